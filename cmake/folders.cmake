@@ -1,0 +1,92 @@
+# Files and folders are the registry. Every list below is made by looking; none is edited.
+
+# weft_sources(out folder...): the .cpp files directly in those folders.
+function(weft_sources out)
+  set(found "")
+  foreach(folder IN LISTS ARGN)
+    file(GLOB files CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/${folder}/*.cpp")
+    list(APPEND found ${files})
+  endforeach()
+  set(${out} ${found} PARENT_SCOPE)
+endfunction()
+
+# Writes `text` to `path` only if it differs, so that nothing is rebuilt for the sake of it.
+function(weft_write_if_different path text)
+  if(EXISTS "${path}")
+    file(READ "${path}" old)
+  endif()
+  if(NOT "${old}" STREQUAL "${text}")
+    file(WRITE "${path}" "${text}")
+  endif()
+endfunction()
+
+# src/ops/<name>.cpp defines `constinit const ir::OpDef <name>`; this adds the table of all of them.
+function(weft_op_registry sources)
+  file(GLOB files CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/ops/*.cpp")
+  set(declare "")
+  set(table "")
+  foreach(file IN LISTS files)
+    get_filename_component(op "${file}" NAME_WE)
+    string(APPEND declare "extern const ir::OpDef ${op};\n")
+    string(APPEND table "    &${op},\n")
+  endforeach()
+  set(generated "${PROJECT_BINARY_DIR}/generated/op_registry.cpp")
+  weft_write_if_different("${generated}" "// Made from the folder src/ops.\n#include \"ir/op.h\"\n\nnamespace weft::ops {\n${declare}}\n\nnamespace weft::ir {\nusing namespace ops;\nstatic const OpDef* const kOps[] = {\n${table}};\nstd::span<const OpDef* const> all_ops() { return kOps; }\n}  // namespace weft::ir\n")
+  set(${sources} ${${sources}} "${generated}" PARENT_SCOPE)
+endfunction()
+
+# The public functions of all ops: include/weft/ops.h and its source, printed by weft_faces.
+function(weft_generated_faces out)
+  set(header "${PROJECT_BINARY_DIR}/include/weft/ops.h")
+  set(source "${PROJECT_BINARY_DIR}/generated/op_faces.cpp")
+  add_custom_command(OUTPUT "${header}" "${source}"
+    COMMAND ${CMAKE_COMMAND} -E make_directory "${PROJECT_BINARY_DIR}/include/weft" "${PROJECT_BINARY_DIR}/generated"
+    COMMAND weft_faces "${header}" "${source}" DEPENDS weft_faces VERBATIM)
+  set(${out} "${header}" "${source}" PARENT_SCOPE)
+endfunction()
+
+# Each backends/<name>/builtin.cmake whose USE_<NAME> is on, and the provider `loops`, under one table.
+function(weft_builtin_backends out)
+  file(GLOB folders RELATIVE "${PROJECT_SOURCE_DIR}/backends" CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/backends/*/builtin.cmake")
+  set(found "")
+  set(declare "")
+  set(table "")
+  foreach(file IN LISTS folders)
+    get_filename_component(name "${file}" DIRECTORY)
+    string(TOUPPER "USE_${name}" option_name)
+    if(NOT ${option_name})
+      continue()
+    endif()
+    file(GLOB files CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/backends/${name}/*.cpp" "${PROJECT_SOURCE_DIR}/backends/${name}/kernels/*.cpp")
+    set_source_files_properties(${files} PROPERTIES COMPILE_DEFINITIONS "WEFT_NEGOTIATE=weft_negotiate_${name}")
+    list(APPEND found ${files})
+    string(APPEND declare "extern \"C\" weft_code weft_negotiate_${name}(const weft_host*, const weft_backend**, weft_error*);\n")
+    string(APPEND table "    {\"${name}\", weft_negotiate_${name}},\n")
+  endforeach()
+  set(generated "${PROJECT_BINARY_DIR}/generated/builtin_backends.cpp")
+  weft_write_if_different("${generated}" "// Made from the folders under backends/ that hold a builtin.cmake.\n#include \"seam/builtin.h\"\n\n${declare}\nnamespace weft::seam {\nstatic const Builtin kBuiltins[] = {\n${table}};\nstd::span<const Builtin> builtin_backends() { return kBuiltins; }\n}  // namespace weft::seam\n\nnamespace weft::loops {\nextern const seam::Provider provider;\n}\nnamespace weft::seam {\nstd::span<const Provider> builtin_providers() { return {&loops::provider, 1}; }\n}  // namespace weft::seam\n")
+  set(${out} ${found} "${generated}" PARENT_SCOPE)
+endfunction()
+
+function(weft_flatbuffers out schema)
+  find_program(FLATC flatc REQUIRED)
+  get_filename_component(stem "${schema}" NAME_WE)
+  set(header "${PROJECT_BINARY_DIR}/generated/${stem}_generated.h")
+  add_custom_command(OUTPUT "${header}"
+    COMMAND ${FLATC} --cpp --scoped-enums -o "${PROJECT_BINARY_DIR}/generated" "${PROJECT_SOURCE_DIR}/${schema}"
+    DEPENDS "${PROJECT_SOURCE_DIR}/${schema}" VERBATIM)
+  set(${out} "${header}" PARENT_SCOPE)
+endfunction()
+
+# tests/plugins/<name>.cpp: each one is built as a plug-in, against the public headers only.
+function(weft_test_plugins)
+  file(GLOB files CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/plugins/*.cpp" "${PROJECT_SOURCE_DIR}/tests/plugins/*.c")
+  foreach(file IN LISTS files)
+    get_filename_component(plugin "${file}" NAME_WE)
+    add_library(plugin_${plugin} MODULE "${file}")
+    set_target_properties(plugin_${plugin} PROPERTIES PREFIX "" OUTPUT_NAME "${plugin}"
+                          LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/plugins")
+    target_include_directories(plugin_${plugin} PRIVATE include)
+    add_dependencies(weft_tests plugin_${plugin})
+  endforeach()
+endfunction()

@@ -1,0 +1,17 @@
+# What may be switched. A config.cmake beside this project, or -DWEFT_CONFIG=file, may set any of these; a variable that is
+# not set there keeps its default.
+set(WEFT_CONFIG "${PROJECT_SOURCE_DIR}/config.cmake" CACHE FILEPATH "file that sets options")
+if(EXISTS "${WEFT_CONFIG}")
+  include("${WEFT_CONFIG}")
+endif()
+option(WEFT_TESTS "build the tests" ${PROJECT_IS_TOP_LEVEL})
+option(WEFT_BENCH "build the benchmarks" OFF)
+set(WEFT_SANITIZE "" CACHE STRING "address, thread or empty")
+
+# One USE_<NAME> for each folder under backends/ that can be built in.
+file(GLOB backend_folders RELATIVE "${PROJECT_SOURCE_DIR}/backends" CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/backends/*/builtin.cmake")
+foreach(file IN LISTS backend_folders)
+  get_filename_component(folder "${file}" DIRECTORY)
+  string(TOUPPER "USE_${folder}" option_name)
+  option(${option_name} "build the ${folder} backend in" ON)
+endforeach()

@@ -1,0 +1,387 @@
+#include "weft/shape.h"
+
+#include <charconv>
+#include <map>
+#include <mutex>
+#include <set>
+
+namespace weft {
+namespace detail {
+
+// A sum of integer multiples of products of atoms. Products and atoms are kept sorted, so equal values have
+// equal forms, and interning makes equal forms equal pointers.
+using Monomial = std::vector<const DimExpr*>;  // sorted atoms, repeated for powers; empty = the constant term
+using Polynomial = std::map<Monomial, int64_t>;
+
+struct DimExpr {
+  enum class Kind { symbol, floor_div, max, sum } kind;
+  std::string name;        // symbol
+  int64_t min = 0, max = 0;
+  Dim a, b;                // floor_div: a / divisor; max: a, b
+  int64_t divisor = 1;
+  Polynomial terms;        // sum
+  std::string text;
+
+  static const DimExpr* of(Dim d) { return d.expr(); }
+  static Dim wrap(const DimExpr* e) { return Dim(e); }
+};
+
+namespace {
+
+// The text is the identity of an expression; a symbol's text carries its bounds for the look-up only.
+const DimExpr* intern(std::string key, DimExpr e) {
+  static std::mutex mutex;
+  static auto* table = new std::map<std::string, std::unique_ptr<DimExpr>>;  // lives as long as the process
+  std::lock_guard lock(mutex);
+  auto& slot = (*table)[std::move(key)];
+  if (!slot) slot = std::make_unique<DimExpr>(std::move(e));
+  return slot.get();
+}
+
+// Order of atoms and of terms in a printed sum: by text, never by address, so that text and file bytes repeat.
+struct ByText {
+  bool operator()(const DimExpr* x, const DimExpr* y) const { return x->text < y->text; }
+};
+
+Polynomial polynomial(Dim d) {
+  if (d.is_const()) return d.value() == 0 ? Polynomial{} : Polynomial{{Monomial{}, d.value()}};
+  const auto* e = DimExpr::of(d);
+  if (e->kind == DimExpr::Kind::sum) return e->terms;
+  return {{Monomial{e}, 1}};
+}
+
+std::string monomial_text(const Monomial& m) {
+  std::string s;
+  for (const auto* atom : m) s += (s.empty() ? "" : "*") + atom->text;
+  return s;
+}
+
+std::pair<int64_t, int64_t> product_bounds(const Monomial& m) {
+  int64_t lo = 1, hi = 1;
+  for (const auto* atom : m) lo *= atom->min, hi *= atom->max;  // atoms are never negative
+  return {lo, hi};
+}
+
+Dim from_polynomial(Polynomial p) {
+  std::erase_if(p, [](const auto& t) { return t.second == 0; });
+  if (p.empty()) return Dim(0);
+  if (p.size() == 1) {
+    const auto& [m, k] = *p.begin();
+    if (m.empty()) return Dim(k);
+    if (m.size() == 1 && k == 1) return DimExpr::wrap(m[0]);
+  }
+  DimExpr e{.kind = DimExpr::Kind::sum};
+  std::map<std::string, std::pair<int64_t, const Monomial*>> by_text;
+  for (const auto& [m, k] : p) {
+    by_text[monomial_text(m)] = {k, &m};
+    const auto [lo, hi] = product_bounds(m);
+    e.min += k > 0 ? k * lo : k * hi;
+    e.max += k > 0 ? k * hi : k * lo;
+  }
+  for (const auto& [text, term] : by_text) {
+    if (text.empty()) continue;
+    const int64_t k = term.first;
+    e.text += (e.text.empty() ? "" : "+") + text + (k == 1 ? "" : fmt::format("*{}", k));
+  }
+  if (const auto c = by_text.find(""); c != by_text.end())
+    e.text += fmt::format("{}{}", e.text.empty() ? "" : "+", c->second.first);
+  e.terms = std::move(p);
+  return DimExpr::wrap(intern("(" + e.text + ")", std::move(e)));
+}
+
+std::string factor_text(Dim d) {
+  const bool sum = !d.is_const() && DimExpr::of(d)->kind == DimExpr::Kind::sum;
+  return sum ? "(" + d.text() + ")" : d.text();
+}
+
+}  // namespace
+}  // namespace detail
+
+using detail::DimExpr;
+using detail::Polynomial;
+
+Dim Dim::symbol(std::string_view name, int64_t min, int64_t max) {
+  DimExpr e{.kind = DimExpr::Kind::symbol, .name = std::string(name), .min = min, .max = max};
+  e.text = e.name;
+  return Dim(detail::intern(fmt::format("{} in {}..{}", name, min, max), std::move(e)));
+}
+
+std::string Dim::text() const { return is_const() ? std::to_string(value()) : expr()->text; }
+std::pair<int64_t, int64_t> Dim::bounds() const { return {expr()->min, expr()->max}; }
+
+Dim operator+(Dim a, Dim b) {
+  if (a.is_const() && b.is_const()) return Dim(a.value() + b.value());
+  Polynomial p = detail::polynomial(a);
+  for (const auto& [m, k] : detail::polynomial(b)) p[m] += k;
+  return detail::from_polynomial(std::move(p));
+}
+
+Dim operator-(Dim a, Dim b) {
+  if (a.is_const() && b.is_const()) return Dim(a.value() - b.value());
+  return a + b * Dim(-1);
+}
+
+Dim operator*(Dim a, Dim b) {
+  if (a.is_const() && b.is_const()) return Dim(a.value() * b.value());
+  Polynomial p;
+  const auto pa = detail::polynomial(a), pb = detail::polynomial(b);
+  for (const auto& [ma, ka] : pa)
+    for (const auto& [mb, kb] : pb) {
+      auto m = ma;
+      m.insert(m.end(), mb.begin(), mb.end());
+      std::sort(m.begin(), m.end(), detail::ByText{});
+      p[std::move(m)] += ka * kb;
+    }
+  return detail::from_polynomial(std::move(p));
+}
+
+Dim floor_div(Dim a, int64_t divisor) {
+  if (divisor == 1) return a;
+  if (a.is_const()) {
+    const int64_t q = a.value() / divisor;
+    return Dim(q - (a.value() % divisor < 0 ? 1 : 0));
+  }
+  // Terms that the divisor divides leave the division: (16*batch + 3) / 4 = 4*batch + 3/4.
+  Polynomial whole, rest;
+  for (const auto& [m, k] : detail::polynomial(a)) (k % divisor == 0 ? whole[m] = k / divisor : rest[m] = k);
+  const Dim outside = detail::from_polynomial(std::move(whole));
+  const Dim inside = detail::from_polynomial(std::move(rest));
+  if (inside.is_const()) return outside + floor_div(inside, divisor);
+  DimExpr e{.kind = DimExpr::Kind::floor_div, .min = floor_div(Dim(inside.min()), divisor).value(),
+            .max = floor_div(Dim(inside.max()), divisor).value(), .a = inside, .divisor = divisor};
+  e.text = fmt::format("{}//{}", detail::factor_text(inside), divisor);
+  if (e.text.find("//") != e.text.rfind("//")) e.text = fmt::format("({})//{}", inside.text(), divisor);
+  auto key = e.text;
+  return outside + DimExpr::wrap(detail::intern("(" + key + ")", std::move(e)));
+}
+
+Dim max(Dim a, Dim b) {
+  if (a.min() >= b.max()) return a;
+  if (b.min() >= a.max()) return b;
+  if (b.text() < a.text()) std::swap(a, b);
+  DimExpr e{.kind = DimExpr::Kind::max, .min = std::max(a.min(), b.min()), .max = std::max(a.max(), b.max()),
+            .a = a, .b = b};
+  e.text = fmt::format("max({},{})", a.text(), b.text());
+  auto key = e.text;
+  return DimExpr::wrap(detail::intern("(" + key + ")", std::move(e)));
+}
+
+Status Bindings::bind(std::string_view name, int64_t value) {
+  auto at = std::lower_bound(values_.begin(), values_.end(), name,
+                             [](const auto& v, std::string_view n) { return v.first < n; });
+  if (at != values_.end() && at->first == name) {
+    if (at->second == value) return {};
+    return invalid("symbol {} is both {} and {}", name, at->second, value);
+  }
+  values_.insert(at, {std::string(name), value});
+  return {};
+}
+
+const int64_t* Bindings::find(std::string_view name) const {
+  for (const auto& [n, v] : values_)
+    if (n == name) return &v;
+  return nullptr;
+}
+
+Result<int64_t> evaluate(Dim dim, const Bindings& bindings) {
+  if (dim.is_const()) return dim.value();
+  const auto* e = DimExpr::of(dim);
+  switch (e->kind) {
+    case DimExpr::Kind::symbol:
+      if (const auto* v = bindings.find(e->name)) return *v;
+      return invalid("symbol {} has no value", e->name);
+    case DimExpr::Kind::floor_div: {
+      WEFT_TRY(const int64_t a, evaluate(e->a, bindings));
+      return floor_div(Dim(a), e->divisor).value();
+    }
+    case DimExpr::Kind::max: {
+      WEFT_TRY(const int64_t a, evaluate(e->a, bindings));
+      WEFT_TRY(const int64_t b, evaluate(e->b, bindings));
+      return std::max(a, b);
+    }
+    case DimExpr::Kind::sum: break;
+  }
+  int64_t total = 0;
+  for (const auto& [m, k] : e->terms) {
+    int64_t product = k;
+    for (const auto* atom : m) {
+      WEFT_TRY(const int64_t v, evaluate(DimExpr::wrap(atom), bindings));
+      product *= v;
+    }
+    total += product;
+  }
+  return total;
+}
+
+Result<IntList> evaluate(std::span<const Dim> dims, const Bindings& bindings) {
+  IntList out;
+  for (const Dim d : dims) {
+    WEFT_TRY(const int64_t v, evaluate(d, bindings));
+    out.push_back(v);
+  }
+  return out;
+}
+
+Status unify(Dim dim, int64_t value, Bindings& bindings) {
+  std::vector<Symbol> symbols;
+  collect_symbols(dim, symbols);
+  std::erase_if(symbols, [&](const Symbol& s) { return bindings.find(s.name) != nullptr; });
+  if (symbols.empty()) {
+    WEFT_TRY(const int64_t have, evaluate(dim, bindings));
+    if (have != value) return invalid("dimension {} is {}, got {}", dim.text(), have, value);
+    return {};
+  }
+  if (symbols.size() > 1) return invalid("dimension {} has two unknown symbols; bind one first", dim.text());
+  // Every operation of a Dim is monotone in a symbol with a positive factor, so bisection finds the value.
+  const Symbol& s = symbols[0];
+  int64_t lo = s.min, hi = s.max;
+  while (lo < hi) {
+    const int64_t mid = lo + (hi - lo) / 2;
+    Bindings trial = bindings;
+    WEFT_CHECK(trial.bind(s.name, mid));
+    WEFT_TRY(const int64_t have, evaluate(dim, trial));
+    have < value ? lo = mid + 1 : hi = mid;
+  }
+  Bindings trial = bindings;
+  WEFT_CHECK(trial.bind(s.name, lo));
+  WEFT_TRY(const int64_t have, evaluate(dim, trial));
+  if (have != value)
+    return invalid("dimension {} can't be {} for any {} in {}..{}", dim.text(), value, s.name, s.min, s.max);
+  bindings = std::move(trial);
+  return {};
+}
+
+void collect_symbols(Dim dim, std::vector<Symbol>& out) {
+  if (dim.is_const()) return;
+  const auto* e = DimExpr::of(dim);
+  switch (e->kind) {
+    case DimExpr::Kind::symbol: {
+      const Symbol s{e->name, e->min, e->max};
+      if (std::find(out.begin(), out.end(), s) == out.end()) out.push_back(s);
+      return;
+    }
+    case DimExpr::Kind::max: collect_symbols(e->b, out); [[fallthrough]];
+    case DimExpr::Kind::floor_div: collect_symbols(e->a, out); return;
+    case DimExpr::Kind::sum:
+      for (const auto& [m, k] : e->terms)
+        for (const auto* atom : m) collect_symbols(DimExpr::wrap(atom), out);
+  }
+}
+
+namespace {
+
+// sum := product ('+' product)*   product := factor (('*' | '//') factor)*
+class DimParser {
+ public:
+  DimParser(std::string_view text, std::span<const Symbol> symbols) : text_(text), symbols_(symbols) {}
+
+  Result<Dim> parse() {
+    WEFT_TRY(const Dim d, sum());
+    if (at_ != text_.size()) return invalid("unexpected '{}' in dimension '{}'", text_.substr(at_), text_);
+    return d;
+  }
+
+ private:
+  bool take(std::string_view token) {
+    if (text_.substr(at_, token.size()) != token) return false;
+    at_ += token.size();
+    return true;
+  }
+  Result<Dim> sum() {
+    if (++depth_ > 32) return invalid("dimension '{}' is nested too deeply", text_.substr(0, 40));
+    WEFT_TRY(Dim d, product());
+    while (take("+")) {
+      WEFT_TRY(const Dim more, product());
+      d = d + more;
+    }
+    --depth_;
+    return d;
+  }
+  Result<Dim> product() {
+    WEFT_TRY(Dim d, factor());
+    for (;;) {
+      if (take("//")) {
+        WEFT_TRY(const Dim by, factor());
+        if (!by.is_const() || by.value() <= 0) return invalid("'//' wants a positive integer in '{}'", text_);
+        d = floor_div(d, by.value());
+      } else if (take("*")) {
+        WEFT_TRY(const Dim by, factor());
+        d = d * by;
+      } else {
+        return d;
+      }
+    }
+  }
+  Result<Dim> factor() {
+    if (take("(")) {
+      WEFT_TRY(const Dim d, sum());
+      if (!take(")")) return invalid("missing ')' in dimension '{}'", text_);
+      return d;
+    }
+    if (take("max(")) {
+      WEFT_TRY(const Dim a, sum());
+      if (!take(",")) return invalid("missing ',' in dimension '{}'", text_);
+      WEFT_TRY(const Dim b, sum());
+      if (!take(")")) return invalid("missing ')' in dimension '{}'", text_);
+      return max(a, b);
+    }
+    int64_t number = 0;
+    const auto [end, bad] = std::from_chars(text_.data() + at_, text_.data() + text_.size(), number);
+    if (bad == std::errc()) {
+      at_ = static_cast<size_t>(end - text_.data());
+      return Dim(number);
+    }
+    size_t n = 0;
+    while (at_ + n < text_.size() && (std::isalnum(static_cast<unsigned char>(text_[at_ + n])) || text_[at_ + n] == '_')) ++n;
+    const auto word = text_.substr(at_, n);
+    for (const auto& s : symbols_)
+      if (s.name == word) {
+        at_ += n;
+        return Dim::symbol(s.name, s.min, s.max);
+      }
+    return invalid("unknown symbol '{}' in dimension '{}'", word, text_);
+  }
+
+  std::string_view text_;
+  std::span<const Symbol> symbols_;
+  size_t at_ = 0;
+  int depth_ = 0;
+};
+
+template <class T, class F>
+std::string list_text(std::span<const T> items, F each) {
+  std::string s = "[";
+  for (size_t i = 0; i < items.size(); ++i) s += (i ? ", " : "") + each(items[i]);
+  return s + "]";
+}
+
+}  // namespace
+
+Result<Dim> parse_dim(std::string_view text, std::span<const Symbol> symbols) {
+  return DimParser(text, symbols).parse();
+}
+
+Dim element_count(std::span<const Dim> shape) {
+  Dim n = 1;
+  for (const Dim d : shape) n = n * d;
+  return n;
+}
+int64_t element_count(std::span<const int64_t> shape) {
+  int64_t n = 1;
+  for (const int64_t d : shape) n *= d;
+  return n;
+}
+std::string text(std::span<const Dim> shape) {
+  return list_text(shape, [](Dim d) { return d.text(); });
+}
+std::string text(std::span<const int64_t> shape) {
+  return list_text(shape, [](int64_t d) { return std::to_string(d); });
+}
+IntList contiguous_strides(std::span<const int64_t> shape) {
+  IntList strides(shape.size());
+  int64_t step = 1;
+  for (size_t i = shape.size(); i-- > 0;) strides[i] = step, step *= std::max<int64_t>(shape[i], 1);
+  return strides;
+}
+
+}  // namespace weft

@@ -1,0 +1,25 @@
+#pragma once
+#include <span>
+#include <vector>
+
+#include "weft/backend.h"
+
+// What is built in: made from the folders under backends/ by the build, and the providers that serve any device.
+namespace weft::seam {
+
+struct Builtin {
+  const char* name;
+  weft_negotiate_fn negotiate;
+};
+std::span<const Builtin> builtin_backends();
+
+/// A source of kernels for devices of any backend, as `loops` is. `kernels` is asked once for each opened device; the
+/// records live until the process ends, and `backend` outlives them.
+struct Provider {
+  const char* name;
+  std::vector<const weft_kernel*> (*kernels)(const weft_backend& backend, weft_device device,
+                                             const weft_capability& capability, const weft_host& host);
+};
+std::span<const Provider> builtin_providers();
+
+}  // namespace weft::seam
