@@ -92,6 +92,7 @@ int64_t element_count(std::span<const int64_t> shape);
 /// "[4, batch*16]".
 std::string text(std::span<const Dim> shape);
 std::string text(std::span<const int64_t> shape);
+inline std::string text(const Shape& shape) { return text(std::span<const Dim>(shape)); }
 /// Row-major strides in elements.
 IntList contiguous_strides(std::span<const int64_t> shape);
 inline Shape to_shape(std::span<const int64_t> dims) { return Shape(dims.begin(), dims.end()); }

@@ -61,14 +61,14 @@ struct OpDef {
   const char* name = "";
   const char* doc = "";  ///< First line what, then Shape, DType, Numerics, Grad, Errors, Source.
   std::array<const char*, 8> inputs{};
-  std::array<const char*, 4> outputs{};
+  std::array<const char*, 8> outputs{};
   uint8_t n_inputs = 0, n_outputs = 0;
   uint8_t n_optional = 0;   ///< how many of the last inputs may be absent
   uint8_t n_public = 0;     ///< outputs that the public function returns; those after serve gradients and updates
   uint32_t version = 1;
   Trait traits = Trait::none;
   uint32_t saves = 0;
-  std::array<UpdateRule, 4> updates{};
+  std::array<UpdateRule, 8> updates{};
   std::span<const AttrSpec> attrs;
   bool differentiable = true;  ///< false: integers, comparisons, updates; a gradient asked of it is an error
 
@@ -184,13 +184,13 @@ struct Op {
   const char* name = "";
   const char* doc = "";
   std::array<const char*, 8> inputs{};
-  std::array<const char*, 4> outputs{"y"};
+  std::array<const char*, 8> outputs{"y"};
   uint8_t n_optional = 0;
   uint8_t n_public = 1;
   uint32_t version = 1;
   Trait traits = Trait::none;
   uint32_t saves = saves::nothing;
-  std::array<UpdateRule, 4> updates{};
+  std::array<UpdateRule, 8> updates{};
   bool differentiable = true;
   Result<TensorType> (*infer)(Types, const A&) = nullptr;
   Result<std::vector<TensorType>> (*infer_many)(Types, const A&) = nullptr;

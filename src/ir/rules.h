@@ -1,0 +1,33 @@
+#pragma once
+#include "ir/builder.h"
+
+// Shape rules that several ops share.
+namespace weft::ir {
+
+/// NumPy's broadcasting of two shapes. A symbolic dimension meets only itself or 1.
+Result<Shape> broadcast_shapes(const char* op, const Shape& a, const Shape& b);
+
+/// Two operands of one dtype, broadcast together.
+Result<TensorType> infer_binary(const char* op, Types in);
+/// The operand's own type; it must be a float.
+Result<TensorType> infer_float_unary(const char* op, Types in);
+
+/// Folds `axes` (empty: all) away, or to size 1 where `keep`.
+struct ReduceAttrs {
+  Shape axes;
+  bool keep = false;
+  static constexpr auto fields = ir::fields("axes", &ReduceAttrs::axes, "keep", &ReduceAttrs::keep);
+};
+Result<TensorType> infer_reduce(const char* op, Types in, const ReduceAttrs& a);
+/// The shape that a fold of `x` has with keep = true: what broadcasts back over x.
+Shape kept_shape(const Shape& x, const ReduceAttrs& a);
+
+/// gather's result: x[:axis] + index[batch:] + x[axis+1:], after checking axes, batch and the index's dtype.
+struct IndexAttrs {
+  int64_t axis = 0;
+  int64_t batch = 0;
+  static constexpr auto fields = ir::fields("axis", &IndexAttrs::axis, "batch", &IndexAttrs::batch);
+};
+Result<Shape> gathered_shape(const char* op, const TensorType& x, const TensorType& index, const IndexAttrs& a);
+
+}  // namespace weft::ir

@@ -1,0 +1,27 @@
+#include "ir/rules.h"
+
+namespace weft::ops {
+
+static Result<TensorType> infer(ir::Types in, const ir::NoAttrs&) {
+  if (!is_compute(in[0].dtype) || in[0].dtype == DType::boolean)
+    return invalid("add: wants a number type, got {}", text(in[0]));
+  return ir::infer_binary("add", in);
+}
+
+static ir::Grads grad(ir::Builder& b, const ir::GradContext& ctx, const ir::NoAttrs&) {
+  const auto dy = ctx.dout(0);
+  return {b.sum_to(dy, ctx.in_type(0).shape), b.sum_to(dy, ctx.in_type(1).shape)};
+}
+
+static constexpr ir::Op<> spec = {
+    .name = "add",
+    .doc = "Adds two tensors.\n\nShape    NumPy broadcasting.\nDType    one dtype for both; integers wrap around.\nGrad     needs nothing.",
+    .inputs = {"a", "b"},
+    .traits = ir::Trait::elementwise,
+    .saves = ir::saves::nothing,
+    .infer = infer,
+    .grad = grad,
+};
+extern constinit const ir::OpDef add = ir::define<spec>();
+
+}  // namespace weft::ops

@@ -1,0 +1,32 @@
+#include "ir/rules.h"
+
+namespace weft::ops {
+
+struct FullAttrs {
+  double value = 0;
+  Shape shape;
+  DType dtype = DType::f32;
+  Dim times = 1;
+  static constexpr auto fields = ir::fields("value", &FullAttrs::value, "shape", &FullAttrs::shape, "dtype",
+                                            &FullAttrs::dtype, "times", &FullAttrs::times);
+};
+
+static Result<TensorType> infer(ir::Types, const FullAttrs& a) {
+  for (const Dim d : a.shape)
+    if (d.min() < 0) return invalid("full: a dimension must not be negative, got {}", text(a.shape));
+  return TensorType{a.dtype, a.shape};
+}
+
+static constexpr ir::Op<FullAttrs> spec = {
+    .name = "full",
+    .doc = "A tensor whose elements are all value * times.\n\n"
+           "Shape    `shape`.\n"
+           "DType    `dtype`.\n"
+           "Numerics `times` may be a symbolic dimension, so that a program can divide by its batch size.\n"
+           "Grad     none: it has no operand.",
+    .differentiable = false,
+    .infer = infer,
+};
+extern constinit const ir::OpDef full = ir::define<spec>();
+
+}  // namespace weft::ops

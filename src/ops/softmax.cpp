@@ -1,0 +1,43 @@
+#include "ir/rules.h"
+
+namespace weft::ops {
+
+struct SoftmaxAttrs {
+  int64_t axis = -1;
+  static constexpr auto fields = ir::fields("axis", &SoftmaxAttrs::axis);
+};
+
+static Result<TensorType> infer(ir::Types in, const SoftmaxAttrs& a) {
+  WEFT_TRY([[maybe_unused]] const int64_t axis, ir::resolve_axis("softmax", a.axis, in[0].rank()));
+  return ir::infer_float_unary("softmax", in);
+}
+
+// The meaning of the op: what backends without a kernel run, and what kernels are tested against.
+static ir::Value decompose(ir::Builder& b, ir::Values in, const SoftmaxAttrs& a) {
+  const auto e = b.exp(b.sub(in[0], b.max(in[0], a.axis)));
+  return b.div(e, b.sum(e, a.axis));
+}
+
+// dx = y * (dy - sum(y * dy)): needs the output only, so the input can be freed.
+static ir::Grads grad(ir::Builder& b, const ir::GradContext& ctx, const SoftmaxAttrs& a) {
+  const auto y = ctx.out(0), dy = ctx.dout(0);
+  return {b.mul(y, b.sub(dy, b.sum(b.mul(y, dy), a.axis)))};
+}
+
+static constexpr ir::Op<SoftmaxAttrs> spec = {
+    .name = "softmax",
+    .doc = "Normalizes `x` along `axis` so that every slice is non-negative and sums to one.\n\n"
+           "Shape    same as `x`. A slice of length zero stays empty.\n"
+           "DType    same as `x`; f16 and bf16 accumulate in f32.\n"
+           "Numerics subtracts the slice maximum first, so no finite input overflows.\n"
+           "Grad     needs the output only; `x` may be freed.\n"
+           "Errors   invalid_argument when `axis` is outside [-rank, rank).",
+    .inputs = {"x"},
+    .saves = ir::saves::outputs,
+    .infer = infer,
+    .decompose = decompose,
+    .grad = grad,
+};
+extern constinit const ir::OpDef softmax = ir::define<spec>();
+
+}  // namespace weft::ops
