@@ -64,7 +64,7 @@ function(weft_builtin_backends out)
     string(APPEND table "    {\"${name}\", weft_negotiate_${name}},\n")
   endforeach()
   set(generated "${PROJECT_BINARY_DIR}/generated/builtin_backends.cpp")
-  weft_write_if_different("${generated}" "// Made from the folders under backends/ that hold a builtin.cmake.\n#include \"seam/builtin.h\"\n\n${declare}\nnamespace weft::seam {\nstatic const Builtin kBuiltins[] = {\n${table}};\nstd::span<const Builtin> builtin_backends() { return kBuiltins; }\n}  // namespace weft::seam\n\nnamespace weft::loops {\nextern const seam::Provider provider;\n}\nnamespace weft::seam {\nstd::span<const Provider> builtin_providers() { return {&loops::provider, 1}; }\n}  // namespace weft::seam\n")
+  weft_write_if_different("${generated}" "// Made from the folders under backends/ that hold a builtin.cmake.\n#include \"seam/builtin.h\"\n\n${declare}\nnamespace weft::seam {\nstatic const Builtin kBuiltins[] = {\n${table}};\nstd::span<const Builtin> builtin_backends() { return kBuiltins; }\n}  // namespace weft::seam\n\nnamespace weft::loops {\nextern const seam::Provider provider;\nuint64_t render(const weft_call*, const char*, char*, uint64_t, weft_error*);\n}\nnamespace weft::seam {\nstd::span<const Provider> builtin_providers() { return {&loops::provider, 1}; }\ndecltype(weft_host::render) builtin_render() { return loops::render; }\n}  // namespace weft::seam\n")
   set(${out} ${found} "${generated}" PARENT_SCOPE)
 endfunction()
 

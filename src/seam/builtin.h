@@ -22,4 +22,7 @@ struct Provider {
 };
 std::span<const Provider> builtin_providers();
 
+/// weft_host.render: the code generator, which backends reach through the host and never link.
+decltype(weft_host::render) builtin_render();
+
 }  // namespace weft::seam

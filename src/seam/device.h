@@ -1,0 +1,116 @@
+#pragma once
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "seam/buffer.h"
+#include "seam/call.h"
+#include "weft/status.h"
+
+namespace weft::seam {
+
+struct Plan;
+
+/// Turns a weft_code and its text into a Status.
+class CError {
+ public:
+  CError() {  // leaves the text alone: this stands on the path of every launch
+    error_.size = sizeof(weft_error);
+    error_.text[0] = 0;
+  }
+  weft_error* out() { return &error_; }
+  const char* text() const { return error_.text; }
+  Status status(weft_code code) const {
+    return code == WEFT_OK ? Status() : Status(static_cast<Code>(code), error_.text);
+  }
+
+ private:
+  weft_error error_;
+};
+
+/// A stream of work on a device. One thread at a time; a second one is an error, not a race.
+class Queue {
+ public:
+  Queue(Device& device, weft_queue queue) : device_(device), queue_(queue) {}
+  ~Queue();
+  Queue(const Queue&) = delete;
+
+  weft_queue c() const { return queue_; }
+  Device& device() const { return device_; }
+  /// Waits for everything enqueued; an error that the device met since the last call comes out here.
+  Status synchronize();
+  Status copy_in(const Buffer& to, uint64_t offset, const void* from, uint64_t bytes);
+  Status copy_out(void* to, const Buffer& from, uint64_t offset, uint64_t bytes);
+  Status copy(const Buffer& to, uint64_t to_offset, const Buffer& from, uint64_t from_offset, uint64_t bytes);
+
+ private:
+  Device& device_;
+  weft_queue queue_;
+};
+
+/// Kernel records of one provider, for one device.
+struct KernelSource {
+  std::string provider;
+  std::vector<const weft_kernel*> kernels;
+};
+
+/// Memory and queues of one backend's device, with the kernels that serve it.
+class Device {
+ public:
+  Device(const weft_backend& backend, weft_device device, const weft_capability& capability, uint32_t index);
+  ~Device();
+  Device(const Device&) = delete;
+
+  const std::string& name() const { return name_; }  ///< "reference", "opencl:1"
+  const weft_backend& backend() const { return backend_; }
+  weft_device c() const { return device_; }
+  const weft_capability& capability() const { return capability_; }
+  bool ordered() const { return capability_.queue_kind == WEFT_QUEUE_ORDERED; }
+  bool host_memory() const { return capability_.host_memory != 0; }
+  uint32_t index() const { return index_; }
+  DLDevice dl() const { return {host_memory() ? kDLCPU : kDLExtDev, static_cast<int32_t>(capability_.ordinal)}; }
+
+  std::vector<KernelSource> sources;
+
+  /// From the pool where it has a buffer of the size class. Reuse is safe because every user of the pool enqueues on
+  /// eager_queue(), in order. Never null on success, also for 0 bytes.
+  Result<BufferRef> allocate(uint64_t bytes);
+  /// Straight from the backend, for arenas with a queue of their own; `owner` frees it after its queue has passed.
+  Result<BufferRef> allocate_unpooled(uint64_t bytes);
+  Result<std::unique_ptr<Queue>> open_queue();
+
+  /// The queue of all eager work on this device. Hold `eager_mutex` while enqueuing on an ordered device.
+  Queue& eager_queue() { return *eager_queue_; }
+  std::mutex& eager_mutex() { return eager_mutex_; }
+
+  /// Keeps a plan that a queue may still need until that queue has been waited for.
+  void retire(Plan* plan);
+  void bury_retired();
+
+  /// Gives pooled memory of this thread and of ended threads back to the backend.
+  void trim();
+  uint64_t live_bytes() const { return live_bytes_.load(std::memory_order_relaxed); }
+
+ private:
+  friend void recycle(Buffer* buffer);
+  friend struct ThreadPools;
+  Result<BufferRef> allocate_fresh(uint64_t bytes, uint32_t size_class);
+  void free_now(Buffer* buffer);
+
+  const weft_backend& backend_;
+  weft_device device_;
+  weft_capability capability_;
+  uint32_t index_;
+  std::string name_;
+  std::unique_ptr<Queue> eager_queue_;
+  std::mutex eager_mutex_, retired_mutex_, orphan_mutex_;
+  std::vector<Plan*> retired_;
+  Buffer* orphans_ = nullptr;  // free buffers of threads that have ended
+  std::atomic<uint64_t> live_bytes_{0};
+};
+
+inline constexpr uint32_t kMaxDevices = 32;
+inline constexpr uint32_t kUnpooled = UINT32_MAX;
+
+}  // namespace weft::seam

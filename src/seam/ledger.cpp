@@ -1,0 +1,74 @@
+#include "seam/ledger.h"
+
+namespace weft {
+
+std::vector<LedgerRow> ledger_rows() { return seam::ledger().rows(); }
+void reset_ledger() { seam::ledger().clear(); }
+
+std::string ledger_text() {
+  std::string s = fmt::format("{:<24} {:<14} {:<34} {:>10} {:>12}\n", "device", "op", "kernel", "calls", "bytes moved");
+  for (const auto& r : ledger_rows()) {
+    s += fmt::format("{:<24} {:<14} {:<34} {:>10} {:>12}\n", r.device, r.op, r.kernel, r.calls, r.bytes);
+    if (!r.why.empty()) s += fmt::format("    because {}\n", r.why);
+  }
+  return s;
+}
+
+namespace seam {
+
+Ledger& ledger() {
+  static auto* one = new Ledger;  // plans of ended threads still report to it while the process exits
+  return *one;
+}
+
+static LedgerRow row_of(const Plan& plan) {
+  return {plan.device.name(), plan.call->desc().op, plan.kernel.id, plan.why, 0, 0, plan.prepared.precision};
+}
+
+void Ledger::enter(const Plan& plan) {
+  std::lock_guard lock(mutex_);
+  live_.insert(&plan);
+}
+
+void Ledger::leave(const Plan& plan) {
+  std::lock_guard lock(mutex_);
+  if (!live_.erase(&plan)) return;  // never entered: its prepare failed
+  const uint64_t calls = plan.calls.load(std::memory_order_relaxed) - offsets_[&plan];
+  offsets_.erase(&plan);
+  if (!calls) return;
+  LedgerRow row = row_of(plan);
+  auto& kept = ended_.try_emplace({row.device, row.op, row.kernel, row.why}, row).first->second;
+  kept.calls += calls;
+}
+
+void Ledger::copied(const std::string& from, const std::string& to, uint64_t bytes) {
+  std::lock_guard lock(mutex_);
+  auto& row = copies_.try_emplace({from, to}, LedgerRow{from + " -> " + to, "copy", "copy", "", 0, 0, 0}).first->second;
+  ++row.calls, row.bytes += bytes;
+}
+
+std::vector<LedgerRow> Ledger::rows() const {
+  std::lock_guard lock(mutex_);
+  auto all = ended_;
+  for (const Plan* plan : live_) {
+    const auto offset = offsets_.find(plan);
+    const uint64_t calls =
+        plan->calls.load(std::memory_order_relaxed) - (offset == offsets_.end() ? 0 : offset->second);
+    if (!calls) continue;
+    LedgerRow row = row_of(*plan);
+    all.try_emplace({row.device, row.op, row.kernel, row.why}, row).first->second.calls += calls;
+  }
+  std::vector<LedgerRow> out;
+  for (auto& [key, row] : all) out.push_back(std::move(row));
+  for (const auto& [key, row] : copies_) out.push_back(row);
+  return out;
+}
+
+void Ledger::clear() {
+  std::lock_guard lock(mutex_);
+  ended_.clear(), copies_.clear();
+  for (const Plan* plan : live_) offsets_[plan] = plan->calls.load(std::memory_order_relaxed);
+}
+
+}  // namespace seam
+}  // namespace weft

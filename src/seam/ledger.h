@@ -1,0 +1,33 @@
+#pragma once
+#include <map>
+#include <mutex>
+#include <set>
+#include <tuple>
+
+#include "seam/plan.h"
+#include "weft/ledger.h"
+
+namespace weft::seam {
+
+/// What ran: filled by execution itself. A plan counts its own launches; rows of ended plans are kept.
+class Ledger {
+ public:
+  void enter(const Plan& plan);
+  void leave(const Plan& plan);
+  void copied(const std::string& from, const std::string& to, uint64_t bytes);
+  std::vector<LedgerRow> rows() const;
+  /// Forgets the counts so far.
+  void clear();
+
+ private:
+  using Key = std::tuple<std::string, std::string, std::string, std::string>;  // device, op, kernel, why
+  mutable std::mutex mutex_;
+  std::set<const Plan*> live_;
+  std::map<Key, LedgerRow> ended_;
+  std::map<const Plan*, uint64_t> offsets_;  // counts of live plans at the last clear()
+  std::map<std::pair<std::string, std::string>, LedgerRow> copies_;
+};
+
+Ledger& ledger();
+
+}  // namespace weft::seam

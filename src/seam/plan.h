@@ -1,0 +1,47 @@
+#pragma once
+#include "seam/device.h"
+#include "weft/policy.h"
+
+namespace weft::seam {
+
+/// Why a kernel was not taken.
+struct Refusal {
+  std::string kernel;
+  std::string reason;
+};
+
+/// A kernel chosen and prepared for one call; immutable but for its counter. Used by one thread at a time.
+struct Plan {
+  Plan(Device& d, const weft_kernel& k, CallPtr c) : device(d), kernel(k), call(std::move(c)) {}
+  ~Plan();
+  Plan(const Plan&) = delete;
+
+  Device& device;
+  const weft_kernel& kernel;
+  CallPtr call;
+  weft_plan prepared{};
+  std::string why;                 // refusals of those asked before, for the ledger
+  std::atomic<uint64_t> calls{0};  // the ledger's count
+
+  void count() { calls.store(calls.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed); }
+};
+
+/// Retires the plan to its device instead of ending it while a queue may still need it.
+struct PlanEnd {
+  void operator()(Plan* plan) const { plan->device.retire(plan); }
+};
+using PlanPtr = std::unique_ptr<Plan, PlanEnd>;
+
+/// Asks the device's kernels, in the order of its providers: first those for the op by name, then those that run a body.
+/// A null plan means that all refused; `refusals` then says why, one line a kernel.
+Result<PlanPtr> select(Device& device, const CallPtr& call, std::vector<Refusal>* refusals);
+
+/// "unsupported: softmax on cuda:0 for (...)", each refusal, the node, and a hint.
+Status refused(const Device& device, const CallDesc& call, const std::vector<Refusal>& refusals, const Policy& policy,
+               std::string_view where);
+
+/// Enqueues one launch. An error carries the kernel's id.
+Status launch(Plan& plan, Queue& queue, const weft_tensor* const* inputs, const weft_tensor* const* outputs,
+              const weft_tensor* workspace);
+
+}  // namespace weft::seam

@@ -1,0 +1,253 @@
+#include "seam/registry.h"
+
+#include <dlfcn.h>
+
+#include <filesystem>
+
+#include "base/log.h"
+#include "seam/builtin.h"
+
+namespace weft::seam {
+namespace {
+
+// The host reads no further than a table says it reaches, and needs at least the required entries.
+constexpr uint32_t kLeastTable = offsetof(weft_backend, kernels) + sizeof(weft_backend::kernels);
+
+Status check_table(const weft_backend& t) {
+  if (t.size < kLeastTable || t.size > 64 * 1024)
+    return fail(Code::version, "its table says it has {} bytes; {} to {} make sense", t.size, kLeastTable, 64 * 1024);
+  if (t.abi < WEFT_ABI_MIN || t.abi > WEFT_ABI)
+    return fail(Code::version, "it was built for seam version {}, this host speaks {} to {}", t.abi, WEFT_ABI_MIN, WEFT_ABI);
+  if (!t.name || !*t.name) return fail(Code::version, "it has no name");
+  const struct {
+    const char* name;
+    bool there;
+  } required[] = {{"probe", t.probe != nullptr}, {"open_device", t.open_device != nullptr},
+                  {"close_device", t.close_device != nullptr}, {"allocate", t.allocate != nullptr},
+                  {"free", t.free != nullptr}, {"open_queue", t.open_queue != nullptr},
+                  {"close_queue", t.close_queue != nullptr}, {"copy", t.copy != nullptr},
+                  {"synchronize", t.synchronize != nullptr}, {"kernels", t.kernels != nullptr}};
+  for (const auto& r : required)
+    if (!r.there) return fail(Code::version, "the required entry {} is missing", r.name);
+  return {};
+}
+
+std::string terminated(const char* text, size_t capacity) { return std::string(text, strnlen(text, capacity)); }
+
+DeviceInfo describe(const weft_capability& c, const std::string& backend) {
+  return {c.ordinal ? fmt::format("{}:{}", backend, c.ordinal) : backend, terminated(c.kind, sizeof c.kind),
+          terminated(c.label, sizeof c.label), terminated(c.numerics, sizeof c.numerics), c.memory, c.max_buffer, c.units,
+          c.dialect[0] != 0};
+}
+
+}  // namespace
+
+Registry::Registry() {
+  for (const auto& builtin : builtin_backends()) {
+    Entry entry;
+    entry.info.name = builtin.name, entry.info.origin = "built in";
+    Status s = negotiate(entry, builtin.negotiate);
+    (void)add(std::move(entry), std::move(s));  // the report tells
+  }
+  load_install_folder();
+}
+
+// Beside the program: <prefix>/lib/weft/backends. Never the working directory.
+void Registry::load_install_folder() {
+  std::error_code none;
+  const auto program = std::filesystem::read_symlink("/proc/self/exe", none);
+  if (none) return;
+  const auto folder = program.parent_path().parent_path() / "lib" / "weft" / "backends";
+  std::vector<std::filesystem::path> files;
+  for (const auto& file : std::filesystem::directory_iterator(folder, none))
+    if (file.path().extension() == ".so") files.push_back(file.path());
+  std::sort(files.begin(), files.end());
+  for (const auto& file : files)
+    if (Status s = load(file); !s.ok()) warn("{}", s.message());
+}
+
+Status Registry::add(Entry entry, Status loaded) {
+  if (loaded.ok())
+    for (const auto& other : entries_)
+      if (other.table && other.info.name == entry.info.name)
+        loaded = fail(Code::invalid_argument, "a backend named {} is there already ({})", entry.info.name, other.info.origin);
+  if (loaded.ok()) {
+    probe(entry);
+  } else {
+    entry.info.state = "refused", entry.info.reason = loaded.message(), entry.table = nullptr;
+  }
+  entries_.push_back(std::move(entry));
+  return loaded;
+}
+
+Status Registry::negotiate(Entry& entry, weft_negotiate_fn function) {
+  CError error;
+  const weft_backend* table = nullptr;
+  const weft_code code = function(&host(), &table, error.out());
+  if (code != WEFT_OK) return error.status(code).at("negotiate");
+  if (!table) return fail(Code::version, "negotiate: it answered yes but gave no table");
+  WEFT_CHECK(check_table(*table).at("table"));
+  // A shorter table is an older one: what it lacks is absent.
+  auto& padded = tables_.emplace_back();
+  std::memset(&padded, 0, sizeof padded);
+  std::memcpy(&padded, table, std::min<size_t>(table->size, sizeof padded));
+  entry.table = &padded;
+  entry.info.name = padded.name;
+  entry.info.version = padded.version ? padded.version : "";
+  return {};
+}
+
+Status Registry::adopt(const weft_backend& table, std::string origin) {
+  std::lock_guard lock(mutex_);
+  Entry entry;
+  entry.info.origin = std::move(origin);
+  Status s = check_table(table);
+  if (s.ok()) {
+    entry.table = &tables_.emplace_back(table);
+    entry.info.name = table.name;
+    entry.info.version = table.version ? table.version : "";
+  }
+  return add(std::move(entry), std::move(s));
+}
+
+void Registry::probe(Entry& entry) {
+  CError error;
+  weft_probe probe{.size = sizeof(weft_probe), .n_devices = 0, .reason = {}};
+  const weft_code code = entry.table->probe(&probe, error.out());
+  auto& info = entry.info;
+  info.state = "unavailable";
+  if (code != WEFT_OK) {
+    info.reason = error.text();
+  } else if (probe.n_devices == 0) {
+    info.reason = terminated(probe.reason, sizeof probe.reason);
+  }
+  for (uint32_t i = 0; code == WEFT_OK && i < std::min(probe.n_devices, kMaxDevices); ++i) {
+    weft_capability c{.size = sizeof(weft_capability)};
+    weft_device device = nullptr;
+    if (const weft_code opened = entry.table->open_device(i, &device, &c, error.out()); opened != WEFT_OK) {
+      info.reason = fmt::format("device {}: {}", i, error.text());
+      continue;
+    }
+    entry.table->close_device(device);
+    c.ordinal = i;
+    entry.capabilities.push_back(c);
+    info.devices.push_back(describe(c, info.name));
+  }
+  if (!info.devices.empty()) info.state = "available", info.reason.clear();
+}
+
+Status Registry::load(const std::string& path) {
+  Entry entry;
+  entry.info.name = std::filesystem::path(path).stem().string();
+  entry.info.origin = path;
+  const auto opened = [&]() -> Status {
+    void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (!library) return fail(Code::unavailable, "open: {}", dlerror());
+    auto* function = reinterpret_cast<weft_negotiate_fn>(dlsym(library, "weft_negotiate"));
+    Status s = function ? negotiate(entry, function)
+                        : fail(Code::version, "symbol: it exports no weft_negotiate, so it is not a Weft backend");
+    if (!s.ok()) dlclose(library);
+    return s;
+  };
+  std::lock_guard lock(mutex_);
+  Status s = opened();
+  return add(std::move(entry), std::move(s)).at("backend " + path);
+}
+
+std::vector<BackendInfo> Registry::report() {
+  std::lock_guard lock(mutex_);
+  std::vector<BackendInfo> out;
+  for (const auto& e : entries_) out.push_back(e.info);
+  return out;
+}
+
+Result<std::pair<Registry::Entry*, uint32_t>> Registry::find(std::string_view name) {
+  std::string known;
+  for (auto& e : entries_) {
+    for (uint32_t i = 0; i < e.info.devices.size(); ++i)
+      if (e.info.devices[i].name == name) return std::pair{&e, e.capabilities[i].ordinal};
+    if (e.info.name == name)
+      return fail(Code::unavailable, "backend {} is {}: {}", name, e.info.state, e.info.reason);
+    for (const auto& d : e.info.devices) known += (known.empty() ? "" : ", ") + d.name;
+  }
+  return invalid("no backend named '{}'; there are: {}", name, known);
+}
+
+Result<Device*> Registry::open(std::string_view name) {
+  std::lock_guard lock(mutex_);
+  if (const auto at = devices_.find(name); at != devices_.end()) return at->second;
+  WEFT_TRY(const auto found, find(name));
+  if (devices_.size() >= kMaxDevices) return fail(Code::unsupported, "{} devices are open already", kMaxDevices);
+  const auto& table = *found.first->table;
+  CError error;
+  weft_capability capability{.size = sizeof(weft_capability)};
+  weft_device handle = nullptr;
+  if (const weft_code code = table.open_device(found.second, &handle, &capability, error.out()); code != WEFT_OK)
+    return error.status(code).at(fmt::format("opening {}", name));
+  capability.ordinal = found.second;
+  auto device = std::make_unique<Device>(table, handle, capability, static_cast<uint32_t>(devices_.size()));
+  const weft_kernel* const* kernels = nullptr;
+  uint32_t n = 0;
+  if (const weft_code code = table.kernels(handle, &kernels, &n, error.out()); code != WEFT_OK)
+    return error.status(code).at(fmt::format("kernels of {}", name));
+  device->sources.push_back({found.first->info.name, {kernels, kernels + n}});
+  for (const auto& provider : builtin_providers())
+    if (auto records = provider.kernels(table, handle, capability, host()); !records.empty())
+      device->sources.push_back({provider.name, std::move(records)});
+  return devices_[std::string(name)] = device.release();
+}
+
+Registry& registry() {
+  static auto* one = new Registry;  // devices outlive every tensor, also those in static storage
+  return *one;
+}
+
+}  // namespace weft::seam
+
+namespace weft {
+
+std::vector<BackendInfo> get_backends() { return seam::registry().report(); }
+
+std::vector<std::string> get_available_backends() {
+  std::vector<std::string> names;
+  for (const auto& b : get_backends())
+    for (const auto& d : b.devices) names.push_back(d.name);
+  return names;
+}
+
+bool is_backend_available(const std::string& name) {
+  const auto names = get_available_backends();
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+BackendInfo get_backend_info(const std::string& name) {
+  std::string known;
+  for (auto& b : get_backends()) {
+    if (b.name == name) return b;
+    known += (known.empty() ? "" : ", ") + b.name;
+  }
+  throw Error(invalid("no backend named '{}'; there are: {}", name, known));
+}
+
+void load_backend(const std::string& path) { raise_if(seam::registry().load(path)); }
+
+namespace {
+std::mutex default_mutex;
+std::string process_default = "reference";
+thread_local std::string thread_default;
+}  // namespace
+
+std::string default_backend() {
+  if (!thread_default.empty()) return thread_default;
+  std::lock_guard lock(default_mutex);
+  return process_default;
+}
+
+void set_default_backend(const std::string& name) {
+  value_or_raise(seam::registry().open(name));
+  thread_default = name;
+}
+
+std::string current_device() { return default_backend(); }
+
+}  // namespace weft

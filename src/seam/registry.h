@@ -1,0 +1,45 @@
+#pragma once
+#include <deque>
+#include <map>
+
+#include "seam/device.h"
+#include "weft/backends.h"
+
+namespace weft::seam {
+
+/// All backends of the process and the devices that were opened.
+class Registry {
+ public:
+  Registry();
+
+  /// Loads a plug-in: open, symbol, negotiate, table. The status names the step that failed; the report keeps it too.
+  Status load(const std::string& path);
+  std::vector<BackendInfo> report();
+  /// The device with this name ("reference", "opencl:1"), opened now if it was not yet. Lives until the process ends.
+  Result<Device*> open(std::string_view name);
+  /// Gives a backend that is not in the list as a file, under its own name: for tests that wrap a good one.
+  Status adopt(const weft_backend& table, std::string origin);
+
+ private:
+  struct Entry {
+    BackendInfo info;
+    const weft_backend* table = nullptr;
+    std::vector<weft_capability> capabilities;  // by ordinal
+  };
+  Status negotiate(Entry& entry, weft_negotiate_fn function);
+  void probe(Entry& entry);
+  void load_install_folder();
+  Result<std::pair<Entry*, uint32_t>> find(std::string_view name);
+  Status add(Entry entry, Status loaded);
+
+  std::mutex mutex_;
+  std::deque<Entry> entries_;
+  std::map<std::string, Device*, std::less<>> devices_;
+  std::deque<weft_backend> tables_;  // tables padded to this header's size
+};
+
+Registry& registry();
+/// The services that every backend gets.
+const weft_host& host();
+
+}  // namespace weft::seam

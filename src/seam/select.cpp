@@ -1,0 +1,106 @@
+#include "seam/ledger.h"
+#include "seam/plan.h"
+
+namespace weft::seam {
+namespace {
+
+bool reads(const weft_kernel& k, std::string_view attr) {
+  if (k.flags & WEFT_KERNEL_READS_ALL) return true;
+  for (uint32_t i = 0; i < k.n_reads; ++i)
+    if (attr == k.reads[i]) return true;
+  return false;
+}
+
+// Yes is ok; no is a Status of code unsupported. An attribute that the kernel does not look at must have its default: so
+// a kernel written before the attribute was added can't ignore it.
+Status ask(const weft_kernel& k, Device& device, const OwnedCall& call) {
+  for (const auto& attr : call.desc().off_default)
+    if (!reads(k, attr)) return fail(Code::unsupported, "does not read attribute {}", attr);
+  if (k.determinism < call.desc().determinism)
+    return fail(Code::unsupported, "determinism level {} is wanted, it gives {}", call.desc().determinism, k.determinism);
+  CError error;
+  return error.status(k.accepts(&k, device.c(), call.c(), error.out()));
+}
+
+Result<PlanPtr> prepare(Device& device, const weft_kernel& k, const CallPtr& call) {
+  PlanPtr plan(new Plan(device, k, call));
+  plan->prepared = {.size = sizeof(weft_plan), .determinism = k.determinism, .kernel = &k, .call = call->c(),
+                    .data = nullptr, .workspace = 0, .precision = WEFT_PRECISION_STRICT, .reserved = 0};
+  if (!k.prepare) return plan;
+  CError error;
+  const weft_code code = k.prepare(&k, device.c(), call->c(), &plan->prepared, error.out());
+  if (code != WEFT_OK) return error.status(code).at(k.id);
+  if (plan->prepared.precision > call->desc().precision)
+    return fail(Code::internal, "{}: precision mode {} was chosen, {} is allowed", k.id, plan->prepared.precision,
+                call->desc().precision);
+  return plan;
+}
+
+std::string joined(const std::vector<Refusal>& refusals) {
+  std::string s;
+  for (const auto& r : refusals) s += fmt::format("{}{}: {}", s.empty() ? "" : "; ", r.kernel, r.reason);
+  return s;
+}
+
+}  // namespace
+
+Result<PlanPtr> select(Device& device, const CallPtr& call, std::vector<Refusal>* refusals) {
+  const auto consider = [&](std::string_view op) -> Result<PlanPtr> {
+    for (const auto& source : device.sources)
+      for (const weft_kernel* k : source.kernels) {
+        if (op != k->op && std::string_view(k->op) != "*") continue;
+        if (Status no = ask(*k, device, *call); !no.ok()) {
+          if (no.code() != Code::unsupported) return std::move(no).at(k->id);
+          refusals->push_back({k->id, no.message()});
+          continue;
+        }
+        auto plan = prepare(device, *k, call);
+        if (!plan.ok()) return plan.take_status();
+        plan.value()->why = joined(*refusals);
+        ledger().enter(*plan.value());
+        return plan;
+      }
+    return PlanPtr();
+  };
+  const size_t before = refusals->size();
+  WEFT_TRY(PlanPtr plan, consider(call->desc().op));
+  if (plan || !call->desc().region || call->desc().op == "region") return plan;
+  if (refusals->size() == before) refusals->push_back({device.name(), "no kernel is named " + call->desc().op});
+  return consider("region");
+}
+
+Status refused(const Device& device, const CallDesc& call, const std::vector<Refusal>& refusals, const Policy& policy,
+               std::string_view where) {
+  size_t width = 13;
+  for (const auto& r : refusals) width = std::max(width, r.kernel.size());
+  std::string s = fmt::format("{} on {} for {}", call.op, device.name(), text(call).substr(call.op.size() + 1));
+  for (const auto& r : refusals) s += fmt::format("\n  {:<{}}  {}", r.kernel, width, r.reason);
+  if (refusals.empty()) s += fmt::format("\n  {} has no kernel of this name", device.name());
+  s += fmt::format("\n  {:<{}}  {}", "decomposition", width,
+                   !call.region          ? "none: a primitive op"
+                   : !policy.decompose   ? "disabled by Policy::decompose"
+                                         : "refused too");
+  if (!where.empty()) s += fmt::format("\n  node \"{}\"", where);
+  s += policy.fallback == Fallback::forbid
+           ? "\n  hint: allow another device with --policy warn, or choose another backend"
+           : "\n  hint: no other device could run it either";
+  return Status(Code::unsupported, std::move(s));
+}
+
+Status launch(Plan& plan, Queue& queue, const weft_tensor* const* inputs, const weft_tensor* const* outputs,
+              const weft_tensor* workspace) {
+  const weft_launch l{.size = sizeof(weft_launch), .reserved = 0, .plan = &plan.prepared, .device = plan.device.c(),
+                      .queue = queue.c(), .inputs = inputs, .outputs = outputs, .workspace = workspace};
+  CError error;
+  const weft_code code = plan.kernel.launch(&l, error.out());
+  plan.count();
+  if (code == WEFT_OK) return {};
+  return error.status(code).at(plan.kernel.id);
+}
+
+Plan::~Plan() {
+  ledger().leave(*this);
+  if (kernel.release && prepared.data) kernel.release(&prepared);
+}
+
+}  // namespace weft::seam
