@@ -8,7 +8,8 @@
 // A device of host memory with an inline queue: all of a backend but its kernels and its names.
 namespace weft::shared {
 
-/// `Traits` gives kName (of the backend), kKind (of the device), kLabel, kNumerics and kernels(), the KernelTable.
+/// `Traits` gives kName (of the backend), kKind (of the device), kLabel, kNumerics and kernels(), the
+/// KernelTable.
 ///
 ///     weft_code WEFT_NEGOTIATE(const weft_host* host, const weft_backend** backend, weft_error* error) {
 ///       return HostDevice<Reference>::negotiate(host, backend, error);
@@ -53,7 +54,8 @@ struct HostDevice {
     constexpr uint64_t alignment = 64, most = std::numeric_limits<int64_t>::max() - alignment;
     *handle = bytes > most ? nullptr : std::aligned_alloc(alignment, (bytes / alignment + 1) * alignment);
     if (*handle != nullptr) return WEFT_OK;
-    return backend::fill(error, WEFT_OUT_OF_MEMORY, backend::format("no {} bytes of host memory are left", bytes));
+    return backend::fill(error, WEFT_OUT_OF_MEMORY,
+                         backend::format("no {} bytes of host memory are left", bytes));
   }
   static void free(weft_device, void* handle) { std::free(handle); }
   static weft_code open_queue(weft_device device, weft_queue* queue, weft_error*) {
