@@ -32,8 +32,9 @@ constexpr uint32_t kOffsetAlignment = 64;
 // -----------------------------------------------------------------------------------------------------
 
 bool overlap(const weft_tensor* a, const weft_tensor* b) {
+  const int64_t na = TensorView(a).bytes(), nb = TensorView(b).bytes();
   const auto begin = [](const weft_tensor* t) { return static_cast<char*>(t->dl.data) + t->dl.byte_offset; };
-  return begin(a) < begin(b) + TensorView(b).bytes() && begin(b) < begin(a) + TensorView(a).bytes();
+  return na > 0 && nb > 0 && begin(a) < begin(b) + nb && begin(b) < begin(a) + na;
 }
 
 /// The operands as the device can take them, or what the host did wrong. Adds their buffers to `holds`.
