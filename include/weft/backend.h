@@ -170,7 +170,7 @@ typedef struct weft_kernel {
   uint32_t size;
   uint32_t determinism; /* the best level it can give */
   const char* id;       /* "<provider>.<op>.<variant>", unique */
-  const char* op;       /* "softmax"; "region" to be asked about any call that carries a body */
+  const char* op;       /* "softmax"; "region": asked about any call that carries a body; "*": about every call */
   const char* const* reads; /* the attributes it looks at; a call with another one off its default is refused */
   uint32_t n_reads;
   uint32_t flags; /* WEFT_KERNEL_* */
@@ -216,7 +216,9 @@ typedef struct weft_probe {
   char reason[256];
 } weft_probe;
 
-/* A copy of `bytes`. A null handle means that side is host memory at host_source / host_target. */
+/* A copy of `bytes`, in the queue's order. A null handle means that side is host memory at host_source / host_target
+ * (where the offset does not count). Host memory is the caller's again when the call returns: it has been read, or
+ * written after all that was queued before. A failed launch is still reported by synchronize, not by the copy. */
 typedef struct weft_copy {
   uint32_t size;
   uint32_t reserved;
@@ -265,7 +267,7 @@ typedef struct weft_backend {
   void (*free)(weft_device, void* handle);
   weft_code (*open_queue)(weft_device, weft_queue*, weft_error*);
   void (*close_queue)(weft_queue);
-  weft_code (*copy)(weft_queue, const weft_copy*, weft_error*); /* to host: done when it returns */
+  weft_code (*copy)(weft_queue, const weft_copy*, weft_error*);
   weft_code (*synchronize)(weft_queue, weft_error*);
   weft_code (*kernels)(weft_device, const weft_kernel* const** list, uint32_t* n, weft_error*);
 
@@ -285,7 +287,8 @@ typedef struct weft_host {
   uint32_t abi_min, abi_max; /* a backend outside this range answers WEFT_VERSION */
   uint32_t reserved;
   void (*log)(uint32_t level, const char* text);
-  /* Calls body(begin, end) for pieces of [0, n) of at least `grain`, on the host's threads; returns when all are done. */
+  /* Calls body(begin, end) for pieces of [0, n) of at least `grain`, on the host's threads; returns when all are done.
+   * May be called from any thread, a backend's own worker among them. */
   void (*parallel_for)(int64_t n, int64_t grain, void (*body)(void* context, int64_t begin, int64_t end), void* context);
   /* The disk cache of costly artefacts. get returns the size and copies at most `capacity` bytes; 0 = not there. */
   uint64_t (*cache_get)(const char* key, void* bytes, uint64_t capacity);

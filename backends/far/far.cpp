@@ -1,0 +1,215 @@
+#include "queue.hpp"
+#include "weft/shared/primitives.hpp"
+
+// The strictest small device that the contract allows, so that a host which works here works anywhere:
+// handles that fault when read, a queue that runs late, errors that come at synchronize, small buffers, no
+// regions.
+namespace {
+
+using far::Memory;
+using far::Outcome;
+using far::Queue;
+using namespace weft::backend;
+
+struct Device {
+  Memory memory;
+  std::mutex mutex;
+  Outcome error;  // of calls that have no queue; reported at the next synchronize of any
+};
+
+struct DeviceQueue {
+  DeviceQueue(Device& d, uint32_t seed) : device(d), queue(d.memory, seed) {}
+  Device& device;
+  Queue queue;
+};
+
+Device* device_of(weft_device d) { return reinterpret_cast<Device*>(d); }
+DeviceQueue* queue_of(weft_queue q) { return reinterpret_cast<DeviceQueue*>(q); }
+
+constexpr uint32_t kOffsetAlignment = 64;
+
+// ---- launch
+// -----------------------------------------------------------------------------------------------------
+
+bool overlap(const weft_tensor* a, const weft_tensor* b) {
+  const int64_t na = TensorView(a).bytes(), nb = TensorView(b).bytes();
+  const auto begin = [](const weft_tensor* t) { return static_cast<char*>(t->dl.data) + t->dl.byte_offset; };
+  return na > 0 && nb > 0 && begin(a) < begin(b) + nb && begin(b) < begin(a) + na;
+}
+
+/// The operands as the device can take them, or what the host did wrong. Adds their buffers to `holds`.
+Outcome check_operands(Memory& memory, const weft_launch* l, std::vector<void*>& holds) {
+  const OpCall call(l->plan->call);
+  auto check = [&](const weft_tensor* t, const char* what, int64_t i) {
+    if (t == nullptr || TensorView(t).bytes() == 0) return Outcome::ok();
+    if (t->dl.byte_offset % kOffsetAlignment != 0)
+      return Outcome::fail(WEFT_INVALID_ARGUMENT, "{} {} begins at byte {}, not at a multiple of {}", what, i,
+                           t->dl.byte_offset, kOffsetAlignment);
+    auto outcome = memory.check(t->dl.data, t->dl.byte_offset, static_cast<uint64_t>(TensorView(t).bytes()));
+    if (!outcome.good()) return Outcome::fail(outcome.code, "{} {}: {}", what, i, outcome.text);
+    holds.push_back(t->dl.data);
+    return outcome;
+  };
+  for (int64_t i = 0; i < call.n_inputs(); ++i)
+    if (auto outcome = check(l->inputs[i], "input", i); !outcome.good()) return outcome;
+  for (int64_t k = 0; k < call.n_outputs(); ++k) {
+    if (auto outcome = check(l->outputs[k], "output", k); !outcome.good()) return outcome;
+    for (int64_t i = 0; i < call.n_inputs() && !(call.updates() >> k & 1); ++i)
+      if (l->inputs[i] != nullptr && overlap(l->inputs[i], l->outputs[k]))
+        return Outcome::fail(WEFT_INVALID_ARGUMENT,
+                             "output {} overlaps input {}, and the call does not update it", k, i);
+  }
+  return check(read(l, &weft_launch::workspace), "workspace", 0);
+}
+
+weft_code launch(const weft_launch* l, weft_error* error) {
+  return guarded(error, [&]() -> Outcome {
+    Queue& queue = queue_of(l->queue)->queue;
+    far::Task task{.name = std::string("kernel ") + l->plan->kernel->id, .holds = {}, .run = {}};
+    if (auto outcome = check_operands(queue.memory(), l, task.holds); !outcome.good())
+      return {outcome.code, std::string(l->plan->kernel->id) + ": " + outcome.text};
+    const auto copy = std::make_shared<LaunchCopy>(l, [](void* handle) { return Memory::real(handle); });
+    task.run = [copy] { return KernelTable::run(copy->get()); };
+    queue.push(std::move(task));
+    return Outcome::ok();
+  });
+}
+
+KernelTable& table() {
+  static KernelTable kernels("far", {weft::shared::primitives()}, launch);
+  return kernels;
+}
+
+// ---- the table
+// --------------------------------------------------------------------------------------------------
+
+weft_code probe(weft_probe* p, weft_error*) {
+  write(p, &weft_probe::n_devices, 1);
+  return WEFT_OK;
+}
+
+weft_code open_device(uint32_t ordinal, weft_device* device, weft_capability* c, weft_error* error) {
+  return guarded(error, [&]() -> Outcome {
+    if (ordinal != 0)
+      return Outcome::fail(WEFT_INVALID_ARGUMENT, "there is one device, number 0, not {}", ordinal);
+    auto opened = std::make_unique<Device>();
+    if (auto outcome = opened->memory.reserve(); !outcome.good()) return outcome;
+    write(c, &weft_capability::available, 1);
+    write_text(c, &weft_capability::kind, "far");
+    write_text(c, &weft_capability::label, "a strict device behind a slow link, on this CPU");
+    write(c, &weft_capability::queue_kind, WEFT_QUEUE_ORDERED);
+    write(c, &weft_capability::host_memory, 0);
+    write(c, &weft_capability::units, 1);
+    write(c, &weft_capability::dtypes, (uint64_t{1} << weft::kDTypeCount) - 1);
+    write(c, &weft_capability::memory, Memory::kSpan);
+    write(c, &weft_capability::max_buffer, Memory::kMaxBuffer);
+    write(c, &weft_capability::max_binding, Memory::kMaxBuffer);
+    write(c, &weft_capability::offset_alignment, kOffsetAlignment);
+    write(c, &weft_capability::read_write_buffer, 1);
+    write_text(c, &weft_capability::numerics, "computes in double, rounds each result once, keeps denormals");
+    *device = reinterpret_cast<weft_device>(opened.release());
+    return Outcome::ok();
+  });
+}
+
+void close_device(weft_device d) {
+  if (const size_t left = device_of(d)->memory.count(); left > 0)
+    table().host().log(WEFT_LOG_INFO, format("far: {} buffers were never freed", left));
+  delete device_of(d);
+}
+
+weft_code allocate(weft_device d, uint64_t bytes, void** handle, weft_error* error) {
+  return guarded(error, [&] { return device_of(d)->memory.allocate(bytes, handle); });
+}
+
+void free_buffer(weft_device d, void* handle) {
+  if (handle == nullptr) return;
+  bool known = false;
+  if (const auto pending = device_of(d)->memory.free(handle, &known))
+    pending->queue->fail_later(
+        Outcome::fail(WEFT_DEVICE, "buffer freed while {} was pending", pending->user));
+  if (known) return;
+  const std::lock_guard lock(device_of(d)->mutex);
+  device_of(d)->error = Outcome::fail(WEFT_DEVICE, "a handle was freed that no buffer has: freed twice?");
+}
+
+weft_code open_queue(weft_device d, weft_queue* queue, weft_error* error) {
+  return guarded(error, [&] {
+    static std::atomic<uint32_t> seed = 1;
+    *queue = reinterpret_cast<weft_queue>(new DeviceQueue(*device_of(d), seed++));
+    return Outcome::ok();
+  });
+}
+
+void close_queue(weft_queue q) { delete queue_of(q); }
+
+weft_code copy(weft_queue q, const weft_copy* c, weft_error* error) {
+  return guarded(error, [&]() -> Outcome {
+    if (c->bytes == 0) return Outcome::ok();
+    Queue& queue = queue_of(q)->queue;
+    far::Task task{.name = "a copy", .holds = {}, .run = {}};
+    std::vector<char> staged;
+    auto side = [&](void* handle, uint64_t offset) {
+      if (handle == nullptr) return Outcome::ok();
+      task.holds.push_back(handle);
+      return queue.memory().check(handle, offset, c->bytes);
+    };
+    if (auto outcome = side(c->source, c->source_offset); !outcome.good()) return outcome;
+    if (auto outcome = side(c->target, c->target_offset); !outcome.good()) return outcome;
+    const auto* host_source = static_cast<const char*>(c->host_source);
+    if (c->source == nullptr) staged.assign(host_source, host_source + c->bytes);
+    task.run = [copy = *c, staged = std::move(staged)] {
+      const char* from = copy.source ? Memory::real(copy.source) + copy.source_offset : staged.data();
+      void* to = copy.target ? Memory::real(copy.target) + copy.target_offset : copy.host_target;
+      std::memmove(to, from, copy.bytes);
+      return Outcome::ok();
+    };
+    queue.push(std::move(task));
+    if (c->target == nullptr) queue.drain();
+    return Outcome::ok();
+  });
+}
+
+weft_code synchronize(weft_queue q, weft_error* error) {
+  return guarded(error, [&] {
+    auto outcome = queue_of(q)->queue.synchronize();
+    if (!outcome.good()) return outcome;
+    Device& device = queue_of(q)->device;
+    const std::lock_guard lock(device.mutex);
+    return std::exchange(device.error, Outcome::ok());
+  });
+}
+
+weft_code kernels(weft_device, const weft_kernel* const** list, uint32_t* n, weft_error*) {
+  *list = table().data();
+  *n = table().size();
+  return WEFT_OK;
+}
+
+constexpr weft_backend kBackend = {
+    .size = sizeof(weft_backend),
+    .abi = WEFT_ABI,
+    .name = "far",
+    .version = "0.1.0",
+    .probe = probe,
+    .open_device = open_device,
+    .close_device = close_device,
+    .allocate = allocate,
+    .free = free_buffer,
+    .open_queue = open_queue,
+    .close_queue = close_queue,
+    .copy = copy,
+    .synchronize = synchronize,
+    .kernels = kernels,
+};
+
+}  // namespace
+
+weft_code WEFT_NEGOTIATE(const weft_host* host, const weft_backend** backend, weft_error* error) {
+  return guarded(error, [&]() -> Outcome {
+    if (auto outcome = Host(host).speaks(); !outcome.good()) return outcome;
+    table().set_host(host);
+    *backend = &kBackend;
+    return Outcome::ok();
+  });
+}

@@ -1,0 +1,148 @@
+#pragma once
+#include <sys/mman.h>
+
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <optional>
+
+#include "weft/backend.hpp"
+
+// Memory behind opaque handles: a handle is an address in a reservation that nobody may touch; the bytes lie
+// a constant distance above it. Free memory is full of 0xFF, so a stale or early read gives NaN.
+namespace far {
+
+using weft::backend::Outcome;
+
+class Queue;
+
+class Memory {
+ public:
+  static constexpr uint64_t kSpan = uint64_t{4} << 30, kMaxBuffer = uint64_t{64} << 20, kAlignment = 256;
+
+  Memory() = default;
+  Memory(const Memory&) = delete;
+  Memory& operator=(const Memory&) = delete;
+  ~Memory() {
+    if (base_ != nullptr) munmap(base_, 2 * kSpan);
+  }
+
+  Outcome reserve() {
+    void* at = mmap(nullptr, 2 * kSpan, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (at == MAP_FAILED) return Outcome::fail(WEFT_OUT_OF_MEMORY, "cannot reserve {} bytes", 2 * kSpan);
+    base_ = static_cast<char*>(at);
+    if (mprotect(base_ + kSpan, kSpan, PROT_READ | PROT_WRITE) != 0)
+      return Outcome::fail(WEFT_OUT_OF_MEMORY, "cannot map {} bytes", kSpan);
+    free_[0] = kSpan;
+    return Outcome::ok();
+  }
+
+  static char* real(void* handle) { return static_cast<char*>(handle) + kSpan; }
+
+  Outcome allocate(uint64_t bytes, void** handle) {
+    if (bytes > kMaxBuffer)
+      return Outcome::fail(WEFT_UNSUPPORTED, "a buffer holds at most {} bytes, {} were asked for", kMaxBuffer,
+                           bytes);
+    const uint64_t size = (bytes / kAlignment + 1) * kAlignment;
+    const std::lock_guard lock(mutex_);
+    for (auto& [offset, room] : free_) {
+      if (room < size) continue;
+      const uint64_t at = offset, left = room - size;
+      free_.erase(at);
+      if (left > 0) free_[at + size] = left;
+      blocks_[at] = {.bytes = bytes, .size = size};
+      *handle = base_ + at;
+      std::memset(real(*handle), 0xFF, size);
+      return Outcome::ok();
+    }
+    return Outcome::fail(WEFT_OUT_OF_MEMORY, "no {} bytes are left of {}", bytes, kSpan);
+  }
+
+  /// What is wrong with these bytes of a buffer, if anything.
+  Outcome check(void* handle, uint64_t offset, uint64_t bytes) {
+    const std::lock_guard lock(mutex_);
+    const auto at = blocks_.find(key(handle));
+    if (at == blocks_.end() || at->second.dying)
+      return Outcome::fail(WEFT_INVALID_ARGUMENT, "no buffer has this handle");
+    if (offset <= at->second.bytes && bytes <= at->second.bytes - offset) return Outcome::ok();
+    return Outcome::fail(WEFT_INVALID_ARGUMENT, "bytes {} to {} of a buffer of {}", offset, offset + bytes,
+                         at->second.bytes);
+  }
+
+  /// A queue will use the buffer, or has done so.
+  void hold(void* handle, Queue* queue, const std::string& user) {
+    const std::lock_guard lock(mutex_);
+    Block& block = blocks_.at(key(handle));
+    ++block.uses;
+    block.queue = queue;
+    block.user = user;
+  }
+  void release(void* handle) {
+    const std::lock_guard lock(mutex_);
+    const auto at = blocks_.find(key(handle));
+    if (--at->second.uses == 0 && at->second.dying) give_back(at);
+  }
+
+  struct Pending {
+    Queue* queue;
+    std::string user;
+  };
+  /// Who was still to use the buffer; its memory then stays until they have.
+  std::optional<Pending> free(void* handle, bool* known) {
+    const std::lock_guard lock(mutex_);
+    const auto at = blocks_.find(key(handle));
+    *known = at != blocks_.end() && !at->second.dying;
+    if (!*known) return std::nullopt;
+    if (at->second.uses == 0) {
+      give_back(at);
+      return std::nullopt;
+    }
+    at->second.dying = true;
+    return Pending{at->second.queue, at->second.user};
+  }
+
+  size_t count() {
+    const std::lock_guard lock(mutex_);
+    return blocks_.size();
+  }
+
+ private:
+  struct Block {
+    uint64_t bytes = 0, size = 0;
+    int64_t uses = 0;
+    bool dying = false;
+    Queue* queue = nullptr;  // the last that uses it; alive as long as `uses` is not zero
+    std::string user = {};
+  };
+
+  uint64_t key(void* handle) const {
+    return static_cast<uint64_t>(reinterpret_cast<uintptr_t>(handle) - reinterpret_cast<uintptr_t>(base_));
+  }
+
+  void give_back(std::map<uint64_t, Block>::iterator block) {
+    uint64_t at = block->first, size = block->second.size;
+    std::memset(base_ + kSpan + at, 0xFF, size);
+    blocks_.erase(block);
+    const auto next = free_.lower_bound(at);
+    if (next != free_.begin()) {
+      const auto before = std::prev(next);
+      if (before->first + before->second == at) {
+        at = before->first;
+        size += before->second;
+        free_.erase(before);
+      }
+    }
+    if (next != free_.end() && at + size == next->first) {
+      size += next->second;
+      free_.erase(next);
+    }
+    free_[at] = size;
+  }
+
+  char* base_ = nullptr;
+  std::mutex mutex_;
+  std::map<uint64_t, Block> blocks_;  // by offset from base_
+  std::map<uint64_t, uint64_t> free_;
+};
+
+}  // namespace far

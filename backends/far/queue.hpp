@@ -1,0 +1,107 @@
+#pragma once
+#include <chrono>
+#include <condition_variable>
+#include <cstdlib>
+#include <functional>
+#include <random>
+#include <thread>
+
+#include "memory.hpp"
+
+// An ordered queue on a thread of its own, late on purpose: a random pause comes before each task.
+namespace far {
+
+/// One launch or copy that has been queued. `holds` are the buffers that it touches.
+struct Task {
+  std::string name;
+  std::vector<void*> holds;
+  std::function<Outcome()> run;
+};
+
+class Queue {
+ public:
+  Queue(Memory& memory, uint32_t seed) : memory_(memory), random_(seed), worker_([this] { work(); }) {}
+  Queue(const Queue&) = delete;
+  Queue& operator=(const Queue&) = delete;
+  ~Queue() {
+    {
+      const std::lock_guard lock(mutex_);
+      closing_ = true;
+    }
+    changed_.notify_all();
+    worker_.join();
+  }
+
+  Memory& memory() { return memory_; }
+
+  void push(Task task) {
+    for (void* buffer : task.holds) memory_.hold(buffer, this, task.name);
+    {
+      const std::lock_guard lock(mutex_);
+      tasks_.push_back(std::move(task));
+    }
+    changed_.notify_all();
+  }
+  /// Waits until all that was pushed has run; errors stay.
+  void drain() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return tasks_.empty() && !busy_; });
+  }
+  /// The first error since the last call.
+  Outcome synchronize() {
+    drain();
+    const std::lock_guard lock(mutex_);
+    return std::exchange(error_, Outcome::ok());
+  }
+  /// Reported at the next synchronize, unless there is an earlier one.
+  void fail_later(Outcome outcome) {
+    const std::lock_guard lock(mutex_);
+    if (error_.good()) error_ = std::move(outcome);
+  }
+
+ private:
+  static double mean_delay_us() {
+    const char* text = std::getenv("WEFT_FAR_DELAY_US");
+    return text != nullptr ? std::atof(text) : 20.0;
+  }
+
+  void work() {
+    const double mean = mean_delay_us();
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      changed_.wait(lock, [this] { return closing_ || !tasks_.empty(); });
+      if (tasks_.empty()) return;
+      Task task = std::move(tasks_.front());
+      tasks_.pop_front();
+      busy_ = true;
+      lock.unlock();
+      if (mean > 0) {
+        std::exponential_distribution<double> delay(1.0 / mean);
+        std::this_thread::sleep_for(std::chrono::duration<double, std::micro>(delay(random_)));
+      }
+      perform(task);
+      for (void* buffer : task.holds) memory_.release(buffer);
+      task = {};
+      lock.lock();
+      busy_ = false;
+      changed_.notify_all();
+    }
+  }
+
+  void perform(Task& task) {
+    weft_error error{.size = sizeof error};
+    const weft_code code = weft::backend::guarded(&error, task.run);
+    if (code != WEFT_OK) fail_later({code, error.text});
+  }
+
+  Memory& memory_;
+  std::mt19937 random_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Task> tasks_;
+  Outcome error_;
+  bool busy_ = false, closing_ = false;
+  std::thread worker_;  // last: it uses all of the above
+};
+
+}  // namespace far

@@ -1,0 +1,1 @@
+# Built in: the files of this folder are all there is.

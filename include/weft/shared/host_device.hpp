@@ -1,0 +1,97 @@
+#pragma once
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+
+#include "weft/backend.hpp"
+
+// A device of host memory with an inline queue: all of a backend but its kernels and its names.
+namespace weft::shared {
+
+/// `Traits` gives kName (of the backend), kKind (of the device), kLabel, kNumerics and kernels(), the
+/// KernelTable.
+///
+///     weft_code WEFT_NEGOTIATE(const weft_host* host, const weft_backend** backend, weft_error* error) {
+///       return HostDevice<Reference>::negotiate(host, backend, error);
+///     }
+template <class Traits>
+struct HostDevice {
+  static weft_code negotiate(const weft_host* host, const weft_backend** backend, weft_error* error) {
+    return backend::guarded(error, [&]() -> backend::Outcome {
+      if (auto outcome = backend::Host(host).speaks(); !outcome.good()) return outcome;
+      Traits::kernels().set_host(host);
+      *backend = &kTable;
+      return backend::Outcome::ok();
+    });
+  }
+
+ private:
+  static weft_code probe(weft_probe* probe, weft_error*) {
+    backend::write(probe, &weft_probe::n_devices, 1);
+    return WEFT_OK;
+  }
+  static weft_code open_device(uint32_t ordinal, weft_device* device, weft_capability* c, weft_error* error) {
+    if (ordinal != 0) return backend::fill(error, WEFT_INVALID_ARGUMENT, "there is one device, number 0");
+    constexpr uint64_t no_limit = std::numeric_limits<int64_t>::max();
+    backend::write(c, &weft_capability::available, 1);
+    backend::write_text(c, &weft_capability::kind, Traits::kKind);
+    backend::write_text(c, &weft_capability::label, Traits::kLabel);
+    backend::write(c, &weft_capability::queue_kind, WEFT_QUEUE_INLINE);
+    backend::write(c, &weft_capability::host_memory, 1);
+    backend::write(c, &weft_capability::units, 1);
+    backend::write(c, &weft_capability::dtypes, (uint64_t{1} << kDTypeCount) - 1);
+    backend::write(c, &weft_capability::max_buffer, no_limit);
+    backend::write(c, &weft_capability::max_binding, no_limit);
+    backend::write(c, &weft_capability::offset_alignment, 1);
+    backend::write(c, &weft_capability::read_write_buffer, 1);
+    backend::write_text(c, &weft_capability::numerics, Traits::kNumerics);
+    static char the_device;
+    *device = reinterpret_cast<weft_device>(&the_device);
+    return WEFT_OK;
+  }
+  static void close_device(weft_device) {}
+  static weft_code allocate(weft_device, uint64_t bytes, void** handle, weft_error* error) {
+    constexpr uint64_t alignment = 64, most = std::numeric_limits<int64_t>::max() - alignment;
+    *handle = bytes > most ? nullptr : std::aligned_alloc(alignment, (bytes / alignment + 1) * alignment);
+    if (*handle != nullptr) return WEFT_OK;
+    return backend::fill(error, WEFT_OUT_OF_MEMORY,
+                         backend::format("no {} bytes of host memory are left", bytes));
+  }
+  static void free(weft_device, void* handle) { std::free(handle); }
+  static weft_code open_queue(weft_device device, weft_queue* queue, weft_error*) {
+    *queue = reinterpret_cast<weft_queue>(device);
+    return WEFT_OK;
+  }
+  static void close_queue(weft_queue) {}
+  static weft_code copy(weft_queue, const weft_copy* c, weft_error*) {
+    const void* from = c->source ? static_cast<char*>(c->source) + c->source_offset : c->host_source;
+    void* to = c->target ? static_cast<char*>(c->target) + c->target_offset : c->host_target;
+    if (c->bytes > 0) std::memmove(to, from, c->bytes);
+    return WEFT_OK;
+  }
+  static weft_code synchronize(weft_queue, weft_error*) { return WEFT_OK; }
+  static weft_code kernels(weft_device, const weft_kernel* const** list, uint32_t* n, weft_error*) {
+    *list = Traits::kernels().data();
+    *n = Traits::kernels().size();
+    return WEFT_OK;
+  }
+
+  static constexpr weft_backend kTable = {
+      .size = sizeof(weft_backend),
+      .abi = WEFT_ABI,
+      .name = Traits::kName,
+      .version = "0.1.0",
+      .probe = probe,
+      .open_device = open_device,
+      .close_device = close_device,
+      .allocate = allocate,
+      .free = free,
+      .open_queue = open_queue,
+      .close_queue = close_queue,
+      .copy = copy,
+      .synchronize = synchronize,
+      .kernels = kernels,
+  };
+};
+
+}  // namespace weft::shared

@@ -1,0 +1,207 @@
+#pragma once
+#include <cmath>
+
+#include "weft/shared/numbers.hpp"
+#include "weft/shared/walk.hpp"
+
+// add sub mul div less equal exp log sqrt where.
+namespace weft::shared {
+
+// Each on the three wide types. Signed arithmetic goes through uint64_t, where it wraps around.
+namespace fn {
+struct Add {
+  double operator()(double a, double b) const { return a + b; }
+  uint64_t operator()(uint64_t a, uint64_t b) const { return a + b; }
+  int64_t operator()(int64_t a, int64_t b) const { return static_cast<int64_t>(uint64_t(a) + uint64_t(b)); }
+};
+struct Sub {
+  double operator()(double a, double b) const { return a - b; }
+  uint64_t operator()(uint64_t a, uint64_t b) const { return a - b; }
+  int64_t operator()(int64_t a, int64_t b) const { return static_cast<int64_t>(uint64_t(a) - uint64_t(b)); }
+};
+struct Mul {
+  double operator()(double a, double b) const { return a * b; }
+  uint64_t operator()(uint64_t a, uint64_t b) const { return a * b; }
+  int64_t operator()(int64_t a, int64_t b) const { return static_cast<int64_t>(uint64_t(a) * uint64_t(b)); }
+};
+struct Div {
+  double operator()(double a, double b) const { return a / b; }
+  uint64_t operator()(uint64_t a, uint64_t b) const { return b == 0 ? 0 : a / b; }
+  int64_t operator()(int64_t a, int64_t b) const {
+    if (b == -1) return static_cast<int64_t>(0 - uint64_t(a));  // the least value over -1 would trap
+    return b == 0 ? 0 : a / b;
+  }
+};
+struct Less {
+  template <class W>
+  bool operator()(W a, W b) const {
+    return a < b;
+  }
+};
+struct Equal {
+  template <class W>
+  bool operator()(W a, W b) const {
+    return a == b;
+  }
+};
+struct Exp {
+  double operator()(double x) const { return std::exp(x); }
+};
+struct Log {
+  double operator()(double x) const { return std::log(x); }
+};
+struct Sqrt {
+  double operator()(double x) const { return std::sqrt(x); }
+};
+}  // namespace fn
+
+namespace detail {
+
+/// y[i] = f(a, b) over runs; the strides of a and b within a run are 0 or 1 except in rare broadcasts.
+template <class A, class Y, class F>
+void binary_run(const A* a, int64_t sa, const A* b, int64_t sb, Y* y, int64_t n, F f) {
+  if (sa == 1 && sb == 1) {
+    for (int64_t i = 0; i < n; ++i) y[i] = f(a[i], b[i], y[i]);
+  } else {
+    for (int64_t i = 0; i < n; ++i) y[i] = f(a[i * sa], b[i * sb], y[i]);
+  }
+}
+
+template <class A, class Y, class F>
+Outcome binary(const Launch& l, F f) {
+  const TensorView a = l.input(0), b = l.input(1), y = l.output(0);
+  const Walk<2> walk(y.dims(), {a.dims(), b.dims()});
+  l.host().parallel_for(walk.total(), kGrain, [&](int64_t begin, int64_t end) {
+    walk.run(begin, end, [&](int64_t out, const auto& at, int64_t n) {
+      binary_run(a.data<A>() + at[0], walk.stride(0), b.data<A>() + at[1], walk.stride(1), y.data<Y>() + out,
+                 n, f);
+    });
+  });
+  return Outcome::ok();
+}
+
+inline Support accepts_binary(const OpCall& c, Kinds kinds) {
+  if (auto s = arity(c, 2, 1); !s) return s;
+  if (!includes(kinds, c.input(0).dtype()))
+    return Support::no("dtype must be {}, got {}", name(kinds), c.input(0).dtype());
+  if (auto s = same_dtype(c.input(0), c.input(1)); !s) return s;
+  for (int64_t i = 0; i < 2; ++i) {
+    if (auto s = broadcasts(c.input(i), c.output(0)); !s) return s;
+  }
+  return Support::yes();
+}
+
+template <class F>
+KernelRecord arithmetic_record(const char* op) {
+  return {.op = op,
+          .variant = "shared",
+          .accepts = [](const OpCall& c) -> Support {
+            if (auto s = accepts_binary(c, Kinds::numbers); !s) return s;
+            return same_dtype(c.input(0), c.output(0));
+          },
+          .launch = [](const Launch& l) -> Outcome {
+            const bool accumulates = l.call().accumulates(0);
+            return visit<Kinds::numbers>(l.input(0).dtype(), [&]<class T>(Tag<T>) {
+              if (accumulates)
+                return binary<T, T>(
+                    l, [](T a, T b, T y) { return store<T>(fn::Add{}(load(y), F{}(load(a), load(b)))); });
+              return binary<T, T>(l, [](T a, T b, T) { return store<T>(F{}(load(a), load(b))); });
+            });
+          },
+          .determinism = WEFT_DETERMINISM_DEVICES,
+          .accumulates = true,
+          .in_place = true};
+}
+
+template <class F>
+KernelRecord comparison_record(const char* op) {
+  return {.op = op,
+          .variant = "shared",
+          .accepts = [](const OpCall& c) -> Support {
+            if (auto s = accepts_binary(c, Kinds::compute); !s) return s;
+            if (c.output(0).dtype() == DType::boolean) return Support::yes();
+            return Support::no("the result must be bool, got {}", c.output(0).dtype());
+          },
+          .launch = [](const Launch& l) -> Outcome {
+            return visit<Kinds::compute>(l.input(0).dtype(), [&]<class T>(Tag<T>) {
+              return binary<T, Bool>(
+                  l, [](T a, T b, Bool) { return store<Bool>(uint64_t{F{}(load(a), load(b))}); });
+            });
+          },
+          .determinism = WEFT_DETERMINISM_DEVICES,
+          .in_place = true};
+}
+
+template <class F>
+KernelRecord unary_record(const char* op, uint32_t determinism) {
+  return {.op = op,
+          .variant = "shared",
+          .accepts = [](const OpCall& c) -> Support {
+            if (auto s = arity(c, 1, 1); !s) return s;
+            if (!includes(Kinds::floats, c.input(0).dtype()))
+              return Support::no("dtype must be {}, got {}", name(Kinds::floats), c.input(0).dtype());
+            return same_dtype(c.input(0), c.output(0));
+          },
+          .launch = [](const Launch& l) -> Outcome {
+            const TensorView x = l.input(0), y = l.output(0);
+            visit<Kinds::floats>(x.dtype(), [&]<class T>(Tag<T>) {
+              l.host().parallel_for(y.size(), kGrain / 8, [&](int64_t begin, int64_t end) {
+                for (int64_t i = begin; i < end; ++i) y.data<T>()[i] = store<T>(F{}(load(x.data<T>()[i])));
+              });
+            });
+            return Outcome::ok();
+          },
+          .determinism = determinism,
+          .in_place = true};
+}
+
+inline Support accepts_where(const OpCall& c) {
+  if (auto s = arity(c, 3, 1); !s) return s;
+  if (c.input(0).dtype() != DType::boolean)
+    return Support::no("the condition must be bool, got {}", c.input(0).dtype());
+  for (int64_t i = 0; i < 3; ++i)
+    if (auto s = broadcasts(c.input(i), c.output(0)); !s) return s;
+  if (auto s = same_dtype(c.input(1), c.input(2)); !s) return s;
+  return same_dtype(c.input(1), c.output(0));
+}
+
+inline Outcome launch_where(const Launch& l) {
+  const TensorView condition = l.input(0), a = l.input(1), b = l.input(2), y = l.output(0);
+  const Walk<3> walk(y.dims(), {condition.dims(), a.dims(), b.dims()});
+  visit_size(y.dtype(), [&]<class T>(Tag<T>) {
+    l.host().parallel_for(walk.total(), kGrain, [&](int64_t begin, int64_t end) {
+      walk.run(begin, end, [&](int64_t out, const auto& at, int64_t n) {
+        const Bool* from = condition.data<Bool>() + at[0];
+        for (int64_t i = 0; i < n; ++i)
+          y.data<T>()[out + i] = load(from[i * walk.stride(0)]) != 0
+                                     ? a.data<T>()[at[1] + i * walk.stride(1)]
+                                     : b.data<T>()[at[2] + i * walk.stride(2)];
+      });
+    });
+  });
+  return Outcome::ok();
+}
+}  // namespace detail
+
+/// add sub mul div: y = a . b with NumPy's broadcasting; integers wrap around, integer x / 0 = 0.
+/// less equal: into bool. exp log sqrt: floats, in double. where: condition ? a : b.
+inline std::array<KernelRecord, 10> elementwise_records() {
+  // exp and log are the C library's: the last bit may differ from machine to machine.
+  return {detail::arithmetic_record<fn::Add>("add"),
+          detail::arithmetic_record<fn::Sub>("sub"),
+          detail::arithmetic_record<fn::Mul>("mul"),
+          detail::arithmetic_record<fn::Div>("div"),
+          detail::comparison_record<fn::Less>("less"),
+          detail::comparison_record<fn::Equal>("equal"),
+          detail::unary_record<fn::Exp>("exp", WEFT_DETERMINISM_THREADS),
+          detail::unary_record<fn::Log>("log", WEFT_DETERMINISM_THREADS),
+          detail::unary_record<fn::Sqrt>("sqrt", WEFT_DETERMINISM_DEVICES),
+          {.op = "where",
+           .variant = "shared",
+           .accepts = detail::accepts_where,
+           .launch = detail::launch_where,
+           .determinism = WEFT_DETERMINISM_DEVICES,
+           .in_place = true}};
+}
+
+}  // namespace weft::shared
