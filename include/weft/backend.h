@@ -238,8 +238,11 @@ typedef struct weft_source {
   const char* entry; /* the function in it */
 } weft_source;
 
-/* Runs a compiled function: buffers first, then the scalars, in the order of the text's parameters. A device to host
- * copy of a tensor never enters here: every buffer is a handle plus an offset that the device's alignment allows. */
+/* Runs a compiled function. Its parameters, in the order of the text: the buffers; one int for each of them, the element
+ * at which the tensor begins; the scalars. A backend binds a buffer where its handle begins and passes
+ * byte_offset / element size, or binds at byte_offset (CUDA, Metal) and passes 0. Offsets are multiples of the element
+ * size. A backend may run more items than `global`, rounded up to its groups: the text skips those beyond scalar 0.
+ * A device to host copy of a tensor never enters here. */
 typedef struct weft_dispatch {
   uint32_t size;
   uint32_t n_buffers;
@@ -273,7 +276,7 @@ typedef struct weft_backend {
 
   /* optional: null where absent */
   weft_code (*compile)(weft_device, const weft_source*, weft_module*, weft_error*);
-  void (*release_module)(weft_module);
+  void (*release_module)(weft_module); /* close_device ends the modules that are left */
   weft_code (*dispatch)(weft_queue, const weft_dispatch*, weft_error*);
 } weft_backend;
 

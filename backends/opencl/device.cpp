@@ -1,0 +1,110 @@
+#include "device.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cstdio>
+#include <memory>
+
+namespace weft::opencl {
+namespace {
+
+// Indices of weft/dtype.h, which backend.h speaks of in `dtypes`.
+enum DTypeBit : uint64_t {
+  kF64 = 1u << 0,
+  // f32 f16 bf16 i32 i64 u32 u64 bool, and i8 u8 as storage. f16 and bf16 are stored so and computed in f32.
+  kAlways = 1u << 1 | 1u << 2 | 1u << 3 | 1u << 4 | 1u << 5 | 1u << 6 | 1u << 7 | 1u << 8 | 1u << 11 | 1u << 12,
+};
+
+template <size_t N>
+void put(char (&field)[N], const std::string& text) {
+  std::snprintf(field, N, "%s", text.c_str());
+}
+
+bool correct_division(cl_device_id id) {
+  return device_info<cl_device_fp_config>(id, CL_DEVICE_SINGLE_FP_CONFIG) & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT;
+}
+std::string numerics(cl_device_id id) {
+  const auto config = device_info<cl_device_fp_config>(id, CL_DEVICE_SINGLE_FP_CONFIG);
+  return std::string(config & CL_FP_DENORM ? "denormals kept" : "denormals flushed") +
+         (correct_division(id) ? ", correctly rounded division and sqrt" : ", division within 2.5 ulp, sqrt 3") +
+         ", exp and log within 3 ulp";
+}
+
+void describe(cl_device_id id, uint32_t ordinal, weft_capability* c) {
+  c->available = 1;
+  put(c->kind, "opencl");
+  put(c->label, device_text(id, CL_DEVICE_NAME));
+  c->ordinal = ordinal;
+  c->queue_kind = WEFT_QUEUE_ORDERED;
+  c->host_memory = 0;
+  c->units = device_info<cl_uint>(id, CL_DEVICE_MAX_COMPUTE_UNITS);
+  c->dtypes = kAlways | (device_info<cl_device_fp_config>(id, CL_DEVICE_DOUBLE_FP_CONFIG) ? uint64_t{kF64} : 0);
+  c->memory = device_info<cl_ulong>(id, CL_DEVICE_GLOBAL_MEM_SIZE);
+  c->max_buffer = device_info<cl_ulong>(id, CL_DEVICE_MAX_MEM_ALLOC_SIZE);
+  c->max_binding = c->max_buffer;
+  c->offset_alignment = 1;  // a text adds the offset itself, in elements
+  c->read_write_buffer = 1;
+  put(c->dialect, "opencl_c");
+  put(c->numerics, numerics(id));
+}
+
+std::string plain(const std::string& text) {
+  std::string out;
+  for (const char c : text) out += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
+  return out;
+}
+
+}  // namespace
+
+weft_code probe(weft_probe* p, weft_error*) {
+  const Library& l = library();
+  p->n_devices = static_cast<uint32_t>(l.devices.size());
+  if (l.devices.empty()) put(p->reason, l.reason);
+  return WEFT_OK;
+}
+
+weft_code open_device(uint32_t ordinal, weft_device* out, weft_capability* capability, weft_error* error) {
+  const Library& l = library();
+  if (ordinal >= l.devices.size())
+    return fail(error, WEFT_UNAVAILABLE, "opencl:%u: got %zu devices%s%s", ordinal, l.devices.size(),
+                l.reason.empty() ? "" : "; ", l.reason.c_str());
+  auto d = std::make_unique<weft_device_s>();
+  d->ordinal = ordinal;
+  d->id = l.devices[ordinal];
+  if (!device_info<cl_bool>(d->id, CL_DEVICE_AVAILABLE) || !device_info<cl_bool>(d->id, CL_DEVICE_COMPILER_AVAILABLE))
+    return fail(error, WEFT_UNAVAILABLE, "opencl:%u: %s is not available or has no compiler", ordinal,
+                device_text(d->id, CL_DEVICE_NAME).c_str());
+  cl_int code = CL_SUCCESS;
+  d->context = l.clCreateContext(nullptr, 1, &d->id, nullptr, nullptr, &code);
+  if (code != CL_SUCCESS)
+    return fail(error, WEFT_UNAVAILABLE, "opencl:%u: clCreateContext: %s", ordinal, code_text(code).c_str());
+  // Without the option, OpenCL C allows f32 division an error of 2.5 ulp even where the device can do better.
+  d->build_options = correct_division(d->id) ? "-cl-std=CL1.2 -cl-fp32-correctly-rounded-divide-sqrt" : "-cl-std=CL1.2";
+  d->identity = plain(device_text(d->id, CL_DEVICE_NAME) + "." + device_text(d->id, CL_DRIVER_VERSION) + "." +
+                       device_text(d->id, CL_DEVICE_VERSION) + "." + d->build_options);
+  describe(d->id, ordinal, capability);
+  *out = d.release();
+  return WEFT_OK;
+}
+
+void close_device(weft_device d) {
+  while (!d->modules.empty()) release_module(*d->modules.begin());
+  library().clReleaseContext(d->context);
+  delete d;
+}
+
+weft_code allocate(weft_device d, uint64_t bytes, void** handle, weft_error* error) {
+  cl_int code = CL_SUCCESS;
+  const size_t size = static_cast<size_t>(std::max<uint64_t>(bytes, 1));  // OpenCL has no empty buffers
+  cl_mem memory = library().clCreateBuffer(d->context, CL_MEM_READ_WRITE, size, nullptr, &code);
+  if (code != CL_SUCCESS)
+    return fail(error, WEFT_OUT_OF_MEMORY, "opencl:%u: clCreateBuffer of %llu bytes: %s", d->ordinal,
+                static_cast<unsigned long long>(bytes), code_text(code).c_str());
+  *handle = memory;
+  return WEFT_OK;
+}
+void free_buffer(weft_device, void* handle) {
+  if (handle) library().clReleaseMemObject(static_cast<cl_mem>(handle));
+}
+
+}  // namespace weft::opencl

@@ -1,0 +1,138 @@
+#include <cstring>
+#include <limits>
+
+#include "device.h"
+
+struct weft_queue_s {
+  weft_device device;
+  cl_command_queue queue;
+  /// Dispatches not known to have ended well, with their kernel's id: clFinish does not say which one failed.
+  std::vector<std::pair<cl_event, std::string>> running;
+  std::string first_error;
+};
+
+namespace weft::opencl {
+namespace {
+
+constexpr size_t kManyRunning = 256;  // then those that have ended are let go
+constexpr size_t kGroup = 64;
+
+/// Lets go of dispatches that have ended, and keeps the first failure.
+void collect(weft_queue_s& q) {
+  std::erase_if(q.running, [&](auto& entry) {
+    cl_int status = CL_COMPLETE;
+    library().clGetEventInfo(entry.first, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, nullptr);
+    if (status > CL_COMPLETE) return false;
+    if (status < 0 && q.first_error.empty()) q.first_error = entry.second + ": " + code_text(status);
+    library().clReleaseEvent(entry.first);
+    return true;
+  });
+}
+
+cl_mem memory(void* handle) { return static_cast<cl_mem>(handle); }
+
+/// Buffers, then the element at which each begins, then the scalars.
+weft_code set_arguments(const weft_dispatch& d, weft_error* error) {
+  cl_uint at = 0;
+  cl_int code = CL_SUCCESS;
+  const auto set = [&](size_t size, const void* value) {
+    if (code == CL_SUCCESS) code = library().clSetKernelArg(d.module->kernel, at++, size, value);
+  };
+  for (uint32_t i = 0; i < d.n_buffers; ++i) {
+    const cl_mem handle = memory(d.buffers[i]->dl.data);
+    set(sizeof handle, &handle);
+  }
+  for (uint32_t i = 0; i < d.n_buffers; ++i) {
+    const DLTensor& t = d.buffers[i]->dl;
+    const uint64_t bytes = std::max(1, t.dtype.bits / 8);
+    if (t.byte_offset % bytes || t.byte_offset / bytes > std::numeric_limits<cl_int>::max())
+      return fail(error, WEFT_UNSUPPORTED, "%s: buffer %u begins at byte %llu, wanted a multiple of %llu below 2^31 elements",
+                  d.name, i, static_cast<unsigned long long>(t.byte_offset), static_cast<unsigned long long>(bytes));
+    const cl_int offset = static_cast<cl_int>(t.byte_offset / bytes);
+    set(sizeof offset, &offset);
+  }
+  for (uint32_t i = 0; i < d.n_scalars; ++i) set(sizeof d.scalars[i], &d.scalars[i]);
+  if (code == CL_SUCCESS) return WEFT_OK;
+  return fail(error, WEFT_INVALID_ARGUMENT, "%s: argument %u of %u: %s", d.name, at - 1, 2 * d.n_buffers + d.n_scalars,
+              code_text(code).c_str());
+}
+
+}  // namespace
+
+weft_code open_queue(weft_device device, weft_queue* out, weft_error* error) {
+  cl_int code = CL_SUCCESS;
+  cl_command_queue queue = library().clCreateCommandQueue(device->context, device->id, 0, &code);
+  if (code != CL_SUCCESS)
+    return fail(error, WEFT_DEVICE, "opencl:%u: clCreateCommandQueue: %s", device->ordinal, code_text(code).c_str());
+  *out = new weft_queue_s{device, queue, {}, {}};
+  return WEFT_OK;
+}
+
+void close_queue(weft_queue q) {
+  library().clFinish(q->queue);
+  for (auto& entry : q->running) library().clReleaseEvent(entry.first);
+  library().clReleaseCommandQueue(q->queue);
+  delete q;
+}
+
+weft_code copy(weft_queue q, const weft_copy* c, weft_error* error) {
+  if (c->bytes == 0) return WEFT_OK;
+  const Library& l = library();
+  cl_int code = CL_SUCCESS;
+  if (c->source && c->target) {
+    code = l.clEnqueueCopyBuffer(q->queue, memory(c->source), memory(c->target), c->source_offset, c->target_offset, c->bytes,
+                                 0, nullptr, nullptr);
+  } else if (c->source) {
+    code = l.clEnqueueReadBuffer(q->queue, memory(c->source), CL_TRUE, c->source_offset, c->bytes, c->host_target, 0, nullptr,
+                                 nullptr);
+  } else if (c->target) {
+    // Blocking: the host may write its memory again as soon as this returns.
+    code = l.clEnqueueWriteBuffer(q->queue, memory(c->target), CL_TRUE, c->target_offset, c->bytes, c->host_source, 0,
+                                  nullptr, nullptr);
+  } else {
+    std::memmove(c->host_target, c->host_source, c->bytes);
+  }
+  if (code == CL_SUCCESS) return WEFT_OK;
+  return fail(error, WEFT_DEVICE, "opencl:%u: copy of %llu bytes: %s", q->device->ordinal,
+              static_cast<unsigned long long>(c->bytes), code_text(code).c_str());
+}
+
+weft_code synchronize(weft_queue q, weft_error* error) {
+  const cl_int code = library().clFinish(q->queue);
+  collect(*q);
+  if (!q->first_error.empty()) {
+    const std::string what = std::move(q->first_error);
+    q->first_error.clear();
+    return fail(error, WEFT_DEVICE, "opencl:%u: %s", q->device->ordinal, what.c_str());
+  }
+  if (code == CL_SUCCESS) return WEFT_OK;
+  return fail(error, WEFT_DEVICE, "opencl:%u: clFinish: %s", q->device->ordinal, code_text(code).c_str());
+}
+
+weft_code dispatch(weft_queue q, const weft_dispatch* d, weft_error* error) {
+  const uint64_t items[3] = {d->global[0], std::max<uint64_t>(d->global[1], 1), std::max<uint64_t>(d->global[2], 1)};
+  if (items[0] == 0) return WEFT_OK;
+  size_t global[3], local[3];
+  for (int i = 0; i < 3; ++i) {
+    local[i] = d->local[0] ? std::max<uint64_t>(d->local[i], 1) : i == 0 && items[0] >= kGroup ? kGroup : 1;
+    global[i] = (items[i] + local[i] - 1) / local[i] * local[i];  // the text skips the items beyond
+  }
+  cl_event event = nullptr;
+  {
+    std::lock_guard lock(d->module->mutex);
+    if (const weft_code code = set_arguments(*d, error); code != WEFT_OK) return code;
+    const cl_int code = library().clEnqueueNDRangeKernel(q->queue, d->module->kernel, 3, nullptr, global, local, 0, nullptr,
+                                                         &event);
+    if (code != CL_SUCCESS)
+      return fail(error, WEFT_DEVICE, "%s: clEnqueueNDRangeKernel of %zu items: %s", d->name, global[0],
+                  code_text(code).c_str());
+  }
+  q->running.emplace_back(event, d->name ? d->name : "");
+  if (q->running.size() >= kManyRunning) {
+    library().clFlush(q->queue);
+    collect(*q);
+  }
+  return WEFT_OK;
+}
+
+}  // namespace weft::opencl

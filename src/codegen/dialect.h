@@ -1,0 +1,61 @@
+#pragma once
+#include <span>
+#include <string_view>
+
+#include "codegen/loop_kernel.h"
+
+// A dialect is data: how each operation is spelled in one kernel language. The renderer knows no language.
+namespace weft::codegen {
+
+using TypeSet = uint32_t;  ///< Bit k: the type with number k.
+constexpr TypeSet set_of(Type t) { return TypeSet{1} << static_cast<int>(t); }
+template <class... T>
+constexpr TypeSet set_of(Type t, T... more) {
+  return set_of(t) | set_of(more...);
+}
+inline constexpr TypeSet kAnyType = (TypeSet{1} << kTypeCount) - 1;
+
+/// The spelling of an operation; the first rule that matches is taken. In `text`:
+///   $0 $1 $2  the operands              $t  the register type of the value
+///   $b $o     the buffer, its offset    $s $S  the scalar, and the one after it
+///   $x        the bits of a constant, as 0x…   $d  the same as a signed decimal
+struct Rule {
+  Op op;
+  TypeSet result;
+  TypeSet operand;  ///< Of the type of $0; kAnyType where there is none.
+  const char* text;
+  const char* helpers = "";  ///< Names of helpers that it calls, divided by spaces.
+};
+
+/// A function or directive that goes before the kernel when something needs it; emitted in the order of the table.
+struct Helper {
+  const char* name;
+  const char* text;
+};
+
+struct Dialect {
+  const char* name;  ///< As weft_capability.dialect says it.
+  const char* registers[kTypeCount];  ///< Type of a value; null: the dialect has none.
+  const char* storage[kDTypeCount];   ///< Element of a buffer; null: cannot be stored.
+  const char* type_helpers[kTypeCount];  ///< Helpers that a mere use of the type needs, or null.
+  const char* prelude;
+  const char* open;         ///< $n: the entry's name. Parameters follow.
+  const char* read_buffer;  ///< $t: element type, $b: name
+  const char* write_buffer;
+  const char* scalar;  ///< $s: name
+  const char* close;   ///< Ends the parameters and skips the items beyond $s.
+  const char* constant_value;  ///< $t $v $e: a value that never changes
+  const char* variable;        ///< $t $v $e: a value that is assigned to
+  const char* loop;            ///< $v runs over [0, $0)
+  std::span<const Rule> rules;
+  std::span<const Helper> helpers;
+};
+
+/// The dialect with this name, or null.
+const Dialect* find_dialect(std::string_view name);
+/// The names of all of them, for error texts.
+std::string_view dialect_names();
+
+extern const Dialect opencl_c;
+
+}  // namespace weft::codegen

@@ -1,0 +1,202 @@
+#include "codegen/interpret.h"
+
+#include <cstring>
+
+#include "codegen/numbers.h"
+
+namespace weft::codegen {
+namespace {
+
+/// A float type uses `f`, every other one `i` (u64 by its bits).
+struct Value {
+  double f = 0;
+  int64_t i = 0;
+};
+
+/// `i` as a value of integer type `t`: wrapped to its width.
+int64_t wrap(Type t, int64_t i) {
+  switch (t) {
+    case Type::index:
+    case Type::i32: return static_cast<int32_t>(i);
+    case Type::u32: return static_cast<uint32_t>(i);
+    case Type::i8: return static_cast<int8_t>(i);
+    case Type::u8: return static_cast<uint8_t>(i);
+    case Type::boolean: return i != 0;
+    default: return i;
+  }
+}
+double round_as(Type t, double x) {
+  return t == Type::f16 ? round_f16(x) : t == Type::bf16 ? round_bf16(x) : x;
+}
+
+Value cast(Type to, Type from, Value v) {
+  if (is_float(to)) {
+    if (is_float(from)) return {round_as(to, v.f)};
+    return {round_as(to, from == Type::u64 ? static_cast<double>(static_cast<uint64_t>(v.i)) : static_cast<double>(v.i))};
+  }
+  if (!is_float(from)) return {0, wrap(to, v.i)};
+  switch (to) {
+    case Type::boolean: return {0, v.f != 0};
+    case Type::i32:
+    case Type::index: return {0, saturate<int32_t>(v.f)};
+    case Type::u32: return {0, saturate<uint32_t>(v.f)};
+    case Type::i8: return {0, saturate<int8_t>(v.f)};
+    case Type::u8: return {0, saturate<uint8_t>(v.f)};
+    case Type::u64: return {0, static_cast<int64_t>(saturate<uint64_t>(v.f))};
+    default: return {0, saturate<int64_t>(v.f)};
+  }
+}
+
+int64_t divide(Type t, int64_t a, int64_t b) {
+  if (b == 0) return 0;
+  if (t == Type::u64) return static_cast<int64_t>(static_cast<uint64_t>(a) / static_cast<uint64_t>(b));
+  return b == -1 ? static_cast<int64_t>(0 - static_cast<uint64_t>(a)) : a / b;
+}
+bool less(Type t, Value a, Value b) {
+  if (is_float(t)) return a.f < b.f;
+  return t == Type::u64 ? static_cast<uint64_t>(a.i) < static_cast<uint64_t>(b.i) : a.i < b.i;
+}
+
+Value arithmetic(Op op, Type t, Value a, Value b) {
+  if (op == Op::max) return less(t, b, a) || (is_float(t) && std::isnan(a.f)) ? a : b;
+  if (is_float(t)) {
+    const double y = op == Op::add ? a.f + b.f : op == Op::sub ? a.f - b.f : op == Op::mul ? a.f * b.f : a.f / b.f;
+    return {round_as(t, y)};
+  }
+  const uint64_t x = static_cast<uint64_t>(a.i), y = static_cast<uint64_t>(b.i);
+  switch (op) {
+    case Op::add: return {0, wrap(t, static_cast<int64_t>(x + y))};
+    case Op::sub: return {0, wrap(t, static_cast<int64_t>(x - y))};
+    case Op::mul: return {0, wrap(t, static_cast<int64_t>(x * y))};
+    default: return {0, wrap(t, divide(t, a.i, b.i))};
+  }
+}
+
+Value from_bits(Type t, uint64_t bits) {
+  if (t == Type::f64) return {std::bit_cast<double>(bits)};
+  if (is_float(t)) return {std::bit_cast<float>(static_cast<uint32_t>(bits))};
+  return {0, wrap(t, static_cast<int64_t>(bits))};
+}
+
+Value read(DType t, const void* at) {
+  uint64_t bits = 0;
+  std::memcpy(&bits, at, byte_size(t));
+  if (t == DType::f16) return {from_f16(static_cast<uint16_t>(bits))};
+  if (t == DType::bf16) return {from_bf16(static_cast<uint16_t>(bits))};
+  return from_bits(type_of(t), bits);
+}
+void write(DType t, void* at, Value v) {
+  uint64_t bits = static_cast<uint64_t>(v.i);
+  if (t == DType::f64) bits = std::bit_cast<uint64_t>(v.f);
+  if (t == DType::f32) bits = std::bit_cast<uint32_t>(static_cast<float>(v.f));
+  if (t == DType::f16) bits = to_f16(v.f);
+  if (t == DType::bf16) bits = to_bf16(v.f);
+  std::memcpy(at, &bits, byte_size(t));
+}
+
+class Interpreter {
+ public:
+  Interpreter(const LoopKernel& k, std::span<const HostBuffer> buffers, std::span<const int32_t> scalars)
+      : k_(k), buffers_(buffers), scalars_(scalars), values_(k.nodes.size()) {
+    ends_.resize(k.nodes.size());
+    for (Id id = 0; id < k.nodes.size(); ++id)
+      if (k.nodes[id].op == Op::end) ends_[k.nodes[id].in[0]] = id;
+  }
+
+  Status run() {
+    for (item_ = 0; item_ < scalars_[0]; ++item_)
+      WEFT_CHECK(range(0, static_cast<Id>(k_.nodes.size())));
+    return {};
+  }
+
+ private:
+  Status range(Id begin, Id end) {
+    for (Id id = begin; id < end; ++id) {
+      const Node& n = k_.nodes[id];
+      if (n.op == Op::loop) {
+        const int64_t extent = value(n, 0).i;
+        for (int64_t i = 0; i < extent; ++i) {
+          values_[id].i = i;
+          WEFT_CHECK(range(id + 1, ends_[id]));
+        }
+        id = ends_[id];
+      } else {
+        WEFT_CHECK(step(id, n));
+      }
+    }
+    return {};
+  }
+
+  Status step(Id id, const Node& n) {
+    Value& v = values_[id];
+    switch (n.op) {
+      case Op::constant: v = from_bits(n.type, n.bits); return {};
+      case Op::argument: v = from_bits(n.type, words(n)); return {};
+      case Op::item: v.i = item_; return {};
+      case Op::load:
+      case Op::store: return access(id, n);
+      case Op::accumulator: v = value(n, 0); return {};
+      case Op::assign: values_[n.in[0]] = value(n, 1); return {};
+      case Op::mod:
+        if (value(n, 1).i == 0) return fault(id, "an index divided by zero");
+        v.i = value(n, 0).i % value(n, 1).i;
+        return {};
+      case Op::less: v.i = less(type(n), value(n, 0), value(n, 1)); return {};
+      case Op::equal: v.i = is_float(type(n)) ? value(n, 0).f == value(n, 1).f : value(n, 0).i == value(n, 1).i; return {};
+      case Op::both: v.i = value(n, 0).i && value(n, 1).i; return {};
+      case Op::exp: v.f = round_as(n.type, std::exp(value(n, 0).f)); return {};
+      case Op::log: v.f = round_as(n.type, std::log(value(n, 0).f)); return {};
+      case Op::sqrt: v.f = round_as(n.type, std::sqrt(value(n, 0).f)); return {};
+      case Op::select: v = value(n, value(n, 0).i ? 1 : 2); return {};
+      case Op::cast: v = cast(n.type, type(n), value(n, 0)); return {};
+      case Op::philox: v.i = philox(value(n, 0).i, value(n, 1).i)[value(n, 2).i & 3]; return {};
+      default: break;
+    }
+    if (n.op == Op::div && n.type == Type::index && value(n, 1).i == 0) return fault(id, "an index divided by zero");
+    v = arithmetic(n.op, n.type, value(n, 0), value(n, 1));
+    return {};
+  }
+
+  Status access(Id id, const Node& n) {
+    if (n.op == Op::load && n.in[1] != kNone && !value(n, 1).i) return values_[id] = {}, Status();
+    const int64_t at = value(n, 0).i;
+    const HostBuffer& b = buffers_[n.slot];
+    if (at < 0 || at >= b.elements)
+      return fault(id, fmt::format("element {} of buffer {}, which has {}", at, n.slot, b.elements));
+    const DType t = k_.buffers[n.slot].dtype;
+    char* place = static_cast<char*>(b.data) + at * static_cast<int64_t>(byte_size(t));
+    if (n.op == Op::load) values_[id] = read(t, place);
+    else write(t, place, value(n, 1));
+    return {};
+  }
+
+  uint64_t words(const Node& n) const {
+    const uint64_t low = static_cast<uint32_t>(scalars_[n.slot]);
+    return scalar_words(n.type) == 1 ? low : low | static_cast<uint64_t>(static_cast<uint32_t>(scalars_[n.slot + 1])) << 32;
+  }
+  Status fault(Id id, std::string_view what) const {
+    return invalid("loop kernel: item {}: %{} {}: {}", item_, id, name(k_.nodes[id].op), what);
+  }
+  Value value(const Node& n, int i) const { return values_[n.in[i]]; }
+  Type type(const Node& n) const { return k_.nodes[n.in[0]].type; }
+
+  const LoopKernel& k_;
+  std::span<const HostBuffer> buffers_;
+  std::span<const int32_t> scalars_;
+  std::vector<Value> values_;
+  std::vector<Id> ends_;
+  int64_t item_ = 0;
+};
+
+}  // namespace
+
+Status interpret(const LoopKernel& kernel, std::span<const HostBuffer> buffers, std::span<const int32_t> scalars) {
+  if (kernel.fragment) return invalid("loop kernel: a fragment cannot run by itself");
+  if (buffers.size() != kernel.buffers.size())
+    return invalid("loop kernel: got {} buffers, wanted {}", buffers.size(), kernel.buffers.size());
+  if (scalars.size() != kernel.scalars)
+    return invalid("loop kernel: got {} scalars, wanted {}", scalars.size(), kernel.scalars);
+  return Interpreter(kernel, buffers, scalars).run();
+}
+
+}  // namespace weft::codegen

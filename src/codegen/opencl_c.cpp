@@ -1,0 +1,191 @@
+#include "codegen/dialect.h"
+
+// OpenCL C 1.2. Contraction is off and only precise functions are used, so a text means the same on every device up to
+// the error that OpenCL allows exp, log, and (without the device's correct rounding) sqrt and division.
+namespace weft::codegen {
+namespace {
+
+using enum Type;
+
+constexpr TypeSet kF32 = set_of(f32), kF16 = set_of(f16), kBf16 = set_of(bf16), kF64 = set_of(f64);
+constexpr TypeSet kFloat = kF32 | kF16 | kBf16 | kF64;
+constexpr TypeSet kBool = set_of(boolean), kIndex = set_of(index);
+constexpr TypeSet kUnsigned = set_of(u32, u64, u8);
+constexpr TypeSet kSmall = set_of(i8, u8);
+constexpr TypeSet kInteger = set_of(i32, i64, u32, u64, i8, u8);
+constexpr TypeSet kNumber = kAnyType & ~kBool;
+
+constexpr Rule kRules[] = {
+    {Op::constant, kF32 | kF16 | kBf16, kAnyType, "as_float($xu)"},
+    {Op::constant, kF64, kAnyType, "as_double($xul)"},
+    {Op::constant, kIndex, kAnyType, "$d"},
+    {Op::constant, kBool, kAnyType, "($x != 0)"},
+    {Op::constant, kInteger, kAnyType, "($t)$xul"},
+
+    {Op::argument, kF32 | kF16 | kBf16, kAnyType, "as_float($s)"},
+    {Op::argument, kF64, kAnyType, "as_double(((ulong)(uint)$S << 32) | (uint)$s)"},
+    {Op::argument, set_of(i64, u64), kAnyType, "($t)(((ulong)(uint)$S << 32) | (uint)$s)"},
+    {Op::argument, kBool, kAnyType, "($s != 0)"},
+    {Op::argument, kAnyType, kAnyType, "($t)$s"},
+    {Op::item, kIndex, kAnyType, "(int)get_global_id(0)"},
+
+    {Op::load, kF16, kAnyType, "$1 ? vload_half($o + $0, $b) : 0.0f"},
+    {Op::load, kF16, kAnyType, "vload_half($o + $0, $b)"},
+    {Op::load, kBf16, kAnyType, "$1 ? as_float((uint)$b[$o + $0] << 16) : 0.0f"},
+    {Op::load, kBf16, kAnyType, "as_float((uint)$b[$o + $0] << 16)"},
+    {Op::load, kBool, kAnyType, "$1 ? $b[$o + $0] != 0 : false"},
+    {Op::load, kBool, kAnyType, "$b[$o + $0] != 0"},
+    {Op::load, kAnyType, kAnyType, "$1 ? $b[$o + $0] : ($t)0"},
+    {Op::load, kAnyType, kAnyType, "$b[$o + $0]"},
+
+    {Op::store, kF16, kAnyType, "vstore_half_rte($1, $o + $0, $b);"},
+    {Op::store, kBf16, kAnyType, "$b[$o + $0] = (ushort)(as_uint($1) >> 16);"},
+    {Op::store, kBool, kAnyType, "$b[$o + $0] = (uchar)($1 ? 1 : 0);"},
+    {Op::store, kAnyType, kAnyType, "$b[$o + $0] = $1;"},
+
+    {Op::add, kF16, kAnyType, "weft_f16($0 + $1)", "weft_f16"},
+    {Op::sub, kF16, kAnyType, "weft_f16($0 - $1)", "weft_f16"},
+    {Op::mul, kF16, kAnyType, "weft_f16($0 * $1)", "weft_f16"},
+    {Op::div, kF16, kAnyType, "weft_f16($0 / $1)", "weft_f16"},
+    {Op::exp, kF16, kAnyType, "weft_f16(exp($0))", "weft_f16"},
+    {Op::log, kF16, kAnyType, "weft_f16(log($0))", "weft_f16"},
+    {Op::sqrt, kF16, kAnyType, "weft_f16(sqrt($0))", "weft_f16"},
+    {Op::add, kBf16, kAnyType, "weft_bf16($0 + $1)", "weft_bf16"},
+    {Op::sub, kBf16, kAnyType, "weft_bf16($0 - $1)", "weft_bf16"},
+    {Op::mul, kBf16, kAnyType, "weft_bf16($0 * $1)", "weft_bf16"},
+    {Op::div, kBf16, kAnyType, "weft_bf16($0 / $1)", "weft_bf16"},
+    {Op::exp, kBf16, kAnyType, "weft_bf16(exp($0))", "weft_bf16"},
+    {Op::log, kBf16, kAnyType, "weft_bf16(log($0))", "weft_bf16"},
+    {Op::sqrt, kBf16, kAnyType, "weft_bf16(sqrt($0))", "weft_bf16"},
+    {Op::exp, kFloat, kAnyType, "exp($0)"},
+    {Op::log, kFloat, kAnyType, "log($0)"},
+    {Op::sqrt, kFloat, kAnyType, "sqrt($0)"},
+
+    // Signed overflow is undefined in C, so signed integers wrap through unsigned ones.
+    {Op::add, set_of(i32), kAnyType, "(int)((uint)$0 + (uint)$1)"},
+    {Op::sub, set_of(i32), kAnyType, "(int)((uint)$0 - (uint)$1)"},
+    {Op::mul, set_of(i32), kAnyType, "(int)((uint)$0 * (uint)$1)"},
+    {Op::add, set_of(i64), kAnyType, "(long)((ulong)$0 + (ulong)$1)"},
+    {Op::sub, set_of(i64), kAnyType, "(long)((ulong)$0 - (ulong)$1)"},
+    {Op::mul, set_of(i64), kAnyType, "(long)((ulong)$0 * (ulong)$1)"},
+    {Op::div, set_of(i32), kAnyType, "weft_div_i32($0, $1)", "weft_div_i32"},
+    {Op::div, set_of(i64), kAnyType, "weft_div_i64($0, $1)", "weft_div_i64"},
+    {Op::div, kUnsigned, kAnyType, "$1 == 0 ? ($t)0 : $0 / ($1 == 0 ? ($t)1 : $1)"},
+    {Op::add, kNumber, kAnyType, "$0 + $1"},
+    {Op::sub, kNumber, kAnyType, "$0 - $1"},
+    {Op::mul, kNumber, kAnyType, "$0 * $1"},
+    {Op::div, kNumber, kAnyType, "$0 / $1"},
+    {Op::mod, kIndex, kAnyType, "$0 % $1"},
+    {Op::max, kFloat, kAnyType, "$0 > $1 || $0 != $0 ? $0 : $1"},
+    {Op::max, kNumber, kAnyType, "$0 > $1 ? $0 : $1"},
+    {Op::less, kBool, kAnyType, "$0 < $1"},
+    {Op::equal, kBool, kAnyType, "$0 == $1"},
+    {Op::both, kBool, kAnyType, "$0 && $1"},
+    {Op::select, kAnyType, kAnyType, "$0 ? $1 : $2"},
+
+    {Op::cast, kBool, kAnyType, "$0 != 0"},
+    {Op::cast, kAnyType, kBool, "$0 ? ($t)1 : ($t)0"},
+    {Op::cast, kInteger, kFloat, "$0 != $0 ? ($t)0 : convert_$t_sat_rtz($0)"},
+    {Op::cast, kInteger | kIndex, kInteger | kIndex, "($t)$0"},
+    {Op::cast, kF64, kNumber, "convert_double($0)"},
+    {Op::cast, kF32, kF16 | kBf16, "$0"},
+    {Op::cast, kF32, kNumber, "convert_float($0)"},
+    {Op::cast, kF16, kF64, "weft_f16(weft_odd_f64($0))", "weft_odd_f64 weft_f16"},
+    {Op::cast, kF16, kNumber, "weft_f16(convert_float($0))", "weft_f16"},
+    // Through an f32 rounded to odd, so that the second rounding cannot double the first.
+    {Op::cast, kBf16, kF64, "weft_bf16(weft_odd_f64($0))", "weft_odd_f64 weft_bf16"},
+    {Op::cast, kBf16, set_of(i32, i64), "weft_bf16(weft_odd_i64($0))", "weft_odd_u64 weft_odd_i64 weft_bf16"},
+    {Op::cast, kBf16, set_of(u32, u64), "weft_bf16(weft_odd_u64($0))", "weft_odd_u64 weft_bf16"},
+    {Op::cast, kBf16, kF32 | kF16 | kSmall, "weft_bf16(convert_float($0))", "weft_bf16"},
+
+    {Op::philox, set_of(u32), kAnyType, "weft_philox($0, $1, $2)", "weft_philox"},
+};
+
+constexpr Helper kHelpers[] = {
+    {"fp64", "#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n"},
+    {"weft_f16", R"(float weft_f16(float x) {
+  ushort h;
+  vstore_half_rte(x, 0, (half*)&h);
+  return vload_half(0, (const half*)&h);
+}
+)"},
+    {"weft_bf16", R"(float weft_bf16(float x) {
+  const uint u = as_uint(x);
+  const uint rounded = x != x ? u | 0x400000u : u + 0x7fffu + ((u >> 16) & 1u);
+  return as_float(rounded & 0xffff0000u);
+}
+)"},
+    {"weft_odd_f64", R"(float weft_odd_f64(double x) {
+  const float f = convert_float_rtz(x);
+  return x != x || convert_double(f) == x ? f : as_float(as_uint(f) | 1u);
+}
+)"},
+    {"weft_odd_u64", R"(float weft_odd_u64(ulong x) {
+  if (x < 0x1000000ul) return convert_float((uint)x);
+  const int shift = 40 - clz(x);
+  const uint kept = (uint)(x >> shift);
+  const uint lost = (x & ((1ul << shift) - 1ul)) != 0ul ? 1u : 0u;
+  return ldexp(convert_float(kept | lost), shift);
+}
+)"},
+    {"weft_odd_i64", R"(float weft_odd_i64(long x) {
+  const float f = weft_odd_u64(x < 0 ? 0ul - (ulong)x : (ulong)x);
+  return x < 0 ? -f : f;
+}
+)"},
+    {"weft_div_i32", R"(int weft_div_i32(int a, int b) {
+  const int q = a / (b == 0 || b == -1 ? 1 : b);
+  return b == 0 ? 0 : b == -1 ? (int)(0u - (uint)a) : q;
+}
+)"},
+    {"weft_div_i64", R"(long weft_div_i64(long a, long b) {
+  const long q = a / (b == 0 || b == -1 ? 1l : b);
+  return b == 0 ? 0l : b == -1 ? (long)(0ul - (ulong)a) : q;
+}
+)"},
+    {"weft_philox", R"(uint weft_philox(ulong key, ulong counter, int word) {
+  uint k0 = (uint)key, k1 = (uint)(key >> 32);
+  uint c0 = (uint)counter, c1 = (uint)(counter >> 32), c2 = 0u, c3 = 0u;
+  for (int i = 0; i < 10; ++i) {
+    const uint n0 = mul_hi(0xCD9E8D57u, c2) ^ c1 ^ k0, n2 = mul_hi(0xD2511F53u, c0) ^ c3 ^ k1;
+    const uint n1 = 0xCD9E8D57u * c2, n3 = 0xD2511F53u * c0;
+    c0 = n0; c1 = n1; c2 = n2; c3 = n3;
+    k0 += 0x9E3779B9u; k1 += 0xBB67AE85u;
+  }
+  return word == 0 ? c0 : word == 1 ? c1 : word == 2 ? c2 : c3;
+}
+)"},
+};
+
+constexpr const Dialect* kDialects[] = {&opencl_c};
+
+}  // namespace
+
+extern constinit const Dialect opencl_c = {
+    .name = "opencl_c",
+    .registers = {"double", "float", "float", "float", "int", "long", "uint", "ulong", "bool", nullptr, nullptr, "char",
+                  "uchar", "int"},
+    .storage = {"double", "float", "half", "ushort", "int", "long", "uint", "ulong", "uchar", nullptr, nullptr, "char",
+                "uchar"},
+    .type_helpers = {"fp64"},
+    .prelude = "#pragma OPENCL FP_CONTRACT OFF\n",
+    .open = "__kernel void $n(",
+    .read_buffer = "__global const $t* $b",
+    .write_buffer = "__global $t* $b",
+    .scalar = "const int $s",
+    .close = ") {\n  if (get_global_id(0) >= (size_t)$s) return;\n",
+    .constant_value = "const $t $v = $e;",
+    .variable = "$t $v = $e;",
+    .loop = "for (int $v = 0; $v < $0; ++$v) {",
+    .rules = kRules,
+    .helpers = kHelpers,
+};
+
+const Dialect* find_dialect(std::string_view name) {
+  for (const Dialect* d : kDialects)
+    if (name == d->name) return d;
+  return nullptr;
+}
+std::string_view dialect_names() { return "opencl_c"; }
+
+}  // namespace weft::codegen

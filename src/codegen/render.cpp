@@ -1,0 +1,138 @@
+#include "codegen/render.h"
+
+namespace weft::codegen {
+namespace {
+
+/// `text` with each $letter replaced by what `value` gives for it.
+template <class F>
+std::string expand(std::string_view text, F value) {
+  std::string out;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '$' && i + 1 < text.size()) out += value(text[++i]);
+    else out += text[i];
+  }
+  return out;
+}
+
+bool has_word(std::string_view list, std::string_view word) {
+  for (size_t at = list.find(word); at != list.npos; at = list.find(word, at + 1)) {
+    const size_t end = at + word.size();
+    if ((at == 0 || list[at - 1] == ' ') && (end == list.size() || list[end] == ' ')) return true;
+  }
+  return false;
+}
+
+class Renderer {
+ public:
+  Renderer(const LoopKernel& k, const Dialect& d) : k_(k), d_(d), needed_(d.helpers.size(), false) {}
+
+  Result<std::string> run() {
+    WEFT_CHECK(types());
+    for (Id id = 0; id < k_.nodes.size(); ++id) WEFT_CHECK(statement(id, k_.nodes[id]));
+    std::string text;
+    if (!k_.fragment) text += d_.prelude;
+    for (size_t i = 0; i < needed_.size(); ++i)
+      if (needed_[i] && !k_.fragment) text += d_.helpers[i].text;
+    return k_.fragment ? body_ : text + head() + body_ + "}\n";
+  }
+
+ private:
+  /// Refuses what the dialect cannot hold, and asks for the helpers that a type needs.
+  Status types() {
+    for (const Buffer& b : k_.buffers) {
+      if (!d_.storage[static_cast<int>(b.dtype)]) return fail(Code::unsupported, "{} cannot store {}", d_.name, name(b.dtype));
+      need(d_.type_helpers[static_cast<int>(b.dtype)]);
+    }
+    for (const Node& n : k_.nodes) {
+      if (!d_.registers[static_cast<int>(n.type)]) return fail(Code::unsupported, "{} has no {}", d_.name, name(n.type));
+      need(d_.type_helpers[static_cast<int>(n.type)]);
+    }
+    return {};
+  }
+  void need(const char* helpers) {
+    for (size_t i = 0; helpers && i < needed_.size(); ++i)
+      if (has_word(helpers, d_.helpers[i].name)) needed_[i] = true;
+  }
+
+  std::string head() const {
+    std::string parameters;
+    const auto add = [&](const std::string& p) { parameters += (parameters.empty() ? "" : ", ") + p; };
+    for (size_t i = 0; i < k_.buffers.size(); ++i) {
+      const Buffer& b = k_.buffers[i];
+      add(expand(b.written ? d_.write_buffer : d_.read_buffer, [&](char c) {
+        return c == 't' ? std::string(d_.storage[static_cast<int>(b.dtype)]) : fmt::format("b{}", i);
+      }));
+    }
+    const auto scalar = [&](std::string s) { add(expand(d_.scalar, [&](char) { return s; })); };
+    for (size_t i = 0; i < k_.buffers.size(); ++i) scalar(fmt::format("o{}", i));
+    for (uint32_t i = 0; i < k_.scalars; ++i) scalar(fmt::format("s{}", i));
+    return expand(d_.open, [](char) { return std::string(kEntry); }) + parameters +
+           expand(d_.close, [](char) { return std::string("s0"); });
+  }
+
+  Status statement(Id id, const Node& n) {
+    if (n.op == Op::end) return indent_.resize(indent_.size() - 2), line("}");
+    if (n.op == Op::assign) return line(fmt::format("v{} = v{};", n.in[0], n.in[1]));
+    if (n.op == Op::result) return line(fmt::format("out{} = v{};", n.slot, n.in[0]));
+    if (n.op == Op::loop) {
+      const Status s = line(expand(d_.loop, [&](char c) { return fmt::format("v{}", c == 'v' ? id : n.in[0]); }));
+      indent_ += "  ";
+      return s;
+    }
+    std::string expression;
+    if (n.op == Op::parameter) {
+      expression = fmt::format("in{}", n.slot);
+    } else if (n.op == Op::accumulator) {
+      expression = fmt::format("v{}", n.in[0]);
+    } else {
+      WEFT_TRY(expression, spell(id, n));
+    }
+    if (n.op == Op::store) return line(expression);
+    return line(expand(n.op == Op::accumulator ? d_.variable : d_.constant_value, [&](char c) {
+      return c == 't' ? registers(n.type) : c == 'v' ? fmt::format("v{}", id) : expression;
+    }));
+  }
+
+  /// The expression of the first rule that fits.
+  Result<std::string> spell(Id id, const Node& n) {
+    const Type operand = n.in[0] == kNone ? n.type : k_.nodes[n.in[0]].type;
+    for (const Rule& r : d_.rules) {
+      if (r.op != n.op || !(r.result & set_of(n.type)) || !(r.operand & set_of(operand))) continue;
+      if (r.op == Op::load && (n.in[1] == kNone) != (std::string_view(r.text).find("$1") == std::string_view::npos)) continue;
+      if (k_.fragment && *r.helpers)
+        return fail(Code::unsupported, "%{} {}: its text in {} calls {}, which statements cannot define", id, name(n.op),
+                    d_.name, r.helpers);
+      need(r.helpers);
+      return expand(r.text, [&](char c) { return field(n, c); });
+    }
+    return fail(Code::unsupported, "{} has no spelling of %{} {} {}({})", d_.name, id, name(n.type), name(n.op), name(operand));
+  }
+  std::string field(const Node& n, char c) const {
+    switch (c) {
+      case 't': return registers(n.type);
+      case 'b': return fmt::format("b{}", n.slot);
+      case 'o': return fmt::format("o{}", n.slot);
+      case 's': return fmt::format("s{}", n.slot);
+      case 'S': return fmt::format("s{}", n.slot + 1);
+      case 'x': return fmt::format("0x{:x}", n.bits);
+      case 'd': return fmt::format("{}", static_cast<int64_t>(n.bits));
+      default: return fmt::format("v{}", n.in[c - '0']);
+    }
+  }
+  std::string registers(Type t) const { return d_.registers[static_cast<int>(t)]; }
+  Status line(const std::string& text) {
+    body_ += indent_ + text + "\n";
+    return {};
+  }
+
+  const LoopKernel& k_;
+  const Dialect& d_;
+  std::vector<bool> needed_;
+  std::string body_, indent_ = "  ";
+};
+
+}  // namespace
+
+Result<std::string> render(const LoopKernel& kernel, const Dialect& dialect) { return Renderer(kernel, dialect).run(); }
+
+}  // namespace weft::codegen

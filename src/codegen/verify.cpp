@@ -1,0 +1,172 @@
+#include "codegen/verify.h"
+
+namespace weft::codegen {
+namespace {
+
+constexpr const char* kNames[kOpCount] = {
+    "constant", "argument", "item", "parameter", "load", "store", "result", "accumulator", "assign",
+    "loop",     "end",      "add",  "sub",       "mul",  "div",   "mod",    "max",         "less",
+    "equal",    "both",     "exp",  "log",       "sqrt", "select", "cast",  "philox",
+};
+
+/// Operands that an operation must have, in order.
+constexpr int operand_count(Op op) {
+  switch (op) {
+    case Op::constant:
+    case Op::argument:
+    case Op::item:
+    case Op::parameter: return 0;
+    case Op::load:  // and a guard, which is optional
+    case Op::result:
+    case Op::accumulator:
+    case Op::loop:
+    case Op::end:
+    case Op::exp:
+    case Op::log:
+    case Op::sqrt:
+    case Op::cast: return 1;
+    case Op::select:
+    case Op::philox: return 3;
+    default: return 2;
+  }
+}
+
+constexpr bool has_value(Op op) {
+  return op != Op::store && op != Op::result && op != Op::assign && op != Op::end;
+}
+constexpr bool is_number(Type t) { return t == Type::index || (t < Type::boolean); }
+
+class Verifier {
+ public:
+  explicit Verifier(const LoopKernel& k) : k_(k), depth_(k.nodes.size(), 0) {}
+
+  Status run() {
+    for (Id id = 0; id < k_.nodes.size(); ++id) {
+      const Node& n = k_.nodes[id];
+      WEFT_CHECK(operands(id, n));
+      WEFT_CHECK(types(id, n));
+      WEFT_CHECK(places(id, n));
+      WEFT_CHECK(scopes(id, n));
+    }
+    if (!open_.empty()) return bad(open_.back(), "the loop is never closed");
+    if (!effect_) return invalid("loop kernel: nothing is stored");
+    return {};
+  }
+
+ private:
+  template <class... A>
+  Status bad(Id id, fmt::format_string<A...> text, A&&... args) const {
+    return invalid("loop kernel: %{} {}: {}", id, name(k_.nodes[id].op), fmt::format(text, std::forward<A>(args)...));
+  }
+  Type in(const Node& n, int i) const { return k_.nodes[n.in[i]].type; }
+
+  /// Every operand exists, comes earlier, is a value, and its loop is still open.
+  Status operands(Id id, const Node& n) const {
+    const int count = operand_count(n.op);
+    for (int i = 0; i < 3; ++i) {
+      const Id a = n.in[i];
+      const bool optional = n.op == Op::load && i == 1;
+      if (a == kNone && (i >= count || optional)) continue;
+      if (a == kNone) return bad(id, "operand {} is missing, wanted {}", i, count);
+      if (i >= count && !optional) return bad(id, "got operand {}, wanted {}", i, count);
+      if (a >= id) return bad(id, "operand {} is %{}, which is not defined before it", i, a);
+      if (!has_value(k_.nodes[a].op)) return bad(id, "operand {} is %{}, a {} without a value", i, a, name(k_.nodes[a].op));
+      if (depth_[a] == kClosed) return bad(id, "operand {} is %{}, used outside the loop that defines it", i, a);
+    }
+    return {};
+  }
+
+  Status types(Id id, const Node& n) const {
+    switch (n.op) {
+      case Op::add:
+      case Op::sub:
+      case Op::mul:
+      case Op::div:
+      case Op::max:
+        if (!is_number(n.type)) return bad(id, "no arithmetic on {}", name(n.type));
+        return same(id, n, 0, 2);
+      case Op::mod: return n.type == Type::index ? same(id, n, 0, 2) : bad(id, "wanted index, got {}", name(n.type));
+      case Op::less:
+      case Op::equal:
+        if (in(n, 0) != in(n, 1)) return bad(id, "compares {} with {}", name(in(n, 0)), name(in(n, 1)));
+        return wants(id, n.type, Type::boolean);
+      case Op::both: WEFT_CHECK(wants(id, n.type, Type::boolean)); return same(id, n, 0, 2);
+      case Op::exp:
+      case Op::log:
+      case Op::sqrt:
+        if (!is_float(n.type)) return bad(id, "wanted a float, got {}", name(n.type));
+        return same(id, n, 0, 1);
+      case Op::select: WEFT_CHECK(wants(id, in(n, 0), Type::boolean)); return same(id, n, 1, 3);
+      case Op::philox:
+        WEFT_CHECK(wants(id, in(n, 0), Type::u64));
+        WEFT_CHECK(wants(id, in(n, 1), Type::u64));
+        WEFT_CHECK(wants(id, in(n, 2), Type::index));
+        return wants(id, n.type, Type::u32);
+      case Op::item: return wants(id, n.type, Type::index);
+      case Op::loop:
+      case Op::end: WEFT_CHECK(wants(id, n.type, Type::index)); return same(id, n, 0, 1);
+      case Op::accumulator:
+      case Op::result: return same(id, n, 0, 1);
+      case Op::assign: return same(id, n, 0, 2);
+      default: return {};
+    }
+  }
+
+  /// Buffers and scalars are there, and of the type that the node gives them.
+  Status places(Id id, const Node& n) const {
+    if (n.op == Op::argument && n.slot + scalar_words(n.type) > k_.scalars)
+      return bad(id, "reads scalar {}, got {} scalars", n.slot + scalar_words(n.type) - 1, k_.scalars);
+    if (k_.fragment && (n.op == Op::item || n.op == Op::load || n.op == Op::store || n.op == Op::argument))
+      return bad(id, "not allowed in a fragment");
+    if (!k_.fragment && (n.op == Op::parameter || n.op == Op::result)) return bad(id, "only allowed in a fragment");
+    if (n.op != Op::load && n.op != Op::store) return {};
+    if (n.slot >= k_.buffers.size()) return bad(id, "buffer {} of {}", n.slot, k_.buffers.size());
+    const Buffer& b = k_.buffers[n.slot];
+    WEFT_CHECK(wants(id, in(n, 0), Type::index));
+    WEFT_CHECK(wants(id, n.type, type_of(b.dtype)));
+    if (n.op == Op::store) {
+      if (!b.written) return bad(id, "buffer {} is read only", n.slot);
+      return wants(id, in(n, 1), n.type);
+    }
+    return n.in[1] == kNone ? Status() : wants(id, in(n, 1), Type::boolean);
+  }
+
+  /// Opens and closes loops; a value made inside is gone after the end.
+  Status scopes(Id id, const Node& n) {
+    if (n.op == Op::store || n.op == Op::result) effect_ = true;
+    if (n.op == Op::assign) {
+      if (k_.nodes[n.in[0]].op != Op::accumulator) return bad(id, "%{} is no accumulator", n.in[0]);
+    }
+    if (n.op == Op::loop) open_.push_back(id);
+    if (n.op == Op::end) {
+      if (open_.empty() || open_.back() != n.in[0]) return bad(id, "%{} is not the innermost open loop", n.in[0]);
+      for (Id inner = open_.back(); inner < id; ++inner) depth_[inner] = kClosed;
+      open_.pop_back();
+    }
+    depth_[id] = static_cast<int>(open_.size());
+    return {};
+  }
+
+  Status wants(Id id, Type got, Type wanted) const {
+    return got == wanted ? Status() : bad(id, "got {}, wanted {}", name(got), name(wanted));
+  }
+  Status same(Id id, const Node& n, int first, int last) const {
+    for (int i = first; i < last; ++i)
+      if (in(n, i) != n.type) return bad(id, "operand {} is {}, wanted {}", i, name(in(n, i)), name(n.type));
+    return {};
+  }
+
+  static constexpr int kClosed = -1;
+  const LoopKernel& k_;
+  std::vector<int> depth_;
+  std::vector<Id> open_;
+  bool effect_ = false;
+};
+
+}  // namespace
+
+const char* name(Op op) { return kNames[static_cast<int>(op)]; }
+
+Status verify(const LoopKernel& kernel) { return Verifier(kernel).run(); }
+
+}  // namespace weft::codegen

@@ -1,0 +1,59 @@
+#pragma once
+#include <span>
+
+#include "codegen/builder.h"
+#include "loops/call.h"
+#include "weft/status.h"
+
+// A form: how one op, or the region, becomes loop kernels. `build` and `bind` of a form stand side by side in one file,
+// since the scalars that one asks for are those that the other gives, in the same order.
+namespace weft::loops {
+
+/// One dispatch: the buffers and scalars of one kernel, and the number of work items.
+struct Job {
+  std::vector<const weft_tensor*> buffers;
+  SmallVector<int32_t, 32> scalars;  ///< [0] is the number of items.
+
+  void items(int64_t n) { scalars.push_back(static_cast<int32_t>(n)); }
+  void push(int64_t n) { scalars.push_back(static_cast<int32_t>(n)); }
+  void push(std::span<const int64_t> sizes) {
+    for (int64_t s : sizes) push(s);
+  }
+  /// An argument of type `t` as LoopBuilder::argument reads it.
+  void push_value(DType t, double value);
+};
+
+/// The tensors of one launch.
+struct Operands {
+  const weft_call& call;
+  std::span<const weft_tensor* const> in, out;
+};
+
+/// Which inputs an output of the same type may be written over: every item reads only its own element of them (or a later
+/// dispatch writes).
+enum class Overwrite : uint8_t { any, first, never };
+
+struct Form {
+  const char* op;
+  const char* variant;
+  std::span<const char* const> reads;
+  uint32_t determinism;
+  Overwrite overwrite;
+  /// What common checks cannot know. The error says why not.
+  Status (*check)(const weft_call&);
+  /// Bit k: kernel k may be needed by a launch of this call.
+  uint32_t (*needed)(const weft_call&);
+  codegen::LoopKernel (*build)(const weft_call&, uint32_t kernel);
+  /// Fills the job of kernel k; false: this launch does not run it.
+  bool (*bind)(const Operands&, uint32_t kernel, Job&);
+};
+
+std::span<const Form> elementwise_forms();  // and region
+std::span<const Form> fold_forms();         // sum max matmul
+std::span<const Form> move_forms();         // reshape slice pad
+std::span<const Form> index_forms();        // gather scatter_add random_bits
+
+inline uint32_t only_kernel(const weft_call&) { return 1; }
+inline constexpr uint32_t kMaxRank = 8;
+
+}  // namespace weft::loops

@@ -1,0 +1,121 @@
+#include "loops/form.h"
+
+// Movement: reshape, slice and pad. Sizes are folded into [outer, axis, inner], so one text serves every rank.
+namespace weft::loops {
+namespace {
+
+using codegen::Id;
+using codegen::LoopBuilder;
+using codegen::Op;
+using codegen::type_of;
+
+Status check_move(const weft_call& call) {
+  if (call.n_inputs != 1 || call.n_outputs != 1 || !call.inputs[0])
+    return invalid("{} has {} operands and {} results, wanted 1 and 1", call.op, call.n_inputs, call.n_outputs);
+  if (dtype(*call.inputs[0]) != dtype(*call.outputs[0]))
+    return invalid("{}: from {} to {}, wanted one dtype", call.op, name(dtype(*call.inputs[0])),
+                   name(dtype(*call.outputs[0])));
+  return {};
+}
+Status check_axis(const weft_call& call) {
+  WEFT_CHECK(check_move(call));
+  const int64_t axis = int_attr(call, "axis", 0);
+  if (axis < 0 || axis >= call.inputs[0]->rank)
+    return invalid("{}: axis is {}, wanted 0 <= axis < {}", call.op, axis, call.inputs[0]->rank);
+  return {};
+}
+/// The elements asked for lie in x; otherwise the kernel would read past it.
+Status check_slice(const weft_call& call) {
+  WEFT_CHECK(check_axis(call));
+  const int64_t axis = int_attr(call, "axis", 0), start = int_attr(call, "start", 0), step = int_attr(call, "step", 1);
+  const int64_t size = call.inputs[0]->max[axis], count = call.outputs[0]->max[axis];
+  if (start < 0 || step < 1) return invalid("slice: start {} and step {}, wanted >= 0 and >= 1", start, step);
+  if (count > 0 && start + (count - 1) * step >= size)
+    return invalid("slice: {} elements from {} by {} of an axis of {}", count, start, step, size);
+  return {};
+}
+
+codegen::LoopKernel build_copy(const weft_call& call, uint32_t) {
+  LoopBuilder b;
+  const DType t = dtype(*call.inputs[0]);
+  const uint32_t x = b.read(t), y = b.write(t);
+  b.store(y, b.item(), b.load(x, b.item()));
+  return b.take();
+}
+bool bind_copy(const Operands& o, uint32_t, Job& job) {
+  job.items(product(shape(*o.out[0])));
+  job.buffers = {o.in[0], o.out[0]};
+  return true;
+}
+
+/// Sizes around `axis`: outer, inner of y, and the axis of x and y.
+struct Split {
+  int64_t outer, inner, x_axis, y_axis;
+};
+Split split(const Operands& o) {
+  const size_t axis = static_cast<size_t>(int_attr(o.call, "axis", 0));
+  const Sizes x = shape(*o.in[0]), y = shape(*o.out[0]);
+  return {product(y, 0, axis), product(y, axis + 1, y.size()), x[axis], y[axis]};
+}
+
+codegen::LoopKernel build_slice(const weft_call& call, uint32_t) {
+  LoopBuilder b;
+  const DType t = dtype(*call.inputs[0]);
+  const uint32_t x = b.read(t), y = b.write(t);
+  const codegen::Ids extents = b.arguments(3);
+  const codegen::Ids at = b.coordinates(b.item(), extents);
+  const Id x_axis = b.argument(), start = b.argument(), step = b.argument();
+  const Id along = b.nest(at[1], step, start);
+  b.store(y, b.item(), b.load(x, b.nest(b.nest(at[0], x_axis, along), extents[2], at[2])));
+  return b.take();
+}
+bool bind_slice(const Operands& o, uint32_t, Job& job) {
+  const Split s = split(o);
+  job.items(s.outer * s.y_axis * s.inner);
+  for (int64_t n : {s.outer, s.y_axis, s.inner, s.x_axis}) job.push(n);
+  job.push(int_attr(o.call, "start", 0));
+  job.push(int_attr(o.call, "step", 1));
+  job.buffers = {o.in[0], o.out[0]};
+  return true;
+}
+
+codegen::LoopKernel build_pad(const weft_call& call, uint32_t) {
+  LoopBuilder b;
+  const DType t = dtype(*call.inputs[0]);
+  const uint32_t x = b.read(t), y = b.write(t);
+  const codegen::Ids extents = b.arguments(3);
+  const codegen::Ids at = b.coordinates(b.item(), extents);
+  const Id x_axis = b.argument(), before = b.argument(), value = b.argument(type_of(t));
+  const Id along = b.binary(Op::sub, at[1], before);
+  const Id inside = b.compare(Op::both, b.compare(Op::less, b.index(-1), along), b.compare(Op::less, along, x_axis));
+  const Id loaded = b.load(x, b.nest(b.nest(at[0], x_axis, along), extents[2], at[2]), inside);
+  b.store(y, b.item(), b.select(inside, loaded, value));
+  return b.take();
+}
+bool bind_pad(const Operands& o, uint32_t, Job& job) {
+  const Split s = split(o);
+  job.items(s.outer * s.y_axis * s.inner);
+  for (int64_t n : {s.outer, s.y_axis, s.inner, s.x_axis}) job.push(n);
+  job.push(int_attr(o.call, "before", 0));
+  job.push_value(dtype(*o.in[0]), float_attr(o.call, "value", 0));
+  job.buffers = {o.in[0], o.out[0]};
+  return true;
+}
+
+constexpr const char* kShapeAttr[] = {"shape"};
+constexpr const char* kSliceAttrs[] = {"axis", "start", "step", "stop"};
+constexpr const char* kPadAttrs[] = {"after", "axis", "before", "value"};
+constexpr Form kForms[] = {
+    {"reshape", "copy", kShapeAttr, WEFT_DETERMINISM_DEVICES, Overwrite::first, check_move, only_kernel, build_copy,
+     bind_copy},
+    {"slice", "per_element", kSliceAttrs, WEFT_DETERMINISM_DEVICES, Overwrite::never, check_slice, only_kernel, build_slice,
+     bind_slice},
+    {"pad", "per_element", kPadAttrs, WEFT_DETERMINISM_DEVICES, Overwrite::never, check_axis, only_kernel, build_pad,
+     bind_pad},
+};
+
+}  // namespace
+
+std::span<const Form> move_forms() { return kForms; }
+
+}  // namespace weft::loops
