@@ -99,6 +99,16 @@ Status same_type(std::string_view what, size_t i, const TensorSpec& have, const 
   return invalid("{} {} is {}, its region wants {}", what, i, text(have.type), text(want.type));
 }
 
+/// The values that occur once, sorted.
+std::vector<ValueId> named_once(std::vector<ValueId> ids) {
+  std::sort(ids.begin(), ids.end());
+  std::vector<ValueId> once;
+  for (size_t i = 0; i < ids.size(); ++i)
+    if ((i == 0 || ids[i - 1] != ids[i]) && (i + 1 == ids.size() || ids[i + 1] != ids[i]))
+      once.push_back(ids[i]);
+  return once;
+}
+
 }  // namespace
 
 Status check_region_call(const KernelCall& call, std::span<const TensorSpec> values, const Region& region,
@@ -109,6 +119,7 @@ Status check_region_call(const KernelCall& call, std::span<const TensorSpec> val
   std::vector<ValueId> declared(call.inputs.size(),
                                 kAbsent);  // the body's value that the call says ends up there
   for (const Update& u : call.updates) declared[u.input] = region.outputs[u.output];
+  const std::vector<ValueId> once = named_once(call.inputs);
   for (size_t i = 0; i < call.inputs.size(); ++i) {
     const ValueId in = call.inputs[i];
     if (in == kAbsent) {
@@ -117,8 +128,12 @@ Status check_region_call(const KernelCall& call, std::span<const TensorSpec> val
     }
     WEFT_CHECK(same_type("input", i, values[static_cast<size_t>(in)], region.values[i]));
     // Whoever runs the body in place of a kernel overwrites this operand, so the call has to say so.
-    if (use.becomes[i] != kAbsent && use.becomes[i] != declared[i])
+    if (use.becomes[i] == kAbsent) continue;
+    if (use.becomes[i] != declared[i])
       return invalid("region @r{} overwrites input {}, but the call lists no such update", call.region, i);
+    // The body knows its inputs by number: it could read the second name after writing through the first.
+    if (!std::binary_search(once.begin(), once.end(), in))
+      return invalid("region @r{} overwrites input {}, but %{} is passed twice", call.region, i, in);
   }
   for (size_t i = 0; i < call.outputs.size(); ++i) {
     if (call.outputs[i] == kAbsent) continue;
