@@ -21,6 +21,7 @@ struct DimExpr {
   int64_t divisor = 1;
   Polynomial terms;        // sum
   std::string text;
+  std::string key;         // its identity: the text, with the bounds of each symbol
 
   static const DimExpr* of(Dim d) { return d.expr(); }
   static Dim wrap(const DimExpr* e) { return Dim(e); }
@@ -28,12 +29,12 @@ struct DimExpr {
 
 namespace {
 
-// The text is the identity of an expression; a symbol's text carries its bounds for the look-up only.
-const DimExpr* intern(std::string key, DimExpr e) {
+// The key is the identity of an expression. The text is not: two programs may bound one `batch` differently.
+const DimExpr* intern(DimExpr e) {
   static std::mutex mutex;
   static auto* table = new std::map<std::string, std::unique_ptr<DimExpr>>;  // lives as long as the process
   std::lock_guard lock(mutex);
-  auto& slot = (*table)[std::move(key)];
+  auto& slot = (*table)[e.key];
   if (!slot) slot = std::make_unique<DimExpr>(std::move(e));
   return slot.get();
 }
@@ -52,9 +53,15 @@ Polynomial polynomial(Dim d) {
 
 std::string monomial_text(const Monomial& m) {
   std::string s;
-  for (const auto* atom : m) s += (s.empty() ? "" : "*") + atom->text;
+  for (const auto* atom : m) {
+    // a*(b//2) is not a*b//2, which divides the product.
+    const bool quotient = !s.empty() && atom->kind == DimExpr::Kind::floor_div;
+    s += (s.empty() ? "" : "*") + (quotient ? "(" + atom->text + ")" : atom->text);
+  }
   return s;
 }
+
+std::string key_of(Dim d) { return d.is_const() ? d.text() : DimExpr::of(d)->key; }
 
 std::pair<int64_t, int64_t> product_bounds(const Monomial& m) {
   int64_t lo = 1, hi = 1;
@@ -82,11 +89,17 @@ Dim from_polynomial(Polynomial p) {
     if (text.empty()) continue;
     const int64_t k = term.first;
     e.text += (e.text.empty() ? "" : "+") + text + (k == 1 ? "" : fmt::format("*{}", k));
+    for (const auto* atom : *term.second) e.key += atom->key + "*";
+    e.key += fmt::format("{}+", k);
   }
-  if (const auto c = by_text.find(""); c != by_text.end())
-    e.text += fmt::format("{}{}", e.text.empty() ? "" : "+", c->second.first);
+  if (const auto c = by_text.find(""); c != by_text.end()) {
+    const int64_t k = c->second.first;
+    e.text += fmt::format("{}{}", e.text.empty() ? "" : "+", k);
+    e.key += std::to_string(k);
+  }
+  e.key = "(" + e.key + ")";
   e.terms = std::move(p);
-  return DimExpr::wrap(intern("(" + e.text + ")", std::move(e)));
+  return DimExpr::wrap(intern(std::move(e)));
 }
 
 std::string factor_text(Dim d) {
@@ -103,7 +116,8 @@ using detail::Polynomial;
 Dim Dim::symbol(std::string_view name, int64_t min, int64_t max) {
   DimExpr e{.kind = DimExpr::Kind::symbol, .name = std::string(name), .min = min, .max = max};
   e.text = e.name;
-  return Dim(detail::intern(fmt::format("{} in {}..{}", name, min, max), std::move(e)));
+  e.key = fmt::format("{} in {}..{}", name, min, max);
+  return Dim(detail::intern(std::move(e)));
 }
 
 std::string Dim::text() const { return is_const() ? std::to_string(value()) : expr()->text; }
@@ -151,8 +165,8 @@ Dim floor_div(Dim a, int64_t divisor) {
             .max = floor_div(Dim(inside.max()), divisor).value(), .a = inside, .divisor = divisor};
   e.text = fmt::format("{}//{}", detail::factor_text(inside), divisor);
   if (e.text.find("//") != e.text.rfind("//")) e.text = fmt::format("({})//{}", inside.text(), divisor);
-  auto key = e.text;
-  return outside + DimExpr::wrap(detail::intern("(" + key + ")", std::move(e)));
+  e.key = fmt::format("({})//{}", detail::key_of(inside), divisor);
+  return outside + DimExpr::wrap(detail::intern(std::move(e)));
 }
 
 Dim max(Dim a, Dim b) {
@@ -162,8 +176,8 @@ Dim max(Dim a, Dim b) {
   DimExpr e{.kind = DimExpr::Kind::max, .min = std::max(a.min(), b.min()), .max = std::max(a.max(), b.max()),
             .a = a, .b = b};
   e.text = fmt::format("max({},{})", a.text(), b.text());
-  auto key = e.text;
-  return DimExpr::wrap(detail::intern("(" + key + ")", std::move(e)));
+  e.key = fmt::format("max({},{})", detail::key_of(a), detail::key_of(b));
+  return DimExpr::wrap(detail::intern(std::move(e)));
 }
 
 Status Bindings::bind(std::string_view name, int64_t value) {

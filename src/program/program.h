@@ -84,6 +84,7 @@ struct Blob {
   uint64_t size = 0;
   std::shared_ptr<const void> owner;
 
+  /// Aligned to 64 bytes.
   static Blob copy_of(const void* bytes, uint64_t n);
 };
 
@@ -102,17 +103,20 @@ struct CompiledProgram {
 
 /// Everything that a reader relies on: indices in range, values defined before use and once, regions of primitives only,
 /// updates of equal types, no read of a value after the call that overwrites it, blobs as long as their types.
+/// An input that a region's body overwrites is listed in the `updates` of every call of that region. An error
+/// names the call and the value.
 Status verify(const CompiledProgram& program);
 
 /// The program as text, one call a line; regions below.
 std::string print(const CompiledProgram& program);
 
 /// The container file (docs/design.md section 8): header, section table with a hash each, sections. Same program, same
-/// bytes.
+/// bytes. `serialize` does not verify; `write_file` does, and keeps the old file when anything fails.
 std::string serialize(const CompiledProgram& program);
 Status write_file(const CompiledProgram& program, const std::string& path);  // atomic: a new file, then a rename
 
 /// Both check every hash and verify(); an error names the section. Blobs point into `bytes`' owner or the mapped file.
+/// Bytes that are not aligned to 64 are copied first. A mapped file may be deleted or replaced, not cut short.
 Result<CompiledProgram> deserialize(Blob bytes);
 Result<CompiledProgram> read_file(const std::string& path);
 

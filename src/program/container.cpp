@@ -1,0 +1,223 @@
+#include "program/container.h"
+
+#include <array>
+#include <bit>
+#include <cstring>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+namespace weft::program {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "the file is little-endian and read in place");
+
+constexpr uint64_t kAlign = 64;
+constexpr uint16_t kMajor = 1, kMinor = 0;
+constexpr uint64_t kKnownFeatures = 0;  // bit k: feature k, which a reader must know to read the file at all
+constexpr uint32_t kMaxSections = 1024;
+constexpr std::array<char, 8> kMagic = {'\x89', 'W',  'E',  'F',
+                                        'T',    '\r', '\n', '\x1a'};  // shows text-mode damage
+
+struct Hash {
+  uint64_t low = 0, high = 0;
+  friend bool operator==(const Hash&, const Hash&) = default;
+};
+struct Header {
+  std::array<char, 8> magic = kMagic;
+  uint16_t major = kMajor, minor = kMinor;
+  uint32_t sections = 0;
+  uint64_t features = 0;
+  uint64_t file_size = 0;
+  Hash table;
+  Hash self;  // of the bytes before it
+};
+struct Entry {
+  char name[16] = {};  // zero-padded
+  uint64_t offset = 0, size = 0;
+  Hash hash;  // zero for "blobs": the blob table holds one hash a blob
+};
+struct BlobEntry {
+  uint64_t offset = 0, size = 0;  // from the start of section "blobs"
+  Hash hash;
+};
+static_assert(sizeof(Header) == 64 && sizeof(Entry) == 48 && sizeof(BlobEntry) == 32);
+
+using Bytes = std::span<const std::byte>;
+
+Hash hash_of(const void* data, size_t n) {
+  const XXH128_hash_t h = XXH3_128bits(data, n);
+  return {h.low64, h.high64};
+}
+Hash hash_of(Bytes b) { return hash_of(b.data(), b.size()); }
+constexpr uint64_t align_up(uint64_t n) { return (n + kAlign - 1) / kAlign * kAlign; }
+
+template <class T>
+void append(std::string& out, const T& record) {
+  out.append(reinterpret_cast<const char*>(&record), sizeof record);
+}
+
+template <class T>
+T record_at(Bytes file, uint64_t at) {
+  T t;
+  std::memcpy(&t, file.data() + at, sizeof t);
+  return t;
+}
+
+template <class... A>
+Status corrupt(fmt::format_string<A...> text, A&&... args) {
+  return fail(Code::corrupt, text, std::forward<A>(args)...);
+}
+
+/// Bytes [from, to) lie in the file and are zeros; otherwise the error is about what follows them.
+Status check_padding(Bytes file, uint64_t from, uint64_t to, std::string_view before) {
+  for (uint64_t i = from; i < to; ++i)
+    if (file[i] != std::byte{0})
+      return corrupt("{}: the padding before it is not zero at byte {}", before, i);
+  return {};
+}
+
+Result<Header> read_header(Bytes file) {
+  if (file.size() < sizeof(Header))
+    return corrupt("header: {} bytes are too few for a Weft program", file.size());
+  const auto h = record_at<Header>(file, 0);
+  if (h.magic != kMagic) return corrupt("header: not a Weft program (the first 8 bytes differ)");
+  if (hash_of(file.first(offsetof(Header, self))) != h.self) return corrupt("header: its hash differs");
+  if (h.major != kMajor)
+    return fail(Code::version, "header: format version {}.{}; this Weft reads {}.x", h.major, h.minor,
+                kMajor);
+  if (const uint64_t unknown = h.features & ~kKnownFeatures)
+    return fail(Code::version, "header: needs feature {}, which this Weft does not know; use a newer one",
+                std::countr_zero(unknown));
+  if (h.file_size != file.size())
+    return corrupt("header: the file has {} bytes, its header says {}", file.size(), h.file_size);
+  return h;
+}
+
+struct Section {
+  std::string name;
+  Bytes bytes;
+};
+
+/// Section names appear in messages: letters and spaces, then zeros up to the end.
+Result<std::string> section_name(const Entry& e, size_t index) {
+  const size_t n = strnlen(e.name, sizeof e.name);
+  bool good = n > 0;
+  for (size_t i = 0; i < sizeof e.name; ++i) {
+    const char c = e.name[i];
+    good = good && (i < n ? (c >= 'a' && c <= 'z') || c == ' ' : c == 0);
+  }
+  if (!good) return corrupt("section table: section {} has no proper name", index);
+  return std::string(e.name, n);
+}
+
+Result<std::vector<Section>> read_table(Bytes file, const Header& h) {
+  const uint64_t end = sizeof(Header) + uint64_t{h.sections} * sizeof(Entry);
+  if (h.sections > kMaxSections || end > file.size())
+    return corrupt("section table: {} sections do not fit a file of {} bytes", h.sections, file.size());
+  if (hash_of(file.subspan(sizeof(Header), end - sizeof(Header))) != h.table)
+    return corrupt("section table: its hash differs");
+  std::vector<Section> sections;
+  uint64_t at = end;
+  for (uint32_t i = 0; i < h.sections; ++i) {
+    const auto e = record_at<Entry>(file, sizeof(Header) + i * sizeof(Entry));
+    WEFT_TRY(std::string name, section_name(e, i));
+    for (const auto& s : sections)
+      if (s.name == name) return corrupt("section table: two sections are called {}", name);
+    if (e.offset != align_up(at) || e.offset > file.size() || e.size > file.size() - e.offset)
+      return corrupt("section table: {} has {} bytes at {}; wanted it at {}, inside {} bytes", name, e.size,
+                     e.offset, align_up(at), file.size());
+    WEFT_CHECK(check_padding(file, at, e.offset, name));
+    const Bytes bytes = file.subspan(e.offset, e.size);
+    if ((name == "blobs" ? Hash{} : hash_of(bytes)) != e.hash) return corrupt("{}: its hash differs", name);
+    sections.push_back({std::move(name), bytes});
+    at = e.offset + e.size;
+  }
+  if (at != file.size()) return corrupt("section table: sections end at {} of {} bytes", at, file.size());
+  return sections;
+}
+
+Result<Bytes> find(const std::vector<Section>& sections, std::string_view name) {
+  for (const auto& s : sections)
+    if (s.name == name) return s.bytes;
+  return corrupt("section table: no section {}", name);
+}
+
+Result<std::vector<Bytes>> read_blobs(Bytes table, Bytes blobs) {
+  if (table.size() % sizeof(BlobEntry) != 0)
+    return corrupt("blob table: {} bytes are not a multiple of {}", table.size(), sizeof(BlobEntry));
+  std::vector<Bytes> out;
+  uint64_t at = 0;
+  for (size_t i = 0; i < table.size() / sizeof(BlobEntry); ++i) {
+    const auto e = record_at<BlobEntry>(table, i * sizeof(BlobEntry));
+    if (e.offset != align_up(at) || e.offset > blobs.size() || e.size > blobs.size() - e.offset)
+      return corrupt("blob table: blob {} has {} bytes at {}; wanted it at {}, inside {} bytes", i, e.size,
+                     e.offset, align_up(at), blobs.size());
+    const std::string name = fmt::format("blob {}", i);
+    WEFT_CHECK(check_padding(blobs, at, e.offset, name));
+    out.push_back(blobs.subspan(e.offset, e.size));
+    if (hash_of(out.back()) != e.hash) return corrupt("{}: its hash differs", name);
+    at = e.offset + e.size;
+  }
+  if (at != blobs.size()) return corrupt("blob table: blobs end at {} of {} bytes", at, blobs.size());
+  return out;
+}
+
+Entry entry(std::string_view name, uint64_t after, uint64_t size, Hash hash) {
+  Entry e{.offset = align_up(after), .size = size, .hash = hash};
+  name.copy(e.name, sizeof e.name);
+  return e;
+}
+
+}  // namespace
+
+size_t blob_padding(std::span<const Blob> blobs, size_t i) {
+  return i + 1 == blobs.size() ? 0 : align_up(blobs[i].size) - blobs[i].size;
+}
+
+std::string container_head(std::string_view plan, std::string_view origin, std::span<const Blob> blobs) {
+  std::string blob_table;
+  uint64_t blob_bytes = 0;
+  for (const Blob& b : blobs) {
+    append(blob_table, BlobEntry{align_up(blob_bytes), b.size, hash_of(b.data, b.size)});
+    blob_bytes = align_up(blob_bytes) + b.size;
+  }
+  const std::string_view bodies[] = {plan, origin, blob_table};
+  const std::string_view names[] = {"plan", "origin", "blob table"};
+  constexpr uint32_t n = 4;
+  uint64_t at = sizeof(Header) + n * sizeof(Entry);
+  std::string table;
+  for (int i = 0; i < 3; ++i) {
+    const Entry e = entry(names[i], at, bodies[i].size(), hash_of(bodies[i].data(), bodies[i].size()));
+    append(table, e);
+    at = e.offset + e.size;
+  }
+  append(table, entry("blobs", at, blob_bytes, {}));
+
+  Header h{
+      .sections = n, .file_size = align_up(at) + blob_bytes, .table = hash_of(table.data(), table.size())};
+  h.self = hash_of(&h, offsetof(Header, self));
+  std::string out;
+  append(out, h);
+  out += table;
+  for (const auto body : bodies) {
+    out.resize(align_up(out.size()));
+    out += body;
+  }
+  out.resize(align_up(out.size()));
+  return out;
+}
+
+Result<Container> open_container(Bytes file) {
+  WEFT_TRY(const Header header, read_header(file));
+  WEFT_TRY(const auto sections, read_table(file, header));
+  Container c;
+  WEFT_TRY(c.plan, find(sections, "plan"));
+  WEFT_TRY(c.origin, find(sections, "origin"));
+  WEFT_TRY(const Bytes table, find(sections, "blob table"));
+  WEFT_TRY(const Bytes blobs, find(sections, "blobs"));
+  WEFT_TRY(c.blobs, read_blobs(table, blobs));
+  return c;
+}
+
+}  // namespace weft::program
