@@ -1,0 +1,18 @@
+#pragma once
+#include "weft/policy.h"
+
+namespace weft {
+
+/// While it lives, this thread's ops follow `policy`.
+class PolicyScope {
+ public:
+  explicit PolicyScope(const Policy& policy);
+  ~PolicyScope();
+  PolicyScope(const PolicyScope&) = delete;
+
+ private:
+  Policy before_;
+};
+const Policy& current_policy();
+
+}  // namespace weft

@@ -1,0 +1,111 @@
+#pragma once
+#include <cstddef>
+#include <initializer_list>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "weft/attr.h"
+#include "weft/backends.h"
+
+namespace weft {
+
+namespace eager {
+struct TensorImpl;
+void retain(TensorImpl* impl);
+void release(TensorImpl* impl);
+}  // namespace eager
+
+/// A typed array on a device, with gradients. Copying a Tensor copies the handle, not the elements.
+///
+/// Ops are free functions (weft/ops.h, made from the op definitions) and run at once, each by the best kernel that accepts
+/// it. Inside a trace a Tensor stands for a value of the graph, and reading its elements is an error.
+class Tensor {
+ public:
+  Tensor() = default;
+
+  /// A tensor of `shape` on `backend` (empty: the default backend) with these elements, converted to `dtype`.
+  template <class T>
+  static Tensor of(std::span<const T> elements, std::span<const int64_t> shape, DType dtype,
+                   const std::string& backend = "");
+  /// The same from braces, f32: `Tensor::of({1, 2, 3, 4}, {2, 2})`.
+  static Tensor of(std::initializer_list<double> elements, std::initializer_list<int64_t> shape, DType dtype = DType::f32);
+  /// From bytes laid out as `dtype`, row-major. `bytes` must have the size that shape and dtype give.
+  static Tensor from_bytes(std::span<const std::byte> bytes, std::span<const int64_t> shape, DType dtype,
+                           const std::string& backend = "");
+  static Tensor scalar(double value, DType dtype = DType::f32);
+
+  explicit operator bool() const { return impl_ != nullptr; }
+  DType dtype() const;
+  /// Dimensions; symbolic inside a trace.
+  Shape shape() const;
+  /// Dimensions as numbers. Raises inside a trace where one is symbolic.
+  IntList sizes() const;
+  Dim dim(int64_t axis) const;
+  int64_t rank() const;
+  TensorType type() const;
+  std::string backend() const;
+
+  /// Waits for the device and copies the elements out. T may be any arithmetic type; values are converted.
+  template <class T>
+  std::vector<T> to_vector() const;
+  std::vector<std::byte> to_bytes() const;
+  /// The one element of a tensor with one element.
+  double item() const;
+  /// A copy on another backend; the same tensor when it is there already.
+  Tensor to(const std::string& backend) const;
+
+  /// A name for messages, states and checkpoints.
+  Tensor& named(std::string name);
+  const std::string& name() const;
+
+  bool requires_grad() const;
+  Tensor& requires_grad(bool on);
+  /// Gradient that backward() left here; empty where there is none.
+  Tensor grad() const;
+  void clear_grad();
+  /// Adds d(this)/d(leaf) to the gradient of every leaf that requires one. This tensor must have one element, unless
+  /// `seed` gives its own gradient.
+  void backward(const Tensor& seed = Tensor(), bool create_graph = false) const;
+  /// The same elements, outside of any gradient.
+  Tensor detach() const;
+
+  // The implementation's door.
+  explicit Tensor(eager::TensorImpl* adopted) : impl_(adopted) {}
+  eager::TensorImpl* impl() const { return impl_; }
+
+  Tensor(const Tensor& o) : impl_(o.impl_) {
+    if (impl_) eager::retain(impl_);
+  }
+  Tensor(Tensor&& o) noexcept : impl_(o.impl_) { o.impl_ = nullptr; }
+  Tensor& operator=(Tensor o) noexcept {
+    std::swap(impl_, o.impl_);
+    return *this;
+  }
+  ~Tensor() {
+    if (impl_) eager::release(impl_);
+  }
+
+ private:
+  eager::TensorImpl* impl_ = nullptr;
+};
+
+/// While it lives, this thread records no gradients.
+class NoGrad {
+ public:
+  NoGrad();
+  ~NoGrad();
+  NoGrad(const NoGrad&) = delete;
+};
+
+
+Tensor operator+(const Tensor& a, const Tensor& b);
+Tensor operator-(const Tensor& a, const Tensor& b);
+Tensor operator*(const Tensor& a, const Tensor& b);
+Tensor operator/(const Tensor& a, const Tensor& b);
+Tensor operator+(const Tensor& a, double b);
+Tensor operator-(const Tensor& a, double b);
+Tensor operator*(const Tensor& a, double b);
+Tensor operator/(const Tensor& a, double b);
+
+}  // namespace weft

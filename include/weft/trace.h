@@ -1,0 +1,45 @@
+#pragma once
+#include <functional>
+#include <memory>
+
+#include "weft/tensor.h"
+
+namespace weft {
+
+namespace ir {
+class Graph;
+}
+
+/// An input of a traced function: its name, dtype and shape. A dimension may be a symbol.
+struct InputSpec {
+  std::string name;
+  TensorType type;
+};
+
+/// A function of tensors that can be traced: it may touch parameters and states from outside, and update them in place.
+using TracedFunction = std::function<std::vector<Tensor>(const std::vector<Tensor>&)>;
+
+/// What a trace recorded: the graph, and the outside tensors that it touched.
+struct Traced {
+  std::shared_ptr<ir::Graph> graph;
+  std::vector<Tensor> states;   ///< in the order of the graph's states: updated in place
+  std::vector<Tensor> weights;  ///< in the order of the graph's weights: only read
+  std::string text() const;     ///< the graph, one node a line
+};
+
+/// Runs `function` once on stand-ins and records every op, gradients included. No element is computed. Nothing outside
+/// changes: parameters keep their values and gradients. Raises where the function reads an element.
+Traced trace(const TracedFunction& function, const std::vector<InputSpec>& inputs);
+
+/// Names in front of the nodes that are recorded while it lives: "block3.attn".
+class Scope {
+ public:
+  explicit Scope(std::string_view name);
+  ~Scope();
+  Scope(const Scope&) = delete;
+
+ private:
+  size_t length_ = 0;
+};
+
+}  // namespace weft

@@ -1,0 +1,26 @@
+#include "eager/plan_cache.h"
+
+namespace weft::eager {
+
+CachedCall& PlanCache::insert(CachedCall call) {
+  ++misses_;
+  CachedCall* bucket = &slots_[(call.hash % kBuckets) * kWays];
+  CachedCall* slot = bucket;
+  for (uint32_t i = 1; i < kWays; ++i)
+    if (bucket[i].used < slot->used) slot = &bucket[i];
+  call.used = ++clock_;
+  *slot = std::move(call);
+  return *slot;
+}
+
+void PlanCache::clear() {
+  for (auto& slot : slots_) slot = CachedCall();
+}
+
+uint64_t PlanCache::entries() const {
+  uint64_t n = 0;
+  for (const auto& slot : slots_) n += slot.kind != CachedCall::Kind::empty;
+  return n;
+}
+
+}  // namespace weft::eager

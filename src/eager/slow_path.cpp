@@ -1,0 +1,176 @@
+#include "eager/slow_path.h"
+
+#include "base/log.h"
+#include "eager/tensor_builder.h"
+#include "eager/trace_state.h"
+#include "eager/describe.h"
+#include "seam/registry.h"
+
+namespace weft::eager {
+namespace {
+
+struct OperandTypes {
+  explicit OperandTypes(Inputs inputs) {
+    types.reserve(inputs.size());
+    for (const Tensor* t : inputs) {
+      types.push_back(t && *t ? t->type() : TensorType{});
+      pointers.push_back(t && *t ? &types.back() : nullptr);
+    }
+  }
+  std::vector<TensorType> types;
+  std::vector<const TensorType*> pointers;
+};
+
+Status one_device(const ir::OpDef& op, Inputs inputs, const seam::Device& device) {
+  for (const Tensor* t : inputs)
+    if (t && *t && &device_of(*t->impl()) != &device)
+      return invalid("{}: operands are on {} and {}; move one with .to(...)", op.name, device.name(),
+                     device_of(*t->impl()).name());
+  return {};
+}
+
+// The devices that policy may turn to, in the order in which their backends were found.
+std::vector<seam::Device*> other_devices(const seam::Device& device) {
+  std::vector<seam::Device*> out;
+  for (const auto& name : get_available_backends())
+    if (name != device.name() && name != "null")  // null computes nothing: never where a result goes
+      if (auto other = seam::registry().open(name); other.ok()) out.push_back(*other);
+  return out;
+}
+
+}  // namespace
+
+Result<CachedCall> resolve(const ir::OpDef& op, seam::Device& device, Inputs inputs, std::span<const AttrValue> attrs,
+                           const Policy& policy) {
+  WEFT_CHECK(one_device(op, inputs, device));
+  const OperandTypes types(inputs);
+  if (inputs.size() + op.n_optional < op.n_inputs) return invalid("{}: wants {} operands", op.name, op.n_inputs);
+  WEFT_TRY(const auto inferred, op.infer(ir::Types(types.pointers), attrs));
+  WEFT_TRY(auto desc, describe(op, types.pointers, inferred, attrs));
+  desc.determinism = policy.determinism, desc.precision = policy.precision;
+
+  CachedCall call;
+  for (size_t k = 0; k < inferred.size(); ++k) {
+    const auto& t = desc.outputs[k];
+    call.outputs.push_back({t.dtype, static_cast<int8_t>(op.update_input(static_cast<int>(k))), t.shape, t.bytes()});
+  }
+  const auto owned = std::make_shared<const seam::OwnedCall>(std::move(desc));
+  std::vector<seam::Refusal> refusals;
+  WEFT_TRY(call.plan, seam::select(device, owned, &refusals));
+  if (call.plan) {
+    call.kind = CachedCall::Kind::kernel;
+    return call;
+  }
+  if (!op.primitive() && policy.decompose) {
+    call.kind = CachedCall::Kind::decompose;
+    return call;
+  }
+  if (policy.fallback != Fallback::forbid)
+    for (seam::Device* other : other_devices(device)) {
+      WEFT_TRY(const auto plan, seam::select(*other, owned, &refusals));
+      if (!plan) continue;
+      if (policy.fallback == Fallback::warn)
+        warn("{} runs on {} instead of {}; its operands are copied each time", op.name, other->name(), device.name());
+      call.kind = CachedCall::Kind::elsewhere, call.elsewhere = other;
+      return call;
+    }
+  return seam::refused(device, owned->desc(), refusals, policy, {});
+}
+
+void run_decomposition(const ir::OpDef& op, seam::Device& device, Inputs inputs, std::span<const AttrValue> attrs,
+                       std::span<Tensor> outputs) {
+  const GradMode off(false);  // the op as a whole is on the tape
+  TensorBuilder b;
+  b.device = &device;
+  ir::ValueList in;
+  for (const Tensor* t : inputs) in.push_back(t ? b.wrap(*t) : ir::Value());
+  in.resize(op.n_inputs);
+  const auto out = ir::expand(b, op, in, attrs);
+  raise_if(b.status());
+  for (size_t k = 0; k < outputs.size(); ++k) {
+    outputs[k] = b.tensor(out[k]);
+    const int updated = op.update_input(static_cast<int>(k));
+    if (updated < 0) continue;
+    const Tensor& target = *inputs[static_cast<size_t>(updated)];
+    const auto &to = *target.impl(), &from = *outputs[k].impl();
+    if (to.buffer.get() != from.buffer.get()) {
+      std::lock_guard lock(device.eager_mutex());
+      raise_if(device.eager_queue().copy(*to.buffer.get(), to.c.dl.byte_offset, *from.buffer.get(),
+                                         from.c.dl.byte_offset, to.bytes()));
+    }
+    outputs[k] = target;
+  }
+}
+
+void run_elsewhere(const ir::OpDef& op, seam::Device& device, seam::Device& elsewhere, Inputs inputs,
+                   std::span<const AttrValue> attrs, std::span<Tensor> outputs) {
+  const GradMode off(false);
+  std::vector<Tensor> moved(inputs.size());
+  std::vector<const Tensor*> pointers;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (inputs[i] && *inputs[i]) moved[i] = value_or_raise(copy_to(*inputs[i], elsewhere));
+    pointers.push_back(&moved[i]);
+  }
+  apply(op, pointers, attrs, outputs);
+  for (size_t k = 0; k < outputs.size(); ++k) {
+    outputs[k] = value_or_raise(copy_to(outputs[k], device));
+    const int updated = op.update_input(static_cast<int>(k));
+    if (updated < 0) continue;
+    const Tensor& target = *inputs[static_cast<size_t>(updated)];
+    std::lock_guard lock(device.eager_mutex());
+    raise_if(device.eager_queue().copy(*target.impl()->buffer.get(), 0, *outputs[k].impl()->buffer.get(), 0,
+                                       target.impl()->bytes()));
+    outputs[k] = target;
+  }
+}
+
+void record_node(const ir::OpDef& op, Inputs inputs, std::span<const AttrValue> attrs, std::span<Tensor> outputs) {
+  TraceState& trace = *active_trace();
+  ir::ValueList in;
+  for (const Tensor* t : inputs) in.push_back(t && *t ? value_or_raise(trace.value_of(*t)) : ir::Value());
+  const auto out = trace.graph.call(op, in, {attrs.begin(), attrs.end()});
+  raise_if(trace.graph.status());
+  for (size_t k = 0; k < outputs.size(); ++k) {
+    const int updated = op.update_input(static_cast<int>(k));
+    if (updated >= 0) {
+      const Tensor& target = *inputs[static_cast<size_t>(updated)];
+      trace.rebind(target, out[k]);
+      outputs[k] = target;
+    } else {
+      outputs[k] = trace.wrap(out[k]);
+    }
+  }
+}
+
+ir::ValueList TensorBuilder::emit(const ir::OpDef& op, ir::Values inputs, std::vector<AttrValue> attrs,
+                                  std::vector<TensorType> types) {
+  std::vector<Tensor> in, out(types.size());
+  std::vector<const Tensor*> pointers;
+  in.reserve(inputs.size());
+  for (const ir::Value v : inputs) {
+    in.push_back(tensor(v));
+    pointers.push_back(&in.back());
+  }
+  ir::ValueList values;
+  try {
+    if (inputs.empty() && device) {
+      const OnDevice here(*device);
+      apply(op, pointers, attrs, out);
+    } else {
+      apply(op, pointers, attrs, out);
+    }
+    for (const auto& t : out) values.push_back(wrap(t));
+  } catch (const Error& e) {  // op files never see an exception: the builder keeps the first failure
+    fail(e.status());
+    for (const auto& t : types) values.push_back(placeholder(t));
+  }
+  return values;
+}
+
+ir::Value TensorBuilder::placeholder(const TensorType& type) {
+  tensors_.emplace_back();
+  types_.push_back(type);
+  return {this, static_cast<int32_t>(tensors_.size()) - 1};
+}
+
+}  // namespace weft::eager

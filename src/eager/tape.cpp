@@ -1,0 +1,226 @@
+#include "eager/tape.h"
+
+#include <algorithm>
+#include <map>
+#include <unordered_set>
+
+#include "eager/tensor_builder.h"
+#include "eager/trace_state.h"
+
+namespace weft::eager {
+namespace {
+
+std::atomic<uint64_t> sequence{0};
+
+Edge edge_to(const Tensor& t) {
+  if (!t || !t.impl()->requires_grad) return {};
+  const auto& extra = t.impl()->extra;
+  if (extra && extra->node) return {Tensor(), extra->node, extra->output};
+  return {t, nullptr, 0};
+}
+
+Result<Saved> save(const Tensor& t) {
+  if (TraceState* trace = active_trace()) {
+    // A graph value never changes, so what it stands for now is all that must be kept.
+    WEFT_TRY(const auto v, trace->value_of(t));
+    return Saved{trace->wrap(v), 0};
+  }
+  return Saved{alias(t), t.impl()->buffer->version.load(std::memory_order_relaxed)};
+}
+
+Status check_version(const Saved& s, const TapeNode& node, const char* operand) {
+  if (!s.tensor.impl()->buffer) return {};
+  const uint32_t now = s.tensor.impl()->buffer->version.load(std::memory_order_relaxed);
+  if (now == s.version) return {};
+  return invalid("backward of {}: its '{}' was overwritten in place since ({} updates); run backward before the update",
+                 node.op->name, operand, now - s.version);
+}
+
+// A saved tensor as the gradient rule sees it: joined to its history again, so that a second derivative flows.
+Tensor restore(const Saved& s, const Edge& edge) {
+  Tensor t = alias(s.tensor);
+  if (!edge) return t;
+  if (edge.leaf) return edge.leaf;
+  t.impl()->requires_grad = true;
+  t.impl()->more().node = edge.node, t.impl()->more().output = edge.output;
+  return t;
+}
+
+// Gradients that have arrived, by node and result.
+using Arrived = std::map<uint64_t, std::pair<std::shared_ptr<TapeNode>, std::vector<Tensor>>, std::greater<>>;
+
+class TapeContext final : public ir::GradContext {
+ public:
+  TapeContext(TensorBuilder& b, const TapeNode& node, std::vector<Tensor> douts)
+      : b_(b), node_(node), douts_(std::move(douts)) {}
+
+  ir::Value in(int i) const override { return saved(node_.in, i, node_.op->inputs, true); }
+  ir::Value out(int i) const override { return saved(node_.out, i, node_.op->outputs, false); }
+  ir::Value dout(int i) const override {
+    auto& d = douts_[static_cast<size_t>(i)];
+    const auto& type = node_.out_types[static_cast<size_t>(i)];
+    return d ? b_.wrap(d) : b_.full(0, type.shape, type.dtype);
+  }
+  bool wants(int i) const override { return static_cast<bool>(node_.edges[static_cast<size_t>(i)]); }
+  const TensorType& in_type(int i) const override { return node_.in_types[static_cast<size_t>(i)]; }
+
+ private:
+  template <class Names>
+  ir::Value saved(const std::vector<Saved>& list, int i, const Names& names, bool input) const {
+    const auto k = static_cast<size_t>(i);
+    if (k >= list.size() || !list[k].tensor) {
+      b_.fail(fail(Code::internal, "gradient of {} reads '{}', which its `saves` does not name", node_.op->name, names[k]));
+      return dout(0);
+    }
+    if (Status s = check_version(list[k], node_, names[k]); !s.ok()) b_.fail(std::move(s));
+    const Edge self{Tensor(), std::const_pointer_cast<TapeNode>(node_.shared_from_this()), static_cast<uint32_t>(i)};
+    return b_.wrap(restore(list[k], input ? node_.edges[k] : self));
+  }
+
+  TensorBuilder& b_;
+  const TapeNode& node_;
+  std::vector<Tensor> douts_;
+};
+
+// A composite without a rule: run its decomposition again, under a tape of its own, and go back through that.
+Result<std::vector<Tensor>> by_decomposition(TensorBuilder& b, const TapeNode& node, const std::vector<Tensor>& douts) {
+  if (grad_enabled())
+    return fail(Code::unsupported, "{} has no gradient rule of its own, so its second derivative is not available", node.op->name);
+  std::vector<Tensor> in(node.in.size());
+  ir::ValueList values;
+  for (size_t i = 0; i < in.size(); ++i) {
+    if (node.in[i].tensor) {
+      WEFT_CHECK(check_version(node.in[i], node, node.op->inputs[i]));
+      in[i] = alias(node.in[i].tensor);
+      if (node.edges[i]) in[i].impl()->requires_grad = true;
+    }
+    values.push_back(b.wrap(in[i]));
+  }
+  values.resize(node.op->n_inputs);
+  ir::ValueList out;
+  {
+    const GradMode on(true);
+    out = ir::expand(b, *node.op, values, node.attrs);
+    WEFT_CHECK(b.status());
+  }
+  for (size_t k = 0; k < out.size(); ++k) {
+    const Tensor y = b.tensor(out[k]);
+    if (douts[k] && y.requires_grad()) WEFT_CHECK(backward(y, douts[k], false));
+  }
+  std::vector<Tensor> grads;
+  for (auto& t : in) grads.push_back(t ? t.grad() : Tensor());
+  return grads;
+}
+
+Result<std::vector<Tensor>> gradients(const TapeNode& node, std::vector<Tensor> douts, seam::Device* device) {
+  TensorBuilder b;
+  b.device = device;
+  if (!node.op->grad) return by_decomposition(b, node, douts);
+  const TapeContext context(b, node, std::move(douts));
+  const auto values = node.op->grad(b, context, node.attrs);
+  WEFT_CHECK(b.status());
+  std::vector<Tensor> grads;
+  for (const auto v : values) grads.push_back(b.tensor(v));
+  return grads;
+}
+
+Status add_into(Tensor& sum, const Tensor& more, seam::Device* device) {
+  if (!sum) {
+    sum = more;
+    return {};
+  }
+  TensorBuilder b;
+  b.device = device;
+  sum = b.tensor(b.add(b.wrap(sum), b.wrap(more)));
+  return b.status();
+}
+
+Status hand_on(const Edge& edge, const Tensor& grad, Arrived& arrived, seam::Device* device) {
+  if (edge.leaf) return add_into(edge.leaf.impl()->more().grad, grad, device);
+  auto& [node, douts] = arrived[edge.node->sequence];
+  node = edge.node;
+  douts.resize(node->out_types.size());
+  return add_into(douts[edge.output], grad, device);
+}
+
+Status no_gradient(const ir::OpDef& op) {
+  return fail(Code::unsupported,
+              "{} has no gradient, and an operand requires one; detach() the operand, or call it under NoGrad", op.name);
+}
+
+}  // namespace
+
+// Long chains would end recursively, one stack frame an op; this takes them apart in a loop.
+TapeNode::~TapeNode() {
+  std::vector<std::shared_ptr<TapeNode>> pending;
+  const auto take = [&](TapeNode& n) {
+    for (auto& e : n.edges)
+      if (e.node && e.node.use_count() == 1) pending.push_back(std::move(e.node));
+  };
+  take(*this);
+  while (!pending.empty()) {
+    const auto node = std::move(pending.back());
+    pending.pop_back();
+    take(*node);
+  }
+}
+
+Status record(const ir::OpDef& op, std::span<const Tensor* const> inputs, std::span<const AttrValue> attrs,
+              std::span<Tensor> outputs) {
+  bool any_float = false;
+  for (size_t k = 0; k < outputs.size(); ++k)
+    any_float |= is_float(outputs[k].dtype()) && (op.update_input(static_cast<int>(k)) < 0 || !op.differentiable);
+  if (!any_float) return {};
+  if (!op.differentiable || (op.primitive() && !op.grad)) return no_gradient(op);
+  const auto node = std::make_shared<TapeNode>();
+  node->op = &op, node->sequence = ++sequence, node->attrs = {attrs.begin(), attrs.end()};
+  const uint32_t saves = op.grad ? op.saves : ir::saves::inputs;
+  node->in.resize(inputs.size()), node->out.resize(outputs.size());
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const Tensor none, &t = inputs[i] ? *inputs[i] : none;
+    node->edges.push_back(edge_to(t));
+    node->in_types.push_back(t ? t.type() : TensorType{});
+    if (t && (saves & ir::saves::input(static_cast<int>(i)))) {
+      WEFT_TRY(node->in[i], save(t));
+    }
+  }
+  for (size_t k = 0; k < outputs.size(); ++k) {
+    node->out_types.push_back(outputs[k].type());
+    if (saves & ir::saves::output(static_cast<int>(k))) {
+      WEFT_TRY(node->out[k], save(outputs[k]));
+    }
+    if (!is_float(outputs[k].dtype()) || op.update_input(static_cast<int>(k)) >= 0) continue;
+    outputs[k].impl()->requires_grad = true;
+    outputs[k].impl()->more().node = node, outputs[k].impl()->more().output = static_cast<uint32_t>(k);
+  }
+  return {};
+}
+
+Status backward(const Tensor& root, const Tensor& seed, bool create_graph) {
+  if (!root.requires_grad()) return invalid("backward: {} does not depend on anything that requires a gradient", text(root.type()));
+  const GradMode mode(create_graph);
+  seam::Device* device = root.impl()->traced ? nullptr : &device_of(*root.impl());
+  Tensor start = seed;
+  if (!start) {
+    if (!(element_count(root.shape()) == Dim(1)))
+      return invalid("backward: wants one element or a seed, {} has {}", text(root.type()), element_count(root.shape()).text());
+    TensorBuilder b;
+    b.device = device;
+    start = b.tensor(b.full(1, root.shape(), root.dtype()));
+    WEFT_CHECK(b.status());
+  }
+  if (!(start.type() == root.type())) return invalid("backward: the seed is {}, wanted {}", text(start.type()), text(root.type()));
+  Arrived arrived;
+  WEFT_CHECK(hand_on(edge_to(root), start, arrived, device));
+  while (!arrived.empty()) {
+    auto [node, douts] = std::move(arrived.begin()->second);
+    arrived.erase(arrived.begin());
+    WEFT_TRY(auto grads, gradients(*node, std::move(douts), device));
+    grads.resize(node->edges.size());
+    for (size_t i = 0; i < node->edges.size(); ++i)
+      if (node->edges[i] && grads[i]) WEFT_CHECK(hand_on(node->edges[i], grads[i], arrived, device));
+  }
+  return {};
+}
+
+}  // namespace weft::eager

@@ -1,0 +1,259 @@
+#include "weft/tensor.h"
+
+#include <cmath>
+
+#include "base/element.h"
+#include "eager/tape.h"
+#include "eager/trace_state.h"
+#include "seam/ledger.h"
+#include "seam/registry.h"
+#include "weft/ops.h"
+
+namespace weft {
+namespace eager {
+namespace {
+
+// Tensor headers come and go with every op: a free list per thread spares the allocator.
+struct ImplPool {
+  TensorImpl* head = nullptr;
+  uint32_t count = 0;
+  ~ImplPool();
+};
+thread_local bool impl_pool_gone = false;
+thread_local ImplPool impl_pool;
+
+ImplPool::~ImplPool() {
+  impl_pool_gone = true;
+  while (TensorImpl* t = head) {
+    head = t->next;
+    delete t;
+  }
+}
+
+constexpr uint32_t kKept = 4096;
+
+}  // namespace
+
+TensorImpl* make_impl(DType dtype, std::span<const int64_t> shape, seam::BufferRef buffer) {
+  TensorImpl* t = impl_pool_gone ? nullptr : impl_pool.head;
+  if (t) {
+    impl_pool.head = t->next, --impl_pool.count;
+    t->references.store(1, std::memory_order_relaxed);
+  } else {
+    t = new TensorImpl;
+  }
+  t->dtype = dtype, t->rank = static_cast<uint8_t>(shape.size());
+  for (size_t i = 0; i < shape.size(); ++i) t->dims[i] = shape[i];
+  const auto& i = info(dtype);
+  seam::Buffer* b = buffer.get();
+  t->c = {.dl = {.data = b ? b->handle : nullptr, .device = b ? b->device->dl() : DLDevice{kDLCPU, 0},
+                 .ndim = static_cast<int32_t>(shape.size()),
+                 .dtype = {i.dlpack_code, static_cast<uint8_t>(8 * i.bytes), 1}, .shape = t->dims, .strides = nullptr,
+                 .byte_offset = 0},
+          .size = sizeof(weft_tensor), .layout = 0, .logical_shape = nullptr, .alignment = 64};
+  t->buffer = std::move(buffer);
+  return t;
+}
+
+void retain(TensorImpl* t) { t->references.fetch_add(1, std::memory_order_relaxed); }
+
+void release(TensorImpl* t) {
+  if (t->references.load(std::memory_order_acquire) != 1 &&
+      t->references.fetch_sub(1, std::memory_order_acq_rel) != 1)
+    return;
+  t->buffer = seam::BufferRef();
+  t->extra.reset();
+  t->requires_grad = t->traced = false;
+  if (impl_pool_gone || impl_pool.count >= kKept) {
+    delete t;
+    return;
+  }
+  t->next = impl_pool.head, impl_pool.head = t, ++impl_pool.count;
+}
+
+Tensor make_tensor(seam::Device& device, DType dtype, std::span<const int64_t> shape) {
+  if (shape.size() > kMaxRank) throw Error(invalid("rank {} is above the limit of {}", shape.size(), kMaxRank));
+  for (const int64_t d : shape)
+    if (d < 0) throw Error(invalid("a dimension must not be negative, got {}", text(shape)));
+  const uint64_t bytes = static_cast<uint64_t>(element_count(shape)) * byte_size(dtype);
+  return Tensor(make_impl(dtype, shape, value_or_raise(device.allocate(bytes))));
+}
+
+Tensor make_traced(const TensorType& type, int32_t value, uint64_t trace) {
+  Tensor t(make_impl(type.dtype, {}, {}));
+  auto* impl = t.impl();
+  impl->traced = true, impl->traced_value = value, impl->trace = trace;
+  impl->rank = static_cast<uint8_t>(type.rank());
+  impl->more().symbolic = type.shape;
+  return t;
+}
+
+Tensor alias(const Tensor& t) {
+  const auto& from = *t.impl();
+  if (from.traced) return make_traced(t.type(), from.traced_value, from.trace);
+  return Tensor(make_impl(from.dtype, from.shape(), from.buffer));
+}
+
+namespace {
+thread_local seam::Device* forced_device = nullptr;
+}
+OnDevice::OnDevice(seam::Device& device) : before_(forced_device) { forced_device = &device; }
+OnDevice::~OnDevice() { forced_device = before_; }
+
+seam::Device& default_device() {
+  if (forced_device) return *forced_device;
+  thread_local std::string name;
+  thread_local seam::Device* device = nullptr;
+  if (const auto wanted = default_backend(); !device || wanted != name)
+    device = value_or_raise(seam::registry().open(wanted)), name = wanted;
+  return *device;
+}
+
+Status read(const Tensor& t, void* to) {
+  const auto& impl = *t.impl();
+  if (impl.traced || active_trace())
+    return invalid("the elements of a tensor can't be read inside a trace; return it as an output instead");
+  auto& device = device_of(impl);
+  std::lock_guard lock(device.eager_mutex());
+  WEFT_CHECK(device.eager_queue().copy_out(to, *impl.buffer.get(), impl.c.dl.byte_offset, impl.bytes()));
+  WEFT_CHECK(device.eager_queue().synchronize());
+  device.bury_retired();
+  return {};
+}
+
+Result<Tensor> copy_to(const Tensor& t, seam::Device& device) {
+  if (&device_of(*t.impl()) == &device) return t;
+  std::vector<std::byte> bytes(t.impl()->bytes());
+  WEFT_CHECK(read(t, bytes.data()));
+  WEFT_TRY(auto buffer, device.allocate(bytes.size()));
+  {
+    std::lock_guard lock(device.eager_mutex());
+    WEFT_CHECK(device.eager_queue().copy_in(*buffer.get(), 0, bytes.data(), bytes.size()));
+  }
+  seam::ledger().copied(device_of(*t.impl()).name(), device.name(), bytes.size());
+  return Tensor(make_impl(t.dtype(), t.impl()->shape(), std::move(buffer)));
+}
+
+static seam::Device& device_or_default(const std::string& backend) {
+  return backend.empty() ? default_device() : *value_or_raise(seam::registry().open(backend));
+}
+
+}  // namespace eager
+
+using namespace eager;
+
+Tensor Tensor::from_bytes(std::span<const std::byte> bytes, std::span<const int64_t> shape, DType dtype,
+                          const std::string& backend) {
+  auto& device = device_or_default(backend);
+  Tensor t = make_tensor(device, dtype, shape);
+  if (bytes.size() != t.impl()->bytes())
+    throw Error(invalid("{}{} has {} bytes, got {}", weft::name(dtype), text(shape), t.impl()->bytes(), bytes.size()));
+  std::lock_guard lock(device.eager_mutex());
+  raise_if(device.eager_queue().copy_in(*t.impl()->buffer.get(), 0, bytes.data(), bytes.size()));
+  return t;
+}
+
+template <class T>
+Tensor Tensor::of(std::span<const T> elements, std::span<const int64_t> shape, DType dtype, const std::string& backend) {
+  std::vector<std::byte> bytes(elements.size() * byte_size(dtype));
+  for (size_t i = 0; i < elements.size(); ++i) store_element(dtype, bytes.data(), i, elements[i]);
+  return from_bytes(bytes, shape, dtype, backend);
+}
+
+Tensor Tensor::of(std::initializer_list<double> elements, std::initializer_list<int64_t> shape, DType dtype) {
+  return of(std::span<const double>(elements.begin(), elements.size()),
+            std::span<const int64_t>(shape.begin(), shape.size()), dtype);
+}
+
+Tensor Tensor::scalar(double value, DType dtype) { return of(std::span<const double>(&value, 1), {}, dtype); }
+
+template <class T>
+std::vector<T> Tensor::to_vector() const {
+  const auto bytes = to_bytes();
+  std::vector<T> out(bytes.size() / byte_size(dtype()));
+  for (size_t i = 0; i < out.size(); ++i) out[i] = load_element<T>(dtype(), bytes.data(), i);
+  return out;
+}
+
+#define WEFT_ELEMENT(T)                                                                                            \
+  template Tensor Tensor::of<T>(std::span<const T>, std::span<const int64_t>, DType, const std::string&);           \
+  template std::vector<T> Tensor::to_vector<T>() const;
+WEFT_ELEMENT(float)
+WEFT_ELEMENT(double)
+WEFT_ELEMENT(int32_t)
+WEFT_ELEMENT(int64_t)
+WEFT_ELEMENT(uint32_t)
+WEFT_ELEMENT(uint64_t)
+#undef WEFT_ELEMENT
+
+std::vector<std::byte> Tensor::to_bytes() const {
+  std::vector<std::byte> bytes(impl_->traced ? 0 : impl_->bytes());
+  raise_if(read(*this, bytes.data()));
+  return bytes;
+}
+
+double Tensor::item() const {
+  const auto all = to_vector<double>();
+  if (all.size() != 1) throw Error(invalid("item() wants one element, {} has {}", text(type()), all.size()));
+  return all[0];
+}
+
+Tensor Tensor::to(const std::string& backend) const {
+  return value_or_raise(copy_to(*this, *value_or_raise(seam::registry().open(backend))));
+}
+
+DType Tensor::dtype() const { return impl_->dtype; }
+Shape Tensor::shape() const {
+  return impl_->traced ? impl_->extra->symbolic : to_shape(impl_->shape());
+}
+IntList Tensor::sizes() const {
+  IntList out;
+  for (const Dim d : shape()) {
+    if (!d.is_const()) throw Error(invalid("dimension {} of {} is symbolic here", d.text(), text(type())));
+    out.push_back(d.value());
+  }
+  return out;
+}
+Dim Tensor::dim(int64_t axis) const {
+  const auto s = shape();
+  const int64_t at = axis < 0 ? axis + rank() : axis;
+  if (at < 0 || at >= rank()) throw Error(invalid("dim({}) of {}", axis, text(type())));
+  return s[static_cast<size_t>(at)];
+}
+int64_t Tensor::rank() const { return impl_->rank; }
+TensorType Tensor::type() const { return {dtype(), shape()}; }
+std::string Tensor::backend() const { return impl_->traced ? "trace" : device_of(*impl_).name(); }
+
+Tensor& Tensor::named(std::string name) {
+  impl_->more().name = std::move(name);
+  return *this;
+}
+const std::string& Tensor::name() const {
+  static const std::string none;
+  return impl_->extra ? impl_->extra->name : none;
+}
+
+bool Tensor::requires_grad() const { return impl_->requires_grad; }
+Tensor& Tensor::requires_grad(bool on) {
+  if (on && !is_float(dtype())) throw Error(invalid("{} can't have a gradient", text(type())));
+  impl_->requires_grad = on;
+  return *this;
+}
+Tensor Tensor::grad() const { return impl_->extra ? impl_->extra->grad : Tensor(); }
+void Tensor::clear_grad() {
+  if (impl_->extra) impl_->extra->grad = Tensor();
+}
+void Tensor::backward(const Tensor& seed, bool create_graph) const { raise_if(eager::backward(*this, seed, create_graph)); }
+Tensor Tensor::detach() const { return alias(*this); }
+
+static Tensor like(const Tensor& a, double b) { return full(b, {}, a.dtype()); }
+Tensor operator+(const Tensor& a, const Tensor& b) { return add(a, b); }
+Tensor operator-(const Tensor& a, const Tensor& b) { return sub(a, b); }
+Tensor operator*(const Tensor& a, const Tensor& b) { return mul(a, b); }
+Tensor operator/(const Tensor& a, const Tensor& b) { return div(a, b); }
+Tensor operator+(const Tensor& a, double b) { return add(a, like(a, b)); }
+Tensor operator-(const Tensor& a, double b) { return sub(a, like(a, b)); }
+Tensor operator*(const Tensor& a, double b) { return mul(a, like(a, b)); }
+Tensor operator/(const Tensor& a, double b) { return div(a, like(a, b)); }
+
+}  // namespace weft

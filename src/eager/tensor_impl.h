@@ -1,0 +1,71 @@
+#pragma once
+#include <atomic>
+#include <memory>
+
+#include "seam/device.h"
+#include "weft/tensor.h"
+
+namespace weft::eager {
+
+struct TapeNode;
+
+inline constexpr int kMaxRank = 8;
+
+/// What only some tensors have: kept apart, so that making a plain result touches two cache lines less.
+struct Extra {
+  std::string name;
+  Tensor grad;
+  std::shared_ptr<TapeNode> node;  // that made this tensor; null for a leaf
+  uint32_t output = 0;             // which of its results this is
+  Shape symbolic;                  // of a traced tensor
+};
+
+struct TensorImpl {
+  std::atomic<uint32_t> references{1};
+  DType dtype = DType::f32;
+  uint8_t rank = 0;
+  bool requires_grad = false;
+  bool traced = false;      // holds a graph value instead of elements
+  int32_t traced_value = -1;
+  uint64_t trace = 0;       // which trace the value belongs to
+  seam::BufferRef buffer;
+  weft_tensor c;            // what launches are given; dl.shape points to dims
+  int64_t dims[kMaxRank];
+  std::unique_ptr<Extra> extra;
+  TensorImpl* next = nullptr;  // in the free list
+
+  std::span<const int64_t> shape() const { return {dims, rank}; }
+  Extra& more() {
+    if (!extra) extra = std::make_unique<Extra>();
+    return *extra;
+  }
+  uint64_t bytes() const { return static_cast<uint64_t>(element_count(shape())) * byte_size(dtype); }
+};
+
+/// A fresh result of this type on `buffer`.
+TensorImpl* make_impl(DType dtype, std::span<const int64_t> shape, seam::BufferRef buffer);
+/// A fresh tensor with uninitialised elements. Raises when memory runs out.
+Tensor make_tensor(seam::Device& device, DType dtype, std::span<const int64_t> shape);
+/// Another handle on the same elements (or graph value), with its own shape and no gradient.
+Tensor alias(const Tensor& t);
+Tensor make_traced(const TensorType& type, int32_t value, uint64_t trace);
+
+inline seam::Device& device_of(const TensorImpl& t) { return *t.buffer->device; }
+seam::Device& default_device();
+
+/// While it lives, this thread's tensors that no operand places are made on `device`.
+class OnDevice {
+ public:
+  explicit OnDevice(seam::Device& device);
+  ~OnDevice();
+
+ private:
+  seam::Device* before_;
+};
+
+/// Waits for eager work on the tensor's device and copies its bytes out.
+Status read(const Tensor& t, void* to);
+/// A copy of `t` on `device`, entered in the ledger.
+Result<Tensor> copy_to(const Tensor& t, seam::Device& device);
+
+}  // namespace weft::eager
