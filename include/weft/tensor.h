@@ -66,7 +66,9 @@ class Tensor {
   void clear_grad();
   /// Adds d(this)/d(leaf) to the gradient of every leaf that requires one. This tensor must have one element, unless
   /// `seed` gives its own gradient.
-  void backward(const Tensor& seed = Tensor(), bool create_graph = false) const;
+  void backward() const;
+  /// With `create_graph`, the gradients have gradients again.
+  void backward(const Tensor& seed, bool create_graph = false) const;
   /// The same elements, outside of any gradient.
   Tensor detach() const;
 

@@ -243,6 +243,7 @@ Tensor Tensor::grad() const { return impl_->extra ? impl_->extra->grad : Tensor(
 void Tensor::clear_grad() {
   if (impl_->extra) impl_->extra->grad = Tensor();
 }
+void Tensor::backward() const { backward(Tensor()); }
 void Tensor::backward(const Tensor& seed, bool create_graph) const { raise_if(eager::backward(*this, seed, create_graph)); }
 Tensor Tensor::detach() const { return alias(*this); }
 

@@ -1,0 +1,44 @@
+#include <nlohmann/json.hpp>
+
+#include "cli/command.h"
+#include "weft/backends.h"
+
+namespace weft::cli {
+namespace {
+
+nlohmann::json to_json(const BackendInfo& b) {
+  nlohmann::json devices = nlohmann::json::array();
+  for (const auto& d : b.devices)
+    devices.push_back({{"name", d.name}, {"kind", d.kind}, {"label", d.label}, {"memory", d.memory},
+                       {"max_buffer", d.max_buffer}, {"units", d.units}, {"compiles", d.compiles},
+                       {"numerics", d.numerics}});
+  return {{"name", b.name}, {"origin", b.origin}, {"version", b.version}, {"state", b.state}, {"reason", b.reason},
+          {"devices", devices}};
+}
+
+void print(const BackendInfo& b) {
+  fmt::print("{:<12} {:<12} {}\n", b.name, b.state, b.origin);
+  if (!b.reason.empty()) fmt::print("    {}\n", b.reason);
+  for (const auto& d : b.devices)
+    fmt::print("    {}: {} ({}){}\n", d.name, d.label, d.kind, d.compiles ? ", compiles text" : "");
+}
+
+int run(const Common& common) {
+  const auto all = get_backends();
+  if (common.json) {
+    nlohmann::json out = nlohmann::json::array();
+    for (const auto& b : all) out.push_back(to_json(b));
+    fmt::print("{}\n", out.dump(2));
+    return 0;
+  }
+  for (const auto& b : all) print(b);
+  return 0;
+}
+
+}  // namespace
+
+extern const Command backends_command = {
+    "backends", "list the backends: found, available or refused, and why",
+    [](CLI::App&, const Common& common) -> std::function<int()> { return [&common] { return run(common); }; }};
+
+}  // namespace weft::cli
