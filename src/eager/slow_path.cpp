@@ -46,7 +46,9 @@ Result<CachedCall> resolve(const ir::OpDef& op, seam::Device& device, Inputs inp
   const OperandTypes types(inputs);
   if (inputs.size() + op.n_optional < op.n_inputs) return invalid("{}: wants {} operands", op.name, op.n_inputs);
   WEFT_TRY(const auto inferred, op.infer(ir::Types(types.pointers), attrs));
-  WEFT_TRY(auto desc, describe(op, types.pointers, inferred, attrs));
+  std::vector<AttrValue> settled(attrs.begin(), attrs.end());
+  ir::settle_attrs(op, ir::Types(types.pointers), settled);
+  WEFT_TRY(auto desc, describe(op, types.pointers, inferred, settled));
   desc.determinism = policy.determinism, desc.precision = policy.precision;
 
   CachedCall call;

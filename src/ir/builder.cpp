@@ -42,7 +42,10 @@ ValueList Builder::call(const OpDef& op, Values inputs, std::vector<AttrValue> a
   Status checked = check_operands(op, types);
   if (checked.ok() && status_.ok()) {
     auto inferred = op.infer(Types(types), attrs);
-    if (inferred.ok()) return emit(op, inputs, std::move(attrs), std::move(inferred).value());
+    if (inferred.ok()) {
+      settle_attrs(op, Types(types), attrs);
+      return emit(op, inputs, std::move(attrs), std::move(inferred).value());
+    }
     checked = inferred.take_status();
   }
   fail(std::move(checked));

@@ -90,6 +90,10 @@ std::span<const OpDef* const> all_ops();
 /// Null when there is no op of this name.
 const OpDef* find_op(std::string_view name);
 
+/// Puts attributes into the one form that a call carries: those named `axis` or `axes` count axes of the first operand,
+/// and negative ones are made positive. Shape rules have checked their range.
+void settle_attrs(const OpDef& op, Types inputs, std::vector<AttrValue>& attrs);
+
 /// `axis` made non-negative; an error names the op and the allowed range.
 Result<int64_t> resolve_axis(const char* op, int64_t axis, int64_t rank);
 
