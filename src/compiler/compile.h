@@ -1,0 +1,22 @@
+#pragma once
+#include <functional>
+
+#include "ir/graph.h"
+#include "program/program.h"
+
+// Graph in, program out. The compiler knows no runtime and no backend; it reads weights through WeightSource.
+namespace weft::compiler {
+
+/// Bytes of a weight, or the first value of a state, by name. Without one, states start undefined and the runtime must be
+/// given their values.
+using WeightSource = std::function<Result<program::Blob>(const std::string& name)>;
+
+struct Options {
+  std::string name = "program";
+  bool fuse = true;  ///< off: every op stays a call of its own
+};
+
+/// Runs the pipeline (pipeline.cpp lists it) and writes the program. The same graph gives the same bytes.
+Result<program::CompiledProgram> compile(const ir::Graph& graph, const WeightSource& weights, const Options& options = {});
+
+}  // namespace weft::compiler

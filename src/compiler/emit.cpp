@@ -1,0 +1,204 @@
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "compiler/module.h"
+#include "ir/lower.h"
+
+namespace weft::compiler {
+namespace {
+
+using program::CompiledProgram;
+using program::KernelCall;
+using program::Region;
+
+void set_attrs(KernelCall& call, const ir::OpDef& op, ir::AttrView attrs) {
+  const auto defaults = op.defaults();
+  for (size_t i = 0; i < attrs.size(); ++i) {
+    call.attrs.push_back({op.attrs[i].name, attrs[i]});
+    if (attrs[i] == defaults[i]) call.defaults.push_back(op.attrs[i].name);
+  }
+  std::sort(call.attrs.begin(), call.attrs.end(), [](const Attr& a, const Attr& b) { return a.name < b.name; });
+  std::sort(call.defaults.begin(), call.defaults.end());
+}
+
+KernelCall call_of(const ir::Node& node) {
+  KernelCall call;
+  call.op = node.op->name, call.version = node.op->version, call.where = node.where;
+  set_attrs(call, *node.op, node.attrs);
+  call.inputs = node.inputs, call.outputs = node.outputs;
+  for (const auto& u : node.op->updates)
+    if (u.output >= 0) call.updates.push_back({static_cast<uint32_t>(u.output), static_cast<uint32_t>(u.input)});
+  return call;
+}
+
+Region region_of(const ir::Graph& body, std::string pattern) {
+  Region r;
+  r.pattern = std::move(pattern), r.n_inputs = static_cast<uint32_t>(body.inputs.size());
+  for (const auto& t : body.types) r.values.push_back({t, 0, {}});
+  for (const auto& n : body.nodes) {
+    r.calls.push_back(call_of(n));
+    r.calls.back().where.clear();  // a body is shared by calls from everywhere
+  }
+  for (const auto& o : body.outputs) r.outputs.push_back(o.value);
+  return r;
+}
+
+class Emitter {
+ public:
+  Emitter(const Module& m, const WeightSource& weights, const Options& options)
+      : m_(m), g_(m.graph), weights_(weights) {
+    p_.name = options.name;
+    p_.origin = {{"compiler", "weft"}};
+  }
+
+  Result<CompiledProgram> run() {
+    for (const auto& t : g_.types) p_.values.push_back({t, 0, {}});
+    collect_all_symbols();
+    for (const auto& i : g_.inputs) p_.inputs.push_back({i.name, i.value});
+    for (const auto& o : g_.outputs) p_.outputs.push_back({o.name, o.value});
+    for (const auto& w : g_.weights) {
+      WEFT_TRY(const int32_t blob, add_blob(w.name));
+      p_.weights.push_back({w.name, w.value, blob});
+    }
+    for (const auto& s : g_.states) {
+      WEFT_TRY(const int32_t blob, add_blob(s.name));
+      p_.states.push_back({s.name, s.before, s.after, blob});
+    }
+    WEFT_CHECK(emit_calls());
+    drop_unused_values();
+    return std::move(p_);
+  }
+
+ private:
+  void collect_all_symbols() {
+    for (const auto& t : g_.types)
+      for (const Dim d : t.shape) collect_symbols(d, p_.symbols);
+    for (const auto& n : g_.nodes)
+      for (const auto& a : n.attrs)
+        if (const auto* dims = std::get_if<Shape>(&a))
+          for (const Dim d : *dims) collect_symbols(d, p_.symbols);
+    std::sort(p_.symbols.begin(), p_.symbols.end(), [](const Symbol& a, const Symbol& b) { return a.name < b.name; });
+  }
+
+  Result<int32_t> add_blob(const std::string& name) {
+    if (!weights_) return fail(Code::unavailable, "no source for the value of {}", name);
+    WEFT_TRY(auto blob, weights_(name));
+    p_.blobs.push_back(std::move(blob));
+    return static_cast<int32_t>(p_.blobs.size()) - 1;
+  }
+
+  Status emit_calls() {
+    std::map<size_t, const Fusion*> ends;
+    std::set<size_t> inside;
+    for (const auto& f : m_.fusions) {
+      ends[f.nodes.back()] = &f;
+      inside.insert(f.nodes.begin(), f.nodes.end());
+    }
+    for (size_t i = 0; i < g_.nodes.size(); ++i) {
+      if (const auto at = ends.find(i); at != ends.end()) {
+        emit_fusion(*at->second);
+      } else if (!inside.count(i)) {
+        WEFT_CHECK(emit_node(g_.nodes[i]));
+      }
+    }
+    return {};
+  }
+
+  Status emit_node(const ir::Node& node) {
+    KernelCall call = call_of(node);
+    if (!node.op->primitive()) {
+      std::vector<const TensorType*> types;
+      for (const int32_t id : node.inputs) types.push_back(id < 0 ? nullptr : &g_.types[static_cast<size_t>(id)]);
+      WEFT_TRY(const auto body, ir::lower_to_primitives(*node.op, types, node.attrs));
+      call.region = add_region(region_of(body, node.op->name));
+    }
+    p_.calls.push_back(std::move(call));
+    return {};
+  }
+
+  // The body of a fusion numbers what it reads first, then what it makes.
+  void emit_fusion(const Fusion& f) {
+    std::map<int32_t, int32_t> local;
+    std::vector<int32_t> reads, makes;
+    for (const size_t n : f.nodes)
+      for (const int32_t id : g_.nodes[n].outputs) makes.push_back(id);
+    const std::set<int32_t> made(makes.begin(), makes.end());
+    for (const size_t n : f.nodes)
+      for (const int32_t id : g_.nodes[n].inputs)
+        if (!made.count(id) && local.try_emplace(id, static_cast<int32_t>(reads.size())).second) reads.push_back(id);
+    for (const int32_t id : makes) local.emplace(id, static_cast<int32_t>(local.size()));
+
+    Region r;
+    r.pattern = f.pattern, r.n_inputs = static_cast<uint32_t>(reads.size());
+    for (const int32_t id : reads) r.values.push_back(p_.values[static_cast<size_t>(id)]);
+    for (const int32_t id : makes) r.values.push_back(p_.values[static_cast<size_t>(id)]);
+    KernelCall call;
+    call.op = "region", call.where = g_.nodes[f.nodes.back()].where, call.inputs = reads;
+    for (const size_t n : f.nodes) {
+      KernelCall step = call_of(g_.nodes[n]);
+      step.where.clear();
+      for (auto* ids : {&step.inputs, &step.outputs})
+        for (auto& id : *ids) id = id < 0 ? id : local[id];
+      r.calls.push_back(std::move(step));
+    }
+    for (const int32_t id : makes)
+      if (read_outside(id, f)) call.outputs.push_back(id), r.outputs.push_back(local[id]);
+    call.region = add_region(std::move(r));
+    p_.calls.push_back(std::move(call));
+  }
+
+  bool read_outside(int32_t id, const Fusion& f) const {
+    const std::set<size_t> members(f.nodes.begin(), f.nodes.end());
+    for (size_t i = 0; i < g_.nodes.size(); ++i)
+      if (!members.count(i) && std::count(g_.nodes[i].inputs.begin(), g_.nodes[i].inputs.end(), id)) return true;
+    for (const auto& o : g_.outputs)
+      if (o.value == id) return true;
+    for (const auto& s : g_.states)
+      if (s.after == id) return true;
+    return false;
+  }
+
+  // Once per signature: equal bodies are one.
+  int32_t add_region(Region r) {
+    const auto at = std::find(p_.regions.begin(), p_.regions.end(), r);
+    if (at != p_.regions.end()) return static_cast<int32_t>(at - p_.regions.begin());
+    p_.regions.push_back(std::move(r));
+    return static_cast<int32_t>(p_.regions.size()) - 1;
+  }
+
+  // Values that a fusion keeps to itself, and those of removed nodes, leave the numbering.
+  void drop_unused_values() {
+    std::vector<int32_t> renumbered(p_.values.size(), -1);
+    std::vector<program::TensorSpec> kept;
+    const auto keep = [&](int32_t& id) {
+      if (id < 0) return;
+      auto& to = renumbered[static_cast<size_t>(id)];
+      if (to < 0) to = static_cast<int32_t>(kept.size()), kept.push_back(p_.values[static_cast<size_t>(id)]);
+      id = to;
+    };
+    for (auto& i : p_.inputs) keep(i.value);
+    for (auto& s : p_.states) keep(s.before);
+    for (auto& w : p_.weights) keep(w.value);
+    for (auto& c : p_.calls) {
+      for (auto& id : c.inputs) keep(id);
+      for (auto& id : c.outputs) keep(id);
+    }
+    for (auto& s : p_.states) keep(s.after);
+    for (auto& o : p_.outputs) keep(o.value);
+    p_.values = std::move(kept);
+  }
+
+  const Module& m_;
+  const ir::Graph& g_;
+  const WeightSource& weights_;
+  CompiledProgram p_;
+};
+
+}  // namespace
+
+Result<CompiledProgram> emit(const Module& m, const WeightSource& weights, const Options& options) {
+  return Emitter(m, weights, options).run();
+}
+
+}  // namespace weft::compiler

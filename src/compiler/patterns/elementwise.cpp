@@ -1,0 +1,107 @@
+#include <algorithm>
+#include <set>
+
+#include "compiler/module.h"
+
+// Chains of elementwise nodes over one shape become one region: a device that compiles text runs it as one loop, every
+// other runs the body.
+namespace weft::compiler {
+namespace {
+
+constexpr size_t kWindow = 48;     // how far ahead a chain is followed
+constexpr size_t kMostInputs = 8;  // of a region: devices bind few buffers at once
+
+class Fuser {
+ public:
+  explicit Fuser(const ir::Graph& g) : g_(g), taken_(g.nodes.size(), false), updated_at_(g.types.size(), SIZE_MAX) {
+    for (size_t i = 0; i < g.nodes.size(); ++i)
+      for (const auto& u : g.nodes[i].op->updates)
+        if (u.input >= 0) updated_at_[static_cast<size_t>(g.nodes[i].inputs[static_cast<size_t>(u.input)])] = i;
+  }
+
+  std::vector<Fusion> run() {
+    std::vector<Fusion> all;
+    for (size_t i = 0; i < g_.nodes.size(); ++i) {
+      if (taken_[i] || !fusible(g_.nodes[i])) continue;
+      auto nodes = grow(i);
+      if (nodes.size() < 2) continue;
+      with_constants(nodes);
+      for (const size_t n : nodes) taken_[n] = true;
+      all.push_back({"elementwise", std::move(nodes)});
+    }
+    return all;
+  }
+
+ private:
+  const ir::Node& node(size_t i) const { return g_.nodes[i]; }
+  const TensorType& out_type(size_t i) const { return g_.types[static_cast<size_t>(node(i).outputs[0])]; }
+  static bool fusible(const ir::Node& n) {
+    return n.op->primitive() && ir::has(n.op->traits, ir::Trait::elementwise) && is_pure(n);
+  }
+
+  // Follows the chain from node `first`. A node joins if it reads the chain, has its shape, and nothing between could
+  // notice that the chain now runs where its last node stood.
+  std::vector<size_t> grow(size_t first) const {
+    std::vector<size_t> chain = {first};
+    std::set<int32_t> made(node(first).outputs.begin(), node(first).outputs.end());
+    const auto reads_chain = [&](size_t i) {
+      return std::any_of(node(i).inputs.begin(), node(i).inputs.end(), [&](int32_t id) { return made.count(id) != 0; });
+    };
+    for (size_t i = first + 1; i < std::min(g_.nodes.size(), first + kWindow); ++i) {
+      if (!reads_chain(i)) continue;
+      // A reader that can't join needs the chain finished before it, so the chain ends here.
+      if (taken_[i] || !fusible(node(i)) || !(out_type(i).shape == out_type(first).shape)) break;
+      chain.push_back(i);
+      if (!movable_to(chain, i) || inputs_of(chain).size() > kMostInputs) {
+        chain.pop_back();
+        break;
+      }
+      made.insert(node(i).outputs.begin(), node(i).outputs.end());
+    }
+    return chain;
+  }
+
+  std::set<int32_t> inputs_of(const std::vector<size_t>& chain) const {
+    std::set<int32_t> in;
+    for (const size_t n : chain)
+      for (const int32_t id : node(n).inputs) in.insert(id);
+    for (const size_t n : chain)
+      for (const int32_t id : node(n).outputs) in.erase(id);
+    return in;
+  }
+  // No operand of the chain is overwritten before position `last`.
+  bool movable_to(const std::vector<size_t>& chain, size_t last) const {
+    const auto in = inputs_of(chain);
+    return std::all_of(in.begin(), in.end(), [&](int32_t id) { return id < 0 || updated_at_[static_cast<size_t>(id)] > last; });
+  }
+  // Constants that only the chain reads move into it.
+  void with_constants(std::vector<size_t>& chain) const {
+    const std::set<size_t> members(chain.begin(), chain.end());
+    for (const int32_t id : inputs_of(chain)) {
+      size_t maker = SIZE_MAX;
+      bool only_here = true;
+      for (size_t i = 0; i < g_.nodes.size(); ++i) {
+        const auto& n = node(i);
+        if (std::find(n.outputs.begin(), n.outputs.end(), id) != n.outputs.end()) maker = i;
+        if (std::find(n.inputs.begin(), n.inputs.end(), id) != n.inputs.end() && !members.count(i)) only_here = false;
+      }
+      for (const auto& o : g_.outputs) only_here &= o.value != id;
+      if (maker == SIZE_MAX || !only_here || taken_[maker]) continue;
+      if (std::string_view(node(maker).op->name) == "full" && out_type(maker).shape.empty()) chain.push_back(maker);
+    }
+    std::sort(chain.begin(), chain.end());
+  }
+
+  const ir::Graph& g_;
+  std::vector<bool> taken_;
+  std::vector<size_t> updated_at_;  // by value: the node that overwrites it
+};
+
+}  // namespace
+
+Status fuse_elementwise(Module& m, const Options& options) {
+  if (options.fuse) m.fusions = Fuser(m.graph).run();
+  return {};
+}
+
+}  // namespace weft::compiler

@@ -1,0 +1,31 @@
+#include "compiler/module.h"
+
+namespace weft::compiler {
+
+static constexpr Pass kPipeline[] = {
+    {"merge_equal_nodes", merge_equal_nodes},  // first: what is merged leaves dead nodes behind
+    {"remove_dead_nodes", remove_dead_nodes},
+    {"fuse_elementwise", fuse_elementwise},    // last: it speaks of nodes by number
+};
+
+std::span<const Pass> pipeline() { return kPipeline; }
+
+bool is_pure(const ir::Node& node) {
+  for (const auto& u : node.op->updates)
+    if (u.output >= 0) return false;
+  return !ir::has(node.op->traits, ir::Trait::random);
+}
+
+Result<program::CompiledProgram> compile(const ir::Graph& graph, const WeightSource& weights, const Options& options) {
+  WEFT_CHECK(ir::verify(graph).at("graph to compile"));
+  Module m{graph, {}};
+  for (const auto& pass : pipeline()) {
+    WEFT_CHECK(pass.run(m, options).at(pass.name));
+    WEFT_CHECK(ir::verify(m.graph).at(fmt::format("after pass {}", pass.name)));
+  }
+  WEFT_TRY(auto program, emit(m, weights, options));
+  WEFT_CHECK(program::verify(program).at("compiled program"));
+  return program;
+}
+
+}  // namespace weft::compiler
