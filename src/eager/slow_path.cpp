@@ -29,15 +29,6 @@ Status one_device(const ir::OpDef& op, Inputs inputs, const seam::Device& device
   return {};
 }
 
-// The devices that policy may turn to, in the order in which their backends were found.
-std::vector<seam::Device*> other_devices(const seam::Device& device) {
-  std::vector<seam::Device*> out;
-  for (const auto& name : get_available_backends())
-    if (name != device.name() && name != "null")  // null computes nothing: never where a result goes
-      if (auto other = seam::registry().open(name); other.ok()) out.push_back(*other);
-  return out;
-}
-
 }  // namespace
 
 Result<CachedCall> resolve(const ir::OpDef& op, seam::Device& device, Inputs inputs, std::span<const AttrValue> attrs,
@@ -67,8 +58,9 @@ Result<CachedCall> resolve(const ir::OpDef& op, seam::Device& device, Inputs inp
     call.kind = CachedCall::Kind::decompose;
     return call;
   }
-  if (policy.fallback != Fallback::forbid)
-    for (seam::Device* other : other_devices(device)) {
+  if (policy.fallback != Fallback::forbid) {
+    WEFT_TRY(const auto others, seam::registry().open_others(device));
+    for (seam::Device* other : others) {
       WEFT_TRY(const auto plan, seam::select(*other, owned, &refusals));
       if (!plan) continue;
       if (policy.fallback == Fallback::warn)
@@ -76,6 +68,7 @@ Result<CachedCall> resolve(const ir::OpDef& op, seam::Device& device, Inputs inp
       call.kind = CachedCall::Kind::elsewhere, call.elsewhere = other;
       return call;
     }
+  }
   return seam::refused(device, owned->desc(), refusals, policy, {});
 }
 

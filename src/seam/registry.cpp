@@ -197,6 +197,17 @@ Result<Device*> Registry::open(std::string_view name) {
   return devices_[std::string(name)] = device.release();
 }
 
+Result<std::vector<Device*>> Registry::open_others(const Device& but) {
+  std::vector<Device*> out;
+  for (const auto& info : report())
+    for (const auto& d : info.devices) {
+      if (d.name == but.name() || d.kind == "null") continue;
+      WEFT_TRY(auto* device, open(d.name));
+      out.push_back(device);
+    }
+  return out;
+}
+
 Registry& registry() {
   static auto* one = new Registry;  // devices outlive every tensor, also those in static storage
   return *one;

@@ -1,0 +1,67 @@
+#include "compiler/compile.h"
+
+#include <map>
+
+#include "runtime/devices.h"
+#include "runtime/session.h"
+#include "weft/jit.h"
+
+namespace weft {
+namespace {
+
+Result<std::shared_ptr<runtime::Session>> open_session(program::CompiledProgram program, const CompileOptions& options) {
+  auto shared = std::make_shared<const program::CompiledProgram>(std::move(program));
+  WEFT_TRY(auto devices, runtime::devices_for(options.backend, options.policy));
+  WEFT_TRY(auto session, runtime::Session::create(std::move(shared), std::move(devices), options.policy));
+  return std::shared_ptr<runtime::Session>(std::move(session));
+}
+
+// Values of what the trace captured, by the graph's names.
+compiler::WeightSource captured_values(const Traced& traced) {
+  std::map<std::string, Tensor> by_name;
+  for (size_t i = 0; i < traced.states.size(); ++i) by_name[traced.graph->states[i].name] = traced.states[i];
+  for (size_t i = 0; i < traced.weights.size(); ++i) by_name[traced.graph->weights[i].name] = traced.weights[i];
+  return [by_name](const std::string& name) -> Result<program::Blob> {
+    const auto at = by_name.find(name);
+    if (at == by_name.end()) return fail(Code::internal, "the trace captured nothing named {}", name);
+    const auto bytes = at->second.to_bytes();
+    return program::Blob::copy_of(bytes.data(), bytes.size());
+  };
+}
+
+Tensor to_tensor(const runtime::HostTensor& t) { return Tensor::from_bytes(t.bytes, t.type.shape, t.type.dtype); }
+
+}  // namespace
+
+Compiled compile(const TracedFunction& function, const std::vector<InputSpec>& inputs, const CompileOptions& options) {
+  const Traced traced = trace(function, inputs);
+  auto program = value_or_raise(
+      compiler::compile(*traced.graph, captured_values(traced), {.name = options.name, .fuse = options.fuse}));
+  return Compiled(value_or_raise(open_session(std::move(program), options)));
+}
+
+Compiled load_program(const std::string& path, const CompileOptions& options) {
+  return Compiled(value_or_raise(open_session(value_or_raise(program::read_file(path)), options)));
+}
+
+std::vector<Tensor> Compiled::operator()(const std::vector<Tensor>& inputs) {
+  std::vector<runtime::HostTensor> in;
+  for (const auto& t : inputs) in.push_back({{t.dtype(), t.sizes()}, t.to_bytes()});
+  std::vector<Tensor> out;
+  for (const auto& t : value_or_raise(session_->run(in))) out.push_back(to_tensor(t));
+  return out;
+}
+
+Tensor Compiled::state(const std::string& name) const { return to_tensor(value_or_raise(session_->state(name))); }
+
+std::vector<std::string> Compiled::state_names() const {
+  std::vector<std::string> names;
+  for (const auto& s : session_->program().states) names.push_back(s.name);
+  return names;
+}
+
+void Compiled::save(const std::string& path) const { raise_if(program::write_file(session_->program(), path)); }
+std::string Compiled::text() const { return program::print(session_->program()); }
+std::string Compiled::plan_text() const { return link::print(session_->plan()); }
+
+}  // namespace weft

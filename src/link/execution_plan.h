@@ -1,0 +1,53 @@
+#pragma once
+#include "program/program.h"
+#include "seam/plan.h"
+
+// Program + devices → resolved plan: every call has a kernel, every value a place. docs/design.md section 8.
+namespace weft::link {
+
+/// Where a value lives. Arena slots share one buffer a device; the others have their own.
+struct BufferAllocation {
+  enum class Kind : uint8_t { arena, state, weight } kind = Kind::arena;
+  uint32_t device = 0;   // index into ExecutionPlan::devices
+  uint64_t offset = 0;   // in the arena
+  int32_t index = -1;    // of the state or weight
+  seam::ConcreteType type;
+  uint32_t first_step = 0, last_step = 0;  // steps between which an arena slot holds its value
+};
+
+/// One launch, or one copy between slots of different devices (plan is null then).
+struct Step {
+  seam::PlanPtr plan;
+  std::vector<int32_t> inputs, outputs;  // slots; -1 where absent
+  int32_t workspace = -1;
+  uint32_t device = 0;
+  std::string where;
+};
+
+struct ArenaSize {
+  uint64_t bytes = 0;
+  uint64_t live_peak = 0;  // largest sum of live slots: what no plan can go below
+};
+
+/// Ready to run for one set of symbol values. Holds no memory itself; a session does.
+struct ExecutionPlan {
+  std::vector<seam::Device*> devices;
+  std::vector<BufferAllocation> slots;
+  std::vector<Step> steps;
+  std::vector<ArenaSize> arenas;       // one per device
+  std::vector<int32_t> inputs, outputs;  // slots, in the order of the program's ports
+};
+
+/// Asks every call's kernels on devices[0]: by name, then as a region; expands what is refused; turns to the other devices
+/// as far as `policy` allows, with the copies as steps; plans memory. A refusal that nothing can serve is an error that
+/// lists every answer and the node.
+Result<ExecutionPlan> link(const program::CompiledProgram& program, const Bindings& bindings,
+                           std::span<seam::Device* const> devices, const Policy& policy);
+
+/// First fit by size within lifetimes; returns what each arena needs. Slots of one step never overlap.
+std::vector<ArenaSize> plan_memory(std::vector<BufferAllocation>& slots, std::span<seam::Device* const> devices);
+
+/// The plan as text: step, kernel, slots, offsets, and who refused before.
+std::string print(const ExecutionPlan& plan);
+
+}  // namespace weft::link

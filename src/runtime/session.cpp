@@ -1,0 +1,248 @@
+#include "runtime/session.h"
+
+#include "link/resolve_types.h"
+#include "seam/ledger.h"
+
+namespace weft::runtime {
+namespace {
+
+// Marks the session as running; a second thread sees the mark.
+class Busy {
+ public:
+  explicit Busy(std::atomic<bool>& flag) : flag_(flag), mine_(!flag.exchange(true)) {}
+  ~Busy() {
+    if (mine_) flag_ = false;
+  }
+  Status status() const {
+    return mine_ ? Status() : invalid("this session is running on another thread; open one session a thread");
+  }
+
+ private:
+  std::atomic<bool>& flag_;
+  bool mine_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Session>> Session::create(std::shared_ptr<const program::CompiledProgram> program,
+                                                 std::vector<seam::Device*> devices, const Policy& policy) {
+  if (devices.empty()) return invalid("a session needs a device");
+  std::unique_ptr<Session> s(new Session(std::move(program), std::move(devices), policy));
+  WEFT_CHECK(s->load());
+  return s;
+}
+
+Session::~Session() {
+  (void)synchronize();  // an error that nobody asked for in time has nowhere to go
+}
+
+Status Session::load() {
+  for (auto* device : devices_) {
+    WEFT_TRY(auto queue, device->open_queue());
+    queues_.push_back(std::move(queue));
+  }
+  const auto fill = [&](std::vector<seam::BufferRef>& list, int32_t value, int32_t blob, const std::string& name) -> Status {
+    WEFT_TRY(const auto type, link::concrete(program_->values[static_cast<size_t>(value)], {}));
+    WEFT_TRY(auto buffer, devices_[0]->allocate_unpooled(type.bytes()));
+    if (blob >= 0) {
+      const auto& b = program_->blobs[static_cast<size_t>(blob)];
+      WEFT_CHECK(queues_[0]->copy_in(*buffer.get(), 0, b.data, b.size).at(name));
+    }
+    list.push_back(std::move(buffer));
+    return {};
+  };
+  for (const auto& s : program_->states) WEFT_CHECK(fill(states_, s.before, s.blob, s.name));
+  for (const auto& w : program_->weights) WEFT_CHECK(fill(weights_, w.value, w.blob, w.name));
+  return synchronize();
+}
+
+Status Session::synchronize() {
+  Status first;
+  for (auto& q : queues_) {
+    Status s = q->synchronize();
+    if (first.ok()) first = std::move(s);
+  }
+  return first;
+}
+
+Result<Bindings> Session::bind(std::span<const HostTensor> inputs) const {
+  if (inputs.size() != program_->inputs.size())
+    return invalid("{} takes {} inputs, got {}", program_->name, program_->inputs.size(), inputs.size());
+  Bindings bindings;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const auto& port = program_->inputs[i];
+    const auto& want = program_->values[static_cast<size_t>(port.value)].type;
+    const auto& have = inputs[i].type;
+    const auto mismatch = [&](std::string_view why) {
+      return invalid("input {} of {} is {}, got {}{}{}", port.name, program_->name, text(want), text(have),
+                     why.empty() ? "" : ": ", why);
+    };
+    if (have.dtype != want.dtype || have.shape.size() != want.shape.size()) return mismatch("");
+    if (inputs[i].bytes.size() != have.bytes()) return mismatch(fmt::format("{} bytes", inputs[i].bytes.size()));
+    for (size_t d = 0; d < have.shape.size(); ++d)
+      if (Status s = unify(want.shape[d], have.shape[d], bindings); !s.ok()) return mismatch(s.message());
+  }
+  for (const auto& s : program_->symbols) {
+    const int64_t* v = bindings.find(s.name);
+    if (!v) return invalid("no input gives a value to symbol {}", s.name);
+    if (*v < s.min || *v > s.max) return invalid("symbol {} must be in {}..{}, got {}", s.name, s.min, s.max, *v);
+  }
+  return bindings;
+}
+
+Result<Session::Bound*> Session::bound_for(const Bindings& bindings) {
+  for (auto at = bound_.begin(); at != bound_.end(); ++at)
+    if ((*at)->bindings == bindings) {
+      std::rotate(bound_.begin(), at, at + 1);
+      return bound_.front().get();
+    }
+  auto fresh = std::make_unique<Bound>();
+  fresh->bindings = bindings;
+  WEFT_TRY(auto plan, link::link(*program_, bindings, devices_, policy_));
+  fresh->plan = std::make_unique<link::ExecutionPlan>(std::move(plan));
+  WEFT_CHECK(bind_memory(*fresh));
+  if (bound_.size() == kMostPlans) {
+    WEFT_CHECK(synchronize());  // its buffers may still be in use
+    bound_.pop_back();
+  }
+  bound_.push_front(std::move(fresh));
+  return bound_.front().get();
+}
+
+const seam::Buffer& Session::buffer_of(const Bound& bound, const link::BufferAllocation& slot) const {
+  const auto i = static_cast<size_t>(slot.index);
+  switch (slot.kind) {
+    case link::BufferAllocation::Kind::state: return *states_[i].get();
+    case link::BufferAllocation::Kind::weight: return *weights_[i].get();
+    case link::BufferAllocation::Kind::arena: break;
+  }
+  return *bound.arenas[slot.device].get();
+}
+
+Status Session::bind_memory(Bound& bound) {
+  auto& plan = *bound.plan;
+  for (size_t d = 0; d < devices_.size(); ++d) {
+    WEFT_TRY(auto arena, devices_[d]->allocate_unpooled(plan.arenas[d].bytes));
+    bound.arenas.push_back(std::move(arena));
+  }
+  for (auto& slot : plan.slots) {
+    const auto& buffer = buffer_of(bound, slot);
+    const auto& i = info(slot.type.dtype);
+    bound.tensors.push_back({.dl = {.data = buffer.handle, .device = devices_[slot.device]->dl(),
+                                    .ndim = static_cast<int32_t>(slot.type.shape.size()),
+                                    .dtype = {i.dlpack_code, static_cast<uint8_t>(8 * i.bytes), 1},
+                                    .shape = slot.type.shape.data(), .strides = nullptr, .byte_offset = slot.offset},
+                             .size = sizeof(weft_tensor), .layout = 0, .logical_shape = nullptr, .alignment = 64});
+  }
+  size_t n = 0;
+  for (const auto& step : plan.steps) n += step.inputs.size() + step.outputs.size();
+  bound.operands.reserve(n);  // launches point into it
+  for (auto& step : plan.steps) {
+    const auto add = [&](const std::vector<int32_t>& slots) {
+      const auto* first = bound.operands.data() + bound.operands.size();
+      for (const int32_t s : slots) bound.operands.push_back(s < 0 ? nullptr : &bound.tensors[static_cast<size_t>(s)]);
+      return first;
+    };
+    weft_launch l{.size = sizeof(weft_launch), .reserved = 0, .plan = step.plan ? &step.plan->prepared : nullptr,
+                  .device = devices_[step.device]->c(), .queue = queues_[step.device]->c(), .inputs = nullptr,
+                  .outputs = nullptr, .workspace = nullptr};
+    l.inputs = add(step.inputs), l.outputs = add(step.outputs);
+    if (step.workspace >= 0) l.workspace = &bound.tensors[static_cast<size_t>(step.workspace)];
+    bound.launches.push_back(l);
+  }
+  return {};
+}
+
+Status Session::set_inputs(std::span<const HostTensor> inputs) {
+  WEFT_TRY(const Bindings bindings, bind(inputs));
+  WEFT_TRY(current_, bound_for(bindings));
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const auto& slot = current_->plan->slots[static_cast<size_t>(current_->plan->inputs[i])];
+    WEFT_CHECK(queues_[slot.device]->copy_in(buffer_of(*current_, slot), slot.offset, inputs[i].bytes.data(),
+                                             inputs[i].bytes.size()));
+  }
+  return {};
+}
+
+Status Session::execute() {
+  if (!current_) return invalid("execute: set_inputs comes first");
+  const auto& steps = current_->plan->steps;
+  seam::CError error;
+  for (size_t i = 0; i < steps.size(); ++i) {
+    const weft_launch& l = current_->launches[i];
+    if (!l.plan) [[unlikely]] {
+      WEFT_CHECK(copy_step(steps[i]).at("copy"));
+      continue;
+    }
+    seam::Plan& plan = *steps[i].plan;
+    const weft_code code = plan.kernel.launch(&l, error.out());
+    plan.count();
+    if (code != WEFT_OK) [[unlikely]]
+      return error.status(code).at(fmt::format("{} (node \"{}\")", plan.kernel.id, steps[i].where));
+  }
+  return {};
+}
+
+// Between devices the bytes pass through the host: both queues see the copy in its place.
+Status Session::copy_step(const link::Step& step) {
+  const auto& from = current_->plan->slots[static_cast<size_t>(step.inputs[0])];
+  const auto& to = current_->plan->slots[static_cast<size_t>(step.outputs[0])];
+  const auto &source = buffer_of(*current_, from), &target = buffer_of(*current_, to);
+  const uint64_t bytes = from.type.bytes();
+  if (from.device == to.device) return queues_[to.device]->copy(target, to.offset, source, from.offset, bytes);
+  std::vector<std::byte> host(bytes);
+  WEFT_CHECK(queues_[from.device]->copy_out(host.data(), source, from.offset, bytes));
+  WEFT_CHECK(queues_[to.device]->copy_in(target, to.offset, host.data(), bytes));
+  seam::ledger().copied(devices_[from.device]->name(), devices_[to.device]->name(), bytes);
+  return {};
+}
+
+Result<std::vector<HostTensor>> Session::outputs() {
+  if (!current_) return invalid("outputs: set_inputs comes first");
+  WEFT_CHECK(synchronize());
+  std::vector<HostTensor> out;
+  for (const int32_t s : current_->plan->outputs) {
+    const auto& slot = current_->plan->slots[static_cast<size_t>(s)];
+    out.push_back({slot.type, std::vector<std::byte>(slot.type.bytes())});
+    WEFT_CHECK(queues_[slot.device]->copy_out(out.back().bytes.data(), buffer_of(*current_, slot), slot.offset,
+                                              slot.type.bytes()));
+  }
+  return out;
+}
+
+Result<std::vector<HostTensor>> Session::run(std::span<const HostTensor> inputs) {
+  const Busy busy(busy_);
+  WEFT_CHECK(busy.status());
+  WEFT_CHECK(set_inputs(inputs));
+  WEFT_CHECK(execute());
+  return outputs();
+}
+
+static Result<size_t> find_state(const program::CompiledProgram& p, std::string_view name) {
+  for (size_t i = 0; i < p.states.size(); ++i)
+    if (p.states[i].name == name) return i;
+  return invalid("{} has no state named '{}'", p.name, name);
+}
+
+Result<HostTensor> Session::state(std::string_view name) {
+  const Busy busy(busy_);
+  WEFT_CHECK(busy.status());
+  WEFT_TRY(const size_t i, find_state(*program_, name));
+  WEFT_TRY(const auto type, link::concrete(program_->values[static_cast<size_t>(program_->states[i].before)], {}));
+  HostTensor out{type, std::vector<std::byte>(type.bytes())};
+  WEFT_CHECK(synchronize());
+  WEFT_CHECK(queues_[0]->copy_out(out.bytes.data(), *states_[i].get(), 0, out.bytes.size()));
+  return out;
+}
+
+Status Session::set_state(std::string_view name, const HostTensor& value) {
+  const Busy busy(busy_);
+  WEFT_CHECK(busy.status());
+  WEFT_TRY(const size_t i, find_state(*program_, name));
+  WEFT_TRY(const auto type, link::concrete(program_->values[static_cast<size_t>(program_->states[i].before)], {}));
+  if (!(value.type == type) || value.bytes.size() != type.bytes())
+    return invalid("state {} is {}, got {}", name, text(type), text(value.type));
+  return queues_[0]->copy_in(*states_[i].get(), 0, value.bytes.data(), value.bytes.size());
+}
+
+}  // namespace weft::runtime

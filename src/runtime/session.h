@@ -1,0 +1,74 @@
+#pragma once
+#include <deque>
+
+#include "link/execution_plan.h"
+
+namespace weft::runtime {
+
+/// An array in host memory: what goes into a run and comes out.
+struct HostTensor {
+  seam::ConcreteType type;
+  std::vector<std::byte> bytes;
+};
+
+/// A program ready to run: memory, states and weights on its devices, and a plan for each set of symbol values, made on
+/// first use and kept (a bounded number). One run at a time; a second thread that comes in is an error, not a race.
+/// Sessions share the program and nothing else.
+class Session {
+ public:
+  /// `devices[0]` is where the program runs; the others are where `policy` may turn to.
+  static Result<std::unique_ptr<Session>> create(std::shared_ptr<const program::CompiledProgram> program,
+                                                 std::vector<seam::Device*> devices, const Policy& policy);
+  ~Session();
+
+  /// Runs once. `inputs` in the order of the program's; their sizes give the symbols' values. Returns the outputs; states
+  /// keep what the run left in them.
+  Result<std::vector<HostTensor>> run(std::span<const HostTensor> inputs);
+
+  /// The parts of run(): with many runs on equal inputs in mind, as benchmarks and decoders have.
+  Status set_inputs(std::span<const HostTensor> inputs);
+  Status execute();  ///< enqueues every step; waits for nothing
+  Result<std::vector<HostTensor>> outputs();
+
+  Result<HostTensor> state(std::string_view name);
+  Status set_state(std::string_view name, const HostTensor& value);
+
+  const program::CompiledProgram& program() const { return *program_; }
+  /// The plan of the last set_inputs.
+  const link::ExecutionPlan& plan() const { return *current_->plan; }
+
+ private:
+  // A plan with its memory and the C structs that launches are given, ready made.
+  struct Bound {
+    Bindings bindings;
+    std::unique_ptr<link::ExecutionPlan> plan;
+    std::vector<seam::BufferRef> arenas;
+    std::vector<weft_tensor> tensors;             // by slot
+    std::vector<const weft_tensor*> operands;     // of all steps, one after the other
+    std::vector<weft_launch> launches;            // by step; no plan for a copy
+  };
+
+  Session(std::shared_ptr<const program::CompiledProgram> program, std::vector<seam::Device*> devices, const Policy& policy)
+      : program_(std::move(program)), devices_(std::move(devices)), policy_(policy) {}
+  Status load();
+  Result<Bindings> bind(std::span<const HostTensor> inputs) const;
+  Result<Bound*> bound_for(const Bindings& bindings);
+  Status bind_memory(Bound& bound);
+  const seam::Buffer& buffer_of(const Bound& bound, const link::BufferAllocation& slot) const;
+  Status copy_step(const link::Step& step);
+  Status synchronize();
+
+  std::shared_ptr<const program::CompiledProgram> program_;
+  std::vector<seam::Device*> devices_;
+  Policy policy_;
+  std::vector<std::unique_ptr<seam::Queue>> queues_;  // by device
+  std::vector<seam::BufferRef> states_, weights_;
+  std::deque<std::unique_ptr<Bound>> bound_;          // newest use first
+  Bound* current_ = nullptr;
+  std::atomic<bool> busy_{false};
+};
+
+/// How many sets of symbol values keep their plan and memory.
+inline constexpr size_t kMostPlans = 8;
+
+}  // namespace weft::runtime
