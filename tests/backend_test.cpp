@@ -249,10 +249,13 @@ TEST(Primitives, RandomBits) {
         d->run("random_bits", {Value::of<uint64_t>(u64, {2}, {0, 1})}, {Value(u32, {1}), state});
     EXPECT_EQ(later.outputs[0].at<uint32_t>(0), r.outputs[0].at<uint32_t>(4));
   }
-  // A counter beyond 32 bits and a wide key, against words computed apart from this code.
-  expect("random_bits", {Value::of<uint64_t>(u64, {2}, {0x0123456789abcdef, 0xffffffffffffffff})},
-         {{"shape", Dims{0}}},
-         {Value(u32, {0}, {}), Value::of<uint64_t>(u64, {2}, {0x0123456789abcdef, 0xffffffffffffffff})});
+  // A wide key and a counter that wraps around, against words that a few lines of Python gave.
+  const std::vector<uint32_t> words{0x765ea312, 0x2f79930e, 0xbe043560, 0xc6a57537, 0x6e31b035,
+                                    0x36a95fcb, 0x9d22ca15, 0x16df4072, 0xb850222e};
+  expect("random_bits", {Value::of<uint64_t>(u64, {2}, {0x0123456789abcdef, 0xfffffffffffffffe})},
+         {{"shape", Dims{3, 3}}},
+         {Value::of<uint32_t>(u32, {3, 3}, words), Value::of<uint64_t>(u64, {2}, {0x0123456789abcdef, 1})});
+  expect("random_bits", {state}, {{"shape", Dims{0}}}, {Value(u32, {0}, {}), state});
 }
 
 TEST(Primitives, AccumulateAndUpdate) {
