@@ -75,6 +75,7 @@ TEST(Primitives, IntegersWrapAndDivideTowardZero) {
   const auto least = std::numeric_limits<int64_t>::min();
   expect("div", {Value::of<int64_t>(i64, {2}, {least, 9}), Value::of<int64_t>(i64, {2}, {-1, 0})}, {},
          {Value::of<int64_t>(i64, {2}, {least, 0})});
+  expect("div", {Value(u32, {2}, {9, 9}), Value(u32, {2}, {0, 2})}, {}, {Value(u32, {2}, {0, 4})});
   const uint64_t most = ~uint64_t{0};
   expect("mul", {Value::of<uint64_t>(u64, {1}, {most}), Value::of<uint64_t>(u64, {1}, {most})}, {},
          {Value::of<uint64_t>(u64, {1}, {1})});
