@@ -85,6 +85,46 @@ function(weft_flatbuffers out schema)
   set(${out} "${header}" PARENT_SCOPE)
 endfunction()
 
+# The headers of the seam: all that a backend may see of Weft.
+set(weft_sdk_headers PATTERN "backend.h" PATTERN "backend.hpp" PATTERN "dtype.h" REGEX "/backend/.*\\.hpp$" REGEX "/shared/.*\\.hpp$")
+
+# Each backends/<name>/CMakeLists.txt without a builtin.cmake: built out of tree into plugins/<name>.so, as a hardware maker
+# would, against nothing but the installed sdk in <build>/sdk.
+function(weft_out_of_tree_backends)
+  set(sdk "${PROJECT_BINARY_DIR}/sdk")
+  file(GLOB_RECURSE headers CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/include/weft/*")
+  add_custom_command(OUTPUT "${sdk}.stamp"
+    COMMAND ${CMAKE_COMMAND} --install "${PROJECT_BINARY_DIR}" --component sdk --prefix "${sdk}"
+    COMMAND ${CMAKE_COMMAND} -E touch "${sdk}.stamp"
+    DEPENDS ${headers} "${PROJECT_SOURCE_DIR}/cmake/WeftBackend.cmake" "${PROJECT_BINARY_DIR}/WeftConfig.cmake"
+    COMMENT "Staging the backend sdk" VERBATIM)
+  file(GLOB folders RELATIVE "${PROJECT_SOURCE_DIR}/backends" CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/backends/*/CMakeLists.txt")
+  foreach(file IN LISTS folders)
+    get_filename_component(name "${file}" DIRECTORY)
+    set(folder "${PROJECT_SOURCE_DIR}/backends/${name}")
+    if(EXISTS "${folder}/builtin.cmake")
+      continue()
+    endif()
+    file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${folder}/*")
+    set(plugin "${PROJECT_BINARY_DIR}/plugins/${name}.so")
+    get_directory_property(options COMPILE_OPTIONS)
+    list(FILTER options INCLUDE REGEX "^-f")  # sanitizers
+    list(JOIN options " " flags)
+    add_custom_command(OUTPUT "${plugin}"
+      COMMAND ${CMAKE_COMMAND} -S "${folder}" -B "${PROJECT_BINARY_DIR}/out_of_tree/${name}" -G "${CMAKE_GENERATOR}"
+              "-DCMAKE_PREFIX_PATH=${sdk}" "-DCMAKE_BUILD_TYPE=${CMAKE_BUILD_TYPE}"
+              "-DCMAKE_CXX_COMPILER=${CMAKE_CXX_COMPILER}" "-DCMAKE_CXX_COMPILER_LAUNCHER=${CMAKE_CXX_COMPILER_LAUNCHER}"
+              "-DCMAKE_CXX_FLAGS=${flags}" "-DCMAKE_LIBRARY_OUTPUT_DIRECTORY=${PROJECT_BINARY_DIR}/plugins"
+              --log-level=WARNING
+      COMMAND ${CMAKE_COMMAND} --build "${PROJECT_BINARY_DIR}/out_of_tree/${name}"
+      COMMAND ${CMAKE_COMMAND} -E touch "${plugin}"
+      DEPENDS ${sources} "${sdk}.stamp" COMMENT "Building backend ${name} out of tree" VERBATIM)
+    list(APPEND plugins "${plugin}")
+  endforeach()
+  add_custom_target(weft_out_of_tree_backends DEPENDS ${plugins})
+  add_dependencies(weft_tests weft_out_of_tree_backends)
+endfunction()
+
 # tests/plugins/<name>.cpp: each one is built as a plug-in, against the public headers only.
 function(weft_test_plugins)
   file(GLOB files CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/plugins/*.cpp" "${PROJECT_SOURCE_DIR}/tests/plugins/*.c")
@@ -96,6 +136,7 @@ function(weft_test_plugins)
     target_include_directories(plugin_${plugin} PRIVATE include)
     add_dependencies(weft_tests plugin_${plugin})
   endforeach()
+  weft_out_of_tree_backends()
 endfunction()
 
 # src/cli/<name>.cpp is the subcommand <name>; main.cpp runs it.

@@ -7,5 +7,8 @@ install(EXPORT WeftTargets NAMESPACE Weft:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/
 configure_package_config_file(cmake/WeftConfig.cmake.in "${PROJECT_BINARY_DIR}/WeftConfig.cmake"
                               INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/Weft)
 write_basic_package_version_file("${PROJECT_BINARY_DIR}/WeftConfigVersion.cmake" COMPATIBILITY SameMinorVersion)
+# The component `sdk`: all that an out-of-tree backend needs, installed without building anything.
 install(FILES "${PROJECT_BINARY_DIR}/WeftConfig.cmake" "${PROJECT_BINARY_DIR}/WeftConfigVersion.cmake"
-        DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/Weft)
+              cmake/WeftBackend.cmake
+        DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/Weft COMPONENT sdk)
+install(DIRECTORY include/weft DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT sdk FILES_MATCHING ${weft_sdk_headers})

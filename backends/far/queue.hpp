@@ -60,13 +60,12 @@ class Queue {
   }
 
  private:
-  static double mean_delay_us() {
+  static double delay_from_environment() {
     const char* text = std::getenv("WEFT_FAR_DELAY_US");
     return text != nullptr ? std::atof(text) : 20.0;
   }
 
   void work() {
-    const double mean = mean_delay_us();
     std::unique_lock lock(mutex_);
     for (;;) {
       changed_.wait(lock, [this] { return closing_ || !tasks_.empty(); });
@@ -75,8 +74,8 @@ class Queue {
       tasks_.pop_front();
       busy_ = true;
       lock.unlock();
-      if (mean > 0) {
-        std::exponential_distribution<double> delay(1.0 / mean);
+      if (mean_delay_us_ > 0) {
+        std::exponential_distribution<double> delay(1.0 / mean_delay_us_);
         std::this_thread::sleep_for(std::chrono::duration<double, std::micro>(delay(random_)));
       }
       perform(task);
@@ -95,6 +94,7 @@ class Queue {
   }
 
   Memory& memory_;
+  const double mean_delay_us_ = delay_from_environment();  // read here, not on the worker
   std::mt19937 random_;
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -88,7 +88,10 @@ constexpr double widen(uint32_t code) {
 inline double load(double v) { return v; }
 inline double load(float v) { return v; }
 inline double load(Half v) { return widen<5, 10, false>(v.bits); }
-inline double load(BFloat v) { return std::bit_cast<float>(static_cast<uint32_t>(v.bits) << 16); }
+inline double load(BFloat v) {
+  const auto f = std::bit_cast<float>(static_cast<uint32_t>(v.bits) << 16);
+  return f == f ? f : widen<8, 7, false>(v.bits);  // the conversion of a float would change a NaN's bits
+}
 inline double load(Float8E4M3 v) { return widen<4, 3, true>(v.bits); }
 inline double load(Float8E5M2 v) { return widen<5, 2, false>(v.bits); }
 inline int64_t load(int64_t v) { return v; }
