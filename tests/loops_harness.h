@@ -24,7 +24,9 @@ struct T {
   std::vector<int64_t> shape;
   std::vector<long double> values;
 };
-inline int64_t count(const std::vector<int64_t>& shape) { return element_count(std::span<const int64_t>(shape)); }
+inline int64_t count(const std::vector<int64_t>& shape) {
+  return element_count(std::span<const int64_t>(shape));
+}
 inline T filled(DType t, std::vector<int64_t> shape, long double value = 0) {
   const size_t n = static_cast<size_t>(count(shape));
   return {t, std::move(shape), std::vector<long double>(n, value)};
@@ -69,12 +71,14 @@ inline long double decode(DType t, const char* at) {
 }
 inline std::vector<char> bytes_of(const T& t) {
   std::vector<char> bytes(t.values.size() * byte_size(t.dtype));
-  for (size_t i = 0; i < t.values.size(); ++i) encode(t.dtype, t.values[i], bytes.data() + i * byte_size(t.dtype));
+  for (size_t i = 0; i < t.values.size(); ++i)
+    encode(t.dtype, t.values[i], bytes.data() + i * byte_size(t.dtype));
   return bytes;
 }
 inline T from_bytes(DType dtype, std::vector<int64_t> shape, const std::vector<char>& bytes) {
   T t = filled(dtype, std::move(shape));
-  for (size_t i = 0; i < t.values.size(); ++i) t.values[i] = decode(dtype, bytes.data() + i * byte_size(dtype));
+  for (size_t i = 0; i < t.values.size(); ++i)
+    t.values[i] = decode(dtype, bytes.data() + i * byte_size(dtype));
   return t;
 }
 
@@ -83,16 +87,26 @@ class CallBox {
  public:
   explicit CallBox(std::string op) : op_(std::move(op)) {}
   CallBox& in(DType t, std::vector<int64_t> max) { return types(inputs_, t, max, max); }
-  CallBox& in(DType t, std::vector<int64_t> max, std::vector<int64_t> min) { return types(inputs_, t, max, min); }
+  CallBox& in(DType t, std::vector<int64_t> max, std::vector<int64_t> min) {
+    return types(inputs_, t, max, min);
+  }
   CallBox& out(DType t, std::vector<int64_t> max) { return types(outputs_, t, max, max); }
-  CallBox& out(DType t, std::vector<int64_t> max, std::vector<int64_t> min) { return types(outputs_, t, max, min); }
-  CallBox& attr(std::string name, int64_t v) { return put({std::move(name), WEFT_ATTR_INT, v, 0, {}, {}, {}}); }
+  CallBox& out(DType t, std::vector<int64_t> max, std::vector<int64_t> min) {
+    return types(outputs_, t, max, min);
+  }
+  CallBox& attr(std::string name, int64_t v) {
+    return put({std::move(name), WEFT_ATTR_INT, v, 0, {}, {}, {}});
+  }
   CallBox& attr(std::string name, int v) { return attr(std::move(name), int64_t{v}); }
-  CallBox& attr(std::string name, double v) { return put({std::move(name), WEFT_ATTR_FLOAT, 0, v, {}, {}, {}}); }
+  CallBox& attr(std::string name, double v) {
+    return put({std::move(name), WEFT_ATTR_FLOAT, 0, v, {}, {}, {}});
+  }
   CallBox& attr(std::string name, std::vector<int64_t> v) {
     return put({std::move(name), WEFT_ATTR_INTS, 0, 0, std::move(v), {}, {}});
   }
-  CallBox& attr(std::string name, const char* v) { return put({std::move(name), WEFT_ATTR_STRING, 0, 0, {}, v, {}}); }
+  CallBox& attr(std::string name, const char* v) {
+    return put({std::move(name), WEFT_ATTR_STRING, 0, 0, {}, v, {}});
+  }
   CallBox& update(uint32_t output, uint32_t input) {
     updates_[output] = input;
     return *this;
@@ -183,7 +197,13 @@ class CallBox {
     point(outputs_, out_);
     attr_.clear();
     for (AttrBox& a : attrs_) {
-      a.attr = {sizeof a.attr, a.kind, a.name.c_str(), a.i, a.f, a.ints.data(), a.text.c_str(),
+      a.attr = {sizeof a.attr,
+                a.kind,
+                a.name.c_str(),
+                a.i,
+                a.f,
+                a.ints.data(),
+                a.text.c_str(),
                 a.kind == WEFT_ATTR_INTS ? a.ints.size() : a.text.size()};
       attr_.push_back(&a.attr);
     }
@@ -200,7 +220,8 @@ class CallBox {
     call_.attrs = attr_.data();
     call_.accumulate = accumulate;
     update_inputs_.assign(out_.size(), UINT32_MAX);
-    for (auto [output, input] : updates_) call_.updates |= uint64_t{1} << output, update_inputs_[output] = input;
+    for (auto [output, input] : updates_)
+      call_.updates |= uint64_t{1} << output, update_inputs_[output] = input;
     call_.update_inputs = update_inputs_.data();
   }
 
@@ -234,7 +255,8 @@ struct Host {
     cache()[key].assign(from, from + n);
   }
   static const weft_host& table() {
-    static const weft_host h = {sizeof h, WEFT_ABI_MIN, WEFT_ABI, 0, nullptr, nullptr, get, put, loops::render};
+    static const weft_host h = {sizeof h, WEFT_ABI_MIN, WEFT_ABI,     0, nullptr, nullptr,
+                                get,      put,          loops::render};
     return h;
   }
 };
@@ -255,8 +277,13 @@ class Placed {
     weft_error e = no_error();
     EXPECT_EQ(b.allocate(d, n_ + 2 * margin_, &handle_, &e), WEFT_OK) << e.text;
     move(std::vector<char>(n_ + 2 * margin_, 0x5a), 0);
-    tensor.dl = {handle_, {kDLOpenCL, 0}, static_cast<int32_t>(shape_.size()),
-                 {info(t).dlpack_code, static_cast<uint8_t>(8 * byte_size(t)), 1}, shape_.data(), nullptr, margin_};
+    tensor.dl = {handle_,
+                 {kDLOpenCL, 0},
+                 static_cast<int32_t>(shape_.size()),
+                 {info(t).dlpack_code, static_cast<uint8_t>(8 * byte_size(t)), 1},
+                 shape_.data(),
+                 nullptr,
+                 margin_};
     tensor.size = sizeof tensor;
     tensor.alignment = byte_size(t);
   }
@@ -290,14 +317,16 @@ class Placed {
 };
 
 inline const loops::Form* find_form(std::string_view op) {
-  for (auto forms : {loops::elementwise_forms(), loops::fold_forms(), loops::move_forms(), loops::index_forms()})
+  for (auto forms :
+       {loops::elementwise_forms(), loops::fold_forms(), loops::move_forms(), loops::index_forms()})
     for (const loops::Form& f : forms)
       if (op == f.op) return &f;
   return nullptr;
 }
 
 /// Runs the kernels of a call in the interpreter.
-inline std::vector<T> interpreted(CallBox& box, const std::vector<T>& in, const std::vector<std::vector<int64_t>>& shapes) {
+inline std::vector<T> interpreted(CallBox& box, const std::vector<T>& in,
+                                  const std::vector<std::vector<int64_t>>& shapes) {
   const weft_call& call = box.call();
   const loops::Form& form = *find_form(call.region ? "region" : call.op);
   std::deque<std::vector<char>> bytes;
@@ -305,15 +334,21 @@ inline std::vector<T> interpreted(CallBox& box, const std::vector<T>& in, const 
   const auto place = [&](DType t, const std::vector<int64_t>& shape, std::vector<char> b) {
     bytes.push_back(std::move(b));
     weft_tensor w{};
-    w.dl = {bytes.back().data(), {kDLCPU, 0}, static_cast<int32_t>(shape.size()),
-            {info(t).dlpack_code, static_cast<uint8_t>(8 * byte_size(t)), 1}, const_cast<int64_t*>(shape.data()), nullptr, 0};
+    w.dl = {bytes.back().data(),
+            {kDLCPU, 0},
+            static_cast<int32_t>(shape.size()),
+            {info(t).dlpack_code, static_cast<uint8_t>(8 * byte_size(t)), 1},
+            const_cast<int64_t*>(shape.data()),
+            nullptr,
+            0};
     tensors.push_back(w);
     return &tensors.back();
   };
   std::vector<const weft_tensor*> ins, outs;
   for (const T& t : in) ins.push_back(place(t.dtype, t.shape, bytes_of(t)));
   for (size_t k = 0; k < shapes.size(); ++k)
-    outs.push_back(place(box.output_dtype(k), shapes[k], std::vector<char>(count(shapes[k]) * byte_size(box.output_dtype(k)))));
+    outs.push_back(place(box.output_dtype(k), shapes[k],
+                         std::vector<char>(count(shapes[k]) * byte_size(box.output_dtype(k)))));
   for (uint32_t k = 0; k < 2; ++k) {
     loops::Job job;
     if (!(form.needed(call) >> k & 1) || !form.bind({call, ins, outs}, k, job)) continue;
@@ -323,7 +358,8 @@ inline std::vector<T> interpreted(CallBox& box, const std::vector<T>& in, const 
     std::vector<codegen::HostBuffer> buffers;
     for (const weft_tensor* t : job.buffers)
       buffers.push_back({t->dl.data, element_count(std::span<const int64_t>(t->dl.shape, t->dl.ndim))});
-    const Status ran = codegen::interpret(kernel, buffers, std::span<const int32_t>(job.scalars.data(), job.scalars.size()));
+    const Status ran =
+        codegen::interpret(kernel, buffers, std::span<const int32_t>(job.scalars.data(), job.scalars.size()));
     EXPECT_TRUE(ran.ok()) << ran.text();
   }
   std::vector<T> results;
@@ -339,7 +375,8 @@ inline void expect_near(const T& got, const T& wanted, double tolerance, const c
     const long double g = got.values[i], w = wanted.values[i];
     if (g == w || (std::isnan(g) && std::isnan(w))) continue;
     const bool near = is_float(got.dtype) && std::abs(g - w) <= tolerance * std::max(1.0L, std::abs(w));
-    ASSERT_TRUE(near) << who << ": element " << i << " of " << name(got.dtype) << ": got " << g << ", wanted " << w;
+    ASSERT_TRUE(near) << who << ": element " << i << " of " << name(got.dtype) << ": got " << g << ", wanted "
+                      << w;
   }
 }
 inline double tolerance_of(DType t) {

@@ -73,10 +73,12 @@ class Loops : public testing::Test {
     for (Placed* p : results) got.push_back(p->read());
     const std::vector<T> wanted = interpreted(box, in, shapes);
     for (size_t k = 0; k < got.size(); ++k)
-      expect_near(got[k], wanted[k], tolerance_of(got[k].dtype), (std::string(call.op) + " against the interpreter").c_str());
+      expect_near(got[k], wanted[k], tolerance_of(got[k].dtype),
+                  (std::string(call.op) + " against the interpreter").c_str());
     return got;
   }
-  void execute(const weft_call& call, const std::vector<const weft_tensor*>& in, const std::vector<const weft_tensor*>& out) {
+  void execute(const weft_call& call, const std::vector<const weft_tensor*>& in,
+               const std::vector<const weft_tensor*>& out) {
     const weft_kernel* k = record(call.region ? "region" : call.op);
     weft_plan plan{};
     plan.size = sizeof plan;
@@ -90,7 +92,8 @@ class Loops : public testing::Test {
     k->release(&plan);
   }
 
-  void expect(CallBox&& box, const std::vector<T>& in, const std::vector<long double>& wanted, double tolerance = 0) {
+  void expect(CallBox&& box, const std::vector<T>& in, const std::vector<long double>& wanted,
+              double tolerance = 0) {
     const std::string op = box.call().op;
     const T got = run(box, in)[0];
     expect_near(got, {got.dtype, got.shape, wanted}, tolerance, (op + " by hand").c_str());
@@ -114,9 +117,9 @@ class Loops : public testing::Test {
 };
 
 TEST_F(Loops, HasARecordForEveryPrimitiveAndTheRegion) {
-  for (const char* op : {"add", "sub", "mul", "div", "less", "equal", "exp", "log", "sqrt", "sum", "max", "matmul",
-                         "broadcast", "reshape", "slice", "pad", "gather", "scatter_add", "where", "cast", "random_bits",
-                         "full", "region"})
+  for (const char* op : {"add",    "sub",         "mul",   "div",    "less",        "equal",   "exp",   "log",
+                         "sqrt",   "sum",         "max",   "matmul", "broadcast",   "reshape", "slice", "pad",
+                         "gather", "scatter_add", "where", "cast",   "random_bits", "full",    "region"})
     EXPECT_NE(record(op), nullptr) << op;
   EXPECT_EQ(records_.size(), 23u);
   EXPECT_STREQ(record("region")->id, "loops.region.elementwise");
@@ -127,7 +130,8 @@ TEST_F(Loops, HasARecordForEveryPrimitiveAndTheRegion) {
 
 TEST_F(Loops, ArithmeticInEveryDtype) {
   for (DType t : {f32, f64, f16, bf16, i32, i64, u32, u64}) {
-    expect(binary("add", t, t, {4}, {4}, {4}), {{t, {4}, {1, 2, 3, 40}}, {t, {4}, {5, 6, 7, 8}}}, {6, 8, 10, 48});
+    expect(binary("add", t, t, {4}, {4}, {4}), {{t, {4}, {1, 2, 3, 40}}, {t, {4}, {5, 6, 7, 8}}},
+           {6, 8, 10, 48});
     expect(binary("sub", t, t, {3}, {3}, {3}), {{t, {3}, {5, 6, 7}}, {t, {3}, {1, 6, 2}}}, {4, 0, 5});
     expect(binary("mul", t, t, {3}, {3}, {3}), {{t, {3}, {5, 6, 7}}, {t, {3}, {1, 6, 2}}}, {5, 36, 14});
     expect(binary("div", t, t, {3}, {3}, {3}), {{t, {3}, {8, 6, 16}}, {t, {3}, {4, 6, 2}}}, {2, 1, 8});
@@ -140,20 +144,24 @@ TEST_F(Loops, ArithmeticInEveryDtype) {
 
 TEST_F(Loops, IntegersWrapAndDivideTowardZero) {
   const long double low = std::numeric_limits<int32_t>::min(), low64 = std::numeric_limits<int64_t>::min();
-  expect(binary("div", i32, i32, {6}, {6}, {6}), {{i32, {6}, {7, -7, 7, -7, 5, low}}, {i32, {6}, {2, 2, -2, -2, 0, -1}}},
-         {3, -3, -3, 3, 0, low});
-  expect(binary("div", i64, i64, {6}, {6}, {6}), {{i64, {6}, {7, -7, 7, -7, 5, low64}}, {i64, {6}, {2, 2, -2, -2, 0, -1}}},
-         {3, -3, -3, 3, 0, low64});
-  expect(binary("div", u32, u32, {2}, {2}, {2}), {{u32, {2}, {4294967295.0L, 5}}, {u32, {2}, {2, 0}}}, {2147483647, 0});
+  expect(binary("div", i32, i32, {6}, {6}, {6}),
+         {{i32, {6}, {7, -7, 7, -7, 5, low}}, {i32, {6}, {2, 2, -2, -2, 0, -1}}}, {3, -3, -3, 3, 0, low});
+  expect(binary("div", i64, i64, {6}, {6}, {6}),
+         {{i64, {6}, {7, -7, 7, -7, 5, low64}}, {i64, {6}, {2, 2, -2, -2, 0, -1}}}, {3, -3, -3, 3, 0, low64});
+  expect(binary("div", u32, u32, {2}, {2}, {2}), {{u32, {2}, {4294967295.0L, 5}}, {u32, {2}, {2, 0}}},
+         {2147483647, 0});
   expect(binary("add", i32, i32, {1}, {1}, {1}), {{i32, {1}, {2147483647}}, {i32, {1}, {1}}}, {low});
   expect(binary("mul", i64, i64, {1}, {1}, {1}), {{i64, {1}, {low64}}, {i64, {1}, {-1}}}, {low64});
-  expect(binary("sub", u64, u64, {1}, {1}, {1}), {{u64, {1}, {0}}, {u64, {1}, {1}}}, {18446744073709551615.0L});
+  expect(binary("sub", u64, u64, {1}, {1}, {1}), {{u64, {1}, {0}}, {u64, {1}, {1}}},
+         {18446744073709551615.0L});
 }
 
 TEST_F(Loops, FloatsRoundOncePerOperation) {
   // 1 + 2^-11 is half way between two f16: to even. 257 is half way between two bf16.
-  expect(binary("add", f16, f16, {2}, {2}, {2}), {{f16, {2}, {1, 65504}}, {f16, {2}, {0.00048828125L, 65504}}}, {1, kInf});
-  expect(binary("add", bf16, bf16, {2}, {2}, {2}), {{bf16, {2}, {256, 256}}, {bf16, {2}, {1, 3}}}, {256, 260});
+  expect(binary("add", f16, f16, {2}, {2}, {2}),
+         {{f16, {2}, {1, 65504}}, {f16, {2}, {0.00048828125L, 65504}}}, {1, kInf});
+  expect(binary("add", bf16, bf16, {2}, {2}, {2}), {{bf16, {2}, {256, 256}}, {bf16, {2}, {1, 3}}},
+         {256, 260});
   // Without contraction, x * x - x * x is 0 even where the product is inexact.
   CallBox box("region");
   box.in(f32, {1}).out(f32, {1});
@@ -165,21 +173,26 @@ TEST_F(Loops, FloatsRoundOncePerOperation) {
 }
 
 TEST_F(Loops, NaNRules) {
-  expect(binary("less", f32, boolean, {4}, {4}, {4}), {{f32, {4}, {kNaN, 1, 1, -0.0L}}, {f32, {4}, {1, kNaN, 2, 0}}}, {0, 0, 1, 0});
-  expect(binary("equal", f32, boolean, {3}, {3}, {3}), {{f32, {3}, {kNaN, 1, -0.0L}}, {f32, {3}, {kNaN, 1, 0}}}, {0, 1, 1});
+  expect(binary("less", f32, boolean, {4}, {4}, {4}),
+         {{f32, {4}, {kNaN, 1, 1, -0.0L}}, {f32, {4}, {1, kNaN, 2, 0}}}, {0, 0, 1, 0});
+  expect(binary("equal", f32, boolean, {3}, {3}, {3}),
+         {{f32, {3}, {kNaN, 1, -0.0L}}, {f32, {3}, {kNaN, 1, 0}}}, {0, 1, 1});
   for (DType t : {f32, f64, f16, bf16}) {
     CallBox box("max");
     box.in(t, {3, 3}).out(t, {3}).attr("axes", Sizes{1});
     expect(std::move(box), {{t, {3, 3}, {1, kNaN, 2, kNaN, 5, 6, -3, -kInf, -2}}}, {kNaN, kNaN, -2});
   }
-  expect(binary("div", f32, f32, {3}, {3}, {3}), {{f32, {3}, {1, 0, -1}}, {f32, {3}, {0, 0, 0}}}, {kInf, kNaN, -kInf});
+  expect(binary("div", f32, f32, {3}, {3}, {3}), {{f32, {3}, {1, 0, -1}}, {f32, {3}, {0, 0, 0}}},
+         {kInf, kNaN, -kInf});
 }
 
 TEST_F(Loops, UnaryFunctions) {
   for (DType t : {f32, f64, f16, bf16}) {
     const double tolerance = tolerance_of(t);
-    expect(unary("exp", t, t, {4}, {4}), {{t, {4}, {0, 1, -kInf, kNaN}}}, {1, std::exp(1.0L), 0, kNaN}, 2 * tolerance);
-    expect(unary("log", t, t, {4}, {4}), {{t, {4}, {1, 0, 8, -1}}}, {0, -kInf, std::log(8.0L), kNaN}, 2 * tolerance);
+    expect(unary("exp", t, t, {4}, {4}), {{t, {4}, {0, 1, -kInf, kNaN}}}, {1, std::exp(1.0L), 0, kNaN},
+           2 * tolerance);
+    expect(unary("log", t, t, {4}, {4}), {{t, {4}, {1, 0, 8, -1}}}, {0, -kInf, std::log(8.0L), kNaN},
+           2 * tolerance);
     expect(unary("sqrt", t, t, {3}, {3}), {{t, {3}, {4, 2.25L, -1}}}, {2, 1.5L, kNaN});
   }
 }
@@ -205,7 +218,8 @@ TEST_F(Loops, CastsSaturateTruncateAndRound) {
   expect(unary("cast", i32, bf16, {2}, {2}), {{i32, {2}, {16842753, -16842753}}}, {16908288, -16908288});
   expect(unary("cast", f64, bf16, {1}, {1}), {{f64, {1}, {1.00390625L + 1e-12L}}}, {1.0078125L});
   expect(unary("cast", f64, f16, {1}, {1}), {{f64, {1}, {1.00048828125L + 1e-12L}}}, {1.0009765625L});
-  expect(unary("cast", u64, f64, {1}, {1}), {{u64, {1}, {18446744073709551615.0L}}}, {18446744073709551616.0L});
+  expect(unary("cast", u64, f64, {1}, {1}), {{u64, {1}, {18446744073709551615.0L}}},
+         {18446744073709551616.0L});
   for (DType a : {f32, f64, f16, bf16, i32, i64, u32, u64, boolean, i8, u8})
     for (DType b : {f32, f64, f16, bf16, i32, i64, u32, u64, boolean, i8, u8}) {
       CallBox box = unary("cast", a, b, {70}, {70});
@@ -214,10 +228,10 @@ TEST_F(Loops, CastsSaturateTruncateAndRound) {
 }
 
 TEST_F(Loops, BroadcastsInEveryPosition) {
-  expect(binary("add", f32, f32, {2, 3}, {3}, {2, 3}), {{f32, {2, 3}, {1, 2, 3, 4, 5, 6}}, {f32, {3}, {10, 20, 30}}},
-         {11, 22, 33, 14, 25, 36});
-  expect(binary("mul", f32, f32, {2, 1}, {1, 3}, {2, 3}), {{f32, {2, 1}, {2, 3}}, {f32, {1, 3}, {1, 10, 100}}},
-         {2, 20, 200, 3, 30, 300});
+  expect(binary("add", f32, f32, {2, 3}, {3}, {2, 3}),
+         {{f32, {2, 3}, {1, 2, 3, 4, 5, 6}}, {f32, {3}, {10, 20, 30}}}, {11, 22, 33, 14, 25, 36});
+  expect(binary("mul", f32, f32, {2, 1}, {1, 3}, {2, 3}),
+         {{f32, {2, 1}, {2, 3}}, {f32, {1, 3}, {1, 10, 100}}}, {2, 20, 200, 3, 30, 300});
   expect(binary("sub", i32, i32, {}, {2}, {2}), {{i32, {}, {5}}, {i32, {2}, {1, 2}}}, {4, 3});
   for (int mask = 0; mask < 16; ++mask) {
     Sizes a = {3, 2, 4, 5};
@@ -232,7 +246,8 @@ TEST_F(Loops, BroadcastsInEveryPosition) {
   expect(std::move(wide), {{u8, {2, 1}, {7, 9}}}, {7, 7, 7, 9, 9, 9, 7, 7, 7, 9, 9, 9});
   CallBox where("where");
   where.in(boolean, {2, 1}).in(f16, {3}).in(f16, {}).out(f16, {2, 3});
-  expect(std::move(where), {{boolean, {2, 1}, {1, 0}}, {f16, {3}, {1, 2, 3}}, {f16, {}, {9}}}, {1, 2, 3, 9, 9, 9});
+  expect(std::move(where), {{boolean, {2, 1}, {1, 0}}, {f16, {3}, {1, 2, 3}}, {f16, {}, {9}}},
+         {1, 2, 3, 9, 9, 9});
 }
 
 TEST_F(Loops, Reductions) {
@@ -255,7 +270,9 @@ TEST_F(Loops, Reductions) {
     }
   // 2049 ones: f16 alone would stop at 2048.
   expect(fold("sum", f16, {4098}, {}, {0}), {filled(f16, {4098}, 1)}, {4098 - 2}, 1e-2);
-  EXPECT_EQ(run(*std::make_unique<CallBox>(fold("sum", f16, {4098}, {}, {0})), {filled(f16, {4098}, 1)})[0].values[0], 4096);
+  EXPECT_EQ(run(*std::make_unique<CallBox>(fold("sum", f16, {4098}, {}, {0})), {filled(f16, {4098}, 1)})[0]
+                .values[0],
+            4096);
   expect(fold("max", i32, {2}, {}, {0}), {{i32, {2}, {-5, -9}}}, {-5});
 }
 
@@ -268,7 +285,8 @@ TEST_F(Loops, EmptyAndRankZero) {
   expect(fold("sum", f32), {filled(f32, {3, 0})}, {0, 0, 0});
   expect(fold("max", f32), {filled(f32, {3, 0})}, {-kInf, -kInf, -kInf});
   expect(fold("max", i32), {filled(i32, {3, 0})}, {-2147483648.0L, -2147483648.0L, -2147483648.0L});
-  expect(fold("max", i64), {filled(i64, {3, 0})}, std::vector<long double>(3, std::numeric_limits<int64_t>::min()));
+  expect(fold("max", i64), {filled(i64, {3, 0})},
+         std::vector<long double>(3, std::numeric_limits<int64_t>::min()));
   expect(fold("max", u64), {filled(u64, {3, 0})}, {0, 0, 0});
   expect(binary("add", f32, f32, {0, 3}, {3}, {0, 3}), {filled(f32, {0, 3}), filled(f32, {3})}, {});
   expect(binary("add", f32, f32, {}, {}, {}), {{f32, {}, {2}}, {f32, {}, {3}}}, {5});
@@ -297,7 +315,8 @@ TEST_F(Loops, Matmul) {
           const int64_t n = i % 4, m = i / 4 % 5, p = i / 20 % 3, q = i / 60;
           long double sum = 0;
           for (int64_t k = 0; k < 7; ++k)
-            sum += x.values[q * 35 + (ta ? k * 5 + m : m * 7 + k)] * w.values[p * 28 + (tb ? n * 7 + k : k * 4 + n)];
+            sum += x.values[q * 35 + (ta ? k * 5 + m : m * 7 + k)] *
+                   w.values[p * 28 + (tb ? n * 7 + k : k * 4 + n)];
           ASSERT_NEAR(y.values[i], sum, tolerance_of(t) * 20);
         }
       }
@@ -332,7 +351,9 @@ TEST_F(Loops, GatherAndScatterWithBatch) {
     scatter.in(f32, {2, 3}).in(it, {2, 3}).in(f32, {2, 3}).out(f32, {2, 3}).attr("axis", 1).attr("batch", 1);
     scatter.update(0, 0);
     expect(std::move(scatter),
-           {{f32, {2, 3}, {1, 2, 3, 4, 5, 6}}, {it, {2, 3}, {0, 0, 2, 1, 7, -1}}, {f32, {2, 3}, {10, 20, 30, 40, 50, 60}}},
+           {{f32, {2, 3}, {1, 2, 3, 4, 5, 6}},
+            {it, {2, 3}, {0, 0, 2, 1, 7, -1}},
+            {f32, {2, 3}, {10, 20, 30, 40, 50, 60}}},
            {31, 2, 33, 4, 45, 6});
   }
   for (DType t : {f64, f16, bf16, i32, i64, u32, u64}) {
@@ -375,7 +396,11 @@ TEST_F(Loops, FullIsARunTimeValue) {
   const uint64_t before = loops::distinct_texts();
   for (double value : {2.0, -3.0}) {
     CallBox box("full");
-    box.out(f32, {3}).attr("dtype", "f32").attr("shape", Sizes{3}).attr("times", Sizes{4, 5}).attr("value", value);
+    box.out(f32, {3})
+        .attr("dtype", "f32")
+        .attr("shape", Sizes{3})
+        .attr("times", Sizes{4, 5})
+        .attr("value", value);
     expect(std::move(box), {}, std::vector<long double>(3, value * 20));
   }
   EXPECT_LE(loops::distinct_texts(), before + 1);
@@ -408,7 +433,8 @@ CallBox fused(Sizes shape, Sizes c) {
 TEST_F(Loops, OneTextServesEveryShapeOfARegion) {
   const uint64_t before = loops::distinct_texts(), compiled = loops::compilations();
   const T quarter = filled(f32, {2, 3}, 0.25L);
-  const T y = run(*std::make_unique<CallBox>(fused({2, 3}, {2, 3})), {quarter, filled(f32, {2, 3}, 2), quarter})[0];
+  const T y =
+      run(*std::make_unique<CallBox>(fused({2, 3}, {2, 3})), {quarter, filled(f32, {2, 3}, 2), quarter})[0];
   for (long double v : y.values) EXPECT_NEAR(v, std::exp(0.75), 1e-6);
   CallBox other = fused({4, 5, 7}, {4, 5, 7});
   run(other, {varied(f32, {4, 5, 7}), varied(f32, {4, 5, 7}, 2), varied(f32, {4, 5, 7}, 3)});
@@ -426,14 +452,16 @@ TEST_F(Loops, ARangeOfSizesIsServedByOnePlan) {
   box.in(f32, {9, 4}, {1, 4}).in(f32, {9, 4}, {1, 4}).out(f32, {9, 4}, {1, 4});
   for (int64_t n : {1, 3, 9}) run(box, {varied(f32, {n, 4}), varied(f32, {n, 4}, 2)}, {{n, 4}});
   // One side turned out to be 1: the strided kernel of the same plan.
-  const T y = run(box, {{f32, {2, 4}, {1, 2, 3, 4, 5, 6, 7, 8}}, {f32, {1, 4}, {10, 20, 30, 40}}}, {{2, 4}})[0];
+  const T y =
+      run(box, {{f32, {2, 4}, {1, 2, 3, 4, 5, 6, 7, 8}}, {f32, {1, 4}, {10, 20, 30, 40}}}, {{2, 4}})[0];
   EXPECT_EQ(y.values, (std::vector<long double>{11, 22, 33, 44, 15, 26, 37, 48}));
 }
 
 TEST_F(Loops, ARegionMayHaveSeveralOutputsAndOverwriteAnInput) {
   CallBox box("region");
   box.in(f16, {4}).in(f16, {4}).out(f16, {4}).out(boolean, {4}).update(0, 1);
-  CallBox full("full"), add = binary("add", f16, f16, {4}, {}, {4}), less = binary("less", f16, boolean, {4}, {4}, {4});
+  CallBox full("full"), add = binary("add", f16, f16, {4}, {}, {4}),
+                        less = binary("less", f16, boolean, {4}, {4}, {4});
   full.out(f16, {}).attr("value", 0.5);
   const uint32_t half = box.step(full, {}), sum = box.step(add, {0, half}), below = box.step(less, {sum, 1});
   box.results({sum, below});
