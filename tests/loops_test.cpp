@@ -49,14 +49,17 @@ TEST_F(Loops, FloatsRoundOncePerOperation) {
          {{f16, {2}, {1, 65504}}, {f16, {2}, {0.00048828125L, 65504}}}, {1, kInf});
   expect(binary("add", bf16, bf16, {2}, {2}, {2}), {{bf16, {2}, {256, 256}}, {bf16, {2}, {1, 3}}},
          {256, 260});
-  // Without contraction, x * x - x * x is 0 even where the product is inexact.
-  CallBox box("region");
-  box.in(f32, {1}).out(f32, {1});
-  CallBox m1 = binary("mul", f32, f32, {1}, {1}, {1}), m2 = binary("mul", f32, f32, {1}, {1}, {1});
-  CallBox s = binary("sub", f32, f32, {1}, {1}, {1});
-  const uint32_t a = box.step(m1, {0, 0}), b = box.step(m2, {0, 0});
-  box.results({box.step(s, {a, b})});
-  EXPECT_EQ(run(box, {{f32, {1}, {1.1L}}})[0].values[0], 0);
+  // a * a - b where b is the rounded a * a: a fused multiply-add would give the rounding error instead of 0.
+  for (DType t : {f32, f64}) {
+    CallBox box("region");
+    box.in(t, {1}).in(t, {1}).out(t, {1});
+    CallBox mul = binary("mul", t, t, {1}, {1}, {1}), sub = binary("sub", t, t, {1}, {1}, {1});
+    const uint32_t square = box.step(mul, {0, 0});
+    box.results({box.step(sub, {square, 1})});
+    const long double a = t == f32 ? 1.1f : 1.1;
+    const long double b = t == f32 ? static_cast<float>(a * a) : static_cast<double>(a * a);
+    EXPECT_EQ(run(box, {{t, {1}, {a}}, {t, {1}, {b}}})[0].values[0], 0) << name(t);
+  }
 }
 
 TEST_F(Loops, NaNRules) {
