@@ -2,7 +2,8 @@
 
 #include "device.h"
 
-// OpenCL: memory, queues, a compiler. No kernel of its own: provider `loops` renders every op into the dialect opencl_c.
+// OpenCL: memory, queues, a compiler. No kernel of its own: provider `loops` renders every op into the
+// dialect opencl_c.
 namespace weft::opencl {
 namespace {
 
@@ -42,8 +43,8 @@ const weft_host* host() { return the_host; }
 
 extern "C" weft_code WEFT_NEGOTIATE(const weft_host* host, const weft_backend** backend, weft_error* error) {
   if (host->abi_min > WEFT_ABI || host->abi_max < WEFT_ABI)
-    return weft::opencl::fail(error, WEFT_VERSION, "opencl speaks version %u, the host speaks %u to %u", WEFT_ABI,
-                              host->abi_min, host->abi_max);
+    return weft::opencl::fail(error, WEFT_VERSION, "opencl speaks version %u, the host speaks %u to %u",
+                              WEFT_ABI, host->abi_min, host->abi_max);
   weft::opencl::the_host = host;
   *backend = &weft::opencl::kBackend;
   return WEFT_OK;

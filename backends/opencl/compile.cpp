@@ -13,7 +13,8 @@ uint64_t fnv1a(const std::string& text, uint64_t hash) {
 std::string cache_key(const weft_device_s& d, const weft_source& s) {
   const std::string all = d.identity + '\n' + s.entry + '\n' + s.text;
   char key[64];
-  std::snprintf(key, sizeof key, "opencl-%016llx%016llx", static_cast<unsigned long long>(fnv1a(all, 14695981039346656037u)),
+  std::snprintf(key, sizeof key, "opencl-%016llx%016llx",
+                static_cast<unsigned long long>(fnv1a(all, 14695981039346656037u)),
                 static_cast<unsigned long long>(fnv1a(all + '\n', 0x9E3779B97F4A7C15u)));
   return key;
 }
@@ -36,7 +37,8 @@ cl_program from_cache(weft_device_s& d, const std::string& key) {
   const unsigned char* binary = bytes.data();
   const size_t size = bytes.size();
   cl_int code = CL_SUCCESS, status = CL_SUCCESS;
-  cl_program program = library().clCreateProgramWithBinary(d.context, 1, &d.id, &size, &binary, &status, &code);
+  cl_program program =
+      library().clCreateProgramWithBinary(d.context, 1, &d.id, &size, &binary, &status, &code);
   if (code != CL_SUCCESS) return nullptr;
   if (status == CL_SUCCESS &&
       library().clBuildProgram(program, 1, &d.id, d.build_options.c_str(), nullptr, nullptr) == CL_SUCCESS)
@@ -48,22 +50,27 @@ cl_program from_cache(weft_device_s& d, const std::string& key) {
 void to_cache(const std::string& key, cl_program program) {
   if (!host()->cache_put) return;
   size_t n = 0;
-  if (library().clGetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, sizeof n, &n, nullptr) != CL_SUCCESS || n == 0) return;
+  if (library().clGetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, sizeof n, &n, nullptr) != CL_SUCCESS ||
+      n == 0)
+    return;
   std::vector<unsigned char> bytes(n);
   unsigned char* binary = bytes.data();
-  if (library().clGetProgramInfo(program, CL_PROGRAM_BINARIES, sizeof binary, &binary, nullptr) != CL_SUCCESS) return;
+  if (library().clGetProgramInfo(program, CL_PROGRAM_BINARIES, sizeof binary, &binary, nullptr) != CL_SUCCESS)
+    return;
   host()->cache_put(key.c_str(), bytes.data(), n);
 }
 
 weft_code build(weft_device_s& d, const weft_source& s, cl_program* out, weft_error* error) {
   cl_int code = CL_SUCCESS;
-  cl_program program = library().clCreateProgramWithSource(d.context, 1, const_cast<const char**>(&s.text), nullptr, &code);
+  cl_program program =
+      library().clCreateProgramWithSource(d.context, 1, const_cast<const char**>(&s.text), nullptr, &code);
   if (code != CL_SUCCESS)
-    return fail(error, WEFT_DEVICE, "opencl:%u: clCreateProgramWithSource: %s", d.ordinal, code_text(code).c_str());
+    return fail(error, WEFT_DEVICE, "opencl:%u: clCreateProgramWithSource: %s", d.ordinal,
+                code_text(code).c_str());
   code = library().clBuildProgram(program, 1, &d.id, d.build_options.c_str(), nullptr, nullptr);
   if (code == CL_SUCCESS) return *out = program, WEFT_OK;
-  fail(error, WEFT_INVALID_ARGUMENT, "opencl:%u: compiling %s: %s: %s", d.ordinal, s.entry, code_text(code).c_str(),
-       build_log(d, program).c_str());
+  fail(error, WEFT_INVALID_ARGUMENT, "opencl:%u: compiling %s: %s: %s", d.ordinal, s.entry,
+       code_text(code).c_str(), build_log(d, program).c_str());
   library().clReleaseProgram(program);
   return WEFT_INVALID_ARGUMENT;
 }
@@ -81,8 +88,8 @@ weft_code compile(weft_device device, const weft_source* source, weft_module* ou
   cl_kernel kernel = library().clCreateKernel(program, source->entry, &code);
   if (code != CL_SUCCESS) {
     library().clReleaseProgram(program);
-    return fail(error, WEFT_INVALID_ARGUMENT, "opencl:%u: no kernel %s in the text: %s", device->ordinal, source->entry,
-                code_text(code).c_str());
+    return fail(error, WEFT_INVALID_ARGUMENT, "opencl:%u: no kernel %s in the text: %s", device->ordinal,
+                source->entry, code_text(code).c_str());
   }
   *out = new weft_module_s{device, program, kernel, {}};
   std::lock_guard lock(device->mutex);

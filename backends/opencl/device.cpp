@@ -12,7 +12,8 @@ namespace {
 enum DTypeBit : uint64_t {
   kF64 = 1u << 0,
   // f32 f16 bf16 i32 i64 u32 u64 bool, and i8 u8 as storage. f16 and bf16 are stored so and computed in f32.
-  kAlways = 1u << 1 | 1u << 2 | 1u << 3 | 1u << 4 | 1u << 5 | 1u << 6 | 1u << 7 | 1u << 8 | 1u << 11 | 1u << 12,
+  kAlways =
+      1u << 1 | 1u << 2 | 1u << 3 | 1u << 4 | 1u << 5 | 1u << 6 | 1u << 7 | 1u << 8 | 1u << 11 | 1u << 12,
 };
 
 template <size_t N>
@@ -21,12 +22,14 @@ void put(char (&field)[N], const std::string& text) {
 }
 
 bool correct_division(cl_device_id id) {
-  return device_info<cl_device_fp_config>(id, CL_DEVICE_SINGLE_FP_CONFIG) & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT;
+  return device_info<cl_device_fp_config>(id, CL_DEVICE_SINGLE_FP_CONFIG) &
+         CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT;
 }
 std::string numerics(cl_device_id id) {
   const auto config = device_info<cl_device_fp_config>(id, CL_DEVICE_SINGLE_FP_CONFIG);
   return std::string(config & CL_FP_DENORM ? "denormals kept" : "denormals flushed") +
-         (correct_division(id) ? ", correctly rounded division and sqrt" : ", division within 2.5 ulp, sqrt 3") +
+         (correct_division(id) ? ", correctly rounded division and sqrt"
+                               : ", division within 2.5 ulp, sqrt 3") +
          ", exp and log within 3 ulp";
 }
 
@@ -38,7 +41,8 @@ void describe(cl_device_id id, uint32_t ordinal, weft_capability* c) {
   c->queue_kind = WEFT_QUEUE_ORDERED;
   c->host_memory = 0;
   c->units = device_info<cl_uint>(id, CL_DEVICE_MAX_COMPUTE_UNITS);
-  c->dtypes = kAlways | (device_info<cl_device_fp_config>(id, CL_DEVICE_DOUBLE_FP_CONFIG) ? uint64_t{kF64} : 0);
+  c->dtypes =
+      kAlways | (device_info<cl_device_fp_config>(id, CL_DEVICE_DOUBLE_FP_CONFIG) ? uint64_t{kF64} : 0);
   c->memory = device_info<cl_ulong>(id, CL_DEVICE_GLOBAL_MEM_SIZE);
   c->max_buffer = device_info<cl_ulong>(id, CL_DEVICE_MAX_MEM_ALLOC_SIZE);
   c->max_binding = c->max_buffer;
@@ -71,7 +75,8 @@ weft_code open_device(uint32_t ordinal, weft_device* out, weft_capability* capab
   auto d = std::make_unique<weft_device_s>();
   d->ordinal = ordinal;
   d->id = l.devices[ordinal];
-  if (!device_info<cl_bool>(d->id, CL_DEVICE_AVAILABLE) || !device_info<cl_bool>(d->id, CL_DEVICE_COMPILER_AVAILABLE))
+  if (!device_info<cl_bool>(d->id, CL_DEVICE_AVAILABLE) ||
+      !device_info<cl_bool>(d->id, CL_DEVICE_COMPILER_AVAILABLE))
     return fail(error, WEFT_UNAVAILABLE, "opencl:%u: %s is not available or has no compiler", ordinal,
                 device_text(d->id, CL_DEVICE_NAME).c_str());
   cl_int code = CL_SUCCESS;
@@ -79,9 +84,10 @@ weft_code open_device(uint32_t ordinal, weft_device* out, weft_capability* capab
   if (code != CL_SUCCESS)
     return fail(error, WEFT_UNAVAILABLE, "opencl:%u: clCreateContext: %s", ordinal, code_text(code).c_str());
   // Without the option, OpenCL C allows f32 division an error of 2.5 ulp even where the device can do better.
-  d->build_options = correct_division(d->id) ? "-cl-std=CL1.2 -cl-fp32-correctly-rounded-divide-sqrt" : "-cl-std=CL1.2";
+  d->build_options =
+      correct_division(d->id) ? "-cl-std=CL1.2 -cl-fp32-correctly-rounded-divide-sqrt" : "-cl-std=CL1.2";
   d->identity = plain(device_text(d->id, CL_DEVICE_NAME) + "." + device_text(d->id, CL_DRIVER_VERSION) + "." +
-                       device_text(d->id, CL_DEVICE_VERSION) + "." + d->build_options);
+                      device_text(d->id, CL_DEVICE_VERSION) + "." + d->build_options);
   describe(d->id, ordinal, capability);
   *out = d.release();
   return WEFT_OK;

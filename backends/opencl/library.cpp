@@ -12,12 +12,14 @@ constexpr const char* kLibrary = "libOpenCL.so.1";
 
 void list_devices(Library& l) {
   cl_uint n = 0;
-  const cl_int code = l.clGetPlatformIDs(0, nullptr, &n);  // CL_PLATFORM_NOT_FOUND_KHR where no driver is installed
+  const cl_int code =
+      l.clGetPlatformIDs(0, nullptr, &n);  // CL_PLATFORM_NOT_FOUND_KHR where no driver is installed
   std::vector<cl_platform_id> platforms(code == CL_SUCCESS ? n : 0);
   if (!platforms.empty()) l.clGetPlatformIDs(n, platforms.data(), nullptr);
   for (cl_platform_id platform : platforms) {
     cl_uint count = 0;
-    if (l.clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 0, nullptr, &count) != CL_SUCCESS || count == 0) continue;
+    if (l.clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 0, nullptr, &count) != CL_SUCCESS || count == 0)
+      continue;
     const size_t before = l.devices.size();
     l.devices.resize(before + count);
     l.clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, count, l.devices.data() + before, nullptr);
@@ -34,8 +36,8 @@ Library open() {
     l.reason = "libOpenCL.so.1 not found; install ocl-icd-libopencl1 and a driver such as pocl-opencl-icd";
     return l;
   }
-#define WEFT_OPENCL_LOAD(f)                                                                 \
-  l.f = reinterpret_cast<decltype(l.f)>(dlsym(handle, #f));                                 \
+#define WEFT_OPENCL_LOAD(f)                                 \
+  l.f = reinterpret_cast<decltype(l.f)>(dlsym(handle, #f)); \
   if (!l.f && l.reason.empty()) l.reason = std::string(kLibrary) + " has no function " #f;
   WEFT_OPENCL_FUNCTIONS(WEFT_OPENCL_LOAD)
 #undef WEFT_OPENCL_LOAD
@@ -46,7 +48,8 @@ Library open() {
 }  // namespace
 
 const Library& library() {
-  static const Library& l = *new Library(open());  // never destroyed: plans may be released while the process ends
+  static const Library& l =
+      *new Library(open());  // never destroyed: plans may be released while the process ends
   return l;
 }
 

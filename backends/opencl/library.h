@@ -9,16 +9,18 @@
 
 namespace weft::opencl {
 
-#define WEFT_OPENCL_FUNCTIONS(X)                                                                              \
-  X(clGetPlatformIDs) X(clGetDeviceIDs) X(clGetDeviceInfo) X(clCreateContext) X(clReleaseContext)             \
-  X(clCreateCommandQueue) X(clReleaseCommandQueue) X(clCreateBuffer) X(clReleaseMemObject)                    \
-  X(clEnqueueReadBuffer) X(clEnqueueWriteBuffer) X(clEnqueueCopyBuffer) X(clEnqueueNDRangeKernel) X(clFinish) \
-  X(clFlush) X(clCreateProgramWithSource) X(clCreateProgramWithBinary) X(clBuildProgram) X(clGetProgramInfo)  \
-  X(clGetProgramBuildInfo) X(clReleaseProgram) X(clCreateKernel) X(clReleaseKernel) X(clSetKernelArg)         \
-  X(clGetKernelWorkGroupInfo) X(clGetEventInfo) X(clReleaseEvent)
+#define WEFT_OPENCL_FUNCTIONS(X)                                                                          \
+  X(clGetPlatformIDs)                                                                                     \
+  X(clGetDeviceIDs) X(clGetDeviceInfo) X(clCreateContext) X(clReleaseContext) X(clCreateCommandQueue)     \
+      X(clReleaseCommandQueue) X(clCreateBuffer) X(clReleaseMemObject) X(clEnqueueReadBuffer)             \
+          X(clEnqueueWriteBuffer) X(clEnqueueCopyBuffer) X(clEnqueueNDRangeKernel) X(clFinish) X(clFlush) \
+              X(clCreateProgramWithSource) X(clCreateProgramWithBinary) X(clBuildProgram)                 \
+                  X(clGetProgramInfo) X(clGetProgramBuildInfo) X(clReleaseProgram) X(clCreateKernel)      \
+                      X(clReleaseKernel) X(clSetKernelArg) X(clGetKernelWorkGroupInfo) X(clGetEventInfo)  \
+                          X(clReleaseEvent)
 
-/// The ICD loader, opened at run time so that one build serves machines with and without OpenCL. Stays open: drivers do
-/// not survive being unloaded.
+/// The ICD loader, opened at run time so that one build serves machines with and without OpenCL. Stays open:
+/// drivers do not survive being unloaded.
 struct Library {
 #define WEFT_OPENCL_DECLARE(f) decltype(&::f) f = nullptr;
   WEFT_OPENCL_FUNCTIONS(WEFT_OPENCL_DECLARE)
@@ -34,7 +36,8 @@ const Library& library();
 std::string code_text(cl_int code);
 
 /// Writes a printf text into `error` and gives `code` back.
-__attribute__((format(printf, 3, 4))) weft_code fail(weft_error* error, weft_code code, const char* format, ...);
+__attribute__((format(printf, 3, 4))) weft_code fail(weft_error* error, weft_code code, const char* format,
+                                                     ...);
 
 template <class T>
 T device_info(cl_device_id device, cl_device_info what) {

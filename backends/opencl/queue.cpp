@@ -46,15 +46,16 @@ weft_code set_arguments(const weft_dispatch& d, weft_error* error) {
     const DLTensor& t = d.buffers[i]->dl;
     const uint64_t bytes = std::max(1, t.dtype.bits / 8);
     if (t.byte_offset % bytes || t.byte_offset / bytes > std::numeric_limits<cl_int>::max())
-      return fail(error, WEFT_UNSUPPORTED, "%s: buffer %u begins at byte %llu, wanted a multiple of %llu below 2^31 elements",
-                  d.name, i, static_cast<unsigned long long>(t.byte_offset), static_cast<unsigned long long>(bytes));
+      return fail(error, WEFT_UNSUPPORTED,
+                  "%s: buffer %u begins at byte %llu, wanted a multiple of %llu below 2^31 elements", d.name,
+                  i, static_cast<unsigned long long>(t.byte_offset), static_cast<unsigned long long>(bytes));
     const cl_int offset = static_cast<cl_int>(t.byte_offset / bytes);
     set(sizeof offset, &offset);
   }
   for (uint32_t i = 0; i < d.n_scalars; ++i) set(sizeof d.scalars[i], &d.scalars[i]);
   if (code == CL_SUCCESS) return WEFT_OK;
-  return fail(error, WEFT_INVALID_ARGUMENT, "%s: argument %u of %u: %s", d.name, at - 1, 2 * d.n_buffers + d.n_scalars,
-              code_text(code).c_str());
+  return fail(error, WEFT_INVALID_ARGUMENT, "%s: argument %u of %u: %s", d.name, at - 1,
+              2 * d.n_buffers + d.n_scalars, code_text(code).c_str());
 }
 
 }  // namespace
@@ -63,7 +64,8 @@ weft_code open_queue(weft_device device, weft_queue* out, weft_error* error) {
   cl_int code = CL_SUCCESS;
   cl_command_queue queue = library().clCreateCommandQueue(device->context, device->id, 0, &code);
   if (code != CL_SUCCESS)
-    return fail(error, WEFT_DEVICE, "opencl:%u: clCreateCommandQueue: %s", device->ordinal, code_text(code).c_str());
+    return fail(error, WEFT_DEVICE, "opencl:%u: clCreateCommandQueue: %s", device->ordinal,
+                code_text(code).c_str());
   *out = new weft_queue_s{device, queue, {}, {}};
   return WEFT_OK;
 }
@@ -80,15 +82,15 @@ weft_code copy(weft_queue q, const weft_copy* c, weft_error* error) {
   const Library& l = library();
   cl_int code = CL_SUCCESS;
   if (c->source && c->target) {
-    code = l.clEnqueueCopyBuffer(q->queue, memory(c->source), memory(c->target), c->source_offset, c->target_offset, c->bytes,
-                                 0, nullptr, nullptr);
+    code = l.clEnqueueCopyBuffer(q->queue, memory(c->source), memory(c->target), c->source_offset,
+                                 c->target_offset, c->bytes, 0, nullptr, nullptr);
   } else if (c->source) {
-    code = l.clEnqueueReadBuffer(q->queue, memory(c->source), CL_TRUE, c->source_offset, c->bytes, c->host_target, 0, nullptr,
-                                 nullptr);
+    code = l.clEnqueueReadBuffer(q->queue, memory(c->source), CL_TRUE, c->source_offset, c->bytes,
+                                 c->host_target, 0, nullptr, nullptr);
   } else if (c->target) {
     // Blocking: the host may write its memory again as soon as this returns.
-    code = l.clEnqueueWriteBuffer(q->queue, memory(c->target), CL_TRUE, c->target_offset, c->bytes, c->host_source, 0,
-                                  nullptr, nullptr);
+    code = l.clEnqueueWriteBuffer(q->queue, memory(c->target), CL_TRUE, c->target_offset, c->bytes,
+                                  c->host_source, 0, nullptr, nullptr);
   } else {
     std::memmove(c->host_target, c->host_source, c->bytes);
   }
@@ -110,7 +112,8 @@ weft_code synchronize(weft_queue q, weft_error* error) {
 }
 
 weft_code dispatch(weft_queue q, const weft_dispatch* d, weft_error* error) {
-  const uint64_t items[3] = {d->global[0], std::max<uint64_t>(d->global[1], 1), std::max<uint64_t>(d->global[2], 1)};
+  const uint64_t items[3] = {d->global[0], std::max<uint64_t>(d->global[1], 1),
+                             std::max<uint64_t>(d->global[2], 1)};
   if (items[0] == 0) return WEFT_OK;
   size_t global[3], local[3];
   for (int i = 0; i < 3; ++i) {
@@ -121,8 +124,8 @@ weft_code dispatch(weft_queue q, const weft_dispatch* d, weft_error* error) {
   {
     std::lock_guard lock(d->module->mutex);
     if (const weft_code code = set_arguments(*d, error); code != WEFT_OK) return code;
-    const cl_int code = library().clEnqueueNDRangeKernel(q->queue, d->module->kernel, 3, nullptr, global, local, 0, nullptr,
-                                                         &event);
+    const cl_int code = library().clEnqueueNDRangeKernel(q->queue, d->module->kernel, 3, nullptr, global,
+                                                         local, 0, nullptr, &event);
     if (code != CL_SUCCESS)
       return fail(error, WEFT_DEVICE, "%s: clEnqueueNDRangeKernel of %zu items: %s", d->name, global[0],
                   code_text(code).c_str());

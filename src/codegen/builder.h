@@ -17,8 +17,11 @@ class LoopBuilder {
   uint32_t read(DType t) { return buffer({t, false}); }
   uint32_t write(DType t) { return buffer({t, true}); }
 
-  /// A number of a type; structural numbers only (0, 1, -inf), since a size in a text would tie it to one shape.
-  Id number(Type t, double value) { return node({Op::constant, t, 0, {kNone, kNone, kNone}, bits_of(t, value)}); }
+  /// A number of a type; structural numbers only (0, 1, -inf), since a size in a text would tie it to one
+  /// shape.
+  Id number(Type t, double value) {
+    return node({Op::constant, t, 0, {kNone, kNone, kNone}, bits_of(t, value)});
+  }
   Id index(int64_t value) { return bits(Type::index, static_cast<uint64_t>(value)); }
   Id bits(Type t, uint64_t value) { return node({Op::constant, t, 0, {kNone, kNone, kNone}, value}); }
   /// The next scalar argument.

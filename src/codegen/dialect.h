@@ -27,23 +27,24 @@ struct Rule {
   const char* helpers = "";  ///< Names of helpers that it calls, divided by spaces.
 };
 
-/// A function or directive that goes before the kernel when something needs it; emitted in the order of the table.
+/// A function or directive that goes before the kernel when something needs it; emitted in the order of the
+/// table.
 struct Helper {
   const char* name;
   const char* text;
 };
 
 struct Dialect {
-  const char* name;  ///< As weft_capability.dialect says it.
-  const char* registers[kTypeCount];  ///< Type of a value; null: the dialect has none.
-  const char* storage[kDTypeCount];   ///< Element of a buffer; null: cannot be stored.
+  const char* name;                      ///< As weft_capability.dialect says it.
+  const char* registers[kTypeCount];     ///< Type of a value; null: the dialect has none.
+  const char* storage[kDTypeCount];      ///< Element of a buffer; null: cannot be stored.
   const char* type_helpers[kTypeCount];  ///< Helpers that a mere use of the type needs, or null.
   const char* prelude;
   const char* open;         ///< $n: the entry's name. Parameters follow.
   const char* read_buffer;  ///< $t: element type, $b: name
   const char* write_buffer;
-  const char* scalar;  ///< $s: name
-  const char* close;   ///< Ends the parameters and skips the items beyond $s.
+  const char* scalar;          ///< $s: name
+  const char* close;           ///< Ends the parameters and skips the items beyond $s.
   const char* constant_value;  ///< $t $v $e: a value that never changes
   const char* variable;        ///< $t $v $e: a value that is assigned to
   const char* loop;            ///< $v runs over [0, $0)

@@ -32,7 +32,8 @@ double round_as(Type t, double x) {
 Value cast(Type to, Type from, Value v) {
   if (is_float(to)) {
     if (is_float(from)) return {round_as(to, v.f)};
-    return {round_as(to, from == Type::u64 ? static_cast<double>(static_cast<uint64_t>(v.i)) : static_cast<double>(v.i))};
+    return {round_as(
+        to, from == Type::u64 ? static_cast<double>(static_cast<uint64_t>(v.i)) : static_cast<double>(v.i))};
   }
   if (!is_float(from)) return {0, wrap(to, v.i)};
   switch (to) {
@@ -60,7 +61,10 @@ bool less(Type t, Value a, Value b) {
 Value arithmetic(Op op, Type t, Value a, Value b) {
   if (op == Op::max) return less(t, b, a) || (is_float(t) && std::isnan(a.f)) ? a : b;
   if (is_float(t)) {
-    const double y = op == Op::add ? a.f + b.f : op == Op::sub ? a.f - b.f : op == Op::mul ? a.f * b.f : a.f / b.f;
+    const double y = op == Op::add   ? a.f + b.f
+                     : op == Op::sub ? a.f - b.f
+                     : op == Op::mul ? a.f * b.f
+                                     : a.f / b.f;
     return {round_as(t, y)};
   }
   const uint64_t x = static_cast<uint64_t>(a.i), y = static_cast<uint64_t>(b.i);
@@ -104,8 +108,7 @@ class Interpreter {
   }
 
   Status run() {
-    for (item_ = 0; item_ < scalars_[0]; ++item_)
-      WEFT_CHECK(range(0, static_cast<Id>(k_.nodes.size())));
+    for (item_ = 0; item_ < scalars_[0]; ++item_) WEFT_CHECK(range(0, static_cast<Id>(k_.nodes.size())));
     return {};
   }
 
@@ -142,7 +145,9 @@ class Interpreter {
         v.i = value(n, 0).i % value(n, 1).i;
         return {};
       case Op::less: v.i = less(type(n), value(n, 0), value(n, 1)); return {};
-      case Op::equal: v.i = is_float(type(n)) ? value(n, 0).f == value(n, 1).f : value(n, 0).i == value(n, 1).i; return {};
+      case Op::equal:
+        v.i = is_float(type(n)) ? value(n, 0).f == value(n, 1).f : value(n, 0).i == value(n, 1).i;
+        return {};
       case Op::both: v.i = value(n, 0).i && value(n, 1).i; return {};
       case Op::exp: v.f = round_as(n.type, std::exp(value(n, 0).f)); return {};
       case Op::log: v.f = round_as(n.type, std::log(value(n, 0).f)); return {};
@@ -152,7 +157,8 @@ class Interpreter {
       case Op::philox: v.i = philox(value(n, 0).i, value(n, 1).i)[value(n, 2).i & 3]; return {};
       default: break;
     }
-    if (n.op == Op::div && n.type == Type::index && value(n, 1).i == 0) return fault(id, "an index divided by zero");
+    if (n.op == Op::div && n.type == Type::index && value(n, 1).i == 0)
+      return fault(id, "an index divided by zero");
     v = arithmetic(n.op, n.type, value(n, 0), value(n, 1));
     return {};
   }
@@ -165,14 +171,18 @@ class Interpreter {
       return fault(id, fmt::format("element {} of buffer {}, which has {}", at, n.slot, b.elements));
     const DType t = k_.buffers[n.slot].dtype;
     char* place = static_cast<char*>(b.data) + at * static_cast<int64_t>(byte_size(t));
-    if (n.op == Op::load) values_[id] = read(t, place);
-    else write(t, place, value(n, 1));
+    if (n.op == Op::load)
+      values_[id] = read(t, place);
+    else
+      write(t, place, value(n, 1));
     return {};
   }
 
   uint64_t words(const Node& n) const {
     const uint64_t low = static_cast<uint32_t>(scalars_[n.slot]);
-    return scalar_words(n.type) == 1 ? low : low | static_cast<uint64_t>(static_cast<uint32_t>(scalars_[n.slot + 1])) << 32;
+    return scalar_words(n.type) == 1
+               ? low
+               : low | static_cast<uint64_t>(static_cast<uint32_t>(scalars_[n.slot + 1])) << 32;
   }
   Status fault(Id id, std::string_view what) const {
     return invalid("loop kernel: item {}: %{} {}: {}", item_, id, name(k_.nodes[id].op), what);
@@ -190,7 +200,8 @@ class Interpreter {
 
 }  // namespace
 
-Status interpret(const LoopKernel& kernel, std::span<const HostBuffer> buffers, std::span<const int32_t> scalars) {
+Status interpret(const LoopKernel& kernel, std::span<const HostBuffer> buffers,
+                 std::span<const int32_t> scalars) {
   if (kernel.fragment) return invalid("loop kernel: a fragment cannot run by itself");
   if (buffers.size() != kernel.buffers.size())
     return invalid("loop kernel: got {} buffers, wanted {}", buffers.size(), kernel.buffers.size());

@@ -5,9 +5,9 @@
 
 #include "weft/dtype.h"
 
-// A loop kernel: what one work item does to make one element of each output. It is a list of typed values, each
-// defined before it is used, with reduction loops opened and closed in the list. Sizes never stand in it: they are int
-// scalar arguments, so one kernel serves every shape of its rank.
+// A loop kernel: what one work item does to make one element of each output. It is a list of typed values,
+// each defined before it is used, with reduction loops opened and closed in the list. Sizes never stand in
+// it: they are int scalar arguments, so one kernel serves every shape of its rank.
 namespace weft::codegen {
 
 /// The type of a value: an element type, or an index (a signed 32-bit integer that addresses elements).
@@ -27,7 +27,8 @@ constexpr uint32_t scalar_words(Type t) { return t == Type::f64 || t == Type::i6
 
 enum class Op : uint8_t {
   constant,     ///< `bits`: the IEEE bits (f16 and bf16: those of an f32) or the integer.
-  argument,     ///< Scalars from `slot` on; 64-bit types take two, low word first. f16 and bf16 come as f32 bits.
+  argument,     ///< Scalars from `slot` on; 64-bit types take two, low word first. f16 and bf16 come as f32
+                ///< bits.
   item,         ///< The number of this work item: the row-major index of the output element.
   parameter,    ///< A value handed in by a surrounding text, `in<slot>`. Only in fragments.
   load,         ///< buffer `slot` at in[0]; zero, and no access, where the optional guard in[1] is false.
@@ -37,15 +38,21 @@ enum class Op : uint8_t {
   assign,       ///< accumulator in[0] = in[1].
   loop,         ///< Opens a loop; its value runs over [0, in[0]).
   end,          ///< Closes loop in[0], the innermost open one.
-  add, sub, mul, div,  // integers wrap; x / 0 = 0 for integers
-  mod,          ///< Remainder of indices.
-  max,          ///< NaN if either side is.
-  less, equal,  // boolean
-  both,         ///< Boolean and.
-  exp, log, sqrt,
-  select,       ///< in[0] ? in[1] : in[2].
-  cast,         ///< Float to integer truncates and saturates, NaN gives 0; to boolean: x != 0; integers wrap.
-  philox,       ///< Word in[2] of Philox4x32-10 with u64 key in[0] and u64 counter in[1]; u32.
+  add,
+  sub,
+  mul,
+  div,  // integers wrap; x / 0 = 0 for integers
+  mod,  ///< Remainder of indices.
+  max,  ///< NaN if either side is.
+  less,
+  equal,  // boolean
+  both,   ///< Boolean and.
+  exp,
+  log,
+  sqrt,
+  select,  ///< in[0] ? in[1] : in[2].
+  cast,    ///< Float to integer truncates and saturates, NaN gives 0; to boolean: x != 0; integers wrap.
+  philox,  ///< Word in[2] of Philox4x32-10 with u64 key in[0] and u64 counter in[1]; u32.
 };
 inline constexpr int kOpCount = static_cast<int>(Op::philox) + 1;
 const char* name(Op op);
@@ -71,7 +78,8 @@ struct LoopKernel {
   std::vector<Buffer> buffers;
   std::vector<Node> nodes;  ///< The id of a value is its place here.
   uint32_t scalars = 1;
-  bool fragment = false;  ///< Statements for another text's hole: parameters and results, no buffers, no item.
+  bool fragment =
+      false;  ///< Statements for another text's hole: parameters and results, no buffers, no item.
 };
 
 }  // namespace weft::codegen

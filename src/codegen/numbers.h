@@ -7,8 +7,8 @@
 
 namespace weft::codegen {
 
-/// `x` rounded to nearest even with `mantissa` explicit bits, exponents of [min_exponent, max_exponent], gradual
-/// underflow and overflow to infinity: what a narrow float type can hold.
+/// `x` rounded to nearest even with `mantissa` explicit bits, exponents of [min_exponent, max_exponent],
+/// gradual underflow and overflow to infinity: what a narrow float type can hold.
 inline double round_to(double x, int mantissa, int min_exponent, int max_exponent) {
   if (x == 0 || !std::isfinite(x)) return x;
   int exponent;
@@ -34,7 +34,8 @@ inline uint16_t to_f16(double x) {
   if (x < std::ldexp(1.0, -14)) return sign | static_cast<uint16_t>(std::ldexp(x, 24));
   int exponent;
   std::frexp(x, &exponent);
-  return sign | static_cast<uint16_t>((exponent + 14) << 10 | (static_cast<int>(std::ldexp(x, 11 - exponent)) & 1023));
+  return sign | static_cast<uint16_t>((exponent + 14) << 10 |
+                                      (static_cast<int>(std::ldexp(x, 11 - exponent)) & 1023));
 }
 inline double from_bf16(uint16_t bits) { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
 inline uint16_t to_bf16(double x) {
@@ -57,7 +58,8 @@ inline std::array<uint32_t, 4> philox(uint64_t key, uint64_t counter) {
   uint32_t k0 = static_cast<uint32_t>(key), k1 = static_cast<uint32_t>(key >> 32);
   for (int round = 0; round < 10; ++round, k0 += 0x9E3779B9u, k1 += 0xBB67AE85u) {
     const uint64_t p0 = uint64_t{0xD2511F53u} * c[0], p1 = uint64_t{0xCD9E8D57u} * c[2];
-    const uint32_t n0 = static_cast<uint32_t>(p1 >> 32) ^ c[1] ^ k0, n2 = static_cast<uint32_t>(p0 >> 32) ^ c[3] ^ k1;
+    const uint32_t n0 = static_cast<uint32_t>(p1 >> 32) ^ c[1] ^ k0,
+                   n2 = static_cast<uint32_t>(p0 >> 32) ^ c[3] ^ k1;
     c[0] = n0, c[1] = static_cast<uint32_t>(p1), c[2] = n2, c[3] = static_cast<uint32_t>(p0);
   }
   return {c[0], c[1], c[2], c[3]};

@@ -1,7 +1,8 @@
 #include "codegen/dialect.h"
 
-// OpenCL C 1.2. Contraction is off and only precise functions are used, so a text means the same on every device up to
-// the error that OpenCL allows exp, log, and (without the device's correct rounding) sqrt and division.
+// OpenCL C 1.2. Contraction is off and only precise functions are used, so a text means the same on every
+// device up to the error that OpenCL allows exp, log, and (without the device's correct rounding) sqrt and
+// division.
 namespace weft::codegen {
 namespace {
 
@@ -163,10 +164,10 @@ constexpr const Dialect* kDialects[] = {&opencl_c};
 
 extern constinit const Dialect opencl_c = {
     .name = "opencl_c",
-    .registers = {"double", "float", "float", "float", "int", "long", "uint", "ulong", "bool", nullptr, nullptr, "char",
-                  "uchar", "int"},
-    .storage = {"double", "float", "half", "ushort", "int", "long", "uint", "ulong", "uchar", nullptr, nullptr, "char",
-                "uchar"},
+    .registers = {"double", "float", "float", "float", "int", "long", "uint", "ulong", "bool", nullptr,
+                  nullptr, "char", "uchar", "int"},
+    .storage = {"double", "float", "half", "ushort", "int", "long", "uint", "ulong", "uchar", nullptr,
+                nullptr, "char", "uchar"},
     .type_helpers = {"fp64"},
     .prelude = "#pragma OPENCL FP_CONTRACT OFF\n",
     .open = "__kernel void $n(",

@@ -8,8 +8,10 @@ template <class F>
 std::string expand(std::string_view text, F value) {
   std::string out;
   for (size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '$' && i + 1 < text.size()) out += value(text[++i]);
-    else out += text[i];
+    if (text[i] == '$' && i + 1 < text.size())
+      out += value(text[++i]);
+    else
+      out += text[i];
   }
   return out;
 }
@@ -40,11 +42,13 @@ class Renderer {
   /// Refuses what the dialect cannot hold, and asks for the helpers that a type needs.
   Status types() {
     for (const Buffer& b : k_.buffers) {
-      if (!d_.storage[static_cast<int>(b.dtype)]) return fail(Code::unsupported, "{} cannot store {}", d_.name, name(b.dtype));
+      if (!d_.storage[static_cast<int>(b.dtype)])
+        return fail(Code::unsupported, "{} cannot store {}", d_.name, name(b.dtype));
       need(d_.type_helpers[static_cast<int>(b.dtype)]);
     }
     for (const Node& n : k_.nodes) {
-      if (!d_.registers[static_cast<int>(n.type)]) return fail(Code::unsupported, "{} has no {}", d_.name, name(n.type));
+      if (!d_.registers[static_cast<int>(n.type)])
+        return fail(Code::unsupported, "{} has no {}", d_.name, name(n.type));
       need(d_.type_helpers[static_cast<int>(n.type)]);
     }
     return {};
@@ -75,7 +79,8 @@ class Renderer {
     if (n.op == Op::assign) return line(fmt::format("v{} = v{};", n.in[0], n.in[1]));
     if (n.op == Op::result) return line(fmt::format("out{} = v{};", n.slot, n.in[0]));
     if (n.op == Op::loop) {
-      const Status s = line(expand(d_.loop, [&](char c) { return fmt::format("v{}", c == 'v' ? id : n.in[0]); }));
+      const Status s =
+          line(expand(d_.loop, [&](char c) { return fmt::format("v{}", c == 'v' ? id : n.in[0]); }));
       indent_ += "  ";
       return s;
     }
@@ -98,14 +103,17 @@ class Renderer {
     const Type operand = n.in[0] == kNone ? n.type : k_.nodes[n.in[0]].type;
     for (const Rule& r : d_.rules) {
       if (r.op != n.op || !(r.result & set_of(n.type)) || !(r.operand & set_of(operand))) continue;
-      if (r.op == Op::load && (n.in[1] == kNone) != (std::string_view(r.text).find("$1") == std::string_view::npos)) continue;
+      if (r.op == Op::load &&
+          (n.in[1] == kNone) != (std::string_view(r.text).find("$1") == std::string_view::npos))
+        continue;
       if (k_.fragment && *r.helpers)
-        return fail(Code::unsupported, "%{} {}: its text in {} calls {}, which statements cannot define", id, name(n.op),
-                    d_.name, r.helpers);
+        return fail(Code::unsupported, "%{} {}: its text in {} calls {}, which statements cannot define", id,
+                    name(n.op), d_.name, r.helpers);
       need(r.helpers);
       return expand(r.text, [&](char c) { return field(n, c); });
     }
-    return fail(Code::unsupported, "{} has no spelling of %{} {} {}({})", d_.name, id, name(n.type), name(n.op), name(operand));
+    return fail(Code::unsupported, "{} has no spelling of %{} {} {}({})", d_.name, id, name(n.type),
+                name(n.op), name(operand));
   }
   std::string field(const Node& n, char c) const {
     switch (c) {
@@ -133,6 +141,8 @@ class Renderer {
 
 }  // namespace
 
-Result<std::string> render(const LoopKernel& kernel, const Dialect& dialect) { return Renderer(kernel, dialect).run(); }
+Result<std::string> render(const LoopKernel& kernel, const Dialect& dialect) {
+  return Renderer(kernel, dialect).run();
+}
 
 }  // namespace weft::codegen

@@ -4,9 +4,9 @@ namespace weft::codegen {
 namespace {
 
 constexpr const char* kNames[kOpCount] = {
-    "constant", "argument", "item", "parameter", "load", "store", "result", "accumulator", "assign",
-    "loop",     "end",      "add",  "sub",       "mul",  "div",   "mod",    "max",         "less",
-    "equal",    "both",     "exp",  "log",       "sqrt", "select", "cast",  "philox",
+    "constant", "argument", "item", "parameter", "load", "store",  "result", "accumulator", "assign",
+    "loop",     "end",      "add",  "sub",       "mul",  "div",    "mod",    "max",         "less",
+    "equal",    "both",     "exp",  "log",       "sqrt", "select", "cast",   "philox",
 };
 
 /// Operands that an operation must have, in order.
@@ -56,7 +56,8 @@ class Verifier {
  private:
   template <class... A>
   Status bad(Id id, fmt::format_string<A...> text, A&&... args) const {
-    return invalid("loop kernel: %{} {}: {}", id, name(k_.nodes[id].op), fmt::format(text, std::forward<A>(args)...));
+    return invalid("loop kernel: %{} {}: {}", id, name(k_.nodes[id].op),
+                   fmt::format(text, std::forward<A>(args)...));
   }
   Type in(const Node& n, int i) const { return k_.nodes[n.in[i]].type; }
 
@@ -70,8 +71,10 @@ class Verifier {
       if (a == kNone) return bad(id, "operand {} is missing, wanted {}", i, count);
       if (i >= count && !optional) return bad(id, "got operand {}, wanted {}", i, count);
       if (a >= id) return bad(id, "operand {} is %{}, which is not defined before it", i, a);
-      if (!has_value(k_.nodes[a].op)) return bad(id, "operand {} is %{}, a {} without a value", i, a, name(k_.nodes[a].op));
-      if (depth_[a] == kClosed) return bad(id, "operand {} is %{}, used outside the loop that defines it", i, a);
+      if (!has_value(k_.nodes[a].op))
+        return bad(id, "operand {} is %{}, a {} without a value", i, a, name(k_.nodes[a].op));
+      if (depth_[a] == kClosed)
+        return bad(id, "operand {} is %{}, used outside the loop that defines it", i, a);
     }
     return {};
   }
@@ -85,7 +88,8 @@ class Verifier {
       case Op::max:
         if (!is_number(n.type)) return bad(id, "no arithmetic on {}", name(n.type));
         return same(id, n, 0, 2);
-      case Op::mod: return n.type == Type::index ? same(id, n, 0, 2) : bad(id, "wanted index, got {}", name(n.type));
+      case Op::mod:
+        return n.type == Type::index ? same(id, n, 0, 2) : bad(id, "wanted index, got {}", name(n.type));
       case Op::less:
       case Op::equal:
         if (in(n, 0) != in(n, 1)) return bad(id, "compares {} with {}", name(in(n, 0)), name(in(n, 1)));
@@ -118,7 +122,8 @@ class Verifier {
       return bad(id, "reads scalar {}, got {} scalars", n.slot + scalar_words(n.type) - 1, k_.scalars);
     if (k_.fragment && (n.op == Op::item || n.op == Op::load || n.op == Op::store || n.op == Op::argument))
       return bad(id, "not allowed in a fragment");
-    if (!k_.fragment && (n.op == Op::parameter || n.op == Op::result)) return bad(id, "only allowed in a fragment");
+    if (!k_.fragment && (n.op == Op::parameter || n.op == Op::result))
+      return bad(id, "only allowed in a fragment");
     if (n.op != Op::load && n.op != Op::store) return {};
     if (n.slot >= k_.buffers.size()) return bad(id, "buffer {} of {}", n.slot, k_.buffers.size());
     const Buffer& b = k_.buffers[n.slot];
@@ -139,7 +144,8 @@ class Verifier {
     }
     if (n.op == Op::loop) open_.push_back(id);
     if (n.op == Op::end) {
-      if (open_.empty() || open_.back() != n.in[0]) return bad(id, "%{} is not the innermost open loop", n.in[0]);
+      if (open_.empty() || open_.back() != n.in[0])
+        return bad(id, "%{} is not the innermost open loop", n.in[0]);
       for (Id inner = open_.back(); inner < id; ++inner) depth_[inner] = kClosed;
       open_.pop_back();
     }

@@ -13,8 +13,12 @@ namespace weft::loops {
 using Sizes = SmallVector<int64_t, 8>;
 
 /// The element type. Call only after `check_common` has seen it.
-inline DType dtype(const weft_type& t) { return dtype_from_dlpack(t.dtype.code, t.dtype.bits).value_or(DType::f32); }
-inline DType dtype(const weft_tensor& t) { return dtype_from_dlpack(t.dl.dtype.code, t.dl.dtype.bits).value_or(DType::f32); }
+inline DType dtype(const weft_type& t) {
+  return dtype_from_dlpack(t.dtype.code, t.dtype.bits).value_or(DType::f32);
+}
+inline DType dtype(const weft_tensor& t) {
+  return dtype_from_dlpack(t.dl.dtype.code, t.dl.dtype.bits).value_or(DType::f32);
+}
 inline Sizes shape(const weft_tensor& t) { return Sizes(t.dl.shape, t.dl.shape + t.dl.ndim); }
 inline Sizes max_shape(const weft_type& t) { return Sizes(t.max, t.max + t.rank); }
 inline Sizes min_shape(const weft_type& t) { return Sizes(t.min, t.min + t.rank); }

@@ -2,10 +2,11 @@
 
 #include "codegen/numbers.h"
 
-// Elementwise ops and regions of them: one work item loads its element of every input, computes the steps in registers,
-// and stores its element of every output. Two kernels: when every input has the output's elements in the output's order
-// (or is a single element), the item number is the address; otherwise addresses are Σ coordinate · stride with stride 0
-// along broadcast axes. Strides are arguments, so every broadcast of one rank is one text.
+// Elementwise ops and regions of them: one work item loads its element of every input, computes the steps in
+// registers, and stores its element of every output. Two kernels: when every input has the output's elements
+// in the output's order (or is a single element), the item number is the address; otherwise addresses are Σ
+// coordinate · stride with stride 0 along broadcast axes. Strides are arguments, so every broadcast of one
+// rank is one text.
 namespace weft::loops {
 namespace {
 
@@ -20,10 +21,13 @@ struct Spelling {
   std::string_view op;
   codegen::Op node;
 };
-constexpr Spelling kArithmetic[] = {{"add", codegen::Op::add}, {"sub", codegen::Op::sub}, {"mul", codegen::Op::mul},
+constexpr Spelling kArithmetic[] = {{"add", codegen::Op::add},
+                                    {"sub", codegen::Op::sub},
+                                    {"mul", codegen::Op::mul},
                                     {"div", codegen::Op::div}};
 constexpr Spelling kComparison[] = {{"less", codegen::Op::less}, {"equal", codegen::Op::equal}};
-constexpr Spelling kUnary[] = {{"exp", codegen::Op::exp}, {"log", codegen::Op::log}, {"sqrt", codegen::Op::sqrt}};
+constexpr Spelling kUnary[] = {
+    {"exp", codegen::Op::exp}, {"log", codegen::Op::log}, {"sqrt", codegen::Op::sqrt}};
 
 const Spelling* find(std::span<const Spelling> table, std::string_view op) {
   for (const Spelling& s : table)
@@ -33,17 +37,20 @@ const Spelling* find(std::span<const Spelling> table, std::string_view op) {
 
 Status wants_inputs(const weft_call& call, uint32_t n) {
   if (call.n_inputs != n || call.n_outputs != 1)
-    return invalid("{} has {} operands and {} results, wanted {} and 1", call.op, call.n_inputs, call.n_outputs, n);
+    return invalid("{} has {} operands and {} results, wanted {} and 1", call.op, call.n_inputs,
+                   call.n_outputs, n);
   for (uint32_t i = 0; i < n; ++i)
     if (!call.inputs[i]) return invalid("{}: operand {} is absent", call.op, i);
   return {};
 }
 Status wants_same_dtype(const weft_call& call, uint32_t first) {
   const DType t = dtype(*call.inputs[first]);
-  if (!is_compute(t)) return fail(Code::unsupported, "{} does not compute on {}, a storage type", call.op, name(t));
+  if (!is_compute(t))
+    return fail(Code::unsupported, "{} does not compute on {}, a storage type", call.op, name(t));
   for (uint32_t i = first + 1; i < call.n_inputs; ++i)
     if (dtype(*call.inputs[i]) != t)
-      return invalid("{}: operands are {} and {}, wanted one dtype", call.op, name(t), name(dtype(*call.inputs[i])));
+      return invalid("{}: operands are {} and {}, wanted one dtype", call.op, name(t),
+                     name(dtype(*call.inputs[i])));
   return {};
 }
 
@@ -69,7 +76,8 @@ Status check_step(const weft_call& call) {
       return invalid("where: condition is {}, wanted bool", name(dtype(*call.inputs[0])));
     return dtype(*call.inputs[1]) == dtype(*call.inputs[2])
                ? Status()
-               : invalid("where: a is {}, b is {}", name(dtype(*call.inputs[1])), name(dtype(*call.inputs[2])));
+               : invalid("where: a is {}, b is {}", name(dtype(*call.inputs[1])),
+                         name(dtype(*call.inputs[2])));
   }
   if (op == "cast" || op == "broadcast") return wants_inputs(call, 1);
   if (op == "full") return wants_inputs(call, 0);
@@ -101,8 +109,11 @@ void each_full(const weft_call& call, F visit) {
 
 bool single(const weft_type& t) { return product(max_shape(t)) == 1; }
 
-/// Whether input `k` is read at index 0 by the flat kernel: one element for sure, and the output may have more.
-bool reads_first(const weft_call& call, uint32_t k) { return single(*call.inputs[k]) && !single(*call.outputs[0]); }
+/// Whether input `k` is read at index 0 by the flat kernel: one element for sure, and the output may have
+/// more.
+bool reads_first(const weft_call& call, uint32_t k) {
+  return single(*call.inputs[k]) && !single(*call.outputs[0]);
+}
 
 uint32_t needed(const weft_call& call) {
   const weft_type& out = *call.outputs[0];
@@ -126,7 +137,7 @@ codegen::LoopKernel build(const weft_call& call, uint32_t kernel) {
   if (kernel == kStrided) at = b.coordinates(item, b.arguments(rank));
   Ids values;
   for (uint32_t k = 0; k < call.n_inputs; ++k) {
-    const Id address = kernel == kStrided      ? b.affine(at, b.arguments(rank))
+    const Id address = kernel == kStrided     ? b.affine(at, b.arguments(rank))
                        : reads_first(call, k) ? b.index(0)
                                               : item;
     values.push_back(b.load(b.read(dtype(*call.inputs[k])), address));
@@ -159,7 +170,8 @@ bool bind(const Operands& o, uint32_t kernel, Job& job) {
     if (kernel == kStrided) job.push(broadcast_strides(shape(*in), out));
     job.buffers.push_back(in);
   }
-  each_full(o.call, [&](const weft_call& full) { job.push_value(dtype(*full.outputs[0]), full_value(full)); });
+  each_full(o.call,
+            [&](const weft_call& full) { job.push_value(dtype(*full.outputs[0]), full_value(full)); });
   for (const weft_tensor* t : o.out) job.buffers.push_back(t);
   return true;
 }
@@ -176,7 +188,8 @@ constexpr const char* kFullAttrs[] = {"dtype", "shape", "times", "value"};
 constexpr Form form(const char* op, std::span<const char* const> reads, uint32_t determinism) {
   return {op, "elementwise", reads, determinism, Overwrite::any, check_elementwise, needed, build, bind};
 }
-// exp and log differ from device to device within OpenCL's error; everything else is exactly rounded or close to it.
+// exp and log differ from device to device within OpenCL's error; everything else is exactly rounded or close
+// to it.
 constexpr Form kForms[] = {
     form("add", {}, WEFT_DETERMINISM_THREADS),
     form("sub", {}, WEFT_DETERMINISM_THREADS),
@@ -191,7 +204,15 @@ constexpr Form kForms[] = {
     form("cast", kDtypeAttr, WEFT_DETERMINISM_THREADS),
     form("broadcast", kShapeAttr, WEFT_DETERMINISM_DEVICES),
     form("full", kFullAttrs, WEFT_DETERMINISM_DEVICES),
-    {"region", "elementwise", {}, WEFT_DETERMINISM_THREADS, Overwrite::any, check_region, needed, build, bind},
+    {"region",
+     "elementwise",
+     {},
+     WEFT_DETERMINISM_THREADS,
+     Overwrite::any,
+     check_region,
+     needed,
+     build,
+     bind},
 };
 
 /// Same sizes, an absent leading axis counting as 1.
@@ -218,17 +239,19 @@ Status check_elementwise(const weft_call& call) {
   for (uint32_t k = 1; k < call.n_outputs; ++k) {
     const weft_type& other = *call.outputs[k];
     if (max_shape(other) != max_shape(out) || min_shape(other) != min_shape(out))
-      return fail(Code::unsupported, "output {} has shape {}, output 0 has {}; one work item makes one element of each", k,
+      return fail(Code::unsupported,
+                  "output {} has shape {}, output 0 has {}; one work item makes one element of each", k,
                   text(max_shape(other)), text(max_shape(out)));
   }
   for (uint32_t k = 0; k < call.n_inputs; ++k)
     if (call.inputs[k] && !broadcasts_to(*call.inputs[k], out))
-      return fail(Code::unsupported, "input {} of shape {} does not broadcast to {}", k, text(max_shape(*call.inputs[k])),
-                  text(max_shape(out)));
+      return fail(Code::unsupported, "input {} of shape {} does not broadcast to {}", k,
+                  text(max_shape(*call.inputs[k])), text(max_shape(out)));
   if (!call.region) return check_step(call);
   for (uint32_t i = 0; i < call.region->n_steps; ++i) {
     const weft_call& step = *call.region->steps[i]->call;
-    if (step.region) return fail(Code::unsupported, "step {} ({}) of the body is not a primitive", i, step.op);
+    if (step.region)
+      return fail(Code::unsupported, "step {} ({}) of the body is not a primitive", i, step.op);
     if (Status s = check_step(step); !s.ok()) return std::move(s).at(fmt::format("step {} of the body", i));
   }
   return {};

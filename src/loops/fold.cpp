@@ -3,8 +3,8 @@
 
 #include "loops/form.h"
 
-// Folds: sum, max and matmul. One work item makes one output element with its own loops, in the order of the axes, so
-// the result does not depend on how many items run at once. f16 and bf16 accumulate in f32.
+// Folds: sum, max and matmul. One work item makes one output element with its own loops, in the order of the
+// axes, so the result does not depend on how many items run at once. f16 and bf16 accumulate in f32.
 namespace weft::loops {
 namespace {
 
@@ -17,21 +17,24 @@ using codegen::type_of;
 
 Status check_one_input(const weft_call& call) {
   if (call.n_inputs != 1 || call.n_outputs != 1 || !call.inputs[0])
-    return invalid("{} has {} operands and {} results, wanted 1 and 1", call.op, call.n_inputs, call.n_outputs);
+    return invalid("{} has {} operands and {} results, wanted 1 and 1", call.op, call.n_inputs,
+                   call.n_outputs);
   return {};
 }
 
 Status check_fold(const weft_call& call) {
   WEFT_CHECK(check_one_input(call));
   const DType t = dtype(*call.inputs[0]);
-  if (!is_compute(t) || t == DType::boolean) return fail(Code::unsupported, "{} is not for {}", call.op, name(t));
+  if (!is_compute(t) || t == DType::boolean)
+    return fail(Code::unsupported, "{} is not for {}", call.op, name(t));
   for (int64_t axis : ints_attr(call, "axes"))
     if (axis < 0 || axis >= call.inputs[0]->rank)
       return invalid("{}: axes has {}, wanted 0 <= axis < {}", call.op, axis, call.inputs[0]->rank);
   return {};
 }
 
-/// Neighbouring axes of one kind run as one. Which axes they are follows from rank and `axes`, never from sizes.
+/// Neighbouring axes of one kind run as one. Which axes they are follows from rank and `axes`, never from
+/// sizes.
 struct Group {
   size_t begin, end;
   bool folded;
@@ -42,8 +45,10 @@ SmallVector<Group, 8> groups(const weft_call& call) {
   for (int32_t d = 0; d < call.inputs[0]->rank; ++d) {
     const bool folded = axes.empty() || std::find(axes.begin(), axes.end(), d) != axes.end();
     const size_t at = static_cast<size_t>(d);
-    if (!all.empty() && all.back().folded == folded) all.back().end = at + 1;
-    else all.push_back({at, at + 1, folded});
+    if (!all.empty() && all.back().folded == folded)
+      all.back().end = at + 1;
+    else
+      all.push_back({at, at + 1, folded});
   }
   return all;
 }
@@ -96,10 +101,11 @@ Status check_matmul(const weft_call& call) {
   const DType t = dtype(*call.inputs[0]);
   if (!is_float(t)) return fail(Code::unsupported, "matmul is for floats only, got {}", name(t));
   if (dtype(*call.inputs[1]) != t || dtype(*call.outputs[0]) != t)
-    return fail(Code::unsupported, "matmul: got {}, {} and {}, wanted one dtype", name(t), name(dtype(*call.inputs[1])),
-                name(dtype(*call.outputs[0])));
+    return fail(Code::unsupported, "matmul: got {}, {} and {}, wanted one dtype", name(t),
+                name(dtype(*call.inputs[1])), name(dtype(*call.outputs[0])));
   const int32_t ra = call.inputs[0]->rank, rb = call.inputs[1]->rank, ry = call.outputs[0]->rank;
-  if (ra < 2 || rb < 2 || ry != std::max(ra, rb)) return invalid("matmul: ranks {} and {} to {}, wanted >= 2", ra, rb, ry);
+  if (ra < 2 || rb < 2 || ry != std::max(ra, rb))
+    return invalid("matmul: ranks {} and {} to {}, wanted >= 2", ra, rb, ry);
   return {};
 }
 
@@ -109,7 +115,8 @@ codegen::LoopKernel build_matmul(const weft_call& call, uint32_t) {
   LoopBuilder b;
   const uint32_t x = b.read(t), w = b.read(t), y = b.write(t);
   const Type acc_type = codegen::accumulator_of(type_of(t));
-  // Strides of a and of b along every axis of y: 0 along the axis that is not theirs, and along broadcast ones.
+  // Strides of a and of b along every axis of y: 0 along the axis that is not theirs, and along broadcast
+  // ones.
   const Ids at = b.coordinates(b.item(), b.arguments(rank));
   const Id a_row = b.affine(at, b.arguments(rank)), b_column = b.affine(at, b.arguments(rank));
   const Id depth = b.argument(), a_step = b.argument(), b_step = b.argument();
@@ -156,12 +163,12 @@ bool bind_matmul(const Operands& o, uint32_t, Job& job) {
 constexpr const char* kFoldAttrs[] = {"axes", "keep"};
 constexpr const char* kMatmulAttrs[] = {"transpose_a", "transpose_b"};
 constexpr Form kForms[] = {
-    {"sum", "per_element", kFoldAttrs, WEFT_DETERMINISM_THREADS, Overwrite::never, check_fold, only_kernel, build_fold,
-     bind_fold},
-    {"max", "per_element", kFoldAttrs, WEFT_DETERMINISM_DEVICES, Overwrite::never, check_fold, only_kernel, build_fold,
-     bind_fold},
-    {"matmul", "per_element", kMatmulAttrs, WEFT_DETERMINISM_THREADS, Overwrite::never, check_matmul, only_kernel,
-     build_matmul, bind_matmul},
+    {"sum", "per_element", kFoldAttrs, WEFT_DETERMINISM_THREADS, Overwrite::never, check_fold, only_kernel,
+     build_fold, bind_fold},
+    {"max", "per_element", kFoldAttrs, WEFT_DETERMINISM_DEVICES, Overwrite::never, check_fold, only_kernel,
+     build_fold, bind_fold},
+    {"matmul", "per_element", kMatmulAttrs, WEFT_DETERMINISM_THREADS, Overwrite::never, check_matmul,
+     only_kernel, build_matmul, bind_matmul},
 };
 
 }  // namespace

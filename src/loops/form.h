@@ -5,8 +5,8 @@
 #include "loops/call.h"
 #include "weft/status.h"
 
-// A form: how one op, or the region, becomes loop kernels. `build` and `bind` of a form stand side by side in one file,
-// since the scalars that one asks for are those that the other gives, in the same order.
+// A form: how one op, or the region, becomes loop kernels. `build` and `bind` of a form stand side by side in
+// one file, since the scalars that one asks for are those that the other gives, in the same order.
 namespace weft::loops {
 
 /// One dispatch: the buffers and scalars of one kernel, and the number of work items.
@@ -29,8 +29,8 @@ struct Operands {
   std::span<const weft_tensor* const> in, out;
 };
 
-/// Which inputs an output of the same type may be written over: every item reads only its own element of them (or a later
-/// dispatch writes).
+/// Which inputs an output of the same type may be written over: every item reads only its own element of them
+/// (or a later dispatch writes).
 enum class Overwrite : uint8_t { any, first, never };
 
 struct Form {

@@ -5,9 +5,9 @@
 
 // Ops whose addresses come from data, and random bits.
 //
-// An index outside its axis cannot stop a kernel made from text: there is no error channel in a dispatch. It never reads
-// or writes outside a buffer either: gather gives NaN (the smallest value for integers, false for bool), and scatter_add
-// leaves that update out.
+// An index outside its axis cannot stop a kernel made from text: there is no error channel in a dispatch. It
+// never reads or writes outside a buffer either: gather gives NaN (the smallest value for integers, false for
+// bool), and scatter_add leaves that update out.
 namespace weft::loops {
 namespace {
 
@@ -20,24 +20,29 @@ using codegen::type_of;
 
 Status check_indexed(const weft_call& call, uint32_t n_inputs) {
   if (call.n_inputs != n_inputs || call.n_outputs != 1)
-    return invalid("{} has {} operands and {} results, wanted {} and 1", call.op, call.n_inputs, call.n_outputs, n_inputs);
+    return invalid("{} has {} operands and {} results, wanted {} and 1", call.op, call.n_inputs,
+                   call.n_outputs, n_inputs);
   for (uint32_t k = 0; k < n_inputs; ++k)
     if (!call.inputs[k]) return invalid("{}: operand {} is absent", call.op, k);
   const DType index = dtype(*call.inputs[1]), t = dtype(*call.inputs[0]);
-  if (index != DType::i32 && index != DType::i64) return invalid("{}: index is {}, wanted i32 or i64", call.op, name(index));
+  if (index != DType::i32 && index != DType::i64)
+    return invalid("{}: index is {}, wanted i32 or i64", call.op, name(index));
   const int64_t axis = int_attr(call, "axis", 0), batch = int_attr(call, "batch", 0);
   if (batch < 0 || axis < batch || axis >= call.inputs[0]->rank || batch > call.inputs[1]->rank)
-    return invalid("{}: axis {} and batch {} for ranks {} and {}, wanted batch <= axis < rank", call.op, axis, batch,
-                   call.inputs[0]->rank, call.inputs[1]->rank);
-  if (dtype(*call.outputs[0]) != t) return invalid("{}: result is {}, wanted {}", call.op, name(dtype(*call.outputs[0])), name(t));
+    return invalid("{}: axis {} and batch {} for ranks {} and {}, wanted batch <= axis < rank", call.op, axis,
+                   batch, call.inputs[0]->rank, call.inputs[1]->rank);
+  if (dtype(*call.outputs[0]) != t)
+    return invalid("{}: result is {}, wanted {}", call.op, name(dtype(*call.outputs[0])), name(t));
   return {};
 }
 Status check_gather(const weft_call& call) { return check_indexed(call, 2); }
 Status check_scatter(const weft_call& call) {
   WEFT_CHECK(check_indexed(call, 3));
   const DType t = dtype(*call.inputs[0]);
-  if (!is_compute(t) || t == DType::boolean) return fail(Code::unsupported, "scatter_add is not for {}", name(t));
-  if (dtype(*call.inputs[2]) != t) return invalid("scatter_add: updates are {}, wanted {}", name(dtype(*call.inputs[2])), name(t));
+  if (!is_compute(t) || t == DType::boolean)
+    return fail(Code::unsupported, "scatter_add is not for {}", name(t));
+  if (dtype(*call.inputs[2]) != t)
+    return invalid("scatter_add: updates are {}, wanted {}", name(dtype(*call.inputs[2])), name(t));
   return {};
 }
 
@@ -115,13 +120,15 @@ bool bind_scatter(const Operands& o, uint32_t, Job& job) {
 
 Status check_random(const weft_call& call) {
   if (call.n_inputs != 1 || call.n_outputs != 2 || !call.inputs[0])
-    return invalid("random_bits has {} operands and {} results, wanted 1 and 2", call.n_inputs, call.n_outputs);
+    return invalid("random_bits has {} operands and {} results, wanted 1 and 2", call.n_inputs,
+                   call.n_outputs);
   if (dtype(*call.inputs[0]) != DType::u64 || dtype(*call.outputs[1]) != DType::u64)
     return invalid("random_bits: state is {}, next is {}, wanted u64", name(dtype(*call.inputs[0])),
                    name(dtype(*call.outputs[1])));
   if (product(max_shape(*call.inputs[0])) != 2 || product(max_shape(*call.outputs[1])) != 2)
     return invalid("random_bits: state and next must have 2 elements");
-  if (dtype(*call.outputs[0]) != DType::u32) return invalid("random_bits: bits are {}, wanted u32", name(dtype(*call.outputs[0])));
+  if (dtype(*call.outputs[0]) != DType::u32)
+    return invalid("random_bits: bits are {}, wanted u32", name(dtype(*call.outputs[0])));
   return {};
 }
 
@@ -158,12 +165,12 @@ bool bind_random(const Operands& o, uint32_t kernel, Job& job) {
 constexpr const char* kIndexAttrs[] = {"axis", "batch"};
 constexpr const char* kShapeAttr[] = {"shape"};
 constexpr Form kForms[] = {
-    {"gather", "per_element", kIndexAttrs, WEFT_DETERMINISM_DEVICES, Overwrite::never, check_gather, only_kernel,
-     build_gather, bind_gather},
-    {"scatter_add", "per_element", kIndexAttrs, WEFT_DETERMINISM_THREADS, Overwrite::first, check_scatter, only_kernel,
-     build_scatter, bind_scatter},
-    {"random_bits", "per_element", kShapeAttr, WEFT_DETERMINISM_DEVICES, Overwrite::first, check_random, needed_random,
-     build_random, bind_random},
+    {"gather", "per_element", kIndexAttrs, WEFT_DETERMINISM_DEVICES, Overwrite::never, check_gather,
+     only_kernel, build_gather, bind_gather},
+    {"scatter_add", "per_element", kIndexAttrs, WEFT_DETERMINISM_THREADS, Overwrite::first, check_scatter,
+     only_kernel, build_scatter, bind_scatter},
+    {"random_bits", "per_element", kShapeAttr, WEFT_DETERMINISM_DEVICES, Overwrite::first, check_random,
+     needed_random, build_random, bind_random},
 };
 
 }  // namespace

@@ -1,8 +1,8 @@
 #pragma once
 #include "seam/builtin.h"
 
-// The provider that renders: a primitive op, or a region of elementwise steps, becomes a loop kernel, its text in the
-// device's dialect, and a function that the device's backend compiled from it.
+// The provider that renders: a primitive op, or a region of elementwise steps, becomes a loop kernel, its
+// text in the device's dialect, and a function that the device's backend compiled from it.
 namespace weft::loops {
 
 /// Serves every device whose backend offers compile and dispatch, and whose dialect is known. Kernel ids are
@@ -14,9 +14,9 @@ uint64_t distinct_texts();
 /// How many times a text was handed to a device's compiler: once for each text and opened device.
 uint64_t compilations();
 
-/// The body of an elementwise call as statements of `dialect`: they read the registers in0, in1, ... and assign to out0,
-/// out1, ..., which the surrounding text declares. Gives the length and writes at most `capacity` bytes with a zero at
-/// the end; 0 = refused, and the error says why. This is weft_host.render.
+/// The body of an elementwise call as statements of `dialect`: they read the registers in0, in1, ... and
+/// assign to out0, out1, ..., which the surrounding text declares. Gives the length and writes at most
+/// `capacity` bytes with a zero at the end; 0 = refused, and the error says why. This is weft_host.render.
 uint64_t render(const weft_call* call, const char* dialect, char* text, uint64_t capacity, weft_error* error);
 
 }  // namespace weft::loops

@@ -1,6 +1,7 @@
 #include "loops/form.h"
 
-// Movement: reshape, slice and pad. Sizes are folded into [outer, axis, inner], so one text serves every rank.
+// Movement: reshape, slice and pad. Sizes are folded into [outer, axis, inner], so one text serves every
+// rank.
 namespace weft::loops {
 namespace {
 
@@ -11,7 +12,8 @@ using codegen::type_of;
 
 Status check_move(const weft_call& call) {
   if (call.n_inputs != 1 || call.n_outputs != 1 || !call.inputs[0])
-    return invalid("{} has {} operands and {} results, wanted 1 and 1", call.op, call.n_inputs, call.n_outputs);
+    return invalid("{} has {} operands and {} results, wanted 1 and 1", call.op, call.n_inputs,
+                   call.n_outputs);
   if (dtype(*call.inputs[0]) != dtype(*call.outputs[0]))
     return invalid("{}: from {} to {}, wanted one dtype", call.op, name(dtype(*call.inputs[0])),
                    name(dtype(*call.outputs[0])));
@@ -27,7 +29,8 @@ Status check_axis(const weft_call& call) {
 /// The elements asked for lie in x; otherwise the kernel would read past it.
 Status check_slice(const weft_call& call) {
   WEFT_CHECK(check_axis(call));
-  const int64_t axis = int_attr(call, "axis", 0), start = int_attr(call, "start", 0), step = int_attr(call, "step", 1);
+  const int64_t axis = int_attr(call, "axis", 0), start = int_attr(call, "start", 0),
+                step = int_attr(call, "step", 1);
   const int64_t size = call.inputs[0]->max[axis], count = call.outputs[0]->max[axis];
   if (start < 0 || step < 1) return invalid("slice: start {} and step {}, wanted >= 0 and >= 1", start, step);
   if (count > 0 && start + (count - 1) * step >= size)
@@ -87,7 +90,8 @@ codegen::LoopKernel build_pad(const weft_call& call, uint32_t) {
   const codegen::Ids at = b.coordinates(b.item(), extents);
   const Id x_axis = b.argument(), before = b.argument(), value = b.argument(type_of(t));
   const Id along = b.binary(Op::sub, at[1], before);
-  const Id inside = b.compare(Op::both, b.compare(Op::less, b.index(-1), along), b.compare(Op::less, along, x_axis));
+  const Id inside =
+      b.compare(Op::both, b.compare(Op::less, b.index(-1), along), b.compare(Op::less, along, x_axis));
   const Id loaded = b.load(x, b.nest(b.nest(at[0], x_axis, along), extents[2], at[2]), inside);
   b.store(y, b.item(), b.select(inside, loaded, value));
   return b.take();
@@ -106,12 +110,12 @@ constexpr const char* kShapeAttr[] = {"shape"};
 constexpr const char* kSliceAttrs[] = {"axis", "start", "step", "stop"};
 constexpr const char* kPadAttrs[] = {"after", "axis", "before", "value"};
 constexpr Form kForms[] = {
-    {"reshape", "copy", kShapeAttr, WEFT_DETERMINISM_DEVICES, Overwrite::first, check_move, only_kernel, build_copy,
-     bind_copy},
-    {"slice", "per_element", kSliceAttrs, WEFT_DETERMINISM_DEVICES, Overwrite::never, check_slice, only_kernel, build_slice,
-     bind_slice},
-    {"pad", "per_element", kPadAttrs, WEFT_DETERMINISM_DEVICES, Overwrite::never, check_axis, only_kernel, build_pad,
-     bind_pad},
+    {"reshape", "copy", kShapeAttr, WEFT_DETERMINISM_DEVICES, Overwrite::first, check_move, only_kernel,
+     build_copy, bind_copy},
+    {"slice", "per_element", kSliceAttrs, WEFT_DETERMINISM_DEVICES, Overwrite::never, check_slice,
+     only_kernel, build_slice, bind_slice},
+    {"pad", "per_element", kPadAttrs, WEFT_DETERMINISM_DEVICES, Overwrite::never, check_axis, only_kernel,
+     build_pad, bind_pad},
 };
 
 }  // namespace

@@ -60,7 +60,8 @@ Status prepare_plan(const Record& r, const weft_call& call, Plan& plan) {
   return {};
 }
 
-weft_code prepare(const weft_kernel* kernel, weft_device, const weft_call* call, weft_plan* plan, weft_error* error) {
+weft_code prepare(const weft_kernel* kernel, weft_device, const weft_call* call, weft_plan* plan,
+                  weft_error* error) {
   const Record& r = record_of(kernel);
   auto data = std::make_unique<Plan>();
   if (Status s = prepare_plan(r, *call, *data); !s.ok()) return tell(std::move(s).at(r.id), error);
@@ -97,7 +98,8 @@ weft_code launch(const weft_launch* l, weft_error* error) {
   for (uint32_t k = 0; k < kMaxKernels; ++k) {
     Job job;
     if (!(r.form->needed(call) >> k & 1) || !r.form->bind(operands, k, job) || job.scalars[0] == 0) continue;
-    if (const weft_code code = dispatch(r, l->queue, plan.modules[k], job, error); code != WEFT_OK) return code;
+    if (const weft_code code = dispatch(r, l->queue, plan.modules[k], job, error); code != WEFT_OK)
+      return code;
   }
   return WEFT_OK;
 }
@@ -134,8 +136,8 @@ std::unique_ptr<Record> make_record(const Form& form, Site& site) {
   return r;
 }
 
-std::vector<const weft_kernel*> kernels(const weft_backend& backend, weft_device device, const weft_capability& capability,
-                                        const weft_host&) {
+std::vector<const weft_kernel*> kernels(const weft_backend& backend, weft_device device,
+                                        const weft_capability& capability, const weft_host&) {
   const codegen::Dialect* dialect = codegen::find_dialect(capability.dialect);
   if (!backend.compile || !backend.dispatch || !dialect) return {};
   std::lock_guard lock(made().mutex);
@@ -158,7 +160,8 @@ Result<std::string> statements(const weft_call& call, std::string_view dialect_n
   WEFT_CHECK(check_elementwise(call));
   codegen::LoopBuilder b;
   codegen::Ids in;
-  for (uint32_t k = 0; k < call.n_inputs; ++k) in.push_back(b.parameter(codegen::type_of(dtype(*call.inputs[k])), k));
+  for (uint32_t k = 0; k < call.n_inputs; ++k)
+    in.push_back(b.parameter(codegen::type_of(dtype(*call.inputs[k])), k));
   const codegen::Ids out = elementwise_body(b, call, in, true);
   for (uint32_t k = 0; k < call.n_outputs; ++k) b.result(k, out[k]);
   const codegen::LoopKernel fragment = b.take();
@@ -170,7 +173,8 @@ Result<std::string> statements(const weft_call& call, std::string_view dialect_n
 
 extern constinit const seam::Provider provider = {"loops", kernels};
 
-uint64_t render(const weft_call* call, const char* dialect, char* text, uint64_t capacity, weft_error* error) {
+uint64_t render(const weft_call* call, const char* dialect, char* text, uint64_t capacity,
+                weft_error* error) {
   const Result<std::string> body = statements(*call, dialect);
   if (!body.ok()) {
     tell(body.status(), error);

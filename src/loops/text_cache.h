@@ -8,9 +8,9 @@
 
 namespace weft::loops {
 
-/// Compiled texts of one opened device: equal texts are compiled once, whatever call they come from. Safe from any
-/// thread; a second thread that wants a text waits until the first has compiled it. Modules live as long as the device:
-/// its close_device ends those that are left.
+/// Compiled texts of one opened device: equal texts are compiled once, whatever call they come from. Safe
+/// from any thread; a second thread that wants a text waits until the first has compiled it. Modules live as
+/// long as the device: its close_device ends those that are left.
 class TextCache {
  public:
   TextCache(const weft_backend& backend, weft_device device) : backend_(backend), device_(device) {}
