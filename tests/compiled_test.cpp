@@ -1,0 +1,102 @@
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <thread>
+
+#include "small_model.h"
+#include "test_backends.h"
+#include "weft/jit.h"
+#include "weft/ledger.h"
+
+// The first thread through every layer: eager, traced, compiled, written, read, linked, run: the same bits.
+namespace weft {
+namespace {
+
+using testing::SmallModel;
+
+std::vector<float> eager_losses(const std::string& backend, int steps, int64_t n) {
+  const testing::OnBackend on(backend);
+  SmallModel model;
+  std::vector<float> losses;
+  auto step = model.function();
+  for (int t = 0; t < steps; ++t) losses.push_back(step(SmallModel::batch(t, n))[0].to_vector<float>()[0]);
+  return losses;
+}
+
+std::vector<float> compiled_losses(Compiled program, int steps, int64_t n) {
+  std::vector<float> losses;
+  for (int t = 0; t < steps; ++t) losses.push_back(program(SmallModel::batch(t, n))[0].to_vector<float>()[0]);
+  return losses;
+}
+
+Compiled compile_small(const std::string& backend) {
+  const testing::OnBackend on(backend);
+  SmallModel model;
+  return compile(model.function(), SmallModel::inputs(), {.name = "small", .backend = backend});
+}
+
+TEST(Training, FiftyStepsLearnAndAreBitEqualOnReferenceAndFar) {
+  const auto reference = eager_losses("reference", 50, 8);
+  EXPECT_LT(reference.back(), 0.6f * reference.front());
+  EXPECT_EQ(reference, eager_losses("reference", 50, 8));
+  WEFT_NEEDS_PLUGIN("far");
+  EXPECT_EQ(reference, eager_losses("far", 50, 8));
+}
+
+TEST(Training, CompiledStepIsBitEqualToEager) {
+  for (const int64_t n : {8, 3}) EXPECT_EQ(compiled_losses(compile_small("reference"), 50, n), eager_losses("reference", 50, n));
+  WEFT_NEEDS_PLUGIN("far");
+  EXPECT_EQ(compiled_losses(compile_small("far"), 50, 8), eager_losses("reference", 50, 8));
+}
+
+TEST(Training, OneProgramServesTwoBatchSizes) {
+  // Alternating sizes: each keeps its own plan, both share the states.
+  auto program = compile_small("reference");
+  SmallModel model;
+  auto eager = model.function();
+  for (int t = 0; t < 20; ++t) {
+    const auto in = SmallModel::batch(t, t % 2 ? 5 : 16);
+    EXPECT_EQ(program(in)[0].to_bytes(), eager(in)[0].to_bytes()) << "step " << t;
+  }
+  for (const auto& p : model.parameters)
+    EXPECT_EQ(program.state(p.value.name()).to_bytes(), p.value.to_bytes()) << p.value.name();
+  EXPECT_EQ(program.state("random").to_bytes(), model.random.to_bytes());
+}
+
+TEST(Training, TwoSessionsOnTwoThreads) {
+  const auto path = std::filesystem::temp_directory_path() / "weft_two_sessions.npubin";
+  compile_small("reference").save(path);
+  const auto expected = eager_losses("reference", 50, 8);
+  for (const auto& backend : testing::backends({"reference", "far"})) {
+    std::vector<float> losses[2];
+    std::thread threads[2];
+    for (int i = 0; i < 2; ++i)
+      threads[i] = std::thread([&, i] {
+        losses[i] = compiled_losses(load_program(path, {.backend = backend}), 50, 8);
+      });
+    for (auto& t : threads) t.join();
+    EXPECT_EQ(losses[0], expected) << backend;
+    EXPECT_EQ(losses[1], expected) << backend;
+  }
+  std::filesystem::remove(path);
+}
+
+TEST(Training, TextFormAndFileKeepTheProgram) {
+  SmallModel model;
+  const Traced traced = trace(model.function(), SmallModel::inputs());
+  EXPECT_EQ(traced.states.size(), 6 * 5 + 1u);
+  EXPECT_NE(traced.text().find("\"hidden2.matmul\""), std::string::npos);
+  // A trace changes nothing outside.
+  EXPECT_FALSE(model.parameters[0].value.grad());
+  EXPECT_EQ(model.random.to_vector<uint64_t>(), (std::vector<uint64_t>{1, 0}));
+}
+
+TEST(Training, OpenClAgreesWithinRounding) {
+  if (!is_backend_available("opencl")) GTEST_SKIP() << "opencl is not available here";
+  const auto reference = eager_losses("reference", 5, 8);
+  const auto opencl = compiled_losses(compile_small("opencl"), 5, 8);
+  for (size_t i = 0; i < reference.size(); ++i) EXPECT_NEAR(opencl[i], reference[i], 1e-4) << "step " << i;
+}
+
+}  // namespace
+}  // namespace weft

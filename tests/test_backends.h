@@ -1,0 +1,38 @@
+#pragma once
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "weft/backends.h"
+
+namespace weft::testing {
+
+/// The default backend while it lives.
+class OnBackend {
+ public:
+  explicit OnBackend(const std::string& name) : before_(default_backend()) { set_default_backend(name); }
+  ~OnBackend() { set_default_backend(before_); }
+
+ private:
+  std::string before_;
+};
+
+/// Loads a plug-in that the build placed beside the tests, once. False where it was not built.
+inline bool load_plugin(const std::string& name) {
+  if (is_backend_available(name)) return true;
+  const auto path = std::filesystem::path(WEFT_BINARY_DIR) / "plugins" / (name + ".so");
+  if (!std::filesystem::exists(path)) return false;
+  load_backend(path);
+  return true;
+}
+
+/// Those of `wanted` that are here, plug-ins loaded.
+inline std::vector<std::string> backends(std::vector<std::string> wanted) {
+  std::erase_if(wanted, [](const std::string& name) { return !is_backend_available(name) && !load_plugin(name); });
+  return wanted;
+}
+
+}  // namespace weft::testing
+
+/// The build makes every plug-in, so one that is missing fails the test.
+#define WEFT_NEEDS_PLUGIN(name) ASSERT_TRUE(::weft::testing::load_plugin(name)) << "plugins/" << name << ".so was not built"
