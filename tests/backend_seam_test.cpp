@@ -72,6 +72,8 @@ TEST(Seam, RefusalsSayWhy) {
       refusal("matmul", {x, m}, {y}, {}, [](Call& c) { c.call.determinism = WEFT_DETERMINISM_DEVICES; }),
       "reference.matmul.shared determinism level 4 is wanted, this kernel gives 3\n");
   EXPECT_EQ(refusal("matmul", {x, x}, {y}, {}), "reference.matmul.shared inner sizes differ: 3 and 2\n");
+  EXPECT_EQ(refusal("matmul", {Value(f32, {4, 2, 3}), m}, {Value(f32, {5, 2, 2})}, {}),
+            "reference.matmul.shared leading axes of [4, 2, 3] do not broadcast to [5, 2, 2]\n");
   EXPECT_EQ(refusal("exp", {n}, {n}, {}),
             "reference.exp.shared dtype must be f64, f32, f16 or bf16, got i32\n");
   EXPECT_EQ(refusal("add", {x, n}, {x}, {}),

@@ -134,6 +134,10 @@ inline Support accepts_matmul(const OpCall& c) {
   const bool ta = c.attr("transpose_a").integer() != 0, tb = c.attr("transpose_b").integer() != 0;
   const int64_t ka = a.max()[a.rank() - (ta ? 2 : 1)], kb = b.max()[b.rank() - (tb ? 1 : 2)];
   if (ka != kb) return Support::no("inner sizes differ: {} and {}", ka, kb);
+  for (const TypeView& x : {a, b})
+    for (int64_t i = 0, skip = y.rank() - x.rank(); i < x.rank() - 2; ++i)
+      if (skip < 0 || (x.max()[i] != 1 && x.max()[i] != y.max()[i + skip]))
+        return Support::no("leading axes of {} do not broadcast to {}", x.max(), y.max());
   return Support::yes();
 }
 }  // namespace detail
