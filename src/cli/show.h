@@ -13,8 +13,13 @@ namespace weft::cli {
 
 /// 1234567 as "1,234,567".
 inline std::string grouped(int64_t n) {
-  std::string s = fmt::format("{}", n);
-  for (auto at = static_cast<int64_t>(s.size()) - 3; at > (n < 0 ? 1 : 0); at -= 3) s.insert(static_cast<size_t>(at), ",");
+  const std::string digits = fmt::format("{}", n);
+  std::string s;
+  for (size_t i = 0; i < digits.size(); ++i) {
+    const size_t left = digits.size() - i;
+    if (!s.empty() && s.back() != '-' && left % 3 == 0) s += ',';
+    s += digits[i];
+  }
   return s;
 }
 

@@ -22,7 +22,7 @@ struct Options {
   std::string out;
   int64_t steps = 0;
   double seconds = 60;
-  int64_t batch = 32;
+  int64_t batch = 64;
   nn::CharModelConfig model;
   double rate = 3e-3;
   uint64_t seed = 1;
