@@ -50,6 +50,9 @@ int run(int argc, char** argv) {
   } catch (const Error& e) {
     std::fprintf(stderr, "weft: %s\n", e.what());
     return 1;
+  } catch (const std::exception& e) {  // memory or the file system ran out below a layer that returns Status
+    std::fprintf(stderr, "weft: %s\n", e.what());
+    return 1;
   }
 }
 
