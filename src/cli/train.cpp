@@ -191,18 +191,24 @@ int run(const Options& o, const Common& common) {
   return Run(o, common, state, data).go();
 }
 
+// CLI::PositiveNumber lets "nan" through.
+std::string positive(const std::string& text) {
+  const double v = std::atof(text.c_str());
+  return v > 0 && std::isfinite(v) ? "" : "must be a number above 0, got " + text;
+}
+
 std::function<int()> setup(CLI::App& app, const Common& common) {
   const auto o = std::make_shared<Options>();
   o->app = &app;
   app.add_option("--data", o->data, "text files, or folders of them")->required()->type_name("PATH");
   app.add_option("--out", o->out, "folder of the checkpoint")->required()->type_name("DIR");
   auto* steps = app.add_option("--steps", o->steps, "steps in all, those before --resume included")->check(CLI::PositiveNumber);
-  app.add_option("--seconds", o->seconds, "how long to train (default 60)")->check(CLI::PositiveNumber)->excludes(steps);
+  app.add_option("--seconds", o->seconds, "how long to train (default 60)")->check(positive)->excludes(steps);
   app.add_option("--batch", o->batch, "rows a step")->check(CLI::Range(1, 65536))->capture_default_str();
   app.add_option("--context", o->model.context, "characters that the model sees")->check(CLI::Range(1, 4096))->capture_default_str();
   app.add_option("--hidden", o->model.hidden, "width of the two hidden layers")->check(CLI::Range(1, 65536))->capture_default_str();
   app.add_option("--embed", o->model.embed, "width of a character")->check(CLI::Range(1, 4096))->capture_default_str();
-  app.add_option("--rate", o->rate, "highest learning rate")->check(CLI::PositiveNumber)->capture_default_str();
+  app.add_option("--rate", o->rate, "highest learning rate")->check(positive)->capture_default_str();
   app.add_option("--dropout", o->model.dropout, "share of hidden values dropped")->check(CLI::Range(0.0, 0.95))->capture_default_str();
   app.add_option("--seed", o->seed, "of weights, batches and dropout")->capture_default_str();
   auto* resume = app.add_flag("--resume", o->resume, "go on from the checkpoint in --out");
