@@ -13,10 +13,13 @@ namespace {
 
 constexpr int64_t kContext = 4, kVocabulary = 7, kBatch = 5;
 
-nn::CharModelConfig small() { return {.vocabulary = kVocabulary, .context = kContext, .embed = 3, .hidden = 12, .dropout = 0}; }
+nn::CharModelConfig small() {
+  return {.vocabulary = kVocabulary, .context = kContext, .embed = 3, .hidden = 12, .dropout = 0};
+}
 
 Tensor ids(const std::vector<int32_t>& v, std::initializer_list<int64_t> shape) {
-  return Tensor::of(std::span<const int32_t>(v), std::span<const int64_t>(shape.begin(), shape.size()), DType::i32);
+  return Tensor::of(std::span<const int32_t>(v), std::span<const int64_t>(shape.begin(), shape.size()),
+                    DType::i32);
 }
 
 struct Rows {
@@ -27,7 +30,8 @@ Rows rows(uint64_t seed, int64_t n = kBatch) {
   for (uint64_t i = 0; i < static_cast<uint64_t>(n * kContext); ++i)
     tokens.push_back(static_cast<int32_t>(random_word(seed, i) % kVocabulary));
   // What follows is the first character plus one: something to learn.
-  for (int64_t i = 0; i < n; ++i) targets.push_back((tokens[static_cast<size_t>(i * kContext)] + 1) % kVocabulary);
+  for (int64_t i = 0; i < n; ++i)
+    targets.push_back((tokens[static_cast<size_t>(i * kContext)] + 1) % kVocabulary);
   return {ids(tokens, {n, kContext}), ids(targets, {n})};
 }
 
@@ -69,7 +73,8 @@ TEST_F(Models, SameSeedSameBits) {
   EXPECT_NE(losses(other, optimizer, 0, 20), runs[0]);
 }
 
-// context * embed == hidden: the two hidden layers are equal in shape, so nothing but their identity keeps them apart.
+// context * embed == hidden: the two hidden layers are equal in shape, so nothing but their identity keeps
+// them apart.
 TEST_F(Models, EqualLayersKeepTheirOwnGradients) {
   const nn::CharModel model(small(), 3, DType::f64);
   const auto parameters = model.parameters();
@@ -79,7 +84,8 @@ TEST_F(Models, EqualLayersKeepTheirOwnGradients) {
   cross_entropy(model(r.tokens), r.targets).backward();
   constexpr double kStep = 1e-6;
   for (size_t p = 0; p < parameters.size(); ++p) {
-    const auto values = parameters[p].to_vector<double>(), gradient = parameters[p].grad().to_vector<double>();
+    const auto values = parameters[p].to_vector<double>(),
+               gradient = parameters[p].grad().to_vector<double>();
     for (size_t i = 0; i < values.size(); i += 5) {
       double side[2];
       for (const int s : {0, 1}) {
@@ -147,13 +153,17 @@ TEST_F(Models, AWholeStepIsOneGraph) {
       [&](const std::vector<Tensor>& in) {
         return std::vector<Tensor>{nn::train_step(model, optimizer, in[0], in[1], in[2])};
       },
-      {{"tokens", {DType::i32, {batch, kContext}}}, {"targets", {DType::i32, {batch}}}, {"rate", {DType::f32, {}}}});
+      {{"tokens", {DType::i32, {batch, kContext}}},
+       {"targets", {DType::i32, {batch}}},
+       {"rate", {DType::f32, {}}}});
   std::vector<std::string> names;
   for (const auto& s : traced.graph->states) names.push_back(s.name);
   auto expected = model.parameters();
-  for (const auto& list : {model.states(), optimizer.states()}) expected.insert(expected.end(), list.begin(), list.end());
+  for (const auto& list : {model.states(), optimizer.states()})
+    expected.insert(expected.end(), list.begin(), list.end());
   EXPECT_EQ(names.size(), expected.size());
-  for (const auto& t : expected) EXPECT_NE(std::find(names.begin(), names.end(), t.name()), names.end()) << t.name();
+  for (const auto& t : expected)
+    EXPECT_NE(std::find(names.begin(), names.end(), t.name()), names.end()) << t.name();
   EXPECT_TRUE(traced.weights.empty());
   EXPECT_NE(traced.text().find("block2.hidden2"), std::string::npos) << traced.text();
   EXPECT_EQ(model.parameters()[1].to_bytes(), before);  // tracing computes nothing

@@ -38,14 +38,18 @@ TEST(Safetensors, BadFilesSayWhatIsWrong) {
       {"dtype", file(R"({"a":{"dtype":"F31","shape":[2],"data_offsets":[0,8]}})", 8), "unknown dtype 'F31'"},
       {"no shape", file(R"({"a":{"dtype":"F32","data_offsets":[0,8]}})", 8), "no list 'shape'"},
       {"negative", file(R"({"a":{"dtype":"F32","shape":[-2],"data_offsets":[0,8]}})", 8), "'shape' holds -2"},
-      {"fraction", file(R"({"a":{"dtype":"F32","shape":[2.5],"data_offsets":[0,8]}})", 8), "'shape' holds 2.5"},
-      {"size", file(R"({"a":{"dtype":"F32","shape":[3],"data_offsets":[0,8]}})", 8), "f32[3] does not have 8 bytes"},
-      {"overflow", file(R"({"a":{"dtype":"F32","shape":[4611686018427387904,4],"data_offsets":[0,0]}})", 0), "does not have 0"},
+      {"fraction", file(R"({"a":{"dtype":"F32","shape":[2.5],"data_offsets":[0,8]}})", 8),
+       "'shape' holds 2.5"},
+      {"size", file(R"({"a":{"dtype":"F32","shape":[3],"data_offsets":[0,8]}})", 8),
+       "f32[3] does not have 8 bytes"},
+      {"overflow", file(R"({"a":{"dtype":"F32","shape":[4611686018427387904,4],"data_offsets":[0,0]}})", 0),
+       "does not have 0"},
       {"outside", file("{" + a + "}", 7), "within 7 bytes, got [0,8]"},
       {"backwards", file(R"({"a":{"dtype":"F32","shape":[0],"data_offsets":[8,0]}})", 8), "got [8,0]"},
       {"three", file(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8,8]}})", 8), "got [0,8,8]"},
       {"overlap", file("{" + a + R"(,"b":{"dtype":"U8","shape":[4],"data_offsets":[4,8]}})", 8), "overlap"},
-      {"gap", file(R"({"a":{"dtype":"U8","shape":[4],"data_offsets":[4,8]}})", 8), "4 bytes before tensor 'a'"},
+      {"gap", file(R"({"a":{"dtype":"U8","shape":[4],"data_offsets":[4,8]}})", 8),
+       "4 bytes before tensor 'a'"},
       {"rest", file("{" + a + "}", 9), "1 bytes at the end"},
       {"metadata", file(R"({"__metadata__":[1]})", 0), "__metadata__ is no object"},
       {"metadata value", file(R"({"__metadata__":{"k":1}})", 0), "field 'k' is no text"},
@@ -54,7 +58,8 @@ TEST(Safetensors, BadFilesSayWhatIsWrong) {
     const auto r = parse_safetensors(bad.bytes, "x.safetensors");
     ASSERT_FALSE(r.ok()) << bad.why;
     EXPECT_EQ(r.status().code(), Code::corrupt) << bad.why;
-    EXPECT_NE(r.status().message().find(bad.words), std::string::npos) << bad.why << ": " << r.status().message();
+    EXPECT_NE(r.status().message().find(bad.words), std::string::npos)
+        << bad.why << ": " << r.status().message();
     EXPECT_EQ(r.status().message().find("x.safetensors: "), 0u) << bad.why;
   }
 }
@@ -91,7 +96,8 @@ TEST(Safetensors, DamageIsSafe) {
   auto r = encode_safetensors(entries, {{"k", "v"}});
   const auto whole = *std::move(r);
   for (size_t i = 0; i < whole.size(); ++i) {
-    EXPECT_FALSE(parse_safetensors({whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(i)}, "x").ok());
+    EXPECT_FALSE(
+        parse_safetensors({whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(i)}, "x").ok());
     for (const int flip : {1, 16, 128}) {
       auto copy = whole;
       copy[i] ^= static_cast<std::byte>(flip);
@@ -105,7 +111,8 @@ TEST(Safetensors, AFailedWriteLeavesTheOldFile) {
   std::filesystem::remove_all(folder);
   std::filesystem::create_directories(folder / "taken");
   ASSERT_TRUE(write_file_atomically((folder / "f").string(), std::string_view("old")).ok());
-  EXPECT_FALSE(write_file_atomically((folder / "taken").string(), std::string_view("new")).ok());  // a folder's name
+  EXPECT_FALSE(
+      write_file_atomically((folder / "taken").string(), std::string_view("new")).ok());  // a folder's name
   EXPECT_FALSE(write_file_atomically((folder / "no" / "f").string(), std::string_view("new")).ok());
   size_t entries = 0;
   for ([[maybe_unused]] const auto& e : std::filesystem::directory_iterator(folder)) ++entries;

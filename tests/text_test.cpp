@@ -45,13 +45,16 @@ TEST(Utf8, GoesRound) {
 }
 
 TEST(Utf8, EveryBadByteBecomesTheMark) {
-  for (const char* bad : {"\xff", "\xc0\xaf", "\xe0\x80\x80", "\xed\xa0\x80", "\xf5\x80\x80\x80", "\xe2\x82", "\x80", "\xf0\x80\x80\x80"}) {
+  for (const char* bad : {"\xff", "\xc0\xaf", "\xe0\x80\x80", "\xed\xa0\x80", "\xf5\x80\x80\x80", "\xe2\x82",
+                          "\x80", "\xf0\x80\x80\x80"}) {
     bool valid = true;
     const auto s = from_utf8(bad, &valid);
     EXPECT_FALSE(valid);
     EXPECT_EQ(s, std::u32string(std::string_view(bad).size(), U'\uFFFD'));
   }
-  EXPECT_EQ(from_utf8("\xe2" "a"), U"\uFFFDa");  // the next character is not swallowed
+  EXPECT_EQ(from_utf8("\xe2"
+                      "a"),
+            U"\uFFFDa");  // the next character is not swallowed
 }
 
 TEST_F(TextFiles, FoldersInOrderEachFileOnce) {
@@ -115,7 +118,8 @@ TEST(TextData, BatchesAreFunctionsOfSeedAndNumber) {
   for (uint64_t n = 0; n < 200; ++n) {
     const auto batch = a.train(n, 32);
     ASSERT_EQ(batch.tokens.size(), 128u);
-    for (const int32_t t : batch.targets) EXPECT_FALSE(held.contains(t));  // what validates is never trained on
+    for (const int32_t t : batch.targets)
+      EXPECT_FALSE(held.contains(t));  // what validates is never trained on
   }
   EXPECT_THROW(TextData(std::span(ids).first(19'000), 4, 1), Error);
   EXPECT_NO_THROW(TextData(std::span(ids).first(19 * 1024 + 5), 4, 1));
