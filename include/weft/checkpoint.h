@@ -4,8 +4,8 @@
 #include "weft/nn.h"
 #include "weft/text.h"
 
-// A training run on disk: <folder>/model.safetensors. One file, so that it is whole or absent: weights, moments and random
-// states as tensors, and everything else as JSON in its metadata under "weft".
+// A training run on disk: <folder>/model.safetensors. One file, so that it is whole or absent: weights,
+// moments and random states as tensors, and everything else as JSON in its metadata under "weft".
 namespace weft::nn {
 
 /// What a checkpoint says besides its tensors.
@@ -22,7 +22,8 @@ bool has_checkpoint(const std::string& folder);
 /// Makes the folder if it is missing, and replaces the checkpoint in it in one move.
 ///
 /// Errors   io when the disk refuses; the checkpoint that was there stays.
-void save_checkpoint(const std::string& folder, const RunInfo& info, const CharModel& model, const AdamW& optimizer);
+void save_checkpoint(const std::string& folder, const RunInfo& info, const CharModel& model,
+                     const AdamW& optimizer);
 
 /// A checkpoint that was read and found whole.
 struct Checkpoint {
@@ -33,7 +34,8 @@ struct Checkpoint {
 
 /// Reads a checkpoint to the default backend.
 ///
-/// Errors   unavailable when there is none; corrupt, with the field, when it is damaged or of another kind of model.
+/// Errors   unavailable when there is none; corrupt, with the field, when it is damaged or of another kind of
+/// model.
 Checkpoint load_checkpoint(const std::string& folder);
 
 }  // namespace weft::nn

@@ -6,14 +6,16 @@
 
 #include "weft/tensor.h"
 
-// Model pieces on the public eager API. A layer makes its tensors on the default backend when it is built, and its forward
-// is plain ops: the same code runs eagerly and inside weft::trace, where a batch may be a symbol.
+// Model pieces on the public eager API. A layer makes its tensors on the default backend when it is built,
+// and its forward is plain ops: the same code runs eagerly and inside weft::trace, where a batch may be a
+// symbol.
 namespace weft::nn {
 
 /// Gives a tensor to put in the place of another, by its name: how weights are loaded and converted.
 using Replacement = std::function<Tensor(const Tensor&)>;
 
-/// Random numbers for first values: number i of a seed never depends on what was drawn before, on any machine.
+/// Random numbers for first values: number i of a seed never depends on what was drawn before, on any
+/// machine.
 class Initializer {
  public:
   explicit Initializer(uint64_t seed) : seed_(seed) {}
@@ -31,8 +33,8 @@ class Initializer {
 ///
 /// Shape    x [..., in] -> [..., out]; weight [out, in], bias [out], named `<name>.weight` and `<name>.bias`.
 /// DType    floats.
-/// Numerics the bias starts at zero, weights even in +-gain * sqrt(3 / in): gain sqrt(2) keeps the variance through relu.
-/// Source   He et al., Delving deep into rectifiers (ICCV 2015), section 2.2.
+/// Numerics the bias starts at zero, weights even in +-gain * sqrt(3 / in): gain sqrt(2) keeps the variance
+/// through relu. Source   He et al., Delving deep into rectifiers (ICCV 2015), section 2.2.
 class Linear {
  public:
   Linear(std::string name, int64_t in, int64_t out, double gain, Initializer& init, DType dtype = DType::f32);
@@ -90,7 +92,8 @@ struct AdamWConfig {
 
 /// The AdamW optimiser: keeps two moments for every parameter, and updates all in place.
 ///
-/// All its states exist once it is built, named `adamw.<parameter>.mean` and so on, so that a trace of step() finds them.
+/// All its states exist once it is built, named `adamw.<parameter>.mean` and so on, so that a trace of step()
+/// finds them.
 ///
 /// Errors   invalid_argument when a parameter has no name, or no gradient in step().
 /// Source   Loshchilov and Hutter, Decoupled weight decay regularization (ICLR 2019).
@@ -117,17 +120,18 @@ struct CharModelConfig {
   int64_t context = 16;
   int64_t embed = 16;
   int64_t hidden = 128;
-  double dropout = 0.1;
+  double dropout = 0.05;
   friend bool operator==(const CharModelConfig&, const CharModelConfig&) = default;
 };
 
-/// A character language model: the last `context` characters, embedded side by side, through two hidden layers, to a score
-/// for each character that may come next.
+/// A character language model: the last `context` characters, embedded side by side, through two hidden
+/// layers, to a score for each character that may come next.
 ///
 /// Shape    tokens [batch, context] -> logits [batch, vocabulary]; batch may be a symbol.
 /// DType    tokens i32 or i64, logits the model's.
 /// Errors   invalid_argument for sizes below 1, dropout outside [0, 1), or tokens of another shape.
-/// Source   Bengio et al., A neural probabilistic language model (JMLR 2003), with relu and a second hidden layer.
+/// Source   Bengio et al., A neural probabilistic language model (JMLR 2003), with relu and a second hidden
+/// layer.
 class CharModel {
  public:
   CharModel(const CharModelConfig& config, uint64_t seed, DType dtype = DType::f32);
@@ -137,7 +141,8 @@ class CharModel {
   /// Random states of the dropout layers.
   std::vector<Tensor> states() const;
   const CharModelConfig& config() const { return config_; }
-  /// Puts other tensors in the place of parameters and states. An optimiser that was made before keeps the old ones.
+  /// Puts other tensors in the place of parameters and states. An optimiser that was made before keeps the
+  /// old ones.
   void replace(const Replacement& with);
   /// The same weights in another dtype, on the default backend; the copy is not in training.
   CharModel copy(DType dtype) const;
@@ -155,12 +160,12 @@ class CharModel {
   Dropout drop1_, drop2_;
 };
 
-/// One step of training: loss, gradients, update. Runs eagerly and inside weft::trace; `model.training` says whether
-/// dropout is on.
+/// One step of training: loss, gradients, update. Runs eagerly and inside weft::trace; `model.training` says
+/// whether dropout is on.
 ///
 /// Shape    tokens [batch, context], targets [batch], rate []; the loss has rank 0.
 /// DType    tokens and targets i32 or i64; rate and loss as the model.
-[[nodiscard]] Tensor train_step(const CharModel& model, AdamW& optimizer, const Tensor& tokens, const Tensor& targets,
-                                const Tensor& rate);
+[[nodiscard]] Tensor train_step(const CharModel& model, AdamW& optimizer, const Tensor& tokens,
+                                const Tensor& targets, const Tensor& rate);
 
 }  // namespace weft::nn

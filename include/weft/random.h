@@ -3,10 +3,11 @@
 
 namespace weft {
 
-/// Word number `counter` of the sequence that `seed` begins: a function of the two, so any part of a sequence can be drawn
-/// again, in any order, on any machine.
+/// Word number `counter` of the sequence that `seed` begins: a function of the two, so any part of a sequence
+/// can be drawn again, in any order, on any machine.
 ///
-/// Source   Steele, Lea and Flood, Fast splittable pseudorandom number generators (OOPSLA 2014): SplitMix64, whose state
+/// Source   Steele, Lea and Flood, Fast splittable pseudorandom number generators (OOPSLA 2014): SplitMix64,
+/// whose state
 ///          is a counter.
 constexpr uint64_t random_word(uint64_t seed, uint64_t counter) {
   const auto mix = [](uint64_t z) {

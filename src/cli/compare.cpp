@@ -31,7 +31,7 @@ struct Bound {
 
 struct Row {
   std::string backend;
-  std::string failure;  // why it did not run, or in what it disagrees; empty: agrees
+  std::string failure;          // why it did not run, or in what it disagrees; empty: agrees
   double error = 0, bound = 0;  // of the output, logits or loss, that comes closest to its bound
   const char* output = "";
   double per_second = 0;
@@ -61,14 +61,17 @@ double largest_difference(const std::vector<double>& a, const std::vector<double
   return m;
 }
 
-// What rounding can do to this model. `truth` is the model run in f64 on `reference`, whose own rounding is far below
-// that of f32; how far the f32 run lies from it shows how much the model magnifies rounding, and 6 times that allows for
-// other, equally good roundings in between. A backend that adds up n products in f32 instead of double may be off by
-// n * eps of their size besides. One function, so that the noise bound of graphs can take its place.
+// What rounding can do to this model. `truth` is the model run in f64 on `reference`, whose own rounding is
+// far below that of f32; how far the f32 run lies from it shows how much the model magnifies rounding, and 6
+// times that allows for other, equally good roundings in between. A backend that adds up n products in f32
+// instead of double may be off by 6 sqrt(n) roundings of their size besides (Higham and Mary, A new approach
+// to probabilistic rounding error analysis, SISC 2019: the factor for failure once in 10^8). One function, so
+// that the noise bound of graphs can take its place.
 Bound agreement_bound(const Outputs& reference, const Outputs& truth, const nn::CharModelConfig& c) {
-  const double n = static_cast<double>(std::max(c.context * c.embed, c.hidden)), eps = epsilon(DType::f32);
-  return {6 * largest_difference(reference.logits, truth.logits) + n * eps * largest(truth.logits),
-          6 * std::abs(reference.loss - truth.loss) + n * eps * std::max(1.0, std::abs(truth.loss))};
+  const double n = static_cast<double>(std::max(c.context * c.embed, c.hidden));
+  const double sums = 6 * std::sqrt(n) * epsilon(DType::f32) / 2;
+  return {6 * largest_difference(reference.logits, truth.logits) + sums * largest(truth.logits),
+          6 * std::abs(reference.loss - truth.loss) + sums * std::max(1.0, std::abs(truth.loss))};
 }
 
 struct Case {
@@ -80,7 +83,9 @@ struct Case {
     const int64_t shape[] = {rows, model.config().context};
     return Tensor::of(std::span<const int32_t>(batch.tokens), shape, DType::i32);
   }
-  Tensor targets() const { return Tensor::of(std::span<const int32_t>(batch.targets), std::span(&rows, 1), DType::i32); }
+  Tensor targets() const {
+    return Tensor::of(std::span<const int32_t>(batch.targets), std::span(&rows, 1), DType::i32);
+  }
 };
 
 /// Makes a backend the default while it lives.
@@ -140,10 +145,16 @@ std::vector<std::string> backends_to_run(const Common& common) {
 nlohmann::json to_json(const Row& r) {
   nlohmann::json kernels = nlohmann::json::array();
   for (const auto& k : r.kernels)
-    kernels.push_back({{"device", k.device}, {"op", k.op}, {"kernel", k.kernel}, {"calls", k.calls}, {"bytes", k.bytes}});
-  return {{"backend", r.backend},        {"agrees", r.failure.empty()}, {"reason", r.failure},
-          {"error", r.error},            {"bound", r.bound},            {"output", r.output},
-          {"characters_per_second", r.per_second}, {"kernels", kernels}};
+    kernels.push_back(
+        {{"device", k.device}, {"op", k.op}, {"kernel", k.kernel}, {"calls", k.calls}, {"bytes", k.bytes}});
+  return {{"backend", r.backend},
+          {"agrees", r.failure.empty()},
+          {"reason", r.failure},
+          {"error", r.error},
+          {"bound", r.bound},
+          {"output", r.output},
+          {"characters_per_second", r.per_second},
+          {"kernels", kernels}};
 }
 
 // Names of kernels without their device in front, each once, with how often it ran.
@@ -158,21 +169,25 @@ std::string kernel_list(const Row& r) {
     }
   }
   std::string s;
-  for (const auto& [name, calls] : all) s += fmt::format("{}{}{}", s.empty() ? "" : ", ", name, calls > 1 ? fmt::format(" x{}", calls) : "");
+  for (const auto& [name, calls] : all)
+    s += fmt::format("{}{}{}", s.empty() ? "" : ", ", name, calls > 1 ? fmt::format(" x{}", calls) : "");
   return s;
 }
 
 void print(const std::vector<Row>& rows) {
-  fmt::print("{:<12} {:>13} {:>10} {:>12} {:>13}  {}\n", "backend", "largest error", "bound", "characters/s", "kernels used", "verdict");
+  fmt::print("{:<12} {:>13} {:>9} {:>12} {:>13}  {:<14}  {}\n", "backend", "largest error", "bound",
+             "error/bound", "characters/s", "kernels used", "verdict");
   for (const auto& r : rows) {
     uint64_t launches = 0;
     for (const auto& k : r.kernels) launches += k.calls;
     if (r.kernels.empty()) {
-      fmt::print("{:<12} {:>13} {:>10} {:>12} {:>13}  failed\n    {}\n", r.backend, "-", "-", "-", "-", r.failure);
+      fmt::print("{:<12} {:>13} {:>9} {:>12} {:>13}  {:<14}  {}\n", r.backend, "-", "-", "-", "-", "-",
+                 "failed: " + r.failure);
       continue;
     }
-    fmt::print("{:<12} {:>13.2e} {:>10.2e} {:>12} {:>13}  {}\n", r.backend, r.error, r.bound,
-               grouped(static_cast<int64_t>(r.per_second)), fmt::format("{} of {}", launches, r.kernels.size()),
+    fmt::print("{:<12} {:>13.2e} {:>9.2e} {:>12.4f} {:>13}  {:<14}  {}\n", r.backend, r.error, r.bound,
+               r.error / r.bound, grouped(static_cast<int64_t>(r.per_second)),
+               fmt::format("{} in {} calls", r.kernels.size(), launches),
                r.failure.empty() ? "agrees" : r.failure);
   }
   fmt::print("\nkernels used in one forward pass:\n");
@@ -212,12 +227,14 @@ std::function<int()> setup(CLI::App& app, const Common& common) {
   app.add_option("--model", o->model, "folder of the checkpoint")->required()->type_name("DIR");
   app.add_option("--data", o->data, "text to run on; without it, characters by chance")->type_name("PATH");
   app.add_option("--batch", o->batch, "rows to run on")->check(CLI::Range(1, 65536))->capture_default_str();
-  app.footer("Runs on every available backend, or on --backend alone. Exits with 1 if one disagrees or fails.");
+  app.footer(
+      "Runs on every available backend, or on --backend alone. Exits with 1 if one disagrees or fails.");
   return [o, &common] { return run(*o, common); };
 }
 
 }  // namespace
 
-extern const Command compare_command = {"compare", "run one model on every backend and compare with `reference`", setup};
+extern const Command compare_command = {"compare",
+                                        "run one model on every backend and compare with `reference`", setup};
 
 }  // namespace weft::cli

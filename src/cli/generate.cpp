@@ -16,11 +16,13 @@ struct Options {
   uint64_t seed = 1;
 };
 
-// The characters that the model sees now: the end of what there is, with line ends in front where that is short.
+// The characters that the model sees now: the end of what there is, with line ends in front where that is
+// short.
 Tensor window(const std::vector<int32_t>& ids, int64_t context, int32_t filler) {
   std::vector<int32_t> last(static_cast<size_t>(context), filler);
   const auto n = std::min(ids.size(), last.size());
-  std::copy(ids.end() - static_cast<std::ptrdiff_t>(n), ids.end(), last.end() - static_cast<std::ptrdiff_t>(n));
+  std::copy(ids.end() - static_cast<std::ptrdiff_t>(n), ids.end(),
+            last.end() - static_cast<std::ptrdiff_t>(n));
   const int64_t shape[] = {1, context};
   return Tensor::of(std::span<const int32_t>(last), shape, DType::i32);
 }
@@ -35,7 +37,8 @@ int run(const Options& o, const Common& common) {
   const auto start = std::chrono::steady_clock::now();
   if (!common.json) fmt::print("{}", o.prompt);
   for (int64_t i = 0; i < o.length; ++i) {
-    const auto logits = run.model(window(ids, run.info.config.context, vocabulary.id(U'\n'))).to_vector<float>();
+    const auto logits =
+        run.model(window(ids, run.info.config.context, vocabulary.id(U'\n'))).to_vector<float>();
     ids.push_back(sampler.pick(logits));
     if (common.json) continue;
     fmt::print("{}", io::to_utf8(vocabulary.decode({&ids.back(), 1})));
@@ -47,7 +50,9 @@ int run(const Options& o, const Common& common) {
   }
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   const std::string made = io::to_utf8(vocabulary.decode(std::span<const int32_t>(ids).subspan(prompt)));
-  fmt::print("{}\n", nlohmann::json{{"prompt", o.prompt}, {"text", made}, {"backend", default_backend()},
+  fmt::print("{}\n", nlohmann::json{{"prompt", o.prompt},
+                                    {"text", made},
+                                    {"backend", default_backend()},
                                     {"characters_per_second", static_cast<double>(o.length) / seconds}}
                          .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
   return 0;
@@ -57,7 +62,9 @@ std::function<int()> setup(CLI::App& app, const Common& common) {
   const auto o = std::make_shared<Options>();
   app.add_option("--model", o->model, "folder of the checkpoint")->required()->type_name("DIR");
   app.add_option("--prompt", o->prompt, "text to go on from")->type_name("TEXT");
-  app.add_option("--length", o->length, "characters to make up")->check(CLI::Range(1, 10'000'000))->capture_default_str();
+  app.add_option("--length", o->length, "characters to make up")
+      ->check(CLI::Range(1, 10'000'000))
+      ->capture_default_str();
   app.add_option("--temperature", o->temperature, "low keeps to what is likely, 0 takes only the likeliest")
       ->check(CLI::Range(0.0, 100.0))
       ->capture_default_str();

@@ -8,7 +8,8 @@
 
 #include "weft/status.h"
 
-// What the subcommands print: one live line in a terminal, plain lines elsewhere, one JSON object a line with --json.
+// What the subcommands print: one live line in a terminal, plain lines elsewhere, one JSON object a line with
+// --json.
 namespace weft::cli {
 
 /// 1234567 as "1,234,567".
@@ -37,12 +38,21 @@ class Show {
   /// Shows it when the last showing is long enough ago; always when `last`.
   void progress(const Progress& p, bool last) {
     const auto now = std::chrono::steady_clock::now();
-    if (!last && shown_ && now - when_ < (live_ ? std::chrono::milliseconds(200) : std::chrono::milliseconds(5000))) return;
+    if (!last && shown_ &&
+        now - when_ < (live_ ? std::chrono::milliseconds(200) : std::chrono::milliseconds(5000)))
+      return;
     shown_ = true, when_ = now;
-    if (json_) return line(nlohmann::json{{"step", p.step}, {"loss", p.loss}, {"characters_per_second", p.per_second}, {"seconds_left", p.left}}.dump());
+    if (json_)
+      return line(nlohmann::json{
+          {"step", p.step},
+          {"loss", p.loss},
+          {"characters_per_second", p.per_second},
+          {"seconds_left",
+           p.left}}.dump());
     const auto left = static_cast<int64_t>(p.left + 0.5);
-    const std::string text = fmt::format("step {:>6}   loss {:.4f}   {:>7} characters/s   {}:{:02} left", p.step, p.loss,
-                                         grouped(static_cast<int64_t>(p.per_second)), left / 60, left % 60);
+    const std::string text =
+        fmt::format("step {:>6}   loss {:.4f}   {:>7} characters/s   {}:{:02} left", p.step, p.loss,
+                    grouped(static_cast<int64_t>(p.per_second)), left / 60, left % 60);
     if (!live_) return line(text);
     fmt::print("\r\x1b[K{}{}", text, last ? "\n" : "");
     std::fflush(stdout);

@@ -45,7 +45,7 @@ void sync_folder(const std::string& path) {
 
 Result<std::vector<std::byte>> read_file(const std::string& path) {
   const Descriptor d{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
-  struct stat about {};
+  struct stat about{};
   if (d.fd < 0 || ::fstat(d.fd, &about) != 0)
     return fail(Code::unavailable, "can't read {}: {}", path, std::strerror(errno));
   if (!S_ISREG(about.st_mode)) return fail(Code::unavailable, "can't read {}: it is not a file", path);

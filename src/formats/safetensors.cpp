@@ -18,13 +18,15 @@ struct DTypeName {
   const char* name;
 };
 constexpr DTypeName kNames[] = {
-    {DType::f64, "F64"},  {DType::f32, "F32"},     {DType::f16, "F16"},        {DType::bf16, "BF16"},      {DType::i32, "I32"},
-    {DType::i64, "I64"},  {DType::u32, "U32"},     {DType::u64, "U64"},        {DType::boolean, "BOOL"},   {DType::u8, "U8"},
-    {DType::i8, "I8"},    {DType::f8e4m3, "F8_E4M3"}, {DType::f8e5m2, "F8_E5M2"},
+    {DType::f64, "F64"},        {DType::f32, "F32"}, {DType::f16, "F16"}, {DType::bf16, "BF16"},
+    {DType::i32, "I32"},        {DType::i64, "I64"}, {DType::u32, "U32"}, {DType::u64, "U64"},
+    {DType::boolean, "BOOL"},   {DType::u8, "U8"},   {DType::i8, "I8"},   {DType::f8e4m3, "F8_E4M3"},
+    {DType::f8e5m2, "F8_E5M2"},
 };
 
 const char* format_name(DType t) {
-  return std::find_if(std::begin(kNames), std::end(kNames), [&](const auto& n) { return n.dtype == t; })->name;
+  return std::find_if(std::begin(kNames), std::end(kNames), [&](const auto& n) { return n.dtype == t; })
+      ->name;
 }
 
 // Product of shape and element size; false when it leaves 64 bits, which a damaged file may.
@@ -37,22 +39,25 @@ bool checked_bytes(std::span<const int64_t> shape, DType dtype, uint64_t& bytes)
 
 template <class... A>
 Status damaged(const std::string& where, fmt::format_string<A...> text, A&&... args) {
-  return fail(Code::corrupt, "{}: damaged or no safetensors file: {}", where, fmt::format(text, std::forward<A>(args)...));
+  return fail(Code::corrupt, "{}: damaged or no safetensors file: {}", where,
+              fmt::format(text, std::forward<A>(args)...));
 }
 
 Result<DType> read_dtype(const std::string& where, const std::string& tensor, const json& fields) {
   const auto field = fields.find("dtype");
-  if (field == fields.end() || !field->is_string()) return damaged(where, "tensor '{}' has no text field 'dtype'", tensor);
+  if (field == fields.end() || !field->is_string())
+    return damaged(where, "tensor '{}' has no text field 'dtype'", tensor);
   const auto& text = field->get_ref<const std::string&>();
   for (const auto& n : kNames)
     if (text == n.name) return n.dtype;
   return damaged(where, "tensor '{}' has the unknown dtype '{}'", tensor, text);
 }
 
-Result<std::vector<uint64_t>> read_numbers(const std::string& where, const std::string& tensor, const json& fields,
-                                           const char* name) {
+Result<std::vector<uint64_t>> read_numbers(const std::string& where, const std::string& tensor,
+                                           const json& fields, const char* name) {
   const auto field = fields.find(name);
-  if (field == fields.end() || !field->is_array()) return damaged(where, "tensor '{}' has no list '{}'", tensor, name);
+  if (field == fields.end() || !field->is_array())
+    return damaged(where, "tensor '{}' has no list '{}'", tensor, name);
   std::vector<uint64_t> out;
   for (const auto& v : *field) {
     if (!v.is_number_unsigned() || v.get<uint64_t>() > uint64_t{INT64_MAX})
@@ -72,8 +77,8 @@ Result<TensorEntry> read_entry(const std::string& where, const std::string& name
   WEFT_TRY(const auto offsets, read_numbers(where, name, fields, "data_offsets"));
   e.shape.assign(shape.begin(), shape.end());
   if (offsets.size() != 2 || offsets[0] > offsets[1] || offsets[1] > data.size())
-    return damaged(where, "tensor '{}': data_offsets must be [begin, end] within {} bytes, got {}", name, data.size(),
-                   fields["data_offsets"].dump());
+    return damaged(where, "tensor '{}': data_offsets must be [begin, end] within {} bytes, got {}", name,
+                   data.size(), fields["data_offsets"].dump());
   uint64_t bytes = 0;
   if (!checked_bytes(e.shape, e.dtype, bytes) || bytes != offsets[1] - offsets[0])
     return damaged(where, "tensor '{}': {}{} does not have {} bytes", name, weft::name(e.dtype),
@@ -96,14 +101,16 @@ Status check_cover(const std::string& where, const Safetensors& file, std::span<
   const std::byte* at = data.data();
   for (const auto& t : file.tensors) {
     if (t.bytes.data() < at) return damaged(where, "the bytes of tensor '{}' overlap another's", t.name);
-    if (t.bytes.data() > at) return damaged(where, "{} bytes before tensor '{}' belong to no tensor", t.bytes.data() - at, t.name);
+    if (t.bytes.data() > at)
+      return damaged(where, "{} bytes before tensor '{}' belong to no tensor", t.bytes.data() - at, t.name);
     at += t.bytes.size();
   }
   const auto rest = data.data() + data.size() - at;
   return rest == 0 ? Status() : damaged(where, "{} bytes at the end belong to no tensor", rest);
 }
 
-// A name that appears twice would hide a tensor; the JSON library keeps the last in silence, so the parser is asked.
+// A name that appears twice would hide a tensor; the JSON library keeps the last in silence, so the parser is
+// asked.
 json parse_header(const char* begin, const char* end, std::string& twice) {
   std::vector<std::set<std::string>> keys;
   const auto watch = [&](int, json::parse_event_t event, json& value) {
@@ -147,7 +154,8 @@ Result<Safetensors> parse_safetensors(std::vector<std::byte> bytes, const std::s
     file.tensors.push_back(std::move(entry));
   }
   std::stable_sort(file.tensors.begin(), file.tensors.end(), [](const auto& a, const auto& b) {
-    return a.bytes.data() != b.bytes.data() ? a.bytes.data() < b.bytes.data() : a.bytes.size() < b.bytes.size();
+    return a.bytes.data() != b.bytes.data() ? a.bytes.data() < b.bytes.data()
+                                            : a.bytes.size() < b.bytes.size();
   });
   WEFT_CHECK(check_cover(where, file, data));
   return file;
@@ -169,7 +177,8 @@ Result<std::vector<std::byte>> encode_safetensors(std::span<const TensorEntry> t
       return invalid("safetensors: tensor '{}' of {}{} has {} bytes", t.name, name(t.dtype),
                      text(std::span<const int64_t>(t.shape)), t.bytes.size());
     if (header.contains(t.name)) return invalid("safetensors: the name '{}' appears twice", t.name);
-    header[t.name] = {{"dtype", format_name(t.dtype)}, {"shape", t.shape}, {"data_offsets", {at, at + bytes}}};
+    header[t.name] = {
+        {"dtype", format_name(t.dtype)}, {"shape", t.shape}, {"data_offsets", {at, at + bytes}}};
     at += bytes;
   }
   std::string text = header.dump(-1, ' ', false, json::error_handler_t::replace);

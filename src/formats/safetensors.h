@@ -36,13 +36,14 @@ inline constexpr uint64_t kMaxSafetensorsHeader = 100'000'000;
 
 /// Reads a file's bytes; `where` is named in messages.
 ///
-/// Errors   corrupt, with the field, when a length runs past the file, the header is no such JSON, a dtype is unknown, a
+/// Errors   corrupt, with the field, when a length runs past the file, the header is no such JSON, a dtype is
+/// unknown, a
 ///          size does not match dtype and shape, or bytes overlap, lie outside or belong to no tensor.
 Result<Safetensors> parse_safetensors(std::vector<std::byte> file, const std::string& where);
 Result<Safetensors> read_safetensors(const std::string& path);
 
-/// The bytes of a file; the same input gives the same bytes. Errors: invalid_argument when a name appears twice or a size
-/// does not match.
+/// The bytes of a file; the same input gives the same bytes. Errors: invalid_argument when a name appears
+/// twice or a size does not match.
 Result<std::vector<std::byte>> encode_safetensors(std::span<const TensorEntry> tensors,
                                                   const std::map<std::string, std::string>& metadata);
 /// encode_safetensors, then write_file_atomically.

@@ -18,7 +18,8 @@ Vocabulary Vocabulary::from_text(std::u32string_view text, size_t limit, size_t 
   std::vector<std::pair<size_t, char32_t>> kept;
   for (const auto& [c, n] : count)
     if (n >= least && c != kUnknown) kept.emplace_back(n, c);
-  std::sort(kept.begin(), kept.end(), [](auto& a, auto& b) { return a.first != b.first ? a.first > b.first : a.second < b.second; });
+  std::sort(kept.begin(), kept.end(),
+            [](auto& a, auto& b) { return a.first != b.first ? a.first > b.first : a.second < b.second; });
   if (kept.size() > limit) kept.resize(limit);
   std::u32string characters;
   for (const auto& [n, c] : kept) characters += c;
@@ -55,7 +56,8 @@ std::u32string Vocabulary::decode(std::span<const int32_t> ids) const {
   return out;
 }
 
-TextData::TextData(std::span<const int32_t> ids, int64_t context, uint64_t seed) : context_(context), seed_(seed) {
+TextData::TextData(std::span<const int32_t> ids, int64_t context, uint64_t seed)
+    : context_(context), seed_(seed) {
   for (size_t at = 0, block = 0; at < ids.size(); at += kBlock, ++block) {
     const auto part = ids.subspan(at, std::min(kBlock, ids.size() - at));
     auto& to = block % kEvery == kEvery - 1 ? validation_ : train_;
@@ -63,7 +65,8 @@ TextData::TextData(std::span<const int32_t> ids, int64_t context, uint64_t seed)
   }
   const int64_t wants = static_cast<int64_t>(kBlock * (kEvery - 1)) + context + 1;
   if (validation_size() <= context || train_size() <= context)
-    throw Error(invalid("the text has {} characters, too few to train and to validate on; wants at least {}", ids.size(), wants));
+    throw Error(invalid("the text has {} characters, too few to train and to validate on; wants at least {}",
+                        ids.size(), wants));
 }
 
 static void add_row(Batch& b, const std::vector<int32_t>& text, size_t at, size_t context) {
@@ -86,9 +89,11 @@ Batch TextData::validation(uint64_t number, int64_t size) const {
   Batch b;
   const auto context = static_cast<size_t>(context_);
   const uint64_t places = validation_.size() - context;
-  // Steps of the golden section visit a range evenly however many are taken (Knuth, TAOCP 3, section 6.4, theorem S).
+  // Steps of the golden section visit a range evenly however many are taken (Knuth, TAOCP 3, section 6.4,
+  // theorem S).
   for (int64_t i = 0; i < size; ++i) {
-    const uint64_t word = (number * static_cast<uint64_t>(size) + static_cast<uint64_t>(i)) * 0x9e3779b97f4a7c15ull;
+    const uint64_t word =
+        (number * static_cast<uint64_t>(size) + static_cast<uint64_t>(i)) * 0x9e3779b97f4a7c15ull;
     add_row(b, validation_, static_cast<size_t>(unit(word) * static_cast<double>(places)), context);
   }
   return b;
@@ -104,7 +109,8 @@ int32_t Sampler::pick(std::span<const float> logits) {
   if (temperature_ == 0) return static_cast<int32_t>(best - logits.begin());
   std::vector<double> weight(logits.size(), 0.0);
   double total = 0;
-  for (size_t i = 1; i < logits.size(); ++i) total += weight[i] = std::exp((logits[i] - *best) / temperature_);
+  for (size_t i = 1; i < logits.size(); ++i)
+    total += weight[i] = std::exp((logits[i] - *best) / temperature_);
   double left = unit(random_word(seed_, drawn_++)) * total;
   size_t i = 1;
   while (i + 1 < weight.size() && left >= weight[i]) left -= weight[i++];

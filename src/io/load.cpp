@@ -18,7 +18,8 @@ std::string read_all(const fs::path& path) {
   std::ostringstream all;
   if (in) all << in.rdbuf();
   if (!in || in.bad())
-    throw Error(fail(Code::unavailable, "can't read {}: check that it exists and that you may read it", path.string()));
+    throw Error(fail(Code::unavailable, "can't read {}: check that it exists and that you may read it",
+                     path.string()));
   return std::move(all).str();
 }
 
@@ -103,7 +104,8 @@ Text load_text(const std::vector<std::string>& paths) {
       add_file(text, seen, p, true);
     }
   }
-  if (text.characters.empty()) throw Error(invalid("no text in {}", fmt::format("{}", paths.empty() ? "" : paths[0])));
+  if (text.characters.empty())
+    throw Error(invalid("no text in {}", fmt::format("{}", paths.empty() ? "" : paths[0])));
   return text;
 }
 

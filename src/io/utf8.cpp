@@ -5,8 +5,8 @@ namespace {
 
 constexpr char32_t kUnknown = U'\uFFFD';
 
-// One code point at the front of `s`; `length` is 0 when no valid sequence begins there. The table of the Unicode Standard
-// (15.0, table 3-7): no overlong form, no surrogate, nothing above U+10FFFF.
+// One code point at the front of `s`; `length` is 0 when no valid sequence begins there. The table of the
+// Unicode Standard (15.0, table 3-7): no overlong form, no surrogate, nothing above U+10FFFF.
 char32_t decode_one(std::string_view s, size_t& length) {
   const auto byte = [&](size_t i) { return static_cast<unsigned char>(s[i]); };
   const unsigned char first = byte(0);

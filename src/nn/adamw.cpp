@@ -18,7 +18,8 @@ Tensor zeros(const Tensor& like, const IntList& shape, const char* what) {
 
 AdamW::AdamW(std::vector<Tensor> parameters, const AdamWConfig& config) : config_(config) {
   for (auto& p : parameters) {
-    if (p.name().empty()) throw Error(invalid("AdamW: a parameter of {} has no name; give it one with named()", text(p.type())));
+    if (p.name().empty())
+      throw Error(invalid("AdamW: a parameter of {} has no name; give it one with named()", text(p.type())));
     const auto shape = p.sizes();
     slots_.push_back({p, zeros(p, shape, "mean"), zeros(p, shape, "square"), zeros(p, {}, "mean_weight"),
                       zeros(p, {}, "square_weight")});
@@ -30,7 +31,9 @@ void AdamW::step(const Tensor& rate) {
   const Scope scope("adamw");
   for (auto& s : slots_) {
     const Tensor gradient = s.parameter.grad();
-    if (!gradient) throw Error(invalid("AdamW: {} has no gradient; call backward() on a loss that uses it", s.parameter.name()));
+    if (!gradient)
+      throw Error(
+          invalid("AdamW: {} has no gradient; call backward() on a loss that uses it", s.parameter.name()));
     adamw_step(s.parameter, gradient, s.mean, s.square, rate, s.mean_weight, s.square_weight, config_.beta1,
                config_.beta2, config_.epsilon, config_.weight_decay);
     s.parameter.clear_grad();

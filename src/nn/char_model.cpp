@@ -9,8 +9,9 @@ namespace {
 
 const CharModelConfig& checked(const CharModelConfig& c) {
   if (c.vocabulary < 1 || c.context < 1 || c.embed < 1 || c.hidden < 1)
-    throw Error(invalid("CharModel: sizes must be at least 1, got vocabulary {}, context {}, embed {}, hidden {}",
-                        c.vocabulary, c.context, c.embed, c.hidden));
+    throw Error(
+        invalid("CharModel: sizes must be at least 1, got vocabulary {}, context {}, embed {}, hidden {}",
+                c.vocabulary, c.context, c.embed, c.hidden));
   return c;
 }
 
@@ -30,14 +31,16 @@ CharModel::CharModel(const CharModelConfig& config, uint64_t seed, DType dtype)
       drop1_("dropout1", config.dropout, init_),
       drop2_("dropout2", config.dropout, init_) {}
 
-Tensor CharModel::hidden(std::string_view name, const Linear& layer, const Dropout& drop, const Tensor& x) const {
+Tensor CharModel::hidden(std::string_view name, const Linear& layer, const Dropout& drop,
+                         const Tensor& x) const {
   const Scope scope(name);
   return drop(relu(layer(x)), training);
 }
 
 Tensor CharModel::operator()(const Tensor& tokens) const {
   if (tokens.rank() != 2 || !(tokens.dim(1) == Dim(config_.context)))
-    throw Error(invalid("CharModel: tokens must be [batch, {}], got {}", config_.context, text(tokens.type())));
+    throw Error(
+        invalid("CharModel: tokens must be [batch, {}], got {}", config_.context, text(tokens.type())));
   const Tensor rows = embedding_(tokens);  // [batch, context, embed]
   const Tensor x = reshape(rows, {tokens.dim(0), config_.context * config_.embed});
   return output_(hidden("block2", hidden2_, drop2_, hidden("block1", hidden1_, drop1_, x)));

@@ -21,7 +21,8 @@ Tensor Initializer::random_state() {
 
 Linear::Linear(std::string name, int64_t in, int64_t out, double gain, Initializer& init, DType dtype)
     : name_(std::move(name)) {
-  if (in < 1 || out < 1) throw Error(invalid("Linear {}: sizes must be at least 1, got {} -> {}", name_, in, out));
+  if (in < 1 || out < 1)
+    throw Error(invalid("Linear {}: sizes must be at least 1, got {} -> {}", name_, in, out));
   weight = init.uniform({out, in}, gain * std::sqrt(3.0 / static_cast<double>(in)), dtype);
   bias = init.uniform({out}, 0, dtype);
   weight.named(name_ + ".weight").requires_grad(true);
