@@ -12,15 +12,12 @@ using Errors = std::vector<Real>;
 // Halves are computed in f32 and rounded once more.
 DType compute_type(DType t) { return is_half(t) ? DType::f32 : t; }
 
-// The rounding of a result of size |y| + error: c eps of the compute type, and for halves half an eps of their own. A
-// result that is not zero may also lose half a subnormal step each time it is rounded.
+// The rounding of a result of size |y| + error: c ulp of the compute type, and for halves half an ulp of their own. An
+// ulp is at most eps |y|, and never less than the least subnormal.
 Real rounding(DType t, Real size, Real c) {
   if (!is_float(t) || size == 0 || c == 0) return 0;
-  const DType compute = compute_type(t);
-  Real e = c * format(compute).eps() * size;
-  if (size < 2 * format(compute).least_normal()) e += std::ceil(c) * format(compute).least();
-  if (compute != t) e += std::max(format(t).eps() / 2 * size, format(t).least() / 2);
-  return e;
+  const auto ulps = [&](DType type, Real n) { return n * std::max(format(type).eps() * size, format(type).least()); };
+  return ulps(compute_type(t), c) + (is_half(t) ? ulps(t, 0.5L) : Real{0});
 }
 
 // gamma(n) = n u / (1 - n u): n roundings of u = eps / 2 each (Higham, Accuracy and stability, lemma 3.1).
@@ -62,8 +59,13 @@ Real with_rounding(const BoundCall& c, Real y, Real carried) {
   return carried + rounding(c.out.dtype, y + carried, c.c);
 }
 
+// The sum of two subnormals is exact: what is too small for eps |y| to be a step needs no rounding.
 Errors add_sub(const BoundCall& c) {
-  return pairwise(c, [&](Real, Real ea, Real, Real eb, Real y) { return with_rounding(c, y, ea + eb); });
+  return pairwise(c, [&](Real, Real ea, Real, Real eb, Real y) {
+    const DType t = c.out.dtype;
+    const bool exact = is_float(t) && y + ea + eb < format(t).least_normal();
+    return exact ? ea + eb : with_rounding(c, y, ea + eb);
+  });
 }
 Errors mul(const BoundCall& c) {
   return pairwise(c, [&](Real a, Real ea, Real b, Real eb, Real y) {
