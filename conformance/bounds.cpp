@@ -12,11 +12,13 @@ using Errors = std::vector<Real>;
 // Halves are computed in f32 and rounded once more.
 DType compute_type(DType t) { return is_half(t) ? DType::f32 : t; }
 
-// The rounding of a result of size |y| + error: c ulp of the compute type, and for halves half an ulp of their own. An
-// ulp is at most eps |y|, and never less than the least subnormal.
+// The rounding of a result of size |y| + error: c ulp of the compute type, and for halves half an ulp of
+// their own. An ulp is at most eps |y|, and never less than the least subnormal.
 Real rounding(DType t, Real size, Real c) {
   if (!is_float(t) || size == 0 || c == 0) return 0;
-  const auto ulps = [&](DType type, Real n) { return n * std::max(format(type).eps() * size, format(type).least()); };
+  const auto ulps = [&](DType type, Real n) {
+    return n * std::max(format(type).eps() * size, format(type).least());
+  };
   return ulps(compute_type(t), c) + (is_half(t) ? ulps(t, 0.5L) : Real{0});
 }
 
@@ -74,7 +76,9 @@ Errors mul(const BoundCall& c) {
 }
 Errors div(const BoundCall& c) {
   return pairwise(c, [&](Real, Real ea, Real b, Real eb, Real y) {
-    const Real carried = ea == 0 && eb == 0 ? Real{0} : eb < std::fabs(b) ? (ea + y * eb) / (std::fabs(b) - eb) : kInf;
+    const Real carried = ea == 0 && eb == 0  ? Real{0}
+                         : eb < std::fabs(b) ? (ea + y * eb) / (std::fabs(b) - eb)
+                                             : kInf;
     return with_rounding(c, y, carried);
   });
 }
@@ -104,8 +108,10 @@ Errors sqrt(const BoundCall& c) {
   return unary(c, [](Real x, Real e) { return e <= x ? e / (std::sqrt(x) + std::sqrt(x - e)) : kInf; });
 }
 
-// Sums: `terms` = sum of |terms|, and how many roundings each output sees. A product may lose half a subnormal step.
-Errors summed(const BoundCall& c, const Errors& terms, const Errors& carried, const Errors& roundings, bool products) {
+// Sums: `terms` = sum of |terms|, and how many roundings each output sees. A product may lose half a
+// subnormal step.
+Errors summed(const BoundCall& c, const Errors& terms, const Errors& carried, const Errors& roundings,
+              bool products) {
   const DType t = c.out.dtype;
   Errors e;
   for (size_t i = 0; i < c.out.v.size(); ++i) {
@@ -122,7 +128,8 @@ Errors sum(const BoundCall& c) {
   const Errors ones(x.value.v.size(), 1);
   Errors roundings = run(c, {like(x.value, ones)});
   for (Real& n : roundings) n -= 1;
-  return summed(c, run(c, {like(x.value, absolute(x.value))}), run(c, {like(x.value, x.error)}), roundings, false);
+  return summed(c, run(c, {like(x.value, absolute(x.value))}), run(c, {like(x.value, x.error)}), roundings,
+                false);
 }
 Errors matmul(const BoundCall& c) {
   const auto &a = *c.in[0], &b = *c.in[1];
@@ -150,7 +157,8 @@ Errors max(const BoundCall& c) {
 // Elements that only move take their errors along.
 Errors moved(const BoundCall& c) {
   std::vector<Array> in;
-  for (size_t i = 0; i < c.in.size(); ++i) in.push_back(i == 0 ? like(c.in[i]->value, c.in[i]->error) : c.in[i]->value);
+  for (size_t i = 0; i < c.in.size(); ++i)
+    in.push_back(i == 0 ? like(c.in[i]->value, c.in[i]->error) : c.in[i]->value);
   return run(c, std::move(in));
 }
 Errors padded(const BoundCall& c) {
@@ -167,8 +175,9 @@ Errors where(const BoundCall& c) {
   const Errors ea = spread(a.value, a.error), eb = spread(b.value, b.error);
   Errors e;
   for (size_t i = 0; i < condition.size(); ++i)
-    e.push_back(unsure[i] != 0 ? std::max(ea[i], eb[i]) + std::fabs(va[i] - vb[i])
-                               : condition[i] != 0 ? ea[i] : eb[i]);
+    e.push_back(unsure[i] != 0      ? std::max(ea[i], eb[i]) + std::fabs(va[i] - vb[i])
+                : condition[i] != 0 ? ea[i]
+                                    : eb[i]);
   return e;
 }
 Errors cast(const BoundCall& c) {
@@ -193,8 +202,9 @@ Errors constant(const BoundCall& c) {
 }
 Errors none(const BoundCall& c) { return Errors(c.out.v.size(), 0); }
 
-// The loosest languages that kernels are rendered to set the c of div (2.5 ulp), exp, log and sqrt (3 ulp): OpenCL C
-// 3.0, table "ULP values for single precision built-in math functions". An ulp is at most one eps of the result.
+// The loosest languages that kernels are rendered to set the c of div (2.5 ulp), exp, log and sqrt (3 ulp):
+// OpenCL C 3.0, table "ULP values for single precision built-in math functions". An ulp is at most one eps of
+// the result.
 constexpr BoundRule kRules[] = {
     {"add", "one rounding: eps/2 |y|, after ea + eb", 0.5L, add_sub},
     {"sub", "one rounding: eps/2 |y|, after ea + eb", 0.5L, add_sub},
@@ -208,7 +218,8 @@ constexpr BoundRule kRules[] = {
     {"where", "exact; an unsure condition adds |a - b|", 0, where},
     {"sum", "n - 1 additions in any order: gamma(n - 1) sum|x|; halves round once more", 0.5L, sum},
     {"max", "exact; the largest of the errors", 0, max},
-    {"matmul", "k products and k - 1 additions in any order: gamma(k) sum|a||b|; halves round once more", 0.5L, matmul},
+    {"matmul", "k products and k - 1 additions in any order: gamma(k) sum|a||b|; halves round once more",
+     0.5L, matmul},
     {"scatter_add", "m additions to an element: gamma(m) (|x| + sum|u|)", 0.5L, scatter_add},
     {"broadcast", "exact: moves", 0, moved},
     {"reshape", "exact: moves", 0, moved},
@@ -234,8 +245,10 @@ void overflow(Bounded& b) {
       e = kInf;
     } else if (std::fabs(round_to(t, std::fabs(v) + e)) > format(t).largest) {
       const bool sure = std::fabs(round_to(t, std::fabs(v) - e)) > format(t).largest;
-      if (sure) v = round_to(t, v), e = 0;
-      else if (e != 0) e = kInf;
+      if (sure)
+        v = round_to(t, v), e = 0;
+      else if (e != 0)
+        e = kInf;
     }
   }
 }
@@ -249,7 +262,8 @@ Bounded exactly(Array value) {
   return {std::move(value), std::move(none)};
 }
 
-std::vector<Bounded> bound_primitive(const ir::OpDef& op, ir::AttrView attrs, std::span<const Bounded* const> in) {
+std::vector<Bounded> bound_primitive(const ir::OpDef& op, ir::AttrView attrs,
+                                     std::span<const Bounded* const> in) {
   std::vector<const Array*> operands;
   for (const auto* x : in) operands.push_back(&x->value);
   std::vector<Bounded> out;

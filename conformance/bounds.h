@@ -2,8 +2,8 @@
 #include "conformance/oracle.h"
 #include "ir/graph.h"
 
-// How far a right kernel may be from the truth, per element: c(n) * eps * sum of |terms|, plus what the operands' own
-// errors become. One table (bounds.cpp) for suite, lab and test vectors.
+// How far a right kernel may be from the truth, per element: c(n) * eps * sum of |terms|, plus what the
+// operands' own errors become. One table (bounds.cpp) for suite, lab and test vectors.
 namespace weft::conformance {
 
 /// The truth and the largest error that is allowed, element by element.
@@ -18,7 +18,7 @@ Bounded exactly(Array value);
 struct BoundRule {
   const char* op;
   const char* derivation;
-  Real c;  ///< roundings of one element, in eps of the compute type (or per term, where the derivation says so)
+  Real c;  ///< roundings of one element, in ulp of the compute type
   std::vector<Real> (*propagate)(const struct BoundCall& call);  ///< errors of output 0
 };
 std::span<const BoundRule> bound_rules();
@@ -33,9 +33,10 @@ struct BoundCall {
 };
 
 /// Truth and bound of one primitive call whose operands are themselves uncertain.
-std::vector<Bounded> bound_primitive(const ir::OpDef& op, ir::AttrView attrs, std::span<const Bounded* const> in);
-/// Running error analysis: every node of a graph of primitives in turn. `inputs` are the graph's inputs, states and
-/// weights, in that order. Gives one Bounded per value.
+std::vector<Bounded> bound_primitive(const ir::OpDef& op, ir::AttrView attrs,
+                                     std::span<const Bounded* const> in);
+/// Running error analysis: every node of a graph of primitives in turn. `inputs` are the graph's inputs,
+/// states and weights, in that order. Gives one Bounded per value.
 std::vector<Bounded> bound_graph(const ir::Graph& graph, std::vector<Bounded> inputs);
 
 /// Truth and bound of any op: a composite by its decomposition. Attributes in the order of the op's fields.

@@ -15,7 +15,8 @@ static Real draw(const Input& input, size_t i, DType t, Random& random) {
     }
     case Input::Kind::uniform: return input.low + (input.high - input.low) * random.uniform();
     case Input::Kind::integers:
-      return input.low + static_cast<double>(random.bits() % static_cast<uint64_t>(input.high - input.low + 1));
+      return input.low +
+             static_cast<double>(random.bits() % static_cast<uint64_t>(input.high - input.low + 1));
     case Input::Kind::values: return input.list.at(i);
   }
   return 0;

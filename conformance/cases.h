@@ -72,7 +72,8 @@ struct CaseFile {
 /// The folder conformance/ops, in order.
 std::span<const CaseFile> case_files();
 
-/// The operands of a case in `t`, the same on every machine: floats rounded to their dtype, integers saturated.
+/// The operands of a case in `t`, the same on every machine: floats rounded to their dtype, integers
+/// saturated.
 std::vector<Array> make_inputs(const Case& c, DType t, uint64_t seed);
 /// Does any operand take the dtype that the suite tries?
 bool has_free_dtype(const Case& c);

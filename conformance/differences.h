@@ -5,8 +5,8 @@
 
 namespace weft::conformance {
 
-/// A derivative by central differences at h and h / 2, extrapolated (Richardson): exact but for h^4 f^(5) / 480 and the
-/// rounding of f over h.
+/// A derivative by central differences at h and h / 2, extrapolated (Richardson): exact but for h^4 f^(5) /
+/// 480 and the rounding of f over h.
 struct Slope {
   double value = 0;
   double truncation = 0;  ///< what the extrapolation changed, times h^2: how far the next order may reach

@@ -41,8 +41,8 @@ Result<ir::Graph> in_f64(const ir::Graph& graph) {
 using AfterNode = std::function<Tensor(const ir::Node&, int32_t value, Tensor)>;
 
 /// All values of a graph, run op by op. `after` may replace each result.
-std::vector<Tensor> run_values(const ir::Graph& graph, const std::vector<Array>& inputs, const std::string& backend,
-                               const AfterNode& after) {
+std::vector<Tensor> run_values(const ir::Graph& graph, const std::vector<Array>& inputs,
+                               const std::string& backend, const AfterNode& after) {
   std::vector<Tensor> values(graph.types.size());
   size_t next = 0;
   const auto enter = [&](int32_t id) {
@@ -62,7 +62,8 @@ std::vector<Tensor> run_values(const ir::Graph& graph, const std::vector<Array>&
       in.push_back(node.inputs[i] < 0 ? Tensor() : values[static_cast<size_t>(node.inputs[i])]);
       bool updated = false;
       for (const auto& u : node.op->updates) updated |= u.input == static_cast<int>(i);
-      if (updated) in.back() = to_tensor(from_tensor(in.back()), backend);  // a value of a graph never changes
+      if (updated)
+        in.back() = to_tensor(from_tensor(in.back()), backend);  // a value of a graph never changes
       pointers.push_back(&in.back());
     }
     eager::apply(*node.op, pointers, node.attrs, out);
@@ -78,8 +79,8 @@ bool rounds(const ir::OpDef& op) {
   return true;
 }
 
-// To the neighbour above or below, the nearer one more often, so that the mean stays. An f64 result is rounded already:
-// it moves to a neighbour half of the time.
+// To the neighbour above or below, the nearer one more often, so that the mean stays. An f64 result is
+// rounded already: it moves to a neighbour half of the time.
 Real randomly_rounded(Real x, DType t, bool inexact, Random& random) {
   if (!std::isfinite(x)) return x;
   if (t == DType::f64) {
@@ -113,7 +114,8 @@ std::vector<Real> own_bound(const ir::Graph& graph, int32_t value, const std::ve
 
 }  // namespace
 
-Result<std::vector<Bounded>> noise_bound(const ir::Graph& graph, const std::vector<Array>& inputs, uint64_t seed) {
+Result<std::vector<Bounded>> noise_bound(const ir::Graph& graph, const std::vector<Array>& inputs,
+                                         uint64_t seed) {
   for (const auto& t : graph.types)
     for (const Dim d : t.shape)
       if (!d.is_const()) return invalid("noise bound: dimension {} of {} has no value", d.text(), text(t));

@@ -66,7 +66,7 @@ Real wrap_to(DType t, __int128 x) {
   return static_cast<Real>(s);
 }
 
-// ---- bytes ----------------------------------------------------------------------------------------------------
+// ---- bytes -----------------------------------------------------------------------------------------------
 
 static Real decode_small(DType t, uint32_t code) {
   const auto& f = format(t);
@@ -75,7 +75,8 @@ static Real decode_small(DType t, uint32_t code) {
   const bool top = e == (1 << f.exponent_bits) - 1;
   Real x = e == 0 ? std::ldexp(Real(m), f.least_exponent - f.mantissa)
                   : std::ldexp(Real(full + m), f.least_exponent + e - 1 - f.mantissa);
-  if (top && f.infinity) x = m ? std::numeric_limits<Real>::quiet_NaN() : std::numeric_limits<Real>::infinity();
+  if (top && f.infinity)
+    x = m ? std::numeric_limits<Real>::quiet_NaN() : std::numeric_limits<Real>::infinity();
   if (top && !f.infinity && m == full - 1) x = std::numeric_limits<Real>::quiet_NaN();
   return code >> (f.mantissa + f.exponent_bits) ? -x : x;
 }
@@ -161,7 +162,7 @@ Array from_tensor(const Tensor& t) {
   return decode(t.dtype(), Dims(sizes.begin(), sizes.end()), t.to_bytes());
 }
 
-// ---- random numbers ---------------------------------------------------------------------------------------------
+// ---- random numbers --------------------------------------------------------------------------------------
 
 uint64_t Random::bits() {
   uint64_t z = state_ += 0x9e3779b97f4a7c15ull;

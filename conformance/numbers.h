@@ -28,21 +28,22 @@ using Array = ArrayOf<Real>;
 int64_t count(const Dims& shape);
 inline TensorType type_of(const Array& a) { return {a.dtype, to_shape(a.shape)}; }
 
-/// What rounds to a float dtype: explicit mantissa bits, the exponent of the least normal number, and the top.
+/// What rounds to a float dtype: explicit mantissa bits, the exponent of the least normal number, and the
+/// top.
 struct FloatFormat {
   int mantissa = 0, least_exponent = 0, exponent_bits = 0;
   Real largest = 0;
   bool infinity = true;  // false: what is too large becomes NaN, as in f8e4m3
 
-  Real eps() const;        ///< distance from 1 to the next larger number
-  Real least() const;      ///< the least subnormal
+  Real eps() const;    ///< distance from 1 to the next larger number
+  Real least() const;  ///< the least subnormal
   Real least_normal() const;
   Real spacing(Real x) const;  ///< distance of neighbours at x
 };
 const FloatFormat& format(DType t);
 
-/// Floats: the nearest value, ties to even, overflow as the format says. Integers: as float to integer converts,
-/// truncated and saturated, NaN to 0.
+/// Floats: the nearest value, ties to even, overflow as the format says. Integers: as float to integer
+/// converts, truncated and saturated, NaN to 0.
 Real round_to(DType t, Real x);
 /// An integer of any size, modulo the width of an integer dtype.
 Real wrap_to(DType t, __int128 x);

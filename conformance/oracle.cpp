@@ -47,7 +47,8 @@ size_t position(const Dims& at, const Dims& shape) {
 /// Where the element of a broadcast operand lies that stands at `at` of the result.
 size_t broadcast_position(const Dims& at, const Dims& shape) {
   Dims own;
-  for (size_t d = 0; d < shape.size(); ++d) own.push_back(shape[d] == 1 ? 0 : at[at.size() - shape.size() + d]);
+  for (size_t d = 0; d < shape.size(); ++d)
+    own.push_back(shape[d] == 1 ? 0 : at[at.size() - shape.size() + d]);
   return position(own, shape);
 }
 Dims broadcast_shape(const Dims& a, const Dims& b) {
@@ -89,8 +90,10 @@ Real integer_or_real(DType t, Real a, Real b, F f) {
 }
 template <class S, class F>
 S arithmetic(DType t, const S& a, const S& b, F f) {
-  if constexpr (std::is_same_v<S, Real>) return integer_or_real(t, a, b, f);
-  else return f(a, b);
+  if constexpr (std::is_same_v<S, Real>)
+    return integer_or_real(t, a, b, f);
+  else
+    return f(a, b);
 }
 
 template <class S, class F>
@@ -112,7 +115,8 @@ template <class S>
 Results<S> mul(const CallAttrs&, Inputs<S> in) {
   return binary<S>(in, in[0]->dtype, [](DType t, S a, S b) {
     if constexpr (std::is_same_v<S, Real>)  // u64 products need 128 unsigned bits: only their low half counts
-      if (!is_float(t)) return wrap_to(t, whole(wrap_to(DType::i64, whole(a))) * whole(wrap_to(DType::i64, whole(b))));
+      if (!is_float(t))
+        return wrap_to(t, whole(wrap_to(DType::i64, whole(a))) * whole(wrap_to(DType::i64, whole(b))));
     return S(a * b);
   });
 }
@@ -179,8 +183,9 @@ Results<S> max(const CallAttrs& a, Inputs<S> in) {
   if constexpr (std::is_same_v<S, Real>) {
     const DType t = in[0]->dtype;
     const Real start = is_float(t) ? -std::numeric_limits<Real>::infinity() : lowest(t);
-    return {folded<S>(a, *in[0], start,
-                      [](Real m, Real v) { return std::isnan(m) || std::isnan(v) ? m + v : std::max(m, v); })};
+    return {folded<S>(a, *in[0], start, [](Real m, Real v) {
+      return std::isnan(m) || std::isnan(v) ? m + v : std::max(m, v);
+    })};
   } else {
     if (in[0]->v.empty()) throw std::domain_error("no fraction");
     const S start = *std::min_element(in[0]->v.begin(), in[0]->v.end());
@@ -193,8 +198,10 @@ Results<S> matmul(const CallAttrs& attrs, Inputs<S> in) {
   const auto &a = *in[0], &b = *in[1];
   const bool ta = attrs.integer("transpose_a"), tb = attrs.integer("transpose_b");
   const size_t ra = a.shape.size(), rb = b.shape.size();
-  const int64_t m = a.shape[ra - (ta ? 1 : 2)], k = a.shape[ra - (ta ? 2 : 1)], n = b.shape[rb - (tb ? 2 : 1)];
-  Dims shape = broadcast_shape(Dims(a.shape.begin(), a.shape.end() - 2), Dims(b.shape.begin(), b.shape.end() - 2));
+  const int64_t m = a.shape[ra - (ta ? 1 : 2)], k = a.shape[ra - (ta ? 2 : 1)],
+                n = b.shape[rb - (tb ? 2 : 1)];
+  Dims shape =
+      broadcast_shape(Dims(a.shape.begin(), a.shape.end() - 2), Dims(b.shape.begin(), b.shape.end() - 2));
   shape.push_back(m), shape.push_back(n);
   const auto element = [](const ArrayOf<S>& x, Dims at, bool transposed, int64_t row, int64_t column) {
     at[at.size() - 2] = transposed ? column : row, at[at.size() - 1] = transposed ? row : column;
@@ -240,12 +247,14 @@ Results<S> pad(const CallAttrs& a, Inputs<S> in) {
   return {make<S>(in[0]->dtype, shape, [&](Dims at) {
     at[axis] -= before;
     if (at[axis] >= 0 && at[axis] < size) return in[0]->v[position(at, in[0]->shape)];
-    if constexpr (std::is_same_v<S, Real>) return rounded;
-    else return Rational::of(rounded);
+    if constexpr (std::is_same_v<S, Real>)
+      return rounded;
+    else
+      return Rational::of(rounded);
   })};
 }
 
-// gather: y[b…, m…, i…, r…] = x[b…, m…, index[b…, i…], r…]; the axes of y in that order, m = axes between batch and axis.
+// gather: y[b..., m..., i..., r...] = x[b..., m..., index[b..., i...], r...]; m are the axes of x from batch to axis.
 struct Picked {
   Dims x, index;  // coordinates in x (its axis still open) and in index
 };
@@ -256,7 +265,8 @@ Picked picked(const Dims& at, size_t axis, size_t batch, size_t index_rank) {
   p.x.push_back(0);
   p.x.insert(p.x.end(), at.begin() + static_cast<int64_t>(axis + n), at.end());
   p.index.assign(at.begin(), at.begin() + static_cast<int64_t>(batch));
-  p.index.insert(p.index.end(), at.begin() + static_cast<int64_t>(axis), at.begin() + static_cast<int64_t>(axis + n));
+  p.index.insert(p.index.end(), at.begin() + static_cast<int64_t>(axis),
+                 at.begin() + static_cast<int64_t>(axis + n));
   return p;
 }
 template <class S>
@@ -286,15 +296,18 @@ Results<S> scatter_add(const CallAttrs& a, Inputs<S> in) {
   return {y};
 }
 
-// Integer to integer wraps; everything else is one conversion, whose rounding to a float is left to the caller.
+// Integer to integer wraps; everything else is one conversion, whose rounding to a float is left to the
+// caller.
 template <class S>
 Results<S> cast(const CallAttrs& a, Inputs<S> in) {
   const DType to = a.dtype("dtype"), from = in[0]->dtype;
   ArrayOf<S> y{to, in[0]->shape, in[0]->v};
   if constexpr (std::is_same_v<S, Real>)
     for (Real& v : y.v) {
-      if (to == DType::boolean) v = v != 0;
-      else if (!is_float(to)) v = is_float(from) ? round_to(to, v) : wrap_to(to, whole(v));
+      if (to == DType::boolean)
+        v = v != 0;
+      else if (!is_float(to))
+        v = is_float(from) ? round_to(to, v) : wrap_to(to, whole(v));
     }
   return {y};
 }
@@ -328,15 +341,28 @@ template <class S>
 using Rule = Results<S> (*)(const CallAttrs&, Inputs<S>);
 template <class S>
 const std::map<std::string_view, Rule<S>>& rules() {
-  static const std::map<std::string_view, Rule<S>> all = {
-      {"add", add<S>},         {"sub", sub<S>},         {"mul", mul<S>},
-      {"div", div<S>},         {"less", less<S>},       {"equal", equal<S>},
-      {"where", where<S>},     {"exp", unary<S, exp_of>}, {"log", unary<S, log_of>},
-      {"sqrt", unary<S, sqrt_of>}, {"sum", sum<S>},     {"max", max<S>},
-      {"matmul", matmul<S>},   {"reshape", reshape<S>}, {"broadcast", broadcast_op<S>},
-      {"slice", slice<S>},     {"pad", pad<S>},         {"gather", gather<S>},
-      {"scatter_add", scatter_add<S>}, {"cast", cast<S>}, {"full", full<S>},
-      {"random_bits", random_bits<S>}};
+  static const std::map<std::string_view, Rule<S>> all = {{"add", add<S>},
+                                                          {"sub", sub<S>},
+                                                          {"mul", mul<S>},
+                                                          {"div", div<S>},
+                                                          {"less", less<S>},
+                                                          {"equal", equal<S>},
+                                                          {"where", where<S>},
+                                                          {"exp", unary<S, exp_of>},
+                                                          {"log", unary<S, log_of>},
+                                                          {"sqrt", unary<S, sqrt_of>},
+                                                          {"sum", sum<S>},
+                                                          {"max", max<S>},
+                                                          {"matmul", matmul<S>},
+                                                          {"reshape", reshape<S>},
+                                                          {"broadcast", broadcast_op<S>},
+                                                          {"slice", slice<S>},
+                                                          {"pad", pad<S>},
+                                                          {"gather", gather<S>},
+                                                          {"scatter_add", scatter_add<S>},
+                                                          {"cast", cast<S>},
+                                                          {"full", full<S>},
+                                                          {"random_bits", random_bits<S>}};
   return all;
 }
 

@@ -2,8 +2,9 @@
 #include "conformance/rational.h"
 #include "ir/op.h"
 
-// What each primitive op means, evaluated naively: one loop over the output, coordinates by division, no blocking, no
-// code shared with any kernel. S is Real (truth for every dtype) or Rational (exact, for small numbers).
+// What each primitive op means, evaluated naively: one loop over the output, coordinates by division, no
+// blocking, no code shared with any kernel. S is Real (truth for every dtype) or Rational (exact, for small
+// numbers).
 namespace weft::conformance {
 
 /// Attributes of one call by name; they are settled, so no axis is negative.
@@ -21,8 +22,8 @@ class CallAttrs {
   ir::AttrView view_;
 };
 
-/// The results of a primitive, not yet rounded to a float dtype (integers are exact, modulo their width). `inputs` in
-/// the order of the op's operands.
+/// The results of a primitive, not yet rounded to a float dtype (integers are exact, modulo their width).
+/// `inputs` in the order of the op's operands.
 template <class S>
 std::vector<ArrayOf<S>> evaluate(const ir::OpDef& op, ir::AttrView attrs,
                                  std::span<const ArrayOf<S>* const> inputs);

@@ -49,8 +49,8 @@ Rational operator*(Rational a, Rational b) { return {times(a.n_, b.n_), times(a.
 Rational operator/(Rational a, Rational b) { return {times(a.n_, b.d_), times(a.d_, b.n_)}; }
 bool operator<(Rational a, Rational b) { return times(a.n_, b.d_) < times(b.n_, a.d_); }
 
-// Scaled so that the quotient has 61 to 63 bits; what is lost is kept as one odd bit, so rounding it to 53 bits or
-// fewer is rounding the fraction itself.
+// Scaled so that the quotient has 61 to 63 bits; what is lost is kept as one odd bit, so rounding it to 53
+// bits or fewer is rounding the fraction itself.
 Real Rational::real() const {
   __int128 n = magnitude(n_), d = d_;
   if (n == 0) return 0;

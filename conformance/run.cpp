@@ -22,7 +22,8 @@ void poison(const ir::OpDef& op, const std::vector<AttrValue>& attrs, const std:
   for (const auto& t : results) {
     Dims shape;
     for (const Dim d : t.shape) shape.push_back(d.value());
-    const std::vector<std::byte> bytes(static_cast<size_t>(count(shape)) * byte_size(t.dtype), std::byte{0xff});
+    const std::vector<std::byte> bytes(static_cast<size_t>(count(shape)) * byte_size(t.dtype),
+                                       std::byte{0xff});
     held.push_back(Tensor::from_bytes(bytes, shape, t.dtype, backend));
   }
 }
@@ -73,7 +74,8 @@ std::vector<std::string> computing_backends(const std::string& plugin_folder) {
   return all;
 }
 
-std::vector<Fault> planted_faults(const Bounded& right, const std::vector<Array>& inputs, const Array& stale) {
+std::vector<Fault> planted_faults(const Bounded& right, const std::vector<Array>& inputs,
+                                  const Array& stale) {
   const Array& y = right.value;
   std::vector<Fault> faults;
   faults.push_back({"zero", cycled(y, {0}, 0)});
@@ -83,7 +85,8 @@ std::vector<Fault> planted_faults(const Bounded& right, const std::vector<Array>
   faults.push_back({"stale", cycled(y, stale.v, 0)});
   for (auto& f : faults) {
     f.same = true;
-    for (size_t i = 0; i < y.v.size(); ++i) f.same = f.same && same_number(f.output.v[i], round_to(y.dtype, y.v[i]));
+    for (size_t i = 0; i < y.v.size(); ++i)
+      f.same = f.same && same_number(f.output.v[i], round_to(y.dtype, y.v[i]));
   }
   return faults;
 }

@@ -12,13 +12,13 @@ struct Outcome {
   std::vector<LedgerRow> ledger;  ///< what ran for it
 };
 
-/// Runs an op on copies of `inputs`. The memory that the results get is filled with 0xff before: what a kernel does not
-/// write is a NaN, or -1.
+/// Runs an op on copies of `inputs`. The memory that the results get is filled with 0xff before: what a
+/// kernel does not write is a NaN, or -1.
 Outcome run_op(const ir::OpDef& op, const std::vector<AttrValue>& attrs, const std::vector<Array>& inputs,
                const std::string& backend);
 
-/// Every backend that computes here. Plug-ins that the build made (`<folder>/far.so`, `<folder>/template.so`) are loaded
-/// first.
+/// Every backend that computes here. Plug-ins that the build made (`<folder>/far.so`, `<folder>/template.so`)
+/// are loaded first.
 std::vector<std::string> computing_backends(const std::string& plugin_folder);
 
 /// An answer that a broken kernel may give, and whether the right one happens to be the same.

@@ -10,8 +10,9 @@
 #include "ir/builder.h"
 #include "weft/ops.h"
 
-// Gradients against finite differences in f64: the derivative of a random weighted sum of the results along a random
-// direction, through Tensor::backward. The tolerance is that of the difference itself and does not grow with the tensors.
+// Gradients against finite differences in f64: the derivative of a random weighted sum of the results along a
+// random direction, through Tensor::backward. The tolerance is that of the difference itself and does not
+// grow with the tensors.
 namespace weft::conformance {
 namespace {
 
@@ -58,7 +59,9 @@ struct Probe {
     eager::apply(op, pointers, attrs, out);
     return out[0];
   }
-  double value(const std::vector<Array>& in) const { return dot(from_tensor(call(leaves(in, false))), weights); }
+  double value(const std::vector<Array>& in) const {
+    return dot(from_tensor(call(leaves(in, false))), weights);
+  }
   std::vector<Tensor> gradients(const std::vector<Array>& in, bool create_graph) const {
     const auto x = leaves(in, true);
     call(x).backward(to_tensor(weights, "reference"), create_graph);
@@ -66,8 +69,9 @@ struct Probe {
   }
 };
 
-// The weighted sum is rounded 2^-53 relative to its terms, and that is divided by the step; 2^8 such roundings cover
-// every case here. 1e-8 of the norm is left for h^4: (2^-11)^4 = 6e-14 times the fifth derivative.
+// The weighted sum is rounded 2^-53 relative to its terms, and that is divided by the step; 2^8 such
+// roundings cover every case here. 1e-8 of the norm is left for h^4: (2^-11)^4 = 6e-14 times the fifth
+// derivative.
 double tolerance(const Slope& s, double scale, double terms) {
   return s.truncation + 1e-8 * scale + 0x1p-45 * terms / kStep;
 }
@@ -109,8 +113,8 @@ void check_first(const Probe& p, Random& random) {
   }
 }
 
-// d/dh of <gradient of operand i at x + h v, u> against the gradient of <gradient, u>, taken through the recorded
-// gradient. v moves every operand, so that mixed derivatives count.
+// d/dh of <gradient of operand i at x + h v, u> against the gradient of <gradient, u>, taken through the
+// recorded gradient. v moves every operand, so that mixed derivatives count.
 void check_second(const Probe& p, Random& random) {
   std::vector<Array> v;
   for (const auto& a : p.inputs) v.push_back(random_like(a, random));
@@ -148,14 +152,16 @@ std::map<std::string, std::string> without_second() {
   std::map<std::string, std::string> out;
   std::ifstream file(WEFT_SOURCE_DIR "/conformance/second_derivatives.txt");
   for (std::string line; std::getline(file, line);)
-    if (!line.empty() && line[0] != '#') out[line.substr(0, line.find(':'))] = line.substr(line.find(':') + 1);
+    if (!line.empty() && line[0] != '#')
+      out[line.substr(0, line.find(':'))] = line.substr(line.find(':') + 1);
   return out;
 }
 
 class Gradients : public testing::TestWithParam<CaseFile> {
  protected:
   static void TearDownTestSuite() {
-    std::printf("[gradients] %d directions of first, %d of second derivatives\n", counts().first, counts().second);
+    std::printf("[gradients] %d directions of first, %d of second derivatives\n", counts().first,
+                counts().second);
     EXPECT_GT(counts().first, 0);
   }
 };
@@ -178,11 +184,13 @@ TEST_P(Gradients, MatchFiniteDifferences) {
     if (!missing.contains(op.name)) {
       check_second(p, random);
     } else {
-      EXPECT_THROW((void)p.gradients(p.inputs, true), Error) << op.name << " has a second derivative now: take it off "
-                                                             << "conformance/second_derivatives.txt";
+      EXPECT_THROW((void)p.gradients(p.inputs, true), Error)
+          << op.name << " has a second derivative now: take it off "
+          << "conformance/second_derivatives.txt";
     }
   }
-  EXPECT_TRUE(checked > 0 || op.name == std::string_view("cast")) << op.name << " has no case with a gradient";
+  EXPECT_TRUE(checked > 0 || op.name == std::string_view("cast"))
+      << op.name << " has no case with a gradient";
 }
 
 std::vector<CaseFile> files() { return {case_files().begin(), case_files().end()}; }

@@ -10,7 +10,7 @@ namespace weft::conformance {
 namespace {
 
 struct Totals {
-  std::map<std::string, int> executed, refused;           // by backend
+  std::map<std::string, int> executed, refused;          // by backend
   std::map<std::string, std::set<std::string>> reasons;  // by backend: "exp f64: why"
   std::map<std::string, int> faults_rejected, faults_same;
   Real worst = 0;
@@ -40,16 +40,18 @@ class Ops : public testing::TestWithParam<CaseFile> {
   static void TearDownTestSuite() {
     int executed = 0;
     for (const auto& [backend, n] : totals().executed) {
-      std::printf("[ops] %-12s %6d cases executed, %4d refused\n", backend.c_str(), n, totals().refused[backend]);
+      std::printf("[ops] %-12s %6d cases executed, %4d refused\n", backend.c_str(), n,
+                  totals().refused[backend]);
       executed += n;
     }
     for (const auto& [backend, reasons] : totals().reasons)
-      for (const auto& reason : reasons) std::printf("[ops] %s refused %s\n", backend.c_str(), reason.c_str());
+      for (const auto& reason : reasons)
+        std::printf("[ops] %s refused %s\n", backend.c_str(), reason.c_str());
     for (const auto& [fault, n] : totals().faults_rejected)
       std::printf("[ops] fault '%s': rejected %d times, the right answer itself %d times\n", fault.c_str(), n,
                   totals().faults_same[fault]);
-    std::printf("[ops] %d cases executed; worst error %.3Lf of what is allowed: %s\n", executed, totals().worst,
-                totals().worst_at.c_str());
+    std::printf("[ops] %d cases executed; worst error %.3Lf of what is allowed: %s\n", executed,
+                totals().worst, totals().worst_at.c_str());
     EXPECT_GT(executed, 0);
   }
 
@@ -61,14 +63,16 @@ class Ops : public testing::TestWithParam<CaseFile> {
         ++(fault.same ? totals().faults_same : totals().faults_rejected)[fault.name];
         if (fault.same) continue;
         bitten_.insert(fault.name);
-        EXPECT_FALSE(judge(fault.output, right[k]).ok) << "output " << k << " would pass if it were '" << fault.name << "'";
+        EXPECT_FALSE(judge(fault.output, right[k]).ok)
+            << "output " << k << " would pass if it were '" << fault.name << "'";
       }
       stale_ = right[k].value;
     }
   }
 
-  void run_everywhere(const ir::OpDef& op, const std::vector<AttrValue>& attrs, const std::vector<Array>& inputs,
-                      const std::vector<Bounded>& right, const std::string& label) {
+  void run_everywhere(const ir::OpDef& op, const std::vector<AttrValue>& attrs,
+                      const std::vector<Array>& inputs, const std::vector<Bounded>& right,
+                      const std::string& label) {
     for (const auto& backend : backends()) {
       SCOPED_TRACE("on " + backend);
       const Outcome run = run_op(op, attrs, inputs, backend);
@@ -85,7 +89,8 @@ class Ops : public testing::TestWithParam<CaseFile> {
       for (size_t k = 0; k < right.size(); ++k) {
         const Verdict v = judge(run.outputs[k], right[k]);
         EXPECT_TRUE(v.ok) << "output " << op.outputs[k] << ": " << v.reason;
-        if (v.ok && v.worst > totals().worst) totals().worst = v.worst, totals().worst_at = label + " on " + backend;
+        if (v.ok && v.worst > totals().worst)
+          totals().worst = v.worst, totals().worst_at = label + " on " + backend;
       }
     }
   }
@@ -107,7 +112,8 @@ TEST_P(Ops, EveryCase) {
       if (!holds(c.dtypes, t)) continue;
       const auto inputs = make_inputs(c, t, ++seed);
       const auto bounded = bound_op(*op, attrs, inputs);
-      if (!bounded.ok() && bounded.status().code() == Code::invalid_argument) continue;  // not an operand of this op
+      if (!bounded.ok() && bounded.status().code() == Code::invalid_argument)
+        continue;  // not an operand of this op
       ASSERT_TRUE(bounded.ok()) << bounded.status().text();
       const auto& right = bounded.value();
       ++tried;
@@ -134,7 +140,8 @@ INSTANTIATE_TEST_SUITE_P(Folder, Ops, testing::ValuesIn(files()),
 TEST(OpCases, EveryOpHasAFile) {
   std::set<std::string> have;
   for (const auto& f : case_files()) have.insert(f.op);
-  for (const auto* op : ir::all_ops()) EXPECT_TRUE(have.contains(op->name)) << "conformance/ops/" << op->name << ".cpp";
+  for (const auto* op : ir::all_ops())
+    EXPECT_TRUE(have.contains(op->name)) << "conformance/ops/" << op->name << ".cpp";
 }
 
 TEST(OpCases, EveryAttributeIsOffItsDefaultSomewhere) {
@@ -143,7 +150,8 @@ TEST(OpCases, EveryAttributeIsOffItsDefaultSomewhere) {
     const auto defaults = op.defaults();
     for (size_t i = 0; i < defaults.size(); ++i) {
       bool seen = false;
-      for (const auto& c : file.cases()) seen |= !(value_or_raise(ir::order_attrs(op, c.attrs))[i] == defaults[i]);
+      for (const auto& c : file.cases())
+        seen |= !(value_or_raise(ir::order_attrs(op, c.attrs))[i] == defaults[i]);
       EXPECT_TRUE(seen) << op.name << "." << op.attrs[i].name;
     }
   }
@@ -152,8 +160,7 @@ TEST(OpCases, EveryAttributeIsOffItsDefaultSomewhere) {
 TEST(OpCases, EveryPrimitiveHasABound) {
   std::set<std::string> have;
   for (const auto& rule : bound_rules()) have.insert(rule.op);
-  for (const auto* op : ir::all_ops())
-    EXPECT_EQ(have.contains(op->name), op->primitive()) << op->name;
+  for (const auto* op : ir::all_ops()) EXPECT_EQ(have.contains(op->name), op->primitive()) << op->name;
 }
 
 }  // namespace

@@ -38,7 +38,8 @@ TEST(Oracle, SmallFloatsSurviveTheirBytes) {
 // kat_vectors of Random123 1.14: philox4x32-10.
 TEST(Oracle, PhiloxGivesThePublishedVectors) {
   EXPECT_EQ(philox(0, 0, 0), (std::array<uint32_t, 4>{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
-  EXPECT_EQ(philox(~0ull, ~0ull, ~0ull), (std::array<uint32_t, 4>{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}));
+  EXPECT_EQ(philox(~0ull, ~0ull, ~0ull),
+            (std::array<uint32_t, 4>{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}));
   EXPECT_EQ(philox(0x299f31d0a4093822ull, 0x85a308d3243f6a88ull, 0x0370734413198a2eull),
             (std::array<uint32_t, 4>{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}));
 }
@@ -72,7 +73,8 @@ std::vector<ArrayOf<Rational>> exactly_evaluated(const ir::Graph& g, const std::
       std::vector<const ArrayOf<Rational>*> in;
       for (const int32_t id : node.inputs) in.push_back(&all[static_cast<size_t>(id)]);
       auto results = evaluate<Rational>(*node.op, node.attrs, in);
-      for (size_t k = 0; k < results.size(); ++k) all[static_cast<size_t>(node.outputs[k])] = std::move(results[k]);
+      for (size_t k = 0; k < results.size(); ++k)
+        all[static_cast<size_t>(node.outputs[k])] = std::move(results[k]);
     }
   } catch (const std::logic_error&) {  // no fraction
     return {};
@@ -83,7 +85,8 @@ std::vector<ArrayOf<Rational>> exactly_evaluated(const ir::Graph& g, const std::
   return out;
 }
 
-// One rounding at the end is all that a primitive's reference kernel and the oracle may do to an exact answer.
+// One rounding at the end is all that a primitive's reference kernel and the oracle may do to an exact
+// answer.
 TEST(Oracle, IsExactOnSmallIntegersAndSoIsTheReference) {
   std::map<std::string, int> checked;
   for (const auto& file : case_files()) {
@@ -105,13 +108,14 @@ TEST(Oracle, IsExactOnSmallIntegersAndSoIsTheReference) {
         for (size_t i = 0; i < exact[0].v.size(); ++i) {
           const Real truth = exact[0].v[i].real(), oracle = bounded.value()[0].value.v[i];
           EXPECT_LE(std::fabs(oracle - truth), 0x1p-60L * std::fabs(truth));
-          EXPECT_TRUE(run.outputs[0].v[i] == round_to(exact[0].dtype, truth) || !op.primitive()) << "element " << i;
+          EXPECT_TRUE(run.outputs[0].v[i] == round_to(exact[0].dtype, truth) || !op.primitive())
+              << "element " << i;
         }
         ++checked[op.name];
       }
   }
-  for (const char* op : {"add", "sub", "mul", "div", "sum", "max", "matmul", "scatter_add", "mean_square", "relu", "pad",
-                         "gather", "where", "slice", "reshape", "broadcast", "cast", "full"})
+  for (const char* op : {"add", "sub", "mul", "div", "sum", "max", "matmul", "scatter_add", "mean_square",
+                         "relu", "pad", "gather", "where", "slice", "reshape", "broadcast", "cast", "full"})
     EXPECT_GT(checked[op], 0) << op << " was not checked in exact arithmetic";
 }
 

@@ -9,7 +9,8 @@
 #include "ir/builder.h"
 #include "weft/trace.h"
 
-// PyTorch's answers, made by scripts/torch_oracle: they and ours must both lie within the derived bound of the truth.
+// PyTorch's answers, made by scripts/torch_oracle: they and ours must both lie within the derived bound of
+// the truth.
 namespace weft::conformance {
 namespace {
 
@@ -26,10 +27,14 @@ const json& answers() {
 Array read_array(const json& j) {
   Array a{*dtype_from_name(j[0].get<std::string>()), j[1].get<Dims>(), {}};
   for (const auto& v : j[2]) {
-    if (v.is_boolean()) a.v.push_back(v.get<bool>());
-    else if (v.is_number_unsigned()) a.v.push_back(static_cast<Real>(v.get<uint64_t>()));
-    else if (v.is_number_integer()) a.v.push_back(static_cast<Real>(v.get<int64_t>()));
-    else a.v.push_back(v.get<double>());
+    if (v.is_boolean())
+      a.v.push_back(v.get<bool>());
+    else if (v.is_number_unsigned())
+      a.v.push_back(static_cast<Real>(v.get<uint64_t>()));
+    else if (v.is_number_integer())
+      a.v.push_back(static_cast<Real>(v.get<int64_t>()));
+    else
+      a.v.push_back(v.get<double>());
   }
   return a;
 }
@@ -54,14 +59,16 @@ struct Answer {
 Answer read_answer(const json& j) {
   Answer a;
   a.op = ir::find_op(j["op"].get<std::string>());
-  if (!a.op) throw std::runtime_error("an answer for an op that does not exist: " + j["op"].get<std::string>());
+  if (!a.op)
+    throw std::runtime_error("an answer for an op that does not exist: " + j["op"].get<std::string>());
   std::vector<Attr> named;
   for (const auto& [key, value] : j["attrs"].items()) named.push_back({key, read_attr(value)});
   a.attrs = value_or_raise(ir::order_attrs(*a.op, named));
   for (const auto& x : j["inputs"]) a.inputs.push_back(read_array(x));
   for (const auto& y : j["outputs"]) a.outputs.push_back(read_array(y));
   if (!j.contains("grads")) return a;
-  for (const auto& g : j["grads"]) a.grads.push_back(g.is_null() ? std::nullopt : std::optional(read_array(g)));
+  for (const auto& g : j["grads"])
+    a.grads.push_back(g.is_null() ? std::nullopt : std::optional(read_array(g)));
   a.seed = read_array(j["seed"]);
   return a;
 }

@@ -4,9 +4,15 @@ namespace weft::conformance {
 
 OpCases adamw_step_cases() {
   // parameter, gradient, mean, square, rate, weights of both means.
-  const auto step = [](Dims shape, double rate, double mean_weight, double square_weight) -> std::vector<Input> {
-    return {normal(shape), normal(shape), normal(shape), uniform(shape, 0.1, 2),
-            constant({}, rate), constant({}, mean_weight), constant({}, square_weight)};
+  const auto step = [](Dims shape, double rate, double mean_weight,
+                       double square_weight) -> std::vector<Input> {
+    return {normal(shape),
+            normal(shape),
+            normal(shape),
+            uniform(shape, 0.1, 2),
+            constant({}, rate),
+            constant({}, mean_weight),
+            constant({}, square_weight)};
   };
   std::vector<Input> first = step({4, 9}, 0.001, 0, 0);
   first[2] = constant({4, 9}, 0), first[3] = constant({4, 9}, 0);

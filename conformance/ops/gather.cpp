@@ -5,8 +5,11 @@ namespace weft::conformance {
 OpCases gather_cases() {
   return {
       {.inputs = {normal({5, 3}), values({4, 0, 2, 2}).as(DType::i32)}, .why = "rows, one twice"},
-      {.inputs = {normal({5, 3}), values({4, 0, 2, 1, 1, 3}, {2, 3}).as(DType::i64)}, .why = "index of rank 2, i64"},
-      {.inputs = {normal({2, 5, 3}), values({4, 1}).as(DType::i32)}, .attrs = {{"axis", 1}}, .why = "middle axis"},
+      {.inputs = {normal({5, 3}), values({4, 0, 2, 1, 1, 3}, {2, 3}).as(DType::i64)},
+       .why = "index of rank 2, i64"},
+      {.inputs = {normal({2, 5, 3}), values({4, 1}).as(DType::i32)},
+       .attrs = {{"axis", 1}},
+       .why = "middle axis"},
       {.inputs = {normal({4, 6}), values({5, 0, 3, 3}).as(DType::i64)},
        .attrs = {{"axis", 1}, {"batch", 1}},
        .why = "one a row, as cross_entropy picks"},

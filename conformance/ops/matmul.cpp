@@ -12,7 +12,9 @@ OpCases matmul_cases() {
        .why = "both transposed"},
       {.inputs = {normal({17, 65}), normal({65, 33})}, .why = "larger than a tile, no multiple of one"},
       {.inputs = {normal({2, 1, 3, 4}), normal({5, 4, 2})}, .why = "leading axes broadcast"},
-      {.inputs = {normal({2, 4, 3}), normal({4, 2})}, .attrs = {{"transpose_a", 1}}, .why = "one matrix b for all"},
+      {.inputs = {normal({2, 4, 3}), normal({4, 2})},
+       .attrs = {{"transpose_a", 1}},
+       .why = "one matrix b for all"},
       {.inputs = {normal({1, 6}), normal({6, 1})}, .why = "a dot product"},
       {.inputs = {normal({3, 0}), normal({0, 2})}, .why = "no terms: zeros"},
       {.inputs = {normal({0, 3}), normal({3, 2})}, .why = "no rows"},
@@ -22,7 +24,8 @@ OpCases matmul_cases() {
        .no_gradient = "infinite"},
       {.inputs = {values({100, -100, 100, 1}, {1, 4}), values({100, 100, 1, 1}, {4, 1})},
        .why = "cancellation"},
-      {.inputs = {values({1e-20L, 1e-3L}, {1, 2}), values({1e-20L, 1e-4L}, {2, 1})}, .why = "a product that underflows"},
+      {.inputs = {values({1e-20L, 1e-3L}, {1, 2}), values({1e-20L, 1e-4L}, {2, 1})},
+       .why = "a product that underflows"},
   };
 }
 

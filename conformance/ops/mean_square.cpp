@@ -8,10 +8,13 @@ OpCases mean_square_cases() {
       {.inputs = {normal({})}, .why = "rank 0"},
       {.inputs = {integers({3, 5}, -9, 9)}, .why = "small integers"},
       {.inputs = {normal({0})}, .why = "of nothing: 0 / 0", .no_gradient = "NaN"},
-      {.inputs = {values({1e-30L, 1e-25L})}, .why = "squares underflow in f32",
+      {.inputs = {values({1e-30L, 1e-25L})},
+       .why = "squares underflow in f32",
        .no_gradient = "steps are larger than the numbers"},
       {.inputs = {values({kInf, 1})}, .why = "infinity", .no_gradient = "infinite"},
-      {.inputs = {constant({3}, 1e30)}, .why = "squares overflow in f32", .no_gradient = "infinite in halves"},
+      {.inputs = {constant({3}, 1e30)},
+       .why = "squares overflow in f32",
+       .no_gradient = "infinite in halves"},
   };
 }
 

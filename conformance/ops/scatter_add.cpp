@@ -4,9 +4,13 @@ namespace weft::conformance {
 
 OpCases scatter_add_cases() {
   return {
-      {.inputs = {normal({5, 3}), values({4, 0, 2, 2}).as(DType::i32), normal({4, 3})}, .why = "rows, one twice"},
-      {.inputs = {normal({5, 3}), values({4, 0, 2, 1, 1, 3}, {2, 3}).as(DType::i64), normal({2, 3, 3})}, .why = "index of rank 2, i64"},
-      {.inputs = {normal({2, 5, 3}), values({4, 1}).as(DType::i32), normal({2, 2, 3})}, .attrs = {{"axis", 1}}, .why = "middle axis"},
+      {.inputs = {normal({5, 3}), values({4, 0, 2, 2}).as(DType::i32), normal({4, 3})},
+       .why = "rows, one twice"},
+      {.inputs = {normal({5, 3}), values({4, 0, 2, 1, 1, 3}, {2, 3}).as(DType::i64), normal({2, 3, 3})},
+       .why = "index of rank 2, i64"},
+      {.inputs = {normal({2, 5, 3}), values({4, 1}).as(DType::i32), normal({2, 2, 3})},
+       .attrs = {{"axis", 1}},
+       .why = "middle axis"},
       {.inputs = {normal({4, 6}), values({5, 0, 3, 3}).as(DType::i64), normal({4})},
        .attrs = {{"axis", 1}, {"batch", 1}},
        .why = "one a row, as cross_entropy picks"},

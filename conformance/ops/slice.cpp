@@ -14,7 +14,9 @@ OpCases slice_cases() {
       {.inputs = {normal({3, 8, 2})}, .attrs = range(1, 1, 8, 3), .why = "a step that reaches past the end"},
       {.inputs = {normal({9})}, .attrs = range(0, 0, 9, 20), .why = "a step longer than the axis"},
       {.inputs = {normal({4, 3})}, .attrs = range(0, 2, 2, 1), .why = "empty"},
-      {.inputs = {values({kNan, -0.0L, -kInf, 1e-40L, 2})}, .attrs = range(0, 1, 4, 1), .why = "bits stay",
+      {.inputs = {values({kNan, -0.0L, -kInf, 1e-40L, 2})},
+       .attrs = range(0, 1, 4, 1),
+       .why = "bits stay",
        .no_gradient = "infinite"},
   };
 }
