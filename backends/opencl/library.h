@@ -9,6 +9,7 @@
 
 namespace weft::opencl {
 
+// clang-format off: it finds no end with this list
 #define WEFT_OPENCL_FUNCTIONS(X)                                                                          \
   X(clGetPlatformIDs)                                                                                     \
   X(clGetDeviceIDs) X(clGetDeviceInfo) X(clCreateContext) X(clReleaseContext) X(clCreateCommandQueue)     \
@@ -18,6 +19,7 @@ namespace weft::opencl {
                   X(clGetProgramInfo) X(clGetProgramBuildInfo) X(clReleaseProgram) X(clCreateKernel)      \
                       X(clReleaseKernel) X(clSetKernelArg) X(clGetKernelWorkGroupInfo) X(clGetEventInfo)  \
                           X(clReleaseEvent)
+// clang-format on
 
 /// The ICD loader, opened at run time so that one build serves machines with and without OpenCL. Stays open:
 /// drivers do not survive being unloaded.

@@ -1,0 +1,73 @@
+"""Who may include whom: the table of docs/design.md section 3, as data. scripts/check_layers compares the two."""
+
+# Folder -> what it may include, in the words of the table. Its own headers are always allowed.
+LAYERS = {
+    "base": "std fmt",
+    "ir": "base",
+    "ops": "base ir",
+    "formats": "base",
+    "program": "base",
+    "codegen": "base program",
+    "seam": "base weft/backend.h",
+    "loops": "base program codegen seam weft/backend.h",
+    "dist": "base seam",
+    "link": "base program seam",
+    "runtime": "base formats program seam link",
+    "persistent": "base program seam link",
+    "import": "base ir ops formats",
+    "compiler": "base ir ops formats program",
+    "eager": "base ir ops seam",
+    "jit": "base ir program seam eager compiler runtime",
+    "nn": "public base formats",
+    "io": "public base formats",
+    "conformance": "all",
+    "lab": "all",
+    "cli": "all",
+    "python": "all",
+    "tests": "all",
+    "bench": "all",
+}
+# "all" is without these two, but for those who may.
+JUDGES = {"conformance": {"conformance", "lab", "cli", "python", "tests"}, "lab": {"lab", "cli", "python", "tests"}}
+
+# Public header, or folder of them, -> the folder whose .cpp files implement it. `sdk` is what a backend may see.
+HEADERS = {
+    "attr.h": "base", "dtype.h": "base", "shape.h": "base", "small_vector.h": "base", "status.h": "base",
+    "random.h": "base", "shared/numbers.hpp": "base",
+    "backend.h": "sdk", "backend.hpp": "sdk", "backend/": "sdk", "shared/": "sdk",
+    "backends.h": "seam", "ledger.h": "seam", "policy.h": "seam",
+    "tensor.h": "eager", "trace.h": "eager", "policy_scope.h": "eager", "ops.h": "eager",
+    "jit.h": "jit",
+    "nn.h": "nn", "checkpoint.h": "nn", "text.h": "io",
+}
+# Public headers that are installed in the component `sdk` beside the folder `sdk` itself.
+SDK_TOO = {"dtype.h", "shared/numbers.hpp"}
+# Headers that the build makes, included without a folder.
+GENERATED = {"plan_generated.h": "program"}
+
+# Headers of other projects: where they may be included. fmt is in weft/status.h, so everywhere; C, C++ and POSIX are free.
+THIRD_PARTY = {
+    "fmt/": set(LAYERS),
+    "CLI/": {"cli"},
+    "nlohmann/": {"cli", "formats", "import", "lab", "nn", "tests"},
+    "flatbuffers/": {"program", "tests"},
+    "xxhash.h": {"base", "program", "nn", "tests"},
+    "dlpack/": {"sdk"},
+    "gtest/": {"tests", "conformance"},
+    "benchmark/": {"bench"},
+    "CL/": {"backends"},
+}
+SYSTEM = {"dlfcn.h", "fcntl.h", "unistd.h", "stddef.h", "stdint.h", "stdlib.h", "string.h", "stdio.h", "math.h"}
+
+# Names that a backend has or will have and that are no words of English: they may not appear in any text of the core.
+BACKEND_NAMES = {"opencl", "cuda", "hip", "vulkan", "webgpu", "onednn", "mkl", "nnpack", "xnnpack", "cublaslt", "cudnn",
+                 "cusparselt", "tilelang", "openmp", "opt_einsum", "liar"}
+# (file, name) -> why the core may spell it there.
+SPELT = {
+    ("src/seam/registry.cpp", "reference"): "the default of a process: the one backend that is always built in",
+    ("src/seam/registry.cpp", "null"): "a device's kind: it computes nothing, so nothing falls back to it",
+}
+# Folders of src/ that speak to people, where names may stand in help and examples.
+MAY_SPELL = {"cli", "lab"}
+
+LINE, FILE_WARNING, FILE_ERROR, FUNCTION_WARNING = 110, 500, 700, 60

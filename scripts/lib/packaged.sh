@@ -1,0 +1,52 @@
+# Sourced by scripts/test: what is seen from outside the tree: the installed package, README.md, and one more file.
+# Wants weft_root, weft_tmp and a release build.
+
+weft_consumer=$weft_root/tests/consumer
+
+# consumer PREFIX BUILD [cmake option...]: builds tests/consumer against the Weft that is installed in PREFIX.
+consumer() {
+  local prefix=$1 build=$2
+  shift 2
+  cmake -S "$weft_consumer" -B "$build" -G Ninja -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_CXX_COMPILER_LAUNCHER=ccache \
+    "$@" >"$weft_tmp/configure.log" 2>&1 || { cat "$weft_tmp/configure.log"; return 1; }
+  cmake --build "$build" >"$weft_tmp/build.log" 2>&1 || { cat "$weft_tmp/build.log"; return 1; }
+}
+
+# installed_package: installs into a fresh folder; a project that knows only find_package(Weft) builds on it and runs.
+installed_package() {
+  local prefix=$weft_tmp/installed
+  cmake --install build/release --prefix "$prefix" >/dev/null || return 1
+  python3 scripts/lib/readme.py example README.md "$weft_tmp/readme" || return 1
+  consumer "$prefix" "$weft_tmp/consumer" -DWEFT_CONSUMER_SOURCES="$weft_tmp/readme/example.cpp" || return 1
+  "$weft_tmp/consumer/main" || return 1
+  "$prefix/bin/weft" --version
+}
+
+# readme_example: the program in README.md, built above, prints the text below it there.
+readme_example() {
+  [[ -x $weft_tmp/consumer/example ]] || { printf 'it was not built\n'; return 1; }
+  (cd "$weft_tmp/readme" && "$weft_tmp/consumer/example" >printed.txt) || return 1
+  diff -u --label README.md "$weft_tmp/readme/expected.txt" --label printed "$weft_tmp/readme/printed.txt" || return 1
+  cat "$weft_tmp/readme/printed.txt"
+}
+
+readme_subcommands() { build/release/weft --help | python3 scripts/lib/readme.py subcommands README.md; }
+
+# one_file: a copy of the tree with one file more in src/ops and one in src/cli, and no other change: both are there.
+one_file() {
+  local copy=$weft_tmp/copy
+  mkdir "$copy"
+  tar -c --exclude=./build --exclude=./out --exclude=./.git . | tar -x -C "$copy"
+  cp tests/one_file/square_plus.cpp "$copy/src/ops/"
+  cp tests/one_file/hello.cpp "$copy/src/cli/"
+  (
+    export CCACHE_BASEDIR=$copy
+    cd "$copy" && cmake --preset release -DWEFT_TESTS=OFF -DWEFT_BENCH=OFF && cmake --build build/release &&
+      cmake --install build/release --prefix "$copy/installed"
+  ) >"$weft_tmp/copy.log" 2>&1 || { cat "$weft_tmp/copy.log"; return 1; }
+  consumer "$copy/installed" "$weft_tmp/one_file" -DWEFT_CONSUMER_INCLUDES="$copy/src" \
+    -DWEFT_CONSUMER_SOURCES="$weft_root/tests/one_file/check_op.cpp" || return 1
+  "$weft_tmp/one_file/check_op" || return 1
+  [[ $("$copy/build/release/weft" hello) == hello ]] || { printf 'weft hello did not say hello\n'; return 1; }
+  printf 'square_plus: in weft/ops.h, found by name, eager, differentiated, compiled; weft hello runs; no other file was edited\n'
+}

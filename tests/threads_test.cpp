@@ -1,0 +1,94 @@
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <numeric>
+#include <thread>
+
+#include "base/thread_pool.h"
+#include "eager/apply.h"
+#include "test_backends.h"
+#include "weft/ops.h"
+
+// What is shared by threads: the pool, the devices, the ledger; and the plan caches, which are not. scripts/test runs
+// these under ThreadSanitizer.
+namespace weft {
+namespace {
+
+/// Starts `n` threads on body(i) and waits for them.
+void on_threads(int n, const std::function<void(int)>& body) {
+  std::vector<std::thread> threads;
+  for (int i = 0; i < n; ++i) threads.emplace_back(body, i);
+  for (auto& t : threads) t.join();
+}
+
+int64_t sum_of_range(int64_t n, int64_t grain) {
+  std::vector<int64_t> seen(static_cast<size_t>(n));
+  const ParallelBody body = [](void* context, int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) static_cast<int64_t*>(context)[i] += i;
+  };
+  parallel_for(n, grain, body, seen.data());
+  return std::accumulate(seen.begin(), seen.end(), int64_t{0});
+}
+
+TEST(Threads, PoolRunsEachPieceOnceForEveryCaller) {
+  set_thread_count(3);
+  std::atomic<int> wrong = 0;
+  on_threads(4, [&](int) {
+    for (int64_t n = 0; n < 200; ++n)
+      if (sum_of_range(n, 1) != n * (n - 1) / 2) ++wrong;
+  });
+  EXPECT_EQ(wrong, 0);
+  set_thread_count(0);
+}
+
+TEST(Threads, PoolMayChangeItsSizeWhileItRuns) {
+  std::atomic<int> wrong = 0;
+  on_threads(3, [&](int i) {
+    for (int64_t n = 0; n < 60; ++n) {
+      if (i == 0) set_thread_count(static_cast<int>(1 + n % 4));
+      if (sum_of_range(100, 1) != 4950) ++wrong;
+    }
+  });
+  EXPECT_EQ(wrong, 0);
+  set_thread_count(0);
+}
+
+TEST(Threads, EachHasItsOwnPlanCache) {
+  WEFT_NEEDS_PLUGIN("far");
+  for (const char* backend : {"reference", "far"}) {
+    std::atomic<int> wrong = 0;
+    on_threads(4, [&](int i) {
+      const testing::OnBackend on(backend);
+      const Tensor x = Tensor::of({1, 2, 3, 4, 5, 6}, {2, 3});
+      for (int k = 0; k < 25; ++k) {
+        const double factor = i * 25 + k;
+        if ((softmax(x, k % 2 ? 1 : 0) * 0.0 + factor).to_vector<double>() != std::vector<double>(6, factor)) ++wrong;
+      }
+      // Two softmaxes and what they are made of; a second round of the same calls adds nothing.
+      const auto before = eager::cache_stats();
+      if (before.misses == 0) ++wrong;
+      (void)softmax(x, 1).to_vector<float>();
+      if (eager::cache_stats().misses != before.misses) ++wrong;
+    });
+    EXPECT_EQ(wrong, 0) << backend;
+  }
+}
+
+TEST(Threads, GradientsAndDefaultsBelongToTheirThread) {
+  std::atomic<int> wrong = 0;
+  on_threads(4, [&](int i) {
+    const testing::OnBackend on(i % 2 ? "null" : "reference");
+    if (default_backend() != (i % 2 ? "null" : "reference")) ++wrong;
+    if (i % 2) return;
+    for (int k = 0; k < 10; ++k) {
+      Tensor w = Tensor::of({1, 2, 3}, {3});
+      w.requires_grad(true);
+      mean_square(w * double(i + 1)).backward();
+      for (const float g : w.grad().to_vector<float>()) wrong += g <= 0;
+    }
+  });
+  EXPECT_EQ(wrong, 0);
+}
+
+}  // namespace
+}  // namespace weft
