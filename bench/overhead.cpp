@@ -1,9 +1,10 @@
 #include <benchmark/benchmark.h>
 
+#include "compiler/compile.h"
 #include "eager/apply.h"
+#include "loops/loops.h"
 #include "runtime/devices.h"
 #include "runtime/session.h"
-#include "compiler/compile.h"
 #include "weft/jit.h"
 #include "weft/ops.h"
 
@@ -62,8 +63,7 @@ void compiled_node(benchmark::State& state) {
       value_or_raise(compiler::compile(*traced.graph, {}, {.name = "chain"})));
   auto session = value_or_raise(
       runtime::Session::create(program, value_or_raise(runtime::devices_for("null", Policy())), Policy()));
-  const runtime::HostTensor x{{DType::f32, {4, 4}}, std::vector<std::byte>(64)};
-  const runtime::HostTensor inputs[] = {x, x};
+  const std::vector<runtime::HostTensor> inputs(2, {{DType::f32, {4, 4}}, std::vector<std::byte>(64)});
   raise_if(session->set_inputs(inputs));
   if (session->plan().steps.size() != kNodes) state.SkipWithError("not one step a node");
   for (auto _ : state) raise_if(session->execute());
@@ -72,6 +72,21 @@ void compiled_node(benchmark::State& state) {
                                                               benchmark::Counter::kInvert);
 }
 BENCHMARK(compiled_node);
+
+// mul, add, exp: one region, one text, whatever the sizes.
+void opencl_texts(benchmark::State& state) {
+  if (!is_backend_available("opencl")) return state.SkipWithError("opencl is not available here");
+  const Dim rows = Dim::symbol("rows", 1, 4096);
+  set_default_backend("reference");
+  auto region = compile([](const std::vector<Tensor>& in) { return std::vector<Tensor>{exp(add(mul(in[0], in[1]), in[2]))}; },
+                        {{"a", {DType::f32, {rows}}}, {"b", {DType::f32, {rows}}}, {"c", {DType::f32, {rows}}}},
+                        {.name = "region", .backend = "opencl", .policy = {}});
+  const uint64_t before = loops::distinct_texts();
+  for (auto _ : state)
+    for (const int64_t n : {1000, 37}) benchmark::DoNotOptimize(region({ramp(n), ramp(n), ramp(n)}));
+  state.counters["texts"] = static_cast<double>(loops::distinct_texts() - before);
+}
+BENCHMARK(opencl_texts)->Iterations(1)->Repetitions(1);  // a second one finds the text made
 
 }  // namespace
 }  // namespace weft
