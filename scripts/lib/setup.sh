@@ -1,19 +1,21 @@
-# Sourced by scripts/demo and scripts/test: what they need from Debian, and how they build. Needs bash and apt.
+# Sourced by scripts/demo and scripts/test, which set weft_root: what they need from Debian, and how they build.
 
 # Every package that building, testing and running takes. The one list.
 weft_packages=(
-  g++ cmake ninja-build ccache mold libfmt-dev libcli11-dev libgtest-dev libflatbuffers-dev flatbuffers-compiler
-  nlohmann-json3-dev libxxhash-dev libdlpack-dev libbenchmark-dev opencl-c-headers ocl-icd-libopencl1 pocl-opencl-icd
-  clang-format-19 python3
+  g++ cmake ninja-build ccache mold clang-format-19 python3
+  libfmt-dev libcli11-dev libgtest-dev libbenchmark-dev nlohmann-json3-dev
+  libflatbuffers-dev flatbuffers-compiler libxxhash-dev libdlpack-dev
+  opencl-c-headers ocl-icd-libopencl1 pocl-opencl-icd
 )
 
 say() { printf '\n== %s\n' "$*"; }
 
-# Names of those packages of the arguments that are not installed, one a line.
+# Those of the arguments that are not installed, one a line.
 missing_packages() {
   local package
   for package in "$@"; do
-    dpkg-query -W -f '${db:Status-Status}\n' "$package" 2>/dev/null | grep -qx installed || printf '%s\n' "$package"
+    dpkg-query -W -f '${db:Status-Status}\n' "$package" 2>/dev/null | grep -qx installed ||
+      printf '%s\n' "$package"
   done
 }
 
@@ -22,24 +24,25 @@ need_packages() {
   local missing=() as_root=()
   mapfile -t missing < <(missing_packages "$@")
   if ((${#missing[@]} == 0)); then
-    say "All ${#} packages are installed"
+    say "All $# packages that are needed are installed"
     return
   fi
   if ((EUID != 0)); then
     if ! command -v sudo >/dev/null; then
-      printf 'These packages are missing: %s\nRun this as root, or install sudo.\n' "${missing[*]}" >&2
+      printf 'Missing packages: %s\nRun this as root, or install sudo.\n' "${missing[*]}" >&2
       return 1
     fi
     as_root=(sudo)
   fi
   say "Installing ${#missing[@]} packages with apt: ${missing[*]}"
   "${as_root[@]}" apt-get update -qq
-  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}"
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
+    apt-get install -y -qq --no-install-recommends "${missing[@]}"
 }
 
-# build_release [TARGET...]: configures and builds in build/release; all targets when none is named. Wants weft_root.
+# build_release [TARGET...]: configures and builds in build/release; all targets when none is named.
 build_release() {
   say "Building a release in build/release"
-  cmake --preset release -S "$weft_root" >/dev/null
+  (cd "$weft_root" && cmake --preset release >/dev/null)
   cmake --build "$weft_root/build/release" --target "${@:-all}"
 }

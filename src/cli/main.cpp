@@ -42,12 +42,20 @@ int run(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
+    // CLI11 looks for what is missing first; a word that it does not know is the likelier cause of that too.
+    if (const auto unknown = app.remaining(true); e.get_exit_code() != 0 && !unknown.empty()) {
+      std::fprintf(stderr, "weft: there is no option or subcommand '%s' here; see weft --help\n", unknown[0].c_str());
+      return 2;
+    }
     return app.exit(e);
   }
   try {
     const PolicyScope scope(configure(common));
     return action();
   } catch (const Error& e) {
+    std::fprintf(stderr, "weft: %s\n", e.what());
+    return 1;
+  } catch (const std::exception& e) {  // memory or the file system ran out below a layer that returns Status
     std::fprintf(stderr, "weft: %s\n", e.what());
     return 1;
   }

@@ -1,7 +1,5 @@
 #include "seam/call.h"
 
-#include <deque>
-
 namespace weft::seam {
 
 std::string text(const ConcreteType& type) { return name(type.dtype) + weft::text(std::span<const int64_t>(type.shape)); }
@@ -15,19 +13,19 @@ std::string text(const CallDesc& call) {
   return fmt::format("{} ({})", call.op, s);
 }
 
-// Deques keep addresses while they grow.
+// The vectors that others point into are reserved to their final size first, so nothing moves.
 struct OwnedCall::Views {
-  std::deque<weft_type> types;
-  std::deque<weft_attr> attrs;
-  std::deque<IntList> ints;
+  std::vector<weft_type> types;
+  std::vector<weft_attr> attrs;
+  std::vector<IntList> ints;
   std::vector<const weft_type*> inputs, outputs;
   std::vector<const weft_attr*> attr_list;
   std::vector<uint32_t> update_inputs;
 
   weft_region region{};
   std::vector<const weft_type*> values;
-  std::deque<std::unique_ptr<OwnedCall>> step_calls;
-  std::deque<weft_step> steps;
+  std::vector<std::unique_ptr<OwnedCall>> step_calls;
+  std::vector<weft_step> steps;
   std::vector<const weft_step*> step_list;
 
   const weft_type* type(const ConcreteType& t);
@@ -60,6 +58,7 @@ const weft_attr* OwnedCall::Views::attr(const Attr& a) {
 
 void OwnedCall::Views::fill_region(const RegionDesc& r) {
   for (const auto& v : r.values) values.push_back(type(v));
+  steps.reserve(r.steps.size());
   for (const auto& s : r.steps) {
     step_calls.push_back(std::make_unique<OwnedCall>(s.call));
     steps.push_back({.size = sizeof(weft_step), .reserved = 0, .call = step_calls.back()->c(), .inputs = s.inputs.data(),
@@ -73,6 +72,9 @@ void OwnedCall::Views::fill_region(const RegionDesc& r) {
 
 OwnedCall::OwnedCall(CallDesc desc) : desc_(std::move(desc)), views_(std::make_unique<Views>()) {
   auto& v = *views_;
+  v.types.reserve(desc_.inputs.size() + desc_.outputs.size() + (desc_.region ? desc_.region->values.size() : 0));
+  v.attrs.reserve(desc_.attrs.size()), v.ints.reserve(desc_.attrs.size());
+  v.inputs.reserve(desc_.inputs.size()), v.outputs.reserve(desc_.outputs.size());
   for (const auto& t : desc_.inputs) v.inputs.push_back(t ? v.type(*t) : nullptr);
   for (const auto& t : desc_.outputs) v.outputs.push_back(v.type(t));
   for (const auto& a : desc_.attrs) v.attr_list.push_back(v.attr(a));

@@ -25,20 +25,27 @@ static LedgerRow row_of(const Plan& plan) {
   return {plan.device.name(), plan.call->desc().op, plan.kernel.id, plan.why, 0, 0, plan.prepared.precision};
 }
 
-void Ledger::enter(const Plan& plan) {
-  std::lock_guard lock(mutex_);
-  live_.insert(&plan);
+static uint64_t calls_since_reset(const Plan& plan) {
+  return plan.calls.load(std::memory_order_relaxed) - plan.cleared;
 }
 
-void Ledger::leave(const Plan& plan) {
+void Ledger::enter(Plan& plan) {
   std::lock_guard lock(mutex_);
-  if (!live_.erase(&plan)) return;  // never entered: its prepare failed
-  const uint64_t calls = plan.calls.load(std::memory_order_relaxed) - offsets_[&plan];
-  offsets_.erase(&plan);
+  plan.after = live_;
+  if (live_) live_->before = &plan;
+  live_ = &plan;
+}
+
+void Ledger::leave(Plan& plan) {
+  std::lock_guard lock(mutex_);
+  if (live_ != &plan && !plan.before) return;  // never entered: its prepare failed
+  if (plan.before) plan.before->after = plan.after;
+  if (plan.after) plan.after->before = plan.before;
+  if (live_ == &plan) live_ = plan.after;
+  const uint64_t calls = calls_since_reset(plan);
   if (!calls) return;
   LedgerRow row = row_of(plan);
-  auto& kept = ended_.try_emplace({row.device, row.op, row.kernel, row.why}, row).first->second;
-  kept.calls += calls;
+  ended_.try_emplace({row.device, row.op, row.kernel, row.why}, row).first->second.calls += calls;
 }
 
 void Ledger::copied(const std::string& from, const std::string& to, uint64_t bytes) {
@@ -50,10 +57,8 @@ void Ledger::copied(const std::string& from, const std::string& to, uint64_t byt
 std::vector<LedgerRow> Ledger::rows() const {
   std::lock_guard lock(mutex_);
   auto all = ended_;
-  for (const Plan* plan : live_) {
-    const auto offset = offsets_.find(plan);
-    const uint64_t calls =
-        plan->calls.load(std::memory_order_relaxed) - (offset == offsets_.end() ? 0 : offset->second);
+  for (const Plan* plan = live_; plan; plan = plan->after) {
+    const uint64_t calls = calls_since_reset(*plan);
     if (!calls) continue;
     LedgerRow row = row_of(*plan);
     all.try_emplace({row.device, row.op, row.kernel, row.why}, row).first->second.calls += calls;
@@ -67,7 +72,7 @@ std::vector<LedgerRow> Ledger::rows() const {
 void Ledger::clear() {
   std::lock_guard lock(mutex_);
   ended_.clear(), copies_.clear();
-  for (const Plan* plan : live_) offsets_[plan] = plan->calls.load(std::memory_order_relaxed);
+  for (Plan* plan = live_; plan; plan = plan->after) plan->cleared = plan->calls.load(std::memory_order_relaxed);
 }
 
 }  // namespace seam

@@ -1,7 +1,6 @@
 #pragma once
 #include <map>
 #include <mutex>
-#include <set>
 #include <tuple>
 
 #include "seam/plan.h"
@@ -12,8 +11,8 @@ namespace weft::seam {
 /// What ran: filled by execution itself. A plan counts its own launches; rows of ended plans are kept.
 class Ledger {
  public:
-  void enter(const Plan& plan);
-  void leave(const Plan& plan);
+  void enter(Plan& plan);
+  void leave(Plan& plan);
   void copied(const std::string& from, const std::string& to, uint64_t bytes);
   std::vector<LedgerRow> rows() const;
   /// Forgets the counts so far.
@@ -22,9 +21,8 @@ class Ledger {
  private:
   using Key = std::tuple<std::string, std::string, std::string, std::string>;  // device, op, kernel, why
   mutable std::mutex mutex_;
-  std::set<const Plan*> live_;
+  Plan* live_ = nullptr;  // threaded through the plans themselves: entering and leaving is part of a cache miss
   std::map<Key, LedgerRow> ended_;
-  std::map<const Plan*, uint64_t> offsets_;  // counts of live plans at the last clear()
   std::map<std::pair<std::string, std::string>, LedgerRow> copies_;
 };
 

@@ -22,6 +22,8 @@ struct Plan {
   weft_plan prepared{};
   std::string why;                 // refusals of those asked before, for the ledger
   std::atomic<uint64_t> calls{0};  // the ledger's count
+  uint64_t cleared = 0;            // what it was when the ledger was last reset
+  Plan *before = nullptr, *after = nullptr;  // the ledger's list of live plans
 
   void count() { calls.store(calls.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed); }
 };

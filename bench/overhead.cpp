@@ -1,0 +1,79 @@
+#include <benchmark/benchmark.h>
+
+#include "eager/apply.h"
+#include "runtime/devices.h"
+#include "runtime/session.h"
+#include "compiler/compile.h"
+#include "weft/jit.h"
+#include "weft/ops.h"
+
+// What the host costs: on `null`, which computes nothing, all of the time is ours.
+namespace weft {
+namespace {
+
+Tensor ramp(int64_t n) {
+  std::vector<double> v;
+  for (int64_t i = 0; i < n; ++i) v.push_back(0.25 * static_cast<double>(i));
+  const int64_t shape[] = {n};
+  return Tensor::of(std::span<const double>(v), shape, DType::f32);
+}
+
+void eager_add_16(benchmark::State& state, const char* backend) {
+  set_default_backend(backend);
+  const Tensor a = ramp(16), b = ramp(16);
+  for (auto _ : state) benchmark::DoNotOptimize(add(a, b));
+}
+BENCHMARK_CAPTURE(eager_add_16, on_null, "null");
+BENCHMARK_CAPTURE(eager_add_16, on_reference, "reference");
+
+// A signature that was never seen: inference, selection, a plan, an entry. 256 of them at a time, so that emptying the
+// cache between rounds stays out of the figure.
+void plan_cache_miss(benchmark::State& state) {
+  constexpr int64_t kSignatures = 256;
+  set_default_backend("null");
+  std::vector<Tensor> operands;
+  for (int64_t n = 1; n <= kSignatures; ++n) operands.push_back(ramp(n));
+  for (auto _ : state) {
+    state.PauseTiming();
+    eager::clear_plan_cache();
+    const uint64_t before = eager::cache_stats().misses;
+    state.ResumeTiming();
+    for (const auto& t : operands) benchmark::DoNotOptimize(add(t, t));
+    if (eager::cache_stats().misses - before != kSignatures) state.SkipWithError("a call did not miss");
+  }
+  state.counters["per_miss"] = benchmark::Counter(
+      kSignatures, benchmark::Counter::kIsIterationInvariantRate | benchmark::Counter::kInvert);
+}
+BENCHMARK(plan_cache_miss);
+
+constexpr int kNodes = 256;
+
+// A chain of matmuls: nothing to fuse, so each node is a launch.
+void compiled_node(benchmark::State& state) {
+  set_default_backend("null");
+  const Traced traced = trace(
+      [](const std::vector<Tensor>& in) {
+        Tensor x = in[0];
+        for (int i = 0; i < kNodes; ++i) x = matmul(x, in[1]);
+        return std::vector<Tensor>{x};
+      },
+      {{"x", {DType::f32, {4, 4}}}, {"w", {DType::f32, {4, 4}}}});
+  auto program = std::make_shared<const program::CompiledProgram>(
+      value_or_raise(compiler::compile(*traced.graph, {}, {.name = "chain"})));
+  auto session = value_or_raise(
+      runtime::Session::create(program, value_or_raise(runtime::devices_for("null", Policy())), Policy()));
+  const runtime::HostTensor x{{DType::f32, {4, 4}}, std::vector<std::byte>(64)};
+  const runtime::HostTensor inputs[] = {x, x};
+  raise_if(session->set_inputs(inputs));
+  if (session->plan().steps.size() != kNodes) state.SkipWithError("not one step a node");
+  for (auto _ : state) raise_if(session->execute());
+  state.SetItemsProcessed(state.iterations() * kNodes);
+  state.counters["per_node"] = benchmark::Counter(kNodes, benchmark::Counter::kIsIterationInvariantRate |
+                                                              benchmark::Counter::kInvert);
+}
+BENCHMARK(compiled_node);
+
+}  // namespace
+}  // namespace weft
+
+BENCHMARK_MAIN();

@@ -1,0 +1,60 @@
+#pragma once
+#include "conformance/oracle.h"
+#include "ir/graph.h"
+
+// How far a right kernel may be from the truth, per element: c(n) * eps * sum of |terms|, plus what the
+// operands' own errors become. One table (bounds.cpp) for suite, lab and test vectors.
+namespace weft::conformance {
+
+/// The truth and the largest error that is allowed, element by element.
+struct Bounded {
+  Array value;
+  std::vector<Real> error;
+  bool bitwise = false;  ///< the sign of a zero counts too: movement
+};
+Bounded exactly(Array value);
+
+/// One line of the table.
+struct BoundRule {
+  const char* op;
+  const char* derivation;
+  Real c;  ///< roundings of one element, in ulp of the compute type
+  std::vector<Real> (*propagate)(const struct BoundCall& call);  ///< errors of output 0
+};
+std::span<const BoundRule> bound_rules();
+
+/// A primitive call as a rule sees it.
+struct BoundCall {
+  const ir::OpDef& op;
+  ir::AttrView attrs;
+  std::span<const Bounded* const> in;
+  const Array& out;
+  Real c;
+};
+
+/// Truth and bound of one primitive call whose operands are themselves uncertain.
+std::vector<Bounded> bound_primitive(const ir::OpDef& op, ir::AttrView attrs,
+                                     std::span<const Bounded* const> in);
+/// Running error analysis: every node of a graph of primitives in turn. `inputs` are the graph's inputs,
+/// states and weights, in that order. Gives one Bounded per value.
+std::vector<Bounded> bound_graph(const ir::Graph& graph, std::vector<Bounded> inputs);
+
+/// Truth and bound of any op: a composite by its decomposition. Attributes in the order of the op's fields.
+Result<std::vector<Bounded>> bound_op(const ir::OpDef& op, const std::vector<AttrValue>& attrs,
+                                      const std::vector<Array>& inputs);
+/// A graph of this one call, opened up to primitives.
+Result<ir::Graph> graph_of(const ir::OpDef& op, const std::vector<AttrValue>& attrs,
+                           const std::vector<TensorType>& inputs);
+/// The same graph with every composite opened up. `kept`, if given, gets the new id of each old value.
+Result<ir::Graph> lowered(const ir::Graph& graph, std::vector<int32_t>* kept = nullptr);
+
+/// What a comparison found: the element that is worst, in units of what is allowed.
+struct Verdict {
+  bool ok = true;
+  std::string reason;  ///< "element 3: got 1.5, want 1 +- 1e-7"
+  Real worst = 0;
+};
+/// Judges each element. `slack` multiplies the bound: 2 where `got` is compared with another rounded answer.
+Verdict judge(const Array& got, const Bounded& want, Real slack = 1);
+
+}  // namespace weft::conformance

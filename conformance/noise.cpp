@@ -1,0 +1,172 @@
+#include "conformance/noise.h"
+
+#include <cmath>
+#include <functional>
+
+#include "eager/apply.h"
+#include "weft/backends.h"
+
+namespace weft::conformance {
+namespace {
+
+DType widened(DType t) { return is_float(t) ? DType::f64 : t; }
+
+/// The same primitives with every float as f64; values keep their numbers.
+Result<ir::Graph> in_f64(const ir::Graph& graph) {
+  ir::Graph g;
+  const auto type = [&](int32_t id) {
+    TensorType t = graph.types[static_cast<size_t>(id)];
+    t.dtype = widened(t.dtype);
+    return t;
+  };
+  for (const auto& i : graph.inputs) g.input(i.name, type(i.value));
+  for (const auto& s : graph.states) g.state(s.name, type(s.before));
+  for (const auto& w : graph.weights) g.weight(w.name, type(w.value));
+  for (const auto& node : graph.nodes) {
+    ir::ValueList in;
+    for (const int32_t id : node.inputs) in.push_back(id < 0 ? ir::Value() : g.value(id));
+    auto attrs = node.attrs;
+    for (size_t i = 0; i < attrs.size(); ++i)
+      if (node.op->attrs[i].kind == ir::AttrKind::dtype)
+        attrs[i] = std::string(name(widened(*dtype_from_name(std::get<std::string>(attrs[i])))));
+    g.call(*node.op, in, std::move(attrs));
+    WEFT_CHECK(Status(g.status()));
+  }
+  for (const auto& o : graph.outputs) g.output(o.name, g.value(o.value));
+  if (g.types.size() != graph.types.size())
+    return fail(Code::internal, "a graph of {} values has {} in f64", graph.types.size(), g.types.size());
+  return g;
+}
+
+using AfterNode = std::function<Tensor(const ir::Node&, int32_t value, Tensor)>;
+
+/// All values of a graph, run op by op. `after` may replace each result.
+std::vector<Tensor> run_values(const ir::Graph& graph, const std::vector<Array>& inputs,
+                               const std::string& backend, const AfterNode& after) {
+  std::vector<Tensor> values(graph.types.size());
+  size_t next = 0;
+  const auto enter = [&](int32_t id) {
+    Array a = inputs.at(next++);
+    a.dtype = graph.types[static_cast<size_t>(id)].dtype;
+    values[static_cast<size_t>(id)] = to_tensor(a, backend);
+  };
+  for (const auto& i : graph.inputs) enter(i.value);
+  for (const auto& s : graph.states) enter(s.before);
+  for (const auto& w : graph.weights) enter(w.value);
+  const NoGrad off;
+  for (const auto& node : graph.nodes) {
+    std::vector<Tensor> in, out(node.outputs.size());
+    std::vector<const Tensor*> pointers;
+    in.reserve(node.inputs.size());
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      in.push_back(node.inputs[i] < 0 ? Tensor() : values[static_cast<size_t>(node.inputs[i])]);
+      bool updated = false;
+      for (const auto& u : node.op->updates) updated |= u.input == static_cast<int>(i);
+      if (updated)
+        in.back() = to_tensor(from_tensor(in.back()), backend);  // a value of a graph never changes
+      pointers.push_back(&in.back());
+    }
+    eager::apply(*node.op, pointers, node.attrs, out);
+    for (size_t k = 0; k < out.size(); ++k)
+      values[static_cast<size_t>(node.outputs[k])] = after ? after(node, node.outputs[k], out[k]) : out[k];
+  }
+  return values;
+}
+
+bool rounds(const ir::OpDef& op) {
+  for (const auto& rule : bound_rules())
+    if (std::string_view(rule.op) == op.name) return rule.c > 0;
+  return true;
+}
+
+// To the neighbour above or below, the nearer one more often, so that the mean stays. An f64 result is
+// rounded already: it moves to a neighbour half of the time.
+Real randomly_rounded(Real x, DType t, bool inexact, Random& random) {
+  if (!std::isfinite(x)) return x;
+  if (t == DType::f64) {
+    const double u = random.uniform();
+    if (!inexact || u < 0.5) return x;
+    return std::nextafter(static_cast<double>(x), u < 0.75 ? -HUGE_VAL : HUGE_VAL);
+  }
+  const Real step = format(t).spacing(x), below = std::floor(x / step);
+  const Real rounded = (below + (random.uniform() < static_cast<double>(x / step - below) ? 1 : 0)) * step;
+  return std::fabs(rounded) > format(t).largest ? round_to(t, rounded) : rounded;
+}
+
+// The bound of the op that makes this value, on operands that are true.
+std::vector<Real> own_bound(const ir::Graph& graph, int32_t value, const std::vector<Tensor>& truth) {
+  for (const auto& node : graph.nodes)
+    for (size_t k = 0; k < node.outputs.size(); ++k) {
+      if (node.outputs[k] != value) continue;
+      std::vector<Bounded> operands;
+      for (const int32_t id : node.inputs) {
+        if (id < 0) continue;
+        Array a = from_tensor(truth[static_cast<size_t>(id)]);
+        a.dtype = graph.types[static_cast<size_t>(id)].dtype;
+        operands.push_back(exactly(std::move(a)));
+      }
+      std::vector<const Bounded*> in;
+      for (const auto& o : operands) in.push_back(&o);
+      return bound_primitive(*node.op, node.attrs, in)[k].error;
+    }
+  return {};
+}
+
+}  // namespace
+
+Result<std::vector<Bounded>> noise_bound(const ir::Graph& graph, const std::vector<Array>& inputs,
+                                         uint64_t seed) {
+  for (const auto& t : graph.types)
+    for (const Dim d : t.shape)
+      if (!d.is_const()) return invalid("noise bound: dimension {} of {} has no value", d.text(), text(t));
+  WEFT_TRY(const ir::Graph low, lowered(graph));
+  WEFT_TRY(const ir::Graph wide, in_f64(low));
+  const auto truth = run_values(wide, inputs, "reference", nullptr);
+  std::vector<Bounded> bounds;
+  for (const auto& o : low.outputs) {
+    Array value = from_tensor(truth[static_cast<size_t>(o.value)]);
+    value.dtype = low.types[static_cast<size_t>(o.value)].dtype;
+    bounds.push_back(exactly(std::move(value)));
+  }
+  Random random(seed);
+  for (int run = 0; run < kNoiseRuns; ++run) {
+    const auto noisy = run_values(wide, inputs, "reference", [&](const ir::Node& node, int32_t id, Tensor t) {
+      const DType own = low.types[static_cast<size_t>(id)].dtype;
+      if (!is_float(own)) return t;
+      Array a = from_tensor(t);
+      for (Real& v : a.v) v = randomly_rounded(v, own, rounds(*node.op), random);
+      return to_tensor(a, "reference");
+    });
+    for (size_t k = 0; k < bounds.size(); ++k) {
+      const Array other = from_tensor(noisy[static_cast<size_t>(low.outputs[k].value)]);
+      for (size_t i = 0; i < other.v.size(); ++i) {
+        if (!std::isfinite(bounds[k].value.v[i])) continue;
+        const Real off = std::fabs(other.v[i] - bounds[k].value.v[i]);
+        bounds[k].error[i] = std::max(bounds[k].error[i], std::isnan(off) ? kInf : kNoiseFactor * off);
+      }
+    }
+  }
+  for (size_t k = 0; k < bounds.size(); ++k) {
+    const auto own = own_bound(low, low.outputs[k].value, truth);
+    for (size_t i = 0; i < own.size(); ++i) bounds[k].error[i] += own[i];
+  }
+  return bounds;
+}
+
+Result<std::vector<Array>> run_graph(const ir::Graph& graph, const std::vector<Array>& inputs,
+                                     const std::string& backend) {
+  const std::string before = default_backend();
+  try {
+    set_default_backend(backend);  // where ops without operands go
+    const auto values = run_values(graph, inputs, backend, nullptr);
+    set_default_backend(before);
+    std::vector<Array> out;
+    for (const auto& o : graph.outputs) out.push_back(from_tensor(values[static_cast<size_t>(o.value)]));
+    return out;
+  } catch (const Error& e) {
+    set_default_backend(before);
+    return e.status();
+  }
+}
+
+}  // namespace weft::conformance

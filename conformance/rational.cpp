@@ -1,0 +1,70 @@
+#include "conformance/rational.h"
+
+#include <cmath>
+#include <stdexcept>
+
+namespace weft::conformance {
+namespace {
+
+__int128 magnitude(__int128 x) { return x < 0 ? -x : x; }
+__int128 gcd(__int128 a, __int128 b) {
+  while (b != 0) {
+    const __int128 r = a % b;
+    a = b, b = r;
+  }
+  return magnitude(a);
+}
+__int128 times(__int128 a, __int128 b) {
+  __int128 out;
+  if (__builtin_mul_overflow(a, b, &out)) throw std::overflow_error("a fraction of more than 128 bits");
+  return out;
+}
+__int128 plus(__int128 a, __int128 b) {
+  __int128 out;
+  if (__builtin_add_overflow(a, b, &out)) throw std::overflow_error("a fraction of more than 128 bits");
+  return out;
+}
+
+}  // namespace
+
+Rational::Rational(__int128 numerator, __int128 denominator) : n_(numerator), d_(denominator) {
+  if (d_ == 0) throw std::domain_error("a fraction over zero");
+  if (d_ < 0) n_ = -n_, d_ = -d_;
+  const __int128 common = gcd(n_, d_);
+  if (common > 1) n_ /= common, d_ /= common;
+}
+
+Rational Rational::of(Real x) {
+  int shift = 0;
+  while (x != std::trunc(x) && shift < 60) x *= 2, ++shift;
+  if (x != std::trunc(x) || std::fabs(x) > 0x1p62L) throw std::domain_error("not a small fraction");
+  return {static_cast<__int128>(x), static_cast<__int128>(1) << shift};
+}
+
+Rational operator+(Rational a, Rational b) {
+  return {plus(times(a.n_, b.d_), times(b.n_, a.d_)), times(a.d_, b.d_)};
+}
+Rational operator-(Rational a, Rational b) { return a + Rational(-b.n_, b.d_); }
+Rational operator*(Rational a, Rational b) { return {times(a.n_, b.n_), times(a.d_, b.d_)}; }
+Rational operator/(Rational a, Rational b) { return {times(a.n_, b.d_), times(a.d_, b.n_)}; }
+bool operator<(Rational a, Rational b) { return times(a.n_, b.d_) < times(b.n_, a.d_); }
+
+// Scaled so that the quotient has 61 to 63 bits; what is lost is kept as one odd bit, so rounding it to 53
+// bits or fewer is rounding the fraction itself.
+Real Rational::real() const {
+  __int128 n = magnitude(n_), d = d_;
+  if (n == 0) return 0;
+  int exponent = 0;
+  const auto bits = [](__int128 x) {
+    int b = 0;
+    for (; x != 0; x >>= 1) ++b;
+    return b;
+  };
+  while (bits(n) < 126 && bits(n) - bits(d) < 62) n <<= 1, --exponent;
+  while (bits(n) - bits(d) < 62) d >>= 1, --exponent;  // only for d above 2^64, which small cases do not have
+  const __int128 q = n / d;
+  const auto sticky = static_cast<Real>((q << 1) | (n % d != 0 ? 1 : 0));
+  return std::ldexp(n_ < 0 ? -sticky : sticky, exponent - 1);
+}
+
+}  // namespace weft::conformance

@@ -1,0 +1,94 @@
+#include "conformance/run.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+
+#include "eager/apply.h"
+#include "weft/backends.h"
+
+namespace weft::conformance {
+namespace {
+
+// The pool gives the buffer that came back last: these are the ones that the results will be written into.
+void poison(const ir::OpDef& op, const std::vector<AttrValue>& attrs, const std::vector<Array>& inputs,
+            const std::string& backend) {
+  std::vector<TensorType> types;
+  std::vector<const TensorType*> pointers;
+  types.reserve(inputs.size());
+  for (const auto& a : inputs) types.push_back(type_of(a)), pointers.push_back(&types.back());
+  const auto results = value_or_raise(op.infer(ir::Types(pointers), attrs));
+  std::vector<Tensor> held;
+  for (const auto& t : results) {
+    Dims shape;
+    for (const Dim d : t.shape) shape.push_back(d.value());
+    const std::vector<std::byte> bytes(static_cast<size_t>(count(shape)) * byte_size(t.dtype),
+                                       std::byte{0xff});
+    held.push_back(Tensor::from_bytes(bytes, shape, t.dtype, backend));
+  }
+}
+
+Array cycled(const Array& like, const std::vector<Real>& from, size_t first) {
+  Array a{like.dtype, like.shape, {}};
+  for (size_t i = 0; i < like.v.size(); ++i)
+    a.v.push_back(from.empty() ? Real{0} : round_to(a.dtype, from[(i + first) % from.size()]));
+  return a;
+}
+
+bool same_number(Real a, Real b) { return std::isnan(a) ? std::isnan(b) : a == b; }
+
+}  // namespace
+
+Outcome run_op(const ir::OpDef& op, const std::vector<AttrValue>& attrs, const std::vector<Array>& inputs,
+               const std::string& backend) {
+  Outcome out;
+  std::vector<Tensor> in, results(op.n_outputs);
+  std::vector<const Tensor*> pointers;
+  in.reserve(inputs.size());
+  const std::string before = default_backend();
+  set_default_backend(backend);  // where an op without operands goes
+  try {
+    for (const auto& a : inputs) in.push_back(to_tensor(a, backend)), pointers.push_back(&in.back());
+    poison(op, attrs, inputs, backend);
+    reset_ledger();
+    eager::apply(op, pointers, attrs, results);
+    for (const auto& t : results) out.outputs.push_back(from_tensor(t));
+    out.ledger = ledger_rows();
+  } catch (const Error& e) {
+    set_default_backend(before);
+    if (e.status().code() != Code::unsupported) throw;
+    out.refused = e.status().message();
+    out.outputs.clear();
+  }
+  set_default_backend(before);
+  return out;
+}
+
+std::vector<std::string> computing_backends(const std::string& plugin_folder) {
+  for (const char* plugin : {"far", "template"}) {
+    const auto path = plugin_folder + "/" + plugin + ".so";
+    if (std::filesystem::exists(path) && !is_backend_available(plugin)) load_backend(path);
+  }
+  auto all = get_available_backends();
+  std::erase(all, "null");  // computes nothing, by design
+  return all;
+}
+
+std::vector<Fault> planted_faults(const Bounded& right, const std::vector<Array>& inputs,
+                                  const Array& stale) {
+  const Array& y = right.value;
+  std::vector<Fault> faults;
+  faults.push_back({"zero", cycled(y, {0}, 0)});
+  faults.push_back({"constant", cycled(y, {y.v.empty() || !std::isfinite(y.v[0]) ? Real{1} : y.v[0]}, 0)});
+  if (!inputs.empty()) faults.push_back({"copied input", cycled(y, inputs[0].v, 0)});
+  faults.push_back({"shifted by one", cycled(y, y.v, 1)});
+  faults.push_back({"stale", cycled(y, stale.v, 0)});
+  for (auto& f : faults) {
+    f.same = true;
+    for (size_t i = 0; i < y.v.size(); ++i)
+      f.same = f.same && same_number(f.output.v[i], round_to(y.dtype, y.v[i]));
+  }
+  return faults;
+}
+
+}  // namespace weft::conformance

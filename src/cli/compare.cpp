@@ -1,0 +1,240 @@
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include "cli/command.h"
+#include "cli/show.h"
+#include "weft/checkpoint.h"
+#include "weft/ledger.h"
+#include "weft/ops.h"
+
+// weft compare: the same weights and the same characters on every backend, judged against `reference`.
+namespace weft::cli {
+namespace {
+
+struct Options {
+  std::string model;
+  std::vector<std::string> data;
+  int64_t batch = 64;
+};
+
+/// Logits [batch, vocabulary] and loss of one run.
+struct Outputs {
+  std::vector<double> logits;
+  double loss = 0;
+};
+
+/// How far a backend may be from `reference`, for each logit and for the loss.
+struct Bound {
+  double logits = 0, loss = 0;
+};
+
+struct Row {
+  std::string backend;
+  std::string failure;          // why it did not run, or in what it disagrees; empty: agrees
+  double error = 0, bound = 0;  // of the output, logits or loss, that comes closest to its bound
+  const char* output = "";
+  double per_second = 0;
+  std::vector<LedgerRow> kernels;
+};
+
+Outputs forward(const nn::CharModel& model, const Tensor& tokens, const Tensor& targets) {
+  const NoGrad off;
+  const Tensor logits = model(tokens);
+  return {logits.to_vector<double>(), cross_entropy(logits, targets).item()};
+}
+
+double largest(const std::vector<double>& a) {
+  double m = 0;
+  for (const double x : a) m = std::max(m, std::abs(x));
+  return m;
+}
+
+// A NaN is as far away as can be: it must not pass through a comparison that is false for it.
+double largest_difference(const std::vector<double>& a, const std::vector<double>& b) {
+  if (a.size() != b.size()) return INFINITY;
+  double m = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    const double d = std::abs(a[i] - b[i]);
+    m = std::isnan(d) ? INFINITY : std::max(m, d);
+  }
+  return m;
+}
+
+// What rounding can do to this model. `truth` is the model run in f64 on `reference`, whose own rounding is
+// far below that of f32; how far the f32 run lies from it shows how much the model magnifies rounding, and 6
+// times that allows for other, equally good roundings in between. A backend that adds up n products in f32
+// instead of double may be off by 6 sqrt(n) roundings of their size besides (Higham and Mary, A new approach
+// to probabilistic rounding error analysis, SISC 2019: the factor for failure once in 10^8). One function, so
+// that the noise bound of graphs can take its place.
+Bound agreement_bound(const Outputs& reference, const Outputs& truth, const nn::CharModelConfig& c) {
+  const double n = static_cast<double>(std::max(c.context * c.embed, c.hidden));
+  const double sums = 6 * std::sqrt(n) * epsilon(DType::f32) / 2;
+  return {6 * largest_difference(reference.logits, truth.logits) + sums * largest(truth.logits),
+          6 * std::abs(reference.loss - truth.loss) + sums * std::max(1.0, std::abs(truth.loss))};
+}
+
+struct Case {
+  const nn::CharModel& model;
+  io::Batch batch;
+  int64_t rows = 0;
+
+  Tensor tokens() const {
+    const int64_t shape[] = {rows, model.config().context};
+    return Tensor::of(std::span<const int32_t>(batch.tokens), shape, DType::i32);
+  }
+  Tensor targets() const {
+    return Tensor::of(std::span<const int32_t>(batch.targets), std::span(&rows, 1), DType::i32);
+  }
+};
+
+/// Makes a backend the default while it lives.
+class OnBackend {
+ public:
+  explicit OnBackend(const std::string& name) : before_(default_backend()) { set_default_backend(name); }
+  ~OnBackend() { set_default_backend(before_); }
+  OnBackend(const OnBackend&) = delete;
+
+ private:
+  std::string before_;
+};
+
+Outputs run_once(const Case& c, DType dtype) { return forward(c.model.copy(dtype), c.tokens(), c.targets()); }
+
+// Half a second of forward passes, after one that prepared everything.
+double speed(const nn::CharModel& model, const Tensor& tokens, const Tensor& targets, int64_t rows) {
+  using Clock = std::chrono::steady_clock;
+  const auto start = Clock::now();
+  double spent = 0;
+  for (int64_t n = 1;; ++n) {
+    forward(model, tokens, targets);
+    spent = std::chrono::duration<double>(Clock::now() - start).count();
+    if (spent > 0.5) return static_cast<double>(n * rows) / spent;
+  }
+}
+
+Row judge(const std::string& backend, const Case& c, const Outputs& reference, const Bound& bound) {
+  Row row{.backend = backend};
+  try {
+    const OnBackend here(backend);
+    const auto model = c.model.copy(DType::f32);
+    const Tensor tokens = c.tokens(), targets = c.targets();
+    reset_ledger();
+    const Outputs got = forward(model, tokens, targets);
+    row.kernels = ledger_rows();
+    const double logits = largest_difference(got.logits, reference.logits);
+    const double loss = largest_difference({got.loss}, {reference.loss});
+    const bool by_logits = logits * bound.loss >= loss * bound.logits;
+    row.error = by_logits ? logits : loss, row.bound = by_logits ? bound.logits : bound.loss;
+    row.output = by_logits ? "logits" : "loss";
+    if (!(row.error <= row.bound)) row.failure = fmt::format("disagrees in the {}", row.output);
+    row.per_second = speed(model, tokens, targets, c.rows);
+  } catch (const Error& e) {
+    row.failure = e.what();
+  }
+  return row;
+}
+
+std::vector<std::string> backends_to_run(const Common& common) {
+  if (!common.backend.empty()) return {common.backend};
+  auto names = get_available_backends();
+  std::erase(names, "null");  // computes nothing, on purpose
+  return names;
+}
+
+nlohmann::json to_json(const Row& r) {
+  nlohmann::json kernels = nlohmann::json::array();
+  for (const auto& k : r.kernels)
+    kernels.push_back(
+        {{"device", k.device}, {"op", k.op}, {"kernel", k.kernel}, {"calls", k.calls}, {"bytes", k.bytes}});
+  return {{"backend", r.backend},
+          {"agrees", r.failure.empty()},
+          {"reason", r.failure},
+          {"error", r.error},
+          {"bound", r.bound},
+          {"output", r.output},
+          {"characters_per_second", r.per_second},
+          {"kernels", kernels}};
+}
+
+// Names of kernels without their device in front, each once, with how often it ran.
+std::string kernel_list(const Row& r) {
+  std::vector<std::pair<std::string, uint64_t>> all;
+  for (const auto& k : r.kernels) {
+    const auto at = std::find_if(all.begin(), all.end(), [&](const auto& a) { return a.first == k.kernel; });
+    if (at == all.end()) {
+      all.emplace_back(k.kernel, k.calls);
+    } else {
+      at->second += k.calls;
+    }
+  }
+  std::string s;
+  for (const auto& [name, calls] : all)
+    s += fmt::format("{}{}{}", s.empty() ? "" : ", ", name, calls > 1 ? fmt::format(" x{}", calls) : "");
+  return s;
+}
+
+void print(const std::vector<Row>& rows) {
+  fmt::print("{:<12} {:>13} {:>9} {:>12} {:>13}  {:<14}  {}\n", "backend", "largest error", "bound",
+             "error/bound", "characters/s", "kernels used", "verdict");
+  for (const auto& r : rows) {
+    uint64_t launches = 0;
+    for (const auto& k : r.kernels) launches += k.calls;
+    if (r.kernels.empty()) {
+      fmt::print("{:<12} {:>13} {:>9} {:>12} {:>13}  {:<14}  {}\n", r.backend, "-", "-", "-", "-", "-",
+                 "failed: " + r.failure);
+      continue;
+    }
+    fmt::print("{:<12} {:>13.2e} {:>9.2e} {:>12.4f} {:>13}  {:<14}  {}\n", r.backend, r.error, r.bound,
+               r.error / r.bound, grouped(static_cast<int64_t>(r.per_second)),
+               fmt::format("{} in {} calls", r.kernels.size(), launches),
+               r.failure.empty() ? "agrees" : r.failure);
+  }
+  fmt::print("\nkernels used in one forward pass:\n");
+  for (const auto& r : rows) fmt::print("  {}: {}\n", r.backend, kernel_list(r));
+}
+
+io::Batch batch_for(const Options& o, const nn::RunInfo& info) {
+  if (!o.data.empty()) {
+    const auto ids = info.vocabulary.encode(io::load_text(o.data).characters);
+    return io::TextData(ids, info.config.context, info.seed).validation(0, o.batch);
+  }
+  // Without a text, characters by chance: harder on the numbers than text that the model knows.
+  std::vector<int32_t> ids(32768);
+  for (size_t i = 0; i < ids.size(); ++i)
+    ids[i] = static_cast<int32_t>(random_word(info.seed, i) % static_cast<uint64_t>(info.vocabulary.size()));
+  return io::TextData(ids, info.config.context, info.seed).validation(0, o.batch);
+}
+
+int run(const Options& o, const Common& common) {
+  const OnBackend home("reference");
+  const auto checkpoint = nn::load_checkpoint(o.model);
+  const Case c{checkpoint.model, batch_for(o, checkpoint.info), o.batch};
+  const Outputs reference = run_once(c, DType::f32), truth = run_once(c, DType::f64);
+  const Bound bound = agreement_bound(reference, truth, checkpoint.info.config);
+  std::vector<Row> rows;
+  for (const auto& name : backends_to_run(common)) rows.push_back(judge(name, c, reference, bound));
+  if (common.json) {
+    for (const auto& r : rows) fmt::print("{}\n", to_json(r).dump());
+  } else {
+    print(rows);
+  }
+  return std::all_of(rows.begin(), rows.end(), [](const Row& r) { return r.failure.empty(); }) ? 0 : 1;
+}
+
+std::function<int()> setup(CLI::App& app, const Common& common) {
+  const auto o = std::make_shared<Options>();
+  app.add_option("--model", o->model, "folder of the checkpoint")->required()->type_name("DIR");
+  app.add_option("--data", o->data, "text to run on; without it, characters by chance")->type_name("PATH");
+  app.add_option("--batch", o->batch, "rows to run on")->check(CLI::Range(1, 65536))->capture_default_str();
+  app.footer(
+      "Runs on every available backend, or on --backend alone. Exits with 1 if one disagrees or fails.");
+  return [o, &common] { return run(*o, common); };
+}
+
+}  // namespace
+
+extern const Command compare_command = {"compare",
+                                        "run one model on every backend and compare with `reference`", setup};
+
+}  // namespace weft::cli

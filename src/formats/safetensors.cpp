@@ -1,0 +1,201 @@
+#include "formats/safetensors.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <set>
+
+namespace weft::formats {
+namespace {
+
+using nlohmann::json;
+
+static_assert(std::endian::native == std::endian::little, "elements are copied as they lie");
+
+struct DTypeName {
+  DType dtype;
+  const char* name;
+};
+constexpr DTypeName kNames[] = {
+    {DType::f64, "F64"},        {DType::f32, "F32"}, {DType::f16, "F16"}, {DType::bf16, "BF16"},
+    {DType::i32, "I32"},        {DType::i64, "I64"}, {DType::u32, "U32"}, {DType::u64, "U64"},
+    {DType::boolean, "BOOL"},   {DType::u8, "U8"},   {DType::i8, "I8"},   {DType::f8e4m3, "F8_E4M3"},
+    {DType::f8e5m2, "F8_E5M2"},
+};
+
+const char* format_name(DType t) {
+  return std::find_if(std::begin(kNames), std::end(kNames), [&](const auto& n) { return n.dtype == t; })
+      ->name;
+}
+
+// Product of shape and element size; false when it leaves 64 bits, which a damaged file may.
+bool checked_bytes(std::span<const int64_t> shape, DType dtype, uint64_t& bytes) {
+  bytes = byte_size(dtype);
+  for (const int64_t d : shape)
+    if (d < 0 || __builtin_mul_overflow(bytes, static_cast<uint64_t>(d), &bytes)) return false;
+  return true;
+}
+
+template <class... A>
+Status damaged(const std::string& where, fmt::format_string<A...> text, A&&... args) {
+  return fail(Code::corrupt, "{}: damaged or no safetensors file: {}", where,
+              fmt::format(text, std::forward<A>(args)...));
+}
+
+Result<DType> read_dtype(const std::string& where, const std::string& tensor, const json& fields) {
+  const auto field = fields.find("dtype");
+  if (field == fields.end() || !field->is_string())
+    return damaged(where, "tensor '{}' has no text field 'dtype'", tensor);
+  const auto& text = field->get_ref<const std::string&>();
+  for (const auto& n : kNames)
+    if (text == n.name) return n.dtype;
+  return damaged(where, "tensor '{}' has the unknown dtype '{}'", tensor, text);
+}
+
+Result<std::vector<uint64_t>> read_numbers(const std::string& where, const std::string& tensor,
+                                           const json& fields, const char* name) {
+  const auto field = fields.find(name);
+  if (field == fields.end() || !field->is_array())
+    return damaged(where, "tensor '{}' has no list '{}'", tensor, name);
+  std::vector<uint64_t> out;
+  for (const auto& v : *field) {
+    if (!v.is_number_unsigned() || v.get<uint64_t>() > uint64_t{INT64_MAX})
+      return damaged(where, "tensor '{}': '{}' holds {}, no size", tensor, name, v.dump());
+    out.push_back(v.get<uint64_t>());
+  }
+  return out;
+}
+
+Result<TensorEntry> read_entry(const std::string& where, const std::string& name, const json& fields,
+                               std::span<const std::byte> data) {
+  if (!fields.is_object()) return damaged(where, "tensor '{}' is no object", name);
+  TensorEntry e;
+  e.name = name;
+  WEFT_TRY(e.dtype, read_dtype(where, name, fields));
+  WEFT_TRY(const auto shape, read_numbers(where, name, fields, "shape"));
+  WEFT_TRY(const auto offsets, read_numbers(where, name, fields, "data_offsets"));
+  e.shape.assign(shape.begin(), shape.end());
+  if (offsets.size() != 2 || offsets[0] > offsets[1] || offsets[1] > data.size())
+    return damaged(where, "tensor '{}': data_offsets must be [begin, end] within {} bytes, got {}", name,
+                   data.size(), fields["data_offsets"].dump());
+  uint64_t bytes = 0;
+  if (!checked_bytes(e.shape, e.dtype, bytes) || bytes != offsets[1] - offsets[0])
+    return damaged(where, "tensor '{}': {}{} does not have {} bytes", name, weft::name(e.dtype),
+                   text(std::span<const int64_t>(e.shape)), offsets[1] - offsets[0]);
+  e.bytes = data.subspan(offsets[0], bytes);
+  return e;
+}
+
+Status read_metadata(const std::string& where, const json& fields, std::map<std::string, std::string>& out) {
+  if (!fields.is_object()) return damaged(where, "__metadata__ is no object");
+  for (const auto& [key, value] : fields.items()) {
+    if (!value.is_string()) return damaged(where, "__metadata__ field '{}' is no text", key);
+    out[key] = value.get<std::string>();
+  }
+  return {};
+}
+
+// Every byte of the data belongs to exactly one tensor, as the format asks.
+Status check_cover(const std::string& where, const Safetensors& file, std::span<const std::byte> data) {
+  const std::byte* at = data.data();
+  for (const auto& t : file.tensors) {
+    if (t.bytes.data() < at) return damaged(where, "the bytes of tensor '{}' overlap another's", t.name);
+    if (t.bytes.data() > at)
+      return damaged(where, "{} bytes before tensor '{}' belong to no tensor", t.bytes.data() - at, t.name);
+    at += t.bytes.size();
+  }
+  const auto rest = data.data() + data.size() - at;
+  return rest == 0 ? Status() : damaged(where, "{} bytes at the end belong to no tensor", rest);
+}
+
+// A name that appears twice would hide a tensor; the JSON library keeps the last in silence, so the parser is
+// asked.
+json parse_header(const char* begin, const char* end, std::string& twice) {
+  std::vector<std::set<std::string>> keys;
+  const auto watch = [&](int, json::parse_event_t event, json& value) {
+    if (event == json::parse_event_t::object_start) keys.emplace_back();
+    if (event == json::parse_event_t::object_end) keys.pop_back();
+    if (event == json::parse_event_t::key && !keys.back().insert(value.get<std::string>()).second)
+      twice = value.get<std::string>();
+    return true;
+  };
+  return json::parse(begin, end, watch, false);
+}
+
+}  // namespace
+
+const TensorEntry* Safetensors::find(std::string_view name) const {
+  const auto at = std::find_if(tensors.begin(), tensors.end(), [&](const auto& t) { return t.name == name; });
+  return at == tensors.end() ? nullptr : &*at;
+}
+
+Result<Safetensors> parse_safetensors(std::vector<std::byte> bytes, const std::string& where) {
+  Safetensors file;
+  file.data = std::move(bytes);
+  const std::span<const std::byte> all(file.data);
+  uint64_t header = 0;
+  if (all.size() < sizeof header) return damaged(where, "it has {} bytes, too few for a header", all.size());
+  std::memcpy(&header, all.data(), sizeof header);
+  if (header > kMaxSafetensorsHeader || header > all.size() - sizeof header)
+    return damaged(where, "the header says {} bytes, the file has {}", header, all.size());
+  const char* text = reinterpret_cast<const char*>(all.data()) + sizeof header;
+  std::string twice;
+  const json root = parse_header(text, text + header, twice);
+  if (!root.is_object()) return damaged(where, "the header is no JSON object");
+  if (!twice.empty()) return damaged(where, "the name '{}' appears twice", twice);
+  const auto data = all.subspan(sizeof header + header);
+  for (const auto& [name, fields] : root.items()) {
+    if (name == "__metadata__") {
+      WEFT_CHECK(read_metadata(where, fields, file.metadata));
+      continue;
+    }
+    WEFT_TRY(auto entry, read_entry(where, name, fields, data));
+    file.tensors.push_back(std::move(entry));
+  }
+  std::stable_sort(file.tensors.begin(), file.tensors.end(), [](const auto& a, const auto& b) {
+    return a.bytes.data() != b.bytes.data() ? a.bytes.data() < b.bytes.data()
+                                            : a.bytes.size() < b.bytes.size();
+  });
+  WEFT_CHECK(check_cover(where, file, data));
+  return file;
+}
+
+Result<Safetensors> read_safetensors(const std::string& path) {
+  WEFT_TRY(auto bytes, read_file(path));
+  return parse_safetensors(std::move(bytes), path);
+}
+
+Result<std::vector<std::byte>> encode_safetensors(std::span<const TensorEntry> tensors,
+                                                  const std::map<std::string, std::string>& metadata) {
+  json header = json::object();
+  if (!metadata.empty()) header["__metadata__"] = metadata;
+  uint64_t at = 0;
+  for (const auto& t : tensors) {
+    uint64_t bytes = 0;
+    if (!checked_bytes(t.shape, t.dtype, bytes) || bytes != t.bytes.size())
+      return invalid("safetensors: tensor '{}' of {}{} has {} bytes", t.name, name(t.dtype),
+                     text(std::span<const int64_t>(t.shape)), t.bytes.size());
+    if (header.contains(t.name)) return invalid("safetensors: the name '{}' appears twice", t.name);
+    header[t.name] = {
+        {"dtype", format_name(t.dtype)}, {"shape", t.shape}, {"data_offsets", {at, at + bytes}}};
+    at += bytes;
+  }
+  std::string text = header.dump(-1, ' ', false, json::error_handler_t::replace);
+  text.resize((text.size() + 7) / 8 * 8, ' ');  // so that the elements begin at a multiple of 8
+  const uint64_t length = text.size();
+  std::vector<std::byte> out(sizeof length + length + at);
+  std::memcpy(out.data(), &length, sizeof length);
+  std::memcpy(out.data() + sizeof length, text.data(), length);
+  auto* to = out.data() + sizeof length + length;
+  for (const auto& t : tensors) to = std::copy(t.bytes.begin(), t.bytes.end(), to);
+  return out;
+}
+
+Status write_safetensors(const std::string& path, std::span<const TensorEntry> tensors,
+                         const std::map<std::string, std::string>& metadata) {
+  WEFT_TRY(const auto bytes, encode_safetensors(tensors, metadata));
+  return write_file_atomically(path, std::span<const std::byte>(bytes));
+}
+
+}  // namespace weft::formats

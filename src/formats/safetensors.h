@@ -1,0 +1,53 @@
+#pragma once
+#include <map>
+#include <string>
+#include <vector>
+
+#include "formats/file.h"
+#include "weft/dtype.h"
+#include "weft/shape.h"
+
+// The safetensors format: u64 little-endian header length, a JSON header, raw little-endian elements.
+// Source: https://huggingface.co/docs/safetensors, "Format".
+namespace weft::formats {
+
+/// A tensor of a file: `bytes` lie in the file's data.
+struct TensorEntry {
+  std::string name;
+  DType dtype = DType::f32;
+  std::vector<int64_t> shape;
+  std::span<const std::byte> bytes;
+};
+
+/// A file that passed every check. Move-only: the entries point into `data`.
+struct Safetensors {
+  std::map<std::string, std::string> metadata;
+  std::vector<TensorEntry> tensors;  ///< in the order in which their bytes lie
+  std::vector<std::byte> data;
+
+  Safetensors() = default;
+  Safetensors(Safetensors&&) = default;
+  Safetensors& operator=(Safetensors&&) = default;
+  const TensorEntry* find(std::string_view name) const;
+};
+
+/// Longest header that is read.
+inline constexpr uint64_t kMaxSafetensorsHeader = 100'000'000;
+
+/// Reads a file's bytes; `where` is named in messages.
+///
+/// Errors   corrupt, with the field, when a length runs past the file, the header is no such JSON, a dtype is
+/// unknown, a
+///          size does not match dtype and shape, or bytes overlap, lie outside or belong to no tensor.
+Result<Safetensors> parse_safetensors(std::vector<std::byte> file, const std::string& where);
+Result<Safetensors> read_safetensors(const std::string& path);
+
+/// The bytes of a file; the same input gives the same bytes. Errors: invalid_argument when a name appears
+/// twice or a size does not match.
+Result<std::vector<std::byte>> encode_safetensors(std::span<const TensorEntry> tensors,
+                                                  const std::map<std::string, std::string>& metadata);
+/// encode_safetensors, then write_file_atomically.
+Status write_safetensors(const std::string& path, std::span<const TensorEntry> tensors,
+                         const std::map<std::string, std::string>& metadata);
+
+}  // namespace weft::formats

@@ -1,0 +1,57 @@
+#include "weft/nn.h"
+#include "weft/ops.h"
+#include "weft/trace.h"
+
+namespace weft::nn {
+namespace {
+
+// Zeros in the shape of a parameter, beside it.
+Tensor zeros(const Tensor& like, const IntList& shape, const char* what) {
+  const std::vector<std::byte> bytes(static_cast<size_t>(element_count(std::span<const int64_t>(shape))) *
+                                     byte_size(like.dtype()));
+  Tensor t = Tensor::from_bytes(bytes, shape, like.dtype(), like.backend());
+  t.named("adamw." + like.name() + "." + what);
+  return t;
+}
+
+}  // namespace
+
+AdamW::AdamW(std::vector<Tensor> parameters, const AdamWConfig& config) : config_(config) {
+  for (auto& p : parameters) {
+    if (p.name().empty())
+      throw Error(invalid("AdamW: a parameter of {} has no name; give it one with named()", text(p.type())));
+    const auto shape = p.sizes();
+    slots_.push_back({p, zeros(p, shape, "mean"), zeros(p, shape, "square"), zeros(p, {}, "mean_weight"),
+                      zeros(p, {}, "square_weight")});
+  }
+}
+
+void AdamW::step(const Tensor& rate) {
+  const NoGrad off;  // an update is no part of the next loss
+  const Scope scope("adamw");
+  for (auto& s : slots_) {
+    const Tensor gradient = s.parameter.grad();
+    if (!gradient)
+      throw Error(
+          invalid("AdamW: {} has no gradient; call backward() on a loss that uses it", s.parameter.name()));
+    adamw_step(s.parameter, gradient, s.mean, s.square, rate, s.mean_weight, s.square_weight, config_.beta1,
+               config_.beta2, config_.epsilon, config_.weight_decay);
+    s.parameter.clear_grad();
+  }
+}
+
+std::vector<Tensor> AdamW::states() const {
+  std::vector<Tensor> out;
+  for (const auto& s : slots_) out.insert(out.end(), {s.mean, s.square, s.mean_weight, s.square_weight});
+  return out;
+}
+
+void AdamW::replace_states(const Replacement& with) {
+  for (auto& s : slots_)
+    for (Tensor* t : {&s.mean, &s.square, &s.mean_weight, &s.square_weight}) {
+      Tensor other = with(*t);
+      *t = other.named(t->name());
+    }
+}
+
+}  // namespace weft::nn

@@ -1,0 +1,186 @@
+#include "weft/checkpoint.h"
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "formats/safetensors.h"
+
+namespace weft::nn {
+namespace {
+
+using nlohmann::json;
+
+constexpr const char* kKind = "char_model";
+constexpr int kVersion = 1;
+
+// Of the description and every tensor's bytes, each beginning from the one before. It notices accidents, not
+// enemies.
+std::string hash(json description, std::span<const formats::TensorEntry> tensors) {
+  description.erase("hash");
+  const std::string text = description.dump();
+  uint64_t h = XXH3_64bits(text.data(), text.size());
+  for (const auto& t : tensors) h = XXH3_64bits_withSeed(t.bytes.data(), t.bytes.size(), h);
+  return fmt::format("{:016x}", h);
+}
+
+std::vector<Tensor> all_tensors(const CharModel& model, const AdamW& optimizer) {
+  auto all = model.parameters();
+  for (const auto& list : {model.states(), optimizer.states()})
+    all.insert(all.end(), list.begin(), list.end());
+  return all;
+}
+
+json to_json(const RunInfo& info) {
+  const auto& c = info.config;
+  return {{"kind", kKind},
+          {"version", kVersion},
+          {"vocabulary", io::to_utf8(info.vocabulary.characters())},
+          {"context", c.context},
+          {"embed", c.embed},
+          {"hidden", c.hidden},
+          {"dropout", c.dropout},
+          {"step", info.step},
+          {"seed", info.seed}};
+}
+
+Status bad_field(const std::string& path, const char* name, const std::string& why) {
+  return fail(Code::corrupt, "{}: field '{}' {}", path, name, why);
+}
+
+template <class T>
+Status read_field(const std::string& path, const json& root, const char* name, T& to) {
+  const auto at = root.find(name);
+  if (at == root.end()) return bad_field(path, name, "is missing");
+  const bool fits = std::is_same_v<T, std::string> ? at->is_string()
+                    : std::is_floating_point_v<T>  ? at->is_number()
+                    : std::is_signed_v<T>          ? at->is_number_integer() && *at >= 0
+                                                   : at->is_number_unsigned();
+  if (!fits) return bad_field(path, name, "has the wrong kind of value, " + at->dump());
+  to = at->get<T>();
+  return {};
+}
+
+Status check_sizes(const std::string& path, const CharModelConfig& c, size_t have_bytes) {
+  // Far beyond what is useful, and small enough that no product leaves 64 bits.
+  constexpr int64_t kMost = 1 << 20;
+  for (const auto& [name, value] :
+       {std::pair("context", c.context), {"embed", c.embed}, {"hidden", c.hidden}})
+    if (value < 1 || value > kMost)
+      return bad_field(path, name, fmt::format("is {}, wanted 1 to {}", value, kMost));
+  if (!(c.dropout >= 0 && c.dropout < 1))
+    return bad_field(path, "dropout", fmt::format("is {}, wanted [0, 1)", c.dropout));
+  // A model is made in the sizes of the description before its tensors are looked at: they must be able to be
+  // there.
+  const double weights =
+      double(c.context) * double(c.embed) * double(c.hidden) + double(c.hidden) * double(c.hidden);
+  if (weights > double(have_bytes))
+    return fail(Code::corrupt,
+                "{}: fields 'context' {}, 'embed' {} and 'hidden' {} ask for more weights than the file has",
+                path, c.context, c.embed, c.hidden);
+  return {};
+}
+
+Result<json> read_description(const std::string& path, const formats::Safetensors& file) {
+  const auto text = file.metadata.find("weft");
+  if (text == file.metadata.end())
+    return bad_field(path, "weft", "is missing in the metadata: not a Weft checkpoint");
+  json root = json::parse(text->second, nullptr, false);
+  if (!root.is_object()) return bad_field(path, "weft", "holds no JSON object");
+  return root;
+}
+
+Result<RunInfo> read_info(const std::string& path, const json& root, const formats::Safetensors& file) {
+  RunInfo info;
+  std::string kind, vocabulary;
+  int64_t version = 0;
+  WEFT_CHECK(read_field(path, root, "kind", kind));
+  if (kind != kKind)
+    return bad_field(path, "kind", fmt::format("is '{}', wanted '{}': another model", kind, kKind));
+  WEFT_CHECK(read_field(path, root, "version", version));
+  if (version != kVersion)
+    return bad_field(path, "version", fmt::format("is {}, this program reads {}", version, kVersion));
+  WEFT_CHECK(read_field(path, root, "vocabulary", vocabulary));
+  WEFT_CHECK(read_field(path, root, "context", info.config.context));
+  WEFT_CHECK(read_field(path, root, "embed", info.config.embed));
+  WEFT_CHECK(read_field(path, root, "hidden", info.config.hidden));
+  WEFT_CHECK(read_field(path, root, "dropout", info.config.dropout));
+  WEFT_CHECK(read_field(path, root, "step", info.step));
+  WEFT_CHECK(read_field(path, root, "seed", info.seed));
+  WEFT_CHECK(check_sizes(path, info.config, file.data.size()));
+  try {
+    info.vocabulary = io::Vocabulary(io::from_utf8(vocabulary));
+  } catch (const Error& e) {
+    return bad_field(path, "vocabulary", e.status().message());
+  }
+  info.config.vocabulary = info.vocabulary.size();
+  return info;
+}
+
+// Last, because whatever is wrong in a more telling way has been said by then.
+Status check_hash(const std::string& path, const json& root, const formats::Safetensors& file) {
+  std::string said;
+  WEFT_CHECK(read_field(path, root, "hash", said));
+  if (said != hash(root, file.tensors))
+    return bad_field(path, "hash", "does not match what the file holds: damaged");
+  return {};
+}
+
+Tensor take(const std::string& path, const formats::Safetensors& file, const Tensor& like) {
+  const auto* e = file.find(like.name());
+  if (!e) throw Error(fail(Code::corrupt, "{}: tensor '{}' is missing", path, like.name()));
+  const TensorType have{e->dtype, to_shape(e->shape)};
+  if (!(have == like.type()))
+    throw Error(fail(Code::corrupt, "{}: tensor '{}' is {}, the model wants {}", path, like.name(),
+                     text(have), text(like.type())));
+  return Tensor::from_bytes(e->bytes, e->shape, e->dtype);
+}
+
+}  // namespace
+
+std::string checkpoint_path(const std::string& folder) {
+  return (std::filesystem::path(folder) / "model.safetensors").string();
+}
+bool has_checkpoint(const std::string& folder) { return std::filesystem::exists(checkpoint_path(folder)); }
+
+void save_checkpoint(const std::string& folder, const RunInfo& info, const CharModel& model,
+                     const AdamW& optimizer) {
+  std::error_code ec;
+  std::filesystem::create_directories(folder, ec);
+  if (ec) throw Error(fail(Code::io, "can't make the folder {}: {}", folder, ec.message()));
+  std::vector<std::vector<std::byte>> bytes;
+  std::vector<formats::TensorEntry> entries;
+  for (const auto& t : all_tensors(model, optimizer)) {
+    bytes.push_back(t.to_bytes());
+    const auto shape = t.sizes();
+    entries.push_back({t.name(), t.dtype(), {shape.begin(), shape.end()}, bytes.back()});
+  }
+  // Aligned by size, as the format asks: wide elements first.
+  std::stable_sort(entries.begin(), entries.end(),
+                   [](const auto& a, const auto& b) { return byte_size(a.dtype) > byte_size(b.dtype); });
+  json description = to_json(info);
+  description["hash"] = hash(description, entries);
+  raise_if(formats::write_safetensors(checkpoint_path(folder), entries, {{"weft", description.dump()}}));
+}
+
+Checkpoint load_checkpoint(const std::string& folder) {
+  const std::string path = checkpoint_path(folder);
+  const auto file = value_or_raise(formats::read_safetensors(path));
+  const json root = value_or_raise(read_description(path, file));
+  auto info = value_or_raise(read_info(path, root, file));
+  const auto* weight = file.find("hidden1.weight");
+  CharModel model(
+      info.config, 0,
+      weight && is_float(weight->dtype) && is_compute(weight->dtype) ? weight->dtype : DType::f32);
+  const auto from_file = [&](const Tensor& like) { return take(path, file, like); };
+  model.replace(from_file);
+  AdamW optimizer(model.parameters());
+  optimizer.replace_states(from_file);
+  raise_if(check_hash(path, root, file));
+  return {std::move(info), std::move(model), std::move(optimizer)};
+}
+
+}  // namespace weft::nn

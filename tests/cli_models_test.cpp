@@ -1,0 +1,239 @@
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "formats/safetensors.h"
+#include "weft/checkpoint.h"
+
+// train, generate and compare as a user meets them: the built program, its exit status and what it prints.
+// And the checkpoint that they share.
+namespace weft {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+struct Outcome {
+  int status = 0;
+  std::string text;  // standard output and error
+};
+
+Outcome weft_program(const std::string& arguments) {
+  Outcome out;
+  FILE* pipe = ::popen((std::string(WEFT_BINARY_DIR "/weft ") + arguments + " 2>&1").c_str(), "r");
+  char part[4096];
+  while (const size_t n = std::fread(part, 1, sizeof part, pipe)) out.text.append(part, n);
+  const int ended = ::pclose(pipe);
+  out.status = WIFEXITED(ended) ? WEXITSTATUS(ended) : 1000 + WTERMSIG(ended);
+  return out;
+}
+
+/// A folder with a text and a small checkpoint.
+class CliModels : public testing::Test {
+ protected:
+  void SetUp() override {
+    set_default_backend("reference");
+    fs::remove_all(folder_);
+    fs::create_directories(folder_);
+    std::ofstream text(folder_ / "text.txt");
+    for (int i = 0; i < 900; ++i) text << "line " << i << " of a text that is long enough\n";
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  std::string at(const std::string& name) const { return (folder_ / name).string(); }
+  std::string train(const std::string& more) const {
+    return "train --data " + at("text.txt") + " --out " + at("run") + " --batch 8 --hidden 16 --embed 4 " +
+           more;
+  }
+  void make_checkpoint() const {
+    const auto r = weft_program(train("--steps 5"));
+    ASSERT_EQ(r.status, 0) << r.text;
+  }
+  fs::path folder_ = fs::temp_directory_path() / fmt::format("weft_cli_models_{}", ::getpid());
+};
+
+std::string slurp(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+void spill(const std::string& path, const std::string& bytes) {
+  std::ofstream(path, std::ios::binary) << bytes;
+}
+
+TEST_F(CliModels, TrainGenerateCompare) {
+  const auto trained = weft_program(train("--steps 40 --json"));
+  ASSERT_EQ(trained.status, 0) << trained.text;
+  std::istringstream lines(trained.text);
+  json last;
+  for (std::string line; std::getline(lines, line);) last = json::parse(line);  // each line is an object
+  EXPECT_EQ(last["step"], 40);
+  EXPECT_TRUE(last["validation_loss"].is_number());
+  const auto made = weft_program("generate --model " + at("run") + " --prompt line --length 30 --json");
+  ASSERT_EQ(made.status, 0) << made.text;
+  EXPECT_EQ(json::parse(made.text)["text"].get<std::string>().size(), 30u);
+  EXPECT_EQ(weft_program("generate --model " + at("run") + " --length 20 --seed 5").text,
+            weft_program("generate --model " + at("run") + " --length 20 --seed 5").text);
+  const auto compared = weft_program("compare --model " + at("run") + " --data " + at("text.txt"));
+  EXPECT_EQ(compared.status, 0) << compared.text;
+  EXPECT_NE(compared.text.find("reference.matmul.shared"), std::string::npos) << compared.text;
+  EXPECT_EQ(compared.text.find("null"), std::string::npos);
+}
+
+// A backend that computes nothing must not pass as one that agrees.
+TEST_F(CliModels, CompareFindsWhatIsWrong) {
+  make_checkpoint();
+  const auto r = weft_program("compare --model " + at("run") + " --backend null");
+  EXPECT_EQ(r.status, 1) << r.text;
+  EXPECT_NE(r.text.find("disagrees in the"), std::string::npos) << r.text;
+}
+
+TEST_F(CliModels, BadInputSaysOneThing) {
+  make_checkpoint();
+  spill(at("empty.txt"), "");
+  spill(at("short.txt"), "too short");
+  spill(at("binary"), std::string(100, '\0'));
+  const std::string before = slurp(at("run/model.safetensors"));
+  const struct {
+    std::string arguments, words;
+  } all[] = {
+      {"train --nonsense", "no option or subcommand '--nonsense'"},
+      {train("--nonsense 3 --fresh"), "no option or subcommand '--nonsense'"},
+      {"nonsense", "no option or subcommand 'nonsense'"},
+      {train("--backend nonsense --fresh"), "nonsense"},
+      {train("--policy perhaps --fresh"), "--policy"},
+      {train("--steps 0 --fresh"), "--steps"},
+      {train("--rate nan --fresh"), "--rate"},
+      {train("--batch 0 --fresh"), "--batch"},
+      {train("--steps 3 --seconds 3 --fresh"), "excludes"},
+      {train("--steps 3"), "is there already; go on with --resume"},
+      {"train --data " + at("text.txt") + " --out " + at("run") + " --resume --hidden 24 --steps 9",
+       "field 'hidden' is 16, --hidden asks for 24"},
+      {"train --data /no/such --out " + at("x"), "no file or folder /no/such"},
+      {"train --data " + at("empty.txt") + " --out " + at("x"), "is empty"},
+      {"train --data " + at("binary") + " --out " + at("x"), "is binary"},
+      {"train --data " + at("short.txt") + " --out " + at("x"), "too few to train"},
+      {"train --data " + at("text.txt") + " --out /proc/no/such --steps 1",
+       "can't make the folder /proc/no/such"},
+      {"train --data " + at("text.txt") + " --out " + at("x") + " --resume",
+       "can't read " + at("x/model.safetensors")},
+      {"generate --model " + at("x"), "can't read"},
+      {"generate --model " + at("run") + " --temperature nan", "temperature"},
+      {"generate --model " + at("run") + " --backend nonsense", "nonsense"},
+      {"compare --model " + at("run") + " --data /no/such", "no file or folder"},
+  };
+  for (const auto& bad : all) {
+    const auto r = weft_program(bad.arguments);
+    EXPECT_TRUE(r.status > 0 && r.status < 128) << bad.arguments << ": " << r.status << "\n" << r.text;
+    EXPECT_NE(r.text.find(bad.words), std::string::npos) << bad.arguments << "\n" << r.text;
+    EXPECT_LE(std::count(r.text.begin(), r.text.end(), '\n'), 2) << bad.arguments << "\n" << r.text;
+  }
+  EXPECT_EQ(slurp(at("run/model.safetensors")), before);  // nothing lost
+}
+
+TEST_F(CliModels, ADamagedCheckpointNamesTheField) {
+  make_checkpoint();
+  const std::string path = at("run/model.safetensors");
+  const std::string whole = slurp(path);
+  const auto replaced = [&](const std::string& from, const std::string& to) {
+    auto s = whole;
+    const auto where = s.find(from);
+    EXPECT_NE(where, std::string::npos) << from;
+    return s.replace(where, from.size(), to);  // of one length: the header's length stays true
+  };
+  auto flipped = whole;
+  flipped[flipped.size() - 9] ^= 4;
+  const struct {
+    std::string bytes, words;
+  } all[] = {
+      {whole.substr(0, 5), "too few for a header"},
+      {whole.substr(0, whole.size() / 2), "data_offsets"},
+      {flipped, "field 'hash'"},
+      {replaced("char_model", "chat_model"), "field 'kind' is 'chat_model', wanted 'char_model'"},
+      {replaced("\\\"hidden\\\":16", "\\\"hidden\\\":17"), "the model wants f32[17, 64]"},
+      {replaced("\\\"embed\\\":4", "\\\"embed\\\":0"), "field 'embed' is 0"},
+      {replaced("\\\"hidden\\\":16", "\\\"hiddem\\\":16"), "field 'hidden' is missing"},
+      {replaced("\\\"step\\\":5", "\\\"step\\\":6"), "field 'hash'"},
+      {replaced("\"output.bias\"", "\"output.biaz\""), "tensor 'output.bias' is missing"},
+      {replaced("\"weft\":", "\"weff\":"), "not a Weft checkpoint"},
+  };
+  for (const auto& bad : all) {
+    spill(path, bad.bytes);
+    for (const std::string& command : {"generate --model " + at("run"), train("--resume --steps 9")}) {
+      const auto r = weft_program(command);
+      EXPECT_EQ(r.status, 1) << bad.words << "\n" << r.text;
+      EXPECT_NE(r.text.find(bad.words), std::string::npos) << bad.words << "\n" << r.text;
+      EXPECT_EQ(std::count(r.text.begin(), r.text.end(), '\n'), 1) << r.text;
+    }
+    EXPECT_EQ(slurp(path), bad.bytes);
+  }
+}
+
+TEST_F(CliModels, CtrlCLeavesACheckpointToGoOnFrom) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    if (!std::freopen("/dev/null", "w", stdout)) ::_exit(1);
+    ::execl(WEFT_BINARY_DIR "/weft", "weft", "train", "--data", at("text.txt").c_str(), "--out",
+            at("run").c_str(), "--hidden", "16", "--embed", "4", "--seconds", "600", nullptr);
+    ::_exit(1);
+  }
+  // The handler is in place soon after the first checkpoint, which is written before the first step.
+  for (int i = 0; i < 1000 && !nn::has_checkpoint(at("run")); ++i) ::usleep(20'000);
+  ::usleep(300'000);
+  ::kill(child, SIGINT);
+  int ended = 0;
+  ::waitpid(child, &ended, 0);
+  EXPECT_TRUE(WIFEXITED(ended) && WEXITSTATUS(ended) == 130) << ended;
+  const auto run = nn::load_checkpoint(at("run"));
+  EXPECT_GT(run.info.step, 0);
+  const auto more = weft_program("train --data " + at("text.txt") + " --out " + at("run") +
+                                 " --resume --steps " + std::to_string(run.info.step + 2));
+  EXPECT_EQ(more.status, 0) << more.text;
+  EXPECT_EQ(nn::load_checkpoint(at("run")).info.step, run.info.step + 2);
+}
+
+// A run that is saved and taken up again goes exactly where it would have gone.
+TEST_F(CliModels, CheckpointsAreExact) {
+  const std::string text = slurp(at("text.txt"));
+  nn::RunInfo info{.config = {.embed = 4, .hidden = 16, .dropout = 0.2},
+                   .vocabulary = io::Vocabulary::from_text(io::from_utf8(text)),
+                   .step = 3,
+                   .seed = 9};
+  info.config.vocabulary = info.vocabulary.size();
+  const io::TextData data(info.vocabulary.encode(io::from_utf8(text)), info.config.context, info.seed);
+  const auto go = [&](nn::CharModel& model, nn::AdamW& optimizer, uint64_t from, uint64_t to) {
+    std::vector<double> losses;
+    model.training = true;
+    for (; from < to; ++from) {
+      const auto b = data.train(from, 8);
+      const int64_t shape[] = {8, info.config.context};
+      losses.push_back(
+          nn::train_step(model, optimizer, Tensor::of(std::span<const int32_t>(b.tokens), shape, DType::i32),
+                         Tensor::of(std::span<const int32_t>(b.targets), std::span(shape, 1), DType::i32),
+                         Tensor::scalar(1e-2))
+              .item());
+    }
+    return losses;
+  };
+  nn::CharModel model(info.config, 9);
+  nn::AdamW optimizer(model.parameters());
+  go(model, optimizer, 0, 3);
+  nn::save_checkpoint(at("exact"), info, model, optimizer);
+  auto back = nn::load_checkpoint(at("exact"));
+  EXPECT_EQ(back.info.config, info.config);
+  EXPECT_EQ(back.info.vocabulary.characters(), info.vocabulary.characters());
+  EXPECT_EQ(back.info.step, 3);
+  EXPECT_EQ(back.info.seed, 9u);
+  const auto bytes = slurp(at("exact/model.safetensors"));
+  nn::save_checkpoint(at("again"), back.info, back.model, back.optimizer);
+  EXPECT_EQ(slurp(at("again/model.safetensors")), bytes);
+  EXPECT_EQ(go(model, optimizer, 3, 8), go(back.model, back.optimizer, 3, 8));
+}
+
+}  // namespace
+}  // namespace weft

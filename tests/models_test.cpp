@@ -1,0 +1,187 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "ir/graph.h"
+#include "weft/checkpoint.h"
+#include "weft/ops.h"
+#include "weft/trace.h"
+
+// The character model: gradients, updates, repetition, tracing.
+namespace weft {
+namespace {
+
+constexpr int64_t kContext = 4, kVocabulary = 7, kBatch = 5;
+
+nn::CharModelConfig small() {
+  return {.vocabulary = kVocabulary, .context = kContext, .embed = 3, .hidden = 12, .dropout = 0};
+}
+
+Tensor ids(const std::vector<int32_t>& v, std::initializer_list<int64_t> shape) {
+  return Tensor::of(std::span<const int32_t>(v), std::span<const int64_t>(shape.begin(), shape.size()),
+                    DType::i32);
+}
+
+struct Rows {
+  Tensor tokens, targets;
+};
+Rows rows(uint64_t seed, int64_t n = kBatch) {
+  std::vector<int32_t> tokens, targets;
+  for (uint64_t i = 0; i < static_cast<uint64_t>(n * kContext); ++i)
+    tokens.push_back(static_cast<int32_t>(random_word(seed, i) % kVocabulary));
+  // What follows is the first character plus one: something to learn.
+  for (int64_t i = 0; i < n; ++i)
+    targets.push_back((tokens[static_cast<size_t>(i * kContext)] + 1) % kVocabulary);
+  return {ids(tokens, {n, kContext}), ids(targets, {n})};
+}
+
+std::vector<double> losses(nn::CharModel& model, nn::AdamW& optimizer, int from, int to) {
+  std::vector<double> out;
+  model.training = true;
+  for (int i = from; i < to; ++i) {
+    const auto r = rows(static_cast<uint64_t>(i), 16);
+    out.push_back(nn::train_step(model, optimizer, r.tokens, r.targets, Tensor::scalar(1e-2)).item());
+  }
+  return out;
+}
+
+class Models : public testing::Test {
+ protected:
+  void SetUp() override { set_default_backend("reference"); }
+};
+
+TEST_F(Models, TrainingLearns) {
+  nn::CharModel model(small(), 1);
+  nn::AdamW optimizer(model.parameters());
+  const auto all = losses(model, optimizer, 0, 200);
+  EXPECT_NEAR(all.front(), std::log(kVocabulary), 0.3);  // knows nothing
+  EXPECT_LT(all.back(), 0.1);
+}
+
+TEST_F(Models, SameSeedSameBits) {
+  auto config = small();
+  config.dropout = 0.3;
+  std::vector<double> runs[2];
+  for (auto& run : runs) {
+    nn::CharModel model(config, 7);
+    nn::AdamW optimizer(model.parameters());
+    run = losses(model, optimizer, 0, 20);
+  }
+  EXPECT_EQ(runs[0], runs[1]);
+  nn::CharModel other(config, 8);
+  nn::AdamW optimizer(other.parameters());
+  EXPECT_NE(losses(other, optimizer, 0, 20), runs[0]);
+}
+
+// context * embed == hidden: the two hidden layers are equal in shape, so nothing but their identity keeps
+// them apart.
+TEST_F(Models, EqualLayersKeepTheirOwnGradients) {
+  const nn::CharModel model(small(), 3, DType::f64);
+  const auto parameters = model.parameters();
+  ASSERT_EQ(parameters[1].type(), parameters[3].type());
+  ASSERT_NE(parameters[1].to_bytes(), parameters[3].to_bytes());
+  const auto r = rows(5);
+  cross_entropy(model(r.tokens), r.targets).backward();
+  constexpr double kStep = 1e-6;
+  for (size_t p = 0; p < parameters.size(); ++p) {
+    const auto values = parameters[p].to_vector<double>(),
+               gradient = parameters[p].grad().to_vector<double>();
+    for (size_t i = 0; i < values.size(); i += 5) {
+      double side[2];
+      for (const int s : {0, 1}) {
+        size_t at = 0;
+        auto changed = model.copy(DType::f64);
+        changed.replace([&](const Tensor& t) {
+          if (at++ != p) return t;
+          auto v = values;
+          v[i] += s ? kStep : -kStep;
+          return Tensor::of(std::span<const double>(v), t.sizes(), DType::f64);
+        });
+        const NoGrad off;
+        side[s] = cross_entropy(changed(r.tokens), r.targets).item();
+      }
+      EXPECT_NEAR(gradient[i], (side[1] - side[0]) / (2 * kStep), 1e-7) << parameters[p].name() << " " << i;
+    }
+  }
+}
+
+TEST_F(Models, EqualLayersAreUpdatedApart) {
+  nn::CharModel model(small(), 3);
+  nn::AdamW optimizer(model.parameters());
+  const auto before = model.copy(DType::f32);
+  losses(model, optimizer, 0, 3);
+  const auto now = model.parameters(), then = before.parameters();
+  for (size_t i = 0; i < now.size(); ++i) EXPECT_NE(now[i].to_bytes(), then[i].to_bytes()) << now[i].name();
+  EXPECT_NE(now[1].to_bytes(), now[3].to_bytes());
+}
+
+// The first AdamW step by hand: with both moments corrected, it is rate * sign(g), and the decay.
+TEST_F(Models, FirstAdamWStep) {
+  Tensor p = Tensor::of({1.0, -2.0}, {2}, DType::f64);
+  p.named("p").requires_grad(true);
+  nn::AdamW optimizer({p}, {.weight_decay = 0.1});
+  p.backward(Tensor::of({0.5, -3.0}, {2}, DType::f64));
+  optimizer.step(Tensor::scalar(0.01, DType::f64));
+  const auto v = p.to_vector<double>();
+  EXPECT_NEAR(v[0], 1.0 * (1 - 0.001) - 0.01, 1e-9);
+  EXPECT_NEAR(v[1], -2.0 * (1 - 0.001) + 0.01, 1e-9);
+  EXPECT_FALSE(p.grad());
+}
+
+TEST_F(Models, DropoutOnlyInTraining) {
+  auto config = small();
+  config.dropout = 0.5;
+  nn::CharModel model(config, 1);
+  const auto r = rows(1);
+  const NoGrad off;
+  EXPECT_EQ(model(r.tokens).to_bytes(), model(r.tokens).to_bytes());
+  const auto still = model.states()[0].to_bytes();
+  model.training = true;
+  EXPECT_NE(model(r.tokens).to_bytes(), model(r.tokens).to_bytes());
+  EXPECT_NE(model.states()[0].to_bytes(), still);
+}
+
+TEST_F(Models, AWholeStepIsOneGraph) {
+  auto config = small();
+  config.dropout = 0.1;
+  nn::CharModel model(config, 1);
+  nn::AdamW optimizer(model.parameters());
+  model.training = true;
+  const auto before = model.parameters()[1].to_bytes();
+  const Dim batch = Dim::symbol("batch", 1, 512);
+  const auto traced = trace(
+      [&](const std::vector<Tensor>& in) {
+        return std::vector<Tensor>{nn::train_step(model, optimizer, in[0], in[1], in[2])};
+      },
+      {{"tokens", {DType::i32, {batch, kContext}}},
+       {"targets", {DType::i32, {batch}}},
+       {"rate", {DType::f32, {}}}});
+  std::vector<std::string> names;
+  for (const auto& s : traced.graph->states) names.push_back(s.name);
+  auto expected = model.parameters();
+  for (const auto& list : {model.states(), optimizer.states()})
+    expected.insert(expected.end(), list.begin(), list.end());
+  EXPECT_EQ(names.size(), expected.size());
+  for (const auto& t : expected)
+    EXPECT_NE(std::find(names.begin(), names.end(), t.name()), names.end()) << t.name();
+  EXPECT_TRUE(traced.weights.empty());
+  EXPECT_NE(traced.text().find("block2.hidden2"), std::string::npos) << traced.text();
+  EXPECT_EQ(model.parameters()[1].to_bytes(), before);  // tracing computes nothing
+  EXPECT_FALSE(model.parameters()[1].grad());
+}
+
+TEST_F(Models, WrongShapesSaySo) {
+  const nn::CharModel model(small(), 1);
+  try {
+    (void)model(ids({0, 1, 2}, {1, 3}));
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_STREQ(e.what(), "invalid argument: CharModel: tokens must be [batch, 4], got i32[1, 3]");
+  }
+  EXPECT_THROW(nn::CharModel({.vocabulary = 0}, 1), Error);
+  EXPECT_THROW(nn::CharModel({.vocabulary = 5, .dropout = 1}, 1), Error);
+  EXPECT_THROW(nn::AdamW({Tensor::scalar(1)}), Error);  // no name
+}
+
+}  // namespace
+}  // namespace weft

@@ -1,0 +1,124 @@
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <filesystem>
+
+#include "formats/safetensors.h"
+
+namespace weft::formats {
+namespace {
+
+std::vector<std::byte> file(const std::string& header, size_t data_bytes, uint64_t said = UINT64_MAX) {
+  const uint64_t length = said == UINT64_MAX ? header.size() : said;
+  std::vector<std::byte> out(8 + header.size() + data_bytes);
+  std::memcpy(out.data(), &length, 8);
+  std::memcpy(out.data() + 8, header.data(), header.size());
+  return out;
+}
+
+struct Bad {
+  const char* why;
+  std::vector<std::byte> bytes;
+  const char* words;
+};
+
+TEST(Safetensors, BadFilesSayWhatIsWrong) {
+  const std::string a = R"("a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]})";
+  const Bad all[] = {
+      {"nothing", {}, "has 0 bytes, too few for a header"},
+      {"short", std::vector<std::byte>(7), "has 7 bytes"},
+      {"long header", file("{}", 0, 3), "header says 3 bytes, the file has 10"},
+      {"huge header", file("{}", 0, uint64_t{1} << 63), "header says 9223372036854775808"},
+      {"no JSON", file("{\"a\":", 0), "no JSON object"},
+      {"a list", file("[]", 0), "no JSON object"},
+      {"not UTF-8", file("{\"\xff\":1}", 0), "no JSON object"},
+      {"twice", file("{" + a + "," + a + "}", 8), "'a' appears twice"},
+      {"no object", file(R"({"a":3})", 0), "'a' is no object"},
+      {"no dtype", file(R"({"a":{"shape":[2],"data_offsets":[0,8]}})", 8), "no text field 'dtype'"},
+      {"dtype", file(R"({"a":{"dtype":"F31","shape":[2],"data_offsets":[0,8]}})", 8), "unknown dtype 'F31'"},
+      {"no shape", file(R"({"a":{"dtype":"F32","data_offsets":[0,8]}})", 8), "no list 'shape'"},
+      {"negative", file(R"({"a":{"dtype":"F32","shape":[-2],"data_offsets":[0,8]}})", 8), "'shape' holds -2"},
+      {"fraction", file(R"({"a":{"dtype":"F32","shape":[2.5],"data_offsets":[0,8]}})", 8),
+       "'shape' holds 2.5"},
+      {"size", file(R"({"a":{"dtype":"F32","shape":[3],"data_offsets":[0,8]}})", 8),
+       "f32[3] does not have 8 bytes"},
+      {"overflow", file(R"({"a":{"dtype":"F32","shape":[4611686018427387904,4],"data_offsets":[0,0]}})", 0),
+       "does not have 0"},
+      {"outside", file("{" + a + "}", 7), "within 7 bytes, got [0,8]"},
+      {"backwards", file(R"({"a":{"dtype":"F32","shape":[0],"data_offsets":[8,0]}})", 8), "got [8,0]"},
+      {"three", file(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8,8]}})", 8), "got [0,8,8]"},
+      {"overlap", file("{" + a + R"(,"b":{"dtype":"U8","shape":[4],"data_offsets":[4,8]}})", 8), "overlap"},
+      {"gap", file(R"({"a":{"dtype":"U8","shape":[4],"data_offsets":[4,8]}})", 8),
+       "4 bytes before tensor 'a'"},
+      {"rest", file("{" + a + "}", 9), "1 bytes at the end"},
+      {"metadata", file(R"({"__metadata__":[1]})", 0), "__metadata__ is no object"},
+      {"metadata value", file(R"({"__metadata__":{"k":1}})", 0), "field 'k' is no text"},
+  };
+  for (const auto& bad : all) {
+    const auto r = parse_safetensors(bad.bytes, "x.safetensors");
+    ASSERT_FALSE(r.ok()) << bad.why;
+    EXPECT_EQ(r.status().code(), Code::corrupt) << bad.why;
+    EXPECT_NE(r.status().message().find(bad.words), std::string::npos)
+        << bad.why << ": " << r.status().message();
+    EXPECT_EQ(r.status().message().find("x.safetensors: "), 0u) << bad.why;
+  }
+}
+
+TEST(Safetensors, EveryDTypeGoesRound) {
+  std::vector<std::vector<std::byte>> data;
+  std::vector<TensorEntry> entries;
+  for (int i = 0; i < kDTypeCount; ++i) {
+    const auto t = static_cast<DType>(i);
+    data.emplace_back(3 * byte_size(t), static_cast<std::byte>(i + 1));
+    entries.push_back({name(t), t, {3, 1}, data.back()});
+  }
+  entries.push_back({"none", DType::f32, {0, 5}, {}});
+  entries.push_back({"scalar", DType::u8, {}, std::span(data[0]).first(1)});
+  const auto bytes = encode_safetensors(entries, {{"k", "v"}});
+  ASSERT_TRUE(bytes.ok());
+  const auto back = parse_safetensors(*encode_safetensors(entries, {{"k", "v"}}), "x");
+  ASSERT_TRUE(back.ok()) << back.status().text();
+  EXPECT_EQ(back.value().metadata.at("k"), "v");
+  ASSERT_EQ(back.value().tensors.size(), entries.size());
+  for (const auto& e : entries) {
+    const auto* t = back.value().find(e.name);
+    ASSERT_TRUE(t) << e.name;
+    EXPECT_EQ(t->dtype, e.dtype);
+    EXPECT_EQ(t->shape, e.shape);
+    EXPECT_TRUE(std::equal(t->bytes.begin(), t->bytes.end(), e.bytes.begin(), e.bytes.end())) << e.name;
+  }
+}
+
+// Any one byte of a file may be wrong, and any part missing: an error or another file, never a crash.
+TEST(Safetensors, DamageIsSafe) {
+  const std::vector<std::byte> data(24);
+  const TensorEntry entries[] = {{"a", DType::f32, {2, 3}, data}};
+  auto r = encode_safetensors(entries, {{"k", "v"}});
+  const auto whole = *std::move(r);
+  for (size_t i = 0; i < whole.size(); ++i) {
+    EXPECT_FALSE(
+        parse_safetensors({whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(i)}, "x").ok());
+    for (const int flip : {1, 16, 128}) {
+      auto copy = whole;
+      copy[i] ^= static_cast<std::byte>(flip);
+      (void)parse_safetensors(std::move(copy), "x").ok();
+    }
+  }
+}
+
+TEST(Safetensors, AFailedWriteLeavesTheOldFile) {
+  const auto folder = std::filesystem::temp_directory_path() / "weft_atomic_test";
+  std::filesystem::remove_all(folder);
+  std::filesystem::create_directories(folder / "taken");
+  ASSERT_TRUE(write_file_atomically((folder / "f").string(), std::string_view("old")).ok());
+  EXPECT_FALSE(
+      write_file_atomically((folder / "taken").string(), std::string_view("new")).ok());  // a folder's name
+  EXPECT_FALSE(write_file_atomically((folder / "no" / "f").string(), std::string_view("new")).ok());
+  size_t entries = 0;
+  for ([[maybe_unused]] const auto& e : std::filesystem::directory_iterator(folder)) ++entries;
+  EXPECT_EQ(entries, 2u);  // and nothing is left behind
+  std::filesystem::remove_all(folder);
+}
+
+}  // namespace
+}  // namespace weft::formats

@@ -1,0 +1,165 @@
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "conformance/run.h"
+#include "eager/apply.h"
+#include "ir/builder.h"
+#include "weft/trace.h"
+
+// PyTorch's answers, made by scripts/torch_oracle: they and ours must both lie within the derived bound of
+// the truth.
+namespace weft::conformance {
+namespace {
+
+using nlohmann::json;
+
+const json& answers() {
+  static const json all = [] {
+    std::ifstream file(WEFT_SOURCE_DIR "/conformance/data/torch_oracle.json");
+    return json::parse(file);
+  }();
+  return all;
+}
+
+Array read_array(const json& j) {
+  Array a{*dtype_from_name(j[0].get<std::string>()), j[1].get<Dims>(), {}};
+  for (const auto& v : j[2]) {
+    if (v.is_boolean())
+      a.v.push_back(v.get<bool>());
+    else if (v.is_number_unsigned())
+      a.v.push_back(static_cast<Real>(v.get<uint64_t>()));
+    else if (v.is_number_integer())
+      a.v.push_back(static_cast<Real>(v.get<int64_t>()));
+    else
+      a.v.push_back(v.get<double>());
+  }
+  return a;
+}
+
+AttrValue read_attr(const json& j) {
+  if (j.is_string()) return j.get<std::string>();
+  if (j.is_number_integer()) return j.get<int64_t>();
+  if (j.is_number()) return j.get<double>();
+  Shape dims;
+  for (const auto& d : j) dims.push_back(d.get<int64_t>());
+  return dims;
+}
+
+struct Answer {
+  const ir::OpDef* op = nullptr;
+  std::vector<AttrValue> attrs;
+  std::vector<Array> inputs, outputs;
+  std::vector<std::optional<Array>> grads;  // by operand
+  std::optional<Array> seed;
+};
+
+Answer read_answer(const json& j) {
+  Answer a;
+  a.op = ir::find_op(j["op"].get<std::string>());
+  if (!a.op)
+    throw std::runtime_error("an answer for an op that does not exist: " + j["op"].get<std::string>());
+  std::vector<Attr> named;
+  for (const auto& [key, value] : j["attrs"].items()) named.push_back({key, read_attr(value)});
+  a.attrs = value_or_raise(ir::order_attrs(*a.op, named));
+  for (const auto& x : j["inputs"]) a.inputs.push_back(read_array(x));
+  for (const auto& y : j["outputs"]) a.outputs.push_back(read_array(y));
+  if (!j.contains("grads")) return a;
+  for (const auto& g : j["grads"])
+    a.grads.push_back(g.is_null() ? std::nullopt : std::optional(read_array(g)));
+  a.seed = read_array(j["seed"]);
+  return a;
+}
+
+// The gradients of one call, by Tensor::backward: on tensors, or on the stand-ins of a trace.
+std::vector<Tensor> gradients(const Answer& a, std::vector<Tensor> x, const Tensor& seed) {
+  std::vector<const Tensor*> pointers;
+  for (size_t i = 0; i < x.size(); ++i) {
+    if (a.grads[i]) x[i].requires_grad(true);
+    pointers.push_back(&x[i]);
+  }
+  std::vector<Tensor> y(a.op->n_outputs), grads;
+  eager::apply(*a.op, pointers, a.attrs, y);
+  y[0].backward(seed);
+  for (size_t i = 0; i < x.size(); ++i)
+    if (a.grads[i]) grads.push_back(x[i].grad());
+  return grads;
+}
+
+// The gradient as a graph, so that its truth and its bound come from the same analysis as any op's.
+std::vector<Bounded> bounded_gradients(const Answer& a) {
+  std::vector<InputSpec> specs;
+  std::vector<Bounded> inputs;
+  for (size_t i = 0; i < a.inputs.size(); ++i)
+    specs.push_back({fmt::format("x{}", i), type_of(a.inputs[i])}), inputs.push_back(exactly(a.inputs[i]));
+  specs.push_back({"seed", type_of(*a.seed)}), inputs.push_back(exactly(*a.seed));
+  const Traced traced = trace(
+      [&](const std::vector<Tensor>& in) {
+        return gradients(a, std::vector<Tensor>(in.begin(), in.end() - 1), in.back());
+      },
+      specs);
+  const ir::Graph graph = value_or_raise(lowered(*traced.graph));
+  const auto all = bound_graph(graph, std::move(inputs));
+  std::vector<Bounded> out;
+  for (const auto& o : graph.outputs) out.push_back(all[static_cast<size_t>(o.value)]);
+  return out;
+}
+
+void expect_within(const Array& got, const Bounded& want, const std::string& what) {
+  const Verdict v = judge(got, want);
+  EXPECT_TRUE(v.ok) << what << ": " << v.reason;
+}
+
+TEST(Torch, EveryOpHasAnAnswer) {
+  std::set<std::string> have;
+  for (const auto& c : answers()["cases"]) have.insert(c["op"].get<std::string>());
+  for (const auto* op : ir::all_ops())
+    EXPECT_TRUE(have.contains(op->name)) << op->name << ": give scripts/torch_oracle a case, and run it";
+}
+
+TEST(Torch, ResultsAgree) {
+  int n = 0;
+  for (const auto& j : answers()["cases"]) {
+    const Answer a = read_answer(j);
+    SCOPED_TRACE(fmt::format("case {}: {} {}", n++, a.op->name, j["attrs"].dump()));
+    auto bounded = bound_op(*a.op, a.attrs, a.inputs);
+    ASSERT_TRUE(bounded.ok()) << bounded.status().text();
+    const auto run = run_op(*a.op, a.attrs, a.inputs, "reference");
+    ASSERT_EQ(run.refused, "");
+    ASSERT_EQ(a.outputs.size(), run.outputs.size());
+    for (size_t k = 0; k < a.outputs.size(); ++k) {
+      expect_within(a.outputs[k], bounded.value()[k], std::string("PyTorch's ") + a.op->outputs[k]);
+      expect_within(run.outputs[k], bounded.value()[k], std::string("ours, ") + a.op->outputs[k]);
+    }
+  }
+  std::printf("[torch] %d results compared\n", n);
+  EXPECT_GT(n, 0);
+}
+
+TEST(Torch, GradientsAgree) {
+  int n = 0;
+  for (const auto& j : answers()["cases"]) {
+    const Answer a = read_answer(j);
+    if (!a.seed) continue;
+    SCOPED_TRACE(fmt::format("{} {} {}", a.op->name, j["attrs"].dump(), name(a.inputs[0].dtype)));
+    const auto bounded = bounded_gradients(a);
+    std::vector<Tensor> x;
+    for (const auto& in : a.inputs) x.push_back(to_tensor(in, "reference"));
+    const auto ours = gradients(a, x, to_tensor(*a.seed, "reference"));
+    size_t k = 0;
+    for (size_t i = 0; i < a.grads.size(); ++i) {
+      if (!a.grads[i]) continue;
+      ASSERT_LT(k, bounded.size());
+      expect_within(*a.grads[i], bounded[k], std::string("PyTorch's gradient of ") + a.op->inputs[i]);
+      expect_within(from_tensor(ours[k]), bounded[k], std::string("our gradient of ") + a.op->inputs[i]);
+      ++k, ++n;
+    }
+  }
+  std::printf("[torch] %d gradients compared\n", n);
+  EXPECT_GT(n, 0);
+}
+
+}  // namespace
+}  // namespace weft::conformance
