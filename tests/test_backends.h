@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <functional>
 
 #include "weft/backends.h"
 
@@ -30,6 +31,16 @@ inline bool load_plugin(const std::string& name) {
 inline std::vector<std::string> backends(std::vector<std::string> wanted) {
   std::erase_if(wanted, [](const std::string& name) { return !is_backend_available(name) && !load_plugin(name); });
   return wanted;
+}
+
+/// What `f` raises, in words.
+inline std::string error_of(const std::function<void()>& f) {
+  try {
+    f();
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return "no error";
 }
 
 }  // namespace weft::testing

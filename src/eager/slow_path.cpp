@@ -112,9 +112,11 @@ void run_elsewhere(const ir::OpDef& op, seam::Device& device, seam::Device& else
     const int updated = op.update_input(static_cast<int>(k));
     if (updated < 0) continue;
     const Tensor& target = *inputs[static_cast<size_t>(updated)];
-    std::lock_guard lock(device.eager_mutex());
-    raise_if(device.eager_queue().copy(*target.impl()->buffer.get(), 0, *outputs[k].impl()->buffer.get(), 0,
-                                       target.impl()->bytes()));
+    {
+      std::lock_guard lock(device.eager_mutex());
+      raise_if(device.eager_queue().copy(*target.impl()->buffer.get(), 0, *outputs[k].impl()->buffer.get(), 0,
+                                         target.impl()->bytes()));
+    }
     outputs[k] = target;
   }
 }

@@ -58,13 +58,30 @@ class Checker {
       return invalid("{}: value %{} is used before it is defined", what, id);
     return {};
   }
+  // Shape rules trust the number and kind of what they get.
+  static Status form(const Node& n) {
+    const auto defaults = n.op->defaults();
+    if (n.inputs.size() != n.op->n_inputs)
+      return invalid("{}: {} wants {} operands, got {}", n.where, n.op->name, n.op->n_inputs, n.inputs.size());
+    for (size_t i = 0; i + n.op->n_optional < n.inputs.size(); ++i)
+      if (n.inputs[i] < 0) return invalid("{}: {}'s operand '{}' is missing", n.where, n.op->name, n.op->inputs[i]);
+    if (n.attrs.size() != defaults.size())
+      return invalid("{}: {} has {} attributes, got {}", n.where, n.op->name, defaults.size(), n.attrs.size());
+    for (size_t i = 0; i < defaults.size(); ++i)
+      if (n.attrs[i].index() != defaults[i].index())
+        return invalid("{}: attribute '{}' of {} has the wrong kind", n.where, n.op->attrs[i].name, n.op->name);
+    return {};
+  }
   Status node(const Node& n) {
+    WEFT_CHECK(form(n));
     std::vector<const TensorType*> in;
     for (const int32_t id : n.inputs) {
       if (id >= 0) WEFT_CHECK(use(id, n.where));
       in.push_back(id < 0 ? nullptr : &g_.types[static_cast<size_t>(id)]);
     }
     WEFT_TRY(const auto types, n.op->infer(Types(in), n.attrs));
+    if (n.outputs.size() < types.size())
+      return invalid("{}: {} has {} results, got {}", n.where, n.op->name, types.size(), n.outputs.size());
     for (size_t i = 0; i < n.outputs.size(); ++i) {
       WEFT_CHECK(define(n.outputs[i], n.where));
       const auto& have = g_.types[static_cast<size_t>(n.outputs[i])];

@@ -153,7 +153,7 @@ Status Session::bind_memory(Bound& bound) {
   return {};
 }
 
-Status Session::set_inputs(std::span<const HostTensor> inputs) {
+Status Session::put(std::span<const HostTensor> inputs) {
   WEFT_TRY(const Bindings bindings, bind(inputs));
   WEFT_TRY(current_, bound_for(bindings));
   for (size_t i = 0; i < inputs.size(); ++i) {
@@ -164,7 +164,7 @@ Status Session::set_inputs(std::span<const HostTensor> inputs) {
   return {};
 }
 
-Status Session::execute() {
+Status Session::enqueue() {
   if (!current_) return invalid("execute: set_inputs comes first");
   const auto& steps = current_->plan->steps;
   seam::CError error;
@@ -197,7 +197,7 @@ Status Session::copy_step(const link::Step& step) {
   return {};
 }
 
-Result<std::vector<HostTensor>> Session::outputs() {
+Result<std::vector<HostTensor>> Session::take() {
   if (!current_) return invalid("outputs: set_inputs comes first");
   WEFT_CHECK(synchronize());
   std::vector<HostTensor> out;
@@ -213,9 +213,27 @@ Result<std::vector<HostTensor>> Session::outputs() {
 Result<std::vector<HostTensor>> Session::run(std::span<const HostTensor> inputs) {
   const Busy busy(busy_);
   WEFT_CHECK(busy.status());
-  WEFT_CHECK(set_inputs(inputs));
-  WEFT_CHECK(execute());
-  return outputs();
+  WEFT_CHECK(put(inputs));
+  WEFT_CHECK(enqueue());
+  return take();
+}
+
+Status Session::set_inputs(std::span<const HostTensor> inputs) {
+  const Busy busy(busy_);
+  WEFT_CHECK(busy.status());
+  return put(inputs);
+}
+
+Status Session::execute() {
+  const Busy busy(busy_);
+  WEFT_CHECK(busy.status());
+  return enqueue();
+}
+
+Result<std::vector<HostTensor>> Session::outputs() {
+  const Busy busy(busy_);
+  WEFT_CHECK(busy.status());
+  return take();
 }
 
 static Result<size_t> find_state(const program::CompiledProgram& p, std::string_view name) {

@@ -52,6 +52,10 @@ class Session {
       : program_(std::move(program)), devices_(std::move(devices)), policy_(policy) {}
   Status load();
   Result<Bindings> bind(std::span<const HostTensor> inputs) const;
+  // The parts of a run, for whoever has marked the session as busy.
+  Status put(std::span<const HostTensor> inputs);
+  Status enqueue();
+  Result<std::vector<HostTensor>> take();
   Result<Bound*> bound_for(const Bindings& bindings);
   Status bind_memory(Bound& bound);
   const seam::Buffer& buffer_of(const Bound& bound, const link::BufferAllocation& slot) const;

@@ -50,7 +50,10 @@ void recycle(Buffer* b) {
   auto& list = pools.lists[b->device->index()][b->size_class];
   if (uint64_t{list.count} * b->bytes >= kKeptPerClass) {
     // Only an ordered device may still be using it; the eager queue is waited for once, not per buffer.
-    if (b->device->ordered()) (void)b->device->eager_queue().synchronize();
+    if (b->device->ordered()) {
+      const std::lock_guard lock(b->device->eager_mutex());
+      b->device->eager_queue().pass();
+    }
     return b->device->free_now(b);
   }
   b->next = list.head, list.head = b, ++list.count;
@@ -107,7 +110,10 @@ Result<BufferRef> Device::allocate_fresh(uint64_t bytes, uint32_t size_class) {
 }
 
 void Device::trim() {
-  (void)eager_queue_->synchronize();  // its error comes again at the reader's own synchronize
+  {
+    const std::lock_guard lock(eager_mutex_);
+    eager_queue_->pass();
+  }
   std::lock_guard lock(orphan_mutex_);
   while (Buffer* b = orphans_) {
     orphans_ = b->next;
@@ -162,32 +168,56 @@ Queue::~Queue() {
   device_.backend().close_queue(queue_);
 }
 
-Status Queue::synchronize() {
+Status Queue::Turn::status() const {
+  if (mine_) return {};
+  return invalid("a queue of {} is in use on another thread; open one queue a thread", queue_.device_.name());
+}
+
+Status Queue::wait() {
   CError error;
   return error.status(device_.backend().synchronize(queue_, error.out()));
+}
+
+Status Queue::synchronize() {
+  const Turn turn(*this);
+  WEFT_CHECK(turn.status());
+  Status met = wait();
+  if (kept_.ok()) return met;
+  return std::exchange(kept_, Status());
+}
+
+void Queue::pass() {
+  const Turn turn(*this);
+  if (!turn.status().ok()) return;
+  Status met = wait();
+  if (kept_.ok()) kept_ = std::move(met);
+}
+
+Status Queue::enqueue(const weft_copy& copy) {
+  const Turn turn(*this);
+  WEFT_CHECK(turn.status());
+  CError error;
+  return error.status(device_.backend().copy(queue_, &copy, error.out()));
 }
 
 Status Queue::copy_in(const Buffer& to, uint64_t offset, const void* from, uint64_t bytes) {
   const weft_copy copy{.size = sizeof(weft_copy), .reserved = 0, .source = nullptr, .source_offset = 0,
                        .target = to.handle, .target_offset = offset, .host_source = from, .host_target = nullptr,
                        .bytes = bytes};
-  CError error;
-  return error.status(device_.backend().copy(queue_, &copy, error.out()));
+  return enqueue(copy);
 }
 
 Status Queue::copy_out(void* to, const Buffer& from, uint64_t offset, uint64_t bytes) {
   const weft_copy copy{.size = sizeof(weft_copy), .reserved = 0, .source = from.handle, .source_offset = offset,
                        .target = nullptr, .target_offset = 0, .host_source = nullptr, .host_target = to, .bytes = bytes};
-  CError error;
-  return error.status(device_.backend().copy(queue_, &copy, error.out()));
+  return enqueue(copy);
 }
 
 Status Queue::copy(const Buffer& to, uint64_t to_offset, const Buffer& from, uint64_t from_offset, uint64_t bytes) {
   const weft_copy copy{.size = sizeof(weft_copy), .reserved = 0, .source = from.handle, .source_offset = from_offset,
                        .target = to.handle, .target_offset = to_offset, .host_source = nullptr, .host_target = nullptr,
                        .bytes = bytes};
-  CError error;
-  return error.status(device_.backend().copy(queue_, &copy, error.out()));
+  return enqueue(copy);
 }
 
 }  // namespace weft::seam

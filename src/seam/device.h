@@ -32,6 +32,21 @@ class CError {
 /// A stream of work on a device. One thread at a time; a second one is an error, not a race.
 class Queue {
  public:
+  /// While it lives, this thread has the queue; `status` is an error where another thread has it.
+  class Turn {
+   public:
+    explicit Turn(Queue& queue) : queue_(queue), mine_(!queue.busy_.exchange(true, std::memory_order_acquire)) {}
+    ~Turn() {
+      if (mine_) queue_.busy_.store(false, std::memory_order_release);
+    }
+    Turn(const Turn&) = delete;
+    Status status() const;
+
+   private:
+    Queue& queue_;
+    bool mine_;
+  };
+
   Queue(Device& device, weft_queue queue) : device_(device), queue_(queue) {}
   ~Queue();
   Queue(const Queue&) = delete;
@@ -40,13 +55,20 @@ class Queue {
   Device& device() const { return device_; }
   /// Waits for everything enqueued; an error that the device met since the last call comes out here.
   Status synchronize();
+  /// Waits as synchronize does, for who frees memory and has no use for an error: it stays for the next synchronize.
+  void pass();
   Status copy_in(const Buffer& to, uint64_t offset, const void* from, uint64_t bytes);
   Status copy_out(void* to, const Buffer& from, uint64_t offset, uint64_t bytes);
   Status copy(const Buffer& to, uint64_t to_offset, const Buffer& from, uint64_t from_offset, uint64_t bytes);
 
  private:
+  Status enqueue(const weft_copy& copy);
+  Status wait();
+
   Device& device_;
   weft_queue queue_;
+  std::atomic<bool> busy_{false};
+  Status kept_;  // an error that pass() met
 };
 
 /// Kernel records of one provider, for one device.

@@ -1,3 +1,5 @@
+#include <optional>
+
 #include "seam/ledger.h"
 #include "seam/plan.h"
 
@@ -64,9 +66,11 @@ Result<PlanPtr> select(Device& device, const CallPtr& call, std::vector<Refusal>
   };
   const size_t before = refusals->size();
   WEFT_TRY(PlanPtr plan, consider(call->desc().op));
-  if (plan || !call->desc().region || call->desc().op == "region") return plan;
-  if (refusals->size() == before) refusals->push_back({device.name(), "no kernel is named " + call->desc().op});
-  return consider("region");
+  if (plan || !call->desc().region) return plan;
+  const bool bare = call->desc().op == "region";
+  if (refusals->size() == before)
+    refusals->push_back({device.name(), bare ? "no kernel takes a region" : "no kernel is named " + call->desc().op});
+  return bare ? std::move(plan) : consider("region");
 }
 
 Status refused(const Device& device, const CallDesc& call, const std::vector<Refusal>& refusals, const Policy& policy,
@@ -92,6 +96,12 @@ Status launch(Plan& plan, Queue& queue, const weft_tensor* const* inputs, const 
   const weft_launch l{.size = sizeof(weft_launch), .reserved = 0, .plan = &plan.prepared, .device = plan.device.c(),
                       .queue = queue.c(), .inputs = inputs, .outputs = outputs, .workspace = workspace};
   CError error;
+  // An inline launch has run when it returns and leaves nothing in the queue, so threads may share that queue.
+  std::optional<Queue::Turn> turn;
+  if (plan.device.ordered()) {
+    turn.emplace(queue);
+    WEFT_CHECK(turn->status());
+  }
   const weft_code code = plan.kernel.launch(&l, error.out());
   plan.count();
   if (code == WEFT_OK) return {};

@@ -1,0 +1,128 @@
+#include "wrapped_backend.h"
+
+#include <array>
+#include <cstring>
+#include <utility>
+
+#include "backend_harness.h"
+#include "seam/registry.h"
+
+// A C table knows no object, so each wrapped backend takes one of a few static slots: slot N's functions ask
+// instance N.
+namespace weft::testing {
+
+namespace {
+
+/// The good kernel's own plan and call, kept as long as the host keeps the outer plan: a queue may run late.
+struct InnerPlan {
+  weft_call call{};
+  weft_plan plan{};
+};
+
+const Wrapped::Record& record_of(const weft_kernel* k) {
+  return *static_cast<const Wrapped::Record*>(k->self);
+}
+
+weft_code prepare(const weft_kernel* k, weft_device d, const weft_call* call, weft_plan* plan,
+                  weft_error* e) {
+  const auto& r = record_of(k);
+  auto own = std::make_unique<InnerPlan>();
+  own->call = *call;
+  r.owner->prepare(own->call);
+  own->plan = *plan;
+  own->plan.kernel = r.inner, own->plan.call = &own->call;
+  if (r.inner->prepare)
+    if (const weft_code code = r.inner->prepare(r.inner, d, &own->call, &own->plan, e); code != WEFT_OK)
+      return code;
+  plan->determinism = own->plan.determinism, plan->workspace = own->plan.workspace;
+  plan->precision = own->plan.precision;
+  plan->data = own.release();
+  return WEFT_OK;
+}
+
+void release(weft_plan* plan) {
+  const std::unique_ptr<InnerPlan> own(static_cast<InnerPlan*>(std::exchange(plan->data, nullptr)));
+  if (own->plan.kernel->release && own->plan.data) own->plan.kernel->release(&own->plan);
+}
+
+weft_code launch(const weft_launch* l, weft_error* e) {
+  weft_launch inner = *l;
+  inner.plan = &static_cast<const InnerPlan*>(l->plan->data)->plan;
+  return record_of(l->plan->kernel).owner->launch(&inner, e);
+}
+
+constexpr size_t kSlots = 24;
+std::array<Wrapped*, kSlots> instances{};
+size_t taken = 0;
+
+template <size_t N>
+weft_backend slot_table() {
+  weft_backend t = instances[N]->inner();
+  t.size = sizeof t;
+  t.name = instances[N]->name().c_str();
+  t.open_device = [](uint32_t ordinal, weft_device* d, weft_capability* c, weft_error* e) {
+    const weft_code code = instances[N]->inner().open_device(ordinal, d, c, e);
+    if (code == WEFT_OK) instances[N]->capability(*c);
+    return code;
+  };
+  t.allocate = [](weft_device d, uint64_t n, void** h, weft_error* e) {
+    return instances[N]->allocate(d, n, h, e);
+  };
+  t.free = [](weft_device d, void* h) { instances[N]->free(d, h); };
+  t.copy = [](weft_queue q, const weft_copy* c, weft_error* e) { return instances[N]->copy(q, c, e); };
+  t.synchronize = [](weft_queue q, weft_error* e) { return instances[N]->synchronize(q, e); };
+  t.kernels = [](weft_device d, const weft_kernel* const** list, uint32_t* n, weft_error* e) {
+    return wrapped_kernels(*instances[N], d, list, n, e);
+  };
+  return t;
+}
+
+template <size_t... N>
+weft_backend table_of(size_t slot, std::index_sequence<N...>) {
+  constexpr weft_backend (*tables[])() = {slot_table<N>...};
+  return tables[slot]();
+}
+
+}  // namespace
+
+weft_code wrapped_kernels(Wrapped& w, weft_device d, const weft_kernel* const** list, uint32_t* n,
+                          weft_error* e) {
+  const std::lock_guard lock(w.mutex_);
+  const weft_kernel* const* inner = nullptr;
+  uint32_t count = 0;
+  if (const weft_code code = w.inner().kernels(d, &inner, &count, e); code != WEFT_OK) return code;
+  for (uint32_t i = 0; i < count && w.records_.size() < count; ++i) {
+    if (!w.offers(*inner[i])) continue;
+    auto& r = w.records_.emplace_back();
+    r.outer = *inner[i], r.inner = inner[i], r.owner = &w;
+    r.id = w.name() + std::strchr(inner[i]->id, '.');
+    r.outer.id = r.id.c_str(), r.outer.self = &r;
+    r.outer.accepts = [](const weft_kernel* k, weft_device device, const weft_call* c, weft_error* error) {
+      return record_of(k).owner->accepts(*record_of(k).inner, device, c, error);
+    };
+    r.outer.prepare = prepare, r.outer.release = release, r.outer.launch = launch;
+    w.record(r.outer);
+    w.list_.push_back(&r.outer);
+  }
+  *list = w.list_.data(), *n = static_cast<uint32_t>(w.list_.size());
+  return WEFT_OK;
+}
+
+void adopt(Wrapped& wrapped) {
+  if (taken == kSlots) throw Error(invalid("{} backends are wrapped already", kSlots));
+  instances[taken] = &wrapped;
+  const weft_backend table = table_of(taken++, std::make_index_sequence<kSlots>());
+  raise_if(seam::registry().adopt(table, "wrapped for a test"));
+}
+
+const weft_backend& inner_table(const std::string& name) {
+  const auto negotiate =
+      name == "reference" ? &weft_negotiate_reference : harness::Device::plugin(name.c_str());
+  const weft_backend* table = nullptr;
+  weft_error error{.size = sizeof error, .text = {}};
+  if (!negotiate || negotiate(&seam::host(), &table, &error) != WEFT_OK)
+    throw Error(fail(Code::unavailable, "{}: {}", name, error.text));
+  return *table;
+}
+
+}  // namespace weft::testing

@@ -1,0 +1,64 @@
+#pragma once
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "weft/backend.h"
+
+namespace weft::testing {
+
+/// A good backend under another name. Each entry passes the call on; a test overrides the one that it wants
+/// to watch, or to spoil. Handles are the good backend's own, so compile and dispatch work too.
+class Wrapped {
+ public:
+  Wrapped(std::string name, const weft_backend& inner) : name_(std::move(name)), inner_(inner) {}
+  virtual ~Wrapped() = default;
+  Wrapped(const Wrapped&) = delete;
+
+  const std::string& name() const { return name_; }
+  const weft_backend& inner() const { return inner_; }
+
+  virtual void capability(weft_capability&) {}
+  virtual weft_code allocate(weft_device d, uint64_t bytes, void** handle, weft_error* e) {
+    return inner_.allocate(d, bytes, handle, e);
+  }
+  virtual void free(weft_device d, void* handle) { inner_.free(d, handle); }
+  virtual weft_code copy(weft_queue q, const weft_copy* c, weft_error* e) { return inner_.copy(q, c, e); }
+  virtual weft_code synchronize(weft_queue q, weft_error* e) { return inner_.synchronize(q, e); }
+  /// Which of the good backend's records the wrapped one has.
+  virtual bool offers(const weft_kernel&) { return true; }
+  /// The record that the host will see; id and functions are set already.
+  virtual void record(weft_kernel&) {}
+  virtual weft_code accepts(const weft_kernel& kernel, weft_device d, const weft_call* c, weft_error* e) {
+    return kernel.accepts(&kernel, d, c, e);
+  }
+  /// The call as the good kernel is told of it; a change lives as long as the plan.
+  virtual void prepare(weft_call&) {}
+  /// `l` is already in the good kernel's terms: its plan, its record.
+  virtual weft_code launch(const weft_launch* l, weft_error* e) { return l->plan->kernel->launch(l, e); }
+
+  struct Record {
+    weft_kernel outer{};
+    const weft_kernel* inner = nullptr;
+    Wrapped* owner = nullptr;
+    std::string id;
+  };
+
+ private:
+  std::string name_;
+  const weft_backend& inner_;
+  friend weft_code wrapped_kernels(Wrapped&, weft_device, const weft_kernel* const**, uint32_t*, weft_error*);
+  std::mutex mutex_;
+  std::deque<Record> records_;
+  std::vector<const weft_kernel*> list_;
+};
+
+/// Registers it; the backend lives until the process ends, and so does `wrapped`. Raises when it is refused.
+void adopt(Wrapped& wrapped);
+
+/// The table that `negotiate_<name>` or plugins/<name>.so gives.
+const weft_backend& inner_table(const std::string& name);
+
+}  // namespace weft::testing
