@@ -67,7 +67,8 @@ TEST(Region, IsOneCallOnADeviceThatCompilesAndOneTextForTwoShapes) {
   const uint64_t texts = loops::distinct_texts();
   reset_ledger();
   for (const int64_t n : {4, 16}) expect_near(program(cube_values(n))[0], expected(cube_values(n)));
-  EXPECT_EQ(loops::distinct_texts() - texts, 1u);
+  static uint64_t fresh = 1;  // where tests are repeated, the text is there already
+  EXPECT_EQ(loops::distinct_texts() - texts, std::exchange(fresh, 0));
   const auto rows = rows_on("opencl");
   ASSERT_EQ(rows.size(), 1u) << ledger_text();
   EXPECT_EQ(rows[0].kernel, "loops.region.elementwise");
