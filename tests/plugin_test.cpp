@@ -116,6 +116,7 @@ uint64_t calls_of(const std::string& kernel) {
 }
 
 TEST(Plugin, ThreeAtOnceLoadAndRun) {
+  reset_ledger();
   for (const char* name : {"good_longer_table", "good_older_table", "good_plain_c"}) {
     ASSERT_TRUE(load_plugin(name)) << name;
     const OnBackend on(name);
