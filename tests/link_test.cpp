@@ -27,8 +27,8 @@ std::vector<LedgerRow> rows_on(const std::string& device) {
 
 // ---- a region on a device that compiles text, and on one that does not ----
 
-// Rank 3 and this order of steps: no other test renders the same text.
-std::vector<Tensor> mul_add_exp(const std::vector<Tensor>& in) { return {exp(in[0] * in[1] + in[2])}; }
+// The sum begins with b: no other test renders the same text, so the count of texts is this test's own.
+std::vector<Tensor> mul_add_exp(const std::vector<Tensor>& in) { return {exp(in[2] + in[0] * in[1])}; }
 
 std::vector<InputSpec> cubes() {
   const Dim n = Dim::symbol("n", 1, 64);
@@ -67,7 +67,8 @@ TEST(Region, IsOneCallOnADeviceThatCompilesAndOneTextForTwoShapes) {
   const uint64_t texts = loops::distinct_texts();
   reset_ledger();
   for (const int64_t n : {4, 16}) expect_near(program(cube_values(n))[0], expected(cube_values(n)));
-  EXPECT_EQ(loops::distinct_texts() - texts, 1u);
+  static uint64_t fresh = 1;  // where tests are repeated, the text is there already
+  EXPECT_EQ(loops::distinct_texts() - texts, std::exchange(fresh, 0));
   const auto rows = rows_on("opencl");
   ASSERT_EQ(rows.size(), 1u) << ledger_text();
   EXPECT_EQ(rows[0].kernel, "loops.region.elementwise");
@@ -95,7 +96,7 @@ TEST(Region, IsExpandedWhereNoKernelTakesItAndTheLedgerSaysWhy) {
 TEST(Region, ExpansionPlansItsMemoryAnew) {
   WEFT_NEEDS_PLUGIN("far");
   const auto function = [](const std::vector<Tensor>& in) {
-    const auto y = exp(in[0] * in[1] + in[2]);
+    const auto y = exp(in[2] + in[0] * in[1]);
     return std::vector<Tensor>{y, sum(in[0], {Dim(0)}, false)};
   };
   auto specs = cubes();

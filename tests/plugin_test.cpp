@@ -93,7 +93,9 @@ TEST(Plugin, ATakenNameIsRefused) {
 }
 
 TEST(Plugin, OneWithoutADeviceIsUnavailableAndSaysWhy) {
-  EXPECT_EQ(refusal(plugin_path("good_no_device")), "loaded");
+  if (reported(plugin_path("good_no_device")).name.empty()) {  // once, also where tests are repeated
+    EXPECT_EQ(refusal(plugin_path("good_no_device")), "loaded");
+  }
   const auto info = get_backend_info("good_no_device");
   EXPECT_EQ(info.state, "unavailable");
   EXPECT_EQ(info.reason, "no such chip in this machine");
@@ -114,6 +116,7 @@ uint64_t calls_of(const std::string& kernel) {
 }
 
 TEST(Plugin, ThreeAtOnceLoadAndRun) {
+  reset_ledger();
   for (const char* name : {"good_longer_table", "good_older_table", "good_plain_c"}) {
     ASSERT_TRUE(load_plugin(name)) << name;
     const OnBackend on(name);

@@ -84,6 +84,23 @@ TEST(Memory, WhicheverAllocationFailsTheErrorSaysWhatAndAllGoesOn) {
   }
 }
 
+TEST(Memory, WhatThePoolKeepsIsGivenBackBeforeAnythingFails) {
+  const OnBackend on(starving().name());
+  auto& device = *value_or_raise(seam::registry().open(starving().name()));
+  device.trim();
+  starving().allow(1);
+  starving().returns(true);
+  (void)pair_of(1, 2);  // its buffer waits in the pool, and no other is left
+  EXPECT_EQ(starving().left(), 0u);
+  const std::vector<double> many(1000, 1);
+  const int64_t shape[] = {1000};
+  EXPECT_EQ(error_of([&] { (void)Tensor::of(std::span<const double>(many), shape, DType::f32); }),
+            "no error");
+  starving().returns(false);
+  starving().allow(UINT64_MAX);
+  device.trim();
+}
+
 TEST(Memory, ASessionThatFindsNoneSaysSoAndLeavesNothing) {
   auto& device = *value_or_raise(seam::registry().open(starving().name()));
   const auto build = [] {

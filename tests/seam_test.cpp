@@ -128,6 +128,7 @@ std::atomic<int> warnings{0};
 TEST(Fallback, EagerWarnSaysSoOnceForEachSignature) {
   const OnBackend on(picky().name());
   const PolicyScope warn_me(Policy{.fallback = Fallback::warn});
+  eager::clear_plan_cache();
   warnings = 0;
   set_log_sink([](LogLevel level, std::string_view text) {
     if (level == LogLevel::warning && text.find("exp runs on ") != text.npos) ++warnings;

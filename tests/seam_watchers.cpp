@@ -1,5 +1,7 @@
 #include "seam_watchers.h"
 
+#include <chrono>
+
 #include "weft/backend/base.hpp"
 
 namespace weft::testing {
@@ -44,7 +46,8 @@ weft_code Gate::synchronize(weft_queue q, weft_error* e) {
     std::unique_lock lock(mutex_);
     ++visitors_;
     changed_.notify_all();
-    changed_.wait(lock, [this] { return !closed_; });
+    // Not for ever: whoever should have been refused stands here too, and the test is to fail, not to hang.
+    changed_.wait_for(lock, std::chrono::seconds(2), [this] { return !closed_; });
     --visitors_;
   }
   return Wrapped::synchronize(q, e);

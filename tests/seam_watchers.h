@@ -52,10 +52,17 @@ class Starving : public Wrapped {
   using Wrapped::Wrapped;
   void allow(uint64_t n) { left_ = n; }
   uint64_t left() const { return left_; }
+  /// While on, what is freed may be allocated again.
+  void returns(bool on) { returns_ = on; }
+  void free(weft_device d, void* handle) override {
+    if (returns_) ++left_;
+    Wrapped::free(d, handle);
+  }
   weft_code allocate(weft_device d, uint64_t bytes, void** handle, weft_error* e) override;
 
  private:
   uint64_t left_ = UINT64_MAX;
+  bool returns_ = false;
 };
 
 /// While closed, whoever synchronizes stands at the gate.
