@@ -10,7 +10,8 @@
  *   - A function that can fail returns a weft_code and writes the reason into *error. Nothing throws, exits or aborts.
  *   - Strings are UTF-8, end in zero, and live as long as the struct that points to them.
  *   - Threads: functions on a backend, a device, a kernel record or a plan may be called from any thread; functions
- *     on a queue from one thread at a time (the host sees to that).
+ *     on a queue from one thread at a time (the host sees to that), but for `launch` on an inline queue, which keeps no
+ *     order and may come from several threads at once.
  *   - Ordered queues may run later. `launch`, `copy` and `dispatch` copy the host structs that they are given before
  *     they return. The host frees buffers and plans only after the queue has passed them. An error of the device
  *     arrives at the next synchronize, with the kernel's id in its text.

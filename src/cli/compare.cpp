@@ -4,9 +4,11 @@
 
 #include "cli/command.h"
 #include "cli/show.h"
+#include "conformance/noise.h"
 #include "weft/checkpoint.h"
 #include "weft/ledger.h"
 #include "weft/ops.h"
+#include "weft/trace.h"
 
 // weft compare: the same weights and the same characters on every backend, judged against `reference`.
 namespace weft::cli {
@@ -24,15 +26,10 @@ struct Outputs {
   double loss = 0;
 };
 
-/// How far a backend may be from `reference`, for each logit and for the loss.
-struct Bound {
-  double logits = 0, loss = 0;
-};
-
 struct Row {
   std::string backend;
   std::string failure;          // why it did not run, or in what it disagrees; empty: agrees
-  double error = 0, bound = 0;  // of the output, logits or loss, that comes closest to its bound
+  double error = 0, bound = 0;  // of the element, of logits or loss, that comes closest to its bound
   const char* output = "";
   double per_second = 0;
   std::vector<LedgerRow> kernels;
@@ -42,36 +39,6 @@ Outputs forward(const nn::CharModel& model, const Tensor& tokens, const Tensor& 
   const NoGrad off;
   const Tensor logits = model(tokens);
   return {logits.to_vector<double>(), cross_entropy(logits, targets).item()};
-}
-
-double largest(const std::vector<double>& a) {
-  double m = 0;
-  for (const double x : a) m = std::max(m, std::abs(x));
-  return m;
-}
-
-// A NaN is as far away as can be: it must not pass through a comparison that is false for it.
-double largest_difference(const std::vector<double>& a, const std::vector<double>& b) {
-  if (a.size() != b.size()) return INFINITY;
-  double m = 0;
-  for (size_t i = 0; i < a.size(); ++i) {
-    const double d = std::abs(a[i] - b[i]);
-    m = std::isnan(d) ? INFINITY : std::max(m, d);
-  }
-  return m;
-}
-
-// What rounding can do to this model. `truth` is the model run in f64 on `reference`, whose own rounding is
-// far below that of f32; how far the f32 run lies from it shows how much the model magnifies rounding, and 6
-// times that allows for other, equally good roundings in between. A backend that adds up n products in f32
-// instead of double may be off by 6 sqrt(n) roundings of their size besides (Higham and Mary, A new approach
-// to probabilistic rounding error analysis, SISC 2019: the factor for failure once in 10^8). One function, so
-// that the noise bound of graphs can take its place.
-Bound agreement_bound(const Outputs& reference, const Outputs& truth, const nn::CharModelConfig& c) {
-  const double n = static_cast<double>(std::max(c.context * c.embed, c.hidden));
-  const double sums = 6 * std::sqrt(n) * epsilon(DType::f32) / 2;
-  return {6 * largest_difference(reference.logits, truth.logits) + sums * largest(truth.logits),
-          6 * std::abs(reference.loss - truth.loss) + sums * std::max(1.0, std::abs(truth.loss))};
 }
 
 struct Case {
@@ -99,7 +66,48 @@ class OnBackend {
   std::string before_;
 };
 
-Outputs run_once(const Case& c, DType dtype) { return forward(c.model.copy(dtype), c.tokens(), c.targets()); }
+/// Logits and loss as the noise bound of graphs sees them: the truth in f64, and what each element may be off by.
+struct Bounds {
+  conformance::Bounded logits, loss;
+};
+
+// The model's own graph, run with its intermediates randomly rounded: what rounding does to these weights on these
+// characters, not what it might do to any.
+Bounds noise_bounds(const Case& c) {
+  const Tensor tokens = c.tokens(), targets = c.targets();
+  const Traced traced = trace(
+      [&](const std::vector<Tensor>& in) {
+        const Tensor logits = c.model(in[0]);
+        return std::vector<Tensor>{logits, cross_entropy(logits, in[1])};
+      },
+      {{"tokens", tokens.type()}, {"targets", targets.type()}});
+  std::vector<conformance::Array> inputs = {conformance::from_tensor(tokens), conformance::from_tensor(targets)};
+  for (const auto& w : traced.weights) inputs.push_back(conformance::from_tensor(w));
+  auto bounds = value_or_raise(conformance::noise_bound(*traced.graph, inputs));
+  return {std::move(bounds[0]), std::move(bounds[1])};
+}
+
+Outputs run_once(const Case& c) { return forward(c.model.copy(DType::f32), c.tokens(), c.targets()); }
+
+// Keeps the element that comes closest to its bound. A NaN is as far away as can be: it must not pass through a
+// comparison that is false for it.
+void judge_element(Row& row, const char* output, double got, double want, long double bound) {
+  const double off = std::abs(got - want), error = std::isnan(off) ? INFINITY : off;
+  const auto allowed = static_cast<double>(bound);
+  if (!row.bound || error * row.bound > row.error * allowed || std::isinf(error))
+    row.error = error, row.bound = allowed, row.output = output;
+  if (!(error <= allowed)) row.failure = fmt::format("disagrees in the {}", output);
+}
+
+void judge_outputs(Row& row, const Outputs& got, const Outputs& reference, const Bounds& bounds) {
+  if (got.logits.size() != reference.logits.size()) {
+    row.failure = fmt::format("gave {} logits, wanted {}", got.logits.size(), reference.logits.size());
+    return;
+  }
+  for (size_t i = 0; i < got.logits.size(); ++i)
+    judge_element(row, "logits", got.logits[i], reference.logits[i], bounds.logits.error[i]);
+  judge_element(row, "loss", got.loss, reference.loss, bounds.loss.error[0]);
+}
 
 // Half a second of forward passes, after one that prepared everything.
 double speed(const nn::CharModel& model, const Tensor& tokens, const Tensor& targets, int64_t rows) {
@@ -113,7 +121,7 @@ double speed(const nn::CharModel& model, const Tensor& tokens, const Tensor& tar
   }
 }
 
-Row judge(const std::string& backend, const Case& c, const Outputs& reference, const Bound& bound) {
+Row judge(const std::string& backend, const Case& c, const Outputs& reference, const Bounds& bounds) {
   Row row{.backend = backend};
   try {
     const OnBackend here(backend);
@@ -122,12 +130,7 @@ Row judge(const std::string& backend, const Case& c, const Outputs& reference, c
     reset_ledger();
     const Outputs got = forward(model, tokens, targets);
     row.kernels = ledger_rows();
-    const double logits = largest_difference(got.logits, reference.logits);
-    const double loss = largest_difference({got.loss}, {reference.loss});
-    const bool by_logits = logits * bound.loss >= loss * bound.logits;
-    row.error = by_logits ? logits : loss, row.bound = by_logits ? bound.logits : bound.loss;
-    row.output = by_logits ? "logits" : "loss";
-    if (!(row.error <= row.bound)) row.failure = fmt::format("disagrees in the {}", row.output);
+    judge_outputs(row, got, reference, bounds);
     row.per_second = speed(model, tokens, targets, c.rows);
   } catch (const Error& e) {
     row.failure = e.what();
@@ -210,10 +213,10 @@ int run(const Options& o, const Common& common) {
   const OnBackend home("reference");
   const auto checkpoint = nn::load_checkpoint(o.model);
   const Case c{checkpoint.model, batch_for(o, checkpoint.info), o.batch};
-  const Outputs reference = run_once(c, DType::f32), truth = run_once(c, DType::f64);
-  const Bound bound = agreement_bound(reference, truth, checkpoint.info.config);
+  const Outputs reference = run_once(c);
+  const Bounds bounds = noise_bounds(c);
   std::vector<Row> rows;
-  for (const auto& name : backends_to_run(common)) rows.push_back(judge(name, c, reference, bound));
+  for (const auto& name : backends_to_run(common)) rows.push_back(judge(name, c, reference, bounds));
   if (common.json) {
     for (const auto& r : rows) fmt::print("{}\n", to_json(r).dump());
   } else {
