@@ -5,6 +5,7 @@ if(EXISTS "${WEFT_CONFIG}")
   include("${WEFT_CONFIG}")
 endif()
 option(WEFT_TESTS "build the tests" ${PROJECT_IS_TOP_LEVEL})
+set(WEFT_TEST_FILES "" CACHE STRING "regular expression: build only tests/<this>_test.cpp, and no conformance; empty: all")
 option(WEFT_BENCH "build the benchmarks" OFF)
 set(WEFT_SANITIZE "" CACHE STRING "address, thread or empty")
 

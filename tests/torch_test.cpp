@@ -112,11 +112,19 @@ void expect_within(const Array& got, const Bounded& want, const std::string& wha
   EXPECT_TRUE(v.ok) << what << ": " << v.reason;
 }
 
-TEST(Torch, EveryOpHasAnAnswer) {
+// A primitive's meaning is written in the oracle, so PyTorch must confirm it. A composite's is its
+// decomposition, which the oracle follows exactly: PyTorch's opinion of it is welcome, and a new op stays one
+// file without.
+TEST(Torch, EveryPrimitiveHasAnAnswer) {
   std::set<std::string> have;
   for (const auto& c : answers()["cases"]) have.insert(c["op"].get<std::string>());
-  for (const auto* op : ir::all_ops())
-    EXPECT_TRUE(have.contains(op->name)) << op->name << ": give scripts/torch_oracle a case, and run it";
+  for (const auto* op : ir::all_ops()) {
+    if (have.contains(op->name)) continue;
+    if (op->primitive())
+      ADD_FAILURE() << op->name << ": give scripts/torch_oracle a case, and run it";
+    else
+      std::printf("[torch] %s is not compared with PyTorch\n", op->name);
+  }
 }
 
 TEST(Torch, ResultsAgree) {
