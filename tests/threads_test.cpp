@@ -9,8 +9,8 @@
 #include "test_backends.h"
 #include "weft/ops.h"
 
-// What is shared by threads: the pool, the devices, the ledger; and the plan caches, which are not. scripts/test runs
-// these under ThreadSanitizer.
+// What is shared by threads: the pool, the devices, the ledger; and the plan caches, which are not.
+// scripts/test runs these under ThreadSanitizer.
 namespace weft {
 namespace {
 
@@ -62,7 +62,8 @@ TEST(Threads, EachHasItsOwnPlanCache) {
       const Tensor x = Tensor::of({1, 2, 3, 4, 5, 6}, {2, 3});
       for (int k = 0; k < 25; ++k) {
         const double factor = i * 25 + k;
-        if ((softmax(x, k % 2 ? 1 : 0) * 0.0 + factor).to_vector<double>() != std::vector<double>(6, factor)) ++wrong;
+        if ((softmax(x, k % 2 ? 1 : 0) * 0.0 + factor).to_vector<double>() != std::vector<double>(6, factor))
+          ++wrong;
       }
       // Two softmaxes and what they are made of; a second round of the same calls adds nothing.
       const auto before = eager::cache_stats();

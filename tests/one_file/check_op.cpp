@@ -4,7 +4,8 @@
 #include "weft/jit.h"
 #include "weft/ops.h"
 
-// Sees the op of square_plus.cpp everywhere that an op shows: in weft/ops.h, in the table, eager, in gradients, compiled.
+// Sees the op of square_plus.cpp everywhere that an op shows: in weft/ops.h, in the table, eager, in
+// gradients, compiled.
 int main() {
   using namespace weft;
   int failed = 0;

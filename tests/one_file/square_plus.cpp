@@ -1,6 +1,7 @@
 #include "ir/rules.h"
 
-// An op that Weft does not have: scripts/test copies this file into src/ops of a copy of the tree, and nothing else.
+// An op that Weft does not have: scripts/test copies this file into src/ops of a copy of the tree, and
+// nothing else.
 namespace weft::ops {
 
 struct SquarePlusAttrs {
