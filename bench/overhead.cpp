@@ -27,8 +27,8 @@ void eager_add_16(benchmark::State& state, const char* backend) {
 BENCHMARK_CAPTURE(eager_add_16, on_null, "null");
 BENCHMARK_CAPTURE(eager_add_16, on_reference, "reference");
 
-// A signature that was never seen: inference, selection, a plan, an entry. 256 of them at a time, so that emptying the
-// cache between rounds stays out of the figure.
+// A signature that was never seen: inference, selection, a plan, an entry. 256 of them at a time, so that
+// emptying the cache between rounds stays out of the figure.
 void plan_cache_miss(benchmark::State& state) {
   constexpr int64_t kSignatures = 256;
   set_default_backend("null");
@@ -68,8 +68,8 @@ void compiled_node(benchmark::State& state) {
   if (session->plan().steps.size() != kNodes) state.SkipWithError("not one step a node");
   for (auto _ : state) raise_if(session->execute());
   state.SetItemsProcessed(state.iterations() * kNodes);
-  state.counters["per_node"] = benchmark::Counter(kNodes, benchmark::Counter::kIsIterationInvariantRate |
-                                                              benchmark::Counter::kInvert);
+  state.counters["per_node"] =
+      benchmark::Counter(kNodes, benchmark::Counter::kIsIterationInvariantRate | benchmark::Counter::kInvert);
 }
 BENCHMARK(compiled_node);
 
@@ -78,9 +78,10 @@ void opencl_texts(benchmark::State& state) {
   if (!is_backend_available("opencl")) return state.SkipWithError("opencl is not available here");
   const Dim rows = Dim::symbol("rows", 1, 4096);
   set_default_backend("reference");
-  auto region = compile([](const std::vector<Tensor>& in) { return std::vector<Tensor>{exp(add(mul(in[0], in[1]), in[2]))}; },
-                        {{"a", {DType::f32, {rows}}}, {"b", {DType::f32, {rows}}}, {"c", {DType::f32, {rows}}}},
-                        {.name = "region", .backend = "opencl", .policy = {}});
+  auto region = compile(
+      [](const std::vector<Tensor>& in) { return std::vector<Tensor>{exp(add(mul(in[0], in[1]), in[2]))}; },
+      {{"a", {DType::f32, {rows}}}, {"b", {DType::f32, {rows}}}, {"c", {DType::f32, {rows}}}},
+      {.name = "region", .backend = "opencl", .policy = {}});
   const uint64_t before = loops::distinct_texts();
   for (auto _ : state)
     for (const int64_t n : {1000, 37}) benchmark::DoNotOptimize(region({ramp(n), ramp(n), ramp(n)}));

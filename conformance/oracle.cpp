@@ -254,7 +254,8 @@ Results<S> pad(const CallAttrs& a, Inputs<S> in) {
   })};
 }
 
-// gather: y[b..., m..., i..., r...] = x[b..., m..., index[b..., i...], r...]; m are the axes of x from batch to axis.
+// gather: y[b..., m..., i..., r...] = x[b..., m..., index[b..., i...], r...]; m are the axes of x from batch
+// to axis.
 struct Picked {
   Dims x, index;  // coordinates in x (its axis still open) and in index
 };

@@ -247,7 +247,8 @@ class Device {
     result.code = launch(plan, in, out);
     if (result.code == WEFT_OK) result.code = synchronize();
     if (result.code != WEFT_OK) result.text = error.text;
-    (void)synchronize();  // a refused launch leaves the uploads pending, and what is pending must not be freed
+    (void)
+        synchronize();  // a refused launch leaves the uploads pending, and what is pending must not be freed
     for (size_t k = 0; k < outputs.size(); ++k) {
       download(out[k], outputs[k]);
       if (!(c.call.updates >> k & 1)) table->free(device, out[k]);

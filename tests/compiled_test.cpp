@@ -44,7 +44,8 @@ TEST(Training, FiftyStepsLearnAndAreBitEqualOnReferenceAndFar) {
 }
 
 TEST(Training, CompiledStepIsBitEqualToEager) {
-  for (const int64_t n : {8, 3}) EXPECT_EQ(compiled_losses(compile_small("reference"), 50, n), eager_losses("reference", 50, n));
+  for (const int64_t n : {8, 3})
+    EXPECT_EQ(compiled_losses(compile_small("reference"), 50, n), eager_losses("reference", 50, n));
   WEFT_NEEDS_PLUGIN("far");
   EXPECT_EQ(compiled_losses(compile_small("far"), 50, 8), eager_losses("reference", 50, 8));
 }
@@ -71,9 +72,8 @@ TEST(Training, TwoSessionsOnTwoThreads) {
     std::vector<float> losses[2];
     std::thread threads[2];
     for (int i = 0; i < 2; ++i)
-      threads[i] = std::thread([&, i] {
-        losses[i] = compiled_losses(load_program(path, {.backend = backend}), 50, 8);
-      });
+      threads[i] = std::thread(
+          [&, i] { losses[i] = compiled_losses(load_program(path, {.backend = backend}), 50, 8); });
     for (auto& t : threads) t.join();
     EXPECT_EQ(losses[0], expected) << backend;
     EXPECT_EQ(losses[1], expected) << backend;

@@ -76,7 +76,8 @@ TEST(IrText, EveryLineCutShortIsRefusedOrWhole) {
   const std::string text = print(step_graph()).substr(0, 6000);
   for (size_t n = 0; n < text.size(); n += 7) {
     const auto g = parse(std::string_view(text).substr(0, n));
-    if (g.ok()) EXPECT_TRUE(parse(print(g.value())).ok()) << n;
+    if (!g.ok()) continue;
+    EXPECT_TRUE(parse(print(g.value())).ok()) << n;
   }
 }
 

@@ -4,8 +4,8 @@
 #include "weft/ops.h"
 #include "weft/trace.h"
 
-// The language model of the first thread, at toy size: embedding, context 16, two equal-shaped hidden layers with dropout,
-// cross-entropy, AdamW. Equal shapes on purpose: a cache that confuses the layers shows.
+// The language model of the first thread, at toy size: embedding, context 16, two equal-shaped hidden layers
+// with dropout, cross-entropy, AdamW. Equal shapes on purpose: a cache that confuses the layers shows.
 namespace weft::testing {
 
 struct SmallModel {
@@ -70,7 +70,9 @@ struct SmallModel {
   }
   static std::vector<InputSpec> inputs() {
     const Dim batch = Dim::symbol("batch", 1, 64);
-    return {{"tokens", {DType::i64, {batch * Dim(kContext)}}}, {"targets", {DType::i64, {batch}}}, {"rate", {DType::f32, {}}}};
+    return {{"tokens", {DType::i64, {batch * Dim(kContext)}}},
+            {"targets", {DType::i64, {batch}}},
+            {"rate", {DType::f32, {}}}};
   }
   /// The inputs of step `t`: tokens [batch*context], targets [batch], rate.
   static std::vector<Tensor> batch(int64_t t, int64_t n) {

@@ -29,7 +29,8 @@ inline bool load_plugin(const std::string& name) {
 
 /// Those of `wanted` that are here, plug-ins loaded.
 inline std::vector<std::string> backends(std::vector<std::string> wanted) {
-  std::erase_if(wanted, [](const std::string& name) { return !is_backend_available(name) && !load_plugin(name); });
+  std::erase_if(wanted,
+                [](const std::string& name) { return !is_backend_available(name) && !load_plugin(name); });
   return wanted;
 }
 
@@ -46,4 +47,5 @@ inline std::string error_of(const std::function<void()>& f) {
 }  // namespace weft::testing
 
 /// The build makes every plug-in, so one that is missing fails the test.
-#define WEFT_NEEDS_PLUGIN(name) ASSERT_TRUE(::weft::testing::load_plugin(name)) << "plugins/" << name << ".so was not built"
+#define WEFT_NEEDS_PLUGIN(name) \
+  ASSERT_TRUE(::weft::testing::load_plugin(name)) << "plugins/" << name << ".so was not built"

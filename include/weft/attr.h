@@ -13,7 +13,8 @@ struct Bytes {
   friend bool operator==(const Bytes&, const Bytes&) = default;
 };
 
-/// The value of an attribute: integer, float, list of dimensions, string, or bytes. The order is that of WEFT_ATTR_*.
+/// The value of an attribute: integer, float, list of dimensions, string, or bytes. The order is that of
+/// WEFT_ATTR_*.
 using AttrValue = std::variant<int64_t, double, Shape, std::string, Bytes>;
 
 /// An attribute by name, as program files and backends see it.

@@ -7,23 +7,23 @@
 namespace weft {
 
 struct DeviceInfo {
-  std::string name;     ///< what set_default_backend takes: "reference", "opencl:1"
-  std::string kind;     ///< "cpu", "opencl"
-  std::string label;    ///< the machine's own name for it
+  std::string name;   ///< what set_default_backend takes: "reference", "opencl:1"
+  std::string kind;   ///< "cpu", "opencl"
+  std::string label;  ///< the machine's own name for it
   std::string numerics;
   uint64_t memory = 0;      ///< bytes; 0 = unknown
   uint64_t max_buffer = 0;  ///< bytes
   uint32_t units = 0;
-  bool compiles = false;    ///< takes text, so `loops` serves every op on it
+  bool compiles = false;  ///< takes text, so `loops` serves every op on it
 };
 
 /// One line of `weft backends`: found, then loaded, available or refused, and why.
 struct BackendInfo {
   std::string name;
-  std::string origin;   ///< "built in", or the path of the plug-in
+  std::string origin;  ///< "built in", or the path of the plug-in
   std::string version;
-  std::string state;    ///< "available", "unavailable" (no device or library) or "refused" (not loaded)
-  std::string reason;   ///< in words, unless available
+  std::string state;   ///< "available", "unavailable" (no device or library) or "refused" (not loaded)
+  std::string reason;  ///< in words, unless available
   std::vector<DeviceInfo> devices;
   bool available() const { return state == "available"; }
 };
@@ -36,8 +36,8 @@ bool is_backend_available(const std::string& name);
 /// Raises when no backend has this name; the error lists the names there are.
 BackendInfo get_backend_info(const std::string& name);
 
-/// Loads a backend from a shared object. Raises, and says at which step it failed, when the file is no backend, speaks
-/// another version, or is broken.
+/// Loads a backend from a shared object. Raises, and says at which step it failed, when the file is no
+/// backend, speaks another version, or is broken.
 void load_backend(const std::string& path);
 
 /// The backend that new tensors live on, for this thread: the process default until this thread sets its own.

@@ -19,9 +19,9 @@ struct DTypeInfo {
 
 /// Indexed by DType.
 inline constexpr DTypeInfo kDTypes[kDTypeCount] = {
-    {"f64", 8, 2, 52}, {"f32", 4, 2, 23}, {"f16", 2, 2, 10}, {"bf16", 2, 4, 7},  {"i32", 4, 0, 0},
-    {"i64", 8, 0, 0},  {"u32", 4, 1, 0},  {"u64", 8, 1, 0},  {"bool", 1, 6, 0},  {"f8e4m3", 1, 10, 3},
-    {"f8e5m2", 1, 12, 2}, {"i8", 1, 0, 0}, {"u8", 1, 1, 0},
+    {"f64", 8, 2, 52},    {"f32", 4, 2, 23}, {"f16", 2, 2, 10}, {"bf16", 2, 4, 7}, {"i32", 4, 0, 0},
+    {"i64", 8, 0, 0},     {"u32", 4, 1, 0},  {"u64", 8, 1, 0},  {"bool", 1, 6, 0}, {"f8e4m3", 1, 10, 3},
+    {"f8e5m2", 1, 12, 2}, {"i8", 1, 0, 0},   {"u8", 1, 1, 0},
 };
 
 constexpr const DTypeInfo& info(DType t) { return kDTypes[static_cast<int>(t)]; }

@@ -14,7 +14,7 @@ class Session;
 
 struct CompileOptions {
   std::string name = "program";
-  std::string backend;      ///< empty: the default backend
+  std::string backend;  ///< empty: the default backend
   Policy policy;
   bool fuse = true;
 };
@@ -27,7 +27,8 @@ class Compiled {
   /// The states' present values, by name. Tensors that the trace captured keep their old ones.
   Tensor state(const std::string& name) const;
   std::vector<std::string> state_names() const;
-  /// Writes the program with the states' first values. Raises when the file can't be written; an old one is kept then.
+  /// Writes the program with the states' first values. Raises when the file can't be written; an old one is
+  /// kept then.
   void save(const std::string& path) const;
   std::string text() const;       ///< the program
   std::string plan_text() const;  ///< kernels, places and reasons, for the sizes of the last run
@@ -38,8 +39,10 @@ class Compiled {
   std::shared_ptr<runtime::Session> session_;
 };
 
-/// Traces `function`, compiles it and opens a session: forward, gradients, updates and random state in one program.
-Compiled compile(const TracedFunction& function, const std::vector<InputSpec>& inputs, const CompileOptions& options = {});
+/// Traces `function`, compiles it and opens a session: forward, gradients, updates and random state in one
+/// program.
+Compiled compile(const TracedFunction& function, const std::vector<InputSpec>& inputs,
+                 const CompileOptions& options = {});
 
 /// Opens a session on a program file. Raises, and names the damaged section, when the file is not whole.
 Compiled load_program(const std::string& path, const CompileOptions& options = {});

@@ -14,9 +14,9 @@ enum class Fallback : uint8_t {
 /// How kernels may be chosen. A call carries it; nothing here changes what an op means.
 struct Policy {
   Fallback fallback = Fallback::forbid;
-  bool decompose = true;      ///< may an op without a kernel run as its decomposition, on the same device?
-  uint8_t determinism = 0;    ///< least level, WEFT_DETERMINISM_*
-  uint8_t precision = 0;      ///< loosest mode, WEFT_PRECISION_*
+  bool decompose = true;    ///< may an op without a kernel run as its decomposition, on the same device?
+  uint8_t determinism = 0;  ///< least level, WEFT_DETERMINISM_*
+  uint8_t precision = 0;    ///< loosest mode, WEFT_PRECISION_*
   friend bool operator==(const Policy&, const Policy&) = default;
 };
 

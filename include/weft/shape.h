@@ -48,7 +48,9 @@ class Dim {
  private:
   friend struct detail::DimExpr;
   explicit Dim(const detail::DimExpr* e) : bits_(reinterpret_cast<uint64_t>(e) | 1) {}
-  const detail::DimExpr* expr() const { return reinterpret_cast<const detail::DimExpr*>(bits_ & ~uint64_t{1}); }
+  const detail::DimExpr* expr() const {
+    return reinterpret_cast<const detail::DimExpr*>(bits_ & ~uint64_t{1});
+  }
   std::pair<int64_t, int64_t> bounds() const;
   uint64_t bits_ = 0;
 };

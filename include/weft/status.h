@@ -28,8 +28,7 @@ const char* code_name(Code code);
 class [[nodiscard]] Status {
  public:
   Status() = default;
-  Status(Code code, std::string message)
-      : state_(std::make_unique<State>(State{code, std::move(message)})) {}
+  Status(Code code, std::string message) : state_(std::make_unique<State>(State{code, std::move(message)})) {}
   Status(const Status& other) : state_(other.state_ ? std::make_unique<State>(*other.state_) : nullptr) {}
   Status(Status&&) = default;
   Status& operator=(const Status& other) { return *this = Status(other); }
@@ -70,8 +69,8 @@ Status invalid(fmt::format_string<A...> text, A&&... args) {
 template <class T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : value_(std::move(value)) {}                // NOLINT: implicit on purpose
-  Result(Status status) : status_(std::move(status)) {}        // NOLINT: implicit on purpose
+  Result(T value) : value_(std::move(value)) {}          // NOLINT: implicit on purpose
+  Result(Status status) : status_(std::move(status)) {}  // NOLINT: implicit on purpose
 
   bool ok() const { return value_.has_value(); }
   const Status& status() const { return status_; }
@@ -113,14 +112,14 @@ T value_or_raise(Result<T> result) {
 
 #define WEFT_CONCAT_(a, b) a##b
 #define WEFT_CONCAT(a, b) WEFT_CONCAT_(a, b)
-#define WEFT_TRY_(tmp, decl, expr)             \
-  auto tmp = (expr);                           \
-  if (!tmp.ok()) return tmp.take_status();     \
+#define WEFT_TRY_(tmp, decl, expr)         \
+  auto tmp = (expr);                       \
+  if (!tmp.ok()) return tmp.take_status(); \
   decl = std::move(tmp).value()
 /// `WEFT_TRY(const int64_t axis, resolve_axis(...));` declares `axis`, or returns the failure.
 #define WEFT_TRY(decl, ...) WEFT_TRY_(WEFT_CONCAT(weft_try_, __COUNTER__), decl, (__VA_ARGS__))
 /// Returns the failure of an expression that gives a Status.
-#define WEFT_CHECK(...)                                            \
-  do {                                                             \
+#define WEFT_CHECK(...)                                                                    \
+  do {                                                                                     \
     if (::weft::Status weft_status = (__VA_ARGS__); !weft_status.ok()) return weft_status; \
   } while (false)

@@ -18,8 +18,9 @@ void release(TensorImpl* impl);
 
 /// A typed array on a device, with gradients. Copying a Tensor copies the handle, not the elements.
 ///
-/// Ops are free functions (weft/ops.h, made from the op definitions) and run at once, each by the best kernel that accepts
-/// it. Inside a trace a Tensor stands for a value of the graph, and reading its elements is an error.
+/// Ops are free functions (weft/ops.h, made from the op definitions) and run at once, each by the best kernel
+/// that accepts it. Inside a trace a Tensor stands for a value of the graph, and reading its elements is an
+/// error.
 class Tensor {
  public:
   Tensor() = default;
@@ -29,7 +30,8 @@ class Tensor {
   static Tensor of(std::span<const T> elements, std::span<const int64_t> shape, DType dtype,
                    const std::string& backend = "");
   /// The same from braces, f32: `Tensor::of({1, 2, 3, 4}, {2, 2})`.
-  static Tensor of(std::initializer_list<double> elements, std::initializer_list<int64_t> shape, DType dtype = DType::f32);
+  static Tensor of(std::initializer_list<double> elements, std::initializer_list<int64_t> shape,
+                   DType dtype = DType::f32);
   /// From bytes laid out as `dtype`, row-major. `bytes` must have the size that shape and dtype give.
   static Tensor from_bytes(std::span<const std::byte> bytes, std::span<const int64_t> shape, DType dtype,
                            const std::string& backend = "");
@@ -64,8 +66,8 @@ class Tensor {
   /// Gradient that backward() left here; empty where there is none.
   Tensor grad() const;
   void clear_grad();
-  /// Adds d(this)/d(leaf) to the gradient of every leaf that requires one. This tensor must have one element, unless
-  /// `seed` gives its own gradient.
+  /// Adds d(this)/d(leaf) to the gradient of every leaf that requires one. This tensor must have one element,
+  /// unless `seed` gives its own gradient.
   void backward() const;
   /// With `create_graph`, the gradients have gradients again.
   void backward(const Tensor& seed, bool create_graph = false) const;
@@ -99,7 +101,6 @@ class NoGrad {
   ~NoGrad();
   NoGrad(const NoGrad&) = delete;
 };
-
 
 Tensor operator+(const Tensor& a, const Tensor& b);
 Tensor operator-(const Tensor& a, const Tensor& b);

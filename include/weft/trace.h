@@ -16,7 +16,8 @@ struct InputSpec {
   TensorType type;
 };
 
-/// A function of tensors that can be traced: it may touch parameters and states from outside, and update them in place.
+/// A function of tensors that can be traced: it may touch parameters and states from outside, and update them
+/// in place.
 using TracedFunction = std::function<std::vector<Tensor>(const std::vector<Tensor>&)>;
 
 /// What a trace recorded: the graph, and the outside tensors that it touched.
@@ -27,8 +28,9 @@ struct Traced {
   std::string text() const;     ///< the graph, one node a line
 };
 
-/// Runs `function` once on stand-ins and records every op, gradients included. No element is computed. Nothing outside
-/// changes: parameters keep their values and gradients. Raises where the function reads an element.
+/// Runs `function` once on stand-ins and records every op, gradients included. No element is computed.
+/// Nothing outside changes: parameters keep their values and gradients. Raises where the function reads an
+/// element.
 Traced trace(const TracedFunction& function, const std::vector<InputSpec>& inputs);
 
 /// Names in front of the nodes that are recorded while it lives: "block3.attn".

@@ -16,8 +16,6 @@ std::string text(const AttrValue& value) {
   return std::visit(Print{}, value);
 }
 
-std::string text(const TensorType& type) {
-  return name(type.dtype) + text(std::span<const Dim>(type.shape));
-}
+std::string text(const TensorType& type) { return name(type.dtype) + text(std::span<const Dim>(type.shape)); }
 
 }  // namespace weft

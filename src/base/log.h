@@ -7,7 +7,8 @@ namespace weft {
 
 enum class LogLevel { debug, info, warning, error };
 
-/// One line to standard error, if `level` is at least the threshold (WEFT_LOG=debug|info|warning|error; warning).
+/// One line to standard error, if `level` is at least the threshold (WEFT_LOG=debug|info|warning|error;
+/// warning).
 void log(LogLevel level, std::string_view text);
 template <class... A>
 void warn(fmt::format_string<A...> text, A&&... args) {

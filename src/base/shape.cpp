@@ -15,13 +15,13 @@ using Polynomial = std::map<Monomial, int64_t>;
 
 struct DimExpr {
   enum class Kind { symbol, floor_div, max, sum } kind;
-  std::string name;        // symbol
+  std::string name;  // symbol
   int64_t min = 0, max = 0;
-  Dim a, b;                // floor_div: a / divisor; max: a, b
+  Dim a, b;  // floor_div: a / divisor; max: a, b
   int64_t divisor = 1;
-  Polynomial terms;        // sum
+  Polynomial terms;  // sum
   std::string text;
-  std::string key;         // its identity: the text, with the bounds of each symbol
+  std::string key;  // its identity: the text, with the bounds of each symbol
 
   static const DimExpr* of(Dim d) { return d.expr(); }
   static Dim wrap(const DimExpr* e) { return Dim(e); }
@@ -39,7 +39,8 @@ const DimExpr* intern(DimExpr e) {
   return slot.get();
 }
 
-// Order of atoms and of terms in a printed sum: by text, never by address, so that text and file bytes repeat.
+// Order of atoms and of terms in a printed sum: by text, never by address, so that text and file bytes
+// repeat.
 struct ByText {
   bool operator()(const DimExpr* x, const DimExpr* y) const { return x->text < y->text; }
 };
@@ -161,8 +162,11 @@ Dim floor_div(Dim a, int64_t divisor) {
   const Dim outside = detail::from_polynomial(std::move(whole));
   const Dim inside = detail::from_polynomial(std::move(rest));
   if (inside.is_const()) return outside + floor_div(inside, divisor);
-  DimExpr e{.kind = DimExpr::Kind::floor_div, .min = floor_div(Dim(inside.min()), divisor).value(),
-            .max = floor_div(Dim(inside.max()), divisor).value(), .a = inside, .divisor = divisor};
+  DimExpr e{.kind = DimExpr::Kind::floor_div,
+            .min = floor_div(Dim(inside.min()), divisor).value(),
+            .max = floor_div(Dim(inside.max()), divisor).value(),
+            .a = inside,
+            .divisor = divisor};
   e.text = fmt::format("{}//{}", detail::factor_text(inside), divisor);
   if (e.text.find("//") != e.text.rfind("//")) e.text = fmt::format("({})//{}", inside.text(), divisor);
   e.key = fmt::format("({})//{}", detail::key_of(inside), divisor);
@@ -173,8 +177,11 @@ Dim max(Dim a, Dim b) {
   if (a.min() >= b.max()) return a;
   if (b.min() >= a.max()) return b;
   if (b.text() < a.text()) std::swap(a, b);
-  DimExpr e{.kind = DimExpr::Kind::max, .min = std::max(a.min(), b.min()), .max = std::max(a.max(), b.max()),
-            .a = a, .b = b};
+  DimExpr e{.kind = DimExpr::Kind::max,
+            .min = std::max(a.min(), b.min()),
+            .max = std::max(a.max(), b.max()),
+            .a = a,
+            .b = b};
   e.text = fmt::format("max({},{})", a.text(), b.text());
   e.key = fmt::format("max({},{})", detail::key_of(a), detail::key_of(b));
   return DimExpr::wrap(detail::intern(std::move(e)));
@@ -346,7 +353,9 @@ class DimParser {
       return Dim(number);
     }
     size_t n = 0;
-    while (at_ + n < text_.size() && (std::isalnum(static_cast<unsigned char>(text_[at_ + n])) || text_[at_ + n] == '_')) ++n;
+    while (at_ + n < text_.size() &&
+           (std::isalnum(static_cast<unsigned char>(text_[at_ + n])) || text_[at_ + n] == '_'))
+      ++n;
     const auto word = text_.substr(at_, n);
     for (const auto& s : symbols_)
       if (s.name == word) {

@@ -11,8 +11,9 @@
 namespace weft {
 namespace {
 
-// Workers wait for one job at a time; pieces are taken by an atomic counter. A second caller that finds the pool busy runs
-// its job alone: two sessions on two threads then use two cores without waiting for each other.
+// Workers wait for one job at a time; pieces are taken by an atomic counter. A second caller that finds the
+// pool busy runs its job alone: two sessions on two threads then use two cores without waiting for each
+// other.
 class Pool {
  public:
   explicit Pool(int workers) {
@@ -61,7 +62,8 @@ class Pool {
   void* context_ = nullptr;
 };
 
-thread_local bool inside = false;  // a worker, or a caller whose pieces run now: nested calls stay on this thread
+thread_local bool inside =
+    false;  // a worker, or a caller whose pieces run now: nested calls stay on this thread
 
 void Pool::work() {
   inside = true;

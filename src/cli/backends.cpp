@@ -9,11 +9,16 @@ namespace {
 nlohmann::json to_json(const BackendInfo& b) {
   nlohmann::json devices = nlohmann::json::array();
   for (const auto& d : b.devices)
-    devices.push_back({{"name", d.name}, {"kind", d.kind}, {"label", d.label}, {"memory", d.memory},
-                       {"max_buffer", d.max_buffer}, {"units", d.units}, {"compiles", d.compiles},
+    devices.push_back({{"name", d.name},
+                       {"kind", d.kind},
+                       {"label", d.label},
+                       {"memory", d.memory},
+                       {"max_buffer", d.max_buffer},
+                       {"units", d.units},
+                       {"compiles", d.compiles},
                        {"numerics", d.numerics}});
-  return {{"name", b.name}, {"origin", b.origin}, {"version", b.version}, {"state", b.state}, {"reason", b.reason},
-          {"devices", devices}};
+  return {{"name", b.name},   {"origin", b.origin}, {"version", b.version},
+          {"state", b.state}, {"reason", b.reason}, {"devices", devices}};
 }
 
 void print(const BackendInfo& b) {
@@ -37,8 +42,10 @@ int run(const Common& common) {
 
 }  // namespace
 
-extern const Command backends_command = {
-    "backends", "list the backends: found, available or refused, and why",
-    [](CLI::App&, const Common& common) -> std::function<int()> { return [&common] { return run(common); }; }};
+extern const Command backends_command = {"backends",
+                                         "list the backends: found, available or refused, and why",
+                                         [](CLI::App&, const Common& common) -> std::function<int()> {
+                                           return [&common] { return run(common); };
+                                         }};
 
 }  // namespace weft::cli

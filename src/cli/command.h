@@ -2,17 +2,17 @@
 #include <CLI/CLI.hpp>
 #include <span>
 
-// The `weft` program. Each file src/cli/<name>.cpp that defines `const Command <name>_command` is a subcommand; the build
-// makes the table.
+// The `weft` program. Each file src/cli/<name>.cpp that defines `const Command <name>_command` is a
+// subcommand; the build makes the table.
 namespace weft::cli {
 
 /// Options that every subcommand has.
 struct Common {
-  std::string backend;                // --backend
-  std::string policy = "forbid";      // --policy
-  int threads = 0;                    // --threads
-  bool json = false;                  // --json
-  std::vector<std::string> plugins;   // --plugin
+  std::string backend;               // --backend
+  std::string policy = "forbid";     // --policy
+  int threads = 0;                   // --threads
+  bool json = false;                 // --json
+  std::vector<std::string> plugins;  // --plugin
 };
 
 struct Command {

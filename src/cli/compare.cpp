@@ -66,13 +66,14 @@ class OnBackend {
   std::string before_;
 };
 
-/// Logits and loss as the noise bound of graphs sees them: the truth in f64, and what each element may be off by.
+/// Logits and loss as the noise bound of graphs sees them: the truth in f64, and what each element may be off
+/// by.
 struct Bounds {
   conformance::Bounded logits, loss;
 };
 
-// The model's own graph, run with its intermediates randomly rounded: what rounding does to these weights on these
-// characters, not what it might do to any.
+// The model's own graph, run with its intermediates randomly rounded: what rounding does to these weights on
+// these characters, not what it might do to any.
 Bounds noise_bounds(const Case& c) {
   const Tensor tokens = c.tokens(), targets = c.targets();
   const Traced traced = trace(
@@ -81,7 +82,8 @@ Bounds noise_bounds(const Case& c) {
         return std::vector<Tensor>{logits, cross_entropy(logits, in[1])};
       },
       {{"tokens", tokens.type()}, {"targets", targets.type()}});
-  std::vector<conformance::Array> inputs = {conformance::from_tensor(tokens), conformance::from_tensor(targets)};
+  std::vector<conformance::Array> inputs = {conformance::from_tensor(tokens),
+                                            conformance::from_tensor(targets)};
   for (const auto& w : traced.weights) inputs.push_back(conformance::from_tensor(w));
   auto bounds = value_or_raise(conformance::noise_bound(*traced.graph, inputs));
   return {std::move(bounds[0]), std::move(bounds[1])};
@@ -89,8 +91,8 @@ Bounds noise_bounds(const Case& c) {
 
 Outputs run_once(const Case& c) { return forward(c.model.copy(DType::f32), c.tokens(), c.targets()); }
 
-// Keeps the element that comes closest to its bound. A NaN is as far away as can be: it must not pass through a
-// comparison that is false for it.
+// Keeps the element that comes closest to its bound. A NaN is as far away as can be: it must not pass through
+// a comparison that is false for it.
 void judge_element(Row& row, const char* output, double got, double want, long double bound) {
   const double off = std::abs(got - want), error = std::isnan(off) ? INFINITY : off;
   const auto allowed = static_cast<double>(bound);

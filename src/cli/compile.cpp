@@ -16,12 +16,14 @@ Compiled compile_part(nn::Checkpoint& run, const Options& o) {
   const InputSpec tokens{"tokens", {DType::i32, {batch, context}}};
   const CompileOptions options{.name = "char_model_" + o.part, .backend = "", .policy = {}, .fuse = o.fuse};
   if (o.part == "forward")
-    return compile([&](const std::vector<Tensor>& in) { return std::vector<Tensor>{run.model(in[0]).named("logits")}; },
-                   {tokens}, options);
+    return compile(
+        [&](const std::vector<Tensor>& in) { return std::vector<Tensor>{run.model(in[0]).named("logits")}; },
+        {tokens}, options);
   run.model.training = true;
   return compile(
       [&](const std::vector<Tensor>& in) {
-        return std::vector<Tensor>{nn::train_step(run.model, run.optimizer, in[0], in[1], in[2]).named("loss")};
+        return std::vector<Tensor>{
+            nn::train_step(run.model, run.optimizer, in[0], in[1], in[2]).named("loss")};
       },
       {tokens, {"targets", {DType::i32, {batch}}}, {"rate", {DType::f32, {}}}}, options);
 }
@@ -34,7 +36,8 @@ extern const Command compile_command = {
       const auto o = std::make_shared<Options>();
       app.add_option("--model", o->model, "folder of the checkpoint")->required()->type_name("DIR");
       app.add_option("--out", o->out, "the program file to write")->required()->type_name("FILE");
-      app.add_option("--part", o->part, "forward, or step: loss, gradients, update and random state in one program")
+      app.add_option("--part", o->part,
+                     "forward, or step: loss, gradients, update and random state in one program")
           ->check(CLI::IsMember({"forward", "step"}))
           ->capture_default_str();
       app.add_flag("!--no-fuse", o->fuse, "keep every op a call of its own");

@@ -17,7 +17,8 @@ nlohmann::json ports(const CompiledProgram& p, const std::vector<program::Port>&
 }
 
 nlohmann::json to_json(const CompiledProgram& p) {
-  nlohmann::json symbols = nlohmann::json::array(), states = nlohmann::json::array(), ops = nlohmann::json::object();
+  nlohmann::json symbols = nlohmann::json::array(), states = nlohmann::json::array(),
+                 ops = nlohmann::json::object();
   for (const auto& s : p.symbols) symbols.push_back({{"name", s.name}, {"min", s.min}, {"max", s.max}});
   for (const auto& s : p.states)
     states.push_back({{"name", s.name}, {"type", text(p.values[static_cast<size_t>(s.before)].type)}});
@@ -29,9 +30,17 @@ nlohmann::json to_json(const CompiledProgram& p) {
   for (const auto& b : p.blobs) bytes += b.size;
   nlohmann::json origin = nlohmann::json::object();
   for (const auto& [key, value] : p.origin) origin[key] = value;
-  return {{"name", p.name}, {"symbols", symbols}, {"inputs", ports(p, p.inputs)}, {"outputs", ports(p, p.outputs)},
-          {"states", states}, {"weights", p.weights.size()}, {"calls", p.calls.size()}, {"regions", p.regions.size()},
-          {"ops", ops}, {"blob_bytes", bytes}, {"origin", origin}};
+  return {{"name", p.name},
+          {"symbols", symbols},
+          {"inputs", ports(p, p.inputs)},
+          {"outputs", ports(p, p.outputs)},
+          {"states", states},
+          {"weights", p.weights.size()},
+          {"calls", p.calls.size()},
+          {"regions", p.regions.size()},
+          {"ops", ops},
+          {"blob_bytes", bytes},
+          {"origin", origin}};
 }
 
 }  // namespace

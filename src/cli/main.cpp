@@ -23,7 +23,9 @@ Policy configure(const Common& c) {
   for (const auto& path : c.plugins) load_backend(path);
   if (!c.backend.empty()) set_default_backend(c.backend);
   Policy policy;
-  policy.fallback = c.policy == "allow" ? Fallback::allow : c.policy == "warn" ? Fallback::warn : Fallback::forbid;
+  policy.fallback = c.policy == "allow"  ? Fallback::allow
+                    : c.policy == "warn" ? Fallback::warn
+                                         : Fallback::forbid;
   return policy;
 }
 
@@ -44,7 +46,8 @@ int run(int argc, char** argv) {
   } catch (const CLI::ParseError& e) {
     // CLI11 looks for what is missing first; a word that it does not know is the likelier cause of that too.
     if (const auto unknown = app.remaining(true); e.get_exit_code() != 0 && !unknown.empty()) {
-      std::fprintf(stderr, "weft: there is no option or subcommand '%s' here; see weft --help\n", unknown[0].c_str());
+      std::fprintf(stderr, "weft: there is no option or subcommand '%s' here; see weft --help\n",
+                   unknown[0].c_str());
       return 2;
     }
     return app.exit(e);

@@ -43,14 +43,16 @@ Result<HostTensor> from_entry(const formats::Safetensors& file, const std::strin
                     {entry->bytes.begin(), entry->bytes.end()}};
 }
 
-// Zeros for integers, which index anything that is not empty; floats run from -1 to 1 in steps that repeat nothing soon.
+// Zeros for integers, which index anything that is not empty; floats run from -1 to 1 in steps that repeat
+// nothing soon.
 Result<HostTensor> made_up(const program::TensorSpec& spec, const Bindings& sizes) {
   HostTensor t;
   WEFT_TRY(t.type, link::concrete(spec, sizes));
   t.bytes.resize(t.type.bytes());
   if (is_float(t.type.dtype))
     for (int64_t i = 0; i < element_count(t.type.shape); ++i)
-      store_element(t.type.dtype, t.bytes.data(), static_cast<size_t>(i), static_cast<double>(i * 7919 % 2003) / 1001.0 - 1.0);
+      store_element(t.type.dtype, t.bytes.data(), static_cast<size_t>(i),
+                    static_cast<double>(i * 7919 % 2003) / 1001.0 - 1.0);
   return t;
 }
 
@@ -62,7 +64,8 @@ Result<std::vector<HostTensor>> inputs_of(const program::CompiledProgram& p, con
     WEFT_TRY(file, formats::read_safetensors(o.inputs));
   }
   for (const auto& port : p.inputs) {
-    auto t = o.inputs.empty() ? made_up(p.values[static_cast<size_t>(port.value)], sizes) : from_entry(file, port.name);
+    auto t = o.inputs.empty() ? made_up(p.values[static_cast<size_t>(port.value)], sizes)
+                              : from_entry(file, port.name);
     if (!t.ok()) return t.take_status().at(fmt::format("input {}", port.name));
     out.push_back(std::move(t).value());
   }
@@ -76,10 +79,13 @@ nlohmann::json describe(const std::string& name, const HostTensor& t) {
   return {{"name", name}, {"type", seam::text(t.type)}, {"first", first}};
 }
 
-Status write_outputs(const program::CompiledProgram& p, const std::vector<HostTensor>& out, const std::string& path) {
+Status write_outputs(const program::CompiledProgram& p, const std::vector<HostTensor>& out,
+                     const std::string& path) {
   std::vector<formats::TensorEntry> entries;
   for (size_t i = 0; i < out.size(); ++i)
-    entries.push_back({p.outputs[i].name, out[i].type.dtype, {out[i].type.shape.begin(), out[i].type.shape.end()},
+    entries.push_back({p.outputs[i].name,
+                       out[i].type.dtype,
+                       {out[i].type.shape.begin(), out[i].type.shape.end()},
                        out[i].bytes});
   return formats::write_safetensors(path, entries, {});
 }
@@ -98,13 +104,19 @@ int run(const Options& o, const Common& common) {
   nlohmann::json outputs = nlohmann::json::array();
   for (size_t i = 0; i < out.size(); ++i) outputs.push_back(describe(p->outputs[i].name, out[i]));
   if (common.json) {
-    fmt::print("{}\n", nlohmann::json{{"program", p->name}, {"runs", o.repeat}, {"seconds", seconds},
-                                      {"made_up_inputs", o.inputs.empty()}, {"outputs", outputs}}.dump(2));
+    fmt::print("{}\n", nlohmann::json{{"program", p->name},
+                                      {"runs", o.repeat},
+                                      {"seconds", seconds},
+                                      {"made_up_inputs", o.inputs.empty()},
+                                      {"outputs", outputs}}
+                           .dump(2));
     return 0;
   }
-  if (o.inputs.empty() && !p->inputs.empty()) fmt::print("inputs are made up; --inputs FILE gives real ones\n");
+  if (o.inputs.empty() && !p->inputs.empty())
+    fmt::print("inputs are made up; --inputs FILE gives real ones\n");
   for (const auto& t : outputs)
-    fmt::print("{:<16} {:<20} {}\n", t["name"].get<std::string>(), t["type"].get<std::string>(), t["first"].dump());
+    fmt::print("{:<16} {:<20} {}\n", t["name"].get<std::string>(), t["type"].get<std::string>(),
+               t["first"].dump());
   fmt::print("{} runs in {:.3f} s\n", o.repeat, seconds);
   if (o.plan) fmt::print("{}", link::print(session->plan()));
   if (o.ledger) fmt::print("{}", ledger_text());
@@ -116,9 +128,13 @@ int run(const Options& o, const Common& common) {
 extern const Command run_command = {
     "run", "run a program file", [](CLI::App& app, const Common& common) -> std::function<int()> {
       const auto o = std::make_shared<Options>();
-      app.add_option("program", o->program, "the file, as weft compile writes it")->required()->type_name("FILE");
-      app.add_option("--inputs", o->inputs, "safetensors file with the inputs by name; made up without")->type_name("FILE");
-      app.add_option("--size", o->sizes, "value of a symbol for made-up inputs, as in batch=4")->type_name("NAME=N");
+      app.add_option("program", o->program, "the file, as weft compile writes it")
+          ->required()
+          ->type_name("FILE");
+      app.add_option("--inputs", o->inputs, "safetensors file with the inputs by name; made up without")
+          ->type_name("FILE");
+      app.add_option("--size", o->sizes, "value of a symbol for made-up inputs, as in batch=4")
+          ->type_name("NAME=N");
       app.add_option("--out", o->out, "write the outputs to this safetensors file")->type_name("FILE");
       app.add_option("--repeat", o->repeat, "runs; states go on from one to the next")
           ->check(CLI::Range(1, 1'000'000'000))

@@ -7,8 +7,8 @@
 // Graph in, program out. The compiler knows no runtime and no backend; it reads weights through WeightSource.
 namespace weft::compiler {
 
-/// Bytes of a weight, or the first value of a state, by name. Without one, states start undefined and the runtime must be
-/// given their values.
+/// Bytes of a weight, or the first value of a state, by name. Without one, states start undefined and the
+/// runtime must be given their values.
 using WeightSource = std::function<Result<program::Blob>(const std::string& name)>;
 
 struct Options {
@@ -17,6 +17,7 @@ struct Options {
 };
 
 /// Runs the pipeline (pipeline.cpp lists it) and writes the program. The same graph gives the same bytes.
-Result<program::CompiledProgram> compile(const ir::Graph& graph, const WeightSource& weights, const Options& options = {});
+Result<program::CompiledProgram> compile(const ir::Graph& graph, const WeightSource& weights,
+                                         const Options& options = {});
 
 }  // namespace weft::compiler

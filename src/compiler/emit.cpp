@@ -18,7 +18,8 @@ void set_attrs(KernelCall& call, const ir::OpDef& op, ir::AttrView attrs) {
     call.attrs.push_back({op.attrs[i].name, attrs[i]});
     if (attrs[i] == defaults[i]) call.defaults.push_back(op.attrs[i].name);
   }
-  std::sort(call.attrs.begin(), call.attrs.end(), [](const Attr& a, const Attr& b) { return a.name < b.name; });
+  std::sort(call.attrs.begin(), call.attrs.end(),
+            [](const Attr& a, const Attr& b) { return a.name < b.name; });
   std::sort(call.defaults.begin(), call.defaults.end());
 }
 
@@ -28,7 +29,8 @@ KernelCall call_of(const ir::Node& node) {
   set_attrs(call, *node.op, node.attrs);
   call.inputs = node.inputs, call.outputs = node.outputs;
   for (const auto& u : node.op->updates)
-    if (u.output >= 0) call.updates.push_back({static_cast<uint32_t>(u.output), static_cast<uint32_t>(u.input)});
+    if (u.output >= 0)
+      call.updates.push_back({static_cast<uint32_t>(u.output), static_cast<uint32_t>(u.input)});
   return call;
 }
 
@@ -78,7 +80,8 @@ class Emitter {
       for (const auto& a : n.attrs)
         if (const auto* dims = std::get_if<Shape>(&a))
           for (const Dim d : *dims) collect_symbols(d, p_.symbols);
-    std::sort(p_.symbols.begin(), p_.symbols.end(), [](const Symbol& a, const Symbol& b) { return a.name < b.name; });
+    std::sort(p_.symbols.begin(), p_.symbols.end(),
+              [](const Symbol& a, const Symbol& b) { return a.name < b.name; });
   }
 
   Result<int32_t> add_blob(const std::string& name) {
@@ -109,7 +112,8 @@ class Emitter {
     KernelCall call = call_of(node);
     if (!node.op->primitive()) {
       std::vector<const TensorType*> types;
-      for (const int32_t id : node.inputs) types.push_back(id < 0 ? nullptr : &g_.types[static_cast<size_t>(id)]);
+      for (const int32_t id : node.inputs)
+        types.push_back(id < 0 ? nullptr : &g_.types[static_cast<size_t>(id)]);
       WEFT_TRY(const auto body, ir::lower_to_primitives(*node.op, types, node.attrs));
       call.region = add_region(region_of(body, node.op->name));
     }
@@ -126,7 +130,8 @@ class Emitter {
     const std::set<int32_t> made(makes.begin(), makes.end());
     for (const size_t n : f.nodes)
       for (const int32_t id : g_.nodes[n].inputs)
-        if (!made.count(id) && local.try_emplace(id, static_cast<int32_t>(reads.size())).second) reads.push_back(id);
+        if (!made.count(id) && local.try_emplace(id, static_cast<int32_t>(reads.size())).second)
+          reads.push_back(id);
     for (const int32_t id : makes) local.emplace(id, static_cast<int32_t>(local.size()));
 
     Region r;
@@ -151,7 +156,8 @@ class Emitter {
   bool read_outside(int32_t id, const Fusion& f) const {
     const std::set<size_t> members(f.nodes.begin(), f.nodes.end());
     for (size_t i = 0; i < g_.nodes.size(); ++i)
-      if (!members.count(i) && std::count(g_.nodes[i].inputs.begin(), g_.nodes[i].inputs.end(), id)) return true;
+      if (!members.count(i) && std::count(g_.nodes[i].inputs.begin(), g_.nodes[i].inputs.end(), id))
+        return true;
     for (const auto& o : g_.outputs)
       if (o.value == id) return true;
     for (const auto& s : g_.states)

@@ -3,7 +3,8 @@
 
 namespace weft::compiler {
 
-/// Nodes that become one call: a region whose body they are. In order; the call stands where the last of them stood.
+/// Nodes that become one call: a region whose body they are. In order; the call stands where the last of them
+/// stood.
 struct Fusion {
   std::string pattern;
   std::vector<size_t> nodes;

@@ -5,7 +5,7 @@ namespace weft::compiler {
 static constexpr Pass kPipeline[] = {
     {"merge_equal_nodes", merge_equal_nodes},  // first: what is merged leaves dead nodes behind
     {"remove_dead_nodes", remove_dead_nodes},
-    {"fuse_elementwise", fuse_elementwise},    // last: it speaks of nodes by number
+    {"fuse_elementwise", fuse_elementwise},  // last: it speaks of nodes by number
 };
 
 std::span<const Pass> pipeline() { return kPipeline; }
@@ -16,7 +16,8 @@ bool is_pure(const ir::Node& node) {
   return !ir::has(node.op->traits, ir::Trait::random);
 }
 
-Result<program::CompiledProgram> compile(const ir::Graph& graph, const WeightSource& weights, const Options& options) {
+Result<program::CompiledProgram> compile(const ir::Graph& graph, const WeightSource& weights,
+                                         const Options& options) {
   WEFT_CHECK(ir::verify(graph).at("graph to compile"));
   Module m{graph, {}};
   for (const auto& pass : pipeline()) {

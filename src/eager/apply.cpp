@@ -37,10 +37,10 @@ void add_attr(KeyWords& key, const AttrValue& value) {
   }
 }
 
-// Everything that the choice of a kernel and the types of the results depend on. Lengths come before what they measure,
-// so different calls have different words.
-void build_key(KeyWords& key, const ir::OpDef& op, const seam::Device& device, std::span<const Tensor* const> inputs,
-               std::span<const AttrValue> attrs) {
+// Everything that the choice of a kernel and the types of the results depend on. Lengths come before what
+// they measure, so different calls have different words.
+void build_key(KeyWords& key, const ir::OpDef& op, const seam::Device& device,
+               std::span<const Tensor* const> inputs, std::span<const AttrValue> attrs) {
   key.push_back(reinterpret_cast<uint64_t>(&op));
   key.push_back(policy_word() | uint64_t{device.index()} << 32 | uint64_t{inputs.size()} << 48);
   for (const auto& a : attrs) add_attr(key, a);
@@ -65,7 +65,8 @@ void run_kernel(CachedCall& call, seam::Device& device, std::span<const Tensor* 
                 std::span<Tensor> outputs) {
   const weft_tensor* in[8];
   const weft_tensor* out[8];
-  for (size_t i = 0; i < inputs.size(); ++i) in[i] = inputs[i] && *inputs[i] ? &inputs[i]->impl()->c : nullptr;
+  for (size_t i = 0; i < inputs.size(); ++i)
+    in[i] = inputs[i] && *inputs[i] ? &inputs[i]->impl()->c : nullptr;
   for (size_t i = inputs.size(); i < call.plan->call->desc().inputs.size(); ++i) in[i] = nullptr;
   for (size_t k = 0; k < call.outputs.size(); ++k) {
     const auto& o = call.outputs[k];
@@ -120,7 +121,9 @@ void execute(const ir::OpDef& op, std::span<const Tensor* const> inputs, std::sp
   switch (call->kind) {
     case CachedCall::Kind::kernel: run_kernel(*call, device, inputs, outputs); break;
     case CachedCall::Kind::decompose: run_decomposition(op, device, inputs, attrs, outputs); break;
-    case CachedCall::Kind::elsewhere: run_elsewhere(op, device, *call->elsewhere, inputs, attrs, outputs); break;
+    case CachedCall::Kind::elsewhere:
+      run_elsewhere(op, device, *call->elsewhere, inputs, attrs, outputs);
+      break;
     case CachedCall::Kind::empty: break;
   }
   bump_versions(op, inputs);

@@ -5,14 +5,15 @@
 
 namespace weft::eager {
 
-/// Calls an op on tensors: infers, records the tape, selects (by the plan cache), launches. In a trace it records a node
-/// instead. `attrs` are complete and in the order of the op's fields; null inputs are absent. Fills one tensor per output
-/// of the op, also those that were updated in place. Raises Error.
+/// Calls an op on tensors: infers, records the tape, selects (by the plan cache), launches. In a trace it
+/// records a node instead. `attrs` are complete and in the order of the op's fields; null inputs are absent.
+/// Fills one tensor per output of the op, also those that were updated in place. Raises Error.
 void apply(const ir::OpDef& op, std::span<const Tensor* const> inputs, std::span<const AttrValue> attrs,
            std::span<Tensor> outputs);
 
 /// The same for an op with one result.
-inline Tensor apply_one(const ir::OpDef& op, std::span<const Tensor* const> inputs, std::span<const AttrValue> attrs) {
+inline Tensor apply_one(const ir::OpDef& op, std::span<const Tensor* const> inputs,
+                        std::span<const AttrValue> attrs) {
   Tensor out;
   apply(op, inputs, attrs, {&out, 1});
   return out;

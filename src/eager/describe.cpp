@@ -21,12 +21,14 @@ void add_attrs(seam::CallDesc& call, const ir::OpDef& op, std::span<const AttrVa
     call.attrs.push_back({op.attrs[i].name, attrs[i]});
     if (!(attrs[i] == defaults[i])) call.off_default.push_back(op.attrs[i].name);
   }
-  std::sort(call.attrs.begin(), call.attrs.end(), [](const Attr& a, const Attr& b) { return a.name < b.name; });
+  std::sort(call.attrs.begin(), call.attrs.end(),
+            [](const Attr& a, const Attr& b) { return a.name < b.name; });
 }
 
 Result<std::shared_ptr<const seam::RegionDesc>> describe_body(const ir::Graph& body) {
   auto region = std::make_shared<seam::RegionDesc>();
-  // A body numbers its inputs first and each step's results in order, just as a graph of one decomposition does.
+  // A body numbers its inputs first and each step's results in order, just as a graph of one decomposition
+  // does.
   for (const auto& t : body.types) {
     WEFT_TRY(auto c, concrete(t));
     region->values.push_back(std::move(c));
@@ -35,7 +37,8 @@ Result<std::shared_ptr<const seam::RegionDesc>> describe_body(const ir::Graph& b
   for (const auto& node : body.nodes) {
     std::vector<const TensorType*> in;
     std::vector<TensorType> out;
-    for (const int32_t id : node.inputs) in.push_back(id < 0 ? nullptr : &body.types[static_cast<size_t>(id)]);
+    for (const int32_t id : node.inputs)
+      in.push_back(id < 0 ? nullptr : &body.types[static_cast<size_t>(id)]);
     for (const int32_t id : node.outputs) out.push_back(body.types[static_cast<size_t>(id)]);
     WEFT_TRY(auto call, describe(*node.op, in, out, node.attrs));
     seam::StepDesc step{std::move(call), {}, {}};

@@ -21,13 +21,13 @@ struct CachedCall {
   uint64_t used = 0;
   KeyWords key;
   Kind kind = Kind::empty;
-  seam::PlanPtr plan;               // kernel
+  seam::PlanPtr plan;                 // kernel
   seam::Device* elsewhere = nullptr;  // the device that policy falls back to
   std::vector<Output> outputs;
 };
 
-/// This thread's plans by call signature. Bounded: a full bucket gives up the entry that was used longest ago. A hit costs
-/// a hash, a comparison and no allocation.
+/// This thread's plans by call signature. Bounded: a full bucket gives up the entry that was used longest
+/// ago. A hit costs a hash, a comparison and no allocation.
 class PlanCache {
  public:
   PlanCache() : slots_(kSlots) {}

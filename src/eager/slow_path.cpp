@@ -1,9 +1,9 @@
 #include "eager/slow_path.h"
 
 #include "base/log.h"
+#include "eager/describe.h"
 #include "eager/tensor_builder.h"
 #include "eager/trace_state.h"
-#include "eager/describe.h"
 #include "seam/registry.h"
 
 namespace weft::eager {
@@ -31,11 +31,12 @@ Status one_device(const ir::OpDef& op, Inputs inputs, const seam::Device& device
 
 }  // namespace
 
-Result<CachedCall> resolve(const ir::OpDef& op, seam::Device& device, Inputs inputs, std::span<const AttrValue> attrs,
-                           const Policy& policy) {
+Result<CachedCall> resolve(const ir::OpDef& op, seam::Device& device, Inputs inputs,
+                           std::span<const AttrValue> attrs, const Policy& policy) {
   WEFT_CHECK(one_device(op, inputs, device));
   const OperandTypes types(inputs);
-  if (inputs.size() + op.n_optional < op.n_inputs) return invalid("{}: wants {} operands", op.name, op.n_inputs);
+  if (inputs.size() + op.n_optional < op.n_inputs)
+    return invalid("{}: wants {} operands", op.name, op.n_inputs);
   WEFT_TRY(const auto inferred, op.infer(ir::Types(types.pointers), attrs));
   std::vector<AttrValue> settled(attrs.begin(), attrs.end());
   ir::settle_attrs(op, ir::Types(types.pointers), settled);
@@ -45,7 +46,8 @@ Result<CachedCall> resolve(const ir::OpDef& op, seam::Device& device, Inputs inp
   CachedCall call;
   for (size_t k = 0; k < inferred.size(); ++k) {
     const auto& t = desc.outputs[k];
-    call.outputs.push_back({t.dtype, static_cast<int8_t>(op.update_input(static_cast<int>(k))), t.shape, t.bytes()});
+    call.outputs.push_back(
+        {t.dtype, static_cast<int8_t>(op.update_input(static_cast<int>(k))), t.shape, t.bytes()});
   }
   const auto owned = std::make_shared<const seam::OwnedCall>(std::move(desc));
   std::vector<seam::Refusal> refusals;
@@ -64,7 +66,8 @@ Result<CachedCall> resolve(const ir::OpDef& op, seam::Device& device, Inputs inp
       WEFT_TRY(const auto plan, seam::select(*other, owned, &refusals));
       if (!plan) continue;
       if (policy.fallback == Fallback::warn)
-        warn("{} runs on {} instead of {}; its operands are copied each time", op.name, other->name(), device.name());
+        warn("{} runs on {} instead of {}; its operands are copied each time", op.name, other->name(),
+             device.name());
       call.kind = CachedCall::Kind::elsewhere, call.elsewhere = other;
       return call;
     }
@@ -72,8 +75,8 @@ Result<CachedCall> resolve(const ir::OpDef& op, seam::Device& device, Inputs inp
   return seam::refused(device, owned->desc(), refusals, policy, {});
 }
 
-void run_decomposition(const ir::OpDef& op, seam::Device& device, Inputs inputs, std::span<const AttrValue> attrs,
-                       std::span<Tensor> outputs) {
+void run_decomposition(const ir::OpDef& op, seam::Device& device, Inputs inputs,
+                       std::span<const AttrValue> attrs, std::span<Tensor> outputs) {
   const GradMode off(false);  // the op as a whole is on the tape
   TensorBuilder b;
   b.device = &device;
@@ -121,7 +124,8 @@ void run_elsewhere(const ir::OpDef& op, seam::Device& device, seam::Device& else
   }
 }
 
-void record_node(const ir::OpDef& op, Inputs inputs, std::span<const AttrValue> attrs, std::span<Tensor> outputs) {
+void record_node(const ir::OpDef& op, Inputs inputs, std::span<const AttrValue> attrs,
+                 std::span<Tensor> outputs) {
   TraceState& trace = *active_trace();
   ir::ValueList in;
   for (const Tensor* t : inputs) in.push_back(t && *t ? value_or_raise(trace.value_of(*t)) : ir::Value());

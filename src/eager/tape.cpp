@@ -32,11 +32,13 @@ Status check_version(const Saved& s, const TapeNode& node, const char* operand) 
   if (!s.tensor.impl()->buffer) return {};
   const uint32_t now = s.tensor.impl()->buffer->version.load(std::memory_order_relaxed);
   if (now == s.version) return {};
-  return invalid("backward of {}: its '{}' was overwritten in place since ({} updates); run backward before the update",
-                 node.op->name, operand, now - s.version);
+  return invalid(
+      "backward of {}: its '{}' was overwritten in place since ({} updates); run backward before the update",
+      node.op->name, operand, now - s.version);
 }
 
-// A saved tensor as the gradient rule sees it: joined to its history again, so that a second derivative flows.
+// A saved tensor as the gradient rule sees it: joined to its history again, so that a second derivative
+// flows.
 Tensor restore(const Saved& s, const Edge& edge) {
   Tensor t = alias(s.tensor);
   if (!edge) return t;
@@ -69,11 +71,13 @@ class TapeContext final : public ir::GradContext {
   ir::Value saved(const std::vector<Saved>& list, int i, const Names& names, bool input) const {
     const auto k = static_cast<size_t>(i);
     if (k >= list.size() || !list[k].tensor) {
-      b_.fail(fail(Code::internal, "gradient of {} reads '{}', which its `saves` does not name", node_.op->name, names[k]));
+      b_.fail(fail(Code::internal, "gradient of {} reads '{}', which its `saves` does not name",
+                   node_.op->name, names[k]));
       return dout(0);
     }
     if (Status s = check_version(list[k], node_, names[k]); !s.ok()) b_.fail(std::move(s));
-    const Edge self{Tensor(), std::const_pointer_cast<TapeNode>(node_.shared_from_this()), static_cast<uint32_t>(i)};
+    const Edge self{Tensor(), std::const_pointer_cast<TapeNode>(node_.shared_from_this()),
+                    static_cast<uint32_t>(i)};
     return b_.wrap(restore(list[k], input ? node_.edges[k] : self));
   }
 
@@ -83,9 +87,12 @@ class TapeContext final : public ir::GradContext {
 };
 
 // A composite without a rule: run its decomposition again, under a tape of its own, and go back through that.
-Result<std::vector<Tensor>> by_decomposition(TensorBuilder& b, const TapeNode& node, const std::vector<Tensor>& douts) {
+Result<std::vector<Tensor>> by_decomposition(TensorBuilder& b, const TapeNode& node,
+                                             const std::vector<Tensor>& douts) {
   if (grad_enabled())
-    return fail(Code::unsupported, "{} has no gradient rule of its own, so its second derivative is not available", node.op->name);
+    return fail(Code::unsupported,
+                "{} has no gradient rule of its own, so its second derivative is not available",
+                node.op->name);
   std::vector<Tensor> in(node.in.size());
   ir::ValueList values;
   for (size_t i = 0; i < in.size(); ++i) {
@@ -144,8 +151,10 @@ Status hand_on(const Edge& edge, const Tensor& grad, Arrived& arrived, seam::Dev
 }
 
 Status no_gradient(const ir::OpDef& op) {
-  return fail(Code::unsupported,
-              "{} has no gradient, and an operand requires one; detach() the operand, or call it under NoGrad", op.name);
+  return fail(
+      Code::unsupported,
+      "{} has no gradient, and an operand requires one; detach() the operand, or call it under NoGrad",
+      op.name);
 }
 
 }  // namespace
@@ -169,7 +178,8 @@ Status record(const ir::OpDef& op, std::span<const Tensor* const> inputs, std::s
               std::span<Tensor> outputs) {
   bool any_float = false;
   for (size_t k = 0; k < outputs.size(); ++k)
-    any_float |= is_float(outputs[k].dtype()) && (op.update_input(static_cast<int>(k)) < 0 || !op.differentiable);
+    any_float |=
+        is_float(outputs[k].dtype()) && (op.update_input(static_cast<int>(k)) < 0 || !op.differentiable);
   if (!any_float) return {};
   if (!op.differentiable || (op.primitive() && !op.grad)) return no_gradient(op);
   const auto node = std::make_shared<TapeNode>();
@@ -197,19 +207,22 @@ Status record(const ir::OpDef& op, std::span<const Tensor* const> inputs, std::s
 }
 
 Status backward(const Tensor& root, const Tensor& seed, bool create_graph) {
-  if (!root.requires_grad()) return invalid("backward: {} does not depend on anything that requires a gradient", text(root.type()));
+  if (!root.requires_grad())
+    return invalid("backward: {} does not depend on anything that requires a gradient", text(root.type()));
   const GradMode mode(create_graph);
   seam::Device* device = root.impl()->traced ? nullptr : &device_of(*root.impl());
   Tensor start = seed;
   if (!start) {
     if (!(element_count(root.shape()) == Dim(1)))
-      return invalid("backward: wants one element or a seed, {} has {}", text(root.type()), element_count(root.shape()).text());
+      return invalid("backward: wants one element or a seed, {} has {}", text(root.type()),
+                     element_count(root.shape()).text());
     TensorBuilder b;
     b.device = device;
     start = b.tensor(b.full(1, root.shape(), root.dtype()));
     WEFT_CHECK(b.status());
   }
-  if (!(start.type() == root.type())) return invalid("backward: the seed is {}, wanted {}", text(start.type()), text(root.type()));
+  if (!(start.type() == root.type()))
+    return invalid("backward: the seed is {}, wanted {}", text(start.type()), text(root.type()));
   Arrived arrived;
   WEFT_CHECK(hand_on(edge_to(root), start, arrived, device));
   while (!arrived.empty()) {

@@ -4,7 +4,8 @@
 
 namespace weft::eager {
 
-/// A tensor that the backward pass will read, and the version its buffer had. Overwritten since: an error then.
+/// A tensor that the backward pass will read, and the version its buffer had. Overwritten since: an error
+/// then.
 struct Saved {
   Tensor tensor;  // without its gradient's history, so that no cycle keeps a result alive
   uint32_t version = 0;
@@ -23,14 +24,14 @@ struct TapeNode : std::enable_shared_from_this<TapeNode> {
   const ir::OpDef* op = nullptr;
   uint64_t sequence = 0;  // order of recording; backward runs it down
   std::vector<AttrValue> attrs;
-  std::vector<Edge> edges;        // one per input
+  std::vector<Edge> edges;  // one per input
   std::vector<TensorType> in_types, out_types;
-  std::vector<Saved> in, out;     // empty tensors where the op's `saves` does not name them
+  std::vector<Saved> in, out;  // empty tensors where the op's `saves` does not name them
   ~TapeNode();
 };
 
-/// Records a call whose results were just made, if any input requires a gradient. An error when the op has no gradient
-/// although its result is a float: a gradient is never dropped in silence.
+/// Records a call whose results were just made, if any input requires a gradient. An error when the op has no
+/// gradient although its result is a float: a gradient is never dropped in silence.
 Status record(const ir::OpDef& op, std::span<const Tensor* const> inputs, std::span<const AttrValue> attrs,
               std::span<Tensor> outputs);
 /// Keeps what a record() after an in-place update would see too late.

@@ -46,11 +46,17 @@ TensorImpl* make_impl(DType dtype, std::span<const int64_t> shape, seam::BufferR
   for (size_t i = 0; i < shape.size(); ++i) t->dims[i] = shape[i];
   const auto& i = info(dtype);
   seam::Buffer* b = buffer.get();
-  t->c = {.dl = {.data = b ? b->handle : nullptr, .device = b ? b->device->dl() : DLDevice{kDLCPU, 0},
+  t->c = {.dl = {.data = b ? b->handle : nullptr,
+                 .device = b ? b->device->dl() : DLDevice{kDLCPU, 0},
                  .ndim = static_cast<int32_t>(shape.size()),
-                 .dtype = {i.dlpack_code, static_cast<uint8_t>(8 * i.bytes), 1}, .shape = t->dims, .strides = nullptr,
+                 .dtype = {i.dlpack_code, static_cast<uint8_t>(8 * i.bytes), 1},
+                 .shape = t->dims,
+                 .strides = nullptr,
                  .byte_offset = 0},
-          .size = sizeof(weft_tensor), .layout = 0, .logical_shape = nullptr, .alignment = 64};
+          .size = sizeof(weft_tensor),
+          .layout = 0,
+          .logical_shape = nullptr,
+          .alignment = 64};
   t->buffer = std::move(buffer);
   return t;
 }
@@ -72,7 +78,8 @@ void release(TensorImpl* t) {
 }
 
 Tensor make_tensor(seam::Device& device, DType dtype, std::span<const int64_t> shape) {
-  if (shape.size() > kMaxRank) throw Error(invalid("rank {} is above the limit of {}", shape.size(), kMaxRank));
+  if (shape.size() > kMaxRank)
+    throw Error(invalid("rank {} is above the limit of {}", shape.size(), kMaxRank));
   for (const int64_t d : shape)
     if (d < 0) throw Error(invalid("a dimension must not be negative, got {}", text(shape)));
   const uint64_t bytes = static_cast<uint64_t>(element_count(shape)) * byte_size(dtype);
@@ -147,14 +154,16 @@ Tensor Tensor::from_bytes(std::span<const std::byte> bytes, std::span<const int6
   auto& device = device_or_default(backend);
   Tensor t = make_tensor(device, dtype, shape);
   if (bytes.size() != t.impl()->bytes())
-    throw Error(invalid("{}{} has {} bytes, got {}", weft::name(dtype), text(shape), t.impl()->bytes(), bytes.size()));
+    throw Error(invalid("{}{} has {} bytes, got {}", weft::name(dtype), text(shape), t.impl()->bytes(),
+                        bytes.size()));
   std::lock_guard lock(device.eager_mutex());
   raise_if(device.eager_queue().copy_in(*t.impl()->buffer.get(), 0, bytes.data(), bytes.size()));
   return t;
 }
 
 template <class T>
-Tensor Tensor::of(std::span<const T> elements, std::span<const int64_t> shape, DType dtype, const std::string& backend) {
+Tensor Tensor::of(std::span<const T> elements, std::span<const int64_t> shape, DType dtype,
+                  const std::string& backend) {
   std::vector<std::byte> bytes(elements.size() * byte_size(dtype));
   for (size_t i = 0; i < elements.size(); ++i) store_element(dtype, bytes.data(), i, elements[i]);
   return from_bytes(bytes, shape, dtype, backend);
@@ -175,8 +184,8 @@ std::vector<T> Tensor::to_vector() const {
   return out;
 }
 
-#define WEFT_ELEMENT(T)                                                                                            \
-  template Tensor Tensor::of<T>(std::span<const T>, std::span<const int64_t>, DType, const std::string&);           \
+#define WEFT_ELEMENT(T)                                                                                   \
+  template Tensor Tensor::of<T>(std::span<const T>, std::span<const int64_t>, DType, const std::string&); \
   template std::vector<T> Tensor::to_vector<T>() const;
 WEFT_ELEMENT(float)
 WEFT_ELEMENT(double)
@@ -203,9 +212,7 @@ Tensor Tensor::to(const std::string& backend) const {
 }
 
 DType Tensor::dtype() const { return impl_->dtype; }
-Shape Tensor::shape() const {
-  return impl_->traced ? impl_->extra->symbolic : to_shape(impl_->shape());
-}
+Shape Tensor::shape() const { return impl_->traced ? impl_->extra->symbolic : to_shape(impl_->shape()); }
 IntList Tensor::sizes() const {
   IntList out;
   for (const Dim d : shape()) {
@@ -244,7 +251,9 @@ void Tensor::clear_grad() {
   if (impl_->extra) impl_->extra->grad = Tensor();
 }
 void Tensor::backward() const { backward(Tensor()); }
-void Tensor::backward(const Tensor& seed, bool create_graph) const { raise_if(eager::backward(*this, seed, create_graph)); }
+void Tensor::backward(const Tensor& seed, bool create_graph) const {
+  raise_if(eager::backward(*this, seed, create_graph));
+}
 Tensor Tensor::detach() const { return alias(*this); }
 
 static Tensor like(const Tensor& a, double b) { return full(b, {}, a.dtype()); }

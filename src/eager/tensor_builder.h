@@ -6,8 +6,8 @@
 
 namespace weft::eager {
 
-/// The Builder that runs: a Value is a Tensor. Gradients and decompositions written for a graph so work on tensors, in
-/// eager mode and inside a trace alike.
+/// The Builder that runs: a Value is a Tensor. Gradients and decompositions written for a graph so work on
+/// tensors, in eager mode and inside a trace alike.
 class TensorBuilder final : public ir::Builder {
  public:
   ir::Value wrap(const Tensor& t) {

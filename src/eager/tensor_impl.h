@@ -25,11 +25,11 @@ struct TensorImpl {
   DType dtype = DType::f32;
   uint8_t rank = 0;
   bool requires_grad = false;
-  bool traced = false;      // holds a graph value instead of elements
+  bool traced = false;  // holds a graph value instead of elements
   int32_t traced_value = -1;
-  uint64_t trace = 0;       // which trace the value belongs to
+  uint64_t trace = 0;  // which trace the value belongs to
   seam::BufferRef buffer;
-  weft_tensor c;            // what launches are given; dl.shape points to dims
+  weft_tensor c;  // what launches are given; dl.shape points to dims
   int64_t dims[kMaxRank];
   std::unique_ptr<Extra> extra;
   TensorImpl* next = nullptr;  // in the free list

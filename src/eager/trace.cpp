@@ -23,7 +23,8 @@ TraceState* active_trace() { return active; }
 Result<ir::Value> TraceState::value_of(const Tensor& t) {
   auto* impl = t.impl();
   if (impl->traced) {
-    if (impl->trace != id_) return invalid("a tensor of a trace that has ended can't be used; return it as an output");
+    if (impl->trace != id_)
+      return invalid("a tensor of a trace that has ended can't be used; return it as an output");
     return graph.value(impl->traced_value);
   }
   const auto [at, fresh] = index_.try_emplace(impl, captured.size());
@@ -81,7 +82,8 @@ Traced trace(const TracedFunction& function, const std::vector<InputSpec>& input
   const auto results = function(stand_ins);
   for (size_t i = 0; i < results.size(); ++i) {
     const auto& t = results[i];
-    state.graph.output(t.name().empty() ? fmt::format("output{}", i) : t.name(), value_or_raise(state.value_of(t)));
+    state.graph.output(t.name().empty() ? fmt::format("output{}", i) : t.name(),
+                       value_or_raise(state.value_of(t)));
   }
   return finish(state);
 }
@@ -98,7 +100,8 @@ Scope::Scope(std::string_view name) {
   }
 }
 Scope::~Scope() {
-  if (auto* trace = eager::active_trace(); trace && length_ != std::string::npos) trace->graph.scope.resize(length_);
+  if (auto* trace = eager::active_trace(); trace && length_ != std::string::npos)
+    trace->graph.scope.resize(length_);
 }
 
 }  // namespace weft

@@ -6,8 +6,8 @@
 
 namespace weft::eager {
 
-/// One recording in progress on this thread. Tensors from outside that it touches are captured: they become states of
-/// the graph if the recording updates them, and weights otherwise.
+/// One recording in progress on this thread. Tensors from outside that it touches are captured: they become
+/// states of the graph if the recording updates them, and weights otherwise.
 class TraceState {
  public:
   TraceState();

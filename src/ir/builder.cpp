@@ -98,7 +98,8 @@ Value Builder::sum_to(Value x, const Shape& shape) {
 }
 
 Value Builder::matmul(Value a, Value b, bool transpose_a, bool transpose_b) {
-  return one("matmul", {a, b}, {{"transpose_a", int64_t{transpose_a}}, {"transpose_b", int64_t{transpose_b}}});
+  return one("matmul", {a, b},
+             {{"transpose_a", int64_t{transpose_a}}, {"transpose_b", int64_t{transpose_b}}});
 }
 
 Value Builder::broadcast(Value x, const Shape& shape) {

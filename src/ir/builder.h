@@ -3,11 +3,12 @@
 
 namespace weft::ir {
 
-/// Makes values out of ops. A graph records them; the eager builder runs them at once. Op files see only this.
+/// Makes values out of ops. A graph records them; the eager builder runs them at once. Op files see only
+/// this.
 ///
-/// The first failure (a shape rule that refuses, a kernel that is missing) is kept: later calls return values of a
-/// plausible type and do nothing, and whoever drives the builder asks `status()` at the end. So op files stay free of
-/// error handling.
+/// The first failure (a shape rule that refuses, a kernel that is missing) is kept: later calls return values
+/// of a plausible type and do nothing, and whoever drives the builder asks `status()` at the end. So op files
+/// stay free of error handling.
 class Builder {
  public:
   virtual ~Builder() = default;
@@ -16,7 +17,8 @@ class Builder {
   ValueList call(const OpDef& op, Values inputs, std::vector<AttrValue> attrs = {});
   /// Calls an op that the file at hand does not know at compile time, with named attributes.
   ValueList call(std::string_view op, Values inputs, std::initializer_list<Attr> attrs = {});
-  Value one(std::string_view op, std::initializer_list<Value> inputs, std::initializer_list<Attr> attrs = {}) {
+  Value one(std::string_view op, std::initializer_list<Value> inputs,
+            std::initializer_list<Attr> attrs = {}) {
     return call(op, Values(inputs.begin(), inputs.size()), attrs)[0];
   }
   virtual const TensorType& type(Value v) const = 0;
@@ -26,14 +28,15 @@ class Builder {
     if (status_.ok()) status_ = std::move(status);
   }
 
-  // The vocabulary that decompositions and gradients are written in. Binary ops broadcast as NumPy does and take their
-  // dtype from the operands, which must agree; a plain number takes the dtype of the other operand.
+  // The vocabulary that decompositions and gradients are written in. Binary ops broadcast as NumPy does and
+  // take their dtype from the operands, which must agree; a plain number takes the dtype of the other
+  // operand.
   struct Operand {
     Value value;
     double number = 0;
-    Operand(Value v) : value(v) {}         // NOLINT: implicit on purpose
-    Operand(double v) : number(v) {}       // NOLINT: implicit on purpose
-    Operand(int v) : number(v) {}          // NOLINT: implicit on purpose
+    Operand(Value v) : value(v) {}    // NOLINT: implicit on purpose
+    Operand(double v) : number(v) {}  // NOLINT: implicit on purpose
+    Operand(int v) : number(v) {}     // NOLINT: implicit on purpose
   };
   Value add(Operand a, Operand b) { return binary("add", a, b); }
   Value sub(Operand a, Operand b) { return binary("sub", a, b); }
@@ -64,7 +67,8 @@ class Builder {
 
  protected:
   /// Types are inferred and right; `attrs` are complete. Returns one value per output.
-  virtual ValueList emit(const OpDef& op, Values inputs, std::vector<AttrValue> attrs, std::vector<TensorType> types) = 0;
+  virtual ValueList emit(const OpDef& op, Values inputs, std::vector<AttrValue> attrs,
+                         std::vector<TensorType> types) = 0;
   /// A value that stands for a failed call.
   virtual Value placeholder(const TensorType& type) = 0;
 
@@ -75,7 +79,8 @@ class Builder {
 
 inline const TensorType& Value::type() const { return builder_->type(*this); }
 
-/// The decomposition of a composite op on `b`: f16 and bf16 operands enter as f32 and results are rounded once, at the end.
+/// The decomposition of a composite op on `b`: f16 and bf16 operands enter as f32 and results are rounded
+/// once, at the end.
 ValueList expand(Builder& b, const OpDef& op, Values inputs, AttrView attrs);
 
 /// Attributes by name -> in the order of the op's fields; what is not given takes its default.

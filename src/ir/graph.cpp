@@ -26,7 +26,8 @@ Value Graph::weight(std::string name, TensorType type) {
 }
 Value Graph::placeholder(const TensorType& type) { return add_value(type); }
 
-ValueList Graph::emit(const OpDef& op, Values in, std::vector<AttrValue> attrs, std::vector<TensorType> out_types) {
+ValueList Graph::emit(const OpDef& op, Values in, std::vector<AttrValue> attrs,
+                      std::vector<TensorType> out_types) {
   Node node{.op = &op, .attrs = std::move(attrs)};
   for (const Value v : in) node.inputs.push_back(v ? v.id() : -1);
   node.inputs.resize(op.n_inputs, -1);
@@ -48,7 +49,8 @@ class Checker {
   explicit Checker(const Graph& g) : g_(g), defined_(g.types.size(), false) {}
 
   Status define(int32_t id, std::string_view what) {
-    if (id < 0 || static_cast<size_t>(id) >= defined_.size()) return invalid("{}: value %{} is out of range", what, id);
+    if (id < 0 || static_cast<size_t>(id) >= defined_.size())
+      return invalid("{}: value %{} is out of range", what, id);
     if (defined_[static_cast<size_t>(id)]) return invalid("{}: value %{} is defined twice", what, id);
     defined_[static_cast<size_t>(id)] = true;
     return {};
@@ -62,14 +64,18 @@ class Checker {
   static Status form(const Node& n) {
     const auto defaults = n.op->defaults();
     if (n.inputs.size() != n.op->n_inputs)
-      return invalid("{}: {} wants {} operands, got {}", n.where, n.op->name, n.op->n_inputs, n.inputs.size());
+      return invalid("{}: {} wants {} operands, got {}", n.where, n.op->name, n.op->n_inputs,
+                     n.inputs.size());
     for (size_t i = 0; i + n.op->n_optional < n.inputs.size(); ++i)
-      if (n.inputs[i] < 0) return invalid("{}: {}'s operand '{}' is missing", n.where, n.op->name, n.op->inputs[i]);
+      if (n.inputs[i] < 0)
+        return invalid("{}: {}'s operand '{}' is missing", n.where, n.op->name, n.op->inputs[i]);
     if (n.attrs.size() != defaults.size())
-      return invalid("{}: {} has {} attributes, got {}", n.where, n.op->name, defaults.size(), n.attrs.size());
+      return invalid("{}: {} has {} attributes, got {}", n.where, n.op->name, defaults.size(),
+                     n.attrs.size());
     for (size_t i = 0; i < defaults.size(); ++i)
       if (n.attrs[i].index() != defaults[i].index())
-        return invalid("{}: attribute '{}' of {} has the wrong kind", n.where, n.op->attrs[i].name, n.op->name);
+        return invalid("{}: attribute '{}' of {} has the wrong kind", n.where, n.op->attrs[i].name,
+                       n.op->name);
     return {};
   }
   Status node(const Node& n) {
@@ -109,7 +115,8 @@ Status verify(const Graph& g) {
   for (const auto& o : g.outputs) WEFT_CHECK(c.use(o.value, "output " + o.name));
   for (const auto& s : g.states) {
     WEFT_CHECK(c.use(s.after, "state " + s.name));
-    const auto &before = g.types[static_cast<size_t>(s.before)], &after = g.types[static_cast<size_t>(s.after)];
+    const auto &before = g.types[static_cast<size_t>(s.before)],
+               &after = g.types[static_cast<size_t>(s.after)];
     if (!(before == after))
       return invalid("state {} begins as {} and ends as {}", s.name, text(before), text(after));
   }

@@ -6,9 +6,9 @@ namespace weft::ir {
 struct Node {
   const OpDef* op = nullptr;
   std::vector<AttrValue> attrs;
-  std::vector<int32_t> inputs;   // value ids, -1 where absent
+  std::vector<int32_t> inputs;  // value ids, -1 where absent
   std::vector<int32_t> outputs;
-  std::string where;             // scope and op: "mlp.hidden1.matmul"
+  std::string where;  // scope and op: "mlp.hidden1.matmul"
 };
 
 /// A list of nodes in execution order over numbered, typed values. Also the Builder that records them.
@@ -40,14 +40,16 @@ class Graph final : public Builder {
   std::string scope;  // put before `where` of the nodes that are recorded now
 
  protected:
-  ValueList emit(const OpDef& op, Values inputs, std::vector<AttrValue> attrs, std::vector<TensorType> types) override;
+  ValueList emit(const OpDef& op, Values inputs, std::vector<AttrValue> attrs,
+                 std::vector<TensorType> types) override;
   Value placeholder(const TensorType& type) override;
 
  private:
   Value add_value(TensorType type);
 };
 
-/// Values are defined once and before use, types are what the shape rules say, states end with their own type.
+/// Values are defined once and before use, types are what the shape rules say, states end with their own
+/// type.
 Status verify(const Graph& graph);
 /// One node a line: `%5: f32[4, 8] = softmax(%4) {axis=-1}`. parse(print(g)) prints the same text.
 std::string print(const Graph& graph);

@@ -16,7 +16,8 @@ class Opener final : public Builder {
   Value outer(Value v) const { return v ? values_[static_cast<size_t>(v.id())] : Value(); }
 
  protected:
-  ValueList emit(const OpDef& op, Values inputs, std::vector<AttrValue> attrs, std::vector<TensorType>) override {
+  ValueList emit(const OpDef& op, Values inputs, std::vector<AttrValue> attrs,
+                 std::vector<TensorType>) override {
     if (!op.primitive()) return expand(*this, op, inputs, attrs);
     ValueList in;
     for (const Value v : inputs) in.push_back(outer(v));
@@ -24,7 +25,9 @@ class Opener final : public Builder {
     for (const Value v : to_.call(op, in, std::move(attrs))) out.push_back(inner(v));
     return out;
   }
-  Value placeholder(const TensorType& type) override { return inner(to_.call("full", {}, {{"shape", type.shape}})[0]); }
+  Value placeholder(const TensorType& type) override {
+    return inner(to_.call("full", {}, {{"shape", type.shape}})[0]);
+  }
 
  private:
   Builder& to_;
@@ -43,7 +46,8 @@ ValueList inline_primitives(Builder& b, const OpDef& op, Values inputs, AttrView
   return out;
 }
 
-Result<Graph> lower_to_primitives(const OpDef& op, std::span<const TensorType* const> inputs, AttrView attrs) {
+Result<Graph> lower_to_primitives(const OpDef& op, std::span<const TensorType* const> inputs,
+                                  AttrView attrs) {
   Graph g;
   ValueList in, present;
   for (size_t i = 0; i < inputs.size(); ++i) {

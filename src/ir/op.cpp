@@ -14,7 +14,8 @@ const OpDef* find_op(std::string_view name) {
 void settle_attrs(const OpDef& op, Types inputs, std::vector<AttrValue>& attrs) {
   for (size_t i = 0; i < attrs.size(); ++i) {
     const std::string_view name = op.attrs[i].name;
-    if (auto* axis = std::get_if<int64_t>(&attrs[i]); axis && name == "axis" && *axis < 0) *axis += inputs[0].rank();
+    if (auto* axis = std::get_if<int64_t>(&attrs[i]); axis && name == "axis" && *axis < 0)
+      *axis += inputs[0].rank();
     if (auto* axes = std::get_if<Shape>(&attrs[i]); axes && name == "axes")
       for (Dim& d : *axes)
         if (d.max() < 0) d = d + Dim(inputs[0].rank());

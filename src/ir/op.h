@@ -4,7 +4,8 @@
 
 #include "ir/value.h"
 
-// An op's whole meaning: attributes, shape rule, decomposition, gradient, documentation. One file under src/ops each.
+// An op's whole meaning: attributes, shape rule, decomposition, gradient, documentation. One file under
+// src/ops each.
 namespace weft::ir {
 
 using AttrView = std::span<const AttrValue>;  // in the order of the op's fields
@@ -63,8 +64,9 @@ struct OpDef {
   std::array<const char*, 8> inputs{};
   std::array<const char*, 8> outputs{};
   uint8_t n_inputs = 0, n_outputs = 0;
-  uint8_t n_optional = 0;   ///< how many of the last inputs may be absent
-  uint8_t n_public = 0;     ///< outputs that the public function returns; those after serve gradients and updates
+  uint8_t n_optional = 0;  ///< how many of the last inputs may be absent
+  uint8_t n_public =
+      0;  ///< outputs that the public function returns; those after serve gradients and updates
   uint32_t version = 1;
   Trait traits = Trait::none;
   uint32_t saves = 0;
@@ -74,8 +76,8 @@ struct OpDef {
 
   std::vector<AttrValue> (*defaults)() = nullptr;
   Result<std::vector<TensorType>> (*infer)(Types, AttrView) = nullptr;
-  ValueList (*decompose)(Builder&, Values, AttrView) = nullptr;      ///< null: a primitive
-  Grads (*grad)(Builder&, const GradContext&, AttrView) = nullptr;   ///< null: none, or by the decomposition
+  ValueList (*decompose)(Builder&, Values, AttrView) = nullptr;     ///< null: a primitive
+  Grads (*grad)(Builder&, const GradContext&, AttrView) = nullptr;  ///< null: none, or by the decomposition
 
   bool primitive() const { return decompose == nullptr; }
   int update_input(int output) const {
@@ -90,17 +92,20 @@ std::span<const OpDef* const> all_ops();
 /// Null when there is no op of this name.
 const OpDef* find_op(std::string_view name);
 
-/// Puts attributes into the one form that a call carries: those named `axis` or `axes` count axes of the first operand,
-/// and negative ones are made positive. Shape rules have checked their range.
+/// Puts attributes into the one form that a call carries: those named `axis` or `axes` count axes of the
+/// first operand, and negative ones are made positive. Shape rules have checked their range.
 void settle_attrs(const OpDef& op, Types inputs, std::vector<AttrValue>& attrs);
 
 /// `axis` made non-negative; an error names the op and the allowed range.
 Result<int64_t> resolve_axis(const char* op, int64_t axis, int64_t rank);
 
-// ---- attributes: a struct with its fields named once ------------------------------------------------------------
+// ---- attributes: a struct with its fields named once
+// ------------------------------------------------------------
 
 template <class... M>
-constexpr auto fields(M... m) { return std::tuple(m...); }
+constexpr auto fields(M... m) {
+  return std::tuple(m...);
+}
 
 namespace detail {
 
@@ -157,7 +162,8 @@ using FieldType = std::remove_cvref_t<decltype(std::declval<A&>().*std::get<2 * 
 
 template <class A>
 inline constexpr auto attr_specs = []<size_t... I>(std::index_sequence<I...>) {
-  return std::array<AttrSpec, sizeof...(I)>{AttrSpec{std::get<2 * I>(A::fields), AttrCodec<FieldType<A, I>>::kind}...};
+  return std::array<AttrSpec, sizeof...(I)>{
+      AttrSpec{std::get<2 * I>(A::fields), AttrCodec<FieldType<A, I>>::kind}...};
 }(std::make_index_sequence<field_count<A>>{});
 
 }  // namespace detail
@@ -182,7 +188,8 @@ struct NoAttrs {
   static constexpr auto fields = ir::fields();
 };
 
-/// What an op file fills in. `infer` gives one type per output; an op with one output may give just that type.
+/// What an op file fills in. `infer` gives one type per output; an op with one output may give just that
+/// type.
 template <class A = NoAttrs>
 struct Op {
   const char* name = "";
@@ -224,7 +231,9 @@ struct Erased {
       return {S.decompose(b, in, from_values<A>(v))};
     }
   }
-  static Grads grad(Builder& b, const GradContext& ctx, AttrView v) { return S.grad(b, ctx, from_values<A>(v)); }
+  static Grads grad(Builder& b, const GradContext& ctx, AttrView v) {
+    return S.grad(b, ctx, from_values<A>(v));
+  }
 };
 
 template <class A>

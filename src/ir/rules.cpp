@@ -9,8 +9,8 @@ Result<Shape> broadcast_shapes(const char* op, const Shape& a, const Shape& b) {
     const Dim da = i < rank - a.size() ? Dim(1) : a[i - (rank - a.size())];
     const Dim db = i < rank - b.size() ? Dim(1) : b[i - (rank - b.size())];
     if (!(da == db) && !(da == Dim(1)) && !(db == Dim(1)))
-      return invalid("{}: shapes {} and {} do not broadcast: axis {} has {} and {}", op, text(a), text(b), i, da.text(),
-                     db.text());
+      return invalid("{}: shapes {} and {} do not broadcast: axis {} has {} and {}", op, text(a), text(b), i,
+                     da.text(), db.text());
     out[i] = da == Dim(1) ? db : da;
   }
   return out;
@@ -62,12 +62,14 @@ Shape kept_shape(const Shape& x, const ReduceAttrs& a) {
   return out;
 }
 
-Result<Shape> gathered_shape(const char* op, const TensorType& x, const TensorType& index, const IndexAttrs& a) {
+Result<Shape> gathered_shape(const char* op, const TensorType& x, const TensorType& index,
+                             const IndexAttrs& a) {
   if (index.dtype != DType::i32 && index.dtype != DType::i64)
     return invalid("{}: index must be i32 or i64, got {}", op, text(index));
   WEFT_TRY(const int64_t axis, resolve_axis(op, a.axis, x.rank()));
   if (a.batch < 0 || a.batch > axis || a.batch > index.rank())
-    return invalid("{}: batch must be in [0, min(axis={}, rank of index={})], got {}", op, axis, index.rank(), a.batch);
+    return invalid("{}: batch must be in [0, min(axis={}, rank of index={})], got {}", op, axis, index.rank(),
+                   a.batch);
   const auto at = static_cast<size_t>(axis), batch = static_cast<size_t>(a.batch);
   for (size_t i = 0; i < batch; ++i)
     if (!(x.shape[i] == index.shape[i]))

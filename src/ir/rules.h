@@ -28,6 +28,7 @@ struct IndexAttrs {
   int64_t batch = 0;
   static constexpr auto fields = ir::fields("axis", &IndexAttrs::axis, "batch", &IndexAttrs::batch);
 };
-Result<Shape> gathered_shape(const char* op, const TensorType& x, const TensorType& index, const IndexAttrs& a);
+Result<Shape> gathered_shape(const char* op, const TensorType& x, const TensorType& index,
+                             const IndexAttrs& a);
 
 }  // namespace weft::ir

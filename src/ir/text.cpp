@@ -46,7 +46,8 @@ class Line {
   std::string_view word() {
     skip();
     const size_t from = at_;
-    while (at_ < text_.size() && (std::isalnum(static_cast<unsigned char>(text_[at_])) || strchr("_.-", text_[at_])))
+    while (at_ < text_.size() &&
+           (std::isalnum(static_cast<unsigned char>(text_[at_])) || strchr("_.-", text_[at_])))
       ++at_;
     return text_.substr(from, at_ - from);
   }
@@ -223,9 +224,11 @@ class Parser {
     }
     int64_t i = 0;
     const char* end = text.data() + text.size();
-    if (const auto r = std::from_chars(text.data(), end, i); r.ec == std::errc() && r.ptr == end) return AttrValue(i);
+    if (const auto r = std::from_chars(text.data(), end, i); r.ec == std::errc() && r.ptr == end)
+      return AttrValue(i);
     double d = 0;
-    if (const auto r = std::from_chars(text.data(), end, d); r.ec == std::errc() && r.ptr == end) return AttrValue(d);
+    if (const auto r = std::from_chars(text.data(), end, d); r.ec == std::errc() && r.ptr == end)
+      return AttrValue(d);
     return invalid("'{}' is no number and no list", text);
   }
 
@@ -243,7 +246,8 @@ std::string print(const Graph& g) {
   for (const auto& s : symbols) out += fmt::format("symbol {} {} {}\n", s.name, s.min, s.max);
   for (const auto& i : g.inputs) out += fmt::format("input {} {}\n", i.name, typed(g, i.value));
   for (const auto& w : g.weights) out += fmt::format("weight {} {}\n", w.name, typed(g, w.value));
-  for (const auto& s : g.states) out += fmt::format("state {} {} -> %{}\n", s.name, typed(g, s.before), s.after);
+  for (const auto& s : g.states)
+    out += fmt::format("state {} {} -> %{}\n", s.name, typed(g, s.before), s.after);
   for (const auto& n : g.nodes) out += print_node(g, n);
   for (const auto& o : g.outputs) out += fmt::format("output {} %{}\n", o.name, o.value);
   return out;

@@ -8,8 +8,8 @@ namespace weft::ir {
 
 class Builder;
 
-/// A value that a Builder made: a node's result in a graph, or a tensor that already holds numbers. Cheap to copy.
-/// A default-made Value stands for an absent operand.
+/// A value that a Builder made: a node's result in a graph, or a tensor that already holds numbers. Cheap to
+/// copy. A default-made Value stands for an absent operand.
 class Value {
  public:
   Value() = default;

@@ -9,7 +9,8 @@
 namespace weft {
 namespace {
 
-Result<std::shared_ptr<runtime::Session>> open_session(program::CompiledProgram program, const CompileOptions& options) {
+Result<std::shared_ptr<runtime::Session>> open_session(program::CompiledProgram program,
+                                                       const CompileOptions& options) {
   auto shared = std::make_shared<const program::CompiledProgram>(std::move(program));
   WEFT_TRY(auto devices, runtime::devices_for(options.backend, options.policy));
   WEFT_TRY(auto session, runtime::Session::create(std::move(shared), std::move(devices), options.policy));
@@ -20,7 +21,8 @@ Result<std::shared_ptr<runtime::Session>> open_session(program::CompiledProgram 
 compiler::WeightSource captured_values(const Traced& traced) {
   std::map<std::string, Tensor> by_name;
   for (size_t i = 0; i < traced.states.size(); ++i) by_name[traced.graph->states[i].name] = traced.states[i];
-  for (size_t i = 0; i < traced.weights.size(); ++i) by_name[traced.graph->weights[i].name] = traced.weights[i];
+  for (size_t i = 0; i < traced.weights.size(); ++i)
+    by_name[traced.graph->weights[i].name] = traced.weights[i];
   return [by_name](const std::string& name) -> Result<program::Blob> {
     const auto at = by_name.find(name);
     if (at == by_name.end()) return fail(Code::internal, "the trace captured nothing named {}", name);
@@ -29,14 +31,17 @@ compiler::WeightSource captured_values(const Traced& traced) {
   };
 }
 
-Tensor to_tensor(const runtime::HostTensor& t) { return Tensor::from_bytes(t.bytes, t.type.shape, t.type.dtype); }
+Tensor to_tensor(const runtime::HostTensor& t) {
+  return Tensor::from_bytes(t.bytes, t.type.shape, t.type.dtype);
+}
 
 }  // namespace
 
-Compiled compile(const TracedFunction& function, const std::vector<InputSpec>& inputs, const CompileOptions& options) {
+Compiled compile(const TracedFunction& function, const std::vector<InputSpec>& inputs,
+                 const CompileOptions& options) {
   const Traced traced = trace(function, inputs);
-  auto program = value_or_raise(
-      compiler::compile(*traced.graph, captured_values(traced), {.name = options.name, .fuse = options.fuse}));
+  auto program = value_or_raise(compiler::compile(*traced.graph, captured_values(traced),
+                                                  {.name = options.name, .fuse = options.fuse}));
   return Compiled(value_or_raise(open_session(std::move(program), options)));
 }
 
@@ -52,7 +57,9 @@ std::vector<Tensor> Compiled::operator()(const std::vector<Tensor>& inputs) {
   return out;
 }
 
-Tensor Compiled::state(const std::string& name) const { return to_tensor(value_or_raise(session_->state(name))); }
+Tensor Compiled::state(const std::string& name) const {
+  return to_tensor(value_or_raise(session_->state(name)));
+}
 
 std::vector<std::string> Compiled::state_names() const {
   std::vector<std::string> names;
@@ -60,7 +67,9 @@ std::vector<std::string> Compiled::state_names() const {
   return names;
 }
 
-void Compiled::save(const std::string& path) const { raise_if(program::write_file(session_->program(), path)); }
+void Compiled::save(const std::string& path) const {
+  raise_if(program::write_file(session_->program(), path));
+}
 std::string Compiled::text() const { return program::print(session_->program()); }
 std::string Compiled::plan_text() const { return link::print(session_->plan()); }
 

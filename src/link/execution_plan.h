@@ -8,9 +8,9 @@ namespace weft::link {
 /// Where a value lives. Arena slots share one buffer a device; the others have their own.
 struct BufferAllocation {
   enum class Kind : uint8_t { arena, state, weight } kind = Kind::arena;
-  uint32_t device = 0;   // index into ExecutionPlan::devices
-  uint64_t offset = 0;   // in the arena
-  int32_t index = -1;    // of the state or weight
+  uint32_t device = 0;  // index into ExecutionPlan::devices
+  uint64_t offset = 0;  // in the arena
+  int32_t index = -1;   // of the state or weight
   seam::ConcreteType type;
   uint32_t first_step = 0, last_step = 0;  // steps between which an arena slot holds its value
 };
@@ -34,18 +34,19 @@ struct ExecutionPlan {
   std::vector<seam::Device*> devices;
   std::vector<BufferAllocation> slots;
   std::vector<Step> steps;
-  std::vector<ArenaSize> arenas;       // one per device
+  std::vector<ArenaSize> arenas;         // one per device
   std::vector<int32_t> inputs, outputs;  // slots, in the order of the program's ports
 };
 
-/// Asks every call's kernels on devices[0]: by name, then as a region; expands what is refused; turns to the other devices
-/// as far as `policy` allows, with the copies as steps; plans memory. A refusal that nothing can serve is an error that
-/// lists every answer and the node.
+/// Asks every call's kernels on devices[0]: by name, then as a region; expands what is refused; turns to the
+/// other devices as far as `policy` allows, with the copies as steps; plans memory. A refusal that nothing
+/// can serve is an error that lists every answer and the node.
 Result<ExecutionPlan> link(const program::CompiledProgram& program, const Bindings& bindings,
                            std::span<seam::Device* const> devices, const Policy& policy);
 
 /// First fit by size within lifetimes; returns what each arena needs. Slots of one step never overlap.
-std::vector<ArenaSize> plan_memory(std::vector<BufferAllocation>& slots, std::span<seam::Device* const> devices);
+std::vector<ArenaSize> plan_memory(std::vector<BufferAllocation>& slots,
+                                   std::span<seam::Device* const> devices);
 
 /// The plan as text: step, kernel, slots, offsets, and who refused before.
 std::string print(const ExecutionPlan& plan);

@@ -22,7 +22,8 @@ std::string reasons(const std::vector<seam::Refusal>& refusals) {
 
 class Linker {
  public:
-  Linker(const CompiledProgram& p, const Bindings& b, std::span<seam::Device* const> devices, const Policy& policy)
+  Linker(const CompiledProgram& p, const Bindings& b, std::span<seam::Device* const> devices,
+         const Policy& policy)
       : p_(p), bindings_(b), policy_(policy) {
     plan_.devices.assign(devices.begin(), devices.end());
   }
@@ -38,8 +39,8 @@ class Linker {
     for (size_t i = 0; i < p_.weights.size(); ++i) pin(p_.weights[i].value, Kind::weight, i);
     for (const auto& call : p_.calls) {
       WEFT_TRY(auto desc, described(call));
-      WEFT_CHECK(place(std::move(desc), {call.inputs.begin(), call.inputs.end()}, {call.outputs.begin(), call.outputs.end()},
-                       call.where, {}));
+      WEFT_CHECK(place(std::move(desc), {call.inputs.begin(), call.inputs.end()},
+                       {call.outputs.begin(), call.outputs.end()}, call.where, {}));
     }
     for (const auto& out : p_.outputs) {
       WEFT_TRY(const int32_t slot, slot_on(out.value, 0));
@@ -65,7 +66,8 @@ class Linker {
 
   // States and weights live on the first device; others get copies.
   void pin(int32_t id, Kind kind, size_t index) {
-    value(id).slots[0] = add_slot({.kind = kind, .index = static_cast<int32_t>(index), .type = value(id).type});
+    value(id).slots[0] =
+        add_slot({.kind = kind, .index = static_cast<int32_t>(index), .type = value(id).type});
   }
   int32_t slot_for(int32_t id, uint32_t device) {
     int32_t& slot = value(id).slots[device];
@@ -84,7 +86,8 @@ class Linker {
     return fail(Code::internal, "value %{} has no place yet", id);
   }
   void add_copy(int32_t from, int32_t to) {
-    plan_.steps.push_back({.inputs = {from}, .outputs = {to}, .device = plan_.slots[static_cast<size_t>(to)].device});
+    plan_.steps.push_back(
+        {.inputs = {from}, .outputs = {to}, .device = plan_.slots[static_cast<size_t>(to)].device});
   }
 
   Result<seam::CallDesc> described(const program::KernelCall& call) {
@@ -102,7 +105,8 @@ class Linker {
   }
 
   // `outer` says whose body this call is part of, and why that body had to be opened.
-  Status place(seam::CallDesc desc, const Ids& in, const Ids& out, const std::string& where, const std::string& outer) {
+  Status place(seam::CallDesc desc, const Ids& in, const Ids& out, const std::string& where,
+               const std::string& outer) {
     const auto call = std::make_shared<const seam::OwnedCall>(std::move(desc));
     std::vector<seam::Refusal> refusals;
     const size_t reach = policy_.fallback == Fallback::forbid ? 1 : plan_.devices.size();
@@ -116,12 +120,14 @@ class Linker {
         return add_step(std::move(plan), d, in, out, where);
       }
       if (d == 0 && call->desc().region && policy_.decompose)
-        return expand(*call, in, out, where, fmt::format("in the body of {}: {}", call->desc().op, reasons(refusals)));
+        return expand(*call, in, out, where,
+                      fmt::format("in the body of {}: {}", call->desc().op, reasons(refusals)));
     }
     return seam::refused(*plan_.devices[0], call->desc(), refusals, policy_, where);
   }
 
-  Status add_step(seam::PlanPtr plan, uint32_t device, const Ids& in, const Ids& out, const std::string& where) {
+  Status add_step(seam::PlanPtr plan, uint32_t device, const Ids& in, const Ids& out,
+                  const std::string& where) {
     Step step{.device = device, .where = where};
     for (const int32_t id : in) {
       int32_t slot = -1;
@@ -140,14 +146,15 @@ class Linker {
       step.workspace = add_slot({.device = device, .type = {DType::u8, {static_cast<int64_t>(bytes)}}});
     step.plan = std::move(plan);
     plan_.steps.push_back(std::move(step));
-    // A result that already has a place on the first device (a state's buffer) and was made elsewhere comes home.
+    // A result that already has a place on the first device (a state's buffer) and was made elsewhere comes
+    // home.
     for (const int32_t id : out)
       if (device != 0 && value(id).slots[0] >= 0) add_copy(value(id).slots[device], value(id).slots[0]);
     return {};
   }
 
-  // Runs the body in place of the call. A result that updates an operand is written straight into the operand's buffer
-  // when everything that reads the old value has run by then, and is copied there otherwise.
+  // Runs the body in place of the call. A result that updates an operand is written straight into the
+  // operand's buffer when everything that reads the old value has run by then, and is copied there otherwise.
   Status expand(const seam::OwnedCall& call, const Ids& in, const Ids& out, const std::string& where,
                 const std::string& outer) {
     const auto& body = *call.desc().region;
@@ -179,8 +186,8 @@ class Linker {
     return settle_outputs(call, body, ids, in, out, late);
   }
 
-  Status settle_outputs(const seam::OwnedCall& call, const seam::RegionDesc& body, const Ids& ids, const Ids& in,
-                        const Ids& out, const Ids& late) {
+  Status settle_outputs(const seam::OwnedCall& call, const seam::RegionDesc& body, const Ids& ids,
+                        const Ids& in, const Ids& out, const Ids& late) {
     for (size_t k = 0; k < out.size(); ++k)  // the same body value twice, or an operand handed through
       if (ids[body.outputs[k]] != out[k]) {
         WEFT_TRY(const int32_t from, slot_on(ids[body.outputs[k]], 0));
@@ -252,7 +259,8 @@ Result<ExecutionPlan> link(const CompiledProgram& program, const Bindings& bindi
   if (devices.empty()) return invalid("link: no device was given");
   for (const auto* d : devices)
     if (!d->capability().read_write_buffer)
-      return fail(Code::unsupported, "{} can't read and write one buffer in a dispatch; arenas are not split yet", d->name());
+      return fail(Code::unsupported,
+                  "{} can't read and write one buffer in a dispatch; arenas are not split yet", d->name());
   return Linker(program, bindings, devices, policy).run();
 }
 
@@ -275,8 +283,8 @@ std::string print(const ExecutionPlan& plan) {
     if (step.plan && !step.plan->why.empty()) text += fmt::format("      because {}\n", step.plan->why);
   }
   for (size_t d = 0; d < plan.devices.size(); ++d)
-    text += fmt::format("arena of {}: {} bytes, at least {} live at once\n", plan.devices[d]->name(), plan.arenas[d].bytes,
-                        plan.arenas[d].live_peak);
+    text += fmt::format("arena of {}: {} bytes, at least {} live at once\n", plan.devices[d]->name(),
+                        plan.arenas[d].bytes, plan.arenas[d].live_peak);
   return text;
 }
 

@@ -13,7 +13,8 @@ bool together(const BufferAllocation& a, const BufferAllocation& b) {
 }
 
 // The lowest offset at which `slot` meets no placed slot that lives at the same time.
-uint64_t first_fit(const BufferAllocation& slot, const std::vector<const BufferAllocation*>& placed, uint64_t alignment) {
+uint64_t first_fit(const BufferAllocation& slot, const std::vector<const BufferAllocation*>& placed,
+                   uint64_t alignment) {
   std::vector<std::pair<uint64_t, uint64_t>> busy;
   for (const auto* other : placed)
     if (together(slot, *other)) busy.emplace_back(other->offset, other->offset + other->type.bytes());
@@ -43,7 +44,8 @@ uint64_t live_peak(const std::vector<const BufferAllocation*>& slots) {
 
 }  // namespace
 
-std::vector<ArenaSize> plan_memory(std::vector<BufferAllocation>& slots, std::span<seam::Device* const> devices) {
+std::vector<ArenaSize> plan_memory(std::vector<BufferAllocation>& slots,
+                                   std::span<seam::Device* const> devices) {
   std::vector<ArenaSize> sizes(devices.size());
   std::vector<size_t> order(slots.size());
   std::iota(order.begin(), order.end(), size_t{0});

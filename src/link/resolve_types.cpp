@@ -16,23 +16,26 @@ static Result<AttrValue> settle(const AttrValue& value, const Bindings& bindings
   return AttrValue(to_shape(numbers));
 }
 
-Result<seam::CallDesc> describe(const program::KernelCall& call, const std::vector<seam::ConcreteType>& values,
-                                const Bindings& bindings) {
+Result<seam::CallDesc> describe(const program::KernelCall& call,
+                                const std::vector<seam::ConcreteType>& values, const Bindings& bindings) {
   seam::CallDesc out;
   out.op = call.op, out.version = call.version;
   for (const auto id : call.inputs)
     out.inputs.push_back(id < 0 ? std::nullopt : std::optional(values[static_cast<size_t>(id)]));
-  for (const auto id : call.outputs) out.outputs.push_back(id < 0 ? seam::ConcreteType{} : values[static_cast<size_t>(id)]);
+  for (const auto id : call.outputs)
+    out.outputs.push_back(id < 0 ? seam::ConcreteType{} : values[static_cast<size_t>(id)]);
   for (const auto& a : call.attrs) {
     WEFT_TRY(auto value, settle(a.value, bindings));
     out.attrs.push_back({a.name, std::move(value)});
-    if (!std::binary_search(call.defaults.begin(), call.defaults.end(), a.name)) out.off_default.push_back(a.name);
+    if (!std::binary_search(call.defaults.begin(), call.defaults.end(), a.name))
+      out.off_default.push_back(a.name);
   }
   for (const auto& u : call.updates) out.updates.emplace_back(u.output, u.input);
   return out;
 }
 
-Result<std::shared_ptr<const seam::RegionDesc>> describe(const program::Region& region, const Bindings& bindings) {
+Result<std::shared_ptr<const seam::RegionDesc>> describe(const program::Region& region,
+                                                         const Bindings& bindings) {
   auto out = std::make_shared<seam::RegionDesc>();
   for (const auto& v : region.values) {
     WEFT_TRY(auto type, concrete(v, bindings));

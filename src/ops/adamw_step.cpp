@@ -8,23 +8,25 @@ struct AdamwStepAttrs {
   double epsilon = 1e-8;
   double weight_decay = 0.01;
   static constexpr auto fields =
-      ir::fields("beta1", &AdamwStepAttrs::beta1, "beta2", &AdamwStepAttrs::beta2, "epsilon", &AdamwStepAttrs::epsilon,
-                 "weight_decay", &AdamwStepAttrs::weight_decay);
+      ir::fields("beta1", &AdamwStepAttrs::beta1, "beta2", &AdamwStepAttrs::beta2, "epsilon",
+                 &AdamwStepAttrs::epsilon, "weight_decay", &AdamwStepAttrs::weight_decay);
 };
 
 static Result<std::vector<TensorType>> infer(ir::Types in, const AdamwStepAttrs&) {
   const auto& p = in[0];
   if (!is_float(p.dtype) || !is_compute(p.dtype)) return invalid("adamw_step: wants floats, got {}", text(p));
   for (size_t i : {1, 2, 3})
-    if (!(in[i] == p)) return invalid("adamw_step: gradient and moments must be {}, got {}", text(p), text(in[i]));
+    if (!(in[i] == p))
+      return invalid("adamw_step: gradient and moments must be {}, got {}", text(p), text(in[i]));
   for (size_t i : {4, 5, 6})
     if (in[i].rank() != 0 || in[i].dtype != p.dtype)
       return invalid("adamw_step: rate and weights must be {} scalars, got {}", name(p.dtype), text(in[i]));
   return std::vector<TensorType>{p, p, p, in[5], in[6]};
 }
 
-// m and v are moving averages that began at zero; dividing by the sum of their weights, 1 - beta^t, takes that bias out.
-// That sum is itself the moving average of ones: a state, so that a compiled step needs no number from the host.
+// m and v are moving averages that began at zero; dividing by the sum of their weights, 1 - beta^t, takes
+// that bias out. That sum is itself the moving average of ones: a state, so that a compiled step needs no
+// number from the host.
 static ir::ValueList decompose(ir::Builder& b, ir::Values in, const AdamwStepAttrs& a) {
   const auto param = in[0], g = in[1], rate = in[4];
   const auto average = [&](ir::Value old, ir::Builder::Operand now, double beta) {
@@ -39,12 +41,14 @@ static ir::ValueList decompose(ir::Builder& b, ir::Values in, const AdamwStepAtt
 
 static constexpr ir::Op<AdamwStepAttrs> spec = {
     .name = "adamw_step",
-    .doc = "One AdamW update of a parameter and its moments, in place.\n\n"
-           "Shape    parameter, gradient and moments alike; rate and the weights, which begin at 0, have rank 0.\n"
-           "DType    one float dtype.\n"
-           "Grad     none: it is an update.\n"
-           "Errors   invalid_argument for shapes and dtypes.\n"
-           "Source   Loshchilov and Hutter, Decoupled weight decay regularization (ICLR 2019), algorithm 2.",
+    .doc =
+        "One AdamW update of a parameter and its moments, in place.\n\n"
+        "Shape    parameter, gradient and moments alike; rate and the weights, which begin at 0, have rank "
+        "0.\n"
+        "DType    one float dtype.\n"
+        "Grad     none: it is an update.\n"
+        "Errors   invalid_argument for shapes and dtypes.\n"
+        "Source   Loshchilov and Hutter, Decoupled weight decay regularization (ICLR 2019), algorithm 2.",
     .inputs = {"parameter", "gradient", "mean", "square", "rate", "mean_weight", "square_weight"},
     .outputs = {"new_parameter", "new_mean", "new_square", "new_mean_weight", "new_square_weight"},
     .n_public = 0,

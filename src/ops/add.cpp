@@ -15,7 +15,9 @@ static ir::Grads grad(ir::Builder& b, const ir::GradContext& ctx, const ir::NoAt
 
 static constexpr ir::Op<> spec = {
     .name = "add",
-    .doc = "Adds two tensors.\n\nShape    NumPy broadcasting.\nDType    one dtype for both; integers wrap around.\nGrad     needs nothing.",
+    .doc =
+        "Adds two tensors.\n\nShape    NumPy broadcasting.\nDType    one dtype for both; integers wrap "
+        "around.\nGrad     needs nothing.",
     .inputs = {"a", "b"},
     .traits = ir::Trait::elementwise,
     .saves = ir::saves::nothing,

@@ -17,11 +17,13 @@ static ir::Grads grad(ir::Builder& b, const ir::GradContext& ctx, const CastAttr
 
 static constexpr ir::Op<CastAttrs> spec = {
     .name = "cast",
-    .doc = "Converts to another dtype.\n\n"
-           "Shape    same as `x`.\n"
-           "DType    any to any. Floats round to nearest even; float to integer truncates and saturates, NaN gives 0;\n"
-           "         to bool is x != 0.\n"
-           "Grad     between floats: the gradient, cast back. To or from integers none.",
+    .doc =
+        "Converts to another dtype.\n\n"
+        "Shape    same as `x`.\n"
+        "DType    any to any. Floats round to nearest even; float to integer truncates and saturates, NaN "
+        "gives 0;\n"
+        "         to bool is x != 0.\n"
+        "Grad     between floats: the gradient, cast back. To or from integers none.",
     .inputs = {"x"},
     .traits = ir::Trait::elementwise,
     .infer = infer,

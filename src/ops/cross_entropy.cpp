@@ -33,12 +33,13 @@ static ir::Grads grad(ir::Builder& b, const ir::GradContext& ctx, const ir::NoAt
 
 static constexpr ir::Op<> spec = {
     .name = "cross_entropy",
-    .doc = "Mean negative log-likelihood of the target classes, from logits.\n\n"
-           "Shape    logits [n, classes], target [n]; the result has rank 0.\n"
-           "DType    logits float, target i32 or i64.\n"
-           "Numerics subtracts the row maximum first, so no finite logit overflows.\n"
-           "Grad     needs both inputs; for the logits only.\n"
-           "Errors   invalid_argument for shapes and dtypes; a device error for a target outside [0, classes).",
+    .doc =
+        "Mean negative log-likelihood of the target classes, from logits.\n\n"
+        "Shape    logits [n, classes], target [n]; the result has rank 0.\n"
+        "DType    logits float, target i32 or i64.\n"
+        "Numerics subtracts the row maximum first, so no finite logit overflows.\n"
+        "Grad     needs both inputs; for the logits only.\n"
+        "Errors   invalid_argument for shapes and dtypes; a device error for a target outside [0, classes).",
     .inputs = {"logits", "target"},
     .outputs = {"loss"},
     .saves = ir::saves::inputs,

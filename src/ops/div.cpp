@@ -19,7 +19,9 @@ static ir::Grads grad(ir::Builder& b, const ir::GradContext& ctx, const ir::NoAt
 
 static constexpr ir::Op<> spec = {
     .name = "div",
-    .doc = "Divides `a` by `b`.\n\nShape    NumPy broadcasting.\nDType    one dtype for both; integers divide toward zero, and x / 0 is 0.\nGrad     needs `b` and the output.",
+    .doc =
+        "Divides `a` by `b`.\n\nShape    NumPy broadcasting.\nDType    one dtype for both; integers divide "
+        "toward zero, and x / 0 is 0.\nGrad     needs `b` and the output.",
     .inputs = {"a", "b"},
     .traits = ir::Trait::elementwise,
     .saves = ir::saves::input(1) | ir::saves::output(0),

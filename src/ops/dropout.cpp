@@ -33,13 +33,15 @@ static ir::Grads grad(ir::Builder& b, const ir::GradContext& ctx, const DropoutA
 
 static constexpr ir::Op<DropoutAttrs> spec = {
     .name = "dropout",
-    .doc = "Zeroes each element with probability `p` and scales the others by 1 / (1 - p).\n\n"
-           "Shape    same as `x`; state u64[2] = key, counter, advanced in place.\n"
-           "DType    float.\n"
-           "Numerics p is rounded down to a multiple of 2^-32; the mask comes from random_bits, equal on every backend.\n"
-           "Grad     needs the mask, not `x`.\n"
-           "Errors   invalid_argument unless 0 <= p < 1.\n"
-           "Source   Srivastava et al., Dropout (JMLR 2014).",
+    .doc =
+        "Zeroes each element with probability `p` and scales the others by 1 / (1 - p).\n\n"
+        "Shape    same as `x`; state u64[2] = key, counter, advanced in place.\n"
+        "DType    float.\n"
+        "Numerics p is rounded down to a multiple of 2^-32; the mask comes from random_bits, equal on every "
+        "backend.\n"
+        "Grad     needs the mask, not `x`.\n"
+        "Errors   invalid_argument unless 0 <= p < 1.\n"
+        "Source   Srivastava et al., Dropout (JMLR 2014).",
     .inputs = {"x", "state"},
     .outputs = {"y", "mask", "next"},
     .traits = ir::Trait::random,

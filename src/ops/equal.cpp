@@ -11,7 +11,9 @@ static Result<TensorType> infer(ir::Types in, const ir::NoAttrs&) {
 
 static constexpr ir::Op<> spec = {
     .name = "equal",
-    .doc = "True where `a` = `b`.\n\nShape    NumPy broadcasting.\nDType    one dtype for both; the result is bool. A NaN equals nothing.\nGrad     none: the result is not a number.",
+    .doc =
+        "True where `a` = `b`.\n\nShape    NumPy broadcasting.\nDType    one dtype for both; the result is "
+        "bool. A NaN equals nothing.\nGrad     none: the result is not a number.",
     .inputs = {"a", "b"},
     .traits = ir::Trait::elementwise,
     .differentiable = false,

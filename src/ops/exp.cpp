@@ -10,7 +10,9 @@ static ir::Grads grad(ir::Builder& b, const ir::GradContext& ctx, const ir::NoAt
 
 static constexpr ir::Op<> spec = {
     .name = "exp",
-    .doc = "e to the power of `x`, element by element.\n\nShape    same as `x`.\nDType    floats.\nGrad     needs the output only.",
+    .doc =
+        "e to the power of `x`, element by element.\n\nShape    same as `x`.\nDType    floats.\nGrad     "
+        "needs the output only.",
     .inputs = {"x"},
     .traits = ir::Trait::elementwise,
     .saves = ir::saves::outputs,

@@ -19,11 +19,12 @@ static Result<TensorType> infer(ir::Types, const FullAttrs& a) {
 
 static constexpr ir::Op<FullAttrs> spec = {
     .name = "full",
-    .doc = "A tensor whose elements are all value * times.\n\n"
-           "Shape    `shape`.\n"
-           "DType    `dtype`.\n"
-           "Numerics `times` may be a symbolic dimension, so that a program can divide by its batch size.\n"
-           "Grad     none: it has no operand.",
+    .doc =
+        "A tensor whose elements are all value * times.\n\n"
+        "Shape    `shape`.\n"
+        "DType    `dtype`.\n"
+        "Numerics `times` may be a symbolic dimension, so that a program can divide by its batch size.\n"
+        "Grad     none: it has no operand.",
     .differentiable = false,
     .infer = infer,
 };

@@ -15,12 +15,14 @@ static ir::Grads grad(ir::Builder& b, const ir::GradContext& ctx, const ir::Inde
 
 static constexpr ir::Op<ir::IndexAttrs> spec = {
     .name = "gather",
-    .doc = "Picks slices of `x` along `axis` by number.\n\n"
-           "Shape    x[:axis] + index[batch:] + x[axis+1:]; the first `batch` axes of x and index run together.\n"
-           "         gather(table[v, d], ids[n]) is [n, d]; gather(x[n, c], label[n], axis=1, batch=1) is [n].\n"
-           "DType    x any, index i32 or i64.\n"
-           "Grad     needs the index; of equal indices, gradients add up.\n"
-           "Errors   invalid_argument for axes and dtypes; a device error for an index outside the axis.",
+    .doc =
+        "Picks slices of `x` along `axis` by number.\n\n"
+        "Shape    x[:axis] + index[batch:] + x[axis+1:]; the first `batch` axes of x and index run "
+        "together.\n"
+        "         gather(table[v, d], ids[n]) is [n, d]; gather(x[n, c], label[n], axis=1, batch=1) is [n].\n"
+        "DType    x any, index i32 or i64.\n"
+        "Grad     needs the index; of equal indices, gradients add up.\n"
+        "Errors   invalid_argument for axes and dtypes; a device error for an index outside the axis.",
     .inputs = {"x", "index"},
     .saves = ir::saves::input(1),
     .infer = infer,

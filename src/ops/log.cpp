@@ -10,7 +10,9 @@ static ir::Grads grad(ir::Builder& b, const ir::GradContext& ctx, const ir::NoAt
 
 static constexpr ir::Op<> spec = {
     .name = "log",
-    .doc = "Natural logarithm, element by element.\n\nShape    same as `x`.\nDType    floats; log(0) is -inf, of a negative number NaN.\nGrad     needs the input.",
+    .doc =
+        "Natural logarithm, element by element.\n\nShape    same as `x`.\nDType    floats; log(0) is -inf, "
+        "of a negative number NaN.\nGrad     needs the input.",
     .inputs = {"x"},
     .traits = ir::Trait::elementwise,
     .saves = ir::saves::inputs,

@@ -2,7 +2,9 @@
 
 namespace weft::ops {
 
-static Result<TensorType> infer(ir::Types in, const ir::ReduceAttrs& a) { return ir::infer_reduce("max", in, a); }
+static Result<TensorType> infer(ir::Types in, const ir::ReduceAttrs& a) {
+  return ir::infer_reduce("max", in, a);
+}
 
 // Elements that equal the maximum share the gradient evenly, as PyTorch's amax does.
 static ir::Grads grad(ir::Builder& b, const ir::GradContext& ctx, const ir::ReduceAttrs& a) {
@@ -17,11 +19,12 @@ static ir::Grads grad(ir::Builder& b, const ir::GradContext& ctx, const ir::Redu
 
 static constexpr ir::Op<ir::ReduceAttrs> spec = {
     .name = "max",
-    .doc = "Largest element over `axes`; over all of them when the list is empty.\n\n"
-           "Shape    without the folded axes; with `keep` they stay, with size 1.\n"
-           "DType    same as `x`. A NaN wins. Of nothing: -inf, or the smallest integer.\n"
-           "Grad     needs input and output; equal maxima share it evenly.\n"
-           "Errors   invalid_argument when an axis is outside [-rank, rank).",
+    .doc =
+        "Largest element over `axes`; over all of them when the list is empty.\n\n"
+        "Shape    without the folded axes; with `keep` they stay, with size 1.\n"
+        "DType    same as `x`. A NaN wins. Of nothing: -inf, or the smallest integer.\n"
+        "Grad     needs input and output; equal maxima share it evenly.\n"
+        "Errors   invalid_argument when an axis is outside [-rank, rank).",
     .inputs = {"x"},
     .traits = ir::Trait::reduction,
     .saves = ir::saves::inputs | ir::saves::outputs,

@@ -15,10 +15,11 @@ static ir::Value decompose(ir::Builder& b, ir::Values in, const ir::NoAttrs&) {
 
 static constexpr ir::Op<> spec = {
     .name = "mean_square",
-    .doc = "Mean of the squares of all elements.\n\n"
-           "Shape    the result has rank 0.\n"
-           "DType    float.\n"
-           "Grad     by its decomposition; needs the input.",
+    .doc =
+        "Mean of the squares of all elements.\n\n"
+        "Shape    the result has rank 0.\n"
+        "DType    float.\n"
+        "Grad     by its decomposition; needs the input.",
     .inputs = {"x"},
     .infer = infer,
     .decompose = decompose,

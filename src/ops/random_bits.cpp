@@ -15,13 +15,15 @@ static Result<std::vector<TensorType>> infer(ir::Types in, const RandomBitsAttrs
 
 static constexpr ir::Op<RandomBitsAttrs> spec = {
     .name = "random_bits",
-    .doc = "Draws u32 words from a counter-based generator, and advances its state.\n\n"
-           "Shape    state u64[2] = key, counter; result `shape`.\n"
-           "DType    u32.\n"
-           "Numerics element i is word i mod 4 of Philox4x32-10 at counter + i div 4; the state advances by ceil(n / 4):\n"
-           "         the same numbers on every backend, thread count and replay.\n"
-           "Grad     none: integers.\n"
-           "Source   Salmon et al., Parallel random numbers: as easy as 1, 2, 3 (SC 2011).",
+    .doc =
+        "Draws u32 words from a counter-based generator, and advances its state.\n\n"
+        "Shape    state u64[2] = key, counter; result `shape`.\n"
+        "DType    u32.\n"
+        "Numerics element i is word i mod 4 of Philox4x32-10 at counter + i div 4; the state advances by "
+        "ceil(n / 4):\n"
+        "         the same numbers on every backend, thread count and replay.\n"
+        "Grad     none: integers.\n"
+        "Source   Salmon et al., Parallel random numbers: as easy as 1, 2, 3 (SC 2011).",
     .inputs = {"state"},
     .outputs = {"bits", "next"},
     .traits = ir::Trait::random,

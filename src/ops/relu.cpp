@@ -2,7 +2,9 @@
 
 namespace weft::ops {
 
-static Result<TensorType> infer(ir::Types in, const ir::NoAttrs&) { return ir::infer_float_unary("relu", in); }
+static Result<TensorType> infer(ir::Types in, const ir::NoAttrs&) {
+  return ir::infer_float_unary("relu", in);
+}
 
 static ir::Value decompose(ir::Builder& b, ir::Values in, const ir::NoAttrs&) {
   return b.where(b.less(in[0], 0), 0, in[0]);
@@ -14,10 +16,11 @@ static ir::Grads grad(ir::Builder& b, const ir::GradContext& ctx, const ir::NoAt
 
 static constexpr ir::Op<> spec = {
     .name = "relu",
-    .doc = "max(x, 0), element by element; a NaN stays.\n\n"
-           "Shape    same as `x`.\n"
-           "DType    floats.\n"
-           "Grad     needs the output only; 0 at x = 0.",
+    .doc =
+        "max(x, 0), element by element; a NaN stays.\n\n"
+        "Shape    same as `x`.\n"
+        "DType    floats.\n"
+        "Grad     needs the output only; 0 at x = 0.",
     .inputs = {"x"},
     .traits = ir::Trait::elementwise,
     .saves = ir::saves::outputs,

@@ -10,7 +10,8 @@ struct ReshapeAttrs {
 static Result<TensorType> infer(ir::Types in, const ReshapeAttrs& a) {
   const Dim have = element_count(in[0].shape), want = element_count(a.shape);
   if (!(have == want))
-    return invalid("reshape: {} has {} elements, {} has {}", text(in[0]), have.text(), text(a.shape), want.text());
+    return invalid("reshape: {} has {} elements, {} has {}", text(in[0]), have.text(), text(a.shape),
+                   want.text());
   return TensorType{in[0].dtype, a.shape};
 }
 
@@ -20,11 +21,12 @@ static ir::Grads grad(ir::Builder& b, const ir::GradContext& ctx, const ReshapeA
 
 static constexpr ir::Op<ReshapeAttrs> spec = {
     .name = "reshape",
-    .doc = "The same elements, in row-major order, under another shape.\n\n"
-           "Shape    `shape`; it has as many elements as `x`.\n"
-           "DType    any.\n"
-           "Grad     needs nothing.\n"
-           "Errors   invalid_argument when the element counts differ.",
+    .doc =
+        "The same elements, in row-major order, under another shape.\n\n"
+        "Shape    `shape`; it has as many elements as `x`.\n"
+        "DType    any.\n"
+        "Grad     needs nothing.\n"
+        "Errors   invalid_argument when the element counts differ.",
     .inputs = {"x"},
     .traits = ir::Trait::movement,
     .infer = infer,

@@ -16,8 +16,8 @@ static Result<TensorType> infer(ir::Types in, const SliceAttrs& a) {
   const Dim size = in[0].shape[static_cast<size_t>(axis)];
   if (a.step < 1) return invalid("slice: step must be 1 or more, got {}", a.step);
   if (a.start.min() < 0 || (size - a.stop).min() < 0 || (a.stop - a.start).min() < 0)
-    return invalid("slice: wants 0 <= start <= stop <= {}, got start {} and stop {}", size.text(), a.start.text(),
-                   a.stop.text());
+    return invalid("slice: wants 0 <= start <= stop <= {}, got start {} and stop {}", size.text(),
+                   a.start.text(), a.stop.text());
   TensorType out = in[0];
   out.shape[static_cast<size_t>(axis)] = floor_div(a.stop - a.start + (a.step - 1), a.step);
   return out;
@@ -33,7 +33,8 @@ static ir::Grads grad(ir::Builder& b, const ir::GradContext& ctx, const SliceAtt
     Shape split = dy.shape(), joined = dy.shape();
     split.insert(axis + 1, Dim(1));
     covered = joined[axis] = joined[axis] * Dim(a.step);
-    dy = b.one("pad", {b.reshape(dy, split)}, {{"axis", static_cast<int64_t>(axis) + 1}, {"after", Shape{a.step - 1}}});
+    dy = b.one("pad", {b.reshape(dy, split)},
+               {{"axis", static_cast<int64_t>(axis) + 1}, {"after", Shape{a.step - 1}}});
     dy = b.reshape(dy, joined);
     const Dim room = x[axis] - a.start;  // the last step may reach past the end
     if ((covered - room).max() > 0) {
@@ -41,17 +42,20 @@ static ir::Grads grad(ir::Builder& b, const ir::GradContext& ctx, const SliceAtt
       covered = room;
     }
   }
-  return {b.one("pad", {dy}, {{"axis", static_cast<int64_t>(axis)}, {"before", Shape{a.start}},
-                              {"after", Shape{x[axis] - a.start - covered}}})};
+  return {b.one("pad", {dy},
+                {{"axis", static_cast<int64_t>(axis)},
+                 {"before", Shape{a.start}},
+                 {"after", Shape{x[axis] - a.start - covered}}})};
 }
 
 static constexpr ir::Op<SliceAttrs> spec = {
     .name = "slice",
-    .doc = "Elements start, start + step, ... below stop, along one axis.\n\n"
-           "Shape    `axis` has ceil((stop - start) / step) elements.\n"
-           "DType    any.\n"
-           "Grad     needs nothing.\n"
-           "Errors   invalid_argument unless 0 <= start <= stop <= size and step >= 1.",
+    .doc =
+        "Elements start, start + step, ... below stop, along one axis.\n\n"
+        "Shape    `axis` has ceil((stop - start) / step) elements.\n"
+        "DType    any.\n"
+        "Grad     needs nothing.\n"
+        "Errors   invalid_argument unless 0 <= start <= stop <= size and step >= 1.",
     .inputs = {"x"},
     .traits = ir::Trait::movement,
     .infer = infer,

@@ -26,12 +26,13 @@ static ir::Grads grad(ir::Builder& b, const ir::GradContext& ctx, const SoftmaxA
 
 static constexpr ir::Op<SoftmaxAttrs> spec = {
     .name = "softmax",
-    .doc = "Normalizes `x` along `axis` so that every slice is non-negative and sums to one.\n\n"
-           "Shape    same as `x`. A slice of length zero stays empty.\n"
-           "DType    same as `x`; f16 and bf16 accumulate in f32.\n"
-           "Numerics subtracts the slice maximum first, so no finite input overflows.\n"
-           "Grad     needs the output only; `x` may be freed.\n"
-           "Errors   invalid_argument when `axis` is outside [-rank, rank).",
+    .doc =
+        "Normalizes `x` along `axis` so that every slice is non-negative and sums to one.\n\n"
+        "Shape    same as `x`. A slice of length zero stays empty.\n"
+        "DType    same as `x`; f16 and bf16 accumulate in f32.\n"
+        "Numerics subtracts the slice maximum first, so no finite input overflows.\n"
+        "Grad     needs the output only; `x` may be freed.\n"
+        "Errors   invalid_argument when `axis` is outside [-rank, rank).",
     .inputs = {"x"},
     .saves = ir::saves::outputs,
     .infer = infer,

@@ -2,7 +2,9 @@
 
 namespace weft::ops {
 
-static Result<TensorType> infer(ir::Types in, const ir::NoAttrs&) { return ir::infer_float_unary("sqrt", in); }
+static Result<TensorType> infer(ir::Types in, const ir::NoAttrs&) {
+  return ir::infer_float_unary("sqrt", in);
+}
 
 // y = sqrt(x): dx = dy / (2 y)
 static ir::Grads grad(ir::Builder& b, const ir::GradContext& ctx, const ir::NoAttrs&) {
@@ -11,7 +13,9 @@ static ir::Grads grad(ir::Builder& b, const ir::GradContext& ctx, const ir::NoAt
 
 static constexpr ir::Op<> spec = {
     .name = "sqrt",
-    .doc = "Square root, element by element.\n\nShape    same as `x`.\nDType    floats; of a negative number NaN.\nGrad     needs the output only.",
+    .doc =
+        "Square root, element by element.\n\nShape    same as `x`.\nDType    floats; of a negative number "
+        "NaN.\nGrad     needs the output only.",
     .inputs = {"x"},
     .traits = ir::Trait::elementwise,
     .saves = ir::saves::outputs,

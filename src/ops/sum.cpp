@@ -2,7 +2,9 @@
 
 namespace weft::ops {
 
-static Result<TensorType> infer(ir::Types in, const ir::ReduceAttrs& a) { return ir::infer_reduce("sum", in, a); }
+static Result<TensorType> infer(ir::Types in, const ir::ReduceAttrs& a) {
+  return ir::infer_reduce("sum", in, a);
+}
 
 static ir::Grads grad(ir::Builder& b, const ir::GradContext& ctx, const ir::ReduceAttrs& a) {
   const auto& x = ctx.in_type(0).shape;
@@ -11,11 +13,12 @@ static ir::Grads grad(ir::Builder& b, const ir::GradContext& ctx, const ir::Redu
 
 static constexpr ir::Op<ir::ReduceAttrs> spec = {
     .name = "sum",
-    .doc = "Sums over `axes`; over all of them when the list is empty.\n\n"
-           "Shape    without the folded axes; with `keep` they stay, with size 1.\n"
-           "DType    same as `x`; f16 and bf16 accumulate in f32 or better, integers wrap around.\n"
-           "Grad     needs nothing.\n"
-           "Errors   invalid_argument when an axis is outside [-rank, rank).",
+    .doc =
+        "Sums over `axes`; over all of them when the list is empty.\n\n"
+        "Shape    without the folded axes; with `keep` they stay, with size 1.\n"
+        "DType    same as `x`; f16 and bf16 accumulate in f32 or better, integers wrap around.\n"
+        "Grad     needs nothing.\n"
+        "Errors   invalid_argument when an axis is outside [-rank, rank).",
     .inputs = {"x"},
     .traits = ir::Trait::reduction,
     .infer = infer,

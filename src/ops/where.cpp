@@ -21,10 +21,11 @@ static ir::Grads grad(ir::Builder& b, const ir::GradContext& ctx, const ir::NoAt
 
 static constexpr ir::Op<> spec = {
     .name = "where",
-    .doc = "Takes `a` where the condition is true and `b` elsewhere.\n\n"
-           "Shape    all three broadcast.\n"
-           "DType    condition bool; a and b one dtype.\n"
-           "Grad     needs the condition.",
+    .doc =
+        "Takes `a` where the condition is true and `b` elsewhere.\n\n"
+        "Shape    all three broadcast.\n"
+        "DType    condition bool; a and b one dtype.\n"
+        "Grad     needs the condition.",
     .inputs = {"condition", "a", "b"},
     .traits = ir::Trait::elementwise,
     .saves = ir::saves::input(0),

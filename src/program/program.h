@@ -7,16 +7,16 @@
 
 #include "weft/attr.h"
 
-// The program in memory: what the compiler writes, the file holds, the linker reads. It names ops, never kernels, devices
-// or offsets. Order of `calls` is the order of execution; whoever reads a value that a later call updates in place, reads
-// it before. See docs/design.md section 8.
+// The program in memory: what the compiler writes, the file holds, the linker reads. It names ops, never
+// kernels, devices or offsets. Order of `calls` is the order of execution; whoever reads a value that a later
+// call updates in place, reads it before. See docs/design.md section 8.
 namespace weft::program {
 
 using ValueId = int32_t;
 inline constexpr ValueId kAbsent = -1;  // an operand that the call leaves out
 
-/// The type of one value. `transform` steps (tiling, packing) lead from the logical to the physical tensor; layout 0 with
-/// no steps is row-major.
+/// The type of one value. `transform` steps (tiling, packing) lead from the logical to the physical tensor;
+/// layout 0 with no steps is row-major.
 struct TensorSpec {
   TensorType type;
   uint32_t layout = 0;
@@ -30,22 +30,23 @@ struct Update {
   friend bool operator==(const Update&, const Update&) = default;
 };
 
-/// One call, in order. `region` is the index of its body in CompiledProgram::regions, or -1 for a primitive op.
+/// One call, in order. `region` is the index of its body in CompiledProgram::regions, or -1 for a primitive
+/// op.
 struct KernelCall {
   std::string op;
   uint32_t version = 1;
-  std::vector<Attr> attrs;  // sorted by name, every one present
+  std::vector<Attr> attrs;            // sorted by name, every one present
   std::vector<std::string> defaults;  // names of attrs whose value is the op's default, sorted
-  std::vector<ValueId> inputs;   // kAbsent for an operand left out
-  std::vector<ValueId> outputs;  // kAbsent for a result nobody reads
+  std::vector<ValueId> inputs;        // kAbsent for an operand left out
+  std::vector<ValueId> outputs;       // kAbsent for a result nobody reads
   std::vector<Update> updates;
   int32_t region = -1;
   std::string where;  // node name, as "block3.attn.softmax"
   friend bool operator==(const KernelCall&, const KernelCall&) = default;
 };
 
-/// The meaning of a composite call, in primitive ops. Values are numbered: the inputs first, then each call's outputs.
-/// Stored once per signature (pattern, attributes, operand types).
+/// The meaning of a composite call, in primitive ops. Values are numbered: the inputs first, then each call's
+/// outputs. Stored once per signature (pattern, attributes, operand types).
 struct Region {
   std::string pattern;  // name of the op, or of the fusion, that this body means; may be empty
   uint32_t n_inputs = 0;
@@ -101,22 +102,25 @@ struct CompiledProgram {
   std::vector<std::pair<std::string, std::string>> origin;  // "compiler" = "weft 0.1", and so on
 };
 
-/// Everything that a reader relies on: indices in range, values defined before use and once, regions of primitives only,
-/// updates of equal types, no read of a value after the call that overwrites it, blobs as long as their types.
-/// An input that a region's body overwrites is listed in the `updates` of every call of that region. An error
-/// names the call and the value.
+/// Everything that a reader relies on: indices in range, values defined before use and once, regions of
+/// primitives only, updates of equal types, no read of a value after the call that overwrites it, blobs as
+/// long as their types. An input that a region's body overwrites is listed in the `updates` of every call of
+/// that region. An error names the call and the value.
 Status verify(const CompiledProgram& program);
 
 /// The program as text, one call a line; regions below.
 std::string print(const CompiledProgram& program);
 
-/// The container file (docs/design.md section 8): header, section table with a hash each, sections. Same program, same
-/// bytes. `serialize` does not verify; `write_file` does, and keeps the old file when anything fails.
+/// The container file (docs/design.md section 8): header, section table with a hash each, sections. Same
+/// program, same bytes. `serialize` does not verify; `write_file` does, and keeps the old file when anything
+/// fails.
 std::string serialize(const CompiledProgram& program);
-Status write_file(const CompiledProgram& program, const std::string& path);  // atomic: a new file, then a rename
+Status write_file(const CompiledProgram& program,
+                  const std::string& path);  // atomic: a new file, then a rename
 
-/// Both check every hash and verify(); an error names the section. Blobs point into `bytes`' owner or the mapped file.
-/// Bytes that are not aligned to 64 are copied first. A mapped file may be deleted or replaced, not cut short.
+/// Both check every hash and verify(); an error names the section. Blobs point into `bytes`' owner or the
+/// mapped file. Bytes that are not aligned to 64 are copied first. A mapped file may be deleted or replaced,
+/// not cut short.
 Result<CompiledProgram> deserialize(Blob bytes);
 Result<CompiledProgram> read_file(const std::string& path);
 

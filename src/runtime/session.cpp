@@ -41,7 +41,8 @@ Status Session::load() {
     WEFT_TRY(auto queue, device->open_queue());
     queues_.push_back(std::move(queue));
   }
-  const auto fill = [&](std::vector<seam::BufferRef>& list, int32_t value, int32_t blob, const std::string& name) -> Status {
+  const auto fill = [&](std::vector<seam::BufferRef>& list, int32_t value, int32_t blob,
+                        const std::string& name) -> Status {
     WEFT_TRY(const auto type, link::concrete(program_->values[static_cast<size_t>(value)], {}));
     WEFT_TRY(auto buffer, devices_[0]->allocate_unpooled(type.bytes()));
     if (blob >= 0) {
@@ -78,14 +79,16 @@ Result<Bindings> Session::bind(std::span<const HostTensor> inputs) const {
                      why.empty() ? "" : ": ", why);
     };
     if (have.dtype != want.dtype || have.shape.size() != want.shape.size()) return mismatch("");
-    if (inputs[i].bytes.size() != have.bytes()) return mismatch(fmt::format("{} bytes", inputs[i].bytes.size()));
+    if (inputs[i].bytes.size() != have.bytes())
+      return mismatch(fmt::format("{} bytes", inputs[i].bytes.size()));
     for (size_t d = 0; d < have.shape.size(); ++d)
       if (Status s = unify(want.shape[d], have.shape[d], bindings); !s.ok()) return mismatch(s.message());
   }
   for (const auto& s : program_->symbols) {
     const int64_t* v = bindings.find(s.name);
     if (!v) return invalid("no input gives a value to symbol {}", s.name);
-    if (*v < s.min || *v > s.max) return invalid("symbol {} must be in {}..{}, got {}", s.name, s.min, s.max, *v);
+    if (*v < s.min || *v > s.max)
+      return invalid("symbol {} must be in {}..{}, got {}", s.name, s.min, s.max, *v);
   }
   return bindings;
 }
@@ -128,11 +131,17 @@ Status Session::bind_memory(Bound& bound) {
   for (auto& slot : plan.slots) {
     const auto& buffer = buffer_of(bound, slot);
     const auto& i = info(slot.type.dtype);
-    bound.tensors.push_back({.dl = {.data = buffer.handle, .device = devices_[slot.device]->dl(),
+    bound.tensors.push_back({.dl = {.data = buffer.handle,
+                                    .device = devices_[slot.device]->dl(),
                                     .ndim = static_cast<int32_t>(slot.type.shape.size()),
                                     .dtype = {i.dlpack_code, static_cast<uint8_t>(8 * i.bytes), 1},
-                                    .shape = slot.type.shape.data(), .strides = nullptr, .byte_offset = slot.offset},
-                             .size = sizeof(weft_tensor), .layout = 0, .logical_shape = nullptr, .alignment = 64});
+                                    .shape = slot.type.shape.data(),
+                                    .strides = nullptr,
+                                    .byte_offset = slot.offset},
+                             .size = sizeof(weft_tensor),
+                             .layout = 0,
+                             .logical_shape = nullptr,
+                             .alignment = 64});
   }
   size_t n = 0;
   for (const auto& step : plan.steps) n += step.inputs.size() + step.outputs.size();
@@ -140,12 +149,18 @@ Status Session::bind_memory(Bound& bound) {
   for (auto& step : plan.steps) {
     const auto add = [&](const std::vector<int32_t>& slots) {
       const auto* first = bound.operands.data() + bound.operands.size();
-      for (const int32_t s : slots) bound.operands.push_back(s < 0 ? nullptr : &bound.tensors[static_cast<size_t>(s)]);
+      for (const int32_t s : slots)
+        bound.operands.push_back(s < 0 ? nullptr : &bound.tensors[static_cast<size_t>(s)]);
       return first;
     };
-    weft_launch l{.size = sizeof(weft_launch), .reserved = 0, .plan = step.plan ? &step.plan->prepared : nullptr,
-                  .device = devices_[step.device]->c(), .queue = queues_[step.device]->c(), .inputs = nullptr,
-                  .outputs = nullptr, .workspace = nullptr};
+    weft_launch l{.size = sizeof(weft_launch),
+                  .reserved = 0,
+                  .plan = step.plan ? &step.plan->prepared : nullptr,
+                  .device = devices_[step.device]->c(),
+                  .queue = queues_[step.device]->c(),
+                  .inputs = nullptr,
+                  .outputs = nullptr,
+                  .workspace = nullptr};
     l.inputs = add(step.inputs), l.outputs = add(step.outputs);
     if (step.workspace >= 0) l.workspace = &bound.tensors[static_cast<size_t>(step.workspace)];
     bound.launches.push_back(l);
@@ -189,7 +204,8 @@ Status Session::copy_step(const link::Step& step) {
   const auto& to = current_->plan->slots[static_cast<size_t>(step.outputs[0])];
   const auto &source = buffer_of(*current_, from), &target = buffer_of(*current_, to);
   const uint64_t bytes = from.type.bytes();
-  if (from.device == to.device) return queues_[to.device]->copy(target, to.offset, source, from.offset, bytes);
+  if (from.device == to.device)
+    return queues_[to.device]->copy(target, to.offset, source, from.offset, bytes);
   std::vector<std::byte> host(bytes);
   WEFT_CHECK(queues_[from.device]->copy_out(host.data(), source, from.offset, bytes));
   WEFT_CHECK(queues_[to.device]->copy_in(target, to.offset, host.data(), bytes));
@@ -204,8 +220,8 @@ Result<std::vector<HostTensor>> Session::take() {
   for (const int32_t s : current_->plan->outputs) {
     const auto& slot = current_->plan->slots[static_cast<size_t>(s)];
     out.push_back({slot.type, std::vector<std::byte>(slot.type.bytes())});
-    WEFT_CHECK(queues_[slot.device]->copy_out(out.back().bytes.data(), buffer_of(*current_, slot), slot.offset,
-                                              slot.type.bytes()));
+    WEFT_CHECK(queues_[slot.device]->copy_out(out.back().bytes.data(), buffer_of(*current_, slot),
+                                              slot.offset, slot.type.bytes()));
   }
   return out;
 }
@@ -246,7 +262,8 @@ Result<HostTensor> Session::state(std::string_view name) {
   const Busy busy(busy_);
   WEFT_CHECK(busy.status());
   WEFT_TRY(const size_t i, find_state(*program_, name));
-  WEFT_TRY(const auto type, link::concrete(program_->values[static_cast<size_t>(program_->states[i].before)], {}));
+  WEFT_TRY(const auto type,
+           link::concrete(program_->values[static_cast<size_t>(program_->states[i].before)], {}));
   HostTensor out{type, std::vector<std::byte>(type.bytes())};
   WEFT_CHECK(synchronize());
   WEFT_CHECK(queues_[0]->copy_out(out.bytes.data(), *states_[i].get(), 0, out.bytes.size()));
@@ -257,7 +274,8 @@ Status Session::set_state(std::string_view name, const HostTensor& value) {
   const Busy busy(busy_);
   WEFT_CHECK(busy.status());
   WEFT_TRY(const size_t i, find_state(*program_, name));
-  WEFT_TRY(const auto type, link::concrete(program_->values[static_cast<size_t>(program_->states[i].before)], {}));
+  WEFT_TRY(const auto type,
+           link::concrete(program_->values[static_cast<size_t>(program_->states[i].before)], {}));
   if (!(value.type == type) || value.bytes.size() != type.bytes())
     return invalid("state {} is {}, got {}", name, text(type), text(value.type));
   return queues_[0]->copy_in(*states_[i].get(), 0, value.bytes.data(), value.bytes.size());

@@ -11,9 +11,9 @@ struct HostTensor {
   std::vector<std::byte> bytes;
 };
 
-/// A program ready to run: memory, states and weights on its devices, and a plan for each set of symbol values, made on
-/// first use and kept (a bounded number). One run at a time; a second thread that comes in is an error, not a race.
-/// Sessions share the program and nothing else.
+/// A program ready to run: memory, states and weights on its devices, and a plan for each set of symbol
+/// values, made on first use and kept (a bounded number). One run at a time; a second thread that comes in is
+/// an error, not a race. Sessions share the program and nothing else.
 class Session {
  public:
   /// `devices[0]` is where the program runs; the others are where `policy` may turn to.
@@ -21,8 +21,8 @@ class Session {
                                                  std::vector<seam::Device*> devices, const Policy& policy);
   ~Session();
 
-  /// Runs once. `inputs` in the order of the program's; their sizes give the symbols' values. Returns the outputs; states
-  /// keep what the run left in them.
+  /// Runs once. `inputs` in the order of the program's; their sizes give the symbols' values. Returns the
+  /// outputs; states keep what the run left in them.
   Result<std::vector<HostTensor>> run(std::span<const HostTensor> inputs);
 
   /// The parts of run(): with many runs on equal inputs in mind, as benchmarks and decoders have.
@@ -43,12 +43,13 @@ class Session {
     Bindings bindings;
     std::unique_ptr<link::ExecutionPlan> plan;
     std::vector<seam::BufferRef> arenas;
-    std::vector<weft_tensor> tensors;             // by slot
-    std::vector<const weft_tensor*> operands;     // of all steps, one after the other
-    std::vector<weft_launch> launches;            // by step; no plan for a copy
+    std::vector<weft_tensor> tensors;          // by slot
+    std::vector<const weft_tensor*> operands;  // of all steps, one after the other
+    std::vector<weft_launch> launches;         // by step; no plan for a copy
   };
 
-  Session(std::shared_ptr<const program::CompiledProgram> program, std::vector<seam::Device*> devices, const Policy& policy)
+  Session(std::shared_ptr<const program::CompiledProgram> program, std::vector<seam::Device*> devices,
+          const Policy& policy)
       : program_(std::move(program)), devices_(std::move(devices)), policy_(policy) {}
   Status load();
   Result<Bindings> bind(std::span<const HostTensor> inputs) const;
@@ -67,7 +68,7 @@ class Session {
   Policy policy_;
   std::vector<std::unique_ptr<seam::Queue>> queues_;  // by device
   std::vector<seam::BufferRef> states_, weights_;
-  std::deque<std::unique_ptr<Bound>> bound_;          // newest use first
+  std::deque<std::unique_ptr<Bound>> bound_;  // newest use first
   Bound* current_ = nullptr;
   std::atomic<bool> busy_{false};
 };

@@ -7,16 +7,16 @@ namespace weft::seam {
 
 class Device;
 
-/// Memory of a device, counted. Made by Device::allocate; when the last reference goes it returns to its device's pool,
-/// where the next allocation of its size class finds it.
+/// Memory of a device, counted. Made by Device::allocate; when the last reference goes it returns to its
+/// device's pool, where the next allocation of its size class finds it.
 struct Buffer {
   std::atomic<uint32_t> references{1};
   uint32_t size_class = 0;
   Device* device = nullptr;
-  void* handle = nullptr;       // opaque unless the device has host memory
-  uint64_t bytes = 0;           // at least what was asked for
+  void* handle = nullptr;            // opaque unless the device has host memory
+  uint64_t bytes = 0;                // at least what was asked for
   std::atomic<uint32_t> version{0};  // counts updates in place, so that a saved tensor can tell
-  Buffer* next = nullptr;       // in a pool's free list
+  Buffer* next = nullptr;            // in a pool's free list
 };
 
 void recycle(Buffer* buffer);

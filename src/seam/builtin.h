@@ -4,7 +4,8 @@
 
 #include "weft/backend.h"
 
-// What is built in: made from the folders under backends/ by the build, and the providers that serve any device.
+// What is built in: made from the folders under backends/ by the build, and the providers that serve any
+// device.
 namespace weft::seam {
 
 struct Builtin {
@@ -13,8 +14,8 @@ struct Builtin {
 };
 std::span<const Builtin> builtin_backends();
 
-/// A source of kernels for devices of any backend, as `loops` is. `kernels` is asked once for each opened device; the
-/// records live until the process ends, and `backend` outlives them.
+/// A source of kernels for devices of any backend, as `loops` is. `kernels` is asked once for each opened
+/// device; the records live until the process ends, and `backend` outlives them.
 struct Provider {
   const char* name;
   std::vector<const weft_kernel*> (*kernels)(const weft_backend& backend, weft_device device,

@@ -2,7 +2,9 @@
 
 namespace weft::seam {
 
-std::string text(const ConcreteType& type) { return name(type.dtype) + weft::text(std::span<const int64_t>(type.shape)); }
+std::string text(const ConcreteType& type) {
+  return name(type.dtype) + weft::text(std::span<const int64_t>(type.shape));
+}
 
 std::string text(const CallDesc& call) {
   std::string s;
@@ -36,13 +38,20 @@ struct OwnedCall::Views {
 const weft_type* OwnedCall::Views::type(const ConcreteType& t) {
   const auto& i = info(t.dtype);
   const DLDataType dtype{i.dlpack_code, static_cast<uint8_t>(8 * i.bytes), 1};
-  types.push_back({.size = sizeof(weft_type), .dtype = dtype, .rank = static_cast<int32_t>(t.shape.size()), .layout = 0,
-                   .min = t.shape.data(), .max = t.shape.data(), .strides = nullptr, .alignment = byte_size(t.dtype)});
+  types.push_back({.size = sizeof(weft_type),
+                   .dtype = dtype,
+                   .rank = static_cast<int32_t>(t.shape.size()),
+                   .layout = 0,
+                   .min = t.shape.data(),
+                   .max = t.shape.data(),
+                   .strides = nullptr,
+                   .alignment = byte_size(t.dtype)});
   return &types.back();
 }
 
 const weft_attr* OwnedCall::Views::attr(const Attr& a) {
-  weft_attr out{.size = sizeof(weft_attr), .kind = static_cast<uint32_t>(a.value.index()), .name = a.name.c_str()};
+  weft_attr out{
+      .size = sizeof(weft_attr), .kind = static_cast<uint32_t>(a.value.index()), .name = a.name.c_str()};
   if (const auto* i = std::get_if<int64_t>(&a.value)) out.i = *i;
   if (const auto* f = std::get_if<double>(&a.value)) out.f = *f;
   if (const auto* dims = std::get_if<Shape>(&a.value)) {
@@ -61,18 +70,26 @@ void OwnedCall::Views::fill_region(const RegionDesc& r) {
   steps.reserve(r.steps.size());
   for (const auto& s : r.steps) {
     step_calls.push_back(std::make_unique<OwnedCall>(s.call));
-    steps.push_back({.size = sizeof(weft_step), .reserved = 0, .call = step_calls.back()->c(), .inputs = s.inputs.data(),
+    steps.push_back({.size = sizeof(weft_step),
+                     .reserved = 0,
+                     .call = step_calls.back()->c(),
+                     .inputs = s.inputs.data(),
                      .outputs = s.outputs.data()});
     step_list.push_back(&steps.back());
   }
-  region = {.size = sizeof(weft_region), .n_values = static_cast<uint32_t>(values.size()), .values = values.data(),
-            .n_inputs = r.n_inputs, .n_steps = static_cast<uint32_t>(step_list.size()), .steps = step_list.data(),
+  region = {.size = sizeof(weft_region),
+            .n_values = static_cast<uint32_t>(values.size()),
+            .values = values.data(),
+            .n_inputs = r.n_inputs,
+            .n_steps = static_cast<uint32_t>(step_list.size()),
+            .steps = step_list.data(),
             .outputs = r.outputs.data()};
 }
 
 OwnedCall::OwnedCall(CallDesc desc) : desc_(std::move(desc)), views_(std::make_unique<Views>()) {
   auto& v = *views_;
-  v.types.reserve(desc_.inputs.size() + desc_.outputs.size() + (desc_.region ? desc_.region->values.size() : 0));
+  v.types.reserve(desc_.inputs.size() + desc_.outputs.size() +
+                  (desc_.region ? desc_.region->values.size() : 0));
   v.attrs.reserve(desc_.attrs.size()), v.ints.reserve(desc_.attrs.size());
   v.inputs.reserve(desc_.inputs.size()), v.outputs.reserve(desc_.outputs.size());
   for (const auto& t : desc_.inputs) v.inputs.push_back(t ? v.type(*t) : nullptr);
@@ -80,14 +97,25 @@ OwnedCall::OwnedCall(CallDesc desc) : desc_(std::move(desc)), views_(std::make_u
   for (const auto& a : desc_.attrs) v.attr_list.push_back(v.attr(a));
   v.update_inputs.assign(desc_.outputs.size(), UINT32_MAX);
   uint64_t updates = 0;
-  for (const auto& [output, input] : desc_.updates) v.update_inputs[output] = input, updates |= uint64_t{1} << output;
+  for (const auto& [output, input] : desc_.updates)
+    v.update_inputs[output] = input, updates |= uint64_t{1} << output;
   if (desc_.region) v.fill_region(*desc_.region);
-  view_ = {.size = sizeof(weft_call), .op_version = desc_.version, .op = desc_.op.c_str(),
-           .n_inputs = static_cast<uint32_t>(v.inputs.size()), .n_outputs = static_cast<uint32_t>(v.outputs.size()),
-           .n_attrs = static_cast<uint32_t>(v.attr_list.size()), .determinism = desc_.determinism,
-           .inputs = v.inputs.data(), .outputs = v.outputs.data(), .attrs = v.attr_list.data(),
-           .precision = desc_.precision, .reserved = 0, .accumulate = desc_.accumulate, .updates = updates,
-           .update_inputs = v.update_inputs.data(), .region = desc_.region ? &v.region : nullptr};
+  view_ = {.size = sizeof(weft_call),
+           .op_version = desc_.version,
+           .op = desc_.op.c_str(),
+           .n_inputs = static_cast<uint32_t>(v.inputs.size()),
+           .n_outputs = static_cast<uint32_t>(v.outputs.size()),
+           .n_attrs = static_cast<uint32_t>(v.attr_list.size()),
+           .determinism = desc_.determinism,
+           .inputs = v.inputs.data(),
+           .outputs = v.outputs.data(),
+           .attrs = v.attr_list.data(),
+           .precision = desc_.precision,
+           .reserved = 0,
+           .accumulate = desc_.accumulate,
+           .updates = updates,
+           .update_inputs = v.update_inputs.data(),
+           .region = desc_.region ? &v.region : nullptr};
 }
 
 OwnedCall::~OwnedCall() = default;

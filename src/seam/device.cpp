@@ -7,8 +7,8 @@
 namespace weft::seam {
 namespace {
 
-constexpr uint64_t kSmallest = 64;           // bytes of size class 0; class k holds kSmallest << k
-constexpr uint32_t kClasses = 24;            // up to 512 MiB; larger buffers go straight to the backend
+constexpr uint64_t kSmallest = 64;               // bytes of size class 0; class k holds kSmallest << k
+constexpr uint32_t kClasses = 24;                // up to 512 MiB; larger buffers go straight to the backend
 constexpr uint64_t kKeptPerClass = 64ull << 20;  // bytes a thread keeps of one class before giving back
 
 uint32_t class_of(uint64_t bytes) {
@@ -18,7 +18,8 @@ uint32_t class_of(uint64_t bytes) {
 
 }  // namespace
 
-// This thread's free buffers, by device and class. At thread end they go to their device, for the next one to take.
+// This thread's free buffers, by device and class. At thread end they go to their device, for the next one to
+// take.
 struct ThreadPools {
   struct List {
     Buffer* head = nullptr;
@@ -30,7 +31,8 @@ struct ThreadPools {
 };
 
 namespace {
-thread_local bool pools_gone = false;  // a tensor may outlive its thread's pools: static or thread-local ones do
+thread_local bool pools_gone =
+    false;  // a tensor may outlive its thread's pools: static or thread-local ones do
 thread_local ThreadPools pools;
 }  // namespace
 
@@ -101,8 +103,8 @@ Result<BufferRef> Device::allocate_fresh(uint64_t bytes, uint32_t size_class) {
                 capability_.max_buffer);
   const weft_code code = backend_.allocate(device_, bytes, &handle, error.out());
   if (code != WEFT_OK)
-    return fail(static_cast<Code>(code), "{}: allocating {} bytes ({} in use): {}", name_, bytes, live_bytes(),
-                error.text());
+    return fail(static_cast<Code>(code), "{}: allocating {} bytes ({} in use): {}", name_, bytes,
+                live_bytes(), error.text());
   auto* b = new Buffer;
   b->size_class = size_class, b->device = this, b->handle = handle, b->bytes = bytes;
   live_bytes_.fetch_add(bytes, std::memory_order_relaxed);
@@ -150,7 +152,8 @@ Result<std::unique_ptr<Queue>> Device::open_queue() {
   return std::make_unique<Queue>(*this, queue);
 }
 
-Device::Device(const weft_backend& backend, weft_device device, const weft_capability& capability, uint32_t index)
+Device::Device(const weft_backend& backend, weft_device device, const weft_capability& capability,
+               uint32_t index)
     : backend_(backend), device_(device), capability_(capability), index_(index), name_(backend.name) {
   if (capability.ordinal) name_ += fmt::format(":{}", capability.ordinal);
   if (auto queue = open_queue(); queue.ok()) eager_queue_ = std::move(queue).value();
@@ -201,21 +204,41 @@ Status Queue::enqueue(const weft_copy& copy) {
 }
 
 Status Queue::copy_in(const Buffer& to, uint64_t offset, const void* from, uint64_t bytes) {
-  const weft_copy copy{.size = sizeof(weft_copy), .reserved = 0, .source = nullptr, .source_offset = 0,
-                       .target = to.handle, .target_offset = offset, .host_source = from, .host_target = nullptr,
+  const weft_copy copy{.size = sizeof(weft_copy),
+                       .reserved = 0,
+                       .source = nullptr,
+                       .source_offset = 0,
+                       .target = to.handle,
+                       .target_offset = offset,
+                       .host_source = from,
+                       .host_target = nullptr,
                        .bytes = bytes};
   return enqueue(copy);
 }
 
 Status Queue::copy_out(void* to, const Buffer& from, uint64_t offset, uint64_t bytes) {
-  const weft_copy copy{.size = sizeof(weft_copy), .reserved = 0, .source = from.handle, .source_offset = offset,
-                       .target = nullptr, .target_offset = 0, .host_source = nullptr, .host_target = to, .bytes = bytes};
+  const weft_copy copy{.size = sizeof(weft_copy),
+                       .reserved = 0,
+                       .source = from.handle,
+                       .source_offset = offset,
+                       .target = nullptr,
+                       .target_offset = 0,
+                       .host_source = nullptr,
+                       .host_target = to,
+                       .bytes = bytes};
   return enqueue(copy);
 }
 
-Status Queue::copy(const Buffer& to, uint64_t to_offset, const Buffer& from, uint64_t from_offset, uint64_t bytes) {
-  const weft_copy copy{.size = sizeof(weft_copy), .reserved = 0, .source = from.handle, .source_offset = from_offset,
-                       .target = to.handle, .target_offset = to_offset, .host_source = nullptr, .host_target = nullptr,
+Status Queue::copy(const Buffer& to, uint64_t to_offset, const Buffer& from, uint64_t from_offset,
+                   uint64_t bytes) {
+  const weft_copy copy{.size = sizeof(weft_copy),
+                       .reserved = 0,
+                       .source = from.handle,
+                       .source_offset = from_offset,
+                       .target = to.handle,
+                       .target_offset = to_offset,
+                       .host_source = nullptr,
+                       .host_target = nullptr,
                        .bytes = bytes};
   return enqueue(copy);
 }

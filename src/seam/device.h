@@ -35,7 +35,8 @@ class Queue {
   /// While it lives, this thread has the queue; `status` is an error where another thread has it.
   class Turn {
    public:
-    explicit Turn(Queue& queue) : queue_(queue), mine_(!queue.busy_.exchange(true, std::memory_order_acquire)) {}
+    explicit Turn(Queue& queue)
+        : queue_(queue), mine_(!queue.busy_.exchange(true, std::memory_order_acquire)) {}
     ~Turn() {
       if (mine_) queue_.busy_.store(false, std::memory_order_release);
     }
@@ -55,7 +56,8 @@ class Queue {
   Device& device() const { return device_; }
   /// Waits for everything enqueued; an error that the device met since the last call comes out here.
   Status synchronize();
-  /// Waits as synchronize does, for who frees memory and has no use for an error: it stays for the next synchronize.
+  /// Waits as synchronize does, for who frees memory and has no use for an error: it stays for the next
+  /// synchronize.
   void pass();
   Status copy_in(const Buffer& to, uint64_t offset, const void* from, uint64_t bytes);
   Status copy_out(void* to, const Buffer& from, uint64_t offset, uint64_t bytes);
@@ -91,14 +93,17 @@ class Device {
   bool ordered() const { return capability_.queue_kind == WEFT_QUEUE_ORDERED; }
   bool host_memory() const { return capability_.host_memory != 0; }
   uint32_t index() const { return index_; }
-  DLDevice dl() const { return {host_memory() ? kDLCPU : kDLExtDev, static_cast<int32_t>(capability_.ordinal)}; }
+  DLDevice dl() const {
+    return {host_memory() ? kDLCPU : kDLExtDev, static_cast<int32_t>(capability_.ordinal)};
+  }
 
   std::vector<KernelSource> sources;
 
-  /// From the pool where it has a buffer of the size class. Reuse is safe because every user of the pool enqueues on
-  /// eager_queue(), in order. Never null on success, also for 0 bytes.
+  /// From the pool where it has a buffer of the size class. Reuse is safe because every user of the pool
+  /// enqueues on eager_queue(), in order. Never null on success, also for 0 bytes.
   Result<BufferRef> allocate(uint64_t bytes);
-  /// Straight from the backend, for arenas with a queue of their own; `owner` frees it after its queue has passed.
+  /// Straight from the backend, for arenas with a queue of their own; `owner` frees it after its queue has
+  /// passed.
   Result<BufferRef> allocate_unpooled(uint64_t bytes);
   Result<std::unique_ptr<Queue>> open_queue();
 

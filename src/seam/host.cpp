@@ -49,14 +49,22 @@ void cache_put(const char* key, const void* bytes, uint64_t n) {
   std::filesystem::rename(fresh, folder / key, ignored);
 }
 
-void host_log(uint32_t level, const char* text) { weft::log(static_cast<LogLevel>(std::min(level, 3u)), text); }
+void host_log(uint32_t level, const char* text) {
+  weft::log(static_cast<LogLevel>(std::min(level, 3u)), text);
+}
 
 }  // namespace
 
 const weft_host& host() {
-  static const weft_host h{.size = sizeof(weft_host), .abi_min = WEFT_ABI_MIN, .abi_max = WEFT_ABI, .reserved = 0,
-                           .log = host_log, .parallel_for = weft::parallel_for, .cache_get = cache_get,
-                           .cache_put = cache_put, .render = builtin_render()};
+  static const weft_host h{.size = sizeof(weft_host),
+                           .abi_min = WEFT_ABI_MIN,
+                           .abi_max = WEFT_ABI,
+                           .reserved = 0,
+                           .log = host_log,
+                           .parallel_for = weft::parallel_for,
+                           .cache_get = cache_get,
+                           .cache_put = cache_put,
+                           .render = builtin_render()};
   return h;
 }
 

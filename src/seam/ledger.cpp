@@ -6,7 +6,8 @@ std::vector<LedgerRow> ledger_rows() { return seam::ledger().rows(); }
 void reset_ledger() { seam::ledger().clear(); }
 
 std::string ledger_text() {
-  std::string s = fmt::format("{:<24} {:<14} {:<34} {:>10} {:>12}\n", "device", "op", "kernel", "calls", "bytes moved");
+  std::string s =
+      fmt::format("{:<24} {:<14} {:<34} {:>10} {:>12}\n", "device", "op", "kernel", "calls", "bytes moved");
   for (const auto& r : ledger_rows()) {
     s += fmt::format("{:<24} {:<14} {:<34} {:>10} {:>12}\n", r.device, r.op, r.kernel, r.calls, r.bytes);
     if (!r.why.empty()) s += fmt::format("    because {}\n", r.why);
@@ -50,7 +51,8 @@ void Ledger::leave(Plan& plan) {
 
 void Ledger::copied(const std::string& from, const std::string& to, uint64_t bytes) {
   std::lock_guard lock(mutex_);
-  auto& row = copies_.try_emplace({from, to}, LedgerRow{from + " -> " + to, "copy", "copy", "", 0, 0, 0}).first->second;
+  auto& row = copies_.try_emplace({from, to}, LedgerRow{from + " -> " + to, "copy", "copy", "", 0, 0, 0})
+                  .first->second;
   ++row.calls, row.bytes += bytes;
 }
 
@@ -72,7 +74,8 @@ std::vector<LedgerRow> Ledger::rows() const {
 void Ledger::clear() {
   std::lock_guard lock(mutex_);
   ended_.clear(), copies_.clear();
-  for (Plan* plan = live_; plan; plan = plan->after) plan->cleared = plan->calls.load(std::memory_order_relaxed);
+  for (Plan* plan = live_; plan; plan = plan->after)
+    plan->cleared = plan->calls.load(std::memory_order_relaxed);
 }
 
 }  // namespace seam

@@ -21,7 +21,8 @@ class Ledger {
  private:
   using Key = std::tuple<std::string, std::string, std::string, std::string>;  // device, op, kernel, why
   mutable std::mutex mutex_;
-  Plan* live_ = nullptr;  // threaded through the plans themselves: entering and leaving is part of a cache miss
+  Plan* live_ =
+      nullptr;  // threaded through the plans themselves: entering and leaving is part of a cache miss
   std::map<Key, LedgerRow> ended_;
   std::map<std::pair<std::string, std::string>, LedgerRow> copies_;
 };

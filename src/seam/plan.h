@@ -20,9 +20,9 @@ struct Plan {
   const weft_kernel& kernel;
   CallPtr call;
   weft_plan prepared{};
-  std::string why;                 // refusals of those asked before, for the ledger
-  std::atomic<uint64_t> calls{0};  // the ledger's count
-  uint64_t cleared = 0;            // what it was when the ledger was last reset
+  std::string why;                           // refusals of those asked before, for the ledger
+  std::atomic<uint64_t> calls{0};            // the ledger's count
+  uint64_t cleared = 0;                      // what it was when the ledger was last reset
   Plan *before = nullptr, *after = nullptr;  // the ledger's list of live plans
 
   void count() { calls.store(calls.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed); }
@@ -34,13 +34,13 @@ struct PlanEnd {
 };
 using PlanPtr = std::unique_ptr<Plan, PlanEnd>;
 
-/// Asks the device's kernels, in the order of its providers: first those for the op by name, then those that run a body.
-/// A null plan means that all refused; `refusals` then says why, one line a kernel.
+/// Asks the device's kernels, in the order of its providers: first those for the op by name, then those that
+/// run a body. A null plan means that all refused; `refusals` then says why, one line a kernel.
 Result<PlanPtr> select(Device& device, const CallPtr& call, std::vector<Refusal>* refusals);
 
 /// "unsupported: softmax on cuda:0 for (...)", each refusal, the node, and a hint.
-Status refused(const Device& device, const CallDesc& call, const std::vector<Refusal>& refusals, const Policy& policy,
-               std::string_view where);
+Status refused(const Device& device, const CallDesc& call, const std::vector<Refusal>& refusals,
+               const Policy& policy, std::string_view where);
 
 /// Enqueues one launch. An error carries the kernel's id.
 Status launch(Plan& plan, Queue& queue, const weft_tensor* const* inputs, const weft_tensor* const* outputs,

@@ -15,28 +15,42 @@ constexpr uint32_t kLeastTable = offsetof(weft_backend, kernels) + sizeof(weft_b
 
 Status check_table(const weft_backend& t) {
   if (t.size < kLeastTable || t.size > 64 * 1024)
-    return fail(Code::version, "its table says it has {} bytes; {} to {} make sense", t.size, kLeastTable, 64 * 1024);
+    return fail(Code::version, "its table says it has {} bytes; {} to {} make sense", t.size, kLeastTable,
+                64 * 1024);
   if (t.abi < WEFT_ABI_MIN || t.abi > WEFT_ABI)
-    return fail(Code::version, "it was built for seam version {}, this host speaks {} to {}", t.abi, WEFT_ABI_MIN, WEFT_ABI);
+    return fail(Code::version, "it was built for seam version {}, this host speaks {} to {}", t.abi,
+                WEFT_ABI_MIN, WEFT_ABI);
   if (!t.name || !*t.name) return fail(Code::version, "it has no name");
   const struct {
     const char* name;
     bool there;
-  } required[] = {{"probe", t.probe != nullptr}, {"open_device", t.open_device != nullptr},
-                  {"close_device", t.close_device != nullptr}, {"allocate", t.allocate != nullptr},
-                  {"free", t.free != nullptr}, {"open_queue", t.open_queue != nullptr},
-                  {"close_queue", t.close_queue != nullptr}, {"copy", t.copy != nullptr},
-                  {"synchronize", t.synchronize != nullptr}, {"kernels", t.kernels != nullptr}};
+  } required[] = {{"probe", t.probe != nullptr},
+                  {"open_device", t.open_device != nullptr},
+                  {"close_device", t.close_device != nullptr},
+                  {"allocate", t.allocate != nullptr},
+                  {"free", t.free != nullptr},
+                  {"open_queue", t.open_queue != nullptr},
+                  {"close_queue", t.close_queue != nullptr},
+                  {"copy", t.copy != nullptr},
+                  {"synchronize", t.synchronize != nullptr},
+                  {"kernels", t.kernels != nullptr}};
   for (const auto& r : required)
     if (!r.there) return fail(Code::version, "the required entry {} is missing", r.name);
   return {};
 }
 
-std::string terminated(const char* text, size_t capacity) { return std::string(text, strnlen(text, capacity)); }
+std::string terminated(const char* text, size_t capacity) {
+  return std::string(text, strnlen(text, capacity));
+}
 
 DeviceInfo describe(const weft_capability& c, const std::string& backend) {
-  return {c.ordinal ? fmt::format("{}:{}", backend, c.ordinal) : backend, terminated(c.kind, sizeof c.kind),
-          terminated(c.label, sizeof c.label), terminated(c.numerics, sizeof c.numerics), c.memory, c.max_buffer, c.units,
+  return {c.ordinal ? fmt::format("{}:{}", backend, c.ordinal) : backend,
+          terminated(c.kind, sizeof c.kind),
+          terminated(c.label, sizeof c.label),
+          terminated(c.numerics, sizeof c.numerics),
+          c.memory,
+          c.max_buffer,
+          c.units,
           c.dialect[0] != 0};
 }
 
@@ -70,7 +84,8 @@ Status Registry::add(Entry entry, Status loaded) {
   if (loaded.ok())
     for (const auto& other : entries_)
       if (other.table && other.info.name == entry.info.name)
-        loaded = fail(Code::invalid_argument, "a backend named {} is there already ({})", entry.info.name, other.info.origin);
+        loaded = fail(Code::invalid_argument, "a backend named {} is there already ({})", entry.info.name,
+                      other.info.origin);
   if (loaded.ok()) {
     probe(entry);
   } else {
@@ -144,8 +159,9 @@ Status Registry::load(const std::string& path) {
     void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (!library) return fail(Code::unavailable, "open: {}", dlerror());
     auto* function = reinterpret_cast<weft_negotiate_fn>(dlsym(library, "weft_negotiate"));
-    Status s = function ? negotiate(entry, function)
-                        : fail(Code::version, "symbol: it exports no weft_negotiate, so it is not a Weft backend");
+    Status s = function
+                   ? negotiate(entry, function)
+                   : fail(Code::version, "symbol: it exports no weft_negotiate, so it is not a Weft backend");
     if (!s.ok()) dlclose(library);
     return s;
   };
@@ -177,12 +193,14 @@ Result<Device*> Registry::open(std::string_view name) {
   std::lock_guard lock(mutex_);
   if (const auto at = devices_.find(name); at != devices_.end()) return at->second;
   WEFT_TRY(const auto found, find(name));
-  if (devices_.size() >= kMaxDevices) return fail(Code::unsupported, "{} devices are open already", kMaxDevices);
+  if (devices_.size() >= kMaxDevices)
+    return fail(Code::unsupported, "{} devices are open already", kMaxDevices);
   const auto& table = *found.first->table;
   CError error;
   weft_capability capability{.size = sizeof(weft_capability)};
   weft_device handle = nullptr;
-  if (const weft_code code = table.open_device(found.second, &handle, &capability, error.out()); code != WEFT_OK)
+  if (const weft_code code = table.open_device(found.second, &handle, &capability, error.out());
+      code != WEFT_OK)
     return error.status(code).at(fmt::format("opening {}", name));
   capability.ordinal = found.second;
   auto device = std::make_unique<Device>(table, handle, capability, static_cast<uint32_t>(devices_.size()));

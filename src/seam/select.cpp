@@ -13,28 +13,35 @@ bool reads(const weft_kernel& k, std::string_view attr) {
   return false;
 }
 
-// Yes is ok; no is a Status of code unsupported. An attribute that the kernel does not look at must have its default: so
-// a kernel written before the attribute was added can't ignore it.
+// Yes is ok; no is a Status of code unsupported. An attribute that the kernel does not look at must have its
+// default: so a kernel written before the attribute was added can't ignore it.
 Status ask(const weft_kernel& k, Device& device, const OwnedCall& call) {
   for (const auto& attr : call.desc().off_default)
     if (!reads(k, attr)) return fail(Code::unsupported, "does not read attribute {}", attr);
   if (k.determinism < call.desc().determinism)
-    return fail(Code::unsupported, "determinism level {} is wanted, it gives {}", call.desc().determinism, k.determinism);
+    return fail(Code::unsupported, "determinism level {} is wanted, it gives {}", call.desc().determinism,
+                k.determinism);
   CError error;
   return error.status(k.accepts(&k, device.c(), call.c(), error.out()));
 }
 
 Result<PlanPtr> prepare(Device& device, const weft_kernel& k, const CallPtr& call) {
   PlanPtr plan(new Plan(device, k, call));
-  plan->prepared = {.size = sizeof(weft_plan), .determinism = k.determinism, .kernel = &k, .call = call->c(),
-                    .data = nullptr, .workspace = 0, .precision = WEFT_PRECISION_STRICT, .reserved = 0};
+  plan->prepared = {.size = sizeof(weft_plan),
+                    .determinism = k.determinism,
+                    .kernel = &k,
+                    .call = call->c(),
+                    .data = nullptr,
+                    .workspace = 0,
+                    .precision = WEFT_PRECISION_STRICT,
+                    .reserved = 0};
   if (!k.prepare) return plan;
   CError error;
   const weft_code code = k.prepare(&k, device.c(), call->c(), &plan->prepared, error.out());
   if (code != WEFT_OK) return error.status(code).at(k.id);
   if (plan->prepared.precision > call->desc().precision)
-    return fail(Code::internal, "{}: precision mode {} was chosen, {} is allowed", k.id, plan->prepared.precision,
-                call->desc().precision);
+    return fail(Code::internal, "{}: precision mode {} was chosen, {} is allowed", k.id,
+                plan->prepared.precision, call->desc().precision);
   return plan;
 }
 
@@ -69,21 +76,23 @@ Result<PlanPtr> select(Device& device, const CallPtr& call, std::vector<Refusal>
   if (plan || !call->desc().region) return plan;
   const bool bare = call->desc().op == "region";
   if (refusals->size() == before)
-    refusals->push_back({device.name(), bare ? "no kernel takes a region" : "no kernel is named " + call->desc().op});
+    refusals->push_back(
+        {device.name(), bare ? "no kernel takes a region" : "no kernel is named " + call->desc().op});
   return bare ? std::move(plan) : consider("region");
 }
 
-Status refused(const Device& device, const CallDesc& call, const std::vector<Refusal>& refusals, const Policy& policy,
-               std::string_view where) {
+Status refused(const Device& device, const CallDesc& call, const std::vector<Refusal>& refusals,
+               const Policy& policy, std::string_view where) {
   size_t width = 13;
   for (const auto& r : refusals) width = std::max(width, r.kernel.size());
-  std::string s = fmt::format("{} on {} for {}", call.op, device.name(), text(call).substr(call.op.size() + 1));
+  std::string s =
+      fmt::format("{} on {} for {}", call.op, device.name(), text(call).substr(call.op.size() + 1));
   for (const auto& r : refusals) s += fmt::format("\n  {:<{}}  {}", r.kernel, width, r.reason);
   if (refusals.empty()) s += fmt::format("\n  {} has no kernel of this name", device.name());
   s += fmt::format("\n  {:<{}}  {}", "decomposition", width,
-                   !call.region          ? "none: a primitive op"
-                   : !policy.decompose   ? "disabled by Policy::decompose"
-                                         : "refused too");
+                   !call.region        ? "none: a primitive op"
+                   : !policy.decompose ? "disabled by Policy::decompose"
+                                       : "refused too");
   if (!where.empty()) s += fmt::format("\n  node \"{}\"", where);
   s += policy.fallback == Fallback::forbid
            ? "\n  hint: allow another device with --policy warn, or choose another backend"
@@ -93,10 +102,17 @@ Status refused(const Device& device, const CallDesc& call, const std::vector<Ref
 
 Status launch(Plan& plan, Queue& queue, const weft_tensor* const* inputs, const weft_tensor* const* outputs,
               const weft_tensor* workspace) {
-  const weft_launch l{.size = sizeof(weft_launch), .reserved = 0, .plan = &plan.prepared, .device = plan.device.c(),
-                      .queue = queue.c(), .inputs = inputs, .outputs = outputs, .workspace = workspace};
+  const weft_launch l{.size = sizeof(weft_launch),
+                      .reserved = 0,
+                      .plan = &plan.prepared,
+                      .device = plan.device.c(),
+                      .queue = queue.c(),
+                      .inputs = inputs,
+                      .outputs = outputs,
+                      .workspace = workspace};
   CError error;
-  // An inline launch has run when it returns and leaves nothing in the queue, so threads may share that queue.
+  // An inline launch has run when it returns and leaves nothing in the queue, so threads may share that
+  // queue.
   std::optional<Queue::Turn> turn;
   if (plan.device.ordered()) {
     turn.emplace(queue);

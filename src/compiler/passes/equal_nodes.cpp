@@ -4,17 +4,18 @@
 
 namespace weft::compiler {
 
-// Two pure nodes with the same op, attributes and operands have the same results: the second becomes the first. Values are
-// immutable (an update makes a new one), so equal operands really are equal.
+// Two pure nodes with the same op, attributes and operands have the same results: the second becomes the
+// first. Values are immutable (an update makes a new one), so equal operands really are equal.
 Status merge_equal_nodes(Module& m, const Options&) {
   auto& g = m.graph;
   std::vector<int32_t> same(g.types.size());
   for (size_t i = 0; i < same.size(); ++i) same[i] = static_cast<int32_t>(i);
   const auto resolve = [&](int32_t id) { return id < 0 ? id : same[static_cast<size_t>(id)]; };
-  // A state's buffer holds the old value only until its update: a merged node must not stretch over one. Nodes that
-  // read a state are left alone.
+  // A state's buffer holds the old value only until its update: a merged node must not stretch over one.
+  // Nodes that read a state are left alone.
   std::vector<bool> from_state(g.types.size(), false);
-  for (const auto& s : g.states) from_state[static_cast<size_t>(s.before)] = from_state[static_cast<size_t>(s.after)] = true;
+  for (const auto& s : g.states)
+    from_state[static_cast<size_t>(s.before)] = from_state[static_cast<size_t>(s.after)] = true;
 
   std::map<std::pair<const ir::OpDef*, std::vector<int32_t>>, std::vector<const ir::Node*>> seen;
   for (auto& node : g.nodes) {
@@ -32,7 +33,8 @@ Status merge_equal_nodes(Module& m, const Options&) {
       alike.push_back(&node);
       continue;
     }
-    for (size_t k = 0; k < node.outputs.size(); ++k) same[static_cast<size_t>(node.outputs[k])] = twin->outputs[k];
+    for (size_t k = 0; k < node.outputs.size(); ++k)
+      same[static_cast<size_t>(node.outputs[k])] = twin->outputs[k];
   }
   for (auto& o : g.outputs) o.value = resolve(o.value);
   for (auto& s : g.states) s.after = resolve(s.after);

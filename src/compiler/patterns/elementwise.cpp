@@ -3,8 +3,8 @@
 
 #include "compiler/module.h"
 
-// Chains of elementwise nodes over one shape become one region: a device that compiles text runs it as one loop, every
-// other runs the body.
+// Chains of elementwise nodes over one shape become one region: a device that compiles text runs it as one
+// loop, every other runs the body.
 namespace weft::compiler {
 namespace {
 
@@ -13,10 +13,12 @@ constexpr size_t kMostInputs = 8;  // of a region: devices bind few buffers at o
 
 class Fuser {
  public:
-  explicit Fuser(const ir::Graph& g) : g_(g), taken_(g.nodes.size(), false), updated_at_(g.types.size(), SIZE_MAX) {
+  explicit Fuser(const ir::Graph& g)
+      : g_(g), taken_(g.nodes.size(), false), updated_at_(g.types.size(), SIZE_MAX) {
     for (size_t i = 0; i < g.nodes.size(); ++i)
       for (const auto& u : g.nodes[i].op->updates)
-        if (u.input >= 0) updated_at_[static_cast<size_t>(g.nodes[i].inputs[static_cast<size_t>(u.input)])] = i;
+        if (u.input >= 0)
+          updated_at_[static_cast<size_t>(g.nodes[i].inputs[static_cast<size_t>(u.input)])] = i;
   }
 
   std::vector<Fusion> run() {
@@ -39,13 +41,14 @@ class Fuser {
     return n.op->primitive() && ir::has(n.op->traits, ir::Trait::elementwise) && is_pure(n);
   }
 
-  // Follows the chain from node `first`. A node joins if it reads the chain, has its shape, and nothing between could
-  // notice that the chain now runs where its last node stood.
+  // Follows the chain from node `first`. A node joins if it reads the chain, has its shape, and nothing
+  // between could notice that the chain now runs where its last node stood.
   std::vector<size_t> grow(size_t first) const {
     std::vector<size_t> chain = {first};
     std::set<int32_t> made(node(first).outputs.begin(), node(first).outputs.end());
     const auto reads_chain = [&](size_t i) {
-      return std::any_of(node(i).inputs.begin(), node(i).inputs.end(), [&](int32_t id) { return made.count(id) != 0; });
+      return std::any_of(node(i).inputs.begin(), node(i).inputs.end(),
+                         [&](int32_t id) { return made.count(id) != 0; });
     };
     for (size_t i = first + 1; i < std::min(g_.nodes.size(), first + kWindow); ++i) {
       if (!reads_chain(i)) continue;
@@ -72,7 +75,8 @@ class Fuser {
   // No operand of the chain is overwritten before position `last`.
   bool movable_to(const std::vector<size_t>& chain, size_t last) const {
     const auto in = inputs_of(chain);
-    return std::all_of(in.begin(), in.end(), [&](int32_t id) { return id < 0 || updated_at_[static_cast<size_t>(id)] > last; });
+    return std::all_of(in.begin(), in.end(),
+                       [&](int32_t id) { return id < 0 || updated_at_[static_cast<size_t>(id)] > last; });
   }
   // Constants that only the chain reads move into it.
   void with_constants(std::vector<size_t>& chain) const {
@@ -83,11 +87,13 @@ class Fuser {
       for (size_t i = 0; i < g_.nodes.size(); ++i) {
         const auto& n = node(i);
         if (std::find(n.outputs.begin(), n.outputs.end(), id) != n.outputs.end()) maker = i;
-        if (std::find(n.inputs.begin(), n.inputs.end(), id) != n.inputs.end() && !members.count(i)) only_here = false;
+        if (std::find(n.inputs.begin(), n.inputs.end(), id) != n.inputs.end() && !members.count(i))
+          only_here = false;
       }
       for (const auto& o : g_.outputs) only_here &= o.value != id;
       if (maker == SIZE_MAX || !only_here || taken_[maker]) continue;
-      if (std::string_view(node(maker).op->name) == "full" && out_type(maker).shape.empty()) chain.push_back(maker);
+      if (std::string_view(node(maker).op->name) == "full" && out_type(maker).shape.empty())
+        chain.push_back(maker);
     }
     std::sort(chain.begin(), chain.end());
   }

@@ -1,5 +1,5 @@
-// Prints include/weft/ops.h and its source from the op definitions, so that an op is one file: its public function, its
-// documentation and its default arguments all come from there.
+// Prints include/weft/ops.h and its source from the op definitions, so that an op is one file: its public
+// function, its documentation and its default arguments all come from there.
 #include <cstdio>
 #include <fstream>
 #include <sstream>
@@ -40,7 +40,8 @@ std::string default_text(const ir::AttrSpec& spec, const AttrValue& v) {
   }
 }
 
-// A default says itself; only a list of dimensions that an op can't do without (reshape's) has none that makes sense.
+// A default says itself; only a list of dimensions that an op can't do without (reshape's) has none that
+// makes sense.
 std::string parameters(const ir::OpDef& op, bool defaults) {
   std::string s;
   for (int i = 0; i < op.n_inputs; ++i) {
@@ -103,9 +104,11 @@ std::string definition(const ir::OpDef& op) {
 int main(int argc, char** argv) {
   if (argc != 3) return std::fprintf(stderr, "usage: weft_faces HEADER SOURCE\n"), 2;
   std::ofstream header(argv[1]), source(argv[2]);
-  header << "// Made from src/ops by weft_faces; do not edit.\n#pragma once\n#include <array>\n\n#include \"weft/tensor.h\"\n\n"
+  header << "// Made from src/ops by weft_faces; do not edit.\n#pragma once\n#include <array>\n\n#include "
+            "\"weft/tensor.h\"\n\n"
             "namespace weft {\n\n";
-  source << "// Made from src/ops by weft_faces; do not edit.\n#include \"weft/ops.h\"\n\n#include \"eager/apply.h\"\n\n"
+  source << "// Made from src/ops by weft_faces; do not edit.\n#include \"weft/ops.h\"\n\n#include "
+            "\"eager/apply.h\"\n\n"
             "namespace weft::ops {\n";
   for (const auto* op : ir::all_ops()) source << "extern const ir::OpDef " << op->name << ";\n";
   source << "}  // namespace weft::ops\n\nnamespace weft {\n\n";
