@@ -21,3 +21,10 @@ if(WEFT_SANITIZE)
 endif()
 # The host's own code gains nothing from -O3 but build time; kernels do (cmake/folders.cmake).
 set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
+
+# A precompiled header knows its headers by their absolute paths, so a cache that is shared by copies of the tree
+# (CCACHE_BASEDIR) must not hand one copy's to another: the definition keeps their keys apart.
+function(weft_precompile target)
+  target_precompile_headers(${target} PRIVATE ${ARGN})
+  target_compile_definitions(${target} PRIVATE WEFT_TREE="${PROJECT_BINARY_DIR}")
+endfunction()
