@@ -95,7 +95,8 @@ Outputs run_once(const Case& c) { return forward(c.model.copy(DType::f32), c.tok
 // a comparison that is false for it.
 void judge_element(Row& row, const char* output, double got, double want, long double bound) {
   const double off = std::abs(got - want), error = std::isnan(off) ? INFINITY : off;
-  const auto allowed = static_cast<double>(2 * bound);  // each of the two may be off by the bound from the truth
+  const auto allowed =
+      static_cast<double>(2 * bound);  // each of the two may be off by the bound from the truth
   if (!row.bound || error * row.bound > row.error * allowed || std::isinf(error))
     row.error = error, row.bound = allowed, row.output = output;
   if (!(error <= allowed)) row.failure = fmt::format("disagrees in the {}", output);
