@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <filesystem>
+#include <ranges>
+#include <set>
 
 #include "eager/apply.h"
 #include "weft/backends.h"
@@ -65,15 +68,28 @@ Outcome run_op(const ir::OpDef& op, const std::vector<AttrValue>& attrs, const s
 }
 
 std::vector<std::string> computing_backends(const std::string& plugin_folder) {
-  for (const char* plugin : {"far", "template"}) {
-    const auto path = plugin_folder + "/" + plugin + ".so";
-    if (std::filesystem::exists(path) && !is_backend_available(plugin)) load_backend(path);
+  std::vector<std::filesystem::path> plugins;
+  if (std::filesystem::exists(plugin_folder))
+    for (const auto& file : std::filesystem::directory_iterator(plugin_folder)) {
+      const auto name =
+          file.path().stem().string();  // tests/plugins/ holds good_* and bad_*, which compute nothing
+      if (file.path().extension() == ".so" && !name.starts_with("good_") && !name.starts_with("bad_"))
+        plugins.push_back(file.path());
+    }
+  if (const char* own = std::getenv("WEFT_PLUGINS"))  // backends that live elsewhere, with ':' between
+    for (const auto part : std::views::split(std::string_view(own), ':'))
+      if (!part.empty()) plugins.emplace_back(std::string(part.begin(), part.end()));
+  std::set<std::string> built;
+  for (const auto& path : plugins) {
+    const auto name = path.stem().string();
+    if (!is_backend_available(name)) load_backend(path);
+    built.insert(name);
   }
   // Not those that other tests in this process have loaded, liars among them; not `null`, which computes
   // nothing.
   std::vector<std::string> all;
   for (const auto& b : get_backends())
-    if (b.name != "null" && (b.origin == "built in" || b.name == "far" || b.name == "template"))
+    if (b.name != "null" && (b.origin == "built in" || built.contains(b.name)))
       for (const auto& d : b.devices) all.push_back(d.name);
   return all;
 }
