@@ -1,5 +1,7 @@
 #include "base/thread_pool.h"
 
+#include "base/log.h"
+
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
@@ -17,7 +19,12 @@ namespace {
 class Pool {
  public:
   explicit Pool(int workers) {
-    for (int i = 0; i < workers; ++i) threads_.emplace_back([this] { work(); });
+    try {
+      for (int i = 0; i < workers; ++i) threads_.emplace_back([this] { work(); });
+    } catch (
+        const std::system_error& e) {  // the machine has no more: the work is done all the same, by fewer
+      warn("{} of {} threads could be started: {}", threads_.size(), workers, e.what());
+    }
   }
   ~Pool() {
     {

@@ -54,7 +54,10 @@ int run(int argc, char** argv) {
   }
   try {
     const PolicyScope scope(configure(common));
-    return action();
+    const int status = action();
+    if (std::fflush(stdout) != 0 || std::ferror(stdout))
+      throw Error(Status(Code::io, "standard output can't be written"));
+    return status;
   } catch (const Error& e) {
     std::fprintf(stderr, "weft: %s\n", e.what());
     return 1;

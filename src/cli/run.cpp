@@ -23,15 +23,21 @@ struct Options {
   bool ledger = false, plan = false;
 };
 
-Result<Bindings> parse_sizes(const std::vector<std::string>& sizes) {
+Result<Bindings> parse_sizes(const std::vector<std::string>& sizes, const std::vector<Symbol>& symbols) {
   Bindings bindings;
   for (const auto& s : sizes) {
     const size_t eq = s.find('=');
     char* end = nullptr;
+    errno = 0;
     const int64_t value = eq == s.npos ? 0 : std::strtoll(s.c_str() + eq + 1, &end, 10);
     if (eq == s.npos || eq == 0 || *end || end == s.c_str() + eq + 1)
       return invalid("--size wants NAME=NUMBER, as in batch=4, got '{}'", s);
-    WEFT_CHECK(bindings.bind(s.substr(0, eq), value));
+    const auto symbol = std::find_if(symbols.begin(), symbols.end(),
+                                     [&](const Symbol& k) { return k.name == s.substr(0, eq); });
+    if (symbol == symbols.end()) return invalid("--size {}: the program has no symbol of this name", s);
+    if (errno == ERANGE || value < symbol->min || value > symbol->max)
+      return invalid("--size {}: {} is in {}..{}", s, symbol->name, symbol->min, symbol->max);
+    WEFT_CHECK(bindings.bind(symbol->name, value));
   }
   return bindings;
 }
@@ -57,7 +63,7 @@ Result<HostTensor> made_up(const program::TensorSpec& spec, const Bindings& size
 }
 
 Result<std::vector<HostTensor>> inputs_of(const program::CompiledProgram& p, const Options& o) {
-  WEFT_TRY(const Bindings sizes, parse_sizes(o.sizes));
+  WEFT_TRY(const Bindings sizes, parse_sizes(o.sizes, p.symbols));
   std::vector<HostTensor> out;
   formats::Safetensors file;
   if (!o.inputs.empty()) {
@@ -134,7 +140,8 @@ extern const Command run_command = {
       app.add_option("--inputs", o->inputs, "safetensors file with the inputs by name; made up without")
           ->type_name("FILE");
       app.add_option("--size", o->sizes, "value of a symbol for made-up inputs, as in batch=4")
-          ->type_name("NAME=N");
+          ->type_name("NAME=N")
+          ->excludes("--inputs");
       app.add_option("--out", o->out, "write the outputs to this safetensors file")->type_name("FILE");
       app.add_option("--repeat", o->repeat, "runs; states go on from one to the next")
           ->check(CLI::Range(1, 1'000'000'000))

@@ -2,6 +2,7 @@
 #include <map>
 #include <set>
 
+#include "base/identical.h"
 #include "compiler/module.h"
 #include "ir/lower.h"
 
@@ -16,7 +17,7 @@ void set_attrs(KernelCall& call, const ir::OpDef& op, ir::AttrView attrs) {
   const auto defaults = op.defaults();
   for (size_t i = 0; i < attrs.size(); ++i) {
     call.attrs.push_back({op.attrs[i].name, attrs[i]});
-    if (attrs[i] == defaults[i]) call.defaults.push_back(op.attrs[i].name);
+    if (identical(attrs[i], defaults[i])) call.defaults.push_back(op.attrs[i].name);
   }
   std::sort(call.attrs.begin(), call.attrs.end(),
             [](const Attr& a, const Attr& b) { return a.name < b.name; });

@@ -50,6 +50,9 @@ void build_key(KeyWords& key, const ir::OpDef& op, const seam::Device& device,
       continue;
     }
     const TensorImpl& impl = *t->impl();
+    if (impl.traced) [[unlikely]]
+      throw Error(
+          invalid("{}: an operand belongs to a trace that has ended, or to another thread's", op.name));
     key.push_back(uint64_t(impl.dtype) | uint64_t{impl.rank} << 8 | uint64_t{device_of(impl).index()} << 16);
     for (int i = 0; i < impl.rank; ++i) key.push_back(static_cast<uint64_t>(impl.dims[i]));
   }
@@ -57,7 +60,7 @@ void build_key(KeyWords& key, const ir::OpDef& op, const seam::Device& device,
 
 seam::Device& pick_device(std::span<const Tensor* const> inputs) {
   for (const Tensor* t : inputs)
-    if (t && *t) return device_of(*t->impl());
+    if (t && *t && t->impl()->buffer) return device_of(*t->impl());
   return default_device();
 }
 

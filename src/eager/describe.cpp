@@ -1,5 +1,6 @@
 #include "eager/describe.h"
 
+#include "base/identical.h"
 #include "ir/graph.h"
 #include "ir/lower.h"
 
@@ -12,6 +13,10 @@ Result<seam::ConcreteType> concrete(const TensorType& t) {
     if (!d.is_const()) return invalid("dimension {} of {} has no value yet", d.text(), text(t));
     out.shape.push_back(d.value());
   }
+  uint64_t bytes = byte_size(t.dtype);
+  for (const int64_t d : out.shape)
+    if (d > 0 && __builtin_mul_overflow(bytes, static_cast<uint64_t>(d), &bytes))
+      return invalid("{} has more bytes than a number holds", text(t));
   return out;
 }
 
@@ -19,7 +24,7 @@ void add_attrs(seam::CallDesc& call, const ir::OpDef& op, std::span<const AttrVa
   const auto defaults = op.defaults();
   for (size_t i = 0; i < attrs.size(); ++i) {
     call.attrs.push_back({op.attrs[i].name, attrs[i]});
-    if (!(attrs[i] == defaults[i])) call.off_default.push_back(op.attrs[i].name);
+    if (!identical(attrs[i], defaults[i])) call.off_default.push_back(op.attrs[i].name);
   }
   std::sort(call.attrs.begin(), call.attrs.end(),
             [](const Attr& a, const Attr& b) { return a.name < b.name; });

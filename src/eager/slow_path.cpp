@@ -37,6 +37,8 @@ Result<CachedCall> resolve(const ir::OpDef& op, seam::Device& device, Inputs inp
   const OperandTypes types(inputs);
   if (inputs.size() + op.n_optional < op.n_inputs)
     return invalid("{}: wants {} operands", op.name, op.n_inputs);
+  for (size_t i = 0; i + op.n_optional < op.n_inputs; ++i)
+    if (!types.pointers[i]) return invalid("{}: operand '{}' is an empty tensor", op.name, op.inputs[i]);
   WEFT_TRY(const auto inferred, op.infer(ir::Types(types.pointers), attrs));
   std::vector<AttrValue> settled(attrs.begin(), attrs.end());
   ir::settle_attrs(op, ir::Types(types.pointers), settled);

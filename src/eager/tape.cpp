@@ -28,7 +28,15 @@ Result<Saved> save(const Tensor& t) {
   return Saved{alias(t), t.impl()->buffer->version.load(std::memory_order_relaxed)};
 }
 
-Status check_version(const Saved& s, const TapeNode& node, const char* operand) {
+Status check_version(const Saved& s, const TapeNode& node, const Edge& edge, const char* operand) {
+  if (TraceState* trace = active_trace(); trace && edge.leaf) {
+    // The leaf stands for its newest value; an update since the op ran gave it another one.
+    WEFT_TRY(const auto now, trace->value_of(edge.leaf));
+    WEFT_TRY(const auto then, trace->value_of(s.tensor));
+    if (now == then) return {};
+    return invalid("backward of {}: its '{}' was overwritten in place since; run backward before the update",
+                   node.op->name, operand);
+  }
   if (!s.tensor.impl()->buffer) return {};
   const uint32_t now = s.tensor.impl()->buffer->version.load(std::memory_order_relaxed);
   if (now == s.version) return {};
@@ -75,10 +83,11 @@ class TapeContext final : public ir::GradContext {
                    node_.op->name, names[k]));
       return dout(0);
     }
-    if (Status s = check_version(list[k], node_, names[k]); !s.ok()) b_.fail(std::move(s));
     const Edge self{Tensor(), std::const_pointer_cast<TapeNode>(node_.shared_from_this()),
                     static_cast<uint32_t>(i)};
-    return b_.wrap(restore(list[k], input ? node_.edges[k] : self));
+    const Edge& edge = input ? node_.edges[k] : self;
+    if (Status s = check_version(list[k], node_, edge, names[k]); !s.ok()) b_.fail(std::move(s));
+    return b_.wrap(restore(list[k], edge));
   }
 
   TensorBuilder& b_;
@@ -97,7 +106,7 @@ Result<std::vector<Tensor>> by_decomposition(TensorBuilder& b, const TapeNode& n
   ir::ValueList values;
   for (size_t i = 0; i < in.size(); ++i) {
     if (node.in[i].tensor) {
-      WEFT_CHECK(check_version(node.in[i], node, node.op->inputs[i]));
+      WEFT_CHECK(check_version(node.in[i], node, node.edges[i], node.op->inputs[i]));
       in[i] = alias(node.in[i].tensor);
       if (node.edges[i]) in[i].impl()->requires_grad = true;
     }
@@ -164,13 +173,13 @@ TapeNode::~TapeNode() {
   std::vector<std::shared_ptr<TapeNode>> pending;
   const auto take = [&](TapeNode& n) {
     for (auto& e : n.edges)
-      if (e.node && e.node.use_count() == 1) pending.push_back(std::move(e.node));
+      if (e.node) pending.push_back(std::move(e.node));
   };
   take(*this);
   while (!pending.empty()) {
     const auto node = std::move(pending.back());
     pending.pop_back();
-    take(*node);
+    if (node.use_count() == 1) take(*node);
   }
 }
 
@@ -207,6 +216,7 @@ Status record(const ir::OpDef& op, std::span<const Tensor* const> inputs, std::s
 }
 
 Status backward(const Tensor& root, const Tensor& seed, bool create_graph) {
+  if (!root) return invalid("backward: the tensor is empty");
   if (!root.requires_grad())
     return invalid("backward: {} does not depend on anything that requires a gradient", text(root.type()));
   const GradMode mode(create_graph);

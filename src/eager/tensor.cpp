@@ -82,7 +82,10 @@ Tensor make_tensor(seam::Device& device, DType dtype, std::span<const int64_t> s
     throw Error(invalid("rank {} is above the limit of {}", shape.size(), kMaxRank));
   for (const int64_t d : shape)
     if (d < 0) throw Error(invalid("a dimension must not be negative, got {}", text(shape)));
-  const uint64_t bytes = static_cast<uint64_t>(element_count(shape)) * byte_size(dtype);
+  uint64_t bytes = byte_size(dtype);
+  for (const int64_t d : shape)
+    if (__builtin_mul_overflow(bytes, static_cast<uint64_t>(d), &bytes))
+      throw Error(invalid("{}{} has more bytes than a number holds", weft::name(dtype), text(shape)));
   return Tensor(make_impl(dtype, shape, value_or_raise(device.allocate(bytes))));
 }
 
@@ -149,6 +152,15 @@ static seam::Device& device_or_default(const std::string& backend) {
 
 using namespace eager;
 
+// A default-made Tensor holds nothing; every question to it ends here. The commonest is w.grad() before
+// backward().
+static TensorImpl& there(TensorImpl* impl) {
+  if (!impl)
+    throw Error(
+        invalid("the tensor is empty: it was default-made, or is a gradient that backward() did not set"));
+  return *impl;
+}
+
 Tensor Tensor::from_bytes(std::span<const std::byte> bytes, std::span<const int64_t> shape, DType dtype,
                           const std::string& backend) {
   auto& device = device_or_default(backend);
@@ -196,7 +208,7 @@ WEFT_ELEMENT(uint64_t)
 #undef WEFT_ELEMENT
 
 std::vector<std::byte> Tensor::to_bytes() const {
-  std::vector<std::byte> bytes(impl_->traced ? 0 : impl_->bytes());
+  std::vector<std::byte> bytes(there(impl_).traced ? 0 : there(impl_).bytes());
   raise_if(read(*this, bytes.data()));
   return bytes;
 }
@@ -208,11 +220,14 @@ double Tensor::item() const {
 }
 
 Tensor Tensor::to(const std::string& backend) const {
+  if (there(impl_).traced) throw Error(invalid("a tensor inside a trace has no backend to leave"));
   return value_or_raise(copy_to(*this, *value_or_raise(seam::registry().open(backend))));
 }
 
-DType Tensor::dtype() const { return impl_->dtype; }
-Shape Tensor::shape() const { return impl_->traced ? impl_->extra->symbolic : to_shape(impl_->shape()); }
+DType Tensor::dtype() const { return there(impl_).dtype; }
+Shape Tensor::shape() const {
+  return there(impl_).traced ? there(impl_).extra->symbolic : to_shape(there(impl_).shape());
+}
 IntList Tensor::sizes() const {
   IntList out;
   for (const Dim d : shape()) {
@@ -227,34 +242,34 @@ Dim Tensor::dim(int64_t axis) const {
   if (at < 0 || at >= rank()) throw Error(invalid("dim({}) of {}", axis, text(type())));
   return s[static_cast<size_t>(at)];
 }
-int64_t Tensor::rank() const { return impl_->rank; }
+int64_t Tensor::rank() const { return there(impl_).rank; }
 TensorType Tensor::type() const { return {dtype(), shape()}; }
-std::string Tensor::backend() const { return impl_->traced ? "trace" : device_of(*impl_).name(); }
+std::string Tensor::backend() const { return there(impl_).traced ? "trace" : device_of(there(impl_)).name(); }
 
 Tensor& Tensor::named(std::string name) {
-  impl_->more().name = std::move(name);
+  there(impl_).more().name = std::move(name);
   return *this;
 }
 const std::string& Tensor::name() const {
   static const std::string none;
-  return impl_->extra ? impl_->extra->name : none;
+  return there(impl_).extra ? there(impl_).extra->name : none;
 }
 
-bool Tensor::requires_grad() const { return impl_->requires_grad; }
+bool Tensor::requires_grad() const { return there(impl_).requires_grad; }
 Tensor& Tensor::requires_grad(bool on) {
   if (on && !is_float(dtype())) throw Error(invalid("{} can't have a gradient", text(type())));
-  impl_->requires_grad = on;
+  there(impl_).requires_grad = on;
   return *this;
 }
-Tensor Tensor::grad() const { return impl_->extra ? impl_->extra->grad : Tensor(); }
+Tensor Tensor::grad() const { return there(impl_).extra ? there(impl_).extra->grad : Tensor(); }
 void Tensor::clear_grad() {
-  if (impl_->extra) impl_->extra->grad = Tensor();
+  if (there(impl_).extra) there(impl_).extra->grad = Tensor();
 }
 void Tensor::backward() const { backward(Tensor()); }
 void Tensor::backward(const Tensor& seed, bool create_graph) const {
   raise_if(eager::backward(*this, seed, create_graph));
 }
-Tensor Tensor::detach() const { return alias(*this); }
+Tensor Tensor::detach() const { return there(impl_), alias(*this); }
 
 static Tensor like(const Tensor& a, double b) { return full(b, {}, a.dtype()); }
 Tensor operator+(const Tensor& a, const Tensor& b) { return add(a, b); }

@@ -27,13 +27,14 @@ Result<ir::Value> TraceState::value_of(const Tensor& t) {
       return invalid("a tensor of a trace that has ended can't be used; return it as an output");
     return graph.value(impl->traced_value);
   }
-  const auto [at, fresh] = index_.try_emplace(impl, captured.size());
+  const auto [at, fresh] = index_.try_emplace(impl->buffer.get(), captured.size());
   if (fresh) {
     std::string name = t.name().empty() ? fmt::format("captured{}", captured.size()) : t.name();
+    const std::string base = name;
     const auto taken = [&](const std::string& n) {
       return std::any_of(captured.begin(), captured.end(), [&](const auto& c) { return c.name == n; });
     };
-    for (int k = 2; taken(name); ++k) name = fmt::format("{}.{}", t.name(), k);
+    for (int k = 2; taken(name); ++k) name = fmt::format("{}.{}", base, k);
     const int32_t id = graph.state(name, t.type()).id();
     captured.push_back({t, t.grad(), std::move(name), id, id});
     captured.back().tensor.clear_grad();
@@ -45,7 +46,7 @@ void TraceState::rebind(const Tensor& t, ir::Value value) {
   if (t.impl()->traced) {
     t.impl()->traced_value = value.id();
   } else {
-    captured[index_.at(t.impl())].now = value.id();
+    captured[index_.at(t.impl()->buffer.get())].now = value.id();
   }
 }
 

@@ -31,7 +31,7 @@ class TraceState {
 
  private:
   uint64_t id_;
-  std::unordered_map<TensorImpl*, size_t> index_;
+  std::unordered_map<const seam::Buffer*, size_t> index_;  // handles on one buffer are one state
 };
 
 /// The recording of this thread, or null.

@@ -31,8 +31,8 @@ compiler::WeightSource captured_values(const Traced& traced) {
   };
 }
 
-Tensor to_tensor(const runtime::HostTensor& t) {
-  return Tensor::from_bytes(t.bytes, t.type.shape, t.type.dtype);
+Tensor to_tensor(const runtime::HostTensor& t, const runtime::Session& session) {
+  return Tensor::from_bytes(t.bytes, t.type.shape, t.type.dtype, session.backend());
 }
 
 }  // namespace
@@ -53,12 +53,12 @@ std::vector<Tensor> Compiled::operator()(const std::vector<Tensor>& inputs) {
   std::vector<runtime::HostTensor> in;
   for (const auto& t : inputs) in.push_back({{t.dtype(), t.sizes()}, t.to_bytes()});
   std::vector<Tensor> out;
-  for (const auto& t : value_or_raise(session_->run(in))) out.push_back(to_tensor(t));
+  for (const auto& t : value_or_raise(session_->run(in))) out.push_back(to_tensor(t, *session_));
   return out;
 }
 
 Tensor Compiled::state(const std::string& name) const {
-  return to_tensor(value_or_raise(session_->state(name)));
+  return to_tensor(value_or_raise(session_->state(name)), *session_);
 }
 
 std::vector<std::string> Compiled::state_names() const {
@@ -71,6 +71,12 @@ void Compiled::save(const std::string& path) const {
   raise_if(program::write_file(session_->program(), path));
 }
 std::string Compiled::text() const { return program::print(session_->program()); }
-std::string Compiled::plan_text() const { return link::print(session_->plan()); }
+std::string Compiled::plan_text() const {
+  const auto* plan = session_->plan_or_null();
+  if (!plan)
+    throw Error(
+        invalid("{} has no plan yet: it is made for the sizes of the first run", session_->program().name));
+  return link::print(*plan);
+}
 
 }  // namespace weft

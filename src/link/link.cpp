@@ -241,6 +241,8 @@ class Linker {
       for (const int32_t s : step.outputs) touch(s, at);
       touch(step.workspace, at);
     }
+    // Inputs stay to the end: the same ones may be executed again.
+    for (const int32_t slot : plan_.inputs) touch(slot, static_cast<uint32_t>(plan_.steps.size()) + 1);
     for (const int32_t slot : plan_.outputs) touch(slot, static_cast<uint32_t>(plan_.steps.size()) + 1);
   }
 

@@ -14,7 +14,8 @@ struct SliceAttrs {
 static Result<TensorType> infer(ir::Types in, const SliceAttrs& a) {
   WEFT_TRY(const int64_t axis, ir::resolve_axis("slice", a.axis, in[0].rank()));
   const Dim size = in[0].shape[static_cast<size_t>(axis)];
-  if (a.step < 1) return invalid("slice: step must be 1 or more, got {}", a.step);
+  constexpr int64_t kMost = int64_t{1} << 40;  // longer than any axis, and far from where sums wrap around
+  if (a.step < 1 || a.step > kMost) return invalid("slice: step must be in 1..{}, got {}", kMost, a.step);
   if (a.start.min() < 0 || (size - a.stop).min() < 0 || (a.stop - a.start).min() < 0)
     return invalid("slice: wants 0 <= start <= stop <= {}, got start {} and stop {}", size.text(),
                    a.start.text(), a.stop.text());

@@ -36,6 +36,9 @@ class Session {
   const program::CompiledProgram& program() const { return *program_; }
   /// The plan of the last set_inputs.
   const link::ExecutionPlan& plan() const { return *current_->plan; }
+  const link::ExecutionPlan* plan_or_null() const { return current_ ? current_->plan.get() : nullptr; }
+  /// Name of the device that the program runs on.
+  const std::string& backend() const { return devices_[0]->name(); }
 
  private:
   // A plan with its memory and the C structs that launches are given, ready made.

@@ -156,7 +156,7 @@ Status Registry::load(const std::string& path) {
   entry.info.name = std::filesystem::path(path).stem().string();
   entry.info.origin = path;
   const auto opened = [&]() -> Status {
-    void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    void* library = dlopen(std::filesystem::absolute(path).c_str(), RTLD_NOW | RTLD_LOCAL);
     if (!library) return fail(Code::unavailable, "open: {}", dlerror());
     auto* function = reinterpret_cast<weft_negotiate_fn>(dlsym(library, "weft_negotiate"));
     Status s = function

@@ -1,5 +1,6 @@
 #include <map>
 
+#include "base/identical.h"
 #include "compiler/module.h"
 
 namespace weft::compiler {
@@ -28,7 +29,7 @@ Status merge_equal_nodes(Module& m, const Options&) {
     auto& alike = seen[{node.op, node.inputs}];
     const ir::Node* twin = nullptr;
     for (const auto* other : alike)
-      if (other->attrs == node.attrs) twin = other;
+      if (identical(other->attrs, node.attrs)) twin = other;
     if (!twin) {
       alike.push_back(&node);
       continue;
