@@ -20,7 +20,9 @@ if(WEFT_SANITIZE)
   add_link_options(-fsanitize=${sanitizers})
 endif()
 # The host's own code gains nothing from -O3 but build time; kernels do (cmake/folders.cmake).
-set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
+if(CMAKE_CXX_FLAGS_RELEASE STREQUAL "-O3 -DNDEBUG")
+  set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
+endif()
 
 # A precompiled header knows its headers by their absolute paths, so a cache that is shared by copies of the tree
 # (CCACHE_BASEDIR) must not hand one copy's to another: the definition keeps their keys apart.
