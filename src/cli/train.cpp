@@ -201,6 +201,7 @@ int run(const Options& o, const Common& common) {
                   state.info.vocabulary.size() - 1, unknown, grouped(data.train_size()), default_backend()));
   std::signal(SIGINT, on_signal);
   std::signal(SIGTERM, on_signal);
+  std::signal(SIGPIPE, SIG_IGN);  // a reader that goes away ends the progress, not the run and its checkpoint
   // Whether the folder takes a checkpoint is known before a minute is spent, not after.
   nn::save_checkpoint(o.out, state.info, state.model, state.optimizer);
   return Run(o, common, state, data).go();

@@ -82,6 +82,8 @@ void add_file(Text& text, std::set<fs::path>& seen, const fs::path& path, bool n
   std::error_code ec;
   const auto real = fs::canonical(path, ec);
   if (!ec && !seen.insert(real).second) return;
+  // A device or a pipe may never end.
+  if (!ec && !fs::is_regular_file(real, ec)) throw Error(invalid("{} is no regular file", path.string()));
   const std::string bytes = read_all(path);
   const char* wrong = bytes.empty() ? "is empty" : is_binary(bytes) ? "is binary, not text" : nullptr;
   if (!wrong) return append(text, path, bytes);
