@@ -197,6 +197,19 @@ TEST_F(CliModels, CtrlCLeavesACheckpointToGoOnFrom) {
   EXPECT_EQ(nn::load_checkpoint(at("run")).info.step, run.info.step + 2);
 }
 
+TEST_F(CliModels, AFolderTakesOneTrainingRunAtATime) {
+  make_checkpoint();
+  const std::string before = slurp(nn::checkpoint_path(at("run")));
+  {
+    const nn::FolderLock held(at("run"));
+    const auto r = weft_program(train("--fresh --steps 1"));
+    EXPECT_EQ(r.status, 1) << r.text;
+    EXPECT_NE(r.text.find("another training run writes here"), std::string::npos) << r.text;
+  }
+  EXPECT_EQ(slurp(nn::checkpoint_path(at("run"))), before);
+  EXPECT_EQ(weft_program(train("--fresh --steps 1")).status, 0);
+}
+
 // A run that is saved and taken up again goes exactly where it would have gone.
 TEST_F(CliModels, CheckpointsAreExact) {
   const std::string text = slurp(at("text.txt"));

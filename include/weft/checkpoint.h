@@ -25,6 +25,21 @@ bool has_checkpoint(const std::string& folder);
 void save_checkpoint(const std::string& folder, const RunInfo& info, const CharModel& model,
                      const AdamW& optimizer);
 
+/// Keeps a folder for one writer while it lives: a second training run in it would win or lose silently.
+/// Makes the folder if it is missing. The kernel lets go of it when the process ends, however it ends.
+///
+/// Errors   io when another process holds the folder, or the disk refuses.
+class FolderLock {
+ public:
+  explicit FolderLock(const std::string& folder);
+  ~FolderLock();
+  FolderLock(const FolderLock&) = delete;
+  FolderLock& operator=(const FolderLock&) = delete;
+
+ private:
+  int fd_;
+};
+
 /// A checkpoint that was read and found whole.
 struct Checkpoint {
   RunInfo info;

@@ -183,6 +183,7 @@ class Run {
 
 int run(const Options& o, const Common& common) {
   const auto text = io::load_text(o.data);
+  const nn::FolderLock ours(o.out);
   auto state = begin(o, text);
   const auto ids = state.info.vocabulary.encode(text.characters);
   const io::TextData data(ids, state.info.config.context, state.info.seed);

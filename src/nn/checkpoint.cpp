@@ -3,7 +3,13 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -139,6 +145,12 @@ Tensor take(const std::string& path, const formats::Safetensors& file, const Ten
   return Tensor::from_bytes(e->bytes, e->shape, e->dtype);
 }
 
+void make_folder(const std::string& folder) {
+  std::error_code ec;
+  std::filesystem::create_directories(folder, ec);
+  if (ec) throw Error(fail(Code::io, "can't make the folder {}: {}", folder, ec.message()));
+}
+
 }  // namespace
 
 std::string checkpoint_path(const std::string& folder) {
@@ -146,11 +158,22 @@ std::string checkpoint_path(const std::string& folder) {
 }
 bool has_checkpoint(const std::string& folder) { return std::filesystem::exists(checkpoint_path(folder)); }
 
+FolderLock::FolderLock(const std::string& folder) {
+  make_folder(folder);
+  fd_ = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd_ >= 0 && ::flock(fd_, LOCK_EX | LOCK_NB) == 0) return;
+  const int why = errno;
+  if (fd_ >= 0) ::close(fd_);
+  throw Error(why == EWOULDBLOCK
+                  ? fail(Code::io,
+                         "{}: another training run writes here; wait for it, or name another folder", folder)
+                  : fail(Code::io, "can't keep the folder {}: {}", folder, std::strerror(why)));
+}
+FolderLock::~FolderLock() { ::close(fd_); }
+
 void save_checkpoint(const std::string& folder, const RunInfo& info, const CharModel& model,
                      const AdamW& optimizer) {
-  std::error_code ec;
-  std::filesystem::create_directories(folder, ec);
-  if (ec) throw Error(fail(Code::io, "can't make the folder {}: {}", folder, ec.message()));
+  make_folder(folder);
   std::vector<std::vector<std::byte>> bytes;
   std::vector<formats::TensorEntry> entries;
   for (const auto& t : all_tensors(model, optimizer)) {

@@ -39,7 +39,8 @@ static constexpr ir::Op<> spec = {
         "DType    logits float, target i32 or i64.\n"
         "Numerics subtracts the row maximum first, so no finite logit overflows.\n"
         "Grad     needs both inputs; for the logits only.\n"
-        "Errors   invalid_argument for shapes and dtypes; a device error for a target outside [0, classes).",
+        "Errors   invalid_argument for shapes and dtypes; a device error for a target outside [0, classes);\n"
+        "         compiled text can't report one and gives NaN.",
     .inputs = {"logits", "target"},
     .outputs = {"loss"},
     .saves = ir::saves::inputs,

@@ -22,7 +22,8 @@ static constexpr ir::Op<ir::IndexAttrs> spec = {
         "         gather(table[v, d], ids[n]) is [n, d]; gather(x[n, c], label[n], axis=1, batch=1) is [n].\n"
         "DType    x any, index i32 or i64.\n"
         "Grad     needs the index; of equal indices, gradients add up.\n"
-        "Errors   invalid_argument for axes and dtypes; a device error for an index outside the axis.",
+        "Errors   invalid_argument for axes and dtypes; a device error for an index outside the axis;\n"
+        "         compiled text can't report one and gives NaN, or the smallest integer.",
     .inputs = {"x", "index"},
     .saves = ir::saves::input(1),
     .infer = infer,

@@ -29,7 +29,8 @@ static constexpr ir::Op<ir::IndexAttrs> spec = {
         "DType    x and updates one number type, index i32 or i64.\n"
         "Numerics equal indices are added in their order, on every backend.\n"
         "Grad     needs the index.\n"
-        "Errors   invalid_argument for shapes and dtypes; a device error for an index outside the axis.",
+        "Errors   invalid_argument for shapes and dtypes; a device error for an index outside the axis;\n"
+        "         compiled text can't report one and leaves that update out.",
     .inputs = {"x", "index", "updates"},
     .saves = ir::saves::input(1),
     .infer = infer,

@@ -261,16 +261,10 @@ BackendInfo get_backend_info(const std::string& name) {
 void load_backend(const std::string& path) { raise_if(seam::registry().load(path)); }
 
 namespace {
-std::mutex default_mutex;
-std::string process_default = "reference";
-thread_local std::string thread_default;
+thread_local std::string thread_default = "reference";
 }  // namespace
 
-std::string default_backend() {
-  if (!thread_default.empty()) return thread_default;
-  std::lock_guard lock(default_mutex);
-  return process_default;
-}
+std::string default_backend() { return thread_default; }
 
 void set_default_backend(const std::string& name) {
   value_or_raise(seam::registry().open(name));
