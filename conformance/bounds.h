@@ -3,7 +3,7 @@
 #include "ir/graph.h"
 
 // How far a right kernel may be from the truth, per element: c(n) * eps * sum of |terms|, plus what the
-// operands' own errors become. One table (bounds.cpp) for suite, lab and test vectors.
+// operands' own errors become. One table (conformance/rules) for suite, lab and test vectors.
 namespace weft::conformance {
 
 /// The truth and the largest error that is allowed, element by element.
@@ -13,24 +13,6 @@ struct Bounded {
   bool bitwise = false;  ///< the sign of a zero counts too: movement
 };
 Bounded exactly(Array value);
-
-/// One line of the table.
-struct BoundRule {
-  const char* op;
-  const char* derivation;
-  Real c;  ///< roundings of one element, in ulp of the compute type
-  std::vector<Real> (*propagate)(const struct BoundCall& call);  ///< errors of output 0
-};
-std::span<const BoundRule> bound_rules();
-
-/// A primitive call as a rule sees it.
-struct BoundCall {
-  const ir::OpDef& op;
-  ir::AttrView attrs;
-  std::span<const Bounded* const> in;
-  const Array& out;
-  Real c;
-};
 
 /// Truth and bound of one primitive call whose operands are themselves uncertain.
 std::vector<Bounded> bound_primitive(const ir::OpDef& op, ir::AttrView attrs,

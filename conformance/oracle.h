@@ -39,5 +39,6 @@ std::array<uint32_t, 4> philox(uint64_t key, uint64_t counter_low, uint64_t coun
 template <class S>
 ArrayOf<S> broadcast(const ArrayOf<S>& x, const Dims& shape);
 extern template ArrayOf<Real> broadcast(const ArrayOf<Real>&, const Dims&);
+extern template ArrayOf<Rational> broadcast(const ArrayOf<Rational>&, const Dims&);
 
 }  // namespace weft::conformance

@@ -1,0 +1,100 @@
+#pragma once
+#include <algorithm>
+#include <functional>
+
+#include "conformance/bounds.h"
+
+// What a file of conformance/rules is written with. Each one defines `Rules <file>_rules()`: the truth of
+// some primitive ops and how far a right kernel may be from it. The build lists the folder.
+namespace weft::conformance {
+
+template <class S>
+using Inputs = std::span<const ArrayOf<S>* const>;
+template <class S>
+using Results = std::vector<ArrayOf<S>>;
+template <class S>
+using Truth = Results<S> (*)(const CallAttrs&, Inputs<S>);
+using Errors = std::vector<Real>;
+
+/// A primitive call as `propagate` sees it.
+struct BoundCall {
+  const ir::OpDef& op;
+  ir::AttrView attrs;
+  std::span<const Bounded* const> in;
+  const Array& out;
+  Real c;
+};
+
+/// A primitive op: its truth, and the one line that it has in the table of bounds.
+struct Rule {
+  const char* op;
+  Truth<Real> truth;
+  Truth<Rational> exact;  ///< in fractions; null where there are none (exp)
+  const char* derivation;
+  Real c;                                      ///< roundings of one element, in ulp of the compute type
+  Errors (*propagate)(const BoundCall& call);  ///< errors of output 0
+  bool bitwise = false;                        ///< the sign of a zero counts too: movement
+};
+using Rules = std::span<const Rule>;
+
+/// Null when no file of the folder knows the op.
+const Rule* find_rule(std::string_view op);
+/// conformance/rules, in order; each file's rules.
+std::span<const Rules> rule_files();
+
+// ---- truth
+
+Dims coordinates(int64_t i, const Dims& shape);
+size_t position(const Dims& at, const Dims& shape);
+/// Where the element of a broadcast operand lies that stands at `at` of the result.
+size_t broadcast_position(const Dims& at, const Dims& shape);
+Dims broadcast_shape(const Dims& a, const Dims& b);
+
+/// y[at] = f(at) over a shape.
+template <class S, class F>
+ArrayOf<S> make(DType t, Dims shape, F f) {
+  ArrayOf<S> y{t, std::move(shape), {}};
+  const int64_t n = count(y.shape);
+  for (int64_t i = 0; i < n; ++i) y.v.push_back(f(coordinates(i, y.shape)));
+  return y;
+}
+
+inline __int128 whole(Real x) { return static_cast<__int128>(x); }
+inline Real to_real(Real x) { return x; }
+inline Real to_real(const Rational& x) { return x.real(); }
+
+/// f on floats as they are, on integers modulo their width.
+template <class S, class F>
+S arithmetic(DType t, const S& a, const S& b, F f) {
+  if constexpr (std::is_same_v<S, Real>)
+    return is_float(t) ? static_cast<Real>(f(a, b)) : wrap_to(t, f(whole(a), whole(b)));
+  else
+    return f(a, b);
+}
+
+// ---- bounds
+
+/// Halves are computed in f32 and rounded once more.
+DType compute_type(DType t);
+/// The rounding of a result of size |y| + error: c ulp of the compute type, and for halves half an ulp of
+/// their own. An ulp is at most eps |y|, and never less than the least subnormal.
+Real rounding(DType t, Real size, Real c);
+/// gamma(n) = n u / (1 - n u): n roundings of u = eps / 2 each (Higham, Accuracy and stability, lemma 3.1).
+Real gamma(DType t, Real n);
+
+Array like(const Array& a, Errors v);
+Errors absolute(const Array& a);
+/// The call's own op on other operands, as f64 so that nothing wraps around.
+Errors run(const BoundCall& c, std::vector<Array> in);
+/// A result's carried error with its own rounding on top.
+Real with_rounding(const BoundCall& c, Real y, Real carried);
+/// Sums: `terms` = sum of |terms|, and how many roundings each output sees. A product may lose half a
+/// subnormal step.
+Errors summed(const BoundCall& c, const Errors& terms, const Errors& carried, const Errors& roundings,
+              bool products);
+/// Elements that only move take their errors along.
+Errors moved(const BoundCall& c);
+/// Exact, and so are its operands: integers.
+Errors none(const BoundCall& c);
+
+}  // namespace weft::conformance

@@ -1,0 +1,213 @@
+#include <cmath>
+
+#include "conformance/rules.h"
+
+namespace weft::conformance {
+namespace {
+
+template <class S>
+S divide(DType t, S a, S b) {
+  if constexpr (std::is_same_v<S, Real>)
+    if (!is_float(t)) return b == 0 ? Real{0} : wrap_to(t, whole(a) / whole(b));
+  return a / b;
+}
+template <class S, class F>
+Results<S> binary(Inputs<S> in, DType out, F f) {
+  const auto &a = *in[0], &b = *in[1];
+  return {make<S>(out, broadcast_shape(a.shape, b.shape), [&](const Dims& at) {
+    return f(a.dtype, a.v[broadcast_position(at, a.shape)], b.v[broadcast_position(at, b.shape)]);
+  })};
+}
+template <class S>
+Results<S> add(const CallAttrs&, Inputs<S> in) {
+  return binary<S>(in, in[0]->dtype, [](DType t, S a, S b) { return arithmetic(t, a, b, std::plus<>()); });
+}
+template <class S>
+Results<S> sub(const CallAttrs&, Inputs<S> in) {
+  return binary<S>(in, in[0]->dtype, [](DType t, S a, S b) { return arithmetic(t, a, b, std::minus<>()); });
+}
+template <class S>
+Results<S> mul(const CallAttrs&, Inputs<S> in) {
+  return binary<S>(in, in[0]->dtype, [](DType t, S a, S b) {
+    if constexpr (std::is_same_v<S, Real>)  // u64 products need 128 unsigned bits: only their low half counts
+      if (!is_float(t))
+        return wrap_to(t, whole(wrap_to(DType::i64, whole(a))) * whole(wrap_to(DType::i64, whole(b))));
+    return S(a * b);
+  });
+}
+template <class S>
+Results<S> div(const CallAttrs&, Inputs<S> in) {
+  return binary<S>(in, in[0]->dtype, [](DType t, S a, S b) { return divide<S>(t, a, b); });
+}
+template <class S>
+Results<S> less(const CallAttrs&, Inputs<S> in) {
+  return binary<S>(in, DType::boolean, [](DType, S a, S b) { return S(a < b ? 1 : 0); });
+}
+template <class S>
+Results<S> equal(const CallAttrs&, Inputs<S> in) {
+  return binary<S>(in, DType::boolean, [](DType, S a, S b) { return S(a == b ? 1 : 0); });
+}
+template <class S>
+Results<S> where(const CallAttrs&, Inputs<S> in) {
+  const auto &c = *in[0], &a = *in[1], &b = *in[2];
+  const Dims shape = broadcast_shape(c.shape, broadcast_shape(a.shape, b.shape));
+  return {make<S>(a.dtype, shape, [&](const Dims& at) {
+    return c.v[broadcast_position(at, c.shape)] == S(0) ? b.v[broadcast_position(at, b.shape)]
+                                                        : a.v[broadcast_position(at, a.shape)];
+  })};
+}
+
+template <Real (*f)(Real)>
+Results<Real> unary(const CallAttrs&, Inputs<Real> in) {
+  Array y = *in[0];
+  for (Real& v : y.v) v = f(v);
+  return {y};
+}
+Real exp_of(Real x) { return std::exp(x); }
+Real log_of(Real x) { return std::log(x); }
+Real sqrt_of(Real x) { return std::sqrt(x); }
+
+// Integer to integer wraps; everything else is one conversion, whose rounding to a float is left to the
+// caller.
+template <class S>
+Results<S> cast(const CallAttrs& a, Inputs<S> in) {
+  const DType to = a.dtype("dtype"), from = in[0]->dtype;
+  ArrayOf<S> y{to, in[0]->shape, in[0]->v};
+  if constexpr (std::is_same_v<S, Real>)
+    for (Real& v : y.v) {
+      if (to == DType::boolean)
+        v = v != 0;
+      else if (!is_float(to))
+        v = is_float(from) ? round_to(to, v) : wrap_to(to, whole(v));
+    }
+  return {y};
+}
+template <class S>
+Results<S> full(const CallAttrs& a, Inputs<S>) {
+  const DType t = a.dtype("dtype");
+  const double value = a.real("value") * static_cast<double>(a.dims("times")[0]);
+  const Dims shape = a.dims("shape");
+  const auto n = static_cast<size_t>(count(shape));
+  if constexpr (std::is_same_v<S, Real>)
+    return {{t, shape, std::vector<S>(n, is_float(t) ? Real(value) : round_to(t, value))}};
+  else
+    return {{t, shape, std::vector<S>(n, Rational::of(value))}};
+}
+/// f(a, ea, b, eb, y) over the elements of a broadcast pair.
+template <class F>
+Errors pairwise(const BoundCall& c, F f) {
+  const auto spread = [&](const Bounded& x) {
+    return std::pair{broadcast(x.value, c.out.shape).v, broadcast(like(x.value, x.error), c.out.shape).v};
+  };
+  const auto [a, ea] = spread(*c.in[0]);
+  const auto [b, eb] = spread(*c.in[1]);
+  Errors e;
+  for (size_t i = 0; i < c.out.v.size(); ++i) e.push_back(f(a[i], ea[i], b[i], eb[i], std::fabs(c.out.v[i])));
+  return e;
+}
+// The sum of two subnormals is exact: what is too small for eps |y| to be a step needs no rounding.
+Errors add_sub_bound(const BoundCall& c) {
+  return pairwise(c, [&](Real, Real ea, Real, Real eb, Real y) {
+    const DType t = c.out.dtype;
+    const bool exact = is_float(t) && y + ea + eb < format(t).least_normal();
+    return exact ? ea + eb : with_rounding(c, y, ea + eb);
+  });
+}
+Errors mul_bound(const BoundCall& c) {
+  return pairwise(c, [&](Real a, Real ea, Real b, Real eb, Real y) {
+    return with_rounding(c, y, std::fabs(a) * eb + std::fabs(b) * ea + ea * eb);
+  });
+}
+Errors div_bound(const BoundCall& c) {
+  return pairwise(c, [&](Real, Real ea, Real b, Real eb, Real y) {
+    const Real carried = ea == 0 && eb == 0  ? Real{0}
+                         : eb < std::fabs(b) ? (ea + y * eb) / (std::fabs(b) - eb)
+                                             : kInf;
+    return with_rounding(c, y, carried);
+  });
+}
+Errors compare_bound(const BoundCall& c) {
+  return pairwise(c, [](Real a, Real ea, Real b, Real eb, Real) {
+    return ea + eb > 0 && std::fabs(a - b) <= ea + eb ? Real{1} : Real{0};
+  });
+}
+
+/// f(x, e) = how far the function moves when x moves by e.
+template <class F>
+Errors unary(const BoundCall& c, F f) {
+  Errors e;
+  for (size_t i = 0; i < c.out.v.size(); ++i) {
+    const Real x = c.in[0]->value.v[i], ex = c.in[0]->error[i];
+    e.push_back(with_rounding(c, std::fabs(c.out.v[i]), ex == 0 ? Real{0} : f(x, ex)));
+  }
+  return e;
+}
+Errors exp_bound(const BoundCall& c) {
+  return unary(c, [](Real x, Real e) { return std::exp(x + e) - std::exp(x); });
+}
+Errors log_bound(const BoundCall& c) {
+  return unary(c, [](Real x, Real e) { return e < x ? -std::log1p(-e / x) : kInf; });
+}
+Errors sqrt_bound(const BoundCall& c) {
+  return unary(c, [](Real x, Real e) { return e <= x ? e / (std::sqrt(x) + std::sqrt(x - e)) : kInf; });
+}
+
+Errors where_bound(const BoundCall& c) {
+  const auto spread = [&](const Array& x, const Errors& v) { return broadcast(like(x, v), c.out.shape).v; };
+  const auto &k = *c.in[0], &a = *c.in[1], &b = *c.in[2];
+  const Errors condition = spread(k.value, k.value.v), unsure = spread(k.value, k.error);
+  const Errors va = spread(a.value, a.value.v), vb = spread(b.value, b.value.v);
+  const Errors ea = spread(a.value, a.error), eb = spread(b.value, b.error);
+  Errors e;
+  for (size_t i = 0; i < condition.size(); ++i)
+    e.push_back(unsure[i] != 0      ? std::max(ea[i], eb[i]) + std::fabs(va[i] - vb[i])
+                : condition[i] != 0 ? ea[i]
+                                    : eb[i]);
+  return e;
+}
+Errors cast_bound(const BoundCall& c) {
+  const auto& x = *c.in[0];
+  Errors e;
+  for (size_t i = 0; i < x.error.size(); ++i) {
+    const Real v = x.value.v[i], ex = x.error[i];
+    if (is_float(c.out.dtype)) {
+      const Real step = format(c.out.dtype).spacing(std::fabs(c.out.v[i]) + ex);
+      e.push_back(ex == 0 && round_to(c.out.dtype, v) == v ? Real{0} : ex + step / 2);
+    } else {
+      const bool sure = ex == 0 || round_to(c.out.dtype, v - ex) == round_to(c.out.dtype, v + ex);
+      e.push_back(sure ? Real{0} : ex + 1);
+    }
+  }
+  return e;
+}
+Errors constant_bound(const BoundCall& c) {
+  Errors e;
+  for (const Real v : c.out.v) e.push_back(std::fabs(round_to(c.out.dtype, v) - v));
+  return e;
+}
+// The loosest languages that kernels are rendered to set the c of div (2.5 ulp), exp, log and sqrt (3 ulp):
+// OpenCL C 3.0, table "ULP values for single precision built-in math functions". An ulp is at most one eps of
+// the result.
+constexpr Rule kRules[] = {
+    {"add", add<Real>, add<Rational>, "one rounding: eps/2 |y|, after ea + eb", 0.5L, add_sub_bound},
+    {"sub", sub<Real>, sub<Rational>, "one rounding: eps/2 |y|, after ea + eb", 0.5L, add_sub_bound},
+    {"mul", mul<Real>, mul<Rational>, "one rounding: eps/2 |y|, after |a| eb + |b| ea + ea eb", 0.5L,
+     mul_bound},
+    {"div", div<Real>, div<Rational>, "2.5 eps |y|, after (ea + |y| eb) / (|b| - eb)", 2.5L, div_bound},
+    {"exp", unary<exp_of>, nullptr, "3 eps |y|, after exp(x + e) - exp(x)", 3, exp_bound},
+    {"log", unary<log_of>, nullptr, "3 eps |y|, after -log(1 - e / x)", 3, log_bound},
+    {"sqrt", unary<sqrt_of>, nullptr, "3 eps |y|, after sqrt(x) - sqrt(x - e)", 3, sqrt_bound},
+    {"less", less<Real>, less<Rational>, "exact; unsure where |a - b| <= ea + eb", 0, compare_bound},
+    {"equal", equal<Real>, equal<Rational>, "exact; unsure where |a - b| <= ea + eb", 0, compare_bound},
+    {"where", where<Real>, where<Rational>, "exact; an unsure condition adds |a - b|", 0, where_bound, true},
+    {"cast", cast<Real>, cast<Rational>,
+     "exact: correctly rounded, so half a step when something else reads it", 0, cast_bound, true},
+    {"full", full<Real>, full<Rational>,
+     "exact: correctly rounded, so its rounding when something else reads it", 0, constant_bound},
+};
+
+}  // namespace
+
+Rules elementwise_rules() { return kRules; }
+
+}  // namespace weft::conformance

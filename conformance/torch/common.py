@@ -1,0 +1,17 @@
+"""What the families share: dtypes by name, and PyTorch functions over axes."""
+import torch
+
+DTYPES = {"f64": torch.float64, "f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16,
+          "i32": torch.int32, "i64": torch.int64, "u32": torch.uint32, "u64": torch.uint64,
+          "bool": torch.bool}
+NAMES = {t: name for name, t in DTYPES.items()}
+
+# Shapes of two operands that broadcast together.
+PAIRS = [((3, 5), (3, 5)), ((2, 1, 4), (3, 1)), ((), (4,))]
+
+
+def over_axes(f):
+    def answer(x, a):
+        axes = list(a.get("axes", [])) or list(range(x[0].dim()))
+        return [f(x[0], axes, bool(a.get("keep", 0))) if axes else x[0].clone()]
+    return answer

@@ -1,0 +1,46 @@
+"""PyTorch's optimisers, one step."""
+from fractions import Fraction
+
+import torch
+
+
+def weight_after(beta, steps):
+    """1 - beta^steps, rounded once: in floats the subtraction would cancel."""
+    return float(1 - Fraction(beta) ** steps)
+
+
+def adamw_step(x, a):
+    """torch.optim.AdamW after `steps` earlier ones: their moments are ours, and beta^t gives the weights."""
+    parameter = torch.nn.Parameter(x[0].detach().clone())
+    optimizer = torch.optim.AdamW([parameter], lr=float(x[4]), betas=(a["beta1"], a["beta2"]),
+                                  eps=a["epsilon"], weight_decay=a["weight_decay"], foreach=False)
+    steps = a["steps"]
+    optimizer.state[parameter] = {"step": torch.tensor(float(steps)), "exp_avg": x[2].clone(),
+                                  "exp_avg_sq": x[3].clone()}
+    parameter.grad = x[1].clone()
+    optimizer.step()
+    state = optimizer.state[parameter]
+    weights = [torch.tensor(weight_after(a[b], steps + 1), dtype=x[0].dtype) for b in ("beta1", "beta2")]
+    return [parameter.detach(), state["exp_avg"], state["exp_avg_sq"], *weights]
+
+
+ANSWERS = {
+    "adamw_step": adamw_step,
+}
+
+
+def last_operands(op, a, dtype):
+    """Operands that follow from attributes which only PyTorch has: the rate, and 1 - beta^steps."""
+    weights = [weight_after(a[beta], a["steps"]) for beta in ("beta1", "beta2")]
+    return [torch.tensor(v, dtype=dtype) for v in (a["rate"], *weights)]
+
+
+# Attributes of a case that are PyTorch's only.
+ONLY_TORCH = ("steps", "rate")
+
+CASES = [
+    ("adamw_step", [(3, 4), (3, 4), (3, 4), ("positive", (3, 4))],
+     {"beta1": 0.9, "beta2": 0.999, "epsilon": 1e-8, "weight_decay": 0.01, "steps": 4, "rate": 0.01}),
+    ("adamw_step", [(5,), (5,), (5,), ("positive", (5,))],
+     {"beta1": 0.5, "beta2": 0.75, "epsilon": 1e-3, "weight_decay": 0.5, "steps": 1, "rate": 0.125}),
+]
