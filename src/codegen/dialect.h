@@ -19,6 +19,7 @@ inline constexpr TypeSet kAnyType = (TypeSet{1} << kTypeCount) - 1;
 ///   $0 $1 $2  the operands              $t  the register type of the value
 ///   $b $o     the buffer, its offset    $s $S  the scalar, and the one after it
 ///   $x        the bits of a constant, as 0x…   $d  the same as a signed decimal
+///   $[ $]     around a float expression: rounded to the type of the value, where its register is wider
 struct Rule {
   Op op;
   TypeSet result;
@@ -39,6 +40,7 @@ struct Dialect {
   const char* registers[kTypeCount];     ///< Type of a value; null: the dialect has none.
   const char* storage[kDTypeCount];      ///< Element of a buffer; null: cannot be stored.
   const char* type_helpers[kTypeCount];  ///< Helpers that a mere use of the type needs, or null.
+  const char* rounding[kTypeCount];      ///< The helper that $[ calls for the type; null: nothing to do.
   const char* prelude;
   const char* open;         ///< $n: the entry's name. Parameters follow.
   const char* read_buffer;  ///< $t: element type, $b: name

@@ -58,21 +58,65 @@ bool less(Type t, Value a, Value b) {
   return t == Type::u64 ? static_cast<uint64_t>(a.i) < static_cast<uint64_t>(b.i) : a.i < b.i;
 }
 
-Value arithmetic(Op op, Type t, Value a, Value b) {
-  if (op == Op::max) return less(t, b, a) || (is_float(t) && std::isnan(a.f)) ? a : b;
-  if (is_float(t)) {
-    const double y = op == Op::add   ? a.f + b.f
-                     : op == Op::sub ? a.f - b.f
-                     : op == Op::mul ? a.f * b.f
-                                     : a.f / b.f;
-    return {round_as(t, y)};
-  }
-  const uint64_t x = static_cast<uint64_t>(a.i), y = static_cast<uint64_t>(b.i);
+int64_t modulo(Type t, int64_t a, int64_t b) {
+  if (b == 0) return 0;
+  if (t == Type::u64) return static_cast<int64_t>(static_cast<uint64_t>(a) % static_cast<uint64_t>(b));
+  const int64_t r = b == -1 ? 0 : a % b;
+  return r != 0 && (r < 0) != (b < 0) ? r + b : r;
+}
+double modulo(double a, double b) {
+  const double r = std::fmod(a, b);
+  return r != 0 && (r < 0) != (b < 0) ? r + b : r;
+}
+
+double arithmetic(Op op, double a, double b) {
   switch (op) {
-    case Op::add: return {0, wrap(t, static_cast<int64_t>(x + y))};
-    case Op::sub: return {0, wrap(t, static_cast<int64_t>(x - y))};
-    case Op::mul: return {0, wrap(t, static_cast<int64_t>(x * y))};
-    default: return {0, wrap(t, divide(t, a.i, b.i))};
+    case Op::add: return a + b;
+    case Op::sub: return a - b;
+    case Op::mul: return a * b;
+    case Op::mod: return modulo(a, b);
+    case Op::power: return std::pow(a, b);
+    default: return a / b;
+  }
+}
+int64_t arithmetic(Op op, Type t, int64_t a, int64_t b) {
+  const uint64_t x = static_cast<uint64_t>(a), y = static_cast<uint64_t>(b);
+  const bool is_signed = t == Type::i32 || t == Type::i64;
+  switch (op) {
+    case Op::add: return static_cast<int64_t>(x + y);
+    case Op::sub: return static_cast<int64_t>(x - y);
+    case Op::mul: return static_cast<int64_t>(x * y);
+    case Op::mod: return modulo(t, a, b);
+    case Op::bit_and: return a & b;
+    case Op::bit_or: return a | b;
+    case Op::bit_xor: return a ^ b;
+    // Narrow integers stand here as wide ones, so what leaves 64 bits has left theirs too.
+    case Op::shift_left: return y < 64 ? static_cast<int64_t>(x << y) : 0;
+    case Op::shift_right:
+      return is_signed ? a >> std::min<uint64_t>(y, 63) : y < 64 ? static_cast<int64_t>(x >> y) : 0;
+    default: return divide(t, a, b);
+  }
+}
+Value arithmetic(Op op, Type t, Value a, Value b) {
+  const bool keeps = is_float(t) && std::isnan(a.f);
+  if (op == Op::max) return less(t, b, a) || keeps ? a : b;
+  if (op == Op::min) return less(t, a, b) || keeps ? a : b;
+  if (is_float(t)) return {round_as(t, arithmetic(op, a.f, b.f))};
+  return {0, wrap(t, arithmetic(op, t, a.i, b.i))};
+}
+
+double function(Op op, double x) {
+  switch (op) {
+    case Op::exp: return std::exp(x);
+    case Op::log: return std::log(x);
+    case Op::log1p: return std::log1p(x);
+    case Op::sqrt: return std::sqrt(x);
+    case Op::sin: return std::sin(x);
+    case Op::cos: return std::cos(x);
+    case Op::tanh: return std::tanh(x);
+    case Op::erf: return std::erf(x);
+    case Op::floor: return std::floor(x);
+    default: return std::nearbyint(x);
   }
 }
 
@@ -140,24 +184,27 @@ class Interpreter {
       case Op::store: return access(id, n);
       case Op::accumulator: v = value(n, 0); return {};
       case Op::assign: values_[n.in[0]] = value(n, 1); return {};
-      case Op::mod:
-        if (value(n, 1).i == 0) return fault(id, "an index divided by zero");
-        v.i = value(n, 0).i % value(n, 1).i;
-        return {};
       case Op::less: v.i = less(type(n), value(n, 0), value(n, 1)); return {};
       case Op::equal:
         v.i = is_float(type(n)) ? value(n, 0).f == value(n, 1).f : value(n, 0).i == value(n, 1).i;
         return {};
       case Op::both: v.i = value(n, 0).i && value(n, 1).i; return {};
-      case Op::exp: v.f = round_as(n.type, std::exp(value(n, 0).f)); return {};
-      case Op::log: v.f = round_as(n.type, std::log(value(n, 0).f)); return {};
-      case Op::sqrt: v.f = round_as(n.type, std::sqrt(value(n, 0).f)); return {};
+      case Op::exp:
+      case Op::log:
+      case Op::log1p:
+      case Op::sqrt:
+      case Op::sin:
+      case Op::cos:
+      case Op::tanh:
+      case Op::erf:
+      case Op::floor:
+      case Op::round: v.f = round_as(n.type, function(n.op, value(n, 0).f)); return {};
       case Op::select: v = value(n, value(n, 0).i ? 1 : 2); return {};
       case Op::cast: v = cast(n.type, type(n), value(n, 0)); return {};
       case Op::philox: v.i = philox(value(n, 0).i, value(n, 1).i)[value(n, 2).i & 3]; return {};
       default: break;
     }
-    if (n.op == Op::div && n.type == Type::index && value(n, 1).i == 0)
+    if ((n.op == Op::div || n.op == Op::mod) && n.type == Type::index && value(n, 1).i == 0)
       return fault(id, "an index divided by zero");
     v = arithmetic(n.op, n.type, value(n, 0), value(n, 1));
     return {};

@@ -42,14 +42,28 @@ enum class Op : uint8_t {
   sub,
   mul,
   div,  // integers wrap; x / 0 = 0 for integers
-  mod,  ///< Remainder of indices.
-  max,  ///< NaN if either side is.
+  mod,  ///< Remainder with the sign of the divisor; x mod 0 = 0 for integers. Indices are never negative.
+  max,
+  min,  // NaN if either side is
+  power,
+  bit_and,
+  bit_or,
+  bit_xor,      // integers and boolean
+  shift_left,   ///< Integers. An amount outside [0, bits) shifts everything out.
+  shift_right,  ///< Copies of the sign come in from the left.
   less,
   equal,  // boolean
   both,   ///< Boolean and.
   exp,
   log,
+  log1p,
   sqrt,
+  sin,
+  cos,
+  tanh,
+  erf,
+  floor,
+  round,   ///< To nearest, ties to even.
   select,  ///< in[0] ? in[1] : in[2].
   cast,    ///< Float to integer truncates and saturates, NaN gives 0; to boolean: x != 0; integers wrap.
   philox,  ///< Word in[2] of Philox4x32-10 with u64 key in[0] and u64 counter in[1]; u32.

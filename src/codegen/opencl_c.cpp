@@ -1,8 +1,8 @@
 #include "codegen/dialect.h"
 
 // OpenCL C 1.2. Contraction is off and only precise functions are used, so a text means the same on every
-// device up to the error that OpenCL allows exp, log, and (without the device's correct rounding) sqrt and
-// division.
+// device up to the error that OpenCL allows functions (exp, sin, pow...), and (without the device's correct
+// rounding) sqrt and division.
 namespace weft::codegen {
 namespace {
 
@@ -44,23 +44,23 @@ constexpr Rule kRules[] = {
     {Op::store, kBool, kAnyType, "$b[$o + $0] = (uchar)($1 ? 1 : 0);"},
     {Op::store, kAnyType, kAnyType, "$b[$o + $0] = $1;"},
 
-    {Op::add, kF16, kAnyType, "weft_f16($0 + $1)", "weft_f16"},
-    {Op::sub, kF16, kAnyType, "weft_f16($0 - $1)", "weft_f16"},
-    {Op::mul, kF16, kAnyType, "weft_f16($0 * $1)", "weft_f16"},
-    {Op::div, kF16, kAnyType, "weft_f16($0 / $1)", "weft_f16"},
-    {Op::exp, kF16, kAnyType, "weft_f16(exp($0))", "weft_f16"},
-    {Op::log, kF16, kAnyType, "weft_f16(log($0))", "weft_f16"},
-    {Op::sqrt, kF16, kAnyType, "weft_f16(sqrt($0))", "weft_f16"},
-    {Op::add, kBf16, kAnyType, "weft_bf16($0 + $1)", "weft_bf16"},
-    {Op::sub, kBf16, kAnyType, "weft_bf16($0 - $1)", "weft_bf16"},
-    {Op::mul, kBf16, kAnyType, "weft_bf16($0 * $1)", "weft_bf16"},
-    {Op::div, kBf16, kAnyType, "weft_bf16($0 / $1)", "weft_bf16"},
-    {Op::exp, kBf16, kAnyType, "weft_bf16(exp($0))", "weft_bf16"},
-    {Op::log, kBf16, kAnyType, "weft_bf16(log($0))", "weft_bf16"},
-    {Op::sqrt, kBf16, kAnyType, "weft_bf16(sqrt($0))", "weft_bf16"},
-    {Op::exp, kFloat, kAnyType, "exp($0)"},
-    {Op::log, kFloat, kAnyType, "log($0)"},
-    {Op::sqrt, kFloat, kAnyType, "sqrt($0)"},
+    {Op::add, kFloat, kAnyType, "$[$0 + $1$]"},
+    {Op::sub, kFloat, kAnyType, "$[$0 - $1$]"},
+    {Op::mul, kFloat, kAnyType, "$[$0 * $1$]"},
+    {Op::div, kFloat, kAnyType, "$[$0 / $1$]"},
+    {Op::mod, kF64, kAnyType, "weft_mod_f64($0, $1)", "weft_mod_f64"},
+    {Op::mod, kFloat, kAnyType, "$[weft_mod_f32($0, $1)$]", "weft_mod_f32"},
+    {Op::power, kFloat, kAnyType, "$[pow($0, $1)$]"},
+    {Op::exp, kFloat, kAnyType, "$[exp($0)$]"},
+    {Op::log, kFloat, kAnyType, "$[log($0)$]"},
+    {Op::log1p, kFloat, kAnyType, "$[log1p($0)$]"},
+    {Op::sqrt, kFloat, kAnyType, "$[sqrt($0)$]"},
+    {Op::sin, kFloat, kAnyType, "$[sin($0)$]"},
+    {Op::cos, kFloat, kAnyType, "$[cos($0)$]"},
+    {Op::tanh, kFloat, kAnyType, "$[tanh($0)$]"},
+    {Op::erf, kFloat, kAnyType, "$[erf($0)$]"},
+    {Op::floor, kFloat, kAnyType, "floor($0)"},
+    {Op::round, kFloat, kAnyType, "rint($0)"},
 
     // Signed overflow is undefined in C, so signed integers wrap through unsigned ones.
     {Op::add, set_of(i32), kAnyType, "(int)((uint)$0 + (uint)$1)"},
@@ -77,8 +77,24 @@ constexpr Rule kRules[] = {
     {Op::mul, kNumber, kAnyType, "$0 * $1"},
     {Op::div, kNumber, kAnyType, "$0 / $1"},
     {Op::mod, kIndex, kAnyType, "$0 % $1"},
+    {Op::mod, set_of(i32), kAnyType, "weft_mod_i32($0, $1)", "weft_mod_i32"},
+    {Op::mod, set_of(i64), kAnyType, "weft_mod_i64($0, $1)", "weft_mod_i64"},
+    {Op::mod, kUnsigned, kAnyType, "$1 == 0 ? ($t)0 : $0 % ($1 == 0 ? ($t)1 : $1)"},
     {Op::max, kFloat, kAnyType, "$0 > $1 || $0 != $0 ? $0 : $1"},
     {Op::max, kNumber, kAnyType, "$0 > $1 ? $0 : $1"},
+    {Op::min, kFloat, kAnyType, "$0 < $1 || $0 != $0 ? $0 : $1"},
+    {Op::min, kNumber, kAnyType, "$0 < $1 ? $0 : $1"},
+    {Op::bit_and, kInteger | kBool, kAnyType, "$0 & $1"},
+    {Op::bit_or, kInteger | kBool, kAnyType, "$0 | $1"},
+    {Op::bit_xor, kInteger | kBool, kAnyType, "$0 ^ $1"},
+    {Op::shift_left, set_of(i32), kAnyType, "(uint)$1 < 32u ? (int)((uint)$0 << $1) : 0"},
+    {Op::shift_left, set_of(u32), kAnyType, "$1 < 32u ? $0 << $1 : 0u"},
+    {Op::shift_left, set_of(i64), kAnyType, "(ulong)$1 < 64ul ? (long)((ulong)$0 << $1) : 0l"},
+    {Op::shift_left, set_of(u64), kAnyType, "$1 < 64ul ? $0 << $1 : 0ul"},
+    {Op::shift_right, set_of(i32), kAnyType, "$0 >> ((uint)$1 < 31u ? $1 : 31)"},
+    {Op::shift_right, set_of(u32), kAnyType, "$1 < 32u ? $0 >> $1 : 0u"},
+    {Op::shift_right, set_of(i64), kAnyType, "$0 >> ((ulong)$1 < 63ul ? $1 : 63l)"},
+    {Op::shift_right, set_of(u64), kAnyType, "$1 < 64ul ? $0 >> $1 : 0ul"},
     {Op::less, kBool, kAnyType, "$0 < $1"},
     {Op::equal, kBool, kAnyType, "$0 == $1"},
     {Op::both, kBool, kAnyType, "$0 && $1"},
@@ -91,13 +107,11 @@ constexpr Rule kRules[] = {
     {Op::cast, kF64, kNumber, "convert_double($0)"},
     {Op::cast, kF32, kF16 | kBf16, "$0"},
     {Op::cast, kF32, kNumber, "convert_float($0)"},
-    {Op::cast, kF16, kF64, "weft_f16(weft_odd_f64($0))", "weft_odd_f64 weft_f16"},
-    {Op::cast, kF16, kNumber, "weft_f16(convert_float($0))", "weft_f16"},
     // Through an f32 rounded to odd, so that the second rounding cannot double the first.
-    {Op::cast, kBf16, kF64, "weft_bf16(weft_odd_f64($0))", "weft_odd_f64 weft_bf16"},
-    {Op::cast, kBf16, set_of(i32, i64), "weft_bf16(weft_odd_i64($0))", "weft_odd_u64 weft_odd_i64 weft_bf16"},
-    {Op::cast, kBf16, set_of(u32, u64), "weft_bf16(weft_odd_u64($0))", "weft_odd_u64 weft_bf16"},
-    {Op::cast, kBf16, kF32 | kF16 | kSmall, "weft_bf16(convert_float($0))", "weft_bf16"},
+    {Op::cast, kF16 | kBf16, kF64, "$[weft_odd_f64($0)$]", "weft_odd_f64"},
+    {Op::cast, kBf16, set_of(i32, i64), "$[weft_odd_i64($0)$]", "weft_odd_u64 weft_odd_i64"},
+    {Op::cast, kBf16, set_of(u32, u64), "$[weft_odd_u64($0)$]", "weft_odd_u64"},
+    {Op::cast, kF16 | kBf16, kNumber, "$[convert_float($0)$]"},
 
     {Op::philox, set_of(u32), kAnyType, "weft_philox($0, $1, $2)", "weft_philox"},
 };
@@ -144,6 +158,26 @@ constexpr Helper kHelpers[] = {
   return b == 0 ? 0l : b == -1 ? (long)(0ul - (ulong)a) : q;
 }
 )"},
+    {"weft_mod_f32", R"(float weft_mod_f32(float a, float b) {
+  const float r = fmod(a, b);
+  return r != 0.0f && (r < 0.0f) != (b < 0.0f) ? r + b : r;
+}
+)"},
+    {"weft_mod_f64", R"(double weft_mod_f64(double a, double b) {
+  const double r = fmod(a, b);
+  return r != 0.0 && (r < 0.0) != (b < 0.0) ? r + b : r;
+}
+)"},
+    {"weft_mod_i32", R"(int weft_mod_i32(int a, int b) {
+  const int r = a % (b == 0 || b == -1 ? 1 : b);
+  return r != 0 && (r < 0) != (b < 0) ? r + b : r;
+}
+)"},
+    {"weft_mod_i64", R"(long weft_mod_i64(long a, long b) {
+  const long r = a % (b == 0 || b == -1 ? 1l : b);
+  return r != 0 && (r < 0) != (b < 0) ? r + b : r;
+}
+)"},
     {"weft_philox", R"(uint weft_philox(ulong key, ulong counter, int word) {
   uint k0 = (uint)key, k1 = (uint)(key >> 32);
   uint c0 = (uint)counter, c1 = (uint)(counter >> 32), c2 = 0u, c3 = 0u;
@@ -169,6 +203,7 @@ extern constinit const Dialect opencl_c = {
     .storage = {"double", "float", "half", "ushort", "int", "long", "uint", "ulong", "uchar", nullptr,
                 nullptr, "char", "uchar"},
     .type_helpers = {"fp64"},
+    .rounding = {nullptr, nullptr, "weft_f16", "weft_bf16"},
     .prelude = "#pragma OPENCL FP_CONTRACT OFF\n",
     .open = "__kernel void $n(",
     .read_buffer = "__global const $t* $b",

@@ -106,10 +106,13 @@ class Renderer {
       if (r.op == Op::load &&
           (n.in[1] == kNone) != (std::string_view(r.text).find("$1") == std::string_view::npos))
         continue;
-      if (k_.fragment && *r.helpers)
-        return fail(Code::unsupported, "%{} {}: its text in {} calls {}, which statements cannot define", id,
-                    name(n.op), d_.name, r.helpers);
-      need(r.helpers);
+      const bool rounds = std::string_view(r.text).find("$[") != std::string_view::npos;
+      for (const char* helpers : {r.helpers, rounds ? rounding(n.type) : ""}) {
+        if (k_.fragment && *helpers)
+          return fail(Code::unsupported, "%{} {}: its text in {} calls {}, which statements cannot define",
+                      id, name(n.op), d_.name, helpers);
+        need(helpers);
+      }
       return expand(r.text, [&](char c) { return field(n, c); });
     }
     return fail(Code::unsupported, "{} has no spelling of %{} {} {}({})", d_.name, id, name(n.type),
@@ -124,8 +127,15 @@ class Renderer {
       case 'S': return fmt::format("s{}", n.slot + 1);
       case 'x': return fmt::format("0x{:x}", n.bits);
       case 'd': return fmt::format("{}", static_cast<int64_t>(n.bits));
+      case '[': return *rounding(n.type) ? fmt::format("{}(", rounding(n.type)) : "";
+      case ']': return *rounding(n.type) ? ")" : "";
       default: return fmt::format("v{}", n.in[c - '0']);
     }
+  }
+  /// The helper that rounds to `t`, or nothing.
+  const char* rounding(Type t) const {
+    const char* helper = d_.rounding[static_cast<int>(t)];
+    return helper ? helper : "";
   }
   std::string registers(Type t) const { return d_.registers[static_cast<int>(t)]; }
   Status line(const std::string& text) {

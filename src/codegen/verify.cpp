@@ -4,10 +4,15 @@ namespace weft::codegen {
 namespace {
 
 constexpr const char* kNames[kOpCount] = {
-    "constant", "argument", "item", "parameter", "load", "store",  "result", "accumulator", "assign",
-    "loop",     "end",      "add",  "sub",       "mul",  "div",    "mod",    "max",         "less",
-    "equal",    "both",     "exp",  "log",       "sqrt", "select", "cast",   "philox",
+    "constant", "argument", "item",  "parameter", "load",   "store",   "result",     "accumulator",
+    "assign",   "loop",     "end",   "add",       "sub",    "mul",     "div",        "mod",
+    "max",      "min",      "power", "bit_and",   "bit_or", "bit_xor", "shift_left", "shift_right",
+    "less",     "equal",    "both",  "exp",       "log",    "log1p",   "sqrt",       "sin",
+    "cos",      "tanh",     "erf",   "floor",     "round",  "select",  "cast",       "philox",
 };
+
+/// From a float to a float of the same type.
+constexpr bool is_function(Op op) { return op >= Op::exp && op <= Op::round; }
 
 /// Operands that an operation must have, in order.
 constexpr int operand_count(Op op) {
@@ -21,13 +26,10 @@ constexpr int operand_count(Op op) {
     case Op::accumulator:
     case Op::loop:
     case Op::end:
-    case Op::exp:
-    case Op::log:
-    case Op::sqrt:
     case Op::cast: return 1;
     case Op::select:
     case Op::philox: return 3;
-    default: return 2;
+    default: return is_function(op) ? 1 : 2;
   }
 }
 
@@ -35,6 +37,7 @@ constexpr bool has_value(Op op) {
   return op != Op::store && op != Op::result && op != Op::assign && op != Op::end;
 }
 constexpr bool is_number(Type t) { return t == Type::index || (t < Type::boolean); }
+constexpr bool is_integer(Type t) { return t < Type::boolean && !is_float(t); }
 
 class Verifier {
  public:
@@ -85,21 +88,28 @@ class Verifier {
       case Op::sub:
       case Op::mul:
       case Op::div:
+      case Op::mod:
       case Op::max:
+      case Op::min:
         if (!is_number(n.type)) return bad(id, "no arithmetic on {}", name(n.type));
         return same(id, n, 0, 2);
-      case Op::mod:
-        return n.type == Type::index ? same(id, n, 0, 2) : bad(id, "wanted index, got {}", name(n.type));
+      case Op::power:
+        if (!is_float(n.type)) return bad(id, "wanted a float, got {}", name(n.type));
+        return same(id, n, 0, 2);
+      case Op::bit_and:
+      case Op::bit_or:
+      case Op::bit_xor:
+        if (!is_integer(n.type) && n.type != Type::boolean) return bad(id, "no bits of {}", name(n.type));
+        return same(id, n, 0, 2);
+      case Op::shift_left:
+      case Op::shift_right:
+        if (!is_integer(n.type)) return bad(id, "wanted an integer, got {}", name(n.type));
+        return same(id, n, 0, 2);
       case Op::less:
       case Op::equal:
         if (in(n, 0) != in(n, 1)) return bad(id, "compares {} with {}", name(in(n, 0)), name(in(n, 1)));
         return wants(id, n.type, Type::boolean);
       case Op::both: WEFT_CHECK(wants(id, n.type, Type::boolean)); return same(id, n, 0, 2);
-      case Op::exp:
-      case Op::log:
-      case Op::sqrt:
-        if (!is_float(n.type)) return bad(id, "wanted a float, got {}", name(n.type));
-        return same(id, n, 0, 1);
       case Op::select: WEFT_CHECK(wants(id, in(n, 0), Type::boolean)); return same(id, n, 1, 3);
       case Op::philox:
         WEFT_CHECK(wants(id, in(n, 0), Type::u64));
@@ -112,8 +122,11 @@ class Verifier {
       case Op::accumulator:
       case Op::result: return same(id, n, 0, 1);
       case Op::assign: return same(id, n, 0, 2);
-      default: return {};
+      default: break;
     }
+    if (!is_function(n.op)) return {};
+    if (!is_float(n.type)) return bad(id, "wanted a float, got {}", name(n.type));
+    return same(id, n, 0, 1);
   }
 
   /// Buffers and scalars are there, and of the type that the node gives them.
