@@ -194,9 +194,9 @@ Status record(const ir::OpDef& op, std::span<const Tensor* const> inputs, std::s
   const auto node = std::make_shared<TapeNode>();
   node->op = &op, node->sequence = ++sequence, node->attrs = {attrs.begin(), attrs.end()};
   const uint32_t saves = op.grad ? op.saves : ir::saves::inputs;
-  node->in.resize(inputs.size()), node->out.resize(outputs.size());
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    const Tensor none, &t = inputs[i] ? *inputs[i] : none;
+  node->in.resize(op.n_inputs), node->out.resize(outputs.size());
+  for (size_t i = 0; i < op.n_inputs; ++i) {  // optional operands at the end may not even be named
+    const Tensor none, &t = i < inputs.size() && inputs[i] ? *inputs[i] : none;
     node->edges.push_back(edge_to(t));
     node->in_types.push_back(t ? t.type() : TensorType{});
     if (t && (saves & ir::saves::input(static_cast<int>(i)))) {
