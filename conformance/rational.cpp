@@ -47,6 +47,10 @@ Rational operator+(Rational a, Rational b) {
 Rational operator-(Rational a, Rational b) { return a + Rational(-b.n_, b.d_); }
 Rational operator*(Rational a, Rational b) { return {times(a.n_, b.n_), times(a.d_, b.d_)}; }
 Rational operator/(Rational a, Rational b) { return {times(a.n_, b.d_), times(a.d_, b.n_)}; }
+Rational floor(Rational x) {
+  const __int128 toward_zero = x.n_ / x.d_;
+  return toward_zero - (x.n_ % x.d_ < 0 ? 1 : 0);
+}
 bool operator<(Rational a, Rational b) { return times(a.n_, b.d_) < times(b.n_, a.d_); }
 
 // Scaled so that the quotient has 61 to 63 bits; what is lost is kept as one odd bit, so rounding it to 53

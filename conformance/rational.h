@@ -18,6 +18,7 @@ class Rational {
   friend Rational operator*(Rational a, Rational b);
   friend Rational operator/(Rational a, Rational b);
   friend bool operator<(Rational a, Rational b);
+  friend Rational floor(Rational x);
   friend bool operator==(Rational a, Rational b) = default;
 
   /// Good enough to be rounded again: 62 bits and a sticky one.

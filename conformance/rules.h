@@ -72,6 +72,22 @@ S arithmetic(DType t, const S& a, const S& b, F f) {
     return f(a, b);
 }
 
+/// y = f(dtype, a, b) for each pair of a broadcast.
+template <class S, class F>
+Results<S> paired(Inputs<S> in, DType out, F f) {
+  const auto &a = *in[0], &b = *in[1];
+  return {make<S>(out, broadcast_shape(a.shape, b.shape), [&](const Dims& at) {
+    return f(a.dtype, a.v[broadcast_position(at, a.shape)], b.v[broadcast_position(at, b.shape)]);
+  })};
+}
+/// y = f(x) for each element.
+template <Real (*f)(Real)>
+Results<Real> each(const CallAttrs&, Inputs<Real> in) {
+  Array y = *in[0];
+  for (Real& v : y.v) v = f(v);
+  return {y};
+}
+
 // ---- bounds
 
 /// Halves are computed in f32 and rounded once more.
@@ -88,6 +104,29 @@ Errors absolute(const Array& a);
 Errors run(const BoundCall& c, std::vector<Array> in);
 /// A result's carried error with its own rounding on top.
 Real with_rounding(const BoundCall& c, Real y, Real carried);
+/// f(a, ea, b, eb, |y|) over the elements of a broadcast pair.
+template <class F>
+Errors paired_errors(const BoundCall& c, F f) {
+  const auto spread = [&](const Bounded& x) {
+    return std::pair{broadcast(x.value, c.out.shape).v, broadcast(like(x.value, x.error), c.out.shape).v};
+  };
+  const auto [a, ea] = spread(*c.in[0]);
+  const auto [b, eb] = spread(*c.in[1]);
+  Errors e;
+  for (size_t i = 0; i < c.out.v.size(); ++i)
+    e.push_back(f(a[i], ea[i], b[i], eb[i], c.out.v[i] < 0 ? -c.out.v[i] : c.out.v[i]));
+  return e;
+}
+/// f(x, e) = how far a function moves when x moves by e, with the function's own rounding on top.
+template <class F>
+Errors each_error(const BoundCall& c, F f) {
+  Errors e;
+  for (size_t i = 0; i < c.out.v.size(); ++i) {
+    const Real x = c.in[0]->value.v[i], ex = c.in[0]->error[i], y = c.out.v[i];
+    e.push_back(with_rounding(c, y < 0 ? -y : y, ex == 0 ? Real{0} : f(x, ex)));
+  }
+  return e;
+}
 /// Sums: `terms` = sum of |terms|, and how many roundings each output sees. A product may lose half a
 /// subnormal step.
 Errors summed(const BoundCall& c, const Errors& terms, const Errors& carried, const Errors& roundings,

@@ -217,6 +217,55 @@ TEST(GradientRules, AtKinks) {
   EXPECT_EQ(y.grad().to_vector<double>(), (std::vector<double>{0.5, 0, 0.5, 0}));
 }
 
+// The gradients of f(a, b) for dy = 1.
+std::array<std::vector<double>, 2> gradients_of(Tensor (*f)(const Tensor&, const Tensor&),
+                                                std::vector<double> a, std::vector<double> b) {
+  const int64_t shape[] = {static_cast<int64_t>(a.size())};
+  Tensor x = Tensor::of(std::span<const double>(a), shape, DType::f64);
+  Tensor y = Tensor::of(std::span<const double>(b), shape, DType::f64);
+  x.requires_grad(true), y.requires_grad(true);
+  const std::vector<double> ones(a.size(), 1);
+  f(x, y).backward(Tensor::of(std::span<const double>(ones), shape, DType::f64));
+  return {x.grad().to_vector<double>(), y.grad().to_vector<double>()};
+}
+
+TEST(GradientRules, EqualOperandsShareTheGradient) {
+  using V = std::vector<double>;
+  const auto larger = gradients_of(maximum, {1, 2, 3}, {1, 5, -3});
+  EXPECT_EQ(larger[0], (V{0.5, 0, 1}));
+  EXPECT_EQ(larger[1], (V{0.5, 1, 0}));
+  const auto smaller = gradients_of(minimum, {1, 2, 3}, {1, 5, -3});
+  EXPECT_EQ(smaller[0], (V{0.5, 1, 0}));
+  EXPECT_EQ(smaller[1], (V{0.5, 0, 1}));
+}
+
+TEST(GradientRules, APowerOfZeroOrOfANegativeNumber) {
+  const auto g = gradients_of(power, {0, 0, 0, 2, -2}, {0, 1, 2, 0, 2});
+  EXPECT_EQ(g[0], (std::vector<double>{0, 1, 0, 0, -4}));
+  for (const size_t i : {0, 1, 2}) EXPECT_EQ(g[1][i], 0);
+  EXPECT_NEAR(g[1][3], std::log(2.0), 1e-15);
+  EXPECT_TRUE(std::isnan(g[1][4]));
+}
+
+// Far out no 0 may meet an infinity.
+TEST(GradientRules, ActivationsStayFiniteInTheirTails) {
+  Tensor (*const approximate)(const Tensor&) = [](const Tensor& x) { return gelu(x, true); };
+  Tensor (*const exact)(const Tensor&) = [](const Tensor& x) { return gelu(x); };
+  Tensor (*const soft)(const Tensor&) = [](const Tensor& x) { return softplus(x); };
+  for (const DType t : {DType::f64, DType::f32})
+    for (auto* f : {exact, approximate, soft, silu, sigmoid}) {
+      Tensor x = Tensor::of({-3e38, -1e5, -89, 89, 1e5, 3e38}, {6}, t);
+      x.requires_grad(true);
+      const Tensor y = f(x);
+      y.backward(Tensor::of({1, 1, 1, 1, 1, 1}, {6}, t));
+      const auto g = x.grad().to_vector<double>();
+      for (size_t i = 0; i < 6; ++i) {
+        EXPECT_TRUE(std::isfinite(y.to_vector<double>()[i])) << i;
+        EXPECT_NEAR(g[i], f != sigmoid && i >= 3 ? 1 : 0, 1e-30) << i;
+      }
+    }
+}
+
 TEST(GradientRules, AnOpWithoutOneIsAnErrorWhenRecorded) {
   const auto run = [](bool wants) {
     const Tensor one = Tensor::scalar(1), p = Tensor::of({1, 2}, {2}), g = Tensor::of({1, 2}, {2});

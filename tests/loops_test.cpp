@@ -1,14 +1,18 @@
+#include "ir/op.h"
 #include "loops_device.h"
 
 namespace weft::loops_test {
 namespace {
 
 TEST_F(Loops, HasARecordForEveryPrimitiveAndTheRegion) {
-  for (const char* op : {"add",    "sub",         "mul",   "div",    "less",        "equal",   "exp",   "log",
-                         "sqrt",   "sum",         "max",   "matmul", "broadcast",   "reshape", "slice", "pad",
-                         "gather", "scatter_add", "where", "cast",   "random_bits", "full",    "region"})
-    EXPECT_NE(record(op), nullptr) << op;
-  EXPECT_EQ(records_.size(), 23u);
+  size_t n = 0;
+  for (const ir::OpDef* op : ir::all_ops()) {
+    if (!op->primitive()) continue;
+    EXPECT_NE(record(op->name), nullptr) << op->name;
+    ++n;
+  }
+  EXPECT_NE(record("region"), nullptr);
+  EXPECT_EQ(records_.size(), n + 1) << "a record for an op that is no primitive";
   EXPECT_STREQ(record("region")->id, "loops.region.elementwise");
   EXPECT_STREQ(record("sum")->id, "loops.sum.per_element");
   EXPECT_NE(capability_.label[0], 0);
@@ -43,6 +47,47 @@ TEST_F(Loops, IntegersWrapAndDivideTowardZero) {
          {18446744073709551615.0L});
 }
 
+TEST_F(Loops, RemaindersHaveTheSignOfTheDivisor) {
+  const long double low = std::numeric_limits<int32_t>::min();
+  for (DType t : {f32, f64, f16, bf16})
+    expect(binary("mod", t, t, {6}, {6}, {6}),
+           {{t, {6}, {5.5L, -5.5L, 5.5L, -5.5L, -1, 1}}, {t, {6}, {2, 2, -2, -2, kInf, 0}}},
+           {1.5L, 0.5L, -0.5L, -1.5L, kInf, kNaN});
+  for (DType t : {i32, i64})
+    expect(binary("mod", t, t, {7}, {7}, {7}),
+           {{t, {7}, {7, -7, 7, -7, 5, low, 6}}, {t, {7}, {3, 3, -3, -3, 0, -1, 3}}},
+           {1, 2, -2, -1, 0, 0, 0});
+  expect(binary("mod", u64, u64, {3}, {3}, {3}),
+         {{u64, {3}, {18446744073709551615.0L, 7, 7}}, {u64, {3}, {10, 18446744073709551615.0L, 0}}},
+         {5, 7, 0});
+}
+
+TEST_F(Loops, ShiftsMoveEverythingOutBeyondTheWidth) {
+  expect(binary("shift_left", i32, i32, {5}, {5}, {5}),
+         {{i32, {5}, {5, -5, 1, 7, 7}}, {i32, {5}, {1, 1, 31, 32, -1}}}, {10, -10, -2147483648.0L, 0, 0});
+  expect(binary("shift_right", i32, i32, {5}, {5}, {5}),
+         {{i32, {5}, {5, -5, -1, 7, -7}}, {i32, {5}, {1, 1, 31, 32, -1}}}, {2, -3, -1, 0, -1});
+  expect(binary("shift_right", u32, u32, {3}, {3}, {3}),
+         {{u32, {3}, {4294967295.0L, 8, 8}}, {u32, {3}, {31, 32, 3}}}, {1, 0, 1});
+  expect(binary("shift_right", i64, i64, {3}, {3}, {3}), {{i64, {3}, {-8, -8, 8}}, {i64, {3}, {2, 64, 64}}},
+         {-2, -1, 0});
+  expect(binary("shift_left", u64, u64, {2}, {2}, {2}), {{u64, {2}, {3, 3}}, {u64, {2}, {63, 64}}},
+         {9223372036854775808.0L, 0});
+}
+
+TEST_F(Loops, BitsOfIntegersAndBool) {
+  for (DType t : {i32, i64, u32, u64}) {
+    const T a{t, {2}, {12, 5}}, b{t, {2}, {10, 3}};
+    expect(binary("bit_and", t, t, {2}, {2}, {2}), {a, b}, {8, 1});
+    expect(binary("bit_or", t, t, {2}, {2}, {2}), {a, b}, {14, 7});
+    expect(binary("bit_xor", t, t, {2}, {2}, {2}), {a, b}, {6, 6});
+  }
+  const T a{boolean, {4}, {0, 0, 1, 1}}, b{boolean, {4}, {0, 1, 0, 1}};
+  expect(binary("bit_and", boolean, boolean, {4}, {4}, {4}), {a, b}, {0, 0, 0, 1});
+  expect(binary("bit_or", boolean, boolean, {4}, {4}, {4}), {a, b}, {0, 1, 1, 1});
+  expect(binary("bit_xor", boolean, boolean, {4}, {4}, {4}), {a, b}, {0, 1, 1, 0});
+}
+
 TEST_F(Loops, FloatsRoundOncePerOperation) {
   // 1 + 2^-11 is half way between two f16: to even. 257 is half way between two bf16.
   expect(binary("add", f16, f16, {2}, {2}, {2}),
@@ -72,6 +117,11 @@ TEST_F(Loops, NaNRules) {
     box.in(t, {3, 3}).out(t, {3}).attr("axes", Sizes{1});
     expect(std::move(box), {{t, {3, 3}, {1, kNaN, 2, kNaN, 5, 6, -3, -kInf, -2}}}, {kNaN, kNaN, -2});
   }
+  for (DType t : {f32, f64, f16, bf16}) {
+    const T a{t, {4}, {kNaN, 1, -2, kInf}}, b{t, {4}, {1, kNaN, 3, -kInf}};
+    expect(binary("maximum", t, t, {4}, {4}, {4}), {a, b}, {kNaN, kNaN, 3, kInf});
+    expect(binary("minimum", t, t, {4}, {4}, {4}), {a, b}, {kNaN, kNaN, -2, -kInf});
+  }
   expect(binary("div", f32, f32, {3}, {3}, {3}), {{f32, {3}, {1, 0, -1}}, {f32, {3}, {0, 0, 0}}},
          {kInf, kNaN, -kInf});
 }
@@ -84,6 +134,20 @@ TEST_F(Loops, UnaryFunctions) {
     expect(unary("log", t, t, {4}, {4}), {{t, {4}, {1, 0, 8, -1}}}, {0, -kInf, std::log(8.0L), kNaN},
            2 * tolerance);
     expect(unary("sqrt", t, t, {3}, {3}), {{t, {3}, {4, 2.25L, -1}}}, {2, 1.5L, kNaN});
+    expect(unary("log1p", t, t, {3}, {3}), {{t, {3}, {0, -1, 1}}}, {0, -kInf, std::log(2.0L)}, 2 * tolerance);
+    expect(unary("sin", t, t, {3}, {3}), {{t, {3}, {0, 1, kInf}}}, {0, std::sin(1.0L), kNaN}, 2 * tolerance);
+    expect(unary("cos", t, t, {3}, {3}), {{t, {3}, {0, 1, kInf}}}, {1, std::cos(1.0L), kNaN}, 2 * tolerance);
+    expect(unary("tanh", t, t, {3}, {3}), {{t, {3}, {-kInf, 1, kInf}}}, {-1, std::tanh(1.0L), 1},
+           2 * tolerance);
+    expect(unary("erf", t, t, {3}, {3}), {{t, {3}, {-kInf, 1, kInf}}}, {-1, std::erf(1.0L), 1},
+           8 * tolerance);
+    expect(unary("floor", t, t, {5}, {5}), {{t, {5}, {1.5L, -1.5L, 2, -kInf, kNaN}}},
+           {1, -2, 2, -kInf, kNaN});
+    expect(unary("round", t, t, {5}, {5}), {{t, {5}, {1.5L, 2.5L, -0.5L, -kInf, kNaN}}},
+           {2, 2, 0, -kInf, kNaN});
+    expect(binary("power", t, t, {5}, {5}, {5}),
+           {{t, {5}, {3, 0, -2, -2, 4}}, {t, {5}, {2, 0, 3, 0.5L, -0.5L}}}, {9, 1, -8, kNaN, 0.5L},
+           16 * tolerance);
   }
 }
 

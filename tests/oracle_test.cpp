@@ -114,8 +114,11 @@ TEST(Oracle, IsExactOnSmallIntegersAndSoIsTheReference) {
         ++checked[op.name];
       }
   }
-  for (const char* op : {"add", "sub", "mul", "div", "sum", "max", "matmul", "scatter_add", "mean_square",
-                         "relu", "pad", "gather", "where", "slice", "reshape", "broadcast", "cast", "full"})
+  for (const char* op : {"add",       "sub",         "mul",         "div",    "mod",   "maximum", "minimum",
+                         "floor",     "round",       "sum",         "max",    "pad",   "matmul",  "matmul2d",
+                         "linear",    "scatter_add", "mse",         "gather", "where", "slice",   "reshape",
+                         "broadcast", "leaky_relu",  "mean_square", "cast",   "full",  "relu",    "clamp",
+                         "abs",       "sign",        "square",      "neg",    "ceil",  "trunc"})
     EXPECT_GT(checked[op], 0) << op << " was not checked in exact arithmetic";
 }
 

@@ -11,24 +11,17 @@ S divide(DType t, S a, S b) {
     if (!is_float(t)) return b == 0 ? Real{0} : wrap_to(t, whole(a) / whole(b));
   return a / b;
 }
-template <class S, class F>
-Results<S> binary(Inputs<S> in, DType out, F f) {
-  const auto &a = *in[0], &b = *in[1];
-  return {make<S>(out, broadcast_shape(a.shape, b.shape), [&](const Dims& at) {
-    return f(a.dtype, a.v[broadcast_position(at, a.shape)], b.v[broadcast_position(at, b.shape)]);
-  })};
-}
 template <class S>
 Results<S> add(const CallAttrs&, Inputs<S> in) {
-  return binary<S>(in, in[0]->dtype, [](DType t, S a, S b) { return arithmetic(t, a, b, std::plus<>()); });
+  return paired<S>(in, in[0]->dtype, [](DType t, S a, S b) { return arithmetic(t, a, b, std::plus<>()); });
 }
 template <class S>
 Results<S> sub(const CallAttrs&, Inputs<S> in) {
-  return binary<S>(in, in[0]->dtype, [](DType t, S a, S b) { return arithmetic(t, a, b, std::minus<>()); });
+  return paired<S>(in, in[0]->dtype, [](DType t, S a, S b) { return arithmetic(t, a, b, std::minus<>()); });
 }
 template <class S>
 Results<S> mul(const CallAttrs&, Inputs<S> in) {
-  return binary<S>(in, in[0]->dtype, [](DType t, S a, S b) {
+  return paired<S>(in, in[0]->dtype, [](DType t, S a, S b) {
     if constexpr (std::is_same_v<S, Real>)  // u64 products need 128 unsigned bits: only their low half counts
       if (!is_float(t))
         return wrap_to(t, whole(wrap_to(DType::i64, whole(a))) * whole(wrap_to(DType::i64, whole(b))));
@@ -37,15 +30,15 @@ Results<S> mul(const CallAttrs&, Inputs<S> in) {
 }
 template <class S>
 Results<S> div(const CallAttrs&, Inputs<S> in) {
-  return binary<S>(in, in[0]->dtype, [](DType t, S a, S b) { return divide<S>(t, a, b); });
+  return paired<S>(in, in[0]->dtype, [](DType t, S a, S b) { return divide<S>(t, a, b); });
 }
 template <class S>
 Results<S> less(const CallAttrs&, Inputs<S> in) {
-  return binary<S>(in, DType::boolean, [](DType, S a, S b) { return S(a < b ? 1 : 0); });
+  return paired<S>(in, DType::boolean, [](DType, S a, S b) { return S(a < b ? 1 : 0); });
 }
 template <class S>
 Results<S> equal(const CallAttrs&, Inputs<S> in) {
-  return binary<S>(in, DType::boolean, [](DType, S a, S b) { return S(a == b ? 1 : 0); });
+  return paired<S>(in, DType::boolean, [](DType, S a, S b) { return S(a == b ? 1 : 0); });
 }
 template <class S>
 Results<S> where(const CallAttrs&, Inputs<S> in) {
@@ -56,16 +49,6 @@ Results<S> where(const CallAttrs&, Inputs<S> in) {
                                                         : a.v[broadcast_position(at, a.shape)];
   })};
 }
-
-template <Real (*f)(Real)>
-Results<Real> unary(const CallAttrs&, Inputs<Real> in) {
-  Array y = *in[0];
-  for (Real& v : y.v) v = f(v);
-  return {y};
-}
-Real exp_of(Real x) { return std::exp(x); }
-Real log_of(Real x) { return std::log(x); }
-Real sqrt_of(Real x) { return std::sqrt(x); }
 
 // Integer to integer wraps; everything else is one conversion, whose rounding to a float is left to the
 // caller.
@@ -93,33 +76,25 @@ Results<S> full(const CallAttrs& a, Inputs<S>) {
   else
     return {{t, shape, std::vector<S>(n, Rational::of(value))}};
 }
-/// f(a, ea, b, eb, y) over the elements of a broadcast pair.
-template <class F>
-Errors pairwise(const BoundCall& c, F f) {
-  const auto spread = [&](const Bounded& x) {
-    return std::pair{broadcast(x.value, c.out.shape).v, broadcast(like(x.value, x.error), c.out.shape).v};
-  };
-  const auto [a, ea] = spread(*c.in[0]);
-  const auto [b, eb] = spread(*c.in[1]);
-  Errors e;
-  for (size_t i = 0; i < c.out.v.size(); ++i) e.push_back(f(a[i], ea[i], b[i], eb[i], std::fabs(c.out.v[i])));
-  return e;
-}
+
 // The sum of two subnormals is exact: what is too small for eps |y| to be a step needs no rounding.
 Errors add_sub_bound(const BoundCall& c) {
-  return pairwise(c, [&](Real, Real ea, Real, Real eb, Real y) {
+  return paired_errors(c, [&](Real, Real ea, Real, Real eb, Real y) {
     const DType t = c.out.dtype;
     const bool exact = is_float(t) && y + ea + eb < format(t).least_normal();
     return exact ? ea + eb : with_rounding(c, y, ea + eb);
   });
 }
+// Times 1 or -1, if that is sure, rounds nothing.
 Errors mul_bound(const BoundCall& c) {
-  return pairwise(c, [&](Real a, Real ea, Real b, Real eb, Real y) {
+  return paired_errors(c, [&](Real a, Real ea, Real b, Real eb, Real y) {
+    if (std::fabs(a) == 1 && ea == 0) return eb;
+    if (std::fabs(b) == 1 && eb == 0) return ea;
     return with_rounding(c, y, std::fabs(a) * eb + std::fabs(b) * ea + ea * eb);
   });
 }
 Errors div_bound(const BoundCall& c) {
-  return pairwise(c, [&](Real, Real ea, Real b, Real eb, Real y) {
+  return paired_errors(c, [&](Real, Real ea, Real b, Real eb, Real y) {
     const Real carried = ea == 0 && eb == 0  ? Real{0}
                          : eb < std::fabs(b) ? (ea + y * eb) / (std::fabs(b) - eb)
                                              : kInf;
@@ -127,29 +102,9 @@ Errors div_bound(const BoundCall& c) {
   });
 }
 Errors compare_bound(const BoundCall& c) {
-  return pairwise(c, [](Real a, Real ea, Real b, Real eb, Real) {
+  return paired_errors(c, [](Real a, Real ea, Real b, Real eb, Real) {
     return ea + eb > 0 && std::fabs(a - b) <= ea + eb ? Real{1} : Real{0};
   });
-}
-
-/// f(x, e) = how far the function moves when x moves by e.
-template <class F>
-Errors unary(const BoundCall& c, F f) {
-  Errors e;
-  for (size_t i = 0; i < c.out.v.size(); ++i) {
-    const Real x = c.in[0]->value.v[i], ex = c.in[0]->error[i];
-    e.push_back(with_rounding(c, std::fabs(c.out.v[i]), ex == 0 ? Real{0} : f(x, ex)));
-  }
-  return e;
-}
-Errors exp_bound(const BoundCall& c) {
-  return unary(c, [](Real x, Real e) { return std::exp(x + e) - std::exp(x); });
-}
-Errors log_bound(const BoundCall& c) {
-  return unary(c, [](Real x, Real e) { return e < x ? -std::log1p(-e / x) : kInf; });
-}
-Errors sqrt_bound(const BoundCall& c) {
-  return unary(c, [](Real x, Real e) { return e <= x ? e / (std::sqrt(x) + std::sqrt(x - e)) : kInf; });
 }
 
 Errors where_bound(const BoundCall& c) {
@@ -185,18 +140,14 @@ Errors constant_bound(const BoundCall& c) {
   for (const Real v : c.out.v) e.push_back(std::fabs(round_to(c.out.dtype, v) - v));
   return e;
 }
-// The loosest languages that kernels are rendered to set the c of div (2.5 ulp), exp, log and sqrt (3 ulp):
-// OpenCL C 3.0, table "ULP values for single precision built-in math functions". An ulp is at most one eps of
-// the result.
 constexpr Rule kRules[] = {
     {"add", add<Real>, add<Rational>, "one rounding: eps/2 |y|, after ea + eb", 0.5L, add_sub_bound},
     {"sub", sub<Real>, sub<Rational>, "one rounding: eps/2 |y|, after ea + eb", 0.5L, add_sub_bound},
     {"mul", mul<Real>, mul<Rational>, "one rounding: eps/2 |y|, after |a| eb + |b| ea + ea eb", 0.5L,
      mul_bound},
+    // OpenCL C 3.0, table "ULP values for single precision built-in math functions": an ulp is at most one
+    // eps of the result.
     {"div", div<Real>, div<Rational>, "2.5 eps |y|, after (ea + |y| eb) / (|b| - eb)", 2.5L, div_bound},
-    {"exp", unary<exp_of>, nullptr, "3 eps |y|, after exp(x + e) - exp(x)", 3, exp_bound},
-    {"log", unary<log_of>, nullptr, "3 eps |y|, after -log(1 - e / x)", 3, log_bound},
-    {"sqrt", unary<sqrt_of>, nullptr, "3 eps |y|, after sqrt(x) - sqrt(x - e)", 3, sqrt_bound},
     {"less", less<Real>, less<Rational>, "exact; unsure where |a - b| <= ea + eb", 0, compare_bound},
     {"equal", equal<Real>, equal<Rational>, "exact; unsure where |a - b| <= ea + eb", 0, compare_bound},
     {"where", where<Real>, where<Rational>, "exact; an unsure condition adds |a - b|", 0, where_bound, true},

@@ -42,11 +42,27 @@ class Builder {
   Value sub(Operand a, Operand b) { return binary("sub", a, b); }
   Value mul(Operand a, Operand b) { return binary("mul", a, b); }
   Value div(Operand a, Operand b) { return binary("div", a, b); }
+  Value mod(Operand a, Operand b) { return binary("mod", a, b); }
+  Value power(Operand a, Operand b) { return binary("power", a, b); }
+  Value maximum(Operand a, Operand b) { return binary("maximum", a, b); }
+  Value minimum(Operand a, Operand b) { return binary("minimum", a, b); }
   Value less(Operand a, Operand b) { return binary("less", a, b); }
   Value equal(Operand a, Operand b) { return binary("equal", a, b); }
+  Value bit_and(Operand a, Operand b) { return binary("bit_and", a, b); }
+  Value bit_or(Operand a, Operand b) { return binary("bit_or", a, b); }
+  Value bit_xor(Operand a, Operand b) { return binary("bit_xor", a, b); }
   Value exp(Value x) { return one("exp", {x}); }
   Value log(Value x) { return one("log", {x}); }
+  Value log1p(Value x) { return one("log1p", {x}); }
   Value sqrt(Value x) { return one("sqrt", {x}); }
+  Value sin(Value x) { return one("sin", {x}); }
+  Value cos(Value x) { return one("cos", {x}); }
+  Value tanh(Value x) { return one("tanh", {x}); }
+  Value erf(Value x) { return one("erf", {x}); }
+  Value floor(Value x) { return one("floor", {x}); }
+  Value round(Value x) { return one("round", {x}); }
+  Value abs(Value x) { return one("abs", {x}); }
+  Value sigmoid(Value x) { return one("sigmoid", {x}); }
   Value neg(Value x) { return mul(x, -1); }
   Value cast(Value x, DType dtype);
   Value where(Value condition, Operand yes, Operand no);

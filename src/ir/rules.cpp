@@ -24,6 +24,59 @@ Result<TensorType> infer_binary(const char* op, Types in) {
   return TensorType{a.dtype, std::move(shape)};
 }
 
+static bool is_number(DType t) { return is_compute(t) && t != DType::boolean; }
+
+Result<TensorType> infer_arithmetic(const char* op, Types in) {
+  if (!is_number(in[0].dtype)) return invalid("{}: wants a number type, got {}", op, text(in[0]));
+  return infer_binary(op, in);
+}
+
+Result<TensorType> infer_comparison(const char* op, Types in) {
+  if (!is_compute(in[0].dtype)) return invalid("{}: wants a compute type, got {}", op, text(in[0]));
+  WEFT_TRY(auto y, infer_binary(op, in));
+  y.dtype = DType::boolean;
+  return y;
+}
+
+Result<TensorType> infer_logic(const char* op, Types in) {
+  if (in[0].dtype != DType::boolean) return invalid("{}: wants bool, got {}", op, text(in[0]));
+  return in.size() == 1 ? Result<TensorType>(in[0]) : infer_binary(op, in);
+}
+
+Result<TensorType> infer_bits(const char* op, Types in) {
+  if (!is_compute(in[0].dtype) || is_float(in[0].dtype))
+    return invalid("{}: wants i32, i64, u32, u64 or bool, got {}", op, text(in[0]));
+  return infer_binary(op, in);
+}
+
+Result<TensorType> infer_shift(const char* op, Types in) {
+  if (!is_number(in[0].dtype) || is_float(in[0].dtype))
+    return invalid("{}: wants i32, i64, u32 or u64, got {}", op, text(in[0]));
+  return infer_binary(op, in);
+}
+
+Result<TensorType> infer_unary(const char* op, Types in) {
+  if (!is_number(in[0].dtype)) return invalid("{}: wants a number type, got {}", op, text(in[0]));
+  return in[0];
+}
+
+Result<TensorType> infer_float_question(const char* op, Types in) {
+  WEFT_TRY(auto y, infer_float_unary(op, in));
+  y.dtype = DType::boolean;
+  return y;
+}
+
+Grads shared_by_ties(Builder& b, const GradContext& ctx, Value loses, Value wins) {
+  const auto dy = ctx.dout(0), tie = b.equal(ctx.in(0), ctx.in(1)), half = b.mul(dy, 0.5);
+  const auto part = [&](Value lost, const Shape& shape) {
+    return b.sum_to(b.where(tie, half, b.where(lost, 0, dy)), shape);
+  };
+  Grads g(2);
+  if (ctx.wants(0)) g[0] = part(loses, ctx.in_type(0).shape);
+  if (ctx.wants(1)) g[1] = part(wins, ctx.in_type(1).shape);
+  return g;
+}
+
 Result<TensorType> infer_float_unary(const char* op, Types in) {
   if (!is_float(in[0].dtype) || !is_compute(in[0].dtype))
     return invalid("{}: wants f64, f32, f16 or bf16, got {}", op, text(in[0]));

@@ -9,8 +9,26 @@ Result<Shape> broadcast_shapes(const char* op, const Shape& a, const Shape& b);
 
 /// Two operands of one dtype, broadcast together.
 Result<TensorType> infer_binary(const char* op, Types in);
+/// The same for numbers: not for bool.
+Result<TensorType> infer_arithmetic(const char* op, Types in);
+/// Two operands of any compute dtype; the result is bool.
+Result<TensorType> infer_comparison(const char* op, Types in);
+/// One operand or two of bool.
+Result<TensorType> infer_logic(const char* op, Types in);
+/// Two operands with bits to see: integers, and bool.
+Result<TensorType> infer_bits(const char* op, Types in);
+/// Two integers.
+Result<TensorType> infer_shift(const char* op, Types in);
 /// The operand's own type; it must be a float.
 Result<TensorType> infer_float_unary(const char* op, Types in);
+/// The same for every number type.
+Result<TensorType> infer_unary(const char* op, Types in);
+/// bool, for a question that is asked of a float.
+Result<TensorType> infer_float_question(const char* op, Types in);
+
+/// Gradients of maximum and minimum: `loses` is true where operand 0 is not taken. Equal operands share dy
+/// evenly, and both get all of it where either is NaN, as in PyTorch.
+Grads shared_by_ties(Builder& b, const GradContext& ctx, Value loses, Value wins);
 
 /// Folds `axes` (empty: all) away, or to size 1 where `keep`.
 struct ReduceAttrs {

@@ -17,22 +17,68 @@ using codegen::type_of;
 
 enum Kernel : uint32_t { kFlat = 0, kStrided = 1 };
 
+/// Which operands an op is for; all of them have one dtype.
+enum class Domain : uint8_t { floats, integers, numbers, bits, compute };
 struct Spelling {
-  std::string_view op;
+  const char* op;
   codegen::Op node;
+  uint32_t arity;
+  Domain domain;
+  bool sure = false;  ///< the same bits on every device; others differ within the error of their language
 };
-constexpr Spelling kArithmetic[] = {{"add", codegen::Op::add},
-                                    {"sub", codegen::Op::sub},
-                                    {"mul", codegen::Op::mul},
-                                    {"div", codegen::Op::div}};
-constexpr Spelling kComparison[] = {{"less", codegen::Op::less}, {"equal", codegen::Op::equal}};
-constexpr Spelling kUnary[] = {
-    {"exp", codegen::Op::exp}, {"log", codegen::Op::log}, {"sqrt", codegen::Op::sqrt}};
+constexpr Spelling kSpellings[] = {
+    {"add", codegen::Op::add, 2, Domain::numbers},
+    {"sub", codegen::Op::sub, 2, Domain::numbers},
+    {"mul", codegen::Op::mul, 2, Domain::numbers},
+    {"div", codegen::Op::div, 2, Domain::numbers},
+    {"mod", codegen::Op::mod, 2, Domain::numbers},
+    {"power", codegen::Op::power, 2, Domain::floats},
+    {"maximum", codegen::Op::max, 2, Domain::numbers, true},
+    {"minimum", codegen::Op::min, 2, Domain::numbers, true},
+    {"bit_and", codegen::Op::bit_and, 2, Domain::bits, true},
+    {"bit_or", codegen::Op::bit_or, 2, Domain::bits, true},
+    {"bit_xor", codegen::Op::bit_xor, 2, Domain::bits, true},
+    {"shift_left", codegen::Op::shift_left, 2, Domain::integers, true},
+    {"shift_right", codegen::Op::shift_right, 2, Domain::integers, true},
+    {"less", codegen::Op::less, 2, Domain::compute, true},
+    {"equal", codegen::Op::equal, 2, Domain::compute, true},
+    {"exp", codegen::Op::exp, 1, Domain::floats},
+    {"log", codegen::Op::log, 1, Domain::floats},
+    {"log1p", codegen::Op::log1p, 1, Domain::floats},
+    {"sqrt", codegen::Op::sqrt, 1, Domain::floats},
+    {"sin", codegen::Op::sin, 1, Domain::floats},
+    {"cos", codegen::Op::cos, 1, Domain::floats},
+    {"tanh", codegen::Op::tanh, 1, Domain::floats},
+    {"erf", codegen::Op::erf, 1, Domain::floats},
+    {"floor", codegen::Op::floor, 1, Domain::floats, true},
+    {"round", codegen::Op::round, 1, Domain::floats, true},
+};
 
-const Spelling* find(std::span<const Spelling> table, std::string_view op) {
-  for (const Spelling& s : table)
+const Spelling* find(std::string_view op) {
+  for (const Spelling& s : kSpellings)
     if (s.op == op) return &s;
   return nullptr;
+}
+bool includes(Domain domain, DType t) {
+  const bool is_bool = t == DType::boolean;
+  switch (domain) {
+    case Domain::floats: return is_float(t);
+    case Domain::integers: return !is_float(t) && !is_bool;
+    case Domain::numbers: return !is_bool;
+    case Domain::bits: return !is_float(t);
+    case Domain::compute: return true;
+  }
+  return false;
+}
+const char* name(Domain domain) {
+  switch (domain) {
+    case Domain::floats: return "floats";
+    case Domain::integers: return "integers";
+    case Domain::numbers: return "numbers";
+    case Domain::bits: return "integers and bool";
+    case Domain::compute: return "compute types";
+  }
+  return "";
 }
 
 Status wants_inputs(const weft_call& call, uint32_t n) {
@@ -56,19 +102,13 @@ Status wants_same_dtype(const weft_call& call, uint32_t first) {
 
 Status check_step(const weft_call& call) {
   const std::string_view op = call.op;
-  if (find(kArithmetic, op)) {
-    WEFT_CHECK(wants_inputs(call, 2));
-    if (dtype(*call.inputs[0]) == DType::boolean) return fail(Code::unsupported, "{} is not for bool", op);
-    return wants_same_dtype(call, 0);
-  }
-  if (find(kComparison, op)) {
-    WEFT_CHECK(wants_inputs(call, 2));
-    return wants_same_dtype(call, 0);
-  }
-  if (find(kUnary, op)) {
-    WEFT_CHECK(wants_inputs(call, 1));
+  if (const Spelling* s = find(op)) {
+    WEFT_CHECK(wants_inputs(call, s->arity));
+    WEFT_CHECK(wants_same_dtype(call, 0));
     const DType t = dtype(*call.inputs[0]);
-    return is_float(t) ? Status() : fail(Code::unsupported, "{} is for floats only, got {}", op, name(t));
+    return includes(s->domain, t)
+               ? Status()
+               : fail(Code::unsupported, "{} is for {} only, got {}", op, name(s->domain), name(t));
   }
   if (op == "where") {
     WEFT_CHECK(wants_inputs(call, 3));
@@ -87,9 +127,10 @@ Status check_step(const weft_call& call) {
 /// The step's value, from those of its operands.
 Id emit(LoopBuilder& b, const weft_call& call, std::span<const Id> in, bool literal) {
   const codegen::Type t = type_of(dtype(*call.outputs[0]));
-  if (const Spelling* s = find(kArithmetic, call.op)) return b.binary(s->node, in[0], in[1]);
-  if (const Spelling* s = find(kComparison, call.op)) return b.compare(s->node, in[0], in[1]);
-  if (const Spelling* s = find(kUnary, call.op)) return b.unary(s->node, in[0]);
+  if (const Spelling* s = find(call.op)) {
+    if (s->arity == 1) return b.unary(s->node, in[0]);
+    return s->domain == Domain::compute ? b.compare(s->node, in[0], in[1]) : b.binary(s->node, in[0], in[1]);
+  }
   const std::string_view op = call.op;
   if (op == "where") return b.select(in[0], in[1], in[2]);
   if (op == "cast") return b.cast(in[0], t);
@@ -188,32 +229,20 @@ constexpr const char* kFullAttrs[] = {"dtype", "shape", "times", "value"};
 constexpr Form form(const char* op, std::span<const char* const> reads, uint32_t determinism) {
   return {op, "elementwise", reads, determinism, Overwrite::any, check_elementwise, needed, build, bind};
 }
-// exp and log differ from device to device within OpenCL's error; everything else is exactly rounded or close
-// to it.
-constexpr Form kForms[] = {
-    form("add", {}, WEFT_DETERMINISM_THREADS),
-    form("sub", {}, WEFT_DETERMINISM_THREADS),
-    form("mul", {}, WEFT_DETERMINISM_THREADS),
-    form("div", {}, WEFT_DETERMINISM_THREADS),
-    form("less", {}, WEFT_DETERMINISM_DEVICES),
-    form("equal", {}, WEFT_DETERMINISM_DEVICES),
-    form("exp", {}, WEFT_DETERMINISM_THREADS),
-    form("log", {}, WEFT_DETERMINISM_THREADS),
-    form("sqrt", {}, WEFT_DETERMINISM_THREADS),
-    form("where", {}, WEFT_DETERMINISM_DEVICES),
-    form("cast", kDtypeAttr, WEFT_DETERMINISM_THREADS),
-    form("broadcast", kShapeAttr, WEFT_DETERMINISM_DEVICES),
-    form("full", kFullAttrs, WEFT_DETERMINISM_DEVICES),
-    {"region",
-     "elementwise",
-     {},
-     WEFT_DETERMINISM_THREADS,
-     Overwrite::any,
-     check_region,
-     needed,
-     build,
-     bind},
-};
+constexpr auto kForms = [] {
+  constexpr size_t n = std::size(kSpellings);
+  std::array<Form, n + 5> forms{};
+  for (size_t i = 0; i < n; ++i)
+    forms[i] =
+        form(kSpellings[i].op, {}, kSpellings[i].sure ? WEFT_DETERMINISM_DEVICES : WEFT_DETERMINISM_THREADS);
+  forms[n] = form("where", {}, WEFT_DETERMINISM_DEVICES);
+  forms[n + 1] = form("cast", kDtypeAttr, WEFT_DETERMINISM_THREADS);
+  forms[n + 2] = form("broadcast", kShapeAttr, WEFT_DETERMINISM_DEVICES);
+  forms[n + 3] = form("full", kFullAttrs, WEFT_DETERMINISM_DEVICES);
+  forms[n + 4] = form("region", {}, WEFT_DETERMINISM_THREADS);
+  forms[n + 4].check = check_region;
+  return forms;
+}();
 
 /// Same sizes, an absent leading axis counting as 1.
 bool broadcasts_to(const weft_type& in, const weft_type& out) {

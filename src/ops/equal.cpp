@@ -3,10 +3,7 @@
 namespace weft::ops {
 
 static Result<TensorType> infer(ir::Types in, const ir::NoAttrs&) {
-  if (!is_compute(in[0].dtype)) return invalid("equal: wants a compute type, got {}", text(in[0]));
-  WEFT_TRY(auto y, ir::infer_binary("equal", in));
-  y.dtype = DType::boolean;
-  return y;
+  return ir::infer_comparison("equal", in);
 }
 
 static constexpr ir::Op<> spec = {

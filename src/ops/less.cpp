@@ -2,12 +2,7 @@
 
 namespace weft::ops {
 
-static Result<TensorType> infer(ir::Types in, const ir::NoAttrs&) {
-  if (!is_compute(in[0].dtype)) return invalid("less: wants a compute type, got {}", text(in[0]));
-  WEFT_TRY(auto y, ir::infer_binary("less", in));
-  y.dtype = DType::boolean;
-  return y;
-}
+static Result<TensorType> infer(ir::Types in, const ir::NoAttrs&) { return ir::infer_comparison("less", in); }
 
 static constexpr ir::Op<> spec = {
     .name = "less",

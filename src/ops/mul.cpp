@@ -2,11 +2,7 @@
 
 namespace weft::ops {
 
-static Result<TensorType> infer(ir::Types in, const ir::NoAttrs&) {
-  if (!is_compute(in[0].dtype) || in[0].dtype == DType::boolean)
-    return invalid("mul: wants a number type, got {}", text(in[0]));
-  return ir::infer_binary("mul", in);
-}
+static Result<TensorType> infer(ir::Types in, const ir::NoAttrs&) { return ir::infer_arithmetic("mul", in); }
 
 // d(ab) = b da + a db
 static ir::Grads grad(ir::Builder& b, const ir::GradContext& ctx, const ir::NoAttrs&) {

@@ -6,9 +6,7 @@ static Result<TensorType> infer(ir::Types in, const ir::NoAttrs&) {
   return ir::infer_float_unary("relu", in);
 }
 
-static ir::Value decompose(ir::Builder& b, ir::Values in, const ir::NoAttrs&) {
-  return b.where(b.less(in[0], 0), 0, in[0]);
-}
+static ir::Value decompose(ir::Builder& b, ir::Values in, const ir::NoAttrs&) { return b.maximum(in[0], 0); }
 
 static ir::Grads grad(ir::Builder& b, const ir::GradContext& ctx, const ir::NoAttrs&) {
   return {b.where(b.less(0, ctx.out(0)), ctx.dout(0), 0)};

@@ -160,11 +160,14 @@ struct Tag {
 };
 
 /// The dtypes that an op is for.
-enum class Kinds : uint8_t { floats, numbers, compute, all };
+enum class Kinds : uint8_t { floats, integers, numbers, bits, compute, all };
 constexpr bool includes(Kinds kinds, DType t) {
+  const bool is_bool = t == DType::boolean, is_number = is_compute(t) && !is_bool;
   switch (kinds) {
-    case Kinds::floats: return is_float(t) && is_compute(t);
-    case Kinds::numbers: return is_compute(t) && t != DType::boolean;
+    case Kinds::floats: return is_number && is_float(t);
+    case Kinds::integers: return is_number && !is_float(t);
+    case Kinds::numbers: return is_number;
+    case Kinds::bits: return is_bool || (is_number && !is_float(t));
     case Kinds::compute: return is_compute(t);
     case Kinds::all: return true;
   }
@@ -173,7 +176,9 @@ constexpr bool includes(Kinds kinds, DType t) {
 constexpr const char* name(Kinds kinds) {
   switch (kinds) {
     case Kinds::floats: return "f64, f32, f16 or bf16";
+    case Kinds::integers: return "i32, i64, u32 or u64";
     case Kinds::numbers: return "a number of a compute type";
+    case Kinds::bits: return "i32, i64, u32, u64 or bool";
     case Kinds::compute: return "a compute type";
     case Kinds::all: return "any type";
   }
@@ -183,7 +188,16 @@ constexpr const char* name(Kinds kinds) {
 /// f(Tag<T>{}) for the type of `t`, which must be one of `kinds`; only those are instantiated.
 template <Kinds kinds, class F>
 auto visit(DType t, F&& f) {
-  if constexpr (kinds != Kinds::floats) {
+  if constexpr (includes(kinds, DType::f32)) {
+    switch (t) {
+      case DType::f64: return f(Tag<double>{});
+      case DType::f32: return f(Tag<float>{});
+      case DType::f16: return f(Tag<Half>{});
+      case DType::bf16: return f(Tag<BFloat>{});
+      default: break;
+    }
+  }
+  if constexpr (includes(kinds, DType::i32)) {
     switch (t) {
       case DType::i32: return f(Tag<int32_t>{});
       case DType::i64: return f(Tag<int64_t>{});
@@ -192,22 +206,19 @@ auto visit(DType t, F&& f) {
       default: break;
     }
   }
-  if constexpr (kinds == Kinds::compute || kinds == Kinds::all)
+  if constexpr (includes(kinds, DType::boolean))
     if (t == DType::boolean) return f(Tag<Bool>{});
-  if constexpr (kinds == Kinds::all) {
+  if constexpr (includes(kinds, DType::i8)) {
     switch (t) {
       case DType::f8e4m3: return f(Tag<Float8E4M3>{});
       case DType::f8e5m2: return f(Tag<Float8E5M2>{});
       case DType::i8: return f(Tag<int8_t>{});
-      case DType::u8: return f(Tag<uint8_t>{});
-      default: break;
+      default: return f(Tag<uint8_t>{});
     }
-  }
-  switch (t) {
-    case DType::f64: return f(Tag<double>{});
-    case DType::f16: return f(Tag<Half>{});
-    case DType::bf16: return f(Tag<BFloat>{});
-    default: return f(Tag<float>{});
+  } else if constexpr (includes(kinds, DType::f32)) {
+    return f(Tag<float>{});  // `kinds` has no such dtype
+  } else {
+    return f(Tag<int32_t>{});
   }
 }
 

@@ -19,7 +19,9 @@ namespace weft::shared {
 inline std::vector<backend::KernelRecord> primitives() {
   std::vector<backend::KernelRecord> all;
   auto add = [&](const auto& records) { all.insert(all.end(), records.begin(), records.end()); };
-  add(elementwise_records());
+  add(binary_records());
+  add(function_records());
+  add(choice_records());
   add(reduce_records());
   add(matmul_records());
   add(movement_records());

@@ -1,5 +1,6 @@
 // Prints include/weft/ops.h and its source from the op definitions, so that an op is one file: its public
 // function, its documentation and its default arguments all come from there.
+#include <cmath>
 #include <cstdio>
 #include <fstream>
 #include <sstream>
@@ -31,6 +32,11 @@ std::string default_text(const ir::AttrSpec& spec, const AttrValue& v) {
       return "DType::" + (name == "bool" ? std::string("boolean") : name);
     }
     case ir::AttrKind::dim: return std::get<Shape>(v)[0].text();
+    case ir::AttrKind::real: {
+      const double x = std::get<double>(v);
+      return std::isinf(x) ? fmt::format("{}std::numeric_limits<double>::infinity()", x < 0 ? "-" : "")
+                           : text(v);
+    }
     case ir::AttrKind::dims: {
       std::string s = "{";
       for (const Dim d : std::get<Shape>(v)) s += (s.size() > 1 ? ", " : "") + d.text();
@@ -104,7 +110,8 @@ std::string definition(const ir::OpDef& op) {
 int main(int argc, char** argv) {
   if (argc != 3) return std::fprintf(stderr, "usage: weft_faces HEADER SOURCE\n"), 2;
   std::ofstream header(argv[1]), source(argv[2]);
-  header << "// Made from src/ops by weft_faces; do not edit.\n#pragma once\n#include <array>\n\n#include "
+  header << "// Made from src/ops by weft_faces; do not edit.\n#pragma once\n#include <array>\n#include "
+            "<limits>\n\n#include "
             "\"weft/tensor.h\"\n\n"
             "namespace weft {\n\n";
   source << "// Made from src/ops by weft_faces; do not edit.\n#include \"weft/ops.h\"\n\n#include "

@@ -1,59 +1,12 @@
 #pragma once
-#include <cmath>
+#include <array>
 
 #include "weft/shared/numbers.hpp"
+#include "weft/shared/ops/functions.hpp"
 #include "weft/shared/walk.hpp"
 
-// add sub mul div less equal exp log sqrt where.
+// Ops that make each element of the result from one element of every operand.
 namespace weft::shared {
-
-// Each on the three wide types. Signed arithmetic goes through uint64_t, where it wraps around.
-namespace fn {
-struct Add {
-  double operator()(double a, double b) const { return a + b; }
-  uint64_t operator()(uint64_t a, uint64_t b) const { return a + b; }
-  int64_t operator()(int64_t a, int64_t b) const { return static_cast<int64_t>(uint64_t(a) + uint64_t(b)); }
-};
-struct Sub {
-  double operator()(double a, double b) const { return a - b; }
-  uint64_t operator()(uint64_t a, uint64_t b) const { return a - b; }
-  int64_t operator()(int64_t a, int64_t b) const { return static_cast<int64_t>(uint64_t(a) - uint64_t(b)); }
-};
-struct Mul {
-  double operator()(double a, double b) const { return a * b; }
-  uint64_t operator()(uint64_t a, uint64_t b) const { return a * b; }
-  int64_t operator()(int64_t a, int64_t b) const { return static_cast<int64_t>(uint64_t(a) * uint64_t(b)); }
-};
-struct Div {
-  double operator()(double a, double b) const { return a / b; }
-  uint64_t operator()(uint64_t a, uint64_t b) const { return b == 0 ? 0 : a / b; }
-  int64_t operator()(int64_t a, int64_t b) const {
-    if (b == -1) return static_cast<int64_t>(0 - uint64_t(a));  // the least value over -1 would trap
-    return b == 0 ? 0 : a / b;
-  }
-};
-struct Less {
-  template <class W>
-  bool operator()(W a, W b) const {
-    return a < b;
-  }
-};
-struct Equal {
-  template <class W>
-  bool operator()(W a, W b) const {
-    return a == b;
-  }
-};
-struct Exp {
-  double operator()(double x) const { return std::exp(x); }
-};
-struct Log {
-  double operator()(double x) const { return std::log(x); }
-};
-struct Sqrt {
-  double operator()(double x) const { return std::sqrt(x); }
-};
-}  // namespace fn
 
 namespace detail {
 
@@ -91,26 +44,39 @@ inline Support accepts_binary(const OpCall& c, Kinds kinds) {
   return Support::yes();
 }
 
-template <class F>
-KernelRecord arithmetic_record(const char* op) {
+/// y = a . b in one dtype.
+template <class F, Kinds kinds = Kinds::numbers>
+KernelRecord binary_record(const char* op, uint32_t determinism = WEFT_DETERMINISM_DEVICES) {
   return {.op = op,
           .variant = "shared",
           .accepts = [](const OpCall& c) -> Support {
-            if (auto s = accepts_binary(c, Kinds::numbers); !s) return s;
+            if (auto s = accepts_binary(c, kinds); !s) return s;
             return same_dtype(c.input(0), c.output(0));
           },
           .launch = [](const Launch& l) -> Outcome {
-            const bool accumulates = l.call().accumulates(0);
-            return visit<Kinds::numbers>(l.input(0).dtype(), [&]<class T>(Tag<T>) {
-              if (accumulates)
-                return binary<T, T>(
-                    l, [](T a, T b, T y) { return store<T>(fn::Add{}(load(y), F{}(load(a), load(b)))); });
+            return visit<kinds>(l.input(0).dtype(), [&]<class T>(Tag<T>) {
               return binary<T, T>(l, [](T a, T b, T) { return store<T>(F{}(load(a), load(b))); });
             });
           },
-          .determinism = WEFT_DETERMINISM_DEVICES,
-          .accumulates = true,
+          .determinism = determinism,
           .in_place = true};
+}
+
+/// The same, and can add to what is there.
+template <class F>
+KernelRecord arithmetic_record(const char* op) {
+  KernelRecord record = binary_record<F>(op);
+  record.launch = [](const Launch& l) -> Outcome {
+    const bool accumulates = l.call().accumulates(0);
+    return visit<Kinds::numbers>(l.input(0).dtype(), [&]<class T>(Tag<T>) {
+      if (accumulates)
+        return binary<T, T>(
+            l, [](T a, T b, T y) { return store<T>(fn::Add{}(load(y), F{}(load(a), load(b)))); });
+      return binary<T, T>(l, [](T a, T b, T) { return store<T>(F{}(load(a), load(b))); });
+    });
+  };
+  record.accumulates = true;
+  return record;
 }
 
 template <class F>
@@ -183,19 +149,44 @@ inline Outcome launch_where(const Launch& l) {
 }
 }  // namespace detail
 
-/// add sub mul div: y = a . b with NumPy's broadcasting; integers wrap around, integer x / 0 = 0.
-/// less equal: into bool. exp log sqrt: floats, in double. where: condition ? a : b.
-inline std::array<KernelRecord, 10> elementwise_records() {
-  // exp and log are the C library's: the last bit may differ from machine to machine.
-  return {detail::arithmetic_record<fn::Add>("add"),
-          detail::arithmetic_record<fn::Sub>("sub"),
-          detail::arithmetic_record<fn::Mul>("mul"),
-          detail::arithmetic_record<fn::Div>("div"),
-          detail::comparison_record<fn::Less>("less"),
+/// y = a . b with NumPy's broadcasting: integers wrap around, and x / 0 = x mod 0 = 0 for them.
+inline std::array<KernelRecord, 13> binary_records() {
+  using namespace detail;
+  return {arithmetic_record<fn::Add>("add"),
+          arithmetic_record<fn::Sub>("sub"),
+          arithmetic_record<fn::Mul>("mul"),
+          arithmetic_record<fn::Div>("div"),
+          binary_record<fn::Mod>("mod"),
+          binary_record<fn::Power, Kinds::floats>("power", WEFT_DETERMINISM_THREADS),
+          binary_record<fn::Maximum>("maximum"),
+          binary_record<fn::Minimum>("minimum"),
+          binary_record<fn::BitAnd, Kinds::bits>("bit_and"),
+          binary_record<fn::BitOr, Kinds::bits>("bit_or"),
+          binary_record<fn::BitXor, Kinds::bits>("bit_xor"),
+          binary_record<fn::ShiftLeft, Kinds::integers>("shift_left"),
+          binary_record<fn::ShiftRight, Kinds::integers>("shift_right")};
+}
+
+/// Functions of one float, in double. Most are the C library's: the last bit may differ from machine to
+/// machine.
+inline std::array<KernelRecord, 10> function_records() {
+  using detail::unary_record;
+  return {unary_record<fn::Exp>("exp", WEFT_DETERMINISM_THREADS),
+          unary_record<fn::Log>("log", WEFT_DETERMINISM_THREADS),
+          unary_record<fn::Log1p>("log1p", WEFT_DETERMINISM_THREADS),
+          unary_record<fn::Sin>("sin", WEFT_DETERMINISM_THREADS),
+          unary_record<fn::Cos>("cos", WEFT_DETERMINISM_THREADS),
+          unary_record<fn::Tanh>("tanh", WEFT_DETERMINISM_THREADS),
+          unary_record<fn::Erf>("erf", WEFT_DETERMINISM_THREADS),
+          unary_record<fn::Sqrt>("sqrt", WEFT_DETERMINISM_DEVICES),
+          unary_record<fn::Floor>("floor", WEFT_DETERMINISM_DEVICES),
+          unary_record<fn::Round>("round", WEFT_DETERMINISM_DEVICES)};
+}
+
+/// less equal: into bool. where: condition ? a : b.
+inline std::array<KernelRecord, 3> choice_records() {
+  return {detail::comparison_record<fn::Less>("less"),
           detail::comparison_record<fn::Equal>("equal"),
-          detail::unary_record<fn::Exp>("exp", WEFT_DETERMINISM_THREADS),
-          detail::unary_record<fn::Log>("log", WEFT_DETERMINISM_THREADS),
-          detail::unary_record<fn::Sqrt>("sqrt", WEFT_DETERMINISM_DEVICES),
           {.op = "where",
            .variant = "shared",
            .accepts = detail::accepts_where,

@@ -1,0 +1,21 @@
+#include "conformance/cases.h"
+
+namespace weft::conformance {
+
+OpCases square_cases() {
+  return {
+      {.inputs = {normal({4, 33})}, .why = "plain"},
+      {.inputs = {normal({})}, .why = "rank 0"},
+      {.inputs = {normal({2, 0})}, .why = "empty"},
+      {.inputs = {values(
+           {2147483647, -2147483648.0L, 4294967295, 9223372036854775807, -9223372036854775807LL - 1, -1})},
+       .why = "the least and largest integers",
+       .dtypes = only({DType::i32, DType::i64, DType::u32, DType::u64})},
+      {.inputs = {integers({17}, -9, 9)}, .why = "small integers: exact"},
+      {.inputs = {values({0, -0.0L, kInf, -kInf, kNan, 1, -1, 1e-40L, 1e-30L})},
+       .why = "infinities; what underflows",
+       .no_gradient = "infinite"},
+  };
+}
+
+}  // namespace weft::conformance

@@ -1,0 +1,54 @@
+#include <cmath>
+
+#include "conformance/rules.h"
+
+// Integers and bool as bits. Values stand here as whole numbers of 128 bits with their sign, whose low bits
+// are those of the dtype.
+namespace weft::conformance {
+namespace {
+
+template <class F>
+Results<Real> bitwise(Inputs<Real> in, F f) {
+  return paired<Real>(in, in[0]->dtype,
+                      [&](DType t, Real a, Real b) { return wrap_to(t, f(t, whole(a), whole(b))); });
+}
+Results<Real> bit_and(const CallAttrs&, Inputs<Real> in) {
+  return bitwise(in, [](DType, __int128 a, __int128 b) { return a & b; });
+}
+Results<Real> bit_or(const CallAttrs&, Inputs<Real> in) {
+  return bitwise(in, [](DType, __int128 a, __int128 b) { return a | b; });
+}
+Results<Real> bit_xor(const CallAttrs&, Inputs<Real> in) {
+  return bitwise(in, [](DType, __int128 a, __int128 b) { return a ^ b; });
+}
+bool inside(DType t, __int128 amount) { return amount >= 0 && amount < __int128(8 * byte_size(t)); }
+Results<Real> shift_left(const CallAttrs&, Inputs<Real> in) {
+  return bitwise(in, [](DType t, __int128 a, __int128 n) {
+    return inside(t, n) ? static_cast<__int128>(static_cast<unsigned __int128>(a) << n) : 0;
+  });
+}
+Results<Real> shift_right(const CallAttrs&, Inputs<Real> in) {
+  return bitwise(in, [](DType t, __int128 a, __int128 n) { return a >> (inside(t, n) ? n : 127); });
+}
+
+// One unsure bool may leave the result as it is; one unsure integer may change every bit.
+Errors bits_bound(const BoundCall& c) {
+  const bool is_bool = c.out.dtype == DType::boolean;
+  return paired_errors(c, [&](Real, Real ea, Real, Real eb, Real) {
+    return ea == 0 && eb == 0 ? Real{0} : is_bool ? Real{1} : kInf;
+  });
+}
+
+constexpr Rule kRules[] = {
+    {"bit_and", bit_and, nullptr, "exact; unsure where an operand is", 0, bits_bound},
+    {"bit_or", bit_or, nullptr, "exact; unsure where an operand is", 0, bits_bound},
+    {"bit_xor", bit_xor, nullptr, "exact; unsure where an operand is", 0, bits_bound},
+    {"shift_left", shift_left, nullptr, "exact; unsure where an operand is", 0, bits_bound},
+    {"shift_right", shift_right, nullptr, "exact; unsure where an operand is", 0, bits_bound},
+};
+
+}  // namespace
+
+Rules bits_rules() { return kRules; }
+
+}  // namespace weft::conformance

@@ -1,0 +1,90 @@
+#include <cmath>
+
+#include "conformance/rules.h"
+
+// Functions that no machine rounds rightly: exp, sin, power... And sqrt, which some languages leave loose.
+namespace weft::conformance {
+namespace {
+
+Real exp_of(Real x) { return std::exp(x); }
+Real log_of(Real x) { return std::log(x); }
+Real log1p_of(Real x) { return std::log1p(x); }
+Real sqrt_of(Real x) { return std::sqrt(x); }
+Real sin_of(Real x) { return std::sin(x); }
+Real cos_of(Real x) { return std::cos(x); }
+Real tanh_of(Real x) { return std::tanh(x); }
+Real erf_of(Real x) { return std::erf(x); }
+Results<Real> power(const CallAttrs&, Inputs<Real> in) {
+  return paired<Real>(in, in[0]->dtype, [](DType, Real a, Real b) { return std::pow(a, b); });
+}
+
+Errors exp_bound(const BoundCall& c) {
+  return each_error(c, [](Real x, Real e) { return std::exp(x + e) - std::exp(x); });
+}
+Errors log_bound(const BoundCall& c) {
+  return each_error(c, [](Real x, Real e) { return e < x ? -std::log1p(-e / x) : kInf; });
+}
+Errors log1p_bound(const BoundCall& c) {
+  return each_error(c, [](Real x, Real e) { return e < 1 + x ? -std::log1p(-e / (1 + x)) : kInf; });
+}
+Errors sqrt_bound(const BoundCall& c) {
+  return each_error(c, [](Real x, Real e) { return e <= x ? e / (std::sqrt(x) + std::sqrt(x - e)) : kInf; });
+}
+// No slope is steeper than 1, and no two values are further apart than 2.
+Errors wave_bound(const BoundCall& c) {
+  return each_error(c, [](Real, Real e) { return std::min<Real>(e, 2); });
+}
+// The slope falls with |x|: the steepest one is where the interval comes nearest to 0.
+Real nearest_to_0(Real x, Real e) { return std::max<Real>(std::fabs(x) - e, 0); }
+Errors tanh_bound(const BoundCall& c) {
+  return each_error(c, [](Real x, Real e) {
+    const Real slope = 1 / std::cosh(nearest_to_0(x, e));
+    return std::min<Real>(e * slope * slope, 2);
+  });
+}
+Errors erf_bound(const BoundCall& c) {
+  return each_error(c, [](Real x, Real e) {
+    const Real m = nearest_to_0(x, e);
+    return std::min<Real>(e * 2 / std::sqrt(std::acos(Real{-1})) * std::exp(-m * m), 2);
+  });
+}
+
+// For a > 0, a^b is monotone in a and in b, so it is furthest off at a corner of the two intervals; for a < 0
+// and a whole b, |a|^b is. An interval of a that reaches 0 is covered where b is sure, whole and positive.
+Real power_moves(Real a, Real ea, Real b, Real eb, Real y) {
+  if (ea == 0 && eb == 0) return 0;
+  const bool whole = eb == 0 && b == std::trunc(b);
+  if (std::fabs(a) > ea && (a > 0 || whole)) {
+    Real most = 0;
+    for (const Real x : {std::fabs(a) - ea, std::fabs(a) + ea})
+      for (const Real e : {b - eb, b + eb}) most = std::max(most, std::fabs(std::pow(x, e) - y));
+    return most;
+  }
+  if (eb == 0 && b == 0) return 0;
+  return whole && b > 0 ? std::pow(std::fabs(a) + ea, b) + y : kInf;
+}
+Errors power_bound(const BoundCall& c) {
+  return paired_errors(c, [&](Real a, Real ea, Real b, Real eb, Real y) {
+    return with_rounding(c, y, power_moves(a, ea, b, eb, y));
+  });
+}
+
+// The loosest languages that kernels are rendered to set the c: OpenCL C 3.0, table "ULP values for single
+// precision built-in math functions". An ulp is at most one eps of the result.
+constexpr Rule kRules[] = {
+    {"exp", each<exp_of>, nullptr, "3 eps |y|, after exp(x + e) - exp(x)", 3, exp_bound},
+    {"log", each<log_of>, nullptr, "3 eps |y|, after -log(1 - e / x)", 3, log_bound},
+    {"log1p", each<log1p_of>, nullptr, "2 eps |y|, after -log(1 - e / (1 + x))", 2, log1p_bound},
+    {"sqrt", each<sqrt_of>, nullptr, "3 eps |y|, after sqrt(x) - sqrt(x - e)", 3, sqrt_bound},
+    {"sin", each<sin_of>, nullptr, "4 eps |y|, after min(e, 2)", 4, wave_bound},
+    {"cos", each<cos_of>, nullptr, "4 eps |y|, after min(e, 2)", 4, wave_bound},
+    {"tanh", each<tanh_of>, nullptr, "5 eps |y|, after e / cosh(|x| - e)^2", 5, tanh_bound},
+    {"erf", each<erf_of>, nullptr, "16 eps |y|, after e 2 / sqrt(pi) exp(-(|x| - e)^2)", 16, erf_bound},
+    {"power", power, nullptr, "16 eps |y|, after |(a +- ea)^(b +- eb) - y|", 16, power_bound},
+};
+
+}  // namespace
+
+Rules functions_rules() { return kRules; }
+
+}  // namespace weft::conformance

@@ -1,0 +1,27 @@
+#include "ir/rules.h"
+
+namespace weft::ops {
+
+static Result<TensorType> infer(ir::Types in, const ir::NoAttrs&) {
+  return ir::infer_float_unary("floor", in);
+}
+
+static ir::Grads grad(ir::Builder& b, const ir::GradContext& ctx, const ir::NoAttrs&) {
+  return {b.zeros_like(ctx.dout(0))};
+}
+
+static constexpr ir::Op<> spec = {
+    .name = "floor",
+    .doc =
+        "Largest whole number that is not above `x`, element by element.\n\n"
+        "Shape    same as `x`.\n"
+        "DType    floats.\n"
+        "Grad     zero.",
+    .inputs = {"x"},
+    .traits = ir::Trait::elementwise,
+    .infer = infer,
+    .grad = grad,
+};
+extern constinit const ir::OpDef floor = ir::define<spec>();
+
+}  // namespace weft::ops

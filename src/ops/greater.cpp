@@ -1,0 +1,26 @@
+#include "ir/rules.h"
+
+namespace weft::ops {
+
+static Result<TensorType> infer(ir::Types in, const ir::NoAttrs&) {
+  return ir::infer_comparison("greater", in);
+}
+
+static ir::Value decompose(ir::Builder& b, ir::Values in, const ir::NoAttrs&) { return b.less(in[1], in[0]); }
+
+static constexpr ir::Op<> spec = {
+    .name = "greater",
+    .doc =
+        "True where `a` > `b`.\n\n"
+        "Shape    NumPy broadcasting.\n"
+        "DType    one dtype for both; the result is bool. A NaN is never greater.\n"
+        "Grad     none: the result is not a number.",
+    .inputs = {"a", "b"},
+    .traits = ir::Trait::elementwise,
+    .differentiable = false,
+    .infer = infer,
+    .decompose = decompose,
+};
+extern constinit const ir::OpDef greater = ir::define<spec>();
+
+}  // namespace weft::ops

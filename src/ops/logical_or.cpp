@@ -1,0 +1,28 @@
+#include "ir/rules.h"
+
+namespace weft::ops {
+
+static Result<TensorType> infer(ir::Types in, const ir::NoAttrs&) {
+  return ir::infer_logic("logical_or", in);
+}
+
+static ir::Value decompose(ir::Builder& b, ir::Values in, const ir::NoAttrs&) {
+  return b.bit_or(in[0], in[1]);
+}
+
+static constexpr ir::Op<> spec = {
+    .name = "logical_or",
+    .doc =
+        "True where `a` or `b` is, or both.\n\n"
+        "Shape    NumPy broadcasting.\n"
+        "DType    bool.\n"
+        "Grad     none: the result is not a number.",
+    .inputs = {"a", "b"},
+    .traits = ir::Trait::elementwise,
+    .differentiable = false,
+    .infer = infer,
+    .decompose = decompose,
+};
+extern constinit const ir::OpDef logical_or = ir::define<spec>();
+
+}  // namespace weft::ops

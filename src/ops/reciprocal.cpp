@@ -1,0 +1,33 @@
+#include "ir/rules.h"
+
+namespace weft::ops {
+
+static Result<TensorType> infer(ir::Types in, const ir::NoAttrs&) {
+  return ir::infer_float_unary("reciprocal", in);
+}
+
+static ir::Value decompose(ir::Builder& b, ir::Values in, const ir::NoAttrs&) { return b.div(1, in[0]); }
+
+// dx = -dy y^2
+static ir::Grads grad(ir::Builder& b, const ir::GradContext& ctx, const ir::NoAttrs&) {
+  const auto y = ctx.out(0);
+  return {b.neg(b.mul(ctx.dout(0), b.mul(y, y)))};
+}
+
+static constexpr ir::Op<> spec = {
+    .name = "reciprocal",
+    .doc =
+        "1 / `x`, element by element.\n\n"
+        "Shape    same as `x`.\n"
+        "DType    floats.\n"
+        "Grad     needs the output only.",
+    .inputs = {"x"},
+    .traits = ir::Trait::elementwise,
+    .saves = ir::saves::outputs,
+    .infer = infer,
+    .decompose = decompose,
+    .grad = grad,
+};
+extern constinit const ir::OpDef reciprocal = ir::define<spec>();
+
+}  // namespace weft::ops
