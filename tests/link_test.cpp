@@ -269,6 +269,30 @@ TEST(Fuse, IsDecidedByTheCompilerAndChangesNoBit) {
   EXPECT_EQ(results[0], results[1]);
 }
 
+// gelu and relu are composites: opened up, they and their neighbours are one region, and no bit changes.
+TEST(Fuse, CompositesJoinTheirNeighbours) {
+  const auto function = [](const std::vector<Tensor>& in) {
+    return std::vector<Tensor>{relu(gelu(in[0] * in[1]) + in[2])};
+  };
+  auto fused = compile(function, cubes()), apart = compile(function, cubes(), {.fuse = false});
+  EXPECT_NE(fused.text().find("@r0 elementwise("), std::string::npos) << fused.text();
+  EXPECT_EQ(fused.text().find("@r1"), std::string::npos) << fused.text();
+  EXPECT_NE(apart.text().find(" = relu@r"), std::string::npos) << apart.text();
+  EXPECT_EQ(fused(cube_values(4))[0].to_bytes(), apart(cube_values(4))[0].to_bytes());
+  if (!is_backend_available("opencl")) GTEST_SKIP() << "opencl is not available here";
+  auto program = compile(function, cubes(), {.backend = "opencl"});
+  reset_ledger();
+  (void)program(cube_values(4));
+  ASSERT_EQ(rows_on("opencl").size(), 1u) << ledger_text();
+  EXPECT_EQ(rows_on("opencl")[0].kernel, "loops.region.elementwise");
+}
+
+TEST(Fuse, ACompositeAloneKeepsItsName) {
+  const auto program = compile([](const std::vector<Tensor>& in) { return std::vector<Tensor>{relu(in[0])}; },
+                               {{"x", {DType::f32, {4}}}});
+  EXPECT_NE(program.text().find(" = relu@r"), std::string::npos) << program.text();
+}
+
 TEST(Fuse, APassSeesAGoodGraphOrItIsRefused) {
   ir::Graph broken;
   broken.output("y", broken.exp(broken.input("x", {DType::f32, {4}})));

@@ -101,7 +101,7 @@ class Emitter {
     }
     for (size_t i = 0; i < g_.nodes.size(); ++i) {
       if (const auto at = ends.find(i); at != ends.end()) {
-        emit_fusion(*at->second);
+        WEFT_CHECK(emit_fusion(*at->second));
       } else if (!inside.count(i)) {
         WEFT_CHECK(emit_node(g_.nodes[i]));
       }
@@ -122,36 +122,36 @@ class Emitter {
     return {};
   }
 
-  // The body of a fusion numbers what it reads first, then what it makes.
-  void emit_fusion(const Fusion& f) {
-    std::map<int32_t, int32_t> local;
-    std::vector<int32_t> reads, makes;
-    for (const size_t n : f.nodes)
-      for (const int32_t id : g_.nodes[n].outputs) makes.push_back(id);
-    const std::set<int32_t> made(makes.begin(), makes.end());
-    for (const size_t n : f.nodes)
-      for (const int32_t id : g_.nodes[n].inputs)
-        if (!made.count(id) && local.try_emplace(id, static_cast<int32_t>(reads.size())).second)
-          reads.push_back(id);
-    for (const int32_t id : makes) local.emplace(id, static_cast<int32_t>(local.size()));
-
-    Region r;
-    r.pattern = f.pattern, r.n_inputs = static_cast<uint32_t>(reads.size());
-    for (const int32_t id : reads) r.values.push_back(p_.values[static_cast<size_t>(id)]);
-    for (const int32_t id : makes) r.values.push_back(p_.values[static_cast<size_t>(id)]);
+  // The body of a fusion: its nodes on a graph of their own, composites opened up.
+  Status emit_fusion(const Fusion& f) {
+    ir::Graph body;
+    std::map<int32_t, ir::Value> local;
     KernelCall call;
-    call.op = "region", call.where = g_.nodes[f.nodes.back()].where, call.inputs = reads;
+    call.op = "region", call.where = g_.nodes[f.nodes.back()].where;
+    std::set<int32_t> made;
+    for (const size_t n : f.nodes) made.insert(g_.nodes[n].outputs.begin(), g_.nodes[n].outputs.end());
+    for (const size_t n : f.nodes)
+      for (const int32_t id : g_.nodes[n].inputs) {
+        if (id < 0 || made.count(id) || local.count(id)) continue;
+        local[id] = body.input("", g_.types[static_cast<size_t>(id)]);
+        call.inputs.push_back(id);
+      }
     for (const size_t n : f.nodes) {
-      KernelCall step = call_of(g_.nodes[n]);
-      step.where.clear();
-      for (auto* ids : {&step.inputs, &step.outputs})
-        for (auto& id : *ids) id = id < 0 ? id : local[id];
-      r.calls.push_back(std::move(step));
+      const auto& node = g_.nodes[n];
+      ir::ValueList in;
+      for (const int32_t id : node.inputs) in.push_back(id < 0 ? ir::Value() : local[id]);
+      const auto out = node.op->primitive() ? body.call(*node.op, in, node.attrs)
+                                            : ir::inline_primitives(body, *node.op, in, node.attrs);
+      for (size_t k = 0; k < node.outputs.size(); ++k) {
+        const int32_t id = node.outputs[k];
+        local[id] = out[k];
+        if (read_outside(id, f)) call.outputs.push_back(id), body.output("", out[k]);
+      }
     }
-    for (const int32_t id : makes)
-      if (read_outside(id, f)) call.outputs.push_back(id), r.outputs.push_back(local[id]);
-    call.region = add_region(std::move(r));
+    WEFT_CHECK(Status(body.status()));
+    call.region = add_region(region_of(body, f.pattern));
     p_.calls.push_back(std::move(call));
+    return {};
   }
 
   bool read_outside(int32_t id, const Fusion& f) const {

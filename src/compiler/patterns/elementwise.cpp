@@ -2,9 +2,11 @@
 #include <set>
 
 #include "compiler/module.h"
+#include "ir/lower.h"
 
 // Chains of elementwise nodes over one shape become one region: a device that compiles text runs it as one
-// loop, every other runs the body.
+// loop, every other runs the body. A composite op such as relu joins its neighbours as its own decomposition;
+// alone it stays a call of its name, for which a device may have a kernel.
 namespace weft::compiler {
 namespace {
 
@@ -14,7 +16,11 @@ constexpr size_t kMostInputs = 8;  // of a region: devices bind few buffers at o
 class Fuser {
  public:
   explicit Fuser(const ir::Graph& g)
-      : g_(g), taken_(g.nodes.size(), false), updated_at_(g.types.size(), SIZE_MAX) {
+      : g_(g),
+        fusible_(g.nodes.size(), false),
+        taken_(g.nodes.size(), false),
+        updated_at_(g.types.size(), SIZE_MAX) {
+    for (size_t i = 0; i < g.nodes.size(); ++i) fusible_[i] = is_fusible(g.nodes[i]);
     for (size_t i = 0; i < g.nodes.size(); ++i)
       for (const auto& u : g.nodes[i].op->updates)
         if (u.input >= 0)
@@ -24,7 +30,7 @@ class Fuser {
   std::vector<Fusion> run() {
     std::vector<Fusion> all;
     for (size_t i = 0; i < g_.nodes.size(); ++i) {
-      if (taken_[i] || !fusible(g_.nodes[i])) continue;
+      if (taken_[i] || !fusible_[i]) continue;
       auto nodes = grow(i);
       if (nodes.size() < 2) continue;
       with_constants(nodes);
@@ -37,9 +43,22 @@ class Fuser {
  private:
   const ir::Node& node(size_t i) const { return g_.nodes[i]; }
   const TensorType& out_type(size_t i) const { return g_.types[static_cast<size_t>(node(i).outputs[0])]; }
-  static bool fusible(const ir::Node& n) {
-    return n.op->primitive() && ir::has(n.op->traits, ir::Trait::elementwise) && is_pure(n);
+  bool is_fusible(const ir::Node& n) const {
+    return ir::has(n.op->traits, ir::Trait::elementwise) && is_pure(n) &&
+           (n.op->primitive() || opens_elementwise(n));
   }
+  // Every step of the decomposition is elementwise itself, or a constant.
+  bool opens_elementwise(const ir::Node& n) const {
+    std::vector<const TensorType*> types;
+    for (const int32_t id : n.inputs) types.push_back(id < 0 ? nullptr : &g_.types[static_cast<size_t>(id)]);
+    const auto body = ir::lower_to_primitives(*n.op, types, n.attrs);
+    if (!body.ok()) return false;
+    const auto& steps = body.value().nodes;
+    return std::all_of(steps.begin(), steps.end(), [](const ir::Node& step) {
+      return ir::has(step.op->traits, ir::Trait::elementwise) || is_constant(step);
+    });
+  }
+  static bool is_constant(const ir::Node& n) { return std::string_view(n.op->name) == "full"; }
 
   // Follows the chain from node `first`. A node joins if it reads the chain, has its shape, and nothing
   // between could notice that the chain now runs where its last node stood.
@@ -53,7 +72,7 @@ class Fuser {
     for (size_t i = first + 1; i < std::min(g_.nodes.size(), first + kWindow); ++i) {
       if (!reads_chain(i)) continue;
       // A reader that can't join needs the chain finished before it, so the chain ends here.
-      if (taken_[i] || !fusible(node(i)) || !(out_type(i).shape == out_type(first).shape)) break;
+      if (taken_[i] || !fusible_[i] || !(out_type(i).shape == out_type(first).shape)) break;
       chain.push_back(i);
       if (!movable_to(chain, i) || inputs_of(chain).size() > kMostInputs) {
         chain.pop_back();
@@ -92,14 +111,13 @@ class Fuser {
       }
       for (const auto& o : g_.outputs) only_here &= o.value != id;
       if (maker == SIZE_MAX || !only_here || taken_[maker]) continue;
-      if (std::string_view(node(maker).op->name) == "full" && out_type(maker).shape.empty())
-        chain.push_back(maker);
+      if (is_constant(node(maker)) && out_type(maker).shape.empty()) chain.push_back(maker);
     }
     std::sort(chain.begin(), chain.end());
   }
 
   const ir::Graph& g_;
-  std::vector<bool> taken_;
+  std::vector<bool> fusible_, taken_;
   std::vector<size_t> updated_at_;  // by value: the node that overwrites it
 };
 
