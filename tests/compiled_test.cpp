@@ -7,6 +7,7 @@
 #include "test_backends.h"
 #include "weft/jit.h"
 #include "weft/ledger.h"
+#include "weft/ops.h"
 
 // The first thread through every layer: eager, traced, compiled, written, read, linked, run: the same bits.
 namespace weft {
@@ -89,6 +90,25 @@ TEST(Training, TextFormAndFileKeepTheProgram) {
   // A trace changes nothing outside.
   EXPECT_FALSE(model.parameters[0].value.grad());
   EXPECT_EQ(model.random.to_vector<uint64_t>(), (std::vector<uint64_t>{1, 0}));
+}
+
+TEST(Compiled, AnOptionalOperandMayBeAbsent) {
+  const auto function = [](const std::vector<Tensor>& in) {
+    Tensor x = in[0];
+    x.requires_grad(true);
+    const Tensor y = linear(x, in[1]);  // no bias
+    sum(y).backward();
+    return std::vector<Tensor>{y, x.grad()};
+  };
+  const Tensor x = Tensor::of({1, 2, 3, 4, 5, 6}, {3, 2}), weight = Tensor::of({1, -1, 2, 0}, {2, 2});
+  for (const bool fuse : {false, true}) {
+    auto program =
+        compile(function, {{"x", {DType::f32, {Dim::symbol("n", 1, 8), 2}}}, {"w", {DType::f32, {2, 2}}}},
+                {.fuse = fuse});
+    const auto got = program({x, weight});
+    EXPECT_EQ(got[0].to_vector<float>(), (std::vector<float>{-1, 2, -1, 6, -1, 10}));
+    EXPECT_EQ(got[1].to_vector<float>(), (std::vector<float>{3, -1, 3, -1, 3, -1}));
+  }
 }
 
 TEST(Training, OpenClAgreesWithinRounding) {

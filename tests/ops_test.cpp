@@ -5,6 +5,7 @@
 
 #include "conformance/rules.h"
 #include "conformance/run.h"
+#include "loops/loops.h"
 
 // Every op x case x dtype x backend, judged per element; and every planted fault rejected.
 namespace weft::conformance {
@@ -51,6 +52,8 @@ class Ops : public testing::TestWithParam<CaseFile> {
     for (const auto& [fault, n] : totals().faults_rejected)
       std::printf("[ops] fault '%s': rejected %d times, the right answer itself %d times\n", fault.c_str(), n,
                   totals().faults_same[fault]);
+    std::printf("[ops] %llu different texts were rendered\n",
+                static_cast<unsigned long long>(loops::distinct_texts()));
     std::printf("[ops] %d cases executed; worst error %.3Lf of what is allowed: %s\n", executed,
                 totals().worst, totals().worst_at.c_str());
     EXPECT_GT(executed, 0);

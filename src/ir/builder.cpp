@@ -74,6 +74,11 @@ Value Builder::binary(const char* op, Operand a, Operand b) {
   return one(op, {a.value, b.value});
 }
 
+Value Builder::neg(Value x) {
+  // No unsigned integer is -1, and 0 - 0 would lose the sign of a zero.
+  return is_float(x.dtype()) ? mul(x, -1) : sub(0, x);
+}
+
 Value Builder::cast(Value x, DType dtype) {
   if (x.dtype() == dtype) return x;
   return one("cast", {x}, {{"dtype", std::string(name(dtype))}});

@@ -63,7 +63,7 @@ class Builder {
   Value round(Value x) { return one("round", {x}); }
   Value abs(Value x) { return one("abs", {x}); }
   Value sigmoid(Value x) { return one("sigmoid", {x}); }
-  Value neg(Value x) { return mul(x, -1); }
+  Value neg(Value x);
   Value cast(Value x, DType dtype);
   Value where(Value condition, Operand yes, Operand no);
   /// Folds one axis and keeps it with size 1, as decompositions want it for broadcasting back.

@@ -10,7 +10,7 @@ static constexpr ir::Op<> spec = {
         "Bits that are set in `a` or `b` or both.\n\n"
         "Shape    NumPy broadcasting.\n"
         "DType    integers or bool, one for both.\n"
-        "Grad     none: the result is not a number of calculus.",
+        "Grad     none: integers and bool have none.",
     .inputs = {"a", "b"},
     .traits = ir::Trait::elementwise,
     .differentiable = false,

@@ -4,10 +4,7 @@ namespace weft::ops {
 
 static Result<TensorType> infer(ir::Types in, const ir::NoAttrs&) { return ir::infer_unary("neg", in); }
 
-static ir::Value decompose(ir::Builder& b, ir::Values in, const ir::NoAttrs&) {
-  const auto x = in[0];
-  return is_float(x.dtype()) ? b.mul(x, -1) : b.sub(0, x);  // 0 - 0 would lose the sign of a zero
-}
+static ir::Value decompose(ir::Builder& b, ir::Values in, const ir::NoAttrs&) { return b.neg(in[0]); }
 
 static ir::Grads grad(ir::Builder& b, const ir::GradContext& ctx, const ir::NoAttrs&) {
   return {b.neg(ctx.dout(0))};

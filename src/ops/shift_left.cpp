@@ -13,7 +13,7 @@ static constexpr ir::Op<> spec = {
         "Shape    NumPy broadcasting.\n"
         "DType    one integer dtype for both.\n"
         "Numerics an amount outside [0, bits of the dtype) gives 0.\n"
-        "Grad     none: the result is not a number of calculus.",
+        "Grad     none: integers have none.",
     .inputs = {"a", "b"},
     .traits = ir::Trait::elementwise,
     .differentiable = false,

@@ -9,12 +9,11 @@ static Result<TensorType> infer(ir::Types in, const ir::NoAttrs&) {
 static constexpr ir::Op<> spec = {
     .name = "shift_right",
     .doc =
-        "Bits of `a` moved down by `b` places; copies of the sign come in above, or zeros if there is "
-        "none.\n\n"
+        "Bits of `a` moved down by `b` places; copies of the sign, or zeros, come in above.\n\n"
         "Shape    NumPy broadcasting.\n"
         "DType    one integer dtype for both.\n"
         "Numerics an amount outside [0, bits of the dtype) gives 0, or -1 where `a` is negative.\n"
-        "Grad     none: the result is not a number of calculus.",
+        "Grad     none: integers have none.",
     .inputs = {"a", "b"},
     .traits = ir::Trait::elementwise,
     .differentiable = false,
