@@ -122,19 +122,13 @@ void expect_within(const Array& got, const Bounded& want, const std::string& wha
   EXPECT_TRUE(v.ok) << what << ": " << v.reason;
 }
 
-// A primitive's meaning is written in the oracle, so PyTorch must confirm it. A composite's is its
-// decomposition, which the oracle follows exactly: PyTorch's opinion of it is welcome, and a new op stays one
-// file without.
-TEST(Torch, EveryPrimitiveHasAnAnswer) {
+// The oracle follows a composite's decomposition exactly, whatever it says: only PyTorch can tell that it
+// says what its name promises. A primitive's meaning is written in the oracle, and wants confirming as much.
+TEST(Torch, EveryOpHasAnAnswer) {
   std::set<std::string> have;
   for (const auto& c : answers()) have.insert(c["op"].get<std::string>());
-  for (const auto* op : ir::all_ops()) {
-    if (have.contains(op->name)) continue;
-    if (op->primitive())
-      ADD_FAILURE() << op->name << ": give scripts/torch_oracle a case, and run it";
-    else
-      std::printf("[torch] %s is not compared with PyTorch\n", op->name);
-  }
+  for (const auto* op : ir::all_ops())
+    EXPECT_TRUE(have.contains(op->name)) << op->name << ": give scripts/torch_oracle a case, and run it";
 }
 
 TEST(Torch, ResultsAgree) {
