@@ -56,6 +56,7 @@ THIRD_PARTY = {
     "gtest/": {"tests", "conformance"},
     "benchmark/": {"bench"},
     "CL/": {"backends"},
+    "hwy/": {"backends"},
 }
 SYSTEM = {"dlfcn.h", "fcntl.h", "unistd.h", "stddef.h", "stdint.h", "stdlib.h", "string.h", "stdio.h", "math.h"}
 
