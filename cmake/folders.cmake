@@ -58,8 +58,10 @@ function(weft_builtin_backends out)
       continue()
     endif()
     # It may set(WEFT_BACKEND_SKIP "reason") where something that the build needs is missing, and
-    # list(APPEND WEFT_BACKEND_LIBRARIES ...) what it links.
+    # list(APPEND WEFT_BACKEND_LIBRARIES ...) what it links and
+    # list(APPEND WEFT_BACKEND_OPTIONS ...) how its files are compiled.
     unset(WEFT_BACKEND_SKIP)
+    unset(WEFT_BACKEND_OPTIONS)
     include("${PROJECT_SOURCE_DIR}/backends/${file}")
     if(WEFT_BACKEND_SKIP)
       message(STATUS "backend ${name} is left out: ${WEFT_BACKEND_SKIP}")
@@ -71,7 +73,7 @@ function(weft_builtin_backends out)
       list(APPEND files "${PROJECT_BINARY_DIR}/generated/${name}_kernels.cpp")
     endif()
     set_source_files_properties(${files} PROPERTIES COMPILE_DEFINITIONS "WEFT_NEGOTIATE=weft_negotiate_${name}"
-                                COMPILE_OPTIONS "$<$<CONFIG:Release>:-O3>")
+                                COMPILE_OPTIONS "$<$<CONFIG:Release>:-O3>;${WEFT_BACKEND_OPTIONS}")
     list(APPEND found ${files})
     string(APPEND declare "extern \"C\" weft_code weft_negotiate_${name}(const weft_host*, const weft_backend**, weft_error*);\n")
     string(APPEND table "    {\"${name}\", weft_negotiate_${name}},\n")

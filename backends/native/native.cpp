@@ -1,3 +1,5 @@
+#include "backends/native/native.h"
+
 #include "backends/native/tiles.h"
 #include "weft/shared/host_device.hpp"
 #include "weft/shared/primitives.hpp"

@@ -49,14 +49,16 @@ GENERATED = {"plan_generated.h": "program"}
 THIRD_PARTY = {
     "fmt/": set(LAYERS),
     "CLI/": {"cli"},
-    "nlohmann/": {"cli", "formats", "import", "lab", "nn", "tests"},
+    "nlohmann/": {"bench", "cli", "formats", "import", "lab", "nn", "tests"},
     "flatbuffers/": {"program", "tests"},
     "xxhash.h": {"base", "program", "nn", "tests"},
     "dlpack/": {"sdk"},
     "gtest/": {"tests", "conformance"},
     "benchmark/": {"bench"},
     "CL/": {"backends"},
-    "hwy/": {"backends"},
+    "hwy/": {"backends", "bench"},
+    "torch/": {"bench"},
+    "ATen/": {"bench"},
 }
 SYSTEM = {"dlfcn.h", "fcntl.h", "unistd.h", "stddef.h", "stdint.h", "stdlib.h", "string.h", "stdio.h", "math.h"}
 
