@@ -1,10 +1,10 @@
-#include "speed/cases.h"
+#include "cases.h"
 
 #include <fmt/format.h>
 
 #include <thread>
 
-#include "speed/limits.h"
+#include "limits.h"
 #include "weft/ops.h"
 #include "weft/tensor.h"
 

@@ -1,5 +1,5 @@
 #pragma once
-#include "speed/peers.h"
+#include "peers.h"
 
 namespace weft::speed {
 

@@ -1,4 +1,4 @@
-#include "speed/limits.h"
+#include "limits.h"
 
 #include <algorithm>
 #include <cstring>
@@ -7,11 +7,11 @@
 #include <vector>
 
 #include "base/thread_pool.h"
-#include "speed/measure.h"
+#include "measure.h"
 
 #define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SSE4 | HWY_AVX3_DL)
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "speed/limits.cpp"
+#define HWY_TARGET_INCLUDE "bench/speed/limits.cpp"
 #include <hwy/cache_control.h>
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>

@@ -8,8 +8,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/thread_pool.h"
-#include "speed/cases.h"
-#include "speed/limits.h"
+#include "cases.h"
+#include "limits.h"
 #include "weft/backends.h"
 
 // weft_speed: Weft beside other libraries, by turns in one run. `scripts/bench speed` builds what it needs

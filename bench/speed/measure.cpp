@@ -1,4 +1,4 @@
-#include "speed/measure.h"
+#include "measure.h"
 
 #include <algorithm>
 #include <chrono>

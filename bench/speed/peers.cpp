@@ -1,4 +1,4 @@
-#include "speed/peers.h"
+#include "peers.h"
 
 #include <dlfcn.h>
 #include <fmt/format.h>

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "speed/measure.h"
-#include "speed/peer.h"
+#include "measure.h"
+#include "peer.h"
 
 // The libraries that are there on this machine, opened at run time.
 namespace weft::speed {

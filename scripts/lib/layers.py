@@ -70,6 +70,8 @@ SPELT = {
     ("src/seam/registry.cpp", "reference"): "the default of a process: the one backend that is always built in",
     ("src/seam/registry.cpp", "null"): "a device's kind: it computes nothing, so nothing falls back to it",
 }
+# Backend -> those whose kernels it runs in another way: it may include their headers.
+BUILT_ON = {"openmp": {"native"}}
 # Folders of src/ that speak to people, where names may stand in help and examples.
 MAY_SPELL = {"cli", "lab"}
 
