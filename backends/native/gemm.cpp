@@ -243,26 +243,31 @@ void multiply_small(const Product<T>& p) {
   multiply_rows(p);
 }
 
-void multiply_small_f32(const Product<float>& p) { multiply_small(p); }
-void multiply_small_f64(const Product<double>& p) { multiply_small(p); }
-bool small_f32(const Product<float>& p) { return small_product(p); }
-bool small_f64(const Product<double>& p) { return small_product(p); }
-void pack_b_f32(const Product<float>& p, int64_t k0, int64_t depth, int64_t first, int64_t last, float* to) {
-  pack_b_panels(p, k0, depth, first, last, to);
+// Packed rows of a against a strip of b that lies in rows of `b_step` elements: a strip is made for one use,
+// so it is not packed.
+template <class T>
+void multiply_strip(const T* a, int64_t rows, int64_t depth, const T* b, int64_t b_step, int64_t columns,
+                    T* c, int64_t c_row, bool accumulate) {
+  const int64_t width = kVectors * static_cast<int64_t>(hn::Lanes(D<T>()));
+  for (int64_t j = 0; j < columns; j += width)
+    for (int64_t i = 0; i < rows; i += kRows)
+      clipped_tile(std::min<int64_t>(kRows, rows - i), std::min(width, columns - j), depth,
+                   Panels<T>{a + i * depth, depth}, b + j, b_step, c + i * c_row + j, c_row, accumulate);
 }
-void pack_b_f64(const Product<double>& p, int64_t k0, int64_t depth, int64_t first, int64_t last,
-                double* to) {
-  pack_b_panels(p, k0, depth, first, last, to);
+
+template <class T>
+GemmTable<T> table() {
+  return {static_cast<int64_t>(hn::Lanes(D<T>())),
+          kRows,
+          small_product<T>,
+          multiply_small<T>,
+          pack_a<T>,
+          pack_b_panels<T>,
+          multiply_block<T>,
+          multiply_strip<T>};
 }
-void block_f32(const Product<float>& p, int64_t k0, int64_t depth, int64_t i0, int64_t i1, int64_t first,
-               int64_t last, const float* packed) {
-  multiply_block(p, k0, depth, i0, i1, first, last, packed);
-}
-void block_f64(const Product<double>& p, int64_t k0, int64_t depth, int64_t i0, int64_t i1, int64_t first,
-               int64_t last, const double* packed) {
-  multiply_block(p, k0, depth, i0, i1, first, last, packed);
-}
-int64_t vector_bytes() { return static_cast<int64_t>(hn::Lanes(D<uint8_t>())); }
+GemmTable<float> table_f32() { return table<float>(); }
+GemmTable<double> table_f64() { return table<double>(); }
 
 }  // namespace HWY_NAMESPACE
 }  // namespace weft::native
@@ -271,49 +276,18 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace weft::native {
 
-HWY_EXPORT(multiply_small_f32);
-HWY_EXPORT(multiply_small_f64);
-HWY_EXPORT(small_f32);
-HWY_EXPORT(small_f64);
-HWY_EXPORT(pack_b_f32);
-HWY_EXPORT(pack_b_f64);
-HWY_EXPORT(block_f32);
-HWY_EXPORT(block_f64);
-HWY_EXPORT(vector_bytes);
+HWY_EXPORT(table_f32);
+HWY_EXPORT(table_f64);
 
 template <>
-void pack_b(const Product<float>& p, int64_t k0, int64_t depth, int64_t first, int64_t last, float* to) {
-  HWY_DYNAMIC_DISPATCH(pack_b_f32)(p, k0, depth, first, last, to);
+const GemmTable<float>& gemm_table() {
+  static const GemmTable<float> t = HWY_DYNAMIC_DISPATCH(table_f32)();
+  return t;
 }
 template <>
-void pack_b(const Product<double>& p, int64_t k0, int64_t depth, int64_t first, int64_t last, double* to) {
-  HWY_DYNAMIC_DISPATCH(pack_b_f64)(p, k0, depth, first, last, to);
-}
-template <>
-void multiply_packed(const Product<float>& p, int64_t k0, int64_t depth, int64_t i0, int64_t i1,
-                     int64_t first, int64_t last, const float* packed) {
-  HWY_DYNAMIC_DISPATCH(block_f32)(p, k0, depth, i0, i1, first, last, packed);
-}
-template <>
-void multiply_packed(const Product<double>& p, int64_t k0, int64_t depth, int64_t i0, int64_t i1,
-                     int64_t first, int64_t last, const double* packed) {
-  HWY_DYNAMIC_DISPATCH(block_f64)(p, k0, depth, i0, i1, first, last, packed);
-}
-template <>
-bool small(const Product<float>& p) {
-  return HWY_DYNAMIC_DISPATCH(small_f32)(p);
-}
-template <>
-bool small(const Product<double>& p) {
-  return HWY_DYNAMIC_DISPATCH(small_f64)(p);
-}
-template <>
-void multiply_direct(const Product<float>& p) {
-  HWY_DYNAMIC_DISPATCH(multiply_small_f32)(p);
-}
-template <>
-void multiply_direct(const Product<double>& p) {
-  HWY_DYNAMIC_DISPATCH(multiply_small_f64)(p);
+const GemmTable<double>& gemm_table() {
+  static const GemmTable<double> t = HWY_DYNAMIC_DISPATCH(table_f64)();
+  return t;
 }
 
 // Depth so that a panel of a lies in the first cache and a block of b in the second or third; even parts, not
@@ -324,7 +298,7 @@ static int64_t even(int64_t whole, int64_t most, int64_t multiple) {
 }
 template <class T>
 Blocks blocks_of(const Product<T>& p) {
-  const int64_t panel = 3 * HWY_DYNAMIC_DISPATCH(vector_bytes)() / int64_t{sizeof(T)};
+  const int64_t panel = 3 * gemm_table<T>().lanes;
   Blocks b{};
   b.panel = panel;
   b.depth = std::min(even(p.k, 384 * 4 / int64_t{sizeof(T)}, 8), std::max<int64_t>(p.k, 1));
@@ -342,7 +316,8 @@ void multiply(const Product<T>& p) {
     for (int64_t i = 0; i < p.m && !p.accumulate; ++i) std::fill_n(p.c + i * p.c_row, p.n, T{0});
     return;
   }
-  if (small(p)) return multiply_direct(p);
+  const GemmTable<T>& gemm = gemm_table<T>();
+  if (gemm.small(p)) return gemm.direct(p);
   const Blocks b = blocks_of(p);
   T* packed = scratch<T>(Scratch::packed_b, b.b_size);
   for (int64_t j = 0; j < p.n; j += b.columns) {
@@ -350,9 +325,9 @@ void multiply(const Product<T>& p) {
     const Product<T> part = p.part(0, p.m, j, columns);
     for (int64_t k = 0; k < p.k; k += b.depth) {
       const int64_t depth = std::min(b.depth, p.k - k);
-      pack_b(part, k, depth, 0, panels, packed);
+      gemm.pack_b(part, k, depth, 0, panels, packed);
       for (int64_t i = 0; i < p.m; i += b.rows)
-        multiply_packed(part, k, depth, i, std::min(p.m, i + b.rows), 0, panels, packed);
+        gemm.block(part, k, depth, i, std::min(p.m, i + b.rows), 0, panels, packed);
     }
   }
 }

@@ -37,22 +37,36 @@ struct Blocks {
 template <class T>
 Blocks blocks_of(const Product<T>& p);
 
-/// Packs part of b, rows [k0, k0 + depth) and the columns of `panels` [first, last), into `to`: panel after
-/// panel, depth x panel elements each, zeros beyond the last column.
+/// The parts of a product, for the best instruction set of this machine.
 template <class T>
-void pack_b(const Product<T>& p, int64_t k0, int64_t depth, int64_t first, int64_t last, T* to);
+struct GemmTable {
+  int64_t lanes;       ///< elements of a vector
+  int64_t panel_rows;  ///< packed rows of a come in multiples of it
 
-/// c (+)= a[:, k0 .. k0 + depth) times packed b: rows [i0, i1), panels [first, last) of `packed`, which
-/// begins at panel 0. The first block of k overwrites c unless the product accumulates.
+  /// Whether the product is so small that packing costs more than it gains; then `direct` makes it.
+  bool (*small)(const Product<T>&);
+  void (*direct)(const Product<T>&);
+  /// Rows [i0, i1) of a, columns [k0, k0 + depth): depth elements for each row, zeros up to a multiple of
+  /// panel_rows.
+  void (*pack_a)(const Product<T>&, int64_t k0, int64_t depth, int64_t i0, int64_t i1, T* to);
+  /// Rows [k0, k0 + depth) of b, panels [first, last), each to its place: panel * width * depth from `to`.
+  /// Zeros beyond the last column.
+  void (*pack_b)(const Product<T>&, int64_t k0, int64_t depth, int64_t first, int64_t last, T* to);
+  /// c (+)= a[i0 .. i1, k0 .. k0 + depth) times panels [first, last) of packed b. The first block of k
+  /// overwrites c unless the product accumulates.
+  void (*block)(const Product<T>&, int64_t k0, int64_t depth, int64_t i0, int64_t i1, int64_t first,
+                int64_t last, const T* packed);
+  /// c (+)= packed rows of a times b[depth, columns], whose rows are b_step apart and readable up to a whole
+  /// vector.
+  void (*strip)(const T* packed_a, int64_t rows, int64_t depth, const T* b, int64_t b_step, int64_t columns,
+                T* c, int64_t c_row, bool accumulate);
+};
 template <class T>
-void multiply_packed(const Product<T>& p, int64_t k0, int64_t depth, int64_t i0, int64_t i1, int64_t first,
-                     int64_t last, const T* packed);
-
-/// Whether the product is so small that packing costs more than it gains; then `multiply_direct` makes it.
-template <class T>
-bool small(const Product<T>& p);
-template <class T>
-void multiply_direct(const Product<T>& p);
+const GemmTable<T>& gemm_table();
+template <>
+const GemmTable<float>& gemm_table();
+template <>
+const GemmTable<double>& gemm_table();
 
 /// The whole product on this thread.
 template <class T>

@@ -120,6 +120,41 @@ void row_max_to(float* to, const float* x, int64_t n) {
   for (int64_t i = 0; i < n; ++i) to[i] = x[i] > to[i] || x[i] != x[i] ? x[i] : to[i];
 }
 
+// A vector of columns at a time. Columns come in whole vectors.
+void columns_softmax(float* scores, int64_t keys, int64_t columns, float* most, float* total, float* factor) {
+  const F d;
+  for (int64_t c = 0; c < columns; c += static_cast<int64_t>(hn::Lanes(d))) {
+    const VF before = hn::LoadU(d, most + c);
+    VF m = before;
+    for (int64_t j = 0; j < keys; ++j) {
+      const VF x = hn::LoadU(d, scores + j * columns + c);
+      m = hn::IfThenElse(hn::Le(x, m), m, x);  // a NaN wins
+    }
+    const VF shift = hn::IfThenElse(hn::Eq(m, set(-HUGE_VALF)), hn::Zero(d), m);  // nothing seen yet
+    VF sum = hn::Zero(d);
+    for (int64_t j = 0; j < keys; ++j) {
+      const VF e = exp(hn::Sub(hn::LoadU(d, scores + j * columns + c), shift));
+      hn::StoreU(e, d, scores + j * columns + c);
+      sum = hn::Add(sum, e);
+    }
+    const VF f = exp(hn::Sub(before, shift));
+    hn::StoreU(f, d, factor + c);
+    hn::StoreU(m, d, most + c);
+    hn::StoreU(hn::MulAdd(hn::LoadU(d, total + c), f, sum), d, total + c);
+  }
+}
+void columns_slopes(float* scores, float* slopes, int64_t keys, int64_t columns, const float* lse,
+                    const float* sum, float scale) {
+  const F d;
+  for (int64_t j = 0; j < keys; ++j)
+    for (int64_t c = 0; c < columns; c += static_cast<int64_t>(hn::Lanes(d))) {
+      float *w = scores + j * columns + c, *s = slopes + j * columns + c;
+      const VF e = exp(hn::Sub(hn::LoadU(d, w), hn::LoadU(d, lse + c)));
+      hn::StoreU(e, d, w);
+      hn::StoreU(hn::Mul(hn::Mul(e, hn::Sub(hn::LoadU(d, s), hn::LoadU(d, sum + c))), set(scale)), d, s);
+    }
+}
+
 void row_adamw(const AdamwFactors& f, float* parameter, const float* gradient, float* mean, float* square,
                int64_t n) {
   const F d;
@@ -155,6 +190,8 @@ HWY_EXPORT(row_max);
 HWY_EXPORT(row_affine);
 HWY_EXPORT(row_add_to);
 HWY_EXPORT(row_max_to);
+HWY_EXPORT(columns_softmax);
+HWY_EXPORT(columns_slopes);
 HWY_EXPORT(row_adamw);
 
 double sum(const float* x, int64_t n) { return HWY_DYNAMIC_DISPATCH(row_sum)(x, n); }
@@ -172,6 +209,13 @@ void affine(const float* x, float shift, float scale, const float* weight, const
 }
 void add_to(float* to, const float* x, int64_t n) { HWY_DYNAMIC_DISPATCH(row_add_to)(to, x, n); }
 void max_to(float* to, const float* x, int64_t n) { HWY_DYNAMIC_DISPATCH(row_max_to)(to, x, n); }
+void softmax_columns(float* scores, int64_t keys, int64_t columns, float* most, float* total, float* factor) {
+  HWY_DYNAMIC_DISPATCH(columns_softmax)(scores, keys, columns, most, total, factor);
+}
+void softmax_slopes(float* scores, float* slopes, int64_t keys, int64_t columns, const float* lse,
+                    const float* sum, float scale) {
+  HWY_DYNAMIC_DISPATCH(columns_slopes)(scores, slopes, keys, columns, lse, sum, scale);
+}
 void adamw(const AdamwFactors& f, float* parameter, const float* gradient, float* mean, float* square,
            int64_t n) {
   HWY_DYNAMIC_DISPATCH(row_adamw)(f, parameter, gradient, mean, square, n);

@@ -21,6 +21,14 @@ void affine(const float* x, float shift, float scale, const float* weight, const
 void add_to(float* to, const float* x, int64_t n);
 void max_to(float* to, const float* x, int64_t n);
 
+/// One block of attention: `scores` [keys, columns], a column for each query, become exp(scores - most).
+/// `most` and `total` run on over the blocks of a query; `factor` is what sums of the blocks before are to be
+/// multiplied with.
+void softmax_columns(float* scores, int64_t keys, int64_t columns, float* most, float* total, float* factor);
+/// scores become the weights exp(scores - lse), and slopes weights * (slopes - sum) * scale.
+void softmax_slopes(float* scores, float* slopes, int64_t keys, int64_t columns, const float* lse,
+                    const float* sum, float scale);
+
 /// One AdamW update of n elements; see src/ops/adamw_step.cpp. Factors of one step, made once.
 struct AdamwFactors {
   float beta1, rest1, beta2, rest2;  ///< rest = 1 - beta

@@ -68,13 +68,14 @@ void spread(const Host& host, const Product<T>& p) {
     const int64_t cuts = std::clamp<int64_t>(16 / row_blocks, 1, panels);
     for (int64_t k = 0; k < p.k; k += b.depth) {
       const int64_t depth = std::min(b.depth, p.k - k);
-      host.parallel_for(panels, 4,
-                        [&](int64_t begin, int64_t end) { pack_b(part, k, depth, begin, end, packed); });
+      host.parallel_for(panels, 4, [&](int64_t begin, int64_t end) {
+        gemm_table<T>().pack_b(part, k, depth, begin, end, packed);
+      });
       host.parallel_for(row_blocks * cuts, 1, [&](int64_t begin, int64_t end) {
         for (int64_t t = begin; t < end; ++t) {
           const int64_t i = t / cuts * b.rows, cut = t % cuts;
-          multiply_packed(part, k, depth, i, std::min(p.m, i + b.rows), panels * cut / cuts,
-                          panels * (cut + 1) / cuts, packed);
+          gemm_table<T>().block(part, k, depth, i, std::min(p.m, i + b.rows), panels * cut / cuts,
+                                panels * (cut + 1) / cuts, packed);
         }
       });
     }
@@ -87,7 +88,7 @@ void spread_direct(const Host& host, const Product<T>& p, int64_t step) {
   const int64_t macs = p.m * p.k * step,
                 grain = std::max<int64_t>(1, (int64_t{1} << 19) / std::max<int64_t>(1, macs));
   host.parallel_for((p.n + step - 1) / step, grain, [&](int64_t begin, int64_t end) {
-    multiply_direct(p.part(0, p.m, begin * step, std::min(p.n, end * step) - begin * step));
+    gemm_table<T>().direct(p.part(0, p.m, begin * step, std::min(p.n, end * step) - begin * step));
   });
 }
 
@@ -105,7 +106,7 @@ void products(const Launch& l, const T* a, const T* b, T* c) {
   }
   for (int64_t i = 0; i < batches.count(); ++i) {
     const Product<T> one = batches.at(i);
-    if (small(one)) {
+    if (gemm_table<T>().small(one)) {
       spread_direct(l.host(), one, 64);
     } else {
       spread(l.host(), one);
