@@ -42,7 +42,8 @@ inline backend::Support accepts_attention(const backend::OpCall& c, int64_t opti
   using backend::Support;
   if (c.input(0).dtype() != DType::f32) return Support::no("dtype must be f32, got {}", c.input(0).dtype());
   if (c.input(0).shape().back().max() == 0) return Support::no("queries must have elements");
-  if (c.input(1).max()[static_cast<size_t>(c.input(1).rank() - 3)] == 0) return Support::no("there must be a head");
+  if (c.input(1).max()[static_cast<size_t>(c.input(1).rank() - 3)] == 0)
+    return Support::no("there must be a head");
   if (c.input(optional).has()) return Support::no("masks are not for this kernel");
   if (c.input(optional + 1).has()) return Support::no("a length is not for this kernel");
   return Support::yes();

@@ -49,7 +49,7 @@ HWY_INLINE void run(const float* const* x, uint32_t single, float* y, int64_t n,
 }
 
 HWY_INLINE VF truth(hn::Mask<F> m) { return hn::IfThenElseZero(m, set(1.0f)); }
-HWY_INLINE hn::Mask<F> is_true(VF x) { return hn::Ne(x, set(0.0f)); }
+HWY_INLINE hn::Mask<F> is_true(VF x) { return hn::Not(hn::Eq(x, set(0.0f))); }  // a NaN is
 // The larger, or a NaN where there is one. Of zeros the positive one.
 HWY_INLINE VF maximum(VF a, VF b) {
   const VF m = hn::IfThenElse(hn::Eq(a, b), hn::And(a, b), hn::Max(a, b));
