@@ -23,6 +23,7 @@ constexpr int kRows = 8;
 constexpr int kRows = 4;
 #endif
 constexpr int kVectors = 3;
+constexpr int kFew = 4;  // rows that are not worth packing b for
 
 template <class T>
 using D = hn::ScalableTag<T>;
@@ -230,17 +231,52 @@ void multiply_dots(const Product<T>& p) {
   }
 }
 
+// Few rows against rows of b: b is read once, in order, four rows at a time, while a stretch of c stays in
+// the first cache.
+template <class T>
+void multiply_few(const Product<T>& p) {
+  const D<T> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  constexpr int64_t kStretch = 1024;
+  for (int64_t j0 = 0; j0 < p.n; j0 += kStretch) {
+    const int64_t j1 = std::min(p.n, j0 + kStretch), whole = j0 + (j1 - j0) / lanes * lanes;
+    for (int64_t i = 0; i < p.m && !p.accumulate; ++i)
+      std::fill(p.c + i * p.c_row + j0, p.c + i * p.c_row + j1, T{0});
+    for (int64_t q = 0; q < p.k; q += 4) {
+      const int64_t n = std::min<int64_t>(4, p.k - q);
+      const T* b[4];
+      for (int64_t r = 0; r < 4; ++r) b[r] = p.b + (q + std::min(r, n - 1)) * p.b_row;
+      for (int64_t i = 0; i < p.m; ++i) {
+        T x[4] = {}, *c = p.c + i * p.c_row;
+        for (int64_t r = 0; r < n; ++r) x[r] = p.a[i * p.a_row + (q + r) * p.a_column];
+        const auto x0 = hn::Set(d, x[0]), x1 = hn::Set(d, x[1]), x2 = hn::Set(d, x[2]), x3 = hn::Set(d, x[3]);
+        for (int64_t j = j0; j < whole; j += lanes) {
+          auto y = hn::MulAdd(x0, hn::LoadU(d, b[0] + j), hn::LoadU(d, c + j));
+          if (n > 1) y = hn::MulAdd(x1, hn::LoadU(d, b[1] + j), y);
+          if (n > 2) y = hn::MulAdd(x2, hn::LoadU(d, b[2] + j), y);
+          if (n > 3) y = hn::MulAdd(x3, hn::LoadU(d, b[3] + j), y);
+          hn::StoreU(y, d, c + j);
+        }
+        for (int64_t r = 0; r < n; ++r)
+          for (int64_t j = whole; j < j1; ++j) c[j] += x[r] * b[r][j];
+      }
+    }
+  }
+}
+
 template <class T>
 bool small_product(const Product<T>& p) {
   const auto lanes = static_cast<int64_t>(hn::Lanes(D<T>()));
-  if (p.a_column == 1 && p.b_row == 1 && p.b_column != 1 && p.m <= 4) return true;  // dots
-  const bool rows = p.b_column == 1 && p.n % lanes == 0;
-  return rows && (p.m <= 4 || (p.k * p.n <= 8192 * 2 && p.m * p.k <= 8192 * 2));
+  if (p.a_column == 1 && p.b_row == 1 && p.b_column != 1 && p.m <= kFew) return true;  // dots
+  if (p.b_column == 1 && p.m <= kFew) return true;
+  return p.b_column == 1 && p.n % lanes == 0 && p.k * p.n <= 16384 && p.m * p.k <= 16384;
 }
 template <class T>
 void multiply_small(const Product<T>& p) {
   if (p.b_column != 1) return multiply_dots(p);
-  multiply_rows(p);
+  const auto lanes = static_cast<int64_t>(hn::Lanes(D<T>()));
+  const bool fits = p.n % lanes == 0 && p.k * p.n <= 16384;
+  return p.m <= kFew && !fits ? multiply_few(p) : multiply_rows(p);
 }
 
 // Packed rows of a against a strip of b that lies in rows of `b_step` elements: a strip is made for one use,

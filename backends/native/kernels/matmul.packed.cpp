@@ -98,8 +98,8 @@ void products(const Launch& l, const T* a, const T* b, T* c) {
   const Product<T> p = batches.first;
   const int64_t macs = p.m * p.n * p.k;
   if (p.m == 0 || p.n == 0 || batches.count() == 0) return;
-  if (p.k == 0 || macs < int64_t{1} << 18 || batches.count() >= 8) {
-    const int64_t grain = std::max<int64_t>(1, (int64_t{1} << 18) / std::max<int64_t>(1, macs));
+  if (p.k == 0 || macs < int64_t{1} << 20 || batches.count() >= 8) {
+    const int64_t grain = std::max<int64_t>(1, (int64_t{1} << 20) / std::max<int64_t>(1, macs));
     return l.host().parallel_for(batches.count(), grain, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) multiply(batches.at(i));
     });
@@ -107,7 +107,7 @@ void products(const Launch& l, const T* a, const T* b, T* c) {
   for (int64_t i = 0; i < batches.count(); ++i) {
     const Product<T> one = batches.at(i);
     if (gemm_table<T>().small(one)) {
-      spread_direct(l.host(), one, 64);
+      spread_direct(l.host(), one, one.m <= 4 && one.n >= 4096 ? 1024 : 64);
     } else {
       spread(l.host(), one);
     }
