@@ -1,9 +1,7 @@
-# weft_backend(name): this folder as a plug-in, <name>.so. Its sources are *.cpp and kernels/<op>.<variant>.cpp; each file in
-# kernels/ defines `extern const weft::backend::KernelRecord <op>_<variant>` in namespace weft::kernels, and
-# `std::vector<weft::backend::KernelRecord> weft::kernels::own()` is made from their names.
-function(weft_backend name)
-  file(GLOB sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/*.cpp")
-  file(GLOB kernels CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/kernels/*.cpp")
+# weft_kernel_table(folder namespace file): each folder/<op>.<variant>.cpp defines `extern const weft::backend::KernelRecord
+# <op>_<variant>` in that namespace; writes `file`, which defines `std::vector<weft::backend::KernelRecord> own()` there.
+function(weft_kernel_table folder namespace generated)
+  file(GLOB kernels CONFIGURE_DEPENDS "${folder}/*.cpp")
   set(declare "")
   set(list "")
   foreach(file IN LISTS kernels)
@@ -13,15 +11,23 @@ function(weft_backend name)
     string(APPEND declare "extern const backend::KernelRecord ${record};\n")
     string(APPEND list "${record}, ")
   endforeach()
-  set(generated "${CMAKE_CURRENT_BINARY_DIR}/${name}_kernels.cpp")
   file(CONFIGURE OUTPUT "${generated}" @ONLY CONTENT
 "// Made from the folder kernels/.
 #include \"weft/backend.hpp\"
 
-namespace weft::kernels {
+namespace ${namespace} {
 ${declare}std::vector<backend::KernelRecord> own() { return {${list}}; }
-}  // namespace weft::kernels
+}  // namespace ${namespace}
 ")
+endfunction()
+
+# weft_backend(name): this folder as a plug-in, <name>.so. Its sources are *.cpp and kernels/<op>.<variant>.cpp; the records of
+# kernels/ are in namespace weft::kernels.
+function(weft_backend name)
+  file(GLOB sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/*.cpp")
+  file(GLOB kernels CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/kernels/*.cpp")
+  set(generated "${CMAKE_CURRENT_BINARY_DIR}/${name}_kernels.cpp")
+  weft_kernel_table("${CMAKE_CURRENT_SOURCE_DIR}/kernels" weft::kernels "${generated}")
   add_library(${name} MODULE ${sources} ${kernels} "${generated}")
   target_link_libraries(${name} PRIVATE Weft::backend_headers)
   target_compile_features(${name} PRIVATE cxx_std_20)

@@ -57,16 +57,23 @@ function(weft_builtin_backends out)
     if(NOT ${option_name})
       continue()
     endif()
-    # It may set(WEFT_BACKEND_SKIP "reason") where something that the build needs is missing.
+    # It may set(WEFT_BACKEND_SKIP "reason") where something that the build needs is missing, and
+    # list(APPEND WEFT_BACKEND_LIBRARIES ...) what it links and
+    # list(APPEND WEFT_BACKEND_OPTIONS ...) how its files are compiled.
     unset(WEFT_BACKEND_SKIP)
+    unset(WEFT_BACKEND_OPTIONS)
     include("${PROJECT_SOURCE_DIR}/backends/${file}")
     if(WEFT_BACKEND_SKIP)
       message(STATUS "backend ${name} is left out: ${WEFT_BACKEND_SKIP}")
       continue()
     endif()
     file(GLOB files CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/backends/${name}/*.cpp" "${PROJECT_SOURCE_DIR}/backends/${name}/kernels/*.cpp")
+    if(EXISTS "${PROJECT_SOURCE_DIR}/backends/${name}/kernels")
+      weft_kernel_table("${PROJECT_SOURCE_DIR}/backends/${name}/kernels" weft::${name} "${PROJECT_BINARY_DIR}/generated/${name}_kernels.cpp")
+      list(APPEND files "${PROJECT_BINARY_DIR}/generated/${name}_kernels.cpp")
+    endif()
     set_source_files_properties(${files} PROPERTIES COMPILE_DEFINITIONS "WEFT_NEGOTIATE=weft_negotiate_${name}"
-                                COMPILE_OPTIONS "$<$<CONFIG:Release>:-O3>")
+                                COMPILE_OPTIONS "$<$<CONFIG:Release>:-O3>;${WEFT_BACKEND_OPTIONS}")
     list(APPEND found ${files})
     string(APPEND declare "extern \"C\" weft_code weft_negotiate_${name}(const weft_host*, const weft_backend**, weft_error*);\n")
     string(APPEND table "    {\"${name}\", weft_negotiate_${name}},\n")
@@ -74,6 +81,7 @@ function(weft_builtin_backends out)
   set(generated "${PROJECT_BINARY_DIR}/generated/builtin_backends.cpp")
   weft_write_if_different("${generated}" "// Made from the folders under backends/ that hold a builtin.cmake.\n#include \"seam/builtin.h\"\n\n${declare}\nnamespace weft::seam {\nstatic const Builtin kBuiltins[] = {\n${table}};\nstd::span<const Builtin> builtin_backends() { return kBuiltins; }\n}  // namespace weft::seam\n\nnamespace weft::loops {\nextern const seam::Provider provider;\nuint64_t render(const weft_call*, const char*, char*, uint64_t, weft_error*);\n}\nnamespace weft::seam {\nstd::span<const Provider> builtin_providers() { return {&loops::provider, 1}; }\ndecltype(weft_host::render) builtin_render() { return loops::render; }\n}  // namespace weft::seam\n")
   set(${out} ${found} "${generated}" PARENT_SCOPE)
+  set(WEFT_BACKEND_LIBRARIES ${WEFT_BACKEND_LIBRARIES} PARENT_SCOPE)
 endfunction()
 
 function(weft_flatbuffers out schema)

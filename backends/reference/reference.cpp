@@ -7,7 +7,7 @@ namespace {
 struct Reference {
   static constexpr const char* kName = "reference";
   static constexpr const char* kKind = "cpu";
-  static constexpr const char* kLabel = "host memory, reference kernels";
+  static const char* label() { return "host memory, reference kernels"; }
   static constexpr const char* kNumerics = "computes in double, rounds each result once, keeps denormals";
   static weft::backend::KernelTable& kernels() {
     static weft::backend::KernelTable table(kName, {weft::shared::primitives()});

@@ -18,6 +18,7 @@ PLANTS = [
     ("a backend into the core", "backends/null/planted.cpp", '#include "seam/device.h"\n', "include: backends includes"),
     ("the sdk beyond itself", "include/weft/backend.hpp", '+#include "weft/status.h"\n', "include: sdk includes"),
     ("the core includes a backend", "src/seam/planted.cpp", '#include "backends/far/queue.hpp"\n', "nobody includes a backend"),
+    ("a backend includes another", "backends/null/planted.cpp", '#include "backends/native/rows.h"\n', "nobody includes a backend"),
     ("no such folder", "src/seam/planted.cpp", '#include "elsewhere/x.h"\n', "belongs to no folder"),
     ("a folder outside the table", "src/planted/planted.cpp", "int x;\n", "is not in the table"),
     ("a public header of nobody", "include/weft/planted.h", "#pragma once\n", "a new public header"),
@@ -48,6 +49,8 @@ INNOCENT = [
     ("an include across lines of comment", "src/base/planted.cpp", '/*\n#include "ir/graph.h"\n*/\n'),
     ("110 characters", "src/ir/planted.cpp", "//" + "é" * 108 + "\n"),
     ("60 lines", "src/ir/planted.cpp", "void planted(int) {\n" + "  f();\n" * 58 + "}\n"),
+    ("a backend built on another", "backends/openmp/planted.cpp", '#include "backends/native/native.h"\n'),
+    ("a backend's own folder", "backends/native/kernels/planted.cpp", '#include "backends/native/rows.h"\n'),
     ("a test includes a judge", "tests/planted.cpp", '#include "conformance/run.h"\n'),
 ]
 

@@ -49,13 +49,16 @@ GENERATED = {"plan_generated.h": "program"}
 THIRD_PARTY = {
     "fmt/": set(LAYERS),
     "CLI/": {"cli"},
-    "nlohmann/": {"cli", "formats", "import", "lab", "nn", "tests"},
+    "nlohmann/": {"bench", "cli", "formats", "import", "lab", "nn", "tests"},
     "flatbuffers/": {"program", "tests"},
     "xxhash.h": {"base", "program", "nn", "tests"},
     "dlpack/": {"sdk"},
     "gtest/": {"tests", "conformance"},
     "benchmark/": {"bench"},
     "CL/": {"backends"},
+    "hwy/": {"backends", "bench"},
+    "torch/": {"bench"},
+    "ATen/": {"bench"},
 }
 SYSTEM = {"dlfcn.h", "fcntl.h", "unistd.h", "stddef.h", "stdint.h", "stdlib.h", "string.h", "stdio.h", "math.h"}
 
@@ -67,6 +70,8 @@ SPELT = {
     ("src/seam/registry.cpp", "reference"): "the default of a process: the one backend that is always built in",
     ("src/seam/registry.cpp", "null"): "a device's kind: it computes nothing, so nothing falls back to it",
 }
+# Backend -> those whose kernels it runs in another way: it may include their headers.
+BUILT_ON = {"openmp": {"native"}}
 # Folders of src/ that speak to people, where names may stand in help and examples.
 MAY_SPELL = {"cli", "lab"}
 

@@ -9,7 +9,7 @@ template <class Name>
 struct Good {
   static constexpr const char* kName = Name::value;
   static constexpr const char* kKind = "cpu";
-  static constexpr const char* kLabel = "a plug-in of the tests";
+  static const char* label() { return "a plug-in of the tests"; }
   static constexpr const char* kNumerics = "computes in double, rounds each result once";
   static weft::backend::KernelTable& kernels() {
     static weft::backend::KernelTable table(kName, {weft::shared::primitives()});

@@ -8,7 +8,7 @@
 // A device of host memory with an inline queue: all of a backend but its kernels and its names.
 namespace weft::shared {
 
-/// `Traits` gives kName (of the backend), kKind (of the device), kLabel, kNumerics and kernels(), the
+/// `Traits` gives kName (of the backend), kKind (of the device), label(), kNumerics and kernels(), the
 /// KernelTable.
 ///
 ///     weft_code WEFT_NEGOTIATE(const weft_host* host, const weft_backend** backend, weft_error* error) {
@@ -35,7 +35,7 @@ struct HostDevice {
     constexpr uint64_t no_limit = std::numeric_limits<int64_t>::max();
     backend::write(c, &weft_capability::available, 1);
     backend::write_text(c, &weft_capability::kind, Traits::kKind);
-    backend::write_text(c, &weft_capability::label, Traits::kLabel);
+    backend::write_text(c, &weft_capability::label, Traits::label());
     backend::write(c, &weft_capability::queue_kind, WEFT_QUEUE_INLINE);
     backend::write(c, &weft_capability::host_memory, 1);
     backend::write(c, &weft_capability::units, 1);

@@ -1,0 +1,67 @@
+#pragma once
+#include <algorithm>
+#include <cmath>
+
+#include "weft/backend.hpp"
+
+// What the attention kernels share: sizes of a call, and blocks of scores that lie with the keys down and the
+// queries across, so that a vector holds one key's scores for neighbouring queries and no sum runs across a
+// vector. Every product then reads its operands where they lie: nothing is packed but the queries, once for
+// each block of them. Method: Dao et al., FlashAttention (NeurIPS 2022).
+namespace weft::native {
+
+inline constexpr int64_t kQueries = 96, kKeys = 64;
+
+struct AttentionSizes {
+  int64_t batches, heads, kv_heads, seq_q, seq_k, dim, width;
+  float scale;
+  bool causal;
+
+  explicit AttentionSizes(const backend::Launch& l) {
+    const backend::TensorView q = l.input(0), k = l.input(1), v = l.input(2);
+    const int64_t rank = q.rank();
+    heads = q.dim(rank - 3), seq_q = q.dim(rank - 2), dim = q.dim(rank - 1);
+    kv_heads = k.dim(rank - 3), seq_k = k.dim(rank - 2), width = v.dim(rank - 1);
+    batches = 1;
+    for (int64_t i = 0; i < rank - 3; ++i) batches *= q.dim(i);
+    const double given = l.call().attr("scale").real(0);
+    scale = static_cast<float>(given != 0 ? given : 1 / std::sqrt(static_cast<double>(dim)));
+    causal = l.call().attr("causal").integer() != 0;
+  }
+  int64_t query_blocks() const { return (seq_q + kQueries - 1) / kQueries; }
+  /// Key head of query head `h` (heads counted through all batches).
+  int64_t key_head(int64_t h) const { return h / heads * kv_heads + h % heads / (heads / kv_heads); }
+  /// How many keys query i sees: with `causal` the queries stand at the end of the keys.
+  int64_t seen(int64_t i) const {
+    return causal ? std::clamp<int64_t>(i + 1 + seq_k - seq_q, 0, seq_k) : seq_k;
+  }
+};
+
+/// Both: f32, without a mask or a length, of at least one head. `optional` is the position of the mask.
+inline backend::Support accepts_attention(const backend::OpCall& c, int64_t optional) {
+  using backend::Support;
+  if (c.input(0).dtype() != DType::f32) return Support::no("dtype must be f32, got {}", c.input(0).dtype());
+  if (c.input(0).shape().back().max() == 0) return Support::no("queries must have elements");
+  if (c.input(1).max()[static_cast<size_t>(c.input(1).rank() - 3)] == 0)
+    return Support::no("there must be a head");
+  if (c.input(optional).has()) return Support::no("masks are not for this kernel");
+  if (c.input(optional + 1).has()) return Support::no("a length is not for this kernel");
+  return Support::yes();
+}
+
+/// to[d, q] = scale * from[q, d] for `rows` queries, zeros beyond them up to kQueries.
+inline void transpose_queries(const float* from, int64_t rows, int64_t dim, float scale, float* to) {
+  for (int64_t d = 0; d < dim; ++d)
+    for (int64_t q = 0; q < kQueries; ++q) to[d * kQueries + q] = q < rows ? scale * from[q * dim + d] : 0.0f;
+}
+
+/// Scores of keys [j, j + keys) that queries [i, i + kQueries) may not see become -inf.
+inline void hide_unseen(const AttentionSizes& s, int64_t i, int64_t j, int64_t keys, float* scores) {
+  if (!s.causal) return;
+  const int64_t first = i - s.seq_q + s.seq_k;  // the last key that the first query sees
+  for (int64_t r = 0; r < keys; ++r)
+    for (int64_t q = 0, n = std::clamp<int64_t>(j + r - first, 0, kQueries); q < n; ++q)
+      scores[r * kQueries + q] = -HUGE_VALF;
+}
+
+}  // namespace weft::native

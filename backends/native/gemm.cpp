@@ -1,0 +1,374 @@
+#include "backends/native/gemm.h"
+
+#include <algorithm>
+
+#include "backends/native/scratch.h"
+#include "backends/native/targets.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "backends/native/gemm.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace weft::native {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+// A tile of c is kRows x 3 vectors: as many accumulators as the registers hold beside 3 vectors of b and one
+// of a.
+#if HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM_A64
+constexpr int kRows = 8;
+#else
+constexpr int kRows = 4;
+#endif
+constexpr int kVectors = 3;
+constexpr int kFew = 4;  // rows that are not worth packing b for
+
+template <class T>
+using D = hn::ScalableTag<T>;
+template <class T>
+using V = hn::Vec<D<T>>;
+
+// Where element (row, p) of a lies: in rows of the matrix, or in panels of four rows, p after p.
+template <class T>
+struct Rows {
+  const T* a;
+  int64_t row, column;
+  HWY_INLINE const T* at(int i, int64_t p) const { return a + i * row + p * column; }
+};
+template <class T>
+struct Panels {
+  const T* a;
+  int64_t depth;
+  HWY_INLINE const T* at(int i, int64_t p) const { return a + (i / 4) * depth * 4 + p * 4 + i % 4; }
+};
+
+template <int R, int N, class T, class A>
+HWY_INLINE void tile(int64_t depth, A a, const T* HWY_RESTRICT b, int64_t b_step, T* HWY_RESTRICT c,
+                     int64_t c_row, bool accumulate) {
+  const D<T> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  V<T> sum[R][N];
+  for (auto& row : sum)
+    for (auto& s : row) s = hn::Zero(d);
+  for (int64_t p = 0; p < depth; ++p, b += b_step) {
+    V<T> column[N];
+    for (int j = 0; j < N; ++j) column[j] = hn::LoadU(d, b + j * lanes);
+    for (int i = 0; i < R; ++i) {
+      const V<T> x = hn::Set(d, *a.at(i, p));
+      for (int j = 0; j < N; ++j) sum[i][j] = hn::MulAdd(x, column[j], sum[i][j]);
+    }
+  }
+  for (int i = 0; i < R; ++i)
+    for (int j = 0; j < N; ++j) {
+      T* to = c + i * c_row + j * lanes;
+      hn::StoreU(accumulate ? hn::Add(hn::LoadU(d, to), sum[i][j]) : sum[i][j], d, to);
+    }
+}
+
+template <int N, class T, class A>
+HWY_NOINLINE void tile_of(int rows, int64_t depth, A a, const T* b, int64_t b_step, T* c, int64_t c_row,
+                          bool accumulate) {
+  if constexpr (kRows == 8)
+    if (rows > 4) return tile<8, N>(depth, a, b, b_step, c, c_row, accumulate);
+  if (rows > 2) return tile<4, N>(depth, a, b, b_step, c, c_row, accumulate);
+  if (rows == 2) return tile<2, N>(depth, a, b, b_step, c, c_row, accumulate);
+  tile<1, N>(depth, a, b, b_step, c, c_row, accumulate);
+}
+template <class T, class A>
+HWY_INLINE void any_tile(int rows, int64_t vectors, int64_t depth, A a, const T* b, int64_t b_step, T* c,
+                         int64_t c_row, bool accumulate) {
+  if (vectors == 3) return tile_of<3>(rows, depth, a, b, b_step, c, c_row, accumulate);
+  if (vectors == 2) return tile_of<2>(rows, depth, a, b, b_step, c, c_row, accumulate);
+  tile_of<1>(rows, depth, a, b, b_step, c, c_row, accumulate);
+}
+
+// ---- packing
+
+template <class T>
+void pack_a(const Product<T>& p, int64_t k0, int64_t depth, int64_t i0, int64_t i1, T* HWY_RESTRICT to) {
+  const D<T> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const int64_t padded = i0 + (i1 - i0 + kRows - 1) / kRows * kRows;
+  for (int64_t i = i0; i < padded; i += 4, to += 4 * depth) {
+    const T* from = p.a + i * p.a_row + k0 * p.a_column;
+    const int64_t rows = std::clamp<int64_t>(i1 - i, 0, 4);
+    if (rows == 4 && p.a_column == 1) {
+      int64_t q = 0;
+      for (; q + lanes <= depth; q += lanes)
+        hn::StoreInterleaved4(hn::LoadU(d, from + q), hn::LoadU(d, from + p.a_row + q),
+                              hn::LoadU(d, from + 2 * p.a_row + q), hn::LoadU(d, from + 3 * p.a_row + q), d,
+                              to + 4 * q);
+      for (; q < depth; ++q)
+        for (int64_t r = 0; r < 4; ++r) to[4 * q + r] = from[r * p.a_row + q];
+    } else {
+      for (int64_t q = 0; q < depth; ++q)
+        for (int64_t r = 0; r < 4; ++r) to[4 * q + r] = r < rows ? from[r * p.a_row + q * p.a_column] : T{0};
+    }
+  }
+}
+
+template <class T>
+void pack_b_panel(const Product<T>& p, int64_t k0, int64_t depth, int64_t j0, T* HWY_RESTRICT to) {
+  const D<T> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const int64_t width = kVectors * lanes, columns = std::min(width, p.n - j0);
+  const T* from = p.b + k0 * p.b_row + j0 * p.b_column;
+  if (p.b_column == 1 && columns == width) {
+    for (int64_t q = 0; q < depth; ++q)
+      for (int j = 0; j < kVectors; ++j)
+        hn::StoreU(hn::LoadU(d, from + q * p.b_row + j * lanes), d, to + q * width + j * lanes);
+    return;
+  }
+  if (columns < width) std::fill_n(to, depth * width, T{0});
+  if (p.b_column == 1) {
+    for (int64_t q = 0; q < depth; ++q) std::copy_n(from + q * p.b_row, columns, to + q * width);
+    return;
+  }
+  // Transposed: four columns of b lie in four rows of memory.
+  int64_t j = 0;
+  HWY_ALIGN T quad[4 * HWY_MAX_BYTES / sizeof(T)];
+  for (; j + 4 <= columns; j += 4) {
+    const T* row = from + j * p.b_column;
+    int64_t q = 0;
+    for (; q + lanes <= depth; q += lanes) {
+      hn::StoreInterleaved4(hn::LoadU(d, row + q), hn::LoadU(d, row + p.b_column + q),
+                            hn::LoadU(d, row + 2 * p.b_column + q), hn::LoadU(d, row + 3 * p.b_column + q), d,
+                            quad);
+      for (int64_t r = 0; r < lanes; ++r) std::copy_n(quad + 4 * r, 4, to + (q + r) * width + j);
+    }
+    for (; q < depth; ++q)
+      for (int64_t r = 0; r < 4; ++r) to[q * width + j + r] = row[r * p.b_column + q];
+  }
+  for (; j < columns; ++j)
+    for (int64_t q = 0; q < depth; ++q) to[q * width + j] = from[j * p.b_column + q];
+}
+template <class T>
+void pack_b_panels(const Product<T>& p, int64_t k0, int64_t depth, int64_t first, int64_t last, T* to) {
+  const int64_t width = kVectors * static_cast<int64_t>(hn::Lanes(D<T>()));
+  for (int64_t j = first; j < last; ++j) pack_b_panel(p, k0, depth, j * width, to + j * width * depth);
+}
+
+// ---- products
+
+// Tiles at the edge of c are made whole in a buffer, and copied as far as c reaches.
+template <class T, class A>
+HWY_INLINE void clipped_tile(int64_t rows, int64_t columns, int64_t depth, A a, const T* b, int64_t b_step,
+                             T* c, int64_t c_row, bool accumulate) {
+  const auto lanes = static_cast<int64_t>(hn::Lanes(D<T>()));
+  const int64_t vectors = (columns + lanes - 1) / lanes;
+  const bool whole_rows = rows == kRows || rows == 4 || rows == 2 || rows == 1;
+  if (whole_rows && columns == vectors * lanes)
+    return any_tile(static_cast<int>(rows), vectors, depth, a, b, b_step, c, c_row, accumulate);
+  HWY_ALIGN T edge[kRows * kVectors * HWY_MAX_BYTES / sizeof(T)];
+  any_tile(static_cast<int>(rows), vectors, depth, a, b, b_step, edge, vectors * lanes, false);
+  for (int64_t i = 0; i < rows; ++i)
+    for (int64_t j = 0; j < columns; ++j) {
+      T& to = c[i * c_row + j];
+      to = accumulate ? to + edge[i * vectors * lanes + j] : edge[i * vectors * lanes + j];
+    }
+}
+
+template <class T>
+void multiply_block(const Product<T>& p, int64_t k0, int64_t depth, int64_t i0, int64_t i1, int64_t first,
+                    int64_t last, const T* packed) {
+  const int64_t width = kVectors * static_cast<int64_t>(hn::Lanes(D<T>()));
+  const int64_t padded = (i1 - i0 + kRows - 1) / kRows * kRows;
+  T* a = scratch<T>(Scratch::packed_a, padded * depth);
+  pack_a(p, k0, depth, i0, i1, a);
+  const bool accumulate = p.accumulate || k0 > 0;
+  for (int64_t j = first; j < last; ++j)
+    for (int64_t i = i0; i < i1; i += kRows)
+      clipped_tile(std::min<int64_t>(kRows, i1 - i), std::min(width, p.n - j * width), depth,
+                   Panels<T>{a + (i - i0) * depth, depth}, packed + j * width * depth, width,
+                   p.c + i * p.c_row + j * width, p.c_row, accumulate);
+}
+
+// Columns in steps of at most three vectors, as even as they come: 64 floats are 2 + 2 vectors of 16, not 3
+// + 1.
+template <class T>
+void multiply_rows(const Product<T>& p) {
+  const auto lanes = static_cast<int64_t>(hn::Lanes(D<T>()));
+  const int64_t all = p.n / lanes, steps = (all + kVectors - 1) / kVectors;
+  for (int64_t s = 0; s < steps; ++s) {
+    const int64_t v0 = all * s / steps, vectors = all * (s + 1) / steps - v0, j = v0 * lanes;
+    int64_t i = 0;
+    for (int rows = kRows; i < p.m; i += rows) {
+      while (rows > p.m - i) rows /= 2;
+      any_tile(rows, vectors, p.k, Rows<T>{p.a + i * p.a_row, p.a_row, p.a_column}, p.b + j, p.b_row,
+               p.c + i * p.c_row + j, p.c_row, p.accumulate);
+    }
+  }
+}
+
+// Few rows against a transposed b: both are read along k, so each element of c is a dot product.
+template <class T>
+void multiply_dots(const Product<T>& p) {
+  const D<T> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  constexpr int kColumns = 4;
+  for (int64_t j = 0; j < p.n; j += kColumns) {
+    const int64_t columns = std::min<int64_t>(kColumns, p.n - j);
+    for (int64_t i = 0; i < p.m; ++i) {
+      const T *x = p.a + i * p.a_row, *y = p.b + j * p.b_column;
+      V<T> sum[kColumns];
+      for (auto& s : sum) s = hn::Zero(d);
+      int64_t q = 0;
+      if (columns == kColumns)
+        for (; q + lanes <= p.k; q += lanes) {
+          const auto v = hn::LoadU(d, x + q);
+          for (int c = 0; c < kColumns; ++c)
+            sum[c] = hn::MulAdd(v, hn::LoadU(d, y + c * p.b_column + q), sum[c]);
+        }
+      for (int64_t c = 0; c < columns; ++c) {
+        T total = hn::GetLane(hn::SumOfLanes(d, sum[c]));
+        for (int64_t r = q; r < p.k; ++r) total += x[r] * y[c * p.b_column + r];
+        T& to = p.c[i * p.c_row + j + c];
+        to = p.accumulate ? to + total : total;
+      }
+    }
+  }
+}
+
+// Few rows against rows of b: b is read once, in order, four rows at a time, while a stretch of c stays in
+// the first cache.
+template <class T>
+void multiply_few(const Product<T>& p) {
+  const D<T> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  constexpr int64_t kStretch = 1024;
+  for (int64_t j0 = 0; j0 < p.n; j0 += kStretch) {
+    const int64_t j1 = std::min(p.n, j0 + kStretch), whole = j0 + (j1 - j0) / lanes * lanes;
+    for (int64_t i = 0; i < p.m && !p.accumulate; ++i)
+      std::fill(p.c + i * p.c_row + j0, p.c + i * p.c_row + j1, T{0});
+    for (int64_t q = 0; q < p.k; q += 4) {
+      const int64_t n = std::min<int64_t>(4, p.k - q);
+      const T* b[4];
+      for (int64_t r = 0; r < 4; ++r) b[r] = p.b + (q + std::min(r, n - 1)) * p.b_row;
+      for (int64_t i = 0; i < p.m; ++i) {
+        T x[4] = {}, *c = p.c + i * p.c_row;
+        for (int64_t r = 0; r < n; ++r) x[r] = p.a[i * p.a_row + (q + r) * p.a_column];
+        const auto x0 = hn::Set(d, x[0]), x1 = hn::Set(d, x[1]), x2 = hn::Set(d, x[2]), x3 = hn::Set(d, x[3]);
+        for (int64_t j = j0; j < whole; j += lanes) {
+          auto y = hn::MulAdd(x0, hn::LoadU(d, b[0] + j), hn::LoadU(d, c + j));
+          if (n > 1) y = hn::MulAdd(x1, hn::LoadU(d, b[1] + j), y);
+          if (n > 2) y = hn::MulAdd(x2, hn::LoadU(d, b[2] + j), y);
+          if (n > 3) y = hn::MulAdd(x3, hn::LoadU(d, b[3] + j), y);
+          hn::StoreU(y, d, c + j);
+        }
+        for (int64_t r = 0; r < n; ++r)
+          for (int64_t j = whole; j < j1; ++j) c[j] += x[r] * b[r][j];
+      }
+    }
+  }
+}
+
+template <class T>
+bool small_product(const Product<T>& p) {
+  const auto lanes = static_cast<int64_t>(hn::Lanes(D<T>()));
+  if (p.a_column == 1 && p.b_row == 1 && p.b_column != 1 && p.m <= kFew) return true;  // dots
+  if (p.b_column == 1 && p.m <= kFew) return true;
+  return p.b_column == 1 && p.n % lanes == 0 && p.k * p.n <= 16384 && p.m * p.k <= 16384;
+}
+template <class T>
+void multiply_small(const Product<T>& p) {
+  if (p.b_column != 1) return multiply_dots(p);
+  const auto lanes = static_cast<int64_t>(hn::Lanes(D<T>()));
+  const bool fits = p.n % lanes == 0 && p.k * p.n <= 16384;
+  return p.m <= kFew && !fits ? multiply_few(p) : multiply_rows(p);
+}
+
+// Packed rows of a against a strip of b that lies in rows of `b_step` elements: a strip is made for one use,
+// so it is not packed.
+template <class T>
+void multiply_strip(const T* a, int64_t rows, int64_t depth, const T* b, int64_t b_step, int64_t columns,
+                    T* c, int64_t c_row, bool accumulate) {
+  const int64_t width = kVectors * static_cast<int64_t>(hn::Lanes(D<T>()));
+  for (int64_t j = 0; j < columns; j += width)
+    for (int64_t i = 0; i < rows; i += kRows)
+      clipped_tile(std::min<int64_t>(kRows, rows - i), std::min(width, columns - j), depth,
+                   Panels<T>{a + i * depth, depth}, b + j, b_step, c + i * c_row + j, c_row, accumulate);
+}
+
+template <class T>
+GemmTable<T> table() {
+  return {static_cast<int64_t>(hn::Lanes(D<T>())),
+          kRows,
+          small_product<T>,
+          multiply_small<T>,
+          pack_a<T>,
+          pack_b_panels<T>,
+          multiply_block<T>,
+          multiply_strip<T>};
+}
+GemmTable<float> table_f32() { return table<float>(); }
+GemmTable<double> table_f64() { return table<double>(); }
+
+}  // namespace HWY_NAMESPACE
+}  // namespace weft::native
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace weft::native {
+
+HWY_EXPORT(table_f32);
+HWY_EXPORT(table_f64);
+
+template <>
+const GemmTable<float>& gemm_table() {
+  static const GemmTable<float> t = HWY_DYNAMIC_DISPATCH(table_f32)();
+  return t;
+}
+template <>
+const GemmTable<double>& gemm_table() {
+  static const GemmTable<double> t = HWY_DYNAMIC_DISPATCH(table_f64)();
+  return t;
+}
+
+// Depth so that a panel of a lies in the first cache and a block of b in the second or third; even parts, not
+// a rest.
+static int64_t even(int64_t whole, int64_t most, int64_t multiple) {
+  const int64_t parts = std::max<int64_t>(1, (whole + most - 1) / most);
+  return std::max(multiple, ((whole + parts - 1) / parts + multiple - 1) / multiple * multiple);
+}
+template <class T>
+Blocks blocks_of(const Product<T>& p) {
+  const int64_t panel = 3 * gemm_table<T>().lanes;
+  Blocks b{};
+  b.panel = panel;
+  b.depth = std::min(even(p.k, 384 * 4 / int64_t{sizeof(T)}, 8), std::max<int64_t>(p.k, 1));
+  b.rows = even(p.m, 128, 8);
+  b.columns = even(p.n, 3072, panel);
+  b.b_size = b.columns * b.depth;
+  return b;
+}
+template Blocks blocks_of(const Product<float>&);
+template Blocks blocks_of(const Product<double>&);
+
+template <class T>
+void multiply(const Product<T>& p) {
+  if (p.k == 0) {
+    for (int64_t i = 0; i < p.m && !p.accumulate; ++i) std::fill_n(p.c + i * p.c_row, p.n, T{0});
+    return;
+  }
+  const GemmTable<T>& gemm = gemm_table<T>();
+  if (gemm.small(p)) return gemm.direct(p);
+  const Blocks b = blocks_of(p);
+  T* packed = scratch<T>(Scratch::packed_b, b.b_size);
+  for (int64_t j = 0; j < p.n; j += b.columns) {
+    const int64_t columns = std::min(b.columns, p.n - j), panels = (columns + b.panel - 1) / b.panel;
+    const Product<T> part = p.part(0, p.m, j, columns);
+    for (int64_t k = 0; k < p.k; k += b.depth) {
+      const int64_t depth = std::min(b.depth, p.k - k);
+      gemm.pack_b(part, k, depth, 0, panels, packed);
+      for (int64_t i = 0; i < p.m; i += b.rows)
+        gemm.block(part, k, depth, i, std::min(p.m, i + b.rows), 0, panels, packed);
+    }
+  }
+}
+template void multiply(const Product<float>&);
+template void multiply(const Product<double>&);
+
+}  // namespace weft::native
+#endif

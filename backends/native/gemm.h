@@ -1,0 +1,78 @@
+#pragma once
+#include <cstdint>
+
+// Matrix products of the native backend: blocks that fit the caches, packed into panels that the registers'
+// tile reads in order. Method: Goto and van de Geijn, Anatomy of high-performance matrix multiplication (ACM
+// TOMS 34, 2008).
+namespace weft::native {
+
+/// c[m, n] = a[m, k] b[k, n], or c += where `accumulate`. Operands may be transposed: each has a step along
+/// both axes, one of which is 1; c has rows without gaps in them.
+template <class T>
+struct Product {
+  int64_t m = 0, n = 0, k = 0;
+  const T* a = nullptr;
+  int64_t a_row = 0, a_column = 1;
+  const T* b = nullptr;
+  int64_t b_row = 0, b_column = 1;
+  T* c = nullptr;
+  int64_t c_row = 0;
+  bool accumulate = false;
+
+  /// The part of it that makes rows [i, i + rows) and columns [j, j + columns) of c.
+  Product part(int64_t i, int64_t rows, int64_t j, int64_t columns) const {
+    Product p = *this;
+    p.m = rows, p.n = columns;
+    p.a += i * a_row, p.b += j * b_column, p.c += i * c_row + j;
+    return p;
+  }
+};
+
+/// How a product is cut. `columns` is a multiple of a panel's width.
+struct Blocks {
+  int64_t rows, columns, depth;
+  int64_t panel;   ///< columns of c that one tile makes
+  int64_t b_size;  ///< elements of one packed block of b
+};
+template <class T>
+Blocks blocks_of(const Product<T>& p);
+
+/// The parts of a product, for the best instruction set of this machine.
+template <class T>
+struct GemmTable {
+  int64_t lanes;       ///< elements of a vector
+  int64_t panel_rows;  ///< packed rows of a come in multiples of it
+
+  /// Whether the product is so small that packing costs more than it gains; then `direct` makes it.
+  bool (*small)(const Product<T>&);
+  void (*direct)(const Product<T>&);
+  /// Rows [i0, i1) of a, columns [k0, k0 + depth): depth elements for each row, zeros up to a multiple of
+  /// panel_rows.
+  void (*pack_a)(const Product<T>&, int64_t k0, int64_t depth, int64_t i0, int64_t i1, T* to);
+  /// Rows [k0, k0 + depth) of b, panels [first, last), each to its place: panel * width * depth from `to`.
+  /// Zeros beyond the last column.
+  void (*pack_b)(const Product<T>&, int64_t k0, int64_t depth, int64_t first, int64_t last, T* to);
+  /// c (+)= a[i0 .. i1, k0 .. k0 + depth) times panels [first, last) of packed b. The first block of k
+  /// overwrites c unless the product accumulates.
+  void (*block)(const Product<T>&, int64_t k0, int64_t depth, int64_t i0, int64_t i1, int64_t first,
+                int64_t last, const T* packed);
+  /// c (+)= packed rows of a times b[depth, columns], whose rows are b_step apart and readable up to a whole
+  /// vector.
+  void (*strip)(const T* packed_a, int64_t rows, int64_t depth, const T* b, int64_t b_step, int64_t columns,
+                T* c, int64_t c_row, bool accumulate);
+};
+template <class T>
+const GemmTable<T>& gemm_table();
+template <>
+const GemmTable<float>& gemm_table();
+template <>
+const GemmTable<double>& gemm_table();
+
+/// The whole product on this thread.
+template <class T>
+void multiply(const Product<T>& p);
+
+extern template void multiply<float>(const Product<float>&);
+extern template void multiply<double>(const Product<double>&);
+
+}  // namespace weft::native

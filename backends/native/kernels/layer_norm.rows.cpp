@@ -1,0 +1,33 @@
+#include <cmath>
+
+#include "backends/native/row_launch.h"
+#include "backends/native/rows.h"
+
+namespace weft::native {
+
+using namespace weft::backend;
+
+static Support accepts(const OpCall& c) { return rows_dtype(c.input(0)); }
+
+static Outcome launch(const Launch& l) {
+  const TensorView x = l.input(0);
+  const int64_t trailing = l.call().attr("trailing").integer(1);
+  const int64_t n = shared::product(x.dims().last(static_cast<size_t>(trailing)));
+  const double epsilon = l.call().attr("epsilon").real(1e-5);
+  const float* weight = l.input(1).has() ? as_f32(l.input(1), Scratch::columns) : nullptr;
+  const float* bias = l.input(2).has() ? as_f32(l.input(2), Scratch::scores) : nullptr;
+  for_rows(l, x, l.output(0), n, [=](int64_t, const float* from, float* to) {
+    const auto mean = static_cast<float>(sum(from, n) / static_cast<double>(n));
+    const double variance = sum_of_squares(from, mean, n) / static_cast<double>(n);
+    affine(from, mean, static_cast<float>(1 / std::sqrt(variance + epsilon)), weight, bias, to, n);
+  });
+  return Outcome::ok();
+}
+
+extern const KernelRecord layer_norm_rows = {.op = "layer_norm",
+                                             .variant = "rows",
+                                             .reads = {"epsilon", "trailing"},
+                                             .accepts = accepts,
+                                             .launch = launch};
+
+}  // namespace weft::native

@@ -1,0 +1,28 @@
+#include "backends/native/row_launch.h"
+#include "backends/native/rows.h"
+
+namespace weft::native {
+
+using namespace weft::backend;
+
+static Support accepts(const OpCall& c) {
+  if (auto s = rows_dtype(c.input(0)); !s) return s;
+  const int64_t axis = c.attr("axis").integer(-1), rank = c.input(0).rank();
+  if (axis == rank - 1) return Support::yes();
+  return Support::no("axis must be last, got {} of {}", axis, rank);
+}
+
+static Outcome launch(const Launch& l) {
+  const TensorView x = l.input(0);
+  const int64_t n = x.dim(x.rank() - 1);
+  for_rows(l, x, l.output(0), n, [n](int64_t, const float* from, float* to) {
+    const double total = exp_of_row(from, max(from, n), to, n);
+    affine(to, 0, static_cast<float>(1 / total), nullptr, nullptr, to, n);
+  });
+  return Outcome::ok();
+}
+
+extern const KernelRecord softmax_rows = {
+    .op = "softmax", .variant = "rows", .reads = {"axis"}, .accepts = accepts, .launch = launch};
+
+}  // namespace weft::native

@@ -1,0 +1,41 @@
+#pragma once
+#include <cstdint>
+
+// Functions over one contiguous row of f32, for the best instruction set of this machine. Sums are kept in
+// several f32 lanes for a thousand elements, and in double beyond.
+namespace weft::native {
+
+double sum(const float* x, int64_t n);
+/// -inf for nothing; NaN if any is.
+float max(const float* x, int64_t n);
+/// Sum of (x - shift)^2.
+double sum_of_squares(const float* x, float shift, int64_t n);
+double dot(const float* x, const float* y, int64_t n);
+
+/// y = exp(x - shift); gives their sum. y may be x, or null: then only the sum is made.
+double exp_of_row(const float* x, float shift, float* y, int64_t n);
+/// y = (x - shift) * scale * weight + bias; a null weight is ones, a null bias zeros. y may be x.
+void affine(const float* x, float shift, float scale, const float* weight, const float* bias, float* y,
+            int64_t n);
+/// to += x and to = max(to, x), element by element.
+void add_to(float* to, const float* x, int64_t n);
+void max_to(float* to, const float* x, int64_t n);
+
+/// One block of attention: `scores` [keys, columns], a column for each query, become exp(scores - most).
+/// `most` and `total` run on over the blocks of a query; `factor` is what sums of the blocks before are to be
+/// multiplied with.
+void softmax_columns(float* scores, int64_t keys, int64_t columns, float* most, float* total, float* factor);
+/// scores become the weights exp(scores - lse), and slopes weights * (slopes - sum) * scale.
+void softmax_slopes(float* scores, float* slopes, int64_t keys, int64_t columns, const float* lse,
+                    const float* sum, float scale);
+
+/// One AdamW update of n elements; see src/ops/adamw_step.cpp. Factors of one step, made once.
+struct AdamwFactors {
+  float beta1, rest1, beta2, rest2;  ///< rest = 1 - beta
+  float mean_scale, square_scale;    ///< 1 / weights of the moving averages
+  float decay, rate, epsilon;
+};
+void adamw(const AdamwFactors& f, float* parameter, const float* gradient, float* mean, float* square,
+           int64_t n);
+
+}  // namespace weft::native

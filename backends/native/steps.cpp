@@ -1,0 +1,224 @@
+#include "backends/native/steps.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "backends/native/targets.h"
+#include "weft/shared/numbers.hpp"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "backends/native/steps.cpp"
+#include <hwy/cache_control.h>
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include "backends/native/math-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace weft::native {
+namespace HWY_NAMESPACE {
+
+// Runs are padded to whole vectors by their owner (tiles) or end in a partial one (memory).
+template <int N, class Op>
+HWY_INLINE void run(const float* const* x, uint32_t single, float* y, int64_t n, Op op) {
+  const F d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  VF fixed[N];
+  int64_t stride[N];
+  for (int k = 0; k < N; ++k) {
+    const bool one = single >> k & 1;
+    stride[k] = one ? 0 : 1;
+    fixed[k] = one ? set(*x[k]) : hn::Zero(d);
+  }
+  const auto at = [&](int k, int64_t i) { return stride[k] ? hn::LoadU(d, x[k] + i) : fixed[k]; };
+  int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    if constexpr (N == 1) hn::StoreU(op(at(0, i)), d, y + i);
+    if constexpr (N == 2) hn::StoreU(op(at(0, i), at(1, i)), d, y + i);
+    if constexpr (N == 3) hn::StoreU(op(at(0, i), at(1, i), at(2, i)), d, y + i);
+  }
+  if (i == n) return;
+  HWY_ALIGN float rest[(N + 1) * HWY_MAX_BYTES / 4] = {};
+  for (int k = 0; k < N; ++k)
+    for (int64_t j = 0; j < n - i; ++j) rest[k * lanes + j] = x[k][(i + j) * stride[k]];
+  const auto last = [&](int k) { return hn::Load(d, rest + k * lanes); };
+  if constexpr (N == 1) hn::Store(op(last(0)), d, rest + N * lanes);
+  if constexpr (N == 2) hn::Store(op(last(0), last(1)), d, rest + N * lanes);
+  if constexpr (N == 3) hn::Store(op(last(0), last(1), last(2)), d, rest + N * lanes);
+  std::copy_n(rest + N * lanes, n - i, y + i);
+}
+
+HWY_INLINE VF truth(hn::Mask<F> m) { return hn::IfThenElseZero(m, set(1.0f)); }
+HWY_INLINE hn::Mask<F> is_true(VF x) { return hn::Not(hn::Eq(x, set(0.0f))); }  // a NaN is
+// The larger, or a NaN where there is one. Of zeros the positive one.
+HWY_INLINE VF maximum(VF a, VF b) {
+  const VF m = hn::IfThenElse(hn::Eq(a, b), hn::And(a, b), hn::Max(a, b));
+  return hn::IfThenElse(hn::And(hn::Eq(a, a), hn::Eq(b, b)), m, hn::Add(a, b));
+}
+HWY_INLINE VF minimum(VF a, VF b) {
+  const VF m = hn::IfThenElse(hn::Eq(a, b), hn::Or(a, b), hn::Min(a, b));
+  return hn::IfThenElse(hn::And(hn::Eq(a, a), hn::Eq(b, b)), m, hn::Add(a, b));
+}
+
+#define WEFT_UNARY(name, expression)                                              \
+  void step_##name(const float* const* x, uint32_t single, float* y, int64_t n) { \
+    run<1>(x, single, y, n, [](VF a) HWY_ATTR { return expression; });            \
+  }
+#define WEFT_BINARY(name, expression)                                             \
+  void step_##name(const float* const* x, uint32_t single, float* y, int64_t n) { \
+    run<2>(x, single, y, n, [](VF a, VF b) HWY_ATTR { return expression; });      \
+  }
+WEFT_BINARY(add, hn::Add(a, b))
+WEFT_BINARY(sub, hn::Sub(a, b))
+WEFT_BINARY(mul, hn::Mul(a, b))
+WEFT_BINARY(div, hn::Div(a, b))
+WEFT_BINARY(maximum, maximum(a, b))
+WEFT_BINARY(minimum, minimum(a, b))
+WEFT_BINARY(less, truth(hn::Lt(a, b)))
+WEFT_BINARY(equal, truth(hn::Eq(a, b)))
+WEFT_UNARY(exp, exp(a))
+WEFT_UNARY(log, log(a))
+WEFT_UNARY(sqrt, hn::Sqrt(a))
+WEFT_UNARY(sin, sin(a))
+WEFT_UNARY(cos, cos(a))
+WEFT_UNARY(tanh, tanh(a))
+WEFT_UNARY(erf, erf(a))
+WEFT_UNARY(floor, hn::Floor(a))
+WEFT_UNARY(round, hn::Round(a))
+WEFT_UNARY(isfinite, truth(hn::Lt(hn::Abs(a), set(HUGE_VALF))))
+WEFT_UNARY(truth_of, truth(is_true(a)))
+#undef WEFT_UNARY
+#undef WEFT_BINARY
+void step_where(const float* const* x, uint32_t single, float* y, int64_t n) {
+  run<3>(x, single, y, n, [](VF c, VF a, VF b) HWY_ATTR { return hn::IfThenElse(is_true(c), a, b); });
+}
+
+constexpr NamedStep kSteps[] = {
+    {"add", 2, step_add, true},     {"sub", 2, step_sub, true},         {"mul", 2, step_mul, true},
+    {"div", 2, step_div, true},     {"maximum", 2, step_maximum, true}, {"minimum", 2, step_minimum, true},
+    {"less", 2, step_less, true},   {"equal", 2, step_equal, true},     {"exp", 1, step_exp, false},
+    {"log", 1, step_log, false},    {"sqrt", 1, step_sqrt, true},       {"sin", 1, step_sin, false},
+    {"cos", 1, step_cos, false},    {"tanh", 1, step_tanh, false},      {"erf", 1, step_erf, false},
+    {"floor", 1, step_floor, true}, {"round", 1, step_round, true},     {"isfinite", 1, step_isfinite, true},
+    {"where", 3, step_where, true}, {"truth", 1, step_truth_of, true},
+};
+const NamedStep* steps(int* n) {
+  *n = static_cast<int>(std::size(kSteps));
+  return kSteps;
+}
+
+// ---- memory
+
+void widen_half(const shared::Half* from, float* to, int64_t n) {
+  const F d;
+  const hn::Rebind<hwy::float16_t, F> dh;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  int64_t i = 0;
+  for (; i + lanes <= n; i += lanes)
+    hn::StoreU(hn::PromoteTo(d, hn::LoadU(dh, reinterpret_cast<const hwy::float16_t*>(from) + i)), d, to + i);
+  for (; i < n; ++i) to[i] = static_cast<float>(shared::load(from[i]));
+}
+void narrow_half(const float* from, shared::Half* to, int64_t n) {
+  const F d;
+  const hn::Rebind<hwy::float16_t, F> dh;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  int64_t i = 0;
+  // Only targets that convert in hardware round to nearest even; the emulation of others may not.
+#if HWY_TARGET <= HWY_AVX2
+  for (; i + lanes <= n; i += lanes)
+    hn::StoreU(hn::DemoteTo(dh, hn::LoadU(d, from + i)), dh, reinterpret_cast<hwy::float16_t*>(to) + i);
+#else
+  (void)dh, (void)lanes;
+#endif
+  for (; i < n; ++i) to[i] = shared::store<shared::Half>(static_cast<double>(from[i]));
+}
+void widen_brain(const uint16_t* from, float* to, int64_t n) {
+  const F d;
+  const hn::Rebind<uint32_t, F> du;
+  const hn::Rebind<uint16_t, F> dh;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  int64_t i = 0;
+  for (; i + lanes <= n; i += lanes)
+    hn::StoreU(hn::BitCast(d, hn::ShiftLeft<16>(hn::PromoteTo(du, hn::LoadU(dh, from + i)))), d, to + i);
+  for (; i < n; ++i) to[i] = static_cast<float>(shared::load(shared::BFloat{from[i]}));
+}
+void narrow_brain(const float* from, uint16_t* to, int64_t n) {
+  const F d;
+  const hn::Rebind<uint32_t, F> du;
+  const hn::Rebind<uint16_t, F> dh;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    const auto x = hn::LoadU(d, from + i);
+    const auto bits = hn::BitCast(du, x);
+    const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(du, 1));
+    auto rounded = hn::ShiftRight<16>(hn::Add(bits, hn::Add(odd, hn::Set(du, 0x7fff))));
+    const auto quiet = hn::Or(hn::ShiftRight<16>(bits), hn::Set(du, 0x40));  // a NaN stays one
+    rounded = hn::IfThenElse(hn::RebindMask(du, hn::Eq(x, x)), rounded, quiet);
+    hn::StoreU(hn::DemoteTo(dh, hn::BitCast(hn::RebindToSigned<decltype(du)>(), rounded)), dh, to + i);
+  }
+  for (; i < n; ++i) to[i] = shared::store<shared::BFloat>(static_cast<double>(from[i])).bits;
+}
+void stream_f32(const float* from, float* to, int64_t n) {
+  const F d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) hn::Stream(hn::LoadU(d, from + i), d, to + i);
+  std::copy_n(from + i, n - i, to + i);
+}
+const char* this_target() { return hwy::TargetName(HWY_TARGET); }
+
+}  // namespace HWY_NAMESPACE
+}  // namespace weft::native
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace weft::native {
+
+HWY_EXPORT(steps);
+HWY_EXPORT(widen_half);
+HWY_EXPORT(narrow_half);
+HWY_EXPORT(widen_brain);
+HWY_EXPORT(narrow_brain);
+HWY_EXPORT(stream_f32);
+HWY_EXPORT(this_target);
+
+int step_count() {
+  int n;
+  HWY_DYNAMIC_DISPATCH(steps)(&n);
+  return n;
+}
+const NamedStep& step_at(int i) {
+  int n;
+  return HWY_DYNAMIC_DISPATCH(steps)(&n)[i];
+}
+const NamedStep* find_step(std::string_view op) {
+  for (int i = 0; i < step_count(); ++i)
+    if (step_at(i).op == op) return &step_at(i);
+  return nullptr;
+}
+
+void widen(Stored type, const void* from, float* to, int64_t n) {
+  switch (type) {
+    case Stored::f32: std::copy_n(static_cast<const float*>(from), n, to); return;
+    case Stored::f16: HWY_DYNAMIC_DISPATCH(widen_half)(static_cast<const shared::Half*>(from), to, n); return;
+    case Stored::bf16: HWY_DYNAMIC_DISPATCH(widen_brain)(static_cast<const uint16_t*>(from), to, n); return;
+    case Stored::truth: break;
+  }
+  for (int64_t i = 0; i < n; ++i) to[i] = static_cast<const uint8_t*>(from)[i] != 0 ? 1.0f : 0.0f;
+}
+void narrow(Stored type, const float* from, void* to, int64_t n) {
+  switch (type) {
+    case Stored::f32: std::copy_n(from, n, static_cast<float*>(to)); return;
+    case Stored::f16: HWY_DYNAMIC_DISPATCH(narrow_half)(from, static_cast<shared::Half*>(to), n); return;
+    case Stored::bf16: HWY_DYNAMIC_DISPATCH(narrow_brain)(from, static_cast<uint16_t*>(to), n); return;
+    case Stored::truth: break;
+  }
+  for (int64_t i = 0; i < n; ++i) static_cast<uint8_t*>(to)[i] = from[i] != 0;
+}
+void stream(const float* from, float* to, int64_t n) { HWY_DYNAMIC_DISPATCH(stream_f32)(from, to, n); }
+void end_stream() { hwy::FlushStream(); }
+const char* target_name() { return HWY_DYNAMIC_DISPATCH(this_target)(); }
+
+}  // namespace weft::native
+#endif

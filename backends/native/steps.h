@@ -1,0 +1,38 @@
+#pragma once
+#include <cstdint>
+#include <string_view>
+
+// Elementwise functions over short runs of f32 in the first cache: what the tile interpreter's programs are
+// made of. Truth values are 0 and 1; halves have been widened.
+namespace weft::native {
+
+/// y[i] = f(x...[i]) for n elements; bit k of `single`: operand k is one element for all of them. n is a
+/// multiple of nothing; y may be an operand.
+using Step = void (*)(const float* const* x, uint32_t single, float* y, int64_t n);
+
+struct NamedStep {
+  const char* op;
+  int operands;
+  Step run;
+  bool exact;  ///< correctly rounded: the same bits on every machine
+};
+
+/// Null when there is no step of this name. Made for the best instruction set of this machine.
+const NamedStep* find_step(std::string_view op);
+/// How many there are, and each of them.
+int step_count();
+const NamedStep& step_at(int i);
+
+/// Between memory and a tile. `type` is that of memory; halves are rounded to nearest even.
+enum class Stored : uint8_t { f32, f16, bf16, truth };
+void widen(Stored type, const void* from, float* to, int64_t n);
+void narrow(Stored type, const float* from, void* to, int64_t n);
+/// To memory that nobody reads soon: past the caches. `to` is aligned to 64 bytes.
+void stream(const float* from, float* to, int64_t n);
+/// Makes what `stream` has written visible to other threads.
+void end_stream();
+
+/// The instruction set in use: "AVX3".
+const char* target_name();
+
+}  // namespace weft::native

@@ -1,0 +1,171 @@
+#include "backends/native/tiles.h"
+
+#include "backends/native/scratch.h"
+#include "weft/shared/walk.hpp"
+
+namespace weft::native {
+namespace {
+
+using backend::Launch;
+using backend::OpCall;
+using backend::Outcome;
+using backend::Support;
+using backend::TensorView;
+
+// ---- what the tensors of a launch look like to a tile
+
+struct Operand {
+  enum class Kind : uint8_t { direct, single, copied };
+  Kind kind;
+  Stored stored;
+  const char* data;
+  float value = 0;                // of a single one
+  std::span<const int64_t> dims;  // of a copied one
+};
+
+int64_t bytes_of(Stored s) { return s == Stored::f32 ? 4 : s == Stored::truth ? 1 : 2; }
+
+struct Job {
+  const TileProgram& program;
+  std::vector<Operand> in;
+  std::vector<char*> out;
+  std::span<const int64_t> dims;
+  int64_t total = 1;
+  bool whole_tiles =
+      false;  ///< results go to memory at the end of a tile: they lie over inputs, or past the caches
+  bool streamed = false;
+};
+
+Operand operand_of(TensorView t, Stored stored, int64_t total) {
+  Operand o{Operand::Kind::copied, stored, t.data(), 0, t.dims()};
+  if (t.size() == total && stored == Stored::f32) {
+    o.kind =
+        Operand::Kind::direct;  // the same elements in the same order, whatever axes of size one are missing
+  } else if (t.size() == 1) {
+    o.kind = Operand::Kind::single;
+    widen(stored, o.data, &o.value, 1);
+  }
+  return o;
+}
+
+// Elements [begin, begin + n) of an operand, in the order of the results.
+void fill(const Operand& o, const Job& job, int64_t begin, int64_t n, float* to) {
+  const int64_t size = bytes_of(o.stored);
+  const shared::Walk<1> walk(job.dims, {o.dims});
+  walk.run(begin, begin + n, [&](int64_t out, const auto& at, int64_t count) {
+    float* y = to + (out - begin);
+    const char* x = o.data + at[0] * size;
+    if (walk.stride(0) == 1) return widen(o.stored, x, y, count);
+    if (walk.stride(0) == 0) {
+      widen(o.stored, x, y, 1);
+      std::fill_n(y + 1, count - 1, y[0]);
+      return;
+    }
+    for (int64_t i = 0; i < count; ++i) widen(o.stored, x + i * walk.stride(0) * size, y + i, 1);
+  });
+}
+
+// ---- one tile
+
+class Worker {
+ public:
+  explicit Worker(const Job& job)
+      : job_(job),
+        n_inputs_(job.program.inputs.size()),
+        tiles_(scratch<float>(Scratch::rows, (job.program.places + static_cast<int64_t>(n_inputs_)) * kTile)),
+        at_(job.program.place.size()),
+        single_(job.program.place.size()) {
+    const auto& p = job.program;
+    for (size_t k = 0; k < n_inputs_; ++k) {
+      single_[k] = job.in[k].kind == Operand::Kind::single;
+      at_[k] = single_[k] ? &job.in[k].value : tiles_ + (p.places + static_cast<int64_t>(k)) * kTile;
+    }
+    for (size_t k = 0; k < p.constants.size(); ++k)
+      single_[n_inputs_ + k] = true, at_[n_inputs_ + k] = &p.constants[k];
+  }
+
+  void tile(int64_t begin, int64_t n) {
+    const auto& p = job_.program;
+    for (size_t k = 0; k < n_inputs_; ++k) {
+      const Operand& o = job_.in[k];
+      if (o.kind == Operand::Kind::direct) {
+        at_[k] = reinterpret_cast<const float*>(o.data) + begin;
+      } else if (o.kind == Operand::Kind::copied) {
+        fill(o, job_, begin, n, tiles_ + (p.places + static_cast<int64_t>(k)) * kTile);
+      }
+    }
+    for (const Instruction& i : p.instructions) step(i, begin, n);
+    for (size_t k = 0; k < p.outputs.size(); ++k) finish(k, begin, n);
+  }
+
+ private:
+  void step(const Instruction& i, int64_t begin, int64_t n) {
+    float* y = tiles_ + job_.program.place[i.to] * kTile;
+    if (!job_.whole_tiles)
+      for (size_t k = 0; k < job_.out.size(); ++k)
+        if (job_.program.outputs[k] == i.to && job_.program.stored[k] == Stored::f32)
+          y = reinterpret_cast<float*>(job_.out[k]) + begin;
+    const float* x[3] = {};
+    uint32_t single = 0;
+    for (int k = 0; k < i.operands; ++k)
+      x[k] = at_[i.from[k]], single |= static_cast<uint32_t>(single_[i.from[k]]) << k;
+    if (i.run) {
+      i.run(x, single, y, n);
+    } else {
+      uint16_t halves[kTile];
+      const int64_t count = single & 1 ? 1 : n;
+      narrow(i.rounded, x[0], halves, count);
+      widen(i.rounded, halves, y, count);
+      if (single & 1) std::fill_n(y + 1, n - 1, y[0]);
+    }
+    at_[i.to] = y;
+  }
+
+  void finish(size_t k, int64_t begin, int64_t n) {
+    const Stored stored = job_.program.stored[k];
+    const uint16_t value = job_.program.outputs[k];
+    const float* from = at_[value];
+    char* to = job_.out[k] + begin * bytes_of(stored);
+    if (from == reinterpret_cast<float*>(to)) return;
+    if (single_[value]) {
+      float* spread = tiles_ + (job_.program.places - 1) * kTile;
+      std::fill_n(spread, n, *from);
+      from = spread;
+    }
+    if (job_.streamed && stored == Stored::f32) return stream(from, reinterpret_cast<float*>(to), n);
+    narrow(stored, from, to, n);
+  }
+
+  const Job& job_;
+  size_t n_inputs_;
+  float* tiles_;
+  std::vector<const float*> at_;
+  std::vector<char> single_;
+};
+
+}  // namespace
+
+void run(const TileProgram& program, const Launch& launch) {
+  // Results of this size leave nothing of themselves in the caches: writing past them spares reading the
+  // lines first.
+  constexpr int64_t kStreamed = int64_t{16} << 20;
+  const TensorView first = launch.output(0);
+  Job job{program, {}, {}, first.dims()};
+  job.total = first.size();
+  for (size_t k = 0; k < program.inputs.size(); ++k)
+    job.in.push_back(operand_of(launch.input(static_cast<int64_t>(k)), program.inputs[k], job.total));
+  bool aligned = true;
+  for (size_t k = 0; k < program.outputs.size(); ++k) {
+    job.out.push_back(launch.output(static_cast<int64_t>(k)).data());
+    aligned &= reinterpret_cast<uintptr_t>(job.out.back()) % 64 == 0;
+  }
+  job.streamed = aligned && job.total * 4 >= kStreamed;
+  job.whole_tiles = job.streamed || launch.call().updates() != 0;
+  launch.host().parallel_for((job.total + kTile - 1) / kTile, 16, [&](int64_t begin, int64_t end) {
+    Worker worker(job);
+    for (int64_t t = begin; t < end; ++t) worker.tile(t * kTile, std::min(kTile, job.total - t * kTile));
+    if (job.streamed) end_stream();
+  });
+}
+
+}  // namespace weft::native

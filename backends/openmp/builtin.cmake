@@ -1,0 +1,12 @@
+# Built in where the compiler has OpenMP: the kernels of native, on OpenMP's threads.
+find_package(OpenMP COMPONENTS CXX)
+if(NOT USE_NATIVE OR NOT WEFT_HIGHWAY_LIBRARY)
+  set(WEFT_BACKEND_SKIP "it is made of native's kernels")
+elseif(NOT OpenMP_CXX_FOUND)
+  set(WEFT_BACKEND_SKIP "the compiler has no OpenMP")
+elseif(WEFT_SANITIZE STREQUAL "thread")
+  set(WEFT_BACKEND_SKIP "ThreadSanitizer does not know the locks of OpenMP's runtime")
+else()
+  list(APPEND WEFT_BACKEND_OPTIONS ${OpenMP_CXX_FLAGS})
+  list(APPEND WEFT_BACKEND_LIBRARIES $<BUILD_INTERFACE:OpenMP::OpenMP_CXX> $<INSTALL_INTERFACE:${OpenMP_CXX_FLAGS}>)
+endif()

@@ -1,0 +1,47 @@
+#include <omp.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "backends/native/native.h"
+#include "weft/shared/host_device.hpp"
+
+// The kernels of `native`, scheduled by OpenMP: the environment's OMP_NUM_THREADS, OMP_SCHEDULE and
+// OMP_PROC_BIND count, and a program that uses OpenMP anyway has one set of threads instead of two.
+namespace {
+
+struct OpenMp {
+  static constexpr const char* kName = "openmp";
+  static constexpr const char* kKind = "cpu";
+  static const char* label() {
+    static const std::string text = weft::backend::format("host memory, kernels for {}, {} threads of OpenMP",
+                                                          weft::native::target_name(), omp_get_max_threads());
+    return text.c_str();
+  }
+  static constexpr const char* kNumerics = "computes in f32 and wider, keeps denormals";
+  static weft::backend::KernelTable& kernels() {
+    static weft::backend::KernelTable table(kName, {weft::native::records()});
+    return table;
+  }
+};
+
+// The host's parallel_for, by OpenMP. Nested calls stay on their thread, as there.
+void spread(int64_t n, int64_t grain, void (*body)(void*, int64_t, int64_t), void* context) {
+  const int64_t threads = omp_in_parallel() ? 1 : omp_get_max_threads();
+  const int64_t piece = std::max(std::max<int64_t>(grain, 1), (n + 4 * threads - 1) / (4 * threads));
+  const int64_t pieces = (n + piece - 1) / piece;
+  if (threads == 1 || pieces <= 1) return body(context, 0, n);
+#pragma omp parallel for schedule(runtime)
+  for (int64_t i = 0; i < pieces; ++i) body(context, i * piece, std::min(n, (i + 1) * piece));
+}
+
+}  // namespace
+
+weft_code WEFT_NEGOTIATE(const weft_host* host, const weft_backend** backend, weft_error* error) {
+  // The host's other services stay what they are; an older host's table is shorter.
+  static weft_host ours{};
+  std::memcpy(&ours, host, std::min<size_t>(host->size, sizeof ours));
+  ours.size = sizeof ours;
+  ours.parallel_for = spread;
+  return weft::shared::HostDevice<OpenMp>::negotiate(&ours, backend, error);
+}

@@ -1,0 +1,122 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "base/thread_pool.h"
+#include "cases.h"
+#include "limits.h"
+#include "weft/backends.h"
+
+// weft_speed: Weft beside other libraries, by turns in one run. `scripts/bench speed` builds what it needs
+// and runs it.
+namespace weft::speed {
+namespace {
+
+struct Row {
+  std::string group, name, peer;
+  Measured m;
+  double limit_share = 0;  // of what the machine can do at most
+};
+
+Row run(const Case& c, double peak) {
+  Row row{c.group, c.name, "", {}, 0};
+  double best = 0;
+  std::vector<PeerTask> peers = c.peers();
+  // The best of the peers is the one that counts; which one that is shows in a short trial.
+  const PeerTask* chosen = nullptr;
+  for (const auto& p : peers) {
+    const double t = time_of(p.task.run, 0.02, 3);
+    if (!chosen || t < best) chosen = &p, best = t;
+  }
+  const Task ours = c.ours();
+  if (chosen) {
+    row.peer = chosen->library;
+    row.m = measure(ours, chosen->task);
+  } else {
+    row.m.ours = time_of(ours.run);
+  }
+  if (c.flops > 0) row.limit_share = c.flops / row.m.ours / peak;
+  return row;
+}
+
+std::string seconds(double t) {
+  if (t < 1e-6) return fmt::format("{:.0f} ns", t * 1e9);
+  if (t < 1e-3) return fmt::format("{:.1f} us", t * 1e6);
+  return fmt::format("{:.2f} ms", t * 1e3);
+}
+
+void print(const Row& r) {
+  fmt::print("{:<34} {:>10} {:>10}  {:<9} {:>6.2f} [{:.2f}, {:.2f}]{}{}\n", r.name, seconds(r.m.ours),
+             seconds(r.m.peer), r.peer, r.m.ratio, r.m.low, r.m.high,
+             r.limit_share > 0 ? fmt::format("  {:.0f}% of peak", 100 * r.limit_share) : "",
+             r.m.difference > 1e-3 ? fmt::format("  DIFFERS by {:.1e}", r.m.difference) : "");
+}
+
+bool wanted(const std::string& group, int argc, char** argv) {
+  bool any = false;
+  for (int i = 3; i < argc; ++i) any = true;
+  for (int i = 3; i < argc; ++i)
+    if (group.find(argv[i]) != std::string::npos) return true;
+  return !any;
+}
+
+int go(int argc, char** argv) {
+  if (argc < 3) {
+    fmt::print(stderr, "usage: weft_speed PEER_FOLDER JSON_FILE [GROUP...]\n");
+    return 2;
+  }
+  set_default_backend("native");
+  fmt::print("ours: {}\n", get_backend_info("native").devices.at(0).label);
+  open_peers(argv[1]);
+  nlohmann::json out = nlohmann::json::array();
+  int failed = 0;
+  for (const auto& group : all_groups()) {
+    if (!wanted(group.name, argc, argv)) continue;
+    set_thread_count(group.threads);
+    set_peer_threads(group.threads);
+    const double peak = peak_flops(group.threads);
+    fmt::print("\n{}, {} thread{}: peak {:.0f} Gflop/s\n", group.name, group.threads,
+               group.threads > 1 ? "s" : "", peak * 1e-9);
+    fmt::print("{:<34} {:>10} {:>10}  {:<9} {:>6}\n", "", "ours", "peer", "", "ratio, quartiles");
+    std::vector<double> ratios;
+    for (const auto& c : group.cases) {
+      const Row r = run(c, peak);
+      print(r);
+      std::fflush(stdout);
+      if (r.peer.empty()) continue;
+      ratios.push_back(r.m.ratio);
+      if (r.m.difference > 1e-3) ++failed;
+      out.push_back({{"group", group.name},
+                     {"threads", group.threads},
+                     {"case", c.name},
+                     {"peer", r.peer},
+                     {"ours_s", r.m.ours},
+                     {"peer_s", r.m.peer},
+                     {"ratio", r.m.ratio},
+                     {"low", r.m.low},
+                     {"high", r.m.high},
+                     {"share_of_peak", r.limit_share},
+                     {"difference", r.m.difference}});
+    }
+    if (ratios.empty()) continue;
+    const double mean = geometric_mean(ratios), least = *std::min_element(ratios.begin(), ratios.end());
+    const bool good = mean >= group.reach && least >= group.each;
+    if (!good) ++failed;
+    fmt::print("{:<34} {:>40.2f}  (reach {:.2f}{}) {}\n", "geometric mean", mean, group.reach,
+               group.each > 0 ? fmt::format(", each {:.2f}, least {:.2f}", group.each, least) : "",
+               good ? "" : "SHORT");
+  }
+  std::ofstream(argv[2]) << out.dump(1) << "\n";
+  fmt::print("\n{}\n", failed ? fmt::format("{} short", failed) : "all reached");
+  return failed ? 1 : 0;
+}
+
+}  // namespace
+}  // namespace weft::speed
+
+int main(int argc, char** argv) { return weft::speed::go(argc, argv); }
