@@ -40,7 +40,8 @@ BackendInfo get_backend_info(const std::string& name);
 /// backend, speaks another version, or is broken.
 void load_backend(const std::string& path);
 
-/// The backend that new tensors live on, for this thread: `reference` until this thread sets its own.
+/// The backend that new tensors live on, for this thread. Until this thread sets its own: `native`, or
+/// `reference` in a build without it.
 std::string default_backend();
 void set_default_backend(const std::string& name);
 /// The same, under the design documents' name.

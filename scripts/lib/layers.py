@@ -67,7 +67,8 @@ BACKEND_NAMES = {"opencl", "cuda", "hip", "vulkan", "webgpu", "onednn", "mkl", "
                  "cusparselt", "tilelang", "openmp", "opt_einsum", "liar"}
 # (file, name) -> why the core may spell it there.
 SPELT = {
-    ("src/seam/registry.cpp", "reference"): "the default of a process: the one backend that is always built in",
+    ("src/seam/registry.cpp", "native"): "the default of a process, where it is built in",
+    ("src/seam/registry.cpp", "reference"): "the default of a process without it: always built in",
     ("src/seam/registry.cpp", "null"): "a device's kind: it computes nothing, so nothing falls back to it",
 }
 # Backend -> those whose kernels it runs in another way: it may include their headers.

@@ -30,10 +30,12 @@ readme_example() {
   cat "$weft_tmp/readme/printed.txt"
 }
 
+ops_page() { diff -u --label docs/ops.md docs/ops.md --label "weft ops --markdown" <(build/release/weft ops --markdown); }
+
 readme_subcommands() { build/release/weft --help | python3 scripts/lib/readme.py subcommands README.md; }
 
 # one_file: a copy of the tree with one file more in src/ops and one in src/cli, and no other change: both are there. The
-# copy stays in build/one_file, so that only the first time is dear; it is not optimized, which halves that.
+# copy stays in build/one_file, and is built as the release is, in a folder as deep: ccache knows most of its files.
 one_file() {
   local copy=$weft_root/build/one_file
   mkdir -p "$copy"
@@ -42,12 +44,12 @@ one_file() {
   cp tests/one_file/square_plus.cpp "$copy/src/ops/"
   cp tests/one_file/hello.cpp "$copy/src/cli/"
   {
-    cmake -S "$copy" -B "$copy/build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_FLAGS_RELEASE=-O0 -DWEFT_TESTS=OFF &&
-      cmake --build "$copy/build" && cmake --install "$copy/build" --prefix "$copy/installed"
+    cmake -S "$copy" -B "$copy/build/release" -G Ninja -DCMAKE_BUILD_TYPE=Release -DWEFT_TESTS=OFF &&
+      cmake --build "$copy/build/release" && cmake --install "$copy/build/release" --prefix "$copy/installed"
   } >"$weft_tmp/copy.log" 2>&1 || { cat "$weft_tmp/copy.log"; return 1; }
   consumer "$copy/installed" "$weft_tmp/one_file" -DWEFT_CONSUMER_INCLUDES="$copy/src" \
     -DWEFT_CONSUMER_SOURCES="$weft_root/tests/one_file/check_op.cpp" || return 1
   "$weft_tmp/one_file/check_op" || return 1
-  [[ $("$copy/build/weft" hello) == hello ]] || { printf 'weft hello did not say hello\n'; return 1; }
+  [[ $("$copy/build/release/weft" hello) == hello ]] || { printf 'weft hello did not say hello\n'; return 1; }
   printf 'square_plus: in weft/ops.h, found by name, eager, differentiated, compiled; weft hello runs; no other file was edited\n'
 }

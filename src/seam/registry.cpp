@@ -261,10 +261,14 @@ BackendInfo get_backend_info(const std::string& name) {
 void load_backend(const std::string& path) { raise_if(seam::registry().load(path)); }
 
 namespace {
-thread_local std::string thread_default = "reference";
+thread_local std::string thread_default;
 }  // namespace
 
-std::string default_backend() { return thread_default; }
+// The fastest of the processor's own, where this build has it.
+std::string default_backend() {
+  if (thread_default.empty()) thread_default = is_backend_available("native") ? "native" : "reference";
+  return thread_default;
+}
 
 void set_default_backend(const std::string& name) {
   value_or_raise(seam::registry().open(name));

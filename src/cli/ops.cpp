@@ -1,0 +1,129 @@
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "cli/command.h"
+#include "ir/op.h"
+#include "seam/registry.h"
+#include "weft/backends.h"
+
+// weft ops: what each op means, and which kernels there are for it. docs/ops.md is what --markdown prints.
+namespace weft::cli {
+namespace {
+
+using nlohmann::json;
+
+/// Op -> ids of kernels of its own on the backends that are here. The shared primitives are left out: every
+/// backend may have them.
+std::map<std::string, std::set<std::string>> own_kernels() {
+  std::map<std::string, std::set<std::string>> all;
+  for (const auto& name : get_available_backends()) {
+    const auto device = seam::registry().open(name);
+    if (!device.ok()) continue;
+    for (const auto& source : device.value()->sources)
+      for (const weft_kernel* k : source.kernels)
+        if (!std::string_view(k->id).ends_with(".shared")) all[k->op].insert(k->id);
+  }
+  return all;
+}
+
+std::string signature(const ir::OpDef& op) {
+  std::string s;
+  const auto add = [&](const std::string& word) { s += (s.empty() ? "" : ", ") + word; };
+  for (int i = 0; i < op.n_inputs; ++i)
+    add(fmt::format("{}{}", op.inputs[static_cast<size_t>(i)], i >= op.n_inputs - op.n_optional ? "?" : ""));
+  const auto defaults = op.defaults();
+  for (size_t i = 0; i < op.attrs.size(); ++i)
+    add(fmt::format("{} = {}", op.attrs[i].name, text(defaults[i])));
+  std::string results;
+  for (int k = 0; k < op.n_outputs; ++k)
+    results += fmt::format("{}{}", k ? ", " : "", op.outputs[static_cast<size_t>(k)]);
+  return fmt::format("{}({}) -> {}", op.name, s, results);
+}
+
+const char* gradient(const ir::OpDef& op) {
+  if (!op.differentiable) return "none";
+  return op.grad ? "its own rule" : op.decompose ? "by its decomposition" : "none";
+}
+
+json to_json(const ir::OpDef& op, const std::set<std::string>& kernels) {
+  return {{"name", op.name},          {"signature", signature(op)}, {"primitive", op.primitive()},
+          {"gradient", gradient(op)}, {"kernels", kernels},         {"doc", op.doc}};
+}
+
+void print_words(const ir::OpDef& op, const std::set<std::string>& kernels) {
+  fmt::print("{}\n\n{}\n\n", signature(op), op.doc);
+  fmt::print("{}; gradient: {}\n", op.primitive() ? "primitive" : "composite", gradient(op));
+  for (const auto& k : kernels) fmt::print("  {}\n", k);
+}
+
+void print_markdown(const std::vector<const ir::OpDef*>& ops,
+                    const std::map<std::string, std::set<std::string>>& kernels) {
+  fmt::print(
+      "# Ops\n\nMade by `weft ops --markdown` from the definitions in `src/ops`; `scripts/test` compares the "
+      "two.\n\n"
+      "Every backend runs every op. A primitive op has a kernel everywhere: one of the shared ones, or text "
+      "made by\n"
+      "`loops`. A composite one runs by its own kernel where a backend has one, and otherwise by its "
+      "decomposition.\n"
+      "A question mark follows an operand that may be left out.\n\n| op | | gradient | kernels of its own "
+      "|\n| --- | --- | --- | "
+      "--- |\n");
+  const auto own = [&](const ir::OpDef& op) {
+    const auto found = kernels.find(op.name);
+    return found == kernels.end() ? std::set<std::string>() : found->second;
+  };
+  for (const auto* op : ops) {
+    std::string list;
+    for (const auto& k : own(*op)) list += (list.empty() ? "`" : ", `") + k + "`";
+    fmt::print("| [{0}](#{0}) | {1} | {2} | {3} |\n", op->name, op->primitive() ? "primitive" : "composite",
+               gradient(*op), list);
+  }
+  for (const auto* op : ops)
+    fmt::print("\n## {}\n\n`{}`\n\n```text\n{}\n```\n", op->name, signature(*op), op->doc);
+}
+
+struct Options {
+  std::vector<std::string> names;
+  bool markdown = false;
+};
+
+int run(const Options& o, const Common& common) {
+  std::vector<const ir::OpDef*> ops;
+  for (const auto& name : o.names) {
+    const auto* op = ir::find_op(name);
+    if (!op) throw Error(invalid("no op is called '{}'; `weft ops` lists them all", name));
+    ops.push_back(op);
+  }
+  if (o.names.empty()) ops.assign(ir::all_ops().begin(), ir::all_ops().end());
+  auto kernels = own_kernels();
+  if (o.markdown) {
+    print_markdown(ops, kernels);
+  } else if (common.json) {
+    json out = json::array();
+    for (const auto* op : ops) out.push_back(to_json(*op, kernels[op->name]));
+    fmt::print("{}\n", out.dump(2));
+  } else if (o.names.empty()) {
+    for (const auto* op : ops) {
+      const std::string_view doc = op->doc;
+      fmt::print("{:<20} {}\n", op->name, doc.substr(0, doc.find('\n')));
+    }
+  } else {
+    for (const auto* op : ops) print_words(*op, kernels[op->name]);
+  }
+  return 0;
+}
+
+}  // namespace
+
+extern const Command ops_command = {
+    "ops", "what the ops mean, and which kernels there are for them",
+    [](CLI::App& app, const Common& common) -> std::function<int()> {
+      const auto o = std::make_shared<Options>();
+      app.add_option("names", o->names, "ops to explain (default: a line for each)")->type_name("OP");
+      app.add_flag("--markdown", o->markdown, "as docs/ops.md is written");
+      return [o, &common] { return run(*o, common); };
+    }};
+
+}  // namespace weft::cli
