@@ -1,8 +1,8 @@
 #include "backends/native/native.h"
 
 #include "backends/native/tiles.h"
+#include "backends/reference/records.h"
 #include "weft/shared/host_device.hpp"
-#include "weft/shared/primitives.hpp"
 
 // The CPU as fast as it goes: own kernels first, in kernels/; then elementwise ops and regions of them in
 // tiles; then the shared primitives, for whatever is left.
@@ -12,7 +12,7 @@ std::vector<backend::KernelRecord> own();  // made from kernels/
 
 std::vector<backend::KernelRecord> records() {
   std::vector<backend::KernelRecord> all = own();
-  for (const auto& list : {tile_records(), shared::primitives()})
+  for (const auto& list : {tile_records(), reference::records()})
     all.insert(all.end(), list.begin(), list.end());
   return all;
 }

@@ -1,7 +1,12 @@
+#include "backends/reference/records.h"
 #include "weft/shared/host_device.hpp"
 #include "weft/shared/primitives.hpp"
 
 // The oracle: the shared primitives on host memory, one call at a time. Slow, simple, accumulating in double.
+namespace weft::reference {
+std::vector<backend::KernelRecord> records() { return shared::primitives(); }
+}  // namespace weft::reference
+
 namespace {
 
 struct Reference {
@@ -10,7 +15,7 @@ struct Reference {
   static const char* label() { return "host memory, reference kernels"; }
   static constexpr const char* kNumerics = "computes in double, rounds each result once, keeps denormals";
   static weft::backend::KernelTable& kernels() {
-    static weft::backend::KernelTable table(kName, {weft::shared::primitives()});
+    static weft::backend::KernelTable table(kName, {weft::reference::records()});
     return table;
   }
 };

@@ -72,7 +72,7 @@ SPELT = {
     ("src/seam/registry.cpp", "null"): "a device's kind: it computes nothing, so nothing falls back to it",
 }
 # Backend -> those whose kernels it runs in another way: it may include their headers.
-BUILT_ON = {"openmp": {"native"}}
+BUILT_ON = {"native": {"reference"}, "openmp": {"native"}}
 # Folders of src/ that speak to people, where names may stand in help and examples.
 MAY_SPELL = {"cli", "lab"}
 
