@@ -73,7 +73,7 @@ static void overflow(Bounded& b) {
     } else if (std::isnan(e)) {
       e = kInf;
     } else if (std::fabs(round_to(t, std::fabs(v) + e)) > format(t).largest) {
-      const bool sure = std::fabs(round_to(t, std::fabs(v) - e)) > format(t).largest;
+      const bool sure = round_to(t, std::fabs(v) - e) > format(t).largest;
       if (sure)
         v = round_to(t, v), e = 0;
       else if (e != 0)
@@ -95,6 +95,7 @@ std::vector<Bounded> bound_primitive(const ir::OpDef& op, ir::AttrView attrs,
   for (auto& value : evaluate<Real>(op, attrs, operands)) out.push_back(exactly(std::move(value)));
   const Rule& rule = *find_rule(op.name);  // evaluate() has found it
   out[0].error = rule.propagate({op, attrs, in, out[0].value, rule.c});
+  if (rule.propagate_second) out[1].error = rule.propagate_second({op, attrs, in, out[1].value, rule.c});
   for (auto& b : out) overflow(b);
   return out;
 }
@@ -160,7 +161,8 @@ Result<std::vector<Bounded>> bound_op(const ir::OpDef& op, const std::vector<Att
   std::vector<Bounded> out;
   for (const auto& o : graph.outputs) out.push_back(all[static_cast<size_t>(o.value)]);
   if (op.primitive()) {  // alone, an op that rounds once and rightly is exact
-    const bool exact = std::string_view(op.name) == "cast" || std::string_view(op.name) == "full";
+    const std::string_view name = op.name;
+    const bool exact = name == "cast" || name == "full" || name == "iota";
     for (auto& b : out) {
       if (exact) b.error.assign(b.error.size(), 0);
       b.bitwise = find_rule(op.name)->bitwise;

@@ -29,18 +29,51 @@ Results<S> sum(const CallAttrs& a, Inputs<S> in) {
   return {folded<S>(a, *in[0], S(0), [t](S x, S y) { return arithmetic(t, x, y, std::plus<>()); })};
 }
 template <class S>
-Results<S> max(const CallAttrs& a, Inputs<S> in) {
+S times(DType t, const S& a, const S& b) {
+  if constexpr (std::is_same_v<S, Real>)  // as for mul: only the low half of an integer product counts
+    if (!is_float(t))
+      return wrap_to(t, whole(wrap_to(DType::i64, whole(a))) * whole(wrap_to(DType::i64, whole(b))));
+  return a * b;
+}
+template <class S>
+Results<S> prod(const CallAttrs& a, Inputs<S> in) {
+  const DType t = in[0]->dtype;
+  return {folded<S>(a, *in[0], S(1), [t](S x, S y) { return times<S>(t, x, y); })};
+}
+/// max, or min where `smallest`.
+template <class S, bool smallest>
+Results<S> extreme(const CallAttrs& a, Inputs<S> in) {
+  const auto better = [](const S& v, const S& m) { return smallest ? v < m : m < v; };
   if constexpr (std::is_same_v<S, Real>) {
     const DType t = in[0]->dtype;
-    const Real start = is_float(t) ? -std::numeric_limits<Real>::infinity() : lowest(t);
-    return {folded<S>(a, *in[0], start, [](Real m, Real v) {
-      return std::isnan(m) || std::isnan(v) ? m + v : std::max(m, v);
+    const Real start = is_float(t) ? (smallest ? kInf : -kInf) : smallest ? highest(t) : lowest(t);
+    return {folded<S>(a, *in[0], start, [&](Real m, Real v) {
+      return std::isnan(m) || std::isnan(v) ? m + v : better(v, m) ? v : m;
     })};
   } else {
     if (in[0]->v.empty()) throw std::domain_error("no fraction");
-    const S start = *std::min_element(in[0]->v.begin(), in[0]->v.end());
-    return {folded<S>(a, *in[0], start, [](S m, S v) { return m < v ? v : m; })};
+    const auto [least, most] = std::minmax_element(in[0]->v.begin(), in[0]->v.end());
+    const S start = smallest ? *most : *least;
+    return {folded<S>(a, *in[0], start, [&](S m, S v) { return better(v, m) ? v : m; })};
   }
+}
+
+/// Each element with all before it along the axis, one sum for each.
+template <class S>
+Results<S> cumsum(const CallAttrs& a, Inputs<S> in) {
+  const auto& x = *in[0];
+  const auto axis = static_cast<size_t>(a.integer("axis"));
+  const int64_t lag = a.integer("exclusive") ? 1 : 0, size = x.shape[axis];
+  return {make<S>(x.dtype, x.shape, [&](const Dims& at) {
+    S total(0);
+    const bool reverse = a.integer("reverse") != 0;
+    Dims from = at;
+    for (int64_t n = 0, terms = (reverse ? size - 1 - at[axis] : at[axis]) + 1 - lag; n < terms; ++n) {
+      from[axis] = reverse ? size - 1 - n : n;
+      total = arithmetic(x.dtype, total, x.v[position(from, x.shape)], std::plus<>());
+    }
+    return total;
+  })};
 }
 
 template <class S>
@@ -85,8 +118,34 @@ Errors matmul_bound(const BoundCall& c) {
   for (size_t i = 0; i < carried.size(); ++i) carried[i] += second[i] + both[i];
   return summed(c, run(c, {aa, bb}), carried, run(c, {one_a, one_b}), true);
 }
-Errors max_bound(const BoundCall& c) {
-  Errors e = run(c, {like(c.in[0]->value, c.in[0]->error)});
+// The product of n factors |x| + e is off by its own size at most: what the errors make of it, gamma(n - 1),
+// and for each product that falls below the normal numbers half a subnormal step times the factors that
+// follow. In an order in which those above 1 come before those below, it may overflow on its way.
+Errors prod_bound(const BoundCall& c) {
+  const DType t = c.out.dtype;
+  if (!is_float(t)) return none(c);
+  const Bounded& x = *c.in[0];
+  Errors sizes = absolute(x.value), ones(sizes.size(), 1), above = sizes;
+  for (size_t i = 0; i < sizes.size(); ++i) sizes[i] += x.error[i], above[i] = std::max<Real>(1, sizes[i]);
+  const Errors whole = run(c, {like(x.value, absolute(x.value))}), most = run(c, {like(x.value, sizes)});
+  const Errors growth = run(c, {like(x.value, above)});
+  const BoundCall count{*ir::find_op("sum"), c.attrs, c.in, c.out, c.c};
+  const Errors factors = run(count, {like(x.value, ones)});
+  const auto& f = format(compute_type(t));
+  Errors e;
+  for (size_t i = 0; i < c.out.v.size(); ++i) {
+    const Real n = std::max<Real>(0, factors[i] - 1), carried = most[i] - whole[i];
+    Real own = gamma(t, n) * most[i] + n * f.least() * growth[i];
+    if (n > 1 && growth[i] > f.largest && growth[i] > most[i]) own = kInf;
+    if (is_half(t)) own += rounding(t, most[i] + own, 0.5L);
+    e.push_back(carried + own);
+  }
+  return e;
+}
+// Of a row of numbers, the extreme moves by no more than the one that moves most.
+Errors extreme_bound(const BoundCall& c) {
+  const BoundCall largest{*ir::find_op("max"), c.attrs, c.in, c.out, c.c};
+  Errors e = run(largest, {like(c.in[0]->value, c.in[0]->error)});
   for (Real& v : e) v = std::max<Real>(v, 0);  // of nothing: -inf
   return e;
 }
@@ -94,7 +153,16 @@ Errors max_bound(const BoundCall& c) {
 constexpr Rule kRules[] = {
     {"sum", sum<Real>, sum<Rational>,
      "n - 1 additions in any order: gamma(n - 1) sum|x|; halves round once more", 0.5L, sum_bound},
-    {"max", max<Real>, max<Rational>, "exact; the largest of the errors", 0, max_bound},
+    {"prod", prod<Real>, prod<Rational>,
+     "n - 1 products in any order: gamma(n - 1) prod|x|, and what underflows on the way; halves round once "
+     "more",
+     0.5L, prod_bound},
+    {"max", extreme<Real, false>, extreme<Rational, false>, "exact; the largest of the errors", 0,
+     extreme_bound},
+    {"min", extreme<Real, true>, extreme<Rational, true>, "exact; the largest of the errors", 0,
+     extreme_bound},
+    {"cumsum", cumsum<Real>, cumsum<Rational>,
+     "sums of n terms in any order: gamma(n - 1) sum|x|; halves round once more", 0.5L, sum_bound},
     {"matmul", matmul<Real>, matmul<Rational>,
      "k products and k - 1 additions in any order: gamma(k) sum|a||b|; halves round once more", 0.5L,
      matmul_bound},

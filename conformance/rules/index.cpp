@@ -32,18 +32,27 @@ Results<S> gather(const CallAttrs& a, Inputs<S> in) {
     return x.v[position(p.x, x.shape)];
   })};
 }
-template <class S>
-Results<S> scatter_add(const CallAttrs& a, Inputs<S> in) {
+template <class S, class F>
+Results<S> scattered(const CallAttrs& a, Inputs<S> in, F write) {
   const auto &index = *in[1], &updates = *in[2];
   const auto axis = static_cast<size_t>(a.integer("axis")), batch = static_cast<size_t>(a.integer("batch"));
   ArrayOf<S> y = *in[0];
   for (size_t i = 0; i < updates.v.size(); ++i) {
     Picked p = picked(coordinates(static_cast<int64_t>(i), updates.shape), axis, batch, index.shape.size());
     p.x[axis] = static_cast<int64_t>(to_real(index.v[position(p.index, index.shape)]));
-    S& total = y.v[position(p.x, y.shape)];
-    total = arithmetic(y.dtype, total, updates.v[i], std::plus<>());
+    S& there = y.v[position(p.x, y.shape)];
+    there = write(there, updates.v[i]);
   }
   return {y};
+}
+template <class S>
+Results<S> scatter(const CallAttrs& a, Inputs<S> in) {
+  return scattered<S>(a, in, [](const S&, const S& update) { return update; });
+}
+template <class S>
+Results<S> scatter_add(const CallAttrs& a, Inputs<S> in) {
+  const DType t = in[0]->dtype;
+  return scattered<S>(a, in, [t](S total, S update) { return arithmetic(t, total, update, std::plus<>()); });
 }
 
 Results<Real> random_bits(const CallAttrs& a, Inputs<Real> in) {
@@ -56,6 +65,10 @@ Results<Real> random_bits(const CallAttrs& a, Inputs<Real> in) {
   return {bits, next};
 }
 
+Errors scatter_bound(const BoundCall& c) {
+  const auto &x = *c.in[0], &index = *c.in[1], &u = *c.in[2];
+  return run(c, {like(x.value, x.error), index.value, like(u.value, u.error)});
+}
 Errors scatter_add_bound(const BoundCall& c) {
   const auto &x = *c.in[0], &index = *c.in[1], &u = *c.in[2];
   const Errors none(x.value.v.size(), 0), ones(u.value.v.size(), 1);
@@ -65,6 +78,7 @@ Errors scatter_add_bound(const BoundCall& c) {
 }
 constexpr Rule kRules[] = {
     {"gather", gather<Real>, gather<Rational>, "exact: moves", 0, moved, true},
+    {"scatter", scatter<Real>, scatter<Rational>, "exact: moves", 0, scatter_bound, true},
     {"scatter_add", scatter_add<Real>, scatter_add<Rational>,
      "m additions to an element: gamma(m) (|x| + sum|u|)", 0.5L, scatter_add_bound},
     {"random_bits", random_bits, nullptr, "exact: integers", 0, none},

@@ -1,3 +1,5 @@
+#include <cmath>
+
 #include "conformance/rules.h"
 
 namespace weft::conformance {
@@ -40,6 +42,48 @@ Results<S> pad(const CallAttrs& a, Inputs<S> in) {
   })};
 }
 
+template <class S>
+Results<S> permute(const CallAttrs& a, Inputs<S> in) {
+  const auto& x = *in[0];
+  Dims axes = a.dims("axes"), shape;
+  if (axes.empty())
+    for (size_t d = x.shape.size(); d-- > 0;) axes.push_back(static_cast<int64_t>(d));
+  for (const int64_t axis : axes) shape.push_back(x.shape[static_cast<size_t>(axis)]);
+  return {make<S>(x.dtype, shape, [&](const Dims& at) {
+    Dims from(at.size());
+    for (size_t d = 0; d < at.size(); ++d) from[static_cast<size_t>(axes[d])] = at[d];
+    return x.v[position(from, x.shape)];
+  })};
+}
+template <class S>
+Results<S> concat(const CallAttrs& a, Inputs<S> in) {
+  const auto axis = static_cast<size_t>(a.integer("axis"));
+  Dims shape = in[0]->shape;
+  for (size_t k = 1; k < in.size(); ++k) shape[axis] += in[k]->shape[axis];
+  return {make<S>(in[0]->dtype, shape, [&](Dims at) {
+    size_t k = 0;
+    while (at[axis] >= in[k]->shape[axis]) at[axis] -= in[k++]->shape[axis];
+    return in[k]->v[position(at, in[k]->shape)];
+  })};
+}
+template <class S>
+Results<S> iota(const CallAttrs& a, Inputs<S>) {
+  const DType t = a.dtype("dtype");
+  return {make<S>(t, {a.dims("size")[0]}, [](const Dims& at) { return S(at[0]); })};
+}
+// Every operand moves, so each one's errors do.
+Errors joined(const BoundCall& c) {
+  std::vector<Array> in;
+  for (const auto* x : c.in) in.push_back(like(x->value, x->error));
+  return run(c, std::move(in));
+}
+
+Errors counted(const BoundCall& c) {
+  Errors e;
+  for (const Real v : c.out.v) e.push_back(std::fabs(round_to(c.out.dtype, v) - v));
+  return e;
+}
+
 Errors padded(const BoundCall& c) {
   std::vector<AttrValue> attrs(c.attrs.begin(), c.attrs.end());
   for (size_t i = 0; i < attrs.size(); ++i)
@@ -50,6 +94,10 @@ constexpr Rule kRules[] = {
     {"broadcast", broadcast_op<Real>, broadcast_op<Rational>, "exact: moves", 0, moved, true},
     {"reshape", reshape<Real>, reshape<Rational>, "exact: moves", 0, moved, true},
     {"slice", slice<Real>, slice<Rational>, "exact: moves", 0, moved, true},
+    {"permute", permute<Real>, permute<Rational>, "exact: moves", 0, moved, true},
+    {"concat", concat<Real>, concat<Rational>, "exact: moves", 0, joined, true},
+    {"iota", iota<Real>, iota<Rational>,
+     "exact: correctly rounded, so its rounding when something else reads it", 0, counted},
     {"pad", pad<Real>, pad<Rational>, "exact: moves; the value is rounded to the dtype", 0, padded, true},
 };
 

@@ -3,6 +3,8 @@ import math
 
 import torch
 
+from common import DTYPES
+
 PHILOX_WORDS = 0xFFFFFFFF
 
 
@@ -46,7 +48,35 @@ def dropout(x, a):
     return [torch.where(mask, x[0] * (1 / (1 - p)), torch.zeros_like(x[0])), mask, ("u64", [2], following)]
 
 
+def units(state, shape, dtype):
+    """Numbers in [0, 1): PyTorch draws with another generator, so only what is made of them is its own."""
+    if dtype == torch.float64:
+        words, following = draw(state, shape + [2])
+        u = [((p >> 6 << 27) + (q >> 5)) * 2**-53 for p, q in zip(words[::2], words[1::2])]
+    else:
+        words, following = draw(state, shape)
+        u = [(w >> 8) * 2**-24 for w in words]
+    wide = torch.float64 if dtype == torch.float64 else torch.float32
+    return torch.tensor(u, dtype=wide).reshape(shape), ("u64", [2], following)
+
+
+def uniform(x, a):
+    dtype, low, high = DTYPES[a.get("dtype", "f32")], a.get("low", 0.0), a.get("high", 1.0)
+    u, following = units(x[0], a.get("shape", []), dtype)
+    y = (low + (high - low) * u).to(dtype)
+    return [torch.where(y < high, y, torch.tensor(low, dtype=dtype)), following]
+
+
+def normal(x, a):
+    dtype = DTYPES[a.get("dtype", "f32")]
+    u, following = units(x[0], a.get("shape", []) + [2], dtype)
+    z = torch.sqrt(-2 * torch.log(1 - u[..., 0])) * torch.cos(2 * math.pi * u[..., 1])
+    return [(a.get("mean", 0.0) + a.get("deviation", 1.0) * z).to(dtype), following]
+
+
 ANSWERS = {
+    "uniform": uniform,
+    "normal": normal,
     "random_bits": random_bits,
     "dropout": dropout,
 }
@@ -55,4 +85,12 @@ CASES = [
     ("random_bits", [("state", 0, 0)], {"shape": [4]}),
     ("random_bits", [("state", 2**63 + 12345, 2**32 - 2)], {"shape": [3, 7]}),
     ("dropout", [(4, 9), ("state", 7, 3)], {}), ("dropout", [(30,), ("state", 2**40 + 1, 3)], {"p": 0.1}),
+    ("uniform", [("state", 7, 3)], {"shape": [3, 5]}),
+    ("uniform", [("state", 7, 3)], {"shape": [9], "low": -2.0, "high": 3.0}),
+    ("uniform", [("state", 7, 3)], {"shape": [3, 2], "low": -2.0, "high": 3.0, "dtype": "f64"}),
+    ("uniform", [("state", 7, 3)], {"shape": [9], "dtype": "f16"}),
+    ("normal", [("state", 7, 3)], {"shape": [3, 5]}),
+    ("normal", [("state", 7, 3)], {"shape": [9], "mean": -2.0, "deviation": 3.0}),
+    ("normal", [("state", 7, 3)], {"shape": [3, 2], "dtype": "f64"}),
+    ("normal", [("state", 7, 3)], {"shape": [9], "dtype": "bf16"}),
 ]

@@ -1,6 +1,8 @@
 """PyTorch's answers for ops that move elements."""
 import torch
 
+from common import DTYPES
+
 
 def slice_(x, a):
     where = [slice(None)] * x[0].dim()
@@ -32,6 +34,27 @@ def scatter_add(x, a):
     return [torch.stack(rows)]
 
 
+def scatter(x, a):
+    """Row by row in the order of the index, so that the last of equal ones stays."""
+    axis, batch = a.get("axis", 0), a.get("batch", 0)
+    if batch > 0:
+        rows = [scatter(list(p), {"axis": axis - 1, "batch": batch - 1})[0] for p in zip(*x)]
+        return [torch.stack(rows)]
+    rows, updates = list(x[0].unbind(axis)), x[2].flatten(axis, axis + x[1].dim() - 1).unbind(axis)
+    for place, update in zip(x[1].reshape(-1).tolist(), updates):
+        rows[place] = update
+    return [torch.stack(rows, axis)]
+
+
+def embedding(x, a):
+    padding = a.get("padding_idx", -1)
+    return [torch.nn.functional.embedding(x[1], x[0], padding_idx=None if padding < 0 else padding)]
+
+
+def permute(x, a):
+    return [torch.permute(x[0], a.get("axes", list(range(x[0].dim()))[::-1])).clone()]
+
+
 ANSWERS = {
     "broadcast": lambda x, a: [torch.broadcast_to(x[0], a["shape"]).clone()],
     "reshape": lambda x, a: [torch.reshape(x[0], a["shape"])],
@@ -39,6 +62,12 @@ ANSWERS = {
     "pad": pad,
     "gather": gather,
     "scatter_add": scatter_add,
+    "scatter": scatter,
+    "permute": permute,
+    "transpose": lambda x, a: [torch.transpose(x[0], a.get("axis_a", -2), a.get("axis_b", -1)).clone()],
+    "concat": lambda x, a: [torch.cat(x, a.get("axis", 0))],
+    "iota": lambda x, a: [torch.arange(a["size"][0], dtype=DTYPES[a.get("dtype", "i32")])],
+    "embedding": embedding,
 }
 
 I64 = "i64"
@@ -57,4 +86,15 @@ CASES = [
     ("scatter_add", [(2, 5, 3), ("i32", [3, 3]), (2, 2, 3)], {"axis": 1}),
     ("scatter_add", [(4, 6), (I64, [5, 0, 3, 3]), (4,)], {"axis": 1, "batch": 1}),
     ("scatter_add", [(2, 3, 4, 2), (I64, [[3, 0], [1, 1]]), (2, 3, 2, 2)], {"axis": 2, "batch": 1}),
+    ("scatter", [(5, 3), (I64, [4, 0, 2, 2]), (4, 3)], {}),
+    ("scatter", [(2, 5, 3), ("i32", [3, 3]), (2, 2, 3)], {"axis": 1}),
+    ("scatter", [(4, 6), (I64, [5, 0, 3, 3]), (4,)], {"axis": 1, "batch": 1}),
+    ("scatter", [(2, 3, 4, 2), (I64, [[3, 0], [1, 1]]), (2, 3, 2, 2)], {"axis": 2, "batch": 1}),
+    ("permute", [(3, 4)], {}), ("permute", [(2, 3, 4)], {"axes": [1, 2, 0]}),
+    ("transpose", [(2, 3, 4)], {}), ("transpose", [(2, 3, 4)], {"axis_a": 0}),
+    ("concat", [(2, 3), (4, 3)], {}), ("concat", [(2, 3, 1), (2, 1, 1), (2, 2, 1)], {"axis": 1}),
+    ("concat", [(1,)] * 8, {}),
+    ("iota", [], {"size": [5]}), ("iota", [], {"size": [300], "dtype": "f16"}),
+    ("embedding", [(5, 3), (I64, [4, 0, 2, 2])], {}),
+    ("embedding", [(5, 3), ("i32", [[4, 2], [2, 1]])], {"padding_idx": 2}),
 ]

@@ -1,7 +1,51 @@
 """PyTorch's answers for ops over rows and for losses."""
 import torch
 
+F = torch.nn.functional
+
+
+def operand(x, i):
+    return x[i] if i < len(x) else None
+
+
+def layer_norm(x, a):
+    shape = x[0].shape[-a.get("trailing", 1):]
+    return [F.layer_norm(x[0], shape, operand(x, 1), operand(x, 2), a.get("epsilon", 1e-5))]
+
+
+def group_norm(x, a):
+    return [F.group_norm(x[0], a.get("groups", 1), operand(x, 1), operand(x, 2), a.get("epsilon", 1e-5))]
+
+
+def batch_norm(x, a):
+    """By hand: F.batch_norm has no gradient of the statistics."""
+    mean, variance, weight, bias = [t if t is None else t.reshape(-1, *[1] * (x[0].dim() - 2))
+                                    for t in (x[1], x[2], operand(x, 3), operand(x, 4))]
+    y = (x[0] - mean) / torch.sqrt(variance + a.get("epsilon", 1e-5))
+    y = y if weight is None else y * weight
+    return [y if bias is None else y + bias]
+
+
+def batch_norm_train(x, a):
+    """The running statistics have no gradient in PyTorch; ours is zero."""
+    mean, variance = x[1].detach().clone(), x[2].detach().clone()
+    y = F.batch_norm(x[0], mean, variance, operand(x, 3), operand(x, 4), True, a.get("momentum", 0.1),
+                     a.get("epsilon", 1e-5))
+    return [y + 0 * (x[1].sum() + x[2].sum()), mean, variance]
+
+
+def global_norm_clip(x, a):
+    """What torch.nn.utils.clip_grad_norm_ does once it has the norm."""
+    return [x[0] * torch.clamp(a.get("max_norm", 1.0) / (x[1] + a.get("epsilon", 1e-6)), max=1.0)]
+
+
 ANSWERS = {
+    "log_softmax": lambda x, a: [torch.log_softmax(x[0], a.get("axis", -1))],
+    "layer_norm": layer_norm,
+    "group_norm": group_norm,
+    "batch_norm": batch_norm,
+    "batch_norm_train": batch_norm_train,
+    "global_norm_clip": global_norm_clip,
     "softmax": lambda x, a: [torch.softmax(x[0], a.get("axis", -1))],
     "rms_norm": lambda x, a: [torch.nn.functional.rms_norm(x[0], x[0].shape[-1:], x[1], a.get("epsilon", 1e-5))],
     "cross_entropy": lambda x, a: [torch.nn.functional.cross_entropy(x[0], x[1])],
@@ -12,4 +56,15 @@ CASES = [
     ("softmax", [("same", [[1000.0, 999.0, -1000.0]])], {}),
     ("rms_norm", [(3, 7), (7,)], {}), ("rms_norm", [(2, 3, 5), (5,)], {"epsilon": 1e-2}),
     ("cross_entropy", [(4, 7), ("i64", [6, 0, 3, 3])], {}),
+    ("log_softmax", [(3, 7)], {}), ("log_softmax", [(2, 3, 4)], {"axis": 1}),
+    ("log_softmax", [("same", [[1000.0, 999.0, -1000.0]])], {}),
+    ("layer_norm", [(3, 7), (7,), (7,)], {}), ("layer_norm", [(2, 3, 5)], {"epsilon": 1e-2}),
+    ("layer_norm", [(2, 3, 5), (3, 5), (3, 5)], {"trailing": 2}),
+    ("group_norm", [(2, 6, 5), (6,), (6,)], {"groups": 3}), ("group_norm", [(2, 4, 3)], {"groups": 2}),
+    ("batch_norm", [(3, 4, 5), (4,), ("positive", (4,)), (4,), (4,)], {"epsilon": 1e-3}),
+    ("batch_norm", [(5, 3), (3,), ("positive", (3,))], {}),
+    ("batch_norm_train", [(3, 4, 5), (4,), ("positive", (4,)), (4,), (4,)], {"momentum": 0.25}),
+    ("batch_norm_train", [(5, 3), (3,), ("positive", (3,))], {"epsilon": 1e-3}),
+    ("global_norm_clip", [(4, 3), ("same", 4.0)], {"max_norm": 2.5}),
+    ("global_norm_clip", [(4, 3), ("same", 0.25)], {}),
 ]

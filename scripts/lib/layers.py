@@ -37,6 +37,7 @@ HEADERS = {
     "backend.h": "sdk", "backend.hpp": "sdk", "backend/": "sdk", "shared/": "sdk",
     "backends.h": "seam", "ledger.h": "seam", "policy.h": "seam",
     "tensor.h": "eager", "trace.h": "eager", "policy_scope.h": "eager", "ops.h": "eager",
+    "lists.h": "eager",
     "jit.h": "jit",
     "nn.h": "nn", "checkpoint.h": "nn", "text.h": "io",
 }

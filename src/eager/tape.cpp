@@ -72,6 +72,7 @@ class TapeContext final : public ir::GradContext {
     return d ? b_.wrap(d) : b_.full(0, type.shape, type.dtype);
   }
   bool wants(int i) const override { return static_cast<bool>(node_.edges[static_cast<size_t>(i)]); }
+  bool has(int i) const override { return node_.present >> i & 1; }
   const TensorType& in_type(int i) const override { return node_.in_types[static_cast<size_t>(i)]; }
 
  private:
@@ -95,43 +96,9 @@ class TapeContext final : public ir::GradContext {
   std::vector<Tensor> douts_;
 };
 
-// A composite without a rule: run its decomposition again, under a tape of its own, and go back through that.
-Result<std::vector<Tensor>> by_decomposition(TensorBuilder& b, const TapeNode& node,
-                                             const std::vector<Tensor>& douts) {
-  if (grad_enabled())
-    return fail(Code::unsupported,
-                "{} has no gradient rule of its own, so its second derivative is not available",
-                node.op->name);
-  std::vector<Tensor> in(node.in.size());
-  ir::ValueList values;
-  for (size_t i = 0; i < in.size(); ++i) {
-    if (node.in[i].tensor) {
-      WEFT_CHECK(check_version(node.in[i], node, node.edges[i], node.op->inputs[i]));
-      in[i] = alias(node.in[i].tensor);
-      if (node.edges[i]) in[i].impl()->requires_grad = true;
-    }
-    values.push_back(b.wrap(in[i]));
-  }
-  values.resize(node.op->n_inputs);
-  ir::ValueList out;
-  {
-    const GradMode on(true);
-    out = ir::expand(b, *node.op, values, node.attrs);
-    WEFT_CHECK(b.status());
-  }
-  for (size_t k = 0; k < out.size(); ++k) {
-    const Tensor y = b.tensor(out[k]);
-    if (douts[k] && y.requires_grad()) WEFT_CHECK(backward(y, douts[k], false));
-  }
-  std::vector<Tensor> grads;
-  for (auto& t : in) grads.push_back(t ? t.grad() : Tensor());
-  return grads;
-}
-
 Result<std::vector<Tensor>> gradients(const TapeNode& node, std::vector<Tensor> douts, seam::Device* device) {
   TensorBuilder b;
   b.device = device;
-  if (!node.op->grad) return by_decomposition(b, node, douts);
   const TapeContext context(b, node, std::move(douts));
   const auto values = node.op->grad(b, context, node.attrs);
   WEFT_CHECK(b.status());
@@ -157,6 +124,32 @@ Status hand_on(const Edge& edge, const Tensor& grad, Arrived& arrived, seam::Dev
   node = edge.node;
   douts.resize(node->out_types.size());
   return add_into(douts[edge.output], grad, device);
+}
+
+// A composite without a rule: run its decomposition again, on the tape and joined to the operands' history.
+// The gradients that arrived go on from there. What is recorded now comes after everything that was recorded
+// before, so the backward pass meets it next; and it is ordinary history, so it has second derivatives.
+Status open_up(const TapeNode& node, const std::vector<Tensor>& douts, Arrived& arrived,
+               seam::Device* device) {
+  TensorBuilder b;
+  b.device = device;
+  ir::ValueList operands;
+  for (size_t i = 0; i < node.in.size(); ++i) {
+    const Saved& s = node.in[i];
+    if (s.tensor) WEFT_CHECK(check_version(s, node, node.edges[i], node.op->inputs[i]));
+    operands.push_back(s.tensor ? b.wrap(restore(s, node.edges[i])) : ir::Value());
+  }
+  ir::ValueList results;
+  {
+    const GradMode on(true);
+    results = ir::expand(b, *node.op, operands, node.attrs);
+    WEFT_CHECK(b.status());
+  }
+  for (size_t k = 0; k < results.size(); ++k) {
+    const Edge edge = edge_to(b.tensor(results[k]));
+    if (edge && douts[k]) WEFT_CHECK(hand_on(edge, douts[k], arrived, device));
+  }
+  return {};
 }
 
 Status no_gradient(const ir::OpDef& op) {
@@ -199,6 +192,7 @@ Status record(const ir::OpDef& op, std::span<const Tensor* const> inputs, std::s
     const Tensor none, &t = i < inputs.size() && inputs[i] ? *inputs[i] : none;
     node->edges.push_back(edge_to(t));
     node->in_types.push_back(t ? t.type() : TensorType{});
+    node->present |= uint32_t{static_cast<bool>(t)} << i;
     if (t && (saves & ir::saves::input(static_cast<int>(i)))) {
       WEFT_TRY(node->in[i], save(t));
     }
@@ -238,6 +232,10 @@ Status backward(const Tensor& root, const Tensor& seed, bool create_graph) {
   while (!arrived.empty()) {
     auto [node, douts] = std::move(arrived.begin()->second);
     arrived.erase(arrived.begin());
+    if (!node->op->grad) {
+      WEFT_CHECK(open_up(*node, douts, arrived, device));
+      continue;
+    }
     WEFT_TRY(auto grads, gradients(*node, std::move(douts), device));
     grads.resize(node->edges.size());
     for (size_t i = 0; i < node->edges.size(); ++i)

@@ -26,6 +26,7 @@ struct TapeNode : std::enable_shared_from_this<TapeNode> {
   std::vector<AttrValue> attrs;
   std::vector<Edge> edges;  // one per input
   std::vector<TensorType> in_types, out_types;
+  uint32_t present = 0;        // bit i: operand i is there
   std::vector<Saved> in, out;  // empty tensors where the op's `saves` does not name them
   ~TapeNode();
 };

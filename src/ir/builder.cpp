@@ -44,7 +44,9 @@ ValueList Builder::call(const OpDef& op, Values inputs, std::vector<AttrValue> a
     auto inferred = op.infer(Types(types), attrs);
     if (inferred.ok()) {
       settle_attrs(op, Types(types), attrs);
-      return emit(op, inputs, std::move(attrs), std::move(inferred).value());
+      ValueList all(inputs.begin(), inputs.end());
+      all.resize(op.n_inputs);  // absent ones too
+      return emit(op, all, std::move(attrs), std::move(inferred).value());
     }
     checked = inferred.take_status();
   }

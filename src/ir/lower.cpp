@@ -49,10 +49,11 @@ ValueList inline_primitives(Builder& b, const OpDef& op, Values inputs, AttrView
 Result<Graph> lower_to_primitives(const OpDef& op, std::span<const TensorType* const> inputs,
                                   AttrView attrs) {
   Graph g;
-  ValueList in, present;
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    const Value v = g.input(op.inputs[i], inputs[i] ? *inputs[i] : TensorType{});
-    in.push_back(inputs[i] ? v : Value());
+  ValueList in;
+  for (size_t i = 0; i < op.n_inputs; ++i) {
+    const bool present = i < inputs.size() && inputs[i];
+    const Value v = g.input(op.inputs[i], present ? *inputs[i] : TensorType{});
+    in.push_back(present ? v : Value());
   }
   const auto out = inline_primitives(g, op, in, attrs);
   if (!g.status().ok()) return g.status();

@@ -29,10 +29,12 @@ Status check_type(const weft_type* t, const std::string& who) {
   return {};
 }
 
-/// Calls visit(type, "input 2") for every operand; stops at the first failure.
+/// Calls visit(type, "input 2") for every operand, but for those that may be absent and are; stops at the
+/// first failure.
 template <class F>
-Status each_operand(const weft_call& call, F visit) {
-  for (uint32_t k = 0; k < call.n_inputs; ++k) WEFT_CHECK(visit(call.inputs[k], fmt::format("input {}", k)));
+Status each_operand(const weft_call& call, bool absent, F visit) {
+  for (uint32_t k = 0; k < call.n_inputs; ++k)
+    if (call.inputs[k] || !absent) WEFT_CHECK(visit(call.inputs[k], fmt::format("input {}", k)));
   for (uint32_t k = 0; k < call.n_outputs; ++k)
     WEFT_CHECK(visit(call.outputs[k], fmt::format("output {}", k)));
   return {};
@@ -64,14 +66,14 @@ uint64_t parameter_bytes(const weft_call& call) {
 
 }  // namespace
 
-Status check_operands(const weft_call& call) {
+Status check_operands(const weft_call& call, bool absent) {
   if (call.n_outputs == 0) return invalid("{} has no outputs", call.op);
-  WEFT_CHECK(each_operand(call, check_type));
+  WEFT_CHECK(each_operand(call, absent, check_type));
   for (uint32_t i = 0; call.region && i < call.region->n_steps; ++i) {
     const auto check = [&](const weft_type* t, const std::string& who) {
       return check_type(t, fmt::format("{} of step {} of the body", who, i));
     };
-    WEFT_CHECK(each_operand(*call.region->steps[i]->call, check));
+    WEFT_CHECK(each_operand(*call.region->steps[i]->call, false, check));
   }
   return {};
 }
@@ -81,7 +83,7 @@ Status check_common(const weft_call& call, const Form& form, const weft_capabili
   if (call.determinism > form.determinism)
     return fail(Code::unsupported, "determinism level {} is asked for, this kernel gives {}",
                 call.determinism, form.determinism);
-  WEFT_CHECK(check_operands(call));
+  WEFT_CHECK(check_operands(call, form.absent));
   const auto check = [&](const weft_type* t, const std::string& who) -> Status {
     const DType type = dtype(*t);
     if (!(device.dtypes >> static_cast<int>(type) & 1))
@@ -93,9 +95,9 @@ Status check_common(const weft_call& call, const Form& form, const weft_capabili
                   device.ordinal, device.max_binding);
     return {};
   };
-  WEFT_CHECK(each_operand(call, check));
+  WEFT_CHECK(each_operand(call, form.absent, check));
   for (uint32_t i = 0; call.region && i < call.region->n_steps; ++i)
-    WEFT_CHECK(each_operand(*call.region->steps[i]->call, check));
+    WEFT_CHECK(each_operand(*call.region->steps[i]->call, false, check));
   if (parameter_bytes(call) > kMaxParameterBytes)
     return fail(Code::unsupported,
                 "{} inputs and {} outputs of rank {} need {} bytes of arguments, wanted <= {}", call.n_inputs,

@@ -3,8 +3,9 @@
 
 #include "loops/form.h"
 
-// Folds: sum, max and matmul. One work item makes one output element with its own loops, in the order of the
-// axes, so the result does not depend on how many items run at once. f16 and bf16 accumulate in f32.
+// Folds: sum, prod, max, min and matmul. One work item makes one output element with its own loops, in the
+// order of the axes, so the result does not depend on how many items run at once. f16 and bf16 accumulate in
+// f32.
 namespace weft::loops {
 namespace {
 
@@ -53,30 +54,49 @@ SmallVector<Group, 8> groups(const weft_call& call) {
   return all;
 }
 
-double least(DType t) {
-  if (is_float(t)) return -INFINITY;
-  if (t == DType::i32) return std::numeric_limits<int32_t>::min();
-  return t == DType::i64 ? static_cast<double>(std::numeric_limits<int64_t>::min()) : 0;
+/// The least or the largest integer of a type, by its bits: 2^64 - 1 is no double.
+template <class T>
+uint64_t limit(bool largest) {
+  return static_cast<uint64_t>(largest ? std::numeric_limits<T>::max() : std::numeric_limits<T>::min());
+}
+uint64_t extreme(DType t, bool largest) {
+  if (t == DType::i32) return limit<int32_t>(largest);
+  if (t == DType::i64) return limit<int64_t>(largest);
+  return t == DType::u32 ? limit<uint32_t>(largest) : limit<uint64_t>(largest);
+}
+
+/// What a fold begins with, and its step.
+Id start(LoopBuilder& b, std::string_view op, DType t) {
+  const Type acc_type = codegen::accumulator_of(type_of(t));
+  if (op == "sum" || op == "prod") return b.number(acc_type, op == "prod");
+  const bool largest = op == "min";
+  return is_float(t) ? b.number(acc_type, largest ? INFINITY : -INFINITY)
+                     : b.bits(acc_type, extreme(t, largest));
+}
+Id step(LoopBuilder& b, std::string_view op, Id total, Id v) {
+  if (op == "sum") return b.add(total, v);
+  if (op == "prod") return b.mul(total, v);
+  if (op == "max") return b.binary(Op::max, total, v);
+  const Id smaller = b.select(b.compare(Op::less, total, v), total, v);  // v where either is NaN
+  return b.select(b.compare(Op::equal, total, total), smaller, total);
 }
 
 codegen::LoopKernel build_fold(const weft_call& call, uint32_t) {
   const DType t = dtype(*call.inputs[0]);
-  const bool sum = std::string_view(call.op) == "sum";
   size_t kept = 0, folded = 0;
   for (const Group& g : groups(call)) ++(g.folded ? folded : kept);
   LoopBuilder b;
   const uint32_t x = b.read(t), y = b.write(t);
-  const Type acc_type = codegen::accumulator_of(type_of(t));
   const Ids kept_extents = b.arguments(kept), kept_strides = b.arguments(kept);
   const Ids extents = b.arguments(folded), strides = b.arguments(folded);
   Id at = b.affine(b.coordinates(b.item(), kept_extents), kept_strides);
-  const Id acc = b.accumulator(b.number(acc_type, sum ? 0 : least(t)));
+  const Id acc = b.accumulator(start(b, call.op, t));
   Ids loops;
   for (size_t i = 0; i < folded; ++i) {
     loops.push_back(b.loop(extents[i]));
     at = b.nest(loops.back(), strides[i], at);
   }
-  b.assign(acc, b.binary(sum ? Op::add : Op::max, acc, b.cast(b.load(x, at), acc_type)));
+  b.assign(acc, step(b, call.op, acc, b.cast(b.load(x, at), b.type(acc))));
   while (!loops.empty()) b.end(loops.back()), loops.pop_back();
   b.store(y, b.item(), b.cast(acc, type_of(t)));
   return b.take();
@@ -165,7 +185,11 @@ constexpr const char* kMatmulAttrs[] = {"transpose_a", "transpose_b"};
 constexpr Form kForms[] = {
     {"sum", "per_element", kFoldAttrs, WEFT_DETERMINISM_THREADS, Overwrite::never, check_fold, only_kernel,
      build_fold, bind_fold},
+    {"prod", "per_element", kFoldAttrs, WEFT_DETERMINISM_THREADS, Overwrite::never, check_fold, only_kernel,
+     build_fold, bind_fold},
     {"max", "per_element", kFoldAttrs, WEFT_DETERMINISM_DEVICES, Overwrite::never, check_fold, only_kernel,
+     build_fold, bind_fold},
+    {"min", "per_element", kFoldAttrs, WEFT_DETERMINISM_DEVICES, Overwrite::never, check_fold, only_kernel,
      build_fold, bind_fold},
     {"matmul", "per_element", kMatmulAttrs, WEFT_DETERMINISM_THREADS, Overwrite::never, check_matmul,
      only_kernel, build_matmul, bind_matmul},

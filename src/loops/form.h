@@ -46,12 +46,14 @@ struct Form {
   codegen::LoopKernel (*build)(const weft_call&, uint32_t kernel);
   /// Fills the job of kernel k; false: this launch does not run it.
   bool (*bind)(const Operands&, uint32_t kernel, Job&);
+  bool absent = false;  ///< Operands may be absent.
 };
 
 std::span<const Form> elementwise_forms();  // and region
-std::span<const Form> fold_forms();         // sum max matmul
-std::span<const Form> move_forms();         // reshape slice pad
-std::span<const Form> index_forms();        // gather scatter_add random_bits
+std::span<const Form> fold_forms();         // sum prod max min matmul
+std::span<const Form> move_forms();         // reshape slice pad permute concat iota
+std::span<const Form> index_forms();        // gather scatter scatter_add random_bits
+std::span<const Form> order_forms();        // cumsum sort
 
 inline uint32_t only_kernel(const weft_call&) { return 1; }
 inline constexpr uint32_t kMaxRank = 8;

@@ -7,7 +7,7 @@
 //
 // An index outside its axis cannot stop a kernel made from text: there is no error channel in a dispatch. It
 // never reads or writes outside a buffer either: gather gives NaN (the smallest value for integers, false for
-// bool), and scatter_add leaves that update out.
+// bool), and scatter and scatter_add leave that update out.
 namespace weft::loops {
 namespace {
 
@@ -39,11 +39,15 @@ Status check_gather(const weft_call& call) { return check_indexed(call, 2); }
 Status check_scatter(const weft_call& call) {
   WEFT_CHECK(check_indexed(call, 3));
   const DType t = dtype(*call.inputs[0]);
-  if (!is_compute(t) || t == DType::boolean)
-    return fail(Code::unsupported, "scatter_add is not for {}", name(t));
   if (dtype(*call.inputs[2]) != t)
-    return invalid("scatter_add: updates are {}, wanted {}", name(dtype(*call.inputs[2])), name(t));
+    return invalid("{}: updates are {}, wanted {}", call.op, name(dtype(*call.inputs[2])), name(t));
   return {};
+}
+Status check_scatter_add(const weft_call& call) {
+  WEFT_CHECK(check_scatter(call));
+  const DType t = dtype(*call.inputs[0]);
+  return is_compute(t) && t != DType::boolean ? Status()
+                                              : fail(Code::unsupported, "scatter_add is not for {}", name(t));
 }
 
 /// x is [batch, middle, axis, rest]; index is [batch, count].
@@ -93,19 +97,21 @@ bool bind_gather(const Operands& o, uint32_t, Job& job) {
 
 /// Each element of y looks through all indices for its own: no atomics, and always the order of i.
 codegen::LoopKernel build_scatter(const weft_call& call, uint32_t) {
+  const bool adds = std::string_view(call.op) == "scatter_add";
   LoopBuilder b;
   const DType t = dtype(*call.inputs[0]), index_type = dtype(*call.inputs[1]);
   const uint32_t x = b.read(t), index = b.read(index_type), updates = b.read(t), y = b.write(t);
   const Ids extents = b.arguments(4);  // of y: batch, middle, axis, rest
   const Id count = b.argument();
   const Ids at = b.coordinates(b.item(), extents);
-  const Type acc_type = codegen::accumulator_of(type_of(t)), it = type_of(index_type);
+  const Type acc_type = adds ? codegen::accumulator_of(type_of(t)) : type_of(t), it = type_of(index_type);
   const Id mine = b.cast(at[2], it), row = b.nest(at[0], extents[1], at[1]);
   const Id acc = b.accumulator(b.cast(b.load(x, b.item()), acc_type));
   const Id i = b.loop(count);
   const Id hit = b.compare(Op::equal, b.load(index, b.nest(at[0], count, i)), mine);
   const Id update = b.load(updates, b.nest(b.nest(row, count, i), extents[3], at[3]), hit);
-  b.assign(acc, b.select(hit, b.add(acc, b.cast(update, acc_type)), acc));
+  const Id v = b.cast(update, acc_type);
+  b.assign(acc, b.select(hit, adds ? b.add(acc, v) : v, acc));
   b.end(i);
   b.store(y, b.item(), b.cast(acc, type_of(t)));
   return b.take();
@@ -167,7 +173,9 @@ constexpr const char* kShapeAttr[] = {"shape"};
 constexpr Form kForms[] = {
     {"gather", "per_element", kIndexAttrs, WEFT_DETERMINISM_DEVICES, Overwrite::never, check_gather,
      only_kernel, build_gather, bind_gather},
-    {"scatter_add", "per_element", kIndexAttrs, WEFT_DETERMINISM_THREADS, Overwrite::first, check_scatter,
+    {"scatter", "per_element", kIndexAttrs, WEFT_DETERMINISM_DEVICES, Overwrite::first, check_scatter,
+     only_kernel, build_scatter, bind_scatter},
+    {"scatter_add", "per_element", kIndexAttrs, WEFT_DETERMINISM_THREADS, Overwrite::first, check_scatter_add,
      only_kernel, build_scatter, bind_scatter},
     {"random_bits", "per_element", kShapeAttr, WEFT_DETERMINISM_DEVICES, Overwrite::first, check_random,
      needed_random, build_random, bind_random},

@@ -29,7 +29,7 @@ struct Record {
 };
 
 /// A plan's own data: the compiled kernels that its launches may need, null for the others.
-constexpr uint32_t kMaxKernels = 2;
+constexpr uint32_t kMaxKernels = 8;  // concat has one for each operand
 struct Plan {
   weft_module modules[kMaxKernels] = {};
 };
@@ -143,7 +143,7 @@ std::vector<const weft_kernel*> kernels(const weft_backend& backend, weft_device
   std::lock_guard lock(made().mutex);
   made().sites.push_back(std::make_unique<Site>(backend, device, capability, *dialect));
   std::vector<const weft_kernel*> list;
-  for (const auto forms : {elementwise_forms(), fold_forms(), move_forms(), index_forms()}) {
+  for (const auto forms : {elementwise_forms(), fold_forms(), move_forms(), index_forms(), order_forms()}) {
     for (const Form& form : forms) {
       made().records.push_back(make_record(form, *made().sites.back()));
       list.push_back(&made().records.back()->kernel);

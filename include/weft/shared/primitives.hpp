@@ -1,6 +1,7 @@
 #pragma once
 #include <vector>
 
+#include "weft/shared/ops/arrange.hpp"
 #include "weft/shared/ops/cast.hpp"
 #include "weft/shared/ops/elementwise.hpp"
 #include "weft/shared/ops/gather.hpp"
@@ -8,6 +9,8 @@
 #include "weft/shared/ops/movement.hpp"
 #include "weft/shared/ops/random.hpp"
 #include "weft/shared/ops/reduce.hpp"
+#include "weft/shared/ops/scan.hpp"
+#include "weft/shared/ops/sort.hpp"
 
 // Every primitive op in simple, slow and right form: what a new backend starts with, and what `reference` is.
 namespace weft::shared {
@@ -25,7 +28,10 @@ inline std::vector<backend::KernelRecord> primitives() {
   add(reduce_records());
   add(matmul_records());
   add(movement_records());
+  add(arrange_records());
   add(gather_records());
+  add(scan_records());
+  add(sort_records());
   add(random_records());
   add(cast_records());
   return all;

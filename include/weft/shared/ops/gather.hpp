@@ -5,12 +5,12 @@
 #include "weft/shared/numbers.hpp"
 #include "weft/shared/walk.hpp"
 
-// gather scatter_add: x[b, m, axis, r] and y[b, m, i, r] with an index[b, i].
+// gather scatter scatter_add: x[b, m, axis, r] and y[b, m, i, r] with an index[b, i].
 namespace weft::shared {
 
 namespace detail {
 
-/// The sizes of both ops, and the index as int64.
+/// The sizes of such an op, and the index as int64.
 struct Picks {
   int64_t batch, middle, axis, picks, inner;
   std::vector<int64_t> index;  // [batch, picks]
@@ -68,6 +68,33 @@ inline Outcome launch_gather(const Launch& l) {
   return outcome;
 }
 
+inline Support accepts_scatter(const OpCall& c, Kinds kinds) {
+  if (c.updates() != 0 && c.raw()->update_inputs[0] != 0)
+    return Support::no("can only write over input 0, not {}", c.raw()->update_inputs[0]);
+  return accepts_picks(c, 3, kinds);
+}
+
+inline Outcome launch_scatter(const Launch& l) {
+  Outcome outcome;
+  const Picks p(l, outcome);
+  if (!outcome.good()) return outcome;
+  const TensorView x = l.input(0), updates = l.input(2), y = l.output(0);
+  const int64_t row = p.inner * static_cast<int64_t>(byte_size(x.dtype()));
+  if (row == 0 || p.axis == 0) return outcome;
+  const int64_t grain = grain_for((p.axis + p.picks) * p.inner);
+  l.host().parallel_for(p.batch * p.middle, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t block = begin; block < end; ++block) {
+      char* to = y.data() + block * p.axis * row;
+      if (x.data() != y.data())
+        std::memcpy(to, x.data() + block * p.axis * row, static_cast<size_t>(p.axis * row));
+      for (int64_t i = 0; i < p.picks; ++i)
+        std::memcpy(to + p.index[block / p.middle * p.picks + i] * row,
+                    updates.data() + (block * p.picks + i) * row, static_cast<size_t>(row));
+    }
+  });
+  return outcome;
+}
+
 /// One block [axis, some columns] of y: read, added to in the order of the index, rounded once.
 template <class T>
 void scatter_block(const Picks& p, const T* x, const T* updates, T* y, int64_t b, int64_t column, int64_t n,
@@ -113,24 +140,27 @@ inline Outcome launch_scatter_add(const Launch& l) {
 }
 }  // namespace detail
 
-/// gather: y[b, m, i, r] = x[b, m, index[b, i], r]. scatter_add: y = x, then y[b, m, index[b, i], r] +=
-/// updates[b, m, i, r] in the order of i. An index outside the axis is a device error, and nothing is
-/// written.
-inline std::array<KernelRecord, 2> gather_records() {
+/// gather: y[b, m, i, r] = x[b, m, index[b, i], r]. scatter: y = x, then y[b, m, index[b, i], r] = updates[b,
+/// m, i, r] in the order of i; scatter_add: += instead. An index outside the axis is a device error, and
+/// nothing is written.
+inline std::array<KernelRecord, 3> gather_records() {
   return {KernelRecord{.op = "gather",
                        .variant = "shared",
                        .reads = {"axis", "batch"},
                        .accepts = [](const OpCall& c) { return detail::accepts_picks(c, 2, Kinds::all); },
                        .launch = detail::launch_gather,
                        .determinism = WEFT_DETERMINISM_DEVICES},
+          {.op = "scatter",
+           .variant = "shared",
+           .reads = {"axis", "batch"},
+           .accepts = [](const OpCall& c) { return detail::accepts_scatter(c, Kinds::all); },
+           .launch = detail::launch_scatter,
+           .determinism = WEFT_DETERMINISM_DEVICES,
+           .in_place = true},
           {.op = "scatter_add",
            .variant = "shared",
            .reads = {"axis", "batch"},
-           .accepts = [](const OpCall& c) -> Support {
-             if (c.updates() != 0 && c.raw()->update_inputs[0] != 0)
-               return Support::no("can only write over input 0, not {}", c.raw()->update_inputs[0]);
-             return detail::accepts_picks(c, 3, Kinds::numbers);
-           },
+           .accepts = [](const OpCall& c) { return detail::accepts_scatter(c, Kinds::numbers); },
            .launch = detail::launch_scatter_add,
            .in_place = true}};
 }

@@ -4,7 +4,8 @@
 #include "weft/shared/numbers.hpp"
 #include "weft/shared/walk.hpp"
 
-// broadcast reshape slice pad full: elements move, nothing is computed. Any dtype, by its size.
+// broadcast reshape slice pad: elements move, nothing is computed. Any dtype, by its size. full iota:
+// elements from nothing.
 namespace weft::shared {
 
 namespace detail {
@@ -108,6 +109,16 @@ inline Outcome launch_full(const Launch& l) {
   return Outcome::ok();
 }
 
+inline Outcome launch_iota(const Launch& l) {
+  const TensorView y = l.output(0);
+  visit<Kinds::numbers>(y.dtype(), [&]<class T>(Tag<T>) {
+    l.host().parallel_for(y.size(), kGrain, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) y.data<T>()[i] = store<T>(static_cast<Wide<T>>(i));
+    });
+  });
+  return Outcome::ok();
+}
+
 inline Support accepts_along_axis(const OpCall& c) {
   if (auto s = accepts_movement(c); !s) return s;
   return axis_inside(c.attr("axis").integer(), c.input(0).rank());
@@ -115,8 +126,8 @@ inline Support accepts_along_axis(const OpCall& c) {
 }  // namespace detail
 
 /// broadcast: NumPy's rule. reshape: the same elements. slice, pad: along one axis. full: value times
-/// `times`.
-inline std::array<KernelRecord, 5> movement_records() {
+/// `times`. iota: 0, 1, 2, ...
+inline std::array<KernelRecord, 6> movement_records() {
   return {KernelRecord{.op = "broadcast",
                        .variant = "shared",
                        .reads = {"shape"},
@@ -150,6 +161,16 @@ inline std::array<KernelRecord, 5> movement_records() {
            .reads = {"value", "shape", "dtype", "times"},
            .accepts = [](const OpCall& c) { return arity(c, 0, 1); },
            .launch = detail::launch_full,
+           .determinism = WEFT_DETERMINISM_DEVICES},
+          {.op = "iota",
+           .variant = "shared",
+           .reads = {"size", "dtype"},
+           .accepts = [](const OpCall& c) -> Support {
+             if (auto s = arity(c, 0, 1); !s) return s;
+             if (includes(Kinds::numbers, c.output(0).dtype())) return Support::yes();
+             return Support::no("dtype must be {}, got {}", name(Kinds::numbers), c.output(0).dtype());
+           },
+           .launch = detail::launch_iota,
            .determinism = WEFT_DETERMINISM_DEVICES}};
 }
 

@@ -4,7 +4,7 @@
 #include "weft/shared/numbers.hpp"
 #include "weft/shared/walk.hpp"
 
-// sum max.
+// sum prod max min.
 namespace weft::shared {
 
 namespace detail {
@@ -59,6 +59,15 @@ struct SumFold {
   static uint64_t step(uint64_t a, uint64_t v) { return a + v; }
   static int64_t step(int64_t a, int64_t v) { return static_cast<int64_t>(uint64_t(a) + uint64_t(v)); }
 };
+struct ProdFold {
+  template <class T>
+  static Wide<T> start() {
+    return 1;
+  }
+  static double step(double a, double v) { return a * v; }
+  static uint64_t step(uint64_t a, uint64_t v) { return a * v; }
+  static int64_t step(int64_t a, int64_t v) { return static_cast<int64_t>(uint64_t(a) * uint64_t(v)); }
+};
 struct MaxFold {
   template <class T>
   static Wide<T> start() {
@@ -70,6 +79,18 @@ struct MaxFold {
   static W step(W a, W v) {
     return v > a || v != v ? v : a;
   }  // a NaN stays: nothing is larger
+};
+struct MinFold {
+  template <class T>
+  static Wide<T> start() {
+    if constexpr (is_any_float<T>) return std::numeric_limits<double>::infinity();
+    if constexpr (std::is_integral_v<T>) return std::numeric_limits<T>::max();
+    return 1;
+  }
+  template <class W>
+  static W step(W a, W v) {
+    return v < a || v != v ? v : a;
+  }
 };
 
 /// A few neighbouring outputs at a time, each folded in row-major order: the bits do not depend on how many.
@@ -119,11 +140,13 @@ KernelRecord reduce_record(const char* op) {
 }
 }  // namespace detail
 
-/// sum: 0 for nothing; floats accumulate in double, integers wrap around. max: -inf or the least value for
-/// nothing; a NaN makes it NaN.
-inline std::array<KernelRecord, 2> reduce_records() {
+/// sum, prod: 0 and 1 for nothing; floats accumulate in double, integers wrap around. max, min: of nothing
+/// the infinity or integer that any element beats; a NaN makes it NaN.
+inline std::array<KernelRecord, 4> reduce_records() {
   return {detail::reduce_record<detail::SumFold, Kinds::numbers>("sum"),
-          detail::reduce_record<detail::MaxFold, Kinds::compute>("max")};
+          detail::reduce_record<detail::ProdFold, Kinds::numbers>("prod"),
+          detail::reduce_record<detail::MaxFold, Kinds::compute>("max"),
+          detail::reduce_record<detail::MinFold, Kinds::compute>("min")};
 }
 
 }  // namespace weft::shared

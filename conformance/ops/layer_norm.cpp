@@ -1,0 +1,22 @@
+#include "conformance/cases.h"
+
+namespace weft::conformance {
+
+OpCases layer_norm_cases() {
+  return {
+      {.inputs = {normal({4, 33}), normal({33}), normal({33})}, .attrs = {{"epsilon", 1e-3}}, .why = "plain"},
+      {.inputs = {normal({2, 3, 5}), normal({3, 5}), normal({3, 5})},
+       .attrs = {{"trailing", 2}},
+       .why = "two axes together"},
+      {.inputs = {normal({2, 3, 5})}, .why = "neither weight nor bias"},
+      {.inputs = {normal({2, 3, 5}), normal({5})}, .why = "no bias"},
+      {.inputs = {uniform({2, 9}, 1000, 1001), normal({9}), normal({9})}, .why = "a large mean"},
+      {.inputs = {normal({3, 0}), normal({0}), normal({0})}, .why = "empty rows"},
+      {.inputs = {normal({0, 3}), normal({3}), normal({3})}, .why = "no rows"},
+      {.inputs = {constant({2, 4}, 3), normal({4}), normal({4})},
+       .why = "no variance: the bias",
+       .no_gradient = "too curved for the step"},
+  };
+}
+
+}  // namespace weft::conformance

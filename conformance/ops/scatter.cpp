@@ -1,0 +1,30 @@
+#include "conformance/cases.h"
+
+namespace weft::conformance {
+
+OpCases scatter_cases() {
+  return {
+      {.inputs = {normal({5, 3}), values({4, 0, 2, 2}).as(DType::i32), normal({4, 3})},
+       .why = "rows, one twice"},
+      {.inputs = {normal({5, 3}), values({4, 0, 2, 1, 1, 3}, {2, 3}).as(DType::i64), normal({2, 3, 3})},
+       .why = "index of rank 2, i64"},
+      {.inputs = {normal({2, 5, 3}), values({4, 1}).as(DType::i32), normal({2, 2, 3})},
+       .attrs = {{"axis", 1}},
+       .why = "middle axis"},
+      {.inputs = {normal({4, 6}), values({5, 0, 3, 3}).as(DType::i64), normal({4})},
+       .attrs = {{"axis", 1}, {"batch", 1}},
+       .why = "one a row, as cross_entropy picks"},
+      {.inputs = {normal({2, 3, 4, 2}), values({3, 0, 1, 1}, {2, 2}).as(DType::i32), normal({2, 3, 2, 2})},
+       .attrs = {{"axis", -2}, {"batch", 1}},
+       .why = "batch, an axis between, and rest; axis counted from the end"},
+      {.inputs = {normal({4, 2}), values({2}, {}).as(DType::i32), normal({2})}, .why = "index of rank 0"},
+      {.inputs = {normal({4, 2}), values({}).as(DType::i32), normal({0, 2})}, .why = "no index"},
+      {.inputs = {integers({3, 2}, -9, 9), values({1, 1, 1, 0}).as(DType::i32), integers({4, 2}, -9, 9)},
+       .why = "small integers: exact"},
+      {.inputs = {values({kInf, -0.0L, 2, 1e-40L}), values({0, 1}).as(DType::i32), values({-0.0L, kNan})},
+       .why = "bits stay",
+       .no_gradient = "infinite"},
+  };
+}
+
+}  // namespace weft::conformance

@@ -1,0 +1,36 @@
+#pragma once
+#include <initializer_list>
+#include <span>
+#include <vector>
+
+#include "weft/tensor.h"
+
+// Ops over lists of tensors, made of those in weft/ops.h. They run, trace and differentiate like any other.
+namespace weft {
+
+/// Any number of tensors one after the other, along one axis.
+///
+/// Shape    alike but for `axis`, whose sizes add up.
+/// DType    any, the same for all.
+/// Errors   invalid_argument for an empty list, shapes and dtypes.
+[[nodiscard]] Tensor concat(std::span<const Tensor> parts, int64_t axis = 0);
+[[nodiscard]] Tensor concat(std::initializer_list<Tensor> parts, int64_t axis = 0);
+
+/// Cuts `x` into pieces of these sizes, along one axis: what concat undoes.
+///
+/// Errors   invalid_argument unless the sizes add up to that of the axis.
+[[nodiscard]] std::vector<Tensor> split(const Tensor& x, const Shape& sizes, int64_t axis = 0);
+
+struct Clipped {
+  std::vector<Tensor> tensors;
+  Tensor norm;  ///< rank 0, f64 where one of them is, f32 elsewhere
+};
+/// Scales all tensors by one factor, so that the root of the sum of all their squares is at most `max_norm`.
+///
+/// DType    floats, not all alike; squares are summed in f32, or in f64 where one of them is.
+/// Errors   invalid_argument for an empty list and dtypes, and unless max_norm > 0.
+/// Source   Pascanu et al., On the difficulty of training recurrent neural networks (ICML 2013).
+[[nodiscard]] Clipped clip_global_norm(std::span<const Tensor> tensors, double max_norm,
+                                       double epsilon = 1e-6);
+
+}  // namespace weft

@@ -1,0 +1,63 @@
+#pragma once
+#include "ir/rules.h"
+
+// Pieces of decompositions and gradients that several ops share.
+namespace weft::ir {
+
+// ---- folds
+
+/// Is axis `d` of a tensor of this rank among those that are folded?
+bool is_folded(const ReduceAttrs& a, int64_t rank, size_t d);
+/// How many elements each result folds.
+Dim folded_count(const Shape& x, const ReduceAttrs& a);
+/// A fold (sum, max, ...) that keeps the axes with size 1.
+Value fold(Builder& b, const char* op, Value x, const Shape& axes);
+/// Mean over `axes`, kept with size 1.
+Value mean_over(Builder& b, Value x, const Shape& axes);
+/// `x`, with 0 in place of infinities and NaN.
+Value finite_or_zero(Builder& b, Value x);
+
+// ---- positions along an axis
+
+struct ArgAttrs {
+  int64_t axis = -1;
+  bool keep = false;
+  static constexpr auto fields = ir::fields("axis", &ArgAttrs::axis, "keep", &ArgAttrs::keep);
+};
+Result<TensorType> infer_arg(const char* op, Types in, const ArgAttrs& a);
+/// Where along the axis the first element stands that `best`, a fold of x kept with size 1, was taken from.
+Value first_position(Builder& b, Value x, Value best, const ArgAttrs& a);
+/// The gradient of picking along `axis` with indices of dy's shape: each pick hands its own back.
+Value give_back(Builder& b, const TensorType& x, Value indices, Value dy, int64_t axis);
+
+// ---- normalization
+
+/// f16 and bf16 as f32: for gradients, whose steps would round each time otherwise.
+Value widened(Builder& b, Value x);
+/// h = (x - mean) * scale over `axes`, with scale = 1 / sqrt(variance + epsilon).
+struct Normalized {
+  Value h, scale;
+};
+Normalized normalize(Builder& b, Value x, const Shape& axes, double epsilon);
+/// The gradient of x from g, that of h: scale (g - mean(g) - h mean(g h)).
+Value normalize_grad(Builder& b, const Normalized& n, Value g, const Shape& axes);
+/// h weight + bias, each of them under `shape`; what is absent is left out.
+Value affine(Builder& b, Value h, Value weight, Value bias, const Shape& shape);
+
+/// The rule of norms over channels: x [n, channels, ...] float, and `names` [1..] of x's dtype and shape
+/// [channels], the last of which may be absent. Gives the type of x.
+Result<TensorType> infer_channels(const char* op, Types in, std::initializer_list<const char*> names);
+/// One number a channel, as it broadcasts over x.
+Shape channel_shape(const Shape& x);
+
+// ---- random numbers
+
+/// y of `shape` and dtype, and the state.
+Result<std::vector<TensorType>> infer_random(const char* op, Types in, const Shape& shape, DType dtype);
+/// Numbers in [0, 1), each a multiple of 2^-53 in f64 or 2^-24 in f32, which the halves compute in.
+struct Drawn {
+  Value y, next;
+};
+Drawn unit_uniform(Builder& b, Value state, const Shape& shape, DType dtype);
+
+}  // namespace weft::ir

@@ -1,0 +1,33 @@
+#include "ir/recipes.h"
+
+namespace weft::ops {
+
+static Result<TensorType> infer(ir::Types in, const ir::ReduceAttrs& a) {
+  return ir::infer_reduce("min", in, a);
+}
+
+// Elements that equal the minimum share the gradient evenly, as PyTorch's amin does.
+static ir::Grads grad(ir::Builder& b, const ir::GradContext& ctx, const ir::ReduceAttrs& a) {
+  const auto x = ctx.in(0);
+  const auto kept = ir::kept_shape(x.shape(), a);
+  const auto hit = b.cast(b.equal(x, b.reshape(ctx.out(0), kept)), x.dtype());
+  return {b.mul(hit, b.div(b.reshape(ctx.dout(0), kept), ir::fold(b, "sum", hit, a.axes)))};
+}
+
+static constexpr ir::Op<ir::ReduceAttrs> spec = {
+    .name = "min",
+    .doc =
+        "Smallest element over `axes`; over all of them when the list is empty.\n\n"
+        "Shape    without the folded axes; with `keep` they stay, with size 1.\n"
+        "DType    same as `x`. A NaN wins. Of nothing: inf, or the largest integer.\n"
+        "Grad     needs input and output; equal minima share it evenly.\n"
+        "Errors   invalid_argument when an axis is outside [-rank, rank).",
+    .inputs = {"x"},
+    .traits = ir::Trait::reduction,
+    .saves = ir::saves::inputs | ir::saves::outputs,
+    .infer = infer,
+    .grad = grad,
+};
+extern constinit const ir::OpDef min = ir::define<spec>();
+
+}  // namespace weft::ops
