@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <thread>
 
 #include "limits.h"
+#include "weft/jit.h"
 #include "weft/ops.h"
 #include "weft/tensor.h"
 
@@ -75,6 +77,8 @@ std::vector<std::pair<int64_t, int64_t>> row_shapes() {
   return {{16, 64}, {4, 1024}, {128, 128}, {64, 1024}, {512, 1024}, {1024, 1024}, {4096, 1024}, {4096, 4096}};
 }
 
+void more_rows(Group& g, int64_t r, int64_t n);
+
 Group rows() {
   Group g{"rows and elements", 2, 1.0, 0, {}};
   for (const auto& [r, n] : row_shapes()) {
@@ -95,7 +99,118 @@ Group rows() {
           return Operands{random_operand(shape, 6, 2), target};
         },
         [](const std::vector<Tensor>& x) { return cross_entropy(x[0], x[1]); }));
+    more_rows(g, r, n);
   }
+  return g;
+}
+
+// The same shapes again for ops of one operand or with weights, and the optimiser's step on as many elements.
+void more_rows(Group& g, int64_t r, int64_t n) {
+  const auto shape = std::vector<int64_t>{r, n};
+  const std::string size = fmt::format("{} x {}", r, n);
+  g.cases.push_back(compared(
+      "gelu " + size, "gelu", [=] { return Operands{random_operand(shape, 9, 2)}; },
+      [](const std::vector<Tensor>& x) { return gelu(x[0]); }));
+  g.cases.push_back(compared(
+      "layer_norm " + size, "layer_norm",
+      [=] { return Operands{random_operand(shape, 10), random_operand({n}, 11), random_operand({n}, 12)}; },
+      [](const std::vector<Tensor>& x) { return layer_norm(x[0], x[1], x[2]); }));
+  Case step = compared(
+      "AdamW " + size, "adamw_fused",
+      [=] { return Operands{random_operand(shape, 13), random_operand(shape, 14)}; },
+      [state = std::make_shared<std::vector<Tensor>>()](const std::vector<Tensor>& x) {
+        if (state->empty()) {
+          const auto zeros = [&](const Shape& s) { return full(0, s); };
+          *state = {mul(x[0], Tensor::scalar(1)), zeros(x[0].shape()), zeros(x[0].shape()),
+                    Tensor::scalar(1e-3),         zeros({}),           zeros({})};
+        }
+        auto& t = *state;
+        adamw_step(t[0], x[1], t[1], t[2], t[3], t[4], t[5]);
+        return t[0];
+      });
+  // Both go on from where they are, so their results after different numbers of steps differ.
+  const auto ours = step.ours;
+  step.ours = [ours] { return Task{ours().run, {}}; };
+  g.cases.push_back(step);
+}
+
+Group attentions(int threads) {
+  Group g{"attention", threads, 0.7, 0, {}};
+  for (const int64_t n : {128, 256, 512, 1024, 2048})
+    for (const bool causal : {false, true}) {
+      const std::vector<int64_t> shape{1, 8, n, 64};
+      const double flops = 4.0 * 8 * 64 * static_cast<double>(n * n) * (causal ? 0.5 : 1);
+      const auto make = [=] {
+        return Operands{random_operand(shape, 20), random_operand(shape, 21), random_operand(shape, 22),
+                        random_operand(shape, 23)};
+      };
+      const std::string what = fmt::format("{}{}", n, causal ? ", causal" : "");
+      g.cases.push_back(compared("forward " + what, "attention", make,
+                                 [=](const std::vector<Tensor>& x) {
+                                   return attention(x[0], x[1], x[2], Tensor(), Tensor(), causal);
+                                 },
+                                 flops, {causal ? 1.0 : 0.0}));
+      g.cases.push_back(
+          compared("backward " + what, "attention_backward", make,
+                   [=, y = std::make_shared<Tensor>(),
+                    leaf = std::make_shared<std::vector<Tensor>>()](const std::vector<Tensor>& x) {
+                     if (leaf->empty()) {
+                       for (int i = 0; i < 3; ++i)
+                         leaf->push_back(x[static_cast<size_t>(i)].detach().requires_grad(true));
+                       *y = attention((*leaf)[0], (*leaf)[1], (*leaf)[2], Tensor(), Tensor(), causal);
+                     }
+                     for (auto& t : *leaf) t.clear_grad();
+                     y->backward(x[3], false);
+                     return (*leaf)[0].grad();
+                   },
+                   2.5 * flops, {causal ? 1.0 : 0.0}));
+    }
+  return g;
+}
+
+// Each distinct convolution of ResNet-50, one image: channels, filters, size of x, kernel, stride.
+Group convolutions(int threads) {
+  Group g{"conv2d of ResNet-50", threads, 0.4, 0, {}};
+  for (const auto& [c, o, s, k, stride] : std::initializer_list<std::array<int64_t, 5>>{
+           {3, 64, 224, 7, 2},     {64, 64, 56, 1, 1},    {64, 64, 56, 3, 1},    {64, 256, 56, 1, 1},
+           {256, 64, 56, 1, 1},    {256, 128, 56, 1, 1},  {128, 128, 56, 3, 2},  {128, 512, 28, 1, 1},
+           {256, 512, 56, 1, 2},   {512, 128, 28, 1, 1},  {128, 128, 28, 3, 1},  {512, 256, 28, 1, 1},
+           {256, 256, 28, 3, 2},   {256, 1024, 14, 1, 1}, {512, 1024, 28, 1, 2}, {1024, 256, 14, 1, 1},
+           {256, 256, 14, 3, 1},   {1024, 512, 14, 1, 1}, {512, 512, 14, 3, 2},  {512, 2048, 7, 1, 1},
+           {1024, 2048, 14, 1, 2}, {2048, 512, 7, 1, 1},  {512, 512, 7, 3, 1}}) {
+    const int64_t padding = k / 2, count = (s + 2 * padding - k) / stride + 1;
+    const double flops = 2.0 * static_cast<double>(o * c * k * k * count * count);
+    g.cases.push_back(compared(
+        fmt::format("{} -> {}, {}x{}, {}x{} / {}", c, o, s, s, k, k, stride), "conv2d",
+        [=, c = c, o = o, s = s, k = k] {
+          return Operands{random_operand({1, c, s, s}, 30), random_operand({o, c, k, k}, 31)};
+        },
+        [=, stride = stride](const std::vector<Tensor>& x) {
+          return conv(x[0], x[1], Shape{stride, stride}, Shape{padding, padding, padding, padding});
+        },
+        flops, {static_cast<double>(stride), static_cast<double>(padding)}));
+  }
+  return g;
+}
+
+// relu(a x + b) over 16 M elements as one region, beside a copy of as many bytes: no peer but the memory
+// itself.
+Group chains(int threads) {
+  Group g{"relu(a x + b), 16 M", threads, 0.85, 0, {}};
+  constexpr int64_t n = int64_t{16} << 20;
+  const auto region = std::make_shared<Compiled>();
+  g.cases.push_back(
+      {"", "compiled region, beside a copy",
+       [=] {
+         const Tensor a = Tensor::scalar(1.5), b = Tensor::scalar(-0.25);
+         *region = compile(
+             [=](const std::vector<Tensor>& in) { return std::vector<Tensor>{relu(add(mul(in[0], a), b))}; },
+             {{"x", {DType::f32, {n}}}}, {.name = "chain", .backend = "native", .policy = {}});
+         const Tensor x = tensor_of(random_operand({n}, 40));
+         const auto y = std::make_shared<std::vector<Tensor>>();
+         return Task{[=] { *y = (*region)({x}); }, {}};
+       },
+       [] { return std::vector<PeerTask>{{"copy", {best_copy(static_cast<size_t>(n) * 4), {}}}}; }});
   return g;
 }
 
@@ -123,6 +238,9 @@ std::vector<Group> all_groups() {
   std::vector<Group> all{products(1)};
   if (threads > 1) all.push_back(products(threads));
   all.push_back(rows());
+  all.push_back(attentions(threads));
+  all.push_back(convolutions(threads));
+  all.push_back(chains(threads));
   all.push_back(dispatch());
   return all;
 }
