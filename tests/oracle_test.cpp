@@ -114,11 +114,43 @@ TEST(Oracle, IsExactOnSmallIntegersAndSoIsTheReference) {
         ++checked[op.name];
       }
   }
-  for (const char* op : {"add",       "sub",         "mul",         "div",    "mod",   "maximum", "minimum",
-                         "floor",     "round",       "sum",         "max",    "pad",   "matmul",  "matmul2d",
-                         "linear",    "scatter_add", "mse",         "gather", "where", "slice",   "reshape",
-                         "broadcast", "leaky_relu",  "mean_square", "cast",   "full",  "relu",    "clamp",
-                         "abs",       "sign",        "square",      "neg",    "ceil",  "trunc"})
+  for (const char* op : {"add",
+                         "sub",
+                         "mul",
+                         "div",
+                         "mod",
+                         "maximum",
+                         "minimum",
+                         "floor",
+                         "round",
+                         "sum",
+                         "max",
+                         "pad",
+                         "matmul",
+                         "matmul2d",
+                         "linear",
+                         "scatter_add",
+                         "mse",
+                         "gather",
+                         "where",
+                         "slice",
+                         "reshape",
+                         "broadcast",
+                         "leaky_relu",
+                         "mean_square",
+                         "cast",
+                         "full",
+                         "relu",
+                         "clamp",
+                         "abs",
+                         "sign",
+                         "square",
+                         "neg",
+                         "ceil",
+                         "trunc",
+                         "conv",
+                         "conv_transpose",
+                         "conv_weight_grad"})
     EXPECT_GT(checked[op], 0) << op << " was not checked in exact arithmetic";
 }
 

@@ -75,16 +75,6 @@ Errors sum_bound(const BoundCall& c) {
   return summed(c, run(c, {like(x.value, absolute(x.value))}), run(c, {like(x.value, x.error)}), roundings,
                 false);
 }
-Errors matmul_bound(const BoundCall& c) {
-  const auto &a = *c.in[0], &b = *c.in[1];
-  const Array aa = like(a.value, absolute(a.value)), bb = like(b.value, absolute(b.value));
-  const Array ea = like(a.value, a.error), eb = like(b.value, b.error);
-  const Array one_a = like(a.value, Errors(aa.v.size(), 1)), one_b = like(b.value, Errors(bb.v.size(), 1));
-  Errors carried = run(c, {aa, eb});
-  const Errors second = run(c, {ea, bb}), both = run(c, {ea, eb});
-  for (size_t i = 0; i < carried.size(); ++i) carried[i] += second[i] + both[i];
-  return summed(c, run(c, {aa, bb}), carried, run(c, {one_a, one_b}), true);
-}
 Errors max_bound(const BoundCall& c) {
   Errors e = run(c, {like(c.in[0]->value, c.in[0]->error)});
   for (Real& v : e) v = std::max<Real>(v, 0);  // of nothing: -inf
@@ -97,7 +87,7 @@ constexpr Rule kRules[] = {
     {"max", max<Real>, max<Rational>, "exact; the largest of the errors", 0, max_bound},
     {"matmul", matmul<Real>, matmul<Rational>,
      "k products and k - 1 additions in any order: gamma(k) sum|a||b|; halves round once more", 0.5L,
-     matmul_bound},
+     sum_of_products},
 };
 
 }  // namespace

@@ -50,6 +50,7 @@ struct Form {
 
 std::span<const Form> elementwise_forms();  // and region
 std::span<const Form> fold_forms();         // sum max matmul
+std::span<const Form> conv_forms();         // conv conv_transpose conv_weight_grad
 std::span<const Form> move_forms();         // reshape slice pad
 std::span<const Form> index_forms();        // gather scatter_add random_bits
 

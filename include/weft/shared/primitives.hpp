@@ -2,6 +2,7 @@
 #include <vector>
 
 #include "weft/shared/ops/cast.hpp"
+#include "weft/shared/ops/conv.hpp"
 #include "weft/shared/ops/elementwise.hpp"
 #include "weft/shared/ops/gather.hpp"
 #include "weft/shared/ops/matmul.hpp"
@@ -24,6 +25,7 @@ inline std::vector<backend::KernelRecord> primitives() {
   add(choice_records());
   add(reduce_records());
   add(matmul_records());
+  add(conv_records());
   add(movement_records());
   add(gather_records());
   add(random_records());
