@@ -42,6 +42,27 @@ Result<Windows> windows(const char* op, std::span<const Dim> kernel, const Shape
   return all;
 }
 
+Result<Shape> pooled_shape(const char* op, const Shape& x, const Windows& windows) {
+  Shape y = x;
+  for (size_t i = 0; i < windows.size(); ++i) {
+    const Window& w = windows[i];
+    Dim& size = y[y.size() - windows.size() + i];
+    const Dim padded = size + (w.before + w.after);
+    if ((padded - w.extent()).min() < 0)
+      return invalid("{}: window {} spans {} elements, with padding there are {}", op, i, w.extent().text(),
+                     padded.text());
+    size = w.count(size);
+  }
+  return y;
+}
+
+Value window_places(Builder& b, const Window& window, Dim count) {
+  const auto steps = [&](Dim n, int64_t step) {
+    return b.mul(b.one("iota", {}, {{"size", Shape{n}}}), b.full(static_cast<double>(step), {}, DType::i32));
+  };
+  return b.add(b.reshape(steps(count, window.stride), {count, 1}), steps(window.kernel, window.dilation));
+}
+
 Result<Windows> conv_windows(const char* op, const TensorType& a, const TensorType& b, const Shape& weight,
                              const ConvAttrs& attrs) {
   if (a.dtype != b.dtype || !is_float(a.dtype) || !is_compute(a.dtype))
@@ -60,15 +81,8 @@ Result<Shape> conv_shape(const char* op, const Shape& x, const Shape& weight, co
   if (!(x[1] == weight[1] * Dim(groups)))
     return invalid("{}: x has {} channels, {} groups of {} were wanted", op, x[1].text(), groups,
                    weight[1].text());
-  Shape y{x[0], weight[0]};
-  for (size_t i = 0; i < windows.size(); ++i) {
-    const Window& w = windows[i];
-    const Dim padded = x[2 + i] + (w.before + w.after);
-    if ((padded - w.extent()).min() < 0)
-      return invalid("{}: spatial axis {} has {} elements with padding, the window spans {}", op, i,
-                     padded.text(), w.extent().text());
-    y.push_back(w.count(x[2 + i]));
-  }
+  WEFT_TRY(Shape y, pooled_shape(op, x, windows));
+  y[1] = weight[0];
   return y;
 }
 
