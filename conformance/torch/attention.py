@@ -4,6 +4,8 @@ import math
 import torch
 from torch.nn import functional as F
 
+from common import DTYPES
+
 
 def scale_of(q, a):
     return a.get("scale", 0.0) or 1 / math.sqrt(q.shape[-1])
@@ -64,11 +66,19 @@ def rope(x, a):
     return [torch.cat([y.real, y.imag], -1)]
 
 
+def rope_tables(x, a):
+    dtype, dim = DTYPES[a.get("dtype", "f32")], a.get("dim", 64)
+    frequency = torch.exp(torch.arange(dim // 2, dtype=dtype) * (-2 * math.log(a.get("base", 10000.0)) / dim))
+    angle = x[0].to(dtype).unsqueeze(-1) * frequency
+    return [torch.cos(angle), torch.sin(angle)]
+
+
 ANSWERS = {
     "attention": attention,
     "attention_grad": attention_grad,
     "self_attention_1h": self_attention_1h,
     "rope": rope,
+    "rope_tables": rope_tables,
 }
 
 ALL = ("bool", [True])
@@ -87,4 +97,6 @@ CASES = [
     ("self_attention_1h", [(4, 3), (3, 6), (2, 3)], {}),
     ("self_attention_1h", [(2, 3, 4), (4, 12), (4, 2)], {"causal": 0, "scale": 0.25}),
     ("rope", [(2, 3, 8), (3, 4), (3, 4)], {}), ("rope", [(2, 3, 8), (3, 4), (3, 4)], {"interleaved": 1}),
+    ("rope_tables", [("i32", [0, 1, 2, 30])], {"dim": 8, "base": 100.0}),
+    ("rope_tables", [("i64", [[3, 1], [0, 7]])], {"dim": 6, "base": 50.0, "dtype": "f64"}),
 ]
