@@ -54,6 +54,16 @@ Errors summed(const BoundCall& c, const Errors& terms, const Errors& carried, co
   }
   return e;
 }
+Errors sum_of_products(const BoundCall& c) {
+  const auto &a = *c.in[0], &b = *c.in[1];
+  const Array aa = like(a.value, absolute(a.value)), bb = like(b.value, absolute(b.value));
+  const Array ea = like(a.value, a.error), eb = like(b.value, b.error);
+  const Array one_a = like(a.value, Errors(aa.v.size(), 1)), one_b = like(b.value, Errors(bb.v.size(), 1));
+  Errors carried = run(c, {aa, eb});
+  const Errors second = run(c, {ea, bb}), both = run(c, {ea, eb});
+  for (size_t i = 0; i < carried.size(); ++i) carried[i] += second[i] + both[i];
+  return summed(c, run(c, {aa, bb}), carried, run(c, {one_a, one_b}), true);
+}
 Errors moved(const BoundCall& c) {
   std::vector<Array> in;
   for (size_t i = 0; i < c.in.size(); ++i)

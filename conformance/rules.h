@@ -132,6 +132,8 @@ Errors each_error(const BoundCall& c, F f) {
 /// subnormal step.
 Errors summed(const BoundCall& c, const Errors& terms, const Errors& carried, const Errors& roundings,
               bool products);
+/// Sums of n products of the two operands (matmul, conv): n roundings each, in any order.
+Errors sum_of_products(const BoundCall& c);
 /// Elements that only move take their errors along.
 Errors moved(const BoundCall& c);
 /// Exact, and so are its operands: integers.

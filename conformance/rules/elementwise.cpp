@@ -1,4 +1,5 @@
 #include <cmath>
+#include <stdexcept>
 
 #include "conformance/rules.h"
 
@@ -7,8 +8,11 @@ namespace {
 
 template <class S>
 S divide(DType t, S a, S b) {
-  if constexpr (std::is_same_v<S, Real>)
+  if constexpr (std::is_same_v<S, Real>) {
     if (!is_float(t)) return b == 0 ? Real{0} : wrap_to(t, whole(a) / whole(b));
+  } else if (!is_float(t)) {
+    throw std::domain_error("no fraction: an integer division truncates");
+  }
   return a / b;
 }
 template <class S>

@@ -108,16 +108,6 @@ Errors sum_bound(const BoundCall& c) {
   return summed(c, run(c, {like(x.value, absolute(x.value))}), run(c, {like(x.value, x.error)}), roundings,
                 false);
 }
-Errors matmul_bound(const BoundCall& c) {
-  const auto &a = *c.in[0], &b = *c.in[1];
-  const Array aa = like(a.value, absolute(a.value)), bb = like(b.value, absolute(b.value));
-  const Array ea = like(a.value, a.error), eb = like(b.value, b.error);
-  const Array one_a = like(a.value, Errors(aa.v.size(), 1)), one_b = like(b.value, Errors(bb.v.size(), 1));
-  Errors carried = run(c, {aa, eb});
-  const Errors second = run(c, {ea, bb}), both = run(c, {ea, eb});
-  for (size_t i = 0; i < carried.size(); ++i) carried[i] += second[i] + both[i];
-  return summed(c, run(c, {aa, bb}), carried, run(c, {one_a, one_b}), true);
-}
 // The product of n factors |x| + e is off by its own size at most: what the errors make of it, gamma(n - 1),
 // and for each product that falls below the normal numbers half a subnormal step times the factors that
 // follow. In an order in which those above 1 come before those below, it may overflow on its way.
@@ -165,7 +155,7 @@ constexpr Rule kRules[] = {
      "sums of n terms in any order: gamma(n - 1) sum|x|; halves round once more", 0.5L, sum_bound},
     {"matmul", matmul<Real>, matmul<Rational>,
      "k products and k - 1 additions in any order: gamma(k) sum|a||b|; halves round once more", 0.5L,
-     matmul_bound},
+     sum_of_products},
 };
 
 }  // namespace

@@ -36,7 +36,7 @@ HEADERS = {
     "random.h": "base", "shared/numbers.hpp": "base",
     "backend.h": "sdk", "backend.hpp": "sdk", "backend/": "sdk", "shared/": "sdk",
     "backends.h": "seam", "ledger.h": "seam", "policy.h": "seam",
-    "tensor.h": "eager", "trace.h": "eager", "policy_scope.h": "eager", "ops.h": "eager",
+    "tensor.h": "eager", "trace.h": "eager", "policy_scope.h": "eager", "ops.h": "eager", "einsum.h": "eager",
     "lists.h": "eager",
     "jit.h": "jit",
     "nn.h": "nn", "checkpoint.h": "nn", "text.h": "io",

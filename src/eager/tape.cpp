@@ -71,6 +71,7 @@ class TapeContext final : public ir::GradContext {
     const auto& type = node_.out_types[static_cast<size_t>(i)];
     return d ? b_.wrap(d) : b_.full(0, type.shape, type.dtype);
   }
+  bool flows(int i) const override { return static_cast<bool>(douts_[static_cast<size_t>(i)]); }
   bool wants(int i) const override { return static_cast<bool>(node_.edges[static_cast<size_t>(i)]); }
   bool has(int i) const override { return node_.present >> i & 1; }
   const TensorType& in_type(int i) const override { return node_.in_types[static_cast<size_t>(i)]; }

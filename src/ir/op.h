@@ -48,6 +48,7 @@ class GradContext {
   virtual Value in(int i) const = 0;
   virtual Value out(int i) const = 0;
   virtual Value dout(int i) const = 0;  ///< gradient of output i; zeros when nothing flows back into it
+  virtual bool flows(int i) const = 0;  ///< does any gradient flow back into output i?
   virtual bool wants(int i) const = 0;  ///< is the gradient of input i needed at all?
   virtual bool has(int i) const = 0;    ///< is input i there?
   virtual const TensorType& in_type(int i) const = 0;

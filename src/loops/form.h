@@ -51,6 +51,7 @@ struct Form {
 
 std::span<const Form> elementwise_forms();  // and region
 std::span<const Form> fold_forms();         // sum prod max min matmul
+std::span<const Form> conv_forms();         // conv conv_transpose conv_weight_grad
 std::span<const Form> move_forms();         // reshape slice pad permute concat iota
 std::span<const Form> index_forms();        // gather scatter scatter_add random_bits
 std::span<const Form> order_forms();        // cumsum sort

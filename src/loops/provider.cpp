@@ -143,7 +143,8 @@ std::vector<const weft_kernel*> kernels(const weft_backend& backend, weft_device
   std::lock_guard lock(made().mutex);
   made().sites.push_back(std::make_unique<Site>(backend, device, capability, *dialect));
   std::vector<const weft_kernel*> list;
-  for (const auto forms : {elementwise_forms(), fold_forms(), move_forms(), index_forms(), order_forms()}) {
+  for (const auto forms :
+       {elementwise_forms(), fold_forms(), conv_forms(), move_forms(), index_forms(), order_forms()}) {
     for (const Form& form : forms) {
       made().records.push_back(make_record(form, *made().sites.back()));
       list.push_back(&made().records.back()->kernel);

@@ -3,6 +3,7 @@
 
 #include "weft/shared/ops/arrange.hpp"
 #include "weft/shared/ops/cast.hpp"
+#include "weft/shared/ops/conv.hpp"
 #include "weft/shared/ops/elementwise.hpp"
 #include "weft/shared/ops/gather.hpp"
 #include "weft/shared/ops/matmul.hpp"
@@ -27,6 +28,7 @@ inline std::vector<backend::KernelRecord> primitives() {
   add(choice_records());
   add(reduce_records());
   add(matmul_records());
+  add(conv_records());
   add(movement_records());
   add(arrange_records());
   add(gather_records());

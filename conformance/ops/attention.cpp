@@ -1,0 +1,50 @@
+#include "conformance/cases.h"
+
+namespace weft::conformance {
+
+OpCases attention_cases() {
+  const Input all = constant({1}, 1).as(DType::boolean);  // a mask that hides nothing
+  const Input some = values({1, 0, 1, 1, 0, 0, 0, 0, 0, 1, 1, 0}, {3, 4}).as(DType::boolean);
+  return {
+      {.inputs = {normal({2, 3, 4, 5}), normal({2, 3, 6, 5}), normal({2, 3, 6, 4})}, .why = "plain"},
+      {.inputs = {normal({2, 5, 3}), normal({2, 5, 3}), normal({2, 5, 3})},
+       .attrs = {{"causal", 1}},
+       .why = "causal"},
+      {.inputs = {normal({1, 2, 3}), normal({1, 5, 3}), normal({1, 5, 2})},
+       .attrs = {{"causal", 1}},
+       .why = "causal, the queries at the end of the keys"},
+      {.inputs = {normal({1, 5, 3}), normal({1, 2, 3}), normal({1, 2, 2})},
+       .attrs = {{"causal", 1}},
+       .why = "causal, more queries than keys: the first ones get zeros"},
+      {.inputs = {normal({4, 3, 4}), normal({2, 5, 4}), normal({2, 5, 3})},
+       .attrs = {{"scale", 0.3}},
+       .why = "grouped heads, another scale"},
+      {.inputs = {normal({2, 3, 2}), normal({1, 4, 2}), normal({1, 4, 2}), some},
+       .why = "bool mask, with a row that may look nowhere"},
+      {.inputs = {normal({2, 3, 2}), normal({2, 4, 2}), normal({2, 4, 2}), normal({2, 1, 4})},
+       .why = "a mask that is added"},
+      {.inputs = {normal({2, 2, 2}), normal({2, 3, 2}), normal({2, 3, 2}),
+                  values({0, -kInf, 1, -kInf, -kInf, -kInf}, {2, 3})},
+       .why = "infinite entries hide keys",
+       .no_gradient = "infinite"},
+      {.inputs = {normal({2, 2, 3}), normal({2, 6, 3}), normal({2, 6, 2}), all,
+                  values({4}, {}).as(DType::i32)},
+       .why = "only the first keys count"},
+      {.inputs = {normal({2, 2, 2, 3}), normal({2, 1, 6, 3}), normal({2, 1, 6, 2}), all,
+                  values({5, 1}).as(DType::i64)},
+       .attrs = {{"causal", 1}},
+       .why = "causal, a length for each sequence; one is shorter than the queries"},
+      {.inputs = {normal({1, 2, 2}), values({1, 2, 3, 4, kNan, kInf}, {1, 3, 2}),
+                  values({1, 2, 3, 4, -kInf, kNan}, {1, 3, 2}), all, values({2}, {}).as(DType::i32)},
+       .why = "what lies behind the length may be anything",
+       .no_gradient = "infinite"},
+      {.inputs = {normal({1, 2, 3}), normal({1, 0, 3}), normal({1, 0, 2})}, .why = "no keys: zeros"},
+      {.inputs = {normal({0, 2, 2, 3}), normal({0, 1, 2, 3}), normal({0, 1, 2, 2})}, .why = "empty batch"},
+      {.inputs = {values({100, -100, 50, 3}, {1, 2, 2}), values({100, 1, 2, -100, -100, 100}, {1, 3, 2}),
+                  normal({1, 3, 2})},
+       .why = "large scores",
+       .no_gradient = "steps are lost"},
+  };
+}
+
+}  // namespace weft::conformance

@@ -1,0 +1,55 @@
+#pragma once
+#include "ir/builder.h"
+
+// What attention and attention_grad are made of: scores, the weights that they give, and their gradients.
+namespace weft::ir {
+
+struct AttentionAttrs {
+  bool causal = false;
+  double scale = 0;
+  static constexpr auto fields =
+      ir::fields("causal", &AttentionAttrs::causal, "scale", &AttentionAttrs::scale);
+};
+
+/// Checks q [..., heads, seq_q, dim], k [..., kv_heads, seq_k, dim], v [..., kv_heads, seq_k, width], and
+/// where they are given (by position, as the op has them) the mask and the length.
+Status check_attention(const char* op, Types in, size_t mask, size_t length);
+/// [..., heads, seq_q, last].
+Shape attention_shape(const TensorType& q, Dim last);
+/// Where log-sum-exp rows are kept: f64 for f64, otherwise f32.
+DType attention_row_type(DType t);
+
+/// One call in the making. Halves are widened to f32. Query heads that share a head of k and v lie side by
+/// side, so [..., heads, seq_q, n] is [..., kv_heads, heads / kv_heads * seq_q, n] without a move.
+class Attention {
+ public:
+  /// `mask` and `length` may be absent.
+  Attention(Builder& b, Value q, Value k, Value v, Value mask, Value length, const AttentionAttrs& a);
+
+  /// [..., heads, seq_q, seq_k]: scaled, and -inf where a query may not look.
+  Value scores() const;
+  /// exp(scores - lse): what each query takes of each value. Zero in rows that see nothing (lse = -inf).
+  Value weights(Value scores, Value lse) const;
+  /// The sum of v, weighted: [..., heads, seq_q, width].
+  Value mix(Value weights) const;
+
+  /// What the scores get of the gradients of y and, if it is there, of lse.
+  Value dscores(Value weights, Value y, Value dy, Value dlse) const;
+  Value dq(Value dscores) const;
+  Value dk(Value dscores) const;
+  Value dv(Value weights, Value dy) const;
+
+ private:
+  Value grouped(Value x) const;
+  Value ungrouped(Value x) const;
+  Value used(Value x) const;
+  Value positions(Dim n, bool down) const;
+
+  Builder& b_;
+  Value q_, k_, v_, mask_, length_;
+  Dim heads_, kv_heads_, seq_q_, seq_k_;
+  Value limit_;  // a query sees the keys below it; absent: all
+  double scale_;
+};
+
+}  // namespace weft::ir

@@ -1,0 +1,85 @@
+#include <cmath>
+
+#include "ir/attention.h"
+
+namespace weft::ops {
+
+static Result<std::vector<TensorType>> infer(ir::Types in, const ir::AttentionAttrs&) {
+  WEFT_CHECK(ir::check_attention("attention", in, 3, 4));
+  const auto& q = in[0];
+  return std::vector<TensorType>{
+      {q.dtype, ir::attention_shape(q, in[2].shape.back())},
+      {ir::attention_row_type(q.dtype), Shape(q.shape.begin(), q.shape.end() - 1)}};
+}
+
+// softmax(scores) v, with the row maximum taken out first; a row that is all -inf gives zeros.
+static ir::ValueList decompose(ir::Builder& b, ir::Values in, const ir::AttentionAttrs& a) {
+  const ir::Attention it(b, in[0], in[1], in[2], in[3], in[4], a);
+  const auto scores = it.scores();
+  const auto most = b.max(scores, -1), shift = b.where(b.equal(most, -INFINITY), 0, most);
+  const auto e = b.exp(b.sub(scores, shift)), total = b.sum(e, -1);
+  const auto y = b.div(it.mix(e), b.where(b.equal(total, 0), 1, total));
+  const auto lse = b.add(shift, b.log(total));
+  return {y, b.reshape(lse, Shape(lse.shape().begin(), lse.shape().end() - 1))};
+}
+
+// One call of attention_grad, which backends may have fused. What it leaves out is rare: a mask that learns,
+// and the gradient of lse, which only a second derivative asks for.
+static ir::Grads grad(ir::Builder& b, const ir::GradContext& ctx, const ir::AttentionAttrs& a) {
+  const auto q = ctx.in(0), k = ctx.in(1), v = ctx.in(2), y = ctx.out(0), lse = ctx.out(1), dy = ctx.dout(0);
+  const auto mask = ctx.has(3) ? ctx.in(3) : ir::Value(), length = ctx.has(4) ? ctx.in(4) : ir::Value();
+  const std::array operands = {q, k, v, y, lse, dy, mask, length};
+  ir::Grads g = b.call("attention_grad", operands, {{"causal", int64_t{a.causal}}, {"scale", a.scale}});
+  g.resize(5);
+  if (!ctx.flows(1) && !ctx.wants(3)) return g;
+  const ir::Attention it(b, q, k, v, mask, length, a);
+  const auto weights = it.weights(it.scores(), lse);
+  if (ctx.flows(1)) {
+    Shape rows = lse.shape();
+    rows.push_back(1);
+    const auto ds = b.mul(weights, b.reshape(ctx.dout(1), rows));
+    g[0] = b.add(g[0], b.cast(it.dq(ds), q.dtype()));
+    g[1] = b.add(g[1], b.cast(it.dk(ds), k.dtype()));
+  }
+  if (ctx.wants(3)) {
+    const auto ds = it.dscores(weights, y, dy, ctx.flows(1) ? ctx.dout(1) : ir::Value());
+    g[3] = b.cast(b.sum_to(ds, mask.shape()), mask.dtype());
+  }
+  return g;
+}
+
+static constexpr ir::Op<ir::AttentionAttrs> spec = {
+    .name = "attention",
+    .doc =
+        "softmax(q kᵀ * scale + mask) v, for each head.\n\n"
+        "Shape    q [..., heads, seq_q, dim], k [..., kv_heads, seq_k, dim], v [..., kv_heads, seq_k, width] "
+        "->\n"
+        "         [..., heads, seq_q, width]. heads is a multiple of kv_heads; neighbouring heads of q share "
+        "one.\n"
+        "         mask broadcasts to [..., heads, seq_q, seq_k]; length is one number, or [...].\n"
+        "DType    one float dtype; f16 and bf16 compute in f32. A bool mask says where a query may look (as "
+        "in\n"
+        "         PyTorch), a mask of q's dtype is added to the scores. length is i32 or i64.\n"
+        "Numerics scale 0 stands for 1 / sqrt(dim). Only the first `length` keys count, in 0..seq_k; what "
+        "lies\n"
+        "         behind them may be anything. With `causal` the queries stand at the end of these keys: "
+        "the\n"
+        "         last one sees all, the one before it one less. (PyTorch counts from the first query "
+        "instead,\n"
+        "         which is the same for seq_q = seq_k.) A query that may look nowhere gets zeros.\n"
+        "Grad     needs inputs, the output and its rows of log-sum-exp; a float mask has one too.\n"
+        "Errors   invalid_argument for shapes and dtypes.\n"
+        "Source   Vaswani et al., Attention is all you need (NeurIPS 2017); Dao et al., FlashAttention "
+        "(NeurIPS "
+        "2022).",
+    .inputs = {"q", "k", "v", "mask", "length"},
+    .outputs = {"y", "lse"},
+    .n_optional = 2,
+    .saves = ir::saves::inputs | ir::saves::outputs,
+    .infer_many = infer,
+    .decompose_many = decompose,
+    .grad = grad,
+};
+extern constinit const ir::OpDef attention = ir::define<spec>();
+
+}  // namespace weft::ops
