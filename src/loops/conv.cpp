@@ -10,7 +10,7 @@
 //   conv_transpose    y at (i + before - k * dilation) / stride     at = i, j = k, where the division is
 //   exact
 //
-// Both loads are guarded: padding is no zero that an infinite weight could meet.
+// Both loads are guarded, so what lies outside adds zero whatever stands in the other operand.
 namespace weft::loops {
 namespace {
 

@@ -28,6 +28,7 @@ static constexpr ir::Op<ir::ConvAttrs> spec = {
         "         before, after for each spatial axis; an empty list means 1 (padding: 0) everywhere.\n"
         "         Output channels are cut into `groups` equal parts, each of which sees its part of c.\n"
         "DType    one float dtype; accumulates in f32 or better.\n"
+        "Numerics padding is zero; an infinite weight that meets it may give NaN or nothing.\n"
         "Grad     needs both inputs.\n"
         "Errors   invalid_argument for shapes, lists of another length, and windows wider than the padded "
         "axis.",

@@ -77,7 +77,7 @@ static constexpr ir::Op<RopeAttrs> spec = {
         "DType    one float dtype; f16 and bf16 compute in f32.\n"
         "Numerics the tables are operands, so that one pair of them, made once, serves all layers and any "
         "rule for\n"
-        "         the angles.\n"
+        "         the angles; rope_tables makes the usual ones.\n"
         "Grad     of x: the same, turned back; the tables have one too.\n"
         "Errors   invalid_argument for shapes and dtypes and when dim is odd.\n"
         "Source   Su et al., RoFormer: Enhanced transformer with rotary position embedding (2021).",
