@@ -115,12 +115,13 @@ TEST(Oracle, IsExactOnSmallIntegersAndSoIsTheReference) {
         ++checked[op.name];
       }
   }
-  for (const char* op : {"add",       "sub",         "mul",         "div",    "mod",   "maximum", "minimum",
-                         "floor",     "round",       "sum",         "max",    "pad",   "matmul",  "matmul2d",
-                         "linear",    "scatter_add", "mse",         "gather", "where", "slice",   "reshape",
-                         "broadcast", "leaky_relu",  "mean_square", "cast",   "full",  "relu",    "clamp",
-                         "abs",       "sign",        "square",      "neg",    "ceil",  "trunc",
-                         "prod",      "min",         "cumsum",      "scatter", "permute", "concat", "sort",  "iota"})
+  for (const char* op :
+       {"add",       "sub",         "mul",         "div",     "mod",    "maximum", "minimum",
+        "floor",     "round",       "sum",         "max",     "pad",    "matmul",  "matmul2d",
+        "linear",    "scatter_add", "mse",         "gather",  "where",  "slice",   "reshape",
+        "broadcast", "leaky_relu",  "mean_square", "cast",    "full",   "relu",    "clamp",
+        "abs",       "sign",        "square",      "neg",     "ceil",   "trunc",   "prod",
+        "min",       "cumsum",      "scatter",     "permute", "concat", "sort",    "iota"})
     EXPECT_GT(checked[op], 0) << op << " was not checked in exact arithmetic";
 }
 
