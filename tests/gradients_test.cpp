@@ -307,5 +307,30 @@ TEST(GradientRules, AnOverwrittenSavedTensorIsAnError) {
   }
 }
 
+TEST(GradientRules, PaddingOfAnEmbeddingGetsNoGradient) {
+  Tensor table = Tensor::of({0, 1, 2, 3, 4, 5}, {3, 2}, DType::f64);
+  table.requires_grad(true);
+  embedding(table, Tensor::of({1, 2, 1}, {3}, DType::i32), 1)
+      .backward(Tensor::of({1, 2, 3, 4, 5, 6}, {3, 2}, DType::f64));
+  EXPECT_EQ(table.grad().to_vector<double>(), (std::vector<double>{0, 0, 0, 0, 3, 4}));
+}
+
+// What a composite without a rule is differentiated by is ordinary history: it can be shared and repeated.
+TEST(GradientRules, ByDecompositionHaveGradients) {
+  Tensor x = Tensor::of({1, 2, 3}, {3}, DType::f64);
+  x.requires_grad(true);
+  const Tensor y = mul(x, x);
+  mean_square(y).backward(Tensor::scalar(1, DType::f64), true);  // sum(x^4) / 3: 4 x^3 / 3
+  const Tensor first = x.grad();
+  for (int i = 0; i < 3; ++i) EXPECT_NEAR(first.to_vector<double>()[i], 4.0 / 3 * std::pow(i + 1, 3), 1e-12);
+  x.clear_grad();
+  sum(first).backward(Tensor::scalar(1, DType::f64), true);  // 4 x^2
+  const Tensor second = x.grad();
+  for (int i = 0; i < 3; ++i) EXPECT_NEAR(second.to_vector<double>()[i], 4 * std::pow(i + 1, 2), 1e-12);
+  x.clear_grad();
+  sum(second).backward();  // 8 x
+  for (int i = 0; i < 3; ++i) EXPECT_NEAR(x.grad().to_vector<double>()[i], 8.0 * (i + 1), 1e-12);
+}
+
 }  // namespace
 }  // namespace weft::conformance

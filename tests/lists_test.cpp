@@ -54,49 +54,5 @@ TEST(Lists, ClippingTakesTheNormOfAll) {
   EXPECT_NEAR(clip_global_norm(heavy, 1).norm.item(), 60000 * std::sqrt(2.0), 100);
 }
 
-TEST(Lists, PaddingOfAnEmbeddingGetsNoGradient) {
-  Tensor table = reshape(row(0, 6), {3, 2});
-  table.requires_grad(true);
-  embedding(table, Tensor::of({1, 2, 1}, {3}, DType::i32), 1).backward(reshape(row(1, 6), {3, 2}));
-  EXPECT_EQ(table.grad().to_vector<double>(), (std::vector<double>{0, 0, 0, 0, 3, 4}));
-}
-
-// Moments of many draws: a wrong tail or a lost bit shows.
-TEST(Draws, HaveTheMomentsTheyShould) {
-  const int64_t n = 40000;
-  for (const DType t : {DType::f64, DType::f32}) {
-    const Tensor state = Tensor::of({7, 0}, {2}, DType::u64);
-    const auto mean_of = [](const Tensor& x) { return mean(x).item(); };
-    const Tensor u = uniform(state, -1, 3, {n}, t), z = normal(state, 2, 0.5, {n}, t);
-    EXPECT_EQ(state.to_vector<double>()[1], t == DType::f64 ? 60000 : 30000);
-    EXPECT_NEAR(mean_of(u), 1, 5 * std::sqrt(16.0 / 12 / n));
-    EXPECT_NEAR(variance(u).item(), 16.0 / 12, 0.02);
-    EXPECT_GE(min(u).item(), -1);
-    EXPECT_LT(max(u).item(), 3);
-    const Tensor c = div(sub(z, Tensor::scalar(2, t)), Tensor::scalar(0.5, t)), c2 = mul(c, c);
-    EXPECT_NEAR(mean_of(c), 0, 5 / std::sqrt(double(n)));
-    EXPECT_NEAR(mean_of(c2), 1, 5 * std::sqrt(2.0 / n));
-    EXPECT_NEAR(mean_of(mul(c2, c)), 0, 5 * std::sqrt(15.0 / n));
-    EXPECT_NEAR(mean_of(mul(c2, c2)), 3, 5 * std::sqrt(96.0 / n));
-  }
-}
-
-// What a composite without a rule is differentiated by is ordinary history: it can be shared and repeated.
-TEST(Lists, AGradientByDecompositionHasGradients) {
-  Tensor x = row(1, 3);
-  x.requires_grad(true);
-  const Tensor y = mul(x, x);
-  mean_square(y).backward(Tensor::scalar(1, DType::f64), true);  // sum(x^4) / 3: 4 x^3 / 3
-  const Tensor first = x.grad();
-  for (int i = 0; i < 3; ++i) EXPECT_NEAR(first.to_vector<double>()[i], 4.0 / 3 * std::pow(i + 1, 3), 1e-12);
-  x.clear_grad();
-  sum(first).backward(Tensor::scalar(1, DType::f64), true);  // 4 x^2
-  const Tensor second = x.grad();
-  for (int i = 0; i < 3; ++i) EXPECT_NEAR(second.to_vector<double>()[i], 4 * std::pow(i + 1, 2), 1e-12);
-  x.clear_grad();
-  sum(second).backward();  // 8 x
-  for (int i = 0; i < 3; ++i) EXPECT_NEAR(x.grad().to_vector<double>()[i], 8.0 * (i + 1), 1e-12);
-}
-
 }  // namespace
 }  // namespace weft

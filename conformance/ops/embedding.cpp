@@ -15,7 +15,7 @@ OpCases embedding_cases() {
       {.inputs = {normal({5, 3}), values({1, 2, 1}).as(DType::i32)},
        .attrs = {{"padding_idx", 1}},
        .why = "the row of the padding is read as any other",
-       .no_gradient = "its gradient is zero by definition: tests/lists_test.cpp"},
+       .no_gradient = "its gradient is zero by definition: tests/gradients_test.cpp"},
   };
 }
 

@@ -76,9 +76,7 @@ Id start(LoopBuilder& b, std::string_view op, DType t) {
 Id step(LoopBuilder& b, std::string_view op, Id total, Id v) {
   if (op == "sum") return b.add(total, v);
   if (op == "prod") return b.mul(total, v);
-  if (op == "max") return b.binary(Op::max, total, v);
-  const Id smaller = b.select(b.compare(Op::less, total, v), total, v);  // v where either is NaN
-  return b.select(b.compare(Op::equal, total, total), smaller, total);
+  return b.binary(op == "max" ? Op::max : Op::min, total, v);
 }
 
 codegen::LoopKernel build_fold(const weft_call& call, uint32_t) {
