@@ -198,14 +198,13 @@ Group convolutions(int threads) {
 Group chains(int threads) {
   Group g{"relu(a x + b), 16 M", threads, 0.85, 0, {}};
   constexpr int64_t n = int64_t{16} << 20;
-  const auto region = std::make_shared<Compiled>();
   g.cases.push_back(
       {"", "compiled region, beside a copy",
        [=] {
          const Tensor a = Tensor::scalar(1.5), b = Tensor::scalar(-0.25);
-         *region = compile(
+         const auto region = std::make_shared<Compiled>(compile(
              [=](const std::vector<Tensor>& in) { return std::vector<Tensor>{relu(add(mul(in[0], a), b))}; },
-             {{"x", {DType::f32, {n}}}}, {.name = "chain", .backend = "native", .policy = {}});
+             {{"x", {DType::f32, {n}}}}, {.name = "chain", .backend = "native", .policy = {}}));
          const Tensor x = tensor_of(random_operand({n}, 40));
          const auto y = std::make_shared<std::vector<Tensor>>();
          return Task{[=] { *y = (*region)({x}); }, {}};
