@@ -1,0 +1,18 @@
+#include <gtest/gtest.h>
+
+#include "weft/backends.h"
+
+// Every test begins on `reference`, whatever the one before it chose: each can run alone, and in any order.
+namespace {
+
+class BeginsOnReference : public testing::EmptyTestEventListener {
+  void OnTestStart(const testing::TestInfo&) override { weft::set_default_backend("reference"); }
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  testing::InitGoogleTest(&argc, argv);
+  testing::UnitTest::GetInstance()->listeners().Append(new BeginsOnReference);
+  return RUN_ALL_TESTS();
+}
