@@ -19,7 +19,7 @@ if(WEFT_SANITIZE)
   add_compile_options(-fsanitize=${sanitizers} -fno-omit-frame-pointer -g1)
   add_link_options(-fsanitize=${sanitizers})
 endif()
-# The host's own code gains nothing from -O3 but build time; kernels do (cmake/folders.cmake).
+# The host's own code gains nothing from -O3 but build time; kernels do (backends/native/builtin.cmake).
 if(CMAKE_CXX_FLAGS_RELEASE STREQUAL "-O3 -DNDEBUG")
   set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
 endif()
