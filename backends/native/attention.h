@@ -40,7 +40,16 @@ struct AttentionSizes {
 /// Both: f32, without a mask or a length, of at least one head. `optional` is the position of the mask.
 inline backend::Support accepts_attention(const backend::OpCall& c, int64_t optional) {
   using backend::Support;
-  if (c.input(0).dtype() != DType::f32) return Support::no("dtype must be f32, got {}", c.input(0).dtype());
+  const int64_t outputs = optional == 3 ? 2 : 3;
+  if (c.n_inputs() != optional + 2 || c.n_outputs() != outputs)
+    return Support::no("has {} inputs and {} outputs", c.n_inputs(), c.n_outputs());
+  for (int64_t i = 0; i < optional; ++i) {
+    if (!c.input(i).has() || c.input(i).dtype() != DType::f32) return Support::no("input {} must be f32", i);
+    const int64_t axes = i == 4 ? 2 : 3;  // lse has no last axis
+    if (c.input(i).rank() < axes) return Support::no("input {} has {} axes", i, c.input(i).rank());
+  }
+  for (int64_t i = 0; i < outputs; ++i)
+    if (c.output(i).dtype() != DType::f32) return Support::no("output {} must be f32", i);
   if (c.input(0).shape().back().max() == 0) return Support::no("queries must have elements");
   if (c.input(1).max()[static_cast<size_t>(c.input(1).rank() - 3)] == 0)
     return Support::no("there must be a head");

@@ -8,19 +8,26 @@ namespace weft::native {
 
 using shared::detail::Fold;
 
+inline constexpr int64_t kColumns = 256;  ///< results that stay in the first cache while rows pass by
+
 inline bool folds_rows(const Fold& f) { return f.folded[0].stride == 1 || f.folds == 1; }
 
 inline backend::Support accepts_fold(const backend::OpCall& c) {
   using backend::Support;
+  if (auto s = shared::arity(c, 1, 1); !s) return s;
+  if (auto s = shared::same_dtype(c.input(0), c.output(0)); !s) return s;
+  for (const int64_t axis : c.attr("axes").ints())
+    if (auto s = shared::axis_inside(axis, c.input(0).rank()); !s) return s;
   if (c.input(0).dtype() != DType::f32) return Support::no("dtype must be f32, got {}", c.input(0).dtype());
   const Fold f(c.input(0).max(), c.attr("axes").ints());
   if (f.n_kept == 1 && f.n_folded == 1) return Support::yes();
   return Support::no("axes that are kept and folded must not alternate");
 }
 
-/// row(x, n) folds one row; whole(x, n) may do so on many threads; start and step(to, x, n) fold columns.
-template <class Row, class Whole, class Step>
-backend::Outcome fold(const backend::Launch& l, float start, Row row, Whole whole, Step step) {
+/// row(x, n) folds one row; whole(x, n) may do so on many threads; columns(to, x, rows, step, n) folds n
+/// columns of rows that are `step` apart.
+template <class Row, class Whole, class Columns>
+backend::Outcome fold(const backend::Launch& l, float start, Row row, Whole whole, Columns columns) {
   const backend::TensorView x = l.input(0), y = l.output(0);
   const Fold f(x.dims(), l.call().attr("axes").ints());
   const auto* from = x.data<float>();
@@ -35,13 +42,11 @@ backend::Outcome fold(const backend::Launch& l, float start, Row row, Whole whol
       for (int64_t i = begin; i < end; ++i) to[i] = row(from + i * f.folds, f.folds);
     });
   } else {
-    constexpr int64_t kColumns = 256;  // results that stay in the first cache while rows pass by
     const int64_t pieces = (f.outputs + kColumns - 1) / kColumns;
     l.host().parallel_for(pieces, shared::grain_for(f.folds * kColumns), [&](int64_t begin, int64_t end) {
       for (int64_t p = begin; p < end; ++p) {
         const int64_t first = p * kColumns, n = std::min(kColumns, f.outputs - first);
-        std::fill_n(to + first, n, start);
-        for (int64_t i = 0; i < f.folds; ++i) step(to + first, from + i * f.outputs + first, n);
+        columns(to + first, from + first, f.folds, f.outputs, n);
       }
     });
   }

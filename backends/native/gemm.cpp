@@ -92,8 +92,8 @@ void pack_a(const Product<T>& p, int64_t k0, int64_t depth, int64_t i0, int64_t 
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   const int64_t padded = i0 + (i1 - i0 + kRows - 1) / kRows * kRows;
   for (int64_t i = i0; i < padded; i += 4, to += 4 * depth) {
-    const T* from = p.a + i * p.a_row + k0 * p.a_column;
     const int64_t rows = std::clamp<int64_t>(i1 - i, 0, 4);
+    const T* from = p.a + (rows ? i : 0) * p.a_row + k0 * p.a_column;
     if (rows == 4 && p.a_column == 1) {
       int64_t q = 0;
       for (; q + lanes <= depth; q += lanes)

@@ -1,4 +1,6 @@
 #pragma once
+#include <algorithm>
+
 #include "backends/native/scratch.h"
 #include "backends/native/steps.h"
 #include "weft/shared/walk.hpp"
@@ -9,10 +11,36 @@ namespace weft::native {
 inline Stored stored_float(DType t) {
   return t == DType::f16 ? Stored::f16 : t == DType::bf16 ? Stored::bf16 : Stored::f32;
 }
-inline backend::Support rows_dtype(backend::TypeView t) {
-  const DType d = t.dtype();
-  if (d == DType::f32 || d == DType::f16 || d == DType::bf16) return backend::Support::yes();
-  return backend::Support::no("dtype must be f32, f16 or bf16, got {}", d);
+/// One operand of f32 or halves with at least one axis, and a result like it; `more` operands of its dtype
+/// beside it, the last `optional` of which may be absent. A program file may name any body "softmax", so
+/// nothing is taken for granted.
+inline backend::Support accepts_rows(const backend::OpCall& c, int64_t more = 0, int64_t optional = 0) {
+  using backend::Support;
+  if (c.n_inputs() != 1 + more || c.n_outputs() != 1)
+    return Support::no("wants {} inputs and 1 output, got {} and {}", 1 + more, c.n_inputs(), c.n_outputs());
+  for (int64_t i = 0; i <= more; ++i) {
+    if (!c.input(i).has() && i > more - optional) continue;
+    if (!c.input(i).has()) return Support::no("input {} is absent", i);
+    if (auto s = shared::same_dtype(c.input(i), c.output(0)); !s) return s;
+  }
+  const DType d = c.input(0).dtype();
+  if (d != DType::f32 && d != DType::f16 && d != DType::bf16)
+    return Support::no("dtype must be f32, f16 or bf16, got {}", d);
+  if (c.input(0).rank() < 1) return Support::no("wants rows, got a single element");
+  if (std::ranges::equal(c.input(0).max(), c.output(0).max())) return Support::yes();
+  return Support::no("the result must have shape {}, got {}", c.input(0).max(), c.output(0).max());
+}
+/// A weight of one row.
+inline backend::Support one_row(backend::TypeView weight, std::span<const int64_t> row) {
+  if (!weight.has() || std::ranges::equal(weight.max(), row)) return backend::Support::yes();
+  return backend::Support::no("weights must have shape {}, got {}", row, weight.max());
+}
+/// softmax and its like: rows are the last axis.
+inline backend::Support accepts_last_axis(const backend::OpCall& c) {
+  if (auto s = accepts_rows(c); !s) return s;
+  const int64_t axis = c.attr("axis").integer(-1), rank = c.input(0).rank();
+  if (axis == rank - 1 || axis == -1) return backend::Support::yes();
+  return backend::Support::no("axis must be last, got {} of {}", axis, rank);
 }
 
 /// A whole small operand as f32: itself, or widened into this thread's scratch `name`.

@@ -19,17 +19,31 @@ namespace HWY_NAMESPACE {
 constexpr int64_t kChunk = 1024;  // elements that are summed in f32 before a double takes over
 
 // The last elements of a row, with `rest` beyond them.
+// Masked access stays inside the row only where the hardware has it; elsewhere Highway reads and writes whole
+// vectors, and the next row may be another thread's.
 HWY_INLINE VF load_part(const float* x, int64_t n, float rest) {
   const F d;
+#if HWY_TARGET <= HWY_AVX2
   const auto mask = hn::FirstN(d, static_cast<size_t>(n));
   return hn::IfThenElse(mask, hn::MaskedLoad(mask, d, x), set(rest));
+#else
+  HWY_ALIGN float part[HWY_MAX_BYTES / sizeof(float)];
+  std::fill(std::copy_n(x, n, part), std::end(part), rest);
+  return hn::Load(d, part);
+#endif
 }
 HWY_INLINE void store_part(VF v, float* y, int64_t n) {
   const F d;
+#if HWY_TARGET <= HWY_AVX2
   hn::BlendedStore(v, hn::FirstN(d, static_cast<size_t>(n)), d, y);
+#else
+  HWY_ALIGN float part[HWY_MAX_BYTES / sizeof(float)];
+  hn::Store(v, d, part);
+  std::copy_n(part, n, y);
+#endif
 }
 
-// Sum over i of f(i, whether the vector is whole), where f gives the terms of the vector at i.
+// Sum over i of terms(i, count): the vector of `count` terms from i on, zeros behind them.
 template <class Terms>
 HWY_INLINE double sum_of(int64_t n, Terms terms) {
   const F d;
@@ -128,7 +142,7 @@ void columns_softmax(float* scores, int64_t keys, int64_t columns, float* most, 
     VF m = before;
     for (int64_t j = 0; j < keys; ++j) {
       const VF x = hn::LoadU(d, scores + j * columns + c);
-      m = hn::IfThenElse(hn::Le(x, m), m, x);  // a NaN wins
+      m = hn::IfThenElse(hn::Le(x, m), m, x);  // a NaN need not stay: it stays in the sum
     }
     const VF shift = hn::IfThenElse(hn::Eq(m, set(-HUGE_VALF)), hn::Zero(d), m);  // nothing seen yet
     VF sum = hn::Zero(d);

@@ -18,17 +18,19 @@ HWY_BEFORE_NAMESPACE();
 namespace weft::native {
 namespace HWY_NAMESPACE {
 
-// Runs are padded to whole vectors by their owner (tiles) or end in a partial one (memory).
+// Whole vectors, and a partial one at the end.
 template <int N, class Op>
 HWY_INLINE void run(const float* const* x, uint32_t single, float* y, int64_t n, Op op) {
   const F d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   VF fixed[N];
+  float one[N];  // read once: y may lie over it
   int64_t stride[N];
   for (int k = 0; k < N; ++k) {
-    const bool one = single >> k & 1;
-    stride[k] = one ? 0 : 1;
-    fixed[k] = one ? set(*x[k]) : hn::Zero(d);
+    const bool fixed_one = single >> k & 1;
+    stride[k] = fixed_one ? 0 : 1;
+    one[k] = fixed_one ? *x[k] : 0;
+    fixed[k] = set(one[k]);
   }
   const auto at = [&](int k, int64_t i) { return stride[k] ? hn::LoadU(d, x[k] + i) : fixed[k]; };
   int64_t i = 0;
@@ -40,7 +42,7 @@ HWY_INLINE void run(const float* const* x, uint32_t single, float* y, int64_t n,
   if (i == n) return;
   HWY_ALIGN float rest[(N + 1) * HWY_MAX_BYTES / 4] = {};
   for (int k = 0; k < N; ++k)
-    for (int64_t j = 0; j < n - i; ++j) rest[k * lanes + j] = x[k][(i + j) * stride[k]];
+    for (int64_t j = 0; j < n - i; ++j) rest[k * lanes + j] = stride[k] ? x[k][i + j] : one[k];
   const auto last = [&](int k) { return hn::Load(d, rest + k * lanes); };
   if constexpr (N == 1) hn::Store(op(last(0)), d, rest + N * lanes);
   if constexpr (N == 2) hn::Store(op(last(0), last(1)), d, rest + N * lanes);
@@ -85,7 +87,6 @@ WEFT_UNARY(tanh, tanh(a))
 WEFT_UNARY(erf, erf(a))
 WEFT_UNARY(floor, hn::Floor(a))
 WEFT_UNARY(round, hn::Round(a))
-WEFT_UNARY(isfinite, truth(hn::Lt(hn::Abs(a), set(HUGE_VALF))))
 WEFT_UNARY(truth_of, truth(is_true(a)))
 #undef WEFT_UNARY
 #undef WEFT_BINARY
@@ -94,13 +95,16 @@ void step_where(const float* const* x, uint32_t single, float* y, int64_t n) {
 }
 
 constexpr NamedStep kSteps[] = {
-    {"add", 2, step_add, true},     {"sub", 2, step_sub, true},         {"mul", 2, step_mul, true},
-    {"div", 2, step_div, true},     {"maximum", 2, step_maximum, true}, {"minimum", 2, step_minimum, true},
-    {"less", 2, step_less, true},   {"equal", 2, step_equal, true},     {"exp", 1, step_exp, false},
-    {"log", 1, step_log, false},    {"sqrt", 1, step_sqrt, true},       {"sin", 1, step_sin, false},
-    {"cos", 1, step_cos, false},    {"tanh", 1, step_tanh, false},      {"erf", 1, step_erf, false},
-    {"floor", 1, step_floor, true}, {"round", 1, step_round, true},     {"isfinite", 1, step_isfinite, true},
-    {"where", 3, step_where, true}, {"truth", 1, step_truth_of, true},
+    {"add", 2, step_add, true},          {"sub", 2, step_sub, true},
+    {"mul", 2, step_mul, true},          {"div", 2, step_div, true},
+    {"maximum", 2, step_maximum, false}, {"minimum", 2, step_minimum, false},
+    {"less", 2, step_less, true},        {"equal", 2, step_equal, true},
+    {"exp", 1, step_exp, false},         {"log", 1, step_log, false},
+    {"sqrt", 1, step_sqrt, true},        {"sin", 1, step_sin, false},
+    {"cos", 1, step_cos, false},         {"tanh", 1, step_tanh, false},
+    {"erf", 1, step_erf, false},         {"floor", 1, step_floor, true},
+    {"round", 1, step_round, true},      {"where", 3, step_where, true},
+    {"truth", 1, step_truth_of, true},
 };
 const NamedStep* steps(int* n) {
   *n = static_cast<int>(std::size(kSteps));

@@ -38,6 +38,8 @@ void spread(int64_t n, int64_t grain, void (*body)(void*, int64_t, int64_t), voi
 }  // namespace
 
 weft_code WEFT_NEGOTIATE(const weft_host* host, const weft_backend** backend, weft_error* error) {
+  if (auto outcome = weft::backend::Host(host).speaks(); !outcome.good())
+    return weft::backend::fill(error, outcome.code, outcome.text);
   // The host's other services stay what they are; an older host's table is shorter.
   static weft_host ours{};
   std::memcpy(&ours, host, std::min<size_t>(host->size, sizeof ours));

@@ -79,8 +79,8 @@ std::vector<std::pair<int64_t, int64_t>> row_shapes() {
 
 void more_rows(Group& g, int64_t r, int64_t n);
 
-Group rows() {
-  Group g{"rows and elements", 2, 1.0, 0, {}};
+Group rows(int threads) {
+  Group g{"rows and elements", threads, 1.0, 0, {}};
   for (const auto& [r, n] : row_shapes()) {
     const auto shape = std::vector<int64_t>{r, n};
     const std::string size = fmt::format("{} x {}", r, n);
@@ -236,7 +236,7 @@ std::vector<Group> all_groups() {
   const int threads = static_cast<int>(std::min(2u, std::max(1u, std::thread::hardware_concurrency())));
   std::vector<Group> all{products(1)};
   if (threads > 1) all.push_back(products(threads));
-  all.push_back(rows());
+  all.push_back(rows(threads));
   all.push_back(attentions(threads));
   all.push_back(convolutions(threads));
   all.push_back(chains(threads));

@@ -3,7 +3,7 @@
 
 namespace weft::speed {
 
-/// One thing to do, by us and by whoever else can. Operands are made when a case is its turn, and go with it.
+/// One thing to do, by us and by whoever else can. Operands are made when it is a case's turn.
 struct Case {
   std::string group, name;
   std::function<Task()> ours;

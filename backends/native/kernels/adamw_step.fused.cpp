@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <array>
+
 #include "backends/native/rows.h"
 #include "weft/shared/walk.hpp"
 
@@ -7,9 +10,16 @@ namespace weft::native {
 using namespace weft::backend;
 
 static Support accepts(const OpCall& c) {
-  if (c.input(0).dtype() != DType::f32) return Support::no("dtype must be f32, got {}", c.input(0).dtype());
-  constexpr uint64_t all = 0b11111;
-  return c.updates() == all ? Support::yes() : Support::no("every result must be written over its operand");
+  if (auto s = shared::arity(c, 7, 5); !s) return s;
+  for (int64_t i = 0; i < 7; ++i) {
+    const TypeView x = c.input(i);
+    if (x.dtype() != DType::f32) return Support::no("dtype must be f32, got {}", x.dtype());
+    const bool fits = i < 4 ? std::ranges::equal(x.max(), c.input(0).max()) : x.rank() == 0;
+    if (!fits) return Support::no("input {} has shape {}", i, x.max());
+  }
+  constexpr std::array<uint32_t, 5> over = {0, 2, 3, 5, 6};
+  const bool all = c.updates() == 0b11111 && std::equal(over.begin(), over.end(), c.raw()->update_inputs);
+  return all ? Support::yes() : Support::no("every result must be written over its operand");
 }
 
 static Outcome launch(const Launch& l) {

@@ -3,7 +3,7 @@
 
 #include "backends/native/gemm.h"
 #include "backends/native/scratch.h"
-#include "weft/shared/walk.hpp"
+#include "weft/shared/ops/conv.hpp"
 
 // conv as a product of matrices: y[o, p] = sum over (c, k) of w[o, (c, k)] columns[(c, k), p]. The columns of
 // a strip of p are gathered from x when they are used, and stay in the second cache; the weights are packed
@@ -109,6 +109,7 @@ void run_group(const Launch& l, const Geometry& g, int64_t group) {
 }
 
 Support accepts(const OpCall& c) {
+  if (auto s = shared::detail::accepts_conv(c); !s) return s;
   if (c.input(0).dtype() != DType::f32) return Support::no("dtype must be f32, got {}", c.input(0).dtype());
   const int64_t rank = c.input(0).rank();
   return rank == 3 || rank == 4 ? Support::yes() : Support::no("one or two spatial axes, got {}", rank - 2);

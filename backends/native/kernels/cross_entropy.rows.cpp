@@ -11,7 +11,18 @@ namespace weft::native {
 
 using namespace weft::backend;
 
-static Support accepts(const OpCall& c) { return rows_dtype(c.input(0)); }
+static Support accepts(const OpCall& c) {
+  if (auto s = shared::arity(c, 2, 1); !s) return s;
+  const TypeView x = c.input(0), target = c.input(1);
+  if (x.dtype() != DType::f32 && x.dtype() != DType::f16 && x.dtype() != DType::bf16)
+    return Support::no("dtype must be f32, f16 or bf16, got {}", x.dtype());
+  if (auto s = shared::same_dtype(x, c.output(0)); !s) return s;
+  if (target.dtype() != DType::i32 && target.dtype() != DType::i64)
+    return Support::no("targets must be i32 or i64, got {}", target.dtype());
+  if (x.rank() == 2 && target.rank() == 1 && x.max()[0] == target.max()[0] && c.output(0).rank() == 0)
+    return Support::yes();
+  return Support::no("wants [n, classes] and [n] to a scalar, got {} and {}", x.max(), target.max());
+}
 
 static int64_t target_of(TensorView t, int64_t row) {
   return t.dtype() == DType::i32 ? t.data<int32_t>()[row] : t.data<int64_t>()[row];

@@ -7,7 +7,15 @@ namespace weft::native {
 
 using namespace weft::backend;
 
-static Support accepts(const OpCall& c) { return rows_dtype(c.input(0)); }
+static Support accepts(const OpCall& c) {
+  if (auto s = accepts_rows(c, 2, 2); !s) return s;
+  const int64_t trailing = c.attr("trailing").integer(1);
+  if (trailing < 1 || trailing > c.input(0).rank())
+    return Support::no("trailing must be in [1, {}], got {}", c.input(0).rank(), trailing);
+  const auto row = c.input(0).max().last(static_cast<size_t>(trailing));
+  if (auto s = one_row(c.input(1), row); !s) return s;
+  return one_row(c.input(2), row);
+}
 
 static Outcome launch(const Launch& l) {
   const TensorView x = l.input(0);

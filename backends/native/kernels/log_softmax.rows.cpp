@@ -7,13 +7,6 @@ namespace weft::native {
 
 using namespace weft::backend;
 
-static Support accepts(const OpCall& c) {
-  if (auto s = rows_dtype(c.input(0)); !s) return s;
-  const int64_t axis = c.attr("axis").integer(-1), rank = c.input(0).rank();
-  if (axis == rank - 1) return Support::yes();
-  return Support::no("axis must be last, got {} of {}", axis, rank);
-}
-
 static Outcome launch(const Launch& l) {
   const TensorView x = l.input(0);
   const int64_t n = x.dim(x.rank() - 1);
@@ -27,7 +20,10 @@ static Outcome launch(const Launch& l) {
   return Outcome::ok();
 }
 
-extern const KernelRecord log_softmax_rows = {
-    .op = "log_softmax", .variant = "rows", .reads = {"axis"}, .accepts = accepts, .launch = launch};
+extern const KernelRecord log_softmax_rows = {.op = "log_softmax",
+                                              .variant = "rows",
+                                              .reads = {"axis"},
+                                              .accepts = accepts_last_axis,
+                                              .launch = launch};
 
 }  // namespace weft::native

@@ -147,6 +147,7 @@ extern const KernelRecord matmul_packed = {
     .reads = {"transpose_a", "transpose_b"},
     .accepts = accepts,
     .launch = launch,
+    .determinism = WEFT_DETERMINISM_RUN,  // how k is cut depends on the other sizes
     .accumulates = true,
 };
 

@@ -7,7 +7,10 @@ namespace weft::native {
 
 using namespace weft::backend;
 
-static Support accepts(const OpCall& c) { return rows_dtype(c.input(0)); }
+static Support accepts(const OpCall& c) {
+  if (auto s = accepts_rows(c, 1); !s) return s;
+  return one_row(c.input(1), c.input(0).max().last(1));
+}
 
 static Outcome launch(const Launch& l) {
   const TensorView x = l.input(0);
