@@ -119,12 +119,16 @@ function(weft_out_of_tree_backends)
     get_directory_property(options COMPILE_OPTIONS)
     list(FILTER options INCLUDE REGEX "^-f")  # sanitizers
     list(JOIN options " " flags)
-    set(release_flags "-O1 -DNDEBUG")  # they are judged here, not timed
+    string(TOUPPER "${CMAKE_BUILD_TYPE}" type)
+    set(type_flags "${CMAKE_CXX_FLAGS_${type}}")
+    if(type STREQUAL "RELEASE")
+      set(type_flags "-O1 -DNDEBUG")  # they are judged here, not timed
+    endif()
     add_custom_command(OUTPUT "${plugin}"
       COMMAND ${CMAKE_COMMAND} -S "${folder}" -B "${PROJECT_BINARY_DIR}/out_of_tree/${name}" -G "${CMAKE_GENERATOR}"
               "-DCMAKE_PREFIX_PATH=${sdk}" "-DCMAKE_BUILD_TYPE=${CMAKE_BUILD_TYPE}"
               "-DCMAKE_CXX_COMPILER=${CMAKE_CXX_COMPILER}" "-DCMAKE_CXX_COMPILER_LAUNCHER=${CMAKE_CXX_COMPILER_LAUNCHER}"
-              "-DCMAKE_CXX_FLAGS=${flags}" "-DCMAKE_CXX_FLAGS_RELEASE=${release_flags}"
+              "-DCMAKE_CXX_FLAGS=${flags}" "-DCMAKE_CXX_FLAGS_${type}=${type_flags}"
               "-DCMAKE_LIBRARY_OUTPUT_DIRECTORY=${PROJECT_BINARY_DIR}/plugins"
               --log-level=WARNING
       COMMAND ${CMAKE_COMMAND} --build "${PROJECT_BINARY_DIR}/out_of_tree/${name}"
