@@ -53,8 +53,9 @@ TEST(Contraction, AutomaticIsOptimalForFewAndNeverStuck) {
     chain.result = LabelSet{2} | LabelSet{1} << (n + 1);
     const auto path = find_path(chain);
     ASSERT_EQ(path.size(), n - 1);
-    if (n >= 2 && n <= 6)
+    if (n >= 2 && n <= 6) {
       EXPECT_EQ(cost_of(chain, path).flops, cost_of(chain, find_path(chain, PathSearch::optimal)).flops);
+    }
   }
 }
 

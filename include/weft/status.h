@@ -6,6 +6,9 @@
 #include <string>
 #include <utility>
 
+/// On what only failures run: it is kept out of its callers, which stay small and quick to compile.
+#define WEFT_COLD [[gnu::cold, gnu::noinline]]
+
 namespace weft {
 
 /// What kind of failure a Status reports. The numbers are those of `weft_code` in backend.h.
@@ -28,8 +31,8 @@ const char* code_name(Code code);
 class [[nodiscard]] Status {
  public:
   Status() = default;
-  Status(Code code, std::string message) : state_(std::make_unique<State>(State{code, std::move(message)})) {}
-  Status(const Status& other) : state_(other.state_ ? std::make_unique<State>(*other.state_) : nullptr) {}
+  WEFT_COLD Status(Code code, std::string message) : state_(new State{code, std::move(message)}) {}
+  WEFT_COLD Status(const Status& other) : state_(other.state_ ? new State(*other.state_) : nullptr) {}
   Status(Status&&) = default;
   Status& operator=(const Status& other) { return *this = Status(other); }
   Status& operator=(Status&&) = default;
@@ -41,9 +44,9 @@ class [[nodiscard]] Status {
     return state_ ? state_->message : none;
   }
   /// "unsupported: softmax on far:0 ...", for printing.
-  std::string text() const { return ok() ? "ok" : fmt::format("{}: {}", code_name(code()), message()); }
+  WEFT_COLD std::string text() const { return ok() ? "ok" : fmt::format("{}: {}", code_name(code()), message()); }
   /// The same failure with `where` put before the message, so that context grows while it travels up.
-  Status at(std::string_view where) && {
+  WEFT_COLD Status at(std::string_view where) && {
     if (state_) state_->message = fmt::format("{}: {}", where, state_->message);
     return std::move(*this);
   }
@@ -53,15 +56,18 @@ class [[nodiscard]] Status {
     Code code;
     std::string message;
   };
-  std::unique_ptr<State> state_;
+  struct Drop {
+    WEFT_COLD void operator()(State* state) const { delete state; }
+  };
+  std::unique_ptr<State, Drop> state_;
 };
 
 template <class... A>
-Status fail(Code code, fmt::format_string<A...> text, A&&... args) {
+WEFT_COLD Status fail(Code code, fmt::format_string<A...> text, A&&... args) {
   return Status(code, fmt::format(text, std::forward<A>(args)...));
 }
 template <class... A>
-Status invalid(fmt::format_string<A...> text, A&&... args) {
+WEFT_COLD Status invalid(fmt::format_string<A...> text, A&&... args) {
   return Status(Code::invalid_argument, fmt::format(text, std::forward<A>(args)...));
 }
 

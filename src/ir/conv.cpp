@@ -56,13 +56,6 @@ Result<Shape> pooled_shape(const char* op, const Shape& x, const Windows& window
   return y;
 }
 
-Value window_places(Builder& b, const Window& window, Dim count) {
-  const auto steps = [&](Dim n, int64_t step) {
-    return b.mul(b.one("iota", {}, {{"size", Shape{n}}}), b.full(static_cast<double>(step), {}, DType::i32));
-  };
-  return b.add(b.reshape(steps(count, window.stride), {count, 1}), steps(window.kernel, window.dilation));
-}
-
 Result<Windows> conv_windows(const char* op, const TensorType& a, const TensorType& b, const Shape& weight,
                              const ConvAttrs& attrs) {
   if (a.dtype != b.dtype || !is_float(a.dtype) || !is_compute(a.dtype))

@@ -38,9 +38,6 @@ Result<Windows> windows(const char* op, std::span<const Dim> kernel, const Shape
 /// The shape of x with each of the last axes replaced by how often its window fits; an error where it is
 /// wider.
 Result<Shape> pooled_shape(const char* op, const Shape& x, const Windows& windows);
-/// i32 [count, kernel]: where the elements of each window lie in an axis that is padded already.
-Value window_places(Builder& b, const Window& window, Dim count);
-
 /// Those of a conv with weight w [o, c / groups, k...], after all that does not depend on which factor is
 /// missing: two operands of one float dtype and one to three spatial axes, whole groups.
 Result<Windows> conv_windows(const char* op, const TensorType& a, const TensorType& b, const Shape& weight,

@@ -169,6 +169,12 @@ Contraction Einsum::contraction() const {
   return c;
 }
 
+Result<Einsum> parse_einsum(std::string_view equation, Types in) {
+  std::vector<Shape> shapes;
+  for (size_t i = 0; i < in.size() && in.has(i); ++i) shapes.push_back(in[i].shape);
+  return parse_einsum(equation, shapes);
+}
+
 std::vector<EinsumStep> pairwise(const Einsum& e) {
   const Contraction c = e.contraction();
   std::vector<Labels> values = e.operands;

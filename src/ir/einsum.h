@@ -1,6 +1,6 @@
 #pragma once
+#include "ir/builder.h"
 #include "ir/contraction.h"
-#include "ir/value.h"
 #include "weft/small_vector.h"
 
 // An einsum equation with its operands' shapes, as labels.
@@ -22,6 +22,7 @@ struct Einsum {
 /// "ij,jk->ik", "b...i,b...i", "ii". Letters name axes, "..." stands for all others, from the right; without
 /// "->" the result has the axes of "..." and then the letters that stand once, in alphabetical order.
 Result<Einsum> parse_einsum(std::string_view equation, std::span<const Shape> operands);
+Result<Einsum> parse_einsum(std::string_view equation, Types in);
 
 /// One step of a contraction: the product of two values by an equation of its own makes the next value.
 struct EinsumStep {
@@ -30,5 +31,10 @@ struct EinsumStep {
 };
 /// Two operands or more, two at a time. Operands are values 0 to n - 1, step i makes value n + i.
 std::vector<EinsumStep> pairwise(const Einsum& e);
+
+/// The value of a valid equation. One operand or two: axes of one label become their diagonal, those that
+/// only one operand has are summed, then a matmul, or a product and a sum (outer products, integers). More:
+/// an einsum for each step, so that a backend may have a kernel for it.
+Value lower_einsum(Builder& b, std::string_view equation, Values in);
 
 }  // namespace weft::ir

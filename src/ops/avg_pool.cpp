@@ -1,4 +1,4 @@
-#include "ir/conv.h"
+#include "ir/pool.h"
 
 namespace weft::ops {
 
@@ -11,16 +11,10 @@ struct AvgPoolAttrs {
 };
 
 static Result<TensorType> infer(ir::Types in, const AvgPoolAttrs& a) {
-  const auto& x = in[0];
-  if (a.kernel.empty() || a.kernel.size() > 3 || a.kernel.size() > x.shape.size())
-    return invalid("avg_pool: wants a kernel over one to three of the last axes of {}, got {}", text(x),
-                   text(a.kernel));
-  WEFT_TRY(const auto windows,
-           ir::windows("avg_pool", a.kernel, a.stride.empty() ? a.kernel : a.stride, a.padding, {}));
-  WEFT_TRY(Shape shape, ir::pooled_shape("avg_pool", x.shape, windows));
-  WEFT_TRY(TensorType y, ir::infer_float_unary("avg_pool", in));
-  y.shape = std::move(shape);
-  return y;
+  if (a.kernel.size() > 3)
+    return invalid("avg_pool: wants a kernel over one to three axes, got {}", text(a.kernel));
+  WEFT_TRY(const auto windows, ir::pool_windows("avg_pool", in[0], a.kernel, a.stride, a.padding, {}));
+  return ir::infer_pool("avg_pool", in, windows);
 }
 
 // The sum of a window is a conv with ones, over one channel; and so is the number of elements in it.
