@@ -62,6 +62,12 @@ class SmallVector {
     for (size_t i = size_; i < n; ++i) data()[i] = value;
     size_ = static_cast<uint32_t>(n);
   }
+  /// Appends n elements for the caller to set, and points to the first.
+  T* extend(size_t n) {
+    if (size_ + n > capacity_) grow(size_ + n);
+    size_ += static_cast<uint32_t>(n);
+    return data() + size_ - n;
+  }
   void insert(size_t at, T value) {
     push_back(value);
     std::rotate(begin() + at, end() - 1, end());

@@ -44,7 +44,9 @@ class [[nodiscard]] Status {
     return state_ ? state_->message : none;
   }
   /// "unsupported: softmax on far:0 ...", for printing.
-  WEFT_COLD std::string text() const { return ok() ? "ok" : fmt::format("{}: {}", code_name(code()), message()); }
+  WEFT_COLD std::string text() const {
+    return ok() ? "ok" : fmt::format("{}: {}", code_name(code()), message());
+  }
   /// The same failure with `where` put before the message, so that context grows while it travels up.
   WEFT_COLD Status at(std::string_view where) && {
     if (state_) state_->message = fmt::format("{}: {}", where, state_->message);

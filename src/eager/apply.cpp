@@ -10,58 +10,91 @@
 namespace weft::eager {
 namespace {
 
-thread_local bool grad_on = true;
-thread_local Policy policy;
-thread_local PlanCache cache;
+constinit thread_local bool grad_on = true;
+constinit thread_local Policy policy;
 
-uint64_t policy_word() {
-  return uint64_t(policy.fallback) | uint64_t{policy.decompose} << 8 | uint64_t{policy.determinism} << 16 |
-         uint64_t{policy.precision} << 24;
+// Behind a plain pointer, since every access to an object with a constructor asks whether it has run.
+constinit thread_local PlanCache* cache_there = nullptr;
+[[gnu::noinline]] PlanCache& first_cache() {
+  thread_local PlanCache cache;
+  return *(cache_there = &cache);
+}
+PlanCache& cache() { return cache_there ? *cache_there : first_cache(); }
+
+size_t attr_words(const AttrValue& value) {
+  if (const auto* dims = std::get_if<Shape>(&value)) return 1 + dims->size();
+  if (const auto* s = std::get_if<std::string>(&value)) return 2 + s->size() / 8;
+  if (const auto* b = std::get_if<Bytes>(&value)) return 2 + b->data.size() / 8;
+  return 1;
 }
 
-void add_attr(KeyWords& key, const AttrValue& value) {
-  if (const auto* i = std::get_if<int64_t>(&value)) return key.push_back(static_cast<uint64_t>(*i));
-  if (const auto* f = std::get_if<double>(&value)) return key.push_back(std::bit_cast<uint64_t>(*f));
+CallKey::Writer with_attr(CallKey::Writer key, const AttrValue& value) {
+  if (const auto* i = std::get_if<int64_t>(&value)) return key.add(static_cast<uint64_t>(*i)), key;
+  if (const auto* f = std::get_if<double>(&value)) return key.add(std::bit_cast<uint64_t>(*f)), key;
   if (const auto* dims = std::get_if<Shape>(&value)) {
-    key.push_back(dims->size());
-    for (const Dim d : *dims) key.push_back(d.bits());
-    return;
+    key.add(dims->size());
+    for (const Dim d : *dims) key.add(d.bits());
+    return key;
   }
   const auto* s = std::get_if<std::string>(&value);
   const std::string& bytes = s ? *s : std::get<Bytes>(value).data;
-  key.push_back(bytes.size());
+  key.add(bytes.size());
   for (size_t i = 0; i < bytes.size(); i += 8) {
     uint64_t word = 0;
     std::memcpy(&word, bytes.data() + i, std::min<size_t>(8, bytes.size() - i));
-    key.push_back(word);
+    key.add(word);
   }
+  return key;
+}
+
+[[noreturn]] WEFT_COLD void throw_foreign(const ir::OpDef& op) {
+  throw Error(invalid("{}: an operand belongs to a trace that has ended, or to another thread's", op.name));
 }
 
 // Everything that the choice of a kernel and the types of the results depend on. Lengths come before what
 // they measure, so different calls have different words.
-void build_key(KeyWords& key, const ir::OpDef& op, const seam::Device& device,
-               std::span<const Tensor* const> inputs, std::span<const AttrValue> attrs) {
-  key.push_back(reinterpret_cast<uint64_t>(&op));
-  key.push_back(policy_word() | uint64_t{device.index()} << 32 | uint64_t{inputs.size()} << 48);
-  for (const auto& a : attrs) add_attr(key, a);
+CallKey key_of(const ir::OpDef& op, const seam::Device& device, std::span<const Tensor* const> inputs,
+               std::span<const AttrValue> attrs) {
+  size_t most = 2 + inputs.size() * (1 + kMaxRank);
+  for (const auto& a : attrs) most += attr_words(a);
+  CallKey key;
+  CallKey::Writer words(key, most);
+  words.add(reinterpret_cast<uint64_t>(&op));
+  static_assert(sizeof(Policy) == sizeof(uint32_t));  // each of its fields, no padding
+  words.add(std::bit_cast<uint32_t>(policy) | uint64_t{device.index()} << 32 | uint64_t{inputs.size()} << 48);
+  for (const auto& a : attrs) words = with_attr(words, a);
   for (const Tensor* t : inputs) {
     if (!t || !*t) {
-      key.push_back(~uint64_t{0});
+      words.add(~uint64_t{0});
       continue;
     }
     const TensorImpl& impl = *t->impl();
     if (impl.traced) [[unlikely]]
-      throw Error(
-          invalid("{}: an operand belongs to a trace that has ended, or to another thread's", op.name));
-    key.push_back(uint64_t(impl.dtype) | uint64_t{impl.rank} << 8 | uint64_t{device_of(impl).index()} << 16);
-    for (int i = 0; i < impl.rank; ++i) key.push_back(static_cast<uint64_t>(impl.dims[i]));
+      throw_foreign(op);
+    words.add(impl.signature);
+    for (int i = 0; i < impl.rank; ++i) words.add(static_cast<uint64_t>(impl.dims[i]));
   }
+  words.finish(key);
+  return key;
 }
 
 seam::Device& pick_device(std::span<const Tensor* const> inputs) {
   for (const Tensor* t : inputs)
     if (t && *t && t->impl()->buffer) return device_of(*t->impl());
   return default_device();
+}
+
+// With what few kernels need: a workspace, and the turn of an ordered queue.
+[[gnu::noinline]] Status launch_in_turn(seam::Plan& plan, seam::Device& device, const weft_tensor* const* in,
+                                        const weft_tensor* const* out) {
+  Tensor scratch;
+  if (const uint64_t workspace = plan.prepared.workspace) {
+    const int64_t size[] = {static_cast<int64_t>(workspace)};
+    scratch = make_tensor(device, DType::u8, size);
+  }
+  std::unique_lock lock(device.eager_mutex(), std::defer_lock);
+  if (device.ordered()) lock.lock();
+  return seam::launch(plan, device.eager_queue(), in, out, scratch ? &scratch.impl()->c : nullptr);
 }
 
 void run_kernel(CachedCall& call, seam::Device& device, std::span<const Tensor* const> inputs,
@@ -82,23 +115,10 @@ void run_kernel(CachedCall& call, seam::Device& device, std::span<const Tensor* 
     }
     out[k] = &outputs[k].impl()->c;
   }
-  const uint64_t workspace = call.plan->prepared.workspace;
-  Tensor scratch;
-  if (workspace) {
-    const int64_t size[] = {static_cast<int64_t>(workspace)};
-    scratch = make_tensor(device, DType::u8, size);
-  }
-  const auto enqueue = [&] {
-    return seam::launch(*call.plan, device.eager_queue(), in, out, workspace ? &scratch.impl()->c : nullptr);
-  };
-  Status status;
-  if (device.ordered()) {
-    std::lock_guard lock(device.eager_mutex());
-    status = enqueue();
-  } else {
-    status = enqueue();
-  }
-  if (!status.ok()) throw Error(std::move(status));
+  const Status status = call.plan->prepared.workspace || device.ordered()
+                            ? launch_in_turn(*call.plan, device, in, out)
+                            : seam::launch(*call.plan, device.eager_queue(), in, out, nullptr);
+  if (!status.ok()) throw Error(status);
 }
 
 void bump_versions(const ir::OpDef& op, std::span<const Tensor* const> inputs) {
@@ -112,14 +132,12 @@ void bump_versions(const ir::OpDef& op, std::span<const Tensor* const> inputs) {
 void execute(const ir::OpDef& op, std::span<const Tensor* const> inputs, std::span<const AttrValue> attrs,
              std::span<Tensor> outputs) {
   seam::Device& device = pick_device(inputs);
-  KeyWords key;
-  build_key(key, op, device, inputs, attrs);
-  const uint64_t hash = hash_words(key);
-  CachedCall* call = cache.find(key, hash);
+  CallKey key = key_of(op, device, inputs, attrs);
+  CachedCall* call = cache().find(key);
   if (!call) {
     CachedCall fresh = value_or_raise(resolve(op, device, inputs, attrs, policy));
-    fresh.key = std::move(key), fresh.hash = hash;
-    call = &cache.insert(std::move(fresh));
+    fresh.key = std::move(key);
+    call = &cache().insert(std::move(fresh));
   }
   switch (call->kind) {
     case CachedCall::Kind::kernel: run_kernel(*call, device, inputs, outputs); break;
@@ -151,8 +169,8 @@ bool wants_record(std::span<const Tensor* const> inputs) {
   return false;
 }
 
-CacheStats cache_stats() { return {cache.misses(), cache.entries()}; }
-void clear_plan_cache() { cache.clear(); }
+CacheStats cache_stats() { return {cache().misses(), cache().entries()}; }
+void clear_plan_cache() { cache().clear(); }
 bool grad_enabled() { return grad_on; }
 GradMode::GradMode(bool on) : before_(grad_on) { grad_on = on; }
 GradMode::~GradMode() { grad_on = before_; }

@@ -4,7 +4,7 @@ namespace weft::eager {
 
 CachedCall& PlanCache::insert(CachedCall call) {
   ++misses_;
-  CachedCall* bucket = &slots_[(call.hash % kBuckets) * kWays];
+  CachedCall* bucket = &slots_[bucket_of(call.key)];
   CachedCall* slot = bucket;
   for (uint32_t i = 1; i < kWays; ++i)
     if (bucket[i].used < slot->used) slot = &bucket[i];

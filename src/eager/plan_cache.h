@@ -5,7 +5,41 @@
 
 namespace weft::eager {
 
-using KeyWords = SmallVector<uint64_t, 40>;
+/// The words that tell one call from another, and their hash: a sum of products, none of which waits for
+/// another, because all that follows a hit waits for the hash. Its high bits are the good ones.
+class CallKey {
+ public:
+  /// Adds words. Its state lies in registers while the key lies in memory: so it is no part of the key.
+  class Writer {
+   public:
+    /// Room for `most` words has to do.
+    Writer(CallKey& key, size_t most) : at_(key.words_.extend(most)) {}
+    [[gnu::always_inline]] void add(uint64_t word) {
+      hash_ += word * factor_, factor_ += 0xa0761d6478bd642eull;  // stays odd
+      *at_++ = word;
+    }
+    void finish(CallKey& key) {
+      key.words_.resize(static_cast<size_t>(at_ - key.words_.data())), key.hash_ = hash_;
+    }
+
+   private:
+    uint64_t* at_;
+    uint64_t hash_ = 0, factor_ = 0x9e3779b97f4a7c15ull;
+  };
+
+  uint64_t hash() const { return hash_; }
+  friend bool operator==(const CallKey& a, const CallKey& b) {
+    if (a.hash_ != b.hash_ || a.words_.size() != b.words_.size()) return false;
+    const uint64_t *x = a.words_.data(), *y = b.words_.data();
+    for (size_t n = a.words_.size(); n > 0; --n)  // a handful: a call of memcmp costs more
+      if (*x++ != *y++) return false;
+    return true;
+  }
+
+ private:
+  SmallVector<uint64_t, 76> words_;  // eight operands of eight axes
+  uint64_t hash_ = 0;
+};
 
 /// What to do for one signature of a call.
 struct CachedCall {
@@ -17,9 +51,8 @@ struct CachedCall {
     uint64_t bytes = 0;
   };
 
-  uint64_t hash = 0;
   uint64_t used = 0;
-  KeyWords key;
+  CallKey key;
   Kind kind = Kind::empty;
   seam::PlanPtr plan;                 // kernel
   seam::Device* elsewhere = nullptr;  // the device that policy falls back to
@@ -32,10 +65,10 @@ class PlanCache {
  public:
   PlanCache() : slots_(kSlots) {}
 
-  CachedCall* find(const KeyWords& key, uint64_t hash) {
-    CachedCall* bucket = &slots_[(hash % kBuckets) * kWays];
+  CachedCall* find(const CallKey& key) {
+    CachedCall* bucket = &slots_[bucket_of(key)];
     for (uint32_t i = 0; i < kWays; ++i)
-      if (bucket[i].hash == hash && bucket[i].kind != CachedCall::Kind::empty && bucket[i].key == key) {
+      if (bucket[i].key == key && bucket[i].kind != CachedCall::Kind::empty) {
         bucket[i].used = ++clock_;
         return &bucket[i];
       }
@@ -47,19 +80,11 @@ class PlanCache {
   uint64_t entries() const;
 
  private:
+  static size_t bucket_of(const CallKey& key) { return (key.hash() >> 32) % kBuckets * kWays; }
+
   static constexpr uint32_t kBuckets = 512, kWays = 4, kSlots = kBuckets * kWays;
   std::vector<CachedCall> slots_;
   uint64_t clock_ = 0, misses_ = 0;
 };
-
-/// Mixes words as wyhash does: one wide multiplication each.
-inline uint64_t hash_words(const KeyWords& key) {
-  uint64_t h = 0x9e3779b97f4a7c15ull ^ key.size();
-  for (const uint64_t w : key) {
-    const auto wide = static_cast<unsigned __int128>(h ^ w) * 0xa0761d6478bd642full;
-    h = static_cast<uint64_t>(wide) ^ static_cast<uint64_t>(wide >> 64) ^ (h << 7 | h >> 57);
-  }
-  return h;
-}
 
 }  // namespace weft::eager

@@ -13,50 +13,51 @@ namespace weft {
 namespace eager {
 namespace {
 
-// Tensor headers come and go with every op: a free list per thread spares the allocator.
+// Tensor headers come and go with every op: a free list per thread spares the allocator. The list itself has
+// nothing to construct or destroy, which every access would ask about; its end is an object of its own.
 struct ImplPool {
   TensorImpl* head = nullptr;
   uint32_t count = 0;
-  ~ImplPool();
+  bool gone = false;
 };
-thread_local bool impl_pool_gone = false;
-thread_local ImplPool impl_pool;
+constinit thread_local ImplPool impl_pool;
 
-ImplPool::~ImplPool() {
-  impl_pool_gone = true;
-  while (TensorImpl* t = head) {
-    head = t->next;
-    delete t;
+struct ImplPoolEnd {
+  void begin() {}  // a use, so that it exists
+  ~ImplPoolEnd() {
+    impl_pool.gone = true;
+    while (TensorImpl* t = impl_pool.head) {
+      impl_pool.head = t->next;
+      delete t;
+    }
   }
-}
+};
+thread_local ImplPoolEnd impl_pool_end;
 
 constexpr uint32_t kKept = 4096;
 
 }  // namespace
 
 TensorImpl* make_impl(DType dtype, std::span<const int64_t> shape, seam::BufferRef buffer) {
-  TensorImpl* t = impl_pool_gone ? nullptr : impl_pool.head;
+  auto& pool = impl_pool;
+  TensorImpl* t = pool.head;
   if (t) {
-    impl_pool.head = t->next, --impl_pool.count;
+    pool.head = t->next, --pool.count;
     t->references.store(1, std::memory_order_relaxed);
   } else {
     t = new TensorImpl;
   }
-  t->dtype = dtype, t->rank = static_cast<uint8_t>(shape.size());
+  const auto rank = static_cast<uint8_t>(shape.size());
+  t->dtype = dtype, t->rank = rank;
   for (size_t i = 0; i < shape.size(); ++i) t->dims[i] = shape[i];
   const auto& i = info(dtype);
-  seam::Buffer* b = buffer.get();
-  t->c = {.dl = {.data = b ? b->handle : nullptr,
-                 .device = b ? b->device->dl() : DLDevice{kDLCPU, 0},
-                 .ndim = static_cast<int32_t>(shape.size()),
-                 .dtype = {i.dlpack_code, static_cast<uint8_t>(8 * i.bytes), 1},
-                 .shape = t->dims,
-                 .strides = nullptr,
-                 .byte_offset = 0},
-          .size = sizeof(weft_tensor),
-          .layout = 0,
-          .logical_shape = nullptr,
-          .alignment = 64};
+  DLTensor& dl = t->c.dl;
+  dl.ndim = rank, dl.dtype = {i.dlpack_code, static_cast<uint8_t>(8 * i.bytes), 1};
+  t->signature = uint64_t(dtype) | uint64_t{rank} << 8;
+  if (const seam::Buffer* b = buffer.get()) {
+    dl.data = b->handle, dl.device = b->device->dl();
+    t->signature |= uint64_t{b->device->index()} << 16;
+  }
   t->buffer = std::move(buffer);
   return t;
 }
@@ -70,11 +71,13 @@ void release(TensorImpl* t) {
   t->buffer = seam::BufferRef();
   t->extra.reset();
   t->requires_grad = t->traced = false;
-  if (impl_pool_gone || impl_pool.count >= kKept) {
+  auto& pool = impl_pool;
+  if (pool.gone || pool.count >= kKept) {
     delete t;
     return;
   }
-  t->next = impl_pool.head, impl_pool.head = t, ++impl_pool.count;
+  if (pool.count == 0) impl_pool_end.begin();
+  t->next = pool.head, pool.head = t, ++pool.count;
 }
 
 Tensor make_tensor(seam::Device& device, DType dtype, std::span<const int64_t> shape) {

@@ -27,9 +27,14 @@ struct TensorImpl {
   bool requires_grad = false;
   bool traced = false;  // holds a graph value instead of elements
   int32_t traced_value = -1;
-  uint64_t trace = 0;  // which trace the value belongs to
+  uint64_t trace = 0;      // which trace the value belongs to
+  uint64_t signature = 0;  // what a plan depends on besides the dims: dtype, rank, device
   seam::BufferRef buffer;
-  weft_tensor c;  // what launches are given; dl.shape points to dims
+  weft_tensor c = {.dl = {.shape = dims, .strides = nullptr, .byte_offset = 0},  // what launches are given
+                   .size = sizeof(weft_tensor),
+                   .layout = 0,
+                   .logical_shape = nullptr,
+                   .alignment = 64};
   int64_t dims[kMaxRank];
   std::unique_ptr<Extra> extra;
   TensorImpl* next = nullptr;  // in the free list

@@ -19,25 +19,30 @@ uint32_t class_of(uint64_t bytes) {
 }  // namespace
 
 // This thread's free buffers, by device and class. At thread end they go to their device, for the next one to
-// take.
+// take. The lists themselves have nothing to construct or destroy, which every access would ask about.
 struct ThreadPools {
   struct List {
     Buffer* head = nullptr;
     uint32_t count = 0;
   };
   List lists[kMaxDevices][kClasses];
+  bool gone = false;  // a tensor may outlive its thread's pools: static or thread-local ones do
 
-  ~ThreadPools();
+  void end();
 };
 
 namespace {
-thread_local bool pools_gone =
-    false;  // a tensor may outlive its thread's pools: static or thread-local ones do
-thread_local ThreadPools pools;
+constinit thread_local ThreadPools pools;
+
+struct ThreadPoolsEnd {
+  void begin() {}  // a use, so that it exists
+  ~ThreadPoolsEnd() { pools.end(); }
+};
+thread_local ThreadPoolsEnd pools_end;
 }  // namespace
 
-ThreadPools::~ThreadPools() {
-  pools_gone = true;
+void ThreadPools::end() {
+  gone = true;
   for (auto& device : lists)
     for (auto& list : device)
       while (Buffer* b = list.head) {
@@ -48,7 +53,7 @@ ThreadPools::~ThreadPools() {
 }
 
 void recycle(Buffer* b) {
-  if (b->size_class == kUnpooled || pools_gone) return b->device->free_now(b);
+  if (b->size_class == kUnpooled || pools.gone) return b->device->free_now(b);
   auto& list = pools.lists[b->device->index()][b->size_class];
   if (uint64_t{list.count} * b->bytes >= kKeptPerClass) {
     // Only an ordered device may still be using it; the eager queue is waited for once, not per buffer.
@@ -58,6 +63,7 @@ void recycle(Buffer* b) {
     }
     return b->device->free_now(b);
   }
+  if (list.count == 0) pools_end.begin();
   b->next = list.head, list.head = b, ++list.count;
 }
 
@@ -69,7 +75,7 @@ void Device::free_now(Buffer* b) {
 
 Result<BufferRef> Device::allocate(uint64_t bytes) {
   const uint32_t k = class_of(bytes);
-  if (k >= kClasses || pools_gone) return allocate_fresh(bytes, kUnpooled);
+  if (k >= kClasses || pools.gone) return allocate_fresh(bytes, kUnpooled);
   auto& list = pools.lists[index_][k];
   if (Buffer* b = list.head) {
     list.head = b->next, --list.count;
@@ -121,7 +127,7 @@ void Device::trim() {
     orphans_ = b->next;
     free_now(b);
   }
-  if (pools_gone) return;
+  if (pools.gone) return;
   for (auto& list : pools.lists[index_])
     while (Buffer* b = list.head) {
       list.head = b->next, --list.count;
