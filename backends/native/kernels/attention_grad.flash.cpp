@@ -38,64 +38,44 @@ void turn(const AttentionSizes& s, const Operands& o, int64_t head, int64_t i, B
   }
 }
 
+/// A row-major matrix, or, with `turned`, the transpose of one.
+struct Matrix {
+  const float* data;
+  int64_t row;
+  bool turned = false;
+};
+
+// c [m, n] = a [m, k] b [k, n], or added to it.
+void product(int64_t m, int64_t n, int64_t k, Matrix a, Matrix b, float* c, bool add) {
+  multiply(Product<float>{.m = m,
+                          .n = n,
+                          .k = k,
+                          .a = a.data,
+                          .a_row = a.turned ? 1 : a.row,
+                          .a_column = a.turned ? a.row : 1,
+                          .b = b.data,
+                          .b_row = b.row,
+                          .c = c,
+                          .c_row = n,
+                          .accumulate = add});
+}
+
 // Gradients of keys [j, j + keys) and of the queries of one block: weights and their gradients are made
 // again.
 void pair(const AttentionSizes& s, const Operands& o, int64_t head, int64_t i, int64_t j, int64_t keys,
           const Block& b, float* weights, float* slopes) {
   const int64_t rows = std::min(kQueries, s.seq_q - i), at = head * s.seq_q + i,
                 kv = s.key_head(head) * s.seq_k + j;
-  multiply(Product<float>{.m = keys,
-                          .n = kQueries,
-                          .k = s.dim,
-                          .a = o.k + kv * s.dim,
-                          .a_row = s.dim,
-                          .b = b.queries,
-                          .b_row = kQueries,
-                          .c = weights,
-                          .c_row = kQueries});
+  const float *q = o.q + at * s.dim, *k = o.k + kv * s.dim;
+  product(keys, kQueries, s.dim, {k, s.dim}, {b.queries, kQueries}, weights, false);
   hide_unseen(s, i, j, keys, weights);
-  multiply(Product<float>{.m = keys,
-                          .n = kQueries,
-                          .k = s.width,
-                          .a = o.v + kv * s.width,
-                          .a_row = s.width,
-                          .b = b.dys,
-                          .b_row = kQueries,
-                          .c = slopes,
-                          .c_row = kQueries});
+  product(keys, kQueries, s.width, {o.v + kv * s.width, s.width}, {b.dys, kQueries}, slopes, false);
   // weights = exp(scores - lse); slopes = weights * (slopes - sum) * scale
   softmax_slopes(weights, slopes, keys, kQueries, b.lse, b.sum, s.scale);
-  multiply(Product<float>{.m = keys,
-                          .n = s.width,
-                          .k = rows,
-                          .a = weights,
-                          .a_row = kQueries,
-                          .b = o.dy + at * s.width,
-                          .b_row = s.width,
-                          .c = o.dv + kv * s.width,
-                          .c_row = s.width,
-                          .accumulate = true});
-  multiply(Product<float>{.m = keys,
-                          .n = s.dim,
-                          .k = rows,
-                          .a = slopes,
-                          .a_row = kQueries,
-                          .b = o.q + at * s.dim,
-                          .b_row = s.dim,
-                          .c = o.dk + kv * s.dim,
-                          .c_row = s.dim,
-                          .accumulate = true});
-  multiply(Product<float>{.m = rows,
-                          .n = s.dim,
-                          .k = keys,
-                          .a = slopes,
-                          .a_row = 1,
-                          .a_column = kQueries,
-                          .b = o.k + kv * s.dim,
-                          .b_row = s.dim,
-                          .c = o.dq + at * s.dim,
-                          .c_row = s.dim,
-                          .accumulate = true});
+  product(keys, s.width, rows, {weights, kQueries}, {o.dy + at * s.width, s.width}, o.dv + kv * s.width,
+          true);
+  product(keys, s.dim, rows, {slopes, kQueries}, {q, s.dim}, o.dk + kv * s.dim, true);
+  product(rows, s.dim, keys, {slopes, kQueries, true}, {k, s.dim}, o.dq + at * s.dim, true);
 }
 
 // All heads that share one head of keys, one after the other: no two threads add to one gradient.
