@@ -16,11 +16,7 @@ namespace {
 // The pool gives the buffer that came back last: these are the ones that the results will be written into.
 void poison(const ir::OpDef& op, const std::vector<AttrValue>& attrs, const std::vector<Array>& inputs,
             const std::string& backend) {
-  std::vector<TensorType> types;
-  std::vector<const TensorType*> pointers;
-  types.reserve(inputs.size());
-  for (const auto& a : inputs) types.push_back(type_of(a)), pointers.push_back(&types.back());
-  const auto results = value_or_raise(op.infer(ir::Types(pointers), attrs));
+  const auto results = value_or_raise(infer_op(op, attrs, inputs));
   std::vector<Tensor> held;
   for (const auto& t : results) {
     Dims shape;
@@ -41,6 +37,15 @@ Array cycled(const Array& like, const std::vector<Real>& from, size_t first) {
 bool same_number(Real a, Real b) { return std::isnan(a) ? std::isnan(b) : a == b; }
 
 }  // namespace
+
+Result<std::vector<TensorType>> infer_op(const ir::OpDef& op, const std::vector<AttrValue>& attrs,
+                                         const std::vector<Array>& inputs) {
+  std::vector<TensorType> types;
+  std::vector<const TensorType*> pointers;
+  types.reserve(inputs.size());
+  for (const auto& a : inputs) types.push_back(type_of(a)), pointers.push_back(&types.back());
+  return op.infer(ir::Types(pointers), attrs);
+}
 
 Outcome run_op(const ir::OpDef& op, const std::vector<AttrValue>& attrs, const std::vector<Array>& inputs,
                const std::string& backend) {

@@ -12,6 +12,10 @@ struct Outcome {
   std::vector<LedgerRow> ledger;  ///< what ran for it
 };
 
+/// What the op would give for these operands; the shape rule's error where they are none of its.
+Result<std::vector<TensorType>> infer_op(const ir::OpDef& op, const std::vector<AttrValue>& attrs,
+                                         const std::vector<Array>& inputs);
+
 /// Runs an op on copies of `inputs`. The memory that the results get is filled with 0xff before: what a
 /// kernel does not write is a NaN, or -1.
 Outcome run_op(const ir::OpDef& op, const std::vector<AttrValue>& attrs, const std::vector<Array>& inputs,

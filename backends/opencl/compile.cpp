@@ -11,7 +11,7 @@ uint64_t fnv1a(const std::string& text, uint64_t hash) {
 }
 /// Two different 64-bit hashes of text, device, driver and options: one accident in 2^128.
 std::string cache_key(const weft_device_s& d, const weft_source& s) {
-  const std::string all = d.identity + '\n' + s.entry + '\n' + s.text;
+  const std::string all = d.identity + '\n' + s.text;
   char key[64];
   std::snprintf(key, sizeof key, "opencl-%016llx%016llx",
                 static_cast<unsigned long long>(fnv1a(all, 14695981039346656037u)),
@@ -75,15 +75,29 @@ weft_code build(weft_device_s& d, const weft_source& s, cl_program* out, weft_er
   return WEFT_INVALID_ARGUMENT;
 }
 
+/// The program of a text, counted for the caller: the one that was built last, or from the cache, or built.
+weft_code program_of(weft_device_s& d, const weft_source& s, cl_program* out, weft_error* error) {
+  const std::string key = cache_key(d, s);
+  std::lock_guard lock(d.mutex);
+  if (!d.last || d.last_key != key) {
+    cl_program program = from_cache(d, key);
+    if (!program) {
+      if (const weft_code code = build(d, s, &program, error); code != WEFT_OK) return code;
+      to_cache(key, program);
+    }
+    if (d.last) library().clReleaseProgram(d.last);
+    d.last = program, d.last_key = key;
+  }
+  library().clRetainProgram(d.last);
+  *out = d.last;
+  return WEFT_OK;
+}
+
 }  // namespace
 
 weft_code compile(weft_device device, const weft_source* source, weft_module* out, weft_error* error) {
-  const std::string key = cache_key(*device, *source);
-  cl_program program = from_cache(*device, key);
-  if (!program) {
-    if (const weft_code code = build(*device, *source, &program, error); code != WEFT_OK) return code;
-    to_cache(key, program);
-  }
+  cl_program program = nullptr;
+  if (const weft_code code = program_of(*device, *source, &program, error); code != WEFT_OK) return code;
   cl_int code = CL_SUCCESS;
   cl_kernel kernel = library().clCreateKernel(program, source->entry, &code);
   if (code != CL_SUCCESS) {

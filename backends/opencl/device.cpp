@@ -95,6 +95,7 @@ weft_code open_device(uint32_t ordinal, weft_device* out, weft_capability* capab
 
 void close_device(weft_device d) {
   while (!d->modules.empty()) release_module(*d->modules.begin());
+  if (d->last) library().clReleaseProgram(d->last);
   library().clReleaseContext(d->context);
   delete d;
 }

@@ -254,8 +254,9 @@ typedef struct weft_copy {
 typedef struct weft_source {
   uint32_t size;
   uint32_t reserved;
-  const char* text;
-  const char* entry; /* the function in it */
+  const char*
+      text; /* may define many functions; they are asked for one after the other, with the same text */
+  const char* entry; /* the function that is wanted */
 } weft_source;
 
 /* Runs a compiled function. Its parameters, in the order of the text: the buffers; one int for each of them,

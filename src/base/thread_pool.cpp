@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <condition_variable>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -13,12 +12,33 @@
 namespace weft {
 namespace {
 
-// Workers wait for one job at a time; pieces are taken by an atomic counter. A second caller that finds the
-// pool busy runs its job alone: two sessions on two threads then use two cores without waiting for each
-// other.
+// Tells the core that this is a spin, so that its other thread and the power budget get the time.
+void relax() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+int cores() {
+  static const int n = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  return n;
+}
+
+thread_local bool inside =
+    false;  // a worker, or a caller whose pieces run now: nested calls stay on this thread
+
+// One job at a time. Its pieces are taken by an atomic counter, so a job needs nobody but its caller: workers
+// that are awake join it, and the caller waits for those that did, not for those still waking up. A second
+// caller that finds the pool busy runs its job alone: two sessions on two threads then use two cores without
+// waiting for each other.
+//
+// Waking a thread takes longer than a small matmul. So workers stay awake for a while after a job, and sleep
+// when no other comes.
 class Pool {
  public:
-  explicit Pool(int workers) {
+  explicit Pool(int workers) : spins_(workers < cores() ? kSpins : 0) {
     try {
       for (int i = 0; i < workers; ++i) threads_.emplace_back([this] { work(); });
     } catch (
@@ -27,65 +47,70 @@ class Pool {
     }
   }
   ~Pool() {
-    {
-      std::lock_guard lock(mutex_);
-      stop_ = true;
-    }
-    wake_.notify_all();
+    stop_ = true;
+    state_.fetch_add(kJob, std::memory_order_release);
+    state_.notify_all();
     for (auto& t : threads_) t.join();
   }
-  int workers() const { return static_cast<int>(threads_.size()); }
 
   bool run(int64_t n, int64_t piece, ParallelBody body, void* context) {
     std::unique_lock busy(busy_, std::try_to_lock);
     if (!busy) return false;
-    {
-      std::lock_guard lock(mutex_);
-      n_ = n, piece_ = piece, body_ = body, context_ = context;
-      next_ = 0, active_ = workers(), ++generation_;
-    }
-    wake_.notify_all();
+    n_ = n, piece_ = piece, body_ = body, context_ = context;
+    next_.store(0, std::memory_order_relaxed);
+    const uint32_t job = (state_.load(std::memory_order_relaxed) + kJob) | kOpen;
+    state_.store(job, std::memory_order_release);
+    state_.notify_all();
     take_pieces();
-    std::unique_lock lock(mutex_);
-    done_.wait(lock, [this] { return active_ == 0; });
+    state_.fetch_and(~kOpen, std::memory_order_acq_rel);
+    await([](uint32_t state) { return (state & kJoined) == 0; });
     return true;
   }
 
  private:
-  void take_pieces() {
-    for (int64_t at; (at = next_.fetch_add(piece_)) < n_;) body_(context_, at, std::min(at + piece_, n_));
-  }
-  void work();
+  // The state: how many workers have joined the job, whether more may, and a number that tells jobs apart.
+  static constexpr uint32_t kJoined = 0x7fff, kOpen = 0x8000, kJob = 0x10000;
+  static constexpr int kSpins = 4096;  // about 100 us
 
+  /// Waits until `ready(state)`: awake at first, then asleep.
+  template <class F>
+  uint32_t await(F ready) const {
+    uint32_t state = state_.load(std::memory_order_acquire);
+    for (int i = 0; i < spins_ && !ready(state); ++i) relax(), state = state_.load(std::memory_order_acquire);
+    for (; !ready(state); state = state_.load(std::memory_order_acquire))
+      state_.wait(state, std::memory_order_acquire);
+    return state;
+  }
+  void take_pieces() {
+    for (int64_t at; (at = next_.fetch_add(piece_, std::memory_order_relaxed)) < n_;)
+      body_(context_, at, std::min(at + piece_, n_));
+  }
+  void work() {
+    inside = true;
+    for (uint32_t seen = 0;;) {
+      uint32_t state = await([&](uint32_t s) { return s / kJob != seen; });
+      if (stop_) return;
+      seen = state / kJob;
+      // What the job is may be read once it has been joined: the next one waits for that.
+      while ((state & kOpen) && state / kJob == seen)
+        if (state_.compare_exchange_weak(state, state + 1, std::memory_order_acq_rel)) {
+          take_pieces();
+          if (((state_.fetch_sub(1, std::memory_order_acq_rel) - 1) & kJoined) == 0) state_.notify_all();
+          break;
+        }
+    }
+  }
+
+  const int spins_;
   std::vector<std::thread> threads_;
-  std::mutex busy_, mutex_;
-  std::condition_variable wake_, done_;
-  uint64_t generation_ = 0;
-  bool stop_ = false;
-  int active_ = 0;
-  int64_t n_ = 0, piece_ = 1;
+  std::mutex busy_;
+  std::atomic<uint32_t> state_{0};
+  std::atomic<bool> stop_{false};
   std::atomic<int64_t> next_{0};
+  int64_t n_ = 0, piece_ = 1;
   ParallelBody body_ = nullptr;
   void* context_ = nullptr;
 };
-
-thread_local bool inside =
-    false;  // a worker, or a caller whose pieces run now: nested calls stay on this thread
-
-void Pool::work() {
-  inside = true;
-  for (uint64_t seen = 0;;) {
-    {
-      std::unique_lock lock(mutex_);
-      wake_.wait(lock, [&] { return stop_ || generation_ != seen; });
-      if (stop_) return;
-      seen = generation_;
-    }
-    take_pieces();
-    std::lock_guard lock(mutex_);
-    if (--active_ == 0) done_.notify_one();
-  }
-}
 
 struct Shared {
   std::mutex mutex;
@@ -108,7 +133,7 @@ void set_thread_count(int n) {
 int thread_count() {
   std::lock_guard lock(shared().mutex);
   const int wanted = shared().wanted;
-  return wanted > 0 ? wanted : std::max(1u, std::thread::hardware_concurrency());
+  return wanted > 0 ? wanted : cores();
 }
 
 void parallel_for(int64_t n, int64_t grain, ParallelBody body, void* context) {

@@ -1,5 +1,7 @@
 #include "codegen/render.h"
 
+#include <algorithm>
+
 namespace weft::codegen {
 namespace {
 
@@ -24,18 +26,16 @@ bool has_word(std::string_view list, std::string_view word) {
   return false;
 }
 
+constexpr std::string_view kName = "weft_loop";
+
 class Renderer {
  public:
   Renderer(const LoopKernel& k, const Dialect& d) : k_(k), d_(d), needed_(d.helpers.size(), false) {}
 
-  Result<std::string> run() {
+  Result<Function> run() {
     WEFT_CHECK(types());
     for (Id id = 0; id < k_.nodes.size(); ++id) WEFT_CHECK(statement(id, k_.nodes[id]));
-    std::string text;
-    if (!k_.fragment) text += d_.prelude;
-    for (size_t i = 0; i < needed_.size(); ++i)
-      if (needed_[i] && !k_.fragment) text += d_.helpers[i].text;
-    return k_.fragment ? body_ : text + head() + body_ + "}\n";
+    return Function{k_.fragment ? body_ : head() + body_ + "}\n", needed_};
   }
 
  private:
@@ -70,7 +70,7 @@ class Renderer {
     const auto scalar = [&](std::string s) { add(expand(d_.scalar, [&](char) { return s; })); };
     for (size_t i = 0; i < k_.buffers.size(); ++i) scalar(fmt::format("o{}", i));
     for (uint32_t i = 0; i < k_.scalars; ++i) scalar(fmt::format("s{}", i));
-    return expand(d_.open, [](char) { return std::string(kEntry); }) + parameters +
+    return expand(d_.open, [](char) { return std::string(kName); }) + parameters +
            expand(d_.close, [](char) { return std::string("s0"); });
   }
 
@@ -151,8 +151,28 @@ class Renderer {
 
 }  // namespace
 
-Result<std::string> render(const LoopKernel& kernel, const Dialect& dialect) {
+Result<Function> render_function(const LoopKernel& kernel, const Dialect& dialect) {
   return Renderer(kernel, dialect).run();
+}
+
+std::string entry_of(size_t i) { return fmt::format("{}_{}", kName, i); }
+
+std::string program_of(std::span<const Function* const> functions, const Dialect& dialect) {
+  std::string program = dialect.prelude;
+  for (size_t h = 0; h < dialect.helpers.size(); ++h)
+    if (std::any_of(functions.begin(), functions.end(), [h](const Function* f) { return f->helpers[h]; }))
+      program += dialect.helpers[h].text;
+  for (size_t i = 0; i < functions.size(); ++i) {
+    std::string text = functions[i]->text;
+    program += text.replace(text.find(kName), kName.size(), entry_of(i));
+  }
+  return program;
+}
+
+Result<std::string> render(const LoopKernel& kernel, const Dialect& dialect) {
+  WEFT_TRY(const Function f, render_function(kernel, dialect));
+  const Function* const one[] = {&f};
+  return kernel.fragment ? f.text : program_of(one, dialect);
 }
 
 }  // namespace weft::codegen

@@ -11,8 +11,12 @@ extern const seam::Provider provider;
 
 /// How many different texts this process has rendered for devices so far.
 uint64_t distinct_texts();
-/// How many times a text was handed to a device's compiler: once for each text and opened device.
-uint64_t compilations();
+/// What was handed to devices' compilers: each text once for each opened device, alone or in a program of
+/// many, where plans were prepared together (seam::Together).
+struct Compilations {
+  uint64_t programs = 0, texts = 0;
+};
+Compilations compilations();
 
 /// The body of an elementwise call as statements of `dialect`: they read the registers in0, in1, ... and
 /// assign to out0, out1, ..., which the surrounding text declares. Gives the length and writes at most

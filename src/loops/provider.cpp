@@ -14,7 +14,7 @@ namespace {
 /// What the records of one opened device share.
 struct Site {
   Site(const weft_backend& b, weft_device d, const weft_capability& c, const codegen::Dialect& l)
-      : backend(b), capability(c), dialect(l), texts(b, d) {}
+      : backend(b), capability(c), dialect(l), texts(b, d, l) {}
   const weft_backend& backend;
   const weft_capability capability;
   const codegen::Dialect& dialect;
@@ -28,11 +28,14 @@ struct Record {
   Site* site = nullptr;
 };
 
-/// A plan's own data: the compiled kernels that its launches may need, null for the others.
+/// A plan's own data: the functions that its launches may need, null for the others.
 constexpr uint32_t kMaxKernels = 8;  // concat has one for each operand
 struct Plan {
-  weft_module modules[kMaxKernels] = {};
+  const Compiled* functions[kMaxKernels] = {};
 };
+
+// How many groups of prepares (seam::Together) are open on this thread.
+constinit thread_local int together = 0;
 
 weft_code tell(const Status& status, weft_error* error) {
   if (!status.ok() && error) std::snprintf(error->text, sizeof error->text, "%s", status.message().c_str());
@@ -54,8 +57,8 @@ Status prepare_plan(const Record& r, const weft_call& call, Plan& plan) {
     if (!(needed >> k & 1)) continue;
     const codegen::LoopKernel kernel = r.form->build(call, k);
     WEFT_CHECK(codegen::verify(kernel));
-    WEFT_TRY(const std::string text, codegen::render(kernel, r.site->dialect));
-    WEFT_TRY(plan.modules[k], r.site->texts.compile(text));
+    WEFT_TRY(auto function, codegen::render_function(kernel, r.site->dialect));
+    WEFT_TRY(plan.functions[k], r.site->texts.want(std::move(function), together > 0));
   }
   return {};
 }
@@ -98,7 +101,11 @@ weft_code launch(const weft_launch* l, weft_error* error) {
   for (uint32_t k = 0; k < kMaxKernels; ++k) {
     Job job;
     if (!(r.form->needed(call) >> k & 1) || !r.form->bind(operands, k, job) || job.scalars[0] == 0) continue;
-    if (const weft_code code = dispatch(r, l->queue, plan.modules[k], job, error); code != WEFT_OK)
+    if (!plan.functions[k]->module) {
+      if (together > 0) continue;  // a rehearsal
+      if (Status s = r.site->texts.compile_noted(); !s.ok()) return tell(std::move(s).at(r.id), error);
+    }
+    if (const weft_code code = dispatch(r, l->queue, plan.functions[k]->module, job, error); code != WEFT_OK)
       return code;
   }
   return WEFT_OK;
@@ -170,9 +177,17 @@ Result<std::string> statements(const weft_call& call, std::string_view dialect_n
   return codegen::render(fragment, *dialect);
 }
 
+void begin_together() { ++together; }
+Status end_together() {
+  if (--together > 0) return {};
+  std::lock_guard lock(made().mutex);
+  for (const auto& site : made().sites) WEFT_CHECK(site->texts.compile_noted());
+  return {};
+}
+
 }  // namespace
 
-extern constinit const seam::Provider provider = {"loops", kernels};
+extern constinit const seam::Provider provider = {"loops", kernels, begin_together, end_together};
 
 uint64_t render(const weft_call* call, const char* dialect, char* text, uint64_t capacity,
                 weft_error* error) {

@@ -1,9 +1,8 @@
 #include "loops/text_cache.h"
 
-#include <atomic>
+#include <algorithm>
 #include <unordered_set>
 
-#include "codegen/render.h"
 #include "loops/loops.h"
 
 namespace weft::loops {
@@ -13,7 +12,7 @@ namespace {
 struct Seen {
   std::mutex mutex;
   std::unordered_set<size_t> texts;
-  std::atomic<uint64_t> compilations{0};
+  std::atomic<uint64_t> programs{0}, compiled{0};
 };
 Seen& seen() {
   static Seen& all = *new Seen;  // never destroyed: records live until the process ends
@@ -22,31 +21,66 @@ Seen& seen() {
 
 }  // namespace
 
-Result<weft_module> TextCache::compile(const std::string& text) {
+Result<Compiled*> TextCache::want(codegen::Function function, bool later) {
   std::lock_guard lock(mutex_);
-  if (auto found = modules_.find(text); found != modules_.end()) return found->second;
-  {
+  const auto [found, fresh] = all_.try_emplace(function.text);
+  Compiled& c = found->second;
+  if (fresh) {
     std::lock_guard count(seen().mutex);
-    seen().texts.insert(std::hash<std::string>{}(text));
+    seen().texts.insert(std::hash<std::string>{}(function.text));
+    c.function = std::move(function);
   }
-  weft_source source{};
-  source.size = sizeof source;
-  source.text = text.c_str();
-  source.entry = codegen::kEntry;
-  weft_error error{};
-  error.size = sizeof error;
-  weft_module module = nullptr;
-  ++seen().compilations;
-  if (const weft_code code = backend_.compile(device_, &source, &module, &error); code != WEFT_OK)
-    return Status(static_cast<Code>(code), error.text);
-  modules_.emplace(text, module);
-  return module;
+  if (c.module) return &c;
+  if (!later) {
+    Compiled* const one[] = {&c};
+    WEFT_CHECK(compile_together(one));
+    std::erase(noted_, &c);
+  } else if (std::find(noted_.begin(), noted_.end(), &c) == noted_.end()) {
+    noted_.push_back(&c);
+  }
+  return &c;
+}
+
+Status TextCache::compile_noted() {
+  std::lock_guard lock(mutex_);
+  constexpr size_t kLeast = 16;  // to a program: half the time of one each on PoCL, and 64 take longer again
+  Status first;
+  const size_t programs = std::max(std::min<size_t>(1, noted_.size()), noted_.size() / kLeast);
+  for (size_t i = 0; i < programs; ++i) {
+    const size_t begin = noted_.size() * i / programs, end = noted_.size() * (i + 1) / programs;
+    const auto some = std::span(noted_).subspan(begin, end - begin);
+    if (compile_together(some).ok()) continue;
+    for (Compiled* c : some)  // one by one, so that a bad one stands alone
+      if (Status s = compile_together({&c, 1}); first.ok()) first = std::move(s);
+  }
+  noted_.clear();
+  return first;
+}
+
+// One text for all; a backend that is asked for its functions one after the other builds it once.
+Status TextCache::compile_together(std::span<Compiled* const> some) {
+  std::vector<const codegen::Function*> functions;
+  for (const Compiled* c : some) functions.push_back(&c->function);
+  const std::string text = codegen::program_of(functions, dialect_);
+  ++seen().programs, seen().compiled += some.size();
+  for (size_t i = 0; i < some.size(); ++i) {
+    const std::string entry = codegen::entry_of(i);
+    const weft_source source = {
+        .size = sizeof source, .reserved = 0, .text = text.c_str(), .entry = entry.c_str()};
+    weft_error error{};
+    error.size = sizeof error;
+    weft_module module = nullptr;
+    if (const weft_code code = backend_.compile(device_, &source, &module, &error); code != WEFT_OK)
+      return Status(static_cast<Code>(code), error.text);
+    some[i]->module = module;
+  }
+  return {};
 }
 
 uint64_t distinct_texts() {
   std::lock_guard lock(seen().mutex);
   return seen().texts.size();
 }
-uint64_t compilations() { return seen().compilations; }
+Compilations compilations() { return {seen().programs, seen().compiled}; }
 
 }  // namespace weft::loops

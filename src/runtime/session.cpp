@@ -101,7 +101,9 @@ Result<Session::Bound*> Session::bound_for(const Bindings& bindings) {
     }
   auto fresh = std::make_unique<Bound>();
   fresh->bindings = bindings;
+  seam::Together together;
   WEFT_TRY(auto plan, link::link(*program_, bindings, devices_, policy_));
+  WEFT_CHECK(together.finish());
   fresh->plan = std::make_unique<link::ExecutionPlan>(std::move(plan));
   WEFT_CHECK(bind_memory(*fresh));
   if (bound_.size() == kMostPlans) {

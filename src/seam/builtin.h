@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "weft/backend.h"
+#include "weft/status.h"
 
 // What is built in: made from the folders under backends/ by the build, and the providers that serve any
 // device.
@@ -20,6 +21,9 @@ struct Provider {
   const char* name;
   std::vector<const weft_kernel*> (*kernels)(const weft_backend& backend, weft_device device,
                                              const weft_capability& capability, const weft_host& host);
+  /// Between these, `prepare` may leave work for `end` to do all at once (seam::Together); on one thread.
+  void (*begin_together)();
+  Status (*end_together)();
 };
 std::span<const Provider> builtin_providers();
 

@@ -34,6 +34,19 @@ struct PlanEnd {
 };
 using PlanPtr = std::unique_ptr<Plan, PlanEnd>;
 
+/// While it lives, plans that this thread prepares may leave costly work, such as compiling a text, to
+/// `finish`, which does it for all of them at once. What is launched meanwhile need not compute: a rehearsal.
+class Together {
+ public:
+  Together();
+  ~Together();
+  Together(const Together&) = delete;
+  Status finish();
+
+ private:
+  bool open_ = true;
+};
+
 /// Asks the device's kernels, in the order of its providers: first those for the op by name, then those that
 /// run a body. A null plan means that all refused; `refusals` then says why, one line a kernel.
 Result<PlanPtr> select(Device& device, const CallPtr& call, std::vector<Refusal>* refusals);

@@ -1,5 +1,7 @@
 #include <optional>
 
+#include "base/log.h"
+#include "seam/builtin.h"
 #include "seam/ledger.h"
 #include "seam/plan.h"
 
@@ -52,6 +54,20 @@ std::string joined(const std::vector<Refusal>& refusals) {
 }
 
 }  // namespace
+
+Together::Together() {
+  for (const Provider& p : builtin_providers()) p.begin_together();
+}
+Together::~Together() {
+  if (Status s = finish(); !s.ok()) warn("{}", s.text());
+}
+Status Together::finish() {
+  Status first;
+  for (const Provider& p : builtin_providers())
+    if (Status s = open_ ? p.end_together() : Status(); first.ok()) first = std::move(s);
+  open_ = false;
+  return first;
+}
 
 Result<PlanPtr> select(Device& device, const CallPtr& call, std::vector<Refusal>* refusals) {
   const auto consider = [&](std::string_view op) -> Result<PlanPtr> {

@@ -86,7 +86,7 @@ void spread(const Host& host, const Product<T>& p) {
 template <class T>
 void spread_direct(const Host& host, const Product<T>& p, int64_t step) {
   const int64_t macs = p.m * p.k * step,
-                grain = std::max<int64_t>(1, (int64_t{1} << 19) / std::max<int64_t>(1, macs));
+                grain = std::max<int64_t>(1, (int64_t{1} << 18) / std::max<int64_t>(1, macs));
   host.parallel_for((p.n + step - 1) / step, grain, [&](int64_t begin, int64_t end) {
     gemm_table<T>().direct(p.part(0, p.m, begin * step, std::min(p.n, end * step) - begin * step));
   });
@@ -98,8 +98,9 @@ void products(const Launch& l, const T* a, const T* b, T* c) {
   const Product<T> p = batches.first;
   const int64_t macs = p.m * p.n * p.k;
   if (p.m == 0 || p.n == 0 || batches.count() == 0) return;
-  if (p.k == 0 || macs < int64_t{1} << 20 || batches.count() >= 8) {
-    const int64_t grain = std::max<int64_t>(1, (int64_t{1} << 20) / std::max<int64_t>(1, macs));
+  constexpr int64_t kWorthAThread = int64_t{1} << 19;  // about 10 us: ten times what it takes to share it
+  if (p.k == 0 || macs < kWorthAThread || batches.count() >= 8) {
+    const int64_t grain = std::max<int64_t>(1, kWorthAThread / std::max<int64_t>(1, macs));
     return l.host().parallel_for(batches.count(), grain, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) multiply(batches.at(i));
     });
