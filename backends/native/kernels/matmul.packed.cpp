@@ -55,12 +55,21 @@ struct Batches {
   }
 };
 
+// One block of rows: what a thread packs of b is used by nobody else, so each makes its columns alone.
+template <class T>
+void spread_columns(const Host& host, const Product<T>& p, int64_t panel) {
+  host.parallel_for((p.n + panel - 1) / panel, 2, [&](int64_t begin, int64_t end) {
+    multiply(p.part(0, p.m, begin * panel, std::min(p.n, end * panel) - begin * panel));
+  });
+}
+
 // One large product on all threads: a block of b is packed by all of them, then each takes pieces of c.
 template <class T>
 void spread(const Host& host, const Product<T>& p) {
   const Blocks b = blocks_of(p);
-  T* packed = scratch<T>(Scratch::packed_b, b.b_size);
   const int64_t row_blocks = (p.m + b.rows - 1) / b.rows;
+  if (row_blocks == 1) return spread_columns(host, p, b.panel);
+  T* packed = scratch<T>(Scratch::packed_b, b.b_size);
   for (int64_t j = 0; j < p.n; j += b.columns) {
     const int64_t columns = std::min(b.columns, p.n - j), panels = (columns + b.panel - 1) / b.panel;
     const Product<T> part = p.part(0, p.m, j, columns);
@@ -108,7 +117,7 @@ void products(const Launch& l, const T* a, const T* b, T* c) {
   for (int64_t i = 0; i < batches.count(); ++i) {
     const Product<T> one = batches.at(i);
     if (gemm_table<T>().small(one)) {
-      spread_direct(l.host(), one, one.m <= 4 && one.n >= 4096 ? 1024 : 64);
+      spread_direct(l.host(), one, one.m <= 4 ? std::clamp<int64_t>(one.n / 4 / 64 * 64, 64, 1024) : 64);
     } else {
       spread(l.host(), one);
     }
