@@ -1,15 +1,16 @@
-#include "ir/contraction.h"
-
 #include <gtest/gtest.h>
 
 #include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "ir/einsum.h"
+#include "weft/shared/contraction.hpp"
 
 // Contraction orders against those of PyPI's opt_einsum (scripts/path_oracle), and equations.
 namespace weft::ir {
 namespace {
+
+using namespace shared;
 
 LabelSet letters(const std::string& s) {
   LabelSet set = 0;

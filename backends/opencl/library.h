@@ -16,7 +16,8 @@ namespace weft::opencl {
       X(clReleaseCommandQueue) X(clCreateBuffer) X(clReleaseMemObject) X(clEnqueueReadBuffer)             \
           X(clEnqueueWriteBuffer) X(clEnqueueCopyBuffer) X(clEnqueueNDRangeKernel) X(clFinish) X(clFlush) \
               X(clCreateProgramWithSource) X(clCreateProgramWithBinary) X(clBuildProgram)                 \
-                  X(clGetProgramInfo) X(clGetProgramBuildInfo) X(clReleaseProgram) X(clRetainProgram) X(clCreateKernel)      \
+                  X(clGetProgramInfo) X(clGetProgramBuildInfo) X(clReleaseProgram) X(clRetainProgram)       \
+                      X(clCreateKernel)                                                                   \
                       X(clReleaseKernel) X(clSetKernelArg) X(clGetKernelWorkGroupInfo) X(clGetEventInfo)  \
                           X(clReleaseEvent)
 // clang-format on

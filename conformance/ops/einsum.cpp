@@ -20,6 +20,8 @@ OpCases einsum_cases() {
       on("i,i", {normal({5}), normal({5})}, "a dot product"),
       on("ij,k->i", {normal({3, 4}), normal({2})}, "letters that one operand alone has"),
       on(",i->i", {normal({}), normal({3})}, "a number"),
+      on("abi,jba->ij", {normal({2, 3, 4}), normal({5, 3, 2})}, "inner axes in two orders"),
+      on("ab,cd->acbd", {normal({2, 3}), normal({4, 2})}, "an outer product with its axes mixed"),
       on("ij->ji", {normal({3, 4})}, "a transposition"),
       on("ab,bc,cd->ad", {normal({2, 3}), normal({3, 4}), normal({4, 2})}, "a chain"),
       on("ijk,il,jm,kn->lmn", {normal({2, 3, 2}), normal({2, 2}), normal({3, 2}), normal({2, 3})},

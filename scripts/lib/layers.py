@@ -33,7 +33,7 @@ JUDGES = {"conformance": {"conformance", "lab", "cli", "python", "tests"}, "lab"
 # Public header, or folder of them, -> the folder whose .cpp files implement it. `sdk` is what a backend may see.
 HEADERS = {
     "attr.h": "base", "dtype.h": "base", "shape.h": "base", "small_vector.h": "base", "status.h": "base",
-    "random.h": "base", "shared/numbers.hpp": "base",
+    "random.h": "base", "shared/numbers.hpp": "base", "shared/contraction.hpp": "base",
     "backend.h": "sdk", "backend.hpp": "sdk", "backend/": "sdk", "shared/": "sdk",
     "backends.h": "seam", "ledger.h": "seam", "policy.h": "seam",
     "tensor.h": "eager", "trace.h": "eager", "policy_scope.h": "eager", "ops.h": "eager", "einsum.h": "eager",
@@ -42,7 +42,7 @@ HEADERS = {
     "nn.h": "nn", "checkpoint.h": "nn", "text.h": "io",
 }
 # Public headers that are installed in the component `sdk` beside the folder `sdk` itself.
-SDK_TOO = {"dtype.h", "shared/numbers.hpp"}
+SDK_TOO = {"dtype.h", "shared/numbers.hpp", "shared/contraction.hpp"}
 # Headers that the build makes, included without a folder.
 GENERATED = {"plan_generated.h": "program"}
 
@@ -73,7 +73,7 @@ SPELT = {
     ("src/seam/registry.cpp", "null"): "a device's kind: it computes nothing, so nothing falls back to it",
 }
 # Backend -> those whose kernels it runs in another way: it may include their headers.
-BUILT_ON = {"native": {"reference"}, "openmp": {"native"}}
+BUILT_ON = {"native": {"reference"}, "openmp": {"native"}, "opt_einsum": {"native", "reference"}}
 # Folders of src/ that speak to people, where names may stand in help and examples.
 MAY_SPELL = {"cli", "lab"}
 

@@ -6,6 +6,10 @@
 namespace weft::ir {
 namespace {
 
+using shared::Contraction;
+using shared::ContractionPath;
+using shared::LabelSet;
+
 constexpr int kLetters = 52,
               kMostLabels = 64;  // the axes of "..." are labels after the letters, from the right
 
@@ -180,14 +184,15 @@ std::vector<EinsumStep> pairwise(const Einsum& e) {
   std::vector<Labels> values = e.operands;
   std::vector<bool> left(values.size(), true);
   std::vector<EinsumStep> steps;
-  const ContractionPath path = find_path(c);
+  const ContractionPath path = shared::find_path(c);
   for (const auto& [a, b] : path) {
     left[a] = left[b] = false;
     LabelSet others = 0;
     for (size_t i = 0; i < values.size(); ++i) others |= left[i] ? set_of(values[i]) : 0;
     const bool last = steps.size() + 1 == path.size();
     const Labels result =
-        last ? e.result : labels_of(contracted(set_of(values[a]), set_of(values[b]), others, c.result));
+        last ? e.result
+             : labels_of(shared::contracted(set_of(values[a]), set_of(values[b]), others, c.result));
     steps.push_back({a, b, spelled(values[a], values[b], result)});
     values.push_back(result);
     left.push_back(true);

@@ -1,6 +1,6 @@
 #pragma once
 #include "ir/builder.h"
-#include "ir/contraction.h"
+#include "weft/shared/contraction.hpp"
 #include "weft/small_vector.h"
 
 // An einsum equation with its operands' shapes, as labels.
@@ -16,7 +16,7 @@ struct Einsum {
   std::vector<Dim> sizes;  ///< by label
   static constexpr int kBroadcast = -1;
 
-  Contraction contraction() const;
+  shared::Contraction contraction() const;
 };
 
 /// "ij,jk->ik", "b...i,b...i", "ii". Letters name axes, "..." stands for all others, from the right; without

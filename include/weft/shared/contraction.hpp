@@ -1,20 +1,55 @@
-#include "ir/contraction.h"
-
+#pragma once
 #include <algorithm>
 #include <bit>
+#include <cstdint>
 #include <limits>
 #include <map>
 #include <queue>
 #include <set>
+#include <span>
 #include <tuple>
+#include <vector>
 
-namespace weft::ir {
-namespace {
+// In which order to contract many tensors, two at a time: labels and sizes only, no tensors. The same for an
+// op's decomposition and for kernels that contract at once.
+namespace weft::shared {
 
-constexpr size_t kMostOptimal = 6, kMostConnected = 14;
-constexpr double kNever = std::numeric_limits<double>::infinity();
+/// A set of labels 0..63.
+using LabelSet = uint64_t;
 
-double volume(const Contraction& c, LabelSet labels) {
+/// The product of all operands, summed over the labels that `result` does not have.
+struct Contraction {
+  std::vector<LabelSet> operands;
+  LabelSet result = 0;
+  std::vector<double> sizes;  ///< by label
+};
+
+/// Contracts two values into a new one. Operands are values 0 to n - 1, step i makes value n + i.
+struct ContractionStep {
+  size_t a, b;
+};
+using ContractionPath = std::vector<ContractionStep>;
+
+/// The labels that the product of values with the labels `a` and `b` keeps: those of the result and of
+/// `others`.
+inline LabelSet contracted(LabelSet a, LabelSet b, LabelSet others, LabelSet result) {
+  return (a | b) & (others | result);
+}
+
+enum class PathSearch : uint8_t {
+  automatic,  ///< optimal up to 6 operands, connected up to 14, greedy beyond
+  optimal,    ///< least flops of all orders; greedy beyond 14 operands
+  connected,  ///< fewest products, with outer products only between parts that share no summed label; same
+              ///< limit
+  greedy,     ///< always the pair that frees most memory
+};
+
+namespace detail {
+
+inline constexpr size_t kMostOptimal = 6, kMostConnected = 14;
+inline constexpr double kNever = std::numeric_limits<double>::infinity();
+
+inline double volume(const Contraction& c, LabelSet labels) {
   double n = 1;
   for (; labels; labels &= labels - 1) n *= c.sizes[static_cast<size_t>(std::countr_zero(labels))];
   return n;
@@ -77,7 +112,7 @@ class Subsets {
 };
 
 /// Without the labels that one operand alone has: they are summed before anything else.
-Contraction reduced(Contraction c) {
+inline Contraction reduced(Contraction c) {
   LabelSet once = 0, twice = c.result;
   for (const LabelSet o : c.operands) twice |= once & o, once |= o;
   for (LabelSet& o : c.operands) o &= twice;
@@ -85,7 +120,7 @@ Contraction reduced(Contraction c) {
 }
 
 /// Operands that hang together by summed labels, from each other and in the order of their first one.
-std::vector<std::vector<size_t>> connected_parts(const Contraction& c) {
+inline std::vector<std::vector<size_t>> connected_parts(const Contraction& c) {
   std::vector<std::vector<size_t>> parts;
   std::vector<bool> taken(c.operands.size(), false);
   for (size_t first = 0; first < c.operands.size(); ++first) {
@@ -101,7 +136,7 @@ std::vector<std::vector<size_t>> connected_parts(const Contraction& c) {
   return parts;
 }
 
-ContractionPath best_path(const Contraction& c, bool outer) {
+inline ContractionPath best_path(const Contraction& c, bool outer) {
   ContractionPath path;
   if (outer) {
     std::vector<size_t> all(c.operands.size());
@@ -228,18 +263,24 @@ class Greedy {
   ContractionPath path_;
 };
 
-}  // namespace
+}  // namespace detail
 
-ContractionPath find_path(const Contraction& c, PathSearch search) {
+inline ContractionPath find_path(const Contraction& c, PathSearch search = PathSearch::automatic) {
   const size_t n = c.operands.size();
   if (n < 2) return {};
   if (search == PathSearch::automatic)
-    search = n <= kMostOptimal ? PathSearch::optimal : PathSearch::connected;
-  if (search == PathSearch::greedy || n > kMostConnected) return Greedy(c).run();
-  return best_path(c, search == PathSearch::optimal);
+    search = n <= detail::kMostOptimal ? PathSearch::optimal : PathSearch::connected;
+  if (search == PathSearch::greedy || n > detail::kMostConnected) return detail::Greedy(c).run();
+  return detail::best_path(c, search == PathSearch::optimal);
 }
 
-PathCost cost_of(const Contraction& c, const ContractionPath& path) {
+/// What a path costs. A step visits the product of all sizes of its two values; that many multiplications,
+/// and as many additions where a label that both have is summed.
+struct PathCost {
+  double flops = 0;
+  double products = 0;  ///< multiplications alone, labels that only one operand has being summed before
+};
+inline PathCost cost_of(const Contraction& c, const ContractionPath& path) {
   PathCost cost;
   const auto walk = [&](const Contraction& from, auto visit) {
     std::vector<LabelSet> values = from.operands;
@@ -254,10 +295,11 @@ PathCost cost_of(const Contraction& c, const ContractionPath& path) {
     }
   };
   walk(c, [&](LabelSet a, LabelSet b, LabelSet keep) {
-    cost.flops += volume(c, a | b) * (a & b & ~keep ? 2 : 1);
+    cost.flops += detail::volume(c, a | b) * (a & b & ~keep ? 2 : 1);
   });
-  walk(reduced(c), [&](LabelSet a, LabelSet b, LabelSet) { cost.products += volume(c, a | b); });
+  walk(detail::reduced(c),
+       [&](LabelSet a, LabelSet b, LabelSet) { cost.products += detail::volume(c, a | b); });
   return cost;
 }
 
-}  // namespace weft::ir
+}  // namespace weft::shared
