@@ -30,7 +30,7 @@ function(weft_op_registry sources)
     string(APPEND declare "extern const ir::OpDef ${op};\n")
     string(APPEND table "    &${op},\n")
   endforeach()
-  # The rules of an op run once for each signature of a call: that they compile quickly is worth more.
+  # What an op file holds only calls the builder, which has the work: that it compiles quickly is worth more.
   set_source_files_properties(${files} PROPERTIES COMPILE_OPTIONS "$<$<CONFIG:Release>:-O1>")
   set(generated "${PROJECT_BINARY_DIR}/generated/op_registry.cpp")
   weft_write_if_different("${generated}" "// Made from the folder src/ops.\n#include \"ir/op.h\"\n\nnamespace weft::ops {\n${declare}}\n\nnamespace weft::ir {\nusing namespace ops;\nstatic const OpDef* const kOps[] = {\n${table}};\nstd::span<const OpDef* const> all_ops() { return kOps; }\n}  // namespace weft::ir\n")

@@ -164,7 +164,7 @@ TEST(CodegenRender, WritesTheWholeText) {
   const Result<std::string> text = render(row_sum(), opencl_c);
   ASSERT_TRUE(text.ok()) << text.status().text();
   EXPECT_EQ(text.value(), R"(#pragma OPENCL FP_CONTRACT OFF
-__kernel void weft_loop(__global const float* b0, __global float* b1, const int o0, const int o1, )"
+__kernel void weft_loop_0(__global const float* b0, __global float* b1, const int o0, const int o1, )"
                           R"(const int s0, const int s1) {
   if (get_global_id(0) >= (size_t)s0) return;
   const int v0 = (int)s1;

@@ -2,6 +2,7 @@
 
 #include "codegen/render.h"
 #include "loops_device.h"
+#include "seam/plan.h"
 
 namespace weft::loops_test {
 namespace {
@@ -207,6 +208,29 @@ TEST_F(Loops, EqualTextIsCompiledOnceFromManyThreads) {
     });
   for (std::thread& t : threads) t.join();
   EXPECT_EQ(loops::compilations().programs, compiled + 1);
+}
+
+TEST_F(Loops, TextsOfPlansThatArePreparedTogetherAreOneProgram) {
+  const auto before = loops::compilations();
+  const std::vector<const char*> ops = {"sin", "cos", "erf"};
+  seam::Together together;
+  std::vector<std::unique_ptr<CallBox>> boxes;
+  for (const char* op : ops) {
+    boxes.push_back(std::make_unique<CallBox>(unary(op, f64, f64, {5, 3}, {5, 3})));
+    const weft_kernel* k = record(op);
+    weft_plan plan{};
+    plan.kernel = k, plan.call = &boxes.back()->call();
+    weft_error e = no_error();
+    ASSERT_EQ(k->prepare(k, device_, plan.call, &plan, &e), WEFT_OK) << e.text;
+    k->release(&plan);
+  }
+  EXPECT_EQ(loops::compilations().texts, before.texts) << "compiled before the end";
+  const Status end = together.finish();
+  ASSERT_TRUE(end.ok()) << end.text();
+  EXPECT_EQ(loops::compilations().texts, before.texts + ops.size());
+  EXPECT_EQ(loops::compilations().programs, before.programs + 1);
+  for (const auto& box : boxes) run(*box, {varied(f64, {5, 3})});  // each is the function that its text says
+  EXPECT_EQ(loops::compilations().programs, before.programs + 1);
 }
 
 TEST(LoopsRender, GivesStatementsForAHole) {

@@ -270,6 +270,17 @@ TEST(PlanCache, WhatMattersToTheChoiceIsInTheKey) {
   EXPECT_EQ(eager::cache_stats().entries, std::size(different));
 }
 
+// Numbers that people write differ in a few high bits, and shapes in a few low ones.
+TEST(PlanCache, KeepsCallsThatDifferInOneNumber) {
+  eager::clear_plan_cache();
+  const auto calls = [] {
+    for (int i = -20; i < 20; ++i) (void)full(i, {}, DType::f32), (void)full(0.25 * i, {2}, DType::f32);
+    for (int64_t n = 1; n <= 64; ++n) (void)full(1, {8, n}, DType::u8), (void)full(1, {n, 16}, DType::u8);
+  };
+  EXPECT_EQ(misses_of(calls), 40u + 40u + 127u);  // [8, 16] is in both rows
+  EXPECT_EQ(misses_of(calls), 0u);
+}
+
 TEST(PlanCache, IsBoundedAndForgetsWithoutHarm) {
   eager::clear_plan_cache();
   for (int round = 0; round < 2; ++round)

@@ -40,7 +40,7 @@ class Pool {
  public:
   explicit Pool(int workers) : spins_(workers < cores() ? kSpins : 0) {
     try {
-      for (int i = 0; i < workers; ++i) threads_.emplace_back([this] { work(); });
+      for (int i = 0; i < std::min(workers, kMostWorkers); ++i) threads_.emplace_back([this] { work(); });
     } catch (
         const std::system_error& e) {  // the machine has no more: the work is done all the same, by fewer
       warn("{} of {} threads could be started: {}", threads_.size(), workers, e.what());
@@ -59,18 +59,26 @@ class Pool {
     n_ = n, piece_ = piece, body_ = body, context_ = context;
     next_.store(0, std::memory_order_relaxed);
     const uint32_t job = (state_.load(std::memory_order_relaxed) + kJob) | kOpen;
-    state_.store(job, std::memory_order_release);
+    const Closed at_the_end{*this};
+    state_.exchange(job);  // in one order with the look for sleepers that notify_all begins with
     state_.notify_all();
     take_pieces();
-    state_.fetch_and(~kOpen, std::memory_order_acq_rel);
-    await([](uint32_t state) { return (state & kJoined) == 0; });
     return true;
   }
 
  private:
   // The state: how many workers have joined the job, whether more may, and a number that tells jobs apart.
   static constexpr uint32_t kJoined = 0x7fff, kOpen = 0x8000, kJob = 0x10000;
-  static constexpr int kSpins = 4096;  // about 100 us
+  static constexpr int kMostWorkers = 1024, kSpins = 4096;  // tens of microseconds, by the kind of core
+
+  /// The end of a job, also where a piece has thrown: nobody is in it any more.
+  struct Closed {
+    Pool& pool;
+    ~Closed() {
+      pool.state_.fetch_and(~kOpen, std::memory_order_acq_rel);
+      pool.await([](uint32_t state) { return (state & kJoined) == 0; });
+    }
+  };
 
   /// Waits until `ready(state)`: awake at first, then asleep.
   template <class F>
@@ -88,7 +96,7 @@ class Pool {
   void work() {
     inside = true;
     for (uint32_t seen = 0;;) {
-      uint32_t state = await([&](uint32_t s) { return s / kJob != seen; });
+      uint32_t state = await([&](uint32_t s) { return stop_ || s / kJob != seen; });
       if (stop_) return;
       seen = state / kJob;
       // What the job is may be read once it has been joined: the next one waits for that.
@@ -147,9 +155,12 @@ void parallel_for(int64_t n, int64_t grain, ParallelBody body, void* context) {
     pool = shared().pool;
   }
   const int64_t piece = std::max(std::max<int64_t>(grain, 1), (n + 4 * threads - 1) / (4 * threads));
-  inside = true;
-  if (!pool || !pool->run(n, piece, body, context)) body(context, 0, n);
-  inside = false;
+  struct Inside {
+    Inside() { inside = true; }
+    ~Inside() { inside = false; }
+  } const here;
+  if (pool && pool->run(n, piece, body, context)) return;
+  for (int64_t at = 0; at < n; at += piece) body(context, at, std::min(at + piece, n));  // the same pieces
 }
 
 }  // namespace weft

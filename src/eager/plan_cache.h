@@ -6,7 +6,8 @@
 namespace weft::eager {
 
 /// The words that tell one call from another, and their hash: a sum of products, none of which waits for
-/// another, because all that follows a hit waits for the hash. Its high bits are the good ones.
+/// another, because all that follows a hit waits for the hash. Sums and products carry upwards only: the
+/// highest bits are those that depend on every bit of every word.
 class CallKey {
  public:
   /// Adds words. Its state lies in registers while the key lies in memory: so it is no part of the key.
@@ -80,9 +81,10 @@ class PlanCache {
   uint64_t entries() const;
 
  private:
-  static size_t bucket_of(const CallKey& key) { return (key.hash() >> 32) % kBuckets * kWays; }
+  static constexpr uint32_t kBucketBits = 9;
+  static size_t bucket_of(const CallKey& key) { return (key.hash() >> (64 - kBucketBits)) * kWays; }
 
-  static constexpr uint32_t kBuckets = 512, kWays = 4, kSlots = kBuckets * kWays;
+  static constexpr uint32_t kWays = 4, kSlots = kWays << kBucketBits;
   std::vector<CachedCall> slots_;
   uint64_t clock_ = 0, misses_ = 0;
 };

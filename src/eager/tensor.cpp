@@ -54,6 +54,7 @@ TensorImpl* make_impl(DType dtype, std::span<const int64_t> shape, seam::BufferR
   DLTensor& dl = t->c.dl;
   dl.ndim = rank, dl.dtype = {i.dlpack_code, static_cast<uint8_t>(8 * i.bytes), 1};
   t->signature = uint64_t(dtype) | uint64_t{rank} << 8;
+  dl.data = nullptr;
   if (const seam::Buffer* b = buffer.get()) {
     dl.data = b->handle, dl.device = b->device->dl();
     t->signature |= uint64_t{b->device->index()} << 16;

@@ -1,5 +1,7 @@
 #include <cstdio>
+#include <map>
 #include <memory>
+#include <utility>
 
 #include "codegen/render.h"
 #include "codegen/verify.h"
@@ -31,11 +33,15 @@ struct Record {
 /// A plan's own data: the functions that its launches may need, null for the others.
 constexpr uint32_t kMaxKernels = 8;  // concat has one for each operand
 struct Plan {
-  const Compiled* functions[kMaxKernels] = {};
+  Compiled* functions[kMaxKernels] = {};
 };
 
-// How many groups of prepares (seam::Together) are open on this thread.
-constinit thread_local int together = 0;
+// What the open groups of prepares of this thread (seam::Together) have left to compile.
+struct Group {
+  int depth = 0;
+  std::vector<std::pair<TextCache*, Compiled*>> wanted;
+};
+thread_local Group group;
 
 weft_code tell(const Status& status, weft_error* error) {
   if (!status.ok() && error) std::snprintf(error->text, sizeof error->text, "%s", status.message().c_str());
@@ -51,6 +57,11 @@ weft_code accepts(const weft_kernel* kernel, weft_device, const weft_call* call,
   return status.ok() ? WEFT_OK : (tell(status, error), WEFT_UNSUPPORTED);
 }
 
+Status compile(TextCache& texts, Compiled& function) {
+  Compiled* const one[] = {&function};
+  return function.module ? Status() : texts.compile(one);
+}
+
 Status prepare_plan(const Record& r, const weft_call& call, Plan& plan) {
   const uint32_t needed = r.form->needed(call);
   for (uint32_t k = 0; k < kMaxKernels; ++k) {
@@ -58,7 +69,12 @@ Status prepare_plan(const Record& r, const weft_call& call, Plan& plan) {
     const codegen::LoopKernel kernel = r.form->build(call, k);
     WEFT_CHECK(codegen::verify(kernel));
     WEFT_TRY(auto function, codegen::render_function(kernel, r.site->dialect));
-    WEFT_TRY(plan.functions[k], r.site->texts.want(std::move(function), together > 0));
+    Compiled& compiled = r.site->texts.place(std::move(function));
+    plan.functions[k] = &compiled;
+    if (group.depth > 0)
+      group.wanted.emplace_back(&r.site->texts, &compiled);
+    else
+      WEFT_CHECK(compile(r.site->texts, compiled));
   }
   return {};
 }
@@ -102,8 +118,9 @@ weft_code launch(const weft_launch* l, weft_error* error) {
     Job job;
     if (!(r.form->needed(call) >> k & 1) || !r.form->bind(operands, k, job) || job.scalars[0] == 0) continue;
     if (!plan.functions[k]->module) {
-      if (together > 0) continue;  // a rehearsal
-      if (Status s = r.site->texts.compile_noted(); !s.ok()) return tell(std::move(s).at(r.id), error);
+      if (group.depth > 0) continue;  // a rehearsal
+      if (Status s = compile(r.site->texts, *plan.functions[k]); !s.ok())
+        return tell(std::move(s).at(r.id), error);
     }
     if (const weft_code code = dispatch(r, l->queue, plan.functions[k]->module, job, error); code != WEFT_OK)
       return code;
@@ -177,12 +194,16 @@ Result<std::string> statements(const weft_call& call, std::string_view dialect_n
   return codegen::render(fragment, *dialect);
 }
 
-void begin_together() { ++together; }
+void begin_together() { ++group.depth; }
 Status end_together() {
-  if (--together > 0) return {};
-  std::lock_guard lock(made().mutex);
-  for (const auto& site : made().sites) WEFT_CHECK(site->texts.compile_noted());
-  return {};
+  if (--group.depth > 0) return {};
+  const auto wanted = std::exchange(group.wanted, {});
+  std::map<TextCache*, std::vector<Compiled*>> by_device;
+  for (const auto& [texts, function] : wanted) by_device[texts].push_back(function);
+  Status first;
+  for (const auto& [texts, functions] : by_device)
+    if (Status s = texts->compile(functions); first.ok()) first = std::move(s);
+  return first;
 }
 
 }  // namespace

@@ -21,44 +21,40 @@ Seen& seen() {
 
 }  // namespace
 
-Result<Compiled*> TextCache::want(codegen::Function function, bool later) {
+Compiled& TextCache::place(codegen::Function function) {
   std::lock_guard lock(mutex_);
   const auto [found, fresh] = all_.try_emplace(function.text);
-  Compiled& c = found->second;
   if (fresh) {
     std::lock_guard count(seen().mutex);
     seen().texts.insert(std::hash<std::string>{}(function.text));
-    c.function = std::move(function);
+    found->second.function = std::move(function);
   }
-  if (c.module) return &c;
-  if (!later) {
-    Compiled* const one[] = {&c};
-    WEFT_CHECK(compile_together(one));
-    std::erase(noted_, &c);
-  } else if (std::find(noted_.begin(), noted_.end(), &c) == noted_.end()) {
-    noted_.push_back(&c);
-  }
-  return &c;
+  return found->second;
 }
 
-Status TextCache::compile_noted() {
-  std::lock_guard lock(mutex_);
+Status TextCache::compile(std::span<Compiled* const> wanted) {
+  std::lock_guard lock(compiling_);
+  std::vector<Compiled*> missing;
+  for (Compiled* c : wanted)
+    if (!c->module && std::find(missing.begin(), missing.end(), c) == missing.end()) missing.push_back(c);
   constexpr size_t kLeast = 16;  // to a program: half the time of one each on PoCL, and 64 take longer again
+  const size_t programs = std::max(std::min<size_t>(1, missing.size()), missing.size() / kLeast);
   Status first;
-  const size_t programs = std::max(std::min<size_t>(1, noted_.size()), noted_.size() / kLeast);
   for (size_t i = 0; i < programs; ++i) {
-    const size_t begin = noted_.size() * i / programs, end = noted_.size() * (i + 1) / programs;
-    const auto some = std::span(noted_).subspan(begin, end - begin);
-    if (compile_together(some).ok()) continue;
+    const size_t begin = missing.size() * i / programs, end = missing.size() * (i + 1) / programs;
+    const auto some = std::span(missing).subspan(begin, end - begin);
+    Status together = compile_program(some);
+    if (together.ok()) continue;
+    if (some.size() == 1 && first.ok()) first = std::move(together);
     for (Compiled* c : some)  // one by one, so that a bad one stands alone
-      if (Status s = compile_together({&c, 1}); first.ok()) first = std::move(s);
+      if (some.size() > 1 && !c->module)
+        if (Status s = compile_program({&c, 1}); first.ok()) first = std::move(s);
   }
-  noted_.clear();
   return first;
 }
 
 // One text for all; a backend that is asked for its functions one after the other builds it once.
-Status TextCache::compile_together(std::span<Compiled* const> some) {
+Status TextCache::compile_program(std::span<Compiled* const> some) {
   std::vector<const codegen::Function*> functions;
   for (const Compiled* c : some) functions.push_back(&c->function);
   const std::string text = codegen::program_of(functions, dialect_);

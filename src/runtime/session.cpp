@@ -183,6 +183,7 @@ Status Session::put(std::span<const HostTensor> inputs) {
 
 Status Session::enqueue() {
   if (!current_) return invalid("execute: set_inputs comes first");
+  if (seam::Together::open()) return invalid("execute: the plans that this thread prepares are not finished");
   const auto& steps = current_->plan->steps;
   seam::CError error;
   for (size_t i = 0; i < steps.size(); ++i) {

@@ -35,9 +35,11 @@ struct PlanEnd {
 using PlanPtr = std::unique_ptr<Plan, PlanEnd>;
 
 /// While it lives, plans that this thread prepares may leave costly work, such as compiling a text, to
-/// `finish`, which does it for all of them at once. What is launched meanwhile need not compute: a rehearsal.
+/// `finish`, which does it for all of them at once. What is launched meanwhile need not compute: a rehearsal,
+/// which the ledger counts and a session refuses.
 class Together {
  public:
+  static bool open();  ///< on this thread
   Together();
   ~Together();
   Together(const Together&) = delete;

@@ -55,7 +55,12 @@ std::string joined(const std::vector<Refusal>& refusals) {
 
 }  // namespace
 
+namespace {
+constinit thread_local int groups = 0;
+}
+bool Together::open() { return groups > 0; }
 Together::Together() {
+  ++groups;
   for (const Provider& p : builtin_providers()) p.begin_together();
 }
 Together::~Together() {
@@ -65,7 +70,7 @@ Status Together::finish() {
   Status first;
   for (const Provider& p : builtin_providers())
     if (Status s = open_ ? p.end_together() : Status(); first.ok()) first = std::move(s);
-  open_ = false;
+  groups -= open_, open_ = false;
   return first;
 }
 

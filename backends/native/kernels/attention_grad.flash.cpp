@@ -45,16 +45,16 @@ struct Matrix {
   bool turned = false;
 };
 
-// c [m, n] = a [m, k] b [k, n], or added to it.
-void product(int64_t m, int64_t n, int64_t k, Matrix a, Matrix b, float* c, bool add) {
+// c [m, n] = a [m, k] b [k, n], or added to it; b in rows of `b_row` elements.
+void product(int64_t m, int64_t n, int64_t k, Matrix a, const float* b, int64_t b_row, float* c, bool add) {
   multiply(Product<float>{.m = m,
                           .n = n,
                           .k = k,
                           .a = a.data,
                           .a_row = a.turned ? 1 : a.row,
                           .a_column = a.turned ? a.row : 1,
-                          .b = b.data,
-                          .b_row = b.row,
+                          .b = b,
+                          .b_row = b_row,
                           .c = c,
                           .c_row = n,
                           .accumulate = add});
@@ -67,15 +67,14 @@ void pair(const AttentionSizes& s, const Operands& o, int64_t head, int64_t i, i
   const int64_t rows = std::min(kQueries, s.seq_q - i), at = head * s.seq_q + i,
                 kv = s.key_head(head) * s.seq_k + j;
   const float *q = o.q + at * s.dim, *k = o.k + kv * s.dim;
-  product(keys, kQueries, s.dim, {k, s.dim}, {b.queries, kQueries}, weights, false);
+  product(keys, kQueries, s.dim, {k, s.dim}, b.queries, kQueries, weights, false);
   hide_unseen(s, i, j, keys, weights);
-  product(keys, kQueries, s.width, {o.v + kv * s.width, s.width}, {b.dys, kQueries}, slopes, false);
+  product(keys, kQueries, s.width, {o.v + kv * s.width, s.width}, b.dys, kQueries, slopes, false);
   // weights = exp(scores - lse); slopes = weights * (slopes - sum) * scale
   softmax_slopes(weights, slopes, keys, kQueries, b.lse, b.sum, s.scale);
-  product(keys, s.width, rows, {weights, kQueries}, {o.dy + at * s.width, s.width}, o.dv + kv * s.width,
-          true);
-  product(keys, s.dim, rows, {slopes, kQueries}, {q, s.dim}, o.dk + kv * s.dim, true);
-  product(rows, s.dim, keys, {slopes, kQueries, true}, {k, s.dim}, o.dq + at * s.dim, true);
+  product(keys, s.width, rows, {weights, kQueries}, o.dy + at * s.width, s.width, o.dv + kv * s.width, true);
+  product(keys, s.dim, rows, {slopes, kQueries}, q, s.dim, o.dk + kv * s.dim, true);
+  product(rows, s.dim, keys, {slopes, kQueries, true}, k, s.dim, o.dq + at * s.dim, true);
 }
 
 // All heads that share one head of keys, one after the other: no two threads add to one gradient.
