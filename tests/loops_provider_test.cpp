@@ -173,10 +173,12 @@ TEST_F(Loops, ReportsTheBuildLogAndUsesTheDiskCache) {
   EXPECT_EQ(backend_->compile(device_, &source, &module, &e), WEFT_INVALID_ARGUMENT);
   EXPECT_NE(std::string(e.text).find("nonsense"), std::string::npos) << e.text;
   source.text = "__kernel void f(__global float* x, const int o) { x[o] = 42.0f; }";
+  // PoCL, whose CPU device is called so, has a cache of its own.
+  const size_t kept = std::string_view(capability_.label).starts_with("pthread") ? 0 : 1;
   const size_t before = Host::cache().size();
   for (int again = 0; again < 2; ++again) {
     ASSERT_EQ(backend_->compile(device_, &source, &module, &e), WEFT_OK) << e.text;
-    EXPECT_EQ(Host::cache().size(), before + 1);
+    EXPECT_EQ(Host::cache().size(), before + kept);
     Placed x(*backend_, device_, queue_, f32, {1});
     const weft_tensor* buffers[] = {&x.tensor};
     weft_dispatch d{};

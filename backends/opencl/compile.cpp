@@ -29,7 +29,7 @@ std::string build_log(const weft_device_s& d, cl_program program) {
 
 /// The built program from the host's disk cache, or null.
 cl_program from_cache(weft_device_s& d, const std::string& key) {
-  if (!host()->cache_get) return nullptr;
+  if (!host()->cache_get || d.keeps_binaries) return nullptr;
   const uint64_t n = host()->cache_get(key.c_str(), nullptr, 0);
   if (n == 0) return nullptr;
   std::vector<unsigned char> bytes(n);
@@ -47,8 +47,8 @@ cl_program from_cache(weft_device_s& d, const std::string& key) {
   return nullptr;
 }
 
-void to_cache(const std::string& key, cl_program program) {
-  if (!host()->cache_put) return;
+void to_cache(const weft_device_s& d, const std::string& key, cl_program program) {
+  if (!host()->cache_put || d.keeps_binaries) return;
   size_t n = 0;
   if (library().clGetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, sizeof n, &n, nullptr) != CL_SUCCESS ||
       n == 0)
@@ -83,7 +83,7 @@ weft_code program_of(weft_device_s& d, const weft_source& s, cl_program* out, we
     cl_program program = from_cache(d, key);
     if (!program) {
       if (const weft_code code = build(d, s, &program, error); code != WEFT_OK) return code;
-      to_cache(key, program);
+      to_cache(d, key, program);
     }
     if (d.last) library().clReleaseProgram(d.last);
     d.last = program, d.last_key = key;

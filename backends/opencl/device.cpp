@@ -88,6 +88,8 @@ weft_code open_device(uint32_t ordinal, weft_device* out, weft_capability* capab
       correct_division(d->id) ? "-cl-std=CL1.2 -cl-fp32-correctly-rounded-divide-sqrt" : "-cl-std=CL1.2";
   d->identity = plain(device_text(d->id, CL_DEVICE_NAME) + "." + device_text(d->id, CL_DRIVER_VERSION) + "." +
                       device_text(d->id, CL_DEVICE_VERSION) + "." + d->build_options);
+  const std::string version = device_text(d->id, CL_DEVICE_VERSION);
+  d->keeps_binaries = version.find("pocl") != version.npos || version.find("PoCL") != version.npos;
   describe(d->id, ordinal, capability);
   *out = d.release();
   return WEFT_OK;

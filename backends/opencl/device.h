@@ -17,7 +17,9 @@ struct weft_device_s {
   cl_context context;
   std::string build_options;
   std::string identity;  ///< Device, driver and options: what a compiled binary is good for.
-  std::mutex mutex;      ///< Guards what follows.
+  /// PoCL keeps what it compiles on disk itself, and compiles all of it once more when asked for the binary.
+  bool keeps_binaries = false;
+  std::mutex mutex;  ///< Guards what follows.
   std::set<weft_module> modules;
   std::string last_key;  ///< The program that was built last: the next module may be another function of it.
   cl_program last = nullptr;

@@ -117,7 +117,8 @@ weft_code dispatch(weft_queue q, const weft_dispatch* d, weft_error* error) {
   if (items[0] == 0) return WEFT_OK;
   size_t global[3], local[3];
   for (int i = 0; i < 3; ++i) {
-    local[i] = d->local[0] ? std::max<uint64_t>(d->local[i], 1) : i == 0 && items[0] >= kGroup ? kGroup : 1;
+    // One size of group, also for few items: some drivers compile a function for each size anew.
+    local[i] = d->local[0] ? std::max<uint64_t>(d->local[i], 1) : i == 0 ? kGroup : 1;
     global[i] = (items[i] + local[i] - 1) / local[i] * local[i];  // the text skips the items beyond
   }
   cl_event event = nullptr;
