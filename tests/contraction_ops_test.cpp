@@ -25,6 +25,31 @@ void expect_close(const Tensor& a, const Tensor& b) {
   for (size_t i = 0; i < va.size(); ++i) EXPECT_NEAR(va[i], vb[i], 1e-12) << "element " << i;
 }
 
+TEST(Einsum, OfAnOperandItselfIsAResultOfItsOwn) {
+  Tensor x = numbers({2, 2});
+  x.requires_grad(true);
+  for (const char* equation : {"ij", "ij->ij", "..."}) {
+    const Tensor y = einsum(equation, {x});
+    y.backward(numbers({2, 2}, 3));
+    expect_close(x.grad(), numbers({2, 2}, 3));
+    x.clear_grad();
+  }
+}
+
+TEST(Einsum, ARankAboveTheLimitIsAnError) {
+  const Tensor a = full(1, {2, 2, 2, 2, 2}), b = full(1, {2, 2, 2, 2});
+  for (const char* backend : {"native", "reference"}) {
+    const Tensor x = a.to(backend), y = b.to(backend);
+    EXPECT_THROW((void)einsum("abcde,fghi->abcdefghi", {x, y}), Error) << backend;
+  }
+}
+
+TEST(Trace, AnEmptyOutputIsAnError) {
+  EXPECT_THROW((void)trace([](const std::vector<Tensor>&) { return std::vector<Tensor>{Tensor()}; },
+                           {{"x", {DType::f32, {2}}}}),
+               Error);
+}
+
 TEST(Attention, ALengthIsASliceOfTheCache) {
   const Tensor q = numbers({2, 2, 3}), k = numbers({1, 6, 3}, 1), v = numbers({1, 6, 2}, 2);
   const Tensor length = Tensor::of({4}, {}, DType::i32);

@@ -29,6 +29,15 @@ Status one_device(const ir::OpDef& op, Inputs inputs, const seam::Device& device
   return {};
 }
 
+Tensor copied(seam::Device& device, const Tensor& t) {
+  const auto& from = *t.impl();
+  Tensor y = make_tensor(device, from.dtype, from.shape());
+  std::lock_guard lock(device.eager_mutex());
+  raise_if(device.eager_queue().copy(*y.impl()->buffer.get(), 0, *from.buffer.get(), from.c.dl.byte_offset,
+                                     from.bytes()));
+  return y;
+}
+
 }  // namespace
 
 Result<CachedCall> resolve(const ir::OpDef& op, seam::Device& device, Inputs inputs,
@@ -40,6 +49,9 @@ Result<CachedCall> resolve(const ir::OpDef& op, seam::Device& device, Inputs inp
   for (size_t i = 0; i + op.n_optional < op.n_inputs; ++i)
     if (!types.pointers[i]) return invalid("{}: operand '{}' is an empty tensor", op.name, op.inputs[i]);
   WEFT_TRY(const auto inferred, op.infer(ir::Types(types.pointers), attrs));
+  for (const auto& t : inferred)
+    if (t.rank() > kMaxRank)
+      return invalid("{}: rank {} is above the limit of {}", op.name, t.rank(), kMaxRank);
   std::vector<AttrValue> settled(attrs.begin(), attrs.end());
   ir::settle_attrs(op, ir::Types(types.pointers), settled);
   WEFT_TRY(auto desc, describe(op, types.pointers, inferred, settled));
@@ -90,7 +102,12 @@ void run_decomposition(const ir::OpDef& op, seam::Device& device, Inputs inputs,
   for (size_t k = 0; k < outputs.size(); ++k) {
     outputs[k] = b.tensor(out[k]);
     const int updated = op.update_input(static_cast<int>(k));
-    if (updated < 0) continue;
+    if (updated < 0) {
+      // A result of its own, on the tape and in memory, where the decomposition is the operand itself.
+      for (const Tensor* t : inputs)
+        if (t && *t && t->impl() == outputs[k].impl()) outputs[k] = copied(device, *t);
+      continue;
+    }
     const Tensor& target = *inputs[static_cast<size_t>(updated)];
     const auto &to = *target.impl(), &from = *outputs[k].impl();
     if (to.buffer.get() != from.buffer.get()) {

@@ -83,6 +83,7 @@ Traced trace(const TracedFunction& function, const std::vector<InputSpec>& input
   const auto results = function(stand_ins);
   for (size_t i = 0; i < results.size(); ++i) {
     const auto& t = results[i];
+    if (!t) throw Error(invalid("trace: output {} is an empty tensor", i));
     state.graph.output(t.name().empty() ? fmt::format("output{}", i) : t.name(),
                        value_or_raise(state.value_of(t)));
   }
