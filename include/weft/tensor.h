@@ -48,7 +48,8 @@ class Tensor {
   TensorType type() const;
   std::string backend() const;
 
-  /// Waits for the device and copies the elements out. T may be any arithmetic type; values are converted.
+  /// Waits for the device and copies the elements out. T may be float, double, int, long, unsigned or
+  /// unsigned long; values are converted.
   template <class T>
   std::vector<T> to_vector() const;
   std::vector<std::byte> to_bytes() const;
