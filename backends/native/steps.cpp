@@ -19,8 +19,8 @@ namespace weft::native {
 namespace HWY_NAMESPACE {
 
 // Whole vectors, and a partial one at the end.
-template <int N, class Op>
-HWY_INLINE void run(const float* const* x, uint32_t single, float* y, int64_t n, Op op) {
+template <int N, bool kCheap, class Op>
+HWY_INLINE void run(const float* const* x, uint32_t single, float* y, int64_t n, bool past, Op op) {
   const F d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   VF fixed[N];
@@ -33,11 +33,17 @@ HWY_INLINE void run(const float* const* x, uint32_t single, float* y, int64_t n,
     fixed[k] = set(one[k]);
   }
   const auto at = [&](int k, int64_t i) { return stride[k] ? hn::LoadU(d, x[k] + i) : fixed[k]; };
+  const auto put = [&](VF v, int64_t i) {
+    if (kCheap && past)
+      hn::Stream(v, d, y + i);
+    else
+      hn::StoreU(v, d, y + i);
+  };
   int64_t i = 0;
   for (; i + lanes <= n; i += lanes) {
-    if constexpr (N == 1) hn::StoreU(op(at(0, i)), d, y + i);
-    if constexpr (N == 2) hn::StoreU(op(at(0, i), at(1, i)), d, y + i);
-    if constexpr (N == 3) hn::StoreU(op(at(0, i), at(1, i), at(2, i)), d, y + i);
+    if constexpr (N == 1) put(op(at(0, i)), i);
+    if constexpr (N == 2) put(op(at(0, i), at(1, i)), i);
+    if constexpr (N == 3) put(op(at(0, i), at(1, i), at(2, i)), i);
   }
   if (i == n) return;
   HWY_ALIGN float rest[(N + 1) * HWY_MAX_BYTES / 4] = {};
@@ -52,23 +58,27 @@ HWY_INLINE void run(const float* const* x, uint32_t single, float* y, int64_t n,
 
 HWY_INLINE VF truth(hn::Mask<F> m) { return hn::IfThenElseZero(m, set(1.0f)); }
 HWY_INLINE hn::Mask<F> is_true(VF x) { return hn::Not(hn::Eq(x, set(0.0f))); }  // a NaN is
-// The larger, or a NaN where there is one. Of zeros the positive one.
+HWY_INLINE hn::Mask<F> ordered(VF a, VF b) { return hn::And(hn::Eq(a, a), hn::Eq(b, b)); }
+// The larger, or a NaN where there is one. Of zeros the positive one. On x86 the two orders of one
+// instruction differ where an operand is a NaN, and where the operands are zeros of two signs.
 HWY_INLINE VF maximum(VF a, VF b) {
-  const VF m = hn::IfThenElse(hn::Eq(a, b), hn::And(a, b), hn::Max(a, b));
-  return hn::IfThenElse(hn::And(hn::Eq(a, a), hn::Eq(b, b)), m, hn::Add(a, b));
+  const VF m = hn::Max(a, b), other = hn::Max(b, a);
+  const auto number = HWY_ARCH_X86 ? hn::Eq(m, other) : ordered(a, b);
+  return hn::IfThenElse(number, hn::And(m, other), hn::Add(a, b));
 }
 HWY_INLINE VF minimum(VF a, VF b) {
-  const VF m = hn::IfThenElse(hn::Eq(a, b), hn::Or(a, b), hn::Min(a, b));
-  return hn::IfThenElse(hn::And(hn::Eq(a, a), hn::Eq(b, b)), m, hn::Add(a, b));
+  const VF m = hn::Min(a, b), other = hn::Min(b, a);
+  const auto number = HWY_ARCH_X86 ? hn::Eq(m, other) : ordered(a, b);
+  return hn::IfThenElse(number, hn::Or(m, other), hn::Add(a, b));
 }
 
-#define WEFT_UNARY(name, expression)                                              \
-  void step_##name(const float* const* x, uint32_t single, float* y, int64_t n) { \
-    run<1>(x, single, y, n, [](VF a) HWY_ATTR { return expression; });            \
+#define WEFT_UNARY(name, expression)                                                         \
+  void step_##name(const float* const* x, uint32_t single, float* y, int64_t n, bool past) { \
+    run<1, false>(x, single, y, n, past, [](VF a) HWY_ATTR { return expression; });          \
   }
-#define WEFT_BINARY(name, expression)                                             \
-  void step_##name(const float* const* x, uint32_t single, float* y, int64_t n) { \
-    run<2>(x, single, y, n, [](VF a, VF b) HWY_ATTR { return expression; });      \
+#define WEFT_BINARY(name, expression)                                                        \
+  void step_##name(const float* const* x, uint32_t single, float* y, int64_t n, bool past) { \
+    run<2, true>(x, single, y, n, past, [](VF a, VF b) HWY_ATTR { return expression; });     \
   }
 WEFT_BINARY(add, hn::Add(a, b))
 WEFT_BINARY(sub, hn::Sub(a, b))
@@ -90,8 +100,9 @@ WEFT_UNARY(round, hn::Round(a))
 WEFT_UNARY(truth_of, truth(is_true(a)))
 #undef WEFT_UNARY
 #undef WEFT_BINARY
-void step_where(const float* const* x, uint32_t single, float* y, int64_t n) {
-  run<3>(x, single, y, n, [](VF c, VF a, VF b) HWY_ATTR { return hn::IfThenElse(is_true(c), a, b); });
+void step_where(const float* const* x, uint32_t single, float* y, int64_t n, bool past) {
+  run<3, true>(x, single, y, n, past,
+               [](VF c, VF a, VF b) HWY_ATTR { return hn::IfThenElse(is_true(c), a, b); });
 }
 
 constexpr NamedStep kSteps[] = {

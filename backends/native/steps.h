@@ -7,8 +7,9 @@
 namespace weft::native {
 
 /// y[i] = f(x...[i]) for n elements; bit k of `single`: operand k is one element for all of them. n is a
-/// multiple of nothing; y may be an operand.
-using Step = void (*)(const float* const* x, uint32_t single, float* y, int64_t n);
+/// multiple of nothing; y may be an operand. `past`: y is memory that nobody reads soon and is aligned to 64
+/// bytes; steps that cost less than the memory then write past the caches, until end_stream().
+using Step = void (*)(const float* const* x, uint32_t single, float* y, int64_t n, bool past);
 
 struct NamedStep {
   const char* op;

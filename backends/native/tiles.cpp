@@ -105,12 +105,15 @@ class Worker {
       for (size_t k = 0; k < job_.out.size(); ++k)
         if (job_.program.outputs[k] == i.to && job_.program.stored[k] == Stored::f32)
           y = reinterpret_cast<float*>(job_.out[k]) + begin;
+    // What the last step makes and nobody but memory wants needs no tile of its own.
+    const bool past = job_.streamed && &i == &job_.program.instructions.back() && lone_output(i.to);
+    if (past) y = reinterpret_cast<float*>(job_.out[0]) + begin;
     const float* x[3] = {};
     uint32_t single = 0;
     for (int k = 0; k < i.operands; ++k)
       x[k] = at_[i.from[k]], single |= static_cast<uint32_t>(single_[i.from[k]]) << k;
     if (i.run) {
-      i.run(x, single, y, n);
+      i.run(x, single, y, n, past);
     } else {
       uint16_t halves[kTile];
       const int64_t count = single & 1 ? 1 : n;
@@ -119,6 +122,11 @@ class Worker {
       if (single & 1) std::fill_n(y + 1, n - 1, y[0]);
     }
     at_[i.to] = y;
+  }
+
+  bool lone_output(uint16_t value) const {
+    const auto& p = job_.program;
+    return p.outputs.size() == 1 && p.outputs[0] == value && p.stored[0] == Stored::f32;
   }
 
   void finish(size_t k, int64_t begin, int64_t n) {
@@ -166,7 +174,7 @@ bool run_at_once(const TileProgram& p, const Launch& l) {
     x[k] = t.data<float>();
     if (size == 1) single |= 1u << k;
   }
-  i.run(x, single, y.data<float>(), total);
+  i.run(x, single, y.data<float>(), total, false);
   return true;
 }
 

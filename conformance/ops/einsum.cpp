@@ -36,6 +36,10 @@ OpCases einsum_cases() {
                      {normal({2}), normal({2}), normal({2}), normal({1}), normal({2}), normal({3}),
                       normal({2, 2}), normal({1})},
                      "eight operands"));
+  cases.push_back(on(
+      "abcdefjk,abcghilm,defghino->jklmno",
+      {normal({2, 1, 2, 2, 1, 2, 2, 1}), normal({2, 1, 2, 2, 1, 2, 1, 2}), normal({2, 1, 2, 2, 1, 2, 2, 1})},
+      "in any order a value with more labels than a tensor has axes"));
   cases.push_back(on("ij,jk->ik", {values({1, kInf, kNan, 0}, {2, 2}), values({1, 0, 2, 1}, {2, 2})},
                      "infinity times zero is NaN, and stays in its row"));
   cases.back().no_gradient = "infinite";

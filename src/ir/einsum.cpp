@@ -193,7 +193,7 @@ std::vector<EinsumStep> pairwise(const Einsum& e) {
     const Labels result =
         last ? e.result
              : labels_of(shared::contracted(set_of(values[a]), set_of(values[b]), others, c.result));
-    steps.push_back({a, b, spelled(values[a], values[b], result)});
+    steps.push_back({a, b, result, spelled(values[a], values[b], result)});
     values.push_back(result);
     left.push_back(true);
   }

@@ -27,14 +27,15 @@ Result<Einsum> parse_einsum(std::string_view equation, Types in);
 /// One step of a contraction: the product of two values by an equation of its own makes the next value.
 struct EinsumStep {
   size_t a, b;
-  std::string equation;
+  Labels result;         ///< of the next value; may have more labels than a tensor has axes
+  std::string equation;  ///< says something only where every value has an axis for each label
 };
 /// Two operands or more, two at a time. Operands are values 0 to n - 1, step i makes value n + i.
 std::vector<EinsumStep> pairwise(const Einsum& e);
 
 /// The value of a valid equation. One operand or two: axes of one label become their diagonal, those that
 /// only one operand has are summed, then a matmul, or a product and a sum (outer products, integers). More:
-/// an einsum for each step, so that a backend may have a kernel for it.
+/// an einsum for each step. No value has more than 8 axes, whatever the equation.
 Value lower_einsum(Builder& b, std::string_view equation, Values in);
 
 }  // namespace weft::ir

@@ -6,7 +6,10 @@
 namespace weft::ir {
 namespace {
 
-/// A value whose axes have labels.
+constexpr size_t kMostAxes = 8;
+
+/// A value and the labels of its elements, outermost first. Up to kMostAxes of them are an axis each; more
+/// are one axis together, since no tensor has so many.
 struct Labelled {
   Value x;
   Labels labels;
@@ -24,98 +27,177 @@ Labels joined(Labels a, const Labels& b) {
   for (const int label : b) a.push_back(label);
   return a;
 }
-
-Labelled arranged(Builder& b, const Labelled& t, const Labels& order) {
-  if (t.labels == order) return t;
-  Shape axes;
-  for (const int label : order)
-    axes.push_back(std::find(t.labels.begin(), t.labels.end(), label) - t.labels.begin());
-  return {b.one("permute", {t.x}, {{"axes", axes}}), order};
+size_t place(const Labels& all, int label) {
+  return static_cast<size_t>(std::find(all.begin(), all.end(), label) - all.begin());
 }
 
-Labelled summed(Builder& b, const Labelled& t, const Labels& keep) {
-  Shape axes;
-  for (size_t d = 0; d < t.labels.size(); ++d)
-    if (!holds(keep, t.labels[d])) axes.push_back(d);
-  if (axes.empty()) return t;
-  return {b.one("sum", {t.x}, {{"axes", axes}}), within(t.labels, keep)};
-}
+class Lowering {
+ public:
+  Lowering(Builder& b, const Einsum& e) : b_(b), e_(e) {}
 
-Shape sizes_of(const Labelled& t, const Labels& labels) {
-  Shape s;
-  for (const int label : labels) {
-    const auto at = std::find(t.labels.begin(), t.labels.end(), label) - t.labels.begin();
-    s.push_back(at < static_cast<ptrdiff_t>(t.labels.size()) ? t.x.shape()[static_cast<size_t>(at)] : Dim(1));
+  Labelled operand(size_t i, Value x) const { return diagonal(unbroadcast({x, e_.operands[i]})); }
+
+  Labelled pair(Labelled x, Labelled y, const Labels& result) const {
+    x = summed(x, joined(y.labels, result)), y = summed(y, joined(x.labels, result));
+    const Labels both = within(x.labels, y.labels);
+    const bool outer = without(both, result).empty();
+    if (!outer && is_float(x.x.dtype())) return by_matmul(x, y, result);
+    return x.labels.size() + y.labels.size() - both.size() > kMostAxes ? by_groups(x, y, result)
+                                                                       : by_product(x, y, result);
   }
-  return s;
-}
 
-/// Broadcast, multiplied and summed: outer products, and integers.
-Labelled by_product(Builder& b, const Labelled& x, const Labelled& y, const Labels& result) {
-  const Labels all = joined(x.labels, without(y.labels, x.labels));
-  const auto spread = [&](const Labelled& t) {
-    const Labelled own = arranged(b, t, within(all, t.labels));
-    return b.reshape(own.x, sizes_of(own, all));
-  };
-  return summed(b, {b.mul(spread(x), spread(y)), all}, result);
-}
+  Value finished(const Labelled& t) const { return arranged(summed(t, e_.result), e_.result).x; }
 
-/// As matrices [shared, rows, inner] and [shared, inner, columns]; an operand that lies the other way round
-/// is read so.
-Labelled by_matmul(Builder& b, const Labelled& x, const Labelled& y, const Labels& result) {
-  const Labels both = within(x.labels, y.labels), shared = within(both, result),
-               inner = without(both, shared);
-  const Labels rows = without(x.labels, both), columns = without(y.labels, both);
-  struct Matrix {
-    Value x;
-    bool transposed;
-  };
-  const auto matrix = [&](const Labelled& t, const Labels& first, const Labels& second) -> Matrix {
-    const bool transposed = t.labels == joined(joined(shared, second), first);
-    const Labelled own = transposed ? t : arranged(b, t, joined(joined(shared, first), second));
-    const Shape sizes[] = {sizes_of(t, shared), sizes_of(t, first), sizes_of(t, second)};
-    Shape s = {element_count(sizes[0]), element_count(sizes[1]), element_count(sizes[2])};
-    if (transposed) std::swap(s[1], s[2]);
-    return {b.reshape(own.x, s), transposed};
-  };
-  const Matrix p = matrix(x, rows, inner), q = matrix(y, inner, columns);
-  const auto product = b.matmul(p.x, q.x, p.transposed, q.transposed);
-  Shape shape = sizes_of(x, joined(shared, rows));
-  for (const Dim d : sizes_of(y, columns)) shape.push_back(d);
-  return {b.reshape(product, shape), joined(joined(shared, rows), columns)};
-}
+ private:
+  Dim count(const Labels& labels) const { return element_count(std::span<const Dim>(sizes_of(labels))); }
+  Shape sizes_of(const Labels& labels) const {
+    Shape s;
+    for (const int label : labels) s.push_back(e_.sizes[static_cast<size_t>(label)]);
+    return s;
+  }
+  Labelled opened(Value x, const Labels& labels) const {
+    return {b_.reshape(x, labels.size() > kMostAxes ? Shape{count(labels)} : sizes_of(labels)), labels};
+  }
 
-/// Axes of size 1 that meet longer ones are left out.
-Labelled unbroadcast(Builder& b, Labelled t) {
-  Shape shape;
-  Labels labels;
-  for (size_t d = 0; d < t.labels.size(); ++d)
-    if (t.labels[d] != Einsum::kBroadcast) shape.push_back(t.x.shape()[d]), labels.push_back(t.labels[d]);
-  return {b.reshape(t.x, shape), labels};
-}
+  Labelled arranged(Labelled t, const Labels& order) const {
+    // Three labels come to the front at a time: with what stays between and behind them, that is eight axes.
+    for (size_t front = 3; runs(t.labels, order).size() > kMostAxes; front += 3) {
+      Labels some;
+      for (size_t i = 0; i < front; ++i) some.push_back(order[i]);
+      t = moved(t, joined(some, without(t.labels, some)));
+    }
+    return moved(t, order);
+  }
 
-/// Of two axes with one label the diagonal: all else becomes zero, and one of them is summed.
-Labelled diagonal(Builder& b, Labelled t) {
-  for (size_t j = t.labels.size(); j-- > 1;) {
-    const size_t i =
-        static_cast<size_t>(std::find(t.labels.begin(), t.labels.end(), t.labels[j]) - t.labels.begin());
-    if (i == j) continue;
-    const auto places = [&](size_t axis) {
-      Shape along(t.labels.size() - axis, Dim(1));
-      along[0] = t.x.shape()[axis];
-      return b.reshape(b.one("iota", {}, {{"size", Shape{along[0]}}}), along);
+  /// The labels of `from`, in its order, in groups that stay together in `to`.
+  static std::vector<Labels> runs(const Labels& from, const Labels& to) {
+    std::vector<Labels> all;
+    for (size_t i = 0; i < from.size(); ++i) {
+      if (i == 0 || place(to, from[i]) != place(to, from[i - 1]) + 1) all.emplace_back();
+      all.back().push_back(from[i]);
+    }
+    return all;
+  }
+  Labelled moved(const Labelled& t, const Labels& to) const {
+    if (t.labels == to) return t;
+    Shape axes;
+    if (to.size() <= kMostAxes) {
+      for (const int label : to) axes.push_back(place(t.labels, label));
+      return {b_.one("permute", {t.x}, {{"axes", axes}}), to};
+    }
+    const auto groups = runs(t.labels, to);
+    Shape merged;
+    for (const Labels& g : groups) merged.push_back(count(g));
+    for (size_t i = 0; i < to.size(); ++i)
+      for (size_t g = 0; g < groups.size(); ++g)
+        if (groups[g][0] == to[i]) axes.push_back(g);
+    return opened(b_.one("permute", {b_.reshape(t.x, merged)}, {{"axes", axes}}), to);
+  }
+
+  Labelled summed(const Labelled& t, const Labels& keep) const {
+    const Labels kept = within(t.labels, keep), gone = without(t.labels, keep);
+    if (gone.empty()) return t;
+    if (t.labels.size() > kMostAxes) {
+      const Value all = b_.reshape(arranged(t, joined(kept, gone)).x, {count(kept), count(gone)});
+      return opened(b_.one("sum", {all}, {{"axes", Shape{1}}}), kept);
+    }
+    Shape axes;
+    for (size_t d = 0; d < t.labels.size(); ++d)
+      if (!holds(keep, t.labels[d])) axes.push_back(d);
+    return {b_.one("sum", {t.x}, {{"axes", axes}}), kept};
+  }
+
+  /// Broadcast, multiplied and summed: outer products, and integers.
+  Labelled by_product(const Labelled& x, const Labelled& y, const Labels& result) const {
+    const Labels all = joined(x.labels, without(y.labels, x.labels));
+    const auto spread = [&](const Labelled& t) {
+      const Labelled own = arranged(t, within(all, t.labels));
+      Shape s;
+      for (const int label : all)
+        s.push_back(holds(t.labels, label) ? e_.sizes[static_cast<size_t>(label)] : Dim(1));
+      return b_.reshape(own.x, s);
     };
-    const auto kept = b.where(b.equal(places(i), places(j)), t.x, 0);
-    t.x = b.one("sum", {kept}, {{"axes", Shape{Dim(j)}}});
-    t.labels.erase(j);
+    return summed({b_.mul(spread(x), spread(y)), all}, result);
   }
-  return t;
-}
+  /// The same where one axis for each label would be too many: [shared, rows, columns, inner].
+  Labelled by_groups(const Labelled& x, const Labelled& y, const Labels& result) const {
+    const Labels both = within(x.labels, y.labels), shared = within(both, result),
+                 inner = without(both, shared);
+    const Labels rows = without(x.labels, both), columns = without(y.labels, both);
+    const Value p = b_.reshape(arranged(x, joined(joined(shared, rows), inner)).x,
+                               {count(shared), count(rows), 1, count(inner)});
+    const Value q = b_.reshape(arranged(y, joined(joined(shared, columns), inner)).x,
+                               {count(shared), 1, count(columns), count(inner)});
+    return opened(b_.one("sum", {b_.mul(p, q)}, {{"axes", Shape{3}}}), joined(joined(shared, rows), columns));
+  }
 
-Labelled pair(Builder& b, Labelled x, Labelled y, const Labels& result) {
-  x = summed(b, x, joined(y.labels, result)), y = summed(b, y, joined(x.labels, result));
-  const bool outer = without(within(x.labels, y.labels), result).empty();
-  return outer || !is_float(x.x.dtype()) ? by_product(b, x, y, result) : by_matmul(b, x, y, result);
+  /// As matrices [shared, rows, inner] and [shared, inner, columns]; an operand that lies the other way round
+  /// is read so.
+  Labelled by_matmul(const Labelled& x, const Labelled& y, const Labels& result) const {
+    const Labels both = within(x.labels, y.labels), shared = within(both, result),
+                 inner = without(both, shared);
+    const Labels rows = without(x.labels, both), columns = without(y.labels, both);
+    struct Matrix {
+      Value x;
+      bool transposed;
+    };
+    const auto matrix = [&](const Labelled& t, const Labels& first, const Labels& second) -> Matrix {
+      const bool transposed = t.labels == joined(joined(shared, second), first);
+      const Labelled own = transposed ? t : arranged(t, joined(joined(shared, first), second));
+      Shape s = {count(shared), count(first), count(second)};
+      if (transposed) std::swap(s[1], s[2]);
+      return {b_.reshape(own.x, s), transposed};
+    };
+    const Matrix p = matrix(x, rows, inner), q = matrix(y, inner, columns);
+    return opened(b_.matmul(p.x, q.x, p.transposed, q.transposed), joined(joined(shared, rows), columns));
+  }
+
+  /// Axes of size 1 that meet longer ones are left out.
+  Labelled unbroadcast(const Labelled& t) const {
+    Shape shape;
+    Labels labels;
+    for (size_t d = 0; d < t.labels.size(); ++d)
+      if (t.labels[d] != Einsum::kBroadcast) shape.push_back(t.x.shape()[d]), labels.push_back(t.labels[d]);
+    return {b_.reshape(t.x, shape), labels};
+  }
+
+  /// Of two axes with one label the diagonal: all else becomes zero, and one of them is summed.
+  Labelled diagonal(Labelled t) const {
+    for (size_t j = t.labels.size(); j-- > 1;) {
+      const size_t i = place(t.labels, t.labels[j]);
+      if (i == j) continue;
+      const auto places = [&](size_t axis) {
+        Shape along(t.labels.size() - axis, Dim(1));
+        along[0] = t.x.shape()[axis];
+        return b_.reshape(b_.one("iota", {}, {{"size", Shape{along[0]}}}), along);
+      };
+      const auto kept = b_.where(b_.equal(places(i), places(j)), t.x, 0);
+      t.x = b_.one("sum", {kept}, {{"axes", Shape{Dim(j)}}});
+      t.labels.erase(j);
+    }
+    return t;
+  }
+
+  Builder& b_;
+  const Einsum& e_;
+};
+
+/// An einsum for each step, so that a backend may have a kernel for it; steps with more labels than a tensor
+/// has axes are opened up here.
+Value stepwise(Builder& b, const Einsum& e, Values in) {
+  const Lowering lower(b, e);
+  std::vector<Labelled> values;
+  for (size_t i = 0; i < in.size(); ++i) values.push_back({in[i], e.operands[i]});
+  const auto ready = [&](size_t i) { return i < in.size() ? lower.operand(i, in[i]) : values[i]; };
+  const auto many = [](const Labels& labels) { return labels.size() > kMostAxes; };
+  for (const auto& step : pairwise(e)) {
+    if (many(values[step.a].labels) || many(values[step.b].labels) || many(step.result))
+      values.push_back(lower.pair(ready(step.a), ready(step.b), step.result));
+    else
+      values.push_back({b.one("einsum", {values[step.a].x, values[step.b].x}, {{"equation", step.equation}}),
+                        step.result});
+  }
+  return lower.finished(values.back());
 }
 
 }  // namespace
@@ -125,16 +207,11 @@ Value lower_einsum(Builder& b, std::string_view equation, Values in) {
   for (const auto v : in)
     if (v) types.push_back(&v.type());
   const auto e = parse_einsum(equation, Types(types)).value();  // infer has checked it
-  if (types.size() > 2) {
-    ValueList values(in.begin(), in.begin() + static_cast<ptrdiff_t>(types.size()));
-    for (const auto& step : pairwise(e))
-      values.push_back(b.one("einsum", {values[step.a], values[step.b]}, {{"equation", step.equation}}));
-    return values.back();
-  }
-  const auto first = diagonal(b, unbroadcast(b, {in[0], e.operands[0]}));
-  if (types.size() == 1) return arranged(b, summed(b, first, e.result), e.result).x;
-  const auto second = diagonal(b, unbroadcast(b, {in[1], e.operands[1]}));
-  return arranged(b, pair(b, first, second, e.result), e.result).x;
+  const Values operands = in.first(types.size());
+  if (operands.size() > 2) return stepwise(b, e, operands);
+  const Lowering lower(b, e);
+  const Labelled first = lower.operand(0, in[0]);
+  return lower.finished(operands.size() == 1 ? first : lower.pair(first, lower.operand(1, in[1]), e.result));
 }
 
 }  // namespace weft::ir
