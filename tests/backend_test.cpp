@@ -204,13 +204,16 @@ TEST(Primitives, AnIndexOutsideIsADeviceError) {
   std::vector<double> index{1, 2, 3, 70};
   const Value table(f32, {65, 2}), out(f32, {4, 2});
   for (Device* d : {&reference(), &far(), &plain_template()}) {
-    const std::string name = d->table->name;
+    // Who runs it later names the kernel; at once, the host does.
+    const auto id = [&](const char* kernel) {
+      return d == &far() ? d->table->name + std::string(kernel) : "";
+    };
     Result r = d->run("gather", {table, i({4}, index)}, {out});
     EXPECT_EQ(r.code, WEFT_DEVICE);
-    EXPECT_EQ(r.text, name + ".gather.shared: index 70 outside [0, 65) at position 3");
+    EXPECT_EQ(r.text, id(".gather.shared: ") + "index 70 outside [0, 65) at position 3");
     r = d->run("scatter_add", {table, Value(i64, {1}, {-1}), Value(f32, {1, 2})}, {table});
     EXPECT_EQ(r.code, WEFT_DEVICE);
-    EXPECT_EQ(r.text, name + ".scatter_add.shared: index -1 outside [0, 65) at position 0");
+    EXPECT_EQ(r.text, id(".scatter_add.shared: ") + "index -1 outside [0, 65) at position 0");
     EXPECT_EQ(d->synchronize(), WEFT_OK) << "an error is reported once";
   }
 }

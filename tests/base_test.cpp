@@ -128,6 +128,42 @@ TEST(Dim, BadTextsAreRefusedInWords) {
   EXPECT_FALSE(parse_dim(std::string(5000, '('), kSymbols).ok()) << "depth is bounded";
 }
 
+TEST(Dim, ASymbolThatNoTextCanSpellOrNoValueFitsIsAnError) {
+  const std::string long_name(65, 'n');
+  const struct {
+    std::string name;
+    int64_t min, max;
+    const char* words;
+  } table[] = {{"n", 4, 1, "symbol n is in 4..1; wanted 0 <= min <= max <= 2^61"},
+               {"n", -1, 1, "symbol n is in -1..1"},
+               {"n", 0, (int64_t{1} << 61) + 1, "wanted 0 <= min <= max"},
+               {"", 1, 4, "symbol '' has no name"},
+               {"my-batch", 1, 4, "symbol 'my-batch' has no name"},
+               {"2n", 1, 4, "symbol '2n' has no name"},
+               {"max", 1, 4, "symbol 'max' has no name"},
+               {long_name, 1, 4, "has no name"}};
+  for (const auto& bad : table) {
+    try {
+      (void)Dim::symbol(bad.name, bad.min, bad.max);
+      ADD_FAILURE() << bad.name << " in " << bad.min << ".." << bad.max;
+    } catch (const Error& e) {
+      EXPECT_NE(std::string(e.what()).find(bad.words), std::string::npos) << e.what();
+    }
+  }
+  EXPECT_EQ(Dim::symbol("_n1", 0, int64_t{1} << 61).text(), "_n1");
+  const std::vector<Symbol> reversed = {{"n", 4, 1}};
+  EXPECT_FALSE(parse_dim("n", reversed).ok());
+}
+
+TEST(Dim, AnIntegerThatDoesNotFitIsAnError) {
+  EXPECT_EQ(Dim(Dim::kMax).value(), Dim::kMax);
+  EXPECT_EQ(Dim(Dim::kMin).value(), Dim::kMin);
+  EXPECT_THROW((void)Dim(Dim::kMax + 1), Error);
+  EXPECT_THROW((void)Dim(Dim::kMin - 1), Error);
+  EXPECT_THROW((void)(Dim(Dim::kMax) + Dim(1)), Error);
+  EXPECT_FALSE(parse_dim("4611686018427387904", kSymbols).ok());
+}
+
 TEST(Dim, EvaluateNamesTheSymbolThatIsMissing) {
   const auto v = evaluate(kBatch + kSeq, Bindings());
   EXPECT_NE(v.status().message().find("has no value"), std::string::npos);

@@ -107,7 +107,15 @@ TEST_F(CliModels, BadInputSaysOneThing) {
       {"nonsense", "no option or subcommand 'nonsense'"},
       {train("--backend nonsense --fresh"), "nonsense"},
       {train("--policy perhaps --fresh"), "--policy"},
-      {train("--steps 0 --fresh"), "--steps"},
+      {train("--steps 0 --fresh"), "--steps: must be a whole number from 1 to 9223372036854775807, got 0"},
+      {train("--steps 99999999999999999999 --fresh"), "got 99999999999999999999"},
+      {train("--seed 18446744073709551616 --steps 1 --fresh"), "--seed: must be a whole number from 0 to"},
+      {train("--seed -1 --steps 1 --fresh"), "got -1"},
+      {train("--context 4096 --fresh"),
+       "1024 to validate on: too few for a context of 4096, which wants 4097"},
+      {"train --data " + at("text.txt") + " --out " + at("x") + " --hidden 65536 --embed 4096 --context 1000",
+       "bytes of memory, there are"},
+      {train("--backend null --fresh"), "backend null computes nothing"},
       {train("--rate nan --fresh"), "--rate"},
       {train("--batch 0 --fresh"), "--batch"},
       {train("--steps 3 --seconds 3 --fresh"), "excludes"},
@@ -117,7 +125,8 @@ TEST_F(CliModels, BadInputSaysOneThing) {
       {"train --data /no/such --out " + at("x"), "no file or folder /no/such"},
       {"train --data " + at("empty.txt") + " --out " + at("x"), "is empty"},
       {"train --data " + at("binary") + " --out " + at("x"), "is binary"},
-      {"train --data " + at("short.txt") + " --out " + at("x"), "too few to train"},
+      {"train --data " + at("short.txt") + " --out " + at("x"),
+       "wants 17 in each, so a text of at least 19473"},
       {"train --data " + at("text.txt") + " --out /proc/no/such --steps 1",
        "can't make the folder /proc/no/such"},
       {"train --data " + at("text.txt") + " --out " + at("x") + " --resume",
@@ -126,6 +135,9 @@ TEST_F(CliModels, BadInputSaysOneThing) {
       {"generate --model " + at("run") + " --temperature nan", "temperature"},
       {"generate --model " + at("run") + " --backend nonsense", "nonsense"},
       {"compare --model " + at("run") + " --data /no/such", "no file or folder"},
+      {"compare --model " + at("run") + " --data " + at("short.txt"), "so a text of at least 19473"},
+      {"compile --model " + at("run") + " --out " + at("run/model.safetensors"),
+       "would overwrite the checkpoint"},
   };
   for (const auto& bad : all) {
     const auto r = weft_program(bad.arguments);
@@ -134,6 +146,64 @@ TEST_F(CliModels, BadInputSaysOneThing) {
     EXPECT_LE(std::count(r.text.begin(), r.text.end(), '\n'), 2) << bad.arguments << "\n" << r.text;
   }
   EXPECT_EQ(slurp(at("run/model.safetensors")), before);  // nothing lost
+}
+
+TEST_F(CliModels, AWrongCommandLineExitsWithTwoAndNamesTheHelp) {
+  const std::pair<const char*, const char*> all[] = {
+      {"", "weft: A subcommand is required; see weft --help\n"},
+      {"train --data x", "weft: --out is required; see weft train --help\n"},
+      {"run", "weft: program is required; see weft run --help\n"},
+      {"ops --nonsense", "weft: there is no option or subcommand '--nonsense' here; see weft ops --help\n"},
+      {"backends --threads 5000",
+       "weft: --threads: Value 5000 not in range 0 to 1024; see weft backends --help\n"},
+  };
+  for (const auto& [arguments, text] : all) {
+    const auto r = weft_program(arguments);
+    EXPECT_EQ(r.status, 2) << arguments;
+    EXPECT_EQ(r.text, text);
+  }
+  EXPECT_EQ(weft_program("run --help").status, 0);
+  EXPECT_NE(weft_program("--help").text.find("Exit status: 0 done"), std::string::npos);
+}
+
+TEST_F(CliModels, ARunThatIsOverSaysSo) {
+  make_checkpoint();
+  const auto r = weft_program(train("--resume --steps 5"));
+  EXPECT_EQ(r.status, 0);
+  EXPECT_NE(r.text.find("is at step 5, --steps 5 counts from the first: nothing is left to do"),
+            std::string::npos)
+      << r.text;
+}
+
+TEST_F(CliModels, CompileAndRunSpeakJsonAndOverwriteNothingTheyRead) {
+  make_checkpoint();
+  const std::string compile = "compile --model " + at("run") + " --out " + at("p.weft");
+  EXPECT_NE(weft_program(compile).text.find("char_model_forward in " + at("p.weft")), std::string::npos);
+  const auto made = json::parse(weft_program(compile + " --json").text);
+  EXPECT_EQ(made["name"], "char_model_forward");
+  EXPECT_EQ(made["file"], at("p.weft"));
+  EXPECT_EQ(made["bytes"], fs::file_size(at("p.weft")));
+  EXPECT_EQ(made["inputs"], 1);
+  EXPECT_EQ(made["states"], 0);
+  EXPECT_GT(made["calls"], 3);
+  const std::string run = "run " + at("p.weft") + " --size batch=2 --json ";
+  const auto ran = json::parse(weft_program(run + "--plan --ledger --out " + at("out")).text);
+  EXPECT_GT(ran["plan"].size(), 3u);
+  EXPECT_TRUE(ran["plan"][0].is_string());
+  EXPECT_TRUE(ran["ledger"][0]["kernel"].is_string());
+  EXPECT_FALSE(json::parse(weft_program(run).text).contains("plan"));
+
+  const std::string before = slurp(at("p.weft"));
+  fs::create_symlink("p.weft", at("link"));
+  const auto over_program = weft_program(run + "--out " + at("link"));
+  EXPECT_EQ(over_program.status, 1);
+  EXPECT_NE(over_program.text.find("would overwrite the program " + at("p.weft")), std::string::npos)
+      << over_program.text;
+  const auto over_inputs =
+      weft_program("run " + at("p.weft") + " --inputs " + at("out") + " --out " + at("out"));
+  EXPECT_NE(over_inputs.text.find("would overwrite --inputs " + at("out")), std::string::npos)
+      << over_inputs.text;
+  EXPECT_EQ(slurp(at("p.weft")), before);
 }
 
 TEST_F(CliModels, ADamagedCheckpointNamesTheField) {

@@ -448,7 +448,7 @@ const std::vector<Mutation>& mutations() {
       {"symbol rows is in 5..4", [](P& p) { p.symbols[0] = {"rows", 5, 4}; }},
       {"symbol rows is in -1..4", [](P& p) { p.symbols[0] = {"rows", -1, 4}; }},
       {"symbol rows is listed twice", [](P& p) { p.symbols.push_back(p.symbols[0]); }},
-      {"symbol 0 has no name", [](P& p) { p.symbols[0].name = "a b"; }},
+      {"has no name that a dimension can spell", [](P& p) { p.symbols[0].name = "a b"; }},
       {"value %0: dimension rows*16 uses symbol rows in 1..64, which is not listed",
        [](P& p) { p.symbols = {}; }},
       {"attribute c: dimension", [](P& p) { p.calls[0].attrs[2].value = Shape{Dim::symbol("other", 1, 2)}; }},
@@ -594,7 +594,7 @@ TEST(ProgramFile, FailedWriteLeavesTheOldFileAndNoOther) {
   EXPECT_NE(write_file(p, folder.file("none/p")).text().find("input/output: can't create"),
             std::string::npos);
   fs::create_directory(folder.path / "taken");  // a folder can't be replaced by a file
-  EXPECT_NE(write_file(p, folder.file("taken")).text().find("can't replace"), std::string::npos);
+  EXPECT_NE(write_file(p, folder.file("taken")).text().find("it is a folder"), std::string::npos);
   EXPECT_EQ(folder.count(), 1u);
 
   const auto path = folder.file("p");

@@ -82,6 +82,28 @@ TEST(Review, SizesThatOverflowAreRefused) {
   EXPECT_SAYS("step must be in", slice(t, 0, 0, 1, INT64_MAX));
 }
 
+TEST(Review, MemoryThatIsNotThereIsNamedByOpTypeAndBytes) {
+  for (const char* backend : {"reference", "native"}) {
+    const std::string here = default_backend();
+    set_default_backend(backend);
+    EXPECT_SAYS(
+        fmt::format("out of memory: full: f32[1099511627776]: {}: allocating 4398046511104 bytes", backend),
+        full(0, {int64_t{1} << 40}));
+    EXPECT_SAYS("out of memory: full: f32[4611686018427387903]: ", full(0, {Dim::kMax}));
+    EXPECT_SAYS("out of memory: full: f64[2305843009213693952] has more bytes than 64 bits count",
+                full(0, {int64_t{1} << 61}, DType::f64));
+    EXPECT_SAYS("dimension 4611686018427387904 is outside of what a dimension holds",
+                full(0, {int64_t{1} << 62}));
+    set_default_backend(here);
+  }
+}
+
+TEST(Review, AnErrorOfALaunchNamesItsKernelOnce) {
+  const Tensor table = Tensor::of({1, 2}, {2, 1}, DType::f64), bad = Tensor::of({7}, {1}, DType::i32);
+  EXPECT_SAYS("device error: " + default_backend() + ".gather.shared: index 7 outside [0, 2) at position 0",
+              gather(table, bad));
+}
+
 TEST(Review, MinusZeroIsNotZero) {
   const auto f = [](const std::vector<Tensor>& in) {
     return std::vector<Tensor>{in[0] / full(0.0) + 0.0, in[0] / full(-0.0)};

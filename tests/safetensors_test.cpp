@@ -1,4 +1,7 @@
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cstring>
 #include <filesystem>
@@ -110,14 +113,77 @@ TEST(Safetensors, AFailedWriteLeavesTheOldFile) {
   const auto folder = std::filesystem::temp_directory_path() / "weft_atomic_test";
   std::filesystem::remove_all(folder);
   std::filesystem::create_directories(folder / "taken");
-  ASSERT_TRUE(write_file_atomically((folder / "f").string(), std::string_view("old")).ok());
-  EXPECT_FALSE(
-      write_file_atomically((folder / "taken").string(), std::string_view("new")).ok());  // a folder's name
-  EXPECT_FALSE(write_file_atomically((folder / "no" / "f").string(), std::string_view("new")).ok());
+  ASSERT_TRUE(write_file((folder / "f").string(), std::string_view("old")).ok());
+  EXPECT_FALSE(write_file((folder / "taken").string(), std::string_view("new")).ok());  // a folder's name
+  EXPECT_FALSE(write_file((folder / "no" / "f").string(), std::string_view("new")).ok());
   size_t entries = 0;
   for ([[maybe_unused]] const auto& e : std::filesystem::directory_iterator(folder)) ++entries;
   EXPECT_EQ(entries, 2u);  // and nothing is left behind
   std::filesystem::remove_all(folder);
+}
+
+namespace fs = std::filesystem;
+
+/// A folder for files, and what they hold.
+class OutputFiles : public testing::Test {
+ protected:
+  void SetUp() override { fs::create_directories(folder_); }
+  void TearDown() override { fs::remove_all(folder_); }
+  std::string at(const char* name) const { return (folder_ / name).string(); }
+  static std::string write(const std::string& path, std::string_view text) {
+    return write_file(path, text).text();
+  }
+  static std::string contents(const std::string& path) {
+    const auto bytes = value_or_raise(read_file(path));
+    return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+  }
+  std::ptrdiff_t count() const {
+    return std::distance(fs::directory_iterator(folder_), fs::directory_iterator());
+  }
+  const fs::path folder_ = fs::temp_directory_path() / fmt::format("weft_output_files_{}", ::getpid());
+};
+
+TEST_F(OutputFiles, ALinkStaysALinkAndItsTargetIsReplaced) {
+  fs::create_directory(at("there"));
+  ASSERT_EQ(write(at("there/f"), "old"), "ok");
+  fs::create_symlink("there/f", at("link"));
+  fs::create_symlink("link", at("second"));
+  fs::create_symlink(at("there/new"), at("dangling"));
+  fs::create_symlink("loop", at("loop"));
+  EXPECT_EQ(write(at("second"), "new"), "ok");
+  EXPECT_EQ(write(at("dangling"), "made"), "ok");
+  for (const char* link : {"link", "second", "dangling", "loop"})
+    EXPECT_TRUE(fs::is_symlink(at(link))) << link;
+  EXPECT_EQ(contents(at("there/f")), "new");
+  EXPECT_EQ(contents(at("there/new")), "made");
+  EXPECT_NE(write(at("loop"), "x").find("Too many levels of symbolic links"), std::string::npos);
+  EXPECT_EQ(count(), 5);
+}
+
+TEST_F(OutputFiles, AnOldFileKeepsItsPermissions) {
+  ASSERT_EQ(write(at("f"), "old"), "ok");
+  fs::permissions(at("f"), fs::perms(0640));
+  ASSERT_EQ(write(at("f"), "new"), "ok");
+  EXPECT_EQ(fs::status(at("f")).permissions(), fs::perms(0640));
+}
+
+TEST_F(OutputFiles, APipeAndADeviceAreWrittenAsTheyStand) {
+  ASSERT_EQ(::mkfifo(at("pipe").c_str(), 0600), 0);
+  const int reader = ::open(at("pipe").c_str(), O_RDONLY | O_NONBLOCK);
+  ASSERT_GE(reader, 0);
+  EXPECT_EQ(write(at("pipe"), "through"), "ok");
+  char got[16];
+  EXPECT_EQ(::read(reader, got, sizeof got), 7);
+  EXPECT_EQ(std::string_view(got, 7), "through");
+  ::close(reader);
+  EXPECT_TRUE(fs::is_fifo(at("pipe")));
+  fs::create_symlink("/dev/full", at("full"));
+  EXPECT_EQ(write(at("full"), "x"),
+            fmt::format("input/output: can't write '{}': No space left on device", at("full")));
+  EXPECT_TRUE(fs::is_character_file("/dev/full"));
+  EXPECT_EQ(write(folder_.string(), "x"),
+            fmt::format("input/output: can't write '{}': it is a folder", folder_.string()));
+  EXPECT_EQ(count(), 2);
 }
 
 }  // namespace

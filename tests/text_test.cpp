@@ -121,8 +121,21 @@ TEST(TextData, BatchesAreFunctionsOfSeedAndNumber) {
     for (const int32_t t : batch.targets)
       EXPECT_FALSE(held.contains(t));  // what validates is never trained on
   }
-  EXPECT_THROW(TextData(std::span(ids).first(19'000), 4, 1), Error);
-  EXPECT_NO_THROW(TextData(std::span(ids).first(19 * 1024 + 5), 4, 1));
+}
+
+TEST(TextData, ATextTooShortIsToldHowLongItMustBe) {
+  const std::vector<int32_t> ids(100'000);
+  for (const auto& [context, least] :
+       {std::pair(4, 19'461), {1023, 20'480}, {1024, 39'937}, {2100, 60'469}}) {
+    EXPECT_NO_THROW(TextData(std::span(ids).first(static_cast<size_t>(least)), context, 1));
+    try {
+      (void)TextData(std::span(ids).first(static_cast<size_t>(least) - 1), context, 1);
+      ADD_FAILURE() << context;
+    } catch (const Error& e) {
+      EXPECT_NE(std::string(e.what()).find(fmt::format("a text of at least {}; ", least)), std::string::npos)
+          << e.what();
+    }
+  }
 }
 
 TEST(Sampler, DrawsByTheScores) {

@@ -84,16 +84,16 @@ class KernelTable {
   const weft_kernel* const* data() const { return pointers_.data(); }
   uint32_t size() const { return static_cast<uint32_t>(pointers_.size()); }
 
-  /// Runs the record behind a launch whose tensors lie in host memory; the kernel's id begins an error's
-  /// text.
+  /// Runs the record behind a launch whose tensors lie in host memory, for queues that run later: the error
+  /// comes out far from the launch, so the kernel's id begins its text.
   static Outcome run(const weft_launch* launch) {
-    const Entry& e = entry(launch->plan->kernel);
-    Outcome outcome = e.record.launch(Launch(launch, e.table->host()));
-    if (!outcome.good()) outcome.text = e.id + ": " + outcome.text;
+    Outcome outcome = run_record(launch);
+    if (!outcome.good()) outcome.text = entry(launch->plan->kernel).id + ": " + outcome.text;
     return outcome;
   }
+  /// At once; the host puts the kernel's id before what a launch returns.
   static weft_code launch_now(const weft_launch* launch, weft_error* error) {
-    return guarded(error, [&] { return run(launch); });
+    return guarded(error, [&] { return run_record(launch); });
   }
 
  private:
@@ -105,6 +105,10 @@ class KernelTable {
   };
 
   static const Entry& entry(const weft_kernel* k) { return *static_cast<const Entry*>(k->self); }
+  static Outcome run_record(const weft_launch* launch) {
+    const Entry& e = entry(launch->plan->kernel);
+    return e.record.launch(Launch(launch, e.table->host()));
+  }
 
   void add(std::string_view backend, const KernelRecord& r, LaunchFn launch) {
     Entry& e = entries_.emplace_back(Entry{r, format("{}.{}.{}", backend, r.op, r.variant), this, {}});

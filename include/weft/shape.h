@@ -20,12 +20,17 @@ struct DimExpr;
 /// Expressions are interned for the life of the process, so a Dim is one word and cheap to copy.
 class Dim {
  public:
+  /// The integers that a Dim holds; others raise invalid_argument.
+  static constexpr int64_t kMax = (int64_t{1} << 62) - 1, kMin = -kMax - 1;
+
   Dim() = default;
   template <class I>
     requires std::is_integral_v<I>
-  constexpr Dim(I value) : bits_(static_cast<uint64_t>(static_cast<int64_t>(value)) << 1) {}  // NOLINT
+  constexpr Dim(I value) : bits_(coded(static_cast<int64_t>(value))) {}  // NOLINT
 
   /// A named unknown in [min, max], as in `Dim::symbol("batch", 1, 512)`.
+  ///
+  /// Errors   invalid_argument for what check_symbol refuses.
   static Dim symbol(std::string_view name, int64_t min, int64_t max);
 
   bool is_const() const { return (bits_ & 1) == 0; }
@@ -52,6 +57,11 @@ class Dim {
     return reinterpret_cast<const detail::DimExpr*>(bits_ & ~uint64_t{1});
   }
   std::pair<int64_t, int64_t> bounds() const;
+  [[noreturn]] static void raise_too_large(int64_t value);
+  static constexpr uint64_t coded(int64_t value) {
+    if (value < kMin || value > kMax) raise_too_large(value);
+    return static_cast<uint64_t>(value) << 1;
+  }
   uint64_t bits_ = 0;
 };
 
@@ -64,6 +74,10 @@ struct Symbol {
   int64_t min = 0, max = 0;
   friend bool operator==(const Symbol&, const Symbol&) = default;
 };
+
+/// Error unless the name is a word that a dimension's text can spell and 0 <= min <= max <= 2^61, so that
+/// sums of two stay within a Dim.
+Status check_symbol(const Symbol& symbol);
 
 /// Values for symbols, by name.
 class Bindings {

@@ -55,7 +55,8 @@ class Tensor {
   std::vector<std::byte> to_bytes() const;
   /// The one element of a tensor with one element.
   double item() const;
-  /// A copy on another backend; the same tensor when it is there already.
+  /// A copy on another backend, outside of any gradient; the same tensor, with its gradient, when it is there
+  /// already.
   Tensor to(const std::string& backend) const;
 
   /// A name for messages, states and checkpoints.

@@ -65,8 +65,8 @@ struct Batch {
 /// Batch number n is a function of seed and n: a run that is taken up again sees what it would have seen.
 class TextData {
  public:
-  /// Errors   invalid_argument when a part has no room for a context and its next character: wants about 21
-  /// blocks.
+  /// Errors   invalid_argument when a part has no room for a context and its next character: wants 19 blocks
+  /// and a context at least.
   TextData(std::span<const int32_t> ids, int64_t context, uint64_t seed);
 
   Batch train(uint64_t number, int64_t size) const;

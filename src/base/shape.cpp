@@ -114,7 +114,39 @@ std::string factor_text(Dim d) {
 using detail::DimExpr;
 using detail::Polynomial;
 
+namespace {
+
+constexpr size_t kMaxName = 64;
+constexpr int64_t kMaxBound = int64_t{1} << 61;
+
+bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
+bool is_letter_or_digit(char c) { return is_letter(c) || (c >= '0' && c <= '9'); }
+
+// What DimParser takes for a symbol; "max" is a function there.
+bool is_symbol_name(std::string_view name) {
+  return !name.empty() && name.size() <= kMaxName && is_letter(name[0]) && name != "max" &&
+         std::all_of(name.begin(), name.end(), is_letter_or_digit);
+}
+
+}  // namespace
+
+Status check_symbol(const Symbol& s) {
+  if (!is_symbol_name(s.name))
+    return invalid(
+        "symbol '{}' has no name that a dimension can spell; wanted a letter or '_', then at most {} "
+        "letters, digits or '_', and not 'max'",
+        s.name.substr(0, kMaxName), kMaxName - 1);
+  if (s.min < 0 || s.min > s.max || s.max > kMaxBound)
+    return invalid("symbol {} is in {}..{}; wanted 0 <= min <= max <= 2^61", s.name, s.min, s.max);
+  return {};
+}
+
+void Dim::raise_too_large(int64_t value) {
+  throw Error(invalid("dimension {} is outside of what a dimension holds, {} to {}", value, kMin, kMax));
+}
+
 Dim Dim::symbol(std::string_view name, int64_t min, int64_t max) {
+  raise_if(check_symbol({std::string(name), min, max}));
   DimExpr e{.kind = DimExpr::Kind::symbol, .name = std::string(name), .min = min, .max = max};
   e.text = e.name;
   e.key = fmt::format("{} in {}..{}", name, min, max);
@@ -349,16 +381,17 @@ class DimParser {
     int64_t number = 0;
     const auto [end, bad] = std::from_chars(text_.data() + at_, text_.data() + text_.size(), number);
     if (bad == std::errc()) {
+      if (number < Dim::kMin || number > Dim::kMax)
+        return invalid("{} is more than a dimension holds in '{}'", number, text_);
       at_ = static_cast<size_t>(end - text_.data());
       return Dim(number);
     }
     size_t n = 0;
-    while (at_ + n < text_.size() &&
-           (std::isalnum(static_cast<unsigned char>(text_[at_ + n])) || text_[at_ + n] == '_'))
-      ++n;
+    while (at_ + n < text_.size() && is_letter_or_digit(text_[at_ + n])) ++n;
     const auto word = text_.substr(at_, n);
     for (const auto& s : symbols_)
       if (s.name == word) {
+        WEFT_CHECK(check_symbol(s));
         at_ += n;
         return Dim::symbol(s.name, s.min, s.max);
       }

@@ -6,7 +6,6 @@
 #include "cli/show.h"
 #include "conformance/noise.h"
 #include "weft/checkpoint.h"
-#include "weft/ledger.h"
 #include "weft/ops.h"
 #include "weft/trace.h"
 
@@ -149,10 +148,6 @@ std::vector<std::string> backends_to_run(const Common& common) {
 }
 
 nlohmann::json to_json(const Row& r) {
-  nlohmann::json kernels = nlohmann::json::array();
-  for (const auto& k : r.kernels)
-    kernels.push_back(
-        {{"device", k.device}, {"op", k.op}, {"kernel", k.kernel}, {"calls", k.calls}, {"bytes", k.bytes}});
   return {{"backend", r.backend},
           {"agrees", r.failure.empty()},
           {"reason", r.failure},
@@ -160,7 +155,7 @@ nlohmann::json to_json(const Row& r) {
           {"bound", r.bound},
           {"output", r.output},
           {"characters_per_second", r.per_second},
-          {"kernels", kernels}};
+          {"kernels", ledger_json(r.kernels)}};
 }
 
 // Names of kernels without their device in front, each once, with how often it ran.

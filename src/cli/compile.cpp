@@ -1,4 +1,7 @@
 #include "cli/command.h"
+#include "cli/files.h"
+#include "cli/show.h"
+#include "program/program.h"
 #include "weft/checkpoint.h"
 #include "weft/jit.h"
 
@@ -28,11 +31,38 @@ Compiled compile_part(nn::Checkpoint& run, const Options& o) {
       {tokens, {"targets", {DType::i32, {batch}}}, {"rate", {DType::f32, {}}}}, options);
 }
 
+// What the file says of itself, so that it has been read back once.
+void describe(const Options& o, const Common& common) {
+  const auto p = value_or_raise(program::read_file(o.out));
+  const auto bytes = std::filesystem::file_size(o.out);
+  Show(common.json)
+      .result({{"name", p.name},
+               {"file", o.out},
+               {"part", o.part},
+               {"bytes", bytes},
+               {"calls", p.calls.size()},
+               {"inputs", p.inputs.size()},
+               {"outputs", p.outputs.size()},
+               {"states", p.states.size()}},
+              fmt::format("{} in {}: {} bytes, {} calls, {} inputs, {} outputs, {} states", p.name, o.out,
+                          grouped(static_cast<int64_t>(bytes)), p.calls.size(), p.inputs.size(),
+                          p.outputs.size(), p.states.size()));
+}
+
+int run(const Options& o, const Common& common) {
+  refuse_to_overwrite(o.out, "the checkpoint", nn::checkpoint_path(o.model));
+  auto checkpoint = nn::load_checkpoint(o.model);
+  compile_part(checkpoint, o).save(o.out);
+  // What went into a pipe or a device is gone, and may be where a description would go too.
+  if (std::filesystem::is_regular_file(o.out)) describe(o, common);
+  return 0;
+}
+
 }  // namespace
 
 extern const Command compile_command = {
     "compile", "write a checkpoint's model, or its whole training step, as a program file",
-    [](CLI::App& app, const Common&) -> std::function<int()> {
+    [](CLI::App& app, const Common& common) -> std::function<int()> {
       const auto o = std::make_shared<Options>();
       app.add_option("--model", o->model, "folder of the checkpoint")->required()->type_name("DIR");
       app.add_option("--out", o->out, "the program file to write")->required()->type_name("FILE");
@@ -41,11 +71,7 @@ extern const Command compile_command = {
           ->check(CLI::IsMember({"forward", "step"}))
           ->capture_default_str();
       app.add_flag("!--no-fuse", o->fuse, "keep every op a call of its own");
-      return [o] {
-        auto run = nn::load_checkpoint(o->model);
-        compile_part(run, *o).save(o->out);
-        return 0;
-      };
+      return [o, &common] { return run(*o, common); };
     }};
 
 }  // namespace weft::cli

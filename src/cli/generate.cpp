@@ -68,7 +68,9 @@ std::function<int()> setup(CLI::App& app, const Common& common) {
   app.add_option("--temperature", o->temperature, "low keeps to what is likely, 0 takes only the likeliest")
       ->check(CLI::Range(0.0, 100.0))
       ->capture_default_str();
-  app.add_option("--seed", o->seed, "another one, another text")->capture_default_str();
+  app.add_option("--seed", o->seed, "another one, another text")
+      ->check(whole_number<uint64_t>(0))
+      ->capture_default_str();
   return [o, &common] { return run(*o, common); };
 }
 

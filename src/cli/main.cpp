@@ -29,10 +29,22 @@ Policy configure(const Common& c) {
   return policy;
 }
 
+// A command line that says nothing sensible. CLI11 looks for what is missing first; a word that it does not
+// know is the likelier cause of that too.
+int usage_error(const CLI::App& app, const CLI::ParseError& e) {
+  const auto unknown = app.remaining(true);
+  const std::string what =
+      unknown.empty() ? e.what() : fmt::format("there is no option or subcommand '{}' here", unknown[0]);
+  const auto used = app.get_subcommands();
+  fmt::print(stderr, "weft: {}; see weft {}--help\n", what, used.empty() ? "" : used[0]->get_name() + " ");
+  return 2;
+}
+
 int run(int argc, char** argv) {
   CLI::App app("Weft: write a model once; train, compile and run it on any backend.", "weft");
   app.require_subcommand(1);
   app.set_version_flag("--version", WEFT_RELEASE);
+  app.footer("Exit status: 0 done, 1 failed, 2 a command line that makes no sense.");
   Common common;
   std::function<int()> action;
   for (const auto& command : all_commands()) {
@@ -44,13 +56,7 @@ int run(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
-    // CLI11 looks for what is missing first; a word that it does not know is the likelier cause of that too.
-    if (const auto unknown = app.remaining(true); e.get_exit_code() != 0 && !unknown.empty()) {
-      std::fprintf(stderr, "weft: there is no option or subcommand '%s' here; see weft --help\n",
-                   unknown[0].c_str());
-      return 2;
-    }
-    return app.exit(e);
+    return e.get_exit_code() == 0 ? app.exit(e) : usage_error(app, e);  // 0: --help and --version
   }
   try {
     const PolicyScope scope(configure(common));
@@ -61,7 +67,10 @@ int run(int argc, char** argv) {
   } catch (const Error& e) {
     std::fprintf(stderr, "weft: %s\n", e.what());
     return 1;
-  } catch (const std::exception& e) {  // memory or the file system ran out below a layer that returns Status
+  } catch (const std::bad_alloc&) {
+    std::fputs("weft: out of memory: the host has too little for this; smaller sizes want less\n", stderr);
+    return 1;
+  } catch (const std::exception& e) {  // the file system failed below a layer that returns Status
     std::fprintf(stderr, "weft: %s\n", e.what());
     return 1;
   }

@@ -1,13 +1,14 @@
 #include <chrono>
-#include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "base/element.h"
 #include "cli/command.h"
+#include "cli/files.h"
+#include "cli/show.h"
 #include "formats/safetensors.h"
 #include "link/resolve_types.h"
 #include "runtime/devices.h"
 #include "runtime/session.h"
-#include "weft/ledger.h"
 #include "weft/policy_scope.h"
 
 // weft run: a program file on a backend.
@@ -96,7 +97,18 @@ Status write_outputs(const program::CompiledProgram& p, const std::vector<HostTe
   return formats::write_safetensors(path, entries, {});
 }
 
+nlohmann::json lines_of(const std::string& text) {
+  nlohmann::json lines = nlohmann::json::array();
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  return lines;
+}
+
 int run(const Options& o, const Common& common) {
+  if (!o.out.empty()) {
+    refuse_to_overwrite(o.out, "the program", o.program);
+    refuse_to_overwrite(o.out, "--inputs", o.inputs);
+  }
   auto p = std::make_shared<const program::CompiledProgram>(value_or_raise(program::read_file(o.program)));
   auto devices = value_or_raise(runtime::devices_for(common.backend, current_policy()));
   const auto inputs = value_or_raise(inputs_of(*p, o));
@@ -110,12 +122,14 @@ int run(const Options& o, const Common& common) {
   nlohmann::json outputs = nlohmann::json::array();
   for (size_t i = 0; i < out.size(); ++i) outputs.push_back(describe(p->outputs[i].name, out[i]));
   if (common.json) {
-    fmt::print("{}\n", nlohmann::json{{"program", p->name},
-                                      {"runs", o.repeat},
-                                      {"seconds", seconds},
-                                      {"made_up_inputs", o.inputs.empty()},
-                                      {"outputs", outputs}}
-                           .dump(2));
+    nlohmann::json all{{"program", p->name},
+                       {"runs", o.repeat},
+                       {"seconds", seconds},
+                       {"made_up_inputs", o.inputs.empty()},
+                       {"outputs", outputs}};
+    if (o.plan) all["plan"] = lines_of(link::print(session->plan()));
+    if (o.ledger) all["ledger"] = ledger_json(ledger_rows());
+    fmt::print("{}\n", all.dump(2));
     return 0;
   }
   if (o.inputs.empty() && !p->inputs.empty())

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "weft/ledger.h"
 #include "weft/status.h"
 
 // What the subcommands print: one live line in a terminal, plain lines elsewhere, one JSON object a line with
@@ -22,6 +23,18 @@ inline std::string grouped(int64_t n) {
     s += digits[i];
   }
   return s;
+}
+
+inline nlohmann::json ledger_json(const std::vector<LedgerRow>& rows) {
+  nlohmann::json out = nlohmann::json::array();
+  for (const auto& r : rows)
+    out.push_back({{"device", r.device},
+                   {"op", r.op},
+                   {"kernel", r.kernel},
+                   {"why", r.why},
+                   {"calls", r.calls},
+                   {"bytes", r.bytes}});
+  return out;
 }
 
 struct Progress {

@@ -1,3 +1,5 @@
+#include <unistd.h>
+
 #include <chrono>
 #include <cmath>
 #include <csignal>
@@ -5,6 +7,7 @@
 
 #include "cli/command.h"
 #include "cli/show.h"
+#include "seam/registry.h"
 #include "weft/checkpoint.h"
 #include "weft/ops.h"
 
@@ -59,11 +62,33 @@ void check_same(const Options& o, const nn::RunInfo& info) {
   differs("--seed", "seed", o.seed, info.seed);
 }
 
+// What training takes at the very least, all f32: of each weight itself, its gradient and two moments, and of
+// each row of a batch what the layers were given, which the way back reads.
+uint64_t least_memory(const nn::CharModelConfig& c, int64_t batch) {
+  const int64_t seen = c.context * c.embed;
+  const int64_t weights = c.vocabulary * c.embed + (seen + 1) * c.hidden + (c.hidden + 1) * c.hidden +
+                          (c.hidden + 1) * c.vocabulary;
+  return 4 * static_cast<uint64_t>(4 * weights + batch * (seen + 2 * c.hidden));
+}
+
+// Before the host is driven into its swap, or a process of it is killed.
+void check_memory(const Options& o, const nn::CharModelConfig& config) {
+  const uint64_t wanted = least_memory(config, o.batch);
+  uint64_t have = value_or_raise(seam::registry().open(default_backend()))->capability().memory;
+  if (have == 0)
+    have = static_cast<uint64_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
+  if (wanted > have)
+    throw Error(
+        fail(Code::out_of_memory, "training this model on {} wants at least {} bytes of memory, there are {}",
+             default_backend(), grouped(static_cast<int64_t>(wanted)), grouped(static_cast<int64_t>(have))));
+}
+
 nn::Checkpoint begin(const Options& o, const io::Text& text) {
   const bool there = nn::has_checkpoint(o.out);
   if (o.resume) {
     auto run = nn::load_checkpoint(o.out);
     check_same(o, run.info);
+    check_memory(o, run.info.config);
     return run;
   }
   if (there && !o.fresh)
@@ -73,6 +98,7 @@ nn::Checkpoint begin(const Options& o, const io::Text& text) {
   nn::RunInfo info{
       .config = o.model, .vocabulary = io::Vocabulary::from_text(text.characters), .seed = o.seed};
   info.config.vocabulary = info.vocabulary.size();
+  check_memory(o, info.config);
   nn::CharModel model(info.config, o.seed);
   nn::AdamW optimizer(model.parameters());
   return {std::move(info), std::move(model), std::move(optimizer)};
@@ -181,7 +207,15 @@ class Run {
   Clock::time_point start_ = Clock::now(), saved_ = start_;
 };
 
-int run(const Options& o, const Common& common) {
+void check_computes(const std::string& backend) {
+  const auto* device = value_or_raise(seam::registry().open(backend));
+  if (std::string_view(device->capability().kind) == "null")
+    throw Error(invalid(
+        "backend {} computes nothing, so that nothing would be learnt; choose another --backend", backend));
+}
+
+int train(const Options& o, const Common& common) {
+  check_computes(default_backend());
   const auto text = io::load_text(o.data);
   const nn::FolderLock ours(o.out);
   auto state = begin(o, text);
@@ -205,7 +239,21 @@ int run(const Options& o, const Common& common) {
   std::signal(SIGPIPE, SIG_IGN);  // a reader that goes away ends the progress, not the run and its checkpoint
   // Whether the folder takes a checkpoint is known before a minute is spent, not after.
   nn::save_checkpoint(o.out, state.info, state.model, state.optimizer);
+  if (o.steps > 0 && state.info.step >= o.steps)
+    show.note(
+        fmt::format("the checkpoint is at step {}, --steps {} counts from the first: nothing is left to do",
+                    state.info.step, o.steps));
   return Run(o, common, state, data).go();
+}
+
+int run(const Options& o, const Common& common) {
+  try {
+    return train(o, common);
+  } catch (const Error& e) {
+    if (e.status().code() != Code::out_of_memory) throw;
+    throw Error(fail(Code::out_of_memory, "{}; a smaller --hidden, --embed, --context or --batch wants less",
+                     e.status().message()));
+  }
 }
 
 // CLI::PositiveNumber lets "nan" through.
@@ -220,7 +268,7 @@ std::function<int()> setup(CLI::App& app, const Common& common) {
   app.add_option("--data", o->data, "text files, or folders of them")->required()->type_name("PATH");
   app.add_option("--out", o->out, "folder of the checkpoint")->required()->type_name("DIR");
   auto* steps = app.add_option("--steps", o->steps, "steps in all, those before --resume included")
-                    ->check(CLI::PositiveNumber);
+                    ->check(whole_number<int64_t>(1));
   app.add_option("--seconds", o->seconds, "how long to train (default 60)")->check(positive)->excludes(steps);
   app.add_option("--batch", o->batch, "rows a step")->check(CLI::Range(1, 65536))->capture_default_str();
   app.add_option("--context", o->model.context, "characters that the model sees")
@@ -236,7 +284,9 @@ std::function<int()> setup(CLI::App& app, const Common& common) {
   app.add_option("--dropout", o->model.dropout, "share of hidden values dropped")
       ->check(CLI::Range(0.0, 0.95))
       ->capture_default_str();
-  app.add_option("--seed", o->seed, "of weights, batches and dropout")->capture_default_str();
+  app.add_option("--seed", o->seed, "of weights, batches and dropout")
+      ->check(whole_number<uint64_t>(0))
+      ->capture_default_str();
   auto* resume = app.add_flag("--resume", o->resume, "go on from the checkpoint in --out");
   app.add_flag("--fresh", o->fresh, "replace the checkpoint in --out")->excludes(resume);
   app.footer("Ctrl-C stops after the step, writes the checkpoint and exits with 130.");

@@ -51,6 +51,11 @@ CallKey::Writer with_attr(CallKey::Writer key, const AttrValue& value) {
   throw Error(invalid("{}: an operand belongs to a trace that has ended, or to another thread's", op.name));
 }
 
+[[noreturn]] WEFT_COLD void throw_no_room(const CachedCall& call, const CachedCall::Output& o, Status why) {
+  throw Error(std::move(why).at(
+      fmt::format("{}: {}{}", call.plan->call->desc().op, name(o.dtype), text(std::span(o.shape)))));
+}
+
 // Everything that the choice of a kernel and the types of the results depend on. Lengths come before what
 // they measure, so different calls have different words.
 CallKey key_of(const ir::OpDef& op, const seam::Device& device, std::span<const Tensor* const> inputs,
@@ -110,7 +115,7 @@ void run_kernel(CachedCall& call, seam::Device& device, std::span<const Tensor* 
       outputs[k] = *inputs[static_cast<size_t>(o.update)];
     } else {
       auto buffer = device.allocate(o.bytes);
-      if (!buffer.ok()) throw Error(buffer.take_status());
+      if (!buffer.ok()) throw_no_room(call, o, buffer.take_status());
       outputs[k] = Tensor(make_impl(o.dtype, o.shape, std::move(buffer).value()));
     }
     out[k] = &outputs[k].impl()->c;

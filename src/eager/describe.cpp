@@ -16,7 +16,7 @@ Result<seam::ConcreteType> concrete(const TensorType& t) {
   uint64_t bytes = byte_size(t.dtype);
   for (const int64_t d : out.shape)
     if (d > 0 && __builtin_mul_overflow(bytes, static_cast<uint64_t>(d), &bytes))
-      return invalid("{} has more bytes than a number holds", text(t));
+      return fail(Code::out_of_memory, "{} has more bytes than 64 bits count", text(t));
   return out;
 }
 
@@ -71,8 +71,9 @@ Result<seam::CallDesc> describe(const ir::OpDef& op, std::span<const TensorType*
   }
   call.inputs.resize(op.n_inputs);
   for (const auto& t : outputs) {
-    WEFT_TRY(auto c, concrete(t));
-    call.outputs.push_back(std::move(c));
+    auto c = concrete(t);
+    if (!c.ok()) return c.take_status().at(op.name);
+    call.outputs.push_back(std::move(c).value());
   }
   add_attrs(call, op, attrs);
   for (const auto& u : op.updates)

@@ -5,9 +5,9 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
-#include <filesystem>
+
+#include "base/output_file.h"
 
 namespace weft::formats {
 namespace {
@@ -22,23 +22,6 @@ struct Descriptor {
 
 Status system_error(const char* what, const std::string& path) {
   return fail(Code::io, "can't {} {}: {}", what, path, std::strerror(errno));
-}
-
-Status write_all(int fd, std::span<const std::byte> bytes, const std::string& path) {
-  while (!bytes.empty()) {
-    const ssize_t n = ::write(fd, bytes.data(), bytes.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return system_error("write", path);
-    bytes = bytes.subspan(static_cast<size_t>(n));
-  }
-  return ::fsync(fd) == 0 ? Status() : system_error("write", path);
-}
-
-// The name itself lives in the folder, which reaches the disk on its own.
-void sync_folder(const std::string& path) {
-  const auto folder = std::filesystem::path(path).parent_path();
-  const Descriptor d{::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
-  if (d.fd >= 0) ::fsync(d.fd);
 }
 
 }  // namespace
@@ -62,26 +45,14 @@ Result<std::vector<std::byte>> read_file(const std::string& path) {
   return bytes;
 }
 
-Status write_file_atomically(const std::string& path, std::span<const std::byte> bytes) {
-  // The process number keeps two writers apart; the last to finish wins, whole.
-  const std::string beside = fmt::format("{}.{}.tmp", path, ::getpid());
-  Status status;
-  {
-    const Descriptor d{::open(beside.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644)};
-    if (d.fd < 0) return system_error("write", beside);
-    status = write_all(d.fd, bytes, beside);
-  }
-  if (status.ok() && ::rename(beside.c_str(), path.c_str()) != 0) status = system_error("replace", path);
-  if (!status.ok()) {
-    ::unlink(beside.c_str());
-    return status;
-  }
-  sync_folder(path);
-  return {};
+Status write_file(const std::string& path, std::span<const std::byte> bytes) {
+  WEFT_TRY(auto file, OutputFile::open(path));
+  WEFT_CHECK(file.write(bytes));
+  return file.commit();
 }
 
-Status write_file_atomically(const std::string& path, std::string_view text) {
-  return write_file_atomically(path, std::as_bytes(std::span(text.data(), text.size())));
+Status write_file(const std::string& path, std::string_view text) {
+  return write_file(path, std::as_bytes(std::span(text.data(), text.size())));
 }
 
 }  // namespace weft::formats

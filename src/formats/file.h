@@ -12,10 +12,8 @@ namespace weft::formats {
 /// All bytes of a file; unavailable when it can't be read.
 Result<std::vector<std::byte>> read_file(const std::string& path);
 
-/// Replaces `path` in one move: a reader sees the old file or the new one, whenever the machine stops. The
-/// bytes go to a file beside it, to the disk, and then under the name. On failure the old file stays and
-/// nothing is left behind.
-Status write_file_atomically(const std::string& path, std::span<const std::byte> bytes);
-Status write_file_atomically(const std::string& path, std::string_view text);
+/// The old file stays unless all of the new one could be written: see OutputFile in base/output_file.h.
+Status write_file(const std::string& path, std::span<const std::byte> bytes);
+Status write_file(const std::string& path, std::string_view text);
 
 }  // namespace weft::formats

@@ -195,7 +195,7 @@ Result<std::vector<std::byte>> encode_safetensors(std::span<const TensorEntry> t
 Status write_safetensors(const std::string& path, std::span<const TensorEntry> tensors,
                          const std::map<std::string, std::string>& metadata) {
   WEFT_TRY(const auto bytes, encode_safetensors(tensors, metadata));
-  return write_file_atomically(path, std::span<const std::byte>(bytes));
+  return write_file(path, std::span<const std::byte>(bytes));
 }
 
 }  // namespace weft::formats

@@ -46,7 +46,7 @@ Result<Safetensors> read_safetensors(const std::string& path);
 /// twice or a size does not match.
 Result<std::vector<std::byte>> encode_safetensors(std::span<const TensorEntry> tensors,
                                                   const std::map<std::string, std::string>& metadata);
-/// encode_safetensors, then write_file_atomically.
+/// encode_safetensors, then write_file.
 Status write_safetensors(const std::string& path, std::span<const TensorEntry> tensors,
                          const std::map<std::string, std::string>& metadata);
 

@@ -10,6 +10,12 @@ namespace {
 constexpr char32_t kUnknown = U'\uFFFD';
 constexpr size_t kBlock = 1024, kEvery = 20;
 
+// Characters of the shortest text that has `validation` of them to validate on.
+size_t least_text(size_t validation) {
+  const size_t whole = (validation - 1) / kBlock;
+  return (whole * kEvery + kEvery - 1) * kBlock + validation - whole * kBlock;
+}
+
 }  // namespace
 
 Vocabulary Vocabulary::from_text(std::u32string_view text, size_t limit, size_t least) {
@@ -63,10 +69,13 @@ TextData::TextData(std::span<const int32_t> ids, int64_t context, uint64_t seed)
     auto& to = block % kEvery == kEvery - 1 ? validation_ : train_;
     to.insert(to.end(), part.begin(), part.end());
   }
-  const int64_t wants = static_cast<int64_t>(kBlock * (kEvery - 1)) + context + 1;
-  if (validation_size() <= context || train_size() <= context)
-    throw Error(invalid("the text has {} characters, too few to train and to validate on; wants at least {}",
-                        ids.size(), wants));
+  if (validation_size() > context) return;  // and so the training text, which is longer, is
+  throw Error(
+      invalid("the text has {} characters, {} to train on and {} to validate on: too few for a context "
+              "of {}, which wants {} in each, so a text of at least {}; give more text or a shorter "
+              "context",
+              ids.size(), train_size(), validation_size(), context, context + 1,
+              least_text(static_cast<size_t>(context) + 1)));
 }
 
 static void add_row(Batch& b, const std::vector<int32_t>& text, size_t at, size_t context) {

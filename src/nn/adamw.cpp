@@ -1,3 +1,4 @@
+#include "nn/host_zeros.h"
 #include "weft/nn.h"
 #include "weft/ops.h"
 #include "weft/trace.h"
@@ -7,9 +8,7 @@ namespace {
 
 // Zeros in the shape of a parameter, beside it.
 Tensor zeros(const Tensor& like, const IntList& shape, const char* what) {
-  const std::vector<std::byte> bytes(static_cast<size_t>(element_count(std::span<const int64_t>(shape))) *
-                                     byte_size(like.dtype()));
-  Tensor t = Tensor::from_bytes(bytes, shape, like.dtype(), like.backend());
+  Tensor t = Tensor::from_bytes(host_zeros(like.dtype(), shape), shape, like.dtype(), like.backend());
   t.named("adamw." + like.name() + "." + what);
   return t;
 }

@@ -1,5 +1,7 @@
 #include <cmath>
 
+#include "base/element.h"
+#include "nn/host_zeros.h"
 #include "weft/nn.h"
 #include "weft/ops.h"
 #include "weft/random.h"
@@ -8,9 +10,11 @@
 namespace weft::nn {
 
 Tensor Initializer::uniform(std::vector<int64_t> shape, double bound, DType dtype) {
-  std::vector<double> values(static_cast<size_t>(element_count(std::span<const int64_t>(shape))));
-  for (double& v : values) v = bound * (2 * unit(random_word(seed_, drawn_++)) - 1);
-  return Tensor::of(std::span<const double>(values), shape, dtype);
+  auto bytes = host_zeros(dtype, shape);
+  const size_t n = bytes.size() / byte_size(dtype);
+  for (size_t i = 0; i < n; ++i)
+    store_element(dtype, bytes.data(), i, bound * (2 * unit(random_word(seed_, drawn_++)) - 1));
+  return Tensor::from_bytes(bytes, shape, dtype);
 }
 
 Tensor Initializer::random_state() {

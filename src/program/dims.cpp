@@ -123,24 +123,13 @@ class Ruler {
   int depth_ = 0;
 };
 
-/// A letter or '_', then letters, digits or '_': what parse_dim takes for a symbol. "max" is a function
-/// there.
-bool is_symbol_name(std::string_view name) {
-  if (name.empty() || name.size() > 64 || !is_letter(name[0]) || name == "max") return false;
-  return std::all_of(name.begin(), name.end(), [](char c) { return is_letter(c) || is_digit(c); });
-}
-
 }  // namespace
 
 Status check_symbols(std::span<const Symbol> symbols) {
   if (symbols.size() > kMaxSymbols) return invalid("{} symbols; allowed are {}", symbols.size(), kMaxSymbols);
   for (size_t i = 0; i < symbols.size(); ++i) {
     const Symbol& s = symbols[i];
-    if (!is_symbol_name(s.name))
-      return invalid("symbol {} has no name that a dimension can spell; wanted up to 64 letters and digits",
-                     i);
-    if (s.min < 0 || s.min > s.max || static_cast<uint64_t>(s.max) > kMaxMagnitude)
-      return invalid("symbol {} is in {}..{}; wanted 0 <= min <= max <= 2^61", s.name, s.min, s.max);
+    WEFT_CHECK(check_symbol(s));
     for (size_t k = 0; k < i; ++k)
       if (symbols[k].name == s.name) return invalid("symbol {} is listed twice", s.name);
   }

@@ -113,10 +113,9 @@ std::string print(const CompiledProgram& program);
 
 /// The container file (docs/design.md section 8): header, section table with a hash each, sections. Same
 /// program, same bytes. `serialize` does not verify; `write_file` does, and keeps the old file when anything
-/// fails.
+/// fails (base/output_file.h).
 std::string serialize(const CompiledProgram& program);
-Status write_file(const CompiledProgram& program,
-                  const std::string& path);  // atomic: a new file, then a rename
+Status write_file(const CompiledProgram& program, const std::string& path);
 
 /// Both check every hash and verify(); an error names the section. Blobs point into `bytes`' owner or the
 /// mapped file. Bytes that are not aligned to 64 are copied first. A mapped file may be deleted or replaced,

@@ -1,0 +1,114 @@
+#include "base/output_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
+namespace weft {
+namespace {
+
+namespace fs = std::filesystem;
+
+Status system_error(const char* what, const std::string& path) {
+  return fail(Code::io, "can't {} '{}': {}", what, path, std::strerror(errno));
+}
+
+// Where a chain of symbolic links ends, whether or not something is there. The system follows this many.
+Result<std::string> behind_links(const std::string& path) {
+  fs::path at = path;
+  for (int links = 0; links < 40; ++links) {
+    std::error_code no_link;
+    const fs::path next = fs::read_symlink(at, no_link);
+    if (no_link) return at.string();
+    at = at.parent_path() / next;
+  }
+  errno = ELOOP;
+  return system_error("write", path);
+}
+
+// `weft run --out /dev/stdout > file`: replacing the file would take it from what is printed after this.
+bool is_standard_output(const struct stat& about) {
+  struct stat output{};
+  return ::fstat(STDOUT_FILENO, &output) == 0 && output.st_dev == about.st_dev &&
+         output.st_ino == about.st_ino;
+}
+
+// The name lives in the folder, which reaches the disk on its own; without this a power cut may undo the
+// move. Some file systems refuse: no harm.
+void sync_folder(const std::string& path) {
+  const fs::path folder = fs::path(path).parent_path();
+  const int file = ::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (file < 0) return;
+  (void)::fsync(file);
+  ::close(file);
+}
+
+}  // namespace
+
+Result<OutputFile> OutputFile::open(const std::string& path) {
+  OutputFile out(path);
+  struct stat about{};
+  const bool there = ::stat(path.c_str(), &about) == 0;
+  if (!there && errno != ENOENT) return system_error("write", path);
+  if (there && S_ISDIR(about.st_mode)) return fail(Code::io, "can't write '{}': it is a folder", path);
+  if (there && is_standard_output(about)) {
+    out.file_ = ::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0);
+  } else if (there && !S_ISREG(about.st_mode)) {
+    out.file_ = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
+  } else {
+    if (there && ::access(path.c_str(), W_OK) != 0) return system_error("write", path);
+    WEFT_TRY(out.target_, behind_links(path));
+    WEFT_CHECK(out.open_beside(there ? &about.st_mode : nullptr));
+  }
+  if (out.file_ < 0) return system_error("write", path);
+  return out;
+}
+
+// In the folder of the target, since a rename can't leave a file system.
+Status OutputFile::open_beside(const mode_t* mode) {
+  static std::atomic<uint64_t> next = 0;
+  beside_ = fmt::format("{}.tmp.{}.{}", target_, ::getpid(), next++);
+  file_ = ::open(beside_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode ? 0600 : 0666);
+  if (file_ < 0) return system_error("create", std::exchange(beside_, {}));
+  if (mode && ::fchmod(file_, *mode & 07777) != 0) return system_error("keep the permissions of", target_);
+  return {};
+}
+
+OutputFile::OutputFile(OutputFile&& other) noexcept
+    : path_(std::move(other.path_)),
+      target_(std::move(other.target_)),
+      beside_(std::exchange(other.beside_, {})),
+      file_(std::exchange(other.file_, -1)) {}
+
+OutputFile::~OutputFile() {
+  if (file_ >= 0) ::close(file_);
+  if (!beside_.empty()) ::unlink(beside_.c_str());
+}
+
+Status OutputFile::write(std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t n = ::write(file_, bytes.data(), bytes.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return system_error("write", path_);
+    bytes = bytes.subspan(static_cast<size_t>(n));
+  }
+  return {};
+}
+
+Status OutputFile::commit() {
+  if (!beside_.empty() && ::fsync(file_) != 0) return system_error("write", path_);
+  // The system may report only now that something written was lost.
+  if (::close(std::exchange(file_, -1)) != 0) return system_error("write", path_);
+  if (beside_.empty()) return {};
+  if (::rename(beside_.c_str(), target_.c_str()) != 0) return system_error("replace", path_);
+  beside_.clear();
+  sync_folder(target_);
+  return {};
+}
+
+}  // namespace weft

@@ -1,0 +1,38 @@
+#pragma once
+#include <sys/types.h>
+
+#include <cstddef>
+#include <span>
+#include <string>
+
+#include "weft/status.h"
+
+namespace weft {
+
+/// A file that is being written.
+///
+/// What was under the name stays until commit(), which puts the whole new file there in one move: a reader
+/// sees the old one or the new one, whenever the machine stops. A symbolic link stays one, and what it leads
+/// to is replaced; a new file in the place of an old one has its permissions. What is no regular file (a
+/// pipe, a device, the file that standard output goes to) can't be replaced and is written as it stands.
+class OutputFile {
+ public:
+  static Result<OutputFile> open(const std::string& path);
+  OutputFile(OutputFile&& other) noexcept;
+  OutputFile& operator=(OutputFile&&) = delete;
+  /// Without a commit(), nothing is left behind.
+  ~OutputFile();
+
+  Status write(std::span<const std::byte> bytes);
+  Status commit();
+
+ private:
+  explicit OutputFile(std::string path) : path_(std::move(path)) {}
+  Status open_beside(const mode_t* mode);
+
+  std::string path_;             // as it was given
+  std::string target_, beside_;  // the name to take, and the one until then; empty: written as it stands
+  int file_ = -1;
+};
+
+}  // namespace weft
