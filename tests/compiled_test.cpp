@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <thread>
 
+#include "compiler/compile.h"
 #include "small_model.h"
 #include "test_backends.h"
 #include "weft/jit.h"
@@ -90,6 +91,61 @@ TEST(Training, TextFormAndFileKeepTheProgram) {
   // A trace changes nothing outside.
   EXPECT_FALSE(model.parameters[0].value.grad());
   EXPECT_EQ(model.random.to_vector<uint64_t>(), (std::vector<uint64_t>{1, 0}));
+}
+
+// A file whose hashes fit may still say anything: kernels would read and write by types that are not true.
+TEST(Compiled, AProgramThatLiesAboutItsOpsIsRefused) {
+  const auto path = (std::filesystem::temp_directory_path() / "weft_lies.npubin").string();
+  compile_small("reference").save(path);
+  const auto honest = value_or_raise(program::read_file(path));
+  EXPECT_TRUE(compiler::check_ops(honest).ok());
+  const auto call_of = [](program::CompiledProgram& p, const char* op) -> program::KernelCall& {
+    for (auto& c : p.calls)
+      if (c.op == op) return c;
+    throw std::logic_error(op);
+  };
+  const auto attr = [](program::KernelCall& c, const char* name) -> AttrValue& {
+    for (auto& a : c.attrs)
+      if (a.name == name) return a.value;
+    throw std::logic_error(name);
+  };
+  using program::CompiledProgram;
+  const std::pair<const char*, std::function<void(CompiledProgram&)>> lies[] = {
+      {"the op's rule says",
+       [&](CompiledProgram& p) {
+         const auto result = static_cast<size_t>(call_of(p, "matmul").outputs[0]);
+         p.values[result].type.shape[1] = 1 << 20;
+       }},
+      {"inner sizes",
+       [&](CompiledProgram& p) {
+         std::swap(call_of(p, "matmul").inputs[0], call_of(p, "matmul").inputs[1]);
+       }},
+      {"wrongly listed", [&](CompiledProgram& p) { attr(call_of(p, "matmul"), "transpose_b") = int64_t{1}; }},
+      {"wrong kind", [&](CompiledProgram& p) { attr(call_of(p, "gather"), "axis") = 0.5; }},
+      {"from the front",
+       [&](CompiledProgram& p) {
+         auto& c = call_of(p, "gather");
+         attr(c, "axis") = int64_t{-2}, std::erase(c.defaults, "axis");
+       }},
+      {"no attribute named", [&](CompiledProgram& p) { call_of(p, "gather").attrs[0].name = "aaa"; }},
+      {"version 7", [&](CompiledProgram& p) { call_of(p, "matmul").version = 7; }},
+      {"operands", [&](CompiledProgram& p) { call_of(p, "matmul").inputs.pop_back(); }},
+      {"no op of this name", [&](CompiledProgram& p) { call_of(p, "matmul").op = "matmul9"; }},
+      {"its body is missing", [&](CompiledProgram& p) { call_of(p, "matmul").op = "softmax"; }},
+      {"updates", [&](CompiledProgram& p) { call_of(p, "adamw_step").updates.pop_back(); }},
+      {"region @r0", [&](CompiledProgram& p) { p.regions[0].calls[0].version = 7; }},
+  };
+  for (const auto& [words, lie] : lies) {
+    CompiledProgram p = honest;
+    lie(p);
+    const Status s = compiler::check_ops(p);
+    EXPECT_NE(s.text().find(words), std::string::npos) << words << ": " << s.text();
+  }
+  CompiledProgram p = honest;
+  call_of(p, "matmul").version = 7;
+  ASSERT_TRUE(program::write_file(p, path).ok()) << "verify() knows no ops";
+  EXPECT_THROW(load_program(path, {.backend = "reference"}), Error);
+  std::filesystem::remove(path);
 }
 
 TEST(Compiled, AnOptionalOperandMayBeAbsent) {

@@ -287,9 +287,9 @@ TEST(GradientRules, AnOpWithoutOneIsAnErrorWhenRecorded) {
 }
 
 TEST(GradientRules, AnOverwrittenSavedTensorIsAnError) {
-  Tensor x = Tensor::of({1, 2}, {2}), one = Tensor::scalar(1);
-  x.requires_grad(true);
-  const Tensor y = mul(x, x);
+  Tensor x = Tensor::of({1, 2}, {2}), one = Tensor::scalar(1), other = Tensor::of({3, 4}, {2});
+  x.requires_grad(true), other.requires_grad(true);
+  const Tensor y = add(mul(x, x), other);
   {
     const NoGrad none;
     const Tensor g = Tensor::of({1, 2}, {2}), m = Tensor::of({0, 0}, {2}), v = Tensor::of({0, 0}, {2});
@@ -305,6 +305,7 @@ TEST(GradientRules, AnOverwrittenSavedTensorIsAnError) {
   } catch (const Error& e) {
     EXPECT_NE(std::string(e.what()).find("overwritten"), std::string::npos) << e.what();
   }
+  EXPECT_FALSE(other.grad()) << "an error gives no leaf a gradient";
 }
 
 TEST(GradientRules, PaddingOfAnEmbeddingGetsNoGradient) {

@@ -141,5 +141,26 @@ TEST(Review, ATapeOfSharedEdgesEndsWithoutRecursion) {
   y = Tensor();
 }
 
+template <class T>
+void expect_elements_of() {
+  const T values[] = {T(0), T(1), T(3)};
+  const int64_t shape[] = {3};
+  for (const DType type : {DType::f32, DType::i64, DType::u8, DType::bf16}) {
+    const auto back = Tensor::of(std::span<const T>(values), shape, type).template to_vector<T>();
+    EXPECT_TRUE(std::equal(back.begin(), back.end(), values)) << name(type);
+  }
+}
+
+TEST(Review, TensorsTakeEveryElementType) {
+  expect_elements_of<bool>(), expect_elements_of<float>(), expect_elements_of<double>();
+  expect_elements_of<signed char>(), expect_elements_of<unsigned char>(), expect_elements_of<short>();
+  expect_elements_of<unsigned short>(), expect_elements_of<int>(), expect_elements_of<unsigned>();
+  expect_elements_of<long>(), expect_elements_of<unsigned long>();
+  expect_elements_of<long long>(), expect_elements_of<unsigned long long>();
+  EXPECT_EQ(Tensor::of({-1, 0, 0.5}, {3}).to_vector<bool>(), (std::vector<bool>{true, false, true}));
+  EXPECT_EQ(Tensor::of({-1, 300, 2.7}, {3}).to_vector<unsigned char>(),
+            (std::vector<unsigned char>{0, 255, 2}));
+}
+
 }  // namespace
 }  // namespace weft

@@ -91,5 +91,16 @@ TEST(Threads, GradientsAndDefaultsBelongToTheirThread) {
   EXPECT_EQ(wrong, 0);
 }
 
+TEST(Threads, MayShareALeaf) {
+  const testing::OnBackend on("reference");
+  Tensor w = Tensor::of({1, 2, 3}, {3});
+  w.requires_grad(true);
+  on_threads(4, [&](int i) {
+    const testing::OnBackend same("reference");
+    for (int k = 0; k < 50; ++k) sum(w * double(i + 1)).backward();
+  });
+  EXPECT_EQ(w.grad().to_vector<int>(), std::vector<int>(3, 50 * (1 + 2 + 3 + 4)));
+}
+
 }  // namespace
 }  // namespace weft

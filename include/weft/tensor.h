@@ -26,6 +26,8 @@ class Tensor {
   Tensor() = default;
 
   /// A tensor of `shape` on `backend` (empty: the default backend) with these elements, converted to `dtype`.
+  /// T, here and below, is bool, float, double or an integer type of C++ (signed and unsigned char for 8
+  /// bits).
   template <class T>
   static Tensor of(std::span<const T> elements, std::span<const int64_t> shape, DType dtype,
                    const std::string& backend = "");
@@ -48,8 +50,8 @@ class Tensor {
   TensorType type() const;
   std::string backend() const;
 
-  /// Waits for the device and copies the elements out. T may be float, double, int, long, unsigned or
-  /// unsigned long; values are converted.
+  /// Waits for the device and copies the elements out, converted: floats to integers are truncated and
+  /// saturate, integers to shorter ones wrap around, bool is whether they are not zero.
   template <class T>
   std::vector<T> to_vector() const;
   std::vector<std::byte> to_bytes() const;
@@ -68,8 +70,10 @@ class Tensor {
   /// Gradient that backward() left here; empty where there is none.
   Tensor grad() const;
   void clear_grad();
-  /// Adds d(this)/d(leaf) to the gradient of every leaf that requires one. This tensor must have one element,
-  /// unless `seed` gives its own gradient.
+  /// Adds d(this)/d(leaf) to the gradient of every leaf that requires one; on an error, to none. This tensor
+  /// must have one element, unless `seed` gives its own gradient. Threads may share leaves, each with a
+  /// tensor of its own to go back from: all gradients are added, in whatever order they come. Read grad()
+  /// when they are done.
   void backward() const;
   /// With `create_graph`, the gradients have gradients again.
   void backward(const Tensor& seed, bool create_graph = false) const;

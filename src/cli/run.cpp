@@ -5,6 +5,7 @@
 #include "cli/command.h"
 #include "cli/files.h"
 #include "cli/show.h"
+#include "compiler/compile.h"
 #include "formats/safetensors.h"
 #include "link/resolve_types.h"
 #include "runtime/devices.h"
@@ -109,7 +110,7 @@ int run(const Options& o, const Common& common) {
     refuse_to_overwrite(o.out, "the program", o.program);
     refuse_to_overwrite(o.out, "--inputs", o.inputs);
   }
-  auto p = std::make_shared<const program::CompiledProgram>(value_or_raise(program::read_file(o.program)));
+  auto p = std::make_shared<const program::CompiledProgram>(value_or_raise(compiler::read_file(o.program)));
   auto devices = value_or_raise(runtime::devices_for(common.backend, current_policy()));
   const auto inputs = value_or_raise(inputs_of(*p, o));
   auto session = value_or_raise(runtime::Session::create(p, std::move(devices), current_policy()));

@@ -20,4 +20,11 @@ struct Options {
 Result<program::CompiledProgram> compile(const ir::Graph& graph, const WeightSource& weights,
                                          const Options& options = {});
 
+/// Every call of a verified program beside its op's definition: operands, attributes, results of the types
+/// that the shape rule gives, updates. A file may say anything, with hashes that fit; kernels trust their
+/// calls.
+Status check_ops(const program::CompiledProgram& program);
+/// Reads a program file from anywhere: program::read_file() and check_ops().
+Result<program::CompiledProgram> read_file(const std::string& path);
+
 }  // namespace weft::compiler

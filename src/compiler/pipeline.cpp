@@ -26,6 +26,7 @@ Result<program::CompiledProgram> compile(const ir::Graph& graph, const WeightSou
   }
   WEFT_TRY(auto program, emit(m, weights, options));
   WEFT_CHECK(program::verify(program).at("compiled program"));
+  WEFT_CHECK(check_ops(program).at("compiled program"));
   return program;
 }
 

@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <map>
-#include <unordered_set>
+#include <mutex>
+#include <unordered_map>
 
 #include "eager/tensor_builder.h"
 #include "eager/trace_state.h"
@@ -56,8 +57,15 @@ Tensor restore(const Saved& s, const Edge& edge) {
   return t;
 }
 
-// Gradients that have arrived, by node and result.
-using Arrived = std::map<uint64_t, std::pair<std::shared_ptr<TapeNode>, std::vector<Tensor>>, std::greater<>>;
+// Gradients that have arrived: at nodes, by result, newest node first; and at leaves, which get them in the
+// end, all or none.
+struct Arrived {
+  struct Leaf {
+    Tensor leaf, grad;
+  };
+  std::map<uint64_t, std::pair<std::shared_ptr<TapeNode>, std::vector<Tensor>>, std::greater<>> nodes;
+  std::unordered_map<TensorImpl*, Leaf> leaves;
+};
 
 class TapeContext final : public ir::GradContext {
  public:
@@ -120,8 +128,12 @@ Status add_into(Tensor& sum, const Tensor& more, seam::Device* device) {
 }
 
 Status hand_on(const Edge& edge, const Tensor& grad, Arrived& arrived, seam::Device* device) {
-  if (edge.leaf) return add_into(edge.leaf.impl()->more().grad, grad, device);
-  auto& [node, douts] = arrived[edge.node->sequence];
+  if (edge.leaf) {
+    auto& [leaf, sum] = arrived.leaves[edge.leaf.impl()];
+    leaf = edge.leaf;
+    return add_into(sum, grad, device);
+  }
+  auto& [node, douts] = arrived.nodes[edge.node->sequence];
   node = edge.node;
   douts.resize(node->out_types.size());
   return add_into(douts[edge.output], grad, device);
@@ -150,6 +162,20 @@ Status open_up(const TapeNode& node, const std::vector<Tensor>& douts, Arrived& 
     const Edge edge = edge_to(b.tensor(results[k]));
     if (edge && douts[k]) WEFT_CHECK(hand_on(edge, douts[k], arrived, device));
   }
+  return {};
+}
+
+// Threads that share a leaf take turns here.
+Status give_leaves(Arrived& arrived, seam::Device* device) {
+  static std::mutex turns;
+  const std::lock_guard lock(turns);
+  std::vector<Tensor> sums;
+  for (auto& [impl, arrival] : arrived.leaves) {
+    sums.push_back(impl->extra ? impl->extra->grad : Tensor());
+    WEFT_CHECK(add_into(sums.back(), arrival.grad, device));
+  }
+  size_t i = 0;
+  for (auto& [impl, arrival] : arrived.leaves) impl->more().grad = std::move(sums[i++]);
   return {};
 }
 
@@ -230,9 +256,9 @@ Status backward(const Tensor& root, const Tensor& seed, bool create_graph) {
     return invalid("backward: the seed is {}, wanted {}", text(start.type()), text(root.type()));
   Arrived arrived;
   WEFT_CHECK(hand_on(edge_to(root), start, arrived, device));
-  while (!arrived.empty()) {
-    auto [node, douts] = std::move(arrived.begin()->second);
-    arrived.erase(arrived.begin());
+  while (!arrived.nodes.empty()) {
+    auto [node, douts] = std::move(arrived.nodes.begin()->second);
+    arrived.nodes.erase(arrived.nodes.begin());
     if (!node->op->grad) {
       WEFT_CHECK(open_up(*node, douts, arrived, device));
       continue;
@@ -242,7 +268,7 @@ Status backward(const Tensor& root, const Tensor& seed, bool create_graph) {
     for (size_t i = 0; i < node->edges.size(); ++i)
       if (node->edges[i] && grads[i]) WEFT_CHECK(hand_on(node->edges[i], grads[i], arrived, device));
   }
-  return {};
+  return give_leaves(arrived, device);
 }
 
 }  // namespace weft::eager

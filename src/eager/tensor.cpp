@@ -181,7 +181,8 @@ template <class T>
 Tensor Tensor::of(std::span<const T> elements, std::span<const int64_t> shape, DType dtype,
                   const std::string& backend) {
   std::vector<std::byte> bytes(elements.size() * byte_size(dtype));
-  for (size_t i = 0; i < elements.size(); ++i) store_element(dtype, bytes.data(), i, elements[i]);
+  for (size_t i = 0; i < elements.size(); ++i)
+    store_element(dtype, bytes.data(), i, static_cast<shared::Wide<T>>(elements[i]));
   return from_bytes(bytes, shape, dtype, backend);
 }
 
@@ -196,7 +197,12 @@ template <class T>
 std::vector<T> Tensor::to_vector() const {
   const auto bytes = to_bytes();
   std::vector<T> out(bytes.size() / byte_size(dtype()));
-  for (size_t i = 0; i < out.size(); ++i) out[i] = load_element<T>(dtype(), bytes.data(), i);
+  for (size_t i = 0; i < out.size(); ++i) {
+    if constexpr (std::is_same_v<T, bool>)
+      out[i] = load_element<double>(dtype(), bytes.data(), i) != 0;
+    else
+      out[i] = load_element<T>(dtype(), bytes.data(), i);
+  }
   return out;
 }
 
@@ -205,10 +211,17 @@ std::vector<T> Tensor::to_vector() const {
   template std::vector<T> Tensor::to_vector<T>() const;
 WEFT_ELEMENT(float)
 WEFT_ELEMENT(double)
-WEFT_ELEMENT(int32_t)
-WEFT_ELEMENT(int64_t)
-WEFT_ELEMENT(uint32_t)
-WEFT_ELEMENT(uint64_t)
+WEFT_ELEMENT(bool)
+WEFT_ELEMENT(signed char)
+WEFT_ELEMENT(unsigned char)
+WEFT_ELEMENT(short)
+WEFT_ELEMENT(unsigned short)
+WEFT_ELEMENT(int)
+WEFT_ELEMENT(unsigned)
+WEFT_ELEMENT(long)
+WEFT_ELEMENT(unsigned long)
+WEFT_ELEMENT(long long)
+WEFT_ELEMENT(unsigned long long)
 #undef WEFT_ELEMENT
 
 std::vector<std::byte> Tensor::to_bytes() const {
@@ -263,6 +276,7 @@ bool Tensor::requires_grad() const { return there(impl_).requires_grad; }
 Tensor& Tensor::requires_grad(bool on) {
   if (on && !is_float(dtype())) throw Error(invalid("{} can't have a gradient", text(type())));
   there(impl_).requires_grad = on;
+  if (on) impl_->more();  // before threads share it
   return *this;
 }
 Tensor Tensor::grad() const { return there(impl_).extra ? there(impl_).extra->grad : Tensor(); }

@@ -46,7 +46,7 @@ Compiled compile(const TracedFunction& function, const std::vector<InputSpec>& i
 }
 
 Compiled load_program(const std::string& path, const CompileOptions& options) {
-  return Compiled(value_or_raise(open_session(value_or_raise(program::read_file(path)), options)));
+  return Compiled(value_or_raise(open_session(value_or_raise(compiler::read_file(path)), options)));
 }
 
 std::vector<Tensor> Compiled::operator()(const std::vector<Tensor>& inputs) {

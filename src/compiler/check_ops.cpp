@@ -1,0 +1,129 @@
+#include <algorithm>
+
+#include "base/identical.h"
+#include "compiler/compile.h"
+
+namespace weft::compiler {
+namespace {
+
+using program::KernelCall;
+using program::TensorSpec;
+
+using TypeList = std::vector<const TensorType*>;
+
+// One call beside what its op says of it. Kernels trust all of this: they ask their operands for no more than
+// what `accepts` needs.
+class CallChecker {
+ public:
+  CallChecker(const ir::OpDef& op, const KernelCall& call, std::span<const TensorSpec> values)
+      : op_(op), call_(call), values_(values) {}
+
+  Status run() {
+    if (call_.version != op_.version)
+      return fail(Code::unsupported, "version {} of the op; this Weft has {}", call_.version, op_.version);
+    WEFT_CHECK(operands());
+    WEFT_TRY(std::vector<AttrValue> attrs, ordered_attrs());
+    WEFT_TRY(const auto types, op_.infer(ir::Types(types_), attrs));
+    WEFT_CHECK(settled(std::move(attrs)));
+    WEFT_CHECK(results(types));
+    return updates();
+  }
+
+ private:
+  const TensorType* type(program::ValueId id) const {
+    return id < 0 ? nullptr : &values_[static_cast<size_t>(id)].type;
+  }
+
+  Status operands() {
+    if (call_.inputs.size() != op_.n_inputs)
+      return invalid("{} operands, wanted {}", call_.inputs.size(), op_.n_inputs);
+    for (size_t i = 0; i < call_.inputs.size(); ++i) {
+      types_.push_back(type(call_.inputs[i]));
+      if (!types_.back() && i + op_.n_optional < op_.n_inputs)
+        return invalid("operand '{}' is left out", op_.inputs[i]);
+    }
+    return {};
+  }
+
+  // In the order of the op's fields, each of its kind, and rightly marked as a default or not.
+  Result<std::vector<AttrValue>> ordered_attrs() const {
+    if (call_.attrs.size() != op_.attrs.size())
+      return invalid("{} attributes, wanted {}", call_.attrs.size(), op_.attrs.size());
+    WEFT_TRY(auto attrs, ir::order_attrs(op_, call_.attrs));
+    const auto defaults = op_.defaults();
+    for (size_t i = 0; i < attrs.size(); ++i) {
+      const std::string name = op_.attrs[i].name;
+      const auto own =
+          std::find_if(call_.attrs.begin(), call_.attrs.end(), [&](const Attr& a) { return a.name == name; });
+      if (own == call_.attrs.end() || !identical(own->value, attrs[i]))
+        return invalid("attribute '{}' is missing or of another kind", name);
+      if (std::binary_search(call_.defaults.begin(), call_.defaults.end(), name) !=
+          identical(attrs[i], defaults[i]))
+        return invalid("attribute '{}' is wrongly listed as its default, or wrongly not", name);
+    }
+    return attrs;
+  }
+
+  // Axes as kernels want them: counted from the front. The shape rule has seen their range.
+  Status settled(std::vector<AttrValue> attrs) const {
+    const auto before = attrs;
+    ir::settle_attrs(op_, ir::Types(types_), attrs);
+    return identical(before, attrs) ? Status() : invalid("its axes are not counted from the front");
+  }
+
+  Status results(const std::vector<TensorType>& types) const {
+    if (call_.outputs.size() != types.size())
+      return invalid("{} results, wanted {}", call_.outputs.size(), types.size());
+    for (size_t i = 0; i < types.size(); ++i)
+      if (const TensorType* have = type(call_.outputs[i]); have && !(*have == types[i]))
+        return invalid("result {} is {}, the op's rule says {}", i, text(*have), text(types[i]));
+    return {};
+  }
+
+  Status updates() const {
+    std::vector<program::Update> wanted;
+    for (const auto& u : op_.updates)
+      if (u.output >= 0) wanted.push_back({static_cast<uint32_t>(u.output), static_cast<uint32_t>(u.input)});
+    return call_.updates == wanted ? Status() : invalid("it updates other operands in place than its op");
+  }
+
+  const ir::OpDef& op_;
+  const KernelCall& call_;
+  std::span<const TensorSpec> values_;
+  TypeList types_;
+};
+
+// A call with a body may be of an op that is not known here: a fusion, or one that a newer Weft has. What it
+// does is then its body, whose types verify() has compared with the call's.
+Status check_calls(std::span<const KernelCall> calls, std::span<const TensorSpec> values) {
+  for (size_t i = 0; i < calls.size(); ++i) {
+    const KernelCall& call = calls[i];
+    const std::string where = call.where.empty() ? fmt::format("call {} {}", i, call.op)
+                                                 : fmt::format("call {} {} ({})", i, call.op, call.where);
+    const ir::OpDef* op = ir::find_op(call.op);
+    if (op && op->primitive() != (call.region < 0))
+      return invalid("{}: {}", where, op->primitive() ? "a primitive has no body" : "its body is missing");
+    if (op)
+      WEFT_CHECK(CallChecker(*op, call, values).run().at(where));
+    else if (call.region < 0)
+      return fail(Code::unsupported, "{}: this Weft has no op of this name", where);
+  }
+  return {};
+}
+
+}  // namespace
+
+Status check_ops(const program::CompiledProgram& program) {
+  for (size_t i = 0; i < program.regions.size(); ++i)
+    WEFT_CHECK(check_calls(program.regions[i].calls, program.regions[i].values)
+                   .at(fmt::format("region @r{} {}", i, program.regions[i].pattern)));
+  return check_calls(program.calls, program.values);
+}
+
+Result<program::CompiledProgram> read_file(const std::string& path) {
+  WEFT_TRY(auto program, program::read_file(path));
+  WEFT_CHECK(check_ops(program).at(path));
+  return program;
+}
+
+}  // namespace weft::compiler
