@@ -167,6 +167,32 @@ TEST(Compiled, AnOptionalOperandMayBeAbsent) {
   }
 }
 
+// Rows of cheap steps in one pass: swapped operands, numbers, tensors, broadcasts, every length around a
+// vector.
+TEST(Compiled, ARowOfStepsIsBitEqualToItsSteps) {
+  const auto function = [](const std::vector<Tensor>& in) {
+    const Tensor half = full(0.5, {}, DType::f32), row = in[0] * 1.5 + -0.25;
+    const Tensor a = maximum(sub(half, row), in[1]);
+    const Tensor b = minimum(mul(in[2], sub(a, in[0])), full(2, {}, DType::f32));
+    return std::vector<Tensor>{relu(b + b), exp(a) + in[1] * 2.0 - in[2]};
+  };
+  const testing::OnBackend on("native");
+  auto program = compile(function, {{"x", {DType::f32, {2, Dim::symbol("n", 1, 2000)}}},
+                                    {"y", {DType::f32, {2, Dim::symbol("n", 1, 2000)}}},
+                                    {"z", {DType::f32, {2, 1}}}});
+  for (const int64_t n : {1, 2, 7, 15, 16, 17, 31, 33, 63, 64, 65, 129, 500, 1024, 1037}) {
+    const auto noise = [&](int64_t columns, uint64_t seed) {
+      const auto values = SmallModel::noise(static_cast<size_t>(2 * columns), seed);
+      const int64_t shape[] = {2, columns};
+      return Tensor::of(std::span<const double>(values), shape, DType::f32);
+    };
+    const std::vector<Tensor> in = {noise(n, 1), noise(n, 2), noise(1, 3)};
+    const auto got = program(in), want = function(in);
+    for (size_t k = 0; k < got.size(); ++k)
+      EXPECT_EQ(got[k].to_bytes(), want[k].to_bytes()) << n << ", " << k;
+  }
+}
+
 TEST(Training, OpenClAgreesWithinRounding) {
   if (!is_backend_available("opencl")) GTEST_SKIP() << "opencl is not available here";
   const auto reference = eager_losses("reference", 5, 8);

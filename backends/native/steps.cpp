@@ -122,6 +122,66 @@ const NamedStep* steps(int* n) {
   return kSteps;
 }
 
+// ---- links
+
+constexpr Link::Op kLinkOps[] = {Link::Op::add, Link::Op::sub, Link::Op::mul, Link::Op::maximum,
+                                 Link::Op::minimum};
+constexpr Step kLinkSteps[] = {step_add, step_sub, step_mul, step_maximum, step_minimum};
+const Link::Op* link_of(Step step) {
+  const auto at = std::find(std::begin(kLinkSteps), std::end(kLinkSteps), step);
+  return at == std::end(kLinkSteps) ? nullptr : &kLinkOps[at - std::begin(kLinkSteps)];
+}
+
+constexpr int kBlock = 4;  // vectors that go through the links together
+
+template <class Op>
+HWY_INLINE void apply_link(const Link& l, int64_t i, VF* v, Op op) {
+  const F d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  for (int k = 0; k < kBlock; ++k) {
+    const VF other = l.single ? set(*l.other) : hn::LoadU(d, l.other + i + k * lanes);
+    v[k] = l.swapped ? op(other, v[k]) : op(v[k], other);
+  }
+}
+HWY_INLINE void apply_link(const Link& l, int64_t i, VF* v) {
+  switch (l.op) {
+    case Link::Op::add: return apply_link(l, i, v, [](VF a, VF b) HWY_ATTR { return hn::Add(a, b); });
+    case Link::Op::sub: return apply_link(l, i, v, [](VF a, VF b) HWY_ATTR { return hn::Sub(a, b); });
+    case Link::Op::mul: return apply_link(l, i, v, [](VF a, VF b) HWY_ATTR { return hn::Mul(a, b); });
+    case Link::Op::maximum: return apply_link(l, i, v, [](VF a, VF b) HWY_ATTR { return maximum(a, b); });
+    case Link::Op::minimum: return apply_link(l, i, v, [](VF a, VF b) HWY_ATTR { return minimum(a, b); });
+  }
+}
+
+void run_all_links(const float* x, bool single, const Link* links, int n_links, float* y, int64_t n,
+                   bool past) {
+  const F d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const float first = *x;
+  int64_t i = 0;
+  for (; i + kBlock * lanes <= n; i += kBlock * lanes) {
+    VF v[kBlock];
+    for (int k = 0; k < kBlock; ++k) v[k] = single ? set(first) : hn::LoadU(d, x + i + k * lanes);
+    for (int l = 0; l < n_links; ++l) apply_link(links[l], i, v);
+    for (int k = 0; k < kBlock; ++k)
+      if (past)
+        hn::Stream(v[k], d, y + i + k * lanes);
+      else
+        hn::StoreU(v[k], d, y + i + k * lanes);
+  }
+  // What is left, one link after the other.
+  const float* from = x + (single ? 0 : i);
+  float rest[kBlock * HWY_MAX_BYTES / 4];
+  for (int l = 0; l < n_links && i < n; ++l) {
+    const float* in[2] = {from, links[l].other + (links[l].single ? 0 : i)};
+    uint32_t singles = (l == 0 && single ? 1u : 0u) | (links[l].single ? 2u : 0u);
+    if (links[l].swapped) std::swap(in[0], in[1]), singles = (singles >> 1 & 1) | (singles & 1) << 1;
+    kLinkSteps[static_cast<int>(links[l].op)](in, singles, rest, n - i, false);
+    from = rest;
+  }
+  std::copy_n(from, n - i, y + i);
+}
+
 // ---- memory
 
 void widen_half(const shared::Half* from, float* to, int64_t n) {
@@ -191,6 +251,8 @@ HWY_AFTER_NAMESPACE();
 namespace weft::native {
 
 HWY_EXPORT(steps);
+HWY_EXPORT(link_of);
+HWY_EXPORT(run_all_links);
 HWY_EXPORT(widen_half);
 HWY_EXPORT(narrow_half);
 HWY_EXPORT(widen_brain);
@@ -211,6 +273,11 @@ const NamedStep* find_step(std::string_view op) {
   for (int i = 0; i < step_count(); ++i)
     if (step_at(i).op == op) return &step_at(i);
   return nullptr;
+}
+
+const Link::Op* find_link(Step step) { return HWY_DYNAMIC_DISPATCH(link_of)(step); }
+void run_links(const float* x, bool single, const Link* links, int n_links, float* y, int64_t n, bool past) {
+  HWY_DYNAMIC_DISPATCH(run_all_links)(x, single, links, n_links, y, n, past);
 }
 
 void widen(Stored type, const void* from, float* to, int64_t n) {

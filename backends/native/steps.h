@@ -24,6 +24,18 @@ const NamedStep* find_step(std::string_view op);
 int step_count();
 const NamedStep& step_at(int i);
 
+/// One of a row of cheap steps that are done at once, in registers: v = op(v, other), or op(other, v).
+struct Link {
+  enum class Op : uint8_t { add, sub, mul, maximum, minimum } op;
+  bool swapped;
+  bool single;  ///< `other` is one element for all
+  const float* other;
+};
+/// The link that a step may be; null for those that cost more than their tiles.
+const Link::Op* find_link(Step step);
+/// y = x through all links. As for Step.
+void run_links(const float* x, bool single, const Link* links, int n_links, float* y, int64_t n, bool past);
+
 /// Between memory and a tile. `type` is that of memory; halves are rounded to nearest even.
 enum class Stored : uint8_t { f32, f16, bf16, truth };
 void widen(Stored type, const void* from, float* to, int64_t n);

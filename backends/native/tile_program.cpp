@@ -152,6 +152,17 @@ class Compiler {
     return {Value::Kind::result, static_cast<int>(code_.size()) - 1};
   }
 
+  static Value result(size_t i) { return {Value::Kind::result, static_cast<int>(i)}; }
+  static bool is_result(Value v, size_t i) {
+    return v.kind == Value::Kind::result && static_cast<size_t>(v.index) == i;
+  }
+  // Is code `i` a cheap step on what the cheap step before it made?
+  bool continues(size_t i) const {
+    const auto cheap = [](const Code& c) { return c.run && find_link(c.run); };
+    return cheap(code_[i - 1]) && cheap(code_[i]) &&
+           (is_result(code_[i].in[0], i - 1) || is_result(code_[i].in[1], i - 1));
+  }
+
   // Values get their numbers, and results the tile of a result that nobody reads any more.
   void number() {
     const auto base = static_cast<int>(p_.inputs.size()),
@@ -161,23 +172,34 @@ class Compiler {
                                    : v.kind == Value::Kind::constant ? base + v.index
                                                                      : results + v.index);
     };
-    std::vector<size_t> last(static_cast<size_t>(results) + code_.size(), 0);
+    std::vector<size_t> last(static_cast<size_t>(results) + code_.size(), 0), uses(last.size(), 0);
     for (size_t i = 0; i < code_.size(); ++i)
-      for (const Value v : code_[i].in) last[id(v)] = i;
-    for (const Value v : results_) last[id(v)] = code_.size(), p_.outputs.push_back(id(v));
+      for (const Value v : code_[i].in) last[id(v)] = i, ++uses[id(v)];
+    for (const Value v : results_) last[id(v)] = code_.size(), ++uses[id(v)], p_.outputs.push_back(id(v));
     p_.place.assign(last.size(), TileProgram::kNoPlace);
     std::vector<uint16_t> free;
     for (size_t i = 0; i < code_.size(); ++i) {
-      Instruction n{code_[i].run,
-                    code_[i].rounded,
-                    static_cast<int>(code_[i].in.size()),
-                    {},
-                    static_cast<uint16_t>(static_cast<size_t>(results) + i)};
+      const size_t begin = i;
+      while (i + 1 < code_.size() && i + 1 < begin + Instruction::kMostLinks && uses[id(result(i))] == 1 &&
+             continues(i + 1))
+        ++i;
+      Instruction n{code_[i].run, code_[i].rounded, static_cast<int>(code_[i].in.size()),
+                    {},           id(result(i)),    {}};
       for (size_t k = 0; k < code_[i].in.size(); ++k) n.from[k] = id(code_[i].in[k]);
+      if (i > begin) {
+        n.run = nullptr, n.operands = 1, n.from[0] = id(code_[begin].in[0]);
+        for (size_t k = begin; k <= i; ++k) {
+          const auto& in = code_[k].in;
+          const bool swapped = k > begin && is_result(in[1], k - 1);
+          n.links.push_back({*find_link(code_[k].run), swapped, id(in[swapped ? 0 : 1])});
+          // What a link reads is needed up to the end of the row.
+          for (const Value v : in) last[id(v)] = std::max(last[id(v)], i);
+        }
+      }
       if (free.empty()) free.push_back(static_cast<uint16_t>(p_.places++));
       p_.place[n.to] = free.back(), free.pop_back();
       for (size_t v = static_cast<size_t>(results); v < n.to; ++v)
-        if (last[v] == i) free.push_back(p_.place[v]);
+        if (last[v] == i && p_.place[v] != TileProgram::kNoPlace) free.push_back(p_.place[v]);
       p_.instructions.push_back(n);
     }
     ++p_.places;  // one for an output that is a constant or a single element

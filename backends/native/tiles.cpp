@@ -114,6 +114,13 @@ class Worker {
       x[k] = at_[i.from[k]], single |= static_cast<uint32_t>(single_[i.from[k]]) << k;
     if (i.run) {
       i.run(x, single, y, n, past);
+    } else if (!i.links.empty()) {
+      Link links[Instruction::kMostLinks];
+      for (size_t k = 0; k < i.links.size(); ++k) {
+        const auto& l = i.links[k];
+        links[k] = {l.op, l.swapped, single_[l.other] != 0, at_[l.other]};
+      }
+      run_links(x[0], single & 1, links, static_cast<int>(i.links.size()), y, n, past);
     } else {
       uint16_t halves[kTile];
       const int64_t count = single & 1 ? 1 : n;

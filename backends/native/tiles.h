@@ -13,11 +13,20 @@ inline constexpr int64_t kTile = 1024;
 
 /// One step over a tile. Operands and result are value numbers.
 struct Instruction {
-  Step run = nullptr;  ///< null: round to `rounded` and back
+  /// A cheap step on the result of the one before, done in the same pass.
+  struct Linked {
+    Link::Op op;
+    bool swapped;
+    uint16_t other;
+  };
+  static constexpr size_t kMostLinks = 8;
+
+  Step run = nullptr;  ///< null: `links`, or round to `rounded` and back
   Stored rounded = Stored::f32;
   int operands = 0;
   uint16_t from[3] = {};
   uint16_t to = 0;
+  std::vector<Linked> links;  ///< from[0] goes through all of them
 };
 
 /// What a call becomes. Values are numbered: inputs, then constants, then the results of instructions.
