@@ -162,7 +162,8 @@ Status read_pre_tokenizer(const Field& f, const std::string& type, std::vector<P
   } else if (type == "Digits") {
     WEFT_CHECK(f.only({"type", "individual_digits"}));
     WEFT_TRY(const bool each, f.at("individual_digits").flag());
-    p.pattern = {"\\p{N}", true};
+    // Digits asks Rust, whose Unicode (17) has more than \p{N}.
+    p.pattern = {"[\\p{N}\\x{11de0}-\\x{11de9}\\x{16ff4}-\\x{16ff6}]", true};
     p.behavior = each ? SplitBehavior::isolated : SplitBehavior::contiguous;
   } else if (type == "Metaspace") {
     WEFT_CHECK(f.only({"type", "replacement", "prepend_scheme", "add_prefix_space", "split", "str_rep"}));

@@ -10,14 +10,7 @@ namespace {
 
 using Kind = formats::TokenNormalizer::Kind;
 
-std::string to_form(std::string_view text, Kind form) {
-  // No character below U+0300 is changed by NFC; lead bytes from 0xCC on say that there may be others.
-  const auto first = form == Kind::nfc ? 0xCC : 0x80;
-  if (std::all_of(text.begin(), text.end(), [&](char c) {
-        const auto byte = static_cast<unsigned char>(c);
-        return byte < first && (form == Kind::nfc || byte < 0x80);
-      }))
-    return std::string(text);
+void append_form(std::string_view text, Kind form, std::string& out) {
   int options = UTF8PROC_STABLE;
   options |= form == Kind::nfc || form == Kind::nfkc ? UTF8PROC_COMPOSE : UTF8PROC_DECOMPOSE;
   if (form == Kind::nfkc || form == Kind::nfkd) options |= UTF8PROC_COMPAT;
@@ -28,8 +21,24 @@ std::string to_form(std::string_view text, Kind form) {
   if (n < 0)
     throw Error(fail(n == UTF8PROC_ERROR_NOMEM ? Code::out_of_memory : Code::internal,
                      "can't normalize a text of {} bytes: {}", text.size(), utf8proc_errmsg(n)));
-  std::string out(reinterpret_cast<char*>(mapped), static_cast<size_t>(n));
+  out.append(reinterpret_cast<char*>(mapped), static_cast<size_t>(n));
   std::free(mapped);
+}
+
+std::string to_form(std::string_view text, Kind form) {
+  // No character below U+0300 is changed by NFC; lead bytes from 0xCC on say that there may be others.
+  const int first = form == Kind::nfc ? 0xCC : 0x80;
+  if (std::all_of(text.begin(), text.end(), [&](char c) { return static_cast<unsigned char>(c) < first; }))
+    return std::string(text);
+  std::string out;
+  // utf8proc 2.8 takes U+11A7 for a final consonant and loses it; nothing composes with it or across it.
+  for (std::string_view mark = "\u11A7"; !text.empty();) {
+    const size_t at = text.find(mark);
+    append_form(text.substr(0, at), form, out);
+    if (at == text.npos) break;
+    out += mark;
+    text.remove_prefix(at + mark.size());
+  }
   return out;
 }
 

@@ -10,9 +10,10 @@ namespace {
 constexpr const char* kSpace =
     R"(\x{9}-\x{d}\x{20}\x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000})";
 // Inside a class: what Oniguruma takes for part of a word, beside characters that are newer.
-constexpr const char* kWord =
-    R"(\p{L}\p{M}\p{Nd}\p{Nl}\p{Pc}\x{b2}\x{b3}\x{b9}\x{bc}-\x{be}\x{24b6}-\x{24e9}\x{1f130}-\x{1f149})"
-    R"(\x{1f150}-\x{1f169}\x{1f170}-\x{1f189})";
+constexpr const char* kWord = R"(\p{L}\p{M}\p{Nd}\p{Nl}\p{Pc}\x{24b6}-\x{24e9}\x{1f130}-\x{1f149})"
+                              R"(\x{1f150}-\x{1f169}\x{1f170}-\x{1f189})";
+// Outside of one it takes superscript digits and fractions of Latin-1 for that too.
+constexpr const char* kWordOutside = R"(\x{b2}\x{b3}\x{b9}\x{bc}-\x{be})";
 
 // The newer characters of a category of one or two letters.
 std::string newer(std::string_view category) {
@@ -94,7 +95,7 @@ class Translation {
     const bool negated = c == 'S' || c == 'W' || c == 'D';
     if (c == 'p' || c == 'P') return property();
     if (std::strchr("sSwWdD", c)) {
-      // Outside Unicode 15 and U+180E, \S of a class is what it is in PCRE2.
+      // \S of a class is what it is in PCRE2, and U+180E.
       if (negated && in_class_) {
         if (c != 'S') return refuse("a negated class within a class");
         copy(2);
@@ -106,7 +107,9 @@ class Translation {
       if (lower == 's') one_of(kSpace, negated);
       if (lower == 'd') one_of("\\p{Nd}" + newer("Nd"), negated);
       if (lower == 'w')
-        one_of(kWord + newer("L") + newer("M") + newer("Nd") + newer("Nl") + newer("Pc"), negated);
+        one_of((in_class_ ? "" : kWordOutside) + std::string(kWord) + newer("L") + newer("M") + newer("Nd") +
+                   newer("Nl") + newer("Pc"),
+               negated);
       return {};
     }
     const bool same = std::strchr("nrtfvaexu0bBAzZ", c) ? c != 'u' && c != 'v' && !(in_class_ && c == 'b')
