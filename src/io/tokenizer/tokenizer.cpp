@@ -186,7 +186,7 @@ Tokenizer Tokenizer::load(const std::string& path) {
 }
 
 void Tokenizer::save(const std::string& path) const {
-  raise_if(formats::write_file_atomically(path, std::string_view(parts_->json)));
+  raise_if(formats::write_file(path, std::string_view(parts_->json)));
 }
 const std::string& Tokenizer::to_json() const { return parts_->json; }
 
