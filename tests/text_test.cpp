@@ -44,13 +44,24 @@ TEST(Utf8, GoesRound) {
   EXPECT_TRUE(valid);
 }
 
-TEST(Utf8, EveryBadByteBecomesTheMark) {
-  for (const char* bad : {"\xff", "\xc0\xaf", "\xe0\x80\x80", "\xed\xa0\x80", "\xf5\x80\x80\x80", "\xe2\x82",
-                          "\x80", "\xf0\x80\x80\x80"}) {
+// The division is Python's: bytes(..).decode("utf-8", errors="replace").
+TEST(Utf8, EveryMalformedPartBecomesOneMark) {
+  const std::pair<const char*, size_t> all[] = {{"\xff", 1},
+                                                {"\xc0\xaf", 2},
+                                                {"\xe0\x80\x80", 3},
+                                                {"\xed\xa0\x80", 3},
+                                                {"\xf5\x80\x80\x80", 4},
+                                                {"\xe2\x82", 1},
+                                                {"\x80", 1},
+                                                {"\xf0\x80\x80\x80", 4},
+                                                {"\xf0\x9f\x98", 1},
+                                                {"\xf4\x90\x80\x80", 4},
+                                                {"\xe2\x82\xe2", 2}};
+  for (const auto& [bad, marks] : all) {
     bool valid = true;
     const auto s = from_utf8(bad, &valid);
     EXPECT_FALSE(valid);
-    EXPECT_EQ(s, std::u32string(std::string_view(bad).size(), U'\uFFFD'));
+    EXPECT_EQ(s, std::u32string(marks, U'\uFFFD'));
   }
   EXPECT_EQ(from_utf8("\xe2"
                       "a"),

@@ -11,8 +11,8 @@
 // characters.
 namespace weft::io {
 
-/// UTF-8 to code points; a byte that belongs to no valid sequence becomes U+FFFD. `valid` (may be null) says
-/// if any did.
+/// UTF-8 to code points; each maximal part of a malformed sequence becomes U+FFFD, like in Python. `valid`
+/// (may be null) says if there was none.
 std::u32string from_utf8(std::string_view bytes, bool* valid = nullptr);
 std::string to_utf8(std::u32string_view characters);
 

@@ -39,7 +39,7 @@ HEADERS = {
     "tensor.h": "eager", "trace.h": "eager", "policy_scope.h": "eager", "ops.h": "eager", "einsum.h": "eager",
     "lists.h": "eager",
     "jit.h": "jit",
-    "nn.h": "nn", "checkpoint.h": "nn", "text.h": "io",
+    "nn.h": "nn", "checkpoint.h": "nn", "text.h": "io", "tokenizer.h": "io",
 }
 # Public headers that are installed in the component `sdk` beside the folder `sdk` itself.
 SDK_TOO = {"dtype.h", "shared/numbers.hpp", "shared/contraction.hpp"}
@@ -54,6 +54,8 @@ THIRD_PARTY = {
     "flatbuffers/": {"program", "tests"},
     "xxhash.h": {"base", "program", "nn", "tests"},
     "dlpack/": {"sdk"},
+    "pcre2.h": {"io"},
+    "utf8proc.h": {"io"},
     "gtest/": {"tests", "conformance"},
     "benchmark/": {"bench"},
     "CL/": {"backends"},
@@ -68,6 +70,7 @@ BACKEND_NAMES = {"opencl", "cuda", "hip", "vulkan", "webgpu", "onednn", "mkl", "
                  "cusparselt", "tilelang", "openmp", "opt_einsum", "liar"}
 # (file, name) -> why the core may spell it there.
 SPELT = {
+    ("src/formats/tokenizer_json.cpp", "template"): "a field of tokenizer_config.json",
     ("src/seam/registry.cpp", "native"): "the default of a process, where it is built in",
     ("src/seam/registry.cpp", "reference"): "the default of a process without it: always built in",
     ("src/seam/registry.cpp", "null"): "a device's kind: it computes nothing, so nothing falls back to it",

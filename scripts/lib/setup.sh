@@ -4,7 +4,7 @@
 weft_packages=(
   g++ cmake ninja-build ccache mold clang-format-19 python3
   libfmt-dev libcli11-dev libgtest-dev libbenchmark-dev nlohmann-json3-dev
-  libhwy-dev
+  libhwy-dev libpcre2-dev libutf8proc-dev
   libflatbuffers-dev flatbuffers-compiler libxxhash-dev libdlpack-dev
   opencl-c-headers ocl-icd-libopencl1 pocl-opencl-icd
 )

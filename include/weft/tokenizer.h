@@ -1,0 +1,94 @@
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "weft/status.h"
+
+// Text to token ids and back. One file format, `tokenizer.json` of PyPI's `tokenizers`, and one meaning: its.
+namespace weft::io {
+
+class Vocabulary;
+
+struct BpeTraining {
+  int64_t vocabulary_size = 8192;                         ///< special tokens and the 256 bytes included
+  std::vector<std::string> specials = {"<|endoftext|>"};  ///< they have the first ids
+  int64_t least = 2;                                      ///< how often a pair must be there to be merged
+};
+
+/// A tokenizer of bytes, of characters, or by byte-pair encoding. Immutable, and cheap to copy; any thread
+/// may use it.
+///
+/// Text is UTF-8. What is malformed is read as U+FFFD, one for each maximal part of a character, like in
+/// Python's `bytes.decode("utf-8", errors="replace")`.
+///
+/// Errors   a file that is damaged is corrupt, a part of it that is not served is unsupported; both name the
+/// field.
+class Tokenizer {
+ public:
+  /// 256 ids, those of the bytes.
+  static Tokenizer bytes();
+  /// One id for each character, as in `vocabulary`; what it has none for becomes 0, U+FFFD.
+  static Tokenizer characters(const Vocabulary& vocabulary);
+  /// Byte-pair encoding of bytes, trained on `text`, which is split into words as GPT-2 does. Of pairs that
+  /// are equally frequent the one of lower ids merges first: the same text gives the same tokenizer.
+  static Tokenizer train_bpe(std::string_view text, const BpeTraining& training = {});
+  /// From a `tokenizer.json`, or a folder with one. A `tokenizer_config.json` (and `chat_template.jinja`)
+  /// beside it says which tokens begin and end a text, and the chat template.
+  static Tokenizer load(const std::string& path);
+  /// From the text of a `tokenizer.json`.
+  static Tokenizer from_json(std::string json);
+
+  /// Writes `tokenizer.json`, whole or not at all.
+  void save(const std::string& path) const;
+  const std::string& to_json() const;
+
+  /// Ids of `text`. `add_specials`: with those that the file puts around a text. Special tokens that are
+  /// written out in the text are recognized either way.
+  std::vector<int32_t> encode(std::string_view text, bool add_specials = true) const;
+  /// Text of `ids`. An id that stands for no token adds nothing.
+  std::string decode(std::span<const int32_t> ids, bool skip_specials = true) const;
+
+  /// The id of a token as the file spells it, in which a space may be written `Ġ` or `▁`.
+  std::optional<int32_t> id(std::string_view token) const;
+  /// Errors   invalid_argument for an id that stands for no token.
+  const std::string& token(int32_t id) const;
+  bool is_special(int32_t id) const;
+  /// One more than the largest id.
+  int64_t size() const;
+
+  std::optional<int32_t> bos() const;  ///< begins a text
+  std::optional<int32_t> eos() const;  ///< ends a text
+  const std::string& chat_template() const;
+
+ private:
+  friend class TokenStream;
+  struct Parts;
+  explicit Tokenizer(std::shared_ptr<const Parts> parts);
+  std::shared_ptr<const Parts> parts_;
+};
+
+/// Decodes ids that come one at a time. What push and finish give, put together, is what Tokenizer::decode
+/// gives; a character is never cut.
+class TokenStream {
+ public:
+  explicit TokenStream(Tokenizer tokenizer, bool skip_specials = true);
+  ~TokenStream();
+  TokenStream(TokenStream&&) noexcept;
+  TokenStream& operator=(TokenStream&&) noexcept;
+
+  /// The text that is certain by now and has not been given yet. It lives until the next call.
+  std::string_view push(int32_t id);
+  /// The rest; nothing may be pushed after it.
+  std::string_view finish();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace weft::io

@@ -1,0 +1,86 @@
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "weft/status.h"
+
+// `tokenizer.json`, the file of PyPI's `tokenizers`: what is in it, as data. What the parts mean is
+// src/io/tokenizer's.
+namespace weft::formats {
+
+/// Text, or a regular expression in the syntax of Oniguruma.
+struct TokenPattern {
+  std::string text;
+  bool regex = false;
+};
+
+struct TokenNormalizer {
+  enum class Kind { nfc, nfd, nfkc, nfkd, prepend, replace } kind = Kind::nfc;
+  TokenPattern pattern;  ///< replace
+  std::string content;   ///< prepend, replace
+};
+
+enum class PrependScheme { always, first, never };
+enum class SplitBehavior { removed, isolated, merged_with_previous, merged_with_next, contiguous };
+
+struct PreTokenizer {
+  enum class Kind { byte_level, split, metaspace } kind = Kind::split;
+  bool add_prefix_space = false, use_regex = true;  ///< byte_level
+  TokenPattern pattern;                             ///< split
+  SplitBehavior behavior = SplitBehavior::isolated;
+  bool invert = false;
+  std::string replacement;  ///< metaspace: one character
+  PrependScheme scheme = PrependScheme::always;
+  bool split = true;
+};
+
+struct TokenDecoder {
+  enum class Kind { byte_level, replace, byte_fallback, fuse, strip, metaspace } kind = Kind::fuse;
+  std::string pattern, content;  ///< replace; strip: one character in `content`
+  int64_t start = 0, stop = 0;   ///< strip
+  std::string replacement;       ///< metaspace: one character
+  PrependScheme scheme = PrependScheme::always;
+};
+
+struct AddedToken {
+  int64_t id = 0;
+  std::string content;
+  bool single_word = false, lstrip = false, rstrip = false, normalized = true, special = false;
+};
+
+struct BpeModel {
+  std::vector<std::pair<std::string, int32_t>> vocabulary;
+  std::vector<std::pair<std::string, std::string>> merges;
+  std::optional<std::string> unknown;
+  bool fuse_unknown = false, byte_fallback = false, ignore_merges = false;
+};
+
+/// Sequences of steps lie flat, in the order in which they are applied.
+struct TokenizerFile {
+  std::vector<AddedToken> added;
+  std::vector<TokenNormalizer> normalizers;
+  std::vector<PreTokenizer> pre_tokenizers;
+  std::vector<int32_t> before, after;  ///< what the post-processor puts around a single text
+  std::optional<std::vector<TokenDecoder>> decoders;
+  BpeModel model;
+};
+
+/// Errors   corrupt for what is no such file, unsupported for a part that is not served, each naming the
+/// field.
+Result<TokenizerFile> parse_tokenizer(std::string_view json, const std::string& where);
+
+/// The text of a `tokenizer.json` with these parts; of `before` and `after` it has none.
+std::string write_tokenizer(const TokenizerFile& file);
+
+/// What is read of `tokenizer_config.json`: texts, empty where there are none.
+struct TokenizerConfig {
+  std::string bos, eos, chat_template;
+};
+/// Of several chat templates, the one named `default`.
+Result<TokenizerConfig> parse_tokenizer_config(std::string_view json, const std::string& where);
+
+}  // namespace weft::formats

@@ -1,0 +1,66 @@
+#pragma once
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "formats/tokenizer_json.h"
+
+namespace weft::io {
+
+/// Characters that have been given a general category since the Unicode that PCRE2 may be of.
+struct NewerCharacters {
+  char32_t first, last;
+  const char* category;  ///< two letters
+};
+std::span<const NewerCharacters> newer_characters();
+
+/// Part of a text, and whether the pattern matches it.
+struct Piece {
+  size_t begin = 0, end = 0;
+  bool match = false;
+};
+
+/// A pattern of a `tokenizer.json`: text, or a regular expression of Oniguruma, which PCRE2 runs. What the
+/// two understand differently is rewritten (the classes \s, \w and \p{..}) or refused. Immutable: any thread
+/// may match.
+class Pattern {
+ public:
+  /// Errors   unsupported for an expression that PCRE2 does not take or would take for another one.
+  static Result<Pattern> make(const formats::TokenPattern& from);
+
+  /// Walks through the matches of `text`, which is valid UTF-8, and what lies between them, without gaps. An
+  /// empty match that follows another match at once is none.
+  class Walk {
+   public:
+    Walk(const Pattern& pattern, std::string_view text);
+    ~Walk();
+    Walk(const Walk&) = delete;
+    Walk& operator=(const Walk&) = delete;
+    /// The next part; false at the end.
+    bool next(Piece& piece);
+
+   private:
+    bool find(size_t& begin, size_t& end);
+
+    const Pattern* pattern_;
+    std::string_view text_;
+    void* match_ = nullptr;           // pcre2_match_data, with a regular expression
+    size_t from_ = 0, done_ = 0;      // where the search goes on; what has been handed out
+    std::optional<size_t> last_end_;  // of the match before
+    std::optional<Piece> waiting_;    // a match whose text before it has just been handed out
+  };
+
+  /// Appends `text` to `out`, each match replaced by `content`.
+  void replace(std::string_view text, std::string_view content, std::string& out) const;
+
+ private:
+  std::string text_;            // a plain pattern
+  std::shared_ptr<void> code_;  // pcre2_code, of a regular expression
+};
+
+/// The same expression for PCRE2.
+Result<std::string> to_pcre2(std::string_view oniguruma);
+
+}  // namespace weft::io

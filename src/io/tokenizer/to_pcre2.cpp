@@ -1,0 +1,148 @@
+#include <algorithm>
+#include <cstring>
+
+#include "io/tokenizer/pattern.h"
+
+namespace weft::io {
+namespace {
+
+// Inside a class: White_Space. PCRE2's own \s has U+180E too.
+constexpr const char* kSpace =
+    R"(\x{9}-\x{d}\x{20}\x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000})";
+// Inside a class: what Oniguruma takes for part of a word, beside characters that are newer.
+constexpr const char* kWord = R"(\p{L}\p{M}\p{Nd}\p{Nl}\p{Pc}\x{24b6}-\x{24e9}\x{1f130}-\x{1f149})"
+                              R"(\x{1f150}-\x{1f169}\x{1f170}-\x{1f189})";
+// Outside of one it takes superscript digits and fractions of Latin-1 for that too.
+constexpr const char* kWordOutside = R"(\x{b2}\x{b3}\x{b9}\x{bc}-\x{be})";
+
+// The newer characters of a category of one or two letters.
+std::string newer(std::string_view category) {
+  std::string out;
+  for (const auto& c : newer_characters())
+    if (std::string_view(c.category).starts_with(category))
+      out += fmt::format("\\x{{{:x}}}-\\x{{{:x}}}", static_cast<uint32_t>(c.first),
+                         static_cast<uint32_t>(c.last));
+  return out;
+}
+
+/// Reads an expression from left to right and writes it for PCRE2.
+class Translation {
+ public:
+  explicit Translation(std::string_view from) : from_(from) {}
+
+  Result<std::string> run() {
+    while (at_ < from_.size()) WEFT_CHECK(step());
+    return std::move(out_);
+  }
+
+ private:
+  bool sees(std::string_view text) const { return from_.substr(at_).starts_with(text); }
+  void copy(size_t n) {
+    out_ += from_.substr(at_, n);
+    at_ += n;
+  }
+  Status refuse(std::string_view what) const {
+    return fail(Code::unsupported, "the expression '{}': {} at byte {} is not supported", from_, what, at_);
+  }
+
+  Status step() {
+    const char c = from_[at_];
+    if (c == '\\') return escape();
+    if (!in_class_ && c == '[') return open_class();
+    if (in_class_ && c == ']') {
+      in_class_ = false;
+    } else if (in_class_ && c == '[') {
+      if (!sees("[:")) return refuse("a class within a class");
+      const size_t end = from_.find(":]", at_);
+      if (end == std::string_view::npos) return refuse("'[:' without ':]'");
+      return refuse("a named class");
+    } else if (in_class_ && sees("&&")) {
+      return refuse("an intersection '&&'");
+    } else if (!in_class_ && sees("(?")) {
+      return group();
+    } else if (!in_class_ && c == '}' && at_ + 1 < from_.size() && std::strchr("+?", from_[at_ + 1])) {
+      return refuse("a repetition of a counted repetition");  // greedy there, possessive or lazy here
+    }
+    copy(1);
+    return {};
+  }
+
+  Status open_class() {
+    in_class_ = true;
+    copy(1);
+    if (sees("^")) copy(1);
+    if (sees("]")) return refuse("an empty class");
+    return {};
+  }
+
+  // Options mean different things: (?m) of Oniguruma is (?s) of PCRE2.
+  Status group() {
+    for (const char* same : {"(?:", "(?=", "(?!", "(?<=", "(?<!", "(?>", "(?i:", "(?i)"})
+      if (sees(same)) return copy(std::strlen(same)), Status();
+    return refuse("this kind of group");
+  }
+
+  void one_of(std::string_view inner, bool negated) {
+    if (in_class_)
+      out_ += inner;
+    else
+      out_ += fmt::format("[{}{}]", negated ? "^" : "", inner);
+  }
+
+  Status escape() {
+    if (at_ + 1 >= from_.size()) return refuse("'\\' at the end");
+    const char c = from_[at_ + 1];
+    const bool negated = c == 'S' || c == 'W' || c == 'D';
+    if (c == 'p' || c == 'P') return property();
+    if (std::strchr("sSwWdD", c)) {
+      // \S of a class is what it is in PCRE2, and U+180E.
+      if (negated && in_class_) {
+        if (c != 'S') return refuse("a negated class within a class");
+        copy(2);
+        out_ += "\\x{180e}";
+        return {};
+      }
+      at_ += 2;
+      const char lower = negated ? static_cast<char>(c - 'A' + 'a') : c;
+      if (lower == 's') one_of(kSpace, negated);
+      if (lower == 'd') one_of("\\p{Nd}" + newer("Nd"), negated);
+      if (lower == 'w')
+        one_of((in_class_ ? "" : kWordOutside) + std::string(kWord) + newer("L") + newer("M") + newer("Nd") +
+                   newer("Nl") + newer("Pc"),
+               negated);
+      return {};
+    }
+    const bool same = std::strchr("nrtfvaexu0bBAzZ", c) ? c != 'u' && c != 'v' && !(in_class_ && c == 'b')
+                                                        : !std::isalnum(static_cast<unsigned char>(c));
+    if (!same) return refuse("this escape");
+    copy(2);
+    return {};
+  }
+
+  // \p{L} of one Unicode, with the newer characters of the category.
+  Status property() {
+    const bool upper = from_[at_ + 1] == 'P';
+    const size_t end = from_.find('}', at_);
+    if (at_ + 2 >= from_.size() || from_[at_ + 2] != '{' || end == std::string_view::npos)
+      return refuse("a property without braces");
+    std::string_view name = from_.substr(at_ + 3, end - at_ - 3);
+    const bool caret = name.starts_with('^');
+    name.remove_prefix(caret);
+    const bool negated = upper != caret;
+    if (negated && in_class_) return refuse("a negated property within a class");
+    at_ = end + 1;
+    one_of(fmt::format("\\p{{{}}}{}", name, name.size() <= 2 ? newer(name) : ""), negated);
+    return {};
+  }
+
+  std::string_view from_;
+  size_t at_ = 0;
+  bool in_class_ = false;
+  std::string out_;
+};
+
+}  // namespace
+
+Result<std::string> to_pcre2(std::string_view oniguruma) { return Translation(oniguruma).run(); }
+
+}  // namespace weft::io
