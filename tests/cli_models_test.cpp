@@ -291,7 +291,7 @@ TEST_F(CliModels, CheckpointsAreExact) {
   const io::TextData data(info.vocabulary.encode(io::from_utf8(text)), info.config.context, info.seed);
   const auto go = [&](nn::CharModel& model, nn::AdamW& optimizer, uint64_t from, uint64_t to) {
     std::vector<double> losses;
-    model.training = true;
+    nn::set_training(model, true);
     for (; from < to; ++from) {
       const auto b = data.train(from, 8);
       const int64_t shape[] = {8, info.config.context};
@@ -303,8 +303,9 @@ TEST_F(CliModels, CheckpointsAreExact) {
     }
     return losses;
   };
-  nn::CharModel model(info.config, 9);
-  nn::AdamW optimizer(model.parameters());
+  nn::CharModel model(info.config);
+  nn::build(model, {.seed = 9});
+  nn::AdamW optimizer(nn::parameters(model));
   go(model, optimizer, 0, 3);
   nn::save_checkpoint(at("exact"), info, model, optimizer);
   auto back = nn::load_checkpoint(at("exact"));

@@ -37,12 +37,18 @@ Rows rows(uint64_t seed, int64_t n = kBatch) {
 
 std::vector<double> losses(nn::CharModel& model, nn::AdamW& optimizer, int from, int to) {
   std::vector<double> out;
-  model.training = true;
+  nn::set_training(model, true);
   for (int i = from; i < to; ++i) {
     const auto r = rows(static_cast<uint64_t>(i), 16);
     out.push_back(nn::train_step(model, optimizer, r.tokens, r.targets, Tensor::scalar(1e-2)).item());
   }
   return out;
+}
+
+nn::CharModel built(const nn::CharModelConfig& config, uint64_t seed, DType dtype = DType::f32) {
+  nn::CharModel model(config);
+  nn::build(model, {.seed = seed, .dtype = dtype});
+  return model;
 }
 
 class Models : public testing::Test {
@@ -51,8 +57,8 @@ class Models : public testing::Test {
 };
 
 TEST_F(Models, TrainingLearns) {
-  nn::CharModel model(small(), 1);
-  nn::AdamW optimizer(model.parameters());
+  nn::CharModel model = built(small(), 1);
+  nn::AdamW optimizer(nn::parameters(model));
   const auto all = losses(model, optimizer, 0, 200);
   EXPECT_NEAR(all.front(), std::log(kVocabulary), 0.3);  // knows nothing
   EXPECT_LT(all.back(), 0.1);
@@ -63,21 +69,21 @@ TEST_F(Models, SameSeedSameBits) {
   config.dropout = 0.3;
   std::vector<double> runs[2];
   for (auto& run : runs) {
-    nn::CharModel model(config, 7);
-    nn::AdamW optimizer(model.parameters());
+    nn::CharModel model = built(config, 7);
+    nn::AdamW optimizer(nn::parameters(model));
     run = losses(model, optimizer, 0, 20);
   }
   EXPECT_EQ(runs[0], runs[1]);
-  nn::CharModel other(config, 8);
-  nn::AdamW optimizer(other.parameters());
+  nn::CharModel other = built(config, 8);
+  nn::AdamW optimizer(nn::parameters(other));
   EXPECT_NE(losses(other, optimizer, 0, 20), runs[0]);
 }
 
 // context * embed == hidden: the two hidden layers are equal in shape, so nothing but their identity keeps
 // them apart.
 TEST_F(Models, EqualLayersKeepTheirOwnGradients) {
-  const nn::CharModel model(small(), 3, DType::f64);
-  const auto parameters = model.parameters();
+  const nn::CharModel model = built(small(), 3, DType::f64);
+  const auto parameters = nn::parameters(model);
   ASSERT_EQ(parameters[1].type(), parameters[3].type());
   ASSERT_NE(parameters[1].to_bytes(), parameters[3].to_bytes());
   const auto r = rows(5);
@@ -90,13 +96,14 @@ TEST_F(Models, EqualLayersKeepTheirOwnGradients) {
       double side[2];
       for (const int s : {0, 1}) {
         size_t at = 0;
-        auto changed = model.copy(DType::f64);
-        changed.replace([&](const Tensor& t) {
-          if (at++ != p) return t;
+        auto changed = nn::copy_as(DType::f64, model);
+        const auto moved = [&](const nn::Field& f) {
+          if (at++ != p) return f.tensor;
           auto v = values;
           v[i] += s ? kStep : -kStep;
-          return Tensor::of(std::span<const double>(v), t.sizes(), DType::f64);
-        });
+          return Tensor::of(std::span<const double>(v), f.shape, DType::f64);
+        };
+        nn::replace(changed, moved, DType::f64);
         const NoGrad off;
         side[s] = cross_entropy(changed(r.tokens), r.targets).item();
       }
@@ -106,11 +113,11 @@ TEST_F(Models, EqualLayersKeepTheirOwnGradients) {
 }
 
 TEST_F(Models, EqualLayersAreUpdatedApart) {
-  nn::CharModel model(small(), 3);
-  nn::AdamW optimizer(model.parameters());
-  const auto before = model.copy(DType::f32);
+  nn::CharModel model = built(small(), 3);
+  nn::AdamW optimizer(nn::parameters(model));
+  const auto before = nn::copy_as(DType::f32, model);
   losses(model, optimizer, 0, 3);
-  const auto now = model.parameters(), then = before.parameters();
+  const auto now = nn::parameters(model), then = nn::parameters(before);
   for (size_t i = 0; i < now.size(); ++i) EXPECT_NE(now[i].to_bytes(), then[i].to_bytes()) << now[i].name();
   EXPECT_NE(now[1].to_bytes(), now[3].to_bytes());
 }
@@ -131,23 +138,23 @@ TEST_F(Models, FirstAdamWStep) {
 TEST_F(Models, DropoutOnlyInTraining) {
   auto config = small();
   config.dropout = 0.5;
-  nn::CharModel model(config, 1);
+  nn::CharModel model = built(config, 1);
   const auto r = rows(1);
   const NoGrad off;
   EXPECT_EQ(model(r.tokens).to_bytes(), model(r.tokens).to_bytes());
-  const auto still = model.states()[0].to_bytes();
-  model.training = true;
+  const auto still = nn::states(model)[0].to_bytes();
+  nn::set_training(model, true);
   EXPECT_NE(model(r.tokens).to_bytes(), model(r.tokens).to_bytes());
-  EXPECT_NE(model.states()[0].to_bytes(), still);
+  EXPECT_NE(nn::states(model)[0].to_bytes(), still);
 }
 
 TEST_F(Models, AWholeStepIsOneGraph) {
   auto config = small();
   config.dropout = 0.1;
-  nn::CharModel model(config, 1);
-  nn::AdamW optimizer(model.parameters());
-  model.training = true;
-  const auto before = model.parameters()[1].to_bytes();
+  nn::CharModel model = built(config, 1);
+  nn::AdamW optimizer(nn::parameters(model));
+  nn::set_training(model, true);
+  const auto before = nn::parameters(model)[1].to_bytes();
   const Dim batch = Dim::symbol("batch", 1, 512);
   const auto traced = trace(
       [&](const std::vector<Tensor>& in) {
@@ -158,28 +165,28 @@ TEST_F(Models, AWholeStepIsOneGraph) {
        {"rate", {DType::f32, {}}}});
   std::vector<std::string> names;
   for (const auto& s : traced.graph->states) names.push_back(s.name);
-  auto expected = model.parameters();
-  for (const auto& list : {model.states(), optimizer.states()})
+  auto expected = nn::parameters(model);
+  for (const auto& list : {nn::states(model), optimizer.states()})
     expected.insert(expected.end(), list.begin(), list.end());
   EXPECT_EQ(names.size(), expected.size());
   for (const auto& t : expected)
     EXPECT_NE(std::find(names.begin(), names.end(), t.name()), names.end()) << t.name();
   EXPECT_TRUE(traced.weights.empty());
-  EXPECT_NE(traced.text().find("block2.hidden2"), std::string::npos) << traced.text();
-  EXPECT_EQ(model.parameters()[1].to_bytes(), before);  // tracing computes nothing
-  EXPECT_FALSE(model.parameters()[1].grad());
+  EXPECT_NE(traced.text().find("hidden2.linear"), std::string::npos) << traced.text();
+  EXPECT_EQ(nn::parameters(model)[1].to_bytes(), before);  // tracing computes nothing
+  EXPECT_FALSE(nn::parameters(model)[1].grad());
 }
 
 TEST_F(Models, WrongShapesSaySo) {
-  const nn::CharModel model(small(), 1);
+  const nn::CharModel model = built(small(), 1);
   try {
     (void)model(ids({0, 1, 2}, {1, 3}));
     FAIL();
   } catch (const Error& e) {
     EXPECT_STREQ(e.what(), "invalid argument: CharModel: tokens must be [batch, 4], got i32[1, 3]");
   }
-  EXPECT_THROW(nn::CharModel({.vocabulary = 0}, 1), Error);
-  EXPECT_THROW(nn::CharModel({.vocabulary = 5, .dropout = 1}, 1), Error);
+  EXPECT_THROW(nn::CharModel({.vocabulary = 0}), Error);
+  EXPECT_THROW(nn::CharModel({.vocabulary = 5, .dropout = 1}), Error);
   EXPECT_THROW(nn::AdamW({Tensor::scalar(1)}), Error);  // no name
 }
 

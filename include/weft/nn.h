@@ -4,83 +4,101 @@
 #include <string_view>
 #include <vector>
 
-#include "weft/tensor.h"
+#include "weft/module.h"
 
-// Model pieces on the public eager API. A layer makes its tensors on the default backend when it is built,
-// and its forward is plain ops: the same code runs eagerly and inside weft::trace, where a batch may be a
-// symbol.
+// Layers, optimisers and a first model on the public eager API. Their tensors are made by build(), on the default
+// backend; the forward is plain ops: the same code runs eagerly and inside weft::trace, where a batch may be a
+// symbol. All parameters of a model have one float dtype.
 namespace weft::nn {
-
-/// Gives a tensor to put in the place of another, by its name: how weights are loaded and converted.
-using Replacement = std::function<Tensor(const Tensor&)>;
-
-/// Random numbers for first values: number i of a seed never depends on what was drawn before, on any
-/// machine.
-class Initializer {
- public:
-  explicit Initializer(uint64_t seed) : seed_(seed) {}
-  /// Values drawn evenly from [-bound, bound).
-  Tensor uniform(std::vector<int64_t> shape, double bound, DType dtype);
-  /// A fresh u64[2] state (key, counter) for random ops.
-  Tensor random_state();
-
- private:
-  uint64_t seed_;
-  uint64_t drawn_ = 0;
-};
 
 /// y = x Wᵀ + b.
 ///
-/// Shape    x [..., in] -> [..., out]; weight [out, in], bias [out], named `<name>.weight` and `<name>.bias`.
-/// DType    floats.
-/// Numerics the bias starts at zero, weights even in +-gain * sqrt(3 / in): gain sqrt(2) keeps the variance
-/// through relu. Source   He et al., Delving deep into rectifiers (ICCV 2015), section 2.2.
-class Linear {
+/// Shape    x [..., in] -> [..., out]; weight [out, in], bias [out] or none.
+/// Numerics both begin even in +-1 / sqrt(in), unless `first` says how the weight does: the bias is zero then.
+/// Source   LeCun et al., Efficient BackProp (1998), section 4.6; the bounds are PyTorch's.
+class Linear : public Module {
  public:
-  Linear(std::string name, int64_t in, int64_t out, double gain, Initializer& init, DType dtype = DType::f32);
+  Linear(int64_t in, int64_t out, bool bias = true);
+  Linear(int64_t in, int64_t out, bool bias, Initial first);
+  void fields(Fields& f) override;
   Tensor operator()(const Tensor& x) const;
-  std::vector<Tensor> parameters() const { return {weight, bias}; }
 
   Tensor weight, bias;
 
  private:
-  std::string name_;
+  int64_t in_, out_;
+  bool has_bias_;
+  Initial first_weight_, first_bias_;
 };
 
 /// A learned row for each of `count` numbers.
 ///
-/// Shape    ids [...] -> [..., dim]; table [count, dim], named `<name>.table`.
+/// Shape    ids [...] -> [..., dim]; weight [count, dim].
 /// DType    ids i32 or i64.
-/// Numerics rows start even with variance 1.
+/// Numerics rows begin normal with variance 1, unless `first` says otherwise.
 /// Errors   a device error for an id outside [0, count).
 /// Source   Bengio et al., A neural probabilistic language model (JMLR 2003).
-class Embedding {
+class Embedding : public Module {
  public:
-  Embedding(std::string name, int64_t count, int64_t dim, Initializer& init, DType dtype = DType::f32);
+  Embedding(int64_t count, int64_t dim, Initial first = Initial::normal(1));
+  void fields(Fields& f) override;
   Tensor operator()(const Tensor& ids) const;
-  std::vector<Tensor> parameters() const { return {table}; }
 
-  Tensor table;
+  Tensor weight;
 
  private:
-  std::string name_;
+  int64_t count_, dim_;
+  Initial first_;
+};
+
+/// Mean 0 and variance 1 for each row of the last axis, then a learned scale and shift.
+///
+/// Shape    same as x [..., dim]; weight and bias [dim], or no bias.
+/// Source   Ba et al., Layer normalization (2016).
+class LayerNorm : public Module {
+ public:
+  explicit LayerNorm(int64_t dim, double epsilon = 1e-5, bool bias = true);
+  void fields(Fields& f) override;
+  Tensor operator()(const Tensor& x) const;
+
+  Tensor weight, bias;
+  double epsilon;
+
+ private:
+  int64_t dim_;
+  bool has_bias_;
+};
+
+/// Root mean square 1 for each row of the last axis, then a learned scale.
+///
+/// Shape    same as x [..., dim]; weight [dim].
+/// Source   Zhang and Sennrich, Root mean square layer normalization (NeurIPS 2019).
+class RMSNorm : public Module {
+ public:
+  explicit RMSNorm(int64_t dim, double epsilon = 1e-6);
+  void fields(Fields& f) override;
+  Tensor operator()(const Tensor& x) const;
+
+  Tensor weight;
+  double epsilon;
+
+ private:
+  int64_t dim_;
 };
 
 /// Zeroes elements at random while `training` is on, and changes nothing otherwise.
 ///
-/// Shape    same as x; state u64[2], named `<name>.state`, advanced by every call in training.
+/// Shape    same as x; state u64[2], advanced by every call in training; none where p is 0.
+/// Errors   invalid_argument unless 0 <= p < 1.
 /// Source   Srivastava et al., Dropout (JMLR 2014).
-class Dropout {
+class Dropout : public Module {
  public:
-  Dropout(std::string name, double p, Initializer& init);
-  Tensor operator()(const Tensor& x, bool training) const;
-  std::vector<Tensor> states() const { return {state}; }
+  explicit Dropout(double p);
+  void fields(Fields& f) override;
+  Tensor operator()(const Tensor& x) const;
 
   Tensor state;
-  double p = 0;
-
- private:
-  std::string name_;
+  double p;
 };
 
 struct AdamWConfig {
@@ -105,7 +123,7 @@ class AdamW {
   /// Moments and their weights.
   std::vector<Tensor> states() const;
   /// Puts other tensors in the place of the states.
-  void replace_states(const Replacement& with);
+  void replace_states(const std::function<Tensor(const Tensor&)>& with);
 
  private:
   struct Slot {
@@ -132,29 +150,15 @@ struct CharModelConfig {
 /// Errors   invalid_argument for sizes below 1, dropout outside [0, 1), or tokens of another shape.
 /// Source   Bengio et al., A neural probabilistic language model (JMLR 2003), with relu and a second hidden
 /// layer.
-class CharModel {
+class CharModel : public Module {
  public:
-  CharModel(const CharModelConfig& config, uint64_t seed, DType dtype = DType::f32);
-
+  explicit CharModel(const CharModelConfig& config);
+  void fields(Fields& f) override;
   Tensor operator()(const Tensor& tokens) const;
-  std::vector<Tensor> parameters() const;
-  /// Random states of the dropout layers.
-  std::vector<Tensor> states() const;
   const CharModelConfig& config() const { return config_; }
-  /// Puts other tensors in the place of parameters and states. An optimiser that was made before keeps the
-  /// old ones.
-  void replace(const Replacement& with);
-  /// The same weights in another dtype, on the default backend; the copy is not in training.
-  CharModel copy(DType dtype) const;
-
-  bool training = false;  ///< is dropout on?
 
  private:
-  Tensor hidden(std::string_view name, const Linear& layer, const Dropout& drop, const Tensor& x) const;
-  std::vector<Tensor*> parameter_slots();
-
   CharModelConfig config_;
-  Initializer init_;
   Embedding embedding_;
   Linear hidden1_, hidden2_, output_;
   Dropout drop1_, drop2_;

@@ -88,7 +88,7 @@ Bounds noise_bounds(const Case& c) {
   return {std::move(bounds[0]), std::move(bounds[1])};
 }
 
-Outputs run_once(const Case& c) { return forward(c.model.copy(DType::f32), c.tokens(), c.targets()); }
+Outputs run_once(const Case& c) { return forward(nn::copy_as(DType::f32, c.model), c.tokens(), c.targets()); }
 
 // Keeps the element that comes closest to its bound. A NaN is as far away as can be: it must not pass through
 // a comparison that is false for it.
@@ -127,7 +127,7 @@ Row judge(const std::string& backend, const Case& c, const Outputs& reference, c
   Row row{.backend = backend};
   try {
     const OnBackend here(backend);
-    const auto model = c.model.copy(DType::f32);
+    const auto model = nn::copy_as(DType::f32, c.model);
     const Tensor tokens = c.tokens(), targets = c.targets();
     reset_ledger();
     const Outputs got = forward(model, tokens, targets);

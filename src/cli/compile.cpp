@@ -22,7 +22,7 @@ Compiled compile_part(nn::Checkpoint& run, const Options& o) {
     return compile(
         [&](const std::vector<Tensor>& in) { return std::vector<Tensor>{run.model(in[0]).named("logits")}; },
         {tokens}, options);
-  run.model.training = true;
+  nn::set_training(run.model, true);
   return compile(
       [&](const std::vector<Tensor>& in) {
         return std::vector<Tensor>{

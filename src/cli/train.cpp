@@ -99,8 +99,9 @@ nn::Checkpoint begin(const Options& o, const io::Text& text) {
       .config = o.model, .vocabulary = io::Vocabulary::from_text(text.characters), .seed = o.seed};
   info.config.vocabulary = info.vocabulary.size();
   check_memory(o, info.config);
-  nn::CharModel model(info.config, o.seed);
-  nn::AdamW optimizer(model.parameters());
+  nn::CharModel model(info.config);
+  nn::build(model, {.seed = o.seed});
+  nn::AdamW optimizer(nn::parameters(model));
   return {std::move(info), std::move(model), std::move(optimizer)};
 }
 
@@ -123,7 +124,7 @@ class Run {
       : o_(o), state_(state), data_(data), show_(common.json), first_step_(state.info.step) {}
 
   int go() {
-    state_.model.training = true;
+    nn::set_training(state_.model, true);
     double average = 0;
     while (!stop_signal && done() < 1) {
       const double loss = step();
@@ -183,7 +184,7 @@ class Run {
   }
 
   int finish(int64_t taken) {
-    state_.model.training = false;
+    nn::set_training(state_.model, false);
     const std::string path = nn::checkpoint_path(o_.out);
     if (stop_signal) {
       show_.result({{"stopped", true}, {"step", state_.info.step}, {"checkpoint", path}},

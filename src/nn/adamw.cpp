@@ -45,7 +45,7 @@ std::vector<Tensor> AdamW::states() const {
   return out;
 }
 
-void AdamW::replace_states(const Replacement& with) {
+void AdamW::replace_states(const std::function<Tensor(const Tensor&)>& with) {
   for (auto& s : slots_)
     for (Tensor* t : {&s.mean, &s.square, &s.mean_weight, &s.square_weight}) {
       Tensor other = with(*t);

@@ -2,7 +2,6 @@
 
 #include "weft/nn.h"
 #include "weft/ops.h"
-#include "weft/trace.h"
 
 namespace weft::nn {
 namespace {
@@ -15,26 +14,28 @@ const CharModelConfig& checked(const CharModelConfig& c) {
   return c;
 }
 
-const double kReluGain = std::sqrt(2.0);
-// Small first scores: the first loss is near log(vocabulary), that of knowing nothing.
-constexpr double kOutputGain = 0.1;
+/// Outputs with `gain` times the variance of the inputs (He et al., Delving deep into rectifiers, ICCV 2015: 2
+/// keeps it through relu).
+Initial kept_variance(int64_t in, double gain) {
+  return Initial::uniform(std::sqrt(3 * gain / static_cast<double>(in)));
+}
+// Small: the first loss is near log(vocabulary), that of knowing nothing.
+constexpr double kFirstScores = 0.01;
 
 }  // namespace
 
-CharModel::CharModel(const CharModelConfig& config, uint64_t seed, DType dtype)
+CharModel::CharModel(const CharModelConfig& config)
     : config_(checked(config)),
-      init_(seed),
-      embedding_("embedding", config.vocabulary, config.embed, init_, dtype),
-      hidden1_("hidden1", config.context * config.embed, config.hidden, kReluGain, init_, dtype),
-      hidden2_("hidden2", config.hidden, config.hidden, kReluGain, init_, dtype),
-      output_("output", config.hidden, config.vocabulary, kOutputGain, init_, dtype),
-      drop1_("dropout1", config.dropout, init_),
-      drop2_("dropout2", config.dropout, init_) {}
+      embedding_(config.vocabulary, config.embed),
+      hidden1_(config.context * config.embed, config.hidden, true, kept_variance(config.context * config.embed, 2)),
+      hidden2_(config.hidden, config.hidden, true, kept_variance(config.hidden, 2)),
+      output_(config.hidden, config.vocabulary, true, kept_variance(config.hidden, kFirstScores)),
+      drop1_(config.dropout),
+      drop2_(config.dropout) {}
 
-Tensor CharModel::hidden(std::string_view name, const Linear& layer, const Dropout& drop,
-                         const Tensor& x) const {
-  const Scope scope(name);
-  return drop(relu(layer(x)), training);
+void CharModel::fields(Fields& f) {
+  f.child("embedding", embedding_), f.child("hidden1", hidden1_), f.child("hidden2", hidden2_);
+  f.child("output", output_), f.child("dropout1", drop1_), f.child("dropout2", drop2_);
 }
 
 Tensor CharModel::operator()(const Tensor& tokens) const {
@@ -42,44 +43,10 @@ Tensor CharModel::operator()(const Tensor& tokens) const {
     throw Error(
         invalid("CharModel: tokens must be [batch, {}], got {}", config_.context, text(tokens.type())));
   const Tensor rows = embedding_(tokens);  // [batch, context, embed]
-  const Tensor x = reshape(rows, {tokens.dim(0), config_.context * config_.embed});
-  return output_(hidden("block2", hidden2_, drop2_, hidden("block1", hidden1_, drop1_, x)));
-}
-
-std::vector<Tensor*> CharModel::parameter_slots() {
-  return {&embedding_.table, &hidden1_.weight, &hidden1_.bias, &hidden2_.weight,
-          &hidden2_.bias,    &output_.weight,  &output_.bias};
-}
-
-std::vector<Tensor> CharModel::parameters() const {
-  std::vector<Tensor> all;
-  for (const Tensor* t : const_cast<CharModel*>(this)->parameter_slots()) all.push_back(*t);
-  return all;
-}
-
-std::vector<Tensor> CharModel::states() const { return {drop1_.state, drop2_.state}; }
-
-void CharModel::replace(const Replacement& with) {
-  const auto put = [&](Tensor& slot, bool trained) {
-    Tensor other = with(slot);
-    slot = other.named(slot.name()).requires_grad(trained);
-  };
-  for (Tensor* t : parameter_slots()) put(*t, true);
-  for (Tensor* t : {&drop1_.state, &drop2_.state}) put(*t, false);
-}
-
-CharModel CharModel::copy(DType dtype) const {
-  CharModel other(config_, 0, dtype);
-  std::vector<Tensor> from = parameters();
-  for (const auto& s : states()) from.push_back(s);
-  size_t i = 0;
-  other.replace([&](const Tensor& like) {
-    const Tensor& t = from[i++];
-    if (t.dtype() == like.dtype()) return Tensor::from_bytes(t.to_bytes(), t.sizes(), t.dtype());
-    const auto values = t.to_vector<double>();  // holds every value of a narrower type exactly
-    return Tensor::of(std::span<const double>(values), t.sizes(), like.dtype());
-  });
-  return other;
+  Tensor x = reshape(rows, {tokens.dim(0), config_.context * config_.embed});
+  x = drop1_(relu(hidden1_(x)));
+  x = drop2_(relu(hidden2_(x)));
+  return output_(x);
 }
 
 Tensor train_step(const CharModel& model, AdamW& optimizer, const Tensor& tokens, const Tensor& targets,

@@ -34,8 +34,8 @@ std::string hash(json description, std::span<const formats::TensorEntry> tensors
 }
 
 std::vector<Tensor> all_tensors(const CharModel& model, const AdamW& optimizer) {
-  auto all = model.parameters();
-  for (const auto& list : {model.states(), optimizer.states()})
+  auto all = parameters(model);
+  for (const auto& list : {states(model), optimizer.states()})
     all.insert(all.end(), list.begin(), list.end());
   return all;
 }
@@ -135,13 +135,14 @@ Status check_hash(const std::string& path, const json& root, const formats::Safe
   return {};
 }
 
-Tensor take(const std::string& path, const formats::Safetensors& file, const Tensor& like) {
-  const auto* e = file.find(like.name());
-  if (!e) throw Error(fail(Code::corrupt, "{}: tensor '{}' is missing", path, like.name()));
+Tensor take(const std::string& path, const formats::Safetensors& file, const std::string& name,
+            const TensorType& want) {
+  const auto* e = file.find(name);
+  if (!e) throw Error(fail(Code::corrupt, "{}: tensor '{}' is missing", path, name));
   const TensorType have{e->dtype, to_shape(e->shape)};
-  if (!(have == like.type()))
-    throw Error(fail(Code::corrupt, "{}: tensor '{}' is {}, the model wants {}", path, like.name(),
-                     text(have), text(like.type())));
+  if (!(have == want))
+    throw Error(
+        fail(Code::corrupt, "{}: tensor '{}' is {}, the model wants {}", path, name, text(have), text(want)));
   return Tensor::from_bytes(e->bytes, e->shape, e->dtype);
 }
 
@@ -195,13 +196,13 @@ Checkpoint load_checkpoint(const std::string& folder) {
   const json root = value_or_raise(read_description(path, file));
   auto info = value_or_raise(read_info(path, root, file));
   const auto* weight = file.find("hidden1.weight");
-  CharModel model(
-      info.config, 0,
-      weight && is_float(weight->dtype) && is_compute(weight->dtype) ? weight->dtype : DType::f32);
-  const auto from_file = [&](const Tensor& like) { return take(path, file, like); };
-  model.replace(from_file);
-  AdamW optimizer(model.parameters());
-  optimizer.replace_states(from_file);
+  const DType dtype =
+      weight && is_float(weight->dtype) && is_compute(weight->dtype) ? weight->dtype : DType::f32;
+  CharModel model(info.config);
+  replace(
+      model, [&](const Field& f) { return take(path, file, f.name, {f.dtype, to_shape(f.shape)}); }, dtype);
+  AdamW optimizer(parameters(model));
+  optimizer.replace_states([&](const Tensor& t) { return take(path, file, t.name(), t.type()); });
   raise_if(check_hash(path, root, file));
   return {std::move(info), std::move(model), std::move(optimizer)};
 }

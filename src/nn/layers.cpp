@@ -1,65 +1,63 @@
 #include <cmath>
 
-#include "base/element.h"
-#include "nn/host_zeros.h"
 #include "weft/nn.h"
 #include "weft/ops.h"
-#include "weft/random.h"
-#include "weft/trace.h"
 
 namespace weft::nn {
 
-Tensor Initializer::uniform(std::vector<int64_t> shape, double bound, DType dtype) {
-  auto bytes = host_zeros(dtype, shape);
-  const size_t n = bytes.size() / byte_size(dtype);
-  for (size_t i = 0; i < n; ++i)
-    store_element(dtype, bytes.data(), i, bound * (2 * unit(random_word(seed_, drawn_++)) - 1));
-  return Tensor::from_bytes(bytes, shape, dtype);
-}
+static double fan_in_bound(int64_t in) { return 1 / std::sqrt(static_cast<double>(std::max<int64_t>(in, 1))); }
 
-Tensor Initializer::random_state() {
-  const uint64_t words[] = {random_word(seed_, drawn_++), 0};
-  const int64_t shape[] = {2};
-  return Tensor::from_bytes(std::as_bytes(std::span(words)), shape, DType::u64);
-}
+Linear::Linear(int64_t in, int64_t out, bool bias)
+    : in_(in),
+      out_(out),
+      has_bias_(bias),
+      first_weight_(Initial::uniform(fan_in_bound(in))),
+      first_bias_(first_weight_) {}
+Linear::Linear(int64_t in, int64_t out, bool bias, Initial first)
+    : in_(in), out_(out), has_bias_(bias), first_weight_(first) {}
 
-Linear::Linear(std::string name, int64_t in, int64_t out, double gain, Initializer& init, DType dtype)
-    : name_(std::move(name)) {
-  if (in < 1 || out < 1)
-    throw Error(invalid("Linear {}: sizes must be at least 1, got {} -> {}", name_, in, out));
-  weight = init.uniform({out, in}, gain * std::sqrt(3.0 / static_cast<double>(in)), dtype);
-  bias = init.uniform({out}, 0, dtype);
-  weight.named(name_ + ".weight").requires_grad(true);
-  bias.named(name_ + ".bias").requires_grad(true);
+void Linear::fields(Fields& f) {
+  f.parameter("weight", weight, {out_, in_}, first_weight_);
+  if (has_bias_) f.parameter("bias", bias, {out_}, first_bias_);
 }
-
 Tensor Linear::operator()(const Tensor& x) const {
-  const Scope scope(name_);
-  return matmul(x, weight, false, true) + bias;
+  const Scope here = scope();
+  return linear(x, weight, bias);
 }
 
-Embedding::Embedding(std::string name, int64_t count, int64_t dim, Initializer& init, DType dtype)
-    : name_(std::move(name)) {
-  if (count < 1 || dim < 1)
-    throw Error(invalid("Embedding {}: sizes must be at least 1, got {} rows of {}", name_, count, dim));
-  table = init.uniform({count, dim}, std::sqrt(3.0), dtype);
-  table.named(name_ + ".table").requires_grad(true);
-}
-
+Embedding::Embedding(int64_t count, int64_t dim, Initial first) : count_(count), dim_(dim), first_(first) {}
+void Embedding::fields(Fields& f) { f.parameter("weight", weight, {count_, dim_}, first_); }
 Tensor Embedding::operator()(const Tensor& ids) const {
-  const Scope scope(name_);
-  return gather(table, ids);
+  const Scope here = scope();
+  return embedding(weight, ids);
 }
 
-Dropout::Dropout(std::string name, double probability, Initializer& init)
-    : state(init.random_state()), p(probability), name_(std::move(name)) {
-  if (!(p >= 0 && p < 1)) throw Error(invalid("Dropout {}: p must be in [0, 1), got {}", name_, p));
-  state.named(name_ + ".state");
+LayerNorm::LayerNorm(int64_t dim, double eps, bool bias) : epsilon(eps), dim_(dim), has_bias_(bias) {}
+void LayerNorm::fields(Fields& f) {
+  f.parameter("weight", weight, {dim_}, Initial::constant(1));
+  if (has_bias_) f.parameter("bias", bias, {dim_});
+}
+Tensor LayerNorm::operator()(const Tensor& x) const {
+  const Scope here = scope();
+  return layer_norm(x, weight, bias, -1, epsilon);
 }
 
-Tensor Dropout::operator()(const Tensor& x, bool training) const {
+RMSNorm::RMSNorm(int64_t dim, double eps) : epsilon(eps), dim_(dim) {}
+void RMSNorm::fields(Fields& f) { f.parameter("weight", weight, {dim_}, Initial::constant(1)); }
+Tensor RMSNorm::operator()(const Tensor& x) const {
+  const Scope here = scope();
+  return rms_norm(x, weight, -1, epsilon);
+}
+
+Dropout::Dropout(double probability) : p(probability) {
+  if (!(p >= 0 && p < 1)) throw Error(invalid("Dropout: p must be in [0, 1), got {}", p));
+}
+void Dropout::fields(Fields& f) {
+  if (p > 0) f.random("state", state);
+}
+Tensor Dropout::operator()(const Tensor& x) const {
   if (!training || p == 0) return x;
-  const Scope scope(name_);
+  const Scope here = scope();
   return dropout(x, state, p);
 }
 

@@ -1,0 +1,174 @@
+#pragma once
+#include "weft/nn.h"
+
+// Transformers that are known by name, made of layers.
+namespace weft::nn {
+
+/// Which layers look at what came before: heads of queries, each group of which shares a head of keys and values.
+struct AttentionConfig {
+  int64_t width = 0, heads = 1;
+  int64_t kv_heads = 0;  ///< 0: as many as heads
+  int64_t head_dim = 0;  ///< 0: width / heads
+  bool bias = false;     ///< of queries, keys and values
+  bool out_bias = false;
+  bool norm_heads = false;  ///< RMSNorm of each head's queries and keys (Qwen3)
+  double norm_epsilon = 1e-6;
+  Initial first = Initial::normal(0.02), first_out = Initial::normal(0.02);
+};
+
+/// Cosine and sine of the angles by which positions turn the pairs of a head's numbers: [seq, head_dim / 2].
+struct Rotation {
+  Tensor cosine, sine;
+};
+
+/// Causal self-attention.
+///
+/// Shape    x [batch, seq, width] -> the same; no rotation where the model knows positions in another way.
+/// Source   Vaswani et al., Attention is all you need (NeurIPS 2017); Ainslie et al., GQA (EMNLP 2023);
+///          Su et al., RoFormer (2021).
+class Attention : public Module {
+ public:
+  explicit Attention(const AttentionConfig& config);
+  void fields(Fields& f) override;
+  Tensor operator()(const Tensor& x, const Rotation* rotation = nullptr) const;
+
+ private:
+  Tensor heads(const Tensor& x, int64_t n) const;  // [batch, seq, n * head_dim] -> [batch, n, seq, head_dim]
+
+  AttentionConfig config_;
+  Linear query_, key_, value_, out_;
+  RMSNorm query_norm_, key_norm_;
+};
+
+enum class Activation : uint8_t { gelu, gelu_tanh, relu, silu };
+Tensor activate(const Tensor& x, Activation by);
+
+/// Two layers with an activation between.
+///
+/// Shape    x [..., width] -> the same, through `hidden` numbers.
+class MLP : public Module {
+ public:
+  MLP(int64_t width, int64_t hidden, Activation by, bool bias, Initial first, Initial first_out);
+  void fields(Fields& f) override;
+  Tensor operator()(const Tensor& x) const;
+
+ private:
+  Linear up_, down_;
+  Activation by_;
+};
+
+/// An MLP whose hidden numbers are scaled by a second, activated layer.
+///
+/// Source   Shazeer, GLU variants improve transformer (2020).
+class GatedMLP : public Module {
+ public:
+  GatedMLP(int64_t width, int64_t hidden, Activation by, Initial first, Initial first_out);
+  void fields(Fields& f) override;
+  Tensor operator()(const Tensor& x) const;
+
+ private:
+  Linear gate_, up_, down_;
+  Activation by_;
+};
+
+/// Tokens in, a score for each token that may come next out.
+///
+/// Shape    tokens [batch, seq] -> logits [batch, seq, vocabulary]; both dimensions may be symbols.
+class LanguageModel : public Module {
+ public:
+  virtual Tensor operator()(const Tensor& tokens) const = 0;
+};
+
+struct GPTConfig {
+  int64_t vocabulary = 0;
+  int64_t context = 64;
+  int64_t layers = 4, heads = 4, width = 128;
+  double dropout = 0;
+  double epsilon = 1e-5;
+  Activation activation = Activation::gelu_tanh;
+  friend bool operator==(const GPTConfig&, const GPTConfig&) = default;
+};
+
+/// GPT-2: learned positions, LayerNorm before each part, scores by the embedding itself.
+///
+/// Shape    tokens [batch, seq] -> logits [batch, seq, vocabulary]; seq <= context; batch may be a symbol.
+/// DType    tokens i32 or i64, logits the model's.
+/// Numerics weights begin normal with deviation 0.02, those that add to the residual 0.02 / sqrt(2 layers).
+/// Errors   invalid_argument for sizes below 1, a width that heads don't divide, tokens of another rank or too
+///          many.
+/// Source   Radford et al., Language models are unsupervised multitask learners (2019), section 2.3.
+class GPT : public LanguageModel {
+ public:
+  explicit GPT(const GPTConfig& config);
+  void fields(Fields& f) override;
+  Tensor operator()(const Tensor& tokens) const override;
+  const GPTConfig& config() const { return config_; }
+
+ private:
+  struct Block : Module {
+    explicit Block(const GPTConfig& c);
+    void fields(Fields& f) override;
+    Tensor operator()(const Tensor& x) const;
+    LayerNorm norm1, norm2;
+    Attention attention;
+    MLP mlp;
+    Dropout drop1, drop2;
+  };
+  GPTConfig config_;
+  Embedding tokens_, positions_;
+  Dropout drop_;
+  std::vector<Block> blocks_;
+  LayerNorm norm_;
+};
+
+/// How positions turn queries and keys when a model reads further than it was trained.
+struct RopeScaling {
+  enum class Kind : uint8_t { none, linear, llama3 } kind = Kind::none;
+  double factor = 1, low_frequency = 1, high_frequency = 4;
+  int64_t trained_context = 8192;
+  friend bool operator==(const RopeScaling&, const RopeScaling&) = default;
+};
+
+struct LlamaConfig {
+  int64_t vocabulary = 0;
+  int64_t context = 2048;
+  int64_t layers = 4, heads = 4, kv_heads = 4, width = 128, hidden = 352;
+  int64_t head_dim = 0;  ///< 0: width / heads
+  double rope_base = 10000;
+  RopeScaling rope_scaling;
+  double epsilon = 1e-6;
+  bool qkv_bias = false;        ///< Qwen2
+  bool norm_heads = false;      ///< Qwen3
+  bool tied_embedding = false;  ///< scores by the embedding itself
+  friend bool operator==(const LlamaConfig&, const LlamaConfig&) = default;
+};
+
+/// Llama and its kin: rotary positions, RMSNorm, gated MLP, grouped heads. Covers Llama 3, Qwen2.5 and Qwen3.
+///
+/// Shape, DType, Errors as GPT.
+/// Source   Touvron et al., LLaMA (2023); Grattafiori et al., The Llama 3 herd of models (2024); Qwen2.5 technical
+///          report (2024); Qwen3 technical report (2025).
+class Llama : public LanguageModel {
+ public:
+  explicit Llama(const LlamaConfig& config);
+  void fields(Fields& f) override;
+  Tensor operator()(const Tensor& tokens) const override;
+  const LlamaConfig& config() const { return config_; }
+
+ private:
+  struct Block : Module {
+    explicit Block(const LlamaConfig& c);
+    void fields(Fields& f) override;
+    Tensor operator()(const Tensor& x, const Rotation& rotation) const;
+    RMSNorm norm1, norm2;
+    Attention attention;
+    GatedMLP mlp;
+  };
+  LlamaConfig config_;
+  Embedding tokens_;
+  std::vector<Block> blocks_;
+  RMSNorm norm_;
+  Linear scores_;
+};
+
+}  // namespace weft::nn

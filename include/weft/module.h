@@ -1,0 +1,129 @@
+#pragma once
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "weft/tensor.h"
+#include "weft/trace.h"
+
+// What models are made of. A module names its fields once: parameters, states and the modules inside it. Making
+// them, naming, counting, saving, loading and conversion all come from that.
+namespace weft::nn {
+
+/// How the elements of a fresh tensor begin.
+struct Initial {
+  enum class Kind : uint8_t { constant, normal, uniform } kind = Kind::constant;
+  double scale = 0;  ///< the constant, the standard deviation, or the bound
+
+  static Initial constant(double value) { return {Kind::constant, value}; }
+  static Initial normal(double deviation) { return {Kind::normal, deviation}; }
+  /// Evenly from [-bound, bound).
+  static Initial uniform(double bound) { return {Kind::uniform, bound}; }
+};
+
+/// A parameter, or a state: what a checkpoint keeps.
+struct Field {
+  std::string name;  ///< from the root: "blocks.3.attention.query.weight"
+  Tensor& tensor;
+  std::vector<int64_t> shape;
+  DType dtype;
+  Initial initial;
+  bool trained;  ///< a parameter; a state changes too, but not by a gradient
+};
+
+class Fields;
+
+/// Part of a model. A layer derives from it, names its fields, and computes in an operator() of its own:
+///
+///     struct Scale : nn::Module {
+///       Tensor factor;
+///       void fields(nn::Fields& f) override { f.parameter("factor", factor, {1}, nn::Initial::constant(1)); }
+///       Tensor operator()(const Tensor& x) const { return x * factor; }
+///     };
+///
+/// Modules are values: a copy shares its tensors until it is built or loaded anew.
+class Module {
+ public:
+  virtual ~Module() = default;
+  virtual void fields(Fields& f) = 0;
+
+  bool training = false;  ///< is dropout on? set_training() sets it everywhere below
+
+ protected:
+  /// Names the nodes of a trace while it lives: `const Scope here = scope();` begins an operator().
+  Scope scope() const { return Scope(own_name_); }
+
+ private:
+  friend class Fields;
+  std::string own_name_;  // in the module around it
+};
+
+/// Who walks over the fields of a module.
+class Fields {
+ public:
+  virtual ~Fields() = default;
+
+  /// Something to learn, in the dtype of the model.
+  void parameter(std::string_view name, Tensor& t, std::vector<int64_t> shape, Initial initial = {});
+  /// Something to remember: running statistics, counters.
+  void state(std::string_view name, Tensor& t, std::vector<int64_t> shape, DType dtype, Initial initial = {});
+  /// The u64[2] state (key, counter) of random ops.
+  void random(std::string_view name, Tensor& t);
+
+  void child(std::string_view name, Module& m);
+  /// Those of a list are named by their place: "blocks.0".
+  template <class M>
+  void children(std::string_view name, std::vector<M>& list) {
+    for (size_t i = 0; i < list.size(); ++i) child(std::string(name) + "." + std::to_string(i), list[i]);
+  }
+
+ protected:
+  virtual void field(Field& f) = 0;
+  virtual void module(Module&) {}
+  DType dtype_ = DType::f32;  // of parameters
+
+ private:
+  std::string within(std::string_view name) const;
+  std::string path_;
+};
+
+struct BuildOptions {
+  uint64_t seed = 0;
+  DType dtype = DType::f32;
+};
+/// Makes all tensors of a module, on the default backend, with their names and first values. Those depend on the
+/// seed, the name and the shape alone: not on the backend, nor on what else the model has.
+void build(Module& m, const BuildOptions& options = {});
+
+/// All fields that have a tensor, in the order in which modules name them.
+std::vector<Tensor> parameters(const Module& m);
+std::vector<Tensor> states(const Module& m);
+/// How many numbers there are to learn.
+int64_t parameter_count(const Module& m);
+
+void set_training(Module& m, bool on);
+
+/// Gives a tensor to put in the place of a field.
+using Replacement = std::function<Tensor(const Field&)>;
+/// Puts other tensors in the place of all fields, named as they are. An optimiser that was made before keeps the
+/// old ones.
+///
+/// Errors   invalid_argument when a tensor has another shape or dtype than its field.
+void replace(Module& m, const Replacement& with, DType dtype = DType::f32);
+/// Gives `to` the elements of `from`, a module of the same fields, parameters converted to `dtype`; on the default
+/// backend.
+///
+/// Errors   invalid_argument when their fields differ.
+void copy_fields(const Module& from, Module& to, DType dtype);
+/// A model of its own with the same weights, in another dtype, on the default backend; not in training.
+template <class M>
+M copy_as(DType dtype, const M& model) {
+  M copy = model;
+  copy_fields(model, copy, dtype);
+  set_training(copy, false);
+  return copy;
+}
+
+}  // namespace weft::nn

@@ -1,0 +1,92 @@
+#include <cmath>
+#include <numbers>
+
+#include "nn/tokens.h"
+#include "weft/models.h"
+#include "weft/ops.h"
+
+namespace weft::nn {
+namespace {
+
+const Initial kFirst = Initial::normal(0.02);
+
+const LlamaConfig& checked(const LlamaConfig& c) {
+  if (c.vocabulary < 1 || c.context < 1 || c.layers < 1 || c.hidden < 1)
+    throw Error(invalid("Llama: sizes must be at least 1, got vocabulary {}, context {}, layers {}, hidden {}",
+                        c.vocabulary, c.context, c.layers, c.hidden));
+  return c;
+}
+
+// Llama 3's rule: short waves stay, long ones are stretched, and those between are mixed smoothly.
+double scaled(const RopeScaling& s, double frequency) {
+  if (s.kind == RopeScaling::Kind::none) return frequency;
+  if (s.kind == RopeScaling::Kind::linear) return frequency / s.factor;
+  const double turns = static_cast<double>(s.trained_context) * frequency / (2 * std::numbers::pi);
+  if (turns < s.low_frequency) return frequency / s.factor;
+  if (turns > s.high_frequency) return frequency;
+  const double mix = (turns - s.low_frequency) / (s.high_frequency - s.low_frequency);
+  return (1 - mix) * frequency / s.factor + mix * frequency;
+}
+
+Rotation rotation_of(const LlamaConfig& c, const Tensor& tokens, DType dtype) {
+  const int64_t pairs[] = {(c.head_dim ? c.head_dim : c.width / c.heads) / 2};
+  std::vector<double> all;
+  for (int64_t i = 0; i < pairs[0]; ++i)
+    all.push_back(scaled(c.rope_scaling, std::pow(c.rope_base, -static_cast<double>(i) / static_cast<double>(pairs[0]))));
+  // Angles are made in f32 or better, whatever the model computes in.
+  const DType wide = dtype == DType::f64 ? DType::f64 : DType::f32;
+  const Tensor frequencies = Tensor::of(std::span<const double>(all), pairs, wide).named("frequencies");
+  const Tensor positions = reshape(cast(iota({tokens.dim(1)}), wide), {tokens.dim(1), 1});
+  const Tensor angles = positions * frequencies;
+  return {cast(cos(angles), dtype), cast(sin(angles), dtype)};
+}
+
+}  // namespace
+
+Llama::Block::Block(const LlamaConfig& c)
+    : norm1(c.width, c.epsilon),
+      norm2(c.width, c.epsilon),
+      attention({.width = c.width,
+                 .heads = c.heads,
+                 .kv_heads = c.kv_heads,
+                 .head_dim = c.head_dim,
+                 .bias = c.qkv_bias,
+                 .norm_heads = c.norm_heads,
+                 .norm_epsilon = c.epsilon,
+                 .first = kFirst,
+                 .first_out = kFirst}),
+      mlp(c.width, c.hidden, Activation::silu, kFirst, kFirst) {}
+
+void Llama::Block::fields(Fields& f) {
+  f.child("norm1", norm1), f.child("attention", attention), f.child("norm2", norm2), f.child("mlp", mlp);
+}
+
+Tensor Llama::Block::operator()(const Tensor& x, const Rotation& rotation) const {
+  const Scope here = scope();
+  const Tensor y = x + attention(norm1(x), &rotation);
+  return y + mlp(norm2(y));
+}
+
+Llama::Llama(const LlamaConfig& config)
+    : config_(checked(config)),
+      tokens_(config.vocabulary, config.width, kFirst),
+      blocks_(static_cast<size_t>(config.layers), Block(config)),
+      norm_(config.width, config.epsilon),
+      scores_(config.width, config.vocabulary, false, kFirst) {}
+
+void Llama::fields(Fields& f) {
+  f.child("tokens", tokens_);
+  f.children("blocks", blocks_);
+  f.child("norm", norm_);
+  if (!config_.tied_embedding) f.child("scores", scores_);
+}
+
+Tensor Llama::operator()(const Tensor& tokens) const {
+  check_tokens("Llama", tokens, config_.context);
+  const Rotation rotation = rotation_of(config_, tokens, tokens_.weight.dtype());
+  Tensor x = tokens_(tokens);
+  for (const Block& block : blocks_) x = block(x, rotation);
+  return config_.tied_embedding ? linear(norm_(x), tokens_.weight) : scores_(norm_(x));
+}
+
+}  // namespace weft::nn
