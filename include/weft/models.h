@@ -4,7 +4,8 @@
 // Transformers that are known by name, made of layers.
 namespace weft::nn {
 
-/// Which layers look at what came before: heads of queries, each group of which shares a head of keys and values.
+/// Which layers look at what came before: heads of queries, each group of which shares a head of keys and
+/// values.
 struct AttentionConfig {
   int64_t width = 0, heads = 1;
   int64_t kv_heads = 0;  ///< 0: as many as heads
@@ -77,12 +78,15 @@ class GatedMLP : public Module {
 class LanguageModel : public Module {
  public:
   virtual Tensor operator()(const Tensor& tokens) const = 0;
+  virtual int64_t vocabulary() const = 0;
+  virtual int64_t context() const = 0;  ///< the longest seq
 };
 
 struct GPTConfig {
   int64_t vocabulary = 0;
   int64_t context = 64;
   int64_t layers = 4, heads = 4, width = 128;
+  int64_t hidden = 0;  ///< of the MLP; 0: 4 * width
   double dropout = 0;
   double epsilon = 1e-5;
   Activation activation = Activation::gelu_tanh;
@@ -94,7 +98,8 @@ struct GPTConfig {
 /// Shape    tokens [batch, seq] -> logits [batch, seq, vocabulary]; seq <= context; batch may be a symbol.
 /// DType    tokens i32 or i64, logits the model's.
 /// Numerics weights begin normal with deviation 0.02, those that add to the residual 0.02 / sqrt(2 layers).
-/// Errors   invalid_argument for sizes below 1, a width that heads don't divide, tokens of another rank or too
+/// Errors   invalid_argument for sizes below 1, a width that heads don't divide, tokens of another rank or
+/// too
 ///          many.
 /// Source   Radford et al., Language models are unsupervised multitask learners (2019), section 2.3.
 class GPT : public LanguageModel {
@@ -102,6 +107,8 @@ class GPT : public LanguageModel {
   explicit GPT(const GPTConfig& config);
   void fields(Fields& f) override;
   Tensor operator()(const Tensor& tokens) const override;
+  int64_t vocabulary() const override { return config_.vocabulary; }
+  int64_t context() const override { return config_.context; }
   const GPTConfig& config() const { return config_; }
 
  private:
@@ -146,13 +153,16 @@ struct LlamaConfig {
 /// Llama and its kin: rotary positions, RMSNorm, gated MLP, grouped heads. Covers Llama 3, Qwen2.5 and Qwen3.
 ///
 /// Shape, DType, Errors as GPT.
-/// Source   Touvron et al., LLaMA (2023); Grattafiori et al., The Llama 3 herd of models (2024); Qwen2.5 technical
+/// Source   Touvron et al., LLaMA (2023); Grattafiori et al., The Llama 3 herd of models (2024); Qwen2.5
+/// technical
 ///          report (2024); Qwen3 technical report (2025).
 class Llama : public LanguageModel {
  public:
   explicit Llama(const LlamaConfig& config);
   void fields(Fields& f) override;
   Tensor operator()(const Tensor& tokens) const override;
+  int64_t vocabulary() const override { return config_.vocabulary; }
+  int64_t context() const override { return config_.context; }
   const LlamaConfig& config() const { return config_; }
 
  private:

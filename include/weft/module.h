@@ -8,19 +8,21 @@
 #include "weft/tensor.h"
 #include "weft/trace.h"
 
-// What models are made of. A module names its fields once: parameters, states and the modules inside it. Making
-// them, naming, counting, saving, loading and conversion all come from that.
+// What models are made of. A module names its fields once: parameters, states and the modules inside it.
+// Making them, naming, counting, saving, loading and conversion all come from that.
 namespace weft::nn {
 
 /// How the elements of a fresh tensor begin.
 struct Initial {
-  enum class Kind : uint8_t { constant, normal, uniform } kind = Kind::constant;
+  enum class Kind : uint8_t { constant, normal, uniform, key } kind = Kind::constant;
   double scale = 0;  ///< the constant, the standard deviation, or the bound
 
   static Initial constant(double value) { return {Kind::constant, value}; }
   static Initial normal(double deviation) { return {Kind::normal, deviation}; }
   /// Evenly from [-bound, bound).
   static Initial uniform(double bound) { return {Kind::uniform, bound}; }
+  /// The state (key, 0) of a random op, with a key of its own.
+  static Initial key() { return {Kind::key, 0}; }
 };
 
 /// A parameter, or a state: what a checkpoint keeps.
@@ -39,8 +41,8 @@ class Fields;
 ///
 ///     struct Scale : nn::Module {
 ///       Tensor factor;
-///       void fields(nn::Fields& f) override { f.parameter("factor", factor, {1}, nn::Initial::constant(1)); }
-///       Tensor operator()(const Tensor& x) const { return x * factor; }
+///       void fields(nn::Fields& f) override { f.parameter("factor", factor, {1}, nn::Initial::constant(1));
+///       } Tensor operator()(const Tensor& x) const { return x * factor; }
 ///     };
 ///
 /// Modules are values: a copy shares its tensors until it is built or loaded anew.
@@ -93,11 +95,15 @@ struct BuildOptions {
   uint64_t seed = 0;
   DType dtype = DType::f32;
 };
-/// Makes all tensors of a module, on the default backend, with their names and first values. Those depend on the
-/// seed, the name and the shape alone: not on the backend, nor on what else the model has.
+/// Makes all tensors of a module, on the default backend, with their names and first values. Those depend on
+/// the seed, the name and the shape alone: not on the backend, nor on what else the model has.
 void build(Module& m, const BuildOptions& options = {});
 
-/// All fields that have a tensor, in the order in which modules name them.
+/// The tensor itself, for a layer to compute with. Errors: invalid_argument when it was not built yet; `name`
+/// is said.
+const Tensor& built(const Tensor& t, std::string_view name);
+
+/// In the order in which modules name them. Errors: invalid_argument when the module was not built yet.
 std::vector<Tensor> parameters(const Module& m);
 std::vector<Tensor> states(const Module& m);
 /// How many numbers there are to learn.
@@ -107,13 +113,13 @@ void set_training(Module& m, bool on);
 
 /// Gives a tensor to put in the place of a field.
 using Replacement = std::function<Tensor(const Field&)>;
-/// Puts other tensors in the place of all fields, named as they are. An optimiser that was made before keeps the
-/// old ones.
+/// Puts other tensors in the place of all fields, named as they are. An optimiser that was made before keeps
+/// the old ones.
 ///
 /// Errors   invalid_argument when a tensor has another shape or dtype than its field.
 void replace(Module& m, const Replacement& with, DType dtype = DType::f32);
-/// Gives `to` the elements of `from`, a module of the same fields, parameters converted to `dtype`; on the default
-/// backend.
+/// Gives `to` the elements of `from`, a module of the same fields, parameters converted to `dtype`; on the
+/// default backend.
 ///
 /// Errors   invalid_argument when their fields differ.
 void copy_fields(const Module& from, Module& to, DType dtype);

@@ -6,16 +6,16 @@
 
 #include "weft/module.h"
 
-// Layers, optimisers and a first model on the public eager API. Their tensors are made by build(), on the default
-// backend; the forward is plain ops: the same code runs eagerly and inside weft::trace, where a batch may be a
-// symbol. All parameters of a model have one float dtype.
+// Layers, optimisers and a first model on the public eager API. Their tensors are made by build(), on the
+// default backend; the forward is plain ops: the same code runs eagerly and inside weft::trace, where a batch
+// may be a symbol. All parameters of a model have one float dtype.
 namespace weft::nn {
 
 /// y = x Wᵀ + b.
 ///
 /// Shape    x [..., in] -> [..., out]; weight [out, in], bias [out] or none.
-/// Numerics both begin even in +-1 / sqrt(in), unless `first` says how the weight does: the bias is zero then.
-/// Source   LeCun et al., Efficient BackProp (1998), section 4.6; the bounds are PyTorch's.
+/// Numerics both begin even in +-1 / sqrt(in), unless `first` says how the weight does: the bias is zero
+/// then. Source   LeCun et al., Efficient BackProp (1998), section 4.6; the bounds are PyTorch's.
 class Linear : public Module {
  public:
   Linear(int64_t in, int64_t out, bool bias = true);
@@ -106,6 +106,8 @@ struct AdamWConfig {
   double beta2 = 0.99;
   double epsilon = 1e-8;
   double weight_decay = 0.01;
+  double clip = 0;  ///< the largest norm that all gradients together may have; 0: any
+  double clip_epsilon = 1e-6;
 };
 
 /// The AdamW optimiser: keeps two moments for every parameter, and updates all in place.
@@ -164,12 +166,26 @@ class CharModel : public Module {
   Dropout drop1_, drop2_;
 };
 
-/// One step of training: loss, gradients, update. Runs eagerly and inside weft::trace; `model.training` says
+/// How well scores foresee the tokens that came: the mean negative log-likelihood.
+///
+/// Shape    logits [..., vocabulary], targets [...]; the loss has rank 0.
+/// DType    targets i32 or i64; the loss as the logits.
+[[nodiscard]] Tensor token_loss(const Tensor& logits, const Tensor& targets);
+
+/// One step of training: loss, gradients, update. Runs eagerly and inside weft::trace; set_training() says
 /// whether dropout is on.
 ///
-/// Shape    tokens [batch, context], targets [batch], rate []; the loss has rank 0.
+/// Shape    tokens as the model wants them, targets as its logits without their last axis, rate []; the loss
+/// has
+///          rank 0.
 /// DType    tokens and targets i32 or i64; rate and loss as the model.
-[[nodiscard]] Tensor train_step(const CharModel& model, AdamW& optimizer, const Tensor& tokens,
-                                const Tensor& targets, const Tensor& rate);
+template <class M>
+[[nodiscard]] Tensor train_step(const M& model, AdamW& optimizer, const Tensor& tokens, const Tensor& targets,
+                                const Tensor& rate) {
+  const Tensor loss = token_loss(model(tokens), targets);
+  loss.backward();
+  optimizer.step(rate);
+  return loss.detach();
+}
 
 }  // namespace weft::nn

@@ -1,4 +1,5 @@
 #include "nn/host_zeros.h"
+#include "weft/lists.h"
 #include "weft/nn.h"
 #include "weft/ops.h"
 #include "weft/trace.h"
@@ -28,14 +29,19 @@ AdamW::AdamW(std::vector<Tensor> parameters, const AdamWConfig& config) : config
 void AdamW::step(const Tensor& rate) {
   const NoGrad off;  // an update is no part of the next loss
   const Scope scope("adamw");
+  std::vector<Tensor> gradients;
   for (auto& s : slots_) {
-    const Tensor gradient = s.parameter.grad();
-    if (!gradient)
+    gradients.push_back(s.parameter.grad());
+    if (!gradients.back())
       throw Error(
           invalid("AdamW: {} has no gradient; call backward() on a loss that uses it", s.parameter.name()));
-    adamw_step(s.parameter, gradient, s.mean, s.square, rate, s.mean_weight, s.square_weight, config_.beta1,
-               config_.beta2, config_.epsilon, config_.weight_decay);
     s.parameter.clear_grad();
+  }
+  if (config_.clip > 0) gradients = clip_global_norm(gradients, config_.clip, config_.clip_epsilon).tensors;
+  for (size_t i = 0; i < slots_.size(); ++i) {
+    Slot& s = slots_[i];
+    adamw_step(s.parameter, gradients[i], s.mean, s.square, rate, s.mean_weight, s.square_weight,
+               config_.beta1, config_.beta2, config_.epsilon, config_.weight_decay);
   }
 }
 

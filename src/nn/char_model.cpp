@@ -14,8 +14,8 @@ const CharModelConfig& checked(const CharModelConfig& c) {
   return c;
 }
 
-/// Outputs with `gain` times the variance of the inputs (He et al., Delving deep into rectifiers, ICCV 2015: 2
-/// keeps it through relu).
+/// Outputs with `gain` times the variance of the inputs (He et al., Delving deep into rectifiers, ICCV 2015:
+/// 2 keeps it through relu).
 Initial kept_variance(int64_t in, double gain) {
   return Initial::uniform(std::sqrt(3 * gain / static_cast<double>(in)));
 }
@@ -27,7 +27,8 @@ constexpr double kFirstScores = 0.01;
 CharModel::CharModel(const CharModelConfig& config)
     : config_(checked(config)),
       embedding_(config.vocabulary, config.embed),
-      hidden1_(config.context * config.embed, config.hidden, true, kept_variance(config.context * config.embed, 2)),
+      hidden1_(config.context * config.embed, config.hidden, true,
+               kept_variance(config.context * config.embed, 2)),
       hidden2_(config.hidden, config.hidden, true, kept_variance(config.hidden, 2)),
       output_(config.hidden, config.vocabulary, true, kept_variance(config.hidden, kFirstScores)),
       drop1_(config.dropout),
@@ -47,14 +48,6 @@ Tensor CharModel::operator()(const Tensor& tokens) const {
   x = drop1_(relu(hidden1_(x)));
   x = drop2_(relu(hidden2_(x)));
   return output_(x);
-}
-
-Tensor train_step(const CharModel& model, AdamW& optimizer, const Tensor& tokens, const Tensor& targets,
-                  const Tensor& rate) {
-  const Tensor loss = cross_entropy(model(tokens), targets);
-  loss.backward();
-  optimizer.step(rate);
-  return loss.detach();
 }
 
 }  // namespace weft::nn

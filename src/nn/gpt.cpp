@@ -9,12 +9,14 @@ namespace {
 
 const Initial kFirst = Initial::normal(0.02);
 // What adds to the residual begins smaller, so that its variance does not grow with the depth.
-Initial first_residual(int64_t layers) { return Initial::normal(0.02 / std::sqrt(2.0 * static_cast<double>(layers))); }
+Initial first_residual(int64_t layers) {
+  return Initial::normal(0.02 / std::sqrt(2.0 * static_cast<double>(layers)));
+}
 
 const GPTConfig& checked(const GPTConfig& c) {
   if (c.vocabulary < 1 || c.context < 1 || c.layers < 1)
-    throw Error(invalid("GPT: sizes must be at least 1, got vocabulary {}, context {}, layers {}", c.vocabulary,
-                        c.context, c.layers));
+    throw Error(invalid("GPT: sizes must be at least 1, got vocabulary {}, context {}, layers {}",
+                        c.vocabulary, c.context, c.layers));
   return c;
 }
 
@@ -29,7 +31,7 @@ GPT::Block::Block(const GPTConfig& c)
                  .out_bias = true,
                  .first = kFirst,
                  .first_out = first_residual(c.layers)}),
-      mlp(c.width, 4 * c.width, c.activation, true, kFirst, first_residual(c.layers)),
+      mlp(c.width, c.hidden ? c.hidden : 4 * c.width, c.activation, true, kFirst, first_residual(c.layers)),
       drop1(c.dropout),
       drop2(c.dropout) {}
 
@@ -60,7 +62,7 @@ void GPT::fields(Fields& f) {
 
 Tensor GPT::operator()(const Tensor& tokens) const {
   check_tokens("GPT", tokens, config_.context);
-  Tensor x = drop_(tokens_(tokens) + positions_(iota({tokens.dim(1)})));
+  Tensor x = drop_(tokens_(tokens) + positions_(iota(tokens.dim(1))));
   for (const Block& block : blocks_) x = block(x);
   return linear(norm_(x), tokens_.weight);
 }

@@ -5,7 +5,9 @@
 
 namespace weft::nn {
 
-static double fan_in_bound(int64_t in) { return 1 / std::sqrt(static_cast<double>(std::max<int64_t>(in, 1))); }
+static double fan_in_bound(int64_t in) {
+  return 1 / std::sqrt(static_cast<double>(std::max<int64_t>(in, 1)));
+}
 
 Linear::Linear(int64_t in, int64_t out, bool bias)
     : in_(in),
@@ -22,14 +24,14 @@ void Linear::fields(Fields& f) {
 }
 Tensor Linear::operator()(const Tensor& x) const {
   const Scope here = scope();
-  return linear(x, weight, bias);
+  return linear(x, built(weight, "Linear.weight"), bias);
 }
 
 Embedding::Embedding(int64_t count, int64_t dim, Initial first) : count_(count), dim_(dim), first_(first) {}
 void Embedding::fields(Fields& f) { f.parameter("weight", weight, {count_, dim_}, first_); }
 Tensor Embedding::operator()(const Tensor& ids) const {
   const Scope here = scope();
-  return embedding(weight, ids);
+  return embedding(built(weight, "Embedding.weight"), ids);
 }
 
 LayerNorm::LayerNorm(int64_t dim, double eps, bool bias) : epsilon(eps), dim_(dim), has_bias_(bias) {}
@@ -39,14 +41,14 @@ void LayerNorm::fields(Fields& f) {
 }
 Tensor LayerNorm::operator()(const Tensor& x) const {
   const Scope here = scope();
-  return layer_norm(x, weight, bias, -1, epsilon);
+  return layer_norm(x, built(weight, "LayerNorm.weight"), bias, 1, epsilon);
 }
 
 RMSNorm::RMSNorm(int64_t dim, double eps) : epsilon(eps), dim_(dim) {}
 void RMSNorm::fields(Fields& f) { f.parameter("weight", weight, {dim_}, Initial::constant(1)); }
 Tensor RMSNorm::operator()(const Tensor& x) const {
   const Scope here = scope();
-  return rms_norm(x, weight, -1, epsilon);
+  return rms_norm(x, built(weight, "RMSNorm.weight"), epsilon);
 }
 
 Dropout::Dropout(double probability) : p(probability) {
@@ -58,7 +60,13 @@ void Dropout::fields(Fields& f) {
 Tensor Dropout::operator()(const Tensor& x) const {
   if (!training || p == 0) return x;
   const Scope here = scope();
-  return dropout(x, state, p);
+  return dropout(x, built(state, "Dropout.state"), p);
+}
+
+Tensor token_loss(const Tensor& logits, const Tensor& targets) {
+  if (logits.rank() == 2) return cross_entropy(logits, targets);
+  const Dim rows = element_count(targets.shape());
+  return cross_entropy(reshape(logits, {rows, logits.dim(-1)}), reshape(targets, {rows}));
 }
 
 }  // namespace weft::nn

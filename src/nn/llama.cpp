@@ -12,8 +12,9 @@ const Initial kFirst = Initial::normal(0.02);
 
 const LlamaConfig& checked(const LlamaConfig& c) {
   if (c.vocabulary < 1 || c.context < 1 || c.layers < 1 || c.hidden < 1)
-    throw Error(invalid("Llama: sizes must be at least 1, got vocabulary {}, context {}, layers {}, hidden {}",
-                        c.vocabulary, c.context, c.layers, c.hidden));
+    throw Error(
+        invalid("Llama: sizes must be at least 1, got vocabulary {}, context {}, layers {}, hidden {}",
+                c.vocabulary, c.context, c.layers, c.hidden));
   return c;
 }
 
@@ -32,11 +33,12 @@ Rotation rotation_of(const LlamaConfig& c, const Tensor& tokens, DType dtype) {
   const int64_t pairs[] = {(c.head_dim ? c.head_dim : c.width / c.heads) / 2};
   std::vector<double> all;
   for (int64_t i = 0; i < pairs[0]; ++i)
-    all.push_back(scaled(c.rope_scaling, std::pow(c.rope_base, -static_cast<double>(i) / static_cast<double>(pairs[0]))));
+    all.push_back(scaled(c.rope_scaling,
+                         std::pow(c.rope_base, -static_cast<double>(i) / static_cast<double>(pairs[0]))));
   // Angles are made in f32 or better, whatever the model computes in.
   const DType wide = dtype == DType::f64 ? DType::f64 : DType::f32;
   const Tensor frequencies = Tensor::of(std::span<const double>(all), pairs, wide).named("frequencies");
-  const Tensor positions = reshape(cast(iota({tokens.dim(1)}), wide), {tokens.dim(1), 1});
+  const Tensor positions = reshape(cast(iota(tokens.dim(1)), wide), {tokens.dim(1), 1});
   const Tensor angles = positions * frequencies;
   return {cast(cos(angles), dtype), cast(sin(angles), dtype)};
 }

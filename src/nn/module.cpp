@@ -1,5 +1,6 @@
 #include "weft/module.h"
 
+#define XXH_INLINE_ALL
 #include <xxhash.h>
 
 #include <cmath>
@@ -24,7 +25,7 @@ void Fields::state(std::string_view name, Tensor& t, std::vector<int64_t> shape,
   Field f{within(name), t, std::move(shape), dtype, initial, false};
   field(f);
 }
-void Fields::random(std::string_view name, Tensor& t) { state(name, t, {2}, DType::u64); }
+void Fields::random(std::string_view name, Tensor& t) { state(name, t, {2}, DType::u64, Initial::key()); }
 
 void Fields::child(std::string_view name, Module& m) {
   const std::string outer = path_;
@@ -62,7 +63,7 @@ void each_field(const Module& m, Visit visit) {
 std::vector<Tensor> collect(const Module& m, bool trained) {
   std::vector<Tensor> all;
   each_field(m, [&](const Field& f) {
-    if (f.trained == trained && f.tensor) all.push_back(f.tensor);
+    if (f.trained == trained) all.push_back(built(f.tensor, f.name));
   });
   return all;
 }
@@ -71,12 +72,14 @@ std::vector<Tensor> collect(const Module& m, bool trained) {
 double draw(const Initial& initial, uint64_t key, uint64_t i) {
   const auto one = [&](uint64_t k) { return unit(random_word(key, k)); };
   switch (initial.kind) {
-    case Initial::Kind::constant: return initial.scale;
+    case Initial::Kind::constant:
+    case Initial::Kind::key: return initial.scale;
     case Initial::Kind::uniform: return initial.scale * (2 * one(i) - 1);
     case Initial::Kind::normal: break;
   }
   // Box and Muller, A note on the generation of random normal deviates (1958): two of each pair.
-  const double radius = std::sqrt(-2 * std::log1p(-one(i & ~uint64_t{1}))), turn = 2 * std::numbers::pi * one(i | 1);
+  const double radius = std::sqrt(-2 * std::log1p(-one(i & ~uint64_t{1}))),
+               turn = 2 * std::numbers::pi * one(i | 1);
   return initial.scale * radius * (i & 1 ? std::sin(turn) : std::cos(turn));
 }
 
@@ -85,8 +88,8 @@ Tensor first_value(const Field& f, uint64_t seed) {
     if (n < 1) throw Error(invalid("{}: sizes must be at least 1, got {}", f.name, text(f.shape)));
   auto bytes = host_zeros(f.dtype, f.shape);
   const uint64_t key = XXH3_64bits_withSeed(f.name.data(), f.name.size(), seed);
-  if (f.dtype == DType::u64) {
-    std::memcpy(bytes.data(), &key, sizeof key);  // a random state begins at its key
+  if (f.initial.kind == Initial::Kind::key) {
+    store_element(f.dtype, bytes.data(), 0, key);
   } else if (f.initial.kind != Initial::Kind::constant || f.initial.scale != 0) {
     const size_t n = bytes.size() / byte_size(f.dtype);
     for (size_t i = 0; i < n; ++i) store_element(f.dtype, bytes.data(), i, draw(f.initial, key, i));
@@ -102,6 +105,13 @@ void put(Field& f, Tensor t) {
 }
 
 }  // namespace
+
+const Tensor& built(const Tensor& t, std::string_view name) {
+  if (!t)
+    throw Error(
+        invalid("{} has no elements yet: call nn::build(model), or load the model, before using it", name));
+  return t;
+}
 
 void build(Module& m, const BuildOptions& options) {
   each_field(m, options.dtype, [&](Field& f) { put(f, first_value(f, options.seed)); });
