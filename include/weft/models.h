@@ -147,6 +147,7 @@ struct LlamaConfig {
   bool qkv_bias = false;        ///< Qwen2
   bool norm_heads = false;      ///< Qwen3
   bool tied_embedding = false;  ///< scores by the embedding itself
+  Activation activation = Activation::silu;
   friend bool operator==(const LlamaConfig&, const LlamaConfig&) = default;
 };
 

@@ -57,7 +57,7 @@ Llama::Block::Block(const LlamaConfig& c)
                  .norm_epsilon = c.epsilon,
                  .first = kFirst,
                  .first_out = kFirst}),
-      mlp(c.width, c.hidden, Activation::silu, kFirst, kFirst) {}
+      mlp(c.width, c.hidden, c.activation, kFirst, kFirst) {}
 
 void Llama::Block::fields(Fields& f) {
   f.child("norm1", norm1), f.child("attention", attention), f.child("norm2", norm2), f.child("mlp", mlp);
