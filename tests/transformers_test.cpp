@@ -1,7 +1,9 @@
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <fstream>
+#include <functional>
 #include <nlohmann/json.hpp>
 
 #include "weft/models.h"
@@ -149,15 +151,16 @@ TEST(TransformersBuilt, BeginAsThePapersSay) {
               0.1);  // knows nothing
 }
 
+std::string message(const std::function<void()>& f) {
+  try {
+    f();
+    return "";
+  } catch (const Error& e) {
+    return e.what();
+  }
+}
+
 TEST(TransformersBuilt, SayWhatIsWrong) {
-  const auto message = [](const auto& f) -> std::string {
-    try {
-      f();
-      return "";
-    } catch (const Error& e) {
-      return e.what();
-    }
-  };
   nn::GPT model(gpt());
   const char* unbuilt = "has no elements yet: call nn::build(model), or load the model, before using it";
   EXPECT_EQ(message([&] { (void)model(batch(0).tokens); }),
@@ -177,6 +180,170 @@ TEST(TransformersBuilt, SayWhatIsWrong) {
             std::string::npos);
   groups = llama(), groups.layers = 0;
   EXPECT_NE(message([&] { nn::Llama{groups}; }).find("sizes must be at least 1"), std::string::npos);
+}
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+constexpr const char* kFolders = WEFT_SOURCE_DIR "/conformance/data/hf/";
+
+json read_json(const fs::path& path) {
+  std::ifstream file(path);
+  return json::parse(file);
+}
+
+Tensor row(const std::vector<int32_t>& tokens) {
+  const int64_t shape[] = {1, static_cast<int64_t>(tokens.size())};
+  return Tensor::of(std::span<const int32_t>(tokens), shape, DType::i32);
+}
+
+class Pretrained : public testing::Test {
+ protected:
+  void SetUp() override {
+    set_default_backend("native");
+    fs::remove_all(copy_);
+  }
+  void TearDown() override { fs::remove_all(copy_); }
+
+  /// A copy of a folder, to be spoilt.
+  fs::path copy_of(const char* kind) {
+    fs::remove_all(copy_);
+    fs::copy(std::string(kFolders) + kind, copy_);
+    return copy_;
+  }
+  const fs::path copy_ = fs::temp_directory_path() / fmt::format("weft_pretrained_{}", ::getpid());
+};
+
+TEST_F(Pretrained, ScoresAndGreedyTextAreThoseOfTransformers) {
+  const NoGrad off;
+  const json answers = read_json(std::string(kFolders) + "answers.json");
+  for (const char* kind : {"gpt2", "llama3", "qwen2", "qwen3"}) {
+    const auto model = nn::load_pretrained(std::string(kFolders) + kind);
+    auto tokens = answers.at(kind).at("prompt").get<std::vector<int32_t>>();
+    std::vector<double> want;
+    for (const auto& scores : answers.at(kind).at("scores"))
+      for (const double v : scores) want.push_back(v);
+    const auto got = (*model)(row(tokens)).to_vector<double>();
+    ASSERT_EQ(got.size(), want.size()) << kind;
+    double largest = 0, apart = 0;
+    for (size_t i = 0; i < want.size(); ++i)
+      largest = std::max(largest, std::abs(want[i])), apart = std::max(apart, std::abs(got[i] - want[i]));
+    EXPECT_LE(apart, 1e-4 * largest) << kind;
+
+    const auto text = answers.at(kind).at("tokens").get<std::vector<int32_t>>();
+    ASSERT_EQ(text.size(), 128u);
+    for (size_t i = 0; i < text.size(); ++i) {
+      const Tensor scores = (*model)(row(tokens));
+      const auto next = argmax(slice(scores, 1, scores.dim(1) - Dim(1), scores.dim(1))).item();
+      ASSERT_EQ(next, text[i]) << kind << ", token " << i;
+      tokens.push_back(text[i]);
+    }
+    std::printf("[pretrained] %s: scores within %.1e of the largest, 128 tokens equal\n", kind,
+                apart / largest);
+  }
+}
+
+TEST_F(Pretrained, WeightsAreConverted) {
+  const auto narrow = nn::load_pretrained(std::string(kFolders) + "qwen2", DType::bf16),
+             wide = nn::load_pretrained(std::string(kFolders) + "qwen2", DType::f64);
+  const auto a = nn::parameters(*narrow), b = nn::parameters(*wide);
+  ASSERT_EQ(a.size(), b.size());
+  for (size_t i = 0; i < a.size(); ++i) {
+    EXPECT_EQ(a[i].dtype(), DType::bf16);
+    EXPECT_EQ(b[i].dtype(), DType::f64);
+    EXPECT_EQ(a[i].to_vector<double>(), b[i].to_vector<double>()) << a[i].name();
+  }
+  EXPECT_EQ(wide->vocabulary(), 96);
+  EXPECT_EQ(wide->context(), 160);
+  EXPECT_NE(message([] { nn::load_pretrained("x", DType::i32); }).find("dtype must be"), std::string::npos);
+}
+
+TEST_F(Pretrained, RefusesConfigurationsThatItDoesNotKnow) {
+  const struct {
+    const char *kind, *field, *value, *words;
+  } all[] = {
+      {"gpt2", "model_type", "\"bert\"",
+       "unsupported: CONFIG: field 'model_type' is \"bert\"; supported are gpt2"},
+      {"gpt2", "model_type", "null", "corrupt: CONFIG: field 'model_type' is missing"},
+      {"gpt2", "n_layer", "null", "corrupt: CONFIG: field 'n_layer' is missing"},
+      {"gpt2", "n_layer", "100000", "field 'n_layer' is 100000; at most 4096"},
+      {"gpt2", "n_embd", "-1", "field 'n_embd' is -1, wanted 1 to"},
+      {"gpt2", "n_embd", "48",
+       "tensor 'transformer.wte.weight' is f32[96, 32], config.json wants floats [96, 48]"},
+      {"gpt2", "activation_function", "\"mish\"", "field 'activation_function' is \"mish\"; supported are"},
+      {"gpt2", "scale_attn_by_inverse_layer_idx", "true", "is true; supported is only false"},
+      {"llama3", "num_attention_heads", "5", "Attention: "},
+      {"llama3", "attention_bias", "true", "field 'attention_bias' is true; supported is only false"},
+      {"llama3", "hidden_act", "3", "field 'hidden_act' is 3, wanted text"},
+      {"llama3", "rope_theta", "0", "field 'rope_theta' is 0, wanted a number above 0"},
+      {"llama3", "tie_word_embeddings", "\"no\"",
+       "field 'tie_word_embeddings' is \"no\", wanted true or false"},
+      {"llama3", "rope_scaling", R"({"rope_type":"yarn"})", "rope_scaling: field 'rope_type' is \"yarn\""},
+      {"llama3", "rope_scaling", R"({"type":"linear"})", "rope_scaling: field 'factor' is missing"},
+      {"llama3", "rope_scaling", "4", "field 'rope_scaling' is 4, wanted an object"},
+      {"qwen2", "use_sliding_window", "true", "field 'use_sliding_window' is true"},
+      {"qwen2", "num_hidden_layers", "3", "tensor 'model.layers.2.input_layernorm.weight' is missing"},
+      {"qwen2", "num_hidden_layers", "1",
+       "tensor 'model.layers.1.input_layernorm.weight' has no place in the qwen2"},
+      {"qwen2", "model_type", "\"llama\"",
+       "tensor 'model.layers.0.self_attn.k_proj.bias' has no place in the llama"},
+      {"qwen2", "tie_word_embeddings", "false", "tensor 'lm_head.weight' is missing"},
+      {"qwen3", "layer_types", R"(["sliding_attention"])", "field 'layer_types' is [\"sliding_attention\"]"},
+      {"qwen3", "head_dim", "null", "config.json wants floats [512, 32]"},
+      {"qwen3", "quantization_config", "{}", "field 'quantization_config' is {}; only plain floats"},
+  };
+  for (const auto& c : all) {
+    const fs::path path = copy_of(c.kind) / "config.json";
+    json config = read_json(path);
+    config[c.field] = json::parse(c.value);
+    std::ofstream(path) << config;
+    std::string words = c.words;
+    if (const auto at = words.find("CONFIG"); at != words.npos) words.replace(at, 6, path.string());
+    const std::string got = message([&] { nn::load_pretrained(copy_); });
+    EXPECT_NE(got.find(words), std::string::npos) << words << "\n" << got;
+  }
+}
+
+// transformers 5 keeps base and scaling of the angles in one field.
+TEST_F(Pretrained, ReadsBothFormsOfRope) {
+  const fs::path path = copy_of("llama3") / "config.json";
+  json config = read_json(path);
+  config["rope_parameters"] = config["rope_scaling"];
+  config["rope_parameters"]["rope_theta"] = config["rope_theta"];
+  config.erase("rope_scaling"), config.erase("rope_theta");
+  std::ofstream(path) << config;
+  const auto old = nn::load_pretrained(std::string(kFolders) + "llama3"), now = nn::load_pretrained(copy_);
+  EXPECT_EQ(dynamic_cast<nn::Llama&>(*now).config(), dynamic_cast<nn::Llama&>(*old).config());
+}
+
+TEST_F(Pretrained, RefusesWeightsThatDoNotFit) {
+  const auto loads = [&] { return message([&] { nn::load_pretrained(copy_); }); };
+  EXPECT_NE(loads().find("config.json"), std::string::npos);
+  fs::remove(copy_of("qwen3") / "model.safetensors");
+  EXPECT_NE(loads().find("model.safetensors"), std::string::npos);
+  fs::remove(copy_of("llama3") / "model-00002-of-00002.safetensors");
+  EXPECT_NE(loads().find("model-00002-of-00002.safetensors"), std::string::npos);
+  fs::copy(copy_ / "model-00001-of-00002.safetensors", copy_ / "model-00002-of-00002.safetensors");
+  EXPECT_NE(loads().find("is in another shard too"), std::string::npos) << loads();
+  std::ofstream(copy_ / "model.safetensors.index.json") << R"({"weight_map":{"a":"../model.safetensors"}})";
+  EXPECT_NE(loads().find("'a' is \"../model.safetensors\", wanted the name of a file beside it"),
+            std::string::npos);
+  std::ofstream(copy_ / "model.safetensors.index.json") << "[]";
+  EXPECT_NE(loads().find("field 'weight_map' is missing"), std::string::npos);
+  std::ofstream(copy_ / "config.json") << "{";
+  EXPECT_NE(loads().find("config.json: it holds no JSON object"), std::string::npos);
+}
+
+// What older releases of transformers saved beside the parameters, and a base model's names.
+TEST_F(Pretrained, ReadsOlderFiles) {
+  const std::string path = copy_of("gpt2") / "model.safetensors";
+  const auto file = value_or_raise(formats::read_safetensors(path));
+  auto entries = file.tensors;
+  for (auto& e : entries) e.name = e.name.substr(std::string("transformer.").size());
+  entries.push_back({"h.0.attn.bias", DType::f32, {1, 1, 1, 1}, entries[0].bytes.first(4)});
+  raise_if(formats::write_safetensors(path, entries, {}));
+  const auto old = nn::load_pretrained(std::string(kFolders) + "gpt2"), now = nn::load_pretrained(copy_);
+  const auto a = nn::parameters(*old), b = nn::parameters(*now);
+  for (size_t i = 0; i < a.size(); ++i) EXPECT_EQ(a[i].to_bytes(), b[i].to_bytes()) << a[i].name();
 }
 
 }  // namespace
