@@ -2,16 +2,19 @@
 #include <unistd.h>
 
 #include <cmath>
+#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <nlohmann/json.hpp>
 
-#include "weft/models.h"
+#include "formats/safetensors.h"
 #include "weft/ops.h"
+#include "weft/pretrained.h"
 #include "weft/random.h"
 
 // GPT and Llama: trained as PyTorch trains them (scripts/train_oracle), with weights and batches that both
-// sides draw by the same rule.
+// sides draw by the same rule; and read from Hugging Face folders, as transformers computes with them
+// (scripts/hf_oracle).
 namespace weft {
 namespace {
 

@@ -10,9 +10,9 @@ namespace {
 using nlohmann::json;
 
 /// The fields of an object in a file. One that is null is as if it were not there.
-class Fields {
+class Object {
  public:
-  Fields(std::string path, json root) : path_(std::move(path)), root_(std::move(root)) {}
+  Object(std::string path, json root) : path_(std::move(path)), root_(std::move(root)) {}
 
   bool has(const char* name) const { return root_.contains(name) && !root_[name].is_null(); }
 
@@ -41,7 +41,7 @@ class Fields {
     if (v && !v->is_string()) throw bad(name, "wanted text");
     return v ? v->get<std::string>() : *otherwise;
   }
-  Fields object(const char* name) const {
+  Object object(const char* name) const {
     const json* v = find(name, false);
     if (!v->is_object()) throw bad(name, "wanted an object");
     return {path_ + ": " + name, *v};
@@ -79,13 +79,13 @@ class Fields {
 
 constexpr int64_t kMostLayers = 4096;  // a block of each is made before any tensor is looked at
 
-int64_t layers(const Fields& f, const char* name) {
+int64_t layers(const Object& f, const char* name) {
   const int64_t n = f.size(name);
   if (n > kMostLayers) throw f.unsupported(name, fmt::format("at most {} are supported", kMostLayers));
   return n;
 }
 
-Activation activation(const Fields& f, const char* name, const std::string& otherwise) {
+Activation activation(const Object& f, const char* name, const std::string& otherwise) {
   const std::string word = f.word(name, otherwise);
   if (word == "gelu_new" || word == "gelu_pytorch_tanh" || word == "gelu_fast") return Activation::gelu_tanh;
   if (word == "gelu") return Activation::gelu;
@@ -94,7 +94,7 @@ Activation activation(const Fields& f, const char* name, const std::string& othe
   throw f.unsupported(name, "supported are gelu_new, gelu_pytorch_tanh, gelu_fast, gelu, relu, silu, swish");
 }
 
-GPTConfig gpt2(const Fields& f) {
+GPTConfig gpt2(const Object& f) {
   f.refuse_unless("tie_word_embeddings", true);
   f.refuse_unless("scale_attn_weights", true);
   f.refuse_unless("scale_attn_by_inverse_layer_idx", false);
@@ -111,7 +111,7 @@ GPTConfig gpt2(const Fields& f) {
   return c;
 }
 
-RopeScaling rope_scaling(const Fields& f) {
+RopeScaling rope_scaling(const Object& f) {
   const std::string kind = f.word(f.has("type") ? "type" : "rope_type", "default");
   RopeScaling s;
   if (kind == "default") return s;
@@ -130,7 +130,7 @@ RopeScaling rope_scaling(const Fields& f) {
 }
 
 /// What llama, qwen2 and qwen3 share.
-LlamaConfig llama(const Fields& f) {
+LlamaConfig llama(const Object& f) {
   f.refuse_unless("attention_bias", false);
   f.refuse_unless("mlp_bias", false);
   f.refuse_unless("use_sliding_window", false);
@@ -163,7 +163,7 @@ HfConfig read_hf_config(const std::string& path) {
   const auto* text = reinterpret_cast<const char*>(bytes.data());
   json root = json::parse(text, text + bytes.size(), nullptr, false);
   if (!root.is_object()) throw Error(fail(Code::corrupt, "{}: it holds no JSON object", path));
-  const Fields f(path, std::move(root));
+  const Object f(path, std::move(root));
   const std::string type = f.word("model_type");
   if (f.has("quantization_config"))
     throw f.unsupported("quantization_config", "only plain floats are supported");

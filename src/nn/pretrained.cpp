@@ -22,8 +22,11 @@ class Weights {
  public:
   explicit Weights(const fs::path& folder) : folder_(folder) {
     const fs::path one = folder / "model.safetensors", index = folder / "model.safetensors.index.json";
-    if (fs::exists(one) || !fs::exists(index)) return add(one);
-    for (const std::string& shard : shards(index)) add(folder / shard);
+    if (fs::exists(one) || !fs::exists(index)) {
+      add(one);
+    } else {
+      for (const std::string& shard : shards(index)) add(folder / shard);
+    }
   }
 
   bool has(const std::string& name) const { return tensors_.contains(name); }
