@@ -177,6 +177,52 @@ TEST_F(Models, AWholeStepIsOneGraph) {
   EXPECT_FALSE(nn::parameters(model)[1].grad());
 }
 
+// A layer of one's own, and a model made of some.
+struct Scale : nn::Module {
+  Tensor factor;
+  void fields(nn::Fields& f) override { f.parameter("factor", factor, {3}, nn::Initial::normal(1)); }
+  Tensor operator()(const Tensor& x) const { return x * nn::built(factor, "Scale.factor"); }
+};
+struct Scales : nn::Module {
+  std::vector<Scale> parts{2};
+  Tensor calls;
+  void fields(nn::Fields& f) override {
+    f.children("parts", parts);
+    f.state("calls", calls, {}, DType::i64, nn::Initial::constant(7));
+  }
+};
+
+TEST_F(Models, AModuleOfOnesOwn) {
+  Scales model;
+  nn::build(model, {.seed = 5, .dtype = DType::f64});
+  const auto parameters = nn::parameters(model), states = nn::states(model);
+  ASSERT_EQ(parameters.size(), 2u);
+  ASSERT_EQ(states.size(), 1u);
+  EXPECT_EQ(parameters[1].name(), "parts.1.factor");
+  EXPECT_EQ(parameters[1].type(), (TensorType{DType::f64, {3}}));
+  EXPECT_TRUE(parameters[1].requires_grad());
+  EXPECT_EQ(states[0].name(), "calls");
+  EXPECT_EQ(states[0].item(), 7);
+  EXPECT_FALSE(states[0].requires_grad());
+  EXPECT_EQ(nn::parameter_count(model), 6);
+  EXPECT_NE(parameters[0].to_bytes(), parameters[1].to_bytes());
+
+  // First values depend on the name, not on what else there is.
+  Scales longer;
+  longer.parts.resize(5);
+  nn::build(longer, {.seed = 5, .dtype = DType::f64});
+  EXPECT_EQ(longer.parts[1].factor.to_bytes(), parameters[1].to_bytes());
+  EXPECT_THROW(nn::copy_fields(model, longer, DType::f64), Error);
+
+  nn::set_training(model, true);
+  EXPECT_TRUE(model.parts[1].training);
+  const Scales narrow = nn::copy_as(DType::f32, model);
+  EXPECT_FALSE(narrow.parts[1].training);
+  EXPECT_EQ(narrow.parts[0].factor.dtype(), DType::f32);
+  EXPECT_EQ(narrow.calls.item(), 7);
+  EXPECT_EQ(model.parts[0].factor.dtype(), DType::f64);
+}
+
 TEST_F(Models, WrongShapesSaySo) {
   const nn::CharModel model = built(small(), 1);
   try {

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 
@@ -10,11 +11,18 @@ namespace {
 
 const Initial kFirst = Initial::normal(0.02);
 
+int64_t head_dim(const LlamaConfig& c) {
+  return c.head_dim ? c.head_dim : c.width / std::max<int64_t>(c.heads, 1);
+}
+
 const LlamaConfig& checked(const LlamaConfig& c) {
   if (c.vocabulary < 1 || c.context < 1 || c.layers < 1 || c.hidden < 1)
     throw Error(
         invalid("Llama: sizes must be at least 1, got vocabulary {}, context {}, layers {}, hidden {}",
                 c.vocabulary, c.context, c.layers, c.hidden));
+  if (head_dim(c) % 2 != 0)
+    throw Error(
+        invalid("Llama: head_dim must be even, its numbers are turned in pairs; got {}", head_dim(c)));
   return c;
 }
 
@@ -30,7 +38,7 @@ double scaled(const RopeScaling& s, double frequency) {
 }
 
 Rotation rotation_of(const LlamaConfig& c, const Tensor& tokens, DType dtype) {
-  const int64_t pairs[] = {(c.head_dim ? c.head_dim : c.width / c.heads) / 2};
+  const int64_t pairs[] = {head_dim(c) / 2};
   std::vector<double> all;
   for (int64_t i = 0; i < pairs[0]; ++i)
     all.push_back(scaled(c.rope_scaling,

@@ -174,6 +174,14 @@ Tensor taken(const Field& f, const Origin& o, Weights& weights, const std::strin
 
 std::unique_ptr<LanguageModel> made(const GPTConfig& c) { return std::make_unique<GPT>(c); }
 std::unique_ptr<LanguageModel> made(const LlamaConfig& c) { return std::make_unique<Llama>(c); }
+// What a model says against its sizes is said of the file that they come from.
+std::unique_ptr<LanguageModel> made(const HfConfig& config, const std::string& path) {
+  try {
+    return std::visit([](const auto& c) { return made(c); }, config.model);
+  } catch (const Error& e) {
+    throw Error(Status(e.status()).at(path));
+  }
+}
 
 bool tied(const HfConfig& c) {
   const auto* llama = std::get_if<LlamaConfig>(&c.model);
@@ -185,8 +193,9 @@ bool tied(const HfConfig& c) {
 std::unique_ptr<LanguageModel> load_pretrained(const std::string& folder, DType dtype) {
   if (!is_float(dtype) || !is_compute(dtype))
     throw Error(invalid("load_pretrained: dtype must be f64, f32, f16 or bf16, got {}", name(dtype)));
-  const HfConfig config = read_hf_config((fs::path(folder) / "config.json").string());
-  auto model = std::visit([](const auto& c) { return made(c); }, config.model);
+  const std::string path = (fs::path(folder) / "config.json").string();
+  const HfConfig config = read_hf_config(path);
+  auto model = made(config, path);
   Weights weights(folder);
   const Names names(config.type, weights);
   replace(*model, [&](const Field& f) { return taken(f, names.of(f.name), weights, folder); }, dtype);
