@@ -212,7 +212,10 @@ TEST_F(Models, AModuleOfOnesOwn) {
   longer.parts.resize(5);
   nn::build(longer, {.seed = 5, .dtype = DType::f64});
   EXPECT_EQ(longer.parts[1].factor.to_bytes(), parameters[1].to_bytes());
-  EXPECT_THROW(nn::copy_fields(model, longer, DType::f64), Error);
+  Scales other = longer;
+  EXPECT_THROW(nn::copy_fields(model, other, DType::f64), Error);
+  other.parts.resize(1);
+  EXPECT_THROW(nn::copy_fields(longer, other, DType::f64), Error);
 
   nn::set_training(model, true);
   EXPECT_TRUE(model.parts[1].training);

@@ -148,16 +148,20 @@ void set_training(Module& m, bool on) {
 void copy_fields(const Module& from, Module& to, DType dtype) {
   std::vector<Tensor> values = parameters(from);
   for (const auto& s : states(from)) values.push_back(s);
+  size_t copied = 0;
   replace(
       to,
       [&](const Field& f) {
         const auto at = std::ranges::find_if(values, [&](const Tensor& t) { return t.name() == f.name; });
         if (at == values.end()) throw Error(invalid("{}: there is no such field to copy", f.name));
+        ++copied;
         if (at->dtype() == f.dtype) return Tensor::from_bytes(at->to_bytes(), at->sizes(), f.dtype);
         const auto wide = at->to_vector<double>();  // holds every value of a narrower type exactly
         return Tensor::of(std::span<const double>(wide), at->sizes(), f.dtype);
       },
       dtype);
+  if (copied != values.size())
+    throw Error(invalid("copy_fields: {} fields to copy, {} to take them", values.size(), copied));
 }
 
 }  // namespace weft::nn
