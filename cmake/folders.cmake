@@ -100,8 +100,8 @@ endfunction()
 set(weft_sdk_headers PATTERN "backend.h" PATTERN "backend.hpp" PATTERN "dtype.h" REGEX "/backend/.*\\.hpp$" REGEX "/shared/.*\\.hpp$")
 
 # Each backends/<name>/CMakeLists.txt without a builtin.cmake: built out of tree into plugins/<name>.so, as a hardware maker
-# would, against nothing but the installed sdk in <build>/sdk. Sanitizers watch the host, not them: the kernels that they share
-# with `reference` are watched there.
+# would, against nothing but the installed sdk in <build>/sdk. ThreadSanitizer watches them too, since `far` has threads; other
+# sanitizers watch the host only.
 function(weft_out_of_tree_backends)
   set(sdk "${PROJECT_BINARY_DIR}/sdk")
   file(GLOB_RECURSE headers CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/include/weft/*")
@@ -119,6 +119,10 @@ function(weft_out_of_tree_backends)
     endif()
     file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${folder}/*")
     set(plugin "${PROJECT_BINARY_DIR}/plugins/${name}.so")
+    set(flags "")
+    if(WEFT_SANITIZE STREQUAL "thread")
+      set(flags "-fsanitize=thread -g1")
+    endif()
     string(TOUPPER "${CMAKE_BUILD_TYPE}" type)
     set(type_flags "${CMAKE_CXX_FLAGS_${type}}")
     if(type STREQUAL "RELEASE")
@@ -128,7 +132,7 @@ function(weft_out_of_tree_backends)
       COMMAND ${CMAKE_COMMAND} -S "${folder}" -B "${PROJECT_BINARY_DIR}/out_of_tree/${name}" -G "${CMAKE_GENERATOR}"
               "-DCMAKE_PREFIX_PATH=${sdk}" "-DCMAKE_BUILD_TYPE=${CMAKE_BUILD_TYPE}"
               "-DCMAKE_CXX_COMPILER=${CMAKE_CXX_COMPILER}" "-DCMAKE_CXX_COMPILER_LAUNCHER=${CMAKE_CXX_COMPILER_LAUNCHER}"
-              "-DCMAKE_CXX_FLAGS_${type}=${type_flags}"
+              "-DCMAKE_CXX_FLAGS=${flags}" "-DCMAKE_CXX_FLAGS_${type}=${type_flags}"
               "-DCMAKE_LIBRARY_OUTPUT_DIRECTORY=${PROJECT_BINARY_DIR}/plugins"
               --log-level=WARNING
       COMMAND ${CMAKE_COMMAND} --build "${PROJECT_BINARY_DIR}/out_of_tree/${name}"
@@ -149,7 +153,7 @@ function(weft_test_plugins)
     set_target_properties(plugin_${plugin} PROPERTIES PREFIX "" OUTPUT_NAME "${plugin}"
                           LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/plugins")
     target_include_directories(plugin_${plugin} PRIVATE include)
-    target_compile_options(plugin_${plugin} PRIVATE -fno-sanitize=all)  # as those that are built out of tree
+    target_compile_options(plugin_${plugin} PRIVATE -fno-sanitize=all)  # as they come from elsewhere
     add_dependencies(weft_tests plugin_${plugin})
   endforeach()
   weft_out_of_tree_backends()

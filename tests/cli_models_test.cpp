@@ -193,6 +193,12 @@ TEST_F(CliModels, CompileAndRunSpeakJsonAndOverwriteNothingTheyRead) {
   EXPECT_TRUE(ran["ledger"][0]["kernel"].is_string());
   EXPECT_FALSE(json::parse(weft_program(run).text).contains("plan"));
 
+  // Standard output is the file: nothing else goes there.
+  const auto redirected =
+      weft_program("compile --model " + at("run") + " --out /dev/stdout > " + at("q.weft"));
+  EXPECT_EQ(redirected.status, 0) << redirected.text;
+  EXPECT_EQ(slurp(at("q.weft")), slurp(at("p.weft")));
+
   const std::string before = slurp(at("p.weft"));
   fs::create_symlink("p.weft", at("link"));
   const auto over_program = weft_program(run + "--out " + at("link"));

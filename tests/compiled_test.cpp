@@ -133,12 +133,19 @@ TEST(Compiled, AProgramThatLiesAboutItsOpsIsRefused) {
       {"no op of this name", [&](CompiledProgram& p) { call_of(p, "matmul").op = "matmul9"; }},
       {"its body is missing", [&](CompiledProgram& p) { call_of(p, "matmul").op = "softmax"; }},
       {"updates", [&](CompiledProgram& p) { call_of(p, "adamw_step").updates.pop_back(); }},
+      {"output 0: value %-1", [&](CompiledProgram& p) { call_of(p, "matmul").outputs[0] = -1; }},
+      {"passed twice",
+       [&](CompiledProgram& p) {
+         auto& c = call_of(p, "adamw_step");
+         c.inputs[1] = c.inputs[2];
+       }},
       {"region @r0", [&](CompiledProgram& p) { p.regions[0].calls[0].version = 7; }},
   };
   for (const auto& [words, lie] : lies) {
     CompiledProgram p = honest;
     lie(p);
-    const Status s = compiler::check_ops(p);
+    Status s = compiler::check_ops(p);
+    if (s.ok()) s = program::verify(p);
     EXPECT_NE(s.text().find(words), std::string::npos) << words << ": " << s.text();
   }
   CompiledProgram p = honest;
@@ -190,6 +197,30 @@ TEST(Compiled, ARowOfStepsIsBitEqualToItsSteps) {
     const auto got = program(in), want = function(in);
     for (size_t k = 0; k < got.size(); ++k)
       EXPECT_EQ(got[k].to_bytes(), want[k].to_bytes()) << n << ", " << k;
+  }
+}
+
+// Results of this size are written past the caches: by the last step of a row, by a step alone, and from
+// tiles where there are two.
+TEST(Compiled, LargeResultsAreBitEqualToSmallOnes) {
+  const testing::OnBackend on("native");
+  constexpr int64_t kLarge = (int64_t{4} << 20) + 1037, kSmall = 1 << 20;
+  const auto row = [](const Tensor& x) { return relu(full(0.5, {}, DType::f32) - (x * 1.5 + -0.25)); };
+  const auto values = SmallModel::noise(static_cast<size_t>(kLarge), 5);
+  const int64_t shape[] = {kLarge};
+  const Tensor x = Tensor::of(std::span<const double>(values), shape, DType::f32);
+  const std::function<std::vector<Tensor>(const std::vector<Tensor>&)> functions[] = {
+      [&](const auto& in) { return std::vector<Tensor>{row(in[0])}; },
+      [&](const auto& in) { return std::vector<Tensor>{exp(in[0])}; },
+      [&](const auto& in) { return std::vector<Tensor>{row(in[0]), row(in[0]) * in[0]}; }};
+  for (const auto& f : functions) {
+    const auto large = compile(f, {{"x", {DType::f32, {kLarge}}}})({x});
+    for (int64_t at = 0; at < kLarge; at += kSmall) {
+      const int64_t end = std::min(kLarge, at + kSmall);
+      const auto small = f({slice(x, 0, at, end)});
+      for (size_t k = 0; k < large.size(); ++k)
+        EXPECT_EQ(slice(large[k], 0, at, end).to_bytes(), small[k].to_bytes()) << at << ", " << k;
+    }
   }
 }
 

@@ -47,8 +47,7 @@ CompiledProgram small_program() {
                   {"e", Bytes{std::string("\0\xff", 2)}}};
   matmul.defaults = {"a", "d"};
   KernelCall silu{.op = "silu", .version = 3, .inputs = {3, kAbsent}, .outputs = {4}, .region = 0};
-  KernelCall count{
-      .op = "count", .inputs = {2}, .outputs = {5, kAbsent}, .updates = {{0, 0}}, .where = "count"};
+  KernelCall count{.op = "count", .inputs = {2}, .outputs = {5}, .updates = {{0, 0}}, .where = "count"};
   p.calls = {matmul, silu, count};
   Region r{.pattern = "silu", .n_inputs = 2, .values = {wide, f32({4}), wide, wide}, .outputs = {3}};
   r.calls = {{.op = "sigmoid", .inputs = {0}, .outputs = {2}},
@@ -221,7 +220,7 @@ output %4: f32[rows*16, 4]  "y"
   %3: f32[rows*16, 4] = matmul(%0, %1) {a=-3, b=-0.0, c=[2, rows*16, max(7,rows)], d=")" +
                                         std::string("me\0an", 5) + R"(", e=bytes(2)}  ; hidden1.matmul
   %4: f32[rows*16, 4] = silu.v3@r0(%3, _)
-  %5: f32[3], _ = count(%2) [%5 over %2]  ; count
+  %5: f32[3] = count(%2) [%5 over %2]  ; count
 
 @r0 silu(%0: f32[rows*16, 4], %1: f32[4]) -> %3:
   %2: f32[rows*16, 4] = sigmoid(%0)
@@ -480,7 +479,9 @@ const std::vector<Mutation>& mutations() {
       {"call 1 silu: region 4; the program has 1", [](P& p) { p.calls[1].region = 4; }},
       {"region -2;", [](P& p) { p.calls[1].region = -2; }},
       {"its region @r0 has 2 and 1", [](P& p) { p.calls[1].inputs.pop_back(); }},
-      {"its region @r0 has 2 and 1", [](P& p) { p.calls[1].outputs.push_back(kAbsent); }},
+      {"its region @r0 has 2 and 1", [](P& p) { p.calls[1].inputs.push_back(kAbsent); }},
+      {"output 0: value %-1", [](P& p) { p.calls[1].outputs[0] = kAbsent; }},
+      {"65 results", [](P& p) { p.calls[1].outputs.resize(65, 4); }},
       {"call 1 silu: input 0 is f32[4, 4], its region wants", [](P& p) { p.calls[1].inputs[0] = 1; }},
       {"call 1 silu: output 0 is f32[2], its region", [](P& p) { p.values[4] = f32({2}); }},
       {"input 0 is left out, but region @r0 reads it", [](P& p) { p.calls[1].inputs[0] = kAbsent; }},
@@ -500,7 +501,7 @@ const std::vector<Mutation>& mutations() {
        }},
       {"call 2 count (count): update 0: output 0 over input 1, but the call has",
        [](P& p) { p.calls[2].updates[0].input = 1; }},
-      {"output 1 over input 0, but one of them is left out", [](P& p) { p.calls[2].updates[0].output = 1; }},
+      {"output 0 over input 0, which is left out", [](P& p) { p.calls[2].inputs[0] = kAbsent; }},
       {"%5 is f32[4], but is written over %2, which is f32[3]", [](P& p) { p.values[5] = f32({4}); }},
       {"wanted the same type and layout", [](P& p) { p.values[5].layout = 3; }},
       {"%1 is a weight and may not be overwritten",
@@ -508,7 +509,7 @@ const std::vector<Mutation>& mutations() {
       {"%2 is updated twice in one call",
        [](P& p) {
          p.values.push_back(f32({3}));
-         p.calls[2].outputs[1] = 7, p.calls[2].updates = {{0, 0}, {1, 0}};
+         p.calls[2].outputs.push_back(7), p.calls[2].updates = {{0, 0}, {1, 0}};
        }},
       {"%5 is written over two values",
        [](P& p) {

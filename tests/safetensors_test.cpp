@@ -5,6 +5,7 @@
 
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 
 #include "formats/safetensors.h"
 
@@ -158,6 +159,13 @@ TEST_F(OutputFiles, ALinkStaysALinkAndItsTargetIsReplaced) {
   EXPECT_EQ(contents(at("there/new")), "made");
   EXPECT_NE(write(at("loop"), "x").find("Too many levels of symbolic links"), std::string::npos);
   EXPECT_EQ(count(), 5);
+}
+
+TEST_F(OutputFiles, WhatAKilledWriterLeftIsInNobodysWay) {
+  for (int i = 0; i < 500; ++i)  // whatever number is the next
+    std::ofstream(fmt::format("{}.tmp.{}.{}", at("f"), ::getpid(), i)) << "left";
+  EXPECT_EQ(write(at("f"), "new"), "ok");
+  EXPECT_EQ(contents(at("f")), "new");
 }
 
 TEST_F(OutputFiles, AnOldFileKeepsItsPermissions) {

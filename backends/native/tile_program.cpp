@@ -48,6 +48,8 @@ class Compiler {
     for (const Value v : results_)
       if (call_.updates() != 0 && v.kind == Value::Kind::input)
         return Support::no("a result is an operand, which another result may be written over");
+    const size_t values = p_.inputs.size() + p_.constants.size() + code_.size();
+    if (values >= TileProgram::kNoPlace) return Support::no("{} values are too many", values);
     number();
     return Support::yes();
   }

@@ -40,6 +40,14 @@ OpCases einsum_cases() {
       "abcdefjk,abcghilm,defghino->jklmno",
       {normal({2, 1, 2, 2, 1, 2, 2, 1}), normal({2, 1, 2, 2, 1, 2, 1, 2}), normal({2, 1, 2, 2, 1, 2, 2, 1})},
       "in any order a value with more labels than a tensor has axes"));
+  cases.push_back(on("abcdefjk,abcghilm,defghino->jklmno",
+                     {integers({2, 1, 2, 2, 1, 2, 2, 1}, -2, 2), integers({2, 1, 2, 2, 1, 2, 1, 2}, -2, 2),
+                      integers({2, 1, 2, 2, 1, 2, 2, 1}, -2, 2)},
+                     "the same in integers: exact"));
+  cases.push_back(on("abcdex,xfghij,cdefghz,abzw->ijw",
+                     {normal({1, 2, 1, 1, 2, 2}), normal({2, 1, 1, 1, 1, 1}), normal({1, 1, 2, 1, 1, 1, 3}),
+                      normal({1, 2, 3, 4})},
+                     "a value with many labels, then one with few"));
   cases.push_back(on("ij,jk->ik", {values({1, kInf, kNan, 0}, {2, 2}), values({1, 0, 2, 1}, {2, 2})},
                      "infinity times zero is NaN, and stays in its row"));
   cases.back().no_gradient = "infinite";

@@ -70,9 +70,9 @@ class Tensor {
   /// Gradient that backward() left here; empty where there is none.
   Tensor grad() const;
   void clear_grad();
-  /// Adds d(this)/d(leaf) to the gradient of every leaf that requires one; on an error, to none. This tensor
-  /// must have one element, unless `seed` gives its own gradient. Threads may share leaves, each with a
-  /// tensor of its own to go back from: all gradients are added, in whatever order they come. Read grad()
+  /// Adds d(this)/d(leaf) to the gradient of every leaf that requires one; where it raises, to none. This
+  /// tensor must have one element, unless `seed` gives its own gradient. Threads may share leaves, each with
+  /// a tensor of its own to go back from: all gradients are added, in whatever order they come. Read grad()
   /// when they are done.
   void backward() const;
   /// With `create_graph`, the gradients have gradients again.

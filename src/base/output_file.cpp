@@ -72,8 +72,10 @@ Result<OutputFile> OutputFile::open(const std::string& path) {
 // In the folder of the target, since a rename can't leave a file system.
 Status OutputFile::open_beside(const mode_t* mode) {
   static std::atomic<uint64_t> next = 0;
-  beside_ = fmt::format("{}.tmp.{}.{}", target_, ::getpid(), next++);
-  file_ = ::open(beside_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode ? 0600 : 0666);
+  do {  // one of that name may be left from a killed process that had the same number
+    beside_ = fmt::format("{}.tmp.{}.{}", target_, ::getpid(), next++);
+    file_ = ::open(beside_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode ? 0600 : 0666);
+  } while (file_ < 0 && errno == EEXIST);
   if (file_ < 0) return system_error("create", std::exchange(beside_, {}));
   if (mode && ::fchmod(file_, *mode & 07777) != 0) return system_error("keep the permissions of", target_);
   return {};
@@ -98,6 +100,11 @@ Status OutputFile::write(std::span<const std::byte> bytes) {
     bytes = bytes.subspan(static_cast<size_t>(n));
   }
   return {};
+}
+
+bool is_standard_output(const std::string& path) {
+  struct stat about{};
+  return ::stat(path.c_str(), &about) == 0 && is_standard_output(about);
 }
 
 Status OutputFile::commit() {

@@ -13,8 +13,9 @@ namespace weft {
 ///
 /// What was under the name stays until commit(), which puts the whole new file there in one move: a reader
 /// sees the old one or the new one, whenever the machine stops. A symbolic link stays one, and what it leads
-/// to is replaced; a new file in the place of an old one has its permissions. What is no regular file (a
-/// pipe, a device, the file that standard output goes to) can't be replaced and is written as it stands.
+/// to is replaced; a new file in the place of an old one has its permission bits, and the owner who writes.
+/// What is no regular file (a pipe, a device, the file that standard output goes to) can't be replaced and is
+/// written as it stands.
 class OutputFile {
  public:
   static Result<OutputFile> open(const std::string& path);
@@ -34,5 +35,8 @@ class OutputFile {
   std::string target_, beside_;  // the name to take, and the one until then; empty: written as it stands
   int file_ = -1;
 };
+
+/// Does this name lead to where standard output goes? Who writes a file there prints nothing after it.
+bool is_standard_output(const std::string& path);
 
 }  // namespace weft

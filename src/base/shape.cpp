@@ -64,9 +64,22 @@ std::string monomial_text(const Monomial& m) {
 
 std::string key_of(Dim d) { return d.is_const() ? d.text() : DimExpr::of(d)->key; }
 
+// Bounds stop at what a number holds: such a size is refused where its bytes are counted.
+int64_t bounded_product(int64_t a, int64_t b) {
+  int64_t y;
+  if (!__builtin_mul_overflow(a, b, &y)) return y;
+  return (a < 0) != (b < 0) ? INT64_MIN : INT64_MAX;
+}
+int64_t bounded_sum(int64_t a, int64_t b) {
+  int64_t y;
+  if (!__builtin_add_overflow(a, b, &y)) return y;
+  return a < 0 ? INT64_MIN : INT64_MAX;
+}
+
 std::pair<int64_t, int64_t> product_bounds(const Monomial& m) {
   int64_t lo = 1, hi = 1;
-  for (const auto* atom : m) lo *= atom->min, hi *= atom->max;  // atoms are never negative
+  for (const auto* atom : m)  // atoms are never negative
+    lo = bounded_product(lo, atom->min), hi = bounded_product(hi, atom->max);
   return {lo, hi};
 }
 
@@ -83,8 +96,8 @@ Dim from_polynomial(Polynomial p) {
   for (const auto& [m, k] : p) {
     by_text[monomial_text(m)] = {k, &m};
     const auto [lo, hi] = product_bounds(m);
-    e.min += k > 0 ? k * lo : k * hi;
-    e.max += k > 0 ? k * hi : k * lo;
+    e.min = bounded_sum(e.min, bounded_product(k, k > 0 ? lo : hi));
+    e.max = bounded_sum(e.max, bounded_product(k, k > 0 ? hi : lo));
   }
   for (const auto& [text, term] : by_text) {
     if (text.empty()) continue;
@@ -159,7 +172,7 @@ std::pair<int64_t, int64_t> Dim::bounds() const { return {expr()->min, expr()->m
 Dim operator+(Dim a, Dim b) {
   if (a.is_const() && b.is_const()) return Dim(a.value() + b.value());
   Polynomial p = detail::polynomial(a);
-  for (const auto& [m, k] : detail::polynomial(b)) p[m] += k;
+  for (const auto& [m, k] : detail::polynomial(b)) p[m] = Dim(detail::bounded_sum(p[m], k)).value();
   return detail::from_polynomial(std::move(p));
 }
 
@@ -169,7 +182,7 @@ Dim operator-(Dim a, Dim b) {
 }
 
 Dim operator*(Dim a, Dim b) {
-  if (a.is_const() && b.is_const()) return Dim(a.value() * b.value());
+  if (a.is_const() && b.is_const()) return Dim(detail::bounded_product(a.value(), b.value()));
   Polynomial p;
   const auto pa = detail::polynomial(a), pb = detail::polynomial(b);
   for (const auto& [ma, ka] : pa)
@@ -177,7 +190,9 @@ Dim operator*(Dim a, Dim b) {
       auto m = ma;
       m.insert(m.end(), mb.begin(), mb.end());
       std::sort(m.begin(), m.end(), detail::ByText{});
-      p[std::move(m)] += ka * kb;
+      int64_t& k = p[std::move(m)];
+      k = Dim(detail::bounded_sum(k, detail::bounded_product(ka, kb)))
+              .value();  // raises where it is too large
     }
   return detail::from_polynomial(std::move(p));
 }

@@ -1,3 +1,4 @@
+#include "base/output_file.h"
 #include "cli/command.h"
 #include "cli/files.h"
 #include "cli/show.h"
@@ -53,8 +54,8 @@ int run(const Options& o, const Common& common) {
   refuse_to_overwrite(o.out, "the checkpoint", nn::checkpoint_path(o.model));
   auto checkpoint = nn::load_checkpoint(o.model);
   compile_part(checkpoint, o).save(o.out);
-  // What went into a pipe or a device is gone, and may be where a description would go too.
-  if (std::filesystem::is_regular_file(o.out)) describe(o, common);
+  // What went into a pipe or a device is gone.
+  if (std::filesystem::is_regular_file(o.out) && !is_standard_output(o.out)) describe(o, common);
   return 0;
 }
 

@@ -2,6 +2,7 @@
 #include <sstream>
 
 #include "base/element.h"
+#include "base/output_file.h"
 #include "cli/command.h"
 #include "cli/files.h"
 #include "cli/show.h"
@@ -118,7 +119,10 @@ int run(const Options& o, const Common& common) {
   const auto start = std::chrono::steady_clock::now();
   for (int64_t i = 0; i < o.repeat; ++i) out = value_or_raise(session->run(inputs));
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  if (!o.out.empty()) raise_if(write_outputs(*p, out, o.out));
+  if (!o.out.empty()) {
+    raise_if(write_outputs(*p, out, o.out));
+    if (is_standard_output(o.out)) return 0;
+  }
 
   nlohmann::json outputs = nlohmann::json::array();
   for (size_t i = 0; i < out.size(); ++i) outputs.push_back(describe(p->outputs[i].name, out[i]));

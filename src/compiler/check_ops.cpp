@@ -2,6 +2,7 @@
 
 #include "base/identical.h"
 #include "compiler/compile.h"
+#include "program/flow.h"
 
 namespace weft::compiler {
 namespace {
@@ -11,8 +12,7 @@ using program::TensorSpec;
 
 using TypeList = std::vector<const TensorType*>;
 
-// One call beside what its op says of it. Kernels trust all of this: they ask their operands for no more than
-// what `accepts` needs.
+// One call beside what its op says of it. Kernels ask about what they can't do, not about what can't be.
 class CallChecker {
  public:
   CallChecker(const ir::OpDef& op, const KernelCall& call, std::span<const TensorSpec> values)
@@ -23,7 +23,7 @@ class CallChecker {
       return fail(Code::unsupported, "version {} of the op; this Weft has {}", call_.version, op_.version);
     WEFT_CHECK(operands());
     WEFT_TRY(std::vector<AttrValue> attrs, ordered_attrs());
-    WEFT_TRY(const auto types, op_.infer(ir::Types(types_), attrs));
+    WEFT_TRY(const auto types, inferred(attrs));
     WEFT_CHECK(settled(std::move(attrs)));
     WEFT_CHECK(results(types));
     return updates();
@@ -64,6 +64,15 @@ class CallChecker {
     return attrs;
   }
 
+  // Sizes that a Dim can't hold raise in the middle of a shape rule.
+  Result<std::vector<TensorType>> inferred(ir::AttrView attrs) const {
+    try {
+      return op_.infer(ir::Types(types_), attrs);
+    } catch (const Error& e) {
+      return Status(e.status());
+    }
+  }
+
   // Axes as kernels want them: counted from the front. The shape rule has seen their range.
   Status settled(std::vector<AttrValue> attrs) const {
     const auto before = attrs;
@@ -94,12 +103,12 @@ class CallChecker {
 };
 
 // A call with a body may be of an op that is not known here: a fusion, or one that a newer Weft has. What it
-// does is then its body, whose types verify() has compared with the call's.
+// does is then its body, whose types verify() has compared with the call's. That the body of a known op means
+// what the op means is not checked: a wrong one gives wrong numbers, but reads and writes what it may.
 Status check_calls(std::span<const KernelCall> calls, std::span<const TensorSpec> values) {
   for (size_t i = 0; i < calls.size(); ++i) {
     const KernelCall& call = calls[i];
-    const std::string where = call.where.empty() ? fmt::format("call {} {}", i, call.op)
-                                                 : fmt::format("call {} {} ({})", i, call.op, call.where);
+    const std::string where = program::call_text(i, call);
     const ir::OpDef* op = ir::find_op(call.op);
     if (op && op->primitive() != (call.region < 0))
       return invalid("{}: {}", where, op->primitive() ? "a primitive has no body" : "its body is missing");

@@ -64,7 +64,14 @@ struct Arrived {
     Tensor leaf, grad;
   };
   std::map<uint64_t, std::pair<std::shared_ptr<TapeNode>, std::vector<Tensor>>, std::greater<>> nodes;
-  std::unordered_map<TensorImpl*, Leaf> leaves;
+  std::vector<Leaf> leaves;  // in the order of arrival, so that a trace records the same each time
+  std::unordered_map<TensorImpl*, size_t> place;
+
+  Leaf& at(const Tensor& leaf) {
+    const auto [where, fresh] = place.try_emplace(leaf.impl(), leaves.size());
+    if (fresh) leaves.push_back({leaf, {}});
+    return leaves[where->second];
+  }
 };
 
 class TapeContext final : public ir::GradContext {
@@ -128,11 +135,7 @@ Status add_into(Tensor& sum, const Tensor& more, seam::Device* device) {
 }
 
 Status hand_on(const Edge& edge, const Tensor& grad, Arrived& arrived, seam::Device* device) {
-  if (edge.leaf) {
-    auto& [leaf, sum] = arrived.leaves[edge.leaf.impl()];
-    leaf = edge.leaf;
-    return add_into(sum, grad, device);
-  }
+  if (edge.leaf) return add_into(arrived.at(edge.leaf).grad, grad, device);
   auto& [node, douts] = arrived.nodes[edge.node->sequence];
   node = edge.node;
   douts.resize(node->out_types.size());
@@ -170,12 +173,11 @@ Status give_leaves(Arrived& arrived, seam::Device* device) {
   static std::mutex turns;
   const std::lock_guard lock(turns);
   std::vector<Tensor> sums;
-  for (auto& [impl, arrival] : arrived.leaves) {
-    sums.push_back(impl->extra ? impl->extra->grad : Tensor());
-    WEFT_CHECK(add_into(sums.back(), arrival.grad, device));
+  for (const auto& [leaf, grad] : arrived.leaves) {
+    sums.push_back(leaf.grad());
+    WEFT_CHECK(add_into(sums.back(), grad, device));
   }
-  size_t i = 0;
-  for (auto& [impl, arrival] : arrived.leaves) impl->more().grad = std::move(sums[i++]);
+  for (size_t i = 0; i < sums.size(); ++i) arrived.leaves[i].leaf.impl()->more().grad = std::move(sums[i]);
   return {};
 }
 

@@ -46,6 +46,16 @@ class Lowering {
                                                                        : by_product(x, y, result);
   }
 
+  Labelled arranged(Labelled t, const Labels& order) const {
+    // Three labels come to the front at a time: with what stays between and behind them, that is eight axes.
+    for (size_t front = 3; runs(t.labels, order).size() > kMostAxes; front += 3) {
+      Labels some;
+      for (size_t i = 0; i < front; ++i) some.push_back(order[i]);
+      t = moved(t, joined(some, without(t.labels, some)));
+    }
+    return moved(t, order);
+  }
+
   Value finished(const Labelled& t) const { return arranged(summed(t, e_.result), e_.result).x; }
 
  private:
@@ -57,16 +67,6 @@ class Lowering {
   }
   Labelled opened(Value x, const Labels& labels) const {
     return {b_.reshape(x, labels.size() > kMostAxes ? Shape{count(labels)} : sizes_of(labels)), labels};
-  }
-
-  Labelled arranged(Labelled t, const Labels& order) const {
-    // Three labels come to the front at a time: with what stays between and behind them, that is eight axes.
-    for (size_t front = 3; runs(t.labels, order).size() > kMostAxes; front += 3) {
-      Labels some;
-      for (size_t i = 0; i < front; ++i) some.push_back(order[i]);
-      t = moved(t, joined(some, without(t.labels, some)));
-    }
-    return moved(t, order);
   }
 
   /// The labels of `from`, in its order, in groups that stay together in `to`.
@@ -191,11 +191,13 @@ Value stepwise(Builder& b, const Einsum& e, Values in) {
   const auto ready = [&](size_t i) { return i < in.size() ? lower.operand(i, in[i]) : values[i]; };
   const auto many = [](const Labels& labels) { return labels.size() > kMostAxes; };
   for (const auto& step : pairwise(e)) {
-    if (many(values[step.a].labels) || many(values[step.b].labels) || many(step.result))
-      values.push_back(lower.pair(ready(step.a), ready(step.b), step.result));
-    else
+    if (many(values[step.a].labels) || many(values[step.b].labels) || many(step.result)) {
+      // In the order for which the equations of later steps are spelled, as an einsum gives it.
+      values.push_back(lower.arranged(lower.pair(ready(step.a), ready(step.b), step.result), step.result));
+    } else {
       values.push_back({b.one("einsum", {values[step.a].x, values[step.b].x}, {{"equation", step.equation}}),
                         step.result});
+    }
   }
   return lower.finished(values.back());
 }

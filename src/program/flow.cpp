@@ -29,8 +29,10 @@ Status Flow::read(ValueId id) {
 Status Flow::call(const KernelCall& call) {
   for (size_t i = 0; i < call.inputs.size(); ++i)
     if (call.inputs[i] != kAbsent) WEFT_CHECK(read(call.inputs[i]).at(fmt::format("input {}", i)));
+  if (call.outputs.size() > kMostResults)
+    return invalid("{} results; at most {} are possible", call.outputs.size(), kMostResults);
   for (size_t i = 0; i < call.outputs.size(); ++i)
-    if (call.outputs[i] != kAbsent) WEFT_CHECK(define(call.outputs[i]).at(fmt::format("output {}", i)));
+    WEFT_CHECK(define(call.outputs[i]).at(fmt::format("output {}", i)));
   for (size_t i = 0; i < call.updates.size(); ++i)
     WEFT_CHECK(update(call, call.updates[i]).at(fmt::format("update {}", i)));
   return {};
@@ -43,8 +45,7 @@ Status Flow::update(const KernelCall& call, const Update& u) {
     return invalid("output {} over input {}, but the call has {} outputs and {} inputs", u.output, u.input,
                    call.outputs.size(), call.inputs.size());
   const ValueId from = call.inputs[u.input], to = call.outputs[u.output];
-  if (from == kAbsent || to == kAbsent)
-    return invalid("output {} over input {}, but one of them is left out", u.output, u.input);
+  if (from == kAbsent) return invalid("output {} over input {}, which is left out", u.output, u.input);
   if (fact(from).constant) return invalid("%{} is a weight and may not be overwritten", from);
   if (fact(from).next != kAbsent) return invalid("%{} is updated twice in one call", from);
   if (fact(to).over) return invalid("%{} is written over two values", to);
@@ -118,8 +119,17 @@ Status check_region_call(const KernelCall& call, std::span<const TensorSpec> val
                    call.outputs.size(), call.region, region.n_inputs, region.outputs.size());
   std::vector<ValueId> declared(call.inputs.size(),
                                 kAbsent);  // the body's value that the call says ends up there
-  for (const Update& u : call.updates) declared[u.input] = region.outputs[u.output];
   const std::vector<ValueId> once = named_once(call.inputs);
+  // The body knows its inputs by number: it could read the second name after the result went over the first.
+  const auto alone = [&](size_t input) -> Status {
+    if (std::binary_search(once.begin(), once.end(), call.inputs[input])) return {};
+    return invalid("region @r{} overwrites input {}, but %{} is passed twice", call.region, input,
+                   call.inputs[input]);
+  };
+  for (const Update& u : call.updates) {
+    declared[u.input] = region.outputs[u.output];
+    WEFT_CHECK(alone(u.input));
+  }
   for (size_t i = 0; i < call.inputs.size(); ++i) {
     const ValueId in = call.inputs[i];
     if (in == kAbsent) {
@@ -131,12 +141,9 @@ Status check_region_call(const KernelCall& call, std::span<const TensorSpec> val
     if (use.becomes[i] == kAbsent) continue;
     if (use.becomes[i] != declared[i])
       return invalid("region @r{} overwrites input {}, but the call lists no such update", call.region, i);
-    // The body knows its inputs by number: it could read the second name after writing through the first.
-    if (!std::binary_search(once.begin(), once.end(), in))
-      return invalid("region @r{} overwrites input {}, but %{} is passed twice", call.region, i, in);
+    WEFT_CHECK(alone(i));
   }
   for (size_t i = 0; i < call.outputs.size(); ++i) {
-    if (call.outputs[i] == kAbsent) continue;
     const auto body = static_cast<size_t>(region.outputs[i]);
     WEFT_CHECK(same_type("output", i, values[static_cast<size_t>(call.outputs[i])], region.values[body]));
   }

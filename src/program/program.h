@@ -13,7 +13,8 @@
 namespace weft::program {
 
 using ValueId = int32_t;
-inline constexpr ValueId kAbsent = -1;  // an operand that the call leaves out
+inline constexpr ValueId kAbsent = -1;      // an operand that the call leaves out
+inline constexpr size_t kMostResults = 64;  // of a call: which of them update something is a mask
 
 /// The type of one value. `transform` steps (tiling, packing) lead from the logical to the physical tensor;
 /// layout 0 with no steps is row-major.
@@ -38,7 +39,7 @@ struct KernelCall {
   std::vector<Attr> attrs;            // sorted by name, every one present
   std::vector<std::string> defaults;  // names of attrs whose value is the op's default, sorted
   std::vector<ValueId> inputs;        // kAbsent for an operand left out
-  std::vector<ValueId> outputs;       // kAbsent for a result nobody reads
+  std::vector<ValueId> outputs;       // all of them, read or not
   std::vector<Update> updates;
   int32_t region = -1;
   std::string where;  // node name, as "block3.attn.softmax"
