@@ -41,8 +41,10 @@ class Fields;
 ///
 ///     struct Scale : nn::Module {
 ///       Tensor factor;
-///       void fields(nn::Fields& f) override { f.parameter("factor", factor, {1}, nn::Initial::constant(1));
-///       } Tensor operator()(const Tensor& x) const { return x * factor; }
+///       void fields(nn::Fields& f) override {
+///         f.parameter("factor", factor, {1}, nn::Initial::constant(1));
+///       }
+///       Tensor operator()(const Tensor& x) const { return x * factor; }
 ///     };
 ///
 /// Modules are values: a copy shares its tensors until it is built or loaded anew.

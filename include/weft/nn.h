@@ -14,8 +14,8 @@ namespace weft::nn {
 /// y = x Wᵀ + b.
 ///
 /// Shape    x [..., in] -> [..., out]; weight [out, in], bias [out] or none.
-/// Numerics both begin even in +-1 / sqrt(in), unless `first` says how the weight does: the bias is zero
-/// then. Source   LeCun et al., Efficient BackProp (1998), section 4.6; the bounds are PyTorch's.
+/// Numerics both begin even in +-1 / sqrt(in); where `first` says how the weight does, the bias is zero.
+/// Source   LeCun et al., Efficient BackProp (1998), section 4.6; the bounds are PyTorch's.
 class Linear : public Module {
  public:
   Linear(int64_t in, int64_t out, bool bias = true);
@@ -175,9 +175,7 @@ class CharModel : public Module {
 /// One step of training: loss, gradients, update. Runs eagerly and inside weft::trace; set_training() says
 /// whether dropout is on.
 ///
-/// Shape    tokens as the model wants them, targets as its logits without their last axis, rate []; the loss
-/// has
-///          rank 0.
+/// Shape    tokens as the model wants them, targets as its logits without their last axis, rate [], loss [].
 /// DType    tokens and targets i32 or i64; rate and loss as the model.
 template <class M>
 [[nodiscard]] Tensor train_step(const M& model, AdamW& optimizer, const Tensor& tokens, const Tensor& targets,

@@ -35,13 +35,13 @@ void AdamW::step(const Tensor& rate) {
     if (!gradients.back())
       throw Error(
           invalid("AdamW: {} has no gradient; call backward() on a loss that uses it", s.parameter.name()));
-    s.parameter.clear_grad();
   }
   if (config_.clip > 0) gradients = clip_global_norm(gradients, config_.clip, config_.clip_epsilon).tensors;
   for (size_t i = 0; i < slots_.size(); ++i) {
     Slot& s = slots_[i];
     adamw_step(s.parameter, gradients[i], s.mean, s.square, rate, s.mean_weight, s.square_weight,
                config_.beta1, config_.beta2, config_.epsilon, config_.weight_decay);
+    s.parameter.clear_grad();
   }
 }
 

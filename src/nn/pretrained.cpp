@@ -1,6 +1,7 @@
 #include "weft/pretrained.h"
 
 #include <algorithm>
+#include <deque>
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -71,7 +72,7 @@ class Weights {
   }
 
   fs::path folder_;
-  std::vector<formats::Safetensors> files_;
+  std::deque<formats::Safetensors> files_;  // its elements stay where they are
   std::map<std::string, const formats::TensorEntry*> tensors_;
   std::set<std::string> taken_;
 };
