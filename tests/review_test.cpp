@@ -5,6 +5,7 @@
 #include "compiler/compile.h"
 #include "runtime/devices.h"
 #include "runtime/session.h"
+#include "test_backends.h"
 #include "weft/jit.h"
 #include "weft/ops.h"
 
@@ -12,14 +13,7 @@
 namespace weft {
 namespace {
 
-std::string error_of(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "";
-}
+using testing::error_of;
 #define EXPECT_SAYS(words, ...) \
   EXPECT_NE(error_of([&] { (void)(__VA_ARGS__); }).find(words), std::string::npos) << #__VA_ARGS__
 

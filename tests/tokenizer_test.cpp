@@ -15,6 +15,7 @@
 #include <sstream>
 #include <thread>
 
+#include "test_backends.h"
 #include "weft/text.h"
 #include "weft/tokenizer.h"
 
@@ -74,14 +75,7 @@ TEST(Tokenizers, AnswerAsTheOracle) {
   }
 }
 
-std::string error(const std::function<void()>& run) {
-  try {
-    run();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "";
-}
+using testing::error_of;
 
 TEST(Tokenizers, BytesAndCharacters) {
   const auto bytes = Tokenizer::bytes();
@@ -111,7 +105,7 @@ TEST(Tokenizers, TrainingIsWhatTheTrainerOfTokenizersFinds) {
   EXPECT_EQ(ours["model"]["vocab"], expected["vocab"]);
   EXPECT_EQ(Tokenizer::train_bpe(text, {.vocabulary_size = 500}).to_json(), t.to_json());
   EXPECT_EQ(t.decode(t.encode(text), false), text);
-  EXPECT_NE(error([] { Tokenizer::train_bpe("a", {.vocabulary_size = 256}); }).find("no room"),
+  EXPECT_NE(error_of([] { Tokenizer::train_bpe("a", {.vocabulary_size = 256}); }).find("no room"),
             std::string::npos);
 }
 
@@ -133,7 +127,7 @@ TEST(Tokenizers, FoldersGoRoundWithTheirConfiguration) {
   EXPECT_EQ(read_back.chat_template(), "{{x}}");
   EXPECT_EQ(read_back.decode(Ids{0, 1, 99999, -1}), "");
   std::ofstream(folder / "tokenizer_config.json") << R"({"bos_token":"<t>"})";
-  EXPECT_NE(error([&] { Tokenizer::load(folder.string()); }).find("bos_token '<t>' is no token"),
+  EXPECT_NE(error_of([&] { Tokenizer::load(folder.string()); }).find("bos_token '<t>' is no token"),
             std::string::npos);
   fs::remove_all(folder);
 }
@@ -218,10 +212,10 @@ TEST(Tokenizers, WhatIsNotServedNamesTheField) {
   for (const auto& [where, what, words] : all) {
     json bad = good;
     bad[json::json_pointer(where)] = what;
-    const auto said = error([&] { Tokenizer::from_json(bad.dump()); });
+    const auto said = error_of([&] { Tokenizer::from_json(bad.dump()); });
     EXPECT_NE(said.find(words), std::string::npos) << words << "\n" << said;
   }
-  EXPECT_NE(error([] { Tokenizer::from_json("{"); }).find("holds no JSON object"), std::string::npos);
+  EXPECT_NE(error_of([] { Tokenizer::from_json("{"); }).find("holds no JSON object"), std::string::npos);
 }
 
 }  // namespace

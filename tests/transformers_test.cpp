@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "formats/safetensors.h"
+#include "test_backends.h"
 #include "weft/ops.h"
 #include "weft/pretrained.h"
 #include "weft/random.h"
@@ -91,7 +92,7 @@ double difference(M model, DType dtype, const std::vector<double>& want,
   return most;
 }
 
-class Transformers : public testing::TestWithParam<const char*> {
+class Transformers : public ::testing::TestWithParam<const char*> {
  protected:
   void SetUp() override { set_default_backend(GetParam()); }
 };
@@ -110,7 +111,7 @@ TEST_P(Transformers, TrainAsInPyTorch) {
                 of_gpt, of_llama);
   }
 }
-INSTANTIATE_TEST_SUITE_P(On, Transformers, testing::Values("reference", "native"),
+INSTANTIATE_TEST_SUITE_P(On, Transformers, ::testing::Values("reference", "native"),
                          [](const auto& i) { return std::string(i.param); });
 
 // What the bound is worth: each is a mistake that trains just as well.
@@ -154,35 +155,28 @@ TEST(TransformersBuilt, BeginAsThePapersSay) {
               0.1);  // knows nothing
 }
 
-std::string message(const std::function<void()>& f) {
-  try {
-    f();
-    return "";
-  } catch (const Error& e) {
-    return e.what();
-  }
-}
+using testing::error_of;
 
 TEST(TransformersBuilt, SayWhatIsWrong) {
   nn::GPT model(gpt());
   const char* unbuilt = "has no elements yet: call nn::build(model), or load the model, before using it";
-  EXPECT_EQ(message([&] { (void)model(batch(0).tokens); }),
+  EXPECT_EQ(error_of([&] { (void)model(batch(0).tokens); }),
             std::string("invalid argument: Embedding.weight ") + unbuilt);
-  EXPECT_EQ(message([&] { (void)nn::parameters(model); }),
+  EXPECT_EQ(error_of([&] { (void)nn::parameters(model); }),
             std::string("invalid argument: tokens.weight ") + unbuilt);
   nn::build(model);
-  EXPECT_EQ(message([&] { (void)model(reshape(batch(0).tokens, {1, 16})); }),
+  EXPECT_EQ(error_of([&] { (void)model(reshape(batch(0).tokens, {1, 16})); }),
             "invalid argument: GPT: tokens must be [batch, up to 8], got i32[1, 16]");
   auto odd = gpt();
   odd.heads = 5;
-  EXPECT_EQ(message([&] { nn::GPT{odd}; }),
+  EXPECT_EQ(error_of([&] { nn::GPT{odd}; }),
             "invalid argument: Attention: 5 heads don't divide a width of 16");
   auto groups = llama();
   groups.kv_heads = 3;
-  EXPECT_NE(message([&] { nn::Llama{groups}; }).find("heads a multiple of kv_heads, got 4 and 3"),
+  EXPECT_NE(error_of([&] { nn::Llama{groups}; }).find("heads a multiple of kv_heads, got 4 and 3"),
             std::string::npos);
   groups = llama(), groups.layers = 0;
-  EXPECT_NE(message([&] { nn::Llama{groups}; }).find("sizes must be at least 1"), std::string::npos);
+  EXPECT_NE(error_of([&] { nn::Llama{groups}; }).find("sizes must be at least 1"), std::string::npos);
 }
 
 namespace fs = std::filesystem;
@@ -199,7 +193,7 @@ Tensor row(const std::vector<int32_t>& tokens) {
   return Tensor::of(std::span<const int32_t>(tokens), shape, DType::i32);
 }
 
-class Pretrained : public testing::Test {
+class Pretrained : public ::testing::Test {
  protected:
   void SetUp() override {
     set_default_backend("native");
@@ -257,7 +251,7 @@ TEST_F(Pretrained, WeightsAreConverted) {
   }
   EXPECT_EQ(wide->vocabulary(), 96);
   EXPECT_EQ(wide->context(), 160);
-  EXPECT_NE(message([] { nn::load_pretrained("x", DType::i32); }).find("dtype must be"), std::string::npos);
+  EXPECT_NE(error_of([] { nn::load_pretrained("x", DType::i32); }).find("dtype must be"), std::string::npos);
 }
 
 TEST_F(Pretrained, RefusesConfigurationsThatItDoesNotKnow) {
@@ -303,7 +297,7 @@ TEST_F(Pretrained, RefusesConfigurationsThatItDoesNotKnow) {
     std::ofstream(path) << config;
     std::string words = c.words;
     if (const auto at = words.find("CONFIG"); at != words.npos) words.replace(at, 6, path.string());
-    const std::string got = message([&] { nn::load_pretrained(copy_); });
+    const std::string got = error_of([&] { nn::load_pretrained(copy_); });
     EXPECT_NE(got.find(words), std::string::npos) << words << "\n" << got;
   }
 }
@@ -321,7 +315,7 @@ TEST_F(Pretrained, ReadsBothFormsOfRope) {
 }
 
 TEST_F(Pretrained, RefusesWeightsThatDoNotFit) {
-  const auto loads = [&] { return message([&] { nn::load_pretrained(copy_); }); };
+  const auto loads = [&] { return error_of([&] { nn::load_pretrained(copy_); }); };
   EXPECT_NE(loads().find("config.json"), std::string::npos);
   fs::remove(copy_of("qwen3") / "model.safetensors");
   EXPECT_NE(loads().find("model.safetensors"), std::string::npos);
