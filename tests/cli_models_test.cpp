@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "formats/safetensors.h"
-#include "weft/checkpoint.h"
+#include "weft/trainer.h"
 
 // train, generate and compare as a user meets them: the built program, its exit status and what it prints.
 // And the checkpoint that they share.
@@ -48,7 +48,7 @@ class CliModels : public testing::Test {
 
   std::string at(const std::string& name) const { return (folder_ / name).string(); }
   std::string train(const std::string& more) const {
-    return "train --data " + at("text.txt") + " --out " + at("run") + " --batch 8 --hidden 16 --embed 4 " +
+    return "train --data " + at("text.txt") + " --out " + at("run") + " --batch 4 --layers 1 --heads 2 --width 16 --context 16 " +
            more;
   }
   void make_checkpoint() const {
@@ -74,6 +74,12 @@ TEST_F(CliModels, TrainGenerateCompare) {
   for (std::string line; std::getline(lines, line);) last = json::parse(line);  // each line is an object
   EXPECT_EQ(last["step"], 40);
   EXPECT_TRUE(last["validation_loss"].is_number());
+  EXPECT_TRUE(last["perplexity"].is_number());
+  // The curves stand in a page of their own, and in a log.
+  const std::string page = slurp(at("run/training.html")), log = slurp(at("run/log.jsonl"));
+  EXPECT_EQ(page.find("http"), std::string::npos);  // it needs nothing else
+  EXPECT_NE(page.find("<path d=\"M"), std::string::npos);
+  EXPECT_EQ(json::parse(log.substr(0, log.find('\n')))["step"], 1);
   const auto made = weft_program("generate --model " + at("run") + " --prompt line --length 30 --json");
   ASSERT_EQ(made.status, 0) << made.text;
   EXPECT_EQ(json::parse(made.text)["text"].get<std::string>().size(), 30u);
@@ -111,22 +117,25 @@ TEST_F(CliModels, BadInputSaysOneThing) {
       {train("--steps 99999999999999999999 --fresh"), "got 99999999999999999999"},
       {train("--seed 18446744073709551616 --steps 1 --fresh"), "--seed: must be a whole number from 0 to"},
       {train("--seed -1 --steps 1 --fresh"), "got -1"},
-      {train("--context 4096 --fresh"),
-       "1024 to validate on: too few for a context of 4096, which wants 4097"},
-      {"train --data " + at("text.txt") + " --out " + at("x") + " --hidden 65536 --embed 4096 --context 1000",
+      {"train --data " + at("text.txt") + " --out " + at("x") + " --context 40960",
+       "too few for a context of 40960, which wants 81922 at least"},
+      {"train --data " + at("text.txt") + " --out " + at("x") + " --layers 1000 --heads 1 --width 65536",
        "bytes of memory, there are"},
+      {"train --data " + at("text.txt") + " --out " + at("x") + " --heads 3", "3 heads don't divide a width of 128"},
+      {"train --data " + at("text.txt") + " --out " + at("x") + " --tokenizer /no/such", "can't read /no/such"},
+      {"train --data " + at("text.txt") + " --out " + at("x") + " --tokenizer " + at("text.txt"), "text.txt"},
       {train("--backend null --fresh"), "backend null computes nothing"},
       {train("--rate nan --fresh"), "--rate"},
       {train("--batch 0 --fresh"), "--batch"},
       {train("--steps 3 --seconds 3 --fresh"), "excludes"},
       {train("--steps 3"), "is there already; go on with --resume"},
-      {"train --data " + at("text.txt") + " --out " + at("run") + " --resume --hidden 24 --steps 9",
-       "field 'hidden' is 16, --hidden asks for 24"},
+      {"train --data " + at("text.txt") + " --out " + at("run") + " --resume --width 24 --steps 9",
+       "field 'width' is 16, --width asks for 24"},
       {"train --data /no/such --out " + at("x"), "no file or folder /no/such"},
       {"train --data " + at("empty.txt") + " --out " + at("x"), "is empty"},
       {"train --data " + at("binary") + " --out " + at("x"), "is binary"},
       {"train --data " + at("short.txt") + " --out " + at("x"),
-       "wants 17 in each, so a text of at least 19473"},
+       "the text has 10 tokens: too few for a context of 64, which wants 130 at least"},
       {"train --data " + at("text.txt") + " --out /proc/no/such --steps 1",
        "can't make the folder /proc/no/such"},
       {"train --data " + at("text.txt") + " --out " + at("x") + " --resume",
@@ -135,7 +144,7 @@ TEST_F(CliModels, BadInputSaysOneThing) {
       {"generate --model " + at("run") + " --temperature nan", "temperature"},
       {"generate --model " + at("run") + " --backend nonsense", "nonsense"},
       {"compare --model " + at("run") + " --data /no/such", "no file or folder"},
-      {"compare --model " + at("run") + " --data " + at("short.txt"), "so a text of at least 19473"},
+      {"compare --model " + at("run") + " --data " + at("short.txt"), "too few for a context of 16"},
       {"compile --model " + at("run") + " --out " + at("run/model.safetensors"),
        "would overwrite the checkpoint"},
   };
@@ -178,9 +187,9 @@ TEST_F(CliModels, ARunThatIsOverSaysSo) {
 TEST_F(CliModels, CompileAndRunSpeakJsonAndOverwriteNothingTheyRead) {
   make_checkpoint();
   const std::string compile = "compile --model " + at("run") + " --out " + at("p.weft");
-  EXPECT_NE(weft_program(compile).text.find("char_model_forward in " + at("p.weft")), std::string::npos);
+  EXPECT_NE(weft_program(compile).text.find("language_model_forward in " + at("p.weft")), std::string::npos);
   const auto made = json::parse(weft_program(compile + " --json").text);
-  EXPECT_EQ(made["name"], "char_model_forward");
+  EXPECT_EQ(made["name"], "language_model_forward");
   EXPECT_EQ(made["file"], at("p.weft"));
   EXPECT_EQ(made["bytes"], fs::file_size(at("p.weft")));
   EXPECT_EQ(made["inputs"], 1);
@@ -230,12 +239,14 @@ TEST_F(CliModels, ADamagedCheckpointNamesTheField) {
       {whole.substr(0, 5), "too few for a header"},
       {whole.substr(0, whole.size() / 2), "data_offsets"},
       {flipped, "field 'hash'"},
-      {replaced("char_model", "chat_model"), "field 'kind' is 'chat_model', wanted 'char_model'"},
-      {replaced("\\\"hidden\\\":16", "\\\"hidden\\\":17"), "the model wants f32[17, 64]"},
-      {replaced("\\\"embed\\\":4", "\\\"embed\\\":0"), "field 'embed' is 0"},
-      {replaced("\\\"hidden\\\":16", "\\\"hiddem\\\":16"), "field 'hidden' is missing"},
+      {replaced("language_model", "language_modem"),
+       "field 'kind' is \"language_modem\", wanted \"language_model\""},
+      {replaced("\\\"width\\\":16", "\\\"width\\\":18"), "the model wants f32["},
+      {replaced("\\\"heads\\\":2", "\\\"heads\\\":0"), "field 'heads' is 0, wanted 1 to"},
+      {replaced("\\\"heads\\\":2", "\\\"headz\\\":2"), "field 'heads' is missing"},
+      {replaced("\\\"gpt\\\"", "\\\"gpu\\\""), "field 'model' is \"gpu\", wanted gpt or llama"},
       {replaced("\\\"step\\\":5", "\\\"step\\\":6"), "field 'hash'"},
-      {replaced("\"output.bias\"", "\"output.biaz\""), "tensor 'output.bias' is missing"},
+      {replaced("\"positions.weight\"", "\"positions.weighs\""), "tensor 'positions.weight' is missing"},
       {replaced("\"weft\":", "\"weff\":"), "not a Weft checkpoint"},
   };
   for (const auto& bad : all) {
@@ -255,7 +266,7 @@ TEST_F(CliModels, CtrlCLeavesACheckpointToGoOnFrom) {
   if (child == 0) {
     if (!std::freopen("/dev/null", "w", stdout)) ::_exit(1);
     ::execl(WEFT_BINARY_DIR "/weft", "weft", "train", "--data", at("text.txt").c_str(), "--out",
-            at("run").c_str(), "--hidden", "16", "--embed", "4", "--seconds", "600", nullptr);
+            at("run").c_str(), "--layers", "1", "--width", "16", "--seconds", "600", nullptr);
     ::_exit(1);
   }
   // The handler is in place soon after the first checkpoint, which is written before the first step.
@@ -286,43 +297,57 @@ TEST_F(CliModels, AFolderTakesOneTrainingRunAtATime) {
   EXPECT_EQ(weft_program(train("--fresh --steps 1")).status, 0);
 }
 
-// A run that is saved and taken up again goes exactly where it would have gone.
+// A run that is saved and taken up again goes exactly where it would have gone: eager and compiled, with
+// dropout, accumulation and masters of halves.
 TEST_F(CliModels, CheckpointsAreExact) {
-  const std::string text = slurp(at("text.txt"));
-  nn::RunInfo info{.config = {.embed = 4, .hidden = 16, .dropout = 0.2},
-                   .vocabulary = io::Vocabulary::from_text(io::from_utf8(text)),
-                   .step = 3,
-                   .seed = 9};
-  info.config.vocabulary = info.vocabulary.size();
-  const io::TextData data(info.vocabulary.encode(io::from_utf8(text)), info.config.context, info.seed);
-  const auto go = [&](nn::CharModel& model, nn::AdamW& optimizer, uint64_t from, uint64_t to) {
+  const auto tokenizer = io::Tokenizer::train_characters(slurp(at("text.txt")));
+  const io::TokenData data({tokenizer.encode(slurp(at("text.txt"))), tokenizer}, 16, 9);
+  const auto go = [&](nn::Checkpoint& run, const std::string& folder, int64_t steps) {
+    nn::Trainer trainer(run, data);
     std::vector<double> losses;
-    nn::set_training(model, true);
-    for (; from < to; ++from) {
-      const auto b = data.train(from, 8);
-      const int64_t shape[] = {8, info.config.context};
-      losses.push_back(
-          nn::train_step(model, optimizer, Tensor::of(std::span<const int32_t>(b.tokens), shape, DType::i32),
-                         Tensor::of(std::span<const int32_t>(b.targets), std::span(shape, 1), DType::i32),
-                         Tensor::scalar(1e-2))
-              .item());
-    }
+    for (int64_t i = 0; i < steps; ++i) losses.push_back(trainer.step());
+    trainer.sync();
+    nn::save_checkpoint(folder, run);
     return losses;
   };
-  nn::CharModel model(info.config);
-  nn::build(model, {.seed = 9});
-  nn::AdamW optimizer(nn::parameters(model));
-  go(model, optimizer, 0, 3);
-  nn::save_checkpoint(at("exact"), info, model, optimizer);
-  auto back = nn::load_checkpoint(at("exact"));
-  EXPECT_EQ(back.info.config, info.config);
-  EXPECT_EQ(back.info.vocabulary.characters(), info.vocabulary.characters());
-  EXPECT_EQ(back.info.step, 3);
-  EXPECT_EQ(back.info.seed, 9u);
-  const auto bytes = slurp(at("exact/model.safetensors"));
-  nn::save_checkpoint(at("again"), back.info, back.model, back.optimizer);
-  EXPECT_EQ(slurp(at("again/model.safetensors")), bytes);
-  EXPECT_EQ(go(model, optimizer, 3, 8), go(back.model, back.optimizer, 3, 8));
+  for (const bool compile : {false, true})
+    for (const DType dtype : {DType::f32, DType::bf16}) {
+      SCOPED_TRACE(fmt::format("compile {} {}", compile, name(dtype)));
+      const nn::RunInfo info{.settings = {.model = nn::GPTConfig{.vocabulary = tokenizer.size(),
+                                                                 .context = 16,
+                                                                 .layers = 1,
+                                                                 .heads = 2,
+                                                                 .width = 16,
+                                                                 .dropout = 0.2},
+                                          .dtype = dtype,
+                                          .schedule = {.rate = 1e-2, .warmup = 2},
+                                          .steps = 6,
+                                          .batch = 2,
+                                          .accumulate = 2,
+                                          .seed = 9,
+                                          .compile = compile},
+                             .tokenizer = tokenizer};
+      auto whole = nn::begin_run(info), first = nn::begin_run(info);
+      const auto losses = go(whole, at("whole"), 6);
+      EXPECT_EQ(go(first, at("cut"), 3), std::vector<double>(losses.begin(), losses.begin() + 3));
+      auto second = nn::load_checkpoint(at("cut"));
+      EXPECT_EQ(second.info.step, 3);
+      nn::save_checkpoint(at("again"), second);
+      EXPECT_EQ(slurp(at("again/model.safetensors")), slurp(at("cut/model.safetensors")));
+      EXPECT_EQ(go(second, at("cut"), 3), std::vector<double>(losses.begin() + 3, losses.end()));
+      EXPECT_EQ(slurp(at("cut/model.safetensors")), slurp(at("whole/model.safetensors")));
+    }
+}
+
+// The step and the first tensor are named, whether the step ran eagerly or as a program.
+TEST_F(CliModels, ALossThatIsLostNamesItsStepAndTensor) {
+  for (const char* how : {"", " --compile"}) {
+    const auto r = weft_program(train(fmt::format("--fresh --steps 200 --rate 1e30 --clip 0 --warmup 0{}", how)));
+    EXPECT_EQ(r.status, 1);
+    EXPECT_NE(r.text.find(" at step "), std::string::npos) << r.text;
+    EXPECT_NE(r.text.find("the first tensor that is not finite is "), std::string::npos) << r.text;
+    EXPECT_NO_THROW(nn::load_checkpoint(at("run")));
+  }
 }
 
 }  // namespace

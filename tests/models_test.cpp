@@ -7,14 +7,14 @@
 #include "weft/ops.h"
 #include "weft/trace.h"
 
-// The character model: gradients, updates, repetition, tracing.
+// A small model: gradients, updates, repetition, tracing.
 namespace weft {
 namespace {
 
 constexpr int64_t kContext = 4, kVocabulary = 7, kBatch = 5;
 
-nn::CharModelConfig small() {
-  return {.vocabulary = kVocabulary, .context = kContext, .embed = 3, .hidden = 12, .dropout = 0};
+nn::GPTConfig small() {
+  return {.vocabulary = kVocabulary, .context = kContext, .layers = 2, .heads = 2, .width = 8};
 }
 
 Tensor ids(const std::vector<int32_t>& v, std::initializer_list<int64_t> shape) {
@@ -29,13 +29,13 @@ Rows rows(uint64_t seed, int64_t n = kBatch) {
   std::vector<int32_t> tokens, targets;
   for (uint64_t i = 0; i < static_cast<uint64_t>(n * kContext); ++i)
     tokens.push_back(static_cast<int32_t>(random_word(seed, i) % kVocabulary));
-  // What follows is the first character plus one: something to learn.
-  for (int64_t i = 0; i < n; ++i)
-    targets.push_back((tokens[static_cast<size_t>(i * kContext)] + 1) % kVocabulary);
-  return {ids(tokens, {n, kContext}), ids(targets, {n})};
+  // What follows is the first token plus the present one: something to learn.
+  for (size_t i = 0; i < tokens.size(); ++i)
+    targets.push_back((tokens[i / kContext * kContext] + tokens[i]) % kVocabulary);
+  return {ids(tokens, {n, kContext}), ids(targets, {n, kContext})};
 }
 
-std::vector<double> losses(nn::CharModel& model, nn::AdamW& optimizer, int from, int to) {
+std::vector<double> losses(nn::GPT& model, nn::AdamW& optimizer, int from, int to) {
   std::vector<double> out;
   nn::set_training(model, true);
   for (int i = from; i < to; ++i) {
@@ -45,8 +45,8 @@ std::vector<double> losses(nn::CharModel& model, nn::AdamW& optimizer, int from,
   return out;
 }
 
-nn::CharModel built(const nn::CharModelConfig& config, uint64_t seed, DType dtype = DType::f32) {
-  nn::CharModel model(config);
+nn::GPT built(const nn::GPTConfig& config, uint64_t seed, DType dtype = DType::f32) {
+  nn::GPT model(config);
   nn::build(model, {.seed = seed, .dtype = dtype});
   return model;
 }
@@ -57,7 +57,7 @@ class Models : public testing::Test {
 };
 
 TEST_F(Models, TrainingLearns) {
-  nn::CharModel model = built(small(), 1);
+  nn::GPT model = built(small(), 1);
   nn::AdamW optimizer(nn::parameters(model));
   const auto all = losses(model, optimizer, 0, 200);
   EXPECT_NEAR(all.front(), std::log(kVocabulary), 0.3);  // knows nothing
@@ -69,30 +69,35 @@ TEST_F(Models, SameSeedSameBits) {
   config.dropout = 0.3;
   std::vector<double> runs[2];
   for (auto& run : runs) {
-    nn::CharModel model = built(config, 7);
+    nn::GPT model = built(config, 7);
     nn::AdamW optimizer(nn::parameters(model));
     run = losses(model, optimizer, 0, 20);
   }
   EXPECT_EQ(runs[0], runs[1]);
-  nn::CharModel other = built(config, 8);
+  nn::GPT other = built(config, 8);
   nn::AdamW optimizer(nn::parameters(other));
   EXPECT_NE(losses(other, optimizer, 0, 20), runs[0]);
 }
 
-// context * embed == hidden: the two hidden layers are equal in shape, so nothing but their identity keeps
-// them apart.
+const Tensor& named(const std::vector<Tensor>& all, const std::string& name) {
+  return *std::ranges::find_if(all, [&](const Tensor& t) { return t.name() == name; });
+}
+
+// The layers of the two blocks are equal in shape, so nothing but their identity keeps them apart.
 TEST_F(Models, EqualLayersKeepTheirOwnGradients) {
-  const nn::CharModel model = built(small(), 3, DType::f64);
+  const nn::GPT model = built(small(), 3, DType::f64);
   const auto parameters = nn::parameters(model);
-  ASSERT_EQ(parameters[1].type(), parameters[3].type());
-  ASSERT_NE(parameters[1].to_bytes(), parameters[3].to_bytes());
+  const Tensor &first = named(parameters, "blocks.0.mlp.up.weight"),
+               &second = named(parameters, "blocks.1.mlp.up.weight");
+  ASSERT_EQ(first.type(), second.type());
+  ASSERT_NE(first.to_bytes(), second.to_bytes());
   const auto r = rows(5);
-  cross_entropy(model(r.tokens), r.targets).backward();
+  nn::token_loss(model(r.tokens), r.targets).backward();
   constexpr double kStep = 1e-6;
   for (size_t p = 0; p < parameters.size(); ++p) {
     const auto values = parameters[p].to_vector<double>(),
                gradient = parameters[p].grad().to_vector<double>();
-    for (size_t i = 0; i < values.size(); i += 5) {
+    for (size_t i = 0; i < values.size(); i += 7) {
       double side[2];
       for (const int s : {0, 1}) {
         size_t at = 0;
@@ -105,7 +110,7 @@ TEST_F(Models, EqualLayersKeepTheirOwnGradients) {
         };
         nn::replace(changed, moved, DType::f64);
         const NoGrad off;
-        side[s] = cross_entropy(changed(r.tokens), r.targets).item();
+        side[s] = nn::token_loss(changed(r.tokens), r.targets).item();
       }
       EXPECT_NEAR(gradient[i], (side[1] - side[0]) / (2 * kStep), 1e-7) << parameters[p].name() << " " << i;
     }
@@ -113,13 +118,13 @@ TEST_F(Models, EqualLayersKeepTheirOwnGradients) {
 }
 
 TEST_F(Models, EqualLayersAreUpdatedApart) {
-  nn::CharModel model = built(small(), 3);
+  nn::GPT model = built(small(), 3);
   nn::AdamW optimizer(nn::parameters(model));
   const auto before = nn::copy_as(DType::f32, model);
   losses(model, optimizer, 0, 3);
   const auto now = nn::parameters(model), then = nn::parameters(before);
   for (size_t i = 0; i < now.size(); ++i) EXPECT_NE(now[i].to_bytes(), then[i].to_bytes()) << now[i].name();
-  EXPECT_NE(now[1].to_bytes(), now[3].to_bytes());
+  EXPECT_NE(named(now, "blocks.0.mlp.up.weight").to_bytes(), named(now, "blocks.1.mlp.up.weight").to_bytes());
 }
 
 // The first AdamW step by hand: with both moments corrected, it is rate * sign(g), and the decay.
@@ -138,7 +143,7 @@ TEST_F(Models, FirstAdamWStep) {
 TEST_F(Models, DropoutOnlyInTraining) {
   auto config = small();
   config.dropout = 0.5;
-  nn::CharModel model = built(config, 1);
+  nn::GPT model = built(config, 1);
   const auto r = rows(1);
   const NoGrad off;
   EXPECT_EQ(model(r.tokens).to_bytes(), model(r.tokens).to_bytes());
@@ -151,7 +156,7 @@ TEST_F(Models, DropoutOnlyInTraining) {
 TEST_F(Models, AWholeStepIsOneGraph) {
   auto config = small();
   config.dropout = 0.1;
-  nn::CharModel model = built(config, 1);
+  nn::GPT model = built(config, 1);
   nn::AdamW optimizer(nn::parameters(model));
   nn::set_training(model, true);
   const auto before = nn::parameters(model)[1].to_bytes();
@@ -161,7 +166,7 @@ TEST_F(Models, AWholeStepIsOneGraph) {
         return std::vector<Tensor>{nn::train_step(model, optimizer, in[0], in[1], in[2])};
       },
       {{"tokens", {DType::i32, {batch, kContext}}},
-       {"targets", {DType::i32, {batch}}},
+       {"targets", {DType::i32, {batch, kContext}}},
        {"rate", {DType::f32, {}}}});
   std::vector<std::string> names;
   for (const auto& s : traced.graph->states) names.push_back(s.name);
@@ -172,7 +177,7 @@ TEST_F(Models, AWholeStepIsOneGraph) {
   for (const auto& t : expected)
     EXPECT_NE(std::find(names.begin(), names.end(), t.name()), names.end()) << t.name();
   EXPECT_TRUE(traced.weights.empty());
-  EXPECT_NE(traced.text().find("hidden2.linear"), std::string::npos) << traced.text();
+  EXPECT_NE(traced.text().find("blocks.1.mlp.up.linear"), std::string::npos) << traced.text();
   EXPECT_EQ(nn::parameters(model)[1].to_bytes(), before);  // tracing computes nothing
   EXPECT_FALSE(nn::parameters(model)[1].grad());
 }
@@ -227,15 +232,15 @@ TEST_F(Models, AModuleOfOnesOwn) {
 }
 
 TEST_F(Models, WrongShapesSaySo) {
-  const nn::CharModel model = built(small(), 1);
+  const nn::GPT model = built(small(), 1);
   try {
-    (void)model(ids({0, 1, 2}, {1, 3}));
+    (void)model(ids({0, 1, 2, 3, 4}, {1, 5}));
     FAIL();
   } catch (const Error& e) {
-    EXPECT_STREQ(e.what(), "invalid argument: CharModel: tokens must be [batch, 4], got i32[1, 3]");
+    EXPECT_STREQ(e.what(), "invalid argument: GPT: tokens must be [batch, up to 4], got i32[1, 5]");
   }
-  EXPECT_THROW(nn::CharModel({.vocabulary = 0}), Error);
-  EXPECT_THROW(nn::CharModel({.vocabulary = 5, .dropout = 1}), Error);
+  EXPECT_THROW(nn::GPT({.vocabulary = 0}), Error);
+  EXPECT_THROW(nn::GPT({.vocabulary = 5, .dropout = 1}), Error);
   EXPECT_THROW(nn::AdamW({Tensor::scalar(1)}), Error);  // no name
 }
 

@@ -8,14 +8,17 @@
 #include <numeric>
 #include <set>
 
+#include "test_backends.h"
+#include "weft/data.h"
 #include "weft/text.h"
 
 namespace weft::io {
 namespace {
 
 namespace fs = std::filesystem;
+using testing::error_of;
 
-class TextFiles : public testing::Test {
+class TextFiles : public ::testing::Test {
  protected:
   void SetUp() override {
     fs::remove_all(folder_);
@@ -27,12 +30,7 @@ class TextFiles : public testing::Test {
     return (folder_ / name).string();
   }
   std::string error(const std::vector<std::string>& paths) {
-    try {
-      load_text(paths);
-    } catch (const Error& e) {
-      return e.what();
-    }
-    return "";
+    return error_of([&] { load_text(paths); });
   }
   fs::path folder_ = fs::temp_directory_path() / fmt::format("weft_text_test_{}", ::getpid());
 };
@@ -77,14 +75,14 @@ TEST_F(TextFiles, FoldersInOrderEachFileOnce) {
   put("data.bin", std::string("x\0y", 3));
   fs::create_symlink(folder_ / "a.txt", folder_ / "z.txt");
   const auto t = load_text({folder_.string()});
-  EXPECT_EQ(to_utf8(t.characters), "one\n\ntwo\nlines\nmore\nthree\n");
+  EXPECT_EQ(t.utf8, "one\n\ntwo\nlines\nmore\nthree\n");
   EXPECT_EQ(t.files.size(), 3u);
   EXPECT_EQ(t.notes.size(), 2u);  // the empty one and the binary one
 }
 
 TEST_F(TextFiles, Latin1IsNoted) {
   const auto t = load_text({put("l.txt", "caf\xe9 noir")});
-  EXPECT_EQ(t.characters, U"caf\u00e9 noir\n");
+  EXPECT_EQ(t.utf8, "caf\u00e9 noir\n");
   ASSERT_EQ(t.notes.size(), 1u);
   EXPECT_NE(t.notes[0].find("Latin-1"), std::string::npos);
 }
@@ -96,37 +94,31 @@ TEST_F(TextFiles, ErrorsNameTheFile) {
   EXPECT_NE(error({(folder_ / "sub").string()}).find("no text in"), std::string::npos);
 }
 
-TEST(Vocabulary, GoesRound) {
-  std::u32string s;
-  for (int i = 0; i < 10; ++i) s += U"hello \u20ac";
-  s += U"q";
-  const auto v = Vocabulary::from_text(s);
-  EXPECT_EQ(v.characters(), U"\uFFFD ehlo\u20ac");
-  EXPECT_EQ(v.decode(v.encode(U"hole \u20ac")), U"hole \u20ac");
-  EXPECT_EQ(v.decode(v.encode(U"qua")), U"\uFFFD\uFFFD\uFFFD");  // rare and unseen
-  EXPECT_EQ(Vocabulary(v.characters()).encode(s), v.encode(s));
-  EXPECT_EQ(Vocabulary::from_text(s, 2).size(), 3);
-  EXPECT_THROW(Vocabulary(U"ab"), Error);
-  EXPECT_THROW(Vocabulary(U"\uFFFDba"), Error);
-  EXPECT_THROW(Vocabulary(U"\uFFFDaa"), Error);
-  const int32_t outside[] = {99};
-  EXPECT_THROW(v.decode(outside), Error);
+// A text of `n` tokens, each another one.
+Tokens distinct(size_t n) {
+  std::u32string text;
+  for (size_t i = 0; i < n; ++i) text += static_cast<char32_t>(0x10000 + i);
+  const auto utf8 = to_utf8(text);
+  const auto tokenizer = Tokenizer::train_characters(utf8, {.limit = n, .least = 1});
+  return {tokenizer.encode(utf8), tokenizer};
 }
 
-TEST(TextData, BatchesAreFunctionsOfSeedAndNumber) {
-  std::vector<int32_t> ids(50'000);
-  std::iota(ids.begin(), ids.end(), 0);
-  const TextData a(ids, 4, 1), b(ids, 4, 1), other(ids, 4, 2);
+TEST(TokenData, BatchesAreFunctionsOfSeedAndNumber) {
+  const auto tokens = distinct(50'000);
+  const TokenData a(tokens, 4, 1), b(tokens, 4, 1), other(tokens, 4, 2);
   (void)b.train(0, 8);
   EXPECT_EQ(a.train(5, 8).tokens, b.train(5, 8).tokens);
   EXPECT_NE(a.train(5, 8).tokens, a.train(6, 8).tokens);
   EXPECT_NE(a.train(5, 8).tokens, other.train(5, 8).tokens);
-  EXPECT_EQ(a.train_size() + a.validation_size(), 50'000);
+  EXPECT_EQ(a.train_tokens() + a.validation_tokens(), 50'000);
   std::set<int32_t> held;
-  for (uint64_t n = 0; n < 50; ++n)
-    for (const int32_t t : a.validation(n, 32).targets) held.insert(t);
-  EXPECT_GT(held.size(), 500u);
-  for (uint64_t n = 0; n < 200; ++n) {
+  for (uint64_t n = 0; n < 50; ++n) {
+    const auto batch = a.validation(n, 32);
+    held.insert(batch.targets.begin(), batch.targets.end());
+    for (size_t i = 0; i < batch.tokens.size(); ++i) ASSERT_EQ(batch.targets[i], batch.tokens[i] + 1);
+  }
+  EXPECT_GT(held.size(), 2'000u);
+  for (uint64_t n = 0; n < 400; ++n) {
     const auto batch = a.train(n, 32);
     ASSERT_EQ(batch.tokens.size(), 128u);
     for (const int32_t t : batch.targets)
@@ -134,19 +126,70 @@ TEST(TextData, BatchesAreFunctionsOfSeedAndNumber) {
   }
 }
 
-TEST(TextData, ATextTooShortIsToldHowLongItMustBe) {
-  const std::vector<int32_t> ids(100'000);
-  for (const auto& [context, least] :
-       {std::pair(4, 19'461), {1023, 20'480}, {1024, 39'937}, {2100, 60'469}}) {
-    EXPECT_NO_THROW(TextData(std::span(ids).first(static_cast<size_t>(least)), context, 1));
-    try {
-      (void)TextData(std::span(ids).first(static_cast<size_t>(least) - 1), context, 1);
-      ADD_FAILURE() << context;
-    } catch (const Error& e) {
-      EXPECT_NE(std::string(e.what()).find(fmt::format("a text of at least {}; ", least)), std::string::npos)
-          << e.what();
+TEST(TokenData, AnEpochHasEachRowOnceInAnOrderOfItsOwn) {
+  const TokenData data(distinct(30'000), 16, 3);
+  const int64_t rows = data.train_rows();
+  EXPECT_GT(rows * 16, data.train_tokens() * 9 / 10);
+  std::vector<int32_t> orders[2];
+  for (int64_t epoch = 0; epoch < 2; ++epoch) {
+    std::set<int32_t> seen;
+    for (int64_t i = 0; i < rows; ++i) {
+      const auto b = data.train(static_cast<uint64_t>(epoch * rows + i), 1);
+      orders[epoch].push_back(b.tokens[0]);
+      for (const int32_t t : b.tokens) EXPECT_TRUE(seen.insert(t).second);  // no token twice
     }
+    EXPECT_FALSE(std::ranges::is_sorted(orders[epoch]));
   }
+  EXPECT_NE(orders[0], orders[1]);
+  // However the rows are batched, they come in the same order.
+  EXPECT_EQ(data.train(1, 8).tokens[0], orders[0][8]);
+}
+
+TEST(TokenData, ATextTooShortIsToldHowLongItMustBe) {
+  const std::vector<int32_t> ids(100'000);
+  for (const size_t context : {1, 4, 1023, 1024, 2100}) {
+    const auto of = [&](size_t n) {
+      return TokenData({{ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(n)}, Tokenizer::bytes()},
+                       static_cast<int64_t>(context), 1);
+    };
+    const size_t least = 2 * (context + 1);
+    const auto data = of(least);
+    EXPECT_EQ(data.train(3, 2).targets.size(), 2 * context);
+    EXPECT_EQ(data.validation(3, 2).targets.size(), 2 * context);
+    EXPECT_NE(error_of([&] { of(least - 1); }).find(fmt::format("which wants {} at least", least)),
+              std::string::npos);
+  }
+}
+
+TEST_F(TextFiles, TokenFilesAreMappedAsTheyWereWritten) {
+  const auto tokens = distinct(1000);
+  const std::string path = (folder_ / "corpus.tokens").string();
+  tokens.save(path);
+  EXPECT_TRUE(Tokens::is_token_file(path));
+  EXPECT_FALSE(Tokens::is_token_file(put("a.txt", "some text that is no token file")));
+  const auto mapped = Tokens::map(path);
+  EXPECT_TRUE(std::ranges::equal(mapped.ids(), tokens.ids()));
+  EXPECT_EQ(mapped.tokenizer().to_json(), tokens.tokenizer().to_json());
+
+  std::ifstream in(path, std::ios::binary);
+  const std::string whole{std::istreambuf_iterator<char>(in), {}};
+  const auto replaced = [&](const std::string& from, const std::string& to) {
+    auto s = whole;
+    return s.replace(s.find(from), from.size(), to);
+  };
+  for (const auto& [bytes, words] : {std::pair(whole.substr(0, whole.size() / 2), "data_offsets"),
+                                     {replaced("\"tokens\"", "\"tokenz\""), "tensor 'tokens' must be there"},
+                                     {replaced("\"tokenizer\"", "\"tokenizes\""), "field 'tokenizer' is missing"},
+                                     {replaced("\"I32\"", "\"U32\""), "i32 of rank 1"}})
+    EXPECT_NE(error_of([&] { Tokens::map(put("bad", bytes)); }).find(words), std::string::npos) << words;
+  // An id that the tokenizer does not have is found when its row is drawn.
+  auto strange = whole;
+  strange.replace(strange.size() - 4 * 10, 4, "\xff\xff\xff\x7f");
+  const TokenData data(Tokens::map(put("strange", strange)), 400, 1);
+  EXPECT_NE(error_of([&] {
+              for (uint64_t n = 0; n < 100; ++n) data.validation(n, 8);
+            }).find("the tokens have id 2147483647"),
+            std::string::npos);
 }
 
 TEST(Sampler, DrawsByTheScores) {

@@ -84,13 +84,15 @@ TEST(Tokenizers, BytesAndCharacters) {
   EXPECT_EQ(bytes.decode(bytes.encode("A\n\u00e9")), "A\n\u00e9");
   EXPECT_EQ(bytes.encode("\xff"), (Ids{0xEF, 0xBF, 0xBD}));
 
-  const std::u32string text = U"abcabc\u4f60\u4f60";
-  const auto vocabulary = Vocabulary::from_text(text, 127, 2);
-  const auto characters = Tokenizer::characters(vocabulary);
-  EXPECT_EQ(characters.size(), vocabulary.size());
-  for (const std::u32string s : {U"cab\u4f60", U"x a y", U""})
-    EXPECT_EQ(characters.encode(to_utf8(s)), vocabulary.encode(s));
-  EXPECT_EQ(characters.decode(Ids{0, 1, 4}), to_utf8(vocabulary.decode(Ids{0, 1, 4})));
+  // In order of code point, after what stands for all others: those that are rare, and those never seen.
+  const auto characters = Tokenizer::train_characters("cabcab\u4f60q\u4f60");
+  EXPECT_EQ(characters.size(), 5);
+  EXPECT_EQ(characters.encode("cab\u4f60"), (Ids{3, 1, 2, 4}));
+  EXPECT_EQ(characters.encode("qax"), (Ids{0, 1, 0}));
+  EXPECT_EQ(characters.encode(""), Ids{});
+  EXPECT_EQ(characters.decode(Ids{0, 1, 4}), "\uFFFDa\u4f60");
+  EXPECT_EQ(Tokenizer::train_characters("aab", {.limit = 9, .least = 1}).size(), 3);
+  EXPECT_EQ(Tokenizer::train_characters("aabbbcc", {.limit = 1}).encode("abc"), (Ids{0, 1, 0}));
 }
 
 TEST(Tokenizers, TrainingIsWhatTheTrainerOfTokenizersFinds) {

@@ -1,4 +1,7 @@
 #pragma once
+#include <memory>
+#include <variant>
+
 #include "weft/nn.h"
 
 // Transformers that are known by name, made of layers.
@@ -181,5 +184,10 @@ class Llama : public LanguageModel {
   RMSNorm norm_;
   Linear scores_;
 };
+
+/// What makes a language model.
+using LanguageModelConfig = std::variant<GPTConfig, LlamaConfig>;
+/// A model without elements yet: nn::build() gives it some. Raises what the model says against its sizes.
+std::unique_ptr<LanguageModel> make_model(const LanguageModelConfig& config);
 
 }  // namespace weft::nn

@@ -135,37 +135,6 @@ class AdamW {
   AdamWConfig config_;
 };
 
-struct CharModelConfig {
-  int64_t vocabulary = 0;
-  int64_t context = 16;
-  int64_t embed = 16;
-  int64_t hidden = 128;
-  double dropout = 0.05;
-  friend bool operator==(const CharModelConfig&, const CharModelConfig&) = default;
-};
-
-/// A character language model: the last `context` characters, embedded side by side, through two hidden
-/// layers, to a score for each character that may come next.
-///
-/// Shape    tokens [batch, context] -> logits [batch, vocabulary]; batch may be a symbol.
-/// DType    tokens i32 or i64, logits the model's.
-/// Errors   invalid_argument for sizes below 1, dropout outside [0, 1), or tokens of another shape.
-/// Source   Bengio et al., A neural probabilistic language model (JMLR 2003), with relu and a second hidden
-/// layer.
-class CharModel : public Module {
- public:
-  explicit CharModel(const CharModelConfig& config);
-  void fields(Fields& f) override;
-  Tensor operator()(const Tensor& tokens) const;
-  const CharModelConfig& config() const { return config_; }
-
- private:
-  CharModelConfig config_;
-  Embedding embedding_;
-  Linear hidden1_, hidden2_, output_;
-  Dropout drop1_, drop2_;
-};
-
 /// How well scores foresee the tokens that came: the mean negative log-likelihood.
 ///
 /// Shape    logits [..., vocabulary], targets [...]; the loss has rank 0.

@@ -12,7 +12,10 @@
 // Text to token ids and back. One file format, `tokenizer.json` of PyPI's `tokenizers`, and one meaning: its.
 namespace weft::io {
 
-class Vocabulary;
+struct CharacterTraining {
+  size_t limit = 4096;  ///< at most so many, the most frequent
+  size_t least = 2;     ///< how often one must be there
+};
 
 struct BpeTraining {
   int64_t vocabulary_size = 8192;                         ///< special tokens and the 256 bytes included
@@ -32,8 +35,8 @@ class Tokenizer {
  public:
   /// 256 ids, those of the bytes.
   static Tokenizer bytes();
-  /// One id for each character, as in `vocabulary`; what it has none for becomes 0, U+FFFD.
-  static Tokenizer characters(const Vocabulary& vocabulary);
+  /// One id for each character of `text`, in order of code point; 0 is U+FFFD, what all others become.
+  static Tokenizer train_characters(std::string_view text, const CharacterTraining& training = {});
   /// Byte-pair encoding of bytes, trained on `text`, which is split into words as GPT-2 does. Of pairs that
   /// are equally frequent the one of lower ids merges first: the same text gives the same tokenizer.
   static Tokenizer train_bpe(std::string_view text, const BpeTraining& training = {});

@@ -1,6 +1,7 @@
 #pragma once
 #include <functional>
 #include <memory>
+#include <optional>
 
 #include "weft/tensor.h"
 
@@ -32,6 +33,16 @@ struct Traced {
 /// Nothing outside changes: parameters keep their values and gradients. Raises where the function reads an
 /// element.
 Traced trace(const TracedFunction& function, const std::vector<InputSpec>& inputs);
+
+/// A tensor with elements that are NaN or infinite.
+struct NotFinite {
+  std::string where;  ///< the name of a parameter or state, or the scope and op that computed it
+  TensorType type;
+  int64_t count = 0;  ///< elements of it that are not finite
+};
+/// Runs what `function` computes op by op, and says where the first NaN came from; where there is none, the
+/// first infinity. Nothing outside changes. For finding out why a loss is lost: it looks at every element.
+std::optional<NotFinite> first_not_finite(const TracedFunction& function, const std::vector<Tensor>& inputs);
 
 /// Names in front of the nodes that are recorded while it lives: "block3.attn".
 class Scope {

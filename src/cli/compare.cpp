@@ -6,20 +6,23 @@
 #include "cli/show.h"
 #include "conformance/noise.h"
 #include "weft/checkpoint.h"
+#include "weft/data.h"
 #include "weft/ops.h"
+#include "weft/random.h"
+#include "weft/text.h"
 #include "weft/trace.h"
 
-// weft compare: the same weights and the same characters on every backend, judged against `reference`.
+// weft compare: the same weights and the same tokens on every backend, judged against `reference`.
 namespace weft::cli {
 namespace {
 
 struct Options {
   std::string model;
   std::vector<std::string> data;
-  int64_t batch = 64;
+  int64_t batch = 2;
 };
 
-/// Logits [batch, vocabulary] and loss of one run.
+/// Logits [batch, context, vocabulary] and loss of one run.
 struct Outputs {
   std::vector<double> logits;
   double loss = 0;
@@ -34,23 +37,30 @@ struct Row {
   std::vector<LedgerRow> kernels;
 };
 
-Outputs forward(const nn::CharModel& model, const Tensor& tokens, const Tensor& targets) {
+Outputs forward(const nn::LanguageModel& model, const Tensor& tokens, const Tensor& targets) {
   const NoGrad off;
   const Tensor logits = model(tokens);
-  return {logits.to_vector<double>(), cross_entropy(logits, targets).item()};
+  return {logits.to_vector<double>(), nn::token_loss(logits, targets).item()};
 }
 
 struct Case {
-  const nn::CharModel& model;
+  const nn::TrainedModel& trained;
   io::Batch batch;
   int64_t rows = 0;
 
-  Tensor tokens() const {
-    const int64_t shape[] = {rows, model.config().context};
-    return Tensor::of(std::span<const int32_t>(batch.tokens), shape, DType::i32);
+  Tensor tokens() const { return tensor(batch.tokens); }
+  Tensor targets() const { return tensor(batch.targets); }
+  /// The model in f32 on the default backend.
+  std::unique_ptr<nn::LanguageModel> model() const {
+    auto m = nn::make_model(trained.info.settings.model);
+    nn::copy_fields(*trained.model, *m, DType::f32);
+    return m;
   }
-  Tensor targets() const {
-    return Tensor::of(std::span<const int32_t>(batch.targets), std::span(&rows, 1), DType::i32);
+
+ private:
+  Tensor tensor(const std::vector<int32_t>& ids) const {
+    const int64_t shape[] = {rows, trained.model->context()};
+    return Tensor::of(std::span<const int32_t>(ids), shape, DType::i32);
   }
 };
 
@@ -72,13 +82,14 @@ struct Bounds {
 };
 
 // The model's own graph, run with its intermediates randomly rounded: what rounding does to these weights on
-// these characters, not what it might do to any.
+// these tokens, not what it might do to any.
 Bounds noise_bounds(const Case& c) {
   const Tensor tokens = c.tokens(), targets = c.targets();
+  const auto model = c.model();
   const Traced traced = trace(
       [&](const std::vector<Tensor>& in) {
-        const Tensor logits = c.model(in[0]);
-        return std::vector<Tensor>{logits, cross_entropy(logits, in[1])};
+        const Tensor logits = (*model)(in[0]);
+        return std::vector<Tensor>{logits, nn::token_loss(logits, in[1])};
       },
       {{"tokens", tokens.type()}, {"targets", targets.type()}});
   std::vector<conformance::Array> inputs = {conformance::from_tensor(tokens),
@@ -88,7 +99,7 @@ Bounds noise_bounds(const Case& c) {
   return {std::move(bounds[0]), std::move(bounds[1])};
 }
 
-Outputs run_once(const Case& c) { return forward(nn::copy_as(DType::f32, c.model), c.tokens(), c.targets()); }
+Outputs run_once(const Case& c) { return forward(*c.model(), c.tokens(), c.targets()); }
 
 // Keeps the element that comes closest to its bound. A NaN is as far away as can be: it must not pass through
 // a comparison that is false for it.
@@ -112,14 +123,14 @@ void judge_outputs(Row& row, const Outputs& got, const Outputs& reference, const
 }
 
 // Half a second of forward passes, after one that prepared everything.
-double speed(const nn::CharModel& model, const Tensor& tokens, const Tensor& targets, int64_t rows) {
+double speed(const nn::LanguageModel& model, const Tensor& tokens, const Tensor& targets, int64_t count) {
   using Clock = std::chrono::steady_clock;
   const auto start = Clock::now();
   double spent = 0;
   for (int64_t n = 1;; ++n) {
     forward(model, tokens, targets);
     spent = std::chrono::duration<double>(Clock::now() - start).count();
-    if (spent > 0.5) return static_cast<double>(n * rows) / spent;
+    if (spent > 0.5) return static_cast<double>(n * count) / spent;
   }
 }
 
@@ -127,13 +138,13 @@ Row judge(const std::string& backend, const Case& c, const Outputs& reference, c
   Row row{.backend = backend};
   try {
     const OnBackend here(backend);
-    const auto model = nn::copy_as(DType::f32, c.model);
+    const auto model = c.model();
     const Tensor tokens = c.tokens(), targets = c.targets();
     reset_ledger();
-    const Outputs got = forward(model, tokens, targets);
+    const Outputs got = forward(*model, tokens, targets);
     row.kernels = ledger_rows();
     judge_outputs(row, got, reference, bounds);
-    row.per_second = speed(model, tokens, targets, c.rows);
+    row.per_second = speed(*model, tokens, targets, c.rows * model->context());
   } catch (const Error& e) {
     row.failure = e.what();
   }
@@ -154,7 +165,7 @@ nlohmann::json to_json(const Row& r) {
           {"error", r.error},
           {"bound", r.bound},
           {"output", r.output},
-          {"characters_per_second", r.per_second},
+          {"tokens_per_second", r.per_second},
           {"kernels", ledger_json(r.kernels)}};
 }
 
@@ -177,7 +188,7 @@ std::string kernel_list(const Row& r) {
 
 void print(const std::vector<Row>& rows) {
   fmt::print("{:<12} {:>13} {:>9} {:>12} {:>13}  {:<14}  {}\n", "backend", "largest error", "bound",
-             "error/bound", "characters/s", "kernels used", "verdict");
+             "error/bound", "tokens/s", "kernels used", "verdict");
   for (const auto& r : rows) {
     uint64_t launches = 0;
     for (const auto& k : r.kernels) launches += k.calls;
@@ -195,22 +206,25 @@ void print(const std::vector<Row>& rows) {
   for (const auto& r : rows) fmt::print("  {}: {}\n", r.backend, kernel_list(r));
 }
 
-io::Batch batch_for(const Options& o, const nn::RunInfo& info) {
+io::Batch batch_for(const Options& o, const nn::TrainedModel& trained) {
+  const auto& [settings, tokenizer, step] = trained.info;
+  std::vector<int32_t> ids;
   if (!o.data.empty()) {
-    const auto ids = info.vocabulary.encode(io::load_text(o.data).characters);
-    return io::TextData(ids, info.config.context, info.seed).validation(0, o.batch);
+    ids = tokenizer.encode(io::load_text(o.data).utf8, false);
+  } else {
+    // Without a text, tokens by chance: harder on the numbers than text that the model knows.
+    ids.resize(static_cast<size_t>(4 * o.batch * (trained.model->context() + 1)));
+    for (size_t i = 0; i < ids.size(); ++i)
+      ids[i] = static_cast<int32_t>(random_word(settings.seed, i) % static_cast<uint64_t>(tokenizer.size()));
   }
-  // Without a text, characters by chance: harder on the numbers than text that the model knows.
-  std::vector<int32_t> ids(32768);
-  for (size_t i = 0; i < ids.size(); ++i)
-    ids[i] = static_cast<int32_t>(random_word(info.seed, i) % static_cast<uint64_t>(info.vocabulary.size()));
-  return io::TextData(ids, info.config.context, info.seed).validation(0, o.batch);
+  return io::TokenData(io::Tokens(std::move(ids), tokenizer), trained.model->context(), settings.seed)
+      .validation(0, o.batch);
 }
 
 int run(const Options& o, const Common& common) {
   const OnBackend home("reference");
-  const auto checkpoint = nn::load_checkpoint(o.model);
-  const Case c{checkpoint.model, batch_for(o, checkpoint.info), o.batch};
+  const auto trained = nn::load_trained(o.model);
+  const Case c{trained, batch_for(o, trained), o.batch};
   const Outputs reference = run_once(c);
   const Bounds bounds = noise_bounds(c);
   std::vector<Row> rows;
@@ -226,7 +240,7 @@ int run(const Options& o, const Common& common) {
 std::function<int()> setup(CLI::App& app, const Common& common) {
   const auto o = std::make_shared<Options>();
   app.add_option("--model", o->model, "folder of the checkpoint")->required()->type_name("DIR");
-  app.add_option("--data", o->data, "text to run on; without it, characters by chance")->type_name("PATH");
+  app.add_option("--data", o->data, "text to run on; without it, tokens by chance")->type_name("PATH");
   app.add_option("--batch", o->batch, "rows to run on")->check(CLI::Range(1, 65536))->capture_default_str();
   app.footer(
       "Runs on every available backend, or on --backend alone. Exits with 1 if one disagrees or fails.");

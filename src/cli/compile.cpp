@@ -16,20 +16,21 @@ struct Options {
 };
 
 Compiled compile_part(nn::Checkpoint& run, const Options& o) {
-  const Dim batch = Dim::symbol("batch", 1, 65536), context = run.info.config.context;
-  const InputSpec tokens{"tokens", {DType::i32, {batch, context}}};
-  const CompileOptions options{.name = "char_model_" + o.part, .backend = "", .policy = {}, .fuse = o.fuse};
+  const Dim batch = Dim::symbol("batch", 1, 65536), context = run.model->context();
+  const InputSpec tokens{"tokens", {DType::i32, {batch, context}}}, targets{"targets", tokens.type};
+  const CompileOptions options{.name = "language_model_" + o.part, .backend = "", .policy = {}, .fuse = o.fuse};
   if (o.part == "forward")
     return compile(
-        [&](const std::vector<Tensor>& in) { return std::vector<Tensor>{run.model(in[0]).named("logits")}; },
+        [&](const std::vector<Tensor>& in) { return std::vector<Tensor>{(*run.model)(in[0]).named("logits")}; },
         {tokens}, options);
-  nn::set_training(run.model, true);
+  nn::set_training(*run.model, true);
+  const DType rate = run.info.settings.dtype == DType::f64 ? DType::f64 : DType::f32;
   return compile(
       [&](const std::vector<Tensor>& in) {
         return std::vector<Tensor>{
-            nn::train_step(run.model, run.optimizer, in[0], in[1], in[2]).named("loss")};
+            nn::train_step(*run.model, *run.optimizer, in[0], in[1], in[2]).named("loss")};
       },
-      {tokens, {"targets", {DType::i32, {batch}}}, {"rate", {DType::f32, {}}}}, options);
+      {tokens, targets, {"rate", {rate, {}}}}, options);
 }
 
 // What the file says of itself, so that it has been read back once.

@@ -1,7 +1,6 @@
 #pragma once
 #include <unistd.h>
 
-#include <chrono>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -9,8 +8,7 @@
 #include "weft/ledger.h"
 #include "weft/status.h"
 
-// What the subcommands print: one live line in a terminal, plain lines elsewhere, one JSON object a line with
-// --json.
+// What the subcommands print: plain lines, or one JSON object a line with --json.
 namespace weft::cli {
 
 /// 1234567 as "1,234,567".
@@ -37,39 +35,11 @@ inline nlohmann::json ledger_json(const std::vector<LedgerRow>& rows) {
   return out;
 }
 
-struct Progress {
-  int64_t step = 0;
-  double loss = 0;
-  double per_second = 0;  ///< characters learnt from
-  double left = 0;        ///< seconds
-};
-
+/// Facts for people or, with --json, for programs.
 class Show {
  public:
-  explicit Show(bool json) : json_(json), live_(!json && ::isatty(STDOUT_FILENO)) {}
+  explicit Show(bool json) : json_(json) {}
 
-  /// Shows it when the last showing is long enough ago; always when `last`.
-  void progress(const Progress& p, bool last) {
-    const auto now = std::chrono::steady_clock::now();
-    if (!last && shown_ &&
-        now - when_ < (live_ ? std::chrono::milliseconds(200) : std::chrono::milliseconds(5000)))
-      return;
-    shown_ = true, when_ = now;
-    if (json_)
-      return line(nlohmann::json{
-          {"step", p.step},
-          {"loss", p.loss},
-          {"characters_per_second", p.per_second},
-          {"seconds_left",
-           p.left}}.dump());
-    const auto left = static_cast<int64_t>(p.left + 0.5);
-    const std::string text =
-        fmt::format("step {:>6}   loss {:.4f}   {:>7} characters/s   {}:{:02} left", p.step, p.loss,
-                    grouped(static_cast<int64_t>(p.per_second)), left / 60, left % 60);
-    if (!live_) return line(text);
-    fmt::print("\r\x1b[K{}{}", text, last ? "\n" : "");
-    std::fflush(stdout);
-  }
   /// A fact: as JSON, or in words.
   void result(const nlohmann::json& json, const std::string& words) { line(json_ ? json.dump() : words); }
   /// A remark for people, beside the output.
@@ -82,8 +52,7 @@ class Show {
     std::fflush(stdout);
   }
 
-  bool json_, live_, shown_ = false;
-  std::chrono::steady_clock::time_point when_;
+  bool json_;
 };
 
 }  // namespace weft::cli

@@ -1,6 +1,7 @@
 #include "formats/file.h"
 
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -24,15 +25,22 @@ Status system_error(const char* what, const std::string& path) {
   return fail(Code::io, "can't {} {}: {}", what, path, std::strerror(errno));
 }
 
-}  // namespace
-
-Result<std::vector<std::byte>> read_file(const std::string& path) {
-  const Descriptor d{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
+// A regular file, and its size.
+Result<size_t> open_file(const std::string& path, Descriptor& d) {
+  d.fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   struct stat about{};
   if (d.fd < 0 || ::fstat(d.fd, &about) != 0)
     return fail(Code::unavailable, "can't read {}: {}", path, std::strerror(errno));
   if (!S_ISREG(about.st_mode)) return fail(Code::unavailable, "can't read {}: it is not a file", path);
-  std::vector<std::byte> bytes(static_cast<size_t>(about.st_size));
+  return static_cast<size_t>(about.st_size);
+}
+
+}  // namespace
+
+Result<std::vector<std::byte>> read_file(const std::string& path) {
+  Descriptor d;
+  WEFT_TRY(const size_t size, open_file(path, d));
+  std::vector<std::byte> bytes(size);
   size_t have = 0;
   while (have < bytes.size()) {
     const ssize_t n = ::read(d.fd, bytes.data() + have, bytes.size() - have);
@@ -43,6 +51,16 @@ Result<std::vector<std::byte>> read_file(const std::string& path) {
   }
   bytes.resize(have);
   return bytes;
+}
+
+Result<SharedBytes> map_file(const std::string& path) {
+  Descriptor d;
+  WEFT_TRY(const size_t size, open_file(path, d));
+  if (size == 0) return SharedBytes{};
+  void* at = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, d.fd, 0);
+  if (at == MAP_FAILED) return system_error("map", path);
+  return SharedBytes{std::shared_ptr<const void>(at, [size](void* p) { ::munmap(p, size); }),
+                     {static_cast<const std::byte*>(at), size}};
 }
 
 Status write_file(const std::string& path, std::span<const std::byte> bytes) {

@@ -131,9 +131,14 @@ const TensorEntry* Safetensors::find(std::string_view name) const {
 }
 
 Result<Safetensors> parse_safetensors(std::vector<std::byte> bytes, const std::string& where) {
+  const auto kept = std::make_shared<const std::vector<std::byte>>(std::move(bytes));
+  return parse_safetensors(SharedBytes{kept, *kept}, where);
+}
+
+Result<Safetensors> parse_safetensors(SharedBytes bytes, const std::string& where) {
   Safetensors file;
-  file.data = std::move(bytes);
-  const std::span<const std::byte> all(file.data);
+  file.file = std::move(bytes);
+  const auto all = file.file.bytes;
   uint64_t header = 0;
   if (all.size() < sizeof header) return damaged(where, "it has {} bytes, too few for a header", all.size());
   std::memcpy(&header, all.data(), sizeof header);
@@ -163,6 +168,11 @@ Result<Safetensors> parse_safetensors(std::vector<std::byte> bytes, const std::s
 
 Result<Safetensors> read_safetensors(const std::string& path) {
   WEFT_TRY(auto bytes, read_file(path));
+  return parse_safetensors(std::move(bytes), path);
+}
+
+Result<Safetensors> map_safetensors(const std::string& path) {
+  WEFT_TRY(auto bytes, map_file(path));
   return parse_safetensors(std::move(bytes), path);
 }
 

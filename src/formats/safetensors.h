@@ -19,15 +19,12 @@ struct TensorEntry {
   std::span<const std::byte> bytes;
 };
 
-/// A file that passed every check. Move-only: the entries point into `data`.
+/// A file that passed every check. A copy shares its bytes.
 struct Safetensors {
   std::map<std::string, std::string> metadata;
   std::vector<TensorEntry> tensors;  ///< in the order in which their bytes lie
-  std::vector<std::byte> data;
+  SharedBytes file;
 
-  Safetensors() = default;
-  Safetensors(Safetensors&&) = default;
-  Safetensors& operator=(Safetensors&&) = default;
   const TensorEntry* find(std::string_view name) const;
 };
 
@@ -40,7 +37,10 @@ inline constexpr uint64_t kMaxSafetensorsHeader = 100'000'000;
 /// unknown, a
 ///          size does not match dtype and shape, or bytes overlap, lie outside or belong to no tensor.
 Result<Safetensors> parse_safetensors(std::vector<std::byte> file, const std::string& where);
+Result<Safetensors> parse_safetensors(SharedBytes file, const std::string& where);
 Result<Safetensors> read_safetensors(const std::string& path);
+/// The elements stay in the file until they are wanted: see map_file().
+Result<Safetensors> map_safetensors(const std::string& path);
 
 /// The bytes of a file; the same input gives the same bytes. Errors: invalid_argument when a name appears
 /// twice or a size does not match.

@@ -1,129 +1,87 @@
-#include <algorithm>
-#include <cmath>
-#include <map>
+#include "weft/data.h"
 
-#include "weft/text.h"
+#include <algorithm>
+#include <bit>
+
+#include "weft/random.h"
+#include "weft/status.h"
 
 namespace weft::io {
 namespace {
 
-constexpr char32_t kUnknown = U'\uFFFD';
-constexpr size_t kBlock = 1024, kEvery = 20;
+constexpr int64_t kEvery = 20;  // one token in so many is for validation
 
-// Characters of the shortest text that has `validation` of them to validate on.
-size_t least_text(size_t validation) {
-  const size_t whole = (validation - 1) / kBlock;
-  return (whole * kEvery + kEvery - 1) * kBlock + validation - whole * kBlock;
+/// Number `i` of an order of [0, n) that `key` gives: each number comes once, and no list is kept.
+///
+/// Source   Black and Rogaway, Ciphers with arbitrary finite domains (CT-RSA 2002): a Feistel network over the
+///          next power of four, walked until the number is in range.
+uint64_t shuffled(uint64_t i, uint64_t n, uint64_t key) {
+  const int half = (std::bit_width(std::max<uint64_t>(n, 2) - 1) + 1) / 2;
+  const uint64_t mask = (uint64_t{1} << half) - 1;
+  do {
+    for (uint64_t round = 0; round < 4; ++round) {
+      const uint64_t left = i >> half, right = i & mask;
+      i = right << half | ((left ^ random_word(key + round, right)) & mask);
+    }
+  } while (i >= n);
+  return i;
 }
 
 }  // namespace
 
-Vocabulary Vocabulary::from_text(std::u32string_view text, size_t limit, size_t least) {
-  std::map<char32_t, size_t> count;
-  for (const char32_t c : text) ++count[c];
-  std::vector<std::pair<size_t, char32_t>> kept;
-  for (const auto& [c, n] : count)
-    if (n >= least && c != kUnknown) kept.emplace_back(n, c);
-  std::sort(kept.begin(), kept.end(),
-            [](auto& a, auto& b) { return a.first != b.first ? a.first > b.first : a.second < b.second; });
-  if (kept.size() > limit) kept.resize(limit);
-  std::u32string characters;
-  for (const auto& [n, c] : kept) characters += c;
-  std::sort(characters.begin(), characters.end());
-  return Vocabulary(kUnknown + characters);
+TokenData::TokenData(Tokens tokens, int64_t context, uint64_t seed)
+    : tokens_(std::move(tokens)), context_(context), seed_(seed) {
+  const auto all = static_cast<int64_t>(tokens_.ids().size());
+  if (context < 1) throw Error(invalid("a context must be at least 1, got {}", context));
+  if (all < 2 * (context + 1))
+    throw Error(
+        invalid("the text has {} tokens: too few for a context of {}, which wants {} at least, half of them to "
+                "validate on; give more text or a shorter context",
+                all, context, 2 * (context + 1)));
+  groups_ = std::max<int64_t>(1, all / std::max<int64_t>(kEvery * 1024, kEvery * (context + 1)));
+  group_ = all / groups_;
+  validation_ = std::max(group_ / kEvery, context + 1);
+  train_ = group_ - validation_;
+  // A row of `context` ids and the one that follows it; the first may begin anywhere in the first `context`.
+  rows_in_group_ = std::max<int64_t>(1, (train_ - context) / context);
+  shifts_ = std::min(context, train_ - rows_in_group_ * context);
 }
 
-Vocabulary::Vocabulary(std::u32string characters) : characters_(std::move(characters)) {
-  if (characters_.empty() || characters_[0] != kUnknown)
-    throw Error(invalid("a vocabulary must begin with the unknown mark U+FFFD"));
-  for (size_t i = 2; i < characters_.size(); ++i)
-    if (characters_[i - 1] >= characters_[i])
-      throw Error(invalid("a vocabulary must be sorted without repeats; character {} is out of order", i));
+void TokenData::add_row(Batch& b, int64_t at) const {
+  const auto row = tokens_.ids().subspan(static_cast<size_t>(at), static_cast<size_t>(context_) + 1);
+  for (const int32_t id : row)
+    if (id < 0 || id >= tokenizer().size())
+      throw Error(fail(Code::corrupt, "the tokens have id {}, the tokenizer's are in [0, {})", id,
+                       tokenizer().size()));
+  b.tokens.insert(b.tokens.end(), row.begin(), row.end() - 1);
+  b.targets.insert(b.targets.end(), row.begin() + 1, row.end());
 }
 
-int32_t Vocabulary::id(char32_t character) const {
-  const auto at = std::lower_bound(characters_.begin() + 1, characters_.end(), character);
-  return at == characters_.end() || *at != character ? 0 : static_cast<int32_t>(at - characters_.begin());
-}
-
-std::vector<int32_t> Vocabulary::encode(std::u32string_view text) const {
-  std::vector<int32_t> ids;
-  ids.reserve(text.size());
-  for (const char32_t c : text) ids.push_back(id(c));
-  return ids;
-}
-
-std::u32string Vocabulary::decode(std::span<const int32_t> ids) const {
-  std::u32string out;
-  for (const int32_t i : ids) {
-    if (i < 0 || i >= size()) throw Error(invalid("character number {} is outside [0, {})", i, size()));
-    out += characters_[static_cast<size_t>(i)];
-  }
-  return out;
-}
-
-TextData::TextData(std::span<const int32_t> ids, int64_t context, uint64_t seed)
-    : context_(context), seed_(seed) {
-  for (size_t at = 0, block = 0; at < ids.size(); at += kBlock, ++block) {
-    const auto part = ids.subspan(at, std::min(kBlock, ids.size() - at));
-    auto& to = block % kEvery == kEvery - 1 ? validation_ : train_;
-    to.insert(to.end(), part.begin(), part.end());
-  }
-  if (validation_size() > context) return;  // and so the training text, which is longer, is
-  throw Error(
-      invalid("the text has {} characters, {} to train on and {} to validate on: too few for a context "
-              "of {}, which wants {} in each, so a text of at least {}; give more text or a shorter "
-              "context",
-              ids.size(), train_size(), validation_size(), context, context + 1,
-              least_text(static_cast<size_t>(context) + 1)));
-}
-
-static void add_row(Batch& b, const std::vector<int32_t>& text, size_t at, size_t context) {
-  b.tokens.insert(b.tokens.end(), &text[at], &text[at] + context);
-  b.targets.push_back(text[at + context]);
-}
-
-Batch TextData::train(uint64_t number, int64_t size) const {
+Batch TokenData::train(uint64_t number, int64_t rows) const {
   Batch b;
-  const auto context = static_cast<size_t>(context_);
-  const uint64_t places = train_.size() - context;
-  for (int64_t i = 0; i < size; ++i) {
-    const uint64_t word = random_word(seed_, number * static_cast<uint64_t>(size) + static_cast<uint64_t>(i));
-    add_row(b, train_, word % places, context);
+  const auto epoch_rows = static_cast<uint64_t>(train_rows());
+  for (int64_t r = 0; r < rows; ++r) {
+    const uint64_t n = number * static_cast<uint64_t>(rows) + static_cast<uint64_t>(r);
+    const uint64_t key = random_word(seed_, n / epoch_rows);
+    const auto row = static_cast<int64_t>(shuffled(n % epoch_rows, epoch_rows, key));
+    const auto shift = static_cast<int64_t>(random_word(key, 4) % static_cast<uint64_t>(shifts_));
+    add_row(b, row / rows_in_group_ * group_ + shift + row % rows_in_group_ * context_);
   }
   return b;
 }
 
-Batch TextData::validation(uint64_t number, int64_t size) const {
+Batch TokenData::validation(uint64_t number, int64_t rows) const {
   Batch b;
-  const auto context = static_cast<size_t>(context_);
-  const uint64_t places = validation_.size() - context;
+  const auto places = static_cast<double>(groups_ * (validation_ - context_));
   // Steps of the golden section visit a range evenly however many are taken (Knuth, TAOCP 3, section 6.4,
   // theorem S).
-  for (int64_t i = 0; i < size; ++i) {
+  for (int64_t r = 0; r < rows; ++r) {
     const uint64_t word =
-        (number * static_cast<uint64_t>(size) + static_cast<uint64_t>(i)) * 0x9e3779b97f4a7c15ull;
-    add_row(b, validation_, static_cast<size_t>(unit(word) * static_cast<double>(places)), context);
+        (number * static_cast<uint64_t>(rows) + static_cast<uint64_t>(r)) * 0x9e3779b97f4a7c15ull;
+    const auto place = static_cast<int64_t>(unit(word) * places);
+    add_row(b, place / (validation_ - context_) * group_ + train_ + place % (validation_ - context_));
   }
   return b;
-}
-
-Sampler::Sampler(double temperature, uint64_t seed) : temperature_(temperature), seed_(seed) {
-  if (!(temperature >= 0)) throw Error(invalid("temperature must not be negative, got {}", temperature));
-}
-
-int32_t Sampler::pick(std::span<const float> logits) {
-  if (logits.size() < 2) throw Error(invalid("a sampler wants two scores or more, got {}", logits.size()));
-  const auto best = std::max_element(logits.begin() + 1, logits.end());
-  if (temperature_ == 0) return static_cast<int32_t>(best - logits.begin());
-  std::vector<double> weight(logits.size(), 0.0);
-  double total = 0;
-  for (size_t i = 1; i < logits.size(); ++i)
-    total += weight[i] = std::exp((logits[i] - *best) / temperature_);
-  double left = unit(random_word(seed_, drawn_++)) * total;
-  size_t i = 1;
-  while (i + 1 < weight.size() && left >= weight[i]) left -= weight[i++];
-  return static_cast<int32_t>(i);
 }
 
 }  // namespace weft::io

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <iostream>
 #include <set>
 #include <sstream>
 
+#include "io/utf8.h"
 #include "weft/text.h"
 
 namespace weft::io {
@@ -34,30 +36,29 @@ bool is_binary(std::string_view bytes) {
 }
 
 // Line ends become one character, whatever wrote the file.
-std::u32string unify_lines(std::u32string_view s) {
-  std::u32string out;
-  out.reserve(s.size());
+std::string unify_lines(std::string_view s) {
+  std::string out;
+  out.reserve(s.size() + 1);
   for (size_t i = 0; i < s.size(); ++i) {
-    if (s[i] == U'\r') {
-      if (i + 1 >= s.size() || s[i + 1] != U'\n') out += U'\n';
-    } else {
+    if (s[i] != '\r') {
       out += s[i];
+    } else if (i + 1 == s.size() || s[i + 1] != '\n') {
+      out += '\n';
     }
   }
   return out;
 }
 
-void append(Text& text, const fs::path& path, std::string_view bytes) {
-  bool valid = true;
-  std::u32string decoded = from_utf8(bytes, &valid);
-  if (!valid) {
-    decoded.clear();
-    for (const char c : bytes) decoded += static_cast<char32_t>(static_cast<unsigned char>(c));
-    text.notes.push_back(fmt::format("{} is not UTF-8; read as Latin-1", path.string()));
+void append(Text& text, const std::string& name, std::string_view bytes) {
+  std::string latin1;
+  if (!is_utf8(bytes)) {
+    for (const char c : bytes) append_utf8(latin1, static_cast<unsigned char>(c));
+    bytes = latin1;
+    text.notes.push_back(fmt::format("{} is not UTF-8; read as Latin-1", name));
   }
-  text.characters += unify_lines(decoded);
-  text.characters += U'\n';
-  text.files.push_back(path.string());
+  text.utf8 += unify_lines(bytes);
+  text.utf8 += '\n';
+  text.files.push_back(name);
 }
 
 // Regular files at or below a folder, hidden ones left out, in order of path.
@@ -78,17 +79,27 @@ std::vector<fs::path> files_in(const fs::path& folder) {
   return out;
 }
 
+// Text that must be text where it was `named`, and is left out where a folder has it.
+void add_text(Text& text, const std::string& name, std::string_view bytes, bool named) {
+  const char* wrong = bytes.empty() ? "is empty" : is_binary(bytes) ? "is binary, not text" : nullptr;
+  if (!wrong) return append(text, name, bytes);
+  if (named) throw Error(invalid("{} {}; give a text file", name, wrong));
+  text.notes.push_back(fmt::format("{} {}; left out", name, wrong));
+}
+
 void add_file(Text& text, std::set<fs::path>& seen, const fs::path& path, bool named) {
   std::error_code ec;
   const auto real = fs::canonical(path, ec);
   if (!ec && !seen.insert(real).second) return;
   // A device or a pipe may never end.
   if (!ec && !fs::is_regular_file(real, ec)) throw Error(invalid("{} is no regular file", path.string()));
-  const std::string bytes = read_all(path);
-  const char* wrong = bytes.empty() ? "is empty" : is_binary(bytes) ? "is binary, not text" : nullptr;
-  if (!wrong) return append(text, path, bytes);
-  if (named) throw Error(invalid("{} {}; give a text file", path.string(), wrong));
-  text.notes.push_back(fmt::format("{} {}; left out", path.string(), wrong));
+  add_text(text, path.string(), read_all(path), named);
+}
+
+void add_standard_input(Text& text) {
+  std::ostringstream all;
+  all << std::cin.rdbuf();
+  add_text(text, "standard input", std::move(all).str(), true);
 }
 
 }  // namespace
@@ -97,6 +108,10 @@ Text load_text(const std::vector<std::string>& paths) {
   Text text;
   std::set<fs::path> seen;
   for (const auto& p : paths) {
+    if (p == "-") {
+      add_standard_input(text);
+      continue;
+    }
     std::error_code ec;
     const auto status = fs::status(p, ec);
     if (!fs::exists(status)) throw Error(fail(Code::unavailable, "no file or folder {}", p));
@@ -106,7 +121,7 @@ Text load_text(const std::vector<std::string>& paths) {
       add_file(text, seen, p, true);
     }
   }
-  if (text.characters.empty())
+  if (text.utf8.empty())
     throw Error(invalid("no text in {}", fmt::format("{}", paths.empty() ? "" : paths[0])));
   return text;
 }

@@ -1,6 +1,5 @@
 #pragma once
 #include <string>
-#include <variant>
 
 #include "weft/models.h"
 
@@ -9,7 +8,7 @@ namespace weft::nn {
 /// What a Hugging Face `config.json` describes.
 struct HfConfig {
   std::string type;  ///< its model_type
-  std::variant<GPTConfig, LlamaConfig> model;
+  LanguageModelConfig model;
 };
 /// Raises what load_pretrained() says.
 HfConfig read_hf_config(const std::string& path);

@@ -65,7 +65,7 @@ class Weights {
   }
 
   void add(const fs::path& path) {
-    files_.push_back(value_or_raise(formats::read_safetensors(path.string())));
+    files_.push_back(value_or_raise(formats::map_safetensors(path.string())));
     for (const auto& t : files_.back().tensors)
       if (!tensors_.emplace(t.name, &t).second)
         throw Error(fail(Code::corrupt, "{}: tensor '{}' is in another shard too", path.string(), t.name));
@@ -173,12 +173,10 @@ Tensor taken(const Field& f, const Origin& o, Weights& weights, const std::strin
   return Tensor::from_bytes(bytes, f.shape, f.dtype);
 }
 
-std::unique_ptr<LanguageModel> made(const GPTConfig& c) { return std::make_unique<GPT>(c); }
-std::unique_ptr<LanguageModel> made(const LlamaConfig& c) { return std::make_unique<Llama>(c); }
 // What a model says against its sizes is said of the file that they come from.
 std::unique_ptr<LanguageModel> made(const HfConfig& config, const std::string& path) {
   try {
-    return std::visit([](const auto& c) { return made(c); }, config.model);
+    return make_model(config.model);
   } catch (const Error& e) {
     throw Error(Status(e.status()).at(path));
   }

@@ -42,6 +42,11 @@ Tensor Attention::operator()(const Tensor& x, const Rotation* rotation) const {
   return out_(reshape(y, {x.dim(0), x.dim(1), config_.heads * config_.head_dim}));
 }
 
+std::unique_ptr<LanguageModel> make_model(const LanguageModelConfig& config) {
+  if (const auto* gpt = std::get_if<GPTConfig>(&config)) return std::make_unique<GPT>(*gpt);
+  return std::make_unique<Llama>(std::get<LlamaConfig>(config));
+}
+
 Tensor activate(const Tensor& x, Activation by) {
   switch (by) {
     case Activation::gelu: return gelu(x);

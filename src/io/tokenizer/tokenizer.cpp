@@ -10,7 +10,6 @@
 #include "io/tokenizer/train.h"
 #include "io/tokenizer/words.h"
 #include "io/utf8.h"
-#include "weft/text.h"
 
 namespace weft::io {
 namespace {
@@ -155,13 +154,8 @@ Tokenizer Tokenizer::from_json(std::string json) {
 
 Tokenizer Tokenizer::bytes() { return from_json(formats::write_tokenizer(byte_tokenizer())); }
 
-Tokenizer Tokenizer::characters(const Vocabulary& vocabulary) {
-  formats::TokenizerFile file;
-  file.decoders.emplace(1);  // Fuse
-  for (const char32_t c : vocabulary.characters())
-    file.model.vocabulary.emplace_back(to_utf8({&c, 1}), static_cast<int32_t>(file.model.vocabulary.size()));
-  file.model.unknown = file.model.vocabulary[0].first;
-  return from_json(formats::write_tokenizer(file));
+Tokenizer Tokenizer::train_characters(std::string_view text, const CharacterTraining& training) {
+  return from_json(formats::write_tokenizer(character_tokenizer(text, training)));
 }
 
 Tokenizer Tokenizer::train_bpe(std::string_view text, const BpeTraining& training) {

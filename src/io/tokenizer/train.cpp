@@ -1,6 +1,7 @@
 #include "io/tokenizer/train.h"
 
 #include <algorithm>
+#include <map>
 #include <unordered_map>
 
 #include "io/tokenizer/bpe.h"
@@ -161,6 +162,33 @@ formats::TokenizerFile byte_tokenizer() {
   auto file = byte_level(false);
   for (int32_t b = 0; b < 256; ++b)
     file.model.vocabulary.emplace_back(ByteAlphabet::get().character(static_cast<unsigned char>(b)), b);
+  return file;
+}
+
+formats::TokenizerFile character_tokenizer(std::string_view text, const CharacterTraining& training) {
+  constexpr char32_t kUnknown = U'\uFFFD';
+  std::map<char32_t, size_t> count;
+  for (std::string_view rest = text; !rest.empty();) {
+    const Utf8Character c = decode_utf8(rest);
+    ++count[c.character];
+    rest.remove_prefix(c.length);
+  }
+  std::vector<std::pair<size_t, char32_t>> kept;
+  for (const auto& [c, n] : count)
+    if (n >= training.least && c != kUnknown) kept.emplace_back(n, c);
+  std::ranges::sort(
+      kept, [](auto& a, auto& b) { return a.first != b.first ? a.first > b.first : a.second < b.second; });
+  if (kept.size() > training.limit) kept.resize(training.limit);
+  std::ranges::sort(kept, {}, &std::pair<size_t, char32_t>::second);
+  kept.insert(kept.begin(), {0, kUnknown});
+  formats::TokenizerFile file;
+  file.decoders.emplace(1);  // Fuse
+  for (const auto& [n, c] : kept) {
+    std::string token;
+    append_utf8(token, c);
+    file.model.vocabulary.emplace_back(token, static_cast<int32_t>(file.model.vocabulary.size()));
+  }
+  file.model.unknown = file.model.vocabulary[0].first;
   return file;
 }
 

@@ -9,6 +9,9 @@ namespace weft::io {
 /// A tokenizer whose tokens are the bytes, by their numbers.
 formats::TokenizerFile byte_tokenizer();
 
+/// A tokenizer of the characters of `text`, after U+FFFD.
+formats::TokenizerFile character_tokenizer(std::string_view text, const CharacterTraining& training);
+
 /// Byte-pair encoding learnt from `text`, with the ids and merges that PyPI's BpeTrainer finds.
 Result<formats::TokenizerFile> train(std::string_view text, const BpeTraining& training);
 

@@ -1,0 +1,50 @@
+#include "cli/command.h"
+#include "cli/files.h"
+#include "cli/show.h"
+#include "cli/training/options.h"
+
+// weft tokenize: text as a token file, which training maps instead of reading.
+namespace weft::cli {
+namespace {
+
+struct Options {
+  std::vector<std::string> data;
+  std::string out, tokenizer = "bpe";
+  int64_t vocabulary = 8192;
+};
+
+int run(const Options& o, const Common& common) {
+  for (const auto& path : o.data) refuse_to_overwrite(o.out, "--data", path);
+  const auto text = load_training_text(o.data, o.tokenizer, o.vocabulary, nullptr);
+  text.tokens.save(o.out);
+  Show show(common.json);
+  for (const auto& note : text.notes) show.note(note);
+  if (is_standard_output(o.out)) return 0;
+  const auto tokens = static_cast<int64_t>(text.tokens.ids().size());
+  const auto vocabulary = text.tokens.tokenizer().size();
+  show.result({{"file", o.out}, {"tokens", tokens}, {"vocabulary", vocabulary}, {"files", text.files.size()}},
+              fmt::format("{} tokens of {} files, {} kinds, in {}", grouped(tokens), text.files.size(), vocabulary,
+                          o.out));
+  return 0;
+}
+
+}  // namespace
+
+extern const Command tokenize_command = {
+    "tokenize", "write text as a file of tokens to train on",
+    [](CLI::App& app, const Common& common) -> std::function<int()> {
+      const auto o = std::make_shared<Options>();
+      app.add_option("--data", o->data, "text files, folders of them, or - for standard input")
+          ->required()
+          ->type_name("PATH");
+      app.add_option("--out", o->out, "the token file to write")->required()->type_name("FILE");
+      app.add_option("--tokenizer", o->tokenizer,
+                     "bpe (trained on the data), characters, bytes, or a tokenizer.json")
+          ->capture_default_str();
+      app.add_option("--vocabulary", o->vocabulary, "ids of --tokenizer bpe")
+          ->check(CLI::Range(257, 1 << 20))
+          ->capture_default_str();
+      return [o, &common] { return run(*o, common); };
+    }};
+
+}  // namespace weft::cli

@@ -1,0 +1,84 @@
+#include "cli/training/curve.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "weft/text.h"
+
+namespace weft::cli {
+namespace {
+
+constexpr int kScale = 9;  // characters of the scale at the side
+
+/// Dots, four rows and two columns to a character.
+class Dots {
+ public:
+  Dots(int width, int height) : width_(width), cells_(static_cast<size_t>(width * height)) {}
+
+  void set(int x, int y) {
+    // The patterns number their dots down the left column, then the right one, but for the fourth row, which
+    // came later.
+    constexpr int kBit[4][2] = {{0, 3}, {1, 4}, {2, 5}, {6, 7}};
+    cells_[static_cast<size_t>(y / 4 * width_ + x / 2)] |= static_cast<char32_t>(1 << kBit[y % 4][x % 2]);
+  }
+  std::string row(int r) const {
+    std::u32string out;
+    for (int c = 0; c < width_; ++c) {
+      const char32_t cell = cells_[static_cast<size_t>(r * width_ + c)];
+      out += cell ? U'\u2800' + cell : U' ';
+    }
+    return io::to_utf8(out);
+  }
+
+ private:
+  int width_;
+  std::vector<char32_t> cells_;
+};
+
+}  // namespace
+
+Points thinned(const Points& points, size_t most) {
+  if (points.size() <= most) return points;
+  Points out;
+  for (size_t i = 0; i < most; ++i) {
+    const size_t begin = i * points.size() / most, end = (i + 1) * points.size() / most;
+    double sum = 0;
+    for (size_t k = begin; k < end; ++k) sum += points[k].second;
+    out.emplace_back(points[(begin + end) / 2].first, sum / static_cast<double>(end - begin));
+  }
+  return out;
+}
+
+std::vector<std::string> draw_curve(const Points& points, int width, int height) {
+  const int columns = std::max(1, width - kScale), dots = 4 * height;
+  Dots plot(columns, height);
+  double low = 0, high = 0;
+  if (!points.empty()) {
+    const auto shown = thinned(points, static_cast<size_t>(2 * columns));
+    const auto by_value = [](const auto& a, const auto& b) { return a.second < b.second; };
+    low = std::ranges::min(shown, by_value).second, high = std::ranges::max(shown, by_value).second;
+    const double span = high > low ? high - low : 1;
+    const auto n = static_cast<int>(shown.size());
+    int before = -1;
+    for (int x = 0; x < 2 * columns; ++x) {
+      const double v = shown[static_cast<size_t>(x * n / (2 * columns))].second;
+      const int y = static_cast<int>((high - v) / span * (dots - 1) + 0.5);
+      // Down or up to where the last column ended, so that a steep curve has no holes.
+      const int from = before < 0 ? y : before;
+      for (int i = std::min(from, y); i <= std::max(from, y); ++i) plot.set(x, i);
+      before = y;
+    }
+  }
+  std::vector<std::string> out;
+  for (int r = 0; r < height; ++r) {
+    const bool first = r == 0, last = r == height - 1;
+    const std::string scale = first  ? fmt::format("{:>7.3f} ", high)
+                              : last ? fmt::format("{:>7.3f} ", low)
+                                     : std::string(8, ' ');
+    out.push_back(scale + (first || last ? "┤" : "│") + plot.row(r));
+  }
+  return out;
+}
+
+}  // namespace weft::cli

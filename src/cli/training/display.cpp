@@ -1,0 +1,94 @@
+#include "cli/training/display.h"
+
+#include <sys/ioctl.h>
+
+#include <algorithm>
+
+#include "weft/text.h"
+
+namespace weft::cli {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr int kCurveHeight = 8;
+
+int terminal_width() {
+  winsize size{};
+  const bool known = ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+  return std::clamp<int>(known ? size.ws_col : 80, 40, 120);
+}
+
+// One line of a terminal: line ends and other controls shown as spaces, no longer than it is wide.
+std::string one_line(const std::string& text, int width) {
+  std::u32string out;
+  for (const char32_t c : io::from_utf8(text)) {
+    if (out.size() + 1 == static_cast<size_t>(width)) break;
+    out += c < 32 || c == 127 ? U' ' : c;
+  }
+  return io::to_utf8(out);
+}
+
+void print_line(const std::string& text) {
+  fmt::print("{}\n", text);
+  std::fflush(stdout);
+}
+
+}  // namespace
+
+TrainingDisplay::TrainingDisplay(bool json) : json_(json), live_(!json && ::isatty(STDOUT_FILENO)) {}
+TrainingDisplay::~TrainingDisplay() { std::fflush(stdout); }
+
+bool TrainingDisplay::due() const {
+  return Clock::now() - shown_ > (live_ ? std::chrono::milliseconds(300) : std::chrono::milliseconds(5000));
+}
+
+void TrainingDisplay::progress(const Progress& p, const Points& losses) {
+  shown_ = Clock::now();
+  const auto left = static_cast<int64_t>(p.left + 0.5);
+  line_ = fmt::format("step {:>6}   loss {:.4f}   rate {:.2e}   {:>7} tokens/s   {}:{:02} left", p.step, p.loss,
+                      p.rate, grouped(static_cast<int64_t>(p.per_second)), left / 60, left % 60);
+  if (live_) {
+    losses_ = losses;
+    return draw();
+  }
+  print_line(json_ ? nlohmann::json{{"step", p.step},
+                                    {"loss", p.loss},
+                                    {"rate", p.rate},
+                                    {"tokens_per_second", p.per_second},
+                                    {"seconds_left", p.left}}
+                         .dump()
+                   : line_);
+}
+
+void TrainingDisplay::sample(int64_t step, const std::string& text) {
+  sample_ = text;
+  if (live_) return draw();
+  print_line(json_ ? nlohmann::json{{"step", step}, {"sample", text}}.dump(
+                         -1, ' ', false, nlohmann::json::error_handler_t::replace)
+                   : fmt::format("  it says: {}", one_line(text, 100)));
+}
+
+void TrainingDisplay::validation(int64_t step, double loss, double perplexity) {
+  validation_ = fmt::format("validation loss {:.4f}, perplexity {:.2f}, after step {}", loss, perplexity, step);
+  if (live_) return draw();
+  print_line(
+      json_ ? nlohmann::json{{"step", step}, {"validation_loss", loss}, {"perplexity", perplexity}}.dump()
+            : "  " + validation_);
+}
+
+// Over what was drawn before.
+void TrainingDisplay::draw() {
+  const int width = terminal_width();
+  std::vector<std::string> lines = draw_curve(losses_, width, kCurveHeight);
+  lines.push_back(one_line(line_, width));
+  if (!validation_.empty()) lines.push_back(one_line(validation_, width));
+  if (!sample_.empty()) lines.push_back(one_line("it says: " + sample_, width));
+  std::string out = drawn_ > 0 ? fmt::format("\x1b[{}A", drawn_) : "";
+  for (const auto& l : lines) out += "\r\x1b[K" + l + "\n";
+  drawn_ = static_cast<int>(lines.size());
+  fmt::print("{}", out);
+  std::fflush(stdout);
+}
+
+}  // namespace weft::cli

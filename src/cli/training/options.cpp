@@ -1,0 +1,199 @@
+#include "cli/training/options.h"
+
+#include <unistd.h>
+
+#include <cmath>
+#include <filesystem>
+
+#include "cli/show.h"
+#include "nn/settings.h"
+#include "seam/registry.h"
+
+namespace weft::cli {
+namespace {
+
+// An option whose words stand for the values of an enumeration.
+template <class E>
+void add_choice(CLI::App& app, const std::string& name, E& to, std::map<std::string, E> words,
+                const std::string& help) {
+  app.add_option(name, to, help)->transform(CLI::CheckedTransformer(std::move(words))->description(""));
+}
+
+void add_model_options(CLI::App& app, TrainOptions& o) {
+  app.add_option("--model", o.model, "gpt (GPT-2's layout) or llama (rotary positions, gated MLP)")
+      ->check(CLI::IsMember({"gpt", "llama"}))
+      ->capture_default_str();
+  const auto size = [&](const char* name, int64_t& to, int64_t least, int64_t most, const char* help) {
+    app.add_option(name, to, help)->check(CLI::Range(least, most))->capture_default_str();
+  };
+  size("--layers", o.layers, 1, 1000, "blocks");
+  size("--heads", o.heads, 1, 1024, "attention heads of a block");
+  size("--kv-heads", o.kv_heads, 0, 1024, "heads of keys and values (llama); 0: as many as heads");
+  size("--width", o.width, 1, 65536, "numbers for a token");
+  size("--hidden", o.hidden, 0, 1 << 20, "width of the MLPs; 0: the usual multiple of --width");
+  size("--context", o.context, 1, 1 << 20, "tokens that the model sees");
+  app.add_option("--dropout", o.dropout, "share of values dropped while training (gpt)")
+      ->check(CLI::Range(0.0, 0.95))
+      ->capture_default_str();
+  app.add_option("--tokenizer", o.tokenizer, "characters, bytes, bpe (trained on the data), or a tokenizer.json")
+      ->capture_default_str();
+  size("--vocabulary", o.vocabulary, 257, 1 << 20, "ids of --tokenizer bpe");
+}
+
+void add_step_options(CLI::App& app, TrainOptions& o) {
+  auto& s = o.settings;
+  app.add_option("--batch", s.batch, "rows of a batch")->check(CLI::Range(1, 65536))->capture_default_str();
+  app.add_option("--accumulate", s.accumulate, "batches to a step")
+      ->check(CLI::Range(1, 4096))
+      ->capture_default_str();
+  add_choice<nn::OptimizerKind>(
+      app, "--optimizer", s.optimizer,
+      {{"adamw", nn::OptimizerKind::adamw}, {"sgd", nn::OptimizerKind::sgd}}, "adamw (default) or sgd");
+  const auto number = [&](const char* name, double& to, const char* help) {
+    app.add_option(name, to, help)->check(number_from_zero)->capture_default_str();
+  };
+  app.add_option("--rate", s.schedule.rate, "highest learning rate")
+      ->check(positive_number)
+      ->capture_default_str();
+  add_choice<nn::ScheduleKind>(app, "--schedule", s.schedule.kind,
+                               {{"cosine", nn::ScheduleKind::cosine},
+                                {"linear", nn::ScheduleKind::linear},
+                                {"constant", nn::ScheduleKind::constant}},
+                               "how the rate falls: cosine (default), linear or constant");
+  app.add_option("--warmup", s.schedule.warmup, "steps on which the rate rises")
+      ->check(CLI::Range(0, 1 << 30))
+      ->capture_default_str();
+  number("--least-rate", s.schedule.least, "part of the rate that is left at the end");
+  number("--weight-decay", s.weight_decay, "how much weights shrink, times the rate");
+  number("--clip", s.clip, "largest norm of all gradients together; 0: any");
+  number("--beta1", s.beta1, "of AdamW");
+  number("--beta2", s.beta2, "of AdamW");
+  number("--momentum", s.momentum, "of SGD");
+  add_choice<DType>(app, "--dtype", s.dtype, {{"f32", DType::f32}, {"f64", DType::f64}, {"bf16", DType::bf16}},
+                    "of weights: f32 (default), f64, or bf16 with masters in f32");
+  app.add_flag("--compile", s.compile, "run the whole step as one compiled program");
+  app.add_option("--seed", s.seed, "of weights, batches and dropout")
+      ->check(whole_number<uint64_t>(0))
+      ->capture_default_str();
+}
+
+int64_t usual_hidden(const TrainOptions& o) {
+  if (o.hidden > 0) return o.hidden;
+  return (8 * o.width / 3 + 31) / 32 * 32;  // as many weights as an ungated MLP of 4 * width
+}
+
+}  // namespace
+
+std::string positive_number(const std::string& text) {
+  const double v = std::atof(text.c_str());
+  return v > 0 && std::isfinite(v) ? "" : "must be a number above 0, got " + text;
+}
+std::string number_from_zero(const std::string& text) {
+  const double v = std::atof(text.c_str());
+  return v >= 0 && std::isfinite(v) ? "" : "must be a number from 0, got " + text;
+}
+
+bool TrainOptions::given(const std::string& option) const {
+  const auto* found = app->get_option_no_throw(option);
+  return found && found->count() > 0;
+}
+
+nn::TrainSettings TrainOptions::asked(int64_t vocabulary_size) const {
+  nn::TrainSettings s = settings;
+  if (model == "llama") {
+    s.model = nn::LlamaConfig{.vocabulary = vocabulary_size,
+                              .context = context,
+                              .layers = layers,
+                              .heads = heads,
+                              .kv_heads = kv_heads ? kv_heads : heads,
+                              .width = width,
+                              .hidden = usual_hidden(*this)};
+  } else {
+    s.model = nn::GPTConfig{.vocabulary = vocabulary_size,
+                            .context = context,
+                            .layers = layers,
+                            .heads = heads,
+                            .width = width,
+                            .hidden = hidden,
+                            .dropout = dropout};
+  }
+  return s;
+}
+
+void add_train_options(CLI::App& app, TrainOptions& o) {
+  o.app = &app;
+  app.add_option("--data", o.data, "text files, folders of them, - for standard input, or one token file")
+      ->required()
+      ->type_name("PATH");
+  app.add_option("--out", o.out, "folder of the checkpoint")->required()->type_name("DIR");
+  auto* steps = app.add_option("--steps", o.settings.steps, "steps in all, those before --resume included")
+                    ->check(whole_number<int64_t>(1));
+  app.add_option("--seconds", o.seconds, "how long to train (default 60)")
+      ->check(positive_number)
+      ->excludes(steps);
+  add_model_options(app, o);
+  add_step_options(app, o);
+  app.add_option("--save-every", o.save_every, "seconds between checkpoints")
+      ->check(positive_number)
+      ->capture_default_str();
+  app.add_option("--sample-every", o.sample_every, "seconds between pieces of made-up text; 0: none")
+      ->check(number_from_zero)
+      ->capture_default_str();
+  auto* resume = app.add_flag("--resume", o.resume, "go on from the checkpoint in --out");
+  app.add_flag("--fresh", o.fresh, "replace the checkpoint in --out")->excludes(resume);
+  app.footer("Ctrl-C stops after the step, writes the checkpoint and exits with 130.");
+}
+
+void check_same(const TrainOptions& o, const nn::TrainSettings& have) {
+  const auto there = nn::settings_json(have), asked = nn::settings_json(o.asked(0));
+  for (const auto& [name, value] : asked.items()) {
+    if (name == "steps" || name == "vocabulary" || !o.given("--" + name)) continue;
+    const auto at = there.find(name);
+    if (at == there.end() || *at != value)
+      throw Error(
+          invalid("{}: field '{}' is {}, --{} asks for {}; leave the option out, or train another model "
+                  "without --resume",
+                  nn::checkpoint_path(o.out), name, at == there.end() ? "not there" : at->dump(), name,
+                  value.dump()));
+  }
+}
+
+TrainingText load_training_text(const std::vector<std::string>& data, const std::string& tokenizer,
+                                int64_t vocabulary, const io::Tokenizer* known) {
+  if (data.size() == 1 && io::Tokens::is_token_file(data[0])) return {io::Tokens::map(data[0]), data, {}};
+  auto text = io::load_text(data);
+  const auto made = known                      ? *known
+                    : tokenizer == "characters" ? io::Tokenizer::train_characters(text.utf8)
+                    : tokenizer == "bytes"      ? io::Tokenizer::bytes()
+                    : tokenizer == "bpe"
+                        ? io::Tokenizer::train_bpe(text.utf8, {.vocabulary_size = vocabulary})
+                        : io::Tokenizer::load(tokenizer);
+  return {io::Tokens(made.encode(text.utf8, false), made), std::move(text.files), std::move(text.notes)};
+}
+
+// Before the host is driven into its swap, or a process of it is killed: the parameters with their gradients
+// and moments, and of each token what the layers were given, which the way back reads.
+void check_memory(const nn::TrainSettings& s) {
+  const auto weights = static_cast<double>(nn::parameter_count(*nn::make_model(s.model)));
+  const double of_token = std::visit(
+      [](const auto& c) {
+        return static_cast<double>(c.layers) * (4.0 * static_cast<double>(c.width)) +
+               static_cast<double>(c.vocabulary);
+      },
+      s.model);
+  const auto context = static_cast<double>(std::visit([](const auto& c) { return c.context; }, s.model));
+  const double bytes = s.dtype == DType::f64 ? 8 : s.dtype == DType::f32 ? 4 : 2;
+  const double wanted =
+      bytes * (4 * weights + of_token * context * static_cast<double>(s.batch));
+  auto have = static_cast<double>(value_or_raise(seam::registry().open(default_backend()))->capability().memory);
+  if (have == 0)
+    have = static_cast<double>(::sysconf(_SC_PHYS_PAGES)) * static_cast<double>(::sysconf(_SC_PAGESIZE));
+  if (wanted > have)
+    throw Error(fail(Code::out_of_memory,
+                     "training this model on {} wants at least {} bytes of memory, there are {}; a smaller "
+                     "--width, --layers, --context or --batch wants less",
+                     default_backend(), grouped(static_cast<int64_t>(wanted)),
+                     grouped(static_cast<int64_t>(have))));
+}
+
+}  // namespace weft::cli

@@ -1,0 +1,48 @@
+#pragma once
+#include "cli/command.h"
+#include "weft/data.h"
+#include "weft/text.h"
+#include "weft/trainer.h"
+
+namespace weft::cli {
+
+/// What `weft train` was asked for. Sizes of the model are kept apart until its kind is known.
+struct TrainOptions {
+  std::vector<std::string> data;
+  std::string out, tokenizer = "characters";
+  int64_t vocabulary = 2048;  // of a tokenizer that is trained here by byte-pair encoding
+  std::string model = "gpt";
+  int64_t layers = 4, heads = 4, kv_heads = 0, width = 128, hidden = 0, context = 64;
+  double dropout = 0;
+  nn::TrainSettings settings;
+  double seconds = 60, save_every = 30, sample_every = 20;
+  bool resume = false, fresh = false;
+  const CLI::App* app = nullptr;
+
+  bool given(const std::string& option) const;
+  /// The settings with the model that the sizes make.
+  nn::TrainSettings asked(int64_t vocabulary_size) const;
+};
+
+void add_train_options(CLI::App& app, TrainOptions& o);
+
+/// A checkpoint goes on only as what it is: raises where an option says otherwise. The number of steps may
+/// change, and what a run is given besides its settings.
+void check_same(const TrainOptions& o, const nn::TrainSettings& have);
+
+/// Ids of the text that was asked for, by `tokenizer`; without one, by the one that the options ask for.
+struct TrainingText {
+  io::Tokens tokens;
+  std::vector<std::string> files, notes;
+};
+TrainingText load_training_text(const std::vector<std::string>& data, const std::string& tokenizer,
+                                int64_t vocabulary, const io::Tokenizer* known);
+
+/// Raises where what training takes at the least is more than the backend, or this machine, has.
+void check_memory(const nn::TrainSettings& settings);
+
+/// CLI11's own checks of ranges let "nan" through.
+std::string positive_number(const std::string& text);
+std::string number_from_zero(const std::string& text);
+
+}  // namespace weft::cli

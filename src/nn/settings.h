@@ -1,0 +1,18 @@
+#pragma once
+#include <nlohmann/json.hpp>
+
+#include "weft/checkpoint.h"
+
+namespace weft::nn {
+
+/// Every setting by its name, as a checkpoint keeps them; the names are those of the command line's options.
+nlohmann::json settings_json(const TrainSettings& settings);
+
+/// The reverse; `where` is named in messages. Errors: corrupt, with the field, when one is missing or of
+/// another kind.
+Status read_settings(const std::string& where, const nlohmann::json& root, TrainSettings& to);
+
+/// A field of a JSON object that is wrong.
+Status bad_field(const std::string& where, const std::string& name, const std::string& why);
+
+}  // namespace weft::nn

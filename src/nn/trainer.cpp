@@ -1,0 +1,197 @@
+#include "weft/trainer.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "weft/ops.h"
+
+namespace weft::nn {
+namespace {
+
+Tensor on_default(std::span<const int32_t> values, int64_t rows, int64_t columns) {
+  const int64_t shape[] = {rows, columns};
+  return Tensor::of(values, shape, DType::i32);
+}
+
+DType rate_type(const TrainSettings& s) { return s.dtype == DType::f64 ? DType::f64 : DType::f32; }
+
+std::vector<Example> examples_of(std::span<const Tensor> tensors) {
+  std::vector<Example> out;
+  for (size_t i = 0; i + 1 < tensors.size(); i += 2) out.push_back({tensors[i], tensors[i + 1]});
+  return out;
+}
+
+/// Not in training while it lives.
+class Still {
+ public:
+  explicit Still(LanguageModel& model) : model_(model), before_(model.training) { set_training(model, false); }
+  ~Still() { set_training(model_, before_); }
+  Still(const Still&) = delete;
+
+ private:
+  LanguageModel& model_;
+  bool before_;
+};
+
+// The sum of the losses of `targets.size()` tokens.
+double total_loss(const LanguageModel& model, std::span<const int32_t> tokens,
+                  std::span<const int32_t> targets, int64_t rows) {
+  const int64_t columns = static_cast<int64_t>(tokens.size()) / rows;
+  return token_loss(model(on_default(tokens, rows, columns)), on_default(targets, rows, columns)).item() *
+         static_cast<double>(targets.size());
+}
+
+}  // namespace
+
+double Evaluation::perplexity() const { return std::exp(loss); }
+
+Evaluation evaluate(LanguageModel& model, std::span<const int32_t> ids, int64_t batch) {
+  if (ids.size() < 2) throw Error(invalid("evaluate: wants 2 tokens at least, got {}", ids.size()));
+  const Still still(model);
+  const NoGrad off;
+  const auto context = static_cast<size_t>(model.context());
+  double sum = 0;
+  for (size_t at = 0; at + 1 < ids.size();) {
+    // As many whole rows as fit, then what is left as a row of its own.
+    const size_t left = ids.size() - 1 - at;
+    const size_t rows = std::clamp<size_t>(left / context, 1, static_cast<size_t>(batch));
+    const size_t n = std::min(left, rows * context);
+    sum += total_loss(model, ids.subspan(at, n), ids.subspan(at + 1, n), static_cast<int64_t>(rows));
+    at += n;
+  }
+  return {sum / static_cast<double>(ids.size() - 1), static_cast<int64_t>(ids.size()) - 1};
+}
+
+Trainer::Trainer(Checkpoint& run, const io::TokenData& data)
+    : run_(run), data_(data), synced_(run.info.step) {
+  if (data.context() != run.model->context())
+    throw Error(invalid("the data has rows of {} tokens, the model a context of {}", data.context(),
+                        run.model->context()));
+  if (data.tokenizer().to_json() != run.info.tokenizer.to_json())
+    throw Error(invalid("the data was made by another tokenizer than the model's: {} ids and {}",
+                        data.tokenizer().size(), run.info.tokenizer.size()));
+  set_training(*run.model, true);
+  if (run.info.settings.compile) compile_step();
+}
+
+int64_t Trainer::tokens_in_step() const {
+  const auto& s = run_.info.settings;
+  return s.batch * s.accumulate * data_.context();
+}
+
+// Tokens and targets of each batch of a step, by turns.
+std::vector<Tensor> Trainer::batches(int64_t step) const {
+  const auto& s = run_.info.settings;
+  std::vector<Tensor> out;
+  for (int64_t i = 0; i < s.accumulate; ++i) {
+    const auto b = data_.train(static_cast<uint64_t>(step * s.accumulate + i), s.batch);
+    out.push_back(on_default(b.tokens, s.batch, data_.context()));
+    out.push_back(on_default(b.targets, s.batch, data_.context()));
+  }
+  return out;
+}
+
+void Trainer::compile_step() {
+  const auto& s = run_.info.settings;
+  std::vector<InputSpec> inputs;
+  for (int64_t i = 0; i < s.accumulate; ++i)
+    for (const char* what : {"tokens", "targets"})
+      inputs.push_back({fmt::format("{}{}", what, i), {DType::i32, {s.batch, data_.context()}}});
+  inputs.push_back({"rate", {rate_type(s), {}}});
+  const auto whole_step = [this](const std::vector<Tensor>& in) {
+    const auto parts = examples_of(in);
+    return std::vector<Tensor>{train_step(*run_.model, *run_.optimizer, parts, in.back()).named("loss")};
+  };
+  compiled_ = std::make_unique<Compiled>(weft::compile(whole_step, inputs, {.name = "train_step"}));
+}
+
+double Trainer::eager_step(const Tensor& rate) {
+  const auto parts = examples_of(batches(run_.info.step));
+  const double loss = accumulate_gradients(*run_.model, parts).item();
+  // The gradients of such a loss would spoil every parameter.
+  if (!std::isfinite(loss)) say_where(loss);
+  run_.optimizer->step(rate);
+  synced_ = run_.info.step + 1;
+  return loss;
+}
+
+double Trainer::compiled_step(const Tensor& rate) {
+  auto inputs = batches(run_.info.step);
+  inputs.push_back(rate);
+  return (*compiled_)(inputs)[0].item();
+}
+
+double Trainer::rate(double clock) const {
+  const auto& s = run_.info.settings;
+  const double done =
+      s.steps > 0 ? static_cast<double>(run_.info.step) / static_cast<double>(s.steps) : clock;
+  return s.schedule.at(run_.info.step, std::min(1.0, done));
+}
+
+double Trainer::step(double clock) {
+  const Tensor rate = Tensor::scalar(this->rate(clock), rate_type(run_.info.settings));
+  const double loss = compiled_ ? compiled_step(rate) : eager_step(rate);
+  if (!std::isfinite(loss)) {
+    // The program's parameters are spoilt by now. From where they were brought back last, the same steps are
+    // taken eagerly: the loss is looked at before each update there.
+    const int64_t lost = run_.info.step;
+    compiled_.reset();
+    for (run_.info.step = synced_; run_.info.step <= lost;) step(clock);
+    --run_.info.step;
+    say_where(loss);  // eager steps went through: the program alone is wrong
+  }
+  ++run_.info.step;
+  return loss;
+}
+
+void Trainer::say_where(double loss) {
+  const auto parts = examples_of(batches(run_.info.step));
+  std::string what = "all tensors of the model are finite when its ops run one by one";
+  for (const auto& part : parts) {
+    const auto bad = first_not_finite(
+        [&](const std::vector<Tensor>& in) {
+          return std::vector<Tensor>{token_loss((*run_.model)(in[0]), in[1])};
+        },
+        {part.input, part.target});
+    if (!bad) continue;
+    what = fmt::format("the first tensor that is not finite is {}, {}, in {} elements", bad->where,
+                       text(bad->type), bad->count);
+    break;
+  }
+  throw Error(invalid("the loss is {} at step {}: {}; try a lower rate or a smaller clip", loss,
+                      run_.info.step, what));
+}
+
+Evaluation Trainer::validate(int64_t rows) {
+  sync();
+  const Still still(*run_.model);
+  const NoGrad off;
+  constexpr int64_t kBatch = 8;
+  Evaluation out;
+  double sum = 0;
+  for (int64_t at = 0; at < rows; at += kBatch) {
+    const auto b = data_.validation(static_cast<uint64_t>(at / kBatch), kBatch);
+    sum += total_loss(*run_.model, b.tokens, b.targets, kBatch);
+    out.tokens += static_cast<int64_t>(b.targets.size());
+  }
+  out.loss = sum / static_cast<double>(out.tokens);
+  return out;
+}
+
+void Trainer::sync() {
+  if (!compiled_ || synced_ == run_.info.step) return;
+  const auto names = compiled_->state_names();
+  const auto now = [&](const std::string& name, const Tensor& otherwise) {
+    return std::ranges::find(names, name) == names.end() ? otherwise : compiled_->state(name);
+  };
+  replace(*run_.model, [&](const Field& f) { return now(f.name, f.tensor); }, run_.info.settings.dtype);
+  const auto before = run_.optimizer->states();
+  run_.optimizer = make_optimizer(run_.info.settings, parameters(*run_.model));
+  run_.optimizer->replace_states([&](const Tensor& t) {
+    const auto at = std::ranges::find_if(before, [&](const Tensor& b) { return b.name() == t.name(); });
+    return now(t.name(), at == before.end() ? t : *at);
+  });
+  synced_ = run_.info.step;
+}
+
+}  // namespace weft::nn
