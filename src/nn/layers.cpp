@@ -69,4 +69,13 @@ Tensor token_loss(const Tensor& logits, const Tensor& targets) {
   return cross_entropy(reshape(logits, {rows, logits.dim(-1)}), reshape(targets, {rows}));
 }
 
+void check_parts(std::span<const Example> parts) {
+  if (parts.empty()) throw Error(invalid("train_step: wants at least one part of a batch, got none"));
+  for (const Example& p : parts)
+    if (!(p.input.type() == parts[0].input.type()) || !(p.target.type() == parts[0].target.type()))
+      throw Error(invalid("train_step: parts of a batch must be alike, got {} with {}, and {} with {}",
+                          text(parts[0].input.type()), text(parts[0].target.type()), text(p.input.type()),
+                          text(p.target.type())));
+}
+
 }  // namespace weft::nn
