@@ -14,16 +14,14 @@ namespace weft::nn {
 /// Changes parameters along their gradients, in place.
 ///
 /// A parameter in f16 or bf16 has a master in f32 among the states: the step is taken there, with the
-/// gradient widened, and the parameter is the master rounded. All states exist once the optimiser is built,
-/// named
-/// `<optimiser>.<parameter>.<state>`, so that a trace of step() finds them.
+/// gradient widened, and the parameter is the master rounded. All states are there once the optimiser is
+/// built, named `adamw.<parameter>.mean` and so on, so that a trace of step() finds them.
 ///
 /// An optimiser of one's own says which states a parameter has, and how one of them moves:
 ///
 ///     class SignDescent : public nn::Optimizer {
 ///      public:
-///       explicit SignDescent(std::vector<Tensor> parameters) : Optimizer("sign", std::move(parameters), {},
-///       {}) {}
+///       explicit SignDescent(std::vector<Tensor> p) : Optimizer("sign", std::move(p), {}, {}) {}
 ///
 ///      private:
 ///       void update(const Slot& s, const Tensor& gradient, const Tensor& rate) override {
