@@ -53,7 +53,8 @@ class Module {
   virtual ~Module() = default;
   virtual void fields(Fields& f) = 0;
 
-  bool training = false;  ///< is dropout on? set_training() sets it everywhere below
+  /// Is dropout on, do norms take the batch's own statistics? set_training() sets it everywhere below.
+  bool training = false;
 
  protected:
   /// Names the nodes of a trace while it lives: `const Scope here = scope();` begins an operator().
@@ -68,6 +69,8 @@ class Module {
 class Fields {
  public:
   virtual ~Fields() = default;
+  /// Of the parameters.
+  DType dtype() const { return dtype_; }
 
   /// Something to learn, in the dtype of the model.
   void parameter(std::string_view name, Tensor& t, std::vector<int64_t> shape, Initial initial = {});
@@ -86,7 +89,7 @@ class Fields {
  protected:
   virtual void field(Field& f) = 0;
   virtual void module(Module&) {}
-  DType dtype_ = DType::f32;  // of parameters
+  DType dtype_ = DType::f32;
 
  private:
   std::string within(std::string_view name) const;

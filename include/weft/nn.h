@@ -1,12 +1,13 @@
 #pragma once
-#include <functional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "weft/module.h"
+#include "weft/optim.h"
 
-// Layers, optimisers and a first model on the public eager API. Their tensors are made by build(), on the
+// Layers, losses and a first model on the public eager API. Their tensors are made by build(), on the
 // default backend; the forward is plain ops: the same code runs eagerly and inside weft::trace, where a batch
 // may be a symbol. All parameters of a model have one float dtype.
 namespace weft::nn {
@@ -101,58 +102,57 @@ class Dropout : public Module {
   double p;
 };
 
-struct AdamWConfig {
-  double beta1 = 0.9;
-  double beta2 = 0.99;
-  double epsilon = 1e-8;
-  double weight_decay = 0.01;
-  double clip = 0;  ///< the largest norm that all gradients together may have; 0: any
-  double clip_epsilon = 1e-6;
-};
-
-/// The AdamW optimiser: keeps two moments for every parameter, and updates all in place.
-///
-/// All its states exist once it is built, named `adamw.<parameter>.mean` and so on, so that a trace of step()
-/// finds them.
-///
-/// Errors   invalid_argument when a parameter has no name, or no gradient in step().
-/// Source   Loshchilov and Hutter, Decoupled weight decay regularization (ICLR 2019).
-class AdamW {
- public:
-  explicit AdamW(std::vector<Tensor> parameters, const AdamWConfig& config = {});
-  /// Takes one step of size `rate` (rank 0) along the gradients that backward() left, and clears them.
-  void step(const Tensor& rate);
-  /// Moments and their weights.
-  std::vector<Tensor> states() const;
-  /// Puts other tensors in the place of the states.
-  void replace_states(const std::function<Tensor(const Tensor&)>& with);
-
- private:
-  struct Slot {
-    Tensor parameter, mean, square, mean_weight, square_weight;
-  };
-  std::vector<Slot> slots_;
-  AdamWConfig config_;
-};
-
 /// How well scores foresee the tokens that came: the mean negative log-likelihood.
 ///
 /// Shape    logits [..., vocabulary], targets [...]; the loss has rank 0.
-/// DType    targets i32 or i64; the loss as the logits.
+/// DType    targets i32 or i64; the loss as the logits, f32 for f16 and bf16.
 [[nodiscard]] Tensor token_loss(const Tensor& logits, const Tensor& targets);
+
+/// What a model is given, and what it should have said.
+struct Example {
+  Tensor input, target;
+};
+
+/// What accumulating asks of them; see accumulate_gradients().
+void check_parts(std::span<const Example> parts);
+
+/// Adds the gradient of the mean loss of a batch to the parameters, one part of the batch after the other, for
+/// what does not fit in memory at once. Returns that loss, which is the loss of the whole batch.
+///
+/// Shape    input as the model wants it, target as its logits without their last axis, loss [].
+/// DType    target i32 or i64; loss as token_loss().
+/// Errors   invalid_argument for no parts, and for parts of different shapes, whose mean would be another one.
+template <class M>
+[[nodiscard]] Tensor accumulate_gradients(const M& model, std::span<const Example> parts) {
+  check_parts(parts);
+  Tensor mean;
+  for (const Example& part : parts) {
+    Tensor loss = token_loss(model(part.input), part.target);
+    if (parts.size() > 1) loss = loss / static_cast<double>(parts.size());
+    loss.backward();
+    mean = mean ? mean + loss.detach() : loss.detach();
+  }
+  return mean;
+}
 
 /// One step of training: loss, gradients, update. Runs eagerly and inside weft::trace; set_training() says
 /// whether dropout is on.
 ///
-/// Shape    tokens as the model wants them, targets as its logits without their last axis, rate [], loss [].
-/// DType    tokens and targets i32 or i64; rate and loss as the model.
+/// Shape    parts as accumulate_gradients(); rate [], loss [].
+/// DType    rate as Optimizer::step().
 template <class M>
-[[nodiscard]] Tensor train_step(const M& model, AdamW& optimizer, const Tensor& tokens, const Tensor& targets,
+[[nodiscard]] Tensor train_step(const M& model, Optimizer& optimizer, std::span<const Example> parts,
                                 const Tensor& rate) {
-  const Tensor loss = token_loss(model(tokens), targets);
-  loss.backward();
+  const Tensor loss = accumulate_gradients(model, parts);
   optimizer.step(rate);
-  return loss.detach();
+  return loss;
+}
+/// The same from a batch in one part.
+template <class M>
+[[nodiscard]] Tensor train_step(const M& model, Optimizer& optimizer, const Tensor& input,
+                                const Tensor& target, const Tensor& rate) {
+  const Example part{input, target};
+  return train_step(model, optimizer, std::span(&part, 1), rate);
 }
 
 }  // namespace weft::nn

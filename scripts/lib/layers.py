@@ -39,7 +39,9 @@ HEADERS = {
     "tensor.h": "eager", "trace.h": "eager", "policy_scope.h": "eager", "ops.h": "eager", "einsum.h": "eager",
     "lists.h": "eager",
     "jit.h": "jit",
-    "module.h": "nn", "nn.h": "nn", "models.h": "nn", "checkpoint.h": "nn", "trainer.h": "nn", "pretrained.h": "nn", "text.h": "io", "data.h": "io", "tokenizer.h": "io",
+    "module.h": "nn", "nn.h": "nn", "optim.h": "nn", "sequential.h": "nn", "vision.h": "nn", "models.h": "nn",
+    "checkpoint.h": "nn", "trainer.h": "nn", "pretrained.h": "nn",
+    "text.h": "io", "data.h": "io", "tokenizer.h": "io",
 }
 # Public headers that are installed in the component `sdk` beside the folder `sdk` itself.
 SDK_TOO = {"dtype.h", "shared/numbers.hpp", "shared/contraction.hpp"}

@@ -63,10 +63,22 @@ Tensor Dropout::operator()(const Tensor& x) const {
   return dropout(x, built(state, "Dropout.state"), p);
 }
 
-Tensor token_loss(const Tensor& logits, const Tensor& targets) {
+Tensor token_loss(const Tensor& scores, const Tensor& targets) {
+  const DType t = scores.dtype();
+  // A mean of losses has more digits than a half can hold.
+  const Tensor logits = t == DType::bf16 || t == DType::f16 ? cast(scores, DType::f32) : scores;
   if (logits.rank() == 2) return cross_entropy(logits, targets);
   const Dim rows = element_count(targets.shape());
   return cross_entropy(reshape(logits, {rows, logits.dim(-1)}), reshape(targets, {rows}));
+}
+
+void check_parts(std::span<const Example> parts) {
+  if (parts.empty()) throw Error(invalid("train_step: wants at least one part of a batch, got none"));
+  for (const Example& p : parts)
+    if (!(p.input.type() == parts[0].input.type()) || !(p.target.type() == parts[0].target.type()))
+      throw Error(invalid("train_step: parts of a batch must be alike, got {} with {}, and {} with {}",
+                          text(parts[0].input.type()), text(parts[0].target.type()), text(p.input.type()),
+                          text(p.target.type())));
 }
 
 }  // namespace weft::nn

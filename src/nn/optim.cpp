@@ -1,0 +1,129 @@
+#include "weft/optim.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include "nn/host_zeros.h"
+#include "weft/lists.h"
+#include "weft/ops.h"
+#include "weft/trace.h"
+
+namespace weft::nn {
+namespace {
+
+// Zeros beside what they belong to.
+Tensor zeros(const Tensor& like, const IntList& shape) {
+  return Tensor::from_bytes(host_zeros(like.dtype(), shape), shape, like.dtype(), like.backend());
+}
+
+}  // namespace
+
+Optimizer::Optimizer(std::string_view name, std::vector<Tensor> parameters,
+                     std::initializer_list<StateSpec> states, Clip clip)
+    : name_(name), clip_(clip) {
+  const NoGrad off;
+  if (!(clip.most >= 0 && clip.epsilon >= 0))
+    throw Error(
+        invalid("{}: clip must be a norm of at least 0, got {}, epsilon {}", name_, clip.most, clip.epsilon));
+  for (Tensor& p : parameters) {
+    if (p.name().empty())
+      throw Error(
+          invalid("{}: a parameter of {} has no name; give it one with named()", name_, text(p.type())));
+    const auto own = [&](const char* what) { return name_ + "." + p.name() + "." + what; };
+    Slot slot{p, p, {}};
+    if (is_half(p.dtype())) slot.value = cast(p, DType::f32).named(own("master"));
+    for (const StateSpec& s : states)
+      slot.states.push_back(zeros(slot.value, s.scalar ? IntList{} : p.sizes()).named(own(s.name)));
+    slots_.push_back(std::move(slot));
+  }
+}
+
+std::vector<Tensor> Optimizer::gradients() const {
+  std::vector<Tensor> out;
+  for (const Slot& s : slots_) {
+    const Tensor g = s.parameter.grad();
+    if (!g)
+      throw Error(invalid("{}: {} has no gradient; call backward() on a loss that uses it", name_,
+                          s.parameter.name()));
+    out.push_back(s.has_master() ? cast(g, s.value.dtype()) : g);
+  }
+  if (clip_.most > 0) out = clip_global_norm(out, clip_.most, clip_.epsilon).tensors;
+  return out;
+}
+
+void Optimizer::step(const Tensor& rate) {
+  const NoGrad off;  // an update is no part of the next loss
+  const Scope scope(name_);
+  const auto all = gradients();
+  for (size_t i = 0; i < slots_.size(); ++i) {
+    Slot& s = slots_[i];
+    update(s, all[i], rate);
+    if (s.has_master()) assign(s.parameter, s.value);
+    s.parameter.clear_grad();
+  }
+}
+
+std::vector<Tensor> Optimizer::states() const {
+  std::vector<Tensor> out;
+  for (const Slot& s : slots_) {
+    if (s.has_master()) out.push_back(s.value);
+    out.insert(out.end(), s.states.begin(), s.states.end());
+  }
+  return out;
+}
+
+void Optimizer::replace_states(const std::function<Tensor(const Tensor&)>& with) {
+  const auto put = [&](Tensor& t) {
+    Tensor other = with(t);
+    if (!(other.type() == t.type()))
+      throw Error(invalid("{} is {}, got {}", t.name(), text(t.type()), text(other.type())));
+    t = other.named(t.name());
+  };
+  for (Slot& s : slots_) {
+    if (s.has_master()) put(s.value);
+    for (Tensor& t : s.states) put(t);
+  }
+}
+
+AdamW::AdamW(std::vector<Tensor> parameters, const AdamWConfig& c)
+    : Optimizer("adamw", std::move(parameters),
+                {{"mean"}, {"square"}, {"mean_weight", true}, {"square_weight", true}},
+                {c.clip, c.clip_epsilon}),
+      config_(c) {}
+
+void AdamW::update(const Slot& s, const Tensor& gradient, const Tensor& rate) {
+  adamw_step(s.value, gradient, s.states[0], s.states[1], rate, s.states[2], s.states[3], config_.beta1,
+             config_.beta2, config_.epsilon, config_.weight_decay);
+}
+
+SGD::SGD(std::vector<Tensor> parameters, const SGDConfig& c)
+    : Optimizer("sgd", std::move(parameters), {{"velocity"}}, {c.clip, c.clip_epsilon}), config_(c) {
+  if (c.nesterov && !(c.momentum > 0))
+    throw Error(invalid("SGD: nesterov wants a momentum above 0, got {}", c.momentum));
+}
+
+void SGD::update(const Slot& s, const Tensor& gradient, const Tensor& rate) {
+  sgd_step(s.value, gradient, s.states[0], rate, config_.momentum, config_.weight_decay, config_.nesterov);
+}
+
+std::string_view name(ScheduleKind kind) {
+  switch (kind) {
+    case ScheduleKind::constant: return "constant";
+    case ScheduleKind::linear: return "linear";
+    case ScheduleKind::cosine: return "cosine";
+  }
+  throw Error(invalid("no schedule has number {}", static_cast<int>(kind)));
+}
+
+double Schedule::at(int64_t step, double done) const {
+  const double warm =
+      warmup > 0 ? std::min(1.0, static_cast<double>(step + 1) / static_cast<double>(warmup)) : 1;
+  const double part = std::clamp(done, 0.0, 1.0);
+  double left = 1;  // of the way down
+  if (kind == ScheduleKind::linear) left = 1 - part;
+  if (kind == ScheduleKind::cosine) left = 0.5 * (1 + std::cos(std::numbers::pi * part));
+  return rate * warm * (kind == ScheduleKind::constant ? 1 : least + (1 - least) * left);
+}
+
+}  // namespace weft::nn
