@@ -8,6 +8,8 @@ option(WEFT_TESTS "build the tests" ${PROJECT_IS_TOP_LEVEL})
 set(WEFT_TEST_FILES "" CACHE STRING "regular expression: build only tests/<this>_test.cpp, and no conformance; empty: all")
 option(WEFT_BENCH "build the benchmarks" OFF)
 set(WEFT_SANITIZE "" CACHE STRING "address, thread or empty")
+set(WEFT_LEAVE_OUT "" CACHE STRING "files below src/ that are not built: a regular expression")
+set(WEFT_PLUGINS_FROM "" CACHE PATH "folder of out-of-tree backends that were built before; empty: they are built")
 
 # One USE_<NAME> for each folder under backends/ that can be built in.
 file(GLOB backend_folders RELATIVE "${PROJECT_SOURCE_DIR}/backends" CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/backends/*/builtin.cmake")

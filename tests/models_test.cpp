@@ -40,7 +40,7 @@ std::vector<double> losses(nn::GPT& model, nn::AdamW& optimizer, int from, int t
   nn::set_training(model, true);
   for (int i = from; i < to; ++i) {
     const auto r = rows(static_cast<uint64_t>(i), 16);
-    out.push_back(nn::train_step(model, optimizer, r.tokens, r.targets, Tensor::scalar(1e-2)).item());
+    out.push_back(nn::train_step(model, optimizer, {r.tokens, r.targets}, Tensor::scalar(1e-2)).item());
   }
   return out;
 }
@@ -163,7 +163,7 @@ TEST_F(Models, AWholeStepIsOneGraph) {
   const Dim batch = Dim::symbol("batch", 1, 512);
   const auto traced = trace(
       [&](const std::vector<Tensor>& in) {
-        return std::vector<Tensor>{nn::train_step(model, optimizer, in[0], in[1], in[2])};
+        return std::vector<Tensor>{nn::train_step(model, optimizer, {in[0], in[1]}, in[2])};
       },
       {{"tokens", {DType::i32, {batch, kContext}}},
        {"targets", {DType::i32, {batch, kContext}}},

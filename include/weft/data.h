@@ -37,6 +37,7 @@ class Tokens {
 
 /// Rows of ids, and for each id the one that follows it.
 struct Batch {
+  int64_t rows = 0;
   std::vector<int32_t> tokens, targets;  ///< [rows, context]
 };
 

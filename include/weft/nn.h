@@ -149,10 +149,9 @@ template <class M>
 }
 /// The same from a batch in one part.
 template <class M>
-[[nodiscard]] Tensor train_step(const M& model, Optimizer& optimizer, const Tensor& input,
-                                const Tensor& target, const Tensor& rate) {
-  const Example part{input, target};
-  return train_step(model, optimizer, std::span(&part, 1), rate);
+[[nodiscard]] Tensor train_step(const M& model, Optimizer& optimizer, const Example& batch,
+                                const Tensor& rate) {
+  return train_step(model, optimizer, std::span(&batch, 1), rate);
 }
 
 }  // namespace weft::nn

@@ -8,6 +8,9 @@
 
 namespace weft::nn {
 
+/// A batch as i32 tensors [rows, context] on the default backend.
+Example example_of(const io::Batch& batch);
+
 /// How well a model foresees text.
 struct Evaluation {
   double loss = 0;  ///< mean negative log-likelihood of a token, in nats

@@ -28,7 +28,7 @@ Compiled compile_part(nn::Checkpoint& run, const Options& o) {
   return compile(
       [&](const std::vector<Tensor>& in) {
         return std::vector<Tensor>{
-            nn::train_step(*run.model, *run.optimizer, in[0], in[1], in[2]).named("loss")};
+            nn::train_step(*run.model, *run.optimizer, {in[0], in[1]}, in[2]).named("loss")};
       },
       {tokens, targets, {"rate", {rate, {}}}}, options);
 }

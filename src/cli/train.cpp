@@ -8,6 +8,7 @@
 #include "cli/training/options.h"
 #include "nn/settings.h"
 #include "seam/registry.h"
+#include "weft/generate.h"
 
 // weft train: text in, checkpoint out.
 namespace weft::cli {
@@ -30,6 +31,7 @@ class Run {
   Run(const TrainOptions& o, const Common& common, nn::Checkpoint& state, const io::TokenData& data)
       : o_(o),
         state_(state),
+        data_(data),
         trainer_(state, data),
         history_(o.out, state.info.step),
         show_(common.json),
@@ -89,7 +91,20 @@ class Run {
                       history_.losses());
   }
 
+  // How the model goes on from a few tokens that it was never trained on.
   void sample() {
+    trainer_.sync();
+    const auto row = data_.validation(static_cast<uint64_t>(state_.info.step), 1).tokens;
+    const std::vector<int32_t> prompt(row.begin(), row.begin() + std::min<std::ptrdiff_t>(8, std::ssize(row)));
+    nn::set_training(*state_.model, false);
+    nn::Decoder decoder(*state_.model);
+    nn::set_training(*state_.model, true);
+    std::string text = state_.info.tokenizer.decode(prompt);
+    nn::Generation g(decoder, state_.info.tokenizer, {&prompt, 1},
+                     {.length = 60, .sampling = {.temperature = 0.8, .seed = state_.info.settings.seed}});
+    while (g.step()) text += g.text(0);
+    history_.add({{"step", state_.info.step}, {"sample", text}});
+    display_.sample(state_.info.step, text);
     sampled_ = Clock::now();
   }
 
@@ -130,6 +145,7 @@ class Run {
 
   const TrainOptions& o_;
   nn::Checkpoint& state_;
+  const io::TokenData& data_;
   nn::Trainer trainer_;
   History history_;
   Show show_;

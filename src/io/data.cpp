@@ -58,7 +58,7 @@ void TokenData::add_row(Batch& b, int64_t at) const {
 }
 
 Batch TokenData::train(uint64_t number, int64_t rows) const {
-  Batch b;
+  Batch b{.rows = rows, .tokens = {}, .targets = {}};
   const auto epoch_rows = static_cast<uint64_t>(train_rows());
   for (int64_t r = 0; r < rows; ++r) {
     const uint64_t n = number * static_cast<uint64_t>(rows) + static_cast<uint64_t>(r);
@@ -71,7 +71,7 @@ Batch TokenData::train(uint64_t number, int64_t rows) const {
 }
 
 Batch TokenData::validation(uint64_t number, int64_t rows) const {
-  Batch b;
+  Batch b{.rows = rows, .tokens = {}, .targets = {}};
   const auto places = static_cast<double>(groups_ * (validation_ - context_));
   // Steps of the golden section visit a range evenly however many are taken (Knuth, TAOCP 3, section 6.4,
   // theorem S).

@@ -33,15 +33,18 @@ class Still {
   bool before_;
 };
 
-// The sum of the losses of `targets.size()` tokens.
-double total_loss(const LanguageModel& model, std::span<const int32_t> tokens,
-                  std::span<const int32_t> targets, int64_t rows) {
-  const int64_t columns = static_cast<int64_t>(tokens.size()) / rows;
-  return token_loss(model(on_default(tokens, rows, columns)), on_default(targets, rows, columns)).item() *
-         static_cast<double>(targets.size());
+// The sum of the losses of all tokens of a batch.
+double total_loss(const LanguageModel& model, const Example& e) {
+  return token_loss(model(e.input), e.target).item() *
+         static_cast<double>(element_count(e.target.sizes()));
 }
 
 }  // namespace
+
+Example example_of(const io::Batch& b) {
+  const int64_t columns = b.rows ? static_cast<int64_t>(b.tokens.size()) / b.rows : 0;
+  return {on_default(b.tokens, b.rows, columns), on_default(b.targets, b.rows, columns)};
+}
 
 double Evaluation::perplexity() const { return std::exp(loss); }
 
@@ -56,7 +59,9 @@ Evaluation evaluate(LanguageModel& model, std::span<const int32_t> ids, int64_t 
     const size_t left = ids.size() - 1 - at;
     const size_t rows = std::clamp<size_t>(left / context, 1, static_cast<size_t>(batch));
     const size_t n = std::min(left, rows * context);
-    sum += total_loss(model, ids.subspan(at, n), ids.subspan(at + 1, n), static_cast<int64_t>(rows));
+    const auto columns = static_cast<int64_t>(n / rows);
+    sum += total_loss(model, {on_default(ids.subspan(at, n), static_cast<int64_t>(rows), columns),
+                              on_default(ids.subspan(at + 1, n), static_cast<int64_t>(rows), columns)});
     at += n;
   }
   return {sum / static_cast<double>(ids.size() - 1), static_cast<int64_t>(ids.size()) - 1};
@@ -84,9 +89,8 @@ std::vector<Tensor> Trainer::batches(int64_t step) const {
   const auto& s = run_.info.settings;
   std::vector<Tensor> out;
   for (int64_t i = 0; i < s.accumulate; ++i) {
-    const auto b = data_.train(static_cast<uint64_t>(step * s.accumulate + i), s.batch);
-    out.push_back(on_default(b.tokens, s.batch, data_.context()));
-    out.push_back(on_default(b.targets, s.batch, data_.context()));
+    const Example e = example_of(data_.train(static_cast<uint64_t>(step * s.accumulate + i), s.batch));
+    out.insert(out.end(), {e.input, e.target});
   }
   return out;
 }
@@ -171,7 +175,7 @@ Evaluation Trainer::validate(int64_t rows) {
   double sum = 0;
   for (int64_t at = 0; at < rows; at += kBatch) {
     const auto b = data_.validation(static_cast<uint64_t>(at / kBatch), kBatch);
-    sum += total_loss(*run_.model, b.tokens, b.targets, kBatch);
+    sum += total_loss(*run_.model, example_of(b));
     out.tokens += static_cast<int64_t>(b.targets.size());
   }
   out.loss = sum / static_cast<double>(out.tokens);
