@@ -12,27 +12,45 @@ consumer() {
   cmake --build "$build" >"$weft_tmp/build.log" 2>&1 || { cat "$weft_tmp/build.log"; return 1; }
 }
 
-# installed_package: installs into a fresh folder; a project that knows only find_package(Weft) builds on it and runs.
+# installed_package: installs into a fresh folder; a project that knows only find_package(Weft) builds on it and runs. The
+# programs that the pages show are built there too.
 installed_package() {
-  local prefix=$weft_tmp/installed
+  local prefix=$weft_tmp/installed page sources
   cmake --install build/release --prefix "$prefix" >/dev/null || return 1
-  python3 scripts/lib/readme.py example README.md "$weft_tmp/readme" || return 1
-  consumer "$prefix" "$weft_tmp/consumer" -DWEFT_CONSUMER_SOURCES="$weft_tmp/readme/example.cpp" || return 1
+  for page in README.md docs/tutorial.md; do
+    python3 scripts/lib/pages.py programs "$page" "$weft_tmp/pages" || return 1
+  done
+  sources=$(printf '%s;' "$weft_tmp"/pages/*.cpp)
+  consumer "$prefix" "$weft_tmp/consumer" -DWEFT_CONSUMER_SOURCES="${sources%;}" || return 1
   "$weft_tmp/consumer/main" || return 1
   "$prefix/bin/weft" --version
 }
 
-# readme_example: the program in README.md, built above, prints the text below it there.
-readme_example() {
-  [[ -x $weft_tmp/consumer/example ]] || { printf 'it was not built\n'; return 1; }
-  (cd "$weft_tmp/readme" && "$weft_tmp/consumer/example" >printed.txt) || return 1
-  diff -u --label README.md "$weft_tmp/readme/expected.txt" --label printed "$weft_tmp/readme/printed.txt" || return 1
-  cat "$weft_tmp/readme/printed.txt"
+# page_programs: the programs that the pages show, built above, print the text below them there.
+page_programs() {
+  local source name ran=0
+  for source in "$weft_tmp"/pages/*.cpp; do
+    name=$(basename "$source" .cpp)
+    [[ -x $weft_tmp/consumer/$name ]] || { printf '%s was not built\n' "$name"; return 1; }
+    (cd "$weft_tmp/pages" && "$weft_tmp/consumer/$name" >"$name.printed") || { printf '%s failed\n' "$name"; return 1; }
+    if [[ -f $weft_tmp/pages/$name.txt ]]; then
+      diff -u --label "$name on the page" "$weft_tmp/pages/$name.txt" --label printed "$weft_tmp/pages/$name.printed" || return 1
+    fi
+    ran=$((ran + 1))
+  done
+  printf '%d programs print what the pages say\n' "$ran"
+  ((ran > 0))
+}
+
+# page_commands: what the tutorial has one type, typed with the installed program.
+page_commands() {
+  python3 scripts/lib/pages.py same docs/tutorial.md tests/one_file/square_plus.cpp || return 1
+  PATH=$weft_tmp/installed/bin:$PATH WEFT_SOURCE=$weft_root python3 scripts/lib/pages.py shell docs/tutorial.md "$weft_tmp/tutorial"
 }
 
 ops_page() { diff -u --label docs/ops.md docs/ops.md --label "weft ops --markdown" <(build/release/weft ops --markdown); }
 
-readme_subcommands() { build/release/weft --help | python3 scripts/lib/readme.py subcommands README.md; }
+readme_subcommands() { build/release/weft --help | python3 scripts/lib/pages.py subcommands README.md; }
 
 # one_file: a copy of the tree with one file more in src/ops and one in src/cli, and no other change: both are there. The
 # copy stays in build/one_file, and is built as the release is, in a folder as deep: ccache knows most of its files.
