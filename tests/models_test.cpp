@@ -3,8 +3,10 @@
 #include <cmath>
 
 #include "ir/graph.h"
-#include "weft/checkpoint.h"
+#include "weft/nn.h"
+#include "weft/models.h"
 #include "weft/ops.h"
+#include "weft/random.h"
 #include "weft/trace.h"
 
 // A small model: gradients, updates, repetition, tracing.

@@ -1,3 +1,4 @@
+#include "base/output_file.h"
 #include "cli/command.h"
 #include "cli/files.h"
 #include "cli/show.h"

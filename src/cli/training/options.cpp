@@ -16,7 +16,7 @@ namespace {
 template <class E>
 void add_choice(CLI::App& app, const std::string& name, E& to, std::map<std::string, E> words,
                 const std::string& help) {
-  app.add_option(name, to, help)->transform(CLI::CheckedTransformer(std::move(words))->description(""));
+  app.add_option(name, to, help)->transform(CLI::CheckedTransformer(std::move(words)).description(""));
 }
 
 void add_model_options(CLI::App& app, TrainOptions& o) {
