@@ -12,13 +12,19 @@ consumer() {
   cmake --build "$build" >"$weft_tmp/build.log" 2>&1 || { cat "$weft_tmp/build.log"; return 1; }
 }
 
-# installed_package: installs into a fresh folder; a project that knows only find_package(Weft) builds on it and runs.
+# installed_package: installs into a fresh folder; a project that knows only find_package(Weft) builds on it and runs. Pages and
+# completions lie where man and the shells look.
 installed_package() {
   local prefix=$weft_tmp/installed
   cmake --install build/release --prefix "$prefix" >/dev/null || return 1
   python3 scripts/lib/readme.py example README.md "$weft_tmp/readme" || return 1
   consumer "$prefix" "$weft_tmp/consumer" -DWEFT_CONSUMER_SOURCES="$weft_tmp/readme/example.cpp" || return 1
   "$weft_tmp/consumer/main" || return 1
+  local page
+  for page in man/man1/weft{,-train}.1 bash-completion/completions/weft zsh/site-functions/_weft \
+    fish/vendor_completions.d/weft.fish; do
+    [[ -s $prefix/share/$page ]] || { printf 'share/%s was not installed\n' "$page"; return 1; }
+  done
   "$prefix/bin/weft" --version
 }
 
