@@ -84,9 +84,9 @@ TEST_F(CliFace, BashCompletes) {
       {"weft co", "compare compile completion"},
       {"weft --ver", "--version"},
       {"weft train --see", "--seed"},
-      {"weft train --policy ''", "forbid warn allow"},
+      {"weft train --policy ''", "allow forbid warn"},
       {"weft train --policy = a", "allow"},
-      {"weft train --policy = ", "forbid warn allow"},
+      {"weft train --policy = ", "allow forbid warn"},
       {"weft train --seed ''", ""},
       {"weft train --seed 3 --res", "--resume"},
       {"weft train ''", "--data ..."},
@@ -98,14 +98,14 @@ TEST_F(CliFace, BashCompletes) {
       {"weft run step.weft ''", "--inputs ..."},
       {"weft run --backend ref", "reference"},
       {"weft ops soft", "softmax softplus"},
-      {"weft completion ''", "bash zsh fish"},
+      {"weft completion ''", "bash fish zsh"},
       {"weft man comp", "compare compile completion"},
       {"weft backends nonsense --js", "--json"},
   };
   std::ofstream script(folder_ / "script");
   script << "cd '" << folder_.string() << "'; rm script; source <(" << kWeft << " completion bash)\n"
          << "offer() { COMP_WORDS=(\"$@\") COMP_CWORD=$(($# - 1)); COMP_WORDS[0]=" << kWeft
-         << "; _weft; local IFS=' '; echo \"${COMPREPLY[*]}\"; }\n";
+         << "; _weft; printf '%s\\n' \"${COMPREPLY[@]}\" | LC_ALL=C sort | paste -sd ' '; }\n";
   for (const auto& c : all) {
     std::string words = c.words;
     if (words.ends_with("= ")) words.pop_back();

@@ -181,8 +181,8 @@ std::string bash_completion(const CommandLine& root) {
   std::string values;
   for (const auto& [source, options] : takers)
     values += fmt::format("    {}) takes={} ;;\n", joined(options, " | "), quoted(source));
-  return fmt::format(kBash, fmt::arg("name", root.name), fmt::arg("values", values), fmt::arg("words", words),
-                     fmt::arg("backends", kBackends), fmt::arg("ops", kOps));
+  return fmt::format(fmt::runtime(kBash), fmt::arg("name", root.name), fmt::arg("values", values),
+                     fmt::arg("words", words), fmt::arg("backends", kBackends), fmt::arg("ops", kOps));
 }
 
 std::string zsh_completion(const CommandLine& root) {
@@ -197,7 +197,7 @@ std::string zsh_completion(const CommandLine& root) {
               quoted((p.many ? "*:" : ":") + zsh_text(p.names[0]) + ":" + zsh_action(root, p)) + " \\\n";
     rest += "            && return ;;\n";
   }
-  return fmt::format(kZsh, fmt::arg("name", root.name), fmt::arg("root", options),
+  return fmt::format(fmt::runtime(kZsh), fmt::arg("name", root.name), fmt::arg("root", options),
                      fmt::arg("commands", commands), fmt::arg("rest", rest), fmt::arg("backends", kBackends),
                      fmt::arg("ops", kOps));
 }
