@@ -9,124 +9,16 @@
 
 #include "formats/safetensors.h"
 #include "test_backends.h"
+#include "training_rig.h"
 #include "weft/ops.h"
 #include "weft/pretrained.h"
-#include "weft/random.h"
 
-// GPT and Llama: trained as PyTorch trains them (scripts/train_oracle), with weights and batches that both
-// sides draw by the same rule; and read from Hugging Face folders, as transformers computes with them
-// (scripts/hf_oracle).
+// GPT and Llama: as they begin (tests/training_test.cpp trains them); and read from Hugging Face folders, as
+// transformers computes with them (scripts/hf_oracle).
 namespace weft {
 namespace {
 
-constexpr int64_t kVocabulary = 17, kContext = 8, kWidth = 16, kBatch = 2, kSteps = 100;
-constexpr double kRate = 5e-3;
-constexpr nn::AdamWConfig kAdamW = {
-    .beta1 = 0.9, .beta2 = 0.99, .epsilon = 1e-8, .weight_decay = 0.01, .clip = 0.5, .clip_epsilon = 1e-6};
-
-nn::GPTConfig gpt() {
-  return {.vocabulary = kVocabulary,
-          .context = kContext,
-          .layers = 2,
-          .heads = 4,
-          .width = kWidth,
-          .activation = nn::Activation::gelu};
-}
-nn::LlamaConfig llama() {
-  return {.vocabulary = kVocabulary,
-          .context = kContext,
-          .layers = 2,
-          .heads = 4,
-          .kv_heads = 2,
-          .width = kWidth,
-          .hidden = 24};
-}
-
-std::vector<double> pytorch(const std::string& name) {
-  std::ifstream file(WEFT_SOURCE_DIR "/conformance/data/training.json");
-  return nlohmann::json::parse(file).at(name).get<std::vector<double>>();
-}
-
-// Even from +-0.25, around 1 for the scale of a norm.
-Tensor weight(const nn::Field& f) {
-  uint64_t seed = 0;
-  for (const char c : f.name) seed = seed * 31 + static_cast<unsigned char>(c);
-  const double middle = f.name.find("norm") != f.name.npos && f.name.ends_with("weight") ? 1 : 0;
-  std::vector<double> values(static_cast<size_t>(element_count(std::span<const int64_t>(f.shape))));
-  for (size_t i = 0; i < values.size(); ++i) values[i] = middle + (unit(random_word(seed, i)) - 0.5) / 2;
-  return Tensor::of(std::span<const double>(values), f.shape, f.dtype);
-}
-
-struct Rows {
-  Tensor tokens, targets;
-};
-// After token t comes 3 t + 1.
-Rows batch(uint64_t step) {
-  std::vector<int64_t> tokens, targets;
-  for (uint64_t row = 0; row < kBatch; ++row) {
-    auto t = static_cast<int64_t>(random_word(step, row) % kVocabulary);
-    for (int64_t i = 0; i < kContext; ++i) {
-      tokens.push_back(t);
-      t = (3 * t + 1) % kVocabulary;
-      targets.push_back(t);
-    }
-  }
-  const int64_t shape[] = {kBatch, kContext};
-  return {Tensor::of(std::span<const int64_t>(tokens), shape, DType::i32),
-          Tensor::of(std::span<const int64_t>(targets), shape, DType::i32)};
-}
-
-// The largest difference from PyTorch's losses, over all steps.
-template <class M>
-double difference(M model, DType dtype, const std::vector<double>& want,
-                  const nn::AdamWConfig& config = kAdamW) {
-  nn::replace(model, weight, dtype);
-  nn::AdamW optimizer(nn::parameters(model), config);
-  const Tensor rate = Tensor::scalar(kRate, dtype);
-  double most = 0;
-  for (size_t i = 0; i < want.size(); ++i) {
-    const Rows r = batch(i);
-    most = std::max(most,
-                    std::abs(nn::train_step(model, optimizer, r.tokens, r.targets, rate).item() - want[i]));
-  }
-  return most;
-}
-
-class Transformers : public ::testing::TestWithParam<const char*> {
- protected:
-  void SetUp() override { set_default_backend(GetParam()); }
-};
-
-TEST_P(Transformers, TrainAsInPyTorch) {
-  for (const DType dtype : {DType::f64, DType::f32}) {
-    const auto want = [&](const char* model) { return pytorch(std::string(model) + " " + name(dtype)); };
-    ASSERT_EQ(want("GPT").size(), size_t{kSteps});
-    ASSERT_LT(want("GPT").back(), 0.1);  // it learns
-    const double bound = dtype == DType::f64 ? 1e-10 : 2e-5;
-    const double of_gpt = difference(nn::GPT(gpt()), dtype, want("GPT"));
-    const double of_llama = difference(nn::Llama(llama()), dtype, want("Llama"));
-    EXPECT_LE(of_gpt, bound) << name(dtype);
-    EXPECT_LE(of_llama, bound) << name(dtype);
-    std::printf("[training] %s %s: GPT within %.1e of PyTorch, Llama within %.1e\n", GetParam(), name(dtype),
-                of_gpt, of_llama);
-  }
-}
-INSTANTIATE_TEST_SUITE_P(On, Transformers, ::testing::Values("reference", "native"),
-                         [](const auto& i) { return std::string(i.param); });
-
-// What the bound is worth: each is a mistake that trains just as well.
-TEST(TransformersFaults, AreSeen) {
-  set_default_backend("native");
-  const auto want = pytorch("GPT f64");
-  auto tanh = gpt(), epsilon = gpt();
-  tanh.activation = nn::Activation::gelu_tanh;
-  epsilon.epsilon = 1e-6;
-  nn::AdamWConfig clip = kAdamW;
-  clip.clip_epsilon = 0;
-  EXPECT_GT(difference(nn::GPT(tanh), DType::f64, want), 1e-10);
-  EXPECT_GT(difference(nn::GPT(epsilon), DType::f64, want), 1e-10);
-  EXPECT_GT(difference(nn::GPT(gpt()), DType::f64, want, clip), 1e-10);
-}
+using namespace testing;  // NOLINT: the small models that are trained
 
 TEST(TransformersBuilt, BeginAsThePapersSay) {
   nn::GPT model(gpt());
@@ -149,23 +41,21 @@ TEST(TransformersBuilt, BeginAsThePapersSay) {
     EXPECT_NEAR(std::sqrt(squares / n) / deviation, 1, 4 / std::sqrt(2 * n)) << p.name();
     EXPECT_NEAR(sum / n, 0, 4 * deviation / std::sqrt(n)) << p.name();
   }
-  const Rows r = batch(0);
+  const auto r = token_batch(0);
   const NoGrad off;
-  EXPECT_NEAR(nn::token_loss(model(r.tokens), r.targets).item(), std::log(kVocabulary),
+  EXPECT_NEAR(nn::token_loss(model(r.input), r.target).item(), std::log(kVocabulary),
               0.1);  // knows nothing
 }
-
-using testing::error_of;
 
 TEST(TransformersBuilt, SayWhatIsWrong) {
   nn::GPT model(gpt());
   const char* unbuilt = "has no elements yet: call nn::build(model), or load the model, before using it";
-  EXPECT_EQ(error_of([&] { (void)model(batch(0).tokens); }),
+  EXPECT_EQ(error_of([&] { (void)model(token_batch(0).input); }),
             std::string("invalid argument: Embedding.weight ") + unbuilt);
   EXPECT_EQ(error_of([&] { (void)nn::parameters(model); }),
             std::string("invalid argument: tokens.weight ") + unbuilt);
   nn::build(model);
-  EXPECT_EQ(error_of([&] { (void)model(reshape(batch(0).tokens, {1, 16})); }),
+  EXPECT_EQ(error_of([&] { (void)model(reshape(token_batch(0).input, {1, 16})); }),
             "invalid argument: GPT: tokens must be [batch, up to 8], got i32[1, 16]");
   auto odd = gpt();
   odd.heads = 5;

@@ -68,6 +68,7 @@ ANSWERS = {
     "concat": lambda x, a: [torch.cat(x, a.get("axis", 0))],
     "iota": lambda x, a: [torch.arange(a["size"][0], dtype=DTYPES[a.get("dtype", "i32")])],
     "embedding": embedding,
+    "assign": lambda x, a: [x[0].detach().clone().copy_(x[1].detach())],
 }
 
 I64 = "i64"
@@ -97,4 +98,6 @@ CASES = [
     ("iota", [], {"size": [5]}), ("iota", [], {"size": [300], "dtype": "f16"}),
     ("embedding", [(5, 3), (I64, [4, 0, 2, 2])], {}),
     ("embedding", [(5, 3), ("i32", [[4, 2], [2, 1]])], {"padding_idx": 2}),
+    ("assign", [(3, 4), (3, 4)], {}),
+    ("assign", [(5,), ("bf16", [0.5, -1.25, 3.0, 100.0, -0.0])], {}),
 ]

@@ -65,7 +65,7 @@ THIRD_PARTY = {
     "torch/": {"bench"},
     "ATen/": {"bench"},
 }
-SYSTEM = {"dlfcn.h", "fcntl.h", "unistd.h", "stddef.h", "stdint.h", "stdlib.h", "string.h", "stdio.h", "math.h"}
+SYSTEM = {"dlfcn.h", "fcntl.h", "unistd.h", "stddef.h", "stdint.h", "stdlib.h", "string.h", "stdio.h", "math.h", "pty.h"}
 
 # Names that a backend has or will have and that are no words of English: they may not appear in any text of the core.
 BACKEND_NAMES = {"opencl", "cuda", "hip", "vulkan", "webgpu", "onednn", "mkl", "nnpack", "xnnpack", "cublaslt", "cudnn",

@@ -12,8 +12,8 @@ consumer() {
   cmake --build "$build" >"$weft_tmp/build.log" 2>&1 || { cat "$weft_tmp/build.log"; return 1; }
 }
 
-# installed_package: installs into a fresh folder; a project that knows only find_package(Weft) builds on it and runs. The
-# programs that the pages show are built there too.
+# installed_package: installs into a fresh folder; a project that knows only find_package(Weft) builds on it and runs, and so
+# do the programs that the pages show. Manual pages and completions lie where man and the shells look.
 installed_package() {
   local prefix=$weft_tmp/installed page sources
   cmake --install build/release --prefix "$prefix" >/dev/null || return 1
@@ -23,6 +23,10 @@ installed_package() {
   sources=$(printf '%s;' "$weft_tmp"/pages/*.cpp)
   consumer "$prefix" "$weft_tmp/consumer" -DWEFT_CONSUMER_SOURCES="${sources%;}" || return 1
   "$weft_tmp/consumer/main" || return 1
+  for page in man/man1/weft{,-train}.1 bash-completion/completions/weft zsh/site-functions/_weft \
+    fish/vendor_completions.d/weft.fish; do
+    [[ -s $prefix/share/$page ]] || { printf 'share/%s was not installed\n' "$page"; return 1; }
+  done
   "$prefix/bin/weft" --version
 }
 

@@ -1,7 +1,7 @@
 #pragma once
 #include <filesystem>
 
-#include "weft/status.h"
+#include "base/output_file.h"
 
 namespace weft::cli {
 
@@ -11,6 +11,14 @@ inline void refuse_to_overwrite(const std::string& out, const char* option, cons
   if (std::filesystem::equivalent(out, read, one_is_not_there))
     throw Error(invalid("--out {} would overwrite {} {}, which is read here; choose another name", out,
                         option, read));
+}
+
+/// Writes a file, and makes the folders above it.
+inline void write_text(const std::filesystem::path& path, std::string_view text) {
+  if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path());
+  auto file = value_or_raise(OutputFile::open(path.string()));
+  raise_if(file.write(std::as_bytes(std::span(text))));
+  raise_if(file.commit());
 }
 
 }  // namespace weft::cli

@@ -2,6 +2,7 @@
 
 #include "base/thread_pool.h"
 #include "cli/command.h"
+#include "cli/face/face.h"
 #include "weft/policy_scope.h"
 #include "weft/tensor.h"
 
@@ -9,12 +10,20 @@ namespace weft::cli {
 namespace {
 
 void add_common(CLI::App& app, Common& c) {
-  app.add_option("--backend", c.backend, "where to run; `weft backends` lists them");
-  app.add_option("--policy", c.policy, "may another device step in? forbid, warn or allow")
-      ->check(CLI::IsMember({"forbid", "warn", "allow"}));
-  app.add_option("--threads", c.threads, "threads to use; 0 = all cores")->check(CLI::Range(0, 1024));
-  app.add_option("--plugin", c.plugins, "load a backend from this shared object");
-  app.add_flag("--json", c.json, "print JSON");
+  std::vector<CLI::Option*> all = {
+      app.add_option("--backend", c.backend, "where to run; `weft backends` lists them")
+          ->type_name("BACKEND"),
+      app.add_option("--policy", c.policy, "may another device step in?")
+          ->check(CLI::IsMember({"forbid", "warn", "allow"}))
+          ->capture_default_str(),
+      app.add_option("--threads", c.threads, "threads to use; 0 = all cores")
+          ->check(CLI::Range(0, 1024))
+          ->capture_default_str(),
+      app.add_option("--plugin", c.plugins, "load a backend from this shared object")->type_name("FILE"),
+      app.add_flag("--json", c.json, "print JSON"),
+      app.set_help_flag("-h,--help", "print this and exit"),
+  };
+  for (CLI::Option* o : all) o->group("Options of every subcommand");
 }
 
 // What the common options mean, before the subcommand runs.
@@ -43,14 +52,18 @@ int usage_error(const CLI::App& app, const CLI::ParseError& e) {
 int run(int argc, char** argv) {
   CLI::App app("Weft: write a model once; train, compile and run it on any backend.", "weft");
   app.require_subcommand(1);
-  app.set_version_flag("--version", WEFT_RELEASE);
+  app.formatter_fn([](const CLI::App* a, const std::string& path, CLI::AppFormatMode) {
+    return help(command_line(*a), path);
+  });
+  app.set_help_flag("-h,--help", "print this and exit");
+  app.set_version_flag("--version", WEFT_RELEASE, "print the version and exit");
   app.footer("Exit status: 0 done, 1 failed, 2 a command line that makes no sense.");
   Common common;
   std::function<int()> action;
   for (const auto& command : all_commands()) {
     CLI::App* sub = app.add_subcommand(command.name, command.help);
-    add_common(*sub, common);
     auto body = command.setup(*sub, common);
+    add_common(*sub, common);
     sub->callback([&action, body = std::move(body)] { action = body; });
   }
   try {

@@ -64,16 +64,16 @@ void BatchNorm2d::fields(Fields& f) {
 }
 Tensor BatchNorm2d::operator()(const Tensor& x) const {
   const Scope here = scope();
-  const DType wide = built(running_mean, "BatchNorm2d.running_mean").dtype();
-  const auto widened = [&](const Tensor& t) { return t.dtype() == wide ? t : cast(t, wide); };
-  const Tensor in = widened(x), scale = widened(weight), shift = widened(bias);
   if (training && x.rank() == 4 && x.dim(0) * x.dim(2) * x.dim(3) == Dim(1))
     throw Error(
         invalid("BatchNorm2d: training wants more than one number a channel, got {}", text(x.type())));
-  const Tensor y = training
-                       ? batch_norm_train(in, running_mean, running_variance, scale, shift, momentum, epsilon)
-                       : batch_norm(in, running_mean, running_variance, scale, shift, epsilon);
-  return x.dtype() == wide ? y : cast(y, x.dtype());
+  const bool half = is_half(x.dtype());
+  const auto widened = [&](const Tensor& t) { return half ? cast(t, DType::f32) : t; };
+  const Tensor &mean = built(running_mean, "BatchNorm2d.running_mean"), in = widened(x);
+  const Tensor scale = widened(weight), shift = widened(bias);
+  const Tensor y = training ? batch_norm_train(in, mean, running_variance, scale, shift, momentum, epsilon)
+                            : batch_norm(in, mean, running_variance, scale, shift, epsilon);
+  return half ? cast(y, x.dtype()) : y;
 }
 
 Tensor global_average_pool(const Tensor& x) {

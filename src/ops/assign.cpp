@@ -6,6 +6,8 @@ static Result<std::vector<TensorType>> infer(ir::Types in, const ir::NoAttrs&) {
   const auto &to = in[0], &from = in[1];
   if (!(to.shape == from.shape))
     return invalid("assign: both must have one shape, got {} and {}", text(to), text(from));
+  if (to.dtype != from.dtype && !(is_float(to.dtype) && is_float(from.dtype)))
+    return invalid("assign: converts floats only, got {} and {}", text(to), text(from));
   return std::vector<TensorType>{to};
 }
 
@@ -18,9 +20,9 @@ static constexpr ir::Op<> spec = {
     .doc =
         "Puts the elements of `from` in the place of those of `to`.\n\n"
         "Shape    the same for both.\n"
-        "DType    any; `from` is converted as cast does it.\n"
+        "DType    any, the same for both; or two floats: `from` is rounded, to f16 and bf16 through f32.\n"
         "Grad     none: it is an update.\n"
-        "Errors   invalid_argument for shapes.",
+        "Errors   invalid_argument for shapes and dtypes.",
     .inputs = {"to", "from"},
     .outputs = {"new_to"},
     .n_public = 0,

@@ -1,0 +1,58 @@
+#pragma once
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace CLI {
+class App;
+}
+
+// The command line as data, read from its CLI11 definitions: help, manual pages and completion are made of
+// this.
+namespace weft::cli {
+
+/// An option, or a positional argument.
+struct Argument {
+  std::vector<std::string> names;  ///< "-h", "--help"; of a positional argument its own: "program"
+  std::string value;  ///< what it takes, in a word: "N", "DIR", "forbid|warn|allow"; empty: nothing
+  std::vector<std::string> choices;  ///< all that it takes, where they are few
+  std::string about;                 ///< "rows a step"
+  std::string limits;                ///< "1 to 65536; default 256"
+  std::string group;
+  bool many = false, required = false;
+
+  /// "-h, --help", "--data PATH..."
+  std::string usage() const;
+  /// What it is for and its limits, in one line.
+  std::string description() const;
+};
+
+struct CommandLine {
+  std::string name, about, footer;
+  std::vector<Argument> options, positionals;
+  std::vector<CommandLine> commands;
+
+  /// "weft run [OPTIONS] program": how it is called, `path` being the words up to it.
+  std::string synopsis(const std::string& path) const;
+};
+CommandLine command_line(const CLI::App& app);
+
+/// For a terminal of 80 columns.
+std::string help(const CommandLine& c, const std::string& path);
+/// A page for man(1), in the macros of man(7). `release` is the program's.
+std::string manual(const CommandLine& root, const CommandLine& c, std::string_view release);
+/// A script that makes this shell complete the program's words.
+std::string bash_completion(const CommandLine& root);
+std::string zsh_completion(const CommandLine& root);
+std::string fish_completion(const CommandLine& root);
+
+/// What a value is completed from.
+enum class Source : uint8_t { nothing, choices, files, folders, backends, ops };
+Source source_of(const Argument& a);
+
+/// `text` in lines of at most `width` characters, cut at spaces.
+std::vector<std::string> wrapped(std::string_view text, size_t width);
+/// The words in one line, `between` each two.
+std::string joined(const std::vector<std::string>& words, std::string_view between);
+
+}  // namespace weft::cli

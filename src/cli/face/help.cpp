@@ -1,0 +1,69 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cli/face/face.h"
+
+namespace weft::cli {
+namespace {
+
+constexpr size_t kWidth = 80, kWidest = 24;  // of a line; of what may stand left of a description
+
+struct Row {
+  std::string left, right;
+};
+
+// Left and right side by side; below each other where the left one is too wide.
+void append(std::string& out, const std::string& title, const std::vector<Row>& rows) {
+  if (rows.empty()) return;
+  size_t widest = 0;
+  for (const Row& r : rows)
+    if (r.left.size() <= kWidest) widest = std::max(widest, r.left.size());
+  const size_t column = 2 + widest + 2;
+  out += fmt::format("\n{}:\n", title);
+  for (const Row& r : rows) {
+    std::string line = "  " + r.left;
+    if (r.left.size() > widest) out += line + "\n", line.clear();
+    for (const auto& part : wrapped(r.right, kWidth - column)) {
+      out += fmt::format("{:<{}}{}\n", line, column, part);
+      line.clear();
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> wrapped(std::string_view text, size_t width) {
+  std::vector<std::string> lines;
+  while (text.size() > width) {
+    const auto space = text.substr(0, width + 1).rfind(' ');
+    if (space == text.npos) break;
+    lines.emplace_back(text.substr(0, space));
+    text.remove_prefix(space + 1);
+  }
+  lines.emplace_back(text);
+  return lines;
+}
+
+std::string help(const CommandLine& c, const std::string& path) {
+  std::string out = joined(wrapped(c.about, kWidth), "\n") + "\nUsage: " + c.synopsis(path) + "\n";
+  std::vector<Row> positionals;
+  for (const auto& p : c.positionals) positionals.push_back({p.names[0], p.description()});
+  append(out, "Arguments", positionals);
+  std::vector<std::string> groups;
+  for (const auto& o : c.options)
+    if (std::ranges::find(groups, o.group) == groups.end()) groups.push_back(o.group);
+  for (const auto& group : groups) {
+    std::vector<Row> rows;
+    for (const auto& o : c.options)
+      if (o.group == group) rows.push_back({o.usage(), o.description()});
+    append(out, group, rows);
+  }
+  std::vector<Row> commands;
+  for (const auto& sub : c.commands) commands.push_back({sub.name, sub.about});
+  append(out, "Subcommands", commands);
+  if (!c.footer.empty()) out += "\n" + joined(wrapped(c.footer, kWidth), "\n") + "\n";
+  return out;
+}
+
+}  // namespace weft::cli

@@ -1,0 +1,192 @@
+#include <gtest/gtest.h>
+#include <pty.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+// What the command line shows of itself: help, manual pages, completion.
+namespace weft {
+namespace {
+
+namespace fs = std::filesystem;
+constexpr const char* kWeft = WEFT_BINARY_DIR "/weft";
+
+struct Output {
+  int status = 0;
+  std::string text;  // standard output and error
+};
+Output shell(const std::string& command) {
+  Output out;
+  FILE* pipe = ::popen(("{ " + command + "\n} 2>&1").c_str(), "r");
+  char part[4096];
+  while (const size_t n = std::fread(part, 1, sizeof part, pipe)) out.text.append(part, n);
+  const int ended = ::pclose(pipe);
+  out.status = WIFEXITED(ended) ? WEXITSTATUS(ended) : 1000 + WTERMSIG(ended);
+  return out;
+}
+std::string weft_says(const std::string& arguments) {
+  const auto out = shell(std::string(kWeft) + " " + arguments);
+  EXPECT_EQ(out.status, 0) << arguments << "\n" << out.text;
+  return out.text;
+}
+std::vector<std::string> lines(const std::string& text) {
+  std::vector<std::string> all;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) all.push_back(line);
+  return all;
+}
+std::vector<std::string> subcommands() {
+  std::vector<std::string> names;
+  bool there = false;
+  for (const auto& line : lines(weft_says("--help"))) {
+    if (there && line.size() > 2 && line[0] == ' ' && line[2] != ' ')
+      names.push_back(line.substr(2, line.find(' ', 2) - 2));
+    there |= line == "Subcommands:";
+  }
+  return names;
+}
+
+class CliFace : public ::testing::Test {
+ protected:
+  void SetUp() override { fs::create_directories(folder_ / "a folder"); }
+  void TearDown() override { fs::remove_all(folder_); }
+  const fs::path folder_ = fs::temp_directory_path() / ("weft_cli_face_" + std::to_string(::getpid()));
+};
+
+TEST_F(CliFace, HelpFitsAScreen) {
+  const auto help = lines(weft_says("--help"));
+  EXPECT_LE(help.size(), 24u);
+  EXPECT_EQ(help[1], "Usage: weft [OPTIONS] SUBCOMMAND");
+  const auto names = subcommands();
+  ASSERT_GE(names.size(), 10u);
+  for (const auto& name : names) {
+    const auto text = weft_says(name + " --help");
+    for (const auto& line : lines(text)) EXPECT_LE(line.size(), 80u) << name << ": " << line;
+    EXPECT_NE(text.find("Usage: weft " + name + " [OPTIONS]"), std::string::npos) << text;
+    EXPECT_NE(text.find("--policy forbid|warn|allow"), std::string::npos) << text;
+  }
+  EXPECT_NE(
+      weft_says("inspect --help").find("Usage: weft inspect [OPTIONS] program\n\nArguments:\n  program"),
+      std::string::npos);
+}
+
+// The words that bash offers where a command line ends.
+TEST_F(CliFace, BashCompletes) {
+  std::ofstream(folder_ / "step.weft") << "x";
+  const struct {
+    const char *words, *offered;  // the last word is being typed; what is offered, or some of it with ...
+  } all[] = {
+      {"weft tr", "train"},
+      {"weft co", "compare compile completion"},
+      {"weft --ver", "--version"},
+      {"weft train --see", "--seed"},
+      {"weft train --policy ''", "allow forbid warn"},
+      {"weft train --policy = a", "allow"},
+      {"weft train --policy = ", "allow forbid warn"},
+      {"weft train --seed ''", ""},
+      {"weft train --seed 3 --res", "--resume"},
+      {"weft train ''", "--data ..."},
+      {"weft train --out ''", "a folder"},
+      {"weft train --data ''", "a folder step.weft"},
+      {"weft train --data step.weft s", "step.weft"},
+      {"weft train --data step.weft --ou", "--out"},
+      {"weft run --json s", "step.weft"},
+      {"weft run step.weft ''", "--inputs ..."},
+      {"weft run --backend ref", "reference"},
+      {"weft ops soft", "softmax softplus"},
+      {"weft completion ''", "bash fish zsh"},
+      {"weft man comp", "compare compile completion"},
+      {"weft backends nonsense --js", "--json"},
+  };
+  std::ofstream script(folder_ / "script");
+  script << "cd '" << folder_.string() << "'; rm script; source <(" << kWeft << " completion bash)\n"
+         << "offer() { COMP_WORDS=(\"$@\") COMP_CWORD=$(($# - 1)); COMP_WORDS[0]=" << kWeft
+         << "; _weft; printf '%s\\n' \"${COMPREPLY[@]}\" | LC_ALL=C sort | paste -sd ' '; }\n";
+  for (const auto& c : all) {
+    std::string words = c.words;
+    if (words.ends_with("= ")) words.pop_back();
+    script << "offer " << words << "\n";
+  }
+  script.close();
+  const auto out = shell("bash --norc --noprofile " + (folder_ / "script").string());
+  const auto got = lines(out.text);
+  ASSERT_EQ(got.size(), std::size(all)) << out.text;
+  for (size_t i = 0; i < got.size(); ++i) {
+    const std::string want = all[i].offered;
+    if (want.ends_with("..."))
+      EXPECT_NE((got[i] + " ").find(want.substr(0, want.size() - 3)), std::string::npos)
+          << all[i].words << ": " << got[i];
+    else
+      EXPECT_EQ(got[i], want) << all[i].words;
+  }
+}
+
+// A person at a terminal presses the tabulator.
+TEST_F(CliFace, BashCompletesWhatIsTyped) {
+  int terminal = -1;
+  const pid_t child = ::forkpty(&terminal, nullptr, nullptr, nullptr);
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    ::setenv("PS1", "$ ", 1), ::setenv("TERM", "dumb", 1);
+    ::execlp("bash", "bash", "--norc", "--noprofile", "-i", nullptr);
+    ::_exit(127);
+  }
+  const std::string typed = std::string("source <(") + kWeft +
+                            " completion bash); weft() { echo \"<$*>\"; }\n"
+                            "weft trai\t --see\t3 --pol\twa\t\nexit\n";
+  ASSERT_EQ(::write(terminal, typed.data(), typed.size()), static_cast<ssize_t>(typed.size()));
+  std::string seen;
+  char part[4096];
+  for (ssize_t n; (n = ::read(terminal, part, sizeof part)) > 0;) seen.append(part, static_cast<size_t>(n));
+  ::close(terminal);
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  EXPECT_NE(seen.find("<train --seed 3 --policy warn>"), std::string::npos) << seen;
+}
+
+bool there_is(const char* program) { return shell(std::string("command -v ") + program).status == 0; }
+
+TEST_F(CliFace, ZshAndFishTakeTheirScripts) {
+  for (const auto& [program, check] : {std::pair("zsh", "zsh -n"), std::pair("fish", "fish --no-execute")}) {
+    const auto path = (folder_ / program).string();
+    weft_says(std::string("completion ") + program + " --out " + path);
+    EXPECT_GT(fs::file_size(path), 1000u);
+    if (!there_is(program)) continue;
+    const auto out = shell(std::string(check) + " " + path);
+    EXPECT_EQ(out.status, 0) << out.text;
+    EXPECT_EQ(out.text, "");
+  }
+}
+
+TEST_F(CliFace, ManualPagesAreWhole) {
+  weft_says("man --out " + folder_.string());
+  const auto names = subcommands();
+  std::vector<std::string> pages = {"weft"};
+  for (const auto& name : names) pages.push_back("weft-" + name);
+  for (const auto& page : pages) {
+    const auto path = (folder_ / (page + ".1")).string();
+    ASSERT_TRUE(fs::exists(path)) << path;
+    if (there_is("man")) {
+      const auto out = shell("MANWIDTH=80 man --warnings -l " + path);
+      EXPECT_EQ(out.status, 0) << out.text;
+      EXPECT_EQ(out.text.find("warning"), std::string::npos) << out.text;
+      for (const char* section : {"NAME", "SYNOPSIS", "DESCRIPTION", "OPTIONS", "EXIT STATUS", "SEE ALSO"})
+        EXPECT_NE(out.text.find(section), std::string::npos) << page << " has no " << section;
+      EXPECT_NE(out.text.find("--help"), std::string::npos) << out.text;
+    }
+    if (there_is("mandoc")) {
+      const auto out = shell("mandoc -T lint -W warning " + path);
+      EXPECT_EQ(out.text, "") << page;
+    }
+  }
+  EXPECT_EQ(weft_says("man train"),
+            (std::ostringstream() << std::ifstream(folder_ / "weft-train.1").rdbuf()).str());
+  EXPECT_EQ(shell(std::string(kWeft) + " man nonsense").status, 2);
+}
+
+}  // namespace
+}  // namespace weft
