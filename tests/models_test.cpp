@@ -31,9 +31,8 @@ Rows rows(uint64_t seed, int64_t n = kBatch) {
   std::vector<int32_t> tokens, targets;
   for (uint64_t i = 0; i < static_cast<uint64_t>(n * kContext); ++i)
     tokens.push_back(static_cast<int32_t>(random_word(seed, i) % kVocabulary));
-  // What follows is the first token plus the present one: something to learn.
-  for (size_t i = 0; i < tokens.size(); ++i)
-    targets.push_back((tokens[i / kContext * kContext] + tokens[i]) % kVocabulary);
+  // What follows is the token plus one: something to learn.
+  for (const int32_t t : tokens) targets.push_back((t + 1) % kVocabulary);
   return {ids(tokens, {n, kContext}), ids(targets, {n, kContext})};
 }
 

@@ -19,7 +19,7 @@ namespace {
 struct Options {
   std::string model;
   std::vector<std::string> data;
-  int64_t batch = 2;
+  int64_t batch = 1;
 };
 
 /// Logits [batch, context, vocabulary] and loss of one run.
