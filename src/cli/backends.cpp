@@ -44,7 +44,7 @@ int run(const Common& common) {
 
 extern const Command backends_command = {"backends",
                                          "list the backends: found, available or refused, and why",
-                                         [](CLI::App&, const Common& common) -> std::function<int()> {
+                                         [](Syntax&, const Common& common) -> std::function<int()> {
                                            return [&common] { return run(common); };
                                          }};
 

@@ -1,10 +1,18 @@
 #pragma once
 #include <fmt/core.h>
 
-#include <CLI/CLI.hpp>
 #include <charconv>
+#include <functional>
 #include <limits>
+#include <memory>
 #include <span>
+#include <string>
+#include <vector>
+
+namespace CLI {
+class App;
+class Option;
+}  // namespace CLI
 
 // The `weft` program. Each file src/cli/<name>.cpp that defines `const Command <name>_command` is a
 // subcommand; the build makes the table.
@@ -19,11 +27,68 @@ struct Common {
   std::vector<std::string> plugins;  // --plugin
 };
 
+/// An option that is being defined; what it says is CLI11's, which every subcommand would else compile anew.
+class Option {
+ public:
+  explicit Option(CLI::Option* option) : option_(option) {}
+  Option& required();
+  Option& type_name(const std::string& word);
+  /// Shows the value that it has now as the default.
+  Option& capture_default_str();
+  Option& range(int64_t least, int64_t most);
+  Option& range(int least, int most) { return range(int64_t{least}, int64_t{most}); }
+  Option& range(double least, double most);
+  Option& one_of(std::vector<std::string> words);
+  /// `wrong` says what is wrong with a value, or nothing.
+  Option& check(std::function<std::string(const std::string&)> wrong);
+  Option& excludes(const Option& other);
+  Option& excludes(const std::string& other);
+  /// Of an option with many values: one each time that it is given.
+  Option& one_at_a_time();
+
+ private:
+  CLI::Option* option_;
+};
+
+/// The options of a subcommand. `to` keeps its value where an option is not given, and outlives this.
+class Syntax {
+ public:
+  explicit Syntax(CLI::App& app) : app_(app) {}
+  Option add_option(const std::string& name, std::string& to, const std::string& help);
+  Option add_option(const std::string& name, std::vector<std::string>& to, const std::string& help);
+  Option add_option(const std::string& name, int& to, const std::string& help);
+  Option add_option(const std::string& name, int64_t& to, const std::string& help);
+  Option add_option(const std::string& name, uint64_t& to, const std::string& help);
+  Option add_option(const std::string& name, double& to, const std::string& help);
+  Option add_flag(const std::string& name, bool& to, const std::string& help);
+  /// An option whose words stand for values.
+  template <class E>
+  Option add_choice(const std::string& name, E& to, std::vector<std::pair<std::string, E>> words,
+                    const std::string& help) {
+    std::vector<std::string> texts;
+    for (const auto& [text, value] : words) texts.push_back(text);
+    return add_function(name, help, [&to, words](const std::string& given) {
+             for (const auto& [text, value] : words)
+               if (text == given) to = value;
+           }).one_of(std::move(texts));
+  }
+  void footer(const std::string& text);
+
+  bool given(const std::string& name) const;
+  /// The whole program's, for what is made of all options.
+  const CLI::App& program() const;
+
+ private:
+  Option add_function(const std::string& name, const std::string& help,
+                      std::function<void(const std::string&)> take);
+  CLI::App& app_;
+};
+
 struct Command {
   const char* name;
   const char* help;
-  /// Adds options to `app` and returns what to run once they are parsed: its value is the exit status.
-  std::function<int()> (*setup)(CLI::App& app, const Common& common);
+  /// Adds options and returns what to run once they are parsed: its value is the exit status.
+  std::function<int()> (*setup)(Syntax& app, const Common& common);
 };
 std::span<const Command> all_commands();
 

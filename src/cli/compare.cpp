@@ -237,11 +237,11 @@ int run(const Options& o, const Common& common) {
   return std::all_of(rows.begin(), rows.end(), [](const Row& r) { return r.failure.empty(); }) ? 0 : 1;
 }
 
-std::function<int()> setup(CLI::App& app, const Common& common) {
+std::function<int()> setup(Syntax& app, const Common& common) {
   const auto o = std::make_shared<Options>();
-  app.add_option("--model", o->model, "folder of the checkpoint")->required()->type_name("DIR");
-  app.add_option("--data", o->data, "text to run on; without it, tokens by chance")->type_name("PATH");
-  app.add_option("--batch", o->batch, "rows to run on")->check(CLI::Range(1, 65536))->capture_default_str();
+  app.add_option("--model", o->model, "folder of the checkpoint").required().type_name("DIR");
+  app.add_option("--data", o->data, "text to run on; without it, tokens by chance").type_name("PATH");
+  app.add_option("--batch", o->batch, "rows to run on").range(1, 65536).capture_default_str();
   app.footer(
       "Runs on every available backend, or on --backend alone. Exits with 1 if one disagrees or fails.");
   return [o, &common] { return run(*o, common); };

@@ -64,14 +64,14 @@ int run(const Options& o, const Common& common) {
 
 extern const Command compile_command = {
     "compile", "write a checkpoint's model, or its whole training step, as a program file",
-    [](CLI::App& app, const Common& common) -> std::function<int()> {
+    [](Syntax& app, const Common& common) -> std::function<int()> {
       const auto o = std::make_shared<Options>();
-      app.add_option("--model", o->model, "folder of the checkpoint")->required()->type_name("DIR");
-      app.add_option("--out", o->out, "the program file to write")->required()->type_name("FILE");
+      app.add_option("--model", o->model, "folder of the checkpoint").required().type_name("DIR");
+      app.add_option("--out", o->out, "the program file to write").required().type_name("FILE");
       app.add_option("--part", o->part,
                      "forward, or step: loss, gradients, update and random state in one program")
-          ->check(CLI::IsMember({"forward", "step"}))
-          ->capture_default_str();
+          .one_of({"forward", "step"})
+          .capture_default_str();
       app.add_flag("!--no-fuse", o->fuse, "keep every op a call of its own");
       return [o, &common] { return run(*o, common); };
     }};

@@ -21,15 +21,15 @@ int run(const CommandLine& root, const Options& o) {
   return 0;
 }
 
-std::function<int()> setup(CLI::App& app, const Common&) {
+std::function<int()> setup(Syntax& app, const Common&) {
   const auto o = std::make_shared<Options>();
   app.add_option("shell", o->shell, "bash, zsh or fish")
-      ->required()
-      ->type_name("SHELL")
-      ->check(CLI::IsMember({"bash", "zsh", "fish"}));
-  app.add_option("--out", o->out, "write it to this file instead")->type_name("FILE");
+      .required()
+      .type_name("SHELL")
+      .one_of({"bash", "zsh", "fish"});
+  app.add_option("--out", o->out, "write it to this file instead").type_name("FILE");
   app.footer("In bash: source <(weft completion bash). `cmake --install` puts all three where shells look.");
-  return [&app, o] { return run(command_line(*app.get_parent()), *o); };
+  return [&app, o] { return run(command_line(app.program()), *o); };
 }
 
 }  // namespace

@@ -40,13 +40,13 @@ int run(const Options& o, const Common& common) {
 
 extern const Command evaluate_command = {
     "evaluate", "say how well a model foresees a text: loss and perplexity",
-    [](CLI::App& app, const Common& common) -> std::function<int()> {
+    [](Syntax& app, const Common& common) -> std::function<int()> {
       const auto o = std::make_shared<Options>();
-      app.add_option("--model", o->model, "folder of the checkpoint")->required()->type_name("DIR");
+      app.add_option("--model", o->model, "folder of the checkpoint").required().type_name("DIR");
       app.add_option("--data", o->data, "text files, folders of them, - for standard input, or one token file")
-          ->required()
-          ->type_name("PATH");
-      app.add_option("--batch", o->batch, "rows at a time")->check(CLI::Range(1, 65536))->capture_default_str();
+          .required()
+          .type_name("PATH");
+      app.add_option("--batch", o->batch, "rows at a time").range(1, 65536).capture_default_str();
       return [o, &common] { return run(*o, common); };
     }};
 

@@ -47,9 +47,9 @@ nlohmann::json to_json(const CompiledProgram& p) {
 
 extern const Command inspect_command = {
     "inspect", "print a program file: inputs, states, calls, regions",
-    [](CLI::App& app, const Common& common) -> std::function<int()> {
+    [](Syntax& app, const Common& common) -> std::function<int()> {
       const auto path = std::make_shared<std::string>();
-      app.add_option("program", *path, "the file, as weft compile writes it")->required()->type_name("FILE");
+      app.add_option("program", *path, "the file, as weft compile writes it").required().type_name("FILE");
       return [path, &common] {
         const auto p = value_or_raise(program::read_file(*path));
         fmt::print("{}\n", common.json ? to_json(p).dump(2) : program::print(p));

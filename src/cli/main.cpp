@@ -1,4 +1,6 @@
+#include <CLI/CLI.hpp>
 #include <cstdio>
+#include <deque>
 
 #include "base/thread_pool.h"
 #include "cli/command.h"
@@ -60,9 +62,10 @@ int run(int argc, char** argv) {
   app.footer("Exit status: 0 done, 1 failed, 2 a command line that makes no sense.");
   Common common;
   std::function<int()> action;
+  std::deque<Syntax> syntax;  // stays where it is: actions ask it what was given
   for (const auto& command : all_commands()) {
     CLI::App* sub = app.add_subcommand(command.name, command.help);
-    auto body = command.setup(*sub, common);
+    auto body = command.setup(syntax.emplace_back(*sub), common);
     add_common(*sub, common);
     sub->callback([&action, body = std::move(body)] { action = body; });
   }

@@ -26,17 +26,17 @@ int run(const CommandLine& root, const Options& o) {
   return 0;
 }
 
-std::function<int()> setup(CLI::App& app, const Common&) {
+std::function<int()> setup(Syntax& app, const Common&) {
   const auto o = std::make_shared<Options>();
   std::vector<std::string> names;
   for (const Command& c : all_commands()) names.push_back(c.name);
-  auto* subcommand = app.add_option("subcommand", o->subcommand, "whose page (default: that of weft itself)")
-                         ->check(CLI::IsMember(std::move(names)));
+  auto subcommand = app.add_option("subcommand", o->subcommand, "whose page (default: that of weft itself)")
+                         .one_of(std::move(names));
   app.add_option("--out", o->folder, "write all pages into this folder instead")
-      ->type_name("DIR")
-      ->excludes(subcommand);
+      .type_name("DIR")
+      .excludes(subcommand);
   app.footer("To read one: weft man train | man -l -. `cmake --install` puts them where man looks.");
-  return [&app, o] { return run(command_line(*app.get_parent()), *o); };
+  return [&app, o] { return run(command_line(app.program()), *o); };
 }
 
 }  // namespace

@@ -119,9 +119,9 @@ int run(const Options& o, const Common& common) {
 
 extern const Command ops_command = {
     "ops", "what the ops mean, and which kernels there are for them",
-    [](CLI::App& app, const Common& common) -> std::function<int()> {
+    [](Syntax& app, const Common& common) -> std::function<int()> {
       const auto o = std::make_shared<Options>();
-      app.add_option("names", o->names, "ops to explain (default: a line for each)")->type_name("OP");
+      app.add_option("names", o->names, "ops to explain (default: a line for each)").type_name("OP");
       app.add_flag("--markdown", o->markdown, "as docs/ops.md is written");
       return [o, &common] { return run(*o, common); };
     }};

@@ -151,20 +151,20 @@ int run(const Options& o, const Common& common) {
 }  // namespace
 
 extern const Command run_command = {
-    "run", "run a program file", [](CLI::App& app, const Common& common) -> std::function<int()> {
+    "run", "run a program file", [](Syntax& app, const Common& common) -> std::function<int()> {
       const auto o = std::make_shared<Options>();
       app.add_option("program", o->program, "the file, as weft compile writes it")
-          ->required()
-          ->type_name("FILE");
+          .required()
+          .type_name("FILE");
       app.add_option("--inputs", o->inputs, "safetensors file with the inputs by name; made up without")
-          ->type_name("FILE");
+          .type_name("FILE");
       app.add_option("--size", o->sizes, "value of a symbol for made-up inputs, as in batch=4")
-          ->type_name("NAME=N")
-          ->excludes("--inputs");
-      app.add_option("--out", o->out, "write the outputs to this safetensors file")->type_name("FILE");
+          .type_name("NAME=N")
+          .excludes("--inputs");
+      app.add_option("--out", o->out, "write the outputs to this safetensors file").type_name("FILE");
       app.add_option("--repeat", o->repeat, "runs; states go on from one to the next")
-          ->check(CLI::Range(1, 1'000'000'000))
-          ->capture_default_str();
+          .range(1, 1'000'000'000)
+          .capture_default_str();
       app.add_flag("--ledger", o->ledger, "print which kernels ran, and why");
       app.add_flag("--plan", o->plan, "print the resolved plan: steps, kernels, places in memory");
       return [o, &common] { return run(*o, common); };

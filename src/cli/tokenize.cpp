@@ -33,18 +33,18 @@ int run(const Options& o, const Common& common) {
 
 extern const Command tokenize_command = {
     "tokenize", "write text as a file of tokens to train on",
-    [](CLI::App& app, const Common& common) -> std::function<int()> {
+    [](Syntax& app, const Common& common) -> std::function<int()> {
       const auto o = std::make_shared<Options>();
       app.add_option("--data", o->data, "text files, folders of them, or - for standard input")
-          ->required()
-          ->type_name("PATH");
-      app.add_option("--out", o->out, "the token file to write")->required()->type_name("FILE");
+          .required()
+          .type_name("PATH");
+      app.add_option("--out", o->out, "the token file to write").required().type_name("FILE");
       app.add_option("--tokenizer", o->tokenizer,
                      "bpe (trained on the data), characters, bytes, or a tokenizer.json")
-          ->capture_default_str();
+          .capture_default_str();
       app.add_option("--vocabulary", o->vocabulary, "ids of --tokenizer bpe")
-          ->check(CLI::Range(257, 1 << 20))
-          ->capture_default_str();
+          .range(257, 1 << 20)
+          .capture_default_str();
       return [o, &common] { return run(*o, common); };
     }};
 

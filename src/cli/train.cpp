@@ -222,7 +222,7 @@ int train(const TrainOptions& o, const Common& common) {
   return Run(o, common, *run, data).go();
 }
 
-std::function<int()> setup(CLI::App& app, const Common& common) {
+std::function<int()> setup(Syntax& app, const Common& common) {
   const auto o = std::make_shared<TrainOptions>();
   add_train_options(app, *o);
   return [o, &common] { return train(*o, common); };

@@ -5,6 +5,6 @@ namespace weft::cli {
 
 extern const Command hello_command = {
     "hello", "say hello",
-    [](CLI::App&, const Common&) -> std::function<int()> { return [] { return std::puts("hello") < 0; }; }};
+    [](Syntax&, const Common&) -> std::function<int()> { return [] { return std::puts("hello") < 0; }; }};
 
 }  // namespace weft::cli

@@ -1,8 +1,8 @@
 #include "cli/face/face.h"
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
-
-#include "cli/command.h"
+#include <cstring>
 
 namespace weft::cli {
 namespace {

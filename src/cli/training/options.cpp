@@ -12,19 +12,12 @@
 namespace weft::cli {
 namespace {
 
-// An option whose words stand for the values of an enumeration.
-template <class E>
-void add_choice(CLI::App& app, const std::string& name, E& to, std::map<std::string, E> words,
-                const std::string& help) {
-  app.add_option(name, to, help)->transform(CLI::CheckedTransformer(std::move(words)).description(""));
-}
-
-void add_model_options(CLI::App& app, TrainOptions& o) {
+void add_model_options(Syntax& app, TrainOptions& o) {
   app.add_option("--model", o.model, "gpt (GPT-2's layout) or llama (rotary positions, gated MLP)")
-      ->check(CLI::IsMember({"gpt", "llama"}))
-      ->capture_default_str();
+      .one_of({"gpt", "llama"})
+      .capture_default_str();
   const auto size = [&](const char* name, int64_t& to, int64_t least, int64_t most, const char* help) {
-    app.add_option(name, to, help)->check(CLI::Range(least, most))->capture_default_str();
+    app.add_option(name, to, help).range(least, most).capture_default_str();
   };
   size("--layers", o.layers, 1, 1000, "blocks");
   size("--heads", o.heads, 1, 1024, "attention heads of a block");
@@ -33,48 +26,48 @@ void add_model_options(CLI::App& app, TrainOptions& o) {
   size("--hidden", o.hidden, 0, 1 << 20, "width of the MLPs; 0: the usual multiple of --width");
   size("--context", o.context, 1, 1 << 20, "tokens that the model sees");
   app.add_option("--dropout", o.dropout, "share of values dropped while training (gpt)")
-      ->check(CLI::Range(0.0, 0.95))
-      ->capture_default_str();
+      .range(0.0, 0.95)
+      .capture_default_str();
   app.add_option("--tokenizer", o.tokenizer, "characters, bytes, bpe (trained on the data), or a tokenizer.json")
-      ->capture_default_str();
+      .capture_default_str();
   size("--vocabulary", o.vocabulary, 257, 1 << 20, "ids of --tokenizer bpe");
 }
 
-void add_step_options(CLI::App& app, TrainOptions& o) {
+void add_step_options(Syntax& app, TrainOptions& o) {
   auto& s = o.settings;
-  app.add_option("--batch", s.batch, "rows of a batch")->check(CLI::Range(1, 65536))->capture_default_str();
+  app.add_option("--batch", s.batch, "rows of a batch").range(1, 65536).capture_default_str();
   app.add_option("--accumulate", s.accumulate, "batches to a step")
-      ->check(CLI::Range(1, 4096))
-      ->capture_default_str();
-  add_choice<nn::OptimizerKind>(
-      app, "--optimizer", s.optimizer,
+      .range(1, 4096)
+      .capture_default_str();
+  app.add_choice<nn::OptimizerKind>(
+      "--optimizer", s.optimizer,
       {{"adamw", nn::OptimizerKind::adamw}, {"sgd", nn::OptimizerKind::sgd}}, "adamw (default) or sgd");
   const auto number = [&](const char* name, double& to, const char* help) {
-    app.add_option(name, to, help)->check(number_from_zero)->capture_default_str();
+    app.add_option(name, to, help).check(number_from_zero).capture_default_str();
   };
   app.add_option("--rate", s.schedule.rate, "highest learning rate")
-      ->check(positive_number)
-      ->capture_default_str();
-  add_choice<nn::ScheduleKind>(app, "--schedule", s.schedule.kind,
+      .check(positive_number)
+      .capture_default_str();
+  app.add_choice<nn::ScheduleKind>("--schedule", s.schedule.kind,
                                {{"cosine", nn::ScheduleKind::cosine},
                                 {"linear", nn::ScheduleKind::linear},
                                 {"constant", nn::ScheduleKind::constant}},
                                "how the rate falls: cosine (default), linear or constant");
   app.add_option("--warmup", s.schedule.warmup, "steps on which the rate rises")
-      ->check(CLI::Range(0, 1 << 30))
-      ->capture_default_str();
+      .range(0, 1 << 30)
+      .capture_default_str();
   number("--least-rate", s.schedule.least, "part of the rate that is left at the end");
   number("--weight-decay", s.weight_decay, "how much weights shrink, times the rate");
   number("--clip", s.clip, "largest norm of all gradients together; 0: any");
   number("--beta1", s.beta1, "of AdamW");
   number("--beta2", s.beta2, "of AdamW");
   number("--momentum", s.momentum, "of SGD");
-  add_choice<DType>(app, "--dtype", s.dtype, {{"f32", DType::f32}, {"f64", DType::f64}, {"bf16", DType::bf16}},
+  app.add_choice<DType>("--dtype", s.dtype, {{"f32", DType::f32}, {"f64", DType::f64}, {"bf16", DType::bf16}},
                     "of weights: f32 (default), f64, or bf16 with masters in f32");
   app.add_flag("--compile", s.compile, "run the whole step as one compiled program");
   app.add_option("--seed", s.seed, "of weights, batches and dropout")
-      ->check(whole_number<uint64_t>(0))
-      ->capture_default_str();
+      .check(whole_number<uint64_t>(0))
+      .capture_default_str();
 }
 
 int64_t usual_hidden(const TrainOptions& o) {
@@ -94,8 +87,7 @@ std::string number_from_zero(const std::string& text) {
 }
 
 bool TrainOptions::given(const std::string& option) const {
-  const auto* found = app->get_option_no_throw(option);
-  return found && found->count() > 0;
+  return app->given(option);
 }
 
 nn::TrainSettings TrainOptions::asked(int64_t vocabulary_size) const {
@@ -120,27 +112,27 @@ nn::TrainSettings TrainOptions::asked(int64_t vocabulary_size) const {
   return s;
 }
 
-void add_train_options(CLI::App& app, TrainOptions& o) {
+void add_train_options(Syntax& app, TrainOptions& o) {
   o.app = &app;
   app.add_option("--data", o.data, "text files, folders of them, - for standard input, or one token file")
-      ->required()
-      ->type_name("PATH");
-  app.add_option("--out", o.out, "folder of the checkpoint")->required()->type_name("DIR");
-  auto* steps = app.add_option("--steps", o.settings.steps, "steps in all, those before --resume included")
-                    ->check(whole_number<int64_t>(1));
+      .required()
+      .type_name("PATH");
+  app.add_option("--out", o.out, "folder of the checkpoint").required().type_name("DIR");
+  auto steps = app.add_option("--steps", o.settings.steps, "steps in all, those before --resume included")
+                    .check(whole_number<int64_t>(1));
   app.add_option("--seconds", o.seconds, "how long to train (default 60)")
-      ->check(positive_number)
-      ->excludes(steps);
+      .check(positive_number)
+      .excludes(steps);
   add_model_options(app, o);
   add_step_options(app, o);
   app.add_option("--save-every", o.save_every, "seconds between checkpoints")
-      ->check(positive_number)
-      ->capture_default_str();
+      .check(positive_number)
+      .capture_default_str();
   app.add_option("--sample-every", o.sample_every, "seconds between pieces of made-up text; 0: none")
-      ->check(number_from_zero)
-      ->capture_default_str();
-  auto* resume = app.add_flag("--resume", o.resume, "go on from the checkpoint in --out");
-  app.add_flag("--fresh", o.fresh, "replace the checkpoint in --out")->excludes(resume);
+      .check(number_from_zero)
+      .capture_default_str();
+  auto resume = app.add_flag("--resume", o.resume, "go on from the checkpoint in --out");
+  app.add_flag("--fresh", o.fresh, "replace the checkpoint in --out").excludes(resume);
   app.footer("Ctrl-C stops after the step, writes the checkpoint and exits with 130.");
 }
 

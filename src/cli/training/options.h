@@ -17,14 +17,14 @@ struct TrainOptions {
   nn::TrainSettings settings;
   double seconds = 60, save_every = 30, sample_every = 20;
   bool resume = false, fresh = false;
-  const CLI::App* app = nullptr;
+  const Syntax* app = nullptr;
 
   bool given(const std::string& option) const;
   /// The settings with the model that the sizes make.
   nn::TrainSettings asked(int64_t vocabulary_size) const;
 };
 
-void add_train_options(CLI::App& app, TrainOptions& o);
+void add_train_options(Syntax& app, TrainOptions& o);
 
 /// A checkpoint goes on only as what it is: raises where an option says otherwise. The number of steps may
 /// change, and what a run is given besides its settings.

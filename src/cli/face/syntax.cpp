@@ -1,0 +1,57 @@
+#include <CLI/CLI.hpp>
+
+#include "cli/command.h"
+
+namespace weft::cli {
+
+Option& Option::required() { return option_->required(), *this; }
+Option& Option::type_name(const std::string& word) { return option_->type_name(word), *this; }
+Option& Option::capture_default_str() { return option_->capture_default_str(), *this; }
+Option& Option::range(int64_t least, int64_t most) {
+  return option_->check(CLI::Range(least, most)), *this;
+}
+Option& Option::range(double least, double most) { return option_->check(CLI::Range(least, most)), *this; }
+Option& Option::one_of(std::vector<std::string> words) {
+  return option_->check(CLI::IsMember(std::move(words))), *this;
+}
+Option& Option::check(std::function<std::string(const std::string&)> wrong) {
+  return option_->check(std::move(wrong)), *this;
+}
+Option& Option::excludes(const Option& other) { return option_->excludes(other.option_), *this; }
+Option& Option::excludes(const std::string& other) { return option_->excludes(other), *this; }
+Option& Option::one_at_a_time() { return option_->allow_extra_args(false), *this; }
+
+Option Syntax::add_option(const std::string& name, std::string& to, const std::string& help) {
+  return Option(app_.add_option(name, to, help));
+}
+Option Syntax::add_option(const std::string& name, std::vector<std::string>& to, const std::string& help) {
+  return Option(app_.add_option(name, to, help));
+}
+Option Syntax::add_option(const std::string& name, int& to, const std::string& help) {
+  return Option(app_.add_option(name, to, help));
+}
+Option Syntax::add_option(const std::string& name, int64_t& to, const std::string& help) {
+  return Option(app_.add_option(name, to, help));
+}
+Option Syntax::add_option(const std::string& name, uint64_t& to, const std::string& help) {
+  return Option(app_.add_option(name, to, help));
+}
+Option Syntax::add_option(const std::string& name, double& to, const std::string& help) {
+  return Option(app_.add_option(name, to, help));
+}
+Option Syntax::add_flag(const std::string& name, bool& to, const std::string& help) {
+  return Option(app_.add_flag(name, to, help));
+}
+Option Syntax::add_function(const std::string& name, const std::string& help,
+                             std::function<void(const std::string&)> take) {
+  return Option(app_.add_option_function<std::string>(name, take, help));
+}
+void Syntax::footer(const std::string& text) { app_.footer(text); }
+
+bool Syntax::given(const std::string& name) const {
+  const auto* found = app_.get_option_no_throw(name);
+  return found && found->count() > 0;
+}
+const CLI::App& Syntax::program() const { return *app_.get_parent(); }
+
+}  // namespace weft::cli
