@@ -13,7 +13,7 @@ constexpr const char *kBackends = "backends 2>/dev/null | awk '$2 == \"available
                      *kOps = "ops 2>/dev/null | awk '{ print $1 }'";
 
 /// Text between single quotes of a shell.
-std::string quoted(std::string_view text) {
+std::string in_quotes(std::string_view text) {
   std::string out = "'";
   for (const char c : text) c == '\'' ? out += "'\\''" : out += c;
   return out + "'";
@@ -45,7 +45,7 @@ std::string bash_source(const Argument& a) {
 }
 
 constexpr const char* kBash =
-    R"(# Completion of the program {name} in bash, as `{name} completion bash` prints it.
+    R"script(# Completion of the program {name} in bash, as `{name} completion bash` prints it.
 _{name}() {{
   local current=${{COMP_WORDS[COMP_CWORD]}} command= option= values=0 takes= words= rest= i
   [[ $current == '=' ]] && current=  # --option=value comes as three words
@@ -86,19 +86,16 @@ _{name}() {{
   [[ $words != '<'* ]] || compopt -o filenames 2>/dev/null  # outside of a line that is typed, it can't
 }}
 complete -F _{name} {name}
-)";
+)script";
 
-constexpr const char* kZsh = R"(#compdef {name}
+constexpr const char* kZsh = R"script(#compdef {name}
 # Completion of the program {name} in zsh, as `{name} completion zsh` prints it.
-_{name}_backends() {{ compadd -- ${{(f)" $({ name } {backends}) "}} }}
-    _{name} _ops() {
-  {
-    compadd-- $ {{(f)"$({name} {ops})"}}
-  }
-}
-_{name}() {
-  {
-    local line state _arguments - C { root }    '1: :->command' '*:: :->rest'
+_{name}_backends() {{ compadd -- ${{(f)"$({name} {backends})"}} }}
+_{name}_ops() {{ compadd -- ${{(f)"$({name} {ops})"}} }}
+_{name}() {{
+  local line state
+  _arguments -C \
+{root}    '1: :->command' '*:: :->rest'
   case $state in
     command)
       local -a commands=(
@@ -110,17 +107,16 @@ _{name}() {
   esac
 }}
 _{name} "$@"
-)";
+)script";
 
 std::string zsh_action(const CommandLine& root, const Argument& a) {
   switch (source_of(a)) {
-    case Source::nothing:
-    return " ";  // shows what is wanted
-  case Source::choices: return "(" + joined(a.choices, " ") + ")";
-  case Source::files: return "_files";
-  case Source::folders: return "_files -/";
-  case Source::backends: return "_" + root.name + "_backends";
-  case Source::ops: return "_" + root.name + "_ops";
+    case Source::nothing: return " ";  // shows what is wanted
+    case Source::choices: return "(" + joined(a.choices, " ") + ")";
+    case Source::files: return "_files";
+    case Source::folders: return "_files -/";
+    case Source::backends: return "_" + root.name + "_backends";
+    case Source::ops: return "_" + root.name + "_ops";
   }
   return " ";
 }
@@ -137,21 +133,21 @@ std::string zsh_option(const CommandLine& root, const Argument& o) {
   std::string out;
   for (const auto& name : o.names) {
     const bool takes = !o.value.empty();
-    out +=
-        quoted((o.many ? "*" : "(" + joined(o.names, " ") + ")") + name + (takes ? "=" : "") + "[" +
-               zsh_text(o.about) + "]" + (takes ? ":" + zsh_text(o.value) + ":" + zsh_action(root, o) : "")) +
-        " \\\n";
+    out += in_quotes((o.many ? "*" : "(" + joined(o.names, " ") + ")") + name + (takes ? "=" : "") + "[" +
+                     zsh_text(o.about) + "]" +
+                     (takes ? ":" + zsh_text(o.value) + ":" + zsh_action(root, o) : "")) +
+           " \\\n";
   }
   return out;
 }
 
 // One `complete` of fish, with what it takes.
 std::string fish_line(const CommandLine& root, const std::string& when, const Argument& a) {
-  std::string out = "complete -c " + root.name + " -n " + quoted(when);
+  std::string out = "complete -c " + root.name + " -n " + in_quotes(when);
   for (const auto& name : a.names)
     if (name.starts_with('-'))
       out += name.starts_with("--") ? " -l " + name.substr(2) : " -s " + name.substr(1);
-  const auto from = [](const std::string& words) { return " -x -a " + quoted(words); };
+  const auto from = [](const std::string& words) { return " -x -a " + in_quotes(words); };
   const bool takes = !a.value.empty();
   switch (source_of(a)) {
     case Source::nothing: out += takes ? " -x" : ""; break;
@@ -161,26 +157,27 @@ std::string fish_line(const CommandLine& root, const std::string& when, const Ar
     case Source::backends: out += from(fmt::format("({} {})", root.name, kBackends)); break;
     case Source::ops: out += from(fmt::format("({} {})", root.name, kOps)); break;
   }
-  return out + " -d " + quoted(a.about) + "\n";
+  return out + " -d " + in_quotes(a.about) + "\n";
 }
 
 }  // namespace
 
 std::string bash_completion(const CommandLine& root) {
   std::map<std::string, std::vector<std::string>> takers;  // what is taken -> by which options
-  std::string words =
-      fmt::format("      '') words={} ;;\n",
-                  quoted(joined(names_of(root.commands), " ") + " " + joined(names_of(root.options), " ")));
+  std::string words = fmt::format(
+      "      '') words={} ;;\n",
+      in_quotes(joined(names_of(root.commands), " ") + " " + joined(names_of(root.options), " ")));
   for (const auto& c : root.commands) {
     for (const auto& o : c.options)
       if (!o.value.empty())
-        for (const auto& name : o.names) takers[bash_source(o)].push_back(quoted(c.name + " " + name));
-    const std::string rest = c.positionals.empty() ? "" : " rest=" + quoted(bash_source(c.positionals[0]));
-    words += fmt::format("      {}) words={}{} ;;\n", c.name, quoted(joined(names_of(c.options), " ")), rest);
+        for (const auto& name : o.names) takers[bash_source(o)].push_back(in_quotes(c.name + " " + name));
+    const std::string rest = c.positionals.empty() ? "" : " rest=" + in_quotes(bash_source(c.positionals[0]));
+    words +=
+        fmt::format("      {}) words={}{} ;;\n", c.name, in_quotes(joined(names_of(c.options), " ")), rest);
   }
   std::string values;
   for (const auto& [source, options] : takers)
-    values += fmt::format("    {}) takes={} ;;\n", joined(options, " | "), quoted(source));
+    values += fmt::format("    {}) takes={} ;;\n", joined(options, " | "), in_quotes(source));
   return fmt::format(fmt::runtime(kBash), fmt::arg("name", root.name), fmt::arg("values", values),
                      fmt::arg("words", words), fmt::arg("backends", kBackends), fmt::arg("ops", kOps));
 }
@@ -189,12 +186,12 @@ std::string zsh_completion(const CommandLine& root) {
   std::string options, commands, rest;
   for (const auto& o : root.options) options += "    " + zsh_option(root, o);
   for (const auto& c : root.commands) {
-    commands += "        " + quoted(c.name + ":" + zsh_text(c.about)) + "\n";
+    commands += "        " + in_quotes(c.name + ":" + zsh_text(c.about)) + "\n";
     rest += "        " + c.name + ")\n          _arguments \\\n";
     for (const auto& o : c.options) rest += "            " + zsh_option(root, o);
     for (const auto& p : c.positionals)
       rest += "            " +
-              quoted((p.many ? "*:" : ":") + zsh_text(p.names[0]) + ":" + zsh_action(root, p)) + " \\\n";
+              in_quotes((p.many ? "*:" : ":") + zsh_text(p.names[0]) + ":" + zsh_action(root, p)) + " \\\n";
     rest += "            && return ;;\n";
   }
   return fmt::format(fmt::runtime(kZsh), fmt::arg("name", root.name), fmt::arg("root", options),
@@ -209,7 +206,7 @@ std::string fish_completion(const CommandLine& root) {
   constexpr const char* kNone = "__fish_use_subcommand";
   for (const auto& o : root.options) out += fish_line(root, kNone, o);
   for (const auto& c : root.commands)
-    out += fmt::format("complete -c {} -n {} -a {} -d {}\n", root.name, kNone, c.name, quoted(c.about));
+    out += fmt::format("complete -c {} -n {} -a {} -d {}\n", root.name, kNone, c.name, in_quotes(c.about));
   for (const auto& c : root.commands) {
     const std::string when = "__fish_seen_subcommand_from " + c.name;
     for (const auto& o : c.options) out += fish_line(root, when, o);
