@@ -5,6 +5,7 @@
 
 #include "conformance/rules.h"
 #include "conformance/run.h"
+#include "ir/lower.h"
 #include "loops/loops.h"
 #include "seam/plan.h"
 #include "seam/registry.h"
@@ -29,9 +30,19 @@ const std::vector<std::string>& backends() {
   return all;
 }
 
+// Is there something to compute, or is a copy of an operand the whole meaning?
+bool wants_kernel(const ir::OpDef& op, const std::vector<AttrValue>& attrs,
+                  const std::vector<Array>& inputs) {
+  std::vector<TensorType> types;
+  std::vector<const TensorType*> pointers;
+  for (const Array& a : inputs) types.push_back(type_of(a));
+  for (const TensorType& t : types) pointers.push_back(&t);
+  return op.primitive() || !value_or_raise(ir::lower_to_primitives(op, pointers, attrs)).nodes.empty();
+}
+
 // Whatever ran, ran on the backend that was asked, under a name, and nothing was copied elsewhere.
-void check_ledger(const ir::OpDef& op, const Outcome& run, const std::string& backend) {
-  ASSERT_FALSE(run.ledger.empty()) << "no kernel is in the ledger";
+void check_ledger(const ir::OpDef& op, const Outcome& run, const std::string& backend, bool wants) {
+  ASSERT_TRUE(!wants || !run.ledger.empty()) << "no kernel is in the ledger";
   for (const auto& row : run.ledger) {
     EXPECT_EQ(row.device, backend) << row.op << " by " << row.kernel;
     EXPECT_FALSE(row.kernel.empty()) << row.op;
@@ -118,6 +129,7 @@ class Ops : public testing::TestWithParam<CaseFile> {
   void run_everywhere(const ir::OpDef& op, const std::vector<AttrValue>& attrs,
                       const std::vector<Array>& inputs, const std::vector<Bounded>& right,
                       const std::string& label) {
+    const bool wants = wants_kernel(op, attrs, inputs);
     for (const auto& backend : backends()) {
       SCOPED_TRACE("on " + backend);
       const Outcome run = run_op(op, attrs, inputs, backend);
@@ -129,7 +141,7 @@ class Ops : public testing::TestWithParam<CaseFile> {
         continue;
       }
       ++totals().executed[backend];
-      check_ledger(op, run, backend);
+      check_ledger(op, run, backend, wants);
       ASSERT_EQ(run.outputs.size(), right.size());
       for (size_t k = 0; k < right.size(); ++k) {
         const Verdict v = judge(run.outputs[k], right[k]);

@@ -21,15 +21,19 @@ nn::AdamW optimizer_of(const nn::Module& m, const nn::AdamWConfig& c) {
 }
 nn::SGD optimizer_of(const nn::Module& m, const nn::SGDConfig& c) { return nn::SGD(nn::parameters(m), c); }
 
+template <class M>
+constexpr bool kOfImages = !std::derived_from<M, nn::LanguageModel>;
+
+// At 5e-3, rounding alone leads a ResNet in f32 elsewhere.
+template <class M>
 Tensor rate_of(const nn::AdamWConfig&, DType t) {
-  return Tensor::scalar(5e-3, t == DType::f64 ? t : DType::f32);
+  return Tensor::scalar(kOfImages<M> ? 2e-3 : 5e-3, t == DType::f64 ? t : DType::f32);
 }
+template <class M>
 Tensor rate_of(const nn::SGDConfig&, DType t) {
   return Tensor::scalar(0.05, t == DType::f64 ? t : DType::f32);
 }
 
-template <class M>
-constexpr bool kOfImages = !std::derived_from<M, nn::LanguageModel>;
 template <class M>
 nn::Example batch_of(uint64_t step, DType dtype) {
   return kOfImages<M> ? image_batch(step, dtype) : token_batch(step);
@@ -44,7 +48,7 @@ std::vector<double> losses(M model, DType dtype, const Config& config) {
   std::vector<double> out;
   for (uint64_t i = 0; i < kSteps; ++i) {
     const auto b = batch_of<M>(i, dtype);
-    out.push_back(nn::train_step(model, optimizer, b, rate_of(config, dtype)).item());
+    out.push_back(nn::train_step(model, optimizer, b, rate_of<M>(config, dtype)).item());
   }
   if (!kOfImages<M>) return out;
   nn::set_training(model, false);
@@ -218,14 +222,14 @@ class SignDescent : public nn::Optimizer {
 
 TEST(Optimizers, OneOfOnesOwnMovesHalvesToo) {
   set_default_backend("native");
-  Tensor p = Tensor::of({1, -2}, {2}, DType::bf16);
+  Tensor p = Tensor::of({1, -1}, {2}, DType::bf16);
   p.named("p").requires_grad(true);
   SignDescent optimizer({p});
   for (int i = 0; i < 4; ++i) {
     p.backward(Tensor::of({3, -0.5}, {2}, DType::bf16));
     optimizer.step(Tensor::scalar(0x1p-10));
   }
-  EXPECT_EQ(p.to_vector<double>(), (std::vector<double>{1 - 0x1p-8, -2 + 0x1p-8}));
+  EXPECT_EQ(p.to_vector<double>(), (std::vector<double>{1 - 0x1p-8, -1 + 0x1p-8}));
   ASSERT_EQ(optimizer.states().size(), 1u);
   EXPECT_EQ(optimizer.states()[0].name(), "sign.p.master");
 }
@@ -275,7 +279,7 @@ struct WholeStep {
   }
   std::vector<Tensor> inputs(uint64_t step) const {
     const auto b = batch_of<M>(step, dtype);
-    return {b.input, b.target, rate_of(kAdamW, dtype)};
+    return {b.input, b.target, rate_of<M>(kAdamW, dtype)};
   }
   std::vector<Tensor> operator()(const std::vector<Tensor>& in) {
     return {nn::train_step(model, *optimizer, {in[0], in[1]}, in[2])};
@@ -341,7 +345,10 @@ void expect_within_noise(const char* what, const M& model) {
       specs);
   for (const auto* list : {&steps.states, &steps.weights})
     for (const Tensor& t : *list) enter(t);
-  const auto bounds = value_or_raise(conformance::noise_bound(*steps.graph, values));
+  const auto bounds = [&] {
+    const OnBackend reference("reference");  // where ops without operands go
+    return value_or_raise(conformance::noise_bound(*steps.graph, values));
+  }();
   Compiled program = stepped.compiled();
   double worst = 0;
   for (uint64_t i = 0; i < kSome; ++i) {

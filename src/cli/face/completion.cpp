@@ -90,15 +90,12 @@ complete -F _{name} {name}
 
 constexpr const char* kZsh = R"script(#compdef {name}
 # Completion of the program {name} in zsh, as `{name} completion zsh` prints it.
-_{name}_backends() {{ compadd -- ${{(f)" $({ name } {backends}) "}} }}
-    _{name} _ops() {
-  {
-    compadd-- $ {{(f)"$({name} {ops})"}}
-  }
-}
-_{name}() {
-  {
-    local line state _arguments - C { root }    '1: :->command' '*:: :->rest'
+_{name}_backends() {{ compadd -- ${{(f)"$({name} {backends})"}} }}
+_{name}_ops() {{ compadd -- ${{(f)"$({name} {ops})"}} }}
+_{name}() {{
+  local line state
+  _arguments -C \
+{root}    '1: :->command' '*:: :->rest'
   case $state in
     command)
       local -a commands=(
@@ -114,13 +111,12 @@ _{name} "$@"
 
 std::string zsh_action(const CommandLine& root, const Argument& a) {
   switch (source_of(a)) {
-    case Source::nothing:
-    return " ";  // shows what is wanted
-  case Source::choices: return "(" + joined(a.choices, " ") + ")";
-  case Source::files: return "_files";
-  case Source::folders: return "_files -/";
-  case Source::backends: return "_" + root.name + "_backends";
-  case Source::ops: return "_" + root.name + "_ops";
+    case Source::nothing: return " ";  // shows what is wanted
+    case Source::choices: return "(" + joined(a.choices, " ") + ")";
+    case Source::files: return "_files";
+    case Source::folders: return "_files -/";
+    case Source::backends: return "_" + root.name + "_backends";
+    case Source::ops: return "_" + root.name + "_ops";
   }
   return " ";
 }

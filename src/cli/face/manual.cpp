@@ -58,12 +58,13 @@ void options(std::string& out, const CommandLine& c) {
 // What a footer says of the exit status has a section of its own, where readers look for it.
 void footers(std::string& out, const CommandLine& root, const CommandLine& c) {
   constexpr std::string_view kStatus = "Exit status: ";
-  for (const auto* footer : {&c.footer, &root.footer}) {
-    if (footer->empty() || (footer == &root.footer && (&c == &root || c.footer == root.footer))) continue;
-    const bool status = footer->starts_with(kStatus);
+  const auto append = [&](const std::string& footer) {
+    const bool status = footer.starts_with(kStatus);
     out += status ? ".SH EXIT STATUS\n" : ".SH NOTES\n";
-    out += plain(status ? footer->substr(kStatus.size()) : *footer) + "\n";
-  }
+    out += plain(sentence(status ? footer.substr(kStatus.size()) : footer)) + "\n";
+  };
+  append(root.footer);
+  if (!c.footer.empty() && c.footer != root.footer) append(c.footer);
 }
 
 }  // namespace
