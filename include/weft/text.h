@@ -7,8 +7,7 @@
 #include "weft/random.h"
 #include "weft/status.h"
 
-// Text as training data: files to characters, characters to numbers, numbers to batches, scores to
-// characters.
+// Text as training data: files to characters, characters to numbers, numbers to batches.
 namespace weft::io {
 
 /// UTF-8 to code points; each maximal part of a malformed sequence becomes U+FFFD, like in Python. `valid`
@@ -79,21 +78,6 @@ class TextData {
   std::vector<int32_t> train_, validation_;
   int64_t context_ = 0;
   uint64_t seed_ = 0;
-};
-
-/// Draws characters from scores.
-class Sampler {
- public:
-  /// A low temperature keeps to what is likely; 0 always takes the likeliest. Errors: invalid_argument when
-  /// negative.
-  Sampler(double temperature, uint64_t seed);
-  /// A number in [0, logits.size()) by softmax(logits / temperature), never the unknown mark.
-  int32_t pick(std::span<const float> logits);
-
- private:
-  double temperature_ = 1;
-  uint64_t seed_ = 0;
-  uint64_t drawn_ = 0;
 };
 
 }  // namespace weft::io

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cmath>
 #include <map>
 
 #include "weft/text.h"
@@ -106,24 +105,6 @@ Batch TextData::validation(uint64_t number, int64_t size) const {
     add_row(b, validation_, static_cast<size_t>(unit(word) * static_cast<double>(places)), context);
   }
   return b;
-}
-
-Sampler::Sampler(double temperature, uint64_t seed) : temperature_(temperature), seed_(seed) {
-  if (!(temperature >= 0)) throw Error(invalid("temperature must not be negative, got {}", temperature));
-}
-
-int32_t Sampler::pick(std::span<const float> logits) {
-  if (logits.size() < 2) throw Error(invalid("a sampler wants two scores or more, got {}", logits.size()));
-  const auto best = std::max_element(logits.begin() + 1, logits.end());
-  if (temperature_ == 0) return static_cast<int32_t>(best - logits.begin());
-  std::vector<double> weight(logits.size(), 0.0);
-  double total = 0;
-  for (size_t i = 1; i < logits.size(); ++i)
-    total += weight[i] = std::exp((logits[i] - *best) / temperature_);
-  double left = unit(random_word(seed_, drawn_++)) * total;
-  size_t i = 1;
-  while (i + 1 < weight.size() && left >= weight[i]) left -= weight[i++];
-  return static_cast<int32_t>(i);
 }
 
 }  // namespace weft::io
