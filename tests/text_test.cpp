@@ -192,22 +192,5 @@ TEST_F(TextFiles, TokenFilesAreMappedAsTheyWereWritten) {
             std::string::npos);
 }
 
-TEST(Sampler, DrawsByTheScores) {
-  const float logits[] = {100, 0, 1, -1e30f};
-  Sampler greedy(0, 1), warm(1, 1), again(1, 1);
-  int count[4] = {};
-  for (int i = 0; i < 20'000; ++i) {
-    EXPECT_EQ(greedy.pick(logits), 2);
-    const int32_t c = warm.pick(logits);
-    EXPECT_EQ(c, again.pick(logits));
-    ++count[c];
-  }
-  EXPECT_EQ(count[0], 0);  // the mark is never made up
-  EXPECT_EQ(count[3], 0);
-  EXPECT_NEAR(count[2] / 20'000.0, 0.7311, 0.01);  // e / (1 + e)
-  EXPECT_THROW(Sampler(-1, 1), Error);
-  EXPECT_THROW(Sampler(std::nan(""), 1), Error);
-}
-
 }  // namespace
 }  // namespace weft::io

@@ -16,8 +16,9 @@ struct AttentionSizes {
   int64_t batches, heads, kv_heads, seq_q, seq_k, dim, width;
   float scale;
   bool causal;
+  backend::TensorView length;  // how many keys count, of all batches or of each; absent: all do
 
-  explicit AttentionSizes(const backend::Launch& l) {
+  explicit AttentionSizes(const backend::Launch& l) : length(l.input(l.call().n_inputs() - 1)) {
     const backend::TensorView q = l.input(0), k = l.input(1), v = l.input(2);
     const int64_t rank = q.rank();
     heads = q.dim(rank - 3), seq_q = q.dim(rank - 2), dim = q.dim(rank - 1);
@@ -31,15 +32,22 @@ struct AttentionSizes {
   int64_t query_blocks() const { return (seq_q + kQueries - 1) / kQueries; }
   /// Key head of query head `h` (heads counted through all batches).
   int64_t key_head(int64_t h) const { return h / heads * kv_heads + h % heads / (heads / kv_heads); }
-  /// How many keys query i sees: with `causal` the queries stand at the end of the keys.
-  int64_t seen(int64_t i) const {
-    return causal ? std::clamp<int64_t>(i + 1 + seq_k - seq_q, 0, seq_k) : seq_k;
+  /// How many keys count for head `h`; it may be more than there are.
+  int64_t keys(int64_t h) const {
+    if (!length.has()) return seq_k;
+    const int64_t at = length.rank() == 0 ? 0 : h / heads;
+    return length.dtype() == DType::i32 ? length.data<int32_t>()[at] : length.data<int64_t>()[at];
+  }
+  /// How many keys query i sees where `keys` count: with `causal` the queries stand at the end of those.
+  int64_t seen(int64_t i, int64_t keys) const {
+    return std::clamp<int64_t>(causal ? i + 1 + keys - seq_q : keys, 0, seq_k);
   }
 };
 
-/// Both: f32, without a mask or a length, of at least one head. `optional` is the position of the mask.
+/// All: f32, without a mask, of at least one head; a gradient without a length. `optional` is the position of
+/// the mask.
 inline backend::Support accepts_attention(const backend::OpCall& c, int64_t optional) {
-  using backend::Support;
+  using backend::Support, backend::TypeView;
   const int64_t outputs = optional == 3 ? 2 : 3;
   if (c.n_inputs() != optional + 2 || c.n_outputs() != outputs)
     return Support::no("has {} inputs and {} outputs", c.n_inputs(), c.n_outputs());
@@ -54,7 +62,13 @@ inline backend::Support accepts_attention(const backend::OpCall& c, int64_t opti
   if (c.input(1).max()[static_cast<size_t>(c.input(1).rank() - 3)] == 0)
     return Support::no("there must be a head");
   if (c.input(optional).has()) return Support::no("masks are not for this kernel");
-  if (c.input(optional + 1).has()) return Support::no("a length is not for this kernel");
+  const TypeView length = c.input(optional + 1);
+  if (!length.has()) return Support::yes();
+  if (optional != 3) return Support::no("a length is not for this kernel");
+  const auto each = c.input(0).max().first(static_cast<size_t>(c.input(0).rank() - 3));
+  if ((length.dtype() != DType::i32 && length.dtype() != DType::i64) ||
+      !(length.rank() == 0 || std::ranges::equal(length.max(), each)))
+    return Support::no("length must be whole numbers, one or {}", each);
   return Support::yes();
 }
 
@@ -64,10 +78,11 @@ inline void transpose_queries(const float* from, int64_t rows, int64_t dim, floa
     for (int64_t q = 0; q < kQueries; ++q) to[d * kQueries + q] = q < rows ? scale * from[q * dim + d] : 0.0f;
 }
 
-/// Scores of keys [j, j + keys) that queries [i, i + kQueries) may not see become -inf.
-inline void hide_unseen(const AttentionSizes& s, int64_t i, int64_t j, int64_t keys, float* scores) {
+/// Scores of keys [j, j + keys) of `all` that queries [i, i + kQueries) may not see become -inf.
+inline void hide_unseen(const AttentionSizes& s, int64_t all, int64_t i, int64_t j, int64_t keys,
+                        float* scores) {
   if (!s.causal) return;
-  const int64_t first = i - s.seq_q + s.seq_k;  // the last key that the first query sees
+  const int64_t first = i - s.seq_q + all;  // the last key that the first query sees
   for (int64_t r = 0; r < keys; ++r)
     for (int64_t q = 0, n = std::clamp<int64_t>(j + r - first, 0, kQueries); q < n; ++q)
       scores[r * kQueries + q] = -HUGE_VALF;

@@ -27,8 +27,8 @@ int64_t bytes_of(Stored s) { return s == Stored::f32 ? 4 : s == Stored::truth ? 
 
 struct Job {
   const TileProgram& program;
-  std::vector<Operand> in;
-  std::vector<char*> out;
+  std::span<const Operand> in;
+  std::span<char* const> out;
   std::span<const int64_t> dims;
   int64_t total = 1;
   bool whole_tiles =
@@ -65,6 +65,15 @@ void fill(const Operand& o, const Job& job, int64_t begin, int64_t n, float* to)
   });
 }
 
+/// Lists that stay with the thread, so that a launch makes none.
+struct Lists {
+  std::vector<Operand> in;
+  std::vector<char*> out;
+  std::vector<const float*> at;
+  std::vector<char> single;
+};
+thread_local Lists lists;
+
 // ---- one tile
 
 class Worker {
@@ -73,9 +82,10 @@ class Worker {
       : job_(job),
         n_inputs_(job.program.inputs.size()),
         tiles_(scratch<float>(Scratch::rows, (job.program.places + static_cast<int64_t>(n_inputs_)) * kTile)),
-        at_(job.program.place.size()),
-        single_(job.program.place.size()) {
+        at_(lists.at),
+        single_(lists.single) {
     const auto& p = job.program;
+    at_.assign(p.place.size(), nullptr), single_.assign(p.place.size(), 0);
     for (size_t k = 0; k < n_inputs_; ++k) {
       single_[k] = job.in[k].kind == Operand::Kind::single;
       at_[k] = single_[k] ? &job.in[k].value : tiles_ + (p.places + static_cast<int64_t>(k)) * kTile;
@@ -154,8 +164,8 @@ class Worker {
   const Job& job_;
   size_t n_inputs_;
   float* tiles_;
-  std::vector<const float*> at_;
-  std::vector<char> single_;
+  std::vector<const float*>& at_;
+  std::vector<char>& single_;
 };
 
 // One step over operands that fit one tile and need no copy: what a small eager op is, and nothing is made
@@ -195,13 +205,17 @@ void run(const TileProgram& program, const Launch& launch) {
   const TensorView first = launch.output(0);
   Job job{program, {}, {}, first.dims()};
   job.total = first.size();
+  std::vector<Operand>& in = lists.in;
+  std::vector<char*>& out = lists.out;
+  in.clear(), out.clear();
   for (size_t k = 0; k < program.inputs.size(); ++k)
-    job.in.push_back(operand_of(launch.input(static_cast<int64_t>(k)), program.inputs[k], job.total));
+    in.push_back(operand_of(launch.input(static_cast<int64_t>(k)), program.inputs[k], job.total));
   bool aligned = true;
   for (size_t k = 0; k < program.outputs.size(); ++k) {
-    job.out.push_back(launch.output(static_cast<int64_t>(k)).data());
-    aligned &= reinterpret_cast<uintptr_t>(job.out.back()) % 64 == 0;
+    out.push_back(launch.output(static_cast<int64_t>(k)).data());
+    aligned &= reinterpret_cast<uintptr_t>(out.back()) % 64 == 0;
   }
+  job.in = in, job.out = out;
   job.streamed = aligned && job.total * 4 >= kStreamed;
   job.whole_tiles = job.streamed || launch.call().updates() != 0;
   launch.host().parallel_for((job.total + kTile - 1) / kTile, 16, [&](int64_t begin, int64_t end) {

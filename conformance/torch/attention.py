@@ -73,7 +73,18 @@ def rope_tables(x, a):
     return [torch.cos(angle), torch.sin(angle)]
 
 
+def cache_append(x, a):
+    """A copy of slices, sequence by sequence."""
+    cache, rows, length = x[0].clone(), x[1], x[2]
+    flat, new = cache.flatten(0, -4) if cache.dim() > 3 else cache[None], rows.reshape(-1, *rows.shape[-3:])
+    for i, n in enumerate(length.expand(cache.shape[:-3]).reshape(-1).tolist()):
+        end = min(flat.shape[-2], n + new.shape[-2])
+        flat[i, :, n:end] = new[i, :, :end - n]
+    return [flat.reshape(cache.shape).detach()]
+
+
 ANSWERS = {
+    "cache_append": cache_append,
     "attention": attention,
     "attention_grad": attention_grad,
     "self_attention_1h": self_attention_1h,
@@ -94,6 +105,8 @@ CASES = [
     ("attention_grad", [(2, 3, 4, 5), (2, 3, 6, 5), (2, 3, 6, 4), (2, 3, 4, 4), (2, 3, 4), (2, 3, 4, 4)], {}),
     ("attention_grad", [(4, 3, 4), (2, 5, 4), (2, 5, 3), (4, 3, 3), (4, 3), (4, 3, 3), ALL, ("i32", 4)],
      {"scale": 0.3, "causal": 1}),
+    ("cache_append", [(2, 6, 3), (2, 2, 3), ("i32", 3)], {}),
+    ("cache_append", [(2, 3, 2, 5, 4), (2, 3, 2, 2, 4), ("i64", [[0, 1, 3], [4, 5, 2]])], {}),
     ("self_attention_1h", [(4, 3), (3, 6), (2, 3)], {}),
     ("self_attention_1h", [(2, 3, 4), (4, 12), (4, 2)], {"causal": 0, "scale": 0.25}),
     ("rope", [(2, 3, 8), (3, 4), (3, 4)], {}), ("rope", [(2, 3, 8), (3, 4), (3, 4)], {"interleaved": 1}),

@@ -20,21 +20,38 @@ struct AttentionConfig {
   Initial first = Initial::normal(0.02), first_out = Initial::normal(0.02);
 };
 
-/// Cosine and sine of the angles by which positions turn the pairs of a head's numbers: [seq, head_dim / 2].
+/// Cosine and sine of the angles by which positions turn the pairs of a head's numbers: [seq, head_dim / 2],
+/// or [batch, 1, seq, head_dim / 2].
 struct Rotation {
   Tensor cosine, sine;
+};
+
+/// Keys and values of the tokens that a model has read, so that it reads each once: memory for `capacity`
+/// tokens of each sequence, of which the first `length` count.
+struct KVCache {
+  struct Layer {
+    Tensor keys, values;  ///< [batch, kv_heads, capacity, head_dim]
+  };
+  std::vector<Layer> layers;
+  Tensor length;  ///< i32 [batch]: how many tokens each sequence has; whoever calls the model counts them
+};
+/// What there is of one layer, for it to go on from.
+struct Past {
+  const KVCache::Layer& layer;
+  const Tensor& length;
 };
 
 /// Causal self-attention.
 ///
 /// Shape    x [batch, seq, width] -> the same; no rotation where the model knows positions in another way.
+///          With a past, the keys and values of x are appended to it, and x sees them all.
 /// Source   Vaswani et al., Attention is all you need (NeurIPS 2017); Ainslie et al., GQA (EMNLP 2023);
 ///          Su et al., RoFormer (2021).
 class Attention : public Module {
  public:
   explicit Attention(const AttentionConfig& config);
   void fields(Fields& f) override;
-  Tensor operator()(const Tensor& x, const Rotation* rotation = nullptr) const;
+  Tensor operator()(const Tensor& x, const Rotation* rotation = nullptr, const Past* past = nullptr) const;
 
  private:
   Tensor heads(const Tensor& x, int64_t n) const;  // [batch, seq, n * head_dim] -> [batch, n, seq, head_dim]
@@ -80,9 +97,28 @@ class GatedMLP : public Module {
 /// Shape    tokens [batch, seq] -> logits [batch, seq, vocabulary]; both dimensions may be symbols.
 class LanguageModel : public Module {
  public:
-  virtual Tensor operator()(const Tensor& tokens) const = 0;
+  Tensor operator()(const Tensor& tokens) const { return scores(features(tokens)); }
+
+  /// What is known behind each token: [batch, seq, width]. With a cache, the tokens go on from what it has,
+  /// and are appended to it; there must be room for them.
+  virtual Tensor features(const Tensor& tokens, const KVCache* cache = nullptr) const = 0;
+  /// Features [..., width] -> logits [..., vocabulary].
+  virtual Tensor scores(const Tensor& features) const = 0;
+
   virtual int64_t vocabulary() const = 0;
   virtual int64_t context() const = 0;  ///< the longest seq
+  /// A cache of zeros in the dtype of the model, on the default backend.
+  ///
+  /// Errors   invalid_argument for a batch below 1, or a capacity outside 1..context().
+  KVCache make_cache(int64_t batch, int64_t capacity) const;
+
+ protected:
+  /// What each layer's cache is made of.
+  struct CacheShape {
+    int64_t layers, kv_heads, head_dim;
+    DType dtype;
+  };
+  virtual CacheShape cache_shape() const = 0;
 };
 
 struct GPTConfig {
@@ -109,16 +145,18 @@ class GPT : public LanguageModel {
  public:
   explicit GPT(const GPTConfig& config);
   void fields(Fields& f) override;
-  Tensor operator()(const Tensor& tokens) const override;
+  Tensor features(const Tensor& tokens, const KVCache* cache = nullptr) const override;
+  Tensor scores(const Tensor& features) const override;
   int64_t vocabulary() const override { return config_.vocabulary; }
   int64_t context() const override { return config_.context; }
   const GPTConfig& config() const { return config_; }
 
  private:
+  CacheShape cache_shape() const override;
   struct Block : Module {
     explicit Block(const GPTConfig& c);
     void fields(Fields& f) override;
-    Tensor operator()(const Tensor& x) const;
+    Tensor operator()(const Tensor& x, const Past* past) const;
     LayerNorm norm1, norm2;
     Attention attention;
     MLP mlp;
@@ -164,16 +202,18 @@ class Llama : public LanguageModel {
  public:
   explicit Llama(const LlamaConfig& config);
   void fields(Fields& f) override;
-  Tensor operator()(const Tensor& tokens) const override;
+  Tensor features(const Tensor& tokens, const KVCache* cache = nullptr) const override;
+  Tensor scores(const Tensor& features) const override;
   int64_t vocabulary() const override { return config_.vocabulary; }
   int64_t context() const override { return config_.context; }
   const LlamaConfig& config() const { return config_; }
 
  private:
+  CacheShape cache_shape() const override;
   struct Block : Module {
     explicit Block(const LlamaConfig& c);
     void fields(Fields& f) override;
-    Tensor operator()(const Tensor& x, const Rotation& rotation) const;
+    Tensor operator()(const Tensor& x, const Rotation& rotation, const Past* past) const;
     RMSNorm norm1, norm2;
     Attention attention;
     GatedMLP mlp;

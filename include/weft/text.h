@@ -4,10 +4,9 @@
 #include <string_view>
 #include <vector>
 
-#include "weft/random.h"
 #include "weft/status.h"
 
-// Text in files, and what a model's scores choose.
+// Text in files.
 namespace weft::io {
 
 /// UTF-8 to code points; each maximal part of a malformed sequence becomes U+FFFD, like in Python. `valid`
@@ -29,20 +28,5 @@ struct Text {
 /// Errors   unavailable for a path that does not exist or can't be read; invalid_argument for an empty or
 ///          binary file that was named itself, or when nothing is left.
 Text load_text(const std::vector<std::string>& paths);
-
-/// Draws characters from scores.
-class Sampler {
- public:
-  /// A low temperature keeps to what is likely; 0 always takes the likeliest. Errors: invalid_argument when
-  /// negative.
-  Sampler(double temperature, uint64_t seed);
-  /// A number in [0, logits.size()) by softmax(logits / temperature), never the unknown mark.
-  int32_t pick(std::span<const float> logits);
-
- private:
-  double temperature_ = 1;
-  uint64_t seed_ = 0;
-  uint64_t drawn_ = 0;
-};
 
 }  // namespace weft::io

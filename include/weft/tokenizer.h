@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "weft/status.h"
@@ -50,9 +51,13 @@ class Tokenizer {
   void save(const std::string& path) const;
   const std::string& to_json() const;
 
-  /// Ids of `text`. `add_specials`: with those that the file puts around a text. Special tokens that are
-  /// written out in the text are recognized either way.
-  std::vector<int32_t> encode(std::string_view text, bool add_specials = true) const;
+  /// Ids of `text`. `add_specials`: with those that the file puts around a text. `read_specials`: special
+  /// tokens that are written out in the text are recognized; otherwise they are text, as it may come from
+  /// anybody.
+  std::vector<int32_t> encode(std::string_view text, bool add_specials = true,
+                              bool read_specials = true) const;
+  /// Where special tokens are written out in `text`: begins and ends, in order.
+  std::vector<std::pair<size_t, size_t>> specials_in(std::string_view text) const;
   /// Text of `ids`. An id that stands for no token adds nothing.
   std::string decode(std::span<const int32_t> ids, bool skip_specials = true) const;
 

@@ -40,8 +40,8 @@ HEADERS = {
     "lists.h": "eager",
     "jit.h": "jit",
     "module.h": "nn", "nn.h": "nn", "optim.h": "nn", "sequential.h": "nn", "vision.h": "nn", "models.h": "nn",
-    "checkpoint.h": "nn", "trainer.h": "nn", "pretrained.h": "nn",
-    "text.h": "io", "data.h": "io", "tokenizer.h": "io",
+    "checkpoint.h": "nn", "trainer.h": "nn", "pretrained.h": "nn", "generate.h": "nn",
+    "text.h": "io", "data.h": "io", "sampling.h": "io", "chat.h": "io", "tokenizer.h": "io",
 }
 # Public headers that are installed in the component `sdk` beside the folder `sdk` itself.
 SDK_TOO = {"dtype.h", "shared/numbers.hpp", "shared/contraction.hpp"}
@@ -73,6 +73,7 @@ BACKEND_NAMES = {"opencl", "cuda", "hip", "vulkan", "webgpu", "onednn", "mkl", "
 # (file, name) -> why the core may spell it there.
 SPELT = {
     ("src/formats/tokenizer_json.cpp", "template"): "a field of tokenizer_config.json",
+    ("src/io/jinja/value.cpp", "null"): "a value of JSON",
     ("src/seam/registry.cpp", "native"): "the default of a process, where it is built in",
     ("src/seam/registry.cpp", "reference"): "the default of a process without it: always built in",
     ("src/seam/registry.cpp", "null"): "a device's kind: it computes nothing, so nothing falls back to it",

@@ -72,6 +72,8 @@ class Syntax {
                if (text == given) to = value;
            }).one_of(std::move(texts));
   }
+  /// One of these options must be given.
+  void require_one(std::vector<std::string> names);
   void footer(const std::string& text);
 
   bool given(const std::string& name) const;

@@ -1,76 +1,151 @@
 #include <chrono>
+#include <fstream>
 
-#include "cli/command.h"
 #include "cli/show.h"
-#include "weft/checkpoint.h"
+#include "cli/text/language.h"
+#include "weft/policy_scope.h"
 
-// weft generate: text that a checkpoint makes up, character by character.
+// weft generate: text that a model makes up.
 namespace weft::cli {
 namespace {
 
+using Clock = std::chrono::steady_clock;
+using nlohmann::json;
+
 struct Options {
-  std::string model;
-  std::string prompt;
-  int64_t length = 200;
-  double temperature = 0.8;
-  uint64_t seed = 1;
+  TextOptions text;
+  std::vector<std::string> prompts;
+  std::string prompts_file;
 };
 
-// The characters that the model sees now: the end of what there is, with line ends in front where that is
-// short.
-Tensor window(const std::vector<int32_t>& ids, int64_t context, int32_t filler) {
-  std::vector<int32_t> last(static_cast<size_t>(context), filler);
-  const auto n = std::min(ids.size(), last.size());
-  std::copy(ids.end() - static_cast<std::ptrdiff_t>(n), ids.end(),
-            last.end() - static_cast<std::ptrdiff_t>(n));
-  const int64_t shape[] = {1, context};
-  return Tensor::of(std::span<const int32_t>(last), shape, DType::i32);
+double seconds_since(Clock::time_point t) { return std::chrono::duration<double>(Clock::now() - t).count(); }
+
+std::string line(const json& object) {
+  return object.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
 }
 
-int run(const Options& o, const Common& common) {
-  const auto run = nn::load_checkpoint(o.model);
-  const auto& vocabulary = run.info.vocabulary;
-  io::Sampler sampler(o.temperature, o.seed);
-  auto ids = vocabulary.encode(io::from_utf8(o.prompt));
-  const size_t prompt = ids.size();
-  const NoGrad off;
-  const auto start = std::chrono::steady_clock::now();
-  if (!common.json) fmt::print("{}", o.prompt);
-  for (int64_t i = 0; i < o.length; ++i) {
-    const auto logits =
-        run.model(window(ids, run.info.config.context, vocabulary.id(U'\n'))).to_vector<float>();
-    ids.push_back(sampler.pick(logits));
-    if (common.json) continue;
-    fmt::print("{}", io::to_utf8(vocabulary.decode({&ids.back(), 1})));
+// Texts one after the other, each as it comes once those before it have ended.
+class Printer {
+ public:
+  Printer(const std::vector<std::string>& prompts, bool quiet)
+      : prompts_(prompts), quiet_(quiet), texts_(prompts.size()) {
+    begin();
+  }
+  void show(const nn::Generation& g) {
+    for (size_t i = 0; i < texts_.size(); ++i) {
+      const auto part = g.text(static_cast<int64_t>(i));
+      texts_[i] += part;
+      if (i == now_) print(part);
+    }
+    while (now_ < texts_.size() && g.finish(static_cast<int64_t>(now_)) != nn::Finish::none) {
+      print("\n");
+      ++now_;
+      begin();
+      if (now_ < texts_.size()) print(texts_[now_]);
+    }
+  }
+  const std::string& text(size_t i) const { return texts_[i]; }
+
+ private:
+  void begin() {
+    if (now_ < prompts_.size()) print(prompts_[now_]);
+  }
+  // At once, also into a pipe.
+  void print(std::string_view text) const {
+    if (quiet_ || text.empty()) return;
+    fmt::print("{}", text);
     std::fflush(stdout);
   }
-  if (!common.json) {
-    fmt::print("\n");
-    return 0;
+
+  const std::vector<std::string>& prompts_;
+  bool quiet_;
+  std::vector<std::string> texts_;
+  size_t now_ = 0;  // whose turn it is
+};
+
+std::vector<std::vector<int32_t>> encoded(const io::Tokenizer& tokenizer,
+                                          const std::vector<std::string>& prompts) {
+  std::vector<std::vector<int32_t>> all;
+  for (const auto& p : prompts) {
+    all.push_back(tokenizer.encode(p));
+    if (all.back().empty() && tokenizer.bos()) all.back().push_back(*tokenizer.bos());
   }
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  const std::string made = io::to_utf8(vocabulary.decode(std::span<const int32_t>(ids).subspan(prompt)));
-  fmt::print("{}\n", nlohmann::json{{"prompt", o.prompt},
-                                    {"text", made},
-                                    {"backend", default_backend()},
-                                    {"characters_per_second", static_cast<double>(o.length) / seconds}}
-                         .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+  return all;
+}
+
+int64_t room(const nn::LanguageModel& model, const std::vector<std::vector<int32_t>>& prompts,
+             int64_t length) {
+  size_t longest = 1;
+  for (const auto& p : prompts) longest = std::max(longest, p.size());
+  const auto have = static_cast<uint64_t>(model.context());
+  if (longest > have)
+    throw Error(invalid("a prompt has {} tokens, the model's context is {}", longest, have));
+  return static_cast<int64_t>(std::min(have, longest + static_cast<uint64_t>(length)));
+}
+
+int run_language(const Options& o, Language language, const std::vector<std::string>& prompts, bool as_json) {
+  const auto ids = encoded(language.tokenizer, prompts);
+  nn::GenerateOptions options = o.text.generate;
+  options.ends = language.ends;
+  nn::Decoder decoder(*language.model, {.batch = static_cast<int64_t>(prompts.size()),
+                                        .capacity = room(*language.model, ids, options.length),
+                                        .compile = {.name = "decoder", .policy = current_policy()}});
+  const auto start = Clock::now();
+  nn::Generation g(decoder, language.tokenizer, ids, options);
+  const double reading = seconds_since(start);
+  const auto begin = Clock::now();
+  Printer printer(prompts, as_json);
+  while (g.step()) printer.show(g);
+  const double writing = seconds_since(begin);
+  int64_t made = 0;
+  for (size_t i = 0; i < prompts.size(); ++i)
+    made += static_cast<int64_t>(g.tokens(static_cast<int64_t>(i)).size());
+  const double in = rate(g.prompt_tokens(), reading), out = rate(made, writing);
+  for (size_t i = 0; i < prompts.size(); ++i) {
+    const auto row = static_cast<int64_t>(i);
+    if (as_json)
+      fmt::print("{}", line({{"prompt", prompts[i]},
+                             {"text", printer.text(i)},
+                             {"finish", nn::name(g.finish(row))},
+                             {"prompt_tokens", ids[i].size()},
+                             {"output_tokens", g.tokens(row).size()},
+                             {"backend", default_backend()},
+                             {"prompt_tokens_per_second", in},
+                             {"output_tokens_per_second", out}}));
+  }
+  if (!as_json)
+    fmt::print(stderr, "weft: prompt {} tokens, {:.1f} tokens/s; output {} tokens, {:.1f} tokens/s\n",
+               g.prompt_tokens(), in, made, out);
   return 0;
 }
 
-std::function<int()> setup(CLI::App& app, const Common& common) {
+std::vector<std::string> all_prompts(const Options& o) {
+  std::vector<std::string> all = o.prompts;
+  if (!o.prompts_file.empty()) {
+    std::ifstream file(o.prompts_file);
+    if (!file) throw Error(fail(Code::unavailable, "can't read {}", o.prompts_file));
+    for (std::string text; std::getline(file, text);)
+      if (!text.empty()) all.push_back(text);
+    if (all.empty()) throw Error(invalid("{} has no line to begin a text with", o.prompts_file));
+  }
+  if (all.empty()) all.emplace_back();
+  return all;
+}
+
+int run(const Options& o, const Common& common) {
+  const auto prompts = all_prompts(o);
+  return run_language(o, load_language(o.text), prompts, common.json);
+}
+
+std::function<int()> setup(Syntax& app, const Common& common) {
   const auto o = std::make_shared<Options>();
-  app.add_option("--model", o->model, "folder of the checkpoint")->required()->type_name("DIR");
-  app.add_option("--prompt", o->prompt, "text to go on from")->type_name("TEXT");
-  app.add_option("--length", o->length, "characters to make up")
-      ->check(CLI::Range(1, 10'000'000))
-      ->capture_default_str();
-  app.add_option("--temperature", o->temperature, "low keeps to what is likely, 0 takes only the likeliest")
-      ->check(CLI::Range(0.0, 100.0))
-      ->capture_default_str();
-  app.add_option("--seed", o->seed, "another one, another text")
-      ->check(whole_number<uint64_t>(0))
-      ->capture_default_str();
+  o->text.generate.sampling.temperature = 0.8;
+  o->text.generate.forget = true;
+  add_text_options(app, o->text);
+  app.add_option("--prompt", o->prompts, "text to go on from; several make as many texts, together")
+      .type_name("TEXT")
+      .one_at_a_time();
+  app.add_option("--prompts-file", o->prompts_file, "a prompt a line").type_name("FILE");
   return [o, &common] { return run(*o, common); };
 }
 

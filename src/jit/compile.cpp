@@ -1,5 +1,6 @@
 #include "compiler/compile.h"
 
+#include <array>
 #include <map>
 
 #include "runtime/devices.h"
@@ -55,6 +56,14 @@ std::vector<Tensor> Compiled::operator()(const std::vector<Tensor>& inputs) {
   std::vector<Tensor> out;
   for (const auto& t : value_or_raise(session_->run(in))) out.push_back(to_tensor(t, *session_));
   return out;
+}
+
+void Compiled::run(std::span<const HostArray> inputs, std::span<const std::span<std::byte>> outputs) {
+  std::array<runtime::HostView, 8> in;
+  if (inputs.size() > in.size()) throw Error(invalid("at most {} inputs, got {}", in.size(), inputs.size()));
+  for (size_t i = 0; i < inputs.size(); ++i)
+    in[i] = {{inputs[i].dtype, IntList(inputs[i].sizes)}, inputs[i].bytes};
+  raise_if(session_->run_into(std::span(in).first(inputs.size()), outputs));
 }
 
 Tensor Compiled::state(const std::string& name) const {

@@ -40,9 +40,9 @@ void GPT::Block::fields(Fields& f) {
   f.child("norm2", norm2), f.child("mlp", mlp), f.child("dropout2", drop2);
 }
 
-Tensor GPT::Block::operator()(const Tensor& x) const {
+Tensor GPT::Block::operator()(const Tensor& x, const Past* past) const {
   const Scope here = scope();
-  const Tensor y = x + drop1(attention(norm1(x)));
+  const Tensor y = x + drop1(attention(norm1(x), nullptr, past));
   return y + drop2(mlp(norm2(y)));
 }
 
@@ -60,11 +60,24 @@ void GPT::fields(Fields& f) {
   f.child("norm", norm_);
 }
 
-Tensor GPT::operator()(const Tensor& tokens) const {
+Tensor GPT::features(const Tensor& tokens, const KVCache* cache) const {
   check_tokens("GPT", tokens, config_.context);
-  Tensor x = drop_(tokens_(tokens) + positions_(iota(tokens.dim(1))));
-  for (const Block& block : blocks_) x = block(x);
-  return linear(norm_(x), tokens_.weight);
+  Tensor at = positions_of(tokens, cache);
+  // The padding of a sequence may reach beyond the last place.
+  if (cache) at = minimum(at, full(static_cast<double>(config_.context - 1), {}, at.dtype()));
+  Tensor x = drop_(tokens_(tokens) + positions_(at));
+  for (size_t i = 0; i < blocks_.size(); ++i) {
+    const auto past = past_of(cache, i);
+    x = blocks_[i](x, past ? &*past : nullptr);
+  }
+  return norm_(x);
+}
+
+Tensor GPT::scores(const Tensor& features) const { return linear(features, tokens_.weight); }
+
+LanguageModel::CacheShape GPT::cache_shape() const {
+  return {config_.layers, config_.heads, config_.width / config_.heads,
+          built(tokens_.weight, "tokens.weight").dtype()};
 }
 
 }  // namespace weft::nn

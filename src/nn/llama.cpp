@@ -37,7 +37,7 @@ double scaled(const RopeScaling& s, double frequency) {
   return (1 - mix) * frequency / s.factor + mix * frequency;
 }
 
-Rotation rotation_of(const LlamaConfig& c, const Tensor& tokens, DType dtype) {
+Rotation rotation_of(const LlamaConfig& c, const Tensor& tokens, const KVCache* cache, DType dtype) {
   const int64_t pairs[] = {head_dim(c) / 2};
   std::vector<double> all;
   for (int64_t i = 0; i < pairs[0]; ++i)
@@ -46,7 +46,9 @@ Rotation rotation_of(const LlamaConfig& c, const Tensor& tokens, DType dtype) {
   // Angles are made in f32 or better, whatever the model computes in.
   const DType wide = dtype == DType::f64 ? DType::f64 : DType::f32;
   const Tensor frequencies = Tensor::of(std::span<const double>(all), pairs, wide).named("frequencies");
-  const Tensor positions = reshape(cast(iota(tokens.dim(1)), wide), {tokens.dim(1), 1});
+  Shape each = {tokens.dim(1), 1};  // with a cache, [batch, 1, seq, 1]: heads share them
+  if (cache) each = {tokens.dim(0), 1, tokens.dim(1), 1};
+  const Tensor positions = reshape(cast(positions_of(tokens, cache), wide), each);
   const Tensor angles = positions * frequencies;
   return {cast(cos(angles), dtype), cast(sin(angles), dtype)};
 }
@@ -71,9 +73,9 @@ void Llama::Block::fields(Fields& f) {
   f.child("norm1", norm1), f.child("attention", attention), f.child("norm2", norm2), f.child("mlp", mlp);
 }
 
-Tensor Llama::Block::operator()(const Tensor& x, const Rotation& rotation) const {
+Tensor Llama::Block::operator()(const Tensor& x, const Rotation& rotation, const Past* past) const {
   const Scope here = scope();
-  const Tensor y = x + attention(norm1(x), &rotation);
+  const Tensor y = x + attention(norm1(x), &rotation, past);
   return y + mlp(norm2(y));
 }
 
@@ -91,12 +93,25 @@ void Llama::fields(Fields& f) {
   if (!config_.tied_embedding) f.child("scores", scores_);
 }
 
-Tensor Llama::operator()(const Tensor& tokens) const {
+Tensor Llama::features(const Tensor& tokens, const KVCache* cache) const {
   check_tokens("Llama", tokens, config_.context);
-  const Rotation rotation = rotation_of(config_, tokens, tokens_.weight.dtype());
+  const Rotation rotation =
+      rotation_of(config_, tokens, cache, built(tokens_.weight, "tokens.weight").dtype());
   Tensor x = tokens_(tokens);
-  for (const Block& block : blocks_) x = block(x, rotation);
-  return config_.tied_embedding ? linear(norm_(x), tokens_.weight) : scores_(norm_(x));
+  for (size_t i = 0; i < blocks_.size(); ++i) {
+    const auto past = past_of(cache, i);
+    x = blocks_[i](x, rotation, past ? &*past : nullptr);
+  }
+  return norm_(x);
+}
+
+Tensor Llama::scores(const Tensor& features) const {
+  return config_.tied_embedding ? linear(features, tokens_.weight) : scores_(features);
+}
+
+LanguageModel::CacheShape Llama::cache_shape() const {
+  return {config_.layers, config_.kv_heads, head_dim(config_),
+          built(tokens_.weight, "tokens.weight").dtype()};
 }
 
 }  // namespace weft::nn

@@ -1,3 +1,4 @@
+#include "nn/host_zeros.h"
 #include "weft/models.h"
 #include "weft/ops.h"
 
@@ -32,13 +33,19 @@ Tensor Attention::heads(const Tensor& x, int64_t n) const {
   return permute(reshape(x, {x.dim(0), x.dim(1), n, config_.head_dim}), {0, 2, 1, 3});
 }
 
-Tensor Attention::operator()(const Tensor& x, const Rotation* rotation) const {
+Tensor Attention::operator()(const Tensor& x, const Rotation* rotation, const Past* past) const {
   const Scope here = scope();
   Tensor q = heads(query_(x), config_.heads), k = heads(key_(x), config_.kv_heads);
-  const Tensor v = heads(value_(x), config_.kv_heads);
+  Tensor v = heads(value_(x), config_.kv_heads), length;
   if (config_.norm_heads) q = query_norm_(q), k = key_norm_(k);
   if (rotation) q = rope(q, rotation->cosine, rotation->sine), k = rope(k, rotation->cosine, rotation->sine);
-  const Tensor y = permute(attention(q, k, v, Tensor(), Tensor(), true), {0, 2, 1, 3});
+  if (past) {
+    cache_append(past->layer.keys, k, past->length);
+    cache_append(past->layer.values, v, past->length);
+    k = past->layer.keys, v = past->layer.values;
+    length = past->length + full(1, {}, DType::i32, x.dim(1));
+  }
+  const Tensor y = permute(attention(q, k, v, Tensor(), length, true), {0, 2, 1, 3});
   return out_(reshape(y, {x.dim(0), x.dim(1), config_.heads * config_.head_dim}));
 }
 
@@ -74,6 +81,22 @@ void GatedMLP::fields(Fields& f) { f.child("gate", gate_), f.child("up", up_), f
 Tensor GatedMLP::operator()(const Tensor& x) const {
   const Scope here = scope();
   return down_(activate(gate_(x), by_) * up_(x));
+}
+
+KVCache LanguageModel::make_cache(int64_t batch, int64_t capacity) const {
+  if (batch < 1 || capacity < 1 || capacity > context())
+    throw Error(invalid("a cache wants a batch of at least 1 and a capacity of 1 to {}, got {} and {}",
+                        context(), batch, capacity));
+  const CacheShape s = cache_shape();
+  const int64_t shape[] = {batch, s.kv_heads, capacity, s.head_dim}, rows[] = {batch};
+  const auto zeros = [&](const std::string& name, DType dtype, std::span<const int64_t> sizes) {
+    return Tensor::from_bytes(host_zeros(dtype, sizes), sizes, dtype).named(name);
+  };
+  KVCache cache{.layers = {}, .length = zeros("cache.length", DType::i32, rows)};
+  for (int64_t i = 0; i < s.layers; ++i)
+    cache.layers.push_back({zeros(fmt::format("cache.{}.keys", i), s.dtype, shape),
+                            zeros(fmt::format("cache.{}.values", i), s.dtype, shape)});
+  return cache;
 }
 
 }  // namespace weft::nn

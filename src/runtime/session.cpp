@@ -22,6 +22,12 @@ class Busy {
   bool mine_;
 };
 
+std::vector<HostView> views(std::span<const HostTensor> tensors) {
+  std::vector<HostView> all;
+  for (const HostTensor& t : tensors) all.push_back({t.type, t.bytes});
+  return all;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Session>> Session::create(std::shared_ptr<const program::CompiledProgram> program,
@@ -66,7 +72,7 @@ Status Session::synchronize() {
   return first;
 }
 
-Result<Bindings> Session::bind(std::span<const HostTensor> inputs) const {
+Result<Bindings> Session::bind(std::span<const HostView> inputs) const {
   if (inputs.size() != program_->inputs.size())
     return invalid("{} takes {} inputs, got {}", program_->name, program_->inputs.size(), inputs.size());
   Bindings bindings;
@@ -170,9 +176,20 @@ Status Session::bind_memory(Bound& bound) {
   return {};
 }
 
-Status Session::put(std::span<const HostTensor> inputs) {
-  WEFT_TRY(const Bindings bindings, bind(inputs));
-  WEFT_TRY(current_, bound_for(bindings));
+bool Session::same_sizes(std::span<const HostView> inputs) const {
+  if (!current_ || inputs.size() != current_->plan->inputs.size()) return false;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const auto& slot = current_->plan->slots[static_cast<size_t>(current_->plan->inputs[i])];
+    if (!(inputs[i].type == slot.type) || inputs[i].bytes.size() != slot.type.bytes()) return false;
+  }
+  return true;
+}
+
+Status Session::put(std::span<const HostView> inputs) {
+  if (!same_sizes(inputs)) {
+    WEFT_TRY(const Bindings bindings, bind(inputs));
+    WEFT_TRY(current_, bound_for(bindings));
+  }
   for (size_t i = 0; i < inputs.size(); ++i) {
     const auto& slot = current_->plan->slots[static_cast<size_t>(current_->plan->inputs[i])];
     WEFT_CHECK(queues_[slot.device]->copy_in(buffer_of(*current_, slot), slot.offset, inputs[i].bytes.data(),
@@ -232,15 +249,37 @@ Result<std::vector<HostTensor>> Session::take() {
 Result<std::vector<HostTensor>> Session::run(std::span<const HostTensor> inputs) {
   const Busy busy(busy_);
   WEFT_CHECK(busy.status());
-  WEFT_CHECK(put(inputs));
+  WEFT_CHECK(put(views(inputs)));
   WEFT_CHECK(enqueue());
   return take();
+}
+
+Status Session::run_into(std::span<const HostView> inputs, std::span<const std::span<std::byte>> outputs) {
+  const Busy busy(busy_);
+  WEFT_CHECK(busy.status());
+  if (outputs.size() != program_->outputs.size())
+    return invalid("{} gives {} outputs, got memory for {}", program_->name, program_->outputs.size(),
+                   outputs.size());
+  WEFT_CHECK(put(inputs));
+  const auto slot_of = [&](size_t i) -> const link::BufferAllocation& {
+    return current_->plan->slots[static_cast<size_t>(current_->plan->outputs[i])];
+  };
+  for (size_t i = 0; i < outputs.size(); ++i)
+    if (outputs[i].size() != slot_of(i).type.bytes())
+      return invalid("output {} of {} is {}, {} bytes; got memory for {}", program_->outputs[i].name,
+                     program_->name, text(slot_of(i).type), slot_of(i).type.bytes(), outputs[i].size());
+  WEFT_CHECK(enqueue());
+  WEFT_CHECK(synchronize());
+  for (size_t i = 0; i < outputs.size(); ++i)
+    WEFT_CHECK(queues_[slot_of(i).device]->copy_out(outputs[i].data(), buffer_of(*current_, slot_of(i)),
+                                                    slot_of(i).offset, outputs[i].size()));
+  return {};
 }
 
 Status Session::set_inputs(std::span<const HostTensor> inputs) {
   const Busy busy(busy_);
   WEFT_CHECK(busy.status());
-  return put(inputs);
+  return put(views(inputs));
 }
 
 Status Session::execute() {

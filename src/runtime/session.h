@@ -11,6 +11,12 @@ struct HostTensor {
   std::vector<std::byte> bytes;
 };
 
+/// The same in memory of the caller's.
+struct HostView {
+  seam::ConcreteType type;
+  std::span<const std::byte> bytes;
+};
+
 /// A program ready to run: memory, states and weights on its devices, and a plan for each set of symbol
 /// values, made on first use and kept (a bounded number). One run at a time; a second thread that comes in is
 /// an error, not a race. Sessions share the program and nothing else.
@@ -25,7 +31,11 @@ class Session {
   /// outputs; states keep what the run left in them.
   Result<std::vector<HostTensor>> run(std::span<const HostTensor> inputs);
 
-  /// The parts of run(): with many runs on equal inputs in mind, as benchmarks and decoders have.
+  /// The same, with the outputs written into the caller's memory. A run whose inputs have the sizes of the
+  /// last one allocates nothing, nor does the device.
+  Status run_into(std::span<const HostView> inputs, std::span<const std::span<std::byte>> outputs);
+
+  /// The parts of run(): with many runs on equal inputs in mind, as benchmarks have.
   Status set_inputs(std::span<const HostTensor> inputs);
   Status execute();  ///< enqueues every step; waits for nothing
   Result<std::vector<HostTensor>> outputs();
@@ -55,9 +65,10 @@ class Session {
           const Policy& policy)
       : program_(std::move(program)), devices_(std::move(devices)), policy_(policy) {}
   Status load();
-  Result<Bindings> bind(std::span<const HostTensor> inputs) const;
+  Result<Bindings> bind(std::span<const HostView> inputs) const;
+  bool same_sizes(std::span<const HostView> inputs) const;  // as those that the present plan is for
   // The parts of a run, for whoever has marked the session as busy.
-  Status put(std::span<const HostTensor> inputs);
+  Status put(std::span<const HostView> inputs);
   Status enqueue();
   Result<std::vector<HostTensor>> take();
   Result<Bound*> bound_for(const Bindings& bindings);

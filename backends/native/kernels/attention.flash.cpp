@@ -11,7 +11,7 @@ namespace {
 
 // One block of queries of one head: keys pass by in blocks, with the running maximum and sum of each query.
 void query_block(const AttentionSizes& s, const Launch& l, int64_t head, int64_t i) {
-  const int64_t rows = std::min(kQueries, s.seq_q - i), kv = s.key_head(head);
+  const int64_t rows = std::min(kQueries, s.seq_q - i), kv = s.key_head(head), all = s.keys(head);
   const float* k = l.input(1).data<float>() + kv * s.seq_k * s.dim;
   const float* v = l.input(2).data<float>() + kv * s.seq_k * s.width;
   float* y = l.output(0).data<float>() + (head * s.seq_q + i) * s.width;
@@ -21,7 +21,7 @@ void query_block(const AttentionSizes& s, const Launch& l, int64_t head, int64_t
   alignas(64) float most[kQueries], total[kQueries], factor[kQueries];
   std::fill_n(most, kQueries, -HUGE_VALF), std::fill_n(total, kQueries, 0.0f);
   std::fill_n(y, rows * s.width, 0.0f);
-  const int64_t seen = s.seen(i + rows - 1);
+  const int64_t seen = s.seen(i + rows - 1, all);
   for (int64_t j = 0; j < seen; j += kKeys) {
     const int64_t keys = std::min(kKeys, seen - j);
     multiply(Product<float>{.m = keys,
@@ -33,7 +33,7 @@ void query_block(const AttentionSizes& s, const Launch& l, int64_t head, int64_t
                             .b_row = kQueries,
                             .c = scores,
                             .c_row = kQueries});
-    hide_unseen(s, i, j, keys, scores);
+    hide_unseen(s, all, i, j, keys, scores);
     softmax_columns(scores, keys, kQueries, most, total, factor);
     if (j > 0)
       for (int64_t r = 0; r < rows; ++r)

@@ -68,7 +68,7 @@ void pair(const AttentionSizes& s, const Operands& o, int64_t head, int64_t i, i
                 kv = s.key_head(head) * s.seq_k + j;
   const float *q = o.q + at * s.dim, *k = o.k + kv * s.dim;
   product(keys, kQueries, s.dim, {k, s.dim}, b.queries, kQueries, weights, false);
-  hide_unseen(s, i, j, keys, weights);
+  hide_unseen(s, s.seq_k, i, j, keys, weights);
   product(keys, kQueries, s.width, {o.v + kv * s.width, s.width}, b.dys, kQueries, slopes, false);
   // weights = exp(scores - lse); slopes = weights * (slopes - sum) * scale
   softmax_slopes(weights, slopes, keys, kQueries, b.lse, b.sum, s.scale);
@@ -91,7 +91,7 @@ void key_head(const AttentionSizes& s, const Operands& o, int64_t kv) {
     std::fill_n(o.dq + head * s.seq_q * s.dim, s.seq_q * s.dim, 0.0f);
     for (int64_t i = 0; i < s.seq_q; i += kQueries) {
       turn(s, o, head, i, b);
-      const int64_t seen = s.seen(std::min(s.seq_q, i + kQueries) - 1);
+      const int64_t seen = s.seen(std::min(s.seq_q, i + kQueries) - 1, s.seq_k);
       for (int64_t j = 0; j < seen; j += kKeys)
         pair(s, o, head, i, j, std::min(kKeys, seen - j), b, scores, scores + kKeys * kQueries);
     }

@@ -1,6 +1,8 @@
 #include <CLI/CLI.hpp>
+#include <algorithm>
 
 #include "cli/command.h"
+#include "cli/face/face.h"
 
 namespace weft::cli {
 
@@ -45,6 +47,12 @@ Option Syntax::add_flag(const std::string& name, bool& to, const std::string& he
 Option Syntax::add_function(const std::string& name, const std::string& help,
                              std::function<void(const std::string&)> take) {
   return Option(app_.add_option_function<std::string>(name, take, help));
+}
+void Syntax::require_one(std::vector<std::string> names) {
+  app_.parse_complete_callback([this, names = std::move(names)] {
+    if (std::ranges::none_of(names, [&](const auto& name) { return given(name); }))
+      throw CLI::RequiredError(joined(names, " or "));
+  });
 }
 void Syntax::footer(const std::string& text) { app_.footer(text); }
 

@@ -91,7 +91,8 @@ Result<AddedTokens> AddedTokens::make(const std::vector<formats::AddedToken>& to
   return out;
 }
 
-std::vector<AddedTokens::Part> AddedTokens::split(std::string_view text, bool normalized) const {
+std::vector<AddedTokens::Part> AddedTokens::split(std::string_view text, bool normalized,
+                                                  bool specials) const {
   std::vector<Part> parts;
   const Trie& trie = tries_[normalized];
   size_t done = 0;
@@ -106,6 +107,7 @@ std::vector<AddedTokens::Part> AddedTokens::split(std::string_view text, bool no
     size_t begin = at, end = at + length;
     at = end;
     const auto& token = tokens_[static_cast<size_t>(found)];
+    if (token.special && !specials) continue;
     if (token.single_word && (ends_with_word(text.substr(0, begin)) || begins_with_word(text.substr(end))))
       continue;
     if (token.lstrip) begin = std::max(without_space_at_end(text.substr(0, begin)), done);

@@ -25,8 +25,8 @@ class AddedTokens {
                                   const TextMap<int32_t>& vocabulary, const Normalizer& normalizer);
 
   /// The parts of `text`, in order. `normalized` says which tokens are looked for: those that stand for
-  /// normalized text, or the others.
-  std::vector<Part> split(std::string_view text, bool normalized) const;
+  /// normalized text, or the others; `specials`, whether those count that are special.
+  std::vector<Part> split(std::string_view text, bool normalized, bool specials = true) const;
   const std::vector<formats::AddedToken>& all() const { return tokens_; }
 
  private:

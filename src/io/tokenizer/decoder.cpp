@@ -46,9 +46,13 @@ class Fuse : public Step {
   }
 };
 
+/// Bytes that hardly a token has: strings of so many do not grow while text comes.
+constexpr size_t kLongToken = 1024;
+
 /// A step that sees whole tokens.
 class WholeTokens : public Step {
  public:
+  WholeTokens() { token_.reserve(kLongToken); }
   void put(std::string_view part) override { token_ += part; }
   void end() override {
     take(token_);
@@ -66,6 +70,7 @@ class WholeTokens : public Step {
 /// All tokens as one, written in the alphabet of bytes.
 class FromBytes : public WholeTokens {
  public:
+  FromBytes() { bytes_.reserve(kLongToken); }
   void finish() override {
     if (!bytes_.empty()) next->put(repair_utf8(bytes_));
     bytes_.clear();
@@ -224,6 +229,7 @@ std::unique_ptr<Step> make(const TokenDecoder& d) {
 
 TokenDecoding::TokenDecoding(const std::optional<std::vector<TokenDecoder>>& decoders)
     : text_(std::make_unique<std::string>()) {
+  text_->reserve(kLongToken);
   if (decoders)
     for (const auto& d : *decoders) steps_.push_back(make(d));
   steps_.push_back(std::make_unique<Join>(*text_, !decoders));

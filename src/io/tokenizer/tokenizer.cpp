@@ -55,7 +55,8 @@ struct Tokenizer::Parts {
   Status add_config(const formats::TokenizerConfig& config, const std::string& where);
   std::optional<int32_t> id(std::string_view token) const;
   void encode_word(std::string_view word, Memory& memory, std::vector<int32_t>& ids) const;
-  void encode_text(std::string_view text, bool first, Memory& memory, std::vector<int32_t>& ids) const;
+  void encode_text(std::string_view text, bool first, bool specials, Memory& memory,
+                   std::vector<int32_t>& ids) const;
 };
 
 Result<std::shared_ptr<Tokenizer::Parts>> Tokenizer::Parts::make(std::string json, const std::string& where) {
@@ -132,11 +133,11 @@ void Tokenizer::Parts::encode_word(std::string_view word, Memory& m, std::vector
   m.ids.insert(m.ids.end(), ids.begin() + static_cast<ptrdiff_t>(had), ids.end());
 }
 
-void Tokenizer::Parts::encode_text(std::string_view text, bool first, Memory& m,
+void Tokenizer::Parts::encode_text(std::string_view text, bool first, bool specials, Memory& m,
                                    std::vector<int32_t>& ids) const {
   std::string changed;
   if (!normalizer.empty()) text = changed = normalizer(text);
-  for (const auto& part : added.split(text, true)) {
+  for (const auto& part : added.split(text, true, specials)) {
     if (part.id >= 0) {
       ids.push_back(part.id);
       continue;
@@ -184,7 +185,7 @@ void Tokenizer::save(const std::string& path) const {
 }
 const std::string& Tokenizer::to_json() const { return parts_->json; }
 
-std::vector<int32_t> Tokenizer::encode(std::string_view text, bool add_specials) const {
+std::vector<int32_t> Tokenizer::encode(std::string_view text, bool add_specials, bool read_specials) const {
   const Parts& p = *parts_;
   std::string repaired;
   if (!is_utf8(text)) text = repaired = repair_utf8(text);
@@ -193,14 +194,32 @@ std::vector<int32_t> Tokenizer::encode(std::string_view text, bool add_specials)
   Memory& memory = shared ? p.memory : own;
   std::vector<int32_t> ids;
   if (add_specials) ids = p.before;
-  for (const auto& part : p.added.split(text, false)) {
+  for (const auto& part : p.added.split(text, false, read_specials)) {
     if (part.id >= 0)
       ids.push_back(part.id);
     else
-      p.encode_text(text.substr(part.begin, part.end - part.begin), part.begin == 0, memory, ids);
+      p.encode_text(text.substr(part.begin, part.end - part.begin), part.begin == 0, read_specials, memory,
+                    ids);
   }
   if (add_specials) ids.insert(ids.end(), p.after.begin(), p.after.end());
   return ids;
+}
+
+// Those that stand for normalized text are looked for in the text as it is: what a model's own tokens are has
+// no other form.
+std::vector<std::pair<size_t, size_t>> Tokenizer::specials_in(std::string_view text) const {
+  std::vector<std::pair<size_t, size_t>> found;
+  for (const bool normalized : {false, true})
+    for (const auto& part : parts_->added.split(text, normalized))
+      if (part.id >= 0 && is_special(part.id)) found.emplace_back(part.begin, part.end);
+  std::ranges::sort(found);
+  size_t end = 0;
+  std::erase_if(found, [&](const auto& f) {
+    const bool inside = f.first < end;
+    end = std::max(end, f.second);
+    return inside;
+  });
+  return found;
 }
 
 std::string Tokenizer::decode(std::span<const int32_t> ids, bool skip_specials) const {

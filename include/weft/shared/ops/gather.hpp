@@ -10,10 +10,13 @@ namespace weft::shared {
 
 namespace detail {
 
-/// The sizes of such an op, and the index as int64.
+/// The sizes of such an op, and its index.
 struct Picks {
   int64_t batch, middle, axis, picks, inner;
-  std::vector<int64_t> index;  // [batch, picks]
+  const int32_t* narrow = nullptr;  // [batch, picks], one of the two
+  const int64_t* wide = nullptr;
+
+  int64_t index(int64_t i) const { return narrow ? narrow[i] : wide[i]; }
 
   Picks(const Launch& l, Outcome& outcome) {
     const TensorView x = l.input(0), from = l.input(1);
@@ -23,12 +26,11 @@ struct Picks {
     axis = x.dim(at);
     picks = product(from.dims().subspan(shared));
     inner = product(x.dims().subspan(at + 1));
-    index.resize(from.size());
-    for (size_t i = 0; i < index.size(); ++i) {
-      index[i] = from.dtype() == DType::i32 ? from.data<int32_t>()[i] : from.data<int64_t>()[i];
-      if (outcome.good() && (index[i] < 0 || index[i] >= axis))
-        outcome = Outcome::fail(WEFT_DEVICE, "index {} outside [0, {}) at position {}", index[i], axis, i);
-    }
+    if (from.dtype() == DType::i32) narrow = from.data<int32_t>();
+    if (from.dtype() == DType::i64) wide = from.data<int64_t>();
+    for (int64_t i = 0; i < from.size() && outcome.good(); ++i)
+      if (index(i) < 0 || index(i) >= axis)
+        outcome = Outcome::fail(WEFT_DEVICE, "index {} outside [0, {}) at position {}", index(i), axis, i);
   }
 };
 
@@ -61,7 +63,7 @@ inline Outcome launch_gather(const Launch& l) {
   l.host().parallel_for(p.batch * p.middle * p.picks, grain_for(p.inner), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t block = i / p.picks, b = block / p.middle;
-      const int64_t at = block * p.axis + p.index[b * p.picks + i % p.picks];
+      const int64_t at = block * p.axis + p.index(b * p.picks + i % p.picks);
       std::memcpy(y.data() + i * row, x.data() + at * row, static_cast<size_t>(row));
     }
   });
@@ -88,7 +90,7 @@ inline Outcome launch_scatter(const Launch& l) {
       if (x.data() != y.data())
         std::memcpy(to, x.data() + block * p.axis * row, static_cast<size_t>(p.axis * row));
       for (int64_t i = 0; i < p.picks; ++i)
-        std::memcpy(to + p.index[block / p.middle * p.picks + i] * row,
+        std::memcpy(to + p.index(block / p.middle * p.picks + i) * row,
                     updates.data() + (block * p.picks + i) * row, static_cast<size_t>(row));
     }
   });
@@ -102,7 +104,7 @@ void scatter_block(const Picks& p, const T* x, const T* updates, T* y, int64_t b
   for (int64_t a = 0; a < p.axis; ++a)
     for (int64_t c = 0; c < n; ++c) total[a * n + c] = load(x[a * p.inner + column + c]);
   for (int64_t i = 0; i < p.picks; ++i) {
-    Wide<T>* to = total.data() + p.index[b * p.picks + i] * n;
+    Wide<T>* to = total.data() + p.index(b * p.picks + i) * n;
     for (int64_t c = 0; c < n; ++c) {
       const Wide<T> v = load(updates[i * p.inner + column + c]);
       if constexpr (is_any_float<T>) {

@@ -1,0 +1,30 @@
+#pragma once
+#include <memory>
+
+#include "cli/command.h"
+#include "weft/generate.h"
+
+// What `weft generate` and `weft chat` share: where a model comes from, and how its text is chosen.
+namespace weft::cli {
+
+struct Language {
+  std::unique_ptr<nn::LanguageModel> model;
+  io::Tokenizer tokenizer;
+  std::vector<int32_t> ends;  ///< tokens that end a text
+};
+
+/// What both commands ask for; the defaults of `generate` are said by each.
+struct TextOptions {
+  std::string model;                       // a checkpoint
+  std::string hugging_face, dtype = "f32";  // or a folder as Hugging Face's libraries save it
+  nn::GenerateOptions generate;
+};
+void add_text_options(Syntax& app, TextOptions& o);
+
+/// The model that was asked for, on the default backend, and its tokenizer.
+Language load_language(const TextOptions& o);
+
+/// Tokens a second.
+double rate(int64_t tokens, double seconds);
+
+}  // namespace weft::cli

@@ -1,0 +1,200 @@
+#include "weft/generate.h"
+
+#include <algorithm>
+#include <array>
+
+#include "weft/ops.h"
+
+namespace weft::nn {
+namespace {
+
+// Scores of one token of each sequence: tokens [batch, seq], how many tokens each had read before, and which
+// of these tokens is its last [batch].
+Compiled compiled(const LanguageModel& model, int64_t batch, int64_t capacity,
+                  const CompileOptions& options) {
+  if (model.training)
+    throw Error(
+        invalid("a model in training drops numbers at random: call set_training(model, false) first"));
+  KVCache cache = model.make_cache(batch, capacity);
+  const NoGrad off;
+  const Dim seq = Dim::symbol("seq", 1, capacity);
+  return compile(
+      [&](const std::vector<Tensor>& in) {
+        cache.length = in[1];
+        Tensor scores = model.scores(gather(model.features(in[0], &cache), in[2], 1, 1));
+        if (scores.dtype() != DType::f32) scores = cast(scores, DType::f32);
+        return std::vector<Tensor>{scores.named("scores")};
+      },
+      {{"tokens", {DType::i32, {batch, seq}}},
+       {"length", {DType::i32, {batch}}},
+       {"last", {DType::i32, {batch}}}},
+      options);
+}
+
+}  // namespace
+
+Decoder::Decoder(const LanguageModel& model, const DecoderConfig& config)
+    : capacity_(config.capacity ? config.capacity : model.context()),
+      vocabulary_(model.vocabulary()),
+      program_(compiled(model, config.batch, capacity_, config.compile)) {
+  const auto batch = static_cast<size_t>(config.batch);
+  read_.resize(batch);
+  for (auto& r : read_) r.reserve(static_cast<size_t>(capacity_));
+  length_.resize(batch), last_.resize(batch);
+  scores_.resize(batch * static_cast<size_t>(vocabulary_));
+}
+
+void Decoder::check(std::span<const std::span<const int32_t>> tokens) const {
+  if (tokens.size() != read_.size())
+    throw Error(invalid("a decoder of {} sequences got tokens for {}", read_.size(), tokens.size()));
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    if (static_cast<int64_t>(read_[i].size() + tokens[i].size()) > capacity_)
+      throw Error(invalid("sequence {} has {} tokens and can't read {} more: there is room for {}", i,
+                          read_[i].size(), tokens[i].size(), capacity_));
+    for (const int32_t t : tokens[i])
+      if (t < 0 || t >= vocabulary_)
+        throw Error(
+            invalid("sequence {}: token {} is outside [0, {}), the model's vocabulary", i, t, vocabulary_));
+  }
+}
+
+// Shorter sequences are padded behind their end: what the padding writes lies behind what counts, and is
+// written over by what the sequence reads next.
+void Decoder::read(std::span<const std::span<const int32_t>> tokens) {
+  check(tokens);
+  size_t seq = 0;
+  for (const auto& t : tokens) seq = std::max(seq, t.size());
+  if (seq == 0) return;
+  tokens_.assign(tokens.size() * seq, 0);
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    std::ranges::copy(tokens[i], tokens_.begin() + static_cast<std::ptrdiff_t>(i * seq));
+    length_[i] = static_cast<int32_t>(read_[i].size());
+    last_[i] = static_cast<int32_t>(std::max<size_t>(tokens[i].size(), 1) - 1);
+  }
+  const std::array<int64_t, 2> shape = {batch(), static_cast<int64_t>(seq)};
+  const auto rows = std::span(shape).first(1);
+  const std::array inputs = {HostArray{DType::i32, shape, std::as_bytes(std::span(tokens_))},
+                             HostArray{DType::i32, rows, std::as_bytes(std::span(length_))},
+                             HostArray{DType::i32, rows, std::as_bytes(std::span(last_))}};
+  const std::array outputs = {std::as_writable_bytes(std::span(scores_))};
+  program_.run(inputs, outputs);
+  for (size_t i = 0; i < tokens.size(); ++i)
+    read_[i].insert(read_[i].end(), tokens[i].begin(), tokens[i].end());
+}
+
+std::span<const float> Decoder::scores(int64_t sequence) const {
+  const auto n = static_cast<size_t>(vocabulary_);
+  return std::span(scores_).subspan(static_cast<size_t>(sequence) * n, n);
+}
+
+void Decoder::rewind(int64_t sequence, int64_t length) {
+  auto& read = read_.at(static_cast<size_t>(sequence));
+  if (length < 0 || length > static_cast<int64_t>(read.size()))
+    throw Error(invalid("sequence {} has {} tokens, it can't go back to {}", sequence, read.size(), length));
+  read.resize(static_cast<size_t>(length));
+}
+
+constexpr size_t kLongText = 1024;              // bytes that one token hardly makes
+constexpr int64_t kLongGeneration = 1 << 20;  // tokens that have their place from the beginning
+
+const char* name(Finish finish) {
+  constexpr const char* kNames[] = {"none", "end", "stop", "length", "full"};
+  return kNames[static_cast<size_t>(finish)];
+}
+
+Generation::Generation(Decoder& decoder, const io::Tokenizer& tokenizer,
+                       std::span<const std::vector<int32_t>> prompts, GenerateOptions options)
+    : decoder_(decoder), options_(std::move(options)) {
+  if (static_cast<int64_t>(prompts.size()) != decoder.batch())
+    throw Error(invalid("a decoder of {} sequences got {} prompts", decoder.batch(), prompts.size()));
+  if (options_.length < 0) throw Error(invalid("length must be 0 or more, got {}", options_.length));
+  const auto most = static_cast<size_t>(
+      std::min(options_.length, options_.forget ? kLongGeneration : decoder.capacity() + 1));
+  for (size_t i = 0; i < prompts.size(); ++i) {
+    io::Sampling sampling = options_.sampling;
+    sampling.seed += i;
+    sequences_.push_back({io::Sampler(std::move(sampling)),
+                          io::TokenStream(tokenizer),
+                          io::StopStrings(options_.stops),
+                          {},
+                          {},
+                          {},
+                          Finish::none});
+    sequences_.back().chosen.reserve(most), sequences_.back().text.reserve(kLongText);
+    if (options_.forget) sequences_.back().kept.reserve(static_cast<size_t>(decoder.capacity()));
+    sequences_.back().sampler.saw(prompts[i]);
+    if (options_.length == 0) sequences_.back().finish = Finish::length;
+  }
+  read_prompts(prompts);
+}
+
+void Generation::read_prompts(std::span<const std::vector<int32_t>> prompts) {
+  for (size_t i = 0; i < prompts.size(); ++i) {
+    const auto& prompt = prompts[i];
+    if (prompt.empty()) throw Error(invalid("prompt {} is empty: a text wants a token to begin with", i));
+    if (static_cast<int64_t>(prompt.size()) > decoder_.capacity())
+      throw Error(
+          invalid("prompt {} has {} tokens, there is room for {}", i, prompt.size(), decoder_.capacity()));
+    const auto have = decoder_.tokens(static_cast<int64_t>(i));
+    const auto same = std::ranges::mismatch(have, prompt).in1 - have.begin();
+    // Its last token is read in any case: the scores behind it are what is wanted.
+    const auto kept = std::min<int64_t>(same, static_cast<int64_t>(prompt.size()) - 1);
+    decoder_.rewind(static_cast<int64_t>(i), kept);
+    next_.push_back(std::span(prompt).subspan(static_cast<size_t>(kept)));
+    prompt_tokens_ += static_cast<int64_t>(next_.back().size());
+  }
+  decoder_.read(next_);
+}
+
+// The next token of text i, and what it says of the text.
+void Generation::take(size_t i) {
+  Sequence& s = sequences_[i];
+  const int32_t token = s.sampler.pick(decoder_.scores(static_cast<int64_t>(i)));
+  s.chosen.push_back(token);
+  if (std::ranges::find(options_.ends, token) != options_.ends.end()) {
+    s.finish = Finish::end;
+  } else {
+    s.text += s.stops.push(s.stream.push(token));
+    if (static_cast<int64_t>(s.chosen.size()) >= options_.length) s.finish = Finish::length;
+    if (is_full(i) && !options_.forget && s.finish == Finish::none) s.finish = Finish::full;
+  }
+  if (s.finish != Finish::none) {
+    s.text += s.stops.push(s.stream.finish());
+    s.text += s.stops.finish();
+  }
+  if (s.stops.stopped()) s.finish = Finish::stop;
+}
+
+bool Generation::is_full(size_t i) const {
+  return static_cast<int64_t>(decoder_.tokens(static_cast<int64_t>(i)).size()) == decoder_.capacity();
+}
+
+// The newer half of what sequence i has read, and the token that was chosen now: what it reads from a fresh
+// beginning, for positions are counted from there.
+std::span<const int32_t> Generation::newer_half(size_t i) {
+  Sequence& s = sequences_[i];
+  const auto read = decoder_.tokens(static_cast<int64_t>(i));
+  const auto half = read.last(read.size() / 2);
+  s.kept.assign(half.begin(), half.end());
+  s.kept.push_back(s.chosen.back());
+  decoder_.rewind(static_cast<int64_t>(i), 0);
+  return s.kept;
+}
+
+bool Generation::step() {
+  bool any = false, more = false;
+  for (size_t i = 0; i < sequences_.size(); ++i) {
+    Sequence& s = sequences_[i];
+    s.text.clear(), next_[i] = {};
+    if (s.finish != Finish::none) continue;
+    any = true;
+    take(i);
+    if (s.finish != Finish::none) continue;
+    next_[i] = is_full(i) ? newer_half(i) : std::span<const int32_t>(s.chosen).last(1);
+    more = true;
+  }
+  if (more) decoder_.read(next_);
+  return any;
+}
+
+}  // namespace weft::nn

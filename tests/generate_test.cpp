@@ -1,0 +1,454 @@
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+#include "seam/registry.h"
+#include "test_backends.h"
+#include "weft/generate.h"
+#include "weft/ops.h"
+#include "weft/pretrained.h"
+#include "weft/random.h"
+
+// Text out of a model: through the cache it is what transformers makes (scripts/hf_oracle), prompt by prompt
+// and together; what is chosen is what the definitions say; and a token allocates nothing.
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define WEFT_COUNTS_ALLOCATIONS 0
+#else
+#define WEFT_COUNTS_ALLOCATIONS 1
+
+static std::atomic<int64_t> allocations{0};
+
+static void* counted(std::size_t n, std::size_t alignment) {
+  allocations.fetch_add(1, std::memory_order_relaxed);
+  n = (std::max<std::size_t>(n, 1) + alignment - 1) / alignment * alignment;
+  if (void* p = std::aligned_alloc(alignment, n)) return p;
+  throw std::bad_alloc();
+}
+[[gnu::noinline]] void* operator new(std::size_t n) { return counted(n, alignof(std::max_align_t)); }
+[[gnu::noinline]] void* operator new(std::size_t n, std::align_val_t a) {
+  return counted(n, static_cast<std::size_t>(a));
+}
+[[gnu::noinline]] void operator delete(void* p) noexcept { std::free(p); }
+[[gnu::noinline]] void operator delete(void* p, std::size_t) noexcept { std::free(p); }
+[[gnu::noinline]] void operator delete(void* p, std::align_val_t) noexcept { std::free(p); }
+[[gnu::noinline]] void operator delete(void* p, std::size_t, std::align_val_t) noexcept { std::free(p); }
+#endif
+
+namespace weft {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using nn::Decoder, nn::Finish, nn::Generation, nn::GenerateOptions;
+using testing::error_of;
+using Ids = std::vector<int32_t>;
+
+constexpr const char* kFolders = WEFT_SOURCE_DIR "/conformance/data/hf/";
+constexpr const char* kKinds[] = {"gpt2", "llama3", "qwen2", "qwen3"};
+
+const json& answers() {
+  static const json all = [] {
+    std::ifstream file(std::string(kFolders) + "answers.json");
+    return json::parse(file);
+  }();
+  return all;
+}
+std::unique_ptr<nn::LanguageModel> load(const std::string& kind) {
+  return nn::load_pretrained(kFolders + kind);
+}
+
+// One id for each printable character, 32 behind its code: as many as the models of conformance/data/hf have.
+json tokenizer_json() {
+  json vocabulary;
+  for (int i = 0; i < 95; ++i) vocabulary[std::string(1, static_cast<char>(32 + i))] = i;
+  json special = {{"id", 95},        {"content", "<|end|>"}, {"single_word", false}, {"lstrip", false},
+                  {"rstrip", false}, {"normalized", false},  {"special", true}};
+  return {{"version", "1.0"},
+          {"added_tokens", {special}},
+          {"normalizer", nullptr},
+          {"pre_tokenizer", nullptr},
+          {"post_processor", nullptr},
+          {"decoder", {{"type", "Fuse"}}},
+          {"model", {{"type", "BPE"}, {"vocab", vocabulary}, {"merges", json::array()}}}};
+}
+const io::Tokenizer& tokenizer() {
+  static const io::Tokenizer t = io::Tokenizer::from_json(tokenizer_json().dump());
+  return t;
+}
+
+struct Made {
+  std::vector<Ids> tokens;
+  std::vector<std::string> texts;
+  std::vector<Finish> finish;
+};
+Made generate(Decoder& decoder, const std::vector<Ids>& prompts, const GenerateOptions& options) {
+  Generation g(decoder, tokenizer(), prompts, options);
+  Made made{{}, std::vector<std::string>(prompts.size()), {}};
+  while (g.step())
+    for (size_t i = 0; i < prompts.size(); ++i) made.texts[i] += g.text(static_cast<int64_t>(i));
+  for (int64_t i = 0; i < static_cast<int64_t>(prompts.size()); ++i) {
+    made.tokens.emplace_back(g.tokens(i).begin(), g.tokens(i).end());
+    made.finish.push_back(g.finish(i));
+  }
+  return made;
+}
+GenerateOptions greedy(int64_t length) {
+  GenerateOptions o;
+  o.length = length;
+  o.sampling.temperature = 0;
+  return o;
+}
+
+class Generate : public ::testing::Test {
+ protected:
+  void SetUp() override { set_default_backend("native"); }
+};
+
+TEST_F(Generate, GreedyTextIsThatOfTransformers) {
+  for (const char* backend : {"native", "reference"}) {
+    set_default_backend(backend);
+    for (const char* kind : kKinds) {
+      const auto model = load(kind);
+      const auto prompt = answers().at(kind).at("prompt").get<Ids>();
+      Decoder decoder(*model);
+      const auto made = generate(decoder, {prompt}, greedy(128));
+      EXPECT_EQ(made.tokens[0], answers().at(kind).at("tokens").get<Ids>()) << kind << " on " << backend;
+      EXPECT_EQ(made.finish[0], Finish::length);
+    }
+  }
+}
+
+// However the tokens come, the scores are those of the model that reads all of them at once.
+TEST_F(Generate, ReadingInPartsChangesNothing) {
+  const NoGrad off;
+  for (const char* kind : kKinds) {
+    const auto model = load(kind);
+    auto tokens = answers().at(kind).at("tokens").get<Ids>();
+    tokens.resize(40);
+    Decoder decoder(*model, {.capacity = 40});
+    const int64_t shape[] = {1, 40};
+    const auto want =
+        (*model)(Tensor::of(std::span<const int32_t>(tokens), shape, DType::i32)).to_vector<float>();
+    const auto expect_scores = [&](size_t read) {
+      const float* right = want.data() + (read - 1) * 96;
+      float apart = 0, largest = 0;
+      for (size_t i = 0; i < 96; ++i)
+        apart = std::max(apart, std::abs(decoder.scores(0)[i] - right[i])),
+        largest = std::max(largest, std::abs(right[i]));
+      EXPECT_LE(apart, 1e-5f * largest) << kind << " after " << read;
+    };
+    const auto read = [&](size_t from, size_t n) {
+      const std::span<const int32_t> part[] = {std::span(tokens).subspan(from, n)};
+      decoder.read(part);
+      expect_scores(from + n);
+    };
+    read(0, 7), read(7, 1), read(8, 2), read(10, 23), read(33, 6), read(39, 1);
+    decoder.rewind(0, 12);
+    read(12, 3), read(15, 1);
+    EXPECT_TRUE(std::ranges::equal(decoder.tokens(0), std::span(tokens).first(16)));
+  }
+}
+
+// Sequences of other lengths beside it, some of which end before it, change nothing in a text.
+TEST_F(Generate, ABatchIsItsPromptsAlone) {
+  for (const char* kind : {"gpt2", "llama3"}) {
+    const auto model = load(kind);
+    const auto tokens = answers().at(kind).at("tokens").get<Ids>();
+    const std::vector<Ids> prompts = {{tokens[0]}, Ids(tokens.begin(), tokens.begin() + 31), {5, 6, 7}};
+    for (const double temperature : {0.0, 0.9}) {
+      GenerateOptions o = greedy(60);
+      o.sampling = {.repetition_penalty = 1.1, .temperature = temperature, .top_k = 40, .seed = 11};
+      o.stops = {"a", "Q"};
+      o.ends = {33};
+      Decoder together(*model, {.batch = 3, .capacity = 64});
+      const auto batch = generate(together, prompts, o);
+      for (size_t i = 0; i < prompts.size(); ++i) {
+        Decoder single(*model, {.capacity = 64});
+        GenerateOptions own = o;
+        own.sampling.seed += i;
+        const auto alone = generate(single, {prompts[i]}, own);
+        EXPECT_EQ(batch.tokens[i], alone.tokens[0]) << kind << " " << i;
+        EXPECT_EQ(batch.texts[i], alone.texts[0]) << kind << " " << i;
+        EXPECT_EQ(batch.finish[i], alone.finish[0]) << kind << " " << i;
+      }
+    }
+  }
+}
+
+TEST_F(Generate, TheSameSeedGivesTheSameTextOnEveryBackend) {
+  GenerateOptions o;
+  o.length = 40;
+  o.sampling = {.temperature = 0.8, .top_k = 30, .top_p = 0.95, .min_p = 0.01, .seed = 7};
+  std::vector<Ids> made;
+  for (const char* backend : {"native", "reference"}) {
+    set_default_backend(backend);
+    const auto model = load("qwen3");
+    Decoder decoder(*model);
+    made.push_back(generate(decoder, {{1, 2, 3}}, o).tokens[0]);
+    decoder.rewind(0, 0);
+    EXPECT_EQ(generate(decoder, {{1, 2, 3}}, o).tokens[0], made.back());
+    o.sampling.seed = 8;
+    EXPECT_NE(generate(decoder, {{1, 2, 3}}, o).tokens[0], made.back());
+    o.sampling.seed = 7;
+  }
+  EXPECT_EQ(made[0], made[1]);
+}
+
+TEST_F(Generate, EndsWhereItShould) {
+  const auto model = load("gpt2");
+  const auto prompt = answers().at("gpt2").at("prompt").get<Ids>();
+  const auto tokens = answers().at("gpt2").at("tokens").get<Ids>();
+  Decoder decoder(*model, {.capacity = 20});
+  auto made = generate(decoder, {prompt}, greedy(1000));
+  EXPECT_EQ(made.finish[0], Finish::full);
+  EXPECT_EQ(made.tokens[0], Ids(tokens.begin(), tokens.begin() + 13));  // the last one needs no room
+  EXPECT_EQ(made.texts[0], tokenizer().decode(made.tokens[0]));
+  made = generate(decoder, {prompt}, greedy(0));
+  EXPECT_EQ(made.finish[0], Finish::length);
+  EXPECT_TRUE(made.tokens[0].empty());
+
+  auto o = greedy(10);
+  o.ends = {tokens[4]};
+  made = generate(decoder, {prompt}, o);
+  EXPECT_EQ(made.finish[0], Finish::end);
+  const auto first = static_cast<size_t>(std::ranges::find(tokens, tokens[4]) - tokens.begin());
+  EXPECT_EQ(made.tokens[0].size(), first + 1);
+  EXPECT_EQ(made.texts[0], tokenizer().decode(std::span(made.tokens[0]).first(first)));
+
+  o = greedy(10);
+  const std::string whole = tokenizer().decode(std::span(tokens).first(10)), stop = whole.substr(3, 3);
+  o.stops = {stop};
+  made = generate(decoder, {prompt}, o);
+  EXPECT_EQ(made.finish[0], Finish::stop);
+  EXPECT_EQ(made.texts[0], whole.substr(0, whole.find(stop)));
+}
+
+TEST_F(Generate, ATokenAllocatesNothing) {
+#if WEFT_COUNTS_ALLOCATIONS
+  const seam::Device& device = *value_or_raise(seam::registry().open("native"));
+  for (const char* kind : kKinds) {
+    const auto model = load(kind);
+    Decoder decoder(*model, {.batch = 2});
+    GenerateOptions o;
+    o.length = 120;
+    o.sampling = {.repetition_penalty = 1.2, .temperature = 0.9, .top_k = 50, .top_p = 0.9, .min_p = 0.01};
+    o.stops = {"no such text"};
+    const std::vector<Ids> prompts = {{1, 2, 3}, {4}};
+    Generation g(decoder, tokenizer(), prompts, o);
+    ASSERT_TRUE(g.step());
+    const int64_t before = allocations;
+    const uint64_t bytes = device.live_bytes();
+    int steps = 0;
+    while (g.step()) ++steps;
+    EXPECT_EQ(allocations - before, 0) << kind;
+    EXPECT_EQ(device.live_bytes(), bytes) << kind;
+    EXPECT_EQ(steps, 119);
+    const std::vector<int> probe(static_cast<size_t>(steps));
+    EXPECT_GT(allocations, before) << probe.size();  // they are counted
+  }
+#else
+  GTEST_SKIP() << "sanitizers have an operator new of their own";
+#endif
+}
+
+TEST_F(Generate, SaysWhatIsWrong) {
+  const auto model = load("gpt2");
+  EXPECT_EQ(
+      error_of([&] { Decoder(*model, {.capacity = 161}); }),
+      "invalid argument: a cache wants a batch of at least 1 and a capacity of 1 to 160, got 1 and 161");
+  EXPECT_NE(error_of([&] { Decoder(*model, {.batch = 0}); }).find("got 0 and 160"), std::string::npos);
+  Decoder decoder(*model, {.capacity = 4});
+  const auto starts = [&](std::vector<Ids> prompts, GenerateOptions o = {}) {
+    return error_of([&] { Generation(decoder, tokenizer(), prompts, o); });
+  };
+  EXPECT_EQ(starts({{}}), "invalid argument: prompt 0 is empty: a text wants a token to begin with");
+  EXPECT_EQ(starts({{1, 2, 3, 4, 5}}), "invalid argument: prompt 0 has 5 tokens, there is room for 4");
+  EXPECT_EQ(starts({{1}, {2}}), "invalid argument: a decoder of 1 sequences got 2 prompts");
+  EXPECT_EQ(starts({{1, 96}}),
+            "invalid argument: sequence 0: token 96 is outside [0, 96), the model's vocabulary");
+  GenerateOptions o;
+  o.length = -1;
+  EXPECT_EQ(starts({{1}}, o), "invalid argument: length must be 0 or more, got -1");
+  o = {}, o.stops = {""};
+  EXPECT_EQ(starts({{1}}, o), "invalid argument: a stop string must not be empty");
+  const struct {
+    io::Sampling how;
+    const char* words;
+  } all[] = {{{.temperature = -1}, "temperature must be 0 or more, got -1"},
+             {{.temperature = std::nan("")}, "temperature must be 0 or more, got nan"},
+             {{.top_k = -1}, "top_k must be 0 or more, got -1"},
+             {{.top_p = 1.5}, "top_p must be in [0, 1], got 1.5"},
+             {{.top_p = std::nan("")}, "top_p must be in [0, 1], got nan"},
+             {{.min_p = -0.1}, "min_p must be in [0, 1], got -0.1"},
+             {{.repetition_penalty = 0}, "repetition_penalty must be above 0, got 0"},
+             {{.never = {-1}}, "a token that is never chosen must be 0 or more, got -1"}};
+  for (const auto& c : all) {
+    o = {}, o.sampling = c.how;
+    EXPECT_EQ(starts({{1}}, o), std::string("invalid argument: ") + c.words);
+  }
+  const Ids two = {1, 2, 3};
+  const std::span<const int32_t> parts[] = {two};
+  decoder.rewind(0, 0), decoder.read(parts);
+  EXPECT_EQ(error_of([&] { decoder.read(parts); }),
+            "invalid argument: sequence 0 has 3 tokens and can't read 3 more: there is room for 4");
+  EXPECT_NE(error_of([&] { decoder.rewind(0, 5); }).find("has 3 tokens, it can't go back to 5"),
+            std::string::npos);
+  nn::set_training(*model, true);
+  EXPECT_NE(error_of([&] { Decoder d(*model); }).find("call set_training(model, false) first"),
+            std::string::npos);
+}
+
+// ---- what is chosen
+
+// The probabilities that transformers' processors and warpers leave, written as they are there: over the
+// whole vocabulary, sorted from the least likely up.
+std::vector<double> warped(std::vector<double> s, const Ids& seen, const io::Sampling& how) {
+  const size_t n = s.size();
+  const auto softmax = [&] {
+    const double best = *std::ranges::max_element(s);
+    std::vector<double> p(n);
+    double total = 0;
+    for (size_t i = 0; i < n; ++i) total += p[i] = std::exp(s[i] - best);
+    for (double& v : p) v /= total;
+    return p;
+  };
+  std::vector<bool> done(n);
+  for (const int32_t id : seen) {
+    const auto i = static_cast<size_t>(id);
+    if (!done[i]) s[i] = s[i] < 0 ? s[i] * how.repetition_penalty : s[i] / how.repetition_penalty;
+    done[i] = true;
+  }
+  for (double& v : s) v /= how.temperature;
+  if (how.top_k > 0) {
+    auto sorted = s;
+    std::ranges::sort(sorted, std::greater());
+    const double least = sorted[std::min(n, static_cast<size_t>(how.top_k)) - 1];
+    for (double& v : s)
+      if (v < least) v = -HUGE_VAL;
+  }
+  if (how.top_p < 1) {
+    const auto p = softmax();
+    std::vector<size_t> order(n);
+    std::iota(order.begin(), order.end(), size_t{0});
+    std::ranges::stable_sort(order, std::less(), [&](size_t i) { return p[i]; });
+    double sum = 0;
+    for (size_t r = 0; r + 1 < n; ++r)
+      if ((sum += p[order[r]]) <= 1 - how.top_p) s[order[r]] = -HUGE_VAL;
+  }
+  const auto p = softmax();
+  const double most = *std::ranges::max_element(p);
+  for (size_t i = 0; i < n; ++i)
+    if (p[i] < how.min_p * most) s[i] = -HUGE_VAL;
+  return softmax();
+}
+
+TEST(Sampler, ChoosesByTheDefinitions) {
+  const io::Sampling all[] = {
+      {},
+      {.temperature = 0.3},
+      {.temperature = 2.5, .top_k = 3},
+      {.top_k = 1},
+      {.top_k = 500},
+      {.top_p = 0.5},
+      {.top_p = 0},
+      {.temperature = 1.5, .top_p = 0.9},
+      {.min_p = 0.2},
+      {.min_p = 1},
+      {.repetition_penalty = 1.7},
+      {.repetition_penalty = 0.6, .temperature = 0.7},
+      {.repetition_penalty = 1.3, .temperature = 1.2, .top_k = 12, .top_p = 0.85, .min_p = 0.05}};
+  int kinds = 0;
+  for (io::Sampling how : all) {
+    how.seed = 40 + static_cast<uint64_t>(kinds);
+    io::Sampler sampler(how);
+    Ids seen = {3, 3, 8};
+    sampler.saw(seen);
+    for (uint64_t draw = 0; draw < 300; ++draw) {
+      std::vector<float> scores(40);
+      for (size_t i = 0; i < scores.size(); ++i)
+        scores[i] = static_cast<float>(8 * (unit(random_word(draw, i)) - 0.5));
+      const auto p = warped({scores.begin(), scores.end()}, seen, how);
+      double left = unit(random_word(how.seed, draw));
+      int32_t want = 0;
+      while (left >= p[static_cast<size_t>(want)]) left -= p[static_cast<size_t>(want++)];
+      const int32_t got = sampler.pick(scores);
+      ASSERT_EQ(got, want) << "draw " << draw << " of case " << kinds;
+      seen.push_back(got);
+    }
+    ++kinds;
+  }
+  EXPECT_EQ(kinds, 13);
+}
+
+TEST(Sampler, TakesTheLikeliestAtZero) {
+  const float scores[] = {100, 3, 7, 7, -HUGE_VALF};
+  io::Sampler greedy({.temperature = 0, .never = {0}});
+  EXPECT_EQ(greedy.pick(scores), 2);
+  EXPECT_EQ(greedy.pick(scores), 2);
+  io::Sampler bored({.repetition_penalty = 2, .temperature = 0, .never = {0}});
+  EXPECT_EQ(bored.pick(scores), 2);
+  EXPECT_EQ(bored.pick(scores), 3);  // 3.5 is left of the first 7
+  EXPECT_EQ(bored.pick(scores), 2);
+}
+
+TEST(Sampler, RefusesScoresThatAreNone) {
+  io::Sampler s({.never = {1}});
+  const float nan[] = {1, 2, std::nanf("")}, infinite[] = {HUGE_VALF, 0}, none[] = {-HUGE_VALF, 2};
+  EXPECT_NE(error_of([&] { s.pick(nan); }).find("the score of token 2 is nan"), std::string::npos);
+  EXPECT_NE(error_of([&] { s.pick(infinite); }).find("the score of token 0 is inf"), std::string::npos);
+  EXPECT_NE(error_of([&] { s.pick(none); }).find("of 2 scores none is left"), std::string::npos);
+  EXPECT_NE(error_of([&] { s.pick({}); }).find("of 0 scores none is left"), std::string::npos);
+}
+
+// ---- where a text ends
+
+struct Cut {
+  std::string shown;
+  bool stopped;
+  friend bool operator==(const Cut&, const Cut&) = default;
+};
+// `text` in parts of n bytes.
+Cut cut(const std::vector<std::string>& stops, const std::string& text, size_t n) {
+  io::StopStrings s(stops);
+  std::string shown;
+  for (size_t at = 0; at < text.size(); at += n) shown += s.push(std::string_view(text).substr(at, n));
+  shown += s.finish();
+  return {shown, s.stopped()};
+}
+
+TEST(StopStrings, CutWhereverTheyLie) {
+  for (const size_t n : {1u, 2u, 3u, 7u, 100u}) {
+    EXPECT_EQ(cut({"stop"}, "do not stop here", n), (Cut{"do not ", true})) << n;
+    EXPECT_EQ(cut({"stop"}, "do not sto", n), (Cut{"do not sto", false})) << n;
+    EXPECT_EQ(cut({"aab"}, "aaaab", n), (Cut{"aa", true})) << n;
+    EXPECT_EQ(cut({"xyz", "b"}, "abc", n), (Cut{"a", true})) << n;
+    EXPECT_EQ(cut({"abc", "b"}, "abc", n), (Cut{"a", true})) << n;  // it is complete first
+    EXPECT_EQ(cut({"b", "ab"}, "xab", n), (Cut{"x", true})) << n;   // of two, the longer one
+    EXPECT_EQ(cut({"\n\n"}, "a\nb\n\nc", n), (Cut{"a\nb", true})) << n;
+    EXPECT_EQ(cut({}, "all of it", n), (Cut{"all of it", false})) << n;
+  }
+}
+
+// What may begin a stop string waits; nothing else does.
+TEST(StopStrings, HoldBackNoMoreThanTheyMust) {
+  io::StopStrings s({"END", "NEXT"});
+  EXPECT_EQ(s.push("abcE"), "abc");
+  EXPECT_EQ(s.push("N"), "");
+  EXPECT_EQ(s.push("E"), "E");  // "NE" may begin NEXT
+  EXPECT_EQ(s.push("!"), "NE!");
+  EXPECT_EQ(s.push("xEND and more"), "x");
+  EXPECT_TRUE(s.stopped());
+  EXPECT_EQ(s.push("more"), "");
+  EXPECT_EQ(s.finish(), "");
+}
+
+}  // namespace
+}  // namespace weft
