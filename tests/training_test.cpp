@@ -200,7 +200,23 @@ TEST(Accumulation, PartsGiveTheStepOfTheWhole) {
     const double want = nn::train_step(whole, a, rows, rate).item();
     EXPECT_NEAR(nn::train_step(parts, b, each, rate).item(), want, 1e-12) << i;
   }
+  // As one program too: its states go on from what they are.
   const auto r = token_batch(0);
+  const Tensor halves[] = {slice(r.input, 0, 0, 1), slice(r.target, 0, 0, 1), slice(r.input, 0, 1, 2),
+                           slice(r.target, 0, 1, 2)};
+  std::vector<InputSpec> specs = {{"rate", rate.type()}};
+  for (const Tensor& t : halves) specs.push_back({fmt::format("half{}", specs.size()), t.type()});
+  Compiled program = compile(
+      [&](const std::vector<Tensor>& in) {
+        const nn::Example each[] = {{in[1], in[2]}, {in[3], in[4]}};
+        return std::vector<Tensor>{nn::train_step(parts, b, each, in[0])};
+      },
+      specs);
+  const double want = nn::train_step(whole, a, r.input, r.target, rate).item();
+  EXPECT_NEAR(program({rate, halves[0], halves[1], halves[2], halves[3]})[0].item(), want, 1e-12);
+  EXPECT_NEAR(program.state("norm.weight").to_vector<double>()[0],
+              nn::parameters(whole).end()[-2].to_vector<double>()[0], 1e-12);
+
   const nn::Example uneven[] = {{r.input, r.target}, {slice(r.input, 0, 0, 1), slice(r.target, 0, 0, 1)}};
   EXPECT_EQ(error_of([&] { (void)nn::train_step(parts, b, uneven, rate); }),
             "invalid argument: train_step: parts of a batch must be alike, got i32[2, 8] with i32[2, 8], and "
@@ -270,16 +286,16 @@ TEST(Schedules, GoUpAndDown) {
 }
 
 // One program for a whole step: forward, gradients, clipping, update, running statistics.
-template <class M>
+template <class M, class Config = nn::AdamWConfig>
 struct WholeStep {
-  WholeStep(const M& like, DType t) : model(like), dtype(t) {
+  WholeStep(const M& like, DType t, const Config& c) : model(like), dtype(t), config(c) {
     nn::replace(model, first_weight, dtype);
     nn::set_training(model, true);
-    optimizer.emplace(nn::parameters(model), kAdamW);
+    optimizer.emplace(optimizer_of(model, config));
   }
   std::vector<Tensor> inputs(uint64_t step) const {
     const auto b = batch_of<M>(step, dtype);
-    return {b.input, b.target, rate_of<M>(kAdamW, dtype)};
+    return {b.input, b.target, rate_of<M>(config, dtype)};
   }
   std::vector<Tensor> operator()(const std::vector<Tensor>& in) {
     return {nn::train_step(model, *optimizer, {in[0], in[1]}, in[2])};
@@ -298,13 +314,14 @@ struct WholeStep {
 
   M model;
   DType dtype;
-  std::optional<nn::AdamW> optimizer;
+  Config config;
+  std::optional<decltype(optimizer_of(std::declval<M>(), std::declval<Config>()))> optimizer;
 };
 
-template <class M>
-void expect_equal_bits(const M& model, DType dtype) {
+template <class M, class Config>
+void expect_equal_bits(const M& model, DType dtype, const Config& config) {
   set_default_backend("reference");
-  WholeStep<M> eager(model, dtype), traced(model, dtype);
+  WholeStep<M, Config> eager(model, dtype, config), traced(model, dtype, config);
   Compiled program = traced.compiled();
   for (uint64_t i = 0; i < 20; ++i) {
     const auto in = eager.inputs(i);
@@ -315,10 +332,11 @@ void expect_equal_bits(const M& model, DType dtype) {
 }
 
 TEST(CompiledTraining, IsEagerTrainingBitForBit) {
-  expect_equal_bits(nn::GPT(gpt()), DType::f32);
-  expect_equal_bits(nn::GPT(gpt()), DType::bf16);
-  expect_equal_bits(nn::Llama(llama()), DType::f32);
-  expect_equal_bits(nn::ResNet(resnet()), DType::f32);
+  expect_equal_bits(nn::GPT(gpt()), DType::f32, kAdamW);
+  expect_equal_bits(nn::GPT(gpt()), DType::bf16, kAdamW);
+  expect_equal_bits(nn::Llama(llama()), DType::f32, kAdamW);
+  expect_equal_bits(nn::ResNet(resnet()), DType::f32, kAdamW);
+  expect_equal_bits(nn::ResNet(resnet()), DType::bf16, kNesterov);
 }
 
 // 20 steps as one graph: what rounding does to the last of them, it may do to a program that took them one by
@@ -326,7 +344,7 @@ TEST(CompiledTraining, IsEagerTrainingBitForBit) {
 template <class M>
 void expect_within_noise(const char* what, const M& model) {
   constexpr uint64_t kSome = 20;
-  WholeStep<M> traced(model, DType::f32), stepped(model, DType::f32);
+  WholeStep<M> traced(model, DType::f32, kAdamW), stepped(model, DType::f32, kAdamW);
   std::vector<InputSpec> specs;
   std::vector<conformance::Array> values;
   const auto enter = [&](const Tensor& t) { values.push_back(conformance::from_tensor(t)); };
@@ -357,14 +375,29 @@ void expect_within_noise(const char* what, const M& model) {
     EXPECT_TRUE(verdict.ok) << what << ", step " << i << ": " << verdict.reason;
     worst = std::max(worst, static_cast<double>(verdict.worst));
   }
+  auto config = kAdamW;
+  config.weight_decay = 0.02;
+  WholeStep<M> wrong(model, DType::f32, config);
+  Tensor last;
+  for (uint64_t i = 0; i < kSome; ++i) last = wrong(wrong.inputs(i))[0];
+  EXPECT_FALSE(conformance::judge(conformance::from_tensor(last), bounds.back()).ok)
+      << what << ": another decay went unseen";
   std::printf("[training] %s compiled: at most %.2f of what noise allows\n", what, worst);
 }
 
 TEST(CompiledTraining, OnNativeIsWithinTheNoise) {
   set_default_backend("native");
-  expect_within_noise("GPT", nn::GPT(gpt()));
-  expect_within_noise("Llama", nn::Llama(llama()));
-  expect_within_noise("ResNet", nn::ResNet(resnet()));
+  // Smaller still: eight noisy runs of 20 steps, each number of them on its way through long double.
+  auto tiny_gpt = gpt();
+  auto tiny_llama = llama();
+  auto tiny_resnet = resnet();
+  tiny_gpt.layers = 1, tiny_gpt.heads = 2, tiny_gpt.width = 8;
+  tiny_llama.layers = 1, tiny_llama.heads = 2, tiny_llama.kv_heads = 1, tiny_llama.width = 8,
+  tiny_llama.hidden = 8;
+  tiny_resnet.widths = {2, 3};
+  expect_within_noise("GPT", nn::GPT(tiny_gpt));
+  expect_within_noise("Llama", nn::Llama(tiny_llama));
+  expect_within_noise("ResNet", nn::ResNet(tiny_resnet));
 }
 
 TEST(Vision, ResNetIsThatOfThePaper) {
@@ -387,6 +420,14 @@ TEST(Vision, ResNetIsThatOfThePaper) {
   };
   EXPECT_EQ(text(resnet20(image(3, 32, 32)).type()), "f32[1, 10]");
   EXPECT_EQ(text(resnet20(image(3, 7, 9)).type()), "f32[1, 10]") << "sizes that don't halve";
+  nn::ResNet tiny(resnet());
+  nn::build(tiny);
+  Compiled program =
+      compile([&](const std::vector<Tensor>& in) { return std::vector<Tensor>{tiny(in[0])}; },
+              {{"images", {DType::f32, {Dim::symbol("batch", 1, 64), kChannels, kSize, kSize}}}});
+  const Tensor images = image_batch(0, DType::f32).input, got = program({images})[0], want = tiny(images);
+  for (size_t i = 0; i < got.to_vector<float>().size(); ++i)
+    EXPECT_NEAR(got.to_vector<float>()[i], want.to_vector<float>()[i], 1e-5) << "any number of images";
   EXPECT_EQ(error_of([&] { (void)resnet20(image(1, 8, 8)); }),
             "invalid argument: ResNet: images must be [batch, 3, height, width], got f32[1, 1, 8, 8]");
   EXPECT_NE(error_of([] { nn::ResNet({.widths = {8, 4}}); }).find("at least that before it"),

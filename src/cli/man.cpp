@@ -6,15 +6,17 @@
 namespace weft::cli {
 namespace {
 
+constexpr Release kRelease = {WEFT_RELEASE, WEFT_RELEASE_DATE};
+
 struct Options {
   std::string subcommand, folder;
 };
 
 // weft.1, and weft-train.1 and so on for the subcommands.
 void write_all(const CommandLine& root, const std::filesystem::path& folder) {
-  write_text(folder / (root.name + ".1"), manual(root, root, WEFT_RELEASE));
+  write_text(folder / (root.name + ".1"), manual(root, root, kRelease));
   for (const auto& c : root.commands)
-    write_text(folder / (root.name + "-" + c.name + ".1"), manual(root, c, WEFT_RELEASE));
+    write_text(folder / (root.name + "-" + c.name + ".1"), manual(root, c, kRelease));
 }
 
 int run(const CommandLine& root, const Options& o) {
@@ -22,7 +24,7 @@ int run(const CommandLine& root, const Options& o) {
   const CommandLine* page = &root;
   for (const auto& c : root.commands)
     if (c.name == o.subcommand) page = &c;
-  fmt::print("{}", manual(root, *page, WEFT_RELEASE));
+  fmt::print("{}", manual(root, *page, kRelease));
   return 0;
 }
 

@@ -129,10 +129,11 @@ std::string zsh_text(std::string_view text) {
 }
 
 // One line of _arguments for each name of an option; each name of it rules out the others.
-std::string zsh_option(const CommandLine& root, const Argument& o) {
+std::string zsh_option(const CommandLine& root, const Argument& o, const char* indent) {
   std::string out;
   for (const auto& name : o.names) {
     const bool takes = !o.value.empty();
+    out += indent;
     out += in_quotes((o.many ? "*" : "(" + joined(o.names, " ") + ")") + name + (takes ? "=" : "") + "[" +
                      zsh_text(o.about) + "]" +
                      (takes ? ":" + zsh_text(o.value) + ":" + zsh_action(root, o) : "")) +
@@ -163,32 +164,39 @@ std::string fish_line(const CommandLine& root, const std::string& when, const Ar
 }  // namespace
 
 std::string bash_completion(const CommandLine& root) {
-  std::map<std::string, std::vector<std::string>> takers;  // what is taken -> by which options
-  std::string words = fmt::format(
-      "      '') words={} ;;\n",
-      in_quotes(joined(names_of(root.commands), " ") + " " + joined(names_of(root.options), " ")));
+  // What is taken, by which option, of which commands.
+  std::map<std::string, std::map<std::string, std::vector<std::string>>> takers;
+  const std::string own = joined(names_of(root.commands), " ") + " " + joined(names_of(root.options), " ");
+  std::string words = fmt::format("      '') words={} ;;\n", in_quotes(own));
   for (const auto& c : root.commands) {
     for (const auto& o : c.options)
       if (!o.value.empty())
-        for (const auto& name : o.names) takers[bash_source(o)].push_back(in_quotes(c.name + " " + name));
+        for (const auto& name : o.names) takers[bash_source(o)][name].push_back(c.name);
     const std::string rest = c.positionals.empty() ? "" : " rest=" + in_quotes(bash_source(c.positionals[0]));
     words +=
         fmt::format("      {}) words={}{} ;;\n", c.name, in_quotes(joined(names_of(c.options), " ")), rest);
   }
   std::string values;
-  for (const auto& [source, options] : takers)
-    values += fmt::format("    {}) takes={} ;;\n", joined(options, " | "), in_quotes(source));
+  for (const auto& [source, options] : takers) {
+    std::vector<std::string> patterns;
+    for (const auto& [name, commands] : options)
+      if (commands.size() == root.commands.size())
+        patterns.push_back("*" + in_quotes(" " + name));
+      else
+        for (const auto& c : commands) patterns.push_back(in_quotes(c + " " + name));
+    values += fmt::format("    {}) takes={} ;;\n", joined(patterns, " | "), in_quotes(source));
+  }
   return fmt::format(fmt::runtime(kBash), fmt::arg("name", root.name), fmt::arg("values", values),
                      fmt::arg("words", words), fmt::arg("backends", kBackends), fmt::arg("ops", kOps));
 }
 
 std::string zsh_completion(const CommandLine& root) {
   std::string options, commands, rest;
-  for (const auto& o : root.options) options += "    " + zsh_option(root, o);
+  for (const auto& o : root.options) options += zsh_option(root, o, "    ");
   for (const auto& c : root.commands) {
     commands += "        " + in_quotes(c.name + ":" + zsh_text(c.about)) + "\n";
     rest += "        " + c.name + ")\n          _arguments \\\n";
-    for (const auto& o : c.options) rest += "            " + zsh_option(root, o);
+    for (const auto& o : c.options) rest += zsh_option(root, o, "            ");
     for (const auto& p : c.positionals)
       rest += "            " +
               in_quotes((p.many ? "*:" : ":") + zsh_text(p.names[0]) + ":" + zsh_action(root, p)) + " \\\n";

@@ -39,8 +39,11 @@ CommandLine command_line(const CLI::App& app);
 
 /// For a terminal of 80 columns.
 std::string help(const CommandLine& c, const std::string& path);
-/// A page for man(1), in the macros of man(7). `release` is the program's.
-std::string manual(const CommandLine& root, const CommandLine& c, std::string_view release);
+struct Release {
+  std::string_view version, date;
+};
+/// A page for man(1), in the macros of man(7).
+std::string manual(const CommandLine& root, const CommandLine& c, const Release& release);
 /// A script that makes this shell complete the program's words.
 std::string bash_completion(const CommandLine& root);
 std::string zsh_completion(const CommandLine& root);

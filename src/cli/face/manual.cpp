@@ -69,11 +69,12 @@ void footers(std::string& out, const CommandLine& root, const CommandLine& c) {
 
 }  // namespace
 
-std::string manual(const CommandLine& root, const CommandLine& c, std::string_view release) {
+std::string manual(const CommandLine& root, const CommandLine& c, const Release& release) {
   const std::string name = page_name(root, c);
   std::string upper = name, out;
   std::ranges::transform(upper, upper.begin(), [](unsigned char x) { return std::toupper(x); });
-  out = fmt::format(".TH {} 1 \"\" \"{} {}\" \"Manual of {}\"\n", upper, root.name, release, root.name);
+  out = fmt::format(".TH {} 1 \"{}\" \"{} {}\" \"Manual of {}\"\n", upper, release.date, root.name,
+                    release.version, root.name);
   out += fmt::format(".SH NAME\n{} \\- {}\n", plain(name), plain(c.about));
   out += ".SH SYNOPSIS\n" + bold(&c == &root ? root.name : root.name + " " + c.name) + " [" +
          italic("OPTIONS") + "]";
