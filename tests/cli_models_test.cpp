@@ -48,8 +48,8 @@ class CliModels : public testing::Test {
 
   std::string at(const std::string& name) const { return (folder_ / name).string(); }
   std::string train(const std::string& more) const {
-    return "train --data " + at("text.txt") + " --out " + at("run") + " --batch 4 --layers 1 --heads 2 --width 16 --context 16 " +
-           more;
+    return "train --data " + at("text.txt") + " --out " + at("run") +
+           " --batch 4 --layers 1 --heads 2 --width 16 --context 16 " + more;
   }
   void make_checkpoint() const {
     const auto r = weft_program(train("--steps 5"));
@@ -121,8 +121,10 @@ TEST_F(CliModels, BadInputSaysOneThing) {
        "too few for a context of 40960, which wants 81922 at least"},
       {"train --data " + at("text.txt") + " --out " + at("x") + " --layers 1000 --heads 1 --width 65536",
        "bytes of memory, there are"},
-      {"train --data " + at("text.txt") + " --out " + at("x") + " --heads 3", "3 heads don't divide a width of 128"},
-      {"train --data " + at("text.txt") + " --out " + at("x") + " --tokenizer /no/such", "can't read /no/such"},
+      {"train --data " + at("text.txt") + " --out " + at("x") + " --heads 3",
+       "3 heads don't divide a width of 128"},
+      {"train --data " + at("text.txt") + " --out " + at("x") + " --tokenizer /no/such",
+       "can't read /no/such"},
       {"train --data " + at("text.txt") + " --out " + at("x") + " --tokenizer " + at("text.txt"), "text.txt"},
       {train("--backend null --fresh"), "backend null computes nothing"},
       {train("--rate nan --fresh"), "--rate"},
@@ -342,7 +344,8 @@ TEST_F(CliModels, CheckpointsAreExact) {
 // The step and the first tensor are named, whether the step ran eagerly or as a program.
 TEST_F(CliModels, ALossThatIsLostNamesItsStepAndTensor) {
   for (const char* how : {"", " --compile"}) {
-    const auto r = weft_program(train(fmt::format("--fresh --steps 200 --rate 1e30 --clip 0 --warmup 0{}", how)));
+    const auto r =
+        weft_program(train(fmt::format("--fresh --steps 200 --rate 1e30 --clip 0 --warmup 0{}", how)));
     EXPECT_EQ(r.status, 1);
     EXPECT_NE(r.text.find(" at step "), std::string::npos) << r.text;
     EXPECT_NE(r.text.find("the first tensor that is not finite is "), std::string::npos) << r.text;

@@ -3,8 +3,8 @@
 #include <cmath>
 
 #include "ir/graph.h"
-#include "weft/nn.h"
 #include "weft/models.h"
+#include "weft/nn.h"
 #include "weft/ops.h"
 #include "weft/random.h"
 #include "weft/trace.h"

@@ -177,10 +177,11 @@ TEST_F(TextFiles, TokenFilesAreMappedAsTheyWereWritten) {
     auto s = whole;
     return s.replace(s.find(from), from.size(), to);
   };
-  for (const auto& [bytes, words] : {std::pair(whole.substr(0, whole.size() - 100), "data_offsets"),
-                                     {replaced("\"tokens\"", "\"tokenz\""), "tensor 'tokens' must be there"},
-                                     {replaced("\"tokenizer\"", "\"tokenizes\""), "field 'tokenizer' is missing"},
-                                     {replaced("\"I32\"", "\"U32\""), "i32 of rank 1"}})
+  for (const auto& [bytes, words] :
+       {std::pair(whole.substr(0, whole.size() - 100), "data_offsets"),
+        {replaced("\"tokens\"", "\"tokenz\""), "tensor 'tokens' must be there"},
+        {replaced("\"tokenizer\"", "\"tokenizes\""), "field 'tokenizer' is missing"},
+        {replaced("\"I32\"", "\"U32\""), "i32 of rank 1"}})
     EXPECT_NE(error_of([&] { Tokens::map(put("bad", bytes)); }).find(words), std::string::npos) << words;
   // An id that the tokenizer does not have is found when its row is drawn.
   auto strange = whole;

@@ -212,7 +212,7 @@ TEST(Accumulation, PartsGiveTheStepOfTheWhole) {
         return std::vector<Tensor>{nn::train_step(parts, b, each, in[0])};
       },
       specs);
-  const double want = nn::train_step(whole, a, r.input, r.target, rate).item();
+  const double want = nn::train_step(whole, a, r, rate).item();
   EXPECT_NEAR(program({rate, halves[0], halves[1], halves[2], halves[3]})[0].item(), want, 1e-12);
   EXPECT_NEAR(program.state("norm.weight").to_vector<double>()[0],
               nn::parameters(whole).end()[-2].to_vector<double>()[0], 1e-12);
@@ -221,7 +221,9 @@ TEST(Accumulation, PartsGiveTheStepOfTheWhole) {
   EXPECT_EQ(error_of([&] { (void)nn::train_step(parts, b, uneven, rate); }),
             "invalid argument: train_step: parts of a batch must be alike, got i32[2, 8] with i32[2, 8], and "
             "i32[1, 8] with i32[1, 8]");
-  EXPECT_NE(error_of([&] { (void)nn::train_step(parts, b, std::vector<nn::Example>{}, rate); }).find("at least one part"),
+  EXPECT_NE(error_of([&] {
+              (void)nn::train_step(parts, b, std::vector<nn::Example>{}, rate);
+            }).find("at least one part"),
             std::string::npos);
 }
 

@@ -16,7 +16,8 @@ class Tokens {
   Tokens(std::vector<int32_t> ids, Tokenizer tokenizer);
   /// A token file, mapped: pages are read when they are wanted, and memory is not taken for the whole.
   ///
-  /// Errors   unavailable when it can't be read; corrupt, with the field, when it is damaged or no token file.
+  /// Errors   unavailable when it can't be read; corrupt, with the field, when it is damaged or no token
+  /// file.
   ///          The ids themselves are looked at when batches are drawn.
   static Tokens map(const std::string& path);
   /// Is this a file that save() wrote, by its first bytes?
@@ -45,8 +46,8 @@ struct Batch {
 ///
 /// The text is cut into groups of equal length; the last twentieth of each is for validation, so that both
 /// parts hold all kinds of text in it. An epoch visits each row of the training part once, in an order of its
-/// own, the rows moved a little from epoch to epoch. Batch number n is a function of seed and n: a run that is
-/// taken up again sees what it would have seen, and there is no other state to keep.
+/// own, the rows moved a little from epoch to epoch. Batch number n is a function of seed and n: a run that
+/// is taken up again sees what it would have seen, and there is no other state to keep.
 class TokenData {
  public:
   /// Errors   invalid_argument when the text is too short for a row in each part: it wants 2 (context + 1)
@@ -73,7 +74,7 @@ class TokenData {
   int64_t context_ = 0;
   uint64_t seed_ = 0;
   int64_t groups_ = 0, group_ = 0, train_ = 0, validation_ = 0;  // groups, and tokens in one and its parts
-  int64_t rows_in_group_ = 0, shifts_ = 0;                       // of training; places where the first may begin
+  int64_t rows_in_group_ = 0, shifts_ = 0;  // of training; places where the first may begin
 };
 
 }  // namespace weft::io

@@ -116,12 +116,13 @@ struct Example {
 /// What accumulating asks of them; see accumulate_gradients().
 void check_parts(std::span<const Example> parts);
 
-/// Adds the gradient of the mean loss of a batch to the parameters, one part of the batch after the other, for
-/// what does not fit in memory at once. Returns that loss, which is the loss of the whole batch.
+/// Adds the gradient of the mean loss of a batch to the parameters, one part of the batch after the other,
+/// for what does not fit in memory at once. Returns that loss, which is the loss of the whole batch.
 ///
 /// Shape    input as the model wants it, target as its logits without their last axis, loss [].
 /// DType    target i32 or i64; loss as token_loss().
-/// Errors   invalid_argument for no parts, and for parts of different shapes, whose mean would be another one.
+/// Errors   invalid_argument for no parts, and for parts of different shapes, whose mean would be another
+/// one.
 template <class M>
 [[nodiscard]] Tensor accumulate_gradients(const M& model, std::span<const Example> parts) {
   check_parts(parts);

@@ -49,7 +49,7 @@ page_programs() {
 # page_commands: what the tutorial has one type, typed with the installed program.
 page_commands() {
   python3 scripts/lib/pages.py same docs/tutorial.md tests/one_file/square_plus.cpp || return 1
-  PATH=$weft_tmp/installed/bin:$PATH WEFT_SOURCE=$weft_root python3 scripts/lib/pages.py shell docs/tutorial.md "$weft_tmp/tutorial"
+  PATH=$weft_tmp/installed/bin:$PATH python3 scripts/lib/pages.py shell docs/tutorial.md "$weft_tmp/tutorial"
 }
 
 ops_page() { diff -u --label docs/ops.md docs/ops.md --label "weft ops --markdown" <(build/release/weft ops --markdown); }

@@ -42,10 +42,8 @@ int run(const Common& common) {
 
 }  // namespace
 
-extern const Command backends_command = {"backends",
-                                         "list the backends: found, available or refused, and why",
-                                         [](Syntax&, const Common& common) -> std::function<int()> {
-                                           return [&common] { return run(common); };
-                                         }};
+extern const Command backends_command = {
+    "backends", "list the backends: found, available or refused, and why",
+    [](Syntax&, const Common& common) -> std::function<int()> { return [&common] { return run(common); }; }};
 
 }  // namespace weft::cli

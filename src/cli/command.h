@@ -67,10 +67,12 @@ class Syntax {
                     const std::string& help) {
     std::vector<std::string> texts;
     for (const auto& [text, value] : words) texts.push_back(text);
-    return add_function(name, help, [&to, words](const std::string& given) {
-             for (const auto& [text, value] : words)
-               if (text == given) to = value;
-           }).one_of(std::move(texts));
+    return add_function(name, help,
+                        [&to, words](const std::string& given) {
+                          for (const auto& [text, value] : words)
+                            if (text == given) to = value;
+                        })
+        .one_of(std::move(texts));
   }
   /// One of these options must be given.
   void require_one(std::vector<std::string> names);

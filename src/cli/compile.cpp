@@ -18,10 +18,13 @@ struct Options {
 Compiled compile_part(nn::Checkpoint& run, const Options& o) {
   const Dim batch = Dim::symbol("batch", 1, 65536), context = run.model->context();
   const InputSpec tokens{"tokens", {DType::i32, {batch, context}}}, targets{"targets", tokens.type};
-  const CompileOptions options{.name = "language_model_" + o.part, .backend = "", .policy = {}, .fuse = o.fuse};
+  const CompileOptions options{
+      .name = "language_model_" + o.part, .backend = "", .policy = {}, .fuse = o.fuse};
   if (o.part == "forward")
     return compile(
-        [&](const std::vector<Tensor>& in) { return std::vector<Tensor>{(*run.model)(in[0]).named("logits")}; },
+        [&](const std::vector<Tensor>& in) {
+          return std::vector<Tensor>{(*run.model)(in[0]).named("logits")};
+        },
         {tokens}, options);
   nn::set_training(*run.model, true);
   const DType rate = run.info.settings.dtype == DType::f64 ? DType::f64 : DType::f32;

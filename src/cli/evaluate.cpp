@@ -43,7 +43,8 @@ extern const Command evaluate_command = {
     [](Syntax& app, const Common& common) -> std::function<int()> {
       const auto o = std::make_shared<Options>();
       app.add_option("--model", o->model, "folder of the checkpoint").required().type_name("DIR");
-      app.add_option("--data", o->data, "text files, folders of them, - for standard input, or one token file")
+      app.add_option("--data", o->data,
+                     "text files, folders of them, - for standard input, or one token file")
           .required()
           .type_name("PATH");
       app.add_option("--batch", o->batch, "rows at a time").range(1, 65536).capture_default_str();

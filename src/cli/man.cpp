@@ -33,7 +33,7 @@ std::function<int()> setup(Syntax& app, const Common&) {
   std::vector<std::string> names;
   for (const Command& c : all_commands()) names.push_back(c.name);
   auto subcommand = app.add_option("subcommand", o->subcommand, "whose page (default: that of weft itself)")
-                         .one_of(std::move(names));
+                        .one_of(std::move(names));
   app.add_option("--out", o->folder, "write all pages into this folder instead")
       .type_name("DIR")
       .excludes(subcommand);

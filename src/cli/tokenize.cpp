@@ -24,8 +24,8 @@ int run(const Options& o, const Common& common) {
   const auto tokens = static_cast<int64_t>(text.tokens.ids().size());
   const auto vocabulary = text.tokens.tokenizer().size();
   show.result({{"file", o.out}, {"tokens", tokens}, {"vocabulary", vocabulary}, {"files", text.files.size()}},
-              fmt::format("{} tokens of {} files, {} kinds, in {}", grouped(tokens), text.files.size(), vocabulary,
-                          o.out));
+              fmt::format("{} tokens of {} files, {} kinds, in {}", grouped(tokens), text.files.size(),
+                          vocabulary, o.out));
   return 0;
 }
 

@@ -70,10 +70,8 @@ class Run {
   void log(double loss, double rate) {
     if (taken() > 20 && seconds_since(logged_) < 0.25) return;
     logged_ = Clock::now();
-    history_.add({{"step", state_.info.step},
-                  {"loss", loss},
-                  {"rate", rate},
-                  {"tokens_per_second", per_second()}});
+    history_.add(
+        {{"step", state_.info.step}, {"loss", loss}, {"rate", rate}, {"tokens_per_second", per_second()}});
     if (const auto trouble = history_.trouble(); !trouble.empty()) show_.note(trouble);
   }
 
@@ -81,21 +79,18 @@ class Run {
     const auto steps = state_.info.settings.steps;
     const double begun = steps > 0 ? static_cast<double>(first_step_) / static_cast<double>(steps) : 0;
     const double part = done();
-    const double left =
-        part > begun ? seconds_since(start_) * (1 - std::min(1.0, part)) / (part - begun) : 0;
-    display_.progress({.step = state_.info.step,
-                       .loss = average_,
-                       .rate = rate,
-                       .per_second = per_second(),
-                       .left = left},
-                      history_.losses());
+    const double left = part > begun ? seconds_since(start_) * (1 - std::min(1.0, part)) / (part - begun) : 0;
+    display_.progress(
+        {.step = state_.info.step, .loss = average_, .rate = rate, .per_second = per_second(), .left = left},
+        history_.losses());
   }
 
   // How the model goes on from a few tokens that it was never trained on.
   void sample() {
     trainer_.sync();
     const auto row = data_.validation(static_cast<uint64_t>(state_.info.step), 1).tokens;
-    const std::vector<int32_t> prompt(row.begin(), row.begin() + std::min<std::ptrdiff_t>(8, std::ssize(row)));
+    const std::vector<int32_t> prompt(row.begin(),
+                                      row.begin() + std::min<std::ptrdiff_t>(8, std::ssize(row)));
     nn::set_training(*state_.model, false);
     nn::Decoder decoder(*state_.model);
     nn::set_training(*state_.model, true);
@@ -131,15 +126,16 @@ class Run {
     const auto v = trainer_.validate();
     history_.add({{"step", state_.info.step}, {"validation_loss", v.loss}});
     history_.write_page(nn::settings_json(state_.info.settings));
-    show_.result({{"step", state_.info.step},
-                  {"steps_taken", taken()},
-                  {"validation_loss", v.loss},
-                  {"perplexity", v.perplexity()},
-                  {"checkpoint", path},
-                  {"page", history_.page_path()}},
-                 fmt::format("validation loss {:.4f}, perplexity {:.2f} ({:.2f} bits a token); checkpoint in {}, "
-                             "curves in {}",
-                             v.loss, v.perplexity(), v.loss / std::numbers::ln2, path, history_.page_path()));
+    show_.result(
+        {{"step", state_.info.step},
+         {"steps_taken", taken()},
+         {"validation_loss", v.loss},
+         {"perplexity", v.perplexity()},
+         {"checkpoint", path},
+         {"page", history_.page_path()}},
+        fmt::format("validation loss {:.4f}, perplexity {:.2f} ({:.2f} bits a token); checkpoint in {}, "
+                    "curves in {}",
+                    v.loss, v.perplexity(), v.loss / std::numbers::ln2, path, history_.page_path()));
     return 0;
   }
 
@@ -187,16 +183,15 @@ void say_data(Show& show, const TrainingText& text, const nn::Checkpoint& run, c
   for (const auto& note : text.notes) show.note(note);
   const auto tokens = static_cast<int64_t>(text.tokens.ids().size());
   const auto parameters = nn::parameter_count(*run.model);
-  show.result(
-      {{"files", text.files.size()},
-       {"tokens", tokens},
-       {"vocabulary", run.info.tokenizer.size()},
-       {"parameters", parameters},
-       {"backend", default_backend()},
-       {"step", run.info.step}},
-      fmt::format("{} tokens of {} files, {} kinds, {} to train on; {} parameters; on {}", grouped(tokens),
-                  text.files.size(), run.info.tokenizer.size(), grouped(data.train_tokens()),
-                  grouped(parameters), default_backend()));
+  show.result({{"files", text.files.size()},
+               {"tokens", tokens},
+               {"vocabulary", run.info.tokenizer.size()},
+               {"parameters", parameters},
+               {"backend", default_backend()},
+               {"step", run.info.step}},
+              fmt::format("{} tokens of {} files, {} kinds, {} to train on; {} parameters; on {}",
+                          grouped(tokens), text.files.size(), run.info.tokenizer.size(),
+                          grouped(data.train_tokens()), grouped(parameters), default_backend()));
 }
 
 int train(const TrainOptions& o, const Common& common) {
@@ -206,7 +201,8 @@ int train(const TrainOptions& o, const Common& common) {
   Show show(common.json);
   std::optional<nn::Checkpoint> run;
   if (o.resume) run = resumed(o);
-  const auto text = load_training_text(o.data, o.tokenizer, o.vocabulary, run ? &run->info.tokenizer : nullptr);
+  const auto text =
+      load_training_text(o.data, o.tokenizer, o.vocabulary, run ? &run->info.tokenizer : nullptr);
   if (!run) run = fresh(o, text.tokens.tokenizer());
   const io::TokenData data(text.tokens, run->model->context(), run->info.settings.seed);
   say_data(show, text, *run, data);
@@ -217,8 +213,9 @@ int train(const TrainOptions& o, const Common& common) {
   nn::save_checkpoint(o.out, *run);
   const auto steps = run->info.settings.steps;
   if (steps > 0 && run->info.step >= steps)
-    show.note(fmt::format("the checkpoint is at step {}, --steps {} counts from the first: nothing is left to do",
-                          run->info.step, steps));
+    show.note(
+        fmt::format("the checkpoint is at step {}, --steps {} counts from the first: nothing is left to do",
+                    run->info.step, steps));
   return Run(o, common, *run, data).go();
 }
 

@@ -13,7 +13,8 @@ constexpr int64_t kEvery = 20;  // one token in so many is for validation
 
 /// Number `i` of an order of [0, n) that `key` gives: each number comes once, and no list is kept.
 ///
-/// Source   Black and Rogaway, Ciphers with arbitrary finite domains (CT-RSA 2002): a Feistel network over the
+/// Source   Black and Rogaway, Ciphers with arbitrary finite domains (CT-RSA 2002): a Feistel network over
+/// the
 ///          next power of four, walked until the number is in range.
 uint64_t shuffled(uint64_t i, uint64_t n, uint64_t key) {
   const int half = (std::bit_width(std::max<uint64_t>(n, 2) - 1) + 1) / 2;
@@ -34,10 +35,10 @@ TokenData::TokenData(Tokens tokens, int64_t context, uint64_t seed)
   const auto all = static_cast<int64_t>(tokens_.ids().size());
   if (context < 1) throw Error(invalid("a context must be at least 1, got {}", context));
   if (all < 2 * (context + 1))
-    throw Error(
-        invalid("the text has {} tokens: too few for a context of {}, which wants {} at least, half of them to "
-                "validate on; give more text or a shorter context",
-                all, context, 2 * (context + 1)));
+    throw Error(invalid(
+        "the text has {} tokens: too few for a context of {}, which wants {} at least, half of them to "
+        "validate on; give more text or a shorter context",
+        all, context, 2 * (context + 1)));
   groups_ = std::max<int64_t>(1, all / std::max<int64_t>(kEvery * 1024, kEvery * (context + 1)));
   group_ = all / groups_;
   validation_ = std::max(group_ / kEvery, context + 1);

@@ -23,12 +23,14 @@ Tokens Tokens::map(const std::string& path) {
   const auto* tokens = file->find(kTensor);
   const auto tokenizer = file->metadata.find(kTokenizer);
   if (!tokens || tokens->dtype != DType::i32 || tokens->shape.size() != 1)
-    throw Error(fail(Code::corrupt, "{}: no token file: tensor '{}' must be there, i32 of rank 1", path, kTensor));
+    throw Error(
+        fail(Code::corrupt, "{}: no token file: tensor '{}' must be there, i32 of rank 1", path, kTensor));
   if (tokenizer == file->metadata.end())
     throw Error(fail(Code::corrupt, "{}: field '{}' is missing in the metadata", path, kTokenizer));
   // Headers that our writer makes have a multiple of 8 bytes; others may not.
   if (reinterpret_cast<uintptr_t>(tokens->bytes.data()) % alignof(int32_t) != 0)
-    throw Error(fail(Code::corrupt, "{}: tensor '{}' does not begin at a multiple of 4 bytes", path, kTensor));
+    throw Error(
+        fail(Code::corrupt, "{}: tensor '{}' does not begin at a multiple of 4 bytes", path, kTensor));
   const std::span ids(reinterpret_cast<const int32_t*>(tokens->bytes.data()), tokens->bytes.size() / 4);
   try {
     return Tokens(file, ids, Tokenizer::from_json(tokenizer->second));

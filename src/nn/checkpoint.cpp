@@ -42,8 +42,7 @@ class File {
   explicit File(std::string path)
       : path_(std::move(path)), file_(value_or_raise(formats::read_safetensors(path_))) {
     const auto text = file_.metadata.find("weft");
-    if (text == file_.metadata.end())
-      throw bad("weft", "is missing in the metadata: not a Weft checkpoint");
+    if (text == file_.metadata.end()) throw bad("weft", "is missing in the metadata: not a Weft checkpoint");
     root_ = json::parse(text->second, nullptr, false);
     if (!root_.is_object()) throw bad("weft", "holds no JSON object");
   }

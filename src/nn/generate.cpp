@@ -94,7 +94,7 @@ void Decoder::rewind(int64_t sequence, int64_t length) {
   read.resize(static_cast<size_t>(length));
 }
 
-constexpr size_t kLongText = 1024;              // bytes that one token hardly makes
+constexpr size_t kLongText = 1024;            // bytes that one token hardly makes
 constexpr int64_t kLongGeneration = 1 << 20;  // tokens that have their place from the beginning
 
 const char* name(Finish finish) {

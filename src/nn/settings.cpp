@@ -20,10 +20,9 @@ struct Words<Activation> {
 };
 template <>
 struct Words<RopeScaling::Kind> {
-  static constexpr std::pair<RopeScaling::Kind, const char*> all[] = {
-      {RopeScaling::Kind::none, "none"},
-      {RopeScaling::Kind::linear, "linear"},
-      {RopeScaling::Kind::llama3, "llama3"}};
+  static constexpr std::pair<RopeScaling::Kind, const char*> all[] = {{RopeScaling::Kind::none, "none"},
+                                                                      {RopeScaling::Kind::linear, "linear"},
+                                                                      {RopeScaling::Kind::llama3, "llama3"}};
 };
 template <>
 struct Words<OptimizerKind> {
@@ -124,7 +123,8 @@ struct Reader {
     constexpr int64_t kMost = int64_t{1} << 40;
     const json* v = find(name);
     if (!v) return;
-    if (!v->is_number_integer() || *v < 0 || *v > kMost) return wrong(name, *v, fmt::format("0 to {}", kMost));
+    if (!v->is_number_integer() || *v < 0 || *v > kMost)
+      return wrong(name, *v, fmt::format("0 to {}", kMost));
     value = v->get<int64_t>();
   }
   void operator()(const char* name, uint64_t& value) {
@@ -160,10 +160,9 @@ struct Reader {
 
 // Sizes that a model and a step take room for before any tensor of the file is looked at.
 Status check_sizes(const std::string& where, const json& root) {
-  const std::pair<const char*, int64_t> most[] = {{"layers", 4096},       {"context", 1 << 24},
-                                                  {"vocabulary", 1 << 28}, {"heads", 1 << 20},
-                                                  {"width", 1 << 24},      {"hidden", 1 << 28},
-                                                  {"batch", 1 << 20},      {"accumulate", 1 << 20}};
+  const std::pair<const char*, int64_t> most[] = {
+      {"layers", 4096},   {"context", 1 << 24}, {"vocabulary", 1 << 28}, {"heads", 1 << 20},
+      {"width", 1 << 24}, {"hidden", 1 << 28},  {"batch", 1 << 20},      {"accumulate", 1 << 20}};
   for (const auto& [name, limit] : most) {
     const auto value = root[name].get<int64_t>();
     const int64_t least = std::string_view(name) == "hidden" ? 0 : 1;  // 0: the model's own

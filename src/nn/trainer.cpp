@@ -24,7 +24,9 @@ std::vector<Example> examples_of(std::span<const Tensor> tensors) {
 /// Not in training while it lives.
 class Still {
  public:
-  explicit Still(LanguageModel& model) : model_(model), before_(model.training) { set_training(model, false); }
+  explicit Still(LanguageModel& model) : model_(model), before_(model.training) {
+    set_training(model, false);
+  }
   ~Still() { set_training(model_, before_); }
   Still(const Still&) = delete;
 
@@ -35,8 +37,7 @@ class Still {
 
 // The sum of the losses of all tokens of a batch.
 double total_loss(const LanguageModel& model, const Example& e) {
-  return token_loss(model(e.input), e.target).item() *
-         static_cast<double>(element_count(e.target.sizes()));
+  return token_loss(model(e.input), e.target).item() * static_cast<double>(element_count(e.target.sizes()));
 }
 
 }  // namespace

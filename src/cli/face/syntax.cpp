@@ -9,9 +9,7 @@ namespace weft::cli {
 Option& Option::required() { return option_->required(), *this; }
 Option& Option::type_name(const std::string& word) { return option_->type_name(word), *this; }
 Option& Option::capture_default_str() { return option_->capture_default_str(), *this; }
-Option& Option::range(int64_t least, int64_t most) {
-  return option_->check(CLI::Range(least, most)), *this;
-}
+Option& Option::range(int64_t least, int64_t most) { return option_->check(CLI::Range(least, most)), *this; }
 Option& Option::range(double least, double most) { return option_->check(CLI::Range(least, most)), *this; }
 Option& Option::one_of(std::vector<std::string> words) {
   return option_->check(CLI::IsMember(std::move(words))), *this;
@@ -45,7 +43,7 @@ Option Syntax::add_flag(const std::string& name, bool& to, const std::string& he
   return Option(app_.add_flag(name, to, help));
 }
 Option Syntax::add_function(const std::string& name, const std::string& help,
-                             std::function<void(const std::string&)> take) {
+                            std::function<void(const std::string&)> take) {
   return Option(app_.add_option_function<std::string>(name, take, help));
 }
 void Syntax::require_one(std::vector<std::string> names) {

@@ -15,7 +15,7 @@ struct Language {
 
 /// What both commands ask for; the defaults of `generate` are said by each.
 struct TextOptions {
-  std::string model;                       // a checkpoint
+  std::string model;                        // a checkpoint
   std::string hugging_face, dtype = "f32";  // or a folder as Hugging Face's libraries save it
   nn::GenerateOptions generate;
 };

@@ -46,8 +46,8 @@ bool TrainingDisplay::due() const {
 void TrainingDisplay::progress(const Progress& p, const Points& losses) {
   shown_ = Clock::now();
   const auto left = static_cast<int64_t>(p.left + 0.5);
-  line_ = fmt::format("step {:>6}   loss {:.4f}   rate {:.2e}   {:>7} tokens/s   {}:{:02} left", p.step, p.loss,
-                      p.rate, grouped(static_cast<int64_t>(p.per_second)), left / 60, left % 60);
+  line_ = fmt::format("step {:>6}   loss {:.4f}   rate {:.2e}   {:>7} tokens/s   {}:{:02} left", p.step,
+                      p.loss, p.rate, grouped(static_cast<int64_t>(p.per_second)), left / 60, left % 60);
   if (live_) {
     losses_ = losses;
     return draw();
@@ -70,7 +70,8 @@ void TrainingDisplay::sample(int64_t step, const std::string& text) {
 }
 
 void TrainingDisplay::validation(int64_t step, double loss, double perplexity) {
-  validation_ = fmt::format("validation loss {:.4f}, perplexity {:.2f}, after step {}", loss, perplexity, step);
+  validation_ =
+      fmt::format("validation loss {:.4f}, perplexity {:.2f}, after step {}", loss, perplexity, step);
   if (live_) return draw();
   print_line(
       json_ ? nlohmann::json{{"step", step}, {"validation_loss", loss}, {"perplexity", perplexity}}.dump()

@@ -14,8 +14,8 @@ struct Progress {
   double left = 0;        ///< seconds
 };
 
-/// A run as it goes: in a terminal, a curve that is redrawn in place and text made on the way; elsewhere plain
-/// lines; with --json, objects.
+/// A run as it goes: in a terminal, a curve that is redrawn in place and text made on the way; elsewhere
+/// plain lines; with --json, objects.
 class TrainingDisplay {
  public:
   explicit TrainingDisplay(bool json);

@@ -18,7 +18,8 @@ History::History(const std::string& folder, int64_t step) : folder_(folder) {
   std::string kept;
   for (std::string text; std::getline(in, text);) {
     const json line = json::parse(text, nullptr, false);
-    if (!line.is_object() || !line.contains("step") || !line["step"].is_number_integer() || line["step"] > step)
+    if (!line.is_object() || !line.contains("step") || !line["step"].is_number_integer() ||
+        line["step"] > step)
       continue;
     take(line);
     kept += text + "\n";
@@ -33,7 +34,8 @@ void History::take(const json& line) {
   };
   put("loss", losses_), put("validation_loss", validation_), put("rate", rates_);
   put("tokens_per_second", speeds_);
-  if (const auto at = line.find("sample"); at != line.end() && at->is_string()) samples_.emplace_back(step, *at);
+  if (const auto at = line.find("sample"); at != line.end() && at->is_string())
+    samples_.emplace_back(step, *at);
 }
 
 void History::add(const json& line) {
@@ -52,10 +54,14 @@ namespace {
 std::string escaped(std::string_view text) {
   std::string out;
   for (const char c : text) {
-    if (c == '&') out += "&amp;";
-    else if (c == '<') out += "&lt;";
-    else if (c == '>') out += "&gt;";
-    else out += c;
+    if (c == '&')
+      out += "&amp;";
+    else if (c == '<')
+      out += "&lt;";
+    else if (c == '>')
+      out += "&gt;";
+    else
+      out += c;
   }
   return out;
 }
@@ -92,8 +98,8 @@ struct Axes {
 
 std::string chart(const char* title, const std::vector<Series>& all) {
   const Axes axes(all);
-  std::string out = fmt::format("<h2>{}</h2><svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}\">", title,
-                                kWidth + 8, kHeight, title);
+  std::string out = fmt::format("<h2>{}</h2><svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}\">",
+                                title, kWidth + 8, kHeight, title);
   for (int i = 0; i <= 4; ++i) {
     const double v = axes.low + (axes.high - axes.low) * i / 4;
     const auto step = axes.first + (axes.last - axes.first) * i / 4;
@@ -113,7 +119,8 @@ std::string chart(const char* title, const std::vector<Series>& all) {
     out += fmt::format("<path d=\"{}\" stroke=\"{}\"><title>{}</title></path>", path, s.color, s.label);
     for (const auto& [step, v] : s.points)  // what the pointer is on says its numbers
       out += fmt::format(
-          "<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3\" fill=\"{}\"><title>{}: step {}, {:.5g}</title></circle>",
+          "<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3\" fill=\"{}\"><title>{}: step {}, "
+          "{:.5g}</title></circle>",
           axes.x(step), axes.y(v), s.color, s.label, step, v);
     legend += fmt::format("<span style=\"color:{}\">&#9644; {}</span> ", s.color, s.label);
   }

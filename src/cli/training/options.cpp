@@ -28,7 +28,8 @@ void add_model_options(Syntax& app, TrainOptions& o) {
   app.add_option("--dropout", o.dropout, "share of values dropped while training (gpt)")
       .range(0.0, 0.95)
       .capture_default_str();
-  app.add_option("--tokenizer", o.tokenizer, "characters, bytes, bpe (trained on the data), or a tokenizer.json")
+  app.add_option("--tokenizer", o.tokenizer,
+                 "characters, bytes, bpe (trained on the data), or a tokenizer.json")
       .capture_default_str();
   size("--vocabulary", o.vocabulary, 257, 1 << 20, "ids of --tokenizer bpe");
 }
@@ -36,12 +37,10 @@ void add_model_options(Syntax& app, TrainOptions& o) {
 void add_step_options(Syntax& app, TrainOptions& o) {
   auto& s = o.settings;
   app.add_option("--batch", s.batch, "rows of a batch").range(1, 65536).capture_default_str();
-  app.add_option("--accumulate", s.accumulate, "batches to a step")
-      .range(1, 4096)
-      .capture_default_str();
-  app.add_choice<nn::OptimizerKind>(
-      "--optimizer", s.optimizer,
-      {{"adamw", nn::OptimizerKind::adamw}, {"sgd", nn::OptimizerKind::sgd}}, "adamw (default) or sgd");
+  app.add_option("--accumulate", s.accumulate, "batches to a step").range(1, 4096).capture_default_str();
+  app.add_choice<nn::OptimizerKind>("--optimizer", s.optimizer,
+                                    {{"adamw", nn::OptimizerKind::adamw}, {"sgd", nn::OptimizerKind::sgd}},
+                                    "adamw (default) or sgd");
   const auto number = [&](const char* name, double& to, const char* help) {
     app.add_option(name, to, help).check(number_from_zero).capture_default_str();
   };
@@ -49,10 +48,10 @@ void add_step_options(Syntax& app, TrainOptions& o) {
       .check(positive_number)
       .capture_default_str();
   app.add_choice<nn::ScheduleKind>("--schedule", s.schedule.kind,
-                               {{"cosine", nn::ScheduleKind::cosine},
-                                {"linear", nn::ScheduleKind::linear},
-                                {"constant", nn::ScheduleKind::constant}},
-                               "how the rate falls: cosine (default), linear or constant");
+                                   {{"cosine", nn::ScheduleKind::cosine},
+                                    {"linear", nn::ScheduleKind::linear},
+                                    {"constant", nn::ScheduleKind::constant}},
+                                   "how the rate falls: cosine (default), linear or constant");
   app.add_option("--warmup", s.schedule.warmup, "steps on which the rate rises")
       .range(0, 1 << 30)
       .capture_default_str();
@@ -63,7 +62,7 @@ void add_step_options(Syntax& app, TrainOptions& o) {
   number("--beta2", s.beta2, "of AdamW");
   number("--momentum", s.momentum, "of SGD");
   app.add_choice<DType>("--dtype", s.dtype, {{"f32", DType::f32}, {"f64", DType::f64}, {"bf16", DType::bf16}},
-                    "of weights: f32 (default), f64, or bf16 with masters in f32");
+                        "of weights: f32 (default), f64, or bf16 with masters in f32");
   app.add_flag("--compile", s.compile, "run the whole step as one compiled program");
   app.add_option("--seed", s.seed, "of weights, batches and dropout")
       .check(whole_number<uint64_t>(0))
@@ -86,9 +85,7 @@ std::string number_from_zero(const std::string& text) {
   return v >= 0 && std::isfinite(v) ? "" : "must be a number from 0, got " + text;
 }
 
-bool TrainOptions::given(const std::string& option) const {
-  return app->given(option);
-}
+bool TrainOptions::given(const std::string& option) const { return app->given(option); }
 
 nn::TrainSettings TrainOptions::asked(int64_t vocabulary_size) const {
   nn::TrainSettings s = settings;
@@ -119,7 +116,7 @@ void add_train_options(Syntax& app, TrainOptions& o) {
       .type_name("PATH");
   app.add_option("--out", o.out, "folder of the checkpoint").required().type_name("DIR");
   auto steps = app.add_option("--steps", o.settings.steps, "steps in all, those before --resume included")
-                    .check(whole_number<int64_t>(1));
+                   .check(whole_number<int64_t>(1));
   app.add_option("--seconds", o.seconds, "how long to train (default 60)")
       .check(positive_number)
       .excludes(steps);
@@ -154,7 +151,7 @@ TrainingText load_training_text(const std::vector<std::string>& data, const std:
                                 int64_t vocabulary, const io::Tokenizer* known) {
   if (data.size() == 1 && io::Tokens::is_token_file(data[0])) return {io::Tokens::map(data[0]), data, {}};
   auto text = io::load_text(data);
-  const auto made = known                      ? *known
+  const auto made = known                       ? *known
                     : tokenizer == "characters" ? io::Tokenizer::train_characters(text.utf8)
                     : tokenizer == "bytes"      ? io::Tokenizer::bytes()
                     : tokenizer == "bpe"
@@ -175,9 +172,9 @@ void check_memory(const nn::TrainSettings& s) {
       s.model);
   const auto context = static_cast<double>(std::visit([](const auto& c) { return c.context; }, s.model));
   const double bytes = s.dtype == DType::f64 ? 8 : s.dtype == DType::f32 ? 4 : 2;
-  const double wanted =
-      bytes * (4 * weights + of_token * context * static_cast<double>(s.batch));
-  auto have = static_cast<double>(value_or_raise(seam::registry().open(default_backend()))->capability().memory);
+  const double wanted = bytes * (4 * weights + of_token * context * static_cast<double>(s.batch));
+  auto have =
+      static_cast<double>(value_or_raise(seam::registry().open(default_backend()))->capability().memory);
   if (have == 0)
     have = static_cast<double>(::sysconf(_SC_PHYS_PAGES)) * static_cast<double>(::sysconf(_SC_PAGESIZE));
   if (wanted > have)
