@@ -128,12 +128,14 @@ std::string chart(const char* title, const std::vector<Series>& all) {
 }
 
 constexpr const char* kHead = R"(<!DOCTYPE html>
-<html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>Weft training</title>
+<html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<title>Weft training</title>
 <style>
 :root { color-scheme: light dark; }
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 900px; margin: 2em auto; padding: 0 1em; }
 svg { width: 100%; height: auto; } svg text { font-size: 11px; fill: currentColor; }
-path { fill: none; stroke-width: 1.6; } .grid { stroke: #8884; } circle { opacity: 0; } circle:hover { opacity: 1; }
+path { fill: none; stroke-width: 1.6; } .grid { stroke: #8884; }
+circle { opacity: 0; } circle:hover { opacity: 1; }
 td { padding: 0 1.5em 0 0; } pre { white-space: pre-wrap; background: #8882; padding: .7em; }
 </style>
 )";
