@@ -17,8 +17,7 @@ struct Conv2dConfig {
 ///          floor((size + 2 padding - dilation (kernel - 1) - 1) / stride) + 1;
 ///          weight [out, in / groups, kernel, kernel], bias [out] or none.
 /// Numerics both begin even in +-1 / sqrt(in / groups kernel kernel), as in PyTorch; where `first` says how
-/// the
-///          weight does, the bias is zero.
+///          the weight does, the bias is zero.
 /// Errors   invalid_argument for sizes below 1, and channels that are no whole groups.
 /// Source   LeCun et al., Gradient-based learning applied to document recognition (1998).
 class Conv2d : public Module {
@@ -82,9 +81,9 @@ struct ResNetConfig {
 ///
 /// Shape    images [batch, channels, height, width] -> logits [batch, classes]; batch may be a symbol.
 /// Numerics convolutions begin normal with variance 2 / fan-in, which relu keeps (He et al., Delving deep
-/// into
-///          rectifiers, ICCV 2015).
-/// Errors   invalid_argument for sizes below 1, and images of another rank or number of channels.
+///          into rectifiers, ICCV 2015).
+/// Errors   invalid_argument for sizes below 1, widths that shrink, and images of another rank or number of
+///          channels.
 /// Source   He et al., Deep residual learning for image recognition (CVPR 2016), section 4.2.
 class ResNet : public Module {
  public:
