@@ -350,24 +350,42 @@ std::vector<double> warped(std::vector<double> s, const Ids& seen, const io::Sam
   return softmax();
 }
 
+struct Known {
+  io::Sampling how;
+  Ids seen;
+  std::vector<double> scores, probabilities;
+};
+std::vector<Known> transformers_answers() {
+  std::ifstream file(WEFT_SOURCE_DIR "/conformance/data/sampling.json");
+  std::vector<Known> all;
+  for (const json& c : json::parse(file).at("cases")) {
+    const json& o = c.at("options");
+    all.push_back({{.repetition_penalty = o.value("repetition_penalty", 1.0),
+                    .temperature = o.value("temperature", 1.0),
+                    .top_k = o.value("top_k", int64_t{0}),
+                    .top_p = o.value("top_p", 1.0),
+                    .min_p = o.value("min_p", 0.0)},
+                   c.at("seen"),
+                   c.at("scores"),
+                   c.at("probabilities")});
+  }
+  return all;
+}
+
 TEST(Sampler, ChoosesByTheDefinitions) {
-  const io::Sampling all[] = {
-      {},
-      {.temperature = 0.3},
-      {.temperature = 2.5, .top_k = 3},
-      {.top_k = 1},
-      {.top_k = 500},
-      {.top_p = 0.5},
-      {.top_p = 0},
-      {.temperature = 1.5, .top_p = 0.9},
-      {.min_p = 0.2},
-      {.min_p = 1},
-      {.repetition_penalty = 1.7},
-      {.repetition_penalty = 0.6, .temperature = 0.7},
-      {.repetition_penalty = 1.3, .temperature = 1.2, .top_k = 12, .top_p = 0.85, .min_p = 0.05}};
-  int kinds = 0;
-  for (io::Sampling how : all) {
-    how.seed = 40 + static_cast<uint64_t>(kinds);
+  const auto all = transformers_answers();
+  ASSERT_EQ(all.size(), 13u);
+  for (const Known& known : all) {
+    const auto have = warped(known.scores, known.seen, known.how);
+    for (size_t i = 0; i < have.size(); ++i) {
+      EXPECT_NEAR(have[i], known.probabilities[i], 1e-6)
+          << "case " << (&known - all.data()) << ", token " << i;
+      EXPECT_EQ(have[i] == 0, known.probabilities[i] == 0);
+    }
+  }
+  for (size_t k = 0; k < all.size(); ++k) {
+    io::Sampling how = all[k].how;
+    how.seed = 40 + k;
     io::Sampler sampler(how);
     Ids seen = {3, 3, 8};
     sampler.saw(seen);
@@ -380,12 +398,10 @@ TEST(Sampler, ChoosesByTheDefinitions) {
       int32_t want = 0;
       while (left >= p[static_cast<size_t>(want)]) left -= p[static_cast<size_t>(want++)];
       const int32_t got = sampler.pick(scores);
-      ASSERT_EQ(got, want) << "draw " << draw << " of case " << kinds;
+      ASSERT_EQ(got, want) << "draw " << draw << " of case " << k;
       seen.push_back(got);
     }
-    ++kinds;
   }
-  EXPECT_EQ(kinds, 13);
 }
 
 TEST(Sampler, TakesTheLikeliestAtZero) {

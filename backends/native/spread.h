@@ -46,11 +46,18 @@ void spread(const Host& host, const Product<T>& p) {
   }
 }
 
+// What a product costs, in multiply-adds of a large one. With few rows it is what it takes to read b.
+template <class T>
+int64_t cost(const Product<T>& p) {
+  constexpr int64_t kRowsOfReading = 16;
+  return std::max(p.m, kRowsOfReading) * p.n * p.k;
+}
+
 // A product that is not packed, in pieces of c that are worth a thread.
 template <class T>
 void spread_direct(const Host& host, const Product<T>& p, int64_t step) {
-  const int64_t macs = p.m * p.k * step,
-                grain = std::max<int64_t>(1, (int64_t{1} << 18) / std::max<int64_t>(1, macs));
+  const int64_t each = std::max<int64_t>(1, cost(p.part(0, p.m, 0, step))),
+                grain = std::max<int64_t>(1, (int64_t{1} << 18) / each);
   host.parallel_for((p.n + step - 1) / step, grain, [&](int64_t begin, int64_t end) {
     gemm_table<T>().direct(p.part(0, p.m, begin * step, std::min(p.n, end * step) - begin * step));
   });
@@ -60,7 +67,7 @@ void spread_direct(const Host& host, const Product<T>& p, int64_t step) {
 /// otherwise all threads make one after the other.
 template <class T, class F>
 void multiply_all(const Host& host, int64_t count, const Product<T>& first, F at) {
-  const int64_t macs = first.m * first.n * first.k;
+  const int64_t macs = cost(first);
   if (first.m == 0 || first.n == 0 || count == 0) return;
   constexpr int64_t kWorthAThread = int64_t{1} << 19;  // about 10 us: ten times what it takes to share it
   if (first.k == 0 || macs < kWorthAThread || count >= 8) {

@@ -262,6 +262,7 @@ std::vector<Group> all_groups() {
   all.push_back(convolutions(threads));
   all.push_back(chains(threads));
   all.push_back(dispatch());
+  all.push_back(generations(threads));
   return all;
 }
 

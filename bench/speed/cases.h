@@ -19,5 +19,7 @@ struct Group {
   std::vector<Case> cases;
 };
 std::vector<Group> all_groups();
+/// Small GPTs that make up text.
+Group generations(int threads);
 
 }  // namespace weft::speed

@@ -56,6 +56,70 @@ std::function<Tensor()> conv2d(const Tensors& x, const Numbers& a) {
   const auto stride = static_cast<int64_t>(a[0]), padding = static_cast<int64_t>(a[1]);
   return [x, stride, padding] { return at::conv2d(x[0], x[1], {}, stride, padding); };
 }
+// A GPT that goes on from one token, taking the likeliest, with its keys and values kept where they are.
+// Queries, keys and values come of one product, as users of PyTorch write it.
+class Gpt {
+ public:
+  // Weights in the order in which nn::GPT names them; numbers: layers, heads, the first token, how many to
+  // read.
+  Gpt(const Tensors& x, const Numbers& a)
+      : tokens_(x[0]),
+        positions_(x[1]),
+        norm_(x.end()[-2]),
+        norm_bias_(x.end()[-1]),
+        heads_(a[1]),
+        first_(a[2]),
+        n_(a[3]) {
+    for (int64_t l = 0; l < a[0]; ++l) {
+      const Tensor* w = &x[2 + 16 * l];
+      blocks_.push_back({w[0], w[1], at::cat({w[2], w[4], w[6]}), at::cat({w[3], w[5], w[7]}), w[8], w[9],
+                         w[10], w[11], w[12], w[13], w[14], w[15],
+                         at::zeros({1, heads_, n_, width() / heads_}),
+                         at::zeros({1, heads_, n_, width() / heads_})});
+    }
+  }
+  Tensor run() const {
+    int64_t token = first_;
+    Tensor scores;
+    for (int64_t i = 0; i < n_; ++i) {
+      scores = read(at::full({1, 1}, token, at::kLong), i);
+      token = at::argmax(scores).item<int64_t>();
+    }
+    return scores;
+  }
+
+ private:
+  struct Block {
+    Tensor norm1, norm1_bias, qkv, qkv_bias, out, out_bias, norm2, norm2_bias, up, up_bias, down, down_bias,
+        keys, values;
+  };
+  int64_t width() const { return tokens_.size(1); }
+  Tensor split(const Tensor& t) const { return t.view({1, 1, heads_, width() / heads_}).transpose(1, 2); }
+
+  Tensor read(const Tensor& token, int64_t at) const {
+    Tensor x =
+        at::add(at::embedding(tokens_, token), at::embedding(positions_, at::full({1, 1}, at, at::kLong)));
+    for (const Block& b : blocks_) {
+      const auto qkv =
+          at::linear(at::layer_norm(x, {width()}, b.norm1, b.norm1_bias), b.qkv, b.qkv_bias).chunk(3, -1);
+      b.keys.narrow(2, at, 1).copy_(split(qkv[1]));
+      b.values.narrow(2, at, 1).copy_(split(qkv[2]));
+      const auto y = at::scaled_dot_product_attention(split(qkv[0]), b.keys.narrow(2, 0, at + 1),
+                                                      b.values.narrow(2, 0, at + 1));
+      x = at::add(x, at::linear(y.transpose(1, 2).reshape({1, 1, width()}), b.out, b.out_bias));
+      const auto h = at::linear(at::layer_norm(x, {width()}, b.norm2, b.norm2_bias), b.up, b.up_bias);
+      x = at::add(x, at::linear(at::gelu(h, "tanh"), b.down, b.down_bias));
+    }
+    return at::linear(at::layer_norm(x, {width()}, norm_, norm_bias_), tokens_).view({-1});
+  }
+
+  Tensor tokens_, positions_, norm_, norm_bias_;
+  int64_t heads_, first_, n_;
+  std::vector<Block> blocks_;
+};
+std::function<Tensor()> generate(const Tensors& x, const Numbers& a) {
+  return [gpt = std::make_shared<const Gpt>(x, a)] { return gpt->run(); };
+}
 std::function<Tensor()> chain(const Tensors& x, const Numbers&) {
   const auto w = x[1].detach().clone().set_requires_grad(true);
   return [x = x[0], w] {
@@ -100,6 +164,7 @@ const std::map<std::string, Maker> makers = {
     {"attention", attention},
     {"attention_backward", attention_backward},
     {"conv2d", conv2d},
+    {"generate", generate},
     {"chain10", chain},
 };
 

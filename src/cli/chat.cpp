@@ -70,7 +70,7 @@ class Lines {
 class Chat {
  public:
   Chat(const Options& o, const Language& language, bool as_json)
-      : language_(language),
+      : tokenizer_(language.tokenizer),
         template_(language.tokenizer),
         decoder_(*language.model, {.capacity = std::min(o.context, language.model->context()),
                                    .compile = {.name = "decoder", .policy = current_policy()}}),
@@ -95,7 +95,7 @@ class Chat {
       return false;
     }
     const auto start = Clock::now();
-    nn::Generation g(decoder_, language_.tokenizer, {&ids, 1}, options_);
+    nn::Generation g(decoder_, tokenizer_, {&ids, 1}, options_);
     const auto begin = Clock::now();
     std::string text;
     interrupted = 0;
@@ -139,7 +139,7 @@ class Chat {
                in, g.tokens(0).size(), out, interrupted ? "; interrupted" : "");
   }
 
-  const Language& language_;
+  io::Tokenizer tokenizer_;
   io::ChatTemplate template_;
   nn::Decoder decoder_;
   nn::GenerateOptions options_;
@@ -149,8 +149,9 @@ class Chat {
 };
 
 int run(const Options& o, const Common& common) {
-  const Language language = load_language(o.text);
+  Language language = load_language(o.text);
   Chat chat(o, language, common.json);
+  language.model.reset();  // the decoder has weights of its own
   listen_for_interrupts();
   Lines lines;
   for (std::string said; lines.next(said);)

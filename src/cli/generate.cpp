@@ -90,6 +90,7 @@ int run_language(const Options& o, Language language, const std::vector<std::str
   nn::Decoder decoder(*language.model, {.batch = static_cast<int64_t>(prompts.size()),
                                         .capacity = room(*language.model, ids, options.length),
                                         .compile = {.name = "decoder", .policy = current_policy()}});
+  language.model.reset();  // the decoder has weights of its own
   const auto start = Clock::now();
   nn::Generation g(decoder, language.tokenizer, ids, options);
   const double reading = seconds_since(start);
