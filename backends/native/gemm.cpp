@@ -23,7 +23,8 @@ constexpr int kRows = 8;
 constexpr int kRows = 4;
 #endif
 constexpr int kVectors = 3;
-constexpr int kFew = 4;  // rows that are not worth packing b for
+constexpr int kFew = 4;      // rows that are not worth packing b for
+constexpr int kFewDots = 8;  // the same where b is transposed, which packing would have to turn
 
 template <class T>
 using D = hn::ScalableTag<T>;
@@ -265,7 +266,7 @@ void multiply_few(const Product<T>& p) {
 template <class T>
 bool small_product(const Product<T>& p) {
   const auto lanes = static_cast<int64_t>(hn::Lanes(D<T>()));
-  if (p.a_column == 1 && p.b_row == 1 && p.b_column != 1 && p.m <= kFew) return true;  // dots
+  if (p.a_column == 1 && p.b_row == 1 && p.b_column != 1 && p.m <= kFewDots) return true;
   if (p.b_column == 1 && p.m <= kFew) return true;
   return p.b_column == 1 && p.n % lanes == 0 && p.k * p.n <= 16384 && p.m * p.k <= 16384;
 }

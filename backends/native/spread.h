@@ -79,7 +79,7 @@ void multiply_all(const Host& host, int64_t count, const Product<T>& first, F at
   for (int64_t i = 0; i < count; ++i) {
     const Product<T> one = at(i);
     if (gemm_table<T>().small(one)) {
-      spread_direct(host, one, one.m <= 4 ? std::clamp<int64_t>(one.n / 4 / 64 * 64, 64, 1024) : 64);
+      spread_direct(host, one, one.m <= 8 ? std::clamp<int64_t>(one.n / 4 / 64 * 64, 64, 1024) : 64);
     } else {
       spread(host, one);
     }
