@@ -306,6 +306,29 @@ TEST_F(Generate, SaysWhatIsWrong) {
             std::string::npos);
 }
 
+// What a decoder runs on: a program that reads and fills memory of the caller's.
+TEST_F(Generate, ProgramsRunInTheCallersMemory) {
+  auto program =
+      compile([](const std::vector<Tensor>& in) { return std::vector{(in[0] * in[1]).named("y")}; },
+              {{"x", {DType::f32, {Dim::symbol("n", 1, 8)}}}, {"by", {DType::f32, {}}}});
+  const std::vector<float> x = {1, 2, 3}, by = {2};
+  std::vector<float> y(3);
+  const auto run = [&](std::span<const float> from, std::span<float> to) {
+    const int64_t sizes[] = {static_cast<int64_t>(from.size())};
+    const HostArray in[] = {{DType::f32, sizes, std::as_bytes(from)},
+                            {DType::f32, {}, std::as_bytes(std::span(by))}};
+    const std::span<std::byte> out[] = {std::as_writable_bytes(to)};
+    program.run(in, out);
+  };
+  run(x, y);
+  EXPECT_EQ(y, (std::vector<float>{2, 4, 6}));
+  run(std::span(x).first(2), std::span(y).first(2));
+  EXPECT_EQ(error_of([&] { run(x, std::span(y).first(2)); }),
+            "invalid argument: output y of program is f32[3], 12 bytes; got memory for 8");
+  EXPECT_EQ(error_of([&] { program.run({}, {}); }),
+            "invalid argument: program gives 1 outputs, got memory for 0");
+}
+
 // ---- what is chosen
 
 // The probabilities that transformers' processors and warpers leave, written as they are there: over the

@@ -43,6 +43,7 @@ Sampler::Sampler(Sampling how) : how_(std::move(how)) {
 }
 
 void Sampler::mark(int32_t token) {
+  if (token < 0) throw Error(invalid("a token must be 0 or more, got {}", token));
   if (how_.repetition_penalty != 1) set(seen_, token);
 }
 void Sampler::saw(std::span<const int32_t> tokens) {

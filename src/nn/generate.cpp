@@ -122,10 +122,10 @@ Generation::Generation(Decoder& decoder, const io::Tokenizer& tokenizer,
                           Finish::none});
     sequences_.back().chosen.reserve(most), sequences_.back().text.reserve(kLongText);
     if (options_.forget) sequences_.back().kept.reserve(static_cast<size_t>(decoder.capacity()));
-    sequences_.back().sampler.saw(prompts[i]);
     if (options_.length == 0) sequences_.back().finish = Finish::length;
   }
-  read_prompts(prompts);
+  read_prompts(prompts);  // which checks them
+  for (size_t i = 0; i < prompts.size(); ++i) sequences_[i].sampler.saw(prompts[i]);
 }
 
 void Generation::read_prompts(std::span<const std::vector<int32_t>> prompts) {
