@@ -381,7 +381,8 @@ struct Known {
 std::vector<Known> transformers_answers() {
   std::ifstream file(WEFT_SOURCE_DIR "/conformance/data/sampling.json");
   std::vector<Known> all;
-  for (const json& c : json::parse(file).at("cases")) {
+  const json parsed = json::parse(file);
+  for (const json& c : parsed.at("cases")) {
     const json& o = c.at("options");
     all.push_back({{.repetition_penalty = o.value("repetition_penalty", 1.0),
                     .temperature = o.value("temperature", 1.0),
