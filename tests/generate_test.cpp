@@ -231,6 +231,27 @@ TEST_F(Generate, EndsWhereItShould) {
   EXPECT_EQ(made.texts[0], whole.substr(0, whole.find(stop)));
 }
 
+// Where there is no room, the newer half of the text is read as if it were all.
+TEST_F(Generate, GoesOnFromTheNewerHalf) {
+  const auto model = load("llama3");
+  const auto prompt = answers().at("llama3").at("prompt").get<Ids>();
+  Decoder decoder(*model, {.capacity = 12}), fresh(*model, {.capacity = 12});
+  auto o = greedy(30);
+  o.forget = true;
+  const auto made = generate(decoder, {prompt}, o);
+  EXPECT_EQ(made.finish[0], Finish::length);
+  Ids seen = prompt;
+  for (const int32_t token : made.tokens[0]) {
+    fresh.rewind(0, 0);
+    const std::span<const int32_t> all = seen;
+    fresh.read({&all, 1});
+    const auto scores = fresh.scores(0);
+    EXPECT_EQ(token, std::ranges::max_element(scores) - scores.begin());
+    if (seen.size() == 12) seen.erase(seen.begin(), seen.begin() + 6);
+    seen.push_back(token);
+  }
+}
+
 TEST_F(Generate, ATokenAllocatesNothing) {
 #if WEFT_COUNTS_ALLOCATIONS
   const seam::Device& device = *value_or_raise(seam::registry().open("native"));
@@ -381,7 +402,8 @@ struct Known {
 std::vector<Known> transformers_answers() {
   std::ifstream file(WEFT_SOURCE_DIR "/conformance/data/sampling.json");
   std::vector<Known> all;
-  for (const json& c : json::parse(file).at("cases")) {
+  const json parsed = json::parse(file);
+  for (const json& c : parsed.at("cases")) {
     const json& o = c.at("options");
     all.push_back({{.repetition_penalty = o.value("repetition_penalty", 1.0),
                     .temperature = o.value("temperature", 1.0),

@@ -63,12 +63,11 @@ class Printer {
   size_t now_ = 0;  // whose turn it is
 };
 
-std::vector<std::vector<int32_t>> encoded(const io::Tokenizer& tokenizer,
-                                          const std::vector<std::string>& prompts) {
+std::vector<std::vector<int32_t>> encoded(const Language& language, const std::vector<std::string>& prompts) {
   std::vector<std::vector<int32_t>> all;
   for (const auto& p : prompts) {
-    all.push_back(tokenizer.encode(p));
-    if (all.back().empty() && tokenizer.bos()) all.back().push_back(*tokenizer.bos());
+    all.push_back(language.tokenizer.encode(p));
+    if (all.back().empty()) all.back() = language.begin;
   }
   return all;
 }
@@ -84,7 +83,7 @@ int64_t room(const nn::LanguageModel& model, const std::vector<std::vector<int32
 }
 
 int run_language(const Options& o, Language language, const std::vector<std::string>& prompts, bool as_json) {
-  const auto ids = encoded(language.tokenizer, prompts);
+  const auto ids = encoded(language, prompts);
   nn::GenerateOptions options = o.text.generate;
   options.ends = language.ends;
   nn::Decoder decoder(*language.model, {.batch = static_cast<int64_t>(prompts.size()),

@@ -36,7 +36,7 @@ Language from_hugging_face(const std::string& folder, DType dtype) {
     throw Error(fail(Code::unavailable,
                      "{} is not there: a model alone can't read text; save its tokenizer beside it",
                      at("tokenizer.json")));
-  Language l{nn::load_pretrained(folder, dtype), io::Tokenizer::load(folder), {}};
+  Language l{nn::load_pretrained(folder, dtype), io::Tokenizer::load(folder), {}, {}};
   if (l.tokenizer.size() > l.model->vocabulary())
     throw Error(fail(Code::corrupt, "{}: the tokenizer has {} tokens, the model only {}", folder,
                      l.tokenizer.size(), l.model->vocabulary()));
@@ -44,13 +44,16 @@ Language from_hugging_face(const std::string& folder, DType dtype) {
     const auto ends = end_tokens(at(file));
     l.ends.insert(l.ends.end(), ends.begin(), ends.end());
   }
+  if (l.tokenizer.bos()) l.begin.push_back(*l.tokenizer.bos());
   if (l.tokenizer.eos()) l.ends.push_back(*l.tokenizer.eos());
   return l;
 }
 
 Language from_checkpoint(const std::string& folder) {
   auto trained = nn::load_trained(folder);
-  return {std::move(trained.model), std::move(trained.info.tokenizer), {}};
+  Language l{std::move(trained.model), std::move(trained.info.tokenizer), {}, {}};
+  l.begin = l.tokenizer.encode("\n", false);
+  return l;
 }
 
 }  // namespace

@@ -10,7 +10,8 @@ namespace weft::cli {
 struct Language {
   std::unique_ptr<nn::LanguageModel> model;
   io::Tokenizer tokenizer;
-  std::vector<int32_t> ends;  ///< tokens that end a text
+  std::vector<int32_t> ends;   ///< tokens that end a text
+  std::vector<int32_t> begin;  ///< what a text without a prompt begins with; it may be nothing
 };
 
 /// What both commands ask for; the defaults of `generate` are said by each.
