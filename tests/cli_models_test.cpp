@@ -2,6 +2,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cmath>
 #include <csignal>
 #include <cstring>
 #include <filesystem>
@@ -92,6 +93,39 @@ TEST_F(CliModels, TrainGenerateCompare) {
   EXPECT_EQ(compared.status, 0) << compared.text;
   EXPECT_NE(compared.text.find("reference.matmul.shared"), std::string::npos) << compared.text;
   EXPECT_EQ(compared.text.find("null"), std::string::npos);
+}
+
+TEST_F(CliModels, TokenFilesAndStandardInput) {
+  const std::string sizes = " --batch 4 --layers 1 --heads 2 --width 16 --context 16 --steps 3 --json --out ";
+  const auto made = weft_program("tokenize --data " + at("text.txt") + " --vocabulary 300 --json --out " +
+                                 at("bpe.tokens"));
+  ASSERT_EQ(made.status, 0) << made.text;
+  EXPECT_EQ(json::parse(made.text)["vocabulary"], 300);
+  const auto trained = weft_program("train --data " + at("bpe.tokens") + sizes + at("bpe"));
+  ASSERT_EQ(trained.status, 0) << trained.text;
+  const auto figures = [&](const std::string& arguments) {
+    const auto r = weft_program("evaluate --json --model " + arguments);
+    return r.status == 0 ? json::parse(r.text) : json(r.text);
+  };
+  // The same text, mapped as tokens or read anew.
+  const json mapped = figures(at("bpe") + " --data " + at("bpe.tokens")),
+             read = figures(at("bpe") + " --data " + at("text.txt"));
+  EXPECT_EQ(mapped, read);
+  EXPECT_NEAR(mapped["perplexity"].get<double>(), std::exp(mapped["loss"].get<double>()), 1e-9);
+  EXPECT_GT(mapped["bits_per_byte"].get<double>(), 0);
+  EXPECT_EQ(mapped["tokens"].get<int64_t>() + 1, json::parse(made.text)["tokens"]);
+
+  const auto piped = ::popen((std::string(WEFT_BINARY_DIR "/weft train --data -") + sizes + at("piped") + " <" +
+                              at("text.txt") + " >" + at("log"))
+                                 .c_str(),
+                             "r");
+  EXPECT_EQ(::pclose(piped), 0) << slurp(at("log"));
+  const auto mismatched = figures(at("piped") + " --data " + at("bpe.tokens"));
+  EXPECT_NE(mismatched.get<std::string>().find("was made by another tokenizer than the model's"),
+            std::string::npos);
+  const auto resumed = weft_program("train --resume --data " + at("bpe.tokens") + sizes + at("piped"));
+  EXPECT_EQ(resumed.status, 1);
+  EXPECT_NE(resumed.text.find("the data was made by another tokenizer"), std::string::npos) << resumed.text;
 }
 
 // A backend that computes nothing must not pass as one that agrees.
