@@ -50,20 +50,33 @@ Points thinned(const Points& points, size_t most) {
   return out;
 }
 
+namespace {
+
+// The mean of the values that fall on each column of dots, by step; where none does, that of the column before.
+std::vector<double> by_column(const Points& points, int columns) {
+  std::vector<double> sum(static_cast<size_t>(columns)), count(sum.size());
+  const auto span = static_cast<double>(std::max<int64_t>(1, points.back().first - points.front().first));
+  for (const auto& [step, value] : points) {
+    const auto at = static_cast<size_t>(static_cast<double>(step - points.front().first) / span * (columns - 1));
+    sum[at] += value, count[at] += 1;
+  }
+  for (size_t i = 0; i < sum.size(); ++i) sum[i] = count[i] > 0 ? sum[i] / count[i] : sum[i - 1];
+  return sum;
+}
+
+}  // namespace
+
 std::vector<std::string> draw_curve(const Points& points, int width, int height) {
   const int columns = std::max(1, width - kScale), dots = 4 * height;
   Dots plot(columns, height);
   double low = 0, high = 0;
   if (!points.empty()) {
-    const auto shown = thinned(points, static_cast<size_t>(2 * columns));
-    const auto by_value = [](const auto& a, const auto& b) { return a.second < b.second; };
-    low = std::ranges::min(shown, by_value).second, high = std::ranges::max(shown, by_value).second;
+    const auto values = by_column(points, 2 * columns);
+    low = std::ranges::min(values), high = std::ranges::max(values);
     const double span = high > low ? high - low : 1;
-    const auto n = static_cast<int>(shown.size());
     int before = -1;
     for (int x = 0; x < 2 * columns; ++x) {
-      const double v = shown[static_cast<size_t>(x * n / (2 * columns))].second;
-      const int y = static_cast<int>((high - v) / span * (dots - 1) + 0.5);
+      const auto y = static_cast<int>((high - values[static_cast<size_t>(x)]) / span * (dots - 1) + 0.5);
       // Down or up to where the last column ended, so that a steep curve has no holes.
       const int from = before < 0 ? y : before;
       for (int i = std::min(from, y); i <= std::max(from, y); ++i) plot.set(x, i);
