@@ -38,7 +38,9 @@ Traced trace(const TracedFunction& function, const std::vector<InputSpec>& input
 struct NotFinite {
   std::string where;  ///< the name of a parameter or state, or the scope and op that computed it
   TensorType type;
-  int64_t count = 0;  ///< elements of it that are not finite
+  int64_t count = 0;   ///< elements of it that are not finite
+  bool nan = false;    ///< some of them NaN
+  bool given = false;  ///< it was given to the function, not computed by it
 };
 /// Runs what `function` computes op by op, and says where the first NaN came from; where there is none, the
 /// first infinity. Nothing outside changes. For finding out why a loss is lost: it looks at every element.

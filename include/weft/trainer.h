@@ -38,7 +38,8 @@ class Trainer {
   ///
   /// Returns  the mean loss of the step's batches.
   /// Errors   invalid_argument when it is not finite: names the step and the first tensor that is not. The
-  ///          parameters of an eager run have not moved then; a compiled one is back at its last sync().
+  ///          run's tensors are those before that step then; of a compiled run they went there eagerly from
+  ///          the last sync(), to see where it began.
   double step(double clock = 0);
   /// What the next step takes.
   double rate(double clock = 0) const;
@@ -56,12 +57,14 @@ class Trainer {
   double eager_step(const Tensor& rate);
   double compiled_step(const Tensor& rate);
   [[noreturn]] void say_where(double loss);
+  [[noreturn]] void replay(double loss);
   void compile_step();
 
   Checkpoint& run_;
   const io::TokenData& data_;
   std::unique_ptr<Compiled> compiled_;
   int64_t synced_ = 0;  // the step of the run's own tensors
+  std::vector<double> clocks_;  // of the compiled steps since then
 };
 
 }  // namespace weft::nn

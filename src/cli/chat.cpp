@@ -94,11 +94,11 @@ class Chat {
                        decoder_.capacity()));
       return false;
     }
+    interrupted = 0;
     const auto start = Clock::now();
     nn::Generation g(decoder_, tokenizer_, {&ids, 1}, options_);
     const auto begin = Clock::now();
     std::string text;
-    interrupted = 0;
     while (!interrupted && g.step()) {
       text += g.text(0);
       if (!json_) fmt::print("{}", g.text(0)), std::fflush(stdout);

@@ -23,8 +23,9 @@ int run(const Options& o, const Common& common) {
   Show show(common.json);
   for (const auto& note : text.notes) show.note(note);
   const auto e = nn::evaluate(*trained.model, text.tokens.ids(), o.batch);
-  // By bytes, models of different tokenizers can be compared.
-  const auto bytes = trained.info.tokenizer.decode(text.tokens.ids(), false).size();
+  // By bytes, models of different tokenizers can be compared: those of the text that the ids stand for.
+  const auto foreseen = text.tokens.ids().subspan(1);
+  const auto bytes = trained.info.tokenizer.decode(foreseen, false).size();
   const double bits = e.loss * static_cast<double>(e.tokens) / std::numbers::ln2 / static_cast<double>(bytes);
   show.result({{"tokens", e.tokens},
                {"loss", e.loss},

@@ -17,6 +17,9 @@ struct Options {
 int run(const Options& o, const Common& common) {
   for (const auto& path : o.data) refuse_to_overwrite(o.out, "--data", path);
   const auto text = load_training_text(o.data, o.tokenizer, o.vocabulary, nullptr);
+  for (const auto& file : text.files) refuse_to_overwrite(o.out, "--data", file);
+  for (const auto& file : {o.tokenizer, o.tokenizer + "/tokenizer.json"})
+    refuse_to_overwrite(o.out, "--tokenizer", file);
   text.tokens.save(o.out);
   Show show(common.json);
   for (const auto& note : text.notes) show.note(note);

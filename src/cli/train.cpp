@@ -9,6 +9,7 @@
 #include "nn/settings.h"
 #include "seam/registry.h"
 #include "weft/generate.h"
+#include "weft/policy_scope.h"
 
 // weft train: text in, checkpoint out.
 namespace weft::cli {
@@ -21,7 +22,7 @@ volatile std::sig_atomic_t stop_signal = 0;
 // The first signal asks the loop to stop after its step; a second one ends the program at once.
 void on_signal(int signal) {
   stop_signal = signal;
-  std::signal(signal, SIG_DFL);
+  for (const int s : {SIGINT, SIGTERM, SIGHUP}) std::signal(s, SIG_DFL);
 }
 
 double seconds_since(Clock::time_point t) { return std::chrono::duration<double>(Clock::now() - t).count(); }
@@ -49,8 +50,11 @@ class Run {
       if (o_.sample_every > 0 && seconds_since(sampled_) > o_.sample_every) sample();
       if (seconds_since(saved_) > o_.save_every) validate(), save();
     }
+    // What was learnt is looked at before it replaces what was saved.
+    const auto last = trainer_.validate();
+    history_.add({{"step", state_.info.step}, {"validation_loss", last.loss}});
     if (taken() > 0) show(trainer_.rate(done())), save();
-    return finish();
+    return finish(last);
   }
 
  private:
@@ -92,7 +96,7 @@ class Run {
     const std::vector<int32_t> prompt(row.begin(),
                                       row.begin() + std::min<std::ptrdiff_t>(8, std::ssize(row)));
     nn::set_training(*state_.model, false);
-    nn::Decoder decoder(*state_.model);
+    nn::Decoder decoder(*state_.model, {.compile = {.name = "decoder", .backend = {}, .policy = current_policy()}});
     nn::set_training(*state_.model, true);
     std::string text = state_.info.tokenizer.decode(prompt);
     nn::Generation g(decoder, state_.info.tokenizer, {&prompt, 1},
@@ -115,17 +119,16 @@ class Run {
     saved_ = Clock::now();
   }
 
-  int finish() {
+  int finish(const nn::Evaluation& v) {
     const std::string path = nn::checkpoint_path(o_.out);
+    if (const Status page = history_.write_page(nn::settings_json(state_.info.settings)); !page.ok())
+      show_.note(page.message());
     if (stop_signal) {
       show_.result({{"stopped", true}, {"step", state_.info.step}, {"checkpoint", path}},
                    fmt::format("stopped after step {}; checkpoint in {}; go on with --resume",
                                state_.info.step, path));
       return 128 + stop_signal;
     }
-    const auto v = trainer_.validate();
-    history_.add({{"step", state_.info.step}, {"validation_loss", v.loss}});
-    history_.write_page(nn::settings_json(state_.info.settings));
     show_.result(
         {{"step", state_.info.step},
          {"steps_taken", taken()},
@@ -196,8 +199,8 @@ void say_data(Show& show, const TrainingText& text, const nn::Checkpoint& run, c
 
 int train(const TrainOptions& o, const Common& common) {
   check_computes(default_backend());
-  if (!o.resume) check_fresh(o);
   const nn::FolderLock ours(o.out);
+  if (!o.resume) check_fresh(o);
   Show show(common.json);
   std::optional<nn::Checkpoint> run;
   if (o.resume) run = resumed(o);
@@ -208,6 +211,7 @@ int train(const TrainOptions& o, const Common& common) {
   say_data(show, text, *run, data);
   std::signal(SIGINT, on_signal);
   std::signal(SIGTERM, on_signal);
+  if (std::signal(SIGHUP, on_signal) == SIG_IGN) std::signal(SIGHUP, SIG_IGN);  // nohup stays what it is
   std::signal(SIGPIPE, SIG_IGN);  // a reader that goes away ends the progress, not the run and its checkpoint
   // Whether the folder takes a checkpoint is known before a minute is spent, not after.
   nn::save_checkpoint(o.out, *run);

@@ -10,13 +10,13 @@ namespace {
 /// Sees every tensor of a run in order.
 class Watch {
  public:
-  void see(const std::string& where, const Tensor& t) {
+  void see(const std::string& where, const Tensor& t, bool given) {
     if (nan_ || !is_float(t.dtype())) return;
     int64_t count = 0;
     bool nan = false;
     for (const double v : t.to_vector<double>()) count += !std::isfinite(v), nan |= std::isnan(v);
     if (count == 0 || (first_ && !nan)) return;
-    first_ = {where, t.type(), count}, nan_ = nan;
+    first_ = {where, t.type(), count, nan, given}, nan_ = nan;
   }
   bool sure() const { return nan_; }
   std::optional<NotFinite> first() const { return first_; }
@@ -37,7 +37,7 @@ void run(const ir::Node& node, std::vector<Tensor>& values, Watch& watch) {
   std::vector<Tensor> out(node.outputs.size());
   eager::apply(*node.op, in, node.attrs, out);
   for (size_t k = 0; k < out.size(); ++k) {
-    watch.see(node.where, out[k]);
+    watch.see(node.where, out[k], false);
     values[static_cast<size_t>(node.outputs[k])] = out[k];
   }
 }
@@ -53,7 +53,7 @@ std::optional<NotFinite> first_not_finite(const TracedFunction& function, const 
   std::vector<Tensor> values(g.types.size());
   Watch watch;
   const auto put = [&](int32_t id, const std::string& name, const Tensor& t) {
-    watch.see(name, t);
+    watch.see(name, t, true);
     values[static_cast<size_t>(id)] = t;
   };
   for (size_t i = 0; i < inputs.size(); ++i) put(g.inputs[i].value, g.inputs[i].name, inputs[i]);

@@ -137,6 +137,9 @@ std::string checkpoint_path(const std::string& folder) {
 bool has_checkpoint(const std::string& folder) { return std::filesystem::exists(checkpoint_path(folder)); }
 
 void save_checkpoint(const std::string& folder, const Checkpoint& run) {
+  TrainSettings back;  // what is written can be read
+  if (const Status s = read_settings("the run", settings_json(run.info.settings), back); !s.ok())
+    throw Error(invalid("{}", s.message()));
   make_folder(folder);
   std::vector<std::vector<std::byte>> bytes;
   std::vector<formats::TensorEntry> entries;

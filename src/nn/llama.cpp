@@ -110,7 +110,7 @@ Tensor Llama::scores(const Tensor& features) const {
 }
 
 LanguageModel::CacheShape Llama::cache_shape() const {
-  return {config_.layers, config_.kv_heads, head_dim(config_),
+  return {config_.layers, config_.kv_heads ? config_.kv_heads : config_.heads, head_dim(config_),
           built(tokens_.weight, "tokens.weight").dtype()};
 }
 

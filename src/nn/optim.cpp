@@ -90,7 +90,10 @@ AdamW::AdamW(std::vector<Tensor> parameters, const AdamWConfig& c)
     : Optimizer("adamw", std::move(parameters),
                 {{"mean"}, {"square"}, {"mean_weight", true}, {"square_weight", true}},
                 {c.clip, c.clip_epsilon}),
-      config_(c) {}
+      config_(c) {
+  if (!(c.beta1 >= 0 && c.beta1 < 1 && c.beta2 >= 0 && c.beta2 < 1))
+    throw Error(invalid("adamw: beta1 and beta2 must be in [0, 1), got {} and {}", c.beta1, c.beta2));
+}
 
 void AdamW::update(const Slot& s, const Tensor& gradient, const Tensor& rate) {
   adamw_step(s.value, gradient, s.states[0], s.states[1], rate, s.states[2], s.states[3], config_.beta1,

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "weft/ops.h"
+#include "weft/policy_scope.h"
 
 namespace weft::nn {
 namespace {
@@ -50,6 +51,7 @@ Example example_of(const io::Batch& b) {
 double Evaluation::perplexity() const { return std::exp(loss); }
 
 Evaluation evaluate(LanguageModel& model, std::span<const int32_t> ids, int64_t batch) {
+  if (batch < 1) throw Error(invalid("evaluate: a batch has 1 row at least, got {}", batch));
   if (ids.size() < 2) throw Error(invalid("evaluate: wants 2 tokens at least, got {}", ids.size()));
   const Still still(model);
   const NoGrad off;
@@ -107,7 +109,8 @@ void Trainer::compile_step() {
     const auto parts = examples_of(in);
     return std::vector<Tensor>{train_step(*run_.model, *run_.optimizer, parts, in.back()).named("loss")};
   };
-  compiled_ = std::make_unique<Compiled>(weft::compile(whole_step, inputs, {.name = "train_step"}));
+  compiled_ = std::make_unique<Compiled>(weft::compile(whole_step, inputs,
+                                              {.name = "train_step", .backend = {}, .policy = current_policy()}));
 }
 
 double Trainer::eager_step(const Tensor& rate) {
@@ -135,18 +138,27 @@ double Trainer::rate(double clock) const {
 
 double Trainer::step(double clock) {
   const Tensor rate = Tensor::scalar(this->rate(clock), rate_type(run_.info.settings));
-  const double loss = compiled_ ? compiled_step(rate) : eager_step(rate);
-  if (!std::isfinite(loss)) {
-    // The program's parameters are spoilt by now. From where they were brought back last, the same steps are
-    // taken eagerly: the loss is looked at before each update there.
-    const int64_t lost = run_.info.step;
-    compiled_.reset();
-    for (run_.info.step = synced_; run_.info.step <= lost;) step(clock);
-    --run_.info.step;
-    say_where(loss);  // eager steps went through: the program alone is wrong
+  if (!compiled_) {
+    const double loss = eager_step(rate);
+    ++run_.info.step;
+    return loss;
   }
+  clocks_.push_back(clock);
+  const double loss = compiled_step(rate);
+  if (!std::isfinite(loss)) replay(loss);
   ++run_.info.step;
   return loss;
+}
+
+// The program's parameters are spoilt by now. From where they were brought back last, the same steps are taken
+// eagerly: the loss is looked at before each update there.
+void Trainer::replay(double loss) {
+  const int64_t lost = run_.info.step;
+  compiled_.reset();
+  run_.info.step = synced_;
+  for (const double clock : std::exchange(clocks_, {})) step(clock);
+  throw Error(invalid("the loss of the compiled step {} is {}, and finite when its ops run one by one", lost,
+                      loss));
 }
 
 void Trainer::say_where(double loss) {
@@ -159,11 +171,12 @@ void Trainer::say_where(double loss) {
         },
         {part.input, part.target});
     if (!bad) continue;
-    what = fmt::format("the first tensor that is not finite is {}, {}, in {} elements", bad->where,
+    what = fmt::format("the first {} is in {}, {}, in {} elements", bad->nan ? "NaN" : "infinity", bad->where,
                        text(bad->type), bad->count);
+    if (bad->given) what += fmt::format(": the update of step {} made it so", run_.info.step - 1);
     break;
   }
-  throw Error(invalid("the loss is {} at step {}: {}; try a lower rate or a smaller clip", loss,
+  throw Error(invalid("the loss is {} at step {}: {}; try a lower rate, or a clip", loss,
                       run_.info.step, what));
 }
 
@@ -172,6 +185,7 @@ Evaluation Trainer::validate(int64_t rows) {
   const Still still(*run_.model);
   const NoGrad off;
   constexpr int64_t kBatch = 8;
+  if (rows < 1) throw Error(invalid("validate: wants a row at least, got {}", rows));
   Evaluation out;
   double sum = 0;
   for (int64_t at = 0; at < rows; at += kBatch) {
@@ -180,6 +194,11 @@ Evaluation Trainer::validate(int64_t rows) {
     out.tokens += static_cast<int64_t>(b.targets.size());
   }
   out.loss = sum / static_cast<double>(out.tokens);
+  if (!std::isfinite(out.loss))
+    throw Error(
+        invalid("the loss on validation rows is {} after step {}: the last update spoilt the parameters; try a "
+                "lower rate or a clip",
+                out.loss, run_.info.step));
   return out;
 }
 
@@ -197,6 +216,7 @@ void Trainer::sync() {
     return now(t.name(), at == before.end() ? t : *at);
   });
   synced_ = run_.info.step;
+  clocks_.clear();
 }
 
 }  // namespace weft::nn

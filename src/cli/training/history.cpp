@@ -4,7 +4,6 @@
 #include <fstream>
 
 #include "formats/file.h"
-#include "weft/status.h"
 
 namespace weft::cli {
 
@@ -30,7 +29,9 @@ History::History(const std::string& folder, int64_t step) : folder_(folder) {
 void History::take(const json& line) {
   const auto step = line["step"].get<int64_t>();
   const auto put = [&](const char* name, Points& to) {
-    if (const auto at = line.find(name); at != line.end() && at->is_number()) to.emplace_back(step, *at);
+    const auto at = line.find(name);
+    const bool in_order = to.empty() || step >= to.back().first;
+    if (at != line.end() && at->is_number() && in_order) to.emplace_back(step, *at);
   };
   put("loss", losses_), put("validation_loss", validation_), put("rate", rates_);
   put("tokens_per_second", speeds_);
@@ -45,7 +46,9 @@ void History::add(const json& line) {
   if (!out && trouble_.empty()) trouble_ = "can't write " + log_path(folder_);
 }
 
-std::string History::trouble() { return std::exchange(trouble_, ""); }
+std::string History::trouble() {
+  return trouble_.empty() || std::exchange(told_, true) ? "" : trouble_;
+}
 
 std::string History::page_path() const { return (fs::path(folder_) / "training.html").string(); }
 
@@ -159,8 +162,8 @@ std::string History::page(const json& settings) const {
   return out + "</table>\n</html>\n";
 }
 
-void History::write_page(const json& settings) const {
-  raise_if(formats::write_file(page_path(), page(settings)));
+Status History::write_page(const json& settings) const {
+  return formats::write_file(page_path(), page(settings));
 }
 
 }  // namespace weft::cli

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "cli/training/curve.h"
+#include "weft/status.h"
 
 namespace weft::cli {
 
@@ -24,7 +25,7 @@ class History {
   std::string page(const nlohmann::json& settings) const;
   /// Where write_page() puts it.
   std::string page_path() const;
-  void write_page(const nlohmann::json& settings) const;
+  Status write_page(const nlohmann::json& settings) const;
   /// Why the log could not be written, once; empty otherwise.
   std::string trouble();
 
@@ -32,6 +33,7 @@ class History {
   void take(const nlohmann::json& line);
 
   std::string folder_, trouble_;
+  bool told_ = false;
   Points losses_, validation_, rates_, speeds_;
   std::vector<std::pair<int64_t, std::string>> samples_;
 };

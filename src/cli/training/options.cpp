@@ -89,6 +89,8 @@ bool TrainOptions::given(const std::string& option) const { return app->given(op
 
 nn::TrainSettings TrainOptions::asked(int64_t vocabulary_size) const {
   nn::TrainSettings s = settings;
+  if (model == "llama" && dropout > 0) throw Error(invalid("--dropout is for --model gpt, llama has none"));
+  if (model == "gpt" && kv_heads > 0) throw Error(invalid("--kv-heads is for --model llama, gpt has none"));
   if (model == "llama") {
     s.model = nn::LlamaConfig{.vocabulary = vocabulary_size,
                               .context = context,
@@ -134,7 +136,14 @@ void add_train_options(Syntax& app, TrainOptions& o) {
 }
 
 void check_same(const TrainOptions& o, const nn::TrainSettings& have) {
-  const auto there = nn::settings_json(have), asked = nn::settings_json(o.asked(0));
+  for (const char* fixed : {"--tokenizer", "--vocabulary"})
+    if (o.given(fixed))
+      throw Error(invalid("{}: the tokenizer stays what it is; leave {} out with --resume",
+                          nn::checkpoint_path(o.out), fixed));
+  const auto there = nn::settings_json(have);
+  TrainOptions of_its_kind = o;
+  if (!o.given("--model")) of_its_kind.model = there["model"].get<std::string>();
+  const auto asked = nn::settings_json(of_its_kind.asked(0));
   for (const auto& [name, value] : asked.items()) {
     if (name == "steps" || name == "vocabulary" || !o.given("--" + name)) continue;
     const auto at = there.find(name);
@@ -149,7 +158,10 @@ void check_same(const TrainOptions& o, const nn::TrainSettings& have) {
 
 TrainingText load_training_text(const std::vector<std::string>& data, const std::string& tokenizer,
                                 int64_t vocabulary, const io::Tokenizer* known) {
-  if (data.size() == 1 && io::Tokens::is_token_file(data[0])) return {io::Tokens::map(data[0]), data, {}};
+  for (const auto& path : data)
+    if (data.size() > 1 && io::Tokens::is_token_file(path))
+      throw Error(invalid("{} is a token file, which stands alone: give no other --data beside it", path));
+  if (io::Tokens::is_token_file(data[0])) return {io::Tokens::map(data[0]), data, {}};
   auto text = io::load_text(data);
   const auto made = known                       ? *known
                     : tokenizer == "characters" ? io::Tokenizer::train_characters(text.utf8)
