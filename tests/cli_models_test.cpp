@@ -115,8 +115,8 @@ TEST_F(CliModels, TokenFilesAndStandardInput) {
   EXPECT_GT(mapped["bits_per_byte"].get<double>(), 0);
   EXPECT_EQ(mapped["tokens"].get<int64_t>() + 1, json::parse(made.text)["tokens"]);
 
-  const auto piped = ::popen((std::string(WEFT_BINARY_DIR "/weft train --data -") + sizes + at("piped") + " <" +
-                              at("text.txt") + " >" + at("log"))
+  const auto piped = ::popen((std::string(WEFT_BINARY_DIR "/weft train --data -") + sizes + at("piped") +
+                              " <" + at("text.txt") + " >" + at("log"))
                                  .c_str(),
                              "r");
   EXPECT_EQ(::pclose(piped), 0) << slurp(at("log"));

@@ -3,11 +3,10 @@
 #include <cmath>
 
 #include "ir/graph.h"
-#include "weft/models.h"
-#include "weft/nn.h"
 #include "weft/ops.h"
 #include "weft/random.h"
 #include "weft/trace.h"
+#include "weft/trainer.h"
 
 // A small model: gradients, updates, repetition, tracing.
 namespace weft {
@@ -230,6 +229,62 @@ TEST_F(Models, AModuleOfOnesOwn) {
   EXPECT_EQ(narrow.parts[0].factor.dtype(), DType::f32);
   EXPECT_EQ(narrow.calls.item(), 7);
   EXPECT_EQ(model.parts[0].factor.dtype(), DType::f64);
+}
+
+TEST_F(Models, EvaluationForeseesEachTokenOnce) {
+  nn::GPT model = built(small(), 4, DType::f64);
+  nn::set_training(model, true);
+  std::vector<int32_t> text;
+  for (uint64_t i = 0; i < 14; ++i) text.push_back(static_cast<int32_t>(random_word(9, i) % kVocabulary));
+  double sum = 0;
+  for (size_t at = 0; at < 13; at += 4) {
+    const size_t n = std::min<size_t>(4, 13 - at);
+    const auto part = [&](size_t from) {
+      return ids({text.begin() + static_cast<std::ptrdiff_t>(from),
+                  text.begin() + static_cast<std::ptrdiff_t>(from + n)},
+                 {1, static_cast<int64_t>(n)});
+    };
+    sum += nn::token_loss(model(part(at)), part(at + 1)).item() * static_cast<double>(n);
+  }
+  for (const int64_t batch : {1, 2, 8}) {
+    const auto e = nn::evaluate(model, text, batch);
+    EXPECT_EQ(e.tokens, 13);
+    EXPECT_NEAR(e.loss, sum / 13, 1e-12);
+    EXPECT_NEAR(e.perplexity(), std::exp(sum / 13), 1e-9);
+  }
+  EXPECT_TRUE(model.training);  // as it was
+  EXPECT_THROW(nn::evaluate(model, std::span(text).first(1)), Error);
+  EXPECT_THROW(nn::evaluate(model, text, 0), Error);
+}
+
+TEST_F(Models, TheFirstThatIsNotFiniteIsNamed) {
+  const Tensor x = Tensor::of({1, 200}, {2});
+  const auto lost = [](const std::vector<Tensor>& in) {
+    const Scope here("part");
+    const Tensor wide = exp(in[0]);
+    return std::vector<Tensor>{sqrt(wide - wide)};
+  };
+  const auto bad = first_not_finite(lost, {x});
+  ASSERT_TRUE(bad);
+  EXPECT_EQ(bad->where, "part.sub");  // an infinity before it may be meant
+  EXPECT_TRUE(bad->nan);
+  EXPECT_FALSE(bad->given);
+  EXPECT_EQ(bad->count, 1);
+  const auto infinite = first_not_finite([](const auto& in) { return std::vector<Tensor>{exp(in[0])}; }, {x});
+  ASSERT_TRUE(infinite);
+  EXPECT_EQ(infinite->where, "exp");
+  EXPECT_FALSE(infinite->nan);
+  EXPECT_FALSE(first_not_finite([](const auto& in) { return std::vector<Tensor>{tanh(in[0])}; }, {x}));
+  // A parameter that is lost is named, and states stay what they are.
+  Tensor w = Tensor::of({1, NAN}, {2}).named("w");
+  const Tensor state = Tensor::of({5, 0}, {2}, DType::u64).named("random");
+  const auto before = state.to_bytes();
+  const auto given = first_not_finite(
+      [&](const auto& in) { return std::vector<Tensor>{dropout(in[0], state, 0.5) * w}; }, {x});
+  ASSERT_TRUE(given);
+  EXPECT_EQ(given->where, "w");
+  EXPECT_TRUE(given->given);
+  EXPECT_EQ(state.to_bytes(), before);
 }
 
 TEST_F(Models, WrongShapesSaySo) {

@@ -63,7 +63,7 @@ class Trainer {
   Checkpoint& run_;
   const io::TokenData& data_;
   std::unique_ptr<Compiled> compiled_;
-  int64_t synced_ = 0;  // the step of the run's own tensors
+  int64_t synced_ = 0;          // the step of the run's own tensors
   std::vector<double> clocks_;  // of the compiled steps since then
 };
 

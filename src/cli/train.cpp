@@ -96,7 +96,8 @@ class Run {
     const std::vector<int32_t> prompt(row.begin(),
                                       row.begin() + std::min<std::ptrdiff_t>(8, std::ssize(row)));
     nn::set_training(*state_.model, false);
-    nn::Decoder decoder(*state_.model, {.compile = {.name = "decoder", .backend = {}, .policy = current_policy()}});
+    nn::Decoder decoder(*state_.model,
+                        {.compile = {.name = "decoder", .backend = {}, .policy = current_policy()}});
     nn::set_training(*state_.model, true);
     std::string text = state_.info.tokenizer.decode(prompt);
     nn::Generation g(decoder, state_.info.tokenizer, {&prompt, 1},

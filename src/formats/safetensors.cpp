@@ -195,8 +195,8 @@ Result<std::vector<std::byte>> encode_safetensors(std::span<const TensorEntry> t
   text.resize((text.size() + 7) / 8 * 8, ' ');  // so that the elements begin at a multiple of 8
   const uint64_t length = text.size();
   if (length > kMaxSafetensorsHeader)
-    return invalid("safetensors: names and metadata take {} bytes, the format's header has at most {}", length,
-                   kMaxSafetensorsHeader);
+    return invalid("safetensors: names and metadata take {} bytes, the format's header has at most {}",
+                   length, kMaxSafetensorsHeader);
   std::vector<std::byte> out(sizeof length + length + at);
   std::memcpy(out.data(), &length, sizeof length);
   std::memcpy(out.data() + sizeof length, text.data(), length);

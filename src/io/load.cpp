@@ -92,7 +92,8 @@ void add_file(Text& text, std::set<fs::path>& seen, const fs::path& path, bool n
   const auto real = fs::canonical(path, ec);
   if (!ec && !seen.insert(real).second) return;
   // A device or a pipe may never end.
-  if (!ec && !fs::is_regular_file(real, ec)) throw Error(invalid("{} is no regular file; use - for standard input", path.string()));
+  if (!ec && !fs::is_regular_file(real, ec))
+    throw Error(invalid("{} is no regular file; use - for standard input", path.string()));
   add_text(text, path.string(), read_all(path), named);
 }
 

@@ -109,8 +109,8 @@ void Trainer::compile_step() {
     const auto parts = examples_of(in);
     return std::vector<Tensor>{train_step(*run_.model, *run_.optimizer, parts, in.back()).named("loss")};
   };
-  compiled_ = std::make_unique<Compiled>(weft::compile(whole_step, inputs,
-                                              {.name = "train_step", .backend = {}, .policy = current_policy()}));
+  compiled_ = std::make_unique<Compiled>(
+      weft::compile(whole_step, inputs, {.name = "train_step", .backend = {}, .policy = current_policy()}));
 }
 
 double Trainer::eager_step(const Tensor& rate) {
@@ -150,15 +150,15 @@ double Trainer::step(double clock) {
   return loss;
 }
 
-// The program's parameters are spoilt by now. From where they were brought back last, the same steps are taken
-// eagerly: the loss is looked at before each update there.
+// The program's parameters are spoilt by now. From where they were brought back last, the same steps are
+// taken eagerly: the loss is looked at before each update there.
 void Trainer::replay(double loss) {
   const int64_t lost = run_.info.step;
   compiled_.reset();
   run_.info.step = synced_;
   for (const double clock : std::exchange(clocks_, {})) step(clock);
-  throw Error(invalid("the loss of the compiled step {} is {}, and finite when its ops run one by one", lost,
-                      loss));
+  throw Error(
+      invalid("the loss of the compiled step {} is {}, and finite when its ops run one by one", lost, loss));
 }
 
 void Trainer::say_where(double loss) {
@@ -176,8 +176,8 @@ void Trainer::say_where(double loss) {
     if (bad->given) what += fmt::format(": the update of step {} made it so", run_.info.step - 1);
     break;
   }
-  throw Error(invalid("the loss is {} at step {}: {}; try a lower rate, or a clip", loss,
-                      run_.info.step, what));
+  throw Error(
+      invalid("the loss is {} at step {}: {}; try a lower rate, or a clip", loss, run_.info.step, what));
 }
 
 Evaluation Trainer::validate(int64_t rows) {
@@ -195,10 +195,10 @@ Evaluation Trainer::validate(int64_t rows) {
   }
   out.loss = sum / static_cast<double>(out.tokens);
   if (!std::isfinite(out.loss))
-    throw Error(
-        invalid("the loss on validation rows is {} after step {}: the last update spoilt the parameters; try a "
-                "lower rate or a clip",
-                out.loss, run_.info.step));
+    throw Error(invalid(
+        "the loss on validation rows is {} after step {}: the last update spoilt the parameters; try a "
+        "lower rate or a clip",
+        out.loss, run_.info.step));
   return out;
 }
 

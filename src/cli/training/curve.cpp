@@ -52,12 +52,14 @@ Points thinned(const Points& points, size_t most) {
 
 namespace {
 
-// The mean of the values that fall on each column of dots, by step; where none does, that of the column before.
+// The mean of the values that fall on each column of dots, by step; where none does, that of the column
+// before.
 std::vector<double> by_column(const Points& points, int columns) {
   std::vector<double> sum(static_cast<size_t>(columns)), count(sum.size());
   const auto span = static_cast<double>(std::max<int64_t>(1, points.back().first - points.front().first));
   for (const auto& [step, value] : points) {
-    const auto at = static_cast<size_t>(static_cast<double>(step - points.front().first) / span * (columns - 1));
+    const auto at =
+        static_cast<size_t>(static_cast<double>(step - points.front().first) / span * (columns - 1));
     sum[at] += value, count[at] += 1;
   }
   for (size_t i = 0; i < sum.size(); ++i) sum[i] = count[i] > 0 ? sum[i] / count[i] : sum[i - 1];

@@ -46,9 +46,7 @@ void History::add(const json& line) {
   if (!out && trouble_.empty()) trouble_ = "can't write " + log_path(folder_);
 }
 
-std::string History::trouble() {
-  return trouble_.empty() || std::exchange(told_, true) ? "" : trouble_;
-}
+std::string History::trouble() { return trouble_.empty() || std::exchange(told_, true) ? "" : trouble_; }
 
 std::string History::page_path() const { return (fs::path(folder_) / "training.html").string(); }
 
