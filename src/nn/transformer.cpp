@@ -29,7 +29,7 @@ void Attention::fields(Fields& f) {
 }
 
 Tensor Attention::heads(const Tensor& x, int64_t n) const {
-  return permute(reshape(x, {x.dim(0), x.dim(1), n, config_.head_dim}), {0, 2, 1, 3});
+  return reshape(x, {x.dim(0), x.dim(1), n, config_.head_dim});
 }
 
 Tensor Attention::operator()(const Tensor& x, const Rotation* rotation) const {
@@ -37,8 +37,12 @@ Tensor Attention::operator()(const Tensor& x, const Rotation* rotation) const {
   Tensor q = heads(query_(x), config_.heads), k = heads(key_(x), config_.kv_heads);
   const Tensor v = heads(value_(x), config_.kv_heads);
   if (config_.norm_heads) q = query_norm_(q), k = key_norm_(k);
-  if (rotation) q = rope(q, rotation->cosine, rotation->sine), k = rope(k, rotation->cosine, rotation->sine);
-  const Tensor y = permute(attention(q, k, v, Tensor(), Tensor(), true), {0, 2, 1, 3});
+  if (rotation) {
+    const auto of_all_heads = [](const Tensor& t) { return reshape(t, {t.dim(0), 1, t.dim(1)}); };
+    const Tensor cosine = of_all_heads(rotation->cosine), sine = of_all_heads(rotation->sine);
+    q = rope(q, cosine, sine), k = rope(k, cosine, sine);
+  }
+  const Tensor y = attention(q, k, v, Tensor(), Tensor(), true, 0, true);
   return out_(reshape(y, {x.dim(0), x.dim(1), config_.heads * config_.head_dim}));
 }
 

@@ -1,0 +1,63 @@
+#include <algorithm>
+
+#include "backends/native/spread.h"
+
+// x weightᵀ + bias as one product: every row of it begins with the bias, so nothing is added afterwards.
+namespace weft::native {
+
+using namespace weft::backend;
+
+static Support accepts(const OpCall& c) {
+  if (c.n_inputs() != 3 || c.n_outputs() != 1)
+    return Support::no("wants 3 inputs and 1 output, got {} and {}", c.n_inputs(), c.n_outputs());
+  const TypeView x = c.input(0), weight = c.input(1), bias = c.input(2), y = c.output(0);
+  for (const TypeView t : {x, weight, bias})
+    if (t.has() && t.dtype() != y.dtype())
+      return Support::no("operands must have one dtype, got {}", t.dtype());
+  if (y.dtype() != DType::f32 && y.dtype() != DType::f64)
+    return Support::no("computes in f32 and f64, got {}", y.dtype());
+  if (!x.has() || !weight.has() || x.rank() < 1 || x.rank() != y.rank() ||
+      !std::ranges::equal(x.max().first(static_cast<size_t>(x.rank() - 1)),
+                          y.max().first(static_cast<size_t>(y.rank() - 1))))
+    return Support::no("x and the result must have the same rows");
+  const int64_t in = x.max()[static_cast<size_t>(x.rank() - 1)],
+                out = y.max()[static_cast<size_t>(y.rank() - 1)];
+  if (weight.rank() != 2 || weight.max()[0] != out || weight.max()[1] != in)
+    return Support::no("weight must have shape [{}, {}], got {}", out, in, weight.max());
+  if (!bias.has() || (bias.rank() == 1 && bias.max()[0] == out)) return Support::yes();
+  return Support::no("bias must have shape [{}], got {}", out, bias.max());
+}
+
+template <class T>
+static void run(const Launch& l) {
+  const TensorView x = l.input(0), weight = l.input(1), y = l.output(0);
+  const int64_t in = weight.dim(1), out = weight.dim(0);
+  if (out == 0) return;
+  const Product<T> p{.m = y.size() / out,
+                     .n = out,
+                     .k = in,
+                     .a = x.data<T>(),
+                     .a_row = in,
+                     .b = weight.data<T>(),
+                     .b_row = 1,
+                     .b_column = in,
+                     .c = y.data<T>(),
+                     .c_row = out,
+                     .start = l.input(2).has() ? l.input(2).data<T>() : nullptr};
+  multiply_all<T>(l.host(), 1, p, [&](int64_t) { return p; });
+}
+
+static Outcome launch(const Launch& l) {
+  l.output(0).dtype() == DType::f64 ? run<double>(l) : run<float>(l);
+  return Outcome::ok();
+}
+
+extern const KernelRecord linear_packed = {
+    .op = "linear",
+    .variant = "packed",
+    .accepts = accepts,
+    .launch = launch,
+    .determinism = WEFT_DETERMINISM_RUN,  // how k is cut depends on the other sizes
+};
+
+}  // namespace weft::native
