@@ -34,7 +34,7 @@ class Attention : public Module {
   Tensor operator()(const Tensor& x, const Rotation* rotation = nullptr) const;
 
  private:
-  Tensor heads(const Tensor& x, int64_t n) const;  // [batch, seq, n * head_dim] -> [batch, n, seq, head_dim]
+  Tensor heads(const Tensor& x, int64_t n) const;  // [batch, seq, n * head_dim] -> [batch, seq, n, head_dim]
 
   AttentionConfig config_;
   Linear query_, key_, value_, out_;
@@ -90,6 +90,7 @@ struct GPTConfig {
   double dropout = 0;
   double epsilon = 1e-5;
   Activation activation = Activation::gelu_tanh;
+  bool recompute = false;  ///< in training, blocks keep their inputs only and run again on the way back
   friend bool operator==(const GPTConfig&, const GPTConfig&) = default;
 };
 
@@ -148,6 +149,7 @@ struct LlamaConfig {
   bool norm_heads = false;      ///< Qwen3
   bool tied_embedding = false;  ///< scores by the embedding itself
   Activation activation = Activation::silu;
+  bool recompute = false;  ///< as GPT's
   friend bool operator==(const LlamaConfig&, const LlamaConfig&) = default;
 };
 

@@ -3,6 +3,7 @@
 #include "nn/tokens.h"
 #include "weft/models.h"
 #include "weft/ops.h"
+#include "weft/recompute.h"
 
 namespace weft::nn {
 namespace {
@@ -63,7 +64,7 @@ void GPT::fields(Fields& f) {
 Tensor GPT::operator()(const Tensor& tokens) const {
   check_tokens("GPT", tokens, config_.context);
   Tensor x = drop_(tokens_(tokens) + positions_(iota(tokens.dim(1))));
-  for (const Block& block : blocks_) x = block(x);
+  for (const Block& block : blocks_) x = config_.recompute ? recompute(block, x) : block(x);
   return linear(norm_(x), tokens_.weight);
 }
 

@@ -5,6 +5,7 @@
 #include "nn/tokens.h"
 #include "weft/models.h"
 #include "weft/ops.h"
+#include "weft/recompute.h"
 
 namespace weft::nn {
 namespace {
@@ -95,7 +96,10 @@ Tensor Llama::operator()(const Tensor& tokens) const {
   check_tokens("Llama", tokens, config_.context);
   const Rotation rotation = rotation_of(config_, tokens, tokens_.weight.dtype());
   Tensor x = tokens_(tokens);
-  for (const Block& block : blocks_) x = block(x, rotation);
+  for (const Block& block : blocks_) {
+    const auto part = [block, rotation](const Tensor& in) { return block(in, rotation); };
+    x = config_.recompute ? recompute(part, x) : part(x);
+  }
   return config_.tied_embedding ? linear(norm_(x), tokens_.weight) : scores_(norm_(x));
 }
 
