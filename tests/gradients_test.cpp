@@ -8,6 +8,7 @@
 #include "conformance/differences.h"
 #include "eager/apply.h"
 #include "ir/builder.h"
+#include "weft/einsum.h"
 #include "weft/ops.h"
 
 // Gradients against finite differences in f64: the derivative of a random weighted sum of the results along a
@@ -306,6 +307,49 @@ TEST(GradientRules, AnOverwrittenSavedTensorIsAnError) {
     EXPECT_NE(std::string(e.what()).find("overwritten"), std::string::npos) << e.what();
   }
   EXPECT_FALSE(other.grad()) << "an error gives no leaf a gradient";
+}
+
+TEST(GradientRules, HistoryIsGoneBackThroughOnceUnlessItIsKept) {
+  Tensor x = Tensor::of({1, 2}, {2}), seed = Tensor::of({1, 1}, {2});
+  x.requires_grad(true);
+  const Tensor y = mul(x, x);
+  y.backward(seed, false, true);
+  y.backward(seed);
+  EXPECT_EQ(x.grad().to_vector<float>(), (std::vector<float>{4, 8}));
+  try {
+    y.backward(seed);
+    FAIL() << "what was saved is gone";
+  } catch (const Error& e) {
+    EXPECT_NE(std::string(e.what()).find("keep"), std::string::npos) << e.what();
+  }
+  EXPECT_EQ(x.grad().to_vector<float>(), (std::vector<float>{4, 8}));
+}
+
+// A decomposition's reshapes share memory; what it gives out is the caller's own.
+TEST(GradientRules, ResultsAreNoViewsOfOperands) {
+  set_default_backend("reference");
+  const std::vector<double> values{1, 2, 3, 4};
+  const Tensor p = Tensor::of({1, 2, 3, 4}, {2, 2}, DType::f64), y = einsum("ij->ij", {p});
+  sgd_step(p, p, full(0, {2, 2}, DType::f64), Tensor::scalar(1, DType::f64));
+  EXPECT_NE(p.to_vector<double>(), values);
+  EXPECT_EQ(y.to_vector<double>(), values);
+}
+
+// A reshape on the way to a loss is read where it lies, and neither of the two is written over.
+TEST(GradientRules, ViewsAreNotWrittenOver) {
+  set_default_backend("reference");
+  Tensor x = Tensor::of({1, 2, 3, 4}, {4});
+  x.requires_grad(true);
+  const Tensor y = mul(x, x), z = reshape(y, {2, 2}), one = Tensor::of({1, 1, 1, 1}, {4});
+  try {
+    sgd_step(y.detach(), one, one, Tensor::scalar(1));
+    FAIL() << "a value has changed";
+  } catch (const Error& e) {
+    EXPECT_NE(std::string(e.what()).find("shares its memory"), std::string::npos) << e.what();
+  }
+  z.backward(Tensor::of({1, 1, 1, 1}, {2, 2}));
+  EXPECT_EQ(x.grad().to_vector<float>(), (std::vector<float>{2, 4, 6, 8}));
+  EXPECT_EQ(z.to_vector<float>(), (std::vector<float>{1, 4, 9, 16}));
 }
 
 TEST(GradientRules, PaddingOfAnEmbeddingGetsNoGradient) {

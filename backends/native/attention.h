@@ -1,6 +1,7 @@
 #pragma once
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "weft/backend.hpp"
 
@@ -11,18 +12,31 @@
 namespace weft::native {
 
 inline constexpr int64_t kQueries = 96, kKeys = 64;
+/// Columns of a block of `rows` queries: whole vectors of any machine.
+inline int64_t columns_of(int64_t rows) { return (rows + 15) / 16 * 16; }
+
+/// Which axes of q, k, v and y count heads and places.
+struct HeadAxes {
+  int64_t heads, seq;
+
+  explicit HeadAxes(const backend::OpCall& c) : heads(c.input(0).rank() - 3), seq(heads + 1) {
+    if (c.attr("seq_first").integer() != 0) std::swap(heads, seq);
+  }
+};
 
 struct AttentionSizes {
   int64_t batches, heads, kv_heads, seq_q, seq_k, dim, width;
   float scale;
-  bool causal;
+  bool causal, seq_first;
   backend::TensorView length;  // how many keys count, of all batches or of each; absent: all do
 
   explicit AttentionSizes(const backend::Launch& l) : length(l.input(l.call().n_inputs() - 1)) {
     const backend::TensorView q = l.input(0), k = l.input(1), v = l.input(2);
     const int64_t rank = q.rank();
-    heads = q.dim(rank - 3), seq_q = q.dim(rank - 2), dim = q.dim(rank - 1);
-    kv_heads = k.dim(rank - 3), seq_k = k.dim(rank - 2), width = v.dim(rank - 1);
+    const HeadAxes axes(l.call());
+    heads = q.dim(axes.heads), seq_q = q.dim(axes.seq), dim = q.dim(rank - 1);
+    kv_heads = k.dim(axes.heads), seq_k = k.dim(axes.seq), width = v.dim(rank - 1);
+    seq_first = axes.seq < axes.heads;
     batches = 1;
     for (int64_t i = 0; i < rank - 3; ++i) batches *= q.dim(i);
     const double given = l.call().attr("scale").real(0);
@@ -32,6 +46,17 @@ struct AttentionSizes {
   int64_t query_blocks() const { return (seq_q + kQueries - 1) / kQueries; }
   /// Key head of query head `h` (heads counted through all batches).
   int64_t key_head(int64_t h) const { return h / heads * kv_heads + h % heads / (heads / kv_heads); }
+  /// Where row i of head h begins (heads counted through all batches): of q, y, k and v.
+  int64_t query(int64_t h, int64_t i) const { return row(h, heads, i, seq_q, dim); }
+  int64_t result(int64_t h, int64_t i) const { return row(h, heads, i, seq_q, width); }
+  int64_t key(int64_t h, int64_t i) const { return row(h, kv_heads, i, seq_k, dim); }
+  int64_t value(int64_t h, int64_t i) const { return row(h, kv_heads, i, seq_k, width); }
+  /// How far one row of a head is from the next.
+  int64_t query_step() const { return seq_first ? heads * dim : dim; }
+  int64_t result_step() const { return seq_first ? heads * width : width; }
+  int64_t key_step() const { return seq_first ? kv_heads * dim : dim; }
+  int64_t value_step() const { return seq_first ? kv_heads * width : width; }
+
   /// How many keys count for head `h`; it may be more than there are.
   int64_t keys(int64_t h) const {
     if (!length.has()) return seq_k;
@@ -41,6 +66,11 @@ struct AttentionSizes {
   /// How many keys query i sees where `keys` count: with `causal` the queries stand at the end of those.
   int64_t seen(int64_t i, int64_t keys) const {
     return std::clamp<int64_t>(causal ? i + 1 + keys - seq_q : keys, 0, seq_k);
+  }
+
+ private:
+  int64_t row(int64_t h, int64_t n_heads, int64_t i, int64_t seq, int64_t size) const {
+    return (seq_first ? (h / n_heads * seq + i) * n_heads + h % n_heads : h * seq + i) * size;
   }
 };
 
@@ -59,7 +89,7 @@ inline backend::Support accepts_attention(const backend::OpCall& c, int64_t opti
   for (int64_t i = 0; i < outputs; ++i)
     if (c.output(i).dtype() != DType::f32) return Support::no("output {} must be f32", i);
   if (c.input(0).shape().back().max() == 0) return Support::no("queries must have elements");
-  if (c.input(1).max()[static_cast<size_t>(c.input(1).rank() - 3)] == 0)
+  if (c.input(1).max()[static_cast<size_t>(HeadAxes(c).heads)] == 0)
     return Support::no("there must be a head");
   if (c.input(optional).has()) return Support::no("masks are not for this kernel");
   const TypeView length = c.input(optional + 1);
@@ -72,20 +102,29 @@ inline backend::Support accepts_attention(const backend::OpCall& c, int64_t opti
   return Support::yes();
 }
 
-/// to[d, q] = scale * from[q, d] for `rows` queries, zeros beyond them up to kQueries.
-inline void transpose_queries(const float* from, int64_t rows, int64_t dim, float scale, float* to) {
-  for (int64_t d = 0; d < dim; ++d)
-    for (int64_t q = 0; q < kQueries; ++q) to[d * kQueries + q] = q < rows ? scale * from[q * dim + d] : 0.0f;
+/// to[d, q] = scale * from[q, d] for `rows` queries that are `step` apart, and zeros in the columns beyond
+/// them.
+inline void transpose_queries(const float* from, int64_t step, int64_t rows, int64_t dim, float scale,
+                              float* to) {
+  const int64_t columns = columns_of(rows);
+  for (int64_t q = 0; q < rows; ++q)
+    for (int64_t d = 0; d < dim; ++d) to[d * columns + q] = scale * from[q * step + d];
+  for (int64_t d = 0; d < dim && rows < columns; ++d)
+    std::fill(to + d * columns + rows, to + (d + 1) * columns, 0.0f);
 }
 
-/// Scores of keys [j, j + keys) of `all` that queries [i, i + kQueries) may not see become -inf.
-inline void hide_unseen(const AttentionSizes& s, int64_t all, int64_t i, int64_t j, int64_t keys,
-                        float* scores) {
+/// `rows` rows of n zeros that are `step` apart.
+inline void clear_rows(float* to, int64_t step, int64_t rows, int64_t n) {
+  for (int64_t r = 0; r < rows; ++r) std::fill_n(to + r * step, n, 0.0f);
+}
+
+/// Scores of keys [j, j + keys) of `all` that queries [i, i + columns) may not see become -inf.
+inline void hide_unseen(const AttentionSizes& s, int64_t all, int64_t i, int64_t columns, int64_t j,
+                        int64_t keys, float* scores) {
   if (!s.causal) return;
   const int64_t first = i - s.seq_q + all;  // the last key that the first query sees
   for (int64_t r = 0; r < keys; ++r)
-    for (int64_t q = 0, n = std::clamp<int64_t>(j + r - first, 0, kQueries); q < n; ++q)
-      scores[r * kQueries + q] = -HUGE_VALF;
+    std::fill_n(scores + r * columns, std::clamp<int64_t>(j + r - first, 0, columns), -HUGE_VALF);
 }
 
 }  // namespace weft::native

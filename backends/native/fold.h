@@ -24,8 +24,18 @@ inline backend::Support accepts_fold(const backend::OpCall& c) {
   return Support::no("axes that are kept and folded must not alternate");
 }
 
-/// row(x, n) folds one row; whole(x, n) may do so on many threads; columns(to, x, rows, step, n) folds n
-/// columns of rows that are `step` apart.
+/// f(first, n) for pieces of `outputs` columns, on the host's threads.
+template <class F>
+void each_piece(const backend::Host& host, int64_t rows, int64_t outputs, F f) {
+  host.parallel_for((outputs + kColumns - 1) / kColumns, shared::grain_for(rows * kColumns),
+                    [&](int64_t begin, int64_t end) {
+                      for (int64_t p = begin; p < end; ++p)
+                        f(p * kColumns, std::min(kColumns, outputs - p * kColumns));
+                    });
+}
+
+/// row(x, n) folds one row. On many threads: whole(x, n) folds everything, columns(to, x, rows, n) each of n
+/// columns.
 template <class Row, class Whole, class Columns>
 backend::Outcome fold(const backend::Launch& l, float start, Row row, Whole whole, Columns columns) {
   const backend::TensorView x = l.input(0), y = l.output(0);
@@ -42,13 +52,7 @@ backend::Outcome fold(const backend::Launch& l, float start, Row row, Whole whol
       for (int64_t i = begin; i < end; ++i) to[i] = row(from + i * f.folds, f.folds);
     });
   } else {
-    const int64_t pieces = (f.outputs + kColumns - 1) / kColumns;
-    l.host().parallel_for(pieces, shared::grain_for(f.folds * kColumns), [&](int64_t begin, int64_t end) {
-      for (int64_t p = begin; p < end; ++p) {
-        const int64_t first = p * kColumns, n = std::min(kColumns, f.outputs - first);
-        columns(to + first, from + first, f.folds, f.outputs, n);
-      }
-    });
+    columns(to, from, f.folds, f.outputs);
   }
   return backend::Outcome::ok();
 }

@@ -31,6 +31,15 @@ using D = hn::ScalableTag<T>;
 template <class T>
 using V = hn::Vec<D<T>>;
 
+// What a tile does with what stands in c: writes over it, adds to it, or writes over it with `start` added.
+template <class T>
+struct Into {
+  T* c;
+  int64_t row;
+  bool accumulate;
+  const T* start;  // of the tile's first column, or null
+};
+
 // Where element (row, p) of a lies: in rows of the matrix, or in panels of four rows, p after p.
 template <class T>
 struct Rows {
@@ -46,8 +55,7 @@ struct Panels {
 };
 
 template <int R, int N, class T, class A>
-HWY_INLINE void tile(int64_t depth, A a, const T* HWY_RESTRICT b, int64_t b_step, T* HWY_RESTRICT c,
-                     int64_t c_row, bool accumulate) {
+HWY_INLINE void tile(int64_t depth, A a, const T* HWY_RESTRICT b, int64_t b_step, const Into<T>& into) {
   const D<T> d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   V<T> sum[R][N];
@@ -63,26 +71,26 @@ HWY_INLINE void tile(int64_t depth, A a, const T* HWY_RESTRICT b, int64_t b_step
   }
   for (int i = 0; i < R; ++i)
     for (int j = 0; j < N; ++j) {
-      T* to = c + i * c_row + j * lanes;
-      hn::StoreU(accumulate ? hn::Add(hn::LoadU(d, to), sum[i][j]) : sum[i][j], d, to);
+      T* to = into.c + i * into.row + j * lanes;
+      const T* before = into.accumulate ? to : into.start ? into.start + j * lanes : nullptr;
+      hn::StoreU(before ? hn::Add(hn::LoadU(d, before), sum[i][j]) : sum[i][j], d, to);
     }
 }
 
 template <int N, class T, class A>
-HWY_NOINLINE void tile_of(int rows, int64_t depth, A a, const T* b, int64_t b_step, T* c, int64_t c_row,
-                          bool accumulate) {
+HWY_NOINLINE void tile_of(int rows, int64_t depth, A a, const T* b, int64_t b_step, const Into<T>& into) {
   if constexpr (kRows == 8)
-    if (rows > 4) return tile<8, N>(depth, a, b, b_step, c, c_row, accumulate);
-  if (rows > 2) return tile<4, N>(depth, a, b, b_step, c, c_row, accumulate);
-  if (rows == 2) return tile<2, N>(depth, a, b, b_step, c, c_row, accumulate);
-  tile<1, N>(depth, a, b, b_step, c, c_row, accumulate);
+    if (rows > 4) return tile<8, N>(depth, a, b, b_step, into);
+  if (rows > 2) return tile<4, N>(depth, a, b, b_step, into);
+  if (rows == 2) return tile<2, N>(depth, a, b, b_step, into);
+  tile<1, N>(depth, a, b, b_step, into);
 }
 template <class T, class A>
-HWY_INLINE void any_tile(int rows, int64_t vectors, int64_t depth, A a, const T* b, int64_t b_step, T* c,
-                         int64_t c_row, bool accumulate) {
-  if (vectors == 3) return tile_of<3>(rows, depth, a, b, b_step, c, c_row, accumulate);
-  if (vectors == 2) return tile_of<2>(rows, depth, a, b, b_step, c, c_row, accumulate);
-  tile_of<1>(rows, depth, a, b, b_step, c, c_row, accumulate);
+HWY_INLINE void any_tile(int rows, int64_t vectors, int64_t depth, A a, const T* b, int64_t b_step,
+                         const Into<T>& into) {
+  if (vectors == 3) return tile_of<3>(rows, depth, a, b, b_step, into);
+  if (vectors == 2) return tile_of<2>(rows, depth, a, b, b_step, into);
+  tile_of<1>(rows, depth, a, b, b_step, into);
 }
 
 // ---- packing
@@ -103,6 +111,8 @@ void pack_a(const Product<T>& p, int64_t k0, int64_t depth, int64_t i0, int64_t 
                               to + 4 * q);
       for (; q < depth; ++q)
         for (int64_t r = 0; r < 4; ++r) to[4 * q + r] = from[r * p.a_row + q];
+    } else if (rows == 4 && p.a_row == 1) {  // transposed: four rows lie side by side
+      for (int64_t q = 0; q < depth; ++q) std::copy_n(from + q * p.a_column, 4, to + 4 * q);
     } else {
       for (int64_t q = 0; q < depth; ++q)
         for (int64_t r = 0; r < 4; ++r) to[4 * q + r] = r < rows ? from[r * p.a_row + q * p.a_column] : T{0};
@@ -156,19 +166,23 @@ void pack_b_panels(const Product<T>& p, int64_t k0, int64_t depth, int64_t first
 // Tiles at the edge of c are made whole in a buffer, and copied as far as c reaches.
 template <class T, class A>
 HWY_INLINE void clipped_tile(int64_t rows, int64_t columns, int64_t depth, A a, const T* b, int64_t b_step,
-                             T* c, int64_t c_row, bool accumulate) {
+                             const Into<T>& into) {
   const auto lanes = static_cast<int64_t>(hn::Lanes(D<T>()));
   const int64_t vectors = (columns + lanes - 1) / lanes;
   const bool whole_rows = rows == kRows || rows == 4 || rows == 2 || rows == 1;
   if (whole_rows && columns == vectors * lanes)
-    return any_tile(static_cast<int>(rows), vectors, depth, a, b, b_step, c, c_row, accumulate);
+    return any_tile(static_cast<int>(rows), vectors, depth, a, b, b_step, into);
   HWY_ALIGN T edge[kRows * kVectors * HWY_MAX_BYTES / sizeof(T)];
-  any_tile(static_cast<int>(rows), vectors, depth, a, b, b_step, edge, vectors * lanes, false);
-  for (int64_t i = 0; i < rows; ++i)
+  any_tile(static_cast<int>(rows), vectors, depth, a, b, b_step,
+           Into<T>{edge, vectors * lanes, false, nullptr});
+  for (int64_t i = 0; i < rows; ++i) {
+    T* to = into.c + i * into.row;
+    const T* before = into.accumulate ? to : into.start;
     for (int64_t j = 0; j < columns; ++j) {
-      T& to = c[i * c_row + j];
-      to = accumulate ? to + edge[i * vectors * lanes + j] : edge[i * vectors * lanes + j];
+      const T made = edge[i * vectors * lanes + j];
+      to[j] = before ? before[j] + made : made;
     }
+  }
 }
 
 template <class T>
@@ -179,11 +193,13 @@ void multiply_block(const Product<T>& p, int64_t k0, int64_t depth, int64_t i0, 
   T* a = scratch<T>(Scratch::packed_a, padded * depth);
   pack_a(p, k0, depth, i0, i1, a);
   const bool accumulate = p.accumulate || k0 > 0;
-  for (int64_t j = first; j < last; ++j)
+  for (int64_t j = first; j < last; ++j) {
+    const T* start = p.start ? p.start + j * width : nullptr;
     for (int64_t i = i0; i < i1; i += kRows)
       clipped_tile(std::min<int64_t>(kRows, i1 - i), std::min(width, p.n - j * width), depth,
                    Panels<T>{a + (i - i0) * depth, depth}, packed + j * width * depth, width,
-                   p.c + i * p.c_row + j * width, p.c_row, accumulate);
+                   Into<T>{p.c + i * p.c_row + j * width, p.c_row, accumulate, start});
+  }
 }
 
 // Columns in steps of at most three vectors, as even as they come: 64 floats are 2 + 2 vectors of 16, not 3
@@ -198,7 +214,7 @@ void multiply_rows(const Product<T>& p) {
     for (int rows = kRows; i < p.m; i += rows) {
       while (rows > p.m - i) rows /= 2;
       any_tile(rows, vectors, p.k, Rows<T>{p.a + i * p.a_row, p.a_row, p.a_column}, p.b + j, p.b_row,
-               p.c + i * p.c_row + j, p.c_row, p.accumulate);
+               Into<T>{p.c + i * p.c_row + j, p.c_row, p.accumulate, p.start ? p.start + j : nullptr});
     }
   }
 }
@@ -226,8 +242,16 @@ void multiply_dots(const Product<T>& p) {
     for (int64_t i = 0; i < p.m; ++i) {
       const T total = dot_product(p.a + i * p.a_row, p.b + j * p.b_column, p.k);
       T& to = p.c[i * p.c_row + j];
-      to = p.accumulate ? to + total : total;
+      to = p.accumulate ? to + total : p.start ? p.start[j] + total : total;
     }
+}
+
+template <class T>
+void begin_row(const T* start, int64_t n, T* c) {
+  if (start)
+    std::copy_n(start, n, c);
+  else
+    std::fill_n(c, n, T{0});
 }
 
 // Few rows against rows of b: b is read once, in order, four rows at a time, while a stretch of c stays in
@@ -240,7 +264,7 @@ void multiply_few(const Product<T>& p) {
   for (int64_t j0 = 0; j0 < p.n; j0 += kStretch) {
     const int64_t j1 = std::min(p.n, j0 + kStretch), whole = j0 + (j1 - j0) / lanes * lanes;
     for (int64_t i = 0; i < p.m && !p.accumulate; ++i)
-      std::fill(p.c + i * p.c_row + j0, p.c + i * p.c_row + j1, T{0});
+      begin_row(p.start ? p.start + j0 : nullptr, j1 - j0, p.c + i * p.c_row + j0);
     for (int64_t q = 0; q < p.k; q += 4) {
       const int64_t n = std::min<int64_t>(4, p.k - q);
       const T* b[4];
@@ -287,7 +311,8 @@ void multiply_strip(const T* a, int64_t rows, int64_t depth, const T* b, int64_t
   for (int64_t j = 0; j < columns; j += width)
     for (int64_t i = 0; i < rows; i += kRows)
       clipped_tile(std::min<int64_t>(kRows, rows - i), std::min(width, columns - j), depth,
-                   Panels<T>{a + i * depth, depth}, b + j, b_step, c + i * c_row + j, c_row, accumulate);
+                   Panels<T>{a + i * depth, depth}, b + j, b_step,
+                   Into<T>{c + i * c_row + j, c_row, accumulate, nullptr});
 }
 
 template <class T>
@@ -337,7 +362,8 @@ Blocks blocks_of(const Product<T>& p) {
   Blocks b{};
   b.panel = panel;
   b.depth = std::min(even(p.k, 384 * 4 / int64_t{sizeof(T)}, 8), std::max<int64_t>(p.k, 1));
-  b.rows = even(p.m, 128, 8);
+  // Eight blocks of rows, so that threads find some, where these are not too thin to be worth a packed b.
+  b.rows = even(p.m, std::clamp<int64_t>((p.m + 63) / 64 * 8, 32, 128), 8);
   b.columns = even(p.n, 3072, panel);
   b.b_size = b.columns * b.depth;
   return b;
@@ -348,7 +374,10 @@ template Blocks blocks_of(const Product<double>&);
 template <class T>
 void multiply(const Product<T>& p) {
   if (p.k == 0) {
-    for (int64_t i = 0; i < p.m && !p.accumulate; ++i) std::fill_n(p.c + i * p.c_row, p.n, T{0});
+    for (int64_t i = 0; i < p.m && !p.accumulate; ++i) {
+      T* c = p.c + i * p.c_row;
+      p.start ? std::copy_n(p.start, p.n, c) : std::fill_n(c, p.n, T{0});
+    }
     return;
   }
   const GemmTable<T>& gemm = gemm_table<T>();

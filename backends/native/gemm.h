@@ -6,8 +6,8 @@
 // TOMS 34, 2008).
 namespace weft::native {
 
-/// c[m, n] = a[m, k] b[k, n], or c += where `accumulate`. Operands may be transposed: each has a step along
-/// both axes, one of which is 1; c has rows without gaps in them.
+/// c[m, n] = a[m, k] b[k, n] (+ start[n]), or c += where `accumulate`. Operands may be transposed: each has a
+/// step along both axes, one of which is 1; c has rows without gaps in them.
 template <class T>
 struct Product {
   int64_t m = 0, n = 0, k = 0;
@@ -18,12 +18,14 @@ struct Product {
   T* c = nullptr;
   int64_t c_row = 0;
   bool accumulate = false;
+  const T* start = nullptr;  ///< what each row of c begins with in place of zeros; not with `accumulate`
 
   /// The part of it that makes rows [i, i + rows) and columns [j, j + columns) of c.
   Product part(int64_t i, int64_t rows, int64_t j, int64_t columns) const {
     Product p = *this;
     p.m = rows, p.n = columns;
     p.a += i * a_row, p.b += j * b_column, p.c += i * c_row + j;
+    if (start) p.start += j;
     return p;
   }
 };

@@ -43,6 +43,19 @@ inline backend::Support accepts_last_axis(const backend::OpCall& c) {
   return backend::Support::no("axis must be last, got {} of {}", axis, rank);
 }
 
+/// Elements of f32: `operands` of one shape, and a result like them.
+inline backend::Support accepts_alike(const backend::OpCall& c, int64_t operands) {
+  using backend::Support;
+  if (auto s = shared::arity(c, operands, 1); !s) return s;
+  if (c.output(0).dtype() != DType::f32) return Support::no("dtype must be f32, got {}", c.output(0).dtype());
+  for (int64_t i = 0; i < operands; ++i) {
+    if (auto s = shared::same_dtype(c.input(i), c.output(0)); !s) return s;
+    if (!std::ranges::equal(c.input(i).max(), c.output(0).max()))
+      return Support::no("operands must have shape {}, got {}", c.output(0).max(), c.input(i).max());
+  }
+  return Support::yes();
+}
+
 /// A whole small operand as f32: itself, or widened into this thread's scratch `name`.
 inline const float* as_f32(backend::TensorView t, Scratch name) {
   if (t.dtype() == DType::f32) return t.data<float>();

@@ -67,6 +67,14 @@ HWY_INLINE VF at(const float* x, int64_t i, int64_t count, float rest = 0) {
   return count == static_cast<int64_t>(hn::Lanes(d)) ? hn::LoadU(d, x + i) : load_part(x + i, count, rest);
 }
 
+HWY_INLINE void put(VF v, float* y, int64_t count) {
+  const F d;
+  if (count == static_cast<int64_t>(hn::Lanes(d)))
+    hn::StoreU(v, d, y);
+  else
+    store_part(v, y, count);
+}
+
 double row_sum(const float* x, int64_t n) {
   return sum_of(n, [=](int64_t i, int64_t count) HWY_ATTR { return at(x, i, count); });
 }
@@ -169,6 +177,75 @@ void columns_slopes(float* scores, float* slopes, int64_t keys, int64_t columns,
     }
 }
 
+constexpr float kHalfRoot = 0.70710678118654752f, kGeluScale = 0.79788456080286536f, kGeluCube = 0.044715f;
+
+template <bool kApproximate>
+HWY_INLINE VF symmetric_cdf(VF x) {
+  if constexpr (!kApproximate) return erf(hn::Mul(x, set(kHalfRoot)));
+  const VF inner = hn::MulAdd(hn::Mul(x, x), set(kGeluCube), set(1.0f));
+  return tanh(hn::Mul(hn::Mul(x, inner), set(kGeluScale)));
+}
+template <bool kApproximate>
+void each_gelu(const float* x, float* y, int64_t n) {
+  const auto lanes = static_cast<int64_t>(hn::Lanes(F()));
+  for (int64_t i = 0; i < n; i += lanes) {
+    const int64_t count = std::min(lanes, n - i);
+    const VF v = at(x, i, count);
+    put(hn::Mul(hn::Mul(v, set(0.5f)), hn::Add(symmetric_cdf<kApproximate>(v), set(1.0f))), y + i, count);
+  }
+}
+void row_gelu(const float* x, bool approximate, float* y, int64_t n) {
+  approximate ? each_gelu<true>(x, y, n) : each_gelu<false>(x, y, n);
+}
+template <bool kApproximate>
+void each_gelu_grad(const float* x, const float* dy, float* dx, int64_t n) {
+  const auto lanes = static_cast<int64_t>(hn::Lanes(F()));
+  for (int64_t i = 0; i < n; i += lanes) {
+    const int64_t count = std::min(lanes, n - i);
+    const VF v = at(x, i, count), near = hn::Min(hn::Max(v, set(-40.0f)), set(40.0f)),
+             square = hn::Mul(near, near);
+    const VF s = symmetric_cdf<kApproximate>(near);
+    VF slope;
+    if constexpr (kApproximate)
+      slope = hn::Mul(hn::NegMulAdd(s, s, set(1.0f)), hn::MulAdd(square, set(3 * kGeluCube), set(1.0f)));
+    else
+      slope = exp(hn::Mul(square, set(-0.5f)));
+    const VF twice = hn::MulAdd(v, hn::Mul(slope, set(kGeluScale)), hn::Add(s, set(1.0f)));
+    put(hn::Mul(at(dy, i, count), hn::Mul(twice, set(0.5f))), dx + i, count);
+  }
+}
+void row_gelu_grad(const float* x, const float* dy, bool approximate, float* dx, int64_t n) {
+  approximate ? each_gelu_grad<true>(x, dy, dx, n) : each_gelu_grad<false>(x, dy, dx, n);
+}
+
+HWY_INLINE VF normed(const NormedRow& r, int64_t i, int64_t count) {
+  return hn::Mul(hn::Sub(at(r.x, i, count, r.mean), set(r.mean)), set(r.scale));
+}
+HWY_INLINE VF weighted(const NormedRow& r, int64_t i, int64_t count) {
+  const VF dy = at(r.dy, i, count);
+  return r.weight ? hn::Mul(dy, at(r.weight, i, count)) : dy;
+}
+NormSums row_norm_sums(const NormedRow& r, int64_t n) {
+  const double slope = sum_of(n, [&](int64_t i, int64_t count) HWY_ATTR { return weighted(r, i, count); });
+  const double along = sum_of(n, [&](int64_t i, int64_t count) HWY_ATTR {
+    return hn::Mul(weighted(r, i, count), normed(r, i, count));
+  });
+  return {slope, along};
+}
+void row_norm_grad(const NormedRow& r, float slope, float along, float* dx, float* dweight, float* dbias,
+                   int64_t n) {
+  const F d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  for (int64_t i = 0; i < n; i += lanes) {
+    const int64_t count = std::min(lanes, n - i);
+    const VF h = normed(r, i, count), dy = at(r.dy, i, count);
+    const VF rest = hn::NegMulAdd(h, set(along), hn::Sub(weighted(r, i, count), set(slope)));
+    put(hn::Mul(set(r.scale), rest), dx + i, count);
+    put(hn::MulAdd(dy, h, at(dweight, i, count)), dweight + i, count);
+    put(hn::Add(dy, at(dbias, i, count)), dbias + i, count);
+  }
+}
+
 void row_adamw(const AdamwFactors& f, float* parameter, const float* gradient, float* mean, float* square,
                int64_t n) {
   const F d;
@@ -206,6 +283,10 @@ HWY_EXPORT(row_add_to);
 HWY_EXPORT(row_max_to);
 HWY_EXPORT(columns_softmax);
 HWY_EXPORT(columns_slopes);
+HWY_EXPORT(row_gelu);
+HWY_EXPORT(row_gelu_grad);
+HWY_EXPORT(row_norm_sums);
+HWY_EXPORT(row_norm_grad);
 HWY_EXPORT(row_adamw);
 
 double sum(const float* x, int64_t n) { return HWY_DYNAMIC_DISPATCH(row_sum)(x, n); }
@@ -221,6 +302,12 @@ void affine(const float* x, float shift, float scale, const float* weight, const
             int64_t n) {
   HWY_DYNAMIC_DISPATCH(row_affine)(x, shift, scale, weight, bias, y, n);
 }
+void gelu(const float* x, bool approximate, float* y, int64_t n) {
+  HWY_DYNAMIC_DISPATCH(row_gelu)(x, approximate, y, n);
+}
+void gelu_grad(const float* x, const float* dy, bool approximate, float* dx, int64_t n) {
+  HWY_DYNAMIC_DISPATCH(row_gelu_grad)(x, dy, approximate, dx, n);
+}
 void add_to(float* to, const float* x, int64_t n) { HWY_DYNAMIC_DISPATCH(row_add_to)(to, x, n); }
 void max_to(float* to, const float* x, int64_t n) { HWY_DYNAMIC_DISPATCH(row_max_to)(to, x, n); }
 void softmax_columns(float* scores, int64_t keys, int64_t columns, float* most, float* total, float* factor) {
@@ -229,6 +316,11 @@ void softmax_columns(float* scores, int64_t keys, int64_t columns, float* most, 
 void softmax_slopes(float* scores, float* slopes, int64_t keys, int64_t columns, const float* lse,
                     const float* sum, float scale) {
   HWY_DYNAMIC_DISPATCH(columns_slopes)(scores, slopes, keys, columns, lse, sum, scale);
+}
+NormSums norm_sums(const NormedRow& r, int64_t n) { return HWY_DYNAMIC_DISPATCH(row_norm_sums)(r, n); }
+void norm_grad(const NormedRow& r, float slope, float along, float* dx, float* dweight, float* dbias,
+               int64_t n) {
+  HWY_DYNAMIC_DISPATCH(row_norm_grad)(r, slope, along, dx, dweight, dbias, n);
 }
 void adamw(const AdamwFactors& f, float* parameter, const float* gradient, float* mean, float* square,
            int64_t n) {

@@ -17,6 +17,9 @@ double exp_of_row(const float* x, float shift, float* y, int64_t n);
 /// y = (x - shift) * scale * weight + bias; a null weight is ones, a null bias zeros. y may be x.
 void affine(const float* x, float shift, float scale, const float* weight, const float* bias, float* y,
             int64_t n);
+/// y = gelu(x), and dx = dy gelu'(x); see src/ops/gelu.cpp. y may be x, dx any of its operands.
+void gelu(const float* x, bool approximate, float* y, int64_t n);
+void gelu_grad(const float* x, const float* dy, bool approximate, float* dx, int64_t n);
 /// to += x and to = max(to, x), element by element.
 void add_to(float* to, const float* x, int64_t n);
 void max_to(float* to, const float* x, int64_t n);
@@ -28,6 +31,20 @@ void softmax_columns(float* scores, int64_t keys, int64_t columns, float* most, 
 /// scores become the weights exp(scores - lse), and slopes weights * (slopes - sum) * scale.
 void softmax_slopes(float* scores, float* slopes, int64_t keys, int64_t columns, const float* lse,
                     const float* sum, float scale);
+
+/// The gradient of a normalized row h = (x - mean) * scale, with g = dy * weight; a null weight is ones.
+struct NormedRow {
+  const float *x, *dy, *weight;
+  float mean, scale;
+};
+/// The sums of g and of g h.
+struct NormSums {
+  double slope, along;
+};
+NormSums norm_sums(const NormedRow& r, int64_t n);
+/// dx = scale * (g - slope - h * along); and dweight += dy h, dbias += dy.
+void norm_grad(const NormedRow& r, float slope, float along, float* dx, float* dweight, float* dbias,
+               int64_t n);
 
 /// One AdamW update of n elements; see src/ops/adamw_step.cpp. Factors of one step, made once.
 struct AdamwFactors {

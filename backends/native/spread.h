@@ -28,13 +28,14 @@ void spread(const Host& host, const Product<T>& p) {
   for (int64_t j = 0; j < p.n; j += b.columns) {
     const int64_t columns = std::min(b.columns, p.n - j), panels = (columns + b.panel - 1) / b.panel;
     const Product<T> part = p.part(0, p.m, j, columns);
-    // Few blocks of rows: their columns are cut as well, so that every thread has some.
-    const int64_t cuts = std::clamp<int64_t>(16 / row_blocks, 1, panels);
+    // Few blocks of rows: their columns are cut as well, so that every thread has some. Each cut packs a
+    // again.
+    const int64_t cuts = std::clamp<int64_t>(8 / row_blocks, 1, panels);
     for (int64_t k = 0; k < p.k; k += b.depth) {
       const int64_t depth = std::min(b.depth, p.k - k);
-      host.parallel_for(panels, 4, [&](int64_t begin, int64_t end) {
-        gemm_table<T>().pack_b(part, k, depth, begin, end, packed);
-      });
+      host.parallel_for(
+          panels, std::max<int64_t>(1, 32768 / (b.panel * depth)),
+          [&](int64_t begin, int64_t end) { gemm_table<T>().pack_b(part, k, depth, begin, end, packed); });
       host.parallel_for(row_blocks * cuts, 1, [&](int64_t begin, int64_t end) {
         for (int64_t t = begin; t < end; ++t) {
           const int64_t i = t / cuts * b.rows, cut = t % cuts;

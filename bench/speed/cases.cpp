@@ -163,7 +163,7 @@ Group attentions(int threads) {
                        *y = attention((*leaf)[0], (*leaf)[1], (*leaf)[2], Tensor(), Tensor(), causal);
                      }
                      for (auto& t : *leaf) t.clear_grad();
-                     y->backward(x[3], false);
+                     y->backward(x[3], false, true);
                      return (*leaf)[0].grad();
                    },
                    2.5 * flops, {causal ? 1.0 : 0.0}));
@@ -263,6 +263,7 @@ std::vector<Group> all_groups() {
   all.push_back(chains(threads));
   all.push_back(dispatch());
   all.push_back(generations(threads));
+  for (auto& g : training_groups(threads)) all.push_back(std::move(g));
   return all;
 }
 

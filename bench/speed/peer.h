@@ -13,7 +13,8 @@ struct PeerTensor {
 };
 
 // A task is one op on fixed operands. `numbers`: stride and padding of a convolution, whether attention is
-// causal.
+// causal, the sizes of a model. A step of training changes its weights with each run; its result is the
+// losses of the first steps.
 struct PeerLibrary {
   const char* name;
   const char* version;
@@ -25,6 +26,8 @@ struct PeerLibrary {
   const float* (*result)(void* task, int64_t* n);
   void (*release)(void* task);
   void (*threads)(int n);
+  // Bytes that one more run has at once beyond what was there before it. Null where it can't be said.
+  double (*peak_bytes)(void* task);
 };
 
 // The one symbol of a peer that is built as a module.

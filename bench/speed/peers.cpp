@@ -75,7 +75,8 @@ PeerLibrary product_library(const char* name) {
           release_product,
           [](int n) {
             if (blas.threads) blas.threads(n);
-          }};
+          },
+          nullptr};
 }
 
 std::vector<const PeerLibrary*>& libraries() {
@@ -169,7 +170,9 @@ std::vector<PeerTask> peer_tasks(const std::string& op, const std::vector<Operan
                       int64_t n = 0;
                       const float* from = l->result(task.get(), &n);
                       return std::vector<float>(from, from + n);
-                    }}});
+                    }},
+                   {}});
+    if (l->peak_bytes) all.back().peak_bytes = [l, task] { return l->peak_bytes(task.get()); };
   }
   return all;
 }

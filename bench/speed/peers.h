@@ -28,6 +28,7 @@ Operand random_operand(std::vector<int64_t> shape, uint64_t seed, double scale =
 struct PeerTask {
   std::string library;
   Task task;
+  std::function<double()> peak_bytes;  ///< of one more run; empty where it can't be said
 };
 
 /// The built modules and the libraries of matrix products; prints what was found, and why something was not.
@@ -36,5 +37,10 @@ void set_peer_threads(int n);
 /// One task for each library that has the op.
 std::vector<PeerTask> peer_tasks(const std::string& op, const std::vector<Operand>& operands,
                                  const std::vector<double>& numbers = {});
+
+/// A step of training by torch.compile, in a Python process that takes one when it is told to: the losses of
+/// the first steps are the result. Nothing where that Python has no PyTorch; prints why.
+std::vector<PeerTask> compiled_peer(const std::vector<Operand>& operands, const std::vector<double>& numbers,
+                                    int threads);
 
 }  // namespace weft::speed

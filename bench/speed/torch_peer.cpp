@@ -8,13 +8,14 @@
 #include <string>
 
 #include "peer.h"
+#include "torch_training.h"
 
 // PyTorch through its C++ interface, which is its quickest. Tensors are made before the clock starts.
 namespace {
 
 using at::Tensor;
-using Tensors = std::vector<Tensor>;
-using Numbers = std::vector<double>;
+using weft::speed::Numbers;
+using weft::speed::Tensors;
 
 struct Task {
   std::function<Tensor()> run;
@@ -166,6 +167,8 @@ const std::map<std::string, Maker> makers = {
     {"conv2d", conv2d},
     {"generate", generate},
     {"chain10", chain},
+    {"train_gpt", weft::speed::train_gpt},
+    {"train_mlp", weft::speed::train_mlp},
 };
 
 void* make(const char* op, const PeerTensor* operands, int n_operands, const double* numbers, int n_numbers) {
@@ -192,10 +195,14 @@ const float* result(void* task, int64_t* n) {
 }
 void release(void* task) { delete static_cast<Task*>(task); }
 void threads(int n) { at::set_num_threads(n); }
+double peak_bytes(void* task) {
+  return weft::speed::peak_bytes_of([task] { run(task); });
+}
 
 }  // namespace
 
 extern "C" __attribute__((visibility("default"))) const PeerLibrary* weft_peer() {
-  static const PeerLibrary library = {"PyTorch", TORCH_VERSION, make, run, result, release, threads};
+  static const PeerLibrary library = {"PyTorch", TORCH_VERSION, make,    run,
+                                      result,    release,       threads, peak_bytes};
   return &library;
 }

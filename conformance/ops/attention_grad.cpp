@@ -35,6 +35,10 @@ OpCases attention_grad_cases() {
            "causal, a length for each sequence"),
       with({1, 2, 3}, {1, 0, 3}, 2, {}, {}, "no keys: zeros"),
   };
+  Case seq_first =
+      with({2, 3, 4, 5}, {2, 6, 2, 5}, 4, {}, {{"causal", 1}, {"seq_first", 1}}, "seq first, grouped");
+  seq_first.inputs[4] = normal({2, 4, 3});
+  cases.push_back(seq_first);
   cases.push_back(in_halves(cases[0]));
   cases.push_back(in_halves(cases[2]));
   Case nowhere =

@@ -2,7 +2,14 @@
 import torch
 from torch.nn import functional
 
+
+def gelu_grad(x, a):
+    how = "tanh" if a.get("approximate") else "none"
+    return [torch.ops.aten.gelu_backward(x[1], x[0], approximate=how)]
+
+
 ANSWERS = {
+    "gelu_grad": gelu_grad,
     "gelu": lambda x, a: [functional.gelu(x[0], approximate="tanh" if a.get("approximate") else "none")],
     "silu": lambda x, a: [functional.silu(x[0])],
     "sigmoid": lambda x, a: [torch.sigmoid(x[0])],
@@ -19,6 +26,7 @@ TAILS = ("same", [-30.0, -12.0, -6.0, 0.0, 6.0, 12.0, 30.0])
 CASES = [
     *[(op, [s], {}) for op in ("gelu", "silu", "sigmoid", "softplus") for s in ((3, 5), TAILS)],
     ("gelu", [(3, 5)], {"approximate": 1}), ("gelu", [TAILS], {"approximate": 1}),
+    *[("gelu_grad", [s, s], a) for s in ((3, 5), TAILS) for a in ({}, {"approximate": 1})],
     ("softplus", [(3, 5)], {"beta": 2.5}),
     ("leaky_relu", [(3, 5)], {}), ("leaky_relu", [(3, 5)], {"slope": 0.25}), ("leaky_relu", [TAILS], {}),
     ("clamp", [(3, 5)], {"min": -0.5, "max": 1.25}), ("clamp", [(3, 5)], {"min": 0.1}), ("clamp", [TAILS], {"max": 6.0}),

@@ -28,25 +28,30 @@ def scores_of(q, k, mask, length, a):
     return q @ k.transpose(-1, -2) * scale_of(q, a) + mask_of(q, k, mask, length, a.get("causal", 0))
 
 
+def turned(t, a):
+    return t.transpose(-3, -2) if a.get("seq_first") else t
+
+
 def attention(x, a):
-    q, k, v = x[:3]
+    q, k, v = (turned(t, a) for t in x[:3])
     mask, length = (*x[3:], None, None)[:2]
     added = mask_of(q, k, mask, length, a.get("causal", 0))
     added = added.broadcast_to(*q.shape[:-1], k.shape[-2])
     y = F.scaled_dot_product_attention(q, k, v, added, scale=scale_of(q, a), enable_gqa=True)
-    return [y, torch.logsumexp(scores_of(q, k, mask, length, a), -1)]
+    return [turned(y, a), torch.logsumexp(scores_of(q, k, mask, length, a), -1)]
 
 
 def attention_grad(x, a):
     """From lse and y as they are given; with those that belong to q, k and v, autograd must say the same."""
-    q, k, v, y, lse, dy = x[:6]
+    q, k, v, y, lse, dy = (t if i == 4 else turned(t, a) for i, t in enumerate(x[:6]))
     mask, length = (*x[6:], None, None)[:2]
     group = q.shape[-3] // k.shape[-3]
     wide = v.repeat_interleave(group, -3)
     p = torch.exp(scores_of(q, k, mask, length, a) - lse.unsqueeze(-1))
     ds = p * (dy @ wide.transpose(-1, -2) - (dy * y).sum(-1, keepdim=True)) * scale_of(q, a)
     shared = lambda t: t.unflatten(-3, (k.shape[-3], group)).sum(-3)
-    return [ds @ k.repeat_interleave(group, -3), shared(ds.transpose(-1, -2) @ q), shared(p.transpose(-1, -2) @ dy)]
+    grads = ds @ k.repeat_interleave(group, -3), shared(ds.transpose(-1, -2) @ q), shared(p.transpose(-1, -2) @ dy)
+    return [turned(t, a) for t in grads]
 
 
 def self_attention_1h(x, a):
@@ -102,9 +107,13 @@ CASES = [
     ("attention", [(2, 3, 2), (1, 4, 2), (1, 4, 2), SOME], {}),
     ("attention", [(2, 3, 2), (2, 4, 2), (2, 4, 2), (2, 1, 4)], {}),
     ("attention", [(2, 2, 2, 3), (2, 1, 6, 3), (2, 1, 6, 2), ALL, ("i64", [5, 3])], {"causal": 1}),
+    ("attention", [(2, 3, 4, 5), (2, 6, 2, 5), (2, 6, 2, 4)], {"causal": 1, "seq_first": 1}),
+    ("attention", [(2, 5, 4, 3), (2, 6, 2, 3), (2, 6, 2, 2), ALL, ("i64", [6, 5])], {"causal": 1, "seq_first": 1}),
     ("attention_grad", [(2, 3, 4, 5), (2, 3, 6, 5), (2, 3, 6, 4), (2, 3, 4, 4), (2, 3, 4), (2, 3, 4, 4)], {}),
     ("attention_grad", [(4, 3, 4), (2, 5, 4), (2, 5, 3), (4, 3, 3), (4, 3), (4, 3, 3), ALL, ("i32", 4)],
      {"scale": 0.3, "causal": 1}),
+    ("attention_grad", [(2, 3, 4, 5), (2, 6, 2, 5), (2, 6, 2, 4), (2, 3, 4, 4), (2, 4, 3), (2, 3, 4, 4)],
+      {"seq_first": 1}),
     ("cache_append", [(2, 6, 3), (2, 2, 3), ("i32", 3)], {}),
     ("cache_append", [(2, 3, 2, 5, 4), (2, 3, 2, 2, 4), ("i64", [[0, 1, 3], [4, 5, 2]])], {}),
     ("self_attention_1h", [(4, 3), (3, 6), (2, 3)], {}),

@@ -39,7 +39,30 @@ def global_norm_clip(x, a):
     return [x[0] * torch.clamp(a.get("max_norm", 1.0) / (x[1] + a.get("epsilon", 1e-6)), max=1.0)]
 
 
+def layer_norm_grad(x, a):
+    """As formulas, so that autograd can go on from here; PyTorch's own gradient must say the same."""
+    shape = x[0].shape[-a.get("trailing", 1):]
+    axes, rows = list(range(-len(shape), 0)), list(range(x[0].dim() - len(shape)))
+    weight = operand(x, 2)
+    mean = x[0].mean(axes, keepdim=True)
+    scale = 1 / torch.sqrt(((x[0] - mean) ** 2).mean(axes, keepdim=True) + a.get("epsilon", 1e-5))
+    h = (x[0] - mean) * scale
+    g = x[1] if weight is None else x[1] * weight
+    dx = scale * (g - g.mean(axes, keepdim=True) - h * (g * h).mean(axes, keepdim=True))
+    leaf = x[0].detach().clone().requires_grad_(True)
+    y = F.layer_norm(leaf, shape, None if weight is None else weight.detach(), None, a.get("epsilon", 1e-5))
+    torch.testing.assert_close(torch.autograd.grad(y, leaf, x[1].detach())[0], dx.detach())
+    return [dx, (x[1] * h).sum(rows), x[1].sum(rows)]
+
+
+def cross_entropy_grad(x, a):
+    one_hot = F.one_hot(x[1], x[0].shape[1])
+    return [(torch.softmax(x[0], 1) - one_hot) * x[2] / x[0].shape[0]]
+
+
 ANSWERS = {
+    "layer_norm_grad": layer_norm_grad,
+    "cross_entropy_grad": cross_entropy_grad,
     "log_softmax": lambda x, a: [torch.log_softmax(x[0], a.get("axis", -1))],
     "layer_norm": layer_norm,
     "group_norm": group_norm,
@@ -67,4 +90,7 @@ CASES = [
     ("batch_norm_train", [(5, 3), (3,), ("positive", (3,))], {"epsilon": 1e-3}),
     ("global_norm_clip", [(4, 3), ("same", 4.0)], {"max_norm": 2.5}),
     ("global_norm_clip", [(4, 3), ("same", 0.25)], {}),
+    ("layer_norm_grad", [(3, 7), (3, 7), (7,)], {}), ("layer_norm_grad", [(2, 3, 5), (2, 3, 5)], {"epsilon": 1e-2}),
+    ("layer_norm_grad", [(2, 3, 5), (2, 3, 5), (3, 5)], {"trailing": 2}),
+    ("cross_entropy_grad", [(4, 7), ("i64", [6, 0, 3, 3]), ()], {}),
 ]

@@ -26,6 +26,12 @@ struct HostArray {
   std::span<const std::byte> bytes;
 };
 
+/// What a plan needs of its device beside states and weights.
+struct ArenaUse {
+  uint64_t bytes = 0;  ///< of the arena
+  uint64_t live = 0;   ///< the largest sum of values that live at once
+};
+
 /// A compiled function: a program, and a session that holds its states.
 class Compiled {
  public:
@@ -44,6 +50,7 @@ class Compiled {
   void save(const std::string& path) const;
   std::string text() const;       ///< the program
   std::string plan_text() const;  ///< kernels, places and reasons, for the sizes of the last run
+  ArenaUse arena() const;         ///< memory on its own device, for the sizes of the last run
 
   explicit Compiled(std::shared_ptr<runtime::Session> session) : session_(std::move(session)) {}
 

@@ -20,8 +20,8 @@ struct AttentionConfig {
   Initial first = Initial::normal(0.02), first_out = Initial::normal(0.02);
 };
 
-/// Cosine and sine of the angles by which positions turn the pairs of a head's numbers: [seq, head_dim / 2],
-/// or [batch, 1, seq, head_dim / 2].
+/// Cosine and sine of the angles by which positions turn the pairs of a head's numbers:
+/// [seq, 1, head_dim / 2], or, with a past, [batch, 1, seq, head_dim / 2].
 struct Rotation {
   Tensor cosine, sine;
 };
@@ -54,8 +54,6 @@ class Attention : public Module {
   Tensor operator()(const Tensor& x, const Rotation* rotation = nullptr, const Past* past = nullptr) const;
 
  private:
-  Tensor heads(const Tensor& x, int64_t n) const;  // [batch, seq, n * head_dim] -> [batch, n, seq, head_dim]
-
   AttentionConfig config_;
   Linear query_, key_, value_, out_;
   RMSNorm query_norm_, key_norm_;
@@ -129,6 +127,7 @@ struct GPTConfig {
   double dropout = 0;
   double epsilon = 1e-5;
   Activation activation = Activation::gelu_tanh;
+  bool recompute = false;  ///< in training, blocks keep their inputs only and run again on the way back
   friend bool operator==(const GPTConfig&, const GPTConfig&) = default;
 };
 
@@ -156,7 +155,7 @@ class GPT : public LanguageModel {
   struct Block : Module {
     explicit Block(const GPTConfig& c);
     void fields(Fields& f) override;
-    Tensor operator()(const Tensor& x, const Past* past) const;
+    Tensor operator()(const Tensor& x, const Past* past = nullptr) const;
     LayerNorm norm1, norm2;
     Attention attention;
     MLP mlp;
@@ -189,6 +188,7 @@ struct LlamaConfig {
   bool norm_heads = false;      ///< Qwen3
   bool tied_embedding = false;  ///< scores by the embedding itself
   Activation activation = Activation::silu;
+  bool recompute = false;  ///< as GPT's
   friend bool operator==(const LlamaConfig&, const LlamaConfig&) = default;
 };
 
@@ -213,7 +213,7 @@ class Llama : public LanguageModel {
   struct Block : Module {
     explicit Block(const LlamaConfig& c);
     void fields(Fields& f) override;
-    Tensor operator()(const Tensor& x, const Rotation& rotation, const Past* past) const;
+    Tensor operator()(const Tensor& x, const Rotation& rotation, const Past* past = nullptr) const;
     RMSNorm norm1, norm2;
     Attention attention;
     GatedMLP mlp;

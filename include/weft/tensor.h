@@ -73,10 +73,12 @@ class Tensor {
   /// Adds d(this)/d(leaf) to the gradient of every leaf that requires one; where it raises, to none. This
   /// tensor must have one element, unless `seed` gives its own gradient. Threads may share leaves, each with
   /// a tensor of its own to go back from: all gradients are added, in whatever order they come. Read grad()
-  /// when they are done.
+  /// when they are done. What the forward pass saved is let go of on the way: a second backward() through the
+  /// same history is an error.
   void backward() const;
-  /// With `create_graph`, the gradients have gradients again.
-  void backward(const Tensor& seed, bool create_graph = false) const;
+  /// With `keep`, the history stays, to go back through again. With `create_graph`, the gradients have
+  /// gradients, and it stays too.
+  void backward(const Tensor& seed, bool create_graph = false, bool keep = false) const;
   /// The same elements, outside of any gradient.
   Tensor detach() const;
 

@@ -37,7 +37,7 @@ HEADERS = {
     "backend.h": "sdk", "backend.hpp": "sdk", "backend/": "sdk", "shared/": "sdk",
     "backends.h": "seam", "ledger.h": "seam", "policy.h": "seam",
     "tensor.h": "eager", "trace.h": "eager", "policy_scope.h": "eager", "ops.h": "eager", "einsum.h": "eager",
-    "lists.h": "eager",
+    "lists.h": "eager", "recompute.h": "eager",
     "jit.h": "jit",
     "module.h": "nn", "nn.h": "nn", "optim.h": "nn", "sequential.h": "nn", "vision.h": "nn", "models.h": "nn",
     "checkpoint.h": "nn", "trainer.h": "nn", "pretrained.h": "nn", "generate.h": "nn",
@@ -64,8 +64,9 @@ THIRD_PARTY = {
     "hwy/": {"backends", "bench"},
     "torch/": {"bench"},
     "ATen/": {"bench"},
+    "c10/": {"bench"},
 }
-SYSTEM = {"dlfcn.h", "fcntl.h", "unistd.h", "stddef.h", "stdint.h", "stdlib.h", "string.h", "stdio.h", "math.h", "pty.h"}
+SYSTEM = {"dlfcn.h", "fcntl.h", "spawn.h", "unistd.h", "stddef.h", "stdint.h", "stdlib.h", "string.h", "stdio.h", "math.h", "pty.h"}
 
 # Names that a backend has or will have and that are no words of English: they may not appear in any text of the core.
 BACKEND_NAMES = {"opencl", "cuda", "hip", "vulkan", "webgpu", "onednn", "mkl", "nnpack", "xnnpack", "cublaslt", "cudnn",

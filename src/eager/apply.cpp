@@ -4,6 +4,7 @@
 #include "eager/slow_path.h"
 #include "eager/tape.h"
 #include "eager/trace_state.h"
+#include "eager/update_log.h"
 #include "weft/policy_scope.h"
 
 // The path of every eager op: key, plan cache, result tensors, launch.
@@ -126,6 +127,18 @@ void run_kernel(CachedCall& call, seam::Device& device, std::span<const Tensor* 
   if (!status.ok()) throw Error(status);
 }
 
+// Values do not change: what is read under another shape too is not written over.
+void check_updates(const ir::OpDef& op, std::span<const Tensor* const> inputs) {
+  for (const auto& u : op.updates) {
+    if (u.input < 0) continue;
+    const Tensor& t = *inputs[static_cast<size_t>(u.input)];
+    if (t && t.impl()->buffer->viewed.load(std::memory_order_relaxed))
+      throw Error(
+          invalid("{}: '{}' shares its memory with a reshape of it and can't be updated in place; copy it",
+                  op.name, op.inputs[static_cast<size_t>(u.input)]));
+  }
+}
+
 void bump_versions(const ir::OpDef& op, std::span<const Tensor* const> inputs) {
   for (const auto& u : op.updates)
     if (u.input >= 0) {
@@ -136,6 +149,7 @@ void bump_versions(const ir::OpDef& op, std::span<const Tensor* const> inputs) {
 
 void execute(const ir::OpDef& op, std::span<const Tensor* const> inputs, std::span<const AttrValue> attrs,
              std::span<Tensor> outputs) {
+  if (op.updates[0].output >= 0) check_updates(op, inputs);
   seam::Device& device = pick_device(inputs);
   CallKey key = key_of(op, device, inputs, attrs);
   CachedCall* call = cache().find(key);
@@ -155,13 +169,30 @@ void execute(const ir::OpDef& op, std::span<const Tensor* const> inputs, std::sp
   bump_versions(op, inputs);
 }
 
+// A reshape of what other ops made on the way to a loss. A leaf or a state, which optimisers write over, is
+// copied instead.
+bool is_view(const ir::OpDef& op, const Tensor& x) {
+  static const ir::OpDef* const reshape = ir::find_op("reshape");
+  return &op == reshape && x.impl()->extra && x.impl()->extra->node;
+}
+Tensor view_of(const ir::OpDef& op, const Tensor& x, std::span<const AttrValue> attrs) {
+  const TensorType type = x.type(), *const types[] = {&type};
+  const auto shape = value_or_raise(op.infer(ir::Types(types), attrs))[0].shape;
+  x.impl()->buffer->viewed.store(true, std::memory_order_relaxed);
+  return viewed(x, shape);
+}
+
 }  // namespace
 
 void apply(const ir::OpDef& op, std::span<const Tensor* const> inputs, std::span<const AttrValue> attrs,
            std::span<Tensor> outputs) {
   const bool taped = grad_on && wants_record(inputs);
+  if (innermost_log) [[unlikely]]
+    innermost_log->note(op, inputs);
   if (active_trace()) [[unlikely]] {
     record_node(op, inputs, attrs, outputs);
+  } else if (taped && is_view(op, *inputs[0])) {
+    outputs[0] = view_of(op, *inputs[0], attrs);
   } else {
     execute(op, inputs, attrs, outputs);
   }

@@ -2,6 +2,7 @@
 
 #include "base/log.h"
 #include "eager/describe.h"
+#include "eager/tape.h"
 #include "eager/tensor_builder.h"
 #include "eager/trace_state.h"
 #include "seam/registry.h"
@@ -27,15 +28,6 @@ Status one_device(const ir::OpDef& op, Inputs inputs, const seam::Device& device
       return invalid("{}: operands are on {} and {}; move one with .to(...)", op.name, device.name(),
                      device_of(*t->impl()).name());
   return {};
-}
-
-Tensor copied(seam::Device& device, const Tensor& t) {
-  const auto& from = *t.impl();
-  Tensor y = make_tensor(device, from.dtype, from.shape());
-  std::lock_guard lock(device.eager_mutex());
-  raise_if(device.eager_queue().copy(*y.impl()->buffer.get(), 0, *from.buffer.get(), from.c.dl.byte_offset,
-                                     from.bytes()));
-  return y;
 }
 
 }  // namespace
@@ -105,7 +97,8 @@ void run_decomposition(const ir::OpDef& op, seam::Device& device, Inputs inputs,
     if (updated < 0) {
       // A result of its own, on the tape and in memory, where the decomposition is the operand itself.
       for (const Tensor* t : inputs)
-        if (t && *t && t->impl() == outputs[k].impl()) outputs[k] = copied(device, *t);
+        if (t && *t && t->impl()->buffer.get() == outputs[k].impl()->buffer.get())
+          outputs[k] = copy_of(outputs[k]);
       continue;
     }
     const Tensor& target = *inputs[static_cast<size_t>(updated)];
@@ -173,7 +166,12 @@ ir::ValueList TensorBuilder::emit(const ir::OpDef& op, ir::Values inputs, std::v
   }
   ir::ValueList values;
   try {
-    if (inputs.empty() && device) {
+    // Nobody updates in place what a decomposition or a gradient makes on its way: there a reshape costs
+    // nothing.
+    static const ir::OpDef* const reshape = ir::find_op("reshape");
+    if (&op == reshape && !active_trace() && !(grad_enabled() && wants_record(pointers))) {
+      out[0] = viewed(in[0], types[0].shape);
+    } else if (inputs.empty() && device) {
       const OnDevice here(*device);
       apply(op, pointers, attrs, out);
     } else {

@@ -10,8 +10,10 @@
 
 namespace weft::eager {
 namespace {
-
 std::atomic<uint64_t> sequence{0};
+}
+
+uint64_t next_sequence() { return ++sequence; }
 
 Edge edge_to(const Tensor& t) {
   if (!t || !t.impl()->requires_grad) return {};
@@ -28,6 +30,8 @@ Result<Saved> save(const Tensor& t) {
   }
   return Saved{alias(t), t.impl()->buffer->version.load(std::memory_order_relaxed)};
 }
+
+namespace {
 
 Status check_version(const Saved& s, const TapeNode& node, const Edge& edge, const char* operand) {
   if (TraceState* trace = active_trace(); trace && edge.leaf) {
@@ -142,27 +146,43 @@ Status hand_on(const Edge& edge, const Tensor& grad, Arrived& arrived, seam::Dev
   return add_into(douts[edge.output], grad, device);
 }
 
-// A composite without a rule: run its decomposition again, on the tape and joined to the operands' history.
-// The gradients that arrived go on from there. What is recorded now comes after everything that was recorded
-// before, so the backward pass meets it next; and it is ordinary history, so it has second derivatives.
-Status open_up(const TapeNode& node, const std::vector<Tensor>& douts, Arrived& arrived,
-               seam::Device* device) {
+Result<std::vector<Tensor>> expanded(const TapeNode& node, const std::vector<Tensor>& operands,
+                                     seam::Device* device) {
   TensorBuilder b;
   b.device = device;
-  ir::ValueList operands;
+  ir::ValueList in;
+  for (const Tensor& t : operands) in.push_back(b.wrap(t));
+  const auto values = ir::expand(b, *node.op, in, node.attrs);
+  WEFT_CHECK(b.status());
+  std::vector<Tensor> results;
+  for (const auto v : values) results.push_back(b.tensor(v));
+  return results;
+}
+
+const char* operand_name(const TapeNode& node, size_t i) { return node.rerun ? "input" : node.op->inputs[i]; }
+
+// A composite without a rule runs its decomposition again, a node that was not kept its function: on the tape
+// and joined to the operands' history. The gradients that arrived go on from there. What is recorded now
+// comes after everything that was recorded before, so the backward pass meets it next; and it is ordinary
+// history, so it has second derivatives.
+Status open_up(const TapeNode& node, const std::vector<Tensor>& douts, Arrived& arrived,
+               seam::Device* device) {
+  std::vector<Tensor> operands, results;
   for (size_t i = 0; i < node.in.size(); ++i) {
     const Saved& s = node.in[i];
-    if (s.tensor) WEFT_CHECK(check_version(s, node, node.edges[i], node.op->inputs[i]));
-    operands.push_back(s.tensor ? b.wrap(restore(s, node.edges[i])) : ir::Value());
+    if (s.tensor) WEFT_CHECK(check_version(s, node, node.edges[i], operand_name(node, i)));
+    operands.push_back(s.tensor ? restore(s, node.edges[i]) : Tensor());
   }
-  ir::ValueList results;
   {
     const GradMode on(true);
-    results = ir::expand(b, *node.op, operands, node.attrs);
-    WEFT_CHECK(b.status());
+    if (node.rerun) {
+      results = node.rerun->run(operands);
+    } else {
+      WEFT_TRY(results, expanded(node, operands, device));
+    }
   }
   for (size_t k = 0; k < results.size(); ++k) {
-    const Edge edge = edge_to(b.tensor(results[k]));
+    const Edge edge = edge_to(results[k]);
     if (edge && douts[k]) WEFT_CHECK(hand_on(edge, douts[k], arrived, device));
   }
   return {};
@@ -190,6 +210,12 @@ Status no_gradient(const ir::OpDef& op) {
 
 }  // namespace
 
+// Memory of the forward pass goes as the backward pass comes by.
+void TapeNode::give_up() {
+  spent = true;
+  in.clear(), out.clear(), rerun.reset();
+}
+
 // Long chains would end recursively, one stack frame an op; this takes them apart in a loop.
 TapeNode::~TapeNode() {
   std::vector<std::shared_ptr<TapeNode>> pending;
@@ -214,7 +240,7 @@ Status record(const ir::OpDef& op, std::span<const Tensor* const> inputs, std::s
   if (!any_float) return {};
   if (!op.differentiable || (op.primitive() && !op.grad)) return no_gradient(op);
   const auto node = std::make_shared<TapeNode>();
-  node->op = &op, node->sequence = ++sequence, node->attrs = {attrs.begin(), attrs.end()};
+  node->op = &op, node->sequence = next_sequence(), node->attrs = {attrs.begin(), attrs.end()};
   const uint32_t saves = op.grad ? op.saves : ir::saves::inputs;
   node->in.resize(op.n_inputs), node->out.resize(outputs.size());
   for (size_t i = 0; i < op.n_inputs; ++i) {  // optional operands at the end may not even be named
@@ -238,7 +264,21 @@ Status record(const ir::OpDef& op, std::span<const Tensor* const> inputs, std::s
   return {};
 }
 
-Status backward(const Tensor& root, const Tensor& seed, bool create_graph) {
+Status go_back(TapeNode& node, std::vector<Tensor> douts, Arrived& arrived, seam::Device* device) {
+  if (node.spent)
+    return invalid(
+        "backward of {}: an earlier backward() has been here and let go of what was saved; ask it "
+        "to keep the history",
+        node.op->name);
+  if (!node.op->grad) return open_up(node, douts, arrived, device);
+  WEFT_TRY(auto grads, gradients(node, std::move(douts), device));
+  grads.resize(node.edges.size());
+  for (size_t i = 0; i < node.edges.size(); ++i)
+    if (node.edges[i] && grads[i]) WEFT_CHECK(hand_on(node.edges[i], grads[i], arrived, device));
+  return {};
+}
+
+Status backward(const Tensor& root, const Tensor& seed, bool create_graph, bool keep) {
   if (!root) return invalid("backward: the tensor is empty");
   if (!root.requires_grad())
     return invalid("backward: {} does not depend on anything that requires a gradient", text(root.type()));
@@ -261,14 +301,8 @@ Status backward(const Tensor& root, const Tensor& seed, bool create_graph) {
   while (!arrived.nodes.empty()) {
     auto [node, douts] = std::move(arrived.nodes.begin()->second);
     arrived.nodes.erase(arrived.nodes.begin());
-    if (!node->op->grad) {
-      WEFT_CHECK(open_up(*node, douts, arrived, device));
-      continue;
-    }
-    WEFT_TRY(auto grads, gradients(*node, std::move(douts), device));
-    grads.resize(node->edges.size());
-    for (size_t i = 0; i < node->edges.size(); ++i)
-      if (node->edges[i] && grads[i]) WEFT_CHECK(hand_on(node->edges[i], grads[i], arrived, device));
+    WEFT_CHECK(go_back(*node, std::move(douts), arrived, device));
+    if (!keep && !create_graph) node->give_up();
   }
   return give_leaves(arrived, device);
 }

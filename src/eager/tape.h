@@ -19,6 +19,14 @@ struct Edge {
   explicit operator bool() const { return leaf || node; }
 };
 
+/// How to make the results of a node again, for one that keeps nothing but its operands. See recompute.cpp.
+class Rerun {
+ public:
+  virtual ~Rerun() = default;
+  /// On the tape, joined to the history of `inputs`.
+  virtual std::vector<Tensor> run(const std::vector<Tensor>& inputs) = 0;
+};
+
 /// One recorded call.
 struct TapeNode : std::enable_shared_from_this<TapeNode> {
   const ir::OpDef* op = nullptr;
@@ -26,8 +34,11 @@ struct TapeNode : std::enable_shared_from_this<TapeNode> {
   std::vector<AttrValue> attrs;
   std::vector<Edge> edges;  // one per input
   std::vector<TensorType> in_types, out_types;
-  uint32_t present = 0;        // bit i: operand i is there
-  std::vector<Saved> in, out;  // empty tensors where the op's `saves` does not name them
+  uint32_t present = 0;          // bit i: operand i is there
+  std::vector<Saved> in, out;    // empty tensors where the op's `saves` does not name them
+  std::unique_ptr<Rerun> rerun;  // of a node that stands for many calls
+  bool spent = false;            // a backward pass has been here, and taken what was saved
+  void give_up();
   ~TapeNode();
 };
 
@@ -38,6 +49,13 @@ Status record(const ir::OpDef& op, std::span<const Tensor* const> inputs, std::s
 /// Keeps what a record() after an in-place update would see too late.
 bool wants_record(std::span<const Tensor* const> inputs);
 
-Status backward(const Tensor& root, const Tensor& seed, bool create_graph);
+/// The next place in the order of recording.
+uint64_t next_sequence();
+/// What a node keeps of an operand or a result, and where the gradient of an operand goes.
+Result<Saved> save(const Tensor& t);
+Edge edge_to(const Tensor& t);
+
+/// With `keep`, the history can be gone back through again.
+Status backward(const Tensor& root, const Tensor& seed, bool create_graph, bool keep);
 
 }  // namespace weft::eager

@@ -108,6 +108,22 @@ Tensor alias(const Tensor& t) {
   return Tensor(make_impl(from.dtype, from.shape(), from.buffer));
 }
 
+Tensor viewed(const Tensor& t, const Shape& shape) {
+  SmallVector<int64_t, kMaxRank> dims;
+  for (const Dim d : shape) dims.push_back(d.value());
+  return Tensor(make_impl(t.impl()->dtype, dims, t.impl()->buffer));
+}
+
+Tensor copy_of(const Tensor& t) {
+  const auto& from = *t.impl();
+  auto& device = device_of(from);
+  Tensor y = make_tensor(device, from.dtype, from.shape());
+  std::lock_guard lock(device.eager_mutex());
+  raise_if(device.eager_queue().copy(*y.impl()->buffer.get(), 0, *from.buffer.get(), from.c.dl.byte_offset,
+                                     from.bytes()));
+  return y;
+}
+
 namespace {
 thread_local seam::Device* forced_device = nullptr;
 }
@@ -284,8 +300,8 @@ void Tensor::clear_grad() {
   if (there(impl_).extra) there(impl_).extra->grad = Tensor();
 }
 void Tensor::backward() const { backward(Tensor()); }
-void Tensor::backward(const Tensor& seed, bool create_graph) const {
-  raise_if(eager::backward(*this, seed, create_graph));
+void Tensor::backward(const Tensor& seed, bool create_graph, bool keep) const {
+  raise_if(eager::backward(*this, seed, create_graph, keep));
 }
 Tensor Tensor::detach() const { return there(impl_), alias(*this); }
 

@@ -53,6 +53,10 @@ TensorImpl* make_impl(DType dtype, std::span<const int64_t> shape, seam::BufferR
 Tensor make_tensor(seam::Device& device, DType dtype, std::span<const int64_t> shape);
 /// Another handle on the same elements (or graph value), with its own shape and no gradient.
 Tensor alias(const Tensor& t);
+/// The same, of other dimensions.
+Tensor viewed(const Tensor& t, const Shape& shape);
+/// A tensor of its own with the same elements, on the same device.
+Tensor copy_of(const Tensor& t);
 Tensor make_traced(const TensorType& type, int32_t value, uint64_t trace);
 
 inline seam::Device& device_of(const TensorImpl& t) { return *t.buffer->device; }

@@ -14,6 +14,7 @@ class TraceState {
   ~TraceState();
 
   ir::Graph graph;
+  uint32_t runs = 0;  // how many parts have run again so far
   uint64_t id() const { return id_; }
 
   Result<ir::Value> value_of(const Tensor& t);

@@ -13,8 +13,20 @@ Value widened(Builder& b, Value x) { return x && is_half(x.dtype()) ? b.cast(x, 
 
 }  // namespace
 
-Status check_attention(const char* op, Types in, size_t mask, size_t length) {
-  const auto &q = in[0], &k = in[1], &v = in[2];
+TensorType turned(TensorType t, const AttentionAttrs& a) {
+  const size_t n = t.shape.size();
+  if (a.seq_first && n >= 3) std::swap(t.shape[n - 2], t.shape[n - 3]);
+  return t;
+}
+Value turned(Builder& b, Value x, const AttentionAttrs& a) {
+  if (!a.seq_first) return x;
+  return b.one("transpose", {x}, {{"axis_a", int64_t{-3}}, {"axis_b", int64_t{-2}}});
+}
+
+Result<AttentionTypes> attention_types(const char* op, Types in, size_t mask, size_t length,
+                                       const AttentionAttrs& a) {
+  AttentionTypes types{turned(in[0], a), turned(in[1], a), turned(in[2], a)};
+  const auto& [q, k, v] = types;
   if (!is_float(q.dtype) || !is_compute(q.dtype) || k.dtype != q.dtype || v.dtype != q.dtype)
     return invalid("{}: wants q, k and v of one float dtype, got {}, {} and {}", op, text(q), text(k),
                    text(v));
@@ -25,8 +37,8 @@ Status check_attention(const char* op, Types in, size_t mask, size_t length) {
       !(from_end(sk, 3) == from_end(sv, 3)))
     return invalid(
         "{}: wants q [..., heads, seq_q, dim], k [..., kv_heads, seq_k, dim] and v [..., kv_heads, "
-        "seq_k, width], got {}, {} and {}",
-        op, text(q), text(k), text(v));
+        "seq_k, width], or with seq_first the seq axes before those of heads, got {}, {} and {}",
+        op, text(in[0]), text(in[1]), text(in[2]));
   const Dim heads = from_end(sq, 3), kv = from_end(sk, 3);
   if (!heads.is_const() || !kv.is_const() || kv.value() < 1 || heads.value() % kv.value() != 0)
     return invalid("{}: the heads of q must be a multiple of those of k, got {} and {}", op, heads.text(),
@@ -46,7 +58,7 @@ Status check_attention(const char* op, Types in, size_t mask, size_t length) {
       return invalid("{}: length must be i32 or i64, one number or {}, got {}", op, text(leading(sq)),
                      text(l));
   }
-  return {};
+  return types;
 }
 
 Shape attention_shape(const TensorType& q, Dim last) {

@@ -7,13 +7,22 @@ namespace weft::ir {
 struct AttentionAttrs {
   bool causal = false;
   double scale = 0;
-  static constexpr auto fields =
-      ir::fields("causal", &AttentionAttrs::causal, "scale", &AttentionAttrs::scale);
+  bool seq_first = false;
+  static constexpr auto fields = ir::fields("causal", &AttentionAttrs::causal, "scale",
+                                            &AttentionAttrs::scale, "seq_first", &AttentionAttrs::seq_first);
 };
 
-/// Checks q [..., heads, seq_q, dim], k [..., kv_heads, seq_k, dim], v [..., kv_heads, seq_k, width], and
-/// where they are given (by position, as the op has them) the mask and the length.
-Status check_attention(const char* op, Types in, size_t mask, size_t length);
+/// [..., heads, seq, n] as [..., seq, heads, n] where the attributes say so, and back: its own inverse.
+TensorType turned(TensorType t, const AttentionAttrs& a);
+Value turned(Builder& b, Value x, const AttentionAttrs& a);
+
+/// q [..., heads, seq_q, dim], k [..., kv_heads, seq_k, dim], v [..., kv_heads, seq_k, width].
+struct AttentionTypes {
+  TensorType q, k, v;
+};
+/// Checks them, and where they are given (by position, as the op has them) the mask and the length.
+Result<AttentionTypes> attention_types(const char* op, Types in, size_t mask, size_t length,
+                                       const AttentionAttrs& a);
 /// [..., heads, seq_q, last].
 Shape attention_shape(const TensorType& q, Dim last);
 /// Where log-sum-exp rows are kept: f64 for f64, otherwise f32.

@@ -32,6 +32,7 @@ ValueList Graph::emit(const OpDef& op, Values in, std::vector<AttrValue> attrs,
   for (const Value v : in) node.inputs.push_back(v ? v.id() : -1);
   node.inputs.resize(op.n_inputs, -1);
   node.where = scope.empty() ? op.name : scope + "." + op.name;
+  node.run = run;
   ValueList out;
   for (auto& t : out_types) {
     out.push_back(add_value(std::move(t)));

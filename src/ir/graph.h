@@ -9,6 +9,7 @@ struct Node {
   std::vector<int32_t> inputs;  // value ids, -1 where absent
   std::vector<int32_t> outputs;
   std::string where;  // scope and op: "mlp.hidden1.matmul"
+  uint32_t run = 0;   // of a part that runs again for its memory's sake: such nodes are merged with no others
 };
 
 /// A list of nodes in execution order over numbered, typed values. Also the Builder that records them.
@@ -38,6 +39,7 @@ class Graph final : public Builder {
   std::vector<Named> inputs, outputs, weights;
   std::vector<State> states;
   std::string scope;  // put before `where` of the nodes that are recorded now
+  uint32_t run = 0;   // of the nodes that are recorded now
 
  protected:
   ValueList emit(const OpDef& op, Values inputs, std::vector<AttrValue> attrs,

@@ -74,6 +74,12 @@ Value give_back(Builder& b, const TensorType& x, Value indices, Value dy, int64_
 
 Value widened(Builder& b, Value x) { return is_half(x.dtype()) ? b.cast(x, DType::f32) : x; }
 
+Shape last_axes(const LayerNormAttrs& a) {
+  Shape axes;
+  for (int64_t d = -a.trailing; d < 0; ++d) axes.push_back(d);
+  return axes;
+}
+
 Normalized normalize(Builder& b, Value x, const Shape& axes, double epsilon) {
   const auto centered = b.sub(x, mean_over(b, x, axes));
   const auto variance = mean_over(b, b.mul(centered, centered), axes);

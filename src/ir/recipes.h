@@ -32,6 +32,15 @@ Value give_back(Builder& b, const TensorType& x, Value indices, Value dy, int64_
 
 // ---- normalization
 
+struct LayerNormAttrs {
+  int64_t trailing = 1;
+  double epsilon = 1e-5;
+  static constexpr auto fields =
+      ir::fields("trailing", &LayerNormAttrs::trailing, "epsilon", &LayerNormAttrs::epsilon);
+};
+/// Those that are normalized together.
+Shape last_axes(const LayerNormAttrs& a);
+
 /// f16 and bf16 as f32: for gradients, whose steps would round each time otherwise.
 Value widened(Builder& b, Value x);
 /// h = (x - mean) * scale over `axes`, with scale = 1 / sqrt(variance + epsilon).

@@ -80,12 +80,17 @@ void Compiled::save(const std::string& path) const {
   raise_if(program::write_file(session_->program(), path));
 }
 std::string Compiled::text() const { return program::print(session_->program()); }
-std::string Compiled::plan_text() const {
-  const auto* plan = session_->plan_or_null();
+static const link::ExecutionPlan& last_plan(const runtime::Session& session) {
+  const auto* plan = session.plan_or_null();
   if (!plan)
     throw Error(
-        invalid("{} has no plan yet: it is made for the sizes of the first run", session_->program().name));
-  return link::print(*plan);
+        invalid("{} has no plan yet: it is made for the sizes of the first run", session.program().name));
+  return *plan;
+}
+std::string Compiled::plan_text() const { return link::print(last_plan(*session_)); }
+ArenaUse Compiled::arena() const {
+  const auto& arena = last_plan(*session_).arenas[0];
+  return {arena.bytes, arena.live_peak};
 }
 
 }  // namespace weft

@@ -8,9 +8,10 @@ namespace weft::link {
 /// Where a value lives. Arena slots share one buffer a device; the others have their own.
 struct BufferAllocation {
   enum class Kind : uint8_t { arena, state, weight } kind = Kind::arena;
-  uint32_t device = 0;  // index into ExecutionPlan::devices
-  uint64_t offset = 0;  // in the arena
-  int32_t index = -1;   // of the state or weight
+  uint32_t device = 0;   // index into ExecutionPlan::devices
+  uint64_t offset = 0;   // in the arena
+  int32_t index = -1;    // of the state or weight
+  int32_t same_as = -1;  // the slot whose bytes these are, under another shape
   seam::ConcreteType type;
   uint32_t first_step = 0, last_step = 0;  // steps between which an arena slot holds its value
 };

@@ -12,6 +12,7 @@ using program::CompiledProgram;
 struct FlatValue {
   seam::ConcreteType type;
   std::vector<int32_t> slots;
+  bool overwritten = false;  // by an update in place, now or later
 };
 
 std::string reasons(const std::vector<seam::Refusal>& refusals) {
@@ -37,6 +38,8 @@ class Linker {
     for (const auto& in : p_.inputs) plan_.inputs.push_back(slot_for(in.value, 0));
     for (size_t i = 0; i < p_.states.size(); ++i) pin(p_.states[i].before, Kind::state, i);
     for (size_t i = 0; i < p_.weights.size(); ++i) pin(p_.weights[i].value, Kind::weight, i);
+    for (const auto& call : p_.calls)
+      for (const auto& u : call.updates) value(call.inputs[u.input]).overwritten = true;
     for (const auto& call : p_.calls) {
       WEFT_TRY(auto desc, described(call));
       WEFT_CHECK(place(std::move(desc), {call.inputs.begin(), call.inputs.end()},
@@ -104,9 +107,22 @@ class Linker {
     return desc;
   }
 
+  // The same elements under another shape need no step, as long as nobody writes over them.
+  bool shares(const seam::CallDesc& desc, int32_t in, int32_t out) {
+    if (desc.op != "reshape" || value(in).overwritten || value(out).overwritten) return false;
+    const int32_t slot = value(in).slots[0];
+    if (slot < 0 || std::ranges::any_of(value(out).slots, [](int32_t s) { return s >= 0; })) return false;
+    BufferAllocation same = plan_.slots[static_cast<size_t>(slot)];
+    same.type = value(out).type;
+    if (same.same_as < 0) same.same_as = slot;
+    value(out).slots[0] = add_slot(std::move(same));
+    return true;
+  }
+
   // `outer` says whose body this call is part of, and why that body had to be opened.
   Status place(seam::CallDesc desc, const Ids& in, const Ids& out, const std::string& where,
                const std::string& outer) {
+    if (in.size() == 1 && shares(desc, in[0], out[0])) return {};
     const auto call = std::make_shared<const seam::OwnedCall>(std::move(desc));
     std::vector<seam::Refusal> refusals;
     const size_t reach = policy_.fallback == Fallback::forbid ? 1 : plan_.devices.size();
@@ -175,6 +191,8 @@ class Linker {
         value(out[output]).slots[0] = value(in[input]).slots[0];
       }
     }
+    for (const auto& step : body.steps)
+      for (const auto& u : step.call.updates) value(ids[step.inputs[u.second]]).overwritten = true;
     for (const auto& step : body.steps) {
       Ids step_in, step_out;
       for (const uint32_t v : step.inputs) step_in.push_back(v == UINT32_MAX ? -1 : ids[v]);
@@ -232,6 +250,7 @@ class Linker {
       auto& s = plan_.slots[static_cast<size_t>(slot)];
       if (!seen[static_cast<size_t>(slot)]) s.first_step = at, seen[static_cast<size_t>(slot)] = true;
       s.last_step = at;
+      if (s.same_as >= 0) plan_.slots[static_cast<size_t>(s.same_as)].last_step = at;
     };
     for (const int32_t slot : plan_.inputs) touch(slot, 0);
     for (size_t i = 0; i < plan_.steps.size(); ++i) {

@@ -58,13 +58,15 @@ std::vector<ArenaSize> plan_memory(std::vector<BufferAllocation>& slots,
     std::vector<const BufferAllocation*> placed;
     for (const size_t i : order) {
       auto& slot = slots[i];
-      if (slot.kind != BufferAllocation::Kind::arena || slot.device != d) continue;
+      if (slot.kind != BufferAllocation::Kind::arena || slot.device != d || slot.same_as >= 0) continue;
       slot.offset = first_fit(slot, placed, alignment);
       placed.push_back(&slot);
       sizes[d].bytes = std::max(sizes[d].bytes, round_up(slot.offset + slot.type.bytes(), alignment));
     }
     sizes[d].live_peak = live_peak(placed);
   }
+  for (auto& slot : slots)
+    if (slot.same_as >= 0) slot.offset = slots[static_cast<size_t>(slot.same_as)].offset;
   return sizes;
 }
 

@@ -3,6 +3,7 @@
 #include "nn/tokens.h"
 #include "weft/models.h"
 #include "weft/ops.h"
+#include "weft/recompute.h"
 
 namespace weft::nn {
 namespace {
@@ -67,8 +68,11 @@ Tensor GPT::features(const Tensor& tokens, const KVCache* cache) const {
   if (cache) at = minimum(at, full(static_cast<double>(config_.context - 1), {}, at.dtype()));
   Tensor x = drop_(tokens_(tokens) + positions_(at));
   for (size_t i = 0; i < blocks_.size(); ++i) {
-    const auto past = past_of(cache, i);
-    x = blocks_[i](x, past ? &*past : nullptr);
+    const Block& block = blocks_[i];
+    if (const auto past = past_of(cache, i))
+      x = block(x, &*past);
+    else
+      x = config_.recompute ? recompute(block, x) : block(x);
   }
   return norm_(x);
 }

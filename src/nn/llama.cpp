@@ -5,6 +5,7 @@
 #include "nn/tokens.h"
 #include "weft/models.h"
 #include "weft/ops.h"
+#include "weft/recompute.h"
 
 namespace weft::nn {
 namespace {
@@ -46,7 +47,7 @@ Rotation rotation_of(const LlamaConfig& c, const Tensor& tokens, const KVCache* 
   // Angles are made in f32 or better, whatever the model computes in.
   const DType wide = dtype == DType::f64 ? DType::f64 : DType::f32;
   const Tensor frequencies = Tensor::of(std::span<const double>(all), pairs, wide).named("frequencies");
-  Shape each = {tokens.dim(1), 1};  // with a cache, [batch, 1, seq, 1]: heads share them
+  Shape each = {tokens.dim(1), 1, 1};  // heads share them, which come after seq, or before it with a cache
   if (cache) each = {tokens.dim(0), 1, tokens.dim(1), 1};
   const Tensor positions = reshape(cast(positions_of(tokens, cache), wide), each);
   const Tensor angles = positions * frequencies;
@@ -99,8 +100,13 @@ Tensor Llama::features(const Tensor& tokens, const KVCache* cache) const {
       rotation_of(config_, tokens, cache, built(tokens_.weight, "tokens.weight").dtype());
   Tensor x = tokens_(tokens);
   for (size_t i = 0; i < blocks_.size(); ++i) {
-    const auto past = past_of(cache, i);
-    x = blocks_[i](x, rotation, past ? &*past : nullptr);
+    const Block& block = blocks_[i];
+    if (const auto past = past_of(cache, i))
+      x = block(x, rotation, &*past);
+    else if (config_.recompute)
+      x = recompute([block, rotation](const Tensor& in) { return block(in, rotation); }, x);
+    else
+      x = block(x, rotation);
   }
   return norm_(x);
 }

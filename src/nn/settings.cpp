@@ -46,6 +46,7 @@ void each_of_gpt(C& c, V& visit) {
   visit("vocabulary", c.vocabulary), visit("context", c.context), visit("layers", c.layers);
   visit("heads", c.heads), visit("width", c.width), visit("hidden", c.hidden);
   visit("dropout", c.dropout), visit("norm-epsilon", c.epsilon), visit("activation", c.activation);
+  visit("recompute", c.recompute);
 }
 template <class C, class V>
 void each_of_llama(C& c, V& visit) {
@@ -58,6 +59,7 @@ void each_of_llama(C& c, V& visit) {
   visit("rope-trained-context", r.trained_context), visit("norm-epsilon", c.epsilon);
   visit("qkv-bias", c.qkv_bias), visit("norm-heads", c.norm_heads);
   visit("tied-embedding", c.tied_embedding), visit("activation", c.activation);
+  visit("recompute", c.recompute);
 }
 
 /// Calls visit(name, member) for every setting: the one list of them.

@@ -29,12 +29,15 @@ void Attention::fields(Fields& f) {
   if (config_.norm_heads) f.child("query_norm", query_norm_), f.child("key_norm", key_norm_);
 }
 
-Tensor Attention::heads(const Tensor& x, int64_t n) const {
-  return permute(reshape(x, {x.dim(0), x.dim(1), n, config_.head_dim}), {0, 2, 1, 3});
-}
-
 Tensor Attention::operator()(const Tensor& x, const Rotation* rotation, const Past* past) const {
   const Scope here = scope();
+  // Heads stay where layers make them, side by side for each token; but what is cached lies head by head, so
+  // that each reads its past as one stream.
+  const auto swapped = [](const Tensor& t) { return permute(t, {0, 2, 1, 3}); };
+  const auto heads = [&](const Tensor& of_all, int64_t n) {
+    const Tensor each = reshape(of_all, {x.dim(0), x.dim(1), n, config_.head_dim});
+    return past ? swapped(each) : each;
+  };
   Tensor q = heads(query_(x), config_.heads), k = heads(key_(x), config_.kv_heads);
   Tensor v = heads(value_(x), config_.kv_heads), length;
   if (config_.norm_heads) q = query_norm_(q), k = key_norm_(k);
@@ -45,8 +48,8 @@ Tensor Attention::operator()(const Tensor& x, const Rotation* rotation, const Pa
     k = past->layer.keys, v = past->layer.values;
     length = past->length + full(1, {}, DType::i32, x.dim(1));
   }
-  const Tensor y = permute(attention(q, k, v, Tensor(), length, true), {0, 2, 1, 3});
-  return out_(reshape(y, {x.dim(0), x.dim(1), config_.heads * config_.head_dim}));
+  const Tensor y = attention(q, k, v, Tensor(), length, true, 0, !past);
+  return out_(reshape(past ? swapped(y) : y, {x.dim(0), x.dim(1), config_.heads * config_.head_dim}));
 }
 
 std::unique_ptr<LanguageModel> make_model(const LanguageModelConfig& config) {

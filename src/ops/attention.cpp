@@ -4,23 +4,24 @@
 
 namespace weft::ops {
 
-static Result<std::vector<TensorType>> infer(ir::Types in, const ir::AttentionAttrs&) {
-  WEFT_CHECK(ir::check_attention("attention", in, 3, 4));
-  const auto& q = in[0];
+static Result<std::vector<TensorType>> infer(ir::Types in, const ir::AttentionAttrs& a) {
+  WEFT_TRY(const auto types, ir::attention_types("attention", in, 3, 4, a));
+  const auto& q = types.q;
   return std::vector<TensorType>{
-      {q.dtype, ir::attention_shape(q, in[2].shape.back())},
+      ir::turned({q.dtype, ir::attention_shape(q, types.v.shape.back())}, a),
       {ir::attention_row_type(q.dtype), Shape(q.shape.begin(), q.shape.end() - 1)}};
 }
 
 // softmax(scores) v, with the row maximum taken out first; a row that is all -inf gives zeros.
 static ir::ValueList decompose(ir::Builder& b, ir::Values in, const ir::AttentionAttrs& a) {
-  const ir::Attention it(b, in[0], in[1], in[2], in[3], in[4], a);
+  const ir::Attention it(b, ir::turned(b, in[0], a), ir::turned(b, in[1], a), ir::turned(b, in[2], a), in[3],
+                         in[4], a);
   const auto scores = it.scores();
   const auto most = b.max(scores, -1), shift = b.where(b.equal(most, -INFINITY), 0, most);
   const auto e = b.exp(b.sub(scores, shift)), total = b.sum(e, -1);
   const auto y = b.div(it.mix(e), b.where(b.equal(total, 0), 1, total));
   const auto lse = b.add(shift, b.log(total));
-  return {y, b.reshape(lse, Shape(lse.shape().begin(), lse.shape().end() - 1))};
+  return {ir::turned(b, y, a), b.reshape(lse, Shape(lse.shape().begin(), lse.shape().end() - 1))};
 }
 
 // One call of attention_grad, which backends may have fused. What it leaves out is rare: a mask that learns,
@@ -29,20 +30,23 @@ static ir::Grads grad(ir::Builder& b, const ir::GradContext& ctx, const ir::Atte
   const auto q = ctx.in(0), k = ctx.in(1), v = ctx.in(2), y = ctx.out(0), lse = ctx.out(1), dy = ctx.dout(0);
   const auto mask = ctx.has(3) ? ctx.in(3) : ir::Value(), length = ctx.has(4) ? ctx.in(4) : ir::Value();
   const std::array operands = {q, k, v, y, lse, dy, mask, length};
-  ir::Grads g = b.call("attention_grad", operands, {{"causal", int64_t{a.causal}}, {"scale", a.scale}});
+  ir::Grads g =
+      b.call("attention_grad", operands,
+             {{"causal", int64_t{a.causal}}, {"scale", a.scale}, {"seq_first", int64_t{a.seq_first}}});
   g.resize(5);
   if (!ctx.flows(1) && !ctx.wants(3)) return g;
-  const ir::Attention it(b, q, k, v, mask, length, a);
+  const auto turned = [&](ir::Value x) { return ir::turned(b, x, a); };
+  const ir::Attention it(b, turned(q), turned(k), turned(v), mask, length, a);
   const auto weights = it.weights(it.scores(), lse);
   if (ctx.flows(1)) {
     Shape rows = lse.shape();
     rows.push_back(1);
     const auto ds = b.mul(weights, b.reshape(ctx.dout(1), rows));
-    g[0] = b.add(g[0], b.cast(it.dq(ds), q.dtype()));
-    g[1] = b.add(g[1], b.cast(it.dk(ds), k.dtype()));
+    g[0] = b.add(g[0], b.cast(turned(it.dq(ds)), q.dtype()));
+    g[1] = b.add(g[1], b.cast(turned(it.dk(ds)), k.dtype()));
   }
   if (ctx.wants(3)) {
-    const auto ds = it.dscores(weights, y, dy, ctx.flows(1) ? ctx.dout(1) : ir::Value());
+    const auto ds = it.dscores(weights, turned(y), turned(dy), ctx.flows(1) ? ctx.dout(1) : ir::Value());
     g[3] = b.cast(b.sum_to(ds, mask.shape()), mask.dtype());
   }
   return g;
@@ -56,6 +60,9 @@ static constexpr ir::Op<ir::AttentionAttrs> spec = {
         "->\n"
         "         [..., heads, seq_q, width]. heads is a multiple of kv_heads; neighbouring heads of q share "
         "one.\n"
+        "         With `seq_first`, q, k, v and y have their seq axis before that of the heads, as layers "
+        "make "
+        "them.\n"
         "         mask broadcasts to [..., heads, seq_q, seq_k]; length is one number, or [...].\n"
         "DType    one float dtype; f16 and bf16 compute in f32. A bool mask says where a query may look (as "
         "in\n"

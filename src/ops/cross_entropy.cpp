@@ -21,14 +21,8 @@ static ir::Value decompose(ir::Builder& b, ir::Values in, const ir::NoAttrs&) {
   return b.div(b.sum_all(loss), b.full(1, {}, x.dtype(), n));
 }
 
-// dx = (softmax(x) - one_hot(target)) * dy / n
 static ir::Grads grad(ir::Builder& b, const ir::GradContext& ctx, const ir::NoAttrs&) {
-  const auto x = ctx.in(0), target = ctx.in(1);
-  const Dim n = x.shape()[0];
-  const auto scale = b.div(ctx.dout(0), b.full(1, {}, x.dtype(), n));
-  const auto p = b.mul(b.one("softmax", {x}, {{"axis", int64_t{1}}}), scale);
-  const auto minus = b.broadcast(b.neg(scale), {n});
-  return {b.scatter_add(p, target, minus, 1, 1), ir::Value()};
+  return {b.one("cross_entropy_grad", {ctx.in(0), ctx.in(1), ctx.dout(0)}), ir::Value()};
 }
 
 static constexpr ir::Op<> spec = {

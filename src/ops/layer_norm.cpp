@@ -2,20 +2,7 @@
 
 namespace weft::ops {
 
-struct LayerNormAttrs {
-  int64_t trailing = 1;
-  double epsilon = 1e-5;
-  static constexpr auto fields =
-      ir::fields("trailing", &LayerNormAttrs::trailing, "epsilon", &LayerNormAttrs::epsilon);
-};
-
-static Shape last_axes(const LayerNormAttrs& a) {
-  Shape axes;
-  for (int64_t d = -a.trailing; d < 0; ++d) axes.push_back(d);
-  return axes;
-}
-
-static Result<TensorType> infer(ir::Types in, const LayerNormAttrs& a) {
+static Result<TensorType> infer(ir::Types in, const ir::LayerNormAttrs& a) {
   const auto& x = in[0];
   if (a.trailing < 1 || a.trailing > x.rank())
     return invalid("layer_norm: trailing must be in [1, {}], got {}", x.rank(), a.trailing);
@@ -26,26 +13,22 @@ static Result<TensorType> infer(ir::Types in, const LayerNormAttrs& a) {
   return ir::infer_float_unary("layer_norm", in);
 }
 
-static ir::Value decompose(ir::Builder& b, ir::Values in, const LayerNormAttrs& a) {
+static ir::Value decompose(ir::Builder& b, ir::Values in, const ir::LayerNormAttrs& a) {
   const auto x = in[0];
   const Shape row(x.shape().end() - a.trailing, x.shape().end());
-  return ir::affine(b, ir::normalize(b, x, last_axes(a), a.epsilon).h, in[1], in[2], row);
+  return ir::affine(b, ir::normalize(b, x, ir::last_axes(a), a.epsilon).h, in[1], in[2], row);
 }
 
-static ir::Grads grad(ir::Builder& b, const ir::GradContext& ctx, const LayerNormAttrs& a) {
-  const auto axes = last_axes(a);
-  const auto dy = ir::widened(b, ctx.dout(0));
-  const auto n = ir::normalize(b, ir::widened(b, ctx.in(0)), axes, a.epsilon);
-  const auto g = ctx.has(1) ? b.mul(dy, ir::widened(b, ctx.in(1))) : dy;
-  const auto narrow = [&](ir::Value v) { return b.cast(v, ctx.in_type(0).dtype); };
-  ir::Grads out(3);
-  if (ctx.wants(0)) out[0] = narrow(ir::normalize_grad(b, n, g, axes));
-  if (ctx.wants(1)) out[1] = narrow(b.sum_to(b.mul(dy, n.h), ctx.in_type(1).shape));
-  if (ctx.wants(2)) out[2] = narrow(b.sum_to(dy, ctx.in_type(2).shape));
-  return out;
+static ir::Grads grad(ir::Builder& b, const ir::GradContext& ctx, const ir::LayerNormAttrs& a) {
+  const auto weight = ctx.has(1) ? ctx.in(1) : ir::Value();
+  auto g = b.call("layer_norm_grad", std::array{ctx.in(0), ctx.dout(0), weight},
+                  {{"trailing", a.trailing}, {"epsilon", a.epsilon}});
+  for (int i = 1; i < 3; ++i)
+    if (!ctx.wants(i)) g[static_cast<size_t>(i)] = ir::Value();
+  return g;
 }
 
-static constexpr ir::Op<LayerNormAttrs> spec = {
+static constexpr ir::Op<ir::LayerNormAttrs> spec = {
     .name = "layer_norm",
     .doc =
         "Gives the last axes of `x` mean 0 and variance 1, then scales by `weight` and adds `bias`.\n\n"

@@ -15,7 +15,9 @@ struct Buffer {
   Device* device = nullptr;
   void* handle = nullptr;            // opaque unless the device has host memory
   uint64_t bytes = 0;                // at least what was asked for
+  uint64_t asked = 0;                // by whom the pool served; 0: it did not
   std::atomic<uint32_t> version{0};  // counts updates in place, so that a saved tensor can tell
+  std::atomic<bool> viewed{false};   // read under another shape too: nobody may write over it
   Buffer* next = nullptr;            // in a pool's free list
 };
 

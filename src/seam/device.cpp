@@ -7,25 +7,47 @@
 namespace weft::seam {
 namespace {
 
-constexpr uint64_t kSmallest = 64;               // bytes of size class 0; class k holds kSmallest << k
-constexpr uint32_t kClasses = 24;                // up to 512 MiB; larger buffers go straight to the backend
-constexpr uint64_t kKeptPerClass = 64ull << 20;  // bytes a thread keeps of one class before giving back
+// Size classes: powers of two from 64 bytes to 1 KiB, then sixteen steps to each power, so that less than a
+// sixteenth of a large buffer is not used.
+constexpr uint64_t kSmallest = 64;
+constexpr uint32_t kSmallClasses = 5, kStepBits = 4, kSmallBits = 10;
+constexpr uint32_t kClasses = kSmallClasses + ((29 - kSmallBits) << kStepBits);  // up to 512 MiB; larger
+                                                                                 // ones are not pooled
+constexpr uint64_t kKept = 1ull << 30;      // bytes that a thread keeps of one device before giving back
+constexpr uint64_t kWorthGiving = 1 << 16;  // smaller buffers are never given back to make room
 
 uint32_t class_of(uint64_t bytes) {
   if (bytes <= kSmallest) return 0;
-  return static_cast<uint32_t>(std::bit_width((bytes - 1) / kSmallest));
+  const uint64_t last = bytes - 1;
+  const auto octave = static_cast<uint32_t>(std::bit_width(last)) - 1;
+  if (octave < kSmallBits) return octave - 5;
+  const auto step = static_cast<uint32_t>(last >> (octave - kStepBits)) & ((1u << kStepBits) - 1);
+  return kSmallClasses + ((octave - kSmallBits) << kStepBits) + step;
+}
+// What is taken for a buffer of class k: all of the class, but no more than is asked for of those that count.
+// Programs that repeat themselves ask for the same sizes again.
+uint64_t rounded(uint64_t bytes, uint32_t k) {
+  if (k < kSmallClasses) return kSmallest << k;
+  if (bytes >= kWorthGiving) return (bytes + kSmallest - 1) / kSmallest * kSmallest;
+  const uint32_t octave = ((k - kSmallClasses) >> kStepBits) + kSmallBits,
+                 step = (k - kSmallClasses) & ((1u << kStepBits) - 1);
+  return uint64_t{(1u << kStepBits) + step + 1} << (octave - kStepBits);
 }
 
 }  // namespace
 
-// This thread's free buffers, by device and class. At thread end they go to their device, for the next one to
-// take. The lists themselves have nothing to construct or destroy, which every access would ask about.
+// This thread's free buffers of one device, by class, and what it has in use. A buffer that another thread
+// lets go of is counted there.
+struct ThreadPool {
+  Buffer* lists[kClasses] = {};
+  int64_t kept = 0;                 // bytes in the lists
+  int64_t live = 0, most_live = 0;  // bytes of buffers in use, by what was asked for
+};
+
+// By device. At thread end the free buffers go to their device, for the next thread to take. The pointers
+// have nothing to construct or destroy, which every access would ask about.
 struct ThreadPools {
-  struct List {
-    Buffer* head = nullptr;
-    uint32_t count = 0;
-  };
-  List lists[kMaxDevices][kClasses];
+  ThreadPool* of[kMaxDevices] = {};
   bool gone = false;  // a tensor may outlive its thread's pools: static or thread-local ones do
 
   void end();
@@ -39,23 +61,59 @@ struct ThreadPoolsEnd {
   ~ThreadPoolsEnd() { pools.end(); }
 };
 thread_local ThreadPoolsEnd pools_end;
+
+[[gnu::noinline]] ThreadPool& first_pool(uint32_t device) {
+  pools_end.begin();
+  return *(pools.of[device] = new ThreadPool);
+}
+ThreadPool& pool_of(uint32_t device) {
+  ThreadPool* pool = pools.of[device];
+  return pool ? *pool : first_pool(device);
+}
+
+// The first of the class that is large enough: large ones differ a little in size.
+Buffer* take(ThreadPool& pool, uint32_t k, uint64_t bytes = 0) {
+  for (Buffer** at = &pool.lists[k]; *at; at = &(*at)->next) {
+    Buffer* b = *at;
+    if (b->bytes < bytes) continue;
+    *at = b->next, pool.kept -= static_cast<int64_t>(b->bytes);
+    return b;
+  }
+  return nullptr;
+}
+void count(ThreadPool& pool, Buffer& b, uint64_t asked) {
+  b.asked = asked;
+  b.viewed.store(false, std::memory_order_relaxed);
+  pool.live += static_cast<int64_t>(asked);
+  if (pool.live > pool.most_live) pool.most_live = pool.live;
+}
+BufferRef reused(ThreadPool& pool, Buffer* b, uint64_t asked) {
+  b->references.store(1, std::memory_order_relaxed);
+  count(pool, *b, asked);
+  return BufferRef(b);
+}
+
 }  // namespace
 
 void ThreadPools::end() {
   gone = true;
-  for (auto& device : lists)
-    for (auto& list : device)
-      while (Buffer* b = list.head) {
-        list.head = b->next;
+  for (ThreadPool*& pool : of) {
+    if (!pool) continue;
+    for (uint32_t k = 0; k < kClasses; ++k)
+      while (Buffer* b = take(*pool, k)) {
         std::lock_guard lock(b->device->orphan_mutex_);
         b->next = b->device->orphans_, b->device->orphans_ = b;
       }
+    delete std::exchange(pool, nullptr);
+  }
 }
 
 void recycle(Buffer* b) {
-  if (b->size_class == kUnpooled || pools.gone) return b->device->free_now(b);
-  auto& list = pools.lists[b->device->index()][b->size_class];
-  if (uint64_t{list.count} * b->bytes >= kKeptPerClass) {
+  if (pools.gone) return b->device->free_now(b);
+  ThreadPool& pool = pool_of(b->device->index());
+  pool.live -= static_cast<int64_t>(b->asked);
+  if (b->size_class == kUnpooled) return b->device->free_now(b);
+  if (pool.kept + static_cast<int64_t>(b->bytes) > static_cast<int64_t>(kKept)) {
     // Only an ordered device may still be using it; the eager queue is waited for once, not per buffer.
     if (b->device->ordered()) {
       const std::lock_guard lock(b->device->eager_mutex());
@@ -63,8 +121,21 @@ void recycle(Buffer* b) {
     }
     return b->device->free_now(b);
   }
-  if (list.count == 0) pools_end.begin();
-  b->next = list.head, list.head = b, ++list.count;
+  Buffer*& first = pool.lists[b->size_class];
+  b->next = first, first = b, pool.kept += static_cast<int64_t>(b->bytes);
+}
+
+// Before `bytes` are taken anew: what is kept makes room, so that all together stay within the most that was
+// ever in use. Programs that repeat themselves find most of what they need in the pool, and do not come here.
+// Not for ordered devices, which would have to be waited for.
+void Device::make_room(ThreadPool& pool, uint32_t k, uint64_t bytes) {
+  if (bytes < kWorthGiving || ordered()) return;
+  const int64_t live = pool.live + static_cast<int64_t>(bytes), most = std::max(pool.most_live, live);
+  const auto too_much = [&] { return live + pool.kept > most; };
+  for (uint32_t larger = k; larger < kClasses && too_much(); ++larger)
+    while (Buffer* b = too_much() ? take(pool, larger) : nullptr) free_now(b);
+  for (uint32_t smaller = k; smaller-- > class_of(kWorthGiving) && too_much();)
+    while (Buffer* b = too_much() ? take(pool, smaller) : nullptr) free_now(b);
 }
 
 void Device::free_now(Buffer* b) {
@@ -75,27 +146,39 @@ void Device::free_now(Buffer* b) {
 
 Result<BufferRef> Device::allocate(uint64_t bytes) {
   const uint32_t k = class_of(bytes);
-  if (k >= kClasses || pools.gone) return allocate_fresh(bytes, kUnpooled);
-  auto& list = pools.lists[index_][k];
-  if (Buffer* b = list.head) {
-    list.head = b->next, --list.count;
-    b->references.store(1, std::memory_order_relaxed);
-    return BufferRef(b);
-  }
-  {
+  if (pools.gone) return allocate_fresh(bytes, kUnpooled);
+  ThreadPool& pool = pool_of(index_);
+  if (k < kClasses) {
+    if (Buffer* b = take(pool, k, bytes)) return reused(pool, b, bytes);
     std::lock_guard lock(orphan_mutex_);
     for (Buffer** at = &orphans_; *at; at = &(*at)->next)
-      if ((*at)->size_class == k) {
+      if ((*at)->size_class == k && (*at)->bytes >= bytes) {
         Buffer* b = *at;
         *at = b->next;
-        b->references.store(1, std::memory_order_relaxed);
-        return BufferRef(b);
+        return reused(pool, b, bytes);
       }
   }
-  auto fresh = allocate_fresh(kSmallest << k, k);
-  if (fresh.ok() || fresh.status().code() != Code::out_of_memory) return fresh;
-  trim();
-  return allocate_fresh(bytes, kUnpooled);
+  make_room(pool, std::min(k, kClasses), bytes);
+  auto fresh = k < kClasses ? allocate_fresh(rounded(bytes, k), k) : allocate_fresh(bytes, kUnpooled);
+  if (!fresh.ok() && fresh.status().code() == Code::out_of_memory) {
+    trim();
+    fresh = allocate_fresh(bytes, kUnpooled);
+  }
+  if (!fresh.ok()) return fresh;
+  count(pool, *fresh.value().get(), bytes);
+  return fresh;
+}
+
+MemoryUse Device::begin_peak() {
+  ThreadPool& pool = pool_of(index_);
+  pool.most_live = pool.live;
+  const uint64_t now = live_bytes();
+  peak_bytes_.store(now, std::memory_order_relaxed);
+  return {now, static_cast<uint64_t>(std::max<int64_t>(0, pool.live))};
+}
+MemoryUse Device::peak() const {
+  return {peak_bytes_.load(std::memory_order_relaxed),
+          static_cast<uint64_t>(std::max<int64_t>(0, pool_of(index_).most_live))};
 }
 
 Result<BufferRef> Device::allocate_unpooled(uint64_t bytes) { return allocate_fresh(bytes, kUnpooled); }
@@ -113,7 +196,10 @@ Result<BufferRef> Device::allocate_fresh(uint64_t bytes, uint32_t size_class) {
                 live_bytes(), error.text());
   auto* b = new Buffer;
   b->size_class = size_class, b->device = this, b->handle = handle, b->bytes = bytes;
-  live_bytes_.fetch_add(bytes, std::memory_order_relaxed);
+  const uint64_t now = live_bytes_.fetch_add(bytes, std::memory_order_relaxed) + bytes;
+  for (uint64_t peak = peak_bytes_.load(std::memory_order_relaxed);
+       now > peak && !peak_bytes_.compare_exchange_weak(peak, now, std::memory_order_relaxed);) {
+  }
   return BufferRef(b);
 }
 
@@ -127,12 +213,9 @@ void Device::trim() {
     orphans_ = b->next;
     free_now(b);
   }
-  if (pools.gone) return;
-  for (auto& list : pools.lists[index_])
-    while (Buffer* b = list.head) {
-      list.head = b->next, --list.count;
-      free_now(b);
-    }
+  if (pools.gone || !pools.of[index_]) return;
+  for (uint32_t k = 0; k < kClasses; ++k)
+    while (Buffer* b = take(*pools.of[index_], k)) free_now(b);
 }
 
 void Device::retire(Plan* plan) {

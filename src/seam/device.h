@@ -79,6 +79,14 @@ struct KernelSource {
   std::vector<const weft_kernel*> kernels;
 };
 
+struct ThreadPool;
+
+/// Bytes that a device's memory had at most since begin_peak().
+struct MemoryUse {
+  uint64_t taken = 0;  ///< from the backend, by all threads: in use, or kept for later
+  uint64_t asked = 0;  ///< by this thread, for what is in use
+};
+
 /// Memory and queues of one backend's device, with the kernels that serve it.
 class Device {
  public:
@@ -118,11 +126,15 @@ class Device {
   /// Gives pooled memory of this thread and of ended threads back to the backend.
   void trim();
   uint64_t live_bytes() const { return live_bytes_.load(std::memory_order_relaxed); }
+  /// Begins to watch: what there is now. peak() then gives the most of each since.
+  MemoryUse begin_peak();
+  MemoryUse peak() const;
 
  private:
   friend void recycle(Buffer* buffer);
   friend struct ThreadPools;
   Result<BufferRef> allocate_fresh(uint64_t bytes, uint32_t size_class);
+  void make_room(ThreadPool& pool, uint32_t k, uint64_t bytes);
   void free_now(Buffer* buffer);
 
   const weft_backend& backend_;
@@ -134,7 +146,7 @@ class Device {
   std::mutex eager_mutex_, retired_mutex_, orphan_mutex_;
   std::vector<Plan*> retired_;
   Buffer* orphans_ = nullptr;  // free buffers of threads that have ended
-  std::atomic<uint64_t> live_bytes_{0};
+  std::atomic<uint64_t> live_bytes_{0}, peak_bytes_{0};
 };
 
 inline constexpr uint32_t kMaxDevices = 32;

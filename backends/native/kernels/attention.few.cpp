@@ -14,26 +14,26 @@ constexpr int64_t kFew = 4;
 
 Support accepts(const OpCall& c) {
   if (auto s = accepts_attention(c, 3); !s) return s;
-  const int64_t queries = c.input(0).max()[static_cast<size_t>(c.input(0).rank() - 2)];
+  const int64_t queries = c.input(0).max()[static_cast<size_t>(HeadAxes(c).seq)];
   if (queries <= kFew) return Support::yes();
   return Support::no("at most {} queries, got {}", kFew, queries);
 }
 
 void one_query(const AttentionSizes& s, const Launch& l, int64_t head, int64_t i) {
-  const int64_t at = head * s.seq_q + i, kv = s.key_head(head), seen = s.seen(i, s.keys(head));
-  float* y = l.output(0).data<float>() + at * s.width;
-  float& lse = l.output(1).data<float>()[at];
+  const int64_t kv = s.key_head(head), seen = s.seen(i, s.keys(head));
+  float* y = l.output(0).data<float>() + s.result(head, i);
+  float& lse = l.output(1).data<float>()[head * s.seq_q + i];
   float* query = scratch<float>(Scratch::columns, s.dim);
   float* scores = scratch<float>(Scratch::scores, s.seq_k);  // it grows once, not with every token
-  affine(l.input(0).data<float>() + at * s.dim, 0, s.scale, nullptr, nullptr, query, s.dim);
+  affine(l.input(0).data<float>() + s.query(head, i), 0, s.scale, nullptr, nullptr, query, s.dim);
   multiply(Product<float>{.m = 1,
                           .n = seen,
                           .k = s.dim,
                           .a = query,
                           .a_row = s.dim,
-                          .b = l.input(1).data<float>() + kv * s.seq_k * s.dim,
+                          .b = l.input(1).data<float>() + s.key(kv, 0),
                           .b_row = 1,
-                          .b_column = s.dim,
+                          .b_column = s.key_step(),
                           .c = scores,
                           .c_row = seen});
   const float most = max(scores, seen);
@@ -48,8 +48,8 @@ void one_query(const AttentionSizes& s, const Launch& l, int64_t head, int64_t i
                           .k = seen,
                           .a = scores,
                           .a_row = seen,
-                          .b = l.input(2).data<float>() + kv * s.seq_k * s.width,
-                          .b_row = s.width,
+                          .b = l.input(2).data<float>() + s.value(kv, 0),
+                          .b_row = s.value_step(),
                           .c = y,
                           .c_row = s.width});
   affine(y, 0, static_cast<float>(1 / total), nullptr, nullptr, y, s.width);
@@ -70,7 +70,10 @@ Outcome launch(const Launch& l) {
 
 }  // namespace
 
-extern const KernelRecord attention_few = {
-    .op = "attention", .variant = "few", .reads = {"causal", "scale"}, .accepts = accepts, .launch = launch};
+extern const KernelRecord attention_few = {.op = "attention",
+                                           .variant = "few",
+                                           .reads = {"causal", "scale", "seq_first"},
+                                           .accepts = accepts,
+                                           .launch = launch};
 
 }  // namespace weft::native

@@ -11,43 +11,46 @@ namespace {
 
 // One block of queries of one head: keys pass by in blocks, with the running maximum and sum of each query.
 void query_block(const AttentionSizes& s, const Launch& l, int64_t head, int64_t i) {
-  const int64_t rows = std::min(kQueries, s.seq_q - i), kv = s.key_head(head), all = s.keys(head);
-  const float* k = l.input(1).data<float>() + kv * s.seq_k * s.dim;
-  const float* v = l.input(2).data<float>() + kv * s.seq_k * s.width;
-  float* y = l.output(0).data<float>() + (head * s.seq_q + i) * s.width;
+  const int64_t rows = std::min(kQueries, s.seq_q - i), columns = columns_of(rows), kv = s.key_head(head),
+                all = s.keys(head);
+  const float* k = l.input(1).data<float>() + s.key(kv, 0);
+  const float* v = l.input(2).data<float>() + s.value(kv, 0);
+  float* y = l.output(0).data<float>() + s.result(head, i);
+  const int64_t y_step = s.result_step();
   float* queries = scratch<float>(Scratch::columns, kQueries * s.dim);
   float* scores = scratch<float>(Scratch::scores, kKeys * kQueries);
-  transpose_queries(l.input(0).data<float>() + (head * s.seq_q + i) * s.dim, rows, s.dim, s.scale, queries);
+  transpose_queries(l.input(0).data<float>() + s.query(head, i), s.query_step(), rows, s.dim, s.scale,
+                    queries);
   alignas(64) float most[kQueries], total[kQueries], factor[kQueries];
   std::fill_n(most, kQueries, -HUGE_VALF), std::fill_n(total, kQueries, 0.0f);
-  std::fill_n(y, rows * s.width, 0.0f);
+  clear_rows(y, y_step, rows, s.width);
   const int64_t seen = s.seen(i + rows - 1, all);
   for (int64_t j = 0; j < seen; j += kKeys) {
     const int64_t keys = std::min(kKeys, seen - j);
     multiply(Product<float>{.m = keys,
-                            .n = kQueries,
+                            .n = columns,
                             .k = s.dim,
-                            .a = k + j * s.dim,
-                            .a_row = s.dim,
+                            .a = k + j * s.key_step(),
+                            .a_row = s.key_step(),
                             .b = queries,
-                            .b_row = kQueries,
+                            .b_row = columns,
                             .c = scores,
-                            .c_row = kQueries});
-    hide_unseen(s, all, i, j, keys, scores);
-    softmax_columns(scores, keys, kQueries, most, total, factor);
+                            .c_row = columns});
+    hide_unseen(s, all, i, columns, j, keys, scores);
+    softmax_columns(scores, keys, columns, most, total, factor);
     if (j > 0)
       for (int64_t r = 0; r < rows; ++r)
-        if (factor[r] != 1) affine(y + r * s.width, 0, factor[r], nullptr, nullptr, y + r * s.width, s.width);
+        if (factor[r] != 1) affine(y + r * y_step, 0, factor[r], nullptr, nullptr, y + r * y_step, s.width);
     multiply(Product<float>{.m = rows,
                             .n = s.width,
                             .k = keys,
                             .a = scores,
                             .a_row = 1,
-                            .a_column = kQueries,
-                            .b = v + j * s.width,
-                            .b_row = s.width,
+                            .a_column = columns,
+                            .b = v + j * s.value_step(),
+                            .b_row = s.value_step(),
                             .c = y,
-                            .c_row = s.width,
+                            .c_row = y_step,
                             .accumulate = j > 0});
   }
   float* lse = l.output(1).data<float>() + head * s.seq_q + i;
@@ -55,7 +58,7 @@ void query_block(const AttentionSizes& s, const Launch& l, int64_t head, int64_t
     // A query that sees nothing gives zeros.
     const bool none = total[r] == 0;
     lse[r] = none ? -HUGE_VALF : most[r] + std::log(total[r]);
-    affine(y + r * s.width, 0, none ? 0 : 1 / total[r], nullptr, nullptr, y + r * s.width, s.width);
+    affine(y + r * y_step, 0, none ? 0 : 1 / total[r], nullptr, nullptr, y + r * y_step, s.width);
   }
 }
 
@@ -74,7 +77,7 @@ Outcome launch(const Launch& l) {
 extern const KernelRecord attention_flash = {
     .op = "attention",
     .variant = "flash",
-    .reads = {"causal", "scale"},
+    .reads = {"causal", "scale", "seq_first"},
     .accepts = [](const OpCall& c) { return accepts_attention(c, 3); },
     .launch = launch};
 

@@ -22,19 +22,22 @@ struct Operands {
 
 /// A block of queries, turned: what every block of keys needs of it.
 struct Block {
-  float *queries, *dys;                // [dim, kQueries] scaled, and [width, kQueries]
+  int64_t rows, columns;
+  float *queries, *dys;                // [dim, columns] scaled, and [width, columns]
   float lse[kQueries], sum[kQueries];  // sum = dy . y of each query
 };
 
 void turn(const AttentionSizes& s, const Operands& o, int64_t head, int64_t i, Block& b) {
   const int64_t rows = std::min(kQueries, s.seq_q - i), at = head * s.seq_q + i;
-  transpose_queries(o.q + at * s.dim, rows, s.dim, s.scale, b.queries);
-  transpose_queries(o.dy + at * s.width, rows, s.width, 1, b.dys);
-  for (int64_t r = 0; r < kQueries; ++r) {
+  b.rows = rows, b.columns = columns_of(rows);
+  const float *y = o.y + s.result(head, i), *dy = o.dy + s.result(head, i);
+  transpose_queries(o.q + s.query(head, i), s.query_step(), rows, s.dim, s.scale, b.queries);
+  transpose_queries(dy, s.result_step(), rows, s.width, 1, b.dys);
+  for (int64_t r = 0; r < b.columns; ++r) {
     const bool there = r < rows && o.lse[at + r] != -HUGE_VALF;
     b.lse[r] = there ? o.lse[at + r] : HUGE_VALF;  // weights of a query that sees nothing are exp(-inf) = 0
     b.sum[r] =
-        there ? static_cast<float>(dot(o.y + (at + r) * s.width, o.dy + (at + r) * s.width, s.width)) : 0;
+        there ? static_cast<float>(dot(y + r * s.result_step(), dy + r * s.result_step(), s.width)) : 0;
   }
 }
 
@@ -45,8 +48,14 @@ struct Matrix {
   bool turned = false;
 };
 
+/// Where a product goes: rows that are `row` apart.
+struct Result {
+  float* data;
+  int64_t row;
+};
+
 // c [m, n] = a [m, k] b [k, n], or added to it; b in rows of `b_row` elements.
-void product(int64_t m, int64_t n, int64_t k, Matrix a, const float* b, int64_t b_row, float* c, bool add) {
+void product(int64_t m, int64_t n, int64_t k, Matrix a, const float* b, int64_t b_row, Result c, bool add) {
   multiply(Product<float>{.m = m,
                           .n = n,
                           .k = k,
@@ -55,8 +64,8 @@ void product(int64_t m, int64_t n, int64_t k, Matrix a, const float* b, int64_t 
                           .a_column = a.turned ? a.row : 1,
                           .b = b,
                           .b_row = b_row,
-                          .c = c,
-                          .c_row = n,
+                          .c = c.data,
+                          .c_row = c.row,
                           .accumulate = add});
 }
 
@@ -64,17 +73,18 @@ void product(int64_t m, int64_t n, int64_t k, Matrix a, const float* b, int64_t 
 // again.
 void pair(const AttentionSizes& s, const Operands& o, int64_t head, int64_t i, int64_t j, int64_t keys,
           const Block& b, float* weights, float* slopes) {
-  const int64_t rows = std::min(kQueries, s.seq_q - i), at = head * s.seq_q + i,
-                kv = s.key_head(head) * s.seq_k + j;
-  const float *q = o.q + at * s.dim, *k = o.k + kv * s.dim;
-  product(keys, kQueries, s.dim, {k, s.dim}, b.queries, kQueries, weights, false);
-  hide_unseen(s, s.seq_k, i, j, keys, weights);
-  product(keys, kQueries, s.width, {o.v + kv * s.width, s.width}, b.dys, kQueries, slopes, false);
+  const int64_t rows = b.rows, n = b.columns, kv = s.key_head(head), query = s.query(head, i),
+                key = s.key(kv, j), value = s.value(kv, j);
+  product(keys, n, s.dim, {o.k + key, s.key_step()}, b.queries, n, {weights, n}, false);
+  hide_unseen(s, s.seq_k, i, n, j, keys, weights);
+  product(keys, n, s.width, {o.v + value, s.value_step()}, b.dys, n, {slopes, n}, false);
   // weights = exp(scores - lse); slopes = weights * (slopes - sum) * scale
-  softmax_slopes(weights, slopes, keys, kQueries, b.lse, b.sum, s.scale);
-  product(keys, s.width, rows, {weights, kQueries}, o.dy + at * s.width, s.width, o.dv + kv * s.width, true);
-  product(keys, s.dim, rows, {slopes, kQueries}, q, s.dim, o.dk + kv * s.dim, true);
-  product(rows, s.dim, keys, {slopes, kQueries, true}, k, s.dim, o.dq + at * s.dim, true);
+  softmax_slopes(weights, slopes, keys, n, b.lse, b.sum, s.scale);
+  product(keys, s.width, rows, {weights, n}, o.dy + s.result(head, i), s.result_step(),
+          {o.dv + value, s.value_step()}, true);
+  product(keys, s.dim, rows, {slopes, n}, o.q + query, s.query_step(), {o.dk + key, s.key_step()}, true);
+  product(rows, s.dim, keys, {slopes, n, true}, o.k + key, s.key_step(), {o.dq + query, s.query_step()},
+          true);
 }
 
 // All heads that share one head of keys, one after the other: no two threads add to one gradient.
@@ -85,10 +95,10 @@ void key_head(const AttentionSizes& s, const Operands& o, int64_t kv) {
   Block b;
   b.queries = scratch<float>(Scratch::columns, kQueries * (s.dim + s.width));
   b.dys = b.queries + kQueries * s.dim;
-  std::fill_n(o.dk + kv * s.seq_k * s.dim, s.seq_k * s.dim, 0.0f);
-  std::fill_n(o.dv + kv * s.seq_k * s.width, s.seq_k * s.width, 0.0f);
+  clear_rows(o.dk + s.key(kv, 0), s.key_step(), s.seq_k, s.dim);
+  clear_rows(o.dv + s.value(kv, 0), s.value_step(), s.seq_k, s.width);
   for (int64_t head = first; head < first + shared; ++head) {
-    std::fill_n(o.dq + head * s.seq_q * s.dim, s.seq_q * s.dim, 0.0f);
+    clear_rows(o.dq + s.query(head, 0), s.query_step(), s.seq_q, s.dim);
     for (int64_t i = 0; i < s.seq_q; i += kQueries) {
       turn(s, o, head, i, b);
       const int64_t seen = s.seen(std::min(s.seq_q, i + kQueries) - 1, s.seq_k);
@@ -112,7 +122,7 @@ Outcome launch(const Launch& l) {
 extern const KernelRecord attention_grad_flash = {
     .op = "attention_grad",
     .variant = "flash",
-    .reads = {"causal", "scale"},
+    .reads = {"causal", "scale", "seq_first"},
     .accepts = [](const OpCall& c) { return accepts_attention(c, 6); },
     .launch = launch};
 

@@ -1,51 +1,54 @@
 #include <algorithm>
 
 #include "backends/native/spread.h"
-#include "weft/shared/walk.hpp"
 
-// One product for all rows, which adds to the bias: the result is written once.
+// x weightᵀ + bias as one product: every row of it begins with the bias, so that the result is written once.
+// Few rows read the weight where it lies, many pack it.
 namespace weft::native {
 
 using namespace weft::backend;
 
 static Support accepts(const OpCall& c) {
-  if (c.n_inputs() < 2 || c.n_inputs() > 3 || c.n_outputs() != 1 || !c.input(0).has() || !c.input(1).has())
-    return Support::no("wants x, a weight and perhaps a bias");
+  if (c.n_inputs() != 3 || c.n_outputs() != 1)
+    return Support::no("wants 3 inputs and 1 output, got {} and {}", c.n_inputs(), c.n_outputs());
   const TypeView x = c.input(0), weight = c.input(1), bias = c.input(2), y = c.output(0);
-  for (const TypeView t : {x, weight, y})
-    if (t.dtype() != DType::f32) return Support::no("dtype must be f32, got {}", t.dtype());
-  if (x.rank() < 1 || weight.rank() != 2 || y.rank() != x.rank())
-    return Support::no("wants x [..., in] and weight [out, in], got {} and {}", x.max(), weight.max());
-  const int64_t in = x.max().back(), out = weight.max()[0];
-  const auto rows = static_cast<size_t>(x.rank() - 1);
-  if (weight.max()[1] != in || y.max().back() != out ||
-      !std::ranges::equal(y.max().first(rows), x.max().first(rows)))
-    return Support::no("x {} and weight {} don't make {}", x.max(), weight.max(), y.max());
-  if (bias.has() && (bias.dtype() != DType::f32 || bias.rank() != 1 || bias.max()[0] != out))
-    return Support::no("bias must be f32[{}]", out);
-  return Support::yes();
+  for (const TypeView t : {x, weight, bias})
+    if (t.has() && t.dtype() != y.dtype())
+      return Support::no("operands must have one dtype, got {}", t.dtype());
+  if (y.dtype() != DType::f32 && y.dtype() != DType::f64)
+    return Support::no("computes in f32 and f64, got {}", y.dtype());
+  if (!x.has() || !weight.has() || x.rank() < 1 || x.rank() != y.rank() ||
+      !std::ranges::equal(x.max().first(static_cast<size_t>(x.rank() - 1)),
+                          y.max().first(static_cast<size_t>(y.rank() - 1))))
+    return Support::no("x and the result must have the same rows");
+  const int64_t in = x.max().back(), out = y.max().back();
+  if (weight.rank() != 2 || weight.max()[0] != out || weight.max()[1] != in)
+    return Support::no("weight must have shape [{}, {}], got {}", out, in, weight.max());
+  if (!bias.has() || (bias.rank() == 1 && bias.max()[0] == out)) return Support::yes();
+  return Support::no("bias must have shape [{}], got {}", out, bias.max());
+}
+
+template <class T>
+static void run(const Launch& l) {
+  const TensorView x = l.input(0), weight = l.input(1), bias = l.input(2), y = l.output(0);
+  const int64_t in = weight.dim(1), out = weight.dim(0);
+  if (out == 0) return;
+  const Product<T> p{.m = y.size() / out,
+                     .n = out,
+                     .k = in,
+                     .a = x.data<T>(),
+                     .a_row = in,
+                     .b = weight.data<T>(),
+                     .b_row = 1,
+                     .b_column = in,
+                     .c = y.data<T>(),
+                     .c_row = out,
+                     .start = bias.has() ? bias.data<T>() : nullptr};
+  multiply_all<T>(l.host(), 1, p, [&](int64_t) { return p; });
 }
 
 static Outcome launch(const Launch& l) {
-  const TensorView x = l.input(0), weight = l.input(1), y = l.output(0);
-  const TensorView bias(l.call().n_inputs() > 2 ? l.input(2).raw() : nullptr);
-  const int64_t n = weight.dim(0), k = weight.dim(1);
-  const Product<float> p{.m = n == 0 ? 0 : y.size() / n,
-                         .n = n,
-                         .k = k,
-                         .a = x.data<float>(),
-                         .a_row = k,
-                         .b = weight.data<float>(),
-                         .b_row = 1,
-                         .b_column = k,
-                         .c = y.data<float>(),
-                         .c_row = n,
-                         .accumulate = bias.has()};
-  if (bias.has())
-    l.host().parallel_for(p.m, shared::grain_for(n), [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) std::copy_n(bias.data<float>(), n, p.c + i * n);
-    });
-  multiply_all<float>(l.host(), 1, p, [&](int64_t) { return p; });
+  l.output(0).dtype() == DType::f64 ? run<double>(l) : run<float>(l);
   return Outcome::ok();
 }
 

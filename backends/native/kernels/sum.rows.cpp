@@ -28,22 +28,37 @@ static float sum_of_all(const Host& host, const float* x, int64_t n) {
   return static_cast<float>(total);
 }
 
-// A thousand rows in f32, and double beyond, as in rows.
-static void sum_columns(float* to, const float* x, int64_t rows, int64_t step, int64_t n) {
-  constexpr int64_t kRows = 1024;
-  double total[kColumns] = {};
-  alignas(64) float block[kColumns];
-  for (int64_t r = 0; r < rows; r += kRows) {
-    std::fill_n(block, n, 0.0f);
-    for (int64_t i = r; i < std::min(rows, r + kRows); ++i) add_to(block, x + i * step, n);
-    for (int64_t c = 0; c < n; ++c) total[c] += static_cast<double>(block[c]);
-  }
-  for (int64_t c = 0; c < n; ++c) to[c] = static_cast<float>(total[c]);
+// In blocks of rows, whose number depends on the sizes alone: in f32 within a block, in double beyond, as in
+// rows.
+static void sum_columns(const Host& host, float* to, const float* x, int64_t rows, int64_t outputs) {
+  const int64_t block = std::clamp<int64_t>((rows + 15) / 16, 32, 1024), blocks = (rows + block - 1) / block,
+                pieces = (outputs + kColumns - 1) / kColumns;
+  std::vector<float> part(static_cast<size_t>(blocks * outputs));
+  host.parallel_for(blocks * pieces, shared::grain_for(block * std::min(outputs, kColumns)),
+                    [&](int64_t begin, int64_t end) {
+                      for (int64_t t = begin; t < end; ++t) {
+                        const int64_t first = t % pieces * kColumns, b = t / pieces,
+                                      n = std::min(kColumns, outputs - first);
+                        float* sum = part.data() + b * outputs + first;
+                        for (int64_t i = b * block; i < std::min(rows, (b + 1) * block); ++i)
+                          add_to(sum, x + i * outputs + first, n);
+                      }
+                    });
+  each_piece(host, blocks, outputs, [&](int64_t first, int64_t n) {
+    for (int64_t c = first; c < first + n; ++c) {
+      double total = 0;
+      for (int64_t b = 0; b < blocks; ++b) total += double{part[static_cast<size_t>(b * outputs + c)]};
+      to[c] = static_cast<float>(total);
+    }
+  });
 }
 
 static Outcome launch(const Launch& l) {
   return fold(
-      l, 0, sum_of_row, [&](const float* x, int64_t n) { return sum_of_all(l.host(), x, n); }, sum_columns);
+      l, 0, sum_of_row, [&](const float* x, int64_t n) { return sum_of_all(l.host(), x, n); },
+      [&](float* to, const float* x, int64_t rows, int64_t outputs) {
+        sum_columns(l.host(), to, x, rows, outputs);
+      });
 }
 
 extern const KernelRecord sum_rows = {

@@ -64,6 +64,7 @@ void add_step_options(Syntax& app, TrainOptions& o) {
   app.add_choice<DType>("--dtype", s.dtype, {{"f32", DType::f32}, {"f64", DType::f64}, {"bf16", DType::bf16}},
                         "of weights: f32 (default), f64, or bf16 with masters in f32");
   app.add_flag("--compile", s.compile, "run the whole step as one compiled program");
+  app.add_flag("--recompute", o.recompute, "less memory, more time: blocks run again on the way back");
   app.add_option("--seed", s.seed, "of weights, batches and dropout")
       .check(whole_number<uint64_t>(0))
       .capture_default_str();
@@ -98,7 +99,8 @@ nn::TrainSettings TrainOptions::asked(int64_t vocabulary_size) const {
                               .heads = heads,
                               .kv_heads = kv_heads ? kv_heads : heads,
                               .width = width,
-                              .hidden = usual_hidden(*this)};
+                              .hidden = usual_hidden(*this),
+                              .recompute = recompute};
   } else {
     s.model = nn::GPTConfig{.vocabulary = vocabulary_size,
                             .context = context,
@@ -106,7 +108,8 @@ nn::TrainSettings TrainOptions::asked(int64_t vocabulary_size) const {
                             .heads = heads,
                             .width = width,
                             .hidden = hidden,
-                            .dropout = dropout};
+                            .dropout = dropout,
+                            .recompute = recompute};
   }
   return s;
 }

@@ -14,6 +14,7 @@ struct TrainOptions {
   std::string model = "gpt";
   int64_t layers = 4, heads = 4, kv_heads = 0, width = 128, hidden = 0, context = 64;
   double dropout = 0;
+  bool recompute = false;
   nn::TrainSettings settings;
   double seconds = 60, save_every = 30, sample_every = 20;
   bool resume = false, fresh = false;

@@ -6,7 +6,8 @@
 namespace weft::compiler {
 
 // Two pure nodes with the same op, attributes and operands have the same results: the second becomes the
-// first. Values are immutable (an update makes a new one), so equal operands really are equal.
+// first. Values are immutable (an update makes a new one), so equal operands really are equal. What runs
+// again so that nothing of the first run is kept stays apart from it.
 Status merge_equal_nodes(Module& m, const Options&) {
   auto& g = m.graph;
   std::vector<int32_t> same(g.types.size());
@@ -29,7 +30,7 @@ Status merge_equal_nodes(Module& m, const Options&) {
     auto& alike = seen[{node.op, node.inputs}];
     const ir::Node* twin = nullptr;
     for (const auto* other : alike)
-      if (identical(other->attrs, node.attrs)) twin = other;
+      if (other->run == node.run && identical(other->attrs, node.attrs)) twin = other;
     if (!twin) {
       alike.push_back(&node);
       continue;

@@ -37,7 +37,13 @@ inline Outcome launch_permute(const Launch& l) {
         int64_t at = 0, rest = i;
         for (int64_t d = rank - 2; d >= 0; rest /= y.dim(d--)) at += rest % y.dim(d) * stride[d];
         const int64_t step = rank == 0 ? 0 : stride[rank - 1];
-        for (int64_t k = 0; k < run; ++k) y.data<T>()[i * run + k] = x.data<T>()[at + k * step];
+        const T* from = x.data<T>() + at;
+        T* to = y.data<T>() + i * run;
+        if (step == 1) {
+          std::memcpy(to, from, static_cast<size_t>(run) * sizeof(T));
+        } else {
+          for (int64_t k = 0; k < run; ++k) to[k] = from[k * step];
+        }
       }
     });
   });

@@ -1,0 +1,21 @@
+#include "conformance/cases.h"
+
+namespace weft::conformance {
+
+OpCases layer_norm_grad_cases() {
+  return {
+      {.inputs = {normal({4, 33}), normal({4, 33}), normal({33})},
+       .attrs = {{"epsilon", 1e-3}},
+       .why = "plain"},
+      {.inputs = {normal({2, 3, 5}), normal({2, 3, 5}), normal({3, 5})},
+       .attrs = {{"trailing", 2}},
+       .why = "two axes together"},
+      {.inputs = {normal({2, 3, 5}), normal({2, 3, 5})}, .why = "no weight"},
+      {.inputs = {normal({150, 3}), normal({150, 3}), normal({3})}, .why = "more than one block of rows"},
+      {.inputs = {uniform({2, 9}, 100, 101), normal({2, 9}), normal({9})}, .why = "a large mean"},
+      {.inputs = {normal({3, 0}), normal({3, 0}), normal({0})}, .why = "empty rows"},
+      {.inputs = {normal({0, 3}), normal({0, 3}), normal({3})}, .why = "no rows: zeros"},
+  };
+}
+
+}  // namespace weft::conformance

@@ -1,0 +1,20 @@
+#pragma once
+#include <numbers>
+
+#include "ir/op.h"
+
+// What gelu and its gradient share.
+namespace weft::ir {
+
+struct GeluAttrs {
+  bool approximate = false;
+  static constexpr auto fields = ir::fields("approximate", &GeluAttrs::approximate);
+};
+
+// The approximation is tanh(kGeluScale (x + kGeluCube x^3)).
+inline constexpr double kGeluScale = std::numbers::sqrt2 * std::numbers::inv_sqrtpi, kGeluCube = 0.044715;
+
+/// 2 P(X < x) - 1 for a normal X, or what is taken for it.
+Value symmetric_cdf(Builder& b, Value x, bool approximate);
+
+}  // namespace weft::ir
