@@ -5,12 +5,11 @@
 #include "cli/command.h"
 #include "cli/show.h"
 #include "conformance/noise.h"
-#include "weft/checkpoint.h"
-#include "weft/data.h"
 #include "weft/ops.h"
 #include "weft/random.h"
 #include "weft/text.h"
 #include "weft/trace.h"
+#include "weft/trainer.h"
 
 // weft compare: the same weights and the same tokens on every backend, judged against `reference`.
 namespace weft::cli {
@@ -46,21 +45,14 @@ Outputs forward(const nn::LanguageModel& model, const Tensor& tokens, const Tens
 struct Case {
   const nn::TrainedModel& trained;
   io::Batch batch;
-  int64_t rows = 0;
 
-  Tensor tokens() const { return tensor(batch.tokens); }
-  Tensor targets() const { return tensor(batch.targets); }
+  Tensor tokens() const { return nn::example_of(batch).input; }
+  Tensor targets() const { return nn::example_of(batch).target; }
   /// The model in f32 on the default backend.
   std::unique_ptr<nn::LanguageModel> model() const {
     auto m = nn::make_model(trained.info.settings.model);
     nn::copy_fields(*trained.model, *m, DType::f32);
     return m;
-  }
-
- private:
-  Tensor tensor(const std::vector<int32_t>& ids) const {
-    const int64_t shape[] = {rows, trained.model->context()};
-    return Tensor::of(std::span<const int32_t>(ids), shape, DType::i32);
   }
 };
 
@@ -144,7 +136,7 @@ Row judge(const std::string& backend, const Case& c, const Outputs& reference, c
     const Outputs got = forward(*model, tokens, targets);
     row.kernels = ledger_rows();
     judge_outputs(row, got, reference, bounds);
-    row.per_second = speed(*model, tokens, targets, c.rows * model->context());
+    row.per_second = speed(*model, tokens, targets, c.batch.rows * model->context());
   } catch (const Error& e) {
     row.failure = e.what();
   }
@@ -224,7 +216,7 @@ io::Batch batch_for(const Options& o, const nn::TrainedModel& trained) {
 int run(const Options& o, const Common& common) {
   const OnBackend home("reference");
   const auto trained = nn::load_trained(o.model);
-  const Case c{trained, batch_for(o, trained), o.batch};
+  const Case c{trained, batch_for(o, trained)};
   const Outputs reference = run_once(c);
   const Bounds bounds = noise_bounds(c);
   std::vector<Row> rows;

@@ -47,7 +47,7 @@ class Run {
       average_ += (loss - average_) / static_cast<double>(std::min<int64_t>(taken(), 50));
       log(loss, rate);
       if (display_.due()) show(rate);
-      if (o_.sample_every > 0 && seconds_since(sampled_) > o_.sample_every) sample();
+      if (o_.sample_every > 0 && seconds_since(sampled_) > o_.sample_every) try_sample();
       if (seconds_since(saved_) > o_.save_every) validate(), save();
     }
     // What was learnt is looked at before it replaces what was saved.
@@ -89,23 +89,34 @@ class Run {
         history_.losses());
   }
 
+  // A sample is for people: where it can't be made, the run goes on without, and says so once.
+  void try_sample() {
+    sampled_ = Clock::now();
+    if (!sample_trouble_.empty()) return;
+    trainer_.sync();
+    nn::set_training(*state_.model, false);
+    try {
+      sample();
+    } catch (const Error& e) {
+      sample_trouble_ = e.what();
+      show_.note(fmt::format("no text is shown on the way: {}", sample_trouble_));
+    }
+    nn::set_training(*state_.model, true);
+  }
+
   // How the model goes on from a few tokens that it was never trained on.
   void sample() {
-    trainer_.sync();
     const auto row = data_.validation(static_cast<uint64_t>(state_.info.step), 1).tokens;
     const std::vector<int32_t> prompt(row.begin(),
                                       row.begin() + std::min<std::ptrdiff_t>(8, std::ssize(row)));
-    nn::set_training(*state_.model, false);
     nn::Decoder decoder(*state_.model,
                         {.compile = {.name = "decoder", .backend = {}, .policy = current_policy()}});
-    nn::set_training(*state_.model, true);
     std::string text = state_.info.tokenizer.decode(prompt);
     nn::Generation g(decoder, state_.info.tokenizer, {&prompt, 1},
                      {.length = 60, .sampling = {.temperature = 0.8, .seed = state_.info.settings.seed}});
     while (g.step()) text += g.text(0);
     history_.add({{"step", state_.info.step}, {"sample", text}});
     display_.sample(state_.info.step, text);
-    sampled_ = Clock::now();
   }
 
   void validate() {
@@ -152,6 +163,7 @@ class Run {
   TrainingDisplay display_;
   int64_t first_step_;
   double average_ = 0;
+  std::string sample_trouble_;
   Clock::time_point start_ = Clock::now(), saved_ = start_, sampled_ = start_, logged_ = start_;
 };
 
