@@ -74,10 +74,12 @@ TEST_F(TextFiles, FoldersInOrderEachFileOnce) {
   put("empty.txt", "");
   put("data.bin", std::string("x\0y", 3));
   fs::create_symlink(folder_ / "a.txt", folder_ / "z.txt");
+  fs::create_symlink(folder_ / "sub", folder_ / "link");
+  fs::create_symlink(folder_ / ".circle", folder_ / ".circle");
   const auto t = load_text({folder_.string()});
   EXPECT_EQ(t.utf8, "one\n\ntwo\nlines\nmore\nthree\n");
   EXPECT_EQ(t.files.size(), 3u);
-  EXPECT_EQ(t.notes.size(), 2u);  // the empty one and the binary one
+  EXPECT_EQ(t.notes.size(), 5u);  // the empty and the binary one, two that are hidden, a linked folder
 }
 
 TEST_F(TextFiles, Latin1IsNoted) {

@@ -72,7 +72,8 @@ struct TrainedModel {
 TrainedModel load_trained(const std::string& folder);
 
 /// Keeps a folder for one writer while it lives: a second training run in it would win or lose silently.
-/// Makes the folder if it is missing. The kernel lets go of it when the process ends, however it ends.
+/// Makes the folder if it is missing, and removes what a run that was killed while it saved has left beside
+/// the checkpoint. The kernel lets go of it when the process ends, however it ends.
 ///
 /// Errors   io when another process holds the folder, or the disk refuses.
 class FolderLock {

@@ -2,7 +2,6 @@
 
 #include <unistd.h>
 
-#include <chrono>
 #include <csignal>
 
 #include "cli/show.h"
@@ -13,7 +12,6 @@
 namespace weft::cli {
 namespace {
 
-using Clock = std::chrono::steady_clock;
 using nlohmann::json;
 
 struct Options {
@@ -97,18 +95,18 @@ class Chat {
     interrupted = 0;
     const auto start = Clock::now();
     nn::Generation g(decoder_, tokenizer_, {&ids, 1}, options_);
+    const double reading = seconds_since(start);
     const auto begin = Clock::now();
     std::string text;
     while (!interrupted && g.step()) {
       text += g.text(0);
       if (!json_) fmt::print("{}", g.text(0)), std::fflush(stdout);
     }
-    const auto end = Clock::now();
+    const double writing = seconds_since(begin);
     messages_.push_back({"assistant", text});
     options_.sampling.seed += 1;  // the same question again may have another answer
-    const double in = rate(g.prompt_tokens(), std::chrono::duration<double>(begin - start).count()),
-                 out = rate(static_cast<int64_t>(g.tokens(0).size()),
-                            std::chrono::duration<double>(end - begin).count());
+    const double in = rate(g.prompt_tokens(), reading),
+                 out = rate(static_cast<int64_t>(g.tokens(0).size()), writing);
     report(text, g, in, out);
     if (g.finish(0) != nn::Finish::full) return true;
     note(fmt::format("the model's room of {} tokens is full: the conversation ends here",
@@ -117,8 +115,6 @@ class Chat {
   }
 
  private:
-  static void note(const std::string& words) { fmt::print(stderr, "weft: note: {}\n", words); }
-
   void report(const std::string& text, const nn::Generation& g, double in, double out) const {
     const char* finish = interrupted ? "interrupted" : nn::name(g.finish(0));
     if (json_) {

@@ -1,9 +1,9 @@
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 
 #include "cli/command.h"
 #include "cli/show.h"
+#include "cli/text/reading.h"
 #include "conformance/noise.h"
 #include "weft/ops.h"
 #include "weft/random.h"
@@ -116,12 +116,11 @@ void judge_outputs(Row& row, const Outputs& got, const Outputs& reference, const
 
 // Half a second of forward passes, after one that prepared everything.
 double speed(const nn::LanguageModel& model, const Tensor& tokens, const Tensor& targets, int64_t count) {
-  using Clock = std::chrono::steady_clock;
   const auto start = Clock::now();
   double spent = 0;
   for (int64_t n = 1;; ++n) {
     forward(model, tokens, targets);
-    spent = std::chrono::duration<double>(Clock::now() - start).count();
+    spent = seconds_since(start);
     if (spent > 0.5) return static_cast<double>(n * count) / spent;
   }
 }
@@ -200,17 +199,19 @@ void print(const std::vector<Row>& rows) {
 
 io::Batch batch_for(const Options& o, const nn::TrainedModel& trained) {
   const auto& [settings, tokenizer, step] = trained.info;
-  std::vector<int32_t> ids;
+  const auto first_of = [&](io::Tokens tokens) {
+    return io::TokenData(std::move(tokens), trained.model->context(), settings.seed).validation(0, o.batch);
+  };
   if (!o.data.empty()) {
-    ids = tokenizer.encode(io::load_text(o.data).utf8, false);
-  } else {
-    // Without a text, tokens by chance: harder on the numbers than text that the model knows.
-    ids.resize(static_cast<size_t>(4 * o.batch * (trained.model->context() + 1)));
-    for (size_t i = 0; i < ids.size(); ++i)
-      ids[i] = static_cast<int32_t>(random_word(settings.seed, i) % static_cast<uint64_t>(tokenizer.size()));
+    auto text = read_text(o.data, tokenizer);
+    for (const auto& words : text.notes) note(words);
+    return first_of(std::move(text.tokens));
   }
-  return io::TokenData(io::Tokens(std::move(ids), tokenizer), trained.model->context(), settings.seed)
-      .validation(0, o.batch);
+  // Without a text, tokens by chance: harder on the numbers than text that the model knows.
+  std::vector<int32_t> ids(static_cast<size_t>(4 * o.batch * (trained.model->context() + 1)));
+  for (size_t i = 0; i < ids.size(); ++i)
+    ids[i] = static_cast<int32_t>(random_word(settings.seed, i) % static_cast<uint64_t>(tokenizer.size()));
+  return first_of({std::move(ids), tokenizer});
 }
 
 int run(const Options& o, const Common& common) {
@@ -232,10 +233,11 @@ int run(const Options& o, const Common& common) {
 std::function<int()> setup(Syntax& app, const Common& common) {
   const auto o = std::make_shared<Options>();
   app.add_option("--model", o->model, "folder of the checkpoint").required().type_name("DIR");
-  app.add_option("--data", o->data, "text to run on; without it, tokens by chance").type_name("PATH");
+  add_data_option(app, o->data);
   app.add_option("--batch", o->batch, "rows to run on").range(1, 65536).capture_default_str();
   app.footer(
-      "Runs on every available backend, or on --backend alone. Exits with 1 if one disagrees or fails.");
+      "Without --data, the model reads tokens by chance. Runs on every available backend, or on --backend\n"
+      "alone. Exits with 1 if one disagrees or fails.");
   return [o, &common] { return run(*o, common); };
 }
 

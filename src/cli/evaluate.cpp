@@ -2,7 +2,8 @@
 
 #include "cli/command.h"
 #include "cli/show.h"
-#include "cli/training/options.h"
+#include "cli/text/reading.h"
+#include "weft/trainer.h"
 
 // weft evaluate: how well a model foresees a text.
 namespace weft::cli {
@@ -16,12 +17,9 @@ struct Options {
 
 int run(const Options& o, const Common& common) {
   const auto trained = nn::load_trained(o.model);
-  const auto text = load_training_text(o.data, "", 0, &trained.info.tokenizer);
-  if (text.tokens.tokenizer().to_json() != trained.info.tokenizer.to_json())
-    throw Error(invalid("{} was made by another tokenizer than the model's: {} ids and {}", o.data[0],
-                        text.tokens.tokenizer().size(), trained.info.tokenizer.size()));
+  const auto text = read_text(o.data, trained.info.tokenizer);
   Show show(common.json);
-  for (const auto& note : text.notes) show.note(note);
+  for (const auto& words : text.notes) note(words);
   const auto e = nn::evaluate(*trained.model, text.tokens.ids(), o.batch);
   // By bytes, models of different tokenizers can be compared: those of the text that the ids stand for.
   const auto foreseen = text.tokens.ids().subspan(1);
@@ -44,10 +42,7 @@ extern const Command evaluate_command = {
     [](Syntax& app, const Common& common) -> std::function<int()> {
       const auto o = std::make_shared<Options>();
       app.add_option("--model", o->model, "folder of the checkpoint").required().type_name("DIR");
-      app.add_option("--data", o->data,
-                     "text files, folders of them, - for standard input, or one token file")
-          .required()
-          .type_name("PATH");
+      add_data_option(app, o->data).required();
       app.add_option("--batch", o->batch, "rows at a time").range(1, 65536).capture_default_str();
       return [o, &common] { return run(*o, common); };
     }};

@@ -9,7 +9,6 @@
 namespace weft::cli {
 namespace {
 
-using Clock = std::chrono::steady_clock;
 using nlohmann::json;
 
 struct Options {
@@ -17,8 +16,6 @@ struct Options {
   std::vector<std::string> prompts;
   std::string prompts_file;
 };
-
-double seconds_since(Clock::time_point t) { return std::chrono::duration<double>(Clock::now() - t).count(); }
 
 std::string line(const json& object) {
   return object.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
@@ -124,8 +121,10 @@ std::vector<std::string> all_prompts(const Options& o) {
   if (!o.prompts_file.empty()) {
     std::ifstream file(o.prompts_file);
     if (!file) throw Error(fail(Code::unavailable, "can't read {}", o.prompts_file));
-    for (std::string text; std::getline(file, text);)
+    for (std::string text; std::getline(file, text);) {
+      if (text.ends_with('\r')) text.pop_back();
       if (!text.empty()) all.push_back(text);
+    }
     if (all.empty()) throw Error(invalid("{} has no line to begin a text with", o.prompts_file));
   }
   if (all.empty()) all.emplace_back();

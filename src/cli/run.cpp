@@ -116,9 +116,9 @@ int run(const Options& o, const Common& common) {
   const auto inputs = value_or_raise(inputs_of(*p, o));
   auto session = value_or_raise(runtime::Session::create(p, std::move(devices), current_policy()));
   std::vector<HostTensor> out;
-  const auto start = std::chrono::steady_clock::now();
+  const auto start = Clock::now();
   for (int64_t i = 0; i < o.repeat; ++i) out = value_or_raise(session->run(inputs));
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  const double seconds = seconds_since(start);
   if (!o.out.empty()) {
     raise_if(write_outputs(*p, out, o.out));
     if (is_standard_output(o.out)) return 0;

@@ -1,6 +1,7 @@
 #pragma once
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -10,6 +11,14 @@
 
 // What the subcommands print: plain lines, or one JSON object a line with --json.
 namespace weft::cli {
+
+using Clock = std::chrono::steady_clock;
+inline double seconds_since(Clock::time_point t) {
+  return std::chrono::duration<double>(Clock::now() - t).count();
+}
+
+/// A remark for people, beside the output.
+inline void note(const std::string& words) { fmt::print(stderr, "weft: note: {}\n", words); }
 
 /// 1234567 as "1,234,567".
 inline std::string grouped(int64_t n) {
@@ -42,8 +51,6 @@ class Show {
 
   /// A fact: as JSON, or in words.
   void result(const nlohmann::json& json, const std::string& words) { line(json_ ? json.dump() : words); }
-  /// A remark for people, beside the output.
-  void note(const std::string& words) { fmt::print(stderr, "weft: note: {}\n", words); }
 
  private:
   // Flushed, so that a pipe shows it when it happens.

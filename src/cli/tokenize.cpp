@@ -2,7 +2,7 @@
 #include "cli/command.h"
 #include "cli/files.h"
 #include "cli/show.h"
-#include "cli/training/options.h"
+#include "cli/text/reading.h"
 
 // weft tokenize: text as a token file, which training maps instead of reading.
 namespace weft::cli {
@@ -10,19 +10,21 @@ namespace {
 
 struct Options {
   std::vector<std::string> data;
-  std::string out, tokenizer = "bpe";
-  int64_t vocabulary = 8192;
+  std::string out;
+  TokenizerOptions tokenizer = {.tokenizer = "bpe", .vocabulary = 8192};
 };
 
 int run(const Options& o, const Common& common) {
   for (const auto& path : o.data) refuse_to_overwrite(o.out, "--data", path);
-  const auto text = load_training_text(o.data, o.tokenizer, o.vocabulary, nullptr);
+  for (const auto& path : o.data)
+    if (io::Tokens::is_token_file(path)) throw Error(invalid("{} is a token file already; give text", path));
+  const auto text = read_text(o.data, o.tokenizer);
   for (const auto& file : text.files) refuse_to_overwrite(o.out, "--data", file);
-  for (const auto& file : {o.tokenizer, o.tokenizer + "/tokenizer.json"})
+  for (const auto& file : {o.tokenizer.tokenizer, o.tokenizer.tokenizer + "/tokenizer.json"})
     refuse_to_overwrite(o.out, "--tokenizer", file);
   text.tokens.save(o.out);
   Show show(common.json);
-  for (const auto& note : text.notes) show.note(note);
+  for (const auto& words : text.notes) note(words);
   if (is_standard_output(o.out)) return 0;
   const auto tokens = static_cast<int64_t>(text.tokens.ids().size());
   const auto vocabulary = text.tokens.tokenizer().size();
@@ -42,12 +44,7 @@ extern const Command tokenize_command = {
           .required()
           .type_name("PATH");
       app.add_option("--out", o->out, "the token file to write").required().type_name("FILE");
-      app.add_option("--tokenizer", o->tokenizer,
-                     "bpe (trained on the data), characters, bytes, or a tokenizer.json")
-          .capture_default_str();
-      app.add_option("--vocabulary", o->vocabulary, "ids of --tokenizer bpe")
-          .range(257, 1 << 20)
-          .capture_default_str();
+      add_tokenizer_options(app, o->tokenizer);
       return [o, &common] { return run(*o, common); };
     }};
 

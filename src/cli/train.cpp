@@ -15,8 +15,6 @@
 namespace weft::cli {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 volatile std::sig_atomic_t stop_signal = 0;
 
 // The first signal asks the loop to stop after its step; a second one ends the program at once.
@@ -24,8 +22,6 @@ void on_signal(int signal) {
   stop_signal = signal;
   for (const int s : {SIGINT, SIGTERM, SIGHUP}) std::signal(s, SIG_DFL);
 }
-
-double seconds_since(Clock::time_point t) { return std::chrono::duration<double>(Clock::now() - t).count(); }
 
 class Run {
  public:
@@ -76,7 +72,7 @@ class Run {
     logged_ = Clock::now();
     history_.add(
         {{"step", state_.info.step}, {"loss", loss}, {"rate", rate}, {"tokens_per_second", per_second()}});
-    if (const auto trouble = history_.trouble(); !trouble.empty()) show_.note(trouble);
+    if (const auto trouble = history_.trouble(); !trouble.empty()) note(trouble);
   }
 
   void show(double rate) {
@@ -99,7 +95,7 @@ class Run {
       sample();
     } catch (const Error& e) {
       sample_trouble_ = e.what();
-      show_.note(fmt::format("no text is shown on the way: {}", sample_trouble_));
+      note(fmt::format("no text is shown on the way: {}", sample_trouble_));
     }
     nn::set_training(*state_.model, true);
   }
@@ -134,7 +130,7 @@ class Run {
   int finish(const nn::Evaluation& v) {
     const std::string path = nn::checkpoint_path(o_.out);
     if (const Status page = history_.write_page(nn::settings_json(state_.info.settings)); !page.ok())
-      show_.note(page.message());
+      note(page.message());
     if (stop_signal) {
       show_.result({{"stopped", true}, {"step", state_.info.step}, {"checkpoint", path}},
                    fmt::format("stopped after step {}; checkpoint in {}; go on with --resume",
@@ -195,8 +191,8 @@ nn::Checkpoint fresh(const TrainOptions& o, const io::Tokenizer& tokenizer) {
   return nn::begin_run({.settings = settings, .tokenizer = tokenizer});
 }
 
-void say_data(Show& show, const TrainingText& text, const nn::Checkpoint& run, const io::TokenData& data) {
-  for (const auto& note : text.notes) show.note(note);
+void say_data(Show& show, const ReadText& text, const nn::Checkpoint& run, const io::TokenData& data) {
+  for (const auto& words : text.notes) note(words);
   const auto tokens = static_cast<int64_t>(text.tokens.ids().size());
   const auto parameters = nn::parameter_count(*run.model);
   show.result({{"files", text.files.size()},
@@ -217,8 +213,7 @@ int train(const TrainOptions& o, const Common& common) {
   Show show(common.json);
   std::optional<nn::Checkpoint> run;
   if (o.resume) run = resumed(o);
-  const auto text =
-      load_training_text(o.data, o.tokenizer, o.vocabulary, run ? &run->info.tokenizer : nullptr);
+  const auto text = run ? read_text(o.data, run->info.tokenizer) : read_text(o.data, o.tokenizer);
   if (!run) run = fresh(o, text.tokens.tokenizer());
   const io::TokenData data(text.tokens, run->model->context(), run->info.settings.seed);
   say_data(show, text, *run, data);
@@ -230,9 +225,8 @@ int train(const TrainOptions& o, const Common& common) {
   nn::save_checkpoint(o.out, *run);
   const auto steps = run->info.settings.steps;
   if (steps > 0 && run->info.step >= steps)
-    show.note(
-        fmt::format("the checkpoint is at step {}, --steps {} counts from the first: nothing is left to do",
-                    run->info.step, steps));
+    note(fmt::format("the checkpoint is at step {}, --steps {} counts from the first: nothing is left to do",
+                     run->info.step, steps));
   return Run(o, common, *run, data).go();
 }
 

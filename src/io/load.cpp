@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <iostream>
 #include <set>
 #include <sstream>
 
+#include "formats/file.h"
 #include "io/utf8.h"
 #include "weft/text.h"
 
@@ -14,16 +14,6 @@ namespace weft::io {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string read_all(const fs::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::ostringstream all;
-  if (in) all << in.rdbuf();
-  if (!in || in.bad())
-    throw Error(fail(Code::unavailable, "can't read {}: check that it exists and that you may read it",
-                     path.string()));
-  return std::move(all).str();
-}
 
 // A zero byte never stands in text of any encoding that is read here; other controls do, but seldom.
 bool is_binary(std::string_view bytes) {
@@ -61,18 +51,19 @@ void append(Text& text, const std::string& name, std::string_view bytes) {
   text.files.push_back(name);
 }
 
-// Regular files at or below a folder, hidden ones left out, in order of path.
-std::vector<fs::path> files_in(const fs::path& folder) {
+// Regular files at or below a folder, in order of path; hidden ones are left out and noted.
+std::vector<fs::path> files_in(const fs::path& folder, std::vector<std::string>& notes) {
   std::vector<fs::path> out;
-  std::error_code ec;
+  std::error_code ec, of_one;  // a link that leads nowhere, or in a circle, is no file
   for (auto it = fs::recursive_directory_iterator(folder, ec); !ec && it != fs::end(it); it.increment(ec)) {
-    const auto name = it->path().filename().string();
-    if (name.starts_with('.')) {
-      if (it->is_directory()) it.disable_recursion_pending();
-      continue;
+    if (it->path().filename().string().starts_with('.')) {
+      if (it->is_directory(of_one)) it.disable_recursion_pending();
+      notes.push_back(fmt::format("{} is hidden; left out", it->path().string()));
+    } else if (it->is_symlink(of_one) && it->is_directory(of_one)) {
+      notes.push_back(fmt::format("{} is a link to a folder; left out", it->path().string()));
+    } else if (it->is_regular_file(of_one)) {
+      out.push_back(it->path());
     }
-    std::error_code broken_link;
-    if (it->is_regular_file(broken_link)) out.push_back(it->path());
   }
   if (ec) throw Error(fail(Code::unavailable, "can't read the folder {}: {}", folder.string(), ec.message()));
   std::sort(out.begin(), out.end());
@@ -94,7 +85,8 @@ void add_file(Text& text, std::set<fs::path>& seen, const fs::path& path, bool n
   // A device or a pipe may never end.
   if (!ec && !fs::is_regular_file(real, ec))
     throw Error(invalid("{} is no regular file; use - for standard input", path.string()));
-  add_text(text, path.string(), read_all(path), named);
+  const auto bytes = value_or_raise(formats::read_file(path.string()));
+  add_text(text, path.string(), {reinterpret_cast<const char*>(bytes.data()), bytes.size()}, named);
 }
 
 void add_standard_input(Text& text) {
@@ -117,7 +109,7 @@ Text load_text(const std::vector<std::string>& paths) {
     const auto status = fs::status(p, ec);
     if (!fs::exists(status)) throw Error(fail(Code::unavailable, "no file or folder {}", p));
     if (fs::is_directory(status)) {
-      for (const auto& file : files_in(p)) add_file(text, seen, file, false);
+      for (const auto& file : files_in(p, text.notes)) add_file(text, seen, file, false);
     } else {
       add_file(text, seen, p, true);
     }

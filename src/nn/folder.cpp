@@ -18,10 +18,23 @@ void make_folder(const std::string& folder) {
   if (ec) throw Error(fail(Code::io, "can't make the folder {}: {}", folder, ec.message()));
 }
 
+// A run that was killed while it saved left what it had written: nobody else writes here now, nobody will
+// finish it.
+static void remove_half_saved(const std::string& folder) {
+  namespace fs = std::filesystem;
+  const auto unfinished = fs::path(checkpoint_path(folder)).filename().string() + ".tmp.";
+  std::error_code ec;
+  for (auto it = fs::directory_iterator(folder, ec); !ec && it != fs::end(it); it.increment(ec))
+    if (it->path().filename().string().starts_with(unfinished)) fs::remove(it->path(), ec);
+}
+
 FolderLock::FolderLock(const std::string& folder) {
   make_folder(folder);
   fd_ = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd_ >= 0 && ::flock(fd_, LOCK_EX | LOCK_NB) == 0) return;
+  if (fd_ >= 0 && ::flock(fd_, LOCK_EX | LOCK_NB) == 0) {
+    remove_half_saved(folder);
+    return;
+  }
   const int why = errno;
   if (fd_ >= 0) ::close(fd_);
   throw Error(why == EWOULDBLOCK

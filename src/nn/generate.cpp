@@ -84,6 +84,8 @@ void Decoder::read(std::span<const std::span<const int32_t>> tokens) {
 
 std::span<const float> Decoder::scores(int64_t sequence) const {
   const auto n = static_cast<size_t>(vocabulary_);
+  if (sequence < 0 || sequence >= batch())
+    throw Error(invalid("no sequence {}: the decoder has {}", sequence, batch()));
   return std::span(scores_).subspan(static_cast<size_t>(sequence) * n, n);
 }
 

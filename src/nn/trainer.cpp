@@ -76,7 +76,7 @@ Trainer::Trainer(Checkpoint& run, const io::TokenData& data)
     throw Error(invalid("the data has rows of {} tokens, the model a context of {}", data.context(),
                         run.model->context()));
   if (data.tokenizer().to_json() != run.info.tokenizer.to_json())
-    throw Error(invalid("the data was made by another tokenizer than the model's: {} ids and {}",
+    throw Error(invalid("the data was made by another tokenizer than the model's ({} ids there, {} here)",
                         data.tokenizer().size(), run.info.tokenizer.size()));
   set_training(*run.model, true);
   if (run.info.settings.compile) compile_step();

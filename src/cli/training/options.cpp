@@ -12,6 +12,15 @@
 namespace weft::cli {
 namespace {
 
+// CLI11's own checks of ranges let "nan" through.
+std::string checked_number(const std::string& text, bool zero_too) {
+  const double v = std::atof(text.c_str());
+  if (std::isfinite(v) && (v > 0 || (zero_too && v == 0))) return "";
+  return fmt::format("must be a number {} 0, got {}", zero_too ? "from" : "above", text);
+}
+std::string positive(const std::string& text) { return checked_number(text, false); }
+std::string from_zero(const std::string& text) { return checked_number(text, true); }
+
 void add_model_options(Syntax& app, TrainOptions& o) {
   app.add_option("--model", o.model, "gpt (GPT-2's layout) or llama (rotary positions, gated MLP)")
       .one_of({"gpt", "llama"})
@@ -28,10 +37,7 @@ void add_model_options(Syntax& app, TrainOptions& o) {
   app.add_option("--dropout", o.dropout, "share of values dropped while training (gpt)")
       .range(0.0, 0.95)
       .capture_default_str();
-  app.add_option("--tokenizer", o.tokenizer,
-                 "characters, bytes, bpe (trained on the data), or a tokenizer.json")
-      .capture_default_str();
-  size("--vocabulary", o.vocabulary, 257, 1 << 20, "ids of --tokenizer bpe");
+  add_tokenizer_options(app, o.tokenizer);
 }
 
 void add_step_options(Syntax& app, TrainOptions& o) {
@@ -42,11 +48,9 @@ void add_step_options(Syntax& app, TrainOptions& o) {
                                     {{"adamw", nn::OptimizerKind::adamw}, {"sgd", nn::OptimizerKind::sgd}},
                                     "adamw (default) or sgd");
   const auto number = [&](const char* name, double& to, const char* help) {
-    app.add_option(name, to, help).check(number_from_zero).capture_default_str();
+    app.add_option(name, to, help).check(from_zero).capture_default_str();
   };
-  app.add_option("--rate", s.schedule.rate, "highest learning rate")
-      .check(positive_number)
-      .capture_default_str();
+  app.add_option("--rate", s.schedule.rate, "highest learning rate").check(positive).capture_default_str();
   app.add_choice<nn::ScheduleKind>("--schedule", s.schedule.kind,
                                    {{"cosine", nn::ScheduleKind::cosine},
                                     {"linear", nn::ScheduleKind::linear},
@@ -76,15 +80,6 @@ int64_t usual_hidden(const TrainOptions& o) {
 }
 
 }  // namespace
-
-std::string positive_number(const std::string& text) {
-  const double v = std::atof(text.c_str());
-  return v > 0 && std::isfinite(v) ? "" : "must be a number above 0, got " + text;
-}
-std::string number_from_zero(const std::string& text) {
-  const double v = std::atof(text.c_str());
-  return v >= 0 && std::isfinite(v) ? "" : "must be a number from 0, got " + text;
-}
 
 bool TrainOptions::given(const std::string& option) const { return app->given(option); }
 
@@ -116,22 +111,18 @@ nn::TrainSettings TrainOptions::asked(int64_t vocabulary_size) const {
 
 void add_train_options(Syntax& app, TrainOptions& o) {
   o.app = &app;
-  app.add_option("--data", o.data, "text files, folders of them, - for standard input, or one token file")
-      .required()
-      .type_name("PATH");
+  add_data_option(app, o.data).required();
   app.add_option("--out", o.out, "folder of the checkpoint").required().type_name("DIR");
   auto steps = app.add_option("--steps", o.settings.steps, "steps in all, those before --resume included")
                    .check(whole_number<int64_t>(1));
-  app.add_option("--seconds", o.seconds, "how long to train (default 60)")
-      .check(positive_number)
-      .excludes(steps);
+  app.add_option("--seconds", o.seconds, "how long to train (default 60)").check(positive).excludes(steps);
   add_model_options(app, o);
   add_step_options(app, o);
   app.add_option("--save-every", o.save_every, "seconds between checkpoints")
-      .check(positive_number)
+      .check(positive)
       .capture_default_str();
   app.add_option("--sample-every", o.sample_every, "seconds between pieces of made-up text; 0: none")
-      .check(number_from_zero)
+      .check(from_zero)
       .capture_default_str();
   auto resume = app.add_flag("--resume", o.resume, "go on from the checkpoint in --out");
   app.add_flag("--fresh", o.fresh, "replace the checkpoint in --out").excludes(resume);
@@ -157,22 +148,6 @@ void check_same(const TrainOptions& o, const nn::TrainSettings& have) {
                   nn::checkpoint_path(o.out), name, at == there.end() ? "not there" : at->dump(), name,
                   value.dump()));
   }
-}
-
-TrainingText load_training_text(const std::vector<std::string>& data, const std::string& tokenizer,
-                                int64_t vocabulary, const io::Tokenizer* known) {
-  for (const auto& path : data)
-    if (data.size() > 1 && io::Tokens::is_token_file(path))
-      throw Error(invalid("{} is a token file, which stands alone: give no other --data beside it", path));
-  if (io::Tokens::is_token_file(data[0])) return {io::Tokens::map(data[0]), data, {}};
-  auto text = io::load_text(data);
-  const auto made = known                       ? *known
-                    : tokenizer == "characters" ? io::Tokenizer::train_characters(text.utf8)
-                    : tokenizer == "bytes"      ? io::Tokenizer::bytes()
-                    : tokenizer == "bpe"
-                        ? io::Tokenizer::train_bpe(text.utf8, {.vocabulary_size = vocabulary})
-                        : io::Tokenizer::load(tokenizer);
-  return {io::Tokens(made.encode(text.utf8, false), made), std::move(text.files), std::move(text.notes)};
 }
 
 // Before the host is driven into its swap, or a process of it is killed: the parameters with their gradients

@@ -1,7 +1,6 @@
 #pragma once
 #include "cli/command.h"
-#include "weft/data.h"
-#include "weft/text.h"
+#include "cli/text/reading.h"
 #include "weft/trainer.h"
 
 namespace weft::cli {
@@ -9,8 +8,8 @@ namespace weft::cli {
 /// What `weft train` was asked for. Sizes of the model are kept apart until its kind is known.
 struct TrainOptions {
   std::vector<std::string> data;
-  std::string out, tokenizer = "characters";
-  int64_t vocabulary = 2048;  // of a tokenizer that is trained here by byte-pair encoding
+  std::string out;
+  TokenizerOptions tokenizer = {.tokenizer = "characters", .vocabulary = 2048};
   std::string model = "gpt";
   int64_t layers = 4, heads = 4, kv_heads = 0, width = 128, hidden = 0, context = 64;
   double dropout = 0;
@@ -31,19 +30,7 @@ void add_train_options(Syntax& app, TrainOptions& o);
 /// change, and what a run is given besides its settings.
 void check_same(const TrainOptions& o, const nn::TrainSettings& have);
 
-/// Ids of the text that was asked for, by `tokenizer`; without one, by the one that the options ask for.
-struct TrainingText {
-  io::Tokens tokens;
-  std::vector<std::string> files, notes;
-};
-TrainingText load_training_text(const std::vector<std::string>& data, const std::string& tokenizer,
-                                int64_t vocabulary, const io::Tokenizer* known);
-
 /// Raises where what training takes at the least is more than the backend, or this machine, has.
 void check_memory(const nn::TrainSettings& settings);
-
-/// CLI11's own checks of ranges let "nan" through.
-std::string positive_number(const std::string& text);
-std::string number_from_zero(const std::string& text);
 
 }  // namespace weft::cli

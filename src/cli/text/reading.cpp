@@ -1,0 +1,68 @@
+#include "cli/text/reading.h"
+
+namespace weft::cli {
+namespace {
+
+// The token file among `data`, which is alone there; empty when it is text.
+std::string token_file(const std::vector<std::string>& data) {
+  for (const auto& path : data) {
+    if (!io::Tokens::is_token_file(path)) continue;
+    if (data.size() == 1) return path;
+    throw Error(invalid("{} is a token file, which stands alone: give no other --data beside it", path));
+  }
+  return "";
+}
+
+ReadText encoded(const std::vector<std::string>& data, auto make_tokenizer) {
+  auto text = io::load_text(data);
+  const io::Tokenizer tokenizer = make_tokenizer(text.utf8);
+  return {io::Tokens(tokenizer.encode(text.utf8, false), tokenizer), std::move(text.files),
+          std::move(text.notes)};
+}
+
+}  // namespace
+
+Option add_data_option(Syntax& app, std::vector<std::string>& data) {
+  return app
+      .add_option("--data", data, "text files, folders of them, - for standard input, or one token file")
+      .type_name("PATH");
+}
+
+void add_tokenizer_options(Syntax& app, TokenizerOptions& o) {
+  o.app = &app;
+  app.add_option("--tokenizer", o.tokenizer,
+                 "characters, bytes, bpe (trained on the data), or a tokenizer.json")
+      .capture_default_str();
+  app.add_option("--vocabulary", o.vocabulary, "ids of --tokenizer bpe")
+      .range(257, 1 << 20)
+      .capture_default_str();
+}
+
+ReadText read_text(const std::vector<std::string>& data, const TokenizerOptions& o) {
+  if (const auto file = token_file(data); !file.empty()) {
+    for (const char* option : {"--tokenizer", "--vocabulary"})
+      if (o.app->given(option))
+        throw Error(invalid("{} is a token file, it has its tokenizer: leave {} out", file, option));
+    return {io::Tokens::map(file), data, {}};
+  }
+  return encoded(data, [&](std::string_view text) {
+    if (o.tokenizer == "characters") return io::Tokenizer::train_characters(text);
+    if (o.tokenizer == "bytes") return io::Tokenizer::bytes();
+    if (o.tokenizer == "bpe") return io::Tokenizer::train_bpe(text, {.vocabulary_size = o.vocabulary});
+    return io::Tokenizer::load(o.tokenizer);
+  });
+}
+
+ReadText read_text(const std::vector<std::string>& data, const io::Tokenizer& of_model) {
+  const auto file = token_file(data);
+  if (file.empty()) return encoded(data, [&](std::string_view) { return of_model; });
+  auto tokens = io::Tokens::map(file);
+  if (tokens.tokenizer().to_json() != of_model.to_json())
+    throw Error(
+        invalid("{} was made by another tokenizer than the model's ({} ids there, {} here): give the "
+                "text itself, which the model's tokenizer reads",
+                file, tokens.tokenizer().size(), of_model.size()));
+  return {std::move(tokens), data, {}};
+}
+
+}  // namespace weft::cli
