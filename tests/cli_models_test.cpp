@@ -153,7 +153,7 @@ TEST_F(CliModels, BadInputSaysOneThing) {
       {"nonsense", "no option or subcommand 'nonsense'"},
       {train("--backend nonsense --fresh"), "nonsense"},
       {train("--policy perhaps --fresh"), "--policy"},
-      {train("--steps 0 --fresh"), "--steps: must be a whole number from 1 to 9223372036854775807, got 0"},
+      {train("--steps 0 --fresh"), "--steps: must be a whole number from 1 to 1099511627776, got 0"},
       {train("--steps 99999999999999999999 --fresh"), "got 99999999999999999999"},
       {train("--seed 18446744073709551616 --steps 1 --fresh"), "--seed: must be a whole number from 0 to"},
       {train("--seed -1 --steps 1 --fresh"), "got -1"},
@@ -164,8 +164,14 @@ TEST_F(CliModels, BadInputSaysOneThing) {
       {"train --data " + at("text.txt") + " --out " + at("x") + " --heads 3",
        "3 heads don't divide a width of 128"},
       {"train --data " + at("text.txt") + " --out " + at("x") + " --tokenizer /no/such",
-       "can't read /no/such"},
+       "--tokenizer /no/such: no such file, nor one of characters, bytes and bpe"},
       {"train --data " + at("text.txt") + " --out " + at("x") + " --tokenizer " + at("text.txt"), "text.txt"},
+      {"evaluate --backend null --data " + at("text.txt") + " --model " + at("run"),
+       "backend null computes nothing"},
+      {"generate --backend null --model " + at("run"), "backend null computes nothing"},
+      {"generate --hf " + at("run"), "a checkpoint of Weft's is read with --model"},
+      {"generate --model ''", "must not be empty"},
+      {"man --out " + at("text.txt/pages"), "can't make the folder"},
       {train("--backend null --fresh"), "backend null computes nothing"},
       {train("--rate nan --fresh"), "--rate"},
       {train("--batch 0 --fresh"), "--batch"},
@@ -225,7 +231,7 @@ TEST_F(CliModels, ARunThatIsOverSaysSo) {
   make_checkpoint();
   const auto r = weft_program(train("--resume --steps 5"));
   EXPECT_EQ(r.status, 0);
-  EXPECT_NE(r.text.find("is at step 5, --steps 5 counts from the first: nothing is left to do"),
+  EXPECT_NE(r.text.find("is at step 5 of 5, counted from the first: nothing is left to do"),
             std::string::npos)
       << r.text;
 }
@@ -346,47 +352,20 @@ TEST_F(CliModels, AFolderTakesOneTrainingRunAtATime) {
   EXPECT_FALSE(fs::exists(at("run/model.safetensors.tmp.77.0")));
 }
 
-// A run that is saved and taken up again goes exactly where it would have gone: eager and compiled, with
-// dropout, accumulation and masters of halves.
-TEST_F(CliModels, CheckpointsAreExact) {
-  const auto tokenizer = io::Tokenizer::train_characters(slurp(at("text.txt")));
-  const io::TokenData data({tokenizer.encode(slurp(at("text.txt"))), tokenizer}, 16, 9);
-  const auto go = [&](nn::Checkpoint& run, const std::string& folder, int64_t steps) {
-    nn::Trainer trainer(run, data);
-    std::vector<double> losses;
-    for (int64_t i = 0; i < steps; ++i) losses.push_back(trainer.step());
-    trainer.sync();
-    nn::save_checkpoint(folder, run);
-    return losses;
-  };
-  for (const bool compile : {false, true})
-    for (const DType dtype : {DType::f32, DType::bf16}) {
-      SCOPED_TRACE(fmt::format("compile {} {}", compile, name(dtype)));
-      const nn::RunInfo info{.settings = {.model = nn::GPTConfig{.vocabulary = tokenizer.size(),
-                                                                 .context = 16,
-                                                                 .layers = 1,
-                                                                 .heads = 2,
-                                                                 .width = 16,
-                                                                 .dropout = 0.2,
-                                                                 .recompute = compile},
-                                          .dtype = dtype,
-                                          .schedule = {.rate = 1e-2, .warmup = 2},
-                                          .steps = 6,
-                                          .batch = 2,
-                                          .accumulate = 2,
-                                          .seed = 9,
-                                          .compile = compile},
-                             .tokenizer = tokenizer};
-      auto whole = nn::begin_run(info), first = nn::begin_run(info);
-      const auto losses = go(whole, at("whole"), 6);
-      EXPECT_EQ(go(first, at("cut"), 3), std::vector<double>(losses.begin(), losses.begin() + 3));
-      auto second = nn::load_checkpoint(at("cut"));
-      EXPECT_EQ(second.info.step, 3);
-      nn::save_checkpoint(at("again"), second);
-      EXPECT_EQ(slurp(at("again/model.safetensors")), slurp(at("cut/model.safetensors")));
-      EXPECT_EQ(go(second, at("cut"), 3), std::vector<double>(losses.begin() + 3, losses.end()));
-      EXPECT_EQ(slurp(at("cut/model.safetensors")), slurp(at("whole/model.safetensors")));
-    }
+// What may be given anew to a run that goes on, and what the tokenizer does not know.
+TEST_F(CliModels, ResumeTakesAnotherRateAndSaysWhatIsUnknown) {
+  make_checkpoint();
+  spill(at("other.txt"), std::string(200, 'Q') + slurp(at("text.txt")));
+  const auto r = weft_program("train --resume --steps 7 --rate 0.5 --schedule constant --data " +
+                              at("other.txt") + " --out " + at("run"));
+  EXPECT_EQ(r.status, 0) << r.text;
+  EXPECT_NE(r.text.find("200 of "), std::string::npos) << r.text;
+  EXPECT_NE(r.text.find("the tokenizer does not know"), std::string::npos) << r.text;
+  EXPECT_EQ(nn::load_checkpoint(at("run")).info.settings.schedule.rate, 0.5);
+  const std::string before = slurp(at("run/model.safetensors"));
+  EXPECT_EQ(weft_program("train --resume --steps 3 --data " + at("text.txt") + " --out " + at("run")).status,
+            0);
+  EXPECT_EQ(slurp(at("run/model.safetensors")), before);  // it is further already
 }
 
 // The step and the first tensor are named, whether the step ran eagerly or as a program.

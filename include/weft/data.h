@@ -23,7 +23,7 @@ class Tokens {
   /// Is this a file that save() wrote, by its first bytes?
   static bool is_token_file(const std::string& path);
   /// Writes a token file, whole or not at all: safetensors with one tensor `tokens`, i32, and the tokenizer
-  /// as JSON in the metadata under "tokenizer".
+  /// as JSON in the metadata under "tokenizer" and "tokenizer_config".
   void save(const std::string& path) const;
 
   std::span<const int32_t> ids() const { return ids_; }

@@ -19,7 +19,7 @@ struct DecoderConfig {
 
 /// A language model that reads sequences of tokens a few at a time, each token once: its cache and one
 /// compiled program, for prompts and for single tokens. Keeps weights of its own; the model is not needed
-/// afterwards.
+/// afterwards. Whoever names a sequence that it has not gets invalid_argument.
 class Decoder {
  public:
   /// Errors   invalid_argument for a model in training, a batch below 1, or a capacity outside the context.
@@ -34,8 +34,8 @@ class Decoder {
   std::span<const float> scores(int64_t sequence) const;
 
   /// What a sequence has read.
-  std::span<const int32_t> tokens(int64_t sequence) const { return read_.at(static_cast<size_t>(sequence)); }
-  /// Forgets all but the first `length` tokens of a sequence.
+  std::span<const int32_t> tokens(int64_t sequence) const;
+  /// Forgets all but the first `length` tokens of a sequence, which has as many at least.
   void rewind(int64_t sequence, int64_t length);
 
   int64_t batch() const { return static_cast<int64_t>(read_.size()); }
@@ -86,10 +86,10 @@ class Generation {
   /// nothing is forgotten.
   bool step();
   /// The text that the last step made certain: whole characters, and no part of a stop string.
-  std::string_view text(int64_t i) const { return sequences_.at(static_cast<size_t>(i)).text; }
+  std::string_view text(int64_t i) const { return at(i).text; }
   /// All tokens that were chosen, the one that ended the text too.
-  std::span<const int32_t> tokens(int64_t i) const { return sequences_.at(static_cast<size_t>(i)).chosen; }
-  Finish finish(int64_t i) const { return sequences_.at(static_cast<size_t>(i)).finish; }
+  std::span<const int32_t> tokens(int64_t i) const { return at(i).chosen; }
+  Finish finish(int64_t i) const { return at(i).finish; }
   /// Tokens of the prompts that were read for this.
   int64_t prompt_tokens() const { return prompt_tokens_; }
 
@@ -102,6 +102,7 @@ class Generation {
     std::string text;
     Finish finish = Finish::none;
   };
+  const Sequence& at(int64_t i) const;
   void read_prompts(std::span<const std::vector<int32_t>> prompts);
   void take(size_t i);
   bool is_full(size_t i) const;

@@ -40,9 +40,13 @@ class Optimizer {
   /// Shape    rate [].
   /// DType    rate f64 for parameters in f64, f32 for all others.
   void step(const Tensor& rate);
+  /// Forgets what backward() left: of a step that is not to be taken.
+  void clear_gradients();
   /// Masters, moments, velocities: what a checkpoint keeps besides the model.
   std::vector<Tensor> states() const;
   /// Puts other tensors in the place of the states.
+  ///
+  /// Errors   invalid_argument for a tensor of another type than the state's.
   void replace_states(const std::function<Tensor(const Tensor&)>& with);
 
  protected:
@@ -91,6 +95,7 @@ struct AdamWConfig {
 
 /// Keeps two moving averages for every parameter, of its gradient and of the square of that.
 ///
+/// Errors   invalid_argument for a beta outside [0, 1).
 /// Source   Loshchilov and Hutter, Decoupled weight decay regularization (ICLR 2019), algorithm 2.
 class AdamW : public Optimizer {
  public:

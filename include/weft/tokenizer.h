@@ -20,7 +20,7 @@ struct CharacterTraining {
 
 struct BpeTraining {
   int64_t vocabulary_size = 8192;                         ///< special tokens and the 256 bytes included
-  std::vector<std::string> specials = {"<|endoftext|>"};  ///< they have the first ids
+  std::vector<std::string> specials = {"<|endoftext|>"};  ///< they have the first ids; the first ends a text
   int64_t least = 2;                                      ///< how often a pair must be there to be merged
 };
 
@@ -44,12 +44,15 @@ class Tokenizer {
   /// From a `tokenizer.json`, or a folder with one. A `tokenizer_config.json` (and `chat_template.jinja`)
   /// beside it says which tokens begin and end a text, and the chat template.
   static Tokenizer load(const std::string& path);
-  /// From the text of a `tokenizer.json`.
-  static Tokenizer from_json(std::string json);
+  /// From the text of a `tokenizer.json`, and of its `tokenizer_config.json` where there is one.
+  static Tokenizer from_json(std::string json, const std::string& config = "");
 
   /// Writes `tokenizer.json`, whole or not at all.
   void save(const std::string& path) const;
   const std::string& to_json() const;
+  /// What to_json() does not hold, bos(), eos() and chat_template(), as the text of a
+  /// `tokenizer_config.json`.
+  std::string config_json() const;
 
   /// Ids of `text`. `add_specials`: with those that the file puts around a text. `read_specials`: special
   /// tokens that are written out in the text are recognized; otherwise they are text, as it may come from
@@ -71,6 +74,8 @@ class Tokenizer {
 
   std::optional<int32_t> bos() const;  ///< begins a text
   std::optional<int32_t> eos() const;  ///< ends a text
+  /// Stands for text that no token stands for, where the tokenizer does not cover all.
+  std::optional<int32_t> unknown() const;
   const std::string& chat_template() const;
 
  private:

@@ -24,6 +24,13 @@ struct Evaluation {
 /// Errors   invalid_argument for fewer than 2 ids.
 Evaluation evaluate(LanguageModel& model, std::span<const int32_t> ids, int64_t batch = 8);
 
+/// The training step of a run as one program, which changes the run's parameters and states.
+///
+/// Takes    tokens and targets, i32 [batch, context], and the rate, a scalar in f64 for a model in f64 and in
+///          f32 for all others. Where the settings accumulate, tokens0, targets0, tokens1 and so on.
+/// Gives    the mean loss.
+Compiled compile_step(Checkpoint& run, const Dim& batch, const CompileOptions& options);
+
 /// Takes the steps of a run. The same checkpoint and data give the same steps, bit for bit, however often the
 /// run was saved and taken up again in between; `done` aside, which a clock may say.
 class Trainer {
@@ -38,8 +45,8 @@ class Trainer {
   ///
   /// Returns  the mean loss of the step's batches.
   /// Errors   invalid_argument when it is not finite: names the step and the first tensor that is not. The
-  ///          run's tensors are those before that step then; of a compiled run they went there eagerly from
-  ///          the last sync(), to see where it began.
+  ///          run's tensors are those before that step then, and have no gradients; of a compiled run they
+  ///          went there eagerly from the last sync(), to see where it began.
   double step(double clock = 0);
   /// What the next step takes.
   double rate(double clock = 0) const;
@@ -56,9 +63,8 @@ class Trainer {
   std::vector<Tensor> batches(int64_t step) const;
   double eager_step(const Tensor& rate);
   double compiled_step(const Tensor& rate);
-  [[noreturn]] void say_where(double loss);
+  std::string where_lost() const;
   [[noreturn]] void replay(double loss);
-  void compile_step();
 
   Checkpoint& run_;
   const io::TokenData& data_;

@@ -38,17 +38,16 @@ bool is_standard_output(const struct stat& about) {
          output.st_ino == about.st_ino;
 }
 
-// The name lives in the folder, which reaches the disk on its own; without this a power cut may undo the
-// move. Some file systems refuse: no harm.
-void sync_folder(const std::string& path) {
-  const fs::path folder = fs::path(path).parent_path();
-  const int file = ::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (file < 0) return;
-  (void)::fsync(file);
-  ::close(file);
-}
-
 }  // namespace
+
+Status sync_folder(const std::string& folder) {
+  const int file = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (file < 0) return {};  // one may write into a folder that one can't read
+  const bool synced = ::fsync(file) == 0 || errno == EINVAL || errno == ENOTSUP || errno == EROFS;
+  Status status = synced ? Status() : system_error("bring to the disk the folder", folder);
+  ::close(file);
+  return status;
+}
 
 Result<OutputFile> OutputFile::open(const std::string& path) {
   OutputFile out(path);
@@ -114,8 +113,8 @@ Status OutputFile::commit() {
   if (beside_.empty()) return {};
   if (::rename(beside_.c_str(), target_.c_str()) != 0) return system_error("replace", path_);
   beside_.clear();
-  sync_folder(target_);
-  return {};
+  const auto folder = fs::path(target_).parent_path().string();
+  return sync_folder(folder.empty() ? "." : folder);
 }
 
 }  // namespace weft

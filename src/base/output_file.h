@@ -36,6 +36,10 @@ class OutputFile {
   int file_ = -1;
 };
 
+/// Brings the names in a folder to the disk, where they live on their own: without it a power cut may undo
+/// what was made or moved there. File systems that have no such thing are passed over.
+Status sync_folder(const std::string& folder);
+
 /// Does this name lead to where standard output goes? Who writes a file there prints nothing after it.
 bool is_standard_output(const std::string& path);
 

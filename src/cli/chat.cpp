@@ -125,7 +125,7 @@ class Chat {
                          {"output_tokens", g.tokens(0).size()},
                          {"prompt_tokens_per_second", in},
                          {"output_tokens_per_second", out}};
-      fmt::print("{}\n", line.dump(-1, ' ', false, json::error_handler_t::replace));
+      fmt::print("{}\n", line_of(line));
       std::fflush(stdout);
       return;
     }

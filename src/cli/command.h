@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "weft/status.h"
+
 namespace CLI {
 class App;
 class Option;
@@ -88,6 +90,11 @@ class Syntax {
   CLI::App& app_;
 };
 
+/// A command line that was understood, and makes no sense: the program ends with 2 instead of 1.
+struct UsageError : Error {
+  using Error::Error;
+};
+
 struct Command {
   const char* name;
   const char* help;
@@ -99,15 +106,21 @@ std::span<const Command> all_commands();
 /// Checks that an option is a whole number from `least` up. CLI11 alone takes one that does not fit for the
 /// nearest that does.
 template <class T>
-auto whole_number(T least) {
-  return [least](const std::string& text) -> std::string {
+auto whole_number(T least, T most = std::numeric_limits<T>::max()) {
+  return [least, most](const std::string& text) -> std::string {
     T value{};
     const char* end = text.data() + text.size();
     const auto [stop, error] = std::from_chars(text.data(), end, value);
-    if (error == std::errc() && stop == end && value >= least) return "";
-    return fmt::format("must be a whole number from {} to {}, got {}", least, std::numeric_limits<T>::max(),
-                       text);
+    if (error == std::errc() && stop == end && value >= least && value <= most) return "";
+    return fmt::format("must be a whole number from {} to {}, got {}", least, most, text);
   };
 }
+
+/// Checks of options that are numbers; CLI11's own let "nan" through.
+std::string positive(const std::string& text);
+std::string from_zero(const std::string& text);
+std::string share(const std::string& text);  ///< from 0 to 1
+/// A text that is not empty.
+std::string some_name(const std::string& text);
 
 }  // namespace weft::cli

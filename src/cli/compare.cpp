@@ -223,7 +223,7 @@ int run(const Options& o, const Common& common) {
   std::vector<Row> rows;
   for (const auto& name : backends_to_run(common)) rows.push_back(judge(name, c, reference, bounds));
   if (common.json) {
-    for (const auto& r : rows) fmt::print("{}\n", to_json(r).dump());
+    for (const auto& r : rows) fmt::print("{}\n", line_of(to_json(r)));
   } else {
     print(rows);
   }

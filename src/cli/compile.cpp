@@ -3,8 +3,7 @@
 #include "cli/files.h"
 #include "cli/show.h"
 #include "program/program.h"
-#include "weft/checkpoint.h"
-#include "weft/jit.h"
+#include "weft/trainer.h"
 
 // weft compile: a checkpoint as a program file.
 namespace weft::cli {
@@ -16,8 +15,7 @@ struct Options {
 };
 
 Compiled compile_part(nn::Checkpoint& run, const Options& o) {
-  const Dim batch = Dim::symbol("batch", 1, 65536), context = run.model->context();
-  const InputSpec tokens{"tokens", {DType::i32, {batch, context}}}, targets{"targets", tokens.type};
+  const Dim batch = Dim::symbol("batch", 1, 65536);
   const CompileOptions options{
       .name = "language_model_" + o.part, .backend = "", .policy = {}, .fuse = o.fuse};
   if (o.part == "forward")
@@ -25,15 +23,9 @@ Compiled compile_part(nn::Checkpoint& run, const Options& o) {
         [&](const std::vector<Tensor>& in) {
           return std::vector<Tensor>{(*run.model)(in[0]).named("logits")};
         },
-        {tokens}, options);
+        {{"tokens", {DType::i32, {batch, run.model->context()}}}}, options);
   nn::set_training(*run.model, true);
-  const DType rate = run.info.settings.dtype == DType::f64 ? DType::f64 : DType::f32;
-  return compile(
-      [&](const std::vector<Tensor>& in) {
-        return std::vector<Tensor>{
-            nn::train_step(*run.model, *run.optimizer, {in[0], in[1]}, in[2]).named("loss")};
-      },
-      {tokens, targets, {"rate", {rate, {}}}}, options);
+  return nn::compile_step(run, batch, options);
 }
 
 // What the file says of itself, so that it has been read back once.
@@ -54,7 +46,8 @@ void describe(const Options& o, const Common& common) {
                           p.outputs.size(), p.states.size()));
 }
 
-int run(const Options& o, const Common& common) {
+int run(Options o, const Common& common) {
+  o.out = output_path(o.out);
   refuse_to_overwrite(o.out, "the checkpoint", nn::checkpoint_path(o.model));
   auto checkpoint = nn::load_checkpoint(o.model);
   compile_part(checkpoint, o).save(o.out);

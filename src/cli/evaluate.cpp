@@ -2,6 +2,7 @@
 
 #include "cli/command.h"
 #include "cli/show.h"
+#include "cli/text/language.h"
 #include "cli/text/reading.h"
 #include "weft/trainer.h"
 
@@ -16,6 +17,7 @@ struct Options {
 };
 
 int run(const Options& o, const Common& common) {
+  check_computes();
   const auto trained = nn::load_trained(o.model);
   const auto text = read_text(o.data, trained.info.tokenizer);
   Show show(common.json);

@@ -13,9 +13,15 @@ inline void refuse_to_overwrite(const std::string& out, const char* option, cons
                         option, read));
 }
 
+/// The file that --out names: "-" is standard output, as it is standard input for --data.
+inline std::string output_path(const std::string& out) { return out == "-" ? "/dev/stdout" : out; }
+
 /// Writes a file, and makes the folders above it.
 inline void write_text(const std::filesystem::path& path, std::string_view text) {
-  if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path());
+  std::error_code ec;
+  if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path(), ec);
+  if (ec)
+    throw Error(fail(Code::io, "can't make the folder {}: {}", path.parent_path().string(), ec.message()));
   auto file = value_or_raise(OutputFile::open(path.string()));
   raise_if(file.write(std::as_bytes(std::span(text))));
   raise_if(file.commit());

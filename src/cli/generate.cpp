@@ -1,25 +1,21 @@
 #include <chrono>
-#include <fstream>
+#include <sstream>
 
 #include "cli/show.h"
 #include "cli/text/language.h"
+#include "cli/text/reading.h"
+#include "formats/file.h"
 #include "weft/policy_scope.h"
 
 // weft generate: text that a model makes up.
 namespace weft::cli {
 namespace {
 
-using nlohmann::json;
-
 struct Options {
   TextOptions text;
   std::vector<std::string> prompts;
   std::string prompts_file;
 };
-
-std::string line(const json& object) {
-  return object.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
-}
 
 // Texts one after the other, each as it comes once those before it have ended.
 class Printer {
@@ -64,6 +60,8 @@ std::vector<std::vector<int32_t>> encoded(const Language& language, const std::v
   std::vector<std::vector<int32_t>> all;
   for (const auto& p : prompts) {
     all.push_back(language.tokenizer.encode(p));
+    if (const auto words = unknown_in(all.back(), language.tokenizer); !words.empty())
+      note(fmt::format("prompt {}: {}", all.size(), words));
     if (all.back().empty()) all.back() = language.begin;
   }
   return all;
@@ -72,10 +70,13 @@ std::vector<std::vector<int32_t>> encoded(const Language& language, const std::v
 int64_t room(const nn::LanguageModel& model, const std::vector<std::vector<int32_t>>& prompts,
              int64_t length) {
   size_t longest = 1;
-  for (const auto& p : prompts) longest = std::max(longest, p.size());
   const auto have = static_cast<uint64_t>(model.context());
-  if (longest > have)
-    throw Error(invalid("a prompt has {} tokens, the model's context is {}", longest, have));
+  for (size_t i = 0; i < prompts.size(); ++i) {
+    longest = std::max(longest, prompts[i].size());
+    if (prompts[i].size() > have)
+      throw Error(invalid("prompt {} has {} tokens, the model's context is {}; give a shorter one", i + 1,
+                          prompts[i].size(), have));
+  }
   return static_cast<int64_t>(std::min(have, longest + static_cast<uint64_t>(length)));
 }
 
@@ -101,14 +102,14 @@ int run_language(const Options& o, Language language, const std::vector<std::str
   for (size_t i = 0; i < prompts.size(); ++i) {
     const auto row = static_cast<int64_t>(i);
     if (as_json)
-      fmt::print("{}", line({{"prompt", prompts[i]},
-                             {"text", printer.text(i)},
-                             {"finish", nn::name(g.finish(row))},
-                             {"prompt_tokens", ids[i].size()},
-                             {"output_tokens", g.tokens(row).size()},
-                             {"backend", default_backend()},
-                             {"prompt_tokens_per_second", in},
-                             {"output_tokens_per_second", out}}));
+      fmt::print("{}\n", line_of({{"prompt", prompts[i]},
+                                  {"text", printer.text(i)},
+                                  {"finish", nn::name(g.finish(row))},
+                                  {"prompt_tokens", ids[i].size()},
+                                  {"output_tokens", g.tokens(row).size()},
+                                  {"backend", default_backend()},
+                                  {"prompt_tokens_per_second", in},
+                                  {"output_tokens_per_second", out}}));
   }
   if (!as_json)
     fmt::print(stderr, "weft: prompt {} tokens, {:.1f} tokens/s; output {} tokens, {:.1f} tokens/s\n",
@@ -119,8 +120,8 @@ int run_language(const Options& o, Language language, const std::vector<std::str
 std::vector<std::string> all_prompts(const Options& o) {
   std::vector<std::string> all = o.prompts;
   if (!o.prompts_file.empty()) {
-    std::ifstream file(o.prompts_file);
-    if (!file) throw Error(fail(Code::unavailable, "can't read {}", o.prompts_file));
+    const auto bytes = value_or_raise(formats::read_file(o.prompts_file));
+    std::istringstream file({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
     for (std::string text; std::getline(file, text);) {
       if (text.ends_with('\r')) text.pop_back();
       if (!text.empty()) all.push_back(text);

@@ -1,4 +1,7 @@
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
+#include <csignal>
 #include <cstdio>
 #include <deque>
 
@@ -40,6 +43,17 @@ Policy configure(const Common& c) {
   return policy;
 }
 
+// A limit on the size of files is an error like a full disk. A file that is mapped and then cut by somebody
+// else ends the process when a page of it that is gone is wanted: with words, at least.
+void take_file_signals() {
+  std::signal(SIGXFSZ, SIG_IGN);
+  std::signal(SIGBUS, [](int) {
+    constexpr char kWords[] = "weft: a file was cut short, or its disk failed, while it was read\n";
+    [[maybe_unused]] const auto n = ::write(STDERR_FILENO, kWords, sizeof kWords - 1);
+    ::_exit(1);
+  });
+}
+
 // A command line that says nothing sensible. CLI11 looks for what is missing first; a word that it does not
 // know is the likelier cause of that too.
 int usage_error(const CLI::App& app, const CLI::ParseError& e) {
@@ -52,6 +66,7 @@ int usage_error(const CLI::App& app, const CLI::ParseError& e) {
 }
 
 int run(int argc, char** argv) {
+  take_file_signals();
   CLI::App app("Weft: write a model once; train, compile and run it on any backend.", "weft");
   app.require_subcommand(1);
   app.formatter_fn([](const CLI::App* a, const std::string& path, CLI::AppFormatMode) {
@@ -80,6 +95,9 @@ int run(int argc, char** argv) {
     if (std::fflush(stdout) != 0 || std::ferror(stdout))
       throw Error(Status(Code::io, "standard output can't be written"));
     return status;
+  } catch (const UsageError& e) {
+    std::fprintf(stderr, "weft: %s\n", e.what());
+    return 2;
   } catch (const Error& e) {
     std::fprintf(stderr, "weft: %s\n", e.what());
     return 1;

@@ -32,6 +32,15 @@ inline std::string grouped(int64_t n) {
   return s;
 }
 
+/// As one line; bytes of names that are no UTF-8 become U+FFFD.
+inline std::string line_of(const nlohmann::json& object) {
+  return object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+/// "1 file", "2 files".
+inline std::string counted(size_t n, const std::string& what) {
+  return fmt::format("{} {}{}", grouped(static_cast<int64_t>(n)), what, n == 1 ? "" : "s");
+}
+
 inline nlohmann::json ledger_json(const std::vector<LedgerRow>& rows) {
   nlohmann::json out = nlohmann::json::array();
   for (const auto& r : rows)
@@ -50,7 +59,7 @@ class Show {
   explicit Show(bool json) : json_(json) {}
 
   /// A fact: as JSON, or in words.
-  void result(const nlohmann::json& json, const std::string& words) { line(json_ ? json.dump() : words); }
+  void result(const nlohmann::json& json, const std::string& words) { line(json_ ? line_of(json) : words); }
 
  private:
   // Flushed, so that a pipe shows it when it happens.

@@ -14,10 +14,12 @@ struct Options {
   TokenizerOptions tokenizer = {.tokenizer = "bpe", .vocabulary = 8192};
 };
 
-int run(const Options& o, const Common& common) {
+int run(Options o, const Common& common) {
+  o.out = output_path(o.out);
   for (const auto& path : o.data) refuse_to_overwrite(o.out, "--data", path);
   for (const auto& path : o.data)
-    if (io::Tokens::is_token_file(path)) throw Error(invalid("{} is a token file already; give text", path));
+    if (path != "-" && io::Tokens::is_token_file(path))
+      throw Error(invalid("{} is a token file already; give text", path));
   const auto text = read_text(o.data, o.tokenizer);
   for (const auto& file : text.files) refuse_to_overwrite(o.out, "--data", file);
   for (const auto& file : {o.tokenizer.tokenizer, o.tokenizer.tokenizer + "/tokenizer.json"})
@@ -29,8 +31,8 @@ int run(const Options& o, const Common& common) {
   const auto tokens = static_cast<int64_t>(text.tokens.ids().size());
   const auto vocabulary = text.tokens.tokenizer().size();
   show.result({{"file", o.out}, {"tokens", tokens}, {"vocabulary", vocabulary}, {"files", text.files.size()}},
-              fmt::format("{} tokens of {} files, {} kinds, in {}", grouped(tokens), text.files.size(),
-                          vocabulary, o.out));
+              fmt::format("{} tokens of {}, {} kinds, in {}", grouped(tokens),
+                          counted(text.files.size(), "file"), vocabulary, o.out));
   return 0;
 }
 

@@ -3,11 +3,11 @@
 #include <numbers>
 
 #include "cli/command.h"
+#include "cli/text/language.h"
 #include "cli/training/display.h"
 #include "cli/training/history.h"
 #include "cli/training/options.h"
 #include "nn/settings.h"
-#include "seam/registry.h"
 #include "weft/generate.h"
 #include "weft/policy_scope.h"
 
@@ -20,7 +20,8 @@ volatile std::sig_atomic_t stop_signal = 0;
 // The first signal asks the loop to stop after its step; a second one ends the program at once.
 void on_signal(int signal) {
   stop_signal = signal;
-  for (const int s : {SIGINT, SIGTERM, SIGHUP}) std::signal(s, SIG_DFL);
+  // Not SIGHUP, which comes twice where a terminal is closed.
+  for (const int s : {SIGINT, SIGTERM}) std::signal(s, SIG_DFL);
 }
 
 class Run {
@@ -37,19 +38,19 @@ class Run {
 
   int go() {
     while (!stop_signal && done() < 1) {
-      const double rate = trainer_.rate(done());
+      rate_ = trainer_.rate(done());
       const double loss = trainer_.step(done());
       // A moving average whose weights sum to one from the first step on.
       average_ += (loss - average_) / static_cast<double>(std::min<int64_t>(taken(), 50));
-      log(loss, rate);
-      if (display_.due()) show(rate);
+      log(loss);
+      if (display_.due()) show();
       if (o_.sample_every > 0 && seconds_since(sampled_) > o_.sample_every) try_sample();
       if (seconds_since(saved_) > o_.save_every) validate(), save();
     }
     // What was learnt is looked at before it replaces what was saved.
     const auto last = trainer_.validate();
     history_.add({{"step", state_.info.step}, {"validation_loss", last.loss}});
-    if (taken() > 0) show(trainer_.rate(done())), save();
+    if (taken() > 0) show(), save();
     return finish(last);
   }
 
@@ -67,21 +68,21 @@ class Run {
   }
 
   // Seldom enough that a long run has a short log.
-  void log(double loss, double rate) {
+  void log(double loss) {
     if (taken() > 20 && seconds_since(logged_) < 0.25) return;
     logged_ = Clock::now();
     history_.add(
-        {{"step", state_.info.step}, {"loss", loss}, {"rate", rate}, {"tokens_per_second", per_second()}});
+        {{"step", state_.info.step}, {"loss", loss}, {"rate", rate_}, {"tokens_per_second", per_second()}});
     if (const auto trouble = history_.trouble(); !trouble.empty()) note(trouble);
   }
 
-  void show(double rate) {
+  void show() {
     const auto steps = state_.info.settings.steps;
     const double begun = steps > 0 ? static_cast<double>(first_step_) / static_cast<double>(steps) : 0;
     const double part = done();
     const double left = part > begun ? seconds_since(start_) * (1 - std::min(1.0, part)) / (part - begun) : 0;
     display_.progress(
-        {.step = state_.info.step, .loss = average_, .rate = rate, .per_second = per_second(), .left = left},
+        {.step = state_.info.step, .loss = average_, .rate = rate_, .per_second = per_second(), .left = left},
         history_.losses());
   }
 
@@ -158,17 +159,10 @@ class Run {
   Show show_;
   TrainingDisplay display_;
   int64_t first_step_;
-  double average_ = 0;
+  double average_ = 0, rate_ = 0;  // of the losses; of the last step
   std::string sample_trouble_;
   Clock::time_point start_ = Clock::now(), saved_ = start_, sampled_ = start_, logged_ = start_;
 };
-
-void check_computes(const std::string& backend) {
-  const auto* device = value_or_raise(seam::registry().open(backend));
-  if (std::string_view(device->capability().kind) == "null")
-    throw Error(invalid(
-        "backend {} computes nothing, so that nothing would be learnt; choose another --backend", backend));
-}
 
 void check_fresh(const TrainOptions& o) {
   if (nn::has_checkpoint(o.out) && !o.fresh)
@@ -179,9 +173,7 @@ void check_fresh(const TrainOptions& o) {
 
 nn::Checkpoint resumed(const TrainOptions& o) {
   auto run = nn::load_checkpoint(o.out);
-  check_same(o, run.info.settings);
-  if (o.given("--steps")) run.info.settings.steps = o.settings.steps;
-  if (o.given("--seconds")) run.info.settings.steps = 0;
+  take_changes(o, run.info.settings);
   return run;
 }
 
@@ -201,13 +193,13 @@ void say_data(Show& show, const ReadText& text, const nn::Checkpoint& run, const
                {"parameters", parameters},
                {"backend", default_backend()},
                {"step", run.info.step}},
-              fmt::format("{} tokens of {} files, {} kinds, {} to train on; {} parameters; on {}",
-                          grouped(tokens), text.files.size(), run.info.tokenizer.size(),
+              fmt::format("{} tokens of {}, {} kinds, {} to train on; {} parameters; on {}", grouped(tokens),
+                          counted(text.files.size(), "file"), run.info.tokenizer.size(),
                           grouped(data.train_tokens()), grouped(parameters), default_backend()));
 }
 
 int train(const TrainOptions& o, const Common& common) {
-  check_computes(default_backend());
+  check_computes();
   const nn::FolderLock ours(o.out);
   if (!o.resume) check_fresh(o);
   Show show(common.json);
@@ -221,12 +213,14 @@ int train(const TrainOptions& o, const Common& common) {
   std::signal(SIGTERM, on_signal);
   if (std::signal(SIGHUP, on_signal) == SIG_IGN) std::signal(SIGHUP, SIG_IGN);  // nohup stays what it is
   std::signal(SIGPIPE, SIG_IGN);  // a reader that goes away ends the progress, not the run and its checkpoint
-  // Whether the folder takes a checkpoint is known before a minute is spent, not after.
-  nn::save_checkpoint(o.out, *run);
   const auto steps = run->info.settings.steps;
   if (steps > 0 && run->info.step >= steps)
-    note(fmt::format("the checkpoint is at step {}, --steps {} counts from the first: nothing is left to do",
-                     run->info.step, steps));
+    note(fmt::format(
+        "the checkpoint is at step {} of {}, counted from the first: nothing is left to do; --steps "
+        "or --seconds gives it more",
+        run->info.step, steps));
+  else  // whether the folder takes a checkpoint is known before a minute is spent, not after
+    nn::save_checkpoint(o.out, *run);
   return Run(o, common, *run, data).go();
 }
 

@@ -80,6 +80,7 @@ std::string write_tokenizer(const TokenizerFile& file);
 struct TokenizerConfig {
   std::string bos, eos, chat_template;
 };
+std::string write_tokenizer_config(const TokenizerConfig& config);
 /// Of several chat templates, the one named `default`.
 Result<TokenizerConfig> parse_tokenizer_config(std::string_view json, const std::string& where);
 

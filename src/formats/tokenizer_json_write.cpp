@@ -117,4 +117,13 @@ std::string write_tokenizer(const TokenizerFile& file) {
   return root.dump(1, '\t') + "\n";
 }
 
+std::string write_tokenizer_config(const TokenizerConfig& config) {
+  json root = json::object();
+  for (const auto& [name, text] : {std::pair("bos_token", &config.bos),
+                                   {"eos_token", &config.eos},
+                                   {"chat_template", &config.chat_template}})
+    if (!text->empty()) root[name] = *text;
+  return root.dump();
+}
+
 }  // namespace weft::formats

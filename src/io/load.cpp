@@ -40,6 +40,8 @@ std::string unify_lines(std::string_view s) {
 }
 
 void append(Text& text, const std::string& name, std::string_view bytes) {
+  constexpr std::string_view kMark = "\xef\xbb\xbf";  // some programs begin a file with it
+  if (bytes.starts_with(kMark)) bytes.remove_prefix(kMark.size());
   std::string latin1;
   if (!is_utf8(bytes)) {
     for (const char c : bytes) append_utf8(latin1, static_cast<unsigned char>(c));

@@ -7,7 +7,7 @@
 namespace weft::io {
 
 constexpr const char* kTensor = "tokens";
-constexpr const char* kTokenizer = "tokenizer";
+constexpr const char *kTokenizer = "tokenizer", *kConfig = "tokenizer_config";
 
 Tokens::Tokens(std::shared_ptr<const void> owner, std::span<const int32_t> ids, Tokenizer tokenizer)
     : owner_(std::move(owner)), ids_(ids), tokenizer_(std::move(tokenizer)) {}
@@ -32,8 +32,11 @@ Tokens Tokens::map(const std::string& path) {
     throw Error(
         fail(Code::corrupt, "{}: tensor '{}' does not begin at a multiple of 4 bytes", path, kTensor));
   const std::span ids(reinterpret_cast<const int32_t*>(tokens->bytes.data()), tokens->bytes.size() / 4);
+  const auto config = file->metadata.find(kConfig);  // older files have none
   try {
-    return Tokens(file, ids, Tokenizer::from_json(tokenizer->second));
+    return Tokens(
+        file, ids,
+        Tokenizer::from_json(tokenizer->second, config == file->metadata.end() ? "" : config->second));
   } catch (const Error& e) {
     throw Error(Status(e.status()).at(path));
   }
@@ -51,7 +54,8 @@ bool Tokens::is_token_file(const std::string& path) {
 void Tokens::save(const std::string& path) const {
   const formats::TensorEntry entry{
       kTensor, DType::i32, {static_cast<int64_t>(ids_.size())}, std::as_bytes(ids_)};
-  raise_if(formats::write_safetensors(path, {&entry, 1}, {{kTokenizer, tokenizer_.to_json()}}));
+  raise_if(formats::write_safetensors(
+      path, {&entry, 1}, {{kTokenizer, tokenizer_.to_json()}, {kConfig, tokenizer_.config_json()}}));
 }
 
 }  // namespace weft::io

@@ -33,7 +33,8 @@ json to_json(const RunInfo& info) {
           {"version", kVersion},
           {"step", info.step},
           {"settings", settings_json(info.settings)},
-          {"tokenizer", info.tokenizer.to_json()}};
+          {"tokenizer", info.tokenizer.to_json()},
+          {"tokenizer_config", info.tokenizer.config_json()}};
 }
 
 /// A checkpoint file: its tensors, and what it says of itself.
@@ -54,21 +55,34 @@ class File {
       throw bad("version", fmt::format("is {}, this program reads {}", version.dump(), kVersion));
     RunInfo out;
     const json step = field("step"), settings = field("settings"), tokenizer = field("tokenizer");
-    if (!step.is_number_integer() || step < 0) throw bad("step", "is " + step.dump() + ", no count");
+    if (!step.is_number_unsigned() || step.get<uint64_t>() > std::numeric_limits<int64_t>::max())
+      throw bad("step", "is " + step.dump() + ", no count");
     if (!settings.is_object()) throw bad("settings", "is no object");
+    const json config = root_.value("tokenizer_config", json(""));  // older files have none
     if (!tokenizer.is_string()) throw bad("tokenizer", "is no text");
+    if (!config.is_string()) throw bad("tokenizer_config", "is no text");
     out.step = step.get<int64_t>();
     raise_if(read_settings(path_, settings, out.settings));
     try {
-      out.tokenizer = io::Tokenizer::from_json(tokenizer.get<std::string>());
+      out.tokenizer = io::Tokenizer::from_json(tokenizer.get<std::string>(), config.get<std::string>());
     } catch (const Error& e) {
       throw bad("tokenizer", e.status().message());
     }
     return out;
   }
 
+  /// What the settings make; what they can't make is the file's fault.
+  template <class Make>
+  auto made(Make make) const {
+    try {
+      return make();
+    } catch (const Error& e) {
+      throw bad("settings", "make nothing: " + e.status().message());
+    }
+  }
+
   std::unique_ptr<LanguageModel> model(const TrainSettings& settings) const {
-    auto model = make_model(settings.model);
+    auto model = made([&] { return make_model(settings.model); });
     replace(
         *model, [&](const Field& f) { return take(f.name, {f.dtype, to_shape(f.shape)}); }, settings.dtype);
     return model;
@@ -169,7 +183,7 @@ Checkpoint load_checkpoint(const std::string& folder) {
   const File file(checkpoint_path(folder));
   Checkpoint run{file.info(), nullptr, nullptr};
   run.model = file.model(run.info.settings);
-  run.optimizer = make_optimizer(run.info.settings, parameters(*run.model));
+  run.optimizer = file.made([&] { return make_optimizer(run.info.settings, parameters(*run.model)); });
   run.optimizer->replace_states([&](const Tensor& t) { return file.take(t.name(), t.type()); });
   file.check_hash();
   return run;

@@ -8,13 +8,21 @@
 #include <cstring>
 #include <filesystem>
 
+#include "base/output_file.h"
 #include "weft/checkpoint.h"
 
 namespace weft::nn {
 
 void make_folder(const std::string& folder) {
-  std::error_code ec;
-  std::filesystem::create_directories(folder, ec);
+  namespace fs = std::filesystem;
+  std::error_code ec, not_there;
+  std::vector<fs::path> above;  // of all that is made here
+  for (auto at = fs::absolute(folder, ec); !ec && !fs::exists(at, not_there) && at.has_relative_path();
+       at = at.parent_path())
+    above.push_back(at.parent_path());
+  if (!ec) fs::create_directories(folder, ec);
+  for (const auto& at : above)
+    if (!ec) raise_if(sync_folder(at.string()));
   if (ec) throw Error(fail(Code::io, "can't make the folder {}: {}", folder, ec.message()));
 }
 

@@ -82,15 +82,22 @@ void Decoder::read(std::span<const std::span<const int32_t>> tokens) {
     read_[i].insert(read_[i].end(), tokens[i].begin(), tokens[i].end());
 }
 
+// The place of sequence i among `count`.
+static size_t place(int64_t i, size_t count) {
+  if (i >= 0 && static_cast<size_t>(i) < count) return static_cast<size_t>(i);
+  throw Error(invalid("there is no sequence {} of {}", i, count));
+}
+
 std::span<const float> Decoder::scores(int64_t sequence) const {
   const auto n = static_cast<size_t>(vocabulary_);
-  if (sequence < 0 || sequence >= batch())
-    throw Error(invalid("no sequence {}: the decoder has {}", sequence, batch()));
-  return std::span(scores_).subspan(static_cast<size_t>(sequence) * n, n);
+  return std::span(scores_).subspan(place(sequence, read_.size()) * n, n);
+}
+std::span<const int32_t> Decoder::tokens(int64_t sequence) const {
+  return read_[place(sequence, read_.size())];
 }
 
 void Decoder::rewind(int64_t sequence, int64_t length) {
-  auto& read = read_.at(static_cast<size_t>(sequence));
+  auto& read = read_[place(sequence, read_.size())];
   if (length < 0 || length > static_cast<int64_t>(read.size()))
     throw Error(invalid("sequence {} has {} tokens, it can't go back to {}", sequence, read.size(), length));
   read.resize(static_cast<size_t>(length));
@@ -128,6 +135,10 @@ Generation::Generation(Decoder& decoder, const io::Tokenizer& tokenizer,
   }
   read_prompts(prompts);  // which checks them
   for (size_t i = 0; i < prompts.size(); ++i) sequences_[i].sampler.saw(prompts[i]);
+}
+
+const Generation::Sequence& Generation::at(int64_t i) const {
+  return sequences_[place(i, sequences_.size())];
 }
 
 void Generation::read_prompts(std::span<const std::vector<int32_t>> prompts) {

@@ -150,6 +150,7 @@ LlamaConfig llama(const Object& f) {
   c.activation = activation(f, "hidden_act", "silu");
   // transformers 5 has both in one field.
   const bool together = f.has("rope_parameters");
+  if (together) f.object("rope_parameters").refuse_unless("partial_rotary_factor", 1.0);
   c.rope_base = (together ? f.object("rope_parameters") : f).positive("rope_theta", 10000);
   if (together || f.has("rope_scaling"))
     c.rope_scaling = rope_scaling(f.object(together ? "rope_parameters" : "rope_scaling"));

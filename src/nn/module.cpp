@@ -30,7 +30,7 @@ void Fields::random(std::string_view name, Tensor& t) { state(name, t, {2}, DTyp
 void Fields::child(std::string_view name, Module& m) {
   const std::string outer = path_;
   path_ = within(name);
-  m.own_name_ = name;
+  if (m.own_name_ != name) m.own_name_ = name;  // else who only looks would write, beside who computes
   module(m);
   m.fields(*this);
   path_ = outer;

@@ -64,6 +64,10 @@ void Optimizer::step(const Tensor& rate) {
   }
 }
 
+void Optimizer::clear_gradients() {
+  for (Slot& s : slots_) s.parameter.clear_grad();
+}
+
 std::vector<Tensor> Optimizer::states() const {
   std::vector<Tensor> out;
   for (const Slot& s : slots_) {

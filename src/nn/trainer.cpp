@@ -22,19 +22,39 @@ std::vector<Example> examples_of(std::span<const Tensor> tensors) {
   return out;
 }
 
-/// Not in training while it lives.
-class Still {
+/// Not in training while it lives; then each module is as it was.
+class Still final : Fields {
  public:
-  explicit Still(LanguageModel& model) : model_(model), before_(model.training) {
-    set_training(model, false);
+  explicit Still(LanguageModel& model) {
+    module(model);
+    model.fields(*this);
   }
-  ~Still() { set_training(model_, before_); }
+  ~Still() override {
+    for (const auto& [m, was] : before_) m->training = was;
+  }
   Still(const Still&) = delete;
 
  private:
-  LanguageModel& model_;
-  bool before_;
+  void field(Field&) override {}
+  void module(Module& m) override {
+    before_.emplace_back(&m, m.training);
+    m.training = false;
+  }
+  std::vector<std::pair<Module*, bool>> before_;
 };
+
+/// The states of a model, as they are now: counters of dropout.
+std::vector<std::vector<std::byte>> kept_states(const Module& m) {
+  std::vector<std::vector<std::byte>> out;
+  for (const Tensor& t : states(m)) out.push_back(t.to_bytes());
+  return out;
+}
+void put_back(const Module& m, const std::vector<std::vector<std::byte>>& kept) {
+  const NoGrad off;
+  const auto now = states(m);
+  for (size_t i = 0; i < now.size(); ++i)
+    assign(now[i], Tensor::from_bytes(kept[i], now[i].sizes(), now[i].dtype(), now[i].backend()));
+}
 
 // The sum of the losses of all tokens of a batch.
 double total_loss(const LanguageModel& model, const Example& e) {
@@ -79,7 +99,9 @@ Trainer::Trainer(Checkpoint& run, const io::TokenData& data)
     throw Error(invalid("the data was made by another tokenizer than the model's ({} ids there, {} here)",
                         data.tokenizer().size(), run.info.tokenizer.size()));
   set_training(*run.model, true);
-  if (run.info.settings.compile) compile_step();
+  if (run.info.settings.compile)
+    compiled_ = std::make_unique<Compiled>(compile_step(
+        run, run.info.settings.batch, {.name = "train_step", .backend = {}, .policy = current_policy()}));
 }
 
 int64_t Trainer::tokens_in_step() const {
@@ -98,26 +120,34 @@ std::vector<Tensor> Trainer::batches(int64_t step) const {
   return out;
 }
 
-void Trainer::compile_step() {
-  const auto& s = run_.info.settings;
+Compiled compile_step(Checkpoint& run, const Dim& batch, const CompileOptions& options) {
+  const auto& s = run.info.settings;
   std::vector<InputSpec> inputs;
   for (int64_t i = 0; i < s.accumulate; ++i)
     for (const char* what : {"tokens", "targets"})
-      inputs.push_back({fmt::format("{}{}", what, i), {DType::i32, {s.batch, data_.context()}}});
+      inputs.push_back({s.accumulate > 1 ? fmt::format("{}{}", what, i) : what,
+                        {DType::i32, {batch, run.model->context()}}});
   inputs.push_back({"rate", {rate_type(s), {}}});
-  const auto whole_step = [this](const std::vector<Tensor>& in) {
+  const auto whole_step = [&](const std::vector<Tensor>& in) {
     const auto parts = examples_of(in);
-    return std::vector<Tensor>{train_step(*run_.model, *run_.optimizer, parts, in.back()).named("loss")};
+    return std::vector<Tensor>{train_step(*run.model, *run.optimizer, parts, in.back()).named("loss")};
   };
-  compiled_ = std::make_unique<Compiled>(
-      weft::compile(whole_step, inputs, {.name = "train_step", .backend = {}, .policy = current_policy()}));
+  return weft::compile(whole_step, inputs, options);
 }
 
 double Trainer::eager_step(const Tensor& rate) {
+  run_.optimizer->clear_gradients();  // of a step that ended in an error
+  const auto before = kept_states(*run_.model);
   const auto parts = examples_of(batches(run_.info.step));
   const double loss = accumulate_gradients(*run_.model, parts).item();
-  // The gradients of such a loss would spoil every parameter.
-  if (!std::isfinite(loss)) say_where(loss);
+  if (!std::isfinite(loss)) {  // the gradients of such a loss would spoil every parameter
+    run_.optimizer->clear_gradients();
+    put_back(*run_.model, before);
+    const std::string where = where_lost();
+    put_back(*run_.model, before);
+    throw Error(invalid("the loss is {} at step {}: {}; a lower rate, or a clip, may keep it",
+                        std::isnan(loss) ? "NaN" : "infinite", run_.info.step, where));
+  }
   run_.optimizer->step(rate);
   synced_ = run_.info.step + 1;
   return loss;
@@ -143,8 +173,8 @@ double Trainer::step(double clock) {
     ++run_.info.step;
     return loss;
   }
-  clocks_.push_back(clock);
   const double loss = compiled_step(rate);
+  clocks_.push_back(clock);
   if (!std::isfinite(loss)) replay(loss);
   ++run_.info.step;
   return loss;
@@ -161,23 +191,20 @@ void Trainer::replay(double loss) {
       invalid("the loss of the compiled step {} is {}, and finite when its ops run one by one", lost, loss));
 }
 
-void Trainer::say_where(double loss) {
-  const auto parts = examples_of(batches(run_.info.step));
-  std::string what = "all tensors of the model are finite when its ops run one by one";
-  for (const auto& part : parts) {
+std::string Trainer::where_lost() const {
+  for (const auto& part : examples_of(batches(run_.info.step))) {
     const auto bad = first_not_finite(
         [&](const std::vector<Tensor>& in) {
           return std::vector<Tensor>{token_loss((*run_.model)(in[0]), in[1])};
         },
         {part.input, part.target});
     if (!bad) continue;
-    what = fmt::format("the first {} is in {}, {}, in {} elements", bad->nan ? "NaN" : "infinity", bad->where,
-                       text(bad->type), bad->count);
+    auto what = fmt::format("the first {} is in {}, {}, in {} elements", bad->nan ? "NaN" : "infinity",
+                            bad->where, text(bad->type), bad->count);
     if (bad->given) what += fmt::format(": the update of step {} made it so", run_.info.step - 1);
-    break;
+    return what;
   }
-  throw Error(
-      invalid("the loss is {} at step {}: {}; try a lower rate, or a clip", loss, run_.info.step, what));
+  return "all tensors of the model are finite when its ops run one by one";
 }
 
 Evaluation Trainer::validate(int64_t rows) {

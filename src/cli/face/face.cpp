@@ -44,6 +44,7 @@ Argument argument(const CLI::Option& o) {
     const TypeName type(o.get_type_name());
     a.value = value_of(type), a.choices = type.choices;
     a.many = o.get_expected_max() >= CLI::detail::expected_max_vector_size;
+    a.repeated = a.many && !o.get_allow_extra_args();
     if (!type.range.empty()) limits.push_back(type.range);
     if (!o.get_default_str().empty()) limits.push_back("default " + o.get_default_str());
   }
@@ -64,7 +65,7 @@ std::string joined(const std::vector<std::string>& words, std::string_view betwe
 }
 
 std::string Argument::usage() const {
-  return joined(names, ", ") + (value.empty() ? "" : " " + value) + (many ? "..." : "");
+  return joined(names, ", ") + (value.empty() ? "" : " " + value) + (many && !repeated ? "..." : "");
 }
 std::string Argument::description() const { return limits.empty() ? about : about + " (" + limits + ")"; }
 

@@ -20,6 +20,7 @@ struct Argument {
   std::string limits;                ///< "1 to 65536; default 256"
   std::string group;
   bool many = false, required = false;
+  bool repeated = false;  // of one with many values: each is given with the option's name before it
 
   /// "-h, --help", "--data PATH..."
   std::string usage() const;

@@ -50,7 +50,7 @@ void options(std::string& out, const CommandLine& c) {
   for (const auto& o : c.options) {
     std::string term;
     for (const auto& n : o.names) term += (term.empty() ? "" : ", ") + bold(n);
-    if (!o.value.empty()) term += " " + italic(o.value) + (o.many ? "..." : "");
+    if (!o.value.empty()) term += " " + italic(o.value) + (o.many && !o.repeated ? "..." : "");
     entry(out, term, plain(sentence(o.description())));
   }
 }

@@ -1,10 +1,31 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cmath>
 
 #include "cli/command.h"
 #include "cli/face/face.h"
 
 namespace weft::cli {
+
+namespace {
+
+std::string checked_number(const std::string& text, const char* range, auto holds) {
+  const double v = std::atof(text.c_str());
+  return std::isfinite(v) && holds(v) ? "" : fmt::format("must be a number {}, got {}", range, text);
+}
+
+}  // namespace
+
+std::string positive(const std::string& text) {
+  return checked_number(text, "above 0", [](double v) { return v > 0; });
+}
+std::string from_zero(const std::string& text) {
+  return checked_number(text, "from 0", [](double v) { return v >= 0; });
+}
+std::string share(const std::string& text) {
+  return checked_number(text, "from 0 to 1", [](double v) { return v >= 0 && v <= 1; });
+}
+std::string some_name(const std::string& text) { return text.empty() ? "must not be empty" : ""; }
 
 Option& Option::required() { return option_->required(), *this; }
 Option& Option::type_name(const std::string& word) { return option_->type_name(word), *this; }

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "formats/file.h"
+#include "seam/registry.h"
 #include "weft/checkpoint.h"
 #include "weft/pretrained.h"
 #include "weft/tensor.h"
@@ -32,6 +33,11 @@ std::vector<int32_t> end_tokens(const std::string& path) {
 /// Model and tokenizer of a folder as Hugging Face's libraries save them.
 Language from_hugging_face(const std::string& folder, DType dtype) {
   const auto at = [&](const char* name) { return (std::filesystem::path(folder) / name).string(); };
+  if (nn::has_checkpoint(folder) && !std::filesystem::exists(at("config.json")))
+    throw Error(
+        invalid("{} is no folder of Hugging Face's, there is no config.json; a checkpoint of Weft's is "
+                "read with --model",
+                folder));
   if (std::filesystem::is_directory(folder) && !std::filesystem::exists(at("tokenizer.json")))
     throw Error(fail(Code::unavailable,
                      "{} is not there: a model alone can't read text; save its tokenizer beside it",
@@ -52,23 +58,35 @@ Language from_hugging_face(const std::string& folder, DType dtype) {
 Language from_checkpoint(const std::string& folder) {
   auto trained = nn::load_trained(folder);
   Language l{std::move(trained.model), std::move(trained.info.tokenizer), {}, {}};
-  l.begin = l.tokenizer.encode("\n", false);
+  l.begin = l.tokenizer.bos() ? std::vector{*l.tokenizer.bos()} : l.tokenizer.encode("\n", false);
+  if (l.tokenizer.eos()) l.ends.push_back(*l.tokenizer.eos());
   return l;
 }
 
 }  // namespace
 
+void check_computes() {
+  const auto* device = value_or_raise(seam::registry().open(default_backend()));
+  if (std::string_view(device->capability().kind) == "null")
+    throw Error(
+        invalid("backend {} computes nothing, what came of it would mean nothing; choose another "
+                "--backend",
+                default_backend()));
+}
+
 Language load_language(const TextOptions& o) {
+  check_computes();
   if (!o.model.empty()) return from_checkpoint(o.model);
   return from_hugging_face(o.hugging_face, *dtype_from_name(o.dtype));
 }
 
 void add_text_options(Syntax& app, TextOptions& o) {
   auto& s = o.generate.sampling;
-  auto model = app.add_option("--model", o.model, "folder of a checkpoint").type_name("DIR");
+  auto model = app.add_option("--model", o.model, "folder of a checkpoint").type_name("DIR").check(some_name);
   app.add_option("--hf", o.hugging_face, "folder of a model and its tokenizer, as Hugging Face saves them")
       .type_name("DIR")
-      .excludes(model);
+      .excludes(model)
+      .check(some_name);
   app.require_one({"--model", "--hf"});
   app.add_option("--dtype", o.dtype, "what the model of --hf computes in")
       .one_of({"f64", "f32", "f16", "bf16"})
@@ -77,18 +95,25 @@ void add_text_options(Syntax& app, TextOptions& o) {
       .check(whole_number<int64_t>(1))
       .capture_default_str();
   app.add_option("--temperature", s.temperature, "low keeps to what is likely, 0 takes only the likeliest")
+      .check(from_zero)
       .capture_default_str();
-  app.add_option("--top-k", s.top_k, "only the so many likeliest tokens; 0: all").capture_default_str();
+  app.add_option("--top-k", s.top_k, "only the so many likeliest tokens; 0: all")
+      .check(whole_number<int64_t>(0))
+      .capture_default_str();
   app.add_option("--top-p", s.top_p, "only the likeliest that together have this probability")
+      .check(share)
       .capture_default_str();
   app.add_option("--min-p", s.min_p, "only those with this part of the largest probability")
+      .check(share)
       .capture_default_str();
   app.add_option("--repetition-penalty", s.repetition_penalty, "above 1 shuns tokens that were there")
+      .check(positive)
       .capture_default_str();
   app.add_option("--seed", s.seed, "another one, another text")
       .check(whole_number<uint64_t>(0))
       .capture_default_str();
   app.add_option("--stop", o.generate.stops, "end the text before this string; may be repeated")
+      .check(some_name)
       .type_name("TEXT")
       .one_at_a_time();
 }

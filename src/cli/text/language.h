@@ -22,6 +22,9 @@ struct TextOptions {
 };
 void add_text_options(Syntax& app, TextOptions& o);
 
+/// Raises where the default backend computes nothing, so that it would make up all numbers.
+void check_computes();
+
 /// The model that was asked for, on the default backend, and its tokenizer.
 Language load_language(const TextOptions& o);
 

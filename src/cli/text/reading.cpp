@@ -1,12 +1,17 @@
 #include "cli/text/reading.h"
 
+#include <algorithm>
+#include <filesystem>
+
+#include "cli/show.h"
+
 namespace weft::cli {
 namespace {
 
 // The token file among `data`, which is alone there; empty when it is text.
 std::string token_file(const std::vector<std::string>& data) {
   for (const auto& path : data) {
-    if (!io::Tokens::is_token_file(path)) continue;
+    if (path == "-" || !io::Tokens::is_token_file(path)) continue;
     if (data.size() == 1) return path;
     throw Error(invalid("{} is a token file, which stands alone: give no other --data beside it", path));
   }
@@ -16,11 +21,19 @@ std::string token_file(const std::vector<std::string>& data) {
 ReadText encoded(const std::vector<std::string>& data, auto make_tokenizer) {
   auto text = io::load_text(data);
   const io::Tokenizer tokenizer = make_tokenizer(text.utf8);
-  return {io::Tokens(tokenizer.encode(text.utf8, false), tokenizer), std::move(text.files),
-          std::move(text.notes)};
+  auto ids = tokenizer.encode(text.utf8, false);
+  if (auto words = unknown_in(ids, tokenizer); !words.empty()) text.notes.push_back(std::move(words));
+  return {io::Tokens(std::move(ids), tokenizer), std::move(text.files), std::move(text.notes)};
 }
 
 }  // namespace
+
+std::string unknown_in(std::span<const int32_t> ids, const io::Tokenizer& tokenizer) {
+  const auto n = tokenizer.unknown() ? std::ranges::count(ids, *tokenizer.unknown()) : 0;
+  if (n == 0) return "";
+  return fmt::format("{} of {} tokens stand for characters that the tokenizer does not know", grouped(n),
+                     grouped(std::ssize(ids)));
+}
 
 Option add_data_option(Syntax& app, std::vector<std::string>& data) {
   return app
@@ -39,6 +52,10 @@ void add_tokenizer_options(Syntax& app, TokenizerOptions& o) {
 }
 
 ReadText read_text(const std::vector<std::string>& data, const TokenizerOptions& o) {
+  if (o.tokenizer != "bpe" && o.app->given("--vocabulary"))
+    throw UsageError(
+        invalid("--vocabulary is for --tokenizer bpe, which learns as many ids; the tokenizer here is {}",
+                o.tokenizer));
   if (const auto file = token_file(data); !file.empty()) {
     for (const char* option : {"--tokenizer", "--vocabulary"})
       if (o.app->given(option))
@@ -49,6 +66,10 @@ ReadText read_text(const std::vector<std::string>& data, const TokenizerOptions&
     if (o.tokenizer == "characters") return io::Tokenizer::train_characters(text);
     if (o.tokenizer == "bytes") return io::Tokenizer::bytes();
     if (o.tokenizer == "bpe") return io::Tokenizer::train_bpe(text, {.vocabulary_size = o.vocabulary});
+    std::error_code ec;
+    if (!std::filesystem::exists(o.tokenizer, ec))
+      throw Error(fail(Code::unavailable,
+                       "--tokenizer {}: no such file, nor one of characters, bytes and bpe", o.tokenizer));
     return io::Tokenizer::load(o.tokenizer);
   });
 }

@@ -22,6 +22,9 @@ Option add_data_option(Syntax& app, std::vector<std::string>& data);
 /// --tokenizer and --vocabulary; the values that `o` has are the defaults.
 void add_tokenizer_options(Syntax& app, TokenizerOptions& o);
 
+/// A note on tokens that stand for what the tokenizer does not know; empty where there are none.
+std::string unknown_in(std::span<const int32_t> ids, const io::Tokenizer& tokenizer);
+
 /// By a tokenizer of one's own. Raises where a token file, which has one, meets --tokenizer.
 ReadText read_text(const std::vector<std::string>& data, const TokenizerOptions& o);
 /// By a model's tokenizer. Raises where a token file was made by another.

@@ -3,6 +3,7 @@
 #include <sys/ioctl.h>
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "weft/text.h"
 
@@ -13,10 +14,22 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int kCurveHeight = 8;
 
-int terminal_width() {
+// What is drawn goes over itself: all of it must be on the screen.
+constexpr int kLeastWidth = 40, kLeastHeight = kCurveHeight + 6;
+
+struct Screen {
+  int width = 80, height = 24;
+};
+Screen screen() {
   winsize size{};
-  const bool known = ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
-  return std::clamp<int>(known ? size.ws_col : 80, 40, 120);
+  if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0 || size.ws_row == 0) return {};
+  return {size.ws_col, size.ws_row};
+}
+bool can_draw() {
+  const char* kind = std::getenv("TERM");
+  const Screen s = screen();
+  return ::isatty(STDOUT_FILENO) && kind && std::string_view(kind) != "dumb" && s.width >= kLeastWidth &&
+         s.height >= kLeastHeight;
 }
 
 // One line of a terminal: line ends and other controls shown as spaces, no longer than it is wide.
@@ -36,7 +49,7 @@ void print_line(const std::string& text) {
 
 }  // namespace
 
-TrainingDisplay::TrainingDisplay(bool json) : json_(json), live_(!json && ::isatty(STDOUT_FILENO)) {}
+TrainingDisplay::TrainingDisplay(bool json) : json_(json), live_(!json && can_draw()) {}
 TrainingDisplay::~TrainingDisplay() { std::fflush(stdout); }
 
 bool TrainingDisplay::due() const {
@@ -64,8 +77,7 @@ void TrainingDisplay::progress(const Progress& p, const Points& losses) {
 void TrainingDisplay::sample(int64_t step, const std::string& text) {
   sample_ = text;
   if (live_) return draw();
-  print_line(json_ ? nlohmann::json{{"step", step}, {"sample", text}}.dump(
-                         -1, ' ', false, nlohmann::json::error_handler_t::replace)
+  print_line(json_ ? line_of({{"step", step}, {"sample", text}})
                    : fmt::format("  it says: {}", one_line(text, 100)));
 }
 
@@ -80,7 +92,7 @@ void TrainingDisplay::validation(int64_t step, double loss, double perplexity) {
 
 // Over what was drawn before.
 void TrainingDisplay::draw() {
-  const int width = terminal_width();
+  const int width = std::clamp(screen().width, kLeastWidth, 120);
   std::vector<std::string> lines = draw_curve(losses_, width, kCurveHeight);
   lines.push_back(one_line(line_, width));
   if (!validation_.empty()) lines.push_back(one_line(validation_, width));

@@ -2,7 +2,9 @@
 
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 
+#include "cli/show.h"
 #include "formats/file.h"
 
 namespace weft::cli {
@@ -13,8 +15,18 @@ using nlohmann::json;
 static std::string log_path(const std::string& folder) { return (fs::path(folder) / "log.jsonl").string(); }
 
 History::History(const std::string& folder, int64_t step) : folder_(folder) {
-  std::ifstream in(log_path(folder));
+  std::error_code ec;
+  if (step == 0) fs::remove(page_path(), ec);  // it shows what is replaced
   std::string kept;
+  std::istringstream in;
+  if (fs::exists(log_path(folder), ec)) {
+    const auto bytes = formats::read_file(log_path(folder));
+    if (!bytes.ok()) {  // nothing of it is lost: what comes is put behind it
+      trouble_ = bytes.status().message();
+      return;
+    }
+    in.str({reinterpret_cast<const char*>(bytes.value().data()), bytes.value().size()});
+  }
   for (std::string text; std::getline(in, text);) {
     const json line = json::parse(text, nullptr, false);
     if (!line.is_object() || !line.contains("step") || !line["step"].is_number_integer() ||
@@ -42,7 +54,7 @@ void History::take(const json& line) {
 void History::add(const json& line) {
   take(line);
   std::ofstream out(log_path(folder_), std::ios::app);
-  out << line.dump(-1, ' ', false, json::error_handler_t::replace) << '\n' << std::flush;
+  out << line_of(line) << '\n' << std::flush;
   if (!out && trouble_.empty()) trouble_ = "can't write " + log_path(folder_);
 }
 

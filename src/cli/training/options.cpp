@@ -12,15 +12,6 @@
 namespace weft::cli {
 namespace {
 
-// CLI11's own checks of ranges let "nan" through.
-std::string checked_number(const std::string& text, bool zero_too) {
-  const double v = std::atof(text.c_str());
-  if (std::isfinite(v) && (v > 0 || (zero_too && v == 0))) return "";
-  return fmt::format("must be a number {} 0, got {}", zero_too ? "from" : "above", text);
-}
-std::string positive(const std::string& text) { return checked_number(text, false); }
-std::string from_zero(const std::string& text) { return checked_number(text, true); }
-
 void add_model_options(Syntax& app, TrainOptions& o) {
   app.add_option("--model", o.model, "gpt (GPT-2's layout) or llama (rotary positions, gated MLP)")
       .one_of({"gpt", "llama"})
@@ -59,12 +50,14 @@ void add_step_options(Syntax& app, TrainOptions& o) {
   app.add_option("--warmup", s.schedule.warmup, "steps on which the rate rises")
       .range(0, 1 << 30)
       .capture_default_str();
-  number("--least-rate", s.schedule.least, "part of the rate that is left at the end");
+  app.add_option("--least-rate", s.schedule.least, "part of the rate that is left at the end")
+      .check(share)
+      .capture_default_str();
   number("--weight-decay", s.weight_decay, "how much weights shrink, times the rate");
   number("--clip", s.clip, "largest norm of all gradients together; 0: any");
   number("--beta1", s.beta1, "of AdamW");
   number("--beta2", s.beta2, "of AdamW");
-  number("--momentum", s.momentum, "of SGD");
+  app.add_option("--momentum", s.momentum, "of SGD").check(share).capture_default_str();
   app.add_choice<DType>("--dtype", s.dtype, {{"f32", DType::f32}, {"f64", DType::f64}, {"bf16", DType::bf16}},
                         "of weights: f32 (default), f64, or bf16 with masters in f32");
   app.add_flag("--compile", s.compile, "run the whole step as one compiled program");
@@ -85,8 +78,15 @@ bool TrainOptions::given(const std::string& option) const { return app->given(op
 
 nn::TrainSettings TrainOptions::asked(int64_t vocabulary_size) const {
   nn::TrainSettings s = settings;
-  if (model == "llama" && dropout > 0) throw Error(invalid("--dropout is for --model gpt, llama has none"));
-  if (model == "gpt" && kv_heads > 0) throw Error(invalid("--kv-heads is for --model llama, gpt has none"));
+  if (model == "llama" && dropout > 0)
+    throw UsageError(invalid("--dropout is for --model gpt, llama has none"));
+  if (model == "gpt" && kv_heads > 0)
+    throw UsageError(invalid("--kv-heads is for --model llama, gpt has none"));
+  const bool adamw = s.optimizer == nn::OptimizerKind::adamw;
+  for (const char* name : {"--beta1", "--beta2"})
+    if (!adamw && given(name)) throw UsageError(invalid("{} is for --optimizer adamw, sgd has none", name));
+  if (adamw && given("--momentum"))
+    throw UsageError(invalid("--momentum is for --optimizer sgd; adamw has --beta1"));
   if (model == "llama") {
     s.model = nn::LlamaConfig{.vocabulary = vocabulary_size,
                               .context = context,
@@ -114,7 +114,7 @@ void add_train_options(Syntax& app, TrainOptions& o) {
   add_data_option(app, o.data).required();
   app.add_option("--out", o.out, "folder of the checkpoint").required().type_name("DIR");
   auto steps = app.add_option("--steps", o.settings.steps, "steps in all, those before --resume included")
-                   .check(whole_number<int64_t>(1));
+                   .check(whole_number<int64_t>(1, int64_t{1} << 40));
   app.add_option("--seconds", o.seconds, "how long to train (default 60)").check(positive).excludes(steps);
   add_model_options(app, o);
   add_step_options(app, o);
@@ -129,18 +129,26 @@ void add_train_options(Syntax& app, TrainOptions& o) {
   app.footer("Ctrl-C stops after the step, writes the checkpoint and exits with 130.");
 }
 
-void check_same(const TrainOptions& o, const nn::TrainSettings& have) {
+// What a run may be given anew: how large its steps are, not what takes them.
+constexpr std::string_view kMayChange[] = {"rate",       "schedule", "warmup",
+                                           "least-rate", "clip",     "weight-decay"};
+
+void take_changes(const TrainOptions& o, nn::TrainSettings& have) {
   for (const char* fixed : {"--tokenizer", "--vocabulary"})
     if (o.given(fixed))
       throw Error(invalid("{}: the tokenizer stays what it is; leave {} out with --resume",
                           nn::checkpoint_path(o.out), fixed));
-  const auto there = nn::settings_json(have);
+  auto there = nn::settings_json(have);
   TrainOptions of_its_kind = o;
   if (!o.given("--model")) of_its_kind.model = there["model"].get<std::string>();
   const auto asked = nn::settings_json(of_its_kind.asked(0));
   for (const auto& [name, value] : asked.items()) {
     if (name == "steps" || name == "vocabulary" || !o.given("--" + name)) continue;
     const auto at = there.find(name);
+    if (std::ranges::find(kMayChange, name) != std::end(kMayChange)) {
+      *at = value;
+      continue;
+    }
     if (at == there.end() || *at != value)
       throw Error(
           invalid("{}: field '{}' is {}, --{} asks for {}; leave the option out, or train another model "
@@ -148,21 +156,26 @@ void check_same(const TrainOptions& o, const nn::TrainSettings& have) {
                   nn::checkpoint_path(o.out), name, at == there.end() ? "not there" : at->dump(), name,
                   value.dump()));
   }
+  raise_if(nn::read_settings(nn::checkpoint_path(o.out), there, have));
+  if (o.given("--steps")) have.steps = o.settings.steps;
+  if (o.given("--seconds")) have.steps = 0;
 }
 
 // Before the host is driven into its swap, or a process of it is killed: the parameters with their gradients
-// and moments, and of each token what the layers were given, which the way back reads.
+// and the optimiser's states, and of each token what the layers were given, which the way back reads.
 void check_memory(const nn::TrainSettings& s) {
   const auto weights = static_cast<double>(nn::parameter_count(*nn::make_model(s.model)));
+  const double of_weight = s.optimizer == nn::OptimizerKind::adamw ? 4 : 3;
   const double of_token = std::visit(
       [](const auto& c) {
-        return static_cast<double>(c.layers) * (4.0 * static_cast<double>(c.width)) +
+        const double kept = c.recompute ? 1 : 4;  // a block's input; without, what is inside of it too
+        return static_cast<double>(c.layers) * kept * static_cast<double>(c.width) +
                static_cast<double>(c.vocabulary);
       },
       s.model);
   const auto context = static_cast<double>(std::visit([](const auto& c) { return c.context; }, s.model));
   const double bytes = s.dtype == DType::f64 ? 8 : s.dtype == DType::f32 ? 4 : 2;
-  const double wanted = bytes * (4 * weights + of_token * context * static_cast<double>(s.batch));
+  const double wanted = bytes * (of_weight * weights + of_token * context * static_cast<double>(s.batch));
   auto have =
       static_cast<double>(value_or_raise(seam::registry().open(default_backend()))->capability().memory);
   if (have == 0)
@@ -170,7 +183,7 @@ void check_memory(const nn::TrainSettings& s) {
   if (wanted > have)
     throw Error(fail(Code::out_of_memory,
                      "training this model on {} wants at least {} bytes of memory, there are {}; a smaller "
-                     "--width, --layers, --context or --batch wants less",
+                     "--width, --layers, --context or --batch wants less, and so does --recompute",
                      default_backend(), grouped(static_cast<int64_t>(wanted)),
                      grouped(static_cast<int64_t>(have))));
 }

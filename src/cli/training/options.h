@@ -26,9 +26,9 @@ struct TrainOptions {
 
 void add_train_options(Syntax& app, TrainOptions& o);
 
-/// A checkpoint goes on only as what it is: raises where an option says otherwise. The number of steps may
-/// change, and what a run is given besides its settings.
-void check_same(const TrainOptions& o, const nn::TrainSettings& have);
+/// Puts what the options say into the settings of a run that goes on: how many and how large its steps are.
+/// Raises where one asks for anything else than it is.
+void take_changes(const TrainOptions& o, nn::TrainSettings& have);
 
 /// Raises where what training takes at the least is more than the backend, or this machine, has.
 void check_memory(const nn::TrainSettings& settings);

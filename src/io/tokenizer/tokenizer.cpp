@@ -45,7 +45,7 @@ struct Tokenizer::Parts {
   std::unordered_map<int32_t, Token> tokens;
   TextMap<int32_t> added_ids;
   int64_t size = 0;
-  std::optional<int32_t> bos, eos;
+  std::optional<int32_t> bos, eos, unknown;
   std::string chat_template;
 
   mutable std::mutex lock;  // of `memory`, which the second of two threads does without
@@ -70,6 +70,7 @@ Result<std::shared_ptr<Tokenizer::Parts>> Tokenizer::Parts::make(std::string jso
   };
   WEFT_CHECK(put(p->normalizer, Normalizer::make(file.normalizers)));
   WEFT_CHECK(put(p->words, WordSplitter::make(file.pre_tokenizers)));
+  const std::string unknown = file.model.unknown.value_or("");
   WEFT_CHECK(put(p->model, Bpe::make(std::move(file.model))));
   WEFT_CHECK(put(p->added, AddedTokens::make(file.added, p->model.vocabulary(), p->normalizer)));
   p->before = std::move(file.before);
@@ -80,6 +81,7 @@ Result<std::shared_ptr<Tokenizer::Parts>> Tokenizer::Parts::make(std::string jso
     p->tokens[static_cast<int32_t>(t.id)] = {t.content, t.special};
     p->added_ids.emplace(t.content, static_cast<int32_t>(t.id));
   }
+  if (!unknown.empty()) p->unknown = p->id(unknown);
   for (const auto& [id, token] : p->tokens) p->size = std::max(p->size, int64_t{id} + 1);
   for (const auto* around : {&p->before, &p->after})
     for (const int32_t id : *around)
@@ -149,8 +151,12 @@ void Tokenizer::Parts::encode_text(std::string_view text, bool first, bool speci
 
 Tokenizer::Tokenizer(std::shared_ptr<const Parts> parts) : parts_(std::move(parts)) {}
 
-Tokenizer Tokenizer::from_json(std::string json) {
-  return Tokenizer(value_or_raise(Parts::make(std::move(json), "tokenizer.json")));
+Tokenizer Tokenizer::from_json(std::string json, const std::string& config) {
+  auto parts = value_or_raise(Parts::make(std::move(json), "tokenizer.json"));
+  const char* where = "tokenizer_config.json";
+  if (!config.empty())
+    raise_if(parts->add_config(value_or_raise(formats::parse_tokenizer_config(config, where)), where));
+  return Tokenizer(std::move(parts));
 }
 
 Tokenizer Tokenizer::bytes() { return from_json(formats::write_tokenizer(byte_tokenizer())); }
@@ -160,7 +166,9 @@ Tokenizer Tokenizer::train_characters(std::string_view text, const CharacterTrai
 }
 
 Tokenizer Tokenizer::train_bpe(std::string_view text, const BpeTraining& training) {
-  return from_json(formats::write_tokenizer(value_or_raise(train(text, training))));
+  const std::string eos = training.specials.empty() ? "" : training.specials[0];
+  return from_json(formats::write_tokenizer(value_or_raise(train(text, training))),
+                   formats::write_tokenizer_config({.bos = "", .eos = eos, .chat_template = ""}));
 }
 
 static std::string read_text(const std::string& path) {
@@ -184,6 +192,11 @@ void Tokenizer::save(const std::string& path) const {
   raise_if(formats::write_file(path, std::string_view(parts_->json)));
 }
 const std::string& Tokenizer::to_json() const { return parts_->json; }
+std::string Tokenizer::config_json() const {
+  const auto spelling = [&](std::optional<int32_t> id) { return id ? token(*id) : std::string(); };
+  return formats::write_tokenizer_config(
+      {.bos = spelling(bos()), .eos = spelling(eos()), .chat_template = chat_template()});
+}
 
 std::vector<int32_t> Tokenizer::encode(std::string_view text, bool add_specials, bool read_specials) const {
   const Parts& p = *parts_;
@@ -247,6 +260,7 @@ bool Tokenizer::is_special(int32_t id) const {
 int64_t Tokenizer::size() const { return parts_->size; }
 std::optional<int32_t> Tokenizer::bos() const { return parts_->bos; }
 std::optional<int32_t> Tokenizer::eos() const { return parts_->eos; }
+std::optional<int32_t> Tokenizer::unknown() const { return parts_->unknown; }
 const std::string& Tokenizer::chat_template() const { return parts_->chat_template; }
 
 struct TokenStream::State {
