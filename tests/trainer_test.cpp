@@ -38,6 +38,38 @@ std::string slurp(const std::string& path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
+nn::GPTConfig gpt(int64_t vocabulary, bool recompute = false) {
+  return {.vocabulary = vocabulary,
+          .context = 16,
+          .layers = 1,
+          .heads = 2,
+          .width = 16,
+          .dropout = 0.2,
+          .recompute = recompute};
+}
+// Everything that a Llama may be asked for is off its default.
+nn::LlamaConfig llama(int64_t vocabulary) {
+  return {.vocabulary = vocabulary,
+          .context = 16,
+          .layers = 1,
+          .heads = 4,
+          .kv_heads = 2,
+          .width = 16,
+          .hidden = 24,
+          .head_dim = 6,
+          .rope_base = 500,
+          .rope_scaling = {.kind = nn::RopeScaling::Kind::llama3,
+                           .factor = 2,
+                           .low_frequency = 1.5,
+                           .high_frequency = 3,
+                           .trained_context = 8},
+          .epsilon = 1e-4,
+          .qkv_bias = true,
+          .norm_heads = true,
+          .tied_embedding = true,
+          .activation = nn::Activation::gelu};
+}
+
 // A run that is saved and taken up again goes exactly where it would have gone: eager and compiled, with
 // dropout, accumulation and masters of halves.
 TEST_F(TrainingRuns, AreTakenUpExactly) {
@@ -49,40 +81,17 @@ TEST_F(TrainingRuns, AreTakenUpExactly) {
     nn::save_checkpoint(folder, run);
     return losses;
   };
-  const nn::GPTConfig gpt{
-      .vocabulary = tokenizer_.size(), .context = 16, .layers = 1, .heads = 2, .width = 16, .dropout = 0.2};
-  nn::GPTConfig recomputing = gpt;
-  recomputing.recompute = true;
-  // Everything that a Llama may be asked for is off its default.
-  const nn::LlamaConfig llama{.vocabulary = tokenizer_.size() + 2,
-                              .context = 16,
-                              .layers = 1,
-                              .heads = 4,
-                              .kv_heads = 2,
-                              .width = 16,
-                              .hidden = 24,
-                              .head_dim = 6,
-                              .rope_base = 500,
-                              .rope_scaling = {.kind = nn::RopeScaling::Kind::llama3,
-                                               .factor = 2,
-                                               .low_frequency = 1.5,
-                                               .high_frequency = 3,
-                                               .trained_context = 8},
-                              .epsilon = 1e-4,
-                              .qkv_bias = true,
-                              .norm_heads = true,
-                              .tied_embedding = true,
-                              .activation = nn::Activation::gelu};
+  const int64_t n = tokenizer_.size();
   const struct {
     nn::LanguageModelConfig model;
     DType dtype;
     nn::OptimizerKind optimizer;
     bool compile;
-  } all[] = {{gpt, DType::f32, nn::OptimizerKind::adamw, false},
-             {recomputing, DType::f32, nn::OptimizerKind::adamw, true},
-             {gpt, DType::bf16, nn::OptimizerKind::adamw, false},
-             {recomputing, DType::bf16, nn::OptimizerKind::adamw, true},
-             {llama, DType::f64, nn::OptimizerKind::sgd, false}};
+  } all[] = {{gpt(n), DType::f32, nn::OptimizerKind::adamw, false},
+             {gpt(n, true), DType::f32, nn::OptimizerKind::adamw, true},
+             {gpt(n), DType::bf16, nn::OptimizerKind::adamw, false},
+             {gpt(n, true), DType::bf16, nn::OptimizerKind::adamw, true},
+             {llama(n + 2), DType::f64, nn::OptimizerKind::sgd, false}};
   for (const auto& [model, dtype, optimizer, compile] : all) {
     SCOPED_TRACE(fmt::format("compile {} {}", compile, name(dtype)));
     const nn::RunInfo info{.settings = {.model = model,
@@ -110,16 +119,9 @@ TEST_F(TrainingRuns, AreTakenUpExactly) {
 // After a loss that is lost, the run is where it was before: with smaller steps it goes on as if nothing had
 // been.
 TEST_F(TrainingRuns, ALostStepChangesNothing) {
-  const nn::RunInfo info{.settings = {.model = nn::GPTConfig{.vocabulary = tokenizer_.size(),
-                                                             .context = 16,
-                                                             .layers = 1,
-                                                             .heads = 2,
-                                                             .width = 16,
-                                                             .dropout = 0.2},
-                                      .schedule = {.rate = 1e-2},
-                                      .steps = 6,
-                                      .batch = 2},
-                         .tokenizer = tokenizer_};
+  const nn::RunInfo info{
+      .settings = {.model = gpt(tokenizer_.size()), .schedule = {.rate = 1e-2}, .steps = 6, .batch = 2},
+      .tokenizer = tokenizer_};
   auto whole = nn::begin_run(info), spoilt = nn::begin_run(info);
   nn::Trainer straight(whole, data_), again(spoilt, data_);
   EXPECT_EQ(straight.step(), again.step());

@@ -45,6 +45,9 @@ struct Past {
 ///
 /// Shape    x [batch, seq, width] -> the same; no rotation where the model knows positions in another way.
 ///          With a past, the keys and values of x are appended to it, and x sees them all.
+/// DType    that of the parameters, in and out.
+/// Errors   invalid_argument for heads that don't divide the width or are no multiple of the key heads, and x
+///          of another shape or type.
 /// Source   Vaswani et al., Attention is all you need (NeurIPS 2017); Ainslie et al., GQA (EMNLP 2023);
 ///          Su et al., RoFormer (2021).
 class Attention : public Module {
@@ -60,6 +63,7 @@ class Attention : public Module {
 };
 
 enum class Activation : uint8_t { gelu, gelu_tanh, relu, silu };
+/// x through an activation, element by element: same shape and dtype, a float.
 Tensor activate(const Tensor& x, Activation by);
 
 /// Two layers with an activation between.
@@ -78,6 +82,7 @@ class MLP : public Module {
 
 /// An MLP whose hidden numbers are scaled by a second, activated layer.
 ///
+/// Shape    x [..., width] -> the same, through `hidden` numbers.
 /// Source   Shazeer, GLU variants improve transformer (2020).
 class GatedMLP : public Module {
  public:
@@ -99,6 +104,8 @@ class LanguageModel : public Module {
 
   /// What is known behind each token: [batch, seq, width]. With a cache, the tokens go on from what it has,
   /// and are appended to it; there must be room for them.
+  ///
+  /// Errors   invalid_argument for tokens that are not i32 [batch, seq], or more of them than the context.
   virtual Tensor features(const Tensor& tokens, const KVCache* cache = nullptr) const = 0;
   /// Features [..., width] -> logits [..., vocabulary].
   virtual Tensor scores(const Tensor& features) const = 0;
@@ -171,7 +178,10 @@ class GPT : public LanguageModel {
 /// How positions turn queries and keys when a model reads further than it was trained.
 struct RopeScaling {
   enum class Kind : uint8_t { none, linear, llama3 } kind = Kind::none;
-  double factor = 1, low_frequency = 1, high_frequency = 4;
+  double factor = 1;  ///< how many times further it reads
+  /// Of llama3: turns within the trained context below which a frequency is slowed by the whole factor, and
+  /// above which it stays.
+  double low_frequency = 1, high_frequency = 4;
   int64_t trained_context = 8192;
   friend bool operator==(const RopeScaling&, const RopeScaling&) = default;
 };

@@ -114,6 +114,7 @@ std::vector<Tensor> states(const Module& m);
 /// How many numbers there are to learn.
 int64_t parameter_count(const Module& m);
 
+/// Switches training on or off, for a module and all below.
 void set_training(Module& m, bool on);
 
 /// Gives a tensor to put in the place of a field.

@@ -60,12 +60,14 @@ class BatchNorm2d : public Module {
 /// The mean of each channel.
 ///
 /// Shape    x [batch, channels, height, width] -> [batch, channels].
+/// Errors   invalid_argument for x of another rank.
 /// Source   Lin et al., Network in network (ICLR 2014), section 3.2.
 [[nodiscard]] Tensor global_average_pool(const Tensor& x);
 
 /// All axes but the first as one.
 ///
 /// Shape    x [batch, n...] -> [batch, product of n].
+/// Errors   invalid_argument for x of rank 0.
 [[nodiscard]] Tensor flatten(const Tensor& x);
 
 struct ResNetConfig {

@@ -257,7 +257,7 @@ Result<int64_t> evaluate(Dim dim, const Bindings& bindings) {
   switch (e->kind) {
     case DimExpr::Kind::symbol:
       if (const auto* v = bindings.find(e->name)) return *v;
-      return invalid("symbol {} has no value", e->name);
+      return invalid("symbol {} has no value: it is a size that must be given", e->name);
     case DimExpr::Kind::floor_div: {
       WEFT_TRY(const int64_t a, evaluate(e->a, bindings));
       return floor_div(Dim(a), e->divisor).value();

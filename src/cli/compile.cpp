@@ -63,7 +63,10 @@ extern const Command compile_command = {
     [](Syntax& app, const Common& common) -> std::function<int()> {
       const auto o = std::make_shared<Options>();
       app.add_option("--model", o->model, "folder of the checkpoint").required().type_name("DIR");
-      app.add_option("--out", o->out, "the program file to write").required().type_name("FILE");
+      app.add_option("--out", o->out, "the program file to write")
+          .required()
+          .check(some_name)
+          .type_name("FILE");
       app.add_option("--part", o->part,
                      "forward, or step: loss, gradients, update and random state in one program")
           .one_of({"forward", "step"})

@@ -27,7 +27,7 @@ std::function<int()> setup(Syntax& app, const Common&) {
       .required()
       .type_name("SHELL")
       .one_of({"bash", "zsh", "fish"});
-  app.add_option("--out", o->out, "write it to this file instead").type_name("FILE");
+  app.add_option("--out", o->out, "write it to this file instead").check(some_name).type_name("FILE");
   app.footer("In bash: source <(weft completion bash). `cmake --install` puts all three where shells look.");
   return [&app, o] { return run(command_line(app.program()), *o); };
 }

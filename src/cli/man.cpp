@@ -35,6 +35,7 @@ std::function<int()> setup(Syntax& app, const Common&) {
   auto subcommand = app.add_option("subcommand", o->subcommand, "whose page (default: that of weft itself)")
                         .one_of(std::move(names));
   app.add_option("--out", o->folder, "write all pages into this folder instead")
+      .check(some_name)
       .type_name("DIR")
       .excludes(subcommand);
   app.footer("To read one: weft man train | man -l -. `cmake --install` puts them where man looks.");

@@ -161,7 +161,9 @@ extern const Command run_command = {
       app.add_option("--size", o->sizes, "value of a symbol for made-up inputs, as in batch=4")
           .type_name("NAME=N")
           .excludes("--inputs");
-      app.add_option("--out", o->out, "write the outputs to this safetensors file").type_name("FILE");
+      app.add_option("--out", o->out, "write the outputs to this safetensors file")
+          .check(some_name)
+          .type_name("FILE");
       app.add_option("--repeat", o->repeat, "runs; states go on from one to the next")
           .range(1, 1'000'000'000)
           .capture_default_str();

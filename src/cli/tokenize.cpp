@@ -45,7 +45,10 @@ extern const Command tokenize_command = {
       app.add_option("--data", o->data, "text files, folders of them, or - for standard input")
           .required()
           .type_name("PATH");
-      app.add_option("--out", o->out, "the token file to write").required().type_name("FILE");
+      app.add_option("--out", o->out, "the token file to write")
+          .required()
+          .check(some_name)
+          .type_name("FILE");
       add_tokenizer_options(app, o->tokenizer);
       return [o, &common] { return run(*o, common); };
     }};

@@ -3,20 +3,8 @@
 #include <cmath>
 
 #include "weft/ops.h"
-#include "weft/sequential.h"
 
 namespace weft::nn {
-
-void Sequential::fields(Fields& f) {
-  for (size_t i = 0; i < parts_.size(); ++i)
-    if (Module* m = parts_[i].module(parts_[i].held)) f.child(std::to_string(i), *m);
-}
-Tensor Sequential::operator()(const Tensor& x) const {
-  const Scope here = scope();
-  Tensor y = x;
-  for (const Part& part : parts_) y = part.run(part.held, y);
-  return y;
-}
 
 static const Conv2dConfig& checked(const Conv2dConfig& c) {
   if (c.in < 1 || c.out < 1 || c.kernel < 1 || c.stride < 1 || c.dilation < 1 || c.padding < 0)

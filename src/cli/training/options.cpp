@@ -112,7 +112,7 @@ nn::TrainSettings TrainOptions::asked(int64_t vocabulary_size) const {
 void add_train_options(Syntax& app, TrainOptions& o) {
   o.app = &app;
   add_data_option(app, o.data).required();
-  app.add_option("--out", o.out, "folder of the checkpoint").required().type_name("DIR");
+  app.add_option("--out", o.out, "folder of the checkpoint").required().check(some_name).type_name("DIR");
   auto steps = app.add_option("--steps", o.settings.steps, "steps in all, those before --resume included")
                    .check(whole_number<int64_t>(1, int64_t{1} << 40));
   app.add_option("--seconds", o.seconds, "how long to train (default 60)").check(positive).excludes(steps);
