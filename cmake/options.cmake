@@ -10,6 +10,8 @@ option(WEFT_BENCH "build the benchmarks" OFF)
 set(WEFT_SANITIZE "" CACHE STRING "address, thread or empty")
 set(WEFT_LEAVE_OUT "" CACHE STRING "files below src/ that are not built: a regular expression")
 set(WEFT_PLUGINS_FROM "" CACHE PATH "folder of out-of-tree backends that were built before; empty: they are built")
+set(WEFT_PLUGINS_ANEW "" CACHE STRING "those of them that are built all the same")
+set(WEFT_OPS_FROM "" CACHE PATH "build folder whose objects of src/ops are taken, where it has them; empty: all are compiled")
 
 # One USE_<NAME> for each folder under backends/ that can be built in.
 file(GLOB backend_folders RELATIVE "${PROJECT_SOURCE_DIR}/backends" CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/backends/*/builtin.cmake")
