@@ -89,7 +89,7 @@ TEST(ChatTemplates, SayWhatTheyDoNotTake) {
       {"{{ 99999999999999999999 }}", "is beyond 64 bits"},
       {"{{ 9223372036854775807 + 1 }}", "9223372036854775807 + 1 is beyond 64 bits"},
       {"{{ raise_exception('roles must alternate') }}", "chat template refuses: roles must alternate"},
-      {"{% for i in range(1000000) %}{% for j in range(1000000) %}{% endfor %}{% endfor %}",
+      {"{% for i in range(100000) %}{% for j in range(100000) %}{% endfor %}{% endfor %}",
        "runs without an end"},
       {"{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}", "macros call one another without an end"},
       {"{{ range(9999999) }}", "a range of more than 1000000 numbers"},
@@ -108,12 +108,44 @@ TEST(ChatTemplates, SayWhatTheyDoNotTake) {
         std::string::npos)
         << before;
   }
-  for (const char* longer : {" + x", ".x", "|trim", "[0]", " ~ x"}) {
-    std::string source = "{{ x";
-    for (int i = 0; i < 100'000; ++i) source += longer;
-    EXPECT_NE(error_of([&] { Template(source + " }}"); }).find("this long is not supported"),
-              std::string::npos)
-        << longer;
+}
+
+// Templates come from anywhere. Without a bound, each of these ends the process.
+TEST(ChatTemplates, AreBoundedInWhatTheyUse) {
+  const auto repeated = [](const char* part, int n) {
+    std::string all;
+    while (n-- > 0) all += part;
+    return all;
+  };
+  // What stands one behind the other takes no stack.
+  for (const char* more : {" + 1", " ~ 1", "|trim|int", " is defined", " if 1", " * 1"})
+    EXPECT_EQ(error_of([&] { Template("{{ 1" + repeated(more, 30'000) + " }}").render({}); }), "no error")
+        << more;
+  const std::string deep = repeated("(1 + ", 60), close = repeated(")", 60);
+  const std::string ns = "{% set ns = namespace(s='x', l=[]) %}{% for i in range(";
+  const std::pair<std::string, const char*> all[] = {
+      {ns + "300000) %}{% set ns.l = [ns.l] %}{% endfor %}", "more than 100 lists in one another"},
+      {ns + "300000) %}{% set ns.l = {'k': ns.l} %}{% endfor %}", "more than 100 lists in one another"},
+      {ns + "60) %}{% set ns.s = ns.s + ns.s %}{% endfor %}", "more than 64 MiB"},
+      {ns + "60) %}{% set ns.s = ns.s ~ ns.s %}{% endfor %}", "more than 64 MiB"},
+      {ns + "60) %}{% set ns.l = ns.l + ns.l + [1] %}{% endfor %}", "more than 64 MiB"},
+      {ns + "60) %}{% set ns.l = [ns.l, ns.l] %}{% endfor %}{{ ns.l }}", "more than 64 MiB"},
+      {ns + "16) %}{% set ns.s = ns.s + ns.s %}{% endfor %}{{ ns.s.replace('x', ns.s) }}", "64 MiB"},
+      {ns + "14) %}{% set ns.s = ns.s + ns.s %}{% endfor %}{{ ns.s | join(ns.s) }}", "64 MiB"},
+      {ns + "22) %}{% set ns.s = ns.s + '\n' + ns.s %}{% endfor %}{{ ns.s | indent(256) }}", "64 MiB"},
+      {ns + "20) %}{% set ns.s = ns.s + ns.s %}{% endfor %}{% for i in range(500) %}" +
+           "{% set ns.l = ns.l + [ns.s ~ i] %}{% endfor %}",
+       "holds more than 64 MiB at a time"},
+      {ns + "22) %}{% set ns.s = ns.s + ns.s %}{% endfor %}{% for i in range(99) %}{{ ns.s }}{% endfor %}",
+       "writes more than 64 MiB"},
+      {ns + "1) %}{% set ns.l = [ns] %}{% endfor %}", "a namespace within a namespace is not supported"},
+      {"{{ 'a' | map(" + repeated("'map', ", 100'000) + "'trim') | list }}", "this many arguments"},
+      {"{% macro m() %}{{ " + deep + "m()" + close + " }}{% endmacro %}{{ m() }}",
+       "macros call one another without an end"},
+  };
+  for (const auto& [source, words] : all) {
+    const std::string got = error_of([&, &source = source] { (void)Template(source).render({}); });
+    EXPECT_NE(got.find(words), std::string::npos) << source.substr(0, 200) << "\n" << got;
   }
 }
 
