@@ -89,7 +89,7 @@ TEST(ChatTemplates, SayWhatTheyDoNotTake) {
       {"{{ 99999999999999999999 }}", "is beyond 64 bits"},
       {"{{ 9223372036854775807 + 1 }}", "9223372036854775807 + 1 is beyond 64 bits"},
       {"{{ raise_exception('roles must alternate') }}", "chat template refuses: roles must alternate"},
-      {"{% for i in range(1000000) %}{% for j in range(1000000) %}{% endfor %}{% endfor %}",
+      {"{% for i in range(100000) %}{% for j in range(100000) %}{% endfor %}{% endfor %}",
        "runs without an end"},
       {"{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}", "macros call one another without an end"},
       {"{{ range(9999999) }}", "a range of more than 1000000 numbers"},
@@ -108,12 +108,44 @@ TEST(ChatTemplates, SayWhatTheyDoNotTake) {
         std::string::npos)
         << before;
   }
-  for (const char* longer : {" + x", ".x", "|trim", "[0]", " ~ x"}) {
-    std::string source = "{{ x";
-    for (int i = 0; i < 100'000; ++i) source += longer;
-    EXPECT_NE(error_of([&] { Template(source + " }}"); }).find("this long is not supported"),
-              std::string::npos)
-        << longer;
+}
+
+// Templates come from anywhere. Without a bound, each of these ends the process.
+TEST(ChatTemplates, AreBoundedInWhatTheyUse) {
+  const auto repeated = [](const char* part, int n) {
+    std::string all;
+    while (n-- > 0) all += part;
+    return all;
+  };
+  // What stands one behind the other takes no stack.
+  for (const char* more : {" + 1", " ~ 1", "|trim|int", " is defined", " if 1", " * 1"})
+    EXPECT_EQ(error_of([&] { Template("{{ 1" + repeated(more, 30'000) + " }}").render({}); }), "no error")
+        << more;
+  const std::string deep = repeated("(1 + ", 60), close = repeated(")", 60);
+  const std::string ns = "{% set ns = namespace(s='x', l=[]) %}{% for i in range(";
+  const std::pair<std::string, const char*> all[] = {
+      {ns + "300000) %}{% set ns.l = [ns.l] %}{% endfor %}", "more than 100 lists in one another"},
+      {ns + "300000) %}{% set ns.l = {'k': ns.l} %}{% endfor %}", "more than 100 lists in one another"},
+      {ns + "60) %}{% set ns.s = ns.s + ns.s %}{% endfor %}", "more than 64 MiB"},
+      {ns + "60) %}{% set ns.s = ns.s ~ ns.s %}{% endfor %}", "more than 64 MiB"},
+      {ns + "60) %}{% set ns.l = ns.l + ns.l + [1] %}{% endfor %}", "more than 64 MiB"},
+      {ns + "60) %}{% set ns.l = [ns.l, ns.l] %}{% endfor %}{{ ns.l }}", "more than 64 MiB"},
+      {ns + "16) %}{% set ns.s = ns.s + ns.s %}{% endfor %}{{ ns.s.replace('x', ns.s) }}", "64 MiB"},
+      {ns + "14) %}{% set ns.s = ns.s + ns.s %}{% endfor %}{{ ns.s | join(ns.s) }}", "64 MiB"},
+      {ns + "22) %}{% set ns.s = ns.s + '\n' + ns.s %}{% endfor %}{{ ns.s | indent(256) }}", "64 MiB"},
+      {ns + "20) %}{% set ns.s = ns.s + ns.s %}{% endfor %}{% for i in range(500) %}" +
+           "{% set ns.l = ns.l + [ns.s ~ i] %}{% endfor %}",
+       "holds more than 64 MiB at a time"},
+      {ns + "22) %}{% set ns.s = ns.s + ns.s %}{% endfor %}{% for i in range(99) %}{{ ns.s }}{% endfor %}",
+       "writes more than 64 MiB"},
+      {ns + "1) %}{% set ns.l = [ns] %}{% endfor %}", "a namespace within a namespace is not supported"},
+      {"{{ 'a' | map(" + repeated("'map', ", 100'000) + "'trim') | list }}", "this many arguments"},
+      {"{% macro m() %}{{ " + deep + "m()" + close + " }}{% endmacro %}{{ m() }}",
+       "macros call one another without an end"},
+  };
+  for (const auto& [source, words] : all) {
+    const std::string got = error_of([&, &source = source] { (void)Template(source).render({}); });
+    EXPECT_NE(got.find(words), std::string::npos) << source.substr(0, 200) << "\n" << got;
   }
 }
 
@@ -180,12 +212,40 @@ TEST_F(Folder, SpecialTokensInAMessageAreText) {
   EXPECT_EQ(ids.size(), std::string("u:hi<|end|>a:yes<|end|>").size() + 1 + 2);
   EXPECT_EQ(tokenizer.decode(ids), "u:hi<|end|>a:yes<|end|>a:");  // the token itself is left out
 
-  EXPECT_EQ(tokenizer.encode("<|end|>", true, false).size(), 7u);
+  // Nothing that a message holds gives it a token, or takes the template's own: neither what guards it, nor
+  // malformed text that it could be made of, nor what a template cuts.
+  const std::string mark = "\uFDD0", half = mark.substr(0, 1), rest = mark.substr(1);
+  for (const std::string& content :
+       {mark + "<|end|>", "x" + mark, half + "\uFDD0" + rest + "<|end|>", "<|end" + mark + "|>",
+        half + "\uFDD1" + rest, "\x80<|end|>" + mark + "<|end|>\xef\xb7"}) {
+    const io::ChatMessage message[] = {{"user", content}, {"<|end|>", content}};
+    EXPECT_EQ(std::ranges::count(chat.encode(message), 95), 2) << content;
+  }
   EXPECT_EQ(tokenizer.encode("<|end|>"), std::vector<int32_t>{95});
   EXPECT_EQ(tokenizer.specials_in("a<|end|><|end|>b"),
             (std::vector<std::pair<size_t, size_t>>{{1, 8}, {8, 15}}));
   EXPECT_EQ(error_of([] { io::ChatTemplate c(io::Tokenizer::bytes()); }),
             "invalid argument: the tokenizer has no chat template: the model was not made for conversations");
+}
+
+TEST_F(Folder, ATemplateMayCutAtSpecialTokens) {
+  const io::ChatMessage message[] = {{"user", "think<|end|>say"}};
+  for (const auto& [source, words, ends] :
+       {std::tuple("{{ m.split('<|end|>')[0] + eos_token + 'a' }}", "thinka", 0),  // as the message spells it
+        {"{{ m.split('<|end|>')[0] + '|' + eos_token + 'a' + eos_token }}", "think|a", 2},
+        {"{{ m.split('<|end|>')[-1] + eos_token }}", "say", 1},
+        {"{{ m[:9] + eos_token }}", "think<|e", 1},
+        {"{{ m + eos_token }}", "think<|end|>say", 1}}) {
+    write("tokenizer_config.json",
+          {{"eos_token", "<|end|>"},
+           {"chat_template", "{% set m = messages[0].content %}" + std::string(source)}});
+    const io::ChatTemplate chat(io::Tokenizer::load(folder_.string()));
+    const auto ids = chat.encode(message);
+    EXPECT_EQ(std::ranges::count(ids, 95), ends) << source;
+    if (ends > 0) {
+      EXPECT_EQ(io::Tokenizer::load(folder_.string()).decode(ids), words) << source;
+    }
+  }
 }
 
 TEST_F(Folder, GenerateMakesTexts) {
@@ -240,6 +300,7 @@ TEST_F(Folder, BadInputSaysOneThing) {
   } all[] = {
       {"generate", "--model or --hf is required"},
       {"generate --model x" + hf(), "excludes"},
+      {"generate --hf " + std::string(300, 'x'), "File name too long"},
       {"generate --hf /no/such", "can't read /no/such/config.json"},
       {"generate --temperature -1 --prompt a" + hf(), "temperature must be 0 or more, got -1"},
       {"generate --temperature nan --prompt a" + hf(), "temperature must be 0 or more, got nan"},
@@ -263,6 +324,9 @@ TEST_F(Folder, BadInputSaysOneThing) {
     EXPECT_NE(r.errors.find(bad.words), std::string::npos) << bad.arguments << "\n" << r.errors;
     EXPECT_EQ(std::count(r.errors.begin(), r.errors.end(), '\n'), 1) << bad.arguments << "\n" << r.errors;
   }
+  std::ofstream(folder_ / "generation_config.json") << "{\"eos_token_id\":" << std::string(100'000, '[');
+  EXPECT_NE(weft("chat" + hf()).errors.find("generation_config.json: holds no JSON object: byte 116"),
+            std::string::npos);
   fs::remove(folder_ / "tokenizer.json");
   EXPECT_NE(weft("chat" + hf()).errors.find("save its tokenizer beside it"), std::string::npos);
 }

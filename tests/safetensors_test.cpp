@@ -35,6 +35,7 @@ TEST(Safetensors, BadFilesSayWhatIsWrong) {
       {"huge header", file("{}", 0, uint64_t{1} << 63), "header says 9223372036854775808"},
       {"no JSON", file("{\"a\":", 0), "no JSON object"},
       {"a list", file("[]", 0), "no JSON object"},
+      {"deep lists", file("{\"a\":" + std::string(100'000, '['), 0), "byte 105 is more than 100 lists"},
       {"not UTF-8", file("{\"\xff\":1}", 0), "no JSON object"},
       {"twice", file("{" + a + "," + a + "}", 8), "'a' appears twice"},
       {"no object", file(R"({"a":3})", 0), "'a' is no object"},

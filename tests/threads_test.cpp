@@ -8,9 +8,10 @@
 #include "eager/apply.h"
 #include "test_backends.h"
 #include "weft/ops.h"
+#include "weft/tokenizer.h"
 
-// What is shared by threads: the pool, the devices, the ledger; and the plan caches, which are not.
-// scripts/test runs these under ThreadSanitizer.
+// What is shared by threads: the pool, the devices, the ledger, a tokenizer; and the plan caches, which are
+// not. scripts/test runs these under ThreadSanitizer.
 namespace weft {
 namespace {
 
@@ -100,6 +101,21 @@ TEST(Threads, MayShareALeaf) {
     for (int k = 0; k < 50; ++k) sum(w * double(i + 1)).backward();
   });
   EXPECT_EQ(w.grad().to_vector<int>(), std::vector<int>(3, 50 * (1 + 2 + 3 + 4)));
+}
+
+// Of two threads one remembers words for all; the other does without.
+TEST(Threads, MayShareATokenizer) {
+  std::string text;
+  for (int i = 0; i < 3000; ++i) text += std::to_string(i * i) + (i % 7 ? " lower" : " lowest,\n");
+  const auto other = io::Tokenizer::train_bpe(text, {.vocabulary_size = 400});
+  const auto expected = other.encode(text);
+  EXPECT_EQ(other.decode(expected), text);
+  const auto t = io::Tokenizer::from_json(other.to_json());  // it has seen no word yet
+  std::atomic<int> wrong = 0;
+  on_threads(4, [&](int) {
+    for (int k = 0; k < 2; ++k) wrong += t.encode(text) != expected;
+  });
+  EXPECT_EQ(wrong, 0);
 }
 
 }  // namespace

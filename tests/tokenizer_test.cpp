@@ -13,7 +13,6 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <sstream>
-#include <thread>
 
 #include "test_backends.h"
 #include "weft/text.h"
@@ -168,15 +167,44 @@ TEST(Tokenizers, LongWordsTakeNoSquareOfTime) {
   }
 }
 
-TEST(Tokenizers, ThreadsShareOne) {
-  const auto t = Tokenizer::load((oracle() / "gpt2.json").string());
-  const std::string text = read(oracle() / "gpt2.json");
-  const Ids expected = t.encode(text);
-  std::vector<Ids> got(4);
-  std::vector<std::thread> threads;
-  for (auto& ids : got) threads.emplace_back([&] { ids = t.encode(text); });
-  for (auto& thread : threads) thread.join();
-  for (const auto& ids : got) EXPECT_EQ(ids, expected);
+// How Oniguruma reads an expression; each answer is that of PyPI's tokenizers.
+TEST(Tokenizers, ExpressionsMeanWhatTheyMeanToOniguruma) {
+  const std::tuple<const char*, const char*, std::vector<std::string>> all[] = {
+      {"a{,2}b", "aaab{,2}b", {"a", "aab", "{,2}", "b"}},
+      {"a{,}b", "aab_a{,}b", {"aab_", "a{,}b"}},
+      {"ab(?i)c|d", "abC_ABc_D_d_abD_abd", {"abC", "_ABc_D_d_", "abD", "_", "abd"}},
+      {"(?:x(?i)y|z)q", "xYq_xZq_zq_Zq_xzq_Zq", {"xYq", "_", "xZq", "_zq_Zq_", "xzq", "_Zq"}},
+      {"(x(?i)y)Z", "xYZ_xYz", {"xYZ", "_xYz"}},
+      {"(?i)a|b", "ABab", {"A", "B", "a", "b"}},
+      {"x|(?i)a|b", "XABab", {"X", "A", "B", "a", "b"}},
+      {"(?i)c(?i)d|e", "CdE", {"Cd", "E"}},
+      {"[(](?i)a", "(A)", {"(A", ")"}},
+  };
+  for (const auto& [expression, text, parts] : all) {
+    json file = json::parse(Tokenizer::bytes().to_json());
+    file["pre_tokenizer"] = {
+        {"type", "Split"}, {"pattern", {{"Regex", expression}}}, {"behavior", "Isolated"}, {"invert", false}};
+    file["model"]["ignore_merges"] = true;  // so that each part is a token
+    for (const auto& part : parts) {
+      const size_t id = file["model"]["vocab"].size();
+      file["model"]["vocab"].emplace(part, id);
+    }
+    const auto t = Tokenizer::from_json(file.dump());
+    std::vector<std::string> got;
+    for (const int32_t id : t.encode(text)) got.push_back(t.token(id));
+    EXPECT_EQ(got, parts) << expression;
+  }
+}
+
+// A text may be malformed up to where a token looks around itself.
+TEST(Tokenizers, SpecialsAreFoundInMalformedText) {
+  json file = json::parse(Tokenizer::train_bpe("a", {.vocabulary_size = 257, .specials = {"<m>"}}).to_json());
+  for (const char* field : {"lstrip", "rstrip", "single_word"}) file["added_tokens"][0][field] = true;
+  const auto t = Tokenizer::from_json(file.dump());
+  using Found = std::vector<std::pair<size_t, size_t>>;
+  EXPECT_EQ(t.specials_in("\x80<m>"), (Found{{1, 4}}));
+  EXPECT_EQ(t.specials_in("\x80\x80 <m>\xe2\x82"), (Found{{2, 6}}));
+  EXPECT_EQ(t.specials_in(" \xbf<m> \xff"), (Found{{2, 6}}));
 }
 
 TEST(Tokenizers, WhatIsNotServedNamesTheField) {
@@ -217,7 +245,36 @@ TEST(Tokenizers, WhatIsNotServedNamesTheField) {
     const auto said = error_of([&] { Tokenizer::from_json(bad.dump()); });
     EXPECT_NE(said.find(words), std::string::npos) << words << "\n" << said;
   }
-  EXPECT_NE(error_of([] { Tokenizer::from_json("{"); }).find("holds no JSON object"), std::string::npos);
+}
+
+// Much that is done with a JSON value takes some of the stack for each list in it.
+TEST(Tokenizers, TextThatIsNoTokenizerIsRefused) {
+  const auto deep = [](const char* before, const char* behind) {
+    std::string all = "{\"normalizer\":", back;
+    for (int i = 0; i < 100'000; ++i) all += before, back += behind;
+    return all + "1" + back + "}";
+  };
+  const std::pair<std::string, const char*> all[] = {
+      {"{", "tokenizer.json: holds no JSON object: byte 2 is not as JSON wants it"},
+      {"{\"a\":1e999}", "a number in it is beyond 64 bits"},
+      {"[1]", "holds no JSON object: it is array"},
+      {"{\"a\":\"\xff\"}", "holds no JSON object: byte 7"},
+      {deep("[", "]"), "holds no JSON object: byte 114 is more than 100 lists and objects deep"},
+      {deep("{\"type\":\"Sequence\",\"normalizers\":[", "]}"), "more than 100 lists and objects deep"},
+  };
+  for (const auto& [text, words] : all) {
+    const auto said = error_of([&, &text = text] { Tokenizer::from_json(text); });
+    EXPECT_NE(said.find(words), std::string::npos) << words << "\n" << said;
+  }
+  const std::string brackets = "\\\"" + std::string(200, '[');  // in a text they are none
+  const auto t = Tokenizer::train_bpe("a b", {.vocabulary_size = 258, .specials = {brackets}});
+  EXPECT_EQ(Tokenizer::from_json(t.to_json()).encode(brackets), Ids{0});
+  EXPECT_NE(error_of([] {
+              Tokenizer::train_bpe("a", {.vocabulary_size = 258, .specials = {"<s>", "\xff"}});
+            }).find("special token 1 ('\uFFFD') is no UTF-8"),
+            std::string::npos);
+  EXPECT_NE(error_of([] { Tokenizer::load(std::string(300, 'x')); }).find("File name too long"),
+            std::string::npos);
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "formats/safetensors.h"
 #include "test_backends.h"
 #include "training_rig.h"
+#include "weft/checkpoint.h"
 #include "weft/jit.h"
 #include "weft/ops.h"
 #include "weft/pretrained.h"
@@ -265,9 +266,14 @@ TEST_F(Pretrained, RefusesWeightsThatDoNotFit) {
   EXPECT_NE(loads().find("'a' is \"../model.safetensors\", wanted the name of a file beside it"),
             std::string::npos);
   std::ofstream(copy_ / "model.safetensors.index.json") << "[]";
-  EXPECT_NE(loads().find("field 'weight_map' is missing"), std::string::npos);
+  EXPECT_NE(loads().find("index.json: holds no JSON object: it is array"), std::string::npos);
   std::ofstream(copy_ / "config.json") << "{";
-  EXPECT_NE(loads().find("config.json: it holds no JSON object"), std::string::npos);
+  EXPECT_NE(loads().find("config.json: holds no JSON object"), std::string::npos);
+  std::ofstream(copy_ / "config.json") << "{\"model_type\":" << std::string(100'000, '[');
+  EXPECT_NE(loads().find("more than 100 lists and objects deep"), std::string::npos) << loads();
+  const std::string no_name(300, 'x');
+  EXPECT_FALSE(nn::has_checkpoint(no_name));
+  EXPECT_NE(error_of([&] { nn::load_pretrained(no_name); }).find("File name too long"), std::string::npos);
 }
 
 // What older releases of transformers saved beside the parameters, and a base model's names.

@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
-#include <nlohmann/json.hpp>
 #include <set>
+
+#include "formats/json.h"
 
 namespace weft::formats {
 namespace {
@@ -111,7 +112,8 @@ Status check_cover(const std::string& where, const Safetensors& file, std::span<
 
 // A name that appears twice would hide a tensor; the JSON library keeps the last in silence, so the parser is
 // asked.
-json parse_header(const char* begin, const char* end, std::string& twice) {
+Result<json> parse_header(std::string_view text, const std::string& where) {
+  std::string twice;
   std::vector<std::set<std::string>> keys;
   const auto watch = [&](int, json::parse_event_t event, json& value) {
     if (event == json::parse_event_t::object_start) keys.emplace_back();
@@ -120,7 +122,9 @@ json parse_header(const char* begin, const char* end, std::string& twice) {
       twice = value.get<std::string>();
     return true;
   };
-  return json::parse(begin, end, watch, false);
+  WEFT_TRY(json root, parse_json_object(text, where + ": damaged or no safetensors file: the header", watch));
+  if (!twice.empty()) return damaged(where, "the name '{}' appears twice", twice);
+  return root;
 }
 
 }  // namespace
@@ -145,10 +149,7 @@ Result<Safetensors> parse_safetensors(SharedBytes bytes, const std::string& wher
   if (header > kMaxSafetensorsHeader || header > all.size() - sizeof header)
     return damaged(where, "the header says {} bytes, the file has {}", header, all.size());
   const char* text = reinterpret_cast<const char*>(all.data()) + sizeof header;
-  std::string twice;
-  const json root = parse_header(text, text + header, twice);
-  if (!root.is_object()) return damaged(where, "the header is no JSON object");
-  if (!twice.empty()) return damaged(where, "the name '{}' appears twice", twice);
+  WEFT_TRY(const json root, parse_header({text, header}, where));
   const auto data = all.subspan(sizeof header + header);
   for (const auto& [name, fields] : root.items()) {
     if (name == "__metadata__") {

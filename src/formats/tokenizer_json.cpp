@@ -1,8 +1,9 @@
 #include "formats/tokenizer_json.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <unordered_set>
+
+#include "formats/json.h"
 
 namespace weft::formats {
 namespace {
@@ -365,9 +366,8 @@ Result<std::string> read_token_text(const Field& f) {
 }  // namespace
 
 Result<TokenizerFile> parse_tokenizer(std::string_view text, const std::string& where) {
-  const json parsed = json::parse(text, nullptr, false);
+  WEFT_TRY(const json parsed, parse_json_object(text, where));
   const Field root(&parsed, where);
-  if (!parsed.is_object()) return fail(Code::corrupt, "{}: holds no JSON object", where);
   WEFT_CHECK(root.only({"version", "truncation", "padding", "added_tokens", "normalizer", "pre_tokenizer",
                         "post_processor", "decoder", "model"}));
   if (const Field v = root.at("version"); !v.null() && v.value() != "1.0") return v.wrong("\"1.0\"");
@@ -382,8 +382,7 @@ Result<TokenizerFile> parse_tokenizer(std::string_view text, const std::string& 
 }
 
 Result<TokenizerConfig> parse_tokenizer_config(std::string_view text, const std::string& where) {
-  const json parsed = json::parse(text, nullptr, false);
-  if (!parsed.is_object()) return fail(Code::corrupt, "{}: holds no JSON object", where);
+  WEFT_TRY(const json parsed, parse_json_object(text, where));
   const Field root(&parsed, where);
   TokenizerConfig config;
   WEFT_TRY(config.bos, read_token_text(root.at("bos_token")));

@@ -1,29 +1,49 @@
 #include "weft/chat.h"
 
+#include <set>
+
 #include "io/jinja/template.h"
+#include "weft/text.h"
 
 namespace weft::io {
 namespace {
 
-// Around what is no special token though it is spelled like one: two characters that Unicode keeps for such
-// uses.
-constexpr std::string_view kBegin = "\uFDD0", kEnd = "\uFDD1";
+// Before what is no special token though a message spells it like one: a character that Unicode keeps for
+// such uses. What ends there is known by its spelling, so that no template can take a mark's end from it.
+constexpr char32_t kMark = U'\uFDD0';
+constexpr std::string_view kMarkUtf8 = "\uFDD0";
 
-std::string without(std::string text, std::string_view part) {
-  for (size_t at; (at = text.find(part)) != text.npos;) text.erase(at, part.size());
-  return text;
-}
+/// Texts of a conversation with each special token marked that they spell.
+class Guard {
+ public:
+  explicit Guard(const Tokenizer& tokenizer) : tokenizer_(tokenizer) {}
 
-std::string guarded(const Tokenizer& tokenizer, const std::string& content) {
-  const std::string text = without(without(content, kBegin), kEnd);
-  std::string out;
-  size_t done = 0;
-  for (const auto& [begin, end] : tokenizer.specials_in(text)) {
-    out.append(text, done, begin - done).append(kBegin).append(text, begin, end - begin).append(kEnd);
-    done = end;
+  std::string marked(std::string_view text) {
+    std::u32string characters = from_utf8(text);
+    std::erase(characters, kMark);
+    const std::string own = to_utf8(characters);
+    std::string out;
+    size_t done = 0;
+    for (const auto& [begin, end] : tokenizer_.specials_in(own)) {
+      spellings_.insert(own.substr(begin, end - begin));
+      out.append(own, done, begin - done).append(kMarkUtf8).append(own, begin, end - begin);
+      done = end;
+    }
+    return out.append(own, done);
   }
-  return out.append(text, done);
-}
+
+  /// How much of `text`, which stands behind a mark, is what was marked; 0 where a template took that away.
+  size_t length_of_marked(std::string_view text) const {
+    size_t longest = 0;
+    for (const std::string& s : spellings_)
+      if (text.starts_with(s)) longest = std::max(longest, s.size());
+    return longest;
+  }
+
+ private:
+  const Tokenizer& tokenizer_;
+  std::set<std::string> spellings_;
+};
 
 jinja::Value variable(const std::string& text) {
   if (text == "true" || text == "false") return text == "true";
@@ -59,24 +79,28 @@ std::string ChatTemplate::render(std::span<const ChatMessage> messages, const Ch
 
 std::vector<int32_t> ChatTemplate::encode(std::span<const ChatMessage> messages,
                                           const ChatOptions& options) const {
+  Guard guard(tokenizer_);
   std::vector<ChatMessage> safe(messages.begin(), messages.end());
-  for (auto& m : safe) m.content = guarded(tokenizer_, m.content);
+  for (auto& m : safe) m = {guard.marked(m.role), guard.marked(m.content)};
   const std::string text = render(safe, options);
   std::vector<int32_t> ids;
   const auto add = [&](std::string_view part, bool read_specials) {
     const auto more = tokenizer_.encode(part, false, read_specials);
     ids.insert(ids.end(), more.begin(), more.end());
   };
+  std::string open;  // the template's own text, less marks without what they marked
   std::string_view rest = text;
   while (!rest.empty()) {
-    const size_t begin = std::min(rest.find(kBegin), rest.size());
-    add(rest.substr(0, begin), true);
-    rest.remove_prefix(begin);
-    if (rest.empty()) break;
-    const size_t end = std::min(rest.find(kEnd), rest.size());
-    add(rest.substr(kBegin.size(), end - std::min(end, kBegin.size())), false);
-    rest.remove_prefix(std::min(rest.size(), end + kEnd.size()));
+    const size_t mark = std::min(rest.find(kMarkUtf8), rest.size());
+    open += rest.substr(0, mark);
+    rest.remove_prefix(std::min(rest.size(), mark + kMarkUtf8.size()));
+    const size_t length = guard.length_of_marked(rest);
+    if (length == 0) continue;
+    add(std::exchange(open, {}), true);
+    add(rest.substr(0, length), false);
+    rest.remove_prefix(length);
   }
+  add(open, true);
   return ids;
 }
 

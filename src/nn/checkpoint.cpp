@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "formats/json.h"
 #include "formats/safetensors.h"
 #include "nn/folder.h"
 #include "nn/settings.h"
@@ -44,8 +45,7 @@ class File {
       : path_(std::move(path)), file_(value_or_raise(formats::read_safetensors(path_))) {
     const auto text = file_.metadata.find("weft");
     if (text == file_.metadata.end()) throw bad("weft", "is missing in the metadata: not a Weft checkpoint");
-    root_ = json::parse(text->second, nullptr, false);
-    if (!root_.is_object()) throw bad("weft", "holds no JSON object");
+    root_ = value_or_raise(formats::parse_json_object(text->second, path_ + ": field 'weft'"));
   }
 
   RunInfo info() const {
@@ -148,7 +148,10 @@ Checkpoint begin_run(const RunInfo& info) {
 std::string checkpoint_path(const std::string& folder) {
   return (std::filesystem::path(folder) / "model.safetensors").string();
 }
-bool has_checkpoint(const std::string& folder) { return std::filesystem::exists(checkpoint_path(folder)); }
+bool has_checkpoint(const std::string& folder) {
+  std::error_code no_such_name;
+  return std::filesystem::exists(checkpoint_path(folder), no_such_name);
+}
 
 void save_checkpoint(const std::string& folder, const Checkpoint& run) {
   TrainSettings back;  // what is written can be read

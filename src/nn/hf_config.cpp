@@ -1,8 +1,6 @@
 #include "nn/hf_config.h"
 
-#include <nlohmann/json.hpp>
-
-#include "formats/file.h"
+#include "formats/json.h"
 
 namespace weft::nn {
 namespace {
@@ -160,11 +158,7 @@ LlamaConfig llama(const Object& f) {
 }  // namespace
 
 HfConfig read_hf_config(const std::string& path) {
-  const auto bytes = value_or_raise(formats::read_file(path));
-  const auto* text = reinterpret_cast<const char*>(bytes.data());
-  json root = json::parse(text, text + bytes.size(), nullptr, false);
-  if (!root.is_object()) throw Error(fail(Code::corrupt, "{}: it holds no JSON object", path));
-  const Object f(path, std::move(root));
+  const Object f(path, value_or_raise(formats::read_json_object(path)));
   const std::string type = f.word("model_type");
   if (f.has("quantization_config"))
     throw f.unsupported("quantization_config", "only plain floats are supported");

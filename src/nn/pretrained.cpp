@@ -4,10 +4,10 @@
 #include <deque>
 #include <filesystem>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "base/element.h"
+#include "formats/json.h"
 #include "formats/safetensors.h"
 #include "nn/hf_config.h"
 #include "nn/host_zeros.h"
@@ -23,7 +23,8 @@ class Weights {
  public:
   explicit Weights(const fs::path& folder) : folder_(folder) {
     const fs::path one = folder / "model.safetensors", index = folder / "model.safetensors.index.json";
-    if (fs::exists(one) || !fs::exists(index)) {
+    std::error_code no_such_name;
+    if (fs::exists(one, no_such_name) || !fs::exists(index, no_such_name)) {
       add(one);
     } else {
       for (const std::string& shard : shards(index)) add(folder / shard);
@@ -49,10 +50,8 @@ class Weights {
 
  private:
   static std::set<std::string> shards(const fs::path& index) {
-    const auto bytes = value_or_raise(formats::read_file(index.string()));
-    const auto* text = reinterpret_cast<const char*>(bytes.data());
-    const json root = json::parse(text, text + bytes.size(), nullptr, false);
-    if (!root.is_object() || !root.contains("weight_map") || !root["weight_map"].is_object())
+    const json root = value_or_raise(formats::read_json_object(index.string()));
+    if (!root.contains("weight_map") || !root["weight_map"].is_object())
       throw Error(fail(Code::corrupt, "{}: field 'weight_map' is missing, or no object", index.string()));
     std::set<std::string> names;
     for (const auto& [tensor, file] : root["weight_map"].items()) {

@@ -1,9 +1,8 @@
 #include "cli/text/language.h"
 
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
-#include "formats/file.h"
+#include "formats/json.h"
 #include "seam/registry.h"
 #include "weft/checkpoint.h"
 #include "weft/pretrained.h"
@@ -14,11 +13,9 @@ namespace {
 
 /// What `eos_token_id` of a file says, a number or a list of them; nothing without file or field.
 std::vector<int32_t> end_tokens(const std::string& path) {
-  if (!std::filesystem::exists(path)) return {};
-  const auto bytes = value_or_raise(formats::read_file(path));
-  const auto* text = reinterpret_cast<const char*>(bytes.data());
-  const auto root = nlohmann::json::parse(text, text + bytes.size(), nullptr, false);
-  if (!root.is_object()) throw Error(fail(Code::corrupt, "{}: it holds no JSON object", path));
+  std::error_code no_such_name;
+  if (!std::filesystem::exists(path, no_such_name)) return {};
+  const auto root = value_or_raise(formats::read_json_object(path));
   const auto field = root.value("eos_token_id", nlohmann::json());
   std::vector<int32_t> ends;
   for (const auto& id : field.is_array() ? field : nlohmann::json::array({field})) {
@@ -33,12 +30,14 @@ std::vector<int32_t> end_tokens(const std::string& path) {
 /// Model and tokenizer of a folder as Hugging Face's libraries save them.
 Language from_hugging_face(const std::string& folder, DType dtype) {
   const auto at = [&](const char* name) { return (std::filesystem::path(folder) / name).string(); };
-  if (nn::has_checkpoint(folder) && !std::filesystem::exists(at("config.json")))
+  std::error_code no_such_name;
+  if (nn::has_checkpoint(folder) && !std::filesystem::exists(at("config.json"), no_such_name))
     throw Error(
         invalid("{} is no folder of Hugging Face's, there is no config.json; a checkpoint of Weft's is "
                 "read with --model",
                 folder));
-  if (std::filesystem::is_directory(folder) && !std::filesystem::exists(at("tokenizer.json")))
+  if (std::filesystem::is_directory(folder, no_such_name) &&
+      !std::filesystem::exists(at("tokenizer.json"), no_such_name))
     throw Error(fail(Code::unavailable,
                      "{} is not there: a model alone can't read text; save its tokenizer beside it",
                      at("tokenizer.json")));

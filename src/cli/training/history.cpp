@@ -6,6 +6,7 @@
 
 #include "cli/show.h"
 #include "formats/file.h"
+#include "formats/json.h"
 
 namespace weft::cli {
 
@@ -28,10 +29,10 @@ History::History(const std::string& folder, int64_t step) : folder_(folder) {
     in.str({reinterpret_cast<const char*>(bytes.value().data()), bytes.value().size()});
   }
   for (std::string text; std::getline(in, text);) {
-    const json line = json::parse(text, nullptr, false);
-    if (!line.is_object() || !line.contains("step") || !line["step"].is_number_integer() ||
-        line["step"] > step)
-      continue;
+    const auto parsed = formats::parse_json_object(text, log_path(folder));
+    if (!parsed.ok()) continue;
+    const json& line = parsed.value();
+    if (!line.contains("step") || !line["step"].is_number_integer() || line["step"] > step) continue;
     take(line);
     kept += text + "\n";
   }

@@ -25,10 +25,13 @@ struct Call {
   }
 };
 
+constexpr size_t kMostArguments = 255;  // map("map", "map", ...) takes some of the stack for each
+
 // Behind the opening bracket.
 Call arguments(Reader& r) {
   Call call;
   while (!r.takes_op(")")) {
+    if (call.positional.size() >= kMostArguments) throw r.unsupported("a call with this many arguments");
     if (r.is_op("*") || r.is_op("**")) throw r.unsupported("a list of arguments");
     if (r.now().kind == Kind::name && r.next().kind == Kind::op && r.next().text == "=") {
       const std::string name = r.take().text;
@@ -122,7 +125,20 @@ Expression primary(Reader& r) {
                    t.text.empty() ? "the end" : "'" + t.text + "'"));
 }
 
-Expression subscript(Reader& r, Expression x) {
+/// What stands behind a value and makes another of it. A chain of them is gone through in a loop: only what
+/// lies in one another takes of the stack.
+using Step = std::function<Value(Scope&, const Value&)>;
+
+Expression with_steps(Expression x, std::vector<Step> steps) {
+  if (steps.empty()) return x;
+  return [x = std::move(x), steps = std::move(steps)](Scope& s) {
+    Value v = x(s);
+    for (const Step& step : steps) v = step(s, v);
+    return v;
+  };
+}
+
+Step subscript(Reader& r) {
   Expression part[3];
   int n = 0;
   bool slice = false;
@@ -136,12 +152,11 @@ Expression subscript(Reader& r, Expression x) {
     }
   }
   if (!slice && !part[0]) throw r.wanted("an index");
-  if (!slice) return [x = std::move(x), i = std::move(part[0])](Scope& s) { return item(x(s), i(s)); };
-  return
-      [x = std::move(x), a = std::move(part[0]), b = std::move(part[1]), c = std::move(part[2])](Scope& s) {
-        const auto given = [&](const Expression& e) { return e ? e(s) : Value(nullptr); };
-        return sliced(x(s), given(a), given(b), given(c));
-      };
+  if (!slice) return [i = std::move(part[0])](Scope& s, const Value& x) { return item(x, i(s)); };
+  return [a = std::move(part[0]), b = std::move(part[1]), c = std::move(part[2])](Scope& s, const Value& x) {
+    const auto given = [&](const Expression& e) { return e ? e(s) : Value(nullptr); };
+    return sliced(x, given(a), given(b), given(c));
+  };
 }
 
 Value called(const Value& f, const Arguments& a) {
@@ -151,46 +166,44 @@ Value called(const Value& f, const Arguments& a) {
 }
 
 // x.name, or the call of a method.
-Expression member(Reader& r, Expression x) {
+Step member(Reader& r) {
   if (r.now().kind == Kind::integer) {
-    return [x = std::move(x), i = number(r.take())](Scope& s) { return item(x(s), i); };
+    return [i = number(r.take())](Scope&, const Value& x) { return item(x, i); };
   }
   const std::string name = r.expect_name();
-  if (!r.takes_op("(")) return [x = std::move(x), name](Scope& s) { return item(x(s), name); };
-  return [x = std::move(x), name, call = arguments(r)](Scope& s) {
-    const Value object = x(s);
-    const Value* own = object.is_dict() && !is_method(name) ? object.dict().find(name) : nullptr;
-    return own ? called(*own, call(s)) : call_method(object, name, call(s));
+  if (!r.takes_op("(")) return [name](Scope&, const Value& x) { return item(x, name); };
+  return [name, call = arguments(r)](Scope& s, const Value& x) {
+    const Value* own = x.is_dict() && !is_method(name) ? x.dict().find(name) : nullptr;
+    if (!own) return call_method(x, name, call(s));
+    const Value f = *own;  // the arguments may change a namespace
+    return called(f, call(s));
   };
 }
 
-// Each part of a chain calls the one before it.
-constexpr int kLongest = 1000;
-
 Expression postfix(Reader& r, Expression x) {
-  for (int n = 0;; ++n) {
-    if (n > kLongest) throw r.unsupported("an expression this long");
+  std::vector<Step> steps;
+  for (;;) {
     if (r.takes_op("."))
-      x = member(r, std::move(x));
+      steps.push_back(member(r));
     else if (r.takes_op("["))
-      x = subscript(r, std::move(x));
+      steps.push_back(subscript(r));
     else if (r.takes_op("("))
-      x = [f = std::move(x), call = arguments(r)](Scope& s) { return called(f(s), call(s)); };
+      steps.push_back([call = arguments(r)](Scope& s, const Value& f) { return called(f, call(s)); });
     else
-      return x;
+      return with_steps(std::move(x), std::move(steps));
   }
 }
 
-Expression filtered(Reader& r, Expression x) {
+Step filtered(Reader& r) {
   std::string name = r.expect_name();
   if (!is_filter(name)) throw r.unsupported(fmt::format("the filter '{}'", name));
   Call call = r.takes_op("(") ? arguments(r) : Call();
-  return [x = std::move(x), name = std::move(name), call = std::move(call)](Scope& s) {
-    return call_filter(name, x(s), call(s));
+  return [name = std::move(name), call = std::move(call)](Scope& s, const Value& x) {
+    return call_filter(name, x, call(s));
   };
 }
 
-Expression tested(Reader& r, Expression x) {
+Step tested(Reader& r) {
   const bool holds = !r.takes_name("not");
   std::string name = r.expect_name();
   if (!is_test(name)) throw r.unsupported(fmt::format("the test '{}'", name));
@@ -203,8 +216,8 @@ Expression tested(Reader& r, Expression x) {
   else if (word || t.kind == Kind::string || t.kind == Kind::integer || t.kind == Kind::real ||
            r.is_op("[") || r.is_op("{"))
     call.positional.push_back(postfix(r, primary(r)));
-  return [x = std::move(x), holds, name = std::move(name), call = std::move(call)](Scope& s) -> Value {
-    return call_test(name, x(s), call(s)) == holds;
+  return [holds, name = std::move(name), call = std::move(call)](Scope& s, const Value& x) -> Value {
+    return call_test(name, x, call(s)) == holds;
   };
 }
 
@@ -218,33 +231,32 @@ Expression unary(Reader& r, bool with_filters = true) {
   } else {
     x = postfix(r, primary(r));
   }
-  for (int n = 0; with_filters; ++n) {
-    if (n > kLongest) throw r.unsupported("an expression this long");
+  std::vector<Step> steps;
+  while (with_filters) {
     if (r.takes_op("|"))
-      x = filtered(r, std::move(x));
+      steps.push_back(filtered(r));
     else if (r.takes_name("is"))
-      x = tested(r, std::move(x));
+      steps.push_back(tested(r));
     else
       break;
   }
-  return x;
+  return with_steps(std::move(x), std::move(steps));
 }
 
 /// Operators of one rank, from left to right.
 template <class Next>
 Expression chain(Reader& r, std::initializer_list<std::string_view> ops, Next next) {
   Expression x = next(r);
-  for (int n = 0;; ++n) {
-    if (n > kLongest) throw r.unsupported("an expression this long");
+  std::vector<Step> steps;
+  for (;;) {
     std::string_view found;
     for (const auto op : ops)
       if (r.is_op(op)) found = op;
-    if (found.empty()) return x;
+    if (found.empty()) return with_steps(std::move(x), std::move(steps));
     r.take();
-    x = [op = std::string(found), a = std::move(x), b = next(r)](Scope& s) {
-      const Value left = a(s);
+    steps.push_back([op = std::string(found), b = next(r)](Scope& s, const Value& left) {
       return binary(op, left, b(s));
-    };
+    });
   }
 }
 Expression power(Reader& r) {
@@ -311,14 +323,18 @@ Expression disjunction(Reader& r) { return logic(r, "or", true, conjunction); }
 Expression expression(Reader& r) {
   const Reader::Deeper deeper(r);
   Expression x = disjunction(r);
+  std::vector<std::pair<Expression, Expression>> conditions;  // and what is the value where one does not hold
   while (r.takes_name("if")) {
     Expression condition = disjunction(r), other = constant(Undefined{"the other side of an if"});
     if (r.takes_name("else")) other = expression(r);
-    x = [x = std::move(x), condition = std::move(condition), other = std::move(other)](Scope& s) {
-      return condition(s).truth() ? x(s) : other(s);
-    };
+    conditions.emplace_back(std::move(condition), std::move(other));
   }
-  return x;
+  if (conditions.empty()) return x;
+  return [x = std::move(x), conditions = std::move(conditions)](Scope& s) {
+    for (auto at = conditions.rbegin(); at != conditions.rend(); ++at)  // the last is the outermost
+      if (!at->first(s).truth()) return at->second(s);
+    return x(s);
+  };
 }
 
 Expression expressions(Reader& r) {

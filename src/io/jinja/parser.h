@@ -40,11 +40,22 @@ class Reader {
     return Error(fail(Code::unsupported, "chat template, line {}: {} is not supported", now().line, what));
   }
 
+  /// How deep that lies in one another which `read` reads.
+  template <class Read>
+  int depth_of(Read read) {
+    const int outside = std::exchange(deepest_, depth_);
+    read();
+    const int within = deepest_ - depth_;
+    deepest_ = std::max(deepest_, outside);
+    return within;
+  }
+
   /// Counts what lies in one another, since each such thing takes some of the stack.
   class Deeper {
    public:
     explicit Deeper(Reader& reader) : reader_(reader) {
       if (++reader_.depth_ > 200) throw reader_.unsupported("an expression this deep");
+      reader_.deepest_ = std::max(reader_.deepest_, reader_.depth_);
     }
     ~Deeper() { --reader_.depth_; }
     Deeper(const Deeper&) = delete;
@@ -56,7 +67,7 @@ class Reader {
  private:
   std::vector<Token> tokens_;
   size_t at_ = 0;
-  int depth_ = 0;
+  int depth_ = 0, deepest_ = 0;
 };
 
 /// `a if b else c`, and all that binds more closely.

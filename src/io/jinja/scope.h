@@ -3,16 +3,58 @@
 
 namespace weft::io::jinja {
 
-/// One rendering. What it may use is bounded, since templates come from anywhere.
-struct Run {
-  std::string* out;
-  int64_t steps_left = 1'000'000;
-  int calls = 0;  // of macros, in one another
-
+/// One rendering. What it may use is bounded, since templates come from anywhere: steps and depth here,
+/// memory by a Meter.
+class Run {
+ public:
   void step() {
-    if (--steps_left < 0 || out->size() > (size_t{1} << 28))
-      throw Error(invalid("the chat template runs without an end"));
+    if (--steps_left_ < 0) throw Error(invalid("the chat template runs without an end"));
   }
+  void write(std::string_view text) {
+    if (text.size() > Meter::kMost - written_)
+      throw Error(invalid("the chat template writes more than {} MiB", Meter::kMost >> 20));
+    written_ += text.size();
+    *out_ += text;
+  }
+  std::string take_text() { return std::move(text_); }
+
+  /// While it lives, what is written is caught.
+  class Capture {
+   public:
+    explicit Capture(Run& run) : run_(run), outside_(std::exchange(run.out_, &text_)) {}
+    ~Capture() {
+      run_.out_ = outside_;
+      run_.written_ -= text_.size();
+    }
+    Capture(const Capture&) = delete;
+    const std::string& text() const { return text_; }
+
+   private:
+    Run& run_;
+    std::string text_;
+    std::string* outside_;
+  };
+
+  /// A macro that runs, with the depth of what it consists of: each takes some of the stack.
+  class Inside {
+   public:
+    Inside(Run& run, int depth) : run_(run), depth_(depth) {
+      if ((run_.depth_ += depth_) > 1000) throw Error(invalid("macros call one another without an end"));
+    }
+    ~Inside() { run_.depth_ -= depth_; }
+    Inside(const Inside&) = delete;
+
+   private:
+    Run& run_;
+    int depth_;
+  };
+
+ private:
+  std::string text_;
+  std::string* out_ = &text_;
+  size_t written_ = 0;  // of all that is not caught yet, and of what is being caught
+  int64_t steps_left_ = 1'000'000;
+  int depth_ = 0;
 };
 
 /// Names that are known at a place of a template.

@@ -10,7 +10,6 @@ namespace weft::io::jinja {
 namespace {
 
 using Kind = Token::Kind;
-constexpr int kDeepest = 100;  // macros that call one another
 constexpr int64_t kLongestRange = 1'000'000;
 
 Flow run_all(const std::vector<Statement>& all, Scope& s) {
@@ -20,15 +19,9 @@ Flow run_all(const std::vector<Statement>& all, Scope& s) {
 }
 // What statements write, as a string.
 std::string captured(const std::vector<Statement>& body, Scope& s) {
-  std::string text;
-  std::string* const outside = std::exchange(s.run.out, &text);
-  struct Back {
-    Run& run;
-    std::string* out;
-    ~Back() { run.out = out; }
-  } const back{s.run, outside};
+  const Run::Capture capture(s.run);
   run_all(body, s);
-  return text;
+  return capture.text();
 }
 
 class Parser {
@@ -57,14 +50,14 @@ class Parser {
       if (t.kind == Kind::data) {
         all.push_back([text = t.text](Scope& s) {
           s.run.step();
-          *s.run.out += text;
+          s.run.write(text);
           return Flow::next;
         });
       } else if (t.kind == Kind::begin_print) {
         Expression e = expressions(r_);
         r_.expect(Kind::end_print, "'}}'");
         all.push_back(at_line(t.line, [e = std::move(e)](Scope& s) {
-          *s.run.out += e(s).text();
+          s.run.write(e(s).text());
           return Flow::next;
         }));
       } else {
@@ -178,12 +171,14 @@ class Parser {
     }
     end("endfor");
     return [=](Scope& s) {
-      List list;
+      List chosen;
       for (const Value& v : elements(all(s))) {
         Scope inner{s.run, &s, {}};
-        if (only) bind(inner, names, v);
-        if (!only || only(inner).truth()) list.push_back(v);
+        if (only) s.run.step(), bind(inner, names, v);
+        if (!only || only(inner).truth()) chosen.push_back(v);
       }
+      const Value counted = std::move(chosen);
+      const List& list = counted.list();
       for (size_t i = 0; i < list.size(); ++i) {
         Scope inner{s.run, &s, {{"loop", loop_of(list, i)}}};
         bind(inner, names, list[i]);
@@ -203,7 +198,7 @@ class Parser {
       const Value object = s.get(names[0]);
       if (!object.is_dict() || !object.dict().is_namespace)
         throw Error(invalid("'{}' is no namespace: its '{}' can't be set", names[0], member));
-      object.dict().set(member, v);
+      object.set_member(member, v);
     };
     if (r_.takes_op("=")) {
       Expression e = expressions(r_);
@@ -224,44 +219,52 @@ class Parser {
     };
   }
 
-  Statement macro() {
+  struct Macro {
     struct Parameter {
       std::string name;
       Expression otherwise;
     };
-    const std::string name = r_.expect_name();
+    std::string name;
     std::vector<Parameter> parameters;
-    r_.expect_op("(");
-    while (!r_.takes_op(")")) {
-      parameters.push_back({r_.expect_name(), {}});
-      if (r_.takes_op("=")) parameters.back().otherwise = expression(r_);
-      if (!r_.is_op(")")) r_.expect_op(",");
+    Body body;
+    int depth = 0;
+
+    Value operator()(Scope& root, const Arguments& a) const {
+      const Run::Inside inside(root.run, depth);
+      Scope inner{root.run, &root, {}};
+      for (const auto& [given, value] : a.named)
+        if (std::ranges::find(parameters, given, &Parameter::name) == parameters.end())
+          throw Error(invalid("the macro '{}' has no parameter '{}'", name, given));
+      a.expect_count(name, parameters.size());
+      for (size_t i = 0; i < parameters.size(); ++i) {
+        const auto& p = parameters[i];
+        const Value* given = a.get(i, p.name);
+        inner.set(p.name, given ? *given : p.otherwise ? p.otherwise(inner) : Value(Undefined{p.name}));
+      }
+      return captured(body, inner);
     }
-    close();
-    const int outside = std::exchange(loops_, 0);
-    const auto text = std::make_shared<const Body>(body({"endmacro"}));
-    loops_ = outside;
+  };
+
+  Statement macro() {
+    const auto macro = std::make_shared<Macro>();
+    macro->name = r_.expect_name();
+    r_.expect_op("(");
+    macro->depth = 1 + r_.depth_of([&] {
+      while (!r_.takes_op(")")) {
+        macro->parameters.push_back({r_.expect_name(), {}});
+        if (r_.takes_op("=")) macro->parameters.back().otherwise = expression(r_);
+        if (!r_.is_op(")")) r_.expect_op(",");
+      }
+      close();
+      const int outside = std::exchange(loops_, 0);
+      macro->body = body({"endmacro"});
+      loops_ = outside;
+    });
     end("endmacro");
-    return [=](Scope& s) {
+    return [macro = std::shared_ptr<const Macro>(macro)](Scope& s) {
       Scope* root = &s;
       while (root->outer) root = root->outer;
-      s.set(
-          name, Function([=](const Arguments& a) -> Value {
-            Scope inner{root->run, root, {}};
-            if (++inner.run.calls > kDeepest) throw Error(invalid("macros call one another without an end"));
-            for (const auto& [given, value] : a.named)
-              if (std::ranges::find(parameters, given, &Parameter::name) == parameters.end())
-                throw Error(invalid("the macro '{}' has no parameter '{}'", name, given));
-            a.expect_count(name, parameters.size());
-            for (size_t i = 0; i < parameters.size(); ++i) {
-              const auto& p = parameters[i];
-              const Value* given = a.get(i, p.name);
-              inner.set(p.name, given ? *given : p.otherwise ? p.otherwise(inner) : Value(Undefined{p.name}));
-            }
-            std::string out = captured(*text, inner);
-            --inner.run.calls;
-            return out;
-          }));
+      s.set(macro->name, Function([macro, root](const Arguments& a) { return (*macro)(*root, a); }));
       return Flow::next;
     };
   }
@@ -323,15 +326,15 @@ Template::Template(std::string_view source)
 Template::~Template() = default;
 
 std::string Template::render(std::vector<std::pair<std::string, Value>> variables) const {
-  std::string text;
-  Run run{&text};
+  const Meter meter;
+  Run run;
   Scope globals{run, nullptr, std::move(variables)};
   globals.names.emplace_back("namespace", Function(make_namespace));
   globals.names.emplace_back("range", Function(range));
   globals.names.emplace_back("raise_exception", Function(raise));
   globals.names.emplace_back("strftime_now", Function(now));
   run_all(body_->all, globals);
-  return text;
+  return run.take_text();
 }
 
 }  // namespace weft::io::jinja

@@ -1,9 +1,12 @@
 #include "io/jinja/value.h"
 
+#include <utf8proc.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cmath>
 
+#include "io/utf8.h"
 #include "weft/text.h"
 
 namespace weft::io::jinja {
@@ -20,23 +23,41 @@ std::string real_text(double d) {
   return s.find_first_of(".e") == s.npos ? s + ".0" : s;
 }
 
+Error namespace_within() {
+  return Error(fail(Code::unsupported, "a namespace within a namespace is not supported"));
+}
+
+// Python's str.isprintable().
+bool is_printable(char32_t c) {
+  switch (utf8proc_category(static_cast<utf8proc_int32_t>(c))) {
+    case UTF8PROC_CATEGORY_CC:
+    case UTF8PROC_CATEGORY_CF:
+    case UTF8PROC_CATEGORY_CS:
+    case UTF8PROC_CATEGORY_CO:
+    case UTF8PROC_CATEGORY_CN:
+    case UTF8PROC_CATEGORY_ZL:
+    case UTF8PROC_CATEGORY_ZP: return false;
+    case UTF8PROC_CATEGORY_ZS: return c == ' ';
+    default: return true;
+  }
+}
+
 // Python prefers single quotes, and takes the others where only those save an escape.
 std::string python_quoted(std::string_view s) {
   const char quote = s.find('\'') != s.npos && s.find('"') == s.npos ? '"' : '\'';
   std::string out(1, quote);
-  for (const char c : s) {
-    if (c == quote || c == '\\')
-      (out += '\\') += c;
-    else if (c == '\n')
-      out += "\\n";
-    else if (c == '\t')
-      out += "\\t";
-    else if (c == '\r')
-      out += "\\r";
-    else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f)
-      out += fmt::format("\\x{:02x}", c);
+  for (const char32_t c : from_utf8(s)) {
+    constexpr std::u32string_view kEscaped = U"\\\n\t\r";
+    if (c == static_cast<char32_t>(quote))
+      (out += '\\') += quote;
+    else if (const size_t at = kEscaped.find(c); at != kEscaped.npos)
+      (out += '\\') += "\\ntr"[at];
+    else if (is_printable(c))
+      append_utf8(out, c);
+    else if (const auto code = static_cast<uint32_t>(c); code < 0x100)
+      out += fmt::format("\\x{:02x}", code);
     else
-      out += c;
+      out += code < 0x10000 ? fmt::format("\\u{:04x}", code) : fmt::format("\\U{:08x}", code);
   }
   return out + quote;
 }
@@ -66,19 +87,19 @@ std::string bracketed(const char* brackets, size_t n, int64_t indent, int64_t de
   for (size_t i = 0; i < n; ++i) {
     if (i) out += indent < 0 ? ", " : ",";
     out += line(depth + 1) + each(i);
+    if (out.size() > Meter::kMost) throw too_large();
   }
   return out + line(depth) + brackets[1];
 }
 
 std::string json_text(const Value& v, int64_t indent, int64_t depth) {
-  if (depth > 100) throw Error(invalid("tojson: more than 100 lists in one another"));
   if (v.is_none()) return "null";
   if (v.is_bool()) return v.truth() ? "true" : "false";
   if (v.is_string()) return json_quoted(v.string());
   if (v.is_list())
     return bracketed("[]", v.list().size(), indent, depth,
                      [&](size_t i) { return json_text(v.list()[i], indent, depth + 1); });
-  if (v.is_dict())
+  if (v.is_dict() && !v.dict().is_namespace)
     return bracketed("{}", v.dict().items.size(), indent, depth, [&](size_t i) {
       const auto& [name, value] = v.dict().items[i];
       return json_quoted(name) + ": " + json_text(value, indent, depth + 1);
@@ -87,7 +108,73 @@ std::string json_text(const Value& v, int64_t indent, int64_t depth) {
   return v.text();
 }
 
+thread_local Meter* meter = nullptr;  // the innermost that is alive
+
+constexpr int kDeepest = 100;  // lists and dicts in one another
+
 }  // namespace
+
+Error too_large() {
+  return Error(invalid("a value of more than {} MiB, all that lies in it counted", Meter::kMost >> 20));
+}
+
+Meter::Meter() : outer_(std::exchange(meter, this)) {}
+Meter::~Meter() { meter = outer_; }
+Meter::Share::Share(size_t bytes) : meter_(meter), bytes_(bytes) {
+  if (!meter_) return;
+  if (bytes > kMost - meter_->held_)
+    throw Error(invalid("the chat template holds more than {} MiB at a time", kMost >> 20));
+  meter_->held_ += bytes;
+}
+Meter::Share::~Share() {
+  if (meter_) meter_->held_ -= bytes_;
+}
+
+Extent& Extent::operator+=(const Extent& part) {
+  bytes += part.bytes;
+  if (bytes > Meter::kMost) throw too_large();
+  depth = std::max(depth, part.depth + 1);
+  if (depth > kDeepest) throw Error(invalid("more than {} lists in one another", kDeepest));
+  has_namespace = has_namespace || part.has_namespace;
+  return *this;
+}
+
+Value::Value(std::string s) {
+  const size_t bytes = s.size();
+  v_ = std::make_shared<Counted<std::string>>(std::move(s), Extent{sizeof(Value) + bytes}, bytes);
+}
+Value::Value(List l) {
+  Extent all{sizeof(Value)};
+  for (const Value& v : l) all += v.extent();
+  const size_t bytes = l.size() * sizeof(Value);
+  v_ = std::make_shared<Counted<List>>(std::move(l), all, bytes);
+}
+// A namespace changes, so nobody counts or goes through what is in it; and it lies in no other, or they might
+// hold one another forever.
+Value::Value(Dict d) {
+  Extent all{sizeof(Value)};
+  size_t bytes = 0;
+  for (const auto& [name, v] : d.items) {
+    all += v.extent();
+    all += {name.size()};
+    bytes += sizeof d.items[0] + name.size();
+  }
+  if (d.is_namespace && all.has_namespace) throw namespace_within();
+  if (d.is_namespace) all = {sizeof(Value), 0, true};
+  v_ = std::make_shared<Counted<Dict>>(std::move(d), all, bytes);
+}
+
+void Value::set_member(const std::string& name, Value value) const {
+  if (value.extent().has_namespace) throw namespace_within();
+  std::get<Shared<Dict>>(v_)->content.set(name, std::move(value));
+}
+
+Extent Value::extent() const {
+  if (const auto* s = std::get_if<Shared<std::string>>(&v_)) return (*s)->extent;
+  if (const auto* l = std::get_if<Shared<List>>(&v_)) return (*l)->extent;
+  if (const auto* d = std::get_if<Shared<Dict>>(&v_)) return (*d)->extent;
+  return {sizeof(Value)};
+}
 
 const Value* Dict::find(std::string_view name) const {
   for (const auto& [key, value] : items)
@@ -264,7 +351,9 @@ Value item(const Value& x, const Value& key) {
       return to_utf8(from_utf8(x.string()).substr(static_cast<size_t>(at), 1));
     }
   }
-  return Undefined{key.is_string() ? key.string() : fmt::format("{}[{}]", x.kind(), key.text())};
+  if (key.is_string() && key.string().size() <= 100) return Undefined{key.string()};
+  return Undefined{key.is_number() ? fmt::format("{}[{}]", x.kind(), key.text())
+                                   : fmt::format("an element of {}", x.kind())};
 }
 
 Value sliced(const Value& x, const Value& start, const Value& stop, const Value& step) {

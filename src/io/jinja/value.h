@@ -15,6 +15,46 @@ namespace weft::io::jinja {
 class Value;
 using List = std::vector<Value>;
 
+/// Counts the bytes that values hold which are made while it lives, on its thread, and raises where they are
+/// too many: a template comes from anywhere, and may make ever larger ones.
+class Meter {
+ public:
+  static constexpr size_t kMost = size_t{1} << 26;
+  Meter();
+  ~Meter();
+  Meter(const Meter&) = delete;
+
+  /// Counts something for as long as that is there.
+  class Share {
+   public:
+    explicit Share(size_t bytes);
+    ~Share();
+    Share(const Share&) = delete;
+
+   private:
+    Meter* meter_;  // null where none was alive
+    size_t bytes_;
+  };
+
+ private:
+  Meter* outer_;
+  size_t held_ = 0;
+};
+
+/// What is said of a value, or of what one would hold, that is larger than a Meter takes.
+Error too_large();
+
+/// How large a value is with all that lies in it, written out: as often as it is there, not as often as it is
+/// stored. It is bounded, and with it the time and the stack that going through it takes.
+struct Extent {
+  size_t bytes = 0;
+  int depth = 0;
+  bool has_namespace = false;
+
+  /// Raises where they are too large together.
+  Extent& operator+=(const Extent& part);
+};
+
 /// Names and values in the order in which they came.
 struct Dict {
   std::vector<std::pair<std::string, Value>> items;
@@ -51,11 +91,11 @@ class Value {
   Value(bool b) : v_(b) {}                                                   // NOLINT
   Value(int64_t i) : v_(i) {}                                                // NOLINT
   Value(double d) : v_(d) {}                                                 // NOLINT
-  Value(std::string s) : v_(std::move(s)) {}                                 // NOLINT
-  Value(std::string_view s) : v_(std::string(s)) {}                          // NOLINT
-  Value(const char* s) : v_(std::string(s)) {}                               // NOLINT
-  Value(List l) : v_(std::make_shared<const List>(std::move(l))) {}          // NOLINT
-  Value(Dict d) : v_(std::make_shared<Dict>(std::move(d))) {}                // NOLINT
+  Value(std::string s);                                                      // NOLINT
+  Value(std::string_view s) : Value(std::string(s)) {}                       // NOLINT
+  Value(const char* s) : Value(std::string(s)) {}                            // NOLINT
+  Value(List l);                                                             // NOLINT
+  Value(Dict d);                                                             // NOLINT
   Value(Function f) : v_(std::make_shared<const Function>(std::move(f))) {}  // NOLINT
 
   bool is_undefined() const { return std::holds_alternative<Undefined>(v_); }
@@ -64,20 +104,24 @@ class Value {
   bool is_integer() const { return std::holds_alternative<int64_t>(v_); }
   bool is_real() const { return std::holds_alternative<double>(v_); }
   bool is_number() const { return is_bool() || is_integer() || is_real(); }
-  bool is_string() const { return std::holds_alternative<std::string>(v_); }
-  bool is_list() const { return std::holds_alternative<std::shared_ptr<const List>>(v_); }
-  bool is_dict() const { return std::holds_alternative<std::shared_ptr<Dict>>(v_); }
+  bool is_string() const { return std::holds_alternative<Shared<std::string>>(v_); }
+  bool is_list() const { return std::holds_alternative<Shared<List>>(v_); }
+  bool is_dict() const { return std::holds_alternative<Shared<Dict>>(v_); }
   bool is_function() const { return std::holds_alternative<std::shared_ptr<const Function>>(v_); }
 
-  const std::string& string() const { return std::get<std::string>(v_); }
-  const List& list() const { return *std::get<std::shared_ptr<const List>>(v_); }
-  Dict& dict() const { return *std::get<std::shared_ptr<Dict>>(v_); }
+  const std::string& string() const { return std::get<Shared<std::string>>(v_)->content; }
+  const List& list() const { return std::get<Shared<List>>(v_)->content; }
+  const Dict& dict() const { return std::get<Shared<Dict>>(v_)->content; }
   const Function& function() const { return *std::get<std::shared_ptr<const Function>>(v_); }
   const Undefined& undefined() const { return std::get<Undefined>(v_); }
   /// A bool counts as 0 or 1. Raises for what is no whole number.
   int64_t integer() const;
   double real() const;  ///< of a number
 
+  /// Sets an item of a namespace, wherever that is known.
+  void set_member(const std::string& name, Value value) const;
+
+  Extent extent() const;
   bool truth() const;
   /// As Python's str(), and repr() where it is part of another value.
   std::string text() const;
@@ -87,8 +131,20 @@ class Value {
   friend bool operator==(const Value& a, const Value& b);
 
  private:
-  std::variant<Undefined, std::nullptr_t, bool, int64_t, double, std::string, std::shared_ptr<const List>,
-               std::shared_ptr<Dict>, std::shared_ptr<const Function>>
+  /// What is too large to be copied with each value.
+  template <class T>
+  struct Counted {
+    Counted(T made, const Extent& all, size_t bytes)
+        : content(std::move(made)), extent(all), share(sizeof(Counted) + bytes) {}
+    T content;
+    const Extent extent;
+    const Meter::Share share;
+  };
+  template <class T>
+  using Shared = std::shared_ptr<Counted<T>>;
+
+  std::variant<Undefined, std::nullptr_t, bool, int64_t, double, Shared<std::string>, Shared<List>,
+               Shared<Dict>, std::shared_ptr<const Function>>
       v_;
 };
 

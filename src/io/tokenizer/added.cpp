@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "io/utf8.h"
+
 namespace weft::io {
 namespace {
 
@@ -10,11 +12,12 @@ bool begins_with_word(std::string_view s) {
   return !s.empty() && is_word_part(first_character(s, length));
 }
 
-// Where the last character of `s` begins.
+// Where the last character of `s` begins, or its last byte where that is malformed.
 size_t last_character(std::string_view s) {
-  size_t at = s.size() - 1;
-  while ((s[at] & 0xC0) == 0x80) --at;
-  return at;
+  for (size_t length = 1; length <= std::min<size_t>(s.size(), 4); ++length)
+    if (const auto c = decode_utf8(s.substr(s.size() - length)); c.valid && c.length == length)
+      return s.size() - length;
+  return s.size() - 1;
 }
 
 bool ends_with_word(std::string_view s) {

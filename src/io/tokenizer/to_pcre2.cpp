@@ -32,6 +32,7 @@ class Translation {
 
   Result<std::string> run() {
     while (at_ < from_.size()) WEFT_CHECK(step());
+    close();
     return std::move(out_);
   }
 
@@ -60,11 +61,31 @@ class Translation {
       return refuse("an intersection '&&'");
     } else if (!in_class_ && sees("(?")) {
       return group();
+    } else if (!in_class_ && c == '(') {
+      options_.push_back(0);
+    } else if (!in_class_ && c == ')') {
+      close();
+    } else if (!in_class_ && is_at_most()) {
+      out_ += "{0";  // without its 0, PCRE2 takes it for text
+      ++at_;
     } else if (!in_class_ && c == '}' && at_ + 1 < from_.size() && std::strchr("+?", from_[at_ + 1])) {
       return refuse("a repetition of a counted repetition");  // greedy there, possessive or lazy here
     }
     copy(1);
     return {};
+  }
+
+  // {,n}
+  bool is_at_most() const {
+    if (!sees("{,")) return false;
+    const size_t end = from_.find_first_not_of("0123456789", at_ + 2);
+    return end != std::string_view::npos && end > at_ + 2 && from_[end] == '}';
+  }
+
+  // At the end of a group or of all: what was opened for an option in it ends too.
+  void close() {
+    out_.append(options_.back(), ')');
+    if (options_.size() > 1) options_.pop_back();
   }
 
   Status open_class() {
@@ -77,8 +98,14 @@ class Translation {
 
   // Options mean different things: (?m) of Oniguruma is (?s) of PCRE2.
   Status group() {
-    for (const char* same : {"(?:", "(?=", "(?!", "(?<=", "(?<!", "(?>", "(?i:", "(?i)"})
-      if (sees(same)) return copy(std::strlen(same)), Status();
+    if (sees("(?i)")) {  // it has all to the end of the group for its own: a(?i)b|c is a(?i:b|c)
+      out_ += "(?i:";
+      at_ += 4;
+      ++options_.back();
+      return {};
+    }
+    for (const char* same : {"(?:", "(?=", "(?!", "(?<=", "(?<!", "(?>", "(?i:"})
+      if (sees(same)) return options_.push_back(0), copy(std::strlen(same)), Status();
     return refuse("this kind of group");
   }
 
@@ -138,6 +165,8 @@ class Translation {
   std::string_view from_;
   size_t at_ = 0;
   bool in_class_ = false;
+  std::vector<size_t> options_ = {
+      0};  // groups opened for an option: in all, and in each group around this place
   std::string out_;
 };
 

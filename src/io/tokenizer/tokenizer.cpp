@@ -177,13 +177,15 @@ static std::string read_text(const std::string& path) {
 }
 
 Tokenizer Tokenizer::load(const std::string& path) {
-  const fs::path file = fs::is_directory(path) ? fs::path(path) / "tokenizer.json" : fs::path(path);
+  std::error_code no_such_name;
+  const fs::path file =
+      fs::is_directory(path, no_such_name) ? fs::path(path) / "tokenizer.json" : fs::path(path);
   const auto beside = [&](const char* name) { return (file.parent_path() / name).string(); };
   auto parts = value_or_raise(Parts::make(read_text(file.string()), file.string()));
-  if (const auto config = beside("tokenizer_config.json"); fs::exists(config))
+  if (const auto config = beside("tokenizer_config.json"); fs::exists(config, no_such_name))
     raise_if(parts->add_config(value_or_raise(formats::parse_tokenizer_config(read_text(config), config)),
                                config));
-  if (const auto chat = beside("chat_template.jinja"); fs::exists(chat))
+  if (const auto chat = beside("chat_template.jinja"); fs::exists(chat, no_such_name))
     parts->chat_template = read_text(chat);
   return Tokenizer(std::move(parts));
 }

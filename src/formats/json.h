@@ -1,0 +1,23 @@
+#pragma once
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+
+#include "weft/status.h"
+
+namespace weft::formats {
+
+/// Lists and objects in one another, at most. Nothing that is read here has more than ten; what is done with
+/// a value (to copy it, to write it) takes some of the stack for each.
+inline constexpr int kDeepestJson = 100;
+
+/// A JSON object that comes from outside: all such text is parsed here. `watch` sees what the parser meets.
+///
+/// Errors   corrupt, with `where` and the byte, for what is no JSON, no object, or nested deeper than that.
+Result<nlohmann::json> parse_json_object(std::string_view text, const std::string& where,
+                                         const nlohmann::json::parser_callback_t& watch = nullptr);
+
+/// The same of a file; unavailable when it can't be read.
+Result<nlohmann::json> read_json_object(const std::string& path);
+
+}  // namespace weft::formats
