@@ -289,8 +289,8 @@ TEST_F(Generate, SaysWhatIsWrong) {
   const auto starts = [&](std::vector<Ids> prompts, GenerateOptions o = {}) {
     return error_of([&] { Generation(decoder, tokenizer(), prompts, o); });
   };
-  EXPECT_EQ(starts({{}}), "invalid argument: prompt 0 is empty: a text wants a token to begin with");
-  EXPECT_EQ(starts({{1, 2, 3, 4, 5}}), "invalid argument: prompt 0 has 5 tokens, there is room for 4");
+  EXPECT_EQ(starts({{}}), "invalid argument: prompt 1 is empty: a text wants a token to begin with");
+  EXPECT_EQ(starts({{1, 2, 3, 4, 5}}), "invalid argument: prompt 1 has 5 tokens, there is room for 4");
   EXPECT_EQ(starts({{1}, {2}}), "invalid argument: a decoder of 1 sequences got 2 prompts");
   EXPECT_EQ(starts({{1, 96}}),
             "invalid argument: sequence 0: token 96 is outside [0, 96), the model's vocabulary");

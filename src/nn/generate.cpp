@@ -144,10 +144,10 @@ const Generation::Sequence& Generation::at(int64_t i) const {
 void Generation::read_prompts(std::span<const std::vector<int32_t>> prompts) {
   for (size_t i = 0; i < prompts.size(); ++i) {
     const auto& prompt = prompts[i];
-    if (prompt.empty()) throw Error(invalid("prompt {} is empty: a text wants a token to begin with", i));
+    if (prompt.empty()) throw Error(invalid("prompt {} is empty: a text wants a token to begin with", i + 1));
     if (static_cast<int64_t>(prompt.size()) > decoder_.capacity())
-      throw Error(
-          invalid("prompt {} has {} tokens, there is room for {}", i, prompt.size(), decoder_.capacity()));
+      throw Error(invalid("prompt {} has {} tokens, there is room for {}", i + 1, prompt.size(),
+                          decoder_.capacity()));
     const auto have = decoder_.tokens(static_cast<int64_t>(i));
     const auto same = std::ranges::mismatch(have, prompt).in1 - have.begin();
     // Its last token is read in any case: the scores behind it are what is wanted.
