@@ -1,10 +1,12 @@
 #pragma once
 #include <optional>
+#include <span>
 
-#include "conformance/numbers.h"
-#include "ir/op.h"
+#include "conformance/real.h"
+#include "weft/attr.h"
 
 // Op cases as data: conformance/ops/<op>.cpp defines `OpCases <op>_cases()`, and the build lists the folder.
+// More than a hundred files include this: what it includes is paid for as often.
 namespace weft::conformance {
 
 /// How the elements of an operand are made. Its dtype is the one that the suite tries, unless `as` fixes it.
@@ -71,11 +73,5 @@ struct CaseFile {
 };
 /// The folder conformance/ops, in order.
 std::span<const CaseFile> case_files();
-
-/// The operands of a case in `t`, the same on every machine: floats rounded to their dtype, integers
-/// saturated.
-std::vector<Array> make_inputs(const Case& c, DType t, uint64_t seed);
-/// Does any operand take the dtype that the suite tries?
-bool has_free_dtype(const Case& c);
 
 }  // namespace weft::conformance

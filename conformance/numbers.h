@@ -1,20 +1,12 @@
 #pragma once
 #include <cstddef>
-#include <limits>
 #include <span>
-#include <vector>
 
+#include "conformance/real.h"
 #include "weft/tensor.h"
 
 // Elements as the oracle sees them: written anew, so that an error in include/weft/shared cannot hide here.
 namespace weft::conformance {
-
-/// Holds every f64, i64 and u64 exactly, and rounds 2^11 times finer than f64: truth for all dtypes.
-using Real = long double;
-static_assert(std::numeric_limits<Real>::digits >= 64, "the oracle needs 64 bits of mantissa");
-inline constexpr Real kInf = std::numeric_limits<Real>::infinity();
-inline constexpr Real kNan = std::numeric_limits<Real>::quiet_NaN();
-using Dims = std::vector<int64_t>;
 
 /// A host array over any scalar: Real for truth, Rational for exact arithmetic.
 template <class S>
@@ -25,7 +17,6 @@ struct ArrayOf {
 };
 using Array = ArrayOf<Real>;
 
-int64_t count(const Dims& shape);
 inline TensorType type_of(const Array& a) { return {a.dtype, to_shape(a.shape)}; }
 
 /// What rounds to a float dtype: explicit mantissa bits, the exponent of the least normal number, and the

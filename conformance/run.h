@@ -1,6 +1,6 @@
 #pragma once
 #include "conformance/bounds.h"
-#include "conformance/cases.h"
+#include "conformance/inputs.h"
 #include "weft/ledger.h"
 
 namespace weft::conformance {

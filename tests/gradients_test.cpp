@@ -4,8 +4,8 @@
 #include <fstream>
 #include <map>
 
-#include "conformance/cases.h"
 #include "conformance/differences.h"
+#include "conformance/inputs.h"
 #include "eager/apply.h"
 #include "ir/builder.h"
 #include "weft/einsum.h"

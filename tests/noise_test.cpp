@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "conformance/cases.h"
+#include "conformance/inputs.h"
 #include "conformance/noise.h"
 #include "conformance/run.h"
 

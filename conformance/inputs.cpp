@@ -1,4 +1,4 @@
-#include "conformance/cases.h"
+#include "conformance/inputs.h"
 
 #include <cmath>
 
