@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <map>
 
 #include "base/identical.h"
@@ -18,6 +19,11 @@ Status merge_equal_nodes(Module& m, const Options&) {
   std::vector<bool> from_state(g.types.size(), false);
   for (const auto& s : g.states)
     from_state[static_cast<size_t>(s.before)] = from_state[static_cast<size_t>(s.after)] = true;
+  // A result that is written over later stays apart: its twin may be read after that.
+  std::vector<bool> overwritten(g.types.size(), false);
+  for (const auto& node : g.nodes)
+    for (const auto& u : node.op->updates)
+      if (u.output >= 0) overwritten[static_cast<size_t>(node.inputs[static_cast<size_t>(u.input)])] = true;
 
   std::map<std::pair<const ir::OpDef*, std::vector<int32_t>>, std::vector<const ir::Node*>> seen;
   for (auto& node : g.nodes) {
@@ -26,7 +32,9 @@ Status merge_equal_nodes(Module& m, const Options&) {
       id = resolve(id);
       reads_state |= id >= 0 && from_state[static_cast<size_t>(id)];
     }
-    if (!is_pure(node) || reads_state) continue;
+    const bool is_overwritten = std::any_of(node.outputs.begin(), node.outputs.end(),
+                                            [&](int32_t id) { return overwritten[static_cast<size_t>(id)]; });
+    if (!is_pure(node) || reads_state || is_overwritten) continue;
     auto& alike = seen[{node.op, node.inputs}];
     const ir::Node* twin = nullptr;
     for (const auto* other : alike)
