@@ -110,6 +110,7 @@ Result<Session::Bound*> Session::bound_for(const Bindings& bindings) {
   seam::Together together;
   WEFT_TRY(auto plan, link::link(*program_, bindings, devices_, policy_));
   WEFT_CHECK(together.finish());
+  if (see_plan_) see_plan_(plan);
   fresh->plan = std::make_unique<link::ExecutionPlan>(std::move(plan));
   WEFT_CHECK(bind_memory(*fresh));
   if (bound_.size() == kMostPlans) {

@@ -1,5 +1,6 @@
 #pragma once
 #include <deque>
+#include <functional>
 
 #include "link/execution_plan.h"
 
@@ -43,6 +44,10 @@ class Session {
   Result<HostTensor> state(std::string_view name);
   Status set_state(std::string_view name, const HostTensor& value);
 
+  /// `see` gets each plan that is made from now on before memory is bound to it, and may change it: for tests
+  /// that plant a fault in one.
+  void on_plan(std::function<void(link::ExecutionPlan&)> see) { see_plan_ = std::move(see); }
+
   const program::CompiledProgram& program() const { return *program_; }
   /// The plan of the last set_inputs.
   const link::ExecutionPlan& plan() const { return *current_->plan; }
@@ -84,6 +89,7 @@ class Session {
   std::vector<seam::BufferRef> states_, weights_;
   std::deque<std::unique_ptr<Bound>> bound_;  // newest use first
   Bound* current_ = nullptr;
+  std::function<void(link::ExecutionPlan&)> see_plan_;
   std::atomic<bool> busy_{false};
 };
 

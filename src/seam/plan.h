@@ -1,4 +1,6 @@
 #pragma once
+#include <functional>
+
 #include "seam/device.h"
 #include "weft/policy.h"
 
@@ -47,6 +49,20 @@ class Together {
 
  private:
   bool open_ = true;
+};
+
+/// While it lives, `select` on this thread asks none of the kernels that `refuse` gives a reason against: for
+/// tools that look for the one at fault, and for tests that want another. Plans that are cached already stay.
+class Without {
+ public:
+  using Refuse = std::function<std::string(const weft_kernel&)>;
+  explicit Without(Refuse refuse);
+  ~Without();
+  Without(const Without&) = delete;
+
+ private:
+  Refuse refuse_;
+  const Refuse* before_;  // of the one that this one stands inside of, which no longer counts
 };
 
 /// Asks the device's kernels, in the order of its providers: first those for the op by name, then those that

@@ -15,9 +15,14 @@ bool reads(const weft_kernel& k, std::string_view attr) {
   return false;
 }
 
+constinit thread_local const Without::Refuse* refused_by_hand = nullptr;
+
 // Yes is ok; no is a Status of code unsupported. An attribute that the kernel does not look at must have its
 // default: so a kernel written before the attribute was added can't ignore it.
 Status ask(const weft_kernel& k, Device& device, const OwnedCall& call) {
+  if (refused_by_hand)
+    if (std::string why = (*refused_by_hand)(k); !why.empty())
+      return Status(Code::unsupported, std::move(why));
   for (const auto& attr : call.desc().off_default)
     if (!reads(k, attr)) return fail(Code::unsupported, "does not read attribute {}", attr);
   if (k.determinism < call.desc().determinism)
@@ -73,6 +78,11 @@ Status Together::finish() {
   groups -= open_, open_ = false;
   return first;
 }
+
+Without::Without(Refuse refuse) : refuse_(std::move(refuse)), before_(refused_by_hand) {
+  refused_by_hand = &refuse_;
+}
+Without::~Without() { refused_by_hand = before_; }
 
 Result<PlanPtr> select(Device& device, const CallPtr& call, std::vector<Refusal>* refusals) {
   const auto consider = [&](std::string_view op) -> Result<PlanPtr> {
