@@ -1,0 +1,37 @@
+#pragma once
+#include <array>
+
+#include "conformance/bounds.h"
+#include "ir/graph.h"
+
+// Random graphs. Every op of the folder takes part with its own cases, so a new one is in without an edit.
+namespace weft::conformance {
+
+/// A graph is run on two sets of numbers in turn: what the first run leaves in memory is no answer to the
+/// second.
+inline constexpr size_t kDataSets = 2;
+
+/// A graph and what is known of it: the truth of every value and how far off a right run may be, in each set.
+/// Those of inputs, states and weights are exact: they are what a run begins with.
+struct GraphCase {
+  uint64_t seed = 0;
+  bool fuse = true;  ///< compiled so
+  ir::Graph graph;
+  std::array<std::vector<Bounded>, kDataSets> values;  ///< by set and value id
+};
+
+/// The graph of a seed, the same on every machine. A node is taken only where its results are sure: finite,
+/// of modest size, and with bounds that are small beside them. So a wrong answer has no excuse, and no right
+/// one hangs on how a tie was rounded.
+GraphCase random_graph(uint64_t seed);
+
+/// Truth and bounds of one call's results, in each set; null operands are absent.
+using OperandSets = std::array<std::vector<const Bounded*>, kDataSets>;
+Result<std::array<std::vector<Bounded>, kDataSets>> bound_call(const ir::OpDef& op,
+                                                               const std::vector<AttrValue>& attrs,
+                                                               const OperandSets& operands);
+
+/// Which operand each result of a node is written over: (output, input) pairs.
+std::vector<std::pair<size_t, size_t>> updates_of(const ir::OpDef& op);
+
+}  // namespace weft::conformance

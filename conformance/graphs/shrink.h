@@ -1,0 +1,17 @@
+#pragma once
+#include <functional>
+
+#include "conformance/graphs/generate.h"
+
+namespace weft::conformance {
+
+/// The smallest graph inside `c` that still fails: delta debugging on nodes, outputs and sizes. The results
+/// of a node that is cut out become inputs with the numbers that they should have had.
+///
+/// Source   Zeller and Hildebrandt, Simplifying and isolating failure-inducing input (TSE 2002).
+GraphCase shrunk(GraphCase c, const std::function<bool(const GraphCase&)>& fails);
+
+/// The graph as ir::parse reads it, with the seed and the numbers of the first run in remarks.
+std::string text(const GraphCase& c);
+
+}  // namespace weft::conformance
