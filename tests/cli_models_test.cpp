@@ -254,6 +254,13 @@ TEST_F(CliModels, CompileAndRunSpeakJsonAndOverwriteNothingTheyRead) {
   EXPECT_TRUE(ran["ledger"][0]["kernel"].is_string());
   EXPECT_FALSE(json::parse(weft_program(run).text).contains("plan"));
 
+  const auto shadowed = json::parse(weft_program(run + "--shadow=reference").text)["shadow"];
+  EXPECT_EQ(shadowed["agrees"], true) << shadowed;
+  EXPECT_EQ(shadowed["calls"], made["calls"]);
+  const auto parted = weft_program("bisect " + at("p.weft") + " --size batch=1 --a native --b reference");
+  EXPECT_EQ(parted.status, 0) << parted.text;
+  EXPECT_NE(parted.text.find("the two agree"), std::string::npos) << parted.text;
+
   // Standard output is the file: nothing else goes there.
   const auto redirected =
       weft_program("compile --model " + at("run") + " --out /dev/stdout > " + at("q.weft"));
