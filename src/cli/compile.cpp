@@ -59,7 +59,7 @@ int run(Options o, const Common& common) {
 }  // namespace
 
 extern const Command compile_command = {
-    "compile", "write a checkpoint's model, or its whole training step, as a program file",
+    "compile", "write a checkpoint's model or training step as a program file",
     [](Syntax& app, const Common& common) -> std::function<int()> {
       const auto o = std::make_shared<Options>();
       app.add_option("--model", o->model, "folder of the checkpoint").required().type_name("DIR");

@@ -9,7 +9,7 @@ namespace weft::lab {
 struct Bisection {
   bool a_right = false, b_right = false;  ///< are its outputs within the noise bound (or, where bits are
                                           ///< asked for, those of a)?
-  std::string a_reason, b_reason;  ///< why not
+  std::string a_reason, b_reason;         ///< why not
   struct Culprit {
     size_t call = 0;
     std::string what;                               ///< the call, its results and operands
