@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cmath>
 #include <mutex>
+#include <new>
 #include <random>
 #include <thread>
 
@@ -78,6 +79,10 @@ TEST(Dim, TextReadsBackAndBoundsHold) {
       EXPECT_GE(d.max(), v) << d.text();
     }
   }
+  const Dim batch = Dim::symbol("batch", 1, 64), seq = Dim::symbol("seq", 2, 100);
+  const Dim below_zero = floor_div(batch + Dim(-100), 3) * seq;
+  EXPECT_EQ(below_zero.min(), -33 * 100);
+  EXPECT_EQ(below_zero.max(), -12 * 2);
 }
 
 TEST(Dim, UnifySolvesForTheOneUnknown) {
@@ -283,6 +288,22 @@ TEST_P(Threads, CallersOnManyThreadsDoNotMeet) {
     });
   for (auto& t : callers) t.join();
   for (auto& c : counts) EXPECT_TRUE(c.all(20));
+}
+
+// Whichever thread a piece throws on, the caller sees it, and the next job runs.
+TEST_P(Threads, WhatAPieceThrowsIsTheCallers) {
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_THROW(parallel_for(
+                     64, 1,
+                     [](void*, int64_t, int64_t end) {
+                       if (end == 64) throw std::bad_alloc();
+                     },
+                     nullptr),
+                 std::bad_alloc);
+    Counts counts(64);
+    parallel_for(64, 1, Counts::visit, &counts);
+    EXPECT_TRUE(counts.all(1));
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(OneToEight, Threads, testing::Range(1, 9));

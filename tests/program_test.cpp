@@ -14,9 +14,9 @@
 #include <limits>
 #include <random>
 
+#include "base/dims.h"
 #include "plan_generated.h"
 #include "program/container.h"
-#include "program/dims.h"
 #include "program/plan.h"
 
 #define XXH_INLINE_ALL

@@ -1,9 +1,11 @@
 #include "weft/shape.h"
 
+#include <algorithm>
 #include <charconv>
 #include <map>
 #include <mutex>
 #include <set>
+#include <tuple>
 
 namespace weft {
 namespace detail {
@@ -78,8 +80,9 @@ int64_t bounded_sum(int64_t a, int64_t b) {
 
 std::pair<int64_t, int64_t> product_bounds(const Monomial& m) {
   int64_t lo = 1, hi = 1;
-  for (const auto* atom : m)  // atoms are never negative
-    lo = bounded_product(lo, atom->min), hi = bounded_product(hi, atom->max);
+  for (const auto* atom : m)  // a quotient may be negative: (batch-100)//4
+    std::tie(lo, hi) = std::minmax({bounded_product(lo, atom->min), bounded_product(lo, atom->max),
+                                    bounded_product(hi, atom->min), bounded_product(hi, atom->max)});
   return {lo, hi};
 }
 

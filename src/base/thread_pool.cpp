@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <atomic>
+#include <exception>
 #include <memory>
 #include <mutex>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace weft {
@@ -58,11 +60,15 @@ class Pool {
     if (!busy) return false;
     n_ = n, piece_ = piece, body_ = body, context_ = context;
     next_.store(0, std::memory_order_relaxed);
+    failed_ = nullptr;
     const uint32_t job = (state_.load(std::memory_order_relaxed) + kJob) | kOpen;
-    const Closed at_the_end{*this};
-    state_.exchange(job);  // in one order with the look for sleepers that notify_all begins with
-    state_.notify_all();
-    take_pieces();
+    {
+      const Closed at_the_end{*this};
+      state_.exchange(job);  // in one order with the look for sleepers that notify_all begins with
+      state_.notify_all();
+      take_pieces();
+    }
+    if (failed_) std::rethrow_exception(std::exchange(failed_, nullptr));
     return true;
   }
 
@@ -93,6 +99,15 @@ class Pool {
     for (int64_t at; (at = next_.fetch_add(piece_, std::memory_order_relaxed)) < n_;)
       body_(context_, at, std::min(at + piece_, n_));
   }
+  // What a piece throws on a worker is the caller's, as it is where the caller runs that piece.
+  void help() {
+    try {
+      take_pieces();
+    } catch (...) {
+      const std::lock_guard lock(failing_);
+      if (!failed_) failed_ = std::current_exception();
+    }
+  }
   void work() {
     inside = true;
     for (uint32_t seen = 0;;) {
@@ -102,7 +117,7 @@ class Pool {
       // What the job is may be read once it has been joined: the next one waits for that.
       while ((state & kOpen) && state / kJob == seen)
         if (state_.compare_exchange_weak(state, state + 1, std::memory_order_acq_rel)) {
-          take_pieces();
+          help();
           if (((state_.fetch_sub(1, std::memory_order_acq_rel) - 1) & kJoined) == 0) state_.notify_all();
           break;
         }
@@ -118,6 +133,8 @@ class Pool {
   int64_t n_ = 0, piece_ = 1;
   ParallelBody body_ = nullptr;
   void* context_ = nullptr;
+  std::mutex failing_;
+  std::exception_ptr failed_;  // the first one on a worker; read when all have left the job
 };
 
 struct Shared {

@@ -40,8 +40,13 @@ ValueList Builder::call(const OpDef& op, Values inputs, std::vector<AttrValue> a
   std::vector<const TensorType*> types;
   for (const Value v : inputs) types.push_back(v ? &v.type() : nullptr);
   Status checked = check_operands(op, types);
-  if (checked.ok() && status_.ok()) {
+  if (checked.ok()) {
     auto inferred = op.infer(Types(types), attrs);
+    if (inferred.ok() && !status_.ok()) {  // the run is lost already: the caller comes to its end by types
+      ValueList out;
+      for (const auto& t : *inferred) out.push_back(placeholder(t));
+      return out;
+    }
     if (inferred.ok()) {
       settle_attrs(op, Types(types), attrs);
       ValueList all(inputs.begin(), inputs.end());
@@ -51,7 +56,7 @@ ValueList Builder::call(const OpDef& op, Values inputs, std::vector<AttrValue> a
     checked = inferred.take_status();
   }
   fail(std::move(checked));
-  // The run is lost already; the stand-in only lets the caller come to its end.
+  // The stand-in only lets the caller come to its end.
   TensorType stand_in;
   if (!types.empty() && types[0]) stand_in = *types[0];
   ValueList out;

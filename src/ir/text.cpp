@@ -1,5 +1,6 @@
 #include <charconv>
 
+#include "base/dims.h"
 #include "ir/graph.h"
 
 // The text form of a graph. One statement a line:
@@ -46,8 +47,8 @@ class Line {
   std::string_view word() {
     skip();
     const size_t from = at_;
-    while (at_ < text_.size() &&
-           (std::isalnum(static_cast<unsigned char>(text_[at_])) || strchr("_.-", text_[at_])))
+    while (at_ < text_.size() && (std::isalnum(static_cast<unsigned char>(text_[at_])) ||
+                                  std::string_view("_.-").find(text_[at_]) != std::string_view::npos))
       ++at_;
     return text_.substr(from, at_ - from);
   }
@@ -106,6 +107,11 @@ class Parser {
  private:
   Status statement(std::string_view text) {
     Line line(text);
+    WEFT_CHECK(statement(line));
+    if (!line.done()) return invalid("text after the end of the statement");
+    return {};
+  }
+  Status statement(Line& line) {
     if (line.take("symbol ")) return symbol(line);
     if (line.take("input ")) return port(line, &g_.inputs);
     if (line.take("weight ")) return port(line, &g_.weights);
@@ -162,7 +168,7 @@ class Parser {
     while (!line.take("]")) {
       if (line.done()) return invalid("missing ']'");
       std::string expression(line.until(",]"));
-      WEFT_TRY(const Dim d, parse_dim(expression, symbols_));
+      WEFT_TRY(const Dim d, read_dim(expression, symbols_));
       shape.push_back(d);
       line.take(",");
     }
@@ -191,7 +197,6 @@ class Parser {
     }
     WEFT_CHECK(attributes(line, n));
     n.where = std::string(line.quoted());
-    if (!line.done()) return invalid("text after the end of the statement");
     g_.nodes.push_back(std::move(n));
     return {};
   }
@@ -242,6 +247,10 @@ std::string print(const Graph& g) {
   std::vector<Symbol> symbols;
   for (const auto& t : g.types)
     for (const Dim d : t.shape) collect_symbols(d, symbols);
+  for (const auto& n : g.nodes)
+    for (const auto& a : n.attrs)
+      if (const auto* shape = std::get_if<Shape>(&a))
+        for (const Dim d : *shape) collect_symbols(d, symbols);
   std::string out;
   for (const auto& s : symbols) out += fmt::format("symbol {} {} {}\n", s.name, s.min, s.max);
   for (const auto& i : g.inputs) out += fmt::format("input {} {}\n", i.name, typed(g, i.value));
@@ -253,6 +262,12 @@ std::string print(const Graph& g) {
   return out;
 }
 
-Result<Graph> parse(std::string_view text) { return Parser().run(text); }
+Result<Graph> parse(std::string_view text) {
+  try {
+    return Parser().run(text);
+  } catch (const Error& e) {  // a shape rule has met a size that no Dim holds
+    return e.status();
+  }
+}
 
 }  // namespace weft::ir

@@ -2,9 +2,9 @@
 #include <cstring>
 #include <unordered_map>
 
+#include "base/dims.h"
 #include "plan_generated.h"
 #include "program/container.h"
-#include "program/dims.h"
 #include "program/plan.h"
 
 namespace weft::program {

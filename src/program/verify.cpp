@@ -3,7 +3,7 @@
 #include <set>
 #include <unordered_set>
 
-#include "program/dims.h"
+#include "base/dims.h"
 #include "program/flow.h"
 
 namespace weft::program {

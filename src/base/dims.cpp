@@ -1,8 +1,8 @@
-#include "program/dims.h"
+#include "base/dims.h"
 
 #include <charconv>
 
-namespace weft::program {
+namespace weft {
 namespace {
 
 constexpr uint64_t kMaxMagnitude = uint64_t{1} << 61;  // a Dim keeps 63 bits; sums of two stay inside them
@@ -164,4 +164,4 @@ Result<TensorType> read_type(std::string_view text, std::span<const Symbol> symb
   return TensorType{*dtype, std::move(shape)};
 }
 
-}  // namespace weft::program
+}  // namespace weft

@@ -1,11 +1,10 @@
 #pragma once
 #include "weft/attr.h"
 
-namespace weft::program {
+namespace weft {
 
-/// Texts of dimensions and types in a program file. They may come from anyone, while Dim's arithmetic trusts
-/// its caller: it neither checks overflow nor bounds the size of an expanded product. So each text is
-/// measured before it is parsed.
+/// Texts of dimensions and types in files. They may come from anyone, while Dim's arithmetic trusts its
+/// caller: it does not bound the size of an expanded product. So each text is measured before it is parsed.
 Result<Dim> read_dim(std::string_view text, std::span<const Symbol> symbols);
 /// Reads "[4, batch*16]".
 Result<Shape> read_shape(std::string_view text, std::span<const Symbol> symbols);
@@ -16,4 +15,4 @@ Result<TensorType> read_type(std::string_view text, std::span<const Symbol> symb
 /// them.
 Status check_symbols(std::span<const Symbol> symbols);
 
-}  // namespace weft::program
+}  // namespace weft
