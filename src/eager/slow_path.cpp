@@ -121,7 +121,10 @@ void run_elsewhere(const ir::OpDef& op, seam::Device& device, seam::Device& else
     if (inputs[i] && *inputs[i]) moved[i] = value_or_raise(copy_to(*inputs[i], elsewhere));
     pointers.push_back(&moved[i]);
   }
-  apply(op, pointers, attrs, outputs);
+  {
+    const OnDevice there(elsewhere);  // an op without operands goes where the default is
+    apply(op, pointers, attrs, outputs);
+  }
   for (size_t k = 0; k < outputs.size(); ++k) {
     outputs[k] = value_or_raise(copy_to(outputs[k], device));
     const int updated = op.update_input(static_cast<int>(k));
