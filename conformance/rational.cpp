@@ -51,6 +51,7 @@ Rational floor(Rational x) {
   const __int128 toward_zero = x.n_ / x.d_;
   return toward_zero - (x.n_ % x.d_ < 0 ? 1 : 0);
 }
+Rational trunc(Rational x) { return x.n_ / x.d_; }
 bool operator<(Rational a, Rational b) { return times(a.n_, b.d_) < times(b.n_, a.d_); }
 
 // Scaled so that the quotient has 61 to 63 bits; what is lost is kept as one odd bit, so rounding it to 53

@@ -19,6 +19,7 @@ class Rational {
   friend Rational operator/(Rational a, Rational b);
   friend bool operator<(Rational a, Rational b);
   friend Rational floor(Rational x);
+  friend Rational trunc(Rational x);  ///< toward zero
   friend bool operator==(Rational a, Rational b) = default;
 
   /// Good enough to be rounded again: 62 bits and a sticky one.

@@ -11,7 +11,7 @@ S divide(DType t, S a, S b) {
   if constexpr (std::is_same_v<S, Real>) {
     if (!is_float(t)) return b == 0 ? Real{0} : wrap_to(t, whole(a) / whole(b));
   } else if (!is_float(t)) {
-    throw std::domain_error("no fraction: an integer division truncates");
+    return trunc(a / b);
   }
   return a / b;
 }
@@ -67,6 +67,12 @@ Results<S> cast(const CallAttrs& a, Inputs<S> in) {
       else if (!is_float(to))
         v = is_float(from) ? round_to(to, v) : wrap_to(to, whole(v));
     }
+  else
+    for (S& v : y.v)
+      if (to == DType::boolean)
+        v = v == S(0) ? 0 : 1;
+      else if (!is_float(to))
+        v = whole(is_float(from) ? round_to(to, trunc(v).real()) : wrap_to(to, whole(v.real())));
   return {y};
 }
 template <class S>
@@ -78,7 +84,7 @@ Results<S> full(const CallAttrs& a, Inputs<S>) {
   if constexpr (std::is_same_v<S, Real>)
     return {{t, shape, std::vector<S>(n, is_float(t) ? Real(value) : round_to(t, value))}};
   else
-    return {{t, shape, std::vector<S>(n, Rational::of(value))}};
+    return {{t, shape, std::vector<S>(n, Rational::of(is_float(t) ? Real(value) : round_to(t, value)))}};
 }
 
 // The sum of two subnormals is exact: what is too small for eps |y| to be a step needs no rounding.
