@@ -51,13 +51,22 @@ struct HostDevice {
   }
   static void close_device(weft_device) {}
   static weft_code allocate(weft_device, uint64_t bytes, void** handle, weft_error* error) {
-    constexpr uint64_t alignment = 64, most = std::numeric_limits<int64_t>::max() - alignment;
-    *handle = bytes > most ? nullptr : std::aligned_alloc(alignment, (bytes / alignment + 1) * alignment);
-    if (*handle != nullptr) return WEFT_OK;
+    // Not std::aligned_alloc: that of glibc before 2.38 finds no room where a buffer of the same size has
+    // been, and takes more from the system each time. Where the block begins stands before what is aligned.
+    constexpr uint64_t alignment = 64, most = std::numeric_limits<int64_t>::max() - 2 * alignment;
+    auto* block = bytes > most ? nullptr : static_cast<char*>(std::malloc(bytes + 2 * alignment));
+    if (block != nullptr) {
+      const auto at = (reinterpret_cast<uintptr_t>(block) / alignment + 2) * alignment;
+      *handle = block + (at - reinterpret_cast<uintptr_t>(block));
+      static_cast<void**>(*handle)[-1] = block;
+      return WEFT_OK;
+    }
     return backend::fill(error, WEFT_OUT_OF_MEMORY,
                          backend::format("no {} bytes of host memory are left", bytes));
   }
-  static void free(weft_device, void* handle) { std::free(handle); }
+  static void free(weft_device, void* handle) {
+    if (handle != nullptr) std::free(static_cast<void**>(handle)[-1]);
+  }
   static weft_code open_queue(weft_device device, weft_queue* queue, weft_error*) {
     *queue = reinterpret_cast<weft_queue>(device);
     return WEFT_OK;
