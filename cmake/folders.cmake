@@ -190,6 +190,33 @@ function(weft_cli_commands sources)
   set(${sources} ${${sources}} "${generated}" PARENT_SCOPE)
 endfunction()
 
+# conformance/checks/<folder>/<name>.cpp defines `const Check <name>_check`, for the folders that are named;
+# conformance/liars/<file>.cpp `Liars <file>_liars()`: these files, and the tables of all of them.
+function(weft_checks sources)
+  set(files "")
+  set(declare "")
+  set(checks "")
+  set(liars "")
+  foreach(folder IN LISTS ARGN)
+    file(GLOB found CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/conformance/checks/${folder}/*.cpp")
+    foreach(file IN LISTS found)
+      get_filename_component(name "${file}" NAME_WE)
+      string(APPEND declare "extern const Check ${name}_check;\n")
+      string(APPEND checks "&${name}_check, ")
+    endforeach()
+    list(APPEND files ${found})
+  endforeach()
+  file(GLOB found CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/conformance/liars/*.cpp")
+  foreach(file IN LISTS found)
+    get_filename_component(name "${file}" NAME_WE)
+    string(APPEND declare "Liars ${name}_liars();\n")
+    string(APPEND liars "${name}_liars(), ")
+  endforeach()
+  set(generated "${PROJECT_BINARY_DIR}/generated/checks.cpp")
+  weft_write_if_different("${generated}" "// Made from the folders conformance/checks and conformance/liars.\n#include \"conformance/check.h\"\n#include \"conformance/liars/liar.h\"\n\nnamespace weft::conformance {\n${declare}std::span<const Check* const> all_checks() {\n  static const Check* const all[] = {${checks}};\n  return all;\n}\nstd::vector<Liar> all_liars() {\n  std::vector<Liar> all;\n  for (const Liars& file : {${liars}}) all.insert(all.end(), file.begin(), file.end());\n  return all;\n}\n}  // namespace weft::conformance\n")
+  set(${sources} ${${sources}} ${files} ${found} "${generated}" PARENT_SCOPE)
+endfunction()
+
 # conformance/ops/<op>.cpp defines `OpCases <op>_cases()`, conformance/rules/<family>.cpp `Rules <family>_rules()`; this adds
 # them and the tables of all of them.
 function(weft_case_files sources)

@@ -7,23 +7,30 @@
 #include "compiler/compile.h"
 #include "conformance/graphs/run.h"
 #include "conformance/run.h"
+#include "conformance/seam/wrapped.h"
 #include "lab/bisect.h"
 #include "lab/shadow.h"
 #include "seam/builtin.h"
 #include "seam/registry.h"
 #include "test_backends.h"
 #include "weft/backend/views.hpp"
-#include "wrapped_backend.h"
 
 // Random graphs on every backend, and the tools that find which call of a program is wrong. Faults are
 // planted for both.
 namespace weft::testing {
 namespace {
 
+using conformance::adopt;
 using conformance::GraphRun;
 using conformance::random_graph;
 using conformance::random_graphs;
 using conformance::RandomGraphs;
+using conformance::Wrapped;
+
+const weft_backend& good(const std::string& name) {
+  (void)load_plugin(name);
+  return value_or_raise(seam::registry().open(name))->backend();
+}
 
 /// WEFT_GRAPHS=10000 runs so many; WEFT_GRAPHS=1@17 the one of seed 17.
 RandomGraphs asked_for() {
@@ -132,7 +139,7 @@ void adopt_wrong(const std::string& name, const weft_backend& inner, const std::
 
 TEST(Graphs, AWrongKernelIsFoundAndShrunkToItsNode) {
   WEFT_NEEDS_PLUGIN("template");
-  adopt_wrong("graphs_wrong_add", inner_table("template"), "add.flat");
+  adopt_wrong("graphs_wrong_add", good("template"), "add.flat");
   const auto run = random_graphs("graphs_wrong_add", {.count = 60, .most_findings = 1});
   ASSERT_EQ(run.failures.size(), 1u);
   EXPECT_LE(run.failures[0].nodes, 2u) << run.failures[0].smallest;
@@ -148,7 +155,7 @@ class RefusesAll : public Wrapped {
 
 TEST(Graphs, NoGraphThatRanIsAFailure) {
   if (!is_backend_available("graphs_refuses_all"))
-    adopt(*new RefusesAll("graphs_refuses_all", inner_table("reference")));
+    adopt(*new RefusesAll("graphs_refuses_all", good("reference")));
   const auto run = random_graphs("graphs_refuses_all", {.count = 4});
   EXPECT_EQ(run.refused, 4);
   EXPECT_EQ(run.run, 0);
@@ -188,7 +195,7 @@ size_t call_of(const program::CompiledProgram& p, std::string_view op) {
 
 TEST(Shadow, NamesTheFirstCallOutsideItsBound) {
   WEFT_NEEDS_PLUGIN("template");
-  adopt_wrong("graphs_wrong_add", inner_table("template"), "add.flat");
+  adopt_wrong("graphs_wrong_add", good("template"), "add.flat");
   const auto p = two_layers(true);
   const auto inputs = three_rows();
   const auto on = [&](const std::string& backend) {
@@ -230,7 +237,7 @@ lab::Bisection bisected(const program::CompiledProgram& p, const std::string& a,
 
 TEST(Bisect, NamesTheBackendsChoiceAndTheKernel) {
   WEFT_NEEDS_PLUGIN("template");
-  adopt_wrong("graphs_wrong_add", inner_table("template"), "add.flat");
+  adopt_wrong("graphs_wrong_add", good("template"), "add.flat");
   const auto p = two_layers(true);
   EXPECT_TRUE(bisected(p, "template", "reference").b_right);
   for (const bool swapped : {false, true}) {

@@ -2,7 +2,7 @@
 
 #include <future>
 
-#include "seam_rig.h"
+#include "conformance/seam/rig.h"
 #include "seam_watchers.h"
 #include "test_backends.h"
 #include "weft/jit.h"
@@ -12,6 +12,8 @@
 // after.
 namespace weft::testing {
 namespace {
+
+using namespace conformance;
 
 const std::vector<InputSpec> kPair = {{"x", {DType::f32, {2}}}};
 

@@ -1,8 +1,8 @@
 #include <gtest/gtest.h>
 
 #include "base/log.h"
+#include "conformance/seam/rig.h"
 #include "eager/apply.h"
-#include "seam_rig.h"
 #include "seam_watchers.h"
 #include "small_model.h"
 #include "test_backends.h"
@@ -13,6 +13,8 @@
 // Who is chosen, who is refused and in which words, and that the ledger tells what really happened.
 namespace weft::testing {
 namespace {
+
+using namespace conformance;
 
 Tensor pair_of(double a, double b) { return Tensor::of({a, b}, {2}); }
 

@@ -2,6 +2,8 @@
 
 #include <chrono>
 
+#include "seam/registry.h"
+#include "test_backends.h"
 #include "weft/backend/base.hpp"
 
 namespace weft::testing {
@@ -10,8 +12,11 @@ namespace {
 template <class W>
 W& awake(const char* name, const char* on) {
   static W& one = [&]() -> W& {
-    auto* made = new W(name, inner_table(on));  // a backend lives until the process ends
-    adopt(*made);
+    load_plugin(on);  // false where it is built in
+    auto* made = new W(
+        name,
+        value_or_raise(seam::registry().open(on))->backend());  // a backend lives until the process ends
+    conformance::adopt(*made);
     return *made;
   }();
   return one;

@@ -2,10 +2,12 @@
 #include <condition_variable>
 #include <map>
 
-#include "wrapped_backend.h"
+#include "conformance/seam/wrapped.h"
 
 // Honest backends that watch the host: what it asked, launched and moved, and what it does when they say no.
 namespace weft::testing {
+
+using conformance::Wrapped;
 
 /// Counts what passes. Bytes are those between the device and the host.
 class Watching : public Wrapped {

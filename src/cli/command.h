@@ -22,11 +22,12 @@ namespace weft::cli {
 
 /// Options that every subcommand has.
 struct Common {
-  std::string backend;               // --backend
-  std::string policy = "forbid";     // --policy
-  int threads = 0;                   // --threads
-  bool json = false;                 // --json
-  std::vector<std::string> plugins;  // --plugin
+  std::string backend;                // --backend
+  std::string policy = "forbid";      // --policy
+  std::string deterministic = "any";  // --deterministic
+  int threads = 0;                    // --threads
+  bool json = false;                  // --json
+  std::vector<std::string> plugins;   // --plugin
 };
 
 /// An option that is being defined; what it says is CLI11's, which every subcommand would else compile anew.

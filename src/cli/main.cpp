@@ -1,6 +1,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <deque>
@@ -21,6 +22,9 @@ void add_common(CLI::App& app, Common& c) {
       app.add_option("--policy", c.policy, "may another device step in?")
           ->check(CLI::IsMember({"forbid", "warn", "allow"}))
           ->capture_default_str(),
+      app.add_option("--deterministic", c.deterministic, "least that kernels must promise of equal bits")
+          ->check(CLI::IsMember({"any", "run", "batch", "threads", "devices"}))
+          ->capture_default_str(),
       app.add_option("--threads", c.threads, "threads to use; 0 = all cores")
           ->check(CLI::Range(0, 1024))
           ->capture_default_str(),
@@ -40,6 +44,9 @@ Policy configure(const Common& c) {
   policy.fallback = c.policy == "allow"  ? Fallback::allow
                     : c.policy == "warn" ? Fallback::warn
                                          : Fallback::forbid;
+  constexpr std::string_view kLevels[] = {"any", "run", "batch", "threads", "devices"};
+  policy.determinism =
+      static_cast<uint8_t>(std::ranges::find(kLevels, c.deterministic) - std::begin(kLevels));
   return policy;
 }
 
@@ -74,7 +81,9 @@ int run(int argc, char** argv) {
   });
   app.set_help_flag("-h,--help", "print this and exit");
   app.set_version_flag("--version", WEFT_RELEASE, "print the version and exit");
-  app.footer("Exit status: 0 done, 1 failed, 2 a command line that makes no sense.");
+  app.footer(
+      "Exit status: 0 done, 1 failed, 2 a command line that makes no "
+      "sense.");
   Common common;
   std::function<int()> action;
   std::deque<Syntax> syntax;  // stays where it is: actions ask it what was given

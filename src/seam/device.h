@@ -149,7 +149,7 @@ class Device {
   std::atomic<uint64_t> live_bytes_{0}, peak_bytes_{0};
 };
 
-inline constexpr uint32_t kMaxDevices = 32;
+inline constexpr uint32_t kMaxDevices = 64;
 inline constexpr uint32_t kUnpooled = UINT32_MAX;
 
 }  // namespace weft::seam

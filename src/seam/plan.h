@@ -69,6 +69,9 @@ class Without {
 /// run a body. A null plan means that all refused; `refusals` then says why, one line a kernel.
 Result<PlanPtr> select(Device& device, const CallPtr& call, std::vector<Refusal>* refusals);
 
+/// Asks this kernel alone: a Status of code unsupported, with its reason, where it refuses.
+Result<PlanPtr> plan_with(Device& device, const weft_kernel& kernel, const CallPtr& call);
+
 /// "unsupported: softmax on cuda:0 for (...)", each refusal, the node, and a hint.
 Status refused(const Device& device, const CallDesc& call, const std::vector<Refusal>& refusals,
                const Policy& policy, std::string_view where);

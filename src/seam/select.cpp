@@ -112,6 +112,13 @@ Result<PlanPtr> select(Device& device, const CallPtr& call, std::vector<Refusal>
   return bare ? std::move(plan) : consider("region");
 }
 
+Result<PlanPtr> plan_with(Device& device, const weft_kernel& kernel, const CallPtr& call) {
+  if (Status no = ask(kernel, device, *call); !no.ok()) return std::move(no).at(kernel.id);
+  WEFT_TRY(auto plan, prepare(device, kernel, call));
+  ledger().enter(*plan);
+  return plan;
+}
+
 Status refused(const Device& device, const CallDesc& call, const std::vector<Refusal>& refusals,
                const Policy& policy, std::string_view where) {
   size_t width = 13;

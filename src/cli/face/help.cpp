@@ -31,6 +31,18 @@ void append(std::string& out, const std::string& title, const std::vector<Row>& 
   }
 }
 
+// Of the whole program, on one screen: a line for each subcommand, and the few options in the usage.
+std::string overview(const CommandLine& c, const std::string& path) {
+  std::string options;
+  for (const auto& o : c.options) options += fmt::format(" [{}]", o.names.back());
+  std::string out = fmt::format("{}\nUsage: {}{} SUBCOMMAND\n", c.about, path, options);
+  std::vector<Row> commands;
+  for (const auto& sub : c.commands) commands.push_back({sub.name, sub.about});
+  append(out, "Subcommands", commands);
+  return out + fmt::format("\n`{} SUBCOMMAND --help` says more.\n{}\n", path,
+                           joined(wrapped(c.footer, kWidth), "\n"));
+}
+
 }  // namespace
 
 std::vector<std::string> wrapped(std::string_view text, size_t width) {
@@ -46,6 +58,7 @@ std::vector<std::string> wrapped(std::string_view text, size_t width) {
 }
 
 std::string help(const CommandLine& c, const std::string& path) {
+  if (!c.commands.empty()) return overview(c, path);
   std::string out = joined(wrapped(c.about, kWidth), "\n") + "\nUsage: " + c.synopsis(path) + "\n";
   std::vector<Row> positionals;
   for (const auto& p : c.positionals) positionals.push_back({p.names[0], p.description()});
@@ -59,9 +72,6 @@ std::string help(const CommandLine& c, const std::string& path) {
       if (o.group == group) rows.push_back({o.usage(), o.description()});
     append(out, group, rows);
   }
-  std::vector<Row> commands;
-  for (const auto& sub : c.commands) commands.push_back({sub.name, sub.about});
-  append(out, "Subcommands", commands);
   if (!c.footer.empty()) out += "\n" + joined(wrapped(c.footer, kWidth), "\n") + "\n";
   return out;
 }

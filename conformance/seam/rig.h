@@ -5,11 +5,23 @@
 #include "runtime/session.h"
 #include "seam/plan.h"
 #include "seam/registry.h"
+#include "weft/tensor.h"
 
 // One call on one backend through the seam, below eager: the test chooses what lies in the outputs before.
-namespace weft::testing {
+namespace weft::conformance {
 
 using runtime::HostTensor;
+
+/// The default backend while it lives.
+class OnBackend {
+ public:
+  explicit OnBackend(const std::string& name) : before_(default_backend()) { set_default_backend(name); }
+  ~OnBackend() { set_default_backend(before_); }
+  OnBackend(const OnBackend&) = delete;
+
+ private:
+  std::string before_;
+};
 
 inline HostTensor array(IntList shape, const std::vector<double>& values, DType dtype = DType::f32) {
   HostTensor t{{dtype, std::move(shape)}, {}};
@@ -47,6 +59,7 @@ inline Result<seam::CallPtr> describe(const Ask& ask) {
     const std::span<const int64_t> dims(t.type.shape);
     in.push_back(&types.emplace_back(TensorType{t.type.dtype, to_shape(dims)}));
   }
+  in.resize(op->n_inputs);  // the rest is absent
   WEFT_TRY(auto attrs, ir::order_attrs(*op, ask.attrs));
   WEFT_TRY(const auto out, op->infer(ir::Types(in), attrs));
   ir::settle_attrs(*op, ir::Types(in), attrs);
@@ -99,6 +112,11 @@ class Rig {
     return plan;
   }
 
+  /// By this kernel and no other; unsupported, with its reason, where it refuses.
+  Result<seam::PlanPtr> plan(const seam::CallPtr& call, const weft_kernel& kernel) {
+    return seam::plan_with(device, kernel, call);
+  }
+
   struct Run {
     std::vector<HostTensor> outputs, inputs_after;
   };
@@ -110,18 +128,30 @@ class Rig {
       WEFT_TRY(auto o, upload(t));
       c_in.push_back(&in.emplace_back(std::move(o))->c);
     }
-    for (const auto& type : plan.call->desc().outputs) {
-      HostTensor before = array(type.shape, {ask.before}, type.dtype);
-      if (ask.before != ask.before) std::fill(before.bytes.begin(), before.bytes.end(), std::byte{0xff});
-      WEFT_TRY(auto o, upload(before));
-      c_out.push_back(&out.emplace_back(std::move(o))->c);
+    c_in.resize(plan.call->desc().inputs.size());  // null: absent
+    const auto& outputs = plan.call->desc().outputs;
+    std::vector<Operand*> results(outputs.size());
+    for (const auto& [output, input] : plan.call->desc().updates) results[output] = in[input].get();
+    for (size_t k = 0; k < outputs.size(); ++k) {
+      if (!results[k]) {
+        HostTensor before = array(outputs[k].shape, {ask.before}, outputs[k].dtype);
+        if (ask.before != ask.before) std::fill(before.bytes.begin(), before.bytes.end(), std::byte{0xff});
+        WEFT_TRY(auto o, upload(before));
+        results[k] = out.emplace_back(std::move(o)).get();
+      }
+      c_out.push_back(&results[k]->c);
     }
-    Status status = seam::launch(plan, *queue, c_in.data(), c_out.data(), nullptr);
+    std::unique_ptr<Operand> workspace;
+    if (plan.prepared.workspace > 0) {
+      WEFT_TRY(workspace, upload(array({static_cast<int64_t>(plan.prepared.workspace)}, {255}, DType::u8)));
+    }
+    Status status =
+        seam::launch(plan, *queue, c_in.data(), c_out.data(), workspace ? &workspace->c : nullptr);
     const Status later = queue->synchronize();  // also after a refusal: the uploads are pending
     if (status.ok()) status = later;
     WEFT_CHECK(status);
     Run run;
-    for (const auto& o : out) {
+    for (const auto* o : results) {
       WEFT_TRY(auto t, download(*o));
       run.outputs.push_back(std::move(t));
     }
@@ -141,4 +171,4 @@ class Rig {
   std::unique_ptr<seam::Queue> queue;
 };
 
-}  // namespace weft::testing
+}  // namespace weft::conformance

@@ -7,7 +7,7 @@
 
 #include "weft/backend.h"
 
-namespace weft::testing {
+namespace weft::conformance {
 
 /// A good backend under another name. Each entry passes the call on; a test overrides the one that it wants
 /// to watch, or to spoil. Handles are the good backend's own, so compile and dispatch work too.
@@ -58,7 +58,4 @@ class Wrapped {
 /// Registers it; the backend lives until the process ends, and so does `wrapped`. Raises when it is refused.
 void adopt(Wrapped& wrapped);
 
-/// The table that `negotiate_<name>` or plugins/<name>.so gives.
-const weft_backend& inner_table(const std::string& name);
-
-}  // namespace weft::testing
+}  // namespace weft::conformance

@@ -1,15 +1,14 @@
-#include "wrapped_backend.h"
+#include "conformance/seam/wrapped.h"
 
 #include <array>
 #include <cstring>
 #include <utility>
 
-#include "backend_harness.h"
 #include "seam/registry.h"
 
 // A C table knows no object, so each wrapped backend takes one of a few static slots: slot N's functions ask
 // instance N.
-namespace weft::testing {
+namespace weft::conformance {
 
 namespace {
 
@@ -51,7 +50,7 @@ weft_code launch(const weft_launch* l, weft_error* e) {
   return record_of(l->plan->kernel).owner->launch(&inner, e);
 }
 
-constexpr size_t kSlots = 24;
+constexpr size_t kSlots = 64;
 std::array<Wrapped*, kSlots> instances{};
 size_t taken = 0;
 
@@ -112,17 +111,7 @@ void adopt(Wrapped& wrapped) {
   if (taken == kSlots) throw Error(invalid("{} backends are wrapped already", kSlots));
   instances[taken] = &wrapped;
   const weft_backend table = table_of(taken++, std::make_index_sequence<kSlots>());
-  raise_if(seam::registry().adopt(table, "wrapped for a test"));
+  raise_if(seam::registry().adopt(table, "wrapped"));
 }
 
-const weft_backend& inner_table(const std::string& name) {
-  const auto negotiate =
-      name == "reference" ? &weft_negotiate_reference : harness::Device::plugin(name.c_str());
-  const weft_backend* table = nullptr;
-  weft_error error{.size = sizeof error, .text = {}};
-  if (!negotiate || negotiate(&seam::host(), &table, &error) != WEFT_OK)
-    throw Error(fail(Code::unavailable, "{}: {}", name, error.text));
-  return *table;
-}
-
-}  // namespace weft::testing
+}  // namespace weft::conformance

@@ -1,0 +1,76 @@
+#include "conformance/check.h"
+
+#include <fmt/core.h>
+
+#include "conformance/expectations.h"
+#include "weft/status.h"
+
+namespace weft::conformance {
+
+const char* name(Found::State state) {
+  constexpr const char* kNames[] = {"passed", "refused", "failed", "skipped"};
+  return kNames[static_cast<size_t>(state)];
+}
+
+CheckRun::CheckRun(std::string backend, CheckOptions options)
+    : backend_(std::move(backend)), options_(std::move(options)) {}
+
+bool CheckRun::wants(const std::string& name) const {
+  // One is the beginning of the other: a case of what is asked for, or what holds the case that is asked for.
+  const std::string whole = check_.empty() ? name : check_ + "/" + name;
+  return whole.starts_with(options_.only) || options_.only.starts_with(whole);
+}
+
+void CheckRun::run(const std::string& name, const std::function<Found()>& body) {
+  if (!(check_ + "/" + name).starts_with(options_.only)) return;
+  CaseResult r{check_, name, {}};
+  try {
+    r.found = body();
+  } catch (const Error& e) {
+    r.found = e.status().code() == Code::unsupported ? Found::refused(e.status().message())
+                                                     : Found::wrong(e.what());
+  }
+  keep(std::move(r));
+}
+
+void CheckRun::run(const Check& check) {
+  check_.clear();
+  if (!wants(check.name)) return;
+  check_ = check.name;
+  const auto before = counts_;
+  check.run(*this);
+  if (counts_ == before && options_.only.empty()) keep({check_, "", Found::wrong("no case was executed")});
+  check_.clear();
+  if (!ended) return;
+  auto its = counts_;
+  for (size_t i = 0; i < its.size(); ++i) its[i] -= before[i];
+  ended(check, its);
+}
+
+void CheckRun::run_all() {
+  for (const Check* check : all_checks()) run(*check);
+  if (!expectations || !options_.only.empty()) return;
+  for (const auto& left : expectations->unmatched())
+    keep({"expectations", fmt::format("line {}", left.line),
+          Found::wrong(fmt::format("no case is {} as '{}' says: take the line out",
+                                   conformance::name(left.state), left.pattern))});
+}
+
+void CheckRun::keep(CaseResult r) {
+  if (expectations && r.check != "expectations") r.found = expectations->judged(r);
+  ++counts_[static_cast<size_t>(r.found.state)];
+  const bool executed = r.found.state == Found::State::passed || r.found.state == Found::State::failed;
+  if (executed) ++by_check_[r.check];
+  if (progress) progress(r);
+  if (r.found.state == Found::State::failed)
+    failures_.push_back(std::move(r));
+  else if (r.found.state == Found::State::skipped)
+    skipped_.push_back(std::move(r));
+}
+
+std::string CheckRun::command(const CaseResult& r) const {
+  return fmt::format("weft check {} --only '{}/{}'{}", backend_, r.check, r.name,
+                     options_.seed == 1 ? "" : fmt::format(" --seed {}", options_.seed));
+}
+
+}  // namespace weft::conformance

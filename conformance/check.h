@@ -1,0 +1,107 @@
+#pragma once
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "weft/dtype.h"
+
+// What a backend is held to. Each file conformance/checks/<folder>/<name>.cpp defines `const Check
+// <name>_check`; the build lists the folders.
+namespace weft::conformance {
+
+/// What a case came to.
+struct Found {
+  enum class State : uint8_t { passed, refused, failed, skipped } state = State::passed;
+  std::string words;  ///< what is wrong, or why it is refused
+
+  static Found refused(std::string why) { return {State::refused, std::move(why)}; }
+  static Found skipped(std::string why) { return {State::skipped, std::move(why)}; }
+  /// Passed where `words` are none.
+  static Found wrong(std::string words) {
+    const State state = words.empty() ? State::passed : State::failed;
+    return {state, std::move(words)};
+  }
+};
+const char* name(Found::State state);
+
+/// What a backend answered to the cases of one op in one dtype: a cell of the support matrix.
+struct Support {
+  std::set<std::string> kernels;   ///< that ran, by the ledger
+  std::set<std::string> refusals;  ///< reasons
+  int cases = 0;                   ///< that were executed
+  bool decomposed = false;         ///< some case ran as simpler ops
+};
+using SupportMatrix = std::map<std::string, std::map<DType, Support>>;
+
+struct CaseResult {
+  std::string check, name;
+  Found found;
+};
+
+/// What a run of checks is asked for.
+struct CheckOptions {
+  std::string only;   ///< cases whose "check/case" begins with this; empty: all
+  uint64_t seed = 1;  ///< of what is drawn
+  bool full = false;  ///< the figures of a full run instead of those that a test can afford
+};
+
+class Expectations;
+
+/// Runs the cases of checks on one backend, and keeps what came of them.
+class CheckRun {
+ public:
+  CheckRun(std::string backend, CheckOptions options);
+  /// What is known of the backend; null: every refusal with a reason will do. It outlives this.
+  Expectations* expectations = nullptr;
+  /// Runs all of all_checks(), or those that are asked for; then no expectation may be left over.
+  void run_all();
+  const std::string& backend() const { return backend_; }
+  const CheckOptions& options() const { return options_; }
+  /// Called after each case, and after each check with its cases by state.
+  std::function<void(const CaseResult&)> progress;
+  std::function<void(const struct Check&, const std::array<int64_t, 4>&)> ended;
+
+  /// Is any case of this check, or whose name begins so, asked for?
+  bool wants(const std::string& name) const;
+  /// Runs a case if it is asked for. An Error that it raises is a finding; one of code unsupported a refusal.
+  void run(const std::string& name, const std::function<Found()>& body);
+  /// Runs `check` and counts: one whose cases were all left out has no say, one without any fails.
+  void run(const struct Check& check);
+
+  SupportMatrix matrix;
+  /// Kernels that cases ran, by the ledger.
+  std::set<std::string> covered;
+
+  const std::vector<CaseResult>& failures() const { return failures_; }
+  const std::vector<CaseResult>& skipped() const { return skipped_; }
+  int64_t count(Found::State state) const { return counts_[static_cast<size_t>(state)]; }
+  /// Cases that passed or failed, in all and by check.
+  int64_t executed() const { return count(Found::State::passed) + count(Found::State::failed); }
+  const std::map<std::string, int64_t>& executed_by_check() const { return by_check_; }
+  /// The command that repeats a case.
+  std::string command(const CaseResult& r) const;
+
+ private:
+  void keep(CaseResult r);
+
+  std::string backend_;
+  CheckOptions options_;
+  std::string check_;  // that runs now
+  std::vector<CaseResult> failures_, skipped_;
+  std::map<std::string, int64_t> by_check_;
+  std::array<int64_t, 4> counts_{};
+};
+
+struct Check {
+  const char* name;
+  const char* proves;  ///< in a line, for people
+  void (*run)(CheckRun&);
+};
+std::span<const Check* const> all_checks();
+
+}  // namespace weft::conformance

@@ -1,0 +1,78 @@
+#include "conformance/check.h"
+#include "conformance/prepared.h"
+#include "conformance/run.h"
+#include "ir/lower.h"
+#include "seam/registry.h"
+
+// Every op in every case and dtype, as a user calls it, judged element by element against the truth.
+namespace weft::conformance {
+namespace {
+
+// Is there something to compute, or is a copy of an operand the whole meaning?
+bool wants_kernel(const PreparedCase& c) {
+  std::vector<TensorType> types;
+  std::vector<const TensorType*> pointers;
+  for (const Array& a : c.inputs) types.push_back(type_of(a));
+  for (const TensorType& t : types) pointers.push_back(&t);
+  return c.op.primitive() || !value_or_raise(ir::lower_to_primitives(c.op, pointers, c.attrs)).nodes.empty();
+}
+
+// Whatever ran, ran on the backend that was asked, under a name, and nothing was copied elsewhere.
+std::string wrong_ledger(const PreparedCase& c, const Outcome& ran, const std::string& backend) {
+  if (ran.ledger.empty()) return wants_kernel(c) ? "no kernel is in the ledger" : "";
+  for (const auto& row : ran.ledger) {
+    if (row.device != backend) return fmt::format("{} ran by {} on {}", row.op, row.kernel, row.device);
+    if (row.kernel.empty()) return fmt::format("{} ran by a kernel without a name", row.op);
+    if (row.op != c.op.name && c.op.primitive()) return fmt::format("{} ran as {}", c.op.name, row.op);
+  }
+  return "";
+}
+
+/// A dtype of the case that the device does not claim to have; nothing where it claims them all.
+std::string unclaimed(const PreparedCase& c, const weft_capability& have) {
+  std::string out;
+  const auto look = [&](DType t) {
+    if (!(have.dtypes >> static_cast<int>(t) & 1)) out = name(t);
+  };
+  for (const auto& a : c.inputs) look(a.dtype);
+  for (const auto& b : c.right) look(b.value.dtype);
+  return out;
+}
+
+Found one(CheckRun& run, const PreparedCase& c) {
+  auto& cell = run.matrix[c.op.name][c.dtype];
+  const auto ran = run_op(c.op, c.attrs, c.inputs, run.backend());
+  if (!ran.refused.empty()) {
+    const auto reason = ran.refused.substr(0, ran.refused.find('\n', ran.refused.find('\n') + 1));
+    cell.refusals.insert(reason);
+    const auto& device = *value_or_raise(seam::registry().open(run.backend()));
+    if (!unclaimed(c, device.capability()).empty()) return Found::refused(ran.refused);
+    return Found::wrong("it is refused, though the device claims all of its dtypes: " + ran.refused);
+  }
+  ++cell.cases;
+  for (const auto& row : ran.ledger) {
+    run.covered.insert(row.kernel);
+    cell.kernels.insert(row.kernel);
+    cell.decomposed |= row.op != c.op.name;
+  }
+  if (auto words = wrong_ledger(c, ran, run.backend()); !words.empty()) return Found::wrong(words);
+  for (size_t k = 0; k < c.right.size(); ++k)
+    if (const auto v = judge(ran.outputs[k], c.right[k]); !v.ok)
+      return Found::wrong(fmt::format("output {}: {}", c.op.outputs[k], v.reason));
+  return {};
+}
+
+void run(CheckRun& run) {
+  for (const auto& file : case_files())
+    if (run.wants(file.op))
+      each_case(
+          op_of(file), file.cases(), [&](const std::string& label) { return run.wants(label); },
+          [&](const PreparedCase& c) { run.run(c.label, [&] { return one(run, c); }); });
+}
+
+}  // namespace
+
+extern const Check ops_check = {
+    "ops", "every op gives the right answer in every case and dtype that the device claims", run};
+
+}  // namespace weft::conformance

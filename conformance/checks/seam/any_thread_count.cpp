@@ -1,0 +1,70 @@
+#include "base/thread_pool.h"
+#include "conformance/check.h"
+#include "conformance/numbers.h"
+#include "conformance/seam/usual.h"
+
+// Kernels that promise it give the same bits on one thread and on many.
+namespace weft::conformance {
+namespace {
+
+/// This thread count while it lives.
+class Threads {
+ public:
+  Threads() : before_(thread_count()) {}
+  ~Threads() { set_thread_count(before_); }
+  Threads(const Threads&) = delete;
+  void use(int n) { set_thread_count(n); }
+
+ private:
+  int before_;
+};
+
+HostTensor noise(IntList shape, uint64_t seed) {
+  Random random(seed);
+  std::vector<double> v(static_cast<size_t>(element_count(std::span<const int64_t>(shape))));
+  for (double& x : v) x = random.normal();
+  return array(std::move(shape), v);
+}
+
+Found one_to_eight(Rig& rig, const Ask& ask) {
+  const auto plan = value_or_raise(rig.plan(value_or_raise(describe(ask))));
+  if (plan->prepared.determinism < WEFT_DETERMINISM_THREADS)
+    return Found::skipped(fmt::format("{} promises level {}", plan->kernel.id, plan->prepared.determinism));
+  Threads threads;
+  threads.use(1);
+  const auto alone = value_or_raise(rig.launch(*plan, ask));
+  for (int n = 2; n <= 8; ++n) {
+    threads.use(n);
+    const auto many = value_or_raise(rig.launch(*plan, ask));
+    for (size_t k = 0; k < alone.outputs.size(); ++k)
+      if (alone.outputs[k].bytes != many.outputs[k].bytes)
+        return Found::wrong(
+            fmt::format("{} by {}: other bits on {} threads than on one", ask.op, plan->kernel.id, n));
+  }
+  return {};
+}
+
+void run(CheckRun& run) {
+  Rig rig(run.backend());
+  const auto x = noise({129, 257}, 1), w = noise({257, 65}, 2), line = noise({100'003}, 3);
+  const Ask all[] = {
+      {"matmul", {x, w}},
+      {"sum", {line}, {{"axes", Shape{0}}}},
+      {"sum", {x}, {{"axes", Shape{0}}}},
+      {"exp", {line}},
+      {"add", {x, noise({257}, 4)}},
+      {"cumsum", {line}},
+      {"softmax", {x}},
+      {"layer_norm", {x, noise({257}, 8), noise({257}, 9)}},
+      {"linear", {x, noise({65, 257}, 5)}},
+      {"gather", {x, array({40'000}, {3, 128, 0, 77}, DType::i64)}},
+      {"scatter_add", {noise({9, 200}, 6), array({400}, {1, 8, 1, 0}, DType::i64), noise({400, 200}, 7)}}};
+  for (const Ask& ask : all) run.run(title(ask), [&] { return one_to_eight(rig, ask); });
+}
+
+}  // namespace
+
+extern const Check any_thread_count_check = {
+    "any_thread_count", "a kernel that promises it gives the same bits on one thread and on eight", run};
+
+}  // namespace weft::conformance

@@ -1,0 +1,42 @@
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "conformance/check.h"
+#include "conformance/seam/usual.h"
+
+namespace weft::conformance {
+namespace {
+
+// In a child process: reading such a handle ends it. Launch only, since a worker thread is not in the child.
+Found launch_in_child(Rig& rig) {
+  const Ask ask = {"add", {counting({4}), counting({4})}};
+  const auto plan = value_or_raise(rig.plan(value_or_raise(describe(ask))));
+  const auto x = value_or_raise(rig.upload(ask.inputs[0])), y = value_or_raise(rig.upload(ask.inputs[0]));
+  raise_if(rig.queue->synchronize());
+  const pid_t child = fork();
+  if (child == 0) {
+    const weft_tensor *in[] = {&x->c, &x->c}, *out[] = {&y->c};
+    _exit(seam::launch(*plan, *rig.queue, in, out, nullptr).ok() ? 0 : 1);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return {};
+  return Found::wrong(WIFSIGNALED(status) ? fmt::format("launch died of signal {}", WTERMSIG(status))
+                                          : "launch failed");
+}
+
+void run(CheckRun& run) {
+  Rig rig(run.backend());
+  run.run("launch", [&] {
+    if (rig.device.host_memory()) return Found::skipped("it may read: the handle is an address");
+    if (rig.device.capability().dialect[0]) return Found::skipped("a driver's threads do not survive fork");
+    return launch_in_child(rig);
+  });
+}
+
+}  // namespace
+
+extern const Check reads_no_handle_check = {
+    "reads_no_handle", "an opaque handle is no address: enqueuing a launch reads nothing behind it", run};
+
+}  // namespace weft::conformance

@@ -1,0 +1,31 @@
+#include "conformance/check.h"
+#include "conformance/seam/usual.h"
+
+namespace weft::conformance {
+namespace {
+
+Found wild_index(Rig& rig) {
+  const auto run = rig.run({"gather", {counting({4}), array({1}, {70}, DType::i64)}});
+  if (run.ok()) return Found::wrong("index 70 of 4 was no error");
+  if (run.status().message().find("index 70") == std::string::npos)
+    return Found::wrong(run.status().message());
+  // And it works afterwards.
+  const auto after = rig.run({"add", {counting({4}), counting({4})}});
+  return Found::wrong(after.ok() ? "" : after.status().message());
+}
+
+void run(CheckRun& run) {
+  Rig rig(run.backend());
+  run.run("gather beyond the end", [&] {
+    if (rig.device.capability().dialect[0])
+      return Found::skipped("text cannot raise: a wild index gives NaN there (docs/primitives.md)");
+    return wild_index(rig);
+  });
+}
+
+}  // namespace
+
+extern const Check reports_its_errors_check = {
+    "reports_its_errors", "a launch that fails says so at the next synchronize, and the queue goes on", run};
+
+}  // namespace weft::conformance

@@ -1,0 +1,38 @@
+#include <cstdlib>
+
+#include "conformance/check.h"
+#include "conformance/seam/usual.h"
+
+namespace weft::conformance {
+namespace {
+
+// An operand goes straight back to the backend once synchronize has said that the queue has passed.
+Found free_after(Rig& rig) {
+  const Ask ask = {"add", {counting({64}), counting({64})}};
+  const auto plan = value_or_raise(rig.plan(value_or_raise(describe(ask))));
+  const auto y = value_or_raise(rig.upload(ask.inputs[0]));
+  auto x = value_or_raise(rig.upload(ask.inputs[0]));
+  const weft_tensor *in[] = {&x->c, &x->c}, *out[] = {&y->c};
+  Status s = seam::launch(*plan, *rig.queue, in, out, nullptr);
+  if (s.ok()) s = rig.queue->synchronize();
+  if (!s.ok()) return Found::wrong(s.message());
+  x.reset();
+  s = rig.queue->synchronize();
+  if (!s.ok()) return Found::wrong(s.message());
+  const auto got = numbers(value_or_raise(rig.download(*y)));
+  return Found::wrong(got[1] == 4 ? "" : fmt::format("2 + 2 is {} after the wait", got[1]));
+}
+
+void run(CheckRun& run) {
+  setenv("WEFT_FAR_DELAY_US", "5000", 1);  // the plug-in `far` has a queue that is surely not done yet
+  Rig rig(run.backend());
+  unsetenv("WEFT_FAR_DELAY_US");
+  run.run("free after synchronize", [&] { return free_after(rig); });
+}
+
+}  // namespace
+
+extern const Check waits_when_asked_check = {
+    "waits_when_asked", "synchronize returns when all that was enqueued has passed", run};
+
+}  // namespace weft::conformance

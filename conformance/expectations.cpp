@@ -1,0 +1,92 @@
+#include "conformance/expectations.h"
+
+#include <fmt/core.h>
+
+#include <fstream>
+#include <sstream>
+
+namespace weft::conformance {
+namespace {
+
+// Does `pattern`, in which * stands for anything, describe all of `text`?
+bool matches(std::string_view pattern, std::string_view text) {
+  size_t p = 0, t = 0, star = pattern.npos, after = 0;
+  while (t < text.size()) {
+    if (p < pattern.size() && pattern[p] == '*') {
+      star = p++, after = t;
+    } else if (p < pattern.size() && pattern[p] == text[t]) {
+      ++p, ++t;
+    } else if (star != pattern.npos) {
+      p = star + 1, t = ++after;
+    } else {
+      return false;
+    }
+  }
+  while (p < pattern.size() && pattern[p] == '*') ++p;
+  return p == pattern.size();
+}
+
+// Columns are apart by two spaces at least, since the names of cases have single ones.
+std::vector<std::string> columns(const std::string& line) {
+  std::vector<std::string> out;
+  for (size_t at = 0; at < line.size();) {
+    const size_t gap = out.size() == 2 ? line.npos : line.find("  ", at);
+    out.push_back(line.substr(at, gap == line.npos ? gap : gap - at));
+    at = gap == line.npos ? line.size() : line.find_first_not_of(' ', gap);
+  }
+  return out;
+}
+
+}  // namespace
+
+Result<Expectations> Expectations::read(const std::string& path) {
+  std::ifstream in(path);
+  if (!in) return fail(Code::unavailable, "can't read {}", path);
+  Expectations all;
+  all.path_ = path;
+  std::string line;
+  for (int number = 1; std::getline(in, line); ++number) {
+    if (line.empty() || line[0] == '#') continue;
+    const auto c = columns(line);
+    if (c.size() != 3 || (c[0] != "refused" && c[0] != "wrong"))
+      return fail(
+          Code::corrupt,
+          "{}, line {}: wanted 'refused' or 'wrong', a pattern and words, two spaces between; got '{}'", path,
+          number, line);
+    all.lines_.push_back(
+        {c[0] == "wrong" ? Found::State::failed : Found::State::refused, c[1], c[2], number});
+  }
+  all.matched_.resize(all.lines_.size());
+  return all;
+}
+
+Found Expectations::judged(const CaseResult& r) {
+  if (r.found.state == Found::State::skipped) return r.found;
+  const std::string name = r.check + "/" + r.name;
+  for (size_t i = 0; i < lines_.size(); ++i) {
+    const auto& want = lines_[i];
+    if (!matches(want.pattern, name)) continue;
+    // Where several lines describe a case, one of them must be right.
+    const bool as_said = r.found.state == want.state && (want.state == Found::State::failed ||
+                                                         r.found.words.find(want.words) != std::string::npos);
+    if (!as_said) continue;
+    matched_[i] = true;
+    return want.state == Found::State::failed ? Found::refused("known to be wrong: " + want.words) : r.found;
+  }
+  for (const auto& want : lines_)
+    if (matches(want.pattern, name) && r.found.state == Found::State::passed)
+      return Found::wrong(fmt::format("it passes, and {}, line {}, says that it is {}: take the line out",
+                                      path_, want.line, conformance::name(want.state)));
+  if (r.found.state == Found::State::refused)
+    return Found::wrong(fmt::format("it is refused, and {} does not expect that: {}", path_, r.found.words));
+  return r.found;
+}
+
+std::vector<Expectation> Expectations::unmatched() const {
+  std::vector<Expectation> out;
+  for (size_t i = 0; i < lines_.size(); ++i)
+    if (!matched_[i]) out.push_back(lines_[i]);
+  return out;
+}
+
+}  // namespace weft::conformance

@@ -1,0 +1,223 @@
+#include <cstring>
+#include <deque>
+
+#include "base/thread_pool.h"
+#include "conformance/liars/liar.h"
+#include "weft/backend/base.hpp"
+
+// What was asked is misread: attributes, accumulation, shapes, places, answers of accepts.
+namespace weft::conformance {
+namespace {
+
+using backend::TensorView;
+
+class ForgetsAccumulate : public Wrapped {
+ public:
+  using Wrapped::Wrapped;
+  void prepare(weft_call& call) override { call.accumulate = 0; }
+};
+
+// "It usually is zero": adds where it should, but takes what is no number for zero.
+class CleansAccumulator : public Wrapped {
+ public:
+  using Wrapped::Wrapped;
+  weft_code launch(const weft_launch* l, weft_error* e) override {
+    const TensorView out(l->outputs[0]);
+    if (l->plan->call->accumulate && out.dtype() == DType::f32)
+      for (int64_t i = 0; i < out.size(); ++i)
+        if (auto& v = out.data<float>()[i]; v != v) v = 0;
+    return Wrapped::launch(l, e);
+  }
+};
+
+// Lists the attribute among those that it reads, and then takes the default.
+class IgnoresAttribute : public Wrapped {
+ public:
+  using Wrapped::Wrapped;
+  void prepare(weft_call& call) override {
+    auto& kept = lists_.emplace_back();
+    for (uint32_t i = 0; i < call.n_attrs; ++i)
+      if (std::strcmp(call.attrs[i]->name, "transpose_b") != 0) kept.push_back(call.attrs[i]);
+    call.attrs = kept.data(), call.n_attrs = static_cast<uint32_t>(kept.size());
+  }
+
+ private:
+  std::deque<std::vector<const weft_attr*>> lists_;
+};
+
+// An attribute in a static: the first call's axis is every call's.
+class KeepsAttributes : public Wrapped {
+ public:
+  using Wrapped::Wrapped;
+  void prepare(weft_call& call) override {
+    if (std::strcmp(call.op, "sum") != 0) return;
+    if (!attrs_) attrs_ = call.attrs, n_ = call.n_attrs;
+    if (call.n_attrs == n_) call.attrs = attrs_;
+  }
+
+ private:
+  const weft_attr* const* attrs_ = nullptr;
+  uint32_t n_ = 0;
+};
+
+// A kernel with its first shape in a static. It never writes beyond what it is given.
+class KeepsShape : public Wrapped {
+ public:
+  using Wrapped::Wrapped;
+  weft_code launch(const weft_launch* l, weft_error* e) override {
+    if (op_of(l) != "add") return Wrapped::launch(l, e);
+    const int64_t n = out_of(l).size();
+    if (kept_ == 0 || kept_ > n) kept_ = n;
+    std::vector<weft_tensor> copies;
+    copies.reserve(3);
+    const auto cut = [&](const weft_tensor* t) {
+      copies.push_back(*t);
+      copies.back().dl.ndim = 1, copies.back().dl.shape = &kept_;
+      return &copies.back();
+    };
+    const weft_tensor* in[] = {cut(l->inputs[0]), cut(l->inputs[1])};
+    const weft_tensor* out[] = {cut(l->outputs[0])};
+    weft_launch first = *l;
+    first.inputs = in, first.outputs = out;
+    return Wrapped::launch(&first, e);
+  }
+
+ private:
+  int64_t kept_ = 0;
+};
+
+// Takes an operand from where its memory begins, wherever the tensor begins in it.
+class IgnoresOffset : public Wrapped {
+ public:
+  using Wrapped::Wrapped;
+  weft_code launch(const weft_launch* l, weft_error* e) override {
+    if (l->plan->call->n_inputs == 0 || !l->inputs[0]) return Wrapped::launch(l, e);
+    weft_tensor first = *l->inputs[0];
+    first.dl.byte_offset = 0;
+    std::vector<const weft_tensor*> in(l->inputs, l->inputs + l->plan->call->n_inputs);
+    in[0] = &first;
+    weft_launch other = *l;
+    other.inputs = in.data();
+    return Wrapped::launch(&other, e);
+  }
+};
+
+// Says yes to every layout of addition, and reads them all row by row.
+class TakesStridesForRows : public Wrapped {
+ public:
+  using Wrapped::Wrapped;
+  weft_code accepts(const weft_kernel& k, weft_device d, const weft_call* c, weft_error* e) override {
+    const weft_code code = Wrapped::accepts(k, d, c, e);
+    return code == WEFT_UNSUPPORTED && std::strcmp(c->op, "add") == 0 ? weft_code{WEFT_OK} : code;
+  }
+  weft_code launch(const weft_launch* l, weft_error* e) override {
+    std::deque<weft_tensor> plain;
+    std::vector<const weft_tensor*> in;
+    for (uint32_t i = 0; i < l->plan->call->n_inputs; ++i) {
+      if (l->inputs[i]) plain.push_back(*l->inputs[i]), plain.back().dl.strides = nullptr;
+      in.push_back(l->inputs[i] ? &plain.back() : nullptr);
+    }
+    weft_launch other = *l;
+    other.inputs = in.data();
+    return Wrapped::launch(&other, e);
+  }
+};
+
+// Yes to what it has no code for.
+class ClaimsAndFails : public Wrapped {
+ public:
+  using Wrapped::Wrapped;
+  weft_code launch(const weft_launch* l, weft_error* e) override {
+    if (op_of(l) == "erf") return backend::fill(e, WEFT_INTERNAL, "not written yet");
+    return Wrapped::launch(l, e);
+  }
+};
+
+// No to what it could do, so that another does it.
+class RefusesWhatItCould : public Wrapped {
+ public:
+  using Wrapped::Wrapped;
+  weft_code accepts(const weft_kernel& k, weft_device d, const weft_call* c, weft_error* e) override {
+    if (std::strcmp(c->op, "tanh") == 0) return backend::fill(e, WEFT_UNSUPPORTED, "rather not");
+    return Wrapped::accepts(k, d, c, e);
+  }
+};
+
+// No, and not why.
+class RefusesWithoutAReason : public Wrapped {
+ public:
+  using Wrapped::Wrapped;
+  weft_code accepts(const weft_kernel& k, weft_device d, const weft_call* c, weft_error* e) override {
+    const weft_code code = Wrapped::accepts(k, d, c, e);
+    if (code == WEFT_UNSUPPORTED && e) e->text[0] = 0;
+    return code;
+  }
+};
+
+// One record does another's work under its own name.
+class LiesAboutItsName : public Wrapped {
+ public:
+  using Wrapped::Wrapped;
+  void record(weft_kernel& k) override {
+    if (std::strcmp(k.op, "exp") == 0) k.id = "somebody.log.fast";
+  }
+};
+
+// A level that it does not give.
+class ClaimsEveryLevel : public Wrapped {
+ public:
+  using Wrapped::Wrapped;
+  void record(weft_kernel& k) override { k.determinism = WEFT_DETERMINISM_DEVICES; }
+  weft_code launch(const weft_launch* l, weft_error* e) override {
+    const weft_code code = Wrapped::launch(l, e);
+    if (code == WEFT_OK && out_of(l).dtype() == DType::f32 && out_of(l).rank() > 1 && out_of(l).dim(0) % 2)
+      if (const auto bytes = bytes_of(l->outputs[0]); !bytes.empty()) bytes[0] ^= 1;
+    return code;
+  }
+};
+
+// Adds in as many parts as there are threads, and says that this makes no difference.
+class DependsOnThreads : public SpoilsOutput {
+ public:
+  using SpoilsOutput::SpoilsOutput;
+
+ private:
+  void spoil(const weft_launch* l, uint32_t k, std::span<char> bytes) override {
+    if (out_of(l, k).dtype() == DType::f32 && thread_count() > 3) bytes[0] ^= 1;
+  }
+};
+
+constexpr Liar kLiars[] = {
+    {"liar_forgets_accumulate", "reference", "overwrites where += is asked", "adds_where_asked",
+     make_liar<ForgetsAccumulate>},
+    {"liar_cleans_accumulator", "reference", "takes a poisoned sum for zero", "adds_where_asked",
+     make_liar<CleansAccumulator>},
+    {"liar_ignores_attribute", "reference", "lists transpose_b as read, and ignores it", "honours_attributes",
+     make_liar<IgnoresAttribute>},
+    {"liar_keeps_attributes", "reference", "the first sum's axes are every sum's", "ops/sum",
+     make_liar<KeepsAttributes>},
+    {"liar_keeps_shape", "reference", "runs a second shape as the first", "serves_the_shape_asked",
+     make_liar<KeepsShape>},
+    {"liar_ignores_offset", "reference", "takes an operand from the beginning of its memory",
+     "honours_places", make_liar<IgnoresOffset>},
+    {"liar_takes_strides_for_rows", "reference", "accepts strided operands and reads them as rows",
+     "honours_places", make_liar<TakesStridesForRows>},
+    {"liar_claims_and_fails", "reference", "accepts erf and can't run it", "ops/erf",
+     make_liar<ClaimsAndFails>},
+    {"liar_refuses_what_it_could", "reference", "refuses tanh, which it has", "ops/tanh",
+     make_liar<RefusesWhatItCould>},
+    {"liar_refuses_without_a_reason", "reference", "says no without a word", "says_why",
+     make_liar<RefusesWithoutAReason>},
+    {"liar_lies_about_its_name", "reference", "a kernel under another's name", "names_what_ran",
+     make_liar<LiesAboutItsName>},
+    {"liar_claims_every_level", "reference", "a determinism that it does not give", "rows_stand_alone",
+     make_liar<ClaimsEveryLevel>},
+    {"liar_depends_on_threads", "reference", "other bits on more than three threads", "any_thread_count",
+     make_liar<DependsOnThreads>},
+};
+
+}  // namespace
+
+Liars calls_liars() { return kLiars; }
+
+}  // namespace weft::conformance

@@ -1,0 +1,63 @@
+#pragma once
+#include <span>
+
+#include "conformance/seam/wrapped.h"
+#include "weft/backend/views.hpp"
+
+// Faulty backends: good ones with one planted fault each, as close as can be to a plausible mistake. Each
+// file of this folder defines `Liars <file>_liars()`; the build lists the folder.
+namespace weft::conformance {
+
+struct Liar {
+  const char* name;       ///< its own, as a backend
+  const char* on;         ///< the good backend that it wraps
+  const char* fault;      ///< what it does wrong, in words
+  const char* caught_by;  ///< the check that must find it, or "check/case"
+  Wrapped* (*make)(const char* name, const weft_backend& good);
+};
+using Liars = std::span<const Liar>;
+
+/// Those of all files, in order of file.
+std::vector<Liar> all_liars();
+/// Registers it as a backend at the first call. Raises where the backend that it wraps is not there.
+void wake(const Liar& liar);
+
+template <class L>
+Wrapped* make_liar(const char* name, const weft_backend& good) {
+  return new L(name, good);  // a backend lives until the process ends
+}
+
+/// The bytes of a tensor; only on a device of host memory.
+inline std::span<char> bytes_of(const weft_tensor* t) {
+  return {backend::TensorView(t).data<char>(), static_cast<size_t>(backend::TensorView(t).bytes())};
+}
+inline backend::TensorView out_of(const weft_launch* l, uint32_t k = 0) {
+  return backend::TensorView(l->outputs[k]);
+}
+inline std::string_view op_of(const weft_launch* l) { return l->plan->call->op; }
+
+/// Computes as the good backend does, and then spoils each output that is not empty.
+class SpoilsOutput : public Wrapped {
+ public:
+  using Wrapped::Wrapped;
+  weft_code launch(const weft_launch* l, weft_error* e) override {
+    const weft_code code = Wrapped::launch(l, e);
+    if (code == WEFT_OK)
+      for (uint32_t k = 0; k < l->plan->call->n_outputs; ++k)
+        if (const auto bytes = bytes_of(l->outputs[k]); !bytes.empty()) spoil(l, k, bytes);
+    return code;
+  }
+
+ private:
+  virtual void spoil(const weft_launch* l, uint32_t k, std::span<char> bytes) = 0;
+};
+template <void (*how)(const weft_launch*, uint32_t, std::span<char>)>
+class Spoils : public SpoilsOutput {
+ public:
+  using SpoilsOutput::SpoilsOutput;
+
+ private:
+  void spoil(const weft_launch* l, uint32_t k, std::span<char> bytes) override { how(l, k, bytes); }
+};
+
+}  // namespace weft::conformance

@@ -1,0 +1,149 @@
+#include "conformance/check.h"
+
+#include "cli/command.h"
+#include "cli/files.h"
+#include "cli/show.h"
+#include "cli/text/matrix.h"
+#include "conformance/expectations.h"
+#include "conformance/liars/liar.h"
+#include "seam/registry.h"
+#include "weft/backends.h"
+
+// weft check: is this backend what it claims to be?
+namespace weft::cli {
+namespace {
+
+using namespace conformance;
+
+struct Options {
+  std::string backend, matrix, expectations;
+  CheckOptions check;
+  bool liars = false, list = false;
+};
+
+// A name, or a plug-in: then the backend that it brings.
+std::string resolved(const std::string& asked) {
+  if (!asked.ends_with(".so")) return asked;
+  const auto before = get_backends();
+  load_backend(asked);
+  for (const auto& b : get_backends())
+    if (b.origin != "built in" &&
+        std::none_of(before.begin(), before.end(), [&](const auto& known) { return known.name == b.name; }))
+      return b.name;
+  throw Error(fail(Code::unavailable, "{} brought no backend that was not there before", asked));
+}
+
+void print_failures(const CheckRun& run) {
+  for (const auto& f : run.failures())
+    fmt::print("\nFAILED  {}/{}\n  {}\n  repeat: {}\n", f.check, f.name, f.found.words, run.command(f));
+}
+
+void print_list() {
+  for (const Check* check : all_checks()) fmt::print("{:<28} {}\n", check->name, check->proves);
+}
+
+nlohmann::json to_json(const CheckRun& run) {
+  nlohmann::json failures = nlohmann::json::array();
+  for (const auto& f : run.failures())
+    failures.push_back(
+        {{"case", f.check + "/" + f.name}, {"words", f.found.words}, {"repeat", run.command(f)}});
+  return {{"backend", run.backend()},
+          {"executed", run.executed()},
+          {"passed", run.count(Found::State::passed)},
+          {"refused", run.count(Found::State::refused)},
+          {"skipped", run.count(Found::State::skipped)},
+          {"failures", failures}};
+}
+
+// Each check with what came of it, as it ends.
+void say_each_check(CheckRun& run) {
+  run.ended = [&run, start = Clock::now()](const Check& check, const std::array<int64_t, 4>& n) mutable {
+    fmt::print("{:<28} {:>6} passed {:>5} refused {:>4} failed {:>4} left out {:>7.1f} s\n", check.name, n[0],
+               n[1], n[2], n[3], seconds_since(start));
+    std::fflush(stdout);
+    start = Clock::now();
+  };
+}
+
+int check_backend(const Options& o, const std::string& backend, bool as_json) {
+  CheckRun run(backend, o.check);
+  Expectations known;
+  if (!o.expectations.empty())
+    known = value_or_raise(Expectations::read(o.expectations)), run.expectations = &known;
+  if (!as_json) say_each_check(run);
+  run.run_all();
+  if (!o.matrix.empty()) write_text(o.matrix, matrix_text(run, o.matrix.ends_with(".json")));
+  if (as_json) {
+    fmt::print("{}\n", line_of(to_json(run)));
+  } else {
+    for (const auto& s : run.skipped()) fmt::print("left out  {}/{}: {}\n", s.check, s.name, s.found.words);
+    print_failures(run);
+    fmt::print("\n{}: {} cases executed, {} refused with a reason, {} failed\n", backend,
+               grouped(run.executed()), grouped(run.count(Found::State::refused)), run.failures().size());
+  }
+  if (run.executed() == 0) throw Error(invalid("no case was executed; `weft check --list` names the checks"));
+  return run.failures().empty() ? 0 : 1;
+}
+
+// Every liar that wraps the backend must fail the check that its entry names, and the backend must pass it.
+int check_liars(const std::string& backend, bool as_json) {
+  int survived = 0, tried = 0;
+  for (const auto& liar : all_liars()) {
+    if (liar.on != backend) continue;
+    wake(liar);
+    CheckRun lies(liar.name, {.only = liar.caught_by}), good(backend, {.only = liar.caught_by});
+    for (const Check* check : all_checks()) lies.run(*check), good.run(*check);
+    const bool caught = !lies.failures().empty() && good.failures().empty() && good.executed() > 0;
+    const auto words = lies.failures().empty() ? "survived" : lies.failures()[0].found.words;
+    ++tried, survived += !caught;
+    if (as_json)
+      fmt::print("{}\n", line_of({{"liar", liar.name},
+                                  {"fault", liar.fault},
+                                  {"check", liar.caught_by},
+                                  {"caught", caught},
+                                  {"words", words}}));
+    else
+      fmt::print("{:<32} {:<50} {:<28} {}\n", liar.name, liar.fault, liar.caught_by,
+                 caught ? "caught" : words);
+    std::fflush(stdout);
+  }
+  if (tried == 0) throw Error(invalid("no liar wraps {}; they wrap reference and far", backend));
+  if (!as_json) fmt::print("\n{} of {} liars caught\n", tried - survived, tried);
+  return survived ? 1 : 0;
+}
+
+int run(const Options& o, const Common& common) {
+  if (o.list) return print_list(), 0;
+  if (o.backend.empty())
+    throw UsageError(invalid("which backend? `weft backends` lists them; a plug-in's .so is one"));
+  const auto backend = resolved(o.backend);
+  (void)value_or_raise(seam::registry().open(backend));
+  return o.liars ? check_liars(backend, common.json) : check_backend(o, backend, common.json);
+}
+
+std::function<int()> setup(Syntax& app, const Common& common) {
+  const auto o = std::make_shared<Options>();
+  app.add_option("name", o->backend, "the backend: a name, or a plug-in's .so").type_name("BACKEND");
+  app.add_option("--only", o->check.only, "cases whose CHECK/CASE begins so").type_name("TEXT");
+  app.add_option("--seed", o->check.seed, "of what is drawn")
+      .check(whole_number<uint64_t>(0))
+      .capture_default_str();
+  app.add_option("--matrix", o->matrix,
+                 "write which kernel serves which op in which dtype: Markdown, or .json")
+      .check(some_name)
+      .type_name("FILE");
+  app.add_option("--expect", o->expectations,
+                 "what is known of it: refusals and known faults; any drift fails")
+      .type_name("FILE");
+  app.add_flag("--liars", o->liars, "check the checks: each faulty wrapping of this backend must be found");
+  app.add_flag("--list", o->list, "list the checks");
+  app.footer("Exits with 1 if a case fails; each failure says the command that repeats it.");
+  return [o, &common] { return run(*o, common); };
+}
+
+}  // namespace
+
+extern const Command check_command = {
+    "check", "hold a backend to its contract: seam, ops, edges; a support matrix", setup};
+
+}  // namespace weft::cli
