@@ -84,4 +84,4 @@ BUILT_ON = {"native": {"reference"}, "openmp": {"native"}, "opt_einsum": {"nativ
 # Folders of src/ that speak to people, where names may stand in help and examples.
 MAY_SPELL = {"cli", "lab"}
 
-LINE, FILE_WARNING, FILE_ERROR, FUNCTION_WARNING = 110, 500, 700, 60
+LINE, FILE_WARNING, FILE_ERROR, FUNCTION_WARNING = 110, 400, 700, 60
