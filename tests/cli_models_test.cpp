@@ -153,6 +153,7 @@ TEST_F(CliModels, BadInputSaysOneThing) {
       {"nonsense", "no option or subcommand 'nonsense'"},
       {train("--backend nonsense --fresh"), "nonsense"},
       {train("--policy perhaps --fresh"), "--policy"},
+      {train("--deterministic perhaps --fresh"), "--deterministic"},
       {train("--steps 0 --fresh"), "--steps: must be a whole number from 1 to 1099511627776, got 0"},
       {train("--steps 99999999999999999999 --fresh"), "got 99999999999999999999"},
       {train("--seed 18446744073709551616 --steps 1 --fresh"), "--seed: must be a whole number from 0 to"},
@@ -225,6 +226,17 @@ TEST_F(CliModels, AWrongCommandLineExitsWithTwoAndNamesTheHelp) {
   }
   EXPECT_EQ(weft_program("run --help").status, 0);
   EXPECT_NE(weft_program("--help").text.find("Exit status: 0 done"), std::string::npos);
+}
+
+TEST_F(CliModels, ALevelOfDeterminismIsGivenOrAnError) {
+  make_checkpoint();
+  const auto text = [&](const std::string& level) {
+    return weft_program("generate --model " + at("run") + " --length 8 --deterministic " + level);
+  };
+  EXPECT_EQ(text("threads").status, 0);
+  const auto r = text("devices");
+  EXPECT_EQ(r.status, 1);
+  EXPECT_NE(r.text.find("determinism level 4 is wanted, it gives 3"), std::string::npos) << r.text;
 }
 
 TEST_F(CliModels, ARunThatIsOverSaysSo) {

@@ -76,9 +76,32 @@ TEST(Select, AnAttributeThatARecordDoesNotListIsRefusedBeforeItIsAsked) {
 }
 
 TEST(Select, ALevelOfDeterminismThatNoneGivesIsAnError) {
-  const PolicyScope strict(Policy{.determinism = 200});
-  EXPECT_NE(error_of([] { (void)exp(pair_of(1, 2)); }).find("determinism level 200 is wanted, it gives 3"),
-            std::string::npos);
+  const auto x = pair_of(1, 2);
+  const Policy asked{.determinism = WEFT_DETERMINISM_DEVICES};
+  const PolicyScope strict(asked);
+  const char* words = "determinism level 4 is wanted, it gives 3";
+  EXPECT_NE(error_of([&] { (void)exp(x); }).find(words), std::string::npos);
+  const auto of_one = [](const std::vector<Tensor>& in) { return std::vector<Tensor>{exp(in[0])}; };
+  auto compiled = compile(of_one, {{"x", x.type()}}, {.policy = asked});
+  EXPECT_NE(error_of([&] { (void)compiled({x}); }).find(words), std::string::npos) << "as it is linked";
+  EXPECT_EQ((x + x).to_vector<float>(), (std::vector<float>{2, 4})) << "a sum is rounded once: it gives 4";
+}
+
+TEST(Select, ALevelOfDeterminismPassesTheFasterKernelBy) {
+  if (!is_backend_available("native")) GTEST_SKIP() << "native is not built in";
+  const OnBackend on("native");
+  const auto x = Tensor::of({1, 2, 3, 4}, {2, 2});
+  const auto served = [&](uint8_t level) {
+    const PolicyScope scope(Policy{.determinism = level});
+    reset_ledger();
+    EXPECT_EQ(matmul(x, x).to_vector<float>(), (std::vector<float>{7, 10, 15, 22}));
+    for (const auto& r : ledger_rows())
+      if (r.op == "matmul" && r.calls) return r.kernel + ": " + r.why;
+    return std::string("nothing");
+  };
+  EXPECT_EQ(served(WEFT_DETERMINISM_RUN), "native.matmul.packed: ");
+  EXPECT_EQ(served(WEFT_DETERMINISM_BATCH),
+            "native.matmul.shared: native.matmul.packed: determinism level 2 is wanted, it gives 1");
 }
 
 TEST(Select, OperandsOnTwoDevicesAreAnErrorThatSaysHowToMoveOne) {

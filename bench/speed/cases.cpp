@@ -16,9 +16,6 @@
 namespace weft::speed {
 namespace {
 
-using Operands = std::vector<Operand>;
-using Op = std::function<Tensor(const std::vector<Tensor>&)>;
-
 Tensor tensor_of(const Operand& o) {
   if (o.values.empty() && !o.indices.empty())
     return Tensor::of(std::span<const int64_t>(o.indices), o.shape, DType::i64);
@@ -32,9 +29,10 @@ Task task_of(const Operands& operands, const Op& op) {
   return {[x, y, op] { *y = op(x); }, [y] { return y->to_vector<float>(); }};
 }
 
-/// The same operands for both; made once, when the case begins.
+}  // namespace
+
 Case compared(std::string name, const std::string& peer_op, std::function<Operands()> make, Op op,
-              double flops = 0, std::vector<double> numbers = {}) {
+              double flops, std::vector<double> numbers) {
   const auto operands = std::make_shared<Operands>();
   const auto fill = [operands, make] {
     if (operands->empty()) *operands = make();
@@ -50,6 +48,8 @@ Case compared(std::string name, const std::string& peer_op, std::function<Operan
           },
           flops};
 }
+
+namespace {
 
 Case product(int64_t m, int64_t n, int64_t k) {
   return compared(
@@ -264,6 +264,7 @@ std::vector<Group> all_groups() {
   all.push_back(dispatch());
   all.push_back(generations(threads));
   for (auto& g : training_groups(threads)) all.push_back(std::move(g));
+  all.push_back(determinism_prices(threads));
   return all;
 }
 

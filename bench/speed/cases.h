@@ -1,5 +1,8 @@
 #pragma once
+#include <nlohmann/json_fwd.hpp>
+
 #include "peers.h"
+#include "weft/tensor.h"
 
 namespace weft::speed {
 
@@ -28,11 +31,27 @@ struct Group {
   std::vector<Case> cases;
   bool best_counts = false;
   std::function<std::vector<Amount>()> amounts;  ///< in place of cases
+  bool by_level = false;  ///< each case beside itself at every level of determinism: prices, no promise
 };
+
+using Operands = std::vector<Operand>;
+using Op = std::function<Tensor(const std::vector<Tensor>&)>;
+/// An op that a peer may have under the name `peer_op`. The same operands for both; made once, when the case
+/// begins.
+Case compared(std::string name, const std::string& peer_op, std::function<Operands()> make, Op op,
+              double flops = 0, std::vector<double> numbers = {});
+
 std::vector<Group> all_groups();
 /// Small GPTs that make up text.
 Group generations(int threads);
 /// Steps of training: models whose losses are compared from the same weights on.
 std::vector<Group> training_groups(int threads);
+/// A step of training of the smaller GPT, eager and compiled.
+std::vector<Case> small_training_steps();
+
+/// What it costs to ask for a level of determinism.
+Group determinism_prices(int threads);
+/// Prints the time of each case at each level over that without a demand; how many gave another result.
+int print_prices(const Group& group, nlohmann::json& out);
 
 }  // namespace weft::speed

@@ -6,6 +6,8 @@
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <ranges>
+#include <span>
 
 #include "base/thread_pool.h"
 #include "cases.h"
@@ -76,12 +78,61 @@ int print_amounts(const Group& group, nlohmann::json& out) {
   return over;
 }
 
-bool wanted(const std::string& group, int argc, char** argv) {
-  bool any = false;
-  for (int i = 3; i < argc; ++i) any = true;
-  for (int i = 3; i < argc; ++i)
-    if (group.find(argv[i]) != std::string::npos) return true;
-  return !any;
+/// Each case beside its best peer, and what the group promises of them.
+int print_ratios(const Group& group, nlohmann::json& out) {
+  const double peak = peak_flops(group.threads);
+  fmt::print("\n{}, {} thread{}: peak {:.0f} Gflop/s\n", group.name, group.threads,
+             group.threads > 1 ? "s" : "", peak * 1e-9);
+  fmt::print("{:<34} {:>10} {:>10}  {:<9} {:>6}\n", "", "ours", "peer", "", "ratio, quartiles");
+  int failed = 0;
+  std::vector<double> ratios;
+  for (const auto& c : group.cases) {
+    const Row r = run(c, peak);
+    print(r);
+    std::fflush(stdout);
+    if (r.peer.empty()) continue;
+    ratios.push_back(r.m.ratio);
+    if (r.m.difference > 1e-3) ++failed;
+    out.push_back({{"group", group.name},
+                   {"threads", group.threads},
+                   {"case", c.name},
+                   {"peer", r.peer},
+                   {"ours_s", r.m.ours},
+                   {"peer_s", r.m.peer},
+                   {"ratio", r.m.ratio},
+                   {"low", r.m.low},
+                   {"high", r.m.high},
+                   {"share_of_peak", r.limit_share},
+                   {"difference", r.m.difference}});
+  }
+  if (ratios.empty()) return failed;
+  const double least = *std::min_element(ratios.begin(), ratios.end()),
+               mean = group.best_counts ? *std::max_element(ratios.begin(), ratios.end())
+                                        : geometric_mean(ratios);
+  const bool good = mean >= group.reach && least >= group.each;
+  fmt::print("{:<34} {:>40.2f}  (reach {:.2f}{}) {}\n",
+             group.best_counts ? "the best of them" : "geometric mean", mean, group.reach,
+             group.each > 0 ? fmt::format(", each {:.2f}, least {:.2f}", group.each, least) : "",
+             good ? "" : "SHORT");
+  return failed + !good;
+}
+
+/// The groups that have one of the words in their names, all without a word; none, and words on stderr, where
+/// a word is in no name.
+std::vector<Group> groups_named(std::span<char* const> words) {
+  std::vector<Group> all = all_groups();
+  const auto has = [](const Group& g, const char* word) { return g.name.find(word) != std::string::npos; };
+  for (const char* word : words)
+    if (std::ranges::none_of(all, [&](const Group& g) { return has(g, word); })) {
+      fmt::print(stderr, "weft_speed: '{}' is in the name of no group; there are\n", word);
+      for (const Group& g : all) fmt::print(stderr, "  {}, threads {}\n", g.name, g.threads);
+      return {};
+    }
+  if (!words.empty())
+    std::erase_if(all, [&](const Group& g) {
+      return std::ranges::none_of(words, [&](const char* word) { return has(g, word); });
+    });
+  return all;
 }
 
 int go(int argc, char** argv) {
@@ -90,52 +141,18 @@ int go(int argc, char** argv) {
     return 2;
   }
   set_default_backend("native");
+  const auto groups = groups_named(std::span(argv, static_cast<size_t>(argc)).subspan(3));
+  if (groups.empty()) return 2;
   fmt::print("ours: {}\n", get_backend_info("native").devices.at(0).label);
   open_peers(argv[1]);
   nlohmann::json out = nlohmann::json::array();
   int failed = 0;
-  for (const auto& group : all_groups()) {
-    if (!wanted(group.name, argc, argv)) continue;
+  for (const auto& group : groups) {
     set_thread_count(group.threads);
     set_peer_threads(group.threads);
-    if (group.amounts) {
-      failed += print_amounts(group, out);
-      continue;
-    }
-    const double peak = peak_flops(group.threads);
-    fmt::print("\n{}, {} thread{}: peak {:.0f} Gflop/s\n", group.name, group.threads,
-               group.threads > 1 ? "s" : "", peak * 1e-9);
-    fmt::print("{:<34} {:>10} {:>10}  {:<9} {:>6}\n", "", "ours", "peer", "", "ratio, quartiles");
-    std::vector<double> ratios;
-    for (const auto& c : group.cases) {
-      const Row r = run(c, peak);
-      print(r);
-      std::fflush(stdout);
-      if (r.peer.empty()) continue;
-      ratios.push_back(r.m.ratio);
-      if (r.m.difference > 1e-3) ++failed;
-      out.push_back({{"group", group.name},
-                     {"threads", group.threads},
-                     {"case", c.name},
-                     {"peer", r.peer},
-                     {"ours_s", r.m.ours},
-                     {"peer_s", r.m.peer},
-                     {"ratio", r.m.ratio},
-                     {"low", r.m.low},
-                     {"high", r.m.high},
-                     {"share_of_peak", r.limit_share},
-                     {"difference", r.m.difference}});
-    }
-    if (ratios.empty()) continue;
-    const double least = *std::min_element(ratios.begin(), ratios.end()),
-                 mean = group.best_counts ? *std::max_element(ratios.begin(), ratios.end())
-                                          : geometric_mean(ratios);
-    const bool good = mean >= group.reach && least >= group.each;
-    if (!good) ++failed;
-    fmt::print("{:<34} {:>40.2f}  (reach {:.2f}{}) {}\n",
-               group.best_counts ? "the best of them" : "geometric mean", mean, group.reach,
-               group.each > 0 ? fmt::format(", each {:.2f}, least {:.2f}", group.each, least) : "",
-               good ? "" : "SHORT");
+    failed += group.amounts    ? print_amounts(group, out)
+              : group.by_level ? print_prices(group, out)
+                               : print_ratios(group, out);
   }
   std::ofstream(argv[2]) << out.dump(1) << "\n";
   fmt::print("\n{}\n", failed ? fmt::format("{} short", failed) : "all reached");

@@ -6,6 +6,7 @@
 #include "weft/jit.h"
 #include "weft/models.h"
 #include "weft/ops.h"
+#include "weft/policy_scope.h"
 
 namespace weft::speed {
 namespace {
@@ -50,6 +51,8 @@ Training gpt(const nn::GPTConfig& config, int64_t batch) {
   return t;
 }
 
+Training small() { return gpt({.vocabulary = 65, .context = 64, .layers = 4, .heads = 4, .width = 128}, 12); }
+
 struct Mlp : nn::Module {
   nn::Linear hidden{64, 64}, out{64, 10};
   void fields(nn::Fields& f) override { f.child("hidden", hidden), f.child("out", out); }
@@ -89,7 +92,8 @@ std::shared_ptr<Compiled> compiled_training(const Training& t) {
       [&](const std::vector<Tensor>& in) -> std::vector<Tensor> {
         return {nn::train_step(t.model, *adam, {in[0], in[1]}, in[2])};
       },
-      {{"input", t.batch.input.type()}, {"target", t.batch.target.type()}, {"rate", {DType::f32, {}}}}));
+      {{"input", t.batch.input.type()}, {"target", t.batch.target.type()}, {"rate", {DType::f32, {}}}},
+      {.policy = current_policy()}));
 }
 std::vector<Tensor> inputs_of(const Training& t) {
   return {t.batch.input, t.batch.target, Tensor::scalar(kRate)};
@@ -170,10 +174,12 @@ std::vector<Amount> memory_of(const std::string& what, const MakeTraining& make,
 
 }  // namespace
 
+std::vector<Case> small_training_steps() {
+  return {{"", "GPT 4 x 128, a step, eager", [] { return recorded(eager_step(small())); }, {}},
+          {"", "GPT 4 x 128, a step, compiled", [] { return recorded(compiled_step(small())); }, {}}};
+}
+
 std::vector<Group> training_groups(int threads) {
-  const MakeTraining small = [] {
-    return gpt({.vocabulary = 65, .context = 64, .layers = 4, .heads = 4, .width = 128}, 12);
-  };
   const MakeTraining large = [] {
     return gpt({.vocabulary = 256, .context = 256, .layers = 6, .heads = 6, .width = 384}, 16);
   };
@@ -184,7 +190,7 @@ std::vector<Group> training_groups(int threads) {
       steps_of("training GPT 6 x 384, batch 16 x 256", threads, 0.8, large, eager_peer("train_gpt")),
       steps_of("training MLP 64-64-10, batch 32", threads, 3, mlp, eager_peer("train_mlp"))};
   Group memory{"training memory", threads, 1, 0, {}, false, {}};
-  memory.amounts = [small, large] {
+  memory.amounts = [large] {
     auto rows = memory_of("GPT 4 x 128", small, "train_gpt");
     for (auto& r : memory_of("GPT 6 x 384", large, "train_gpt")) rows.push_back(std::move(r));
     return rows;
