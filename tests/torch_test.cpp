@@ -5,10 +5,8 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "conformance/gradients.h"
 #include "conformance/run.h"
-#include "eager/apply.h"
-#include "ir/builder.h"
-#include "weft/trace.h"
 
 // PyTorch's answers, made by scripts/torch_oracle: they and ours must both lie within the derived bound of
 // the truth.
@@ -83,38 +81,8 @@ Answer read_answer(const json& j) {
   return a;
 }
 
-// The gradients of one call, by Tensor::backward: on tensors, or on the stand-ins of a trace.
-std::vector<Tensor> gradients(const Answer& a, std::vector<Tensor> x, const Tensor& seed) {
-  std::vector<const Tensor*> pointers;
-  for (size_t i = 0; i < x.size(); ++i) {
-    if (a.grads[i]) x[i].requires_grad(true);
-    pointers.push_back(&x[i]);
-  }
-  std::vector<Tensor> y(a.op->n_outputs), grads;
-  eager::apply(*a.op, pointers, a.attrs, y);
-  y[0].backward(seed);
-  for (size_t i = 0; i < x.size(); ++i)
-    if (a.grads[i]) grads.push_back(x[i].grad());
-  return grads;
-}
-
-// The gradient as a graph, so that its truth and its bound come from the same analysis as any op's.
-std::vector<Bounded> bounded_gradients(const Answer& a) {
-  std::vector<InputSpec> specs;
-  std::vector<Bounded> inputs;
-  for (size_t i = 0; i < a.inputs.size(); ++i)
-    specs.push_back({fmt::format("x{}", i), type_of(a.inputs[i])}), inputs.push_back(exactly(a.inputs[i]));
-  specs.push_back({"seed", type_of(*a.seed)}), inputs.push_back(exactly(*a.seed));
-  const Traced traced = trace(
-      [&](const std::vector<Tensor>& in) {
-        return gradients(a, std::vector<Tensor>(in.begin(), in.end() - 1), in.back());
-      },
-      specs);
-  const ir::Graph graph = value_or_raise(lowered(*traced.graph));
-  const auto all = bound_graph(graph, std::move(inputs));
-  std::vector<Bounded> out;
-  for (const auto& o : graph.outputs) out.push_back(all[static_cast<size_t>(o.value)]);
-  return out;
+GradientCall gradient_call(const Answer& a) {
+  return {*a.op, a.attrs, [&a](size_t i) { return a.grads[i].has_value(); }};
 }
 
 void expect_within(const Array& got, const Bounded& want, const std::string& what) {
@@ -156,10 +124,10 @@ TEST(Torch, GradientsAgree) {
     const Answer a = read_answer(j);
     if (!a.seed) continue;
     SCOPED_TRACE(fmt::format("{} {} {}", a.op->name, j["attrs"].dump(), name(a.inputs[0].dtype)));
-    const auto bounded = bounded_gradients(a);
+    const auto bounded = bounded_gradients(gradient_call(a), a.inputs, *a.seed);
     std::vector<Tensor> x;
     for (const auto& in : a.inputs) x.push_back(to_tensor(in, "reference"));
-    const auto ours = gradients(a, x, to_tensor(*a.seed, "reference"));
+    const auto ours = gradients(gradient_call(a), x, to_tensor(*a.seed, "reference"));
     size_t k = 0;
     for (size_t i = 0; i < a.grads.size(); ++i) {
       if (!a.grads[i]) continue;

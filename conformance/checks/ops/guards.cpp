@@ -1,0 +1,77 @@
+#include "conformance/check.h"
+#include "conformance/seam/candidates.h"
+#include "conformance/seam/guarded.h"
+
+// Every case of every op, by each kernel that accepts it, in memory whose surroundings are watched.
+namespace weft::conformance {
+namespace {
+
+/// A launch that is to be made, and where its operands end or begin.
+struct Job {
+  size_t of;  ///< which case
+  std::shared_ptr<seam::Plan> plan;
+  bool at_end;
+};
+
+struct Guards {
+  CheckRun& run;
+  Rig rig{run.backend()};
+  std::vector<std::string> labels, refusals;
+  std::vector<Ask> asks;
+  std::vector<Job> jobs;
+
+  void take(const PreparedCase& c) {
+    labels.push_back(c.label), asks.push_back(ask_of(c));
+    auto candidates = candidates_of(rig, asks.back());
+    refusals.push_back(candidates.plans.empty() ? candidates.refusals : "");
+    for (auto& one : candidates.plans) {
+      const std::shared_ptr<seam::Plan> plan = std::move(one);
+      for (const bool at_end : {true, false})
+        if (at_end || rig.device.host_memory()) jobs.push_back({labels.size() - 1, plan, at_end});
+    }
+  }
+
+  std::vector<std::string> between_pages() {
+    return in_children(jobs.size(), [&](size_t i) {
+      launch_between_pages(rig, *jobs[i].plan, asks[jobs[i].of], jobs[i].at_end);
+    });
+  }
+  std::vector<std::string> among_others() {
+    std::vector<std::string> said;
+    for (const Job& job : jobs) said.push_back(launch_among_others(rig, *job.plan, asks[job.of]));
+    return said;
+  }
+
+  // The children of one op work through all of its cases; then each case is told what was found in it.
+  void judge() {
+    const auto said = rig.device.host_memory() ? between_pages() : among_others();
+    for (size_t n = 0; n < labels.size(); ++n)
+      run.run(labels[n], [&] {
+        if (!refusals[n].empty()) return Found::refused(refusals[n]);
+        for (size_t i = 0; i < jobs.size(); ++i)
+          if (jobs[i].of == n && !said[i].empty())
+            return Found::wrong(fmt::format("{}, memory {} each operand watched: {}", jobs[i].plan->kernel.id,
+                                            jobs[i].at_end ? "behind" : "before", said[i]));
+        return Found();
+      });
+    labels.clear(), refusals.clear(), asks.clear(), jobs.clear();
+  }
+};
+
+void run(CheckRun& run) {
+  Guards guards{run};
+  for (const auto& file : case_files()) {
+    if (!run.wants(file.op)) continue;
+    each_case(
+        op_of(file), file.cases(), [&](const std::string& label) { return run.wants(label); },
+        [&](const PreparedCase& c) { guards.take(c); });
+    guards.judge();
+  }
+}
+
+}  // namespace
+
+extern const Check guards_check = {"guards", "no kernel touches what lies beside its operands, in any case",
+                                   run};
+
+}  // namespace weft::conformance

@@ -1,0 +1,32 @@
+#include "conformance/seam/candidates.h"
+
+namespace weft::conformance {
+
+Ask ask_of(const PreparedCase& c) {
+  Ask ask{.op = c.op.name};
+  for (const Array& a : c.inputs) {
+    HostTensor t{{a.dtype, IntList(a.shape.begin(), a.shape.end())}, encode(a)};
+    ask.inputs.push_back(std::move(t));
+  }
+  for (size_t i = 0; i < c.attrs.size(); ++i) ask.attrs.push_back({c.op.attrs[i].name, c.attrs[i]});
+  return ask;
+}
+
+Candidates candidates_of(Rig& rig, const Ask& ask) {
+  Candidates found;
+  const auto call = value_or_raise(describe(ask));
+  for (const auto& source : rig.device.sources)
+    for (const weft_kernel* k : source.kernels) {
+      const std::string_view op = k->op;
+      if (op != ask.op && !(op == "region" && call->desc().region)) continue;
+      auto plan = rig.plan(call, *k);
+      if (plan.ok())
+        found.plans.push_back(std::move(plan).value());
+      else
+        found.refusals += (found.refusals.empty() ? "" : "; ") + plan.status().message();
+    }
+  if (found.plans.empty() && found.refusals.empty()) found.refusals = "no kernel is named so";
+  return found;
+}
+
+}  // namespace weft::conformance
