@@ -2,7 +2,9 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <fstream>
+#include <map>
 #include <sstream>
 
 namespace weft::conformance {
@@ -87,6 +89,50 @@ std::vector<Expectation> Expectations::unmatched() const {
   for (size_t i = 0; i < lines_.size(); ++i)
     if (!matched_[i]) out.push_back(lines_[i]);
   return out;
+}
+
+namespace {
+
+/// "ops/add f32 [3]" with 1 word: "ops/add"; with 2: "ops/add f32"; with 0: all of it.
+std::string beginning(const CaseResult& r, int words) {
+  const std::string name = r.check + "/" + r.name;
+  size_t at = words ? 0 : name.npos;
+  for (int i = 0; i < words && at != name.npos; ++i) at = name.find(' ', at + (i > 0));
+  return name.substr(0, at);
+}
+
+std::string in_common(const std::vector<const CaseResult*>& group) {
+  std::string common = group[0]->found.words.substr(0, group[0]->found.words.find('\n'));
+  for (const CaseResult* r : group) {
+    const auto end =
+        std::mismatch(common.begin(), common.end(), r->found.words.begin(), r->found.words.end());
+    common.erase(end.first, common.end());
+  }
+  return common;
+}
+
+}  // namespace
+
+std::string expectations_of(const std::vector<CaseResult>& results) {
+  std::vector<const CaseResult*> left;
+  for (const auto& r : results)
+    if (r.found.state != Found::State::skipped) left.push_back(&r);
+  std::string text;
+  for (const int words : {1, 2, 0}) {
+    std::map<std::string, std::vector<const CaseResult*>> groups;
+    for (const CaseResult* r : left) groups[beginning(*r, words)].push_back(r);
+    left.clear();
+    for (const auto& [name, group] : groups) {
+      const auto refused = [](const CaseResult* r) { return r->found.state == Found::State::refused; };
+      const bool all = std::ranges::all_of(group, refused);
+      const auto common = all ? in_common(group) : "";
+      if (!common.empty())
+        text += fmt::format("refused  {}{}  {}\n", name, words ? " *" : "", common);
+      else if (std::ranges::any_of(group, refused))
+        left.insert(left.end(), group.begin(), group.end());
+    }
+  }
+  return text;
 }
 
 }  // namespace weft::conformance

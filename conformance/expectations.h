@@ -38,4 +38,8 @@ class Expectations {
   std::vector<bool> matched_;
 };
 
+/// The file that describes these results: a line for each beginning of names (an op; an op in a dtype; a
+/// whole name) whose cases are all refused, with what their reasons have in common.
+std::string expectations_of(const std::vector<CaseResult>& results);
+
 }  // namespace weft::conformance

@@ -16,7 +16,7 @@ namespace {
 using namespace conformance;
 
 struct Options {
-  std::string backend, matrix, expectations;
+  std::string backend, matrix, expectations, keep;
   CheckOptions check;
   bool liars = false, list = false;
 };
@@ -71,7 +71,10 @@ int check_backend(const Options& o, const std::string& backend, bool as_json) {
   if (!o.expectations.empty())
     known = value_or_raise(Expectations::read(o.expectations)), run.expectations = &known;
   if (!as_json) say_each_check(run);
+  std::vector<CaseResult> found;
+  if (!o.keep.empty()) run.progress = [&](const CaseResult& r) { found.push_back(r); };
   run.run_all();
+  if (!o.keep.empty()) write_text(o.keep, expectations_of(found));
   if (!o.matrix.empty()) write_text(o.matrix, matrix_text(run, o.matrix.ends_with(".json")));
   if (as_json) {
     fmt::print("{}\n", line_of(to_json(run)));
@@ -134,6 +137,9 @@ std::function<int()> setup(Syntax& app, const Common& common) {
       .type_name("FILE");
   app.add_option("--expect", o->expectations,
                  "what is known of it: refusals and known faults; any drift fails")
+      .type_name("FILE");
+  app.add_option("--keep", o->keep, "write what it refuses, as a file for --expect")
+      .check(some_name)
       .type_name("FILE");
   app.add_flag("--liars", o->liars, "check the checks: each faulty wrapping of this backend must be found");
   app.add_flag("--list", o->list, "list the checks");
