@@ -2,8 +2,9 @@
 
 #include <algorithm>
 #include <cctype>
-#include <cstdio>
 #include <memory>
+
+#include "weft/backend/base.hpp"
 
 namespace weft::opencl {
 namespace {
@@ -15,11 +16,6 @@ enum DTypeBit : uint64_t {
   kAlways =
       1u << 1 | 1u << 2 | 1u << 3 | 1u << 4 | 1u << 5 | 1u << 6 | 1u << 7 | 1u << 8 | 1u << 11 | 1u << 12,
 };
-
-template <size_t N>
-void put(char (&field)[N], const std::string& text) {
-  std::snprintf(field, N, "%s", text.c_str());
-}
 
 bool correct_division(cl_device_id id) {
   return device_info<cl_device_fp_config>(id, CL_DEVICE_SINGLE_FP_CONFIG) &
@@ -34,22 +30,24 @@ std::string numerics(cl_device_id id) {
 }
 
 void describe(cl_device_id id, uint32_t ordinal, weft_capability* c) {
-  c->available = 1;
-  put(c->kind, "opencl");
-  put(c->label, device_text(id, CL_DEVICE_NAME));
-  c->ordinal = ordinal;
-  c->queue_kind = WEFT_QUEUE_ORDERED;
-  c->host_memory = 0;
-  c->units = device_info<cl_uint>(id, CL_DEVICE_MAX_COMPUTE_UNITS);
-  c->dtypes =
-      kAlways | (device_info<cl_device_fp_config>(id, CL_DEVICE_DOUBLE_FP_CONFIG) ? uint64_t{kF64} : 0);
-  c->memory = device_info<cl_ulong>(id, CL_DEVICE_GLOBAL_MEM_SIZE);
-  c->max_buffer = device_info<cl_ulong>(id, CL_DEVICE_MAX_MEM_ALLOC_SIZE);
-  c->max_binding = c->max_buffer;
-  c->offset_alignment = 1;  // a text adds the offset itself, in elements
-  c->read_write_buffer = 1;
-  put(c->dialect, "opencl_c");
-  put(c->numerics, numerics(id));
+  using C = weft_capability;
+  using backend::write, backend::write_text;
+  write(c, &C::available, 1);
+  write_text(c, &C::kind, "opencl");
+  write_text(c, &C::label, device_text(id, CL_DEVICE_NAME));
+  write(c, &C::ordinal, ordinal);
+  write(c, &C::queue_kind, WEFT_QUEUE_ORDERED);
+  write(c, &C::host_memory, 0);
+  write(c, &C::units, device_info<cl_uint>(id, CL_DEVICE_MAX_COMPUTE_UNITS));
+  write(c, &C::dtypes,
+        kAlways | (device_info<cl_device_fp_config>(id, CL_DEVICE_DOUBLE_FP_CONFIG) ? uint64_t{kF64} : 0));
+  write(c, &C::memory, device_info<cl_ulong>(id, CL_DEVICE_GLOBAL_MEM_SIZE));
+  write(c, &C::max_buffer, device_info<cl_ulong>(id, CL_DEVICE_MAX_MEM_ALLOC_SIZE));
+  write(c, &C::max_binding, device_info<cl_ulong>(id, CL_DEVICE_MAX_MEM_ALLOC_SIZE));
+  write(c, &C::offset_alignment, 1);  // a text adds the offset itself, in elements
+  write(c, &C::read_write_buffer, 1);
+  write_text(c, &C::dialect, "opencl_c");
+  write_text(c, &C::numerics, numerics(id));
 }
 
 std::string plain(const std::string& text) {
@@ -62,8 +60,8 @@ std::string plain(const std::string& text) {
 
 weft_code probe(weft_probe* p, weft_error*) {
   const Library& l = library();
-  p->n_devices = static_cast<uint32_t>(l.devices.size());
-  if (l.devices.empty()) put(p->reason, l.reason);
+  backend::write(p, &weft_probe::n_devices, l.devices.size());
+  if (l.devices.empty()) backend::write_text(p, &weft_probe::reason, l.reason);
   return WEFT_OK;
 }
 

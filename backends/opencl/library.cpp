@@ -5,6 +5,8 @@
 #include <cstdarg>
 #include <cstdio>
 
+#include "weft/backend/base.hpp"
+
 namespace weft::opencl {
 namespace {
 
@@ -75,12 +77,12 @@ std::string code_text(cl_int code) {
 }
 
 weft_code fail(weft_error* error, weft_code code, const char* format, ...) {
-  if (!error) return code;
+  char text[sizeof error->text];
   va_list arguments;
   va_start(arguments, format);
-  std::vsnprintf(error->text, sizeof error->text, format, arguments);
+  std::vsnprintf(text, sizeof text, format, arguments);
   va_end(arguments);
-  return code;
+  return backend::fill(error, code, text);
 }
 
 std::string device_text(cl_device_id device, cl_device_info what) {
