@@ -138,6 +138,13 @@ TEST(ChatTemplates, AreBoundedInWhatTheyUse) {
        "holds more than 64 MiB at a time"},
       {ns + "22) %}{% set ns.s = ns.s + ns.s %}{% endfor %}{% for i in range(99) %}{{ ns.s }}{% endfor %}",
        "writes more than 64 MiB"},
+      {"{% for i in range(100000) %}{% for j in range(1000000) %}{% break %}{% endfor %}{% endfor %}",
+       "goes through more than 1024 MiB in all"},
+      {ns + "22) %}{% set ns.s = ns.s + ns.s %}{% endfor %}{% for i in range(100000) %}{{ 'y' in ns.s }}" +
+           "{% endfor %}",
+       "goes through more than 1024 MiB in all"},
+      {ns + "22) %}{% set ns.s = ns.s + ns.s %}{% endfor %}{{ (ns.s + 'y') in (ns.s + ns.s) }}",
+       "goes through more than 1024 MiB in all"},
       {ns + "1) %}{% set ns.l = [ns] %}{% endfor %}", "a namespace within a namespace is not supported"},
       {"{{ 'a' | map(" + repeated("'map', ", 100'000) + "'trim') | list }}", "this many arguments"},
       {"{% macro m() %}{{ " + deep + "m()" + close + " }}{% endmacro %}{{ m() }}",

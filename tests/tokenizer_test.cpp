@@ -14,6 +14,8 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "formats/tokenizer_json.h"
+#include "io/tokenizer/pattern.h"
 #include "test_backends.h"
 #include "weft/text.h"
 #include "weft/tokenizer.h"
@@ -194,6 +196,8 @@ TEST(Tokenizers, ExpressionsMeanWhatTheyMeanToOniguruma) {
     for (const int32_t id : t.encode(text)) got.push_back(t.token(id));
     EXPECT_EQ(got, parts) << expression;
   }
+  const std::string zero("a\\\0b", 4);  // an escape of no letter, though every text ends in one
+  EXPECT_EQ(value_or_raise(to_pcre2(zero)), zero);
 }
 
 // A text may be malformed up to where a token looks around itself.
@@ -245,6 +249,15 @@ TEST(Tokenizers, WhatIsNotServedNamesTheField) {
     const auto said = error_of([&] { Tokenizer::from_json(bad.dump()); });
     EXPECT_NE(said.find(words), std::string::npos) << words << "\n" << said;
   }
+}
+
+// A decoder without steps joins tokens; no decoder puts spaces between them.
+TEST(Tokenizers, ADecoderWithoutStepsIsWrittenAsOne) {
+  const std::string text =
+      R"({"decoder":{"type":"Sequence","decoders":[]},"model":{"vocab":{"a":0},"merges":[]}})";
+  const auto file = value_or_raise(formats::parse_tokenizer(text, "a"));
+  const auto again = value_or_raise(formats::parse_tokenizer(formats::write_tokenizer(file), "b"));
+  EXPECT_TRUE(file.decoders.has_value() && again.decoders.has_value());
 }
 
 // Much that is done with a JSON value takes some of the stack for each list in it.

@@ -7,11 +7,13 @@ namespace {
 
 using nlohmann::json;
 
-// One step as itself, several as a Sequence, none as null.
+// One step as itself, several as a Sequence.
 json sequence(std::vector<json> steps, const char* name) {
-  if (steps.empty()) return nullptr;
   if (steps.size() == 1) return std::move(steps[0]);
   return {{"type", "Sequence"}, {name, std::move(steps)}};
+}
+json sequence_or_null(std::vector<json> steps, const char* name) {
+  return steps.empty() ? json(nullptr) : sequence(std::move(steps), name);
 }
 
 json written(const TokenPattern& p) { return {{p.regex ? "Regex" : "String", p.text}}; }
@@ -109,8 +111,8 @@ json written(const BpeModel& m) {
 std::string write_tokenizer(const TokenizerFile& file) {
   json root = {{"version", "1.0"}, {"truncation", nullptr}, {"padding", nullptr}};
   root["added_tokens"] = all(file.added);
-  root["normalizer"] = sequence(all(file.normalizers), "normalizers");
-  root["pre_tokenizer"] = sequence(all(file.pre_tokenizers), "pretokenizers");
+  root["normalizer"] = sequence_or_null(all(file.normalizers), "normalizers");
+  root["pre_tokenizer"] = sequence_or_null(all(file.pre_tokenizers), "pretokenizers");
   root["post_processor"] = nullptr;
   root["decoder"] = file.decoders ? sequence(all(*file.decoders), "decoders") : json(nullptr);
   root["model"] = written(file.model);

@@ -224,9 +224,11 @@ bool is_filter(const std::string& name) { return filters().contains(name); }
 bool is_test(const std::string& name) { return tests().contains(name); }
 
 Value call_filter(const std::string& name, const Value& x, const Arguments& a) {
+  x.count_work();
   return known(filters(), "filter", name)(x, a);
 }
 bool call_test(const std::string& name, const Value& x, const Arguments& a) {
+  x.count_work();
   return known(tests(), "test", name)(x, a).truth();
 }
 

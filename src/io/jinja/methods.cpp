@@ -55,6 +55,7 @@ Value call_method(const Value& x, const std::string& name, const Arguments& a) {
   const Table& all = x.is_dict() ? dict_methods() : string_methods();
   if (is_method(name) && (!(x.is_string() || x.is_dict()) || !all.contains(name)))
     throw Error(invalid("{} has no method '{}'", x.kind(), name));
+  x.count_work();
   return known(all, "method", name)(x, a);
 }
 

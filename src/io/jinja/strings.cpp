@@ -67,6 +67,7 @@ Value split(const Value& x, const Arguments& a) {
   if (!sep || sep->is_none()) return words_of(rest, left);
   const std::string& by = text_of("split", *sep);
   if (by.empty()) throw Error(invalid("split: the separator is empty"));
+  Meter::search(rest, by);
   List parts;
   for (size_t at; left != 0 && (at = rest.find(by)) != rest.npos; --left) {
     parts.emplace_back(rest.substr(0, at));
@@ -80,6 +81,7 @@ Value rsplit(const Value& x, const Arguments& a) {
   const std::string& by = wanted_text("rsplit", a, 0, "sep");
   if (by.empty()) throw Error(invalid("rsplit: the separator is empty"));
   std::string_view rest = text_of("rsplit", x);
+  Meter::search(rest, by);
   const Value* most = a.get(1, "maxsplit");
   int64_t left = most ? most->integer() : -1;
   List parts;
@@ -112,6 +114,7 @@ Value is_end(const Value& x, const Arguments& a) {
 
 Value find(const Value& x, const Arguments& a) {
   a.expect("find", 1);
+  Meter::search(text_of("find", x), wanted_text("find", a, 0));
   const size_t at = from_utf8(text_of("find", x)).find(from_utf8(wanted_text("find", a, 0)));
   return at == std::u32string::npos ? int64_t{-1} : static_cast<int64_t>(at);
 }
@@ -119,6 +122,7 @@ Value count_of(const Value& x, const Arguments& a) {
   a.expect("count", 1);
   const std::string &s = text_of("count", x), &part = wanted_text("count", a, 0);
   if (part.empty()) throw Error(fail(Code::unsupported, "count of an empty string"));
+  Meter::search(s, part);
   int64_t n = 0;
   for (size_t at = 0; (at = s.find(part, at)) != s.npos; at += part.size()) ++n;
   return n;
@@ -198,6 +202,7 @@ Value replace(const Value& x, const Arguments& a) {
   const Value* count = a.get(2, "count");
   int64_t left = count && !count->is_none() ? count->integer() : -1;
   const std::string text = x.text();
+  Meter::search(text, from);
   std::string_view rest = text;
   std::string out;
   for (size_t at; left != 0 && (at = rest.find(from)) != rest.npos; --left) {

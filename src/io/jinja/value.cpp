@@ -124,7 +124,12 @@ Meter::Share::Share(size_t bytes) : meter_(meter), bytes_(bytes) {
   if (!meter_) return;
   if (bytes > kMost - meter_->held_)
     throw Error(invalid("the chat template holds more than {} MiB at a time", kMost >> 20));
+  work(bytes);
   meter_->held_ += bytes;
+}
+void Meter::work(size_t bytes) {
+  if (meter && (meter->worked_ += bytes) > kMostWork)
+    throw Error(invalid("the chat template goes through more than {} MiB in all", kMostWork >> 20));
 }
 Meter::Share::~Share() {
   if (meter_) meter_->held_ -= bytes_;
@@ -174,6 +179,12 @@ Extent Value::extent() const {
   if (const auto* l = std::get_if<Shared<List>>(&v_)) return (*l)->extent;
   if (const auto* d = std::get_if<Shared<Dict>>(&v_)) return (*d)->extent;
   return {sizeof(Value)};
+}
+
+void Value::count_work() const {
+  if (is_string()) Meter::work(string().size());
+  if (is_list()) Meter::work(list().size() * sizeof(Value));
+  if (is_dict()) Meter::work(dict().items.size() * sizeof(dict().items[0]));
 }
 
 const Value* Dict::find(std::string_view name) const {
@@ -256,6 +267,7 @@ bool operator==(const Value& a, const Value& b) {
     return a.integer() == b.integer();
   }
   if (a.v_.index() != b.v_.index()) return false;
+  a.count_work();
   if (a.is_string()) return a.string() == b.string();
   if (a.is_list()) return std::ranges::equal(a.list(), b.list());
   if (a.is_dict()) {
@@ -333,6 +345,8 @@ bool compared(std::string_view op, const Value& a, const Value& b) {
 }
 
 bool contains(const Value& all, const Value& one) {
+  all.count_work();
+  if (all.is_string() && one.is_string()) Meter::search(all.string(), one.string());
   if (all.is_string() && one.is_string()) return all.string().find(one.string()) != std::string::npos;
   if (all.is_list()) return std::ranges::find(all.list(), one) != all.list().end();
   if (all.is_dict()) return one.is_string() && all.dict().find(one.string());
@@ -386,6 +400,7 @@ Value sliced(const Value& x, const Value& start, const Value& stop, const Value&
 }
 
 List elements(const Value& x) {
+  x.count_work();
   if (x.is_undefined()) return {};
   if (x.is_list()) return x.list();
   List all;
@@ -401,6 +416,7 @@ List elements(const Value& x) {
 
 int64_t length_of(const Value& x) {
   if (x.is_undefined()) return 0;
+  if (x.is_string()) x.count_work();
   if (x.is_string()) return static_cast<int64_t>(from_utf8(x.string()).size());
   if (x.is_list()) return static_cast<int64_t>(x.list().size());
   if (x.is_dict()) return static_cast<int64_t>(x.dict().items.size());

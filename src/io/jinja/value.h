@@ -16,13 +16,20 @@ class Value;
 using List = std::vector<Value>;
 
 /// Counts the bytes that values hold which are made while it lives, on its thread, and raises where they are
-/// too many: a template comes from anywhere, and may make ever larger ones.
+/// too many: a template comes from anywhere, and may make ever larger ones, or go through large ones ever
+/// again.
 class Meter {
  public:
-  static constexpr size_t kMost = size_t{1} << 26;
+  static constexpr size_t kMost = size_t{1} << 26;      // at a time
+  static constexpr size_t kMostWork = size_t{1} << 30;  // made or gone through, in all
   Meter();
   ~Meter();
   Meter(const Meter&) = delete;
+
+  /// Counts bytes that are made or gone through.
+  static void work(size_t bytes);
+  /// The same of a search, which takes longest where a long `part` is there at each place but for its end.
+  static void search(std::string_view text, std::string_view part) { work(text.size() * (part.size() / 64)); }
 
   /// Counts something for as long as that is there.
   class Share {
@@ -38,7 +45,7 @@ class Meter {
 
  private:
   Meter* outer_;
-  size_t held_ = 0;
+  size_t held_ = 0, worked_ = 0;
 };
 
 /// What is said of a value, or of what one would hold, that is larger than a Meter takes.
@@ -122,6 +129,8 @@ class Value {
   void set_member(const std::string& name, Value value) const;
 
   Extent extent() const;
+  /// Counts what it takes to go through it once, not through what lies in it.
+  void count_work() const;
   bool truth() const;
   /// As Python's str(), and repr() where it is part of another value.
   std::string text() const;

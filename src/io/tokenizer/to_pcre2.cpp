@@ -25,6 +25,8 @@ std::string newer(std::string_view category) {
   return out;
 }
 
+bool among(char c, std::string_view set) { return set.find(c) != set.npos; }
+
 /// Reads an expression from left to right and writes it for PCRE2.
 class Translation {
  public:
@@ -68,7 +70,7 @@ class Translation {
     } else if (!in_class_ && is_at_most()) {
       out_ += "{0";  // without its 0, PCRE2 takes it for text
       ++at_;
-    } else if (!in_class_ && c == '}' && at_ + 1 < from_.size() && std::strchr("+?", from_[at_ + 1])) {
+    } else if (!in_class_ && c == '}' && at_ + 1 < from_.size() && among(from_[at_ + 1], "+?")) {
       return refuse("a repetition of a counted repetition");  // greedy there, possessive or lazy here
     }
     copy(1);
@@ -121,7 +123,7 @@ class Translation {
     const char c = from_[at_ + 1];
     const bool negated = c == 'S' || c == 'W' || c == 'D';
     if (c == 'p' || c == 'P') return property();
-    if (std::strchr("sSwWdD", c)) {
+    if (among(c, "sSwWdD")) {
       // \S of a class is what it is in PCRE2, and U+180E.
       if (negated && in_class_) {
         if (c != 'S') return refuse("a negated class within a class");
@@ -139,8 +141,8 @@ class Translation {
                negated);
       return {};
     }
-    const bool same = std::strchr("nrtfvaexu0bBAzZ", c) ? c != 'u' && c != 'v' && !(in_class_ && c == 'b')
-                                                        : !std::isalnum(static_cast<unsigned char>(c));
+    const bool same = among(c, "nrtfvaexu0bBAzZ") ? c != 'u' && c != 'v' && !(in_class_ && c == 'b')
+                                                  : !std::isalnum(static_cast<unsigned char>(c));
     if (!same) return refuse("this escape");
     copy(2);
     return {};
