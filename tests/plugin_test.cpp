@@ -1,8 +1,12 @@
 #include <sys/wait.h>
 
 #include <cstdio>
+#include <cstring>
+#include <deque>
 #include <fstream>
 
+#include "backend_harness.h"
+#include "seam/registry.h"
 #include "test_backends.h"
 #include "weft/ledger.h"
 #include "weft/ops.h"
@@ -51,6 +55,7 @@ constexpr struct Bad {
     {"bad_missing_entry", "table", "the required entry synchronize is missing"},
     {"bad_no_table", "negotiate", "it answered yes but gave no table"},
     {"bad_failing_negotiate", "negotiate", "libvendor.so.9 was not found on this machine"},
+    {"bad_throwing", "negotiate", "it threw an exception, which no backend may: out of paper"},
     {"bad_no_symbol", "symbol", "it exports no weft_negotiate, so it is not a Weft backend"},
 };
 
@@ -68,6 +73,21 @@ TEST(Plugin, ABadOneIsRefusedInWordsThatNameTheStep) {
     expect_host_works(bad.name);
     EXPECT_NE(refusal(path), "loaded") << "a second try";
   }
+}
+
+// Whoever tries again is told again, and nothing piles up.
+TEST(Plugin, LoadedAgainAndAgainTheReportStaysAsItWas) {
+  ASSERT_TRUE(load_plugin("good_plain_c"));
+  std::vector<std::string> paths = {plugin_path("good_plain_c")};
+  for (const auto& bad : kBad) paths.push_back(plugin_path(bad.name));
+  std::vector<std::string> said;
+  for (const auto& path : paths) said.push_back(refusal(path));
+  EXPECT_NE(said[0].find("a backend named good_plain_c is there already"), std::string::npos) << said[0];
+  const size_t listed = get_backends().size();
+  for (int i = 0; i < 20; ++i)
+    for (size_t k = 0; k < paths.size(); ++k) EXPECT_EQ(refusal(paths[k]), said[k]);
+  EXPECT_EQ(get_backends().size(), listed);
+  expect_host_works("loading again");
 }
 
 TEST(Plugin, AFileThatIsNoSharedObjectIsRefused) {
@@ -143,6 +163,136 @@ TEST(Plugin, OneInPlainCRunsItsKernelAndRefusesTheRestWithItsOwnWords) {
   }
   const PolicyScope allow(Policy{.fallback = Fallback::allow});
   EXPECT_EQ((a * a).to_vector<float>(), (std::vector<float>{1, 4}));
+}
+
+// ---- what a plug-in's structs say, in this process ----
+
+/// The table of `reference`, by another name.
+weft_backend good_table(const std::string& name) {
+  static std::deque<std::string> names;  // a table only points to its own
+  const weft_backend* good = nullptr;
+  weft_error error{.size = sizeof error, .text = {}};
+  EXPECT_EQ(weft_negotiate_reference(&seam::host(), &good, &error), WEFT_OK) << error.text;
+  weft_backend t = *good;
+  t.name = names.emplace_back(name).c_str();
+  return t;
+}
+
+/// What opening a backend's device says.
+std::string said_at_open(const std::string& name) {
+  const auto device = seam::registry().open(name);
+  return device.ok() ? "opened" : device.status().text();
+}
+
+const weft_backend& inner() {
+  static const weft_backend t = good_table("abi_inner");
+  return t;
+}
+std::function<void(weft_capability&)> damage;  // to what a device says of itself
+
+TEST(PluginStructs, ACapabilityIsLookedAtFirst) {
+  int n = 0;
+  const auto adopted = [&](const std::function<void(weft_capability&)>& wrong) {
+    damage = wrong;
+    weft_backend t = good_table(fmt::format("abi_capability_{}", n++));
+    t.open_device = [](uint32_t ordinal, weft_device* d, weft_capability* c, weft_error* e) {
+      const weft_code code = inner().open_device(ordinal, d, c, e);
+      damage(*c);
+      return code;
+    };
+    raise_if(seam::registry().adopt(t, "a test"));
+    return get_backend_info(t.name);
+  };
+  const std::pair<const char*, std::function<void(weft_capability&)>> bad[] = {
+      {"device 0: it gave no reason", [](auto& c) { c = {}; }},
+      {"device 0: asleep", [](auto& c) { c.available = 0, std::strcpy(c.reason, "asleep"); }},
+      {"at multiples of 3, which is no power of two", [](auto& c) { c.offset_alignment = 3; }},
+      {"its queues are of kind 7", [](auto& c) { c.queue_kind = 7; }},
+  };
+  for (const auto& [words, wrong] : bad) {
+    const auto info = adopted(wrong);
+    EXPECT_EQ(info.state, "unavailable") << words;
+    EXPECT_NE(info.reason.find(words), std::string::npos) << info.reason;
+    EXPECT_NE(said_at_open(info.name).find(words), std::string::npos) << said_at_open(info.name);
+  }
+  const auto endless = adopted([](auto& c) {
+    c.size = 0xdeadbeef;  // it is the host's struct: its size is known here
+    for (auto* text : {c.kind, c.label, c.numerics, c.dialect}) std::memset(text, 'x', 32);
+    std::memset(c.label, 'x', sizeof c.label), std::memset(c.numerics, 'x', sizeof c.numerics);
+  });
+  EXPECT_EQ(endless.state, "available");
+  EXPECT_EQ(endless.devices.at(0).kind, std::string(31, 'x'));
+  EXPECT_EQ(endless.devices.at(0).label, std::string(127, 'x'));
+}
+
+weft_kernel record;             // as a plug-in lists it
+const weft_kernel* records[1];  // the list
+const weft_kernel* const* given_list;
+uint32_t given_count;
+
+TEST(PluginStructs, AKernelsRecordIsLookedAtFirst) {
+  weft_backend t = good_table("abi_kernels");
+  t.kernels = [](weft_device, const weft_kernel* const** list, uint32_t* n, weft_error*) {
+    *list = given_list, *n = given_count;
+    return weft_code{WEFT_OK};
+  };
+  raise_if(seam::registry().adopt(t, "a test"));
+  const weft_kernel* const* good = nullptr;
+  uint32_t n = 0;
+  ASSERT_EQ(inner().kernels(nullptr, &good, &n, nullptr), WEFT_OK);
+  const std::unique_ptr<char[]> older(new char[40]());  // the bytes behind it are not there
+  const uint32_t forty = 40;
+  std::memcpy(older.get(), &forty, sizeof forty);
+  const std::pair<const char*, std::function<void()>> bad[] = {
+      {"it lists 1 of them, and no list", [] { given_list = nullptr; }},
+      {"it lists 4294967295 of them", [] { given_count = UINT32_MAX; }},
+      {"number 0 is null", [] { records[0] = nullptr; }},
+      {"number 0 says it has 40 bytes",
+       [&] { records[0] = reinterpret_cast<const weft_kernel*>(older.get()); }},
+      {"number 0 says it has 0 bytes", [] { record = {}; }},
+      {"number 0 says it has 3735928559 bytes", [] { record.size = 0xdeadbeef; }},
+      {"number 0 has no id", [] { record.id = nullptr; }},
+      {"number 0 has no id", [] { record.id = ""; }},
+      {"number 0 has no op", [] { record.op = nullptr; }},
+      {"number 0 has no reads", [] { record.reads = nullptr, record.n_reads = 2; }},
+      {"number 0 has no accepts", [] { record.accepts = nullptr; }},
+      {"number 0 has no launch", [] { record.launch = nullptr; }},
+  };
+  for (const auto& [words, wrong] : bad) {
+    record = *good[0], records[0] = &record, given_list = records, given_count = 1;
+    wrong();
+    const auto said = said_at_open("abi_kernels");
+    EXPECT_NE(said.find("version mismatch: kernels of abi_kernels: "), std::string::npos) << said;
+    EXPECT_NE(said.find(words), std::string::npos) << said;
+  }
+  given_list = good, given_count = n;  // from here on it is a good one
+  expect_host_works("bad records");
+}
+
+bool on_strike = true;
+
+TEST(PluginStructs, ErrorsWithoutWordsOrEndOrByExceptionAreToldAllTheSame) {
+  weft_backend t = good_table("abi_queue");
+  t.open_queue = [](weft_device d, weft_queue* q, weft_error* e) {
+    if (!on_strike) return inner().open_queue(d, q, e);
+    e->size = 0xdeadbeef;
+    std::memset(e->text, 'x', sizeof e->text);
+    return weft_code{WEFT_DEVICE};
+  };
+  raise_if(seam::registry().adopt(t, "a test"));
+  EXPECT_EQ(said_at_open("abi_queue"),
+            "device error: abi_queue: opening a queue: " + std::string(sizeof(weft_error::text), 'x'));
+  on_strike = false;
+  t = good_table("abi_probe");
+  t.probe = [](weft_probe*, weft_error*) -> weft_code { throw 7; };
+  raise_if(seam::registry().adopt(t, "a test"));
+  EXPECT_EQ(get_backend_info("abi_probe").reason, "it threw an exception, which no backend may");
+  t = good_table("abi_silent");
+  t.probe = [](weft_probe*, weft_error*) { return weft_code{77}; };
+  raise_if(seam::registry().adopt(t, "a test"));
+  EXPECT_EQ(get_backend_info("abi_silent").reason, "it gave no reason");
+  for (const auto& name : {std::string(), std::string("a b"), std::string("a:1"), std::string(65, 'a')})
+    EXPECT_FALSE(seam::registry().adopt(good_table(name), "a test").ok()) << name;
 }
 
 struct Printed {

@@ -67,7 +67,7 @@ Result<CachedCall> resolve(const ir::OpDef& op, seam::Device& device, Inputs inp
     return call;
   }
   if (policy.fallback != Fallback::forbid) {
-    WEFT_TRY(const auto others, seam::registry().open_others(device));
+    const auto others = seam::registry().open_others(device);
     for (seam::Device* other : others) {
       WEFT_TRY(const auto plan, seam::select(*other, owned, &refusals));
       if (!plan) continue;

@@ -190,17 +190,17 @@ Result<BufferRef> Device::allocate_fresh(uint64_t bytes, uint32_t size_class) {
   if (capability_.max_buffer && bytes > capability_.max_buffer)
     return fail(Code::out_of_memory, "{}: a buffer of {} bytes; the device's largest is {}", name_, bytes,
                 capability_.max_buffer);
+  auto b = std::make_unique<Buffer>();  // first: what fails later would leave the handle to nobody
   const weft_code code = backend_.allocate(device_, bytes, &handle, error.out());
   if (code != WEFT_OK)
     return fail(static_cast<Code>(code), "{}: allocating {} bytes ({} in use): {}", name_, bytes,
                 live_bytes(), error.text());
-  auto* b = new Buffer;
   b->size_class = size_class, b->device = this, b->handle = handle, b->bytes = bytes;
   const uint64_t now = live_bytes_.fetch_add(bytes, std::memory_order_relaxed) + bytes;
   for (uint64_t peak = peak_bytes_.load(std::memory_order_relaxed);
        now > peak && !peak_bytes_.compare_exchange_weak(peak, now, std::memory_order_relaxed);) {
   }
-  return BufferRef(b);
+  return BufferRef(b.release());
 }
 
 void Device::trim() {
@@ -245,7 +245,11 @@ Device::Device(const weft_backend& backend, weft_device device, const weft_capab
                uint32_t index)
     : backend_(backend), device_(device), capability_(capability), index_(index), name_(backend.name) {
   if (capability.ordinal) name_ += fmt::format(":{}", capability.ordinal);
-  if (auto queue = open_queue(); queue.ok()) eager_queue_ = std::move(queue).value();
+}
+
+Status Device::start() {
+  WEFT_TRY(eager_queue_, open_queue());
+  return {};
 }
 
 Device::~Device() {

@@ -1,4 +1,5 @@
 #pragma once
+#include <cstring>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -15,14 +16,20 @@ struct Plan;
 /// Turns a weft_code and its text into a Status.
 class CError {
  public:
-  CError() {  // leaves the text alone: this stands on the path of every launch
+  CError() {}  // leaves the text alone: this stands on the path of every launch
+  /// For the next call: without a text, whatever the last one wrote.
+  weft_error* out() {
     error_.size = sizeof(weft_error);
     error_.text[0] = 0;
+    return &error_;
   }
-  weft_error* out() { return &error_; }
-  const char* text() const { return error_.text; }
+  /// What a backend wrote, which may be nothing, or a text without an end.
+  WEFT_COLD std::string text() const {
+    return std::string(error_.text, strnlen(error_.text, sizeof error_.text));
+  }
   Status status(weft_code code) const {
-    return code == WEFT_OK ? Status() : Status(static_cast<Code>(code), error_.text);
+    if (code == WEFT_OK) return {};
+    return Status(static_cast<Code>(code), error_.text[0] ? text() : "it gave no reason");
   }
 
  private:
@@ -92,6 +99,8 @@ class Device {
  public:
   Device(const weft_backend& backend, weft_device device, const weft_capability& capability, uint32_t index);
   ~Device();
+  /// Opens the queue of eager work; before anything else.
+  Status start();
   Device(const Device&) = delete;
 
   const std::string& name() const { return name_; }  ///< "reference", "opencl:1"

@@ -1,9 +1,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include <unistd.h>
-
 #include "base/log.h"
+#include "base/output_file.h"
 #include "base/thread_pool.h"
 #include "seam/builtin.h"
 #include "seam/registry.h"
@@ -38,15 +37,14 @@ uint64_t cache_get(const char* key, void* bytes, uint64_t capacity) {
 void cache_put(const char* key, const void* bytes, uint64_t n) {
   const auto folder = cache_folder();
   if (folder.empty() || !plain_name(key)) return;
-  std::error_code ignored;  // a cache that can't be written is a cache that misses
+  std::error_code ignored;
   std::filesystem::create_directories(folder, ignored);
-  const auto fresh = folder / fmt::format(".{}.{}", key, getpid());
-  {
-    std::ofstream out(fresh, std::ios::binary);
-    out.write(static_cast<const char*>(bytes), static_cast<std::streamsize>(n));
-    if (!out) return;
-  }
-  std::filesystem::rename(fresh, folder / key, ignored);
+  const auto put = [&]() -> Status {
+    WEFT_TRY(auto file, OutputFile::open((folder / key).string()));
+    WEFT_CHECK(file.write({static_cast<const std::byte*>(bytes), n}));
+    return file.commit();
+  };
+  (void)put();  // a cache that can't be written is a cache that misses
 }
 
 void host_log(uint32_t level, const char* text) {

@@ -2,7 +2,11 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
+#include <bit>
+#include <cctype>
 #include <filesystem>
+#include <functional>
 
 #include "base/log.h"
 #include "seam/builtin.h"
@@ -13,14 +17,30 @@ namespace {
 // The host reads no further than a table says it reaches, and needs at least the required entries.
 constexpr uint32_t kLeastTable = offsetof(weft_backend, kernels) + sizeof(weft_backend::kernels);
 
+constexpr uint32_t kLeastKernel = offsetof(weft_kernel, launch) + sizeof(weft_kernel::launch);
+constexpr uint32_t kMostBytes = 64 * 1024;  // of any struct that makes sense
+constexpr uint32_t kMostKernels = 64 * 1024;
+
+// Users type it, and ids of kernels begin with it.
+Status check_name(const char* name) {
+  if (!name || !*name) return fail(Code::version, "it has no name");
+  const size_t n = strnlen(name, 65);
+  const bool word =
+      std::all_of(name, name + n, [](unsigned char c) { return std::isalnum(c) || c == '_' || c == '-'; });
+  if (n > 64 || !word)
+    return fail(Code::version, "its name must be at most 64 letters, digits, '_' and '-', got '{}'",
+                std::string_view(name, n));
+  return {};
+}
+
 Status check_table(const weft_backend& t) {
-  if (t.size < kLeastTable || t.size > 64 * 1024)
+  if (t.size < kLeastTable || t.size > kMostBytes)
     return fail(Code::version, "its table says it has {} bytes; {} to {} make sense", t.size, kLeastTable,
-                64 * 1024);
+                kMostBytes);
   if (t.abi < WEFT_ABI_MIN || t.abi > WEFT_ABI)
     return fail(Code::version, "it was built for seam version {}, this host speaks {} to {}", t.abi,
                 WEFT_ABI_MIN, WEFT_ABI);
-  if (!t.name || !*t.name) return fail(Code::version, "it has no name");
+  WEFT_CHECK(check_name(t.name));
   const struct {
     const char* name;
     bool there;
@@ -41,6 +61,48 @@ Status check_table(const weft_backend& t) {
 
 std::string terminated(const char* text, size_t capacity) {
   return std::string(text, strnlen(text, capacity));
+}
+
+// The records that a backend lists: each is read only after this has looked at it.
+Result<std::vector<const weft_kernel*>> checked_kernels(const weft_kernel* const* list, uint32_t n) {
+  if (n > kMostKernels || (n > 0 && !list))
+    return fail(Code::version, "it lists {} of them{}; at most {} make sense", n, list ? "" : ", and no list",
+                kMostKernels);
+  for (uint32_t i = 0; i < n; ++i) {
+    const weft_kernel* k = list[i];
+    if (!k) return fail(Code::version, "number {} is null", i);
+    if (k->size < kLeastKernel || k->size > kMostBytes)
+      return fail(Code::version, "number {} says it has {} bytes; {} to {} make sense", i, k->size,
+                  kLeastKernel, kMostBytes);
+    const struct {
+      const char* name;
+      bool there;
+    } required[] = {{"id", k->id && *k->id},
+                    {"op", k->op && *k->op},
+                    {"reads", k->reads || k->n_reads == 0},
+                    {"accepts", k->accepts != nullptr},
+                    {"launch", k->launch != nullptr}};
+    for (const auto& r : required)
+      if (!r.there) return fail(Code::version, "number {} has no {}", i, r.name);
+  }
+  return std::vector(list, list + n);
+}
+
+// What a backend says of a device, as the host goes by it: texts end, and what is counted with makes sense.
+Status settle(weft_capability& c, uint32_t ordinal) {
+  if (c.available == 0)
+    return fail(Code::unavailable, "{}",
+                *c.reason ? terminated(c.reason, sizeof c.reason) : "it gave no reason");
+  c.size = sizeof c, c.ordinal = ordinal;
+  c.kind[sizeof c.kind - 1] = c.label[sizeof c.label - 1] = c.reason[sizeof c.reason - 1] = 0;
+  c.dialect[sizeof c.dialect - 1] = c.numerics[sizeof c.numerics - 1] = 0;
+  c.offset_alignment = std::max(c.offset_alignment, 1u);
+  if (!std::has_single_bit(c.offset_alignment))
+    return fail(Code::version, "its buffers begin at multiples of {}, which is no power of two",
+                c.offset_alignment);
+  if (c.queue_kind != WEFT_QUEUE_INLINE && c.queue_kind != WEFT_QUEUE_ORDERED)
+    return fail(Code::version, "its queues are of kind {}, which this host does not know", c.queue_kind);
+  return {};
 }
 
 DeviceInfo describe(const weft_capability& c, const std::string& backend) {
@@ -88,18 +150,35 @@ Status Registry::add(Entry entry, Status loaded) {
                       other.info.origin);
   if (loaded.ok()) {
     probe(entry);
-  } else {
-    entry.info.state = "refused", entry.info.reason = loaded.message(), entry.table = nullptr;
+    entries_.push_back(std::move(entry));
+    return loaded;
   }
-  entries_.push_back(std::move(entry));
+  if (entry.table) tables_.pop_back();
+  entry.info.state = "refused", entry.info.reason = loaded.message(), entry.table = nullptr;
+  // Whoever tries again is told again; the report tells it once.
+  const auto before = std::ranges::find_if(entries_, [&](const Entry& e) {
+    return e.info.state == "refused" && e.info.origin == entry.info.origin;
+  });
+  (before != entries_.end() ? *before : entries_.emplace_back()) = std::move(entry);
   return loaded;
+}
+
+// Nothing throws across the seam; what does all the same is told like an error, while the plug-in is being
+// loaded.
+static Status unthrown(const std::function<Status()>& call) {
+  try {
+    return call();
+  } catch (const std::exception& e) {
+    return fail(Code::version, "it threw an exception, which no backend may: {}", e.what());
+  } catch (...) {
+    return fail(Code::version, "it threw an exception, which no backend may");
+  }
 }
 
 Status Registry::negotiate(Entry& entry, weft_negotiate_fn function) {
   CError error;
   const weft_backend* table = nullptr;
-  const weft_code code = function(&host(), &table, error.out());
-  if (code != WEFT_OK) return error.status(code).at("negotiate");
+  WEFT_CHECK(unthrown([&] { return error.status(function(&host(), &table, error.out())); }).at("negotiate"));
   if (!table) return fail(Code::version, "negotiate: it answered yes but gave no table");
   WEFT_CHECK(check_table(*table).at("table"));
   // A shorter table is an older one: what it lacks is absent.
@@ -128,23 +207,26 @@ Status Registry::adopt(const weft_backend& table, std::string origin) {
 void Registry::probe(Entry& entry) {
   CError error;
   weft_probe probe{.size = sizeof(weft_probe), .n_devices = 0, .reason = {}};
-  const weft_code code = entry.table->probe(&probe, error.out());
+  const Status probed = unthrown([&] { return error.status(entry.table->probe(&probe, error.out())); });
   auto& info = entry.info;
   info.state = "unavailable";
-  if (code != WEFT_OK) {
-    info.reason = error.text();
+  if (!probed.ok()) {
+    info.reason = probed.message();
   } else if (probe.n_devices == 0) {
     info.reason = terminated(probe.reason, sizeof probe.reason);
   }
-  for (uint32_t i = 0; code == WEFT_OK && i < std::min(probe.n_devices, kMaxDevices); ++i) {
+  for (uint32_t i = 0; probed.ok() && i < std::min(probe.n_devices, kMaxDevices); ++i) {
     weft_capability c{.size = sizeof(weft_capability)};
-    weft_device device = nullptr;
-    if (const weft_code opened = entry.table->open_device(i, &device, &c, error.out()); opened != WEFT_OK) {
-      info.reason = fmt::format("device {}: {}", i, error.text());
+    const Status fit = unthrown([&]() -> Status {
+      weft_device device = nullptr;
+      WEFT_CHECK(error.status(entry.table->open_device(i, &device, &c, error.out())));
+      entry.table->close_device(device);
+      return settle(c, i);
+    });
+    if (!fit.ok()) {
+      info.reason = fmt::format("device {}: {}", i, fit.message());
       continue;
     }
-    entry.table->close_device(device);
-    c.ordinal = i;
     entry.capabilities.push_back(c);
     info.devices.push_back(describe(c, info.name));
   }
@@ -155,19 +237,20 @@ Status Registry::load(const std::string& path) {
   Entry entry;
   entry.info.name = std::filesystem::path(path).stem().string();
   entry.info.origin = path;
+  void* library = nullptr;
   const auto opened = [&]() -> Status {
-    void* library = dlopen(std::filesystem::absolute(path).c_str(), RTLD_NOW | RTLD_LOCAL);
+    library = dlopen(std::filesystem::absolute(path).c_str(), RTLD_NOW | RTLD_LOCAL);
     if (!library) return fail(Code::unavailable, "open: {}", dlerror());
     auto* function = reinterpret_cast<weft_negotiate_fn>(dlsym(library, "weft_negotiate"));
-    Status s = function
-                   ? negotiate(entry, function)
-                   : fail(Code::version, "symbol: it exports no weft_negotiate, so it is not a Weft backend");
-    if (!s.ok()) dlclose(library);
-    return s;
+    if (!function)
+      return fail(Code::version, "symbol: it exports no weft_negotiate, so it is not a Weft backend");
+    return negotiate(entry, function);
   };
   std::lock_guard lock(mutex_);
   Status s = opened();
-  return add(std::move(entry), std::move(s)).at("backend " + path);
+  s = add(std::move(entry), std::move(s));
+  if (!s.ok() && library) dlclose(library);  // a good one stays: its devices outlive every tensor
+  return std::move(s).at("backend " + path);
 }
 
 std::vector<BackendInfo> Registry::report() {
@@ -202,26 +285,29 @@ Result<Device*> Registry::open(std::string_view name) {
   if (const weft_code code = table.open_device(found.second, &handle, &capability, error.out());
       code != WEFT_OK)
     return error.status(code).at(fmt::format("opening {}", name));
-  capability.ordinal = found.second;
+  Status fit = settle(capability, found.second);
   auto device = std::make_unique<Device>(table, handle, capability, static_cast<uint32_t>(devices_.size()));
+  WEFT_CHECK(std::move(fit).at(fmt::format("opening {}", name)));
+  WEFT_CHECK(device->start());
   const weft_kernel* const* kernels = nullptr;
   uint32_t n = 0;
   if (const weft_code code = table.kernels(handle, &kernels, &n, error.out()); code != WEFT_OK)
     return error.status(code).at(fmt::format("kernels of {}", name));
-  device->sources.push_back({found.first->info.name, {kernels, kernels + n}});
+  auto records = checked_kernels(kernels, n);
+  if (!records.ok()) return records.take_status().at(fmt::format("kernels of {}", name));
+  device->sources.push_back({found.first->info.name, std::move(records).value()});
   for (const auto& provider : builtin_providers())
-    if (auto records = provider.kernels(table, handle, capability, host()); !records.empty())
-      device->sources.push_back({provider.name, std::move(records)});
+    if (auto more = provider.kernels(table, handle, capability, host()); !more.empty())
+      device->sources.push_back({provider.name, std::move(more)});
   return devices_[std::string(name)] = device.release();
 }
 
-Result<std::vector<Device*>> Registry::open_others(const Device& but) {
+std::vector<Device*> Registry::open_others(const Device& but) {
   std::vector<Device*> out;
   for (const auto& info : report())
     for (const auto& d : info.devices) {
       if (d.name == but.name() || d.kind == "null") continue;
-      WEFT_TRY(auto* device, open(d.name));
-      out.push_back(device);
+      if (auto device = open(d.name); device.ok()) out.push_back(*device);
     }
   return out;
 }

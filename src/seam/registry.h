@@ -19,9 +19,9 @@ class Registry {
   /// The device with this name ("reference", "opencl:1"), opened now if it was not yet. Lives until the
   /// process ends.
   Result<Device*> open(std::string_view name);
-  /// Every other device that can compute, in the order in which their backends were found: where a fallback
-  /// may go. A backend of kind "null" computes nothing and is never one.
-  Result<std::vector<Device*>> open_others(const Device& but);
+  /// Every other device that can be opened and can compute, in the order in which their backends were found:
+  /// where a fallback may go. A backend of kind "null" computes nothing and is never one.
+  std::vector<Device*> open_others(const Device& but);
   /// Gives a backend that is not in the list as a file, under its own name: for tests that wrap a good one.
   Status adopt(const weft_backend& table, std::string origin);
 
