@@ -1,7 +1,6 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
@@ -9,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "host_memory.h"
 #include "seam/registry.h"
 #include "test_backends.h"
 #include "weft/generate.h"
@@ -17,29 +17,6 @@
 
 // Text out of a model: through the cache it is what transformers makes (scripts/hf_oracle), prompt by prompt
 // and together; and a token allocates nothing.
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define WEFT_COUNTS_ALLOCATIONS 0
-#else
-#define WEFT_COUNTS_ALLOCATIONS 1
-
-static std::atomic<int64_t> allocations{0};
-
-static void* counted(std::size_t n, std::size_t alignment) {
-  allocations.fetch_add(1, std::memory_order_relaxed);
-  n = (std::max<std::size_t>(n, 1) + alignment - 1) / alignment * alignment;
-  if (void* p = std::aligned_alloc(alignment, n)) return p;
-  throw std::bad_alloc();
-}
-[[gnu::noinline]] void* operator new(std::size_t n) { return counted(n, alignof(std::max_align_t)); }
-[[gnu::noinline]] void* operator new(std::size_t n, std::align_val_t a) {
-  return counted(n, static_cast<std::size_t>(a));
-}
-[[gnu::noinline]] void operator delete(void* p) noexcept { std::free(p); }
-[[gnu::noinline]] void operator delete(void* p, std::size_t) noexcept { std::free(p); }
-[[gnu::noinline]] void operator delete(void* p, std::align_val_t) noexcept { std::free(p); }
-[[gnu::noinline]] void operator delete(void* p, std::size_t, std::align_val_t) noexcept { std::free(p); }
-#endif
 
 namespace weft {
 namespace {
@@ -252,7 +229,7 @@ TEST_F(Generate, GoesOnFromTheNewerHalf) {
 }
 
 TEST_F(Generate, ATokenAllocatesNothing) {
-#if WEFT_COUNTS_ALLOCATIONS
+#if WEFT_WATCHES_HOST_MEMORY
   const seam::Device& device = *value_or_raise(seam::registry().open("native"));
   for (const char* kind : kKinds) {
     const auto model = load(kind);
@@ -264,15 +241,15 @@ TEST_F(Generate, ATokenAllocatesNothing) {
     const std::vector<Ids> prompts = {{1, 2, 3}, {4}};
     Generation g(decoder, tokenizer(), prompts, o);
     ASSERT_TRUE(g.step());
-    const int64_t before = allocations;
+    const int64_t before = testing::host_allocations();
     const uint64_t bytes = device.live_bytes();
     int steps = 0;
     while (g.step()) ++steps;
-    EXPECT_EQ(allocations - before, 0) << kind;
+    EXPECT_EQ(testing::host_allocations() - before, 0) << kind;
     EXPECT_EQ(device.live_bytes(), bytes) << kind;
     EXPECT_EQ(steps, 119);
     const std::vector<int> probe(static_cast<size_t>(steps));
-    EXPECT_GT(allocations, before) << probe.size();  // they are counted
+    EXPECT_GT(testing::host_allocations(), before) << probe.size();  // they are counted
   }
 #else
   GTEST_SKIP() << "sanitizers have an operator new of their own";

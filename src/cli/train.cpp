@@ -132,6 +132,7 @@ class Run {
     const std::string path = nn::checkpoint_path(o_.out);
     if (const Status page = history_.write_page(nn::settings_json(state_.info.settings)); !page.ok())
       note(page.message());
+    if (const auto trouble = history_.trouble(); !trouble.empty()) note(trouble);
     if (stop_signal) {
       show_.result({{"stopped", true}, {"step", state_.info.step}, {"checkpoint", path}},
                    fmt::format("stopped after step {}; checkpoint in {}; go on with --resume",
