@@ -173,6 +173,25 @@ function(weft_test_plugins)
   weft_out_of_tree_backends()
 endfunction()
 
+# fuzz/<name>.cpp is the fuzz target <name>, a program in <build>/fuzz. All of them: the target `fuzz_targets`.
+function(weft_fuzz_targets)
+  file(GLOB files CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/fuzz/*.cpp")
+  add_custom_target(fuzz_targets)
+  foreach(file IN LISTS files)
+    get_filename_component(name "${file}" NAME_WE)
+    add_executable(fuzz_${name} "${file}")
+    set_target_properties(fuzz_${name} PROPERTIES OUTPUT_NAME "${name}" RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/fuzz")
+    target_include_directories(fuzz_${name} PRIVATE src ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR}/generated)
+    target_link_libraries(fuzz_${name} PRIVATE weft nlohmann_json::nlohmann_json)
+    target_link_options(fuzz_${name} PRIVATE -fsanitize=fuzzer)
+    add_dependencies(fuzz_targets fuzz_${name})
+  endforeach()
+  # The options' target is the command line without the commands.
+  target_sources(fuzz_options PRIVATE src/cli/face/syntax.cpp src/cli/face/face.cpp src/cli/text/reading.cpp
+                                      src/cli/training/options.cpp)
+  target_link_libraries(fuzz_options PRIVATE CLI11::CLI11)
+endfunction()
+
 # src/cli/<name>.cpp is the subcommand <name>; main.cpp runs it.
 function(weft_cli_commands sources)
   file(GLOB files CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/cli/*.cpp")

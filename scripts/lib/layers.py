@@ -25,6 +25,7 @@ LAYERS = {
     "cli": "all",
     "python": "all",
     "tests": "all",
+    "fuzz": "all",
     "bench": "all",
 }
 # "all" is without these two, but for those who may.
@@ -51,10 +52,10 @@ GENERATED = {"plan_generated.h": "program"}
 # Headers of other projects: where they may be included. fmt is in weft/status.h, so everywhere; C, C++ and POSIX are free.
 THIRD_PARTY = {
     "fmt/": set(LAYERS),
-    "CLI/": {"cli"},
-    "nlohmann/": {"bench", "cli", "formats", "import", "lab", "nn", "tests"},
+    "CLI/": {"cli", "fuzz"},
+    "nlohmann/": {"bench", "cli", "formats", "fuzz", "import", "lab", "nn", "tests"},
     "flatbuffers/": {"program", "tests"},
-    "xxhash.h": {"base", "program", "nn", "tests"},
+    "xxhash.h": {"base", "fuzz", "program", "nn", "tests"},
     "dlpack/": {"sdk"},
     "pcre2.h": {"io"},
     "utf8proc.h": {"io"},
@@ -66,7 +67,7 @@ THIRD_PARTY = {
     "ATen/": {"bench"},
     "c10/": {"bench"},
 }
-SYSTEM = {"dlfcn.h", "fcntl.h", "spawn.h", "unistd.h", "stddef.h", "stdint.h", "stdlib.h", "string.h", "stdio.h", "math.h", "pty.h"}
+SYSTEM = {"dlfcn.h", "errno.h", "fcntl.h", "spawn.h", "unistd.h", "stddef.h", "stdint.h", "stdlib.h", "string.h", "stdio.h", "math.h", "pty.h"}
 
 # Names that a backend has or will have and that are no words of English: they may not appear in any text of the core.
 BACKEND_NAMES = {"opencl", "cuda", "hip", "vulkan", "webgpu", "onednn", "mkl", "nnpack", "xnnpack", "cublaslt", "cudnn",

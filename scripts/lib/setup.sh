@@ -9,6 +9,9 @@ weft_packages=(
   opencl-c-headers ocl-icd-libopencl1 pocl-opencl-icd
 )
 
+# And what scripts/fuzz takes beside them.
+weft_fuzz_packages=(clang-19 libclang-rt-19-dev)
+
 say() { printf '\n== %s\n' "$*"; }
 
 # Those of the arguments that are not installed, one a line.
