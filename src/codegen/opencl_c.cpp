@@ -12,7 +12,6 @@ constexpr TypeSet kF32 = set_of(f32), kF16 = set_of(f16), kBf16 = set_of(bf16), 
 constexpr TypeSet kFloat = kF32 | kF16 | kBf16 | kF64;
 constexpr TypeSet kBool = set_of(boolean), kIndex = set_of(index);
 constexpr TypeSet kUnsigned = set_of(u32, u64, u8);
-constexpr TypeSet kSmall = set_of(i8, u8);
 constexpr TypeSet kInteger = set_of(i32, i64, u32, u64, i8, u8);
 constexpr TypeSet kNumber = kAnyType & ~kBool;
 
