@@ -128,6 +128,25 @@ TEST(Plugin, OneWithoutADeviceIsUnavailableAndSaysWhy) {
   }
 }
 
+// Devices and their threads are there until the process ends, and so may tensors be, in what ends after
+// main().
+TEST(PluginDeathTest, AProcessEndsInPeaceWithWhateverIsLoadedAndHeld) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");  // a process of its own
+  for (const char* name : {"good_plain_c", "far", "good_longer_table"})
+    EXPECT_EXIT(
+        {
+          static Tensor held;
+          thread_local Tensor held_by_thread;
+          const bool loaded = load_plugin(name) && refusal(plugin_path("bad_zeroed_table")) != "loaded";
+          const OnBackend on(name);
+          held = Tensor::of({1, 2}, {2}) + Tensor::of({3, 4}, {2});
+          held_by_thread = held + held;
+          std::exit(loaded && held_by_thread.backend() == name ? 0 : 2);
+        },
+        ::testing::ExitedWithCode(0), "")
+        << name;
+}
+
 uint64_t calls_of(const std::string& kernel) {
   uint64_t n = 0;
   for (const auto& r : ledger_rows())
