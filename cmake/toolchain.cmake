@@ -19,14 +19,14 @@ add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Wsuggest-override>)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   add_compile_options(-Wno-restrict -Wno-maybe-uninitialized -Wno-stringop-overflow)  # false alarms of GCC 12 in std::string: bug 105329
 endif()
+if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+  add_compile_options(-Wno-deprecated-declarations)  # false alarms of libstdc++ 12: its std::stable_sort calls what is
+endif()
 if(WEFT_SANITIZE)
   string(REPLACE "address" "address,undefined" sanitizers "${WEFT_SANITIZE}")
   add_compile_options(-fsanitize=${sanitizers} -fno-omit-frame-pointer -g1)
   add_link_options(-fsanitize=${sanitizers})
-  if(WEFT_FUZZ)
-    # Says which branches an input took; what is undefined ends the program, like an address that is wrong.
-    add_compile_options(-fsanitize=fuzzer-no-link -fno-sanitize-recover=undefined)
-  endif()
+  add_compile_options(-fno-sanitize-recover=undefined)  # what is undefined ends the program, like an address that is wrong
 endif()
 # The host's own code gains nothing from -O3 but build time; kernels do (backends/native/builtin.cmake).
 if(CMAKE_CXX_FLAGS_RELEASE STREQUAL "-O3 -DNDEBUG")

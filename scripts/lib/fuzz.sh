@@ -1,6 +1,7 @@
-# Sourced by scripts/fuzz: builds and runs the fuzz targets. Wants weft_root and weft_tmp, a folder to write in.
+# Sourced by scripts/test and scripts/fuzz: runs the fuzz targets, which are in build/asan. Wants weft_root and weft_tmp, a folder
+# to write in.
 
-weft_fuzz_build=$weft_root/build/fuzz
+weft_fuzz_build=$weft_root/build/asan/fuzz
 weft_fuzz_found=$weft_root/build/fuzz_found  # inputs that end a target stay here
 
 # The targets, which are the files of fuzz/.
@@ -9,16 +10,10 @@ fuzz_targets() {
   for file in "$weft_root"/fuzz/*.cpp; do basename "$file" .cpp; done
 }
 
-# Ops are constants with pure functions: those that build/release has are taken from there.
-configure_fuzz() {
-  cmake -S "$weft_root" --preset fuzz "-DWEFT_OPS_FROM=$weft_root/build/release" >"$weft_tmp/configure.log" 2>&1 ||
-    { cat "$weft_tmp/configure.log"; return 1; }
-}
-
 # fuzz_one TARGET SECONDS SEED CORPUS: runs it on what it makes of CORPUS and of its seeds; new inputs are kept in CORPUS. Its
 # last line says what was done; before it stands what went wrong, and the command that repeats it.
 fuzz_one() {
-  local name=$1 seconds=$2 seed=$3 corpus=$4 program=$weft_fuzz_build/fuzz/$1 log=$weft_tmp/fuzz_$1.log status=0 input
+  local name=$1 seconds=$2 seed=$3 corpus=$4 program=$weft_fuzz_build/$1 log=$weft_tmp/fuzz_$1.log status=0 input
   local options=(-seed="$seed" -max_total_time="$seconds" -timeout=5 -rss_limit_mb=1024 -print_final_stats=1)
   [[ -f $weft_root/fuzz/$name.dict ]] && options+=(-dict="$weft_root/fuzz/$name.dict")
   mkdir -p "$corpus" "$weft_fuzz_found"
@@ -54,4 +49,18 @@ fuzz_all() {
   done
   while ((${#running[@]})); do fuzz_wait; done
   ((${#fuzz_failed[@]} == 0))
+}
+
+# fuzzed SECONDS: a check for each target, that long, from the corpora of the repository. The seed is the same each time;
+# scripts/fuzz draws others.
+fuzzed() {
+  local targets before name
+  mapfile -t targets < <(fuzz_targets)
+  say "Fuzzing ${#targets[@]} targets, $1 s each, two at a time"
+  cpu_mark; before=$cpu
+  fuzz_all "$1" 1 "$weft_tmp/fuzz_corpus" "${targets[@]}"
+  passed $((${#targets[@]} - ${#fuzz_failed[@]}))
+  for name in "${fuzz_failed[@]}"; do failed "fuzzing $name"; done
+  cpu_mark
+  printf '   %s CPU seconds\n' "$(minus "$cpu" "$before")"
 }

@@ -9,8 +9,8 @@ weft_packages=(
   opencl-c-headers ocl-icd-libopencl1 pocl-opencl-icd
 )
 
-# And what scripts/fuzz takes beside them.
-weft_fuzz_packages=(clang-19 libclang-rt-19-dev)
+# And what the sanitizers of scripts/test and scripts/fuzz take beside them.
+weft_sanitizer_packages=(clang-19 libclang-rt-19-dev)
 
 say() { printf '\n== %s\n' "$*"; }
 
