@@ -1,6 +1,7 @@
 #include <dlfcn.h>
 
 #include <cstring>
+#include <deque>
 
 #include "conformance/check.h"
 #include "conformance/seam/rig.h"
@@ -46,14 +47,20 @@ class Short {
   size_t bytes_;
 };
 
-// A host that speaks none of this backend's versions. It lives on: a backend may have kept its address.
+/// A host that speaks another version. It lives on: a backend may have kept its address.
+const weft_host& host_of(uint32_t abi) {
+  static auto& all = *new std::deque<weft_host>;
+  auto& other = all.emplace_back(seam::host());
+  other.abi_min = other.abi_max = abi;
+  return other;
+}
+
+// A host that speaks none of this backend's versions.
 Found refuses_host(weft_negotiate_fn negotiate, uint32_t abi) {
   if (!negotiate) return Found::skipped("it is wrapped here, and negotiates with nobody");
-  auto& other = *new weft_host(seam::host());
-  other.abi_min = other.abi_max = abi;
   const weft_backend* table = nullptr;
   Short<weft_error> error(sizeof(weft_error));
-  const weft_code code = negotiate(&other, &table, error.get());
+  const weft_code code = negotiate(&host_of(abi), &table, error.get());
   if (code != WEFT_VERSION) return Found::wrong(fmt::format("answers {} to it, not WEFT_VERSION", code));
   if (table) return Found::wrong("it gives its table all the same");
   return Found::wrong(error.get()->text[0] ? "" : "it says no word");
@@ -61,11 +68,9 @@ Found refuses_host(weft_negotiate_fn negotiate, uint32_t abi) {
 
 Found short_error(weft_negotiate_fn negotiate) {
   if (!negotiate) return Found::skipped("it is wrapped here, and negotiates with nobody");
-  auto& other = *new weft_host(seam::host());
-  other.abi_min = other.abi_max = WEFT_ABI + 1;
   const weft_backend* table = nullptr;
   Short<weft_error> error(offsetof(weft_error, text) + 8);
-  (void)negotiate(&other, &table, error.get());
+  (void)negotiate(&host_of(WEFT_ABI + 1), &table, error.get());
   return Found::wrong(error.overrun() ? "its text of an error is longer than the room for it" : "");
 }
 
