@@ -1,4 +1,5 @@
 #include <omp.h>
+#include <pthread.h>
 
 #include <algorithm>
 #include <cstring>
@@ -45,5 +46,7 @@ weft_code WEFT_NEGOTIATE(const weft_host* host, const weft_backend** backend, we
   std::memcpy(&ours, host, std::min<size_t>(host->size, sizeof ours));
   ours.size = sizeof ours;
   ours.parallel_for = spread;
+  // The runtime's threads are not in a child process, where it would wait for them for ever.
+  [[maybe_unused]] static const int once = pthread_atfork(nullptr, nullptr, [] { omp_set_num_threads(1); });
   return weft::shared::HostDevice<OpenMp>::negotiate(&ours, backend, error);
 }
