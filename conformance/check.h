@@ -45,9 +45,10 @@ struct CaseResult {
 
 /// What a run of checks is asked for.
 struct CheckOptions {
-  std::string only;   ///< cases whose "check/case" begins with this; empty: all
-  uint64_t seed = 1;  ///< of what is drawn
-  bool full = false;  ///< the figures of a full run instead of those that a test can afford
+  std::string only;            ///< cases whose "check/case" begins with this; empty: all
+  uint64_t seed = 1;           ///< of what is drawn
+  bool full = false;           ///< the figures of a full run instead of those that a test can afford
+  bool first_failure = false;  ///< ends there: nothing more is asked
 };
 
 class Expectations;
@@ -64,9 +65,14 @@ class CheckRun {
   const CheckOptions& options() const { return options_; }
   /// Called after each case, and after each check with its cases by state.
   std::function<void(const CaseResult&)> progress;
+  /// Called by a check that knows how far it is.
+  std::function<void(size_t done, size_t of)> reached;
+  void at(size_t done, size_t of) const {
+    if (reached) reached(done, of);
+  }
   std::function<void(const struct Check&, const std::array<int64_t, 4>&)> ended;
 
-  /// Is any case of this check, or whose name begins so, asked for?
+  /// Is any case of this check, or whose name begins so, asked for, and not yet answered by a failure?
   bool wants(const std::string& name) const;
   /// Runs a case if it is asked for. An Error that it raises is a finding; one of code unsupported a refusal.
   void run(const std::string& name, const std::function<Found()>& body);
@@ -88,6 +94,7 @@ class CheckRun {
 
  private:
   void keep(CaseResult r);
+  bool over() const { return options_.first_failure && !failures_.empty(); }
 
   std::string backend_;
   CheckOptions options_;

@@ -2,6 +2,7 @@
 #include <functional>
 
 #include "conformance/bounds.h"
+#include "conformance/check.h"
 #include "conformance/inputs.h"
 
 namespace weft::conformance {
@@ -21,6 +22,18 @@ struct PreparedCase {
 void each_case(const ir::OpDef& op, const OpCases& cases,
                const std::function<bool(const std::string&)>& wanted,
                const std::function<void(const PreparedCase&)>& f);
+/// A refusal is an answer only where the device does not claim to have all of the case's dtypes.
+Found judged_refusal(const PreparedCase& c, const std::string& backend, const std::string& refused);
+
+/// While it lives, right answers stay in memory: working them out costs far more than the kernels do, and who
+/// holds many backends to the same cases asks for them again and again. The largest are still made anew.
+class KeptAnswers {
+ public:
+  KeptAnswers();
+  ~KeptAnswers();
+  KeptAnswers(const KeptAnswers&) = delete;
+};
+
 /// The op of a file of cases; raises where there is none.
 const ir::OpDef& op_of(const CaseFile& file);
 

@@ -9,9 +9,12 @@ namespace {
 
 using namespace conformance;
 
-// Those that ask all cases of all ops: ops_test.cpp does that, on every backend.
-const std::set<std::string> kCostly = {"arranged", "candidates", "edges", "gradients",
-                                       "guards",   "huge",       "ops",   "used_by_models"};
+// Those that ask all cases of all ops, or run graphs: ops_test.cpp and graphs_test.cpp do that, on every
+// backend.
+const std::set<std::string> kCostly = {"arranged", "candidates", "edges", "gradients", "graphs",
+                                       "guards",   "huge",       "ops",   "places",    "used_by_models"};
+// No named liar fails these either: drawn ones do (ops_test.cpp), and bad plug-ins.
+const std::set<std::string> kOthersProve = {"accumulates", "negotiates"};
 
 std::string check_of(const Liar& liar) {
   const std::string_view all = liar.caught_by;
@@ -61,7 +64,7 @@ TEST(Honesty, EveryLiarIsCaughtByItsCheck) {
     }
   }
   for (const auto& name : here)
-    EXPECT_TRUE(bitten.contains(name) || kCostly.contains(name) || name == "negotiates")
+    EXPECT_TRUE(bitten.contains(name) || kCostly.contains(name) || kOthersProve.contains(name))
         << "no liar fails " << name << ": it proves nothing";
 }
 

@@ -11,29 +11,19 @@
 #include "base/thread_pool.h"
 
 namespace weft::conformance {
-namespace {
 
-/// Bytes between two pages that may not be touched, at the end of theirs or at the beginning.
-class Guarded {
- public:
-  Guarded(size_t bytes, bool at_end) : page_(static_cast<size_t>(::sysconf(_SC_PAGESIZE))) {
-    const size_t inner = (bytes + page_ - 1) / page_ * page_ + (bytes ? 0 : page_);
-    all_ = inner + 2 * page_;
-    base_ = static_cast<std::byte*>(::mmap(nullptr, all_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
-    if (base_ == MAP_FAILED || ::mprotect(base_ + page_, inner, PROT_READ | PROT_WRITE) != 0)
-      throw Error(fail(Code::out_of_memory, "no {} bytes of guarded memory", all_));
-    data_ = base_ + page_ + (at_end ? inner - bytes : 0);
-  }
-  ~Guarded() { ::munmap(base_, all_); }
-  Guarded(const Guarded&) = delete;
-  std::byte* data() const { return data_; }
+Guarded::Guarded(size_t bytes, bool at_end) {
+  static const auto page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
+  const size_t inner = std::max<size_t>(1, (bytes + page - 1) / page) * page;
+  all_ = inner + 2 * page, offset_ = at_end ? inner - bytes : 0;
+  base_ = static_cast<std::byte*>(::mmap(nullptr, all_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  if (base_ == MAP_FAILED || ::mprotect(base_ + page, inner, PROT_READ | PROT_WRITE) != 0)
+    throw Error(fail(Code::out_of_memory, "no {} bytes of guarded memory", all_));
+  begin_ = base_ + page;
+}
+Guarded::~Guarded() { ::munmap(base_, all_); }
 
- private:
-  size_t page_, all_ = 0;
-  std::byte *base_ = nullptr, *data_ = nullptr;
-};
-
-weft_tensor tensor_at(std::byte* data, const seam::ConcreteType& type, DLDevice device) {
+weft_tensor tensor_at(std::byte* data, const seam::ConcreteType& type, DLDevice device, uint64_t offset) {
   const auto& i = info(type.dtype);
   return {.dl = {.data = data,
                  .device = device,
@@ -41,12 +31,14 @@ weft_tensor tensor_at(std::byte* data, const seam::ConcreteType& type, DLDevice 
                  .dtype = {i.dlpack_code, static_cast<uint8_t>(8 * i.bytes), 1},
                  .shape = const_cast<int64_t*>(type.shape.data()),
                  .strides = nullptr,
-                 .byte_offset = 0},
+                 .byte_offset = offset},
           .size = sizeof(weft_tensor),
           .layout = 0,
           .logical_shape = nullptr,
           .alignment = byte_size(type.dtype)};
 }
+
+namespace {
 
 /// Which operand each output updates, if any: the one is the other's memory.
 std::vector<std::optional<size_t>> updated(const seam::CallDesc& call) {
@@ -117,10 +109,8 @@ std::string launch_among_others(Rig& rig, seam::Plan& plan, const Ask& ask) {
       continue;
     }
     o = value_or_raise(rig.upload(sentinel(call.outputs[k])));
-    auto& c = tensors.emplace_back(
-        tensor_at(static_cast<std::byte*>(o->c.dl.data), call.outputs[k], rig.device.dl()));
-    c.dl.byte_offset = step;
-    out.push_back(&c);
+    out.push_back(&tensors.emplace_back(
+        tensor_at(static_cast<std::byte*>(o->c.dl.data), call.outputs[k], rig.device.dl(), step)));
   }
   std::unique_ptr<Rig::Operand> workspace;
   if (plan.prepared.workspace)
@@ -140,7 +130,7 @@ std::string launch_among_others(Rig& rig, seam::Plan& plan, const Ask& ask) {
   return "";
 }
 
-std::vector<std::string> in_children(size_t n, const std::function<void(size_t)>& job) {
+std::vector<std::string> in_children(size_t n, const std::function<void(size_t)>& job, bool first_only) {
   std::vector<std::string> said(n);
   void* shared = ::mmap(nullptr, sizeof(Report), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (shared == MAP_FAILED) throw Error(fail(Code::out_of_memory, "no page to share with a child"));
@@ -155,6 +145,7 @@ std::vector<std::string> in_children(size_t n, const std::function<void(size_t)>
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0) break;
     said[report.at] = WIFEXITED(status) ? std::string(report.words)
                                         : fmt::format("ended the process: {}", ::strsignal(WTERMSIG(status)));
+    if (first_only) break;
   }
   ::munmap(shared, sizeof(Report));
   return said;

@@ -6,6 +6,25 @@
 // Launches in memory that watches over itself.
 namespace weft::conformance {
 
+/// Bytes between two pages that may not be touched, at the end of theirs or at the beginning.
+class Guarded {
+ public:
+  Guarded(size_t bytes, bool at_end);
+  ~Guarded();
+  Guarded(const Guarded&) = delete;
+  std::byte* data() const { return begin_ + offset_; }
+  /// Where the pages between begin, whose other bytes are zero, and how far behind that the data do.
+  std::byte* begin() const { return begin_; }
+  size_t offset() const { return offset_; }
+
+ private:
+  size_t all_ = 0, offset_ = 0;
+  std::byte *base_ = nullptr, *begin_ = nullptr;
+};
+
+/// A tensor of this type whose elements begin `offset` bytes behind `data`.
+weft_tensor tensor_at(std::byte* data, const seam::ConcreteType& type, DLDevice device, uint64_t offset = 0);
+
 /// On host memory: each operand, result and workspace lies between pages that may not be touched, at the end
 /// of its own or at the beginning. Whoever touches them ends the process: run it in a child.
 void launch_between_pages(Rig& rig, seam::Plan& plan, const Ask& ask, bool at_end);
@@ -16,7 +35,8 @@ std::string launch_among_others(Rig& rig, seam::Plan& plan, const Ask& ask);
 
 /// Runs jobs 0 to n - 1 in child processes, on one thread, one after the other; what ends a child is the
 /// fault of the job that it was at, and the next child goes on behind it. An Error of a job is a fault too.
-/// One text for each job; empty: nothing happened.
-std::vector<std::string> in_children(size_t n, const std::function<void(size_t)>& job);
+/// One text for each job; empty: nothing happened. With `first_only` nothing is done after the first fault.
+std::vector<std::string> in_children(size_t n, const std::function<void(size_t)>& job,
+                                     bool first_only = false);
 
 }  // namespace weft::conformance

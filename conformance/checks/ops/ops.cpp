@@ -2,7 +2,6 @@
 #include "conformance/prepared.h"
 #include "conformance/run.h"
 #include "ir/lower.h"
-#include "seam/registry.h"
 
 // Every op in every case and dtype, as a user calls it, judged element by element against the truth.
 namespace weft::conformance {
@@ -28,26 +27,13 @@ std::string wrong_ledger(const PreparedCase& c, const Outcome& ran, const std::s
   return "";
 }
 
-/// A dtype of the case that the device does not claim to have; nothing where it claims them all.
-std::string unclaimed(const PreparedCase& c, const weft_capability& have) {
-  std::string out;
-  const auto look = [&](DType t) {
-    if (!(have.dtypes >> static_cast<int>(t) & 1)) out = name(t);
-  };
-  for (const auto& a : c.inputs) look(a.dtype);
-  for (const auto& b : c.right) look(b.value.dtype);
-  return out;
-}
-
 Found one(CheckRun& run, const PreparedCase& c) {
   auto& cell = run.matrix[c.op.name][c.dtype];
   const auto ran = run_op(c.op, c.attrs, c.inputs, run.backend());
   if (!ran.refused.empty()) {
     const auto reason = ran.refused.substr(0, ran.refused.find('\n', ran.refused.find('\n') + 1));
     cell.refusals.insert(reason);
-    const auto& device = *value_or_raise(seam::registry().open(run.backend()));
-    if (!unclaimed(c, device.capability()).empty()) return Found::refused(ran.refused);
-    return Found::wrong("it is refused, though the device claims all of its dtypes: " + ran.refused);
+    return judged_refusal(c, run.backend(), ran.refused);
   }
   ++cell.cases;
   for (const auto& row : ran.ledger) {
@@ -63,11 +49,14 @@ Found one(CheckRun& run, const PreparedCase& c) {
 }
 
 void run(CheckRun& run) {
-  for (const auto& file : case_files())
-    if (run.wants(file.op))
-      each_case(
-          op_of(file), file.cases(), [&](const std::string& label) { return run.wants(label); },
-          [&](const PreparedCase& c) { run.run(c.label, [&] { return one(run, c); }); });
+  size_t done = 0;
+  for (const auto& file : case_files()) {
+    run.at(done++, case_files().size());
+    if (!run.wants(file.op)) continue;
+    each_case(
+        op_of(file), file.cases(), [&](const std::string& label) { return run.wants(label); },
+        [&](const PreparedCase& c) { run.run(c.label, [&] { return one(run, c); }); });
+  }
 }
 
 }  // namespace

@@ -1,0 +1,22 @@
+#include "conformance/asks.h"
+
+#include "conformance/inputs.h"
+
+namespace weft::conformance {
+
+std::vector<Ask> asks_of(const ir::OpDef& op, const OpCases& cases) {
+  std::vector<Ask> all;
+  uint64_t seed = 1;
+  for (const Case& c : cases)
+    for (int i = 0; i < (has_free_dtype(c) ? kDTypeCount : 1); ++i) {
+      const auto t = static_cast<DType>(i);
+      if (!holds(c.dtypes, t)) continue;
+      Ask ask{.op = op.name, .attrs = c.attrs};
+      for (const Array& a : make_inputs(c, t, ++seed))
+        ask.inputs.push_back({{a.dtype, IntList(a.shape.begin(), a.shape.end())}, encode(a)});
+      if (describe(ask).ok()) all.push_back(std::move(ask));
+    }
+  return all;
+}
+
+}  // namespace weft::conformance

@@ -1,0 +1,99 @@
+#include <cmath>
+
+#include "conformance/asks.h"
+#include "conformance/check.h"
+#include "conformance/numbers.h"
+#include "conformance/seam/usual.h"
+
+// Every kernel that takes += does add, onto nothing, onto something and onto a NaN.
+namespace weft::conformance {
+namespace {
+
+// What rounding may do to a sum, and to the terms of the one that is added: far less than a term.
+double allowed(DType t, double before, double added) {
+  if (!is_float(t)) return 0;
+  return std::max(1e-4, 4 * static_cast<double>(format(t).eps())) *
+         (1 + std::fabs(before) + std::fabs(added));
+}
+
+bool in_range(DType t, double x) {
+  return is_float(t) ? std::isfinite(x)
+                     : std::fabs(x) < 0x1p50 && x >= static_cast<double>(lowest(t)) &&
+                           x <= static_cast<double>(highest(t));
+}
+
+std::string wrong_onto(Rig& rig, const weft_kernel& k, Ask ask, const std::vector<double>& added) {
+  ask.accumulate = 1;
+  const auto plan = value_or_raise(rig.plan(value_or_raise(describe(ask)), k));
+  const auto out = value_or_raise(rig.launch(*plan, ask)).outputs[0];
+  const auto got = numbers(out);
+  for (size_t i = 0; i < got.size(); ++i) {
+    const double want = ask.before + added[i];
+    if (ask.before == ask.before && !in_range(out.type.dtype, want)) continue;  // judged by the other checks
+    const bool right = want != want
+                           ? got[i] != got[i]
+                           : std::fabs(got[i] - want) <= allowed(out.type.dtype, ask.before, added[i]);
+    if (!right)
+      return fmt::format("{} for {}, onto {}: element {} is {}, wanted {}", k.id, title(ask), ask.before, i,
+                         got[i], want);
+  }
+  return "";
+}
+
+/// A call that a kernel takes with +=.
+struct Job {
+  const weft_kernel& kernel;
+  Ask ask;
+};
+
+std::vector<Job> jobs_of(Rig& rig, const CaseFile& file) {
+  std::vector<Job> jobs;
+  for (const Ask& ask : asks_of(op_of(file), file.cases())) {
+    Ask adding = ask;
+    adding.accumulate = 1;
+    const auto call = value_or_raise(describe(adding));
+    const auto& desc = call->desc();
+    if (!desc.updates.empty() || desc.outputs.size() != 1 || desc.outputs[0].dtype == DType::boolean)
+      continue;
+    for (const auto& source : rig.device.sources)
+      for (const weft_kernel* k : source.kernels)
+        if (ask.op == k->op && rig.plan(call, *k).ok()) jobs.push_back({*k, ask});
+  }
+  return jobs;
+}
+
+Found each_sum(Rig& rig, const std::vector<Job>& jobs) {
+  for (const auto& [kernel, ask] : jobs) {
+    const auto plain = value_or_raise(rig.plan(value_or_raise(describe(ask)), kernel));
+    const auto out = value_or_raise(rig.launch(*plain, ask)).outputs[0];
+    for (const double before : {0.0, 5.0, std::nan("")}) {
+      if (before != before && !is_float(out.type.dtype)) continue;
+      Ask adding = ask;
+      adding.before = before;
+      if (auto wrong = wrong_onto(rig, kernel, adding, numbers(out)); !wrong.empty())
+        return Found::wrong(wrong);
+    }
+  }
+  return {};
+}
+
+void run(CheckRun& run) {
+  Rig rig(run.backend());
+  bool some = false;
+  for (const auto& file : case_files()) {
+    if (!run.wants(file.op)) continue;
+    // A kernel may say that it can't: the host then gives it a temporary.
+    const auto jobs = jobs_of(rig, file);
+    if (jobs.empty()) continue;
+    some = true;
+    run.run(file.op, [&] { return each_sum(rig, jobs); });
+  }
+  if (!some) run.run("every op", [] { return Found::skipped("no kernel takes +="); });
+}
+
+}  // namespace
+
+extern const Check accumulates_check = {"accumulates",
+                                        "every kernel that takes += adds to what is there, a NaN too", run};
+
+}  // namespace weft::conformance
