@@ -1,11 +1,8 @@
 #include "cli/training/display.h"
 
-#include <sys/ioctl.h>
-
 #include <algorithm>
-#include <cstdlib>
 
-#include "weft/text.h"
+#include "cli/text/screen.h"
 
 namespace weft::cli {
 namespace {
@@ -17,29 +14,9 @@ constexpr int kCurveHeight = 8;
 // What is drawn goes over itself: all of it must be on the screen.
 constexpr int kLeastWidth = 40, kLeastHeight = kCurveHeight + 6;
 
-struct Screen {
-  int width = 80, height = 24;
-};
-Screen screen() {
-  winsize size{};
-  if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0 || size.ws_row == 0) return {};
-  return {size.ws_col, size.ws_row};
-}
 bool can_draw() {
-  const char* kind = std::getenv("TERM");
   const Screen s = screen();
-  return ::isatty(STDOUT_FILENO) && kind && std::string_view(kind) != "dumb" && s.width >= kLeastWidth &&
-         s.height >= kLeastHeight;
-}
-
-// One line of a terminal: line ends and other controls shown as spaces, no longer than it is wide.
-std::string one_line(const std::string& text, int width) {
-  std::u32string out;
-  for (const char32_t c : io::from_utf8(text)) {
-    if (out.size() + 1 == static_cast<size_t>(width)) break;
-    out += c < 32 || c == 127 ? U' ' : c;
-  }
-  return io::to_utf8(out);
+  return is_live() && s.width >= kLeastWidth && s.height >= kLeastHeight;
 }
 
 void print_line(const std::string& text) {
