@@ -3,6 +3,8 @@
 #include <map>
 #include <set>
 
+#include "conformance/drawn/trial.h"
+#include "conformance/prepared.h"
 #include "conformance/rules.h"
 #include "conformance/run.h"
 #include "ir/lower.h"
@@ -194,6 +196,16 @@ TEST_P(Ops, EveryCase) {
 std::vector<CaseFile> files() { return {case_files().begin(), case_files().end()}; }
 INSTANTIATE_TEST_SUITE_P(Folder, Ops, testing::ValuesIn(files()),
                          [](const auto& info) { return std::string(info.param.op); });
+
+// As many as a test can afford; `weft check reference --liars --full` draws 200.
+TEST(OpCases, DrawnLiarsAreCaught) {
+  const KeptAnswers kept;
+  for (uint64_t i = 0; i < 20; ++i) {
+    const Trial t = try_drawn("reference", 6, i);
+    fmt::print("  {:<12} {:<60} {}\n", t.liar, t.fault, t.by);
+    EXPECT_TRUE(t.caught()) << t.liar << ", " << t.fault << ": " << t.words << "\nrepeat: " << t.command();
+  }
+}
 
 TEST(OpCases, EveryOpHasAFile) {
   std::set<std::string> have;

@@ -1,0 +1,54 @@
+#include <charconv>
+
+#include "conformance/check.h"
+#include "conformance/graphs/run.h"
+#include "seam/registry.h"
+
+// Random graphs through compiler, linker and session: what no op alone shows, memory that is used again
+// first.
+namespace weft::conformance {
+namespace {
+
+constexpr uint64_t kGraphs = 30, kGraphsInFull = 10'000;
+constexpr std::string_view kName = "graph ";
+
+Found one(const std::string& backend, uint64_t seed) {
+  const GraphRun run = random_graphs(backend, {.first_seed = seed, .count = 1});
+  if (!run.failures.empty())
+    return Found::wrong(fmt::format("{}\nthe smallest graph in which it is so:\n{}", run.failures[0].reason,
+                                    run.failures[0].smallest));
+  return run.refused ? Found::refused(run.refusal) : Found();
+}
+
+// The graph that is asked for by its name, whichever would be drawn; none: those that are drawn.
+uint64_t asked_for(const CheckRun& run) {
+  std::string_view only = run.options().only;
+  const auto begin = fmt::format("graphs/{}", kName);
+  uint64_t seed = 0;
+  if (only.starts_with(begin)) only.remove_prefix(begin.size());
+  (void)std::from_chars(only.data(), only.data() + only.size(), seed);
+  return seed;
+}
+
+void run(CheckRun& run) {
+  const auto graph = [&](uint64_t seed) {
+    run.run(fmt::format("{}{}", kName, seed), [&] { return one(run.backend(), seed); });
+  };
+  if (const uint64_t seed = asked_for(run)) return graph(seed);
+  const uint64_t n = run.options().full ? kGraphsInFull : kGraphs;
+  const auto& device = *value_or_raise(seam::registry().open(run.backend()));
+  // A graph's texts are its own: a device that compiles them runs a few of the graphs.
+  const uint64_t share =
+      device.capability().dialect[0] ? static_cast<uint64_t>(RandomGraphs().share_of_texts) : 1;
+  for (uint64_t i = 0; i < n; i += share) {
+    run.at(i, n);
+    graph(1 + (run.options().seed - 1) * kGraphsInFull + i);
+  }
+}
+
+}  // namespace
+
+extern const Check random_check = {
+    "graphs", "random graphs, compiled and linked, give what their truth and its bounds allow", run};
+
+}  // namespace weft::conformance

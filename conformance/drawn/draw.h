@@ -1,0 +1,33 @@
+#pragma once
+#include "conformance/drawn/lie.h"
+#include "conformance/numbers.h"
+
+namespace weft::conformance {
+
+/// Draws lies about one backend's kernels: fault x kernel x when.
+class Drawing {
+ public:
+  explicit Drawing(const std::string& backend);
+  /// What is drawn hangs on `random` and on the backend's kernels alone. What a lie strikes is drawn from the
+  /// calls that the suite's own cases make, so that there is one; whether anybody can tell is not known here.
+  Lie draw(Random& random);
+
+ private:
+  /// A call that a case makes: its first result.
+  struct Call {
+    int64_t elements, rows;
+    DType dtype;
+  };
+  struct Kernel {
+    std::string id;
+    const ir::OpDef* op;
+    bool alone;  ///< no other kernel of its op is there, and no body to run instead
+  };
+  const std::vector<Call>& calls_of(const ir::OpDef& op);
+  When draw_when(Random& random, const ir::OpDef& op, const Flaw& flaw);
+
+  std::vector<Kernel> kernels_;
+  std::map<const ir::OpDef*, std::vector<Call>> calls_;
+};
+
+}  // namespace weft::conformance

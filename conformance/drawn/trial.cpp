@@ -1,0 +1,117 @@
+#include "conformance/drawn/trial.h"
+
+#include <algorithm>
+#include <charconv>
+#include <set>
+
+#include "conformance/check.h"
+#include "conformance/drawn/draw.h"
+
+namespace weft::conformance {
+namespace {
+
+std::vector<CaseResult> first_failure(const std::string& backend, const std::string& only) {
+  CheckRun run(backend, {.only = only, .first_failure = true});
+  for (const Check* check : all_checks()) run.run(*check);
+  return run.failures();
+}
+
+// Does the good backend answer this case rightly, be it by a refusal? A case named after what is wrong, such
+// as a kernel's id that nobody should have, is not there: then its whole check has to pass.
+bool has_alibi(const std::string& good, const std::string& liar, const CaseResult& found) {
+  std::string name = found.name;
+  if (const size_t at = name.find(liar); at != name.npos) name.replace(at, liar.size(), good);
+  CheckRun same(good, {.only = found.check + "/" + name});
+  for (const Check* check : all_checks()) same.run(*check);
+  if (!same.failures().empty()) return false;
+  if (same.executed() + same.count(Found::State::refused) > 0) return true;
+  CheckRun whole(good, {.only = found.check + "/"});
+  for (const Check* check : all_checks()) whole.run(*check);
+  return whole.failures().empty() && whole.executed() > 0;
+}
+
+// Is there a case among these that `liar` fails? It counts if the good backend does not.
+bool convicted(Trial& trial, const std::string& liar, const std::string& only) {
+  const auto failures = first_failure(liar, only);
+  if (failures.empty()) return false;
+  const CaseResult& found = failures[0];
+  const std::string name = found.check + "/" + found.name;
+  const bool alibi = has_alibi(trial.on, liar, found);
+  trial.by = alibi ? name : "";
+  trial.words = alibi ? found.found.words : fmt::format("{} fails, and so it does on {}", name, trial.on);
+  return true;
+}
+
+// Checks that see such a fault of this op, the likeliest first.
+std::vector<std::string> likeliest(const Lie& lie) {
+  const auto of_op = [&](const char* check) { return fmt::format("{}/{}", check, lie.op); };
+  const auto cases = [&](const char* check) { return of_op(check) + " "; };  // not those of max_pool for max
+  switch (lie.flaw->kind) {
+    case Flaw::Kind::sum: return {of_op("accumulates"), "adds_where_asked", cases("ops"), cases("edges")};
+    case Flaw::Kind::memory: return {of_op("places"), cases("guards")};
+    default: return {cases("ops"), cases("edges"), cases("candidates"), of_op("places")};
+  }
+}
+
+// All others but those that take long or look at no kernel. What touches memory that is not its own is not
+// let near them.
+std::vector<std::string> others(const Lie& lie, const std::vector<std::string>& done) {
+  if (lie.flaw->kind == Flaw::Kind::memory) return {"stays_within_bounds"};
+  static const std::set<std::string> slow = {"arranged", "gradients", "graphs",
+                                             "guards",   "huge",      "used_by_models"};
+  std::vector<std::string> all;
+  for (const Check* check : all_checks()) {
+    const std::string name = check->name;
+    const bool seen = std::ranges::any_of(done, [&](auto& d) { return d.starts_with(name); });
+    if (!seen && !slow.contains(name)) all.push_back(name + "/");
+  }
+  return all;
+}
+
+}  // namespace
+
+std::string Trial::command() const { return fmt::format("weft check {} --liars --only {}", on, liar); }
+
+Trial try_liar(const Liar& liar) {
+  wake(liar);
+  Trial trial{.liar = liar.name, .fault = liar.fault, .on = liar.on};
+  if (!convicted(trial, liar.name, liar.caught_by))
+    trial.words = fmt::format("{} does not see it", liar.caught_by);
+  return trial;
+}
+
+Trial try_drawn(const std::string& backend, uint64_t seed, uint64_t index) {
+  Teller& liar = teller(backend);
+  Drawing drawing(backend);
+  Random random((seed + 1) * 0x9e3779b97f4a7c15 ^ (index + 1) * 0xd1b54a32d192ed03);
+  Trial trial{.liar = drawn_name(seed, index), .on = backend};
+  for (;;) {
+    const Lie lie = drawing.draw(random);
+    trial.fault = text(lie);
+    liar.tell(lie);
+    const auto first = likeliest(lie);
+    const auto catches = [&](const std::string& only) { return convicted(trial, liar.name(), only); };
+    if (std::ranges::any_of(first, catches)) return trial;
+    if (liar.told() == 0) continue;
+    if (!std::ranges::any_of(others(lie, first), catches))
+      trial.words = fmt::format("changed the results of {} launches, and passes", liar.told());
+    return trial;
+  }
+}
+
+std::string drawn_name(uint64_t seed, uint64_t index) { return fmt::format("drawn_{}_{}", seed, index); }
+
+std::optional<std::pair<uint64_t, uint64_t>> drawn_from_name(std::string_view name) {
+  constexpr std::string_view kBegin = "drawn_";
+  if (!name.starts_with(kBegin)) return std::nullopt;
+  name.remove_prefix(kBegin.size());
+  uint64_t seed = 0, index = 0;
+  const char* end = name.data() + name.size();
+  const auto [after, bad] = std::from_chars(name.data(), end, seed);
+  if (bad != std::errc() || after == end || *after != '_') return std::nullopt;
+  const auto [stop, wrong] = std::from_chars(after + 1, end, index);
+  if (wrong != std::errc() || stop != end) return std::nullopt;
+  return std::pair(seed, index);
+}
+
+}  // namespace weft::conformance

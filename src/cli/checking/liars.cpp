@@ -1,0 +1,69 @@
+#include "cli/checking/liars.h"
+
+#include "cli/show.h"
+#include "cli/text/screen.h"
+#include "conformance/drawn/trial.h"
+#include "conformance/prepared.h"
+
+namespace weft::cli {
+namespace {
+
+using namespace conformance;
+using Accused = std::function<Trial()>;
+
+std::vector<Accused> accused(const std::string& backend, const CheckOptions& o, int64_t drawn) {
+  std::vector<Accused> all;
+  const auto add_drawn = [&](uint64_t seed, uint64_t index) {
+    all.push_back([=] { return try_drawn(backend, seed, index); });
+  };
+  if (const auto one = drawn_from_name(o.only)) return add_drawn(one->first, one->second), all;
+  for (const Liar& liar : all_liars())
+    if (liar.on == backend && std::string_view(liar.name).starts_with(o.only))
+      all.push_back([liar] { return try_liar(liar); });
+  for (uint64_t i = 0; i < static_cast<uint64_t>(drawn); ++i)
+    if (drawn_name(o.seed, i).starts_with(o.only)) add_drawn(o.seed, i);
+  return all;
+}
+
+void print(const Trial& t, bool as_json) {
+  if (as_json)
+    fmt::print("{}\n", line_of({{"liar", t.liar},
+                                {"fault", t.fault},
+                                {"caught", t.caught()},
+                                {"by", t.by},
+                                {"words", t.words},
+                                {"repeat", t.command()}}));
+  else if (t.caught())
+    fmt::print("{:<31} {:<72} {}\n", t.liar, t.fault, t.by);
+  else
+    fmt::print("{:<31} {:<72} SURVIVED: {}\n  repeat: {}\n", t.liar, t.fault, t.words, t.command());
+  std::fflush(stdout);
+}
+
+}  // namespace
+
+int check_liars(const std::string& backend, const CheckOptions& options, int64_t drawn, bool as_json) {
+  const KeptAnswers kept;
+  const auto all = accused(backend, options, drawn);
+  if (all.empty())
+    throw Error(invalid("no liar about {} {}; --drawn N draws some", backend,
+                        options.only.empty() ? "has a name" : "is named " + options.only));
+  LiveLine live(!as_json);
+  if (!as_json) fmt::print("{:<31} {:<72} {}\n", "liar", "fault", "the first case that catches it");
+  const auto start = Clock::now();
+  size_t done = 0, caught = 0;
+  for (const Accused& one : all) {
+    live.show(
+        fmt::format("{} of {}   {}", done, all.size(), time_left(done, all.size(), seconds_since(start))));
+    const Trial t = one();
+    ++done, caught += t.caught();
+    live.clear();
+    print(t, as_json);
+  }
+  Show(as_json).result(
+      {{"backend", backend}, {"liars", all.size()}, {"caught", caught}},
+      fmt::format("\n{} of {} liars caught, in {:.1f} s", caught, all.size(), seconds_since(start)));
+  return caught == all.size() ? 0 : 1;
+}
+
+}  // namespace weft::cli
