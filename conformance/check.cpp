@@ -69,8 +69,8 @@ void CheckRun::keep(CaseResult r) {
 }
 
 std::string CheckRun::command(const CaseResult& r) const {
-  return fmt::format("weft check {} --only '{}/{}'{}", backend_, r.check, r.name,
-                     options_.seed == 1 ? "" : fmt::format(" --seed {}", options_.seed));
+  return fmt::format("weft check {} --only '{}/{}'{}", options_.asked.empty() ? backend_ : options_.asked,
+                     r.check, r.name, options_.seed == 1 ? "" : fmt::format(" --seed {}", options_.seed));
 }
 
 }  // namespace weft::conformance

@@ -45,9 +45,10 @@ struct CaseResult {
 
 /// What a run of checks is asked for.
 struct CheckOptions {
-  std::string only;            ///< cases whose "check/case" begins with this; empty: all
-  uint64_t seed = 1;           ///< of what is drawn
-  bool full = false;           ///< the figures of a full run instead of those that a test can afford
+  std::string only;   ///< cases whose "check/case" begins with this; empty: all
+  std::string asked;  ///< how the backend was named, for the command that repeats a case; empty: its name
+  uint64_t seed = 1;  ///< of what is drawn
+  bool full = false;  ///< the figures of a full run instead of those that a test can afford
   bool first_failure = false;  ///< ends there: nothing more is asked
 };
 

@@ -84,7 +84,9 @@ void say_each_check(CheckRun& run, LiveLine& live) {
 }
 
 int check_backend(const Options& o, const std::string& backend, bool as_json) {
-  CheckRun run(backend, o.check);
+  CheckOptions options = o.check;
+  options.asked = o.backend;
+  CheckRun run(backend, options);
   Expectations known;
   if (!o.expectations.empty())
     known = value_or_raise(Expectations::read(o.expectations)), run.expectations = &known;
