@@ -1,6 +1,7 @@
 #include "conformance/asks.h"
 
 #include "conformance/inputs.h"
+#include "conformance/seam/candidates.h"
 
 namespace weft::conformance {
 
@@ -12,8 +13,7 @@ std::vector<Ask> asks_of(const ir::OpDef& op, const OpCases& cases) {
       const auto t = static_cast<DType>(i);
       if (!holds(c.dtypes, t)) continue;
       Ask ask{.op = op.name, .attrs = c.attrs};
-      for (const Array& a : make_inputs(c, t, ++seed))
-        ask.inputs.push_back({{a.dtype, IntList(a.shape.begin(), a.shape.end())}, encode(a)});
+      for (const Array& a : make_inputs(c, t, ++seed)) ask.inputs.push_back(host_tensor(a));
       if (describe(ask).ok()) all.push_back(std::move(ask));
     }
   return all;

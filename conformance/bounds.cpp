@@ -191,6 +191,12 @@ static Real off_by(Real got, const Bounded& want, size_t i, Real allowed) {
   return std::fabs(got - truth) / allowed;
 }
 
+// Whole numbers to their last digit.
+static std::string in_words(DType t, Real x) {
+  if (is_float(t)) return fmt::format("{:.17g}", static_cast<double>(x));
+  return x < 0 ? fmt::format("{}", static_cast<int64_t>(x)) : fmt::format("{}", static_cast<uint64_t>(x));
+}
+
 Verdict judge(const Array& got, const Bounded& want, Real slack) {
   if (got.dtype != want.value.dtype || got.shape != want.value.shape)
     return {false, fmt::format("got {}, want {}", text(type_of(got)), text(type_of(want.value))), kInf};
@@ -200,9 +206,10 @@ Verdict judge(const Array& got, const Bounded& want, Real slack) {
     const Real allowed = want.error[i] * slack * (1 + 0x1p-10L);
     const Real off = off_by(got.v[i], want, i, allowed);
     if (off <= v.worst) continue;
-    v.worst = off, v.ok = off <= 1;
-    v.reason = fmt::format("element {} of {}: got {:.17g}, want {:.17g} +- {:.3g}", i, text(type_of(got)),
-                           double(got.v[i]), double(want.value.v[i]), double(allowed));
+    v.worst = off, v.ok = v.ok && off <= 1;
+    v.reason =
+        fmt::format("element {} of {}: got {}, want {} +- {:.3g}", i, text(type_of(got)),
+                    in_words(got.dtype, got.v[i]), in_words(got.dtype, want.value.v[i]), double(allowed));
   }
   return v;
 }

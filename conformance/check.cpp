@@ -24,6 +24,7 @@ bool CheckRun::wants(const std::string& name) const {
 void CheckRun::run(const std::string& name, const std::function<Found()>& body) {
   if (over() || !(check_ + "/" + name).starts_with(options_.only)) return;
   CaseResult r{check_, name, {}};
+  if (begins) begins(r);
   try {
     r.found = body();
   } catch (const Error& e) {
@@ -69,8 +70,13 @@ void CheckRun::keep(CaseResult r) {
 }
 
 std::string CheckRun::command(const CaseResult& r) const {
-  return fmt::format("weft check {} --only '{}/{}'{}", options_.asked.empty() ? backend_ : options_.asked,
-                     r.check, r.name, options_.seed == 1 ? "" : fmt::format(" --seed {}", options_.seed));
+  const std::string line = !options_.repeat.empty() ? options_.repeat
+                           : options_.seed == 1
+                               ? "weft check " + backend_
+                               : fmt::format("weft check {} --seed {}", backend_, options_.seed);
+  // What follows from a whole run is repeated by one.
+  if (r.check == "expectations" || r.check == "used_by_models") return line;
+  return fmt::format("{} --only '{}/{}'", line, r.check, r.name);
 }
 
 }  // namespace weft::conformance

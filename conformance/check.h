@@ -45,10 +45,10 @@ struct CaseResult {
 
 /// What a run of checks is asked for.
 struct CheckOptions {
-  std::string only;   ///< cases whose "check/case" begins with this; empty: all
-  std::string asked;  ///< how the backend was named, for the command that repeats a case; empty: its name
-  uint64_t seed = 1;  ///< of what is drawn
-  bool full = false;  ///< the figures of a full run instead of those that a test can afford
+  std::string only;            ///< cases whose "check/case" begins with this; empty: all
+  std::string repeat;          ///< the command line but for --only; empty: made of backend and seed
+  uint64_t seed = 1;           ///< of what is drawn
+  bool full = false;           ///< the figures of a full run instead of those that a test can afford
   bool first_failure = false;  ///< ends there: nothing more is asked
 };
 
@@ -64,8 +64,8 @@ class CheckRun {
   void run_all();
   const std::string& backend() const { return backend_; }
   const CheckOptions& options() const { return options_; }
-  /// Called after each case, and after each check with its cases by state.
-  std::function<void(const CaseResult&)> progress;
+  /// Called before each case, after each case, and after each check with its cases by state.
+  std::function<void(const CaseResult&)> begins, progress;
   /// Called by a check that knows how far it is.
   std::function<void(size_t done, size_t of)> reached;
   void at(size_t done, size_t of) const {
@@ -90,7 +90,7 @@ class CheckRun {
   /// Cases that passed or failed, in all and by check.
   int64_t executed() const { return count(Found::State::passed) + count(Found::State::failed); }
   const std::map<std::string, int64_t>& executed_by_check() const { return by_check_; }
-  /// The command that repeats a case.
+  /// The command that repeats a case, as a shell takes it.
   std::string command(const CaseResult& r) const;
 
  private:

@@ -19,6 +19,7 @@ OpCases elementwise(const ir::OpDef& op) {
   for (const int64_t n : kSizes) all.push_back({.inputs = operands({n}), .why = "size"});
   for (const int64_t n : kLongSizes)
     all.push_back({.inputs = operands({n}), .why = "long", .dtypes = only({DType::f32})});
+  all.push_back({.inputs = operands({65537, 2}), .why = "many rows", .dtypes = only({DType::f32})});
   Dims shape;
   for (int rank = 0; rank <= 8; ++rank) {
     all.push_back({.inputs = operands(shape), .why = "rank"});
@@ -33,11 +34,18 @@ OpCases elementwise(const ir::OpDef& op) {
   return all;
 }
 
-// Rows of every length.
-OpCases rows(std::vector<Attr> attrs) {
+// Rows of every length. An oracle that looks at a row once for each of its elements can't take long ones.
+OpCases rows(std::vector<Attr> attrs, bool square = false) {
   OpCases all;
   for (const int64_t n : kSizes)
     if (n > 0) all.push_back({.inputs = {normal({3, n})}, .attrs = attrs, .why = "rows of"});
+  const auto add = [&](Dims shape, const char* why) {
+    all.push_back(
+        {.inputs = {normal(std::move(shape))}, .attrs = attrs, .why = why, .dtypes = only({DType::f32})});
+  };
+  add({2, 1021}, "long rows");
+  add({1, square ? 2053 : 65537}, "long rows");
+  add({65537, 2}, "many rows");
   return all;
 }
 
@@ -58,6 +66,34 @@ OpCases products() {
                                 {5, 1021, 3},
                                 {1, 129, 257}})
     all.push_back({.inputs = {normal({m, k}), normal({k, n})}, .why = "product"});
+  const auto add = [&](Dims a, Dims b, const char* why) {
+    all.push_back(
+        {.inputs = {normal(std::move(a)), normal(std::move(b))}, .why = why, .dtypes = only({DType::f32})});
+  };
+  add({2, 2053}, {2053, 2}, "a long sum");
+  all.push_back({.inputs = {integers({2, 65537}, -9, 9), integers({65537, 2}, -9, 9)},
+                 .why = "a longer one, exact",
+                 .dtypes = only({DType::i32})});
+  add({65537, 2}, {2, 3}, "many rows");
+  add({3, 2}, {2, 65537}, "many columns");
+  add({17, 3, 4}, {17, 4, 5}, "a batch");
+  add({65537, 1, 2}, {65537, 2, 1}, "a large batch");
+  return all;
+}
+
+// The rows 0 to n - 1 of n in another order, and back again.
+Input order_of(int64_t n) {
+  std::vector<Real> at;
+  for (int64_t i = 0; i < n; ++i) at.push_back(static_cast<Real>(n - 1 - i));
+  return values(std::move(at)).as(DType::i32);
+}
+OpCases moves(bool scatters) {
+  OpCases all;
+  for (const int64_t n : {int64_t{257}, int64_t{1021}, int64_t{65537}}) {
+    std::vector<Input> inputs = {normal({n, 2}), order_of(n)};
+    if (scatters) inputs.push_back(normal({n, 2}));
+    all.push_back({.inputs = std::move(inputs), .why = "indices", .dtypes = only({DType::f32})});
+  }
   return all;
 }
 
@@ -68,8 +104,13 @@ OpCases edge_cases(const ir::OpDef& op) {
   if (name == "matmul") return products();
   for (const char* by_axes : {"sum", "max", "min", "mean", "prod", "logsumexp"})
     if (name == by_axes) return rows({{"axes", Shape{1}}});
-  for (const char* by_axis : {"softmax", "log_softmax", "argmax", "argmin", "cumsum", "sort"})
+  for (const char* by_axis : {"softmax", "log_softmax", "argmax", "argmin"})
     if (name == by_axis) return rows({{"axis", int64_t{1}}});
+  for (const char* by_axis : {"cumsum", "sort"})
+    if (name == by_axis) return rows({{"axis", int64_t{1}}}, true);
+  if (name == "gather") return moves(false);
+  for (const char* scatter : {"scatter", "scatter_add"})
+    if (name == scatter) return moves(true);
   if (name == "layer_norm") return rows({});
   return ir::has(op.traits, ir::Trait::elementwise) ? elementwise(op) : OpCases();
 }

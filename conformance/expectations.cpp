@@ -48,6 +48,7 @@ Result<Expectations> Expectations::read(const std::string& path) {
   all.path_ = path;
   std::string line;
   for (int number = 1; std::getline(in, line); ++number) {
+    if (line.ends_with('\r')) line.pop_back();
     if (line.empty() || line[0] == '#') continue;
     const auto c = columns(line);
     if (c.size() != 3 || (c[0] != "refused" && c[0] != "wrong"))
@@ -58,6 +59,7 @@ Result<Expectations> Expectations::read(const std::string& path) {
     all.lines_.push_back(
         {c[0] == "wrong" ? Found::State::failed : Found::State::refused, c[1], c[2], number});
   }
+  if (in.bad()) return fail(Code::unavailable, "can't read {}: is it a file?", path);
   all.matched_.resize(all.lines_.size());
   return all;
 }

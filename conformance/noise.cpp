@@ -191,16 +191,13 @@ Result<std::vector<Bounded>> noise_bound(const ir::Graph& graph, const std::vect
 
 Result<std::vector<Array>> run_graph(const ir::Graph& graph, const std::vector<Array>& inputs,
                                      const std::string& backend) {
-  const std::string before = default_backend();
   try {
-    set_default_backend(backend);  // where ops without operands go
+    const OnBackend on(backend);  // where ops without operands go
     const auto values = run_values(graph, inputs, backend, nullptr);
-    set_default_backend(before);
     std::vector<Array> out;
     for (const auto& o : graph.outputs) out.push_back(from_tensor(values[static_cast<size_t>(o.value)]));
     return out;
   } catch (const Error& e) {
-    set_default_backend(before);
     return e.status();
   }
 }

@@ -28,13 +28,14 @@ __int128 plus(__int128 a, __int128 b) {
 }  // namespace
 
 Rational::Rational(__int128 numerator, __int128 denominator) : n_(numerator), d_(denominator) {
-  if (d_ == 0) throw std::domain_error("a fraction over zero");
+  if (n_ == 0 && d_ == 0) throw std::domain_error("zero over zero");
   if (d_ < 0) n_ = -n_, d_ = -d_;
   const __int128 common = gcd(n_, d_);
   if (common > 1) n_ /= common, d_ /= common;
 }
 
 Rational Rational::of(Real x) {
+  if (std::isinf(x)) return {x < 0 ? -1 : 1, 0};
   int shift = 0;
   while (x != std::trunc(x) && shift < 60) x *= 2, ++shift;
   if (x != std::trunc(x) || std::fabs(x) > 0x1p62L) throw std::domain_error("not a small fraction");
@@ -46,19 +47,41 @@ Rational operator+(Rational a, Rational b) {
 }
 Rational operator-(Rational a, Rational b) { return a + Rational(-b.n_, b.d_); }
 Rational operator*(Rational a, Rational b) { return {times(a.n_, b.n_), times(a.d_, b.d_)}; }
-Rational operator/(Rational a, Rational b) { return {times(a.n_, b.d_), times(a.d_, b.n_)}; }
+Rational operator/(Rational a, Rational b) {
+  if (b.n_ == 0) throw std::domain_error("a fraction over zero, whose sign is not known");
+  const __int128 sign = b.n_ < 0 ? -1 : 1;
+  return {times(sign * a.n_, b.d_), times(a.d_, magnitude(b.n_))};
+}
 Rational floor(Rational x) {
+  if (x.d_ == 0) return x;
   const __int128 toward_zero = x.n_ / x.d_;
   return toward_zero - (x.n_ % x.d_ < 0 ? 1 : 0);
 }
-Rational trunc(Rational x) { return x.n_ / x.d_; }
-bool operator<(Rational a, Rational b) { return times(a.n_, b.d_) < times(b.n_, a.d_); }
+Rational trunc(Rational x) { return x.d_ == 0 ? x : Rational(x.n_ / x.d_); }
+__int128 whole(Rational x) {
+  if (x.d_ != 1) throw std::domain_error("not a whole number");
+  return x.n_;
+}
+// In lowest terms a fraction is a square where both of its numbers are.
+Rational sqrt(Rational x) {
+  const auto root = [](__int128 n) {
+    const auto r = static_cast<__int128>(std::sqrt(static_cast<Real>(n)));
+    if (n < 0 || times(r, r) != n) throw std::domain_error("no square of a fraction");
+    return r;
+  };
+  return {root(x.n_), root(x.d_)};
+}
+bool operator<(Rational a, Rational b) {
+  if (a.d_ == 0 && b.d_ == 0) return a.n_ < b.n_;
+  return times(a.n_, b.d_) < times(b.n_, a.d_);
+}
 
 // Scaled so that the quotient has 61 to 63 bits; what is lost is kept as one odd bit, so rounding it to 53
 // bits or fewer is rounding the fraction itself.
 Real Rational::real() const {
   __int128 n = magnitude(n_), d = d_;
   if (n == 0) return 0;
+  if (d == 0) return n_ < 0 ? -kInf : kInf;
   int exponent = 0;
   const auto bits = [](__int128 x) {
     int b = 0;

@@ -29,7 +29,7 @@ struct BoundCall {
 struct Rule {
   const char* op;
   Truth<Real> truth;
-  Truth<Rational> exact;  ///< in fractions; null where there are none (exp)
+  Truth<Rational> exact;  ///< in fractions; raises std::logic_error where the value is none (exp 1)
   const char* derivation;
   Real c;                                      ///< roundings of one element, in ulp of the compute type
   Errors (*propagate)(const BoundCall& call);  ///< errors of output 0

@@ -53,8 +53,7 @@ Outcome run_op(const ir::OpDef& op, const std::vector<AttrValue>& attrs, const s
   std::vector<Tensor> in, results(op.n_outputs);
   std::vector<const Tensor*> pointers;
   in.reserve(inputs.size());
-  const std::string before = default_backend();
-  set_default_backend(backend);  // where an op without operands goes
+  const OnBackend on(backend);  // where an op without operands goes
   try {
     for (const auto& a : inputs) in.push_back(to_tensor(a, backend)), pointers.push_back(&in.back());
     poison(op, attrs, inputs, backend);
@@ -63,12 +62,10 @@ Outcome run_op(const ir::OpDef& op, const std::vector<AttrValue>& attrs, const s
     for (const auto& t : results) out.outputs.push_back(from_tensor(t));
     out.ledger = ledger_rows();
   } catch (const Error& e) {
-    set_default_backend(before);
     if (e.status().code() != Code::unsupported) throw;
     out.refused = e.status().message();
     out.outputs.clear();
   }
-  set_default_backend(before);
   return out;
 }
 

@@ -1,4 +1,6 @@
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cmath>
@@ -307,6 +309,33 @@ TEST_P(Threads, WhatAPieceThrowsIsTheCallers) {
 }
 
 INSTANTIATE_TEST_SUITE_P(OneToEight, Threads, testing::Range(1, 9));
+
+// A child has none of its parent's threads, nor their stacks: many, so that those are really given back.
+TEST(Fork, AChildProcessComputesToo) {
+  const auto count = [] {
+    std::atomic<int64_t> seen = 0;
+    const ParallelBody body = [](void* context, int64_t begin, int64_t end) {
+      *static_cast<std::atomic<int64_t>*>(context) += end - begin;
+    };
+    parallel_for(1000, 1, body, &seen);
+    return seen.load();
+  };
+  set_thread_count(16);
+  EXPECT_EQ(count(), 1000);
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    bool right = count() == 1000;
+    set_thread_count(2);
+    right = right && count() == 1000;
+    _exit(right ? 0 : 1);
+  }
+  int status = -1;
+  ::waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(count(), 1000);
+  set_thread_count(0);
+}
 
 TEST(ThreadPool, PiecesDoNotDependOnWhoRunsThem) {
   // Sums of floats in pieces are the same bits in every run only if the pieces are the same.

@@ -57,6 +57,30 @@ class CliFace : public ::testing::Test {
   const fs::path folder_ = fs::temp_directory_path() / ("weft_cli_face_" + std::to_string(::getpid()));
 };
 
+// Whoever ends a check still learns where it was; and what makes no sense is said before anything runs.
+TEST(CliCheck, SaysWhereItWasEnded) {
+  const auto ended = shell(std::string("timeout --signal=INT 2 ") + kWeft + " check reference --threads 1");
+  EXPECT_NE(ended.text.find("weft check: the process was interrupted in this case\n"
+                            "  repeat: weft check reference --threads 1 --only '"),
+            std::string::npos)
+      << ended.text;
+  const std::pair<const char*, const char*> senseless[] = {
+      {"check native --policy allow", "what another device answers proves nothing of native"},
+      {"check native --drawn 3", "--drawn says how many --liars are drawn"},
+      {"check native --liars --keep x", "--liars excludes --keep"},
+      {"check null", "null computes nothing"},
+      {"check native --expect /tmp", "can't read /tmp"},
+      {"check native --only nothing", "no case was executed"},
+      {"run x.weft --shadow reference --out /dev/stdout", "--shadow prints what it finds"},
+      {"run x.weft --shadow null", "null computes nothing"},
+  };
+  for (const auto& [arguments, words] : senseless) {
+    const auto said = shell(std::string(kWeft) + " " + arguments);
+    EXPECT_NE(said.status, 0) << arguments;
+    EXPECT_NE(said.text.find(words), std::string::npos) << arguments << ": " << said.text;
+  }
+}
+
 TEST_F(CliFace, HelpFitsAScreen) {
   const auto help = lines(weft_says("--help"));
   EXPECT_LE(help.size(), 23u);  // of 24, one is the prompt's

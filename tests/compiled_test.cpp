@@ -17,7 +17,7 @@ namespace {
 using testing::SmallModel;
 
 std::vector<float> eager_losses(const std::string& backend, int steps, int64_t n) {
-  const testing::OnBackend on(backend);
+  const OnBackend on(backend);
   SmallModel model;
   std::vector<float> losses;
   auto step = model.function();
@@ -32,7 +32,7 @@ std::vector<float> compiled_losses(Compiled program, int steps, int64_t n) {
 }
 
 Compiled compile_small(const std::string& backend) {
-  const testing::OnBackend on(backend);
+  const OnBackend on(backend);
   SmallModel model;
   return compile(model.function(), SmallModel::inputs(), {.name = "small", .backend = backend});
 }
@@ -183,7 +183,7 @@ TEST(Compiled, ARowOfStepsIsBitEqualToItsSteps) {
     const Tensor b = minimum(mul(in[2], sub(a, in[0])), full(2, {}, DType::f32));
     return std::vector<Tensor>{relu(b + b), exp(a) + in[1] * 2.0 - in[2]};
   };
-  const testing::OnBackend on("native");
+  const OnBackend on("native");
   auto program = compile(function, {{"x", {DType::f32, {2, Dim::symbol("n", 1, 2000)}}},
                                     {"y", {DType::f32, {2, Dim::symbol("n", 1, 2000)}}},
                                     {"z", {DType::f32, {2, 1}}}});
@@ -203,7 +203,7 @@ TEST(Compiled, ARowOfStepsIsBitEqualToItsSteps) {
 // Results of this size are written past the caches: by the last step of a row, by a step alone, and from
 // tiles where there are two.
 TEST(Compiled, LargeResultsAreBitEqualToSmallOnes) {
-  const testing::OnBackend on("native");
+  const OnBackend on("native");
   constexpr int64_t kLarge = (int64_t{4} << 20) + 1037, kSmall = 1 << 20;
   const auto row = [](const Tensor& x) { return relu(full(0.5, {}, DType::f32) - (x * 1.5 + -0.25)); };
   const auto values = SmallModel::noise(static_cast<size_t>(kLarge), 5);

@@ -6,6 +6,7 @@
 
 #include "compiler/compile.h"
 #include "conformance/graphs/run.h"
+#include "conformance/graphs/shrink.h"
 #include "conformance/run.h"
 #include "conformance/seam/wrapped.h"
 #include "lab/bisect.h"
@@ -293,12 +294,22 @@ TEST(Bisect, NamesAFusion) {
   EXPECT_NE(wrong.culprit->what.find("mul tanh"), std::string::npos) << wrong.culprit->what;
 }
 
+// Seed 21 has a size that no input has: cutting it gives the same graph back.
+TEST(RandomGraphs, ShrinkingEnds) {
+  const auto small = conformance::shrunk(random_graph(21), [](const auto&) { return true; });
+  EXPECT_EQ(small.graph.nodes.size(), 1u);
+}
+
 TEST(Bisect, RefusesWhatIsNoConfiguration) {
   EXPECT_EQ(
       error_of([] { (void)value_or_raise(lab::parse_config("native,fused")); }),
       "invalid argument: a configuration is BACKEND[,unfused][,-KERNEL]..., got 'fused' in 'native,fused'");
   const auto c = value_or_raise(lab::parse_config("native,unfused,-native.matmul.packed"));
   EXPECT_FALSE(c.fuse);
+  EXPECT_TRUE(lab::check_kernels(c).ok());
+  EXPECT_EQ(lab::check_kernels({.backend = "native", .without = {"native.matmull.packed"}}).message(),
+            "there is no kernel native.matmull.packed to leave out of 'native,-native.matmull.packed'; `weft "
+            "run FILE --ledger` names those that ran");
   EXPECT_EQ(lab::text(c), "native,unfused,-native.matmul.packed");
 }
 

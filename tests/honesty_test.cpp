@@ -1,5 +1,11 @@
+#include <unistd.h>
+
+#include <csignal>
+#include <stdexcept>
+
 #include "conformance/check.h"
 #include "conformance/liars/liar.h"
+#include "conformance/seam/guarded.h"
 #include "test_backends.h"
 
 // The proof that the checks bite: every good backend passes all of them, and every liar is found by the check
@@ -39,6 +45,54 @@ TEST(Honesty, GoodBackendsPassEveryCheck) {
       fmt::print("  {:<10} {}/{} is left out: {}\n", backend, s.check, s.name, s.found.words);
     EXPECT_GT(run.executed(), 0);
   }
+}
+
+// None of the good backends here asks for a workspace, as others do.
+class WantsWorkspace : public Wrapped {
+ public:
+  using Wrapped::Wrapped;
+  void prepared(weft_plan& plan) override { plan.workspace = std::max(plan.workspace, kBytes); }
+  weft_code launch(const weft_launch* l, weft_error* e) override {
+    const auto room = l->workspace ? bytes_of(l->workspace) : std::span<char>();
+    if (room.size() < kBytes)
+      return backend::fill(e, WEFT_INVALID_ARGUMENT, "launched without its workspace");
+    std::ranges::fill(room, char{0x5a});
+    return Wrapped::launch(l, e);
+  }
+
+ private:
+  static constexpr uint64_t kBytes = 1000;
+};
+
+TEST(Honesty, OneWhoseKernelsWantAWorkspaceIsGivenItInEveryCheck) {
+  static Wrapped* const one = [] {
+    auto* made = new WantsWorkspace(  // a backend lives until the process ends
+        "wants_workspace", value_or_raise(seam::registry().open("reference"))->backend());
+    adopt(*made);
+    return made;
+  }();
+  CheckRun run(one->name(), {});
+  for (const Check* check : all_checks())  // any_thread_count launches as others do, and for long
+    if (!kCostly.contains(check->name) && check->name != std::string_view("any_thread_count"))
+      run.run(*check);
+  for (const auto& f : run.failures()) ADD_FAILURE() << run.command(f) << "\n  " << f.found.words;
+  EXPECT_GT(run.executed(), 0);
+}
+
+// A child that is not through has not passed, however it ended.
+TEST(Honesty, ChildrenSayHowTheyEnd) {
+  const std::vector<std::function<void()>> jobs = {
+      [] {},
+      [] { ::_exit(0); },
+      [] { throw std::length_error("too long"); },
+      [] { throw Error(invalid("3 operands")); },
+      [] { ::raise(SIGFPE); },
+      [] {},
+  };
+  const auto said = in_children(jobs.size(), [&](size_t i) { jobs[i](); });
+  EXPECT_EQ(said, (std::vector<std::string>{"", "ended the process: exit(0)", "too long",
+                                            "invalid argument: 3 operands",
+                                            "ended the process: Floating point exception", ""}));
 }
 
 TEST(Honesty, EveryLiarIsCaughtByItsCheck) {

@@ -8,16 +8,6 @@
 
 namespace weft::testing {
 
-/// The default backend while it lives.
-class OnBackend {
- public:
-  explicit OnBackend(const std::string& name) : before_(default_backend()) { set_default_backend(name); }
-  ~OnBackend() { set_default_backend(before_); }
-
- private:
-  std::string before_;
-};
-
 /// Loads a plug-in that the build placed beside the tests, once. False where it was not built.
 inline bool load_plugin(const std::string& name) {
   if (is_backend_available(name)) return true;

@@ -59,7 +59,7 @@ TEST(Threads, EachHasItsOwnPlanCache) {
   for (const char* backend : {"reference", "far"}) {
     std::atomic<int> wrong = 0;
     on_threads(4, [&](int i) {
-      const testing::OnBackend on(backend);
+      const OnBackend on(backend);
       const Tensor x = Tensor::of({1, 2, 3, 4, 5, 6}, {2, 3});
       for (int k = 0; k < 25; ++k) {
         const double factor = i * 25 + k;
@@ -79,7 +79,7 @@ TEST(Threads, EachHasItsOwnPlanCache) {
 TEST(Threads, GradientsAndDefaultsBelongToTheirThread) {
   std::atomic<int> wrong = 0;
   on_threads(4, [&](int i) {
-    const testing::OnBackend on(i % 2 ? "null" : "reference");
+    const OnBackend on(i % 2 ? "null" : "reference");
     if (default_backend() != (i % 2 ? "null" : "reference")) ++wrong;
     if (i % 2) return;
     for (int k = 0; k < 10; ++k) {
@@ -93,11 +93,11 @@ TEST(Threads, GradientsAndDefaultsBelongToTheirThread) {
 }
 
 TEST(Threads, MayShareALeaf) {
-  const testing::OnBackend on("reference");
+  const OnBackend on("reference");
   Tensor w = Tensor::of({1, 2, 3}, {3});
   w.requires_grad(true);
   on_threads(4, [&](int i) {
-    const testing::OnBackend same("reference");
+    const OnBackend same("reference");
     for (int k = 0; k < 50; ++k) sum(w * double(i + 1)).backward();
   });
   EXPECT_EQ(w.grad().to_vector<int>(), std::vector<int>(3, 50 * (1 + 2 + 3 + 4)));

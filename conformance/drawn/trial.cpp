@@ -70,8 +70,6 @@ std::vector<std::string> others(const Lie& lie, const std::vector<std::string>& 
 
 }  // namespace
 
-std::string Trial::command() const { return fmt::format("weft check {} --liars --only {}", on, liar); }
-
 Trial try_liar(const Liar& liar) {
   wake(liar);
   Trial trial{.liar = liar.name, .fault = liar.fault, .on = liar.on};

@@ -12,8 +12,6 @@ struct Trial {
   std::string by;     ///< "check/case": the first that catches it; empty: none does
   std::string words;  ///< what that case said; or why nobody can be believed
   bool caught() const { return !by.empty(); }
-  /// The command that repeats this one.
-  std::string command() const;
 };
 
 /// By the check that its entry names. Caught means that a case fails there, and does not on the good backend.

@@ -144,6 +144,17 @@ bool has_indices(const GraphCase& c) {
   return false;
 }
 
+// Nodes and outputs, then elements: what shrinks gets less with each step, so it ends.
+std::pair<size_t, int64_t> weight(const GraphCase& c) {
+  int64_t elements = 0;
+  for (const auto& t : c.graph.types) {
+    int64_t n = 1;
+    for (const Dim d : t.shape) n *= d.value();
+    elements += n;
+  }
+  return {c.graph.nodes.size() + c.graph.outputs.size(), elements};
+}
+
 class Shrinker {
  public:
   Shrinker(GraphCase c, const std::function<bool(const GraphCase&)>& fails)
@@ -162,7 +173,7 @@ class Shrinker {
  private:
   bool take(const Kept& kept) {
     auto candidate = Rebuild(c_, kept).run();
-    if (!candidate || !fails_(*candidate)) return false;
+    if (!candidate || !(weight(*candidate) < weight(c_)) || !fails_(*candidate)) return false;
     c_ = std::move(*candidate);
     return true;
   }

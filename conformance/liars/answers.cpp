@@ -142,6 +142,16 @@ void flushes_denormals(const weft_launch* l, uint32_t k, std::span<char>) {
       v = std::copysign(0.f, v);
 }
 
+// A block of 1024 is all that is added up.
+void wrong_in_long_rows(const weft_launch* l, uint32_t, std::span<char> bytes) {
+  if (op_of(l) == "sum" && backend::TensorView(l->inputs[0]).size() > 1024) bytes[bytes.size() - 1] ^= 0x40;
+}
+
+// A grid has at most 65,535 blocks one way, and a row is a block.
+void wrong_in_many_rows(const weft_launch* l, uint32_t k, std::span<char> bytes) {
+  if (out_of(l, k).rank() > 1 && out_of(l, k).dim(0) > 65535) bytes[bytes.size() - 1] ^= 0x40;
+}
+
 constexpr Liar kLiars[] = {
     {"liar_zero", "reference", "every result is zero", "ops/add", make_liar<Spoils<zero>>},
     {"liar_constant", "reference", "the first element everywhere", "ops/add", make_liar<Spoils<constant>>},
@@ -154,6 +164,10 @@ constexpr Liar kLiars[] = {
      make_liar<PartialOutput>},
     {"liar_wrong_at_one_size", "reference", "wrong for results of 17 elements", "edges/add",
      make_liar<Spoils<wrong_at_one_size>>},
+    {"liar_wrong_in_long_rows", "reference", "sums no more than 1,024 numbers", "edges/sum",
+     make_liar<Spoils<wrong_in_long_rows>>},
+    {"liar_wrong_in_many_rows", "reference", "wrong for more than 65,535 rows", "edges/exp",
+     make_liar<Spoils<wrong_in_many_rows>>},
     {"liar_wrong_on_the_third_call", "reference", "wrong when a plan runs for the third time",
      "gives_the_same_bits", make_liar<WrongOnTheThirdCall>},
     {"liar_wrong_in_a_batch", "reference", "other bits for a row among many", "rows_stand_alone",

@@ -30,6 +30,19 @@ class CleansAccumulator : public Wrapped {
   }
 };
 
+// An accumulator's pointer that never moves on.
+class AddsToTheFirst : public Wrapped {
+ public:
+  using Wrapped::Wrapped;
+  weft_code launch(const weft_launch* l, weft_error* e) override {
+    const auto bytes = bytes_of(l->outputs[0]);
+    if (l->plan->call->accumulate)
+      for (size_t one = byte_size(out_of(l).dtype()), at = one; at < bytes.size(); at += one)
+        std::memcpy(&bytes[at], bytes.data(), one);
+    return Wrapped::launch(l, e);
+  }
+};
+
 // Lists the attribute among those that it reads, and then takes the default.
 class IgnoresAttribute : public Wrapped {
  public:
@@ -133,6 +146,13 @@ class ClaimsAndFails : public Wrapped {
   }
 };
 
+// Takes every text, and makes a function of it that does nothing.
+class CompilesNothing : public Wrapped {
+ public:
+  using Wrapped::Wrapped;
+  weft_code dispatch(weft_queue, const weft_dispatch*, weft_error*) override { return WEFT_OK; }
+};
+
 // No to what it could do, so that another does it.
 class RefusesWhatItCould : public Wrapped {
  public:
@@ -192,6 +212,8 @@ constexpr Liar kLiars[] = {
      make_liar<ForgetsAccumulate>},
     {"liar_cleans_accumulator", "reference", "takes a poisoned sum for zero", "adds_where_asked",
      make_liar<CleansAccumulator>},
+    {"liar_adds_to_the_first", "reference", "reads one element of a sum for all of them", "adds_where_asked",
+     make_liar<AddsToTheFirst>},
     {"liar_ignores_attribute", "reference", "lists transpose_b as read, and ignores it", "honours_attributes",
      make_liar<IgnoresAttribute>},
     {"liar_keeps_attributes", "reference", "the first sum's axes are every sum's", "ops/sum",
@@ -204,6 +226,8 @@ constexpr Liar kLiars[] = {
      "honours_places", make_liar<TakesStridesForRows>},
     {"liar_claims_and_fails", "reference", "accepts erf and can't run it", "ops/erf",
      make_liar<ClaimsAndFails>},
+    {"liar_compiles_nothing", "opencl", "compiled functions do nothing", "ops/exp",
+     make_liar<CompilesNothing>},
     {"liar_refuses_what_it_could", "reference", "refuses tanh, which it has", "ops/tanh",
      make_liar<RefusesWhatItCould>},
     {"liar_refuses_without_a_reason", "reference", "says no without a word", "says_why",

@@ -1,6 +1,12 @@
+#include <algorithm>
+#include <array>
+#include <chrono>
 #include <cstring>
+#include <deque>
+#include <memory>
 #include <mutex>
 #include <set>
+#include <thread>
 #include <vector>
 
 #include "conformance/liars/liar.h"
@@ -41,6 +47,33 @@ class CallsItselfInline : public Wrapped {
  public:
   using Wrapped::Wrapped;
   void capability(weft_capability& c) override { c.queue_kind = WEFT_QUEUE_INLINE; }
+};
+
+// A kernel that forgets to wait for a thread of its own: it returns while the second half is still written.
+class Races : public SpoilsOutput {
+ public:
+  using SpoilsOutput::SpoilsOutput;
+  weft_code launch(const weft_launch* l, weft_error* e) override {
+    late_ = {};
+    return SpoilsOutput::launch(l, e);
+  }
+  void free(weft_device d, void* handle) override {
+    late_ = {};
+    Wrapped::free(d, handle);
+  }
+
+ private:
+  void spoil(const weft_launch*, uint32_t, std::span<char> bytes) override {
+    const auto half = bytes.subspan(bytes.size() / 2);
+    std::vector<char> right(half.begin(), half.end());
+    std::ranges::fill(half, char{0x7f});
+    late_ = std::jthread([half, right = std::move(right)] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+      std::ranges::copy(right, half.begin());
+    });
+  }
+
+  std::jthread late_;
 };
 
 class SwallowsErrors : public Wrapped {
@@ -105,6 +138,30 @@ class Leaks : public Wrapped {
   std::vector<void*> kept_;
 };
 
+// What a plan needs is allocated, and stays when the plan goes.
+class KeepsPlans : public Wrapped {
+ public:
+  using Wrapped::Wrapped;
+  void prepare(weft_call&) override { kept_.push_back(std::make_unique<std::array<char, 1000>>()); }
+
+ private:
+  std::deque<std::unique_ptr<std::array<char, 1000>>> kept_;
+};
+
+// The way out with an error forgets what the way through gives back.
+class LeaksWhereItFails : public Wrapped {
+ public:
+  using Wrapped::Wrapped;
+  weft_code launch(const weft_launch* l, weft_error* e) override {
+    const weft_code code = Wrapped::launch(l, e);
+    if (code != WEFT_OK) kept_.push_back(std::make_unique<std::array<char, 1000>>());
+    return code;
+  }
+
+ private:
+  std::deque<std::unique_ptr<std::array<char, 1000>>> kept_;
+};
+
 // Copies leave out what is left after the last whole eight bytes.
 class CopiesWholeWords : public Wrapped {
  public:
@@ -127,6 +184,70 @@ class CopiesFromTheBeginning : public Wrapped {
   }
 };
 
+// Copies from the host always to the beginning of the target.
+class CopiesToTheBeginning : public Wrapped {
+ public:
+  using Wrapped::Wrapped;
+  weft_code copy(weft_queue q, const weft_copy* c, weft_error* e) override {
+    weft_copy other = *c;
+    if (!other.source && other.target) other.target_offset = 0;
+    return Wrapped::copy(q, &other, e);
+  }
+};
+
+// Memory as malloc gives it.
+class AlignsAsMalloc : public Wrapped {
+ public:
+  using Wrapped::Wrapped;
+  weft_code allocate(weft_device d, uint64_t bytes, void** handle, weft_error* e) override {
+    if (bytes > UINT64_MAX - kAlignment) return Wrapped::allocate(d, bytes, handle, e);
+    const weft_code code = Wrapped::allocate(d, bytes + kAlignment, handle, e);
+    if (code == WEFT_OK) *handle = static_cast<char*>(*handle) + kAlignment;
+    return code;
+  }
+  void free(weft_device d, void* handle) override {
+    Wrapped::free(d, handle ? static_cast<char*>(handle) - kAlignment : nullptr);
+  }
+
+ private:
+  static constexpr uint64_t kAlignment = 16;
+};
+
+// Every launch goes through one scratch memory, which the next one may have by then.
+class SharesItsScratch : public SpoilsOutput {
+ public:
+  using SpoilsOutput::SpoilsOutput;
+
+ private:
+  void spoil(const weft_launch*, uint32_t, std::span<char> bytes) override {
+    {
+      const std::lock_guard lock(mutex_);  // the fault is the order, not the access
+      scratch_.assign(bytes.begin(), bytes.end());
+    }
+    std::this_thread::sleep_for(std::chrono::microseconds(500));
+    const std::lock_guard lock(mutex_);
+    std::copy_n(scratch_.begin(), std::min(scratch_.size(), bytes.size()), bytes.begin());
+  }
+
+  std::mutex mutex_;
+  std::vector<char> scratch_;
+};
+
+// After a launch that failed, the next one is taken for its rest.
+class SkipsAfterAnError : public Wrapped {
+ public:
+  using Wrapped::Wrapped;
+  weft_code launch(const weft_launch* l, weft_error* e) override {
+    if (std::exchange(failed_, false)) return WEFT_OK;
+    const weft_code code = Wrapped::launch(l, e);
+    failed_ = code != WEFT_OK;
+    return code;
+  }
+
+ private:
+  bool failed_ = false;
+};
+
 constexpr Liar kLiars[] = {
     {"liar_reads_handle", "far", "reads an opaque handle on the host", "reads_no_handle",
      make_liar<ReadsHandle>},
@@ -134,6 +255,8 @@ constexpr Liar kLiars[] = {
      make_liar<PassesEarly>},
     {"liar_calls_itself_inline", "far", "an ordered queue that says it is inline",
      "keeps_buffers_until_passed", make_liar<CallsItselfInline>},
+    {"liar_races", "reference", "returns while a thread of its own still writes", "ops/add",
+     make_liar<Races>},
     {"liar_swallows_errors", "far", "a failed launch is never reported", "reports_its_errors",
      make_liar<SwallowsErrors>},
     {"liar_spoils_input", "reference", "writes into an operand", "leaves_inputs_alone",
@@ -143,10 +266,22 @@ constexpr Liar kLiars[] = {
     {"liar_reads_past_the_end", "reference", "loads a byte behind an operand", "stays_within_bounds",
      make_liar<ReadsPastTheEnd>},
     {"liar_leaks", "reference", "keeps memory that was freed", "gives_memory_back", make_liar<Leaks>},
+    {"liar_keeps_plans", "reference", "keeps what plans that went needed", "gives_memory_back",
+     make_liar<KeepsPlans>},
+    {"liar_leaks_where_it_fails", "reference", "a launch that fails keeps its scratch", "gives_memory_back",
+     make_liar<LeaksWhereItFails>},
     {"liar_copies_whole_words", "reference", "a copy loses its last bytes", "copies_every_byte",
      make_liar<CopiesWholeWords>},
     {"liar_copies_from_the_beginning", "reference", "a copy forgets where its source begins",
      "copies_every_byte", make_liar<CopiesFromTheBeginning>},
+    {"liar_copies_to_the_beginning", "reference", "a copy from the host forgets where its target begins",
+     "copies_every_byte", make_liar<CopiesToTheBeginning>},
+    {"liar_aligns_as_malloc", "reference", "memory begins at multiples of 16 bytes", "aligns_memory",
+     make_liar<AlignsAsMalloc>},
+    {"liar_shares_its_scratch", "reference", "every launch goes through one scratch memory",
+     "runs_beside_others", make_liar<SharesItsScratch>},
+    {"liar_skips_after_an_error", "reference", "the launch after one that failed does nothing",
+     "reports_its_errors", make_liar<SkipsAfterAnError>},
 };
 
 }  // namespace

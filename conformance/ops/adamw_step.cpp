@@ -27,6 +27,10 @@ OpCases adamw_step_cases() {
       {.inputs = {constant({3}, 1), constant({3}, 0), constant({3}, 0), constant({3}, 0), constant({}, 0.125),
                   constant({}, 0.5), constant({}, 0.5)},
        .why = "no gradient: only the decay moves it"},
+      {.inputs = {normal({5}), normal({5}), normal({5}), constant({5}, 1), constant({}, 0.125),
+                  constant({}, 1), constant({}, 1)},
+       .attrs = {{"beta1", 0.5}, {"beta2", 0.75}, {"epsilon", 1}, {"weight_decay", 0.5}},
+       .why = "late in training: the weights are 1"},
   };
 }
 

@@ -55,6 +55,7 @@ OpCases attention_cases() {
                   normal({1, 3, 2})},
        .why = "large scores",
        .no_gradient = "steps are lost"},
+      {.inputs = {normal({2, 3, 4}), normal({2, 1, 4}), normal({2, 1, 2})}, .why = "one key"},
   };
 }
 

@@ -13,6 +13,9 @@ OpCases batch_norm_train_cases() {
        .why = "a large mean"},
       {.inputs = {normal({1, 3}), normal({3}), uniform({3}, 0.5, 2)},
        .why = "one number a channel has no variance to estimate"},
+      {.inputs = {normal({2, 3, 2}), normal({3}), uniform({3}, 0.5, 2), normal({3}), normal({3})},
+       .attrs = {{"epsilon", 1.25}, {"momentum", 0.25}},
+       .why = "an epsilon as large as the variance"},
   };
 }
 

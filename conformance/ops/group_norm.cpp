@@ -15,6 +15,9 @@ OpCases group_norm_cases() {
       {.inputs = {normal({0, 4, 3}), normal({4}), normal({4})},
        .attrs = {{"groups", 2}},
        .why = "no samples"},
+      {.inputs = {normal({2, 4, 2}), normal({4}), normal({4})},
+       .attrs = {{"groups", 2}, {"epsilon", 1.25}},
+       .why = "an epsilon as large as the variance"},
   };
 }
 

@@ -16,6 +16,9 @@ OpCases layer_norm_cases() {
       {.inputs = {constant({2, 4}, 3), normal({4}), normal({4})},
        .why = "no variance: the bias",
        .no_gradient = "too curved for the step"},
+      {.inputs = {normal({2, 4}), normal({4}), normal({4})},
+       .attrs = {{"epsilon", 1.25}},
+       .why = "an epsilon as large as the variance"},
   };
 }
 

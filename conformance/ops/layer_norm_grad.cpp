@@ -15,6 +15,9 @@ OpCases layer_norm_grad_cases() {
       {.inputs = {uniform({2, 9}, 100, 101), normal({2, 9}), normal({9})}, .why = "a large mean"},
       {.inputs = {normal({3, 0}), normal({3, 0}), normal({0})}, .why = "empty rows"},
       {.inputs = {normal({0, 3}), normal({0, 3}), normal({3})}, .why = "no rows: zeros"},
+      {.inputs = {normal({2, 4}), normal({2, 4}), normal({4})},
+       .attrs = {{"epsilon", 1.25}},
+       .why = "an epsilon as large as the variance"},
   };
 }
 

@@ -14,6 +14,9 @@ OpCases rope_tables_cases() {
       table(values({0, 5, 9}).as(DType::i32), DType::f16, "f16"),
       table(values({0, 5, 9}).as(DType::i32), DType::bf16, "bf16"),
       {.inputs = {values({4}, {}).as(DType::i32)}, .why = "one position, the usual base"},
+      {.inputs = {values({0}).as(DType::i32)},
+       .attrs = {{"dim", 2}},
+       .why = "one pair: its angle is the position"},
   };
 }
 

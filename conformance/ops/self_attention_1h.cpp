@@ -9,6 +9,7 @@ OpCases self_attention_1h_cases() {
        .attrs = {{"causal", 0}, {"scale", 0.25}},
        .why = "a batch, all see all, another scale"},
       {.inputs = {normal({0, 3}), normal({3, 6}), normal({2, 3})}, .why = "nothing"},
+      {.inputs = {normal({1, 4}), normal({4, 6}), normal({2, 3})}, .why = "one token"},
   };
 }
 

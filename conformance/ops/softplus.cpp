@@ -18,6 +18,7 @@ OpCases softplus_cases() {
       {.inputs = {values({0, -0.0L, kInf, -kInf, kNan, 1, -1, 1e-40L})},
        .why = "infinities",
        .no_gradient = "infinite"},
+      {.inputs = {values({-kInf, kInf})}, .why = "both ends", .no_gradient = "infinite"},
   };
 }
 

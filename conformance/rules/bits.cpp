@@ -7,28 +7,38 @@
 namespace weft::conformance {
 namespace {
 
-template <class F>
-Results<Real> bitwise(Inputs<Real> in, F f) {
-  return paired<Real>(in, in[0]->dtype,
-                      [&](DType t, Real a, Real b) { return wrap_to(t, f(t, whole(a), whole(b))); });
+template <class S, class F>
+Results<S> bitwise(Inputs<S> in, F f) {
+  return paired<S>(in, in[0]->dtype, [&](DType t, const S& a, const S& b) {
+    const __int128 bits = f(t, whole(a), whole(b));
+    if constexpr (std::is_same_v<S, Real>)
+      return wrap_to(t, bits);
+    else
+      return S(whole(wrap_to(t, bits)));
+  });
 }
-Results<Real> bit_and(const CallAttrs&, Inputs<Real> in) {
-  return bitwise(in, [](DType, __int128 a, __int128 b) { return a & b; });
+template <class S>
+Results<S> bit_and(const CallAttrs&, Inputs<S> in) {
+  return bitwise<S>(in, [](DType, __int128 a, __int128 b) { return a & b; });
 }
-Results<Real> bit_or(const CallAttrs&, Inputs<Real> in) {
-  return bitwise(in, [](DType, __int128 a, __int128 b) { return a | b; });
+template <class S>
+Results<S> bit_or(const CallAttrs&, Inputs<S> in) {
+  return bitwise<S>(in, [](DType, __int128 a, __int128 b) { return a | b; });
 }
-Results<Real> bit_xor(const CallAttrs&, Inputs<Real> in) {
-  return bitwise(in, [](DType, __int128 a, __int128 b) { return a ^ b; });
+template <class S>
+Results<S> bit_xor(const CallAttrs&, Inputs<S> in) {
+  return bitwise<S>(in, [](DType, __int128 a, __int128 b) { return a ^ b; });
 }
 bool inside(DType t, __int128 amount) { return amount >= 0 && amount < __int128(8 * byte_size(t)); }
-Results<Real> shift_left(const CallAttrs&, Inputs<Real> in) {
-  return bitwise(in, [](DType t, __int128 a, __int128 n) {
+template <class S>
+Results<S> shift_left(const CallAttrs&, Inputs<S> in) {
+  return bitwise<S>(in, [](DType t, __int128 a, __int128 n) {
     return inside(t, n) ? static_cast<__int128>(static_cast<unsigned __int128>(a) << n) : 0;
   });
 }
-Results<Real> shift_right(const CallAttrs&, Inputs<Real> in) {
-  return bitwise(in, [](DType t, __int128 a, __int128 n) { return a >> (inside(t, n) ? n : 127); });
+template <class S>
+Results<S> shift_right(const CallAttrs&, Inputs<S> in) {
+  return bitwise<S>(in, [](DType t, __int128 a, __int128 n) { return a >> (inside(t, n) ? n : 127); });
 }
 
 // One unsure bool may leave the result as it is; one unsure integer may change every bit.
@@ -40,11 +50,13 @@ Errors bits_bound(const BoundCall& c) {
 }
 
 constexpr Rule kRules[] = {
-    {"bit_and", bit_and, nullptr, "exact; unsure where an operand is", 0, bits_bound},
-    {"bit_or", bit_or, nullptr, "exact; unsure where an operand is", 0, bits_bound},
-    {"bit_xor", bit_xor, nullptr, "exact; unsure where an operand is", 0, bits_bound},
-    {"shift_left", shift_left, nullptr, "exact; unsure where an operand is", 0, bits_bound},
-    {"shift_right", shift_right, nullptr, "exact; unsure where an operand is", 0, bits_bound},
+    {"bit_and", bit_and<Real>, bit_and<Rational>, "exact; unsure where an operand is", 0, bits_bound},
+    {"bit_or", bit_or<Real>, bit_or<Rational>, "exact; unsure where an operand is", 0, bits_bound},
+    {"bit_xor", bit_xor<Real>, bit_xor<Rational>, "exact; unsure where an operand is", 0, bits_bound},
+    {"shift_left", shift_left<Real>, shift_left<Rational>, "exact; unsure where an operand is", 0,
+     bits_bound},
+    {"shift_right", shift_right<Real>, shift_right<Rational>, "exact; unsure where an operand is", 0,
+     bits_bound},
 };
 
 }  // namespace

@@ -8,12 +8,12 @@ namespace {
 
 template <class S>
 S divide(DType t, S a, S b) {
-  if constexpr (std::is_same_v<S, Real>) {
-    if (!is_float(t)) return b == 0 ? Real{0} : wrap_to(t, whole(a) / whole(b));
-  } else if (!is_float(t)) {
+  if (is_float(t)) return a / b;
+  if (b == S(0)) return 0;
+  if constexpr (std::is_same_v<S, Real>)
+    return wrap_to(t, whole(a) / whole(b));
+  else
     return trunc(a / b);
-  }
-  return a / b;
 }
 template <class S>
 Results<S> add(const CallAttrs&, Inputs<S> in) {

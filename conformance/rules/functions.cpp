@@ -1,4 +1,5 @@
 #include <cmath>
+#include <stdexcept>
 
 #include "conformance/rules.h"
 
@@ -16,6 +17,42 @@ Real tanh_of(Real x) { return std::tanh(x); }
 Real erf_of(Real x) { return std::erf(x); }
 Results<Real> power(const CallAttrs&, Inputs<Real> in) {
   return paired<Real>(in, in[0]->dtype, [](DType, Real a, Real b) { return std::pow(a, b); });
+}
+
+// Where a function's value is a fraction or infinite. By the theorem of Lindemann and Weierstrass there are
+// no other points for exp, log, sin, cos and tanh.
+const Rational kInfinity(1, 0), kMinusInfinity(-1, 0);
+struct Known {
+  Rational x, y;
+};
+Rational at(const Rational& x, std::initializer_list<Known> points) {
+  for (const auto& known : points)
+    if (known.x == x) return known.y;
+  throw std::domain_error("the value is no fraction");
+}
+Rational exp_exact(Rational x) { return at(x, {{0, 1}, {kMinusInfinity, 0}, {kInfinity, kInfinity}}); }
+Rational log_exact(Rational x) { return at(x, {{1, 0}, {0, kMinusInfinity}, {kInfinity, kInfinity}}); }
+Rational log1p_exact(Rational x) { return log_exact(x + 1); }
+Rational sqrt_exact(Rational x) { return sqrt(x); }
+Rational sin_exact(Rational x) { return at(x, {{0, 0}}); }
+Rational cos_exact(Rational x) { return at(x, {{0, 1}}); }
+Rational tanh_exact(Rational x) { return at(x, {{0, 0}, {kMinusInfinity, -1}, {kInfinity, 1}}); }
+Rational erf_exact(Rational x) { return tanh_exact(x); }
+template <Rational (*f)(Rational)>
+Results<Rational> each_exact(const CallAttrs&, Inputs<Rational> in) {
+  auto y = *in[0];
+  for (Rational& v : y.v) v = f(v);
+  return {y};
+}
+Rational power_of(const Rational& a, const Rational& b) {
+  const __int128 n = whole(b);
+  Rational y = 1;
+  for (__int128 i = n < 0 ? -n : n; i > 0; --i) y = y * a;
+  return n < 0 ? Rational(1) / y : y;
+}
+Results<Rational> power_exact(const CallAttrs&, Inputs<Rational> in) {
+  return paired<Rational>(in, in[0]->dtype,
+                          [](DType, const Rational& a, const Rational& b) { return power_of(a, b); });
 }
 
 Errors exp_bound(const BoundCall& c) {
@@ -72,15 +109,17 @@ Errors power_bound(const BoundCall& c) {
 // The loosest languages that kernels are rendered to set the c: OpenCL C 3.0, table "ULP values for single
 // precision built-in math functions". An ulp is at most one eps of the result.
 constexpr Rule kRules[] = {
-    {"exp", each<exp_of>, nullptr, "3 eps |y|, after exp(x + e) - exp(x)", 3, exp_bound},
-    {"log", each<log_of>, nullptr, "3 eps |y|, after -log(1 - e / x)", 3, log_bound},
-    {"log1p", each<log1p_of>, nullptr, "2 eps |y|, after -log(1 - e / (1 + x))", 2, log1p_bound},
-    {"sqrt", each<sqrt_of>, nullptr, "3 eps |y|, after sqrt(x) - sqrt(x - e)", 3, sqrt_bound},
-    {"sin", each<sin_of>, nullptr, "4 eps |y|, after min(e, 2)", 4, wave_bound},
-    {"cos", each<cos_of>, nullptr, "4 eps |y|, after min(e, 2)", 4, wave_bound},
-    {"tanh", each<tanh_of>, nullptr, "5 eps |y|, after e / cosh(|x| - e)^2", 5, tanh_bound},
-    {"erf", each<erf_of>, nullptr, "16 eps |y|, after e 2 / sqrt(pi) exp(-(|x| - e)^2)", 16, erf_bound},
-    {"power", power, nullptr, "16 eps |y|, after |(a +- ea)^(b +- eb) - y|", 16, power_bound},
+    {"exp", each<exp_of>, each_exact<exp_exact>, "3 eps |y|, after exp(x + e) - exp(x)", 3, exp_bound},
+    {"log", each<log_of>, each_exact<log_exact>, "3 eps |y|, after -log(1 - e / x)", 3, log_bound},
+    {"log1p", each<log1p_of>, each_exact<log1p_exact>, "2 eps |y|, after -log(1 - e / (1 + x))", 2,
+     log1p_bound},
+    {"sqrt", each<sqrt_of>, each_exact<sqrt_exact>, "3 eps |y|, after sqrt(x) - sqrt(x - e)", 3, sqrt_bound},
+    {"sin", each<sin_of>, each_exact<sin_exact>, "4 eps |y|, after min(e, 2)", 4, wave_bound},
+    {"cos", each<cos_of>, each_exact<cos_exact>, "4 eps |y|, after min(e, 2)", 4, wave_bound},
+    {"tanh", each<tanh_of>, each_exact<tanh_exact>, "5 eps |y|, after e / cosh(|x| - e)^2", 5, tanh_bound},
+    {"erf", each<erf_of>, each_exact<erf_exact>, "16 eps |y|, after e 2 / sqrt(pi) exp(-(|x| - e)^2)", 16,
+     erf_bound},
+    {"power", power, power_exact, "16 eps |y|, after |(a +- ea)^(b +- eb) - y|", 16, power_bound},
 };
 
 }  // namespace

@@ -55,13 +55,15 @@ Results<S> scatter_add(const CallAttrs& a, Inputs<S> in) {
   return scattered<S>(a, in, [t](S total, S update) { return arithmetic(t, total, update, std::plus<>()); });
 }
 
-Results<Real> random_bits(const CallAttrs& a, Inputs<Real> in) {
-  const auto key = static_cast<uint64_t>(in[0]->v[0]), counter = static_cast<uint64_t>(in[0]->v[1]);
-  Array bits{DType::u32, a.dims("shape"), {}}, next = *in[0];
+template <class S>
+Results<S> random_bits(const CallAttrs& a, Inputs<S> in) {
+  const auto key = static_cast<uint64_t>(whole(in[0]->v[0])),
+             counter = static_cast<uint64_t>(whole(in[0]->v[1]));
+  ArrayOf<S> bits{DType::u32, a.dims("shape"), {}}, next = *in[0];
   const int64_t n = count(bits.shape);
   for (int64_t i = 0; i < n; ++i)
     bits.v.push_back(philox(key, counter + static_cast<uint64_t>(i / 4))[static_cast<size_t>(i % 4)]);
-  next.v[1] = wrap_to(DType::u64, whole(next.v[1]) + (n + 3) / 4);
+  next.v[1] = whole(wrap_to(DType::u64, whole(next.v[1]) + (n + 3) / 4));
   return {bits, next};
 }
 
@@ -81,7 +83,7 @@ constexpr Rule kRules[] = {
     {"scatter", scatter<Real>, scatter<Rational>, "exact: moves", 0, scatter_bound, true},
     {"scatter_add", scatter_add<Real>, scatter_add<Rational>,
      "m additions to an element: gamma(m) (|x| + sum|u|)", 0.5L, scatter_add_bound},
-    {"random_bits", random_bits, nullptr, "exact: integers", 0, none},
+    {"random_bits", random_bits<Real>, random_bits<Rational>, "exact: integers", 0, none},
 };
 
 }  // namespace

@@ -2,12 +2,13 @@
 
 namespace weft::conformance {
 
+HostTensor host_tensor(const Array& a) {
+  return {{a.dtype, IntList(a.shape.begin(), a.shape.end())}, encode(a)};
+}
+
 Ask ask_of(const PreparedCase& c) {
   Ask ask{.op = c.op.name};
-  for (const Array& a : c.inputs) {
-    HostTensor t{{a.dtype, IntList(a.shape.begin(), a.shape.end())}, encode(a)};
-    ask.inputs.push_back(std::move(t));
-  }
+  for (const Array& a : c.inputs) ask.inputs.push_back(host_tensor(a));
   for (size_t i = 0; i < c.attrs.size(); ++i) ask.attrs.push_back({c.op.attrs[i].name, c.attrs[i]});
   return ask;
 }

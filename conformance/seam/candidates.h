@@ -7,6 +7,8 @@ namespace weft::conformance {
 
 /// The call of a case, as the seam is asked it.
 Ask ask_of(const PreparedCase& c);
+/// An operand as the seam is given it.
+HostTensor host_tensor(const Array& a);
 
 struct Candidates {
   std::vector<seam::PlanPtr> plans;  ///< of each kernel that accepts, in order of preference

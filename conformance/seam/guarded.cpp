@@ -50,19 +50,32 @@ std::vector<std::optional<size_t>> updated(const seam::CallDesc& call) {
 /// What a child tells its parent, in memory of both.
 struct Report {
   std::atomic<size_t> at;
+  std::atomic<bool> through;  ///< all jobs were done
   char words[480];
 };
 
-void work_through(size_t first, size_t n, const std::function<void(size_t)>& job, Report& report) {
-  for (const int s : {SIGSEGV, SIGBUS}) std::signal(s, SIG_DFL);
+// A job that takes so long hangs.
+constexpr unsigned kMostSeconds = 120;
+
+// An exception of another kind ends the child here: it has no business in its parent's stack.
+void work_through(size_t first, size_t n, const std::function<void(size_t)>& job, Report& report) noexcept {
+  for (const int s : {SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL}) std::signal(s, SIG_DFL);
   set_thread_count(1);
   try {
-    for (size_t i = first; i < n; ++i) report.at = i, job(i);
-  } catch (const Error& e) {
+    for (size_t i = first; i < n; ++i) report.at = i, ::alarm(kMostSeconds), job(i);
+    report.through = true;
+  } catch (const std::exception& e) {
     std::snprintf(report.words, sizeof report.words, "%s", e.what());
-    _exit(1);
   }
-  _exit(0);
+  _exit(report.through ? 0 : 1);
+}
+
+// What the end of a child says of the job that it was at.
+std::string last_words(const Report& report, int status) {
+  if (report.words[0]) return report.words;
+  if (WIFEXITED(status)) return fmt::format("ended the process: exit({})", WEXITSTATUS(status));
+  if (WTERMSIG(status) == SIGALRM) return fmt::format("was not done after {} s", kMostSeconds);
+  return fmt::format("ended the process: {}", ::strsignal(WTERMSIG(status)));
 }
 
 }  // namespace
@@ -112,10 +125,7 @@ std::string launch_among_others(Rig& rig, seam::Plan& plan, const Ask& ask) {
     out.push_back(&tensors.emplace_back(
         tensor_at(static_cast<std::byte*>(o->c.dl.data), call.outputs[k], rig.device.dl(), step)));
   }
-  std::unique_ptr<Rig::Operand> workspace;
-  if (plan.prepared.workspace)
-    workspace =
-        value_or_raise(rig.upload(array({static_cast<int64_t>(plan.prepared.workspace)}, {255}, DType::u8)));
+  const auto workspace = value_or_raise(rig.workspace(plan.prepared));
   raise_if(seam::launch(plan, *rig.queue, in.data(), out.data(), workspace ? &workspace->c : nullptr));
   raise_if(rig.queue->synchronize());
   for (size_t k = 0; k < around.size(); ++k) {
@@ -137,14 +147,14 @@ std::vector<std::string> in_children(size_t n, const std::function<void(size_t)>
   auto& report = *new (shared) Report{};
   for (size_t first = 0; first < n; first = report.at + 1) {
     report.at = first, report.words[0] = 0;
+    std::fflush(nullptr);  // or a child that calls exit prints it too
     const pid_t child = ::fork();
     if (child < 0) throw Error(fail(Code::unavailable, "no child process could be started"));
     if (child == 0) work_through(first, n, job, report);
     int status = 0;
     ::waitpid(child, &status, 0);
-    if (WIFEXITED(status) && WEXITSTATUS(status) == 0) break;
-    said[report.at] = WIFEXITED(status) ? std::string(report.words)
-                                        : fmt::format("ended the process: {}", ::strsignal(WTERMSIG(status)));
+    if (report.through) break;
+    said[report.at] = last_words(report, status);
     if (first_only) break;
   }
   ::munmap(shared, sizeof(Report));

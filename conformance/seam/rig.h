@@ -12,17 +12,6 @@ namespace weft::conformance {
 
 using runtime::HostTensor;
 
-/// The default backend while it lives.
-class OnBackend {
- public:
-  explicit OnBackend(const std::string& name) : before_(default_backend()) { set_default_backend(name); }
-  ~OnBackend() { set_default_backend(before_); }
-  OnBackend(const OnBackend&) = delete;
-
- private:
-  std::string before_;
-};
-
 inline HostTensor array(IntList shape, const std::vector<double>& values, DType dtype = DType::f32) {
   HostTensor t{{dtype, std::move(shape)}, {}};
   t.bytes.resize(t.type.bytes());
@@ -47,7 +36,8 @@ struct Ask {
   std::vector<HostTensor> inputs;
   std::vector<Attr> attrs = {};
   uint64_t accumulate = 0;
-  double before = std::numeric_limits<double>::quiet_NaN();  ///< what each output holds before the launch
+  /// What each output holds before the launch: these over and over.
+  std::vector<double> before = {std::numeric_limits<double>::quiet_NaN()};
 };
 
 inline Result<seam::CallPtr> describe(const Ask& ask) {
@@ -80,87 +70,37 @@ class Rig {
     seam::ConcreteType type;
     weft_tensor c;
   };
-  Result<std::unique_ptr<Operand>> upload(const HostTensor& t) {
-    auto o = std::make_unique<Operand>();
-    o->type = t.type;
-    WEFT_TRY(o->buffer, device.allocate_unpooled(t.bytes.size()));
-    WEFT_CHECK(queue->copy_in(*o->buffer.get(), 0, t.bytes.data(), t.bytes.size()));
-    const auto& i = info(t.type.dtype);
-    o->c = {.dl = {.data = o->buffer->handle,
-                   .device = device.dl(),
-                   .ndim = static_cast<int32_t>(o->type.shape.size()),
-                   .dtype = {i.dlpack_code, static_cast<uint8_t>(8 * i.bytes), 1},
-                   .shape = o->type.shape.data(),
-                   .strides = nullptr,
-                   .byte_offset = 0},
-            .size = sizeof(weft_tensor),
-            .layout = 0,
-            .logical_shape = nullptr,
-            .alignment = 64};
-    return o;
-  }
-  Result<HostTensor> download(const Operand& o) {
-    HostTensor t{o.type, std::vector<std::byte>(o.type.bytes())};
-    WEFT_CHECK(queue->copy_out(t.bytes.data(), *o.buffer.get(), 0, t.bytes.size()));
-    return t;
-  }
-  /// A refusal is a Status of code unsupported with every reason.
-  Result<seam::PlanPtr> plan(const seam::CallPtr& call) {
-    std::vector<seam::Refusal> refusals;
-    WEFT_TRY(auto plan, seam::select(device, call, &refusals));
-    if (!plan) return seam::refused(device, call->desc(), refusals, {}, {});
-    return plan;
-  }
+  /// With an offset, it lies that far behind the beginning of its memory, among numbers that are not its own.
+  Result<std::unique_ptr<Operand>> upload(const HostTensor& t, uint64_t offset = 0);
+  Result<HostTensor> download(const Operand& o);
+  /// What a launch needs beside its operands, full of 255; null where that is nothing.
+  Result<std::unique_ptr<Operand>> workspace(const weft_plan& plan, uint64_t offset = 0);
 
+  /// A refusal is a Status of code unsupported with every reason.
+  Result<seam::PlanPtr> plan(const seam::CallPtr& call);
   /// By this kernel and no other; unsupported, with its reason, where it refuses.
   Result<seam::PlanPtr> plan(const seam::CallPtr& call, const weft_kernel& kernel) {
     return seam::plan_with(device, kernel, call);
   }
 
+  /// All that one launch is given. It lives until the queue has passed the launch.
+  struct Placed {
+    std::vector<std::unique_ptr<Operand>> in, out;  ///< `out`: those that are no operand's update
+    std::unique_ptr<Operand> workspace;
+    std::vector<const weft_tensor*> c_in, c_out;
+    std::vector<const Operand*> results;
+  };
+  /// Outputs hold `ask.before` when the launch begins. The copies are in the queue.
+  Result<Placed> place(const seam::Plan& plan, const Ask& ask, uint64_t offset = 0);
+  Status enqueue(seam::Plan& plan, const Placed& placed) { return enqueue(plan, placed, *queue); }
+  Status enqueue(seam::Plan& plan, const Placed& placed, seam::Queue& on);
+
   struct Run {
     std::vector<HostTensor> outputs, inputs_after;
   };
-  /// Outputs hold `ask.before` in every element when the launch begins.
-  Result<Run> launch(seam::Plan& plan, const Ask& ask) {
-    std::vector<std::unique_ptr<Operand>> in, out;
-    std::vector<const weft_tensor*> c_in, c_out;
-    for (const auto& t : ask.inputs) {
-      WEFT_TRY(auto o, upload(t));
-      c_in.push_back(&in.emplace_back(std::move(o))->c);
-    }
-    c_in.resize(plan.call->desc().inputs.size());  // null: absent
-    const auto& outputs = plan.call->desc().outputs;
-    std::vector<Operand*> results(outputs.size());
-    for (const auto& [output, input] : plan.call->desc().updates) results[output] = in[input].get();
-    for (size_t k = 0; k < outputs.size(); ++k) {
-      if (!results[k]) {
-        HostTensor before = array(outputs[k].shape, {ask.before}, outputs[k].dtype);
-        if (ask.before != ask.before) std::fill(before.bytes.begin(), before.bytes.end(), std::byte{0xff});
-        WEFT_TRY(auto o, upload(before));
-        results[k] = out.emplace_back(std::move(o)).get();
-      }
-      c_out.push_back(&results[k]->c);
-    }
-    std::unique_ptr<Operand> workspace;
-    if (plan.prepared.workspace > 0) {
-      WEFT_TRY(workspace, upload(array({static_cast<int64_t>(plan.prepared.workspace)}, {255}, DType::u8)));
-    }
-    Status status =
-        seam::launch(plan, *queue, c_in.data(), c_out.data(), workspace ? &workspace->c : nullptr);
-    const Status later = queue->synchronize();  // also after a refusal: the uploads are pending
-    if (status.ok()) status = later;
-    WEFT_CHECK(status);
-    Run run;
-    for (const auto* o : results) {
-      WEFT_TRY(auto t, download(*o));
-      run.outputs.push_back(std::move(t));
-    }
-    for (const auto& o : in) {
-      WEFT_TRY(auto t, download(*o));
-      run.inputs_after.push_back(std::move(t));
-    }
-    return run;
-  }
+  Result<Run> read(const Placed& placed);
+  /// All of it: places, enqueues, waits and reads.
+  Result<Run> launch(seam::Plan& plan, const Ask& ask, uint64_t offset = 0);
   Result<Run> run(const Ask& ask) {
     WEFT_TRY(const auto call, describe(ask));
     WEFT_TRY(const auto chosen, plan(call));

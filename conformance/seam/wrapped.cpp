@@ -36,6 +36,7 @@ weft_code prepare(const weft_kernel* k, weft_device d, const weft_call* call, we
   plan->determinism = own->plan.determinism, plan->workspace = own->plan.workspace;
   plan->precision = own->plan.precision;
   plan->data = own.release();
+  r.owner->prepared(*plan);
   return WEFT_OK;
 }
 
@@ -50,7 +51,7 @@ weft_code launch(const weft_launch* l, weft_error* e) {
   return record_of(l->plan->kernel).owner->launch(&inner, e);
 }
 
-constexpr size_t kSlots = 64;
+constexpr size_t kSlots = 128;
 std::array<Wrapped*, kSlots> instances{};
 size_t taken = 0;
 
@@ -73,6 +74,10 @@ weft_backend slot_table() {
   t.kernels = [](weft_device d, const weft_kernel* const** list, uint32_t* n, weft_error* e) {
     return wrapped_kernels(*instances[N], d, list, n, e);
   };
+  if (t.dispatch)
+    t.dispatch = [](weft_queue q, const weft_dispatch* d, weft_error* e) {
+      return instances[N]->dispatch(q, d, e);
+    };
   return t;
 }
 

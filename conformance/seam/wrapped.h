@@ -27,6 +27,10 @@ class Wrapped {
   virtual void free(weft_device d, void* handle) { inner_.free(d, handle); }
   virtual weft_code copy(weft_queue q, const weft_copy* c, weft_error* e) { return inner_.copy(q, c, e); }
   virtual weft_code synchronize(weft_queue q, weft_error* e) { return inner_.synchronize(q, e); }
+  /// Runs what the good backend compiled; asked only where that one compiles.
+  virtual weft_code dispatch(weft_queue q, const weft_dispatch* d, weft_error* e) {
+    return inner_.dispatch(q, d, e);
+  }
   /// Which of the good backend's records the wrapped one has.
   virtual bool offers(const weft_kernel&) { return true; }
   /// The record that the host will see; id and functions are set already.
@@ -36,6 +40,8 @@ class Wrapped {
   }
   /// The call as the good kernel is told of it; a change lives as long as the plan.
   virtual void prepare(weft_call&) {}
+  /// What the good kernel prepared, as the host will be told of it.
+  virtual void prepared(weft_plan&) {}
   /// `l` is already in the good kernel's terms: its plan, its record.
   virtual weft_code launch(const weft_launch* l, weft_error* e) { return l->plan->kernel->launch(l, e); }
 

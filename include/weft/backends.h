@@ -44,6 +44,16 @@ void load_backend(const std::string& path);
 /// `reference` in a build without it.
 std::string default_backend();
 void set_default_backend(const std::string& name);
+/// Makes a backend this thread's default while it lives. Raises when no backend has this name.
+class OnBackend {
+ public:
+  explicit OnBackend(const std::string& name) : before_(default_backend()) { set_default_backend(name); }
+  ~OnBackend() { set_default_backend(before_); }
+  OnBackend(const OnBackend&) = delete;
+
+ private:
+  std::string before_;
+};
 /// The same, under the design documents' name.
 std::string current_device();
 

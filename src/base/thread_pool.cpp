@@ -1,6 +1,6 @@
 #include "base/thread_pool.h"
 
-#include "base/log.h"
+#include <pthread.h>
 
 #include <algorithm>
 #include <atomic>
@@ -10,6 +10,8 @@
 #include <thread>
 #include <utility>
 #include <vector>
+
+#include "base/log.h"
 
 namespace weft {
 namespace {
@@ -137,7 +139,15 @@ class Pool {
   std::exception_ptr failed_;  // the first one on a worker; read when all have left the job
 };
 
+// A child process has none of its parent's threads. It gives up their pool without joining them, and makes
+// one of its own when it needs one.
+void lock_for_fork();
+void unlock_after_fork();
+void begin_as_a_child();
+
 struct Shared {
+  Shared() { ::pthread_atfork(lock_for_fork, unlock_after_fork, begin_as_a_child); }
+
   std::mutex mutex;
   int wanted = 0;
   std::shared_ptr<Pool> pool;
@@ -145,6 +155,14 @@ struct Shared {
 Shared& shared() {
   static Shared s;
   return s;
+}
+
+void lock_for_fork() { shared().mutex.lock(); }
+void unlock_after_fork() { shared().mutex.unlock(); }
+void begin_as_a_child() {
+  static auto* const given_up = new std::vector<std::shared_ptr<Pool>>;  // ends with the process
+  if (auto& pool = shared().pool) given_up->push_back(std::move(pool));
+  unlock_after_fork();
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include "cli/command.h"
 #include "cli/program/inputs.h"
 #include "cli/show.h"
+#include "cli/text/language.h"
 #include "compiler/compile.h"
 #include "weft/policy_scope.h"
 
@@ -47,6 +48,7 @@ std::string in_words(const lab::Bisection& r, const Options& o) {
 int run(const Options& o, const Common& common) {
   const auto p = value_or_raise(compiler::read_file(o.program));
   const auto a = value_or_raise(lab::parse_config(o.a)), b = value_or_raise(lab::parse_config(o.b));
+  for (const auto& c : {a, b}) check_computes(c.backend.empty() ? default_backend() : c.backend);
   const auto inputs = value_or_raise(inputs_of(p, o.inputs));
   const auto found = value_or_raise(lab::bisect(p, inputs, a, b, current_policy(), o.same_bits));
   Show(common.json).result(to_json(found), in_words(found, o));

@@ -1,14 +1,15 @@
 #include "conformance/check.h"
 
+#include "cli/checking/last_words.h"
 #include "cli/checking/liars.h"
 #include "cli/command.h"
 #include "cli/files.h"
 #include "cli/show.h"
+#include "cli/text/language.h"
 #include "cli/text/matrix.h"
 #include "cli/text/screen.h"
 #include "conformance/drawn/lie.h"
 #include "conformance/expectations.h"
-#include "seam/registry.h"
 #include "weft/backends.h"
 
 // weft check: is this backend what it claims to be?
@@ -36,13 +37,18 @@ std::string resolved(const std::string& asked) {
   throw Error(fail(Code::unavailable, "{} brought no backend that was not there before", asked));
 }
 
-void print_failures(const CheckRun& run) {
-  for (const auto& f : run.failures())
-    fmt::print("\nFAILED  {}/{}\n  {}\n  repeat: {}\n", f.check, f.name, f.found.words, run.command(f));
+// Those that a check shows by themselves: when everything fails, the first few say why.
+constexpr size_t kShown = 20;
+
+void print_failure(const CheckRun& run, const CaseResult& r) {
+  fmt::print("FAILED  {}/{}\n  {}\n  repeat: {}\n\n", r.check, r.name, r.found.words, run.command(r));
+  std::fflush(stdout);
 }
 
-void print_list() {
-  for (const Check* check : all_checks()) fmt::print("{:<28} {}\n", check->name, check->proves);
+void print_list(bool as_json) {
+  for (const Check* check : all_checks())
+    Show(as_json).result({{"check", check->name}, {"proves", check->proves}},
+                         fmt::format("{:<28} {}", check->name, check->proves));
 }
 
 nlohmann::json to_json(const CheckRun& run) {
@@ -58,24 +64,30 @@ nlohmann::json to_json(const CheckRun& run) {
           {"failures", failures}};
 }
 
-/// How far a check is that says so.
+/// How far a check is that says so, and how many of its cases failed.
 struct Reached {
-  size_t done = 0, of = 0;
+  size_t done = 0, of = 0, failed = 0;
   Clock::time_point start = Clock::now();
 };
 
-// Each check with what came of it, as it ends; for who watches, the case that runs and how long the check
-// will take.
+// Each failure as it is found, each check with what came of it as it ends; for who watches, the case that
+// runs and how long the check will take.
 void say_each_check(CheckRun& run, LiveLine& live) {
   const auto at = std::make_shared<Reached>();
   run.reached = [at](size_t done, size_t of) { at->done = done, at->of = of; };
-  run.progress = [at, &live](const CaseResult& r) {
-    if (live.due())
+  run.progress = [at, &run, &live](const CaseResult& r) {
+    if (r.found.state == Found::State::failed && ++at->failed <= kShown) {
+      live.clear();
+      print_failure(run, r);
+    } else if (live.due()) {
       live.show(
           fmt::format("{}/{}   {}", r.check, r.name, time_left(at->done, at->of, seconds_since(at->start))));
+    }
   };
   run.ended = [at, &live](const Check& check, const std::array<int64_t, 4>& n) {
     live.clear();
+    if (at->failed > kShown)
+      fmt::print("and {} more failed in {}; --json lists all\n\n", at->failed - kShown, check.name);
     fmt::print("{:<28} {:>6} passed {:>5} refused {:>4} failed {:>4} left out {:>7.1f} s\n", check.name, n[0],
                n[1], n[2], n[3], seconds_since(at->start));
     std::fflush(stdout);
@@ -84,14 +96,16 @@ void say_each_check(CheckRun& run, LiveLine& live) {
 }
 
 int check_backend(const Options& o, const std::string& backend, bool as_json) {
-  CheckOptions options = o.check;
-  options.asked = o.backend;
-  CheckRun run(backend, options);
+  for (const auto& path : {o.keep, o.matrix})
+    if (!path.empty()) check_writable(path);
+  CheckRun run(backend, o.check);
   Expectations known;
   if (!o.expectations.empty())
     known = value_or_raise(Expectations::read(o.expectations)), run.expectations = &known;
+  LastWords words;
   LiveLine live(!as_json);
   if (!as_json) say_each_check(run, live);
+  run.begins = [&](const CaseResult& r) { words.at(run.command(r)); };
   std::vector<CaseResult> found;
   if (!o.keep.empty())
     run.progress = [&found, show = run.progress](const CaseResult& r) {
@@ -100,29 +114,59 @@ int check_backend(const Options& o, const std::string& backend, bool as_json) {
     };
   run.run_all();
   live.clear();
-  if (!o.keep.empty()) write_text(o.keep, expectations_of(found));
-  if (!o.matrix.empty()) write_text(o.matrix, matrix_text(run, o.matrix.ends_with(".json")));
   if (as_json) {
     fmt::print("{}\n", line_of(to_json(run)));
   } else {
     for (const auto& s : run.skipped()) fmt::print("left out  {}/{}: {}\n", s.check, s.name, s.found.words);
-    print_failures(run);
     fmt::print("\n{}: {} cases executed, {} refused with a reason, {} failed\n", backend,
                grouped(run.executed()), grouped(run.count(Found::State::refused)), run.failures().size());
   }
+  if (!o.keep.empty()) write_text(o.keep, expectations_of(found));
+  if (!o.matrix.empty()) write_text(o.matrix, matrix_text(run, o.matrix.ends_with(".json")));
   if (run.executed() == 0) throw Error(invalid("no case was executed; `weft check --list` names the checks"));
   return run.failures().empty() ? 0 : 1;
 }
 
-int run(const Options& o, const Common& common) {
-  if (o.list) return print_list(), 0;
+// As a shell takes it for one word.
+std::string quoted(const std::string& word) {
+  if (word.find_first_of(" \t\n'\"\\$`&|;<>()*?[]#~!{}") == word.npos) return word;
+  std::string s = "'";
+  for (const char c : word) s += c == '\'' ? "'\\''" : std::string(1, c);
+  return s + "'";
+}
+
+// The command line that gives the same cases the same way.
+std::string repeated(const Options& o, const Common& common) {
+  std::string line = "weft check " + quoted(o.backend);
+  for (const auto& path : common.plugins) line += " --plugin " + quoted(path);
+  if (!o.expectations.empty()) line += " --expect " + quoted(o.expectations);
+  if (common.threads) line += fmt::format(" --threads {}", common.threads);
+  if (common.deterministic != Common().deterministic) line += " --deterministic " + common.deterministic;
+  if (o.check.seed != CheckOptions().seed) line += fmt::format(" --seed {}", o.check.seed);
+  if (o.check.full) line += " --full";
+  return o.liars ? line + " --liars" : line;
+}
+
+int run(Options& o, const Common& common) {
+  if (o.list) return print_list(common.json), 0;
   if (o.backend.empty())
     throw UsageError(invalid("which backend? `weft backends` lists them; a plug-in's .so is one"));
   const auto backend = resolved(o.backend);
-  (void)value_or_raise(seam::registry().open(backend));
+  check_computes(backend);
+  o.check.repeat = repeated(o, common);
+  if (common.policy != "forbid")
+    throw UsageError(invalid("what another device answers proves nothing of {}: leave --policy {} out",
+                             backend, common.policy));
+  if (o.drawn_given && !o.liars)
+    throw UsageError(invalid("--drawn says how many --liars are drawn; give both"));
   if (!o.liars) return check_backend(o, backend, common.json);
   // By chance only where that can be done, unless it was asked for: then the error says why not.
   const int64_t drawn = o.drawn_given ? o.drawn : !can_be_lied_about(backend) ? 0 : o.check.full ? 200 : 10;
+  if (drawn > 0 && !can_be_lied_about(backend))
+    throw UsageError(
+        invalid("liars are drawn about backends whose memory is the host's and whose queue is "
+                "inline; {} is none: leave --drawn out",
+                backend));
   return check_liars(backend, o.check, drawn, common.json);
 }
 
@@ -133,17 +177,22 @@ std::function<int()> setup(Syntax& app, const Common& common) {
   app.add_option("--seed", o->check.seed, "of what is drawn")
       .check(whole_number<uint64_t>(0))
       .capture_default_str();
+  app.add_flag("--liars", o->liars, "check the checks: each faulty wrapping of this backend must be found");
   app.add_option("--matrix", o->matrix,
                  "write which kernel serves which op in which dtype: Markdown, or .json")
       .check(some_name)
-      .type_name("FILE");
+      .type_name("FILE")
+      .excludes("--liars");
   app.add_option("--expect", o->expectations,
                  "what is known of it: refusals and known faults; any drift fails")
-      .type_name("FILE");
+      .check(some_name)
+      .type_name("FILE")
+      .excludes("--liars");
   app.add_option("--keep", o->keep, "write what it refuses, as a file for --expect")
       .check(some_name)
-      .type_name("FILE");
-  app.add_flag("--liars", o->liars, "check the checks: each faulty wrapping of this backend must be found");
+      .type_name("FILE")
+      .excludes("--liars")
+      .excludes("--expect");
   app.add_option("--drawn", o->drawn,
                  "with --liars: how many are drawn besides the named ones; 200 with --full")
       .range(int64_t{0}, int64_t{1'000'000})

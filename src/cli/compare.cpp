@@ -56,17 +56,6 @@ struct Case {
   }
 };
 
-/// Makes a backend the default while it lives.
-class OnBackend {
- public:
-  explicit OnBackend(const std::string& name) : before_(default_backend()) { set_default_backend(name); }
-  ~OnBackend() { set_default_backend(before_); }
-  OnBackend(const OnBackend&) = delete;
-
- private:
-  std::string before_;
-};
-
 /// Logits and loss as the noise bound of graphs sees them: the truth in f64, and what each element may be off
 /// by.
 struct Bounds {

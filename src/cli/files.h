@@ -16,6 +16,12 @@ inline void refuse_to_overwrite(const std::string& out, const char* option, cons
 /// The file that --out names: "-" is standard output, as it is standard input for --data.
 inline std::string output_path(const std::string& out) { return out == "-" ? "/dev/stdout" : out; }
 
+/// Raises where write_text would, before there is anything to write.
+inline void check_writable(const std::filesystem::path& path) {
+  if (!path.has_parent_path() || std::filesystem::exists(path.parent_path()))
+    (void)value_or_raise(OutputFile::open(path.string()));
+}
+
 /// Writes a file, and makes the folders above it.
 inline void write_text(const std::filesystem::path& path, std::string_view text) {
   std::error_code ec;

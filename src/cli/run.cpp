@@ -10,6 +10,7 @@
 #include "cli/files.h"
 #include "cli/program/inputs.h"
 #include "cli/show.h"
+#include "cli/text/language.h"
 #include "compiler/compile.h"
 #include "formats/safetensors.h"
 #include "lab/shadow.h"
@@ -81,7 +82,13 @@ void print(const lab::ShadowReport& r, const std::string& oracle) {
         r.whole);
 }
 
-int run(const Options& o, const Common& common) {
+int run(Options& o, const Common& common) {
+  o.out = output_path(o.out);
+  if (!o.shadow.empty()) {
+    check_computes(o.shadow);
+    if (is_standard_output(o.out))
+      throw UsageError(invalid("--shadow prints what it finds where --out {} writes; name a file", o.out));
+  }
   if (!o.out.empty()) {
     refuse_to_overwrite(o.out, "the program", o.program);
     refuse_to_overwrite(o.out, "--inputs", o.inputs.file);

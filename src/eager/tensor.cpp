@@ -146,9 +146,7 @@ Status read(const Tensor& t, void* to) {
   auto& device = device_of(impl);
   std::lock_guard lock(device.eager_mutex());
   WEFT_CHECK(device.eager_queue().copy_out(to, *impl.buffer.get(), impl.c.dl.byte_offset, impl.bytes()));
-  WEFT_CHECK(device.eager_queue().synchronize());
-  device.bury_retired();
-  return {};
+  return device.eager_queue().synchronize();
 }
 
 Result<Tensor> copy_to(const Tensor& t, seam::Device& device) {

@@ -11,17 +11,6 @@ using conformance::Bounded;
 using program::CompiledProgram;
 using runtime::HostTensor;
 
-/// The noise bound runs on the oracle, ops without operands too.
-class OnOracle {
- public:
-  OnOracle() : before_(default_backend()) { set_default_backend("reference"); }
-  ~OnOracle() { set_default_backend(before_); }
-  OnOracle(const OnOracle&) = delete;
-
- private:
-  std::string before_;
-};
-
 class Bisect {
  public:
   Bisect(const CompiledProgram& p, const Config& a, const Config& b, const Policy& policy, Values first)
@@ -38,7 +27,7 @@ class Bisect {
     if (same_bits) {
       wanted_bits_ = outputs_of(p_, by_a_);
     } else {
-      const OnOracle home;
+      const OnBackend oracle("reference");  // ops without operands too
       WEFT_TRY(const auto whole, whole_graph(p_, first_));
       WEFT_TRY(bounds_, conformance::noise_bound(whole.graph, whole.values));
     }
@@ -125,6 +114,7 @@ class Bisect {
 
 Result<Bisection> bisect(const CompiledProgram& program, std::span<const HostTensor> inputs, const Config& a,
                          const Config& b, const Policy& policy, bool same_bits) {
+  for (const Config& c : {a, b}) WEFT_CHECK(check_kernels(c));
   WEFT_TRY(const CompiledProgram p, without_symbols(program, inputs));
   if (p.calls.empty()) return invalid("{} has no calls", p.name);
   WEFT_TRY(Values first, first_values(p, inputs));

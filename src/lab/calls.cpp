@@ -6,6 +6,8 @@
 #include "link/resolve_types.h"
 #include "program/flow.h"
 #include "runtime/devices.h"
+#include "seam/registry.h"
+#include "weft/backends.h"
 
 namespace weft::lab {
 
@@ -34,6 +36,25 @@ Result<Config> parse_config(const std::string& text) {
     }
   }
   return c;
+}
+
+static bool is_kernel(const std::string& id) {
+  for (const auto& backend : get_available_backends()) {
+    const auto device = seam::registry().open(backend);
+    if (!device.ok()) continue;
+    for (const auto& source : device.value()->sources)
+      if (std::ranges::any_of(source.kernels, [&](const weft_kernel* k) { return k->id == id; })) return true;
+  }
+  return false;
+}
+
+Status check_kernels(const Config& c) {
+  for (const auto& id : c.without)
+    if (!is_kernel(id))
+      return invalid(
+          "there is no kernel {} to leave out of '{}'; `weft run FILE --ledger` names those that ran", id,
+          text(c));
+  return {};
 }
 
 std::string text(const Config& c) {

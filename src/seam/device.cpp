@@ -224,13 +224,33 @@ void Device::retire(Plan* plan) {
   retired_.push_back(plan);
 }
 
-void Device::bury_retired() {
-  std::vector<Plan*> gone;
+void Device::enter(Queue& queue) {
+  std::lock_guard lock(retired_mutex_);
+  queues_.push_back(&queue);
+}
+void Device::leave(Queue& queue) {
+  passed(queue);
+  std::lock_guard lock(retired_mutex_);
+  std::erase(queues_, &queue);
+}
+
+// What was retired before now was launched before now: it waits for the other queues with launches in them.
+void Device::passed(const Queue& queue) {
+  std::vector<Plan*> ended;
   {
     std::lock_guard lock(retired_mutex_);
-    gone.swap(retired_);
+    if (!retired_.empty()) {
+      auto& last = waiting_.emplace_back(Retired{std::exchange(retired_, {}), {&queue}});
+      for (const Queue* other : queues_)
+        if (other != &queue && other->has_launches()) last.wait_for.push_back(other);
+    }
+    for (auto& r : waiting_) {
+      std::erase(r.wait_for, &queue);
+      if (r.wait_for.empty()) ended.insert(ended.end(), r.plans.begin(), r.plans.end());
+    }
+    std::erase_if(waiting_, [](const Retired& r) { return r.wait_for.empty(); });
   }
-  for (Plan* p : gone) delete p;
+  for (Plan* p : ended) delete p;
 }
 
 Result<std::unique_ptr<Queue>> Device::open_queue() {
@@ -254,13 +274,19 @@ Status Device::start() {
 
 Device::~Device() {
   if (eager_queue_) trim();
-  bury_retired();
   eager_queue_.reset();
+  for (const Retired& r : waiting_)
+    for (Plan* p : r.plans) delete p;
+  for (Plan* p : retired_) delete p;
   backend_.close_device(device_);
 }
 
+Queue::Queue(Device& device, weft_queue queue) : device_(device), queue_(queue) {
+  if (device.ordered()) device.enter(*this);
+}
 Queue::~Queue() {
   (void)synchronize();  // whoever wanted to know of an error has asked before
+  if (device_.ordered()) device_.leave(*this);
   device_.backend().close_queue(queue_);
 }
 
@@ -271,7 +297,10 @@ Status Queue::Turn::status() const {
 
 Status Queue::wait() {
   CError error;
-  return error.status(device_.backend().synchronize(queue_, error.out()));
+  const weft_code code = device_.backend().synchronize(queue_, error.out());
+  launches_.store(false, std::memory_order_relaxed);
+  if (device_.ordered()) device_.passed(*this);
+  return error.status(code);
 }
 
 Status Queue::synchronize() {

@@ -55,7 +55,7 @@ class Queue {
     bool mine_;
   };
 
-  Queue(Device& device, weft_queue queue) : device_(device), queue_(queue) {}
+  Queue(Device& device, weft_queue queue);
   ~Queue();
   Queue(const Queue&) = delete;
 
@@ -70,13 +70,17 @@ class Queue {
   Status copy_out(void* to, const Buffer& from, uint64_t offset, uint64_t bytes);
   Status copy(const Buffer& to, uint64_t to_offset, const Buffer& from, uint64_t from_offset, uint64_t bytes);
 
+  /// A launch is in it that may not have passed.
+  void launched() { launches_.store(true, std::memory_order_relaxed); }
+  bool has_launches() const { return launches_.load(std::memory_order_relaxed); }
+
  private:
   Status enqueue(const weft_copy& copy);
   Status wait();
 
   Device& device_;
   weft_queue queue_;
-  std::atomic<bool> busy_{false};
+  std::atomic<bool> busy_{false}, launches_{false};
   Status kept_;  // an error that pass() met
 };
 
@@ -128,9 +132,8 @@ class Device {
   Queue& eager_queue() { return *eager_queue_; }
   std::mutex& eager_mutex() { return eager_mutex_; }
 
-  /// Keeps a plan that a queue may still need until that queue has been waited for.
+  /// Ends a plan, once each queue that may still need it has been waited for.
   void retire(Plan* plan);
-  void bury_retired();
 
   /// Gives pooled memory of this thread and of ended threads back to the backend.
   void trim();
@@ -142,9 +145,14 @@ class Device {
  private:
   friend void recycle(Buffer* buffer);
   friend struct ThreadPools;
+  friend class Queue;
   Result<BufferRef> allocate_fresh(uint64_t bytes, uint32_t size_class);
   void make_room(ThreadPool& pool, uint32_t k, uint64_t bytes);
   void free_now(Buffer* buffer);
+  void enter(Queue& queue);
+  void leave(Queue& queue);
+  /// Ends the plans that waited for this queue alone.
+  void passed(const Queue& queue);
 
   const weft_backend& backend_;
   weft_device device_;
@@ -153,12 +161,19 @@ class Device {
   std::string name_;
   std::unique_ptr<Queue> eager_queue_;
   std::mutex eager_mutex_, retired_mutex_, orphan_mutex_;
+  // Of an ordered device: its queues; plans that were retired; and those that wait for some queues by now.
+  struct Retired {
+    std::vector<Plan*> plans;
+    std::vector<const Queue*> wait_for;
+  };
+  std::vector<Queue*> queues_;
   std::vector<Plan*> retired_;
+  std::vector<Retired> waiting_;
   Buffer* orphans_ = nullptr;  // free buffers of threads that have ended
   std::atomic<uint64_t> live_bytes_{0}, peak_bytes_{0};
 };
 
-inline constexpr uint32_t kMaxDevices = 64;
+inline constexpr uint32_t kMaxDevices = 128;
 inline constexpr uint32_t kUnpooled = UINT32_MAX;
 
 }  // namespace weft::seam

@@ -63,6 +63,12 @@ std::string terminated(const char* text, size_t capacity) {
   return std::string(text, strnlen(text, capacity));
 }
 
+// "<provider>.<op>.<variant>": the ledger, the refusals and whoever leaves a kernel out go by its parts.
+bool is_id(std::string_view id) {
+  const size_t op = id.find('.') + 1, variant = op ? id.find('.', op) + 1 : 0;
+  return op > 1 && variant > op + 1 && variant < id.size();
+}
+
 // The records that a backend lists: each is read only after this has looked at it.
 Result<std::vector<const weft_kernel*>> checked_kernels(const weft_kernel* const* list, uint32_t n) {
   if (n > kMostKernels || (n > 0 && !list))
@@ -84,6 +90,9 @@ Result<std::vector<const weft_kernel*>> checked_kernels(const weft_kernel* const
                     {"launch", k->launch != nullptr}};
     for (const auto& r : required)
       if (!r.there) return fail(Code::version, "number {} has no {}", i, r.name);
+    if (!is_id(k->id))
+      return fail(Code::version, "number {}, for {}, has the id '{}'; wanted <provider>.<op>.<variant>", i,
+                  k->op, k->id);
   }
   return std::vector(list, list + n);
 }

@@ -155,6 +155,7 @@ Status launch(Plan& plan, Queue& queue, const weft_tensor* const* inputs, const 
   if (plan.device.ordered()) {
     turn.emplace(queue);
     WEFT_CHECK(turn->status());
+    queue.launched();
   }
   const weft_code code = plan.kernel.launch(&l, error.out());
   plan.count();

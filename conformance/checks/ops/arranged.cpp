@@ -72,9 +72,7 @@ std::string judged(const PreparedCase& c, const std::vector<Tensor>& got, const 
 }
 
 Found one(CheckRun& run, const PreparedCase& c, Arrange arrange) {
-  const std::string before = default_backend();
-  set_default_backend(run.backend());
-  const std::shared_ptr<void> restore(nullptr, [&](void*) { set_default_backend(before); });
+  const OnBackend on(run.backend());
   std::vector<Array> meant = c.inputs;
   std::vector<Arranged> operands;
   std::vector<Tensor> stored;

@@ -11,13 +11,10 @@ namespace {
 Found launch_in_child(Rig& rig) {
   const Ask ask = {"add", {counting({4}), counting({4})}};
   const auto plan = value_or_raise(rig.plan(value_or_raise(describe(ask))));
-  const auto x = value_or_raise(rig.upload(ask.inputs[0])), y = value_or_raise(rig.upload(ask.inputs[0]));
+  const auto placed = value_or_raise(rig.place(*plan, ask));
   raise_if(rig.queue->synchronize());
   const pid_t child = fork();
-  if (child == 0) {
-    const weft_tensor *in[] = {&x->c, &x->c}, *out[] = {&y->c};
-    _exit(seam::launch(*plan, *rig.queue, in, out, nullptr).ok() ? 0 : 1);
-  }
+  if (child == 0) _exit(rig.enqueue(*plan, placed).ok() ? 0 : 1);
   int status = 0;
   waitpid(child, &status, 0);
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return {};

@@ -10,16 +10,14 @@ namespace {
 Found free_after(Rig& rig) {
   const Ask ask = {"add", {counting({64}), counting({64})}};
   const auto plan = value_or_raise(rig.plan(value_or_raise(describe(ask))));
-  const auto y = value_or_raise(rig.upload(ask.inputs[0]));
-  auto x = value_or_raise(rig.upload(ask.inputs[0]));
-  const weft_tensor *in[] = {&x->c, &x->c}, *out[] = {&y->c};
-  Status s = seam::launch(*plan, *rig.queue, in, out, nullptr);
+  auto placed = value_or_raise(rig.place(*plan, ask));
+  Status s = rig.enqueue(*plan, placed);
   if (s.ok()) s = rig.queue->synchronize();
   if (!s.ok()) return Found::wrong(s.message());
-  x.reset();
+  placed.in.clear(), placed.workspace.reset();
   s = rig.queue->synchronize();
   if (!s.ok()) return Found::wrong(s.message());
-  const auto got = numbers(value_or_raise(rig.download(*y)));
+  const auto got = numbers(value_or_raise(rig.download(*placed.results[0])));
   return Found::wrong(got[1] == 4 ? "" : fmt::format("2 + 2 is {} after the wait", got[1]));
 }
 

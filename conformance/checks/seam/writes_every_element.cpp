@@ -8,7 +8,7 @@ void run(CheckRun& run) {
   Rig rig(run.backend());
   for (Ask ask : usual_calls())
     for (const double before : {std::numeric_limits<double>::quiet_NaN(), 0.0}) {
-      ask.before = before;
+      ask.before = {before};
       run.run(fmt::format("{} onto {}", title(ask), before),
               [&] { return Found::wrong(differs(rig, ask, "poisoned output")); });
     }

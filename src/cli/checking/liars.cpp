@@ -1,5 +1,6 @@
 #include "cli/checking/liars.h"
 
+#include "cli/checking/last_words.h"
 #include "cli/show.h"
 #include "cli/text/screen.h"
 #include "conformance/drawn/trial.h"
@@ -25,18 +26,18 @@ std::vector<Accused> accused(const std::string& backend, const CheckOptions& o, 
   return all;
 }
 
-void print(const Trial& t, bool as_json) {
+void print(const Trial& t, const std::string& repeat, bool as_json) {
   if (as_json)
     fmt::print("{}\n", line_of({{"liar", t.liar},
                                 {"fault", t.fault},
                                 {"caught", t.caught()},
                                 {"by", t.by},
                                 {"words", t.words},
-                                {"repeat", t.command()}}));
+                                {"repeat", repeat}}));
   else if (t.caught())
     fmt::print("{:<31} {:<72} {}\n", t.liar, t.fault, t.by);
   else
-    fmt::print("{:<31} {:<72} SURVIVED: {}\n  repeat: {}\n", t.liar, t.fault, t.words, t.command());
+    fmt::print("{:<31} {:<72} SURVIVED: {}\n  repeat: {}\n", t.liar, t.fault, t.words, repeat);
   std::fflush(stdout);
 }
 
@@ -48,6 +49,7 @@ int check_liars(const std::string& backend, const CheckOptions& options, int64_t
   if (all.empty())
     throw Error(invalid("no liar about {} {}; --drawn N draws some", backend,
                         options.only.empty() ? "has a name" : "is named " + options.only));
+  LastWords words;
   LiveLine live(!as_json);
   if (!as_json) fmt::print("{:<31} {:<72} {}\n", "liar", "fault", "the first case that catches it");
   const auto start = Clock::now();
@@ -55,10 +57,11 @@ int check_liars(const std::string& backend, const CheckOptions& options, int64_t
   for (const Accused& one : all) {
     live.show(
         fmt::format("{} of {}   {}", done, all.size(), time_left(done, all.size(), seconds_since(start))));
+    words.at(fmt::format("{} (liar {} of {})", options.repeat, done + 1, all.size()));
     const Trial t = one();
     ++done, caught += t.caught();
     live.clear();
-    print(t, as_json);
+    print(t, fmt::format("{} --only {}", options.repeat, t.liar), as_json);
   }
   Show(as_json).result(
       {{"backend", backend}, {"liars", all.size()}, {"caught", caught}},

@@ -64,13 +64,11 @@ Language from_checkpoint(const std::string& folder) {
 
 }  // namespace
 
-void check_computes() {
-  const auto* device = value_or_raise(seam::registry().open(default_backend()));
+void check_computes(const std::string& backend) {
+  const auto* device = value_or_raise(seam::registry().open(backend));
   if (std::string_view(device->capability().kind) == "null")
     throw Error(
-        invalid("backend {} computes nothing, what came of it would mean nothing; choose another "
-                "--backend",
-                default_backend()));
+        invalid("backend {} computes nothing, what came of it would mean nothing; choose another", backend));
 }
 
 Language load_language(const TextOptions& o) {

@@ -2,6 +2,7 @@
 #include <memory>
 
 #include "cli/command.h"
+#include "weft/backends.h"
 #include "weft/generate.h"
 
 // What `weft generate` and `weft chat` share: where a model comes from, and how its text is chosen.
@@ -22,8 +23,8 @@ struct TextOptions {
 };
 void add_text_options(Syntax& app, TextOptions& o);
 
-/// Raises where the default backend computes nothing, so that it would make up all numbers.
-void check_computes();
+/// Raises where the backend computes nothing, so that all numbers would be made up.
+void check_computes(const std::string& backend = default_backend());
 
 /// The model that was asked for, on the default backend, and its tokenizer.
 Language load_language(const TextOptions& o);

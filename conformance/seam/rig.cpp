@@ -1,0 +1,109 @@
+#include "conformance/seam/rig.h"
+
+#include <cstring>
+
+namespace weft::conformance {
+namespace {
+
+/// What an output holds before a launch: NaN where a dtype has none is all bits.
+HostTensor holding(const seam::ConcreteType& type, std::vector<double> values) {
+  const std::vector<double> meant = values;
+  for (double& v : values) v = v == v ? v : 0;
+  HostTensor t = array(type.shape, values, type.dtype);
+  const size_t one = byte_size(type.dtype);
+  for (size_t i = 0; i < t.bytes.size() / one; ++i)
+    if (const double v = meant[i % meant.size()]; v != v) std::memset(&t.bytes[i * one], 0xff, one);
+  return t;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Rig::Operand>> Rig::upload(const HostTensor& t, uint64_t offset) {
+  auto o = std::make_unique<Operand>();
+  o->type = t.type;
+  const auto around = static_cast<int64_t>((2 * offset + t.bytes.size()) / 8 + 1);
+  std::vector<std::byte> all = offset ? array({around}, {-77}, DType::f64).bytes : t.bytes;
+  if (offset) std::ranges::copy(t.bytes, all.begin() + static_cast<std::ptrdiff_t>(offset));
+  WEFT_TRY(o->buffer, device.allocate_unpooled(all.size()));
+  WEFT_CHECK(queue->copy_in(*o->buffer.get(), 0, all.data(), all.size()));
+  const auto& i = info(t.type.dtype);
+  o->c = {.dl = {.data = o->buffer->handle,
+                 .device = device.dl(),
+                 .ndim = static_cast<int32_t>(o->type.shape.size()),
+                 .dtype = {i.dlpack_code, static_cast<uint8_t>(8 * i.bytes), 1},
+                 .shape = o->type.shape.data(),
+                 .strides = nullptr,
+                 .byte_offset = offset},
+          .size = sizeof(weft_tensor),
+          .layout = 0,
+          .logical_shape = nullptr,
+          .alignment = 64};
+  return o;
+}
+
+Result<HostTensor> Rig::download(const Operand& o) {
+  HostTensor t{o.type, std::vector<std::byte>(o.type.bytes())};
+  WEFT_CHECK(queue->copy_out(t.bytes.data(), *o.buffer.get(), o.c.dl.byte_offset, t.bytes.size()));
+  return t;
+}
+
+Result<std::unique_ptr<Rig::Operand>> Rig::workspace(const weft_plan& plan, uint64_t offset) {
+  if (plan.workspace == 0) return std::unique_ptr<Operand>();
+  return upload(array({static_cast<int64_t>(plan.workspace)}, {255}, DType::u8), offset);
+}
+
+Result<seam::PlanPtr> Rig::plan(const seam::CallPtr& call) {
+  std::vector<seam::Refusal> refusals;
+  WEFT_TRY(auto plan, seam::select(device, call, &refusals));
+  if (!plan) return seam::refused(device, call->desc(), refusals, {}, {});
+  return plan;
+}
+
+Result<Rig::Placed> Rig::place(const seam::Plan& plan, const Ask& ask, uint64_t offset) {
+  const auto& call = plan.call->desc();
+  Placed p;
+  for (const auto& t : ask.inputs) {
+    WEFT_TRY(auto o, upload(t, offset));
+    p.c_in.push_back(&p.in.emplace_back(std::move(o))->c);
+  }
+  p.c_in.resize(call.inputs.size());  // null: absent
+  p.results.resize(call.outputs.size());
+  for (const auto& [output, input] : call.updates) p.results[output] = p.in[input].get();
+  for (size_t k = 0; k < call.outputs.size(); ++k) {
+    if (!p.results[k]) {
+      WEFT_TRY(auto o, upload(holding(call.outputs[k], ask.before), offset));
+      p.results[k] = p.out.emplace_back(std::move(o)).get();
+    }
+    p.c_out.push_back(&p.results[k]->c);
+  }
+  WEFT_TRY(p.workspace, workspace(plan.prepared, offset));
+  return p;
+}
+
+Status Rig::enqueue(seam::Plan& plan, const Placed& p, seam::Queue& on) {
+  return seam::launch(plan, on, p.c_in.data(), p.c_out.data(), p.workspace ? &p.workspace->c : nullptr);
+}
+
+Result<Rig::Run> Rig::read(const Placed& placed) {
+  Run run;
+  for (const auto* o : placed.results) {
+    WEFT_TRY(auto t, download(*o));
+    run.outputs.push_back(std::move(t));
+  }
+  for (const auto& o : placed.in) {
+    WEFT_TRY(auto t, download(*o));
+    run.inputs_after.push_back(std::move(t));
+  }
+  return run;
+}
+
+Result<Rig::Run> Rig::launch(seam::Plan& plan, const Ask& ask, uint64_t offset) {
+  WEFT_TRY(const Placed placed, place(plan, ask, offset));
+  Status status = enqueue(plan, placed);
+  const Status later = queue->synchronize();  // also after a refusal: the uploads are pending
+  if (status.ok()) status = later;
+  WEFT_CHECK(status);
+  return read(placed);
+}
+
+}  // namespace weft::conformance

@@ -1,0 +1,85 @@
+#include "cli/checking/last_words.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+// Signal handlers may use few functions, so what they say lies ready.
+namespace weft::cli {
+namespace {
+
+struct Ending {
+  int signal;
+  const char* words;
+};
+constexpr Ending kEndings[] = {
+    {SIGSEGV, "touched memory that is not there (SIGSEGV)"},
+    {SIGBUS, "touched memory that is not there (SIGBUS)"},
+    {SIGFPE, "divided by zero (SIGFPE)"},
+    {SIGILL, "ran an instruction that this CPU lacks (SIGILL)"},
+    {SIGABRT, "aborted (SIGABRT)"},
+    {SIGINT, "was interrupted"},
+    {SIGTERM, "was told to end (SIGTERM)"},
+};
+
+volatile pid_t owner = 0;  // 0: nobody listens
+std::array<char, 1024> repeat;
+std::array<struct sigaction, std::size(kEndings)> before;
+std::array<char, 1 << 16> stack;  // a kernel that ran out of its own has none for this
+
+void say(const char* words) {
+  [[maybe_unused]] const auto n = ::write(STDERR_FILENO, words, std::strlen(words));
+}
+
+void tell(const char* words) {
+  say("\nweft check: the process ");
+  say(words);
+  say(" in this case\n  repeat: ");
+  say(repeat.data());
+  say("\n");
+}
+
+void on_signal(int signal) {
+  const bool mine = ::getpid() == owner;
+  owner = 0;
+  for (const auto& ending : kEndings)
+    if (mine && ending.signal == signal) tell(ending.words);
+  std::signal(signal, SIG_DFL);
+  ::raise(signal);
+}
+
+void at_exit() {
+  if (::getpid() != owner) return;
+  tell("was ended by a call of exit");
+  ::_exit(1);
+}
+
+}  // namespace
+
+LastWords::LastWords() {
+  static const int once = std::atexit(at_exit);
+  (void)once;
+  owner = ::getpid();
+  const stack_t own{.ss_sp = stack.data(), .ss_flags = 0, .ss_size = stack.size()};
+  ::sigaltstack(&own, nullptr);
+  struct sigaction action{};
+  action.sa_handler = on_signal, action.sa_flags = SA_ONSTACK;
+  for (size_t i = 0; i < std::size(kEndings); ++i) ::sigaction(kEndings[i].signal, &action, &before[i]);
+}
+LastWords::~LastWords() {
+  owner = 0;
+  for (size_t i = 0; i < std::size(kEndings); ++i) ::sigaction(kEndings[i].signal, &before[i], nullptr);
+}
+
+void LastWords::at(const std::string& command) {
+  const size_t n = std::min(command.size(), repeat.size() - 1);
+  std::memcpy(repeat.data(), command.data(), n);
+  repeat[n] = 0;
+}
+
+}  // namespace weft::cli

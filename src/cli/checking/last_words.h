@@ -1,0 +1,18 @@
+#pragma once
+#include <string>
+
+namespace weft::cli {
+
+/// While it lives, a process that ends (a signal, Ctrl-C, a kernel that calls exit) says on standard error
+/// which case it was at and the command that repeats it. One at a time; children that are forked stay silent.
+class LastWords {
+ public:
+  LastWords();
+  ~LastWords();
+  LastWords(const LastWords&) = delete;
+
+  /// What runs now.
+  void at(const std::string& repeat);
+};
+
+}  // namespace weft::cli
