@@ -39,8 +39,11 @@ function(weft_compiled_quickly target)
 endfunction()
 
 # A precompiled header knows its headers by their absolute paths, so a cache that is shared by copies of the tree
-# (CCACHE_BASEDIR) must not hand one copy's to another: the definition keeps their keys apart.
+# (CCACHE_BASEDIR) must not hand one copy's to another: the definition keeps their keys apart. A copy that is compiled while its
+# original stays as it is may go by the original's name, and be handed its headers and objects.
+set(WEFT_TREE "${PROJECT_BINARY_DIR}" CACHE STRING "the tree that a cache takes this one for")
+mark_as_advanced(WEFT_TREE)
 function(weft_precompile target)
   target_precompile_headers(${target} PRIVATE ${ARGN})
-  target_compile_definitions(${target} PRIVATE WEFT_TREE="${PROJECT_BINARY_DIR}")
+  target_compile_definitions(${target} PRIVATE WEFT_TREE="${WEFT_TREE}")
 endfunction()

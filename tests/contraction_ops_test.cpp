@@ -41,6 +41,7 @@ TEST(Einsum, ARankAboveTheLimitIsAnError) {
   for (const char* backend : {"native", "reference"}) {
     const Tensor x = a.to(backend), y = b.to(backend);
     EXPECT_THROW((void)einsum("abcde,fghi->abcdefghi", {x, y}), Error) << backend;
+    EXPECT_THROW((void)einsum("abcde,fghi", {x, y}), Error) << backend;
   }
 }
 

@@ -140,9 +140,10 @@ TEST(Oracle, IsExactOnSmallIntegersAndSoIsTheReference) {
         }
   }
   for (const auto* op : ir::all_ops())
-    if (op->name != std::string("normal"))  // the root of a logarithm of what was drawn: never a fraction
+    if (op->name != std::string("normal")) {  // the root of a logarithm of what was drawn: never a fraction
       EXPECT_GT(checked[op->name], 0)
           << op->name << ": give conformance/ops/" << op->name << ".cpp a case with an answer in fractions";
+    }
   fmt::print("[oracle] {} of {} ops checked in exact arithmetic\n",
              std::ranges::count_if(checked, [](const auto& op) { return op.second > 0; }),
              ir::all_ops().size());

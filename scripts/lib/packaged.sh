@@ -66,7 +66,8 @@ one_file() {
   cp tests/one_file/square_plus.cpp "$copy/src/ops/"
   cp tests/one_file/hello.cpp "$copy/src/cli/"
   {
-    cmake -S "$copy" -B "$copy/build/release" -G Ninja -DCMAKE_BUILD_TYPE=Release -DWEFT_TESTS=OFF "-DWEFT_OPS_FROM=$weft_root/build/release" &&
+    cmake -S "$copy" -B "$copy/build/release" -G Ninja -DCMAKE_BUILD_TYPE=Release -DWEFT_TESTS=OFF "-DWEFT_OPS_FROM=$weft_root/build/release" \
+      "-DWEFT_TREE=$weft_root/build/release" &&
       cmake --build "$copy/build/release" && cmake --install "$copy/build/release" --prefix "$copy/installed"
   } >"$weft_tmp/copy.log" 2>&1 || { cat "$weft_tmp/copy.log"; return 1; }
   consumer "$copy/installed" "$weft_tmp/one_file" -DWEFT_CONSUMER_INCLUDES="$copy/src" \

@@ -27,7 +27,7 @@ class Field {
   }
   Status wrong(std::string_view wanted) const {
     std::string got = value_->dump(-1, ' ', false, json::error_handler_t::replace);
-    if (got.size() > 60) got = got.substr(0, 57) + "...";
+    if (got.size() > 60) got.replace(57, got.npos, "...");
     return fail(Code::corrupt, "{}: wanted {}, got {}", where_, wanted, got);
   }
   Status unsupported(std::string_view what) const {

@@ -128,6 +128,9 @@ Status check_result(const Einsum& e, std::string_view equation) {
       return invalid("einsum: \"{}\": the result names each axis once, and only axes of operands", equation);
     seen |= one;
   }
+  if (e.result.size() > kMostAxes)
+    return invalid("einsum: \"{}\": a tensor has at most {} axes, the result would have {}", equation,
+                   kMostAxes, e.result.size());
   return {};
 }
 

@@ -6,7 +6,8 @@
 // An einsum equation with its operands' shapes, as labels.
 namespace weft::ir {
 
-using Labels = SmallVector<int, 8>;
+inline constexpr size_t kMostAxes = 8;  ///< that a tensor has
+using Labels = SmallVector<int, kMostAxes>;
 
 struct Einsum {
   /// A label for each axis; the same one twice means the diagonal. kBroadcast: an axis of size 1 that meets a
@@ -20,7 +21,8 @@ struct Einsum {
 };
 
 /// "ij,jk->ik", "b...i,b...i", "ii". Letters name axes, "..." stands for all others, from the right; without
-/// "->" the result has the axes of "..." and then the letters that stand once, in alphabetical order.
+/// "->" the result has the axes of "..." and then the letters that stand once, in alphabetical order. A
+/// result of more than kMostAxes axes is refused.
 Result<Einsum> parse_einsum(std::string_view equation, std::span<const Shape> operands);
 Result<Einsum> parse_einsum(std::string_view equation, Types in);
 

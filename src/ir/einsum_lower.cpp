@@ -6,8 +6,6 @@
 namespace weft::ir {
 namespace {
 
-constexpr size_t kMostAxes = 8;
-
 /// A value and the labels of its elements, outermost first. Up to kMostAxes of them are an axis each; more
 /// are one axis together, since no tensor has so many.
 struct Labelled {
