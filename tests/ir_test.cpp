@@ -57,6 +57,8 @@ TEST(IrText, BadTextsAreRefusedWithTheLineAndTheReason) {
       {x + "%1: f32[4] = softmax(%0) {axis=\"last\"}\n", "axis"},
       {x + "%1: f32[4] = exp(%0) \"here\" there\n", "text after the end of the statement"},
       {x + "%1: f32[5] = exp(%0)\n", "the shape rule says f32[4]"},
+      {"input x %0: f32[2147483648]\n%1: i32[] = argmax(%0)\n", "positions are i32"},
+      {"input x %0: f32[2147483648]\n%1: f32[1], %2: i32[1] = topk(%0) {k=1}\n", "positions are i32"},
       {x + "%1: f32[4] = exp(%2)\n", "value %2 is used before it is defined"},
       {x + "%1: f32[4] = exp()\n", "exp"},
       {x + "%1: f32[4] = exp(%0, %0)\n", "exp"},

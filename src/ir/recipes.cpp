@@ -31,11 +31,18 @@ Value finite_or_zero(Builder& b, Value x) {
   return b.where(b.less(x, inf), b.where(b.less(-inf, x), x, 0), 0);
 }
 
+Result<int64_t> resolve_counted_axis(const char* op, int64_t axis, const TensorType& x) {
+  WEFT_TRY(const int64_t at, resolve_axis(op, axis, x.rank()));
+  if (x.shape[static_cast<size_t>(at)].min() > std::numeric_limits<int32_t>::max())
+    return invalid("{}: positions are i32, which do not count axis {} of {}", op, at, text(x));
+  return at;
+}
+
 Result<TensorType> infer_arg(const char* op, Types in, const ArgAttrs& a) {
   const auto& x = in[0];
   if (!is_compute(x.dtype) || x.dtype == DType::boolean)
     return invalid("{}: wants a number type, got {}", op, text(x));
-  WEFT_TRY(const int64_t axis, resolve_axis(op, a.axis, x.rank()));
+  WEFT_TRY(const int64_t axis, resolve_counted_axis(op, a.axis, x));
   const auto at = static_cast<size_t>(axis);
   if (x.shape[at].min() < 1) return invalid("{}: axis {} of {} may be empty", op, axis, text(x));
   TensorType y{DType::i32, x.shape};

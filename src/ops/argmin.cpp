@@ -18,7 +18,9 @@ static constexpr ir::Op<ir::ArgAttrs> spec = {
         "DType    i32, from any number type.\n"
         "Numerics of equal elements the first. A NaN wins, and again the first.\n"
         "Grad     none: integers.\n"
-        "Errors   invalid_argument when `axis` is outside [-rank, rank), or may be empty.",
+        "Errors   invalid_argument when `axis` is outside [-rank, rank), may be empty, or is longer than "
+        "i32\n"
+        "         counts.",
     .inputs = {"x"},
     .traits = ir::Trait::reduction,
     .differentiable = false,

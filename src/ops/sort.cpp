@@ -9,7 +9,7 @@ struct SortAttrs {
 };
 
 static Result<std::vector<TensorType>> infer(ir::Types in, const SortAttrs& a) {
-  WEFT_TRY([[maybe_unused]] const int64_t axis, ir::resolve_axis("sort", a.axis, in[0].rank()));
+  WEFT_TRY([[maybe_unused]] const int64_t axis, ir::resolve_counted_axis("sort", a.axis, in[0]));
   if (!is_compute(in[0].dtype)) return invalid("sort: wants a compute type, got {}", text(in[0]));
   return std::vector<TensorType>{in[0], {DType::i32, in[0].shape}};
 }
@@ -28,7 +28,7 @@ static constexpr ir::Op<SortAttrs> spec = {
         "any number:\n"
         "         last, or first when `descending`.\n"
         "Grad     needs the indices.\n"
-        "Errors   invalid_argument when `axis` is outside [-rank, rank).",
+        "Errors   invalid_argument when `axis` is outside [-rank, rank) or longer than i32 counts.",
     .inputs = {"x"},
     .outputs = {"values", "indices"},
     .n_public = 2,

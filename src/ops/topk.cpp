@@ -11,7 +11,7 @@ struct TopkAttrs {
 };
 
 static Result<std::vector<TensorType>> infer(ir::Types in, const TopkAttrs& a) {
-  WEFT_TRY(const int64_t axis, ir::resolve_axis("topk", a.axis, in[0].rank()));
+  WEFT_TRY(const int64_t axis, ir::resolve_counted_axis("topk", a.axis, in[0]));
   if (!is_compute(in[0].dtype)) return invalid("topk: wants a compute type, got {}", text(in[0]));
   TensorType y = in[0];
   Dim& size = y.shape[static_cast<size_t>(axis)];
@@ -44,7 +44,8 @@ static constexpr ir::Op<TopkAttrs> spec = {
         "any "
         "number.\n"
         "Grad     needs the indices.\n"
-        "Errors   invalid_argument when `axis` is outside [-rank, rank) or k is longer than it.",
+        "Errors   invalid_argument when `axis` is outside [-rank, rank) or longer than i32\n"
+        "         counts, or k is longer than it.",
     .inputs = {"x"},
     .outputs = {"values", "indices"},
     .n_public = 2,

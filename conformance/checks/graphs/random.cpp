@@ -37,9 +37,9 @@ void run(CheckRun& run) {
   if (const uint64_t seed = asked_for(run)) return graph(seed);
   const uint64_t n = run.options().full ? kGraphsInFull : kGraphs;
   const auto& device = *value_or_raise(seam::registry().open(run.backend()));
-  // A graph's texts are its own: a device that compiles them runs a few of the graphs.
-  const uint64_t share =
-      device.capability().dialect[0] ? static_cast<uint64_t>(RandomGraphs().share_of_texts) : 1;
+  // A graph's texts are its own: a device that compiles them runs a few of the graphs, but in a full run.
+  const bool few = device.capability().dialect[0] && !run.options().full;
+  const uint64_t share = few ? static_cast<uint64_t>(RandomGraphs().share_of_texts) : 1;
   for (uint64_t i = 0; i < n; i += share) {
     run.at(i, n);
     graph(1 + (run.options().seed - 1) * kGraphsInFull + i);
