@@ -18,7 +18,9 @@ CheckRun::CheckRun(std::string backend, CheckOptions options)
 bool CheckRun::wants(const std::string& name) const {
   // One is the beginning of the other: a case of what is asked for, or what holds the case that is asked for.
   const std::string whole = check_.empty() ? name : check_ + "/" + name;
-  return !over() && (whole.starts_with(options_.only) || options_.only.starts_with(whole));
+  if (over() || !(whole.starts_with(options_.only) || options_.only.starts_with(whole))) return false;
+  if (begins) begins({check_.empty() ? name : check_, check_.empty() ? "" : name, {}});
+  return true;
 }
 
 void CheckRun::run(const std::string& name, const std::function<Found()>& body) {
@@ -30,6 +32,8 @@ void CheckRun::run(const std::string& name, const std::function<Found()>& body) 
   } catch (const Error& e) {
     r.found = e.status().code() == Code::unsupported ? Found::refused(e.status().message())
                                                      : Found::wrong(e.what());
+  } catch (const std::exception& e) {
+    r.found = Found::wrong(e.what());
   }
   keep(std::move(r));
 }
@@ -69,6 +73,13 @@ void CheckRun::keep(CaseResult r) {
     skipped_.push_back(std::move(r));
 }
 
+std::string shell_word(const std::string& word) {
+  if (word.find_first_of(" \t\n'\"\\$`&|;<>()*?[]#~!{}") == word.npos) return word;
+  std::string s = "'";
+  for (const char c : word) s += c == '\'' ? "'\\''" : std::string(1, c);
+  return s + "'";
+}
+
 std::string CheckRun::command(const CaseResult& r) const {
   const std::string line = !options_.repeat.empty() ? options_.repeat
                            : options_.seed == 1
@@ -76,7 +87,7 @@ std::string CheckRun::command(const CaseResult& r) const {
                                : fmt::format("weft check {} --seed {}", backend_, options_.seed);
   // What follows from a whole run is repeated by one.
   if (r.check == "expectations" || r.check == "used_by_models") return line;
-  return fmt::format("{} --only '{}/{}'", line, r.check, r.name);
+  return fmt::format("{} --only {}", line, shell_word(r.check + "/" + r.name));
 }
 
 }  // namespace weft::conformance

@@ -52,6 +52,9 @@ struct CheckOptions {
   bool first_failure = false;  ///< ends there: nothing more is asked
 };
 
+/// As a shell takes it for one word.
+std::string shell_word(const std::string& word);
+
 class Expectations;
 
 /// Runs the cases of checks on one backend, and keeps what came of them.
@@ -64,7 +67,8 @@ class CheckRun {
   void run_all();
   const std::string& backend() const { return backend_; }
   const CheckOptions& options() const { return options_; }
-  /// Called before each case, after each case, and after each check with its cases by state.
+  /// Called before each case and before what makes cases ready, with the beginning of their names; after each
+  /// case; and after each check with its cases by state.
   std::function<void(const CaseResult&)> begins, progress;
   /// Called by a check that knows how far it is.
   std::function<void(size_t done, size_t of)> reached;
@@ -73,9 +77,10 @@ class CheckRun {
   }
   std::function<void(const struct Check&, const std::array<int64_t, 4>&)> ended;
 
-  /// Is any case of this check, or whose name begins so, asked for, and not yet answered by a failure?
+  /// Is any case of this check, or whose name begins so, asked for, and not yet answered by a failure? Then
+  /// they are made ready now.
   bool wants(const std::string& name) const;
-  /// Runs a case if it is asked for. An Error that it raises is a finding; one of code unsupported a refusal.
+  /// Runs a case if it is asked for. What it raises is a finding; an Error of code unsupported a refusal.
   void run(const std::string& name, const std::function<Found()>& body);
   /// Runs `check` and counts: one whose cases were all left out has no say, one without any fails.
   void run(const struct Check& check);

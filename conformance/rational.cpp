@@ -65,7 +65,7 @@ __int128 whole(Rational x) {
 // In lowest terms a fraction is a square where both of its numbers are.
 Rational sqrt(Rational x) {
   const auto root = [](__int128 n) {
-    const auto r = static_cast<__int128>(std::sqrt(static_cast<Real>(n)));
+    const auto r = static_cast<__int128>(std::sqrt(static_cast<Real>(magnitude(n))));
     if (n < 0 || times(r, r) != n) throw std::domain_error("no square of a fraction");
     return r;
   };

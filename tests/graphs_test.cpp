@@ -15,6 +15,7 @@
 #include "seam/registry.h"
 #include "test_backends.h"
 #include "weft/backend/views.hpp"
+#include "weft/policy_scope.h"
 
 // Random graphs on every backend, and the tools that find which call of a program is wrong. Faults are
 // planted for both.
@@ -310,6 +311,10 @@ TEST(Bisect, RefusesWhatIsNoConfiguration) {
   EXPECT_EQ(lab::check_kernels({.backend = "native", .without = {"native.matmull.packed"}}).message(),
             "there is no kernel native.matmull.packed to leave out of 'native,-native.matmull.packed'; `weft "
             "run FILE --ledger` names those that ran");
+  const lab::Config anothers{.backend = "native", .without = {"openmp.matmul.packed"}};
+  EXPECT_FALSE(lab::check_kernels(anothers).ok()) << "nothing would be left out";
+  const PolicyScope allow({.fallback = Fallback::allow});
+  EXPECT_TRUE(lab::check_kernels(anothers).ok());
   EXPECT_EQ(lab::text(c), "native,unfused,-native.matmul.packed");
 }
 

@@ -47,6 +47,23 @@ TEST(Honesty, GoodBackendsPassEveryCheck) {
   }
 }
 
+TEST(Cases, WhatTheyRaiseIsAFindingAndWhatRunsIsSaidBefore) {
+  std::vector<std::string> said;
+  CheckRun run("reference", {.only = "of a test/C"});
+  run.begins = [&](const CaseResult& r) { said.push_back(run.command(r)); };
+  run.run({"of a test", "", [](CheckRun& own) {
+             EXPECT_FALSE(own.wants("D"));
+             EXPECT_TRUE(own.wants("C"));
+             own.run("C's pow", []() -> Found { throw std::length_error("too long"); });
+             own.run("D", [] { return Found(); });
+           }});
+  ASSERT_EQ(run.failures().size(), 1u);
+  EXPECT_EQ(run.failures()[0].found.words, "too long");
+  const std::string command = "weft check reference --only ";
+  EXPECT_EQ(said, (std::vector{command + "'of a test/'", command + "'of a test/C'",
+                               command + "'of a test/C'\\''s pow'"}));
+}
+
 // None of the good backends here asks for a workspace, as others do.
 class WantsWorkspace : public Wrapped {
  public:

@@ -3,9 +3,9 @@
 #include <fmt/ranges.h>
 
 #include "cli/command.h"
+#include "cli/program/backend.h"
 #include "cli/program/inputs.h"
 #include "cli/show.h"
-#include "cli/text/language.h"
 #include "compiler/compile.h"
 #include "weft/policy_scope.h"
 

@@ -1,11 +1,13 @@
 #include "conformance/check.h"
 
+#include <algorithm>
+
 #include "cli/checking/last_words.h"
 #include "cli/checking/liars.h"
 #include "cli/command.h"
 #include "cli/files.h"
+#include "cli/program/backend.h"
 #include "cli/show.h"
-#include "cli/text/language.h"
 #include "cli/text/matrix.h"
 #include "cli/text/screen.h"
 #include "conformance/drawn/lie.h"
@@ -43,6 +45,14 @@ constexpr size_t kShown = 20;
 void print_failure(const CheckRun& run, const CaseResult& r) {
   fmt::print("FAILED  {}/{}\n  {}\n  repeat: {}\n\n", r.check, r.name, r.found.words, run.command(r));
   std::fflush(stdout);
+}
+
+void say_more(size_t failed, const char* check) {
+  if (failed > kShown) fmt::print("and {} more failed in {}; --json lists all\n\n", failed - kShown, check);
+}
+// Lines of --expect that no case was like: they are found when all checks have ended.
+size_t left_over(const CheckRun& run) {
+  return static_cast<size_t>(std::ranges::count(run.failures(), "expectations", &CaseResult::check));
 }
 
 void print_list(bool as_json) {
@@ -86,8 +96,7 @@ void say_each_check(CheckRun& run, LiveLine& live) {
   };
   run.ended = [at, &live](const Check& check, const std::array<int64_t, 4>& n) {
     live.clear();
-    if (at->failed > kShown)
-      fmt::print("and {} more failed in {}; --json lists all\n\n", at->failed - kShown, check.name);
+    say_more(at->failed, check.name);
     fmt::print("{:<28} {:>6} passed {:>5} refused {:>4} failed {:>4} left out {:>7.1f} s\n", check.name, n[0],
                n[1], n[2], n[3], seconds_since(at->start));
     std::fflush(stdout);
@@ -102,21 +111,24 @@ int check_backend(const Options& o, const std::string& backend, bool as_json) {
   Expectations known;
   if (!o.expectations.empty())
     known = value_or_raise(Expectations::read(o.expectations)), run.expectations = &known;
-  LastWords words;
   LiveLine live(!as_json);
   if (!as_json) say_each_check(run, live);
-  run.begins = [&](const CaseResult& r) { words.at(run.command(r)); };
   std::vector<CaseResult> found;
   if (!o.keep.empty())
     run.progress = [&found, show = run.progress](const CaseResult& r) {
       found.push_back(r);
       if (show) show(r);
     };
-  run.run_all();
+  {
+    LastWords words;
+    run.begins = [&](const CaseResult& r) { words.at(run.command(r)); };
+    run.run_all();
+  }
   live.clear();
   if (as_json) {
     fmt::print("{}\n", line_of(to_json(run)));
   } else {
+    say_more(left_over(run), "expectations");
     for (const auto& s : run.skipped()) fmt::print("left out  {}/{}: {}\n", s.check, s.name, s.found.words);
     fmt::print("\n{}: {} cases executed, {} refused with a reason, {} failed\n", backend,
                grouped(run.executed()), grouped(run.count(Found::State::refused)), run.failures().size());
@@ -127,19 +139,11 @@ int check_backend(const Options& o, const std::string& backend, bool as_json) {
   return run.failures().empty() ? 0 : 1;
 }
 
-// As a shell takes it for one word.
-std::string quoted(const std::string& word) {
-  if (word.find_first_of(" \t\n'\"\\$`&|;<>()*?[]#~!{}") == word.npos) return word;
-  std::string s = "'";
-  for (const char c : word) s += c == '\'' ? "'\\''" : std::string(1, c);
-  return s + "'";
-}
-
 // The command line that gives the same cases the same way.
 std::string repeated(const Options& o, const Common& common) {
-  std::string line = "weft check " + quoted(o.backend);
-  for (const auto& path : common.plugins) line += " --plugin " + quoted(path);
-  if (!o.expectations.empty()) line += " --expect " + quoted(o.expectations);
+  std::string line = "weft check " + shell_word(o.backend);
+  for (const auto& path : common.plugins) line += " --plugin " + shell_word(path);
+  if (!o.expectations.empty()) line += " --expect " + shell_word(o.expectations);
   if (common.threads) line += fmt::format(" --threads {}", common.threads);
   if (common.deterministic != Common().deterministic) line += " --deterministic " + common.deterministic;
   if (o.check.seed != CheckOptions().seed) line += fmt::format(" --seed {}", o.check.seed);

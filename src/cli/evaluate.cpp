@@ -1,8 +1,8 @@
 #include <numbers>
 
 #include "cli/command.h"
+#include "cli/program/backend.h"
 #include "cli/show.h"
-#include "cli/text/language.h"
 #include "cli/text/reading.h"
 #include "weft/trainer.h"
 

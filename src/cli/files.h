@@ -16,9 +16,13 @@ inline void refuse_to_overwrite(const std::string& out, const char* option, cons
 /// The file that --out names: "-" is standard output, as it is standard input for --data.
 inline std::string output_path(const std::string& out) { return out == "-" ? "/dev/stdout" : out; }
 
-/// Raises where write_text would, before there is anything to write.
+/// Raises where write_text would, before there is anything to write. Not tried: folders that are still to be
+/// made, and what is no file, such as a pipe, whose reader would take the trial for the end.
 inline void check_writable(const std::filesystem::path& path) {
-  if (!path.has_parent_path() || std::filesystem::exists(path.parent_path()))
+  std::error_code ec;
+  const auto type = std::filesystem::status(path, ec).type();
+  if (type != std::filesystem::file_type::not_found && type != std::filesystem::file_type::regular) return;
+  if (!path.has_parent_path() || std::filesystem::exists(path.parent_path(), ec))
     (void)value_or_raise(OutputFile::open(path.string()));
 }
 

@@ -3,7 +3,7 @@
 #include <numbers>
 
 #include "cli/command.h"
-#include "cli/text/language.h"
+#include "cli/program/backend.h"
 #include "cli/training/display.h"
 #include "cli/training/history.h"
 #include "cli/training/options.h"

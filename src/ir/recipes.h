@@ -19,7 +19,8 @@ Value finite_or_zero(Builder& b, Value x);
 
 // ---- positions along an axis
 
-/// The axis, counted from 0, of an op that gives positions along it as i32; an error where they do not fit.
+/// The axis, counted from 0, of an op that gives positions along it as i32; an error where its length does
+/// not fit. A symbol is judged by its least size.
 Result<int64_t> resolve_counted_axis(const char* op, int64_t axis, const TensorType& x);
 
 struct ArgAttrs {

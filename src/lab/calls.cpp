@@ -8,6 +8,7 @@
 #include "runtime/devices.h"
 #include "seam/registry.h"
 #include "weft/backends.h"
+#include "weft/policy_scope.h"
 
 namespace weft::lab {
 
@@ -38,19 +39,19 @@ Result<Config> parse_config(const std::string& text) {
   return c;
 }
 
-static bool is_kernel(const std::string& id) {
-  for (const auto& backend : get_available_backends()) {
-    const auto device = seam::registry().open(backend);
-    if (!device.ok()) continue;
-    for (const auto& source : device.value()->sources)
-      if (std::ranges::any_of(source.kernels, [&](const weft_kernel* k) { return k->id == id; })) return true;
-  }
-  return false;
+static bool has_kernel(const std::string& backend, const std::string& id) {
+  const auto device = seam::registry().open(backend);
+  return device.ok() && std::ranges::any_of(device.value()->sources, [&](const auto& source) {
+           return std::ranges::any_of(source.kernels, [&](const weft_kernel* k) { return k->id == id; });
+         });
 }
 
+// Another device's kernel is left out of something only where that device may step in.
 Status check_kernels(const Config& c) {
+  auto backends = std::vector{c.backend.empty() ? default_backend() : c.backend};
+  if (current_policy().fallback != Fallback::forbid) backends = get_available_backends();
   for (const auto& id : c.without)
-    if (!is_kernel(id))
+    if (std::ranges::none_of(backends, [&](const auto& backend) { return has_kernel(backend, id); }))
       return invalid(
           "there is no kernel {} to leave out of '{}'; `weft run FILE --ledger` names those that ran", id,
           text(c));

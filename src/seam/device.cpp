@@ -235,20 +235,25 @@ void Device::leave(Queue& queue) {
 }
 
 // What was retired before now was launched before now: it waits for the other queues with launches in them.
+// Without memory for that, plans stay until the next time.
 void Device::passed(const Queue& queue) {
   std::vector<Plan*> ended;
-  {
+  try {
     std::lock_guard lock(retired_mutex_);
     if (!retired_.empty()) {
-      auto& last = waiting_.emplace_back(Retired{std::exchange(retired_, {}), {&queue}});
+      std::vector<const Queue*> wait_for = {&queue};
       for (const Queue* other : queues_)
-        if (other != &queue && other->has_launches()) last.wait_for.push_back(other);
+        if (other != &queue && other->has_launches()) wait_for.push_back(other);
+      waiting_.emplace_back().wait_for = std::move(wait_for);
+      waiting_.back().plans.swap(retired_);
     }
     for (auto& r : waiting_) {
       std::erase(r.wait_for, &queue);
       if (r.wait_for.empty()) ended.insert(ended.end(), r.plans.begin(), r.plans.end());
     }
     std::erase_if(waiting_, [](const Retired& r) { return r.wait_for.empty(); });
+  } catch (const std::bad_alloc&) {
+    ended.clear();
   }
   for (Plan* p : ended) delete p;
 }

@@ -12,7 +12,8 @@ struct Refusal {
   std::string reason;
 };
 
-/// A kernel chosen and prepared for one call; immutable but for its counter. Used by one thread at a time.
+/// A kernel chosen and prepared for one call; immutable but for its counter, which may miss launches that
+/// several threads make at one time.
 struct Plan {
   Plan(Device& d, const weft_kernel& k, CallPtr c) : device(d), kernel(k), call(std::move(c)) {}
   ~Plan();

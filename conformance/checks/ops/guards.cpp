@@ -36,22 +36,21 @@ struct Guards {
       launch_between_pages(rig, *jobs[i].plan, asks[jobs[i].of], jobs[i].at_end);
     });
   }
-  std::vector<std::string> among_others() {
-    std::vector<std::string> said;
-    for (const Job& job : jobs) said.push_back(launch_among_others(rig, *job.plan, asks[job.of]));
-    return said;
-  }
 
   // The children of one op work through all of its cases; then each case is told what was found in it.
   void judge() {
-    const auto said = rig.device.host_memory() ? between_pages() : among_others();
+    const bool pages = rig.device.host_memory();
+    const auto said = pages ? between_pages() : std::vector<std::string>();
     for (size_t n = 0; n < labels.size(); ++n)
       run.run(labels[n], [&] {
         if (!refusals[n].empty()) return Found::refused(refusals[n]);
-        for (size_t i = 0; i < jobs.size(); ++i)
-          if (jobs[i].of == n && !said[i].empty())
+        for (size_t i = 0; i < jobs.size(); ++i) {
+          if (jobs[i].of != n) continue;
+          const auto words = pages ? said[i] : launch_among_others(rig, *jobs[i].plan, asks[n]);
+          if (!words.empty())
             return Found::wrong(fmt::format("{}, memory {} each operand watched: {}", jobs[i].plan->kernel.id,
-                                            jobs[i].at_end ? "behind" : "before", said[i]));
+                                            jobs[i].at_end ? "behind" : "before", words));
+        }
         return Found();
       });
     labels.clear(), refusals.clear(), asks.clear(), jobs.clear();

@@ -30,7 +30,7 @@ constexpr Ending kEndings[] = {
 volatile pid_t owner = 0;  // 0: nobody listens
 std::array<char, 1024> repeat;
 std::array<struct sigaction, std::size(kEndings)> before;
-std::array<char, 1 << 16> stack;  // a kernel that ran out of its own has none for this
+std::array<char, 1 << 16> stack;  // a kernel that used up its own has none for this
 
 void say(const char* words) {
   [[maybe_unused]] const auto n = ::write(STDERR_FILENO, words, std::strlen(words));

@@ -4,7 +4,8 @@
 namespace weft::cli {
 
 /// While it lives, a process that ends (a signal, Ctrl-C, a kernel that calls exit) says on standard error
-/// which case it was at and the command that repeats it. One at a time; children that are forked stay silent.
+/// which case it was at and the command that repeats it. One at a time; children that are forked stay silent,
+/// and so does a thread other than this one that has used up its stack.
 class LastWords {
  public:
   LastWords();

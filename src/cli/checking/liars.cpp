@@ -10,17 +10,20 @@ namespace weft::cli {
 namespace {
 
 using namespace conformance;
-using Accused = std::function<Trial()>;
+struct Accused {
+  std::string name;
+  std::function<Trial()> trial;
+};
 
 std::vector<Accused> accused(const std::string& backend, const CheckOptions& o, int64_t drawn) {
   std::vector<Accused> all;
   const auto add_drawn = [&](uint64_t seed, uint64_t index) {
-    all.push_back([=] { return try_drawn(backend, seed, index); });
+    all.push_back({drawn_name(seed, index), [=] { return try_drawn(backend, seed, index); }});
   };
   if (const auto one = drawn_from_name(o.only)) return add_drawn(one->first, one->second), all;
   for (const Liar& liar : all_liars())
     if (liar.on == backend && std::string_view(liar.name).starts_with(o.only))
-      all.push_back([liar] { return try_liar(liar); });
+      all.push_back({liar.name, [liar] { return try_liar(liar); }});
   for (uint64_t i = 0; i < static_cast<uint64_t>(drawn); ++i)
     if (drawn_name(o.seed, i).starts_with(o.only)) add_drawn(o.seed, i);
   return all;
@@ -57,11 +60,12 @@ int check_liars(const std::string& backend, const CheckOptions& options, int64_t
   for (const Accused& one : all) {
     live.show(
         fmt::format("{} of {}   {}", done, all.size(), time_left(done, all.size(), seconds_since(start))));
-    words.at(fmt::format("{} (liar {} of {})", options.repeat, done + 1, all.size()));
-    const Trial t = one();
+    const auto repeat = fmt::format("{} --only {}", options.repeat, one.name);
+    words.at(repeat);
+    const Trial t = one.trial();
     ++done, caught += t.caught();
     live.clear();
-    print(t, fmt::format("{} --only {}", options.repeat, t.liar), as_json);
+    print(t, repeat, as_json);
   }
   Show(as_json).result(
       {{"backend", backend}, {"liars", all.size()}, {"caught", caught}},

@@ -2,8 +2,8 @@
 
 #include <filesystem>
 
+#include "cli/program/backend.h"
 #include "formats/json.h"
-#include "seam/registry.h"
 #include "weft/checkpoint.h"
 #include "weft/pretrained.h"
 #include "weft/tensor.h"
@@ -63,13 +63,6 @@ Language from_checkpoint(const std::string& folder) {
 }
 
 }  // namespace
-
-void check_computes(const std::string& backend) {
-  const auto* device = value_or_raise(seam::registry().open(backend));
-  if (std::string_view(device->capability().kind) == "null")
-    throw Error(
-        invalid("backend {} computes nothing, what came of it would mean nothing; choose another", backend));
-}
 
 Language load_language(const TextOptions& o) {
   check_computes();

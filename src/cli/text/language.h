@@ -23,9 +23,6 @@ struct TextOptions {
 };
 void add_text_options(Syntax& app, TextOptions& o);
 
-/// Raises where the backend computes nothing, so that all numbers would be made up.
-void check_computes(const std::string& backend = default_backend());
-
 /// The model that was asked for, on the default backend, and its tokenizer.
 Language load_language(const TextOptions& o);
 

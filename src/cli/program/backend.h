@@ -1,0 +1,12 @@
+#pragma once
+#include <string>
+
+#include "weft/backends.h"
+
+// Where the subcommands compute.
+namespace weft::cli {
+
+/// Raises where the backend computes nothing, so that all numbers would be made up.
+void check_computes(const std::string& backend = default_backend());
+
+}  // namespace weft::cli
