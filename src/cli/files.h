@@ -17,11 +17,12 @@ inline void refuse_to_overwrite(const std::string& out, const char* option, cons
 inline std::string output_path(const std::string& out) { return out == "-" ? "/dev/stdout" : out; }
 
 /// Raises where write_text would, before there is anything to write. Not tried: folders that are still to be
-/// made, and what is no file, such as a pipe, whose reader would take the trial for the end.
+/// made, and pipes and devices, whose reader would take the trial for the end.
 inline void check_writable(const std::filesystem::path& path) {
+  using enum std::filesystem::file_type;
   std::error_code ec;
   const auto type = std::filesystem::status(path, ec).type();
-  if (type != std::filesystem::file_type::not_found && type != std::filesystem::file_type::regular) return;
+  if (type == fifo || type == character || type == socket) return;
   if (!path.has_parent_path() || std::filesystem::exists(path.parent_path(), ec))
     (void)value_or_raise(OutputFile::open(path.string()));
 }
