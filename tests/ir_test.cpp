@@ -32,6 +32,8 @@ TEST(IrText, TheStepGraphPrintsParsesAndPrintsTheSame) {
 
 TEST(IrText, BadTextsAreRefusedWithTheLineAndTheReason) {
   const std::string x = "input x %0: f32[4]\n";
+  std::string halved = "n";
+  for (int i = 0; i < 24; ++i) halved += "//2";
   const std::pair<std::string, const char*> table[] = {
       {"input x 0: f32[4]\n", "line 1: wanted a value such as %3"},
       {"input x %0 f32[4]\n", "line 1: wanted ': type' after %0"},
@@ -43,8 +45,9 @@ TEST(IrText, BadTextsAreRefusedWithTheLineAndTheReason) {
       {"symbol batch one 2\n", "wanted an integer"},
       {"input x %0: f32[4] y\n", "line 1: text after the end of the statement"},
       {"symbol n -1 2\ninput x %0: f32[n]\n", "symbol n is in -1..2"},
-      {"symbol n 0 9\ninput x %0: f32[(((((((((((((((((((((((((n)))))))))))))))))))))))))]\n",
+      {"symbol n 0 9\ninput x %0: f32[" + std::string(48, '(') + "n" + std::string(48, ')') + "]\n",
        "nested too deeply"},
+      {"symbol n 0 9\ninput x %0: f32[" + halved + "]\n", "nested too deeply"},
       {"state s %0: f32[4]\n", "wanted '->' in state s"},
       {x + "%1: f32[4] exp(%0)\n", "line 2: wanted '='"},
       {x + "%1: f32[4] = expp(%0)\n", "no op named 'expp'"},

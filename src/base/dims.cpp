@@ -9,16 +9,19 @@ constexpr uint64_t kMaxMagnitude = uint64_t{1} << 61;  // a Dim keeps 63 bits; s
 constexpr uint64_t kMaxExpanded = 16384;               // characters of the expanded form
 constexpr size_t kMaxText = 1024;
 constexpr size_t kMaxSymbols = 1024;  // they are looked up by walking the list
-constexpr int kMaxDepth = 24;         // below the limit of parse_dim, so that this is the one that speaks
+constexpr int kMaxDepth = 48;         // below the limit of parse_dim, so that this is the one that speaks
 
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-/// An upper bound on every coefficient and value that Dim can meet, and on the terms and text it expands to.
+/// An upper bound on every coefficient and value that Dim can meet, on the terms and text it expands to, and
+/// on the parentheses within each other in that text: quotients have two, around what is divided and as a
+/// factor.
 struct Measure {
   uint64_t magnitude = 0;
   uint64_t terms = 1;
   uint64_t expanded = 1;
+  int nested = 0;
 };
 
 /// Walks the grammar of parse_dim, but computes a Measure:
@@ -44,14 +47,16 @@ class Ruler {
   Status within(const Measure& m) const {
     if (m.magnitude > kMaxMagnitude) return invalid("dimension '{}' may leave the range of 2^61", text_);
     if (m.expanded > kMaxExpanded) return invalid("dimension '{}' expands to too many terms", text_);
-    return {};
+    return m.nested < kMaxDepth ? Status() : too_deep();
   }
+  Status too_deep() const { return invalid("dimension '{}' is nested too deeply", text_); }
   Result<Measure> sum() {
-    if (++depth_ > kMaxDepth) return invalid("dimension '{}' is nested too deeply", text_);
+    if (++depth_ > kMaxDepth) return too_deep();
     WEFT_TRY(Measure m, product());
     while (take("+")) {
       WEFT_TRY(const Measure more, product());
-      m = {m.magnitude + more.magnitude, m.terms + more.terms, m.expanded + more.expanded};
+      m = {m.magnitude + more.magnitude, m.terms + more.terms, m.expanded + more.expanded,
+           std::max(m.nested, more.nested)};
       WEFT_CHECK(within(m));
     }
     --depth_;
@@ -62,13 +67,14 @@ class Ruler {
     for (;;) {
       if (take("//")) {
         WEFT_TRY([[maybe_unused]] const Measure by, factor());
-        m = {m.magnitude + 1, m.terms + 1, m.expanded + 24};
+        m = {m.magnitude + 1, m.terms + 1, m.expanded + 24, m.nested + 2};
       } else if (take("*")) {
         WEFT_TRY(const Measure by, factor());
         // Both sides passed within(), so only the product of the magnitudes can overflow.
         if (__builtin_mul_overflow(m.magnitude, by.magnitude, &m.magnitude)) m.magnitude = ~uint64_t{0};
         m.expanded = m.expanded * by.terms + by.expanded * m.terms;
         m.terms *= by.terms;
+        m.nested = std::max(m.nested, by.nested);
       } else {
         return m;
       }
@@ -91,7 +97,7 @@ class Ruler {
     WEFT_TRY(const Measure b, sum());
     if (!take(")")) return invalid("missing ')' in dimension '{}'", text_);
     return Measure{std::max(a.magnitude, b.magnitude), std::max(a.terms, b.terms),
-                   a.expanded + b.expanded + 6};
+                   a.expanded + b.expanded + 6, std::max(a.nested, b.nested) + 1};
   }
   Result<Measure> number() {
     int64_t value = 0;

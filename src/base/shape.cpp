@@ -359,7 +359,7 @@ class DimParser {
     return true;
   }
   Result<Dim> sum() {
-    if (++depth_ > 32) return invalid("dimension '{}' is nested too deeply", text_.substr(0, 40));
+    if (++depth_ > 64) return invalid("dimension '{}' is nested too deeply", text_.substr(0, 40));
     WEFT_TRY(Dim d, product());
     while (take("+")) {
       WEFT_TRY(const Dim more, product());
