@@ -15,7 +15,8 @@ struct Config {
 };
 /// Reads "BACKEND[,unfused][,-KERNEL]...", as in "native,-native.matmul.packed".
 Result<Config> parse_config(const std::string& text);
-/// An error where a kernel that it leaves out is of no backend that is here.
+/// An error where a kernel that it leaves out could not be taken: it is not of the configuration's backend
+/// nor, where others may step in, of any that is here.
 Status check_kernels(const Config& c);
 std::string text(const Config& config);
 

@@ -34,6 +34,21 @@ uint64_t resident() {
   return here * static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
 }
 
+// By how many bytes so many rounds grow what `measure` tells; 0 where that stays below `least` once in two
+// tries.
+template <class F>
+uint64_t grown(uint64_t (*measure)(), int rounds, uint64_t least, F once) {
+  uint64_t more = 0;
+  for (int again = 0; again < 2; ++again) {
+    const uint64_t before = measure();
+    for (int i = 0; i < rounds; ++i) once();
+    const uint64_t after = measure();
+    more = after > before ? after - before : 0;
+    if (more < least) return 0;
+  }
+  return more;
+}
+
 // Twelve times what one round has must not stay with the process, but once: a cache of bounded size, such as
 // a sanitizer's quarantine, is full then. Memory of a device of its own is not seen here.
 Found rounds(Rig& rig) {
@@ -46,14 +61,8 @@ Found rounds(Rig& rig) {
     raise_if(rig.queue->synchronize());
   };
   once(), once();
-  uint64_t more = 0;
-  for (int again = 0; again < 2; ++again) {
-    const uint64_t before = resident();
-    for (int i = 0; i < kRounds; ++i) once();
-    const uint64_t after = resident();
-    more = after > before ? after - before : 0;
-    if (more < kRounds * kBytes / 2) return {};
-  }
+  const uint64_t more = grown(resident, kRounds, kRounds * kBytes / 2, once);
+  if (!more) return {};
   return Found::wrong(
       fmt::format("{} MiB stayed after {} buffers of 16 MiB were freed", more >> 20, kRounds));
 }
@@ -84,14 +93,8 @@ Found grows(const char* what, F once) {
   if (!held_is_told())
     return Found::skipped("the malloc that is in use does not say how much it has given out");
   for (int i = 0; i < kWarm; ++i) once();
-  uint64_t more = 0;
-  for (int again = 0; again < 2; ++again) {
-    const uint64_t before = held();
-    for (int i = 0; i < kRounds; ++i) once();
-    const uint64_t after = held();
-    more = after > before ? after - before : 0;
-    if (more < 64 * kRounds) return {};
-  }
+  const uint64_t more = grown(held, kRounds, 64 * kRounds, once);
+  if (!more) return {};
   return Found::wrong(fmt::format("{} bytes stayed after {} {}", more, kRounds, what));
 }
 
