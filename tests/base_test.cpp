@@ -87,6 +87,39 @@ TEST(Dim, TextReadsBackAndBoundsHold) {
   EXPECT_EQ(below_zero.max(), -12 * 2);
 }
 
+TEST(Dim, ExactDivisionFindsTheFactorOrNothing) {
+  const Dim b = Dim::symbol("batch", 1, 8), s = Dim::symbol("seq", 1, 64);
+  EXPECT_EQ(exact_div(Dim(12), 4), Dim(3));
+  EXPECT_EQ(exact_div(Dim(12), 5), std::nullopt);
+  EXPECT_EQ(exact_div(Dim(0), 5), Dim(0));
+  EXPECT_EQ(exact_div(Dim(5), 0), std::nullopt);
+  EXPECT_EQ(exact_div(b * s * 64, b * s), Dim(64));
+  EXPECT_EQ(exact_div(b * s * 64, s * 16), b * 4);
+  EXPECT_EQ(exact_div(b * 6, 4), std::nullopt);
+  EXPECT_EQ(exact_div(b, s), std::nullopt);
+  EXPECT_EQ(exact_div(b, b + 1), std::nullopt);
+  // Every product is divided by each of its factors, sums and quotients among them.
+  const Dim factors[] = {b, s, b + 1, s * 2 + 3, b * b + s, floor_div(s, 2) + b, max(b, s) + 5, b * s - 1};
+  for (const Dim x : factors)
+    for (const Dim y : factors)
+      for (const Dim z : factors)
+        EXPECT_EQ(exact_div(x * y * z, y * x), z) << (x * y).text() << ", " << z.text();
+}
+
+TEST(Dim, MinIsMaxTurnedRound) {
+  const Dim b = Dim::symbol("batch", 1, 8);
+  EXPECT_EQ(min(b, 9), b);
+  EXPECT_EQ(min(0, b), Dim(0));
+  const Dim least = min(b, 4);
+  EXPECT_EQ(least.min(), 1);
+  EXPECT_EQ(least.max(), 4);
+  Bindings at;
+  ASSERT_TRUE(at.bind("batch", 7).ok());
+  EXPECT_EQ(evaluate(least, at).value(), 4);
+  const Symbol known[] = {{"batch", 1, 8}};
+  EXPECT_EQ(parse_dim(least.text(), known).value(), least) << least.text();
+}
+
 TEST(Dim, UnifySolvesForTheOneUnknown) {
   const struct {
     Dim dim;

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -49,6 +50,10 @@ class Dim {
   /// Floor division by a positive integer.
   friend Dim floor_div(Dim a, int64_t divisor);
   friend Dim max(Dim a, Dim b);
+  friend Dim min(Dim a, Dim b);
+  /// a / b where b divides a whatever the symbols are: `batch*seq` by `seq` is `batch`. Nothing elsewhere,
+  /// and for b = 0.
+  friend std::optional<Dim> exact_div(Dim a, Dim b);
 
  private:
   friend struct detail::DimExpr;

@@ -237,6 +237,52 @@ Dim max(Dim a, Dim b) {
   return DimExpr::wrap(detail::intern(std::move(e)));
 }
 
+Dim min(Dim a, Dim b) {
+  if (a.max() <= b.min()) return a;
+  if (b.max() <= a.min()) return b;
+  return max(a * Dim(-1), b * Dim(-1)) * Dim(-1);
+}
+
+namespace {
+
+// An order of monomials that products keep: by degree, then by atoms. So the leading term of a product is the
+// product of the leading terms.
+struct ByDegree {
+  bool operator()(const auto& x, const auto& y) const {
+    const auto &a = x.first, &b = y.first;
+    if (a.size() != b.size()) return a.size() < b.size();
+    return std::lexicographical_compare(a.begin(), a.end(), b.begin(), b.end(), detail::ByText{});
+  }
+};
+
+std::optional<Dim> divided(const Polynomial::value_type& a, const Polynomial::value_type& b) {
+  if (a.second % b.second != 0 ||
+      !std::includes(a.first.begin(), a.first.end(), b.first.begin(), b.first.end(), detail::ByText{}))
+    return std::nullopt;
+  detail::Monomial rest;
+  std::set_difference(a.first.begin(), a.first.end(), b.first.begin(), b.first.end(),
+                      std::back_inserter(rest), detail::ByText{});
+  return detail::from_polynomial({{std::move(rest), a.second / b.second}});
+}
+
+}  // namespace
+
+// Long division: each step takes away the leading term of what is left.
+std::optional<Dim> exact_div(Dim a, Dim b) {
+  if (b == Dim(0)) return std::nullopt;
+  const Polynomial by = detail::polynomial(b);
+  const auto& lead = *std::max_element(by.begin(), by.end(), ByDegree{});
+  Dim quotient = 0;
+  while (!(a == Dim(0))) {
+    const Polynomial left = detail::polynomial(a);
+    const auto term = divided(*std::max_element(left.begin(), left.end(), ByDegree{}), lead);
+    if (!term) return std::nullopt;
+    quotient = quotient + *term;
+    a = a - *term * b;
+  }
+  return quotient;
+}
+
 Status Bindings::bind(std::string_view name, int64_t value) {
   auto at = std::lower_bound(values_.begin(), values_.end(), name,
                              [](const auto& v, std::string_view n) { return v.first < n; });
