@@ -6,7 +6,7 @@ from common import DTYPES
 
 def slice_(x, a):
     where = [slice(None)] * x[0].dim()
-    where[a.get("axis", 0)] = slice(a.get("start", [0])[0], a["stop"][0], a.get("step", 1))
+    where[a.get("axis", 0)] = slice(a.get("start", [0])[0], a.get("stop", [None])[0], a.get("step", 1))
     return [x[0][tuple(where)]]
 
 
@@ -74,8 +74,12 @@ ANSWERS = {
 I64 = "i64"
 CASES = [
     ("broadcast", [(3, 1)], {"shape": [2, 3, 4]}), ("reshape", [(4, 3)], {"shape": [2, 6]}),
+    ("reshape", [(4, 3)], {"shape": [3, -1, 2]}), ("reshape", [(0, 3)], {"shape": [-1, 3]}),
     ("slice", [(6, 3)], {"start": [1], "stop": [5]}),
     ("slice", [(3, 8, 2)], {"axis": 1, "start": [1], "stop": [8], "step": 3}),
+    ("slice", [(3, 7)], {"axis": 1, "start": [-4], "stop": [-1], "step": 2}),
+    ("slice", [(5, 2)], {"start": [-3]}), ("slice", [(5, 2)], {"start": [-9], "stop": [9], "step": 2}),
+    ("slice", [(5, 2)], {"start": [4], "stop": [-3]}), ("slice", [(5, 2)], {"start": [7], "stop": [9]}),
     ("pad", [(3, 4)], {"before": [1], "after": [2], "value": 1.5}),
     ("pad", [(3, 4)], {"axis": -1, "before": [0], "after": [3]}),
     ("gather", [(5, 3), (I64, [4, 0, 2, 2])], {}),

@@ -20,6 +20,7 @@ void settle_attrs(const OpDef& op, Types inputs, std::vector<AttrValue>& attrs) 
       for (Dim& d : *axes)
         if (d.max() < 0) d = d + Dim(inputs[0].rank());
   }
+  if (op.settle) op.settle(inputs, attrs);
 }
 
 Result<int64_t> resolve_axis(const char* op, int64_t axis, int64_t rank) {

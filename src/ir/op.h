@@ -78,6 +78,7 @@ struct OpDef {
 
   std::vector<AttrValue> (*defaults)() = nullptr;
   Result<std::vector<TensorType>> (*infer)(Types, AttrView) = nullptr;
+  void (*settle)(Types, std::vector<AttrValue>&) = nullptr;         ///< null: nothing but axes to settle
   ValueList (*decompose)(Builder&, Values, AttrView) = nullptr;     ///< null: a primitive
   Grads (*grad)(Builder&, const GradContext&, AttrView) = nullptr;  ///< null: none, or by the decomposition
 
@@ -94,8 +95,9 @@ std::span<const OpDef* const> all_ops();
 /// Null when there is no op of this name.
 const OpDef* find_op(std::string_view name);
 
-/// Puts attributes into the one form that a call carries: those named `axis` or `axes` count axes of the
-/// first operand, and negative ones are made positive. Shape rules have checked their range.
+/// Puts attributes into the one form that kernels see and program files hold. Those named `axis` or `axes`
+/// count axes of the first operand, and negative ones become positive; then the op's own `settle` runs. The
+/// shape rule must have accepted the call.
 void settle_attrs(const OpDef& op, Types inputs, std::vector<AttrValue>& attrs);
 
 /// `axis` made non-negative; an error names the op and the allowed range.
@@ -207,6 +209,7 @@ struct Op {
   bool differentiable = true;
   Result<TensorType> (*infer)(Types, const A&) = nullptr;
   Result<std::vector<TensorType>> (*infer_many)(Types, const A&) = nullptr;
+  A (*settle)(Types, const A&) = nullptr;  ///< short forms spelled out, as reshape's -1; the axes are settled
   Value (*decompose)(Builder&, Values, const A&) = nullptr;
   ValueList (*decompose_many)(Builder&, Values, const A&) = nullptr;
   Grads (*grad)(Builder&, const GradContext&, const A&) = nullptr;
@@ -226,6 +229,7 @@ struct Erased {
       return std::vector<TensorType>{std::move(one).value()};
     }
   }
+  static void settle(Types in, std::vector<AttrValue>& v) { v = to_values(S.settle(in, from_values<A>(v))); }
   static ValueList decompose(Builder& b, Values in, AttrView v) {
     if constexpr (S.decompose_many != nullptr) {
       return S.decompose_many(b, in, from_values<A>(v));
@@ -263,6 +267,7 @@ constexpr OpDef define() {
   d.attrs = detail::attr_specs<A>;
   d.defaults = E::defaults;
   d.infer = E::infer;
+  if constexpr (S.settle != nullptr) d.settle = E::settle;
   if constexpr (S.decompose != nullptr || S.decompose_many != nullptr) d.decompose = E::decompose;
   if constexpr (S.grad != nullptr) d.grad = E::grad;
   return d;

@@ -5,29 +5,46 @@ namespace weft::ops {
 struct SliceAttrs {
   int64_t axis = 0;
   Dim start = 0;
-  Dim stop = 0;
+  Dim stop = Dim::kMax;
   int64_t step = 1;
   static constexpr auto fields = ir::fields("axis", &SliceAttrs::axis, "start", &SliceAttrs::start, "stop",
                                             &SliceAttrs::stop, "step", &SliceAttrs::step);
 };
 
-static Result<TensorType> infer(ir::Types in, const SliceAttrs& a) {
-  WEFT_TRY(const int64_t axis, ir::resolve_axis("slice", a.axis, in[0].rank()));
-  const Dim size = in[0].shape[static_cast<size_t>(axis)];
+// One bound, counted from the front and within the axis: Python's rule.
+static Result<Dim> resolve_bound(const char* what, Dim bound, Dim size) {
+  if (bound.min() < 0 && bound.max() >= 0)
+    return invalid(
+        "slice: {} {} is from {} to {}, and only negative bounds count from the end; keep it on one side",
+        what, bound.text(), bound.min(), bound.max());
+  return bound.min() >= 0 ? min(bound, size) : max(bound + size, 0);
+}
+
+// The attributes with `axis`, `start` and `stop` counted from the front, and start <= stop <= size.
+static Result<SliceAttrs> resolved(const TensorType& x, const SliceAttrs& a) {
+  WEFT_TRY(const int64_t axis, ir::resolve_axis("slice", a.axis, x.rank()));
+  const Dim size = x.shape[static_cast<size_t>(axis)];
   constexpr int64_t kMost = int64_t{1} << 40;  // longer than any axis, and far from where sums wrap around
   if (a.step < 1 || a.step > kMost) return invalid("slice: step must be in 1..{}, got {}", kMost, a.step);
-  if (a.start.min() < 0 || (size - a.stop).min() < 0 || (a.stop - a.start).min() < 0)
-    return invalid("slice: wants 0 <= start <= stop <= {}, got start {} and stop {}", size.text(),
-                   a.start.text(), a.stop.text());
+  WEFT_TRY(const Dim start, resolve_bound("start", a.start, size));
+  WEFT_TRY(const Dim stop, resolve_bound("stop", a.stop, size));
+  return SliceAttrs{axis, start, max(start, stop), a.step};
+}
+
+static Result<TensorType> infer(ir::Types in, const SliceAttrs& attrs) {
+  WEFT_TRY(const SliceAttrs a, resolved(in[0], attrs));
   TensorType out = in[0];
-  out.shape[static_cast<size_t>(axis)] = floor_div(a.stop - a.start + (a.step - 1), a.step);
+  out.shape[static_cast<size_t>(a.axis)] = floor_div(a.stop - a.start + (a.step - 1), a.step);
   return out;
 }
 
+static SliceAttrs settle(ir::Types in, const SliceAttrs& a) { return resolved(in[0], a).value(); }
+
 // The elements that were left out get zero: pad back. With a step, the kept ones move apart first.
-static ir::Grads grad(ir::Builder& b, const ir::GradContext& ctx, const SliceAttrs& a) {
+static ir::Grads grad(ir::Builder& b, const ir::GradContext& ctx, const SliceAttrs& attrs) {
+  const SliceAttrs a = resolved(ctx.in_type(0), attrs).value();  // infer has checked them
   const auto& x = ctx.in_type(0).shape;
-  const auto axis = static_cast<size_t>(a.axis < 0 ? a.axis + static_cast<int64_t>(x.size()) : a.axis);
+  const auto axis = static_cast<size_t>(a.axis);
   auto dy = ctx.dout(0);
   Dim covered = dy.shape()[axis];
   if (a.step > 1) {  // [.., n, ..] -> [.., n, 1, ..] -> pad the 1 to `step` -> [.., n * step, ..]
@@ -52,14 +69,18 @@ static ir::Grads grad(ir::Builder& b, const ir::GradContext& ctx, const SliceAtt
 static constexpr ir::Op<SliceAttrs> spec = {
     .name = "slice",
     .doc =
-        "Elements start, start + step, ... below stop, along one axis.\n\n"
-        "Shape    `axis` has ceil((stop - start) / step) elements.\n"
+        "Elements start, start + step, ... below stop, along one axis; without a stop, up to the end.\n\n"
+        "Shape    `axis` has ceil((stop - start) / step) elements, or none. Negative bounds count from the "
+        "end, and\n"
+        "         bounds outside of the axis mean its ends, as in Python: start -3 is the last three "
+        "elements.\n"
         "DType    any.\n"
         "Grad     needs nothing.\n"
-        "Errors   invalid_argument unless 0 <= start <= stop <= size and step >= 1.",
+        "Errors   invalid_argument unless step >= 1, and for a symbolic bound that may be negative or not.",
     .inputs = {"x"},
     .traits = ir::Trait::movement,
     .infer = infer,
+    .settle = settle,
     .grad = grad,
 };
 extern constinit const ir::OpDef slice = ir::define<spec>();

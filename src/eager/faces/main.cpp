@@ -31,7 +31,10 @@ std::string default_text(const ir::AttrSpec& spec, const AttrValue& v) {
       const auto& name = std::get<std::string>(v);
       return "DType::" + (name == "bool" ? std::string("boolean") : name);
     }
-    case ir::AttrKind::dim: return std::get<Shape>(v)[0].text();
+    case ir::AttrKind::dim: {
+      const Dim d = std::get<Shape>(v)[0];
+      return d == Dim(Dim::kMax) ? "Dim::kMax" : d.text();
+    }
     case ir::AttrKind::real: {
       const double x = std::get<double>(v);
       return std::isinf(x) ? fmt::format("{}std::numeric_limits<double>::infinity()", x < 0 ? "-" : "")
