@@ -48,7 +48,7 @@ Result<Shape> pooled_shape(const char* op, const Shape& x, const Windows& window
     const Window& w = windows[i];
     Dim& size = y[y.size() - windows.size() + i];
     const Dim padded = size + (w.before + w.after);
-    if ((padded - w.extent()).min() < 0)
+    if (w.ceil ? w.count(size).min() < 1 : (padded - w.extent()).min() < 0)
       return invalid("{}: window {} spans {} elements, with padding there are {}", op, i, w.extent().text(),
                      padded.text());
     size = w.count(size);

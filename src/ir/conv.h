@@ -21,10 +21,18 @@ struct ConvAttrs {
 struct Window {
   Dim kernel = 1;
   int64_t stride = 1, before = 0, after = 0, dilation = 1;
+  bool ceil =
+      false;  ///< a last one counts that ends outside, as long as it begins before the padding `after`
 
   Dim extent() const { return Dim(dilation) * (kernel - 1) + 1; }
   /// How often it fits into `size` elements.
-  Dim count(Dim size) const { return floor_div(size + (before + after) - extent(), stride) + 1; }
+  Dim count(Dim size) const {
+    const Dim last = size + (before + after) - extent();  // where the last one may begin
+    if (!ceil) return floor_div(last, stride) + 1;
+    return min(floor_div(last + (stride - 1), stride), floor_div(size + (before - 1), stride)) + 1;
+  }
+  /// How many elements behind all padding the last one covers.
+  Dim beyond(Dim size) const { return max(least(count(size)) - size, 0); }
   /// The least number of elements into which it fits `count` times.
   Dim least(Dim count) const { return (count - 1) * Dim(stride) + extent() - (before + after); }
 };

@@ -5,10 +5,18 @@
 namespace weft::ir {
 
 Result<Windows> pool_windows(const char* op, const TensorType& x, const Shape& kernel, const Shape& stride,
-                             const Shape& padding, const Shape& dilation) {
+                             const Shape& padding, const Shape& dilation, bool ceil_mode) {
   if (kernel.empty() || kernel.size() > x.shape.size())
     return invalid("{}: wants a kernel over some of the last axes of {}, got {}", op, text(x), text(kernel));
-  return windows(op, kernel, stride.empty() ? kernel : stride, padding, dilation);
+  WEFT_TRY(Windows all, windows(op, kernel, stride.empty() ? kernel : stride, padding, dilation));
+  for (Window& w : all) {
+    w.ceil = ceil_mode;
+    if (ceil_mode && (w.extent() - w.after).min() < 1)
+      return invalid(
+          "{}: with ceil_mode, padding must be less than the {} elements that a window spans, got {}", op,
+          w.extent().text(), w.after);
+  }
+  return all;
 }
 
 Result<TensorType> infer_pool(const char* op, Types in, const Windows& windows) {
@@ -33,10 +41,14 @@ Value window_elements(Builder& b, Value x, const Windows& windows, double paddin
   for (size_t i = 0; i < windows.size(); ++i) {
     const auto& w = windows[i];
     const int64_t axis = lead + 2 * static_cast<int64_t>(i);
-    counts.push_back(w.count(x.shape()[static_cast<size_t>(axis)]));
+    const Dim size = x.shape()[static_cast<size_t>(axis)];
+    counts.push_back(w.count(size));
     elements = elements * w.kernel;
     x = b.one("pad", {x},
-              {{"axis", axis}, {"before", Shape{w.before}}, {"after", Shape{w.after}}, {"value", padding}});
+              {{"axis", axis},
+               {"before", Shape{w.before}},
+               {"after", Shape{w.beyond(size) + w.after}},
+               {"value", padding}});
     x = b.gather(x, window_places(b, w, counts.back()), axis, 0);
   }
   for (int64_t d = 0; d < lead; ++d) order.push_back(d);

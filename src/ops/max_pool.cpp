@@ -6,13 +6,14 @@ namespace weft::ops {
 
 struct MaxPoolAttrs {
   Shape kernel, stride, padding, dilation;
-  static constexpr auto fields =
-      ir::fields("kernel", &MaxPoolAttrs::kernel, "stride", &MaxPoolAttrs::stride, "padding",
-                 &MaxPoolAttrs::padding, "dilation", &MaxPoolAttrs::dilation);
+  bool ceil_mode = false;
+  static constexpr auto fields = ir::fields("kernel", &MaxPoolAttrs::kernel, "stride", &MaxPoolAttrs::stride,
+                                            "padding", &MaxPoolAttrs::padding, "dilation",
+                                            &MaxPoolAttrs::dilation, "ceil_mode", &MaxPoolAttrs::ceil_mode);
 };
 
 static Result<ir::Windows> windows_of(const TensorType& x, const MaxPoolAttrs& a) {
-  return ir::pool_windows("max_pool", x, a.kernel, a.stride, a.padding, a.dilation);
+  return ir::pool_windows("max_pool", x, a.kernel, a.stride, a.padding, a.dilation, a.ceil_mode);
 }
 
 static Result<TensorType> infer(ir::Types in, const MaxPoolAttrs& a) {
@@ -34,10 +35,13 @@ static constexpr ir::Op<MaxPoolAttrs> spec = {
         "The largest element of each window over the last axes.\n\n"
         "Shape    x [..., size...] -> [..., count...], one axis for each entry of `kernel`; count as in "
         "conv, without\n"
-        "         a rest. An empty `stride` is the kernel, `padding` is before, after for each axis.\n"
+        "         a rest. An empty `stride` is the kernel, `padding` is before, after for each axis. With\n"
+        "         `ceil_mode`, what the windows leave over gets one more, if it begins before the padding "
+        "behind x.\n"
         "DType    floats. Padding is -inf; a NaN wins.\n"
         "Grad     by the decomposition: the first of equal maxima gets it, as in PyTorch.\n"
-        "Errors   invalid_argument for lists of another length and windows wider than the padded axis.",
+        "Errors   invalid_argument for lists of another length, windows wider than the padded axis, and\n"
+        "         with `ceil_mode` padding as wide as a window.",
     .inputs = {"x"},
     .infer = infer,
     .decompose = decompose,
