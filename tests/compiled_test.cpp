@@ -155,6 +155,33 @@ TEST(Compiled, AProgramThatLiesAboutItsOpsIsRefused) {
   std::filesystem::remove(path);
 }
 
+// Ops grow by attributes with defaults and by optional operands; a file from before has neither.
+TEST(Compiled, AProgramFromBeforeItsOpsGrewRuns) {
+  const auto path = (std::filesystem::temp_directory_path() / "weft_older.npubin").string();
+  compile_small("reference").save(path);
+  auto p = value_or_raise(program::read_file(path));
+  int older = 0;
+  for (auto& call : p.calls) {
+    if (call.op != "cross_entropy" && call.op != "cross_entropy_grad") continue;
+    auto& body = p.regions[static_cast<size_t>(call.region)];
+    const auto weight = static_cast<program::ValueId>(call.inputs.size()) - 1;
+    call.attrs.clear(), call.defaults.clear(), call.inputs.pop_back();
+    body.values.erase(body.values.begin() + weight), --body.n_inputs;
+    const auto renumber = [&](std::vector<program::ValueId>& ids) {
+      for (auto& id : ids) id -= id > weight;
+    };
+    for (auto& step : body.calls) renumber(step.inputs), renumber(step.outputs);
+    renumber(body.outputs), ++older;
+  }
+  EXPECT_EQ(older, 2);
+  ASSERT_TRUE(program::write_file(p, path).ok());
+  for (const char* backend : {"reference", "native"})
+    EXPECT_EQ(compiled_losses(load_program(path, {.backend = backend}), 5, 8),
+              compiled_losses(compile_small(backend), 5, 8))
+        << backend;
+  std::filesystem::remove(path);
+}
+
 TEST(Compiled, AnOptionalOperandMayBeAbsent) {
   const auto function = [](const std::vector<Tensor>& in) {
     Tensor x = in[0];

@@ -1,12 +1,20 @@
 #pragma once
 #include "backends/native/row_launch.h"
 
-// What cross_entropy and its gradient share: logits [n, classes] and a class for each row.
+// What cross_entropy and its gradient share: logits [n, classes] and a class for each row, all of one weight.
 namespace weft::native {
 
-inline backend::Support accepts_classes(const backend::OpCall& c) {
+/// `operands` operands with logits and classes first, and no weight behind them; one result of their dtype.
+inline backend::Support accepts_classes(const backend::OpCall& c, int64_t operands) {
   using backend::Support;
+  if ((c.n_inputs() != operands && c.n_inputs() != operands + 1) || c.n_outputs() != 1)
+    return Support::no("wants {} inputs, perhaps a weight, and 1 output; got {} and {}", operands,
+                       c.n_inputs(), c.n_outputs());
+  for (int64_t i = 0; i < operands; ++i)
+    if (!c.input(i).has()) return Support::no("input {} is absent", i);
+  if (c.input(operands).has()) return Support::no("classes must have no weight");
   const backend::TypeView x = c.input(0), target = c.input(1);
+  if (auto s = shared::same_dtype(x, c.output(0)); !s) return s;
   if (x.dtype() != DType::f32 && x.dtype() != DType::f16 && x.dtype() != DType::bf16)
     return Support::no("dtype must be f32, f16 or bf16, got {}", x.dtype());
   if (target.dtype() != DType::i32 && target.dtype() != DType::i64)
@@ -15,19 +23,35 @@ inline backend::Support accepts_classes(const backend::OpCall& c) {
   return Support::no("wants [n, classes] and [n], got {} and {}", x.max(), target.max());
 }
 
-inline int64_t target_of(backend::TensorView t, int64_t row) {
-  return t.dtype() == DType::i32 ? t.data<int32_t>()[row] : t.data<int64_t>()[row];
-}
+/// The class of each row; rows of class `ignore_index` do not count.
+class Targets {
+ public:
+  explicit Targets(const backend::Launch& l)
+      : target_(l.input(1)),
+        classes_(l.input(0).dim(1)),
+        ignored_(l.call().attr("ignore_index").integer(-100)) {}
 
-/// The first row whose target is no class, or -1.
-inline int64_t row_without_class(backend::TensorView target, int64_t classes) {
-  for (int64_t r = 0; r < target.size(); ++r)
-    if (const int64_t t = target_of(target, r); t < 0 || t >= classes) return r;
-  return -1;
-}
-inline backend::Outcome no_such_class(backend::TensorView target, int64_t row, int64_t classes) {
-  return backend::Outcome::fail(WEFT_INVALID_ARGUMENT, "target {} of row {} is outside [0, {})",
-                                target_of(target, row), row, classes);
-}
+  int64_t operator[](int64_t row) const {
+    return target_.dtype() == DType::i32 ? target_.data<int32_t>()[row] : target_.data<int64_t>()[row];
+  }
+  bool counts(int64_t row) const { return (*this)[row] != ignored_; }
+
+  /// How many rows count, in `n`; an error for one whose target is no class.
+  backend::Outcome count(int64_t& n) const {
+    n = 0;
+    for (int64_t r = 0; r < target_.size(); ++r) {
+      if (!counts(r)) continue;
+      if (const int64_t t = (*this)[r]; t < 0 || t >= classes_)
+        return backend::Outcome::fail(WEFT_INVALID_ARGUMENT, "target {} of row {} is outside [0, {})", t, r,
+                                      classes_);
+      ++n;
+    }
+    return backend::Outcome::ok();
+  }
+
+ private:
+  backend::TensorView target_;
+  int64_t classes_, ignored_;
+};
 
 }  // namespace weft::native

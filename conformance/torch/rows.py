@@ -55,9 +55,35 @@ def layer_norm_grad(x, a):
     return [dx, (x[1] * h).sum(rows), x[1].sum(rows)]
 
 
+def aims(x, target, weight, a):
+    """What each row aims at, and what the sum is divided by: src/ir/cross_entropy.h."""
+    n, classes = x.shape
+    s = a.get("label_smoothing", 0.0)
+    weight = torch.ones(classes, dtype=x.dtype) if weight is None else weight
+    if target.is_floating_point():
+        return weight * ((1 - s) * target + s / classes), n
+    counts = (target != a.get("ignore_index", -100)).to(x.dtype)
+    safe = torch.where(counts > 0, target, 0).long()
+    aim = weight * ((1 - s) * F.one_hot(safe, classes).to(x.dtype) + s / classes)
+    return aim * counts[:, None], (weight[safe] * counts).sum()
+
+
+def cross_entropy(x, a):
+    """By hand: F.cross_entropy, which must say the same, has no gradient of the weight for classes."""
+    aim, divisor = aims(x[0], x[1], operand(x, 2), a)
+    y = -(aim * torch.log_softmax(x[0], 1)).sum() / divisor
+    torch.testing.assert_close(F.cross_entropy(*[t.detach() for t in x], **a), y.detach())
+    return [y]
+
+
 def cross_entropy_grad(x, a):
-    one_hot = F.one_hot(x[1], x[0].shape[1])
-    return [(torch.softmax(x[0], 1) - one_hot) * x[2] / x[0].shape[0]]
+    weight = operand(x, 3)
+    aim, divisor = aims(x[0], x[1], weight, a)
+    dx = (torch.softmax(x[0], 1) * aim.sum(1, keepdim=True) - aim) * x[2] / divisor
+    leaf = x[0].detach().clone().requires_grad_(True)
+    y = F.cross_entropy(leaf, x[1].detach(), None if weight is None else weight.detach(), **a)
+    torch.testing.assert_close(torch.autograd.grad(y, leaf, x[2].detach())[0], dx.detach())
+    return [dx]
 
 
 ANSWERS = {
@@ -71,14 +97,25 @@ ANSWERS = {
     "global_norm_clip": global_norm_clip,
     "softmax": lambda x, a: [torch.softmax(x[0], a.get("axis", -1))],
     "rms_norm": lambda x, a: [torch.nn.functional.rms_norm(x[0], x[0].shape[-1:], x[1], a.get("epsilon", 1e-5))],
-    "cross_entropy": lambda x, a: [torch.nn.functional.cross_entropy(x[0], x[1])],
+    "cross_entropy": cross_entropy,
 }
+
+CLASSES, SOME = ("i64", [6, 0, 3, 3]), ("i64", [6, -100, 3, -100])
+SOFT = ("same", [[0.5, 0.25, 0.25], [1.0, 0.0, 0.0]])
+WEIGHT = ("positive", (7,))
+SMOOTH = {"label_smoothing": 0.1}
+LOSSES = [  # logits, target, weight, attributes
+    ((4, 7), CLASSES, None, {}), ((4, 7), SOME, None, {}), ((4, 7), CLASSES, None, {"ignore_index": 3}),
+    ((4, 7), CLASSES, None, SMOOTH), ((4, 7), SOME, WEIGHT, {}), ((4, 7), SOME, WEIGHT, SMOOTH),
+    ((2, 3), SOFT, None, {}), ((2, 3), SOFT, None, SMOOTH), ((2, 3), SOFT, ("positive", (3,)), {}),
+    ((2, 3), SOFT, ("positive", (3,)), SMOOTH),
+]
 
 CASES = [
     ("softmax", [(3, 7)], {}), ("softmax", [(2, 3, 4)], {"axis": 1}),
     ("softmax", [("same", [[1000.0, 999.0, -1000.0]])], {}),
     ("rms_norm", [(3, 7), (7,)], {}), ("rms_norm", [(2, 3, 5), (5,)], {"epsilon": 1e-2}),
-    ("cross_entropy", [(4, 7), ("i64", [6, 0, 3, 3])], {}),
+    *[("cross_entropy", [x, target] + [weight] * (weight is not None), a) for x, target, weight, a in LOSSES],
     ("log_softmax", [(3, 7)], {}), ("log_softmax", [(2, 3, 4)], {"axis": 1}),
     ("log_softmax", [("same", [[1000.0, 999.0, -1000.0]])], {}),
     ("layer_norm", [(3, 7), (7,), (7,)], {}), ("layer_norm", [(2, 3, 5)], {"epsilon": 1e-2}),
@@ -92,5 +129,6 @@ CASES = [
     ("global_norm_clip", [(4, 3), ("same", 0.25)], {}),
     ("layer_norm_grad", [(3, 7), (3, 7), (7,)], {}), ("layer_norm_grad", [(2, 3, 5), (2, 3, 5)], {"epsilon": 1e-2}),
     ("layer_norm_grad", [(2, 3, 5), (2, 3, 5), (3, 5)], {"trailing": 2}),
-    ("cross_entropy_grad", [(4, 7), ("i64", [6, 0, 3, 3]), ()], {}),
+    *[("cross_entropy_grad", [x, target, ()] + [weight] * (weight is not None), a)
+      for x, target, weight, a in LOSSES],
 ]

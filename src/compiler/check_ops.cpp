@@ -12,7 +12,8 @@ using program::TensorSpec;
 
 using TypeList = std::vector<const TensorType*>;
 
-// One call beside what its op says of it. Kernels ask about what they can't do, not about what can't be.
+// One call beside what its op says of it. Kernels ask about what they can't do, not about what can't be. A
+// call may be older than the last of its op's optional operands: it ends before them.
 class CallChecker {
  public:
   CallChecker(const ir::OpDef& op, const KernelCall& call, std::span<const TensorSpec> values)
@@ -35,10 +36,10 @@ class CallChecker {
   }
 
   Status operands() {
-    if (call_.inputs.size() != op_.n_inputs)
+    if (call_.inputs.size() > op_.n_inputs || call_.inputs.size() + op_.n_optional < op_.n_inputs)
       return invalid("{} operands, wanted {}", call_.inputs.size(), op_.n_inputs);
-    for (size_t i = 0; i < call_.inputs.size(); ++i) {
-      types_.push_back(type(call_.inputs[i]));
+    for (size_t i = 0; i < op_.n_inputs; ++i) {
+      types_.push_back(i < call_.inputs.size() ? type(call_.inputs[i]) : nullptr);
       if (!types_.back() && i + op_.n_optional < op_.n_inputs)
         return invalid("operand '{}' is left out", op_.inputs[i]);
     }
@@ -73,11 +74,14 @@ class CallChecker {
     }
   }
 
-  // Axes as kernels want them: counted from the front. The shape rule has seen their range.
+  // As kernels want them: axes counted from the front, sizes and bounds spelled out. The shape rule has seen
+  // their range.
   Status settled(std::vector<AttrValue> attrs) const {
     const auto before = attrs;
     ir::settle_attrs(op_, ir::Types(types_), attrs);
-    return identical(before, attrs) ? Status() : invalid("its axes are not counted from the front");
+    return identical(before, attrs)
+               ? Status()
+               : invalid("an attribute is in a short form: axes and bounds must be counted from the front");
   }
 
   Status results(const std::vector<TensorType>& types) const {
@@ -120,6 +124,21 @@ Status check_calls(std::span<const KernelCall> calls, std::span<const TensorSpec
   return {};
 }
 
+// A call that is older than an attribute of its op gets the default: kernels see all of them.
+void complete(std::vector<KernelCall>& calls) {
+  for (KernelCall& call : calls) {
+    const ir::OpDef* op = ir::find_op(call.op);
+    const auto defaults = op ? op->defaults() : std::vector<AttrValue>();
+    for (size_t i = 0; i < defaults.size(); ++i) {
+      const std::string name = op->attrs[i].name;
+      const auto at = std::ranges::lower_bound(call.attrs, name, {}, &Attr::name);
+      if (at != call.attrs.end() && at->name == name) continue;
+      call.attrs.insert(at, {name, defaults[i]});
+      call.defaults.insert(std::ranges::lower_bound(call.defaults, name), name);
+    }
+  }
+}
+
 }  // namespace
 
 Status check_ops(const program::CompiledProgram& program) {
@@ -131,6 +150,8 @@ Status check_ops(const program::CompiledProgram& program) {
 
 Result<program::CompiledProgram> read_file(const std::string& path) {
   WEFT_TRY(auto program, program::read_file(path));
+  for (auto& region : program.regions) complete(region.calls);
+  complete(program.calls);
   WEFT_CHECK(check_ops(program).at(path));
   return program;
 }

@@ -24,7 +24,8 @@ Result<program::CompiledProgram> compile(const ir::Graph& graph, const WeightSou
 /// that the shape rule gives, updates. A file may say anything, with hashes that fit; kernels trust their
 /// calls.
 Status check_ops(const program::CompiledProgram& program);
-/// Reads a program file from anywhere: program::read_file() and check_ops().
+/// Reads a program file from anywhere: program::read_file() and check_ops(). A file may be older than the
+/// last attributes and optional operands of its ops: the attributes are added with their defaults.
 Result<program::CompiledProgram> read_file(const std::string& path);
 
 }  // namespace weft::compiler

@@ -1,43 +1,83 @@
-#include "ir/rules.h"
+#include "ir/cross_entropy.h"
+#include "ir/recipes.h"
 
 namespace weft::ops {
 
-static Result<TensorType> infer(ir::Types in, const ir::NoAttrs&) {
-  const auto &x = in[0], &target = in[1];
-  if (!is_float(x.dtype) || !is_compute(x.dtype) || x.rank() != 2)
-    return invalid("cross_entropy: logits must be float[n, classes], got {}", text(x));
-  if ((target.dtype != DType::i32 && target.dtype != DType::i64) || !(target.shape == Shape{x.shape[0]}))
-    return invalid("cross_entropy: target must be i32 or i64 [{}], got {}", x.shape[0].text(), text(target));
-  return TensorType{x.dtype, {}};
+static Result<TensorType> infer(ir::Types in, const ir::CrossEntropyAttrs& a) {
+  WEFT_CHECK(ir::check_cross_entropy("cross_entropy", in[0], in[1], in.has(2) ? &in[2] : nullptr, a));
+  return TensorType{in[0].dtype, {}};
 }
 
-// mean over rows of log(sum(exp(x))) - x[target], with the row maximum taken out first.
-static ir::Value decompose(ir::Builder& b, ir::Values in, const ir::NoAttrs&) {
-  const auto x = in[0], target = in[1];
-  const Dim n = x.shape()[0];
-  const auto shifted = b.sub(x, b.max(x, 1));
-  const auto normal = b.reshape(b.log(b.sum(b.exp(shifted), 1)), {n});
-  const auto loss = b.sub(normal, b.gather(shifted, target, 1, 1));
-  return b.div(b.sum_all(loss), b.full(1, {}, x.dtype(), n));
+// -log_softmax(x) is log(sum(exp(x))) - x, with the row maximum taken out first.
+static ir::Value decompose(ir::Builder& b, ir::Values in, const ir::CrossEntropyAttrs& a) {
+  const ir::CrossEntropy it(b, in[0], in[1], in[2], a);
+  const auto shifted = b.sub(it.x, b.max(it.x, 1)), normal = b.log(b.sum(b.exp(shifted), 1));
+  if (!it.of_classes)
+    return b.div(b.sum_all(b.mul(it.aimed(), it.weighted(b.sub(normal, shifted)))), it.divisor);
+  auto rows = b.sub(b.reshape(normal, it.target.shape()), b.gather(shifted, it.safe, 1, 1));
+  if (it.weight) rows = b.mul(rows, it.row_weight());
+  if (it.smoothing > 0) {
+    const auto all = b.one("sum", {it.weighted(b.sub(normal, shifted))}, {{"axes", Shape{1}}});
+    rows = b.add(b.mul(rows, it.kept), b.mul(all, it.share()));
+  }
+  return b.div(b.sum_all(it.where_counted(rows)), it.divisor);
 }
 
-static ir::Grads grad(ir::Builder& b, const ir::GradContext& ctx, const ir::NoAttrs&) {
-  return {b.one("cross_entropy_grad", {ctx.in(0), ctx.in(1), ctx.dout(0)}), ir::Value()};
+// The gradients of the target and the weight, which few ask for; that of the logits is an op of its own.
+static ir::Grads grad(ir::Builder& b, const ir::GradContext& ctx, const ir::CrossEntropyAttrs& a) {
+  const auto x = ctx.in(0), target = ctx.in(1), weight = ctx.has(2) ? ctx.in(2) : ir::Value();
+  ir::Grads g(3);
+  if (ctx.wants(0))
+    g[0] = b.one("cross_entropy_grad", {x, target, ctx.dout(0), weight},
+                 {{"ignore_index", a.ignore_index}, {"label_smoothing", a.label_smoothing}});
+  if (!ctx.wants(1) && !ctx.wants(2)) return g;
+  const bool soft = is_float(target.dtype());
+  const ir::CrossEntropy it(b, ir::widened(b, x), soft ? ir::widened(b, target) : target,
+                            weight ? ir::widened(b, weight) : weight, a);
+  const auto scale = b.div(ir::widened(b, ctx.dout(0)), it.divisor);
+  const auto costs = b.neg(b.one("log_softmax", {it.x}, {{"axis", int64_t{1}}}));  // of each class
+  if (ctx.wants(1)) g[1] = b.cast(b.mul(it.weighted(costs), b.mul(scale, it.kept)), x.dtype());
+  if (!ctx.wants(2)) return g;
+  const Shape classes = {it.x.shape()[1]};
+  ir::Value sums;  // what each class adds to the sum for a weight of 1; for classes less the loss: the
+                   // divisor grows too
+  if (soft) {
+    sums = b.sum_to(b.mul(it.aimed(), costs), classes);
+  } else {
+    const auto own = b.sub(b.mul(b.gather(costs, it.safe, 1, 1), it.kept), ir::widened(b, ctx.out(0)));
+    sums = b.scatter_add(b.full(0, classes, it.x.dtype()), it.safe, it.where_counted(own), 0, 0);
+    if (it.smoothing > 0) sums = b.add(sums, b.mul(b.sum_to(it.where_counted(costs), classes), it.share()));
+  }
+  g[2] = b.cast(b.mul(sums, scale), x.dtype());
+  return g;
 }
 
-static constexpr ir::Op<> spec = {
+static constexpr ir::Op<ir::CrossEntropyAttrs> spec = {
     .name = "cross_entropy",
     .doc =
-        "Mean negative log-likelihood of the target classes, from logits.\n\n"
-        "Shape    logits [n, classes], target [n]; the result has rank 0.\n"
-        "DType    logits float, target i32 or i64.\n"
-        "Numerics subtracts the row maximum first, so no finite logit overflows.\n"
-        "Grad     needs both inputs; for the logits only.\n"
-        "Errors   invalid_argument for shapes and dtypes; a device error for a target outside [0, classes);\n"
-        "         compiled text can't report one and gives NaN.",
-    .inputs = {"logits", "target"},
+        "Mean negative log-likelihood of the target, from logits.\n\n"
+        "Shape    logits [n, classes]; target [n], a class for each row, or [n, classes], probabilities; "
+        "weight\n"
+        "         [classes], 1 where absent. The result has rank 0.\n"
+        "DType    logits, weight and probabilities one float dtype; classes i32 or i64.\n"
+        "Numerics subtracts the row maximum first, so no finite logit overflows. Rows whose class is "
+        "`ignore_index` do\n"
+        "         not count. `label_smoothing` s aims at 1 - s of the target and s / classes of each class. "
+        "Of classes,\n"
+        "         the mean is that weighted with weight[target], NaN where nothing counts; of probabilities "
+        "it divides\n"
+        "         by n. All as in PyTorch.\n"
+        "Grad     needs the inputs and the loss; for logits, probabilities and weight.\n"
+        "Errors   invalid_argument for shapes, dtypes, label_smoothing outside [0, 1], and ignore_index >= 0 "
+        "with\n"
+        "         probabilities; a device error for a class outside [0, classes) that is not `ignore_index`; "
+        "compiled\n"
+        "         text can't report one and gives NaN.\n"
+        "Source   Szegedy et al., Rethinking the inception architecture (CVPR 2016), for label smoothing.",
+    .inputs = {"logits", "target", "weight"},
     .outputs = {"loss"},
-    .saves = ir::saves::inputs,
+    .n_optional = 1,
+    .saves = ir::saves::inputs | ir::saves::outputs,
     .infer = infer,
     .decompose = decompose,
     .grad = grad,

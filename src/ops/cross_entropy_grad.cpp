@@ -1,39 +1,47 @@
-#include "ir/rules.h"
+#include "ir/cross_entropy.h"
 
 namespace weft::ops {
 
-static Result<TensorType> infer(ir::Types in, const ir::NoAttrs&) {
-  const auto &x = in[0], &target = in[1];
-  if (!is_float(x.dtype) || !is_compute(x.dtype) || x.rank() != 2)
-    return invalid("cross_entropy_grad: logits must be float[n, classes], got {}", text(x));
-  if ((target.dtype != DType::i32 && target.dtype != DType::i64) || !(target.shape == Shape{x.shape[0]}))
-    return invalid("cross_entropy_grad: target must be i32 or i64 [{}], got {}", x.shape[0].text(),
-                   text(target));
-  if (!(in[2] == TensorType{x.dtype, {}}))
-    return invalid("cross_entropy_grad: dloss must be a {} scalar, got {}", name(x.dtype), text(in[2]));
-  return x;
+static Result<TensorType> infer(ir::Types in, const ir::CrossEntropyAttrs& a) {
+  WEFT_CHECK(ir::check_cross_entropy("cross_entropy_grad", in[0], in[1], in.has(3) ? &in[3] : nullptr, a));
+  if (!(in[2] == TensorType{in[0].dtype, {}}))
+    return invalid("cross_entropy_grad: dloss must be a {} scalar, got {}", name(in[0].dtype), text(in[2]));
+  return in[0];
 }
 
-// (softmax(x) - one_hot(target)) dloss / n
-static ir::Value decompose(ir::Builder& b, ir::Values in, const ir::NoAttrs&) {
-  const auto x = in[0], target = in[1];
-  const Dim n = x.shape()[0];
-  const auto scale = b.div(in[2], b.full(1, {}, x.dtype(), n));
-  const auto p = b.mul(b.one("softmax", {x}, {{"axis", int64_t{1}}}), scale);
-  return b.scatter_add(p, target, b.broadcast(b.neg(scale), {n}), 1, 1);
+// (softmax(x) sum over c of t - t) dloss / divisor, with the t of ir/cross_entropy.h.
+static ir::Value decompose(ir::Builder& b, ir::Values in, const ir::CrossEntropyAttrs& a) {
+  const ir::CrossEntropy it(b, in[0], in[1], in[3], a);
+  const Dim n = it.x.shape()[0];
+  const auto p = b.one("softmax", {it.x}, {{"axis", int64_t{1}}}), scale = b.div(in[2], it.divisor);
+  if (!it.of_classes) {
+    const auto t = it.weighted(it.aimed());
+    return b.mul(b.sub(b.mul(p, b.sum(t, 1)), t), scale);
+  }
+  // Of the target's class, by rows; the rest of t is the same in each row.
+  auto own = it.weight ? b.mul(it.row_weight(), scale) : b.broadcast(scale, {n});
+  auto slopes = b.mul(p, it.weight ? b.reshape(own, {n, 1}) : scale);
+  if (it.smoothing > 0) {
+    own = b.mul(own, it.kept);
+    const auto rest = b.mul(it.weighted(b.broadcast(it.share(), {it.x.shape()[1]})), scale);
+    slopes = b.sub(b.mul(p, b.add(b.reshape(own, {n, 1}), b.sum_all(rest))), rest);
+  }
+  return b.scatter_add(it.where_counted(slopes), it.safe, it.where_counted(b.neg(own)), 1, 1);
 }
 
-static constexpr ir::Op<> spec = {
+static constexpr ir::Op<ir::CrossEntropyAttrs> spec = {
     .name = "cross_entropy_grad",
     .doc =
-        "The gradient of cross_entropy(logits, target) for the logits, from that of the loss.\n\n"
-        "Shape    logits [n, classes], target [n], dloss rank 0; the result as the logits.\n"
-        "DType    logits and dloss one float dtype, target i32 or i64.\n"
+        "The gradient of cross_entropy(logits, target, weight) for the logits, from that of the loss.\n\n"
+        "Shape    logits, target and weight as there, dloss rank 0; the result as the logits.\n"
+        "DType    logits, weight, dloss and probabilities one float dtype; classes i32 or i64.\n"
+        "Numerics zero in rows that do not count.\n"
         "Grad     by the decomposition.\n"
-        "Errors   invalid_argument for shapes and dtypes; a device error for a target outside [0, classes);\n"
-        "         compiled text can't report one and leaves it out.",
-    .inputs = {"logits", "target", "dloss"},
+        "Errors   as cross_entropy; for a class that is none, compiled text can't report it and leaves it "
+        "out.",
+    .inputs = {"logits", "target", "dloss", "weight"},
     .outputs = {"dlogits"},
+    .n_optional = 1,
     .infer = infer,
     .decompose = decompose,
 };

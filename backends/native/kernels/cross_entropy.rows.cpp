@@ -5,45 +5,52 @@
 #include "backends/native/targets_of_rows.h"
 #include "weft/shared/numbers.hpp"
 
-// Each row's loss is log(sum(exp(x - max))) - (x[target] - max); they are summed in the order of the rows.
+// Each row's loss is log(sum(exp(x - max))) - (x[target] - max), and 0 where it does not count; they are
+// summed in the order of the rows.
 namespace weft::native {
 
 using namespace weft::backend;
 
 static Support accepts(const OpCall& c) {
-  if (auto s = shared::arity(c, 2, 1); !s) return s;
-  if (auto s = shared::same_dtype(c.input(0), c.output(0)); !s) return s;
-  if (c.output(0).rank() != 0) return Support::no("the result must be a scalar, got {}", c.output(0).max());
-  return accepts_classes(c);
+  if (c.n_outputs() == 1 && c.output(0).rank() != 0)
+    return Support::no("the result must be a scalar, got {}", c.output(0).max());
+  return accepts_classes(c, 2);
 }
 
 static Outcome launch(const Launch& l) {
-  const TensorView x = l.input(0), target = l.input(1), y = l.output(0);
+  const TensorView x = l.input(0), y = l.output(0);
   const int64_t rows = x.dim(0), classes = x.dim(1);
-  if (const int64_t bad = row_without_class(target, classes); bad >= 0)
-    return no_such_class(target, bad, classes);
+  const Targets target(l);
+  int64_t counted = 0;
+  if (Outcome o = target.count(counted); !o.good()) return o;
   const Stored stored = stored_float(x.dtype());
   std::vector<double> loss(static_cast<size_t>(rows));
   l.host().parallel_for(
       rows, std::max<int64_t>(1, 8192 / std::max<int64_t>(1, classes)), [&](int64_t begin, int64_t end) {
         float* wide = stored == Stored::f32 ? nullptr : scratch<float>(Scratch::rows, classes);
         for (int64_t r = begin; r < end; ++r) {
+          if (!target.counts(r)) continue;
           const float* row = x.data<float>() + r * classes;
           if (wide) widen(stored, x.data<uint16_t>() + r * classes, wide, classes), row = wide;
           const float top = max(row, classes);
-          loss[static_cast<size_t>(r)] = std::log(exp_of_row(row, top, nullptr, classes)) -
-                                         (double{row[target_of(target, r)]} - double{top});
+          loss[static_cast<size_t>(r)] =
+              std::log(exp_of_row(row, top, nullptr, classes)) - (double{row[target[r]]} - double{top});
         }
       });
   double total = 0;
   for (const double v : loss) total += v;
   shared::visit<shared::Kinds::floats>(y.dtype(), [&]<class T>(shared::Tag<T>) {
-    *y.data<T>() = shared::store<T>(total / static_cast<double>(rows));
+    *y.data<T>() = shared::store<T>(total / static_cast<double>(counted));
   });
   return Outcome::ok();
 }
 
 extern const KernelRecord cross_entropy_rows = {
-    .op = "cross_entropy", .variant = "rows", .accepts = accepts, .launch = launch};
+    .op = "cross_entropy",
+    .variant = "rows",
+    .reads = {"ignore_index"},
+    .accepts = accepts,
+    .launch = launch,
+};
 
 }  // namespace weft::native
