@@ -1,6 +1,7 @@
 #pragma once
 #include <cstddef>
 #include <initializer_list>
+#include <iosfwd>
 #include <span>
 #include <string>
 #include <vector>
@@ -102,6 +103,17 @@ class Tensor {
   eager::TensorImpl* impl_ = nullptr;
 };
 
+/// The elements as nested lists, aligned, then the type, and the backend where it is not the default one:
+///
+///     [[ 1.5000, -2.0000],
+///      [ 0.2500,     nan]]  f32[2, 2]
+///
+/// Floats have four digits after the point, and an exponent where their sizes differ by more than a thousand.
+/// Above 1,000 elements an axis shows its first and last three. Inside a trace, where no element can be read,
+/// it is the type alone.
+std::string text(const Tensor& tensor);
+std::ostream& operator<<(std::ostream& out, const Tensor& tensor);
+
 /// While it lives, this thread records no gradients.
 class NoGrad {
  public:
@@ -120,3 +132,9 @@ Tensor operator*(const Tensor& a, double b);
 Tensor operator/(const Tensor& a, double b);
 
 }  // namespace weft
+
+/// `fmt::print("{}", tensor)` prints its text.
+template <>
+struct fmt::formatter<weft::Tensor> : fmt::formatter<std::string_view> {
+  fmt::format_context::iterator format(const weft::Tensor& tensor, fmt::format_context& context) const;
+};
