@@ -1,14 +1,16 @@
 #include <cstdlib>
+#include <cstring>
 #include <vector>
 
-#include "weft/shared/primitives.hpp"
+#include "weft/backend.hpp"
 
 // A backend to copy: one device in host memory, every primitive op, two kernels of its own. Read it next to
 // weft/backend.h; each function below is one entry of weft_backend, in that order. README.md says how to make
 // it yours.
 namespace weft::kernels {
-std::vector<backend::KernelRecord> own();  // made by weft_backend() from the files in kernels/
-}
+std::vector<backend::KernelRecord> own();     // made by weft_backend() from the files in kernels/
+std::vector<backend::KernelRecord> shared();  // shared.cpp
+}  // namespace weft::kernels
 
 namespace {
 
@@ -29,7 +31,7 @@ Device* device_of(weft_device d) { return reinterpret_cast<Device*>(d); }
 
 /// Own kernels come first and are asked first; what they refuse goes to the shared ones.
 KernelTable& table() {
-  static KernelTable kernels("template", {weft::kernels::own(), weft::shared::primitives()});
+  static KernelTable kernels("template", {weft::kernels::own(), weft::kernels::shared()});
   return kernels;
 }
 
