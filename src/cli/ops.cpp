@@ -34,8 +34,11 @@ std::string signature(const ir::OpDef& op) {
   for (int i = 0; i < op.n_inputs; ++i)
     add(fmt::format("{}{}", op.inputs[static_cast<size_t>(i)], i >= op.n_inputs - op.n_optional ? "?" : ""));
   const auto defaults = op.defaults();
-  for (size_t i = 0; i < op.attrs.size(); ++i)
-    add(fmt::format("{} = {}", op.attrs[i].name, text(defaults[i])));
+  for (size_t i = 0; i < op.attrs.size(); ++i) {
+    const auto* dims = std::get_if<Shape>(&defaults[i]);
+    const bool end = dims && *dims == Shape{Dim::kMax};
+    add(fmt::format("{} = {}", op.attrs[i].name, end ? "end" : text(defaults[i])));
+  }
   std::string results;
   for (int k = 0; k < op.n_outputs; ++k)
     results += fmt::format("{}{}", k ? ", " : "", op.outputs[static_cast<size_t>(k)]);
@@ -52,10 +55,19 @@ json to_json(const ir::OpDef& op, const std::set<std::string>& kernels) {
           {"gradient", gradient(op)}, {"kernels", kernels},         {"doc", op.doc}};
 }
 
+constexpr const char* kLimits =
+    "Limits: a tensor has up to 8 axes, an op up to 8 operands. The operands of a call keep their dtypes:\n"
+    "nothing is converted unless its line DType says so. Number types are f64, f32, f16, bf16 (the floats), "
+    "i32,\n"
+    "i64, u32 and u64; compute types are these and bool. i8, u8, f8e4m3 and f8e5m2 are for storage: ops "
+    "that\n"
+    "move elements take them, and cast makes compute types of them.\n";
+
 void print_words(const ir::OpDef& op, const std::set<std::string>& kernels) {
   fmt::print("{}\n\n{}\n\n", signature(op), op.doc);
   fmt::print("{}; gradient: {}\n", op.primitive() ? "primitive" : "composite", gradient(op));
   for (const auto& k : kernels) fmt::print("  {}\n", k);
+  fmt::print("\n{}", kLimits);
 }
 
 void print_markdown(const std::vector<const ir::OpDef*>& ops,
@@ -67,9 +79,11 @@ void print_markdown(const std::vector<const ir::OpDef*>& ops,
       "made by\n"
       "`loops`. A composite one runs by its own kernel where a backend has one, and otherwise by its "
       "decomposition.\n"
-      "A question mark follows an operand that may be left out.\n\n| op | | gradient | kernels of its own "
+      "A question mark follows an operand that may be left out.\n\n{}\n| op | | gradient | kernels of its "
+      "own "
       "|\n| --- | --- | --- | "
-      "--- |\n");
+      "--- |\n",
+      kLimits);
   const auto own = [&](const ir::OpDef& op) {
     const auto found = kernels.find(op.name);
     return found == kernels.end() ? std::set<std::string>() : found->second;

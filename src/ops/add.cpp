@@ -12,7 +12,7 @@ static ir::Grads grad(ir::Builder& b, const ir::GradContext& ctx, const ir::NoAt
 static constexpr ir::Op<> spec = {
     .name = "add",
     .doc =
-        "Adds two tensors.\n\nShape    NumPy broadcasting.\nDType    one dtype for both; integers wrap "
+        "Adds two tensors.\n\nShape    NumPy broadcasting.\nDType    one number type for both; integers wrap "
         "around.\nGrad     needs nothing.",
     .inputs = {"a", "b"},
     .traits = ir::Trait::elementwise,

@@ -16,7 +16,8 @@ static ir::Grads grad(ir::Builder& b, const ir::GradContext& ctx, const ir::NoAt
 static constexpr ir::Op<> spec = {
     .name = "div",
     .doc =
-        "Divides `a` by `b`.\n\nShape    NumPy broadcasting.\nDType    one dtype for both; integers divide "
+        "Divides `a` by `b`.\n\nShape    NumPy broadcasting.\nDType    one number type for both; integers "
+        "divide "
         "toward zero, and x / 0 is 0.\nGrad     needs `b` and the output.",
     .inputs = {"a", "b"},
     .traits = ir::Trait::elementwise,

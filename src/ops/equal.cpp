@@ -9,7 +9,8 @@ static Result<TensorType> infer(ir::Types in, const ir::NoAttrs&) {
 static constexpr ir::Op<> spec = {
     .name = "equal",
     .doc =
-        "True where `a` = `b`.\n\nShape    NumPy broadcasting.\nDType    one dtype for both; the result is "
+        "True where `a` = `b`.\n\nShape    NumPy broadcasting.\nDType    one compute type for both; the "
+        "result is "
         "bool. A NaN equals nothing.\nGrad     none: the result is not a number.",
     .inputs = {"a", "b"},
     .traits = ir::Trait::elementwise,

@@ -16,7 +16,8 @@ static ir::Grads grad(ir::Builder& b, const ir::GradContext& ctx, const ir::NoAt
 static constexpr ir::Op<> spec = {
     .name = "mul",
     .doc =
-        "Multiplies two tensors element by element.\n\nShape    NumPy broadcasting.\nDType    one dtype for "
+        "Multiplies two tensors element by element.\n\nShape    NumPy broadcasting.\nDType    one number "
+        "type for "
         "both; integers wrap around.\nGrad     needs both inputs.",
     .inputs = {"a", "b"},
     .traits = ir::Trait::elementwise,

@@ -15,7 +15,7 @@ static constexpr ir::Op<> spec = {
     .doc =
         "True where `a` is not `b`.\n\n"
         "Shape    NumPy broadcasting.\n"
-        "DType    one dtype for both; the result is bool. A NaN differs from everything.\n"
+        "DType    one compute type for both; the result is bool. A NaN differs from everything.\n"
         "Grad     none: the result is not a number.",
     .inputs = {"a", "b"},
     .traits = ir::Trait::elementwise,

@@ -13,7 +13,8 @@ static ir::Grads grad(ir::Builder& b, const ir::GradContext& ctx, const ir::NoAt
 static constexpr ir::Op<> spec = {
     .name = "sub",
     .doc =
-        "Subtracts `b` from `a`.\n\nShape    NumPy broadcasting.\nDType    one dtype for both; integers wrap "
+        "Subtracts `b` from `a`.\n\nShape    NumPy broadcasting.\nDType    one number type for both; "
+        "integers wrap "
         "around.\nGrad     needs nothing.",
     .inputs = {"a", "b"},
     .traits = ir::Trait::elementwise,

@@ -24,7 +24,7 @@ static constexpr ir::Op<> spec = {
     .doc =
         "Takes `a` where the condition is true and `b` elsewhere.\n\n"
         "Shape    all three broadcast.\n"
-        "DType    condition bool; a and b one dtype.\n"
+        "DType    condition bool; a and b one dtype, any.\n"
         "Grad     needs the condition.",
     .inputs = {"condition", "a", "b"},
     .traits = ir::Trait::elementwise,
