@@ -67,7 +67,7 @@ void print_words(const ir::OpDef& op, const std::set<std::string>& kernels) {
   fmt::print("{}\n\n{}\n\n", signature(op), op.doc);
   fmt::print("{}; gradient: {}\n", op.primitive() ? "primitive" : "composite", gradient(op));
   for (const auto& k : kernels) fmt::print("  {}\n", k);
-  fmt::print("\n{}", kLimits);
+  fmt::print("\n");
 }
 
 void print_markdown(const std::vector<const ir::OpDef*>& ops,
@@ -125,6 +125,7 @@ int run(const Options& o, const Common& common) {
     }
   } else {
     for (const auto* op : ops) print_words(*op, kernels[op->name]);
+    fmt::print("{}", kLimits);
   }
   return 0;
 }
