@@ -110,6 +110,9 @@ TEST(Dim, MinIsMaxTurnedRound) {
   const Dim b = Dim::symbol("batch", 1, 8);
   EXPECT_EQ(min(b, 9), b);
   EXPECT_EQ(min(0, b), Dim(0));
+  EXPECT_EQ(min(max(b - 3, 0), b), max(b - 3, 0));
+  EXPECT_EQ(min(min(b, 4), b + 1), min(b, 4));
+  EXPECT_EQ(max(b, b * 2 + 1), b * 2 + 1);
   const Dim least = min(b, 4);
   EXPECT_EQ(least.min(), 1);
   EXPECT_EQ(least.max(), 4);

@@ -223,9 +223,38 @@ Dim floor_div(Dim a, int64_t divisor) {
   return outside + DimExpr::wrap(detail::intern(std::move(e)));
 }
 
+namespace {
+
+/// The operands of max(x, y), or of what is max(x, y) * sign.
+std::optional<std::pair<Dim, Dim>> max_operands(Dim d, int64_t sign) {
+  const Polynomial p = detail::polynomial(d);
+  if (p.size() != 1 || p.begin()->second != sign || p.begin()->first.size() != 1) return std::nullopt;
+  const DimExpr* e = p.begin()->first[0];
+  if (e->kind != DimExpr::Kind::max) return std::nullopt;
+  return std::pair(e->a * Dim(sign), e->b * Dim(sign));
+}
+
+/// Is a <= b whatever the symbols are? A no may mean that it can't be seen.
+bool at_most(Dim a, Dim b, int depth = 0) {
+  constexpr int64_t kFar = int64_t{1} << 60;  // differences of what is nearer fit a Dim
+  if (a == b || a.max() <= b.min()) return true;
+  if (a.min() > b.max() || depth > 8) return false;
+  if (std::min(a.min(), b.min()) > -kFar && std::max(a.max(), b.max()) < kFar && (b - a).min() >= 0)
+    return true;
+  const auto below = [&](Dim x) { return at_most(x, b, depth + 1); };
+  const auto above = [&](Dim x) { return at_most(a, x, depth + 1); };
+  if (const auto of = max_operands(a, 1); of && below(of->first) && below(of->second)) return true;
+  if (const auto of = max_operands(b, -1); of && above(of->first) && above(of->second)) return true;
+  if (const auto of = max_operands(b, 1); of && (above(of->first) || above(of->second))) return true;
+  const auto of = max_operands(a, -1);
+  return of && (below(of->first) || below(of->second));
+}
+
+}  // namespace
+
 Dim max(Dim a, Dim b) {
-  if (a.min() >= b.max()) return a;
-  if (b.min() >= a.max()) return b;
+  if (at_most(b, a)) return a;
+  if (at_most(a, b)) return b;
   if (b.text() < a.text()) std::swap(a, b);
   DimExpr e{.kind = DimExpr::Kind::max,
             .min = std::max(a.min(), b.min()),
@@ -238,8 +267,8 @@ Dim max(Dim a, Dim b) {
 }
 
 Dim min(Dim a, Dim b) {
-  if (a.max() <= b.min()) return a;
-  if (b.max() <= a.min()) return b;
+  if (at_most(a, b)) return a;
+  if (at_most(b, a)) return b;
   return max(a * Dim(-1), b * Dim(-1)) * Dim(-1);
 }
 

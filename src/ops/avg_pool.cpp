@@ -21,69 +21,44 @@ static Result<TensorType> infer(ir::Types in, const AvgPoolAttrs& a) {
   return ir::infer_pool("avg_pool", in, windows);
 }
 
-// The sum of a window is a conv with ones, over one channel; and so is the number of elements in it that
-// count.
-class Sums {
- public:
-  Sums(ir::Builder& b, const TensorType& x, const AvgPoolAttrs& a)
-      : b_(b), dtype_(x.dtype), windows_(windows_of(x, a).value()) {  // infer has checked them
-    conv_.stride = a.stride.empty() ? a.kernel : a.stride, conv_.padding = a.padding;
-    sizes_ = Shape(x.shape.end() - a.kernel.size(), x.shape.end());
-    for (const Dim k : a.kernel) kernel_.push_back(k);
-  }
+// [..., count...]: a conv with ones, over one channel. Its windows end within the padding; others are
+// gathered.
+static ir::Value sums(ir::Builder& b, ir::Value x, const ir::Windows& windows, const AvgPoolAttrs& a) {
+  if (a.ceil_mode) return b.one("sum", {ir::window_elements(b, x, windows, 0)}, {{"axes", Shape{x.rank()}}});
+  Shape shape(x.shape().begin(), x.shape().end() - a.kernel.size());
+  Shape images = {element_count(shape), 1}, kernel = {1, 1};
+  for (size_t i = shape.size(); i < x.shape().size(); ++i) images.push_back(x.shape()[i]);
+  for (const Dim k : a.kernel) kernel.push_back(k);
+  ir::ConvAttrs conv;
+  conv.stride = a.stride.empty() ? a.kernel : a.stride, conv.padding = a.padding;
+  const auto y = ir::conv(b, b.reshape(x, images), b.full(1, kernel, x.dtype()), conv);
+  for (size_t i = 2; i < y.shape().size(); ++i) shape.push_back(y.shape()[i]);
+  return b.reshape(y, shape);
+}
 
-  /// x [images, 1, size...] -> [images, 1, count...]
-  ir::Value of(ir::Value x) const { return ir::conv(b_, reached(x), b_.full(1, kernel_, dtype_), conv_); }
-  /// How many elements of x each window holds, and how many of the padding too: [1, 1, count...].
-  ir::Value elements() const { return of(ones(sizes_)); }
-  ir::Value padded_elements() const {
-    Shape padded;
-    for (size_t i = 0; i < sizes_.size(); ++i)
-      padded.push_back(sizes_[i] + (windows_[i].before + windows_[i].after));
-    ir::ConvAttrs bare = conv_;
-    bare.padding = {};
-    return ir::conv(b_, reached(ones(padded)), b_.full(1, kernel_, dtype_), bare);
-  }
-  /// Do all windows end within x and its padding?
-  bool all_within() const {
-    for (size_t i = 0; i < sizes_.size(); ++i)
-      if (!(windows_[i].beyond(sizes_[i]) == Dim(0))) return false;
-    return true;
-  }
-
- private:
-  ir::Value ones(const Shape& sizes) const {
-    Shape shape = {1, 1};
-    for (const Dim d : sizes) shape.push_back(d);
-    return b_.full(1, shape, dtype_);
-  }
-  /// Zeros behind x, as far as the last windows reach.
-  ir::Value reached(ir::Value x) const {
-    for (size_t i = 0; i < sizes_.size(); ++i)
-      if (const Dim beyond = windows_[i].beyond(sizes_[i]); !(beyond == Dim(0)))
-        x = b_.one("pad", {x}, {{"axis", static_cast<int64_t>(i) + 2}, {"after", Shape{beyond}}});
-    return x;
-  }
-
-  ir::Builder& b_;
-  DType dtype_;
-  ir::Windows windows_;
-  ir::ConvAttrs conv_;
-  Shape sizes_, kernel_ = {1, 1};
-};
+// How many elements of an axis each window along it holds, those of the padding among them or not: [count].
+static ir::Value lengths(ir::Builder& b, const ir::Window& w, Dim size, bool padding) {
+  const auto number = [&](Dim d) { return b.full(1, {}, DType::i32, d); };
+  const auto i = b.one("iota", {}, {{"size", Shape{w.count(size)}}});
+  const auto first = b.sub(b.mul(i, number(w.stride)), number(w.before));
+  const auto end = b.minimum(b.add(first, number(w.kernel)), number(padding ? size + w.after : size));
+  return b.maximum(b.sub(end, padding ? first : b.maximum(first, 0)), 0);
+}
 
 static ir::Value decompose(ir::Builder& b, ir::Values in, const AvgPoolAttrs& a) {
   const auto x = in[0];
-  const Sums sums(b, x.type(), a);
-  Shape shape(x.shape().begin(), x.shape().end() - a.kernel.size());
-  Shape images = {element_count(shape), 1};
-  for (size_t i = shape.size(); i < x.shape().size(); ++i) images.push_back(x.shape()[i]);
-  const auto counts = !a.count_include_pad ? sums.elements()
-                      : sums.all_within()  ? b.full(1, {}, x.dtype(), element_count(a.kernel))
-                                           : sums.padded_elements();
-  const auto y = b.div(sums.of(b.reshape(x, images)), counts);
-  for (size_t i = 2; i < y.shape().size(); ++i) shape.push_back(y.shape()[i]);
-  return b.reshape(y, shape);
+  const auto windows = windows_of(x.type(), a).value();  // infer has checked them
+  const auto y = sums(b, x, windows, a);
+  if (a.count_include_pad && !a.ceil_mode) return b.div(y, b.full(1, {}, x.dtype(), element_count(a.kernel)));
+  const size_t lead = x.shape().size() - windows.size();
+  auto counts = b.full(1, {}, x.dtype());
+  for (size_t i = 0; i < windows.size(); ++i) {
+    const auto n = lengths(b, windows[i], x.shape()[lead + i], a.count_include_pad);
+    Shape along(windows.size() - i, Dim(1));
+    along[0] = n.shape()[0];
+    counts = b.mul(counts, b.reshape(b.cast(n, x.dtype()), along));
+  }
+  return b.div(y, counts);
 }
 
 static constexpr ir::Op<AvgPoolAttrs> spec = {

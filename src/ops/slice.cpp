@@ -34,36 +34,38 @@ static Result<SliceAttrs> resolved(const TensorType& x, const SliceAttrs& a) {
 static Result<TensorType> infer(ir::Types in, const SliceAttrs& attrs) {
   WEFT_TRY(const SliceAttrs a, resolved(in[0], attrs));
   TensorType out = in[0];
-  out.shape[static_cast<size_t>(a.axis)] = floor_div(a.stop - a.start + (a.step - 1), a.step);
+  out.shape[static_cast<size_t>(a.axis)] = floor_div(max(a.stop - a.start, 0) + (a.step - 1), a.step);
   return out;
 }
 
 static SliceAttrs settle(ir::Types in, const SliceAttrs& a) { return resolved(in[0], a).value(); }
 
-// The elements that were left out get zero: pad back. With a step, the kept ones move apart first.
+// The elements that were left out get zero. Between known bounds dy is padded back; with a step, its elements
+// move apart first. Where a symbol decides how much to pad, they are scattered.
 static ir::Grads grad(ir::Builder& b, const ir::GradContext& ctx, const SliceAttrs& attrs) {
   const SliceAttrs a = resolved(ctx.in_type(0), attrs).value();  // infer has checked them
   const auto& x = ctx.in_type(0).shape;
   const auto axis = static_cast<size_t>(a.axis);
   auto dy = ctx.dout(0);
-  Dim covered = dy.shape()[axis];
+  const Dim n = dy.shape()[axis];
+  const bool known = x[axis].is_const() && a.start.is_const() && a.stop.is_const();
+  if (!known && (a.step > 1 || (x[axis] - a.stop).min() < 0 || n != a.stop - a.start)) {
+    const auto number = [&](Dim d) { return b.full(1, {}, DType::i32, d); };
+    const auto steps = b.mul(b.one("iota", {}, {{"size", Shape{n}}}), number(a.step));
+    return {b.scatter_add(b.full(0, x, dy.dtype()), b.add(steps, number(a.start)), dy, a.axis, 0)};
+  }
+  Dim covered = n;
   if (a.step > 1) {  // [.., n, ..] -> [.., n, 1, ..] -> pad the 1 to `step` -> [.., n * step, ..]
     Shape split = dy.shape(), joined = dy.shape();
     split.insert(axis + 1, Dim(1));
-    covered = joined[axis] = joined[axis] * Dim(a.step);
-    dy = b.one("pad", {b.reshape(dy, split)},
-               {{"axis", static_cast<int64_t>(axis) + 1}, {"after", Shape{a.step - 1}}});
-    dy = b.reshape(dy, joined);
-    const Dim room = x[axis] - a.start;  // the last step may reach past the end
-    if ((covered - room).max() > 0) {
-      dy = b.one("slice", {dy}, {{"axis", static_cast<int64_t>(axis)}, {"stop", Shape{room}}});
-      covered = room;
-    }
+    joined[axis] = n * Dim(a.step);
+    dy = b.one("pad", {b.reshape(dy, split)}, {{"axis", a.axis + 1}, {"after", Shape{a.step - 1}}});
+    covered = min(joined[axis], x[axis] - a.start);  // the last step may reach past the end
+    dy = b.one("slice", {b.reshape(dy, joined)}, {{"axis", a.axis}, {"stop", Shape{covered}}});
   }
-  return {b.one("pad", {dy},
-                {{"axis", static_cast<int64_t>(axis)},
-                 {"before", Shape{a.start}},
-                 {"after", Shape{x[axis] - a.start - covered}}})};
+  return {
+      b.one("pad", {dy},
+            {{"axis", a.axis}, {"before", Shape{a.start}}, {"after", Shape{x[axis] - a.start - covered}}})};
 }
 
 static constexpr ir::Op<SliceAttrs> spec = {
