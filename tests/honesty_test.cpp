@@ -17,8 +17,9 @@ using namespace conformance;
 
 // Those that ask all cases of all ops, or run graphs: ops_test.cpp and graphs_test.cpp do that, on every
 // backend.
-const std::set<std::string> kCostly = {"arranged", "candidates", "edges", "gradients", "graphs",
-                                       "guards",   "huge",       "ops",   "places",    "used_by_models"};
+const std::set<std::string> kCostly = {"arranged", "candidates", "edges",          "gradients",
+                                       "graphs",   "guards",     "half_gradients", "huge",
+                                       "ops",      "places",     "used_by_models"};
 // No named liar fails these either: drawn ones do (ops_test.cpp), and bad plug-ins.
 const std::set<std::string> kOthersProve = {"accumulates", "negotiates"};
 

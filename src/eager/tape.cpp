@@ -61,13 +61,52 @@ Tensor restore(const Saved& s, const Edge& edge) {
   return t;
 }
 
+// Gradients of one result or leaf that come from several places. Two halves are added as they are, which
+// rounds once; so the second waits for a third, and from that on the sum is f32 until it is taken.
+class Sum {
+ public:
+  Status add(const Tensor& more, seam::Device* device) {
+    if (!total_) {
+      total_ = more;
+      return {};
+    }
+    const bool half = is_half(more.dtype());
+    if (half && !waiting_ && total_.dtype() == more.dtype()) {
+      waiting_ = more;
+      return {};
+    }
+    TensorBuilder b;
+    b.device = device;
+    const auto wide = [&](const Tensor& t) { return half ? b.cast(b.wrap(t), DType::f32) : b.wrap(t); };
+    auto sum = wide(total_);
+    if (waiting_) sum = b.add(sum, wide(waiting_));
+    total_ = b.tensor(b.add(sum, wide(more))), waiting_ = Tensor();
+    return b.status();
+  }
+  /// Empty where nothing came.
+  Result<Tensor> take(DType dtype, seam::Device* device) {
+    if (!total_ || (!waiting_ && total_.dtype() == dtype)) return std::move(total_);
+    TensorBuilder b;
+    b.device = device;
+    const auto total = b.cast(b.wrap(total_), dtype);
+    Tensor sum = b.tensor(waiting_ ? b.add(total, b.wrap(waiting_)) : total);
+    total_ = waiting_ = Tensor();
+    WEFT_CHECK(b.status());
+    return sum;
+  }
+
+ private:
+  Tensor total_, waiting_;
+};
+
 // Gradients that have arrived: at nodes, by result, newest node first; and at leaves, which get them in the
 // end, all or none.
 struct Arrived {
   struct Leaf {
-    Tensor leaf, grad;
+    Tensor leaf;
+    Sum grad;
   };
-  std::map<uint64_t, std::pair<std::shared_ptr<TapeNode>, std::vector<Tensor>>, std::greater<>> nodes;
+  std::map<uint64_t, std::pair<std::shared_ptr<TapeNode>, std::vector<Sum>>, std::greater<>> nodes;
   std::vector<Leaf> leaves;  // in the order of arrival, so that a trace records the same each time
   std::unordered_map<TensorImpl*, size_t> place;
 
@@ -94,6 +133,7 @@ class TapeContext final : public ir::GradContext {
   bool wants(int i) const override { return static_cast<bool>(node_.edges[static_cast<size_t>(i)]); }
   bool has(int i) const override { return node_.present >> i & 1; }
   const TensorType& in_type(int i) const override { return node_.in_types[static_cast<size_t>(i)]; }
+  const TensorType& out_type(int i) const override { return node_.out_types[static_cast<size_t>(i)]; }
 
  private:
   template <class Names>
@@ -120,30 +160,19 @@ Result<std::vector<Tensor>> gradients(const TapeNode& node, std::vector<Tensor> 
   TensorBuilder b;
   b.device = device;
   const TapeContext context(b, node, std::move(douts));
-  const auto values = node.op->grad(b, context, node.attrs);
+  const auto values = ir::differentiate(b, *node.op, context, node.attrs);
   WEFT_CHECK(b.status());
   std::vector<Tensor> grads;
   for (const auto v : values) grads.push_back(b.tensor(v));
   return grads;
 }
 
-Status add_into(Tensor& sum, const Tensor& more, seam::Device* device) {
-  if (!sum) {
-    sum = more;
-    return {};
-  }
-  TensorBuilder b;
-  b.device = device;
-  sum = b.tensor(b.add(b.wrap(sum), b.wrap(more)));
-  return b.status();
-}
-
 Status hand_on(const Edge& edge, const Tensor& grad, Arrived& arrived, seam::Device* device) {
-  if (edge.leaf) return add_into(arrived.at(edge.leaf).grad, grad, device);
+  if (edge.leaf) return arrived.at(edge.leaf).grad.add(grad, device);
   auto& [node, douts] = arrived.nodes[edge.node->sequence];
   node = edge.node;
   douts.resize(node->out_types.size());
-  return add_into(douts[edge.output], grad, device);
+  return douts[edge.output].add(grad, device);
 }
 
 Result<std::vector<Tensor>> expanded(const TapeNode& node, const std::vector<Tensor>& operands,
@@ -193,9 +222,9 @@ Status give_leaves(Arrived& arrived, seam::Device* device) {
   static std::mutex turns;
   const std::lock_guard lock(turns);
   std::vector<Tensor> sums;
-  for (const auto& [leaf, grad] : arrived.leaves) {
-    sums.push_back(leaf.grad());
-    WEFT_CHECK(add_into(sums.back(), grad, device));
+  for (auto& [leaf, grad] : arrived.leaves) {
+    if (leaf.grad()) WEFT_CHECK(grad.add(leaf.grad(), device));
+    WEFT_TRY(sums.emplace_back(), grad.take(leaf.dtype(), device));
   }
   for (size_t i = 0; i < sums.size(); ++i) arrived.leaves[i].leaf.impl()->more().grad = std::move(sums[i]);
   return {};
@@ -301,7 +330,11 @@ Status backward(const Tensor& root, const Tensor& seed, bool create_graph, bool 
   while (!arrived.nodes.empty()) {
     auto [node, douts] = std::move(arrived.nodes.begin()->second);
     arrived.nodes.erase(arrived.nodes.begin());
-    WEFT_CHECK(go_back(*node, std::move(douts), arrived, device));
+    std::vector<Tensor> sums;
+    for (size_t k = 0; k < douts.size(); ++k) {
+      WEFT_TRY(sums.emplace_back(), douts[k].take(node->out_types[k].dtype, device));
+    }
+    WEFT_CHECK(go_back(*node, std::move(sums), arrived, device));
     if (!keep && !create_graph) node->give_up();
   }
   return give_leaves(arrived, device);

@@ -99,6 +99,11 @@ inline const TensorType& Value::type() const { return builder_->type(*this); }
 /// once, at the end.
 ValueList expand(Builder& b, const OpDef& op, Values inputs, AttrView attrs);
 
+/// The gradients that the rule of an op gives, on `b`. f16 and bf16 enter the rule as f32, and each gradient
+/// is rounded once, at the end. A call that would round only its results, and those only to gradients, keeps
+/// its half operands: so linear, conv, attention and all that moves keep their half kernels.
+Grads differentiate(Builder& b, const OpDef& op, const GradContext& ctx, AttrView attrs);
+
 /// Attributes by name -> in the order of the op's fields; what is not given takes its default.
 Result<std::vector<AttrValue>> order_attrs(const OpDef& op, std::span<const Attr> named);
 

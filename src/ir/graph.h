@@ -1,4 +1,6 @@
 #pragma once
+#include <deque>
+
 #include "ir/builder.h"
 
 namespace weft::ir {
@@ -34,7 +36,7 @@ class Graph final : public Builder {
   const TensorType& type(Value v) const override { return types[static_cast<size_t>(v.id())]; }
   Value value(int32_t id) { return {this, id}; }
 
-  std::vector<TensorType> types;  // by value id
+  std::deque<TensorType> types;  // by value id; references to them stay true while it grows
   std::vector<Node> nodes;
   std::vector<Named> inputs, outputs, weights;
   std::vector<State> states;

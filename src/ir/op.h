@@ -41,7 +41,8 @@ constexpr uint32_t output(int i) { return 1u << (16 + i); }
 /// Gradients for each input, in order; a default Value where there is none.
 using Grads = ValueList;
 
-/// What a gradient rule may ask for. `in` and `out` only as far as the op's `saves` names them.
+/// What a gradient rule may ask for. `in` and `out` only as far as the op's `saves` names them. A rule never
+/// sees f16 or bf16: `differentiate` gives it f32 in their place, types included.
 class GradContext {
  public:
   virtual ~GradContext() = default;
@@ -52,6 +53,7 @@ class GradContext {
   virtual bool wants(int i) const = 0;  ///< is the gradient of input i needed at all?
   virtual bool has(int i) const = 0;    ///< is input i there?
   virtual const TensorType& in_type(int i) const = 0;
+  virtual const TensorType& out_type(int i) const = 0;
 };
 
 /// Output `output` is written over input `input`.

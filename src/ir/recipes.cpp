@@ -79,8 +79,6 @@ Value give_back(Builder& b, const TensorType& x, Value indices, Value dy, int64_
   return swapped(b.scatter_add(b.full(0, shape, x.dtype), swapped(indices), swapped(dy), last, last));
 }
 
-Value widened(Builder& b, Value x) { return is_half(x.dtype()) ? b.cast(x, DType::f32) : x; }
-
 Shape last_axes(const LayerNormAttrs& a) {
   Shape axes;
   for (int64_t d = -a.trailing; d < 0; ++d) axes.push_back(d);

@@ -45,8 +45,6 @@ struct LayerNormAttrs {
 /// Those that are normalized together.
 Shape last_axes(const LayerNormAttrs& a);
 
-/// f16 and bf16 as f32: for gradients, whose steps would round each time otherwise.
-Value widened(Builder& b, Value x);
 /// h = (x - mean) * scale over `axes`, with scale = 1 / sqrt(variance + epsilon).
 struct Normalized {
   Value h, scale;

@@ -39,19 +39,17 @@ static ir::ValueList decompose(ir::Builder& b, ir::Values in, const BatchNormTra
 static ir::Grads grad(ir::Builder& b, const ir::GradContext& ctx, const BatchNormTrainAttrs& a) {
   const auto axes = other_axes(ctx.in_type(0).rank());
   const auto shape = ir::channel_shape(ctx.in_type(0).shape);
-  const auto x = ir::widened(b, ctx.in(0)), dy = ir::widened(b, ctx.dout(0));
+  const auto x = ctx.in(0), dy = ctx.dout(0);
   const auto n = ir::normalize(b, x, axes, a.epsilon);
-  const auto g = ctx.has(3) ? ir::affine(b, dy, ir::widened(b, ctx.in(3)), {}, shape) : dy;
-  const auto narrow = [&](ir::Value v, int i) {
-    return b.cast(b.reshape(v, ctx.in_type(i).shape), ctx.in_type(0).dtype);
-  };
+  const auto g = ctx.has(3) ? ir::affine(b, dy, ctx.in(3), {}, shape) : dy;
+  const auto shaped = [&](ir::Value v, int i) { return b.reshape(v, ctx.in_type(i).shape); };
   ir::Grads out(5);
   for (const int running : {1, 2})  // y does not depend on them
     if (ctx.wants(running))
       out[static_cast<size_t>(running)] = b.full(0, ctx.in_type(running).shape, ctx.in_type(running).dtype);
-  if (ctx.wants(0)) out[0] = narrow(ir::normalize_grad(b, n, g, axes), 0);
-  if (ctx.wants(3)) out[3] = narrow(b.sum_to(b.mul(dy, n.h), shape), 3);
-  if (ctx.wants(4)) out[4] = narrow(b.sum_to(dy, shape), 4);
+  if (ctx.wants(0)) out[0] = shaped(ir::normalize_grad(b, n, g, axes), 0);
+  if (ctx.wants(3)) out[3] = shaped(b.sum_to(b.mul(dy, n.h), shape), 3);
+  if (ctx.wants(4)) out[4] = shaped(b.sum_to(dy, shape), 4);
   return out;
 }
 

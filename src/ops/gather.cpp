@@ -25,6 +25,7 @@ static constexpr ir::Op<ir::IndexAttrs> spec = {
         "Errors   invalid_argument for axes and dtypes; a device error for an index outside the axis;\n"
         "         compiled text can't report one and gives NaN, or the smallest integer.",
     .inputs = {"x", "index"},
+    .traits = ir::Trait::movement,
     .saves = ir::saves::input(1),
     .infer = infer,
     .grad = grad,

@@ -31,17 +31,15 @@ static ir::Value decompose(ir::Builder& b, ir::Values in, const GroupNormAttrs& 
 
 static ir::Grads grad(ir::Builder& b, const ir::GradContext& ctx, const GroupNormAttrs& a) {
   const Shape shape = ctx.in_type(0).shape, groups = grouped(shape, a.groups);
-  const auto x = ir::widened(b, ctx.in(0)), dy = ir::widened(b, ctx.dout(0));
+  const auto x = ctx.in(0), dy = ctx.dout(0);
   const auto n = ir::normalize(b, b.reshape(x, groups), {2}, a.epsilon);
-  const auto g = ctx.has(1) ? ir::affine(b, dy, ir::widened(b, ctx.in(1)), {}, ir::channel_shape(shape)) : dy;
-  const auto narrow = [&](ir::Value v, int i) {
-    return b.cast(b.reshape(v, ctx.in_type(i).shape), ctx.in_type(0).dtype);
-  };
+  const auto g = ctx.has(1) ? ir::affine(b, dy, ctx.in(1), {}, ir::channel_shape(shape)) : dy;
+  const auto shaped = [&](ir::Value v, int i) { return b.reshape(v, ctx.in_type(i).shape); };
   const auto total = [&](ir::Value v) { return b.sum_to(v, ir::channel_shape(shape)); };
   ir::Grads out(3);
-  if (ctx.wants(0)) out[0] = narrow(ir::normalize_grad(b, n, b.reshape(g, groups), {2}), 0);
-  if (ctx.wants(1)) out[1] = narrow(total(b.mul(dy, b.reshape(n.h, shape))), 1);
-  if (ctx.wants(2)) out[2] = narrow(total(dy), 2);
+  if (ctx.wants(0)) out[0] = shaped(ir::normalize_grad(b, n, b.reshape(g, groups), {2}), 0);
+  if (ctx.wants(1)) out[1] = shaped(total(b.mul(dy, b.reshape(n.h, shape))), 1);
+  if (ctx.wants(2)) out[2] = shaped(total(dy), 2);
   return out;
 }
 

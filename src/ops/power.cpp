@@ -7,8 +7,9 @@ static Result<TensorType> infer(ir::Types in, const ir::NoAttrs&) {
   return ir::infer_binary("power", in);
 }
 
-// da = dy b a^(b-1), db = dy y log(a). Where a = 0 and b >= 0, y stays 0 (or 1 at b = 0) as b moves: log must
-// not see that 0, nor the first product a 0 times infinity.
+// da = dy b a^(b-1), db = dy a^b log(a). The output is not used: in halves it may have overflowed where the
+// gradient does not. Where a = 0 and b >= 0, a^b stays 0 (or 1 at b = 0) as b moves: log must not see that 0,
+// nor the first product a 0 times infinity.
 static ir::Grads grad(ir::Builder& b, const ir::GradContext& ctx, const ir::NoAttrs&) {
   const auto x = ctx.in(0), e = ctx.in(1), dy = ctx.dout(0), x_is_0 = b.equal(x, 0);
   ir::Grads g(2);
@@ -19,7 +20,7 @@ static ir::Grads grad(ir::Builder& b, const ir::GradContext& ctx, const ir::NoAt
   }
   if (ctx.wants(1)) {
     const auto flat = b.bit_and(x_is_0, b.one("less_equal", {b.zeros_like(e), e}));
-    const auto slope = b.mul(ctx.out(0), b.log(b.where(flat, 1, x)));
+    const auto slope = b.mul(b.power(x, e), b.log(b.where(flat, 1, x)));
     g[1] = b.sum_to(b.mul(dy, slope), ctx.in_type(1).shape);
   }
   return g;
@@ -34,10 +35,10 @@ static constexpr ir::Op<> spec = {
         "Numerics as C's pow: x^0 is 1 for every x, 0^b is infinite for b < 0, and a negative number to a "
         "power\n"
         "         that is not whole is NaN.\n"
-        "Grad     needs both and the output. At 0^0 both are 0; that of `b` is NaN for a < 0.",
+        "Grad     needs both inputs. At 0^0 both are 0; that of `b` is NaN for a < 0.",
     .inputs = {"a", "b"},
     .traits = ir::Trait::elementwise,
-    .saves = ir::saves::inputs | ir::saves::outputs,
+    .saves = ir::saves::inputs,
     .infer = infer,
     .grad = grad,
 };

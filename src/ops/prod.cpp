@@ -34,7 +34,7 @@ static ir::Value times_all_others(ir::Builder& b, ir::Value x, ir::Value dy) {
 
 // The folded axes go last, as one axis, and back.
 static ir::Grads grad(ir::Builder& b, const ir::GradContext& ctx, const ir::ReduceAttrs& a) {
-  const auto x = ir::widened(b, ctx.in(0)), dy = ir::widened(b, ctx.dout(0));
+  const auto x = ctx.in(0), dy = ctx.dout(0);
   const auto kept = ir::kept_shape(x.shape(), a);
   Shape axes, back(x.shape().size(), 0), moved;
   Dim n = 1, rows = 1;
@@ -47,7 +47,7 @@ static ir::Grads grad(ir::Builder& b, const ir::GradContext& ctx, const ir::Redu
     }
   const auto flat = b.reshape(b.one("permute", {x}, {{"axes", axes}}), {rows, n});
   const auto dx = times_all_others(b, flat, b.reshape(dy, {rows, 1}));
-  return {b.cast(b.one("permute", {b.reshape(dx, moved)}, {{"axes", back}}), ctx.in_type(0).dtype)};
+  return {b.one("permute", {b.reshape(dx, moved)}, {{"axes", back}})};
 }
 
 static constexpr ir::Op<ir::ReduceAttrs> spec = {

@@ -52,6 +52,7 @@ static constexpr ir::Op<ir::IndexAttrs> spec = {
         "Errors   invalid_argument for shapes and dtypes; a device error for an index outside the axis;\n"
         "         compiled text can't report one and leaves that update out.",
     .inputs = {"x", "index", "updates"},
+    .traits = ir::Trait::movement,
     .saves = ir::saves::input(1),
     .infer = infer,
     .grad = grad,

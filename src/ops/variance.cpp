@@ -29,11 +29,11 @@ static ir::Value decompose(ir::Builder& b, ir::Values in, const VarianceAttrs& a
 
 // 2 (x - mean) dy / (n - correction): what the mean adds cancels out.
 static ir::Grads grad(ir::Builder& b, const ir::GradContext& ctx, const VarianceAttrs& a) {
-  const auto x = ir::widened(b, ctx.in(0)), dy = ir::widened(b, ctx.dout(0));
+  const auto x = ctx.in(0), dy = ctx.dout(0);
   const auto each = b.div(b.mul(dy, 2), divisor(b, x.type(), x.dtype(), a));
   const auto centered = b.sub(x, ir::mean_over(b, x, a.axes));
   const auto kept = ir::kept_shape(x.shape(), {a.axes, a.keep});
-  return {b.cast(b.mul(centered, b.reshape(each, kept)), ctx.in_type(0).dtype)};
+  return {b.mul(centered, b.reshape(each, kept))};
 }
 
 static constexpr ir::Op<VarianceAttrs> spec = {

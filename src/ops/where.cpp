@@ -27,7 +27,7 @@ static constexpr ir::Op<> spec = {
         "DType    condition bool; a and b one dtype, any.\n"
         "Grad     needs the condition.",
     .inputs = {"condition", "a", "b"},
-    .traits = ir::Trait::elementwise,
+    .traits = ir::Trait::elementwise | ir::Trait::movement,
     .saves = ir::saves::input(0),
     .infer = infer,
     .grad = grad,
