@@ -37,5 +37,5 @@ CASES = [
     *[("cast", [(3, 4)], {"dtype": t}) for t in ("f64", "f32", "f16", "bf16", "i32", "i64", "bool")],
     ("full", [], {"value": 0.1, "shape": [2, 3], "dtype": "f32"}),
     ("full", [], {"value": 2.5, "shape": [3], "dtype": "f64", "times": [7]}),
-    ("full", [], {"value": 3.7, "shape": [2], "dtype": "i32"}),
+    ("full", [], {"value": -3.0, "shape": [2], "dtype": "i32"}),
 ]

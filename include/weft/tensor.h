@@ -32,7 +32,9 @@ class Tensor {
   template <class T>
   static Tensor of(std::span<const T> elements, std::span<const int64_t> shape, DType dtype,
                    const std::string& backend = "");
-  /// The same from braces, f32: `Tensor::of({1, 2, 3, 4}, {2, 2})`.
+  /// The same from braces, f32: `Tensor::of({1, 2, 3, 4}, {2, 2})`. Here, in `scalar` and beside an operator,
+  /// a number that an integer dtype does not hold (0.5, 300 in u8, an infinity) is an error, and so is one
+  /// that a float dtype makes infinite.
   static Tensor of(std::initializer_list<double> elements, std::initializer_list<int64_t> shape,
                    DType dtype = DType::f32);
   /// From bytes laid out as `dtype`, row-major. `bytes` must have the size that shape and dtype give.

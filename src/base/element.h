@@ -25,4 +25,20 @@ void store_element(DType dtype, void* array, size_t i, T value) {
   });
 }
 
+/// Is `value` a number of `dtype`, so that storing it rounds nothing?
+inline bool holds(DType dtype, double value) {
+  std::byte there[sizeof(double)];
+  store_element(dtype, there, 0, value);
+  return load_element<double>(dtype, there, 0) == value;
+}
+
+/// May a number that somebody wrote down stand for an element of `dtype`? Integers take only what they hold;
+/// floats round, but not to infinity.
+inline bool may_stand_for(DType dtype, double value) {
+  if (!is_float(dtype)) return holds(dtype, value);
+  std::byte there[sizeof(double)];
+  store_element(dtype, there, 0, value);
+  return !std::isfinite(value) || std::isfinite(load_element<double>(dtype, there, 0));
+}
+
 }  // namespace weft

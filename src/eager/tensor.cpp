@@ -200,12 +200,23 @@ Tensor Tensor::of(std::span<const T> elements, std::span<const int64_t> shape, D
   return from_bytes(bytes, shape, dtype, backend);
 }
 
+// A number of C++ that becomes an element of a tensor: never another number in silence.
+static void check_number(const char* where, double value, DType dtype) {
+  if (may_stand_for(dtype, value)) return;
+  throw Error(invalid("{}: {} is no number of {}; use a dtype that holds it, or cast(x, DType::f32) first",
+                      where, value, weft::name(dtype)));
+}
+
 Tensor Tensor::of(std::initializer_list<double> elements, std::initializer_list<int64_t> shape, DType dtype) {
+  for (const double e : elements) check_number("Tensor::of", e, dtype);
   return of(std::span<const double>(elements.begin(), elements.size()),
             std::span<const int64_t>(shape.begin(), shape.size()), dtype);
 }
 
-Tensor Tensor::scalar(double value, DType dtype) { return of(std::span<const double>(&value, 1), {}, dtype); }
+Tensor Tensor::scalar(double value, DType dtype) {
+  check_number("Tensor::scalar", value, dtype);
+  return of(std::span<const double>(&value, 1), {}, dtype);
+}
 
 template <class T>
 std::vector<T> Tensor::to_vector() const {
@@ -303,14 +314,17 @@ void Tensor::backward(const Tensor& seed, bool create_graph, bool keep) const {
 }
 Tensor Tensor::detach() const { return there(impl_), alias(*this); }
 
-static Tensor like(const Tensor& a, double b) { return full(b, {}, a.dtype()); }
+static Tensor like(const char* op, const Tensor& a, double b) {
+  check_number(op, b, a.dtype());
+  return full(b, {}, a.dtype());
+}
 Tensor operator+(const Tensor& a, const Tensor& b) { return add(a, b); }
 Tensor operator-(const Tensor& a, const Tensor& b) { return sub(a, b); }
 Tensor operator*(const Tensor& a, const Tensor& b) { return mul(a, b); }
 Tensor operator/(const Tensor& a, const Tensor& b) { return div(a, b); }
-Tensor operator+(const Tensor& a, double b) { return add(a, like(a, b)); }
-Tensor operator-(const Tensor& a, double b) { return sub(a, like(a, b)); }
-Tensor operator*(const Tensor& a, double b) { return mul(a, like(a, b)); }
-Tensor operator/(const Tensor& a, double b) { return div(a, like(a, b)); }
+Tensor operator+(const Tensor& a, double b) { return add(a, like("tensor + number", a, b)); }
+Tensor operator-(const Tensor& a, double b) { return sub(a, like("tensor - number", a, b)); }
+Tensor operator*(const Tensor& a, double b) { return mul(a, like("tensor * number", a, b)); }
+Tensor operator/(const Tensor& a, double b) { return div(a, like("tensor / number", a, b)); }
 
 }  // namespace weft

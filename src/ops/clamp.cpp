@@ -1,32 +1,48 @@
+#include <cmath>
 #include <limits>
 
+#include "base/element.h"
 #include "ir/rules.h"
 
 namespace weft::ops {
 
+static constexpr double kNone = std::numeric_limits<double>::infinity();
+
 struct ClampAttrs {
-  double min = -std::numeric_limits<double>::infinity();
-  double max = std::numeric_limits<double>::infinity();
+  double min = -kNone;
+  double max = kNone;
   static constexpr auto fields = ir::fields("min", &ClampAttrs::min, "max", &ClampAttrs::max);
 };
 
 static Result<TensorType> infer(ir::Types in, const ClampAttrs& a) {
   if (a.min != a.min || a.max != a.max)
     return invalid("clamp: bounds must be numbers, got {} and {}", a.min, a.max);
+  if (!is_float(in[0].dtype))
+    for (const double bound : {a.min, a.max})
+      if (!std::isinf(bound) && !holds(in[0].dtype, bound))
+        return invalid("clamp: {} is no number of {}; cast x first", bound, text(in[0]));
   return ir::infer_unary("clamp", in);
 }
 
-// An infinite bound becomes the least or largest integer in an integer dtype, as any number that is too
-// large.
+// An infinite bound is none: on integers it is left out. A float dtype may not reach as far as the bound;
+// then it is none either.
+static ir::Value bound(ir::Builder& b, double value, DType t) {
+  if (is_float(t) && !may_stand_for(t, value)) value = std::copysign(kNone, value);
+  if (!is_float(t) && std::isinf(value)) return ir::Value();
+  return b.full(value, {}, t);
+}
+
 static ir::Value decompose(ir::Builder& b, ir::Values in, const ClampAttrs& a) {
-  return b.minimum(b.maximum(in[0], a.min), a.max);
+  auto y = in[0];
+  if (const auto least = bound(b, a.min, y.dtype())) y = b.maximum(y, least);
+  if (const auto most = bound(b, a.max, y.dtype())) y = b.minimum(y, most);
+  return y;
 }
 
 static ir::Grads grad(ir::Builder& b, const ir::GradContext& ctx, const ClampAttrs& a) {
   const auto x = ctx.in(0);
-  const auto bound = [&](double value) { return b.full(value, {}, x.dtype()); };
-  const auto inside =
-      b.bit_and(b.one("less_equal", {bound(a.min), x}), b.one("less_equal", {x, bound(a.max)}));
+  const auto inside = b.bit_and(b.one("less_equal", {bound(b, a.min, x.dtype()), x}),
+                                b.one("less_equal", {x, bound(b, a.max, x.dtype())}));
   return {b.where(inside, ctx.dout(0), 0)};
 }
 
@@ -37,7 +53,8 @@ static constexpr ir::Op<ClampAttrs> spec = {
         "Shape    same as `x`.\n"
         "DType    numbers. A NaN stays. Where min > max everything is max.\n"
         "Grad     needs `x`; dy within the bounds, themselves included, and 0 outside.\n"
-        "Errors   invalid_argument for a bound that is NaN.",
+        "Errors   invalid_argument for a bound that is NaN, and for a finite one that x's integers don't "
+        "hold.",
     .inputs = {"x"},
     .traits = ir::Trait::elementwise,
     .saves = ir::saves::inputs,

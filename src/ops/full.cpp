@@ -1,3 +1,4 @@
+#include "base/element.h"
 #include "ir/rules.h"
 
 namespace weft::ops {
@@ -14,6 +15,9 @@ struct FullAttrs {
 static Result<TensorType> infer(ir::Types, const FullAttrs& a) {
   for (const Dim d : a.shape)
     if (d.min() < 0) return invalid("full: a dimension must not be negative, got {}", text(a.shape));
+  const double value = a.times.is_const() ? a.value * static_cast<double>(a.times.value()) : a.value;
+  if (!may_stand_for(a.dtype, value))
+    return invalid("full: {} is no number of {}; ask for a float, or cast", value, name(a.dtype));
   return TensorType{a.dtype, a.shape};
 }
 
@@ -24,7 +28,10 @@ static constexpr ir::Op<FullAttrs> spec = {
         "Shape    `shape`.\n"
         "DType    `dtype`.\n"
         "Numerics `times` may be a symbolic dimension, so that a program can divide by its batch size.\n"
-        "Grad     none: it has no operand.",
+        "Grad     none: it has no operand.\n"
+        "Errors   invalid_argument for a value that `dtype` does not hold: 0.5 or an infinity in integers, "
+        "what\n"
+        "         overflows in floats.",
     .differentiable = false,
     .infer = infer,
 };

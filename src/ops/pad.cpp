@@ -1,3 +1,4 @@
+#include "base/element.h"
 #include "ir/rules.h"
 
 namespace weft::ops {
@@ -16,6 +17,8 @@ static Result<TensorType> infer(ir::Types in, const PadAttrs& a) {
   if (a.before.min() < 0 || a.after.min() < 0)
     return invalid("pad: before and after must not be negative, got {} and {}", a.before.text(),
                    a.after.text());
+  if (!may_stand_for(in[0].dtype, a.value))
+    return invalid("pad: {} is no number of {}; cast x first", a.value, text(in[0]));
   TensorType out = in[0];
   Dim& size = out.shape[static_cast<size_t>(axis)];
   size = a.before + size + a.after;
@@ -36,7 +39,8 @@ static constexpr ir::Op<PadAttrs> spec = {
         "Shape    `axis` grows by before + after.\n"
         "DType    any.\n"
         "Grad     needs nothing.\n"
-        "Errors   invalid_argument when before or after is negative.",
+        "Errors   invalid_argument when before or after is negative, and for a value that x's dtype\n"
+        "         does not hold.",
     .inputs = {"x"},
     .traits = ir::Trait::movement,
     .infer = infer,

@@ -1,3 +1,4 @@
+#include "base/element.h"
 #include "ir/rules.h"
 
 namespace weft::ops {
@@ -5,7 +6,9 @@ namespace weft::ops {
 static Result<TensorType> infer(ir::Types in, const ir::NoAttrs&) { return ir::infer_unary("sign", in); }
 
 static ir::Value decompose(ir::Builder& b, ir::Values in, const ir::NoAttrs&) {
-  return b.where(b.less(0, in[0]), 1, b.where(b.less(in[0], 0), -1, in[0]));
+  const auto x = in[0];
+  const bool below = holds(x.dtype(), -1);
+  return b.where(b.less(0, x), 1, below ? b.where(b.less(x, 0), -1, x) : x);
 }
 
 static ir::Grads grad(ir::Builder& b, const ir::GradContext& ctx, const ir::NoAttrs&) {
