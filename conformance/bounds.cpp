@@ -1,5 +1,6 @@
 #include "conformance/bounds.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "conformance/rules.h"
@@ -173,11 +174,13 @@ Result<std::vector<Bounded>> bound_op(const ir::OpDef& op, const std::vector<Att
   if (op.primitive()) {  // alone, an op that rounds once and rightly is exact
     const std::string_view name = op.name;
     const bool exact = name == "cast" || name == "full" || name == "iota";
-    for (auto& b : out) {
+    for (auto& b : out)
       if (exact) b.error.assign(b.error.size(), 0);
-      b.bitwise = find_rule(op.name)->bitwise;
-    }
   }
+  // A composite says of a zero's sign what its decomposition says, if each step says something.
+  const bool bitwise =
+      std::ranges::all_of(graph.nodes, [](const ir::Node& n) { return find_rule(n.op->name)->bitwise; });
+  for (auto& b : out) b.bitwise = bitwise;
   return out;
 }
 

@@ -10,7 +10,7 @@ namespace weft::conformance {
 struct Bounded {
   Array value;
   std::vector<Real> error;
-  bool bitwise = false;  ///< the sign of a zero counts too: movement
+  bool bitwise = false;  ///< the sign of a zero counts too
 };
 Bounded exactly(Array value);
 

@@ -33,7 +33,7 @@ struct Rule {
   const char* derivation;
   Real c;                                      ///< roundings of one element, in ulp of the compute type
   Errors (*propagate)(const BoundCall& call);  ///< errors of output 0
-  bool bitwise = false;                        ///< the sign of a zero counts too: movement
+  bool bitwise = false;                        ///< the sign of a zero counts too
   Errors (*propagate_second)(const BoundCall& call) = nullptr;  ///< errors of output 1; null: it is exact
 };
 using Rules = std::span<const Rule>;

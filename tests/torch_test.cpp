@@ -35,7 +35,9 @@ const std::vector<json>& answers() {
 Array read_array(const json& j) {
   Array a{*dtype_from_name(j[0].get<std::string>()), j[1].get<Dims>(), {}};
   for (const auto& v : j[2]) {
-    if (v.is_boolean())
+    if (v.is_string())  // JSON has no NaN and no infinity
+      a.v.push_back(std::stod(v.get<std::string>()));
+    else if (v.is_boolean())
       a.v.push_back(v.get<bool>());
     else if (v.is_number_unsigned())
       a.v.push_back(static_cast<Real>(v.get<uint64_t>()));

@@ -69,7 +69,7 @@ HWY_INLINE VF tanh(VF x) {
   const VF a = hn::Abs(x), z = hn::Mul(x, x);
   constexpr float c[] = {-3.33332819422e-1f, 1.33314422036e-1f, -5.37397155531e-2f, 2.06390887954e-2f,
                          -5.70498872745e-3f};
-  const VF near = hn::MulAdd(hn::Mul(z, polynomial(z, c)), x, x);
+  const VF near = hn::CopySign(hn::MulAdd(hn::Mul(z, polynomial(z, c)), x, x), x);  // of -0 too
   const VF e = exp(hn::Add(a, a));
   const VF far = hn::CopySign(hn::Sub(set(1.0f), hn::Div(set(2.0f), hn::Add(e, set(1.0f)))), x);
   return hn::IfThenElse(hn::Eq(x, x), hn::IfThenElse(hn::Lt(a, set(0.625f)), near, far), x);
@@ -114,7 +114,7 @@ HWY_INLINE VF sin_or_cos(VF x, int quarter) {
     out[k] = static_cast<float>(quarter ? std::cos(double{in[k]}) : std::sin(double{in[k]}));
   return hn::IfThenElse(hn::Le(hn::Abs(x), set(48039.0f)), y, hn::Load(d, out));
 }
-HWY_INLINE VF sin(VF x) { return sin_or_cos(x, 0); }
+HWY_INLINE VF sin(VF x) { return hn::IfThenElse(hn::Eq(x, set(0.0f)), x, sin_or_cos(x, 0)); }  // of -0: -0
 HWY_INLINE VF cos(VF x) { return sin_or_cos(x, 1); }
 
 }  // namespace HWY_NAMESPACE

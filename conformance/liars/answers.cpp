@@ -142,6 +142,13 @@ void flushes_denormals(const weft_launch* l, uint32_t k, std::span<char>) {
       v = std::copysign(0.f, v);
 }
 
+// A polynomial that adds x to a multiple of itself: -0 + 0 is 0.
+void loses_the_sign_of_zero(const weft_launch* l, uint32_t k, std::span<char>) {
+  if (out_of(l, k).dtype() != DType::f32) return;
+  for (int64_t i = 0; i < out_of(l, k).size(); ++i)
+    if (float& v = out_of(l, k).data<float>()[i]; v == 0) v = 0;
+}
+
 // A block of 1024 is all that is added up.
 void wrong_in_long_rows(const weft_launch* l, uint32_t, std::span<char> bytes) {
   if (op_of(l) == "sum" && backend::TensorView(l->inputs[0]).size() > 1024) bytes[bytes.size() - 1] ^= 0x40;
@@ -181,6 +188,8 @@ constexpr Liar kLiars[] = {
     {"liar_loses_nans", "reference", "NaN becomes zero", "ops/maximum", make_liar<Spoils<loses_nans>>},
     {"liar_flushes_denormals", "reference", "the smallest numbers become zero", "ops/gather",
      make_liar<Spoils<flushes_denormals>>},
+    {"liar_loses_the_sign_of_zero", "reference", "-0 becomes 0", "zeros/sin",
+     make_liar<Spoils<loses_the_sign_of_zero>>},
 };
 
 }  // namespace

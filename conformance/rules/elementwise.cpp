@@ -151,20 +151,20 @@ Errors constant_bound(const BoundCall& c) {
   return e;
 }
 constexpr Rule kRules[] = {
-    {"add", add<Real>, add<Rational>, "one rounding: eps/2 |y|, after ea + eb", 0.5L, add_sub_bound},
-    {"sub", sub<Real>, sub<Rational>, "one rounding: eps/2 |y|, after ea + eb", 0.5L, add_sub_bound},
+    {"add", add<Real>, add<Rational>, "one rounding: eps/2 |y|, after ea + eb", 0.5L, add_sub_bound, true},
+    {"sub", sub<Real>, sub<Rational>, "one rounding: eps/2 |y|, after ea + eb", 0.5L, add_sub_bound, true},
     {"mul", mul<Real>, mul<Rational>, "one rounding: eps/2 |y|, after |a| eb + |b| ea + ea eb", 0.5L,
-     mul_bound},
+     mul_bound, true},
     // OpenCL C 3.0, table "ULP values for single precision built-in math functions": an ulp is at most one
     // eps of the result.
-    {"div", div<Real>, div<Rational>, "2.5 eps |y|, after (ea + |y| eb) / (|b| - eb)", 2.5L, div_bound},
-    {"less", less<Real>, less<Rational>, "exact; unsure where |a - b| <= ea + eb", 0, compare_bound},
-    {"equal", equal<Real>, equal<Rational>, "exact; unsure where |a - b| <= ea + eb", 0, compare_bound},
+    {"div", div<Real>, div<Rational>, "2.5 eps |y|, after (ea + |y| eb) / (|b| - eb)", 2.5L, div_bound, true},
+    {"less", less<Real>, less<Rational>, "exact; unsure where |a - b| <= ea + eb", 0, compare_bound, true},
+    {"equal", equal<Real>, equal<Rational>, "exact; unsure where |a - b| <= ea + eb", 0, compare_bound, true},
     {"where", where<Real>, where<Rational>, "exact; an unsure condition adds |a - b|", 0, where_bound, true},
     {"cast", cast<Real>, cast<Rational>,
      "exact: correctly rounded, so half a step when something else reads it", 0, cast_bound, true},
     {"full", full<Real>, full<Rational>,
-     "exact: correctly rounded, so its rounding when something else reads it", 0, constant_bound},
+     "exact: correctly rounded, so its rounding when something else reads it", 0, constant_bound, true},
 };
 
 }  // namespace

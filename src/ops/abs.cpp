@@ -9,7 +9,8 @@ static ir::Value decompose(ir::Builder& b, ir::Values in, const ir::NoAttrs&) {
 }
 
 static ir::Grads grad(ir::Builder& b, const ir::GradContext& ctx, const ir::NoAttrs&) {
-  return {b.mul(ctx.dout(0), b.one("sign", {ctx.in(0)}))};
+  const auto x = ctx.in(0), dy = ctx.dout(0);
+  return {b.where(b.less(0, x), dy, b.where(b.less(x, 0), b.neg(dy), 0))};
 }
 
 static constexpr ir::Op<> spec = {
@@ -18,7 +19,7 @@ static constexpr ir::Op<> spec = {
         "`x` without its sign.\n\n"
         "Shape    same as `x`.\n"
         "DType    numbers; the least integer stays.\n"
-        "Grad     needs `x`; 0 at 0.",
+        "Grad     needs `x`; 0 at 0 and at NaN.",
     .inputs = {"x"},
     .traits = ir::Trait::elementwise,
     .saves = ir::saves::inputs,

@@ -1,3 +1,5 @@
+#include <cmath>
+
 #include "ir/recipes.h"
 
 namespace weft::ops {
@@ -14,11 +16,11 @@ static ir::Value decompose(ir::Builder& b, ir::Values in, const ir::ReduceAttrs&
   return a.keep ? y : b.reshape(y, ir::infer_reduce("logsumexp", ir::Types(std::array{&x.type()}), a)->shape);
 }
 
-// dx = dy exp(x - y)
+// dx = dy exp(x - y). Where all of x is -inf, so is y, and the gradient is 0.
 static ir::Grads grad(ir::Builder& b, const ir::GradContext& ctx, const ir::ReduceAttrs& a) {
   const auto x = ctx.in(0);
   const auto kept = ir::kept_shape(x.shape(), a);
-  const auto y = ir::finite_or_zero(b, b.reshape(ctx.out(0), kept));
+  const auto out = b.reshape(ctx.out(0), kept), y = b.where(b.equal(out, -INFINITY), 0, out);
   return {b.mul(b.exp(b.sub(x, y)), b.reshape(ctx.dout(0), kept))};
 }
 
