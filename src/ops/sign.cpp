@@ -6,9 +6,8 @@ namespace weft::ops {
 static Result<TensorType> infer(ir::Types in, const ir::NoAttrs&) { return ir::infer_unary("sign", in); }
 
 static ir::Value decompose(ir::Builder& b, ir::Values in, const ir::NoAttrs&) {
-  const auto x = in[0];
-  const bool below = holds(x.dtype(), -1);
-  return b.where(b.less(0, x), 1, below ? b.where(b.less(x, 0), -1, x) : x);
+  const auto x = in[0], rest = b.where(b.equal(x, 0), 0, x);  // a zero without sign, or NaN
+  return b.where(b.less(0, x), 1, holds(x.dtype(), -1) ? b.where(b.less(x, 0), -1, rest) : rest);
 }
 
 static ir::Grads grad(ir::Builder& b, const ir::GradContext& ctx, const ir::NoAttrs&) {
