@@ -25,6 +25,7 @@ struct BackendInfo {
   std::string state;   ///< "available", "unavailable" (no device or library) or "refused" (not loaded)
   std::string reason;  ///< in words, unless available
   std::vector<DeviceInfo> devices;
+  std::vector<std::string> missing;  ///< devices that it counts and that can't be opened: "device 1: why"
   bool available() const { return state == "available"; }
 };
 

@@ -17,8 +17,8 @@ nlohmann::json to_json(const BackendInfo& b) {
                        {"units", d.units},
                        {"compiles", d.compiles},
                        {"numerics", d.numerics}});
-  return {{"name", b.name},   {"origin", b.origin}, {"version", b.version},
-          {"state", b.state}, {"reason", b.reason}, {"devices", devices}};
+  return {{"name", b.name},     {"origin", b.origin}, {"version", b.version}, {"state", b.state},
+          {"reason", b.reason}, {"devices", devices}, {"missing", b.missing}};
 }
 
 void print(const BackendInfo& b) {
@@ -26,6 +26,8 @@ void print(const BackendInfo& b) {
   if (!b.reason.empty()) fmt::print("    {}\n", b.reason);
   for (const auto& d : b.devices)
     fmt::print("    {}: {} ({}){}\n", d.name, d.label, d.kind, d.compiles ? ", compiles text" : "");
+  for (const auto& words : b.missing)
+    if (b.available()) fmt::print("    {}\n", words);
 }
 
 int run(const Common& common) {

@@ -47,7 +47,7 @@ struct ThreadPool {
 // By device. At thread end the free buffers go to their device, for the next thread to take. The pointers
 // have nothing to construct or destroy, which every access would ask about.
 struct ThreadPools {
-  ThreadPool* of[kMaxDevices] = {};
+  ThreadPool* of[kMaxDevices + 1] = {};  // the last is that of a device that is opened once more
   bool gone = false;  // a tensor may outlive its thread's pools: static or thread-local ones do
 
   void end();

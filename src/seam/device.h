@@ -173,7 +173,7 @@ class Device {
   std::atomic<uint64_t> live_bytes_{0}, peak_bytes_{0};
 };
 
-inline constexpr uint32_t kMaxDevices = 128;
+inline constexpr uint32_t kMaxDevices = 256;
 inline constexpr uint32_t kUnpooled = UINT32_MAX;
 
 }  // namespace weft::seam

@@ -233,13 +233,16 @@ void Registry::probe(Entry& entry) {
       return settle(c, i);
     });
     if (!fit.ok()) {
-      info.reason = fmt::format("device {}: {}", i, fit.message());
+      info.missing.push_back(fmt::format("device {}: {}", i, fit.message()));
       continue;
     }
     entry.capabilities.push_back(c);
     info.devices.push_back(describe(c, info.name));
   }
-  if (!info.devices.empty()) info.state = "available", info.reason.clear();
+  if (!info.devices.empty())
+    info.state = "available", info.reason.clear();
+  else if (!info.missing.empty())
+    info.reason = info.missing.back();
 }
 
 Status Registry::load(const std::string& path) {
@@ -281,21 +284,16 @@ Result<std::pair<Registry::Entry*, uint32_t>> Registry::find(std::string_view na
   return invalid("no backend named '{}'; there are: {}", name, known);
 }
 
-Result<Device*> Registry::open(std::string_view name) {
-  std::lock_guard lock(mutex_);
-  if (const auto at = devices_.find(name); at != devices_.end()) return at->second;
-  WEFT_TRY(const auto found, find(name));
-  if (devices_.size() >= kMaxDevices)
-    return fail(Code::unsupported, "{} devices are open already", kMaxDevices);
-  const auto& table = *found.first->table;
+Result<std::unique_ptr<Device>> Registry::opened(const Entry& entry, uint32_t ordinal, uint32_t index) {
+  const auto& table = *entry.table;
+  const std::string name = entry.info.name + (ordinal ? fmt::format(":{}", ordinal) : "");
   CError error;
   weft_capability capability{.size = sizeof(weft_capability)};
   weft_device handle = nullptr;
-  if (const weft_code code = table.open_device(found.second, &handle, &capability, error.out());
-      code != WEFT_OK)
+  if (const weft_code code = table.open_device(ordinal, &handle, &capability, error.out()); code != WEFT_OK)
     return error.status(code).at(fmt::format("opening {}", name));
-  Status fit = settle(capability, found.second);
-  auto device = std::make_unique<Device>(table, handle, capability, static_cast<uint32_t>(devices_.size()));
+  Status fit = settle(capability, ordinal);
+  auto device = std::make_unique<Device>(table, handle, capability, index);
   WEFT_CHECK(std::move(fit).at(fmt::format("opening {}", name)));
   WEFT_CHECK(device->start());
   const weft_kernel* const* kernels = nullptr;
@@ -304,11 +302,27 @@ Result<Device*> Registry::open(std::string_view name) {
     return error.status(code).at(fmt::format("kernels of {}", name));
   auto records = checked_kernels(kernels, n);
   if (!records.ok()) return records.take_status().at(fmt::format("kernels of {}", name));
-  device->sources.push_back({found.first->info.name, std::move(records).value()});
+  device->sources.push_back({entry.info.name, std::move(records).value()});
   for (const auto& provider : builtin_providers())
     if (auto more = provider.kernels(table, handle, capability, host()); !more.empty())
       device->sources.push_back({provider.name, std::move(more)});
+  return device;
+}
+
+Result<Device*> Registry::open(std::string_view name) {
+  std::lock_guard lock(mutex_);
+  if (const auto at = devices_.find(name); at != devices_.end()) return at->second;
+  WEFT_TRY(const auto found, find(name));
+  if (devices_.size() >= kMaxDevices)
+    return fail(Code::unsupported, "{} devices are open already", kMaxDevices);
+  WEFT_TRY(auto device, opened(*found.first, found.second, static_cast<uint32_t>(devices_.size())));
   return devices_[std::string(name)] = device.release();
+}
+
+Result<std::unique_ptr<Device>> Registry::open_again(std::string_view name) {
+  std::lock_guard lock(mutex_);
+  WEFT_TRY(const auto found, find(name));
+  return opened(*found.first, found.second, kMaxDevices);
 }
 
 std::vector<Device*> Registry::open_others(const Device& but) {

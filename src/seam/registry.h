@@ -19,6 +19,10 @@ class Registry {
   /// The device with this name ("reference", "opencl:1"), opened now if it was not yet. Lives until the
   /// process ends.
   Result<Device*> open(std::string_view name);
+  /// The same device opened once more, beside the one that open() gives: with a handle, queues and memory of
+  /// its own, closed when it goes. One at a time, and nothing pooled may be left of it: for who tests
+  /// backends.
+  Result<std::unique_ptr<Device>> open_again(std::string_view name);
   /// Every other device that can be opened and can compute, in the order in which their backends were found:
   /// where a fallback may go. A backend of kind "null" computes nothing and is never one.
   std::vector<Device*> open_others(const Device& but);
@@ -36,6 +40,7 @@ class Registry {
   void load_install_folder();
   Result<std::pair<Entry*, uint32_t>> find(std::string_view name);
   Status add(Entry entry, Status loaded);
+  static Result<std::unique_ptr<Device>> opened(const Entry& entry, uint32_t ordinal, uint32_t index);
 
   std::mutex mutex_;
   std::deque<Entry> entries_;
