@@ -19,4 +19,14 @@ std::vector<Ask> asks_of(const ir::OpDef& op, const OpCases& cases) {
   return all;
 }
 
+std::string judged(const PreparedCase& c, const Rig::Run& ran) {
+  for (size_t k = 0; k < c.right.size(); ++k) {
+    const auto& out = ran.outputs[k];
+    const Array got = decode(out.type.dtype, Dims(out.type.shape.begin(), out.type.shape.end()), out.bytes);
+    if (const auto v = judge(got, c.right[k]); !v.ok)
+      return fmt::format("output {}: {}", c.op.outputs[k], v.reason);
+  }
+  return "";
+}
+
 }  // namespace weft::conformance

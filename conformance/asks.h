@@ -9,4 +9,7 @@ namespace weft::conformance {
 /// what is wrong here is judged there too.
 std::vector<Ask> asks_of(const ir::OpDef& op, const OpCases& cases);
 
+/// What is wrong with the results that the call of a case gave; empty: nothing.
+std::string judged(const PreparedCase& c, const Rig::Run& ran);
+
 }  // namespace weft::conformance

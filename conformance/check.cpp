@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include "conformance/expectations.h"
+#include "conformance/seam/modes.h"
 #include "weft/status.h"
 
 namespace weft::conformance {
@@ -15,36 +16,55 @@ const char* name(Found::State state) {
 CheckRun::CheckRun(std::string backend, CheckOptions options)
     : backend_(std::move(backend)), options_(std::move(options)) {}
 
+bool CheckRun::is_asked(const std::string& whole) const {
+  return (options_.only.empty() || options_.only.cover(whole)) && !options_.skip.cover(whole);
+}
+
 bool CheckRun::wants(const std::string& name) const {
-  // One is the beginning of the other: a case of what is asked for, or what holds the case that is asked for.
+  // A case that is asked for, or what holds one.
   const std::string whole = check_.empty() ? name : check_ + "/" + name;
-  if (over() || !(whole.starts_with(options_.only) || options_.only.starts_with(whole))) return false;
+  if (over() || !(is_asked(whole) || (options_.only.lie_below(whole) && !options_.skip.cover(whole))))
+    return false;
   if (begins) begins({check_.empty() ? name : check_, check_.empty() ? "" : name, {}});
   return true;
 }
 
+static Found found_by(const std::function<Found()>& body) {
+  try {
+    return body();
+  } catch (const Error& e) {
+    return e.status().code() == Code::unsupported ? Found::refused(e.status().message())
+                                                  : Found::wrong(e.what());
+  } catch (const std::exception& e) {
+    return Found::wrong(e.what());
+  }
+}
+
 void CheckRun::run(const std::string& name, const std::function<Found()>& body) {
-  if (over() || !(check_ + "/" + name).starts_with(options_.only)) return;
+  if (over() || !is_asked(check_ + "/" + name)) return;
   CaseResult r{check_, name, {}};
   if (begins) begins(r);
-  try {
-    r.found = body();
-  } catch (const Error& e) {
-    r.found = e.status().code() == Code::unsupported ? Found::refused(e.status().message())
-                                                     : Found::wrong(e.what());
-  } catch (const std::exception& e) {
-    r.found = Found::wrong(e.what());
+  // Loading the backend or opening its device may have changed them, too.
+  if (auto modes = changed_modes(); !modes.empty()) {
+    restore_modes();
+    r.found = Found::wrong("this thread's modes were changed before it began: " + modes);
+    return keep(std::move(r));
+  }
+  r.found = found_by(body);
+  if (auto modes = changed_modes(); !modes.empty()) {
+    restore_modes();
+    r.found = Found::wrong("it changed this thread's modes: " + modes);
   }
   keep(std::move(r));
 }
 
 void CheckRun::run(const Check& check) {
   check_.clear();
-  if (!wants(check.name)) return;
+  if ((options_.quick && check.takes_long) || !wants(check.name)) return;
   check_ = check.name;
   const auto before = counts_;
   check.run(*this);
-  if (counts_ == before && options_.only.empty()) keep({check_, "", Found::wrong("no case was executed")});
+  if (counts_ == before && !options_.selects()) keep({check_, "", Found::wrong("no case was executed")});
   check_.clear();
   if (!ended) return;
   auto its = counts_;
@@ -54,7 +74,7 @@ void CheckRun::run(const Check& check) {
 
 void CheckRun::run_all() {
   for (const Check* check : all_checks()) run(*check);
-  if (!expectations || !options_.only.empty()) return;
+  if (!expectations || options_.selects()) return;
   for (const auto& left : expectations->unmatched())
     keep({"expectations", fmt::format("line {}", left.line),
           Found::wrong(fmt::format("no case is {} as '{}' says: take the line out",

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "conformance/beginnings.h"
 #include "weft/dtype.h"
 
 // What a backend is held to. Each file conformance/checks/<folder>/<name>.cpp defines `const Check
@@ -45,11 +46,15 @@ struct CaseResult {
 
 /// What a run of checks is asked for.
 struct CheckOptions {
-  std::string only;            ///< cases whose "check/case" begins with this; empty: all
+  Beginnings only;             ///< of the "check/case" of cases that are run; empty: all
+  Beginnings skip;             ///< of cases that are not
   std::string repeat;          ///< the command line but for --only; empty: made of backend and seed
   uint64_t seed = 1;           ///< of what is drawn
   bool full = false;           ///< the figures of a full run instead of those that a test can afford
   bool first_failure = false;  ///< ends there: nothing more is asked
+  bool quick = false;          ///< without the checks that take long
+  /// Is some case not asked for by its name?
+  bool selects() const { return !only.empty() || !skip.empty(); }
 };
 
 /// As a shell takes it for one word.
@@ -100,6 +105,7 @@ class CheckRun {
 
  private:
   void keep(CaseResult r);
+  bool is_asked(const std::string& whole) const;
   bool over() const { return options_.first_failure && !failures_.empty(); }
 
   std::string backend_;
@@ -114,6 +120,7 @@ struct Check {
   const char* name;
   const char* proves;  ///< in a line, for people
   void (*run)(CheckRun&);
+  bool takes_long = false;  ///< asked of the first device of a backend alone, unless another is named
 };
 std::span<const Check* const> all_checks();
 

@@ -1,6 +1,7 @@
 #pragma once
 #include <span>
 
+#include "conformance/numbers.h"
 #include "conformance/seam/wrapped.h"
 #include "weft/backend/views.hpp"
 
@@ -22,6 +23,10 @@ std::vector<Liar> all_liars();
 /// Registers it as a backend at the first call. Raises where the backend that it wraps is not there.
 void wake(const Liar& liar);
 
+/// What is drawn of liars hangs on this, and on their names: to be said before the first one wakes.
+void seed_liars(uint64_t seed);
+Random drawn_for(const std::string& liar);
+
 template <class L>
 Wrapped* make_liar(const char* name, const weft_backend& good) {
   return new L(name, good);  // a backend lives until the process ends
@@ -35,6 +40,20 @@ inline backend::TensorView out_of(const weft_launch* l, uint32_t k = 0) {
   return backend::TensorView(l->outputs[k]);
 }
 inline std::string_view op_of(const weft_launch* l) { return l->plan->call->op; }
+
+/// A number from `least` to `most`.
+inline uint64_t between(Random& random, uint64_t least, uint64_t most) {
+  return least + random.bits() % (most - least + 1);
+}
+
+/// A liar some of whose fault is drawn: it differs from run to run.
+class Drawn : public Wrapped {
+ public:
+  using Wrapped::Wrapped;
+
+ protected:
+  Random random_ = drawn_for(name());
+};
 
 /// Computes as the good backend does, and then spoils each output that is not empty.
 class SpoilsOutput : public Wrapped {

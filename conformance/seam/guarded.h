@@ -16,9 +16,11 @@ class Guarded {
   /// Where the pages between begin, whose other bytes are zero, and how far behind that the data do.
   std::byte* begin() const { return begin_; }
   size_t offset() const { return offset_; }
+  /// From now on nobody may write there.
+  void protect();
 
  private:
-  size_t all_ = 0, offset_ = 0;
+  size_t all_ = 0, inner_ = 0, offset_ = 0;
   std::byte *base_ = nullptr, *begin_ = nullptr;
 };
 
@@ -26,7 +28,8 @@ class Guarded {
 weft_tensor tensor_at(std::byte* data, const seam::ConcreteType& type, DLDevice device, uint64_t offset = 0);
 
 /// On host memory: each operand, result and workspace lies between pages that may not be touched, at the end
-/// of its own or at the beginning. Whoever touches them ends the process: run it in a child.
+/// of its own or at the beginning, and operands that the call does not update may only be read. Whoever does
+/// not keep to that ends the process: run it in a child.
 void launch_between_pages(Rig& rig, seam::Plan& plan, const Ask& ask, bool at_end);
 
 /// On any memory: each result that is no update of an operand lies within a larger buffer, whose other bytes

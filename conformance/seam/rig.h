@@ -61,9 +61,8 @@ inline Result<seam::CallPtr> describe(const Ask& ask) {
 /// A device with a queue of the test's own.
 class Rig {
  public:
-  explicit Rig(const std::string& backend) : device(*value_or_raise(seam::registry().open(backend))) {
-    queue = value_or_raise(device.open_queue());
-  }
+  explicit Rig(const std::string& backend) : Rig(*value_or_raise(seam::registry().open(backend))) {}
+  explicit Rig(seam::Device& d) : device(d), queue(value_or_raise(d.open_queue())) {}
 
   struct Operand {
     seam::BufferRef buffer;

@@ -42,6 +42,7 @@ weft_code prepare(const weft_kernel* k, weft_device d, const weft_call* call, we
 
 void release(weft_plan* plan) {
   const std::unique_ptr<InnerPlan> own(static_cast<InnerPlan*>(std::exchange(plan->data, nullptr)));
+  record_of(plan->kernel).owner->released(own->call);
   if (own->plan.kernel->release && own->plan.data) own->plan.kernel->release(&own->plan);
 }
 
@@ -51,7 +52,7 @@ weft_code launch(const weft_launch* l, weft_error* e) {
   return record_of(l->plan->kernel).owner->launch(&inner, e);
 }
 
-constexpr size_t kSlots = 128;
+constexpr size_t kSlots = 256;
 std::array<Wrapped*, kSlots> instances{};
 size_t taken = 0;
 
@@ -60,11 +61,21 @@ weft_backend slot_table() {
   weft_backend t = instances[N]->inner();
   t.size = sizeof t;
   t.name = instances[N]->name().c_str();
+  t.probe = [](weft_probe* p, weft_error* e) {
+    const weft_code code = instances[N]->inner().probe(p, e);
+    if (code == WEFT_OK) p->n_devices = instances[N]->devices(p->n_devices);
+    return code;
+  };
   t.open_device = [](uint32_t ordinal, weft_device* d, weft_capability* c, weft_error* e) {
-    const weft_code code = instances[N]->inner().open_device(ordinal, d, c, e);
+    const weft_code code = instances[N]->open_device(ordinal, d, c, e);
     if (code == WEFT_OK) instances[N]->capability(*c);
     return code;
   };
+  t.close_device = [](weft_device d) { instances[N]->close_device(d); };
+  t.open_queue = [](weft_device d, weft_queue* q, weft_error* e) {
+    return instances[N]->open_queue(d, q, e);
+  };
+  t.close_queue = [](weft_queue q) { instances[N]->close_queue(q); };
   t.allocate = [](weft_device d, uint64_t n, void** h, weft_error* e) {
     return instances[N]->allocate(d, n, h, e);
   };

@@ -20,6 +20,15 @@ class Wrapped {
   const std::string& name() const { return name_; }
   const weft_backend& inner() const { return inner_; }
 
+  virtual uint32_t devices(uint32_t n) { return n; }
+  virtual weft_code open_device(uint32_t ordinal, weft_device* d, weft_capability* c, weft_error* e) {
+    return inner_.open_device(ordinal, d, c, e);
+  }
+  virtual void close_device(weft_device d) { inner_.close_device(d); }
+  virtual weft_code open_queue(weft_device d, weft_queue* q, weft_error* e) {
+    return inner_.open_queue(d, q, e);
+  }
+  virtual void close_queue(weft_queue q) { inner_.close_queue(q); }
   virtual void capability(weft_capability&) {}
   virtual weft_code allocate(weft_device d, uint64_t bytes, void** handle, weft_error* e) {
     return inner_.allocate(d, bytes, handle, e);
@@ -42,6 +51,8 @@ class Wrapped {
   virtual void prepare(weft_call&) {}
   /// What the good kernel prepared, as the host will be told of it.
   virtual void prepared(weft_plan&) {}
+  /// This plan ends; the call is the good kernel's.
+  virtual void released(const weft_call&) {}
   /// `l` is already in the good kernel's terms: its plan, its record.
   virtual weft_code launch(const weft_launch* l, weft_error* e) { return l->plan->kernel->launch(l, e); }
 

@@ -20,21 +20,27 @@ Found one(const std::string& backend, uint64_t seed) {
   return run.refused ? Found::refused(run.refusal) : Found();
 }
 
-// The graph that is asked for by its name, whichever would be drawn; none: those that are drawn.
-uint64_t asked_for(const CheckRun& run) {
-  std::string_view only = run.options().only;
+// The graphs that are asked for by their names, whichever would be drawn; none: those that are drawn.
+std::vector<uint64_t> asked_for(const CheckRun& run) {
   const auto begin = fmt::format("graphs/{}", kName);
-  uint64_t seed = 0;
-  if (only.starts_with(begin)) only.remove_prefix(begin.size());
-  (void)std::from_chars(only.data(), only.data() + only.size(), seed);
-  return seed;
+  std::vector<uint64_t> seeds;
+  for (std::string_view only : run.options().only.list()) {
+    if (!only.starts_with(begin)) continue;
+    only.remove_prefix(begin.size());
+    uint64_t seed = 0;
+    (void)std::from_chars(only.data(), only.data() + only.size(), seed);
+    if (seed) seeds.push_back(seed);
+  }
+  return seeds;
 }
 
 void run(CheckRun& run) {
   const auto graph = [&](uint64_t seed) {
     run.run(fmt::format("{}{}", kName, seed), [&] { return one(run.backend(), seed); });
   };
-  if (const uint64_t seed = asked_for(run)) return graph(seed);
+  const auto seeds = asked_for(run);
+  for (const uint64_t seed : seeds) graph(seed);
+  if (!seeds.empty()) return;
   const uint64_t n = run.options().full ? kGraphsInFull : kGraphs;
   const auto& device = *value_or_raise(seam::registry().open(run.backend()));
   // A graph's texts are its own: a device that compiles them runs a few of the graphs, but in a full run.
@@ -49,6 +55,6 @@ void run(CheckRun& run) {
 }  // namespace
 
 extern const Check random_check = {
-    "graphs", "random graphs, compiled and linked, give what their truth and its bounds allow", run};
+    "graphs", "random graphs, compiled and linked, give what their truth and its bounds allow", run, true};
 
 }  // namespace weft::conformance

@@ -1,20 +1,11 @@
 #include "conformance/seam/candidates.h"
+#include "conformance/asks.h"
 
 #include "conformance/check.h"
 
 // Not only the kernel that is chosen: each one that says yes, on its first call and on those after.
 namespace weft::conformance {
 namespace {
-
-std::string judged(const PreparedCase& c, const Rig::Run& ran) {
-  for (size_t k = 0; k < c.right.size(); ++k) {
-    const auto& out = ran.outputs[k];
-    const Array got = decode(out.type.dtype, Dims(out.type.shape.begin(), out.type.shape.end()), out.bytes);
-    if (const auto v = judge(got, c.right[k]); !v.ok)
-      return fmt::format("output {}: {}", c.op.outputs[k], v.reason);
-  }
-  return "";
-}
 
 // Three calls, with other memory in use each time: each is right, and where the kernel promises so the bits
 // are the same.

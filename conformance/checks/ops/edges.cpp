@@ -52,6 +52,6 @@ void run(CheckRun& run) {
 }  // namespace
 
 extern const Check edges_check = {
-    "edges", "sizes at which vectors, blocks and counters end give right answers too", run};
+    "edges", "sizes at which vectors, blocks and counters end give right answers too", run, true};
 
 }  // namespace weft::conformance

@@ -97,6 +97,6 @@ void run(CheckRun& run) {
 
 }  // namespace
 
-extern const Check huge_check = {"huge", "indices beyond 2^31 are indices, in full runs", run};
+extern const Check huge_check = {"huge", "indices beyond 2^31 are indices, in full runs", run, true};
 
 }  // namespace weft::conformance

@@ -124,6 +124,6 @@ void run(CheckRun& run) {
 }  // namespace
 
 extern const Check places_check = {
-    "places", "wherever its operands lie, a kernel gives the same answer, and leaves them alone", run};
+    "places", "wherever its operands lie, a kernel gives the same answer, and leaves them alone", run, true};
 
 }  // namespace weft::conformance

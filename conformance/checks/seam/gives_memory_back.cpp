@@ -1,53 +1,11 @@
-#include <malloc.h>
-#include <unistd.h>
-
-#include <cstdio>
+#include <filesystem>
 
 #include "conformance/check.h"
+#include "conformance/seam/memory_use.h"
 #include "conformance/seam/usual.h"
-
-#if defined(__SANITIZE_ADDRESS__)
-#define WEFT_UNDER_ASAN
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define WEFT_UNDER_ASAN
-#endif
-#endif
-#if defined(WEFT_UNDER_ASAN)
-#include <sanitizer/allocator_interface.h>
-#endif
 
 namespace weft::conformance {
 namespace {
-
-// Bytes of this process that are in memory, but for those that only malloc keeps: how much that is depends on
-// the holes that whoever ran before has left.
-uint64_t resident() {
-#if defined(__GLIBC__)
-  ::malloc_trim(0);
-#endif
-  unsigned long all = 0, here = 0;
-  if (FILE* f = std::fopen("/proc/self/statm", "r")) {
-    if (std::fscanf(f, "%lu %lu", &all, &here) != 2) here = 0;
-    std::fclose(f);
-  }
-  return here * static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
-}
-
-// By how many bytes so many rounds grow what `measure` tells; 0 where that stays below `least` once in two
-// tries.
-template <class F>
-uint64_t grown(uint64_t (*measure)(), int rounds, uint64_t least, F once) {
-  uint64_t more = 0;
-  for (int again = 0; again < 2; ++again) {
-    const uint64_t before = measure();
-    for (int i = 0; i < rounds; ++i) once();
-    const uint64_t after = measure();
-    more = after > before ? after - before : 0;
-    if (more < least) return 0;
-  }
-  return more;
-}
 
 // Twelve times what one round has must not stay with the process, but once: a cache of bounded size, such as
 // a sanitizer's quarantine, is full then. Memory of a device of its own is not seen here.
@@ -61,29 +19,10 @@ Found rounds(Rig& rig) {
     raise_if(rig.queue->synchronize());
   };
   once(), once();
-  const uint64_t more = grown(resident, kRounds, kRounds * kBytes / 2, once);
+  const uint64_t more = grown_by(resident_bytes, kRounds, kRounds * kBytes / 2, once);
   if (!more) return {};
   return Found::wrong(
       fmt::format("{} MiB stayed after {} buffers of 16 MiB were freed", more >> 20, kRounds));
-}
-
-// Bytes that malloc has given out and not had back, the plug-in's among them.
-uint64_t held() {
-#if defined(WEFT_UNDER_ASAN)
-  return ::__sanitizer_get_current_allocated_bytes();
-#elif defined(__GLIBC__)
-  const auto now = ::mallinfo2();
-  return now.uordblks + now.hblkhd;
-#else
-  return 0;
-#endif
-}
-
-bool held_is_told() {
-  const uint64_t before = held();
-  const auto probe = std::make_unique<std::byte[]>(1 << 20);
-  [[maybe_unused]] std::byte* volatile seen = probe.get();  // or a compiler leaves out what nobody looks at
-  return held() >= before + (1 << 20);
 }
 
 // Whatever is kept for good is kept after the first rounds; what grows with each of them is lost.
@@ -93,7 +32,7 @@ Found grows(const char* what, F once) {
   if (!held_is_told())
     return Found::skipped("the malloc that is in use does not say how much it has given out");
   for (int i = 0; i < kWarm; ++i) once();
-  const uint64_t more = grown(held, kRounds, 64 * kRounds, once);
+  const uint64_t more = grown_by(held_bytes, kRounds, 64 * kRounds, once);
   if (!more) return {};
   return Found::wrong(fmt::format("{} bytes stayed after {} {}", more, kRounds, what));
 }
@@ -112,6 +51,42 @@ Found launches(Rig& rig) {
   const Ask ask = a_sum();
   const auto plan = value_or_raise(rig.plan(value_or_raise(describe(ask))));
   return grows("launches", [&] { (void)value_or_raise(rig.launch(*plan, ask)); });
+}
+Found queues(Rig& rig) {
+  return grows("queues", [&] {
+    const auto queue = value_or_raise(rig.device.open_queue());
+    raise_if(queue->synchronize());
+  });
+}
+Found copies(Rig& rig) {
+  const auto a = value_or_raise(rig.upload(counting({100}))), b = value_or_raise(rig.upload(counting({100})));
+  return grows("copies", [&] {
+    raise_if(rig.queue->copy(*a->buffer.get(), 4, *b->buffer.get(), 8, 101));
+    (void)value_or_raise(rig.download(*a));
+  });
+}
+// Threads and open files of this process.
+size_t entries(const char* folder) {
+  std::error_code none;
+  return static_cast<size_t>(std::distance(std::filesystem::directory_iterator(folder, none), {}));
+}
+Found threads_and_files(Rig& rig) {
+  const Ask ask = a_sum();
+  const auto plan = value_or_raise(rig.plan(value_or_raise(describe(ask))));
+  const auto once = [&] {
+    Rig other(rig.device);
+    (void)value_or_raise(other.launch(*plan, ask));
+  };
+  constexpr size_t kRounds = 40;
+  for (size_t i = 0; i < kRounds / 4; ++i) once();
+  for (const char* folder : {"/proc/self/task", "/proc/self/fd"}) {
+    const size_t before = entries(folder);
+    for (size_t i = 0; i < kRounds; ++i) once();
+    if (const size_t after = entries(folder); after >= before + kRounds / 2)
+      return Found::wrong(fmt::format("{} had {} entries before {} queues were used and closed, and {} after",
+                                      folder, before, kRounds, after));
+  }
+  return {};
 }
 Found failures(Rig& rig) {
   if (rig.device.capability().dialect[0])
@@ -138,6 +113,9 @@ void run(CheckRun& run) {
   run.run("buffers that were freed", [&] { return rounds(rig); });
   run.run("plans", [&] { return plans(rig); });
   run.run("launches", [&] { return launches(rig); });
+  run.run("queues", [&] { return queues(rig); });
+  run.run("threads and files", [&] { return threads_and_files(rig); });
+  run.run("copies", [&] { return copies(rig); });
   run.run("launches that failed", [&] { return failures(rig); });
   run.run("no bytes", [&] { return nothing_at_all(rig); });
   run.run("more than there is", [&] { return too_much(rig); });

@@ -89,7 +89,36 @@ std::vector<Ask> large_calls() {
           {"layer_norm", {x, row, row}}};
 }
 
+// Each thread with shapes of its own: it makes plans, runs them and lets them go, while the others do.
+Found plans_at_once(const std::string& backend) {
+  std::vector<std::string> said(kThreads);
+  std::barrier ready(kThreads);
+  {
+    std::vector<std::jthread> threads;
+    for (int i = 0; i < kThreads; ++i)
+      threads.emplace_back([&, i] {
+        const auto x = counting({3 + i, 5 + 2 * i}), w = counting({5 + 2 * i, 7 + 3 * i});
+        for (int round = 0; round < 2 * kRounds; ++round) {
+          ready.arrive_and_wait();
+          try {
+            Rig rig(backend);
+            for (const Ask& ask : {Ask{"matmul", {x, w}}, Ask{"sum", {x}, {{"axes", Shape{i % 2}}}},
+                                   Ask{"cumsum", {x}, {{"axis", int64_t{i % 2}}}}, Ask{"sort", {x}}})
+              if (auto words = differs(rig, ask, "a plan made beside others"); !words.empty())
+                said[static_cast<size_t>(i)] = words;
+          } catch (const std::exception& e) {
+            said[static_cast<size_t>(i)] = e.what();
+          }
+        }
+      });
+  }
+  for (const auto& words : said)
+    if (!words.empty()) return Found::wrong(words);
+  return {};
+}
+
 void run(CheckRun& run) {
+  run.run("plans made at once", [&] { return plans_at_once(run.backend()); });
   const bool ordered = value_or_raise(seam::registry().open(run.backend()))->ordered();
   for (const Ask& ask : large_calls())
     for (const auto& [shared, what] : {std::pair{Shared::kernel, "a plan and a queue each"},

@@ -1,0 +1,29 @@
+#pragma once
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace weft::conformance {
+
+/// Beginnings of names, as --only and --skip take them: "ops/add", "edges", "graphs/graph 17".
+class Beginnings {
+ public:
+  Beginnings() = default;
+  /// None for an empty text.
+  Beginnings(const std::string& one);
+  Beginnings(const char* one) : Beginnings(std::string(one)) {}
+  explicit Beginnings(std::vector<std::string> several);
+
+  bool empty() const { return list_.empty(); }
+  /// Sorted; one that begins with another is left out.
+  const std::vector<std::string>& list() const { return list_; }
+  /// Does this name begin with one of them?
+  bool cover(std::string_view name) const;
+  /// Does one of them begin with this name? "ops/" is above "ops/add".
+  bool lie_below(std::string_view name) const;
+
+ private:
+  std::vector<std::string> list_;
+};
+
+}  // namespace weft::conformance

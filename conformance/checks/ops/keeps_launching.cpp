@@ -1,0 +1,92 @@
+#include <set>
+
+#include "conformance/asks.h"
+#include "conformance/check.h"
+#include "conformance/grown.h"
+#include "conformance/seam/candidates.h"
+#include "conformance/seam/memory_use.h"
+#include "conformance/seam/usual.h"
+
+// Each kernel hundreds of times by one plan, with two sets of data in turn: the last answer is the first, and
+// nothing is left behind but what was at the beginning.
+namespace weft::conformance {
+namespace {
+
+/// One plan with two sets of data, and what a plan that is new gives for each.
+class Repeated {
+ public:
+  Repeated(Rig& rig, seam::Plan& plan, const Ask& ask, Random& random) : rig_(rig), plan_(plan) {
+    asks_.push_back(ask);
+    for (size_t i = 0; i < ask.inputs.size() && asks_.size() == 1; ++i)
+      if (const auto other = other_data(ask.inputs[i], 0, random)) {
+        asks_.push_back(ask);
+        asks_.back().inputs[i] = *other;
+      }
+    for (const Ask& one : asks_) wanted_.push_back(value_or_raise(rig.launch(plan, one)).outputs);
+  }
+
+  /// Launches it so many times more: at which one the answer is another.
+  std::string launch(int n) {
+    for (; n > 0; --n, ++done_) {
+      const size_t which = done_ % asks_.size();
+      const auto got = value_or_raise(rig_.launch(plan_, asks_[which])).outputs;
+      for (size_t k = 0; k < got.size(); ++k)
+        if (got[k].bytes != wanted_[which][k].bytes)
+          return fmt::format("launch {} gives another output {} than the first", done_ + 1 + asks_.size(), k);
+    }
+    return "";
+  }
+
+ private:
+  Rig& rig_;
+  seam::Plan& plan_;
+  std::vector<Ask> asks_;
+  std::vector<std::vector<HostTensor>> wanted_;
+  size_t done_ = 0;
+};
+
+std::string over_and_over(Rig& rig, seam::Plan& plan, const Ask& ask, int launches, Random& random) {
+  constexpr int kWarm = 40;
+  Repeated repeated(rig, plan, ask, random);
+  if (auto words = repeated.launch(kWarm); !words.empty()) return words;
+  const int half = (launches - kWarm) / 2;
+  std::string words;
+  // A queue that runs late has more or less in it each time.
+  const auto least = static_cast<uint64_t>((rig.device.ordered() ? 64 : 8) * half);
+  const auto once = [&] {
+    if (words.empty()) words = repeated.launch(half);
+  };
+  const uint64_t more = grown_by(held_bytes, 1, least, once);
+  if (!words.empty()) return words;
+  words = repeated.launch(half);
+  if (!words.empty() || more == 0 || !held_is_told()) return words;
+  return fmt::format("{} bytes stayed after {} launches, and as many after each {} more", more, half, half);
+}
+
+void run(CheckRun& run) {
+  Rig rig(run.backend());
+  const int launches = rig.device.ordered() ? 120 : 350;
+  for (const auto& file : case_files()) {
+    if (!run.wants(file.op)) continue;
+    std::set<std::string> seen;
+    Random random(run.options().seed);
+    // Texts are one kernel for all calls: the first shows it.
+    const size_t cases = rig.device.capability().dialect[0] ? 1 : file.cases().size();
+    for (size_t i = 0; i < cases; ++i)
+      for (const Ask& ask : asks_of(op_of(file), {file.cases()[i]}))
+        for (const auto& plan : candidates_of(rig, ask).plans) {
+          if (plan->prepared.determinism < WEFT_DETERMINISM_RUN ||
+              plan->call->desc().outputs[0].bytes() == 0 || !seen.insert(plan->kernel.id).second)
+            continue;
+          run.run(fmt::format("{} by {}", title(ask), plan->kernel.id),
+                  [&] { return Found::wrong(over_and_over(rig, *plan, ask, launches, random)); });
+        }
+  }
+}
+
+}  // namespace
+
+extern const Check keeps_launching_check = {
+    "keeps_launching", "hundreds of launches of a plan give the same answers and leave nothing behind", run};
+
+}  // namespace weft::conformance

@@ -1,0 +1,246 @@
+#include <map>
+#include <mutex>
+#include <set>
+#include <string>
+
+#include "conformance/liars/liar.h"
+#include "weft/backend/base.hpp"
+
+// Queues that are long or several, failures in them, and devices beside others.
+namespace weft::conformance {
+namespace {
+
+/// Counts launches that wait.
+class CountsWaiting : public Drawn {
+ public:
+  using Drawn::Drawn;
+  weft_code launch(const weft_launch* l, weft_error* e) override {
+    ++waiting_[l->queue];
+    return Drawn::launch(l, e);
+  }
+
+ protected:
+  std::map<weft_queue, uint64_t> waiting_;
+};
+
+// A ring of so many places: what was in one before the ring came round is forgotten.
+class ForgetsLongQueues : public CountsWaiting {
+ public:
+  using CountsWaiting::CountsWaiting;
+  weft_code synchronize(weft_queue q, weft_error* e) override {
+    return std::exchange(waiting_[q], 0) > places_ ? weft_code{WEFT_OK} : CountsWaiting::synchronize(q, e);
+  }
+
+ private:
+  const uint64_t places_ = between(random_, 5, 300);
+};
+
+// Waits for the queue that was opened last, whichever is asked.
+class WaitsForTheLastQueue : public Drawn {
+ public:
+  using Drawn::Drawn;
+  weft_code open_queue(weft_device d, weft_queue* q, weft_error* e) override {
+    const weft_code code = Drawn::open_queue(d, q, e);
+    if (code == WEFT_OK && ++opened_ > first_) last_ = *q;
+    return code;
+  }
+  void close_queue(weft_queue q) override {
+    if (last_ == q) last_ = nullptr;
+    Drawn::close_queue(q);
+  }
+  weft_code synchronize(weft_queue q, weft_error* e) override {
+    return Drawn::synchronize(last_ ? last_ : q, e);
+  }
+
+ private:
+  const uint64_t first_ = between(random_, 1, 3);
+  uint64_t opened_ = 0;
+  weft_queue last_ = nullptr;
+};
+
+// Once a queue has been closed, nobody waits any more.
+class StopsWaiting : public Drawn {
+ public:
+  using Drawn::Drawn;
+  void close_queue(weft_queue q) override {
+    ++closed_;
+    Drawn::close_queue(q);
+  }
+  weft_code synchronize(weft_queue q, weft_error* e) override {
+    return closed_ > most_ ? weft_code{WEFT_OK} : Drawn::synchronize(q, e);
+  }
+
+ private:
+  const uint64_t most_ = between(random_, 1, 4);
+  uint64_t closed_ = 0;
+};
+
+// ---- failures
+
+// An error that has come once comes again and again.
+class RepeatsErrors : public Drawn {
+ public:
+  using Drawn::Drawn;
+  weft_code synchronize(weft_queue q, weft_error* e) override {
+    const weft_code code = Drawn::synchronize(q, e);
+    if (code != WEFT_OK) kept_[q] = {code, times_, e->text};
+    auto& kept = kept_[q];
+    if (code != WEFT_OK || kept.left == 0) return code;
+    --kept.left;
+    return backend::fill(e, kept.code, kept.words);
+  }
+  void close_queue(weft_queue q) override {
+    kept_.erase(q);
+    Drawn::close_queue(q);
+  }
+
+ private:
+  struct Kept {
+    weft_code code = WEFT_OK;
+    uint64_t left = 0;
+    std::string words;
+  };
+  const uint64_t times_ = between(random_, 1, 5);
+  std::map<weft_queue, Kept> kept_;
+};
+
+// The launches behind a failure went well, so all is well.
+class ForgetsErrorsBehindLaunches : public CountsWaiting {
+ public:
+  using CountsWaiting::CountsWaiting;
+  weft_code synchronize(weft_queue q, weft_error* e) override {
+    const weft_code code = CountsWaiting::synchronize(q, e);
+    return std::exchange(waiting_[q], 0) > most_ ? weft_code{WEFT_OK} : code;
+  }
+
+ private:
+  const uint64_t most_ = between(random_, 1, 40);
+};
+
+// One place for the error of all queues: whoever asks first hears it.
+class MixesUpErrors : public Drawn {
+ public:
+  using Drawn::Drawn;
+  weft_code open_queue(weft_device d, weft_queue* q, weft_error* e) override {
+    const weft_code code = Drawn::open_queue(d, q, e);
+    if (code == WEFT_OK) queues_.push_back(*q);
+    return code;
+  }
+  void close_queue(weft_queue q) override {
+    std::erase(queues_, q);
+    Drawn::close_queue(q);
+  }
+  weft_code synchronize(weft_queue, weft_error* e) override {
+    weft_code first = WEFT_OK;
+    for (const weft_queue q : queues_)
+      if (weft_error other{.size = sizeof other, .text = {}}; first == WEFT_OK) {
+        first = Drawn::synchronize(q, &other);
+        if (first != WEFT_OK) backend::fill(e, first, std::string(other.text));
+      }
+    return first;
+  }
+
+ private:
+  std::vector<weft_queue> queues_;
+};
+
+// ---- devices
+
+/// Says that there are two devices. The second is one more of the good backend's, and does not do well.
+class SecondIsWorse : public Drawn {
+ public:
+  using Drawn::Drawn;
+  uint32_t devices(uint32_t) override { return 2; }
+  weft_code open_device(uint32_t ordinal, weft_device* d, weft_capability* c, weft_error* e) override {
+    const weft_code code = Drawn::open_device(0, d, c, e);
+    if (code == WEFT_OK && ordinal == 1) second_.insert(*d);
+    return code;
+  }
+  void close_device(weft_device d) override {
+    second_.erase(d);
+    Drawn::close_device(d);
+  }
+  weft_code open_queue(weft_device d, weft_queue* q, weft_error* e) override {
+    const weft_code code = Drawn::open_queue(d, q, e);
+    if (code == WEFT_OK && second_.contains(d)) seconds_.insert(*q);
+    return code;
+  }
+  void close_queue(weft_queue q) override {
+    seconds_.erase(q);
+    Drawn::close_queue(q);
+  }
+
+ protected:
+  bool is_second(weft_queue q) const { return seconds_.contains(q); }
+
+ private:
+  std::set<weft_device> second_;
+  std::set<weft_queue> seconds_;
+};
+class SecondCopiesLess : public SecondIsWorse {
+ public:
+  using SecondIsWorse::SecondIsWorse;
+  weft_code copy(weft_queue q, const weft_copy* c, weft_error* e) override {
+    weft_copy less = *c;
+    if (is_second(q) && less.bytes > most_) --less.bytes;
+    return SecondIsWorse::copy(q, &less, e);
+  }
+
+ private:
+  const uint64_t most_ = between(random_, 8, 3000);
+};
+class SecondComputesLess : public SecondIsWorse {
+ public:
+  using SecondIsWorse::SecondIsWorse;
+  weft_code launch(const weft_launch* l, weft_error* e) override {
+    return is_second(l->queue) && op_ == op_of(l) ? weft_code{WEFT_OK} : SecondIsWorse::launch(l, e);
+  }
+
+ private:
+  static constexpr const char* kOps[] = {"add", "matmul", "sum", "gather", "where"};
+  const std::string op_ = kOps[random_.bits() % std::size(kOps)];
+};
+
+// What a handle has, the others lose with it.
+class ClosesForAll : public Drawn {
+ public:
+  using Drawn::Drawn;
+  void close_device(weft_device d) override {
+    ++closed_;
+    Drawn::close_device(d);
+  }
+  weft_code launch(const weft_launch* l, weft_error* e) override {
+    return closed_ > most_ ? weft_code{WEFT_OK} : Drawn::launch(l, e);
+  }
+
+ private:
+  const uint64_t most_ = between(random_, 1, 20);  // the host looks at a device once before it opens it
+  uint64_t closed_ = 0;
+};
+
+constexpr Liar kLiars[] = {
+    {"liar_forgets_long_queues", "far", "synchronize waits for no queue that is long",
+     "waits_for_long_queues", make_liar<ForgetsLongQueues>},
+    {"liar_waits_for_the_last_queue", "far", "synchronize waits for the queue that was opened last",
+     "waits_for_long_queues", make_liar<WaitsForTheLastQueue>},
+    {"liar_stops_waiting", "far", "synchronize waits no more when queues have been closed",
+     "waits_for_long_queues", make_liar<StopsWaiting>},
+    {"liar_repeats_errors", "far", "an error is reported several times", "errors_come_once",
+     make_liar<RepeatsErrors>},
+    {"liar_forgets_errors_behind_launches", "far", "a failure among many launches is not reported",
+     "errors_come_once", make_liar<ForgetsErrorsBehindLaunches>},
+    {"liar_mixes_up_errors", "far", "any queue reports the failure of another", "errors_come_once",
+     make_liar<MixesUpErrors>},
+    {"liar_second_copies_less", "far", "copies of a second device lose a byte", "opens_again",
+     make_liar<SecondCopiesLess>},
+    {"liar_second_computes_less", "far", "an op does nothing on a second device", "opens_again",
+     make_liar<SecondComputesLess>},
+    {"liar_closes_for_all", "far", "closing a handle of a device breaks the others", "opens_again",
+     make_liar<ClosesForAll>},
+};
+
+}  // namespace
+
+Liars queues_liars() { return kLiars; }
+
+}  // namespace weft::conformance

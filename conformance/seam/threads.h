@@ -1,0 +1,18 @@
+#pragma once
+#include "base/thread_pool.h"
+
+namespace weft::conformance {
+
+/// Gives the thread count of before back when it ends.
+class Threads {
+ public:
+  Threads() : before_(thread_count()) {}
+  ~Threads() { set_thread_count(before_); }
+  Threads(const Threads&) = delete;
+  void use(int n) { set_thread_count(n); }
+
+ private:
+  int before_;
+};
+
+}  // namespace weft::conformance
