@@ -82,6 +82,53 @@ TEST(CliCheck, SaysWhereItWasEnded) {
   }
 }
 
+std::string check_of_habits(const std::string& arguments) {
+  return shell(std::string(kWeft) + " check " WEFT_BINARY_DIR "/plugins/bad_habits.so " + arguments).text;
+}
+void expect_said(const std::string& text, const std::string& words) {
+  EXPECT_NE(text.find(words), std::string::npos) << "no '" << words << "' in\n" << text;
+}
+
+// tests/plugins/bad_habits.cpp: sums are wrong when a difference of empty tensors has run before.
+TEST(CliCheck, FindsWhatAFailureDependsOn) {
+  const auto text = check_of_habits("--only candidates/sub --only ops/add");
+  expect_said(text, "again     ops/add ");
+  expect_said(text, ": passes alone: depends on what ran before\n  repeat: weft check ");
+  // One case before it is enough, and the line that is printed repeats it.
+  const auto at = text.find("depends on what ran before\n  repeat: weft check "),
+             begin = text.find("--only", at);
+  const auto line = text.substr(begin, text.find('\n', begin) - begin);
+  EXPECT_EQ(line.find("--only", line.find("--only", line.find("--only") + 1) + 1), std::string::npos) << line;
+  expect_said(line, "--only 'ops/add ");
+  const auto repeated = check_of_habits(line + " --again 0");
+  expect_said(repeated, "FAILED  ops/add ");
+  expect_said(repeated, "bad_habits: 2 cases executed, 0 refused with a reason, 1 failed\n");
+}
+
+TEST(CliCheck, TakesSeveralSelections) {
+  const auto text = check_of_habits(
+      "--only ops/add --only aligns_memory --skip 'ops/add f' --skip 'ops/add u' --skip ops/add\\ i --skip "
+      "'ops/add b'");
+  expect_said(text, "bad_habits: 9 cases executed");
+  expect_said(text, "left out  device 1: there is one device, number 0\n");
+  const auto first = check_of_habits("--only candidates/sub --only ops/add --stop-at-first --again 0");
+  expect_said(first, "0 refused with a reason, 1 failed\n");
+  expect_said(shell(std::string(kWeft) + " check reference:1 --only ops/add").text,
+              "no backend named 'reference:1'");
+  expect_said(
+      shell(std::string(kWeft) + " check " WEFT_BINARY_DIR "/plugins/far.so:0 --only aligns_memory").text,
+      "left out  aligns_memory/any size");
+}
+
+// Who hangs, and who ends the process.
+TEST(CliCheck, SaysWhereACaseHangsOrEnds) {
+  const auto hangs = check_of_habits("--only ops/mul --limit 1");
+  expect_said(hangs, "weft check: the process was not done after 1 s in this case\n  repeat: weft check ");
+  expect_said(hangs, "--limit 1 --only 'ops/mul f64 [0, 3]");
+  const auto ends = check_of_habits("--only ops/div");
+  expect_said(ends, "touched memory that is not there (SIGSEGV) in this case");
+}
+
 TEST_F(CliFace, HelpFitsAScreen) {
   const auto help = lines(weft_says("--help"));
   EXPECT_LE(help.size(), 23u);  // of 24, one is the prompt's

@@ -1,9 +1,12 @@
 #include "conformance/check.h"
 
-#include <algorithm>
+#include <set>
 
+#include "cli/checking/alone.h"
+#include "cli/checking/devices.h"
 #include "cli/checking/last_words.h"
 #include "cli/checking/liars.h"
+#include "cli/checking/report.h"
 #include "cli/command.h"
 #include "cli/files.h"
 #include "cli/program/backend.h"
@@ -12,7 +15,7 @@
 #include "cli/text/screen.h"
 #include "conformance/drawn/lie.h"
 #include "conformance/expectations.h"
-#include "weft/backends.h"
+#include "formats/file.h"
 
 // weft check: is this backend what it claims to be?
 namespace weft::cli {
@@ -22,38 +25,12 @@ using namespace conformance;
 
 struct Options {
   std::string backend, matrix, expectations, keep;
+  std::vector<std::string> only, skip;
   CheckOptions check;
   bool liars = false, list = false, drawn_given = false;
   int64_t drawn = 10;
+  double again = 20, limit = 30;
 };
-
-// A name, or a plug-in: then the backend that it brings.
-std::string resolved(const std::string& asked) {
-  if (!asked.ends_with(".so")) return asked;
-  const auto before = get_backends();
-  load_backend(asked);
-  for (const auto& b : get_backends())
-    if (b.origin != "built in" &&
-        std::none_of(before.begin(), before.end(), [&](const auto& known) { return known.name == b.name; }))
-      return b.name;
-  throw Error(fail(Code::unavailable, "{} brought no backend that was not there before", asked));
-}
-
-// Those that a check shows by themselves: when everything fails, the first few say why.
-constexpr size_t kShown = 20;
-
-void print_failure(const CheckRun& run, const CaseResult& r) {
-  fmt::print("FAILED  {}/{}\n  {}\n  repeat: {}\n\n", r.check, r.name, r.found.words, run.command(r));
-  std::fflush(stdout);
-}
-
-void say_more(size_t failed, const char* check) {
-  if (failed > kShown) fmt::print("and {} more failed in {}; --json lists all\n\n", failed - kShown, check);
-}
-// Lines of --expect that no case was like: they are found when all checks have ended.
-size_t left_over(const CheckRun& run) {
-  return static_cast<size_t>(std::ranges::count(run.failures(), "expectations", &CaseResult::check));
-}
 
 void print_list(bool as_json) {
   for (const Check* check : all_checks())
@@ -61,109 +38,162 @@ void print_list(bool as_json) {
                          fmt::format("{:<28} {}", check->name, check->proves));
 }
 
-nlohmann::json to_json(const CheckRun& run) {
-  nlohmann::json failures = nlohmann::json::array();
-  for (const auto& f : run.failures())
-    failures.push_back(
-        {{"case", f.check + "/" + f.name}, {"words", f.found.words}, {"repeat", run.command(f)}});
-  return {{"backend", run.backend()},
-          {"executed", run.executed()},
-          {"passed", run.count(Found::State::passed)},
-          {"refused", run.count(Found::State::refused)},
-          {"skipped", run.count(Found::State::skipped)},
-          {"failures", failures}};
+// The command line that gives the same cases the same way on this device, but for what selects cases.
+std::vector<std::string> arguments_of(const Options& o, const Common& common, const std::string& device) {
+  std::vector<std::string> words = {"check", device};
+  const auto add = [&](const char* option, const std::string& value) {
+    words.insert(words.end(), {option, value});
+  };
+  for (const auto& path : common.plugins) add("--plugin", path);
+  if (!o.expectations.empty()) add("--expect", o.expectations);
+  if (common.threads) add("--threads", fmt::format("{}", common.threads));
+  if (common.deterministic != Common().deterministic) add("--deterministic", common.deterministic);
+  if (o.check.seed != CheckOptions().seed) add("--seed", fmt::format("{}", o.check.seed));
+  if (o.check.full) words.push_back("--full");
+  if (o.limit != Options().limit) add("--limit", fmt::format("{}", o.limit));
+  if (o.liars) words.push_back("--liars");
+  return words;
+}
+std::string command_of(const std::vector<std::string>& arguments) {
+  std::string line = "weft";
+  for (const auto& word : arguments) line += " " + shell_word(word);
+  return line;
 }
 
-/// How far a check is that says so, and how many of its cases failed.
-struct Reached {
-  size_t done = 0, of = 0, failed = 0;
-  Clock::time_point start = Clock::now();
+// More cases than fit into a line that people paste stand in a file.
+constexpr size_t kMostInALine = 8;
+
+std::string command_with(const std::string& command, std::vector<std::string> cases) {
+  std::string line = command;
+  if (cases.size() <= kMostInALine) {
+    for (const auto& name : cases) line += " --only " + shell_word(name);
+    return line;
+  }
+  static int files = 0;
+  const auto path =
+      std::filesystem::temp_directory_path() / fmt::format("weft_check_{}_{}.cases", ::getpid(), ++files);
+  std::string text;
+  for (const auto& name : cases) text += name + "\n";
+  write_text(path, text);
+  return line + " --only " + shell_word("@" + path.string());
+}
+
+// The first failure of each check again, in processes of their own: does it fail alone, or on what does it
+// depend? The others of a check are mostly the same fault.
+std::vector<Judged> judged(const Options& o, const CheckRun& run, const std::vector<std::string>& arguments,
+                           const std::vector<std::string>& ran) {
+  std::vector<Judged> all;
+  Again again(arguments, o.again);
+  std::set<std::string> seen = {"expectations", "used_by_models"};  // these follow from a whole run
+  for (const auto& f : run.failures()) {
+    auto& one = all.emplace_back(Judged{&f, {}, run.command(f)});
+    const std::string name = f.check + "/" + f.name;
+    const auto at = std::ranges::find(ran, name);
+    if (o.again <= 0 || at == ran.begin() || at == ran.end() || !seen.insert(f.check).second) continue;
+    one.alone = again.ask({ran.begin(), at + 1});
+    auto cases = one.alone->before;
+    if (cases.empty()) continue;
+    cases.push_back(name);
+    one.repeat = command_with(command_of(arguments), std::move(cases));
+  }
+  return all;
+}
+
+struct CheckedDevice {
+  std::string name;
+  std::vector<std::string> arguments;  ///< that ask for it
+  bool first = true;                   ///< of its backend
 };
 
-// Each failure as it is found, each check with what came of it as it ends; for who watches, the case that
-// runs and how long the check will take.
-void say_each_check(CheckRun& run, LiveLine& live) {
-  const auto at = std::make_shared<Reached>();
-  run.reached = [at](size_t done, size_t of) { at->done = done, at->of = of; };
-  run.progress = [at, &run, &live](const CaseResult& r) {
-    if (r.found.state == Found::State::failed && ++at->failed <= kShown) {
-      live.clear();
-      print_failure(run, r);
-    } else if (live.due()) {
-      live.show(
-          fmt::format("{}/{}   {}", r.check, r.name, time_left(at->done, at->of, seconds_since(at->start))));
-    }
-  };
-  run.ended = [at, &live](const Check& check, const std::array<int64_t, 4>& n) {
-    live.clear();
-    say_more(at->failed, check.name);
-    fmt::print("{:<28} {:>6} passed {:>5} refused {:>4} failed {:>4} left out {:>7.1f} s\n", check.name, n[0],
-               n[1], n[2], n[3], seconds_since(at->start));
-    std::fflush(stdout);
-    *at = {};
-  };
-}
-
-int check_backend(const Options& o, const std::string& backend, bool as_json) {
-  for (const auto& path : {o.keep, o.matrix})
-    if (!path.empty()) check_writable(path);
-  CheckRun run(backend, o.check);
+bool check_device(const Options& o, const CheckedDevice& device, bool as_json) {
+  CheckOptions options = o.check;
+  options.repeat = command_of(device.arguments), options.quick = !device.first;
+  CheckRun run(device.name, options);
   Expectations known;
   if (!o.expectations.empty())
     known = value_or_raise(Expectations::read(o.expectations)), run.expectations = &known;
   LiveLine live(!as_json);
   if (!as_json) say_each_check(run, live);
   std::vector<CaseResult> found;
-  if (!o.keep.empty())
-    run.progress = [&found, show = run.progress](const CaseResult& r) {
-      found.push_back(r);
-      if (show) show(r);
-    };
+  std::vector<std::string> ran;
+  run.progress = [&, show = run.progress](const CaseResult& r) {
+    if (!o.keep.empty() && device.first) found.push_back(r);
+    ran.push_back(r.check + "/" + r.name);
+    if (show) show(r);
+  };
   {
-    LastWords words;
+    LastWords words(o.limit);
     run.begins = [&](const CaseResult& r) { words.at(run.command(r)); };
     run.run_all();
   }
   live.clear();
-  if (as_json) {
-    fmt::print("{}\n", line_of(to_json(run)));
-  } else {
-    say_more(left_over(run), "expectations");
-    for (const auto& s : run.skipped()) fmt::print("left out  {}/{}: {}\n", s.check, s.name, s.found.words);
-    fmt::print("\n{}: {} cases executed, {} refused with a reason, {} failed\n", backend,
-               grouped(run.executed()), grouped(run.count(Found::State::refused)), run.failures().size());
-  }
-  if (!o.keep.empty()) write_text(o.keep, expectations_of(found));
-  if (!o.matrix.empty()) write_text(o.matrix, matrix_text(run, o.matrix.ends_with(".json")));
+  const auto failures = judged(o, run, device.arguments, ran);
+  if (as_json)
+    fmt::print("{}\n", line_of(to_json(run, failures)));
+  else
+    print_end(run, failures);
+  std::fflush(stdout);
+  if (!o.keep.empty() && device.first) write_text(o.keep, expectations_of(found));
+  if (!o.matrix.empty() && device.first) write_text(o.matrix, matrix_text(run, o.matrix.ends_with(".json")));
   if (run.executed() == 0) throw Error(invalid("no case was executed; `weft check --list` names the checks"));
-  return run.failures().empty() ? 0 : 1;
+  return run.failures().empty();
 }
 
-// The command line that gives the same cases the same way.
-std::string repeated(const Options& o, const Common& common) {
-  std::string line = "weft check " + shell_word(o.backend);
-  for (const auto& path : common.plugins) line += " --plugin " + shell_word(path);
-  if (!o.expectations.empty()) line += " --expect " + shell_word(o.expectations);
-  if (common.threads) line += fmt::format(" --threads {}", common.threads);
-  if (common.deterministic != Common().deterministic) line += " --deterministic " + common.deterministic;
-  if (o.check.seed != CheckOptions().seed) line += fmt::format(" --seed {}", o.check.seed);
-  if (o.check.full) line += " --full";
-  return o.liars ? line + " --liars" : line;
+// The checks that a further device of a backend is not asked.
+std::string long_checks() {
+  std::string names;
+  for (const Check* check : all_checks())
+    if (check->takes_long) names += (names.empty() ? "" : ", ") + std::string(check->name);
+  return names;
+}
+
+int check_devices(const Options& o, const Common& common, const AskedDevices& asked) {
+  for (const auto& path : {o.keep, o.matrix})
+    if (!path.empty()) check_writable(path);
+  bool good = true;
+  for (const auto& d : asked.devices) {
+    const bool first = &d == &asked.devices.front();
+    if (!first && !common.json)
+      fmt::print("\n{}: the checks that take long were asked of {} ({}); all of them: weft check {}\n",
+                 d.name, asked.devices.front().name, long_checks(), shell_word(d.word));
+    good &= check_device(o, {d.name, arguments_of(o, common, d.word), first}, common.json);
+    if (!good && o.check.first_failure) break;
+  }
+  for (const auto& words : asked.missing)
+    if (!common.json) fmt::print("left out  {}\n", words);
+  return good ? 0 : 1;
+}
+
+// Words that begin with '@' name files, with a word a line.
+Beginnings beginnings(const std::vector<std::string>& words) {
+  std::vector<std::string> all;
+  for (const auto& word : words) {
+    if (!word.starts_with("@")) {
+      all.push_back(word);
+      continue;
+    }
+    const auto bytes = value_or_raise(formats::read_file(word.substr(1)));
+    std::istringstream lines(std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
+    for (std::string line; std::getline(lines, line);) all.push_back(line);
+  }
+  return Beginnings(std::move(all));
 }
 
 int run(Options& o, const Common& common) {
   if (o.list) return print_list(common.json), 0;
   if (o.backend.empty())
     throw UsageError(invalid("which backend? `weft backends` lists them; a plug-in's .so is one"));
-  const auto backend = resolved(o.backend);
+  o.check.only = beginnings(o.only), o.check.skip = beginnings(o.skip);
+  const auto asked = asked_devices(o.backend);
+  const auto& backend = asked.devices.front().name;
   check_computes(backend);
-  o.check.repeat = repeated(o, common);
+  o.check.repeat = command_of(arguments_of(o, common, o.backend));
   if (common.policy != "forbid")
     throw UsageError(invalid("what another device answers proves nothing of {}: leave --policy {} out",
                              backend, common.policy));
   if (o.drawn_given && !o.liars)
     throw UsageError(invalid("--drawn says how many --liars are drawn; give both"));
-  if (!o.liars) return check_backend(o, backend, common.json);
+  if (!o.liars) return check_devices(o, common, asked);
   // By chance only where that can be done, unless it was asked for: then the error says why not.
   const int64_t drawn = o.drawn_given ? o.drawn : !can_be_lied_about(backend) ? 0 : o.check.full ? 200 : 10;
   if (drawn > 0 && !can_be_lied_about(backend))
@@ -176,8 +206,23 @@ int run(Options& o, const Common& common) {
 
 std::function<int()> setup(Syntax& app, const Common& common) {
   const auto o = std::make_shared<Options>();
-  app.add_option("name", o->backend, "the backend: a name, or a plug-in's .so").type_name("BACKEND");
-  app.add_option("--only", o->check.only, "cases whose CHECK/CASE begins so").type_name("TEXT");
+  app.add_option("name", o->backend, "the backend: a name, or a plug-in's .so; with :1 its second device")
+      .type_name("BACKEND");
+  app.add_option("--only", o->only, "cases whose CHECK/CASE begins so; @FILE: one a line; may be repeated")
+      .type_name("TEXT")
+      .one_at_a_time();
+  app.add_option("--skip", o->skip,
+                 "not the cases whose CHECK/CASE begins so; @FILE: one a line; may be repeated")
+      .type_name("TEXT")
+      .one_at_a_time();
+  app.add_flag("--stop-at-first", o->check.first_failure, "end at the first case that fails");
+  app.add_option("--limit", o->limit, "seconds that a case may take; one that takes longer hangs")
+      .check(positive)
+      .capture_default_str();
+  app.add_option("--again", o->again,
+                 "seconds for running failures alone, and with what ran before them; 0: don't")
+      .check(from_zero)
+      .capture_default_str();
   app.add_option("--seed", o->check.seed, "of what is drawn")
       .check(whole_number<uint64_t>(0))
       .capture_default_str();

@@ -4,10 +4,15 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
+#include <condition_variable>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <mutex>
+
+#include "cli/show.h"
 
 // Signal handlers may use few functions, so what they say lies ready.
 namespace weft::cli {
@@ -59,9 +64,30 @@ void at_exit() {
   ::_exit(1);
 }
 
+std::atomic<uint64_t> cases{0};  // that have begun
+
+// Looks four times a second whether another case has begun. It counts its own looks, not the clock's seconds:
+// a machine that slept is no case that hangs.
+void watch_over(const std::stop_token& stop, double limit) {
+  constexpr int kLooks = 4;  // a second
+  std::mutex mutex;
+  std::condition_variable_any woken;
+  std::unique_lock lock(mutex);
+  uint64_t last = 0, looks = 0;
+  while (!woken.wait_for(lock, stop, std::chrono::milliseconds(1000 / kLooks),
+                         [&] { return stop.stop_requested(); })) {
+    const uint64_t now = cases;
+    looks = now == last ? looks + 1 : 0, last = now;
+    if (static_cast<double>(looks) < limit * kLooks) continue;
+    owner = 0;
+    tell(fmt::format("was not done after {} s", limit).c_str());
+    ::_exit(1);
+  }
+}
+
 }  // namespace
 
-LastWords::LastWords() {
+LastWords::LastWords(double limit) {
   static const int once = std::atexit(at_exit);
   (void)once;
   owner = ::getpid();
@@ -70,6 +96,7 @@ LastWords::LastWords() {
   struct sigaction action{};
   action.sa_handler = on_signal, action.sa_flags = SA_ONSTACK;
   for (size_t i = 0; i < std::size(kEndings); ++i) ::sigaction(kEndings[i].signal, &action, &before[i]);
+  watch_ = std::jthread([limit](const std::stop_token& stop) { watch_over(stop, limit); });
 }
 LastWords::~LastWords() {
   owner = 0;
@@ -80,6 +107,7 @@ void LastWords::at(const std::string& command) {
   const size_t n = std::min(command.size(), repeat.size() - 1);
   std::memcpy(repeat.data(), command.data(), n);
   repeat[n] = 0;
+  ++cases;
 }
 
 }  // namespace weft::cli

@@ -1,5 +1,7 @@
 #include "cli/checking/liars.h"
 
+#include <set>
+
 #include "cli/checking/last_words.h"
 #include "cli/show.h"
 #include "cli/text/screen.h"
@@ -10,6 +12,9 @@ namespace weft::cli {
 namespace {
 
 using namespace conformance;
+// A liar that takes longer hangs.
+constexpr double kMostSeconds = 600;
+
 struct Accused {
   std::string name;
   std::function<Trial()> trial;
@@ -20,12 +25,18 @@ std::vector<Accused> accused(const std::string& backend, const CheckOptions& o, 
   const auto add_drawn = [&](uint64_t seed, uint64_t index) {
     all.push_back({drawn_name(seed, index), [=] { return try_drawn(backend, seed, index); }});
   };
-  if (const auto one = drawn_from_name(o.only)) return add_drawn(one->first, one->second), all;
+  const auto is_asked = [&](const std::string& name) {
+    return (o.only.empty() || o.only.cover(name)) && !o.skip.cover(name);
+  };
+  std::set<std::pair<uint64_t, uint64_t>> numbers;  // those that are named, and those of the seed
+  for (const auto& only : o.only.list())
+    if (const auto one = drawn_from_name(only)) numbers.insert(*one);
   for (const Liar& liar : all_liars())
-    if (liar.on == backend && std::string_view(liar.name).starts_with(o.only))
+    if (liar.on == backend && is_asked(liar.name))
       all.push_back({liar.name, [liar] { return try_liar(liar); }});
   for (uint64_t i = 0; i < static_cast<uint64_t>(drawn); ++i)
-    if (drawn_name(o.seed, i).starts_with(o.only)) add_drawn(o.seed, i);
+    if (is_asked(drawn_name(o.seed, i))) numbers.insert({o.seed, i});
+  for (const auto& [seed, index] : numbers) add_drawn(seed, index);
   return all;
 }
 
@@ -48,11 +59,12 @@ void print(const Trial& t, const std::string& repeat, bool as_json) {
 
 int check_liars(const std::string& backend, const CheckOptions& options, int64_t drawn, bool as_json) {
   const KeptAnswers kept;
+  seed_liars(options.seed);
   const auto all = accused(backend, options, drawn);
   if (all.empty())
     throw Error(invalid("no liar about {} {}; --drawn N draws some", backend,
-                        options.only.empty() ? "has a name" : "is named " + options.only));
-  LastWords words;
+                        options.selects() ? "is named so" : "has a name"));
+  LastWords words(kMostSeconds);
   LiveLine live(!as_json);
   if (!as_json) fmt::print("{:<31} {:<72} {}\n", "liar", "fault", "the first case that catches it");
   const auto start = Clock::now();
