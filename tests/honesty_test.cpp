@@ -1,5 +1,6 @@
 #include <unistd.h>
 
+#include <cfenv>
 #include <csignal>
 #include <random>
 #include <stdexcept>
@@ -78,6 +79,35 @@ TEST(Cases, WhatTheyRaiseIsAFindingAndWhatRunsIsSaidBefore) {
   const std::string command = "weft check reference --only ";
   EXPECT_EQ(said, (std::vector{command + "'of a test/'", command + "'of a test/C'",
                                command + "'of a test/C'\\''s pow'"}));
+}
+
+TEST(Cases, AreSelectedByBeginnings) {
+  const Beginnings some(std::vector<std::string>{"ops/add", "ops/add f32", "edges", ""});
+  EXPECT_EQ(some.list(), (std::vector<std::string>{"edges", "ops/add"}));
+  EXPECT_TRUE(some.cover("ops/add f32 [3]") && some.cover("edges/exp") && !some.cover("ops/abs"));
+  EXPECT_TRUE(some.lie_below("ops") && some.lie_below("ops/add") && !some.lie_below("ops/add f32"));
+  CheckRun run("reference", {.only = "of a test", .skip = "of a test/B"});
+  run.run({"of a test", "", [](CheckRun& own) {
+             for (const char* name : {"A", "B", "BB", "C"}) own.run(name, [] { return Found(); });
+           }});
+  EXPECT_EQ(run.executed(), 2);
+}
+
+// A mode of the processor that a case leaves changed is its failure, and not that of the next one.
+TEST(Cases, ThatChangeModesFail) {
+  CheckRun run("reference", {.only = "of a test"});
+  run.run({"of a test", "", [](CheckRun& own) {
+             own.run("A", [] { return std::fesetround(FE_UPWARD), Found(); });
+             own.run("B", [] { return Found(); });
+             std::fesetround(FE_DOWNWARD);  // as loading a library may
+             own.run("C", [] { return Found(); });
+           }});
+  ASSERT_EQ(run.failures().size(), 2u);
+  EXPECT_NE(
+      run.failures()[0].found.words.find("it changed this thread's modes: it does not round to the nearest"),
+      std::string::npos);
+  EXPECT_NE(run.failures()[1].found.words.find("were changed before it began"), std::string::npos);
+  EXPECT_EQ(std::fegetround(), FE_TONEAREST);
 }
 
 // None of the good backends here asks for a workspace, as others do.

@@ -1,5 +1,5 @@
+#include <deque>
 #include <map>
-#include <mutex>
 #include <set>
 #include <string>
 
@@ -73,6 +73,52 @@ class StopsWaiting : public Drawn {
  private:
   const uint64_t most_ = between(random_, 1, 4);
   uint64_t closed_ = 0;
+};
+
+/// Some launches run when somebody waits.
+class Defers : public Drawn {
+ public:
+  using Drawn::Drawn;
+  weft_code launch(const weft_launch* l, weft_error* e) override {
+    if (++launches_ % every_) return Drawn::launch(l, e);
+    waiting_[l->queue].push_back(kept(l));
+    return WEFT_OK;
+  }
+  weft_code synchronize(weft_queue q, weft_error* e) override {
+    for (const auto& l : std::exchange(waiting_[q], {}))
+      if (const weft_code code = Drawn::launch(&l, e); code != WEFT_OK) return code;
+    return Drawn::synchronize(q, e);
+  }
+
+ protected:
+  virtual weft_launch kept(const weft_launch* l) {
+    weft_launch own = *l;
+    own.inputs = copies_of(l->inputs, l->plan->call->n_inputs);
+    own.outputs = copies_of(l->outputs, l->plan->call->n_outputs);
+    return own;
+  }
+
+ private:
+  const weft_tensor* const* copies_of(const weft_tensor* const* list, uint32_t n) {
+    auto& pointers = pointers_.emplace_back();
+    for (uint32_t i = 0; i < n; ++i) pointers.push_back(list[i] ? &tensors_.emplace_back(*list[i]) : nullptr);
+    return pointers.data();
+  }
+
+  const uint64_t every_ = between(random_, 2, 9);
+  uint64_t launches_ = 0;
+  std::map<weft_queue, std::vector<weft_launch>> waiting_;
+  std::deque<weft_tensor> tensors_;
+  std::deque<std::vector<const weft_tensor*>> pointers_;
+};
+// With what the host's structs say by then; and it says that its queue runs late.
+class DefersInOrder : public Defers {
+ public:
+  using Defers::Defers;
+  void capability(weft_capability& c) override { c.queue_kind = WEFT_QUEUE_ORDERED; }
+
+ protected:
+  weft_launch kept(const weft_launch* l) override { return *l; }
 };
 
 // ---- failures
@@ -225,6 +271,10 @@ constexpr Liar kLiars[] = {
      "waits_for_long_queues", make_liar<WaitsForTheLastQueue>},
     {"liar_stops_waiting", "far", "synchronize waits no more when queues have been closed",
      "waits_for_long_queues", make_liar<StopsWaiting>},
+    {"liar_defers", "reference", "launches of an inline queue run at synchronize",
+     "waits_for_long_queues/at once", make_liar<Defers>},
+    {"liar_defers_in_order", "reference", "reads the host's structs after launch has returned",
+     "waits_for_long_queues/structs", make_liar<DefersInOrder>},
     {"liar_repeats_errors", "far", "an error is reported several times", "errors_come_once",
      make_liar<RepeatsErrors>},
     {"liar_forgets_errors_behind_launches", "far", "a failure among many launches is not reported",

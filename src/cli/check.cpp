@@ -27,10 +27,11 @@ struct Options {
   std::string backend, matrix, expectations, keep;
   std::vector<std::string> only, skip;
   CheckOptions check;
-  bool liars = false, list = false, drawn_given = false;
+  bool liars = false, list = false, drawn_given = false, limit_given = false;
   int64_t drawn = 10;
-  double again = 20, limit = 30;
+  double again = 20, limit = 30;  // seconds
 };
+constexpr double kLimitInFull = 600;
 
 void print_list(bool as_json) {
   for (const Check* check : all_checks())
@@ -50,7 +51,7 @@ std::vector<std::string> arguments_of(const Options& o, const Common& common, co
   if (common.deterministic != Common().deterministic) add("--deterministic", common.deterministic);
   if (o.check.seed != CheckOptions().seed) add("--seed", fmt::format("{}", o.check.seed));
   if (o.check.full) words.push_back("--full");
-  if (o.limit != Options().limit) add("--limit", fmt::format("{}", o.limit));
+  if (o.limit_given) add("--limit", fmt::format("{}", o.limit));
   if (o.liars) words.push_back("--liars");
   return words;
 }
@@ -184,6 +185,7 @@ int run(Options& o, const Common& common) {
   if (o.backend.empty())
     throw UsageError(invalid("which backend? `weft backends` lists them; a plug-in's .so is one"));
   o.check.only = beginnings(o.only), o.check.skip = beginnings(o.skip);
+  if (o.check.full && !o.limit_given) o.limit = kLimitInFull;
   const auto asked = asked_devices(o.backend);
   const auto& backend = asked.devices.front().name;
   check_computes(backend);
@@ -216,7 +218,8 @@ std::function<int()> setup(Syntax& app, const Common& common) {
       .type_name("TEXT")
       .one_at_a_time();
   app.add_flag("--stop-at-first", o->check.first_failure, "end at the first case that fails");
-  app.add_option("--limit", o->limit, "seconds that a case may take; one that takes longer hangs")
+  app.add_option("--limit", o->limit,
+                 "seconds that a case may take; one that takes longer hangs; 600 with --full")
       .check(positive)
       .capture_default_str();
   app.add_option("--again", o->again,
@@ -251,7 +254,7 @@ std::function<int()> setup(Syntax& app, const Common& common) {
   app.add_flag("--list", o->list, "list the checks");
   app.footer("Exits with 1 if a case fails; each failure says the command that repeats it.");
   return [o, &common, &app] {
-    o->drawn_given = app.given("--drawn");
+    o->drawn_given = app.given("--drawn"), o->limit_given = app.given("--limit");
     return run(*o, common);
   };
 }

@@ -53,6 +53,57 @@ Found after(Rig& rig, int launches) {
   return Found::wrong(chain.wrong());
 }
 
+// An inline queue has nothing to wait for: what was launched has run.
+Found at_once(Rig& rig) {
+  if (rig.device.ordered()) return Found::skipped("its queues may run later");
+  const auto queue = value_or_raise(rig.device.open_queue());
+  Chain chain(rig, *queue, 3);
+  Finding words;
+  for (int i = 0; i < 40 && words.empty(); ++i) chain.launch(1), words = chain.wrong();
+  raise_if(queue->synchronize());
+  return Found::wrong(words.empty() ? "" : "before synchronize, " + words);
+}
+
+/// What the host passes to a launch.
+struct Structs {
+  explicit Structs(const Rig::Placed& placed)
+      : tensors{*placed.c_in[0], *placed.c_in[1], *placed.c_out[0]}, shape(tensors[0].dl.shape[0]) {
+    for (auto& t : tensors) t.dl.shape = &shape;
+  }
+  Structs(const Structs&) = delete;
+  /// Makes others of them, which would read and write elsewhere, within the same memory.
+  void spoil() { shape = 1, tensors[2].dl.data = tensors[0].dl.data, in[0] = &tensors[1]; }
+
+  weft_tensor tensors[3];
+  int64_t shape;
+  const weft_tensor *in[2] = {&tensors[0], &tensors[1]}, *out[1] = {&tensors[2]};
+};
+
+// They are the host's own again when launch has returned.
+Found structs_of_the_host(Rig& rig) {
+  const Ask ask{"add", {counting({700}), counting({700}, 4)}};
+  const auto plan = value_or_raise(rig.plan(value_or_raise(describe(ask))));
+  std::vector<Rig::Placed> all;
+  std::deque<Structs> structs;
+  for (int i = 0; i < 20; ++i) {
+    const auto& placed = all.emplace_back(value_or_raise(rig.place(*plan, ask)));
+    auto& s = structs.emplace_back(placed);
+    raise_if(seam::launch(*plan, *rig.queue, s.in, s.out, placed.workspace ? &placed.workspace->c : nullptr));
+    s.spoil();
+  }
+  raise_if(rig.queue->synchronize());
+  const auto a = numbers(ask.inputs[0]), b = numbers(ask.inputs[1]);
+  for (const auto& placed : all) {
+    const auto got = numbers(value_or_raise(rig.download(*placed.results[0])));
+    for (size_t i = 0; i < got.size(); ++i)
+      if (got[i] != a[i] + b[i])
+        return Found::wrong(
+            fmt::format("element {} is {}, wanted {}: it read structs that were the host's again", i, got[i],
+                        a[i] + b[i]));
+  }
+  return {};
+}
+
 // Many queues with work in them, asked in another order than they were filled; half of them close early.
 Found many_queues(Rig& rig) {
   constexpr size_t kQueues = 12;
@@ -124,6 +175,8 @@ void run(CheckRun& run) {
   Rig rig(run.backend());
   for (const int n : {1, 7, 40, 150, 700})
     run.run(fmt::format("{} launches", n), [&] { return after(rig, n); });
+  run.run("at once, where queues are inline", [&] { return at_once(rig); });
+  run.run("structs of the host", [&] { return structs_of_the_host(rig); });
   run.run("many queues", [&] { return many_queues(rig); });
   run.run("copies between launches", [&] { return copies_between(rig); });
   run.run("one operand for two launches", [&] { return one_operand_for_two(rig); });
