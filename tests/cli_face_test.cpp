@@ -110,7 +110,14 @@ TEST(CliCheck, TakesSeveralSelections) {
       "--only ops/add --only aligns_memory --skip 'ops/add f' --skip 'ops/add u' --skip ops/add\\ i --skip "
       "'ops/add b'");
   expect_said(text, "bad_habits: 9 cases executed");
-  expect_said(text, "left out  device 1: there is one device, number 0\n");
+  expect_said(text, "\nbad_habits:1: the checks that take long were asked of bad_habits (");
+  expect_said(text, "bad_habits:1: 9 cases executed");
+  expect_said(text, "left out  device 2: there is one device, number 0\n");
+  const auto second = shell(std::string(kWeft) + " check " WEFT_BINARY_DIR
+                                                 "/plugins/bad_habits.so:1 --only edges/sub --limit 20")
+                          .text;
+  expect_said(second, "edges  ");
+  EXPECT_EQ(second.find("bad_habits: "), std::string::npos) << second;
   const auto first = check_of_habits("--only candidates/sub --only ops/add --stop-at-first --again 0");
   expect_said(first, "0 refused with a reason, 1 failed\n");
   expect_said(shell(std::string(kWeft) + " check reference:1 --only ops/add").text,
