@@ -29,11 +29,10 @@ struct OpenMp {
 // The host's parallel_for, by OpenMP. Nested calls stay on their thread, as there.
 void spread(int64_t n, int64_t grain, void (*body)(void*, int64_t, int64_t), void* context) {
   const int64_t threads = omp_in_parallel() ? 1 : omp_get_max_threads();
-  const int64_t piece = std::max(std::max<int64_t>(grain, 1), (n + 4 * threads - 1) / (4 * threads));
-  const int64_t pieces = (n + piece - 1) / piece;
+  const int64_t pieces = std::min(n / std::max<int64_t>(grain, 1), 4 * threads);
   if (threads == 1 || pieces <= 1) return body(context, 0, n);
 #pragma omp parallel for schedule(runtime)
-  for (int64_t i = 0; i < pieces; ++i) body(context, i * piece, std::min(n, (i + 1) * piece));
+  for (int64_t i = 0; i < pieces; ++i) body(context, n * i / pieces, n * (i + 1) / pieces);
 }
 
 }  // namespace

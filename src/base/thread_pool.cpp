@@ -33,18 +33,29 @@ int cores() {
 thread_local bool inside =
     false;  // a worker, or a caller whose pieces run now: nested calls stay on this thread
 
+/// Pieces of [0, n), as even as they come.
+struct Job {
+  int64_t n = 0, pieces = 0;
+  ParallelBody body = nullptr;
+  void* context = nullptr;
+
+  void run(int64_t i) const { body(context, n * i / pieces, n * (i + 1) / pieces); }
+};
+
 // One job at a time. Its pieces are taken by an atomic counter, so a job needs nobody but its caller: workers
 // that are awake join it, and the caller waits for those that did, not for those still waking up. A second
 // caller that finds the pool busy runs its job alone: two sessions on two threads then use two cores without
 // waiting for each other.
 //
 // Waking a thread takes longer than a small matmul. So workers stay awake for a while after a job, and sleep
-// when no other comes.
+// when no other comes. A job of few pieces has as few seats: the caller would have to wait for every further
+// worker to come and go.
 class Pool {
  public:
   explicit Pool(int workers) : spins_(workers < cores() ? kSpins : 0) {
     try {
-      for (int i = 0; i < std::min(workers, kMostWorkers); ++i) threads_.emplace_back([this] { work(); });
+      for (int i = 0; i < std::min<int>(workers, kMostWorkers); ++i)
+        threads_.emplace_back([this] { work(); });
     } catch (
         const std::system_error& e) {  // the machine has no more: the work is done all the same, by fewer
       warn("{} of {} threads could be started: {}", threads_.size(), workers, e.what());
@@ -57,17 +68,18 @@ class Pool {
     for (auto& t : threads_) t.join();
   }
 
-  bool run(int64_t n, int64_t piece, ParallelBody body, void* context) {
+  bool run(const Job& job) {
     std::unique_lock busy(busy_, std::try_to_lock);
     if (!busy) return false;
-    n_ = n, piece_ = piece, body_ = body, context_ = context;
+    job_ = job;
     next_.store(0, std::memory_order_relaxed);
     failed_ = nullptr;
-    const uint32_t job = (state_.load(std::memory_order_relaxed) + kJob) | kOpen;
+    const auto seats = static_cast<uint32_t>(std::min<int64_t>(job.pieces - 1, std::ssize(threads_)));
     {
       const Closed at_the_end{*this};
-      state_.exchange(job);  // in one order with the look for sleepers that notify_all begins with
-      state_.notify_all();
+      // In one order with the looks for sleepers.
+      state_.exchange(((state_.load(std::memory_order_relaxed) & ~(kJob - 1)) + kJob) | seats * kSeat);
+      wake(seats);
       take_pieces();
     }
     if (failed_) std::rethrow_exception(std::exchange(failed_, nullptr));
@@ -75,31 +87,37 @@ class Pool {
   }
 
  private:
-  // The state: how many workers have joined the job, whether more may, and a number that tells jobs apart.
-  static constexpr uint32_t kJoined = 0x7fff, kOpen = 0x8000, kJob = 0x10000;
-  static constexpr int kMostWorkers = 1024, kSpins = 4096;  // tens of microseconds, by the kind of core
+  // The state: how many workers have joined the job, how many more may, and a number that tells jobs apart.
+  static constexpr uint32_t kMostWorkers = 1023, kSeat = 1024, kSeats = kMostWorkers * kSeat,
+                            kJob = 1024 * kSeat;
+  static constexpr int kSpins = 4096;  // tens of microseconds, by the kind of core
+
+  static uint32_t joined(uint32_t state) { return state & kMostWorkers; }
 
   /// The end of a job, also where a piece has thrown: nobody is in it any more.
   struct Closed {
     Pool& pool;
     ~Closed() {
-      pool.state_.fetch_and(~kOpen, std::memory_order_acq_rel);
-      pool.await([](uint32_t state) { return (state & kJoined) == 0; });
+      uint32_t state = pool.state_.fetch_and(~kSeats, std::memory_order_acq_rel);
+      for (int i = 0; i < pool.spins_ && joined(state); ++i)
+        relax(), state = pool.state_.load(std::memory_order_acquire);
+      while (true) {
+        const uint32_t left = pool.left_.load(std::memory_order_acquire);
+        if (!joined(pool.state_.load(std::memory_order_acquire))) return;
+        pool.left_.wait(left, std::memory_order_acquire);
+      }
     }
   };
 
-  /// Waits until `ready(state)`: awake at first, then asleep.
-  template <class F>
-  uint32_t await(F ready) const {
-    uint32_t state = state_.load(std::memory_order_acquire);
-    for (int i = 0; i < spins_ && !ready(state); ++i) relax(), state = state_.load(std::memory_order_acquire);
-    for (; !ready(state); state = state_.load(std::memory_order_acquire))
-      state_.wait(state, std::memory_order_acquire);
-    return state;
+  /// As many sleepers as it takes to fill the seats beside those who are awake.
+  void wake(uint32_t seats) {
+    const uint32_t asleep = asleep_.load(), awake = static_cast<uint32_t>(threads_.size()) - asleep;
+    if (seats <= awake) return;
+    if (2 * (seats - awake) > asleep) return state_.notify_all();
+    for (uint32_t i = awake; i < seats; ++i) state_.notify_one();
   }
   void take_pieces() {
-    for (int64_t at; (at = next_.fetch_add(piece_, std::memory_order_relaxed)) < n_;)
-      body_(context_, at, std::min(at + piece_, n_));
+    for (int64_t i; (i = next_.fetch_add(1, std::memory_order_relaxed)) < job_.pieces;) job_.run(i);
   }
   // What a piece throws on a worker is the caller's, as it is where the caller runs that piece.
   void help() {
@@ -110,31 +128,49 @@ class Pool {
       if (!failed_) failed_ = std::current_exception();
     }
   }
+  /// The state once another job than `seen` is there: awake at first, then asleep.
+  uint32_t next_job(uint32_t seen) {
+    uint32_t state = state_.load(std::memory_order_acquire);
+    const auto same = [&] { return state / kJob == seen && !stop_; };
+    for (int i = 0; i < spins_ && same(); ++i) relax(), state = state_.load(std::memory_order_acquire);
+    if (!same()) return state;
+    ++asleep_;
+    for (; same(); state = state_.load(std::memory_order_acquire))
+      state_.wait(state, std::memory_order_acquire);
+    --asleep_;
+    return state;
+  }
   void work() {
     inside = true;
-    for (uint32_t seen = 0;;) {
-      uint32_t state = await([&](uint32_t s) { return stop_ || s / kJob != seen; });
-      if (stop_) return;
+    for (uint32_t seen = 0; !stop_;) {
+      uint32_t state = next_job(seen);
       seen = state / kJob;
       // What the job is may be read once it has been joined: the next one waits for that.
-      while ((state & kOpen) && state / kJob == seen)
-        if (state_.compare_exchange_weak(state, state + 1, std::memory_order_acq_rel)) {
+      while ((state & kSeats) && state / kJob == seen)
+        if (state_.compare_exchange_weak(state, state - kSeat + 1, std::memory_order_acq_rel)) {
           help();
-          if (((state_.fetch_sub(1, std::memory_order_acq_rel) - 1) & kJoined) == 0) state_.notify_all();
+          leave();
           break;
         }
     }
   }
+  void leave() {
+    if (joined(state_.fetch_sub(1, std::memory_order_acq_rel)) > 1) return;
+    left_.fetch_add(1, std::memory_order_release);
+    left_.notify_one();
+  }
 
+  // On lines of their own: what waiting workers look at, what each piece changes, and what all read.
+  alignas(64) std::atomic<uint32_t> state_{0};
+  std::atomic<bool> stop_{false};
+  alignas(64) std::atomic<int64_t> next_{0};
+  alignas(64) Job job_;
   const int spins_;
   std::vector<std::thread> threads_;
   std::mutex busy_;
-  std::atomic<uint32_t> state_{0};
-  std::atomic<bool> stop_{false};
-  std::atomic<int64_t> next_{0};
-  int64_t n_ = 0, piece_ = 1;
-  ParallelBody body_ = nullptr;
-  void* context_ = nullptr;
+  std::atomic<uint32_t> asleep_{0};
+  std::atomic<uint32_t> left_{
+      0};  ///< how often the last worker of a job has left it: where the caller sleeps
   std::mutex failing_;
   std::exception_ptr failed_;  // the first one on a worker; read when all have left the job
 };
@@ -155,6 +191,12 @@ struct Shared {
 Shared& shared() {
   static Shared s;
   return s;
+}
+
+std::shared_ptr<Pool> shared_pool(int threads) {
+  std::lock_guard lock(shared().mutex);
+  if (!shared().pool) shared().pool = std::make_shared<Pool>(threads - 1);
+  return shared().pool;
 }
 
 void lock_for_fork() { shared().mutex.lock(); }
@@ -183,19 +225,15 @@ void parallel_for(int64_t n, int64_t grain, ParallelBody body, void* context) {
   if (n <= 0) return;
   if (inside || n <= grain) return body(context, 0, n);
   const int threads = thread_count();
-  std::shared_ptr<Pool> pool;
-  if (threads > 1) {
-    std::lock_guard lock(shared().mutex);
-    if (!shared().pool) shared().pool = std::make_shared<Pool>(threads - 1);
-    pool = shared().pool;
-  }
-  const int64_t piece = std::max(std::max<int64_t>(grain, 1), (n + 4 * threads - 1) / (4 * threads));
+  const Job job{n, std::min(n / std::max<int64_t>(grain, 1), int64_t{4} * threads), body, context};
+  if (threads == 1 || job.pieces <= 1) return body(context, 0, n);
+  const std::shared_ptr<Pool> pool = shared_pool(threads);
   struct Inside {
     Inside() { inside = true; }
     ~Inside() { inside = false; }
   } const here;
-  if (pool && pool->run(n, piece, body, context)) return;
-  for (int64_t at = 0; at < n; at += piece) body(context, at, std::min(at + piece, n));  // the same pieces
+  if (pool->run(job)) return;
+  for (int64_t i = 0; i < job.pieces; ++i) job.run(i);  // the same pieces
 }
 
 }  // namespace weft
