@@ -23,29 +23,38 @@ constexpr int kRows = 8;
 constexpr int kRows = 4;
 #endif
 constexpr int kVectors = 3;
-constexpr int kFew = 4;      // rows that are not worth packing b for
-constexpr int kFewDots = 8;  // the same where b is transposed, which packing would have to turn
+constexpr int kFew = 4;             // rows that are not worth packing b for
+constexpr int kFewDots = 8;         // the same where b is transposed, which packing would have to turn
+constexpr int kFewTiles = 3;        // that read a panel of b: fewer than its packing costs
+constexpr int64_t kCached = 16384;  // elements of b that stay near while rows of a pass by
+constexpr int64_t kSmall = int64_t{1} << 22;  // multiply-adds that are not worth a pass over b beside them
 
 template <class T>
 using D = hn::ScalableTag<T>;
 template <class T>
 using V = hn::Vec<D<T>>;
 
-// What a tile does with what stands in c: writes over it, adds to it, or writes over it with `start` added.
+// The part of c that a tile makes, of which the last vector may reach beyond the last column, and what
+// becomes of what stands there: it is overwritten, added to, or overwritten with `start` added.
 template <class T>
 struct Into {
   T* c;
   int64_t row;
+  int64_t rows, columns;
   bool accumulate;
   const T* start;  // of the tile's first column, or null
 };
 
-// Where element (row, p) of a lies: in rows of the matrix, or in panels of four rows, p after p.
+// Where element (row, p) of a lies: in rows of the matrix, or in panels of four rows, p after p. A tile of
+// more rows than there are reads the last one again, or a panel's zeros.
 template <class T>
 struct Rows {
-  const T* a;
-  int64_t row, column;
-  HWY_INLINE const T* at(int i, int64_t p) const { return a + i * row + p * column; }
+  const T* row[kRows];
+  int64_t step;
+  Rows(const Product<T>& p, int64_t i, int64_t k) : step(p.a_column) {
+    for (int64_t r = 0; r < kRows; ++r) row[r] = p.a + std::min(i + r, p.m - 1) * p.a_row + k * step;
+  }
+  HWY_INLINE const T* at(int i, int64_t p) const { return row[i] + p * step; }
 };
 template <class T>
 struct Panels {
@@ -54,43 +63,117 @@ struct Panels {
   HWY_INLINE const T* at(int i, int64_t p) const { return a + (i / 4) * depth * 4 + p * 4 + i % 4; }
 };
 
-template <int R, int N, class T, class A>
+// A vector of which the first n elements are there, and none is touched beyond.
+template <class T>
+HWY_INLINE V<T> load_part(const T* from, int64_t n) {
+  const D<T> d;
+#if HWY_MEM_OPS_MIGHT_FAULT
+  HWY_ALIGN T whole[HWY_MAX_BYTES / sizeof(T)] = {};
+  std::copy_n(from, n, whole);
+  return hn::Load(d, whole);
+#else
+  return hn::MaskedLoad(hn::FirstN(d, static_cast<size_t>(n)), d, from);
+#endif
+}
+template <class T>
+HWY_INLINE void store_part(V<T> v, T* to, int64_t n) {
+  const D<T> d;
+#if HWY_MEM_OPS_MIGHT_FAULT
+  HWY_ALIGN T whole[HWY_MAX_BYTES / sizeof(T)];
+  hn::Store(v, d, whole);
+  std::copy_n(whole, n, to);
+#else
+  hn::BlendedStore(v, hn::FirstN(d, static_cast<size_t>(n)), d, to);
+#endif
+}
+template <bool kPart, class T>
+HWY_INLINE V<T> load(const T* from, int64_t n) {
+  if constexpr (kPart) return load_part(from, n);
+  return hn::LoadU(D<T>(), from);
+}
+template <bool kPart, class T>
+HWY_INLINE void store(V<T> v, T* to, int64_t n) {
+  if constexpr (kPart) return store_part(v, to, n);
+  hn::StoreU(v, D<T>(), to);
+}
+
+// The sums of a tile, row by row: in an array they would not all stay in registers. Of the last of the N
+// vectors, only `part` elements may be there.
+template <int R, int N, bool kPart, class T>
+struct Sums {
+  Sums<R - 1, N, kPart, T> above;
+  V<T> sum[N];
+
+  HWY_INLINE void clear() {
+    above.clear();
+    for (auto& s : sum) s = hn::Zero(D<T>());
+  }
+  template <class A>
+  HWY_INLINE void add(const A& a, int64_t p, const V<T>* column) {
+    above.add(a, p, column);
+    const V<T> x = hn::Set(D<T>(), *a.at(R - 1, p));
+    for (int j = 0; j < N; ++j) sum[j] = hn::MulAdd(x, column[j], sum[j]);
+  }
+  HWY_INLINE void put(const Into<T>& into, int64_t part) const {
+    const D<T> d;
+    above.put(into, part);
+    if (into.rows < R) return;
+    T* to = into.c + (R - 1) * into.row;
+    const T* before = into.accumulate ? to : into.start;
+    for (int j = 0; j < N - 1; ++j) {
+      const int64_t at = j * static_cast<int64_t>(hn::Lanes(d));
+      hn::StoreU(before ? hn::Add(hn::LoadU(d, before + at), sum[j]) : sum[j], d, to + at);
+    }
+    const int64_t last = (N - 1) * static_cast<int64_t>(hn::Lanes(d));
+    store<kPart>(before ? hn::Add(load<kPart>(before + last, part), sum[N - 1]) : sum[N - 1], to + last,
+                 part);
+  }
+};
+template <int N, bool kPart, class T>
+struct Sums<0, N, kPart, T> {
+  HWY_INLINE void clear() {}
+  template <class A>
+  HWY_INLINE void add(const A&, int64_t, const V<T>*) {}
+  HWY_INLINE void put(const Into<T>&, int64_t) const {}
+};
+
+template <int R, int N, bool kPart, class T, class A>
 HWY_INLINE void tile(int64_t depth, A a, const T* HWY_RESTRICT b, int64_t b_step, const Into<T>& into) {
   const D<T> d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  V<T> sum[R][N];
-  for (auto& row : sum)
-    for (auto& s : row) s = hn::Zero(d);
+  const int64_t last = (N - 1) * lanes, part = into.columns - last;
+  Sums<R, N, kPart, T> sums;
+  sums.clear();
   for (int64_t p = 0; p < depth; ++p, b += b_step) {
     V<T> column[N];
-    for (int j = 0; j < N; ++j) column[j] = hn::LoadU(d, b + j * lanes);
-    for (int i = 0; i < R; ++i) {
-      const V<T> x = hn::Set(d, *a.at(i, p));
-      for (int j = 0; j < N; ++j) sum[i][j] = hn::MulAdd(x, column[j], sum[i][j]);
-    }
+    for (int j = 0; j < N - 1; ++j) column[j] = hn::LoadU(d, b + j * lanes);
+    column[N - 1] = load<kPart>(b + last, part);
+    sums.add(a, p, column);
   }
-  for (int i = 0; i < R; ++i)
-    for (int j = 0; j < N; ++j) {
-      T* to = into.c + i * into.row + j * lanes;
-      const T* before = into.accumulate ? to : into.start ? into.start + j * lanes : nullptr;
-      hn::StoreU(before ? hn::Add(hn::LoadU(d, before), sum[i][j]) : sum[i][j], d, to);
-    }
+  sums.put(into, part);
 }
 
-template <int N, class T, class A>
-HWY_NOINLINE void tile_of(int rows, int64_t depth, A a, const T* b, int64_t b_step, const Into<T>& into) {
+template <int N, bool kPart, class T, class A>
+HWY_NOINLINE void tile_of(int64_t depth, A a, const T* b, int64_t b_step, const Into<T>& into) {
   if constexpr (kRows == 8)
-    if (rows > 4) return tile<8, N>(depth, a, b, b_step, into);
-  if (rows > 2) return tile<4, N>(depth, a, b, b_step, into);
-  if (rows == 2) return tile<2, N>(depth, a, b, b_step, into);
-  tile<1, N>(depth, a, b, b_step, into);
+    if (into.rows > 4) return tile<8, N, kPart>(depth, a, b, b_step, into);
+  if (into.rows > 2) return tile<4, N, kPart>(depth, a, b, b_step, into);
+  if (into.rows == 2) return tile<2, N, kPart>(depth, a, b, b_step, into);
+  tile<1, N, kPart>(depth, a, b, b_step, into);
+}
+template <bool kPart, class T, class A>
+HWY_INLINE void tile_of(int64_t vectors, int64_t depth, A a, const T* b, int64_t b_step,
+                        const Into<T>& into) {
+  if (vectors == 3) return tile_of<3, kPart>(depth, a, b, b_step, into);
+  if (vectors == 2) return tile_of<2, kPart>(depth, a, b, b_step, into);
+  tile_of<1, kPart>(depth, a, b, b_step, into);
 }
 template <class T, class A>
-HWY_INLINE void any_tile(int rows, int64_t vectors, int64_t depth, A a, const T* b, int64_t b_step,
-                         const Into<T>& into) {
-  if (vectors == 3) return tile_of<3>(rows, depth, a, b, b_step, into);
-  if (vectors == 2) return tile_of<2>(rows, depth, a, b, b_step, into);
-  tile_of<1>(rows, depth, a, b, b_step, into);
+HWY_INLINE void any_tile(int64_t depth, A a, const T* b, int64_t b_step, const Into<T>& into) {
+  const auto lanes = static_cast<int64_t>(hn::Lanes(D<T>()));
+  const int64_t vectors = (into.columns + lanes - 1) / lanes;
+  if (into.columns == vectors * lanes) return tile_of<false>(vectors, depth, a, b, b_step, into);
+  tile_of<true>(vectors, depth, a, b, b_step, into);
 }
 
 // ---- packing
@@ -132,11 +215,13 @@ void pack_b_panel(const Product<T>& p, int64_t k0, int64_t depth, int64_t j0, T*
         hn::StoreU(hn::LoadU(d, from + q * p.b_row + j * lanes), d, to + q * width + j * lanes);
     return;
   }
-  if (columns < width) std::fill_n(to, depth * width, T{0});
-  if (p.b_column == 1) {
-    for (int64_t q = 0; q < depth; ++q) std::copy_n(from + q * p.b_row, columns, to + q * width);
+  if (p.b_column == 1) {  // what is read of the last panel is whole vectors
+    for (int64_t q = 0; q < depth; ++q)
+      for (int64_t j = 0; j < columns; j += lanes)
+        hn::StoreU(load_part(from + q * p.b_row + j, std::min(lanes, columns - j)), d, to + q * width + j);
     return;
   }
+  if (columns < width) std::fill_n(to, depth * width, T{0});
   // Transposed: four columns of b lie in four rows of memory.
   int64_t j = 0;
   HWY_ALIGN T quad[4 * HWY_MAX_BYTES / sizeof(T)];
@@ -163,60 +248,54 @@ void pack_b_panels(const Product<T>& p, int64_t k0, int64_t depth, int64_t first
 
 // ---- products
 
-// Tiles at the edge of c are made whole in a buffer, and copied as far as c reaches.
-template <class T, class A>
-HWY_INLINE void clipped_tile(int64_t rows, int64_t columns, int64_t depth, A a, const T* b, int64_t b_step,
-                             const Into<T>& into) {
-  const auto lanes = static_cast<int64_t>(hn::Lanes(D<T>()));
-  const int64_t vectors = (columns + lanes - 1) / lanes;
-  const bool whole_rows = rows == kRows || rows == 4 || rows == 2 || rows == 1;
-  if (whole_rows && columns == vectors * lanes)
-    return any_tile(static_cast<int>(rows), vectors, depth, a, b, b_step, into);
-  HWY_ALIGN T edge[kRows * kVectors * HWY_MAX_BYTES / sizeof(T)];
-  any_tile(static_cast<int>(rows), vectors, depth, a, b, b_step,
-           Into<T>{edge, vectors * lanes, false, nullptr});
-  for (int64_t i = 0; i < rows; ++i) {
-    T* to = into.c + i * into.row;
-    const T* before = into.accumulate ? to : into.start;
-    for (int64_t j = 0; j < columns; ++j) {
-      const T made = edge[i * vectors * lanes + j];
-      to[j] = before ? before[j] + made : made;
-    }
-  }
+// The part of c from row i and column j on, as far as a tile and the product reach.
+template <class T>
+Into<T> tile_at(const Product<T>& p, int64_t k0, int64_t i, int64_t rows, int64_t j, int64_t columns) {
+  const T* start = k0 == 0 && p.start ? p.start + j : nullptr;
+  return {p.c + i * p.c_row + j,  p.c_row, std::min<int64_t>(kRows, rows), columns,
+          p.accumulate || k0 > 0, start};
 }
+
+// So many panels of b don't read a often enough to pack it.
+constexpr int64_t kFewPanels = 4;
 
 template <class T>
 void multiply_block(const Product<T>& p, int64_t k0, int64_t depth, int64_t i0, int64_t i1, int64_t first,
                     int64_t last, const T* packed) {
   const int64_t width = kVectors * static_cast<int64_t>(hn::Lanes(D<T>()));
   const int64_t padded = (i1 - i0 + kRows - 1) / kRows * kRows;
-  T* a = scratch<T>(Scratch::packed_a, padded * depth);
-  pack_a(p, k0, depth, i0, i1, a);
-  const bool accumulate = p.accumulate || k0 > 0;
+  T* a = nullptr;
+  if (last - first > kFewPanels) {
+    a = scratch<T>(Scratch::packed_a, padded * depth);
+    pack_a(p, k0, depth, i0, i1, a);
+  }
   for (int64_t j = first; j < last; ++j) {
-    const T* start = p.start ? p.start + j * width : nullptr;
-    for (int64_t i = i0; i < i1; i += kRows)
-      clipped_tile(std::min<int64_t>(kRows, i1 - i), std::min(width, p.n - j * width), depth,
-                   Panels<T>{a + (i - i0) * depth, depth}, packed + j * width * depth, width,
-                   Into<T>{p.c + i * p.c_row + j * width, p.c_row, accumulate, start});
+    const int64_t columns = std::min(width, p.n - j * width);
+    const T* b = packed + j * width * depth;
+    for (int64_t i = i0; i < i1; i += kRows) {
+      const auto into = tile_at(p, k0, i, i1 - i, j * width, columns);
+      if (a)
+        any_tile(depth, Panels<T>{a + (i - i0) * depth, depth}, b, width, into);
+      else
+        any_tile(depth, Rows<T>(p, i, k0), b, width, into);
+    }
   }
 }
 
-// Columns in steps of at most three vectors, as even as they come: 64 floats are 2 + 2 vectors of 16, not 3
-// + 1.
+// Operands where they lie. Columns in steps of at most three vectors, as even as they come: 64 floats are 2 +
+// 2 vectors of 16, not 3 + 1.
 template <class T>
-void multiply_rows(const Product<T>& p) {
+void multiply_in_place(const Product<T>& p) {
+  constexpr int64_t kDepth = 192;  // rows of b whose columns of a step stay in the first cache
   const auto lanes = static_cast<int64_t>(hn::Lanes(D<T>()));
-  const int64_t all = p.n / lanes, steps = (all + kVectors - 1) / kVectors;
-  for (int64_t s = 0; s < steps; ++s) {
-    const int64_t v0 = all * s / steps, vectors = all * (s + 1) / steps - v0, j = v0 * lanes;
-    int64_t i = 0;
-    for (int rows = kRows; i < p.m; i += rows) {
-      while (rows > p.m - i) rows /= 2;
-      any_tile(rows, vectors, p.k, Rows<T>{p.a + i * p.a_row, p.a_row, p.a_column}, p.b + j, p.b_row,
-               Into<T>{p.c + i * p.c_row + j, p.c_row, p.accumulate, p.start ? p.start + j : nullptr});
+  const int64_t all = (p.n + lanes - 1) / lanes, steps = (all + kVectors - 1) / kVectors;
+  for (int64_t k = 0; k < p.k; k += kDepth)
+    for (int64_t s = 0; s < steps; ++s) {
+      const int64_t j = all * s / steps * lanes, columns = std::min(p.n, all * (s + 1) / steps * lanes) - j;
+      for (int64_t i = 0; i < p.m; i += kRows)
+        any_tile(std::min(kDepth, p.k - k), Rows<T>(p, i, k), p.b + k * p.b_row + j, p.b_row,
+                 tile_at(p, k, i, p.m - i, j, columns));
     }
-  }
 }
 
 // Few rows against a transposed b: both are read along k, so each element of c is a dot product. b passes by
@@ -254,12 +333,23 @@ void begin_row(const T* start, int64_t n, T* c) {
     std::fill_n(c, n, T{0});
 }
 
+// One vector of c, or a part of one, plus x times up to four rows of b.
+template <bool kPart, class T>
+HWY_INLINE void add_rows(const T* x, const T* const* b, int64_t n, int64_t j, int64_t part, T* c) {
+  const D<T> d;
+  const auto at = [&](const T* from) HWY_ATTR { return load<kPart>(from + j, part); };
+  auto y = hn::MulAdd(hn::Set(d, x[0]), at(b[0]), at(c));
+  if (n > 1) y = hn::MulAdd(hn::Set(d, x[1]), at(b[1]), y);
+  if (n > 2) y = hn::MulAdd(hn::Set(d, x[2]), at(b[2]), y);
+  if (n > 3) y = hn::MulAdd(hn::Set(d, x[3]), at(b[3]), y);
+  store<kPart>(y, c + j, part);
+}
+
 // Few rows against rows of b: b is read once, in order, four rows at a time, while a stretch of c stays in
 // the first cache.
 template <class T>
 void multiply_few(const Product<T>& p) {
-  const D<T> d;
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto lanes = static_cast<int64_t>(hn::Lanes(D<T>()));
   constexpr int64_t kStretch = 1024;
   for (int64_t j0 = 0; j0 < p.n; j0 += kStretch) {
     const int64_t j1 = std::min(p.n, j0 + kStretch), whole = j0 + (j1 - j0) / lanes * lanes;
@@ -272,16 +362,8 @@ void multiply_few(const Product<T>& p) {
       for (int64_t i = 0; i < p.m; ++i) {
         T x[4] = {}, *c = p.c + i * p.c_row;
         for (int64_t r = 0; r < n; ++r) x[r] = p.a[i * p.a_row + (q + r) * p.a_column];
-        const auto x0 = hn::Set(d, x[0]), x1 = hn::Set(d, x[1]), x2 = hn::Set(d, x[2]), x3 = hn::Set(d, x[3]);
-        for (int64_t j = j0; j < whole; j += lanes) {
-          auto y = hn::MulAdd(x0, hn::LoadU(d, b[0] + j), hn::LoadU(d, c + j));
-          if (n > 1) y = hn::MulAdd(x1, hn::LoadU(d, b[1] + j), y);
-          if (n > 2) y = hn::MulAdd(x2, hn::LoadU(d, b[2] + j), y);
-          if (n > 3) y = hn::MulAdd(x3, hn::LoadU(d, b[3] + j), y);
-          hn::StoreU(y, d, c + j);
-        }
-        for (int64_t r = 0; r < n; ++r)
-          for (int64_t j = whole; j < j1; ++j) c[j] += x[r] * b[r][j];
+        for (int64_t j = j0; j < whole; j += lanes) add_rows<false>(x, b, n, j, 0, c);
+        if (whole < j1) add_rows<true>(x, b, n, whole, j1 - whole, c);
       }
     }
   }
@@ -289,17 +371,15 @@ void multiply_few(const Product<T>& p) {
 
 template <class T>
 bool small_product(const Product<T>& p) {
-  const auto lanes = static_cast<int64_t>(hn::Lanes(D<T>()));
   if (p.a_column == 1 && p.b_row == 1 && p.b_column != 1 && p.m <= kFewDots) return true;
-  if (p.b_column == 1 && p.m <= kFew) return true;
-  return p.b_column == 1 && p.n % lanes == 0 && p.k * p.n <= 16384 && p.m * p.k <= 16384;
+  if (p.b_column != 1) return false;
+  return p.m <= kFewTiles * kRows || p.n <= 2 * kVectors * static_cast<int64_t>(hn::Lanes(D<T>())) ||
+         p.m * p.n * p.k <= kSmall;
 }
 template <class T>
 void multiply_small(const Product<T>& p) {
   if (p.b_column != 1) return multiply_dots(p);
-  const auto lanes = static_cast<int64_t>(hn::Lanes(D<T>()));
-  const bool fits = p.n % lanes == 0 && p.k * p.n <= 16384;
-  return p.m <= kFew && !fits ? multiply_few(p) : multiply_rows(p);
+  return p.m <= kFew && p.k * p.n > kCached ? multiply_few(p) : multiply_in_place(p);
 }
 
 // Packed rows of a against a strip of b that lies in rows of `b_step` elements: a strip is made for one use,
@@ -310,9 +390,9 @@ void multiply_strip(const T* a, int64_t rows, int64_t depth, const T* b, int64_t
   const int64_t width = kVectors * static_cast<int64_t>(hn::Lanes(D<T>()));
   for (int64_t j = 0; j < columns; j += width)
     for (int64_t i = 0; i < rows; i += kRows)
-      clipped_tile(std::min<int64_t>(kRows, rows - i), std::min(width, columns - j), depth,
-                   Panels<T>{a + i * depth, depth}, b + j, b_step,
-                   Into<T>{c + i * c_row + j, c_row, accumulate, nullptr});
+      any_tile(depth, Panels<T>{a + i * depth, depth}, b + j, b_step,
+               Into<T>{c + i * c_row + j, c_row, std::min<int64_t>(kRows, rows - i),
+                       std::min(width, columns - j), accumulate, nullptr});
 }
 
 template <class T>

@@ -10,81 +10,98 @@ namespace weft::native {
 
 using backend::Host;
 
-// One block of rows: what a thread packs of b is used by nobody else, so each makes its columns alone.
+// What a product costs, in multiply-adds of whole tiles. With few rows it is what it takes to read b.
 template <class T>
-void spread_columns(const Host& host, const Product<T>& p, int64_t panel) {
-  host.parallel_for((p.n + panel - 1) / panel, 2, [&](int64_t begin, int64_t end) {
-    multiply(p.part(0, p.m, begin * panel, std::min(p.n, end * panel) - begin * panel));
+int64_t cost(const Product<T>& p) {
+  constexpr int64_t kRowsOfReading = 16;
+  const int64_t lanes = gemm_table<T>().lanes;
+  return std::max((p.m + 7) / 8 * 8, kRowsOfReading) * ((p.n + lanes - 1) / lanes * lanes) * p.k;
+}
+constexpr int64_t kWorthSharing = int64_t{1} << 19;  // about 6 us: several times what it takes to share it
+constexpr int64_t kPart = int64_t{1} << 16;          // worth taking, once others have come
+
+/// What threads take of c: `rows` by `columns` at a time.
+struct Cut {
+  int64_t rows, columns;
+};
+template <class T, class F>
+void for_parts(const Host& host, const Product<T>& p, Cut cut, F f) {
+  const int64_t down = (p.m + cut.rows - 1) / cut.rows, across = (p.n + cut.columns - 1) / cut.columns;
+  const int64_t each = std::max<int64_t>(1, cost(p.part(0, cut.rows, 0, cut.columns)));
+  host.parallel_for(down * across, (kPart + each - 1) / each, [&](int64_t begin, int64_t end) {
+    for (int64_t t = begin; t < end; ++t) {
+      const int64_t i = t / across * cut.rows, j = t % across * cut.columns;
+      f(i, std::min(p.m, i + cut.rows), j, std::min(p.n, j + cut.columns));
+    }
   });
 }
 
-// One large product on all threads: a block of b is packed by all of them, then each takes pieces of c.
+// A product that reads its operands where they lie. Parts of few rows are wide: b passes by in long
+// stretches.
 template <class T>
-void spread(const Host& host, const Product<T>& p) {
-  const Blocks b = blocks_of(p);
+void spread_direct(const Host& host, const Product<T>& p) {
+  const int64_t panel = 3 * gemm_table<T>().lanes;
+  const Cut cut = p.m <= 16
+                      ? Cut{p.m, std::clamp<int64_t>(p.n / 8 / panel * panel, panel, 1024 / panel * panel)}
+                      : Cut{8, p.n <= 2 * panel ? p.n : panel};
+  for_parts(host, p, cut, [&](int64_t i0, int64_t i1, int64_t j0, int64_t j1) {
+    gemm_table<T>().direct(p.part(i0, i1 - i0, j0, j1 - j0));
+  });
+}
+
+// A block of b is packed by all threads, then each takes parts of c: blocks of rows, and of their columns
+// where there are few of those. Each part packs its rows of a.
+template <class T>
+void spread_packed(const Host& host, const Product<T>& p) {
+  constexpr int64_t kParts = 32, kLeastRows = 32, kLeastPanels = 3;
+  Blocks b = blocks_of(p);
+  while (b.rows / 2 >= kLeastRows && (p.m + b.rows - 1) / b.rows < kParts) b.rows = (b.rows / 2 + 7) / 8 * 8;
   const int64_t row_blocks = (p.m + b.rows - 1) / b.rows;
-  if (row_blocks == 1) return spread_columns(host, p, b.panel);
   T* packed = scratch<T>(Scratch::packed_b, b.b_size);
   for (int64_t j = 0; j < p.n; j += b.columns) {
-    const int64_t columns = std::min(b.columns, p.n - j), panels = (columns + b.panel - 1) / b.panel;
-    const Product<T> part = p.part(0, p.m, j, columns);
-    // Few blocks of rows: their columns are cut as well, so that every thread has some. Each cut packs a
-    // again.
-    const int64_t cuts = std::clamp<int64_t>(8 / row_blocks, 1, panels);
+    const Product<T> part = p.part(0, p.m, j, std::min(b.columns, p.n - j));
+    const int64_t panels = (part.n + b.panel - 1) / b.panel,
+                  cuts = std::clamp<int64_t>(kParts / row_blocks, 1,
+                                             std::max<int64_t>(1, panels / kLeastPanels)),
+                  cut = (panels + cuts - 1) / cuts;
     for (int64_t k = 0; k < p.k; k += b.depth) {
-      const int64_t depth = std::min(b.depth, p.k - k);
+      Product<T> slice = part;
+      slice.k = std::min(b.depth, p.k - k);
       host.parallel_for(
-          panels, std::max<int64_t>(1, 32768 / (b.panel * depth)),
-          [&](int64_t begin, int64_t end) { gemm_table<T>().pack_b(part, k, depth, begin, end, packed); });
-      host.parallel_for(row_blocks * cuts, 1, [&](int64_t begin, int64_t end) {
-        for (int64_t t = begin; t < end; ++t) {
-          const int64_t i = t / cuts * b.rows, cut = t % cuts;
-          gemm_table<T>().block(part, k, depth, i, std::min(p.m, i + b.rows), panels * cut / cuts,
-                                panels * (cut + 1) / cuts, packed);
-        }
+          panels, std::max<int64_t>(1, 8192 / (b.panel * slice.k)),
+          [&](int64_t begin, int64_t end) { gemm_table<T>().pack_b(part, k, slice.k, begin, end, packed); });
+      for_parts(host, slice, {b.rows, cut * b.panel}, [&](int64_t i0, int64_t i1, int64_t j0, int64_t j1) {
+        gemm_table<T>().block(part, k, slice.k, i0, i1, j0 / b.panel, (j1 + b.panel - 1) / b.panel, packed);
       });
     }
   }
 }
 
-// What a product costs, in multiply-adds of a large one. With few rows it is what it takes to read b.
+/// One product on all threads.
 template <class T>
-int64_t cost(const Product<T>& p) {
-  constexpr int64_t kRowsOfReading = 16;
-  return std::max(p.m, kRowsOfReading) * p.n * p.k;
-}
-
-// A product that is not packed, in pieces of c that are worth a thread.
-template <class T>
-void spread_direct(const Host& host, const Product<T>& p, int64_t step) {
-  const int64_t each = std::max<int64_t>(1, cost(p.part(0, p.m, 0, step))),
-                grain = std::max<int64_t>(1, (int64_t{1} << 18) / each);
-  host.parallel_for((p.n + step - 1) / step, grain, [&](int64_t begin, int64_t end) {
-    gemm_table<T>().direct(p.part(0, p.m, begin * step, std::min(p.n, end * step) - begin * step));
-  });
+void spread(const Host& host, const Product<T>& p) {
+  const bool direct = gemm_table<T>().small(p);
+  // Packing is a job of its own: what is packed has to be worth two.
+  if (p.k == 0 || cost(p) < (direct ? 1 : 4) * kWorthSharing) return multiply(p);
+  direct ? spread_direct(host, p) : spread_packed(host, p);
 }
 
 /// `count` products of the sizes of `first`; `at` gives each. Many, or small ones, go to a thread each;
 /// otherwise all threads make one after the other.
 template <class T, class F>
 void multiply_all(const Host& host, int64_t count, const Product<T>& first, F at) {
-  const int64_t macs = cost(first);
   if (first.m == 0 || first.n == 0 || count == 0) return;
-  constexpr int64_t kWorthAThread = int64_t{1} << 19;  // about 10 us: ten times what it takes to share it
-  if (first.k == 0 || macs < kWorthAThread || count >= 8) {
-    const int64_t grain = std::max<int64_t>(1, kWorthAThread / std::max<int64_t>(1, macs));
-    return host.parallel_for(count, grain, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) multiply(at(i));
-    });
+  constexpr int64_t kMany = 16;
+  const int64_t each = std::max<int64_t>(1, cost(first));
+  if (count < kMany && each >= kMany * kWorthSharing) {
+    for (int64_t i = 0; i < count; ++i) spread(host, at(i));
+    return;
   }
-  for (int64_t i = 0; i < count; ++i) {
-    const Product<T> one = at(i);
-    if (gemm_table<T>().small(one)) {
-      spread_direct(host, one, one.m <= 8 ? std::clamp<int64_t>(one.n / 4 / 64 * 64, 64, 1024) : 64);
-    } else {
-      spread(host, one);
-    }
-  }
+  if (count == 1) return spread(host, at(0));
+  const int64_t grain = count * each < kWorthSharing ? count : (kPart + each - 1) / each;
+  host.parallel_for(count, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) multiply(at(i));
+  });
 }
 
 }  // namespace weft::native
