@@ -49,14 +49,14 @@ Case compared(std::string name, const std::string& peer_op, std::function<Operan
           flops};
 }
 
-namespace {
-
 Case product(int64_t m, int64_t n, int64_t k) {
   return compared(
       fmt::format("matmul {} x {} x {}", m, n, k), "matmul",
       [=] { return Operands{random_operand({m, k}, 1), random_operand({k, n}, 2)}; },
       [](const std::vector<Tensor>& x) { return matmul(x[0], x[1]); }, 2.0 * static_cast<double>(m * n * k));
 }
+
+namespace {
 
 Group products(int threads) {
   Group g{"f32 matmul", threads, 0.75, 0.5, {}};
@@ -257,6 +257,8 @@ std::vector<Group> all_groups() {
   const int threads = static_cast<int>(std::min(2u, std::max(1u, std::thread::hardware_concurrency())));
   std::vector<Group> all{products(1)};
   if (threads > 1) all.push_back(products(threads));
+  all.push_back(odd_products(threads));
+  if (threads > 1) all.push_back(worth_of_threads(threads));
   all.push_back(rows(threads));
   all.push_back(attentions(threads));
   all.push_back(convolutions(threads));

@@ -32,6 +32,7 @@ struct Group {
   bool best_counts = false;
   std::function<std::vector<Amount>()> amounts;  ///< in place of cases
   bool by_level = false;  ///< each case beside itself at every level of determinism: prices, no promise
+  double round = 0.05;    ///< seconds
 };
 
 using Operands = std::vector<Operand>;
@@ -40,6 +41,8 @@ using Op = std::function<Tensor(const std::vector<Tensor>&)>;
 /// begins.
 Case compared(std::string name, const std::string& peer_op, std::function<Operands()> make, Op op,
               double flops = 0, std::vector<double> numbers = {});
+/// c[m, n] = a[m, k] b[k, n] in f32.
+Case product(int64_t m, int64_t n, int64_t k);
 
 std::vector<Group> all_groups();
 /// Small GPTs that make up text.
@@ -48,6 +51,11 @@ Group generations(int threads);
 std::vector<Group> training_groups(int threads);
 /// A step of training of the smaller GPT, eager and compiled.
 std::vector<Case> small_training_steps();
+
+/// Products whose sizes no tile divides.
+Group odd_products(int threads);
+/// Ops of every kind at sizes of every order, beside the same on one thread.
+Group worth_of_threads(int threads);
 
 /// What it costs to ask for a level of determinism.
 Group determinism_prices(int threads);

@@ -60,14 +60,13 @@ HWY_EXPORT(copy_past_caches);
 double peak_flops(int threads) {
   constexpr long kSteps = 2'000'000;
   double flops = 0;
-  const double t = time_of(
-      [&] {
-        std::vector<std::jthread> others;
-        for (int i = 1; i < threads; ++i)
-          others.emplace_back([] { HWY_DYNAMIC_DISPATCH(multiply_adds)(kSteps); });
-        flops = HWY_DYNAMIC_DISPATCH(multiply_adds)(kSteps) * threads;
-      },
-      0.05);
+  const double t = time_of({[&] {
+                             std::vector<std::jthread> others;
+                             for (int i = 1; i < threads; ++i)
+                               others.emplace_back([] { HWY_DYNAMIC_DISPATCH(multiply_adds)(kSteps); });
+                             flops = HWY_DYNAMIC_DISPATCH(multiply_adds)(kSteps) * threads;
+                           }},
+                           0.05);
   return flops / t;
 }
 
@@ -96,9 +95,9 @@ std::function<void()> best_copy(size_t bytes) {
         },
         copy.get());
   };
-  const double plain = time_of(run, 0.1);
+  const double plain = time_of({run}, 0.1);
   copy->past = true;
-  copy->past = time_of(run, 0.1) < plain;
+  copy->past = time_of({run}, 0.1) < plain;
   return run;
 }
 

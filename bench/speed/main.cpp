@@ -25,22 +25,22 @@ struct Row {
   double limit_share = 0;  // of what the machine can do at most
 };
 
-Row run(const Case& c, double peak) {
+Row run(const Case& c, double peak, double round) {
   Row row{c.group, c.name, "", {}, 0};
   double best = 0;
   std::vector<PeerTask> peers = c.peers();
   // The best of the peers is the one that counts; which one that is shows in a short trial.
   const PeerTask* chosen = nullptr;
   for (const auto& p : peers) {
-    const double t = time_of(p.task.run, 0.02, 3);
+    const double t = time_of(p.task, 0.02, 3);
     if (!chosen || t < best) chosen = &p, best = t;
   }
   const Task ours = c.ours();
   if (chosen) {
     row.peer = chosen->library;
-    row.m = measure(ours, chosen->task);
+    row.m = measure(ours, chosen->task, round);
   } else {
-    row.m.ours = time_of(ours.run);
+    row.m.ours = time_of(ours);
   }
   if (c.flops > 0) row.limit_share = c.flops / row.m.ours / peak;
   return row;
@@ -87,7 +87,7 @@ int print_ratios(const Group& group, nlohmann::json& out) {
   int failed = 0;
   std::vector<double> ratios;
   for (const auto& c : group.cases) {
-    const Row r = run(c, peak);
+    const Row r = run(c, peak, group.round);
     print(r);
     std::fflush(stdout);
     if (r.peer.empty()) continue;

@@ -10,19 +10,20 @@ namespace {
 double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
-double time_runs(const std::function<void()>& run, int64_t n) {
+double time_runs(const Task& task, int64_t n) {
+  if (task.before) task.before();
   const double start = now();
-  for (int64_t i = 0; i < n; ++i) run();
+  for (int64_t i = 0; i < n; ++i) task.run();
   return (now() - start) / static_cast<double>(n);
 }
 /// How many runs fill the time.
-int64_t runs_in(const std::function<void()>& run, double seconds) {
-  run();
+int64_t runs_in(const Task& task, double seconds) {
+  task.run();
   int64_t n = 1;
-  for (double t = time_runs(run, n); t * static_cast<double>(n) < seconds / 4 && n < int64_t{1} << 30;
-       t = time_runs(run, n))
+  for (double t = time_runs(task, n); t * static_cast<double>(n) < seconds / 4 && n < int64_t{1} << 30;
+       t = time_runs(task, n))
     n *= 4;
-  return std::max<int64_t>(1, std::llround(seconds / std::max(1e-9, time_runs(run, n))));
+  return std::max<int64_t>(1, std::llround(seconds / std::max(1e-9, time_runs(task, n))));
 }
 
 }  // namespace
@@ -38,14 +39,14 @@ double geometric_mean(const std::vector<double>& v) {
 }
 
 Measured measure(const Task& ours, const Task& peer, double seconds, int rounds) {
-  const int64_t n = runs_in(ours.run, seconds), m = runs_in(peer.run, seconds);
+  const int64_t n = runs_in(ours, seconds), m = runs_in(peer, seconds);
   std::vector<double> a, b, ratio;
   for (int r = 0; r < rounds; ++r) {
     // Who is first changes, so that whatever one leaves in the caches serves both.
     const bool first = r % 2 == 0;
-    if (first) a.push_back(time_runs(ours.run, n));
-    b.push_back(time_runs(peer.run, m));
-    if (!first) a.push_back(time_runs(ours.run, n));
+    if (first) a.push_back(time_runs(ours, n));
+    b.push_back(time_runs(peer, m));
+    if (!first) a.push_back(time_runs(ours, n));
     ratio.push_back(b.back() / a.back());
   }
   Measured out{median(a), median(b), median(ratio)};
@@ -64,10 +65,10 @@ Measured measure(const Task& ours, const Task& peer, double seconds, int rounds)
   return out;
 }
 
-double time_of(const std::function<void()>& run, double seconds, int rounds) {
-  const int64_t n = runs_in(run, seconds);
+double time_of(const Task& task, double seconds, int rounds) {
+  const int64_t n = runs_in(task, seconds);
   std::vector<double> t;
-  for (int r = 0; r < rounds; ++r) t.push_back(time_runs(run, n));
+  for (int r = 0; r < rounds; ++r) t.push_back(time_runs(task, n));
   return median(t);
 }
 

@@ -9,7 +9,8 @@ namespace weft::speed {
 
 struct Task {
   std::function<void()> run;
-  std::function<std::vector<float>()> result;  ///< of the last run; empty: not compared
+  std::function<std::vector<float>()> result = {};  ///< of the last run; empty: not compared
+  std::function<void()> before = {};                ///< not timed: called before each round of runs
 };
 
 struct Measured {
@@ -22,7 +23,7 @@ struct Measured {
 /// Rounds of `seconds` each, ours and the peer's by turns, after one of each to warm up.
 Measured measure(const Task& ours, const Task& peer, double seconds = 0.05, int rounds = 9);
 /// Median seconds of one run.
-double time_of(const std::function<void()>& run, double seconds = 0.05, int rounds = 9);
+double time_of(const Task& task, double seconds = 0.05, int rounds = 9);
 double geometric_mean(const std::vector<double>& v);
 double median(std::vector<double> v);
 
