@@ -232,16 +232,13 @@ Evaluation Trainer::validate(int64_t rows) {
 void Trainer::sync() {
   if (!compiled_ || synced_ == run_.info.step) return;
   const auto names = compiled_->state_names();
-  const auto now = [&](const std::string& name, const Tensor& otherwise) {
-    return std::ranges::find(names, name) == names.end() ? otherwise : compiled_->state(name);
+  const NoGrad off;
+  const auto bring_back = [&](const std::vector<Tensor>& all) {
+    for (const Tensor& t : all)
+      if (std::ranges::find(names, t.name()) != names.end()) assign(t, compiled_->state(t.name()));
   };
-  replace(*run_.model, [&](const Field& f) { return now(f.name, f.tensor); }, run_.info.settings.dtype);
-  const auto before = run_.optimizer->states();
-  run_.optimizer = make_optimizer(run_.info.settings, parameters(*run_.model));
-  run_.optimizer->replace_states([&](const Tensor& t) {
-    const auto at = std::ranges::find_if(before, [&](const Tensor& b) { return b.name() == t.name(); });
-    return now(t.name(), at == before.end() ? t : *at);
-  });
+  // Into the tensors that are there: new ones beside them would be the model twice.
+  bring_back(parameters(*run_.model)), bring_back(states(*run_.model)), bring_back(run_.optimizer->states());
   synced_ = run_.info.step;
   clocks_.clear();
 }
