@@ -34,16 +34,18 @@ static void sum_columns(const Host& host, float* to, const float* x, int64_t row
   const int64_t block = std::clamp<int64_t>((rows + 15) / 16, 32, 1024), blocks = (rows + block - 1) / block,
                 pieces = (outputs + kColumns - 1) / kColumns;
   std::vector<float> part(static_cast<size_t>(blocks * outputs));
-  host.parallel_for(blocks * pieces, shared::grain_for(block * std::min(outputs, kColumns)),
-                    [&](int64_t begin, int64_t end) {
-                      for (int64_t t = begin; t < end; ++t) {
-                        const int64_t first = t % pieces * kColumns, b = t / pieces,
-                                      n = std::min(kColumns, outputs - first);
-                        float* sum = part.data() + b * outputs + first;
-                        for (int64_t i = b * block; i < std::min(rows, (b + 1) * block); ++i)
-                          add_to(sum, x + i * outputs + first, n);
-                      }
-                    });
+  // Columns pass by at the speed of the caches: a few microseconds of it are not worth sharing.
+  const int64_t grain = rows * outputs < 4 * shared::kGrain
+                            ? blocks * pieces
+                            : shared::grain_for(block * std::min(outputs, kColumns));
+  host.parallel_for(blocks * pieces, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t t = begin; t < end; ++t) {
+      const int64_t first = t % pieces * kColumns, b = t / pieces, n = std::min(kColumns, outputs - first);
+      float* sum = part.data() + b * outputs + first;
+      for (int64_t i = b * block; i < std::min(rows, (b + 1) * block); ++i)
+        add_to(sum, x + i * outputs + first, n);
+    }
+  });
   each_piece(host, blocks, outputs, [&](int64_t first, int64_t n) {
     for (int64_t c = first; c < first + n; ++c) {
       double total = 0;
