@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "backends/native/half_product.h"
 #include "backends/native/spread.h"
 
 // x weightᵀ + bias as one product: every row of it begins with the bias, so that the result is written once.
@@ -15,8 +16,8 @@ static Support accepts(const OpCall& c) {
   for (const TypeView t : {x, weight, bias})
     if (t.has() && t.dtype() != y.dtype())
       return Support::no("operands must have one dtype, got {}", t.dtype());
-  if (y.dtype() != DType::f32 && y.dtype() != DType::f64)
-    return Support::no("computes in f32 and f64, got {}", y.dtype());
+  if (y.dtype() != DType::f32 && y.dtype() != DType::f64 && !is_half(y.dtype()))
+    return Support::no("computes in f64, f32, f16 and bf16, got {}", y.dtype());
   if (!x.has() || !weight.has() || x.rank() < 1 || x.rank() != y.rank() ||
       !std::ranges::equal(x.max().first(static_cast<size_t>(x.rank() - 1)),
                           y.max().first(static_cast<size_t>(y.rank() - 1))))
@@ -47,8 +48,29 @@ static void run(const Launch& l) {
   multiply_all<T>(l.host(), 1, p, [&](int64_t) { return p; });
 }
 
+static void run_halves(const Launch& l, Stored type) {
+  const TensorView x = l.input(0), weight = l.input(1), bias = l.input(2), y = l.output(0);
+  const int64_t in = weight.dim(1), out = weight.dim(0);
+  if (out == 0) return;
+  multiply_halves(l.host(), {.type = type,
+                             .m = y.size() / out,
+                             .n = out,
+                             .k = in,
+                             .a = x.data<uint16_t>(),
+                             .a_row = in,
+                             .b = weight.data<uint16_t>(),
+                             .b_row = 1,
+                             .b_column = in,
+                             .c = y.data<uint16_t>(),
+                             .start = bias.has() ? bias.data<uint16_t>() : nullptr});
+}
+
 static Outcome launch(const Launch& l) {
-  l.output(0).dtype() == DType::f64 ? run<double>(l) : run<float>(l);
+  switch (l.output(0).dtype()) {
+    case DType::f64: run<double>(l); break;
+    case DType::f32: run<float>(l); break;
+    default: run_halves(l, l.output(0).dtype() == DType::f16 ? Stored::f16 : Stored::bf16);
+  }
   return Outcome::ok();
 }
 

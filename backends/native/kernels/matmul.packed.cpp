@@ -1,12 +1,11 @@
 #include <algorithm>
 
-#include "backends/native/scratch.h"
+#include "backends/native/half_product.h"
 #include "backends/native/spread.h"
-#include "backends/native/steps.h"
 #include "weft/shared/ops/matmul.hpp"
 
 // matmul: small products at once, others in blocks of a and b that are packed once and shared by all threads.
-// Halves are widened to f32 first.
+// Halves have products of their own.
 namespace weft::native {
 
 using namespace weft::backend;
@@ -61,16 +60,33 @@ void products(const Launch& l, const T* a, const T* b, T* c) {
   multiply_all<T>(l.host(), batches.count(), batches.first, [&](int64_t i) { return batches.at(i); });
 }
 
-// Halves: whole operands are widened, and the f32 result is rounded once.
-void widened(const Launch& l, Stored type) {
-  const TensorView a = l.input(0), b = l.input(1), y = l.output(0);
-  auto* x = scratch<float>(Scratch::rows, a.size());
-  auto* w = scratch<float>(Scratch::columns, b.size());
-  auto* c = scratch<float>(Scratch::scores, y.size());
-  widen(type, a.data(), x, a.size());
-  widen(type, b.data(), w, b.size());
-  products<float>(l, x, w, c);
-  narrow(type, c, y.data(), y.size());
+HalfProduct halves(Stored type, const Product<uint16_t>& p) {
+  return {.type = type,
+          .m = p.m,
+          .n = p.n,
+          .k = p.k,
+          .a = p.a,
+          .a_row = p.a_row,
+          .a_column = p.a_column,
+          .b = p.b,
+          .b_row = p.b_row,
+          .b_column = p.b_column,
+          .c = p.c};
+}
+
+// Many products go to a thread each, a few take all threads one after the other.
+void products_of_halves(const Launch& l, Stored type) {
+  const Batches<uint16_t> batches(l, l.input(0).data<uint16_t>(), l.input(1).data<uint16_t>(),
+                                  l.output(0).data<uint16_t>());
+  constexpr int64_t kManyBatches = 8, kWorthAThread = 1 << 17;
+  const int64_t macs = std::max<int64_t>(1, batches.c_size * batches.first.k), count = batches.count();
+  if (count < kManyBatches && macs > kWorthAThread) {
+    for (int64_t i = 0; i < count; ++i) multiply_halves(l.host(), halves(type, batches.at(i)));
+    return;
+  }
+  l.host().parallel_for(count, std::max<int64_t>(1, kWorthAThread / macs), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) multiply_halves(halves(type, batches.at(i)));
+  });
 }
 
 Outcome launch(const Launch& l) {
@@ -81,7 +97,7 @@ Outcome launch(const Launch& l) {
     case DType::f64:
       products(l, l.input(0).data<double>(), l.input(1).data<double>(), l.output(0).data<double>());
       break;
-    default: widened(l, l.input(0).dtype() == DType::f16 ? Stored::f16 : Stored::bf16);
+    default: products_of_halves(l, l.input(0).dtype() == DType::f16 ? Stored::f16 : Stored::bf16);
   }
   return Outcome::ok();
 }
