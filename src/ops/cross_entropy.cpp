@@ -32,9 +32,9 @@ static ir::Grads grad(ir::Builder& b, const ir::GradContext& ctx, const ir::Cros
                  {{"ignore_index", a.ignore_index}, {"label_smoothing", a.label_smoothing}});
   if (!ctx.wants(1) && !ctx.wants(2)) return g;
   const bool soft = is_float(target.dtype());
-  const ir::CrossEntropy it(b, ir::widened(b, x), soft ? ir::widened(b, target) : target,
-                            weight ? ir::widened(b, weight) : weight, a);
-  const auto scale = b.div(ir::widened(b, ctx.dout(0)), it.divisor);
+  const ir::CrossEntropy it(b, x, soft ? target : target,
+                            weight ? weight : weight, a);
+  const auto scale = b.div(ctx.dout(0), it.divisor);
   const auto costs = b.neg(b.one("log_softmax", {it.x}, {{"axis", int64_t{1}}}));  // of each class
   if (ctx.wants(1)) g[1] = b.cast(b.mul(it.weighted(costs), b.mul(scale, it.kept)), x.dtype());
   if (!ctx.wants(2)) return g;
@@ -44,7 +44,7 @@ static ir::Grads grad(ir::Builder& b, const ir::GradContext& ctx, const ir::Cros
   if (soft) {
     sums = b.sum_to(b.mul(it.aimed(), costs), classes);
   } else {
-    const auto own = b.sub(b.mul(b.gather(costs, it.safe, 1, 1), it.kept), ir::widened(b, ctx.out(0)));
+    const auto own = b.sub(b.mul(b.gather(costs, it.safe, 1, 1), it.kept), ctx.out(0));
     sums = b.scatter_add(b.full(0, classes, it.x.dtype()), it.safe, it.where_counted(own), 0, 0);
     if (it.smoothing > 0) sums = b.add(sums, b.mul(b.sum_to(it.where_counted(costs), classes), it.share()));
   }
