@@ -93,6 +93,26 @@ TEST(Training, TextFormAndFileKeepTheProgram) {
   EXPECT_EQ(model.random.to_vector<uint64_t>(), (std::vector<uint64_t>{1, 0}));
 }
 
+// What is saved is what runs: a program that was trained goes on from the file with its next loss.
+TEST(Compiled, ATrainedProgramIsSavedAsItIs) {
+  const auto path = (std::filesystem::temp_directory_path() / "weft_trained.npubin").string();
+  for (const auto& backend : testing::backends({"reference", "native", "far"})) {
+    Compiled program = compile_small(backend);
+    const auto first = program.state("hidden1.weight").to_bytes();
+    for (int t = 0; t < 3; ++t) (void)program(SmallModel::batch(t, 4));
+    program.save(path);
+    Compiled loaded = load_program(path, {.backend = backend});
+    EXPECT_NE(loaded.state("hidden1.weight").to_bytes(), first) << backend;
+    for (const auto& name : program.state_names())
+      EXPECT_EQ(loaded.state(name).to_bytes(), program.state(name).to_bytes()) << backend << ' ' << name;
+    const auto next = SmallModel::batch(3, 4);
+    EXPECT_EQ(loaded(next)[0].to_bytes(), program(next)[0].to_bytes()) << backend;
+    program.save(path);  // over the file that the other session still has mapped
+    EXPECT_EQ(loaded.text(), load_program(path, {.backend = backend}).text());
+  }
+  std::filesystem::remove(path);
+}
+
 // A file whose hashes fit may still say anything: kernels would read and write by types that are not true.
 TEST(Compiled, AProgramThatLiesAboutItsOpsIsRefused) {
   const auto path = (std::filesystem::temp_directory_path() / "weft_lies.npubin").string();

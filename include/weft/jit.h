@@ -45,8 +45,9 @@ class Compiled {
   /// The states' present values, by name. Tensors that the trace captured keep their old ones.
   Tensor state(const std::string& name) const;
   std::vector<std::string> state_names() const;
-  /// Writes the program with the states' first values. Raises when the file can't be written; an old one is
-  /// kept then.
+  /// Writes the program with the present values of its states: what load_program() opens goes on from here.
+  ///
+  /// Errors   io when the file can't be written; an old one is kept then.
   void save(const std::string& path) const;
   std::string text() const;       ///< the program
   std::string plan_text() const;  ///< kernels, places and reasons, for the sizes of the last run
@@ -63,7 +64,9 @@ class Compiled {
 Compiled compile(const TracedFunction& function, const std::vector<InputSpec>& inputs,
                  const CompileOptions& options = {});
 
-/// Opens a session on a program file. Raises, and names the damaged section, when the file is not whole.
+/// Opens a session on a program file.
+///
+/// Errors   io when it can't be read; corrupt, with the section, when it is not whole.
 Compiled load_program(const std::string& path, const CompileOptions& options = {});
 
 }  // namespace weft

@@ -77,7 +77,7 @@ std::vector<std::string> Compiled::state_names() const {
 }
 
 void Compiled::save(const std::string& path) const {
-  raise_if(program::write_file(session_->program(), path));
+  raise_if(program::write_file(value_or_raise(session_->snapshot()), path));
 }
 std::string Compiled::text() const { return program::print(session_->program()); }
 static const link::ExecutionPlan& last_plan(const runtime::Session& session) {

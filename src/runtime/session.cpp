@@ -301,16 +301,40 @@ static Result<size_t> find_state(const program::CompiledProgram& p, std::string_
   return invalid("{} has no state named '{}'", p.name, name);
 }
 
-Result<HostTensor> Session::state(std::string_view name) {
-  const Busy busy(busy_);
-  WEFT_CHECK(busy.status());
-  WEFT_TRY(const size_t i, find_state(*program_, name));
+Result<HostTensor> Session::read_state(size_t i) {
   WEFT_TRY(const auto type,
            link::concrete(program_->values[static_cast<size_t>(program_->states[i].before)], {}));
   HostTensor out{type, std::vector<std::byte>(type.bytes())};
   WEFT_CHECK(synchronize());
   WEFT_CHECK(queues_[0]->copy_out(out.bytes.data(), *states_[i].get(), 0, out.bytes.size()));
   return out;
+}
+
+Result<HostTensor> Session::state(std::string_view name) {
+  const Busy busy(busy_);
+  WEFT_CHECK(busy.status());
+  WEFT_TRY(const size_t i, find_state(*program_, name));
+  return read_state(i);
+}
+
+Result<program::CompiledProgram> Session::snapshot() {
+  const Busy busy(busy_);
+  WEFT_CHECK(busy.status());
+  program::CompiledProgram now = *program_;
+  const auto users = [&](int32_t blob) {
+    const auto uses = [&](const auto& spec) { return spec.blob == blob; };
+    return std::ranges::count_if(now.states, uses) + std::ranges::count_if(now.weights, uses);
+  };
+  for (size_t i = 0; i < now.states.size(); ++i) {
+    WEFT_TRY(const auto value, read_state(i));
+    auto& blob = now.states[i].blob;
+    if (blob < 0 || users(blob) > 1) {  // what others begin with stays what it is
+      blob = static_cast<int32_t>(now.blobs.size());
+      now.blobs.emplace_back();
+    }
+    now.blobs[static_cast<size_t>(blob)] = program::Blob::copy_of(value.bytes.data(), value.bytes.size());
+  }
+  return now;
 }
 
 Status Session::set_state(std::string_view name, const HostTensor& value) {

@@ -43,6 +43,8 @@ class Session {
 
   Result<HostTensor> state(std::string_view name);
   Status set_state(std::string_view name, const HostTensor& value);
+  /// The program with the states' present values as its first ones.
+  Result<program::CompiledProgram> snapshot();
 
   /// `see` gets each plan that is made from now on before memory is bound to it, and may change it: for tests
   /// that plant a fault in one.
@@ -76,6 +78,7 @@ class Session {
   Status put(std::span<const HostView> inputs);
   Status enqueue();
   Result<std::vector<HostTensor>> take();
+  Result<HostTensor> read_state(size_t i);
   Result<Bound*> bound_for(const Bindings& bindings);
   Status bind_memory(Bound& bound);
   const seam::Buffer& buffer_of(const Bound& bound, const link::BufferAllocation& slot) const;
