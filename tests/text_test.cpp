@@ -77,14 +77,27 @@ TEST_F(TextFiles, FoldersInOrderEachFileOnce) {
   fs::create_symlink(folder_ / "sub", folder_ / "link");
   fs::create_symlink(folder_ / ".circle", folder_ / ".circle");
   const auto t = load_text({folder_.string()});
-  EXPECT_EQ(t.utf8, "one\n\ntwo\nlines\nmore\nthree\n");
+  EXPECT_EQ(t.utf8, "one\ntwo\r\nlines\rmore\nthree");
   EXPECT_EQ(t.files.size(), 3u);
   EXPECT_EQ(t.notes.size(), 5u);  // the empty and the binary one, two that are hidden, a linked folder
 }
 
+// What a file holds is what tokenizers are given, byte for byte, and what they give back.
+TEST_F(TextFiles, TheTextOfAFileIsItsBytes) {
+  for (const std::string bytes :
+       {"\xef\xbb\xbfone\r\ntwo\rthree\n\n", "no end of line", "\r\n", " x \t\f\n"}) {
+    const auto t = load_text({put("f.txt", bytes)});
+    EXPECT_EQ(t.utf8, bytes);
+    EXPECT_TRUE(t.notes.empty());
+    for (const auto& tokenizer : {Tokenizer::bytes(), Tokenizer::train_bpe(bytes, {.vocabulary_size = 300}),
+                                  Tokenizer::train_characters(bytes, {.least = 1})})
+      EXPECT_EQ(tokenizer.decode(tokenizer.encode(t.utf8, false)), bytes);
+  }
+}
+
 TEST_F(TextFiles, Latin1IsNoted) {
   const auto t = load_text({put("l.txt", "caf\xe9 noir")});
-  EXPECT_EQ(t.utf8, "caf\u00e9 noir\n");
+  EXPECT_EQ(t.utf8, "caf\u00e9 noir");
   ASSERT_EQ(t.notes.size(), 1u);
   EXPECT_NE(t.notes[0].find("Latin-1"), std::string::npos);
 }

@@ -25,31 +25,16 @@ bool is_binary(std::string_view bytes) {
   return controls * 20 > bytes.size();
 }
 
-// Line ends become one character, whatever wrote the file.
-std::string unify_lines(std::string_view s) {
-  std::string out;
-  out.reserve(s.size() + 1);
-  for (size_t i = 0; i < s.size(); ++i) {
-    if (s[i] != '\r') {
-      out += s[i];
-    } else if (i + 1 == s.size() || s[i + 1] != '\n') {
-      out += '\n';
-    }
-  }
-  return out;
-}
-
+// A file's text is all of its bytes. Only between two files a line ends, so that their words don't join.
 void append(Text& text, const std::string& name, std::string_view bytes) {
-  constexpr std::string_view kMark = "\xef\xbb\xbf";  // some programs begin a file with it
-  if (bytes.starts_with(kMark)) bytes.remove_prefix(kMark.size());
   std::string latin1;
   if (!is_utf8(bytes)) {
     for (const char c : bytes) append_utf8(latin1, static_cast<unsigned char>(c));
     bytes = latin1;
     text.notes.push_back(fmt::format("{} is not UTF-8; read as Latin-1", name));
   }
-  text.utf8 += unify_lines(bytes);
-  text.utf8 += '\n';
+  if (!text.utf8.empty() && !text.utf8.ends_with('\n')) text.utf8 += '\n';
+  text.utf8 += bytes;
   text.files.push_back(name);
 }
 
