@@ -37,7 +37,8 @@ class Sequential : public Module {
               [](std::any& held) -> Module* {
                 if constexpr (std::derived_from<P, Module>) return &*std::any_cast<P>(&held);
                 return nullptr;
-              }};
+              },
+              std::derived_from<P, Module>};
     }
     template <class P>
     static const P& get(const std::any& held) {
@@ -46,6 +47,7 @@ class Sequential : public Module {
     std::any held;
     Tensor (*run)(const std::any& held, const Tensor& x);
     Module* (*module)(std::any& held);
+    bool is_module;
   };
   std::vector<Part> parts_;
 };

@@ -46,7 +46,8 @@ struct NotFinite {
 /// first infinity. Nothing outside changes. For finding out why a loss is lost: it looks at every element.
 std::optional<NotFinite> first_not_finite(const TracedFunction& function, const std::vector<Tensor>& inputs);
 
-/// Names in front of the nodes that are recorded while it lives: "block3.attn".
+/// A name for what is computed while it lives, inside those that live already: "block3.attn" stands in front
+/// of the nodes that a trace records, and of the errors that ops raise.
 class Scope {
  public:
   explicit Scope(std::string_view name);
@@ -54,7 +55,10 @@ class Scope {
   Scope(const Scope&) = delete;
 
  private:
-  size_t length_ = 0;
+  size_t length_, traced_length_ = std::string::npos;
 };
+/// `why` with the scopes that live on this thread in front, unless they are there: "block3.attn: matmul:
+/// ...".
+Status in_scope(Status why);
 
 }  // namespace weft

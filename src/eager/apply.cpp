@@ -6,6 +6,7 @@
 #include "eager/trace_state.h"
 #include "eager/update_log.h"
 #include "weft/policy_scope.h"
+#include "weft/trace.h"
 
 // The path of every eager op: key, plan cache, result tensors, launch.
 namespace weft::eager {
@@ -184,8 +185,8 @@ Tensor view_of(const ir::OpDef& op, const Tensor& x, std::span<const AttrValue> 
 
 }  // namespace
 
-void apply(const ir::OpDef& op, std::span<const Tensor* const> inputs, std::span<const AttrValue> attrs,
-           std::span<Tensor> outputs) {
+static void apply_here(const ir::OpDef& op, std::span<const Tensor* const> inputs,
+                       std::span<const AttrValue> attrs, std::span<Tensor> outputs) {
   const bool taped = grad_on && wants_record(inputs);
   if (innermost_log) [[unlikely]]
     innermost_log->note(op, inputs);
@@ -197,6 +198,15 @@ void apply(const ir::OpDef& op, std::span<const Tensor* const> inputs, std::span
     execute(op, inputs, attrs, outputs);
   }
   if (taped) raise_if(record(op, inputs, attrs, outputs));
+}
+
+void apply(const ir::OpDef& op, std::span<const Tensor* const> inputs, std::span<const AttrValue> attrs,
+           std::span<Tensor> outputs) {
+  try {
+    apply_here(op, inputs, attrs, outputs);
+  } catch (const Error& e) {
+    throw Error(in_scope(e.status()));
+  }
 }
 
 bool wants_record(std::span<const Tensor* const> inputs) {

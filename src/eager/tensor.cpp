@@ -194,6 +194,13 @@ Tensor Tensor::from_bytes(std::span<const std::byte> bytes, std::span<const int6
 template <class T>
 Tensor Tensor::of(std::span<const T> elements, std::span<const int64_t> shape, DType dtype,
                   const std::string& backend) {
+  uint64_t wanted = 1;
+  bool counted = true;  // a shape that no tensor has is refused below
+  for (const int64_t d : shape)
+    counted = counted && d >= 0 && !__builtin_mul_overflow(wanted, static_cast<uint64_t>(d), &wanted);
+  if (counted && wanted != elements.size())
+    throw Error(
+        invalid("{}{} has {} elements, got {}", weft::name(dtype), text(shape), wanted, elements.size()));
   std::vector<std::byte> bytes(elements.size() * byte_size(dtype));
   for (size_t i = 0; i < elements.size(); ++i)
     store_element(dtype, bytes.data(), i, static_cast<shared::Wide<T>>(elements[i]));

@@ -92,18 +92,30 @@ Traced trace(const TracedFunction& function, const std::vector<InputSpec>& input
 
 std::string Traced::text() const { return ir::print(*graph); }
 
-Scope::Scope(std::string_view name) {
-  if (auto* trace = eager::active_trace()) {
-    auto& scope = trace->graph.scope;
-    length_ = scope.size();
-    scope += (scope.empty() ? "" : ".") + std::string(name);
-  } else {
-    length_ = std::string::npos;
-  }
+static thread_local std::string scopes;
+
+// A path that grew; returns how long it was.
+static size_t append(std::string& path, std::string_view name) {
+  const size_t before = path.size();
+  if (before > 0) path += '.';
+  path += name;
+  return before;
+}
+
+Scope::Scope(std::string_view name) : length_(name.empty() ? scopes.size() : append(scopes, name)) {
+  if (auto* trace = eager::active_trace()) traced_length_ = append(trace->graph.scope, name);
 }
 Scope::~Scope() {
-  if (auto* trace = eager::active_trace(); trace && length_ != std::string::npos)
-    trace->graph.scope.resize(length_);
+  scopes.resize(length_);
+  if (auto* trace = eager::active_trace(); trace && traced_length_ != std::string::npos)
+    trace->graph.scope.resize(traced_length_);
+}
+
+Status in_scope(Status why) {
+  const std::string& message = why.message();
+  const bool there = message.starts_with(scopes) && message.size() > scopes.size() &&
+                     (message[scopes.size()] == ':' || message[scopes.size()] == '.');
+  return scopes.empty() || there ? std::move(why) : std::move(why).at(scopes);
 }
 
 }  // namespace weft

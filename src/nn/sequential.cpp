@@ -1,5 +1,7 @@
 #include "weft/sequential.h"
 
+#include <optional>
+
 namespace weft::nn {
 
 void Sequential::fields(Fields& f) {
@@ -9,7 +11,12 @@ void Sequential::fields(Fields& f) {
 Tensor Sequential::operator()(const Tensor& x) const {
   const Scope here = scope();
   Tensor y = x;
-  for (const Part& part : parts_) y = part.run(part.held, y);
+  for (size_t i = 0; i < parts_.size(); ++i) {
+    // What is no module has no name of its own.
+    const std::optional<Scope> place =
+        parts_[i].is_module ? std::nullopt : std::optional<Scope>(std::in_place, std::to_string(i));
+    y = parts_[i].run(parts_[i].held, y);
+  }
   return y;
 }
 

@@ -53,8 +53,8 @@ void BatchNorm2d::fields(Fields& f) {
 Tensor BatchNorm2d::operator()(const Tensor& x) const {
   const Scope here = scope();
   if (training && x.rank() == 4 && x.dim(0) * x.dim(2) * x.dim(3) == Dim(1))
-    throw Error(
-        invalid("BatchNorm2d: training wants more than one number a channel, got {}", text(x.type())));
+    throw Error(in_scope(
+        invalid("BatchNorm2d: training wants more than one number a channel, got {}", text(x.type()))));
   const bool half = is_half(x.dtype());
   const auto widened = [&](const Tensor& t) { return half ? cast(t, DType::f32) : t; };
   const Tensor &mean = built(running_mean, "BatchNorm2d.running_mean"), in = widened(x);
@@ -66,12 +66,12 @@ Tensor BatchNorm2d::operator()(const Tensor& x) const {
 
 Tensor global_average_pool(const Tensor& x) {
   if (x.rank() != 4)
-    throw Error(
-        invalid("global_average_pool: wants [batch, channels, height, width], got {}", text(x.type())));
+    throw Error(in_scope(
+        invalid("global_average_pool: wants [batch, channels, height, width], got {}", text(x.type()))));
   return mean(x, {2, 3});
 }
 Tensor flatten(const Tensor& x) {
-  if (x.rank() < 1) throw Error(invalid("flatten: wants [batch, n...], got {}", text(x.type())));
+  if (x.rank() < 1) throw Error(in_scope(invalid("flatten: wants [batch, n...], got {}", text(x.type()))));
   Dim n = 1;
   for (int64_t d = 1; d < x.rank(); ++d) n = n * x.dim(d);
   return reshape(x, {x.dim(0), n});
