@@ -80,7 +80,13 @@ TEST_F(CliModels, TrainGenerateCompare) {
   const std::string page = slurp(at("run/training.html")), log = slurp(at("run/log.jsonl"));
   EXPECT_EQ(page.find("http"), std::string::npos);  // it needs nothing else
   EXPECT_NE(page.find("<path d=\"M"), std::string::npos);
-  EXPECT_EQ(json::parse(log.substr(0, log.find('\n')))["step"], 1);
+  std::vector<int> logged;
+  std::istringstream log_lines(log);
+  for (std::string line; std::getline(log_lines, line);)
+    if (const json l = json::parse(line); l.contains("loss")) logged.push_back(l["step"]);
+  EXPECT_EQ(logged.front(), 1);
+  EXPECT_EQ(logged.back(), 40) << "the last step is in the log, however soon it came";
+  EXPECT_EQ(std::ranges::count(logged, 40), 1);
   const auto made = weft_program("generate --model " + at("run") + " --prompt line --length 30 --json");
   ASSERT_EQ(made.status, 0) << made.text;
   EXPECT_EQ(json::parse(made.text)["text"].get<std::string>().size(), 30u);
@@ -93,6 +99,28 @@ TEST_F(CliModels, TrainGenerateCompare) {
   EXPECT_EQ(compared.status, 0) << compared.text;
   EXPECT_NE(compared.text.find("reference.matmul.shared"), std::string::npos) << compared.text;
   EXPECT_EQ(compared.text.find("null"), std::string::npos);
+}
+
+TEST_F(CliModels, TheLastStepIsPrintedOnce) {
+  const auto one = weft_program(train("--steps 1"));
+  ASSERT_EQ(one.status, 0) << one.text;
+  const size_t at = one.text.find("step      1   loss");
+  ASSERT_NE(at, std::string::npos) << one.text;
+  EXPECT_EQ(one.text.find("step      1   loss", at + 1), std::string::npos) << one.text;
+}
+
+// The tokens of a file are the file's: none for line ends that it does not have, none that are lost.
+TEST_F(CliModels, TokenizingKeepsEveryByte) {
+  const std::string bytes = "\xef\xbb\xbfone\r\ntwo\rthree, no end";
+  spill(at("odd.txt"), bytes);
+  for (const char* tokenizer : {"bytes", "characters", "bpe --vocabulary 300"}) {
+    const auto made = weft_program(fmt::format("tokenize --data {} --tokenizer {} --out {}", at("odd.txt"),
+                                               tokenizer, at("odd.tokens")));
+    ASSERT_EQ(made.status, 0) << made.text;
+    const auto tokens = io::Tokens::map(at("odd.tokens"));
+    if (tokens.tokenizer().unknown()) continue;  // characters that are there once are not learnt
+    EXPECT_EQ(tokens.tokenizer().decode(tokens.ids()), bytes) << tokenizer;
+  }
 }
 
 TEST_F(CliModels, TokenFilesAndStandardInput) {

@@ -51,7 +51,10 @@ int run(const Options& o, const Common& common) {
   for (const auto& c : {a, b}) check_computes(c.backend.empty() ? default_backend() : c.backend);
   const auto inputs = value_or_raise(inputs_of(p, o.inputs));
   const auto found = value_or_raise(lab::bisect(p, inputs, a, b, current_policy(), o.same_bits));
-  Show(common.json).result(to_json(found), in_words(found, o));
+  auto json = to_json(found);
+  json["sizes"] = sizes_json(p, inputs);
+  const auto sizes = sizes_text(p, inputs);
+  Show(common.json).result(json, (sizes.empty() ? "" : sizes + "\n") + in_words(found, o));
   return found.a_right && found.b_right ? 0 : 1;
 }
 

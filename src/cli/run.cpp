@@ -119,6 +119,7 @@ int run(Options& o, const Common& common) {
                        {"runs", o.repeat},
                        {"seconds", seconds},
                        {"made_up_inputs", o.inputs.file.empty()},
+                       {"sizes", sizes_json(*p, inputs)},
                        {"outputs", outputs}};
     if (o.plan) all["plan"] = lines_of(link::print(session->plan()));
     if (o.ledger) all["ledger"] = ledger_json(ledger_rows());
@@ -128,6 +129,7 @@ int run(Options& o, const Common& common) {
   }
   if (o.inputs.file.empty() && !p->inputs.empty())
     fmt::print("inputs are made up; --inputs FILE gives real ones\n");
+  if (const auto sizes = sizes_text(*p, inputs); !sizes.empty()) fmt::print("{}\n", sizes);
   for (const auto& t : outputs)
     fmt::print("{:<16} {:<20} {}\n", t["name"].get<std::string>(), t["type"].get<std::string>(),
                t["first"].dump());

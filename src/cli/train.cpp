@@ -42,15 +42,18 @@ class Run {
       const double loss = trainer_.step(done());
       // A moving average whose weights sum to one from the first step on.
       average_ += (loss - average_) / static_cast<double>(std::min<int64_t>(taken(), 50));
-      log(loss);
+      loss_ = loss;
+      if (taken() <= 20 || seconds_since(logged_at_) >= 0.25) log();  // so that a long run has a short log
       if (display_.due()) show();
       if (o_.sample_every > 0 && seconds_since(sampled_) > o_.sample_every) try_sample();
       if (seconds_since(saved_) > o_.save_every) validate(), save();
     }
+    if (taken() > 0 && logged_step_ != state_.info.step) log();
     // What was learnt is looked at before it replaces what was saved.
     const auto last = trainer_.validate();
     history_.add({{"step", state_.info.step}, {"validation_loss", last.loss}});
-    if (taken() > 0) show(), save();
+    if (taken() > 0 && shown_step_ != state_.info.step) show();
+    if (taken() > 0) save();
     return finish(last);
   }
 
@@ -67,16 +70,16 @@ class Run {
     return static_cast<double>(taken() * trainer_.tokens_in_step()) / seconds_since(start_);
   }
 
-  // Seldom enough that a long run has a short log.
-  void log(double loss) {
-    if (taken() > 20 && seconds_since(logged_) < 0.25) return;
-    logged_ = Clock::now();
+  void log() {
+    logged_at_ = Clock::now();
+    logged_step_ = state_.info.step;
     history_.add(
-        {{"step", state_.info.step}, {"loss", loss}, {"rate", rate_}, {"tokens_per_second", per_second()}});
+        {{"step", logged_step_}, {"loss", loss_}, {"rate", rate_}, {"tokens_per_second", per_second()}});
     if (const auto trouble = history_.trouble(); !trouble.empty()) note(trouble);
   }
 
   void show() {
+    shown_step_ = state_.info.step;
     const auto steps = state_.info.settings.steps;
     const double begun = steps > 0 ? static_cast<double>(first_step_) / static_cast<double>(steps) : 0;
     const double part = done();
@@ -160,9 +163,11 @@ class Run {
   Show show_;
   TrainingDisplay display_;
   int64_t first_step_;
-  double average_ = 0, rate_ = 0;  // of the losses; of the last step
+  double average_ = 0;          // of the losses
+  double loss_ = 0, rate_ = 0;  // of the last step
+  int64_t logged_step_ = -1, shown_step_ = -1;
   std::string sample_trouble_;
-  Clock::time_point start_ = Clock::now(), saved_ = start_, sampled_ = start_, logged_ = start_;
+  Clock::time_point start_ = Clock::now(), saved_ = start_, sampled_ = start_, logged_at_ = start_;
 };
 
 void check_fresh(const TrainOptions& o) {

@@ -28,7 +28,21 @@ Result<Bindings> parse_sizes(const std::vector<std::string>& sizes, const std::v
       return invalid("--size {}: {} is in {}..{}", s, symbol->name, symbol->min, symbol->max);
     WEFT_CHECK(bindings.bind(symbol->name, value));
   }
+  for (const auto& s : symbols)
+    if (!bindings.find(s.name)) WEFT_CHECK(bindings.bind(s.name, s.min));
   return bindings;
+}
+
+// What a session will bind: inputs that do not fit are its to refuse.
+Bindings bindings_of(const program::CompiledProgram& p, std::span<const HostTensor> inputs) {
+  Bindings out;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const auto& want = p.values[static_cast<size_t>(p.inputs[i].value)].type.shape;
+    const auto& have = inputs[i].type.shape;
+    for (size_t d = 0; d < std::min(want.size(), have.size()); ++d)
+      if (!unify(want[d], have[d], out).ok()) break;
+  }
+  return out;
 }
 
 Result<HostTensor> from_entry(const formats::Safetensors& file, const std::string& name) {
@@ -69,10 +83,27 @@ Result<std::vector<HostTensor>> inputs_of(const program::CompiledProgram& p, con
   return out;
 }
 
+nlohmann::json sizes_json(const program::CompiledProgram& p, std::span<const HostTensor> inputs) {
+  nlohmann::json out = nlohmann::json::object();
+  const Bindings sizes = bindings_of(p, inputs);
+  for (const auto& [name, value] : sizes.all()) out[name] = value;
+  return out;
+}
+
+std::string sizes_text(const program::CompiledProgram& p, std::span<const HostTensor> inputs) {
+  const Bindings sizes = bindings_of(p, inputs);
+  std::string out;
+  for (const auto& s : p.symbols)
+    if (const auto* value = sizes.find(s.name))
+      out += fmt::format("{}{} = {} ({} to {})", out.empty() ? "" : ", ", s.name, *value, s.min, s.max);
+  return out;
+}
+
 void add_input_options(Syntax& app, ProgramInputs& o) {
   app.add_option("--inputs", o.file, "safetensors file with the inputs by name; made up without")
       .type_name("FILE");
-  app.add_option("--size", o.sizes, "value of a symbol for made-up inputs, as in batch=4")
+  app.add_option("--size", o.sizes,
+                 "value of a symbol for made-up inputs, as in batch=4; its smallest without")
       .type_name("NAME=N")
       .excludes("--inputs");
 }

@@ -1,4 +1,6 @@
 #pragma once
+#include <nlohmann/json.hpp>
+
 #include "cli/command.h"
 #include "runtime/session.h"
 
@@ -11,7 +13,13 @@ struct ProgramInputs {
 };
 void add_input_options(Syntax& app, ProgramInputs& o);
 
-/// The file's tensors by name, or numbers that are made up: the same ones each time.
+/// The file's tensors by name, or numbers that are made up: the same ones each time. A symbol that --size
+/// does not name has its smallest value then.
 Result<std::vector<runtime::HostTensor>> inputs_of(const program::CompiledProgram& p, const ProgramInputs& o);
+
+/// The value of each symbol for these inputs, as `{"batch": 2}`.
+nlohmann::json sizes_json(const program::CompiledProgram& p, std::span<const runtime::HostTensor> inputs);
+/// The same for people: "batch = 2 (1 to 64)", one after the other; empty where there are none.
+std::string sizes_text(const program::CompiledProgram& p, std::span<const runtime::HostTensor> inputs);
 
 }  // namespace weft::cli
