@@ -1,5 +1,7 @@
 #pragma once
 #include <functional>
+#include <map>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -33,6 +35,9 @@ struct Field {
   DType dtype;
   Initial initial;
   bool trained;  ///< a parameter; a state changes too, but not by a gradient
+  /// The tensor of a field that came before and is the same one: weights that are tied. Null: this is the
+  /// first.
+  const Tensor* tied = nullptr;
 };
 
 class Fields;
@@ -48,6 +53,13 @@ class Fields;
 ///     };
 ///
 /// Modules are values: a copy shares its tensors until it is built or loaded anew.
+///
+/// Tensors may be tied: one tensor is named by two fields, or the handle of one field is assigned to another
+/// after build(). Such a tensor is one parameter. It counts once, takes one step of an optimiser, is stored
+/// once, under the name of its first field, and stays tied when it is replaced.
+///
+/// Errors   invalid_argument, in whatever walks over the fields, where two of them have one name, and where
+///          tied ones differ in shape, dtype or kind.
 class Module {
  public:
   virtual ~Module() = default;
@@ -93,7 +105,18 @@ class Fields {
 
  private:
   std::string within(std::string_view name) const;
+  void visit(Field f);
+  void name_once(const std::string& name, std::string what);
+
   std::string path_;
+  std::map<std::string, std::string> named_;  // what has each name
+  std::set<const Module*> seen_;
+  struct First {
+    std::string name;
+    const Tensor* tensor;
+    std::string type;
+  };
+  std::map<const void*, First> first_;  // by the tensor's place, and by its memory
 };
 
 struct BuildOptions {
@@ -108,7 +131,8 @@ void build(Module& m, const BuildOptions& options = {});
 /// is said.
 const Tensor& built(const Tensor& t, std::string_view name);
 
-/// In the order in which modules name them. Errors: invalid_argument when the module was not built yet.
+/// In the order in which modules name them, a tied one once. Errors: invalid_argument when the module was not
+/// built yet.
 std::vector<Tensor> parameters(const Module& m);
 std::vector<Tensor> states(const Module& m);
 /// How many numbers there are to learn.
@@ -119,8 +143,8 @@ void set_training(Module& m, bool on);
 
 /// Gives a tensor to put in the place of a field.
 using Replacement = std::function<Tensor(const Field&)>;
-/// Puts other tensors in the place of all fields, named as they are. An optimiser that was made before keeps
-/// the old ones.
+/// Puts other tensors in the place of all fields, named as they are; what is tied or frozen stays so. An
+/// optimiser that was made before keeps the old ones.
 ///
 /// Errors   invalid_argument when a tensor has another shape or dtype than its field.
 void replace(Module& m, const Replacement& with, DType dtype = DType::f32);

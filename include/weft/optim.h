@@ -29,8 +29,12 @@ namespace weft::nn {
 ///       }
 ///     };
 ///
-/// Errors   invalid_argument when a parameter has no name, and in step() when one has no gradient: none of
-///          them has changed then.
+/// A tensor that is given twice, as a tied parameter is, takes one step, and counts once in the norm that
+/// `clip` bounds. A parameter that is frozen (requires_grad(false)), or that no gradient has reached, stays
+/// as it is: step() changes neither it nor its states, not even by weight decay.
+///
+/// Errors   invalid_argument when a parameter has no name or two have one, and in step() when none has a
+///          gradient.
 /// Source   of the masters: Micikevicius et al., Mixed precision training (ICLR 2018), section 3.1.
 class Optimizer {
  public:
@@ -77,7 +81,6 @@ class Optimizer {
  private:
   /// Moves the value of a slot, and its states, in place; `gradient` has the type of the value.
   virtual void update(const Slot& slot, const Tensor& gradient, const Tensor& rate) = 0;
-  std::vector<Tensor> gradients() const;
 
   std::string name_;
   std::vector<Slot> slots_;

@@ -41,8 +41,9 @@ HEADERS = {
     "lists.h": "eager", "recompute.h": "eager",
     "jit.h": "jit",
     "module.h": "nn", "nn.h": "nn", "optim.h": "nn", "sequential.h": "nn", "vision.h": "nn", "models.h": "nn",
-    "checkpoint.h": "nn", "trainer.h": "nn", "pretrained.h": "nn", "generate.h": "nn",
+    "checkpoint.h": "nn", "trainer.h": "nn", "pretrained.h": "nn", "generate.h": "nn", "state_dict.h": "nn",
     "text.h": "io", "data.h": "io", "sampling.h": "io", "chat.h": "io", "tokenizer.h": "io",
+    "safetensors.h": "io",
 }
 # Public headers that are installed in the component `sdk` beside the folder `sdk` itself.
 SDK_TOO = {"dtype.h", "shared/numbers.hpp", "shared/contraction.hpp"}

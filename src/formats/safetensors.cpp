@@ -5,6 +5,7 @@
 #include <cstring>
 #include <set>
 
+#include "base/output_file.h"
 #include "formats/json.h"
 
 namespace weft::formats {
@@ -177,20 +178,20 @@ Result<Safetensors> map_safetensors(const std::string& path) {
   return parse_safetensors(std::move(bytes), path);
 }
 
-Result<std::vector<std::byte>> encode_safetensors(std::span<const TensorEntry> tensors,
-                                                  const std::map<std::string, std::string>& metadata) {
+// All that stands before the elements: the length of the header, and the header.
+static Result<std::string> encode_header(std::span<const TensorEntry> tensors,
+                                         const std::map<std::string, std::string>& metadata) {
   json header = json::object();
   if (!metadata.empty()) header["__metadata__"] = metadata;
   uint64_t at = 0;
   for (const auto& t : tensors) {
     uint64_t bytes = 0;
-    if (!checked_bytes(t.shape, t.dtype, bytes) || bytes != t.bytes.size())
-      return invalid("safetensors: tensor '{}' of {}{} has {} bytes", t.name, name(t.dtype),
-                     text(std::span<const int64_t>(t.shape)), t.bytes.size());
+    if (!checked_bytes(t.shape, t.dtype, bytes) || __builtin_add_overflow(at, bytes, &bytes))
+      return invalid("safetensors: tensor '{}' of {}{} has no size that a number holds", t.name,
+                     name(t.dtype), text(std::span<const int64_t>(t.shape)));
     if (header.contains(t.name)) return invalid("safetensors: the name '{}' appears twice", t.name);
-    header[t.name] = {
-        {"dtype", format_name(t.dtype)}, {"shape", t.shape}, {"data_offsets", {at, at + bytes}}};
-    at += bytes;
+    header[t.name] = {{"dtype", format_name(t.dtype)}, {"shape", t.shape}, {"data_offsets", {at, bytes}}};
+    at = bytes;
   }
   std::string text = header.dump(-1, ' ', false, json::error_handler_t::replace);
   text.resize((text.size() + 7) / 8 * 8, ' ');  // so that the elements begin at a multiple of 8
@@ -198,18 +199,59 @@ Result<std::vector<std::byte>> encode_safetensors(std::span<const TensorEntry> t
   if (length > kMaxSafetensorsHeader)
     return invalid("safetensors: names and metadata take {} bytes, the format's header has at most {}",
                    length, kMaxSafetensorsHeader);
-  std::vector<std::byte> out(sizeof length + length + at);
-  std::memcpy(out.data(), &length, sizeof length);
-  std::memcpy(out.data() + sizeof length, text.data(), length);
-  auto* to = out.data() + sizeof length + length;
-  for (const auto& t : tensors) to = std::copy(t.bytes.begin(), t.bytes.end(), to);
+  return std::string(reinterpret_cast<const char*>(&length), sizeof length) + text;
+}
+
+static Status check_size(const TensorEntry& t, std::span<const std::byte> elements) {
+  uint64_t bytes = 0;
+  if (!checked_bytes(t.shape, t.dtype, bytes) || bytes != elements.size())
+    return invalid("safetensors: tensor '{}' of {}{} has {} bytes", t.name, name(t.dtype),
+                   text(std::span<const int64_t>(t.shape)), elements.size());
+  return {};
+}
+
+Result<std::vector<std::byte>> encode_safetensors(std::span<const TensorEntry> tensors,
+                                                  const std::map<std::string, std::string>& metadata) {
+  WEFT_TRY(const auto header, encode_header(tensors, metadata));
+  const auto begin = std::as_bytes(std::span(header));
+  std::vector<std::byte> out(begin.begin(), begin.end());
+  for (const auto& t : tensors) {
+    WEFT_CHECK(check_size(t, t.bytes));
+    out.insert(out.end(), t.bytes.begin(), t.bytes.end());
+  }
   return out;
+}
+
+void order_by_width(std::vector<TensorEntry>& tensors) {
+  std::stable_sort(tensors.begin(), tensors.end(),
+                   [](const auto& a, const auto& b) { return byte_size(a.dtype) > byte_size(b.dtype); });
+}
+
+// `elements` gives what the caller keeps, or a vector that goes when it is written.
+template <class Elements>
+static Status write_tensors(const std::string& path, std::span<const TensorEntry> tensors,
+                            const std::map<std::string, std::string>& metadata, const Elements& elements) {
+  WEFT_TRY(const auto header, encode_header(tensors, metadata));
+  WEFT_TRY(auto file, OutputFile::open(path));
+  WEFT_CHECK(file.write(std::as_bytes(std::span(header))));
+  for (const auto& t : tensors) {
+    const auto& bytes = elements(t);
+    WEFT_CHECK(check_size(t, bytes));
+    WEFT_CHECK(file.write(bytes));
+  }
+  return file.commit();
 }
 
 Status write_safetensors(const std::string& path, std::span<const TensorEntry> tensors,
                          const std::map<std::string, std::string>& metadata) {
-  WEFT_TRY(const auto bytes, encode_safetensors(tensors, metadata));
-  return write_file(path, std::span<const std::byte>(bytes));
+  for (const auto& t : tensors) WEFT_CHECK(check_size(t, t.bytes));  // before a pipe has got a part
+  return write_tensors(path, tensors, metadata, [](const TensorEntry& t) { return t.bytes; });
+}
+
+Status write_safetensors(const std::string& path, std::span<const TensorEntry> tensors,
+                         const std::map<std::string, std::string>& metadata,
+                         const std::function<std::vector<std::byte>(const TensorEntry&)>& elements) {
+  return write_tensors(path, tensors, metadata, elements);
 }
 
 }  // namespace weft::formats

@@ -1,4 +1,5 @@
 #pragma once
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -46,8 +47,15 @@ Result<Safetensors> map_safetensors(const std::string& path);
 /// twice or a size does not match.
 Result<std::vector<std::byte>> encode_safetensors(std::span<const TensorEntry> tensors,
                                                   const std::map<std::string, std::string>& metadata);
-/// encode_safetensors, then write_file.
+/// The order in which elements lie aligned, as the format asks: wide ones first. Else it stays as it is.
+void order_by_width(std::vector<TensorEntry>& tensors);
+
+/// The same as a file, written tensor by tensor; see write_file() for what happens to the old one.
 Status write_safetensors(const std::string& path, std::span<const TensorEntry> tensors,
                          const std::map<std::string, std::string>& metadata);
+/// The same with elements that are fetched one tensor at a time: no more than one is in memory.
+Status write_safetensors(const std::string& path, std::span<const TensorEntry> tensors,
+                         const std::map<std::string, std::string>& metadata,
+                         const std::function<std::vector<std::byte>(const TensorEntry&)>& elements);
 
 }  // namespace weft::formats

@@ -3,13 +3,13 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#include <algorithm>
 #include <filesystem>
 
 #include "formats/json.h"
 #include "formats/safetensors.h"
 #include "nn/folder.h"
 #include "nn/settings.h"
+#include "weft/state_dict.h"
 
 namespace weft::nn {
 namespace {
@@ -19,13 +19,17 @@ using nlohmann::json;
 constexpr const char* kKind = "language_model";
 constexpr int kVersion = 2;
 
-// Of the description and every tensor's bytes, each beginning from the one before. It notices accidents, not
-// enemies.
-std::string hash(json description, std::span<const formats::TensorEntry> tensors) {
+// Of the description and every tensor's bytes in the order of the file, each beginning from the one before.
+// It notices accidents, not enemies.
+template <class Bytes>
+std::string hash(json description, std::span<const formats::TensorEntry> tensors, const Bytes& bytes_of) {
   description.erase("hash");
   const std::string text = description.dump();
   uint64_t h = XXH3_64bits(text.data(), text.size());
-  for (const auto& t : tensors) h = XXH3_64bits_withSeed(t.bytes.data(), t.bytes.size(), h);
+  for (const auto& t : tensors) {
+    const auto& bytes = bytes_of(t);
+    h = XXH3_64bits_withSeed(bytes.data(), bytes.size(), h);
+  }
   return fmt::format("{:016x}", h);
 }
 
@@ -99,7 +103,7 @@ class File {
 
   // Last, because whatever is wrong in a more telling way has been said by then.
   void check_hash() const {
-    if (field("hash") != hash(root_, file_.tensors))
+    if (field("hash") != hash(root_, file_.tensors, [](const auto& t) { return t.bytes; }))
       throw bad("hash", "does not match what the file holds: damaged");
   }
 
@@ -158,20 +162,19 @@ void save_checkpoint(const std::string& folder, const Checkpoint& run) {
   if (const Status s = read_settings("the run", settings_json(run.info.settings), back); !s.ok())
     throw Error(invalid("{}", s.message()));
   make_folder(folder);
-  std::vector<std::vector<std::byte>> bytes;
+  auto tensors = state_dict(*run.model);
+  for (const Tensor& t : run.optimizer->states()) tensors.emplace(t.name(), t);
   std::vector<formats::TensorEntry> entries;
-  for (const auto& list : {parameters(*run.model), states(*run.model), run.optimizer->states()})
-    for (const auto& t : list) {
-      bytes.push_back(t.to_bytes());
-      const auto shape = t.sizes();
-      entries.push_back({t.name(), t.dtype(), {shape.begin(), shape.end()}, bytes.back()});
-    }
-  // Aligned by size, as the format asks: wide elements first.
-  std::stable_sort(entries.begin(), entries.end(),
-                   [](const auto& a, const auto& b) { return byte_size(a.dtype) > byte_size(b.dtype); });
+  for (const auto& [name, t] : tensors) {
+    const auto shape = t.sizes();
+    entries.push_back({name, t.dtype(), {shape.begin(), shape.end()}, {}});
+  }
+  formats::order_by_width(entries);
+  const auto bytes_of = [&](const formats::TensorEntry& e) { return tensors.at(e.name).to_bytes(); };
   json description = to_json(run.info);
-  description["hash"] = hash(description, entries);
-  raise_if(formats::write_safetensors(checkpoint_path(folder), entries, {{"weft", description.dump()}}));
+  description["hash"] = hash(description, entries, bytes_of);
+  raise_if(
+      formats::write_safetensors(checkpoint_path(folder), entries, {{"weft", description.dump()}}, bytes_of));
 }
 
 TrainedModel load_trained(const std::string& folder) {

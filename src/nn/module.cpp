@@ -8,6 +8,7 @@
 
 #include "base/element.h"
 #include "nn/host_zeros.h"
+#include "nn/walk.h"
 #include "weft/random.h"
 
 namespace weft::nn {
@@ -17,53 +18,66 @@ std::string Fields::within(std::string_view name) const {
 }
 
 void Fields::parameter(std::string_view name, Tensor& t, std::vector<int64_t> shape, Initial initial) {
-  Field f{within(name), t, std::move(shape), dtype_, initial, true};
-  field(f);
+  visit({within(name), t, std::move(shape), dtype_, initial, true});
 }
 void Fields::state(std::string_view name, Tensor& t, std::vector<int64_t> shape, DType dtype,
                    Initial initial) {
-  Field f{within(name), t, std::move(shape), dtype, initial, false};
-  field(f);
+  visit({within(name), t, std::move(shape), dtype, initial, false});
 }
 void Fields::random(std::string_view name, Tensor& t) { state(name, t, {2}, DType::u64, Initial::key()); }
+
+void Fields::name_once(const std::string& name, std::string what) {
+  const auto [other, fresh] = named_.try_emplace(name, std::move(what));
+  if (!fresh)
+    throw Error(invalid("two fields of a module are named '{}': {}, and {}; each wants a name of its own",
+                        name, other->second, what));
+}
+
+void Fields::visit(Field f) {
+  const std::string type = fmt::format("{} {}{}", f.trained ? "parameter" : "state", weft::name(f.dtype),
+                                       text(std::span<const int64_t>(f.shape)));
+  name_once(f.name, type);
+  auto known = first_.find(&f.tensor);
+  if (known == first_.end() && f.tensor) known = first_.find(f.tensor.impl());
+  if (known != first_.end()) {
+    if (known->second.type != type)
+      throw Error(invalid("'{}', a {}, and '{}', a {}, are one tensor: they must be alike",
+                          known->second.name, known->second.type, f.name, type));
+    f.tied = known->second.tensor;
+  } else {
+    const First first{f.name, &f.tensor, type};
+    first_.emplace(&f.tensor, first);
+    if (f.tensor) first_.emplace(f.tensor.impl(), first);
+  }
+  field(f);
+}
 
 void Fields::child(std::string_view name, Module& m) {
   const std::string outer = path_;
   path_ = within(name);
-  if (m.own_name_ != name) m.own_name_ = name;  // else who only looks would write, beside who computes
+  name_once(path_, "a module");
+  // A module under two names keeps the first. One that has its name is not written to: a walk that only looks
+  // may run beside the forward.
+  if (seen_.insert(&m).second && m.own_name_ != name) m.own_name_ = name;
   module(m);
   m.fields(*this);
   path_ = outer;
 }
 
+void put_field(Field& f, Tensor t) {
+  if (t.dtype() != f.dtype || !std::ranges::equal(t.sizes(), f.shape))
+    throw Error(invalid("{} is {}{}, got {}", f.name, name(f.dtype), text(f.shape), text(t.type())));
+  const bool frozen = f.tensor && !f.tensor.requires_grad();
+  f.tensor = t.named(f.name);
+  if (f.trained) f.tensor.requires_grad(!frozen);
+}
+
 namespace {
 
-/// A walk that does one thing with each field.
-template <class Visit>
-class Walk final : public Fields {
- public:
-  Walk(Module& m, DType dtype, Visit visit) : visit_(std::move(visit)) {
-    dtype_ = dtype;
-    m.fields(*this);
-  }
-
- private:
-  void field(Field& f) override { visit_(f); }
-  Visit visit_;
-};
-template <class Visit>
-void each_field(Module& m, DType dtype, Visit visit) {
-  Walk<Visit> walk(m, dtype, std::move(visit));
-}
-// fields() hands out its tensors to be changed; who only looks at them changes nothing.
-template <class Visit>
-void each_field(const Module& m, Visit visit) {
-  each_field(const_cast<Module&>(m), DType::f32, std::move(visit));
-}
 std::vector<Tensor> collect(const Module& m, bool trained) {
   std::vector<Tensor> all;
   each_field(m, [&](const Field& f) {
-    if (f.trained == trained) all.push_back(built(f.tensor, f.name));
+    if (f.trained == trained && !f.tied) all.push_back(built(f.tensor, f.name));
   });
   return all;
 }
@@ -97,36 +111,37 @@ Tensor first_value(const Field& f, uint64_t seed) {
   return Tensor::from_bytes(bytes, f.shape, f.dtype);
 }
 
-void put(Field& f, Tensor t) {
-  if (t.dtype() != f.dtype || !std::ranges::equal(t.sizes(), f.shape))
-    throw Error(invalid("{} is {}{}, got {}", f.name, name(f.dtype), text(f.shape), text(t.type())));
-  f.tensor = t.named(f.name);
-  if (f.trained) f.tensor.requires_grad(true);
+// Each field's own value; tied ones get the tensor of the first.
+void put_each(Module& m, DType dtype, const Replacement& value) {
+  each_field(m, dtype, [&](Field& f) {
+    if (f.tied)
+      f.tensor = *f.tied;
+    else
+      put_field(f, value(f));
+  });
 }
 
 }  // namespace
 
 const Tensor& built(const Tensor& t, std::string_view name) {
   if (!t)
-    throw Error(
-        invalid("{} has no elements yet: call nn::build(model), or load the model, before using it", name));
+    throw Error(in_scope(
+        invalid("{} has no elements yet: call nn::build(model), or load the model, before using it", name)));
   return t;
 }
 
 void build(Module& m, const BuildOptions& options) {
-  each_field(m, options.dtype, [&](Field& f) { put(f, first_value(f, options.seed)); });
+  put_each(m, options.dtype, [&](const Field& f) { return first_value(f, options.seed); });
 }
 
-void replace(Module& m, const Replacement& with, DType dtype) {
-  each_field(m, dtype, [&](Field& f) { put(f, with(f)); });
-}
+void replace(Module& m, const Replacement& with, DType dtype) { put_each(m, dtype, with); }
 
 std::vector<Tensor> parameters(const Module& m) { return collect(m, true); }
 std::vector<Tensor> states(const Module& m) { return collect(m, false); }
 int64_t parameter_count(const Module& m) {
   int64_t n = 0;
   each_field(m, [&](const Field& f) {
-    if (f.trained) n += element_count(std::span<const int64_t>(f.shape));
+    if (f.trained && !f.tied) n += element_count(std::span<const int64_t>(f.shape));
   });
   return n;
 }
@@ -146,22 +161,24 @@ void set_training(Module& m, bool on) {
 }
 
 void copy_fields(const Module& from, Module& to, DType dtype) {
-  std::vector<Tensor> values = parameters(from);
-  for (const auto& s : states(from)) values.push_back(s);
-  size_t copied = 0;
+  std::map<std::string, Tensor> values;  // of every name: what is tied here may be two there
+  each_field(from, [&](const Field& f) { values.emplace(f.name, built(f.tensor, f.name)); });
+  size_t fields = 0;
+  each_field(to, dtype, [&](const Field& f) {
+    if (++fields; !values.contains(f.name))
+      throw Error(invalid("{}: there is no such field to copy", f.name));
+  });
+  if (fields != values.size())
+    throw Error(invalid("copy_fields: {} fields to copy, {} to take them", values.size(), fields));
   replace(
       to,
       [&](const Field& f) {
-        const auto at = std::ranges::find_if(values, [&](const Tensor& t) { return t.name() == f.name; });
-        if (at == values.end()) throw Error(invalid("{}: there is no such field to copy", f.name));
-        ++copied;
-        if (at->dtype() == f.dtype) return Tensor::from_bytes(at->to_bytes(), at->sizes(), f.dtype);
-        const auto wide = at->to_vector<double>();  // holds every value of a narrower type exactly
-        return Tensor::of(std::span<const double>(wide), at->sizes(), f.dtype);
+        const Tensor& value = values.at(f.name);
+        if (value.dtype() == f.dtype) return Tensor::from_bytes(value.to_bytes(), value.sizes(), f.dtype);
+        const auto wide = value.to_vector<double>();  // holds every value of a narrower type exactly
+        return Tensor::of(std::span<const double>(wide), value.sizes(), f.dtype);
       },
       dtype);
-  if (copied != values.size())
-    throw Error(invalid("copy_fields: {} fields to copy, {} to take them", values.size(), copied));
 }
 
 }  // namespace weft::nn

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numbers>
 
 #include "nn/host_zeros.h"
@@ -26,10 +27,18 @@ Optimizer::Optimizer(std::string_view name, std::vector<Tensor> parameters,
   if (!(clip.most >= 0 && clip.epsilon >= 0))
     throw Error(
         invalid("{}: clip must be a norm of at least 0, got {}, epsilon {}", name_, clip.most, clip.epsilon));
-  for (Tensor& p : parameters) {
+  std::map<std::string_view, const Tensor*> named;
+  for (const Tensor& p : parameters) {
     if (p.name().empty())
       throw Error(
           invalid("{}: a parameter of {} has no name; give it one with named()", name_, text(p.type())));
+    const auto [other, fresh] = named.try_emplace(p.name(), &p);
+    if (!fresh && other->second->impl() == p.impl()) continue;  // tied: one tensor takes one step
+    if (!fresh)
+      throw Error(
+          invalid("{}: two parameters are named '{}', of {} and {}; their states would have one name "
+                  "too, give one of them another with named()",
+                  name_, p.name(), text(other->second->type()), text(p.type())));
     const auto own = [&](const char* what) { return name_ + "." + p.name() + "." + what; };
     Slot slot{p, p, {}};
     if (is_half(p.dtype())) slot.value = cast(p, DType::f32).named(own("master"));
@@ -39,29 +48,25 @@ Optimizer::Optimizer(std::string_view name, std::vector<Tensor> parameters,
   }
 }
 
-std::vector<Tensor> Optimizer::gradients() const {
-  std::vector<Tensor> out;
-  for (const Slot& s : slots_) {
-    const Tensor g = s.parameter.grad();
-    if (!g)
-      throw Error(invalid("{}: {} has no gradient; call backward() on a loss that uses it", name_,
-                          s.parameter.name()));
-    out.push_back(s.has_master() ? cast(g, s.value.dtype()) : g);
-  }
-  if (clip_.most > 0) out = clip_global_norm(out, clip_.most, clip_.epsilon).tensors;
-  return out;
-}
-
 void Optimizer::step(const Tensor& rate) {
   const NoGrad off;  // an update is no part of the next loss
+  std::vector<const Slot*> moving;
+  for (const Slot& s : slots_)
+    if (s.parameter.requires_grad() && s.parameter.grad()) moving.push_back(&s);
+  if (moving.empty())
+    throw Error(invalid("{}: no parameter has a gradient; call backward() on a loss that uses them", name_));
   const Scope scope(name_);
-  const auto all = gradients();
-  for (size_t i = 0; i < slots_.size(); ++i) {
-    Slot& s = slots_[i];
-    update(s, all[i], rate);
-    if (s.has_master()) assign(s.parameter, s.value);
-    s.parameter.clear_grad();
+  std::vector<Tensor> gradients;
+  for (const Slot* s : moving) {
+    const Tensor g = s->parameter.grad();
+    gradients.push_back(s->has_master() ? cast(g, s->value.dtype()) : g);
   }
+  if (clip_.most > 0) gradients = clip_global_norm(gradients, clip_.most, clip_.epsilon).tensors;
+  for (size_t i = 0; i < moving.size(); ++i) {
+    update(*moving[i], gradients[i], rate);
+    if (moving[i]->has_master()) assign(moving[i]->parameter, moving[i]->value);
+  }
+  clear_gradients();
 }
 
 void Optimizer::clear_gradients() {

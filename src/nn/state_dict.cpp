@@ -1,0 +1,150 @@
+#include "weft/state_dict.h"
+
+#include <algorithm>
+#include <functional>
+
+#include "nn/walk.h"
+#include "weft/ops.h"
+#include "weft/safetensors.h"
+
+namespace weft::nn {
+namespace {
+
+/// Tensors to load, in memory or in a file.
+struct Source {
+  std::string where;  // for messages
+  std::map<std::string, TensorType> types;
+  std::function<Tensor(const std::string& name, const std::string& backend)> read;
+};
+
+/// A tensor of the module, and what it is given.
+struct Target {
+  std::vector<std::string> names;  // more than one where it is tied
+  TensorType type;
+  std::string from;     // in the source; empty: nothing
+  std::string backend;  // empty: it was not built, and will be on the default one
+};
+
+/// In the order of the fields, and where each is by the place of its first field's tensor.
+struct Targets {
+  std::vector<Target> all;
+  std::map<const Tensor*, size_t> at;
+};
+
+Targets targets_of(const Module& m, DType dtype) {
+  Targets out;
+  each_field(const_cast<Module&>(m), dtype, [&](const Field& f) {
+    const auto [at, fresh] = out.at.try_emplace(f.tied ? f.tied : &f.tensor, out.all.size());
+    if (fresh) out.all.emplace_back();
+    Target& t = out.all[at->second];
+    t.names.push_back(f.name);
+    if (f.tied) return;
+    t.type = f.tensor ? f.tensor.type() : TensorType{f.dtype, to_shape(f.shape)};
+    if (f.tensor) t.backend = f.tensor.backend();
+  });
+  return out;
+}
+
+std::string listed(const char* what, const std::vector<std::string>& names) {
+  if (names.empty()) return "";
+  constexpr size_t kShown = 20;
+  std::string out = fmt::format("; {} ", what);
+  for (size_t i = 0; i < std::min(names.size(), kShown); ++i)
+    out += fmt::format("{}'{}'", i ? ", " : "", names[i]);
+  if (names.size() > kShown) out += fmt::format(" and {} more", names.size() - kShown);
+  return out;
+}
+
+bool converts(DType from, DType to) { return from == to || (is_float(from) && is_float(to)); }
+
+// Finds what each target is given, and refuses what does not fit.
+LoadReport match(Targets& targets, const Source& source, bool strict) {
+  LoadReport report;
+  std::map<std::string, TensorType> left = source.types;
+  std::string wrong;
+  for (Target& t : targets.all) {
+    for (const auto& name : t.names) {
+      const auto at = left.find(name);
+      if (at == left.end()) continue;
+      if (at->second.shape != t.type.shape || !converts(at->second.dtype, t.type.dtype))
+        wrong += fmt::format("; '{}' is {}, the module wants {}", name, text(at->second), text(t.type));
+      else if (!t.from.empty() && source.read(name, "").to_bytes() != source.read(t.from, "").to_bytes())
+        wrong += fmt::format("; '{}' and '{}' differ, they are one tensor of the module", t.from, name);
+      t.from = name;
+      left.erase(at);
+    }
+    if (t.from.empty()) report.missing.push_back(t.names[0]);
+  }
+  for (const auto& [name, type] : left) report.unexpected.push_back(name);
+  const bool fits = !strict || (report.missing.empty() && report.unexpected.empty());
+  if (fits && wrong.empty()) return report;
+  const bool helps = wrong.empty();
+  if (strict) wrong += listed("missing", report.missing) + listed("unexpected", report.unexpected);
+  throw Error(invalid("{} does not fit the module: {}{}", source.where, wrong.substr(2),
+                      helps ? "; without `strict`, what has a counterpart is taken" : ""));
+}
+
+Tensor value_for(const Target& t, const Source& source) {
+  const NoGrad off;
+  const Tensor value = source.read(t.from, t.backend);
+  return value.dtype() == t.type.dtype ? value : cast(value, t.type.dtype);
+}
+
+LoadReport load_from(Module& m, const Source& source, const LoadOptions& options) {
+  Targets targets = targets_of(m, options.dtype);
+  auto report = match(targets, source, options.strict);
+  each_field(m, options.dtype, [&](Field& f) {
+    if (f.tied) {
+      f.tensor = *f.tied;
+      return;
+    }
+    const Target& t = targets.all[targets.at.at(&f.tensor)];
+    if (t.from.empty()) return;
+    const Tensor value = value_for(t, source);
+    const NoGrad off;
+    if (!f.tensor)
+      put_field(f, value);
+    else if (value.impl() != f.tensor.impl())
+      assign(f.tensor, value);
+  });
+  return report;
+}
+
+}  // namespace
+
+std::map<std::string, Tensor> state_dict(const Module& m) {
+  std::map<std::string, Tensor> out;
+  each_field(m, [&](const Field& f) {
+    if (!f.tied) out.emplace(f.name, built(f.tensor, f.name));
+  });
+  return out;
+}
+
+LoadReport load_state_dict(Module& m, const std::map<std::string, Tensor>& tensors,
+                           const LoadOptions& options) {
+  Source source{"the state", {}, [&](const std::string& name, const std::string& backend) {
+                  const Tensor& t = tensors.at(name);
+                  return backend.empty() ? Tensor::from_bytes(t.to_bytes(), t.sizes(), t.dtype())
+                                         : t.to(backend);
+                }};
+  for (const auto& [name, t] : tensors) {
+    if (!t) throw Error(invalid("load_state_dict: '{}' is an empty tensor", name));
+    source.types.emplace(name, t.type());
+  }
+  return load_from(m, source, options);
+}
+
+void save(const Module& m, const std::string& path, const std::map<std::string, std::string>& metadata) {
+  io::write_safetensors(path, state_dict(m), metadata);
+}
+
+LoadReport load(Module& m, const std::string& path, const LoadOptions& options) {
+  const auto file = io::Safetensors::map(path);
+  Source source{path, {}, [&](const std::string& name, const std::string& backend) {
+                  return file.read(name, backend);
+                }};
+  for (const auto& t : file.tensors()) source.types.emplace(t.name, TensorType{t.dtype, to_shape(t.shape)});
+  return load_from(m, source, options);
+}
+
+}  // namespace weft::nn
