@@ -74,19 +74,22 @@ struct AttentionSizes {
   }
 };
 
-/// All: f32, without a mask, of at least one head; a gradient without a length. `optional` is the position of
-/// the mask.
+/// All: f32, or forward f16 and bf16 too; without a mask, of at least one head; a gradient without a length.
+/// `optional` is the position of the mask.
 inline backend::Support accepts_attention(const backend::OpCall& c, int64_t optional) {
   using backend::Support, backend::TypeView;
   const int64_t outputs = optional == 3 ? 2 : 3;
   if (c.n_inputs() != optional + 2 || c.n_outputs() != outputs)
     return Support::no("has {} inputs and {} outputs", c.n_inputs(), c.n_outputs());
+  const DType dtype = c.output(0).dtype();
+  if (dtype != DType::f32 && (optional != 3 || (dtype != DType::f16 && dtype != DType::bf16)))
+    return Support::no("does not compute in {}", dtype);
   for (int64_t i = 0; i < optional; ++i) {
-    if (!c.input(i).has() || c.input(i).dtype() != DType::f32) return Support::no("input {} must be f32", i);
+    if (!c.input(i).has() || c.input(i).dtype() != dtype) return Support::no("input {} must be {}", i, dtype);
     const int64_t axes = i == 4 ? 2 : 3;  // lse has no last axis
     if (c.input(i).rank() < axes) return Support::no("input {} has {} axes", i, c.input(i).rank());
   }
-  for (int64_t i = 0; i < outputs; ++i)
+  for (int64_t i = 1; i < outputs; ++i)
     if (c.output(i).dtype() != DType::f32) return Support::no("output {} must be f32", i);
   if (c.input(0).shape().back().max() == 0) return Support::no("queries must have elements");
   if (c.input(1).max()[static_cast<size_t>(HeadAxes(c).heads)] == 0)

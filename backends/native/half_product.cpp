@@ -1,108 +1,11 @@
 #include "backends/native/half_product.h"
 
+#include "backends/native/halves.h"
+#include "backends/native/rows.h"
 #include "backends/native/scratch.h"
 #include "backends/native/spread.h"
-#include "backends/native/targets.h"
 
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "backends/native/half_product.cpp"
-#include <hwy/foreach_target.h>
-#include <hwy/highway.h>
-
-HWY_BEFORE_NAMESPACE();
 namespace weft::native {
-namespace HWY_NAMESPACE {
-namespace hn = hwy::HWY_NAMESPACE;
-
-using F = hn::ScalableTag<float>;
-
-#if HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM_A64
-constexpr int kDotRows = 4;  // sums of so many rows, four vectors each, stay in registers
-#else
-constexpr int kDotRows = 2;
-#endif
-
-struct Brain {
-  static HWY_INLINE hn::Vec<F> load(const uint16_t* from) {
-    const F d;
-    const hn::Rebind<uint32_t, F> du;
-    const hn::Rebind<uint16_t, F> dh;
-    return hn::BitCast(d, hn::ShiftLeft<16>(hn::PromoteTo(du, hn::LoadU(dh, from))));
-  }
-};
-struct Half {
-  static HWY_INLINE hn::Vec<F> load(const uint16_t* from) {
-    const hn::Rebind<hwy::float16_t, F> dh;
-    return hn::PromoteTo(F(), hn::LoadU(dh, reinterpret_cast<const hwy::float16_t*>(from)));
-  }
-};
-
-// R rows of x against one row of w. Each sum is made in the same order whatever R is. What is left of k after
-// whole vectors lies widened in `rest`.
-template <class Type, int R>
-HWY_INLINE void dots(const float* x, int64_t x_row, const uint16_t* HWY_RESTRICT w, int64_t k,
-                     const float* rest, float* to) {
-  const F d;
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  hn::Vec<F> sum[R][4];
-  for (auto& row : sum)
-    for (auto& s : row) s = hn::Zero(d);
-  int64_t q = 0;
-  for (; q + 4 * lanes <= k; q += 4 * lanes)
-    for (int u = 0; u < 4; ++u) {
-      const auto y = Type::load(w + q + u * lanes);
-      for (int r = 0; r < R; ++r)
-        sum[r][u] = hn::MulAdd(hn::LoadU(d, x + r * x_row + q + u * lanes), y, sum[r][u]);
-    }
-  for (; q + lanes <= k; q += lanes) {
-    const auto y = Type::load(w + q);
-    for (int r = 0; r < R; ++r) sum[r][0] = hn::MulAdd(hn::LoadU(d, x + r * x_row + q), y, sum[r][0]);
-  }
-  for (int r = 0; r < R; ++r) {
-    to[r] =
-        hn::GetLane(hn::SumOfLanes(d, hn::Add(hn::Add(sum[r][0], sum[r][1]), hn::Add(sum[r][2], sum[r][3]))));
-    for (int64_t i = q; i < k; ++i) to[r] += x[r * x_row + i] * rest[i - q];
-  }
-}
-
-// Columns [begin, end) of c, in f32 with rows of `c_row`: x is a, widened, in rows of k.
-template <class Type>
-void columns(const HalfProduct& p, const float* x, int64_t begin, int64_t end, float* c, int64_t c_row) {
-  const auto lanes = static_cast<int64_t>(hn::Lanes(F()));
-  const int64_t whole = p.k / lanes * lanes;
-  float rest[HWY_MAX_BYTES / sizeof(float)], made[kDotRows];
-  for (int64_t j = begin; j < end; ++j) {
-    const uint16_t* w = p.b + j * p.b_column;
-    widen(p.type, w + whole, rest, p.k - whole);
-    float start = 0;
-    if (p.start) widen(p.type, p.start + j, &start, 1);
-    for (int64_t i = 0, rows; i < p.m; i += rows) {
-      rows = kDotRows == 4 && p.m - i >= 4 ? 4 : p.m - i >= 2 ? 2 : 1;
-      const float* from = x + i * p.k;
-      if (rows == 4) dots<Type, kDotRows>(from, p.k, w, p.k, rest, made);
-      if (rows == 2) dots<Type, 2>(from, p.k, w, p.k, rest, made);
-      if (rows == 1) dots<Type, 1>(from, p.k, w, p.k, rest, made);
-      for (int64_t r = 0; r < rows; ++r) c[(i + r) * c_row + j - begin] = start + made[r];
-    }
-  }
-}
-void brain_columns(const HalfProduct& p, const float* x, int64_t begin, int64_t end, float* c,
-                   int64_t c_row) {
-  columns<Brain>(p, x, begin, end, c, c_row);
-}
-void half_columns(const HalfProduct& p, const float* x, int64_t begin, int64_t end, float* c, int64_t c_row) {
-  columns<Half>(p, x, begin, end, c, c_row);
-}
-
-}  // namespace HWY_NAMESPACE
-}  // namespace weft::native
-HWY_AFTER_NAMESPACE();
-
-#if HWY_ONCE
-namespace weft::native {
-
-HWY_EXPORT(brain_columns);
-HWY_EXPORT(half_columns);
 
 namespace {
 
@@ -152,14 +55,16 @@ void few_rows(const H& host, const HalfProduct& p) {
   const int64_t pieces = (p.n + kDotColumns - 1) / kDotColumns;
   const int64_t grain = std::max<int64_t>(1, (int64_t{1} << 17) / std::max<int64_t>(1, kDotColumns * p.k));
   host.parallel_for(pieces, grain, [&](int64_t begin, int64_t end) {
-    float c[kFewRows * kDotColumns];
+    float c[(kFewRows + 1) * kDotColumns];  // a row more for the start
+    float* start = c + kFewRows * kDotColumns;
     for (int64_t piece = begin; piece < end; ++piece) {
       const int64_t j0 = piece * kDotColumns, j1 = std::min(p.n, j0 + kDotColumns);
-      if (p.type == Stored::bf16)
-        HWY_DYNAMIC_DISPATCH(brain_columns)(p, x, j0, j1, c, kDotColumns);
-      else
-        HWY_DYNAMIC_DISPATCH(half_columns)(p, x, j0, j1, c, kDotColumns);
-      for (int64_t i = 0; i < p.m; ++i) narrow(p.type, c + i * kDotColumns, p.c + i * p.n + j0, j1 - j0);
+      half_dots(p.type, x, p.m, p.b + j0 * p.b_column, p.b_column, j1 - j0, p.k, c, kDotColumns);
+      if (p.start) widen(p.type, p.start + j0, start, j1 - j0);
+      for (int64_t i = 0; i < p.m; ++i) {
+        if (p.start) add_to(c + i * kDotColumns, start, j1 - j0);
+        narrow(p.type, c + i * kDotColumns, p.c + i * p.n + j0, j1 - j0);
+      }
     }
   });
 }
@@ -207,4 +112,3 @@ void multiply_halves(const backend::Host& host, const HalfProduct& p) { any_rows
 void multiply_halves(const HalfProduct& p) { any_rows(Alone(), p); }
 
 }  // namespace weft::native
-#endif

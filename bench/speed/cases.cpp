@@ -265,7 +265,7 @@ std::vector<Group> all_groups() {
   all.push_back(chains(threads));
   all.push_back(dispatch());
   all.push_back(generations(threads));
-  all.push_back(half_generations(threads));
+  all.push_back(generation_in_halves(threads));
   for (auto& g : training_groups(threads)) all.push_back(std::move(g));
   all.push_back(determinism_prices(threads));
   return all;

@@ -47,8 +47,8 @@ Case product(int64_t m, int64_t n, int64_t k);
 std::vector<Group> all_groups();
 /// Small GPTs that make up text.
 Group generations(int threads);
-/// One that has half weights, beside the same with f32 weights.
-Group half_generations(int threads);
+/// A GPT in bf16 and f16 beside itself in f32.
+Group generation_in_halves(int threads);
 /// Steps of training: models whose losses are compared from the same weights on.
 std::vector<Group> training_groups(int threads);
 /// A step of training of the smaller GPT, eager and compiled.

@@ -54,29 +54,7 @@ Case generation(int64_t layers, int64_t heads, int64_t width) {
           }};
 }
 
-// The same model twice, with weights of `half` and of f32. Its texts differ, so results are not compared.
-Case generation_in(DType half, int64_t layers, int64_t heads, int64_t width) {
-  const auto task = [=](DType dtype) {
-    const auto model = std::make_shared<nn::GPT>(nn::GPTConfig{
-        .vocabulary = kVocabulary, .context = kContext, .layers = layers, .heads = heads, .width = width});
-    nn::build(*model, {.seed = 1, .dtype = dtype});
-    const auto run = std::make_shared<Run>(*model);
-    return Task{[model, run] { (*run)(); }, nullptr};
-  };
-  return {"", fmt::format("GPT {} x {}, {} tokens, weights of {}", layers, width, kTokens, weft::name(half)),
-          [=] { return task(half); },
-          [=] { return std::vector<PeerTask>{{"Weft, f32", task(DType::f32), nullptr}}; }};
-}
-
 }  // namespace
-
-Group half_generations(int threads) {
-  return {"generation from half weights",
-          threads,
-          1,
-          1,
-          {generation_in(DType::bf16, 12, 12, 768), generation_in(DType::f16, 12, 12, 768)}};
-}
 
 Group generations(int threads) {
   return {"generation", threads, 2, 2, {generation(4, 4, 128), generation(6, 6, 384)}};

@@ -144,7 +144,7 @@ ValueList expand(Builder& b, const OpDef& op, Values inputs, AttrView attrs) {
     types.push_back(v ? &v.type() : nullptr);
     if (v && is_half(v.dtype())) narrow = true;
   }
-  if (!narrow) return op.decompose(b, wide, attrs);
+  if (!narrow || has(op.traits, Trait::movement)) return op.decompose(b, wide, attrs);
   auto promised = op.infer(Types(types), attrs);
   if (!promised.ok()) {
     b.fail(promised.take_status());

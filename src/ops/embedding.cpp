@@ -45,6 +45,7 @@ static constexpr ir::Op<EmbeddingAttrs> spec = {
         "Errors   invalid_argument for dtypes and padding_idx; a device error for an id outside the table;\n"
         "         compiled text can't report one and gives NaN.",
     .inputs = {"table", "ids"},
+    .traits = ir::Trait::movement,
     .saves = ir::saves::input(1),
     .infer = infer,
     .decompose = decompose,
