@@ -17,6 +17,10 @@ struct CompileOptions {
   std::string backend;  ///< empty: the default backend
   Policy policy;
   bool fuse = true;
+  /// The program takes the memory of the weights and states that the trace captured, where it lies on the
+  /// program's device, in place of copies: for a large model. Such tensors can't be updated in place
+  /// afterwards, and states show what the program makes of them.
+  bool take_captured = false;
 };
 
 /// Elements in the caller's memory, row-major.

@@ -8,6 +8,7 @@
 #include "seam/ledger.h"
 #include "seam/registry.h"
 #include "weft/ops.h"
+#include "weft/pieces.h"
 
 namespace weft {
 namespace eager {
@@ -188,6 +189,25 @@ Tensor Tensor::from_bytes(std::span<const std::byte> bytes, std::span<const int6
                         bytes.size()));
   std::lock_guard lock(device.eager_mutex());
   raise_if(device.eager_queue().copy_in(*t.impl()->buffer.get(), 0, bytes.data(), bytes.size()));
+  return t;
+}
+
+Tensor tensor_from_pieces(const FillPiece& fill, std::span<const int64_t> shape, DType dtype,
+                          const std::string& backend) {
+  constexpr size_t kPiece = size_t{1} << 20;
+  auto& device = device_or_default(backend);
+  Tensor t = make_tensor(device, dtype, shape);
+  const size_t all = t.impl()->bytes();
+  if (all == 0) return t;
+  const auto slices = static_cast<size_t>(shape.empty() ? 1 : shape[0]);
+  const size_t slice = all / slices, each = std::max<size_t>(1, kPiece / slice);
+  std::vector<std::byte> piece(std::min(slices, each) * slice);
+  for (size_t first = 0; first < slices; first += each) {
+    const auto part = std::span(piece).first(std::min(each, slices - first) * slice);
+    fill(static_cast<int64_t>(first), part);
+    std::lock_guard lock(device.eager_mutex());
+    raise_if(device.eager_queue().copy_in(*t.impl()->buffer.get(), first * slice, part.data(), part.size()));
+  }
   return t;
 }
 

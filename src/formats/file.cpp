@@ -63,6 +63,14 @@ Result<SharedBytes> map_file(const std::string& path) {
                      {static_cast<const std::byte*>(at), size}};
 }
 
+void release_pages(std::span<const std::byte> mapped) {
+  const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const auto begin = reinterpret_cast<uintptr_t>(mapped.data()) / page * page,
+             end = reinterpret_cast<uintptr_t>(mapped.data()) + mapped.size();
+  // A hint: without it the pages stay until the file is unmapped.
+  if (end > begin) (void)::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
+}
+
 Status write_file(const std::string& path, std::span<const std::byte> bytes) {
   WEFT_TRY(auto file, OutputFile::open(path));
   WEFT_CHECK(file.write(bytes));

@@ -21,6 +21,8 @@ struct SharedBytes {
 /// The same, mapped: pages come from the disk when they are wanted. For files that are replaced, like ours,
 /// and never cut: a page that is gone when it is wanted ends the process.
 Result<SharedBytes> map_file(const std::string& path);
+/// Gives the pages of mapped bytes back: they are read again when they are wanted again.
+void release_pages(std::span<const std::byte> mapped);
 
 /// The old file stays unless all of the new one could be written: see OutputFile in base/output_file.h.
 Status write_file(const std::string& path, std::span<const std::byte> bytes);

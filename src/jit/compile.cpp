@@ -3,6 +3,7 @@
 #include <array>
 #include <map>
 
+#include "eager/tensor_impl.h"
 #include "runtime/devices.h"
 #include "runtime/session.h"
 #include "weft/jit.h"
@@ -11,25 +12,57 @@ namespace weft {
 namespace {
 
 Result<std::shared_ptr<runtime::Session>> open_session(program::CompiledProgram program,
-                                                       const CompileOptions& options) {
+                                                       const CompileOptions& options,
+                                                       const runtime::Present& present = {}) {
   auto shared = std::make_shared<const program::CompiledProgram>(std::move(program));
   WEFT_TRY(auto devices, runtime::devices_for(options.backend, options.policy));
-  WEFT_TRY(auto session, runtime::Session::create(std::move(shared), std::move(devices), options.policy));
+  WEFT_TRY(auto session,
+           runtime::Session::create(std::move(shared), std::move(devices), options.policy, present));
   return std::shared_ptr<runtime::Session>(std::move(session));
 }
 
-// Values of what the trace captured, by the graph's names.
-compiler::WeightSource captured_values(const Traced& traced) {
-  std::map<std::string, Tensor> by_name;
-  for (size_t i = 0; i < traced.states.size(); ++i) by_name[traced.graph->states[i].name] = traced.states[i];
-  for (size_t i = 0; i < traced.weights.size(); ++i)
-    by_name[traced.graph->weights[i].name] = traced.weights[i];
-  return [by_name](const std::string& name) -> Result<program::Blob> {
-    const auto at = by_name.find(name);
-    if (at == by_name.end()) return fail(Code::internal, "the trace captured nothing named {}", name);
+/// What a trace captured, by the graph's names.
+using Captured = std::map<std::string, Tensor>;
+Captured captured_by(const Traced& traced) {
+  Captured all;
+  for (size_t i = 0; i < traced.states.size(); ++i) all[traced.graph->states[i].name] = traced.states[i];
+  for (size_t i = 0; i < traced.weights.size(); ++i) all[traced.graph->weights[i].name] = traced.weights[i];
+  return all;
+}
+
+// The program's bytes: of memory that it takes on the host, the memory itself.
+compiler::WeightSource values_of(const Captured& captured, bool take) {
+  return [&captured, take](const std::string& name) -> Result<program::Blob> {
+    const auto at = captured.find(name);
+    if (at == captured.end()) return fail(Code::internal, "the trace captured nothing named {}", name);
+    const eager::TensorImpl& impl = *at->second.impl();
+    if (take && eager::device_of(impl).host_memory())
+      return program::Blob{static_cast<const std::byte*>(impl.buffer->handle) + impl.c.dl.byte_offset,
+                           impl.bytes(), std::make_shared<Tensor>(at->second)};
     const auto bytes = at->second.to_bytes();
     return program::Blob::copy_of(bytes.data(), bytes.size());
   };
+}
+
+// Their memory for a session. What was enqueued on it has passed: the session has a queue of its own.
+runtime::Present memory_of(const Captured& captured) {
+  return [&captured](const std::string& name, const seam::Device& device) {
+    const auto at = captured.find(name);
+    if (at == captured.end()) return seam::BufferRef();
+    const eager::TensorImpl& impl = *at->second.impl();
+    if (&eager::device_of(impl) != &device || impl.c.dl.byte_offset != 0) return seam::BufferRef();
+    impl.buffer->viewed.store(true, std::memory_order_relaxed);
+    return impl.buffer;
+  };
+}
+
+void wait_for(const Captured& captured) {
+  for (const auto& [name, tensor] : captured) {
+    seam::Device& device = eager::device_of(*tensor.impl());
+    if (!device.ordered()) continue;
+    std::lock_guard lock(device.eager_mutex());
+    raise_if(device.eager_queue().synchronize());
+  }
 }
 
 Tensor to_tensor(const runtime::HostTensor& t, const runtime::Session& session) {
@@ -41,9 +74,12 @@ Tensor to_tensor(const runtime::HostTensor& t, const runtime::Session& session) 
 Compiled compile(const TracedFunction& function, const std::vector<InputSpec>& inputs,
                  const CompileOptions& options) {
   const Traced traced = trace(function, inputs);
-  auto program = value_or_raise(compiler::compile(*traced.graph, captured_values(traced),
+  const Captured captured = captured_by(traced);
+  auto program = value_or_raise(compiler::compile(*traced.graph, values_of(captured, options.take_captured),
                                                   {.name = options.name, .fuse = options.fuse}));
-  return Compiled(value_or_raise(open_session(std::move(program), options)));
+  if (!options.take_captured) return Compiled(value_or_raise(open_session(std::move(program), options)));
+  wait_for(captured);
+  return Compiled(value_or_raise(open_session(std::move(program), options, memory_of(captured))));
 }
 
 Compiled load_program(const std::string& path, const CompileOptions& options) {

@@ -1,6 +1,8 @@
-#include "nn/host_zeros.h"
+#include <algorithm>
+
 #include "weft/models.h"
 #include "weft/ops.h"
+#include "weft/pieces.h"
 
 namespace weft::nn {
 
@@ -93,7 +95,10 @@ KVCache LanguageModel::make_cache(int64_t batch, int64_t capacity) const {
   const CacheShape s = cache_shape();
   const int64_t shape[] = {batch, s.kv_heads, capacity, s.head_dim}, rows[] = {batch};
   const auto zeros = [&](const std::string& name, DType dtype, std::span<const int64_t> sizes) {
-    return Tensor::from_bytes(host_zeros(dtype, sizes), sizes, dtype).named(name);
+    return tensor_from_pieces(
+               [](int64_t, std::span<std::byte> piece) { std::ranges::fill(piece, std::byte{0}); }, sizes,
+               dtype)
+        .named(name);
   };
   KVCache cache{.layers = {}, .length = zeros("cache.length", DType::i32, rows)};
   for (int64_t i = 0; i < s.layers; ++i)

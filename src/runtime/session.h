@@ -18,14 +18,19 @@ struct HostView {
   std::span<const std::byte> bytes;
 };
 
+/// The memory that a weight or state, by its name, has on a device already; null where the session is to make
+/// some.
+using Present = std::function<seam::BufferRef(const std::string& name, const seam::Device& device)>;
+
 /// A program ready to run: memory, states and weights on its devices, and a plan for each set of symbol
 /// values, made on first use and kept (a bounded number). One run at a time; a second thread that comes in is
-/// an error, not a race. Sessions share the program and nothing else.
+/// an error, not a race. Sessions share the program, and nothing else but what `present` gives.
 class Session {
  public:
   /// `devices[0]` is where the program runs; the others are where `policy` may turn to.
   static Result<std::unique_ptr<Session>> create(std::shared_ptr<const program::CompiledProgram> program,
-                                                 std::vector<seam::Device*> devices, const Policy& policy);
+                                                 std::vector<seam::Device*> devices, const Policy& policy,
+                                                 const Present& present = {});
   ~Session();
 
   /// Runs once. `inputs` in the order of the program's; their sizes give the symbols' values. Returns the
@@ -71,7 +76,7 @@ class Session {
   Session(std::shared_ptr<const program::CompiledProgram> program, std::vector<seam::Device*> devices,
           const Policy& policy)
       : program_(std::move(program)), devices_(std::move(devices)), policy_(policy) {}
-  Status load();
+  Status load(const Present& present);
   Result<Bindings> bind(std::span<const HostView> inputs) const;
   bool same_sizes(std::span<const HostView> inputs) const;  // as those that the present plan is for
   // The parts of a run, for whoever has marked the session as busy.
