@@ -283,6 +283,39 @@ TEST_F(Folder, GenerateMakesTexts) {
   // Past the context of 160 it goes on from the newer half.
   const auto longer = weft("generate --temperature 0 --prompt " + std::string(158, 'x') + hf());
   EXPECT_NE(longer.errors.find("output 200 tokens"), std::string::npos) << longer.errors;
+  const std::string forgets = "text 1 fills the model's context: it goes on without its first 80 tokens";
+  const size_t said = longer.errors.find(forgets);
+  EXPECT_NE(said, std::string::npos) << longer.errors;
+  EXPECT_EQ(longer.errors.find("fills the model's context", said + forgets.size()), std::string::npos);
+  EXPECT_EQ(one.errors.find("fills"), std::string::npos);
+}
+
+// The folder says how text is chosen, the command line has the last word.
+TEST_F(Folder, GenerateTakesTheFoldersOptions) {
+  const auto made = [&](const std::string& options) {
+    const auto o = weft("generate --prompt abc" + options + hf());
+    EXPECT_EQ(o.status, 0) << o.errors;
+    return o.text;
+  };
+  const std::string plain = made(" --temperature 0 --length 30");
+  write("generation_config.json", {{"do_sample", false}, {"repetition_penalty", 3.0}, {"max_length", 33}});
+  const std::string penalised = made("");
+  EXPECT_EQ(penalised.size(), plain.size());  // of 33 tokens 3 are the prompt
+  EXPECT_NE(penalised, plain);
+  EXPECT_EQ(made(" --repetition-penalty 1"), plain);
+  EXPECT_EQ(made(" --length 20"), penalised.substr(0, 3 + 20) + "\n");
+  write("generation_config.json", {{"do_sample", false}, {"max_new_tokens", 10}, {"suppress_tokens", {70}}});
+  EXPECT_EQ(made("").size(), 3 + 10 + 1u);
+  write("generation_config.json", {{"do_sample", true}, {"max_length", 3}});
+  const auto full = weft("generate --prompt abc" + hf());
+  EXPECT_NE(
+      full.errors.find("the prompt has 3 tokens, and the model's folder allows 3 together with the text "
+                       "(max_length); give --length"),
+      std::string::npos)
+      << full.errors;
+  write("generation_config.json", {{"num_beams", 4}});
+  EXPECT_NE(weft("generate --prompt abc" + hf()).errors.find("field 'num_beams' is 4; supported is only 1"),
+            std::string::npos);
 }
 
 TEST_F(Folder, ChatAnswersEachLine) {

@@ -102,6 +102,29 @@ TEST_F(Generate, GreedyTextIsThatOfTransformers) {
   }
 }
 
+// The fields of a folder's generation_config.json choose the tokens that they choose in transformers.
+TEST_F(Generate, TokensByAFoldersOptionsAreThoseOfTransformers) {
+  for (const char* kind : kKinds) {
+    const auto folder = std::filesystem::temp_directory_path() / fmt::format("weft_options_{}", ::getpid());
+    std::filesystem::create_directory(folder);
+    std::ofstream(folder / "config.json") << "{}";
+    std::ofstream(folder / "generation_config.json") << answers().at(kind).at("generation_config");
+    const auto wants = nn::load_generation(folder);
+    std::filesystem::remove_all(folder);
+    const auto want = answers().at(kind).at("tokens_with_config").get<Ids>();
+    GenerateOptions o = greedy(static_cast<int64_t>(want.size()));
+    o.sampling.temperature = wants.temperature.value();
+    o.sampling.repetition_penalty = wants.repetition_penalty.value();
+    o.sampling.never = wants.never;
+    EXPECT_EQ(wants.max_new_tokens, 48);
+    Decoder decoder(*load(kind));
+    EXPECT_EQ(generate(decoder, {answers().at(kind).at("prompt").get<Ids>()}, o).tokens[0], want) << kind;
+    auto plain = answers().at(kind).at("tokens").get<Ids>();
+    plain.resize(want.size());
+    EXPECT_NE(want, plain) << kind << ": the options change nothing";
+  }
+}
+
 // However the tokens come, the scores are those of the model that reads all of them at once.
 TEST_F(Generate, ReadingInPartsChangesNothing) {
   const NoGrad off;
@@ -216,6 +239,11 @@ TEST_F(Generate, GoesOnFromTheNewerHalf) {
   o.forget = true;
   const auto made = generate(decoder, {prompt}, o);
   EXPECT_EQ(made.finish[0], Finish::length);
+  Generation again(decoder, tokenizer(), {&prompt, 1}, o);
+  for (int i = 0; i < 4; ++i) again.step();
+  EXPECT_EQ(again.forgotten(0), 0);
+  again.step();
+  EXPECT_EQ(again.forgotten(0), 6);  // half of 12
   Ids seen = prompt;
   for (const int32_t token : made.tokens[0]) {
     fresh.rewind(0, 0);

@@ -193,43 +193,59 @@ TEST_F(Pretrained, WeightsAreConverted) {
   EXPECT_NE(error_of([] { nn::load_pretrained("x", DType::i32); }).find("dtype must be"), std::string::npos);
 }
 
+// What config.json says when one field of it is changed.
+const struct {
+  const char *kind, *field, *value, *words;
+} kRefused[] = {
+    {"gpt2", "model_type", "\"bert\"",
+     "unsupported: CONFIG: field 'model_type' is \"bert\"; supported are gpt2"},
+    {"gpt2", "model_type", "null", "corrupt: CONFIG: field 'model_type' is missing"},
+    {"gpt2", "n_layer", "null", "corrupt: CONFIG: field 'n_layer' is missing"},
+    {"gpt2", "n_layer", "100000", "field 'n_layer' is 100000; at most 4096"},
+    {"gpt2", "n_embd", "-1", "field 'n_embd' is -1, wanted 1 to"},
+    {"gpt2", "n_embd", "48",
+     "tensor 'transformer.wte.weight' is f32[96, 32], config.json wants floats [96, 48]"},
+    {"gpt2", "activation_function", "\"mish\"", "field 'activation_function' is \"mish\"; supported are"},
+    {"gpt2", "scale_attn_by_inverse_layer_idx", "true", "is true; supported is only false"},
+    {"llama3", "num_attention_heads", "5",
+     "invalid argument: CONFIG: Attention: wants heads a multiple of kv_heads"},
+    {"llama3", "head_dim", "7", "CONFIG: Llama: head_dim must be even"},
+    {"llama3", "attention_bias", "true", "field 'attention_bias' is true; supported is only false"},
+    {"llama3", "hidden_act", "3", "field 'hidden_act' is 3, wanted text"},
+    {"llama3", "rope_theta", "0", "field 'rope_theta' is 0, wanted a number above 0"},
+    {"llama3", "tie_word_embeddings", "\"no\"",
+     "field 'tie_word_embeddings' is \"no\", wanted true or false"},
+    {"llama3", "rope_scaling", R"({"rope_type":"yarn"})", "rope_scaling: field 'rope_type' is \"yarn\""},
+    {"llama3", "rope_scaling", R"({"rope_type":"linear","type":"llama3","factor":2})",
+     "rope_scaling: field 'type' is \"llama3\"; 'rope_type' is \"linear\"; remove the one that is wrong"},
+    {"llama3", "rope_scaling", R"({"rope_type":"linear","factor":2,"beta_fast":1})",
+     "rope_scaling: field 'beta_fast' is 1; it is not known what it means"},
+    {"llama3", "rope_parameters", R"({"rope_type":"linear","factor":2,"rope_theta":100})",
+     "field 'rope_scaling' is {\"factor\":4.0,"},
+    {"qwen2", "rope_parameters", R"({"rope_type":"default","rope_theta":100})",
+     "field 'rope_theta' is 1000000.0; in 'rope_parameters' it is 100; remove the one that is wrong"},
+    {"llama3", "tie_word_embeddings", "true",
+     "tensor 'lm_head.weight' differs from 'model.embed_tokens.weight'; set tie_word_embeddings to false"},
+    {"llama3", "logit_scale", "2", "unsupported: CONFIG: field 'logit_scale' is 2; it is not known what it"},
+    {"gpt2", "n_ctx", "64", "field 'n_ctx' is 64; n_positions must be the same"},
+    {"gpt2", "tie_word_embeddings", "false", "is false; supported is only true"},
+    {"llama3", "rope_scaling", R"({"type":"linear"})", "rope_scaling: field 'factor' is missing"},
+    {"llama3", "rope_scaling", "4", "field 'rope_scaling' is 4, wanted an object"},
+    {"qwen2", "use_sliding_window", "true", "field 'use_sliding_window' is true"},
+    {"qwen2", "num_hidden_layers", "3", "tensor 'model.layers.2.input_layernorm.weight' is missing"},
+    {"qwen2", "num_hidden_layers", "1",
+     "tensor 'model.layers.1.input_layernorm.weight' has no place in the qwen2"},
+    {"qwen2", "model_type", "\"llama\"",
+     "tensor 'model.layers.0.self_attn.k_proj.bias' has no place in the llama"},
+    {"qwen2", "tie_word_embeddings", "false", "tensor 'lm_head.weight' is missing"},
+    {"qwen3", "layer_types", R"(["sliding_attention"])", "field 'layer_types' is [\"sliding_attention\"]"},
+    {"qwen3", "head_dim", "null", "config.json wants floats [512, 32]"},
+    {"qwen3", "quantization_config", "{}", "field 'quantization_config' is {}; only plain floats"},
+    {"qwen3", "auto_map", R"({"AutoModel":"own.py"})",
+     "field 'auto_map' is {\"AutoModel\":\"own.py\"}; it is"},
+};
 TEST_F(Pretrained, RefusesConfigurationsThatItDoesNotKnow) {
-  const struct {
-    const char *kind, *field, *value, *words;
-  } all[] = {
-      {"gpt2", "model_type", "\"bert\"",
-       "unsupported: CONFIG: field 'model_type' is \"bert\"; supported are gpt2"},
-      {"gpt2", "model_type", "null", "corrupt: CONFIG: field 'model_type' is missing"},
-      {"gpt2", "n_layer", "null", "corrupt: CONFIG: field 'n_layer' is missing"},
-      {"gpt2", "n_layer", "100000", "field 'n_layer' is 100000; at most 4096"},
-      {"gpt2", "n_embd", "-1", "field 'n_embd' is -1, wanted 1 to"},
-      {"gpt2", "n_embd", "48",
-       "tensor 'transformer.wte.weight' is f32[96, 32], config.json wants floats [96, 48]"},
-      {"gpt2", "activation_function", "\"mish\"", "field 'activation_function' is \"mish\"; supported are"},
-      {"gpt2", "scale_attn_by_inverse_layer_idx", "true", "is true; supported is only false"},
-      {"llama3", "num_attention_heads", "5",
-       "invalid argument: CONFIG: Attention: wants heads a multiple of kv_heads"},
-      {"llama3", "head_dim", "7", "CONFIG: Llama: head_dim must be even"},
-      {"llama3", "attention_bias", "true", "field 'attention_bias' is true; supported is only false"},
-      {"llama3", "hidden_act", "3", "field 'hidden_act' is 3, wanted text"},
-      {"llama3", "rope_theta", "0", "field 'rope_theta' is 0, wanted a number above 0"},
-      {"llama3", "tie_word_embeddings", "\"no\"",
-       "field 'tie_word_embeddings' is \"no\", wanted true or false"},
-      {"llama3", "rope_scaling", R"({"rope_type":"yarn"})", "rope_scaling: field 'rope_type' is \"yarn\""},
-      {"llama3", "rope_scaling", R"({"type":"linear"})", "rope_scaling: field 'factor' is missing"},
-      {"llama3", "rope_scaling", "4", "field 'rope_scaling' is 4, wanted an object"},
-      {"qwen2", "use_sliding_window", "true", "field 'use_sliding_window' is true"},
-      {"qwen2", "num_hidden_layers", "3", "tensor 'model.layers.2.input_layernorm.weight' is missing"},
-      {"qwen2", "num_hidden_layers", "1",
-       "tensor 'model.layers.1.input_layernorm.weight' has no place in the qwen2"},
-      {"qwen2", "model_type", "\"llama\"",
-       "tensor 'model.layers.0.self_attn.k_proj.bias' has no place in the llama"},
-      {"qwen2", "tie_word_embeddings", "false", "tensor 'lm_head.weight' is missing"},
-      {"qwen3", "layer_types", R"(["sliding_attention"])", "field 'layer_types' is [\"sliding_attention\"]"},
-      {"qwen3", "head_dim", "null", "config.json wants floats [512, 32]"},
-      {"qwen3", "quantization_config", "{}", "field 'quantization_config' is {}; only plain floats"},
-  };
-  for (const auto& c : all) {
+  for (const auto& c : kRefused) {
     const fs::path path = copy_of(c.kind) / "config.json";
     json config = read_json(path);
     config[c.field] = json::parse(c.value);
@@ -241,6 +257,68 @@ TEST_F(Pretrained, RefusesConfigurationsThatItDoesNotKnow) {
   }
 }
 
+// Whatever a configuration class of transformers writes at its defaults: only the weights are missed.
+TEST_F(Pretrained, KnowsEveryFieldOfTransformers) {
+  fs::create_directory(copy_);
+  int files = 0;
+  for (const auto& [release, kinds] : read_json(std::string(kFolders) + "configs.json").items())
+    for (const auto& [kind, config] : kinds.items()) {
+      std::ofstream(copy_ / "config.json") << config;
+      const std::string got = error_of([&] { nn::load_pretrained(copy_); });
+      EXPECT_NE(got.find("can't read " + (copy_ / "model.safetensors").string()), std::string::npos)
+          << kind << " of " << release << ": " << got;
+      EXPECT_EQ(error_of([&] { nn::load_generation(copy_); }), "") << kind << " of " << release;
+      ++files;
+    }
+  EXPECT_EQ(files, 8);
+}
+
+TEST_F(Pretrained, ReadsHowTextIsChosen) {
+  const fs::path path = copy_of("qwen2") / "generation_config.json";
+  const auto with = [&](const char* text) {
+    std::ofstream(path) << text;
+    return nn::load_generation(copy_);
+  };
+  EXPECT_FALSE(nn::load_generation(copy_).temperature.has_value());
+  EXPECT_EQ(with(R"({"do_sample":false,"temperature":0.7})").temperature, 0);
+  EXPECT_EQ(with(R"({"do_sample":true})").top_k, 50);  // the default of transformers
+  const auto g = with(R"({"do_sample":true,"temperature":0.6,"top_k":20,"top_p":0.9,"min_p":0.1,
+      "repetition_penalty":1.05,"max_new_tokens":9,"max_length":99,"eos_token_id":[5,6],"pad_token_id":0,
+      "bos_token_id":1,"suppress_tokens":[7],"stop_strings":"x","transformers_version":"4.37.0"})");
+  EXPECT_EQ(std::tuple(g.temperature, g.top_k, g.top_p, g.min_p, g.repetition_penalty),
+            std::tuple(0.6, 20, 0.9, 0.1, 1.05));
+  EXPECT_EQ(
+      std::tuple(g.max_new_tokens, g.max_length, g.ends, g.never, g.stops),
+      std::tuple(9, 99, std::vector<int32_t>{5, 6}, std::vector<int32_t>{7}, std::vector<std::string>{"x"}));
+  for (const auto& [text, words] :
+       {std::pair(R"({"no_repeat_ngram_size":3})", "field 'no_repeat_ngram_size' is 3; supported is only 0"),
+        {R"({"num_beams":4})", "field 'num_beams' is 4; supported is only 1"},
+        {R"({"bias":4})", "generation_config.json: field 'bias' is 4; it is not known what it means"},
+        {R"({"top_k":2.5})", "field 'top_k' is 2.5, wanted 0 to"},
+        {R"({"top_p":2})", "field 'top_p' is 2, wanted a number from 0 to 1"},
+        {R"({"eos_token_id":-1})", "field 'eos_token_id' is -1, wanted tokens"},
+        {R"({"stop_strings":[""]})", "wanted texts that are not empty"}})
+    EXPECT_NE(error_of([&] { with(text); }).find(words), std::string::npos) << words;
+  // Older releases kept these fields in config.json.
+  fs::remove(path);
+  json config = read_json(copy_ / "config.json");
+  config["repetition_penalty"] = 1.2;
+  std::ofstream(copy_ / "config.json") << config;
+  EXPECT_EQ(nn::load_generation(copy_).repetition_penalty, 1.2);
+  EXPECT_EQ(error_of([&] { nn::load_pretrained(copy_); }), "");
+}
+
+// A stored head that is the embedding is no other head.
+TEST_F(Pretrained, TakesATiedHeadThatIsTheEmbedding) {
+  const std::string path = copy_of("qwen2") / "model.safetensors";
+  const auto file = value_or_raise(formats::read_safetensors(path));
+  auto entries = file.tensors;
+  entries.push_back(*file.find("model.embed_tokens.weight"));
+  entries.back().name = "lm_head.weight";
+  raise_if(formats::write_safetensors(path, entries, {}));
+  EXPECT_EQ(error_of([&] { nn::load_pretrained(copy_); }), "");
+}
+
 // transformers 5 keeps base and scaling of the angles in one field.
 TEST_F(Pretrained, ReadsBothFormsOfRope) {
   const fs::path path = copy_of("llama3") / "config.json";
@@ -250,7 +328,14 @@ TEST_F(Pretrained, ReadsBothFormsOfRope) {
   config.erase("rope_scaling"), config.erase("rope_theta");
   std::ofstream(path) << config;
   const auto old = nn::load_pretrained(std::string(kFolders) + "llama3"), now = nn::load_pretrained(copy_);
-  EXPECT_EQ(dynamic_cast<nn::Llama&>(*now).config(), dynamic_cast<nn::Llama&>(*old).config());
+  const auto& want = dynamic_cast<nn::Llama&>(*old).config();
+  EXPECT_EQ(dynamic_cast<nn::Llama&>(*now).config(), want);
+  // The base beside it counts too, and so do both forms that say the same.
+  config["rope_theta"] = config["rope_parameters"]["rope_theta"];
+  config["rope_parameters"].erase("rope_theta");
+  config["rope_scaling"] = config["rope_parameters"];
+  std::ofstream(path) << config;
+  EXPECT_EQ(dynamic_cast<nn::Llama&>(*nn::load_pretrained(copy_)).config(), want);
 }
 
 TEST_F(Pretrained, RefusesWeightsThatDoNotFit) {

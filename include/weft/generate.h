@@ -14,12 +14,14 @@ namespace weft::nn {
 struct DecoderConfig {
   int64_t batch = 1;
   int64_t capacity = 0;  ///< tokens that there is room for, of each sequence; 0: the model's context
-  CompileOptions compile = {.name = "decoder", .backend = {}, .policy = {}, .fuse = true};
+  CompileOptions compile = {
+      .name = "decoder", .backend = {}, .policy = {}, .fuse = true, .take_captured = false};
 };
 
 /// A language model that reads sequences of tokens a few at a time, each token once: its cache and one
-/// compiled program, for prompts and for single tokens. Keeps weights of its own; the model is not needed
-/// afterwards. Whoever names a sequence that it has not gets invalid_argument.
+/// compiled program, for prompts and for single tokens. Keeps weights of its own, or, with
+/// `compile.take_captured`, those of the model; the model is not needed afterwards. Whoever names a sequence
+/// that it has not gets invalid_argument.
 class Decoder {
  public:
   /// Errors   invalid_argument for a model in training, a batch below 1, or a capacity outside the context.
@@ -90,6 +92,8 @@ class Generation {
   /// All tokens that were chosen, the one that ended the text too.
   std::span<const int32_t> tokens(int64_t i) const { return at(i).chosen; }
   Finish finish(int64_t i) const { return at(i).finish; }
+  /// Tokens of a text, from its beginning, that the model no longer sees: see GenerateOptions::forget.
+  int64_t forgotten(int64_t i) const { return at(i).forgotten; }
   /// Tokens of the prompts that were read for this.
   int64_t prompt_tokens() const { return prompt_tokens_; }
 
@@ -101,6 +105,7 @@ class Generation {
     std::vector<int32_t> chosen, kept;  // `kept`: what is read anew once there is no room
     std::string text;
     Finish finish = Finish::none;
+    int64_t forgotten = 0;
   };
   const Sequence& at(int64_t i) const;
   void read_prompts(std::span<const std::vector<int32_t>> prompts);

@@ -70,11 +70,12 @@ class Chat {
   Chat(const Options& o, const Language& language, bool as_json)
       : tokenizer_(language.tokenizer),
         template_(language.tokenizer),
-        decoder_(*language.model, {.capacity = std::min(o.context, language.model->context()),
-                                   .compile = {.name = "decoder", .policy = current_policy()}}),
-        options_(o.text.generate),
+        decoder_(*language.model,
+                 {.capacity = std::min(o.context, language.model->context()),
+                  .compile = {.name = "decoder", .policy = current_policy(), .take_captured = true}}),
+        language_(language),
+        text_(o.text),
         json_(as_json) {
-    options_.ends = language.ends;
     for (const auto& v : o.variables) {
       const size_t at = v.find('=');
       if (at == v.npos || at == 0) throw Error(invalid("--set wants NAME=VALUE, got '{}'", v));
@@ -94,7 +95,7 @@ class Chat {
     }
     interrupted = 0;
     const auto start = Clock::now();
-    nn::Generation g(decoder_, tokenizer_, {&ids, 1}, options_);
+    nn::Generation g(decoder_, tokenizer_, {&ids, 1}, generate_options(text_, language_, ids.size()));
     const double reading = seconds_since(start);
     const auto begin = Clock::now();
     std::string text;
@@ -104,7 +105,7 @@ class Chat {
     }
     const double writing = seconds_since(begin);
     messages_.push_back({"assistant", text});
-    options_.sampling.seed += 1;  // the same question again may have another answer
+    text_.generate.sampling.seed += 1;  // the same question again may have another answer
     const double in = rate(g.prompt_tokens(), reading),
                  out = rate(static_cast<int64_t>(g.tokens(0).size()), writing);
     report(text, g, in, out);
@@ -138,7 +139,8 @@ class Chat {
   io::Tokenizer tokenizer_;
   io::ChatTemplate template_;
   nn::Decoder decoder_;
-  nn::GenerateOptions options_;
+  const Language& language_;
+  TextOptions text_;
   io::ChatOptions chat_;
   std::vector<io::ChatMessage> messages_;
   bool json_;
@@ -147,7 +149,7 @@ class Chat {
 int run(const Options& o, const Common& common) {
   Language language = load_language(o.text);
   Chat chat(o, language, common.json);
-  language.model.reset();  // the decoder has weights of its own
+  language.model.reset();  // the decoder has its weights
   listen_for_interrupts();
   Lines lines;
   for (std::string said; lines.next(said);)

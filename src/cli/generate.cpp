@@ -67,33 +67,51 @@ std::vector<std::vector<int32_t>> encoded(const Language& language, const std::v
   return all;
 }
 
-int64_t room(const nn::LanguageModel& model, const std::vector<std::vector<int32_t>>& prompts,
-             int64_t length) {
-  size_t longest = 1;
-  const auto have = static_cast<uint64_t>(model.context());
+/// The tokens of the longest prompt.
+size_t longest(const nn::LanguageModel& model, const std::vector<std::vector<int32_t>>& prompts) {
+  size_t most = 1;
   for (size_t i = 0; i < prompts.size(); ++i) {
-    longest = std::max(longest, prompts[i].size());
-    if (prompts[i].size() > have)
+    most = std::max(most, prompts[i].size());
+    if (prompts[i].size() > static_cast<uint64_t>(model.context()))
       throw Error(invalid("prompt {} has {} tokens, the model's context is {}; give a shorter one", i + 1,
-                          prompts[i].size(), have));
+                          prompts[i].size(), model.context()));
   }
-  return static_cast<int64_t>(std::min(have, longest + static_cast<uint64_t>(length)));
+  return most;
+}
+
+// Says once that a text goes on without its beginning.
+void say_what_is_forgotten(const nn::Generation& g, size_t texts, bool& said) {
+  for (size_t i = 0; i < texts && !said; ++i)
+    if (const int64_t n = g.forgotten(static_cast<int64_t>(i)); n > 0) {
+      note(
+          fmt::format("text {} fills the model's context: it goes on without its first {} tokens, and again "
+                      "whenever the context is full",
+                      i + 1, n));
+      said = true;
+    }
 }
 
 int run_language(const Options& o, Language language, const std::vector<std::string>& prompts, bool as_json) {
   const auto ids = encoded(language, prompts);
-  nn::GenerateOptions options = o.text.generate;
-  options.ends = language.ends;
-  nn::Decoder decoder(*language.model, {.batch = static_cast<int64_t>(prompts.size()),
-                                        .capacity = room(*language.model, ids, options.length),
-                                        .compile = {.name = "decoder", .policy = current_policy()}});
-  language.model.reset();  // the decoder has weights of its own
+  const size_t most = longest(*language.model, ids);
+  const nn::GenerateOptions options = generate_options(o.text, language, most);
+  const auto room = std::min<uint64_t>(static_cast<uint64_t>(language.model->context()),
+                                       most + static_cast<uint64_t>(options.length));
+  nn::Decoder decoder(*language.model,
+                      {.batch = static_cast<int64_t>(prompts.size()),
+                       .capacity = static_cast<int64_t>(room),
+                       .compile = {.name = "decoder", .policy = current_policy(), .take_captured = true}});
+  language.model.reset();  // the decoder has its weights
   const auto start = Clock::now();
   nn::Generation g(decoder, language.tokenizer, ids, options);
   const double reading = seconds_since(start);
   const auto begin = Clock::now();
   Printer printer(prompts, as_json);
-  while (g.step()) printer.show(g);
+  bool said = false;
+  while (g.step()) {
+    printer.show(g);
+    say_what_is_forgotten(g, prompts.size(), said);
+  }
   const double writing = seconds_since(begin);
   int64_t made = 0;
   for (size_t i = 0; i < prompts.size(); ++i)

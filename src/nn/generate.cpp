@@ -128,7 +128,8 @@ Generation::Generation(Decoder& decoder, const io::Tokenizer& tokenizer,
                           {},
                           {},
                           {},
-                          Finish::none});
+                          Finish::none,
+                          0});
     sequences_.back().chosen.reserve(most), sequences_.back().text.reserve(kLongText);
     if (options_.forget) sequences_.back().kept.reserve(static_cast<size_t>(decoder.capacity()));
     if (options_.length == 0) sequences_.back().finish = Finish::length;
@@ -190,6 +191,7 @@ std::span<const int32_t> Generation::newer_half(size_t i) {
   const auto half = read.last(read.size() / 2);
   s.kept.assign(half.begin(), half.end());
   s.kept.push_back(s.chosen.back());
+  s.forgotten += static_cast<int64_t>(read.size() - half.size());
   decoder_.rewind(static_cast<int64_t>(i), 0);
   return s.kept;
 }

@@ -1,79 +1,98 @@
 #include "nn/hf_config.h"
 
 #include "formats/json.h"
+#include "nn/hf_object.h"
 
 namespace weft::nn {
 namespace {
 
-using nlohmann::json;
+// ---- what changes nothing
 
-/// The fields of an object in a file. One that is null is as if it were not there.
-class Object {
- public:
-  Object(std::string path, json root) : path_(std::move(path)), root_(std::move(root)) {}
-
-  bool has(const char* name) const { return root_.contains(name) && !root_[name].is_null(); }
-
-  int64_t size(const char* name, std::optional<int64_t> otherwise = {}) const {
-    // Far beyond what is useful, and small enough that no product leaves 64 bits.
-    constexpr int64_t kMost = 1 << 28;
-    const json* v = find(name, otherwise.has_value());
-    if (!v) return *otherwise;
-    if (!v->is_number_integer() || *v < 1 || *v > kMost)
-      throw bad(name, fmt::format("wanted 1 to {}", kMost));
-    return v->get<int64_t>();
-  }
-  double positive(const char* name, std::optional<double> otherwise = {}) const {
-    const json* v = find(name, otherwise.has_value());
-    if (!v) return *otherwise;
-    if (!v->is_number() || !(*v > 0)) throw bad(name, "wanted a number above 0");
-    return v->get<double>();
-  }
-  bool flag(const char* name, bool otherwise) const {
-    const json* v = find(name, true);
-    if (v && !v->is_boolean()) throw bad(name, "wanted true or false");
-    return v ? v->get<bool>() : otherwise;
-  }
-  std::string word(const char* name, std::optional<std::string> otherwise = {}) const {
-    const json* v = find(name, otherwise.has_value());
-    if (v && !v->is_string()) throw bad(name, "wanted text");
-    return v ? v->get<std::string>() : *otherwise;
-  }
-  Object object(const char* name) const {
-    const json* v = find(name, false);
-    if (!v->is_object()) throw bad(name, "wanted an object");
-    return {path_ + ": " + name, *v};
-  }
-
-  /// A field that changes what a model computes, in a way that is not known here.
-  void refuse_unless(const char* name, const json& supported) const {
-    if (has(name) && root_[name] != supported)
-      throw unsupported(name, "supported is only " + supported.dump());
-  }
-  Error unsupported(const char* name, const std::string& wanted) const {
-    return Error(fail(Code::unsupported, "{}: field '{}' is {}; {}", path_, name,
-                      root_.value(name, json()).dump(), wanted));
-  }
-  /// All of a list are this word.
-  void refuse_unless_all(const char* name, const char* supported) const {
-    if (!has(name)) return;
-    for (const json& v : root_[name])
-      if (v != supported) throw unsupported(name, fmt::format("supported is only \"{}\"", supported));
-  }
-
- private:
-  const json* find(const char* name, bool optional) const {
-    if (has(name)) return &root_[name];
-    if (!optional) throw Error(fail(Code::corrupt, "{}: field '{}' is missing", path_, name));
-    return nullptr;
-  }
-  Error bad(const char* name, const std::string& wanted) const {
-    return Error(fail(Code::corrupt, "{}: field '{}' is {}, {}", path_, name, root_[name].dump(), wanted));
-  }
-
-  std::string path_;
-  json root_;
+// Of training, of other uses of the same class, of how it was saved. The fields of text generation are read
+// by load_generation().
+constexpr Harmless kCommon[] = {
+    {"_attn_implementation_autoset"},
+    {"_name_or_path"},
+    {"add_cross_attention", "false"},
+    {"architectures"},
+    {"attention_dropout"},
+    {"attn_implementation"},
+    {"bos_token_id"},
+    {"chunk_size_feed_forward"},
+    {"cls_token_id"},
+    {"decoder_start_token_id"},
+    {"dtype"},
+    {"eos_token_id"},
+    {"finetuning_task"},
+    {"gradient_checkpointing"},
+    {"id2label"},
+    {"initializer_range"},
+    {"is_decoder"},
+    {"is_encoder_decoder", "false"},
+    {"label2id"},
+    {"mask_token_id"},
+    {"model_max_length"},
+    {"model_type"},
+    {"num_labels"},
+    {"output_attentions"},
+    {"output_hidden_states"},
+    {"pad_token_id"},
+    {"problem_type"},
+    {"pruned_heads", "{}"},
+    {"return_dict"},
+    {"sep_token_id"},
+    {"task_specific_params"},
+    {"tf_legacy_loss"},
+    {"tie_encoder_decoder", "false"},
+    {"tokenizer_class"},
+    {"torch_dtype"},
+    {"torchscript"},
+    {"transformers_version"},
+    {"unk_token_id"},
+    {"unsloth_fixed"},
+    {"unsloth_version"},
+    {"use_bfloat16"},
+    {"use_cache"},
 };
+constexpr Harmless kGpt2[] = {
+    {"attn_pdrop"},
+    {"embd_pdrop"},
+    {"reorder_and_upcast_attn"},  // rounding
+    {"resid_pdrop"},
+    {"scale_attn_by_inverse_layer_idx", "false"},
+    {"scale_attn_weights", "true"},
+    {"summary_activation"},
+    {"summary_first_dropout"},
+    {"summary_proj_to_labels"},
+    {"summary_type"},
+    {"summary_use_proj"},
+    {"tie_word_embeddings", "true"},
+};
+constexpr Harmless kLlama[] = {
+    {"attention_bias", "false"},
+    {"mlp_bias", "false"},
+    {"partial_rotary_factor", "1.0"},
+    {"pretraining_tp"},  // how products are cut: rounding
+    {"rope_interleaved", "false"},
+    {"is_llama_config", "true"},
+    // Of Qwen2 that was saved as a Llama.
+    {"max_window_layers"},
+    {"use_sliding_window", "false"},
+};
+constexpr Harmless kQwen[] = {
+    {"mlp_bias", "false"},
+    {"partial_rotary_factor", "1.0"},
+    {"use_mrope", "false"},
+    {"use_sliding_window", "false"},
+    // Without use_sliding_window these two say nothing.
+    {"max_window_layers"},
+    {"sliding_window"},
+};
+constexpr Harmless kQwen2[] = {{"attention_bias", "true"}};
+constexpr Harmless kQwen3[] = {{"attention_bias", "false"}};
+constexpr Harmless kRope[] = {{"partial_rotary_factor", "1.0"}};
+
+// ---- what a model is made of
 
 constexpr int64_t kMostLayers = 4096;  // a block of each is made before any tensor is looked at
 
@@ -93,13 +112,10 @@ Activation activation(const Object& f, const char* name, const std::string& othe
 }
 
 GPTConfig gpt2(const Object& f) {
-  f.refuse_unless("tie_word_embeddings", true);
-  f.refuse_unless("scale_attn_weights", true);
-  f.refuse_unless("scale_attn_by_inverse_layer_idx", false);
-  f.refuse_unless("add_cross_attention", false);
   GPTConfig c;
   c.vocabulary = f.size("vocab_size");
   c.context = f.size("n_positions");
+  if (f.size("n_ctx", c.context) != c.context) throw f.unsupported("n_ctx", "n_positions must be the same");
   c.layers = layers(f, "n_layer");
   c.heads = f.size("n_head");
   c.width = f.size("n_embd");
@@ -109,12 +125,23 @@ GPTConfig gpt2(const Object& f) {
   return c;
 }
 
+/// How positions turn heads, as one object of a file says it.
+struct Rope {
+  RopeScaling scaling;
+  std::optional<double> base;
+  friend bool operator==(const Rope&, const Rope&) = default;
+};
+
 RopeScaling rope_scaling(const Object& f) {
-  const std::string kind = f.word(f.has("type") ? "type" : "rope_type", "default");
+  const bool older = f.has("type");
+  const std::string kind = f.word("rope_type", older ? f.word("type") : "default");
+  if (older && f.word("type") != kind)
+    throw f.unsupported("type", fmt::format("'rope_type' is \"{}\"; remove the one that is wrong", kind));
   RopeScaling s;
   if (kind == "default") return s;
   if (kind != "linear" && kind != "llama3")
-    throw f.unsupported(f.has("type") ? "type" : "rope_type", "supported are default, linear and llama3");
+    throw f.unsupported(f.has("rope_type") ? "rope_type" : "type",
+                        "supported are default, linear and llama3");
   s.factor = f.positive("factor");
   s.kind = RopeScaling::Kind::linear;
   if (kind == "linear") return s;
@@ -127,13 +154,39 @@ RopeScaling rope_scaling(const Object& f) {
   return s;
 }
 
+// transformers 4 has rope_theta beside rope_scaling, transformers 5 both in rope_parameters; a file may have
+// all three, which then must agree.
+Rope rope(const Object& f) {
+  std::optional<Rope> rope;
+  for (const char* name : {"rope_parameters", "rope_scaling"}) {
+    if (!f.has(name)) continue;
+    const Object o = f.object(name);
+    Rope one{rope_scaling(o), {}};
+    if (o.has("rope_theta")) one.base = o.positive("rope_theta");
+    o.refuse_the_rest("this kind of position", {kRope});
+    if (rope && !one.base) one.base = rope->base;
+    if (rope && !rope->base) rope->base = one.base;
+    if (rope && *rope != one)
+      throw f.unsupported(name, "'rope_parameters' says something else; remove the one that is wrong");
+    rope = one;
+  }
+  if (!rope) rope.emplace();
+  if (f.has("rope_theta")) {
+    const double base = f.positive("rope_theta");
+    if (rope->base.value_or(base) != base)
+      throw f.unsupported(
+          "rope_theta",
+          fmt::format("in 'rope_parameters' it is {}; remove the one that is wrong", *rope->base));
+    rope->base = base;
+  }
+  return *rope;
+}
+
 /// What llama, qwen2 and qwen3 share.
 LlamaConfig llama(const Object& f) {
-  f.refuse_unless("attention_bias", false);
-  f.refuse_unless("mlp_bias", false);
-  f.refuse_unless("use_sliding_window", false);
-  f.refuse_unless_all("layer_types", "full_attention");
-  f.refuse_unless("partial_rotary_factor", 1.0);
+  for (const auto& kind : f.words("layer_types"))
+    if (kind != "full_attention")
+      throw f.unsupported("layer_types", "supported is only \"full_attention\" for every layer");
   LlamaConfig c;
   c.vocabulary = f.size("vocab_size");
   c.context = f.size("max_position_embeddings");
@@ -146,12 +199,9 @@ LlamaConfig llama(const Object& f) {
   c.epsilon = f.positive("rms_norm_eps", 1e-6);
   c.tied_embedding = f.flag("tie_word_embeddings", false);
   c.activation = activation(f, "hidden_act", "silu");
-  // transformers 5 has both in one field.
-  const bool together = f.has("rope_parameters");
-  if (together) f.object("rope_parameters").refuse_unless("partial_rotary_factor", 1.0);
-  c.rope_base = (together ? f.object("rope_parameters") : f).positive("rope_theta", 10000);
-  if (together || f.has("rope_scaling"))
-    c.rope_scaling = rope_scaling(f.object(together ? "rope_parameters" : "rope_scaling"));
+  const Rope turned = rope(f);
+  c.rope_base = turned.base.value_or(10000);
+  c.rope_scaling = turned.scaling;
   return c;
 }
 
@@ -162,13 +212,22 @@ HfConfig read_hf_config(const std::string& path) {
   const std::string type = f.word("model_type");
   if (f.has("quantization_config"))
     throw f.unsupported("quantization_config", "only plain floats are supported");
-  if (type == "gpt2") return {type, gpt2(f)};
+  if (type == "gpt2") {
+    HfConfig c{type, gpt2(f)};
+    f.refuse_the_rest(type, {kCommon, kGpt2, generation_fields()});
+    return c;
+  }
   if (type != "llama" && type != "qwen2" && type != "qwen3")
     throw f.unsupported("model_type", "supported are gpt2, llama, qwen2 and qwen3");
   LlamaConfig c = llama(f);
   c.qkv_bias = type == "qwen2";
   c.norm_heads = type == "qwen3";
   if (type == "qwen3" && c.head_dim == 0) c.head_dim = 128;  // its default, whatever the width
+  if (type == "llama")
+    f.refuse_the_rest(type, {kCommon, kLlama, generation_fields()});
+  else
+    f.refuse_the_rest(
+        type, {kCommon, kQwen, c.qkv_bias ? std::span(kQwen2) : std::span(kQwen3), generation_fields()});
   return {type, c};
 }
 

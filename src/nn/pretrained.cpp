@@ -1,6 +1,7 @@
 #include "weft/pretrained.h"
 
 #include <algorithm>
+#include <cstring>
 #include <deque>
 #include <filesystem>
 #include <map>
@@ -10,7 +11,7 @@
 #include "formats/json.h"
 #include "formats/safetensors.h"
 #include "nn/hf_config.h"
-#include "nn/host_zeros.h"
+#include "weft/pieces.h"
 
 namespace weft::nn {
 namespace {
@@ -32,6 +33,11 @@ class Weights {
   }
 
   bool has(const std::string& name) const { return tensors_.contains(name); }
+  /// Null when there is none of this name. Does not count as taken.
+  const formats::TensorEntry* find(const std::string& name) const {
+    const auto at = tensors_.find(name);
+    return at == tensors_.end() ? nullptr : at->second;
+  }
   const formats::TensorEntry& take(const std::string& name) {
     const auto at = tensors_.find(name);
     if (at == tensors_.end())
@@ -150,12 +156,45 @@ class Names {
   std::string prefix_;
 };
 
-// Where element i of a field lies in the tensor that it comes from.
-size_t place(const Field& f, const Origin& o, size_t i) {
-  if (!o.conv1d) return i;
-  const auto out = static_cast<size_t>(f.shape[0]),
-             in = static_cast<size_t>(f.shape.size() == 2 ? f.shape[1] : 1);
-  return i % in * (static_cast<size_t>(o.parts) * out) + static_cast<size_t>(o.part) * out + i / in;
+/// Slices of a field along its first axis: how many elements each has, where they lie in the tensor that they
+/// come from, and how far the elements of one slice are apart there.
+struct Slices {
+  size_t size, first, step, inner_step;
+};
+Slices slices_of(const Field& f, const Origin& o) {
+  size_t size = 1;
+  for (size_t i = 1; i < f.shape.size(); ++i) size *= static_cast<size_t>(f.shape[i]);
+  if (!o.conv1d) return {size, 0, size, 1};
+  const auto out = static_cast<size_t>(f.shape[0]);
+  return {size, static_cast<size_t>(o.part) * out, 1, static_cast<size_t>(o.parts) * out};
+}
+
+// `piece` = slices `first` and on, converted; what lies side by side in the file is read together.
+template <class To, class From>
+void convert(const Slices& s, size_t first, const std::byte* from, std::span<std::byte> piece) {
+  const size_t n = piece.size() / sizeof(To) / s.size;
+  const auto one = [&](size_t slice, size_t i) {
+    From v;
+    std::memcpy(&v, from + (s.first + (first + slice) * s.step + i * s.inner_step) * sizeof v, sizeof v);
+    const To to = shared::store<To>(shared::load(v));
+    std::memcpy(piece.data() + (slice * s.size + i) * sizeof to, &to, sizeof to);
+  };
+  if (s.inner_step == 1) {
+    for (size_t slice = 0; slice < n; ++slice)
+      for (size_t i = 0; i < s.size; ++i) one(slice, i);
+  } else {
+    for (size_t i = 0; i < s.size; ++i)
+      for (size_t slice = 0; slice < n; ++slice) one(slice, i);
+  }
+}
+void convert(const Slices& s, DType to, DType from, size_t first, const std::byte* bytes,
+             std::span<std::byte> piece) {
+  shared::visit<shared::Kinds::floats>(to, [&](auto t) {
+    shared::visit<shared::Kinds::all>(from, [&](auto f) {
+      if constexpr (shared::is_any_float<typename decltype(f)::type>)
+        convert<typename decltype(t)::type, typename decltype(f)::type>(s, first, bytes, piece);
+    });
+  });
 }
 
 Tensor taken(const Field& f, const Origin& o, Weights& weights, const std::string& folder) {
@@ -165,11 +204,44 @@ Tensor taken(const Field& f, const Origin& o, Weights& weights, const std::strin
   if (e.shape != shape || !is_float(e.dtype))
     throw Error(fail(Code::corrupt, "{}: tensor '{}' is {}{}, config.json wants floats {}", folder, o.name,
                      name(e.dtype), text(e.shape), text(shape)));
-  if (e.dtype == f.dtype && !o.conv1d) return Tensor::from_bytes(e.bytes, f.shape, f.dtype);
-  auto bytes = host_zeros(f.dtype, f.shape);
-  for (size_t i = 0, n = bytes.size() / byte_size(f.dtype); i < n; ++i)
-    store_element(f.dtype, bytes.data(), i, load_element<double>(e.dtype, e.bytes.data(), place(f, o, i)));
-  return Tensor::from_bytes(bytes, f.shape, f.dtype);
+  const Slices s = slices_of(f, o);
+  // Pages of the file that were read are given back, so that there is never more of it in memory than a
+  // piece.
+  const size_t slice_bytes = o.conv1d ? 0 : s.size * byte_size(e.dtype);
+  Tensor t = tensor_from_pieces(
+      [&](int64_t first, std::span<std::byte> piece) {
+        const auto at = static_cast<size_t>(first);
+        const size_t n = piece.size() / byte_size(f.dtype) / s.size * slice_bytes;
+        if (e.dtype == f.dtype && !o.conv1d)
+          std::ranges::copy(e.bytes.subspan(at * slice_bytes, n), piece.begin());
+        else
+          convert(s, f.dtype, e.dtype, at, e.bytes.data(), piece);
+        if (!o.conv1d) formats::release_pages(e.bytes.subspan(at * slice_bytes, n));
+      },
+      f.shape, f.dtype);
+  formats::release_pages(e.bytes);
+  return t;
+}
+
+// Where config.json says that the head is the embedding, one that is stored beside it must not differ.
+void check_tied_head(const Weights& weights, const Names& names, const std::string& folder) {
+  const std::string tokens = names.of("tokens.weight").name, head = "lm_head.weight";
+  const formats::TensorEntry *one = weights.find(tokens), *other = weights.find(head);
+  if (!one || !other) return;
+  constexpr size_t kPiece = size_t{1} << 20;
+  bool same = one->dtype == other->dtype && one->bytes.size() == other->bytes.size();
+  for (size_t at = 0; same && at < one->bytes.size(); at += kPiece) {
+    const size_t n = std::min(kPiece, one->bytes.size() - at);
+    const auto a = one->bytes.subspan(at, n), b = other->bytes.subspan(at, n);
+    same = std::ranges::equal(a, b);
+    formats::release_pages(a), formats::release_pages(b);
+  }
+  if (!same)
+    throw Error(
+        fail(Code::corrupt,
+             "{}: config.json ties the head to the embedding, but tensor '{}' differs from '{}'; set "
+             "tie_word_embeddings to false if the model has a head of its own, else remove the tensor",
+             folder, head, tokens));
 }
 
 // What a model says against its sizes is said of the file that they come from.
@@ -196,6 +268,7 @@ std::unique_ptr<LanguageModel> load_pretrained(const std::string& folder, DType 
   auto model = made(config, path);
   Weights weights(folder);
   const Names names(config.type, weights);
+  if (tied(config)) check_tied_head(weights, names, folder);
   replace(*model, [&](const Field& f) { return taken(f, names.of(f.name), weights, folder); }, dtype);
   weights.refuse_the_rest(config.type,
                           [&](const std::string& name) { return Names::meaningless(name, tied(config)); });

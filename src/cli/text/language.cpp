@@ -1,31 +1,14 @@
 #include "cli/text/language.h"
 
+#include <algorithm>
 #include <filesystem>
 
 #include "cli/program/backend.h"
-#include "formats/json.h"
 #include "weft/checkpoint.h"
-#include "weft/pretrained.h"
 #include "weft/tensor.h"
 
 namespace weft::cli {
 namespace {
-
-/// What `eos_token_id` of a file says, a number or a list of them; nothing without file or field.
-std::vector<int32_t> end_tokens(const std::string& path) {
-  std::error_code no_such_name;
-  if (!std::filesystem::exists(path, no_such_name)) return {};
-  const auto root = value_or_raise(formats::read_json_object(path));
-  const auto field = root.value("eos_token_id", nlohmann::json());
-  std::vector<int32_t> ends;
-  for (const auto& id : field.is_array() ? field : nlohmann::json::array({field})) {
-    if (id.is_null()) continue;
-    if (!id.is_number_integer() || id < 0 || id > std::numeric_limits<int32_t>::max())
-      throw Error(fail(Code::corrupt, "{}: field 'eos_token_id' is {}, wanted tokens", path, field.dump()));
-    ends.push_back(id.get<int32_t>());
-  }
-  return ends;
-}
 
 /// Model and tokenizer of a folder as Hugging Face's libraries save them.
 Language from_hugging_face(const std::string& folder, DType dtype) {
@@ -41,14 +24,12 @@ Language from_hugging_face(const std::string& folder, DType dtype) {
     throw Error(fail(Code::unavailable,
                      "{} is not there: a model alone can't read text; save its tokenizer beside it",
                      at("tokenizer.json")));
-  Language l{nn::load_pretrained(folder, dtype), io::Tokenizer::load(folder), {}, {}};
+  Language l{
+      nn::load_pretrained(folder, dtype), io::Tokenizer::load(folder), {}, {}, nn::load_generation(folder)};
   if (l.tokenizer.size() > l.model->vocabulary())
     throw Error(fail(Code::corrupt, "{}: the tokenizer has {} tokens, the model only {}", folder,
                      l.tokenizer.size(), l.model->vocabulary()));
-  for (const char* file : {"config.json", "generation_config.json"}) {
-    const auto ends = end_tokens(at(file));
-    l.ends.insert(l.ends.end(), ends.begin(), ends.end());
-  }
+  l.ends = l.wants.ends;
   if (l.tokenizer.bos()) l.begin.push_back(*l.tokenizer.bos());
   if (l.tokenizer.eos()) l.ends.push_back(*l.tokenizer.eos());
   return l;
@@ -56,7 +37,7 @@ Language from_hugging_face(const std::string& folder, DType dtype) {
 
 Language from_checkpoint(const std::string& folder) {
   auto trained = nn::load_trained(folder);
-  Language l{std::move(trained.model), std::move(trained.info.tokenizer), {}, {}};
+  Language l{std::move(trained.model), std::move(trained.info.tokenizer), {}, {}, {}};
   l.begin = l.tokenizer.bos() ? std::vector{*l.tokenizer.bos()} : l.tokenizer.encode("\n", false);
   if (l.tokenizer.eos()) l.ends.push_back(*l.tokenizer.eos());
   return l;
@@ -71,6 +52,7 @@ Language load_language(const TextOptions& o) {
 }
 
 void add_text_options(Syntax& app, TextOptions& o) {
+  o.app = &app;
   auto& s = o.generate.sampling;
   auto model = app.add_option("--model", o.model, "folder of a checkpoint").type_name("DIR").check(some_name);
   app.add_option("--hf", o.hugging_face, "folder of a model and its tokenizer, as Hugging Face saves them")
@@ -106,6 +88,33 @@ void add_text_options(Syntax& app, TextOptions& o) {
       .check(some_name)
       .type_name("TEXT")
       .one_at_a_time();
+}
+
+nn::GenerateOptions generate_options(const TextOptions& o, const Language& l, size_t prompt_tokens) {
+  nn::GenerateOptions g = o.generate;
+  const auto& wants = l.wants;
+  const auto take = [&](const char* option, auto& to, const auto& wanted) {
+    if (wanted && !o.app->given(option)) to = *wanted;
+  };
+  take("--temperature", g.sampling.temperature, wants.temperature);
+  take("--top-k", g.sampling.top_k, wants.top_k);
+  take("--top-p", g.sampling.top_p, wants.top_p);
+  take("--min-p", g.sampling.min_p, wants.min_p);
+  take("--repetition-penalty", g.sampling.repetition_penalty, wants.repetition_penalty);
+  take("--length", g.length, wants.max_new_tokens);
+  if (wants.max_length && !o.app->given("--length")) {
+    const int64_t left = *wants.max_length - static_cast<int64_t>(prompt_tokens);
+    if (left < 1)
+      throw Error(
+          invalid("the prompt has {} tokens, and the model's folder allows {} together with the text "
+                  "(max_length); give --length",
+                  prompt_tokens, *wants.max_length));
+    g.length = std::min(g.length, left);
+  }
+  if (!o.app->given("--stop")) g.stops = wants.stops;
+  g.sampling.never = wants.never;
+  g.ends = l.ends;
+  return g;
 }
 
 double rate(int64_t tokens, double seconds) {

@@ -1,0 +1,123 @@
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "formats/safetensors.h"
+#include "test_backends.h"
+
+// What it costs in memory to make text with a folder of Hugging Face's: hardly more than its weights.
+namespace weft {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+constexpr int64_t kVocabulary = 20000, kWidth = 512, kHidden = 2048, kLayers = 4;
+
+/// A Llama of about 27 million numbers, all of them 2^-9 or so, and a tokenizer of printable characters.
+class LargeFolder : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    fs::create_directory(folder_);
+    write("config.json", {{"model_type", "llama"},
+                          {"vocab_size", kVocabulary},
+                          {"hidden_size", kWidth},
+                          {"intermediate_size", kHidden},
+                          {"num_hidden_layers", kLayers},
+                          {"num_attention_heads", 8},
+                          {"max_position_embeddings", 1024},
+                          {"tie_word_embeddings", true}});
+    json vocabulary;
+    for (int i = 0; i < 95; ++i) vocabulary[std::string(1, static_cast<char>(32 + i))] = i;
+    write("tokenizer.json", {{"version", "1.0"},
+                             {"added_tokens", json::array()},
+                             {"normalizer", nullptr},
+                             {"pre_tokenizer", nullptr},
+                             {"post_processor", nullptr},
+                             {"decoder", {{"type", "Fuse"}}},
+                             {"model", {{"type", "BPE"}, {"vocab", vocabulary}, {"merges", json::array()}}}});
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+  void write(const char* name, const json& what) const { std::ofstream(folder_ / name) << what; }
+
+  /// Writes the weights; gives their bytes.
+  int64_t write_weights(DType dtype) const {
+    std::vector<uint16_t> numbers(kVocabulary * kWidth * byte_size(dtype) / 2);
+    for (size_t i = 0; i < numbers.size(); ++i)  // of f32 too: each half of one is a small number
+      numbers[i] = static_cast<uint16_t>(0x3b00 + i * 40503 % 251);
+    std::vector<formats::TensorEntry> all;
+    int64_t bytes = 0;
+    const auto add = [&](const std::string& name, std::vector<int64_t> shape) {
+      int64_t n = static_cast<int64_t>(byte_size(dtype));
+      for (const int64_t d : shape) n *= d;
+      all.push_back(
+          {"model." + name, dtype, shape, std::as_bytes(std::span(numbers)).first(static_cast<size_t>(n))});
+      bytes += n;
+    };
+    add("embed_tokens.weight", {kVocabulary, kWidth});
+    for (int64_t i = 0; i < kLayers; ++i) {
+      const std::string layer = fmt::format("layers.{}.", i);
+      for (const char* name : {"q_proj", "k_proj", "v_proj", "o_proj"})
+        add(layer + "self_attn." + name + ".weight", {kWidth, kWidth});
+      add(layer + "mlp.gate_proj.weight", {kHidden, kWidth}),
+          add(layer + "mlp.up_proj.weight", {kHidden, kWidth});
+      add(layer + "mlp.down_proj.weight", {kWidth, kHidden});
+      add(layer + "input_layernorm.weight", {kWidth}),
+          add(layer + "post_attention_layernorm.weight", {kWidth});
+    }
+    add("norm.weight", {kWidth});
+    raise_if(formats::write_safetensors((folder_ / "model.safetensors").string(), all, {}));
+    return bytes;
+  }
+  /// The most memory that the program had while it made a little text.
+  int64_t peak(const char* dtype) const {
+    const std::string weft = WEFT_BINARY_DIR "/weft", hf = folder_.string();
+    const pid_t child = ::fork();
+    if (child == 0) {
+      const int out = ::open((folder_ / "out").c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+      ::dup2(out, 1), ::dup2(out, 2);
+      ::execl(weft.c_str(), "weft", "generate", "--backend", "native", "--hf", hf.c_str(), "--dtype", dtype,
+              "--prompt", "abcdefghijklmnopqrst", "--length", "4", static_cast<char*>(nullptr));
+      ::_exit(127);
+    }
+    // Asked for while it runs: what wait4() says counts this process too, from before the exec.
+    int status = 0;
+    int64_t most = 0;
+    while (::waitpid(child, &status, WNOHANG) == 0) {
+      std::ifstream lines(fmt::format("/proc/{}/status", child));
+      for (std::string line; std::getline(lines, line);)
+        if (line.starts_with("Name:") && line.find("weft_tests") != line.npos)
+          break;  // not started yet
+        else if (line.starts_with("VmHWM:"))
+          most = std::max(most, int64_t{1024} * std::stoll(line.substr(6)));
+      ::usleep(1000);
+    }
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << std::ifstream(folder_ / "out").rdbuf();
+    return most;
+  }
+
+  const fs::path folder_ = fs::temp_directory_path() / fmt::format("weft_large_{}", ::getpid());
+};
+
+// What the program needs without a model is not the model's.
+constexpr int64_t kProgram = 24 << 20;
+
+TEST_F(LargeFolder, GenerationTakesLittleMoreThanTheWeights) {
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    const int64_t weights = write_weights(dtype), most = peak(name(dtype));
+    EXPECT_LE(most - kProgram, weights * 115 / 100) << name(dtype) << ": weights of " << weights;
+    std::printf("[memory] %s: %.0f MB of weights, %.0f MB at most\n", name(dtype),
+                static_cast<double>(weights) * 1e-6, static_cast<double>(most) * 1e-6);
+  }
+  // Stored halves become f32 piece by piece.
+  EXPECT_LE(peak("f32") - kProgram,
+            2 * static_cast<int64_t>(fs::file_size(folder_ / "model.safetensors")) * 115 / 100);
+}
+
+}  // namespace
+}  // namespace weft
