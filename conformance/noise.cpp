@@ -8,6 +8,23 @@
 #include "weft/backends.h"
 
 namespace weft::conformance {
+int64_t accumulated_terms(const ir::Graph& graph, const ir::Node& node) {
+  const auto count_of = [&](int32_t id) { return element_count(graph.types[size_t(id)].shape).value(); };
+  const std::string_view op = node.op->name;
+  if (op == "sum") return count_of(node.inputs[0]) / std::max<int64_t>(1, count_of(node.outputs[0]));
+  const auto axis = [&](size_t i, size_t d) { return graph.types[size_t(node.inputs[i])].shape[d].value(); };
+  const auto each = [&](size_t i, size_t d) {
+    return count_of(node.inputs[i]) / std::max<int64_t>(1, axis(i, d));
+  };
+  if (op == "conv") return each(1, 0);              // c / groups, k...
+  if (op == "conv_transpose") return each(1, 1);    // o, k...: not all of them meet
+  if (op == "conv_weight_grad") return each(1, 1);  // n, p...
+  if (op != "matmul") return 1;
+  const bool transposed = std::get<int64_t>(node.attrs[0]) != 0;
+  const size_t rank = graph.types[static_cast<size_t>(node.inputs[0])].shape.size();
+  return axis(0, rank - (transposed ? 2 : 1));
+}
+
 namespace {
 
 DType widened(DType t) { return is_float(t) ? DType::f64 : t; }
@@ -110,24 +127,6 @@ std::vector<Real> own_bound(const ir::Graph& graph, int32_t value, const std::ve
       return bound_primitive(*node.op, node.attrs, in)[k].error;
     }
   return {};
-}
-
-// How many products or terms a node adds up.
-int64_t accumulated_terms(const ir::Graph& graph, const ir::Node& node) {
-  const auto count_of = [&](int32_t id) { return element_count(graph.types[size_t(id)].shape).value(); };
-  const std::string_view op = node.op->name;
-  if (op == "sum") return count_of(node.inputs[0]) / std::max<int64_t>(1, count_of(node.outputs[0]));
-  const auto axis = [&](size_t i, size_t d) { return graph.types[size_t(node.inputs[i])].shape[d].value(); };
-  const auto each = [&](size_t i, size_t d) {
-    return count_of(node.inputs[i]) / std::max<int64_t>(1, axis(i, d));
-  };
-  if (op == "conv") return each(1, 0);              // c / groups, k...
-  if (op == "conv_transpose") return each(1, 1);    // o, k...: not all of them meet
-  if (op == "conv_weight_grad") return each(1, 1);  // n, p...
-  if (op != "matmul") return 1;
-  const bool transposed = std::get<int64_t>(node.attrs[0]) != 0;
-  const size_t rank = graph.types[static_cast<size_t>(node.inputs[0])].shape.size();
-  return axis(0, rank - (transposed ? 2 : 1));
 }
 
 // Partial sums are intermediates too: `reference` keeps them in double, but a backend may keep them in f32.

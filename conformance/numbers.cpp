@@ -49,11 +49,13 @@ Real round_to(DType t, Real x) {
     if (std::isnan(x)) return 0;
     return std::min(std::max(std::trunc(x), lowest(t)), highest(t)) + Real{0};  // no -0
   }
+  if (t == DType::f32) return static_cast<float>(x);  // to the nearest, ties to even, as the processor does
+  if (t == DType::f64) return static_cast<double>(x);
   const auto& f = format(t);
   const Real none = std::numeric_limits<Real>::quiet_NaN(), inf = std::numeric_limits<Real>::infinity();
   if (std::isnan(x)) return none;
   if (std::isinf(x)) return f.infinity ? x : none;
-  const Real step = f.spacing(x), y = std::nearbyint(x / step) * step;
+  const Real step = f.spacing(x), y = std::rint(x / step) * step;
   if (std::fabs(y) > f.largest) return f.infinity ? std::copysign(inf, x) : none;
   return y == 0 ? std::copysign(Real{0}, x) : y;
 }

@@ -42,10 +42,10 @@ size_t position(const Dims& at, const Dims& shape) {
 }
 /// Where the element of a broadcast operand lies that stands at `at` of the result.
 size_t broadcast_position(const Dims& at, const Dims& shape) {
-  Dims own;
-  for (size_t d = 0; d < shape.size(); ++d)
-    own.push_back(shape[d] == 1 ? 0 : at[at.size() - shape.size() + d]);
-  return position(own, shape);
+  int64_t i = 0;
+  const size_t more = at.size() - shape.size();
+  for (size_t d = 0; d < shape.size(); ++d) i = i * shape[d] + (shape[d] == 1 ? 0 : at[more + d]);
+  return static_cast<size_t>(i);
 }
 Dims broadcast_shape(const Dims& a, const Dims& b) {
   Dims out(std::max(a.size(), b.size()));

@@ -46,6 +46,10 @@ std::span<const Rules> rule_files();
 // ---- truth
 
 Dims coordinates(int64_t i, const Dims& shape);
+/// The coordinates that follow in row-major order; zeros after the last.
+inline void advance(Dims& at, const Dims& shape) {
+  for (size_t d = at.size(); d-- > 0 && ++at[d] == shape[d];) at[d] = 0;
+}
 size_t position(const Dims& at, const Dims& shape);
 /// Where the element of a broadcast operand lies that stands at `at` of the result.
 size_t broadcast_position(const Dims& at, const Dims& shape);
@@ -56,7 +60,9 @@ template <class S, class F>
 ArrayOf<S> make(DType t, Dims shape, F f) {
   ArrayOf<S> y{t, std::move(shape), {}};
   const int64_t n = count(y.shape);
-  for (int64_t i = 0; i < n; ++i) y.v.push_back(f(coordinates(i, y.shape)));
+  y.v.reserve(static_cast<size_t>(n));
+  Dims at(y.shape.size());
+  for (int64_t i = 0; i < n; ++i, advance(at, y.shape)) y.v.push_back(f(at));
   return y;
 }
 

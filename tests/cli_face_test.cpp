@@ -61,7 +61,7 @@ class CliFace : public ::testing::Test {
 TEST(CliCheck, SaysWhereItWasEnded) {
   const auto ended = shell(std::string("timeout --signal=INT 2 ") + kWeft + " check reference --threads 1");
   EXPECT_NE(ended.text.find("weft check: the process was interrupted in this case\n"
-                            "  repeat: weft check reference --threads 1 --only "),
+                            "  repeat: weft check reference --threads 1 --seed "),
             std::string::npos)
       << ended.text;
   const std::pair<const char*, const char*> senseless[] = {

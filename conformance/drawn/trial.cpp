@@ -47,9 +47,13 @@ std::vector<std::string> likeliest(const Lie& lie) {
   const auto of_op = [&](const char* check) { return fmt::format("{}/{}", check, lie.op); };
   const auto cases = [&](const char* check) { return of_op(check) + " "; };  // not those of max_pool for max
   switch (lie.flaw->kind) {
-    case Flaw::Kind::sum: return {of_op("accumulates"), "adds_where_asked", cases("ops"), cases("edges")};
+    case Flaw::Kind::sum:
+      return {of_op("accumulates"), "adds_where_asked", cases("ops"), cases("edges"),
+              cases("accumulates_at_size")};
     case Flaw::Kind::memory: return {of_op("places"), cases("guards")};
-    default: return {cases("ops"), cases("edges"), cases("candidates"), of_op("places")};
+    default:
+      return {cases("ops"),    cases("edges"), cases("candidates"),
+              of_op("places"), cases("sizes"), cases("large")};
   }
 }
 
@@ -57,8 +61,17 @@ std::vector<std::string> likeliest(const Lie& lie) {
 // let near them.
 std::vector<std::string> others(const Lie& lie, const std::vector<std::string>& done) {
   if (lie.flaw->kind == Flaw::Kind::memory) return {"stays_within_bounds"};
-  static const std::set<std::string> slow = {"arranged", "gradients", "graphs",
-                                             "guards",   "huge",      "used_by_models"};
+  static const std::set<std::string> slow = {"accumulates_at_size",
+                                             "arranged",
+                                             "gradients",
+                                             "graphs",
+                                             "guards",
+                                             "huge",
+                                             "large",
+                                             "races",
+                                             "sizes",
+                                             "used_by_models",
+                                             "wild_indices"};
   std::vector<std::string> all;
   for (const Check* check : all_checks()) {
     const std::string name = check->name;

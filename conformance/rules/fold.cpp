@@ -15,10 +15,9 @@ ArrayOf<S> folded(const CallAttrs& a, const ArrayOf<S>& x, S start, const std::f
     if (!fold || a.integer("keep")) shape.push_back(kept[d]);
   }
   ArrayOf<S> y{x.dtype, shape, std::vector<S>(static_cast<size_t>(count(kept)), start)};
-  for (size_t i = 0; i < x.v.size(); ++i) {
-    Dims at = coordinates(static_cast<int64_t>(i), x.shape);
-    for (size_t d = 0; d < at.size(); ++d) at[d] = kept[d] == 1 ? 0 : at[d];
-    S& total = y.v[position(at, kept)];
+  Dims at(x.shape.size());
+  for (size_t i = 0; i < x.v.size(); ++i, advance(at, x.shape)) {
+    S& total = y.v[broadcast_position(at, kept)];
     total = step(total, x.v[i]);
   }
   return y;
@@ -86,11 +85,13 @@ Results<S> matmul(const CallAttrs& attrs, Inputs<S> in) {
   Dims shape =
       broadcast_shape(Dims(a.shape.begin(), a.shape.end() - 2), Dims(b.shape.begin(), b.shape.end() - 2));
   shape.push_back(m), shape.push_back(n);
-  const auto element = [](const ArrayOf<S>& x, Dims at, bool transposed, int64_t row, int64_t column) {
-    at[at.size() - 2] = transposed ? column : row, at[at.size() - 1] = transposed ? row : column;
-    Dims own(at.end() - static_cast<int64_t>(x.shape.size()), at.end());
-    for (size_t d = 0; d + 2 < own.size(); ++d) own[d] = x.shape[d] == 1 ? 0 : own[d];
-    return x.v[position(own, x.shape)];
+  const auto element = [](const ArrayOf<S>& x, const Dims& at, bool transposed, int64_t row,
+                          int64_t column) -> const S& {
+    const size_t rank = x.shape.size(), more = at.size() - rank;
+    int64_t i = 0;
+    for (size_t d = 0; d + 2 < rank; ++d) i = i * x.shape[d] + (x.shape[d] == 1 ? 0 : at[more + d]);
+    i = i * x.shape[rank - 2] + (transposed ? column : row);
+    return x.v[static_cast<size_t>(i * x.shape[rank - 1] + (transposed ? row : column))];
   };
   return {make<S>(a.dtype, shape, [&](const Dims& at) {
     S total(0);

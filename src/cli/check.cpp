@@ -1,5 +1,6 @@
 #include "conformance/check.h"
 
+#include <random>
 #include <set>
 
 #include "cli/checking/alone.h"
@@ -27,7 +28,7 @@ struct Options {
   std::string backend, matrix, expectations, keep;
   std::vector<std::string> only, skip;
   CheckOptions check;
-  bool liars = false, list = false, drawn_given = false, limit_given = false;
+  bool liars = false, list = false, drawn_given = false, limit_given = false, seed_given = false;
   int64_t drawn = 10;
   double again = 20, limit = 30;  // seconds
 };
@@ -49,7 +50,7 @@ std::vector<std::string> arguments_of(const Options& o, const Common& common, co
   if (!o.expectations.empty()) add("--expect", o.expectations);
   if (common.threads) add("--threads", fmt::format("{}", common.threads));
   if (common.deterministic != Common().deterministic) add("--deterministic", common.deterministic);
-  if (o.check.seed != CheckOptions().seed) add("--seed", fmt::format("{}", o.check.seed));
+  if (!o.liars || o.check.seed != CheckOptions().seed) add("--seed", fmt::format("{}", o.check.seed));
   if (o.check.full) words.push_back("--full");
   if (o.limit_given) add("--limit", fmt::format("{}", o.limit));
   if (o.liars) words.push_back("--liars");
@@ -189,6 +190,8 @@ int run(Options& o, const Common& common) {
   const auto asked = asked_devices(o.backend);
   const auto& backend = asked.devices.front().name;
   check_computes(backend);
+  // What is drawn is something else in each run, but where it was asked for, and where liars are numbered.
+  if (!o.seed_given && !o.liars) o.check.seed = 1 + std::random_device()() % 1'000'000;
   o.check.repeat = command_of(arguments_of(o, common, o.backend));
   if (common.policy != "forbid")
     throw UsageError(invalid("what another device answers proves nothing of {}: leave --policy {} out",
@@ -226,9 +229,8 @@ std::function<int()> setup(Syntax& app, const Common& common) {
                  "seconds for running failures alone, and with what ran before them; 0: don't")
       .check(from_zero)
       .capture_default_str();
-  app.add_option("--seed", o->check.seed, "of what is drawn")
-      .check(whole_number<uint64_t>(0))
-      .capture_default_str();
+  app.add_option("--seed", o->check.seed, "of what is drawn: printed, another one in each run; 1 for --liars")
+      .check(whole_number<uint64_t>(0));
   app.add_flag("--liars", o->liars, "check the checks: each faulty wrapping of this backend must be found");
   app.add_option("--matrix", o->matrix,
                  "write which kernel serves which op in which dtype: Markdown, or .json")
@@ -249,12 +251,15 @@ std::function<int()> setup(Syntax& app, const Common& common) {
                  "with --liars: how many are drawn besides the named ones; 200 with --full")
       .range(int64_t{0}, int64_t{1'000'000})
       .capture_default_str();
-  app.add_flag("--full", o->check.full,
-               "the figures of a full run: 10,000 random graphs, 2^31 elements, 200 drawn liars");
+  app.add_flag(
+      "--full", o->check.full,
+      "the figures of a full run: 10,000 random graphs, 2^31 elements, ten times as many drawn sizes, 200 "
+      "drawn liars");
   app.add_flag("--list", o->list, "list the checks");
   app.footer("Exits with 1 if a case fails; each failure says the command that repeats it.");
   return [o, &common, &app] {
     o->drawn_given = app.given("--drawn"), o->limit_given = app.given("--limit");
+    o->seed_given = app.given("--seed");
     return run(*o, common);
   };
 }

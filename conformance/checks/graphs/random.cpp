@@ -2,6 +2,7 @@
 
 #include "conformance/check.h"
 #include "conformance/graphs/run.h"
+#include "conformance/stopwatch.h"
 #include "seam/registry.h"
 
 // Random graphs through compiler, linker and session: what no op alone shows, memory that is used again
@@ -9,7 +10,8 @@
 namespace weft::conformance {
 namespace {
 
-constexpr uint64_t kGraphs = 30, kGraphsInFull = 10'000;
+constexpr uint64_t kGraphs = 3'000, kGraphsInFull = 10'000;
+constexpr double kSeconds = 20;  // a device that takes longer for them runs fewer, but in a full run
 constexpr std::string_view kName = "graph ";
 
 Found one(const std::string& backend, uint64_t seed) {
@@ -46,7 +48,8 @@ void run(CheckRun& run) {
   // A graph's texts are its own: a device that compiles them runs a few of the graphs, but in a full run.
   const bool few = device.capability().dialect[0] && !run.options().full;
   const uint64_t share = few ? static_cast<uint64_t>(RandomGraphs().share_of_texts) : 1;
-  for (uint64_t i = 0; i < n; i += share) {
+  const Stopwatch watch;
+  for (uint64_t i = 0; i < n && (run.options().full || watch.seconds() < kSeconds); i += share) {
     run.at(i, n);
     graph(1 + (run.options().seed - 1) * kGraphsInFull + i);
   }

@@ -1,23 +1,11 @@
-#include "base/thread_pool.h"
 #include "conformance/check.h"
 #include "conformance/numbers.h"
+#include "conformance/seam/threads.h"
 #include "conformance/seam/usual.h"
 
 // Kernels that promise it give the same bits on one thread and on many.
 namespace weft::conformance {
 namespace {
-
-/// This thread count while it lives.
-class Threads {
- public:
-  Threads() : before_(thread_count()) {}
-  ~Threads() { set_thread_count(before_); }
-  Threads(const Threads&) = delete;
-  void use(int n) { set_thread_count(n); }
-
- private:
-  int before_;
-};
 
 HostTensor noise(IntList shape, uint64_t seed) {
   Random random(seed);

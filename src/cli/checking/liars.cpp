@@ -6,6 +6,7 @@
 #include "cli/show.h"
 #include "cli/text/screen.h"
 #include "conformance/drawn/trial.h"
+#include "conformance/liars/liar.h"
 #include "conformance/prepared.h"
 
 namespace weft::cli {

@@ -1,0 +1,70 @@
+#include <cmath>
+
+#include "conformance/check.h"
+#include "conformance/edges.h"
+#include "conformance/sizes/exact.h"
+
+// += where loops, vectors and blocks end, and at sizes that are drawn anew in each run.
+namespace weft::conformance {
+namespace {
+
+// Sums of whole numbers up to this are exact in every float.
+constexpr double kExact = 256;
+
+// What is there before: small whole numbers, another one in each place for longer than any vector.
+std::vector<double> numbers_before(Random& random) {
+  std::vector<double> before;
+  for (int i = 0; i < 1021; ++i) before.push_back(static_cast<double>(random.bits() % 5));
+  return before;
+}
+
+std::string wrong_sum(const Ask& ask, const HostTensor& plain, const HostTensor& sum) {
+  const DType t = plain.type.dtype;
+  const size_t n = plain.bytes.size() / byte_size(t);
+  for (size_t i = 0; i < n; ++i) {
+    const auto before = ask.before[i % ask.before.size()],
+               added = load_element<double>(t, plain.bytes.data(), i),
+               got = load_element<double>(t, sum.bytes.data(), i), want = before + added;
+    const bool judged = std::fabs(want) <= kExact && std::rint(added) == added &&
+                        (is_float(t) || want >= static_cast<double>(lowest(t))) &&
+                        want <= static_cast<double>(highest(t));
+    if (judged && got != want)
+      return fmt::format("element {} of {}: {} += {} gave {}", i, text(plain.type.shape), before, added, got);
+  }
+  return "";
+}
+
+Found each_sum(CheckRun& run, Rig& rig, Ask ask, Random& random) {
+  const auto plain = value_or_raise(describe(ask));
+  if (plain->desc().outputs.size() != 1 || !plain->desc().updates.empty() ||
+      plain->desc().outputs[0].dtype == DType::boolean)
+    return Found::skipped("+= has no meaning for it");
+  Ask adding = ask;
+  adding.accumulate = 1, adding.before = numbers_before(random);
+  bool some = false;
+  for (const auto& sum : candidates_of(rig, adding).plans) {
+    const auto alone = value_or_raise(rig.plan(plain, sum->kernel));
+    const auto y = value_or_raise(rig.launch(*alone, ask)), z = value_or_raise(rig.launch(*sum, adding));
+    run.covered.insert(sum->kernel.id), some = true;
+    if (const auto words = wrong_sum(adding, y.outputs[0], z.outputs[0]); !words.empty())
+      return Found::wrong(fmt::format("{}: {}", sum->kernel.id, words));
+  }
+  return some ? Found() : Found::refused("no kernel takes +=");
+}
+
+void run(CheckRun& run) {
+  Rig rig(run.backend());
+  const LargeCalls which =
+      run.options().full ? LargeCalls{1000, 5, 2, 3'000'000} : LargeCalls{60, 0.1, 2, 300'000};
+  each_large_call(run, rig.device.capability().dtypes, which,
+                  [&](const std::string& label, const DrawnCall& call, Random& random) {
+                    run.run(label, [&] { return each_sum(run, rig, exact_ask(call, random), random); });
+                  });
+}
+
+}  // namespace
+
+extern const Check accumulates_at_size_check = {"accumulates_at_size",
+                                                "+= adds to each element, whatever the shape", run, true};
+
+}  // namespace weft::conformance

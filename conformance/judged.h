@@ -1,0 +1,10 @@
+#pragma once
+#include "conformance/seam/candidates.h"
+
+namespace weft::conformance {
+
+/// Runs a case as a user would, and by each kernel that was not chosen and says yes: every answer has to be
+/// right.
+Found judged_by_all(CheckRun& run, Rig& rig, const PreparedCase& c);
+
+}  // namespace weft::conformance

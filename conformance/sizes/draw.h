@@ -1,0 +1,48 @@
+#pragma once
+#include <optional>
+#include <string>
+
+#include "conformance/cases.h"
+#include "conformance/numbers.h"
+#include "ir/op.h"
+
+// Calls of every op at shapes and attributes that nobody chose: sizes are drawn log-uniformly, and so that
+// faults beyond a block, a counter or an axis have somewhere to show.
+namespace weft::conformance {
+
+/// A call whose operands have no elements yet: `like` says how each is made.
+struct DrawnCall {
+  const ir::OpDef* op = nullptr;
+  DType dtype = DType::f32;  ///< of the operands that have no dtype of their own
+  std::vector<Input> like;
+  std::vector<AttrValue> attrs;     ///< settled, in the order of the op's fields
+  std::vector<TensorType> results;  ///< by the shape rule
+  int64_t elements = 0;             ///< of all operands and results
+
+  DType dtype_of(size_t input) const { return like[input].dtype.value_or(dtype); }
+  /// "f32 [129, 300] axes=[1]"
+  std::string text() const;
+};
+
+/// What call number `index` of an op is drawn from: each is another one, whichever are asked for.
+Random random_for(uint64_t seed, const ir::OpDef& op, uint64_t index);
+int64_t log_uniform(Random& random, int64_t low, int64_t high);
+
+/// A shape of this rank with at most `most` elements: one long axis among short ones, all of them above 128,
+/// or each log-uniform; often at or next to a multiple of a power of two.
+Dims draw_shape(Random& random, int rank, int64_t most);
+
+/// Dtypes are those of `claimed`. None where nothing that was drawn is a call of the op.
+std::optional<DrawnCall> draw_call(const ir::OpDef& op, const OpCases& written, uint64_t claimed,
+                                   Random& random, int64_t most);
+
+/// The operand whose values are positions, and how many positions there are.
+struct Positions {
+  size_t input;
+  int64_t count;
+};
+/// None where the op takes none, or where any value will do.
+std::optional<Positions> positions_of(const ir::OpDef& op, const std::vector<AttrValue>& attrs,
+                                      const std::vector<Input>& inputs);
+
+}  // namespace weft::conformance
