@@ -84,7 +84,8 @@ OutputFile::OutputFile(OutputFile&& other) noexcept
     : path_(std::move(other.path_)),
       target_(std::move(other.target_)),
       beside_(std::exchange(other.beside_, {})),
-      file_(std::exchange(other.file_, -1)) {}
+      file_(std::exchange(other.file_, -1)),
+      gathered_(std::move(other.gathered_)) {}
 
 OutputFile::~OutputFile() {
   if (file_ >= 0) ::close(file_);
@@ -92,6 +93,17 @@ OutputFile::~OutputFile() {
 }
 
 Status OutputFile::write(std::span<const std::byte> bytes) {
+  constexpr size_t kGathered = 1 << 20;
+  if (gathered_.size() + bytes.size() > kGathered) {
+    WEFT_CHECK(write_now(gathered_));
+    gathered_.clear();
+  }
+  if (bytes.size() > kGathered) return write_now(bytes);
+  gathered_.insert(gathered_.end(), bytes.begin(), bytes.end());
+  return {};
+}
+
+Status OutputFile::write_now(std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
     const ssize_t n = ::write(file_, bytes.data(), bytes.size());
     if (n < 0 && errno == EINTR) continue;
@@ -107,6 +119,7 @@ bool is_standard_output(const std::string& path) {
 }
 
 Status OutputFile::commit() {
+  WEFT_CHECK(write_now(gathered_));
   if (!beside_.empty() && ::fsync(file_) != 0) return system_error("write", path_);
   // The system may report only now that something written was lost.
   if (::close(std::exchange(file_, -1)) != 0) return system_error("write", path_);

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "weft/status.h"
 
@@ -24,16 +25,19 @@ class OutputFile {
   /// Without a commit(), nothing is left behind.
   ~OutputFile();
 
+  /// Small pieces are gathered: an error of one may come with a later one, or with commit().
   Status write(std::span<const std::byte> bytes);
   Status commit();
 
  private:
   explicit OutputFile(std::string path) : path_(std::move(path)) {}
   Status open_beside(const mode_t* mode);
+  Status write_now(std::span<const std::byte> bytes);
 
   std::string path_;             // as it was given
   std::string target_, beside_;  // the name to take, and the one until then; empty: written as it stands
   int file_ = -1;
+  std::vector<std::byte> gathered_;
 };
 
 /// Brings the names in a folder to the disk, where they live on their own: without it a power cut may undo

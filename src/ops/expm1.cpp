@@ -10,7 +10,7 @@ static ir::Value decompose(ir::Builder& b, ir::Values in, const ir::NoAttrs&) {
   // tanh(x/2) = (e^x - 1) / (e^x + 1), and nothing here cancels. Near 0 it is x: half of a subnormal is not
   // exact.
   const auto x = in[0], y = b.mul(b.tanh(b.mul(x, 0.5)), b.add(b.exp(x), 1));
-  return b.where(b.less(b.mul(x, x), 0x1p-120), x, y);
+  return b.where(b.less(b.abs(x), 0x1p-60), x, y);
 }
 
 static ir::Grads grad(ir::Builder& b, const ir::GradContext& ctx, const ir::NoAttrs&) {

@@ -20,6 +20,7 @@ constexpr uint32_t kLeastTable = offsetof(weft_backend, kernels) + sizeof(weft_b
 constexpr uint32_t kLeastKernel = offsetof(weft_kernel, launch) + sizeof(weft_kernel::launch);
 constexpr uint32_t kMostBytes = 64 * 1024;  // of any struct that makes sense
 constexpr uint32_t kMostKernels = 64 * 1024;
+constexpr const char* kBuiltIn = "built in";
 
 // Users type it, and ids of kernels begin with it.
 Status check_name(const char* name) {
@@ -130,7 +131,7 @@ DeviceInfo describe(const weft_capability& c, const std::string& backend) {
 Registry::Registry() {
   for (const auto& builtin : builtin_backends()) {
     Entry entry;
-    entry.info.name = builtin.name, entry.info.origin = "built in";
+    entry.info.name = builtin.name, entry.info.origin = kBuiltIn;
     Status s = negotiate(entry, builtin.negotiate);
     (void)add(std::move(entry), std::move(s));  // the report tells
   }
@@ -158,7 +159,7 @@ Status Registry::add(Entry entry, Status loaded) {
         loaded = fail(Code::invalid_argument, "a backend named {} is there already ({})", entry.info.name,
                       other.info.origin);
   if (loaded.ok()) {
-    probe(entry);
+    if (entry.info.origin != kBuiltIn) probe(entry);
     entries_.push_back(std::move(entry));
     return loaded;
   }
@@ -213,7 +214,10 @@ Status Registry::adopt(const weft_backend& table, std::string origin) {
   return add(std::move(entry), std::move(s));
 }
 
+// A built-in backend is probed when it is first asked for: that may load a driver of tens of MiB.
 void Registry::probe(Entry& entry) {
+  if (entry.probed) return;
+  entry.probed = true;
   CError error;
   weft_probe probe{.size = sizeof(weft_probe), .n_devices = 0, .reason = {}};
   const Status probed = unthrown([&] { return error.status(entry.table->probe(&probe, error.out())); });
@@ -268,17 +272,30 @@ Status Registry::load(const std::string& path) {
 std::vector<BackendInfo> Registry::report() {
   std::lock_guard lock(mutex_);
   std::vector<BackendInfo> out;
-  for (const auto& e : entries_) out.push_back(e.info);
+  for (auto& e : entries_) {
+    if (e.table) probe(e);
+    out.push_back(e.info);
+  }
   return out;
 }
 
+bool Registry::has(std::string_view name) {
+  std::lock_guard lock(mutex_);
+  return find(name).ok();
+}
+
 Result<std::pair<Registry::Entry*, uint32_t>> Registry::find(std::string_view name) {
-  std::string known;
   for (auto& e : entries_) {
+    if (e.info.name != name.substr(0, name.find(':'))) continue;
+    if (e.table) probe(e);
     for (uint32_t i = 0; i < e.info.devices.size(); ++i)
       if (e.info.devices[i].name == name) return std::pair{&e, e.capabilities[i].ordinal};
     if (e.info.name == name)
       return fail(Code::unavailable, "backend {} is {}: {}", name, e.info.state, e.info.reason);
+  }
+  std::string known;
+  for (auto& e : entries_) {
+    if (e.table) probe(e);
     for (const auto& d : e.info.devices) known += (known.empty() ? "" : ", ") + d.name;
   }
   return invalid("no backend named '{}'; there are: {}", name, known);
@@ -353,10 +370,7 @@ std::vector<std::string> get_available_backends() {
   return names;
 }
 
-bool is_backend_available(const std::string& name) {
-  const auto names = get_available_backends();
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
+bool is_backend_available(const std::string& name) { return seam::registry().has(name); }
 
 BackendInfo get_backend_info(const std::string& name) {
   std::string known;

@@ -16,6 +16,8 @@ class Registry {
   /// it too.
   Status load(const std::string& path);
   std::vector<BackendInfo> report();
+  /// Is there a device with this name? Other backends are not asked.
+  bool has(std::string_view name);
   /// The device with this name ("reference", "opencl:1"), opened now if it was not yet. Lives until the
   /// process ends.
   Result<Device*> open(std::string_view name);
@@ -34,6 +36,7 @@ class Registry {
     BackendInfo info;
     const weft_backend* table = nullptr;
     std::vector<weft_capability> capabilities;  // by ordinal
+    bool probed = false;
   };
   Status negotiate(Entry& entry, weft_negotiate_fn function);
   void probe(Entry& entry);
