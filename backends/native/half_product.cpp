@@ -11,7 +11,7 @@ namespace {
 
 constexpr int64_t kFewRows = 8;
 constexpr int64_t kDotColumns = 64;             // of c that are made before they are rounded
-constexpr int64_t kWidened = int64_t{1} << 20;  // elements of b that are widened at a time
+constexpr int64_t kWidened = int64_t{1} << 19;  // elements of b that are widened at a time
 constexpr int64_t kRowsAtOnce = 512;
 constexpr int64_t kElementsAThread = 1 << 14;
 

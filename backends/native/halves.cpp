@@ -18,7 +18,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 using F = hn::ScalableTag<float>;
 using V = hn::Vec<F>;
 
-constexpr int kChains = 4;    // sums in turn, since each addition waits for the one before it in its chain
+constexpr int kChains = 4;  // sums in turn, since each addition waits for the one before it in its chain
 // Rows of a for which b is widened once: their sums stay in registers.
 #if HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM_A64
 constexpr int kTogether = 4;

@@ -32,8 +32,7 @@ static ir::Grads grad(ir::Builder& b, const ir::GradContext& ctx, const ir::Cros
                  {{"ignore_index", a.ignore_index}, {"label_smoothing", a.label_smoothing}});
   if (!ctx.wants(1) && !ctx.wants(2)) return g;
   const bool soft = is_float(target.dtype());
-  const ir::CrossEntropy it(b, x, soft ? target : target,
-                            weight ? weight : weight, a);
+  const ir::CrossEntropy it(b, x, soft ? target : target, weight ? weight : weight, a);
   const auto scale = b.div(ctx.dout(0), it.divisor);
   const auto costs = b.neg(b.one("log_softmax", {it.x}, {{"axis", int64_t{1}}}));  // of each class
   if (ctx.wants(1)) g[1] = b.cast(b.mul(it.weighted(costs), b.mul(scale, it.kept)), x.dtype());

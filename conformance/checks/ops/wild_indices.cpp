@@ -115,6 +115,7 @@ void run(CheckRun& run) {
 }  // namespace
 
 extern const Check wild_indices_check = {
-    "wild_indices", "an index outside its axis is told, touches nothing, and the next launch is right", run, true};
+    "wild_indices", "an index outside its axis is told, touches nothing, and the next launch is right", run,
+    true};
 
 }  // namespace weft::conformance
