@@ -45,7 +45,6 @@ void run(CheckRun& run) {
 }  // namespace
 
 extern const Check large_check = {
-    "large", "tensors of millions of elements, drawn in each run, give the bits that reference gives", run,
-    true};
+    "large", "drawn tensors of millions of elements give the bits that reference gives", run, true};
 
 }  // namespace weft::conformance

@@ -115,7 +115,6 @@ void run(CheckRun& run) {
 }  // namespace
 
 extern const Check wild_indices_check = {
-    "wild_indices", "an index outside its axis is told, touches nothing, and the next launch is right", run,
-    true};
+    "wild_indices", "a wild index is told and touches nothing, and the next launch is right", run, true};
 
 }  // namespace weft::conformance
