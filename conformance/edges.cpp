@@ -43,9 +43,26 @@ OpCases rows(std::vector<Attr> attrs, bool square = false) {
     all.push_back(
         {.inputs = {normal(std::move(shape))}, .attrs = attrs, .why = why, .dtypes = only({DType::f32})});
   };
+  // The largest is the last one, or the first.
+  for (const bool rising : {true, false}) {
+    std::vector<Real> slope;
+    for (int i = 0; i < 2 * 2053; ++i) slope.push_back(Real(rising ? i % 2053 : -(i % 2053)) / 64);
+    all.push_back({.inputs = {values(std::move(slope), {2, 2053})},
+                   .attrs = attrs,
+                   .why = rising ? "rows that rise" : "rows that fall",
+                   .dtypes = only({DType::f32})});
+  }
   add({2, 1021}, "long rows");
   add({1, square ? 2053 : 65537}, "long rows");
   add({65537, 2}, "many rows");
+  return all;
+}
+
+// Along the first axis too, which takes other ways than the last.
+OpCases with_columns(OpCases all, const std::vector<Attr>& attrs) {
+  for (const int64_t n : {33, 1021, 2053})
+    all.push_back(
+        {.inputs = {normal({n, 3})}, .attrs = attrs, .why = "columns of", .dtypes = only({DType::f32})});
   return all;
 }
 
@@ -103,11 +120,11 @@ OpCases edge_cases(const ir::OpDef& op) {
   const std::string_view name = op.name;
   if (name == "matmul") return products();
   for (const char* by_axes : {"sum", "max", "min", "mean", "prod", "logsumexp"})
-    if (name == by_axes) return rows({{"axes", Shape{1}}});
+    if (name == by_axes) return with_columns(rows({{"axes", Shape{1}}}), {{"axes", Shape{0}}});
   for (const char* by_axis : {"softmax", "log_softmax", "argmax", "argmin"})
-    if (name == by_axis) return rows({{"axis", int64_t{1}}});
+    if (name == by_axis) return with_columns(rows({{"axis", int64_t{1}}}), {{"axis", int64_t{0}}});
   for (const char* by_axis : {"cumsum", "sort"})
-    if (name == by_axis) return rows({{"axis", int64_t{1}}}, true);
+    if (name == by_axis) return with_columns(rows({{"axis", int64_t{1}}}, true), {{"axis", int64_t{0}}});
   if (name == "gather") return moves(false);
   for (const char* scatter : {"scatter", "scatter_add"})
     if (name == scatter) return moves(true);

@@ -34,9 +34,11 @@ std::vector<Ask> drawn_asks(const ir::OpDef& op, const OpCases& cases, size_t mo
   for (const Case& c : edge_cases(op)) all.push_back(c);
   for (const Case& c : cases)
     if (auto larger = grown(c, 8); larger && elements(*larger) <= kMostElements) all.push_back(*larger);
+  std::ranges::stable_sort(all, {}, elements);
   std::vector<Ask> asks;
   for (size_t tries = 0; tries < 4 * most && asks.size() < most; ++tries) {
-    Case c = all[random.bits() % all.size()];
+    const size_t least = tries % 2 ? all.size() / 2 : 0;  // every other one is among the larger
+    Case c = all[least + random.bits() % (all.size() - least)];
     // Mostly f32, of which kernels have most.
     if (const auto f32 = c.dtypes & only({DType::f32}); f32 && random.bits() % 4) c.dtypes = f32;
     auto some = asks_of(op, {c});

@@ -53,7 +53,7 @@ Real round_to(DType t, Real x) {
   if (t == DType::f64) return static_cast<double>(x);
   const auto& f = format(t);
   const Real none = std::numeric_limits<Real>::quiet_NaN(), inf = std::numeric_limits<Real>::infinity();
-  if (std::isnan(x)) return none;
+  if (std::isnan(x)) return x;  // with its sign
   if (std::isinf(x)) return f.infinity ? x : none;
   const Real step = f.spacing(x), y = std::rint(x / step) * step;
   if (std::fabs(y) > f.largest) return f.infinity ? std::copysign(inf, x) : none;

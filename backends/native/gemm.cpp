@@ -10,6 +10,8 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "backends/native/halves-inl.h"
+
 HWY_BEFORE_NAMESPACE();
 namespace weft::native {
 namespace HWY_NAMESPACE {
@@ -203,22 +205,32 @@ void pack_a(const Product<T>& p, int64_t k0, int64_t depth, int64_t i0, int64_t 
   }
 }
 
+/// Elements that are read as they are.
 template <class T>
-void pack_b_panel(const Product<T>& p, int64_t k0, int64_t depth, int64_t j0, T* HWY_RESTRICT to) {
+struct Plain {
+  using Stored = T;
+  static HWY_INLINE V<T> load(const T* from) { return hn::LoadU(D<T>(), from); }
+  static HWY_INLINE V<T> part(const T* from, int64_t n) { return load_part(from, n); }
+  static HWY_INLINE T one(const T* from) { return *from; }
+};
+
+// Columns [j0, j0 + a panel's) of b, of which `from` is the first element.
+template <class Read, class T>
+void pack_b_panel(const Product<T>& p, const typename Read::Stored* from, int64_t depth, int64_t j0,
+                  T* HWY_RESTRICT to) {
   const D<T> d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   const int64_t width = kVectors * lanes, columns = std::min(width, p.n - j0);
-  const T* from = p.b + k0 * p.b_row + j0 * p.b_column;
   if (p.b_column == 1 && columns == width) {
     for (int64_t q = 0; q < depth; ++q)
       for (int j = 0; j < kVectors; ++j)
-        hn::StoreU(hn::LoadU(d, from + q * p.b_row + j * lanes), d, to + q * width + j * lanes);
+        hn::StoreU(Read::load(from + q * p.b_row + j * lanes), d, to + q * width + j * lanes);
     return;
   }
   if (p.b_column == 1) {  // what is read of the last panel is whole vectors
     for (int64_t q = 0; q < depth; ++q)
       for (int64_t j = 0; j < columns; j += lanes)
-        hn::StoreU(load_part(from + q * p.b_row + j, std::min(lanes, columns - j)), d, to + q * width + j);
+        hn::StoreU(Read::part(from + q * p.b_row + j, std::min(lanes, columns - j)), d, to + q * width + j);
     return;
   }
   if (columns < width) std::fill_n(to, depth * width, T{0});
@@ -226,24 +238,36 @@ void pack_b_panel(const Product<T>& p, int64_t k0, int64_t depth, int64_t j0, T*
   int64_t j = 0;
   HWY_ALIGN T quad[4 * HWY_MAX_BYTES / sizeof(T)];
   for (; j + 4 <= columns; j += 4) {
-    const T* row = from + j * p.b_column;
+    const auto* row = from + j * p.b_column;
     int64_t q = 0;
     for (; q + lanes <= depth; q += lanes) {
-      hn::StoreInterleaved4(hn::LoadU(d, row + q), hn::LoadU(d, row + p.b_column + q),
-                            hn::LoadU(d, row + 2 * p.b_column + q), hn::LoadU(d, row + 3 * p.b_column + q), d,
+      hn::StoreInterleaved4(Read::load(row + q), Read::load(row + p.b_column + q),
+                            Read::load(row + 2 * p.b_column + q), Read::load(row + 3 * p.b_column + q), d,
                             quad);
       for (int64_t r = 0; r < lanes; ++r) std::copy_n(quad + 4 * r, 4, to + (q + r) * width + j);
     }
     for (; q < depth; ++q)
-      for (int64_t r = 0; r < 4; ++r) to[q * width + j + r] = row[r * p.b_column + q];
+      for (int64_t r = 0; r < 4; ++r) to[q * width + j + r] = Read::one(row + r * p.b_column + q);
   }
   for (; j < columns; ++j)
-    for (int64_t q = 0; q < depth; ++q) to[q * width + j] = from[j * p.b_column + q];
+    for (int64_t q = 0; q < depth; ++q) to[q * width + j] = Read::one(from + j * p.b_column + q);
+}
+template <class Read, class T>
+void pack_b_panels(const Product<T>& p, const typename Read::Stored* b, int64_t k0, int64_t depth,
+                   int64_t first, int64_t last, T* to) {
+  const int64_t width = kVectors * static_cast<int64_t>(hn::Lanes(D<T>()));
+  for (int64_t j = first; j < last; ++j)
+    pack_b_panel<Read>(p, b + k0 * p.b_row + j * width * p.b_column, depth, j * width,
+                       to + j * width * depth);
 }
 template <class T>
-void pack_b_panels(const Product<T>& p, int64_t k0, int64_t depth, int64_t first, int64_t last, T* to) {
-  const int64_t width = kVectors * static_cast<int64_t>(hn::Lanes(D<T>()));
-  for (int64_t j = first; j < last; ++j) pack_b_panel(p, k0, depth, j * width, to + j * width * depth);
+void pack_b(const Product<T>& p, int64_t k0, int64_t depth, int64_t first, int64_t last, T* to) {
+  if constexpr (sizeof(T) == sizeof(float)) {
+    if (p.half_b && p.half_type == Stored::bf16)
+      return pack_b_panels<Brains>(p, p.half_b, k0, depth, first, last, to);
+    if (p.half_b) return pack_b_panels<Halves>(p, p.half_b, k0, depth, first, last, to);
+  }
+  pack_b_panels<Plain<T>>(p, p.b, k0, depth, first, last, to);
 }
 
 // ---- products
@@ -402,7 +426,7 @@ GemmTable<T> table() {
           small_product<T>,
           multiply_small<T>,
           pack_a<T>,
-          pack_b_panels<T>,
+          pack_b<T>,
           multiply_block<T>,
           multiply_strip<T>};
 }

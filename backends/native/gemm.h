@@ -1,6 +1,8 @@
 #pragma once
 #include <cstdint>
 
+#include "backends/native/steps.h"
+
 // Matrix products of the native backend: blocks that fit the caches, packed into panels that the registers'
 // tile reads in order. Method: Goto and van de Geijn, Anatomy of high-performance matrix multiplication (ACM
 // TOMS 34, 2008).
@@ -19,12 +21,16 @@ struct Product {
   int64_t c_row = 0;
   bool accumulate = false;
   const T* start = nullptr;  ///< what each row of c begins with in place of zeros; not with `accumulate`
+  /// f16 or bf16 in the place of a `b` of f32, widened as it is packed: not for products that are small().
+  const uint16_t* half_b = nullptr;
+  Stored half_type = Stored::bf16;
 
   /// The part of it that makes rows [i, i + rows) and columns [j, j + columns) of c.
   Product part(int64_t i, int64_t rows, int64_t j, int64_t columns) const {
     Product p = *this;
     p.m = rows, p.n = columns;
-    p.a += i * a_row, p.b += j * b_column, p.c += i * c_row + j;
+    p.a += i * a_row, p.c += i * c_row + j;
+    half_b ? static_cast<void>(p.half_b += j * b_column) : static_cast<void>(p.b += j * b_column);
     if (start) p.start += j;
     return p;
   }

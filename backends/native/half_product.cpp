@@ -10,8 +10,8 @@ namespace weft::native {
 namespace {
 
 constexpr int64_t kFewRows = 8;
-constexpr int64_t kDotColumns = 64;             // of c that are made before they are rounded
-constexpr int64_t kWidened = int64_t{1} << 19;  // elements of b that are widened at a time
+constexpr int64_t kDotColumns = 64;            // of c that are made before they are rounded
+constexpr int64_t kAtOnce = int64_t{1} << 19;  // elements of c, or of a widened b, at a time
 constexpr int64_t kRowsAtOnce = 512;
 constexpr int64_t kElementsAThread = 1 << 14;
 
@@ -69,34 +69,41 @@ void few_rows(const H& host, const HalfProduct& p) {
   });
 }
 
-// Columns [j, j + n) of b, widened: in rows of n, or transposed in rows of k.
+// b of `part`, widened: in rows of n, or transposed in rows of k.
+template <class H>
+void widen_b(const H& host, Product<float>& part) {
+  const bool turned = part.b_column != 1;
+  const int64_t rows = turned ? part.n : part.k, length = turned ? part.k : part.n;
+  auto* b = scratch<float>(Scratch::columns, rows * length);
+  widen_rows(host, part.half_type, part.half_b, turned ? part.b_column : part.b_row, rows, length, b);
+  part.half_b = nullptr, part.b = b;
+  (turned ? part.b_column : part.b_row) = length;
+}
+
+// c is made in f32, some rows and columns at a time.
 template <class H>
 void many_rows(const H& host, const HalfProduct& p) {
   const float* x = widened_a(host, p);
-  const bool turned = p.b_column != 1;
-  const int64_t step = std::clamp<int64_t>(kWidened / std::max<int64_t>(1, p.k) / 64 * 64, 64,
-                                           std::max<int64_t>(64, p.n)),
-                rows = std::min(p.m, kRowsAtOnce);
-  auto* b = scratch<float>(Scratch::columns, std::min(step, p.n) * p.k);
-  auto* c = scratch<float>(Scratch::scores, rows * std::min(step, p.n) + p.n);
-  float* start = c + rows * std::min(step, p.n);
+  const int64_t rows = std::min(p.m, kRowsAtOnce),
+                step = std::min(p.n, std::max<int64_t>(64, kAtOnce / std::max(rows, p.k) / 64 * 64));
+  auto* c = scratch<float>(Scratch::scores, rows * step + p.n);
+  float* start = c + rows * step;
   if (p.start) widen(p.type, p.start, start, p.n);
-  for (int64_t j = 0; j < p.n; j += step) {
-    const int64_t n = std::min(step, p.n - j);
-    widen_rows(host, p.type, p.b + j * p.b_column, turned ? p.b_column : p.b_row, turned ? n : p.k,
-               turned ? p.k : n, b);
+  for (int64_t j = 0; j < p.n; j += step)
     for (int64_t i = 0; i < p.m; i += rows) {
-      Product<float> part{.m = std::min(rows, p.m - i), .n = n, .k = p.k, .b = b, .c = c, .c_row = n};
+      const int64_t n = std::min(step, p.n - j);
+      Product<float> part{.m = std::min(rows, p.m - i), .n = n, .k = p.k, .c = c, .c_row = n};
       part.a_row = p.a_column == 1 ? p.k : 1, part.a_column = p.a_column == 1 ? 1 : p.m;
       part.a = x + i * part.a_row;
-      part.b_row = turned ? 1 : n, part.b_column = turned ? p.k : 1;
+      part.b_row = p.b_row, part.b_column = p.b_column;
+      part.half_b = p.b + j * p.b_column, part.half_type = p.type;
       if (p.start) part.start = start + j;
+      if (gemm_table<float>().small(part)) widen_b(host, part);
       make(host, part);
       host.parallel_for(part.m, std::max<int64_t>(1, kElementsAThread / n), [&](int64_t begin, int64_t end) {
         for (int64_t r = begin; r < end; ++r) narrow(p.type, c + r * n, p.c + (i + r) * p.n + j, n);
       });
     }
-  }
 }
 
 template <class H>

@@ -20,8 +20,8 @@ struct HalfProduct {
 };
 
 /// One product on all threads. A few rows against a transposed b (a weight, as text is generated) read b once
-/// and widen it in registers, so that they take half the memory traffic of f32. Otherwise b is widened in
-/// pieces that fit a cache.
+/// and widen it in registers, so that they take half the memory traffic of f32. Otherwise b is widened as it
+/// is packed, or in pieces where the product is too small for that.
 void multiply_halves(const backend::Host& host, const HalfProduct& p);
 
 /// One product on this thread.

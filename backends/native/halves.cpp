@@ -3,12 +3,13 @@
 #include <algorithm>
 
 #include "backends/native/targets.h"
-#include "weft/shared/numbers.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backends/native/halves.cpp"
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
+
+#include "backends/native/halves-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace weft::native {
@@ -26,26 +27,8 @@ constexpr int kTogether = 4;
 constexpr int kTogether = 2;
 #endif
 
-template <bool kBrain>
-HWY_INLINE V wide(const uint16_t* from) {
-  const F d;
-  if constexpr (kBrain) {
-    const hn::Rebind<uint32_t, F> du;
-    const hn::Rebind<uint16_t, F> dh;
-    return hn::BitCast(d, hn::ShiftLeft<16>(hn::PromoteTo(du, hn::LoadU(dh, from))));
-  } else {
-    const hn::Rebind<hwy::float16_t, F> dh;
-    return hn::PromoteTo(d, hn::LoadU(dh, reinterpret_cast<const hwy::float16_t*>(from)));
-  }
-}
-template <bool kBrain>
-HWY_INLINE float wide_one(const uint16_t* from) {
-  if constexpr (kBrain) return static_cast<float>(shared::load(shared::BFloat{*from}));
-  return static_cast<float>(shared::load(shared::Half{*from}));
-}
-
 // R rows of a against one row of b, which is read once.
-template <bool kBrain, int R>
+template <class Half, int R>
 HWY_INLINE void dots(const float* HWY_RESTRICT a, const uint16_t* HWY_RESTRICT b, int64_t k, float* c,
                      int64_t c_row) {
   const F d;
@@ -56,42 +39,42 @@ HWY_INLINE void dots(const float* HWY_RESTRICT a, const uint16_t* HWY_RESTRICT b
   int64_t q = 0;
   for (; q + kChains * lanes <= k; q += kChains * lanes)
     for (int u = 0; u < kChains; ++u) {
-      const V y = wide<kBrain>(b + q + u * lanes);
+      const V y = Half::load(b + q + u * lanes);
       for (int r = 0; r < R; ++r)
         sum[r][u] = hn::MulAdd(hn::LoadU(d, a + r * k + q + u * lanes), y, sum[r][u]);
     }
   for (; q + lanes <= k; q += lanes) {
-    const V y = wide<kBrain>(b + q);
+    const V y = Half::load(b + q);
     for (int r = 0; r < R; ++r) sum[r][0] = hn::MulAdd(hn::LoadU(d, a + r * k + q), y, sum[r][0]);
   }
   for (int r = 0; r < R; ++r) {
     float total =
         hn::GetLane(hn::SumOfLanes(d, hn::Add(hn::Add(sum[r][0], sum[r][1]), hn::Add(sum[r][2], sum[r][3]))));
-    for (int64_t p = q; p < k; ++p) total += a[r * k + p] * wide_one<kBrain>(b + p);
+    for (int64_t p = q; p < k; ++p) total += a[r * k + p] * Half::one(b + p);
     c[r * c_row] = total;
   }
 }
 
-template <bool kBrain>
+template <class Half>
 HWY_INLINE void all_dots(const float* a, int64_t m, const uint16_t* b, int64_t b_step, int64_t n, int64_t k,
                          float* c, int64_t c_row) {
   for (int64_t j = 0; j < n; ++j, b += b_step) {
     int64_t i = 0;
     for (; i + kTogether <= m; i += kTogether)
-      dots<kBrain, kTogether>(a + i * k, b, k, c + i * c_row + j, c_row);
-    for (; i < m; ++i) dots<kBrain, 1>(a + i * k, b, k, c + i * c_row + j, c_row);
+      dots<Half, kTogether>(a + i * k, b, k, c + i * c_row + j, c_row);
+    for (; i < m; ++i) dots<Half, 1>(a + i * k, b, k, c + i * c_row + j, c_row);
   }
 }
 void dots_of_half(const float* a, int64_t m, const uint16_t* b, int64_t b_step, int64_t n, int64_t k,
                   float* c, int64_t c_row) {
-  all_dots<false>(a, m, b, b_step, n, k, c, c_row);
+  all_dots<Halves>(a, m, b, b_step, n, k, c, c_row);
 }
 void dots_of_brain(const float* a, int64_t m, const uint16_t* b, int64_t b_step, int64_t n, int64_t k,
                    float* c, int64_t c_row) {
-  all_dots<true>(a, m, b, b_step, n, k, c, c_row);
+  all_dots<Brains>(a, m, b, b_step, n, k, c, c_row);
 }
 
-template <bool kBrain>
+template <class Half>
 HWY_INLINE void all_sums(const float* a, const uint16_t* b, int64_t b_step, int64_t k, int64_t n, float* c) {
   const F d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
@@ -102,26 +85,26 @@ HWY_INLINE void all_sums(const float* a, const uint16_t* b, int64_t b_step, int6
     for (int64_t p = 0; p < k; ++p) {
       const V x = hn::Set(d, a[p]);
       for (int u = 0; u < kChains; ++u)
-        sum[u] = hn::MulAdd(x, wide<kBrain>(b + p * b_step + j + u * lanes), sum[u]);
+        sum[u] = hn::MulAdd(x, Half::load(b + p * b_step + j + u * lanes), sum[u]);
     }
     for (int u = 0; u < kChains; ++u) hn::StoreU(sum[u], d, c + j + u * lanes);
   }
   for (; j + lanes <= n; j += lanes) {
     V sum = hn::Zero(d);
-    for (int64_t p = 0; p < k; ++p) sum = hn::MulAdd(hn::Set(d, a[p]), wide<kBrain>(b + p * b_step + j), sum);
+    for (int64_t p = 0; p < k; ++p) sum = hn::MulAdd(hn::Set(d, a[p]), Half::load(b + p * b_step + j), sum);
     hn::StoreU(sum, d, c + j);
   }
   for (; j < n; ++j) {
     float sum = 0;
-    for (int64_t p = 0; p < k; ++p) sum += a[p] * wide_one<kBrain>(b + p * b_step + j);
+    for (int64_t p = 0; p < k; ++p) sum += a[p] * Half::one(b + p * b_step + j);
     c[j] = sum;
   }
 }
 void sums_of_half(const float* a, const uint16_t* b, int64_t b_step, int64_t k, int64_t n, float* c) {
-  all_sums<false>(a, b, b_step, k, n, c);
+  all_sums<Halves>(a, b, b_step, k, n, c);
 }
 void sums_of_brain(const float* a, const uint16_t* b, int64_t b_step, int64_t k, int64_t n, float* c) {
-  all_sums<true>(a, b, b_step, k, n, c);
+  all_sums<Brains>(a, b, b_step, k, n, c);
 }
 
 }  // namespace HWY_NAMESPACE

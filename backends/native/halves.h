@@ -4,8 +4,7 @@
 #include "backends/native/steps.h"
 
 // Products of f32 with f16 or bf16 that is read where it lies and widened in registers: memory, which is what
-// a product of few rows waits for, gives half as many bytes. Sums are f32. Not by the dot-product
-// instructions of bf16: they take subnormal numbers for zero.
+// a product of few rows waits for, gives half as many bytes. Sums are f32.
 namespace weft::native {
 
 /// c[i * c_row + j] = a[i, :] . b[j, :] for m rows of a, side by side, and n rows of b that are `b_step`

@@ -54,6 +54,10 @@ bool sums_a_long_axis(const weft_launch* l, int64_t n) {
          std::ranges::any_of(TensorView(l->inputs[0]).dims(), [&](int64_t d) { return d > n; });
 }
 bool has_many_axes(const weft_launch* l, int64_t n) { return op_of(l) == "mul" && out_of(l).rank() >= n; }
+bool has_long_axes_only(const weft_launch* l, int64_t n) {
+  return op_of(l) == "permute" && out_of(l).rank() > 1 &&
+         std::ranges::all_of(out_of(l).dims(), [&](int64_t d) { return d >= n; });
+}
 bool has_a_large_batch(const weft_launch* l, int64_t n) {
   if (op_of(l) != "matmul") return false;
   const auto dims = out_of(l).dims();
@@ -64,7 +68,75 @@ bool has_whole_blocks(const weft_launch* l, int64_t n) {
   return op_of(l) == "maximum" && !dims.empty() && dims.back() > 1 && dims.back() % (int64_t{1} << n) == 0;
 }
 
+bool has_millions(const weft_launch* l, int64_t n) {
+  return op_of(l) == "mul" && out_of(l).size() > n * 64 && out_of(l).dtype() == DType::f32;
+}
+bool goes_on_without_a_mask(const weft_launch* l, int64_t) {
+  return op_of(l) == "attention" && l->plan->call->n_inputs > 4 && !l->inputs[3] && l->inputs[4];
+}
+
 // ---- data
+
+/// Looks at a drawn number of rows only, where an axis that is not the last is folded.
+class FoldsFirstRows : public DrawnLiar {
+ public:
+  using DrawnLiar::DrawnLiar;
+
+ private:
+  void spoil(const weft_launch* l, uint32_t, std::span<char> bytes) override {
+    const TensorView x(l->inputs[0]);
+    if (op_of(l) != "max" || x.dtype() != DType::f32 || x.rank() != 2 || x.dim(0) <= rows_ ||
+        out_of(l).size() != x.dim(1) || x.dim(1) == 1)
+      return;
+    for (int64_t j = 0; j < x.dim(1); ++j) {
+      float most = x.data<float>()[j];
+      for (int64_t i = 1; i < rows_; ++i) {
+        const float v = x.data<float>()[i * x.dim(1) + j];
+        most = v > most || v != v ? v : most;
+      }
+      std::memcpy(&bytes[static_cast<size_t>(j) * sizeof most], &most, sizeof most);
+    }
+  }
+  const int64_t rows_ = between(200, 1500);
+};
+
+/// The largest of a row that comes late is not told to the sum so far.
+class ForgetsToRescale : public DrawnLiar {
+ public:
+  using DrawnLiar::DrawnLiar;
+
+ private:
+  void spoil(const weft_launch* l, uint32_t, std::span<char> bytes) override {
+    const TensorView x(l->inputs[0]);
+    if (op_of(l) != "softmax" || x.dtype() != DType::f32 || x.rank() != 2 || x.dim(1) <= tile_) return;
+    const int64_t n = x.dim(1);
+    for (int64_t i = 0; i < x.dim(0); ++i) {
+      const float* row = x.data<float>() + i * n;
+      if (std::max_element(row, row + n) - row >= n / tile_ * tile_)
+        for (int64_t j = 0; j < n; ++j)
+          store_element<double>(
+              DType::f32, bytes.data(), static_cast<size_t>(i * n + j),
+              load_element<double>(DType::f32, bytes.data(), static_cast<size_t>(i * n + j)) / 2);
+    }
+  }
+  const int64_t tile_ = between(100, 1000);
+};
+
+/// A NaN whose sign bit is set is the smallest number.
+class ComparesAsIntegers : public DrawnLiar {
+ public:
+  using DrawnLiar::DrawnLiar;
+
+ private:
+  void spoil(const weft_launch* l, uint32_t, std::span<char> bytes) override {
+    const TensorView x(l->inputs[0]);
+    if (op_of(l) != op_ || x.dtype() != DType::bf16 || x.size() == 0) return;
+    const auto* v = x.data<uint16_t>();
+    const bool negative = std::any_of(v, v + x.size(), [](uint16_t b) { return b > 0xff80; });
+    if (negative) store_element<double>(DType::bf16, bytes.data(), 0, 1);
+  }
+  const std::string op_ = between(0, 1) ? "max" : "min";
+};
 
 /// The order of equal numbers in a row that is longer than a drawn length.
 class SwapsTies : public DrawnLiar {
@@ -232,6 +304,18 @@ constexpr Liar kLiars[] = {
      make_liar<WrongBeyond<has_a_large_batch, 1, 6>>},
     {"liar_whole_blocks", "reference", "an axis that is a multiple of a drawn block", "sizes/maximum ",
      make_liar<WrongBeyond<has_whole_blocks, 2, 5>>},
+    {"liar_short_axes_only", "reference", "wrong where every axis is longer than a drawn length",
+     "large/permute ", make_liar<WrongBeyond<has_long_axes_only, 90, 128>>},
+    {"liar_small_grid", "reference", "more blocks of 64 than a drawn number, 65,535 at most",
+     "large/mul of millions", make_liar<WrongBeyond<has_millions, 40000, 65535>>},
+    {"liar_wants_a_mask", "native", "attention of a part of the keys is wrong without a mask",
+     "candidates/attention ", make_liar<WrongBeyond<goes_on_without_a_mask, 0, 0>>},
+    {"liar_folds_first_rows", "reference", "max over the first axis looks at a drawn number of rows",
+     "edges/max ", make_liar<FoldsFirstRows>},
+    {"liar_forgets_to_rescale", "native", "softmax where the last tile holds the largest number",
+     "edges/softmax ", make_liar<ForgetsToRescale>},
+    {"liar_compares_as_integers", "reference", "max or min of a NaN with its sign bit set", "ops/m",
+     make_liar<ComparesAsIntegers>},
     {"liar_swaps_ties", "reference", "equal numbers change places in long rows", "sizes/sort ",
      make_liar<SwapsTies>},
     {"liar_flushes_many", "reference", "subnormals become zero in large results of one dtype",

@@ -67,6 +67,8 @@ Result<Rig::Placed> Rig::place(const seam::Plan& plan, const Ask& ask, uint64_t 
     p.c_in.push_back(&p.in.emplace_back(std::move(o))->c);
   }
   p.c_in.resize(call.inputs.size());  // null: absent
+  for (size_t i = 0; i < p.c_in.size(); ++i)
+    if (ask.absent >> i & 1) p.c_in[i] = nullptr;
   p.results.resize(call.outputs.size());
   for (const auto& [output, input] : call.updates) p.results[output] = p.in[input].get();
   for (size_t k = 0; k < call.outputs.size(); ++k) {

@@ -36,6 +36,7 @@ struct Ask {
   std::vector<HostTensor> inputs;
   std::vector<Attr> attrs = {};
   uint64_t accumulate = 0;
+  uint64_t absent = 0;  ///< bit i: input i is optional, and not given
   /// What each output holds before the launch: these over and over.
   std::vector<double> before = {std::numeric_limits<double>::quiet_NaN()};
 };
@@ -50,6 +51,8 @@ inline Result<seam::CallPtr> describe(const Ask& ask) {
     in.push_back(&types.emplace_back(TensorType{t.type.dtype, to_shape(dims)}));
   }
   in.resize(op->n_inputs);  // the rest is absent
+  for (size_t i = 0; i < in.size(); ++i)
+    if (ask.absent >> i & 1) in[i] = nullptr;
   WEFT_TRY(auto attrs, ir::order_attrs(*op, ask.attrs));
   WEFT_TRY(const auto out, op->infer(ir::Types(in), attrs));
   ir::settle_attrs(*op, ir::Types(in), attrs);

@@ -17,8 +17,9 @@ namespace {
 
 Real special(DType t, Random& random) {
   const auto& f = format(t);
-  const Real all[] = {kNan, kInf,       -kInf, 0,  -0.0L, f.least(), -f.least() * 3, f.least_normal() / 2,
-                      0,    -f.least(), 1,     -1, 0.5L,  2.5L,      -1.5L,          f.eps()};
+  const Real all[] = {
+      kNan, -kNan,      kInf, -kInf, 0,    -0.0L, f.least(), -f.least() * 3, f.least_normal() / 2,
+      0,    -f.least(), 1,    -1,    0.5L, 2.5L,  -1.5L,     f.eps()};
   return all[random.bits() % std::size(all)];
 }
 
@@ -114,13 +115,26 @@ bool is_exact(const ir::OpDef& op) {
   return rule && (rule->c == 0 || std::ranges::count(kSums, std::string_view(op.name)));
 }
 
-static HostTensor exact_operand(const DrawnCall& call, size_t input, bool moves, bool factors,
-                                Random& random) {
+// What the floats of exact operands are.
+enum class Exact : uint8_t { small, any_bits, signs, ordered };
+
+// Ops that choose among their operands are exact on any numbers. Small whole ones would all be there early.
+static Exact exact_kind(const ir::OpDef& op, Random& random) {
+  const std::string_view name = op.name;
+  const Rule* rule = find_rule(name);
+  if (name == "prod") return Exact::signs;
+  for (const char* chooses : {"max", "min", "sort", "maximum", "minimum", "argmax", "argmin"})
+    if (name == chooses && random.bits() % 4) return Exact::ordered;
+  const bool moves = rule && rule->bitwise && rule->c == 0 && name != "cast";
+  return moves && random.bits() % 2 ? Exact::any_bits : Exact::small;
+}
+
+static HostTensor exact_operand(const DrawnCall& call, size_t input, Exact kind, Random& random) {
   const DType t = call.dtype_of(input);
   const Dims& shape = call.like[input].shape;
   HostTensor out{{t, IntList(shape.begin(), shape.end())}, {}};
   out.bytes.resize(out.type.bytes());
-  if (!is_float(t) || (moves && random.bits() % 2)) {
+  if (!is_float(t) || kind == Exact::any_bits) {
     uint64_t bits = 0;
     for (size_t i = 0; i < out.bytes.size(); ++i, bits >>= 8) {
       if (i % 8 == 0) bits = random.bits();
@@ -130,16 +144,18 @@ static HostTensor exact_operand(const DrawnCall& call, size_t input, bool moves,
   }
   for (size_t i = 0, n = out.bytes.size() / byte_size(t); i < n; ++i) {
     const uint64_t r = random.bits() >> 16;
-    store_element<double>(t, out.bytes.data(), i,
-                          factors ? (r % 2 ? -1 : 1) : static_cast<double>(r % 7) - 3);
+    const double small = static_cast<double>(r % 7) - 3, sign = r % 2 ? -1 : 1;
+    const double number = kind == Exact::signs     ? sign
+                          : kind == Exact::ordered ? sign * static_cast<double>(r % 20011) / 64
+                                                   : small;
+    store_element<double>(t, out.bytes.data(), i, number);
   }
   return out;
 }
 
 std::vector<HostTensor> draw_exact_operands(const DrawnCall& call, Random& random) {
   const auto at = positions_of(*call.op, call.attrs, call.like);
-  const Rule* rule = find_rule(call.op->name);
-  const bool moves = rule && rule->bitwise && rule->c == 0 && call.op->name != std::string_view("cast");
+  const Exact kind = exact_kind(*call.op, random);
   std::vector<HostTensor> all;
   for (size_t i = 0; i < call.like.size(); ++i) {
     const Input& like = call.like[i];
@@ -148,7 +164,7 @@ std::vector<HostTensor> draw_exact_operands(const DrawnCall& call, Random& rando
           as_written(at && at->input == i ? positions(like, at->count) : like, call.dtype, random);
       all.push_back({{a.dtype, IntList(a.shape.begin(), a.shape.end())}, encode(a)});
     } else {
-      all.push_back(exact_operand(call, i, moves, call.op->name == std::string_view("prod"), random));
+      all.push_back(exact_operand(call, i, kind, random));
     }
   }
   return all;

@@ -22,24 +22,32 @@ Result<std::shared_ptr<runtime::Session>> open_session(program::CompiledProgram 
 }
 
 /// What a trace captured, by the graph's names.
-using Captured = std::map<std::string, Tensor>;
+struct Capture {
+  Tensor tensor;
+  bool state;
+};
+using Captured = std::map<std::string, Capture>;
 Captured captured_by(const Traced& traced) {
   Captured all;
-  for (size_t i = 0; i < traced.states.size(); ++i) all[traced.graph->states[i].name] = traced.states[i];
-  for (size_t i = 0; i < traced.weights.size(); ++i) all[traced.graph->weights[i].name] = traced.weights[i];
+  for (size_t i = 0; i < traced.states.size(); ++i)
+    all[traced.graph->states[i].name] = {traced.states[i], true};
+  for (size_t i = 0; i < traced.weights.size(); ++i)
+    all[traced.graph->weights[i].name] = {traced.weights[i], false};
   return all;
 }
 
-// The program's bytes: of memory that it takes on the host, the memory itself.
+// The program's bytes. Of memory that it takes, and of states, it is on the host the memory itself: a session
+// has states of its own, and what it saves are those.
 compiler::WeightSource values_of(const Captured& captured, bool take) {
   return [&captured, take](const std::string& name) -> Result<program::Blob> {
     const auto at = captured.find(name);
     if (at == captured.end()) return fail(Code::internal, "the trace captured nothing named {}", name);
-    const eager::TensorImpl& impl = *at->second.impl();
-    if (take && eager::device_of(impl).host_memory())
+    const auto& [tensor, state] = at->second;
+    const eager::TensorImpl& impl = *tensor.impl();
+    if ((take || state) && eager::device_of(impl).host_memory())
       return program::Blob{static_cast<const std::byte*>(impl.buffer->handle) + impl.c.dl.byte_offset,
-                           impl.bytes(), std::make_shared<Tensor>(at->second)};
-    const auto bytes = at->second.to_bytes();
+                           impl.bytes(), std::make_shared<Tensor>(tensor)};
+    const auto bytes = tensor.to_bytes();
     return program::Blob::copy_of(bytes.data(), bytes.size());
   };
 }
@@ -49,7 +57,7 @@ runtime::Present memory_of(const Captured& captured) {
   return [&captured](const std::string& name, const seam::Device& device) {
     const auto at = captured.find(name);
     if (at == captured.end()) return seam::BufferRef();
-    const eager::TensorImpl& impl = *at->second.impl();
+    const eager::TensorImpl& impl = *at->second.tensor.impl();
     if (&eager::device_of(impl) != &device || impl.c.dl.byte_offset != 0) return seam::BufferRef();
     impl.buffer->viewed.store(true, std::memory_order_relaxed);
     return impl.buffer;
@@ -57,8 +65,8 @@ runtime::Present memory_of(const Captured& captured) {
 }
 
 void wait_for(const Captured& captured) {
-  for (const auto& [name, tensor] : captured) {
-    seam::Device& device = eager::device_of(*tensor.impl());
+  for (const auto& [name, capture] : captured) {
+    seam::Device& device = eager::device_of(*capture.tensor.impl());
     if (!device.ordered()) continue;
     std::lock_guard lock(device.eager_mutex());
     raise_if(device.eager_queue().synchronize());
@@ -75,10 +83,10 @@ Compiled compile(const TracedFunction& function, const std::vector<InputSpec>& i
                  const CompileOptions& options) {
   const Traced traced = trace(function, inputs);
   const Captured captured = captured_by(traced);
+  wait_for(captured);
   auto program = value_or_raise(compiler::compile(*traced.graph, values_of(captured, options.take_captured),
                                                   {.name = options.name, .fuse = options.fuse}));
   if (!options.take_captured) return Compiled(value_or_raise(open_session(std::move(program), options)));
-  wait_for(captured);
   return Compiled(value_or_raise(open_session(std::move(program), options, memory_of(captured))));
 }
 

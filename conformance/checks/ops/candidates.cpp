@@ -1,4 +1,7 @@
 #include "conformance/seam/candidates.h"
+
+#include <algorithm>
+
 #include "conformance/asks.h"
 
 #include "conformance/check.h"
@@ -24,8 +27,7 @@ std::string three_calls(Rig& rig, seam::Plan& plan, const PreparedCase& c, const
   return "";
 }
 
-Found each_candidate(CheckRun& run, Rig& rig, const PreparedCase& c) {
-  const Ask ask = ask_of(c);
+Found each_candidate(CheckRun& run, Rig& rig, const PreparedCase& c, const Ask& ask) {
   const auto candidates = candidates_of(rig, ask);
   if (candidates.plans.empty()) return Found::refused(candidates.refusals);
   for (const auto& plan : candidates.plans) {
@@ -36,13 +38,31 @@ Found each_candidate(CheckRun& run, Rig& rig, const PreparedCase& c) {
   return {};
 }
 
+// Masks that hide nothing, before other operands: the answer is the one without them.
+uint64_t idle_masks(const PreparedCase& c) {
+  uint64_t idle = 0;
+  for (auto i = static_cast<size_t>(c.op.n_inputs - c.op.n_optional); i + 1 < c.inputs.size(); ++i)
+    if (const Array& a = c.inputs[i];
+        a.dtype == DType::boolean && std::ranges::all_of(a.v, [](Real x) { return x == 1; }))
+      idle |= uint64_t{1} << i;
+  return idle;
+}
+
+void run_case(CheckRun& run, Rig& rig, const PreparedCase& c) {
+  Ask ask = ask_of(c);
+  run.run(c.label, [&] { return each_candidate(run, rig, c, ask); });
+  ask.absent = idle_masks(c);
+  const std::string without = c.label + " without the mask";
+  if (ask.absent && run.wants(without)) run.run(without, [&] { return each_candidate(run, rig, c, ask); });
+}
+
 void run(CheckRun& run) {
   Rig rig(run.backend());
   for (const auto& file : case_files())
     if (run.wants(file.op))
       each_case(
           op_of(file), file.cases(), [&](const std::string& label) { return run.wants(label); },
-          [&](const PreparedCase& c) { run.run(c.label, [&] { return each_candidate(run, rig, c); }); });
+          [&](const PreparedCase& c) { run_case(run, rig, c); });
 }
 
 }  // namespace

@@ -1,3 +1,4 @@
+#include <optional>
 #include <set>
 
 #include "conformance/asks.h"
@@ -7,29 +8,30 @@
 #include "conformance/seam/memory_use.h"
 #include "conformance/seam/usual.h"
 
-// Each kernel hundreds of times by one plan, with two sets of data in turn: the last answer is the first, and
-// nothing is left behind but what was at the beginning.
+// Each kernel hundreds of times by one plan, in the same memory, with other data in each operand in turn: the
+// last answer is the first, and nothing is left behind but what was at the beginning.
 namespace weft::conformance {
 namespace {
 
-/// One plan with two sets of data, and what a plan that is new gives for each.
+/// One plan with a few sets of data, and what a launch in memory of its own gives for each.
 class Repeated {
  public:
   Repeated(Rig& rig, seam::Plan& plan, const Ask& ask, Random& random) : rig_(rig), plan_(plan) {
     asks_.push_back(ask);
-    for (size_t i = 0; i < ask.inputs.size() && asks_.size() == 1; ++i)
+    for (size_t i = 0; i < ask.inputs.size(); ++i)
       if (const auto other = other_data(ask.inputs[i], 0, random)) {
         asks_.push_back(ask);
         asks_.back().inputs[i] = *other;
       }
     for (const Ask& one : asks_) wanted_.push_back(value_or_raise(rig.launch(plan, one)).outputs);
+    if (plan.call->desc().updates.empty()) placed_ = value_or_raise(rig.place(plan, ask));
   }
 
   /// Launches it so many times more: at which one the answer is another.
   std::string launch(int n) {
     for (; n > 0; --n, ++done_) {
       const size_t which = done_ % asks_.size();
-      const auto got = value_or_raise(rig_.launch(plan_, asks_[which])).outputs;
+      const auto got = outputs_of(asks_[which]);
       for (size_t k = 0; k < got.size(); ++k)
         if (got[k].bytes != wanted_[which][k].bytes)
           return fmt::format("launch {} gives another output {} than the first", done_ + 1 + asks_.size(), k);
@@ -38,10 +40,23 @@ class Repeated {
   }
 
  private:
+  // An operand that is updated lies anew in each launch.
+  std::vector<HostTensor> outputs_of(const Ask& ask) {
+    if (!placed_) return value_or_raise(rig_.launch(plan_, ask)).outputs;
+    for (size_t i = 0; i < ask.inputs.size(); ++i) {
+      const auto& bytes = ask.inputs[i].bytes;
+      raise_if(rig_.queue->copy_in(*placed_->in[i]->buffer.get(), 0, bytes.data(), bytes.size()));
+    }
+    raise_if(rig_.enqueue(plan_, *placed_));
+    raise_if(rig_.queue->synchronize());
+    return value_or_raise(rig_.read(*placed_)).outputs;
+  }
+
   Rig& rig_;
   seam::Plan& plan_;
   std::vector<Ask> asks_;
   std::vector<std::vector<HostTensor>> wanted_;
+  std::optional<Rig::Placed> placed_;
   size_t done_ = 0;
 };
 
