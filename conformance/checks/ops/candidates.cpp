@@ -42,8 +42,9 @@ Found each_candidate(CheckRun& run, Rig& rig, const PreparedCase& c, const Ask& 
 uint64_t idle_masks(const PreparedCase& c) {
   uint64_t idle = 0;
   for (auto i = static_cast<size_t>(c.op.n_inputs - c.op.n_optional); i + 1 < c.inputs.size(); ++i)
-    if (const Array& a = c.inputs[i];
-        a.dtype == DType::boolean && std::ranges::all_of(a.v, [](Real x) { return x == 1; }))
+    if (const Array& a = c.inputs[i]; c.op.inputs[i] == std::string_view("mask") &&
+                                      a.dtype == DType::boolean &&
+                                      std::ranges::all_of(a.v, [](Real x) { return x == 1; }))
       idle |= uint64_t{1} << i;
   return idle;
 }
