@@ -1,6 +1,4 @@
-#include <fcntl.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -8,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "formats/safetensors.h"
+#include "peak_memory.h"
 #include "test_backends.h"
 
 // What it costs in memory to make text with a folder of Hugging Face's: hardly more than its weights.
@@ -79,29 +78,9 @@ class LargeFolder : public ::testing::Test {
   }
   /// The most memory that the program had while it made a little text with the model.
   int64_t peak(const char* dtype) const {
-    const std::string weft = WEFT_BINARY_DIR "/weft", hf = folder_.string();
-    const pid_t child = ::fork();
-    if (child == 0) {
-      const int out = ::open((folder_ / "out").c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
-      ::dup2(out, 1), ::dup2(out, 2);
-      ::execl(weft.c_str(), "weft", "generate", "--backend", "native", "--hf", hf.c_str(), "--dtype", dtype,
-              "--prompt", "abcdefghijklmnopqrst", "--length", "4", static_cast<char*>(nullptr));
-      ::_exit(127);
-    }
-    // Asked for while it runs: what wait4() says counts this process too, from before the exec.
-    int status = 0;
-    int64_t most = 0;
-    while (::waitpid(child, &status, WNOHANG) == 0) {
-      std::ifstream lines(fmt::format("/proc/{}/status", child));
-      for (std::string line; std::getline(lines, line);)
-        if (line.starts_with("Name:") && line.find("weft_tests") != line.npos)
-          break;  // not started yet
-        else if (line.starts_with("VmHWM:"))
-          most = std::max<int64_t>(most, int64_t{1024} * std::stoll(line.substr(6)));
-      ::usleep(1000);
-    }
-    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << std::ifstream(folder_ / "out").rdbuf();
-    return most;
+    return testing::peak_memory({"generate", "--backend", "native", "--hf", folder_.string(), "--dtype",
+                                 dtype, "--prompt", "abcdefghijklmnopqrst", "--length", "4"},
+                                (folder_ / "out").string());
   }
 
   const fs::path folder_ = fs::temp_directory_path() / fmt::format("weft_large_{}", ::getpid());

@@ -211,12 +211,13 @@ Evaluation Trainer::validate(int64_t rows) {
   sync();
   const Still still(*run_.model);
   const NoGrad off;
-  constexpr int64_t kBatch = 8;
+  // Few tokens at a time: a compiled step keeps its memory meanwhile.
+  const int64_t batch = std::clamp<int64_t>(512 / run_.model->context(), 1, 8);
   if (rows < 1) throw Error(invalid("validate: wants a row at least, got {}", rows));
   Evaluation out;
   double sum = 0;
-  for (int64_t at = 0; at < rows; at += kBatch) {
-    const auto b = data_.validation(static_cast<uint64_t>(at / kBatch), kBatch);
+  for (int64_t at = 0; at < rows; at += batch) {
+    const auto b = data_.validation(static_cast<uint64_t>(at / batch), batch);
     sum += total_loss(*run_.model, example_of(b));
     out.tokens += static_cast<int64_t>(b.targets.size());
   }
