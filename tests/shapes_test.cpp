@@ -123,5 +123,14 @@ TEST(Shapes, CeilModeOnASymbolicAxisIsThatOfItsSize) {
               max_pool(counted({1, 8}), {2}, {}, {0, 2}, {}, true));
 }
 
+TEST(Shapes, ASliceThatSaysNoEndHasATextThatCanBeRead) {
+  auto graph = ir::parse("input x %0: f32[4]\n%1: f32[3] = slice(%0) {axis=0, start=[1]}\noutput y %1\n");
+  ASSERT_TRUE(graph.ok()) << graph.status().text();
+  const std::string text = ir::print(*graph);
+  auto again = ir::parse(text);
+  ASSERT_TRUE(again.ok()) << again.status().text() << "\n" << text;
+  EXPECT_EQ(ir::print(*again), text);
+}
+
 }  // namespace
 }  // namespace weft

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "cli/command.h"
+#include "ir/end.h"
 #include "ir/op.h"
 #include "seam/registry.h"
 #include "weft/backends.h"
@@ -36,7 +37,7 @@ std::string signature(const ir::OpDef& op) {
   const auto defaults = op.defaults();
   for (size_t i = 0; i < op.attrs.size(); ++i) {
     const auto* dims = std::get_if<Shape>(&defaults[i]);
-    const bool end = dims && *dims == Shape{Dim::kMax};
+    const bool end = dims && *dims == Shape{ir::kEnd};
     add(fmt::format("{} = {}", op.attrs[i].name, end ? "end" : text(defaults[i])));
   }
   std::string results;

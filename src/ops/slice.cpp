@@ -1,3 +1,4 @@
+#include "ir/end.h"
 #include "ir/rules.h"
 
 namespace weft::ops {
@@ -5,7 +6,7 @@ namespace weft::ops {
 struct SliceAttrs {
   int64_t axis = 0;
   Dim start = 0;
-  Dim stop = Dim::kMax;
+  Dim stop = ir::kEnd;
   int64_t step = 1;
   static constexpr auto fields = ir::fields("axis", &SliceAttrs::axis, "start", &SliceAttrs::start, "stop",
                                             &SliceAttrs::stop, "step", &SliceAttrs::step);

@@ -5,6 +5,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "ir/end.h"
 #include "ir/op.h"
 
 namespace {
@@ -33,7 +34,7 @@ std::string default_text(const ir::AttrSpec& spec, const AttrValue& v) {
     }
     case ir::AttrKind::dim: {
       const Dim d = std::get<Shape>(v)[0];
-      return d == Dim(Dim::kMax) ? "Dim::kMax" : d.text();
+      return d == Dim(ir::kEnd) ? "Dim::kMax" : d.text();
     }
     case ir::AttrKind::real: {
       const double x = std::get<double>(v);
