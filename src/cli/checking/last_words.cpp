@@ -95,6 +95,9 @@ LastWords::LastWords(double limit) {
   ::sigaltstack(&own, nullptr);
   struct sigaction action{};
   action.sa_handler = on_signal, action.sa_flags = SA_ONSTACK;
+  // What comes meanwhile waits: `timeout` sends its signal twice, and the second one would end the first
+  // one's words.
+  for (const auto& ending : kEndings) ::sigaddset(&action.sa_mask, ending.signal);
   for (size_t i = 0; i < std::size(kEndings); ++i) ::sigaction(kEndings[i].signal, &action, &before[i]);
   watch_ = std::jthread([limit](const std::stop_token& stop) { watch_over(stop, limit); });
 }
