@@ -18,8 +18,8 @@ struct CompileOptions {
   Policy policy;
   bool fuse = true;
   /// The program takes the memory of the weights and states that the trace captured, where it lies on the
-  /// program's device, in place of copies: for a large model. Such tensors can't be updated in place
-  /// afterwards, and states show what the program makes of them.
+  /// program's device, in place of copies: for a large model. Such tensors can't be updated in place while
+  /// the program is there, and states show what it makes of them.
   bool take_captured = false;
 };
 
@@ -49,6 +49,8 @@ class Compiled {
   /// The states' present values, by name. Tensors that the trace captured keep their old ones.
   Tensor state(const std::string& name) const;
   std::vector<std::string> state_names() const;
+  /// Is the tensor's memory the program's too, as it is where the program took it?
+  bool shares(const Tensor& t) const;
   /// Writes the program with the present values of its states: what load_program() opens goes on from here.
   ///
   /// Errors   io when the file can't be written; an old one is kept then.

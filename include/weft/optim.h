@@ -44,6 +44,9 @@ class Optimizer {
   /// Shape    rate [].
   /// DType    rate f64 for parameters in f64, f32 for all others.
   void step(const Tensor& rate);
+  /// The same where `when`, a bool of shape [], is true. Elsewhere no parameter moves, and moments go on as
+  /// after a gradient of zeros: for a step inside a program, which can't stop at a loss that is not finite.
+  void step(const Tensor& rate, const Tensor& when);
   /// Forgets what backward() left: of a step that is not to be taken.
   void clear_gradients();
   /// Masters, moments, velocities: what a checkpoint keeps besides the model.

@@ -45,8 +45,8 @@ class Trainer {
   ///
   /// Returns  the mean loss of the step's batches.
   /// Errors   invalid_argument when it is not finite: names the step and the first tensor that is not. The
-  ///          run's tensors are those before that step then, and have no gradients; of a compiled run they
-  ///          went there eagerly from the last sync(), to see where it began.
+  ///          run's tensors are those before that step then, and have no gradients; in a compiled run the
+  ///          optimiser's moments have gone on as after a gradient of zeros. Steps after that are eager.
   double step(double clock = 0);
   /// What the next step takes.
   double rate(double clock = 0) const;
@@ -56,7 +56,7 @@ class Trainer {
   Evaluation validate(int64_t rows = 64);
 
   /// Brings what a compiled step keeps in its program back into the run's tensors: before they are saved or
-  /// read. Nothing to do in an eager run.
+  /// read. Nothing to do in an eager run, nor where they share their memory, as they do on one device.
   void sync();
 
  private:
@@ -64,13 +64,11 @@ class Trainer {
   double eager_step(const Tensor& rate);
   double compiled_step(const Tensor& rate);
   std::string where_lost() const;
-  [[noreturn]] void replay(double loss);
+  [[noreturn]] void refuse(double loss);
 
   Checkpoint& run_;
   const io::TokenData& data_;
   std::unique_ptr<Compiled> compiled_;
-  int64_t synced_ = 0;          // the step of the run's own tensors
-  std::vector<double> clocks_;  // of the compiled steps since then
 };
 
 }  // namespace weft::nn

@@ -52,17 +52,29 @@ compiler::WeightSource values_of(const Captured& captured, bool take) {
   };
 }
 
-// Their memory for a session. What was enqueued on it has passed: the session has a queue of its own.
-runtime::Present memory_of(const Captured& captured) {
-  return [&captured](const std::string& name, const seam::Device& device) {
-    const auto at = captured.find(name);
-    if (at == captured.end()) return seam::BufferRef();
-    const eager::TensorImpl& impl = *at->second.tensor.impl();
-    if (&eager::device_of(impl) != &device || impl.c.dl.byte_offset != 0) return seam::BufferRef();
-    impl.buffer->viewed.store(true, std::memory_order_relaxed);
-    return impl.buffer;
-  };
-}
+/// Memory of tensors that a session works in: nobody writes over it until the session ends.
+class Taken {
+ public:
+  Taken() = default;
+  Taken(const Taken&) = delete;
+  ~Taken() {
+    for (const auto& b : marked_) b->viewed.store(false, std::memory_order_relaxed);
+  }
+  // What was enqueued on it has passed: the session has a queue of its own.
+  runtime::Present from(const Captured& captured) {
+    return [&captured, this](const std::string& name, const seam::Device& device) {
+      const auto at = captured.find(name);
+      if (at == captured.end()) return seam::BufferRef();
+      const eager::TensorImpl& impl = *at->second.tensor.impl();
+      if (&eager::device_of(impl) != &device || impl.c.dl.byte_offset != 0) return seam::BufferRef();
+      if (!impl.buffer->viewed.exchange(true, std::memory_order_relaxed)) marked_.push_back(impl.buffer);
+      return impl.buffer;
+    };
+  }
+
+ private:
+  std::vector<seam::BufferRef> marked_;
+};
 
 void wait_for(const Captured& captured) {
   for (const auto& [name, capture] : captured) {
@@ -87,7 +99,10 @@ Compiled compile(const TracedFunction& function, const std::vector<InputSpec>& i
   auto program = value_or_raise(compiler::compile(*traced.graph, values_of(captured, options.take_captured),
                                                   {.name = options.name, .fuse = options.fuse}));
   if (!options.take_captured) return Compiled(value_or_raise(open_session(std::move(program), options)));
-  return Compiled(value_or_raise(open_session(std::move(program), options, memory_of(captured))));
+  auto taken = std::make_shared<Taken>();
+  auto session = value_or_raise(open_session(std::move(program), options, taken->from(captured)));
+  auto* const all = session.get();
+  return Compiled({all, [session = std::move(session), taken](auto*) mutable { session.reset(); }});
 }
 
 Compiled load_program(const std::string& path, const CompileOptions& options) {
@@ -119,6 +134,8 @@ std::vector<std::string> Compiled::state_names() const {
   for (const auto& s : session_->program().states) names.push_back(s.name);
   return names;
 }
+
+bool Compiled::shares(const Tensor& t) const { return session_->holds(*t.impl()->buffer.get()); }
 
 void Compiled::save(const std::string& path) const {
   raise_if(program::write_file(value_or_raise(session_->snapshot()), path));

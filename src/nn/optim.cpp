@@ -48,7 +48,9 @@ Optimizer::Optimizer(std::string_view name, std::vector<Tensor> parameters,
   }
 }
 
-void Optimizer::step(const Tensor& rate) {
+void Optimizer::step(const Tensor& rate) { step(rate, {}); }
+
+void Optimizer::step(const Tensor& rate, const Tensor& when) {
   const NoGrad off;  // an update is no part of the next loss
   std::vector<const Slot*> moving;
   for (const Slot& s : slots_)
@@ -60,10 +62,12 @@ void Optimizer::step(const Tensor& rate) {
   for (const Slot* s : moving) {
     const Tensor g = s->parameter.grad();
     gradients.push_back(s->has_master() ? cast(g, s->value.dtype()) : g);
+    if (when) gradients.back() = where(when, gradients.back(), Tensor::scalar(0, s->value.dtype()));
   }
+  const Tensor moves = when ? where(when, rate, Tensor::scalar(0, rate.dtype())) : rate;
   if (clip_.most > 0) gradients = clip_global_norm(gradients, clip_.most, clip_.epsilon).tensors;
   for (size_t i = 0; i < moving.size(); ++i) {
-    update(*moving[i], gradients[i], rate);
+    update(*moving[i], gradients[i], moves);
     if (moving[i]->has_master()) assign(moving[i]->parameter, moving[i]->value);
   }
   clear_gradients();

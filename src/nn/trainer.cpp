@@ -43,10 +43,11 @@ class Still final : Fields {
   std::vector<std::pair<Module*, bool>> before_;
 };
 
-/// The states of a model, as they are now: counters of dropout.
-std::vector<std::vector<std::byte>> kept_states(const Module& m) {
+/// The states of a model, as they are now, in a program where they are that one's: counters of dropout.
+std::vector<std::vector<std::byte>> kept_states(const Module& m, const Compiled* program = nullptr) {
   std::vector<std::vector<std::byte>> out;
-  for (const Tensor& t : states(m)) out.push_back(t.to_bytes());
+  for (const Tensor& t : states(m))
+    out.push_back(program && !program->shares(t) ? program->state(t.name()).to_bytes() : t.to_bytes());
   return out;
 }
 void put_back(const Module& m, const std::vector<std::vector<std::byte>>& kept) {
@@ -90,8 +91,7 @@ Evaluation evaluate(LanguageModel& model, std::span<const int32_t> ids, int64_t 
   return {sum / static_cast<double>(ids.size() - 1), static_cast<int64_t>(ids.size()) - 1};
 }
 
-Trainer::Trainer(Checkpoint& run, const io::TokenData& data)
-    : run_(run), data_(data), synced_(run.info.step) {
+Trainer::Trainer(Checkpoint& run, const io::TokenData& data) : run_(run), data_(data) {
   if (data.context() != run.model->context())
     throw Error(invalid("the data has rows of {} tokens, the model a context of {}", data.context(),
                         run.model->context()));
@@ -101,7 +101,8 @@ Trainer::Trainer(Checkpoint& run, const io::TokenData& data)
   set_training(*run.model, true);
   if (run.info.settings.compile)
     compiled_ = std::make_unique<Compiled>(compile_step(
-        run, run.info.settings.batch, {.name = "train_step", .backend = {}, .policy = current_policy()}));
+        run, run.info.settings.batch,
+        {.name = "train_step", .backend = {}, .policy = current_policy(), .take_captured = true}));
 }
 
 int64_t Trainer::tokens_in_step() const {
@@ -130,7 +131,9 @@ Compiled compile_step(Checkpoint& run, const Dim& batch, const CompileOptions& o
   inputs.push_back({"rate", {rate_type(s), {}}});
   const auto whole_step = [&](const std::vector<Tensor>& in) {
     const auto parts = examples_of(in);
-    return std::vector<Tensor>{train_step(*run.model, *run.optimizer, parts, in.back()).named("loss")};
+    Tensor loss = accumulate_gradients(*run.model, parts);
+    run.optimizer->step(in.back(), equal(loss - loss, Tensor::scalar(0, loss.dtype())));  // when it is finite
+    return std::vector<Tensor>{loss.named("loss")};
   };
   return weft::compile(whole_step, inputs, options);
 }
@@ -143,20 +146,31 @@ double Trainer::eager_step(const Tensor& rate) {
   if (!std::isfinite(loss)) {  // the gradients of such a loss would spoil every parameter
     run_.optimizer->clear_gradients();
     put_back(*run_.model, before);
-    const std::string where = where_lost();
-    put_back(*run_.model, before);
-    throw Error(invalid("the loss is {} at step {}: {}; a lower rate, or a clip, may keep it",
-                        std::isnan(loss) ? "NaN" : "infinite", run_.info.step, where));
+    refuse(loss);
   }
   run_.optimizer->step(rate);
-  synced_ = run_.info.step + 1;
   return loss;
 }
 
+// The parameters are those before the step, in which nothing moved. Counters of dropout went on.
 double Trainer::compiled_step(const Tensor& rate) {
+  const auto before = kept_states(*run_.model, compiled_.get());
   auto inputs = batches(run_.info.step);
   inputs.push_back(rate);
-  return (*compiled_)(inputs)[0].item();
+  const double loss = (*compiled_)(inputs)[0].item();
+  if (std::isfinite(loss)) return loss;
+  sync();
+  compiled_.reset();
+  put_back(*run_.model, before);
+  refuse(loss);
+}
+
+void Trainer::refuse(double loss) {
+  const auto before = kept_states(*run_.model);
+  const std::string where = where_lost();
+  put_back(*run_.model, before);
+  throw Error(invalid("the loss is {} at step {}: {}; a lower rate, or a clip, may keep it",
+                      std::isnan(loss) ? "NaN" : "infinite", run_.info.step, where));
 }
 
 double Trainer::rate(double clock) const {
@@ -168,27 +182,9 @@ double Trainer::rate(double clock) const {
 
 double Trainer::step(double clock) {
   const Tensor rate = Tensor::scalar(this->rate(clock), rate_type(run_.info.settings));
-  if (!compiled_) {
-    const double loss = eager_step(rate);
-    ++run_.info.step;
-    return loss;
-  }
-  const double loss = compiled_step(rate);
-  clocks_.push_back(clock);
-  if (!std::isfinite(loss)) replay(loss);
+  const double loss = compiled_ ? compiled_step(rate) : eager_step(rate);
   ++run_.info.step;
   return loss;
-}
-
-// The program's parameters are spoilt by now. From where they were brought back last, the same steps are
-// taken eagerly: the loss is looked at before each update there.
-void Trainer::replay(double loss) {
-  const int64_t lost = run_.info.step;
-  compiled_.reset();
-  run_.info.step = synced_;
-  for (const double clock : std::exchange(clocks_, {})) step(clock);
-  throw Error(
-      invalid("the loss of the compiled step {} is {}, and finite when its ops run one by one", lost, loss));
 }
 
 std::string Trainer::where_lost() const {
@@ -231,17 +227,15 @@ Evaluation Trainer::validate(int64_t rows) {
 }
 
 void Trainer::sync() {
-  if (!compiled_ || synced_ == run_.info.step) return;
+  if (!compiled_) return;
   const auto names = compiled_->state_names();
   const NoGrad off;
   const auto bring_back = [&](const std::vector<Tensor>& all) {
     for (const Tensor& t : all)
-      if (std::ranges::find(names, t.name()) != names.end()) assign(t, compiled_->state(t.name()));
+      if (!compiled_->shares(t) && std::ranges::find(names, t.name()) != names.end())
+        assign(t, compiled_->state(t.name()));
   };
-  // Into the tensors that are there: new ones beside them would be the model twice.
   bring_back(parameters(*run_.model)), bring_back(states(*run_.model)), bring_back(run_.optimizer->states());
-  synced_ = run_.info.step;
-  clocks_.clear();
 }
 
 }  // namespace weft::nn

@@ -68,6 +68,11 @@ Status Session::load(const Present& present) {
   return synchronize();
 }
 
+bool Session::holds(const seam::Buffer& buffer) const {
+  const auto is = [&](const seam::BufferRef& b) { return b.get() == &buffer; };
+  return std::ranges::any_of(states_, is) || std::ranges::any_of(weights_, is);
+}
+
 Status Session::synchronize() {
   Status first;
   for (auto& q : queues_) {
