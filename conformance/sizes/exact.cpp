@@ -5,6 +5,7 @@
 
 #include "conformance/check.h"
 #include "conformance/rules.h"
+#include "conformance/sizes/work.h"
 #include "conformance/stopwatch.h"
 
 namespace weft::conformance {
@@ -40,6 +41,9 @@ std::string other_number(const ir::OpDef& op, const HostTensor& got, const HostT
   return "";
 }
 
+// A convolution of as many elements as a sum takes hundreds of times as long.
+constexpr double kWorkForEach = 20;
+
 void each_large_call(CheckRun& run, uint64_t claimed, const LargeCalls& which,
                      const std::function<void(const std::string& label, const DrawnCall&, Random&)>& f) {
   size_t done = 0;
@@ -52,8 +56,8 @@ void each_large_call(CheckRun& run, uint64_t claimed, const LargeCalls& which,
     for (uint64_t i = 1; i <= which.cases && watch.seconds() < which.seconds; ++i) {
       if (!run.wants(fmt::format("{} {} ", file.op, i))) continue;
       Random random = random_for(run.options().seed, op, i);
-      if (const auto call =
-              draw_call(op, written, claimed, random, log_uniform(random, which.least, which.most)))
+      const auto call = draw_call(op, written, claimed, random, log_uniform(random, which.least, which.most));
+      if (call && oracle_work(*call) <= kWorkForEach * static_cast<double>(which.most))
         f(fmt::format("{} {} {}", file.op, i, call->text()), *call, random);
     }
   }
