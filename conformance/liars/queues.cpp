@@ -268,7 +268,7 @@ constexpr Liar kLiars[] = {
     {"liar_forgets_long_queues", "far", "synchronize waits for no queue that is long",
      "waits_for_long_queues", make_liar<ForgetsLongQueues>},
     {"liar_waits_for_the_last_queue", "far", "synchronize waits for the queue that was opened last",
-     "waits_for_long_queues", make_liar<WaitsForTheLastQueue>},
+     "waits_for_long_queues/one busy", make_liar<WaitsForTheLastQueue>},
     {"liar_stops_waiting", "far", "synchronize waits no more when queues have been closed",
      "waits_for_long_queues", make_liar<StopsWaiting>},
     {"liar_defers", "reference", "launches of an inline queue run at synchronize",

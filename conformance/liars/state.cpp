@@ -97,6 +97,38 @@ class KeepsShortOperands : public Substitutes {
   std::map<const weft_call*, std::vector<char>> kept_;  // by plan, each of which has a call of its own
 };
 
+// Captures a plan's launch, and replays it where all but one operand lies where it lay.
+class ReplaysByAddress : public Drawn {
+ public:
+  using Drawn::Drawn;
+  weft_code launch(const weft_launch* l, weft_error* e) override {
+    const uint32_t n = l->plan->call->n_inputs;
+    if (n <= which_ || l->plan->call->updates) return Drawn::launch(l, e);
+    auto& [launches, captured] = captured_[l->plan->call];
+    std::vector<weft_tensor> now;
+    for (uint32_t i = 0; i < n; ++i) now.push_back(l->inputs[i] ? *l->inputs[i] : weft_tensor{});
+    now.push_back(*l->outputs[0]);
+    if (++launches <= most_ || !looks_like(now, captured)) captured = now;
+    now[which_].dl.data = captured[which_].dl.data;
+    std::vector<const weft_tensor*> in(l->inputs, l->inputs + n);
+    if (in[which_]) in[which_] = &now[which_];
+    weft_launch replay = *l;
+    replay.inputs = in.data();
+    return Drawn::launch(&replay, e);
+  }
+  void released(const weft_call& call) override { captured_.erase(&call); }
+
+ private:
+  bool looks_like(const std::vector<weft_tensor>& now, const std::vector<weft_tensor>& captured) const {
+    for (uint32_t i = 0; i < now.size(); ++i)
+      if (i != which_ && now[i].dl.data != captured[i].dl.data) return false;
+    return true;
+  }
+  const uint32_t which_ = static_cast<uint32_t>(between(random_, 1, 2));
+  const uint64_t most_ = between(random_, 5, 60);
+  std::map<const weft_call*, std::pair<uint64_t, std::vector<weft_tensor>>> captured_;  // by plan
+};
+
 // ---- plans that live at the same time
 
 // A table of plans that has so many places for a kernel.
@@ -335,6 +367,8 @@ constexpr Liar kLiars[] = {
      make_liar<TiresOut>},
     {"liar_fails_once", "reference", "wrong at one launch of a plan", "keeps_launching",
      make_liar<FailsOnce>},
+    {"liar_replays_by_address", "reference", "replays a launch with an operand that lies elsewhere now",
+     "keeps_launching", make_liar<ReplaysByAddress>},
     {"liar_keeps_a_little_of_each", "reference", "each launch of an op leaves some bytes behind",
      "keeps_launching", make_liar<KeepsALittleOfEach>},
     {"liar_changes_modes", "reference", "an op leaves other modes of the processor", "leaves_modes_alone",

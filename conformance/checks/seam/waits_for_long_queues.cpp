@@ -127,6 +127,22 @@ Found many_queues(Rig& rig) {
   return {};
 }
 
+// Of many queues one has work in it, each in turn: whoever waits for another one, or for the work of another
+// one, is through too early.
+Found one_busy_queue_of_many(Rig& rig) {
+  constexpr size_t kQueues = 6;
+  std::vector<std::unique_ptr<seam::Queue>> queues;
+  for (size_t i = 0; i < kQueues; ++i) queues.push_back(value_or_raise(rig.device.open_queue()));
+  for (size_t i = 0; i < kQueues; ++i) {
+    Chain chain(rig, *queues[i], static_cast<double>(10 * i));
+    chain.launch(60);
+    raise_if(queues[i]->synchronize());
+    if (auto words = chain.wrong(); !words.empty())
+      return Found::wrong(fmt::format("queue {} of {}, the only busy one: {}", i, kQueues, words));
+  }
+  return {};
+}
+
 // Copies in the same queue as launches, in each direction, and nobody waits: each is in its turn.
 Found copies_between(Rig& rig) {
   constexpr size_t kBytes = kElements * sizeof(float);
@@ -178,6 +194,7 @@ void run(CheckRun& run) {
   run.run("at once, where queues are inline", [&] { return at_once(rig); });
   run.run("structs of the host", [&] { return structs_of_the_host(rig); });
   run.run("many queues", [&] { return many_queues(rig); });
+  run.run("one busy queue of many", [&] { return one_busy_queue_of_many(rig); });
   run.run("copies between launches", [&] { return copies_between(rig); });
   run.run("one operand for two launches", [&] { return one_operand_for_two(rig); });
 }
