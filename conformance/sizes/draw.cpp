@@ -295,16 +295,22 @@ std::string DrawnCall::text() const {
   return s;
 }
 
+bool takes_positions(const ir::OpDef& op) {
+  static constexpr std::string_view kOps[] = {"gather",    "scatter",       "scatter_add",
+                                              "embedding", "cross_entropy", "cross_entropy_grad"};
+  return std::ranges::count(kOps, std::string_view(op.name)) > 0;
+}
+
 std::optional<Positions> positions_of(const ir::OpDef& op, const std::vector<AttrValue>& attrs,
                                       const std::vector<Input>& inputs) {
+  if (!takes_positions(op) || !inputs[1].dtype) return std::nullopt;  // targets may be probabilities
   const std::string_view name = op.name;
   const auto size = [&](int64_t axis) {
     const Dims& x = inputs[0].shape;
     return x[static_cast<size_t>(axis < 0 ? axis + std::ssize(x) : axis)];
   };
   if (name == "embedding") return Positions{1, size(0)};
-  if (name == "cross_entropy" || name == "cross_entropy_grad") return Positions{1, size(-1)};
-  if (name != "gather" && name != "scatter" && name != "scatter_add") return std::nullopt;
+  if (name.starts_with("cross_entropy")) return Positions{1, size(-1)};
   for (size_t i = 0; i < attrs.size(); ++i)
     if (op.attrs[i].name == std::string_view("axis")) return Positions{1, size(std::get<int64_t>(attrs[i]))};
   return std::nullopt;

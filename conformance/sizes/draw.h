@@ -41,7 +41,8 @@ struct Positions {
   size_t input;
   int64_t count;
 };
-/// None where the op takes none, or where any value will do.
+bool takes_positions(const ir::OpDef& op);
+/// None where the op takes none, or the call.
 std::optional<Positions> positions_of(const ir::OpDef& op, const std::vector<AttrValue>& attrs,
                                       const std::vector<Input>& inputs);
 

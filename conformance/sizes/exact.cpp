@@ -50,7 +50,7 @@ void each_large_call(CheckRun& run, uint64_t claimed, const LargeCalls& which,
   for (const auto& file : case_files()) {
     run.at(done++, case_files().size());
     const ir::OpDef& op = op_of(file);
-    if (!is_comparable(op) || !run.wants(file.op)) continue;
+    if (!which.of(op) || !run.wants(file.op)) continue;
     const OpCases written = file.cases();
     const Stopwatch watch;
     for (uint64_t i = 1; i <= which.cases && watch.seconds() < which.seconds; ++i) {

@@ -17,12 +17,13 @@ bool is_comparable(const ir::OpDef& op);
 /// rounds, or by the sign of a zero, where it only moves. Empty: none.
 std::string other_number(const ir::OpDef& op, const HostTensor& got, const HostTensor& want);
 
-/// Calls `f` with drawn calls of each comparable op that the run wants, until `cases` or `seconds` are used
+/// Calls `f` with drawn calls of each op of the kind that the run wants, until `cases` or `seconds` are used
 /// up for it.
 struct LargeCalls {
   uint64_t cases;
   double seconds;
   int64_t least, most;  ///< elements, about
+  bool (*of)(const ir::OpDef&) = is_comparable;
 };
 void each_large_call(CheckRun& run, uint64_t claimed, const LargeCalls& which,
                      const std::function<void(const std::string& label, const DrawnCall&, Random&)>& f);

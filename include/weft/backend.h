@@ -71,7 +71,8 @@ typedef struct weft_tensor {
   uint64_t alignment;           /* of data + byte_offset, in bytes */
 } weft_tensor;
 
-/* The type of an operand, with the range of sizes it may have. */
+/* The type of an operand, with the range of sizes it may have. Today's host plans each shape by itself: min
+ * and max are equal in every call that it makes, so nothing shows yet whether a kernel keeps to the range. */
 typedef struct weft_type {
   uint32_t size;
   DLDataType dtype;
