@@ -87,7 +87,10 @@ static void overflow(Bounded& b) {
   const DType t = b.value.dtype;
   for (size_t i = 0; i < b.error.size(); ++i) {
     Real &v = b.value.v[i], &e = b.error[i];
-    if (!std::isfinite(v)) {
+    if (e == kOpen) {
+      e = kInf;
+      if (!std::isfinite(v)) v = 0;  // an op behind it takes the error of a finite value
+    } else if (!std::isfinite(v)) {
       e = 0;
     } else if (std::isnan(e)) {
       e = kInf;

@@ -15,6 +15,8 @@ using Results = std::vector<ArrayOf<S>>;
 template <class S>
 using Truth = Results<S> (*)(const CallAttrs&, Inputs<S>);
 using Errors = std::vector<Real>;
+/// The error of an element of which nothing can be said, even where the truth is infinite or NaN.
+inline constexpr Real kOpen = -kInf;
 
 /// A primitive call as `propagate` sees it.
 struct BoundCall {

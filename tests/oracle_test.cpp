@@ -4,8 +4,10 @@
 #include <cmath>
 #include <cstring>
 #include <fstream>
+#include <limits>
 #include <map>
 #include <optional>
+#include <set>
 #include <stdexcept>
 
 #include "conformance/expectations.h"
@@ -190,6 +192,39 @@ TEST(Oracle, IsExactOnSmallIntegersAndSoIsTheReference) {
   fmt::print("[oracle] {} of {} ops checked in exact arithmetic\n",
              std::ranges::count_if(checked, [](const auto& op) { return op.second > 0; }),
              ir::all_ops().size());
+}
+
+// A product's bound takes what any order gives, and where all of them are finite, infinite or NaN, no other.
+TEST(Oracle, ProductsAreJudgedAsAnyOrderGivesThem) {
+  constexpr double kInfinite = std::numeric_limits<double>::infinity();
+  constexpr double kFactors[] = {kInfinite, std::nan(""), 0, -1e-200, 3e-200, 1e200, -7e200, 0.5, 2, -1};
+  Random random(5);
+  int open = 0;
+  for (int round = 0; round < 2000; ++round) {
+    const Array x{DType::f64, {4}, [&] {
+                    std::vector<Real> v(4);
+                    for (Real& factor : v) factor = kFactors[random.bits() % std::size(kFactors)];
+                    return v;
+                  }()};
+    const auto right = value_or_raise(bound_op(*ir::find_op("prod"), {Shape{}, int64_t{0}}, {x}))[0];
+    const auto accepts = [&](double y) { return judge(Array{DType::f64, {}, {y}}, right).ok; };
+    int order[] = {0, 1, 2, 3};
+    std::set<int> kinds;
+    do {
+      double f[4];
+      for (int i = 0; i < 4; ++i) f[i] = static_cast<double>(x.v[static_cast<size_t>(order[i])]);
+      for (const double y : {f[0] * f[1] * f[2] * f[3], (f[0] * f[1]) * (f[2] * f[3])}) {
+        EXPECT_TRUE(accepts(y)) << f[0] << " " << f[1] << " " << f[2] << " " << f[3] << ": " << y;
+        kinds.insert(std::isnan(y) ? 0 : std::isinf(y) ? 1 : 2);
+      }
+    } while (std::next_permutation(order, order + 4));
+    if (kinds.size() > 1)
+      ++open;
+    else
+      EXPECT_FALSE(accepts(*kinds.begin() == 2 ? kInfinite : 1))
+          << x.v[0] << " " << x.v[1] << " " << x.v[2] << " " << x.v[3];
+  }
+  EXPECT_GT(open, 100);
 }
 
 // What is known of a backend is held to both ways: what gets worse fails, and what got better in silence.

@@ -109,27 +109,60 @@ Errors sum_bound(const BoundCall& c) {
   return summed(c, run(c, {like(x.value, absolute(x.value))}), run(c, {like(x.value, x.error)}), roundings,
                 false);
 }
+/// Where the order of the factors decides what a product is: one order overflows on its way and another does
+/// not, or small factors vanish before they meet an infinite one.
+class ProductInAnyOrder {
+ public:
+  explicit ProductInAnyOrder(const BoundCall& c) : limits_(format(compute_type(c.out.dtype))) {
+    const Bounded& x = *c.in[0];
+    const size_t n = x.value.v.size();
+    Errors above(n, 1), below(n, 1), zeros(n, 0), infinite(n, 0), nans(n, 0);
+    for (size_t i = 0; i < n; ++i) {
+      const Real size = std::fabs(x.value.v[i]), e = x.error[i];
+      zeros[i] = size == 0, infinite[i] = std::isinf(size), nans[i] = std::isnan(size);
+      if (std::isfinite(size)) above[i] = std::max<Real>(1, size + e);
+      if (size > 0) below[i] = std::min<Real>(1, std::max<Real>(0, size - e));
+    }
+    const BoundCall count{*ir::find_op("sum"), c.attrs, c.in, c.out, c.c};
+    const auto of = [&](const BoundCall& fold, Errors v) { return run(fold, {like(x.value, std::move(v))}); };
+    growth_ = of(c, above), shrinking_ = of(c, below);
+    zeros_ = of(count, zeros), infinite_ = of(count, infinite), nans_ = of(count, nans);
+  }
+  /// The largest that a product of finite factors can be on its way.
+  Real growth(size_t i) const { return growth_[i]; }
+  bool decides(size_t i, Real product) const {
+    if (nans_[i] > 0 || (infinite_[i] > 0 && zeros_[i] > 0)) return false;  // NaN in any order
+    const bool vanishes = shrinking_[i] < limits_.least();
+    if (infinite_[i] > 0) return vanishes;
+    const bool returns = shrinking_[i] < 1 && std::fabs(product) <= limits_.largest;
+    return growth_[i] > limits_.largest && (zeros_[i] > 0 || vanishes || returns);
+  }
+
+ private:
+  const FloatFormat& limits_;
+  Errors growth_, shrinking_, zeros_, infinite_, nans_;
+};
+
 // The product of n factors |x| + e is off by its own size at most: what the errors make of it, gamma(n - 1),
 // and for each product that falls below the normal numbers half a subnormal step times the factors that
-// follow. In an order in which those above 1 come before those below, it may overflow on its way.
+// follow.
 Errors prod_bound(const BoundCall& c) {
   const DType t = c.out.dtype;
   if (!is_float(t)) return none(c);
   const Bounded& x = *c.in[0];
-  Errors sizes = absolute(x.value), ones(sizes.size(), 1), above = sizes;
-  for (size_t i = 0; i < sizes.size(); ++i) sizes[i] += x.error[i], above[i] = std::max<Real>(1, sizes[i]);
+  Errors sizes = absolute(x.value), ones(sizes.size(), 1);
+  for (size_t i = 0; i < sizes.size(); ++i) sizes[i] += x.error[i];
   const Errors whole = run(c, {like(x.value, absolute(x.value))}), most = run(c, {like(x.value, sizes)});
-  const Errors growth = run(c, {like(x.value, above)});
   const BoundCall count{*ir::find_op("sum"), c.attrs, c.in, c.out, c.c};
   const Errors factors = run(count, {like(x.value, ones)});
+  const ProductInAnyOrder order(c);
   const auto& f = format(compute_type(t));
   Errors e;
   for (size_t i = 0; i < c.out.v.size(); ++i) {
     const Real n = std::max<Real>(0, factors[i] - 1), carried = most[i] - whole[i];
-    Real own = gamma(t, n) * most[i] + n * f.least() * growth[i];
-    if (n > 1 && growth[i] > f.largest && growth[i] > most[i]) own = kInf;
+    Real own = gamma(t, n) * most[i] + n * f.least() * order.growth(i);
     if (is_half(t)) own += rounding(t, most[i] + own, 0.5L);
-    e.push_back(carried + own);
+    e.push_back(order.decides(i, c.out.v[i]) ? kOpen : carried + own);
   }
   return e;
 }
