@@ -188,8 +188,10 @@ Result<std::vector<Bounded>> bound_op(const ir::OpDef& op, const std::vector<Att
     for (auto& b : out)
       if (exact) b.error.assign(b.error.size(), 0);
   }
-  // A composite says of a zero's sign what its decomposition says, if each step says something.
+  // A composite says of a zero's sign what its decomposition says, if each step says something. einsum's
+  // steps differ by sizes: what is a mul in one is a sum of one product, from zero, in another.
   const bool bitwise =
+      op.name != std::string_view("einsum") &&
       std::ranges::all_of(graph.nodes, [](const ir::Node& n) { return find_rule(n.op->name)->bitwise; });
   for (auto& b : out) b.bitwise = bitwise;
   return out;

@@ -1,6 +1,7 @@
 #include "conformance/edges.h"
 
 #include <array>
+#include <functional>
 
 namespace weft::conformance {
 namespace {
@@ -98,13 +99,44 @@ OpCases products() {
   return all;
 }
 
+// Both axes of every size in turn: tiles and copies of rows end in either.
+OpCases moves(const std::function<void(Case&, int64_t n)>& finish) {
+  OpCases all;
+  for (const int64_t n : kSizes)
+    for (const bool last : {true, false}) {
+      Case& c = all.emplace_back();
+      c.inputs = {normal(last ? Dims{19, n} : Dims{n, 21})}, c.why = last ? "rows of" : "columns of";
+      finish(c, n);
+    }
+  return all;
+}
+OpCases permuted() {
+  OpCases all = moves([](Case& c, int64_t) { c.attrs = {{"axes", Shape{1, 0}}}; });
+  for (const int64_t n : kSizes)
+    all.push_back({.inputs = {normal({2, n, 3})}, .attrs = {{"axes", Shape{0, 2, 1}}}, .why = "matrices of"});
+  return all;
+}
+OpCases joined() {
+  return moves([](Case& c, int64_t) { c.inputs.push_back(c.inputs[0]), c.attrs = {{"axis", 1}}; });
+}
+OpCases padded() {
+  return moves(
+      [](Case& c, int64_t) { c.attrs = {{"axis", int64_t{1}}, {"before", Shape{3}}, {"after", Shape{1}}}; });
+}
+OpCases cut() {
+  return moves([](Case& c, int64_t n) {
+    const bool last = c.inputs[0].shape[1] == n;
+    c.attrs = {{"axis", int64_t{last}}, {"start", Shape{n / 3}}, {"stop", Shape{n}}};
+  });
+}
+
 // The rows 0 to n - 1 of n in another order, and back again.
 Input order_of(int64_t n) {
   std::vector<Real> at;
   for (int64_t i = 0; i < n; ++i) at.push_back(static_cast<Real>(n - 1 - i));
   return values(std::move(at)).as(DType::i32);
 }
-OpCases moves(bool scatters) {
+OpCases indexed(bool scatters) {
   OpCases all;
   for (const int64_t n : {int64_t{257}, int64_t{1021}, int64_t{65537}}) {
     std::vector<Input> inputs = {normal({n, 2}), order_of(n)};
@@ -125,9 +157,13 @@ OpCases edge_cases(const ir::OpDef& op) {
     if (name == by_axis) return with_columns(rows({{"axis", int64_t{1}}}), {{"axis", int64_t{0}}});
   for (const char* by_axis : {"cumsum", "sort"})
     if (name == by_axis) return with_columns(rows({{"axis", int64_t{1}}}, true), {{"axis", int64_t{0}}});
-  if (name == "gather") return moves(false);
+  if (name == "permute") return permuted();
+  if (name == "concat") return joined();
+  if (name == "pad") return padded();
+  if (name == "slice") return cut();
+  if (name == "gather") return indexed(false);
   for (const char* scatter : {"scatter", "scatter_add"})
-    if (name == scatter) return moves(true);
+    if (name == scatter) return indexed(true);
   if (name == "layer_norm") return rows({});
   return ir::has(op.traits, ir::Trait::elementwise) ? elementwise(op) : OpCases();
 }
