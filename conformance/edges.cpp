@@ -114,6 +114,8 @@ OpCases permuted() {
   OpCases all = moves([](Case& c, int64_t) { c.attrs = {{"axes", Shape{1, 0}}}; });
   for (const int64_t n : kSizes)
     all.push_back({.inputs = {normal({2, n, 3})}, .attrs = {{"axes", Shape{0, 2, 1}}}, .why = "matrices of"});
+  for (const Dims& shape : {Dims{129, 131}, Dims{257, 136}})
+    all.push_back({.inputs = {normal(shape)}, .attrs = {{"axes", Shape{1, 0}}}, .why = "no short axis"});
   return all;
 }
 OpCases joined() {

@@ -305,7 +305,7 @@ constexpr Liar kLiars[] = {
     {"liar_whole_blocks", "reference", "an axis that is a multiple of a drawn block", "sizes/maximum ",
      make_liar<WrongBeyond<has_whole_blocks, 2, 5>>},
     {"liar_short_axes_only", "reference", "wrong where every axis is longer than a drawn length",
-     "large/permute ", make_liar<WrongBeyond<has_long_axes_only, 90, 128>>},
+     "edges/permute ", make_liar<WrongBeyond<has_long_axes_only, 90, 128>>},
     {"liar_small_grid", "reference", "more blocks of 64 than a drawn number, 65,535 at most",
      "large/mul of millions", make_liar<WrongBeyond<has_millions, 40000, 65535>>},
     {"liar_wants_a_mask", "native", "attention of a part of the keys is wrong without a mask",
