@@ -210,6 +210,7 @@ static Real off_by(Real got, const Bounded& want, size_t i, Real allowed) {
 
 // Whole numbers to their last digit.
 static std::string in_words(DType t, Real x) {
+  if (std::isnan(x)) return "nan";
   if (is_float(t)) return fmt::format("{:.17g}", static_cast<double>(x));
   return x < 0 ? fmt::format("{}", static_cast<int64_t>(x)) : fmt::format("{}", static_cast<uint64_t>(x));
 }

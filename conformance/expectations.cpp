@@ -1,5 +1,8 @@
 #include "conformance/expectations.h"
 
+#include <cerrno>
+#include <cstring>
+
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -43,7 +46,7 @@ std::vector<std::string> columns(const std::string& line) {
 
 Result<Expectations> Expectations::read(const std::string& path) {
   std::ifstream in(path);
-  if (!in) return fail(Code::unavailable, "can't read {}", path);
+  if (!in) return fail(Code::unavailable, "can't read {}: {}", path, std::strerror(errno));
   Expectations all;
   all.path_ = path;
   std::string line;

@@ -14,7 +14,7 @@ constexpr double kNan = std::numeric_limits<double>::quiet_NaN(),
                  kInf = std::numeric_limits<double>::infinity();
 
 TEST(Print, ColumnsAreAlignedAndTheTypeFollows) {
-  EXPECT_EQ(text(Tensor::of({1.5, -2, 0.25, kNan}, {2, 2})),
+  EXPECT_EQ(text(Tensor::of({1.5, -2, 0.25, -kNan}, {2, 2})),
             "[[ 1.5000, -2.0000],\n"
             " [ 0.2500,     nan]]  f32[2, 2]");
   EXPECT_EQ(text(Tensor::of({1, 2, 3, 40, 5, 6, 7, 8}, {2, 2, 2}, DType::i64)),

@@ -33,12 +33,14 @@ inline bool holds(DType dtype, double value) {
 }
 
 /// May a number that somebody wrote down stand for an element of `dtype`? Integers take only what they hold;
-/// floats round, but not to infinity.
+/// floats round, but not to infinity or zero.
 inline bool may_stand_for(DType dtype, double value) {
   if (!is_float(dtype)) return holds(dtype, value);
+  if (!std::isfinite(value) || value == 0) return true;
   std::byte there[sizeof(double)];
   store_element(dtype, there, 0, value);
-  return !std::isfinite(value) || std::isfinite(load_element<double>(dtype, there, 0));
+  const auto rounded = load_element<double>(dtype, there, 0);
+  return std::isfinite(rounded) && rounded != 0;
 }
 
 }  // namespace weft

@@ -188,8 +188,14 @@ void print(const std::vector<Row>& rows) {
 
 io::Batch batch_for(const Options& o, const nn::TrainedModel& trained) {
   const auto& [settings, tokenizer, step] = trained.info;
+  const int64_t context = trained.model->context();
   const auto first_of = [&](io::Tokens tokens) {
-    return io::TokenData(std::move(tokens), trained.model->context(), settings.seed).validation(0, o.batch);
+    if (const auto n = std::ssize(tokens.ids()); n < 2 * (context + 1))
+      throw Error(
+          invalid("the text has {} tokens: too few for a context of {}, which wants {} at least to compare "
+                  "on; give more text, or none: then tokens are drawn",
+                  n, context, 2 * (context + 1)));
+    return io::TokenData(std::move(tokens), context, settings.seed).validation(0, o.batch);
   };
   if (!o.data.empty()) {
     auto text = read_text(o.data, tokenizer);
@@ -197,7 +203,7 @@ io::Batch batch_for(const Options& o, const nn::TrainedModel& trained) {
     return first_of(std::move(text.tokens));
   }
   // Without a text, tokens by chance: harder on the numbers than text that the model knows.
-  std::vector<int32_t> ids(static_cast<size_t>(4 * o.batch * (trained.model->context() + 1)));
+  std::vector<int32_t> ids(static_cast<size_t>(4 * o.batch * (context + 1)));
   for (size_t i = 0; i < ids.size(); ++i)
     ids[i] = static_cast<int32_t>(random_word(settings.seed, i) % static_cast<uint64_t>(tokenizer.size()));
   return first_of({std::move(ids), tokenizer});

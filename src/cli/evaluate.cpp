@@ -32,8 +32,8 @@ int run(const Options& o, const Common& common) {
                {"perplexity", e.perplexity()},
                {"bits_per_byte", bits},
                {"backend", default_backend()}},
-              fmt::format("loss {:.4f}, perplexity {:.2f}, {:.3f} bits a byte, over {} tokens; on {}", e.loss,
-                          e.perplexity(), bits, grouped(e.tokens), default_backend()));
+              fmt::format("loss {:.4f}, perplexity {:.2f}, {:.3f} bits a byte, over {}; on {}", e.loss,
+                          e.perplexity(), bits, counted(e.tokens, "token"), default_backend()));
   return 0;
 }
 

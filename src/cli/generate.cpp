@@ -79,16 +79,13 @@ size_t longest(const nn::LanguageModel& model, const std::vector<std::vector<int
   return most;
 }
 
-// Says once that a text goes on without its beginning.
-void say_what_is_forgotten(const nn::Generation& g, size_t texts, bool& said) {
-  for (size_t i = 0; i < texts && !said; ++i)
-    if (const int64_t n = g.forgotten(static_cast<int64_t>(i)); n > 0) {
-      note(
-          fmt::format("text {} fills the model's context: it goes on without its first {} tokens, and again "
-                      "whenever the context is full",
-                      i + 1, n));
-      said = true;
-    }
+// Which texts went on without their beginnings: said behind them, not between two of their words.
+void say_what_was_forgotten(const nn::Generation& g, size_t texts, int64_t context) {
+  for (size_t i = 0; i < texts; ++i)
+    if (const int64_t n = g.forgotten(static_cast<int64_t>(i)); n > 0)
+      return note(fmt::format(
+          "text {} outgrew the model's context of {}: its end was made without its first {} tokens", i + 1,
+          context, n));
 }
 
 int run_language(const Options& o, Language language, const std::vector<std::string>& prompts, bool as_json) {
@@ -101,21 +98,19 @@ int run_language(const Options& o, Language language, const std::vector<std::str
                       {.batch = static_cast<int64_t>(prompts.size()),
                        .capacity = static_cast<int64_t>(room),
                        .compile = {.name = "decoder", .policy = current_policy(), .take_captured = true}});
+  const int64_t context = language.model->context();
   language.model.reset();  // the decoder has its weights
   const auto start = Clock::now();
   nn::Generation g(decoder, language.tokenizer, ids, options);
   const double reading = seconds_since(start);
   const auto begin = Clock::now();
   Printer printer(prompts, as_json);
-  bool said = false;
-  while (g.step()) {
-    printer.show(g);
-    say_what_is_forgotten(g, prompts.size(), said);
-  }
+  while (g.step()) printer.show(g);
   const double writing = seconds_since(begin);
   int64_t made = 0;
   for (size_t i = 0; i < prompts.size(); ++i)
     made += static_cast<int64_t>(g.tokens(static_cast<int64_t>(i)).size());
+  say_what_was_forgotten(g, prompts.size(), context);
   const double in = rate(g.prompt_tokens(), reading), out = rate(made, writing);
   for (size_t i = 0; i < prompts.size(); ++i) {
     const auto row = static_cast<int64_t>(i);

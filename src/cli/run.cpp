@@ -133,7 +133,7 @@ int run(Options& o, const Common& common) {
   for (const auto& t : outputs)
     fmt::print("{:<16} {:<20} {}\n", t["name"].get<std::string>(), t["type"].get<std::string>(),
                t["first"].dump());
-  fmt::print("{} runs in {:.3f} s\n", o.repeat, seconds);
+  fmt::print("{} in {:.3f} s\n", counted(o.repeat, "run"), seconds);
   if (o.plan) fmt::print("{}", link::print(session->plan()));
   if (o.ledger) fmt::print("{}", ledger_text());
   if (shadow) print(*shadow, o.shadow);

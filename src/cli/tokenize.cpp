@@ -42,7 +42,8 @@ extern const Command tokenize_command = {
     "tokenize", "write text as a file of tokens to train on",
     [](Syntax& app, const Common& common) -> std::function<int()> {
       const auto o = std::make_shared<Options>();
-      app.add_option("--data", o->data, "text files, folders of them, or - for standard input")
+      app.add_option("--data", o->data,
+                     "text files, folders of them (each file ends a line), or - for standard input")
           .required()
           .type_name("PATH");
       app.add_option("--out", o->out, "the token file to write")

@@ -215,9 +215,8 @@ int train(const TrainOptions& o, const Common& common) {
   if (!run) run = fresh(o, text.tokens.tokenizer());
   const io::TokenData data(text.tokens, run->model->context(), run->info.settings.seed);
   say_data(show, text, *run, data);
-  std::signal(SIGINT, on_signal);
-  std::signal(SIGTERM, on_signal);
-  if (std::signal(SIGHUP, on_signal) == SIG_IGN) std::signal(SIGHUP, SIG_IGN);  // nohup stays what it is
+  for (const int s : {SIGINT, SIGTERM, SIGHUP})
+    if (std::signal(s, on_signal) == SIG_IGN) std::signal(s, SIG_IGN);  // of nohup, and of a shell's `&`
   std::signal(SIGPIPE, SIG_IGN);  // a reader that goes away ends the progress, not the run and its checkpoint
   const auto steps = run->info.settings.steps;
   if (steps > 0 && run->info.step >= steps)

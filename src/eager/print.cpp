@@ -31,7 +31,8 @@ struct FloatStyle {
     if (wide || most > 1e8) kind = exponent;
   }
   std::string operator()(double v) const {
-    if (!std::isfinite(v)) return fmt::format("{}", v);
+    if (std::isnan(v)) return "nan";  // of either sign
+    if (std::isinf(v)) return fmt::format("{}", v);
     return kind == whole   ? fmt::format("{:.0f}.", v)
            : kind == fixed ? fmt::format("{:.4f}", v)
                            : fmt::format("{:.4e}", v);

@@ -73,7 +73,10 @@ double Evaluation::perplexity() const { return std::exp(loss); }
 
 Evaluation evaluate(LanguageModel& model, std::span<const int32_t> ids, int64_t batch) {
   if (batch < 1) throw Error(invalid("evaluate: a batch has 1 row at least, got {}", batch));
-  if (ids.size() < 2) throw Error(invalid("evaluate: wants 2 tokens at least, got {}", ids.size()));
+  if (ids.size() < 2)
+    throw Error(
+        invalid("evaluate: wants 2 tokens at least, one to predict the other from, got {}; give more text",
+                ids.size()));
   const Still still(model);
   const NoGrad off;
   const auto context = static_cast<size_t>(model.context());

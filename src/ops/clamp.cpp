@@ -25,9 +25,10 @@ static Result<TensorType> infer(ir::Types in, const ClampAttrs& a) {
 }
 
 // An infinite bound is none: on integers it is left out. A float dtype may not reach as far as the bound;
-// then it is none either.
+// then it is none either. One that is too small for the dtype is 0 in it.
 static ir::Value bound(ir::Builder& b, double value, DType t) {
-  if (is_float(t) && !may_stand_for(t, value)) value = std::copysign(kNone, value);
+  if (is_float(t) && !may_stand_for(t, value))
+    value = std::fabs(value) < 1 ? std::copysign(0, value) : std::copysign(kNone, value);
   if (!is_float(t) && std::isinf(value)) return ir::Value();
   return b.full(value, {}, t);
 }

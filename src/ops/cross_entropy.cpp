@@ -14,13 +14,13 @@ static ir::Value decompose(ir::Builder& b, ir::Values in, const ir::CrossEntropy
   const auto shifted = b.sub(it.x, b.max(it.x, 1)), normal = b.log(b.sum(b.exp(shifted), 1));
   if (!it.of_classes)
     return b.div(b.sum_all(b.mul(it.aimed(), it.weighted(b.sub(normal, shifted)))), it.divisor);
+  const auto mean = [&](ir::Value rows) { return b.div(b.sum_all(it.where_counted(rows)), it.divisor); };
   auto rows = b.sub(b.reshape(normal, it.target.shape()), b.gather(shifted, it.safe, 1, 1));
   if (it.weight) rows = b.mul(rows, it.row_weight());
-  if (it.smoothing > 0) {
-    const auto all = b.one("sum", {it.weighted(b.sub(normal, shifted))}, {{"axes", Shape{1}}});
-    rows = b.add(b.mul(rows, it.kept), b.mul(all, it.share()));
-  }
-  return b.div(b.sum_all(it.where_counted(rows)), it.divisor);
+  if (it.smoothing == 0) return mean(rows);
+  // Two means: where nothing that counts has a weight, the first is NaN, and so is the loss.
+  const auto all = b.one("sum", {it.weighted(b.sub(normal, shifted))}, {{"axes", Shape{1}}});
+  return b.add(b.mul(mean(rows), it.kept), b.mul(mean(all), it.share()));
 }
 
 // The gradients of the target and the weight, which few ask for; that of the logits is an op of its own.

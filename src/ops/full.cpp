@@ -17,7 +17,8 @@ static Result<TensorType> infer(ir::Types, const FullAttrs& a) {
     if (d.min() < 0) return invalid("full: a dimension must not be negative, got {}", text(a.shape));
   const double value = a.times.is_const() ? a.value * static_cast<double>(a.times.value()) : a.value;
   if (!may_stand_for(a.dtype, value))
-    return invalid("full: {} is no number of {}; ask for a float, or cast", value, name(a.dtype));
+    return invalid("full: {} is no number of {}; ask for {}, or cast", value, name(a.dtype),
+                   is_float(a.dtype) ? "f32 or f64" : "a float");
   return TensorType{a.dtype, a.shape};
 }
 
@@ -31,7 +32,7 @@ static constexpr ir::Op<FullAttrs> spec = {
         "Grad     none: it has no operand.\n"
         "Errors   invalid_argument for a value that `dtype` does not hold: 0.5 or an infinity in integers, "
         "what\n"
-        "         overflows in floats.",
+        "         overflows or becomes 0 in floats.",
     .differentiable = false,
     .infer = infer,
 };

@@ -1,5 +1,6 @@
 #include <limits>
 
+#include "base/element.h"
 #include "ir/recipes.h"
 
 namespace weft::ops {
@@ -16,6 +17,9 @@ struct UniformAttrs {
 static Result<std::vector<TensorType>> infer(ir::Types in, const UniformAttrs& a) {
   if (!(a.low < a.high) || !(a.high - a.low <= std::numeric_limits<double>::max()))
     return invalid("uniform: low must be less than high, both finite, got {} and {}", a.low, a.high);
+  for (const double end : {a.low, a.high})
+    if (is_float(a.dtype) && !may_stand_for(a.dtype, end))
+      return invalid("uniform: {} is no number of {}; ask for f32 or f64", end, name(a.dtype));
   return ir::infer_random("uniform", in, a.shape, a.dtype);
 }
 
@@ -36,7 +40,7 @@ static constexpr ir::Op<UniformAttrs> spec = {
         "random_bits:\n"
         "         equal on every backend but for the rounding of that line.\n"
         "Grad     none: it has no float operand.\n"
-        "Errors   invalid_argument unless low < high, both finite.",
+        "Errors   invalid_argument unless low < high, both finite and numbers of `dtype`.",
     .inputs = {"state"},
     .outputs = {"y", "next"},
     .traits = ir::Trait::random,

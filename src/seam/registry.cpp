@@ -293,6 +293,11 @@ Result<std::pair<Registry::Entry*, uint32_t>> Registry::find(std::string_view na
     if (e.info.name == name)
       return fail(Code::unavailable, "backend {} is {}: {}", name, e.info.state, e.info.reason);
   }
+  const auto own = std::ranges::find(entries_, name.substr(0, name.find(':')),
+                                     [](auto& e) -> std::string_view { return e.info.name; });
+  if (own != entries_.end())
+    return invalid("'{}': {} has {} {}, numbered from 0", name, own->info.name, own->info.devices.size(),
+                   own->info.devices.size() == 1 ? "device" : "devices");
   std::string known;
   for (auto& e : entries_) {
     if (e.table) probe(e);

@@ -31,7 +31,8 @@ std::string ordinal_of(const std::string& word) {
 
 AskedDevices asked_devices(const std::string& word) {
   const std::string ordinal = ordinal_of(word), backend = word.substr(0, word.size() - ordinal.size());
-  const std::string name = backend.ends_with(".so") ? loaded(backend) : backend;
+  const bool is_path = backend.ends_with(".so") || backend.find('/') != backend.npos;
+  const std::string name = is_path ? loaded(backend) : backend;
   if (!ordinal.empty()) return {{{ordinal == ":0" ? name : name + ordinal, word}}, {}};
   AskedDevices asked;
   for (const auto& info : get_backends()) {

@@ -63,8 +63,9 @@ void print_end(const CheckRun& run, const std::vector<Judged>& failures) {
     fmt::print("again     {}/{}: {}\n", f.failure->check, f.failure->name, f.alone->words);
     if (!f.alone->before.empty()) fmt::print("  repeat: {}\n", f.repeat);
   }
-  fmt::print("\n{}: {} cases executed, {} refused with a reason, {} failed\n", run.backend(),
-             grouped(run.executed()), grouped(run.count(Found::State::refused)), run.failures().size());
+  fmt::print("\n{}: {} cases executed, {} refused with a reason, {} failed; --seed {}\n", run.backend(),
+             grouped(run.executed()), grouped(run.count(Found::State::refused)), run.failures().size(),
+             run.options().seed);
 }
 
 nlohmann::json to_json(const CheckRun& run, const std::vector<Judged>& failures) {
@@ -76,6 +77,7 @@ nlohmann::json to_json(const CheckRun& run, const std::vector<Judged>& failures)
     if (f.alone) all.back()["again"] = f.alone->words;
   }
   return {{"backend", run.backend()},
+          {"seed", run.options().seed},
           {"executed", run.executed()},
           {"passed", run.count(Found::State::passed)},
           {"refused", run.count(Found::State::refused)},

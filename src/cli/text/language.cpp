@@ -47,6 +47,8 @@ Language from_checkpoint(const std::string& folder) {
 
 Language load_language(const TextOptions& o) {
   check_computes();
+  if (!o.model.empty() && o.app->given("--dtype"))
+    throw UsageError(invalid("--dtype is for --hf: a checkpoint computes in what it was trained in"));
   if (!o.model.empty()) return from_checkpoint(o.model);
   return from_hugging_face(o.hugging_face, *dtype_from_name(o.dtype));
 }

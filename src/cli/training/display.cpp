@@ -36,14 +36,14 @@ bool TrainingDisplay::due() const {
 void TrainingDisplay::progress(const Progress& p, const Points& losses) {
   shown_ = Clock::now();
   const auto left = static_cast<int64_t>(p.left + 0.5);
-  line_ = fmt::format("step {:>6}   loss {:.4f}   rate {:.2e}   {:>7} tokens/s   {}:{:02} left", p.step,
+  line_ = fmt::format("step {:>6}   mean loss {:.4f}   rate {:.2e}   {:>7} tokens/s   {}:{:02} left", p.step,
                       p.loss, p.rate, grouped(static_cast<int64_t>(p.per_second)), left / 60, left % 60);
   if (live_) {
     losses_ = losses;
     return draw();
   }
   print_line(json_ ? nlohmann::json{{"step", p.step},
-                                    {"loss", p.loss},
+                                    {"mean_loss", p.loss},
                                     {"rate", p.rate},
                                     {"tokens_per_second", p.per_second},
                                     {"seconds_left", p.left}}
