@@ -102,7 +102,7 @@ TEST(CliCheck, FindsWhatAFailureDependsOn) {
   expect_said(line, "--only 'ops/add ");
   const auto repeated = check_of_habits(line + " --again 0");
   expect_said(repeated, "FAILED  ops/add ");
-  expect_said(repeated, "bad_habits: 2 cases executed, 0 refused with a reason, 1 failed; --seed ");
+  expect_said(repeated, "bad_habits: 2 cases executed, 0 refused with a reason, 1 failed (--seed ");
 }
 
 TEST(CliCheck, TakesSeveralSelections) {
@@ -119,7 +119,7 @@ TEST(CliCheck, TakesSeveralSelections) {
   expect_said(second, "edges  ");
   EXPECT_EQ(second.find("bad_habits: "), std::string::npos) << second;
   const auto first = check_of_habits("--only candidates/sub --only ops/add --stop-at-first --again 0");
-  expect_said(first, "0 refused with a reason, 1 failed; --seed ");
+  expect_said(first, "0 refused with a reason, 1 failed (--seed ");
   expect_said(shell(std::string(kWeft) + " check reference:1 --only ops/add").text,
               "'reference:1': reference has 1 device, numbered from 0");
   expect_said(shell(std::string(kWeft) + " check " WEFT_BINARY_DIR "/CMakeCache.txt").text, "CMakeCache.txt");

@@ -63,7 +63,7 @@ void print_end(const CheckRun& run, const std::vector<Judged>& failures) {
     fmt::print("again     {}/{}: {}\n", f.failure->check, f.failure->name, f.alone->words);
     if (!f.alone->before.empty()) fmt::print("  repeat: {}\n", f.repeat);
   }
-  fmt::print("\n{}: {} cases executed, {} refused with a reason, {} failed; --seed {}\n", run.backend(),
+  fmt::print("\n{}: {} cases executed, {} refused with a reason, {} failed (--seed {})\n", run.backend(),
              grouped(run.executed()), grouped(run.count(Found::State::refused)), run.failures().size(),
              run.options().seed);
 }
