@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 
@@ -100,6 +101,72 @@ TEST_F(StateDicts, FloatsAreRoundedToTheModule) {
   EXPECT_EQ(half.weight.to_vector<float>(), (std::vector<float>{1, -3}));
   nn::load_state_dict(wide, nn::state_dict(half));
   EXPECT_EQ(wide.weight.to_vector<float>(), (std::vector<float>{1, -3}));
+}
+
+// A number that the module's dtype has no room for is none to round; an infinity is one.
+TEST_F(StateDicts, NoNumberBecomesAnInfinity) {
+  nn::Linear model(1, 2, false);
+  const std::map<std::string, Tensor> large = {{"weight", Tensor::of({1e300, -3}, {2, 1}, DType::f64)}};
+  EXPECT_EQ(error_of([&] { nn::load_state_dict(model, large); }),
+            "invalid argument: the state: 'weight' has numbers beyond f32, the dtype of the module; build it "
+            "in another one");
+  EXPECT_FALSE(model.weight);
+  nn::load_state_dict(model, {{"weight", Tensor::of({-INFINITY, 60000}, {2, 1})}}, {.dtype = DType::f16});
+  EXPECT_EQ(model.weight.to_vector<float>(), (std::vector<float>{-INFINITY, 60000}));
+  io::write_safetensors(at("large"), {{"weight", Tensor::of({1, 70000}, {2, 1}, DType::bf16)}});
+  EXPECT_NE(
+      error_of([&] { nn::load(model, at("large")); }).find(at("large") + ": 'weight' has numbers beyond f16"),
+      std::string::npos);
+  EXPECT_EQ(error_of([&] { nn::load(model, at("large"), {.dtype = DType::i32}); }),
+            "invalid argument: dtype must be a float, got i32");
+}
+
+TEST_F(StateDicts, AModuleCanTakeItsOwnTensorsInAnotherOrder) {
+  nn::Sequential model(nn::Linear(2, 2), nn::Linear(2, 2), nn::Linear(2, 2));
+  nn::build(model, {.seed = 5});
+  auto state = nn::state_dict(model);
+  std::map<std::string, std::vector<float>> before;
+  for (const auto& [name, t] : state) before[name] = t.to_vector<float>();
+  for (const char* of : {".weight", ".bias"}) {  // each layer takes the next one's
+    const Tensor first = state[std::string("0") + of];
+    state[std::string("0") + of] = state[std::string("1") + of];
+    state[std::string("1") + of] = state[std::string("2") + of];
+    state[std::string("2") + of] = first;
+  }
+  nn::load_state_dict(model, state);
+  const auto after = nn::state_dict(model);
+  for (const auto& [name, t] : after)
+    EXPECT_EQ(t.to_vector<float>(), before[fmt::format("{}{}", (name[0] - '0' + 1) % 3, name.substr(1))])
+        << name;
+  nn::load_state_dict(model, {{"0.weight", transpose(after.at("0.weight"))}}, {.strict = false});
+  EXPECT_EQ(nn::state_dict(model).at("0.weight").to_vector<float>()[1], before["1.weight"][2]);
+}
+
+TEST_F(StateDicts, APartGoesIntoAModuleThatWasBuilt) {
+  nn::Linear model(2, 3);
+  const std::map<std::string, Tensor> part = {{"bias", Tensor::of({1, 2, 3}, {3})}};
+  EXPECT_EQ(error_of([&] { nn::load_state_dict(model, part, {.strict = false}); }),
+            "invalid argument: the state leaves fields without elements; not built 'weight'; call "
+            "nn::build(model) before loading a part of it");
+  EXPECT_FALSE(model.bias);
+  nn::build(model);
+  EXPECT_EQ(nn::load_state_dict(model, part, {.strict = false}).missing, std::vector<std::string>{"weight"});
+}
+
+TEST_F(StateDicts, WhatNoReaderTakesIsNotWritten) {
+  io::write_safetensors(at("t"), {{"old", Tensor::of({1}, {1})}});
+  const Tensor one = Tensor::of({2}, {1});
+  EXPECT_EQ(error_of([&] { io::write_safetensors(at("t"), {{"__metadata__", one}}); }),
+            "invalid argument: safetensors: no tensor can be named '__metadata__'");
+  EXPECT_NE(error_of([&] {
+              io::write_safetensors(at("t"), {{"a\xff", one}, {"a\xfe", one}});
+            }).find("the name \"a\xef\xbf\xbd\" of a tensor is no UTF-8"),
+            std::string::npos);
+  EXPECT_NE(error_of([&] {
+              io::write_safetensors(at("t"), {{"a", one}}, {{"by", "\xff"}});
+            }).find("the metadata \"by\""),
+            std::string::npos);
+  EXPECT_TRUE(io::Safetensors::map(at("t")).contains("old"));
 }
 
 TEST_F(StateDicts, FilesAreReadOneTensorAtATime) {
@@ -237,6 +304,19 @@ TEST_F(StateDicts, TwoFieldsOfOneNameAreRefused) {
               f.parameter("v", m.a, {2}), f.parameter("w", m.a, {3});
             }).find("'v', a parameter f32[2], and 'w', a parameter f32[3], are one tensor"),
             std::string::npos);
+}
+
+TEST_F(StateDicts, AModuleIsNotInsideItselfAndItsFieldsHaveNames) {
+  Named m, inner;
+  m.name = [&](Named&, nn::Fields& f) { f.child("in", inner); };
+  inner.name = [&](Named& self, nn::Fields& f) { f.child("me", self); };
+  EXPECT_EQ(error_of([&] { nn::build(m); }),
+            "invalid argument: 'in.me' is 'in', a module that it is in: no module can hold itself");
+  EXPECT_NE(error_of([&] { (void)nn::parameters(inner); }).find("no module can hold itself"),
+            std::string::npos);
+  inner.name = [](Named& self, nn::Fields& f) { f.parameter("", self.a, {2}); };
+  EXPECT_EQ(error_of([&] { nn::build(m); }),
+            "invalid argument: 'in' has a field or module without a name; give it one");
 }
 
 // As in PyTorch: neither moment nor weight decay touches what no gradient has reached, or what is frozen.

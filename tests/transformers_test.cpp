@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "formats/json.h"
 #include "formats/safetensors.h"
 #include "test_backends.h"
 #include "training_rig.h"
@@ -201,7 +202,7 @@ const struct {
      "unsupported: CONFIG: field 'model_type' is \"bert\"; supported are gpt2"},
     {"gpt2", "model_type", "null", "corrupt: CONFIG: field 'model_type' is missing"},
     {"gpt2", "n_layer", "null", "corrupt: CONFIG: field 'n_layer' is missing"},
-    {"gpt2", "n_layer", "100000", "field 'n_layer' is 100000; at most 4096"},
+    {"gpt2", "n_layer", "100000", "field 'n_layer' is 100000, wanted 1 to 4096"},
     {"gpt2", "n_embd", "-1", "field 'n_embd' is -1, wanted 1 to"},
     {"gpt2", "n_embd", "48",
      "tensor 'transformer.wte.weight' is f32[96, 32], config.json wants floats [96, 48]"},
@@ -285,7 +286,7 @@ TEST_F(Pretrained, ReadsHowTextIsChosen) {
   EXPECT_EQ(with(R"({"do_sample":true})").top_k, 50);  // the default of transformers
   const auto g = with(R"({"do_sample":true,"temperature":0.6,"top_k":20,"top_p":0.9,"min_p":0.1,
       "repetition_penalty":1.05,"max_new_tokens":9,"max_length":99,"eos_token_id":[5,6],"pad_token_id":0,
-      "bos_token_id":1,"suppress_tokens":[7],"stop_strings":"x","transformers_version":"4.37.0"})");
+      "bos_token_id":1,"suppress_tokens":[7],"stop_strings":"x","cache_implementation":"static","transformers_version":"4.37.0"})");
   EXPECT_EQ(std::tuple(g.temperature, g.top_k, g.top_p, g.min_p, g.repetition_penalty),
             std::tuple(0.6, 20, 0.9, 0.1, 1.05));
   EXPECT_EQ(
@@ -353,6 +354,8 @@ TEST_F(Pretrained, RefusesWeightsThatDoNotFit) {
             std::string::npos);
   std::ofstream(copy_ / "model.safetensors.index.json") << "[]";
   EXPECT_NE(loads().find("index.json: holds no JSON object: it is array"), std::string::npos);
+  std::ofstream(copy_ / "config.json") << R"({"model_type":"llama","vocab_size":96,"vocab_size":99})";
+  EXPECT_NE(loads().find("config.json: the name \"vocab_size\" appears twice"), std::string::npos) << loads();
   std::ofstream(copy_ / "config.json") << "{";
   EXPECT_NE(loads().find("config.json: holds no JSON object"), std::string::npos);
   std::ofstream(copy_ / "config.json") << "{\"model_type\":" << std::string(100'000, '[');
@@ -360,6 +363,31 @@ TEST_F(Pretrained, RefusesWeightsThatDoNotFit) {
   const std::string no_name(300, 'x');
   EXPECT_FALSE(nn::has_checkpoint(no_name));
   EXPECT_NE(error_of([&] { nn::load_pretrained(no_name); }).find("File name too long"), std::string::npos);
+}
+
+TEST_F(Pretrained, AnIndexSaysWhereEachTensorIs) {
+  const std::string path = copy_of("llama3") / "model.safetensors.index.json";
+  const auto loads = [&] { return error_of([&] { nn::load_pretrained(copy_); }); };
+  const auto index = value_or_raise(formats::read_json_object(path));
+  const auto with = [&](const std::function<void(nlohmann::json & map)>& change) {
+    auto changed = index;
+    change(changed["weight_map"]);
+    std::ofstream(path) << changed.dump();
+    return loads();
+  };
+  EXPECT_EQ(with([](auto&) {}), "no error");
+  EXPECT_NE(with([](auto& map) {
+              map["zzz"] = "model-00001-of-00002.safetensors";
+            }).find("weight_map: 'zzz' is not in model-00001-of-00002.safetensors"),
+            std::string::npos);
+  EXPECT_NE(
+      with([](auto& map) { map.erase("lm_head.weight"); }).find("weight_map has no 'lm_head.weight', but"),
+      std::string::npos);
+  EXPECT_NE(with([](auto& map) {
+              std::string& at = map["lm_head.weight"].template get_ref<std::string&>();
+              at[10] = at[10] == '1' ? '2' : '1';
+            }).find("weight_map: 'lm_head.weight' is not in"),
+            std::string::npos);
 }
 
 // What older releases of transformers saved beside the parameters, and a base model's names.

@@ -58,8 +58,8 @@ class Fields;
 /// after build(). Such a tensor is one parameter. It counts once, takes one step of an optimiser, is stored
 /// once, under the name of its first field, and stays tied when it is replaced.
 ///
-/// Errors   invalid_argument, in whatever walks over the fields, where two of them have one name, and where
-///          tied ones differ in shape, dtype or kind.
+/// Errors   invalid_argument, in whatever walks over the fields, where two of them have one name or one has
+///          none, where tied ones differ in shape, dtype or kind, and where a module is inside itself.
 class Module {
  public:
   virtual ~Module() = default;
@@ -111,6 +111,8 @@ class Fields {
   std::string path_;
   std::map<std::string, std::string> named_;  // what has each name
   std::set<const Module*> seen_;
+  std::vector<std::pair<const Module*, std::string>>
+      around_;  // the modules that the walk is in, and their paths
   struct First {
     std::string name;
     const Tensor* tensor;

@@ -15,7 +15,8 @@ namespace weft::nn {
 std::map<std::string, Tensor> state_dict(const Module& m);
 
 struct LoadOptions {
-  /// Every field must be there, and nothing else. Without, what fits by name is taken.
+  /// Every field must be there, and nothing else. Without, what fits by name is taken, and the module was
+  /// built.
   bool strict = true;
   /// Of the parameters of a module that was not built yet.
   DType dtype = DType::f32;
@@ -30,11 +31,12 @@ struct LoadReport {
 /// Gives a module the elements of tensors, by name; a tied one under any of its names. All is checked before
 /// anything changes. Tensors of a built module are written over in place, so that an optimiser and tied
 /// fields see the new elements; a module that was not built gets new ones, on the default backend. An
-/// optimiser that keeps masters of halves is made after loading.
+/// optimiser that keeps masters of halves is made after loading. The tensors may be the module's own.
 ///
 /// DType    floats are converted to the field's dtype and rounded once; all else must be what the field is.
-/// Errors   invalid_argument, with all names, where a shape or dtype does not fit, and with `strict` where a
-///          name is missing or unexpected.
+/// Errors   invalid_argument, with all names, where a shape or dtype does not fit, with `strict` where a name
+///          is missing or unexpected, without where a field that was not built gets nothing; and where a
+///          finite number would become infinite.
 LoadReport load_state_dict(Module& m, const std::map<std::string, Tensor>& tensors,
                            const LoadOptions& options = {});
 

@@ -1,5 +1,7 @@
 #include "formats/json.h"
 
+#include <set>
+
 #include "formats/file.h"
 
 namespace weft::formats {
@@ -28,15 +30,67 @@ size_t too_deep(std::string_view text) {
   return 0;
 }
 
+/// Has an object a name twice? The library keeps the last value in silence; its parser tells each name that
+/// it meets. To keep all of them takes as long as to parse, so they are counted until it is known that one
+/// is.
+class Names {
+ public:
+  explicit Names(bool kept) : kept_(kept) {}
+  bool operator()(int, json::parse_event_t event, json& value) {
+    if (event == json::parse_event_t::object_start) objects_.emplace_back();
+    if (event == json::parse_event_t::key) {
+      const auto& name = value.get_ref<const std::string&>();
+      ++objects_.back().count;
+      if (kept_ && !objects_.back().names.insert(name).second) twice = name;
+    }
+    if (event == json::parse_event_t::object_end) {
+      repeats |= objects_.back().count != value.size();
+      objects_.pop_back();
+    }
+    return true;
+  }
+  bool repeats = false;
+  std::string twice;
+
+ private:
+  struct Object {
+    size_t count = 0;
+    std::set<std::string> names;
+  };
+  bool kept_;
+  std::vector<Object> objects_;
+};
+
+std::string name_that_repeats(std::string_view text) {
+  Names names(true);
+  (void)json::parse(text, std::ref(names));
+  return names.twice;
+}
+
 }  // namespace
 
-Result<json> parse_json_object(std::string_view text, const std::string& where,
-                               const json::parser_callback_t& watch) {
+bool is_json_text(const std::string& text) {
+  try {
+    (void)json(text).dump();
+    return true;
+  } catch (const json::type_error&) {
+    return false;
+  }
+}
+std::string json_quoted(const std::string& text) {
+  return json(text).dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+Result<json> parse_json_object(std::string_view text, const std::string& where) {
   if (const size_t at = too_deep(text); at > 0)
     return fail(Code::corrupt, "{}: holds no JSON object: byte {} is more than {} lists and objects deep",
                 where, at, kDeepestJson);
   try {
-    json root = json::parse(text, watch);
+    Names names(false);
+    json root = json::parse(text, std::ref(names));
+    if (names.repeats)
+      return fail(Code::corrupt, "{}: the name {} appears twice", where,
+                  json_quoted(name_that_repeats(text)));
     if (root.is_object()) return root;
     return fail(Code::corrupt, "{}: holds no JSON object: it is {}", where, root.type_name());
   } catch (const json::parse_error& e) {

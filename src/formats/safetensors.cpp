@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
-#include <set>
 
 #include "base/output_file.h"
 #include "formats/json.h"
@@ -14,6 +13,8 @@ namespace {
 using nlohmann::json;
 
 static_assert(std::endian::native == std::endian::little, "elements are copied as they lie");
+
+constexpr const char* kMetadata = "__metadata__";
 
 struct DTypeName {
   DType dtype;
@@ -111,23 +112,6 @@ Status check_cover(const std::string& where, const Safetensors& file, std::span<
   return rest == 0 ? Status() : damaged(where, "{} bytes at the end belong to no tensor", rest);
 }
 
-// A name that appears twice would hide a tensor; the JSON library keeps the last in silence, so the parser is
-// asked.
-Result<json> parse_header(std::string_view text, const std::string& where) {
-  std::string twice;
-  std::vector<std::set<std::string>> keys;
-  const auto watch = [&](int, json::parse_event_t event, json& value) {
-    if (event == json::parse_event_t::object_start) keys.emplace_back();
-    if (event == json::parse_event_t::object_end) keys.pop_back();
-    if (event == json::parse_event_t::key && !keys.back().insert(value.get<std::string>()).second)
-      twice = value.get<std::string>();
-    return true;
-  };
-  WEFT_TRY(json root, parse_json_object(text, where + ": damaged or no safetensors file: the header", watch));
-  if (!twice.empty()) return damaged(where, "the name '{}' appears twice", twice);
-  return root;
-}
-
 }  // namespace
 
 const TensorEntry* Safetensors::find(std::string_view name) const {
@@ -147,13 +131,17 @@ Result<Safetensors> parse_safetensors(SharedBytes bytes, const std::string& wher
   uint64_t header = 0;
   if (all.size() < sizeof header) return damaged(where, "it has {} bytes, too few for a header", all.size());
   std::memcpy(&header, all.data(), sizeof header);
-  if (header > kMaxSafetensorsHeader || header > all.size() - sizeof header)
+  if (header > kMaxSafetensorsHeader)
+    return damaged(where, "the header says {} bytes, the format has at most {}", header,
+                   kMaxSafetensorsHeader);
+  if (header > all.size() - sizeof header)
     return damaged(where, "the header says {} bytes, the file has {}", header, all.size());
   const char* text = reinterpret_cast<const char*>(all.data()) + sizeof header;
-  WEFT_TRY(const json root, parse_header({text, header}, where));
+  WEFT_TRY(const json root,
+           parse_json_object({text, header}, where + ": damaged or no safetensors file: the header"));
   const auto data = all.subspan(sizeof header + header);
   for (const auto& [name, fields] : root.items()) {
-    if (name == "__metadata__") {
+    if (name == kMetadata) {
       WEFT_CHECK(read_metadata(where, fields, file.metadata));
       continue;
     }
@@ -178,11 +166,26 @@ Result<Safetensors> map_safetensors(const std::string& path) {
   return parse_safetensors(std::move(bytes), path);
 }
 
+// A header holds UTF-8, and one name means something else there.
+static Status check_words(std::span<const TensorEntry> tensors,
+                          const std::map<std::string, std::string>& metadata) {
+  for (const auto& t : tensors) {
+    if (t.name == kMetadata) return invalid("safetensors: no tensor can be named '{}'", kMetadata);
+    if (!is_json_text(t.name))
+      return invalid("safetensors: the name {} of a tensor is no UTF-8", json_quoted(t.name));
+  }
+  for (const auto& [key, value] : metadata)
+    if (!is_json_text(key) || !is_json_text(value))
+      return invalid("safetensors: the metadata {}: {} is no UTF-8", json_quoted(key), json_quoted(value));
+  return {};
+}
+
 // All that stands before the elements: the length of the header, and the header.
 static Result<std::string> encode_header(std::span<const TensorEntry> tensors,
                                          const std::map<std::string, std::string>& metadata) {
+  WEFT_CHECK(check_words(tensors, metadata));
   json header = json::object();
-  if (!metadata.empty()) header["__metadata__"] = metadata;
+  if (!metadata.empty()) header[kMetadata] = metadata;
   uint64_t at = 0;
   for (const auto& t : tensors) {
     uint64_t bytes = 0;
@@ -193,7 +196,7 @@ static Result<std::string> encode_header(std::span<const TensorEntry> tensors,
     header[t.name] = {{"dtype", format_name(t.dtype)}, {"shape", t.shape}, {"data_offsets", {at, bytes}}};
     at = bytes;
   }
-  std::string text = header.dump(-1, ' ', false, json::error_handler_t::replace);
+  std::string text = header.dump();
   text.resize((text.size() + 7) / 8 * 8, ' ');  // so that the elements begin at a multiple of 8
   const uint64_t length = text.size();
   if (length > kMaxSafetensorsHeader)

@@ -35,7 +35,11 @@ const std::map<std::string, std::string>& Safetensors::metadata() const { return
 
 Tensor Safetensors::read(std::string_view name, const std::string& backend) const {
   const auto& e = file_->entry(name);
-  return Tensor::from_bytes(e.bytes, e.shape, e.dtype, backend);
+  try {
+    return Tensor::from_bytes(e.bytes, e.shape, e.dtype, backend);
+  } catch (const Error& error) {  // it has more axes than a tensor, or the backend has no memory for it
+    throw Error(Status(error.status()).at(fmt::format("{}: tensor '{}'", file_->path, name)));
+  }
 }
 
 std::span<const std::byte> Safetensors::bytes(std::string_view name) const {

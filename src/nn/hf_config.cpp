@@ -96,11 +96,7 @@ constexpr Harmless kRope[] = {{"partial_rotary_factor", "1.0"}};
 
 constexpr int64_t kMostLayers = 4096;  // a block of each is made before any tensor is looked at
 
-int64_t layers(const Object& f, const char* name) {
-  const int64_t n = f.size(name);
-  if (n > kMostLayers) throw f.unsupported(name, fmt::format("at most {} are supported", kMostLayers));
-  return n;
-}
+int64_t layers(const Object& f, const char* name) { return f.size(name, {}, 1, kMostLayers); }
 
 Activation activation(const Object& f, const char* name, const std::string& otherwise) {
   const std::string word = f.word(name, otherwise);

@@ -45,6 +45,9 @@ constexpr Harmless kFields[] = {
     {"renormalize_logits"},  // what is drawn from them stays the same
     {"token_healing", "false"},
     {"typical_p", "1.0"},
+    // How what was computed is kept.
+    {"cache_config"},
+    {"cache_implementation"},
     // What generate() gives back beside the text.
     {"output_logits"},
     {"output_scores"},

@@ -12,13 +12,11 @@ bool Object::has(const char* name) const {
   return root_.contains(name) && !root_[name].is_null();
 }
 
-int64_t Object::size(const char* name, std::optional<int64_t> otherwise, int64_t least) const {
-  // Far beyond what is useful, and small enough that no product leaves 64 bits.
-  constexpr int64_t kMost = 1 << 28;
+int64_t Object::size(const char* name, std::optional<int64_t> otherwise, int64_t least, int64_t most) const {
   const json* v = find(name, otherwise.has_value());
   if (!v) return *otherwise;
-  if (!v->is_number_integer() || *v < least || *v > kMost)
-    throw bad(name, fmt::format("wanted {} to {}", least, kMost));
+  if (!v->is_number_integer() || *v < least || *v > most)
+    throw bad(name, fmt::format("wanted {} to {}", least, most));
   return v->get<int64_t>();
 }
 

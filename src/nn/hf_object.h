@@ -25,9 +25,11 @@ class Object {
   Object(std::string path, nlohmann::json root) : path_(std::move(path)), root_(std::move(root)) {}
 
   bool has(const char* name) const;
-  /// A whole number from `least` up. Raises corrupt, as all of these do, for another value, and for no value
-  /// unless `otherwise` stands for it.
-  int64_t size(const char* name, std::optional<int64_t> otherwise = {}, int64_t least = 1) const;
+  /// A whole number from `least` to `most`, which is far beyond what is useful, and small enough that no
+  /// product leaves 64 bits. Raises corrupt, as all of these do, for another value, and for no value unless
+  /// `otherwise` stands for it.
+  int64_t size(const char* name, std::optional<int64_t> otherwise = {}, int64_t least = 1,
+               int64_t most = 1 << 28) const;
   double positive(const char* name, std::optional<double> otherwise = {}) const;
   double between(const char* name, double least, double most) const;
   bool flag(const char* name, bool otherwise) const;

@@ -14,6 +14,9 @@
 namespace weft::nn {
 
 std::string Fields::within(std::string_view name) const {
+  if (name.empty())
+    throw Error(invalid("{} has a field or module without a name; give it one",
+                        path_.empty() ? "the model" : "'" + path_ + "'"));
   return path_.empty() ? std::string(name) : path_ + "." + std::string(name);
 }
 
@@ -53,14 +56,20 @@ void Fields::visit(Field f) {
 }
 
 void Fields::child(std::string_view name, Module& m) {
-  const std::string outer = path_;
-  path_ = within(name);
+  const std::string outer = path_, inner = within(name);
+  const auto itself = std::ranges::find(around_, &m, [](const auto& a) { return a.first; });
+  if (itself != around_.end())
+    throw Error(
+        invalid("'{}' is '{}', a module that it is in: no module can hold itself", inner, itself->second));
+  path_ = inner;
   name_once(path_, "a module");
+  around_.emplace_back(&m, path_);
   // A module under two names keeps the first. One that has its name is not written to: a walk that only looks
   // may run beside the forward.
   if (seen_.insert(&m).second && m.own_name_ != name) m.own_name_ = name;
   module(m);
   m.fields(*this);
+  around_.pop_back();
   path_ = outer;
 }
 

@@ -28,7 +28,11 @@ class Weights {
     if (fs::exists(one, no_such_name) || !fs::exists(index, no_such_name)) {
       add(one);
     } else {
-      for (const std::string& shard : shards(index)) add(folder / shard);
+      const auto map = weight_map(index);
+      std::set<std::string> shards;
+      for (const auto& [tensor, shard] : map) shards.insert(shard);
+      for (const std::string& shard : shards) add(folder / shard);
+      check(map, index);
     }
   }
 
@@ -55,29 +59,44 @@ class Weights {
   }
 
  private:
-  static std::set<std::string> shards(const fs::path& index) {
+  // The shard of each tensor.
+  static std::map<std::string, std::string> weight_map(const fs::path& index) {
     const json root = value_or_raise(formats::read_json_object(index.string()));
     if (!root.contains("weight_map") || !root["weight_map"].is_object())
       throw Error(fail(Code::corrupt, "{}: field 'weight_map' is missing, or no object", index.string()));
-    std::set<std::string> names;
+    std::map<std::string, std::string> map;
     for (const auto& [tensor, file] : root["weight_map"].items()) {
       if (!file.is_string() || fs::path(file.get<std::string>()).filename() != file.get<std::string>())
         throw Error(fail(Code::corrupt, "{}: weight_map: '{}' is {}, wanted the name of a file beside it",
                          index.string(), tensor, file.dump()));
-      names.insert(file.get<std::string>());
+      map.emplace(tensor, file.get<std::string>());
     }
-    return names;
+    return map;
+  }
+  // Each tensor is where the index says, and it says it of each: what is left out belongs to another version
+  // of the model.
+  void check(const std::map<std::string, std::string>& map, const fs::path& index) const {
+    for (const auto& [tensor, shard] : map)
+      if (const auto at = shards_.find(tensor); at == shards_.end() || at->second != shard)
+        throw Error(fail(Code::corrupt, "{}: weight_map: '{}' is not in {}", index.string(), tensor, shard));
+    for (const auto& [tensor, shard] : shards_)
+      if (!map.contains(tensor))
+        throw Error(
+            fail(Code::corrupt, "{}: weight_map has no '{}', but {} does", index.string(), tensor, shard));
   }
 
   void add(const fs::path& path) {
     files_.push_back(value_or_raise(formats::map_safetensors(path.string())));
-    for (const auto& t : files_.back().tensors)
+    for (const auto& t : files_.back().tensors) {
       if (!tensors_.emplace(t.name, &t).second)
         throw Error(fail(Code::corrupt, "{}: tensor '{}' is in another shard too", path.string(), t.name));
+      shards_.emplace(t.name, path.filename().string());
+    }
   }
 
   fs::path folder_;
-  std::deque<formats::Safetensors> files_;  // its elements stay where they are
+  std::deque<formats::Safetensors> files_;     // its elements stay where they are
+  std::map<std::string, std::string> shards_;  // the file of each tensor
   std::map<std::string, const formats::TensorEntry*> tensors_;
   std::set<std::string> taken_;
 };
@@ -170,13 +189,17 @@ Slices slices_of(const Field& f, const Origin& o) {
 }
 
 // `piece` = slices `first` and on, converted; what lies side by side in the file is read together.
+// False where a finite number would become infinite.
 template <class To, class From>
-void convert(const Slices& s, size_t first, const std::byte* from, std::span<std::byte> piece) {
+bool convert(const Slices& s, size_t first, const std::byte* from, std::span<std::byte> piece) {
+  bool fits = true;
   const size_t n = piece.size() / sizeof(To) / s.size;
   const auto one = [&](size_t slice, size_t i) {
     From v;
     std::memcpy(&v, from + (s.first + (first + slice) * s.step + i * s.inner_step) * sizeof v, sizeof v);
-    const To to = shared::store<To>(shared::load(v));
+    const auto wide = shared::load(v);
+    const To to = shared::store<To>(wide);
+    fits &= std::isfinite(shared::load(to)) || !std::isfinite(wide);
     std::memcpy(piece.data() + (slice * s.size + i) * sizeof to, &to, sizeof to);
   };
   if (s.inner_step == 1) {
@@ -186,15 +209,18 @@ void convert(const Slices& s, size_t first, const std::byte* from, std::span<std
     for (size_t i = 0; i < s.size; ++i)
       for (size_t slice = 0; slice < n; ++slice) one(slice, i);
   }
+  return fits;
 }
-void convert(const Slices& s, DType to, DType from, size_t first, const std::byte* bytes,
+bool convert(const Slices& s, DType to, DType from, size_t first, const std::byte* bytes,
              std::span<std::byte> piece) {
+  bool fits = true;
   shared::visit<shared::Kinds::floats>(to, [&](auto t) {
     shared::visit<shared::Kinds::all>(from, [&](auto f) {
       if constexpr (shared::is_any_float<typename decltype(f)::type>)
-        convert<typename decltype(t)::type, typename decltype(f)::type>(s, first, bytes, piece);
+        fits = convert<typename decltype(t)::type, typename decltype(f)::type>(s, first, bytes, piece);
     });
   });
+  return fits;
 }
 
 Tensor taken(const Field& f, const Origin& o, Weights& weights, const std::string& folder) {
@@ -214,8 +240,9 @@ Tensor taken(const Field& f, const Origin& o, Weights& weights, const std::strin
         const size_t n = piece.size() / byte_size(f.dtype) / s.size * slice_bytes;
         if (e.dtype == f.dtype && !o.conv1d)
           std::ranges::copy(e.bytes.subspan(at * slice_bytes, n), piece.begin());
-        else
-          convert(s, f.dtype, e.dtype, at, e.bytes.data(), piece);
+        else if (!convert(s, f.dtype, e.dtype, at, e.bytes.data(), piece))
+          throw Error(invalid("{}: tensor '{}', {}, has numbers beyond {}; ask for a wider dtype", folder,
+                              o.name, name(e.dtype), name(f.dtype)));
         if (!o.conv1d) formats::release_pages(e.bytes.subspan(at * slice_bytes, n));
       },
       f.shape, f.dtype);

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <functional>
+#include <set>
 
+#include "eager/tensor_impl.h"
 #include "nn/walk.h"
 #include "weft/ops.h"
 #include "weft/safetensors.h"
@@ -62,6 +64,7 @@ LoadReport match(Targets& targets, const Source& source, bool strict) {
   LoadReport report;
   std::map<std::string, TensorType> left = source.types;
   std::string wrong;
+  std::vector<std::string> unbuilt;
   for (Target& t : targets.all) {
     for (const auto& name : t.names) {
       const auto at = left.find(name);
@@ -73,8 +76,13 @@ LoadReport match(Targets& targets, const Source& source, bool strict) {
       t.from = name;
       left.erase(at);
     }
-    if (t.from.empty()) report.missing.push_back(t.names[0]);
+    if (t.from.empty()) (t.backend.empty() ? unbuilt : report.missing).push_back(t.names[0]);
   }
+  if (!strict && !unbuilt.empty())
+    throw Error(
+        invalid("{} leaves fields without elements{}; call nn::build(model) before loading a part of it",
+                source.where, listed("not built", unbuilt)));
+  report.missing.insert(report.missing.end(), unbuilt.begin(), unbuilt.end());
   for (const auto& [name, type] : left) report.unexpected.push_back(name);
   const bool fits = !strict || (report.missing.empty() && report.unexpected.empty());
   if (fits && wrong.empty()) return report;
@@ -84,6 +92,25 @@ LoadReport match(Targets& targets, const Source& source, bool strict) {
                       helps ? "; without `strict`, what has a counterpart is taken" : ""));
 }
 
+// Has `to` no room for some numbers of `from`?
+bool may_overflow(DType from, DType to) {
+  if (from == to || !is_float(from)) return false;
+  return from == DType::f64 || (from == DType::f32 && is_half(to)) || to == DType::f16;
+}
+
+// Converting rounds; it may not make an infinity of a number.
+void check_range(const Target& t, const Source& source) {
+  const DType to = t.type.dtype;
+  if (!may_overflow(source.types.at(t.from).dtype, to)) return;
+  const NoGrad off;
+  const Tensor value = source.read(t.from, "");
+  if (element_count(value.sizes()) == 0) return;
+  const Tensor lost = logical_and(isinf(cast(value, to)), isfinite(value));
+  if (max(cast(lost, DType::i32)).item() > 0)
+    throw Error(invalid("{}: '{}' has numbers beyond {}, the dtype of the module; build it in another one",
+                        source.where, t.from, name(to)));
+}
+
 Tensor value_for(const Target& t, const Source& source) {
   const NoGrad off;
   const Tensor value = source.read(t.from, t.backend);
@@ -91,8 +118,11 @@ Tensor value_for(const Target& t, const Source& source) {
 }
 
 LoadReport load_from(Module& m, const Source& source, const LoadOptions& options) {
+  if (!is_float(options.dtype)) throw Error(invalid("dtype must be a float, got {}", name(options.dtype)));
   Targets targets = targets_of(m, options.dtype);
   auto report = match(targets, source, options.strict);
+  for (const Target& t : targets.all)
+    if (!t.from.empty()) check_range(t, source);
   each_field(m, options.dtype, [&](Field& f) {
     if (f.tied) {
       f.tensor = *f.tied;
@@ -120,8 +150,24 @@ std::map<std::string, Tensor> state_dict(const Module& m) {
   return out;
 }
 
-LoadReport load_state_dict(Module& m, const std::map<std::string, Tensor>& tensors,
+// Writing one field may not change what is read for another: what lies in the memory of fields is copied.
+static std::map<std::string, Tensor> apart_from(const Module& m, std::map<std::string, Tensor> tensors) {
+  std::set<const seam::Buffer*> written;
+  std::map<std::string, const eager::TensorImpl*> own;
+  each_field(m, [&](const Field& f) {
+    if (!f.tensor) return;
+    written.insert(f.tensor.impl()->buffer.get());
+    own[f.name] = f.tensor.impl();
+  });
+  for (auto& [name, t] : tensors)
+    if (t && own[name] != t.impl() && written.contains(t.impl()->buffer.get()))
+      t = Tensor::from_bytes(t.to_bytes(), t.sizes(), t.dtype(), t.backend());
+  return tensors;
+}
+
+LoadReport load_state_dict(Module& m, const std::map<std::string, Tensor>& given,
                            const LoadOptions& options) {
+  const auto tensors = apart_from(m, given);
   Source source{"the state", {}, [&](const std::string& name, const std::string& backend) {
                   const Tensor& t = tensors.at(name);
                   return backend.empty() ? Tensor::from_bytes(t.to_bytes(), t.sizes(), t.dtype())

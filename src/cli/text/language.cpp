@@ -20,7 +20,8 @@ Language from_hugging_face(const std::string& folder, DType dtype) {
                 "read with --model",
                 folder));
   if (std::filesystem::is_directory(folder, no_such_name) &&
-      !std::filesystem::exists(at("tokenizer.json"), no_such_name))
+      std::filesystem::status(at("tokenizer.json"), no_such_name).type() ==
+          std::filesystem::file_type::not_found)
     throw Error(fail(Code::unavailable,
                      "{} is not there: a model alone can't read text; save its tokenizer beside it",
                      at("tokenizer.json")));
