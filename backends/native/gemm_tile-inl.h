@@ -1,0 +1,178 @@
+// Included once per instruction set, by files that hwy/foreach_target.h compiles.
+#if defined(WEFT_NATIVE_GEMM_TILE_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef WEFT_NATIVE_GEMM_TILE_INL_H_
+#undef WEFT_NATIVE_GEMM_TILE_INL_H_
+#else
+#define WEFT_NATIVE_GEMM_TILE_INL_H_
+#endif
+
+#include <hwy/highway.h>
+
+#include <algorithm>
+
+HWY_BEFORE_NAMESPACE();
+namespace weft::native {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+// A tile of c is kRows x 3 vectors: as many accumulators as the registers hold beside 3 vectors of b and one
+// of a.
+#if HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM_A64
+constexpr int kRows = 8;
+#else
+constexpr int kRows = 4;
+#endif
+constexpr int kVectors = 3;
+
+template <class T>
+using D = hn::ScalableTag<T>;
+template <class T>
+using V = hn::Vec<D<T>>;
+
+// The part of c that a tile makes, of which the last vector may reach beyond the last column, and what
+// becomes of what stands there: it is overwritten, added to, or overwritten with `start` added.
+template <class T>
+struct Into {
+  T* c;
+  int64_t row;
+  int64_t rows, columns;
+  bool accumulate;
+  const T* start;  // of the tile's first column, or null
+};
+
+// Where element (row, p) of a lies: in rows of the matrix, or in panels of four rows, p after p. A tile of
+// more rows than there are reads the last one again, or a panel's zeros.
+template <class T>
+struct Rows {
+  const T* row[kRows];
+  int64_t step;
+  Rows(const Product<T>& p, int64_t i, int64_t k) : step(p.a_column) {
+    for (int64_t r = 0; r < kRows; ++r) row[r] = p.a + std::min(i + r, p.m - 1) * p.a_row + k * step;
+  }
+  HWY_INLINE const T* at(int i, int64_t p) const { return row[i] + p * step; }
+};
+template <class T>
+struct Panels {
+  const T* a;
+  int64_t depth;
+  HWY_INLINE const T* at(int i, int64_t p) const { return a + (i / 4) * depth * 4 + p * 4 + i % 4; }
+};
+
+// A vector of which the first n elements are there, and none is touched beyond.
+template <class T>
+HWY_INLINE V<T> load_part(const T* from, int64_t n) {
+  const D<T> d;
+#if HWY_MEM_OPS_MIGHT_FAULT
+  HWY_ALIGN T whole[HWY_MAX_BYTES / sizeof(T)] = {};
+  std::copy_n(from, n, whole);
+  return hn::Load(d, whole);
+#else
+  return hn::MaskedLoad(hn::FirstN(d, static_cast<size_t>(n)), d, from);
+#endif
+}
+template <class T>
+HWY_INLINE void store_part(V<T> v, T* to, int64_t n) {
+  const D<T> d;
+#if HWY_MEM_OPS_MIGHT_FAULT
+  HWY_ALIGN T whole[HWY_MAX_BYTES / sizeof(T)];
+  hn::Store(v, d, whole);
+  std::copy_n(whole, n, to);
+#else
+  hn::BlendedStore(v, hn::FirstN(d, static_cast<size_t>(n)), d, to);
+#endif
+}
+template <bool kPart, class T>
+HWY_INLINE V<T> load(const T* from, int64_t n) {
+  if constexpr (kPart) return load_part(from, n);
+  return hn::LoadU(D<T>(), from);
+}
+template <bool kPart, class T>
+HWY_INLINE void store(V<T> v, T* to, int64_t n) {
+  if constexpr (kPart) return store_part(v, to, n);
+  hn::StoreU(v, D<T>(), to);
+}
+
+// The sums of a tile, row by row: in an array they would not all stay in registers. Of the last of the N
+// vectors, only `part` elements may be there.
+template <int R, int N, bool kPart, class T>
+struct Sums {
+  Sums<R - 1, N, kPart, T> above;
+  V<T> sum[N];
+
+  HWY_INLINE void clear() {
+    above.clear();
+    for (auto& s : sum) s = hn::Zero(D<T>());
+  }
+  template <class A>
+  HWY_INLINE void add(const A& a, int64_t p, const V<T>* column) {
+    above.add(a, p, column);
+    const V<T> x = hn::Set(D<T>(), *a.at(R - 1, p));
+    for (int j = 0; j < N; ++j) sum[j] = hn::MulAdd(x, column[j], sum[j]);
+  }
+  HWY_INLINE void put(const Into<T>& into, int64_t part) const {
+    const D<T> d;
+    above.put(into, part);
+    if (into.rows < R) return;
+    T* to = into.c + (R - 1) * into.row;
+    const T* before = into.accumulate ? to : into.start;
+    for (int j = 0; j < N - 1; ++j) {
+      const int64_t at = j * static_cast<int64_t>(hn::Lanes(d));
+      hn::StoreU(before ? hn::Add(hn::LoadU(d, before + at), sum[j]) : sum[j], d, to + at);
+    }
+    const int64_t last = (N - 1) * static_cast<int64_t>(hn::Lanes(d));
+    store<kPart>(before ? hn::Add(load<kPart>(before + last, part), sum[N - 1]) : sum[N - 1], to + last,
+                 part);
+  }
+};
+template <int N, bool kPart, class T>
+struct Sums<0, N, kPart, T> {
+  HWY_INLINE void clear() {}
+  template <class A>
+  HWY_INLINE void add(const A&, int64_t, const V<T>*) {}
+  HWY_INLINE void put(const Into<T>&, int64_t) const {}
+};
+
+template <int R, int N, bool kPart, class T, class A>
+HWY_INLINE void tile(int64_t depth, A a, const T* HWY_RESTRICT b, int64_t b_step, const Into<T>& into) {
+  const D<T> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const int64_t last = (N - 1) * lanes, part = into.columns - last;
+  Sums<R, N, kPart, T> sums;
+  sums.clear();
+  for (int64_t p = 0; p < depth; ++p, b += b_step) {
+    V<T> column[N];
+    for (int j = 0; j < N - 1; ++j) column[j] = hn::LoadU(d, b + j * lanes);
+    column[N - 1] = load<kPart>(b + last, part);
+    sums.add(a, p, column);
+  }
+  sums.put(into, part);
+}
+
+template <int N, bool kPart, class T, class A>
+HWY_NOINLINE void tile_of(int64_t depth, A a, const T* b, int64_t b_step, const Into<T>& into) {
+  if constexpr (kRows == 8)
+    if (into.rows > 4) return tile<8, N, kPart>(depth, a, b, b_step, into);
+  if (into.rows > 2) return tile<4, N, kPart>(depth, a, b, b_step, into);
+  if (into.rows == 2) return tile<2, N, kPart>(depth, a, b, b_step, into);
+  tile<1, N, kPart>(depth, a, b, b_step, into);
+}
+template <bool kPart, class T, class A>
+HWY_INLINE void tile_of(int64_t vectors, int64_t depth, A a, const T* b, int64_t b_step,
+                        const Into<T>& into) {
+  if (vectors == 3) return tile_of<3, kPart>(depth, a, b, b_step, into);
+  if (vectors == 2) return tile_of<2, kPart>(depth, a, b, b_step, into);
+  tile_of<1, kPart>(depth, a, b, b_step, into);
+}
+template <class T, class A>
+HWY_INLINE void any_tile(int64_t depth, A a, const T* b, int64_t b_step, const Into<T>& into) {
+  const auto lanes = static_cast<int64_t>(hn::Lanes(D<T>()));
+  const int64_t vectors = (into.columns + lanes - 1) / lanes;
+  if (into.columns == vectors * lanes) return tile_of<false>(vectors, depth, a, b, b_step, into);
+  tile_of<true>(vectors, depth, a, b, b_step, into);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace weft::native
+HWY_AFTER_NAMESPACE();
+
+#endif
