@@ -1,33 +1,14 @@
 #include "weft/shape.h"
 
 #include <algorithm>
-#include <charconv>
-#include <map>
 #include <mutex>
 #include <set>
 #include <tuple>
 
+#include "base/dim_expr.h"
+
 namespace weft {
 namespace detail {
-
-// A sum of integer multiples of products of atoms. Products and atoms are kept sorted, so equal values have
-// equal forms, and interning makes equal forms equal pointers.
-using Monomial = std::vector<const DimExpr*>;  // sorted atoms, repeated for powers; empty = the constant term
-using Polynomial = std::map<Monomial, int64_t>;
-
-struct DimExpr {
-  enum class Kind { symbol, floor_div, max, sum } kind;
-  std::string name;  // symbol
-  int64_t min = 0, max = 0;
-  Dim a, b;  // floor_div: a / divisor; max: a, b
-  int64_t divisor = 1;
-  Polynomial terms;  // sum
-  std::string text;
-  std::string key;  // its identity: the text, with the bounds of each symbol
-
-  static const DimExpr* of(Dim d) { return d.expr(); }
-  static Dim wrap(const DimExpr* e) { return Dim(e); }
-};
 
 namespace {
 
@@ -129,33 +110,6 @@ std::string factor_text(Dim d) {
 
 using detail::DimExpr;
 using detail::Polynomial;
-
-namespace {
-
-constexpr size_t kMaxName = 64;
-constexpr int64_t kMaxBound = int64_t{1} << 61;
-
-bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
-bool is_letter_or_digit(char c) { return is_letter(c) || (c >= '0' && c <= '9'); }
-
-// What DimParser takes for a symbol; "max" is a function there.
-bool is_symbol_name(std::string_view name) {
-  return !name.empty() && name.size() <= kMaxName && is_letter(name[0]) && name != "max" &&
-         std::all_of(name.begin(), name.end(), is_letter_or_digit);
-}
-
-}  // namespace
-
-Status check_symbol(const Symbol& s) {
-  if (!is_symbol_name(s.name))
-    return invalid(
-        "symbol '{}' has no name that a dimension can spell; wanted a letter or '_', then at most {} "
-        "letters, digits or '_', and not 'max'",
-        s.name.substr(0, kMaxName), kMaxName - 1);
-  if (s.min < 0 || s.min > s.max || s.max > kMaxBound)
-    return invalid("symbol {} is in {}..{}; wanted 0 <= min <= max <= 2^61", s.name, s.min, s.max);
-  return {};
-}
 
 void Dim::raise_too_large(int64_t value) {
   throw Error(invalid("dimension {} is outside of what a dimension holds, {} to {}", value, kMin, kMax));
@@ -312,190 +266,7 @@ std::optional<Dim> exact_div(Dim a, Dim b) {
   return quotient;
 }
 
-Status Bindings::bind(std::string_view name, int64_t value) {
-  auto at = std::lower_bound(values_.begin(), values_.end(), name,
-                             [](const auto& v, std::string_view n) { return v.first < n; });
-  if (at != values_.end() && at->first == name) {
-    if (at->second == value) return {};
-    return invalid("symbol {} is both {} and {}", name, at->second, value);
-  }
-  values_.insert(at, {std::string(name), value});
-  return {};
-}
-
-const int64_t* Bindings::find(std::string_view name) const {
-  for (const auto& [n, v] : values_)
-    if (n == name) return &v;
-  return nullptr;
-}
-
-Result<int64_t> evaluate(Dim dim, const Bindings& bindings) {
-  if (dim.is_const()) return dim.value();
-  const auto* e = DimExpr::of(dim);
-  switch (e->kind) {
-    case DimExpr::Kind::symbol:
-      if (const auto* v = bindings.find(e->name)) return *v;
-      return invalid("symbol {} has no value: it is a size that must be given", e->name);
-    case DimExpr::Kind::floor_div: {
-      WEFT_TRY(const int64_t a, evaluate(e->a, bindings));
-      return floor_div(Dim(a), e->divisor).value();
-    }
-    case DimExpr::Kind::max: {
-      WEFT_TRY(const int64_t a, evaluate(e->a, bindings));
-      WEFT_TRY(const int64_t b, evaluate(e->b, bindings));
-      return std::max(a, b);
-    }
-    case DimExpr::Kind::sum: break;
-  }
-  int64_t total = 0;
-  for (const auto& [m, k] : e->terms) {
-    int64_t product = k;
-    for (const auto* atom : m) {
-      WEFT_TRY(const int64_t v, evaluate(DimExpr::wrap(atom), bindings));
-      product *= v;
-    }
-    total += product;
-  }
-  return total;
-}
-
-Result<IntList> evaluate(std::span<const Dim> dims, const Bindings& bindings) {
-  IntList out;
-  for (const Dim d : dims) {
-    WEFT_TRY(const int64_t v, evaluate(d, bindings));
-    out.push_back(v);
-  }
-  return out;
-}
-
-Status unify(Dim dim, int64_t value, Bindings& bindings) {
-  std::vector<Symbol> symbols;
-  collect_symbols(dim, symbols);
-  std::erase_if(symbols, [&](const Symbol& s) { return bindings.find(s.name) != nullptr; });
-  if (symbols.empty()) {
-    WEFT_TRY(const int64_t have, evaluate(dim, bindings));
-    if (have != value) return invalid("dimension {} is {}, got {}", dim.text(), have, value);
-    return {};
-  }
-  if (symbols.size() > 1) return invalid("dimension {} has two unknown symbols; bind one first", dim.text());
-  // Every operation of a Dim is monotone in a symbol with a positive factor, so bisection finds the value.
-  const Symbol& s = symbols[0];
-  int64_t lo = s.min, hi = s.max;
-  while (lo < hi) {
-    const int64_t mid = lo + (hi - lo) / 2;
-    Bindings trial = bindings;
-    WEFT_CHECK(trial.bind(s.name, mid));
-    WEFT_TRY(const int64_t have, evaluate(dim, trial));
-    have < value ? lo = mid + 1 : hi = mid;
-  }
-  Bindings trial = bindings;
-  WEFT_CHECK(trial.bind(s.name, lo));
-  WEFT_TRY(const int64_t have, evaluate(dim, trial));
-  if (have != value)
-    return invalid("dimension {} can't be {} for any {} in {}..{}", dim.text(), value, s.name, s.min, s.max);
-  bindings = std::move(trial);
-  return {};
-}
-
-void collect_symbols(Dim dim, std::vector<Symbol>& out) {
-  if (dim.is_const()) return;
-  const auto* e = DimExpr::of(dim);
-  switch (e->kind) {
-    case DimExpr::Kind::symbol: {
-      const Symbol s{e->name, e->min, e->max};
-      if (std::find(out.begin(), out.end(), s) == out.end()) out.push_back(s);
-      return;
-    }
-    case DimExpr::Kind::max: collect_symbols(e->b, out); [[fallthrough]];
-    case DimExpr::Kind::floor_div: collect_symbols(e->a, out); return;
-    case DimExpr::Kind::sum:
-      for (const auto& [m, k] : e->terms)
-        for (const auto* atom : m) collect_symbols(DimExpr::wrap(atom), out);
-  }
-}
-
 namespace {
-
-// sum := product ('+' product)*   product := factor (('*' | '//') factor)*
-class DimParser {
- public:
-  DimParser(std::string_view text, std::span<const Symbol> symbols) : text_(text), symbols_(symbols) {}
-
-  Result<Dim> parse() {
-    WEFT_TRY(const Dim d, sum());
-    if (at_ != text_.size()) return invalid("unexpected '{}' in dimension '{}'", text_.substr(at_), text_);
-    return d;
-  }
-
- private:
-  bool take(std::string_view token) {
-    if (text_.substr(at_, token.size()) != token) return false;
-    at_ += token.size();
-    return true;
-  }
-  Result<Dim> sum() {
-    if (++depth_ > 64) return invalid("dimension '{}' is nested too deeply", text_.substr(0, 40));
-    WEFT_TRY(Dim d, product());
-    while (take("+")) {
-      WEFT_TRY(const Dim more, product());
-      d = d + more;
-    }
-    --depth_;
-    return d;
-  }
-  Result<Dim> product() {
-    WEFT_TRY(Dim d, factor());
-    for (;;) {
-      if (take("//")) {
-        WEFT_TRY(const Dim by, factor());
-        if (!by.is_const() || by.value() <= 0) return invalid("'//' wants a positive integer in '{}'", text_);
-        d = floor_div(d, by.value());
-      } else if (take("*")) {
-        WEFT_TRY(const Dim by, factor());
-        d = d * by;
-      } else {
-        return d;
-      }
-    }
-  }
-  Result<Dim> factor() {
-    if (take("(")) {
-      WEFT_TRY(const Dim d, sum());
-      if (!take(")")) return invalid("missing ')' in dimension '{}'", text_);
-      return d;
-    }
-    if (take("max(")) {
-      WEFT_TRY(const Dim a, sum());
-      if (!take(",")) return invalid("missing ',' in dimension '{}'", text_);
-      WEFT_TRY(const Dim b, sum());
-      if (!take(")")) return invalid("missing ')' in dimension '{}'", text_);
-      return max(a, b);
-    }
-    int64_t number = 0;
-    const auto [end, bad] = std::from_chars(text_.data() + at_, text_.data() + text_.size(), number);
-    if (bad == std::errc()) {
-      if (number < Dim::kMin || number > Dim::kMax)
-        return invalid("{} is more than a dimension holds in '{}'", number, text_);
-      at_ = static_cast<size_t>(end - text_.data());
-      return Dim(number);
-    }
-    size_t n = 0;
-    while (at_ + n < text_.size() && is_letter_or_digit(text_[at_ + n])) ++n;
-    const auto word = text_.substr(at_, n);
-    for (const auto& s : symbols_)
-      if (s.name == word) {
-        WEFT_CHECK(check_symbol(s));
-        at_ += n;
-        return Dim::symbol(s.name, s.min, s.max);
-      }
-    return invalid("unknown symbol '{}' in dimension '{}'", word, text_);
-  }
-
-  std::string_view text_;
-  std::span<const Symbol> symbols_;
-  size_t at_ = 0;
-  int depth_ = 0;
-};
 
 template <class T, class F>
 std::string list_text(std::span<const T> items, F each) {
@@ -505,10 +276,6 @@ std::string list_text(std::span<const T> items, F each) {
 }
 
 }  // namespace
-
-Result<Dim> parse_dim(std::string_view text, std::span<const Symbol> symbols) {
-  return DimParser(text, symbols).parse();
-}
 
 Dim element_count(std::span<const Dim> shape) {
   Dim n = 1;

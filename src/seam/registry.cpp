@@ -290,14 +290,11 @@ Result<std::pair<Registry::Entry*, uint32_t>> Registry::find(std::string_view na
     if (e.table) probe(e);
     for (uint32_t i = 0; i < e.info.devices.size(); ++i)
       if (e.info.devices[i].name == name) return std::pair{&e, e.capabilities[i].ordinal};
-    if (e.info.name == name)
-      return fail(Code::unavailable, "backend {} is {}: {}", name, e.info.state, e.info.reason);
+    const size_t n = e.info.devices.size();
+    if (e.info.name == name || n == 0)
+      return fail(Code::unavailable, "backend {} is {}: {}", e.info.name, e.info.state, e.info.reason);
+    return invalid("'{}': {} has {} device{}, numbered from 0", name, e.info.name, n, n == 1 ? "" : "s");
   }
-  const auto own = std::ranges::find(entries_, name.substr(0, name.find(':')),
-                                     [](auto& e) -> std::string_view { return e.info.name; });
-  if (own != entries_.end())
-    return invalid("'{}': {} has {} {}, numbered from 0", name, own->info.name, own->info.devices.size(),
-                   own->info.devices.size() == 1 ? "device" : "devices");
   std::string known;
   for (auto& e : entries_) {
     if (e.table) probe(e);
