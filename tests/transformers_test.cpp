@@ -286,7 +286,8 @@ TEST_F(Pretrained, ReadsHowTextIsChosen) {
   EXPECT_EQ(with(R"({"do_sample":true})").top_k, 50);  // the default of transformers
   const auto g = with(R"({"do_sample":true,"temperature":0.6,"top_k":20,"top_p":0.9,"min_p":0.1,
       "repetition_penalty":1.05,"max_new_tokens":9,"max_length":99,"eos_token_id":[5,6],"pad_token_id":0,
-      "bos_token_id":1,"suppress_tokens":[7],"stop_strings":"x","cache_implementation":"static","transformers_version":"4.37.0"})");
+      "bos_token_id":1,"suppress_tokens":[7],"stop_strings":"x",
+      "cache_implementation":"static","transformers_version":"4.37.0"})");
   EXPECT_EQ(std::tuple(g.temperature, g.top_k, g.top_p, g.min_p, g.repetition_penalty),
             std::tuple(0.6, 20, 0.9, 0.1, 1.05));
   EXPECT_EQ(

@@ -4,7 +4,6 @@
 #include <functional>
 #include <set>
 
-#include "eager/tensor_impl.h"
 #include "nn/walk.h"
 #include "weft/ops.h"
 #include "weft/safetensors.h"
@@ -150,17 +149,14 @@ std::map<std::string, Tensor> state_dict(const Module& m) {
   return out;
 }
 
-// Writing one field may not change what is read for another: what lies in the memory of fields is copied.
+// Writing one field may not change what is read for another: fields that go to others are copied.
 static std::map<std::string, Tensor> apart_from(const Module& m, std::map<std::string, Tensor> tensors) {
-  std::set<const seam::Buffer*> written;
-  std::map<std::string, const eager::TensorImpl*> own;
+  std::map<const void*, std::set<std::string>> own;
   each_field(m, [&](const Field& f) {
-    if (!f.tensor) return;
-    written.insert(f.tensor.impl()->buffer.get());
-    own[f.name] = f.tensor.impl();
+    if (f.tensor) own[f.tensor.impl()].insert(f.name);
   });
   for (auto& [name, t] : tensors)
-    if (t && own[name] != t.impl() && written.contains(t.impl()->buffer.get()))
+    if (const auto at = own.find(t ? t.impl() : nullptr); at != own.end() && !at->second.contains(name))
       t = Tensor::from_bytes(t.to_bytes(), t.sizes(), t.dtype(), t.backend());
   return tensors;
 }
