@@ -128,7 +128,7 @@ TEST_F(StateDicts, AModuleCanTakeItsOwnTensorsInAnotherOrder) {
   std::map<std::string, std::vector<float>> before;
   for (const auto& [name, t] : state) before[name] = t.to_vector<float>();
   for (const char* of : {".weight", ".bias"}) {  // each layer takes the next one's
-    const Tensor first = state[std::string("0") + of];
+    const Tensor first = state[std::string("0") + of].detach();  // shares the memory
     state[std::string("0") + of] = state[std::string("1") + of];
     state[std::string("1") + of] = state[std::string("2") + of];
     state[std::string("2") + of] = first;

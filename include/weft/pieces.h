@@ -14,4 +14,9 @@ using FillPiece = std::function<void(int64_t first, std::span<std::byte> piece)>
 Tensor tensor_from_pieces(const FillPiece& fill, std::span<const int64_t> shape, DType dtype,
                           const std::string& backend = "");
 
+/// What tells the memory that a tensor's elements lie in: the same of tensors that share it, as t and
+/// t.detach() do, so that an update of one is seen in the other. Null for a tensor without elements, inside a
+/// trace.
+const void* memory_of(const Tensor& t);
+
 }  // namespace weft

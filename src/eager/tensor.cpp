@@ -211,6 +211,8 @@ Tensor tensor_from_pieces(const FillPiece& fill, std::span<const int64_t> shape,
   return t;
 }
 
+const void* memory_of(const Tensor& t) { return there(t.impl()).buffer.get(); }
+
 template <class T>
 Tensor Tensor::of(std::span<const T> elements, std::span<const int64_t> shape, DType dtype,
                   const std::string& backend) {

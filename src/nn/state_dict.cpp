@@ -6,6 +6,7 @@
 
 #include "nn/walk.h"
 #include "weft/ops.h"
+#include "weft/pieces.h"
 #include "weft/safetensors.h"
 
 namespace weft::nn {
@@ -149,14 +150,18 @@ std::map<std::string, Tensor> state_dict(const Module& m) {
   return out;
 }
 
-// Writing one field may not change what is read for another: fields that go to others are copied.
+// Writing one field may not change what is read for another: what lies in the memory of fields is copied,
+// but for a field that stays where it is.
 static std::map<std::string, Tensor> apart_from(const Module& m, std::map<std::string, Tensor> tensors) {
-  std::map<const void*, std::set<std::string>> own;
+  std::set<const void*> written;
+  std::map<std::string, const void*> own;
   each_field(m, [&](const Field& f) {
-    if (f.tensor) own[f.tensor.impl()].insert(f.name);
+    if (!f.tensor) return;
+    written.insert(memory_of(f.tensor));
+    own[f.name] = f.tensor.impl();
   });
   for (auto& [name, t] : tensors)
-    if (const auto at = own.find(t ? t.impl() : nullptr); at != own.end() && !at->second.contains(name))
+    if (t && own[name] != t.impl() && written.contains(memory_of(t)))
       t = Tensor::from_bytes(t.to_bytes(), t.sizes(), t.dtype(), t.backend());
   return tensors;
 }
