@@ -121,13 +121,41 @@ TEST_F(StateDicts, NoNumberBecomesAnInfinity) {
             "invalid argument: dtype must be a float, got i32");
 }
 
+/// One state of a dtype that parameters can't have.
+struct Stored : nn::Module {
+  explicit Stored(DType dtype) : dtype(dtype) {}
+  void fields(nn::Fields& f) override { f.state("x", x, {130}, dtype); }
+  DType dtype;
+  Tensor x;
+};
+
+// Every pair of floats: what is finite before and not after is refused, wherever it stands, and nothing else.
+TEST_F(StateDicts, WhatConvertingLosesIsKnownForEveryPairOfFloats) {
+  const DType floats[] = {DType::f64, DType::f32, DType::f16, DType::bf16, DType::f8e4m3, DType::f8e5m2};
+  const double numbers[] = {448,   464,     480,    57344, 61440,    65504, 65519,
+                            65520, 3.38e38, 3.4e38, 1e300, INFINITY, NAN};
+  for (const DType from : floats)
+    for (const DType to : floats)
+      for (size_t i = 0; i < std::size(numbers); ++i) {
+        std::vector<double> values(130);
+        values[i * 10] = -numbers[i];
+        const Tensor x = Tensor::of(std::span<const double>(values), std::vector<int64_t>{130}, from);
+        const bool finite = std::isfinite(x.to_vector<double>()[i * 10]);
+        const bool after = std::isfinite(cast(x, to).to_vector<double>()[i * 10]);
+        Stored module(to);
+        const std::string error = error_of([&] { nn::load_state_dict(module, {{"x", x}}); });
+        EXPECT_EQ(error != "no error", finite && !after)
+            << name(from) << " to " << name(to) << " " << numbers[i] << ": " << error;
+      }
+}
+
 TEST_F(StateDicts, AModuleCanTakeItsOwnTensorsInAnotherOrder) {
   nn::Sequential model(nn::Linear(2, 2), nn::Linear(2, 2), nn::Linear(2, 2));
   nn::build(model, {.seed = 5});
   auto state = nn::state_dict(model);
   std::map<std::string, std::vector<float>> before;
   for (const auto& [name, t] : state) before[name] = t.to_vector<float>();
-  for (const char* of : {".weight", ".bias"}) {  // each layer takes the next one's
+  for (const char* of : {".weight", ".bias"}) {                  // each layer takes the next one's
     const Tensor first = state[std::string("0") + of].detach();  // shares the memory
     state[std::string("0") + of] = state[std::string("1") + of];
     state[std::string("1") + of] = state[std::string("2") + of];

@@ -8,6 +8,7 @@
 
 #include "base/element.h"
 #include "nn/host_zeros.h"
+#include "nn/range.h"
 #include "nn/walk.h"
 #include "weft/random.h"
 
@@ -183,7 +184,10 @@ void copy_fields(const Module& from, Module& to, DType dtype) {
       to,
       [&](const Field& f) {
         const Tensor& value = values.at(f.name);
-        if (value.dtype() == f.dtype) return Tensor::from_bytes(value.to_bytes(), value.sizes(), f.dtype);
+        const auto bytes = value.to_bytes();
+        if (value.dtype() == f.dtype) return Tensor::from_bytes(bytes, value.sizes(), f.dtype);
+        if (is_float(value.dtype()) && overflows(value.dtype(), bytes, f.dtype))
+          throw Error(invalid("copy_fields: '{}' has numbers beyond {}", f.name, name(f.dtype)));
         const auto wide = value.to_vector<double>();  // holds every value of a narrower type exactly
         return Tensor::of(std::span<const double>(wide), value.sizes(), f.dtype);
       },

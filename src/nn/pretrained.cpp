@@ -11,6 +11,7 @@
 #include "formats/json.h"
 #include "formats/safetensors.h"
 #include "nn/hf_config.h"
+#include "nn/range.h"
 #include "weft/pieces.h"
 
 namespace weft::nn {
@@ -189,17 +190,13 @@ Slices slices_of(const Field& f, const Origin& o) {
 }
 
 // `piece` = slices `first` and on, converted; what lies side by side in the file is read together.
-// False where a finite number would become infinite.
 template <class To, class From>
-bool convert(const Slices& s, size_t first, const std::byte* from, std::span<std::byte> piece) {
-  bool fits = true;
+void convert(const Slices& s, size_t first, const std::byte* from, std::span<std::byte> piece) {
   const size_t n = piece.size() / sizeof(To) / s.size;
   const auto one = [&](size_t slice, size_t i) {
     From v;
     std::memcpy(&v, from + (s.first + (first + slice) * s.step + i * s.inner_step) * sizeof v, sizeof v);
-    const auto wide = shared::load(v);
-    const To to = shared::store<To>(wide);
-    fits &= std::isfinite(shared::load(to)) || !std::isfinite(wide);
+    const To to = shared::store<To>(shared::load(v));
     std::memcpy(piece.data() + (slice * s.size + i) * sizeof to, &to, sizeof to);
   };
   if (s.inner_step == 1) {
@@ -209,18 +206,15 @@ bool convert(const Slices& s, size_t first, const std::byte* from, std::span<std
     for (size_t i = 0; i < s.size; ++i)
       for (size_t slice = 0; slice < n; ++slice) one(slice, i);
   }
-  return fits;
 }
-bool convert(const Slices& s, DType to, DType from, size_t first, const std::byte* bytes,
+void convert(const Slices& s, DType to, DType from, size_t first, const std::byte* bytes,
              std::span<std::byte> piece) {
-  bool fits = true;
   shared::visit<shared::Kinds::floats>(to, [&](auto t) {
     shared::visit<shared::Kinds::all>(from, [&](auto f) {
       if constexpr (shared::is_any_float<typename decltype(f)::type>)
-        fits = convert<typename decltype(t)::type, typename decltype(f)::type>(s, first, bytes, piece);
+        convert<typename decltype(t)::type, typename decltype(f)::type>(s, first, bytes, piece);
     });
   });
-  return fits;
 }
 
 Tensor taken(const Field& f, const Origin& o, Weights& weights, const std::string& folder) {
@@ -231,19 +225,26 @@ Tensor taken(const Field& f, const Origin& o, Weights& weights, const std::strin
     throw Error(fail(Code::corrupt, "{}: tensor '{}' is {}{}, config.json wants floats {}", folder, o.name,
                      name(e.dtype), text(e.shape), text(shape)));
   const Slices s = slices_of(f, o);
+  const auto check_range = [&](std::span<const std::byte> elements) {
+    if (overflows(e.dtype, elements, f.dtype))
+      throw Error(invalid("{}: tensor '{}', {}, has numbers beyond {}; ask for a wider dtype", folder, o.name,
+                          name(e.dtype), name(f.dtype)));
+  };
+  if (o.conv1d && o.part == 0) check_range(e.bytes);  // of all parts, which lie side by side
   // Pages of the file that were read are given back, so that there is never more of it in memory than a
   // piece.
   const size_t slice_bytes = o.conv1d ? 0 : s.size * byte_size(e.dtype);
   Tensor t = tensor_from_pieces(
       [&](int64_t first, std::span<std::byte> piece) {
         const auto at = static_cast<size_t>(first);
-        const size_t n = piece.size() / byte_size(f.dtype) / s.size * slice_bytes;
+        const auto from =
+            e.bytes.subspan(at * slice_bytes, piece.size() / byte_size(f.dtype) / s.size * slice_bytes);
+        check_range(from);
         if (e.dtype == f.dtype && !o.conv1d)
-          std::ranges::copy(e.bytes.subspan(at * slice_bytes, n), piece.begin());
-        else if (!convert(s, f.dtype, e.dtype, at, e.bytes.data(), piece))
-          throw Error(invalid("{}: tensor '{}', {}, has numbers beyond {}; ask for a wider dtype", folder,
-                              o.name, name(e.dtype), name(f.dtype)));
-        if (!o.conv1d) formats::release_pages(e.bytes.subspan(at * slice_bytes, n));
+          std::ranges::copy(from, piece.begin());
+        else
+          convert(s, f.dtype, e.dtype, at, e.bytes.data(), piece);
+        if (!o.conv1d) formats::release_pages(from);
       },
       f.shape, f.dtype);
   formats::release_pages(e.bytes);
