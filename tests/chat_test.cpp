@@ -369,6 +369,14 @@ TEST_F(Folder, BadInputSaysOneThing) {
   std::ofstream(folder_ / "generation_config.json") << "{\"eos_token_id\":" << std::string(100'000, '[');
   EXPECT_NE(weft("chat" + hf()).errors.find("generation_config.json: holds no JSON object: byte 116"),
             std::string::npos);
+  for (const char* name :
+       {"generation_config.json", "chat_template.jinja", "tokenizer_config.json", "tokenizer.json"}) {
+    fs::remove(folder_ / name);
+    fs::create_symlink(name, folder_ / name);  // there, and nobody can read it
+    EXPECT_NE(weft("chat" + hf()).errors.find(std::string(name) + ": Too many levels of symbolic links"),
+              std::string::npos)
+        << name;
+  }
   fs::remove(folder_ / "tokenizer.json");
   EXPECT_NE(weft("chat" + hf()).errors.find("save its tokenizer beside it"), std::string::npos);
 }

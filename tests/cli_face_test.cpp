@@ -8,6 +8,9 @@
 #include <fstream>
 #include <sstream>
 
+#include "weft/jit.h"
+#include "weft/ops.h"
+
 // What the command line shows of itself: help, manual pages, completion.
 namespace weft {
 namespace {
@@ -266,6 +269,17 @@ TEST_F(CliFace, ManualPagesAreWhole) {
   EXPECT_EQ(weft_says("man train"),
             (std::ostringstream() << std::ifstream(folder_ / "weft-train.1").rdbuf()).str());
   EXPECT_EQ(shell(std::string(kWeft) + " man nonsense").status, 2);
+}
+
+// A program's names are bytes; JSON is UTF-8.
+TEST(CommandLine, JsonShowsNamesOfAnyBytes) {
+  const auto path = (fs::temp_directory_path() / fmt::format("weft_names_{}", ::getpid())).string();
+  compile([](const std::vector<Tensor>& x) { return std::vector{relu(x[0])}; },
+          {{"in\xff", {DType::f32, {2}}}}, {.name = "any\xfe", .backend = "native"})
+      .save(path);
+  for (const std::string command : {"inspect --json ", "run --json --backend native "})
+    EXPECT_NE(weft_says(command + path).find("\"any\xef\xbf\xbd\""), std::string::npos) << command;
+  fs::remove(path);
 }
 
 }  // namespace

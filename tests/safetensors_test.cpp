@@ -8,6 +8,8 @@
 #include <fstream>
 
 #include "formats/safetensors.h"
+#include "test_backends.h"
+#include "weft/safetensors.h"
 
 namespace weft::formats {
 namespace {
@@ -129,7 +131,7 @@ TEST(Safetensors, AFailedWriteLeavesTheOldFile) {
 namespace fs = std::filesystem;
 
 /// A folder for files, and what they hold.
-class OutputFiles : public testing::Test {
+class OutputFiles : public ::testing::Test {
  protected:
   void SetUp() override { fs::create_directories(folder_); }
   void TearDown() override { fs::remove_all(folder_); }
@@ -195,6 +197,47 @@ TEST_F(OutputFiles, APipeAndADeviceAreWrittenAsTheyStand) {
   EXPECT_EQ(write(folder_.string(), "x"),
             fmt::format("input/output: can't write '{}': it is a folder", folder_.string()));
   EXPECT_EQ(count(), 2);
+}
+
+/// Files of tensors.
+class TensorFiles : public OutputFiles {
+ protected:
+  /// One with this header, and as many zeros behind it.
+  std::string made(const char* name, const std::string& header, size_t data_bytes) const {
+    const auto bytes = file(header, data_bytes);
+    EXPECT_TRUE(write_file(at(name), bytes).ok());
+    return at(name);
+  }
+  static std::string said(const std::function<void()>& f) { return testing::error_of(f); }
+};
+
+TEST_F(TensorFiles, WhatNoReaderTakesIsNotWritten) {
+  io::write_safetensors(at("t"), {{"old", Tensor::of({1}, {1})}});
+  const Tensor one = Tensor::of({2}, {1});
+  EXPECT_EQ(said([&] { io::write_safetensors(at("t"), {{"__metadata__", one}}); }),
+            "invalid argument: safetensors: no tensor can be named '__metadata__'");
+  EXPECT_EQ(said([&] { io::write_safetensors(at("t"), {{"a\xff", one}, {"a\xfe", one}}); }),
+            "invalid argument: safetensors: the name \"a\xef\xbf\xbd\" of a tensor is no UTF-8");
+  EXPECT_EQ(said([&] { io::write_safetensors(at("t"), {{"a", one}}, {{"by", "\xff"}}); }),
+            "invalid argument: safetensors: the metadata \"by\": \"\xef\xbf\xbd\" is no UTF-8");
+  EXPECT_TRUE(io::Safetensors::map(at("t")).contains("old"));
+  EXPECT_EQ(count(), 1);
+}
+
+TEST_F(TensorFiles, LimitsAreNamed) {
+  const uint64_t length = kMaxSafetensorsHeader + 1;
+  ASSERT_EQ(write(at("header"), {reinterpret_cast<const char*>(&length), sizeof length}), "ok");
+  fs::resize_file(at("header"), sizeof length + length);  // with a hole
+  EXPECT_NE(said([&] {
+              io::Safetensors::map(at("header"));
+            }).find("the header says 100000001 bytes, the format has at most 100000000"),
+            std::string::npos);
+  const auto path =
+      made("rank", R"({"deep":{"dtype":"U8","shape":[1,1,1,1,1,1,1,1,1],"data_offsets":[0,1]}})", 1);
+  const auto ranked = io::Safetensors::map(path);
+  EXPECT_EQ(ranked.tensors()[0].shape.size(), 9u);
+  EXPECT_EQ(said([&] { (void)ranked.read("deep"); }),
+            "invalid argument: " + path + ": tensor 'deep': rank 9 is above the limit of 8");
 }
 
 }  // namespace

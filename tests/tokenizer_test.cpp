@@ -132,6 +132,14 @@ TEST(Tokenizers, FoldersGoRoundWithTheirConfiguration) {
   std::ofstream(folder / "tokenizer_config.json") << R"({"bos_token":"<t>"})";
   EXPECT_NE(error_of([&] { Tokenizer::load(folder.string()); }).find("bos_token '<t>' is no token"),
             std::string::npos);
+  fs::remove(folder / "tokenizer_config.json");
+  std::ofstream(folder / "chat_template.jinja") << "a\xff";
+  EXPECT_NE(error_of([&] { Tokenizer::load(folder.string()); }).find("chat_template.jinja: is no UTF-8"),
+            std::string::npos);
+  EXPECT_NE(error_of([] {
+              Tokenizer::train_bpe("a b", {.vocabulary_size = 258, .specials = {"<\xff>"}});
+            }).find("special token 0 ('<\xef\xbf\xbd>') is no UTF-8"),
+            std::string::npos);
   fs::remove_all(folder);
 }
 

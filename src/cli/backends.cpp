@@ -1,6 +1,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/command.h"
+#include "cli/show.h"
 #include "weft/backends.h"
 
 namespace weft::cli {
@@ -35,7 +36,7 @@ int run(const Common& common) {
   if (common.json) {
     nlohmann::json out = nlohmann::json::array();
     for (const auto& b : all) out.push_back(to_json(b));
-    fmt::print("{}\n", out.dump(2));
+    fmt::print("{}\n", page_of(out));
     return 0;
   }
   for (const auto& b : all) print(b);

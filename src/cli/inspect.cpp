@@ -1,6 +1,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/command.h"
+#include "cli/show.h"
 #include "program/program.h"
 
 // weft inspect: what a program file holds.
@@ -52,7 +53,7 @@ extern const Command inspect_command = {
       app.add_option("program", *path, "the file, as weft compile writes it").required().type_name("FILE");
       return [path, &common] {
         const auto p = value_or_raise(program::read_file(*path));
-        fmt::print("{}\n", common.json ? to_json(p).dump(2) : program::print(p));
+        fmt::print("{}\n", common.json ? page_of(to_json(p)) : program::print(p));
         return 0;
       };
     }};

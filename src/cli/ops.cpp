@@ -4,6 +4,7 @@
 #include <set>
 
 #include "cli/command.h"
+#include "cli/show.h"
 #include "ir/end.h"
 #include "ir/op.h"
 #include "seam/registry.h"
@@ -118,7 +119,7 @@ int run(const Options& o, const Common& common) {
   } else if (common.json) {
     json out = json::array();
     for (const auto* op : ops) out.push_back(to_json(*op, kernels[op->name]));
-    fmt::print("{}\n", out.dump(2));
+    fmt::print("{}\n", page_of(out));
   } else if (o.names.empty()) {
     for (const auto* op : ops) {
       const std::string_view doc = op->doc;

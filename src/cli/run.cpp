@@ -124,7 +124,7 @@ int run(Options& o, const Common& common) {
     if (o.plan) all["plan"] = lines_of(link::print(session->plan()));
     if (o.ledger) all["ledger"] = ledger_json(ledger_rows());
     if (shadow) all["shadow"] = to_json(*shadow);
-    fmt::print("{}\n", all.dump(2));
+    fmt::print("{}\n", page_of(all));
     return status;
   }
   if (o.inputs.file.empty() && !p->inputs.empty())

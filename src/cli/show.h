@@ -36,6 +36,10 @@ inline std::string grouped(int64_t n) {
 inline std::string line_of(const nlohmann::json& object) {
   return object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
+/// The same on lines of its own.
+inline std::string page_of(const nlohmann::json& all) {
+  return all.dump(2, ' ', false, nlohmann::json::error_handler_t::replace);
+}
 /// "1 file", "2 files".
 inline std::string counted(size_t n, const std::string& what) {
   return fmt::format("{} {}{}", grouped(static_cast<int64_t>(n)), what, n == 1 ? "" : "s");

@@ -37,6 +37,11 @@ Result<size_t> open_file(const std::string& path, Descriptor& d) {
 
 }  // namespace
 
+bool is_missing(const std::string& path) {
+  struct stat about{};
+  return ::stat(path.c_str(), &about) != 0 && (errno == ENOENT || errno == ENOTDIR);
+}
+
 Result<std::vector<std::byte>> read_file(const std::string& path) {
   Descriptor d;
   WEFT_TRY(const size_t size, open_file(path, d));

@@ -10,6 +10,9 @@
 
 namespace weft::formats {
 
+/// Is there nothing under this name? Of what can't be looked at that is not known: reading it says why.
+bool is_missing(const std::string& path);
+
 /// All bytes of a file; unavailable when it can't be read.
 Result<std::vector<std::byte>> read_file(const std::string& path);
 

@@ -2,6 +2,7 @@
 #include <filesystem>
 #include <limits>
 
+#include "formats/file.h"
 #include "formats/json.h"
 #include "nn/hf_config.h"
 #include "weft/pretrained.h"
@@ -88,8 +89,7 @@ PretrainedGeneration load_generation(const std::string& folder) {
   const auto at = [&](const char* name) { return (std::filesystem::path(folder) / name).string(); };
   const std::string path = at("config.json"), own = at("generation_config.json");
   const PretrainedGeneration older = read(Object(path, value_or_raise(formats::read_json_object(path))));
-  std::error_code no_such_name;
-  if (!std::filesystem::exists(own, no_such_name)) return older;
+  if (formats::is_missing(own)) return older;
   const Object f(own, value_or_raise(formats::read_json_object(own)));
   PretrainedGeneration g = read(f);
   f.refuse_the_rest("text generation", {kFields, kAlone});

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "base/element.h"
+#include "formats/file.h"
 #include "formats/json.h"
 #include "formats/safetensors.h"
 #include "nn/hf_config.h"
@@ -25,8 +26,7 @@ class Weights {
  public:
   explicit Weights(const fs::path& folder) : folder_(folder) {
     const fs::path one = folder / "model.safetensors", index = folder / "model.safetensors.index.json";
-    std::error_code no_such_name;
-    if (fs::exists(one, no_such_name) || !fs::exists(index, no_such_name)) {
+    if (!formats::is_missing(one.string()) || formats::is_missing(index.string())) {
       add(one);
     } else {
       const auto map = weight_map(index);

@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "cli/program/backend.h"
+#include "formats/file.h"
 #include "weft/checkpoint.h"
 #include "weft/tensor.h"
 
@@ -14,14 +15,12 @@ namespace {
 Language from_hugging_face(const std::string& folder, DType dtype) {
   const auto at = [&](const char* name) { return (std::filesystem::path(folder) / name).string(); };
   std::error_code no_such_name;
-  if (nn::has_checkpoint(folder) && !std::filesystem::exists(at("config.json"), no_such_name))
+  if (nn::has_checkpoint(folder) && formats::is_missing(at("config.json")))
     throw Error(
         invalid("{} is no folder of Hugging Face's, there is no config.json; a checkpoint of Weft's is "
                 "read with --model",
                 folder));
-  if (std::filesystem::is_directory(folder, no_such_name) &&
-      std::filesystem::status(at("tokenizer.json"), no_such_name).type() ==
-          std::filesystem::file_type::not_found)
+  if (std::filesystem::is_directory(folder, no_such_name) && formats::is_missing(at("tokenizer.json")))
     throw Error(fail(Code::unavailable,
                      "{} is not there: a model alone can't read text; save its tokenizer beside it",
                      at("tokenizer.json")));

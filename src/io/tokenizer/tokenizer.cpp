@@ -167,7 +167,8 @@ Tokenizer Tokenizer::train_characters(std::string_view text, const CharacterTrai
 
 Tokenizer Tokenizer::train_bpe(std::string_view text, const BpeTraining& training) {
   const std::string eos = training.specials.empty() ? "" : training.specials[0];
-  return from_json(formats::write_tokenizer(value_or_raise(train(text, training))),
+  const auto file = value_or_raise(train(text, training));
+  return from_json(formats::write_tokenizer(file),
                    formats::write_tokenizer_config({.bos = "", .eos = eos, .chat_template = ""}));
 }
 
@@ -182,11 +183,13 @@ Tokenizer Tokenizer::load(const std::string& path) {
       fs::is_directory(path, no_such_name) ? fs::path(path) / "tokenizer.json" : fs::path(path);
   const auto beside = [&](const char* name) { return (file.parent_path() / name).string(); };
   auto parts = value_or_raise(Parts::make(read_text(file.string()), file.string()));
-  if (const auto config = beside("tokenizer_config.json"); fs::exists(config, no_such_name))
+  if (const auto config = beside("tokenizer_config.json"); !formats::is_missing(config))
     raise_if(parts->add_config(value_or_raise(formats::parse_tokenizer_config(read_text(config), config)),
                                config));
-  if (const auto chat = beside("chat_template.jinja"); fs::exists(chat, no_such_name))
+  if (const auto chat = beside("chat_template.jinja"); !formats::is_missing(chat)) {
     parts->chat_template = read_text(chat);
+    if (!is_utf8(parts->chat_template)) throw Error(fail(Code::corrupt, "{}: is no UTF-8", chat));
+  }
   return Tokenizer(std::move(parts));
 }
 
