@@ -18,7 +18,7 @@ struct BufferAllocation {
 
 /// One launch, or one copy between slots of different devices (plan is null then).
 struct Step {
-  seam::PlanPtr plan;
+  std::shared_ptr<seam::Plan> plan;  // steps whose calls are equal share one
   std::vector<int32_t> inputs, outputs;  // slots; -1 where absent
   int32_t workspace = -1;
   uint32_t device = 0;
@@ -44,6 +44,10 @@ struct ExecutionPlan {
 /// can serve is an error that lists every answer and the node.
 Result<ExecutionPlan> link(const program::CompiledProgram& program, const Bindings& bindings,
                            std::span<seam::Device* const> devices, const Policy& policy);
+
+/// Fills in the steps between which each slot holds its value. Steps count from 1; inputs arrive at 0 and
+/// outputs are read one past the last.
+void set_lifetimes(ExecutionPlan& plan);
 
 /// First fit by size within lifetimes; returns what each arena needs. Slots of one step never overlap.
 std::vector<ArenaSize> plan_memory(std::vector<BufferAllocation>& slots,

@@ -48,29 +48,47 @@ Status Session::load(const Present& present) {
     WEFT_TRY(auto queue, device->open_queue());
     queues_.push_back(std::move(queue));
   }
-  const auto fill = [&](std::vector<seam::BufferRef>& list, int32_t value, int32_t blob,
-                        const std::string& name) -> Status {
-    if (auto there = present ? present(name, *devices_[0]) : seam::BufferRef()) {
-      list.push_back(std::move(there));
-      return {};
-    }
-    WEFT_TRY(const auto type, link::concrete(program_->values[static_cast<size_t>(value)], {}));
-    WEFT_TRY(auto buffer, devices_[0]->allocate_unpooled(type.bytes()));
-    if (blob >= 0) {
-      const auto& b = program_->blobs[static_cast<size_t>(blob)];
-      WEFT_CHECK(queues_[0]->copy_in(*buffer.get(), 0, b.data, b.size).at(name));
-    }
-    list.push_back(std::move(buffer));
-    return {};
+  const auto there = [&](const std::string& name) {
+    return present ? present(name, *devices_[0]) : seam::BufferRef();
   };
-  for (const auto& s : program_->states) WEFT_CHECK(fill(states_, s.before, s.blob, s.name));
-  for (const auto& w : program_->weights) WEFT_CHECK(fill(weights_, w.value, w.blob, w.name));
+  for (const auto& s : program_->states) {
+    states_.push_back(there(s.name));
+    if (!states_.back()) {
+      WEFT_TRY(states_.back(), filled(0, s.before, s.blob, s.name));
+    }
+  }
+  for (const auto& w : program_->weights) {
+    weights_.push_back(there(w.name));
+    weights_.resize(weights_.size() + devices_.size() - 1);  // the other devices' come when a plan reads them
+  }
   return synchronize();
 }
 
 bool Session::holds(const seam::Buffer& buffer) const {
   const auto is = [&](const seam::BufferRef& b) { return b.get() == &buffer; };
   return std::ranges::any_of(states_, is) || std::ranges::any_of(weights_, is);
+}
+
+Result<seam::BufferRef> Session::filled(uint32_t device, int32_t value, int32_t blob,
+                                        const std::string& name) {
+  WEFT_TRY(const auto type, link::concrete(program_->values[static_cast<size_t>(value)], {}));
+  WEFT_TRY(auto buffer, devices_[device]->allocate_unpooled(type.bytes()));
+  if (blob >= 0) {
+    const auto& b = program_->blobs[static_cast<size_t>(blob)];
+    WEFT_CHECK(queues_[device]->copy_in(*buffer.get(), 0, b.data, b.size).at(name));
+  }
+  return buffer;
+}
+
+Status Session::fill_weights(const link::ExecutionPlan& plan) {
+  for (const auto& slot : plan.slots) {
+    if (slot.kind != link::BufferAllocation::Kind::weight) continue;
+    auto& buffer = weights_[weight_on(slot)];
+    if (buffer) continue;
+    const auto& w = program_->weights[static_cast<size_t>(slot.index)];
+    WEFT_TRY(buffer, filled(slot.device, w.value, w.blob, w.name));
+  }
+  return {};
 }
 
 Status Session::synchronize() {
@@ -135,7 +153,7 @@ const seam::Buffer& Session::buffer_of(const Bound& bound, const link::BufferAll
   const auto i = static_cast<size_t>(slot.index);
   switch (slot.kind) {
     case link::BufferAllocation::Kind::state: return *states_[i].get();
-    case link::BufferAllocation::Kind::weight: return *weights_[i].get();
+    case link::BufferAllocation::Kind::weight: return *weights_[weight_on(slot)].get();
     case link::BufferAllocation::Kind::arena: break;
   }
   return *bound.arenas[slot.device].get();
@@ -143,6 +161,7 @@ const seam::Buffer& Session::buffer_of(const Bound& bound, const link::BufferAll
 
 Status Session::bind_memory(Bound& bound) {
   auto& plan = *bound.plan;
+  WEFT_CHECK(fill_weights(plan));
   for (size_t d = 0; d < devices_.size(); ++d) {
     WEFT_TRY(auto arena, devices_[d]->allocate_unpooled(plan.arenas[d].bytes));
     bound.arenas.push_back(std::move(arena));

@@ -88,6 +88,13 @@ class Session {
   Result<HostTensor> read_state(size_t i);
   Result<Bound*> bound_for(const Bindings& bindings);
   Status bind_memory(Bound& bound);
+  // Memory of a state or weight on a device, with the bytes of its blob.
+  Result<seam::BufferRef> filled(uint32_t device, int32_t value, int32_t blob, const std::string& name);
+  // The weights that the plan reads, on the devices where it reads them.
+  Status fill_weights(const link::ExecutionPlan& plan);
+  size_t weight_on(const link::BufferAllocation& slot) const {
+    return static_cast<size_t>(slot.index) * devices_.size() + slot.device;
+  }
   const seam::Buffer& buffer_of(const Bound& bound, const link::BufferAllocation& slot) const;
   Status copy_step(const link::Step& step);
   Status synchronize();
@@ -96,7 +103,8 @@ class Session {
   std::vector<seam::Device*> devices_;
   Policy policy_;
   std::vector<std::unique_ptr<seam::Queue>> queues_;  // by device
-  std::vector<seam::BufferRef> states_, weights_;
+  std::vector<seam::BufferRef> states_;
+  std::vector<seam::BufferRef> weights_;  // by weight and device; empty where no plan reads it yet
   std::deque<std::unique_ptr<Bound>> bound_;  // newest use first
   Bound* current_ = nullptr;
   std::function<void(link::ExecutionPlan&)> see_plan_;

@@ -1,0 +1,37 @@
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "program/program.h"
+#include "seam/plan.h"
+
+// A program between its parts of the linker: every call has a kernel, and no value has a place yet.
+namespace weft::link {
+
+using Ids = std::vector<int32_t>;
+
+/// A value of the program, or one inside a body that was opened.
+struct FlatValue {
+  seam::ConcreteType type;
+  int32_t state = -1, weight = -1;  ///< what the session holds under this index
+  int32_t over = -1;                ///< the value whose memory this one is written over
+  int32_t view_of = -1;             ///< the value whose elements these are, under another shape
+  bool overwritten = false;         ///< by an update in place, now or later
+};
+
+/// One call with its kernel, or a copy of its operand to its result where `plan` is null.
+struct FlatCall {
+  std::shared_ptr<seam::Plan> plan;
+  uint32_t device = 0;
+  Ids inputs, outputs;  ///< values; -1 where an operand is absent
+  std::string where;
+};
+
+/// Values are numbered as in the program; those of opened bodies come after.
+struct FlatProgram {
+  std::vector<FlatValue> values;
+  std::vector<FlatCall> calls;
+};
+
+}  // namespace weft::link

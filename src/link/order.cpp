@@ -1,0 +1,139 @@
+#include "link/order.h"
+
+namespace weft::link {
+namespace {
+
+using Kind = BufferAllocation::Kind;
+
+class Scheduler {
+ public:
+  Scheduler(const program::CompiledProgram& program, FlatProgram flat,
+            std::span<seam::Device* const> devices)
+      : program_(program), flat_(std::move(flat)), slots_(flat_.values.size() * devices.size(), -1) {
+    plan_.devices.assign(devices.begin(), devices.end());
+  }
+
+  Result<ExecutionPlan> run() {
+    for (const auto& in : program_.inputs) plan_.inputs.push_back(slot_for(in.value, 0));
+    for (auto& call : flat_.calls) WEFT_CHECK(call.plan ? add_launch(call) : add_move(call));
+    for (const auto& out : program_.outputs) {
+      WEFT_TRY(const int32_t slot, slot_on(out.value, 0));
+      plan_.outputs.push_back(slot);
+    }
+    return std::move(plan_);
+  }
+
+ private:
+  const FlatValue& value(int32_t id) const { return flat_.values[static_cast<size_t>(id)]; }
+  // The slot of a value on a device; -1: it is not there.
+  int32_t& place(int32_t id, uint32_t device) {
+    return slots_[static_cast<size_t>(id) * plan_.devices.size() + device];
+  }
+  BufferAllocation& slot(int32_t s) { return plan_.slots[static_cast<size_t>(s)]; }
+  int32_t add_slot(BufferAllocation slot) {
+    plan_.slots.push_back(std::move(slot));
+    return static_cast<int32_t>(plan_.slots.size()) - 1;
+  }
+
+  int32_t slot_for(int32_t id, uint32_t device) {
+    int32_t& at = place(id, device);
+    if (at < 0) at = add_slot({.device = device, .type = value(id).type});
+    return at;
+  }
+
+  // Where a value that exists already can be read on `device`; copied there by a step of its own if need be.
+  Result<int32_t> slot_on(int32_t id, uint32_t device) {
+    if (place(id, device) >= 0) return place(id, device);
+    const FlatValue& v = value(id);
+    if (v.view_of >= 0) return view_on(id, device);
+    if (v.weight >= 0)
+      return place(id, device) =
+                 add_slot({.kind = Kind::weight, .device = device, .index = v.weight, .type = v.type});
+    WEFT_TRY(const int32_t from, somewhere(id));
+    const int32_t to = slot_for(id, device);
+    add_copy(from, to);
+    return to;
+  }
+  Result<int32_t> view_on(int32_t id, uint32_t device) {
+    WEFT_TRY(const int32_t base, slot_on(value(id).view_of, device));
+    BufferAllocation same = slot(base);
+    same.type = value(id).type;
+    if (same.same_as < 0) same.same_as = base;
+    return place(id, device) = add_slot(std::move(same));
+  }
+  // A slot that has the value, the first device's before others'.
+  Result<int32_t> somewhere(int32_t id) {
+    for (uint32_t d = 0; d < plan_.devices.size(); ++d)
+      if (place(id, d) >= 0) return place(id, d);
+    const FlatValue& v = value(id);
+    if (v.state >= 0)
+      return place(id, 0) = add_slot({.kind = Kind::state, .index = v.state, .type = v.type});
+    if (v.view_of >= 0) {
+      WEFT_TRY(const int32_t base, somewhere(v.view_of));
+      return view_on(id, slot(base).device);
+    }
+    if (v.weight >= 0) return slot_on(id, 0);
+    return fail(Code::internal, "value %{} has no place yet", id);
+  }
+  void add_copy(int32_t from, int32_t to) {
+    if (from != to) plan_.steps.push_back({.inputs = {from}, .outputs = {to}, .device = slot(to).device});
+  }
+
+  // Where the memory that a value is written over has its home: the first device, if it is there at all.
+  Result<int32_t> home_of(const FlatValue& v) {
+    if (v.over < 0) return -1;
+    if (value(v.over).state >= 0) return somewhere(v.over);
+    return place(v.over, 0);
+  }
+
+  Status add_launch(FlatCall& call) {
+    Step step{.device = call.device, .where = std::move(call.where)};
+    for (const int32_t id : call.inputs) {
+      int32_t in = -1;
+      if (id >= 0) {
+        WEFT_TRY(in, slot_on(id, call.device));
+      }
+      step.inputs.push_back(in);
+    }
+    for (const int32_t id : call.outputs) {
+      WEFT_TRY(const int32_t home, home_of(value(id)));
+      if (home >= 0) place(id, 0) = home;
+    }
+    // What the kernel updates in place is its operand's memory here.
+    for (const auto& [output, input] : call.plan->call->desc().updates)
+      place(call.outputs[output], call.device) = step.inputs[input];
+    for (const int32_t id : call.outputs) step.outputs.push_back(slot_for(id, call.device));
+    if (const uint64_t bytes = call.plan->prepared.workspace)
+      step.workspace =
+          add_slot({.device = call.device, .type = {DType::u8, {static_cast<int64_t>(bytes)}}});
+    step.plan = std::move(call.plan);
+    plan_.steps.push_back(std::move(step));
+    for (const int32_t id : call.outputs)  // what was updated elsewhere comes home
+      if (call.device != 0 && place(id, 0) >= 0) add_copy(place(id, call.device), place(id, 0));
+    return {};
+  }
+
+  // To the home of the memory that it writes over, or beside its operand.
+  Status add_move(const FlatCall& call) {
+    const int32_t id = call.outputs[0];
+    WEFT_TRY(int32_t from, somewhere(call.inputs[0]));
+    WEFT_TRY(const int32_t home, home_of(value(id)));
+    if (home >= 0) place(id, 0) = home;
+    add_copy(from, home >= 0 ? home : slot_for(id, slot(from).device));
+    return {};
+  }
+
+  const program::CompiledProgram& program_;
+  FlatProgram flat_;
+  Ids slots_;
+  ExecutionPlan plan_;
+};
+
+}  // namespace
+
+Result<ExecutionPlan> order(const program::CompiledProgram& program, FlatProgram flat,
+                            std::span<seam::Device* const> devices) {
+  return Scheduler(program, std::move(flat), devices).run();
+}
+
+}  // namespace weft::link

@@ -1,0 +1,15 @@
+#pragma once
+#include <span>
+
+#include "link/flat.h"
+#include "weft/policy.h"
+
+namespace weft::link {
+
+/// Chooses a kernel for every call of the program: on devices[0] by the op's name, then for its body; a call
+/// that is refused there is opened (open.h) or goes to the next device, as far as `policy` allows. Calls that
+/// are equal share one plan. An error lists every refusal and names the node.
+Result<FlatProgram> place(const program::CompiledProgram& program, const Bindings& bindings,
+                          std::span<seam::Device* const> devices, const Policy& policy);
+
+}  // namespace weft::link
