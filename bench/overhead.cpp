@@ -2,9 +2,11 @@
 
 #include "compiler/compile.h"
 #include "eager/apply.h"
+#include "link/execution_plan.h"
 #include "loops/loops.h"
 #include "runtime/devices.h"
 #include "runtime/session.h"
+#include "seam/registry.h"
 #include "weft/jit.h"
 #include "weft/ops.h"
 
@@ -72,6 +74,29 @@ void compiled_node(benchmark::State& state) {
       benchmark::Counter(kNodes, benchmark::Counter::kIsIterationInvariantRate | benchmark::Counter::kInvert);
 }
 BENCHMARK(compiled_node);
+
+// Forward and backward through layers of different widths: results of the first half are read in the second,
+// so half of all values live at once.
+ir::Graph deep_graph(int layers) {
+  ir::Graph g;
+  std::vector<ir::Value> kept = {g.input("x", {DType::f32, {8, 16}})};
+  for (int i = 0; i < layers; ++i) kept.push_back(g.mul(kept.back(), g.full(1, {}, DType::f32)));
+  ir::Value gradient = kept.back();
+  for (auto at = kept.rbegin(); at != kept.rend(); ++at) gradient = g.add(g.mul(gradient, *at), *at);
+  g.output("y", gradient);
+  return g;
+}
+
+void link_20000_calls(benchmark::State& state) {
+  const auto graph = deep_graph(6667);
+  const auto program = value_or_raise(compiler::compile(graph, {}, {.name = "deep", .fuse = false}));
+  if (program.calls.size() < 20000) state.SkipWithError("fewer calls than that");
+  seam::Device* device = value_or_raise(seam::registry().open("native"));
+  for (auto _ : state)
+    benchmark::DoNotOptimize(value_or_raise(link::link(program, {}, {&device, 1}, Policy())));
+  state.counters["calls"] = static_cast<double>(program.calls.size());
+}
+BENCHMARK(link_20000_calls)->Unit(benchmark::kMillisecond);
 
 // mul, add, exp: one region, one text, whatever the sizes.
 void opencl_texts(benchmark::State& state) {

@@ -18,7 +18,7 @@ struct BufferAllocation {
 
 /// One launch, or one copy between slots of different devices (plan is null then).
 struct Step {
-  std::shared_ptr<seam::Plan> plan;  // steps whose calls are equal share one
+  std::shared_ptr<seam::Plan> plan;      // steps whose calls are equal share one
   std::vector<int32_t> inputs, outputs;  // slots; -1 where absent
   int32_t workspace = -1;
   uint32_t device = 0;
@@ -49,7 +49,10 @@ Result<ExecutionPlan> link(const program::CompiledProgram& program, const Bindin
 /// outputs are read one past the last.
 void set_lifetimes(ExecutionPlan& plan);
 
-/// First fit by size within lifetimes; returns what each arena needs. Slots of one step never overlap.
+/// Gives arena slots their offsets and returns what each arena needs. Slots of one step never overlap. Up to
+/// kMostBySize slots of a device are fitted by size, which comes closest to the live peak and takes quadratic
+/// time; more of them in the order of steps.
+inline constexpr size_t kMostBySize = 4096;
 std::vector<ArenaSize> plan_memory(std::vector<BufferAllocation>& slots,
                                    std::span<seam::Device* const> devices);
 

@@ -67,7 +67,8 @@ class Opening {
     for (size_t v = body_.n_inputs; v < ids_.size(); ++v)
       if (ids_[v] < 0) ids_[v] = add_value(body_.values[v]);
     for (const auto& step : body_.steps)
-      for (const auto& [output, input] : step.call.updates) value(ids_[step.inputs[input]]).overwritten = true;
+      for (const auto& [output, input] : step.call.updates)
+        value(ids_[step.inputs[input]]).overwritten = true;
   }
 
   void add_step(const seam::StepDesc& step) {

@@ -7,8 +7,7 @@ using Kind = BufferAllocation::Kind;
 
 class Scheduler {
  public:
-  Scheduler(const program::CompiledProgram& program, FlatProgram flat,
-            std::span<seam::Device* const> devices)
+  Scheduler(const program::CompiledProgram& program, FlatProgram flat, std::span<seam::Device* const> devices)
       : program_(program), flat_(std::move(flat)), slots_(flat_.values.size() * devices.size(), -1) {
     plan_.devices.assign(devices.begin(), devices.end());
   }
@@ -66,8 +65,7 @@ class Scheduler {
     for (uint32_t d = 0; d < plan_.devices.size(); ++d)
       if (place(id, d) >= 0) return place(id, d);
     const FlatValue& v = value(id);
-    if (v.state >= 0)
-      return place(id, 0) = add_slot({.kind = Kind::state, .index = v.state, .type = v.type});
+    if (v.state >= 0) return place(id, 0) = add_slot({.kind = Kind::state, .index = v.state, .type = v.type});
     if (v.view_of >= 0) {
       WEFT_TRY(const int32_t base, somewhere(v.view_of));
       return view_on(id, slot(base).device);
@@ -104,8 +102,7 @@ class Scheduler {
       place(call.outputs[output], call.device) = step.inputs[input];
     for (const int32_t id : call.outputs) step.outputs.push_back(slot_for(id, call.device));
     if (const uint64_t bytes = call.plan->prepared.workspace)
-      step.workspace =
-          add_slot({.device = call.device, .type = {DType::u8, {static_cast<int64_t>(bytes)}}});
+      step.workspace = add_slot({.device = call.device, .type = {DType::u8, {static_cast<int64_t>(bytes)}}});
     step.plan = std::move(call.plan);
     plan_.steps.push_back(std::move(step));
     for (const int32_t id : call.outputs)  // what was updated elsewhere comes home

@@ -104,7 +104,7 @@ class Session {
   Policy policy_;
   std::vector<std::unique_ptr<seam::Queue>> queues_;  // by device
   std::vector<seam::BufferRef> states_;
-  std::vector<seam::BufferRef> weights_;  // by weight and device; empty where no plan reads it yet
+  std::vector<seam::BufferRef> weights_;      // by weight and device; empty where no plan reads it yet
   std::deque<std::unique_ptr<Bound>> bound_;  // newest use first
   Bound* current_ = nullptr;
   std::function<void(link::ExecutionPlan&)> see_plan_;
