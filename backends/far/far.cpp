@@ -122,6 +122,12 @@ weft_code allocate(weft_device d, uint64_t bytes, void** handle, weft_error* err
   return guarded(error, [&] { return device_of(d)->memory.allocate(bytes, handle); });
 }
 
+weft_code allocate_pinned(weft_device d, uint64_t bytes, void** handle, void** address, weft_error* error) {
+  const weft_code code = allocate(d, bytes, handle, error);
+  if (code == WEFT_OK) *address = Memory::real(*handle);
+  return code;
+}
+
 void free_buffer(weft_device d, void* handle) {
   if (handle == nullptr) return;
   bool known = false;
@@ -180,6 +186,28 @@ weft_code synchronize(weft_queue q, weft_error* error) {
   });
 }
 
+weft_code mark(weft_queue q, uint64_t* point, weft_error*) {
+  *point = queue_of(q)->queue.mark();
+  return WEFT_OK;
+}
+
+weft_code wait(weft_queue q, weft_queue other, uint64_t point, weft_error* error) {
+  return guarded(error, [&] {
+    const auto progress = queue_of(other)->queue.progress();
+    const auto run = [progress, point] {
+      progress->await(point, UINT64_MAX);
+      return Outcome::ok();
+    };
+    queue_of(q)->queue.push({.name = "a wait", .holds = {}, .run = run});
+    return Outcome::ok();
+  });
+}
+
+weft_code await(weft_queue q, uint64_t point, uint64_t nanoseconds, uint64_t* reached, weft_error*) {
+  *reached = queue_of(q)->queue.progress()->await(point, nanoseconds);
+  return WEFT_OK;
+}
+
 weft_code kernels(weft_device, const weft_kernel* const** list, uint32_t* n, weft_error*) {
   *list = table().data();
   *n = table().size();
@@ -201,6 +229,14 @@ constexpr weft_backend kBackend = {
     .copy = copy,
     .synchronize = synchronize,
     .kernels = kernels,
+    .compile = nullptr,
+    .release_module = nullptr,
+    .dispatch = nullptr,
+    .mark = mark,
+    .wait = wait,
+    .await = await,
+    .allocate_pinned = allocate_pinned,
+    .memory_free = nullptr,
 };
 
 }  // namespace

@@ -11,6 +11,34 @@
 // An ordered queue on a thread of its own, late on purpose: a random pause comes before each task.
 namespace far {
 
+/// How many tasks of a queue have run. Others may wait for it after the queue is closed.
+class Progress {
+ public:
+  void add() {
+    {
+      const std::lock_guard lock(mutex_);
+      ++done_;
+    }
+    changed_.notify_all();
+  }
+  /// How far it is, after waiting for `point` at most so long.
+  uint64_t await(uint64_t point, uint64_t nanoseconds) {
+    std::unique_lock lock(mutex_);
+    const auto reached = [&] { return done_ >= point; };
+    if (nanoseconds > kLongest)
+      changed_.wait(lock, reached);
+    else
+      changed_.wait_for(lock, std::chrono::nanoseconds(nanoseconds), reached);
+    return done_;
+  }
+
+ private:
+  static constexpr uint64_t kLongest = uint64_t{1} << 60;  // 36 years; more would overflow a clock
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  uint64_t done_ = 0;
+};
+
 /// One launch or copy that has been queued. `holds` are the buffers that it touches.
 struct Task {
   std::string name;
@@ -39,9 +67,16 @@ class Queue {
     {
       const std::lock_guard lock(mutex_);
       tasks_.push_back(std::move(task));
+      ++pushed_;
     }
     changed_.notify_all();
   }
+  /// The point behind all that was pushed: their number.
+  uint64_t mark() {
+    const std::lock_guard lock(mutex_);
+    return pushed_;
+  }
+  const std::shared_ptr<Progress>& progress() const { return progress_; }
   /// Waits until all that was pushed has run; errors stay.
   void drain() {
     std::unique_lock lock(mutex_);
@@ -83,6 +118,7 @@ class Queue {
       task = {};
       lock.lock();
       busy_ = false;
+      progress_->add();
       changed_.notify_all();
     }
   }
@@ -99,6 +135,8 @@ class Queue {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Task> tasks_;
+  uint64_t pushed_ = 0;
+  const std::shared_ptr<Progress> progress_ = std::make_shared<Progress>();
   Outcome error_;
   bool busy_ = false, closing_ = false;
   std::thread worker_;  // last: it uses all of the above

@@ -33,6 +33,10 @@ constexpr weft_backend kBackend = {
     .compile = compile,
     .release_module = release_module,
     .dispatch = dispatch,
+    .mark = mark,
+    .wait = wait,
+    .await = await,
+    .allocate_pinned = allocate_pinned,
 };
 
 }  // namespace

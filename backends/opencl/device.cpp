@@ -94,6 +94,7 @@ weft_code open_device(uint32_t ordinal, weft_device* out, weft_capability* capab
 }
 
 void close_device(weft_device d) {
+  if (d->mapping) library().clReleaseCommandQueue(d->mapping);
   while (!d->modules.empty()) release_module(*d->modules.begin());
   if (d->last) library().clReleaseProgram(d->last);
   library().clReleaseContext(d->context);
@@ -110,8 +111,47 @@ weft_code allocate(weft_device d, uint64_t bytes, void** handle, weft_error* err
   *handle = memory;
   return WEFT_OK;
 }
-void free_buffer(weft_device, void* handle) {
-  if (handle) library().clReleaseMemObject(static_cast<cl_mem>(handle));
+
+// A buffer that stays mapped: drivers take memory for it that the device reaches by itself.
+weft_code allocate_pinned(weft_device d, uint64_t bytes, void** handle, void** address, weft_error* error) {
+  const Library& l = library();
+  const size_t size = static_cast<size_t>(std::max<uint64_t>(bytes, 1));
+  const std::lock_guard lock(d->mutex);
+  cl_int code = CL_SUCCESS;
+  if (!d->mapping) d->mapping = l.clCreateCommandQueue(d->context, d->id, 0, &code);
+  cl_mem memory = nullptr;
+  if (code == CL_SUCCESS)
+    memory = l.clCreateBuffer(d->context, CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR, size, nullptr, &code);
+  if (code == CL_SUCCESS)
+    *address = l.clEnqueueMapBuffer(d->mapping, memory, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE, 0, size, 0,
+                                    nullptr, nullptr, &code);
+  if (code != CL_SUCCESS) {
+    if (memory) l.clReleaseMemObject(memory);
+    return fail(error, WEFT_OUT_OF_MEMORY, "opencl:%u: pinned memory of %llu bytes: %s", d->ordinal,
+                static_cast<unsigned long long>(bytes), code_text(code).c_str());
+  }
+  d->pinned[*handle = memory] = static_cast<char*>(*address);
+  return WEFT_OK;
+}
+
+char* pinned_address(weft_device d, void* handle) {
+  const std::lock_guard lock(d->mutex);
+  const auto at = d->pinned.find(handle);
+  return at == d->pinned.end() ? nullptr : at->second;
+}
+
+void free_buffer(weft_device d, void* handle) {
+  if (!handle) return;
+  {
+    const std::lock_guard lock(d->mutex);
+    if (const auto at = d->pinned.find(handle); at != d->pinned.end()) {
+      library().clEnqueueUnmapMemObject(d->mapping, static_cast<cl_mem>(handle), at->second, 0, nullptr,
+                                        nullptr);
+      library().clFinish(d->mapping);
+      d->pinned.erase(at);
+    }
+  }
+  library().clReleaseMemObject(static_cast<cl_mem>(handle));
 }
 
 }  // namespace weft::opencl

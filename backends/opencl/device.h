@@ -1,4 +1,6 @@
 #pragma once
+#include <deque>
+#include <map>
 #include <mutex>
 #include <set>
 
@@ -23,6 +25,19 @@ struct weft_device_s {
   std::set<weft_module> modules;
   std::string last_key;  ///< The program that was built last: the next module may be another function of it.
   cl_program last = nullptr;
+  std::map<void*, char*> pinned;       ///< Buffers that are mapped as long as they live, and where.
+  cl_command_queue mapping = nullptr;  ///< In which they are.
+};
+
+struct weft_queue_s {
+  weft_device device;
+  cl_command_queue queue;
+  /// Dispatches and copies not known to have ended well, by name: clFinish does not say which one failed.
+  std::vector<std::pair<cl_event, std::string>> running;
+  std::string first_error;
+  std::mutex mutex;                                  ///< Guards what follows, which any thread may ask for.
+  std::deque<std::pair<uint64_t, cl_event>> points;  ///< Not known to have been reached.
+  uint64_t marked = 0, reached = 0;
 };
 
 namespace weft::opencl {
@@ -32,6 +47,7 @@ weft_code probe(weft_probe*, weft_error*);
 weft_code open_device(uint32_t ordinal, weft_device*, weft_capability*, weft_error*);
 void close_device(weft_device);
 weft_code allocate(weft_device, uint64_t bytes, void** handle, weft_error*);
+weft_code allocate_pinned(weft_device, uint64_t bytes, void** handle, void** address, weft_error*);
 void free_buffer(weft_device, void* handle);
 weft_code open_queue(weft_device, weft_queue*, weft_error*);
 void close_queue(weft_queue);
@@ -40,6 +56,12 @@ weft_code synchronize(weft_queue, weft_error*);
 weft_code compile(weft_device, const weft_source*, weft_module*, weft_error*);
 void release_module(weft_module);
 weft_code dispatch(weft_queue, const weft_dispatch*, weft_error*);
+weft_code mark(weft_queue, uint64_t* point, weft_error*);
+weft_code wait(weft_queue, weft_queue other, uint64_t point, weft_error*);
+weft_code await(weft_queue, uint64_t point, uint64_t nanoseconds, uint64_t* reached, weft_error*);
+
+/// Where a handle of allocate_pinned is mapped; null for another one.
+char* pinned_address(weft_device, void* handle);
 
 /// The host's services, from negotiate.
 const weft_host* host();

@@ -3,14 +3,6 @@
 
 #include "device.h"
 
-struct weft_queue_s {
-  weft_device device;
-  cl_command_queue queue;
-  /// Dispatches not known to have ended well, with their kernel's id: clFinish does not say which one failed.
-  std::vector<std::pair<cl_event, std::string>> running;
-  std::string first_error;
-};
-
 namespace weft::opencl {
 namespace {
 
@@ -27,6 +19,13 @@ void collect(weft_queue_s& q) {
     library().clReleaseEvent(entry.first);
     return true;
   });
+}
+
+void watch(weft_queue_s& q, cl_event event, const char* name) {
+  q.running.emplace_back(event, name);
+  if (q.running.size() < kManyRunning) return;
+  library().clFlush(q.queue);
+  collect(q);
 }
 
 cl_mem memory(void* handle) { return static_cast<cl_mem>(handle); }
@@ -66,13 +65,14 @@ weft_code open_queue(weft_device device, weft_queue* out, weft_error* error) {
   if (code != CL_SUCCESS)
     return fail(error, WEFT_DEVICE, "opencl:%u: clCreateCommandQueue: %s", device->ordinal,
                 code_text(code).c_str());
-  *out = new weft_queue_s{device, queue, {}, {}};
+  *out = new weft_queue_s{.device = device, .queue = queue};
   return WEFT_OK;
 }
 
 void close_queue(weft_queue q) {
   library().clFinish(q->queue);
   for (auto& entry : q->running) library().clReleaseEvent(entry.first);
+  for (auto& entry : q->points) library().clReleaseEvent(entry.second);
   library().clReleaseCommandQueue(q->queue);
   delete q;
 }
@@ -81,7 +81,16 @@ weft_code copy(weft_queue q, const weft_copy* c, weft_error* error) {
   if (c->bytes == 0) return WEFT_OK;
   const Library& l = library();
   cl_int code = CL_SUCCESS;
-  if (c->source && c->target) {
+  cl_event event = nullptr;
+  const char* from = c->source ? pinned_address(q->device, c->source) : nullptr;
+  char* to = c->target ? pinned_address(q->device, c->target) : nullptr;
+  if (from && c->target) {
+    code = l.clEnqueueWriteBuffer(q->queue, memory(c->target), CL_FALSE, c->target_offset, c->bytes,
+                                  from + c->source_offset, 0, nullptr, &event);
+  } else if (to && c->source) {
+    code = l.clEnqueueReadBuffer(q->queue, memory(c->source), CL_FALSE, c->source_offset, c->bytes,
+                                 to + c->target_offset, 0, nullptr, &event);
+  } else if (c->source && c->target) {
     code = l.clEnqueueCopyBuffer(q->queue, memory(c->source), memory(c->target), c->source_offset,
                                  c->target_offset, c->bytes, 0, nullptr, nullptr);
   } else if (c->source) {
@@ -94,9 +103,11 @@ weft_code copy(weft_queue q, const weft_copy* c, weft_error* error) {
   } else {
     std::memmove(c->host_target, c->host_source, c->bytes);
   }
-  if (code == CL_SUCCESS) return WEFT_OK;
-  return fail(error, WEFT_DEVICE, "opencl:%u: copy of %llu bytes: %s", q->device->ordinal,
-              static_cast<unsigned long long>(c->bytes), code_text(code).c_str());
+  if (code != CL_SUCCESS)
+    return fail(error, WEFT_DEVICE, "opencl:%u: copy of %llu bytes: %s", q->device->ordinal,
+                static_cast<unsigned long long>(c->bytes), code_text(code).c_str());
+  if (event) watch(*q, event, "a copy");
+  return WEFT_OK;
 }
 
 weft_code synchronize(weft_queue q, weft_error* error) {
@@ -131,11 +142,7 @@ weft_code dispatch(weft_queue q, const weft_dispatch* d, weft_error* error) {
       return fail(error, WEFT_DEVICE, "%s: clEnqueueNDRangeKernel of %zu items: %s", d->name, global[0],
                   code_text(code).c_str());
   }
-  q->running.emplace_back(event, d->name ? d->name : "");
-  if (q->running.size() >= kManyRunning) {
-    library().clFlush(q->queue);
-    collect(*q);
-  }
+  watch(*q, event, d->name ? d->name : "");
   return WEFT_OK;
 }
 

@@ -57,6 +57,17 @@ std::array<Wrapped*, kSlots> instances{};
 size_t taken = 0;
 
 template <size_t N>
+void add_points(weft_backend& t) {
+  t.mark = [](weft_queue q, uint64_t* point, weft_error* e) { return instances[N]->mark(q, point, e); };
+  t.wait = [](weft_queue q, weft_queue other, uint64_t point, weft_error* e) {
+    return instances[N]->wait(q, other, point, e);
+  };
+  t.await = [](weft_queue q, uint64_t point, uint64_t ns, uint64_t* reached, weft_error* e) {
+    return instances[N]->await(q, point, ns, reached, e);
+  };
+}
+
+template <size_t N>
 weft_backend slot_table() {
   weft_backend t = instances[N]->inner();
   t.size = sizeof t;
@@ -89,6 +100,12 @@ weft_backend slot_table() {
     t.dispatch = [](weft_queue q, const weft_dispatch* d, weft_error* e) {
       return instances[N]->dispatch(q, d, e);
     };
+  if (t.mark) add_points<N>(t);
+  if (t.allocate_pinned)
+    t.allocate_pinned = [](weft_device d, uint64_t n, void** h, void** at, weft_error* e) {
+      return instances[N]->allocate_pinned(d, n, h, at, e);
+    };
+  instances[N]->table(t);
   return t;
 }
 

@@ -36,6 +36,21 @@ class Wrapped {
   virtual void free(weft_device d, void* handle) { inner_.free(d, handle); }
   virtual weft_code copy(weft_queue q, const weft_copy* c, weft_error* e) { return inner_.copy(q, c, e); }
   virtual weft_code synchronize(weft_queue q, weft_error* e) { return inner_.synchronize(q, e); }
+  /// Points; asked only where the good backend has them.
+  virtual weft_code mark(weft_queue q, uint64_t* point, weft_error* e) { return inner_.mark(q, point, e); }
+  virtual weft_code wait(weft_queue q, weft_queue other, uint64_t point, weft_error* e) {
+    return inner_.wait(q, other, point, e);
+  }
+  virtual weft_code await(weft_queue q, uint64_t point, uint64_t ns, uint64_t* reached, weft_error* e) {
+    return inner_.await(q, point, ns, reached, e);
+  }
+  /// Asked only where the good backend has pinned memory.
+  virtual weft_code allocate_pinned(weft_device d, uint64_t bytes, void** handle, void** address,
+                                    weft_error* e) {
+    return inner_.allocate_pinned(d, bytes, handle, address, e);
+  }
+  /// May take entries out of the table, or set some that the good backend lacks.
+  virtual void table(weft_backend&) {}
   /// Runs what the good backend compiled; asked only where that one compiles.
   virtual weft_code dispatch(weft_queue q, const weft_dispatch* d, weft_error* e) {
     return inner_.dispatch(q, d, e);

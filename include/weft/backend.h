@@ -16,7 +16,8 @@
  * queue, which keeps no order and may come from several threads at once.
  *   - Ordered queues may run later. `launch`, `copy` and `dispatch` copy the host structs that they are given
  * before they return. The host frees buffers and plans only after the queue has passed them. An error of the
- * device arrives at the next synchronize, with the kernel's id in its text.
+ * device arrives at the next synchronize of its queue, with the kernel's id in its text.
+ *   - Queues of one device run beside each other; only `wait` orders them.
  *   - A kernel starts no thread of its own; host->parallel_for spreads work over the host's threads.
  */
 #ifndef WEFT_BACKEND_H
@@ -30,7 +31,9 @@
 extern "C" {
 #endif
 
-#define WEFT_ABI 1u              /* the version of this header */
+/* The version of this header. Version 2 stays provisional until sequences and points have run on CUDA and on
+ * OpenCL: until then it may change. Version 1 does not change any more. */
+#define WEFT_ABI 2u
 #define WEFT_ABI_MIN 1u          /* the oldest that the host still speaks */
 #define WEFT_REQUIRED_ENTRIES 11 /* negotiate, and the ten of weft_backend below */
 
@@ -238,8 +241,9 @@ typedef struct weft_probe {
 
 /* A copy of `bytes`, in the queue's order. A null handle means that side is host memory at host_source /
  * host_target (where the offset does not count). Host memory is the caller's again when the call returns: it
- * has been read, or written after all that was queued before. A failed launch is still reported by
- * synchronize, not by the copy. */
+ * has been read, or written after all that was queued before. Between two handles, of
+ * which one may be pinned memory, the copy runs when its turn comes, and the call returns at once. A failed
+ * launch is still reported by synchronize, not by the copy. */
 typedef struct weft_copy {
   uint32_t size;
   uint32_t reserved;
@@ -301,6 +305,28 @@ typedef struct weft_backend {
   weft_code (*compile)(weft_device, const weft_source*, weft_module*, weft_error*);
   void (*release_module)(weft_module); /* close_device ends the modules that are left */
   weft_code (*dispatch)(weft_queue, const weft_dispatch*, weft_error*);
+
+  /* ---- since version 2 */
+
+  /* Points: all three or none; without them the host waits for whole queues. A point says how far a queue has
+   * come: 0 is its beginning, and each mark gives a larger one. */
+
+  /* *point: the end of all that is enqueued so far, which begins to run without being waited for. */
+  weft_code (*mark)(weft_queue, uint64_t* point, weft_error*);
+  /* What is enqueued from now on begins after `other`, a queue of the same device, has reached a point that
+   * its mark gave. Returns at once; `other` may be closed after that. */
+  weft_code (*wait)(weft_queue, weft_queue other, uint64_t point, weft_error*);
+  /* Returns when the queue has reached the point, or after so many nanoseconds (UINT64_MAX: without limit);
+   * *reached is how far it has come by then. From any thread, also while another one uses the queue. A point
+   * behind a failed launch is reached too: synchronize reports the failure. */
+  weft_code (*await)(weft_queue, uint64_t point, uint64_t nanoseconds, uint64_t* reached, weft_error*);
+
+  /* Pinned host memory: the device copies from and to it without another buffer between. *handle is for
+   * `free` and for one side of a `copy` (the other side is a buffer of the device); the host reads and writes
+   * the bytes at *address, which is 64-byte aligned, while no copy of them is pending. */
+  weft_code (*allocate_pinned)(weft_device, uint64_t bytes, void** handle, void** address, weft_error*);
+  /* Bytes that could be allocated now; 0: unknown. */
+  uint64_t (*memory_free)(weft_device);
 } weft_backend;
 
 /* ---- the host

@@ -1,5 +1,6 @@
 #pragma once
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <utility>
 
@@ -14,6 +15,7 @@ struct Buffer {
   uint32_t size_class = 0;
   Device* device = nullptr;
   void* handle = nullptr;            // opaque unless the device has host memory
+  std::byte* address = nullptr;      // of pinned memory, for the host
   uint64_t bytes = 0;                // at least what was asked for
   uint64_t asked = 0;                // by whom the pool served; 0: it did not
   std::atomic<uint32_t> version{0};  // counts updates in place, so that a saved tensor can tell

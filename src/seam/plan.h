@@ -1,6 +1,7 @@
 #pragma once
 #include <functional>
 
+#include "seam/call.h"
 #include "seam/device.h"
 #include "weft/policy.h"
 

@@ -60,6 +60,15 @@ Status check_table(const weft_backend& t) {
   return {};
 }
 
+// Entries that only make sense together.
+Status check_groups(const weft_backend& t) {
+  const int points = (t.mark != nullptr) + (t.wait != nullptr) + (t.await != nullptr);
+  if (points != 0 && points != 3)
+    return fail(Code::version, "it has {} of the three entries mark, wait and await; wanted all or none",
+                points);
+  return {};
+}
+
 std::string terminated(const char* text, size_t capacity) {
   return std::string(text, strnlen(text, capacity));
 }
@@ -195,6 +204,10 @@ Status Registry::negotiate(Entry& entry, weft_negotiate_fn function) {
   auto& padded = tables_.emplace_back();
   std::memset(&padded, 0, sizeof padded);
   std::memcpy(&padded, table, std::min<size_t>(table->size, sizeof padded));
+  if (Status s = check_groups(padded); !s.ok()) {
+    tables_.pop_back();
+    return std::move(s).at("table");
+  }
   entry.table = &padded;
   entry.info.name = padded.name;
   entry.info.version = padded.version ? padded.version : "";
@@ -206,6 +219,7 @@ Status Registry::adopt(const weft_backend& table, std::string origin) {
   Entry entry;
   entry.info.origin = std::move(origin);
   Status s = check_table(table);
+  if (s.ok()) s = check_groups(table);
   if (s.ok()) {
     entry.table = &tables_.emplace_back(table);
     entry.info.name = table.name;

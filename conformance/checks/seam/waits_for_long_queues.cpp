@@ -1,4 +1,5 @@
 #include "conformance/check.h"
+#include "conformance/seam/chain.h"
 #include "conformance/seam/usual.h"
 
 // Chains of launches, each on the result of the one before: what synchronize says has passed is read through
@@ -6,49 +7,10 @@
 namespace weft::conformance {
 namespace {
 
-constexpr int64_t kElements = 50'000;
-
-/// y += 1, over and over, between two buffers.
-class Chain {
- public:
-  explicit Chain(Rig& rig, seam::Queue& queue, double first) : rig_(rig), queue_(queue), first_(first) {
-    const auto one = array({1}, {1}), x = array({kElements}, {first});
-    plan_ = value_or_raise(rig.plan(value_or_raise(describe({"add", {x, one}}))));
-    one_ = value_or_raise(rig.upload(one));
-    for (auto& side : sides_) side = value_or_raise(rig.upload(x));
-    workspace_ = value_or_raise(rig.workspace(plan_->prepared));
-    raise_if(rig.queue->synchronize());
-  }
-  void launch(int n) {
-    for (; n > 0; --n, ++done_) {
-      const weft_tensor* in[] = {&sides_[done_ % 2]->c, &one_->c};
-      const weft_tensor* out[] = {&sides_[1 - done_ % 2]->c};
-      raise_if(seam::launch(*plan_, queue_, in, out, workspace_ ? &workspace_->c : nullptr));
-    }
-  }
-  /// What is wrong with what lies there now, in the eyes of another queue.
-  Finding wrong() {
-    const auto got = numbers(value_or_raise(rig_.download(*sides_[done_ % 2])));
-    for (size_t i = 0; i < got.size(); ++i)
-      if (got[i] != first_ + static_cast<double>(done_))
-        return fmt::format("after {} launches, element {} is {}, wanted {}", done_, i, got[i],
-                           first_ + static_cast<double>(done_));
-    return {};
-  }
-
- private:
-  Rig& rig_;
-  seam::Queue& queue_;
-  double first_;
-  seam::PlanPtr plan_;
-  std::unique_ptr<Rig::Operand> one_, sides_[2], workspace_;
-  size_t done_ = 0;
-};
-
 Found after(Rig& rig, int launches) {
   const auto queue = value_or_raise(rig.device.open_queue());
-  Chain chain(rig, *queue, 5);
-  chain.launch(launches);
+  Chain chain(rig, 5);
+  chain.launch(*queue, launches);
   raise_if(queue->synchronize());
   return Found::wrong(chain.wrong());
 }
@@ -57,9 +19,9 @@ Found after(Rig& rig, int launches) {
 Found at_once(Rig& rig) {
   if (rig.device.ordered()) return Found::skipped("its queues may run later");
   const auto queue = value_or_raise(rig.device.open_queue());
-  Chain chain(rig, *queue, 3);
+  Chain chain(rig, 3);
   Finding words;
-  for (int i = 0; i < 40 && words.empty(); ++i) chain.launch(1), words = chain.wrong();
+  for (int i = 0; i < 40 && words.empty(); ++i) chain.launch(*queue, 1), words = chain.wrong();
   raise_if(queue->synchronize());
   return Found::wrong(words.empty() ? "" : "before synchronize, " + words);
 }
@@ -111,11 +73,11 @@ Found many_queues(Rig& rig) {
   std::deque<Chain> chains;
   for (size_t i = 0; i < kQueues; ++i) {
     queues.push_back(value_or_raise(rig.device.open_queue()));
-    chains.emplace_back(rig, *queues.back(), static_cast<double>(100 * i));
+    chains.emplace_back(rig, static_cast<double>(100 * i));
   }
   for (int round = 0; round < 3; ++round) {
     for (size_t i = 0; i < kQueues; ++i)
-      if (queues[i]) chains[i].launch(static_cast<int>(1 + 5 * i));
+      if (queues[i]) chains[i].launch(*queues[i], static_cast<int>(1 + 5 * i));
     for (size_t i = kQueues; i-- > 0;) {
       if (queues[i]) raise_if(queues[i]->synchronize());
       if (auto words = chains[i].wrong(); !words.empty())
@@ -134,8 +96,8 @@ Found one_busy_queue_of_many(Rig& rig) {
   std::vector<std::unique_ptr<seam::Queue>> queues;
   for (size_t i = 0; i < kQueues; ++i) queues.push_back(value_or_raise(rig.device.open_queue()));
   for (size_t i = 0; i < kQueues; ++i) {
-    Chain chain(rig, *queues[i], static_cast<double>(10 * i));
-    chain.launch(60);
+    Chain chain(rig, static_cast<double>(10 * i));
+    chain.launch(*queues[i], 60);
     raise_if(queues[i]->synchronize());
     if (auto words = chain.wrong(); !words.empty())
       return Found::wrong(fmt::format("queue {} of {}, the only busy one: {}", i, kQueues, words));
@@ -145,6 +107,7 @@ Found one_busy_queue_of_many(Rig& rig) {
 
 // Copies in the same queue as launches, in each direction, and nobody waits: each is in its turn.
 Found copies_between(Rig& rig) {
+  constexpr int64_t kElements = 50'000;
   constexpr size_t kBytes = kElements * sizeof(float);
   const auto x = value_or_raise(rig.upload(array({kElements}, {0}))),
              y = value_or_raise(rig.upload(array({kElements}, {0}))),

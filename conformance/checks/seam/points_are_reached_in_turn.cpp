@@ -1,0 +1,171 @@
+#include <chrono>
+#include <thread>
+
+#include "conformance/check.h"
+#include "conformance/seam/chain.h"
+
+// Points of queues. Where a backend has none, these are the host's own, and hold as well.
+namespace weft::conformance {
+namespace {
+
+using QueuePtr = std::unique_ptr<seam::Queue>;
+
+QueuePtr open(Rig& rig) { return value_or_raise(rig.device.open_queue()); }
+
+// What is behind a point is there when the point is reached, and each point is beyond the one before.
+Found reached_when_passed(Rig& rig, int launches) {
+  const auto queue = open(rig);
+  Chain chain(rig, 5);
+  uint64_t before = 0;
+  for (int round = 0; round < 4; ++round) {
+    chain.launch(*queue, launches);
+    const uint64_t point = value_or_raise(queue->mark());
+    if (point <= before) return Found::wrong(fmt::format("point {} comes after point {}", point, before));
+    const uint64_t reached = value_or_raise(queue->await(point));
+    if (reached < point)
+      return Found::wrong(fmt::format("point {} was waited for, and {} is reached", point, reached));
+    if (auto words = chain.wrong(); !words.empty()) return Found::wrong("its point is reached; " + words);
+    before = point;
+  }
+  raise_if(queue->synchronize());
+  return {};
+}
+
+// Nobody waits: the work goes on by itself, and however often somebody asks, a point is not reached early.
+Found reached_by_itself(Rig& rig) {
+  const auto queue = open(rig);
+  Chain chain(rig, 1);
+  chain.launch(*queue, 90);
+  const uint64_t point = value_or_raise(queue->mark());
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (value_or_raise(queue->reached()) < point) {
+    if (std::chrono::steady_clock::now() > end) return Found::wrong("a marked queue does not move by itself");
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
+  }
+  return Found::wrong(chain.wrong());
+}
+
+// For a time that is too short, over and over.
+Found awaited_in_pieces(Rig& rig) {
+  const auto queue = open(rig);
+  Chain chain(rig, 2);
+  chain.launch(*queue, 120);
+  const uint64_t point = value_or_raise(queue->mark());
+  for (int tries = 0; value_or_raise(queue->await(point, 50'000)) < point; ++tries)
+    if (tries == 400'000) return Found::wrong("a point is not reached in 20 s of waiting for it");
+  return Found::wrong(chain.wrong());
+}
+
+// Two queues take turns at one chain, and the host waits for none of them: each step needs the wait before
+// it.
+Found queues_in_turns(Rig& rig, size_t n, int rounds, int launches) {
+  std::vector<QueuePtr> queues;
+  for (size_t i = 0; i < n; ++i) queues.push_back(open(rig));
+  Chain chain(rig, 7);
+  for (int round = 0; round < rounds; ++round)
+    for (size_t i = 0; i < n; ++i) {
+      chain.launch(*queues[i], launches);
+      const uint64_t point = value_or_raise(queues[i]->mark());
+      raise_if(queues[(i + 1) % n]->wait(*queues[i], point));
+    }
+  raise_if(queues[0]->synchronize());  // waits for all that was before
+  return Found::wrong(chain.wrong());
+}
+
+// One queue has work, the others have none; a new one waits for all of them, marked before or one by one.
+Found one_of_many(Rig& rig) {
+  constexpr size_t kQueues = 5;
+  std::vector<QueuePtr> queues;
+  for (size_t i = 0; i < kQueues; ++i) queues.push_back(open(rig));
+  for (size_t busy = 0; busy < kQueues; ++busy)
+    for (const bool marked_before : {true, false}) {
+      Chain chain(rig, static_cast<double>(busy));
+      chain.launch(*queues[busy], 50);
+      const auto after = open(rig);
+      uint64_t points[kQueues];
+      for (size_t i = 0; i < kQueues; ++i) {
+        points[i] = value_or_raise(queues[i]->mark());
+        if (!marked_before) raise_if(after->wait(*queues[i], points[i]));
+      }
+      for (size_t i = 0; i < kQueues && marked_before; ++i) raise_if(after->wait(*queues[i], points[i]));
+      chain.launch(*after, 1);
+      raise_if(after->synchronize());
+      if (auto words = chain.wrong(); !words.empty())
+        return Found::wrong(fmt::format("after a wait for queue {} of {}: {}", busy, kQueues, words));
+    }
+  return {};
+}
+
+// The point of a queue that is closed by then.
+Found of_a_closed_queue(Rig& rig) {
+  const auto after = open(rig);
+  Chain chain(rig, 3);
+  for (int i = 0; i < 6; ++i) {
+    auto before = open(rig);
+    chain.launch(*before, 20);
+    const uint64_t point = value_or_raise(before->mark());
+    raise_if(after->wait(*before, point));
+    before.reset();
+    chain.launch(*after, 1);
+    raise_if(after->synchronize());
+  }
+  return Found::wrong(chain.wrong());
+}
+
+// Another thread waits while this one goes on filling the queue.
+Found awaited_elsewhere(Rig& rig) {
+  const auto queue = open(rig);
+  Chain chain(rig, 4);
+  chain.launch(*queue, 60);
+  const uint64_t point = value_or_raise(queue->mark());
+  Result<uint64_t> reached = uint64_t{0};
+  std::thread other([&] { reached = queue->await(point); });
+  Chain more(rig, 9);
+  more.launch(*queue, 60);
+  other.join();
+  if (value_or_raise(std::move(reached)) < point)
+    return Found::wrong("a point that another thread waited for is not reached");
+  if (auto words = chain.wrong(); !words.empty()) return Found::wrong(words);
+  raise_if(queue->synchronize());
+  return Found::wrong(more.wrong());
+}
+
+// A point says nothing of what is behind it: two queues may wait for each other's past without an end.
+Found crossing_waits(Rig& rig) {
+  const auto a = open(rig), b = open(rig);
+  Chain left(rig, 1), right(rig, 2);
+  for (int i = 0; i < 20; ++i) {
+    left.launch(*a, 3), right.launch(*b, 3);
+    const uint64_t of_a = value_or_raise(a->mark()), of_b = value_or_raise(b->mark());
+    left.launch(*a, 3), right.launch(*b, 3);
+    raise_if(a->wait(*b, of_b));
+    raise_if(b->wait(*a, of_a));
+  }
+  raise_if(a->synchronize());
+  raise_if(b->synchronize());
+  if (auto words = left.wrong(); !words.empty()) return Found::wrong(words);
+  return Found::wrong(right.wrong());
+}
+
+void run(CheckRun& run) {
+  Rig rig(run.backend());
+  for (const int n : {1, 9, 80})
+    run.run(fmt::format("after {} launches", n), [&] { return reached_when_passed(rig, n); });
+  run.run("nobody waits", [&] { return reached_by_itself(rig); });
+  run.run("awaited in pieces", [&] { return awaited_in_pieces(rig); });
+  run.run("two queues in turns", [&] { return queues_in_turns(rig, 2, 20, 3); });
+  run.run("two queues, one launch a turn", [&] { return queues_in_turns(rig, 2, 60, 1); });
+  run.run("five queues in turns", [&] { return queues_in_turns(rig, 5, 8, 7); });
+  run.run("one busy queue of many", [&] { return one_of_many(rig); });
+  run.run("a queue that is closed", [&] { return of_a_closed_queue(rig); });
+  run.run("awaited on another thread", [&] { return awaited_elsewhere(rig); });
+  run.run("waits that cross", [&] { return crossing_waits(rig); });
+}
+
+}  // namespace
+
+extern const Check points_are_reached_in_turn_check = {
+    "points_are_reached_in_turn",
+    "a point is reached when the work before it has passed, and a wait waits for it", run};
+
+}  // namespace weft::conformance

@@ -1,0 +1,256 @@
+#include <cstring>
+#include <deque>
+#include <map>
+
+#include "conformance/liars/liar.h"
+
+// Points that come too early, waits that do not wait, and copies of pinned memory out of their turn.
+namespace weft::conformance {
+namespace {
+
+// Some points are said to be reached when they are asked for.
+class ReachesTooEarly : public Drawn {
+ public:
+  using Drawn::Drawn;
+  weft_code await(weft_queue q, uint64_t point, uint64_t ns, uint64_t* reached, weft_error* e) override {
+    const weft_code code = Drawn::await(q, point, ++asked_ % every_ ? ns : 0, reached, e);
+    if (asked_ % every_ == 0 && *reached < point) *reached = point;
+    return code;
+  }
+
+ private:
+  const uint64_t every_ = between(random_, 1, 3);
+  uint64_t asked_ = 0;
+};
+
+// Asking how far a queue is gives where it was last marked.
+class PollsTheLastMark : public Drawn {
+ public:
+  using Drawn::Drawn;
+  weft_code mark(weft_queue q, uint64_t* point, weft_error* e) override {
+    const weft_code code = Drawn::mark(q, point, e);
+    marked_[q] = *point;
+    return code;
+  }
+  weft_code await(weft_queue q, uint64_t point, uint64_t ns, uint64_t* reached, weft_error* e) override {
+    if (ns >= limit_) return Drawn::await(q, point, ns, reached, e);
+    *reached = marked_[q];
+    return WEFT_OK;
+  }
+
+ private:
+  const uint64_t limit_ = between(random_, 1, 80'000);
+  std::map<weft_queue, uint64_t> marked_;
+};
+
+// The last launches before a mark are behind its point.
+class MarksTooSoon : public Drawn {
+ public:
+  using Drawn::Drawn;
+  weft_code mark(weft_queue q, uint64_t* point, weft_error* e) override {
+    const weft_code code = Drawn::mark(q, point, e);
+    *point -= std::min(*point - std::min(*point, last_[q] + 1), less_);
+    last_[q] = *point;
+    return code;
+  }
+  void close_queue(weft_queue q) override {
+    last_.erase(q);
+    Drawn::close_queue(q);
+  }
+
+ private:
+  const uint64_t less_ = between(random_, 1, 4);
+  std::map<weft_queue, uint64_t> last_;
+};
+
+// Some waits are forgotten.
+class ForgetsWaits : public Drawn {
+ public:
+  using Drawn::Drawn;
+  weft_code wait(weft_queue q, weft_queue other, uint64_t point, weft_error* e) override {
+    return ++waits_ % every_ ? Drawn::wait(q, other, point, e) : weft_code{WEFT_OK};
+  }
+
+ private:
+  const uint64_t every_ = between(random_, 1, 5);
+  uint64_t waits_ = 0;
+};
+
+// Waits for a point that was given before the one that is asked for.
+class WaitsForAnOlderPoint : public Drawn {
+ public:
+  using Drawn::Drawn;
+  weft_code wait(weft_queue q, weft_queue other, uint64_t point, weft_error* e) override {
+    return Drawn::wait(q, other, point - std::min(point, less_), e);
+  }
+
+ private:
+  const uint64_t less_ = between(random_, 1, 3);
+};
+
+// One timeline for the device: whichever queue is waited for, it is the one that was marked last.
+class WaitsForTheLastMark : public Drawn {
+ public:
+  using Drawn::Drawn;
+  weft_code mark(weft_queue q, uint64_t* point, weft_error* e) override {
+    const weft_code code = Drawn::mark(q, point, e);
+    marked_ = q, point_ = *point;
+    return code;
+  }
+  void close_queue(weft_queue q) override {
+    if (marked_ == q) marked_ = nullptr;
+    Drawn::close_queue(q);
+  }
+  weft_code wait(weft_queue q, weft_queue other, uint64_t point, weft_error* e) override {
+    return marked_ && marked_ != q && marked_ != other ? Drawn::wait(q, marked_, point_, e)
+                                                       : Drawn::wait(q, other, point, e);
+  }
+
+ private:
+  weft_queue marked_ = nullptr;
+  uint64_t point_ = 0;
+};
+
+// ---- pinned memory
+
+/// Knows what is pinned, and where.
+class KnowsPinned : public Drawn {
+ public:
+  using Drawn::Drawn;
+  weft_code allocate_pinned(weft_device d, uint64_t bytes, void** handle, void** address,
+                            weft_error* e) override {
+    const weft_code code = Drawn::allocate_pinned(d, bytes, handle, address, e);
+    if (code == WEFT_OK) pinned_[*handle] = static_cast<char*>(*address);
+    return code;
+  }
+  void free(weft_device d, void* handle) override {
+    pinned_.erase(handle);
+    Drawn::free(d, handle);
+  }
+
+ protected:
+  char* address(void* handle) const {
+    const auto at = pinned_.find(handle);
+    return at == pinned_.end() ? nullptr : at->second;
+  }
+
+ private:
+  std::map<void*, char*> pinned_;
+};
+
+// Through a few buffers of its own, which it fills again whether or not they were read.
+class ReusesItsStaging : public KnowsPinned {
+ public:
+  using KnowsPinned::KnowsPinned;
+  weft_code open_queue(weft_device d, weft_queue* q, weft_error* e) override {
+    const weft_code code = KnowsPinned::open_queue(d, q, e);
+    devices_[*q] = d;
+    return code;
+  }
+  weft_code copy(weft_queue q, const weft_copy* c, weft_error* e) override {
+    const char* from = address(c->source);
+    if (!from || !c->target) return KnowsPinned::copy(q, c, e);
+    weft_copy staged = *c;
+    staged.source_offset = 0;
+    while (staged.bytes > 0) {
+      Stage& stage = next_stage(q, e);
+      const uint64_t n = std::min(staged.bytes, kStage);
+      std::memcpy(stage.address, from + c->source_offset + (c->bytes - staged.bytes), n);
+      weft_copy piece = staged;
+      piece.source = stage.handle, piece.bytes = n;
+      if (const weft_code code = KnowsPinned::copy(q, &piece, e); code != WEFT_OK) return code;
+      staged.target_offset += n, staged.bytes -= n;
+    }
+    return WEFT_OK;
+  }
+
+ private:
+  static constexpr uint64_t kStage = 1 << 16;
+  struct Stage {
+    void* handle = nullptr;
+    void* address = nullptr;
+  };
+  Stage& next_stage(weft_queue q, weft_error* e) {
+    auto& stages = stages_[devices_[q]];
+    if (stages.empty())
+      for (uint64_t i = 0; i < count_; ++i) {
+        Stage& s = stages.emplace_back();
+        (void)Drawn::allocate_pinned(devices_[q], kStage, &s.handle, &s.address, e);
+      }
+    return stages[next_++ % stages.size()];
+  }
+  const uint64_t count_ = between(random_, 1, 6);
+  uint64_t next_ = 0;
+  std::map<weft_queue, weft_device> devices_;
+  std::map<weft_device, std::deque<Stage>> stages_;
+};
+
+// Pinned memory is read when somebody waits for the whole queue, whatever its points say.
+class ReadsPinnedLate : public KnowsPinned {
+ public:
+  using KnowsPinned::KnowsPinned;
+  weft_code copy(weft_queue q, const weft_copy* c, weft_error* e) override {
+    if (!address(c->source) || !c->target || ++copies_ % every_) return KnowsPinned::copy(q, c, e);
+    late_[q].push_back(*c);
+    return WEFT_OK;
+  }
+  weft_code synchronize(weft_queue q, weft_error* e) override {
+    for (const auto& c : std::exchange(late_[q], {})) (void)KnowsPinned::copy(q, &c, e);
+    return KnowsPinned::synchronize(q, e);
+  }
+
+ private:
+  const uint64_t every_ = between(random_, 1, 6);
+  uint64_t copies_ = 0;
+  std::map<weft_queue, std::vector<weft_copy>> late_;
+};
+
+// Copies with pinned memory go to a queue of their own, which waits for no other.
+class CopiesBesideTheQueue : public KnowsPinned {
+ public:
+  using KnowsPinned::KnowsPinned;
+  weft_code open_queue(weft_device d, weft_queue* q, weft_error* e) override {
+    const weft_code code = KnowsPinned::open_queue(d, q, e);
+    return code == WEFT_OK ? KnowsPinned::open_queue(d, &beside_[*q], e) : code;
+  }
+  void close_queue(weft_queue q) override {
+    KnowsPinned::close_queue(beside_[q]);
+    beside_.erase(q);
+    KnowsPinned::close_queue(q);
+  }
+  weft_code copy(weft_queue q, const weft_copy* c, weft_error* e) override {
+    if (!address(c->source) && !address(c->target)) return KnowsPinned::copy(q, c, e);
+    const weft_code code = KnowsPinned::copy(beside_[q], c, e);
+    return code == WEFT_OK ? KnowsPinned::synchronize(beside_[q], e) : code;
+  }
+
+ private:
+  std::map<weft_queue, weft_queue> beside_;
+};
+
+constexpr Liar kLiars[] = {
+    {"liar_reaches_too_early", "far", "says that a point is reached before it is",
+     "points_are_reached_in_turn", make_liar<ReachesTooEarly>},
+    {"liar_polls_the_last_mark", "far", "gives the last mark where it is asked how far a queue is",
+     "points_are_reached_in_turn", make_liar<PollsTheLastMark>},
+    {"liar_marks_too_soon", "far", "gives a point that is before the last launches",
+     "points_are_reached_in_turn", make_liar<MarksTooSoon>},
+    {"liar_forgets_waits", "far", "does not wait, now and then", "points_are_reached_in_turn",
+     make_liar<ForgetsWaits>},
+    {"liar_waits_for_an_older_point", "far", "waits for a point before the one that is asked for",
+     "points_are_reached_in_turn", make_liar<WaitsForAnOlderPoint>},
+    {"liar_waits_for_the_last_mark", "far", "waits for the queue that was marked last",
+     "points_are_reached_in_turn", make_liar<WaitsForTheLastMark>},
+    {"liar_reuses_its_staging", "far", "fills its staging buffers again before they were read",
+     "copies_pinned_memory", make_liar<ReusesItsStaging>},
+    {"liar_reads_pinned_late", "far", "reads pinned memory behind the point of the copy",
+     "copies_pinned_memory", make_liar<ReadsPinnedLate>},
+    {"liar_copies_beside_the_queue", "far", "copies pinned memory out of the queue's order",
+     "copies_pinned_memory", make_liar<CopiesBesideTheQueue>},
+};
+
+}  // namespace
+
+Liars points_liars() { return kLiars; }
+
+}  // namespace weft::conformance

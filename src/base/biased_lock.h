@@ -1,0 +1,64 @@
+#pragma once
+#include <atomic>
+#include <mutex>
+#include <thread>
+
+namespace weft {
+
+/// Makes every thread of the process pass a full memory barrier, by a system call of Linux (membarrier).
+void process_barrier();
+/// False where the kernel has no such call: then owners of a BiasedLock pay for the barrier.
+bool has_process_barrier();
+
+/// A lock for what one thread, its owner, uses all the time and others seldom: the owner pays two plain
+/// stores and a load, a visitor a system call. Method: asymmetric Dekker; D. Dice, H. Huang, M. Yang,
+/// "Asymmetric Dekker Synchronization", 2001.
+class BiasedLock {
+ public:
+  /// While it lives, the owner has the lock. Not to be nested.
+  class Owner {
+   public:
+    explicit Owner(BiasedLock& lock) : lock_(lock) { lock.enter(); }
+    ~Owner() { lock_.busy_.store(false, std::memory_order_release); }
+    Owner(const Owner&) = delete;
+
+   private:
+    BiasedLock& lock_;
+  };
+
+  template <class F>
+  void own(const F& f) {
+    const Owner owner(*this);
+    f();
+  }
+  /// On a thread that is not the owner. One visitor at a time: the caller sees to that.
+  template <class F>
+  void visit(const F& f) {
+    visitor_.store(true, std::memory_order_relaxed);
+    process_barrier();
+    while (busy_.load(std::memory_order_acquire)) std::this_thread::yield();
+    f();
+    visitor_.store(false, std::memory_order_release);
+  }
+
+ private:
+  // Either the owner sees the visitor, or the visitor sees the owner: between its store and its load stands
+  // the visitor's barrier, which runs on this thread too.
+  void enter() {
+    for (;;) {
+      busy_.store(true, std::memory_order_relaxed);
+      if (has_barrier_)
+        std::atomic_signal_fence(std::memory_order_seq_cst);
+      else
+        std::atomic_thread_fence(std::memory_order_seq_cst);
+      if (!visitor_.load(std::memory_order_acquire)) return;
+      busy_.store(false, std::memory_order_release);
+      while (visitor_.load(std::memory_order_acquire)) std::this_thread::yield();
+    }
+  }
+
+  std::atomic<bool> busy_{false}, visitor_{false};
+  const bool has_barrier_ = has_process_barrier();
+};
+
+}  // namespace weft

@@ -1,0 +1,222 @@
+#include <bit>
+
+#include "base/biased_lock.h"
+#include "seam/device.h"
+
+// Free memory of devices, which threads keep for themselves: an allocation that finds its size there takes no
+// lock.
+namespace weft::seam {
+namespace {
+
+// Size classes: powers of two from 64 bytes to 1 KiB, then sixteen steps to each power, so that less than a
+// sixteenth of a large buffer is not used.
+constexpr uint64_t kSmallest = 64;
+constexpr uint32_t kSmallClasses = 5, kStepBits = 4, kSmallBits = 10;
+constexpr uint32_t kClasses = kSmallClasses + ((29 - kSmallBits) << kStepBits);  // up to 512 MiB; larger
+                                                                                 // ones are not pooled
+constexpr uint64_t kKept = 1ull << 30;      // bytes that a thread keeps of one device before giving back
+constexpr uint64_t kWorthGiving = 1 << 16;  // smaller buffers are never given back to make room
+
+uint32_t class_of(uint64_t bytes) {
+  if (bytes <= kSmallest) return 0;
+  const uint64_t last = bytes - 1;
+  const auto octave = static_cast<uint32_t>(std::bit_width(last)) - 1;
+  if (octave < kSmallBits) return octave - 5;
+  const auto step = static_cast<uint32_t>(last >> (octave - kStepBits)) & ((1u << kStepBits) - 1);
+  return kSmallClasses + ((octave - kSmallBits) << kStepBits) + step;
+}
+// What is taken for a buffer of class k: all of the class, but no more than is asked for of those that count.
+// Programs that repeat themselves ask for the same sizes again.
+uint64_t rounded(uint64_t bytes, uint32_t k) {
+  if (k < kSmallClasses) return kSmallest << k;
+  if (bytes >= kWorthGiving) return (bytes + kSmallest - 1) / kSmallest * kSmallest;
+  const uint32_t octave = ((k - kSmallClasses) >> kStepBits) + kSmallBits,
+                 step = (k - kSmallClasses) & ((1u << kStepBits) - 1);
+  return uint64_t{(1u << kStepBits) + step + 1} << (octave - kStepBits);
+}
+
+}  // namespace
+
+// A thread's free buffers of one device, by class, and what it has in use. A buffer that another thread lets
+// go of is counted there.
+struct ThreadPool {
+  Device* device = nullptr;  // none once it is closed
+  BiasedLock lock;           // of `lists` and `kept`: trim reaches every thread's
+  Buffer* lists[kClasses] = {};
+  int64_t kept = 0;                 // bytes in the lists
+  int64_t live = 0, most_live = 0;  // bytes of buffers in use, by what was asked for
+};
+
+// By device. At thread end the free buffers go to their device, for the next thread to take. The pointers
+// have nothing to construct or destroy, which every access would ask about.
+struct ThreadPools {
+  ThreadPool* of[kMaxDevices + 1] = {};  // the last is that of a device that is opened once more
+  bool gone = false;  // a tensor may outlive its thread's pools: static or thread-local ones do
+
+  void end();
+};
+
+namespace {
+constinit thread_local ThreadPools pools;
+
+struct ThreadPoolsEnd {
+  void begin() {}  // a use, so that it exists
+  ~ThreadPoolsEnd() { pools.end(); }
+};
+thread_local ThreadPoolsEnd pools_end;
+
+// The first of the class that is large enough: large ones differ a little in size.
+Buffer* take(ThreadPool& pool, uint32_t k, uint64_t bytes = 0) {
+  for (Buffer** at = &pool.lists[k]; *at; at = &(*at)->next) {
+    Buffer* b = *at;
+    if (b->bytes < bytes) continue;
+    *at = b->next, pool.kept -= static_cast<int64_t>(b->bytes);
+    return b;
+  }
+  return nullptr;
+}
+Buffer* take_any(ThreadPool& pool) {
+  for (uint32_t k = 0; pool.kept > 0 && k < kClasses; ++k)
+    if (Buffer* b = take(pool, k)) return b;
+  return nullptr;
+}
+Buffer* take_own(ThreadPool& pool, uint32_t k, uint64_t bytes) {
+  const BiasedLock::Owner lock(pool.lock);
+  return take(pool, k, bytes);
+}
+void count(ThreadPool& pool, Buffer& b, uint64_t asked) {
+  b.asked = asked;
+  b.viewed.store(false, std::memory_order_relaxed);
+  pool.live += static_cast<int64_t>(asked);
+  if (pool.live > pool.most_live) pool.most_live = pool.live;
+}
+BufferRef reused(ThreadPool& pool, Buffer* b, uint64_t asked) {
+  b->references.store(1, std::memory_order_relaxed);
+  count(pool, *b, asked);
+  return BufferRef(b);
+}
+
+}  // namespace
+
+[[gnu::noinline]] ThreadPool& Device::first_pool() {
+  pools_end.begin();
+  ThreadPool*& pool = pools.of[index_];
+  if (!pool) pool = new ThreadPool;
+  pool->device = this;
+  const std::lock_guard lock(pools_mutex_);
+  pools_.push_back(pool);
+  return *pool;
+}
+ThreadPool& Device::this_threads_pool() {
+  ThreadPool* pool = pools.of[index_];
+  return pool && pool->device == this ? *pool : first_pool();
+}
+
+void ThreadPools::end() {
+  gone = true;
+  for (ThreadPool*& pool : of) {
+    if (!pool) continue;
+    if (pool->device) pool->device->adopt_pool(*pool);
+    delete std::exchange(pool, nullptr);
+  }
+}
+void Device::adopt_pool(ThreadPool& pool) {
+  const std::lock_guard lock(pools_mutex_);
+  std::erase(pools_, &pool);
+  while (Buffer* b = take_any(pool)) b->next = orphans_, orphans_ = b;
+}
+void Device::forget_pools() {
+  const std::lock_guard lock(pools_mutex_);
+  for (ThreadPool* pool : pools_) pool->device = nullptr;
+}
+
+void recycle(Buffer* b) {
+  if (pools.gone) return b->device->free_now(b);
+  ThreadPool& pool = b->device->this_threads_pool();
+  pool.live -= static_cast<int64_t>(b->asked);
+  if (b->size_class == kUnpooled) return b->device->free_now(b);
+  {
+    const BiasedLock::Owner lock(pool.lock);
+    if (pool.kept + static_cast<int64_t>(b->bytes) <= static_cast<int64_t>(kKept)) {
+      Buffer*& first = pool.lists[b->size_class];
+      b->next = first, first = b, pool.kept += static_cast<int64_t>(b->bytes);
+      return;
+    }
+  }
+  // Only an ordered device may still be using it; the eager queue is waited for once, not per buffer.
+  if (b->device->ordered()) {
+    const std::lock_guard lock(b->device->eager_mutex());
+    b->device->eager_queue().drain();
+  }
+  b->device->free_now(b);
+}
+
+// Before `bytes` are taken anew: what is kept makes room, so that all together stay within the most that was
+// ever in use. Programs that repeat themselves find most of what they need in the pool, and do not come here.
+// Not for ordered devices, which would have to be waited for.
+void Device::make_room(ThreadPool& pool, uint32_t k, uint64_t bytes) {
+  if (bytes < kWorthGiving || ordered()) return;
+  const BiasedLock::Owner lock(pool.lock);
+  const int64_t live = pool.live + static_cast<int64_t>(bytes), most = std::max(pool.most_live, live);
+  const auto too_much = [&] { return live + pool.kept > most; };
+  for (uint32_t larger = k; larger < kClasses && too_much(); ++larger)
+    while (Buffer* b = too_much() ? take(pool, larger) : nullptr) free_now(b);
+  for (uint32_t smaller = k; smaller-- > class_of(kWorthGiving) && too_much();)
+    while (Buffer* b = too_much() ? take(pool, smaller) : nullptr) free_now(b);
+}
+
+Result<BufferRef> Device::allocate(uint64_t bytes) {
+  const uint32_t k = class_of(bytes);
+  if (pools.gone) return allocate_fresh(bytes, kUnpooled);
+  ThreadPool& pool = this_threads_pool();
+  if (k < kClasses) {
+    if (Buffer* b = take_own(pool, k, bytes)) return reused(pool, b, bytes);
+    const std::lock_guard lock(pools_mutex_);
+    for (Buffer** at = &orphans_; *at; at = &(*at)->next)
+      if ((*at)->size_class == k && (*at)->bytes >= bytes) {
+        Buffer* b = *at;
+        *at = b->next;
+        return reused(pool, b, bytes);
+      }
+  }
+  make_room(pool, std::min(k, kClasses), bytes);
+  auto fresh = k < kClasses ? allocate_or_trim(rounded(bytes, k), k) : allocate_or_trim(bytes, kUnpooled);
+  if (!fresh.ok()) return fresh;
+  count(pool, *fresh.value().get(), bytes);
+  return fresh;
+}
+
+MemoryUse Device::begin_peak() {
+  ThreadPool& pool = this_threads_pool();
+  pool.most_live = pool.live;
+  const uint64_t now = live_bytes();
+  peak_bytes_.store(now, std::memory_order_relaxed);
+  return {now, static_cast<uint64_t>(std::max<int64_t>(0, pool.live))};
+}
+MemoryUse Device::peak() {
+  return {peak_bytes_.load(std::memory_order_relaxed),
+          static_cast<uint64_t>(std::max<int64_t>(0, this_threads_pool().most_live))};
+}
+
+// What other threads let go of while this waits may be in use still: only what was taken before is freed.
+void Device::trim() {
+  Buffer* free = nullptr;
+  const auto add = [&](Buffer* b) { b->next = free, free = b; };
+  {
+    const std::lock_guard lock(pools_mutex_);
+    while (Buffer* b = orphans_) orphans_ = b->next, add(b);
+    for (ThreadPool* pool : pools_) {
+      const auto empty = [&] {
+        while (Buffer* b = take_any(*pool)) add(b);
+      };
+      pool == pools.of[index_] ? pool->lock.own(empty) : pool->lock.visit(empty);
+    }
+  }
+  {
+    const std::lock_guard lock(eager_mutex_);
+    eager_queue_->drain();
+  }
+  while (Buffer* b = free) free = b->next, free_now(b);
+}
+
+}  // namespace weft::seam
