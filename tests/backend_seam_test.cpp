@@ -28,7 +28,7 @@ TEST(Seam, AnOldOrNewHostIsRefusedWithText) {
     const weft_backend* table = nullptr;
     weft_error error{.size = sizeof error, .text = {}};
     EXPECT_EQ(negotiate(&other, &table, &error), WEFT_VERSION);
-    EXPECT_STREQ(error.text, "built for ABI 1, the host speaks 2 to 2");
+    EXPECT_STREQ(error.text, "built for ABI 2, the host speaks 3 to 3");
     EXPECT_EQ(table, nullptr);
   }
 }

@@ -8,6 +8,7 @@
 #include "backend_harness.h"
 #include "seam/registry.h"
 #include "test_backends.h"
+#include "weft/jit.h"
 #include "weft/ledger.h"
 #include "weft/ops.h"
 #include "weft/policy_scope.h"
@@ -48,11 +49,12 @@ constexpr struct Bad {
   const char* words;
 } kBad[] = {
     {"bad_newer_abi", "negotiate", "built for ABI 7, the host speaks less"},
-    {"bad_lying_abi", "table", "it was built for seam version 7, this host speaks 1 to 1"},
+    {"bad_lying_abi", "table", "it was built for seam version 7, this host speaks 1 to 2"},
     {"bad_zeroed_table", "table", "its table says it has 0 bytes"},
     {"bad_short_table", "table", "bytes; 104 to 65536 make sense"},
     {"bad_garbage_size", "table", "its table says it has 3735928559 bytes"},
     {"bad_missing_entry", "table", "the required entry synchronize is missing"},
+    {"bad_half_points", "table", "it has 1 of the three entries mark, wait and await; wanted all or none"},
     {"bad_no_table", "negotiate", "it answered yes but gave no table"},
     {"bad_failing_negotiate", "negotiate", "libvendor.so.9 was not found on this machine"},
     {"bad_throwing", "negotiate", "it threw an exception, which no backend may: out of paper"},
@@ -182,6 +184,23 @@ TEST(Plugin, OneInPlainCRunsItsKernelAndRefusesTheRestWithItsOwnWords) {
   }
   const PolicyScope allow(Policy{.fallback = Fallback::allow});
   EXPECT_EQ((a * a).to_vector<float>(), (std::vector<float>{1, 4}));
+}
+
+TEST(Plugin, OneOfVersion1KeepsRunning) {
+  ASSERT_TRUE(load_plugin("good_version_1"));
+  reset_ledger();
+  const std::string name = "good_version_1";
+  const OnBackend on(name);
+  const auto x = Tensor::of({1, 2, 3}, {3}), y = Tensor::of({10, 20, 30}, {3});
+  EXPECT_EQ((x + y).to_vector<float>(), (std::vector<float>{11, 22, 33}));
+  EXPECT_EQ(calls_of("good_version_1.add.late"), 1u);
+  auto program = compile([](const std::vector<Tensor>& in) { return std::vector{in[0] * in[1] + in[0]}; },
+                         {{"x", {DType::f32, {3}}}, {"y", {DType::f32, {3}}}}, {.backend = name});
+  EXPECT_EQ(program({x, y})[0].to_vector<float>(), (std::vector<float>{11, 42, 93}));
+  EXPECT_EQ(calls_of("good_version_1.region.late"), 1u);
+  seam::Device& device = *value_or_raise(seam::registry().open(name));
+  const auto queue = value_or_raise(device.open_queue());
+  EXPECT_GE(value_or_raise(queue->await(value_or_raise(queue->mark()))), 1u);
 }
 
 // ---- what a plug-in's structs say, in this process ----
