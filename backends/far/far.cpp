@@ -68,7 +68,8 @@ weft_code launch(const weft_launch* l, weft_error* error) {
     far::Task task{.name = std::string("kernel ") + l->plan->kernel->id, .holds = {}, .run = {}};
     if (auto outcome = check_operands(queue.memory(), l, task.holds); !outcome.good())
       return {outcome.code, std::string(l->plan->kernel->id) + ": " + outcome.text};
-    const auto copy = std::make_shared<LaunchCopy>(l, [](void* handle) { return Memory::real(handle); });
+    const auto copy =
+        std::make_shared<LaunchCopy>(l, [&](void* handle) { return queue.memory().real(handle); });
     task.run = [copy] { return KernelTable::run(copy->get()); };
     queue.push(std::move(task));
     return Outcome::ok();
@@ -124,8 +125,18 @@ weft_code allocate(weft_device d, uint64_t bytes, void** handle, weft_error* err
 
 weft_code allocate_pinned(weft_device d, uint64_t bytes, void** handle, void** address, weft_error* error) {
   const weft_code code = allocate(d, bytes, handle, error);
-  if (code == WEFT_OK) *address = Memory::real(*handle);
+  if (code == WEFT_OK) *address = device_of(d)->memory.real(*handle);
   return code;
+}
+
+weft_code import_memory(weft_device d, const DLTensor* t, uint64_t bytes, void** handle, weft_error* error) {
+  return guarded(error, [&] {
+    if (t->device.device_type != kDLCPU)
+      return Outcome::fail(WEFT_UNSUPPORTED,
+                           "memory of device type {} is out of reach, only the host's is not",
+                           static_cast<int>(t->device.device_type));
+    return device_of(d)->memory.import(static_cast<char*>(t->data) + t->byte_offset, bytes, handle);
+  });
 }
 
 void free_buffer(weft_device d, void* handle) {
@@ -164,9 +175,9 @@ weft_code copy(weft_queue q, const weft_copy* c, weft_error* error) {
     if (auto outcome = side(c->target, c->target_offset); !outcome.good()) return outcome;
     const auto* host_source = static_cast<const char*>(c->host_source);
     if (c->source == nullptr) staged.assign(host_source, host_source + c->bytes);
-    task.run = [copy = *c, staged = std::move(staged)] {
-      const char* from = copy.source ? Memory::real(copy.source) + copy.source_offset : staged.data();
-      void* to = copy.target ? Memory::real(copy.target) + copy.target_offset : copy.host_target;
+    task.run = [copy = *c, staged = std::move(staged), &memory = queue.memory()] {
+      const char* from = copy.source ? memory.real(copy.source) + copy.source_offset : staged.data();
+      void* to = copy.target ? memory.real(copy.target) + copy.target_offset : copy.host_target;
       std::memmove(to, from, copy.bytes);
       return Outcome::ok();
     };
@@ -237,6 +248,7 @@ constexpr weft_backend kBackend = {
     .await = await,
     .allocate_pinned = allocate_pinned,
     .memory_free = nullptr,
+    .import_memory = import_memory,
 };
 
 }  // namespace

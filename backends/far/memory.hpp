@@ -37,7 +37,11 @@ class Memory {
     return Outcome::ok();
   }
 
-  static char* real(void* handle) { return static_cast<char*>(handle) + kSpan; }
+  char* real(void* handle) {
+    const std::lock_guard lock(mutex_);
+    const auto at = blocks_.find(key(handle));
+    return at == blocks_.end() ? nullptr : real(*at);
+  }
 
   Outcome allocate(uint64_t bytes, void** handle) {
     if (bytes > kMaxBuffer)
@@ -52,10 +56,17 @@ class Memory {
       if (left > 0) free_[at + size] = left;
       blocks_[at] = {.bytes = bytes, .size = size};
       *handle = base_ + at;
-      std::memset(real(*handle), 0xFF, size);
+      std::memset(base_ + kSpan + at, 0xFF, size);
       return Outcome::ok();
     }
     return Outcome::fail(WEFT_OUT_OF_MEMORY, "no {} bytes are left of {}", bytes, kSpan);
+  }
+  /// A handle for bytes that are somebody else's.
+  Outcome import(char* address, uint64_t bytes, void** handle) {
+    if (auto outcome = allocate(bytes, handle); !outcome.good()) return outcome;
+    const std::lock_guard lock(mutex_);
+    blocks_.at(key(*handle)).imported = address;
+    return Outcome::ok();
   }
 
   /// What is wrong with these bytes of a buffer, if anything.
@@ -113,7 +124,11 @@ class Memory {
     bool dying = false;
     Queue* queue = nullptr;  // the last that uses it; alive as long as `uses` is not zero
     std::string user = {};
+    char* imported = nullptr;  // where the bytes are, if they are not this memory's
   };
+  char* real(const std::pair<const uint64_t, Block>& block) const {
+    return block.second.imported ? block.second.imported : base_ + kSpan + block.first;
+  }
 
   uint64_t key(void* handle) const {
     return static_cast<uint64_t>(reinterpret_cast<uintptr_t>(handle) - reinterpret_cast<uintptr_t>(base_));

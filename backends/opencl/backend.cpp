@@ -37,6 +37,10 @@ constexpr weft_backend kBackend = {
     .wait = wait,
     .await = await,
     .allocate_pinned = allocate_pinned,
+    .memory_free = nullptr,
+    .import_memory = import_memory,
+    .import_queue = import_queue,
+    .native = native,
 };
 
 }  // namespace

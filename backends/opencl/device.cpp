@@ -46,6 +46,7 @@ void describe(cl_device_id id, uint32_t ordinal, weft_capability* c) {
   write(c, &C::max_binding, device_info<cl_ulong>(id, CL_DEVICE_MAX_MEM_ALLOC_SIZE));
   write(c, &C::offset_alignment, 1);  // a text adds the offset itself, in elements
   write(c, &C::read_write_buffer, 1);
+  write(c, &C::dlpack, kDLOpenCL);
   write_text(c, &C::dialect, "opencl_c");
   write_text(c, &C::numerics, numerics(id));
 }
@@ -132,6 +133,38 @@ weft_code allocate_pinned(weft_device d, uint64_t bytes, void** handle, void** a
   }
   d->pinned[*handle = memory] = static_cast<char*>(*address);
   return WEFT_OK;
+}
+
+// Where the device and the host share their memory, a buffer may lie at any address.
+weft_code import_memory(weft_device d, const DLTensor* t, uint64_t bytes, void** handle, weft_error* error) {
+  if (t->device.device_type == kDLOpenCL && t->byte_offset == 0) {
+    library().clRetainMemObject(static_cast<cl_mem>(*handle = t->data));
+    return WEFT_OK;
+  }
+  if (t->device.device_type != kDLCPU)
+    return fail(error, WEFT_UNSUPPORTED, "opencl:%u: memory of DLPack's device type %d is out of reach",
+                d->ordinal, static_cast<int>(t->device.device_type));
+  if (!device_info<cl_bool>(d->id, CL_DEVICE_HOST_UNIFIED_MEMORY))
+    return fail(error, WEFT_UNSUPPORTED, "opencl:%u: the device does not share the host's memory",
+                d->ordinal);
+  cl_int code = CL_SUCCESS;
+  *handle = library().clCreateBuffer(d->context, CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR,
+                                     static_cast<size_t>(bytes), static_cast<char*>(t->data) + t->byte_offset,
+                                     &code);
+  if (code == CL_SUCCESS) return WEFT_OK;
+  return fail(error, WEFT_UNSUPPORTED, "opencl:%u: a buffer of %llu bytes of the host's: %s", d->ordinal,
+              static_cast<unsigned long long>(bytes), code_text(code).c_str());
+}
+
+weft_code native(weft_device d, weft_queue q, const char* name, void** object, weft_error* error) {
+  const std::string_view wanted = name;
+  if (!q && wanted == "opencl.context") return *object = d->context, WEFT_OK;
+  if (!q && wanted == "opencl.device") return *object = d->id, WEFT_OK;
+  if (q && wanted == "opencl.queue") return *object = q->queue, WEFT_OK;
+  return fail(
+      error, WEFT_UNSUPPORTED,
+      "opencl:%u: there is no %s; a device has opencl.context and opencl.device, a queue opencl.queue",
+      d->ordinal, name);
 }
 
 char* pinned_address(weft_device d, void* handle) {

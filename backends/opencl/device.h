@@ -59,6 +59,9 @@ weft_code dispatch(weft_queue, const weft_dispatch*, weft_error*);
 weft_code mark(weft_queue, uint64_t* point, weft_error*);
 weft_code wait(weft_queue, weft_queue other, uint64_t point, weft_error*);
 weft_code await(weft_queue, uint64_t point, uint64_t nanoseconds, uint64_t* reached, weft_error*);
+weft_code import_memory(weft_device, const DLTensor*, uint64_t bytes, void** handle, weft_error*);
+weft_code import_queue(weft_device, void* native, weft_queue*, weft_error*);
+weft_code native(weft_device, weft_queue, const char* name, void** object, weft_error*);
 
 /// Where a handle of allocate_pinned is mapped; null for another one.
 char* pinned_address(weft_device, void* handle);

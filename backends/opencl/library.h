@@ -12,14 +12,15 @@ namespace weft::opencl {
 // clang-format off: it finds no end with this list
 #define WEFT_OPENCL_FUNCTIONS(X)                                                                   \
   X(clGetPlatformIDs) X(clGetDeviceIDs) X(clGetDeviceInfo) X(clCreateContext)                      \
-  X(clReleaseContext) X(clCreateCommandQueue) X(clReleaseCommandQueue) X(clCreateBuffer)           \
-  X(clReleaseMemObject) X(clEnqueueReadBuffer) X(clEnqueueWriteBuffer) X(clEnqueueCopyBuffer)      \
-  X(clEnqueueMapBuffer) X(clEnqueueUnmapMemObject) X(clEnqueueNDRangeKernel)                       \
-  X(clEnqueueMarkerWithWaitList) X(clEnqueueBarrierWithWaitList) X(clFinish) X(clFlush)            \
-  X(clWaitForEvents) X(clGetEventInfo) X(clRetainEvent) X(clReleaseEvent)                          \
-  X(clCreateProgramWithSource) X(clCreateProgramWithBinary) X(clBuildProgram)                      \
-  X(clGetProgramInfo) X(clGetProgramBuildInfo) X(clReleaseProgram) X(clRetainProgram)              \
-  X(clCreateKernel) X(clReleaseKernel) X(clSetKernelArg) X(clGetKernelWorkGroupInfo)
+  X(clReleaseContext) X(clCreateCommandQueue) X(clReleaseCommandQueue) X(clRetainCommandQueue)     \
+  X(clGetCommandQueueInfo) X(clRetainMemObject) X(clCreateBuffer) X(clReleaseMemObject)            \
+  X(clEnqueueReadBuffer) X(clEnqueueWriteBuffer) X(clEnqueueCopyBuffer) X(clEnqueueMapBuffer)      \
+  X(clEnqueueUnmapMemObject) X(clEnqueueNDRangeKernel) X(clEnqueueMarkerWithWaitList)              \
+  X(clEnqueueBarrierWithWaitList) X(clFinish) X(clFlush) X(clWaitForEvents) X(clGetEventInfo)      \
+  X(clRetainEvent) X(clReleaseEvent) X(clCreateProgramWithSource) X(clCreateProgramWithBinary)     \
+  X(clBuildProgram) X(clGetProgramInfo) X(clGetProgramBuildInfo) X(clReleaseProgram)               \
+  X(clRetainProgram) X(clCreateKernel) X(clReleaseKernel) X(clSetKernelArg)                        \
+  X(clGetKernelWorkGroupInfo)
 // clang-format on
 
 /// The ICD loader, opened at run time so that one build serves machines with and without OpenCL. Stays open:

@@ -69,6 +69,18 @@ weft_code open_queue(weft_device device, weft_queue* out, weft_error* error) {
   return WEFT_OK;
 }
 
+// The context's own queues alone are taken: what they are given would mean nothing to others.
+weft_code import_queue(weft_device device, void* native, weft_queue* out, weft_error* error) {
+  const auto queue = static_cast<cl_command_queue>(native);
+  cl_context context = nullptr;
+  library().clGetCommandQueueInfo(queue, CL_QUEUE_CONTEXT, sizeof context, &context, nullptr);
+  if (context != device->context)
+    return fail(error, WEFT_INVALID_ARGUMENT, "opencl:%u: the queue is of another context", device->ordinal);
+  library().clRetainCommandQueue(queue);
+  *out = new weft_queue_s{.device = device, .queue = queue};
+  return WEFT_OK;
+}
+
 void close_queue(weft_queue q) {
   library().clFinish(q->queue);
   for (auto& entry : q->running) library().clReleaseEvent(entry.first);

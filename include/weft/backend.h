@@ -231,6 +231,9 @@ typedef struct weft_capability {
   uint32_t read_write_buffer; /* 1: one buffer may be read and written by one dispatch */
   char dialect[32];           /* text that `compile` takes ("opencl_c"); empty: none */
   char numerics[96];          /* in words: "denormals kept, correctly rounded division" */
+  /* since version 2 */
+  uint32_t dlpack; /* DLDeviceType of its handles in DLPack; 0: kDLCPU with host_memory, kDLExtDev without */
+  uint32_t reserved;
 } weft_capability;
 
 typedef struct weft_probe {
@@ -327,6 +330,18 @@ typedef struct weft_backend {
   weft_code (*allocate_pinned)(weft_device, uint64_t bytes, void** handle, void** address, weft_error*);
   /* Bytes that could be allocated now; 0: unknown. */
   uint64_t (*memory_free)(weft_device);
+
+  /* Imports. Makes a handle for `bytes` bytes of somebody else's, which begin at the tensor's data +
+   * byte_offset; its `device` says where they are (kDLCPU: at a host address). Writes of one side are seen by
+   * the other. `free` lets go of the handle, and leaves the bytes alone; the host tells their owner, after
+   * the last use. WEFT_UNSUPPORTED: the device can't reach such memory. */
+  weft_code (*import_memory)(weft_device, const DLTensor* tensor, uint64_t bytes, void** handle, weft_error*);
+  /* A queue that enqueues on one of the vendor's, such as a cudaStream_t. close_queue lets go of it, and
+   * leaves the vendor's open. */
+  weft_code (*import_queue)(weft_device, void* native, weft_queue*, weft_error*);
+  /* The vendor's object of this name, "opencl.context" or "cuda.stream", of a queue or (null) of the device.
+   * It stays the backend's. WEFT_UNSUPPORTED: it has none of this name. */
+  weft_code (*native)(weft_device, weft_queue, const char* name, void** object, weft_error*);
 } weft_backend;
 
 /* ---- the host

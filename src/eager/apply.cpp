@@ -58,12 +58,22 @@ CallKey::Writer with_attr(CallKey::Writer key, const AttrValue& value) {
       fmt::format("{}: {}{}", call.plan->call->desc().op, name(o.dtype), text(std::span(o.shape)))));
 }
 
+// Where an irregular operand's elements are.
+CallKey::Writer with_layout(CallKey::Writer key, const TensorImpl& t) {
+  for (const int64_t stride : t.extra->strides) key.add(static_cast<uint64_t>(stride));
+  key.add(t.c.alignment);
+  return key;
+}
+
 // Everything that the choice of a kernel and the types of the results depend on. Lengths come before what
 // they measure, so different calls have different words.
 CallKey key_of(const ir::OpDef& op, const seam::Device& device, std::span<const Tensor* const> inputs,
                std::span<const AttrValue> attrs) {
   size_t most = 2 + inputs.size() * (1 + kMaxRank);
   for (const auto& a : attrs) most += attr_words(a);
+  for (const Tensor* t : inputs)
+    if (t && *t && t->impl()->irregular) [[unlikely]]
+      most += 1 + kMaxRank;
   CallKey key;
   CallKey::Writer words(key, most);
   words.add(reinterpret_cast<uint64_t>(&op));
@@ -80,6 +90,8 @@ CallKey key_of(const ir::OpDef& op, const seam::Device& device, std::span<const 
       throw_foreign(op);
     words.add(impl.signature);
     for (int i = 0; i < impl.rank; ++i) words.add(static_cast<uint64_t>(impl.dims[i]));
+    if (impl.irregular) [[unlikely]]
+      words = with_layout(words, impl);
   }
   words.finish(key);
   return key;
@@ -149,6 +161,20 @@ void bump_versions(const ir::OpDef& op, std::span<const Tensor* const> inputs) {
 }
 
 void execute(const ir::OpDef& op, std::span<const Tensor* const> inputs, std::span<const AttrValue> attrs,
+             std::span<Tensor> outputs);
+
+// With copies of the operands that no kernel takes as they lie.
+void execute_regular(const ir::OpDef& op, std::span<const Tensor* const> inputs,
+                     std::span<const AttrValue> attrs, std::span<Tensor> outputs) {
+  std::vector<Tensor> copies(inputs.size());
+  std::vector<const Tensor*> regular(inputs.begin(), inputs.end());
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (inputs[i] && *inputs[i] && inputs[i]->impl()->irregular)
+      copies[i] = regular_copy(*inputs[i]), regular[i] = &copies[i];
+  execute(op, regular, attrs, outputs);
+}
+
+void execute(const ir::OpDef& op, std::span<const Tensor* const> inputs, std::span<const AttrValue> attrs,
              std::span<Tensor> outputs) {
   if (op.updates[0].output >= 0) check_updates(op, inputs);
   seam::Device& device = pick_device(inputs);
@@ -165,6 +191,7 @@ void execute(const ir::OpDef& op, std::span<const Tensor* const> inputs, std::sp
     case CachedCall::Kind::elsewhere:
       run_elsewhere(op, device, *call->elsewhere, inputs, attrs, outputs);
       break;
+    case CachedCall::Kind::regular: return execute_regular(op, inputs, attrs, outputs);
     case CachedCall::Kind::empty: break;
   }
   bump_versions(op, inputs);

@@ -44,7 +44,7 @@ class CallKey {
 
 /// What to do for one signature of a call.
 struct CachedCall {
-  enum class Kind : uint8_t { empty, kernel, decompose, elsewhere };
+  enum class Kind : uint8_t { empty, kernel, decompose, elsewhere, regular };
   struct Output {
     DType dtype = DType::f32;
     int8_t update = -1;  // the input that this output is written over

@@ -30,6 +30,23 @@ Status one_device(const ir::OpDef& op, Inputs inputs, const seam::Device& device
   return {};
 }
 
+// Where operands are irregular. One that is written over has to stay where it is, and few kernels write so.
+Result<std::vector<std::optional<seam::Layout>>> layouts_of(const ir::OpDef& op, Inputs inputs) {
+  std::vector<std::optional<seam::Layout>> layouts;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (!inputs[i] || !*inputs[i] || !inputs[i]->impl()->irregular) continue;
+    const TensorImpl& t = *inputs[i]->impl();
+    for (const auto& u : op.updates)
+      if (u.output >= 0 && u.input == static_cast<int>(i))
+        return invalid(
+            "{}: '{}' is written in place, and was imported with gaps or strides {}; copy it first", op.name,
+            op.inputs[i], text(std::span<const int64_t>(t.extra->strides)));
+    layouts.resize(inputs.size());
+    layouts[i] = {t.extra->strides, t.c.alignment};
+  }
+  return layouts;
+}
+
 }  // namespace
 
 Result<CachedCall> resolve(const ir::OpDef& op, seam::Device& device, Inputs inputs,
@@ -55,11 +72,13 @@ Result<CachedCall> resolve(const ir::OpDef& op, seam::Device& device, Inputs inp
     call.outputs.push_back(
         {t.dtype, static_cast<int8_t>(op.update_input(static_cast<int>(k))), t.shape, t.bytes()});
   }
+  WEFT_TRY(desc.layouts, layouts_of(op, inputs));
+  const bool irregular = !desc.layouts.empty();
   const auto owned = std::make_shared<const seam::OwnedCall>(std::move(desc));
   std::vector<seam::Refusal> refusals;
   WEFT_TRY(call.plan, seam::select(device, owned, &refusals));
-  if (call.plan) {
-    call.kind = CachedCall::Kind::kernel;
+  if (call.plan || irregular) {
+    call.kind = call.plan ? CachedCall::Kind::kernel : CachedCall::Kind::regular;
     return call;
   }
   if (!op.primitive() && policy.decompose) {

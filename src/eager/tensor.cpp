@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "base/element.h"
+#include "eager/layout.h"
 #include "eager/tape.h"
 #include "eager/trace_state.h"
 #include "seam/ledger.h"
@@ -73,6 +74,10 @@ void release(TensorImpl* t) {
   t->buffer = seam::BufferRef();
   t->extra.reset();
   t->requires_grad = t->traced = false;
+  if (t->irregular || t->c.dl.byte_offset) [[unlikely]] {  // what an import has left
+    t->irregular = false;
+    t->c.dl.strides = nullptr, t->c.dl.byte_offset = 0;
+  }
   auto& pool = impl_pool;
   if (pool.gone || pool.count >= kKept) {
     delete t;
@@ -106,17 +111,25 @@ Tensor make_traced(const TensorType& type, int32_t value, uint64_t trace) {
 Tensor alias(const Tensor& t) {
   const auto& from = *t.impl();
   if (from.traced) return make_traced(t.type(), from.traced_value, from.trace);
-  return Tensor(make_impl(from.dtype, from.shape(), from.buffer));
+  Tensor same(make_impl(from.dtype, from.shape(), from.buffer));
+  if (from.irregular)
+    set_layout(same, from.extra->strides, from.c.dl.byte_offset);
+  else
+    same.impl()->c.dl.byte_offset = from.c.dl.byte_offset;
+  return same;
 }
 
 Tensor viewed(const Tensor& t, const Shape& shape) {
   SmallVector<int64_t, kMaxRank> dims;
   for (const Dim d : shape) dims.push_back(d.value());
-  return Tensor(make_impl(t.impl()->dtype, dims, t.impl()->buffer));
+  Tensor same(make_impl(t.impl()->dtype, dims, t.impl()->buffer));
+  same.impl()->c.dl.byte_offset = t.impl()->c.dl.byte_offset;
+  return same;
 }
 
 Tensor copy_of(const Tensor& t) {
   const auto& from = *t.impl();
+  if (from.irregular) return regular_copy(t);
   auto& device = device_of(from);
   Tensor y = make_tensor(device, from.dtype, from.shape());
   std::lock_guard lock(device.eager_mutex());
@@ -144,6 +157,7 @@ Status read(const Tensor& t, void* to) {
   const auto& impl = *t.impl();
   if (impl.traced || active_trace())
     return invalid("the elements of a tensor can't be read inside a trace; return it as an output instead");
+  if (impl.irregular) return read_rows(t, static_cast<std::byte*>(to));
   auto& device = device_of(impl);
   std::lock_guard lock(device.eager_mutex());
   WEFT_CHECK(device.eager_queue().copy_out(to, *impl.buffer.get(), impl.c.dl.byte_offset, impl.bytes()));

@@ -18,6 +18,7 @@ struct Extra {
   std::shared_ptr<TapeNode> node;  // that made this tensor; null for a leaf
   uint32_t output = 0;             // which of its results this is
   Shape symbolic;                  // of a traced tensor
+  IntList strides;                 // of an irregular one, in elements
 };
 
 struct TensorImpl {
@@ -25,7 +26,8 @@ struct TensorImpl {
   DType dtype = DType::f32;
   uint8_t rank = 0;
   bool requires_grad = false;
-  bool traced = false;  // holds a graph value instead of elements
+  bool traced = false;     // holds a graph value instead of elements
+  bool irregular = false;  // imported: not row-major without gaps, or not where its device wants it to begin
   int32_t traced_value = -1;
   uint64_t trace = 0;      // which trace the value belongs to
   uint64_t signature = 0;  // what a plan depends on besides the dims: dtype, rank, device
@@ -71,6 +73,9 @@ class OnDevice {
  private:
   seam::Device* before_;
 };
+
+/// The same elements row-major, in memory of their own: of an irregular tensor, for kernels that refuse it.
+Tensor regular_copy(const Tensor& t);
 
 /// Waits for eager work on the tensor's device and copies its bytes out.
 Status read(const Tensor& t, void* to);

@@ -44,7 +44,7 @@ compiler::WeightSource values_of(const Captured& captured, bool take) {
     if (at == captured.end()) return fail(Code::internal, "the trace captured nothing named {}", name);
     const auto& [tensor, state] = at->second;
     const eager::TensorImpl& impl = *tensor.impl();
-    if ((take || state) && eager::device_of(impl).host_memory())
+    if ((take || state) && !impl.irregular && eager::device_of(impl).host_memory())
       return program::Blob{static_cast<const std::byte*>(impl.buffer->handle) + impl.c.dl.byte_offset,
                            impl.bytes(), std::make_shared<Tensor>(tensor)};
     const auto bytes = tensor.to_bytes();
@@ -66,7 +66,8 @@ class Taken {
       const auto at = captured.find(name);
       if (at == captured.end()) return seam::BufferRef();
       const eager::TensorImpl& impl = *at->second.tensor.impl();
-      if (&eager::device_of(impl) != &device || impl.c.dl.byte_offset != 0) return seam::BufferRef();
+      if (&eager::device_of(impl) != &device || impl.irregular || impl.c.dl.byte_offset != 0)
+        return seam::BufferRef();
       if (!impl.buffer->viewed.exchange(true, std::memory_order_relaxed)) marked_.push_back(impl.buffer);
       return impl.buffer;
     };

@@ -2,11 +2,21 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <utility>
 
 namespace weft::seam {
 
 class Device;
+
+/// What only some buffers have: kept apart, so that the others fill one cache line.
+struct Special {
+  std::byte* address = nullptr;  // of pinned memory, for the host
+  bool imported = false;         // somebody else's memory
+  bool has_handle = true;        // one that the backend made
+  std::function<void()> end;     // tells the owner of imported memory that nobody uses it any more
+};
 
 /// Memory of a device, counted. Made by Device::allocate; when the last reference goes it returns to its
 /// device's pool, where the next allocation of its size class finds it.
@@ -15,13 +25,16 @@ struct Buffer {
   uint32_t size_class = 0;
   Device* device = nullptr;
   void* handle = nullptr;            // opaque unless the device has host memory
-  std::byte* address = nullptr;      // of pinned memory, for the host
   uint64_t bytes = 0;                // at least what was asked for
   uint64_t asked = 0;                // by whom the pool served; 0: it did not
   std::atomic<uint32_t> version{0};  // counts updates in place, so that a saved tensor can tell
   std::atomic<bool> viewed{false};   // read under another shape too: nobody may write over it
   Buffer* next = nullptr;            // in a pool's free list
+  std::unique_ptr<Special> special;  // of pinned and of imported memory
+
+  std::byte* address() const { return special ? special->address : nullptr; }
 };
+static_assert(sizeof(Buffer) <= 64);
 
 void recycle(Buffer* buffer);
 

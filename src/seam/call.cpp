@@ -93,6 +93,11 @@ OwnedCall::OwnedCall(CallDesc desc) : desc_(std::move(desc)), views_(std::make_u
   v.attrs.reserve(desc_.attrs.size()), v.ints.reserve(desc_.attrs.size());
   v.inputs.reserve(desc_.inputs.size()), v.outputs.reserve(desc_.outputs.size());
   for (const auto& t : desc_.inputs) v.inputs.push_back(t ? v.type(*t) : nullptr);
+  for (size_t i = 0; i < desc_.layouts.size(); ++i)
+    if (const auto& layout = desc_.layouts[i]) {
+      auto& type = *std::ranges::find(v.types, v.inputs[i], [](auto& t) { return &t; });
+      type.strides = layout->strides.data(), type.alignment = layout->alignment;
+    }
   for (const auto& t : desc_.outputs) v.outputs.push_back(v.type(t));
   for (const auto& a : desc_.attrs) v.attr_list.push_back(v.attr(a));
   v.update_inputs.assign(desc_.outputs.size(), UINT32_MAX);

@@ -20,14 +20,21 @@ std::string text(const ConcreteType& type);
 
 struct RegionDesc;
 
+/// How an operand lies in memory, where that is not row-major without gaps.
+struct Layout {
+  IntList strides;  ///< in elements
+  uint64_t alignment = 0;
+};
+
 /// Everything a kernel may ask about a call. Attributes hold no symbol any more.
 struct CallDesc {
   std::string op;
   uint32_t version = 1;
   std::vector<std::optional<ConcreteType>> inputs;
   std::vector<ConcreteType> outputs;
-  std::vector<Attr> attrs;               // sorted by name
-  std::vector<std::string> off_default;  // names of attributes that differ from the op's default
+  std::vector<std::optional<Layout>> layouts;  // of the inputs; empty: all are row-major
+  std::vector<Attr> attrs;                     // sorted by name
+  std::vector<std::string> off_default;        // names of attributes that differ from the op's default
   std::vector<std::pair<uint32_t, uint32_t>> updates;  // output, input
   uint64_t accumulate = 0;
   uint8_t determinism = 0, precision = 0;

@@ -6,12 +6,45 @@
 
 namespace weft::seam {
 void Device::free_now(Buffer* b) {
-  if (!b->address) live_bytes_.fetch_sub(b->bytes, std::memory_order_relaxed);
-  if (b->handle)
-    backend_.free(device_, b->handle);
-  else
-    std::free(b->address);
+  if (b->special) return free_special(b);
+  live_bytes_.fetch_sub(b->bytes, std::memory_order_relaxed);
+  backend_.free(device_, b->handle);
   delete b;
+}
+
+// The owner of imported memory may do with it what they like as soon as they are told: what is enqueued has
+// to be through before.
+void Device::free_special(Buffer* b) {
+  const auto special = std::move(b->special);
+  if (special->imported && ordered()) {
+    const std::lock_guard lock(eager_mutex_);
+    eager_queue_->drain();
+  }
+  if (special->has_handle)
+    backend_.free(device_, b->handle);
+  else if (!special->imported)
+    std::free(special->address);
+  delete b;
+  if (special->end) special->end();
+}
+
+Result<BufferRef> Device::import_memory(const DLTensor& t, uint64_t bytes, std::function<void()> end) {
+  CError error;
+  auto b = std::make_unique<Buffer>();
+  b->special = std::make_unique<Special>();
+  b->special->imported = true;
+  b->size_class = kUnpooled, b->device = this, b->bytes = bytes;
+  if (backend_.import_memory) {
+    const weft_code code = backend_.import_memory(device_, &t, bytes, &b->handle, error.out());
+    if (code != WEFT_OK) return error.status(code).at(fmt::format("{}: importing {} bytes", name_, bytes));
+  } else if (host_memory() && t.device.device_type == kDLCPU) {
+    b->handle = static_cast<std::byte*>(t.data) + t.byte_offset, b->special->has_handle = false;
+  } else {
+    return fail(Code::unsupported, "{}: memory of DLPack's device type {} is out of its reach", name_,
+                static_cast<int>(t.device.device_type));
+  }
+  b->special->end = std::move(end);
+  return BufferRef(b.release());
 }
 
 Result<BufferRef> Device::allocate_unpooled(uint64_t bytes) { return allocate_or_trim(bytes, kUnpooled); }
@@ -49,6 +82,7 @@ Result<BufferRef> Device::allocate_pinned(uint64_t bytes) {
   CError error;
   void *handle = nullptr, *address = nullptr;
   auto b = std::make_unique<Buffer>();
+  b->special = std::make_unique<Special>();
   weft_code code = WEFT_OK;
   if (backend_.allocate_pinned)
     code = backend_.allocate_pinned(device_, bytes, &handle, &address, error.out());
@@ -57,7 +91,7 @@ Result<BufferRef> Device::allocate_pinned(uint64_t bytes) {
   if (code != WEFT_OK)
     return fail(static_cast<Code>(code), "{}: pinned memory of {} bytes: {}", name_, bytes, error.text());
   b->size_class = kUnpooled, b->device = this, b->handle = handle, b->bytes = bytes;
-  b->address = static_cast<std::byte*>(address);
+  b->special->address = static_cast<std::byte*>(address), b->special->has_handle = handle != nullptr;
   return BufferRef(b.release());
 }
 
@@ -107,6 +141,24 @@ Result<std::unique_ptr<Queue>> Device::open_queue() {
   const weft_code code = backend_.open_queue(device_, &queue, error.out());
   if (code != WEFT_OK) return error.status(code).at(name_ + ": opening a queue");
   return std::make_unique<Queue>(*this, queue);
+}
+
+Result<std::unique_ptr<Queue>> Device::import_queue(void* native) {
+  if (!backend_.import_queue) return fail(Code::unsupported, "{} takes no queues of others", name_);
+  CError error;
+  weft_queue queue = nullptr;
+  WEFT_CHECK(
+      error.status(backend_.import_queue(device_, native, &queue, error.out())).at("importing a queue"));
+  return std::make_unique<Queue>(*this, queue);
+}
+
+Result<void*> Device::native(const Queue* queue, const char* name) {
+  if (!backend_.native) return fail(Code::unsupported, "{} gives no object of its vendor's away", name_);
+  CError error;
+  void* object = nullptr;
+  WEFT_CHECK(
+      error.status(backend_.native(device_, queue ? queue->c() : nullptr, name, &object, error.out())));
+  return object;
 }
 
 Device::Device(const weft_backend& backend, weft_device device, const weft_capability& capability,

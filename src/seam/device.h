@@ -41,7 +41,10 @@ class Device {
   bool host_memory() const { return capability_.host_memory != 0; }
   uint32_t index() const { return index_; }
   DLDevice dl() const {
-    return {host_memory() ? kDLCPU : kDLExtDev, static_cast<int32_t>(capability_.ordinal)};
+    const auto type = capability_.dlpack ? static_cast<DLDeviceType>(capability_.dlpack)
+                      : host_memory()    ? kDLCPU
+                                         : kDLExtDev;
+    return {type, static_cast<int32_t>(capability_.ordinal)};
   }
 
   std::vector<KernelSource> sources;
@@ -55,7 +58,14 @@ class Device {
   /// Host memory, at Buffer::address, that copies to and from this device need no other memory for. Where the
   /// backend has none, it is plain memory, and copies wait.
   Result<BufferRef> allocate_pinned(uint64_t bytes);
+  /// Memory of somebody else, `bytes` bytes from t.data + t.byte_offset on, as a buffer of this device. `end`
+  /// is called once, with no lock held, after the last use; where this fails it is not called.
+  Result<BufferRef> import_memory(const DLTensor& t, uint64_t bytes, std::function<void()> end);
   Result<std::unique_ptr<Queue>> open_queue();
+  /// A queue that enqueues on one of the vendor's, which stays open when this one goes.
+  Result<std::unique_ptr<Queue>> import_queue(void* native);
+  /// The vendor's object of this name, as weft_backend::native gives it.
+  Result<void*> native(const Queue* queue, const char* name);
 
   /// The queue of all eager work on this device. Hold `eager_mutex` while enqueuing on an ordered device.
   Queue& eager_queue() { return *eager_queue_; }
@@ -83,6 +93,7 @@ class Device {
   void forget_pools();
   void make_room(ThreadPool& pool, uint32_t k, uint64_t bytes);
   void free_now(Buffer* buffer);
+  void free_special(Buffer* buffer);
   void enter(Queue& queue);
   void leave(Queue& queue);
   /// Ends the plans that waited for this queue alone.

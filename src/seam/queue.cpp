@@ -118,8 +118,8 @@ Status Queue::copy(const Buffer& to, uint64_t to_offset, const Buffer& from, uin
                        .source_offset = from_offset,
                        .target = to.handle,
                        .target_offset = to_offset,
-                       .host_source = from.handle ? nullptr : from.address + from_offset,
-                       .host_target = to.handle ? nullptr : to.address + to_offset,
+                       .host_source = from.handle ? nullptr : from.address() + from_offset,
+                       .host_target = to.handle ? nullptr : to.address() + to_offset,
                        .bytes = bytes};
   return enqueue(copy);
 }

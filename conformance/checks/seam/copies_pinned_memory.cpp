@@ -9,8 +9,8 @@ namespace {
 
 struct Pinned {
   Pinned(Rig& rig, size_t n)
-      : buffer(value_or_raise(rig.device.allocate_pinned(n))), bytes(buffer->address, n) {
-    if (reinterpret_cast<uintptr_t>(buffer->address) % 64)
+      : buffer(value_or_raise(rig.device.allocate_pinned(n))), bytes(buffer->address(), n) {
+    if (reinterpret_cast<uintptr_t>(buffer->address()) % 64)
       throw Error(fail(Code::internal, "pinned memory is not aligned to 64 bytes"));
   }
   seam::BufferRef buffer;

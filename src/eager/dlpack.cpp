@@ -1,0 +1,124 @@
+#include "weft/dlpack.h"
+
+#include <algorithm>
+
+#include "eager/layout.h"
+#include "eager/trace_state.h"
+#include "seam/registry.h"
+
+namespace weft {
+namespace eager {
+namespace {
+
+/// What a DLTensor says, as far as it can be a tensor's.
+struct Import {
+  DType dtype = DType::f32;
+  IntList shape, strides;
+  uint64_t bytes = 0;  // from the first element to behind the last
+  bool row_major = true;
+};
+
+IntList row_major_strides(std::span<const int64_t> shape) {
+  IntList strides(shape.size());
+  int64_t step = 1;
+  for (size_t d = shape.size(); d-- > 0; step *= shape[d]) strides[d] = step;
+  return strides;
+}
+
+Result<Import> looked_at(const DLTensor& t) {
+  const auto dtype = dtype_from_dlpack(t.dtype.code, t.dtype.bits);
+  if (!dtype || t.dtype.lanes != 1)
+    return invalid("from_dlpack: no dtype has DLPack's code {}, {} bits and {} lanes", t.dtype.code,
+                   t.dtype.bits, t.dtype.lanes);
+  if (t.ndim < 0 || t.ndim > kMaxRank)
+    return invalid("from_dlpack: rank {} is above the limit of {}", t.ndim, kMaxRank);
+  Import in{.dtype = *dtype, .shape = IntList(t.shape, t.shape + t.ndim), .strides = {}};
+  uint64_t bytes = byte_size(*dtype);
+  for (const int64_t d : in.shape)
+    if (d < 0 || __builtin_mul_overflow(bytes, static_cast<uint64_t>(std::max<int64_t>(d, 1)), &bytes))
+      return invalid("from_dlpack: {} is no shape of a tensor", text(std::span<const int64_t>(in.shape)));
+  in.strides = t.strides ? IntList(t.strides, t.strides + t.ndim) : row_major_strides(in.shape);
+  for (size_t d = 0; d < in.shape.size(); ++d) {
+    if (in.shape[d] <= 1) in.strides[d] = 0;  // nobody steps along it
+    if (in.strides[d] < 0)
+      return invalid("from_dlpack: strides {}: none may be negative; copy it first",
+                     text(std::span<const int64_t>(in.strides)));
+  }
+  const auto span = span_of(in.shape, in.strides);
+  if (!span || __builtin_mul_overflow(*span, byte_size(*dtype), &in.bytes))
+    return invalid("from_dlpack: strides {} reach beyond what 64 bits count",
+                   text(std::span<const int64_t>(in.strides)));
+  in.row_major = row_major(in.shape, in.strides);
+  return in;
+}
+
+// Elements of host memory at an address that is no multiple of their size: no kernel reads such.
+Status aligned(const DLTensor& t, DType dtype) {
+  const uint64_t at =
+      t.byte_offset + (t.device.device_type == kDLCPU ? reinterpret_cast<uintptr_t>(t.data) : 0);
+  if (at % byte_size(dtype) == 0) return {};
+  return invalid(
+      "from_dlpack: the elements of {} begin at an address that is no multiple of {}; copy it first",
+      weft::name(dtype), byte_size(dtype));
+}
+
+void end(DLManagedTensor* managed) {
+  if (managed->deleter) managed->deleter(managed);
+}
+
+/// What an export keeps.
+struct Export {
+  DLManagedTensor managed{};
+  Tensor tensor;
+  IntList shape, strides;
+};
+
+}  // namespace
+}  // namespace eager
+
+using namespace eager;
+
+Tensor from_dlpack(DLManagedTensor* managed, const std::string& backend) {
+  if (!managed) throw Error(invalid("from_dlpack: there is no tensor"));
+  const DLTensor& dl = managed->dl_tensor;
+  Import in = value_or_raise(looked_at(dl));
+  auto& device = backend.empty() ? default_device() : *value_or_raise(seam::registry().open(backend));
+  if (in.bytes == 0) {
+    Tensor none = make_tensor(device, in.dtype, in.shape);
+    end(managed);
+    return none;
+  }
+  raise_if(aligned(dl, in.dtype));
+  auto buffer = device.import_memory(dl, in.bytes, [managed] { end(managed); });
+  if (!buffer.ok()) throw Error(buffer.take_status().at("from_dlpack"));
+  Tensor t(make_impl(in.dtype, in.shape, std::move(buffer).value()));
+  if (!in.row_major) set_layout(t, std::move(in.strides), 0);
+  return t;
+}
+
+DLManagedTensor* to_dlpack(const Tensor& tensor) {
+  if (!tensor) throw Error(invalid("to_dlpack: the tensor is empty"));
+  const TensorImpl& impl = *tensor.impl();
+  if (impl.traced || active_trace())
+    throw Error(invalid("to_dlpack: a tensor has no memory inside a trace; return it as an output instead"));
+  if (impl.requires_grad)
+    throw Error(
+        invalid("to_dlpack: the tensor requires a gradient, which would not see what others write; "
+                "detach() it first"));
+  auto& device = device_of(impl);
+  {
+    const std::lock_guard lock(device.eager_mutex());
+    raise_if(device.eager_queue().synchronize());
+  }
+  auto* out = new Export;
+  out->tensor = tensor;
+  out->shape = IntList(impl.dims, impl.dims + impl.rank);
+  out->strides = impl.irregular ? impl.extra->strides : row_major_strides(impl.shape());
+  out->managed.dl_tensor = impl.c.dl;
+  out->managed.dl_tensor.shape = out->shape.data(), out->managed.dl_tensor.strides = out->strides.data();
+  out->managed.manager_ctx = out;
+  out->managed.deleter = [](DLManagedTensor* m) { delete static_cast<Export*>(m->manager_ctx); };
+  return &out->managed;
+}
+
+}  // namespace weft
