@@ -105,6 +105,10 @@ weft_backend slot_table() {
     t.allocate_pinned = [](weft_device d, uint64_t n, void** h, void** at, weft_error* e) {
       return instances[N]->allocate_pinned(d, n, h, at, e);
     };
+  if (t.import_memory)
+    t.import_memory = [](weft_device d, const DLTensor* from, uint64_t n, void** h, weft_error* e) {
+      return instances[N]->import_memory(d, from, n, h, e);
+    };
   instances[N]->table(t);
   return t;
 }

@@ -49,6 +49,11 @@ class Wrapped {
                                     weft_error* e) {
     return inner_.allocate_pinned(d, bytes, handle, address, e);
   }
+  /// Asked only where the good backend imports memory.
+  virtual weft_code import_memory(weft_device d, const DLTensor* t, uint64_t bytes, void** handle,
+                                  weft_error* e) {
+    return inner_.import_memory(d, t, bytes, handle, e);
+  }
   /// May take entries out of the table, or set some that the good backend lacks.
   virtual void table(weft_backend&) {}
   /// Runs what the good backend compiled; asked only where that one compiles.
