@@ -11,7 +11,7 @@
 #include "weft/jit.h"
 #include "weft/ops.h"
 
-// Memory of others by DLPack, both ways. The other library is tests/plugins/foreign_memory.c.
+// Memory of others by DLPack, both ways. The other library is tests/plugins/good_foreign_memory.c.
 namespace weft {
 namespace {
 
@@ -22,7 +22,7 @@ using Make = DLManagedTensor* (*)(size_t, uint64_t, int, const int64_t*, const i
 class DlPack : public ::testing::TestWithParam<const char*> {
  protected:
   static void* symbol(const char* name) {
-    static void* library = dlopen(WEFT_BINARY_DIR "/plugins/foreign_memory.so", RTLD_NOW | RTLD_LOCAL);
+    static void* library = dlopen(WEFT_BINARY_DIR "/plugins/good_foreign_memory.so", RTLD_NOW | RTLD_LOCAL);
     return library ? dlsym(library, name) : nullptr;
   }
   void SetUp() override {
