@@ -26,4 +26,14 @@ void process_barrier() {
 #endif
 }
 
+void BiasedLock::enter_slowly() {
+  for (;;) {
+    busy_.store(true, std::memory_order_relaxed);
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+    if (visitor_.load(std::memory_order_acquire) != kVisitor) return;
+    busy_.store(false, std::memory_order_release);
+    while (visitor_.load(std::memory_order_acquire) == kVisitor) std::this_thread::yield();
+  }
+}
+
 }  // namespace weft

@@ -1,5 +1,6 @@
 #pragma once
 #include <atomic>
+#include <cstdint>
 #include <mutex>
 #include <thread>
 
@@ -34,31 +35,30 @@ class BiasedLock {
   /// On a thread that is not the owner. One visitor at a time: the caller sees to that.
   template <class F>
   void visit(const F& f) {
-    visitor_.store(true, std::memory_order_relaxed);
+    visitor_.store(kVisitor, std::memory_order_relaxed);
     process_barrier();
     while (busy_.load(std::memory_order_acquire)) std::this_thread::yield();
     f();
-    visitor_.store(false, std::memory_order_release);
+    visitor_.store(at_rest_, std::memory_order_release);
   }
 
  private:
+  static constexpr uint8_t kNobody = 0, kVisitor = 1,
+                           kFence = 2;  // the last where there is no process_barrier
+
   // Either the owner sees the visitor, or the visitor sees the owner: between its store and its load stands
   // the visitor's barrier, which runs on this thread too.
   void enter() {
-    for (;;) {
-      busy_.store(true, std::memory_order_relaxed);
-      if (has_barrier_)
-        std::atomic_signal_fence(std::memory_order_seq_cst);
-      else
-        std::atomic_thread_fence(std::memory_order_seq_cst);
-      if (!visitor_.load(std::memory_order_acquire)) return;
-      busy_.store(false, std::memory_order_release);
-      while (visitor_.load(std::memory_order_acquire)) std::this_thread::yield();
-    }
+    busy_.store(true, std::memory_order_relaxed);
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    if (visitor_.load(std::memory_order_acquire) != kNobody) [[unlikely]]
+      enter_slowly();
   }
+  void enter_slowly();
 
-  std::atomic<bool> busy_{false}, visitor_{false};
-  const bool has_barrier_ = has_process_barrier();
+  std::atomic<bool> busy_{false};
+  const uint8_t at_rest_ = has_process_barrier() ? kNobody : kFence;
+  std::atomic<uint8_t> visitor_{at_rest_};
 };
 
 }  // namespace weft

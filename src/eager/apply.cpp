@@ -58,22 +58,12 @@ CallKey::Writer with_attr(CallKey::Writer key, const AttrValue& value) {
       fmt::format("{}: {}{}", call.plan->call->desc().op, name(o.dtype), text(std::span(o.shape)))));
 }
 
-// Where an irregular operand's elements are.
-CallKey::Writer with_layout(CallKey::Writer key, const TensorImpl& t) {
-  for (const int64_t stride : t.extra->strides) key.add(static_cast<uint64_t>(stride));
-  key.add(t.c.alignment);
-  return key;
-}
-
 // Everything that the choice of a kernel and the types of the results depend on. Lengths come before what
 // they measure, so different calls have different words.
 CallKey key_of(const ir::OpDef& op, const seam::Device& device, std::span<const Tensor* const> inputs,
                std::span<const AttrValue> attrs) {
   size_t most = 2 + inputs.size() * (1 + kMaxRank);
   for (const auto& a : attrs) most += attr_words(a);
-  for (const Tensor* t : inputs)
-    if (t && *t && t->impl()->irregular) [[unlikely]]
-      most += 1 + kMaxRank;
   CallKey key;
   CallKey::Writer words(key, most);
   words.add(reinterpret_cast<uint64_t>(&op));
@@ -90,8 +80,6 @@ CallKey key_of(const ir::OpDef& op, const seam::Device& device, std::span<const 
       throw_foreign(op);
     words.add(impl.signature);
     for (int i = 0; i < impl.rank; ++i) words.add(static_cast<uint64_t>(impl.dims[i]));
-    if (impl.irregular) [[unlikely]]
-      words = with_layout(words, impl);
   }
   words.finish(key);
   return key;

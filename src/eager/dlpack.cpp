@@ -18,13 +18,6 @@ struct Import {
   bool row_major = true;
 };
 
-IntList row_major_strides(std::span<const int64_t> shape) {
-  IntList strides(shape.size());
-  int64_t step = 1;
-  for (size_t d = shape.size(); d-- > 0; step *= shape[d]) strides[d] = step;
-  return strides;
-}
-
 Result<Import> looked_at(const DLTensor& t) {
   const auto dtype = dtype_from_dlpack(t.dtype.code, t.dtype.bits);
   if (!dtype || t.dtype.lanes != 1)
@@ -37,7 +30,7 @@ Result<Import> looked_at(const DLTensor& t) {
   for (const int64_t d : in.shape)
     if (d < 0 || __builtin_mul_overflow(bytes, static_cast<uint64_t>(std::max<int64_t>(d, 1)), &bytes))
       return invalid("from_dlpack: {} is no shape of a tensor", text(std::span<const int64_t>(in.shape)));
-  in.strides = t.strides ? IntList(t.strides, t.strides + t.ndim) : row_major_strides(in.shape);
+  in.strides = t.strides ? IntList(t.strides, t.strides + t.ndim) : contiguous_strides(in.shape);
   for (size_t d = 0; d < in.shape.size(); ++d) {
     if (in.shape[d] <= 1) in.strides[d] = 0;  // nobody steps along it
     if (in.strides[d] < 0)
@@ -92,7 +85,7 @@ Tensor from_dlpack(DLManagedTensor* managed, const std::string& backend) {
   auto buffer = device.import_memory(dl, in.bytes, [managed] { end(managed); });
   if (!buffer.ok()) throw Error(buffer.take_status().at("from_dlpack"));
   Tensor t(make_impl(in.dtype, in.shape, std::move(buffer).value()));
-  if (!in.row_major) set_layout(t, std::move(in.strides), 0);
+  if (!in.row_major) set_strides(t, std::move(in.strides));
   return t;
 }
 
@@ -113,7 +106,7 @@ DLManagedTensor* to_dlpack(const Tensor& tensor) {
   auto* out = new Export;
   out->tensor = tensor;
   out->shape = IntList(impl.dims, impl.dims + impl.rank);
-  out->strides = impl.irregular ? impl.extra->strides : row_major_strides(impl.shape());
+  out->strides = impl.irregular ? impl.extra->strides : contiguous_strides(impl.shape());
   out->managed.dl_tensor = impl.c.dl;
   out->managed.dl_tensor.shape = out->shape.data(), out->managed.dl_tensor.strides = out->strides.data();
   out->managed.manager_ctx = out;

@@ -2,11 +2,20 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
+#include <mutex>
 
 namespace weft::eager {
 namespace {
 
-constexpr uint64_t kIrregular = uint64_t{1} << 40;  // of a signature: beside dtype, rank and device
+// Strides are known by a number from 1 on, the same for equal ones: a signature has room for it, beside
+// dtype, rank and device.
+uint64_t number_of(const IntList& strides) {
+  static std::mutex mutex;
+  static std::map<std::vector<int64_t>, uint64_t> numbers;
+  const std::lock_guard lock(mutex);
+  return numbers.try_emplace({strides.begin(), strides.end()}, numbers.size() + 1).first->second;
+}
 
 /// Elements apart and side by side.
 struct Walk {
@@ -29,11 +38,11 @@ struct Walk {
 
 }  // namespace
 
-void set_layout(Tensor& t, IntList strides, uint64_t byte_offset) {
+void set_strides(Tensor& t, IntList strides) {
   TensorImpl& impl = *t.impl();
+  impl.signature |= number_of(strides) << 40;
   impl.more().strides = std::move(strides);
-  impl.irregular = true, impl.signature |= kIrregular;
-  impl.c.dl.strides = impl.extra->strides.data(), impl.c.dl.byte_offset = byte_offset;
+  impl.irregular = true, impl.c.dl.strides = impl.extra->strides.data();
 }
 
 std::optional<uint64_t> span_of(std::span<const int64_t> shape, std::span<const int64_t> strides) {

@@ -4,8 +4,8 @@
 // Tensors whose elements are not row-major without gaps: imports from elsewhere.
 namespace weft::eager {
 
-/// Makes `t` irregular: strides in elements, and the byte of its buffer at which it begins.
-void set_layout(Tensor& t, IntList strides, uint64_t byte_offset);
+/// Makes `t` irregular: strides in elements.
+void set_strides(Tensor& t, IntList strides);
 /// Elements from the first to behind the last, gaps among them; 0 where there are none. Nothing where that is
 /// more than 64 bits count.
 std::optional<uint64_t> span_of(std::span<const int64_t> shape, std::span<const int64_t> strides);

@@ -38,11 +38,10 @@ Result<std::vector<std::optional<seam::Layout>>> layouts_of(const ir::OpDef& op,
     const TensorImpl& t = *inputs[i]->impl();
     for (const auto& u : op.updates)
       if (u.output >= 0 && u.input == static_cast<int>(i))
-        return invalid(
-            "{}: '{}' is written in place, and was imported with gaps or strides {}; copy it first", op.name,
-            op.inputs[i], text(std::span<const int64_t>(t.extra->strides)));
+        return invalid("{}: '{}' is written in place, and was imported with strides {}; copy it first",
+                       op.name, op.inputs[i], text(std::span<const int64_t>(t.extra->strides)));
     layouts.resize(inputs.size());
-    layouts[i] = {t.extra->strides, t.c.alignment};
+    layouts[i] = {t.extra->strides, byte_size(t.dtype)};
   }
   return layouts;
 }

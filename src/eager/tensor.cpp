@@ -74,10 +74,8 @@ void release(TensorImpl* t) {
   t->buffer = seam::BufferRef();
   t->extra.reset();
   t->requires_grad = t->traced = false;
-  if (t->irregular || t->c.dl.byte_offset) [[unlikely]] {  // what an import has left
-    t->irregular = false;
-    t->c.dl.strides = nullptr, t->c.dl.byte_offset = 0;
-  }
+  if (t->irregular) [[unlikely]]
+    t->irregular = false, t->c.dl.strides = nullptr;  // what an import has left
   auto& pool = impl_pool;
   if (pool.gone || pool.count >= kKept) {
     delete t;
@@ -112,19 +110,14 @@ Tensor alias(const Tensor& t) {
   const auto& from = *t.impl();
   if (from.traced) return make_traced(t.type(), from.traced_value, from.trace);
   Tensor same(make_impl(from.dtype, from.shape(), from.buffer));
-  if (from.irregular)
-    set_layout(same, from.extra->strides, from.c.dl.byte_offset);
-  else
-    same.impl()->c.dl.byte_offset = from.c.dl.byte_offset;
+  if (from.irregular) set_strides(same, from.extra->strides);
   return same;
 }
 
 Tensor viewed(const Tensor& t, const Shape& shape) {
   SmallVector<int64_t, kMaxRank> dims;
   for (const Dim d : shape) dims.push_back(d.value());
-  Tensor same(make_impl(t.impl()->dtype, dims, t.impl()->buffer));
-  same.impl()->c.dl.byte_offset = t.impl()->c.dl.byte_offset;
-  return same;
+  return Tensor(make_impl(t.impl()->dtype, dims, t.impl()->buffer));
 }
 
 Tensor copy_of(const Tensor& t) {

@@ -27,10 +27,10 @@ struct TensorImpl {
   uint8_t rank = 0;
   bool requires_grad = false;
   bool traced = false;     // holds a graph value instead of elements
-  bool irregular = false;  // imported: not row-major without gaps, or not where its device wants it to begin
+  bool irregular = false;  // imported, with strides: not row-major without gaps
   int32_t traced_value = -1;
   uint64_t trace = 0;      // which trace the value belongs to
-  uint64_t signature = 0;  // what a plan depends on besides the dims: dtype, rank, device
+  uint64_t signature = 0;  // what a plan depends on besides the dims: dtype, rank, device, strides
   seam::BufferRef buffer;
   weft_tensor c = {.dl = {.shape = dims, .strides = nullptr, .byte_offset = 0},  // what launches are given
                    .size = sizeof(weft_tensor),

@@ -40,11 +40,11 @@ uint64_t rounded(uint64_t bytes, uint32_t k) {
 // A thread's free buffers of one device, by class, and what it has in use. A buffer that another thread lets
 // go of is counted there.
 struct ThreadPool {
-  Device* device = nullptr;  // none once it is closed
-  BiasedLock lock;           // of `lists` and `kept`: trim reaches every thread's
-  Buffer* lists[kClasses] = {};
+  Device* device = nullptr;         // none once it is closed
+  BiasedLock lock;                  // of `kept` and `lists`: trim reaches every thread's
   int64_t kept = 0;                 // bytes in the lists
   int64_t live = 0, most_live = 0;  // bytes of buffers in use, by what was asked for
+  Buffer* lists[kClasses] = {};
 };
 
 // By device. At thread end the free buffers go to their device, for the next thread to take. The pointers
