@@ -5,6 +5,8 @@
 #include <map>
 #include <mutex>
 
+#include "seam/ledger.h"
+
 namespace weft::eager {
 namespace {
 
@@ -84,7 +86,9 @@ Tensor regular_copy(const Tensor& t) {
   const TensorImpl& impl = *t.impl();
   std::vector<std::byte> rows(impl.bytes());
   raise_if(read_rows(t, rows.data()));
-  return Tensor::from_bytes(rows, impl.shape(), impl.dtype, device_of(impl).name());
+  const std::string& device = device_of(impl).name();
+  seam::ledger().copied(device, device, rows.size());
+  return Tensor::from_bytes(rows, impl.shape(), impl.dtype, device);
 }
 
 }  // namespace weft::eager
