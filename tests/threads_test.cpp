@@ -6,6 +6,7 @@
 
 #include "base/thread_pool.h"
 #include "eager/apply.h"
+#include "seam/registry.h"
 #include "test_backends.h"
 #include "weft/ops.h"
 #include "weft/tokenizer.h"
@@ -52,6 +53,50 @@ TEST(Threads, PoolMayChangeItsSizeWhileItRuns) {
   });
   EXPECT_EQ(wrong, 0);
   set_thread_count(0);
+}
+
+// What a thread has let go of is given back by whoever trims, also while the thread sleeps.
+TEST(Threads, TrimEmptiesThePoolOfEveryThread) {
+  const OnBackend on("reference");
+  auto& device = *value_or_raise(seam::registry().open("reference"));
+  device.trim();
+  const uint64_t before = device.live_bytes();
+  std::atomic<int> waiting = 0;
+  std::atomic<bool> go = false;
+  std::thread main([&] {
+    on_threads(3, [&](int) {
+      const OnBackend here("reference");
+      (void)full(1, {5000});
+      ++waiting;
+      while (!go) std::this_thread::yield();
+    });
+  });
+  while (waiting < 3) std::this_thread::yield();
+  EXPECT_GE(device.live_bytes(), before + 3 * 5000 * sizeof(float));
+  device.trim();
+  EXPECT_EQ(device.live_bytes(), before);
+  go = true;
+  main.join();
+}
+
+// Trimming takes nothing that is in use, however often it comes between.
+TEST(Threads, TrimAmongThreadsThatAllocate) {
+  auto& device = *value_or_raise(seam::registry().open("reference"));
+  std::atomic<int> wrong = 0, done = 0;
+  std::thread trimmer([&] {
+    while (done < 3) device.trim();
+  });
+  on_threads(3, [&](int i) {
+    const OnBackend here("reference");
+    for (int round = 0; round < 300; ++round) {
+      const double n = i * 1000 + round;
+      const Tensor x = full(n, {17 + round % 5}), y = x + x;
+      if (y.to_vector<double>()[3] != 2 * n) ++wrong;
+    }
+    ++done;
+  });
+  trimmer.join();
+  EXPECT_EQ(wrong, 0);
 }
 
 TEST(Threads, EachHasItsOwnPlanCache) {
