@@ -111,13 +111,12 @@ TEST(Region, ExpansionPlansItsMemoryAnew) {
   const auto expanded = plan_for("far");
   std::printf("%s", expanded.c_str());
   const uint64_t large = 16 * 24 * 4;
-  EXPECT_GE(arena_bytes(expanded), 3 * large);
+  EXPECT_GE(arena_bytes(expanded), large);  // inputs and outputs are the caller's memory
   if (!is_backend_available("opencl")) GTEST_SKIP() << "opencl is not available here";
   const auto fused = plan_for("opencl");
   std::printf("%s", fused.c_str());
   EXPECT_NE(fused.find("loops.region.elementwise"), std::string::npos) << fused;
-  EXPECT_GE(arena_bytes(fused), 2 * large);
-  EXPECT_LT(arena_bytes(fused), 3 * large) << "one call needs no room in between";
+  EXPECT_LT(arena_bytes(fused), large) << "one call needs no room in between";
 }
 
 // ---- memory ----

@@ -39,10 +39,17 @@ struct ArenaUse {
 /// A compiled function: a program, and a session that holds its states.
 class Compiled {
  public:
-  /// Runs once. Sizes of the inputs give the symbols' values; each new set of values is linked once.
+  /// Runs once. Sizes of the inputs give the symbols' values; each new set of values is linked once. Tensors
+  /// on the program's device are read where they lie, and outputs are made there: nothing is copied.
   std::vector<Tensor> operator()(const std::vector<Tensor>& inputs);
+  /// The same without waiting, where the device's queues run later: to prepare what comes next meanwhile.
+  /// What is done with the inputs and outputs next comes after the run. A failure on the device is told by
+  /// wait().
+  std::vector<Tensor> enqueue(const std::vector<Tensor>& inputs);
+  /// Waits for what was enqueued.
+  void wait();
   /// The same from and into the caller's memory, for loops that are run through many times: with the sizes of
-  /// the run before, it allocates nothing. At most 8 inputs.
+  /// the run before and at most 8 inputs, it allocates nothing.
   ///
   /// Errors   invalid_argument for an output whose memory has another size.
   void run(std::span<const HostArray> inputs, std::span<const std::span<std::byte>> outputs);

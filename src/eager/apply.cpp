@@ -93,7 +93,8 @@ seam::Device& pick_device(std::span<const Tensor* const> inputs) {
 
 // With what few kernels need: a workspace, and the turn of an ordered queue.
 [[gnu::noinline]] Status launch_in_turn(seam::Plan& plan, seam::Device& device, const weft_tensor* const* in,
-                                        const weft_tensor* const* out) {
+                                        const weft_tensor* const* out,
+                                        std::span<const Tensor* const> inputs) {
   Tensor scratch;
   if (const uint64_t workspace = plan.prepared.workspace) {
     const int64_t size[] = {static_cast<int64_t>(workspace)};
@@ -101,6 +102,8 @@ seam::Device& pick_device(std::span<const Tensor* const> inputs) {
   }
   std::unique_lock lock(device.eager_mutex(), std::defer_lock);
   if (device.ordered()) lock.lock();
+  for (const Tensor* t : inputs)  // results are fresh, or inputs that are written over
+    if (t && *t) WEFT_CHECK(device.order(device.eager_queue(), *t->impl()->buffer.get()));
   return seam::launch(plan, device.eager_queue(), in, out, scratch ? &scratch.impl()->c : nullptr);
 }
 
@@ -123,7 +126,7 @@ void run_kernel(CachedCall& call, seam::Device& device, std::span<const Tensor* 
     out[k] = &outputs[k].impl()->c;
   }
   const Status status = call.plan->prepared.workspace || device.ordered()
-                            ? launch_in_turn(*call.plan, device, in, out)
+                            ? launch_in_turn(*call.plan, device, in, out, inputs)
                             : seam::launch(*call.plan, device.eager_queue(), in, out, nullptr);
   if (!status.ok()) throw Error(status);
 }

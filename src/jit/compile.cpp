@@ -4,6 +4,7 @@
 #include <map>
 
 #include "eager/tensor_impl.h"
+#include "eager/trace_state.h"
 #include "runtime/devices.h"
 #include "runtime/session.h"
 #include "weft/jit.h"
@@ -111,19 +112,37 @@ Compiled load_program(const std::string& path, const CompileOptions& options) {
 }
 
 std::vector<Tensor> Compiled::operator()(const std::vector<Tensor>& inputs) {
-  std::vector<runtime::HostTensor> in;
-  for (const auto& t : inputs) in.push_back({{t.dtype(), t.sizes()}, t.to_bytes()});
-  std::vector<Tensor> out;
-  for (const auto& t : value_or_raise(session_->run(in))) out.push_back(to_tensor(t, *session_));
+  auto out = enqueue(inputs);
+  wait();
   return out;
 }
 
+// Those that are on the program's device, row-major, stay where they are.
+std::vector<Tensor> Compiled::enqueue(const std::vector<Tensor>& inputs) {
+  if (eager::active_trace()) throw Error(invalid("a compiled program can't be run inside a trace"));
+  seam::Device& device = session_->device();
+  std::vector<runtime::DeviceArray> in;
+  for (const Tensor& t : inputs) {
+    const IntList sizes = t.sizes();
+    const Tensor here =
+        value_or_raise(eager::copy_to(t.impl()->irregular ? eager::regular_copy(t) : t, device));
+    in.push_back({{t.dtype(), sizes}, here.impl()->buffer});
+  }
+  std::vector<Tensor> out;
+  for (auto& t : value_or_raise(session_->run_on(in)))
+    out.push_back(Tensor(eager::make_impl(t.type.dtype, t.type.shape, std::move(t.buffer))));
+  return out;
+}
+
+void Compiled::wait() { raise_if(session_->wait()); }
+
 void Compiled::run(std::span<const HostArray> inputs, std::span<const std::span<std::byte>> outputs) {
-  std::array<runtime::HostView, 8> in;
-  if (inputs.size() > in.size()) throw Error(invalid("at most {} inputs, got {}", in.size(), inputs.size()));
-  for (size_t i = 0; i < inputs.size(); ++i)
+  std::array<runtime::HostView, 8> few;  // nothing is allocated for them
+  std::vector<runtime::HostView> many(inputs.size() > few.size() ? inputs.size() : 0);
+  const auto in = many.empty() ? std::span(few).first(inputs.size()) : std::span(many);
+  for (size_t i = 0; i < in.size(); ++i)
     in[i] = {{inputs[i].dtype, IntList(inputs[i].sizes)}, inputs[i].bytes};
-  raise_if(session_->run_into(std::span(in).first(inputs.size()), outputs));
+  raise_if(session_->run_into(in, outputs));
 }
 
 Tensor Compiled::state(const std::string& name) const {

@@ -5,18 +5,19 @@
 // Program + devices → resolved plan: every call has a kernel, every value a place. docs/design.md section 8.
 namespace weft::link {
 
-/// Where a value lives. Arena slots share one buffer a device; the others have their own.
+/// Where a value lives. Arena slots share one buffer a device; states and weights have their own; an external
+/// slot is memory that each run is given, for an input or an output.
 struct BufferAllocation {
-  enum class Kind : uint8_t { arena, state, weight } kind = Kind::arena;
+  enum class Kind : uint8_t { arena, state, weight, external } kind = Kind::arena;
   uint32_t device = 0;   // index into ExecutionPlan::devices
   uint64_t offset = 0;   // in the arena
-  int32_t index = -1;    // of the state or weight
+  int32_t index = -1;    // of the state, weight or port: inputs are counted first, then outputs
   int32_t same_as = -1;  // the slot whose bytes these are, under another shape
   seam::ConcreteType type;
   uint32_t first_step = 0, last_step = 0;  // steps between which an arena slot holds its value
 };
 
-/// One launch, or one copy between slots of different devices (plan is null then).
+/// One launch, or one copy between slots (plan is null then).
 struct Step {
   std::shared_ptr<seam::Plan> plan;      // steps whose calls are equal share one
   std::vector<int32_t> inputs, outputs;  // slots; -1 where absent
@@ -36,7 +37,7 @@ struct ExecutionPlan {
   std::vector<BufferAllocation> slots;
   std::vector<Step> steps;
   std::vector<ArenaSize> arenas;         // one per device
-  std::vector<int32_t> inputs, outputs;  // slots, in the order of the program's ports
+  std::vector<int32_t> inputs, outputs;  // external slots, in the order of the program's ports
 };
 
 /// Asks every call's kernels on devices[0]: by name, then as a region; expands what is refused; turns to the

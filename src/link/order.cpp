@@ -13,12 +13,14 @@ class Scheduler {
   }
 
   Result<ExecutionPlan> run() {
-    for (const auto& in : program_.inputs) plan_.inputs.push_back(slot_for(in.value, 0));
+    for (const auto& in : program_.inputs) add_input(in.value);
     for (auto& call : flat_.calls) WEFT_CHECK(call.plan ? add_launch(call) : add_move(call));
     for (const auto& out : program_.outputs) {
       WEFT_TRY(const int32_t slot, slot_on(out.value, 0));
-      plan_.outputs.push_back(slot);
+      add_output(slot);
     }
+    for (auto& s : plan_.slots)  // views are where their memory is
+      if (s.same_as >= 0) s.kind = slot(s.same_as).kind, s.index = slot(s.same_as).index;
     return std::move(plan_);
   }
 
@@ -38,6 +40,30 @@ class Scheduler {
     int32_t& at = place(id, device);
     if (at < 0) at = add_slot({.device = device, .type = value(id).type});
     return at;
+  }
+
+  // An input is the caller's memory. What the program writes over is a copy of it.
+  void add_input(int32_t id) {
+    const int32_t port = add_slot({.kind = Kind::external, .index = next_port_++, .type = value(id).type});
+    plan_.inputs.push_back(port);
+    if (value(id).overwritten)
+      add_copy(port, slot_for(id, 0));
+    else
+      place(id, 0) = port;
+  }
+  // A result in the arena is made in the caller's memory instead; what has its place elsewhere, or is another
+  // output too, is copied there at the end.
+  void add_output(int32_t from) {
+    const int32_t base = slot(from).same_as < 0 ? from : slot(from).same_as;
+    const int32_t port = next_port_++;
+    if (slot(base).kind == Kind::arena) {
+      slot(base).kind = Kind::external, slot(base).index = port;
+      plan_.outputs.push_back(from);
+      return;
+    }
+    const int32_t to = add_slot({.kind = Kind::external, .index = port, .type = slot(from).type});
+    add_copy(from, to);
+    plan_.outputs.push_back(to);
   }
 
   // Where a value that exists already can be read on `device`; copied there by a step of its own if need be.
@@ -123,6 +149,7 @@ class Scheduler {
   const program::CompiledProgram& program_;
   FlatProgram flat_;
   Ids slots_;
+  int32_t next_port_ = 0;
   ExecutionPlan plan_;
 };
 

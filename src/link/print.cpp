@@ -10,6 +10,10 @@ std::string print(const ExecutionPlan& plan) {
     const auto& s = plan.slots[static_cast<size_t>(slot)];
     if (s.kind == Kind::state) return fmt::format("state{}", s.index);
     if (s.kind == Kind::weight) return fmt::format("weight{}", s.index);
+    if (s.kind == Kind::external) {
+      const auto inputs = static_cast<int32_t>(plan.inputs.size());
+      return s.index < inputs ? fmt::format("in{}", s.index) : fmt::format("out{}", s.index - inputs);
+    }
     return fmt::format("{}+{}", plan.devices[s.device]->name(), s.offset);
   };
   std::string text;

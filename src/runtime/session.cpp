@@ -53,7 +53,8 @@ Status Session::load(const Present& present) {
   };
   for (const auto& s : program_->states) {
     states_.push_back(there(s.name));
-    if (!states_.back()) {
+    shared_.push_back(bool(states_.back()));
+    if (!shared_.back()) {
       WEFT_TRY(states_.back(), filled(0, s.before, s.blob, s.name));
     }
   }
@@ -100,21 +101,19 @@ Status Session::synchronize() {
   return first;
 }
 
-Result<Bindings> Session::bind(std::span<const HostView> inputs) const {
+Result<Bindings> Session::bind(std::span<const seam::ConcreteType* const> inputs) const {
   if (inputs.size() != program_->inputs.size())
     return invalid("{} takes {} inputs, got {}", program_->name, program_->inputs.size(), inputs.size());
   Bindings bindings;
   for (size_t i = 0; i < inputs.size(); ++i) {
     const auto& port = program_->inputs[i];
     const auto& want = program_->values[static_cast<size_t>(port.value)].type;
-    const auto& have = inputs[i].type;
+    const auto& have = *inputs[i];
     const auto mismatch = [&](std::string_view why) {
       return invalid("input {} of {} is {}, got {}{}{}", port.name, program_->name, text(want), text(have),
                      why.empty() ? "" : ": ", why);
     };
     if (have.dtype != want.dtype || have.shape.size() != want.shape.size()) return mismatch("");
-    if (inputs[i].bytes.size() != have.bytes())
-      return mismatch(fmt::format("{} bytes", inputs[i].bytes.size()));
     for (size_t d = 0; d < have.shape.size(); ++d)
       if (Status s = unify(want.shape[d], have.shape[d], bindings); !s.ok()) return mismatch(s.message());
   }
@@ -125,6 +124,14 @@ Result<Bindings> Session::bind(std::span<const HostView> inputs) const {
       return invalid("symbol {} must be in {}..{}, got {}", s.name, s.min, s.max, *v);
   }
   return bindings;
+}
+
+Status Session::check_bytes(std::span<const HostView> inputs) const {
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (inputs[i].bytes.size() != inputs[i].type.bytes())
+      return invalid("input {} of {} is {}, got {} bytes", program_->inputs[i].name, program_->name,
+                     text(inputs[i].type), inputs[i].bytes.size());
+  return {};
 }
 
 Result<Session::Bound*> Session::bound_for(const Bindings& bindings) {
@@ -154,6 +161,7 @@ const seam::Buffer& Session::buffer_of(const Bound& bound, const link::BufferAll
   switch (slot.kind) {
     case link::BufferAllocation::Kind::state: return *states_[i].get();
     case link::BufferAllocation::Kind::weight: return *weights_[weight_on(slot)].get();
+    case link::BufferAllocation::Kind::external: return *bound.ports[i].get();
     case link::BufferAllocation::Kind::arena: break;
   }
   return *bound.arenas[slot.device].get();
@@ -167,9 +175,10 @@ Status Session::bind_memory(Bound& bound) {
     bound.arenas.push_back(std::move(arena));
   }
   for (auto& slot : plan.slots) {
-    const auto& buffer = buffer_of(bound, slot);
+    const bool external = slot.kind == link::BufferAllocation::Kind::external;  // bound by each run
+    if (external) bound.external.push_back(static_cast<uint32_t>(bound.tensors.size()));
     const auto& i = info(slot.type.dtype);
-    bound.tensors.push_back({.dl = {.data = buffer.handle,
+    bound.tensors.push_back({.dl = {.data = external ? nullptr : buffer_of(bound, slot).handle,
                                     .device = devices_[slot.device]->dl(),
                                     .ndim = static_cast<int32_t>(slot.type.shape.size()),
                                     .dtype = {i.dlpack_code, static_cast<uint8_t>(8 * i.bytes), 1},
@@ -206,30 +215,57 @@ Status Session::bind_memory(Bound& bound) {
   return {};
 }
 
-bool Session::same_sizes(std::span<const HostView> inputs) const {
+bool Session::same_sizes(std::span<const seam::ConcreteType* const> inputs) const {
   if (!current_ || inputs.size() != current_->plan->inputs.size()) return false;
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    const auto& slot = current_->plan->slots[static_cast<size_t>(current_->plan->inputs[i])];
-    if (!(inputs[i].type == slot.type) || inputs[i].bytes.size() != slot.type.bytes()) return false;
-  }
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (!(*inputs[i] == slot(current_->plan->inputs[i]).type)) return false;
   return true;
 }
 
+Status Session::choose_plan(std::span<const seam::ConcreteType* const> inputs) {
+  if (same_sizes(inputs)) return {};
+  WEFT_TRY(const Bindings bindings, bind(inputs));
+  WEFT_TRY(current_, bound_for(bindings));
+  return {};
+}
+
+// The launches are given the memory where the ports lie this time.
+void Session::bind_ports(std::vector<seam::BufferRef> ports) {
+  current_->ports = std::move(ports), current_->has_ports = true;
+  for (const uint32_t i : current_->external)
+    current_->tensors[i].dl.data = buffer_of(*current_, current_->plan->slots[i]).handle;
+}
+
+Status Session::use_own_ports() {
+  auto& own = current_->own;
+  if (own.empty()) {
+    std::vector<seam::BufferRef> made;
+    for (const auto* list : {&current_->plan->inputs, &current_->plan->outputs})
+      for (const int32_t s : *list) {
+        WEFT_TRY(auto buffer, devices_[0]->allocate_unpooled(slot(s).type.bytes()));
+        made.push_back(std::move(buffer));
+      }
+    own = std::move(made);
+  }
+  const auto same = [](const auto& a, const auto& b) { return a.get() == b.get(); };
+  if (!current_->has_ports || !std::ranges::equal(current_->ports, own, same)) bind_ports(own);
+  return {};
+}
+
 Status Session::put(std::span<const HostView> inputs) {
-  if (!same_sizes(inputs)) {
-    WEFT_TRY(const Bindings bindings, bind(inputs));
-    WEFT_TRY(current_, bound_for(bindings));
-  }
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    const auto& slot = current_->plan->slots[static_cast<size_t>(current_->plan->inputs[i])];
-    WEFT_CHECK(queues_[slot.device]->copy_in(buffer_of(*current_, slot), slot.offset, inputs[i].bytes.data(),
-                                             inputs[i].bytes.size()));
-  }
+  SmallVector<const seam::ConcreteType*, 8> types;
+  for (const auto& in : inputs) types.push_back(&in.type);
+  WEFT_CHECK(choose_plan(types));
+  WEFT_CHECK(check_bytes(inputs));
+  WEFT_CHECK(use_own_ports());
+  for (size_t i = 0; i < inputs.size(); ++i)
+    WEFT_CHECK(
+        queues_[0]->copy_in(*current_->own[i].get(), 0, inputs[i].bytes.data(), inputs[i].bytes.size()));
   return {};
 }
 
 Status Session::enqueue() {
-  if (!current_) return invalid("execute: set_inputs comes first");
+  if (!current_ || !current_->has_ports) return invalid("execute: set_inputs comes first");
   if (seam::Together::open()) return invalid("execute: the plans that this thread prepares are not finished");
   const auto& steps = current_->plan->steps;
   seam::CError error;
@@ -264,7 +300,7 @@ Status Session::copy_step(const link::Step& step) {
 }
 
 Result<std::vector<HostTensor>> Session::take() {
-  if (!current_) return invalid("outputs: set_inputs comes first");
+  if (!current_ || !current_->has_ports) return invalid("outputs: set_inputs comes first");
   WEFT_CHECK(synchronize());
   std::vector<HostTensor> out;
   for (const int32_t s : current_->plan->outputs) {
@@ -304,6 +340,59 @@ Status Session::run_into(std::span<const HostView> inputs, std::span<const std::
     WEFT_CHECK(queues_[slot_of(i).device]->copy_out(outputs[i].data(), buffer_of(*current_, slot_of(i)),
                                                     slot_of(i).offset, outputs[i].size()));
   return {};
+}
+
+Result<std::vector<DeviceArray>> Session::run_on(std::span<const DeviceArray> inputs) {
+  const Busy busy(busy_);
+  WEFT_CHECK(busy.status());
+  SmallVector<const seam::ConcreteType*, 8> types;
+  for (const auto& in : inputs) types.push_back(&in.type);
+  WEFT_CHECK(choose_plan(types));
+  std::vector<seam::BufferRef> ports;
+  for (const auto& in : inputs) ports.push_back(in.buffer);
+  std::vector<DeviceArray> out;
+  for (const int32_t s : current_->plan->outputs) {
+    WEFT_TRY(auto buffer, device().allocate(slot(s).type.bytes()));
+    ports.push_back(buffer);
+    out.push_back({slot(s).type, std::move(buffer)});
+  }
+  WEFT_CHECK(follow_eager(ports));
+  bind_ports(std::move(ports));
+  const Status enqueued = enqueue();
+  const Status marked = leave_to_eager();
+  current_->ports.clear(), current_->has_ports = false;
+  WEFT_CHECK(enqueued);
+  WEFT_CHECK(marked);
+  return out;
+}
+
+// What the run reads was enqueued before it, and what it writes is not read any more by then.
+Status Session::follow_eager(std::span<const seam::BufferRef> ports) {
+  if (!device().ordered()) return {};
+  uint64_t point = 0;
+  {
+    const std::lock_guard lock(device().eager_mutex());
+    WEFT_TRY(point, device().eager_queue().mark());
+  }
+  WEFT_CHECK(queues_[0]->wait(device().eager_queue(), point));
+  for (const auto& buffer : ports) WEFT_CHECK(device().order(*queues_[0], *buffer.get()));
+  return {};
+}
+
+// Whoever uses the ports' memory next comes after this run.
+Status Session::leave_to_eager() {
+  if (!device().ordered()) return {};
+  WEFT_TRY(const uint64_t point, queues_[0]->mark());
+  for (const auto& buffer : current_->ports) device().used(*buffer.get(), *queues_[0], point);
+  for (size_t i = 0; i < states_.size(); ++i)
+    if (shared_[i]) device().used(*states_[i].get(), *queues_[0], point);
+  return {};
+}
+
+Status Session::wait() {
+  const Busy busy(busy_);
+  WEFT_CHECK(busy.status());
+  return synchronize();
 }
 
 Status Session::set_inputs(std::span<const HostTensor> inputs) {

@@ -18,6 +18,12 @@ struct HostView {
   std::span<const std::byte> bytes;
 };
 
+/// The same in memory of the session's first device, from its beginning on, row-major.
+struct DeviceArray {
+  seam::ConcreteType type;
+  seam::BufferRef buffer;
+};
+
 /// The memory that a weight or state, by its name, has on a device already; null where the session is to make
 /// some.
 using Present = std::function<seam::BufferRef(const std::string& name, const seam::Device& device)>;
@@ -41,6 +47,13 @@ class Session {
   /// last one allocates nothing, nor does the device.
   Status run_into(std::span<const HostView> inputs, std::span<const std::span<std::byte>> outputs);
 
+  /// The same where the arrays lie: nothing is copied. Outputs are memory of the device's pool. Returns when
+  /// the run is enqueued; what eager ops do with the arrays comes after it. A failure is told by the next
+  /// wait().
+  Result<std::vector<DeviceArray>> run_on(std::span<const DeviceArray> inputs);
+  /// Waits for all runs; an error that a device met since the last call comes out here.
+  Status wait();
+
   /// The parts of run(): with many runs on equal inputs in mind, as benchmarks have.
   Status set_inputs(std::span<const HostTensor> inputs);
   Status execute();  ///< enqueues every step; waits for nothing
@@ -61,7 +74,8 @@ class Session {
   /// The plan of the last set_inputs.
   const link::ExecutionPlan& plan() const { return *current_->plan; }
   const link::ExecutionPlan* plan_or_null() const { return current_ ? current_->plan.get() : nullptr; }
-  /// Name of the device that the program runs on.
+  /// The device that the program runs on, and its name.
+  seam::Device& device() const { return *devices_[0]; }
   const std::string& backend() const { return devices_[0]->name(); }
 
  private:
@@ -70,6 +84,10 @@ class Session {
     Bindings bindings;
     std::unique_ptr<link::ExecutionPlan> plan;
     std::vector<seam::BufferRef> arenas;
+    std::vector<seam::BufferRef> own;    // of the ports, for runs on host arrays; made for the first of those
+    std::vector<seam::BufferRef> ports;  // by index, of this run
+    bool has_ports = false;
+    std::vector<uint32_t> external;            // slots, whose memory the ports are
     std::vector<weft_tensor> tensors;          // by slot
     std::vector<const weft_tensor*> operands;  // of all steps, one after the other
     std::vector<weft_launch> launches;         // by step; no plan for a copy
@@ -79,8 +97,17 @@ class Session {
           const Policy& policy)
       : program_(std::move(program)), devices_(std::move(devices)), policy_(policy) {}
   Status load(const Present& present);
-  Result<Bindings> bind(std::span<const HostView> inputs) const;
-  bool same_sizes(std::span<const HostView> inputs) const;  // as those that the present plan is for
+  Result<Bindings> bind(std::span<const seam::ConcreteType* const> inputs) const;
+  bool same_sizes(std::span<const seam::ConcreteType* const> inputs) const;  // as those of the present plan
+  Status choose_plan(std::span<const seam::ConcreteType* const> inputs);
+  Status check_bytes(std::span<const HostView> inputs) const;
+  Status use_own_ports();
+  Status follow_eager(std::span<const seam::BufferRef> ports);
+  Status leave_to_eager();
+  void bind_ports(std::vector<seam::BufferRef> ports);
+  const link::BufferAllocation& slot(int32_t i) const {
+    return current_->plan->slots[static_cast<size_t>(i)];
+  }
   // The parts of a run, for whoever has marked the session as busy.
   Status put(std::span<const HostView> inputs);
   Status enqueue();
@@ -104,6 +131,7 @@ class Session {
   Policy policy_;
   std::vector<std::unique_ptr<seam::Queue>> queues_;  // by device
   std::vector<seam::BufferRef> states_;
+  std::vector<bool> shared_;                  // by state: its memory is a tensor's too
   std::vector<seam::BufferRef> weights_;      // by weight and device; empty where no plan reads it yet
   std::deque<std::unique_ptr<Bound>> bound_;  // newest use first
   Bound* current_ = nullptr;

@@ -6,6 +6,7 @@
 
 namespace weft::seam {
 void Device::free_now(Buffer* b) {
+  if (!uses_.none()) uses_.await(*b);
   if (b->special) return free_special(b);
   live_bytes_.fetch_sub(b->bytes, std::memory_order_relaxed);
   backend_.free(device_, b->handle);
@@ -114,6 +115,7 @@ void Device::leave(Queue& queue) {
 // What was retired before now was launched before now: it waits for the other queues with launches in them.
 // Without memory for that, plans stay until the next time.
 void Device::passed(const Queue& queue) {
+  if (!uses_.none()) uses_.forget(queue);
   std::vector<Plan*> ended;
   try {
     std::lock_guard lock(retired_mutex_);

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "seam/queue.h"
+#include "seam/uses.h"
 
 namespace weft::seam {
 
@@ -71,6 +71,15 @@ class Device {
   Queue& eager_queue() { return *eager_queue_; }
   std::mutex& eager_mutex() { return eager_mutex_; }
 
+  /// What is enqueued on `queue` from now on comes after what other queues do with the buffer.
+  Status order(Queue& queue, const Buffer& buffer) {
+    return uses_.none() ? Status() : uses_.order(queue, &queue == eager_queue_.get(), buffer);
+  }
+  /// `queue`, which is not the eager one, uses the buffer up to this point.
+  void used(const Buffer& buffer, Queue& queue, uint64_t point) {
+    if (ordered()) uses_.add(buffer, queue, point);
+  }
+
   /// Ends a plan, once each queue that may still need it has been waited for.
   void retire(Plan* plan);
 
@@ -85,6 +94,7 @@ class Device {
   friend void recycle(Buffer* buffer);
   friend struct ThreadPools;
   friend class Queue;
+  Result<BufferRef> taken(BufferRef buffer);
   Result<BufferRef> allocate_fresh(uint64_t bytes, uint32_t size_class);
   Result<BufferRef> allocate_or_trim(uint64_t bytes, uint32_t size_class);
   ThreadPool& this_threads_pool();
@@ -114,6 +124,7 @@ class Device {
   std::vector<Queue*> queues_;
   std::vector<Plan*> retired_;
   std::vector<Retired> waiting_;
+  Uses uses_;
   std::vector<ThreadPool*> pools_;  // of the threads that use this device
   Buffer* orphans_ = nullptr;       // free buffers of threads that have ended
   std::atomic<uint64_t> live_bytes_{0}, peak_bytes_{0};

@@ -22,7 +22,7 @@ Status Queue::finish() {
   CError error;
   const weft_code code = device_.backend().synchronize(queue_, error.out());
   launches_.store(false, std::memory_order_relaxed);
-  if (device_.ordered()) device_.passed(*this);
+  if (device_.ordered()) device_.passed(*this);  // and nobody waits for its uses of memory any more
   return error.status(code);
 }
 
@@ -84,6 +84,7 @@ Status Queue::enqueue(const weft_copy& copy) {
 }
 
 Status Queue::copy_in(const Buffer& to, uint64_t offset, const void* from, uint64_t bytes) {
+  WEFT_CHECK(device_.order(*this, to));
   const weft_copy copy{.size = sizeof(weft_copy),
                        .reserved = 0,
                        .source = nullptr,
@@ -97,6 +98,7 @@ Status Queue::copy_in(const Buffer& to, uint64_t offset, const void* from, uint6
 }
 
 Status Queue::copy_out(void* to, const Buffer& from, uint64_t offset, uint64_t bytes) {
+  WEFT_CHECK(device_.order(*this, from));
   const weft_copy copy{.size = sizeof(weft_copy),
                        .reserved = 0,
                        .source = from.handle,
@@ -111,6 +113,8 @@ Status Queue::copy_out(void* to, const Buffer& from, uint64_t offset, uint64_t b
 
 Status Queue::copy(const Buffer& to, uint64_t to_offset, const Buffer& from, uint64_t from_offset,
                    uint64_t bytes) {
+  WEFT_CHECK(device_.order(*this, from));
+  WEFT_CHECK(device_.order(*this, to));
   // Pinned memory may be plain host memory, which has no handle.
   const weft_copy copy{.size = sizeof(weft_copy),
                        .reserved = 0,
