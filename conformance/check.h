@@ -53,7 +53,7 @@ struct CheckOptions {
   bool full = false;           ///< the figures of a full run instead of those that a test can afford
   bool first_failure = false;  ///< ends there: nothing more is asked
   bool quick = false;          ///< without the checks that take long
-  /// Is some case not asked for by its name?
+  /// Do `only` or `skip` leave out some cases?
   bool selects() const { return !only.empty() || !skip.empty(); }
 };
 

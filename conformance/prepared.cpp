@@ -9,7 +9,7 @@
 namespace weft::conformance {
 namespace {
 
-// What a right answer hangs on, and the answer; no value where the operands are none of the op's.
+// What a right answer depends on, and the answer; no value where the operands are none of the op's.
 struct Kept {
   std::vector<AttrValue> attrs;
   std::vector<Array> inputs;

@@ -307,12 +307,13 @@ TEST_F(Folder, GenerateTakesTheFoldersOptions) {
   EXPECT_EQ(made(" --length 20"), penalised.substr(0, 3 + 20) + "\n");
   write("generation_config.json", {{"do_sample", false}, {"max_new_tokens", 10}, {"suppress_tokens", {70}}});
   EXPECT_EQ(made("").size(), 3 + 10 + 1u);
+  write("generation_config.json", {{"do_sample", false}, {"max_new_tokens", 10}, {"max_length", 5}});
+  EXPECT_EQ(made("").size(), 3 + 10 + 1u);  // the number of new tokens goes before, as in transformers
   write("generation_config.json", {{"do_sample", true}, {"max_length", 3}});
   const auto full = weft("generate --prompt abc" + hf());
-  EXPECT_NE(
-      full.errors.find("the prompt has 3 tokens, and the model's folder allows 3 together with the text "
-                       "(max_length); give --length"),
-      std::string::npos)
+  EXPECT_NE(full.errors.find("the prompt has 3 tokens, and max_length in the model's folder is 3, for prompt "
+                             "and text together; give --length to override it"),
+            std::string::npos)
       << full.errors;
   write("generation_config.json", {{"num_beams", 4}});
   EXPECT_NE(weft("generate --prompt abc" + hf()).errors.find("field 'num_beams' is 4; supported is only 1"),

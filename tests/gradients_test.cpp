@@ -345,7 +345,7 @@ TEST(GradientRules, ViewsAreNotWrittenOver) {
     sgd_step(y.detach(), one, one, Tensor::scalar(1));
     FAIL() << "a value has changed";
   } catch (const Error& e) {
-    EXPECT_NE(std::string(e.what()).find("shares its memory"), std::string::npos) << e.what();
+    EXPECT_NE(std::string(e.what()).find("a reshape of it"), std::string::npos) << e.what();
   }
   z.backward(Tensor::of({1, 1, 1, 1}, {2, 2}));
   EXPECT_EQ(x.grad().to_vector<float>(), (std::vector<float>{2, 4, 6, 8}));

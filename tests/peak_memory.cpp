@@ -15,6 +15,8 @@ int64_t peak_memory(const std::vector<std::string>& arguments, const std::string
   for (const auto& a : arguments) words.push_back(const_cast<char*>(a.c_str()));
   words.push_back(nullptr);
   const pid_t child = ::fork();
+  EXPECT_GE(child, 0);
+  if (child < 0) return 0;
   if (child == 0) {
     const int out = ::open(log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
     ::dup2(out, 1), ::dup2(out, 2);
@@ -34,6 +36,7 @@ int64_t peak_memory(const std::vector<std::string>& arguments, const std::string
     ::usleep(1000);
   }
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << std::ifstream(log).rdbuf();
+  EXPECT_GT(most, 0) << "no sample was taken";
   return most;
 }
 

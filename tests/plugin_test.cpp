@@ -186,6 +186,13 @@ TEST(Plugin, OneInPlainCRunsItsKernelAndRefusesTheRestWithItsOwnWords) {
   EXPECT_EQ((a * a).to_vector<float>(), (std::vector<float>{1, 4}));
 }
 
+TEST(Plugin, TheFirstDeviceHasTheBackendsNameWithAndWithoutItsNumber) {
+  EXPECT_TRUE(is_backend_available("reference:0"));
+  EXPECT_EQ(Tensor::of({1}, {1}).to("reference:0").backend(), "reference");
+  EXPECT_FALSE(is_backend_available("reference:1"));
+  EXPECT_FALSE(is_backend_available("reference:00"));
+}
+
 TEST(Plugin, OneOfVersion1KeepsRunning) {
   ASSERT_TRUE(load_plugin("good_version_1"));
   reset_ledger();

@@ -129,6 +129,29 @@ TEST(Ports, OutputsOutliveTheirProgram) {
   }
 }
 
+// Memory that two programs took stays theirs while one of them is there.
+TEST(Ports, TakenMemoryIsHeldByEachProgram) {
+  const OnBackend on("native");
+  const Tensor w = Tensor::of({1, 2, 3, 4}, {4}).named("w"), zero = Tensor::of({0, 0, 0, 0}, {4});
+  const auto make = [&] {
+    return compile([&](const std::vector<Tensor>& in) { return std::vector{in[0] * w}; }, kOne,
+                   {.backend = "native", .take_captured = true});
+  };
+  auto first = std::make_unique<Compiled>(make());
+  const auto update = [&] { return testing::error_of([&] { assign(w, zero); }); };
+  {
+    auto second = make();
+    EXPECT_TRUE(second.shares(w));
+    EXPECT_NE(update().find("a compiled program (take_captured)"), std::string::npos) << update();
+  }
+  EXPECT_NE(update().find("a compiled program (take_captured)"), std::string::npos) << update();
+  EXPECT_EQ(values((*first)({numbers("native")})[0]), (std::vector<float>{1, 4, 9, 16}));
+  EXPECT_NE(testing::error_of([&] { (void)first->shares(Tensor()); }).find("the tensor is empty"),
+            std::string::npos);
+  first.reset();
+  EXPECT_EQ(update(), "no error");
+}
+
 TEST(Ports, AnyNumberOfInputs) {
   std::vector<InputSpec> specs;
   std::vector<Tensor> in;

@@ -217,9 +217,9 @@ TEST_F(TensorFiles, WhatNoReaderTakesIsNotWritten) {
   EXPECT_EQ(said([&] { io::write_safetensors(at("t"), {{"__metadata__", one}}); }),
             "invalid argument: safetensors: no tensor can be named '__metadata__'");
   EXPECT_EQ(said([&] { io::write_safetensors(at("t"), {{"a\xff", one}, {"a\xfe", one}}); }),
-            "invalid argument: safetensors: the name \"a\xef\xbf\xbd\" of a tensor is no UTF-8");
+            "invalid argument: safetensors: the name \"a\xef\xbf\xbd\" of a tensor is not UTF-8");
   EXPECT_EQ(said([&] { io::write_safetensors(at("t"), {{"a", one}}, {{"by", "\xff"}}); }),
-            "invalid argument: safetensors: the metadata \"by\": \"\xef\xbf\xbd\" is no UTF-8");
+            "invalid argument: safetensors: the metadata \"by\": \"\xef\xbf\xbd\" is not UTF-8");
   EXPECT_TRUE(io::Safetensors::map(at("t")).contains("old"));
   EXPECT_EQ(count(), 1);
 }

@@ -134,11 +134,11 @@ TEST(Tokenizers, FoldersGoRoundWithTheirConfiguration) {
             std::string::npos);
   fs::remove(folder / "tokenizer_config.json");
   std::ofstream(folder / "chat_template.jinja") << "a\xff";
-  EXPECT_NE(error_of([&] { Tokenizer::load(folder.string()); }).find("chat_template.jinja: is no UTF-8"),
+  EXPECT_NE(error_of([&] { Tokenizer::load(folder.string()); }).find("chat_template.jinja: is not UTF-8"),
             std::string::npos);
   EXPECT_NE(error_of([] {
               Tokenizer::train_bpe("a b", {.vocabulary_size = 258, .specials = {"<\xff>"}});
-            }).find("special token 0 ('<\xef\xbf\xbd>') is no UTF-8"),
+            }).find("special token 0 ('<\xef\xbf\xbd>') is not UTF-8"),
             std::string::npos);
   fs::remove_all(folder);
 }
@@ -292,7 +292,7 @@ TEST(Tokenizers, TextThatIsNoTokenizerIsRefused) {
   EXPECT_EQ(Tokenizer::from_json(t.to_json()).encode(brackets), Ids{0});
   EXPECT_NE(error_of([] {
               Tokenizer::train_bpe("a", {.vocabulary_size = 258, .specials = {"<s>", "\xff"}});
-            }).find("special token 1 ('\uFFFD') is no UTF-8"),
+            }).find("special token 1 ('\uFFFD') is not UTF-8"),
             std::string::npos);
   EXPECT_NE(error_of([] { Tokenizer::load(std::string(300, 'x')); }).find("File name too long"),
             std::string::npos);

@@ -224,7 +224,8 @@ const struct {
     {"llama3", "rope_parameters", R"({"rope_type":"linear","factor":2,"rope_theta":100})",
      "field 'rope_scaling' is {\"factor\":4.0,"},
     {"qwen2", "rope_parameters", R"({"rope_type":"default","rope_theta":100})",
-     "field 'rope_theta' is 1000000.0; in 'rope_parameters' it is 100; remove the one that is wrong"},
+     "field 'rope_theta' is 1000000.0; beside it, the parameters of RoPE say 100; remove the one that is "
+     "wrong"},
     {"llama3", "tie_word_embeddings", "true",
      "tensor 'lm_head.weight' differs from 'model.embed_tokens.weight'; set tie_word_embeddings to false"},
     {"llama3", "logit_scale", "2", "unsupported: CONFIG: field 'logit_scale' is 2; it is not known what it"},

@@ -30,7 +30,10 @@ struct Product {
     Product p = *this;
     p.m = rows, p.n = columns;
     p.a += i * a_row, p.c += i * c_row + j;
-    half_b ? static_cast<void>(p.half_b += j * b_column) : static_cast<void>(p.b += j * b_column);
+    if (half_b)
+      p.half_b += j * b_column;
+    else
+      p.b += j * b_column;
     if (start) p.start += j;
     return p;
   }

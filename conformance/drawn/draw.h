@@ -8,8 +8,9 @@ namespace weft::conformance {
 class Drawing {
  public:
   explicit Drawing(const std::string& backend);
-  /// What is drawn hangs on `random` and on the backend's kernels alone. What a lie strikes is drawn from the
-  /// calls that the suite's own cases make, so that there is one; whether anybody can tell is not known here.
+  /// What is drawn depends on `random` and on the backend's kernels alone. What a lie strikes is drawn from
+  /// the calls that the suite's own cases make, so that there is one; whether anybody can tell is not known
+  /// here.
   Lie draw(Random& random);
 
  private:

@@ -22,7 +22,7 @@ struct GraphCase {
 
 /// The graph of a seed, the same on every machine. A node is taken only where its results are sure: finite,
 /// of modest size, and with bounds that are small beside them. So a wrong answer has no excuse, and no right
-/// one hangs on how a tie was rounded.
+/// one depends on how a tie was rounded.
 GraphCase random_graph(uint64_t seed);
 
 /// Truth and bounds of one call's results, in each set; null operands are absent.

@@ -23,7 +23,7 @@ std::vector<Liar> all_liars();
 /// Registers it as a backend at the first call. Raises where the backend that it wraps is not there.
 void wake(const Liar& liar);
 
-/// What is drawn of liars hangs on this, and on their names: to be said before the first one wakes.
+/// Seeds what liars draw, together with their names; call it before the first liar is made.
 void seed_liars(uint64_t seed);
 Random drawn_for(const std::string& liar);
 

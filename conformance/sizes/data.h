@@ -22,7 +22,7 @@ const char* name(Data kind);
 /// The operands of a drawn call. Positions lie inside their axis, with duplicates; an operand that its case
 /// gives a range or a list keeps it. `specials` sprinkles NaN, infinities, zeros of both signs and subnormals
 /// among others; `magnitudes` are far apart, the largest number among them, and none infinite: what both
-/// together add up to hangs on the order. `every_bit` is any integer of the dtype, or a special.
+/// together add up to depends on the order. `every_bit` is any integer of the dtype, or a special.
 std::vector<Array> draw_operands(const DrawnCall& call, Data kind, Random& random);
 
 /// Operands for which the order of additions makes no difference: small whole numbers as floats, any

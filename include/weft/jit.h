@@ -53,10 +53,13 @@ class Compiled {
   ///
   /// Errors   invalid_argument for an output whose memory has another size.
   void run(std::span<const HostArray> inputs, std::span<const std::span<std::byte>> outputs);
-  /// The states' present values, by name. Tensors that the trace captured keep their old ones.
+  /// The states' present values, by name. Captured tensors keep their old values, except those whose memory
+  /// the program took (CompileOptions::take_captured).
   Tensor state(const std::string& name) const;
   std::vector<std::string> state_names() const;
-  /// Is the tensor's memory the program's too, as it is where the program took it?
+  /// True if the program works in this tensor's memory: see CompileOptions::take_captured.
+  ///
+  /// Errors   invalid_argument for an empty tensor.
   bool shares(const Tensor& t) const;
   /// Writes the program with the present values of its states: what load_program() opens goes on from here.
   ///

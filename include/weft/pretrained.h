@@ -17,8 +17,9 @@ namespace weft::nn {
 /// Memory   that of the weights in `dtype`: files are read in pieces.
 /// Errors   unavailable when a file is missing; unsupported for a kind of model, a field, or a value of one,
 ///          not known here; corrupt for missing, unexpected or misshapen tensors and fields, and for a head
-///          that differs from the embedding although tie_word_embeddings says that they are one. All name
-///          file and field.
+///          that differs from the embedding although tie_word_embeddings says that they are one;
+///          invalid_argument for another `dtype` than f64, f32, f16 and bf16, and for a weight that is finite
+///          in the file and not in `dtype`. All name file and field.
 std::unique_ptr<LanguageModel> load_pretrained(const std::string& folder, DType dtype = DType::f32);
 
 /// How a Hugging Face folder wants its text chosen; a field that it does not have is empty.
@@ -27,7 +28,7 @@ struct PretrainedGeneration {
   std::optional<int64_t> top_k;
   std::optional<double> top_p, min_p, repetition_penalty;
   std::optional<int64_t> max_new_tokens;  ///< of the text that is made
-  std::optional<int64_t> max_length;      ///< of prompt and text together
+  std::optional<int64_t> max_length;      ///< of prompt and text together; max_new_tokens goes before it
   std::vector<int32_t> ends;              ///< eos_token_id, here and in config.json
   std::vector<int32_t> never;             ///< suppress_tokens
   std::vector<std::string> stops;         ///< stop_strings

@@ -35,7 +35,8 @@ class Safetensors {
   const std::map<std::string, std::string>& metadata() const;
   /// One tensor, copied to `backend` (empty: the default backend), alone.
   ///
-  /// Errors   invalid_argument when the file has no tensor of this name.
+  /// Errors   invalid_argument when the file has no tensor of this name, or it has more axes than a tensor
+  /// can.
   Tensor read(std::string_view name, const std::string& backend = "") const;
   /// The elements as they lie in the file, row-major, while this object lives.
   ///
@@ -51,7 +52,9 @@ class Safetensors {
 /// Writes tensors under their names, whole or not at all: an old file stays until the new one is complete.
 /// One tensor at a time is copied out of its device. The same tensors make the same bytes.
 ///
-/// Errors   io when the disk refuses; invalid_argument for an empty tensor.
+/// Errors   io when the disk refuses; invalid_argument for an empty tensor, for names or metadata that are
+/// not
+///          UTF-8, for the name `__metadata__`, and for a header beyond the format's 100 MB.
 void write_safetensors(const std::string& path, const std::map<std::string, Tensor>& tensors,
                        const std::map<std::string, std::string>& metadata = {});
 

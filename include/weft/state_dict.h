@@ -15,8 +15,8 @@ namespace weft::nn {
 std::map<std::string, Tensor> state_dict(const Module& m);
 
 struct LoadOptions {
-  /// Every field must be there, and nothing else. Without, what fits by name is taken, and the module was
-  /// built.
+  /// Every field must be there, and nothing else. If not, fields are loaded where a name matches and the
+  /// others stay; the module must have been built.
   bool strict = true;
   /// Of the parameters of a module that was not built yet.
   DType dtype = DType::f32;
@@ -30,8 +30,9 @@ struct LoadReport {
 
 /// Gives a module the elements of tensors, by name; a tied one under any of its names. All is checked before
 /// anything changes. Tensors of a built module are written over in place, so that an optimiser and tied
-/// fields see the new elements; a module that was not built gets new ones, on the default backend. An
-/// optimiser that keeps masters of halves is made after loading. The tensors may be the module's own.
+/// fields see the new elements; a module that was not built gets new ones, on the default backend. Create
+/// an optimiser that keeps f32 masters of halves after loading: it does not see later changes. The tensors
+/// may be the module's own.
 ///
 /// DType    floats are converted to the field's dtype and rounded once; all else must be what the field is.
 /// Errors   invalid_argument, with all names, where a shape or dtype does not fit, with `strict` where a name
@@ -42,7 +43,7 @@ LoadReport load_state_dict(Module& m, const std::map<std::string, Tensor>& tenso
 
 /// Writes state_dict(m) as a safetensors file, whole or not at all.
 ///
-/// Errors   io when the disk refuses; the file that was there stays.
+/// Errors   io when the disk refuses, and as write_safetensors(); the file that was there stays.
 void save(const Module& m, const std::string& path, const std::map<std::string, std::string>& metadata = {});
 
 /// load_state_dict() from a safetensors file, one tensor at a time.

@@ -34,7 +34,7 @@ class Tensor {
                    const std::string& backend = "");
   /// The same from braces, f32: `Tensor::of({1, 2, 3, 4}, {2, 2})`. Here, in `scalar` and beside an operator,
   /// a number that an integer dtype does not hold (0.5, 300 in u8, an infinity) is an error, and so is one
-  /// that a float dtype makes infinite.
+  /// that a float dtype makes infinite or zero.
   static Tensor of(std::initializer_list<double> elements, std::initializer_list<int64_t> shape,
                    DType dtype = DType::f32);
   /// From bytes laid out as `dtype`, row-major. `bytes` must have the size that shape and dtype give.
@@ -110,9 +110,10 @@ class Tensor {
 ///     [[ 1.5000, -2.0000],
 ///      [ 0.2500,     nan]]  f32[2, 2]
 ///
-/// Floats have four digits after the point, and an exponent where their sizes differ by more than a thousand.
-/// Above 1,000 elements an axis shows its first and last three. Inside a trace, where no element can be read,
-/// it is the type alone.
+/// Floats have four digits after the point; if all are whole, none. They have an exponent if one is above
+/// 1e8, or, unless all are whole, if one is below 1e-4 or they differ by more than a factor of 1,000. Above
+/// 1,000 elements an axis shows its first and last three. Inside a trace, where no element can be read, it is
+/// the type alone.
 std::string text(const Tensor& tensor);
 std::ostream& operator<<(std::ostream& out, const Tensor& tensor);
 

@@ -27,6 +27,8 @@ void store_element(DType dtype, void* array, size_t i, T value) {
 
 /// Is `value` a number of `dtype`, so that storing it rounds nothing?
 inline bool holds(DType dtype, double value) {
+  // Storing saturates, and the largest integers round to these.
+  if ((dtype == DType::i64 && value >= 0x1p63) || (dtype == DType::u64 && value >= 0x1p64)) return false;
   std::byte there[sizeof(double)];
   store_element(dtype, there, 0, value);
   return load_element<double>(dtype, there, 0) == value;
@@ -41,6 +43,12 @@ inline bool may_stand_for(DType dtype, double value) {
   store_element(dtype, there, 0, value);
   const auto rounded = load_element<double>(dtype, there, 0);
   return std::isfinite(rounded) && rounded != 0;
+}
+/// What is said of a number that may not.
+inline Status cannot_hold(std::string_view where, DType dtype, double value) {
+  const char* const other = dtype == DType::f32 ? "f64" : "f32";
+  return invalid("{}: {} can't hold {}; use {} (cast(x, DType::{}) converts a tensor)", where, name(dtype),
+                 value, other, other);
 }
 
 }  // namespace weft

@@ -105,6 +105,7 @@ struct CheckedDevice {
   std::string name;
   std::vector<std::string> arguments;  ///< that ask for it
   bool first = true;                   ///< of its backend
+  std::vector<std::string> missing;    ///< devices that could not be opened; with the first
 };
 
 bool check_device(const Options& o, const CheckedDevice& device, bool as_json) {
@@ -130,14 +131,18 @@ bool check_device(const Options& o, const CheckedDevice& device, bool as_json) {
   }
   live.clear();
   const auto failures = judged(o, run, device.arguments, ran);
-  if (as_json)
-    fmt::print("{}\n", line_of(to_json(run, failures)));
-  else
+  if (as_json) {
+    auto report = to_json(run, failures);
+    if (!device.missing.empty()) report["missing"] = device.missing;
+    fmt::print("{}\n", line_of(report));
+  } else {
     print_end(run, failures);
+  }
   std::fflush(stdout);
   if (!o.keep.empty() && device.first) write_text(o.keep, expectations_of(found));
   if (!o.matrix.empty() && device.first) write_text(o.matrix, matrix_text(run, o.matrix.ends_with(".json")));
-  if (run.executed() == 0) throw Error(invalid("no case was executed; `weft check --list` names the checks"));
+  if (run.executed() == 0 && device.first)  // a further device is not asked the checks that take long
+    throw Error(invalid("no case was executed; `weft check --list` names the checks"));
   return run.failures().empty();
 }
 
@@ -158,7 +163,10 @@ int check_devices(const Options& o, const Common& common, const AskedDevices& as
     if (!first && !common.json)
       fmt::print("\n{}: the checks that take long were asked of {} ({}); all of them: weft check {}\n",
                  d.name, asked.devices.front().name, long_checks(), shell_word(d.word));
-    good &= check_device(o, {d.name, arguments_of(o, common, d.word), first}, common.json);
+    good &= check_device(
+        o,
+        {d.name, arguments_of(o, common, d.word), first, first ? asked.missing : std::vector<std::string>()},
+        common.json);
     if (!good && o.check.first_failure) break;
   }
   for (const auto& words : asked.missing)
@@ -213,23 +221,26 @@ std::function<int()> setup(Syntax& app, const Common& common) {
   const auto o = std::make_shared<Options>();
   app.add_option("name", o->backend, "the backend: a name, or a plug-in's .so; with :1 its second device")
       .type_name("BACKEND");
-  app.add_option("--only", o->only, "cases whose CHECK/CASE begins so; @FILE: one a line; may be repeated")
+  app.add_option("--only", o->only,
+                 "run only cases whose CHECK/CASE begins with this; @FILE has one a line; may be repeated")
       .type_name("TEXT")
       .one_at_a_time();
   app.add_option("--skip", o->skip,
-                 "not the cases whose CHECK/CASE begins so; @FILE: one a line; may be repeated")
+                 "leave out cases whose CHECK/CASE begins with this; @FILE has one a line; may be repeated")
       .type_name("TEXT")
       .one_at_a_time();
   app.add_flag("--stop-at-first", o->check.first_failure, "end at the first case that fails");
   app.add_option("--limit", o->limit,
-                 "seconds that a case may take; one that takes longer hangs; 600 with --full")
+                 "time limit of a case in seconds; a slower one ends the run; 600 with --full")
       .check(positive)
       .capture_default_str();
   app.add_option("--again", o->again,
                  "seconds for running failures alone, and with what ran before them; 0: don't")
       .check(from_zero)
       .capture_default_str();
-  app.add_option("--seed", o->check.seed, "of what is drawn: printed, another one in each run; 1 for --liars")
+  app.add_option(
+         "--seed", o->check.seed,
+         "seed of what is drawn; by default another one in each run, printed at its end; 1 with --liars")
       .check(whole_number<uint64_t>(0));
   app.add_flag("--liars", o->liars, "check the checks: each faulty wrapping of this backend must be found");
   app.add_option("--matrix", o->matrix,
@@ -251,10 +262,10 @@ std::function<int()> setup(Syntax& app, const Common& common) {
                  "with --liars: how many are drawn besides the named ones; 200 with --full")
       .range(int64_t{0}, int64_t{1'000'000})
       .capture_default_str();
-  app.add_flag(
-      "--full", o->check.full,
-      "the figures of a full run: 10,000 random graphs, 2^31 elements, ten times as many drawn sizes, 200 "
-      "drawn liars");
+  app.add_flag("--full", o->check.full,
+               "the figures of a full run: 10,000 random graphs, 2^31 elements, up to 33 times as many drawn "
+               "sizes, 200 "
+               "drawn liars");
   app.add_flag("--list", o->list, "list the checks");
   app.footer("Exits with 1 if a case fails; each failure says the command that repeats it.");
   return [o, &common, &app] {

@@ -83,7 +83,7 @@ size_t longest(const nn::LanguageModel& model, const std::vector<std::vector<int
 void say_what_was_forgotten(const nn::Generation& g, size_t texts, int64_t context) {
   for (size_t i = 0; i < texts; ++i)
     if (const int64_t n = g.forgotten(static_cast<int64_t>(i)); n > 0)
-      return note(fmt::format(
+      note(fmt::format(
           "text {} outgrew the model's context of {}: its end was made without its first {} tokens", i + 1,
           context, n));
 }

@@ -59,7 +59,8 @@ json to_json(const ir::OpDef& op, const std::set<std::string>& kernels) {
 
 constexpr const char* kLimits =
     "Limits: a tensor has up to 8 axes, an op up to 8 operands. The operands of a call keep their dtypes:\n"
-    "nothing is converted unless its line DType says so. Number types are f64, f32, f16, bf16 (the floats), "
+    "nothing is converted unless the op's DType line says so. Number types are f64, f32, f16, bf16 (the "
+    "floats), "
     "i32,\n"
     "i64, u32 and u64; compute types are these and bool. i8, u8, f8e4m3 and f8e5m2 are for storage: ops "
     "that\n"

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "formats/json.h"
 #include "weft/ledger.h"
 #include "weft/status.h"
 
@@ -33,13 +34,9 @@ inline std::string grouped(int64_t n) {
 }
 
 /// As one line; bytes of names that are no UTF-8 become U+FFFD.
-inline std::string line_of(const nlohmann::json& object) {
-  return object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-}
+inline std::string line_of(const nlohmann::json& object) { return formats::json_text(object); }
 /// The same on lines of its own.
-inline std::string page_of(const nlohmann::json& all) {
-  return all.dump(2, ' ', false, nlohmann::json::error_handler_t::replace);
-}
+inline std::string page_of(const nlohmann::json& all) { return formats::json_text(all, 2); }
 /// "1 file", "2 files".
 inline std::string counted(size_t n, const std::string& what) {
   return fmt::format("{} {}{}", grouped(static_cast<int64_t>(n)), what, n == 1 ? "" : "s");

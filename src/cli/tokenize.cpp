@@ -43,7 +43,7 @@ extern const Command tokenize_command = {
     [](Syntax& app, const Common& common) -> std::function<int()> {
       const auto o = std::make_shared<Options>();
       app.add_option("--data", o->data,
-                     "text files, folders of them (each file ends a line), or - for standard input")
+                     "text files, folders of them (each file ends with a newline), or - for standard input")
           .required()
           .type_name("PATH");
       app.add_option("--out", o->out, "the token file to write")

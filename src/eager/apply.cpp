@@ -136,9 +136,11 @@ void check_updates(const ir::OpDef& op, std::span<const Tensor* const> inputs) {
   for (const auto& u : op.updates) {
     if (u.input < 0) continue;
     const Tensor& t = *inputs[static_cast<size_t>(u.input)];
-    if (t && t.impl()->buffer->viewed.load(std::memory_order_relaxed))
+    if (t && (t.impl()->buffer->viewed.load(std::memory_order_relaxed) ||
+              t.impl()->buffer->holders.load(std::memory_order_relaxed)))
       throw Error(
-          invalid("{}: '{}' shares its memory with a reshape of it and can't be updated in place; copy it",
+          invalid("{}: '{}' can't be updated in place: a reshape of it, or a compiled program "
+                  "(take_captured), uses its memory; update a copy",
                   op.name, op.inputs[static_cast<size_t>(u.input)]));
   }
 }

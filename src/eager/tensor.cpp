@@ -239,8 +239,7 @@ Tensor Tensor::of(std::span<const T> elements, std::span<const int64_t> shape, D
 // A number of C++ that becomes an element of a tensor: never another number in silence.
 static void check_number(const char* where, double value, DType dtype) {
   if (may_stand_for(dtype, value)) return;
-  throw Error(invalid("{}: {} is no number of {}; use a dtype that holds it, or cast(x, DType::f32) first",
-                      where, value, weft::name(dtype)));
+  throw Error(cannot_hold(where, dtype, value));
 }
 
 Tensor Tensor::of(std::initializer_list<double> elements, std::initializer_list<int64_t> shape, DType dtype) {

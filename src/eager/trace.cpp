@@ -97,12 +97,13 @@ static thread_local std::string scopes;
 // A path that grew; returns how long it was.
 static size_t append(std::string& path, std::string_view name) {
   const size_t before = path.size();
+  if (name.empty()) return before;
   if (before > 0) path += '.';
   path += name;
   return before;
 }
 
-Scope::Scope(std::string_view name) : length_(name.empty() ? scopes.size() : append(scopes, name)) {
+Scope::Scope(std::string_view name) : length_(append(scopes, name)) {
   if (auto* trace = eager::active_trace()) traced_length_ = append(trace->graph.scope, name);
 }
 Scope::~Scope() {

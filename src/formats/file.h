@@ -10,7 +10,8 @@
 
 namespace weft::formats {
 
-/// Is there nothing under this name? Of what can't be looked at that is not known: reading it says why.
+/// True if nothing has this name. False if that can't be determined (no permission); reading it then says
+/// why.
 bool is_missing(const std::string& path);
 
 /// All bytes of a file; unavailable when it can't be read.

@@ -77,8 +77,8 @@ bool is_json_text(const std::string& text) {
     return false;
   }
 }
-std::string json_quoted(const std::string& text) {
-  return json(text).dump(-1, ' ', false, json::error_handler_t::replace);
+std::string json_text(const json& value, int indent) {
+  return value.dump(indent, ' ', false, json::error_handler_t::replace);
 }
 
 Result<json> parse_json_object(std::string_view text, const std::string& where) {

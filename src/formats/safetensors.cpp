@@ -172,11 +172,11 @@ static Status check_words(std::span<const TensorEntry> tensors,
   for (const auto& t : tensors) {
     if (t.name == kMetadata) return invalid("safetensors: no tensor can be named '{}'", kMetadata);
     if (!is_json_text(t.name))
-      return invalid("safetensors: the name {} of a tensor is no UTF-8", json_quoted(t.name));
+      return invalid("safetensors: the name {} of a tensor is not UTF-8", json_quoted(t.name));
   }
   for (const auto& [key, value] : metadata)
     if (!is_json_text(key) || !is_json_text(value))
-      return invalid("safetensors: the metadata {}: {} is no UTF-8", json_quoted(key), json_quoted(value));
+      return invalid("safetensors: the metadata {}: {} is not UTF-8", json_quoted(key), json_quoted(value));
   return {};
 }
 

@@ -26,7 +26,7 @@ class Field {
     return {value_->is_object() && found != value_->end() ? &*found : &none, where_ + "." + name};
   }
   Status wrong(std::string_view wanted) const {
-    std::string got = value_->dump(-1, ' ', false, json::error_handler_t::replace);
+    std::string got = json_text(*value_);
     if (got.size() > 60) got.replace(57, got.npos, "...");
     return fail(Code::corrupt, "{}: wanted {}, got {}", where_, wanted, got);
   }

@@ -8,6 +8,7 @@
 #include "runtime/devices.h"
 #include "runtime/session.h"
 #include "weft/jit.h"
+#include "weft/pieces.h"
 
 namespace weft {
 namespace {
@@ -59,7 +60,7 @@ class Taken {
   Taken() = default;
   Taken(const Taken&) = delete;
   ~Taken() {
-    for (const auto& b : marked_) b->viewed.store(false, std::memory_order_relaxed);
+    for (const auto& b : held_) b->holders.fetch_sub(1, std::memory_order_relaxed);
   }
   // What was enqueued on it has passed: the session has a queue of its own.
   runtime::Present from(const Captured& captured) {
@@ -69,13 +70,17 @@ class Taken {
       const eager::TensorImpl& impl = *at->second.tensor.impl();
       if (&eager::device_of(impl) != &device || impl.irregular || impl.c.dl.byte_offset != 0)
         return seam::BufferRef();
-      if (!impl.buffer->viewed.exchange(true, std::memory_order_relaxed)) marked_.push_back(impl.buffer);
+      if (impl.buffer->holders.fetch_add(1, std::memory_order_relaxed) == UINT8_MAX) {
+        impl.buffer->holders.fetch_sub(1, std::memory_order_relaxed);
+        return seam::BufferRef();  // no count is left: this program works in a copy
+      }
+      held_.push_back(impl.buffer);
       return impl.buffer;
     };
   }
 
  private:
-  std::vector<seam::BufferRef> marked_;
+  std::vector<seam::BufferRef> held_;
 };
 
 void wait_for(const Captured& captured) {
@@ -155,7 +160,10 @@ std::vector<std::string> Compiled::state_names() const {
   return names;
 }
 
-bool Compiled::shares(const Tensor& t) const { return session_->holds(*t.impl()->buffer.get()); }
+bool Compiled::shares(const Tensor& t) const {
+  const void* memory = memory_of(t);
+  return memory && session_->holds(memory);
+}
 
 void Compiled::save(const std::string& path) const {
   raise_if(program::write_file(value_or_raise(session_->snapshot()), path));

@@ -172,7 +172,7 @@ Rope rope(const Object& f) {
     if (rope->base.value_or(base) != base)
       throw f.unsupported(
           "rope_theta",
-          fmt::format("in 'rope_parameters' it is {}; remove the one that is wrong", *rope->base));
+          fmt::format("beside it, the parameters of RoPE say {}; remove the one that is wrong", *rope->base));
     rope->base = base;
   }
   return *rope;

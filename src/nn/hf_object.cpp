@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "formats/json.h"
+
 namespace weft::nn {
 
 using nlohmann::json;
@@ -96,7 +98,7 @@ void Object::refuse_the_rest(const std::string& what,
 
 Error Object::unsupported(const char* name, const std::string& wanted) const {
   return Error(fail(Code::unsupported, "{}: field '{}' is {}; {}", path_, name,
-                    root_.value(name, json()).dump(-1, ' ', false, json::error_handler_t::replace), wanted));
+                    formats::json_text(root_.value(name, json())), wanted));
 }
 
 const json* Object::find(const char* name, bool optional) const {
@@ -106,8 +108,8 @@ const json* Object::find(const char* name, bool optional) const {
 }
 
 Error Object::bad(const char* name, const std::string& wanted) const {
-  return Error(fail(Code::corrupt, "{}: field '{}' is {}, {}", path_, name,
-                    root_[name].dump(-1, ' ', false, json::error_handler_t::replace), wanted));
+  return Error(
+      fail(Code::corrupt, "{}: field '{}' is {}, {}", path_, name, formats::json_text(root_[name]), wanted));
 }
 
 }  // namespace weft::nn

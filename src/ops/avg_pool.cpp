@@ -68,13 +68,14 @@ static constexpr ir::Op<AvgPoolAttrs> spec = {
         "Shape    x [..., size...] -> [..., count...], one axis for each entry of `kernel`; count as in "
         "conv, without\n"
         "         a rest. An empty `stride` is the kernel, `padding` is before, after for each axis. With\n"
-        "         `ceil_mode`, what the windows leave over gets one more, if it begins before the padding "
-        "behind x.\n"
+        "         `ceil_mode`, elements left over at the end get one more window, if it begins before the\n"
+        "         padding after x.\n"
         "DType    floats; f16 and bf16 compute in f32.\n"
         "Numerics divides by the number of elements of x and its padding in the window, or without\n"
         "         `count_include_pad` by that of x alone; a window of nothing but padding is then NaN.\n"
         "Grad     by the decomposition.\n"
-        "Errors   invalid_argument for lists of another length, windows wider than the padded axis, and\n"
+        "Errors   invalid_argument for lists of another length, without `ceil_mode` windows wider than the "
+        "axis, and\n"
         "         with `ceil_mode` padding as wide as a window.",
     .inputs = {"x"},
     .infer = infer,

@@ -19,13 +19,12 @@ static Result<TensorType> infer(ir::Types in, const ClampAttrs& a) {
     return invalid("clamp: bounds must be numbers, got {} and {}", a.min, a.max);
   if (!is_float(in[0].dtype))
     for (const double bound : {a.min, a.max})
-      if (!std::isinf(bound) && !holds(in[0].dtype, bound))
-        return invalid("clamp: {} is no number of {}; cast x first", bound, text(in[0]));
+      if (!std::isinf(bound) && !holds(in[0].dtype, bound)) return cannot_hold("clamp", in[0].dtype, bound);
   return ir::infer_unary("clamp", in);
 }
 
-// An infinite bound is none: on integers it is left out. A float dtype may not reach as far as the bound;
-// then it is none either. One that is too small for the dtype is 0 in it.
+// An infinite bound does not bound: for integers it is left out. A finite bound beyond the range of a float
+// dtype is treated as infinite, and one that underflows as zero.
 static ir::Value bound(ir::Builder& b, double value, DType t) {
   if (is_float(t) && !may_stand_for(t, value))
     value = std::fabs(value) < 1 ? std::copysign(0, value) : std::copysign(kNone, value);

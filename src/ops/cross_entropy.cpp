@@ -32,10 +32,10 @@ static ir::Grads grad(ir::Builder& b, const ir::GradContext& ctx, const ir::Cros
                  {{"ignore_index", a.ignore_index}, {"label_smoothing", a.label_smoothing}});
   if (!ctx.wants(1) && !ctx.wants(2)) return g;
   const bool soft = is_float(target.dtype());
-  const ir::CrossEntropy it(b, x, soft ? target : target, weight ? weight : weight, a);
+  const ir::CrossEntropy it(b, x, target, weight, a);
   const auto scale = b.div(ctx.dout(0), it.divisor);
   const auto costs = b.neg(b.one("log_softmax", {it.x}, {{"axis", int64_t{1}}}));  // of each class
-  if (ctx.wants(1)) g[1] = b.cast(b.mul(it.weighted(costs), b.mul(scale, it.kept)), x.dtype());
+  if (ctx.wants(1)) g[1] = b.mul(it.weighted(costs), b.mul(scale, it.kept));
   if (!ctx.wants(2)) return g;
   const Shape classes = {it.x.shape()[1]};
   ir::Value sums;  // what each class adds to the sum for a weight of 1; for classes less the loss: the
@@ -47,7 +47,7 @@ static ir::Grads grad(ir::Builder& b, const ir::GradContext& ctx, const ir::Cros
     sums = b.scatter_add(b.full(0, classes, it.x.dtype()), it.safe, it.where_counted(own), 0, 0);
     if (it.smoothing > 0) sums = b.add(sums, b.mul(b.sum_to(it.where_counted(costs), classes), it.share()));
   }
-  g[2] = b.cast(b.mul(sums, scale), x.dtype());
+  g[2] = b.mul(sums, scale);
   return g;
 }
 
@@ -62,10 +62,11 @@ static constexpr ir::Op<ir::CrossEntropyAttrs> spec = {
         "Numerics subtracts the row maximum first, so no finite logit overflows. Rows whose class is "
         "`ignore_index` do\n"
         "         not count. `label_smoothing` s aims at 1 - s of the target and s / classes of each class. "
-        "Of classes,\n"
-        "         the mean is that weighted with weight[target], NaN where nothing counts; of probabilities "
-        "it divides\n"
-        "         by n. All as in PyTorch.\n"
+        "With\n"
+        "         classes the mean is weighted by weight[target], and NaN if no row counts; with "
+        "probabilities "
+        "the sum\n"
+        "         is divided by n. All as in PyTorch.\n"
         "Grad     needs the inputs and the loss; for logits, probabilities and weight.\n"
         "Errors   invalid_argument for shapes, dtypes, label_smoothing outside [0, 1], and ignore_index >= 0 "
         "with\n"

@@ -37,8 +37,8 @@ static constexpr ir::Op<ir::CrossEntropyAttrs> spec = {
         "DType    logits, weight, dloss and probabilities one float dtype; classes i32 or i64.\n"
         "Numerics zero in rows that do not count.\n"
         "Grad     by the decomposition.\n"
-        "Errors   as cross_entropy; for a class that is none, compiled text can't report it and leaves it "
-        "out.",
+        "Errors   as cross_entropy; compiled text can't report a class outside [0, classes), and subtracts\n"
+        "         nothing in its row.",
     .inputs = {"logits", "target", "dloss", "weight"},
     .outputs = {"dlogits"},
     .n_optional = 1,

@@ -39,7 +39,7 @@ static constexpr ir::Op<EinsumAttrs> spec = {
         "DType    one number type; f16 and bf16 accumulate in f32.\n"
         "Numerics two operands at a time, in the order of least cost: the best one for up to 6 operands. "
         "The sign\n"
-        "         of a zero is open. Up to eight here; weft/einsum.h takes any number of them.\n"
+        "         of a zero is unspecified. Up to eight here; weft/einsum.h takes any number of them.\n"
         "Grad     by the decomposition.\n"
         "Errors   invalid_argument when the equation and the shapes do not fit.\n"
         "Source   NumPy and PyTorch, einsum.",

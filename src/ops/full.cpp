@@ -16,9 +16,7 @@ static Result<TensorType> infer(ir::Types, const FullAttrs& a) {
   for (const Dim d : a.shape)
     if (d.min() < 0) return invalid("full: a dimension must not be negative, got {}", text(a.shape));
   const double value = a.times.is_const() ? a.value * static_cast<double>(a.times.value()) : a.value;
-  if (!may_stand_for(a.dtype, value))
-    return invalid("full: {} is no number of {}; ask for {}, or cast", value, name(a.dtype),
-                   is_float(a.dtype) ? "f32 or f64" : "a float");
+  if (!may_stand_for(a.dtype, value)) return cannot_hold("full", a.dtype, value);
   return TensorType{a.dtype, a.shape};
 }
 

@@ -36,11 +36,12 @@ static constexpr ir::Op<MaxPoolAttrs> spec = {
         "Shape    x [..., size...] -> [..., count...], one axis for each entry of `kernel`; count as in "
         "conv, without\n"
         "         a rest. An empty `stride` is the kernel, `padding` is before, after for each axis. With\n"
-        "         `ceil_mode`, what the windows leave over gets one more, if it begins before the padding "
-        "behind x.\n"
+        "         `ceil_mode`, elements left over at the end get one more window, if it begins before the\n"
+        "         padding after x.\n"
         "DType    floats. Padding is -inf; a NaN wins.\n"
         "Grad     by the decomposition: the first of equal maxima gets it, as in PyTorch.\n"
-        "Errors   invalid_argument for lists of another length, windows wider than the padded axis, and\n"
+        "Errors   invalid_argument for lists of another length, without `ceil_mode` windows wider than the "
+        "axis, and\n"
         "         with `ceil_mode` padding as wide as a window.",
     .inputs = {"x"},
     .infer = infer,

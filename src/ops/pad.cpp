@@ -17,8 +17,7 @@ static Result<TensorType> infer(ir::Types in, const PadAttrs& a) {
   if (a.before.min() < 0 || a.after.min() < 0)
     return invalid("pad: before and after must not be negative, got {} and {}", a.before.text(),
                    a.after.text());
-  if (!may_stand_for(in[0].dtype, a.value))
-    return invalid("pad: {} is no number of {}; cast x first", a.value, text(in[0]));
+  if (!may_stand_for(in[0].dtype, a.value)) return cannot_hold("pad", in[0].dtype, a.value);
   TensorType out = in[0];
   Dim& size = out.shape[static_cast<size_t>(axis)];
   size = a.before + size + a.after;

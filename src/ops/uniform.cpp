@@ -18,8 +18,7 @@ static Result<std::vector<TensorType>> infer(ir::Types in, const UniformAttrs& a
   if (!(a.low < a.high) || !(a.high - a.low <= std::numeric_limits<double>::max()))
     return invalid("uniform: low must be less than high, both finite, got {} and {}", a.low, a.high);
   for (const double end : {a.low, a.high})
-    if (is_float(a.dtype) && !may_stand_for(a.dtype, end))
-      return invalid("uniform: {} is no number of {}; ask for f32 or f64", end, name(a.dtype));
+    if (is_float(a.dtype) && !may_stand_for(a.dtype, end)) return cannot_hold("uniform", a.dtype, end);
   return ir::infer_random("uniform", in, a.shape, a.dtype);
 }
 

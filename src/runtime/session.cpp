@@ -65,8 +65,8 @@ Status Session::load(const Present& present) {
   return synchronize();
 }
 
-bool Session::holds(const seam::Buffer& buffer) const {
-  const auto is = [&](const seam::BufferRef& b) { return b.get() == &buffer; };
+bool Session::holds(const void* buffer) const {
+  const auto is = [&](const seam::BufferRef& b) { return b.get() == buffer; };
   return std::ranges::any_of(states_, is) || std::ranges::any_of(weights_, is);
 }
 

@@ -69,7 +69,7 @@ class Session {
   void on_plan(std::function<void(link::ExecutionPlan&)> see) { see_plan_ = std::move(see); }
 
   /// Is this the memory of one of its states or weights?
-  bool holds(const seam::Buffer& buffer) const;
+  bool holds(const void* buffer) const;
   const program::CompiledProgram& program() const { return *program_; }
   /// The plan of the last set_inputs.
   const link::ExecutionPlan& plan() const { return *current_->plan; }

@@ -29,6 +29,7 @@ struct Buffer {
   uint64_t asked = 0;                // by whom the pool served; 0: it did not
   std::atomic<uint32_t> version{0};  // counts updates in place, so that a saved tensor can tell
   std::atomic<bool> viewed{false};   // read under another shape too: nobody may write over it
+  std::atomic<uint8_t> holders{0};   // compiled programs that work in it: nor while there are any
   Buffer* next = nullptr;            // in a pool's free list
   std::unique_ptr<Special> special;  // of pinned and of imported memory
 

@@ -299,14 +299,19 @@ bool Registry::has(std::string_view name) {
 }
 
 Result<std::pair<Registry::Entry*, uint32_t>> Registry::find(std::string_view name) {
+  const std::string_view backend = name.substr(0, name.find(':'));
+  if (name.substr(backend.size()) == ":0") name = backend;  // the first device has the backend's name
+  const auto good =
+      std::ranges::any_of(entries_, [&](const Entry& e) { return e.info.name == backend && e.table; });
   for (auto& e : entries_) {
-    if (e.info.name != name.substr(0, name.find(':'))) continue;
+    if (e.info.name != backend || (good && !e.table)) continue;  // a refused one may have its name
     if (e.table) probe(e);
     for (uint32_t i = 0; i < e.info.devices.size(); ++i)
       if (e.info.devices[i].name == name) return std::pair{&e, e.capabilities[i].ordinal};
     const size_t n = e.info.devices.size();
-    if (e.info.name == name || n == 0)
-      return fail(Code::unavailable, "backend {} is {}: {}", e.info.name, e.info.state, e.info.reason);
+    if (n == 0) return fail(Code::unavailable, "backend {} is {}: {}", backend, e.info.state, e.info.reason);
+    if (backend == name)
+      return fail(Code::unavailable, "{} can't be opened: {}", name, e.info.missing.front());
     return invalid("'{}': {} has {} device{}, numbered from 0", name, e.info.name, n, n == 1 ? "" : "s");
   }
   std::string known;

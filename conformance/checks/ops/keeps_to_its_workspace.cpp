@@ -53,7 +53,7 @@ std::string among_others(Rig& rig, seam::Plan& plan, const Ask& ask) {
     for (size_t k = 0; filling > 0 && k < first.size() && plan.prepared.determinism >= WEFT_DETERMINISM_RUN;
          ++k)
       if (outputs[k].bytes != first[k].bytes)
-        return fmt::format("output {} hangs on what its workspace held before", k);
+        return fmt::format("output {} depends on what its workspace held before", k);
   }
   return "";
 }

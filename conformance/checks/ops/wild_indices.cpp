@@ -5,9 +5,8 @@
 #include "conformance/seam/guarded.h"
 #include "conformance/sizes/exact.h"
 
-// Indices that point nowhere. A launch is told so by the next synchronize, or by its own return, and nothing
-// is read or written outside; a device that runs compiled text has no way to say so, and then what
-// docs/primitives.md promises is the answer. Launches behind it are right.
+// Indices that are out of range. The next synchronize reports them, or the launch itself; a device that runs
+// compiled text can't report them. Launches behind are right.
 namespace weft::conformance {
 namespace {
 
@@ -36,9 +35,8 @@ void set_index(HostTensor& t, size_t at, int64_t value) {
 }
 size_t size_of(const HostTensor& t) { return t.bytes.size() / byte_size(t.type.dtype); }
 
-// What compiled text promises: nothing of the update that points nowhere, NaN or the smallest integer where
-// it reads. Its other elements are those of a good call, which the other checks judge.
-bool says_so(const Rig& rig) { return rig.device.capability().dialect[0] == 0; }
+// A device that runs compiled text can't: there only the launches behind are judged.
+bool can_report(const Rig& rig) { return rig.device.capability().dialect[0] == 0; }
 
 // The good launch gives what it gave before: primitives are exact here, and the others' plans repeat bits.
 std::string wrong_after(Rig& rig, seam::Plan& plan, const Ask& good, const Rig::Run& want) {
@@ -61,7 +59,7 @@ std::string wrong_at(Rig& rig, seam::Plan& plan, const Ask& good, size_t positio
   Ask bad = good;
   set_index(bad.inputs[1], position, wild.index(n));
   const auto ran = rig.launch(plan, bad);
-  if (says_so(rig) && ran.ok())
+  if (can_report(rig) && ran.ok())
     return fmt::format("index {} of an axis of {} at position {} is no error", wild.name, n, position);
   return "";
 }
@@ -128,6 +126,6 @@ void run(CheckRun& run) {
 }  // namespace
 
 extern const Check wild_indices_check = {
-    "wild_indices", "a wild index is told and touches nothing, and the next launch is right", run, true};
+    "wild_indices", "an index out of range is reported as an error, and the next launch is right", run, true};
 
 }  // namespace weft::conformance

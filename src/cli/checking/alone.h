@@ -6,7 +6,7 @@
 
 namespace weft::cli {
 
-/// What a failure hangs on, by running its case again in processes of its own.
+/// What a failure depends on, found by running its case again in separate processes.
 struct Alone {
   std::string words;                ///< "fails alone, too"; how its process ended; or what it depends on
   std::vector<std::string> before;  ///< cases that have to run before it, where it passes alone
@@ -18,7 +18,7 @@ class Again {
   /// `arguments` are those of the command that failed, without what selects cases.
   Again(std::vector<std::string> arguments, double seconds);
 
-  /// What the last of these cases hangs on, which all ran in this order.
+  /// What the last of these cases depends on, which all ran in this order.
   Alone ask(std::span<const std::string> ran);
 
  private:

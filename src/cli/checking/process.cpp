@@ -6,8 +6,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
 #include <csignal>
+#include <cstring>
 
 #include "weft/status.h"
 
@@ -17,7 +19,8 @@ namespace {
 /// Both ends of a pipe, closed with it.
 struct Pipe {
   Pipe() {
-    if (::pipe2(ends, O_CLOEXEC) != 0) throw Error(fail(Code::io, "no pipe to a child process"));
+    if (::pipe2(ends, O_CLOEXEC) != 0)
+      throw Error(fail(Code::io, "can't make a pipe to a child process: {}", std::strerror(errno)));
   }
   ~Pipe() {
     ::close(ends[0]);
@@ -44,7 +47,7 @@ pid_t start(const std::vector<std::string>& arguments, int out) {
   pid_t child = -1;
   const int failed = ::posix_spawn(&child, "/proc/self/exe", &files, nullptr, argv.data(), environ);
   ::posix_spawn_file_actions_destroy(&files);
-  if (failed) throw Error(fail(Code::unavailable, "no child process could be started"));
+  if (failed) throw Error(fail(Code::unavailable, "can't start a child process: {}", std::strerror(failed)));
   return child;
 }
 

@@ -13,7 +13,7 @@ namespace weft::cli {
 /// terminal, the case that runs and how long its check will take.
 void say_each_check(conformance::CheckRun& run, LiveLine& live);
 
-/// A failure, and what it hangs on where that was looked for.
+/// A failure, and what it depends on where that was looked for.
 struct Judged {
   const conformance::CaseResult* failure;
   std::optional<Alone> alone;

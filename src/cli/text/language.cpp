@@ -104,12 +104,12 @@ nn::GenerateOptions generate_options(const TextOptions& o, const Language& l, si
   take("--min-p", g.sampling.min_p, wants.min_p);
   take("--repetition-penalty", g.sampling.repetition_penalty, wants.repetition_penalty);
   take("--length", g.length, wants.max_new_tokens);
-  if (wants.max_length && !o.app->given("--length")) {
+  if (wants.max_length && !wants.max_new_tokens && !o.app->given("--length")) {
     const int64_t left = *wants.max_length - static_cast<int64_t>(prompt_tokens);
     if (left < 1)
       throw Error(
-          invalid("the prompt has {} tokens, and the model's folder allows {} together with the text "
-                  "(max_length); give --length",
+          invalid("the prompt has {} tokens, and max_length in the model's folder is {}, for prompt and text "
+                  "together; give --length to override it",
                   prompt_tokens, *wants.max_length));
     g.length = std::min(g.length, left);
   }

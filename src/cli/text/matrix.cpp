@@ -54,8 +54,7 @@ nlohmann::json as_objects(const conformance::CheckRun& run) {
 }  // namespace
 
 std::string matrix_text(const conformance::CheckRun& run, bool as_json) {
-  return as_json ? as_objects(run).dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n"
-                 : markdown(run);
+  return as_json ? formats::json_text(as_objects(run), 1) + "\n" : markdown(run);
 }
 
 }  // namespace weft::cli

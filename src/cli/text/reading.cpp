@@ -37,9 +37,9 @@ std::string unknown_in(std::span<const int32_t> ids, const io::Tokenizer& tokeni
 
 Option add_data_option(Syntax& app, std::vector<std::string>& data) {
   return app
-      .add_option(
-          "--data", data,
-          "text files, folders of them (each file ends a line), - for standard input, or one token file")
+      .add_option("--data", data,
+                  "text files, folders of them (each file ends with a newline), - for standard input, or one "
+                  "token file")
       .type_name("PATH");
 }
 

@@ -120,7 +120,7 @@ class Replace : public WholeTokens {
   bool character_;
 };
 
-/// Tokens `<0xE2>` are bytes. A run of them that is no UTF-8 is as many U+FFFD.
+/// Tokens `<0xE2>` are bytes. A run of them that is not UTF-8 is as many U+FFFD.
 class ByteFallback : public WholeTokens {
  public:
   void finish() override {

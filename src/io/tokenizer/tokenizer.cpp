@@ -188,7 +188,7 @@ Tokenizer Tokenizer::load(const std::string& path) {
                                config));
   if (const auto chat = beside("chat_template.jinja"); !formats::is_missing(chat)) {
     parts->chat_template = read_text(chat);
-    if (!is_utf8(parts->chat_template)) throw Error(fail(Code::corrupt, "{}: is no UTF-8", chat));
+    if (!is_utf8(parts->chat_template)) throw Error(fail(Code::corrupt, "{}: is not UTF-8", chat));
   }
   return Tokenizer(std::move(parts));
 }

@@ -206,7 +206,7 @@ Result<formats::TokenizerFile> train(std::string_view text, const BpeTraining& t
     if (special.empty() || std::count(tokens.begin(), tokens.end(), special) > 1)
       return invalid("special token '{}' must not be empty, a byte, or there twice", special);
     if (!is_utf8(special))
-      return invalid("special token {} ('{}') is no UTF-8, which a tokenizer's file wants", i,
+      return invalid("special token {} ('{}') is not UTF-8, which a tokenizer's file wants", i,
                      repair_utf8(special));
     file.added.push_back({.id = i, .content = special, .normalized = false, .special = true});
   }
