@@ -141,11 +141,10 @@ weft_code import_memory(weft_device d, const DLTensor* t, uint64_t bytes, void**
 
 void free_buffer(weft_device d, void* handle) {
   if (handle == nullptr) return;
-  bool known = false;
-  if (const auto pending = device_of(d)->memory.free(handle, &known))
-    pending->queue->fail_later(
-        Outcome::fail(WEFT_DEVICE, "buffer freed while {} was pending", pending->user));
-  if (known) return;
+  const auto pending = [](Queue& queue, const std::string& user) {
+    queue.fail_later(Outcome::fail(WEFT_DEVICE, "buffer freed while {} was pending", user));
+  };
+  if (device_of(d)->memory.free(handle, pending)) return;
   const std::lock_guard lock(device_of(d)->mutex);
   device_of(d)->error = Outcome::fail(WEFT_DEVICE, "a handle was freed that no buffer has: freed twice?");
 }

@@ -2,9 +2,9 @@
 #include <sys/mman.h>
 
 #include <cstring>
+#include <functional>
 #include <map>
 #include <mutex>
-#include <optional>
 
 #include "weft/backend.hpp"
 
@@ -94,22 +94,19 @@ class Memory {
     if (--at->second.uses == 0 && at->second.dying) give_back(at);
   }
 
-  struct Pending {
-    Queue* queue;
-    std::string user;
-  };
-  /// Who was still to use the buffer; its memory then stays until they have.
-  std::optional<Pending> free(void* handle, bool* known) {
+  /// False where no buffer has the handle. `pending` is told who was still to use the buffer, whose memory
+  /// then stays until they have: under the lock, without which their queue may be closed.
+  bool free(void* handle, const std::function<void(Queue&, const std::string& user)>& pending) {
     const std::lock_guard lock(mutex_);
     const auto at = blocks_.find(key(handle));
-    *known = at != blocks_.end() && !at->second.dying;
-    if (!*known) return std::nullopt;
+    if (at == blocks_.end() || at->second.dying) return false;
     if (at->second.uses == 0) {
       give_back(at);
-      return std::nullopt;
+      return true;
     }
     at->second.dying = true;
-    return Pending{at->second.queue, at->second.user};
+    pending(*at->second.queue, at->second.user);
+    return true;
   }
 
   size_t count() {

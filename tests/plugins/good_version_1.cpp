@@ -12,7 +12,7 @@
 // that runs when somebody waits, `add` by name, and any body that is made of adds and muls.
 namespace {
 
-constexpr uint64_t kShift = 1 << 20;  // a handle is so far above its memory
+constexpr uint64_t kShift = 16;  // a handle is so far above its memory
 
 weft_code say(weft_error* error, weft_code code, const char* text) {
   if (error) std::snprintf(error->text, sizeof error->text, "%s", text);
@@ -129,7 +129,7 @@ weft_code open_device(uint32_t, weft_device* device, weft_capability* c, weft_er
 }
 void close_device(weft_device) {}
 weft_code allocate(weft_device, uint64_t bytes, void** handle, weft_error* e) {
-  char* memory = static_cast<char*>(std::aligned_alloc(64, (bytes + 64) / 64 * 64));
+  char* memory = static_cast<char*>(std::aligned_alloc(64, (bytes + kShift + 63) / 64 * 64));
   if (!memory) return say(e, WEFT_OUT_OF_MEMORY, "the host has none left");
   *handle = memory + kShift;
   return WEFT_OK;
