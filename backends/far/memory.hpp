@@ -1,10 +1,12 @@
 #pragma once
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstring>
 #include <functional>
 #include <map>
 #include <mutex>
+#include <vector>
 
 #include "weft/backend.hpp"
 
@@ -83,15 +85,14 @@ class Memory {
   /// A queue will use the buffer, or has done so.
   void hold(void* handle, Queue* queue, const std::string& user) {
     const std::lock_guard lock(mutex_);
-    Block& block = blocks_.at(key(handle));
-    ++block.uses;
-    block.queue = queue;
-    block.user = user;
+    blocks_.at(key(handle)).users.push_back({queue, user});
   }
-  void release(void* handle) {
+  void release(void* handle, const Queue* queue) {
     const std::lock_guard lock(mutex_);
     const auto at = blocks_.find(key(handle));
-    if (--at->second.uses == 0 && at->second.dying) give_back(at);
+    auto& users = at->second.users;
+    users.erase(std::ranges::find(users, queue, &User::queue));  // a queue ends what it began first
+    if (users.empty() && at->second.dying) give_back(at);
   }
 
   /// False where no buffer has the handle. `pending` is told who was still to use the buffer, whose memory
@@ -100,12 +101,13 @@ class Memory {
     const std::lock_guard lock(mutex_);
     const auto at = blocks_.find(key(handle));
     if (at == blocks_.end() || at->second.dying) return false;
-    if (at->second.uses == 0) {
+    if (at->second.users.empty()) {
       give_back(at);
       return true;
     }
     at->second.dying = true;
-    pending(*at->second.queue, at->second.user);
+    const User& last = at->second.users.back();
+    pending(*last.queue, last.name);
     return true;
   }
 
@@ -115,12 +117,15 @@ class Memory {
   }
 
  private:
+  /// A task that is still to run; so its queue is open.
+  struct User {
+    Queue* queue;
+    std::string name;
+  };
   struct Block {
     uint64_t bytes = 0, size = 0;
-    int64_t uses = 0;
+    std::vector<User> users = {};
     bool dying = false;
-    Queue* queue = nullptr;  // the last that uses it; alive as long as `uses` is not zero
-    std::string user = {};
     char* imported = nullptr;  // where the bytes are, if they are not this memory's
   };
   char* real(const std::pair<const uint64_t, Block>& block) const {

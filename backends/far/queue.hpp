@@ -114,7 +114,7 @@ class Queue {
         std::this_thread::sleep_for(std::chrono::duration<double, std::micro>(delay(random_)));
       }
       perform(task);
-      for (void* buffer : task.holds) memory_.release(buffer);
+      for (void* buffer : task.holds) memory_.release(buffer, this);
       task = {};
       lock.lock();
       busy_ = false;
