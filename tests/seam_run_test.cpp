@@ -129,6 +129,43 @@ TEST(Memory, ASessionThatFindsNoneSaysSoAndLeavesNothing) {
   EXPECT_LT(failures, 20u);
 }
 
+// ---- the vendor's objects ----
+
+// A queue that is given to another library, or comes from it: here the same one, by both ways.
+TEST(VendorObjects, AQueueGoesOutAndComesIn) {
+  if (!is_backend_available("opencl")) GTEST_SKIP() << "opencl is not available here";
+  conformance::Rig rig("opencl");
+  void* const native = value_or_raise(rig.device.native(rig.queue.get(), "opencl.queue"));
+  EXPECT_NE(native, nullptr);
+  EXPECT_NE(value_or_raise(rig.device.native(nullptr, "opencl.context")), native);
+  conformance::Chain chain(rig, 5);
+  {
+    const auto imported = value_or_raise(rig.device.import_queue(native));
+    chain.launch(*imported, 20);
+    chain.launch(*rig.queue, 20);  // one queue behind both: no wait between them
+    chain.launch(*imported, 20);
+    EXPECT_GE(value_or_raise(imported->await(value_or_raise(imported->mark()))), 1u);
+    EXPECT_EQ(chain.wrong(), "");
+  }
+  chain.launch(*rig.queue, 20);  // it is open still
+  raise_if(rig.queue->synchronize());
+  EXPECT_EQ(chain.wrong(), "");
+}
+
+TEST(VendorObjects, WhatIsNotThereSaysSo) {
+  auto& reference = *value_or_raise(seam::registry().open("reference"));
+  EXPECT_EQ(reference.native(nullptr, "cuda.stream").status().text(),
+            "unsupported: reference gives no object of its vendor's away");
+  int here = 0;
+  EXPECT_EQ(reference.import_queue(&here).status().text(),
+            "unsupported: reference takes no queues of others");
+  if (!is_backend_available("opencl")) GTEST_SKIP() << "opencl is not available here";
+  auto& opencl = *value_or_raise(seam::registry().open("opencl"));
+  EXPECT_NE(
+      opencl.native(nullptr, "cuda.stream").status().text().find("there is no cuda.stream; a device has"),
+      std::string::npos);
+}
+
 // ---- deferred errors ----
 
 TEST(DeferredError, ComesAtTheReadWithTheKernelsIdAndOnlyOnce) {

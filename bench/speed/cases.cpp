@@ -268,6 +268,7 @@ std::vector<Group> all_groups() {
   all.push_back(generation_in_halves(threads));
   for (auto& g : training_groups(threads)) all.push_back(std::move(g));
   all.push_back(determinism_prices(threads));
+  all.push_back(overlap(threads));
   return all;
 }
 

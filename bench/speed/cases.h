@@ -33,6 +33,8 @@ struct Group {
   std::function<std::vector<Amount>()> amounts;  ///< in place of cases
   bool by_level = false;  ///< each case beside itself at every level of determinism: prices, no promise
   double round = 0.05;    ///< seconds
+  /// Measures and prints, in place of cases; how much is short.
+  int (*print)(const Group&, nlohmann::json& out) = nullptr;
 };
 
 using Operands = std::vector<Operand>;
@@ -61,6 +63,9 @@ Group worth_of_threads(int threads);
 
 /// What it costs to ask for a level of determinism.
 Group determinism_prices(int threads);
+/// Kernels and copies on two queues, drawn as a timeline: no peer, no promise.
+Group overlap(int threads);
+int print_overlap(const Group& group, nlohmann::json& out);
 /// Prints the time of each case at each level over that without a demand; how many gave another result.
 int print_prices(const Group& group, nlohmann::json& out);
 

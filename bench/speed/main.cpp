@@ -150,7 +150,8 @@ int go(int argc, char** argv) {
   for (const auto& group : groups) {
     set_thread_count(group.threads);
     set_peer_threads(group.threads);
-    failed += group.amounts    ? print_amounts(group, out)
+    failed += group.print      ? group.print(group, out)
+              : group.amounts  ? print_amounts(group, out)
               : group.by_level ? print_prices(group, out)
                                : print_ratios(group, out);
   }

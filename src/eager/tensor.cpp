@@ -8,6 +8,7 @@
 #include "eager/trace_state.h"
 #include "seam/ledger.h"
 #include "seam/registry.h"
+#include "seam/transfer.h"
 #include "weft/ops.h"
 #include "weft/pieces.h"
 
@@ -146,10 +147,13 @@ seam::Device& default_device() {
   return *device;
 }
 
+static Status unreadable() {
+  return invalid("the elements of a tensor can't be read inside a trace; return it as an output instead");
+}
+
 Status read(const Tensor& t, void* to) {
   const auto& impl = *t.impl();
-  if (impl.traced || active_trace())
-    return invalid("the elements of a tensor can't be read inside a trace; return it as an output instead");
+  if (impl.traced || active_trace()) return unreadable();
   if (impl.irregular) return read_rows(t, static_cast<std::byte*>(to));
   auto& device = device_of(impl);
   std::lock_guard lock(device.eager_mutex());
@@ -158,16 +162,21 @@ Status read(const Tensor& t, void* to) {
 }
 
 Result<Tensor> copy_to(const Tensor& t, seam::Device& device) {
-  if (&device_of(*t.impl()) == &device) return t;
-  std::vector<std::byte> bytes(t.impl()->bytes());
-  WEFT_CHECK(read(t, bytes.data()));
-  WEFT_TRY(auto buffer, device.allocate(bytes.size()));
+  const TensorImpl& impl = *t.impl();
+  if (impl.traced) return unreadable();
+  seam::Device& from = device_of(impl);
+  if (&from == &device) return t;
+  if (active_trace()) return unreadable();
+  if (impl.irregular) return copy_to(regular_copy(t), device);
+  WEFT_TRY(auto buffer, device.allocate(impl.bytes()));
   {
-    std::lock_guard lock(device.eager_mutex());
-    WEFT_CHECK(device.eager_queue().copy_in(*buffer.get(), 0, bytes.data(), bytes.size()));
+    const std::scoped_lock lock(from.eager_mutex(), device.eager_mutex());
+    WEFT_CHECK(seam::transfer(from.eager_queue(), {*impl.buffer.get(), impl.c.dl.byte_offset},
+                              device.eager_queue(), {*buffer.get()}, impl.bytes()));
+    WEFT_CHECK(from.eager_queue().synchronize());  // a failure of what made it is told here
   }
-  seam::ledger().copied(device_of(*t.impl()).name(), device.name(), bytes.size());
-  return Tensor(make_impl(t.dtype(), t.impl()->shape(), std::move(buffer)));
+  seam::ledger().copied(from.name(), device.name(), impl.bytes());
+  return Tensor(make_impl(t.dtype(), impl.shape(), std::move(buffer)));
 }
 
 static seam::Device& device_or_default(const std::string& backend) {

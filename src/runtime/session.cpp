@@ -2,6 +2,7 @@
 
 #include "link/resolve_types.h"
 #include "seam/ledger.h"
+#include "seam/transfer.h"
 
 namespace weft::runtime {
 namespace {
@@ -284,7 +285,6 @@ Status Session::enqueue() {
   return {};
 }
 
-// Between devices the bytes pass through the host: both queues see the copy in its place.
 Status Session::copy_step(const link::Step& step) {
   const auto& from = current_->plan->slots[static_cast<size_t>(step.inputs[0])];
   const auto& to = current_->plan->slots[static_cast<size_t>(step.outputs[0])];
@@ -292,9 +292,8 @@ Status Session::copy_step(const link::Step& step) {
   const uint64_t bytes = from.type.bytes();
   if (from.device == to.device)
     return queues_[to.device]->copy(target, to.offset, source, from.offset, bytes);
-  std::vector<std::byte> host(bytes);
-  WEFT_CHECK(queues_[from.device]->copy_out(host.data(), source, from.offset, bytes));
-  WEFT_CHECK(queues_[to.device]->copy_in(target, to.offset, host.data(), bytes));
+  WEFT_CHECK(seam::transfer(*queues_[from.device], {source, from.offset}, *queues_[to.device],
+                            {target, to.offset}, bytes));
   seam::ledger().copied(devices_[from.device]->name(), devices_[to.device]->name(), bytes);
   return {};
 }

@@ -169,6 +169,14 @@ Device::Device(const weft_backend& backend, weft_device device, const weft_capab
   if (capability.ordinal) name_ += fmt::format(":{}", capability.ordinal);
 }
 
+Result<const BufferRef*> Device::staging(uint64_t bytes) {
+  for (BufferRef& piece : staging_)
+    if (!piece || piece->bytes < bytes) {
+      WEFT_TRY(piece, allocate_pinned(bytes));
+    }
+  return static_cast<const BufferRef*>(staging_);
+}
+
 Status Device::start() {
   WEFT_TRY(eager_queue_, open_queue());
   return {};

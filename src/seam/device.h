@@ -67,6 +67,10 @@ class Device {
   /// The vendor's object of this name, as weft_backend::native gives it.
   Result<void*> native(const Queue* queue, const char* name);
 
+  /// Two pieces of pinned memory for transfers to other devices; kept until trim(). Under staging_mutex().
+  Result<const BufferRef*> staging(uint64_t bytes);
+  std::mutex& staging_mutex() { return staging_mutex_; }
+
   /// The queue of all eager work on this device. Hold `eager_mutex` while enqueuing on an ordered device.
   Queue& eager_queue() { return *eager_queue_; }
   std::mutex& eager_mutex() { return eager_mutex_; }
@@ -115,7 +119,7 @@ class Device {
   uint32_t index_;
   std::string name_;
   std::unique_ptr<Queue> eager_queue_;
-  std::mutex eager_mutex_, retired_mutex_, pools_mutex_;
+  std::mutex eager_mutex_, retired_mutex_, pools_mutex_, staging_mutex_;
   // Of an ordered device: its queues; plans that were retired; and those that wait for some queues by now.
   struct Retired {
     std::vector<Plan*> plans;
@@ -125,6 +129,7 @@ class Device {
   std::vector<Plan*> retired_;
   std::vector<Retired> waiting_;
   Uses uses_;
+  BufferRef staging_[2];
   std::vector<ThreadPool*> pools_;  // of the threads that use this device
   Buffer* orphans_ = nullptr;       // free buffers of threads that have ended
   std::atomic<uint64_t> live_bytes_{0}, peak_bytes_{0};

@@ -209,6 +209,10 @@ MemoryUse Device::peak() {
 
 // What other threads let go of while this waits may be in use still: only what was taken before is freed.
 void Device::trim() {
+  {
+    const std::lock_guard lock(staging_mutex_);
+    for (BufferRef& piece : staging_) piece = BufferRef();
+  }
   Buffer* free = nullptr;
   const auto add = [&](Buffer* b) { b->next = free, free = b; };
   {

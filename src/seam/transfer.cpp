@@ -1,0 +1,52 @@
+#include "seam/transfer.h"
+
+namespace weft::seam {
+namespace {
+
+constexpr uint64_t kPiece = 4 << 20;
+
+bool at_once(const Device& d) { return d.host_memory() && !d.ordered(); }
+std::byte* address(Region r) { return static_cast<std::byte*>(r.buffer.handle) + r.offset; }
+
+/// What is on its way in one of the two pieces.
+struct Piece {
+  uint64_t point = 0, at = 0, bytes = 0;
+};
+
+// The piece that is full goes on while the other one is filled.
+Status in_pieces(Queue& from_queue, Region from, Queue& to_queue, Region to, uint64_t bytes,
+                 const BufferRef* staging) {
+  Piece pieces[2];
+  const auto deliver = [&](size_t i) -> Status {
+    WEFT_CHECK(from_queue.await(pieces[i].point).take_status());
+    return to_queue.copy_in(to.buffer, to.offset + pieces[i].at, staging[i]->address(), pieces[i].bytes);
+  };
+  size_t k = 0;
+  for (uint64_t at = 0; at < bytes; at += kPiece, ++k) {
+    Piece& piece = pieces[k % 2];
+    piece.at = at, piece.bytes = std::min(kPiece, bytes - at);
+    WEFT_CHECK(from_queue.copy(*staging[k % 2].get(), 0, from.buffer, from.offset + at, piece.bytes));
+    WEFT_TRY(piece.point, from_queue.mark());
+    if (k > 0) WEFT_CHECK(deliver((k - 1) % 2));
+  }
+  return deliver((k - 1) % 2);
+}
+
+}  // namespace
+
+Status transfer(Queue& from_queue, Region from, Queue& to_queue, Region to, uint64_t bytes) {
+  if (bytes == 0) return {};
+  Device& source = from_queue.device();
+  if (at_once(source)) {
+    WEFT_CHECK(source.order(from_queue, from.buffer));
+    return to_queue.copy_in(to.buffer, to.offset, address(from), bytes);
+  }
+  if (at_once(to_queue.device())) return from_queue.copy_out(address(to), from.buffer, from.offset, bytes);
+  const std::lock_guard lock(source.staging_mutex());
+  WEFT_TRY(const auto* staging, source.staging(kPiece));
+  Status s = in_pieces(from_queue, from, to_queue, to, bytes, staging);
+  if (!s.ok()) from_queue.drain();  // whoever has the pieces next finds nothing on its way to them
+  return s;
+}
+
+}  // namespace weft::seam
