@@ -2,6 +2,7 @@
 
 #include <future>
 
+#include "conformance/seam/chain.h"
 #include "conformance/seam/rig.h"
 #include "seam_watchers.h"
 #include "test_backends.h"
