@@ -13,6 +13,7 @@ set(WEFT_LEAVE_OUT "" CACHE STRING "files below src/ that are not built: a regul
 set(WEFT_PLUGINS_FROM "" CACHE PATH "folder of out-of-tree backends that were built before; empty: they are built")
 set(WEFT_PLUGINS_ANEW "" CACHE STRING "those of them that are built all the same")
 set(WEFT_OPS_FROM "" CACHE PATH "build folder whose objects of src/ops are taken, where it has them; empty: all are compiled")
+option(BUILD_CUDA "build the cuda backend; wants nvcc and the headers of cuBLASLt" OFF)
 
 # One USE_<NAME> for each folder under backends/ that can be built in.
 file(GLOB backend_folders RELATIVE "${PROJECT_SOURCE_DIR}/backends" CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/backends/*/builtin.cmake")

@@ -1,4 +1,5 @@
 #include "queue.hpp"
+#include "sequence.hpp"
 #include "weft/shared/primitives.hpp"
 
 // The strictest small device that the contract allows, so that a host which works here works anywhere:
@@ -62,22 +63,28 @@ Outcome check_operands(Memory& memory, const weft_launch* l, std::vector<void*>&
   return check(read(l, &weft_launch::workspace), "workspace", 0);
 }
 
+Outcome launch_task(Memory& memory, const weft_launch* l, far::Task& task) {
+  task.name = std::string("kernel ") + l->plan->kernel->id;
+  if (auto outcome = check_operands(memory, l, task.holds); !outcome.good())
+    return {outcome.code, std::string(l->plan->kernel->id) + ": " + outcome.text};
+  const auto copy =
+      std::make_shared<LaunchCopy>(l, [&](const weft_tensor& t) { return memory.real(t.dl.data); });
+  task.run = [copy] { return KernelTable::run(copy->get()); };
+  return Outcome::ok();
+}
+
 weft_code launch(const weft_launch* l, weft_error* error) {
   return guarded(error, [&]() -> Outcome {
     Queue& queue = queue_of(l->queue)->queue;
-    far::Task task{.name = std::string("kernel ") + l->plan->kernel->id, .holds = {}, .run = {}};
-    if (auto outcome = check_operands(queue.memory(), l, task.holds); !outcome.good())
-      return {outcome.code, std::string(l->plan->kernel->id) + ": " + outcome.text};
-    const auto copy =
-        std::make_shared<LaunchCopy>(l, [&](void* handle) { return queue.memory().real(handle); });
-    task.run = [copy] { return KernelTable::run(copy->get()); };
+    far::Task task;
+    if (auto outcome = launch_task(queue.memory(), l, task); !outcome.good()) return outcome;
     queue.push(std::move(task));
     return Outcome::ok();
   });
 }
 
 KernelTable& table() {
-  static KernelTable kernels("far", {weft::shared::primitives()}, launch);
+  static KernelTable kernels("far", {weft::shared::primitives()}, launch, WEFT_KERNEL_RECORDABLE);
   return kernels;
 }
 
@@ -159,27 +166,33 @@ weft_code open_queue(weft_device d, weft_queue* queue, weft_error* error) {
 
 void close_queue(weft_queue q) { delete queue_of(q); }
 
+Outcome copy_task(Memory& memory, const weft_copy& c, far::Task& task) {
+  task.name = "a copy";
+  auto side = [&](void* handle, uint64_t offset) {
+    if (handle == nullptr) return Outcome::ok();
+    task.holds.push_back(handle);
+    return memory.check(handle, offset, c.bytes);
+  };
+  if (auto outcome = side(c.source, c.source_offset); !outcome.good()) return outcome;
+  if (auto outcome = side(c.target, c.target_offset); !outcome.good()) return outcome;
+  std::vector<char> staged;
+  const auto* host_source = static_cast<const char*>(c.host_source);
+  if (c.source == nullptr) staged.assign(host_source, host_source + c.bytes);
+  task.run = [copy = c, staged = std::move(staged), &memory] {
+    const char* from = copy.source ? memory.real(copy.source) + copy.source_offset : staged.data();
+    void* to = copy.target ? memory.real(copy.target) + copy.target_offset : copy.host_target;
+    std::memmove(to, from, copy.bytes);
+    return Outcome::ok();
+  };
+  return Outcome::ok();
+}
+
 weft_code copy(weft_queue q, const weft_copy* c, weft_error* error) {
   return guarded(error, [&]() -> Outcome {
     if (c->bytes == 0) return Outcome::ok();
     Queue& queue = queue_of(q)->queue;
-    far::Task task{.name = "a copy", .holds = {}, .run = {}};
-    std::vector<char> staged;
-    auto side = [&](void* handle, uint64_t offset) {
-      if (handle == nullptr) return Outcome::ok();
-      task.holds.push_back(handle);
-      return queue.memory().check(handle, offset, c->bytes);
-    };
-    if (auto outcome = side(c->source, c->source_offset); !outcome.good()) return outcome;
-    if (auto outcome = side(c->target, c->target_offset); !outcome.good()) return outcome;
-    const auto* host_source = static_cast<const char*>(c->host_source);
-    if (c->source == nullptr) staged.assign(host_source, host_source + c->bytes);
-    task.run = [copy = *c, staged = std::move(staged), &memory = queue.memory()] {
-      const char* from = copy.source ? memory.real(copy.source) + copy.source_offset : staged.data();
-      void* to = copy.target ? memory.real(copy.target) + copy.target_offset : copy.host_target;
-      std::memmove(to, from, copy.bytes);
-      return Outcome::ok();
-    };
+    far::Task task;
+    if (auto outcome = copy_task(queue.memory(), *c, task); !outcome.good()) return outcome;
     queue.push(std::move(task));
     if (c->target == nullptr) queue.drain();
     return Outcome::ok();
@@ -218,6 +231,48 @@ weft_code await(weft_queue q, uint64_t point, uint64_t nanoseconds, uint64_t* re
   return WEFT_OK;
 }
 
+// ---- sequences
+// --------------------------------------------------------------------------------------------------
+
+// A run is one task, whose steps come in any order that the description allows, another one each time.
+weft_code make_sequence(weft_device, const weft_sequence_desc* desc, weft_sequence* sequence, uint32_t*,
+                        weft_error* error) {
+  return guarded(error, [&] {
+    *sequence = reinterpret_cast<weft_sequence>(new far::Sequence(desc));
+    return Outcome::ok();
+  });
+}
+
+weft_code run_sequence(weft_sequence s, weft_queue q, void* const* handles, uint32_t n, weft_error* error) {
+  return guarded(error, [&]() -> Outcome {
+    const auto& sequence = *reinterpret_cast<far::Sequence*>(s);
+    Queue& queue = queue_of(q)->queue;
+    far::Task run{.name = "a sequence", .holds = {}, .run = {}};
+    std::vector<far::Task> tasks;
+    for (const auto& step : sequence.steps()) {
+      far::Task& task = tasks.emplace_back();
+      const weft_copy copy = step.bound_copy({handles, n});
+      auto outcome = step.launch ? launch_task(queue.memory(), step.bound_launch({handles, n}).get(), task)
+                     : copy.bytes ? copy_task(queue.memory(), copy, task)
+                                  : Outcome::ok();
+      if (!outcome.good()) return outcome;
+      run.holds.insert(run.holds.end(), task.holds.begin(), task.holds.end());
+    }
+    run.run = [order = sequence.any_order(), tasks = std::move(tasks)] {
+      Outcome first;
+      for (const size_t i : order) {
+        Outcome outcome = tasks[i].run ? tasks[i].run() : Outcome::ok();
+        if (first.good()) first = std::move(outcome);
+      }
+      return first;
+    };
+    queue.push(std::move(run));
+    return Outcome::ok();
+  });
+}
+
+void free_sequence(weft_sequence s) { delete reinterpret_cast<far::Sequence*>(s); }
+
 weft_code kernels(weft_device, const weft_kernel* const** list, uint32_t* n, weft_error*) {
   *list = table().data();
   *n = table().size();
@@ -248,6 +303,11 @@ constexpr weft_backend kBackend = {
     .allocate_pinned = allocate_pinned,
     .memory_free = nullptr,
     .import_memory = import_memory,
+    .import_queue = nullptr,
+    .native = nullptr,
+    .make_sequence = make_sequence,
+    .run_sequence = run_sequence,
+    .free_sequence = free_sequence,
 };
 
 }  // namespace

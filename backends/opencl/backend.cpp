@@ -41,6 +41,9 @@ constexpr weft_backend kBackend = {
     .import_memory = import_memory,
     .import_queue = import_queue,
     .native = native,
+    .make_sequence = make_sequence,
+    .run_sequence = run_sequence,
+    .free_sequence = free_sequence,
 };
 
 }  // namespace

@@ -105,7 +105,7 @@ weft_code compile(weft_device device, const weft_source* source, weft_module* ou
     return fail(error, WEFT_INVALID_ARGUMENT, "opencl:%u: no kernel %s in the text: %s", device->ordinal,
                 source->entry, code_text(code).c_str());
   }
-  *out = new weft_module_s{device, program, kernel, {}};
+  *out = new weft_module_s{device, program, kernel, source->entry, {}};
   std::lock_guard lock(device->mutex);
   device->modules.insert(*out);
   return WEFT_OK;

@@ -89,6 +89,7 @@ weft_code open_device(uint32_t ordinal, weft_device* out, weft_capability* capab
                       device_text(d->id, CL_DEVICE_VERSION) + "." + d->build_options);
   const std::string version = device_text(d->id, CL_DEVICE_VERSION);
   d->keeps_binaries = version.find("pocl") != version.npos || version.find("PoCL") != version.npos;
+  d->command_buffers = command_buffers(d->id);
   describe(d->id, ordinal, capability);
   *out = d.release();
   return WEFT_OK;

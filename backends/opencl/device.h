@@ -1,5 +1,6 @@
 #pragma once
 #include <deque>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <set>
@@ -10,6 +11,7 @@ struct weft_module_s {
   weft_device device;
   cl_program program;
   cl_kernel kernel;
+  std::string entry;
   std::mutex mutex;  ///< clSetKernelArg and the enqueue that reads the arguments belong together.
 };
 
@@ -21,6 +23,7 @@ struct weft_device_s {
   std::string identity;  ///< Device, driver and options: what a compiled binary is good for.
   /// PoCL keeps what it compiles on disk itself, and compiles all of it once more when asked for the binary.
   bool keeps_binaries = false;
+  weft::opencl::CommandBuffers command_buffers;
   std::mutex mutex;  ///< Guards what follows.
   std::set<weft_module> modules;
   std::string last_key;  ///< The program that was built last: the next module may be another function of it.
@@ -32,6 +35,7 @@ struct weft_device_s {
 struct weft_queue_s {
   weft_device device;
   cl_command_queue queue;
+  weft_sequence recording = nullptr;  ///< Where what is enqueued goes instead.
   /// Dispatches and copies not known to have ended well, by name: clFinish does not say which one failed.
   std::vector<std::pair<cl_event, std::string>> running;
   std::string first_error;
@@ -62,6 +66,23 @@ weft_code await(weft_queue, uint64_t point, uint64_t nanoseconds, uint64_t* reac
 weft_code import_memory(weft_device, const DLTensor*, uint64_t bytes, void** handle, weft_error*);
 weft_code import_queue(weft_device, void* native, weft_queue*, weft_error*);
 weft_code native(weft_device, weft_queue, const char* name, void** object, weft_error*);
+weft_code make_sequence(weft_device, const weft_sequence_desc*, weft_sequence*, uint32_t* refused,
+                        weft_error*);
+weft_code run_sequence(weft_sequence, weft_queue, void* const* handles, uint32_t n, weft_error*);
+void free_sequence(weft_sequence);
+
+/// How many items a dispatch runs, in groups of which size.
+struct Range {
+  size_t global[3], local[3];
+};
+Range range_of(const weft_dispatch&);
+/// Calls `set` for each argument: buffers, then the element at which each begins, then the scalars.
+using SetArgument = std::function<cl_int(cl_uint position, size_t size, const void* value)>;
+weft_code for_each_argument(const weft_dispatch&, const SetArgument& set, weft_error*);
+/// Takes a dispatch into the sequence that the queue is recording.
+weft_code record(weft_queue, const weft_dispatch&, weft_error*);
+/// A failure of what the event stands for will be told by the next synchronize, with the name.
+void watch(weft_queue_s&, cl_event, const char* name);
 
 /// Where a handle of allocate_pinned is mapped; null for another one.
 char* pinned_address(weft_device, void* handle);

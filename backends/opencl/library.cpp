@@ -55,6 +55,23 @@ const Library& library() {
   return l;
 }
 
+CommandBuffers command_buffers(cl_device_id device) {
+  CommandBuffers c;
+  const auto can = device_info<cl_device_command_buffer_capabilities_khr>(
+      device, CL_DEVICE_COMMAND_BUFFER_CAPABILITIES_KHR);
+  if (device_text(device, CL_DEVICE_EXTENSIONS).find("cl_khr_command_buffer") == std::string::npos ||
+      !(can & CL_COMMAND_BUFFER_CAPABILITY_SIMULTANEOUS_USE_KHR))
+    return c;
+  const auto platform = device_info<cl_platform_id>(device, CL_DEVICE_PLATFORM);
+  bool all = true;
+#define WEFT_OPENCL_LOAD(f)                                                                                 \
+  c.f = reinterpret_cast<decltype(c.f)>(library().clGetExtensionFunctionAddressForPlatform(platform, #f)); \
+  all = all && c.f;
+  WEFT_OPENCL_COMMAND_BUFFER(WEFT_OPENCL_LOAD)
+#undef WEFT_OPENCL_LOAD
+  return all ? c : CommandBuffers();
+}
+
 std::string code_text(cl_int code) {
   const char* text = "";
   switch (code) {

@@ -1,6 +1,7 @@
 #pragma once
 #define CL_TARGET_OPENCL_VERSION 120
 #include <CL/cl.h>
+#include <CL/cl_ext.h>
 
 #include <string>
 #include <vector>
@@ -20,7 +21,10 @@ namespace weft::opencl {
   X(clRetainEvent) X(clReleaseEvent) X(clCreateProgramWithSource) X(clCreateProgramWithBinary)     \
   X(clBuildProgram) X(clGetProgramInfo) X(clGetProgramBuildInfo) X(clReleaseProgram)               \
   X(clRetainProgram) X(clCreateKernel) X(clReleaseKernel) X(clSetKernelArg)                        \
-  X(clGetKernelWorkGroupInfo)
+  X(clGetKernelWorkGroupInfo) X(clGetExtensionFunctionAddressForPlatform)
+#define WEFT_OPENCL_COMMAND_BUFFER(X)                                                              \
+  X(clCreateCommandBufferKHR) X(clFinalizeCommandBufferKHR) X(clReleaseCommandBufferKHR)           \
+  X(clEnqueueCommandBufferKHR) X(clCommandNDRangeKernelKHR) X(clCommandCopyBufferKHR)
 // clang-format on
 
 /// The ICD loader, opened at run time so that one build serves machines with and without OpenCL. Stays open:
@@ -32,6 +36,15 @@ struct Library {
   std::vector<cl_device_id> devices;  ///< Of every platform, in the loader's order.
   std::string reason;                 ///< Why there are no devices.
 };
+
+/// What a platform has of cl_khr_command_buffer; all null where it has not all of it.
+struct CommandBuffers {
+#define WEFT_OPENCL_DECLARE(f) f##_fn f = nullptr;
+  WEFT_OPENCL_COMMAND_BUFFER(WEFT_OPENCL_DECLARE)
+#undef WEFT_OPENCL_DECLARE
+};
+/// Of a device that can have one command buffer pending many times.
+CommandBuffers command_buffers(cl_device_id device);
 
 /// Opens the library and lists the devices at the first call.
 const Library& library();

@@ -21,6 +21,10 @@ void collect(weft_queue_s& q) {
   });
 }
 
+cl_mem memory(void* handle) { return static_cast<cl_mem>(handle); }
+
+}  // namespace
+
 void watch(weft_queue_s& q, cl_event event, const char* name) {
   q.running.emplace_back(event, name);
   if (q.running.size() < kManyRunning) return;
@@ -28,14 +32,11 @@ void watch(weft_queue_s& q, cl_event event, const char* name) {
   collect(q);
 }
 
-cl_mem memory(void* handle) { return static_cast<cl_mem>(handle); }
-
-/// Buffers, then the element at which each begins, then the scalars.
-weft_code set_arguments(const weft_dispatch& d, weft_error* error) {
+weft_code for_each_argument(const weft_dispatch& d, const SetArgument& set_argument, weft_error* error) {
   cl_uint at = 0;
   cl_int code = CL_SUCCESS;
   const auto set = [&](size_t size, const void* value) {
-    if (code == CL_SUCCESS) code = library().clSetKernelArg(d.module->kernel, at++, size, value);
+    if (code == CL_SUCCESS) code = set_argument(at++, size, value);
   };
   for (uint32_t i = 0; i < d.n_buffers; ++i) {
     const cl_mem handle = memory(d.buffers[i]->dl.data);
@@ -56,8 +57,6 @@ weft_code set_arguments(const weft_dispatch& d, weft_error* error) {
   return fail(error, WEFT_INVALID_ARGUMENT, "%s: argument %u of %u: %s", d.name, at - 1,
               2 * d.n_buffers + d.n_scalars, code_text(code).c_str());
 }
-
-}  // namespace
 
 weft_code open_queue(weft_device device, weft_queue* out, weft_error* error) {
   cl_int code = CL_SUCCESS;
@@ -134,25 +133,33 @@ weft_code synchronize(weft_queue q, weft_error* error) {
   return fail(error, WEFT_DEVICE, "opencl:%u: clFinish: %s", q->device->ordinal, code_text(code).c_str());
 }
 
-weft_code dispatch(weft_queue q, const weft_dispatch* d, weft_error* error) {
-  const uint64_t items[3] = {d->global[0], std::max<uint64_t>(d->global[1], 1),
-                             std::max<uint64_t>(d->global[2], 1)};
-  if (items[0] == 0) return WEFT_OK;
-  size_t global[3], local[3];
+Range range_of(const weft_dispatch& d) {
+  Range r;
   for (int i = 0; i < 3; ++i) {
+    const uint64_t items = i == 0 ? d.global[0] : std::max<uint64_t>(d.global[i], 1);
     // One size of group, also for few items: some drivers compile a function for each size anew.
-    local[i] = d->local[0] ? std::max<uint64_t>(d->local[i], 1) : i == 0 ? kGroup : 1;
-    global[i] = (items[i] + local[i] - 1) / local[i] * local[i];  // the text skips the items beyond
+    r.local[i] = d.local[0] ? std::max<uint64_t>(d.local[i], 1) : i == 0 ? kGroup : 1;
+    r.global[i] = (items + r.local[i] - 1) / r.local[i] * r.local[i];  // the text skips the items beyond
   }
+  return r;
+}
+
+weft_code dispatch(weft_queue q, const weft_dispatch* d, weft_error* error) {
+  if (d->global[0] == 0) return WEFT_OK;
+  if (q->recording) return record(q, *d, error);
+  const Range range = range_of(*d);
   cl_event event = nullptr;
   {
     std::lock_guard lock(d->module->mutex);
-    if (const weft_code code = set_arguments(*d, error); code != WEFT_OK) return code;
-    const cl_int code = library().clEnqueueNDRangeKernel(q->queue, d->module->kernel, 3, nullptr, global,
-                                                         local, 0, nullptr, &event);
+    const auto set = [&](cl_uint position, size_t size, const void* value) {
+      return library().clSetKernelArg(d->module->kernel, position, size, value);
+    };
+    if (const weft_code code = for_each_argument(*d, set, error); code != WEFT_OK) return code;
+    const cl_int code = library().clEnqueueNDRangeKernel(q->queue, d->module->kernel, 3, nullptr,
+                                                         range.global, range.local, 0, nullptr, &event);
     if (code != CL_SUCCESS)
-      return fail(error, WEFT_DEVICE, "%s: clEnqueueNDRangeKernel of %zu items: %s", d->name, global[0],
-                  code_text(code).c_str());
+      return fail(error, WEFT_DEVICE, "%s: clEnqueueNDRangeKernel of %zu items: %s", d->name,
+                  range.global[0], code_text(code).c_str());
   }
   watch(*q, event, d->name ? d->name : "");
   return WEFT_OK;

@@ -52,6 +52,31 @@ weft_code launch(const weft_launch* l, weft_error* e) {
   return record_of(l->plan->kernel).owner->launch(&inner, e);
 }
 
+/// The steps of a sequence with the good kernels' plans.
+class InnerSteps {
+ public:
+  explicit InnerSteps(const weft_sequence_desc& outer) : desc_(outer) {
+    for (uint32_t i = 0; i < outer.n_steps; ++i) {
+      weft_sequence_step& step = steps_.emplace_back(*outer.steps[i]);
+      if (step.launch) {
+        weft_launch& l = launches_.emplace_back(*step.launch);
+        l.plan = &static_cast<const InnerPlan*>(l.plan->data)->plan;
+        step.launch = &l;
+      }
+      pointers_.push_back(&step);
+    }
+    desc_.steps = pointers_.data();
+  }
+  InnerSteps(const InnerSteps&) = delete;
+  const weft_sequence_desc* desc() const { return &desc_; }
+
+ private:
+  weft_sequence_desc desc_;
+  std::deque<weft_launch> launches_;
+  std::deque<weft_sequence_step> steps_;
+  std::vector<const weft_sequence_step*> pointers_;
+};
+
 constexpr size_t kSlots = 256;
 std::array<Wrapped*, kSlots> instances{};
 size_t taken = 0;
@@ -65,6 +90,18 @@ void add_points(weft_backend& t) {
   t.await = [](weft_queue q, uint64_t point, uint64_t ns, uint64_t* reached, weft_error* e) {
     return instances[N]->await(q, point, ns, reached, e);
   };
+}
+
+template <size_t N>
+void add_sequences(weft_backend& t) {
+  t.make_sequence = [](weft_device d, const weft_sequence_desc* desc, weft_sequence* s, uint32_t* refused,
+                       weft_error* e) {
+    return instances[N]->make_sequence(d, InnerSteps(*desc).desc(), s, refused, e);
+  };
+  t.run_sequence = [](weft_sequence s, weft_queue q, void* const* handles, uint32_t n, weft_error* e) {
+    return instances[N]->run_sequence(s, q, handles, n, e);
+  };
+  t.free_sequence = [](weft_sequence s) { instances[N]->free_sequence(s); };
 }
 
 template <size_t N>
@@ -101,6 +138,7 @@ weft_backend slot_table() {
       return instances[N]->dispatch(q, d, e);
     };
   if (t.mark) add_points<N>(t);
+  if (t.make_sequence) add_sequences<N>(t);
   if (t.allocate_pinned)
     t.allocate_pinned = [](weft_device d, uint64_t n, void** h, void** at, weft_error* e) {
       return instances[N]->allocate_pinned(d, n, h, at, e);

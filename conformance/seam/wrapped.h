@@ -54,6 +54,16 @@ class Wrapped {
                                   weft_error* e) {
     return inner_.import_memory(d, t, bytes, handle, e);
   }
+  /// Sequences; asked only where the good backend has them. `desc` is in the good kernels' terms.
+  virtual weft_code make_sequence(weft_device d, const weft_sequence_desc* desc, weft_sequence* s,
+                                  uint32_t* refused, weft_error* e) {
+    return inner_.make_sequence(d, desc, s, refused, e);
+  }
+  virtual weft_code run_sequence(weft_sequence s, weft_queue q, void* const* handles, uint32_t n,
+                                 weft_error* e) {
+    return inner_.run_sequence(s, q, handles, n, e);
+  }
+  virtual void free_sequence(weft_sequence s) { inner_.free_sequence(s); }
   /// May take entries out of the table, or set some that the good backend lacks.
   virtual void table(weft_backend&) {}
   /// Runs what the good backend compiled; asked only where that one compiles.

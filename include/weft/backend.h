@@ -59,6 +59,7 @@ typedef struct weft_error {
 typedef struct weft_device_s* weft_device; /* the backend's own objects; the host only carries them */
 typedef struct weft_queue_s* weft_queue;
 typedef struct weft_module_s* weft_module;
+typedef struct weft_sequence_s* weft_sequence;
 
 /* ---- tensors and calls
  * --------------------------------------------------------------------------------------- */
@@ -72,6 +73,9 @@ typedef struct weft_tensor {
   uint32_t layout;              /* 0 = row-major; other tags name packed layouts */
   const int64_t* logical_shape; /* null: the same as dl.shape */
   uint64_t alignment;           /* of data + byte_offset, in bytes */
+  /* since version 2 */
+  uint32_t binding; /* in a sequence: k + 1 if the memory is binding k of each run (dl.data is null then) */
+  uint32_t reserved;
 } weft_tensor;
 
 /* The type of an operand, with the range of sizes it may have. Today's host plans each shape by itself: min
@@ -205,7 +209,10 @@ typedef struct weft_kernel {
 } weft_kernel;
 
 enum {
-  WEFT_KERNEL_READS_ALL = 1 /* takes every attribute into account (a kernel that runs the body does) */
+  WEFT_KERNEL_READS_ALL = 1, /* takes every attribute into account (a kernel that runs the body does) */
+  WEFT_KERNEL_RECORDABLE = 2 /* since version 2: a launch may run once, into a sequence, and what it enqueued
+                                be run again with other memory. So it does nothing else, and decides nothing
+                                by addresses but what the alignment says. */
 };
 
 /* ---- devices
@@ -257,7 +264,32 @@ typedef struct weft_copy {
   const void* host_source;
   void* host_target;
   uint64_t bytes;
+  /* since version 2: as weft_tensor.binding; only in a sequence, where no side is host memory */
+  uint32_t source_binding, target_binding;
 } weft_copy;
+
+/* ---- sequences
+ * -------------------------------------------------------------------------------------------------- */
+
+/* A launch or a copy, one of the two. Queues are null; operands lie in fixed memory or in a binding. */
+typedef struct weft_sequence_step {
+  uint32_t size;
+  uint32_t lane; /* a hint: steps that share a lane gain little from running beside each other */
+  const weft_launch* launch;
+  const weft_copy* copy;
+  const uint32_t* after; /* the earlier steps that it waits for; nothing else orders the steps of a run */
+  uint32_t n_after;
+  uint32_t reserved;
+} weft_sequence_step;
+
+/* Steps that are taken at once, to be run often. Sizes are exact: those of the tensors. */
+typedef struct weft_sequence_desc {
+  uint32_t size;
+  uint32_t n_steps;
+  const weft_sequence_step* const* steps; /* each after those that it waits for */
+  uint32_t n_bindings;
+  uint32_t in_flight; /* at most so many runs are pending at one time; the host sees to that */
+} weft_sequence_desc;
 
 typedef struct weft_source {
   uint32_t size;
@@ -342,6 +374,19 @@ typedef struct weft_backend {
   /* The vendor's object of this name, "opencl.context" or "cuda.stream", of a queue or (null) of the device.
    * It stays the backend's. WEFT_UNSUPPORTED: it has none of this name. */
   weft_code (*native)(weft_device, weft_queue, const char* name, void** object, weft_error*);
+
+  /* Sequences: all three or none; without them the host launches each step of each run.
+   * make_sequence copies the description; plans and fixed memory are the host's, and live as long as the
+   * sequence. Every kernel in it is WEFT_KERNEL_RECORDABLE. WEFT_UNSUPPORTED: step *refused_step can't be
+   * recorded (n_steps: none of them); the device is as before, and the host splits there. */
+  weft_code (*make_sequence)(weft_device, const weft_sequence_desc*, weft_sequence*, uint32_t* refused_step,
+                             weft_error*);
+  /* Enqueues all steps once, as one piece of the queue's order. `handles` are the memory of the bindings, all
+   * of them in each run, and may be others each time; one that is written overlaps no other, and nothing
+   * fixed. One thread at a time, as for a queue. */
+  weft_code (*run_sequence)(weft_sequence, weft_queue, void* const* handles, uint32_t n, weft_error*);
+  /* No run of it is pending. */
+  void (*free_sequence)(weft_sequence);
 } weft_backend;
 
 /* ---- the host

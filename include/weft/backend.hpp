@@ -69,11 +69,12 @@ class KernelTable {
  public:
   using LaunchFn = weft_code (*)(const weft_launch*, weft_error*);
 
-  /// `launch` replaces running the record at once, for queues that run later.
+  /// `launch` replaces running the record at once, for queues that run later; `flags` are those of every
+  /// kernel, beside what its record says.
   KernelTable(std::string_view backend, std::initializer_list<std::span<const KernelRecord>> lists,
-              LaunchFn launch = &KernelTable::launch_now) {
+              LaunchFn launch = &KernelTable::launch_now, uint32_t flags = 0) {
     for (const auto list : lists)
-      for (const KernelRecord& r : list) add(backend, r, launch);
+      for (const KernelRecord& r : list) add(backend, r, launch, flags);
     for (const Entry& e : entries_) pointers_.push_back(&e.kernel);
   }
   KernelTable(const KernelTable&) = delete;
@@ -110,7 +111,7 @@ class KernelTable {
     return e.record.launch(Launch(launch, e.table->host()));
   }
 
-  void add(std::string_view backend, const KernelRecord& r, LaunchFn launch) {
+  void add(std::string_view backend, const KernelRecord& r, LaunchFn launch, uint32_t flags) {
     Entry& e = entries_.emplace_back(Entry{r, format("{}.{}.{}", backend, r.op, r.variant), this, {}});
     for (const Entry& other : entries_)
       if (&other != &e && other.id == e.id) throw std::logic_error("two kernels are called " + e.id);
@@ -121,7 +122,7 @@ class KernelTable {
     k.op = e.record.op;
     k.reads = e.record.reads.data();
     while (k.n_reads < e.record.reads.size() && e.record.reads[k.n_reads] != nullptr) ++k.n_reads;
-    k.flags = r.reads_all ? uint32_t{WEFT_KERNEL_READS_ALL} : 0;
+    k.flags = flags | (r.reads_all ? uint32_t{WEFT_KERNEL_READS_ALL} : 0);
     k.self = &e;
     k.accepts = [](const weft_kernel* self, weft_device, const weft_call* call, weft_error* error) {
       return guarded(error, [&] {

@@ -23,6 +23,8 @@ struct Step {
   std::vector<int32_t> inputs, outputs;  // slots; -1 where absent
   int32_t workspace = -1;
   uint32_t device = 0;
+  uint32_t lane = 0;            // steps of one lane follow each other anyway
+  std::vector<uint32_t> after;  // the earlier steps that it must follow; what those follow is left out
   std::string where;
 };
 
@@ -56,6 +58,13 @@ void set_lifetimes(ExecutionPlan& plan);
 inline constexpr size_t kMostBySize = 4096;
 std::vector<ArenaSize> plan_memory(std::vector<BufferAllocation>& slots,
                                    std::span<seam::Device* const> devices);
+
+/// Fills in the steps that each must follow, from the bytes that they read and write, and lanes that suit it.
+void set_dependencies(ExecutionPlan& plan);
+/// Is the order of every two steps, where one writes what the other touches, given by `after`, and is what a
+/// step reads still what was written for it? The error names the steps: two that may race, one that waits for
+/// a later one, or one that overwrites a value too early. Looks at bytes and at nothing that planned them.
+Status check_dependencies(const ExecutionPlan& plan);
 
 /// The plan as text: step, kernel, slots, offsets, and who refused before.
 std::string print(const ExecutionPlan& plan);

@@ -22,6 +22,7 @@ Result<ExecutionPlan> link(const program::CompiledProgram& program, const Bindin
   WEFT_TRY(auto plan, order(program, std::move(flat), devices));
   set_lifetimes(plan);
   plan.arenas = plan_memory(plan.slots, plan.devices);
+  set_dependencies(plan);
   return plan;
 }
 

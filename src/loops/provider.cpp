@@ -151,7 +151,8 @@ std::unique_ptr<Record> make_record(const Form& form, Site& site) {
   k.op = form.op;
   k.reads = form.reads.data();
   k.n_reads = static_cast<uint32_t>(form.reads.size());
-  k.flags = std::string_view(form.op) == "region" ? WEFT_KERNEL_READS_ALL : 0;
+  k.flags = WEFT_KERNEL_RECORDABLE;
+  if (std::string_view(form.op) == "region") k.flags |= WEFT_KERNEL_READS_ALL;
   k.self = r.get();
   k.accepts = accepts;
   k.prepare = prepare;

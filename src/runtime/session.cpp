@@ -1,8 +1,6 @@
 #include "runtime/session.h"
 
 #include "link/resolve_types.h"
-#include "seam/ledger.h"
-#include "seam/transfer.h"
 
 namespace weft::runtime {
 namespace {
@@ -135,91 +133,37 @@ Status Session::check_bytes(std::span<const HostView> inputs) const {
   return {};
 }
 
-Result<Session::Bound*> Session::bound_for(const Bindings& bindings) {
+Result<BoundPlan*> Session::bound_for(const Bindings& bindings) {
   for (auto at = bound_.begin(); at != bound_.end(); ++at)
-    if ((*at)->bindings == bindings) {
+    if (at->bindings == bindings) {
       std::rotate(bound_.begin(), at, at + 1);
-      return bound_.front().get();
+      return bound_.front().plan.get();
     }
-  auto fresh = std::make_unique<Bound>();
-  fresh->bindings = bindings;
   seam::Together together;
   WEFT_TRY(auto plan, link::link(*program_, bindings, devices_, policy_));
   WEFT_CHECK(together.finish());
   if (see_plan_) see_plan_(plan);
-  fresh->plan = std::make_unique<link::ExecutionPlan>(std::move(plan));
-  WEFT_CHECK(bind_memory(*fresh));
+  WEFT_CHECK(fill_weights(plan));
+  WEFT_TRY(auto bound, BoundPlan::make(std::move(plan), queues_,
+                                       [&](const link::BufferAllocation& slot) { return home_of(slot); }));
   if (bound_.size() == kMostPlans) {
     WEFT_CHECK(synchronize());  // its buffers may still be in use
     bound_.pop_back();
   }
-  bound_.push_front(std::move(fresh));
-  return bound_.front().get();
+  bound_.push_front({bindings, std::move(bound)});
+  return bound_.front().plan.get();
 }
 
-const seam::Buffer& Session::buffer_of(const Bound& bound, const link::BufferAllocation& slot) const {
-  const auto i = static_cast<size_t>(slot.index);
-  switch (slot.kind) {
-    case link::BufferAllocation::Kind::state: return *states_[i].get();
-    case link::BufferAllocation::Kind::weight: return *weights_[weight_on(slot)].get();
-    case link::BufferAllocation::Kind::external: return *bound.ports[i].get();
-    case link::BufferAllocation::Kind::arena: break;
-  }
-  return *bound.arenas[slot.device].get();
-}
-
-Status Session::bind_memory(Bound& bound) {
-  auto& plan = *bound.plan;
-  WEFT_CHECK(fill_weights(plan));
-  for (size_t d = 0; d < devices_.size(); ++d) {
-    WEFT_TRY(auto arena, devices_[d]->allocate_unpooled(plan.arenas[d].bytes));
-    bound.arenas.push_back(std::move(arena));
-  }
-  for (auto& slot : plan.slots) {
-    const bool external = slot.kind == link::BufferAllocation::Kind::external;  // bound by each run
-    if (external) bound.external.push_back(static_cast<uint32_t>(bound.tensors.size()));
-    const auto& i = info(slot.type.dtype);
-    bound.tensors.push_back({.dl = {.data = external ? nullptr : buffer_of(bound, slot).handle,
-                                    .device = devices_[slot.device]->dl(),
-                                    .ndim = static_cast<int32_t>(slot.type.shape.size()),
-                                    .dtype = {i.dlpack_code, static_cast<uint8_t>(8 * i.bytes), 1},
-                                    .shape = slot.type.shape.data(),
-                                    .strides = nullptr,
-                                    .byte_offset = slot.offset},
-                             .size = sizeof(weft_tensor),
-                             .layout = 0,
-                             .logical_shape = nullptr,
-                             .alignment = 64});
-  }
-  size_t n = 0;
-  for (const auto& step : plan.steps) n += step.inputs.size() + step.outputs.size();
-  bound.operands.reserve(n);  // launches point into it
-  for (auto& step : plan.steps) {
-    const auto add = [&](const std::vector<int32_t>& slots) {
-      const auto* first = bound.operands.data() + bound.operands.size();
-      for (const int32_t s : slots)
-        bound.operands.push_back(s < 0 ? nullptr : &bound.tensors[static_cast<size_t>(s)]);
-      return first;
-    };
-    weft_launch l{.size = sizeof(weft_launch),
-                  .reserved = 0,
-                  .plan = step.plan ? &step.plan->prepared : nullptr,
-                  .device = devices_[step.device]->c(),
-                  .queue = queues_[step.device]->c(),
-                  .inputs = nullptr,
-                  .outputs = nullptr,
-                  .workspace = nullptr};
-    l.inputs = add(step.inputs), l.outputs = add(step.outputs);
-    if (step.workspace >= 0) l.workspace = &bound.tensors[static_cast<size_t>(step.workspace)];
-    bound.launches.push_back(l);
-  }
-  return {};
+seam::Buffer* Session::home_of(const link::BufferAllocation& slot) const {
+  if (slot.kind == link::BufferAllocation::Kind::state)
+    return states_[static_cast<size_t>(slot.index)].get();
+  return weights_[weight_on(slot)].get();
 }
 
 bool Session::same_sizes(std::span<const seam::ConcreteType* const> inputs) const {
-  if (!current_ || inputs.size() != current_->plan->inputs.size()) return false;
+  if (!current_ || inputs.size() != plan().inputs.size()) return false;
   for (size_t i = 0; i < inputs.size(); ++i)
-    if (!(*inputs[i] == slot(current_->plan->inputs[i]).type)) return false;
+    if (!(*inputs[i] == slot(plan().inputs[i]).type)) return false;
   return true;
 }
 
@@ -230,26 +174,10 @@ Status Session::choose_plan(std::span<const seam::ConcreteType* const> inputs) {
   return {};
 }
 
-// The launches are given the memory where the ports lie this time.
-void Session::bind_ports(std::vector<seam::BufferRef> ports) {
-  current_->ports = std::move(ports), current_->has_ports = true;
-  for (const uint32_t i : current_->external)
-    current_->tensors[i].dl.data = buffer_of(*current_, current_->plan->slots[i]).handle;
-}
-
 Status Session::use_own_ports() {
-  auto& own = current_->own;
-  if (own.empty()) {
-    std::vector<seam::BufferRef> made;
-    for (const auto* list : {&current_->plan->inputs, &current_->plan->outputs})
-      for (const int32_t s : *list) {
-        WEFT_TRY(auto buffer, devices_[0]->allocate_unpooled(slot(s).type.bytes()));
-        made.push_back(std::move(buffer));
-      }
-    own = std::move(made);
-  }
+  WEFT_TRY(const auto* own, current_->own_ports());
   const auto same = [](const auto& a, const auto& b) { return a.get() == b.get(); };
-  if (!current_->has_ports || !std::ranges::equal(current_->ports, own, same)) bind_ports(own);
+  if (!std::ranges::equal(current_->ports(), *own, same)) current_->bind(*own);
   return {};
 }
 
@@ -261,52 +189,24 @@ Status Session::put(std::span<const HostView> inputs) {
   WEFT_CHECK(use_own_ports());
   for (size_t i = 0; i < inputs.size(); ++i)
     WEFT_CHECK(
-        queues_[0]->copy_in(*current_->own[i].get(), 0, inputs[i].bytes.data(), inputs[i].bytes.size()));
+        queues_[0]->copy_in(*current_->ports()[i].get(), 0, inputs[i].bytes.data(), inputs[i].bytes.size()));
   return {};
 }
 
 Status Session::enqueue() {
-  if (!current_ || !current_->has_ports) return invalid("execute: set_inputs comes first");
+  if (!current_ || !current_->is_bound()) return invalid("execute: set_inputs comes first");
   if (seam::Together::open()) return invalid("execute: the plans that this thread prepares are not finished");
-  const auto& steps = current_->plan->steps;
-  seam::CError error;
-  for (size_t i = 0; i < steps.size(); ++i) {
-    const weft_launch& l = current_->launches[i];
-    if (!l.plan) [[unlikely]] {
-      WEFT_CHECK(copy_step(steps[i]).at("copy"));
-      continue;
-    }
-    seam::Plan& plan = *steps[i].plan;
-    const weft_code code = plan.kernel.launch(&l, error.out());
-    plan.count();
-    if (code != WEFT_OK) [[unlikely]]
-      return error.status(code).at(fmt::format("{} (node \"{}\")", plan.kernel.id, steps[i].where));
-  }
-  return {};
-}
-
-Status Session::copy_step(const link::Step& step) {
-  const auto& from = current_->plan->slots[static_cast<size_t>(step.inputs[0])];
-  const auto& to = current_->plan->slots[static_cast<size_t>(step.outputs[0])];
-  const auto &source = buffer_of(*current_, from), &target = buffer_of(*current_, to);
-  const uint64_t bytes = from.type.bytes();
-  if (from.device == to.device)
-    return queues_[to.device]->copy(target, to.offset, source, from.offset, bytes);
-  WEFT_CHECK(seam::transfer(*queues_[from.device], {source, from.offset}, *queues_[to.device],
-                            {target, to.offset}, bytes));
-  seam::ledger().copied(devices_[from.device]->name(), devices_[to.device]->name(), bytes);
-  return {};
+  return current_->enqueue();
 }
 
 Result<std::vector<HostTensor>> Session::take() {
-  if (!current_ || !current_->has_ports) return invalid("outputs: set_inputs comes first");
+  if (!current_ || !current_->is_bound()) return invalid("outputs: set_inputs comes first");
   WEFT_CHECK(synchronize());
   std::vector<HostTensor> out;
-  for (const int32_t s : current_->plan->outputs) {
-    const auto& slot = current_->plan->slots[static_cast<size_t>(s)];
-    out.push_back({slot.type, std::vector<std::byte>(slot.type.bytes())});
-    WEFT_CHECK(queues_[slot.device]->copy_out(out.back().bytes.data(), buffer_of(*current_, slot),
-                                              slot.offset, slot.type.bytes()));
+  for (const int32_t s : plan().outputs) {
+    const auto& type = slot(s).type;
+    out.push_back({type, std::vector<std::byte>(type.bytes())});
+    WEFT_CHECK(queues_[0]->copy_out(out.back().bytes.data(), current_->memory(s), slot(s).offset, type.bytes()));
   }
   return out;
 }
@@ -326,9 +226,7 @@ Status Session::run_into(std::span<const HostView> inputs, std::span<const std::
     return invalid("{} gives {} outputs, got memory for {}", program_->name, program_->outputs.size(),
                    outputs.size());
   WEFT_CHECK(put(inputs));
-  const auto slot_of = [&](size_t i) -> const link::BufferAllocation& {
-    return current_->plan->slots[static_cast<size_t>(current_->plan->outputs[i])];
-  };
+  const auto slot_of = [&](size_t i) -> const link::BufferAllocation& { return slot(plan().outputs[i]); };
   for (size_t i = 0; i < outputs.size(); ++i)
     if (outputs[i].size() != slot_of(i).type.bytes())
       return invalid("output {} of {} is {}, {} bytes; got memory for {}", program_->outputs[i].name,
@@ -336,8 +234,8 @@ Status Session::run_into(std::span<const HostView> inputs, std::span<const std::
   WEFT_CHECK(enqueue());
   WEFT_CHECK(synchronize());
   for (size_t i = 0; i < outputs.size(); ++i)
-    WEFT_CHECK(queues_[slot_of(i).device]->copy_out(outputs[i].data(), buffer_of(*current_, slot_of(i)),
-                                                    slot_of(i).offset, outputs[i].size()));
+    WEFT_CHECK(queues_[0]->copy_out(outputs[i].data(), current_->memory(plan().outputs[i]), slot_of(i).offset,
+                                    outputs[i].size()));
   return {};
 }
 
@@ -350,16 +248,16 @@ Result<std::vector<DeviceArray>> Session::run_on(std::span<const DeviceArray> in
   std::vector<seam::BufferRef> ports;
   for (const auto& in : inputs) ports.push_back(in.buffer);
   std::vector<DeviceArray> out;
-  for (const int32_t s : current_->plan->outputs) {
+  for (const int32_t s : plan().outputs) {
     WEFT_TRY(auto buffer, device().allocate(slot(s).type.bytes()));
     ports.push_back(buffer);
     out.push_back({slot(s).type, std::move(buffer)});
   }
   WEFT_CHECK(follow_eager(ports));
-  bind_ports(std::move(ports));
+  current_->bind(std::move(ports));
   const Status enqueued = enqueue();
   const Status marked = leave_to_eager();
-  current_->ports.clear(), current_->has_ports = false;
+  current_->unbind();
   WEFT_CHECK(enqueued);
   WEFT_CHECK(marked);
   return out;
@@ -382,7 +280,7 @@ Status Session::follow_eager(std::span<const seam::BufferRef> ports) {
 Status Session::leave_to_eager() {
   if (!device().ordered()) return {};
   WEFT_TRY(const uint64_t point, queues_[0]->mark());
-  for (const auto& buffer : current_->ports) device().used(*buffer.get(), *queues_[0], point);
+  for (const auto& buffer : current_->ports()) device().used(*buffer.get(), *queues_[0], point);
   for (size_t i = 0; i < states_.size(); ++i)
     if (shared_[i]) device().used(*states_[i].get(), *queues_[0], point);
   return {};

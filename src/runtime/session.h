@@ -2,7 +2,7 @@
 #include <deque>
 #include <functional>
 
-#include "link/execution_plan.h"
+#include "runtime/bound_plan.h"
 
 namespace weft::runtime {
 
@@ -72,25 +72,18 @@ class Session {
   bool holds(const void* buffer) const;
   const program::CompiledProgram& program() const { return *program_; }
   /// The plan of the last set_inputs.
-  const link::ExecutionPlan& plan() const { return *current_->plan; }
-  const link::ExecutionPlan* plan_or_null() const { return current_ ? current_->plan.get() : nullptr; }
+  const link::ExecutionPlan& plan() const { return current_->plan(); }
+  const link::ExecutionPlan* plan_or_null() const { return current_ ? &current_->plan() : nullptr; }
+  /// How many of its steps run as sequences of their devices, which are recorded when it runs again.
+  size_t recorded_steps() const { return current_ ? current_->recorded() : 0; }
   /// The device that the program runs on, and its name.
   seam::Device& device() const { return *devices_[0]; }
   const std::string& backend() const { return devices_[0]->name(); }
 
  private:
-  // A plan with its memory and the C structs that launches are given, ready made.
   struct Bound {
     Bindings bindings;
-    std::unique_ptr<link::ExecutionPlan> plan;
-    std::vector<seam::BufferRef> arenas;
-    std::vector<seam::BufferRef> own;    // of the ports, for runs on host arrays; made for the first of those
-    std::vector<seam::BufferRef> ports;  // by index, of this run
-    bool has_ports = false;
-    std::vector<uint32_t> external;            // slots, whose memory the ports are
-    std::vector<weft_tensor> tensors;          // by slot
-    std::vector<const weft_tensor*> operands;  // of all steps, one after the other
-    std::vector<weft_launch> launches;         // by step; no plan for a copy
+    std::unique_ptr<BoundPlan> plan;
   };
 
   Session(std::shared_ptr<const program::CompiledProgram> program, std::vector<seam::Device*> devices,
@@ -104,17 +97,13 @@ class Session {
   Status use_own_ports();
   Status follow_eager(std::span<const seam::BufferRef> ports);
   Status leave_to_eager();
-  void bind_ports(std::vector<seam::BufferRef> ports);
-  const link::BufferAllocation& slot(int32_t i) const {
-    return current_->plan->slots[static_cast<size_t>(i)];
-  }
+  const link::BufferAllocation& slot(int32_t i) const { return plan().slots[static_cast<size_t>(i)]; }
   // The parts of a run, for whoever has marked the session as busy.
   Status put(std::span<const HostView> inputs);
   Status enqueue();
   Result<std::vector<HostTensor>> take();
   Result<HostTensor> read_state(size_t i);
-  Result<Bound*> bound_for(const Bindings& bindings);
-  Status bind_memory(Bound& bound);
+  Result<BoundPlan*> bound_for(const Bindings& bindings);
   // Memory of a state or weight on a device, with the bytes of its blob.
   Result<seam::BufferRef> filled(uint32_t device, int32_t value, int32_t blob, const std::string& name);
   // The weights that the plan reads, on the devices where it reads them.
@@ -122,8 +111,7 @@ class Session {
   size_t weight_on(const link::BufferAllocation& slot) const {
     return static_cast<size_t>(slot.index) * devices_.size() + slot.device;
   }
-  const seam::Buffer& buffer_of(const Bound& bound, const link::BufferAllocation& slot) const;
-  Status copy_step(const link::Step& step);
+  seam::Buffer* home_of(const link::BufferAllocation& slot) const;
   Status synchronize();
 
   std::shared_ptr<const program::CompiledProgram> program_;
@@ -133,8 +121,8 @@ class Session {
   std::vector<seam::BufferRef> states_;
   std::vector<bool> shared_;                  // by state: its memory is a tensor's too
   std::vector<seam::BufferRef> weights_;      // by weight and device; empty where no plan reads it yet
-  std::deque<std::unique_ptr<Bound>> bound_;  // newest use first
-  Bound* current_ = nullptr;
+  std::deque<Bound> bound_;                   // newest use first
+  BoundPlan* current_ = nullptr;
   std::function<void(link::ExecutionPlan&)> see_plan_;
   std::atomic<bool> busy_{false};
 };

@@ -66,6 +66,13 @@ Status check_groups(const weft_backend& t) {
   if (points != 0 && points != 3)
     return fail(Code::version, "it has {} of the three entries mark, wait and await; wanted all or none",
                 points);
+  const int sequences =
+      (t.make_sequence != nullptr) + (t.run_sequence != nullptr) + (t.free_sequence != nullptr);
+  if (sequences != 0 && sequences != 3)
+    return fail(Code::version,
+                "it has {} of the three entries make_sequence, run_sequence and free_sequence; wanted all or "
+                "none",
+                sequences);
   return {};
 }
 

@@ -169,17 +169,18 @@ class Launch {
   Host host_;
 };
 
-/// A deep copy of a launch's tensors, for queues that run later. `translate` turns each data pointer into the
-/// one that the kernel is to see. Plan and call are the host's and live until the queue has passed.
+/// A deep copy of a launch's tensors, for queues that run later and for sequences. `data_of` gives each tensor
+/// the data pointer that the kernel is to see. Plan and call are the host's and live until the queue has
+/// passed.
 class LaunchCopy {
  public:
-  template <class Translate>
-  LaunchCopy(const weft_launch* from, Translate&& translate) : launch_(*from) {
+  template <class DataOf>
+  LaunchCopy(const weft_launch* from, DataOf&& data_of) : launch_(*from) {
     const weft_call* call = from->plan->call;
     const weft_tensor* workspace = read(from, &weft_launch::workspace);
     auto add = [&](const weft_tensor* t) -> const weft_tensor* {
       if (t == nullptr) return nullptr;
-      const Tensor& kept = tensors_.emplace_back(t, translate(t->dl.data));
+      const Tensor& kept = tensors_.emplace_back(t, data_of(*t));
       return &kept.tensor;
     };
     for (uint32_t i = 0; i < call->n_inputs; ++i) inputs_.push_back(add(from->inputs[i]));

@@ -1,0 +1,86 @@
+#pragma once
+#include <cuda_runtime.h>
+
+#include <deque>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "weft/backend.hpp"
+
+// What the files of this backend share: devices, queues, and errors as the contract wants them.
+namespace weft::cuda {
+
+using backend::Outcome;
+
+struct Device {
+  int ordinal = 0;
+  bool dependent_launch = false;  ///< A kernel may start while the one before it drains.
+};
+
+/// A stream. Points are events, kept until they are known to have been reached.
+struct Queue {
+  Device& device;
+  cudaStream_t stream;
+  bool imported = false;
+  std::mutex mutex;  ///< Guards what follows, which any thread may ask for.
+  std::deque<std::pair<uint64_t, cudaEvent_t>> points{};
+  std::vector<cudaEvent_t> spare{};
+  uint64_t marked = 0, reached = 0;
+};
+
+inline Device* device_of(weft_device d) { return reinterpret_cast<Device*>(d); }
+inline Queue* queue_of(weft_queue q) { return reinterpret_cast<Queue*>(q); }
+
+/// What a call of the runtime came to, in words.
+inline Outcome outcome(cudaError_t error, const char* what) {
+  if (error == cudaSuccess) return Outcome::ok();
+  cudaGetLastError();  // what is not sticky is told once
+  const weft_code code = error == cudaErrorMemoryAllocation ? WEFT_OUT_OF_MEMORY : WEFT_DEVICE;
+  return Outcome::fail(code, "{}: {} ({})", what, cudaGetErrorString(error), static_cast<int>(error));
+}
+
+#define WEFT_CUDA_TRY(call)                                                                   \
+  if (auto tried = ::weft::cuda::outcome((call), #call); !tried.good()) return tried
+
+inline Queue& queue_of(const backend::Launch& l) { return *queue_of(l.raw()->queue); }
+inline cudaStream_t stream_of(const backend::Launch& l) { return queue_of(l).stream; }
+
+#ifdef __CUDACC__
+/// What comes before this may run while the kernel before drains, so it touches no memory that others write.
+__device__ inline void wait_for_kernels_before() {
+#if __CUDA_ARCH__ >= 900
+  cudaGridDependencySynchronize();
+#endif
+}
+/// The next kernel may start; it waits for all of this one before it touches memory.
+__device__ inline void let_next_kernel_start() {
+#if __CUDA_ARCH__ >= 900
+  cudaTriggerProgrammaticLaunchCompletion();
+#endif
+}
+#endif
+
+/// Names of weft/backend.h: see there for what each must do.
+weft_code mark(weft_queue, uint64_t* point, weft_error*);
+weft_code wait(weft_queue, weft_queue other, uint64_t point, weft_error*);
+weft_code await(weft_queue, uint64_t point, uint64_t nanoseconds, uint64_t* reached, weft_error*);
+weft_code copy(weft_queue, const weft_copy*, weft_error*);
+weft_code synchronize(weft_queue, weft_error*);
+weft_code open_queue(weft_device, weft_queue*, weft_error*);
+weft_code import_queue(weft_device, void* native, weft_queue*, weft_error*);
+void close_queue(weft_queue);
+weft_code make_sequence(weft_device, const weft_sequence_desc*, weft_sequence*, uint32_t* refused,
+                        weft_error*);
+weft_code run_sequence(weft_sequence, weft_queue, void* const* handles, uint32_t n, weft_error*);
+void free_sequence(weft_sequence);
+
+/// The copy, of memory that is no binding any more.
+Outcome enqueue_copy(const weft_copy&, cudaStream_t);
+
+/// add, sub and maximum of f32, with broadcasting; softmax of rows; matmul by cuBLASLt.
+std::span<const backend::KernelRecord> elementwise_kernels();
+std::span<const backend::KernelRecord> softmax_kernels();
+std::span<const backend::KernelRecord> matmul_kernels();
+
+}  // namespace weft::cuda

@@ -1,0 +1,192 @@
+#include <algorithm>
+#include <memory>
+
+#include "gpu.hpp"
+
+// Sequences: the steps are captured into a graph for each set of bindings, and the last few graphs are kept;
+// what a library's kernel makes of its pointers is its own business that way.
+namespace weft::cuda {
+
+using backend::guarded, backend::LaunchCopy;
+using Handles = std::vector<void*>;
+
+namespace {
+
+constexpr size_t kMostGraphs = 4;
+constexpr size_t kStreams = 4;  // lanes share them
+
+struct Step {
+  std::unique_ptr<LaunchCopy> launch;  // null for a copy
+  weft_copy copy{};
+  std::vector<uint32_t> after;
+  size_t stream = 0;
+  bool is_waited_for = false;  // by a step in another stream
+};
+
+void* bound(uint32_t binding, void* fixed, const Handles& handles) {
+  return binding ? handles[binding - 1] : fixed;
+}
+
+struct Graph {
+  Handles handles;
+  cudaGraphExec_t exec;
+};
+
+}  // namespace
+
+/// Streams and events for captures, which record nothing outside of them.
+class Sequence {
+ public:
+  Sequence(Device& device, const weft_sequence_desc& desc) : device_(device) {
+    for (uint32_t i = 0; i < desc.n_steps; ++i) add(*desc.steps[i]);
+    for (size_t i = 0; i < steps_.size(); ++i)
+      for (const uint32_t earlier : steps_[i].after)
+        if (steps_[earlier].stream != steps_[i].stream) steps_[earlier].is_waited_for = true;
+  }
+  Sequence(const Sequence&) = delete;
+  ~Sequence() {
+    cudaSetDevice(device_.ordinal);
+    for (const Graph& g : graphs_) cudaGraphExecDestroy(g.exec);
+    for (const cudaEvent_t e : events_) cudaEventDestroy(e);
+    for (const cudaStream_t s : streams_) cudaStreamDestroy(s);
+  }
+
+  Outcome prepare() {
+    WEFT_CUDA_TRY(cudaSetDevice(device_.ordinal));
+    size_t streams = 1;
+    for (const Step& s : steps_) streams = std::max(streams, s.stream + 1);
+    streams_.resize(streams);
+    for (cudaStream_t& s : streams_) WEFT_CUDA_TRY(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking));
+    events_.resize(steps_.size() + streams + 1);
+    for (cudaEvent_t& e : events_) WEFT_CUDA_TRY(cudaEventCreateWithFlags(&e, cudaEventDisableTiming));
+    return Outcome::ok();
+  }
+
+  Outcome run(cudaStream_t stream, const Handles& handles) {
+    WEFT_CUDA_TRY(cudaSetDevice(device_.ordinal));
+    cudaGraphExec_t exec = nullptr;
+    if (auto found = graph_for(handles, &exec); !found.good()) return found;
+    return outcome(cudaGraphLaunch(exec, stream), "cudaGraphLaunch");
+  }
+
+ private:
+  void add(const weft_sequence_step& from) {
+    Step& step = steps_.emplace_back();
+    step.after.assign(from.after, from.after + from.n_after);
+    step.stream = from.lane % kStreams;
+    if (from.copy)
+      step.copy = *from.copy;
+    else
+      step.launch =
+          std::make_unique<LaunchCopy>(from.launch, [](const weft_tensor& t) { return t.dl.data; });
+  }
+
+  Outcome graph_for(const Handles& handles, cudaGraphExec_t* exec) {
+    const auto at = std::ranges::find(graphs_, handles, &Graph::handles);
+    if (at != graphs_.end()) {
+      std::rotate(graphs_.begin(), at, at + 1);
+      *exec = graphs_.front().exec;
+      return Outcome::ok();
+    }
+    cudaGraph_t graph = nullptr;
+    if (auto captured = capture(handles, &graph); !captured.good()) return captured;
+    auto made = instantiate(graph, handles);
+    cudaGraphDestroy(graph);
+    *exec = made.good() ? graphs_.front().exec : nullptr;
+    return made;
+  }
+
+  // The oldest graph takes the new steps where it can: cheaper than one made anew.
+  Outcome instantiate(cudaGraph_t graph, const Handles& handles) {
+    if (graphs_.size() == kMostGraphs) {
+      cudaGraphExecUpdateResultInfo info{};
+      Graph& oldest = graphs_.back();
+      if (cudaGraphExecUpdate(oldest.exec, graph, &info) == cudaSuccess) {
+        oldest.handles = handles;
+        std::rotate(graphs_.begin(), graphs_.end() - 1, graphs_.end());
+        return Outcome::ok();
+      }
+      cudaGetLastError();
+      cudaGraphExecDestroy(oldest.exec);  // one that is pending ends when it has run
+      graphs_.pop_back();
+    }
+    cudaGraphExec_t exec = nullptr;
+    WEFT_CUDA_TRY(cudaGraphInstantiate(&exec, graph, 0));
+    graphs_.push_front({handles, exec});
+    return Outcome::ok();
+  }
+
+  Outcome capture(const Handles& handles, cudaGraph_t* graph) {
+    WEFT_CUDA_TRY(cudaStreamBeginCapture(streams_[0], cudaStreamCaptureModeThreadLocal));
+    const auto captured = capture_steps(handles);
+    const auto ended = outcome(cudaStreamEndCapture(streams_[0], graph), "cudaStreamEndCapture");
+    return captured.good() ? ended : captured;
+  }
+
+  Outcome capture_steps(const Handles& handles) {
+    const size_t fork = steps_.size();  // the events behind those of the steps
+    WEFT_CUDA_TRY(cudaEventRecord(events_[fork], streams_[0]));
+    for (size_t s = 1; s < streams_.size(); ++s)
+      WEFT_CUDA_TRY(cudaStreamWaitEvent(streams_[s], events_[fork], 0));
+    for (size_t i = 0; i < steps_.size(); ++i)
+      if (auto step = capture_step(i, handles); !step.good()) return step;
+    for (size_t s = 1; s < streams_.size(); ++s) {
+      WEFT_CUDA_TRY(cudaEventRecord(events_[fork + s], streams_[s]));
+      WEFT_CUDA_TRY(cudaStreamWaitEvent(streams_[0], events_[fork + s], 0));
+    }
+    return Outcome::ok();
+  }
+
+  Outcome capture_step(size_t i, const Handles& handles) {
+    const Step& step = steps_[i];
+    const cudaStream_t stream = streams_[step.stream];
+    for (const uint32_t earlier : step.after)  // a stream keeps its own order
+      if (steps_[earlier].stream != step.stream)
+        WEFT_CUDA_TRY(cudaStreamWaitEvent(stream, events_[earlier], 0));
+    if (!step.launch) {
+      weft_copy c = step.copy;
+      c.source = bound(c.source_binding, c.source, handles);
+      c.target = bound(c.target_binding, c.target, handles);
+      if (auto copied = enqueue_copy(c, stream); !copied.good()) return copied;
+    } else {
+      const LaunchCopy launch(step.launch->get(), [&](const weft_tensor& t) {
+        return bound(t.binding, t.dl.data, handles);
+      });
+      Queue queue{device_, stream};
+      weft_launch l = *launch.get();
+      l.queue = reinterpret_cast<weft_queue>(&queue);
+      weft_error error{.size = sizeof error};
+      if (const weft_code code = l.plan->kernel->launch(&l, &error); code != WEFT_OK)
+        return Outcome::fail(code, "{}: {}", l.plan->kernel->id, error.text);
+    }
+    if (step.is_waited_for) WEFT_CUDA_TRY(cudaEventRecord(events_[i], stream));
+    return Outcome::ok();
+  }
+
+  Device& device_;
+  std::vector<Step> steps_;
+  std::vector<cudaStream_t> streams_;
+  std::vector<cudaEvent_t> events_;  // of the steps, of the fork, of the other streams' ends
+  std::deque<Graph> graphs_;         // the last used first
+};
+
+weft_code make_sequence(weft_device d, const weft_sequence_desc* desc, weft_sequence* out, uint32_t* refused,
+                        weft_error* error) {
+  return guarded(error, [&]() -> Outcome {
+    auto s = std::make_unique<Sequence>(*device_of(d), *desc);
+    *refused = desc->n_steps;
+    if (auto ready = s->prepare(); !ready.good()) return ready;
+    *out = reinterpret_cast<weft_sequence>(s.release());
+    return Outcome::ok();
+  });
+}
+
+weft_code run_sequence(weft_sequence s, weft_queue q, void* const* handles, uint32_t n, weft_error* error) {
+  return guarded(error, [&] {
+    return reinterpret_cast<Sequence*>(s)->run(queue_of(q)->stream, Handles(handles, handles + n));
+  });
+}
+
+void free_sequence(weft_sequence s) { delete reinterpret_cast<Sequence*>(s); }
+
+}  // namespace weft::cuda

@@ -1,0 +1,94 @@
+#pragma once
+#include <map>
+
+#include "link/execution_plan.h"
+
+namespace weft::link {
+
+/// Bytes that a step touches. Equal `memory` is one piece of memory: an arena, or what a state, a weight or a
+/// port is on a device.
+struct Access {
+  uint32_t memory = 0;
+  uint64_t begin = 0, end = 0;
+  bool writes = false;
+  int32_t slot = -1;
+};
+
+/// What the steps of a plan touch.
+class Accesses {
+ public:
+  explicit Accesses(const ExecutionPlan& plan);
+  /// Of one step, what it reads first. Valid until the next call.
+  const std::vector<Access>& of(const Step& step);
+
+ private:
+  void add(int32_t slot, bool writes);
+  const ExecutionPlan& plan_;
+  std::vector<uint32_t> memory_;  // by slot
+  std::vector<Access> found_;
+};
+
+/// Who touched each byte of one piece of memory last, while the steps go by in their order.
+class History {
+ public:
+  /// Calls conflict(earlier) for each step that `step` must follow because of these bytes: the last that wrote
+  /// them, and, if it writes, those that have read them since. All other conflicts follow from such ones.
+  template <class Conflict>
+  void touch(const Access& a, uint32_t step, Conflict&& conflict) {
+    if (a.begin >= a.end) return;
+    cut(a.begin), cut(a.end);
+    auto at = parts_.lower_bound(a.begin);
+    uint64_t seen = a.begin;
+    for (; at != parts_.end() && at->first < a.end; at = a.writes ? parts_.erase(at) : std::next(at)) {
+      if (!a.writes && at->first > seen) parts_.emplace(seen, Part{at->first, kNone, {step}});
+      seen = at->second.end;
+      visit(at->second, a.writes, step, conflict);
+    }
+    if (a.writes)
+      parts_.emplace(a.begin, Part{a.end, step, {}});
+    else if (seen < a.end)
+      parts_.emplace(seen, Part{a.end, kNone, {step}});
+  }
+
+ private:
+  static constexpr uint32_t kNone = UINT32_MAX;
+  struct Part {
+    uint64_t end = 0;
+    uint32_t writer = kNone;
+    std::vector<uint32_t> readers;  // since it was written
+  };
+  template <class Conflict>
+  static void visit(Part& part, bool writes, uint32_t step, Conflict&& conflict) {
+    if (part.writer != kNone && part.writer != step) conflict(part.writer);
+    if (!writes) {
+      if (part.readers.empty() || part.readers.back() != step) part.readers.push_back(step);
+      return;
+    }
+    for (const uint32_t reader : part.readers)
+      if (reader != step) conflict(reader);
+  }
+  // No part reaches over this byte's beginning.
+  void cut(uint64_t at) {
+    auto part = parts_.upper_bound(at);
+    if (part == parts_.begin()) return;
+    --part;
+    if (part->first == at || part->second.end <= at) return;
+    Part behind = part->second;
+    part->second.end = at;
+    parts_.emplace(at, std::move(behind));
+  }
+  std::map<uint64_t, Part> parts_;  // by their first byte
+};
+
+/// Calls conflict(earlier, later, access of the later one) for pairs of steps that must keep their order; every
+/// other pair that must is ordered where these are. The steps of a plan in turn, `after` unseen.
+template <class Conflict>
+void for_each_conflict(const ExecutionPlan& plan, Conflict&& conflict) {
+  Accesses accesses(plan);
+  std::map<uint32_t, History> histories;
+  for (uint32_t i = 0; i < plan.steps.size(); ++i)
+    for (const Access& a : accesses.of(plan.steps[i]))
+      histories[a.memory].touch(a, i, [&](uint32_t earlier) { conflict(earlier, i, a); });
+}
+
+}  // namespace weft::link

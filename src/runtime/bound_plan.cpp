@@ -1,0 +1,146 @@
+#include "runtime/bound_plan.h"
+
+#include "seam/ledger.h"
+#include "seam/transfer.h"
+
+namespace weft::runtime {
+
+using Kind = link::BufferAllocation::Kind;
+
+Result<std::unique_ptr<BoundPlan>> BoundPlan::make(link::ExecutionPlan plan, Queues queues,
+                                                   const Home& home) {
+  std::unique_ptr<BoundPlan> bound(new BoundPlan(std::move(plan), queues));
+  WEFT_CHECK(bound->take_memory(home));
+  bound->make_launches();
+  return bound;
+}
+
+Status BoundPlan::take_memory(const Home& home) {
+  for (size_t d = 0; d < plan_.devices.size(); ++d) {
+    WEFT_TRY(auto arena, plan_.devices[d]->allocate_unpooled(plan_.arenas[d].bytes));
+    arenas_.push_back(std::move(arena));
+  }
+  for (size_t i = 0; i < plan_.slots.size(); ++i) {
+    const auto& slot = plan_.slots[i];
+    const bool external = slot.kind == Kind::external;  // bound by each run
+    if (external) external_.push_back(static_cast<uint32_t>(i));
+    memory_.push_back(external                  ? nullptr
+                      : slot.kind == Kind::arena ? arenas_[slot.device].get()
+                                                 : home(slot));
+  }
+  return {};
+}
+
+void BoundPlan::make_launches() {
+  for (size_t i = 0; i < plan_.slots.size(); ++i) {
+    const auto& slot = plan_.slots[i];
+    const auto& dtype = info(slot.type.dtype);
+    tensors_.push_back({.dl = {.data = memory_[i] ? memory_[i]->handle : nullptr,
+                               .device = plan_.devices[slot.device]->dl(),
+                               .ndim = static_cast<int32_t>(slot.type.shape.size()),
+                               .dtype = {dtype.dlpack_code, static_cast<uint8_t>(8 * dtype.bytes), 1},
+                               .shape = plan_.slots[i].type.shape.data(),
+                               .strides = nullptr,
+                               .byte_offset = slot.offset},
+                        .size = sizeof(weft_tensor),
+                        .layout = 0,
+                        .logical_shape = nullptr,
+                        .alignment = 64,
+                        .binding = 0,
+                        .reserved = 0});
+  }
+  size_t n = 0;
+  for (const auto& step : plan_.steps) n += step.inputs.size() + step.outputs.size();
+  operands_.reserve(n);  // launches point into it
+  const auto add = [&](const std::vector<int32_t>& slots) {
+    const auto* first = operands_.data() + operands_.size();
+    for (const int32_t s : slots)
+      operands_.push_back(s < 0 ? nullptr : &tensors_[static_cast<size_t>(s)]);
+    return first;
+  };
+  for (const auto& step : plan_.steps) {
+    weft_launch l{.size = sizeof(weft_launch),
+                  .reserved = 0,
+                  .plan = step.plan ? &step.plan->prepared : nullptr,
+                  .device = plan_.devices[step.device]->c(),
+                  .queue = queues_[step.device]->c(),
+                  .inputs = nullptr,
+                  .outputs = nullptr,
+                  .workspace = nullptr};
+    l.inputs = add(step.inputs), l.outputs = add(step.outputs);
+    if (step.workspace >= 0) l.workspace = &tensors_[static_cast<size_t>(step.workspace)];
+    launches_.push_back(l);
+  }
+}
+
+void BoundPlan::bind(std::vector<seam::BufferRef> ports) {
+  ports_ = std::move(ports);
+  handles_.clear();
+  for (const auto& port : ports_) handles_.push_back(port->handle);
+  for (const uint32_t i : external_) {
+    memory_[i] = ports_[static_cast<size_t>(plan_.slots[i].index)].get();
+    tensors_[i].dl.data = memory_[i]->handle;
+  }
+}
+
+Result<const std::vector<seam::BufferRef>*> BoundPlan::own_ports() {
+  if (own_.size() != port_count()) {
+    std::vector<seam::BufferRef> made;
+    for (const auto* list : {&plan_.inputs, &plan_.outputs})
+      for (const int32_t s : *list) {
+        const auto& slot = plan_.slots[static_cast<size_t>(s)];
+        WEFT_TRY(auto buffer, plan_.devices[0]->allocate_unpooled(slot.type.bytes()));
+        made.push_back(std::move(buffer));
+      }
+    own_ = std::move(made);
+  }
+  return &own_;
+}
+
+Status BoundPlan::enqueue() {
+  // The first run may be the only one.
+  if (runs_ < 2 && ++runs_ == 2) WEFT_CHECK(record());
+  if (stretches_.empty()) return enqueue_each(0, plan_.steps.size());
+  for (const Stretch& s : stretches_)
+    WEFT_CHECK(s.sequence ? enqueue_sequence(s) : enqueue_each(s.first, s.last));
+  return {};
+}
+
+Status BoundPlan::enqueue_sequence(const Stretch& s) {
+  for (size_t i = s.first; i < s.last; ++i)
+    if (auto* plan = plan_.steps[i].plan.get()) plan->count();
+  return s.sequence->run(*queues_[plan_.steps[s.first].device], handles_);
+}
+
+Status BoundPlan::enqueue_each(size_t first, size_t last) {
+  seam::CError error;
+  for (size_t i = first; i < last; ++i) {
+    const weft_launch& l = launches_[i];
+    const link::Step& step = plan_.steps[i];
+    if (!l.plan) [[unlikely]] {
+      WEFT_CHECK(enqueue_copy(step).at("copy"));
+      continue;
+    }
+    seam::Plan& plan = *step.plan;
+    const weft_code code = plan.kernel.launch(&l, error.out());
+    plan.count();
+    if (code != WEFT_OK) [[unlikely]]
+      return error.status(code).at(fmt::format("{} (node \"{}\")", plan.kernel.id, step.where));
+  }
+  return {};
+}
+
+Status BoundPlan::enqueue_copy(const link::Step& step) {
+  const auto& from = plan_.slots[static_cast<size_t>(step.inputs[0])];
+  const auto& to = plan_.slots[static_cast<size_t>(step.outputs[0])];
+  const auto &source = memory(step.inputs[0]), &target = memory(step.outputs[0]);
+  const uint64_t bytes = from.type.bytes();
+  if (from.device == to.device)
+    return queues_[to.device]->copy(target, to.offset, source, from.offset, bytes);
+  WEFT_CHECK(seam::transfer(*queues_[from.device], {source, from.offset}, *queues_[to.device],
+                            {target, to.offset}, bytes));
+  seam::ledger().copied(plan_.devices[from.device]->name(), plan_.devices[to.device]->name(), bytes);
+  return {};
+}
+
+}  // namespace weft::runtime

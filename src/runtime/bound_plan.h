@@ -1,0 +1,68 @@
+#pragma once
+#include <functional>
+
+#include "link/execution_plan.h"
+#include "seam/sequence.h"
+
+namespace weft::runtime {
+
+/// A resolved plan with its memory, and the launches that a run makes of it, ready made. When it runs for the
+/// second time, devices that can record take its steps as sequences.
+class BoundPlan {
+ public:
+  using Queues = std::span<const std::unique_ptr<seam::Queue>>;  // by device of the plan
+  /// The memory of a slot that is a state or a weight.
+  using Home = std::function<seam::Buffer*(const link::BufferAllocation&)>;
+
+  static Result<std::unique_ptr<BoundPlan>> make(link::ExecutionPlan plan, Queues queues, const Home& home);
+
+  const link::ExecutionPlan& plan() const { return plan_; }
+  /// The memory of the ports in the next runs: of the inputs, then of the outputs.
+  void bind(std::vector<seam::BufferRef> ports);
+  void unbind() { ports_.clear(); }
+  const std::vector<seam::BufferRef>& ports() const { return ports_; }
+  bool is_bound() const { return ports_.size() == port_count(); }
+  size_t port_count() const { return plan_.inputs.size() + plan_.outputs.size(); }
+  /// Memory for the ports of callers that have none on the device; made when first asked for.
+  Result<const std::vector<seam::BufferRef>*> own_ports();
+
+  const seam::Buffer& memory(int32_t slot) const { return *memory_[static_cast<size_t>(slot)]; }
+
+  /// Enqueues every step; waits for nothing. Ports must be bound.
+  Status enqueue();
+  /// How many of the steps are recorded; for tests and benchmarks.
+  size_t recorded() const;
+
+ private:
+  // Steps [first, last) are run by the sequence, or launched one by one where there is none.
+  struct Stretch {
+    size_t first = 0, last = 0;
+    std::unique_ptr<seam::Sequence> sequence;
+  };
+  explicit BoundPlan(link::ExecutionPlan plan, Queues queues) : plan_(std::move(plan)), queues_(queues) {}
+  Status take_memory(const Home& home);
+  void make_launches();
+  Status record();
+  Result<size_t> record(size_t first, size_t last);
+  void add_stretch(Stretch stretch);
+  bool recordable(size_t step) const;
+  Status enqueue_each(size_t first, size_t last);
+  Status enqueue_sequence(const Stretch& stretch);
+  Status enqueue_copy(const link::Step& step);
+  friend class StretchDesc;
+
+  link::ExecutionPlan plan_;
+  Queues queues_;
+  std::vector<seam::BufferRef> arenas_;      // by device
+  std::vector<seam::BufferRef> own_, ports_;
+  std::vector<uint32_t> external_;           // slots, whose memory the ports are
+  std::vector<seam::Buffer*> memory_;        // by slot
+  std::vector<weft_tensor> tensors_;         // by slot
+  std::vector<const weft_tensor*> operands_; // of all steps, one after the other
+  std::vector<weft_launch> launches_;        // by step; no plan for a copy
+  std::vector<Stretch> stretches_;           // empty until recorded
+  std::vector<void*> handles_;               // of the ports
+  int runs_ = 0;
+};
+
+}  // namespace weft::runtime
