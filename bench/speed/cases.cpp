@@ -269,6 +269,7 @@ std::vector<Group> all_groups() {
   for (auto& g : training_groups(threads)) all.push_back(std::move(g));
   all.push_back(determinism_prices(threads));
   all.push_back(overlap(threads));
+  all.push_back(sequences(threads));
   return all;
 }
 

@@ -66,6 +66,9 @@ Group determinism_prices(int threads);
 /// Kernels and copies on two queues, drawn as a timeline: no peer, no promise.
 Group overlap(int threads);
 int print_overlap(const Group& group, nlohmann::json& out);
+/// A program of small calls as a sequence of its device: no peer, no promise.
+Group sequences(int threads);
+int print_sequences(const Group& group, nlohmann::json& out);
 /// Prints the time of each case at each level over that without a demand; how many gave another result.
 int print_prices(const Group& group, nlohmann::json& out);
 

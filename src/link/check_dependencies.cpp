@@ -45,11 +45,11 @@ class Ancestors {
 class Values {
  public:
   explicit Values(const ExecutionPlan& plan) : plan_(plan), writer_(plan.slots.size(), kNone) {}
-  /// Are these bytes, which `writer` wrote last, the value of the slot?
-  bool is_kept(int32_t slot, uint32_t writer) const {
-    return plan_.slots[static_cast<size_t>(slot)].kind != BufferAllocation::Kind::arena ||
-           writer_[base(slot)] == writer;
+  uint32_t writer(int32_t slot) const { return writer_[base(slot)]; }
+  bool in_arena(int32_t slot) const {
+    return plan_.slots[static_cast<size_t>(slot)].kind == BufferAllocation::Kind::arena;
   }
+  bool are_one(int32_t a, int32_t b) const { return base(a) == base(b); }
   void ran(const Step& step, uint32_t i) {
     for (const int32_t slot : step.outputs)
       if (slot >= 0) writer_[base(slot)] = i;
@@ -70,27 +70,64 @@ std::string name(const ExecutionPlan& plan, uint32_t i) {
   return fmt::format("step {} ({})", i, s.plan ? s.plan->kernel.id : "a copy");
 }
 
+// Goes through the steps in their order, and finds the pairs that must keep it.
+class Walk {
+ public:
+  explicit Walk(const ExecutionPlan& plan) : plan_(plan), accesses_(plan), values_(plan) {}
+
+  Status run() {
+    for (uint32_t i = 0; i < plan_.steps.size(); ++i) {
+      const auto& all = accesses_.of(plan_.steps[i]);
+      WEFT_CHECK(check_operands(all, i));
+      for (const Access& a : all) WEFT_CHECK(touch(a, i));
+      values_.ran(plan_.steps[i], i);
+    }
+    return {};
+  }
+  const std::vector<std::vector<Pair>>& pairs_by_block() const { return pairs_; }
+
+ private:
+  // What a step writes is nothing else that it touches, but for an operand that it updates.
+  Status check_operands(const std::vector<Access>& all, uint32_t i) const {
+    for (const Access& w : all)
+      for (const Access& a : all)
+        if (w.writes && w.memory == a.memory && w.begin < a.end && a.begin < w.end &&
+            !values_.are_one(w.slot, a.slot))
+          return fail(Code::internal, "{} writes slot {} into bytes of slot {}, which it touches too",
+                      name(plan_, i), w.slot, a.slot);
+    return {};
+  }
+
+  // What is read from an arena is all what was written for it.
+  Status touch(const Access& a, uint32_t i) {
+    uint64_t kept = 0;
+    histories_[a.memory].touch(a, i, [&](uint32_t earlier, uint64_t bytes) {
+      pairs_[earlier / kBlock].push_back({earlier, i});
+      if (!a.writes && earlier == values_.writer(a.slot)) kept += bytes;
+    });
+    if (a.writes || !values_.in_arena(a.slot) || kept == a.end - a.begin) return {};
+    return fail(Code::internal, "{} reads slot {}, and {} of its {} bytes are what was written there",
+                name(plan_, i), a.slot, kept, a.end - a.begin);
+  }
+
+  const ExecutionPlan& plan_;
+  Accesses accesses_;
+  Values values_;
+  Histories histories_;
+  std::vector<std::vector<Pair>> pairs_ =
+      std::vector<std::vector<Pair>>(plan_.steps.size() / kBlock + 1);  // by the earlier one
+};
+
 }  // namespace
 
 Status check_dependencies(const ExecutionPlan& plan) {
-  const auto& steps = plan.steps;
-  WEFT_CHECK(check_steps(steps));
-  Values values(plan);
-  uint32_t ran = 0;
-  Status lost;
-  std::vector<std::vector<Pair>> by_block(steps.size() / kBlock + 1);
-  for_each_conflict(plan, [&](uint32_t earlier, uint32_t later, const Access& access) {
-    for (; ran < later; ++ran) values.ran(steps[ran], ran);
-    by_block[earlier / kBlock].push_back({earlier, later});
-    if (lost.ok() && !access.writes && !values.is_kept(access.slot, earlier))
-      lost = fail(Code::internal, "{} reads slot {}, whose bytes {} has written over", name(plan, later),
-                  access.slot, name(plan, earlier));
-  });
-  WEFT_CHECK(lost);
-  for (size_t b = 0; b < by_block.size(); ++b) {
-    if (by_block[b].empty()) continue;
-    Ancestors ancestors(steps, b * kBlock);
-    for (const auto& [earlier, later] : by_block[b])
+  WEFT_CHECK(check_steps(plan.steps));
+  Walk walk(plan);
+  WEFT_CHECK(walk.run());
+  for (size_t b = 0; b < walk.pairs_by_block().size(); ++b) {
+    if (walk.pairs_by_block()[b].empty()) continue;
+    Ancestors ancestors(plan.steps, b * kBlock);
+    for (const auto& [earlier, later] : walk.pairs_by_block()[b])
       if (!ancestors.has(earlier, later))
         return fail(Code::internal, "{} and {} touch the same bytes, and nothing orders them",
                     name(plan, earlier), name(plan, later));

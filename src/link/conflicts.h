@@ -31,8 +31,8 @@ class Accesses {
 /// Who touched each byte of one piece of memory last, while the steps go by in their order.
 class History {
  public:
-  /// Calls conflict(earlier) for each step that `step` must follow because of these bytes: the last that wrote
-  /// them, and, if it writes, those that have read them since. All other conflicts follow from such ones.
+  /// Calls conflict(earlier, n) for each step that `step` must follow because of n of these bytes: the last that
+  /// wrote them, and, if it writes, those that have read them since. All other conflicts follow from such ones.
   template <class Conflict>
   void touch(const Access& a, uint32_t step, Conflict&& conflict) {
     if (a.begin >= a.end) return;
@@ -42,7 +42,7 @@ class History {
     for (; at != parts_.end() && at->first < a.end; at = a.writes ? parts_.erase(at) : std::next(at)) {
       if (!a.writes && at->first > seen) parts_.emplace(seen, Part{at->first, kNone, {step}});
       seen = at->second.end;
-      visit(at->second, a.writes, step, conflict);
+      visit(at->second, at->second.end - at->first, a.writes, step, conflict);
     }
     if (a.writes)
       parts_.emplace(a.begin, Part{a.end, step, {}});
@@ -58,14 +58,14 @@ class History {
     std::vector<uint32_t> readers;  // since it was written
   };
   template <class Conflict>
-  static void visit(Part& part, bool writes, uint32_t step, Conflict&& conflict) {
-    if (part.writer != kNone && part.writer != step) conflict(part.writer);
+  static void visit(Part& part, uint64_t bytes, bool writes, uint32_t step, Conflict&& conflict) {
+    if (part.writer != kNone && part.writer != step) conflict(part.writer, bytes);
     if (!writes) {
       if (part.readers.empty() || part.readers.back() != step) part.readers.push_back(step);
       return;
     }
     for (const uint32_t reader : part.readers)
-      if (reader != step) conflict(reader);
+      if (reader != step) conflict(reader, bytes);
   }
   // No part reaches over this byte's beginning.
   void cut(uint64_t at) {
@@ -80,15 +80,6 @@ class History {
   std::map<uint64_t, Part> parts_;  // by their first byte
 };
 
-/// Calls conflict(earlier, later, access of the later one) for pairs of steps that must keep their order; every
-/// other pair that must is ordered where these are. The steps of a plan in turn, `after` unseen.
-template <class Conflict>
-void for_each_conflict(const ExecutionPlan& plan, Conflict&& conflict) {
-  Accesses accesses(plan);
-  std::map<uint32_t, History> histories;
-  for (uint32_t i = 0; i < plan.steps.size(); ++i)
-    for (const Access& a : accesses.of(plan.steps[i]))
-      histories[a.memory].touch(a, i, [&](uint32_t earlier) { conflict(earlier, i, a); });
-}
+using Histories = std::map<uint32_t, History>;  // by memory
 
 }  // namespace weft::link

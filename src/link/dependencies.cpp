@@ -30,13 +30,14 @@ void choose_lane(uint32_t i, std::vector<Step>& steps, std::vector<uint32_t>& la
 }  // namespace
 
 void set_dependencies(ExecutionPlan& plan) {
-  for (auto& step : plan.steps) step.after.clear();
-  for_each_conflict(plan, [&](uint32_t earlier, uint32_t later, const Access&) {
-    plan.steps[later].after.push_back(earlier);
-  });
+  Accesses accesses(plan);
+  Histories histories;
   std::vector<uint32_t> last_of_lane;
   for (uint32_t i = 0; i < plan.steps.size(); ++i) {
     auto& after = plan.steps[i].after;
+    after.clear();
+    for (const Access& a : accesses.of(plan.steps[i]))
+      histories[a.memory].touch(a, i, [&](uint32_t earlier, uint64_t) { after.push_back(earlier); });
     std::ranges::sort(after);
     after.erase(std::unique(after.begin(), after.end()), after.end());
     drop_implied(after, plan.steps);
