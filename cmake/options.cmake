@@ -13,7 +13,6 @@ set(WEFT_LEAVE_OUT "" CACHE STRING "files below src/ that are not built: a regul
 set(WEFT_PLUGINS_FROM "" CACHE PATH "folder of out-of-tree backends that were built before; empty: they are built")
 set(WEFT_PLUGINS_ANEW "" CACHE STRING "those of them that are built all the same")
 set(WEFT_OPS_FROM "" CACHE PATH "build folder whose objects of src/ops are taken, where it has them; empty: all are compiled")
-option(BUILD_CUDA "build the cuda backend; wants nvcc and the headers of cuBLASLt" OFF)
 
 # One USE_<NAME> for each folder under backends/ that can be built in.
 file(GLOB backend_folders RELATIVE "${PROJECT_SOURCE_DIR}/backends" CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/backends/*/builtin.cmake")
@@ -21,4 +20,18 @@ foreach(file IN LISTS backend_folders)
   get_filename_component(folder "${file}" DIRECTORY)
   string(TOUPPER "USE_${folder}" option_name)
   option(${option_name} "build the ${folder} backend in" ON)
+endforeach()
+
+# One BUILD_<NAME> for each that is a plug-in. It is off where the folder has a file build_wants.txt, which says what it wants.
+file(GLOB backend_folders RELATIVE "${PROJECT_SOURCE_DIR}/backends" CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/backends/*/CMakeLists.txt")
+foreach(file IN LISTS backend_folders)
+  get_filename_component(folder "${file}" DIRECTORY)
+  string(TOUPPER "BUILD_${folder}" option_name)
+  set(wants "${PROJECT_SOURCE_DIR}/backends/${folder}/build_wants.txt")
+  if(EXISTS "${wants}")
+    file(STRINGS "${wants}" text LIMIT_COUNT 1)
+    option(${option_name} "build the ${folder} backend; wants ${text}" OFF)
+  else()
+    option(${option_name} "build the ${folder} backend" ON)
+  endif()
 endforeach()

@@ -31,7 +31,11 @@ struct Bytes {
 Bytes bytes_of(const ExecutionPlan& plan, int32_t slot) {
   const auto& s = plan.slots[static_cast<size_t>(slot)];
   const bool arena = s.kind == BufferAllocation::Kind::arena;
-  return {s.device, s.kind,     arena ? -1 : s.index, s.offset, s.offset + s.type.bytes(),
+  return {s.device,
+          s.kind,
+          arena ? -1 : s.index,
+          s.offset,
+          s.offset + s.type.bytes(),
           s.same_as < 0 ? slot : s.same_as};
 }
 bool meet(const Bytes& a, const Bytes& b) {
@@ -74,8 +78,9 @@ class AllPairs {
     return all;
   }
   static bool any_meet(const std::vector<Bytes>& a, const std::vector<Bytes>& b) {
-    return std::ranges::any_of(
-        a, [&](const Bytes& x) { return std::ranges::any_of(b, [&](const Bytes& y) { return meet(x, y); }); });
+    return std::ranges::any_of(a, [&](const Bytes& x) {
+      return std::ranges::any_of(b, [&](const Bytes& y) { return meet(x, y); });
+    });
   }
   bool conflict(size_t a, size_t b) const {
     return any_meet(touched(a, true), touched(b, true)) || any_meet(touched(a, true), touched(b, false)) ||
@@ -140,7 +145,8 @@ void mutate(ExecutionPlan& plan, std::mt19937& random) {
   switch (any(6)) {
     case 0:
     case 1:
-      if (!step.after.empty()) step.after.erase(step.after.begin() + static_cast<long>(any(step.after.size())));
+      if (!step.after.empty())
+        step.after.erase(step.after.begin() + static_cast<long>(any(step.after.size())));
       break;
     case 2: step.after.clear(); break;
     case 3: step.after.push_back(static_cast<uint32_t>(any(plan.steps.size()))); break;
@@ -171,7 +177,8 @@ TEST(Dependencies, TheCheckerAgreesWithAllPairsOfSteps) {
 }
 
 // A session of the program, on far, whose plan is changed before memory is bound to it. Runs three times, of
-// which the first launches each step: by the others, either somebody has said no, or the answers are the same.
+// which the first launches each step: by the others, either somebody has said no, or the answers are the
+// same.
 TEST(Dependencies, AMutatedPlanIsRefusedOrHarmless) {
   WEFT_NEEDS_PLUGIN("far");
   std::mt19937 random(11);
@@ -215,6 +222,7 @@ TEST(Dependencies, AMutatedPlanIsRefusedOrHarmless) {
 class Recorder : public conformance::Wrapped {
  public:
   using Wrapped::Wrapped;
+  bool records() const override { return true; }
   weft_code make_sequence(weft_device d, const weft_sequence_desc* desc, weft_sequence* s, uint32_t* refused,
                           weft_error* e) override {
     ++asked;
@@ -330,7 +338,8 @@ TEST(Sequences, EachRunHasItsOwnPorts) {
     }
     program.wait();
     for (int i = 0; i < 40; ++i) {
-      const auto once = compiled()({xs[static_cast<size_t>(i)] + xs[static_cast<size_t>(i)], xs[static_cast<size_t>(i / 2)]});
+      const auto once = compiled()(
+          {xs[static_cast<size_t>(i)] + xs[static_cast<size_t>(i)], xs[static_cast<size_t>(i / 2)]});
       for (size_t k = 0; k < once.size(); ++k)
         ASSERT_EQ(all[static_cast<size_t>(i)][k].to_vector<float>(), once[k].to_vector<float>())
             << "run " << i << ", output " << k;

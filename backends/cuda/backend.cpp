@@ -53,8 +53,7 @@ weft_code open_device(uint32_t ordinal, weft_device* device, weft_capability* c,
     cudaDeviceProp properties{};
     WEFT_CUDA_TRY(cudaGetDeviceProperties(&properties, static_cast<int>(ordinal)));
     describe(static_cast<int>(ordinal), properties, c);
-    *device = reinterpret_cast<weft_device>(
-        new Device{static_cast<int>(ordinal), properties.major >= 9});
+    *device = reinterpret_cast<weft_device>(new Device{static_cast<int>(ordinal), properties.major >= 9});
     return Outcome::ok();
   });
 }

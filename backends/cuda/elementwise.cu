@@ -1,7 +1,7 @@
 #include "gpu.hpp"
 
-// add, sub and maximum of f32: four elements a thread where both sides lie like the result, else one, found by
-// strides.
+// add, sub and maximum of f32: four elements a thread where both sides lie like the result, else one, found
+// by strides.
 namespace weft::cuda {
 
 using namespace backend;

@@ -40,7 +40,7 @@ inline Outcome outcome(cudaError_t error, const char* what) {
   return Outcome::fail(code, "{}: {} ({})", what, cudaGetErrorString(error), static_cast<int>(error));
 }
 
-#define WEFT_CUDA_TRY(call)                                                                   \
+#define WEFT_CUDA_TRY(call) \
   if (auto tried = ::weft::cuda::outcome((call), #call); !tried.good()) return tried
 
 inline Queue& queue_of(const backend::Launch& l) { return *queue_of(l.raw()->queue); }

@@ -16,11 +16,12 @@ namespace {
 constexpr size_t kMostWorkspace = size_t{32} << 20;
 
 struct CublasLt {
-#define WEFT_CUBLASLT(X)                                                                               \
-  X(cublasLtCreate) X(cublasLtMatmulDescCreate) X(cublasLtMatmulDescDestroy)                           \
-  X(cublasLtMatmulDescSetAttribute) X(cublasLtMatrixLayoutCreate) X(cublasLtMatrixLayoutDestroy)       \
-  X(cublasLtMatmulPreferenceCreate) X(cublasLtMatmulPreferenceDestroy)                                 \
-  X(cublasLtMatmulPreferenceSetAttribute) X(cublasLtMatmulAlgoGetHeuristic) X(cublasLtMatmul)
+#define WEFT_CUBLASLT(X)                                                                                  \
+  X(cublasLtCreate)                                                                                       \
+  X(cublasLtMatmulDescCreate)                                                                             \
+  X(cublasLtMatmulDescDestroy) X(cublasLtMatmulDescSetAttribute) X(cublasLtMatrixLayoutCreate)            \
+      X(cublasLtMatrixLayoutDestroy) X(cublasLtMatmulPreferenceCreate) X(cublasLtMatmulPreferenceDestroy) \
+          X(cublasLtMatmulPreferenceSetAttribute) X(cublasLtMatmulAlgoGetHeuristic) X(cublasLtMatmul)
 #define WEFT_DECLARE(f) decltype(&::f) f = nullptr;
   WEFT_CUBLASLT(WEFT_DECLARE)
 #undef WEFT_DECLARE
@@ -83,7 +84,8 @@ Support accepts(const OpCall& c) {
   if (t != DType::f32 && t != DType::f16 && t != DType::bf16)
     return Support::no("dtype must be f32, f16 or bf16, got {}", t);
   for (int64_t i = 0; i < 2; ++i) {
-    if (c.input(i).rank() != 2) return Support::no("operands must be matrices, got rank {}", c.input(i).rank());
+    if (c.input(i).rank() != 2)
+      return Support::no("operands must be matrices, got rank {}", c.input(i).rank());
     for (int64_t d = 0; d < 2; ++d)
       if (c.input(i).shape()[d].min() == 0) return Support::no("sizes must be above 0");
   }
@@ -91,15 +93,17 @@ Support accepts(const OpCall& c) {
 }
 
 Outcome layout(cublasLtMatrixLayout_t* to, TypeView t) {
-  const auto rows = static_cast<uint64_t>(t.shape()[0].max()), columns = static_cast<uint64_t>(t.shape()[1].max());
-  WEFT_LT_TRY(cublasLtMatrixLayoutCreate(to, type_of(t.dtype()), columns, rows, static_cast<int64_t>(columns)));
+  const auto rows = static_cast<uint64_t>(t.shape()[0].max()),
+             columns = static_cast<uint64_t>(t.shape()[1].max());
+  WEFT_LT_TRY(
+      cublasLtMatrixLayoutCreate(to, type_of(t.dtype()), columns, rows, static_cast<int64_t>(columns)));
   return Outcome::ok();
 }
 
 Outcome describe(const OpCall& c, Product& p) {
   const bool f32 = c.output(0).dtype() == DType::f32;
-  const auto compute = f32 && c.precision() == WEFT_PRECISION_TF32 ? CUBLAS_COMPUTE_32F_FAST_TF32
-                                                                   : CUBLAS_COMPUTE_32F;
+  const auto compute =
+      f32 && c.precision() == WEFT_PRECISION_TF32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
   WEFT_LT_TRY(cublasLtMatmulDescCreate(&p.operation, compute, CUDA_R_32F));
   const auto transposed = [&](const char* name) -> cublasOperation_t {
     return c.attr(name).integer() ? CUBLAS_OP_T : CUBLAS_OP_N;
@@ -152,12 +156,11 @@ Outcome launch(const Launch& l) {
   const float one = 1, zero = 0;
   void* c = l.output(0).data<void>();
   const TensorView workspace = l.workspace();
-  return told(
-      lt().cublasLtMatmul(lt().handle, p.operation, &one, l.input(1).data<void>(), p.a, l.input(0).data<void>(),
-                          p.b, &zero, c, p.c, c, p.c, &p.algorithm,
-                          workspace.has() ? workspace.data<void>() : nullptr,
-                          l.raw()->plan->workspace, stream_of(l)),
-      "cublasLtMatmul");
+  return told(lt().cublasLtMatmul(lt().handle, p.operation, &one, l.input(1).data<void>(), p.a,
+                                  l.input(0).data<void>(), p.b, &zero, c, p.c, c, p.c, &p.algorithm,
+                                  workspace.has() ? workspace.data<void>() : nullptr,
+                                  l.raw()->plan->workspace, stream_of(l)),
+              "cublasLtMatmul");
 }
 
 }  // namespace

@@ -134,9 +134,8 @@ weft_code copy(weft_queue c, const weft_copy* what, weft_error* error) {
 }
 
 weft_code synchronize(weft_queue c, weft_error* error) {
-  return guarded(error, [&] {
-    return outcome(cudaStreamSynchronize(queue_of(c)->stream), "cudaStreamSynchronize");
-  });
+  return guarded(
+      error, [&] { return outcome(cudaStreamSynchronize(queue_of(c)->stream), "cudaStreamSynchronize"); });
 }
 
 }  // namespace weft::cuda

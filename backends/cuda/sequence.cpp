@@ -77,8 +77,7 @@ class Sequence {
     if (from.copy)
       step.copy = *from.copy;
     else
-      step.launch =
-          std::make_unique<LaunchCopy>(from.launch, [](const weft_tensor& t) { return t.dl.data; });
+      step.launch = std::make_unique<LaunchCopy>(from.launch, [](const weft_tensor& t) { return t.dl.data; });
   }
 
   Outcome graph_for(const Handles& handles, cudaGraphExec_t* exec) {
@@ -149,9 +148,8 @@ class Sequence {
       c.target = bound(c.target_binding, c.target, handles);
       if (auto copied = enqueue_copy(c, stream); !copied.good()) return copied;
     } else {
-      const LaunchCopy launch(step.launch->get(), [&](const weft_tensor& t) {
-        return bound(t.binding, t.dl.data, handles);
-      });
+      const LaunchCopy launch(step.launch->get(),
+                              [&](const weft_tensor& t) { return bound(t.binding, t.dl.data, handles); });
       Queue queue{device_, stream};
       weft_launch l = *launch.get();
       l.queue = reinterpret_cast<weft_queue>(&queue);

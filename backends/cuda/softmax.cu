@@ -63,8 +63,8 @@ Outcome launch(const Launch& l) {
   config.stream = stream_of(l);
   config.attrs = &early;
   config.numAttrs = queue_of(l).device.dependent_launch ? 1 : 0;
-  return outcome(
-      cudaLaunchKernelEx(&config, softmax_rows, x.data<const float>(), y.data<float>(), columns), "launching");
+  return outcome(cudaLaunchKernelEx(&config, softmax_rows, x.data<const float>(), y.data<float>(), columns),
+                 "launching");
 }
 
 }  // namespace

@@ -252,7 +252,7 @@ weft_code run_sequence(weft_sequence s, weft_queue q, void* const* handles, uint
     for (const auto& step : sequence.steps()) {
       far::Task& task = tasks.emplace_back();
       const weft_copy copy = step.bound_copy({handles, n});
-      auto outcome = step.launch ? launch_task(queue.memory(), step.bound_launch({handles, n}).get(), task)
+      auto outcome = step.launch  ? launch_task(queue.memory(), step.bound_launch({handles, n}).get(), task)
                      : copy.bytes ? copy_task(queue.memory(), copy, task)
                                   : Outcome::ok();
       if (!outcome.good()) return outcome;

@@ -64,7 +64,7 @@ CommandBuffers command_buffers(cl_device_id device) {
     return c;
   const auto platform = device_info<cl_platform_id>(device, CL_DEVICE_PLATFORM);
   bool all = true;
-#define WEFT_OPENCL_LOAD(f)                                                                                 \
+#define WEFT_OPENCL_LOAD(f)                                                                                \
   c.f = reinterpret_cast<decltype(c.f)>(library().clGetExtensionFunctionAddressForPlatform(platform, #f)); \
   all = all && c.f;
   WEFT_OPENCL_COMMAND_BUFFER(WEFT_OPENCL_LOAD)

@@ -158,8 +158,8 @@ weft_code dispatch(weft_queue q, const weft_dispatch* d, weft_error* error) {
     const cl_int code = library().clEnqueueNDRangeKernel(q->queue, d->module->kernel, 3, nullptr,
                                                          range.global, range.local, 0, nullptr, &event);
     if (code != CL_SUCCESS)
-      return fail(error, WEFT_DEVICE, "%s: clEnqueueNDRangeKernel of %zu items: %s", d->name,
-                  range.global[0], code_text(code).c_str());
+      return fail(error, WEFT_DEVICE, "%s: clEnqueueNDRangeKernel of %zu items: %s", d->name, range.global[0],
+                  code_text(code).c_str());
   }
   watch(*q, event, d->name ? d->name : "");
   return WEFT_OK;

@@ -4,8 +4,9 @@
 
 #include "device.h"
 
-// Sequences: each dispatch with a kernel object of its own, whose arguments are set once but for the bindings.
-// Where the device has command buffers, one is recorded for each set of bindings, and the last few are kept.
+// Sequences: each dispatch with a kernel object of its own, whose arguments are set once but for the
+// bindings. Where the device has command buffers, one is recorded for each set of bindings, and the last few
+// are kept.
 namespace weft::opencl {
 namespace {
 
@@ -31,8 +32,8 @@ struct Command {
 using Handles = std::vector<void*>;
 using Kernels = std::vector<cl_kernel>;  // by command; null for a copy
 
-/// The steps as a command buffer, with these bindings. Its kernels are its own: PoCL 3.1 reads their arguments
-/// when the buffer runs, not when it is recorded.
+/// The steps as a command buffer, with these bindings. Its kernels are its own: PoCL 3.1 reads their
+/// arguments when the buffer runs, not when it is recorded.
 struct Recording {
   Handles handles;
   Kernels kernels;
@@ -90,7 +91,8 @@ weft_code make_kernels(const weft_sequence_s& s, const Handles& handles, Kernels
     cl_int code = CL_SUCCESS;
     out->back() = library().clCreateKernel(c.module->program, c.module->entry.c_str(), &code);
     if (code != CL_SUCCESS) return failed(error, c, "clCreateKernel", code);
-    if (const weft_code set = set_arguments(out->back(), c, handles, false, error); set != WEFT_OK) return set;
+    if (const weft_code set = set_arguments(out->back(), c, handles, false, error); set != WEFT_OK)
+      return set;
   }
   return WEFT_OK;
 }

@@ -1,7 +1,9 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <deque>
 #include <nlohmann/json.hpp>
+#include <random>
 
 #include "cases.h"
 #include "seam/registry.h"
@@ -29,11 +31,18 @@ std::string without_sequences(const std::string& backend) {
   return name;
 }
 
+Tensor noise(const std::string& backend, IntList shape) {
+  std::mt19937 random(1);
+  std::vector<float> values(static_cast<size_t>(element_count(std::span<const int64_t>(shape))));
+  for (float& v : values) v = std::uniform_real_distribution<float>(-1, 1)(random);
+  return Tensor::of(std::span<const float>(values), shape, DType::f32, backend);
+}
+
 /// Layers of one product, one sum and one softmax.
 class Program {
  public:
   explicit Program(const std::string& backend)
-      : on_(backend), w_(full(0.01, {kColumns, kColumns})), x_(full(0.5, {kRows, kColumns})) {
+      : on_(backend), w_(noise(backend, {kColumns, kColumns})), x_(noise(backend, {kRows, kColumns})) {
     const auto layers = [&](const std::vector<Tensor>& in) {
       Tensor y = in[0];
       for (int i = 0; i < kLayers; ++i) y = softmax(matmul(y, w_) + in[0], 1);

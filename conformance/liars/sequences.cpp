@@ -30,19 +30,25 @@ class ChangedSteps {
 
 using Handles = std::vector<void*>;
 
-// Bindings stay as they were in some run before.
-class KeepsItsBindings : public Drawn {
+class Records : public Drawn {
  public:
   using Drawn::Drawn;
+  bool records() const override { return true; }
+};
+
+// Bindings stay as they were in some run before.
+class KeepsItsBindings : public Records {
+ public:
+  using Records::Records;
   weft_code run_sequence(weft_sequence s, weft_queue q, void* const* handles, uint32_t n,
                          weft_error* e) override {
     Handles& kept = kept_[s];
     if (kept.empty() || ++runs_ % every_ == 0) kept.assign(handles, handles + n);
-    return Drawn::run_sequence(s, q, kept.data(), n, e);
+    return Records::run_sequence(s, q, kept.data(), n, e);
   }
   void free_sequence(weft_sequence s) override {
     kept_.erase(s);
-    Drawn::free_sequence(s);
+    Records::free_sequence(s);
   }
 
  private:
@@ -52,20 +58,20 @@ class KeepsItsBindings : public Drawn {
 };
 
 // One binding of each run is still that of the run before.
-class IsOneBindingLate : public Drawn {
+class IsOneBindingLate : public Records {
  public:
-  using Drawn::Drawn;
+  using Records::Records;
   weft_code run_sequence(weft_sequence s, weft_queue q, void* const* handles, uint32_t n,
                          weft_error* e) override {
     Handles now(handles, handles + n);
     Handles& before = before_[s];
     if (n > 0 && before.size() == n) std::swap(now[n - 1], before[n - 1]);
     before.assign(handles, handles + n);
-    return Drawn::run_sequence(s, q, now.data(), n, e);
+    return Records::run_sequence(s, q, now.data(), n, e);
   }
   void free_sequence(weft_sequence s) override {
     before_.erase(s);
-    Drawn::free_sequence(s);
+    Records::free_sequence(s);
   }
 
  private:
@@ -73,15 +79,15 @@ class IsOneBindingLate : public Drawn {
 };
 
 // Some steps wait for one step less.
-class ForgetsDependencies : public Drawn {
+class ForgetsDependencies : public Records {
  public:
-  using Drawn::Drawn;
+  using Records::Records;
   weft_code make_sequence(weft_device d, const weft_sequence_desc* desc, weft_sequence* s, uint32_t* refused,
                           weft_error* e) override {
     ChangedSteps changed(*desc);
     for (auto& step : changed.steps())
       if (step.n_after > 0 && ++seen_ % every_ == 0) --step.n_after;
-    return Drawn::make_sequence(d, changed.desc(), s, refused, e);
+    return Records::make_sequence(d, changed.desc(), s, refused, e);
   }
 
  private:
@@ -90,9 +96,9 @@ class ForgetsDependencies : public Drawn {
 };
 
 // Copies in a sequence do nothing.
-class LosesCopies : public Drawn {
+class LosesCopies : public Records {
  public:
-  using Drawn::Drawn;
+  using Records::Records;
   weft_code make_sequence(weft_device d, const weft_sequence_desc* desc, weft_sequence* s, uint32_t* refused,
                           weft_error* e) override {
     ChangedSteps changed(*desc);
@@ -103,17 +109,17 @@ class LosesCopies : public Drawn {
         copies.back().bytes = 0;
         step.copy = &copies.back();
       }
-    return Drawn::make_sequence(d, changed.desc(), s, refused, e);
+    return Records::make_sequence(d, changed.desc(), s, refused, e);
   }
 };
 
 // Now and then a run does nothing.
-class LosesRuns : public Drawn {
+class LosesRuns : public Records {
  public:
-  using Drawn::Drawn;
+  using Records::Records;
   weft_code run_sequence(weft_sequence s, weft_queue q, void* const* handles, uint32_t n,
                          weft_error* e) override {
-    return ++runs_ % every_ ? Drawn::run_sequence(s, q, handles, n, e) : weft_code{WEFT_OK};
+    return ++runs_ % every_ ? Records::run_sequence(s, q, handles, n, e) : weft_code{WEFT_OK};
   }
 
  private:
@@ -122,25 +128,25 @@ class LosesRuns : public Drawn {
 };
 
 // Runs go to a queue of their own, which nothing waits for but synchronize.
-class RunsBesideTheQueue : public Drawn {
+class RunsBesideTheQueue : public Records {
  public:
-  using Drawn::Drawn;
+  using Records::Records;
   weft_code open_queue(weft_device d, weft_queue* q, weft_error* e) override {
-    const weft_code code = Drawn::open_queue(d, q, e);
-    return code == WEFT_OK ? Drawn::open_queue(d, &beside_[*q], e) : code;
+    const weft_code code = Records::open_queue(d, q, e);
+    return code == WEFT_OK ? Records::open_queue(d, &beside_[*q], e) : code;
   }
   void close_queue(weft_queue q) override {
-    Drawn::close_queue(beside_[q]);
+    Records::close_queue(beside_[q]);
     beside_.erase(q);
-    Drawn::close_queue(q);
+    Records::close_queue(q);
   }
   weft_code run_sequence(weft_sequence s, weft_queue q, void* const* handles, uint32_t n,
                          weft_error* e) override {
-    return Drawn::run_sequence(s, beside_[q], handles, n, e);
+    return Records::run_sequence(s, beside_[q], handles, n, e);
   }
   weft_code synchronize(weft_queue q, weft_error* e) override {
-    const weft_code code = Drawn::synchronize(beside_[q], e);
-    return code == WEFT_OK ? Drawn::synchronize(q, e) : code;
+    const weft_code code = Records::synchronize(beside_[q], e);
+    return code == WEFT_OK ? Records::synchronize(q, e) : code;
   }
 
  private:

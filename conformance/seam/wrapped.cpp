@@ -94,6 +94,10 @@ void add_points(weft_backend& t) {
 
 template <size_t N>
 void add_sequences(weft_backend& t) {
+  if (!instances[N]->records()) {
+    t.make_sequence = nullptr, t.run_sequence = nullptr, t.free_sequence = nullptr;
+    return;
+  }
   t.make_sequence = [](weft_device d, const weft_sequence_desc* desc, weft_sequence* s, uint32_t* refused,
                        weft_error* e) {
     return instances[N]->make_sequence(d, InnerSteps(*desc).desc(), s, refused, e);

@@ -54,7 +54,9 @@ class Wrapped {
                                   weft_error* e) {
     return inner_.import_memory(d, t, bytes, handle, e);
   }
-  /// Sequences; asked only where the good backend has them. `desc` is in the good kernels' terms.
+  /// Does it record sequences, as far as the good backend does? Their launches pass `launch` by.
+  virtual bool records() const { return false; }
+  /// `desc` is in the good kernels' terms.
   virtual weft_code make_sequence(weft_device d, const weft_sequence_desc* desc, weft_sequence* s,
                                   uint32_t* refused, weft_error* e) {
     return inner_.make_sequence(d, desc, s, refused, e);

@@ -31,8 +31,9 @@ class Accesses {
 /// Who touched each byte of one piece of memory last, while the steps go by in their order.
 class History {
  public:
-  /// Calls conflict(earlier, n) for each step that `step` must follow because of n of these bytes: the last that
-  /// wrote them, and, if it writes, those that have read them since. All other conflicts follow from such ones.
+  /// Calls conflict(earlier, n) for each step that `step` must follow because of n of these bytes: the last
+  /// that wrote them, and, if it writes, those that have read them since. All other conflicts follow from
+  /// such ones.
   template <class Conflict>
   void touch(const Access& a, uint32_t step, Conflict&& conflict) {
     if (a.begin >= a.end) return;

@@ -63,8 +63,8 @@ std::vector<ArenaSize> plan_memory(std::vector<BufferAllocation>& slots,
 void set_dependencies(ExecutionPlan& plan);
 /// Is the order of every two steps, where one writes what the other touches, given by `after`, and is what a
 /// step reads still what was written for it? The error names the steps: two that may race, one that waits for
-/// a later one, or one that overwrites a value too early, or its own operand. Looks at bytes and at nothing that
-/// planned them.
+/// a later one, or one that overwrites a value too early, or its own operand. Looks at bytes and at nothing
+/// that planned them.
 Status check_dependencies(const ExecutionPlan& plan);
 
 /// The plan as text: step, kernel, slots, offsets, and who refused before.

@@ -24,7 +24,7 @@ Status BoundPlan::take_memory(const Home& home) {
     const auto& slot = plan_.slots[i];
     const bool external = slot.kind == Kind::external;  // bound by each run
     if (external) external_.push_back(static_cast<uint32_t>(i));
-    memory_.push_back(external                  ? nullptr
+    memory_.push_back(external                   ? nullptr
                       : slot.kind == Kind::arena ? arenas_[slot.device].get()
                                                  : home(slot));
   }
@@ -54,8 +54,7 @@ void BoundPlan::make_launches() {
   operands_.reserve(n);  // launches point into it
   const auto add = [&](const std::vector<int32_t>& slots) {
     const auto* first = operands_.data() + operands_.size();
-    for (const int32_t s : slots)
-      operands_.push_back(s < 0 ? nullptr : &tensors_[static_cast<size_t>(s)]);
+    for (const int32_t s : slots) operands_.push_back(s < 0 ? nullptr : &tensors_[static_cast<size_t>(s)]);
     return first;
   };
   for (const auto& step : plan_.steps) {

@@ -53,15 +53,15 @@ class BoundPlan {
 
   link::ExecutionPlan plan_;
   Queues queues_;
-  std::vector<seam::BufferRef> arenas_;      // by device
+  std::vector<seam::BufferRef> arenas_;  // by device
   std::vector<seam::BufferRef> own_, ports_;
-  std::vector<uint32_t> external_;           // slots, whose memory the ports are
-  std::vector<seam::Buffer*> memory_;        // by slot
-  std::vector<weft_tensor> tensors_;         // by slot
-  std::vector<const weft_tensor*> operands_; // of all steps, one after the other
-  std::vector<weft_launch> launches_;        // by step; no plan for a copy
-  std::vector<Stretch> stretches_;           // empty until recorded
-  std::vector<void*> handles_;               // of the ports
+  std::vector<uint32_t> external_;            // slots, whose memory the ports are
+  std::vector<seam::Buffer*> memory_;         // by slot
+  std::vector<weft_tensor> tensors_;          // by slot
+  std::vector<const weft_tensor*> operands_;  // of all steps, one after the other
+  std::vector<weft_launch> launches_;         // by step; no plan for a copy
+  std::vector<Stretch> stretches_;            // empty until recorded
+  std::vector<void*> handles_;                // of the ports
   int runs_ = 0;
 };
 

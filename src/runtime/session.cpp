@@ -155,8 +155,7 @@ Result<BoundPlan*> Session::bound_for(const Bindings& bindings) {
 }
 
 seam::Buffer* Session::home_of(const link::BufferAllocation& slot) const {
-  if (slot.kind == link::BufferAllocation::Kind::state)
-    return states_[static_cast<size_t>(slot.index)].get();
+  if (slot.kind == link::BufferAllocation::Kind::state) return states_[static_cast<size_t>(slot.index)].get();
   return weights_[weight_on(slot)].get();
 }
 
@@ -206,7 +205,8 @@ Result<std::vector<HostTensor>> Session::take() {
   for (const int32_t s : plan().outputs) {
     const auto& type = slot(s).type;
     out.push_back({type, std::vector<std::byte>(type.bytes())});
-    WEFT_CHECK(queues_[0]->copy_out(out.back().bytes.data(), current_->memory(s), slot(s).offset, type.bytes()));
+    WEFT_CHECK(
+        queues_[0]->copy_out(out.back().bytes.data(), current_->memory(s), slot(s).offset, type.bytes()));
   }
   return out;
 }

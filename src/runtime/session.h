@@ -119,9 +119,9 @@ class Session {
   Policy policy_;
   std::vector<std::unique_ptr<seam::Queue>> queues_;  // by device
   std::vector<seam::BufferRef> states_;
-  std::vector<bool> shared_;                  // by state: its memory is a tensor's too
-  std::vector<seam::BufferRef> weights_;      // by weight and device; empty where no plan reads it yet
-  std::deque<Bound> bound_;                   // newest use first
+  std::vector<bool> shared_;              // by state: its memory is a tensor's too
+  std::vector<seam::BufferRef> weights_;  // by weight and device; empty where no plan reads it yet
+  std::deque<Bound> bound_;               // newest use first
   BoundPlan* current_ = nullptr;
   std::function<void(link::ExecutionPlan&)> see_plan_;
   std::atomic<bool> busy_{false};

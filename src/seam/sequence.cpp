@@ -82,8 +82,9 @@ Status Sequence::run(Queue& queue, std::span<void* const> handles) {
     const Queue::Turn turn(queue);
     WEFT_CHECK(turn.status());
     CError error;
-    WEFT_CHECK(error.status(device_.backend().run_sequence(sequence_, queue.c(), handles.data(),
-                                                           static_cast<uint32_t>(handles.size()), error.out()))
+    WEFT_CHECK(error
+                   .status(device_.backend().run_sequence(sequence_, queue.c(), handles.data(),
+                                                          static_cast<uint32_t>(handles.size()), error.out()))
                    .at("running a sequence"));
   }
   queue.launched();

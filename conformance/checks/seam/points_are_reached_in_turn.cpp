@@ -147,6 +147,36 @@ Found crossing_waits(Rig& rig) {
   return Found::wrong(right.wrong());
 }
 
+// The pool gives memory out again that another queue is still to read: the next writer comes after it.
+Found given_out_again(Rig& rig) {
+  const auto reader = open(rig);
+  const auto old = array({Chain::kElements}, {-3}), fresh = array({Chain::kElements}, {8});
+  seam::Queue& eager = rig.device.eager_queue();
+  for (int round = 0; round < 6; ++round) {
+    const auto kept = value_or_raise(rig.upload(fresh));
+    raise_if(rig.queue->synchronize());
+    Chain busy(rig, 1);
+    const void* handle = nullptr;
+    {
+      const auto lent = value_or_raise(rig.device.allocate(old.bytes.size()));
+      handle = lent->handle;
+      raise_if(eager.copy_in(*lent.get(), 0, old.bytes.data(), old.bytes.size()));
+      raise_if(reader->wait(eager, value_or_raise(eager.mark())));
+      busy.launch(*reader, 40);
+      raise_if(reader->copy(*kept->buffer.get(), 0, *lent.get(), 0, old.bytes.size()));
+      rig.device.used(*lent.get(), *reader, value_or_raise(reader->mark()));
+    }
+    const auto again = value_or_raise(rig.device.allocate(old.bytes.size()));
+    if (again->handle != handle) return Found::skipped("the pool gave other memory");
+    raise_if(eager.copy_in(*again.get(), 0, fresh.bytes.data(), fresh.bytes.size()));
+    raise_if(reader->synchronize());
+    const auto got = numbers(value_or_raise(rig.download(*kept)));
+    if (std::ranges::find(got, 8.0) != got.end())
+      return Found::wrong("memory was written over while another queue was still to read it");
+  }
+  return {};
+}
+
 void run(CheckRun& run) {
   Rig rig(run.backend());
   for (const int n : {1, 9, 80})
@@ -160,6 +190,7 @@ void run(CheckRun& run) {
   run.run("a queue that is closed", [&] { return of_a_closed_queue(rig); });
   run.run("awaited on another thread", [&] { return awaited_elsewhere(rig); });
   run.run("waits that cross", [&] { return crossing_waits(rig); });
+  run.run("memory given out again", [&] { return given_out_again(rig); });
 }
 
 }  // namespace

@@ -169,9 +169,9 @@ class Launch {
   Host host_;
 };
 
-/// A deep copy of a launch's tensors, for queues that run later and for sequences. `data_of` gives each tensor
-/// the data pointer that the kernel is to see. Plan and call are the host's and live until the queue has
-/// passed.
+/// A deep copy of a launch's tensors, for queues that run later and for sequences. `data_of` gives each
+/// tensor the data pointer that the kernel is to see. Plan and call are the host's and live until the queue
+/// has passed.
 class LaunchCopy {
  public:
   template <class DataOf>
