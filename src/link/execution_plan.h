@@ -28,6 +28,13 @@ struct Step {
   std::string where;
 };
 
+/// What became of a call, in the order in which calls are met: its kernel, or none where it was opened.
+struct Choice {
+  const weft_kernel* kernel = nullptr;
+  uint32_t device = 0;
+  uint64_t workspace = 0;
+};
+
 struct ArenaSize {
   uint64_t bytes = 0;
   uint64_t live_peak = 0;  // largest sum of live slots: what no plan can go below
@@ -40,6 +47,7 @@ struct ExecutionPlan {
   std::vector<Step> steps;
   std::vector<ArenaSize> arenas;         // one per device
   std::vector<int32_t> inputs, outputs;  // external slots, in the order of the program's ports
+  std::vector<Choice> choices;
 };
 
 /// Asks every call's kernels on devices[0]: by name, then as a region; expands what is refused; turns to the
@@ -47,6 +55,11 @@ struct ExecutionPlan {
 /// can serve is an error that lists every answer and the node.
 Result<ExecutionPlan> link(const program::CompiledProgram& program, const Bindings& bindings,
                            std::span<seam::Device* const> devices, const Policy& policy);
+
+/// The plan for smaller sizes in the same memory: the kernels that `roof` has, prepared for these sizes, with
+/// every slot where it is there. Code::unsupported where a kernel does not take them, or something needs more.
+Result<ExecutionPlan> resize(const ExecutionPlan& roof, const program::CompiledProgram& program,
+                             const Bindings& bindings, const Policy& policy);
 
 /// Fills in the steps between which each slot holds its value. Steps count from 1; inputs arrive at 0 and
 /// outputs are read one past the last.

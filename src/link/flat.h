@@ -3,8 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "program/program.h"
-#include "seam/plan.h"
+#include "link/execution_plan.h"
 
 // A program between its parts of the linker: every call has a kernel, and no value has a place yet.
 namespace weft::link {
@@ -26,12 +25,14 @@ struct FlatCall {
   uint32_t device = 0;
   Ids inputs, outputs;  ///< values; -1 where an operand is absent
   std::string where;
+  uint64_t workspace = 0;  ///< bytes at least, beside what the plan asks for
 };
 
 /// Values are numbered as in the program; those of opened bodies come after.
 struct FlatProgram {
   std::vector<FlatValue> values;
   std::vector<FlatCall> calls;
+  std::vector<Choice> choices;
 };
 
 }  // namespace weft::link

@@ -10,6 +10,7 @@ class Scheduler {
   Scheduler(const program::CompiledProgram& program, FlatProgram flat, std::span<seam::Device* const> devices)
       : program_(program), flat_(std::move(flat)), slots_(flat_.values.size() * devices.size(), -1) {
     plan_.devices.assign(devices.begin(), devices.end());
+    plan_.choices = std::move(flat_.choices);
   }
 
   Result<ExecutionPlan> run() {
@@ -127,7 +128,7 @@ class Scheduler {
     for (const auto& [output, input] : call.plan->call->desc().updates)
       place(call.outputs[output], call.device) = step.inputs[input];
     for (const int32_t id : call.outputs) step.outputs.push_back(slot_for(id, call.device));
-    if (const uint64_t bytes = call.plan->prepared.workspace)
+    if (const uint64_t bytes = std::max(call.workspace, call.plan->prepared.workspace))
       step.workspace = add_slot({.device = call.device, .type = {DType::u8, {static_cast<int64_t>(bytes)}}});
     step.plan = std::move(call.plan);
     plan_.steps.push_back(std::move(step));

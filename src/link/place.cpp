@@ -50,8 +50,8 @@ struct Answer {
 class Placer {
  public:
   Placer(const CompiledProgram& program, const Bindings& bindings, std::span<seam::Device* const> devices,
-         const Policy& policy)
-      : program_(program), bindings_(bindings), devices_(devices), policy_(policy) {}
+         const Policy& policy, const std::vector<Choice>* known)
+      : program_(program), bindings_(bindings), devices_(devices), policy_(policy), known_(known) {}
 
   Result<FlatProgram> run() {
     WEFT_CHECK(add_values());
@@ -107,15 +107,27 @@ class Placer {
                const std::string& outer) {
     if (becomes_view(desc, in, out)) return {};
     desc.determinism = policy_.determinism, desc.precision = policy_.precision;
-    WEFT_TRY(const Answer* answer, answer_for(std::move(desc), outer, where));
+    const Choice* known = nullptr;
+    if (known_) {
+      if (flat_.choices.size() == known_->size()) return changed(where, "there are more calls");
+      known = &(*known_)[flat_.choices.size()];
+    }
+    WEFT_TRY(const Answer* answer, answer_for(std::move(desc), outer, where, known));
     const auto& call = answer->call->desc();
+    flat_.choices.push_back({answer->plan ? &answer->plan->kernel : nullptr, answer->device,
+                             answer->plan ? answer->plan->prepared.workspace : 0});
+    uint64_t workspace = 0;
+    if (known && answer->plan) {
+      workspace = known->workspace;
+      if (answer->plan->prepared.workspace > workspace) return changed(where, "it wants a larger workspace");
+    }
     if (!answer->plan)
       return place_body(call, in, out, where, fmt::format("in the body of {}: {}", call.op, answer->refused));
     if (answer->device > 0 && policy_.fallback == Fallback::warn)
       warn("{} (node \"{}\") runs on {}; its operands are copied: {}", call.op, where,
            devices_[answer->device]->name(), answer->refused);
     for (const auto& [output, input] : call.updates) value(out[output]).over = in[input];
-    flat_.calls.push_back({answer->plan, answer->device, in, out, where});
+    flat_.calls.push_back({answer->plan, answer->device, in, out, where, workspace});
     return {};
   }
 
@@ -125,19 +137,38 @@ class Placer {
       if (step.call)
         WEFT_CHECK(place(std::move(*step.call), step.inputs, step.outputs, where, outer));
       else
-        flat_.calls.push_back({nullptr, 0, std::move(step.inputs), std::move(step.outputs), where});
+        flat_.calls.push_back({nullptr, 0, std::move(step.inputs), std::move(step.outputs), where, 0});
     }
     return {};
   }
 
   // Kernels are asked once for each call that differs.
-  Result<const Answer*> answer_for(seam::CallDesc desc, const std::string& outer, const std::string& where) {
+  Result<const Answer*> answer_for(seam::CallDesc desc, const std::string& outer, const std::string& where,
+                                   const Choice* known) {
     const uint64_t key = hash(desc);
     const auto [first, last] = answers_.equal_range(key);
     for (auto at = first; at != last; ++at)
-      if (at->second.outer == outer && same(at->second.call->desc(), desc)) return &at->second;
-    WEFT_TRY(auto answer, ask(std::make_shared<const seam::OwnedCall>(std::move(desc)), outer, where));
+      if (at->second.outer == outer && same(at->second.call->desc(), desc) && is_as(at->second, known))
+        return &at->second;
+    const auto call = std::make_shared<const seam::OwnedCall>(std::move(desc));
+    WEFT_TRY(auto answer, known ? repeat(call, outer, where, *known) : ask(call, outer, where));
     return &answers_.emplace(key, std::move(answer))->second;
+  }
+
+  static bool is_as(const Answer& a, const Choice* known) {
+    return !known || ((a.plan ? &a.plan->kernel : nullptr) == known->kernel && a.device == known->device);
+  }
+
+  // The same kernel for other sizes.
+  Result<Answer> repeat(const seam::CallPtr& call, const std::string& outer, const std::string& where,
+                        const Choice& known) {
+    if (!known.kernel) return Answer{call, outer, nullptr, 0, "opened for other sizes"};
+    auto plan = seam::plan_with(*devices_[known.device], *known.kernel, call);
+    if (!plan.ok()) return plan.take_status().at(where);
+    return Answer{call, outer, std::move(plan).value(), known.device, {}};
+  }
+  static Status changed(const std::string& where, std::string_view why) {
+    return fail(Code::unsupported, "for these sizes, {} (node \"{}\")", why, where);
   }
 
   Result<Answer> ask(const seam::CallPtr& call, const std::string& outer, const std::string& where) {
@@ -159,6 +190,7 @@ class Placer {
   const Bindings& bindings_;
   const std::span<seam::Device* const> devices_;
   const Policy& policy_;
+  const std::vector<Choice>* known_;
   std::vector<seam::ConcreteType> types_;  // of the program's values
   std::vector<std::shared_ptr<const seam::RegionDesc>> regions_;
   std::unordered_multimap<uint64_t, Answer> answers_;  // its elements stay where they are
@@ -168,8 +200,9 @@ class Placer {
 }  // namespace
 
 Result<FlatProgram> place(const CompiledProgram& program, const Bindings& bindings,
-                          std::span<seam::Device* const> devices, const Policy& policy) {
-  return Placer(program, bindings, devices, policy).run();
+                          std::span<seam::Device* const> devices, const Policy& policy,
+                          const std::vector<Choice>* known) {
+  return Placer(program, bindings, devices, policy, known).run();
 }
 
 }  // namespace weft::link

@@ -7,28 +7,20 @@ namespace weft::runtime {
 
 using Kind = link::BufferAllocation::Kind;
 
-Result<std::unique_ptr<BoundPlan>> BoundPlan::make(link::ExecutionPlan plan, Queues queues,
-                                                   const Home& home) {
+std::unique_ptr<BoundPlan> BoundPlan::make(link::ExecutionPlan plan, Queues queues, const Home& home) {
   std::unique_ptr<BoundPlan> bound(new BoundPlan(std::move(plan), queues));
-  WEFT_CHECK(bound->take_memory(home));
+  bound->find_memory(home);
   bound->make_launches();
   return bound;
 }
 
-Status BoundPlan::take_memory(const Home& home) {
-  for (size_t d = 0; d < plan_.devices.size(); ++d) {
-    WEFT_TRY(auto arena, plan_.devices[d]->allocate_unpooled(plan_.arenas[d].bytes));
-    arenas_.push_back(std::move(arena));
-  }
+void BoundPlan::find_memory(const Home& home) {
   for (size_t i = 0; i < plan_.slots.size(); ++i) {
     const auto& slot = plan_.slots[i];
     const bool external = slot.kind == Kind::external;  // bound by each run
     if (external) external_.push_back(static_cast<uint32_t>(i));
-    memory_.push_back(external                   ? nullptr
-                      : slot.kind == Kind::arena ? arenas_[slot.device].get()
-                                                 : home(slot));
+    memory_.push_back(external ? nullptr : home(slot));
   }
-  return {};
 }
 
 void BoundPlan::make_launches() {

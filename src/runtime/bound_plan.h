@@ -7,14 +7,14 @@
 namespace weft::runtime {
 
 /// A resolved plan with its memory, and the launches that a run makes of it, ready made. When it runs for the
-/// second time, devices that can record take its steps as sequences.
+/// second time, devices that can record take its steps as sequences. The memory outlives it.
 class BoundPlan {
  public:
   using Queues = std::span<const std::unique_ptr<seam::Queue>>;  // by device of the plan
-  /// The memory of a slot that is a state or a weight.
+  /// The memory of a slot that is no port.
   using Home = std::function<seam::Buffer*(const link::BufferAllocation&)>;
 
-  static Result<std::unique_ptr<BoundPlan>> make(link::ExecutionPlan plan, Queues queues, const Home& home);
+  static std::unique_ptr<BoundPlan> make(link::ExecutionPlan plan, Queues queues, const Home& home);
 
   const link::ExecutionPlan& plan() const { return plan_; }
   /// The memory of the ports in the next runs: of the inputs, then of the outputs.
@@ -40,7 +40,7 @@ class BoundPlan {
     std::unique_ptr<seam::Sequence> sequence;
   };
   explicit BoundPlan(link::ExecutionPlan plan, Queues queues) : plan_(std::move(plan)), queues_(queues) {}
-  Status take_memory(const Home& home);
+  void find_memory(const Home& home);
   void make_launches();
   Status record();
   Result<size_t> record(size_t first, size_t last);
@@ -53,7 +53,6 @@ class BoundPlan {
 
   link::ExecutionPlan plan_;
   Queues queues_;
-  std::vector<seam::BufferRef> arenas_;  // by device
   std::vector<seam::BufferRef> own_, ports_;
   std::vector<uint32_t> external_;            // slots, whose memory the ports are
   std::vector<seam::Buffer*> memory_;         // by slot

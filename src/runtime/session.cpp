@@ -1,5 +1,8 @@
 #include "runtime/session.h"
 
+#include <algorithm>
+#include <bit>
+
 #include "link/resolve_types.h"
 
 namespace weft::runtime {
@@ -140,12 +143,13 @@ Result<BoundPlan*> Session::bound_for(const Bindings& bindings) {
       return bound_.front().plan.get();
     }
   seam::Together together;
-  WEFT_TRY(auto plan, link::link(*program_, bindings, devices_, policy_));
+  WEFT_TRY(auto plan, plan_for(bindings));
   WEFT_CHECK(together.finish());
   if (see_plan_) see_plan_(plan);
   WEFT_CHECK(fill_weights(plan));
-  WEFT_TRY(auto bound, BoundPlan::make(std::move(plan), queues_,
-                                       [&](const link::BufferAllocation& slot) { return home_of(slot); }));
+  WEFT_CHECK(make_room(plan));
+  auto bound = BoundPlan::make(std::move(plan), queues_,
+                               [&](const link::BufferAllocation& slot) { return home_of(slot); });
   if (bound_.size() == kMostPlans) {
     WEFT_CHECK(synchronize());  // its buffers may still be in use
     bound_.pop_back();
@@ -154,8 +158,58 @@ Result<BoundPlan*> Session::bound_for(const Bindings& bindings) {
   return bound_.front().plan.get();
 }
 
+// The next power of two for the symbol with the widest range, within it; the others as they are.
+Bindings Session::roof_of(const Bindings& bindings) const {
+  const auto width = [](const Symbol& s) { return s.max - s.min; };
+  const auto widest = std::ranges::max_element(program_->symbols, {}, width);
+  Bindings roof;
+  for (const auto& [name, value] : bindings.all()) {
+    int64_t up = value;
+    if (widest != program_->symbols.end() && name == widest->name && value > 0)
+      up = std::min(static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(value))), widest->max);
+    (void)roof.bind(name, up);  // a name stands in it once
+  }
+  return roof;
+}
+
+Result<const link::ExecutionPlan*> Session::roof_for(const Bindings& roof) {
+  const auto at = roofs_.find(roof.all());
+  if (at != roofs_.end()) return &at->second;
+  ++links_;
+  WEFT_TRY(auto plan, link::link(*program_, roof, devices_, policy_));
+  if (roofs_.size() == kMostRoofs) roofs_.erase(roofs_.begin());
+  return &roofs_.emplace(roof.all(), std::move(plan)).first->second;
+}
+
+Result<link::ExecutionPlan> Session::plan_for(const Bindings& bindings) {
+  const Bindings up = roof_of(bindings);
+  auto roof = roof_for(up);
+  if (roof.ok() && up == bindings) return *roof.value();
+  if (roof.ok()) {
+    auto plan = link::resize(*roof.value(), *program_, bindings, policy_);
+    if (plan.ok() || plan.status().code() != Code::unsupported) return plan;
+  }
+  ++links_;  // what can't be had for larger sizes may be for these
+  return link::link(*program_, bindings, devices_, policy_);
+}
+
+// All plans share the arenas. Those that point into one which is too small now go.
+Status Session::make_room(const link::ExecutionPlan& plan) {
+  arenas_.resize(devices_.size());
+  for (size_t d = 0; d < devices_.size(); ++d) {
+    if (arenas_[d] && arenas_[d]->bytes >= plan.arenas[d].bytes) continue;
+    WEFT_CHECK(synchronize());
+    bound_.clear(), current_ = nullptr;
+    arenas_[d] = {};
+    WEFT_TRY(arenas_[d], devices_[d]->allocate_unpooled(plan.arenas[d].bytes));
+  }
+  return {};
+}
+
 seam::Buffer* Session::home_of(const link::BufferAllocation& slot) const {
-  if (slot.kind == link::BufferAllocation::Kind::state) return states_[static_cast<size_t>(slot.index)].get();
+  using Kind = link::BufferAllocation::Kind;
+  if (slot.kind == Kind::arena) return arenas_[slot.device].get();
+  if (slot.kind == Kind::state) return states_[static_cast<size_t>(slot.index)].get();
   return weights_[weight_on(slot)].get();
 }
 
