@@ -76,7 +76,8 @@ void run_all_sizes(const std::string& backend, const std::vector<int64_t>& sizes
     const auto want = value_or_raise(oracle->run(in));
     for (size_t i = 0; i < want[0].bytes.size(); i += sizeof(float)) {
       float a, b;
-      std::memcpy(&a, first[0].bytes.data() + i, sizeof a), std::memcpy(&b, want[0].bytes.data() + i, sizeof b);
+      std::memcpy(&a, first[0].bytes.data() + i, sizeof a),
+          std::memcpy(&b, want[0].bytes.data() + i, sizeof b);
       ASSERT_NEAR(a, b, 2e-5) << n << " tokens, element " << i / sizeof(float);
     }
   }

@@ -57,7 +57,8 @@ Result<ExecutionPlan> link(const program::CompiledProgram& program, const Bindin
                            std::span<seam::Device* const> devices, const Policy& policy);
 
 /// The plan for smaller sizes in the same memory: the kernels that `roof` has, prepared for these sizes, with
-/// every slot where it is there. Code::unsupported where a kernel does not take them, or something needs more.
+/// every slot where it is there. Code::unsupported where a kernel does not take them, or something needs
+/// more.
 Result<ExecutionPlan> resize(const ExecutionPlan& roof, const program::CompiledProgram& program,
                              const Bindings& bindings, const Policy& policy);
 

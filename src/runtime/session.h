@@ -30,9 +30,10 @@ struct DeviceArray {
 using Present = std::function<seam::BufferRef(const std::string& name, const seam::Device& device)>;
 
 /// A program ready to run: memory, states and weights on its devices, and a plan for each set of symbol
-/// values, made on first use and kept (a bounded number). The symbol with the widest range is linked for powers
-/// of two, the plan for a value is that of the next power with the sizes of the value: nothing is padded. One run at a time; a second thread that comes in is
-/// an error, not a race. Sessions share the program, and nothing else but what `present` gives.
+/// values, made on first use and kept (a bounded number). The symbol with the widest range is linked for
+/// powers of two, the plan for a value is that of the next power with the sizes of the value: nothing is
+/// padded. One run at a time; a second thread that comes in is an error, not a race. Sessions share the
+/// program, and nothing else but what `present` gives.
 class Session {
  public:
   /// `devices[0]` is where the program runs; the others are where `policy` may turn to.
@@ -76,8 +77,8 @@ class Session {
   /// The plan of the last set_inputs.
   const link::ExecutionPlan& plan() const { return current_->plan(); }
   const link::ExecutionPlan* plan_or_null() const { return current_ ? &current_->plan() : nullptr; }
-  /// How often the program was linked: for each power of two that the largest symbol came up to, and for sizes
-  /// that could not be served in the memory and by the kernels of such a plan.
+  /// How often the program was linked: for each power of two that the largest symbol came up to, and for
+  /// sizes that could not be served in the memory and by the kernels of such a plan.
   size_t links() const { return links_; }
   /// How many of its steps run as sequences of their devices, which are recorded when it runs again.
   size_t recorded_steps() const { return current_ ? current_->recorded() : 0; }
@@ -130,9 +131,9 @@ class Session {
   std::vector<seam::BufferRef> states_;
   std::vector<bool> shared_;              // by state: its memory is a tensor's too
   std::vector<seam::BufferRef> weights_;  // by weight and device; empty where no plan reads it yet
-  std::vector<seam::BufferRef> arenas_;  // by device; of all plans, one of which runs at a time
+  std::vector<seam::BufferRef> arenas_;   // by device; of all plans, one of which runs at a time
   std::map<std::vector<std::pair<std::string, int64_t>>, link::ExecutionPlan> roofs_;  // by their bindings
-  std::deque<Bound> bound_;  // newest use first
+  std::deque<Bound> bound_;                                                            // newest use first
   BoundPlan* current_ = nullptr;
   size_t links_ = 0;
   std::function<void(link::ExecutionPlan&)> see_plan_;
