@@ -20,9 +20,10 @@ struct CublasLt {
   X(cublasLtCreate)                                                                              \
   X(cublasLtMatmulDescCreate)                                                                    \
   X(cublasLtMatmulDescDestroy)                                                                   \
-  X(cublasLtMatmulDescSetAttribute) X(cublasLtMatrixLayoutCreate) X(cublasLtMatrixLayoutDestroy) \
-      X(cublasLtMatmulPreferenceCreate) X(cublasLtMatmulPreferenceDestroy)                       \
-          X(cublasLtMatmulPreferenceSetAttribute) X(cublasLtMatmulAlgoGetHeuristic) X(cublasLtMatmul)
+  X(cublasLtMatmulDescSetAttribute)                                                              \
+  X(cublasLtMatrixLayoutCreate) X(cublasLtMatrixLayoutDestroy) X(cublasLtMatmulPreferenceCreate) \
+      X(cublasLtMatmulPreferenceDestroy) X(cublasLtMatmulPreferenceSetAttribute)                 \
+          X(cublasLtMatmulAlgoGetHeuristic) X(cublasLtMatmul)
 #define WEFT_DECLARE(f) decltype(&::f) f = nullptr;
   WEFT_CUBLASLT(WEFT_DECLARE)
 #undef WEFT_DECLARE
