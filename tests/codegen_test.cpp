@@ -164,9 +164,11 @@ TEST(CodegenRender, WritesTheWholeText) {
   const Result<std::string> text = render(row_sum(), opencl_c);
   ASSERT_TRUE(text.ok()) << text.status().text();
   EXPECT_EQ(text.value(), R"(#pragma OPENCL FP_CONTRACT OFF
-__kernel void weft_loop_0(__global const float* b0, __global float* b1, const int o0, const int o1, )"
+__kernel void weft_loop_0(__global const float* b0, __global float* b1, const long o0, const long o1, )"
                           R"(const int s0, const int s1) {
   if (get_global_id(0) >= (size_t)s0) return;
+  b0 += o0;
+  b1 += o1;
   const int v0 = (int)s1;
   const int v1 = (int)get_global_id(0);
   const int v2 = v1 * v0;
@@ -174,11 +176,11 @@ __kernel void weft_loop_0(__global const float* b0, __global float* b1, const in
   float v4 = v3;
   for (int v5 = 0; v5 < v0; ++v5) {
     const int v6 = v2 + v5;
-    const float v7 = b0[o0 + v6];
+    const float v7 = b0[v6];
     const float v8 = v4 + v7;
     v4 = v8;
   }
-  b1[o1 + v1] = v4;
+  b1[v1] = v4;
 }
 )");
 }

@@ -1,5 +1,4 @@
 #include <cstring>
-#include <limits>
 
 #include "device.h"
 
@@ -45,11 +44,11 @@ weft_code for_each_argument(const weft_dispatch& d, const SetArgument& set_argum
   for (uint32_t i = 0; i < d.n_buffers; ++i) {
     const DLTensor& t = d.buffers[i]->dl;
     const uint64_t bytes = std::max(1, t.dtype.bits / 8);
-    if (t.byte_offset % bytes || t.byte_offset / bytes > std::numeric_limits<cl_int>::max())
-      return fail(error, WEFT_UNSUPPORTED,
-                  "%s: buffer %u begins at byte %llu, wanted a multiple of %llu below 2^31 elements", d.name,
-                  i, static_cast<unsigned long long>(t.byte_offset), static_cast<unsigned long long>(bytes));
-    const cl_int offset = static_cast<cl_int>(t.byte_offset / bytes);
+    if (t.byte_offset % bytes)
+      return fail(error, WEFT_UNSUPPORTED, "%s: buffer %u begins at byte %llu, wanted a multiple of %llu",
+                  d.name, i, static_cast<unsigned long long>(t.byte_offset),
+                  static_cast<unsigned long long>(bytes));
+    const auto offset = static_cast<cl_long>(t.byte_offset / bytes);
     set(sizeof offset, &offset);
   }
   for (uint32_t i = 0; i < d.n_scalars; ++i) set(sizeof d.scalars[i], &d.scalars[i]);

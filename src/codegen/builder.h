@@ -39,6 +39,20 @@ class LoopBuilder {
     if (item_ == kNone) item_ = node({Op::item, Type::index});
     return item_;
   }
+  /// Makes it a kernel of groups of so many items.
+  void groups_of(uint32_t items) { kernel_.group = items; }
+  Id local() { return node({Op::local, Type::index}); }
+  Id group() { return node({Op::group, Type::index}); }
+  Id shared(Type t, uint64_t elements) { return node({Op::shared, t, 0, {kNone, kNone, kNone}, elements}); }
+  Id load_shared(Id array, Id at) { return binary(Op::load_shared, array, at); }
+  void store_shared(Id array, Id at, Id value) {
+    node({Op::store_shared, type(value), 0, {array, at, value}});
+  }
+  void barrier() { node({Op::barrier, Type::index}); }
+  /// Scalars that were asked for before, once more.
+  Id argument_at(uint32_t slot, Type t = Type::index) { return node({Op::argument, t, slot}); }
+  uint32_t scalars() const { return kernel_.scalars; }
+
   Id parameter(Type t, uint32_t slot) {
     kernel_.fragment = true;
     return node({Op::parameter, t, slot});
@@ -51,7 +65,9 @@ class LoopBuilder {
   Id load(uint32_t buffer, Id at, Id guard = kNone) {
     return node({Op::load, type_of(kernel_.buffers[buffer].dtype), buffer, {at, guard, kNone}});
   }
-  void store(uint32_t buffer, Id at, Id value) { node({Op::store, type(value), buffer, {at, value, kNone}}); }
+  void store(uint32_t buffer, Id at, Id value, Id guard = kNone) {
+    node({Op::store, type(value), buffer, {at, value, guard}});
+  }
 
   Id accumulator(Id init) { return unary(Op::accumulator, init); }
   void assign(Id accumulator, Id value) { binary(Op::assign, accumulator, value); }
@@ -62,6 +78,7 @@ class LoopBuilder {
   Id binary(Op op, Id a, Id b) { return node({op, type(a), 0, {a, b, kNone}}); }
   Id compare(Op op, Id a, Id b) { return node({op, Type::boolean, 0, {a, b, kNone}}); }
   Id select(Id condition, Id a, Id b) { return node({Op::select, type(a), 0, {condition, a, b}}); }
+  Id fma(Id a, Id b, Id c) { return node({Op::fma, type(a), 0, {a, b, c}}); }
   Id cast(Id a, Type to) { return type(a) == to ? a : node({Op::cast, to, 0, {a, kNone, kNone}}); }
   Id philox(Id key, Id counter, Id word) { return node({Op::philox, Type::u32, 0, {key, counter, word}}); }
   Id add(Id a, Id b) { return binary(Op::add, a, b); }

@@ -17,7 +17,7 @@ inline constexpr TypeSet kAnyType = (TypeSet{1} << kTypeCount) - 1;
 
 /// The spelling of an operation; the first rule that matches is taken. In `text`:
 ///   $0 $1 $2  the operands              $t  the register type of the value
-///   $b $o     the buffer, its offset    $s $S  the scalar, and the one after it
+///   $b        the buffer                $s $S  the scalar, and the one after it
 ///   $x        the bits of a constant, as 0x…   $d  the same as a signed decimal
 ///   $[ $]     around a float expression: rounded to the type of the value, where its register is wider
 struct Rule {
@@ -43,13 +43,21 @@ struct Dialect {
   const char* rounding[kTypeCount];      ///< The helper that $[ calls for the type; null: nothing to do.
   const char* prelude;
   const char* open;         ///< $n: the entry's name. Parameters follow.
+  const char* open_groups;  ///< The same for a kernel of groups of $g items.
   const char* read_buffer;  ///< $t: element type, $b: name
   const char* write_buffer;
+  const char* offset;          ///< $s: name; 64 bits
   const char* scalar;          ///< $s: name
   const char* close;           ///< Ends the parameters and skips the items beyond $s.
+  const char* close_groups;    ///< Ends the parameters.
+  const char* advance;         ///< $b begins at element $o from here on.
   const char* constant_value;  ///< $t $v $e: a value that never changes
   const char* variable;        ///< $t $v $e: a value that is assigned to
   const char* loop;            ///< $v runs over [0, $0)
+  const char* shared;          ///< $t $v $e: an array of $e elements that a group shares
+  const char* guarded;         ///< $0 $e: the statement $e where $0 holds
+  uint32_t group_items;        ///< A group may have so many items; 0: there are no groups.
+  uint32_t shared_bytes;       ///< and share so many bytes.
   std::span<const Rule> rules;
   std::span<const Helper> helpers;
 };

@@ -1,6 +1,7 @@
 #include "codegen/interpret.h"
 
 #include <cstring>
+#include <map>
 
 #include "codegen/numbers.h"
 
@@ -145,18 +146,93 @@ void write(DType t, void* at, Value v) {
 class Interpreter {
  public:
   Interpreter(const LoopKernel& k, std::span<const HostBuffer> buffers, std::span<const int32_t> scalars)
-      : k_(k), buffers_(buffers), scalars_(scalars), values_(k.nodes.size()) {
+      : k_(k),
+        buffers_(buffers),
+        scalars_(scalars),
+        all_(k.nodes.size() * std::max(k.group, 1u)),
+        values_(all_.data()) {
     ends_.resize(k.nodes.size());
+    meets_.resize(k.nodes.size());
+    for (Id id = 0; id < k.nodes.size(); ++id) {
+      const Node& n = k.nodes[id];
+      if (n.op == Op::end) ends_[n.in[0]] = id;
+      if (n.op == Op::barrier) meets_[id] = true;
+      if (n.op == Op::shared) shared_[id].resize(n.bits);
+    }
     for (Id id = 0; id < k.nodes.size(); ++id)
-      if (k.nodes[id].op == Op::end) ends_[k.nodes[id].in[0]] = id;
+      for (Id inner = id; k.nodes[id].op == Op::loop && inner < ends_[id]; ++inner)
+        if (meets_[inner]) meets_[id] = true;
   }
 
   Status run() {
-    for (item_ = 0; item_ < scalars_[0]; ++item_) WEFT_CHECK(range(0, static_cast<Id>(k_.nodes.size())));
+    const Id end = static_cast<Id>(k_.nodes.size());
+    if (k_.group == 0) {
+      for (item_ = 0; item_ < scalars_[0]; ++item_) WEFT_CHECK(range(0, end));
+      return {};
+    }
+    for (group_ = 0; group_ < scalars_[0]; ++group_) {
+      for (auto& array : shared_) array.second.assign(array.second.size(), {});
+      WEFT_CHECK(together(0, end));
+    }
     return {};
   }
 
  private:
+  /// An element of a shared array, and who used it when: phases are counted by barriers.
+  struct Shared {
+    Value value;
+    int64_t written = -1, read = -1;         ///< the phase
+    int64_t writer = kMany, reader = kMany;  ///< the item
+  };
+  static constexpr int64_t kMany = -1;
+
+  void become(int64_t item) {
+    item_ = item;
+    values_ = all_.data() + static_cast<size_t>(item) * k_.nodes.size();
+  }
+  /// The items of a group, each as far as the next barrier.
+  Status together(Id begin, Id end) {
+    for (Id id = begin; id < end; ++id) {
+      Id stop = id;
+      while (stop < end && !meets_[stop]) stop = k_.nodes[stop].op == Op::loop ? ends_[stop] + 1 : stop + 1;
+      for (int64_t i = 0; i < k_.group; ++i) {
+        become(i);
+        WEFT_CHECK(range(id, stop));
+      }
+      id = stop;
+      ++phase_;
+      if (stop == end || k_.nodes[stop].op == Op::barrier) continue;
+      const int64_t extent = value(k_.nodes[stop], 0).i;
+      for (int64_t n = 0; n < extent; ++n) {
+        for (int64_t i = 0; i < k_.group; ++i) become(i), values_[stop].i = n;
+        WEFT_CHECK(together(stop + 1, ends_[stop]));
+      }
+      id = ends_[stop];
+    }
+    return {};
+  }
+
+  Status use_shared(Id id, const Node& n) {
+    auto& array = shared_.at(n.in[0]);
+    const int64_t at = value(n, 1).i;
+    if (at < 0 || at >= static_cast<int64_t>(array.size()))
+      return fault(id, fmt::format("element {} of a shared array of {}", at, array.size()));
+    Shared& e = array[static_cast<size_t>(at)];
+    const bool written = e.written == phase_ && e.writer != item_;
+    if (n.op == Op::load_shared) {
+      if (e.written < 0) return fault(id, fmt::format("element {}, which nobody has written", at));
+      if (written) return fault(id, fmt::format("element {}, which item {} has just written", at, e.writer));
+      e.reader = e.read == phase_ && e.reader != item_ ? kMany : item_;
+      e.read = phase_;
+      values_[id] = e.value;
+      return {};
+    }
+    if (written || (e.read == phase_ && e.reader != item_))
+      return fault(id, fmt::format("element {}, which another item uses before the next barrier", at));
+    e = {value(n, 2), phase_, e.read, item_, e.reader};
+    return {};
+  }
+
   Status range(Id begin, Id end) {
     for (Id id = begin; id < end; ++id) {
       const Node& n = k_.nodes[id];
@@ -179,7 +255,13 @@ class Interpreter {
     switch (n.op) {
       case Op::constant: v = from_bits(n.type, n.bits); return {};
       case Op::argument: v = from_bits(n.type, words(n)); return {};
-      case Op::item: v.i = item_; return {};
+      case Op::item:
+      case Op::local: v.i = item_; return {};
+      case Op::group: v.i = group_; return {};
+      case Op::shared: return {};
+      case Op::load_shared:
+      case Op::store_shared: return use_shared(id, n);
+      case Op::fma: v.f = round_as(n.type, std::fma(value(n, 0).f, value(n, 1).f, value(n, 2).f)); return {};
       case Op::load:
       case Op::store: return access(id, n);
       case Op::accumulator: v = value(n, 0); return {};
@@ -212,6 +294,7 @@ class Interpreter {
 
   Status access(Id id, const Node& n) {
     if (n.op == Op::load && n.in[1] != kNone && !value(n, 1).i) return values_[id] = {}, Status();
+    if (n.op == Op::store && n.in[2] != kNone && !value(n, 2).i) return {};
     const int64_t at = value(n, 0).i;
     const HostBuffer& b = buffers_[n.slot];
     if (at < 0 || at >= b.elements)
@@ -232,7 +315,8 @@ class Interpreter {
                : low | static_cast<uint64_t>(static_cast<uint32_t>(scalars_[n.slot + 1])) << 32;
   }
   Status fault(Id id, std::string_view what) const {
-    return invalid("loop kernel: item {}: %{} {}: {}", item_, id, name(k_.nodes[id].op), what);
+    return invalid("loop kernel: {}item {}: %{} {}: {}", k_.group ? fmt::format("group {}, ", group_) : "",
+                   item_, id, name(k_.nodes[id].op), what);
   }
   Value value(const Node& n, int i) const { return values_[n.in[i]]; }
   Type type(const Node& n) const { return k_.nodes[n.in[0]].type; }
@@ -240,9 +324,12 @@ class Interpreter {
   const LoopKernel& k_;
   std::span<const HostBuffer> buffers_;
   std::span<const int32_t> scalars_;
-  std::vector<Value> values_;
+  std::vector<Value> all_;  // of one item after the other
+  Value* values_;           // of this item
   std::vector<Id> ends_;
-  int64_t item_ = 0;
+  std::vector<bool> meets_;  // a barrier, or a loop around one
+  std::map<Id, std::vector<Shared>> shared_;
+  int64_t item_ = 0, group_ = 0, phase_ = 0;
 };
 
 }  // namespace

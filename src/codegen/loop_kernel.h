@@ -5,9 +5,12 @@
 
 #include "weft/dtype.h"
 
-// A loop kernel: what one work item does to make one element of each output. It is a list of typed values,
-// each defined before it is used, with reduction loops opened and closed in the list. Sizes never stand in
-// it: they are int scalar arguments, so one kernel serves every shape of its rank.
+// A loop kernel: what one work item does. It is a list of typed values, each defined before it is used, with
+// loops opened and closed in the list. Sizes never stand in it: they are int scalar arguments, so one kernel
+// serves every shape of its rank.
+//
+// Without groups, items know nothing of each other. With them, the items of a group share arrays, and meet at
+// barriers: what one item stored into a shared array before a barrier, the others may load after it.
 namespace weft::codegen {
 
 /// The type of a value: an element type, or an index (a signed 32-bit integer that addresses elements).
@@ -26,18 +29,24 @@ constexpr Type accumulator_of(Type t) { return t == Type::f16 || t == Type::bf16
 constexpr uint32_t scalar_words(Type t) { return t == Type::f64 || t == Type::i64 || t == Type::u64 ? 2 : 1; }
 
 enum class Op : uint8_t {
-  constant,     ///< `bits`: the IEEE bits (f16 and bf16: those of an f32) or the integer.
-  argument,     ///< Scalars from `slot` on; 64-bit types take two, low word first. f16 and bf16 come as f32
-                ///< bits.
-  item,         ///< The number of this work item: the row-major index of the output element.
-  parameter,    ///< A value handed in by a surrounding text, `in<slot>`. Only in fragments.
-  load,         ///< buffer `slot` at in[0]; zero, and no access, where the optional guard in[1] is false.
-  store,        ///< buffer `slot` at in[0] = in[1].
-  result,       ///< in[0] handed to a surrounding text as `out<slot>`. Only in fragments.
-  accumulator,  ///< A variable that begins as in[0]; reading it gives what was assigned last.
-  assign,       ///< accumulator in[0] = in[1].
-  loop,         ///< Opens a loop; its value runs over [0, in[0]).
-  end,          ///< Closes loop in[0], the innermost open one.
+  constant,      ///< `bits`: the IEEE bits (f16 and bf16: those of an f32) or the integer.
+  argument,      ///< Scalars from `slot` on; 64-bit types take two, low word first. f16 and bf16 come as f32
+                 ///< bits.
+  item,          ///< The number of this work item, in a kernel without groups.
+  local,         ///< The number of this work item in its group.
+  group,         ///< The number of this group.
+  parameter,     ///< A value handed in by a surrounding text, `in<slot>`. Only in fragments.
+  load,          ///< buffer `slot` at in[0]; zero, and no access, where the optional guard in[1] is false.
+  store,         ///< buffer `slot` at in[0] = in[1]; nothing where the optional guard in[2] is false.
+  shared,        ///< An array of `bits` elements that the items of a group share. Outside of loops.
+  load_shared,   ///< shared array in[0] at in[1].
+  store_shared,  ///< shared array in[0] at in[1] = in[2].
+  barrier,       ///< All items of the group get here before one goes on.
+  result,        ///< in[0] handed to a surrounding text as `out<slot>`. Only in fragments.
+  accumulator,   ///< A variable that begins as in[0]; reading it gives what was assigned last.
+  assign,        ///< accumulator in[0] = in[1].
+  loop,          ///< Opens a loop; its value runs over [0, in[0]).
+  end,           ///< Closes loop in[0], the innermost open one.
   add,
   sub,
   mul,
@@ -65,6 +74,7 @@ enum class Op : uint8_t {
   floor,
   round,   ///< To nearest, ties to even.
   select,  ///< in[0] ? in[1] : in[2].
+  fma,     ///< in[0] * in[1] + in[2], rounded once. f32 and f64.
   cast,    ///< Float to integer truncates and saturates, NaN gives 0; to boolean: x != 0; integers wrap.
   philox,  ///< Word in[2] of Philox4x32-10 with u64 key in[0] and u64 counter in[1]; u32.
 };
@@ -76,7 +86,8 @@ inline constexpr Id kNone = UINT32_MAX;
 
 struct Node {
   Op op;
-  Type type;  ///< Of the value; of what is stored for `store`, `result` and `assign`; index for `end`.
+  Type type;  ///< Of the value; of what is stored by stores, `result` and `assign`; index for `end`,
+              ///< `barrier`.
   uint32_t slot = 0;
   std::array<Id, 3> in{kNone, kNone, kNone};
   uint64_t bits = 0;
@@ -87,11 +98,13 @@ struct Buffer {
   bool written;
 };
 
-/// Scalar 0 is always the number of work items; an item beyond it does nothing.
+/// Scalar 0 is always the number of work items, and an item beyond it does nothing; or with groups, the
+/// number of groups.
 struct LoopKernel {
   std::vector<Buffer> buffers;
   std::vector<Node> nodes;  ///< The id of a value is its place here.
   uint32_t scalars = 1;
+  uint32_t group = 0;  ///< Items in a group; 0: a kernel without groups.
   bool fragment =
       false;  ///< Statements for another text's hole: parameters and results, no buffers, no item.
 };

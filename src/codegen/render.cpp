@@ -34,6 +34,7 @@ class Renderer {
 
   Result<Function> run() {
     WEFT_CHECK(types());
+    WEFT_CHECK(groups());
     for (Id id = 0; id < k_.nodes.size(); ++id) WEFT_CHECK(statement(id, k_.nodes[id]));
     return Function{k_.fragment ? body_ : head() + body_ + "}\n", needed_};
   }
@@ -53,6 +54,19 @@ class Renderer {
     }
     return {};
   }
+  /// Refuses groups that are larger than the dialect's.
+  Status groups() const {
+    if (k_.group > d_.group_items)
+      return fail(Code::unsupported, "{} has groups of {} items at most, got {}", d_.name, d_.group_items,
+                  k_.group);
+    uint64_t bytes = 0;
+    for (const Node& n : k_.nodes)
+      if (n.op == Op::shared) bytes += n.bits * (n.type == Type::index ? 4 : byte_size(dtype_of(n.type)));
+    if (bytes > d_.shared_bytes)
+      return fail(Code::unsupported, "{} lets a group share {} bytes at most, got {}", d_.name,
+                  d_.shared_bytes, bytes);
+    return {};
+  }
   void need(const char* helpers) {
     for (size_t i = 0; helpers && i < needed_.size(); ++i)
       if (has_word(helpers, d_.helpers[i].name)) needed_[i] = true;
@@ -67,11 +81,18 @@ class Renderer {
         return c == 't' ? std::string(d_.storage[static_cast<int>(b.dtype)]) : fmt::format("b{}", i);
       }));
     }
-    const auto scalar = [&](std::string s) { add(expand(d_.scalar, [&](char) { return s; })); };
-    for (size_t i = 0; i < k_.buffers.size(); ++i) scalar(fmt::format("o{}", i));
-    for (uint32_t i = 0; i < k_.scalars; ++i) scalar(fmt::format("s{}", i));
-    return expand(d_.open, [](char) { return std::string(kName); }) + parameters +
-           expand(d_.close, [](char) { return std::string("s0"); });
+    for (size_t i = 0; i < k_.buffers.size(); ++i)
+      add(expand(d_.offset, [&](char) { return fmt::format("o{}", i); }));
+    for (uint32_t i = 0; i < k_.scalars; ++i)
+      add(expand(d_.scalar, [&](char) { return fmt::format("s{}", i); }));
+    std::string text = expand(k_.group ? d_.open_groups : d_.open, [&](char c) {
+      return c == 'g' ? fmt::format("{}", k_.group) : std::string(kName);
+    });
+    text +=
+        parameters + expand(k_.group ? d_.close_groups : d_.close, [](char) { return std::string("s0"); });
+    for (size_t i = 0; i < k_.buffers.size(); ++i)
+      text += "  " + expand(d_.advance, [&](char c) { return fmt::format("{}{}", c, i); }) + "\n";
+    return text;
   }
 
   Status statement(Id id, const Node& n) {
@@ -85,6 +106,10 @@ class Renderer {
       return s;
     }
     std::string expression;
+    if (n.op == Op::shared)
+      return line(expand(d_.shared, [&](char c) {
+        return c == 't' ? registers(n.type) : c == 'v' ? fmt::format("v{}", id) : fmt::format("{}", n.bits);
+      }));
     if (n.op == Op::parameter) {
       expression = fmt::format("in{}", n.slot);
     } else if (n.op == Op::accumulator) {
@@ -92,7 +117,10 @@ class Renderer {
     } else {
       WEFT_TRY(expression, spell(id, n));
     }
-    if (n.op == Op::store) return line(expression);
+    if (n.op == Op::store && n.in[2] != kNone)
+      return line(
+          expand(d_.guarded, [&](char c) { return c == 'e' ? expression : fmt::format("v{}", n.in[2]); }));
+    if (n.op == Op::store || n.op == Op::store_shared || n.op == Op::barrier) return line(expression);
     return line(expand(n.op == Op::accumulator ? d_.variable : d_.constant_value, [&](char c) {
       return c == 't' ? registers(n.type) : c == 'v' ? fmt::format("v{}", id) : expression;
     }));
@@ -122,7 +150,6 @@ class Renderer {
     switch (c) {
       case 't': return registers(n.type);
       case 'b': return fmt::format("b{}", n.slot);
-      case 'o': return fmt::format("o{}", n.slot);
       case 's': return fmt::format("s{}", n.slot);
       case 'S': return fmt::format("s{}", n.slot + 1);
       case 'x': return fmt::format("0x{:x}", n.bits);

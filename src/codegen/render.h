@@ -12,8 +12,8 @@ struct Function {
   std::string text;
   std::vector<bool> helpers;  ///< by their place in the dialect
 };
-/// Of a verified kernel. Its parameters: the buffers, one int for each of them (the element at which the
-/// tensor begins), then the int scalars. Error where the dialect lacks a type or an operation.
+/// Of a verified kernel. Its parameters: the buffers, one 64-bit integer for each of them (the element at
+/// which the tensor begins), then the int scalars. Error where the dialect lacks a type or an operation.
 Result<Function> render_function(const LoopKernel& kernel, const Dialect& dialect);
 
 /// A text to compile that defines all of them, each helper once.

@@ -1,14 +1,17 @@
 #include "codegen/verify.h"
 
+#include <algorithm>
+
 namespace weft::codegen {
 namespace {
 
 constexpr const char* kNames[kOpCount] = {
-    "constant", "argument", "item",  "parameter", "load",   "store",   "result",     "accumulator",
-    "assign",   "loop",     "end",   "add",       "sub",    "mul",     "div",        "mod",
-    "max",      "min",      "power", "bit_and",   "bit_or", "bit_xor", "shift_left", "shift_right",
-    "less",     "equal",    "both",  "exp",       "log",    "log1p",   "sqrt",       "sin",
-    "cos",      "tanh",     "erf",   "floor",     "round",  "select",  "cast",       "philox",
+    "constant", "argument",    "item",         "local",   "group",      "parameter",   "load",   "store",
+    "shared",   "load_shared", "store_shared", "barrier", "result",     "accumulator", "assign", "loop",
+    "end",      "add",         "sub",          "mul",     "div",        "mod",         "max",    "min",
+    "power",    "bit_and",     "bit_or",       "bit_xor", "shift_left", "shift_right", "less",   "equal",
+    "both",     "exp",         "log",          "log1p",   "sqrt",       "sin",         "cos",    "tanh",
+    "erf",      "floor",       "round",        "select",  "fma",        "cast",        "philox",
 };
 
 /// From a float to a float of the same type.
@@ -20,6 +23,10 @@ constexpr int operand_count(Op op) {
     case Op::constant:
     case Op::argument:
     case Op::item:
+    case Op::local:
+    case Op::group:
+    case Op::shared:
+    case Op::barrier:
     case Op::parameter: return 0;
     case Op::load:  // and a guard, which is optional
     case Op::result:
@@ -27,21 +34,25 @@ constexpr int operand_count(Op op) {
     case Op::loop:
     case Op::end:
     case Op::cast: return 1;
+    case Op::store_shared:
     case Op::select:
+    case Op::fma:
     case Op::philox: return 3;
     default: return is_function(op) ? 1 : 2;
   }
 }
 
 constexpr bool has_value(Op op) {
-  return op != Op::store && op != Op::result && op != Op::assign && op != Op::end;
+  return op != Op::store && op != Op::result && op != Op::assign && op != Op::end && op != Op::barrier &&
+         op != Op::store_shared;
 }
 constexpr bool is_number(Type t) { return t == Type::index || (t < Type::boolean); }
 constexpr bool is_integer(Type t) { return t < Type::boolean && !is_float(t); }
 
 class Verifier {
  public:
-  explicit Verifier(const LoopKernel& k) : k_(k), depth_(k.nodes.size(), 0) {}
+  explicit Verifier(const LoopKernel& k)
+      : k_(k), depth_(k.nodes.size(), 0), uniform_(k.nodes.size(), false) {}
 
   Status run() {
     for (Id id = 0; id < k_.nodes.size(); ++id) {
@@ -50,6 +61,7 @@ class Verifier {
       WEFT_CHECK(types(id, n));
       WEFT_CHECK(places(id, n));
       WEFT_CHECK(scopes(id, n));
+      WEFT_CHECK(groups(id, n));
     }
     if (!open_.empty()) return bad(open_.back(), "the loop is never closed");
     if (!effect_) return invalid("loop kernel: nothing is stored");
@@ -69,7 +81,7 @@ class Verifier {
     const int count = operand_count(n.op);
     for (int i = 0; i < 3; ++i) {
       const Id a = n.in[i];
-      const bool optional = n.op == Op::load && i == 1;
+      const bool optional = (n.op == Op::load && i == 1) || (n.op == Op::store && i == 2);
       if (a == kNone && (i >= count || optional)) continue;
       if (a == kNone) return bad(id, "operand {} is missing, wanted {}", i, count);
       if (i >= count && !optional) return bad(id, "got operand {}, wanted {}", i, count);
@@ -78,6 +90,9 @@ class Verifier {
         return bad(id, "operand {} is %{}, a {} without a value", i, a, name(k_.nodes[a].op));
       if (depth_[a] == kClosed)
         return bad(id, "operand {} is %{}, used outside the loop that defines it", i, a);
+      const bool takes_array = i == 0 && (n.op == Op::load_shared || n.op == Op::store_shared);
+      if (takes_array != (k_.nodes[a].op == Op::shared))
+        return bad(id, "operand {} is %{}, {} shared array", i, a, takes_array ? "which is no" : "a");
     }
     return {};
   }
@@ -116,7 +131,19 @@ class Verifier {
         WEFT_CHECK(wants(id, in(n, 1), Type::u64));
         WEFT_CHECK(wants(id, in(n, 2), Type::index));
         return wants(id, n.type, Type::u32);
-      case Op::item: return wants(id, n.type, Type::index);
+      case Op::fma:
+        if (n.type != Type::f32 && n.type != Type::f64)
+          return bad(id, "wanted f32 or f64, got {}", name(n.type));
+        return same(id, n, 0, 3);
+      case Op::item:
+      case Op::local:
+      case Op::group:
+      case Op::barrier: return wants(id, n.type, Type::index);
+      case Op::load_shared: WEFT_CHECK(wants(id, in(n, 1), Type::index)); return same(id, n, 0, 1);
+      case Op::store_shared:
+        WEFT_CHECK(wants(id, in(n, 1), Type::index));
+        WEFT_CHECK(same(id, n, 0, 1));
+        return same(id, n, 2, 3);
       case Op::loop:
       case Op::end: WEFT_CHECK(wants(id, n.type, Type::index)); return same(id, n, 0, 1);
       case Op::accumulator:
@@ -144,6 +171,7 @@ class Verifier {
     WEFT_CHECK(wants(id, n.type, type_of(b.dtype)));
     if (n.op == Op::store) {
       if (!b.written) return bad(id, "buffer {} is read only", n.slot);
+      if (n.in[2] != kNone) WEFT_CHECK(wants(id, in(n, 2), Type::boolean));
       return wants(id, in(n, 1), n.type);
     }
     return n.in[1] == kNone ? Status() : wants(id, in(n, 1), Type::boolean);
@@ -166,6 +194,25 @@ class Verifier {
     return {};
   }
 
+  /// Items of a group meet at barriers: a loop around one runs equally often for each of them.
+  Status groups(Id id, const Node& n) {
+    const bool of_groups =
+        n.op == Op::local || n.op == Op::group || n.op == Op::shared || n.op == Op::barrier;
+    if (of_groups && k_.group == 0) return bad(id, "only allowed in a kernel of groups");
+    if (n.op == Op::item && k_.group > 0) return bad(id, "not allowed in a kernel of groups");
+    if (n.op == Op::shared && !open_.empty()) return bad(id, "not allowed in a loop");
+    if (n.op == Op::shared && n.bits == 0) return bad(id, "has no elements");
+    if (n.op == Op::barrier)
+      for (const Id loop : open_)
+        if (!uniform_[k_.nodes[loop].in[0]])
+          return bad(id, "stands in loop %{}, which items may run differently often", loop);
+    const bool varies = n.op == Op::local || n.op == Op::item || n.op == Op::load ||
+                        n.op == Op::load_shared || n.op == Op::accumulator;
+    uniform_[id] =
+        !varies && std::all_of(n.in.begin(), n.in.end(), [&](Id a) { return a == kNone || uniform_[a]; });
+    return {};
+  }
+
   Status wants(Id id, Type got, Type wanted) const {
     return got == wanted ? Status() : bad(id, "got {}, wanted {}", name(got), name(wanted));
   }
@@ -178,6 +225,7 @@ class Verifier {
   static constexpr int kClosed = -1;
   const LoopKernel& k_;
   std::vector<int> depth_;
+  std::vector<bool> uniform_;  // the same for every item of a group, for sure
   std::vector<Id> open_;
   bool effect_ = false;
 };
