@@ -75,21 +75,33 @@ weft_code build(weft_device_s& d, const weft_source& s, cl_program* out, weft_er
   return WEFT_INVALID_ARGUMENT;
 }
 
-/// The program of a text, counted for the caller: the one that was built last, or from the cache, or built.
+/// One of those that were built last, counted for the caller; or null.
+cl_program recent(weft_device_s& d, const std::string& key) {
+  std::lock_guard lock(d.mutex);
+  for (const auto& [known_as, program] : d.recent)
+    if (known_as == key) return library().clRetainProgram(program), program;
+  return nullptr;
+}
+/// Keeps a count of its own. Several threads build at one time, and each comes back for the other functions.
+void keep_recent(weft_device_s& d, const std::string& key, cl_program program) {
+  constexpr size_t kMost = 64;
+  library().clRetainProgram(program);
+  std::lock_guard lock(d.mutex);
+  d.recent.emplace_back(key, program);
+  if (d.recent.size() <= kMost) return;
+  library().clReleaseProgram(d.recent.front().second);
+  d.recent.pop_front();
+}
+
+/// The program of a text, counted for the caller: a recent one, or from the cache, or built.
 weft_code program_of(weft_device_s& d, const weft_source& s, cl_program* out, weft_error* error) {
   const std::string key = cache_key(d, s);
-  std::lock_guard lock(d.mutex);
-  if (!d.last || d.last_key != key) {
-    cl_program program = from_cache(d, key);
-    if (!program) {
-      if (const weft_code code = build(d, s, &program, error); code != WEFT_OK) return code;
-      to_cache(d, key, program);
-    }
-    if (d.last) library().clReleaseProgram(d.last);
-    d.last = program, d.last_key = key;
+  if ((*out = recent(d, key))) return WEFT_OK;
+  if (!(*out = from_cache(d, key))) {
+    if (const weft_code code = build(d, s, out, error); code != WEFT_OK) return code;
+    to_cache(d, key, *out);
   }
-  library().clRetainProgram(d.last);
-  *out = d.last;
+  keep_recent(d, key, *out);
   return WEFT_OK;
 }
 

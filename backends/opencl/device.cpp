@@ -98,7 +98,7 @@ weft_code open_device(uint32_t ordinal, weft_device* out, weft_capability* capab
 void close_device(weft_device d) {
   if (d->mapping) library().clReleaseCommandQueue(d->mapping);
   while (!d->modules.empty()) release_module(*d->modules.begin());
-  if (d->last) library().clReleaseProgram(d->last);
+  for (const auto& entry : d->recent) library().clReleaseProgram(entry.second);
   library().clReleaseContext(d->context);
   delete d;
 }

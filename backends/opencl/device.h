@@ -26,8 +26,8 @@ struct weft_device_s {
   weft::opencl::CommandBuffers command_buffers;
   std::mutex mutex;  ///< Guards what follows.
   std::set<weft_module> modules;
-  std::string last_key;  ///< The program that was built last: the next module may be another function of it.
-  cl_program last = nullptr;
+  /// Programs that were built last, by their keys: the next module may be another function of one.
+  std::deque<std::pair<std::string, cl_program>> recent;
   std::map<void*, char*> pinned;       ///< Buffers that are mapped as long as they live, and where.
   cl_command_queue mapping = nullptr;  ///< In which they are.
 };

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <unordered_set>
+#include <vector>
 
+#include "base/thread_pool.h"
 #include "loops/loops.h"
 
 namespace weft::loops {
@@ -39,17 +41,32 @@ Status TextCache::compile(std::span<Compiled* const> wanted) {
     if (!c->module && std::find(missing.begin(), missing.end(), c) == missing.end()) missing.push_back(c);
   constexpr size_t kLeast = 16;  // to a program: half the time of one each on PoCL, and 64 take longer again
   const size_t programs = std::max(std::min<size_t>(1, missing.size()), missing.size() / kLeast);
-  Status first;
-  for (size_t i = 0; i < programs; ++i) {
+  std::vector<Status> ends(programs);
+  const auto compile_some = [&](size_t i) {
     const size_t begin = missing.size() * i / programs, end = missing.size() * (i + 1) / programs;
-    const auto some = std::span(missing).subspan(begin, end - begin);
-    Status together = compile_program(some);
-    if (together.ok()) continue;
-    if (some.size() == 1 && first.ok()) first = std::move(together);
-    for (Compiled* c : some)  // one by one, so that a bad one stands alone
-      if (some.size() > 1 && !c->module)
-        if (Status s = compile_program({&c, 1}); first.ok()) first = std::move(s);
-  }
+    ends[i] = compile_or_single_out(std::span(missing).subspan(begin, end - begin));
+  };
+  // Drivers that compile on the calling thread do so side by side.
+  parallel_for(
+      static_cast<int64_t>(programs), 1,
+      [](void* context, int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i)
+          (*static_cast<decltype(compile_some)*>(context))(static_cast<size_t>(i));
+      },
+      const_cast<void*>(static_cast<const void*>(&compile_some)));
+  Status first;
+  for (Status& s : ends)
+    if (first.ok()) first = std::move(s);
+  return first;
+}
+
+Status TextCache::compile_or_single_out(std::span<Compiled* const> some) {
+  Status first = compile_program(some);
+  if (first.ok() || some.size() == 1) return first;
+  first = {};
+  for (Compiled* c : some)
+    if (!c->module)
+      if (Status s = compile_program({&c, 1}); first.ok()) first = std::move(s);
   return first;
 }
 

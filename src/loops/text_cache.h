@@ -30,6 +30,8 @@ class TextCache {
   Status compile(std::span<Compiled* const> wanted);
 
  private:
+  /// In one program; where that fails, one by one, so that a bad one stands alone.
+  Status compile_or_single_out(std::span<Compiled* const> some);
   Status compile_program(std::span<Compiled* const> some);
 
   const weft_backend& backend_;
