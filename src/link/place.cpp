@@ -38,6 +38,22 @@ bool same(const seam::CallDesc& a, const seam::CallDesc& b) {
          a.updates == b.updates && a.accumulate == b.accumulate && a.region == b.region;
 }
 
+// Whether a permute moves axes of size 1 alone.
+bool keeps_order(const seam::CallDesc& permute) {
+  const IntList& x = permute.inputs[0]->shape;
+  Shape axes;
+  for (const Attr& a : permute.attrs)
+    if (const auto* dims = std::get_if<Shape>(&a.value); dims && a.name == "axes") axes = *dims;
+  int64_t last = -1;
+  for (size_t d = 0; d < x.size(); ++d) {
+    const int64_t from = axes.empty() ? static_cast<int64_t>(x.size() - 1 - d) : axes[d].value();
+    if (x[static_cast<size_t>(from)] == 1) continue;
+    if (from < last) return false;
+    last = from;
+  }
+  return true;
+}
+
 // What became of a call: a plan on a device, or its body in its place.
 struct Answer {
   seam::CallPtr call;
@@ -95,7 +111,8 @@ class Placer {
 
   // The same elements under another shape need no step, as long as nobody writes over them.
   bool becomes_view(const seam::CallDesc& desc, const Ids& in, const Ids& out) {
-    if (desc.op != "reshape" || in.size() != 1) return false;
+    if (in.size() != 1 || !(desc.op == "reshape" || (desc.op == "permute" && keeps_order(desc))))
+      return false;
     FlatValue &from = value(in[0]), &to = value(out[0]);
     if (from.overwritten || to.overwritten || to.over >= 0) return false;
     to.view_of = in[0];
