@@ -5,6 +5,7 @@
 #include "codegen/verify.h"
 #include "loops/form.h"
 #include "loops/loops.h"
+#include "loops/stage.h"
 #include "loops_harness.h"
 
 // Drives the C table of the backend and the records of provider `loops` directly, without seam.
@@ -92,18 +93,56 @@ class Placed {
 };
 
 inline const loops::Form* find_form(std::string_view op) {
-  for (auto forms :
-       {loops::elementwise_forms(), loops::fold_forms(), loops::move_forms(), loops::index_forms()})
+  for (auto forms : {loops::elementwise_forms(), loops::fold_forms(), loops::fused_forms(),
+                     loops::move_forms(), loops::index_forms()})
     for (const loops::Form& f : forms)
       if (op == f.op) return &f;
   return nullptr;
+}
+
+/// The form that takes the call, in the order in which the provider lists them.
+inline const loops::Form* form_for(const weft_call& call) {
+  const std::string_view op = call.region ? "region" : call.op;
+  for (auto forms : {loops::elementwise_forms(), loops::fused_forms(), loops::fold_forms(),
+                     loops::move_forms(), loops::index_forms()})
+    for (const loops::Form& f : forms)
+      if (op == f.op && (f.stages ? f.stages(call).ok() : f.check(call).ok())) return &f;
+  return nullptr;
+}
+
+/// Runs a kernel in the interpreter.
+inline void interpret(const codegen::LoopKernel& kernel, const std::vector<codegen::HostBuffer>& buffers,
+                      const loops::Scalars& scalars) {
+  const Status good = codegen::verify(kernel);
+  EXPECT_TRUE(good.ok()) << good.text();
+  const Status ran =
+      codegen::interpret(kernel, buffers, std::span<const int32_t>(scalars.data(), scalars.size()));
+  EXPECT_TRUE(ran.ok()) << ran.text();
+}
+inline codegen::HostBuffer host_buffer(const weft_tensor* t) {
+  return {t->dl.data, element_count(std::span<const int64_t>(t->dl.shape, static_cast<size_t>(t->dl.ndim)))};
+}
+inline void interpret_stages(const loops::Stages& stages, const std::vector<const weft_tensor*>& ins,
+                             const std::vector<const weft_tensor*>& outs) {
+  std::vector<char> workspace(stages.workspace);
+  for (const loops::Stage& s : stages.list) {
+    std::vector<codegen::HostBuffer> buffers;
+    for (const loops::Bound& b : s.buffers) {
+      if (b.kind == loops::Bound::Kind::scratch)
+        buffers.push_back({workspace.data() + b.offset,
+                           static_cast<int64_t>((workspace.size() - b.offset) / byte_size(b.dtype))});
+      else
+        buffers.push_back(host_buffer((b.kind == loops::Bound::Kind::input ? ins : outs)[b.index]));
+    }
+    interpret(s.kernel, buffers, s.scalars);
+  }
 }
 
 /// Runs the kernels of a call in the interpreter.
 inline std::vector<T> interpreted(CallBox& box, const std::vector<T>& in,
                                   const std::vector<std::vector<int64_t>>& shapes) {
   const weft_call& call = box.call();
-  const loops::Form& form = *find_form(call.region ? "region" : call.op);
+  const loops::Form& form = *form_for(call);
   std::deque<std::vector<char>> bytes;
   std::deque<weft_tensor> tensors;
   const auto place = [&](DType t, const std::vector<int64_t>& shape, std::vector<char> b) {
@@ -124,18 +163,13 @@ inline std::vector<T> interpreted(CallBox& box, const std::vector<T>& in,
   for (size_t k = 0; k < shapes.size(); ++k)
     outs.push_back(place(box.output_dtype(k), shapes[k],
                          std::vector<char>(count(shapes[k]) * byte_size(box.output_dtype(k)))));
-  for (uint32_t k = 0; k < 2; ++k) {
+  if (form.stages) interpret_stages(form.stages(call).value(), ins, outs);
+  for (uint32_t k = 0; k < 2 && !form.stages; ++k) {
     loops::Job job;
     if (!(form.needed(call) >> k & 1) || !form.bind({call, ins, outs}, k, job)) continue;
-    const codegen::LoopKernel kernel = form.build(call, k);
-    const Status good = codegen::verify(kernel);
-    EXPECT_TRUE(good.ok()) << good.text();
     std::vector<codegen::HostBuffer> buffers;
-    for (const weft_tensor* t : job.buffers)
-      buffers.push_back({t->dl.data, element_count(std::span<const int64_t>(t->dl.shape, t->dl.ndim))});
-    const Status ran =
-        codegen::interpret(kernel, buffers, std::span<const int32_t>(job.scalars.data(), job.scalars.size()));
-    EXPECT_TRUE(ran.ok()) << ran.text();
+    for (const weft_tensor* t : job.buffers) buffers.push_back(host_buffer(t));
+    interpret(form.build(call, k), buffers, job.scalars);
   }
   std::vector<T> results;
   for (size_t k = 0; k < shapes.size(); ++k)
@@ -187,14 +221,23 @@ class Loops : public testing::Test {
       if (op == k->op) return k;
     return nullptr;
   }
-  /// The reason for which the record refuses; empty when it accepts.
+  /// The record that takes the call, or null; `reasons` of those that do not.
+  const weft_kernel* record_for(const weft_call& call, std::string* reasons) {
+    const std::string_view op = call.region ? "region" : call.op;
+    for (const weft_kernel* k : records_) {
+      if (op != k->op) continue;
+      weft_error e = no_error();
+      const weft_code code = k->accepts(k, device_, &call, &e);
+      EXPECT_EQ(code == WEFT_OK, e.text[0] == 0) << "a refusal has a reason, and only a refusal";
+      if (code == WEFT_OK) return k;
+      *reasons += std::string(e.text) + "\n";
+    }
+    return nullptr;
+  }
+  /// The reasons for which the records refuse; empty when one accepts.
   std::string refusal(CallBox& box) {
-    const weft_call& call = box.call();
-    const weft_kernel* k = record(call.region ? "region" : call.op);
-    weft_error e = no_error();
-    const weft_code code = k->accepts(k, device_, &call, &e);
-    EXPECT_EQ(code == WEFT_OK, e.text[0] == 0) << "a refusal has a reason, and only a refusal";
-    return e.text;
+    std::string reasons;
+    return record_for(box.call(), &reasons) ? "" : reasons;
   }
   void says(CallBox box, const char* what) {
     const std::string reason = refusal(box);
@@ -235,14 +278,16 @@ class Loops : public testing::Test {
   }
   void execute(const weft_call& call, const std::vector<const weft_tensor*>& in,
                const std::vector<const weft_tensor*>& out) {
-    const weft_kernel* k = record(call.region ? "region" : call.op);
+    std::string reasons;
+    const weft_kernel* k = record_for(call, &reasons);
     weft_plan plan{};
     plan.size = sizeof plan;
     plan.kernel = k;
     plan.call = &call;
     weft_error e = no_error();
     ASSERT_EQ(k->prepare(k, device_, &call, &plan, &e), WEFT_OK) << e.text;
-    weft_launch l{sizeof l, 0, &plan, device_, queue_, in.data(), out.data(), nullptr};
+    const Placed workspace(*backend_, device_, queue_, u8, {static_cast<int64_t>(plan.workspace)});
+    weft_launch l{sizeof l, 0, &plan, device_, queue_, in.data(), out.data(), &workspace.tensor};
     ASSERT_EQ(k->launch(&l, &e), WEFT_OK) << e.text;
     ASSERT_EQ(backend_->synchronize(queue_, &e), WEFT_OK) << e.text;
     k->release(&plan);

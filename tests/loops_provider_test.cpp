@@ -150,14 +150,18 @@ TEST_F(Loops, RefusesModesWithAReason) {
 TEST_F(Loops, RefusesBodiesWithAReason) {
   CallBox region("softmax");
   region.in(f32, {2, 3}).out(f32, {2, 1});
-  CallBox sum = unary("sum", f32, f32, {2, 3}, {2, 1});
-  region.results({region.step(sum, {0})});
+  CallBox sums = unary("cumsum", f32, f32, {2, 3}, {2, 1});
+  region.results({region.step(sums, {0})});
   says(std::move(region), "does not broadcast to [2, 1]");
   CallBox mean("mean");
   mean.in(f32, {3, 1}).out(f32, {3, 1});
-  CallBox inner = unary("sum", f32, f32, {3, 1}, {3, 1});
+  CallBox inner = unary("cumsum", f32, f32, {3, 1}, {3, 1});
   mean.results({mean.step(inner, {0})});
-  says(std::move(mean), "step 0 of the body: sum is not elementwise");
+  says(std::move(mean), "step 0 of the body: cumsum is not elementwise");
+  CallBox same = unary("region", f32, f32, {3, 1}, {3, 1});
+  CallBox own = unary("cumsum", f32, f32, {3, 1}, {3, 1});
+  same.results({same.step(own, {0})});
+  says(std::move(same), "cumsum can't be followed element by element");
   CallBox two("region");
   two.in(f32, {3}).out(f32, {3}).out(f32, {});
   says(std::move(two), "no body");
@@ -172,7 +176,7 @@ TEST_F(Loops, ReportsTheBuildLogAndUsesTheDiskCache) {
   weft_module module = nullptr;
   EXPECT_EQ(backend_->compile(device_, &source, &module, &e), WEFT_INVALID_ARGUMENT);
   EXPECT_NE(std::string(e.text).find("nonsense"), std::string::npos) << e.text;
-  source.text = "__kernel void f(__global float* x, const int o) { x[o] = 42.0f; }";
+  source.text = "__kernel void f(__global float* x, const long o) { x[o] = 42.0f; }";
   // PoCL, whose CPU device is called so, has a cache of its own.
   const size_t kept = std::string_view(capability_.label).starts_with("pthread") ? 0 : 1;
   const size_t before = Host::cache().size();

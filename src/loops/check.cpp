@@ -5,9 +5,6 @@
 namespace weft::loops {
 namespace {
 
-/// Bytes of arguments that every OpenCL device takes (CL_DEVICE_MAX_PARAMETER_SIZE is at least this).
-constexpr uint64_t kMaxParameterBytes = 1024;
-
 Status check_type(const weft_type* t, const std::string& who) {
   if (!t) return fail(Code::unsupported, "{} is absent", who);
   if (t->dtype.lanes != 1 || !dtype_from_dlpack(t->dtype.code, t->dtype.bits))
@@ -61,7 +58,7 @@ uint64_t parameter_bytes(const weft_call& call) {
   const uint64_t buffers = uint64_t{call.n_inputs} + call.n_outputs,
                  rank = static_cast<uint64_t>(call.outputs[0]->rank);
   const uint64_t values = call.region ? call.region->n_steps : 1;  // at most one 64-bit value for each `full`
-  return 12 * buffers + 4 * (8 + rank * (1 + uint64_t{call.n_inputs})) + 8 * values;
+  return 16 * buffers + 4 * (8 + rank * (1 + uint64_t{call.n_inputs})) + 8 * values;
 }
 
 }  // namespace
@@ -73,7 +70,7 @@ Status check_operands(const weft_call& call, bool absent) {
     const auto check = [&](const weft_type* t, const std::string& who) {
       return check_type(t, fmt::format("{} of step {} of the body", who, i));
     };
-    WEFT_CHECK(each_operand(*call.region->steps[i]->call, false, check));
+    WEFT_CHECK(each_operand(*call.region->steps[i]->call, absent, check));
   }
   return {};
 }
@@ -97,7 +94,8 @@ Status check_common(const weft_call& call, const Form& form, const weft_capabili
   };
   WEFT_CHECK(each_operand(call, form.absent, check));
   for (uint32_t i = 0; call.region && i < call.region->n_steps; ++i)
-    WEFT_CHECK(each_operand(*call.region->steps[i]->call, false, check));
+    WEFT_CHECK(each_operand(*call.region->steps[i]->call, form.absent, check));
+  if (form.stages) return {};  // their own business
   if (parameter_bytes(call) > kMaxParameterBytes)
     return fail(Code::unsupported,
                 "{} inputs and {} outputs of rank {} need {} bytes of arguments, wanted <= {}", call.n_inputs,

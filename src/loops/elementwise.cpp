@@ -258,6 +258,13 @@ bool broadcasts_to(const weft_type& in, const weft_type& out) {
 
 std::span<const Form> elementwise_forms() { return kForms; }
 
+bool is_elementwise(const weft_call& step) {
+  return std::string_view(step.op) != "full" && check_step(step).ok();
+}
+Id elementwise_step(LoopBuilder& b, const weft_call& step, std::span<const Id> operands) {
+  return emit(b, step, operands, false);
+}
+
 double full_value(const weft_call& call) {
   return float_attr(call, "value", 0) * static_cast<double>(product(ints_attr(call, "times")));
 }

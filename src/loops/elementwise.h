@@ -7,6 +7,12 @@ namespace weft::loops {
 /// every output element needs one element of each input.
 Status check_elementwise(const weft_call& call);
 
+/// Whether the call is one step in which every element needs one element of each operand. Not `full`.
+bool is_elementwise(const weft_call& step);
+/// The value of such a step, from those of its operands.
+codegen::Id elementwise_step(codegen::LoopBuilder& b, const weft_call& step,
+                             std::span<const codegen::Id> operands);
+
 /// The value of `full`: value times the product of `times`.
 double full_value(const weft_call& call);
 

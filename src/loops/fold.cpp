@@ -1,7 +1,7 @@
 #include <cmath>
 #include <limits>
 
-#include "loops/form.h"
+#include "loops/fold.h"
 
 // Folds: sum, prod, max, min and matmul. One work item makes one output element with its own loops, in the
 // order of the axes, so the result does not depend on how many items run at once. f16 and bf16 accumulate in
@@ -23,6 +23,8 @@ Status check_one_input(const weft_call& call) {
   return {};
 }
 
+}  // namespace
+
 Status check_fold(const weft_call& call) {
   WEFT_CHECK(check_one_input(call));
   const DType t = dtype(*call.inputs[0]);
@@ -33,6 +35,8 @@ Status check_fold(const weft_call& call) {
       return invalid("{}: axes has {}, wanted 0 <= axis < {}", call.op, axis, call.inputs[0]->rank);
   return {};
 }
+
+namespace {
 
 /// Neighbouring axes of one kind run as one. Which axes they are follows from rank and `axes`, never from
 /// sizes.
@@ -65,19 +69,23 @@ uint64_t extreme(DType t, bool largest) {
   return t == DType::u32 ? limit<uint32_t>(largest) : limit<uint64_t>(largest);
 }
 
-/// What a fold begins with, and its step.
-Id start(LoopBuilder& b, std::string_view op, DType t) {
+}  // namespace
+
+bool is_fold(std::string_view op) { return op == "sum" || op == "prod" || op == "max" || op == "min"; }
+Id fold_start(LoopBuilder& b, std::string_view op, DType t) {
   const Type acc_type = codegen::accumulator_of(type_of(t));
   if (op == "sum" || op == "prod") return b.number(acc_type, op == "prod");
   const bool largest = op == "min";
   return is_float(t) ? b.number(acc_type, largest ? INFINITY : -INFINITY)
                      : b.bits(acc_type, extreme(t, largest));
 }
-Id step(LoopBuilder& b, std::string_view op, Id total, Id v) {
+Id fold_step(LoopBuilder& b, std::string_view op, Id total, Id v) {
   if (op == "sum") return b.add(total, v);
   if (op == "prod") return b.mul(total, v);
   return b.binary(op == "max" ? Op::max : Op::min, total, v);
 }
+
+namespace {
 
 codegen::LoopKernel build_fold(const weft_call& call, uint32_t) {
   const DType t = dtype(*call.inputs[0]);
@@ -88,13 +96,13 @@ codegen::LoopKernel build_fold(const weft_call& call, uint32_t) {
   const Ids kept_extents = b.arguments(kept), kept_strides = b.arguments(kept);
   const Ids extents = b.arguments(folded), strides = b.arguments(folded);
   Id at = b.affine(b.coordinates(b.item(), kept_extents), kept_strides);
-  const Id acc = b.accumulator(start(b, call.op, t));
+  const Id acc = b.accumulator(fold_start(b, call.op, t));
   Ids loops;
   for (size_t i = 0; i < folded; ++i) {
     loops.push_back(b.loop(extents[i]));
     at = b.nest(loops.back(), strides[i], at);
   }
-  b.assign(acc, step(b, call.op, acc, b.cast(b.load(x, at), b.type(acc))));
+  b.assign(acc, fold_step(b, call.op, acc, b.cast(b.load(x, at), b.type(acc))));
   while (!loops.empty()) b.end(loops.back()), loops.pop_back();
   b.store(y, b.item(), b.cast(acc, type_of(t)));
   return b.take();
@@ -113,6 +121,8 @@ bool bind_fold(const Operands& o, uint32_t, Job& job) {
   return true;
 }
 
+}  // namespace
+
 Status check_matmul(const weft_call& call) {
   if (call.n_inputs != 2 || call.n_outputs != 1 || !call.inputs[0] || !call.inputs[1])
     return invalid("matmul has {} operands and {} results, wanted 2 and 1", call.n_inputs, call.n_outputs);
@@ -126,6 +136,8 @@ Status check_matmul(const weft_call& call) {
     return invalid("matmul: ranks {} and {} to {}, wanted >= 2", ra, rb, ry);
   return {};
 }
+
+namespace {
 
 codegen::LoopKernel build_matmul(const weft_call& call, uint32_t) {
   const DType t = dtype(*call.inputs[0]);

@@ -9,10 +9,12 @@
 // one file, since the scalars that one asks for are those that the other gives, in the same order.
 namespace weft::loops {
 
+using Scalars = SmallVector<int32_t, 32>;
+
 /// One dispatch: the buffers and scalars of one kernel, and the number of work items.
 struct Job {
   std::vector<const weft_tensor*> buffers;
-  SmallVector<int32_t, 32> scalars;  ///< [0] is the number of items.
+  Scalars scalars;  ///< [0] is the number of items.
 
   void items(int64_t n) { scalars.push_back(static_cast<int32_t>(n)); }
   void push(int64_t n) { scalars.push_back(static_cast<int32_t>(n)); }
@@ -33,6 +35,8 @@ struct Operands {
 /// (or a later dispatch writes).
 enum class Overwrite : uint8_t { any, first, never };
 
+struct Stages;
+
 struct Form {
   const char* op;
   const char* variant;
@@ -47,9 +51,13 @@ struct Form {
   /// Fills the job of kernel k; false: this launch does not run it.
   bool (*bind)(const Operands&, uint32_t kernel, Job&);
   bool absent = false;  ///< Operands may be absent.
+  /// In place of the four functions: all that its launches do, for a call whose sizes are known. The error
+  /// says why not.
+  Result<Stages> (*stages)(const weft_call&) = nullptr;
 };
 
 std::span<const Form> elementwise_forms();  // and region
+std::span<const Form> fused_forms();        // sum prod max min matmul region, by groups
 std::span<const Form> fold_forms();         // sum prod max min matmul
 std::span<const Form> conv_forms();         // conv conv_transpose conv_weight_grad
 std::span<const Form> move_forms();         // reshape slice pad permute concat iota
@@ -58,5 +66,7 @@ std::span<const Form> order_forms();        // cumsum sort
 
 inline uint32_t only_kernel(const weft_call&) { return 1; }
 inline constexpr uint32_t kMaxRank = 8;
+/// Bytes of arguments that every OpenCL device takes (CL_DEVICE_MAX_PARAMETER_SIZE is at least this).
+inline constexpr uint64_t kMaxParameterBytes = 1024;
 
 }  // namespace weft::loops

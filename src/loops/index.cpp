@@ -1,7 +1,7 @@
 #include <cmath>
 #include <limits>
 
-#include "loops/form.h"
+#include "loops/fold.h"
 
 // Ops whose addresses come from data, and random bits.
 //
@@ -62,13 +62,16 @@ Fold fold(const Operands& o) {
           product(index, batch, index.size())};
 }
 
-/// What gather gives for an index outside.
+}  // namespace
+
 Id outside_value(LoopBuilder& b, DType t) {
   if (is_float(t)) return b.number(type_of(t), NAN);
   if (t == DType::i32) return b.number(Type::i32, std::numeric_limits<int32_t>::min());
   if (t == DType::i64) return b.number(Type::i64, static_cast<double>(std::numeric_limits<int64_t>::min()));
   return b.number(type_of(t), t == DType::i8 ? -128 : 0);
 }
+
+namespace {
 
 codegen::LoopKernel build_gather(const weft_call& call, uint32_t) {
   LoopBuilder b;

@@ -8,18 +8,25 @@
 #include "loops/check.h"
 #include "loops/elementwise.h"
 #include "loops/loops.h"
+#include "loops/stage.h"
 #include "loops/text_cache.h"
 
 namespace weft::loops {
 namespace {
 
+/// The dialect as this backend has it: before version 2, an element offset was an int.
+codegen::Dialect spoken_by(const weft_backend& b, codegen::Dialect dialect) {
+  if (b.abi < 2) dialect.offset = dialect.scalar;
+  return dialect;
+}
+
 /// What the records of one opened device share.
 struct Site {
   Site(const weft_backend& b, weft_device d, const weft_capability& c, const codegen::Dialect& l)
-      : backend(b), capability(c), dialect(l), texts(b, d, l) {}
+      : backend(b), capability(c), dialect(spoken_by(b, l)), texts(b, d, dialect) {}
   const weft_backend& backend;
   const weft_capability capability;
-  const codegen::Dialect& dialect;
+  const codegen::Dialect dialect;
   TextCache texts;
 };
 
@@ -30,9 +37,19 @@ struct Record {
   Site* site = nullptr;
 };
 
-/// A plan's own data: the functions that its launches may need, null for the others.
+/// A dispatch that is ready but for the tensors.
+struct Ready {
+  Compiled* function;
+  std::vector<Bound> buffers;
+  Scalars scalars;
+  uint32_t group;
+};
+/// A plan's own data: its dispatches where all sizes are known, or else the functions that its launches may
+/// need, null for the others.
 constexpr uint32_t kMaxKernels = 8;  // concat has one for each operand
 struct Plan {
+  bool exact = false;
+  std::vector<Ready> ready;
   Compiled* functions[kMaxKernels] = {};
 };
 
@@ -49,10 +66,20 @@ weft_code tell(const Status& status, weft_error* error) {
 }
 const Record& record_of(const weft_kernel* kernel) { return *static_cast<const Record*>(kernel->self); }
 
+Status check_stages(const Record& r, const weft_call& call) {
+  WEFT_TRY(const Stages stages, r.form->stages(call));
+  for (const Stage& s : stages.list) WEFT_CHECK(codegen::verify(s.kernel));
+  for (const Stage& s : stages.list)
+    if (s.kernel.group > r.site->dialect.group_items)
+      return fail(Code::unsupported, "groups of {} items, {} has {}", s.kernel.group, r.site->dialect.name,
+                  r.site->dialect.group_items);
+  return {};
+}
+
 weft_code accepts(const weft_kernel* kernel, weft_device, const weft_call* call, weft_error* error) {
   const Record& r = record_of(kernel);
   Status status = check_common(*call, *r.form, r.site->capability);
-  if (status.ok()) status = r.form->check(*call);
+  if (status.ok()) status = r.form->stages ? check_stages(r, *call) : r.form->check(*call);
   // Whatever this call's checks let through is unsupported here, not wrong: another kernel may know better.
   return status.ok() ? WEFT_OK : (tell(status, error), WEFT_UNSUPPORTED);
 }
@@ -62,20 +89,77 @@ Status compile(TextCache& texts, Compiled& function) {
   return function.module ? Status() : texts.compile(one);
 }
 
-Status prepare_plan(const Record& r, const weft_call& call, Plan& plan) {
-  const uint32_t needed = r.form->needed(call);
-  for (uint32_t k = 0; k < kMaxKernels; ++k) {
-    if (!(needed >> k & 1)) continue;
-    const codegen::LoopKernel kernel = r.form->build(call, k);
-    WEFT_CHECK(codegen::verify(kernel));
-    WEFT_TRY(auto function, codegen::render_function(kernel, r.site->dialect));
-    Compiled& compiled = r.site->texts.place(std::move(function));
-    plan.functions[k] = &compiled;
-    if (group.depth > 0)
-      group.wanted.emplace_back(&r.site->texts, &compiled);
-    else
-      WEFT_CHECK(compile(r.site->texts, compiled));
+/// The function of a kernel, compiled now or together with others.
+Result<Compiled*> function_of(const Record& r, const codegen::LoopKernel& kernel) {
+  WEFT_CHECK(codegen::verify(kernel));
+  WEFT_TRY(auto function, codegen::render_function(kernel, r.site->dialect));
+  Compiled& compiled = r.site->texts.place(std::move(function));
+  if (group.depth > 0)
+    group.wanted.emplace_back(&r.site->texts, &compiled);
+  else
+    WEFT_CHECK(compile(r.site->texts, compiled));
+  return &compiled;
+}
+
+/// What a form would do for tensors of the very sizes that the call has.
+Stages stages_of(const Form& form, const weft_call& call) {
+  std::vector<weft_tensor> tensors(call.n_inputs + call.n_outputs);
+  std::vector<const weft_tensor*> pointers(tensors.size(), nullptr);
+  for (uint32_t i = 0; i < tensors.size(); ++i) {
+    const weft_type* t = i < call.n_inputs ? call.inputs[i] : call.outputs[i - call.n_inputs];
+    if (!t) continue;
+    tensors[i].dl.ndim = t->rank, tensors[i].dl.dtype = t->dtype;
+    tensors[i].dl.shape = const_cast<int64_t*>(t->max);
+    pointers[i] = &tensors[i];
   }
+  const Operands operands{
+      call, {pointers.data(), call.n_inputs}, {pointers.data() + call.n_inputs, call.n_outputs}};
+  Stages stages;
+  for (uint32_t k = 0; k < kMaxKernels; ++k) {
+    Job job;
+    if (!(form.needed(call) >> k & 1) || !form.bind(operands, k, job)) continue;
+    Stage stage{form.build(call, k), {}, job.scalars};
+    for (const weft_tensor* t : job.buffers) {
+      const auto i = static_cast<uint32_t>(t - tensors.data());
+      const bool input = i < call.n_inputs;
+      stage.buffers.push_back(
+          {input ? Bound::Kind::input : Bound::Kind::output, input ? i : i - call.n_inputs, dtype(*t)});
+    }
+    stages.list.push_back(std::move(stage));
+  }
+  stages.determinism = form.determinism;
+  return stages;
+}
+
+bool all_exact(const weft_call& call) {
+  for (uint32_t k = 0; k < call.n_inputs; ++k)
+    if (call.inputs[k] && !exact(*call.inputs[k])) return false;
+  for (uint32_t k = 0; k < call.n_outputs; ++k)
+    if (!exact(*call.outputs[k])) return false;
+  return true;
+}
+
+Status prepare_plan(const Record& r, const weft_call& call, weft_plan& c, Plan& plan) {
+  c.determinism = r.form->determinism;
+  plan.exact = all_exact(call);
+  if (plan.exact) {
+    Stages stages;
+    if (r.form->stages) {
+      WEFT_TRY(stages, r.form->stages(call));
+    } else {
+      stages = stages_of(*r.form, call);
+    }
+    for (Stage& s : stages.list) {
+      WEFT_TRY(Compiled* const function, function_of(r, s.kernel));
+      plan.ready.push_back({function, std::move(s.buffers), s.scalars, s.kernel.group});
+    }
+    c.workspace = stages.workspace, c.determinism = stages.determinism;
+    return {};
+  }
+  for (uint32_t k = 0; k < kMaxKernels; ++k)
+    if (r.form->needed(call) >> k & 1) {
+      WEFT_TRY(plan.functions[k], function_of(r, r.form->build(call, k)));
+    }
   return {};
 }
 
@@ -83,10 +167,9 @@ weft_code prepare(const weft_kernel* kernel, weft_device, const weft_call* call,
                   weft_error* error) {
   const Record& r = record_of(kernel);
   auto data = std::make_unique<Plan>();
-  if (Status s = prepare_plan(r, *call, *data); !s.ok()) return tell(std::move(s).at(r.id), error);
-  plan->data = data.release();
   plan->workspace = 0;
-  plan->determinism = r.form->determinism;
+  if (Status s = prepare_plan(r, *call, *plan, *data); !s.ok()) return tell(std::move(s).at(r.id), error);
+  plan->data = data.release();
   plan->precision = WEFT_PRECISION_STRICT;
   return WEFT_OK;
 }
@@ -95,35 +178,73 @@ void release(weft_plan* plan) {
   plan->data = nullptr;
 }
 
-weft_code dispatch(const Record& r, weft_queue queue, weft_module module, const Job& job, weft_error* error) {
+weft_code dispatch(const Record& r, weft_queue queue, weft_module module,
+                   std::span<const weft_tensor* const> buffers, const Scalars& scalars, uint32_t group_items,
+                   weft_error* error) {
   weft_dispatch d{};
   d.size = sizeof d;
-  d.n_buffers = static_cast<uint32_t>(job.buffers.size());
+  d.n_buffers = static_cast<uint32_t>(buffers.size());
   d.module = module;
-  d.buffers = job.buffers.data();
-  d.scalars = job.scalars.data();
-  d.n_scalars = static_cast<uint32_t>(job.scalars.size());
-  d.global[0] = static_cast<uint64_t>(job.scalars[0]);
+  d.buffers = buffers.data();
+  d.scalars = scalars.data();
+  d.n_scalars = static_cast<uint32_t>(scalars.size());
+  d.global[0] = static_cast<uint64_t>(scalars[0]) * std::max(group_items, 1u);
+  d.local[0] = group_items;
   d.global[1] = d.global[2] = 1;
   d.name = r.id.c_str();
   return r.site->backend.dispatch(queue, &d, error);
+}
+
+/// Compiles what a rehearsal left; false: this is another one.
+Result<bool> compiled_now(const Record& r, Compiled& function) {
+  if (function.module) return true;
+  if (group.depth > 0) return false;
+  WEFT_CHECK(compile(r.site->texts, function));
+  return true;
+}
+
+weft_code launch_ready(const Record& r, const weft_launch* l, const Plan& plan, weft_error* error) {
+  for (const Ready& ready : plan.ready) {
+    if (ready.scalars[0] == 0) continue;
+    const Result<bool> compiled = compiled_now(r, *ready.function);
+    if (!compiled.ok()) return tell(Status(compiled.status()).at(r.id), error);
+    if (!compiled.value()) continue;
+    SmallVector<const weft_tensor*, 16> tensors;
+    SmallVector<weft_tensor, 8> pieces(ready.buffers.size());
+    for (size_t i = 0; i < ready.buffers.size(); ++i) {
+      const Bound& bound = ready.buffers[i];
+      if (bound.kind != Bound::Kind::scratch) {
+        tensors.push_back((bound.kind == Bound::Kind::input ? l->inputs : l->outputs)[bound.index]);
+        continue;
+      }
+      weft_tensor& piece = pieces[i];
+      piece = *l->workspace;
+      piece.dl.dtype = {info(bound.dtype).dlpack_code, static_cast<uint8_t>(8 * byte_size(bound.dtype)), 1};
+      piece.dl.byte_offset += bound.offset;
+      tensors.push_back(&piece);
+    }
+    const weft_code code = dispatch(r, l->queue, ready.function->module, {tensors.data(), tensors.size()},
+                                    ready.scalars, ready.group, error);
+    if (code != WEFT_OK) return code;
+  }
+  return WEFT_OK;
 }
 
 weft_code launch(const weft_launch* l, weft_error* error) {
   const Record& r = record_of(l->plan->kernel);
   const Plan& plan = *static_cast<const Plan*>(l->plan->data);
   const weft_call& call = *l->plan->call;
+  if (plan.exact) return launch_ready(r, l, plan, error);
   const Operands operands{call, {l->inputs, call.n_inputs}, {l->outputs, call.n_outputs}};
   for (uint32_t k = 0; k < kMaxKernels; ++k) {
     Job job;
     if (!(r.form->needed(call) >> k & 1) || !r.form->bind(operands, k, job) || job.scalars[0] == 0) continue;
-    if (!plan.functions[k]->module) {
-      if (group.depth > 0) continue;  // a rehearsal
-      if (Status s = compile(r.site->texts, *plan.functions[k]); !s.ok())
-        return tell(std::move(s).at(r.id), error);
-    }
-    if (const weft_code code = dispatch(r, l->queue, plan.functions[k]->module, job, error); code != WEFT_OK)
-      return code;
+    const Result<bool> compiled = compiled_now(r, *plan.functions[k]);
+    if (!compiled.ok()) return tell(Status(compiled.status()).at(r.id), error);
+    if (!compiled.value()) continue;
+    const weft_code code =
+        dispatch(r, l->queue, plan.functions[k]->module, job.buffers, job.scalars, 0, error);
+    if (code != WEFT_OK) return code;
   }
   return WEFT_OK;
 }
@@ -168,8 +289,8 @@ std::vector<const weft_kernel*> kernels(const weft_backend& backend, weft_device
   std::lock_guard lock(made().mutex);
   made().sites.push_back(std::make_unique<Site>(backend, device, capability, *dialect));
   std::vector<const weft_kernel*> list;
-  for (const auto forms :
-       {elementwise_forms(), fold_forms(), conv_forms(), move_forms(), index_forms(), order_forms()}) {
+  for (const auto forms : {elementwise_forms(), fused_forms(), fold_forms(), conv_forms(), move_forms(),
+                           index_forms(), order_forms()}) {
     for (const Form& form : forms) {
       made().records.push_back(make_record(form, *made().sites.back()));
       list.push_back(&made().records.back()->kernel);

@@ -1,0 +1,241 @@
+#include "loops/fold.h"
+#include "loops/fused.h"
+
+// Kernels of folds. A group of 256 items has some kept indices, and so many lanes for each of them; a lane
+// walks through every so-manieth element, and the lanes then add up what they have in a butterfly, so that
+// all of them hold the total.
+namespace weft::loops {
+namespace {
+
+using codegen::Id;
+using codegen::Ids;
+using codegen::kNone;
+using codegen::Op;
+using codegen::Type;
+using codegen::type_of;
+
+/// Lanes for one kept index. The number follows from the folded elements alone: a row's result does not
+/// depend on how many rows there are.
+int64_t lanes_of(const KernelKey& key) {
+  if (key.kind == Kind::all) return kGroupItems;
+  if (key.kind == Kind::column) return key.folded <= 8 ? 1 : 32;
+  return key.folded <= 4 ? 1 : key.folded <= 64 ? 8 : key.folded <= 2048 ? 32 : kGroupItems;
+}
+
+class FoldWriter {
+ public:
+  FoldWriter(const FusedCall& plan, const FusedKernel& group, Pull& p)
+      : plan_(plan),
+        body_(plan.body),
+        group_(group),
+        key_(group.key),
+        p_(p),
+        b(p.b),
+        lanes_(lanes_of(key_)) {}
+
+  Result<int64_t> run() {
+    number_items();
+    int waves = 0;
+    for (const Heavy* h : group_.heavy) waves = std::max(waves, h->wave + 1);
+    for (int w = 0; w < waves; ++w) {
+      std::vector<const Heavy*> now;
+      for (const Heavy* h : group_.heavy)
+        if (h->wave == w) now.push_back(h);
+      fold(now);
+    }
+    if (parts()) return group_.parts;
+    WEFT_CHECK(write_results());
+    const int64_t tile = kGroupItems / lanes_;
+    return (key_.kept + tile - 1) / tile;
+  }
+
+ private:
+  void number_items() {
+    const int64_t tile = kGroupItems / lanes_;
+    b.groups_of(kGroupItems);
+    const Id local = b.local();
+    Id mine = local;
+    lane_ = kNone, distance_ = 1;
+    if (lanes_ > 1 && key_.kind == Kind::column) {
+      mine = b.binary(Op::mod, local, b.index(tile)), lane_ = b.binary(Op::div, local, b.index(tile));
+      distance_ = tile;
+    } else if (lanes_ > 1) {
+      mine = b.binary(Op::div, local, b.index(lanes_)), lane_ = b.binary(Op::mod, local, b.index(lanes_));
+    }
+    local_ = local;
+    kept_at_ = tile == 1 ? b.group() : b.nest(b.group(), b.index(tile), mine);
+    if (tile > 1) {
+      inside_ = b.compare(Op::less, kept_at_, p_.argument("kept", key_.kept));
+      kept_at_ = b.select(inside_, kept_at_, b.index(0));
+    }
+    first_ = inside_;
+    if (lanes_ > 1) first_ = both(inside_, b.compare(Op::equal, lane_, b.index(0)));
+    trips_ = p_.argument("folded", group_.last ? group_.parts : key_.folded);
+    if (lanes_ == 1) return;
+    from_ = lane_, by_ = b.index(lanes_);
+    if (parts()) {
+      kept_at_ = b.index(0);
+      from_ = b.nest(b.group(), by_, lane_), by_ = p_.argument("lanes", lanes_ * group_.parts);
+    }
+    const Id rest = b.add(b.binary(Op::sub, trips_, from_), b.binary(Op::sub, by_, b.index(1)));
+    trips_ = b.binary(Op::div, rest, by_);
+  }
+  /// Whether each group leaves a part of what is folded.
+  bool parts() const { return group_.parts > 0 && !group_.last; }
+  Id both(Id x, Id y) { return x == kNone ? y : b.compare(Op::both, x, y); }
+
+  /// Runs `visit(c)` for the folded indices of this lane.
+  template <class F>
+  void each(F visit) {
+    const Id l = p_.loop(trips_);
+    visit(lanes_ > 1 ? b.nest(l, by_, from_) : l);
+    p_.end(l);
+  }
+
+  /// Folds that need none of each other, in one walk.
+  void fold(const std::vector<const Heavy*>& now) {
+    Ids totals;
+    for (const Heavy* h : now) totals.push_back(b.accumulator(start(*h)));
+    each([&](Id c) {
+      for (size_t i = 0; i < now.size(); ++i) b.assign(totals[i], add_term(*now[i], totals[i], c));
+    });
+    for (size_t i = 0; i < now.size(); ++i) {
+      const Heavy& h = *now[i];
+      if (parts()) {
+        p_.store(group_.partial.at(h.value), b.group(), across_lanes(h, totals[i]), first_);
+        continue;
+      }
+      const Id total = b.cast(across_lanes(h, totals[i]), type_of(body_.type(h.value)));
+      const Place place = p_.place_of(kept_at_, h.kept_axes);
+      p_.know(h.value, place, total);
+      if (const auto kept = plan_.kept.find(h.value); kept != plan_.kept.end())
+        p_.store(kept->second, p_.flat_of(place, h.kept_axes), total, first_);
+    }
+  }
+  bool is_product(const Heavy& h) const { return std::string_view(op(h)) == "matmul"; }
+  const char* op(const Heavy& h) const { return body_.step_of(h.value)->call->op; }
+  Id start(const Heavy& h) {
+    return fold_start(b, is_product(h) ? "sum" : op(h), body_.type(body_.step_of(h.value)->in[0]));
+  }
+  Id add_term(const Heavy& h, Id total, Id c) {
+    if (group_.last) return fold_step(b, op(h), total, b.load(p_.reads(group_.partial.at(h.value)), c));
+    if (!is_product(h)) {
+      const Place kept = p_.place_of(kept_at_, h.kept_axes), folded = p_.place_of(c, h.folded_axes);
+      const Id v = p_.at(body_.step_of(h.value)->in[0],
+                         key_.kind == Kind::column ? joined(folded, kept) : joined(kept, folded));
+      return fold_step(b, op(h), total, b.cast(v, b.type(total)));
+    }
+    const Product y(body_, h.value);
+    const Place place = p_.place_of(kept_at_, h.kept_axes);
+    std::vector<Id> wide;
+    size_t next = 0;
+    for (const int64_t n : body_.sizes(h.value)) wide.push_back(n == 1 ? kNone : place[next++]);
+    const Id one = b.cast(p_.at(y.a, y.place_a(body_, wide, c)), b.type(total));
+    const Id other = b.cast(p_.at(y.b, y.place_b(body_, wide, c)), b.type(total));
+    return b.fma(one, other, total);
+  }
+  static Place joined(const Place& x, const Place& y) {
+    Place all = x;
+    for (const Id id : y) all.push_back(id);
+    return all;
+  }
+
+  Id across_lanes(const Heavy& h, Id total) {
+    if (lanes_ == 1) return total;
+    const Type t = b.type(total);
+    auto [array, fresh] = arrays_.try_emplace(t, kNone);
+    if (fresh) array->second = b.shared(t, kGroupItems);
+    const char* step = is_product(h) ? "sum" : op(h);
+    for (int64_t s = lanes_ / 2; s > 0; s /= 2) {
+      b.store_shared(array->second, local_, total);
+      b.barrier();
+      // Lane `lane ^ s`, without bit operations on indices.
+      const Id even = b.compare(
+          Op::equal, b.binary(Op::mod, b.binary(Op::div, lane_, b.index(s)), b.index(2)), b.index(0));
+      const Id by = b.index(s * distance_);
+      const Id other = b.select(even, b.add(local_, by), b.binary(Op::sub, local_, by));
+      total = fold_step(b, step, total, b.load_shared(array->second, other));
+      b.barrier();
+    }
+    return total;
+  }
+
+  /// Results with an element for each kept index, and those with one for each folded index too.
+  Status write_results() {
+    std::vector<uint32_t> of_elements;
+    for (const uint32_t k : group_.outputs) {
+      const uint32_t v = body_.outputs[k];
+      const Sizes axes = long_axes(body_.sizes(v));
+      if (product(axes) != key_.kept) {
+        of_elements.push_back(k);
+        continue;
+      }
+      const Place place = kept_place(v);
+      p_.store({Bound::Kind::output, k, body_.type(v)}, p_.flat_of(place, axes), p_.at(v, place), first_);
+    }
+    Status good;
+    if (!of_elements.empty())
+      each([&](Id c) {
+        for (const uint32_t k : of_elements)
+          if (good.ok()) good = write_element(k, c);
+      });
+    return good;
+  }
+  /// Where a result stands that has the elements of a heavy value.
+  Place kept_place(uint32_t v) {
+    for (const Heavy* h : group_.heavy)
+      if (const auto path = path_to(body_, v, h->value); !path.empty())
+        return p_.along(path, p_.place_of(kept_at_, h->kept_axes));
+    return p_.place_of(kept_at_, long_axes(body_.sizes(v)));
+  }
+  Status write_element(uint32_t k, Id c) {
+    const uint32_t v = body_.outputs[k];
+    const Sizes axes = long_axes(body_.sizes(v));
+    const int64_t head = key_.kind == Kind::column ? key_.folded : key_.kept;
+    size_t split = 0;
+    while (split < axes.size() && product(axes, 0, split) < head) ++split;
+    if (product(axes, 0, split) != head)
+      return fail(Code::unsupported, "result {} {} has not the axes of what it is made of", k, text(axes));
+    const Sizes first(axes.begin(), axes.begin() + static_cast<ptrdiff_t>(split)),
+        second(axes.begin() + static_cast<ptrdiff_t>(split), axes.end());
+    const Place place = key_.kind == Kind::column
+                            ? joined(p_.place_of(c, first), p_.place_of(kept_at_, second))
+                            : joined(p_.place_of(kept_at_, first), p_.place_of(c, second));
+    p_.store({Bound::Kind::output, k, body_.type(v)}, p_.flat_of(place, axes), p_.at(v, place), inside_);
+    return {};
+  }
+
+  const FusedCall& plan_;
+  const Body& body_;
+  const FusedKernel& group_;
+  const KernelKey& key_;
+  Pull& p_;
+  codegen::LoopBuilder& b;
+  const int64_t lanes_;
+  int64_t distance_ = 1;          // in items, between neighbouring lanes
+  Id from_ = kNone, by_ = kNone;  // the first element of a lane, and how far its next one is
+  Id local_ = kNone, lane_ = kNone, kept_at_ = kNone, inside_ = kNone, first_ = kNone, trips_ = kNone;
+  std::map<Type, Id> arrays_;
+};
+
+}  // namespace
+
+Result<int64_t> write_folds(const FusedCall& plan, const FusedKernel& group, Pull& p) {
+  return FoldWriter(plan, group, p).run();
+}
+
+Result<int64_t> write_flat(const FusedCall& plan, const FusedKernel& group, Pull& p) {
+  const Body& body = plan.body;
+  const Id item = p.b.item();
+  const auto write = [&](uint32_t v, const Bound& to) {
+    const Sizes axes = long_axes(body.sizes(v));
+    const Place place = p.place_of(item, axes);
+    p.store(to, p.flat_of(place, axes), p.at(v, place), kNone);
+  };
+  for (const Heavy* h : group.heavy) write(h->value, plan.kept.at(h->value));
+  for (const uint32_t k : group.outputs)
+    write(body.outputs[k], {Bound::Kind::output, k, body.type(body.outputs[k])});
+  return group.key.kept;
+}
+
+}  // namespace weft::loops

@@ -1,0 +1,84 @@
+#pragma once
+#include <set>
+
+#include "loops/pull.h"
+
+// How a call becomes a few dispatches. Its heavy values are those that need many elements of an operand: sums
+// and their like, and products. All other steps are light: whoever wants such a value computes it, from heavy
+// values and operands. So each kernel makes heavy values, or writes results, and nothing light is kept.
+namespace weft::loops {
+
+/// What a kernel's items are.
+enum class Kind : uint8_t {
+  flat,    ///< An item makes one element.
+  row,     ///< Items of a group fold the last axes of one kept index; neighbours read neighbours.
+  column,  ///< The same for the first axes: neighbours are at different kept indices.
+  all,     ///< One group folds everything.
+  tile,    ///< A group makes a tile of a product.
+};
+
+/// Which kernel: those of one key are one.
+struct KernelKey {
+  int level = 0;  ///< Kernels run in the order of their levels.
+  Kind kind = Kind::flat;
+  int64_t kept = 0, folded = 1;  ///< Elements that are made, and those that each of them needs.
+  uint32_t tile = 0;             ///< The product.
+
+  bool alike(const KernelKey& o) const {
+    return kind == o.kind && kept == o.kept && folded == o.folded && kind != Kind::tile && kind != Kind::flat;
+  }
+  auto operator<=>(const KernelKey&) const = default;
+};
+
+struct Heavy {
+  uint32_t value;
+  KernelKey key;
+  std::set<uint32_t> needs;      ///< other heavy values
+  Sizes kept_axes, folded_axes;  ///< of a fold, those that are longer than 1
+  int wave = 0;                  ///< which pass of its kernel makes it
+};
+
+/// One kernel: the heavy values that it makes, and the results of the call that it writes.
+struct FusedKernel {
+  KernelKey key;
+  std::vector<const Heavy*> heavy;
+  std::vector<uint32_t> outputs;  ///< positions
+  /// Of Kind::all with more elements than one group should walk through: so many groups fold a part each, and
+  /// `last`, one group folds what they have left in `partial`.
+  int64_t parts = 0;
+  bool last = false;
+  std::map<uint32_t, Bound> partial;
+};
+
+/// Where a product's matrices stand.
+struct Product {
+  Product(const Body& body, uint32_t value);
+  uint32_t a, b, y;
+  bool transpose_a, transpose_b;
+  int64_t m, n, k;
+  Sizes batch;  ///< axes of y before the last two
+  /// The places of the factors for an element [.., i, j] of y and step k.
+  Place place_a(const Body& body, const std::vector<codegen::Id>& y_at, codegen::Id k_at) const;
+  Place place_b(const Body& body, const std::vector<codegen::Id>& y_at, codegen::Id k_at) const;
+};
+
+using Kept = std::map<uint32_t, Bound>;  ///< heavy values in the workspace
+
+/// What the writers of kernels need to know.
+struct FusedCall {
+  const Body& body;
+  std::map<uint32_t, Heavy> heavy;
+  Kept kept;
+};
+
+/// Each writes the kernel of a group into `p`, whose stage has so many items or groups.
+Result<int64_t> write_flat(const FusedCall& plan, const FusedKernel& group, Pull& p);
+Result<int64_t> write_folds(const FusedCall& plan, const FusedKernel& group, Pull& p);
+Result<int64_t> write_tile(const FusedCall& plan, const FusedKernel& group, Pull& p);
+
+inline constexpr uint32_t kGroupItems = 256;
+
+/// The stages of a call whose sizes are known; the error says why it can't be fused.
+Result<Stages> fused_stages(const weft_call& call);
+
+}  // namespace weft::loops
