@@ -63,6 +63,10 @@ Group worth_of_threads(int threads);
 
 /// What it costs to ask for a level of determinism.
 Group determinism_prices(int threads);
+/// Kernels rendered for a device beside the same algorithm written by hand in its language.
+Group written_by_hand(int threads);
+/// Kernels of rows beside a copy of as many bytes.
+Group rows_beside_copies(int threads);
 /// Kernels and copies on two queues, drawn as a timeline: no peer, no promise.
 Group overlap(int threads);
 int print_overlap(const Group& group, nlohmann::json& out);
