@@ -299,7 +299,7 @@ typedef struct weft_source {
   const char* entry; /* the function that is wanted */
 } weft_source;
 
-/* Runs a compiled function. Its parameters, in the order of the text: the buffers; an int64 for each,
+/* Runs a compiled function. Its parameters, in the order of the text: the buffers; one int for each of them,
  * the element at which the tensor begins; the scalars. A backend binds a buffer where its handle begins and
  * passes byte_offset / element size, or binds at byte_offset (CUDA, Metal) and passes 0. Offsets are
  * multiples of the element size. A backend may run more items than `global`, rounded up to its groups: the
