@@ -68,6 +68,10 @@ const Record& record_of(const weft_kernel* kernel) { return *static_cast<const R
 
 Status check_stages(const Record& r, const weft_call& call) {
   WEFT_TRY(const Stages stages, r.form->stages(call));
+  const uint64_t most = r.site->capability.max_binding;
+  if (most && stages.workspace > most)
+    return fail(Code::unsupported, "needs a workspace of {} bytes, {}:{} binds at most {}", stages.workspace,
+                r.site->capability.kind, r.site->capability.ordinal, most);
   for (const Stage& s : stages.list) WEFT_CHECK(codegen::verify(s.kernel));
   for (const Stage& s : stages.list)
     if (s.kernel.group > r.site->dialect.group_items)
