@@ -56,6 +56,23 @@ function(weft_generated_faces out)
   set(${out} "${header}" "${source}" PARENT_SCOPE)
 endfunction()
 
+# seam::builtin_contents(): what tells kernels that were measured from kernels that were changed since.
+function(weft_builtin_contents out)
+  file(GLOB_RECURSE files CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/backends/*" "${PROJECT_SOURCE_DIR}/include/weft/shared/*"
+       "${PROJECT_SOURCE_DIR}/src/codegen/*" "${PROJECT_SOURCE_DIR}/src/loops/*")
+  list(SORT files)
+  set(list "${PROJECT_BINARY_DIR}/generated/builtin_contents.txt")
+  set(generated "${PROJECT_BINARY_DIR}/generated/builtin_contents.cpp")
+  string(REPLACE ";" "\n" lines "${files}")
+  weft_write_if_different("${list}" "${lines}\n")
+  add_custom_command(OUTPUT "${generated}"
+    COMMAND ${CMAKE_COMMAND} "-DOUT=${generated}" "-DLIST=${list}"
+            "-DFLAGS=${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION} ${CMAKE_CXX_FLAGS} ${CMAKE_BUILD_TYPE}"
+            -P "${PROJECT_SOURCE_DIR}/cmake/contents.cmake"
+    DEPENDS ${files} "${list}" "${PROJECT_SOURCE_DIR}/cmake/contents.cmake" VERBATIM)
+  set(${out} "${generated}" PARENT_SCOPE)
+endfunction()
+
 # Each backends/<name>/builtin.cmake whose USE_<NAME> is on, and the provider `loops`, under one table.
 function(weft_builtin_backends out)
   file(GLOB folders RELATIVE "${PROJECT_SOURCE_DIR}/backends" CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/backends/*/builtin.cmake")
@@ -91,7 +108,8 @@ function(weft_builtin_backends out)
   endforeach()
   set(generated "${PROJECT_BINARY_DIR}/generated/builtin_backends.cpp")
   weft_write_if_different("${generated}" "// Made from the folders under backends/ that hold a builtin.cmake.\n#include \"seam/builtin.h\"\n\n${declare}\nnamespace weft::seam {\nstatic const Builtin kBuiltins[] = {\n${table}};\nstd::span<const Builtin> builtin_backends() { return kBuiltins; }\n}  // namespace weft::seam\n\nnamespace weft::loops {\nextern const seam::Provider provider;\nuint64_t render(const weft_call*, const char*, char*, uint64_t, weft_error*);\n}\nnamespace weft::seam {\nstd::span<const Provider> builtin_providers() { return {&loops::provider, 1}; }\ndecltype(weft_host::render) builtin_render() { return loops::render; }\n}  // namespace weft::seam\n")
-  set(${out} ${found} "${generated}" PARENT_SCOPE)
+  weft_builtin_contents(contents)
+  set(${out} ${found} "${generated}" "${contents}" PARENT_SCOPE)
   set(WEFT_BACKEND_LIBRARIES ${WEFT_BACKEND_LIBRARIES} PARENT_SCOPE)
 endfunction()
 

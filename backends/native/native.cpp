@@ -1,29 +1,16 @@
 #include "backends/native/native.h"
 
-#include "backends/native/tiles.h"
 #include "backends/reference/records.h"
 #include "weft/shared/host_device.hpp"
 
 // The CPU as fast as it goes: own kernels first, in kernels/; then elementwise ops and regions of them in
 // tiles; then the shared primitives, for whatever is left.
-namespace weft::native {
-
-std::vector<backend::KernelRecord> own();  // made from kernels/
-
-std::vector<backend::KernelRecord> records() {
-  std::vector<backend::KernelRecord> all = own();
-  for (const auto& list : {tile_records(), reference::records()})
-    all.insert(all.end(), list.begin(), list.end());
-  return all;
-}
-
-}  // namespace weft::native
-
 namespace {
 
 struct Native {
   static constexpr const char* kName = "native";
   static constexpr const char* kKind = "cpu";
+  static constexpr uint32_t kRank = 2;  // the processor's fastest
   static const char* label() {
     static const std::string text =
         weft::backend::format("host memory, kernels for {}", weft::native::target_name());
@@ -31,7 +18,8 @@ struct Native {
   }
   static constexpr const char* kNumerics = "computes in f32 and wider, keeps denormals";
   static weft::backend::KernelTable& kernels() {
-    static weft::backend::KernelTable table(kName, {weft::native::records()});
+    static weft::backend::KernelTable table(
+        kName, {weft::native::own(), weft::native::tile_records(), weft::reference::records()});
     return table;
   }
 };

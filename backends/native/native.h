@@ -1,10 +1,11 @@
 #pragma once
 #include "backends/native/steps.h"
+#include "backends/native/tiles.h"
 #include "weft/backend.hpp"
 
 namespace weft::native {
 
-/// All kernels of this folder in the order in which they are asked, and after them the shared primitives.
-std::vector<backend::KernelRecord> records();
+/// The kernels of the folder kernels/.
+std::vector<backend::KernelRecord> own();  // made by the build
 
 }  // namespace weft::native

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "backends/native/native.h"
+#include "backends/reference/records.h"
 #include "weft/shared/host_device.hpp"
 
 // The kernels of `native`, scheduled by OpenMP: the environment's OMP_NUM_THREADS, OMP_SCHEDULE and
@@ -21,7 +22,8 @@ struct OpenMp {
   }
   static constexpr const char* kNumerics = "computes in f32 and wider, keeps denormals";
   static weft::backend::KernelTable& kernels() {
-    static weft::backend::KernelTable table(kName, {weft::native::records()});
+    static weft::backend::KernelTable table(
+        kName, {weft::native::own(), weft::native::tile_records(), weft::reference::records()});
     return table;
   }
 };

@@ -12,6 +12,7 @@ namespace {
 struct Reference {
   static constexpr const char* kName = "reference";
   static constexpr const char* kKind = "cpu";
+  static constexpr uint32_t kRank = 1;
   static const char* label() { return "host memory, reference kernels"; }
   static constexpr const char* kNumerics = "computes in double, rounds each result once, keeps denormals";
   static weft::backend::KernelTable& kernels() {

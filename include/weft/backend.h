@@ -206,6 +206,14 @@ typedef struct weft_kernel {
                        weft_error*);                    /* optional */
   void (*release)(weft_plan*);                          /* optional */
   weft_code (*launch)(const weft_launch*, weft_error*); /* only enqueues */
+  /* since version 2 */
+  /* Of the kernels that one provider has for a call, those of a higher rank are asked first; those of one
+   * rank in the order of the list. */
+  int32_t rank;
+  uint32_t reserved;
+  /* What it runs beside its own file, such as the version of a library: measurements of another one are out
+   * of date. Null: nothing. */
+  const char* contents;
 } weft_kernel;
 
 enum {
@@ -323,7 +331,7 @@ typedef struct weft_backend {
   const char* name;    /* "opencl" */
   const char* version; /* its own, in words */
 
-  /* required */
+  /* required; of a provider, only probe and kernels */
   weft_code (*probe)(weft_probe*, weft_error*);
   weft_code (*open_device)(uint32_t ordinal, weft_device*, weft_capability*, weft_error*);
   void (*close_device)(weft_device);
@@ -387,6 +395,21 @@ typedef struct weft_backend {
   weft_code (*run_sequence)(weft_sequence, weft_queue, void* const* handles, uint32_t n, weft_error*);
   /* No run of it is pending. */
   void (*free_sequence)(weft_sequence);
+
+  /* Where the user names no backend, the available one of the highest rank is taken; 0: never. */
+  uint32_t rank;
+  uint32_t reserved;
+
+  /* Providers: kernels for devices of other backends. A table with `serves` names the kind of device,
+   * weft_capability.kind; of the required entries it has `probe` (n_devices > 0: what it needs is here) and
+   * `kernels`, which is given a device that it serves, and none of the optional ones but these. Its kernels
+   * see that device, its queues and its buffers, under the promises of its backend: on an ordered queue they
+   * enqueue what they do through `table`, with dispatch or on the vendor's own queue, which `native` gives. */
+  const char* serves;
+  /* Before `kernels` is asked for this device; optional. `table`, device and capability are those of the
+   * device's backend, and live until `detach`, which is called once for each attach that answered WEFT_OK. */
+  weft_code (*attach)(const struct weft_backend* table, weft_device, const weft_capability*, weft_error*);
+  void (*detach)(weft_device);
 } weft_backend;
 
 /* ---- the host

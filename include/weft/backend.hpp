@@ -34,6 +34,8 @@ struct KernelRecord {
   bool in_place = false;     ///< takes an output that is written over the input of its type
   bool any_layout = false;   ///< takes strided, misaligned and packed operands
   bool reads_all = false;    ///< takes every attribute into account
+  int rank = 0;              ///< of the records of one list for one op, the higher is asked first
+  const char* contents = nullptr;  ///< the version of a library that it runs, where it runs one
 };
 
 namespace detail {
@@ -63,8 +65,9 @@ inline Support allowed(const KernelRecord& r, const OpCall& c) {
 }
 }  // namespace detail
 
-/// The records of one backend as the table that the C functions hand out. Of two records for one op the
-/// earlier is asked first. Lives until the plug-in is unloaded.
+/// The records of one backend as the table that the C functions hand out. For one op, records of an earlier
+/// list are asked before those of a later one, and within a list those of a higher rank first. Lives until the
+/// plug-in is unloaded.
 class KernelTable {
  public:
   using LaunchFn = weft_code (*)(const weft_launch*, weft_error*);
@@ -73,8 +76,11 @@ class KernelTable {
   /// kernel, beside what its record says.
   KernelTable(std::string_view backend, std::initializer_list<std::span<const KernelRecord>> lists,
               LaunchFn launch = &KernelTable::launch_now, uint32_t flags = 0) {
-    for (const auto list : lists)
-      for (const KernelRecord& r : list) add(backend, r, launch, flags);
+    auto left = static_cast<int>(lists.size());
+    for (const auto list : lists) {
+      --left;
+      for (const KernelRecord& r : list) add(backend, r, launch, flags, left * kRanks);
+    }
     for (const Entry& e : entries_) pointers_.push_back(&e.kernel);
   }
   KernelTable(const KernelTable&) = delete;
@@ -111,7 +117,9 @@ class KernelTable {
     return e.record.launch(Launch(launch, e.table->host()));
   }
 
-  void add(std::string_view backend, const KernelRecord& r, LaunchFn launch, uint32_t flags) {
+  static constexpr int kRanks = 1000;  // of one list: more than any record's own
+
+  void add(std::string_view backend, const KernelRecord& r, LaunchFn launch, uint32_t flags, int list_rank) {
     Entry& e = entries_.emplace_back(Entry{r, format("{}.{}.{}", backend, r.op, r.variant), this, {}});
     for (const Entry& other : entries_)
       if (&other != &e && other.id == e.id) throw std::logic_error("two kernels are called " + e.id);
@@ -140,6 +148,8 @@ class KernelTable {
       };
     k.release = r.release;
     k.launch = launch;
+    k.rank = list_rank + r.rank;
+    k.contents = e.record.contents;
   }
 
   std::atomic<const weft_host*> host_ = nullptr;

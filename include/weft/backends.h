@@ -25,6 +25,7 @@ struct BackendInfo {
   std::string state;   ///< "available", "unavailable" (no device or library) or "refused" (not loaded)
   std::string reason;  ///< in words, unless available
   std::vector<DeviceInfo> devices;
+  std::string serves;  ///< of a provider: the kind of device that its kernels run on
   std::vector<std::string> missing;  ///< devices that it counts and that can't be opened: "device 1: why"
   bool available() const { return state == "available"; }
 };
@@ -41,19 +42,30 @@ BackendInfo get_backend_info(const std::string& name);
 /// backend, speaks another version, or is broken.
 void load_backend(const std::string& path);
 
-/// The backend that new tensors live on, for this thread. Until this thread sets its own: `native`, or
-/// `reference` in a build without it.
+/// The backend that new tensors live on, for this thread. Until this thread sets its own: the available one of
+/// the highest rank (weft_backend::rank), which is the fastest of the processor's.
+///
+/// Wherever a backend is named, an ordered list may stand, as in "cuda,opencl,native": the first that can be
+/// opened is taken. What is passed over, and why, is logged once and entered in the ledger. As far as the
+/// policy allows, an op that the device refuses steps over to those after it in the list, in that order, and
+/// to no other.
 std::string default_backend();
 void set_default_backend(const std::string& name);
+/// The same, as a list.
+///
+/// Errors   invalid_argument for no name; unavailable, with every reason, where none can be opened.
+void set_default_backends(const std::vector<std::string>& names);
+/// The list as it was set: one name, where one was.
+std::vector<std::string> default_backends();
 /// Makes a backend this thread's default while it lives. Raises when no backend has this name.
 class OnBackend {
  public:
-  explicit OnBackend(const std::string& name) : before_(default_backend()) { set_default_backend(name); }
-  ~OnBackend() { set_default_backend(before_); }
+  explicit OnBackend(const std::string& names);
+  ~OnBackend();
   OnBackend(const OnBackend&) = delete;
 
  private:
-  std::string before_;
+  std::string device_, names_;  // of before
 };
 /// The same, under the design documents' name.
 std::string current_device();

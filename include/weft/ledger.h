@@ -8,7 +8,7 @@ namespace weft {
 /// One line of the ledger: launches of one kernel for one op on one device, or copies between two devices.
 struct LedgerRow {
   std::string device;  ///< "opencl", or "opencl -> reference" for copies
-  std::string op;      ///< "softmax", "copy"
+  std::string op;      ///< "softmax", "copy"; "choice": of this device from a list of backends
   std::string kernel;  ///< "loops.region.elementwise"
   std::string why;     ///< who was asked before and refused, and the reason
   uint64_t calls = 0;

@@ -5,6 +5,7 @@
 #include "eager/tape.h"
 #include "eager/trace_state.h"
 #include "eager/update_log.h"
+#include "seam/choice.h"
 #include "weft/policy_scope.h"
 #include "weft/trace.h"
 
@@ -68,7 +69,9 @@ CallKey key_of(const ir::OpDef& op, const seam::Device& device, std::span<const 
   CallKey::Writer words(key, most);
   words.add(reinterpret_cast<uint64_t>(&op));
   static_assert(sizeof(Policy) == sizeof(uint32_t));  // each of its fields, no padding
-  words.add(std::bit_cast<uint32_t>(policy) | uint64_t{device.index()} << 32 | uint64_t{inputs.size()} << 48);
+  static_assert(seam::kMaxDevices <= 1 << 8);
+  words.add(std::bit_cast<uint32_t>(policy) | uint64_t{device.index()} << 32 |
+            uint64_t{seam::default_list} << 40 | uint64_t{inputs.size()} << 48);
   for (const auto& a : attrs) words = with_attr(words, a);
   for (const Tensor* t : inputs) {
     if (!t || !*t) {
@@ -121,7 +124,7 @@ void run_kernel(CachedCall& call, seam::Device& device, std::span<const Tensor* 
     } else {
       auto buffer = device.allocate(o.bytes);
       if (!buffer.ok()) throw_no_room(call, o, buffer.take_status());
-      outputs[k] = Tensor(make_impl(o.dtype, o.shape, std::move(buffer).value()));
+      outputs[k] = Tensor(make_impl(o.dtype, o.shape, std::move(buffer).value(), &device));
     }
     out[k] = &outputs[k].impl()->c;
   }

@@ -84,7 +84,7 @@ Tensor from_dlpack(DLManagedTensor* managed, const std::string& backend) {
   raise_if(aligned(dl, in.dtype));
   auto buffer = device.import_memory(dl, in.bytes, [managed] { end(managed); });
   if (!buffer.ok()) throw Error(buffer.take_status().at("from_dlpack"));
-  Tensor t(make_impl(in.dtype, in.shape, std::move(buffer).value()));
+  Tensor t(make_impl(in.dtype, in.shape, std::move(buffer).value(), &device));
   if (!in.row_major) set_strides(t, std::move(in.strides));
   return t;
 }

@@ -5,6 +5,7 @@
 #include "eager/tape.h"
 #include "eager/tensor_builder.h"
 #include "eager/trace_state.h"
+#include "seam/choice.h"
 #include "seam/registry.h"
 
 namespace weft::eager {
@@ -24,7 +25,7 @@ struct OperandTypes {
 
 Status one_device(const ir::OpDef& op, Inputs inputs, const seam::Device& device) {
   for (const Tensor* t : inputs)
-    if (t && *t && &device_of(*t->impl()) != &device)
+    if (t && *t && !device_of(*t->impl()).shares_memory(device))
       return invalid("{}: operands are on {} and {}; move one with .to(...)", op.name, device.name(),
                      device_of(*t->impl()).name());
   return {};
@@ -85,13 +86,18 @@ Result<CachedCall> resolve(const ir::OpDef& op, seam::Device& device, Inputs inp
     return call;
   }
   if (policy.fallback != Fallback::forbid) {
-    const auto others = seam::registry().open_others(device);
+    const auto others = seam::registry().fallbacks(device, seam::default_names());
     for (seam::Device* other : others) {
-      WEFT_TRY(const auto plan, seam::select(*other, owned, &refusals));
+      WEFT_TRY(auto plan, seam::select(*other, owned, &refusals));
       if (!plan) continue;
+      const bool shares = other->shares_memory(device);
       if (policy.fallback == Fallback::warn)
-        warn("{} runs on {} instead of {}; its operands are copied each time", op.name, other->name(),
-             device.name());
+        warn("{} runs on {} instead of {}{}", op.name, other->name(), device.name(),
+             shares ? "" : "; its operands are copied each time");
+      if (shares) {  // another provider's kernel, on the memory and queue of this device
+        call.kind = CachedCall::Kind::kernel, call.plan = std::move(plan);
+        return call;
+      }
       call.kind = CachedCall::Kind::elsewhere, call.elsewhere = other;
       return call;
     }

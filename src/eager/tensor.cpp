@@ -41,7 +41,8 @@ constexpr uint32_t kKept = 4096;
 
 }  // namespace
 
-TensorImpl* make_impl(DType dtype, std::span<const int64_t> shape, seam::BufferRef buffer) {
+TensorImpl* make_impl(DType dtype, std::span<const int64_t> shape, seam::BufferRef buffer,
+                      seam::Device* device) {
   auto& pool = impl_pool;
   TensorImpl* t = pool.head;
   if (t) {
@@ -59,10 +60,10 @@ TensorImpl* make_impl(DType dtype, std::span<const int64_t> shape, seam::BufferR
   t->signature = uint64_t(dtype) | uint64_t{rank} << 8;
   dl.data = nullptr;
   if (const seam::Buffer* b = buffer.get()) {
-    dl.data = b->handle, dl.device = b->device->dl();
-    t->signature |= uint64_t{b->device->index()} << 16;
+    dl.data = b->handle, dl.device = device->dl();
+    t->signature |= uint64_t{device->index()} << 16;
   }
-  t->buffer = std::move(buffer);
+  t->buffer = std::move(buffer), t->device = device;
   return t;
 }
 
@@ -95,11 +96,11 @@ Tensor make_tensor(seam::Device& device, DType dtype, std::span<const int64_t> s
   for (const int64_t d : shape)
     if (__builtin_mul_overflow(bytes, static_cast<uint64_t>(d), &bytes))
       throw Error(invalid("{}{} has more bytes than a number holds", weft::name(dtype), text(shape)));
-  return Tensor(make_impl(dtype, shape, value_or_raise(device.allocate(bytes))));
+  return Tensor(make_impl(dtype, shape, value_or_raise(device.allocate(bytes)), &device));
 }
 
 Tensor make_traced(const TensorType& type, int32_t value, uint64_t trace) {
-  Tensor t(make_impl(type.dtype, {}, {}));
+  Tensor t(make_impl(type.dtype, {}, {}, nullptr));
   auto* impl = t.impl();
   impl->traced = true, impl->traced_value = value, impl->trace = trace;
   impl->rank = static_cast<uint8_t>(type.rank());
@@ -110,7 +111,7 @@ Tensor make_traced(const TensorType& type, int32_t value, uint64_t trace) {
 Tensor alias(const Tensor& t) {
   const auto& from = *t.impl();
   if (from.traced) return make_traced(t.type(), from.traced_value, from.trace);
-  Tensor same(make_impl(from.dtype, from.shape(), from.buffer));
+  Tensor same(make_impl(from.dtype, from.shape(), from.buffer, from.device));
   if (from.irregular) set_strides(same, from.extra->strides);
   return same;
 }
@@ -118,7 +119,7 @@ Tensor alias(const Tensor& t) {
 Tensor viewed(const Tensor& t, const Shape& shape) {
   SmallVector<int64_t, kMaxRank> dims;
   for (const Dim d : shape) dims.push_back(d.value());
-  return Tensor(make_impl(t.impl()->dtype, dims, t.impl()->buffer));
+  return Tensor(make_impl(t.impl()->dtype, dims, t.impl()->buffer, t.impl()->device));
 }
 
 Tensor copy_of(const Tensor& t) {
@@ -168,6 +169,7 @@ Result<Tensor> copy_to(const Tensor& t, seam::Device& device) {
   if (&from == &device) return t;
   if (active_trace()) return unreadable();
   if (impl.irregular) return copy_to(regular_copy(t), device);
+  if (from.shares_memory(device)) return Tensor(make_impl(t.dtype(), impl.shape(), impl.buffer, &device));
   WEFT_TRY(auto buffer, device.allocate(impl.bytes()));
   {
     const std::scoped_lock lock(from.eager_mutex(), device.eager_mutex());
@@ -176,7 +178,7 @@ Result<Tensor> copy_to(const Tensor& t, seam::Device& device) {
     WEFT_CHECK(from.eager_queue().synchronize());  // a failure of what made it is told here
   }
   seam::ledger().copied(from.name(), device.name(), impl.bytes());
-  return Tensor(make_impl(t.dtype(), impl.shape(), std::move(buffer)));
+  return Tensor(make_impl(t.dtype(), impl.shape(), std::move(buffer), &device));
 }
 
 static seam::Device& device_or_default(const std::string& backend) {

@@ -32,6 +32,7 @@ struct TensorImpl {
   uint64_t trace = 0;      // which trace the value belongs to
   uint64_t signature = 0;  // what a plan depends on besides the dims: dtype, rank, device, strides
   seam::BufferRef buffer;
+  seam::Device* device = nullptr;  // whose kernels are asked: a device that the buffer's memory is shared with
   weft_tensor c = {.dl = {.shape = dims, .strides = nullptr, .byte_offset = 0},  // what launches are given
                    .size = sizeof(weft_tensor),
                    .layout = 0,
@@ -49,8 +50,9 @@ struct TensorImpl {
   uint64_t bytes() const { return static_cast<uint64_t>(element_count(shape())) * byte_size(dtype); }
 };
 
-/// A fresh result of this type on `buffer`.
-TensorImpl* make_impl(DType dtype, std::span<const int64_t> shape, seam::BufferRef buffer);
+/// A fresh result of this type on `buffer`, memory of `device`; without memory inside a trace.
+TensorImpl* make_impl(DType dtype, std::span<const int64_t> shape, seam::BufferRef buffer,
+                      seam::Device* device);
 /// A fresh tensor with uninitialised elements. Raises when memory runs out.
 Tensor make_tensor(seam::Device& device, DType dtype, std::span<const int64_t> shape);
 /// Another handle on the same elements (or graph value), with its own shape and no gradient.
@@ -61,7 +63,7 @@ Tensor viewed(const Tensor& t, const Shape& shape);
 Tensor copy_of(const Tensor& t);
 Tensor make_traced(const TensorType& type, int32_t value, uint64_t trace);
 
-inline seam::Device& device_of(const TensorImpl& t) { return *t.buffer->device; }
+inline seam::Device& device_of(const TensorImpl& t) { return *t.device; }
 seam::Device& default_device();
 
 /// While it lives, this thread's tensors that no operand places are made on `device`.
@@ -79,7 +81,7 @@ Tensor regular_copy(const Tensor& t);
 
 /// Waits for eager work on the tensor's device and copies its bytes out.
 Status read(const Tensor& t, void* to);
-/// A copy of `t` on `device`, entered in the ledger.
+/// `t` on `device`: a copy, entered in the ledger, or the same elements where the memory is shared.
 Result<Tensor> copy_to(const Tensor& t, seam::Device& device);
 
 }  // namespace weft::eager

@@ -68,7 +68,7 @@ class Taken {
       const auto at = captured.find(name);
       if (at == captured.end()) return seam::BufferRef();
       const eager::TensorImpl& impl = *at->second.tensor.impl();
-      if (&eager::device_of(impl) != &device || impl.irregular || impl.c.dl.byte_offset != 0)
+      if (!eager::device_of(impl).shares_memory(device) || impl.irregular || impl.c.dl.byte_offset != 0)
         return seam::BufferRef();
       if (impl.buffer->holders.fetch_add(1, std::memory_order_relaxed) == UINT8_MAX) {
         impl.buffer->holders.fetch_sub(1, std::memory_order_relaxed);
@@ -135,7 +135,7 @@ std::vector<Tensor> Compiled::enqueue(const std::vector<Tensor>& inputs) {
   }
   std::vector<Tensor> out;
   for (auto& t : value_or_raise(session_->run_on(in)))
-    out.push_back(Tensor(eager::make_impl(t.type.dtype, t.type.shape, std::move(t.buffer))));
+    out.push_back(Tensor(eager::make_impl(t.type.dtype, t.type.shape, std::move(t.buffer), &device)));
   return out;
 }
 

@@ -11,6 +11,7 @@ class Scheduler {
       : program_(program), flat_(std::move(flat)), slots_(flat_.values.size() * devices.size(), -1) {
     plan_.devices.assign(devices.begin(), devices.end());
     plan_.choices = std::move(flat_.choices);
+    for (auto& call : flat_.calls) call.device = memory_of(call.device);
   }
 
   Result<ExecutionPlan> run() {
@@ -26,6 +27,12 @@ class Scheduler {
   }
 
  private:
+  // The first device with the memory of this one: a provider's kernels run where the values are.
+  uint32_t memory_of(uint32_t device) const {
+    uint32_t first = 0;
+    while (!plan_.devices[first]->shares_memory(*plan_.devices[device])) ++first;
+    return first;
+  }
   const FlatValue& value(int32_t id) const { return flat_.values[static_cast<size_t>(id)]; }
   // The slot of a value on a device; -1: it is not there.
   int32_t& place(int32_t id, uint32_t device) {

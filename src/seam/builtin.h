@@ -14,6 +14,8 @@ struct Builtin {
   weft_negotiate_fn negotiate;
 };
 std::span<const Builtin> builtin_backends();
+/// A hash of the sources of all that is built in and runs calls: what was measured of others is out of date.
+const char* builtin_contents();
 
 /// A source of kernels for devices of any backend, as `loops` is. `kernels` is asked once for each opened
 /// device; the records live until the process ends, and `backend` outlives them.

@@ -30,6 +30,7 @@ void Device::free_special(Buffer* b) {
 }
 
 Result<BufferRef> Device::import_memory(const DLTensor& t, uint64_t bytes, std::function<void()> end) {
+  if (home_ != this) return home_->import_memory(t, bytes, std::move(end));
   CError error;
   auto b = std::make_unique<Buffer>();
   b->special = std::make_unique<Special>();
@@ -51,6 +52,7 @@ Result<BufferRef> Device::import_memory(const DLTensor& t, uint64_t bytes, std::
 Result<BufferRef> Device::allocate_unpooled(uint64_t bytes) { return allocate_or_trim(bytes, kUnpooled); }
 
 Result<BufferRef> Device::allocate_or_trim(uint64_t bytes, uint32_t size_class) {
+  if (home_ != this) return home_->allocate_or_trim(bytes, size_class);
   auto fresh = allocate_fresh(bytes, size_class);
   if (fresh.ok() || fresh.status().code() != Code::out_of_memory) return fresh;
   trim();
@@ -78,6 +80,7 @@ Result<BufferRef> Device::allocate_fresh(uint64_t bytes, uint32_t size_class) {
 }
 
 Result<BufferRef> Device::allocate_pinned(uint64_t bytes) {
+  if (home_ != this) return home_->allocate_pinned(bytes);
   constexpr uint64_t kAlignment = 64;
   bytes = (std::max<uint64_t>(bytes, 1) + kAlignment - 1) / kAlignment * kAlignment;
   CError error;
@@ -97,6 +100,7 @@ Result<BufferRef> Device::allocate_pinned(uint64_t bytes) {
 }
 
 void Device::retire(Plan* plan) {
+  if (home_ != this) return home_->retire(plan);
   if (!ordered()) return delete plan;
   std::lock_guard lock(retired_mutex_);
   retired_.push_back(plan);
@@ -138,6 +142,7 @@ void Device::passed(const Queue& queue) {
 }
 
 Result<std::unique_ptr<Queue>> Device::open_queue() {
+  if (home_ != this) return home_->open_queue();
   CError error;
   weft_queue queue = nullptr;
   const weft_code code = backend_.open_queue(device_, &queue, error.out());
@@ -146,6 +151,7 @@ Result<std::unique_ptr<Queue>> Device::open_queue() {
 }
 
 Result<std::unique_ptr<Queue>> Device::import_queue(void* native) {
+  if (home_ != this) return home_->import_queue(native);
   if (!backend_.import_queue) return fail(Code::unsupported, "{} takes no queues of others", name_);
   CError error;
   weft_queue queue = nullptr;
@@ -165,11 +171,24 @@ Result<void*> Device::native(const Queue* queue, const char* name) {
 
 Device::Device(const weft_backend& backend, weft_device device, const weft_capability& capability,
                uint32_t index)
-    : backend_(backend), device_(device), capability_(capability), index_(index), name_(backend.name) {
+    : home_(this),
+      backend_(backend),
+      device_(device),
+      capability_(capability),
+      index_(index),
+      name_(backend.name) {
   if (capability.ordinal) name_ += fmt::format(":{}", capability.ordinal);
 }
+Device::Device(Device& home, std::string name, uint32_t index)
+    : home_(&home),
+      backend_(home.backend_),
+      device_(home.device_),
+      capability_(home.capability_),
+      index_(index),
+      name_(std::move(name)) {}
 
 Result<const BufferRef*> Device::staging(uint64_t bytes) {
+  if (home_ != this) return home_->staging(bytes);
   for (BufferRef& piece : staging_)
     if (!piece || piece->bytes < bytes) {
       WEFT_TRY(piece, allocate_pinned(bytes));
@@ -183,6 +202,8 @@ Status Device::start() {
 }
 
 Device::~Device() {
+  for (const auto& end : at_close) end();
+  if (home_ != this) return;
   if (eager_queue_) trim();
   forget_pools();
   eager_queue_.reset();

@@ -1,4 +1,5 @@
 #pragma once
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -10,10 +11,11 @@ namespace weft::seam {
 
 struct Plan;
 
-/// Kernel records of one provider, for one device.
+/// Kernel records of one provider, for one device: those of a higher rank first.
 struct KernelSource {
   std::string provider;
   std::vector<const weft_kernel*> kernels;
+  std::string contents;  ///< a hash of the code that they are: measurements of other code are out of date
 };
 
 struct ThreadPool;
@@ -25,9 +27,15 @@ struct MemoryUse {
 };
 
 /// Memory and queues of one backend's device, with the kernels that serve it.
+///
+/// A provider's device is a view of the one that it serves, its home: a name and kernels of its own, and the
+/// home's memory and queues. Buffers belong to the home, so that tensors change from one view to another
+/// without a copy.
 class Device {
  public:
   Device(const weft_backend& backend, weft_device device, const weft_capability& capability, uint32_t index);
+  /// A view of `home`, which outlives it.
+  Device(Device& home, std::string name, uint32_t index);
   ~Device();
   /// Opens the queue of eager work; before anything else.
   Status start();
@@ -48,6 +56,12 @@ class Device {
   }
 
   std::vector<KernelSource> sources;
+  /// Called when the device closes, before its backend is told.
+  std::vector<std::function<void()>> at_close;
+
+  /// The device whose memory and queues these are: this one, unless it is a view.
+  Device& home() const { return *home_; }
+  bool shares_memory(const Device& other) const { return home_ == other.home_; }
 
   /// From the pool where it has a buffer of the size class. Reuse is safe because every user of the pool
   /// enqueues on eager_queue(), in order. Never null on success, also for 0 bytes.
@@ -69,19 +83,19 @@ class Device {
 
   /// Two pieces of pinned memory for transfers to other devices; kept until trim(). Under staging_mutex().
   Result<const BufferRef*> staging(uint64_t bytes);
-  std::mutex& staging_mutex() { return staging_mutex_; }
+  std::mutex& staging_mutex() { return home_->staging_mutex_; }
 
   /// The queue of all eager work on this device. Hold `eager_mutex` while enqueuing on an ordered device.
-  Queue& eager_queue() { return *eager_queue_; }
-  std::mutex& eager_mutex() { return eager_mutex_; }
+  Queue& eager_queue() { return *home_->eager_queue_; }
+  std::mutex& eager_mutex() { return home_->eager_mutex_; }
 
   /// What is enqueued on `queue` from now on comes after what other queues do with the buffer.
   Status order(Queue& queue, const Buffer& buffer) {
-    return uses_.none() ? Status() : uses_.order(queue, &queue == eager_queue_.get(), buffer);
+    return home_->uses_.none() ? Status() : home_->uses_.order(queue, &queue == &eager_queue(), buffer);
   }
   /// `queue`, which is not the eager one, uses the buffer up to this point.
   void used(const Buffer& buffer, Queue& queue, uint64_t point) {
-    if (ordered()) uses_.add(buffer, queue, point);
+    if (ordered()) home_->uses_.add(buffer, queue, point);
   }
 
   /// Ends a plan, once each queue that may still need it has been waited for.
@@ -89,7 +103,7 @@ class Device {
 
   /// Gives the pooled memory of all threads back to the backend.
   void trim();
-  uint64_t live_bytes() const { return live_bytes_.load(std::memory_order_relaxed); }
+  uint64_t live_bytes() const { return home_->live_bytes_.load(std::memory_order_relaxed); }
   /// Begins to watch: what there is now. peak() then gives the most of each since.
   MemoryUse begin_peak();
   MemoryUse peak();
@@ -113,6 +127,7 @@ class Device {
   /// Ends the plans that waited for this queue alone.
   void passed(const Queue& queue);
 
+  Device* const home_;
   const weft_backend& backend_;
   weft_device device_;
   weft_capability capability_;

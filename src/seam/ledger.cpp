@@ -54,6 +54,12 @@ void Ledger::leave(Plan& plan) {
   }
 }
 
+void Ledger::chosen(const std::string& device, const std::string& passed_over) {
+  std::lock_guard lock(mutex_);
+  auto row = LedgerRow{device, "choice", device, "passed over: " + passed_over, 0, 0, 0};
+  ++chosen_.try_emplace({device, passed_over}, std::move(row)).first->second.calls;
+}
+
 void Ledger::copied(const std::string& from, const std::string& to, uint64_t bytes) {
   std::lock_guard lock(mutex_);
   auto& row = copies_.try_emplace({from, to}, LedgerRow{from + " -> " + to, "copy", "copy", "", 0, 0, 0})
@@ -71,6 +77,7 @@ std::vector<LedgerRow> Ledger::rows() const {
     all.try_emplace({row.device, row.op, row.kernel, row.why}, row).first->second.calls += calls;
   }
   std::vector<LedgerRow> out;
+  for (const auto& [key, row] : chosen_) out.push_back(row);
   for (auto& [key, row] : all) out.push_back(std::move(row));
   for (const auto& [key, row] : copies_) out.push_back(row);
   return out;
@@ -78,7 +85,7 @@ std::vector<LedgerRow> Ledger::rows() const {
 
 void Ledger::clear() {
   std::lock_guard lock(mutex_);
-  ended_.clear(), copies_.clear();
+  ended_.clear(), chosen_.clear(), copies_.clear();
   for (Plan* plan = live_; plan; plan = plan->after)
     plan->cleared = plan->calls.load(std::memory_order_relaxed);
 }

@@ -13,6 +13,8 @@ class Ledger {
  public:
   void enter(Plan& plan);
   void leave(Plan& plan);
+  /// A device was taken from a list of backends, of which others were passed over.
+  void chosen(const std::string& device, const std::string& passed_over);
   void copied(const std::string& from, const std::string& to, uint64_t bytes);
   std::vector<LedgerRow> rows() const;
   /// Forgets the counts so far.
@@ -24,7 +26,7 @@ class Ledger {
   Plan* live_ =
       nullptr;  // threaded through the plans themselves: entering and leaving is part of a cache miss
   std::map<Key, LedgerRow> ended_;
-  std::map<std::pair<std::string, std::string>, LedgerRow> copies_;
+  std::map<std::pair<std::string, std::string>, LedgerRow> chosen_, copies_;
 };
 
 Ledger& ledger();

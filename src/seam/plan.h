@@ -67,8 +67,8 @@ class Without {
   const Refuse* before_;  // of the one that this one stands inside of, which no longer counts
 };
 
-/// Asks the device's kernels, in the order of its providers: first those for the op by name, then those that
-/// run a body. A null plan means that all refused; `refusals` then says why, one line a kernel.
+/// Asks the kernel that was measured to be the fastest here (seam/preference.h), then the device's kernels in
+/// the order of its providers: first those for the op by name, then those that run a body. A null plan means that all refused; `refusals` then says why, one line a kernel.
 Result<PlanPtr> select(Device& device, const CallPtr& call, std::vector<Refusal>* refusals);
 
 /// Asks this kernel alone: a Status of code unsupported, with its reason, where it refuses.

@@ -175,6 +175,8 @@ Result<BufferRef> Device::taken(BufferRef buffer) {
 }
 
 Result<BufferRef> Device::allocate(uint64_t bytes) {
+  if (home_ != this) [[unlikely]]
+    return home_->allocate(bytes);
   const uint32_t k = class_of(bytes);
   if (pools.gone) return allocate_fresh(bytes, kUnpooled);
   ThreadPool& pool = this_threads_pool();
@@ -196,6 +198,7 @@ Result<BufferRef> Device::allocate(uint64_t bytes) {
 }
 
 MemoryUse Device::begin_peak() {
+  if (home_ != this) return home_->begin_peak();
   ThreadPool& pool = this_threads_pool();
   pool.most_live = pool.live;
   const uint64_t now = live_bytes();
@@ -203,12 +206,14 @@ MemoryUse Device::begin_peak() {
   return {now, static_cast<uint64_t>(std::max<int64_t>(0, pool.live))};
 }
 MemoryUse Device::peak() {
+  if (home_ != this) return home_->peak();
   return {peak_bytes_.load(std::memory_order_relaxed),
           static_cast<uint64_t>(std::max<int64_t>(0, this_threads_pool().most_live))};
 }
 
 // What other threads let go of while this waits may be in use still: only what was taken before is freed.
 void Device::trim() {
+  if (home_ != this) return home_->trim();
   {
     const std::lock_guard lock(staging_mutex_);
     for (BufferRef& piece : staging_) piece = BufferRef();

@@ -3,132 +3,33 @@
 #include <dlfcn.h>
 
 #include <algorithm>
-#include <bit>
-#include <cctype>
 #include <filesystem>
+#include <fstream>
 #include <functional>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
 
 #include "base/log.h"
 #include "seam/builtin.h"
+#include "seam/tables.h"
 
 namespace weft::seam {
 namespace {
 
-// The host reads no further than a table says it reaches, and needs at least the required entries.
-constexpr uint32_t kLeastTable = offsetof(weft_backend, kernels) + sizeof(weft_backend::kernels);
-
-constexpr uint32_t kLeastKernel = offsetof(weft_kernel, launch) + sizeof(weft_kernel::launch);
-constexpr uint32_t kMostBytes = 64 * 1024;  // of any struct that makes sense
-constexpr uint32_t kMostKernels = 64 * 1024;
 constexpr const char* kBuiltIn = "built in";
 
-// Users type it, and ids of kernels begin with it.
-Status check_name(const char* name) {
-  if (!name || !*name) return fail(Code::version, "it has no name");
-  const size_t n = strnlen(name, 65);
-  const bool word =
-      std::all_of(name, name + n, [](unsigned char c) { return std::isalnum(c) || c == '_' || c == '-'; });
-  if (n > 64 || !word)
-    return fail(Code::version, "its name must be at most 64 letters, digits, '_' and '-', got '{}'",
-                std::string_view(name, n));
-  return {};
-}
-
-Status check_table(const weft_backend& t) {
-  if (t.size < kLeastTable || t.size > kMostBytes)
-    return fail(Code::version, "its table says it has {} bytes; {} to {} make sense", t.size, kLeastTable,
-                kMostBytes);
-  if (t.abi < WEFT_ABI_MIN || t.abi > WEFT_ABI)
-    return fail(Code::version, "it was built for seam version {}, this host speaks {} to {}", t.abi,
-                WEFT_ABI_MIN, WEFT_ABI);
-  WEFT_CHECK(check_name(t.name));
-  const struct {
-    const char* name;
-    bool there;
-  } required[] = {{"probe", t.probe != nullptr},
-                  {"open_device", t.open_device != nullptr},
-                  {"close_device", t.close_device != nullptr},
-                  {"allocate", t.allocate != nullptr},
-                  {"free", t.free != nullptr},
-                  {"open_queue", t.open_queue != nullptr},
-                  {"close_queue", t.close_queue != nullptr},
-                  {"copy", t.copy != nullptr},
-                  {"synchronize", t.synchronize != nullptr},
-                  {"kernels", t.kernels != nullptr}};
-  for (const auto& r : required)
-    if (!r.there) return fail(Code::version, "the required entry {} is missing", r.name);
-  return {};
-}
-
-// Entries that only make sense together.
-Status check_groups(const weft_backend& t) {
-  const int points = (t.mark != nullptr) + (t.wait != nullptr) + (t.await != nullptr);
-  if (points != 0 && points != 3)
-    return fail(Code::version, "it has {} of the three entries mark, wait and await; wanted all or none",
-                points);
-  const int sequences =
-      (t.make_sequence != nullptr) + (t.run_sequence != nullptr) + (t.free_sequence != nullptr);
-  if (sequences != 0 && sequences != 3)
-    return fail(Code::version,
-                "it has {} of the three entries make_sequence, run_sequence and free_sequence; wanted all or "
-                "none",
-                sequences);
-  return {};
-}
-
-std::string terminated(const char* text, size_t capacity) {
-  return std::string(text, strnlen(text, capacity));
-}
-
-// "<provider>.<op>.<variant>": the ledger, the refusals and whoever leaves a kernel out go by its parts.
-bool is_id(std::string_view id) {
-  const size_t op = id.find('.') + 1, variant = op ? id.find('.', op) + 1 : 0;
-  return op > 1 && variant > op + 1 && variant < id.size();
-}
-
-// The records that a backend lists: each is read only after this has looked at it.
-Result<std::vector<const weft_kernel*>> checked_kernels(const weft_kernel* const* list, uint32_t n) {
-  if (n > kMostKernels || (n > 0 && !list))
-    return fail(Code::version, "it lists {} of them{}; at most {} make sense", n, list ? "" : ", and no list",
-                kMostKernels);
-  for (uint32_t i = 0; i < n; ++i) {
-    const weft_kernel* k = list[i];
-    if (!k) return fail(Code::version, "number {} is null", i);
-    if (k->size < kLeastKernel || k->size > kMostBytes)
-      return fail(Code::version, "number {} says it has {} bytes; {} to {} make sense", i, k->size,
-                  kLeastKernel, kMostBytes);
-    const struct {
-      const char* name;
-      bool there;
-    } required[] = {{"id", k->id && *k->id},
-                    {"op", k->op && *k->op},
-                    {"reads", k->reads || k->n_reads == 0},
-                    {"accepts", k->accepts != nullptr},
-                    {"launch", k->launch != nullptr}};
-    for (const auto& r : required)
-      if (!r.there) return fail(Code::version, "number {} has no {}", i, r.name);
-    if (!is_id(k->id))
-      return fail(Code::version, "number {}, for {}, has the id '{}'; wanted <provider>.<op>.<variant>", i,
-                  k->op, k->id);
-  }
-  return std::vector(list, list + n);
-}
-
-// What a backend says of a device, as the host goes by it: texts end, and what is counted with makes sense.
-Status settle(weft_capability& c, uint32_t ordinal) {
-  if (c.available == 0)
-    return fail(Code::unavailable, "{}",
-                *c.reason ? terminated(c.reason, sizeof c.reason) : "it gave no reason");
-  c.size = sizeof c, c.ordinal = ordinal;
-  c.kind[sizeof c.kind - 1] = c.label[sizeof c.label - 1] = c.reason[sizeof c.reason - 1] = 0;
-  c.dialect[sizeof c.dialect - 1] = c.numerics[sizeof c.numerics - 1] = 0;
-  c.offset_alignment = std::max(c.offset_alignment, 1u);
-  if (!std::has_single_bit(c.offset_alignment))
-    return fail(Code::version, "its buffers begin at multiples of {}, which is no power of two",
-                c.offset_alignment);
-  if (c.queue_kind != WEFT_QUEUE_INLINE && c.queue_kind != WEFT_QUEUE_ORDERED)
-    return fail(Code::version, "its queues are of kind {}, which this host does not know", c.queue_kind);
-  return {};
+// Of a plug-in's file. One that can't be read again has none, and no measurement of it holds.
+std::string hash_of(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  XXH3_state_t* state = XXH3_createState();
+  XXH3_64bits_reset(state);
+  std::vector<char> piece(1 << 16);
+  while (in.read(piece.data(), static_cast<std::streamsize>(piece.size())) || in.gcount() > 0)
+    XXH3_64bits_update(state, piece.data(), static_cast<size_t>(in.gcount()));
+  const uint64_t h = XXH3_64bits_digest(state);
+  XXH3_freeState(state);
+  return in.bad() ? "" : fmt::format("{:016x}", h);
 }
 
 DeviceInfo describe(const weft_capability& c, const std::string& backend) {
@@ -147,7 +48,7 @@ DeviceInfo describe(const weft_capability& c, const std::string& backend) {
 Registry::Registry() {
   for (const auto& builtin : builtin_backends()) {
     Entry entry;
-    entry.info.name = builtin.name, entry.info.origin = kBuiltIn;
+    entry.info.name = builtin.name, entry.info.origin = kBuiltIn, entry.contents = builtin_contents();
     Status s = negotiate(entry, builtin.negotiate);
     (void)add(std::move(entry), std::move(s));  // the report tells
   }
@@ -207,17 +108,19 @@ Status Registry::negotiate(Entry& entry, weft_negotiate_fn function) {
   WEFT_CHECK(unthrown([&] { return error.status(function(&host(), &table, error.out())); }).at("negotiate"));
   if (!table) return fail(Code::version, "negotiate: it answered yes but gave no table");
   WEFT_CHECK(check_table(*table).at("table"));
-  // A shorter table is an older one: what it lacks is absent.
-  auto& padded = tables_.emplace_back();
-  std::memset(&padded, 0, sizeof padded);
-  std::memcpy(&padded, table, std::min<size_t>(table->size, sizeof padded));
-  if (Status s = check_groups(padded); !s.ok()) {
+  return keep(entry, *table).at("table");
+}
+
+Status Registry::keep(Entry& entry, const weft_backend& table) {
+  auto& mine = tables_.emplace_back();
+  if (Status s = padded(table, mine); !s.ok()) {
     tables_.pop_back();
-    return std::move(s).at("table");
+    return s;
   }
-  entry.table = &padded;
-  entry.info.name = padded.name;
-  entry.info.version = padded.version ? padded.version : "";
+  entry.table = &mine;
+  entry.info.name = mine.name;
+  entry.info.version = mine.version ? mine.version : "";
+  entry.info.serves = mine.serves ? mine.serves : "";
   return {};
 }
 
@@ -226,12 +129,7 @@ Status Registry::adopt(const weft_backend& table, std::string origin) {
   Entry entry;
   entry.info.origin = std::move(origin);
   Status s = check_table(table);
-  if (s.ok()) s = check_groups(table);
-  if (s.ok()) {
-    entry.table = &tables_.emplace_back(table);
-    entry.info.name = table.name;
-    entry.info.version = table.version ? table.version : "";
-  }
+  if (s.ok()) s = keep(entry, table);
   return add(std::move(entry), std::move(s));
 }
 
@@ -249,7 +147,17 @@ void Registry::probe(Entry& entry) {
   } else if (probe.n_devices == 0) {
     info.reason = terminated(probe.reason, sizeof probe.reason);
   }
-  for (uint32_t i = 0; probed.ok() && i < std::min(probe.n_devices, kMaxDevices); ++i) {
+  if (probed.ok() && probe.n_devices > 0)
+    entry.provides() ? probe_served(entry) : probe_devices(entry, std::min(probe.n_devices, kMaxDevices));
+  if (!info.devices.empty())
+    info.state = "available", info.reason.clear();
+  else if (!info.missing.empty())
+    info.reason = info.missing.back();
+}
+
+void Registry::probe_devices(Entry& entry, uint32_t n) {
+  CError error;
+  for (uint32_t i = 0; i < n; ++i) {
     weft_capability c{.size = sizeof(weft_capability)};
     const Status fit = unthrown([&]() -> Status {
       weft_device device = nullptr;
@@ -258,20 +166,59 @@ void Registry::probe(Entry& entry) {
       return settle(c, i);
     });
     if (!fit.ok()) {
-      info.missing.push_back(fmt::format("device {}: {}", i, fit.message()));
+      entry.info.missing.push_back(fmt::format("device {}: {}", i, fit.message()));
       continue;
     }
     entry.capabilities.push_back(c);
-    info.devices.push_back(describe(c, info.name));
+    entry.info.devices.push_back(describe(c, entry.info.name));
   }
-  if (!info.devices.empty())
-    info.state = "available", info.reason.clear();
-  else if (!info.missing.empty())
-    info.reason = info.missing.back();
+}
+
+// A provider has the devices of the backend that it serves, under its own name.
+void Registry::probe_served(Entry& entry) {
+  const Entry* home = entry_of_kind(entry.table->serves);
+  if (!home) {
+    entry.info.reason = fmt::format("it serves devices of kind {}, and there are none", entry.table->serves);
+    return;
+  }
+  entry.capabilities = home->capabilities;
+  for (const auto& c : entry.capabilities) entry.info.devices.push_back(describe(c, entry.info.name));
+}
+
+// Those that may be the default first; the others in the order in which they were found.
+std::vector<Registry::Entry*> Registry::by_rank() {
+  std::vector<Entry*> all;
+  for (auto& e : entries_)
+    if (e.table && !e.provides()) all.push_back(&e);
+  std::ranges::stable_sort(all, [](auto* a, auto* b) { return a->table->rank > b->table->rank; });
+  return all;
+}
+
+// The backend whose devices a provider serves: the one of the highest rank. One that is named like the kind is
+// asked first, so that no other driver is loaded.
+Registry::Entry* Registry::entry_of_kind(std::string_view kind) {
+  auto all = by_rank();
+  std::ranges::stable_partition(all, [&](const Entry* e) { return e->info.name == kind; });
+  for (Entry* e : all) {
+    probe(*e);
+    for (const auto& d : e->info.devices)
+      if (d.kind == kind) return e;
+  }
+  return nullptr;
+}
+
+std::string Registry::preferred() {
+  const std::lock_guard lock(mutex_);
+  for (Entry* e : by_rank()) {
+    probe(*e);
+    if (!e->info.devices.empty()) return e->info.devices[0].name;
+  }
+  return "";
 }
 
 Status Registry::load(const std::string& path) {
   Entry entry;
+  entry.contents = hash_of(path);
   entry.info.name = std::filesystem::path(path).stem().string();
   entry.info.origin = path;
   void* library = nullptr;
@@ -300,12 +247,13 @@ std::vector<BackendInfo> Registry::report() {
   return out;
 }
 
-bool Registry::has(std::string_view name) {
+bool Registry::has(std::string_view names) {
   std::lock_guard lock(mutex_);
-  return find(name).ok();
+  const auto list = parse_names(names);
+  return list.ok() && std::ranges::any_of(list.value(), [&](const auto& name) { return find(name).ok(); });
 }
 
-Result<std::pair<Registry::Entry*, uint32_t>> Registry::find(std::string_view name) {
+Result<Registry::Found> Registry::find(std::string_view name) {
   const std::string_view backend = name.substr(0, name.find(':'));
   if (name.substr(backend.size()) == ":0") name = backend;  // the first device has the backend's name
   const auto good =
@@ -329,103 +277,9 @@ Result<std::pair<Registry::Entry*, uint32_t>> Registry::find(std::string_view na
   return invalid("no backend named '{}'; there are: {}", name, known);
 }
 
-Result<std::unique_ptr<Device>> Registry::opened(const Entry& entry, uint32_t ordinal, uint32_t index) {
-  const auto& table = *entry.table;
-  const std::string name = entry.info.name + (ordinal ? fmt::format(":{}", ordinal) : "");
-  CError error;
-  weft_capability capability{.size = sizeof(weft_capability)};
-  weft_device handle = nullptr;
-  if (const weft_code code = table.open_device(ordinal, &handle, &capability, error.out()); code != WEFT_OK)
-    return error.status(code).at(fmt::format("opening {}", name));
-  Status fit = settle(capability, ordinal);
-  auto device = std::make_unique<Device>(table, handle, capability, index);
-  WEFT_CHECK(std::move(fit).at(fmt::format("opening {}", name)));
-  WEFT_CHECK(device->start());
-  const weft_kernel* const* kernels = nullptr;
-  uint32_t n = 0;
-  if (const weft_code code = table.kernels(handle, &kernels, &n, error.out()); code != WEFT_OK)
-    return error.status(code).at(fmt::format("kernels of {}", name));
-  auto records = checked_kernels(kernels, n);
-  if (!records.ok()) return records.take_status().at(fmt::format("kernels of {}", name));
-  device->sources.push_back({entry.info.name, std::move(records).value()});
-  for (const auto& provider : builtin_providers())
-    if (auto more = provider.kernels(table, handle, capability, host()); !more.empty())
-      device->sources.push_back({provider.name, std::move(more)});
-  return device;
-}
-
-Result<Device*> Registry::open(std::string_view name) {
-  std::lock_guard lock(mutex_);
-  if (const auto at = devices_.find(name); at != devices_.end()) return at->second;
-  WEFT_TRY(const auto found, find(name));
-  if (devices_.size() >= kMaxDevices)
-    return fail(Code::unsupported, "{} devices are open already", kMaxDevices);
-  WEFT_TRY(auto device, opened(*found.first, found.second, static_cast<uint32_t>(devices_.size())));
-  return devices_[std::string(name)] = device.release();
-}
-
-Result<std::unique_ptr<Device>> Registry::open_again(std::string_view name) {
-  std::lock_guard lock(mutex_);
-  WEFT_TRY(const auto found, find(name));
-  return opened(*found.first, found.second, kMaxDevices);
-}
-
-std::vector<Device*> Registry::open_others(const Device& but) {
-  std::vector<Device*> out;
-  for (const auto& info : report())
-    for (const auto& d : info.devices) {
-      if (d.name == but.name() || d.kind == "null") continue;
-      if (auto device = open(d.name); device.ok()) out.push_back(*device);
-    }
-  return out;
-}
-
 Registry& registry() {
   static auto* one = new Registry;  // devices outlive every tensor, also those in static storage
   return *one;
 }
 
 }  // namespace weft::seam
-
-namespace weft {
-
-std::vector<BackendInfo> get_backends() { return seam::registry().report(); }
-
-std::vector<std::string> get_available_backends() {
-  std::vector<std::string> names;
-  for (const auto& b : get_backends())
-    for (const auto& d : b.devices) names.push_back(d.name);
-  return names;
-}
-
-bool is_backend_available(const std::string& name) { return seam::registry().has(name); }
-
-BackendInfo get_backend_info(const std::string& name) {
-  std::string known;
-  for (auto& b : get_backends()) {
-    if (b.name == name) return b;
-    known += (known.empty() ? "" : ", ") + b.name;
-  }
-  throw Error(invalid("no backend named '{}'; there are: {}", name, known));
-}
-
-void load_backend(const std::string& path) { raise_if(seam::registry().load(path)); }
-
-namespace {
-thread_local std::string thread_default;
-}  // namespace
-
-// The fastest of the processor's own, where this build has it.
-std::string default_backend() {
-  if (thread_default.empty()) thread_default = is_backend_available("native") ? "native" : "reference";
-  return thread_default;
-}
-
-void set_default_backend(const std::string& name) {
-  value_or_raise(seam::registry().open(name));
-  thread_default = name;
-}
-
-std::string current_device() { return default_backend(); }
-
-}  // namespace weft

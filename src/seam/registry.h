@@ -1,6 +1,7 @@
 #pragma once
 #include <deque>
 #include <map>
+#include <set>
 
 #include "seam/device.h"
 #include "weft/backends.h"
@@ -16,18 +17,27 @@ class Registry {
   /// it too.
   Status load(const std::string& path);
   std::vector<BackendInfo> report();
-  /// Is there a device with this name? Other backends are not asked.
-  bool has(std::string_view name);
-  /// The device with this name ("reference", "opencl:1"), opened now if it was not yet. Lives until the
-  /// process ends.
-  Result<Device*> open(std::string_view name);
+  /// Is there a device with this name, or with one of a list? Other backends are not asked.
+  bool has(std::string_view names);
+  /// The device with this name ("reference", "opencl:1"), opened now if it was not yet. Of a list ("cuda,opencl"),
+  /// the first that can be opened; what is passed over is logged once, and entered in the ledger. Lives until
+  /// the process ends.
+  Result<Device*> open(std::string_view names);
   /// The same device opened once more, beside the one that open() gives: with a handle, queues and memory of
-  /// its own, closed when it goes. One at a time, and nothing pooled may be left of it: for who tests
+  /// its own, closed when it goes. One at a time, and nothing pooled may be left of it: for tests of
   /// backends.
   Result<std::unique_ptr<Device>> open_again(std::string_view name);
-  /// Every other device that can be opened and can compute, in the order in which their backends were found:
-  /// where a fallback may go. A backend of kind "null" computes nothing and is never one.
-  std::vector<Device*> open_others(const Device& but);
+  /// Where a fallback from `device` may go, which was opened by these names. Of a list, those after it, in that
+  /// order. Else every other device that can be opened and can compute, in the order in which their backends
+  /// were found: not views, whose kernels their home has, nor the kind "null", which computes nothing.
+  std::vector<Device*> fallbacks(const Device& device, std::string_view names);
+  /// The available backend of the highest rank, for users who name none; the first one where none has a rank.
+  /// Empty: nothing can be opened.
+  std::string preferred();
+  /// Kernels of providers that serve the device and are not among its own: for those who measure.
+  std::vector<KernelSource> guests(Device& device);
+  /// The kernel with this id, for this device: one of its own, or of a provider that serves it. Null: none.
+  const weft_kernel* find_kernel(Device& device, std::string_view id, std::string* contents = nullptr);
   /// Gives a backend that is not in the list as a file, under its own name: for tests that wrap a good one.
   Status adopt(const weft_backend& table, std::string origin);
 
@@ -36,20 +46,36 @@ class Registry {
     BackendInfo info;
     const weft_backend* table = nullptr;
     std::vector<weft_capability> capabilities;  // by ordinal
+    std::string contents;                       // a hash of its code
     bool probed = false;
+    bool provides() const { return table && table->serves; }
   };
+  using Found = std::pair<Entry*, uint32_t>;  // the backend, and which of its devices
   Status negotiate(Entry& entry, weft_negotiate_fn function);
+  Status keep(Entry& entry, const weft_backend& table);
   void probe(Entry& entry);
+  void probe_devices(Entry& entry, uint32_t n);
+  void probe_served(Entry& entry);
   void load_install_folder();
-  Result<std::pair<Entry*, uint32_t>> find(std::string_view name);
+  Result<Found> find(std::string_view name);
+  Entry* entry_of_kind(std::string_view kind);
+  std::vector<Entry*> by_rank();
   Status add(Entry entry, Status loaded);
+  Result<Device*> open_one(std::string_view name);
   static Result<std::unique_ptr<Device>> opened(const Entry& entry, uint32_t ordinal, uint32_t index);
+  Result<std::unique_ptr<Device>> view(Entry& provider, Device& home, std::string name, uint32_t index);
+  static Result<KernelSource> attach(const Entry& provider, Device& home);
 
   std::mutex mutex_;
   std::deque<Entry> entries_;
   std::map<std::string, Device*, std::less<>> devices_;
+  std::map<std::pair<const Entry*, Device*>, KernelSource> attached_;  // to devices that live for ever
+  std::set<std::string> said_;
   std::deque<weft_backend> tables_;  // tables padded to this header's size
 };
+
+/// "cuda,opencl" as its names.
+Result<std::vector<std::string>> parse_names(std::string_view names);
 
 Registry& registry();
 /// The services that every backend gets.

@@ -1,9 +1,12 @@
+#include <algorithm>
 #include <optional>
 
 #include "base/log.h"
 #include "seam/builtin.h"
 #include "seam/ledger.h"
 #include "seam/plan.h"
+#include "seam/preference.h"
+#include "seam/registry.h"
 
 namespace weft::seam {
 namespace {
@@ -50,6 +53,37 @@ Result<PlanPtr> prepare(Device& device, const weft_kernel& k, const CallPtr& cal
     return fail(Code::internal, "{}: precision mode {} was chosen, {} is allowed", k.id,
                 plan->prepared.precision, call->desc().precision);
   return plan;
+}
+
+bool is_for(const weft_kernel& k, const CallDesc& call) {
+  const std::string_view op = k.op;
+  return op == call.op || op == "*" || (op == "region" && call.region);
+}
+
+// The kernel that was measured to be the fastest for this call. It is asked like any other, and whatever is
+// wrong with it only means that it is passed over.
+PlanPtr select_measured(Device& device, const CallPtr& call, std::vector<Refusal>* refusals) {
+  const auto measured = preferences().find(device, call->desc());
+  if (!measured || measured->kernel == measured->instead) return {};
+  const auto pass_over = [&](std::string why) {
+    refusals->push_back({measured->kernel, "measured as the fastest, " + std::move(why)});
+    return PlanPtr();
+  };
+  std::string contents;
+  const weft_kernel* k = registry().find_kernel(device, measured->kernel, &contents);
+  if (!k) return pass_over("and not here");
+  if (contents != measured->contents) return pass_over("and changed since");
+  if (!is_for(*k, call->desc())) return pass_over("and no kernel for this op");
+  if (Status no = ask(*k, device, *call); !no.ok()) return pass_over("and refuses: " + no.message());
+  auto plan = prepare(device, *k, call);
+  if (!plan.ok()) return pass_over("and can't be prepared: " + plan.status().message());
+  plan.value()->why =
+      fmt::format("measured: {:.2f} times as fast as {}",
+                  static_cast<double>(measured->nanoseconds_instead) /
+                      static_cast<double>(std::max<uint64_t>(measured->nanoseconds, 1)),
+                  measured->instead);
+  ledger().enter(*plan.value());
+  return std::move(plan).value();
 }
 
 std::string joined(const std::vector<Refusal>& refusals) {
@@ -102,6 +136,7 @@ Result<PlanPtr> select(Device& device, const CallPtr& call, std::vector<Refusal>
       }
     return PlanPtr();
   };
+  if (auto plan = select_measured(device, call, refusals)) return plan;
   const size_t before = refusals->size();
   WEFT_TRY(PlanPtr plan, consider(call->desc().op));
   if (plan || !call->desc().region) return plan;

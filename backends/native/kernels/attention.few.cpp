@@ -102,6 +102,7 @@ extern const KernelRecord attention_few = {.op = "attention",
                                            .variant = "few",
                                            .reads = {"causal", "scale", "seq_first"},
                                            .accepts = accepts,
-                                           .launch = launch};
+                                           .launch = launch,
+                                           .rank = 1};  // before the one for any number of queries
 
 }  // namespace weft::native

@@ -9,7 +9,7 @@
 namespace weft::shared {
 
 /// `Traits` gives kName (of the backend), kKind (of the device), label(), kNumerics and kernels(), the
-/// KernelTable.
+/// KernelTable; and kRank, where it may be the default.
 ///
 ///     weft_code WEFT_NEGOTIATE(const weft_host* host, const weft_backend** backend, weft_error* error) {
 ///       return HostDevice<Reference>::negotiate(host, backend, error);
@@ -26,6 +26,10 @@ struct HostDevice {
   }
 
  private:
+  static constexpr uint32_t rank() {
+    if constexpr (requires { Traits::kRank; }) return Traits::kRank;
+    return 0;
+  }
   static weft_code probe(weft_probe* probe, weft_error*) {
     backend::write(probe, &weft_probe::n_devices, 1);
     return WEFT_OK;
@@ -100,6 +104,7 @@ struct HostDevice {
       .copy = copy,
       .synchronize = synchronize,
       .kernels = kernels,
+      .rank = rank(),
   };
 };
 
