@@ -11,6 +11,6 @@ if(NOT version)
 elseif(WEFT_SANITIZE STREQUAL "thread")
   set(WEFT_BACKEND_SKIP "ThreadSanitizer does not know the locks of OpenMP's runtime")
 else()
-  list(APPEND WEFT_BACKEND_OPTIONS "SHELL:-isystem ${WEFT_ONEDNN_HEADERS}"
+  list(APPEND WEFT_BACKEND_OPTIONS "-isystem${WEFT_ONEDNN_HEADERS}"
        "-DWEFT_ONEDNN_BESIDE=\"${WEFT_ONEDNN}/lib/libdnnl.so.3\"")
 endif()

@@ -23,11 +23,7 @@ static double work_for_each(const ir::Graph& graph, const ir::Node& node) {
   return 0;
 }
 
-double oracle_work(const DrawnCall& call) {
-  std::vector<TensorType> types;
-  for (size_t i = 0; i < call.like.size(); ++i)
-    types.push_back({call.dtype_of(i), to_shape(call.like[i].shape)});
-  const auto graph = value_or_raise(graph_of(*call.op, call.attrs, types));
+double oracle_work(const ir::Graph& graph) {
   const auto elements = [&](int32_t id) {
     return static_cast<double>(element_count(graph.types[static_cast<size_t>(id)].shape).value());
   };
@@ -37,6 +33,13 @@ double oracle_work(const DrawnCall& call) {
     for (const int32_t id : node.outputs) work += elements(id) * (1 + work_for_each(graph, node));
   }
   return work;
+}
+
+double oracle_work(const DrawnCall& call) {
+  std::vector<TensorType> types;
+  for (size_t i = 0; i < call.like.size(); ++i)
+    types.push_back({call.dtype_of(i), to_shape(call.like[i].shape)});
+  return oracle_work(value_or_raise(graph_of(*call.op, call.attrs, types)));
 }
 
 }  // namespace weft::conformance

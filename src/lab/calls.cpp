@@ -32,8 +32,11 @@ Result<Config> parse_config(const std::string& text) {
       c.fuse = false;
     } else if (word.size() > 1 && word[0] == '-') {
       c.without.push_back(word.substr(1));
+    } else if (!word.empty() && word[0] != '-' && c.fuse && c.without.empty()) {
+      c.backend += "," + word;  // a list of them
     } else {
-      return invalid("a configuration is BACKEND[,unfused][,-KERNEL]..., got '{}' in '{}'", word, text);
+      return invalid("a configuration is BACKEND[,BACKEND]...[,unfused][,-KERNEL]..., got '{}' in '{}'", word,
+                     text);
     }
   }
   return c;
@@ -230,22 +233,45 @@ static Result<ir::ValueList> add_meaning(ir::Graph& g, const CompiledProgram& p,
                          : add_body(g, p.regions[static_cast<size_t>(call.region)], in);
 }
 
-Result<std::vector<Bounded>> bound_call(const CompiledProgram& p, size_t index, const Values& values) {
+Result<seam::CallDesc> describe(const CompiledProgram& p, size_t index) {
+  std::vector<seam::ConcreteType> types;
+  for (const auto& value : p.values) {
+    WEFT_TRY(auto type, link::concrete(value, {}));
+    types.push_back(std::move(type));
+  }
+  const auto& call = p.calls[index];
+  WEFT_TRY(auto desc, link::describe(call, types, {}));
+  if (call.region >= 0) {
+    WEFT_TRY(desc.region, link::describe(p.regions[static_cast<size_t>(call.region)], {}));
+  }
+  return desc;
+}
+
+// The results are the graph's outputs.
+Result<ir::Graph> call_graph(const CompiledProgram& p, size_t index) {
   const auto& call = p.calls[index];
   ir::Graph g;
   ir::ValueList in;
-  std::vector<Bounded> operands;
   for (size_t i = 0; i < call.inputs.size(); ++i) {
     const ValueId id = call.inputs[i];
     in.push_back(id < 0 ? ir::Value()
                         : g.input(fmt::format("{}", i), p.values[static_cast<size_t>(id)].type));
-    if (id >= 0) operands.push_back(conformance::exactly(to_array(values[static_cast<size_t>(id)])));
   }
   WEFT_TRY(const auto out, add_meaning(g, p, call, in));
+  for (size_t k = 0; k < out.size(); ++k) g.output(fmt::format("{}", k), out[k]);
+  return g;
+}
+
+Result<std::vector<Bounded>> bound_call(const CompiledProgram& p, size_t index, const Values& values) {
+  const auto& call = p.calls[index];
+  WEFT_TRY(const auto g, call_graph(p, index));
+  std::vector<Bounded> operands;
+  for (const ValueId id : call.inputs)
+    if (id >= 0) operands.push_back(conformance::exactly(to_array(values[static_cast<size_t>(id)])));
   const auto all = conformance::bound_graph(g, std::move(operands));
   std::vector<Bounded> results;
-  for (size_t k = 0; k < out.size(); ++k)
-    if (call.outputs[k] >= 0) results.push_back(all[static_cast<size_t>(out[k].id())]);
+  for (size_t k = 0; k < g.outputs.size(); ++k)
+    if (call.outputs[k] >= 0) results.push_back(all[static_cast<size_t>(g.outputs[k].value)]);
   return results;
 }
 

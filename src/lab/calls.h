@@ -9,11 +9,11 @@ namespace weft::lab {
 
 /// How kernels are chosen: one configuration of a program.
 struct Config {
-  std::string backend;               ///< empty: the default one
+  std::string backend;               ///< or a list; empty: the default one
   bool fuse = true;                  ///< off: no kernel runs a body in one piece; what is fused runs op by op
   std::vector<std::string> without;  ///< ids of kernels that are not asked
 };
-/// Reads "BACKEND[,unfused][,-KERNEL]...", as in "native,-native.matmul.packed".
+/// Reads "BACKEND[,BACKEND]...[,unfused][,-KERNEL]...", as in "native,-native.matmul.packed".
 Result<Config> parse_config(const std::string& text);
 /// An error where a kernel that it leaves out could not be taken: it is not of the configuration's backend
 /// nor, where others may step in, of any that is here.
@@ -42,6 +42,11 @@ Result<CallRun> run_call(const program::CompiledProgram& program, size_t index, 
 std::vector<program::ValueId> results_of(const program::KernelCall& call);
 /// Puts the results where the next calls find them.
 void keep(const program::CompiledProgram& program, size_t index, CallRun run, Values& values);
+
+/// Call `index` as the seam is asked it, but for the modes of a policy.
+Result<seam::CallDesc> describe(const program::CompiledProgram& program, size_t index);
+/// What call `index` means, in primitive ops, where it has a body; its operands that are there are the inputs.
+Result<ir::Graph> call_graph(const program::CompiledProgram& program, size_t index);
 
 /// Truth and bounds of the results of call `index`, those that are there, for these operands: of its body,
 /// where it has one.

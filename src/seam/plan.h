@@ -71,6 +71,9 @@ class Without {
 /// the order of its providers: first those for the op by name, then those that run a body. A null plan means that all refused; `refusals` then says why, one line a kernel.
 Result<PlanPtr> select(Device& device, const CallPtr& call, std::vector<Refusal>* refusals);
 
+/// Is the kernel's op that of the call, or one that is asked about every call, or about every body?
+bool is_for(const weft_kernel& kernel, const CallDesc& call);
+
 /// Asks this kernel alone: a Status of code unsupported, with its reason, where it refuses.
 Result<PlanPtr> plan_with(Device& device, const weft_kernel& kernel, const CallPtr& call);
 

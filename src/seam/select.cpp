@@ -55,11 +55,6 @@ Result<PlanPtr> prepare(Device& device, const weft_kernel& k, const CallPtr& cal
   return plan;
 }
 
-bool is_for(const weft_kernel& k, const CallDesc& call) {
-  const std::string_view op = k.op;
-  return op == call.op || op == "*" || (op == "region" && call.region);
-}
-
 // The kernel that was measured to be the fastest for this call. It is asked like any other, and whatever is
 // wrong with it only means that it is passed over.
 PlanPtr select_measured(Device& device, const CallPtr& call, std::vector<Refusal>* refusals) {
@@ -145,6 +140,11 @@ Result<PlanPtr> select(Device& device, const CallPtr& call, std::vector<Refusal>
     refusals->push_back(
         {device.name(), bare ? "no kernel takes a region" : "no kernel is named " + call->desc().op});
   return bare ? std::move(plan) : consider("region");
+}
+
+bool is_for(const weft_kernel& k, const CallDesc& call) {
+  const std::string_view op = k.op;
+  return op == call.op || op == "*" || (op == "region" && call.region);
 }
 
 Result<PlanPtr> plan_with(Device& device, const weft_kernel& kernel, const CallPtr& call) {
