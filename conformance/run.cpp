@@ -87,12 +87,12 @@ std::vector<std::string> computing_backends(const std::string& plugin_folder) {
     if (!is_backend_available(name)) load_backend(path);
     built.insert(name);
   }
-  // Not those that other tests in this process have loaded, liars among them; not `null`, which computes
-  // nothing.
+  // Not those that other tests in this process have loaded, liars among them.
   std::vector<std::string> all;
   for (const auto& b : get_backends())
-    if (b.name != "null" && (b.origin == "built in" || built.contains(b.name)))
-      for (const auto& d : b.devices) all.push_back(d.name);
+    if (b.origin == "built in" || built.contains(b.name))
+      for (const auto& d : b.devices)
+        if (d.computes) all.push_back(d.name);
   return all;
 }
 

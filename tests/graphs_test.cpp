@@ -302,9 +302,9 @@ TEST(RandomGraphs, ShrinkingEnds) {
 }
 
 TEST(Bisect, RefusesWhatIsNoConfiguration) {
-  EXPECT_EQ(
-      error_of([] { (void)value_or_raise(lab::parse_config("native,fused")); }),
-      "invalid argument: a configuration is BACKEND[,unfused][,-KERNEL]..., got 'fused' in 'native,fused'");
+  EXPECT_EQ(error_of([] { (void)value_or_raise(lab::parse_config("native,fused")); }),
+            "invalid argument: a configuration is BACKEND[,BACKEND]...[,unfused][,-KERNEL]..., got 'fused' "
+            "in 'native,fused'");
   const auto c = value_or_raise(lab::parse_config("native,unfused,-native.matmul.packed"));
   EXPECT_FALSE(c.fuse);
   EXPECT_TRUE(lab::check_kernels(c).ok());

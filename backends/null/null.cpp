@@ -19,6 +19,7 @@ const std::array kRecords = {weft::backend::KernelRecord{
 struct Null {
   static constexpr const char* kName = "null";
   static constexpr const char* kKind = "null";
+  static constexpr uint64_t kDTypes = 0;  // so that nothing falls back to it
   static const char* label() { return "computes nothing"; }
   static constexpr const char* kNumerics = "none: outputs keep what their memory held";
   static weft::backend::KernelTable& kernels() {

@@ -32,7 +32,8 @@ void look_at(Library& l, void* handle) {
         reinterpret_cast<decltype(l.omp_get_max_threads)>(dlsym(handle, "omp_get_max_threads"));
     l.omp_set_num_threads =
         reinterpret_cast<decltype(l.omp_set_num_threads)>(dlsym(handle, "omp_set_num_threads"));
-    if (!l.omp_get_max_threads || !l.omp_set_num_threads) l.reason = l.version + " comes without OpenMP's runtime";
+    if (!l.omp_get_max_threads || !l.omp_set_num_threads)
+      l.reason = l.version + " comes without OpenMP's runtime";
   } else if (v->cpu_runtime != DNNL_RUNTIME_SEQ) {
     l.reason = l.version + " is built for another threading runtime; OpenMP or none is wanted";
   }
@@ -48,6 +49,11 @@ Library open() {
   WEFT_ONEDNN_FUNCTIONS(WEFT_ONEDNN_LOAD)
 #undef WEFT_ONEDNN_LOAD
   if (l.reason.empty()) look_at(l, handle);
+  // The instructions for bf16, AMX's among them, take subnormal operands for zero. Without them oneDNN
+  // computes bf16 in f32, and right. Fails where the process has used the library already, with its own
+  // choice.
+  if (l.reason.empty() && l.dnnl_set_max_cpu_isa(dnnl_cpu_isa_avx512_core_vnni) != dnnl_success)
+    l.reason = l.version + " runs in this process already, with instructions that lose subnormal numbers";
   if (l.reason.empty() && l.dnnl_engine_create(&l.engine, dnnl_cpu, 0) != dnnl_success)
     l.reason = l.version + " has no engine for this processor";
   return l;

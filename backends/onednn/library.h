@@ -7,7 +7,8 @@ namespace weft::onednn {
 
 // clang-format off: it finds no end with this list
 #define WEFT_ONEDNN_FUNCTIONS(X)                                                                   \
-  X(dnnl_version) X(dnnl_engine_create) X(dnnl_stream_create) X(dnnl_stream_wait)                  \
+  X(dnnl_version) X(dnnl_set_max_cpu_isa) X(dnnl_engine_create) X(dnnl_stream_create)              \
+  X(dnnl_stream_wait)                                                                              \
   X(dnnl_memory_desc_create_with_strides) X(dnnl_memory_desc_destroy) X(dnnl_memory_desc_get_size) \
   X(dnnl_memory_create) X(dnnl_memory_destroy) X(dnnl_primitive_attr_create)                       \
   X(dnnl_primitive_attr_destroy) X(dnnl_primitive_attr_set_scratchpad_mode)                        \

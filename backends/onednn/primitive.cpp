@@ -17,7 +17,8 @@ void check(dnnl_status_t status, const char* what) {
 // A thread's own: streams of one engine run beside each other.
 dnnl_stream_t stream() {
   thread_local dnnl_stream_t mine = nullptr;
-  if (!mine) check(library().dnnl_stream_create(&mine, library().engine, dnnl_stream_default_flags), "a stream");
+  if (!mine)
+    check(library().dnnl_stream_create(&mine, library().engine, dnnl_stream_default_flags), "a stream");
   return mine;
 }
 
@@ -60,8 +61,8 @@ dnnl_data_type_t type_of(DType dtype) { return dtype == DType::bf16 ? dnnl_bf16 
 
 Layout::Layout(dnnl_data_type_t type, std::span<const int64_t> sizes, std::span<const int64_t> strides) {
   dnnl_memory_desc_t desc = nullptr;
-  check(library().dnnl_memory_desc_create_with_strides(&desc, static_cast<int>(sizes.size()), sizes.data(), type,
-                                                       strides.data()),
+  check(library().dnnl_memory_desc_create_with_strides(&desc, static_cast<int>(sizes.size()), sizes.data(),
+                                                       type, strides.data()),
         "a layout");
   desc_.reset(desc);
 }
@@ -117,7 +118,8 @@ void Primitive::run(std::span<const Argument> arguments) const {
   for (const Argument& a : arguments) add(a.id, a.data);
   if (const size_t bytes = l.dnnl_memory_desc_get_size(layout(DNNL_ARG_SCRATCHPAD)))
     add(DNNL_ARG_SCRATCHPAD, scratch(bytes));
-  check(l.dnnl_primitive_execute(primitive_.get(), stream(), static_cast<int>(args.size()), args.data()), "running");
+  check(l.dnnl_primitive_execute(primitive_.get(), stream(), static_cast<int>(args.size()), args.data()),
+        "running");
   check(l.dnnl_stream_wait(stream()), "running");
 }
 

@@ -8,8 +8,8 @@ using namespace weft::backend;
 
 namespace {
 
-constexpr int64_t kPieces = 16;          // more would pack the side that is not cut too often
-constexpr int64_t kWorth = 1 << 21;      // multiply-adds that are worth a piece of their own
+constexpr int64_t kPieces = 16;               // more would pack the side that is not cut too often
+constexpr int64_t kWorth = 1 << 21;           // multiply-adds that are worth a piece of their own
 constexpr int64_t kRows = 16, kColumns = 64;  // blocks are multiples of these, which kernels like
 
 int64_t pieces_of(const Product& p, int64_t count) {
@@ -22,7 +22,8 @@ int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
 
 }  // namespace
 
-BlockedProduct::BlockedProduct(const Product& product, int64_t count) : p_(product), rows_(product.m > product.n) {
+BlockedProduct::BlockedProduct(const Product& product, int64_t count)
+    : p_(product), rows_(product.m > product.n) {
   const int64_t size = rows_ ? p_.m : p_.n, pieces = pieces_of(p_, count);
   block_ = std::min(size, round_up((size + pieces - 1) / pieces, rows_ ? kRows : kColumns));
   blocks_ = (size + block_ - 1) / block_;
@@ -41,8 +42,8 @@ Primitive BlockedProduct::make(int64_t size) const {
   const Layout c = matrix(m, n, p_.n, 1), bias = p_.bias ? matrix(1, n, n, 1) : Layout();
   const Attributes attributes(p_.epilogue, p_.accumulate);
   return Primitive::make([&](dnnl_primitive_desc_t* desc) {
-    return library().dnnl_matmul_primitive_desc_create(desc, library().engine, a.get(), b.get(), bias.get(), c.get(),
-                                                       attributes.get());
+    return library().dnnl_matmul_primitive_desc_create(desc, library().engine, a.get(), b.get(), bias.get(),
+                                                       c.get(), attributes.get());
   });
 }
 

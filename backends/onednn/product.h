@@ -45,8 +45,8 @@ template <class T>
 void release(weft_plan* plan) {
   delete static_cast<T*>(plan->data);
 }
-/// `make` for accepts: whether oneDNN has a kernel. It keeps those that it has made, so that making it again is
-/// a look-up.
+/// `make` for accepts: whether oneDNN has a kernel. It keeps those that it has made, so that making it again
+/// is a look-up.
 template <class Make>
 backend::Support tried(const Make& make) {
   try {

@@ -238,7 +238,8 @@ typedef struct weft_capability {
   uint32_t queue_kind;
   uint32_t host_memory;       /* 1: data is a host address that the host may read between launches */
   uint32_t units;             /* cores, multiprocessors */
-  uint64_t dtypes;            /* bit (1 << DLPack-independent index of weft/dtype.h) */
+  uint64_t dtypes;            /* bit (1 << DLPack-independent index of weft/dtype.h); none: it computes
+                                 nothing, and no fallback goes there */
   uint64_t memory;            /* bytes; 0 = unknown */
   uint64_t max_buffer;        /* bytes */
   uint64_t max_binding;       /* bytes one kernel argument may span */
@@ -404,7 +405,8 @@ typedef struct weft_backend {
    * weft_capability.kind; of the required entries it has `probe` (n_devices > 0: what it needs is here) and
    * `kernels`, which is given a device that it serves, and none of the optional ones but these. Its kernels
    * see that device, its queues and its buffers, under the promises of its backend: on an ordered queue they
-   * enqueue what they do through `table`, with dispatch or on the vendor's own queue, which `native` gives. */
+   * enqueue what they do through `table`, with dispatch or on the vendor's own queue, which `native` gives.
+   */
   const char* serves;
   /* Before `kernels` is asked for this device; optional. `table`, device and capability are those of the
    * device's backend, and live until `detach`, which is called once for each attach that answered WEFT_OK. */

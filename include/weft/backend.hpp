@@ -30,11 +30,11 @@ struct KernelRecord {
   void (*release)(weft_plan*) = nullptr;                    ///< ends what prepare put into plan.data
   Outcome (*launch)(const Launch&) = nullptr;
   uint32_t determinism = WEFT_DETERMINISM_THREADS;
-  bool accumulates = false;  ///< takes `+=` outputs
-  bool in_place = false;     ///< takes an output that is written over the input of its type
-  bool any_layout = false;   ///< takes strided, misaligned and packed operands
-  bool reads_all = false;    ///< takes every attribute into account
-  int rank = 0;              ///< of the records of one list for one op, the higher is asked first
+  bool accumulates = false;        ///< takes `+=` outputs
+  bool in_place = false;           ///< takes an output that is written over the input of its type
+  bool any_layout = false;         ///< takes strided, misaligned and packed operands
+  bool reads_all = false;          ///< takes every attribute into account
+  int rank = 0;                    ///< of the records of one list for one op, the higher is asked first
   const char* contents = nullptr;  ///< the version of a library that it runs, where it runs one
 };
 
@@ -66,8 +66,8 @@ inline Support allowed(const KernelRecord& r, const OpCall& c) {
 }  // namespace detail
 
 /// The records of one backend as the table that the C functions hand out. For one op, records of an earlier
-/// list are asked before those of a later one, and within a list those of a higher rank first. Lives until the
-/// plug-in is unloaded.
+/// list are asked before those of a later one, and within a list those of a higher rank first. Lives until
+/// the plug-in is unloaded.
 class KernelTable {
  public:
   using LaunchFn = weft_code (*)(const weft_launch*, weft_error*);

@@ -14,6 +14,7 @@ struct DeviceInfo {
   uint64_t memory = 0;      ///< bytes; 0 = unknown
   uint64_t max_buffer = 0;  ///< bytes
   uint32_t units = 0;
+  bool computes = true;   ///< false: its results mean nothing, and nothing falls back to it
   bool compiles = false;  ///< takes text, so `loops` serves every op on it
 };
 
@@ -25,7 +26,7 @@ struct BackendInfo {
   std::string state;   ///< "available", "unavailable" (no device or library) or "refused" (not loaded)
   std::string reason;  ///< in words, unless available
   std::vector<DeviceInfo> devices;
-  std::string serves;  ///< of a provider: the kind of device that its kernels run on
+  std::string serves;                ///< of a provider: the kind of device that its kernels run on
   std::vector<std::string> missing;  ///< devices that it counts and that can't be opened: "device 1: why"
   bool available() const { return state == "available"; }
 };
@@ -42,8 +43,8 @@ BackendInfo get_backend_info(const std::string& name);
 /// backend, speaks another version, or is broken.
 void load_backend(const std::string& path);
 
-/// The backend that new tensors live on, for this thread. Until this thread sets its own: the available one of
-/// the highest rank (weft_backend::rank), which is the fastest of the processor's.
+/// The backend that new tensors live on, for this thread. Until this thread sets its own: the available one
+/// of the highest rank (weft_backend::rank), which is the fastest of the processor's.
 ///
 /// Wherever a backend is named, an ordered list may stand, as in "cuda,opencl,native": the first that can be
 /// opened is taken. What is passed over, and why, is logged once and entered in the ledger. As far as the

@@ -56,7 +56,7 @@ THIRD_PARTY = {
     "CLI/": {"cli", "fuzz"},
     "nlohmann/": {"bench", "cli", "formats", "fuzz", "import", "lab", "nn", "tests"},
     "flatbuffers/": {"program", "tests"},
-    "xxhash.h": {"base", "fuzz", "program", "nn", "tests"},
+    "xxhash.h": {"base", "fuzz", "program", "nn", "seam", "tests"},
     "dlpack/": {"sdk", "eager", "tests"},
     "pcre2.h": {"io"},
     "utf8proc.h": {"io"},
@@ -77,12 +77,9 @@ BACKEND_NAMES = {"opencl", "cuda", "hip", "vulkan", "webgpu", "onednn", "mkl", "
 SPELT = {
     ("src/formats/tokenizer_json.cpp", "template"): "a field of tokenizer_config.json",
     ("src/io/jinja/value.cpp", "null"): "a value of JSON",
-    ("src/seam/registry.cpp", "native"): "the default of a process, where it is built in",
-    ("src/seam/registry.cpp", "reference"): "the default of a process without it: always built in",
-    ("src/seam/registry.cpp", "null"): "a device's kind: it computes nothing, so nothing falls back to it",
 }
 # Backend -> those whose kernels it runs in another way: it may include their headers.
-BUILT_ON = {"native": {"reference"}, "openmp": {"native"}, "opt_einsum": {"native", "reference"}}
+BUILT_ON = {"native": {"reference"}, "openmp": {"native", "reference"}, "opt_einsum": {"native", "reference"}}
 # Folders of src/ that speak to people, where names may stand in help and examples.
 MAY_SPELL = {"cli", "lab"}
 

@@ -19,11 +19,12 @@ nlohmann::json to_json(const BackendInfo& b) {
                        {"compiles", d.compiles},
                        {"numerics", d.numerics}});
   return {{"name", b.name},     {"origin", b.origin}, {"version", b.version}, {"state", b.state},
-          {"reason", b.reason}, {"devices", devices}, {"missing", b.missing}};
+          {"reason", b.reason}, {"serves", b.serves}, {"devices", devices},   {"missing", b.missing}};
 }
 
 void print(const BackendInfo& b) {
-  fmt::print("{:<12} {:<12} {}\n", b.name, b.state, b.origin);
+  fmt::print("{:<12} {:<12} {}{}\n", b.name, b.state, b.origin,
+             b.serves.empty() ? "" : ", kernels for devices of kind " + b.serves);
   if (!b.reason.empty()) fmt::print("    {}\n", b.reason);
   for (const auto& d : b.devices)
     fmt::print("    {}: {} ({}){}\n", d.name, d.label, d.kind, d.compiles ? ", compiles text" : "");

@@ -277,7 +277,7 @@ std::function<int()> setup(Syntax& app, const Common& common) {
 
 }  // namespace
 
-extern const Command check_command = {
-    "check", "hold a backend to its contract: seam, ops, edges, graphs; a support matrix", setup};
+extern const Command check_command = {"check", "hold a backend to its contract: seam, ops, edges, graphs",
+                                      setup};
 
 }  // namespace weft::cli

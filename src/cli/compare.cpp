@@ -133,8 +133,10 @@ Row judge(const std::string& backend, const Case& c, const Outputs& reference, c
 
 std::vector<std::string> backends_to_run(const Common& common) {
   if (!common.backend.empty()) return {common.backend};
-  auto names = get_available_backends();
-  std::erase(names, "null");  // computes nothing, on purpose
+  std::vector<std::string> names;
+  for (const auto& b : get_backends())
+    for (const auto& d : b.devices)
+      if (d.computes) names.push_back(d.name);
   return names;
 }
 

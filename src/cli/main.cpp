@@ -17,7 +17,7 @@ namespace {
 
 void add_common(CLI::App& app, Common& c) {
   std::vector<CLI::Option*> all = {
-      app.add_option("--backend", c.backend, "where to run, or a list in order of preference, as in cuda,native; `weft backends` lists them")
+      app.add_option("--backend", c.backend, "where to run, or a list, best first; see weft backends")
           ->type_name("BACKEND"),
       app.add_option("--policy", c.policy, "may another device step in?")
           ->check(CLI::IsMember({"forbid", "warn", "allow"}))

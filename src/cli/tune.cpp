@@ -27,7 +27,7 @@ nlohmann::json to_json(const lab::TunedCall& t) {
                        {"quartiles", {k.quarter, k.three_quarters}},
                        {"samples", k.samples},
                        {"wrong", k.wrong}});
-  nlohmann::json out{{"call", t.call}, {"what", t.what},       {"count", t.count},
+  nlohmann::json out{{"call", t.call},     {"what", t.what},        {"count", t.count},
                      {"kernels", kernels}, {"judged_by", t.judged}, {"left_out", t.left_out}};
   if (t.left_out.empty()) out["fastest"] = t.kernels[t.fastest].kernel, out["gain"] = t.gain();
   return out;
@@ -73,24 +73,26 @@ int run(const Options& o, const Common& common) {
     better += t.left_out.empty() && t.fastest > 0;
     for (const auto& k : t.kernels) wrong += !k.wrong.empty();
   }
-  std::string end = fmt::format("{} differ; for {} another kernel is faster than the one taken without measurements",
-                                counted(found.calls.size(), "call"), grouped(static_cast<int64_t>(better)));
+  std::string end =
+      fmt::format("{} differ; for {} another kernel is faster than the one taken without measurements",
+                  counted(found.calls.size(), "call"), grouped(static_cast<int64_t>(better)));
   end += found.kept ? fmt::format("\n{} kept in {}", counted(found.kept, "measurement"), found.file)
                     : std::string("\nnothing was kept");
-  Show(common.json).result({{"program", p.name},
-                            {"backend", default_backend()},
-                            {"sizes", sizes_json(p, inputs)},
-                            {"calls", calls},
-                            {"kept", found.kept},
-                            {"file", found.file}},
-                           end);
+  Show(common.json)
+      .result({{"program", p.name},
+               {"backend", default_backend()},
+               {"sizes", sizes_json(p, inputs)},
+               {"calls", calls},
+               {"kept", found.kept},
+               {"file", found.file}},
+              end);
   return wrong ? 1 : 0;
 }
 
 }  // namespace
 
 extern const Command tune_command = {
-    "tune", "measure the kernels for the calls of a program, and keep what is fastest here",
+    "tune", "find the fastest kernel for each call of a program",
     [](Syntax& app, const Common& common) -> std::function<int()> {
       const auto o = std::make_shared<Options>();
       app.add_option("program", o->program, "the file, as weft compile writes it")
@@ -100,9 +102,10 @@ extern const Command tune_command = {
       app.add_option("--seconds", o->tune.seconds, "seconds of launches for one call")
           .check(positive)
           .capture_default_str();
-      app.add_option("--oracle-seconds", o->tune.oracle_seconds,
-                     "how long working out the right answer of a call may take, about; larger calls are checked "
-                     "on whole numbers")
+      app.add_option(
+             "--oracle-seconds", o->tune.oracle_seconds,
+             "how long working out the right answer of a call may take, about; larger calls are checked "
+             "on whole numbers")
           .check(positive)
           .capture_default_str();
       app.add_flag("--dry-run", o->dry_run, "measure, and keep nothing");

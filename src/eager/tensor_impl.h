@@ -32,7 +32,8 @@ struct TensorImpl {
   uint64_t trace = 0;      // which trace the value belongs to
   uint64_t signature = 0;  // what a plan depends on besides the dims: dtype, rank, device, strides
   seam::BufferRef buffer;
-  seam::Device* device = nullptr;  // whose kernels are asked: a device that the buffer's memory is shared with
+  seam::Device* device =
+      nullptr;  // whose kernels are asked: a device that the buffer's memory is shared with
   weft_tensor c = {.dl = {.shape = dims, .strides = nullptr, .byte_offset = 0},  // what launches are given
                    .size = sizeof(weft_tensor),
                    .layout = 0,

@@ -19,6 +19,12 @@ using program::KernelCall;
 using program::ValueId;
 using runtime::HostTensor;
 
+// A name that `weft backends` lists, available or not: what is misspelled is no part of a list.
+static bool is_backend(std::string_view word) {
+  return std::ranges::any_of(get_backends(),
+                             [&](const auto& b) { return b.name == word.substr(0, word.find(':')); });
+}
+
 Result<Config> parse_config(const std::string& text) {
   Config c;
   size_t from = 0;
@@ -32,7 +38,7 @@ Result<Config> parse_config(const std::string& text) {
       c.fuse = false;
     } else if (word.size() > 1 && word[0] == '-') {
       c.without.push_back(word.substr(1));
-    } else if (!word.empty() && word[0] != '-' && c.fuse && c.without.empty()) {
+    } else if (c.fuse && c.without.empty() && is_backend(word)) {
       c.backend += "," + word;  // a list of them
     } else {
       return invalid("a configuration is BACKEND[,BACKEND]...[,unfused][,-KERNEL]..., got '{}' in '{}'", word,

@@ -45,7 +45,8 @@ void keep(const program::CompiledProgram& program, size_t index, CallRun run, Va
 
 /// Call `index` as the seam is asked it, but for the modes of a policy.
 Result<seam::CallDesc> describe(const program::CompiledProgram& program, size_t index);
-/// What call `index` means, in primitive ops, where it has a body; its operands that are there are the inputs.
+/// What call `index` means, in primitive ops, where it has a body; its operands that are there are the
+/// inputs.
 Result<ir::Graph> call_graph(const program::CompiledProgram& program, size_t index);
 
 /// Truth and bounds of the results of call `index`, those that are there, for these operands: of its body,

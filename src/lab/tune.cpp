@@ -26,7 +26,7 @@ constexpr size_t kLeastSamples = 7, kMostSamples = 101;
 struct Entrant {
   seam::PlanPtr plan;
   Rig::Placed placed;
-  int64_t launches = 1;  // of a sample
+  int64_t launches = 1;         // of a sample
   std::vector<double> seconds;  // of a launch, by sample
 };
 
@@ -70,8 +70,8 @@ class Judge {
       WEFT_TRY(j.right_, bound_call(p, index, values));
       return j;
     }
-    const bool exact = std::ranges::all_of(
-        meaning.nodes, [](const auto& node) { return conformance::is_exact(*node.op); });
+    const bool exact =
+        std::ranges::all_of(meaning.nodes, [](const auto& node) { return conformance::is_exact(*node.op); });
     if (!exact) return fail(Code::unsupported, "too large for the oracle, and not exact on whole numbers");
     make_whole(j.ask_);
     Rig reference("reference");
@@ -178,7 +178,8 @@ class Tuner {
     WEFT_TRY(auto chosen, seam::select(rig_.device, call, &refusals));
     if (!chosen) return t.left_out = "no kernel takes it as it is: its body runs step by step", Status();
     auto plans = entrants(rig_.device, call, std::move(chosen));
-    if (plans.size() == 1) return t.left_out = "only " + std::string(plans[0]->kernel.id) + " takes it", Status();
+    if (plans.size() == 1)
+      return t.left_out = "only " + std::string(plans[0]->kernel.id) + " takes it", Status();
     auto judge = Judge::of(p_, t.call, values, call, options_.oracle_seconds);
     if (!judge.ok()) return t.left_out = judge.status().message(), Status();
     t.judged = judge->words();

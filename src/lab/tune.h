@@ -23,9 +23,9 @@ struct Timed {
 
 /// What came of a call, and of those that are the same.
 struct TunedCall {
-  size_t call = 0;    ///< the first of them
-  size_t count = 1;   ///< how many they are
-  std::string what;   ///< as describe_call says it
+  size_t call = 0;             ///< the first of them
+  size_t count = 1;            ///< how many they are
+  std::string what;            ///< as describe_call says it
   std::vector<Timed> kernels;  ///< that accept it: first the one that is taken without measurements
   size_t fastest = 0;          ///< of `kernels`; 0 where no other is faster beyond doubt
   std::string judged;          ///< by what their results were checked
@@ -33,21 +33,22 @@ struct TunedCall {
   double gain() const {
     return kernels.empty() || !kernels[fastest].nanoseconds
                ? 1
-               : static_cast<double>(kernels[0].nanoseconds) / static_cast<double>(kernels[fastest].nanoseconds);
+               : static_cast<double>(kernels[0].nanoseconds) /
+                     static_cast<double>(kernels[fastest].nanoseconds);
   }
 };
 
 struct Tuning {
   std::vector<TunedCall> calls;
-  size_t kept = 0;    ///< measurements that were written
-  std::string file;   ///< their file in the cache folder
+  size_t kept = 0;   ///< measurements that were written
+  std::string file;  ///< their file in the cache folder
 };
 
 /// Measures, for each call of the program, every kernel that accepts it: the device's, and those of providers
 /// that serve it. A result is checked before anything is timed: against the oracle, or on whole numbers
 /// against the backend `reference` where the oracle would take too long. Kernels take turns, in an order that
-/// changes each time. Another one than selection alone takes is recorded only if its upper quartile lies below
-/// that one's median, by 3 percent at least. `see` is told of each call when it is done.
+/// changes each time. Another one than selection alone takes is recorded only if its upper quartile lies
+/// below that one's median, by 3 percent at least. `see` is told of each call when it is done.
 Result<Tuning> tune(const program::CompiledProgram& program, std::span<const runtime::HostTensor> inputs,
                     const std::string& backend, const Policy& policy, const TuneOptions& options,
                     const std::function<void(const TunedCall&, size_t done, size_t of)>& see);

@@ -13,7 +13,7 @@ Result<std::vector<std::string>> parse_names(std::string_view names) {
   std::vector<std::string> list;
   for (size_t from = 0; from <= names.size();) {
     const size_t end = std::min(names.find(',', from), names.size());
-    if (end == from) return invalid("'{}' is no list of backends: wanted names, as in cuda,opencl", names);
+    if (end == from) return invalid("'{}' is no list of backends: wanted names with commas between", names);
     list.emplace_back(names.substr(from, end - from));
     from = end + 1;
   }
@@ -89,7 +89,8 @@ Result<Device*> Registry::open_one(std::string_view name) {
   if (const auto at = devices_.find(full); at != devices_.end()) return at->second;  // "native:0"
   Device* home = nullptr;
   if (entry->provides()) {
-    const std::string served = entry_of_kind(entry->table->serves)->info.name + full.substr(entry->info.name.size());
+    const std::string served =
+        entry_of_kind(entry->table->serves)->info.name + full.substr(entry->info.name.size());
     WEFT_TRY(home, open_one(served));
   }
   if (devices_.size() >= kMaxDevices)
@@ -147,7 +148,7 @@ std::vector<Device*> Registry::fallbacks(const Device& device, std::string_view 
   }
   for (const auto& info : report())
     for (const auto& d : info.devices) {
-      if (d.name == device.name() || d.kind == "null" || !info.serves.empty()) continue;
+      if (d.name == device.name() || !d.computes || !info.serves.empty()) continue;
       if (auto other = open(d.name); other.ok()) out.push_back(*other);
     }
   return out;
@@ -188,7 +189,8 @@ const weft_kernel* Registry::find_kernel(Device& device, std::string_view id, st
   {  // a provider that is not there is not looked for
     const std::lock_guard lock(mutex_);
     const auto provider = id.substr(0, id.find('.'));
-    if (std::ranges::none_of(entries_, [&](const Entry& e) { return e.provides() && e.info.name == provider; }))
+    if (std::ranges::none_of(entries_,
+                             [&](const Entry& e) { return e.provides() && e.info.name == provider; }))
       return nullptr;
   }
   return in(guests(device));

@@ -68,7 +68,8 @@ class Without {
 };
 
 /// Asks the kernel that was measured to be the fastest here (seam/preference.h), then the device's kernels in
-/// the order of its providers: first those for the op by name, then those that run a body. A null plan means that all refused; `refusals` then says why, one line a kernel.
+/// the order of its providers: first those for the op by name, then those that run a body. A null plan means
+/// that all refused; `refusals` then says why, one line a kernel.
 Result<PlanPtr> select(Device& device, const CallPtr& call, std::vector<Refusal>* refusals);
 
 /// Is the kernel's op that of the call, or one that is asked about every call, or about every body?

@@ -15,7 +15,8 @@ namespace weft::seam {
 namespace {
 
 constexpr std::string_view kFirstLine = "weft measurements 1";
-constexpr uint64_t kMostBytes = 16 << 20;  // of a file; a program has some hundred calls of some hundred bytes
+constexpr uint64_t kMostBytes =
+    16 << 20;  // of a file; a program has some hundred calls of some hundred bytes
 
 std::string processor() {
   std::ifstream in("/proc/cpuinfo");

@@ -12,21 +12,21 @@ namespace weft::seam {
 
 /// What was measured of one call.
 struct Measured {
-  std::string call;      ///< its signature
-  std::string kernel;    ///< the id of the fastest
-  std::string contents;  ///< of its code, as Registry::find_kernel gives it
-  std::string instead;   ///< the id of the kernel that selection alone takes
+  std::string call;                                   ///< its signature
+  std::string kernel;                                 ///< the id of the fastest
+  std::string contents;                               ///< of its code, as Registry::find_kernel gives it
+  std::string instead;                                ///< the id of the kernel that selection alone takes
   uint64_t nanoseconds = 0, nanoseconds_instead = 0;  ///< medians
 };
 
-/// All that the choice of a kernel may depend on, in words: the same for equal calls, whichever policy, device
-/// and process they come from.
+/// All that the choice of a kernel may depend on, in words: the same for equal calls, whichever policy,
+/// device and process they come from.
 std::string signature(const CallDesc& call);
 
-/// Measurements by call signature, for each device, machine, driver and number of threads, in the user's cache
-/// folder. They are hints: a kernel that is named is asked like any other, with the true call, and passed over
-/// if it refuses, is unknown, or has other contents than when it was measured. A file that says anything else
-/// than this process would write counts as none.
+/// Measurements by call signature, for each device, machine, driver and number of threads, in the user's
+/// cache folder. They are hints: a kernel that is named is asked like any other, with the true call, and
+/// passed over if it refuses, is unknown, or has other contents than when it was measured. A file that says
+/// anything else than this process would write counts as none.
 class Preferences {
  public:
   /// The kernel that was measured to be the fastest for the call on this device.
@@ -47,7 +47,8 @@ class Preferences {
 };
 Preferences& preferences();
 
-/// While it lives, `select` on this thread goes by no measurement: for tools that judge what is chosen without.
+/// While it lives, `select` on this thread goes by no measurement: for tools that judge what is chosen
+/// without.
 class Unmeasured {
  public:
   Unmeasured();

@@ -40,6 +40,7 @@ DeviceInfo describe(const weft_capability& c, const std::string& backend) {
           c.memory,
           c.max_buffer,
           c.units,
+          c.dtypes != 0,
           c.dialect[0] != 0};
 }
 
@@ -194,8 +195,8 @@ std::vector<Registry::Entry*> Registry::by_rank() {
   return all;
 }
 
-// The backend whose devices a provider serves: the one of the highest rank. One that is named like the kind is
-// asked first, so that no other driver is loaded.
+// The backend whose devices a provider serves: the one of the highest rank. One that is named like the kind
+// is asked first, so that no other driver is loaded.
 Registry::Entry* Registry::entry_of_kind(std::string_view kind) {
   auto all = by_rank();
   std::ranges::stable_partition(all, [&](const Entry* e) { return e->info.name == kind; });

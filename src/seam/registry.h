@@ -19,17 +19,17 @@ class Registry {
   std::vector<BackendInfo> report();
   /// Is there a device with this name, or with one of a list? Other backends are not asked.
   bool has(std::string_view names);
-  /// The device with this name ("reference", "opencl:1"), opened now if it was not yet. Of a list ("cuda,opencl"),
-  /// the first that can be opened; what is passed over is logged once, and entered in the ledger. Lives until
-  /// the process ends.
+  /// The device with this name ("reference", "opencl:1"), opened now if it was not yet. Of a list
+  /// ("cuda,opencl"), the first that can be opened; what is passed over is logged once, and entered in the
+  /// ledger. Lives until the process ends.
   Result<Device*> open(std::string_view names);
   /// The same device opened once more, beside the one that open() gives: with a handle, queues and memory of
   /// its own, closed when it goes. One at a time, and nothing pooled may be left of it: for tests of
   /// backends.
   Result<std::unique_ptr<Device>> open_again(std::string_view name);
-  /// Where a fallback from `device` may go, which was opened by these names. Of a list, those after it, in that
-  /// order. Else every other device that can be opened and can compute, in the order in which their backends
-  /// were found: not views, whose kernels their home has, nor the kind "null", which computes nothing.
+  /// Where a fallback from `device` may go, which was opened by these names. Of a list, those after it, in
+  /// that order. Else every other device that computes and can be opened, in the order in which their
+  /// backends were found; not a provider's, which has the memory of its home and no other.
   std::vector<Device*> fallbacks(const Device& device, std::string_view names);
   /// The available backend of the highest rank, for users who name none; the first one where none has a rank.
   /// Empty: nothing can be opened.

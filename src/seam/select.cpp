@@ -72,11 +72,10 @@ PlanPtr select_measured(Device& device, const CallPtr& call, std::vector<Refusal
   if (Status no = ask(*k, device, *call); !no.ok()) return pass_over("and refuses: " + no.message());
   auto plan = prepare(device, *k, call);
   if (!plan.ok()) return pass_over("and can't be prepared: " + plan.status().message());
-  plan.value()->why =
-      fmt::format("measured: {:.2f} times as fast as {}",
-                  static_cast<double>(measured->nanoseconds_instead) /
-                      static_cast<double>(std::max<uint64_t>(measured->nanoseconds, 1)),
-                  measured->instead);
+  plan.value()->why = fmt::format("measured: {:.2f} times as fast as {}",
+                                  static_cast<double>(measured->nanoseconds_instead) /
+                                      static_cast<double>(std::max<uint64_t>(measured->nanoseconds, 1)),
+                                  measured->instead);
   ledger().enter(*plan.value());
   return std::move(plan).value();
 }

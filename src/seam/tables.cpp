@@ -63,7 +63,8 @@ Status check_groups(const weft_backend& t) {
                 "none",
                 sequences);
   if (!serves(t) && (t.attach || t.detach))
-    return fail(Code::version, "it has attach or detach, which are a provider's, and serves no kind of device");
+    return fail(Code::version,
+                "it has attach or detach, which are a provider's, and serves no kind of device");
   if ((t.attach == nullptr) != (t.detach == nullptr))
     return fail(Code::version, "it has one of attach and detach; wanted both or none");
   if (serves(t) && std::string_view(t.serves).size() >= sizeof weft_capability::kind)

@@ -13,8 +13,8 @@ inline bool serves(const weft_backend& t) { return t.serves != nullptr; }
 
 /// Size, version and name.
 Status check_table(const weft_backend& table);
-/// A table that passed check_table as one of this header's size: a shorter table is an older one, what it lacks
-/// is absent. An error where a required entry is missing, or half of a group.
+/// A table that passed check_table as one of this header's size: a shorter table is an older one, what it
+/// lacks is absent. An error where a required entry is missing, or half of a group.
 Status padded(const weft_backend& table, weft_backend& to);
 
 /// What a backend says of a device: texts end, and what is counted with makes sense.

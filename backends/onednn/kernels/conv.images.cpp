@@ -60,8 +60,8 @@ struct Convolution {
     const Attributes attributes(Epilogue::none, false);
     return Primitive::make([&](dnnl_primitive_desc_t* desc) {
       return library().dnnl_convolution_forward_primitive_desc_create(
-          desc, library().engine, dnnl_forward_inference, dnnl_convolution_direct, lx.get(), lw.get(), nullptr,
-          ly.get(), strides, gaps, before, after, attributes.get());
+          desc, library().engine, dnnl_forward_inference, dnnl_convolution_direct, lx.get(), lw.get(),
+          nullptr, ly.get(), strides, gaps, before, after, attributes.get());
     });
   }
 

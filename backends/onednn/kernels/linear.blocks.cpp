@@ -31,7 +31,8 @@ Support accepts(const OpCall& c) {
   const TypeView x = c.input(0), weight = c.input(1), bias = c.input(2), y = c.output(0);
   if (!x.has() || !weight.has()) return Support::no("x and weight must be there");
   for (const TypeView t : {x, weight, bias})
-    if (t.has() && t.dtype() != y.dtype()) return Support::no("operands must have one dtype, got {}", t.dtype());
+    if (t.has() && t.dtype() != y.dtype())
+      return Support::no("operands must have one dtype, got {}", t.dtype());
   if (auto s = accepts_types(c); !s) return s;
   if (x.rank() < 1 || x.rank() != y.rank() || weight.rank() != 2 || weight.max()[0] != y.max().back() ||
       weight.max()[1] != x.max().back())

@@ -1,5 +1,5 @@
-#include "backends/onednn/product.h"
 #include "weft/shared/ops/matmul.hpp"
+#include "backends/onednn/product.h"
 
 // matmul: each product of the leading axes in blocks.
 namespace weft::onednn {
@@ -14,7 +14,9 @@ struct Products {
   shared::Walk<2> walk;
   int64_t a_size, b_size, c_size;  // bytes of a matrix
 
-  static std::span<const int64_t> leading(TypeView t) { return t.max().first(static_cast<size_t>(t.rank() - 2)); }
+  static std::span<const int64_t> leading(TypeView t) {
+    return t.max().first(static_cast<size_t>(t.rank() - 2));
+  }
   static Product of(const OpCall& c) {
     const TypeView a = c.input(0), y = c.output(0);
     const bool ta = c.attr("transpose_a").integer() != 0, tb = c.attr("transpose_b").integer() != 0;

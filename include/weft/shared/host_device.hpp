@@ -9,7 +9,7 @@
 namespace weft::shared {
 
 /// `Traits` gives kName (of the backend), kKind (of the device), label(), kNumerics and kernels(), the
-/// KernelTable; and kRank, where it may be the default.
+/// KernelTable; kRank, where it may be the default; and kDTypes, where it does not have all.
 ///
 ///     weft_code WEFT_NEGOTIATE(const weft_host* host, const weft_backend** backend, weft_error* error) {
 ///       return HostDevice<Reference>::negotiate(host, backend, error);
@@ -30,6 +30,10 @@ struct HostDevice {
     if constexpr (requires { Traits::kRank; }) return Traits::kRank;
     return 0;
   }
+  static constexpr uint64_t dtypes() {
+    if constexpr (requires { Traits::kDTypes; }) return Traits::kDTypes;
+    return (uint64_t{1} << kDTypeCount) - 1;
+  }
   static weft_code probe(weft_probe* probe, weft_error*) {
     backend::write(probe, &weft_probe::n_devices, 1);
     return WEFT_OK;
@@ -43,7 +47,7 @@ struct HostDevice {
     backend::write(c, &weft_capability::queue_kind, WEFT_QUEUE_INLINE);
     backend::write(c, &weft_capability::host_memory, 1);
     backend::write(c, &weft_capability::units, 1);
-    backend::write(c, &weft_capability::dtypes, (uint64_t{1} << kDTypeCount) - 1);
+    backend::write(c, &weft_capability::dtypes, dtypes());
     backend::write(c, &weft_capability::max_buffer, no_limit);
     backend::write(c, &weft_capability::max_binding, no_limit);
     backend::write(c, &weft_capability::offset_alignment, 1);

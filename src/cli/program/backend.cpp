@@ -6,7 +6,7 @@ namespace weft::cli {
 
 void check_computes(const std::string& backend) {
   const auto* device = value_or_raise(seam::registry().open(backend));
-  if (std::string_view(device->capability().kind) == "null")
+  if (device->capability().dtypes == 0)
     throw Error(
         invalid("backend {} computes nothing, what came of it would mean nothing; choose another", backend));
 }

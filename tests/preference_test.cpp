@@ -1,0 +1,358 @@
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <random>
+
+#include "base/log.h"
+#include "base/thread_pool.h"
+#include "compiler/compile.h"
+#include "conformance/seam/rig.h"
+#include "eager/apply.h"
+#include "lab/tune.h"
+#include "runtime/devices.h"
+#include "seam/preference.h"
+#include "test_backends.h"
+#include "weft/jit.h"
+#include "weft/ledger.h"
+#include "weft/ops.h"
+#include "weft/policy_scope.h"
+
+// Measurements stand in front of selection, and whatever they say changes no result.
+namespace weft::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using conformance::Ask;
+using conformance::counting;
+using conformance::Rig;
+
+const Ask kExp{.op = "exp", .inputs = {counting({2, 40})}};
+constexpr const char* kUsual = "native.exp.tiles";
+constexpr const char* kOther = "native.exp.shared";
+
+/// A cache folder of the test's own.
+class Preference : public ::testing::Test {
+ protected:
+  Preference() {
+    if (const char* before = std::getenv("WEFT_CACHE_DIR")) before_ = before;
+    fs::remove_all(folder_);
+    setenv("WEFT_CACHE_DIR", folder_.c_str(), 1);
+    forget();
+  }
+  ~Preference() override {
+    before_.empty() ? unsetenv("WEFT_CACHE_DIR") : setenv("WEFT_CACHE_DIR", before_.c_str(), 1);
+    forget();
+    fs::remove_all(folder_);
+  }
+  static void forget() {
+    seam::preferences().reload();
+    eager::clear_plan_cache();
+  }
+  static seam::Device& device() { return *value_or_raise(seam::registry().open("native")); }
+  static seam::CallPtr call(const Ask& ask = kExp) { return value_or_raise(describe(ask)); }
+  /// A measurement as this process would make it.
+  static seam::Measured measured(const std::string& kernel, const Ask& ask = kExp) {
+    seam::Measured m{
+        .call = seam::signature(call(ask)->desc()), .kernel = kernel, .contents = {}, .instead = kUsual};
+    m.nanoseconds = 100, m.nanoseconds_instead = 150;
+    (void)seam::registry().find_kernel(device(), kernel, &m.contents);
+    return m;
+  }
+  static void keep(const seam::Measured& m) { ASSERT_TRUE(seam::preferences().keep(device(), {&m, 1}).ok()); }
+
+  struct Chosen {
+    std::string kernel, why;
+    std::vector<double> numbers;
+  };
+  static Chosen chosen(const Ask& ask = kExp, const Policy& policy = {}) {
+    Rig rig("native");
+    auto desc = call(ask)->desc();
+    desc.determinism = policy.determinism, desc.precision = policy.precision;
+    std::vector<seam::Refusal> refusals;
+    const auto plan = value_or_raise(
+        seam::select(device(), std::make_shared<const seam::OwnedCall>(std::move(desc)), &refusals));
+    const auto run = value_or_raise(rig.launch(*plan, ask));
+    return {plan->kernel.id, plan->why, conformance::numbers(run.outputs[0])};
+  }
+  fs::path file() const { return folder_ / seam::preference_file(device()); }
+  std::string text() const {
+    std::ifstream in(file(), std::ios::binary);
+    return {std::istreambuf_iterator<char>(in), {}};
+  }
+  void write(const std::string& text) const {
+    fs::create_directories(folder_);
+    std::ofstream(file(), std::ios::binary) << text;
+    forget();
+  }
+  /// Nothing but the usual kernel, with its bits.
+  void expect_usual(const std::string& after) const {
+    const auto now = chosen();
+    EXPECT_EQ(now.kernel, kUsual) << after;
+    EXPECT_EQ(now.numbers, usual_) << after;
+  }
+
+  fs::path folder_ = fs::temp_directory_path() / fmt::format("weft_preference_{}", getpid());
+  std::string before_;
+  std::vector<double> usual_;
+
+  void SetUp() override {
+    set_log_sink([](LogLevel, std::string_view) {});  // each bad file is told of once
+    usual_ = chosen().numbers;
+  }
+  void TearDown() override { set_log_sink(nullptr); }
+};
+
+TEST_F(Preference, AMeasuredKernelIsTakenAndSaysSo) {
+  expect_usual("nothing");
+  keep(measured(kOther));
+  for (const char* when : {"now", "as another process reads it"}) {
+    const auto now = chosen();
+    EXPECT_EQ(now.kernel, kOther) << when;
+    EXPECT_EQ(now.why, std::string("measured: 1.50 times as fast as ") + kUsual) << when;
+    forget();
+  }
+  EXPECT_EQ(chosen({.op = "exp", .inputs = {counting({2, 41})}}).kernel, kUsual) << "another call";
+  const seam::Unmeasured alone;
+  expect_usual("Unmeasured");
+}
+
+TEST_F(Preference, HoldsForSingleOpsSessionsAndCompiledPrograms) {
+  const Ask ask{.op = "exp", .inputs = {counting({2, 3})}};
+  keep(measured(kOther, ask));
+  const auto ran = [](const std::function<void()>& f) {
+    reset_ledger();
+    f();
+    std::string kernels;
+    for (const auto& r : ledger_rows())
+      if (r.op == "exp") kernels += r.kernel;
+    return kernels;
+  };
+  const OnBackend on("native");
+  const Tensor x = Tensor::of({1, 2, 3, 4, 5, 6}, {2, 3});
+  EXPECT_EQ(ran([&] { (void)exp(x).to_vector<float>(); }), kOther);
+  auto f = compile([](const std::vector<Tensor>& in) { return std::vector<Tensor>{exp(in[0])}; },
+                   {{"x", {DType::f32, {2, 3}}}}, {.fuse = false});
+  EXPECT_EQ(ran([&] { (void)f({x}); }), kOther);
+}
+
+// A provider's kernel, of which nobody has asked for by name.
+TEST_F(Preference, AKernelOfAProviderOfTheDeviceCanBeTheFastest) {
+  WEFT_NEEDS_PLUGIN("good_provider");
+  keep(measured("good_provider.exp.plain"));
+  EXPECT_EQ(chosen().kernel, "good_provider.exp.plain");
+}
+
+TEST_F(Preference, AStaleOneIsPassedOver) {
+  WEFT_NEEDS_PLUGIN("good_provider");
+  auto m = measured(kOther);
+  m.contents += "x";
+  keep(m);
+  expect_usual("other contents");
+  EXPECT_NE(chosen().why.find(std::string(kOther) + ": measured as the fastest, and changed since"),
+            std::string::npos)
+      << chosen().why;
+  m = measured("good_provider.exp.plain");
+  ASSERT_TRUE(m.contents.ends_with("library 3")) << m.contents;
+  m.contents.back() = '4';
+  keep(m);
+  expect_usual("another version of the library that the kernel runs");
+}
+
+TEST_F(Preference, OnesOfAnotherMachineAreNot) {
+  keep(measured(kOther));
+  const std::string good = text(), machine = seam::machine_of(device());
+  const auto at = good.find(machine);
+  ASSERT_NE(at, std::string::npos) << good;
+  write(good.substr(0, at) + "another " + good.substr(at));
+  expect_usual("another machine's");
+  write(good);
+  EXPECT_EQ(chosen().kernel, kOther) << "this machine's";
+  set_thread_count(1);
+  expect_usual("another number of threads");
+  set_thread_count(0);
+  EXPECT_EQ(chosen().kernel, kOther);
+}
+
+TEST_F(Preference, AWrongOneIsPassedOver) {
+  WEFT_NEEDS_PLUGIN("good_provider");
+  const std::pair<const char*, const char*> wrong[] = {
+      {"native.sqrt.tiles", "and no kernel for this op"},
+      {"native.exp.nothing", "and not here"},
+      {"nobody.exp.fast", "and not here"},
+      {"reference.exp.shared", "and not here"},  // of another device
+      {"null.any.nothing", "and not here"},
+      {"native.region.tiles", "and no kernel for this op"},
+      {"good_provider.exp.never", "and can't be prepared: good_provider.exp.never: it never can"},
+      {"good_provider.exp.loose",
+       "and can't be prepared: good_provider.exp.loose: precision mode 2 was chosen"}};
+  for (const auto& [kernel, why] : wrong) {
+    keep(measured(kernel));
+    expect_usual(kernel);
+    EXPECT_NE(chosen().why.find(why), std::string::npos) << kernel << ": " << chosen().why;
+  }
+}
+
+TEST_F(Preference, PrecisionDeterminismAndRefusalsStillRule) {
+  WEFT_NEEDS_PLUGIN("good_provider");
+  const Ask root{.op = "sqrt", .inputs = {counting({5})}};
+  auto m = measured("good_provider.sqrt.any", root);
+  keep(m);
+  const Policy threads{.determinism = WEFT_DETERMINISM_THREADS};
+  m.call.replace(m.call.rfind(" d0"), 3, " d3");  // the same for calls that want a promise
+  keep(m);
+  EXPECT_EQ(chosen(root).kernel, "good_provider.sqrt.any");
+  EXPECT_EQ(chosen(root, threads).kernel, "native.sqrt.tiles");
+  const Ask wide{.op = "exp", .inputs = {counting({4}, 1, DType::f64)}};
+  keep(measured("good_provider.exp.plain", wide));
+  EXPECT_EQ(chosen(wide).kernel, kOther);  // the usual one of f64
+  EXPECT_NE(chosen(wide).why.find("and refuses: wants one f32"), std::string::npos) << chosen(wide).why;
+}
+
+TEST_F(Preference, HostileFilesChangeNothing) {
+  keep(measured(kOther));
+  const std::string good = text();
+  const std::string line = good.substr(good.find('\n', good.find('\n') + 1) + 1);
+  const std::string head = good.substr(0, good.size() - line.size());
+  const std::string huge(20, '9');
+  std::string more = line;
+  more.replace(more.find("\t100\t"), 5, "\t" + huge + "\t");
+  const std::pair<const char*, std::string> files[] = {
+      {"empty", ""},
+      {"zeros", std::string(4096, '\0')},
+      {"no head", line},
+      {"another version", "weft measurements 2" + good.substr(good.find('\n'))},
+      {"no end of the line", good.substr(0, good.size() - 1)},
+      {"twice the same call", good + line},
+      {"a number that no word holds", head + more},
+      {"a negative number", head +
+                                [&] {
+                                  auto s = line;
+                                  return s.replace(s.find("\t100\t"), 5, "\t-100\t");
+                                }()},
+      {"five fields", head + line.substr(line.find('\t') + 1)},
+      {"a line too many", good + "\n"},
+      {"20 MiB", good + std::string(20 << 20, 'x') + "\n"},
+      {"20 MiB of lines", good + [] {
+         std::string s;
+         while (s.size() < 20 << 20) s += "a\tb\tc\t1\t2\td\n";
+         return s;
+       }()}};
+  for (const auto& [what, file] : files) {
+    write(file);
+    expect_usual(what);
+  }
+  fs::remove(file());
+  fs::create_directories(file());  // a folder of this name
+  forget();
+  expect_usual("a folder");
+}
+
+// Whatever a file becomes by chance: never another result than one of the two kernels gives, and no crash.
+TEST_F(Preference, MutatedFilesGiveNoOtherResult) {
+  keep(measured(kOther));
+  const std::string good = text();
+  const auto other = chosen().numbers;
+  std::mt19937_64 random(1);
+  int taken = 0;
+  for (int i = 0; i < 500; ++i) {
+    std::string bad = good;
+    for (size_t n = 1 + random() % 4; n > 0; --n) {
+      const size_t at = random() % bad.size();
+      switch (random() % 4) {
+        case 0: bad[at] = static_cast<char>(random()); break;
+        case 1: bad.erase(at, 1 + random() % 20); break;
+        case 2: bad.insert(at, bad.substr(random() % bad.size(), random() % 40)); break;
+        default: bad[at] = "\t\n,.0"[random() % 5];
+      }
+      if (bad.empty()) bad = "x";
+    }
+    write(bad);
+    const auto now = chosen();
+    taken += now.kernel == kOther;
+    EXPECT_EQ(now.numbers, now.kernel == kOther ? other : usual_) << now.kernel << "\n" << bad;
+    EXPECT_TRUE(now.kernel == kOther || now.kernel == kUsual) << now.kernel;
+  }
+  EXPECT_LT(taken, 400);
+}
+
+TEST_F(Preference, AFolderThatCannotBeWrittenIsAnErrorAndLosesNothing) {
+  std::ofstream(folder_) << "a file where the folder would be";
+  const auto m = measured(kOther);
+  const Status s = seam::preferences().keep(device(), {&m, 1});
+  EXPECT_EQ(s.code(), Code::io) << s.text();
+  EXPECT_EQ(chosen().kernel, kOther) << "this process has it all the same";
+}
+
+// ---- weft tune ----
+
+lab::Tuning tuned(const std::string& backend, std::string* lines = nullptr) {
+  auto f = compile(
+      [](const std::vector<Tensor>& in) { return std::vector<Tensor>{exp(in[0]) + exp(in[0] * in[0])}; },
+      {{"x", {DType::f32, {2, 40}}}}, {.backend = backend, .fuse = false});
+  const auto path = (fs::temp_directory_path() / fmt::format("weft_tuned_{}.weft", getpid())).string();
+  f.save(path);
+  const auto p = value_or_raise(compiler::read_file(path));
+  fs::remove(path);
+  return value_or_raise(lab::tune(p, std::vector{counting({2, 40}, -5)}, backend, {}, {.seconds = 0.05},
+                                  [&](const lab::TunedCall& t, size_t, size_t) {
+                                    if (lines) *lines += t.what + "\n";
+                                  }));
+}
+
+TEST_F(Preference, TuneFindsTheFastestOfTheRightOnes) {
+  WEFT_NEEDS_PLUGIN("good_provider");
+  std::string lines;
+  const auto found = tuned("good_provider", &lines);
+  ASSERT_EQ(found.calls.size(), 3u) << lines;  // exp, which is there twice, mul and add
+  const auto& exp_call =
+      *std::ranges::find_if(found.calls, [](const auto& t) { return t.what.find(" exp") != t.what.npos; });
+  EXPECT_EQ(exp_call.count, 2u);
+  EXPECT_EQ(exp_call.judged, "the oracle's bound");
+  EXPECT_EQ(exp_call.kernels[0].kernel, "good_provider.exp.slow") << "what is taken alone comes first";
+  EXPECT_GT(exp_call.fastest, 0u);
+  EXPECT_GT(exp_call.gain(), 2);
+  size_t wrong = 0;
+  for (const auto& k : exp_call.kernels) {
+    EXPECT_EQ(k.wrong.empty(), k.kernel != "good_provider.exp.wrong") << k.kernel << ": " << k.wrong;
+    EXPECT_NE(k.kernel, "good_provider.exp.loose") << "less precise than the call allows";
+    wrong += !k.wrong.empty();
+  }
+  EXPECT_EQ(wrong, 1u);
+  EXPECT_EQ(found.kept, 3u);
+
+  forget();  // as another process would
+  auto f = compile([](const std::vector<Tensor>& in) { return std::vector<Tensor>{exp(in[0])}; },
+                   {{"x", {DType::f32, {2, 40}}}}, {.backend = "good_provider", .fuse = false});
+  reset_ledger();
+  (void)f({full(1, {2, 40})});
+  for (const auto& r : ledger_rows())
+    if (r.op == "exp") {
+      EXPECT_EQ(r.kernel, exp_call.kernels[exp_call.fastest].kernel);
+      EXPECT_NE(r.why.find("times as fast as good_provider.exp.slow"), std::string::npos) << r.why;
+    }
+}
+
+// What is large is checked on whole numbers, where every order of additions gives the same.
+TEST_F(Preference, TuneChecksLargeProductsOnWholeNumbers) {
+  auto f = compile([](const std::vector<Tensor>& in) { return std::vector<Tensor>{matmul(in[0], in[1])}; },
+                   {{"a", {DType::f32, {64, 96}}}, {"b", {DType::f32, {96, 64}}}}, {.backend = "native"});
+  const auto path = (fs::temp_directory_path() / fmt::format("weft_tuned_{}.weft", getpid())).string();
+  f.save(path);
+  const auto p = value_or_raise(compiler::read_file(path));
+  fs::remove(path);
+  const std::vector inputs = {counting({64, 96}), counting({96, 64})};
+  const auto found = value_or_raise(lab::tune(p, inputs, "native", {},
+                                              {.seconds = 0.02, .oracle_seconds = 1e-6, .keep = false},
+                                              [](const lab::TunedCall&, size_t, size_t) {}));
+  ASSERT_EQ(found.calls.size(), 1u);
+  EXPECT_EQ(found.calls[0].left_out, "");
+  EXPECT_EQ(found.calls[0].judged, "reference, on whole numbers, to the bit");
+  EXPECT_GE(found.calls[0].kernels.size(), 2u);
+  EXPECT_EQ(found.kept, 0u);
+  EXPECT_FALSE(fs::exists(file()));
+}
+
+}  // namespace
+}  // namespace weft::testing
