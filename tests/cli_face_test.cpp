@@ -140,6 +140,31 @@ TEST(CliCheck, SaysWhereACaseHangsOrEnds) {
   expect_said(ends, "touched memory that is not there (SIGSEGV) in this case");
 }
 
+// Measured in one process, taken in another.
+TEST_F(CliFace, WhatTuneKeepsRunGoesBy) {
+  const auto file = (folder_ / "small.weft").string(), cache = (folder_ / "cache").string();
+  compile([](const std::vector<Tensor>& in) { return std::vector<Tensor>{exp(in[0])}; },
+          {{"x", {DType::f32, {64, 64}}}}, {.backend = "reference", .fuse = false})
+      .save(file);
+  const std::string weft = "env WEFT_CACHE_DIR='" + cache + "' WEFT_MEASURED=1 " + kWeft + " ";
+  const std::string plugin = " --backend good_provider --plugin " WEFT_BINARY_DIR "/plugins/good_provider.so";
+  const auto dry = shell(weft + "tune '" + file + "' --seconds 0.05 --dry-run" + plugin);
+  EXPECT_EQ(dry.status, 1) << "a kernel of the plug-in is wrong\n" << dry.text;
+  EXPECT_NE(dry.text.find("! good_provider.exp.wrong"), std::string::npos) << dry.text;
+  EXPECT_NE(dry.text.find("nothing was kept"), std::string::npos) << dry.text;
+  EXPECT_FALSE(fs::exists(cache));
+  const auto before = shell(weft + "run '" + file + "' --ledger" + plugin);
+  EXPECT_NE(before.text.find("good_provider.exp.slow"), std::string::npos) << before.text;
+  const auto tuned = shell(weft + "tune '" + file + "' --seconds 0.05 --json" + plugin);
+  for (const char* part :
+       {"\"kept\":1", "\"fastest\":\"", "\"judged_by\":\"the oracle's bound\"", "\"count\":1"})
+    EXPECT_NE(tuned.text.find(part), std::string::npos) << part << "\n" << tuned.text;
+  const auto after = shell(weft + "run '" + file + "' --ledger" + plugin);
+  EXPECT_EQ(after.status, 0);
+  EXPECT_EQ(after.text.find("good_provider.exp.slow  "), std::string::npos) << after.text;
+  EXPECT_NE(after.text.find("times as fast as good_provider.exp.slow"), std::string::npos) << after.text;
+}
+
 TEST_F(CliFace, HelpFitsAScreen) {
   const auto help = lines(weft_says("--help"));
   EXPECT_LE(help.size(), 23u);  // of 24, one is the prompt's

@@ -39,9 +39,11 @@ class Preference : public ::testing::Test {
     if (const char* before = std::getenv("WEFT_CACHE_DIR")) before_ = before;
     fs::remove_all(folder_);
     setenv("WEFT_CACHE_DIR", folder_.c_str(), 1);
+    unsetenv("WEFT_MEASURED");
     forget();
   }
   ~Preference() override {
+    setenv("WEFT_MEASURED", "0", 1);
     before_.empty() ? unsetenv("WEFT_CACHE_DIR") : setenv("WEFT_CACHE_DIR", before_.c_str(), 1);
     forget();
     fs::remove_all(folder_);
@@ -114,8 +116,12 @@ TEST_F(Preference, AMeasuredKernelIsTakenAndSaysSo) {
     forget();
   }
   EXPECT_EQ(chosen({.op = "exp", .inputs = {counting({2, 41})}}).kernel, kUsual) << "another call";
-  const seam::Unmeasured alone;
-  expect_usual("Unmeasured");
+  {
+    const seam::Unmeasured alone;
+    expect_usual("Unmeasured");
+  }
+  setenv("WEFT_MEASURED", "0", 1);
+  expect_usual("WEFT_MEASURED=0");
 }
 
 TEST_F(Preference, HoldsForSingleOpsSessionsAndCompiledPrograms) {

@@ -174,6 +174,13 @@ class RefusesWithoutAReason : public Wrapped {
   }
 };
 
+// The order is that of the files.
+class HasNoOrder : public Wrapped {
+ public:
+  using Wrapped::Wrapped;
+  void record(weft_kernel& kernel) override { kernel.rank = 0; }
+};
+
 // One record does another's work under its own name.
 class LiesAboutItsName : public Wrapped {
  public:
@@ -234,6 +241,7 @@ constexpr Liar kLiars[] = {
      make_liar<RefusesWithoutAReason>},
     {"liar_lies_about_its_name", "reference", "a kernel under another's name", "names_what_ran",
      make_liar<LiesAboutItsName>},
+    {"liar_has_no_order", "native", "all kernels have one rank", "ranks_its_kernels", make_liar<HasNoOrder>},
     {"liar_claims_every_level", "reference", "a determinism that it does not give", "rows_stand_alone",
      make_liar<ClaimsEveryLevel>},
     {"liar_depends_on_threads", "reference", "other bits on more than three threads", "any_thread_count",

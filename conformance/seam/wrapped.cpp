@@ -113,6 +113,7 @@ weft_backend slot_table() {
   weft_backend t = instances[N]->inner();
   t.size = sizeof t;
   t.name = instances[N]->name().c_str();
+  t.rank = 0;  // the default stays what it is
   t.probe = [](weft_probe* p, weft_error* e) {
     const weft_code code = instances[N]->inner().probe(p, e);
     if (code == WEFT_OK) p->n_devices = instances[N]->devices(p->n_devices);

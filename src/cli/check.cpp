@@ -17,6 +17,7 @@
 #include "conformance/drawn/lie.h"
 #include "conformance/expectations.h"
 #include "formats/file.h"
+#include "seam/preference.h"
 
 // weft check: is this backend what it claims to be?
 namespace weft::cli {
@@ -198,6 +199,7 @@ int run(Options& o, const Common& common) {
   const auto asked = asked_devices(o.backend);
   const auto& backend = asked.devices.front().name;
   check_computes(backend);
+  const seam::Unmeasured alone;  // what was measured here is no part of the backend
   // What is drawn is something else in each run, but where it was asked for, and where liars are numbered.
   if (!o.seed_given && !o.liars) o.check.seed = 1 + std::random_device()() % 1'000'000;
   o.check.repeat = command_of(arguments_of(o, common, o.backend));

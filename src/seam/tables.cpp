@@ -105,14 +105,12 @@ bool is_id(std::string_view id) {
   const size_t op = id.find('.') + 1, variant = op ? id.find('.', op) + 1 : 0;
   return op > 1 && variant > op + 1 && variant < id.size();
 }
+}  // namespace
 
 int32_t rank_of(const weft_kernel& k) {
   constexpr size_t kReach = offsetof(weft_kernel, rank) + sizeof k.rank;
   return k.size >= kReach ? k.rank : 0;
 }
-
-}  // namespace
-
 std::string contents_of(const weft_kernel& k) {
   constexpr size_t kReach = offsetof(weft_kernel, contents) + sizeof k.contents;
   return k.size >= kReach && k.contents ? std::string(k.contents, strnlen(k.contents, 256)) : "";

@@ -23,6 +23,8 @@ Status settle(weft_capability& c, uint32_t ordinal);
 /// The records that a backend lists, those of a higher rank first: each is read only after this has looked at
 /// it.
 Result<std::vector<const weft_kernel*>> checked_kernels(const weft_kernel* const* list, uint32_t n);
+/// weft_kernel::rank; 0 of a record that is older than it.
+int32_t rank_of(const weft_kernel& kernel);
 /// weft_kernel::contents, or nothing.
 std::string contents_of(const weft_kernel& kernel);
 

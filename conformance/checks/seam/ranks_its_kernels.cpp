@@ -1,0 +1,42 @@
+#include "conformance/check.h"
+#include "conformance/seam/usual.h"
+#include "seam/tables.h"
+
+namespace weft::conformance {
+namespace {
+
+using Kernels = std::vector<const weft_kernel*>;
+
+Found told_apart(const Kernels& kernels) {
+  for (size_t i = 1; i < kernels.size(); ++i)
+    if (seam::rank_of(*kernels[i]) == seam::rank_of(*kernels[i - 1]))
+      return Found::wrong(
+          fmt::format("{} and {} have the rank {}: which is asked first depends on the order of a list",
+                      kernels[i - 1]->id, kernels[i]->id, seam::rank_of(*kernels[i])));
+  return {};
+}
+
+// They come sorted by rank, so that equal ones are neighbours.
+void run(CheckRun& run) {
+  auto& device = *value_or_raise(seam::registry().open(run.backend()));
+  if (device.backend().abi < 2)
+    return run.run("all",
+                   [] { return Found::skipped("version 1 has no ranks: the order of the list counts"); });
+  bool any = false;
+  for (const auto& source : device.sources) {
+    std::map<std::string, Kernels> by_op;
+    for (const weft_kernel* k : source.kernels) by_op[k->op].push_back(k);
+    for (const auto& [op, kernels] : by_op)
+      if (any |= kernels.size() > 1; kernels.size() > 1)
+        run.run(fmt::format("{} of {}", op, source.provider), [&] { return told_apart(kernels); });
+  }
+  if (!any) run.run("all", [] { return Found::skipped("it has no two kernels for one op"); });
+}
+
+}  // namespace
+
+extern const Check ranks_its_kernels_check = {
+    "ranks_its_kernels", "of two kernels for one op, ranks say which is asked first, and not a list's order",
+    run};
+
+}  // namespace weft::conformance
