@@ -73,9 +73,9 @@ int run(const Options& o, const Common& common) {
     better += t.left_out.empty() && t.fastest > 0;
     for (const auto& k : t.kernels) wrong += !k.wrong.empty();
   }
-  std::string end =
-      fmt::format("{} differ; for {} another kernel is faster than the one taken without measurements",
-                  counted(found.calls.size(), "call"), grouped(static_cast<int64_t>(better)));
+  std::string end = fmt::format(
+      "{} that differ; for {} of them another kernel is faster than the one taken without measurements",
+      counted(found.calls.size(), "call"), grouped(static_cast<int64_t>(better)));
   end += found.kept ? fmt::format("\n{} kept in {}", counted(found.kept, "measurement"), found.file)
                     : std::string("\nnothing was kept");
   Show(common.json)

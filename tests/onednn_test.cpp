@@ -1,0 +1,199 @@
+#include <gtest/gtest.h>
+
+#include "base/thread_pool.h"
+#include "conformance/bounds.h"
+#include "conformance/seam/rig.h"
+#include "ir/builder.h"
+#include "seam/builtin.h"
+#include "test_backends.h"
+
+// The provider `onednn` beside what `weft check` asks of it: bodies with an epilogue, threads, and its
+// absence.
+namespace weft::testing {
+namespace {
+
+using namespace conformance;
+
+/// The graph's primitives as the body of one call.
+seam::CallDesc region_of(const ir::Graph& composite) {
+  const ir::Graph g = value_or_raise(lowered(composite));
+  seam::CallDesc desc;
+  desc.op = "region";
+  auto region = std::make_shared<seam::RegionDesc>();
+  std::map<int32_t, uint32_t> number;
+  const auto add = [&](int32_t id) {
+    const auto& t = g.types[static_cast<size_t>(id)];
+    number[id] = static_cast<uint32_t>(region->values.size());
+    seam::ConcreteType type{t.dtype, {}};
+    for (const Dim d : t.shape) type.shape.push_back(d.value());
+    region->values.push_back(type);
+    return type;
+  };
+  for (const auto& in : g.inputs) desc.inputs.push_back(add(in.value));
+  region->n_inputs = static_cast<uint32_t>(g.inputs.size());
+  for (const auto& node : g.nodes) {
+    std::vector<const TensorType*> in;
+    std::vector<TensorType> out;
+    seam::StepDesc step;
+    for (const int32_t id : node.inputs) {
+      in.push_back(id < 0 ? nullptr : &g.types[static_cast<size_t>(id)]);
+      step.inputs.push_back(id < 0 ? UINT32_MAX : number.at(id));
+    }
+    for (const int32_t id : node.outputs) {
+      out.push_back(g.types[static_cast<size_t>(id)]);
+      add(id);
+      step.outputs.push_back(number.at(id));
+    }
+    step.call = value_or_raise(eager::describe(*node.op, in, out, node.attrs));
+    region->steps.push_back(std::move(step));
+  }
+  for (const auto& out : g.outputs) {
+    region->outputs.push_back(number.at(out.value));
+    desc.outputs.push_back(region->values[number.at(out.value)]);
+  }
+  desc.region = std::move(region);
+  return desc;
+}
+
+struct Layer {
+  ir::Graph graph;
+  Ask ask;
+};
+using Tail = std::function<ir::Value(ir::Builder&, ir::Value)>;
+
+Layer layer(IntList x, int64_t out, bool bias, const Tail& tail) {
+  Layer l;
+  const int64_t in = x.back();
+  const auto drawn = [](IntList shape, uint64_t seed) {
+    Random random(seed);
+    HostTensor t = array(shape, {0});
+    for (size_t i = 0; i < t.bytes.size() / 4; ++i)
+      store_element(DType::f32, t.bytes.data(), i, random.normal());
+    return t;
+  };
+  l.ask = {.op = "region", .inputs = {drawn(x, 1), drawn({out, in}, 2)}};
+  if (bias) l.ask.inputs.push_back(drawn({out}, 3));
+  ir::ValueList v;
+  for (const auto& t : l.ask.inputs)
+    v.push_back(l.graph.input(fmt::format("{}", v.size()),
+                              {DType::f32, to_shape(std::span<const int64_t>(t.type.shape))}));
+  const auto y = l.graph.one("linear", {v[0], v[1], bias ? v[2] : ir::Value()});
+  l.graph.output("y", tail(l.graph, y));
+  return l;
+}
+
+const std::pair<const char*, Tail> kTails[] = {
+    {"none", [](ir::Builder&, ir::Value y) { return y; }},
+    {"relu", [](ir::Builder& b, ir::Value y) { return b.one("relu", {y}); }},
+    {"gelu", [](ir::Builder& b, ir::Value y) { return b.one("gelu", {y}); }},
+    {"gelu of tanh",
+     [](ir::Builder& b, ir::Value y) { return b.one("gelu", {y}, {{"approximate", int64_t{1}}}); }},
+    {"silu", [](ir::Builder& b, ir::Value y) { return b.one("silu", {y}); }}};
+
+class OneDnn : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!is_backend_available("onednn")) GTEST_SKIP() << "oneDNN 3 is not here";
+  }
+  static Result<seam::PlanPtr> plan(Rig& rig, const Layer& l) {
+    const auto call = std::make_shared<const seam::OwnedCall>(region_of(l.graph));
+    const auto* kernel = seam::registry().find_kernel(rig.device, "onednn.region.linear");
+    return seam::plan_with(rig.device, *kernel, call);
+  }
+};
+
+TEST_F(OneDnn, ALinearLayerAndItsActivationAreOneKernel) {
+  Rig rig("onednn");
+  for (const auto& [name, tail] : kTails)
+    for (const bool bias : {false, true})
+      for (const IntList& x : {IntList{5, 7}, IntList{2, 3, 70}, IntList{300, 40}}) {
+        const Layer l = layer(x, 33, bias, tail);
+        auto made = plan(rig, l);
+        ASSERT_TRUE(made.ok()) << name << ": " << made.status().text();
+        const auto run = value_or_raise(rig.launch(**made, l.ask));
+        std::vector<Bounded> in;
+        for (const auto& t : l.ask.inputs)
+          in.push_back(exactly(decode(DType::f32, {t.type.shape.begin(), t.type.shape.end()}, t.bytes)));
+        const ir::Graph g = value_or_raise(lowered(l.graph));
+        const auto right = bound_graph(g, std::move(in))[static_cast<size_t>(g.outputs[0].value)];
+        const auto& y = run.outputs[0];
+        const auto verdict =
+            judge(decode(DType::f32, {y.type.shape.begin(), y.type.shape.end()}, y.bytes), right);
+        EXPECT_TRUE(verdict.ok) << name << (bias ? " with a bias: " : ": ") << verdict.reason;
+      }
+}
+
+// A NaN stays, as in the bodies.
+TEST_F(OneDnn, ANaNGoesThroughEveryActivation) {
+  Rig rig("onednn");
+  for (const auto& [name, tail] : kTails) {
+    Layer l = layer({4, 8}, 16, true, tail);
+    store_element(DType::f32, l.ask.inputs[0].bytes.data(), 9, std::numeric_limits<double>::quiet_NaN());
+    auto made = plan(rig, l);
+    if (!made.ok()) continue;
+    const auto y = numbers(value_or_raise(rig.launch(**made, l.ask)).outputs[0]);
+    for (size_t i = 0; i < y.size(); ++i) EXPECT_EQ(std::isnan(y[i]), i / 16 == 1) << name << " " << i;
+  }
+}
+
+TEST_F(OneDnn, ABodyThatIsAlmostOneIsRefused) {
+  Rig rig("onednn");
+  const Tail almost[] = {
+      [](ir::Builder& b, ir::Value y) { return b.maximum(y, 1e-30); },
+      [](ir::Builder& b, ir::Value y) { return b.mul(b.mul(y, 0.5), b.add(b.erf(b.mul(y, 0.7071)), 1)); },
+      [](ir::Builder& b, ir::Value y) { return b.minimum(y, 0); },
+      [](ir::Builder& b, ir::Value y) { return b.one("relu", {b.one("relu", {y})}); },
+      [](ir::Builder& b, ir::Value y) { return b.sum(b.one("relu", {y}), -1); },
+      [](ir::Builder& b, ir::Value y) { return b.one("relu", {b.one("permute", {y})}); }};
+  for (const auto& tail : almost) {
+    const auto made = plan(rig, layer({6, 8}, 6, true, tail));
+    EXPECT_EQ(made.status().code(), Code::unsupported);
+    EXPECT_NE(made.status().message().find("the body is no linear layer"), std::string::npos)
+        << made.status().text();
+  }
+  // A bias that is added to other rows than those of the product.
+  const auto l = layer({4, 8}, 6, false, [](ir::Builder& b, ir::Value y) {
+    return b.add(b.reshape(y, {6, 4}), static_cast<ir::Graph&>(b).input("b", {DType::f32, {4}}));
+  });
+  EXPECT_EQ(plan(rig, l).status().code(), Code::unsupported);
+}
+
+// Threads are the host's, and how many there are changes no bit.
+TEST_F(OneDnn, TheNumberOfThreadsChangesNoBit) {
+  Rig rig("onednn");
+  const Ask ask{.op = "matmul", .inputs = {counting({200, 150}, 0.3), counting({150, 260}, 0.7)}};
+  std::vector<std::vector<std::byte>> seen;
+  for (const int threads : {1, 2, 5}) {
+    set_thread_count(threads);
+    const auto call = value_or_raise(describe(ask));
+    auto made = value_or_raise(rig.plan(call));
+    EXPECT_STREQ(made->kernel.id, "onednn.matmul.blocks");
+    seen.push_back(value_or_raise(rig.launch(*made, ask)).outputs[0].bytes);
+  }
+  set_thread_count(0);
+  EXPECT_EQ(seen[0], seen[1]);
+  EXPECT_EQ(seen[0], seen[2]);
+}
+
+// In a process of its own, which looks for the library where there is none.
+TEST(OneDnnDeathTest, ALibraryThatIsNotThereIsAReasonAndNoCrash) {
+  const auto is_it = [](const seam::Builtin& b) { return b.name == std::string_view("onednn"); };
+  if (std::ranges::none_of(seam::builtin_backends(), is_it)) GTEST_SKIP() << "this build has it not";
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  for (const char* path : {"/nowhere/libdnnl.so.3", "/dev/null", "/usr/lib"})
+    EXPECT_EXIT(
+        {
+          setenv("WEFT_ONEDNN_LIBRARY", path, 1);
+          const auto there = get_backend_info("onednn");
+          const bool says = there.state == "unavailable" &&
+                            there.reason.find("WEFT_ONEDNN_LIBRARY can't be opened: ") != std::string::npos;
+          const OnBackend on("onednn,native,reference");  // the next one is taken
+          const auto y = Tensor::of({1, 2}, {2}) + Tensor::of({3, 4}, {2});
+          std::exit(says && y.to_vector<float>()[1] == 6 && y.backend() != "onednn" ? 0 : 2);
+        },
+        ::testing::ExitedWithCode(0), "of the backends onednn,native,reference, ")
+        << path;
+}
+
+}  // namespace
+}  // namespace weft::testing
