@@ -19,7 +19,7 @@ std::string number(double value) {
 
 // Operands of what commutes in one order, whichever the body has them in.
 std::string call_of(std::string_view op, std::vector<std::string> operands) {
-  if (op == "add" || op == "mul" || op == "maximum") std::ranges::sort(operands);
+  if (op == "add" || op == "mul") std::ranges::sort(operands);
   std::string text = std::string(op) + "(";
   for (const auto& o : operands) text += (&o == operands.data() ? "" : ",") + o;
   return text + ")";
@@ -27,19 +27,18 @@ std::string call_of(std::string_view op, std::vector<std::string> operands) {
 std::string add(std::string a, std::string b) { return call_of("add", {std::move(a), std::move(b)}); }
 std::string mul(std::string a, std::string b) { return call_of("mul", {std::move(a), std::move(b)}); }
 
-// Each activation of t, as the decompositions of relu, gelu and silu have it.
+// Each activation of t, as the decompositions of gelu and silu have it.
 std::string activation(Epilogue epilogue, const std::string& t) {
   const double scale = std::numbers::sqrt2 * std::numbers::inv_sqrtpi;
   const auto gelu = [&](std::string cdf) { return mul(mul(t, number(0.5)), add(std::move(cdf), number(1))); };
   switch (epilogue) {
     case Epilogue::none: return t;
-    case Epilogue::relu: return call_of("maximum", {t, number(0)});
     case Epilogue::gelu_erf: return gelu(call_of("erf", {mul(t, number(1 / std::numbers::sqrt2))}));
     case Epilogue::gelu_tanh:
       return gelu(
           call_of("tanh", {mul(mul(t, add(mul(mul(t, t), number(0.044715)), number(1))), number(scale))}));
     case Epilogue::silu:
-      return mul(t, call_of("div", {number(1), add(call_of("exp", {call_of("neg", {t})}), number(1))}));
+      return mul(t, call_of("div", {number(1), add(call_of("exp", {mul(t, number(-1))}), number(1))}));
   }
   return "";
 }
@@ -58,13 +57,12 @@ class Reader {
     for (uint32_t s = 0; s < r_.n_steps; ++s)
       if (!step(*r_.steps[s])) return why = "the body is no linear layer with an activation", std::nullopt;
     const std::string& result = text_[r_.outputs[0]];
-    for (const Epilogue e :
-         {Epilogue::none, Epilogue::relu, Epilogue::gelu_erf, Epilogue::gelu_tanh, Epilogue::silu})
+    for (const Epilogue e : {Epilogue::none, Epilogue::gelu_erf, Epilogue::gelu_tanh, Epilogue::silu})
       if (has_product_ && result == activation(e, bias_.empty() ? "t" : bias_)) {
         body_.epilogue = e;
         return body_;
       }
-    return why = "the body is no linear layer with relu, gelu or silu", std::nullopt;
+    return why = "the body is no linear layer with gelu or silu", std::nullopt;
   }
 
  private:

@@ -78,7 +78,6 @@ Attributes::Attributes(Epilogue epilogue, bool accumulate) {
   if (accumulate) check(l.dnnl_post_ops_append_sum(ops, 1, 0, dnnl_data_type_undef), "a sum");
   switch (epilogue) {
     case Epilogue::none: break;
-    case Epilogue::relu: eltwise(dnnl_eltwise_relu, 0); break;
     case Epilogue::gelu_erf: eltwise(dnnl_eltwise_gelu_erf, 0); break;
     case Epilogue::gelu_tanh: eltwise(dnnl_eltwise_gelu_tanh, 0); break;
     case Epilogue::silu: eltwise(dnnl_eltwise_swish, 1); break;

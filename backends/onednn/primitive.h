@@ -29,8 +29,8 @@ class Layout {
   std::unique_ptr<dnnl_memory_desc, End> desc_;
 };
 
-/// What is done to each element of a result before it is stored.
-enum class Epilogue : uint8_t { none, relu, gelu_erf, gelu_tanh, silu };
+/// What is done to each element of a result before it is stored. Not relu: oneDNN's makes 0 of a NaN.
+enum class Epilogue : uint8_t { none, gelu_erf, gelu_tanh, silu };
 
 /// Attributes: the epilogue, whether the result is added to, and that scratch memory is the caller's.
 class Attributes {
