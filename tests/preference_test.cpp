@@ -1,19 +1,7 @@
-#include <gtest/gtest.h>
-
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <random>
 
-#include "base/log.h"
 #include "base/thread_pool.h"
-#include "compiler/compile.h"
-#include "conformance/seam/rig.h"
-#include "eager/apply.h"
-#include "lab/tune.h"
-#include "runtime/devices.h"
-#include "seam/preference.h"
-#include "test_backends.h"
+#include "preference_rig.h"
 #include "weft/jit.h"
 #include "weft/ledger.h"
 #include "weft/ops.h"
@@ -22,89 +10,6 @@
 // Measurements stand in front of selection, and whatever they say changes no result.
 namespace weft::testing {
 namespace {
-
-namespace fs = std::filesystem;
-using conformance::Ask;
-using conformance::counting;
-using conformance::Rig;
-
-const Ask kExp{.op = "exp", .inputs = {counting({2, 40})}};
-constexpr const char* kUsual = "native.exp.tiles";
-constexpr const char* kOther = "native.exp.shared";
-
-/// A cache folder of the test's own.
-class Preference : public ::testing::Test {
- protected:
-  Preference() {
-    if (const char* before = std::getenv("WEFT_CACHE_DIR")) before_ = before;
-    fs::remove_all(folder_);
-    setenv("WEFT_CACHE_DIR", folder_.c_str(), 1);
-    unsetenv("WEFT_MEASURED");
-    forget();
-  }
-  ~Preference() override {
-    setenv("WEFT_MEASURED", "0", 1);
-    before_.empty() ? unsetenv("WEFT_CACHE_DIR") : setenv("WEFT_CACHE_DIR", before_.c_str(), 1);
-    forget();
-    fs::remove_all(folder_);
-  }
-  static void forget() {
-    seam::preferences().reload();
-    eager::clear_plan_cache();
-  }
-  static seam::Device& device() { return *value_or_raise(seam::registry().open("native")); }
-  static seam::CallPtr call(const Ask& ask = kExp) { return value_or_raise(describe(ask)); }
-  /// A measurement as this process would make it.
-  static seam::Measured measured(const std::string& kernel, const Ask& ask = kExp) {
-    seam::Measured m{
-        .call = seam::signature(call(ask)->desc()), .kernel = kernel, .contents = {}, .instead = kUsual};
-    m.nanoseconds = 100, m.nanoseconds_instead = 150;
-    (void)seam::registry().find_kernel(device(), kernel, &m.contents);
-    return m;
-  }
-  static void keep(const seam::Measured& m) { ASSERT_TRUE(seam::preferences().keep(device(), {&m, 1}).ok()); }
-
-  struct Chosen {
-    std::string kernel, why;
-    std::vector<double> numbers;
-  };
-  static Chosen chosen(const Ask& ask = kExp, const Policy& policy = {}) {
-    Rig rig("native");
-    auto desc = call(ask)->desc();
-    desc.determinism = policy.determinism, desc.precision = policy.precision;
-    std::vector<seam::Refusal> refusals;
-    const auto plan = value_or_raise(
-        seam::select(device(), std::make_shared<const seam::OwnedCall>(std::move(desc)), &refusals));
-    const auto run = value_or_raise(rig.launch(*plan, ask));
-    return {plan->kernel.id, plan->why, conformance::numbers(run.outputs[0])};
-  }
-  fs::path file() const { return folder_ / seam::preference_file(device()); }
-  std::string text() const {
-    std::ifstream in(file(), std::ios::binary);
-    return {std::istreambuf_iterator<char>(in), {}};
-  }
-  void write(const std::string& text) const {
-    fs::create_directories(folder_);
-    std::ofstream(file(), std::ios::binary) << text;
-    forget();
-  }
-  /// Nothing but the usual kernel, with its bits.
-  void expect_usual(const std::string& after) const {
-    const auto now = chosen();
-    EXPECT_EQ(now.kernel, kUsual) << after;
-    EXPECT_EQ(now.numbers, usual_) << after;
-  }
-
-  fs::path folder_ = fs::temp_directory_path() / fmt::format("weft_preference_{}", getpid());
-  std::string before_;
-  std::vector<double> usual_;
-
-  void SetUp() override {
-    set_log_sink([](LogLevel, std::string_view) {});  // each bad file is told of once
-    usual_ = chosen().numbers;
-  }
-  void TearDown() override { set_log_sink(nullptr); }
-};
 
 TEST_F(Preference, AMeasuredKernelIsTakenAndSaysSo) {
   expect_usual("nothing");
@@ -289,75 +194,6 @@ TEST_F(Preference, AFolderThatCannotBeWrittenIsAnErrorAndLosesNothing) {
   const Status s = seam::preferences().keep(device(), {&m, 1});
   EXPECT_EQ(s.code(), Code::io) << s.text();
   EXPECT_EQ(chosen().kernel, kOther) << "this process has it all the same";
-}
-
-// ---- weft tune ----
-
-lab::Tuning tuned(const std::string& backend, std::string* lines = nullptr) {
-  auto f = compile(
-      [](const std::vector<Tensor>& in) { return std::vector<Tensor>{exp(in[0]) + exp(in[0] * in[0])}; },
-      {{"x", {DType::f32, {2, 40}}}}, {.backend = backend, .fuse = false});
-  const auto path = (fs::temp_directory_path() / fmt::format("weft_tuned_{}.weft", getpid())).string();
-  f.save(path);
-  const auto p = value_or_raise(compiler::read_file(path));
-  fs::remove(path);
-  return value_or_raise(lab::tune(p, std::vector{counting({2, 40}, -5)}, backend, {}, {.seconds = 0.05},
-                                  [&](const lab::TunedCall& t, size_t, size_t) {
-                                    if (lines) *lines += t.what + "\n";
-                                  }));
-}
-
-TEST_F(Preference, TuneFindsTheFastestOfTheRightOnes) {
-  WEFT_NEEDS_PLUGIN("good_provider");
-  std::string lines;
-  const auto found = tuned("good_provider", &lines);
-  ASSERT_EQ(found.calls.size(), 3u) << lines;  // exp, which is there twice, mul and add
-  const auto& exp_call =
-      *std::ranges::find_if(found.calls, [](const auto& t) { return t.what.find(" exp") != t.what.npos; });
-  EXPECT_EQ(exp_call.count, 2u);
-  EXPECT_EQ(exp_call.judged, "the oracle's bound");
-  EXPECT_EQ(exp_call.kernels[0].kernel, "good_provider.exp.slow") << "what is taken alone comes first";
-  EXPECT_GT(exp_call.fastest, 0u);
-  EXPECT_GT(exp_call.gain(), 2);
-  size_t wrong = 0;
-  for (const auto& k : exp_call.kernels) {
-    EXPECT_EQ(k.wrong.empty(), k.kernel != "good_provider.exp.wrong") << k.kernel << ": " << k.wrong;
-    EXPECT_NE(k.kernel, "good_provider.exp.loose") << "less precise than the call allows";
-    wrong += !k.wrong.empty();
-  }
-  EXPECT_EQ(wrong, 1u);
-  EXPECT_EQ(found.kept, 3u);
-
-  forget();  // as another process would
-  auto f = compile([](const std::vector<Tensor>& in) { return std::vector<Tensor>{exp(in[0])}; },
-                   {{"x", {DType::f32, {2, 40}}}}, {.backend = "good_provider", .fuse = false});
-  reset_ledger();
-  (void)f({full(1, {2, 40})});
-  for (const auto& r : ledger_rows())
-    if (r.op == "exp") {
-      EXPECT_EQ(r.kernel, exp_call.kernels[exp_call.fastest].kernel);
-      EXPECT_NE(r.why.find("times as fast as good_provider.exp.slow"), std::string::npos) << r.why;
-    }
-}
-
-// What is large is checked on whole numbers, where every order of additions gives the same.
-TEST_F(Preference, TuneChecksLargeProductsOnWholeNumbers) {
-  auto f = compile([](const std::vector<Tensor>& in) { return std::vector<Tensor>{matmul(in[0], in[1])}; },
-                   {{"a", {DType::f32, {64, 96}}}, {"b", {DType::f32, {96, 64}}}}, {.backend = "native"});
-  const auto path = (fs::temp_directory_path() / fmt::format("weft_tuned_{}.weft", getpid())).string();
-  f.save(path);
-  const auto p = value_or_raise(compiler::read_file(path));
-  fs::remove(path);
-  const std::vector inputs = {counting({64, 96}), counting({96, 64})};
-  const auto found = value_or_raise(lab::tune(p, inputs, "native", {},
-                                              {.seconds = 0.02, .oracle_seconds = 1e-6, .keep = false},
-                                              [](const lab::TunedCall&, size_t, size_t) {}));
-  ASSERT_EQ(found.calls.size(), 1u);
-  EXPECT_EQ(found.calls[0].left_out, "");
-  EXPECT_EQ(found.calls[0].judged, "reference, on whole numbers, to the bit");
-  EXPECT_GE(found.calls[0].kernels.size(), 2u);
-  EXPECT_EQ(found.kept, 0u);
-  EXPECT_FALSE(fs::exists(file()));
 }
 
 }  // namespace

@@ -10,7 +10,7 @@ thread_cases='*Threads*:*ThreadPool*:PlanCache*:Training.TwoSessions*:Plugin.Thr
 # What AddressSanitizer and UndefinedBehaviorSanitizer see: everything that reads bytes or pointers of others, the seam, and what
 # goes on when memory fails. Not the cases that run `weft`, which is not built there; nor templates that use up all they
 # may, which takes a minute there.
-memory_files='backend|backend_numbers|backend_seam|base|chat|dlpack|faults|honesty|ir|plugin|program|program_corrupt|safetensors|seam_run|seam|text|threads|tokenizer'
+memory_files='backend|backend_numbers|backend_seam|base|chat|choice|dlpack|faults|honesty|ir|plugin|preference|program|program_corrupt|safetensors|seam_run|seam|text|threads|tokenizer'
 memory_cases='*-Plugin.TheCommandLine*:Folder.*:ChatTemplates.SayWhat*:ChatTemplates.AreBounded*:FaultsOfPrograms.*'
 
 # sanitized NAME FILES TARGET...: configures build/NAME and builds those targets in it. weft_tests has those files of tests/.
