@@ -286,7 +286,7 @@ class Loops : public testing::Test {
     plan.call = &call;
     weft_error e = no_error();
     ASSERT_EQ(k->prepare(k, device_, &call, &plan, &e), WEFT_OK) << e.text;
-    const Placed workspace(*backend_, device_, queue_, u8, {static_cast<int64_t>(plan.workspace)});
+    const Placed workspace(*backend_, device_, queue_, i64, {static_cast<int64_t>((plan.workspace + 7) / 8)});
     weft_launch l{sizeof l, 0, &plan, device_, queue_, in.data(), out.data(), &workspace.tensor};
     ASSERT_EQ(k->launch(&l, &e), WEFT_OK) << e.text;
     ASSERT_EQ(backend_->synchronize(queue_, &e), WEFT_OK) << e.text;

@@ -16,15 +16,15 @@ namespace {
 constexpr size_t kMostWorkspace = size_t{32} << 20;
 
 struct CublasLt {
-#define WEFT_CUBLASLT(X)                                               \
-  X(cublasLtCreate)                                                    \
-  X(cublasLtMatmulDescCreate)                                          \
-  X(cublasLtMatmulDescDestroy)                                         \
-  X(cublasLtMatmulDescSetAttribute)                                    \
-  X(cublasLtMatrixLayoutCreate)                                        \
-  X(cublasLtMatrixLayoutDestroy)                                       \
+// clang-format off
+#define WEFT_CUBLASLT(X) \
+  X(cublasLtCreate) X(cublasLtMatmulDescCreate) \
+  X(cublasLtMatmulDescDestroy) X(cublasLtMatmulDescSetAttribute) \
+  X(cublasLtMatrixLayoutCreate) X(cublasLtMatrixLayoutDestroy) \
   X(cublasLtMatmulPreferenceCreate) X(cublasLtMatmulPreferenceDestroy) \
-      X(cublasLtMatmulPreferenceSetAttribute) X(cublasLtMatmulAlgoGetHeuristic) X(cublasLtMatmul)
+  X(cublasLtMatmulPreferenceSetAttribute) X(cublasLtMatmulAlgoGetHeuristic) \
+  X(cublasLtMatmul)
+// clang-format on
 #define WEFT_DECLARE(f) decltype(&::f) f = nullptr;
   WEFT_CUBLASLT(WEFT_DECLARE)
 #undef WEFT_DECLARE

@@ -14,7 +14,7 @@ constexpr uint64_t kSmallest = 64;
 constexpr uint32_t kSmallClasses = 5, kStepBits = 4, kSmallBits = 10;
 constexpr uint32_t kClasses = kSmallClasses + ((29 - kSmallBits) << kStepBits);  // up to 512 MiB; larger
                                                                                  // ones are not pooled
-constexpr uint64_t kKept = 1ull << 30;      // bytes that a thread keeps of one device before giving back
+constexpr uint64_t kKept = 1ull << 30;      // bytes that a thread keeps of host memory
 constexpr uint64_t kWorthGiving = 1 << 16;  // smaller buffers are never given back to make room
 
 uint32_t class_of(uint64_t bytes) {
@@ -33,6 +33,12 @@ uint64_t rounded(uint64_t bytes, uint32_t k) {
   const uint32_t octave = ((k - kSmallClasses) >> kStepBits) + kSmallBits,
                  step = (k - kSmallClasses) & ((1u << kStepBits) - 1);
   return uint64_t{(1u << kStepBits) + step + 1} << (octave - kStepBits);
+}
+
+// Bytes that a thread keeps of one device before giving back. A device with memory of its own is nobody
+// else's while we compute, and giving back takes it long: it may keep a quarter.
+int64_t most_kept(const weft_capability& c) {
+  return static_cast<int64_t>(c.host_memory ? kKept : std::max(kKept, c.memory / 4));
 }
 
 }  // namespace
@@ -137,7 +143,7 @@ void recycle(Buffer* b) {
   if (b->size_class == kUnpooled) return b->device->free_now(b);
   {
     const BiasedLock::Owner lock(pool.lock);
-    if (pool.kept + static_cast<int64_t>(b->bytes) <= static_cast<int64_t>(kKept)) {
+    if (pool.kept + static_cast<int64_t>(b->bytes) <= most_kept(b->device->capability())) {
       Buffer*& first = pool.lists[b->size_class];
       b->next = first, first = b, pool.kept += static_cast<int64_t>(b->bytes);
       return;
