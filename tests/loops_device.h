@@ -92,6 +92,8 @@ class Placed {
   void* handle_ = nullptr;
 };
 
+constexpr uint32_t kSubgroup = 32;  // of the kernels that the interpreter runs
+
 inline const loops::Form* find_form(std::string_view op) {
   for (auto forms : {loops::elementwise_forms(), loops::fold_forms(), loops::fused_forms(),
                      loops::move_forms(), loops::index_forms()})
@@ -106,7 +108,7 @@ inline const loops::Form* form_for(const weft_call& call) {
   for (auto forms : {loops::elementwise_forms(), loops::fused_forms(), loops::fold_forms(),
                      loops::move_forms(), loops::index_forms()})
     for (const loops::Form& f : forms)
-      if (op == f.op && (f.stages ? f.stages(call).ok() : f.check(call).ok())) return &f;
+      if (op == f.op && (f.stages ? f.stages(call, kSubgroup).ok() : f.check(call).ok())) return &f;
   return nullptr;
 }
 
@@ -163,7 +165,7 @@ inline std::vector<T> interpreted(CallBox& box, const std::vector<T>& in,
   for (size_t k = 0; k < shapes.size(); ++k)
     outs.push_back(place(box.output_dtype(k), shapes[k],
                          std::vector<char>(count(shapes[k]) * byte_size(box.output_dtype(k)))));
-  if (form.stages) interpret_stages(form.stages(call).value(), ins, outs);
+  if (form.stages) interpret_stages(form.stages(call, kSubgroup).value(), ins, outs);
   for (uint32_t k = 0; k < 2 && !form.stages; ++k) {
     loops::Job job;
     if (!(form.needed(call) >> k & 1) || !form.bind({call, ins, outs}, k, job)) continue;

@@ -11,7 +11,7 @@ using conformance::counting;
 
 Result<loops::Stages> stages_of(const Ask& ask) {
   WEFT_TRY(const seam::CallPtr call, conformance::describe(ask));
-  return loops::fused_stages(*call->c());
+  return loops::fused_stages(*call->c(), kSubgroup);
 }
 size_t dispatches(const Ask& ask) {
   const auto stages = stages_of(ask);
@@ -93,11 +93,11 @@ TEST_F(Loops, ProductsOfFewRowsAreRight) {
 TEST_F(Loops, AProductWhoseRowsStandAloneIsTiled) {
   CallBox box = product(f32, {1, 300}, {300, 20}, {1, 20}, false, false);
   box.determinism = WEFT_DETERMINISM_BATCH;
-  const auto few = loops::fused_stages(box.call());
+  const auto few = loops::fused_stages(box.call(), kSubgroup);
   ASSERT_TRUE(few.ok()) << few.status().text();
   EXPECT_EQ(few.value().determinism, uint32_t{WEFT_DETERMINISM_THREADS});
   box.determinism = WEFT_DETERMINISM_RUN;
-  EXPECT_EQ(loops::fused_stages(box.call()).value().determinism, uint32_t{WEFT_DETERMINISM_RUN});
+  EXPECT_EQ(loops::fused_stages(box.call(), kSubgroup).value().determinism, uint32_t{WEFT_DETERMINISM_RUN});
 }
 
 TEST_F(Loops, FoldsOfEveryShape) {

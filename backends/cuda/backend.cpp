@@ -29,7 +29,7 @@ weft_code probe(weft_probe* p, weft_error*) {
   return WEFT_OK;
 }
 
-void describe(int ordinal, const cudaDeviceProp& p, weft_capability* c) {
+void write_capability(int ordinal, const cudaDeviceProp& p, weft_capability* c) {
   using C = weft_capability;
   write(c, &C::available, 1);
   write_text(c, &C::kind, "cuda");
@@ -48,11 +48,20 @@ void describe(int ordinal, const cudaDeviceProp& p, weft_capability* c) {
   write_text(c, &C::numerics, "denormals kept, correctly rounded division, accumulates in f32");
 }
 
+weft_code describe(uint32_t ordinal, weft_capability* c, weft_error* error) {
+  return guarded(error, [&]() -> Outcome {
+    cudaDeviceProp properties{};
+    WEFT_CUDA_TRY(cudaGetDeviceProperties(&properties, static_cast<int>(ordinal)));
+    write_capability(static_cast<int>(ordinal), properties, c);
+    return Outcome::ok();
+  });
+}
+
 weft_code open_device(uint32_t ordinal, weft_device* device, weft_capability* c, weft_error* error) {
   return guarded(error, [&]() -> Outcome {
     cudaDeviceProp properties{};
     WEFT_CUDA_TRY(cudaGetDeviceProperties(&properties, static_cast<int>(ordinal)));
-    describe(static_cast<int>(ordinal), properties, c);
+    write_capability(static_cast<int>(ordinal), properties, c);
     *device = reinterpret_cast<weft_device>(new Device{static_cast<int>(ordinal), properties.major >= 9});
     return Outcome::ok();
   });
@@ -167,6 +176,7 @@ constexpr weft_backend kBackend = {
     .make_sequence = make_sequence,
     .run_sequence = run_sequence,
     .free_sequence = free_sequence,
+    .describe = describe,
 };
 
 }  // namespace

@@ -16,7 +16,7 @@ namespace {
 constexpr size_t kMostWorkspace = size_t{32} << 20;
 
 struct CublasLt {
-// clang-format off
+  // clang-format off
 #define WEFT_CUBLASLT(X) \
   X(cublasLtCreate) X(cublasLtMatmulDescCreate) \
   X(cublasLtMatmulDescDestroy) X(cublasLtMatmulDescSetAttribute) \

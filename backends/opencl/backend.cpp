@@ -44,6 +44,7 @@ constexpr weft_backend kBackend = {
     .make_sequence = make_sequence,
     .run_sequence = run_sequence,
     .free_sequence = free_sequence,
+    .describe = describe,
 };
 
 }  // namespace

@@ -29,7 +29,18 @@ std::string numerics(cl_device_id id) {
          ", exp and log within 3 ulp";
 }
 
-void describe(cl_device_id id, uint32_t ordinal, weft_capability* c) {
+// A processor runs the items of a group one after another. OpenCL tells the width of others by extensions.
+uint32_t subgroup(cl_device_id id) {
+  if (device_info<cl_device_type>(id, CL_DEVICE_TYPE) & CL_DEVICE_TYPE_CPU) return 1;
+  constexpr cl_device_info kWarpSizeNv = 0x4003, kWavefrontWidthAmd = 0x4043;
+  const std::string extensions = device_text(id, CL_DEVICE_EXTENSIONS);
+  const auto has = [&](const char* name) { return extensions.find(name) != std::string::npos; };
+  if (has("cl_nv_device_attribute_query")) return device_info<cl_uint>(id, kWarpSizeNv);
+  if (has("cl_amd_device_attribute_query")) return device_info<cl_uint>(id, kWavefrontWidthAmd);
+  return 0;
+}
+
+void write_capability(cl_device_id id, uint32_t ordinal, weft_capability* c) {
   using C = weft_capability;
   using backend::write, backend::write_text;
   write(c, &C::available, 1);
@@ -47,6 +58,9 @@ void describe(cl_device_id id, uint32_t ordinal, weft_capability* c) {
   write(c, &C::offset_alignment, 1);  // a text adds the offset itself, in elements
   write(c, &C::read_write_buffer, 1);
   write(c, &C::dlpack, kDLOpenCL);
+  write(c, &C::subgroup, subgroup(id));
+  write(c, &C::group_items, static_cast<uint32_t>(device_info<size_t>(id, CL_DEVICE_MAX_WORK_GROUP_SIZE)));
+  write(c, &C::shared_bytes, static_cast<uint32_t>(device_info<cl_ulong>(id, CL_DEVICE_LOCAL_MEM_SIZE)));
   write_text(c, &C::dialect, "opencl_c");
   write_text(c, &C::numerics, numerics(id));
 }
@@ -66,18 +80,26 @@ weft_code probe(weft_probe* p, weft_error*) {
   return WEFT_OK;
 }
 
-weft_code open_device(uint32_t ordinal, weft_device* out, weft_capability* capability, weft_error* error) {
+weft_code describe(uint32_t ordinal, weft_capability* capability, weft_error* error) {
   const Library& l = library();
   if (ordinal >= l.devices.size())
     return fail(error, WEFT_UNAVAILABLE, "opencl:%u: got %zu devices%s%s", ordinal, l.devices.size(),
                 l.reason.empty() ? "" : "; ", l.reason.c_str());
+  const cl_device_id id = l.devices[ordinal];
+  if (!device_info<cl_bool>(id, CL_DEVICE_AVAILABLE) ||
+      !device_info<cl_bool>(id, CL_DEVICE_COMPILER_AVAILABLE))
+    return fail(error, WEFT_UNAVAILABLE, "opencl:%u: %s is not available or has no compiler", ordinal,
+                device_text(id, CL_DEVICE_NAME).c_str());
+  write_capability(id, ordinal, capability);
+  return WEFT_OK;
+}
+
+weft_code open_device(uint32_t ordinal, weft_device* out, weft_capability* capability, weft_error* error) {
+  if (const weft_code code = describe(ordinal, capability, error); code != WEFT_OK) return code;
+  const Library& l = library();
   auto d = std::make_unique<weft_device_s>();
   d->ordinal = ordinal;
   d->id = l.devices[ordinal];
-  if (!device_info<cl_bool>(d->id, CL_DEVICE_AVAILABLE) ||
-      !device_info<cl_bool>(d->id, CL_DEVICE_COMPILER_AVAILABLE))
-    return fail(error, WEFT_UNAVAILABLE, "opencl:%u: %s is not available or has no compiler", ordinal,
-                device_text(d->id, CL_DEVICE_NAME).c_str());
   cl_int code = CL_SUCCESS;
   d->context = l.clCreateContext(nullptr, 1, &d->id, nullptr, nullptr, &code);
   if (code != CL_SUCCESS)
@@ -90,7 +112,6 @@ weft_code open_device(uint32_t ordinal, weft_device* out, weft_capability* capab
   const std::string version = device_text(d->id, CL_DEVICE_VERSION);
   d->keeps_binaries = version.find("pocl") != version.npos || version.find("PoCL") != version.npos;
   d->command_buffers = command_buffers(d->id);
-  describe(d->id, ordinal, capability);
   *out = d.release();
   return WEFT_OK;
 }

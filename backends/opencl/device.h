@@ -48,6 +48,7 @@ namespace weft::opencl {
 
 /// Names of weft/backend.h: see there for what each must do.
 weft_code probe(weft_probe*, weft_error*);
+weft_code describe(uint32_t ordinal, weft_capability*, weft_error*);
 weft_code open_device(uint32_t ordinal, weft_device*, weft_capability*, weft_error*);
 void close_device(weft_device);
 weft_code allocate(weft_device, uint64_t bytes, void** handle, weft_error*);

@@ -202,6 +202,9 @@ class SecondIsWorse : public Drawn {
     if (code == WEFT_OK && ordinal == 1) second_.insert(*d);
     return code;
   }
+  weft_code describe(uint32_t, weft_capability* c, weft_error* e) override {
+    return Drawn::describe(0, c, e);
+  }
   void close_device(weft_device d) override {
     second_.erase(d);
     Drawn::close_device(d);
@@ -264,6 +267,21 @@ class ClosesForAll : public Drawn {
   uint64_t closed_ = 0;
 };
 
+// What a report tells is not what users get.
+class DescribesAnother : public Drawn {
+ public:
+  using Drawn::Drawn;
+  weft_code describe(uint32_t ordinal, weft_capability* c, weft_error* e) override {
+    const weft_code code = Drawn::describe(ordinal, c, e);
+    uint64_t* const fields[] = {&c->memory, &c->max_buffer, &c->max_binding, &c->dtypes};
+    if (code == WEFT_OK) *fields[field_] /= 2;
+    return code;
+  }
+
+ private:
+  const uint64_t field_ = between(random_, 1, 3);
+};
+
 constexpr Liar kLiars[] = {
     {"liar_forgets_long_queues", "far", "synchronize waits for no queue that is long",
      "waits_for_long_queues", make_liar<ForgetsLongQueues>},
@@ -285,6 +303,8 @@ constexpr Liar kLiars[] = {
      make_liar<SecondCopiesLess>},
     {"liar_second_computes_less", "far", "an op does nothing on a second device", "opens_again",
      make_liar<SecondComputesLess>},
+    {"liar_describes_another", "reference", "describe says less of a device than open_device",
+     "negotiates/devices that are described", make_liar<DescribesAnother>},
     {"liar_closes_for_all", "far", "closing a handle of a device breaks the others", "opens_again",
      make_liar<ClosesForAll>},
 };

@@ -124,6 +124,12 @@ weft_backend slot_table() {
     if (code == WEFT_OK) instances[N]->capability(*c);
     return code;
   };
+  if (t.describe)
+    t.describe = [](uint32_t ordinal, weft_capability* c, weft_error* e) {
+      const weft_code code = instances[N]->describe(ordinal, c, e);
+      if (code == WEFT_OK) instances[N]->capability(*c);
+      return code;
+    };
   t.close_device = [](weft_device d) { instances[N]->close_device(d); };
   t.open_queue = [](weft_device d, weft_queue* q, weft_error* e) {
     return instances[N]->open_queue(d, q, e);

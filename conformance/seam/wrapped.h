@@ -24,6 +24,10 @@ class Wrapped {
   virtual weft_code open_device(uint32_t ordinal, weft_device* d, weft_capability* c, weft_error* e) {
     return inner_.open_device(ordinal, d, c, e);
   }
+  /// Asked only where the good backend describes its devices.
+  virtual weft_code describe(uint32_t ordinal, weft_capability* c, weft_error* e) {
+    return inner_.describe(ordinal, c, e);
+  }
   virtual void close_device(weft_device d) { inner_.close_device(d); }
   virtual weft_code open_queue(weft_device d, weft_queue* q, weft_error* e) {
     return inner_.open_queue(d, q, e);

@@ -249,7 +249,10 @@ typedef struct weft_capability {
   char numerics[96];          /* in words: "denormals kept, correctly rounded division" */
   /* since version 2 */
   uint32_t dlpack; /* DLDeviceType of its handles in DLPack; 0: kDLCPU with host_memory, kDLExtDev without */
-  uint32_t reserved;
+  /* Of a device that takes text; 0 = unknown. */
+  uint32_t subgroup;     /* items of a work group that run in step; 1: each item runs by itself */
+  uint32_t group_items;  /* a work group may have */
+  uint32_t shared_bytes; /* and its items share */
 } weft_capability;
 
 typedef struct weft_probe {
@@ -412,6 +415,10 @@ typedef struct weft_backend {
    * device's backend, and live until `detach`, which is called once for each attach that answered WEFT_OK. */
   weft_code (*attach)(const struct weft_backend* table, weft_device, const weft_capability*, weft_error*);
   void (*detach)(weft_device);
+
+  /* What open_device says of a device, without opening it: for reports. Optional; without it, they open the
+   * device and close it again. */
+  weft_code (*describe)(uint32_t ordinal, weft_capability*, weft_error*);
 } weft_backend;
 
 /* ---- the host

@@ -14,12 +14,14 @@ using codegen::Op;
 using codegen::Type;
 using codegen::type_of;
 
-/// Lanes for one kept index. The number follows from the folded elements alone: a row's result does not
-/// depend on how many rows there are.
-int64_t lanes_of(const KernelKey& key) {
+/// Lanes for one kept index. The number follows from the device and the folded elements alone: a row's result
+/// does not depend on how many rows there are. Items in step take more lanes, so that the rows that are read
+/// at once, and then once more, stay in the cache; where each runs by itself, lanes cost more than they save.
+int64_t lanes_of(const KernelKey& key, uint32_t subgroup) {
   if (key.kind == Kind::all) return kGroupItems;
   if (key.kind == Kind::column) return key.folded <= 8 ? 1 : 32;
-  return key.folded <= 4 ? 1 : key.folded <= 64 ? 8 : key.folded <= 2048 ? 32 : kGroupItems;
+  if (key.folded <= 64) return key.folded <= 4 ? 1 : 8;
+  return key.folded <= 512 ? 32 : key.folded > 2048 ? kGroupItems : subgroup == 1 ? 32 : 128;
 }
 
 class FoldWriter {
@@ -31,7 +33,7 @@ class FoldWriter {
         key_(group.key),
         p_(p),
         b(p.b),
-        lanes_(lanes_of(key_)) {}
+        lanes_(lanes_of(key_, plan.subgroup)) {}
 
   Result<int64_t> run() {
     number_items();

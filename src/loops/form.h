@@ -51,9 +51,9 @@ struct Form {
   /// Fills the job of kernel k; false: this launch does not run it.
   bool (*bind)(const Operands&, uint32_t kernel, Job&);
   bool absent = false;  ///< Operands may be absent.
-  /// In place of the four functions: all that its launches do, for a call whose sizes are known. The error
-  /// says why not.
-  Result<Stages> (*stages)(const weft_call&) = nullptr;
+  /// In place of the four functions: all that its launches do, for a call whose sizes are known, on a device
+  /// with so many items in step (weft_capability::subgroup). The error says why not.
+  Result<Stages> (*stages)(const weft_call&, uint32_t subgroup) = nullptr;
 };
 
 std::span<const Form> elementwise_forms();  // and region

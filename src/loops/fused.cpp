@@ -14,7 +14,7 @@ bool is_product(std::string_view op) { return op == "matmul"; }
 
 class Planner {
  public:
-  explicit Planner(const Body& body) : body_(body), plan_{body, {}, {}} {}
+  Planner(const Body& body, uint32_t subgroup) : body_(body), plan_{body, {}, {}, subgroup} {}
 
   Result<Stages> run() {
     WEFT_CHECK(find_heavy());
@@ -224,7 +224,7 @@ class Planner {
     uint64_t overwritten = 0;  // inputs
     split_long_folds();
     for (const FusedKernel& group : groups_) {
-      FusedCall view{body_, plan_.heavy, scratch_};
+      FusedCall view{body_, plan_.heavy, scratch_, plan_.subgroup};
       Kept before;  // what earlier kernels made
       for (const auto& [v, bound] : made_) before.emplace(v, bound);
       Pull p(body_, before);
@@ -274,7 +274,7 @@ class Planner {
   }
   /// Results that their kernel cannot write get one of their own.
   Result<Stages> retry_apart(const FusedKernel& group, const Status& why) {
-    Planner again(body_);
+    Planner again(body_, plan_.subgroup);
     again.apart_ = apart_;
     for (const uint32_t k : group.outputs) again.apart_.insert(body_.outputs[k]);
     if (again.apart_ == apart_) return Status(why);
@@ -367,9 +367,9 @@ Place Product::place_b(const Body& body, const std::vector<codegen::Id>& y_at, c
   return factor_place(body, b, y_at, transpose_b ? j : k_at, transpose_b ? k_at : j);
 }
 
-Result<Stages> fused_stages(const weft_call& call) {
+Result<Stages> fused_stages(const weft_call& call, uint32_t subgroup) {
   const Body body(call);
-  return Planner(body).run();
+  return Planner(body, subgroup).run();
 }
 
 }  // namespace weft::loops

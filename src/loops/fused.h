@@ -69,6 +69,7 @@ struct FusedCall {
   const Body& body;
   std::map<uint32_t, Heavy> heavy;
   Kept kept;
+  uint32_t subgroup;  ///< items of a group that run in step; 1: none do
 };
 
 /// Each writes the kernel of a group into `p`, whose stage has so many items or groups.
@@ -78,7 +79,8 @@ Result<int64_t> write_tile(const FusedCall& plan, const FusedKernel& group, Pull
 
 inline constexpr uint32_t kGroupItems = 256;
 
-/// The stages of a call whose sizes are known; the error says why it can't be fused.
-Result<Stages> fused_stages(const weft_call& call);
+/// The stages of a call whose sizes are known, on a device with so many items in step; the error says why it
+/// can't be fused.
+Result<Stages> fused_stages(const weft_call& call, uint32_t subgroup);
 
 }  // namespace weft::loops

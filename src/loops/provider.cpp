@@ -14,16 +14,18 @@
 namespace weft::loops {
 namespace {
 
-/// The dialect as this backend has it: before version 2, an element offset was an int.
-codegen::Dialect spoken_by(const weft_backend& b, codegen::Dialect dialect) {
+/// The dialect within the limits of this device. Before version 2, an element offset was an int.
+codegen::Dialect spoken_by(const weft_backend& b, const weft_capability& c, codegen::Dialect dialect) {
   if (b.abi < 2) dialect.offset = dialect.scalar;
+  if (c.group_items) dialect.group_items = std::min(dialect.group_items, c.group_items);
+  if (c.shared_bytes) dialect.shared_bytes = std::min(dialect.shared_bytes, c.shared_bytes);
   return dialect;
 }
 
 /// What the records of one opened device share.
 struct Site {
   Site(const weft_backend& b, weft_device d, const weft_capability& c, const codegen::Dialect& l)
-      : backend(b), capability(c), dialect(spoken_by(b, l)), texts(b, d, dialect) {}
+      : backend(b), capability(c), dialect(spoken_by(b, c, l)), texts(b, d, dialect) {}
   const weft_backend& backend;
   const weft_capability capability;
   const codegen::Dialect dialect;
@@ -67,7 +69,7 @@ weft_code tell(const Status& status, weft_error* error) {
 const Record& record_of(const weft_kernel* kernel) { return *static_cast<const Record*>(kernel->self); }
 
 Status check_stages(const Record& r, const weft_call& call) {
-  WEFT_TRY(const Stages stages, r.form->stages(call));
+  WEFT_TRY(const Stages stages, r.form->stages(call, r.site->capability.subgroup));
   const uint64_t most = r.site->capability.max_binding;
   if (most && stages.workspace > most)
     return fail(Code::unsupported, "needs a workspace of {} bytes, {}:{} binds at most {}", stages.workspace,
@@ -149,7 +151,7 @@ Status prepare_plan(const Record& r, const weft_call& call, weft_plan& c, Plan& 
   if (plan.exact) {
     Stages stages;
     if (r.form->stages) {
-      WEFT_TRY(stages, r.form->stages(call));
+      WEFT_TRY(stages, r.form->stages(call, r.site->capability.subgroup));
     } else {
       stages = stages_of(*r.form, call);
     }
@@ -293,12 +295,15 @@ std::vector<const weft_kernel*> kernels(const weft_backend& backend, weft_device
   std::lock_guard lock(made().mutex);
   made().sites.push_back(std::make_unique<Site>(backend, device, capability, *dialect));
   std::vector<const weft_kernel*> list;
+  int32_t rank = 0;  // a chain first, then groups, then one item for each element
   for (const auto forms : {elementwise_forms(), fused_forms(), fold_forms(), conv_forms(), move_forms(),
                            index_forms(), order_forms()}) {
     for (const Form& form : forms) {
       made().records.push_back(make_record(form, *made().sites.back()));
+      made().records.back()->kernel.rank = rank;
       list.push_back(&made().records.back()->kernel);
     }
+    --rank;
   }
   return list;
 }

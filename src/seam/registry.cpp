@@ -161,9 +161,14 @@ void Registry::probe_devices(Entry& entry, uint32_t n) {
   for (uint32_t i = 0; i < n; ++i) {
     weft_capability c{.size = sizeof(weft_capability)};
     const Status fit = unthrown([&]() -> Status {
-      weft_device device = nullptr;
-      WEFT_CHECK(error.status(entry.table->open_device(i, &device, &c, error.out())));
-      entry.table->close_device(device);
+      const weft_backend& table = *entry.table;
+      if (table.describe) {
+        WEFT_CHECK(error.status(table.describe(i, &c, error.out())));
+      } else {
+        weft_device device = nullptr;
+        WEFT_CHECK(error.status(table.open_device(i, &device, &c, error.out())));
+        table.close_device(device);
+      }
       return settle(c, i);
     });
     if (!fit.ok()) {

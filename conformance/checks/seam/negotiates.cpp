@@ -1,4 +1,5 @@
 #include <dlfcn.h>
+#include <fmt/format.h>
 
 #include <cstring>
 #include <deque>
@@ -92,6 +93,23 @@ Found short_capability(const weft_backend& table) {
   return Found::wrong(capability.overrun() ? "open_device writes behind the struct that it was given" : "");
 }
 
+Found describes_devices(const weft_backend& table) {
+  if (!table.describe) return Found::refused("it describes no devices");
+  weft_capability opened{.size = sizeof opened}, described{.size = sizeof described};
+  Short<weft_error> error(sizeof(weft_error));
+  weft_device device = nullptr;
+  if (table.describe(0, &described, error.get()) != WEFT_OK)
+    return Found::wrong(fmt::format("device 0 is open, but describe: {}", error.get()->text));
+  if (table.open_device(0, &device, &opened, error.get()) != WEFT_OK)
+    return Found::refused(error.get()->text);
+  table.close_device(device);
+  if (std::memcmp(&opened, &described, sizeof opened) != 0)
+    return Found::wrong("describe says something else of the device than open_device does");
+  if (table.describe(4096, &described, error.get()) == WEFT_OK)
+    return Found::wrong("it describes device 4096");
+  return Found::wrong(error.get()->text[0] ? "" : "describe says no word of why there is no device 4096");
+}
+
 Found no_such_device(const weft_backend& table) {
   Short<weft_capability> capability(sizeof(weft_capability));
   Short<weft_error> error(sizeof(weft_error));
@@ -111,11 +129,13 @@ void run(CheckRun& run) {
   run.run("a shorter weft_probe", [&] { return short_probe(table); });
   run.run("a shorter weft_capability", [&] { return short_capability(table); });
   run.run("a device that is not there", [&] { return no_such_device(table); });
+  run.run("devices that are described", [&] { return describes_devices(table); });
 }
 
 }  // namespace
 
 extern const Check negotiates_check = {
-    "negotiates", "hosts of other versions are refused in words; shorter structs are not overrun", run};
+    "negotiates",
+    "hosts of other versions are refused in words; shorter structs are not overrun; descriptions hold", run};
 
 }  // namespace weft::conformance

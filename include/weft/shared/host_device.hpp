@@ -38,7 +38,7 @@ struct HostDevice {
     backend::write(probe, &weft_probe::n_devices, 1);
     return WEFT_OK;
   }
-  static weft_code open_device(uint32_t ordinal, weft_device* device, weft_capability* c, weft_error* error) {
+  static weft_code describe(uint32_t ordinal, weft_capability* c, weft_error* error) {
     if (ordinal != 0) return backend::fill(error, WEFT_INVALID_ARGUMENT, "there is one device, number 0");
     constexpr uint64_t no_limit = std::numeric_limits<int64_t>::max();
     backend::write(c, &weft_capability::available, 1);
@@ -53,9 +53,13 @@ struct HostDevice {
     backend::write(c, &weft_capability::offset_alignment, 1);
     backend::write(c, &weft_capability::read_write_buffer, 1);
     backend::write_text(c, &weft_capability::numerics, Traits::kNumerics);
-    static char the_device;
-    *device = reinterpret_cast<weft_device>(&the_device);
     return WEFT_OK;
+  }
+  static weft_code open_device(uint32_t ordinal, weft_device* device, weft_capability* c, weft_error* error) {
+    static char the_device;
+    const weft_code code = describe(ordinal, c, error);
+    if (code == WEFT_OK) *device = reinterpret_cast<weft_device>(&the_device);
+    return code;
   }
   static void close_device(weft_device) {}
   static weft_code allocate(weft_device, uint64_t bytes, void** handle, weft_error* error) {
@@ -109,6 +113,7 @@ struct HostDevice {
       .synchronize = synchronize,
       .kernels = kernels,
       .rank = rank(),
+      .describe = describe,
   };
 };
 

@@ -10,8 +10,9 @@
 namespace weft::compiler {
 namespace {
 
-constexpr size_t kWindow = 48;     // how far ahead a chain is followed
-constexpr size_t kMostInputs = 8;  // of a region: devices bind few buffers at once
+constexpr size_t kWindow = 48;  // how far ahead a chain is followed
+constexpr size_t kMostInputs =
+    24;  // of a region: every OpenCL device takes so many buffers and their offsets
 
 class Fuser {
  public:
