@@ -250,6 +250,13 @@ TEST(PluginStructs, ACapabilityIsLookedAtFirst) {
       damage(*c);
       return code;
     };
+    t.describe = nullptr;
+    if (n % 2 == 0)  // by either way
+      t.describe = [](uint32_t ordinal, weft_capability* c, weft_error* e) {
+        const weft_code code = inner().describe(ordinal, c, e);
+        damage(*c);
+        return code;
+      };
     raise_if(seam::registry().adopt(t, "a test"));
     return get_backend_info(t.name);
   };

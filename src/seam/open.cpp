@@ -39,9 +39,11 @@ Result<std::unique_ptr<Device>> Registry::opened(const Entry& entry, uint32_t or
   auto records = checked_kernels(kernels, n);
   if (!records.ok()) return records.take_status().at(fmt::format("kernels of {}", name));
   device->sources.push_back({entry.info.name, std::move(records).value(), entry.contents});
-  for (const auto& provider : builtin_providers())
-    if (auto more = provider.kernels(table, handle, capability, host()); !more.empty())
-      device->sources.push_back({provider.name, std::move(more), builtin_contents()});
+  for (const auto& provider : builtin_providers()) {
+    auto more = provider.kernels(table, handle, capability, host());
+    sort_by_rank(more);
+    if (!more.empty()) device->sources.push_back({provider.name, std::move(more), builtin_contents()});
+  }
   return device;
 }
 

@@ -111,6 +111,9 @@ int32_t rank_of(const weft_kernel& k) {
   constexpr size_t kReach = offsetof(weft_kernel, rank) + sizeof k.rank;
   return k.size >= kReach ? k.rank : 0;
 }
+void sort_by_rank(std::vector<const weft_kernel*>& kernels) {
+  std::ranges::stable_sort(kernels, [](auto* a, auto* b) { return rank_of(*a) > rank_of(*b); });
+}
 std::string contents_of(const weft_kernel& k) {
   constexpr size_t kReach = offsetof(weft_kernel, contents) + sizeof k.contents;
   return k.size >= kReach && k.contents ? std::string(k.contents, strnlen(k.contents, 256)) : "";
@@ -141,7 +144,7 @@ Result<std::vector<const weft_kernel*>> checked_kernels(const weft_kernel* const
                   k->op, k->id);
   }
   std::vector<const weft_kernel*> all(list, list + n);
-  std::ranges::stable_sort(all, [](auto* a, auto* b) { return rank_of(*a) > rank_of(*b); });
+  sort_by_rank(all);
   return all;
 }
 

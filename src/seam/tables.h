@@ -25,6 +25,8 @@ Status settle(weft_capability& c, uint32_t ordinal);
 Result<std::vector<const weft_kernel*>> checked_kernels(const weft_kernel* const* list, uint32_t n);
 /// weft_kernel::rank; 0 of a record that is older than it.
 int32_t rank_of(const weft_kernel& kernel);
+/// Those of a higher rank first; those of one rank stay in order.
+void sort_by_rank(std::vector<const weft_kernel*>& kernels);
 /// weft_kernel::contents, or nothing.
 std::string contents_of(const weft_kernel& kernel);
 

@@ -8,15 +8,20 @@ namespace {
 using Kernels = std::vector<const weft_kernel*>;
 
 Found told_apart(const Kernels& kernels) {
-  for (size_t i = 1; i < kernels.size(); ++i)
-    if (seam::rank_of(*kernels[i]) == seam::rank_of(*kernels[i - 1]))
+  for (size_t i = 1; i < kernels.size(); ++i) {
+    const int32_t rank = seam::rank_of(*kernels[i]), before = seam::rank_of(*kernels[i - 1]);
+    if (rank > before)
+      return Found::wrong(fmt::format("{} has the rank {} and is asked after {}, which has {}",
+                                      kernels[i]->id, rank, kernels[i - 1]->id, before));
+    if (rank == before)
       return Found::wrong(
           fmt::format("{} and {} have the rank {}: which is asked first depends on the order of a list",
-                      kernels[i - 1]->id, kernels[i]->id, seam::rank_of(*kernels[i])));
+                      kernels[i - 1]->id, kernels[i]->id, rank));
+  }
   return {};
 }
 
-// They come sorted by rank, so that equal ones are neighbours.
+// In the order in which they are asked.
 void run(CheckRun& run) {
   auto& device = *value_or_raise(seam::registry().open(run.backend()));
   if (device.backend().abi < 2)
