@@ -223,7 +223,7 @@ void multiply_few(const Product<T>& p) {
   constexpr int64_t kStretch = 1024;
   for (int64_t j0 = 0; j0 < p.n; j0 += kStretch) {
     const int64_t j1 = std::min(p.n, j0 + kStretch), whole = j0 + (j1 - j0) / lanes * lanes;
-    for (int64_t i = 0; i < p.m && !p.accumulate; ++i)
+    for (int64_t i = 0; i < p.m; ++i)
       begin_row(p.start ? p.start + j0 : nullptr, j1 - j0, p.c + i * p.c_row + j0);
     for (int64_t q = 0; q < p.k; q += 4) {
       const int64_t n = std::min<int64_t>(4, p.k - q);
@@ -249,7 +249,8 @@ bool small_product(const Product<T>& p) {
 template <class T>
 void multiply_small(const Product<T>& p) {
   if (p.b_column != 1) return multiply_dots(p);
-  return p.m <= kFew && p.k * p.n > kCached ? multiply_few(p) : multiply_in_place(p);
+  const bool few = p.m <= kFew && p.k * p.n > kCached;
+  return few && !p.accumulate ? multiply_few(p) : multiply_in_place(p);
 }
 
 // Packed rows of a against a strip of b that lies in rows of `b_step` elements: a strip is made for one use,
@@ -311,7 +312,7 @@ Blocks blocks_of(const Product<T>& p) {
   const int64_t panel = 3 * gemm_table<T>().lanes;
   Blocks b{};
   b.panel = panel;
-  b.depth = std::min(even(p.k, 384 * 4 / int64_t{sizeof(T)}, 8), std::max<int64_t>(p.k, 1));
+  b.depth = std::min(even(p.k, kDepthBytes / int64_t{sizeof(T)}, 8), std::max<int64_t>(p.k, 1));
   // Eight blocks of rows, so that threads find some, where these are not too thin to be worth a packed b.
   b.rows = even(p.m, std::clamp<int64_t>((p.m + 63) / 64 * 8, 32, 128), 8);
   b.columns = even(p.n, 3072, panel);

@@ -39,6 +39,9 @@ struct Product {
   }
 };
 
+/// Of one block, as of k: what is longer is added up block by block.
+constexpr int64_t kDepthBytes = 384 * 4;
+
 /// How a product is cut. `columns` is a multiple of a panel's width.
 struct Blocks {
   int64_t rows, columns, depth;

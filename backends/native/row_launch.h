@@ -27,6 +27,7 @@ inline backend::Support accepts_rows(const backend::OpCall& c, int64_t more = 0,
   if (d != DType::f32 && d != DType::f16 && d != DType::bf16)
     return Support::no("dtype must be f32, f16 or bf16, got {}", d);
   if (c.input(0).rank() < 1) return Support::no("wants rows, got a single element");
+  if (c.updates() != 0 && c.raw()->update_inputs[0] != 0) return Support::no("can only write over input 0");
   if (std::ranges::equal(c.input(0).max(), c.output(0).max())) return Support::yes();
   return Support::no("the result must have shape {}, got {}", c.input(0).max(), c.output(0).max());
 }

@@ -232,15 +232,16 @@ NormSums row_norm_sums(const NormedRow& r, int64_t n) {
   });
   return {slope, along};
 }
-void row_norm_grad(const NormedRow& r, float slope, float along, float* dx, float* dweight, float* dbias,
-                   int64_t n) {
+void row_norm_grad(const NormedRow& r, float slope, float along, float* dx, bool adds, float* dweight,
+                   float* dbias, int64_t n) {
   const F d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   for (int64_t i = 0; i < n; i += lanes) {
     const int64_t count = std::min(lanes, n - i);
     const VF h = normed(r, i, count), dy = at(r.dy, i, count);
     const VF rest = hn::NegMulAdd(h, set(along), hn::Sub(weighted(r, i, count), set(slope)));
-    put(hn::Mul(set(r.scale), rest), dx + i, count);
+    const VF slope_of_x = hn::Mul(set(r.scale), rest);
+    put(adds ? hn::Add(at(dx, i, count), slope_of_x) : slope_of_x, dx + i, count);
     put(hn::MulAdd(dy, h, at(dweight, i, count)), dweight + i, count);
     put(hn::Add(dy, at(dbias, i, count)), dbias + i, count);
   }
@@ -318,9 +319,9 @@ void softmax_slopes(float* scores, float* slopes, int64_t keys, int64_t columns,
   HWY_DYNAMIC_DISPATCH(columns_slopes)(scores, slopes, keys, columns, lse, sum, scale);
 }
 NormSums norm_sums(const NormedRow& r, int64_t n) { return HWY_DYNAMIC_DISPATCH(row_norm_sums)(r, n); }
-void norm_grad(const NormedRow& r, float slope, float along, float* dx, float* dweight, float* dbias,
-               int64_t n) {
-  HWY_DYNAMIC_DISPATCH(row_norm_grad)(r, slope, along, dx, dweight, dbias, n);
+void norm_grad(const NormedRow& r, float slope, float along, float* dx, bool adds, float* dweight,
+               float* dbias, int64_t n) {
+  HWY_DYNAMIC_DISPATCH(row_norm_grad)(r, slope, along, dx, adds, dweight, dbias, n);
 }
 void adamw(const AdamwFactors& f, float* parameter, const float* gradient, float* mean, float* square,
            int64_t n) {

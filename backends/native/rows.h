@@ -42,9 +42,9 @@ struct NormSums {
   double slope, along;
 };
 NormSums norm_sums(const NormedRow& r, int64_t n);
-/// dx = scale * (g - slope - h * along); and dweight += dy h, dbias += dy.
-void norm_grad(const NormedRow& r, float slope, float along, float* dx, float* dweight, float* dbias,
-               int64_t n);
+/// dx = scale * (g - slope - h * along), or += where it adds; and dweight += dy h, dbias += dy.
+void norm_grad(const NormedRow& r, float slope, float along, float* dx, bool adds, float* dweight,
+               float* dbias, int64_t n);
 
 /// One AdamW update of n elements; see src/ops/adamw_step.cpp. Factors of one step, made once.
 struct AdamwFactors {

@@ -115,9 +115,11 @@ class Worker {
       for (size_t k = 0; k < job_.out.size(); ++k)
         if (job_.program.outputs[k] == i.to && job_.program.stored[k] == Stored::f32)
           y = reinterpret_cast<float*>(job_.out[k]) + begin;
-    // What the last step makes and nobody but memory wants needs no tile of its own.
-    const bool past = job_.streamed && &i == &job_.program.instructions.back() && lone_output(i.to);
-    if (past) y = reinterpret_cast<float*>(job_.out[0]) + begin;
+    // What the last step makes and nobody but memory wants needs no tile of its own, even over an input: each
+    // element is read before it is written.
+    const bool last = &i == &job_.program.instructions.back() && lone_output(i.to);
+    if (last) y = reinterpret_cast<float*>(job_.out[0]) + begin;
+    const bool past = last && job_.streamed;
     const float* x[3] = {};
     uint32_t single = 0;
     for (int k = 0; k < i.operands; ++k)

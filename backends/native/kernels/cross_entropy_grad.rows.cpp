@@ -41,6 +41,7 @@ extern const KernelRecord cross_entropy_grad_rows = {
     .reads = {"ignore_index"},
     .accepts = accepts,
     .launch = launch,
+    .in_place = true,
 };
 
 }  // namespace weft::native

@@ -20,6 +20,7 @@ extern const KernelRecord gelu_fused = {.op = "gelu",
                                         .variant = "fused",
                                         .reads = {"approximate"},
                                         .accepts = [](const OpCall& c) { return accepts_alike(c, 1); },
-                                        .launch = launch};
+                                        .launch = launch,
+                                        .in_place = true};
 
 }  // namespace weft::native

@@ -19,6 +19,7 @@ extern const KernelRecord gelu_grad_fused = {.op = "gelu_grad",
                                              .variant = "fused",
                                              .reads = {"approximate"},
                                              .accepts = [](const OpCall& c) { return accepts_alike(c, 2); },
-                                             .launch = launch};
+                                             .launch = launch,
+                                             .in_place = true};
 
 }  // namespace weft::native

@@ -36,6 +36,7 @@ extern const KernelRecord layer_norm_rows = {.op = "layer_norm",
                                              .variant = "rows",
                                              .reads = {"epsilon", "trailing"},
                                              .accepts = accepts,
-                                             .launch = launch};
+                                             .launch = launch,
+                                             .in_place = true};
 
 }  // namespace weft::native

@@ -20,6 +20,8 @@ static Support accepts(const OpCall& c) {
   for (int64_t i = 0; i < 3; ++i)
     for (const TypeView t : {c.input(i), c.output(i)})
       if (t.has() && t.dtype() != DType::f32) return Support::no("dtype must be f32, got {}", t.dtype());
+  if (c.accumulate() >> 1 != 0) return Support::no("adds to dx only");
+  if (c.accumulate() & c.updates()) return Support::no("what it adds to is no operand");
   const int64_t trailing = c.attr("trailing").integer(1);
   if (trailing < 1 || trailing > x.rank())
     return Support::no("trailing must be in [1, {}], got {}", x.rank(), trailing);
@@ -41,6 +43,7 @@ static Outcome launch(const Launch& l) {
                 rows = n == 0 ? 0 : x.size() / n, block = std::clamp<int64_t>((rows + 15) / 16, 8, 1024),
                 blocks = (rows + block - 1) / block;
   const double epsilon = l.call().attr("epsilon").real(1e-5);
+  const bool adds = l.call().accumulates(0);
   std::vector<float> part(static_cast<size_t>(blocks * 2 * n));  // dweight and dbias of each block
   const auto grain = std::max<int64_t>(1, 8192 / std::max<int64_t>(1, block * n));
   l.host().parallel_for(blocks, grain, [&](int64_t begin, int64_t end) {
@@ -50,7 +53,7 @@ static Outcome launch(const Launch& l) {
       const NormSums s = norm_sums(row, n);
       float* sums = part.data() + r / block * 2 * n;
       norm_grad(row, static_cast<float>(s.slope / static_cast<double>(n)),
-                static_cast<float>(s.along / static_cast<double>(n)), dx.data<float>() + r * n, sums,
+                static_cast<float>(s.along / static_cast<double>(n)), dx.data<float>() + r * n, adds, sums,
                 sums + n, n);
     }
   });
@@ -67,6 +70,8 @@ extern const KernelRecord layer_norm_grad_rows = {.op = "layer_norm_grad",
                                                   .variant = "rows",
                                                   .reads = {"epsilon", "trailing"},
                                                   .accepts = accepts,
-                                                  .launch = launch};
+                                                  .launch = launch,
+                                                  .accumulates = true,
+                                                  .in_place = true};
 
 }  // namespace weft::native

@@ -24,6 +24,7 @@ extern const KernelRecord log_softmax_rows = {.op = "log_softmax",
                                               .variant = "rows",
                                               .reads = {"axis"},
                                               .accepts = accepts_last_axis,
-                                              .launch = launch};
+                                              .launch = launch,
+                                              .in_place = true};
 
 }  // namespace weft::native

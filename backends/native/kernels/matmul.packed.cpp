@@ -14,11 +14,21 @@ namespace {
 
 bool transposed(const OpCall& c, const char* attr) { return c.attr(attr).integer() != 0; }
 
+// A product that is made in parts would be added part by part: to other bits than an addition gives.
+Support adds_whole_products(const OpCall& c) {
+  const TypeView x = c.input(0);
+  const int64_t k = x.max()[static_cast<size_t>(x.rank() - (transposed(c, "transpose_a") ? 2 : 1))],
+                depth = kDepthBytes / static_cast<int64_t>(byte_size(x.dtype()));
+  if (k > depth) return Support::no("adds products of k <= {} only, got {}", depth, k);
+  return Support::yes();
+}
+
 Support accepts(const OpCall& c) {
   if (auto s = shared::detail::accepts_matmul(c); !s) return s;
   const bool wide = c.input(0).dtype() == DType::f32 || c.input(0).dtype() == DType::f64;
   if (!wide && c.accumulate() != 0)
     return Support::no("adds to f32 and f64 only, got {}", c.input(0).dtype());
+  if (c.accumulate() != 0) return adds_whole_products(c);
   return Support::yes();
 }
 

@@ -24,7 +24,11 @@ static Outcome launch(const Launch& l) {
   return Outcome::ok();
 }
 
-extern const KernelRecord rms_norm_rows = {
-    .op = "rms_norm", .variant = "rows", .reads = {"epsilon"}, .accepts = accepts, .launch = launch};
+extern const KernelRecord rms_norm_rows = {.op = "rms_norm",
+                                           .variant = "rows",
+                                           .reads = {"epsilon"},
+                                           .accepts = accepts,
+                                           .launch = launch,
+                                           .in_place = true};
 
 }  // namespace weft::native

@@ -78,6 +78,7 @@ extern const KernelRecord rope_rows = {
     .reads = {"interleaved"},
     .accepts = accepts,
     .launch = launch,
+    .in_place = true,
 };
 
 }  // namespace weft::native

@@ -15,7 +15,11 @@ static Outcome launch(const Launch& l) {
   return Outcome::ok();
 }
 
-extern const KernelRecord softmax_rows = {
-    .op = "softmax", .variant = "rows", .reads = {"axis"}, .accepts = accepts_last_axis, .launch = launch};
+extern const KernelRecord softmax_rows = {.op = "softmax",
+                                          .variant = "rows",
+                                          .reads = {"axis"},
+                                          .accepts = accepts_last_axis,
+                                          .launch = launch,
+                                          .in_place = true};
 
 }  // namespace weft::native

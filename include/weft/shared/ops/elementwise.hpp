@@ -70,8 +70,10 @@ KernelRecord arithmetic_record(const char* op) {
     const bool accumulates = l.call().accumulates(0);
     return visit<Kinds::numbers>(l.input(0).dtype(), [&]<class T>(Tag<T>) {
       if (accumulates)
-        return binary<T, T>(
-            l, [](T a, T b, T y) { return store<T>(fn::Add{}(load(y), F{}(load(a), load(b)))); });
+        return binary<T, T>(l, [](T a, T b, T y) {
+          const T result = store<T>(F{}(load(a), load(b)));  // rounded as it would be alone
+          return store<T>(fn::Add{}(load(y), load(result)));
+        });
       return binary<T, T>(l, [](T a, T b, T) { return store<T>(F{}(load(a), load(b))); });
     });
   };

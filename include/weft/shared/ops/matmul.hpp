@@ -111,7 +111,7 @@ class MatMul {
       T* to = y_.data<T>() + (batch * a_.n + row) * b_.n + column;
       for (int64_t r = 0; r < std::min(kTile, a_.n - row); ++r, to += b_.n)
         for (int64_t c = 0; c < std::min(kTile, b_.n - column); ++c)
-          to[c] = store<T>(accumulates_ ? load(to[c]) + sum[r][c] : sum[r][c]);
+          to[c] = store<T>(accumulates_ ? load(to[c]) + load(store<T>(sum[r][c])) : sum[r][c]);
     });
   }
 
