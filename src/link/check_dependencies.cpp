@@ -41,30 +41,6 @@ class Ancestors {
   std::vector<uint64_t> rows_;
 };
 
-// The step that wrote each slot's value last, while the steps go by: of arenas, where slots share bytes.
-class Values {
- public:
-  explicit Values(const ExecutionPlan& plan) : plan_(plan), writer_(plan.slots.size(), kNone) {}
-  uint32_t writer(int32_t slot) const { return writer_[base(slot)]; }
-  bool in_arena(int32_t slot) const {
-    return plan_.slots[static_cast<size_t>(slot)].kind == BufferAllocation::Kind::arena;
-  }
-  bool are_one(int32_t a, int32_t b) const { return base(a) == base(b); }
-  void ran(const Step& step, uint32_t i) {
-    for (const int32_t slot : step.outputs)
-      if (slot >= 0) writer_[base(slot)] = i;
-  }
-
- private:
-  static constexpr uint32_t kNone = UINT32_MAX;
-  size_t base(int32_t slot) const {
-    const int32_t same = plan_.slots[static_cast<size_t>(slot)].same_as;
-    return static_cast<size_t>(same < 0 ? slot : same);
-  }
-  const ExecutionPlan& plan_;
-  std::vector<uint32_t> writer_;
-};
-
 std::string name(const ExecutionPlan& plan, uint32_t i) {
   const Step& s = plan.steps[i];
   return fmt::format("step {} ({})", i, s.plan ? s.plan->kernel.id : "a copy");
@@ -73,46 +49,73 @@ std::string name(const ExecutionPlan& plan, uint32_t i) {
 // Goes through the steps in their order, and finds the pairs that must keep it.
 class Walk {
  public:
-  explicit Walk(const ExecutionPlan& plan) : plan_(plan), accesses_(plan), values_(plan) {}
+  explicit Walk(const ExecutionPlan& plan) : plan_(plan), accesses_(plan) {}
 
   Status run() {
     for (uint32_t i = 0; i < plan_.steps.size(); ++i) {
       const auto& all = accesses_.of(plan_.steps[i]);
       WEFT_CHECK(check_operands(all, i));
+      WEFT_CHECK(check_sums(all, i));
       for (const Access& a : all) WEFT_CHECK(touch(a, i));
-      values_.ran(plan_.steps[i], i);
     }
     return {};
   }
   const std::vector<std::vector<Pair>>& pairs_by_block() const { return pairs_; }
 
  private:
+  const BufferAllocation& slot(int32_t s) const { return plan_.slots[static_cast<size_t>(s)]; }
+
+  // Was the kernel asked to write over what it reads there, with all of it in one place?
+  bool may_lie_over(const Access& w, const Access& a, const Step& step) const {
+    if (!step.plan || w.begin != a.begin || w.end != a.end) return false;
+    for (const auto& [output, input] : step.plan->call->desc().updates)
+      if (step.outputs[output] == w.slot && step.inputs[input] == a.slot) return true;
+    return std::ranges::find(step.onto, a.slot) != step.onto.end();
+  }
+
   // What a step writes is nothing else that it touches, but for an operand that it updates.
   Status check_operands(const std::vector<Access>& all, uint32_t i) const {
     for (const Access& w : all)
       for (const Access& a : all)
-        if (w.writes && w.memory == a.memory && w.begin < a.end && a.begin < w.end &&
-            !values_.are_one(w.slot, a.slot))
+        if (w.writes && &w != &a && w.memory == a.memory && w.begin < a.end && a.begin < w.end &&
+            (a.writes || !may_lie_over(w, a, plan_.steps[i])))
           return fail(Code::internal, "{} writes slot {} into bytes of slot {}, which it touches too",
                       name(plan_, i), w.slot, a.slot);
     return {};
   }
 
-  // What is read from an arena is all what was written for it.
+  // What a result is added to is a value that the step reads in its place.
+  Status check_sums(const std::vector<Access>& all, uint32_t i) const {
+    const Step& step = plan_.steps[i];
+    const uint64_t adds = step.plan ? step.plan->call->desc().accumulate : 0;
+    for (const Access& w : all) {
+      const auto k = static_cast<size_t>(std::ranges::find(step.outputs, w.slot) - step.outputs.begin());
+      if (!w.writes || k == step.outputs.size() || !(adds >> k & 1)) continue;
+      const auto is_it = [&](const Access& a) {
+        return !a.writes && a.memory == w.memory && a.begin == w.begin && a.end == w.end &&
+               std::ranges::find(step.onto, a.slot) != step.onto.end();
+      };
+      if (std::ranges::none_of(all, is_it))
+        return fail(Code::internal, "{} adds to slot {}, and reads no value there", name(plan_, i), w.slot);
+    }
+    return {};
+  }
+
+  // What is read was last written as that value. Of an arena, all of it was.
   Status touch(const Access& a, uint32_t i) {
-    uint64_t kept = 0;
-    histories_[a.memory].touch(a, i, [&](uint32_t earlier, uint64_t bytes) {
+    uint64_t kept = 0, lost = 0;
+    histories_[a.memory].touch(a, i, [&](uint32_t earlier, uint64_t bytes, int32_t as) {
       pairs_[earlier / kBlock].push_back({earlier, i});
-      if (!a.writes && earlier == values_.writer(a.slot)) kept += bytes;
+      if (!a.writes) (slot(as).value == slot(a.slot).value ? kept : lost) += bytes;
     });
-    if (a.writes || !values_.in_arena(a.slot) || kept == a.end - a.begin) return {};
+    const bool in_arena = slot(a.slot).kind == BufferAllocation::Kind::arena;
+    if (a.writes || (in_arena ? kept == a.end - a.begin : lost == 0)) return {};
     return fail(Code::internal, "{} reads slot {}, and {} of its {} bytes are what was written there",
-                name(plan_, i), a.slot, kept, a.end - a.begin);
+                name(plan_, i), a.slot, in_arena ? kept : a.end - a.begin - lost, a.end - a.begin);
   }
 
   const ExecutionPlan& plan_;
   Accesses accesses_;
-  Values values_;
   Histories histories_;
   std::vector<std::vector<Pair>> pairs_ =
       std::vector<std::vector<Pair>>(plan_.steps.size() / kBlock + 1);  // by the earlier one

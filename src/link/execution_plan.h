@@ -1,4 +1,6 @@
 #pragma once
+#include <array>
+
 #include "program/program.h"
 #include "seam/plan.h"
 
@@ -12,7 +14,9 @@ struct BufferAllocation {
   uint32_t device = 0;   // index into ExecutionPlan::devices
   uint64_t offset = 0;   // in the arena
   int32_t index = -1;    // of the state, weight or port: inputs are counted first, then outputs
-  int32_t same_as = -1;  // the slot whose bytes these are, under another shape
+  int32_t same_as = -1;  // the slot in whose bytes these lie: a view, a piece, or what is written over it
+  uint64_t within = 0;   // where they begin there
+  int32_t value = -1;    // what it holds: slots with one number hold the same value, or parts of it
   seam::ConcreteType type;
   uint32_t first_step = 0, last_step = 0;  // steps between which an arena slot holds its value
 };
@@ -21,9 +25,10 @@ struct BufferAllocation {
 struct Step {
   std::shared_ptr<seam::Plan> plan;      // steps whose calls are equal share one
   std::vector<int32_t> inputs, outputs;  // slots; -1 where absent
+  std::vector<int32_t> onto;             // slots whose values its results are added to, where it does that
   int32_t workspace = -1;
   uint32_t device = 0;
-  uint32_t lane = 0;            // steps of one lane follow each other anyway
+  uint32_t lane = 0;            // a hint: steps of one lane follow each other anyway
   std::vector<uint32_t> after;  // the earlier steps that it must follow; what those follow is left out
   std::string where;
 };
@@ -33,6 +38,8 @@ struct Choice {
   const weft_kernel* kernel = nullptr;
   uint32_t device = 0;
   uint64_t workspace = 0;
+  std::vector<std::pair<uint32_t, uint32_t>> reuses;  ///< output, and the operand whose memory it takes over
+  uint64_t adds = 0;                                  ///< results that are added to a value which is there
 };
 
 struct ArenaSize {
@@ -46,15 +53,21 @@ struct ExecutionPlan {
   std::vector<BufferAllocation> slots;
   std::vector<Step> steps;
   std::vector<ArenaSize> arenas;         // one per device
+  uint32_t lanes = 1;                    // that memory keeps apart
   std::vector<int32_t> inputs, outputs;  // external slots, in the order of the program's ports
   std::vector<Choice> choices;
+  std::vector<uint32_t> order;  // of the calls, where they were put in another one than they were met in
 };
+
+/// Do values share memory, and results take that of operands? By themselves only to compare with.
+enum class Sharing : uint8_t { all, none };
 
 /// Asks every call's kernels on devices[0]: by name, then as a region; expands what is refused; turns to the
 /// other devices as far as `policy` allows, with the copies as steps; plans memory. A refusal that nothing
 /// can serve is an error that lists every answer and the node.
 Result<ExecutionPlan> link(const program::CompiledProgram& program, const Bindings& bindings,
-                           std::span<seam::Device* const> devices, const Policy& policy);
+                           std::span<seam::Device* const> devices, const Policy& policy,
+                           Sharing sharing = Sharing::all);
 
 /// The plan for smaller sizes in the same memory: the kernels that `roof` has, prepared for these sizes, with
 /// every slot where it is there. Code::unsupported where a kernel does not take them, or something needs
@@ -66,19 +79,41 @@ Result<ExecutionPlan> resize(const ExecutionPlan& roof, const program::CompiledP
 /// outputs are read one past the last.
 void set_lifetimes(ExecutionPlan& plan);
 
-/// Gives arena slots their offsets and returns what each arena needs. Slots of one step never overlap. Up to
+/// By lane: how many of the plan's steps have passed when all that matters in that lane has.
+inline constexpr uint32_t kMostLanes = 4;
+using Clock = std::array<uint32_t, kMostLanes>;
+
+/// What comes before the first use of a slot, and its last uses. One begins after another where every step
+/// that touches the one comes before every step that touches the other.
+struct Lifetime {
+  Clock begin{}, end{};
+  bool begins_after(const Lifetime& other) const {
+    for (uint32_t l = 0; l < kMostLanes; ++l)
+      if (other.end[l] > begin[l]) return false;
+    return true;
+  }
+};
+
+/// What the offset of every slot is a multiple of.
+uint64_t alignment_of(const seam::Device& device);
+
+/// Gives arena slots their offsets and returns what each arena needs. Two slots share bytes only if one
+/// begins after the other: by `lifetimes`, one a slot, or in the order of steps where there are none. Up to
 /// kMostBySize slots of a device are fitted by size, which comes closest to the live peak and takes quadratic
 /// time; more of them in the order of steps.
 inline constexpr size_t kMostBySize = 4096;
 std::vector<ArenaSize> plan_memory(std::vector<BufferAllocation>& slots,
-                                   std::span<seam::Device* const> devices);
+                                   std::span<seam::Device* const> devices,
+                                   std::span<const Lifetime> lifetimes = {});
 
-/// Fills in the steps that each must follow, from the bytes that they read and write, and lanes that suit it.
-void set_dependencies(ExecutionPlan& plan);
+/// Fills in the steps that each must follow: from the bytes that they read and write or, before memory is
+/// planned, from the values alone.
+enum class Conflicts : uint8_t { bytes, values };
+void set_dependencies(ExecutionPlan& plan, Conflicts what = Conflicts::bytes);
 /// Is the order of every two steps, where one writes what the other touches, given by `after`, and is what a
-/// step reads still what was written for it? The error names the steps: two that may race, one that waits for
-/// a later one, or one that overwrites a value too early, or its own operand. Looks at bytes and at nothing
-/// that planned them.
+/// step reads still the value that it is to read? The error names the steps: two that may race, one that
+/// waits for a later one, one that overwrites a value which another still reads, or its own operand, unless
+/// its kernel was asked for that. Looks at bytes and at nothing that planned them.
 Status check_dependencies(const ExecutionPlan& plan);
 
 /// The plan as text: step, kernel, slots, offsets, and who refused before.

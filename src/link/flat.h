@@ -15,7 +15,8 @@ struct FlatValue {
   seam::ConcreteType type;
   int32_t state = -1, weight = -1;  ///< what the session holds under this index
   int32_t over = -1;                ///< the value whose memory this one is written over
-  int32_t view_of = -1;             ///< the value whose elements these are, under another shape
+  int32_t view_of = -1;             ///< the value in which these elements lie, under another shape or in part
+  uint64_t view_offset = 0;         ///< bytes
   bool overwritten = false;         ///< by an update in place, now or later
 };
 
@@ -26,6 +27,8 @@ struct FlatCall {
   Ids inputs, outputs;  ///< values; -1 where an operand is absent
   std::string where;
   uint64_t workspace = 0;  ///< bytes at least, beside what the plan asks for
+  size_t choice = 0;       ///< of FlatProgram::choices; of a launch
+  int32_t onto = -1;       ///< the value that its result is added to, in that value's memory
 };
 
 /// Values are numbered as in the program; those of opened bodies come after.

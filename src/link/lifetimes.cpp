@@ -9,13 +9,17 @@ void set_lifetimes(ExecutionPlan& plan) {
     auto& s = plan.slots[static_cast<size_t>(slot)];
     if (!seen[static_cast<size_t>(slot)]) s.first_step = at, seen[static_cast<size_t>(slot)] = true;
     s.last_step = at;
-    if (s.same_as >= 0) plan.slots[static_cast<size_t>(s.same_as)].last_step = at;
+    if (s.same_as < 0) return;
+    const auto base = static_cast<size_t>(s.same_as);
+    if (!seen[base]) plan.slots[base].first_step = at, seen[base] = true;
+    plan.slots[base].last_step = at;
   };
   const auto end = static_cast<uint32_t>(plan.steps.size()) + 1;
   for (const int32_t slot : plan.inputs) touch(slot, 0);
   for (uint32_t i = 0; i < plan.steps.size(); ++i) {
     const auto& step = plan.steps[i];
     for (const int32_t s : step.inputs) touch(s, i + 1);
+    for (const int32_t s : step.onto) touch(s, i + 1);
     for (const int32_t s : step.outputs) touch(s, i + 1);
     touch(step.workspace, i + 1);
   }

@@ -12,13 +12,15 @@ uint64_t round_up(uint64_t n, uint64_t to) { return (n + to - 1) / to * to; }
 // An arena slot while its offset is looked for.
 struct Room {
   uint64_t bytes = 0, offset = 0;  // bytes are a multiple of the alignment
-  uint32_t first = 0, last = 0;    // steps
+  Lifetime life;
   BufferAllocation* slot = nullptr;
   uint64_t end() const { return offset + bytes; }
 };
 using Rooms = std::vector<Room>;
 
-bool together(const Room& a, const Room& b) { return a.first <= b.last && b.first <= a.last; }
+bool together(const Room& a, const Room& b) {
+  return !a.life.begins_after(b.life) && !b.life.begins_after(a.life);
+}
 
 uint64_t extent(const Rooms& rooms) {
   uint64_t bytes = 0;
@@ -45,48 +47,67 @@ void place_by_size(Rooms& rooms) {
 }
 
 // Blocks of an arena that are free at one time: by offset, to be joined with their neighbours, and by size.
+// Each may be taken by what begins after all that lay there.
 class FreeBlocks {
  public:
-  uint64_t take(uint64_t bytes) {
-    const auto fit = by_size_.lower_bound({bytes, 0});
-    if (fit == by_size_.end()) return grow(bytes);
-    const auto [size, offset] = *fit;
-    remove(offset, size);
-    if (size > bytes) add(offset + bytes, size - bytes);
-    return offset;
+  uint64_t take(uint64_t bytes, const Lifetime& life) {
+    constexpr int kMostLooks = 32;  // of those that are large enough, the smallest
+    auto fit = by_size_.lower_bound({bytes, 0});
+    for (int looks = 0; fit != by_size_.end(); ++fit) {
+      const auto [size, offset] = *fit;
+      const Lifetime before = by_offset_.at(offset).before;
+      if (life.begins_after(before)) {
+        remove(offset);
+        if (size > bytes) add(offset + bytes, {size - bytes, before});
+        return offset;
+      }
+      if (++looks == kMostLooks) break;
+    }
+    return grow(bytes, life);
   }
-  void give(uint64_t offset, uint64_t bytes) {
+  void give(uint64_t offset, uint64_t bytes, const Lifetime& life) {
     if (!bytes) return;
-    auto after = by_offset_.lower_bound(offset);
-    if (after != by_offset_.end() && after->first == offset + bytes) {
-      const auto [o, n] = *after;
-      remove(o, n), bytes += n;
-      after = by_offset_.lower_bound(offset);
+    Block block{bytes, life};
+    if (const auto next = by_offset_.find(offset + bytes); next != by_offset_.end()) join(block, next->first);
+    if (const auto at = by_offset_.lower_bound(offset); at != by_offset_.begin()) {
+      const auto [o, before] = *std::prev(at);
+      if (o + before.bytes == offset) join(block, o), offset = o;
     }
-    if (after != by_offset_.begin()) {
-      const auto [o, n] = *std::prev(after);
-      if (o + n == offset) remove(o, n), offset = o, bytes += n;
-    }
-    add(offset, bytes);
+    add(offset, block);
   }
 
  private:
+  struct Block {
+    uint64_t bytes = 0;
+    Lifetime before;  // of all that lay there
+  };
   // The last block may reach to the end: then only what it lacks is new.
-  uint64_t grow(uint64_t bytes) {
+  uint64_t grow(uint64_t bytes, const Lifetime& life) {
     uint64_t offset = end_;
     if (!by_offset_.empty()) {
-      const auto [o, n] = *by_offset_.rbegin();
-      if (o + n == end_) remove(o, n), offset = o;
+      const auto& [o, last] = *by_offset_.rbegin();
+      if (o + last.bytes == end_ && last.bytes < bytes && life.begins_after(last.before))
+        offset = o, remove(o);
     }
     end_ = offset + bytes;
     return offset;
   }
-  void add(uint64_t offset, uint64_t bytes) {
-    by_offset_.emplace(offset, bytes), by_size_.emplace(bytes, offset);
+  void join(Block& block, uint64_t neighbour) {
+    const Block& other = by_offset_.at(neighbour);
+    block.bytes += other.bytes;
+    for (uint32_t l = 0; l < kMostLanes; ++l)
+      block.before.end[l] = std::max(block.before.end[l], other.before.end[l]);
+    remove(neighbour);
   }
-  void remove(uint64_t offset, uint64_t bytes) { by_offset_.erase(offset), by_size_.erase({bytes, offset}); }
+  void add(uint64_t offset, const Block& block) {
+    by_offset_.emplace(offset, block), by_size_.emplace(block.bytes, offset);
+  }
+  void remove(uint64_t offset) {
+    const auto at = by_offset_.find(offset);
+    by_size_.erase({at->second.bytes, offset}), by_offset_.erase(at);
+  }
 
-  std::map<uint64_t, uint64_t> by_offset_;
+  std::map<uint64_t, Block> by_offset_;
   std::set<std::pair<uint64_t, uint64_t>> by_size_;
   uint64_t end_ = 0;
 };
@@ -94,15 +115,16 @@ class FreeBlocks {
 // In the order of steps, the smallest free block that is large enough. For programs of many calls.
 void place_by_step(Rooms& rooms) {
   std::stable_sort(rooms.begin(), rooms.end(), [](const Room& a, const Room& b) {
-    return a.first != b.first ? a.first < b.first : a.bytes > b.bytes;
+    return a.slot->first_step != b.slot->first_step ? a.slot->first_step < b.slot->first_step
+                                                    : a.bytes > b.bytes;
   });
   std::multimap<uint32_t, const Room*> ends;
   FreeBlocks free;
   for (Room& r : rooms) {
-    for (auto at = ends.begin(); at != ends.end() && at->first < r.first; at = ends.erase(at))
-      free.give(at->second->offset, at->second->bytes);
-    r.offset = free.take(r.bytes);
-    ends.emplace(r.last, &r);
+    for (auto at = ends.begin(); at != ends.end() && at->first < r.slot->first_step; at = ends.erase(at))
+      free.give(at->second->offset, at->second->bytes, at->second->life);
+    r.offset = free.take(r.bytes, r.life);
+    ends.emplace(r.slot->last_step, &r);
   }
 }
 
@@ -110,8 +132,8 @@ uint64_t live_peak(const Rooms& rooms) {
   std::vector<std::pair<uint32_t, int64_t>> events;
   for (const Room& r : rooms) {
     const auto bytes = static_cast<int64_t>(r.slot->type.bytes());
-    events.emplace_back(r.first, bytes);
-    events.emplace_back(r.last + 1, -bytes);
+    events.emplace_back(r.slot->first_step, bytes);
+    events.emplace_back(r.slot->last_step + 1, -bytes);
   }
   std::sort(events.begin(), events.end());
   int64_t now = 0, peak = 0;
@@ -122,32 +144,41 @@ uint64_t live_peak(const Rooms& rooms) {
   return static_cast<uint64_t>(peak);
 }
 
-Rooms rooms_of(std::vector<BufferAllocation>& slots, uint32_t device, uint64_t alignment) {
+// Where nothing else is said, a slot begins after another if its first step is behind the other's last.
+Lifetime in_turn(const BufferAllocation& slot) { return {{slot.first_step}, {slot.last_step + 1}}; }
+
+Rooms rooms_of(std::vector<BufferAllocation>& slots, uint32_t device, uint64_t alignment,
+               std::span<const Lifetime> lifetimes) {
   Rooms rooms;
-  for (auto& slot : slots)
+  for (size_t i = 0; i < slots.size(); ++i) {
+    auto& slot = slots[i];
     if (slot.kind == BufferAllocation::Kind::arena && slot.device == device && slot.same_as < 0)
       rooms.push_back({.bytes = round_up(slot.type.bytes(), alignment),
-                       .first = slot.first_step,
-                       .last = slot.last_step,
+                       .life = lifetimes.empty() ? in_turn(slot) : lifetimes[i],
                        .slot = &slot});
+  }
   return rooms;
 }
 
 }  // namespace
 
+// 64 keeps vector loads whole; the device may want more.
+uint64_t alignment_of(const seam::Device& device) {
+  return std::max<uint64_t>(64, device.capability().offset_alignment);
+}
+
 std::vector<ArenaSize> plan_memory(std::vector<BufferAllocation>& slots,
-                                   std::span<seam::Device* const> devices) {
+                                   std::span<seam::Device* const> devices,
+                                   std::span<const Lifetime> lifetimes) {
   std::vector<ArenaSize> sizes;
   for (uint32_t d = 0; d < devices.size(); ++d) {
-    // 64 keeps vector loads whole; the device may want more.
-    const uint64_t alignment = std::max<uint64_t>(64, devices[d]->capability().offset_alignment);
-    Rooms rooms = rooms_of(slots, d, alignment);
+    Rooms rooms = rooms_of(slots, d, alignment_of(*devices[d]), lifetimes);
     rooms.size() <= kMostBySize ? place_by_size(rooms) : place_by_step(rooms);
     for (const Room& r : rooms) r.slot->offset = r.offset;
     sizes.push_back({extent(rooms), live_peak(rooms)});
   }
   for (auto& slot : slots)
-    if (slot.same_as >= 0) slot.offset = slots[static_cast<size_t>(slot.same_as)].offset;
+    if (slot.same_as >= 0) slot.offset = slots[static_cast<size_t>(slot.same_as)].offset + slot.within;
   return sizes;
 }
 

@@ -45,14 +45,29 @@ class Scheduler {
   }
 
   int32_t slot_for(int32_t id, uint32_t device) {
-    int32_t& at = place(id, device);
-    if (at < 0) at = add_slot({.device = device, .type = value(id).type});
-    return at;
+    if (place(id, device) >= 0) return place(id, device);
+    const FlatValue& v = value(id);
+    const int32_t at = v.view_of < 0 ? add_slot({.device = device, .value = id, .type = v.type})
+                                     : add_view(id, slot_for(v.view_of, device));
+    return place(id, device) = at;
+  }
+  // A slot for all or a part of the value in slot `of`.
+  int32_t add_view(int32_t id, int32_t of) {
+    return add_slot_in(of, value(id).view_offset, slot(of).value, id);
+  }
+  // One for a value that takes the memory of slot `at`.
+  int32_t add_over(int32_t id, int32_t at) { return add_slot_in(at, 0, id, id); }
+  int32_t add_slot_in(int32_t at, uint64_t offset, int32_t holds, int32_t id) {
+    BufferAllocation in = slot(at);
+    if (in.same_as < 0) in.same_as = at;
+    in.within += offset, in.value = holds, in.type = value(id).type;
+    return add_slot(std::move(in));
   }
 
   // An input is the caller's memory. What the program writes over is a copy of it.
   void add_input(int32_t id) {
-    const int32_t port = add_slot({.kind = Kind::external, .index = next_port_++, .type = value(id).type});
+    const int32_t port =
+        add_slot({.kind = Kind::external, .index = next_port_++, .value = id, .type = value(id).type});
     plan_.inputs.push_back(port);
     if (value(id).overwritten)
       add_copy(port, slot_for(id, 0));
@@ -64,12 +79,13 @@ class Scheduler {
   void add_output(int32_t from) {
     const int32_t base = slot(from).same_as < 0 ? from : slot(from).same_as;
     const int32_t port = next_port_++;
-    if (slot(base).kind == Kind::arena) {
+    if (slot(base).kind == Kind::arena && slot(base).type.bytes() == slot(from).type.bytes()) {
       slot(base).kind = Kind::external, slot(base).index = port;
       plan_.outputs.push_back(from);
       return;
     }
-    const int32_t to = add_slot({.kind = Kind::external, .index = port, .type = slot(from).type});
+    const int32_t to =
+        add_slot({.kind = Kind::external, .index = port, .value = slot(from).value, .type = slot(from).type});
     add_copy(from, to);
     plan_.outputs.push_back(to);
   }
@@ -80,8 +96,8 @@ class Scheduler {
     const FlatValue& v = value(id);
     if (v.view_of >= 0) return view_on(id, device);
     if (v.weight >= 0)
-      return place(id, device) =
-                 add_slot({.kind = Kind::weight, .device = device, .index = v.weight, .type = v.type});
+      return place(id, device) = add_slot(
+                 {.kind = Kind::weight, .device = device, .index = v.weight, .value = id, .type = v.type});
     WEFT_TRY(const int32_t from, somewhere(id));
     const int32_t to = slot_for(id, device);
     add_copy(from, to);
@@ -89,17 +105,15 @@ class Scheduler {
   }
   Result<int32_t> view_on(int32_t id, uint32_t device) {
     WEFT_TRY(const int32_t base, slot_on(value(id).view_of, device));
-    BufferAllocation same = slot(base);
-    same.type = value(id).type;
-    if (same.same_as < 0) same.same_as = base;
-    return place(id, device) = add_slot(std::move(same));
+    return place(id, device) = add_view(id, base);
   }
   // A slot that has the value, the first device's before others'.
   Result<int32_t> somewhere(int32_t id) {
     for (uint32_t d = 0; d < plan_.devices.size(); ++d)
       if (place(id, d) >= 0) return place(id, d);
     const FlatValue& v = value(id);
-    if (v.state >= 0) return place(id, 0) = add_slot({.kind = Kind::state, .index = v.state, .type = v.type});
+    if (v.state >= 0)
+      return place(id, 0) = add_slot({.kind = Kind::state, .index = v.state, .value = id, .type = v.type});
     if (v.view_of >= 0) {
       WEFT_TRY(const int32_t base, somewhere(v.view_of));
       return view_on(id, slot(base).device);
@@ -129,11 +143,16 @@ class Scheduler {
     }
     for (const int32_t id : call.outputs) {
       WEFT_TRY(const int32_t home, home_of(value(id)));
-      if (home >= 0) place(id, 0) = home;
+      if (home >= 0) place(id, 0) = add_over(id, home);
     }
-    // What the kernel updates in place is its operand's memory here.
+    // What the kernel updates in place, or adds to, is that value's memory here.
     for (const auto& [output, input] : call.plan->call->desc().updates)
-      place(call.outputs[output], call.device) = step.inputs[input];
+      if (int32_t& at = place(call.outputs[output], call.device); call.device != 0 || at < 0)
+        at = add_over(call.outputs[output], step.inputs[input]);
+    if (call.onto >= 0) {
+      WEFT_TRY(const int32_t onto, slot_on(call.onto, call.device));
+      step.onto = {onto};
+    }
     for (const int32_t id : call.outputs) step.outputs.push_back(slot_for(id, call.device));
     if (const uint64_t bytes = std::max(call.workspace, call.plan->prepared.workspace))
       step.workspace = add_slot({.device = call.device, .type = {DType::u8, {static_cast<int64_t>(bytes)}}});
@@ -149,8 +168,8 @@ class Scheduler {
     const int32_t id = call.outputs[0];
     WEFT_TRY(int32_t from, somewhere(call.inputs[0]));
     WEFT_TRY(const int32_t home, home_of(value(id)));
-    if (home >= 0) place(id, 0) = home;
-    add_copy(from, home >= 0 ? home : slot_for(id, slot(from).device));
+    if (home >= 0) place(id, 0) = add_over(id, home);
+    add_copy(from, home >= 0 ? place(id, 0) : slot_for(id, slot(from).device));
     return {};
   }
 

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "link/open.h"
 #include "link/resolve_types.h"
+#include "link/share.h"
 
 namespace weft::link {
 namespace {
@@ -36,22 +37,6 @@ bool same(const seam::CallDesc& a, const seam::CallDesc& b) {
   return a.op == b.op && a.version == b.version && a.inputs == b.inputs && a.outputs == b.outputs &&
          std::ranges::equal(a.attrs, b.attrs, equal) && a.off_default == b.off_default &&
          a.updates == b.updates && a.accumulate == b.accumulate && a.region == b.region;
-}
-
-// Whether a permute moves axes of size 1 alone.
-bool keeps_order(const seam::CallDesc& permute) {
-  const IntList& x = permute.inputs[0]->shape;
-  Shape axes;
-  for (const Attr& a : permute.attrs)
-    if (const auto* dims = std::get_if<Shape>(&a.value); dims && a.name == "axes") axes = *dims;
-  int64_t last = -1;
-  for (size_t d = 0; d < x.size(); ++d) {
-    const int64_t from = axes.empty() ? static_cast<int64_t>(x.size() - 1 - d) : axes[d].value();
-    if (x[static_cast<size_t>(from)] == 1) continue;
-    if (from < last) return false;
-    last = from;
-  }
-  return true;
 }
 
 // What became of a call: a plan on a device, or its body in its place.
@@ -109,13 +94,15 @@ class Placer {
     return desc;
   }
 
-  // The same elements under another shape need no step, as long as nobody writes over them.
+  // Elements that lie there already need no step, as long as nobody writes over them.
   bool becomes_view(const seam::CallDesc& desc, const Ids& in, const Ids& out) {
-    if (in.size() != 1 || !(desc.op == "reshape" || (desc.op == "permute" && keeps_order(desc))))
-      return false;
-    FlatValue &from = value(in[0]), &to = value(out[0]);
+    const auto offset = in.size() == 1 ? view_offset(desc, devices_) : std::nullopt;
+    return offset && becomes_view(in[0], out[0], *offset);
+  }
+  bool becomes_view(int32_t in, int32_t out, uint64_t offset) {
+    FlatValue &from = value(in), &to = value(out);
     if (from.overwritten || to.overwritten || to.over >= 0) return false;
-    to.view_of = in[0];
+    to.view_of = in, to.view_offset = offset;
     return true;
   }
 
@@ -128,11 +115,17 @@ class Placer {
     if (known_) {
       if (flat_.choices.size() == known_->size()) return changed(where, "there are more calls");
       known = &(*known_)[flat_.choices.size()];
+      desc.updates.insert(desc.updates.end(), known->reuses.begin(), known->reuses.end());
+      desc.accumulate |= known->adds;
+      for (const auto& [output, input] : known->reuses)
+        if (!(desc.inputs[input] == desc.outputs[output]))
+          return changed(where, "a result is not as large as the operand whose memory it takes");
     }
     WEFT_TRY(const Answer* answer, answer_for(std::move(desc), outer, where, known));
     const auto& call = answer->call->desc();
-    flat_.choices.push_back({answer->plan ? &answer->plan->kernel : nullptr, answer->device,
-                             answer->plan ? answer->plan->prepared.workspace : 0});
+    Choice& choice = flat_.choices.emplace_back(known ? *known : Choice{});
+    choice.kernel = answer->plan ? &answer->plan->kernel : nullptr, choice.device = answer->device;
+    choice.workspace = answer->plan ? answer->plan->prepared.workspace : 0;
     uint64_t workspace = 0;
     if (known && answer->plan) {
       workspace = known->workspace;
@@ -143,8 +136,11 @@ class Placer {
     if (answer->device > 0 && policy_.fallback == Fallback::warn)
       warn("{} (node \"{}\") runs on {}; its operands are copied: {}", call.op, where,
            devices_[answer->device]->name(), answer->refused);
-    for (const auto& [output, input] : call.updates) value(out[output]).over = in[input];
-    flat_.calls.push_back({answer->plan, answer->device, in, out, where, workspace});
+    for (const auto& update : call.updates)
+      if (!known || std::ranges::find(known->reuses, update) == known->reuses.end())
+        value(out[update.first]).over = in[update.second];
+    flat_.calls.push_back(
+        {answer->plan, answer->device, in, out, where, workspace, flat_.choices.size() - 1});
     return {};
   }
 
@@ -153,8 +149,8 @@ class Placer {
     for (auto& step : open(flat_, call, in, out)) {
       if (step.call)
         WEFT_CHECK(place(std::move(*step.call), step.inputs, step.outputs, where, outer));
-      else
-        flat_.calls.push_back({nullptr, 0, std::move(step.inputs), std::move(step.outputs), where, 0});
+      else if (!becomes_view(step.inputs[0], step.outputs[0], 0))
+        flat_.calls.push_back({nullptr, 0, std::move(step.inputs), std::move(step.outputs), where});
     }
     return {};
   }

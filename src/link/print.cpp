@@ -21,7 +21,7 @@ std::string print(const ExecutionPlan& plan) {
     const auto& step = plan.steps[i];
     text += fmt::format("{:>4}  {:<34}", i, step.plan ? step.plan->kernel.id : "copy");
     for (const int32_t s : step.inputs) text += " " + place(s);
-    text += " ->";
+    text += step.onto.empty() ? " ->" : " +>";
     for (const int32_t s : step.outputs) text += " " + place(s);
     text += "\n";
     if (step.plan && !step.plan->why.empty()) text += fmt::format("      because {}\n", step.plan->why);
