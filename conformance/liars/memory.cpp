@@ -97,6 +97,20 @@ class SpoilsInput : public Wrapped {
   }
 };
 
+// Takes a result over an operand, as elementwise kernels may, and reads the operand after it wrote there.
+class WritesOverWhatItReads : public Wrapped {
+ public:
+  using Wrapped::Wrapped;
+  weft_code accepts(const weft_kernel& k, weft_device d, const weft_call* c, weft_error* e) override {
+    weft_call apart = *c;
+    prepare(apart);
+    return Wrapped::accepts(k, d, &apart, e);
+  }
+  void prepare(weft_call& c) override {
+    if (std::strcmp(c.op, "matmul") == 0 || std::strcmp(c.op, "permute") == 0) c.updates = 0;
+  }
+};
+
 // A vector store of sixteen bytes at the end, whatever is left there.
 class WritesPastTheEnd : public SpoilsOutput {
  public:
@@ -261,6 +275,8 @@ constexpr Liar kLiars[] = {
      make_liar<SwallowsErrors>},
     {"liar_spoils_input", "reference", "writes into an operand", "leaves_inputs_alone",
      make_liar<SpoilsInput>},
+    {"liar_writes_over_what_it_reads", "reference", "takes a result over an operand that it reads afterwards",
+     "writes_over_operands", make_liar<WritesOverWhatItReads>},
     {"liar_writes_past_the_end", "reference", "stores a byte behind its output", "stays_within_bounds",
      make_liar<WritesPastTheEnd>},
     {"liar_reads_past_the_end", "reference", "loads a byte behind an operand", "stays_within_bounds",
