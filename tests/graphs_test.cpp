@@ -101,13 +101,13 @@ void end_lifetimes_early(link::ExecutionPlan& plan) {
   plan.arenas = link::plan_memory(plan.slots, plan.devices);
 }
 
-TEST(Graphs, APlantedAliasIsFoundAndShrunkToThreeNodesAtMost) {
+TEST(Graphs, APlantedAliasIsFoundAndShrunkToFourNodesAtMost) {
   const auto run = random_graphs(
       "reference", {.count = 60, .most_findings = 2, .spoil = end_lifetimes_early, .progress = nullptr});
   EXPECT_FALSE(run.ok());
   ASSERT_FALSE(run.failures.empty()) << run.agreed << " graphs agreed";
   for (const auto& f : run.failures) {
-    EXPECT_LE(f.nodes, 3u) << f.reason << "\n" << f.smallest;
+    EXPECT_LE(f.nodes, 4u) << f.reason << "\n" << f.smallest;
     const auto again = ir::parse(f.smallest);
     ASSERT_TRUE(again.ok()) << again.status().text();
     EXPECT_EQ(again.value().nodes.size(), f.nodes);

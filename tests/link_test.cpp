@@ -91,13 +91,13 @@ TEST(Region, IsExpandedWhereNoKernelTakesItAndTheLedgerSaysWhy) {
   EXPECT_EQ(ops, (std::vector<std::string>{"add", "exp", "mul"}));
 }
 
-// x is read again after the region: the body then needs room for a value between its steps, and the region
-// not.
+// The body reads a value again after another was made of it, so it needs room between its steps, and the
+// region does not.
 TEST(Region, ExpansionPlansItsMemoryAnew) {
   WEFT_NEEDS_PLUGIN("far");
   const auto function = [](const std::vector<Tensor>& in) {
-    const auto y = exp(in[2] + in[0] * in[1]);
-    return std::vector<Tensor>{y, sum(in[0], {Dim(0)}, false)};
+    const auto t = in[2] + in[0] * in[1];
+    return std::vector<Tensor>{t * exp(t), sum(in[0], {Dim(0)}, false)};
   };
   auto specs = cubes();
   specs[1].type.shape = specs[2].type.shape = Shape{8};

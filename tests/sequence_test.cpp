@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <map>
 #include <random>
 
 #include "conformance/graphs/run.h"
@@ -26,17 +27,12 @@ struct Bytes {
   BufferAllocation::Kind kind;
   int32_t index;
   uint64_t begin, end;
-  int32_t base;
+  int32_t slot, value;
 };
 Bytes bytes_of(const ExecutionPlan& plan, int32_t slot) {
   const auto& s = plan.slots[static_cast<size_t>(slot)];
   const bool arena = s.kind == BufferAllocation::Kind::arena;
-  return {s.device,
-          s.kind,
-          arena ? -1 : s.index,
-          s.offset,
-          s.offset + s.type.bytes(),
-          s.same_as < 0 ? slot : s.same_as};
+  return {s.device, s.kind, arena ? -1 : s.index, s.offset, s.offset + s.type.bytes(), slot, s.value};
 }
 bool meet(const Bytes& a, const Bytes& b) {
   return a.device == b.device && a.kind == b.kind && a.index == b.index &&
@@ -74,6 +70,7 @@ class AllPairs {
     const auto& s = plan_.steps[step];
     for (const int32_t slot : writes ? s.outputs : s.inputs)
       if (slot >= 0) all.push_back(bytes_of(plan_, slot));
+    for (size_t i = 0; !writes && i < s.onto.size(); ++i) all.push_back(bytes_of(plan_, s.onto[i]));
     if (writes && s.workspace >= 0) all.push_back(bytes_of(plan_, s.workspace));
     return all;
   }
@@ -86,36 +83,53 @@ class AllPairs {
     return any_meet(touched(a, true), touched(b, true)) || any_meet(touched(a, true), touched(b, false)) ||
            any_meet(touched(a, false), touched(b, true));
   }
-  // No step writes over what it touches, unless that is the operand which it updates.
+  // Was the kernel asked to write there over what it reads?
+  bool may_be_over(size_t step, const Bytes& w, const Bytes& r) const {
+    const auto& s = plan_.steps[step];
+    if (!s.plan || w.begin != r.begin || w.end != r.end) return false;
+    const auto& updates = s.plan->call->desc().updates;
+    return std::ranges::find(s.onto, r.slot) != s.onto.end() ||
+           std::ranges::any_of(updates, [&](const auto& u) {
+             return s.outputs[u.first] == w.slot && s.inputs[u.second] == r.slot;
+           });
+  }
   bool operands_are_apart(size_t step) const {
-    const auto written = touched(step, true);
-    auto all = touched(step, false);
-    all.insert(all.end(), written.begin(), written.end());
-    for (const Bytes& w : written)
-      for (const Bytes& a : all)
-        if (meet(w, a) && w.base != a.base) return false;
+    const auto written = touched(step, true), read = touched(step, false);
+    for (size_t i = 0; i < written.size(); ++i) {
+      for (size_t k = 0; k < written.size(); ++k)
+        if (i != k && meet(written[i], written[k])) return false;
+      for (const Bytes& r : read)
+        if (meet(written[i], r) && !may_be_over(step, written[i], r)) return false;
+    }
+    return sums_begin_with_a_value(step);
+  }
+  bool sums_begin_with_a_value(size_t step) const {
+    const auto& s = plan_.steps[step];
+    for (size_t k = 0; s.plan && k < s.outputs.size(); ++k) {
+      if (!(s.plan->call->desc().accumulate >> k & 1)) continue;
+      const Bytes w = bytes_of(plan_, s.outputs[k]);
+      if (std::ranges::none_of(s.onto, [&](int32_t slot) {
+            const Bytes r = bytes_of(plan_, slot);
+            return r.device == w.device && r.kind == w.kind && r.index == w.index && r.begin == w.begin &&
+                   r.end == w.end;
+          }))
+        return false;
+    }
     return true;
   }
-  // Byte by byte: who wrote it last is who wrote the value that is read there.
+  // Byte by byte: what was written there last is the value that is read.
   bool values_are_kept() const {
-    std::map<std::pair<uint32_t, uint64_t>, size_t> writer_of_byte;
-    std::map<int32_t, size_t> writer_of_value;
+    using Kind = BufferAllocation::Kind;
+    std::map<std::tuple<uint32_t, Kind, int32_t, uint64_t>, int32_t> holds;
     for (size_t i = 0; i < n_; ++i) {
       if (!operands_are_apart(i)) return false;
-      for (const Bytes& r : touched(i, false)) {
-        if (r.kind != BufferAllocation::Kind::arena) continue;
-        const auto value = writer_of_value.find(r.base);
+      for (const Bytes& r : touched(i, false))
         for (uint64_t at = r.begin; at < r.end; ++at) {
-          const auto byte = writer_of_byte.find({r.device, at});
-          if (byte == writer_of_byte.end() || value == writer_of_value.end() || value->second != byte->second)
-            return false;
+          const auto byte = holds.find({r.device, r.kind, r.index, at});
+          if (byte == holds.end() ? r.kind == Kind::arena : byte->second != r.value) return false;
         }
-      }
-      for (const Bytes& w : touched(i, true)) {
-        if (w.kind != BufferAllocation::Kind::arena) continue;
-        for (uint64_t at = w.begin; at < w.end; ++at) writer_of_byte[{w.device, at}] = i;
-        writer_of_value[w.base] = i;
-      }
+      for (const Bytes& w : touched(i, true))
+        for (uint64_t at = w.begin; at < w.end; ++at) holds[{w.device, w.kind, w.index, at}] = w.value;
     }
     return true;
   }
@@ -137,12 +151,22 @@ ExecutionPlan plan_of(const program::CompiledProgram& program, const std::string
   return value_or_raise(link::link(program, least, devices, Policy{}));
 }
 
+// An operand that is as large: what was there before, maybe, and has been written over.
+void read_another(link::Step& step, int32_t other, const ExecutionPlan& plan) {
+  const auto type = [&](int32_t s) { return plan.slots[static_cast<size_t>(s)].type; };
+  for (int32_t& in : step.inputs)
+    if (in >= 0 && type(in) == type(other)) {
+      in = other;
+      return;
+    }
+}
+
 // One thing in the plan that decides what runs when, or where.
-void mutate(ExecutionPlan& plan, std::mt19937& random) {
+void mutate(ExecutionPlan& plan, std::mt19937& random, size_t kinds = 8) {
   const auto any = [&](size_t n) { return static_cast<size_t>(random() % n); };
   auto& step = plan.steps[any(plan.steps.size())];
   auto& slot = plan.slots[any(plan.slots.size())];
-  switch (any(6)) {
+  switch (any(kinds)) {
     case 0:
     case 1:
       if (!step.after.empty())
@@ -152,6 +176,8 @@ void mutate(ExecutionPlan& plan, std::mt19937& random) {
     case 3: step.after.push_back(static_cast<uint32_t>(any(plan.steps.size()))); break;
     case 4: slot.offset = 64 * any(plan.arenas[slot.device].bytes / 64 + 1); break;
     case 5: std::swap(step.after, plan.steps[any(plan.steps.size())].after); break;
+    case 6: slot.offset = plan.slots[any(plan.slots.size())].offset; break;
+    case 7: read_another(step, static_cast<int32_t>(any(plan.slots.size())), plan); break;
   }
 }
 
@@ -191,7 +217,7 @@ TEST(Dependencies, AMutatedPlanIsRefusedOrHarmless) {
       const auto verdict = conformance::run_compiled_case(graph, program, "far", [&](ExecutionPlan& plan) {
         if (plan.steps.empty()) return;
         const auto before = plan;
-        mutate(plan, random);
+        mutate(plan, random, 7);  // the last one makes another program of it
         // What each step launched in turn would get wrong already is not for sequences to tell.
         ExecutionPlan in_turn = plan;
         link::set_dependencies(in_turn);
