@@ -177,6 +177,13 @@ TEST(Sums, ProductsAreAddedToWhatIsThere) {
   EXPECT_LT(steps_named(plan, "add"), 2u) << link::print(plan);
   EXPECT_LT(plan.arenas[0].bytes,
             plan_of(sum_of_three, "reference", Sharing::none, {16, 16}).arenas[0].bytes);
+  const auto joined = [](const std::vector<Tensor>& in) {
+    const auto sum = matmul(in[0], in[1]) + matmul(in[1], in[0]);
+    return std::vector<Tensor>{exp(concat(sum, in[0] * in[1]))};
+  };
+  EXPECT_EQ(steps_named(plan_of(joined, "reference", Sharing::all, {16, 16}), "add"), 1u) << "it is a piece";
+  expect_right(sum_of_three, {16, 16}, "reference");
+  expect_right(joined, {16, 16}, "reference");
   auto late = plan;  // the sum begins with another value than it should
   for (auto& step : late.steps)
     if (!step.onto.empty()) step.onto[0] = late.steps[0].inputs[0];

@@ -36,6 +36,8 @@ class Sums {
   // reads the first one has.
   bool make_in_place(const FlatCall& call, size_t i) {
     if (!call.plan || !is_here(call) || !is_sum(call.plan->call->desc())) return false;
+    const FlatValue& out = value(call.outputs[0]);
+    if (out.over >= 0 || out.overwritten || out.view_of >= 0) return false;  // it has its place, or lends it
     std::vector<std::shared_ptr<seam::Plan>> plans;
     for (size_t k = 0; k < call.inputs.size(); ++k) {
       const int32_t v = call.inputs[k];
