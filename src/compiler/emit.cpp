@@ -99,17 +99,66 @@ class Emitter {
       ends[f.nodes.back()] = &f;
       inside.insert(f.nodes.begin(), f.nodes.end());
     }
+    std::map<size_t, const Group*> groups;  // by place
+    for (const auto& group : m_.groups)
+      for (const size_t place : group.places) groups[place] = &group;
+    std::map<const Group*, std::vector<KernelCall>> waiting;
     for (size_t i = 0; i < g_.nodes.size(); ++i) {
-      if (const auto at = ends.find(i); at != ends.end()) {
-        WEFT_CHECK(emit_fusion(*at->second));
-      } else if (!inside.count(i)) {
-        WEFT_CHECK(emit_node(g_.nodes[i]));
+      const auto fusion = ends.find(i);
+      if (fusion == ends.end() && inside.count(i)) continue;
+      WEFT_TRY(auto call, fusion != ends.end() ? fusion_call(*fusion->second) : node_call(g_.nodes[i]));
+      const auto group = groups.find(i);
+      if (group == groups.end()) {
+        p_.calls.push_back(std::move(call));
+        continue;
       }
+      auto& calls = waiting[group->second];
+      calls.push_back(std::move(call));
+      if (calls.size() == group->second->places.size())
+        p_.calls.push_back(group_call(*group->second, std::move(calls)));
     }
     return {};
   }
 
-  Status emit_node(const ir::Node& node) {
+  // The calls as the body of one; what nobody else reads stays inside.
+  KernelCall group_call(const Group& group, std::vector<KernelCall> calls) {
+    KernelCall outer;
+    outer.op = group.name, outer.where = calls.front().where;
+    Region body;
+    body.pattern = group.name;
+    std::map<int32_t, int32_t> local;
+    const auto number = [&](int32_t id) {
+      local[id] = static_cast<int32_t>(body.values.size());
+      body.values.push_back(p_.values[static_cast<size_t>(id)]);
+    };
+    std::set<int32_t> made;
+    for (const auto& call : calls) made.insert(call.outputs.begin(), call.outputs.end());
+    for (const auto& call : calls)
+      for (const int32_t id : call.inputs)
+        if (id >= 0 && !made.count(id) && !local.count(id)) number(id), outer.inputs.push_back(id);
+    body.n_inputs = static_cast<uint32_t>(outer.inputs.size());
+    const std::set<size_t> members = nodes_of(group);
+    for (auto& call : calls) {
+      for (const int32_t id : call.outputs) {
+        number(id);
+        if (read_outside(id, members)) outer.outputs.push_back(id), body.outputs.push_back(local[id]);
+      }
+      for (auto* ids : {&call.inputs, &call.outputs})
+        for (int32_t& id : *ids) id = id < 0 ? id : local[id];
+      call.where.clear();  // a body is shared by calls from everywhere
+    }
+    body.calls = std::move(calls);
+    outer.region = add_region(std::move(body));
+    return outer;
+  }
+  std::set<size_t> nodes_of(const Group& group) const {
+    std::set<size_t> nodes(group.places.begin(), group.places.end());
+    for (const auto& f : m_.fusions)
+      if (nodes.count(f.nodes.back())) nodes.insert(f.nodes.begin(), f.nodes.end());
+    return nodes;
+  }
+
+  Result<KernelCall> node_call(const ir::Node& node) {
     KernelCall call = call_of(node);
     if (!node.op->primitive()) {
       std::vector<const TensorType*> types;
@@ -118,16 +167,16 @@ class Emitter {
       WEFT_TRY(const auto body, ir::lower_to_primitives(*node.op, types, node.attrs));
       call.region = add_region(region_of(body, node.op->name));
     }
-    p_.calls.push_back(std::move(call));
-    return {};
+    return call;
   }
 
   // The body of a fusion: its nodes on a graph of their own, composites opened up.
-  Status emit_fusion(const Fusion& f) {
+  Result<KernelCall> fusion_call(const Fusion& f) {
     ir::Graph body;
     std::map<int32_t, ir::Value> local;
     KernelCall call;
     call.op = "region", call.where = g_.nodes[f.nodes.back()].where;
+    const std::set<size_t> members(f.nodes.begin(), f.nodes.end());
     std::set<int32_t> made;
     for (const size_t n : f.nodes) made.insert(g_.nodes[n].outputs.begin(), g_.nodes[n].outputs.end());
     for (const size_t n : f.nodes)
@@ -145,17 +194,15 @@ class Emitter {
       for (size_t k = 0; k < node.outputs.size(); ++k) {
         const int32_t id = node.outputs[k];
         local[id] = out[k];
-        if (read_outside(id, f)) call.outputs.push_back(id), body.output("", out[k]);
+        if (read_outside(id, members)) call.outputs.push_back(id), body.output("", out[k]);
       }
     }
     WEFT_CHECK(Status(body.status()));
     call.region = add_region(region_of(body, f.pattern));
-    p_.calls.push_back(std::move(call));
-    return {};
+    return call;
   }
 
-  bool read_outside(int32_t id, const Fusion& f) const {
-    const std::set<size_t> members(f.nodes.begin(), f.nodes.end());
+  bool read_outside(int32_t id, const std::set<size_t>& members) const {
     for (size_t i = 0; i < g_.nodes.size(); ++i)
       if (!members.count(i) && std::count(g_.nodes[i].inputs.begin(), g_.nodes[i].inputs.end(), id))
         return true;

@@ -5,7 +5,8 @@ namespace weft::compiler {
 static constexpr Pass kPipeline[] = {
     {"merge_equal_nodes", merge_equal_nodes},  // first: what is merged leaves dead nodes behind
     {"remove_dead_nodes", remove_dead_nodes},
-    {"fuse_elementwise", fuse_elementwise},  // last: it speaks of nodes by number
+    {"fuse_elementwise", fuse_elementwise},  // from here on, passes speak of nodes by number
+    {"group_products", group_products},      // behind the chains, which it takes as they are
 };
 
 std::span<const Pass> pipeline() { return kPipeline; }
@@ -19,7 +20,7 @@ bool is_pure(const ir::Node& node) {
 Result<program::CompiledProgram> compile(const ir::Graph& graph, const WeightSource& weights,
                                          const Options& options) {
   WEFT_CHECK(ir::verify(graph).at("graph to compile"));
-  Module m{graph, {}};
+  Module m{graph, {}, {}};
   for (const auto& pass : pipeline()) {
     WEFT_CHECK(pass.run(m, options).at(pass.name));
     WEFT_CHECK(ir::verify(m.graph).at(fmt::format("after pass {}", pass.name)));

@@ -156,10 +156,8 @@ static CompiledProgram alone(const CompiledProgram& p, size_t index, std::vector
       call.outputs[k] = add(call.outputs[k]);
       one.outputs.push_back({fmt::format("result {}", k), call.outputs[k]});
     }
-  if (call.region >= 0) {
-    one.regions.push_back(p.regions[static_cast<size_t>(call.region)]);
-    call.region = 0;
-  }
+  one.regions.assign(p.regions.begin(),
+                     p.regions.begin() + call.region + 1);  // a body may nest those before it
   one.calls.push_back(std::move(call));
   return one;
 }
@@ -220,13 +218,16 @@ static Result<ir::ValueList> add_call(ir::Graph& g, const KernelCall& call, cons
   return out;
 }
 // A body's calls on these operands; its results.
-static Result<ir::ValueList> add_body(ir::Graph& g, const program::Region& r, const ir::ValueList& operands) {
+static Result<ir::ValueList> add_meaning(ir::Graph& g, const CompiledProgram& p, const KernelCall& call,
+                                         const ir::ValueList& in);
+static Result<ir::ValueList> add_body(ir::Graph& g, const CompiledProgram& p, const program::Region& r,
+                                      const ir::ValueList& operands) {
   ir::ValueList values(r.values.size());
   std::copy(operands.begin(), operands.end(), values.begin());
   for (const auto& call : r.calls) {
     ir::ValueList in;
     for (const ValueId id : call.inputs) in.push_back(id < 0 ? ir::Value() : values[static_cast<size_t>(id)]);
-    WEFT_TRY(const auto out, add_call(g, call, in));
+    WEFT_TRY(const auto out, add_meaning(g, p, call, in));
     for (size_t k = 0; k < out.size(); ++k) values[static_cast<size_t>(call.outputs[k])] = out[k];
   }
   ir::ValueList out;
@@ -236,7 +237,7 @@ static Result<ir::ValueList> add_body(ir::Graph& g, const program::Region& r, co
 static Result<ir::ValueList> add_meaning(ir::Graph& g, const CompiledProgram& p, const KernelCall& call,
                                          const ir::ValueList& in) {
   return call.region < 0 ? add_call(g, call, in)
-                         : add_body(g, p.regions[static_cast<size_t>(call.region)], in);
+                         : add_body(g, p, p.regions[static_cast<size_t>(call.region)], in);
 }
 
 Result<seam::CallDesc> describe(const CompiledProgram& p, size_t index) {
@@ -247,9 +248,8 @@ Result<seam::CallDesc> describe(const CompiledProgram& p, size_t index) {
   }
   const auto& call = p.calls[index];
   WEFT_TRY(auto desc, link::describe(call, types, {}));
-  if (call.region >= 0) {
-    WEFT_TRY(desc.region, link::describe(p.regions[static_cast<size_t>(call.region)], {}));
-  }
+  const Bindings none;
+  WEFT_TRY(desc.region, link::Bodies(p, none).of(call.region));
   return desc;
 }
 
@@ -324,7 +324,7 @@ std::string describe_call(const CompiledProgram& p, size_t index) {
     return s;
   };
   std::string name = program::call_text(index, call);
-  if (call.op == "region" && call.region >= 0) {
+  if (!ir::find_op(call.op) && call.region >= 0) {
     name += " of";
     for (const auto& step : p.regions[static_cast<size_t>(call.region)].calls) name += " " + step.op;
   }

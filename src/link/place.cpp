@@ -52,11 +52,15 @@ class Placer {
  public:
   Placer(const CompiledProgram& program, const Bindings& bindings, std::span<seam::Device* const> devices,
          const Policy& policy, const std::vector<Choice>* known)
-      : program_(program), bindings_(bindings), devices_(devices), policy_(policy), known_(known) {}
+      : program_(program),
+        bindings_(bindings),
+        devices_(devices),
+        policy_(policy),
+        known_(known),
+        bodies_(program, bindings) {}
 
   Result<FlatProgram> run() {
     WEFT_CHECK(add_values());
-    regions_.resize(program_.regions.size());
     for (const auto& call : program_.calls) {
       WEFT_TRY(auto desc, described(call));
       WEFT_CHECK(place(std::move(desc), {call.inputs.begin(), call.inputs.end()},
@@ -85,12 +89,7 @@ class Placer {
 
   Result<seam::CallDesc> described(const program::KernelCall& call) {
     WEFT_TRY(auto desc, describe(call, types_, bindings_));
-    if (call.region < 0) return desc;
-    auto& region = regions_[static_cast<size_t>(call.region)];
-    if (!region) {
-      WEFT_TRY(region, describe(program_.regions[static_cast<size_t>(call.region)], bindings_));
-    }
-    desc.region = region;
+    WEFT_TRY(desc.region, bodies_.of(call.region));
     return desc;
   }
 
@@ -205,7 +204,7 @@ class Placer {
   const Policy& policy_;
   const std::vector<Choice>* known_;
   std::vector<seam::ConcreteType> types_;  // of the program's values
-  std::vector<std::shared_ptr<const seam::RegionDesc>> regions_;
+  Bodies bodies_;
   std::unordered_multimap<uint64_t, Answer> answers_;  // its elements stay where they are
   FlatProgram flat_;
 };

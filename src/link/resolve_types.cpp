@@ -34,23 +34,33 @@ Result<seam::CallDesc> describe(const program::KernelCall& call,
   return out;
 }
 
-Result<std::shared_ptr<const seam::RegionDesc>> describe(const program::Region& region,
-                                                         const Bindings& bindings) {
+// Bodies nest as deep as program::verify lets them.
+Result<Bodies::Body> Bodies::of(int32_t region) {
+  if (region < 0) return Body();
+  const auto at = static_cast<size_t>(region);
+  if (!known_[at]) {
+    WEFT_TRY(known_[at], described(program_.regions[at]));
+  }
+  return known_[at];
+}
+
+Result<Bodies::Body> Bodies::described(const program::Region& region) {
   auto out = std::make_shared<seam::RegionDesc>();
   for (const auto& v : region.values) {
-    WEFT_TRY(auto type, concrete(v, bindings));
+    WEFT_TRY(auto type, concrete(v, bindings_));
     out->values.push_back(std::move(type));
   }
   out->n_inputs = region.n_inputs;
   for (const auto& call : region.calls) {
-    WEFT_TRY(auto desc, describe(call, out->values, bindings));
+    WEFT_TRY(auto desc, describe(call, out->values, bindings_));
+    WEFT_TRY(desc.region, of(call.region));
     seam::StepDesc step{std::move(desc), {}, {}};
     for (const auto id : call.inputs) step.inputs.push_back(static_cast<uint32_t>(id));
     for (const auto id : call.outputs) step.outputs.push_back(static_cast<uint32_t>(id));
     out->steps.push_back(std::move(step));
   }
   for (const auto id : region.outputs) out->outputs.push_back(static_cast<uint32_t>(id));
-  return std::shared_ptr<const seam::RegionDesc>(std::move(out));
+  return Body(std::move(out));
 }
 
 }  // namespace weft::link

@@ -70,22 +70,44 @@ ValueId Flow::last(ValueId id) const {
   return id;
 }
 
-Result<RegionUse> check_region(const Region& region) {
+namespace {
+
+// Adds a call of a body to what the body needs.
+Status check_nested(const KernelCall& c, std::span<const TensorSpec> values, std::span<const Region> before,
+                    std::span<const RegionUse> uses, RegionUse& outer) {
+  if (c.region == -1) {
+    ++outer.steps;
+    return {};
+  }
+  const auto inner = static_cast<size_t>(c.region);
+  if (c.region < 0 || inner >= before.size())
+    return invalid("has body @r{}; wanted one of the {} regions before its own", c.region, before.size());
+  outer.depth = std::max(outer.depth, uses[inner].depth + 1);
+  outer.steps += uses[inner].steps;
+  if (outer.depth > kMostNested || outer.steps > kMostSteps)
+    return invalid("{} bodies within one another, {} primitive calls; wanted at most {} and {}", outer.depth,
+                   outer.steps, kMostNested, kMostSteps);
+  return check_region_call(c, values, before[inner], uses[inner]);
+}
+
+}  // namespace
+
+Result<RegionUse> check_region(const Region& region, std::span<const Region> before,
+                               std::span<const RegionUse> uses) {
   if (region.n_inputs > region.values.size())
     return invalid("{} inputs, but only {} values", region.n_inputs, region.values.size());
   Flow flow(region.values);
   const auto n_inputs = static_cast<ValueId>(region.n_inputs);
   for (ValueId i = 0; i < n_inputs; ++i) WEFT_CHECK(flow.define(i));
+  RegionUse use;
   for (size_t i = 0; i < region.calls.size(); ++i) {
     const KernelCall& c = region.calls[i];
-    if (c.region != -1)
-      return invalid("{}: has body @r{}; wanted a primitive, regions don't nest", call_text(i, c), c.region);
     WEFT_CHECK(flow.call(c).at(call_text(i, c)));
+    WEFT_CHECK(check_nested(c, region.values, before, uses, use).at(call_text(i, c)));
   }
   for (size_t i = 0; i < region.outputs.size(); ++i)
     WEFT_CHECK(flow.read(region.outputs[i]).at(fmt::format("output {}", i)));
   WEFT_CHECK(flow.finish());
-  RegionUse use;
   for (ValueId i = 0; i < n_inputs; ++i) {
     use.reads.push_back(flow.was_read(i));
     use.becomes.push_back(flow.last(i) == i ? kAbsent : flow.last(i));

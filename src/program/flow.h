@@ -13,7 +13,9 @@ std::string call_text(size_t index, const KernelCall& call);
 struct RegionUse {
   std::vector<bool> reads;  // by input: the body touches it
   std::vector<ValueId>
-      becomes;  // by input: the value its buffer holds in the end, or kAbsent if it is not overwritten
+      becomes;         // by input: the value its buffer holds in the end, or kAbsent if it is not overwritten
+  uint32_t depth = 1;  // bodies within one another, this one too
+  uint64_t steps = 0;  // primitive calls, with those of the bodies inside
 };
 
 /// Follows one list of calls, in order. Each check returns an error without a place; the caller knows it.
@@ -49,8 +51,9 @@ class Flow {
   std::vector<Fact> facts_;
 };
 
-/// A region on its own: primitives only, values in order, outputs there.
-Result<RegionUse> check_region(const Region& region);
+/// A region whose calls may have the regions `before` it as bodies: values in order, outputs there.
+Result<RegionUse> check_region(const Region& region, std::span<const Region> before,
+                               std::span<const RegionUse> uses);
 /// A call of `region`: as many operands as the body has, of its types, and its updates declared.
 Status check_region_call(const KernelCall& call, std::span<const TensorSpec> values, const Region& region,
                          const RegionUse& use);

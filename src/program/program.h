@@ -13,8 +13,10 @@
 namespace weft::program {
 
 using ValueId = int32_t;
-inline constexpr ValueId kAbsent = -1;      // an operand that the call leaves out
-inline constexpr size_t kMostResults = 64;  // of a call: which of them update something is a mask
+inline constexpr ValueId kAbsent = -1;           // an operand that the call leaves out
+inline constexpr size_t kMostResults = 64;       // of a call: which of them update something is a mask
+inline constexpr uint32_t kMostNested = 8;       // bodies within one another
+inline constexpr uint64_t kMostSteps = 1 << 20;  // of a body, with those that it nests
 
 /// The type of one value. `transform` steps (tiling, packing) lead from the logical to the physical tensor;
 /// layout 0 with no steps is row-major.
@@ -46,13 +48,14 @@ struct KernelCall {
   friend bool operator==(const KernelCall&, const KernelCall&) = default;
 };
 
-/// The meaning of a composite call, in primitive ops. Values are numbered: the inputs first, then each call's
-/// outputs. Stored once per signature (pattern, attributes, operand types).
+/// The meaning of a composite call. Values are numbered: the inputs first, then each call's outputs. Its
+/// calls are primitive, or composite with one of the regions before it as their own body. Stored once per
+/// signature (pattern, attributes, operand types).
 struct Region {
   std::string pattern;  // name of the op, or of the fusion, that this body means; may be empty
   uint32_t n_inputs = 0;
   std::vector<TensorSpec> values;
-  std::vector<KernelCall> calls;  // primitives only
+  std::vector<KernelCall> calls;
   std::vector<ValueId> outputs;
   friend bool operator==(const Region&, const Region&) = default;
 };
@@ -103,10 +106,10 @@ struct CompiledProgram {
   std::vector<std::pair<std::string, std::string>> origin;  // "compiler" = "weft 0.1", and so on
 };
 
-/// Everything that a reader relies on: indices in range, values defined before use and once, regions of
-/// primitives only, updates of equal types, no read of a value after the call that overwrites it, blobs as
-/// long as their types. An input that a region's body overwrites is listed in the `updates` of every call of
-/// that region. An error names the call and the value.
+/// Everything that a reader relies on: indices in range, values defined before use and once, regions that
+/// nest only in later ones and not too deep, updates of equal types, no read of a value after the call that
+/// overwrites it, blobs as long as their types. An input that a region's body overwrites is listed in the
+/// `updates` of every call of that region. An error names the call and the value.
 Status verify(const CompiledProgram& program);
 
 /// The program as text, one call a line; regions below.

@@ -118,7 +118,7 @@ class Checker {
       WEFT_CHECK(specs(r.values).at(where));
       for (size_t k = 0; k < r.calls.size(); ++k)
         WEFT_CHECK(signature(r.calls[k]).at(where + ": " + call_text(k, r.calls[k])));
-      auto use = check_region(r);
+      auto use = check_region(r, std::span(p_.regions).first(i), uses_);
       if (!use.ok()) return use.take_status().at(where);
       uses_.push_back(std::move(*use));
     }

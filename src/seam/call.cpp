@@ -1,5 +1,7 @@
 #include "seam/call.h"
 
+#include "seam/flatten.h"
+
 namespace weft::seam {
 
 std::string text(const ConcreteType& type) {
@@ -24,6 +26,7 @@ struct OwnedCall::Views {
   std::vector<const weft_attr*> attr_list;
   std::vector<uint32_t> update_inputs;
 
+  RegionDesc flat;  // of a body that nests
   weft_region region{};
   std::vector<const weft_type*> values;
   std::vector<std::unique_ptr<OwnedCall>> step_calls;
@@ -88,8 +91,9 @@ void OwnedCall::Views::fill_region(const RegionDesc& r) {
 
 OwnedCall::OwnedCall(CallDesc desc) : desc_(std::move(desc)), views_(std::make_unique<Views>()) {
   auto& v = *views_;
-  v.types.reserve(desc_.inputs.size() + desc_.outputs.size() +
-                  (desc_.region ? desc_.region->values.size() : 0));
+  const RegionDesc* body = desc_.region.get();
+  if (body && nests(*body)) v.flat = flatten(*body), body = &v.flat;
+  v.types.reserve(desc_.inputs.size() + desc_.outputs.size() + (body ? body->values.size() : 0));
   v.attrs.reserve(desc_.attrs.size()), v.ints.reserve(desc_.attrs.size());
   v.inputs.reserve(desc_.inputs.size()), v.outputs.reserve(desc_.outputs.size());
   for (const auto& t : desc_.inputs) v.inputs.push_back(t ? v.type(*t) : nullptr);
@@ -104,7 +108,7 @@ OwnedCall::OwnedCall(CallDesc desc) : desc_(std::move(desc)), views_(std::make_u
   uint64_t updates = 0;
   for (const auto& [output, input] : desc_.updates)
     v.update_inputs[output] = input, updates |= uint64_t{1} << output;
-  if (desc_.region) v.fill_region(*desc_.region);
+  if (body) v.fill_region(*body);
   view_ = {.size = sizeof(weft_call),
            .op_version = desc_.version,
            .op = desc_.op.c_str(),

@@ -46,7 +46,8 @@ struct StepDesc {
   std::vector<uint32_t> inputs, outputs;  // value numbers, UINT32_MAX where absent
 };
 
-/// The body of a call: values are the inputs, then each step's outputs.
+/// The body of a call: values are the inputs, then each step's outputs. A step may carry a body of its own;
+/// kernels see all of them as one (seam/flatten.h).
 struct RegionDesc {
   std::vector<ConcreteType> values;
   uint32_t n_inputs = 0;

@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "base/thread_pool.h"
+#include "seam/flatten.h"
 #include "seam/registry.h"
 
 namespace weft::seam {
@@ -138,7 +139,7 @@ std::string signature(const CallDesc& call) {
   std::string s, body;
   add(s, call);
   if (call.region) {
-    add(body, *call.region);
+    add(body, flatten(*call.region));
     const XXH128_hash_t h = XXH3_128bits(body.data(), body.size());
     s += fmt::format(" body {:016x}{:016x}", h.high64, h.low64);
   }

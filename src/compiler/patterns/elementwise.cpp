@@ -14,6 +14,8 @@ constexpr size_t kWindow = 48;  // how far ahead a chain is followed
 constexpr size_t kMostInputs =
     24;  // of a region: every OpenCL device takes so many buffers and their offsets
 
+bool is_constant(const ir::Node& n) { return std::string_view(n.op->name) == "full"; }
+
 class Fuser {
  public:
   explicit Fuser(const ir::Graph& g)
@@ -21,7 +23,8 @@ class Fuser {
         fusible_(g.nodes.size(), false),
         taken_(g.nodes.size(), false),
         updated_at_(g.types.size(), SIZE_MAX) {
-    for (size_t i = 0; i < g.nodes.size(); ++i) fusible_[i] = is_fusible(g.nodes[i]);
+    for (size_t i = 0; i < g.nodes.size(); ++i)
+      fusible_[i] = is_elementwise(g, g.nodes[i]) && is_pure(g.nodes[i]);
     for (size_t i = 0; i < g.nodes.size(); ++i)
       for (const auto& u : g.nodes[i].op->updates)
         if (u.input >= 0)
@@ -44,23 +47,6 @@ class Fuser {
  private:
   const ir::Node& node(size_t i) const { return g_.nodes[i]; }
   const TensorType& out_type(size_t i) const { return g_.types[static_cast<size_t>(node(i).outputs[0])]; }
-  bool is_fusible(const ir::Node& n) const {
-    return ir::has(n.op->traits, ir::Trait::elementwise) && is_pure(n) &&
-           (n.op->primitive() || opens_elementwise(n));
-  }
-  // Every step of the decomposition is elementwise itself, or a constant.
-  bool opens_elementwise(const ir::Node& n) const {
-    std::vector<const TensorType*> types;
-    for (const int32_t id : n.inputs) types.push_back(id < 0 ? nullptr : &g_.types[static_cast<size_t>(id)]);
-    const auto body = ir::lower_to_primitives(*n.op, types, n.attrs);
-    if (!body.ok()) return false;
-    const auto& steps = body.value().nodes;
-    return std::all_of(steps.begin(), steps.end(), [](const ir::Node& step) {
-      return ir::has(step.op->traits, ir::Trait::elementwise) || is_constant(step);
-    });
-  }
-  static bool is_constant(const ir::Node& n) { return std::string_view(n.op->name) == "full"; }
-
   // Follows the chain from node `first`. A node joins if it reads the chain, has its shape, and nothing
   // between could notice that the chain now runs where its last node stood.
   std::vector<size_t> grow(size_t first) const {
@@ -123,6 +109,20 @@ class Fuser {
 };
 
 }  // namespace
+
+// A composite is elementwise where every step of its decomposition is, or is a constant.
+bool is_elementwise(const ir::Graph& graph, const ir::Node& n) {
+  if (!ir::has(n.op->traits, ir::Trait::elementwise) || n.op->primitive())
+    return ir::has(n.op->traits, ir::Trait::elementwise);
+  std::vector<const TensorType*> types;
+  for (const int32_t id : n.inputs) types.push_back(id < 0 ? nullptr : &graph.types[static_cast<size_t>(id)]);
+  const auto body = ir::lower_to_primitives(*n.op, types, n.attrs);
+  if (!body.ok()) return false;
+  const auto& steps = body.value().nodes;
+  return std::all_of(steps.begin(), steps.end(), [](const ir::Node& step) {
+    return ir::has(step.op->traits, ir::Trait::elementwise) || is_constant(step);
+  });
+}
 
 Status fuse_elementwise(Module& m, const Options& options) {
   if (options.fuse) m.fusions = Fuser(m.graph).run();
