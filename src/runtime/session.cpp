@@ -61,7 +61,7 @@ Status Session::load(const Present& present) {
     }
   }
   for (const auto& w : program_->weights) {
-    weights_.push_back(there(w.name));
+    weights_.push_back({there(w.name), nullptr});
     weights_.resize(weights_.size() + devices_.size() - 1);  // the other devices' come when a plan reads them
   }
   return synchronize();
@@ -69,7 +69,7 @@ Status Session::load(const Present& present) {
 
 bool Session::holds(const void* buffer) const {
   const auto is = [&](const seam::BufferRef& b) { return b.get() == buffer; };
-  return std::ranges::any_of(states_, is) || std::ranges::any_of(weights_, is);
+  return std::ranges::any_of(states_, is) || std::ranges::any_of(weights_, is, &Weight::buffer);
 }
 
 Result<seam::BufferRef> Session::filled(uint32_t device, int32_t value, int32_t blob,
@@ -86,12 +86,30 @@ Result<seam::BufferRef> Session::filled(uint32_t device, int32_t value, int32_t 
 Status Session::fill_weights(const link::ExecutionPlan& plan) {
   for (const auto& slot : plan.slots) {
     if (slot.kind != link::BufferAllocation::Kind::weight) continue;
-    auto& buffer = weights_[weight_on(slot)];
-    if (buffer) continue;
-    const auto& w = program_->weights[static_cast<size_t>(slot.index)];
-    WEFT_TRY(buffer, filled(slot.device, w.value, w.blob, w.name));
+    auto& weight = weights_[weight_on(slot)];
+    if (weight.buffer) continue;
+    WEFT_TRY(weight, shared_weight(slot.device, static_cast<size_t>(slot.index)));
   }
   return {};
+}
+
+// Sessions with queues of their own read it, so it is there when this returns. An error of an earlier launch
+// stays for the next synchronize.
+Result<Session::Weight> Session::shared_weight(uint32_t device, size_t i) {
+  const auto& w = program_->weights[i];
+  if (w.blob < 0) {
+    WEFT_TRY(auto own, filled(device, w.value, w.blob, w.name));
+    return Weight{std::move(own), nullptr};
+  }
+  const auto& blob = program_->blobs[static_cast<size_t>(w.blob)];
+  const auto make = [&]() -> Result<seam::BufferRef> {
+    WEFT_TRY(auto buffer, filled(device, w.value, w.blob, w.name));
+    WEFT_TRY(const uint64_t point, queues_[device]->mark());
+    WEFT_CHECK(queues_[device]->await(point).status());
+    return buffer;
+  };
+  WEFT_TRY(auto entry, weight_store().get(WeightKey::of(blob.data, blob.size, *devices_[device]), make));
+  return Weight{entry->buffer(), entry};
 }
 
 Status Session::synchronize() {
@@ -210,7 +228,7 @@ seam::Buffer* Session::home_of(const link::BufferAllocation& slot) const {
   using Kind = link::BufferAllocation::Kind;
   if (slot.kind == Kind::arena) return arenas_[slot.device].get();
   if (slot.kind == Kind::state) return states_[static_cast<size_t>(slot.index)].get();
-  return weights_[weight_on(slot)].get();
+  return weights_[weight_on(slot)].buffer.get();
 }
 
 bool Session::same_sizes(std::span<const seam::ConcreteType* const> inputs) const {

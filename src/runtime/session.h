@@ -4,6 +4,7 @@
 #include <map>
 
 #include "runtime/bound_plan.h"
+#include "runtime/weight_store.h"
 
 namespace weft::runtime {
 
@@ -33,7 +34,7 @@ using Present = std::function<seam::BufferRef(const std::string& name, const sea
 /// values, made on first use and kept (a bounded number). The symbol with the widest range is linked for
 /// powers of two, the plan for a value is that of the next power with the sizes of the value: nothing is
 /// padded. One run at a time; a second thread that comes in is an error, not a race. Sessions share the
-/// program, and nothing else but what `present` gives.
+/// program, what `present` gives, and weights of equal bytes (weight_store.h).
 class Session {
  public:
   /// `devices[0]` is where the program runs; the others are where `policy` may turn to.
@@ -118,6 +119,11 @@ class Session {
   Result<seam::BufferRef> filled(uint32_t device, int32_t value, int32_t blob, const std::string& name);
   // The weights that the plan reads, on the devices where it reads them.
   Status fill_weights(const link::ExecutionPlan& plan);
+  struct Weight {
+    seam::BufferRef buffer;
+    WeightStore::Ref shared;  // null: `present` gave it
+  };
+  Result<Weight> shared_weight(uint32_t device, size_t weight);
   size_t weight_on(const link::BufferAllocation& slot) const {
     return static_cast<size_t>(slot.index) * devices_.size() + slot.device;
   }
@@ -130,7 +136,7 @@ class Session {
   std::vector<std::unique_ptr<seam::Queue>> queues_;  // by device
   std::vector<seam::BufferRef> states_;
   std::vector<bool> shared_;              // by state: its memory is a tensor's too
-  std::vector<seam::BufferRef> weights_;  // by weight and device; empty where no plan reads it yet
+  std::vector<Weight> weights_;           // by weight and device; empty where no plan reads it yet
   std::vector<seam::BufferRef> arenas_;   // by device; of all plans, one of which runs at a time
   std::map<std::vector<std::pair<std::string, int64_t>>, link::ExecutionPlan> roofs_;  // by their bindings
   std::deque<Bound> bound_;                                                            // newest use first
