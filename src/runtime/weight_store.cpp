@@ -6,7 +6,7 @@ namespace weft::runtime {
 
 WeightKey WeightKey::of(const void* data, uint64_t bytes, const seam::Device& device) {
   const XXH128_hash_t hash = XXH3_128bits(data, bytes);
-  return {{hash.low64, hash.high64}, bytes, &device};
+  return {{hash.low64, hash.high64}, bytes, &device.home()};
 }
 
 Result<WeightStore::Ref> WeightStore::get(const WeightKey& key, const Make& make) {

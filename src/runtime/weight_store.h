@@ -8,7 +8,7 @@
 
 namespace weft::runtime {
 
-/// What a piece of memory in the store holds: bytes, by their hash, on a device.
+/// What a piece of memory in the store holds: bytes, by their hash, on a device. Views of one device share.
 struct WeightKey {
   uint64_t hash[2] = {};
   uint64_t bytes = 0;
