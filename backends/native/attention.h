@@ -3,6 +3,7 @@
 #include <cmath>
 #include <utility>
 
+#include "backends/native/steps.h"
 #include "weft/backend.hpp"
 
 // What the attention kernels share: sizes of a call, and blocks of scores that lie with the keys down and the
@@ -74,6 +75,48 @@ struct AttentionSizes {
   }
 };
 
+/// One head of one sequence: where its rows lie in the operands (element of the first, and how far one is
+/// from the next), and how many count.
+struct AttentionHead {
+  struct Rows {
+    backend::TensorView of;
+    int64_t at, step;
+  };
+  Rows q, k, v, y;
+  float* lse;  ///< of the first query; may be null
+  int64_t queries, capacity, dim, width;
+  int64_t keys;  ///< how many count; it may be more than there are
+  float scale;
+  bool causal;
+
+  /// How many keys query i sees: with `causal` the queries stand at the end of the keys.
+  int64_t seen(int64_t i) const {
+    return std::clamp<int64_t>(causal ? i + 1 + keys - queries : keys, 0, capacity);
+  }
+};
+inline constexpr int64_t kFewQueries = 4;
+/// Query i, against keys and values that pass by once, where they lie: for a few queries.
+void attend_one(const AttentionHead& head, int64_t i);
+/// A block of up to kQueries queries, from i on.
+void attend_block(const AttentionHead& head, int64_t i);
+
+/// Head h of a call (heads counted through all batches).
+inline AttentionHead head_of(const AttentionSizes& s, const backend::Launch& l, int64_t h) {
+  const int64_t kv = s.key_head(h);
+  return {.q = {l.input(0), s.query(h, 0), s.query_step()},
+          .k = {l.input(1), s.key(kv, 0), s.key_step()},
+          .v = {l.input(2), s.value(kv, 0), s.value_step()},
+          .y = {l.output(0), s.result(h, 0), s.result_step()},
+          .lse = l.output(1).data<float>() + h * s.seq_q,
+          .queries = s.seq_q,
+          .capacity = s.seq_k,
+          .dim = s.dim,
+          .width = s.width,
+          .keys = s.keys(h),
+          .scale = s.scale,
+          .causal = s.causal};
+}
+
 /// All: f32, or forward f16 and bf16 too; without a mask, of at least one head; a gradient without a length.
 /// `optional` is the position of the mask.
 inline backend::Support accepts_attention(const backend::OpCall& c, int64_t optional) {
@@ -121,13 +164,11 @@ inline void clear_rows(float* to, int64_t step, int64_t rows, int64_t n) {
   for (int64_t r = 0; r < rows; ++r) std::fill_n(to + r * step, n, 0.0f);
 }
 
-/// Scores of keys [j, j + keys) of `all` that queries [i, i + columns) may not see become -inf.
-inline void hide_unseen(const AttentionSizes& s, int64_t all, int64_t i, int64_t columns, int64_t j,
-                        int64_t keys, float* scores) {
-  if (!s.causal) return;
-  const int64_t first = i - s.seq_q + all;  // the last key that the first query sees
+/// Scores of keys [j, j + keys) become -inf for the queries that may not see them, the first of which sees no
+/// key behind `last`, and each one after it one more.
+inline void hide_unseen(int64_t last, int64_t columns, int64_t j, int64_t keys, float* scores) {
   for (int64_t r = 0; r < keys; ++r)
-    std::fill_n(scores + r * columns, std::clamp<int64_t>(j + r - first, 0, columns), -HUGE_VALF);
+    std::fill_n(scores + r * columns, std::clamp<int64_t>(j + r - last, 0, columns), -HUGE_VALF);
 }
 
 }  // namespace weft::native

@@ -7,7 +7,7 @@
 // calls another one keeps what it put there.
 namespace weft::native {
 
-enum class Scratch : uint8_t { packed_a, packed_b, rows, columns, scores, count };
+enum class Scratch : uint8_t { packed_a, packed_b, rows, columns, scores, pieces, count };
 
 namespace detail {
 struct Buffers {

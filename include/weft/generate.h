@@ -28,7 +28,8 @@ class Decoder {
   explicit Decoder(const LanguageModel& model, const DecoderConfig& config = {});
 
   /// Sequence i goes on with `tokens[i]`; one that gets none stays as it is. Each gets the scores that it
-  /// would get alone, up to rounding. Reads of one token each allocate nothing after the first.
+  /// would get alone, up to rounding; nothing is padded. Reads of one token each allocate nothing after the
+  /// first.
   ///
   /// Errors   invalid_argument for a token that the model has not, and where there is no room.
   void read(std::span<const std::span<const int32_t>> tokens);
@@ -50,8 +51,8 @@ class Decoder {
 
   int64_t capacity_, vocabulary_;
   Compiled program_;
-  std::vector<std::vector<int32_t>> read_;       // by sequence
-  std::vector<int32_t> tokens_, length_, last_;  // inputs of the program
+  std::vector<std::vector<int32_t>> read_;          // by sequence
+  std::vector<int32_t> tokens_, length_, offsets_;  // inputs of the program
   std::vector<float> scores_;
 };
 

@@ -20,8 +20,8 @@ struct AttentionConfig {
   Initial first = Initial::normal(0.02), first_out = Initial::normal(0.02);
 };
 
-/// Cosine and sine of the angles by which positions turn the pairs of a head's numbers:
-/// [seq, 1, head_dim / 2], or, with a past, [batch, 1, seq, head_dim / 2].
+/// Cosine and sine of the angles by which positions turn the pairs of a head's numbers: [seq, 1, head_dim /
+/// 2], or, with a past, [tokens, 1, head_dim / 2].
 struct Rotation {
   Tensor cosine, sine;
 };
@@ -34,17 +34,21 @@ struct KVCache {
   };
   std::vector<Layer> layers;
   Tensor length;  ///< i32 [batch]: how many tokens each sequence has; whoever calls the model counts them
+  /// i32 [batch + 1]: tokens [offsets[i], offsets[i + 1]) of a call are the next ones of sequence i, which
+  /// may have none. Zeros in a fresh cache: whoever calls the model sets them.
+  Tensor offsets;
 };
 /// What there is of one layer, for it to go on from.
 struct Past {
   const KVCache::Layer& layer;
-  const Tensor& length;
+  const Tensor &length, &offsets;
 };
 
 /// Causal self-attention.
 ///
 /// Shape    x [batch, seq, width] -> the same; no rotation where the model knows positions in another way.
-///          With a past, the keys and values of x are appended to it, and x sees them all.
+///          With a past, x is [tokens, width], sequence behind sequence: their keys and values are appended
+///          to the past, and each token sees those of its own sequence up to itself.
 /// DType    that of the parameters, in and out.
 /// Errors   invalid_argument for heads that don't divide the width or are no multiple of the key heads, and x
 ///          of another shape or type.
@@ -102,10 +106,11 @@ class LanguageModel : public Module {
  public:
   Tensor operator()(const Tensor& tokens) const { return scores(features(tokens)); }
 
-  /// What is known behind each token: [batch, seq, width]. With a cache, the tokens go on from what it has,
-  /// and are appended to it; there must be room for them.
+  /// What is known behind each token: [batch, seq, width]. With a cache, tokens are [tokens], those of
+  /// sequence i from offsets[i] on, and features [tokens, width]: nothing is padded. Each sequence goes on
+  /// from what the cache has of it, and its tokens are appended; there must be room for them.
   ///
-  /// Errors   invalid_argument for tokens that are not i32 [batch, seq], or more of them than the context.
+  /// Errors   invalid_argument for tokens of another rank, or a seq above the context.
   virtual Tensor features(const Tensor& tokens, const KVCache* cache = nullptr) const = 0;
   /// Features [..., width] -> logits [..., vocabulary].
   virtual Tensor scores(const Tensor& features) const = 0;

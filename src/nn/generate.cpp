@@ -8,8 +8,8 @@
 namespace weft::nn {
 namespace {
 
-// Scores of one token of each sequence: tokens [batch, seq], how many tokens each had read before, and which
-// of these tokens is its last [batch].
+// Scores of the last token of each sequence: tokens [tokens], sequence behind sequence, how many tokens each
+// had read before, and where in `tokens` each begins.
 Compiled compiled(const LanguageModel& model, int64_t batch, int64_t capacity,
                   const CompileOptions& options) {
   if (model.training)
@@ -17,17 +17,20 @@ Compiled compiled(const LanguageModel& model, int64_t batch, int64_t capacity,
         invalid("a model in training drops numbers at random: call set_training(model, false) first"));
   KVCache cache = model.make_cache(batch, capacity);
   const NoGrad off;
-  const Dim seq = Dim::symbol("seq", 1, capacity);
+  const Dim tokens = Dim::symbol("tokens", 1, batch * capacity);
   return compile(
       [&](const std::vector<Tensor>& in) {
-        cache.length = in[1];
-        Tensor scores = model.scores(gather(model.features(in[0], &cache), in[2], 1, 1));
+        cache.length = in[1], cache.offsets = in[2];
+        const auto number = [](double n) { return full(n, {}, DType::i32); };
+        // Of a sequence without tokens at the front: any.
+        const Tensor last = maximum(slice(in[2], 0, 1, batch + 1) - number(1), number(0));
+        Tensor scores = model.scores(gather(model.features(in[0], &cache), last));
         if (scores.dtype() != DType::f32) scores = cast(scores, DType::f32);
         return std::vector<Tensor>{scores.named("scores")};
       },
-      {{"tokens", {DType::i32, {batch, seq}}},
+      {{"tokens", {DType::i32, {tokens}}},
        {"length", {DType::i32, {batch}}},
-       {"last", {DType::i32, {batch}}}},
+       {"offsets", {DType::i32, {batch + 1}}}},
       options);
 }
 
@@ -40,7 +43,7 @@ Decoder::Decoder(const LanguageModel& model, const DecoderConfig& config)
   const auto batch = static_cast<size_t>(config.batch);
   read_.resize(batch);
   for (auto& r : read_) r.reserve(static_cast<size_t>(capacity_));
-  length_.resize(batch), last_.resize(batch);
+  length_.resize(batch), offsets_.resize(batch + 1);
   scores_.resize(batch * static_cast<size_t>(vocabulary_));
 }
 
@@ -58,24 +61,21 @@ void Decoder::check(std::span<const std::span<const int32_t>> tokens) const {
   }
 }
 
-// Shorter sequences are padded behind their end: what the padding writes lies behind what counts, and is
-// written over by what the sequence reads next.
 void Decoder::read(std::span<const std::span<const int32_t>> tokens) {
   check(tokens);
-  size_t seq = 0;
-  for (const auto& t : tokens) seq = std::max(seq, t.size());
-  if (seq == 0) return;
-  tokens_.assign(tokens.size() * seq, 0);
+  tokens_.clear();
   for (size_t i = 0; i < tokens.size(); ++i) {
-    std::ranges::copy(tokens[i], tokens_.begin() + static_cast<std::ptrdiff_t>(i * seq));
+    tokens_.insert(tokens_.end(), tokens[i].begin(), tokens[i].end());
     length_[i] = static_cast<int32_t>(read_[i].size());
-    last_[i] = static_cast<int32_t>(std::max<size_t>(tokens[i].size(), 1) - 1);
+    offsets_[i + 1] = static_cast<int32_t>(tokens_.size());
   }
-  const std::array<int64_t, 2> shape = {batch(), static_cast<int64_t>(seq)};
-  const auto rows = std::span(shape).first(1);
-  const std::array inputs = {HostArray{DType::i32, shape, std::as_bytes(std::span(tokens_))},
-                             HostArray{DType::i32, rows, std::as_bytes(std::span(length_))},
-                             HostArray{DType::i32, rows, std::as_bytes(std::span(last_))}};
+  if (tokens_.empty()) return;
+  const auto array = [](const std::vector<int32_t>& of, const int64_t& n) {
+    return HostArray{DType::i32, {&n, 1}, std::as_bytes(std::span(of))};
+  };
+  const auto n = static_cast<int64_t>(tokens_.size());
+  const int64_t batch = this->batch(), ends = batch + 1;
+  const std::array inputs = {array(tokens_, n), array(length_, batch), array(offsets_, ends)};
   const std::array outputs = {std::as_writable_bytes(std::span(scores_))};
   program_.run(inputs, outputs);
   for (size_t i = 0; i < tokens.size(); ++i)

@@ -62,11 +62,8 @@ void GPT::fields(Fields& f) {
 }
 
 Tensor GPT::features(const Tensor& tokens, const KVCache* cache) const {
-  check_tokens("GPT", tokens, config_.context);
-  Tensor at = positions_of(tokens, cache);
-  // The padding of a sequence may reach beyond the last place.
-  if (cache) at = minimum(at, full(static_cast<double>(config_.context - 1), {}, at.dtype()));
-  Tensor x = drop_(tokens_(tokens) + positions_(at));
+  check_tokens("GPT", tokens, config_.context, cache);
+  Tensor x = drop_(tokens_(tokens) + positions_(positions_of(tokens, cache)));
   for (size_t i = 0; i < blocks_.size(); ++i) {
     const Block& block = blocks_[i];
     if (const auto past = past_of(cache, i))

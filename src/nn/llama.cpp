@@ -47,9 +47,8 @@ Rotation rotation_of(const LlamaConfig& c, const Tensor& tokens, const KVCache* 
   // Angles are made in f32 or better, whatever the model computes in.
   const DType wide = dtype == DType::f64 ? DType::f64 : DType::f32;
   const Tensor frequencies = Tensor::of(std::span<const double>(all), pairs, wide).named("frequencies");
-  Shape each = {tokens.dim(1), 1, 1};  // heads share them, which come after seq, or before it with a cache
-  if (cache) each = {tokens.dim(0), 1, tokens.dim(1), 1};
-  const Tensor positions = reshape(cast(positions_of(tokens, cache), wide), each);
+  const Tensor at = positions_of(tokens, cache);
+  const Tensor positions = reshape(cast(at, wide), {at.dim(0), 1, 1});  // the heads of a token share them
   const Tensor angles = positions * frequencies;
   return {cast(cos(angles), dtype), cast(sin(angles), dtype)};
 }
@@ -95,7 +94,7 @@ void Llama::fields(Fields& f) {
 }
 
 Tensor Llama::features(const Tensor& tokens, const KVCache* cache) const {
-  check_tokens("Llama", tokens, config_.context);
+  check_tokens("Llama", tokens, config_.context, cache);
   const Rotation rotation =
       rotation_of(config_, tokens, cache, built(tokens_.weight, "tokens.weight").dtype());
   Tensor x = tokens_(tokens);

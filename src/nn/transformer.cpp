@@ -35,23 +35,26 @@ Tensor Attention::operator()(const Tensor& x, const Rotation* rotation, const Pa
   const Scope here = scope();
   // Heads stay where layers make them, side by side for each token; but what is cached lies head by head, so
   // that each reads its past as one stream.
-  const auto swapped = [](const Tensor& t) { return permute(t, {0, 2, 1, 3}); };
-  const auto heads = [&](const Tensor& of_all, int64_t n) {
-    const Tensor each = reshape(of_all, {x.dim(0), x.dim(1), n, config_.head_dim});
-    return past ? swapped(each) : each;
+  Shape tokens = x.shape();
+  tokens.pop_back();
+  const auto shaped = [&](const Tensor& t, std::initializer_list<Dim> last) {
+    Shape s = tokens;
+    for (const Dim d : last) s.push_back(d);
+    return reshape(t, s);
   };
-  Tensor q = heads(query_(x), config_.heads), k = heads(key_(x), config_.kv_heads);
-  Tensor v = heads(value_(x), config_.kv_heads), length;
+  Tensor q = shaped(query_(x), {config_.heads, config_.head_dim});
+  Tensor k = shaped(key_(x), {config_.kv_heads, config_.head_dim});
+  const Tensor v = shaped(value_(x), {config_.kv_heads, config_.head_dim});
   if (config_.norm_heads) q = query_norm_(q), k = key_norm_(k);
   if (rotation) q = rope(q, rotation->cosine, rotation->sine), k = rope(k, rotation->cosine, rotation->sine);
   if (past) {
-    cache_append(past->layer.keys, k, past->length);
-    cache_append(past->layer.values, v, past->length);
-    k = past->layer.keys, v = past->layer.values;
-    length = past->length + full(1, {}, DType::i32, x.dim(1));
+    ragged_cache_append(past->layer.keys, k, past->length, past->offsets);
+    ragged_cache_append(past->layer.values, v, past->length, past->offsets);
   }
-  const Tensor y = attention(q, k, v, Tensor(), length, true, 0, !past);
-  return out_(reshape(past ? swapped(y) : y, {x.dim(0), x.dim(1), config_.heads * config_.head_dim}));
+  const Tensor y =
+      past ? ragged_attention(q, past->layer.keys, past->layer.values, past->length, past->offsets)
+           : attention(q, k, v, Tensor(), Tensor(), true, 0, true);
+  return out_(shaped(y, {config_.heads * config_.head_dim}));
 }
 
 std::unique_ptr<LanguageModel> make_model(const LanguageModelConfig& config) {
@@ -93,14 +96,16 @@ KVCache LanguageModel::make_cache(int64_t batch, int64_t capacity) const {
     throw Error(invalid("a cache wants a batch of at least 1 and a capacity of 1 to {}, got {} and {}",
                         context(), batch, capacity));
   const CacheShape s = cache_shape();
-  const int64_t shape[] = {batch, s.kv_heads, capacity, s.head_dim}, rows[] = {batch};
+  const int64_t shape[] = {batch, s.kv_heads, capacity, s.head_dim}, rows[] = {batch}, ends[] = {batch + 1};
   const auto zeros = [&](const std::string& name, DType dtype, std::span<const int64_t> sizes) {
     return tensor_from_pieces(
                [](int64_t, std::span<std::byte> piece) { std::ranges::fill(piece, std::byte{0}); }, sizes,
                dtype)
         .named(name);
   };
-  KVCache cache{.layers = {}, .length = zeros("cache.length", DType::i32, rows)};
+  KVCache cache{.layers = {},
+                .length = zeros("cache.length", DType::i32, rows),
+                .offsets = zeros("cache.offsets", DType::i32, ends)};
   for (int64_t i = 0; i < s.layers; ++i)
     cache.layers.push_back({zeros(fmt::format("cache.{}.keys", i), s.dtype, shape),
                             zeros(fmt::format("cache.{}.values", i), s.dtype, shape)});

@@ -76,7 +76,7 @@ void pair(const AttentionSizes& s, const Operands& o, int64_t head, int64_t i, i
   const int64_t rows = b.rows, n = b.columns, kv = s.key_head(head), query = s.query(head, i),
                 key = s.key(kv, j), value = s.value(kv, j);
   product(keys, n, s.dim, {o.k + key, s.key_step()}, b.queries, n, {weights, n}, false);
-  hide_unseen(s, s.seq_k, i, n, j, keys, weights);
+  if (s.causal) hide_unseen(i - s.seq_q + s.seq_k, n, j, keys, weights);
   product(keys, n, s.width, {o.v + value, s.value_step()}, b.dys, n, {slopes, n}, false);
   // weights = exp(scores - lse); slopes = weights * (slopes - sum) * scale
   softmax_slopes(weights, slopes, keys, n, b.lse, b.sum, s.scale);
