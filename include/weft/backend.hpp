@@ -34,6 +34,8 @@ struct KernelRecord {
   bool in_place = false;     ///< takes an output that is written over the input of its type
   bool any_layout = false;   ///< takes strided, misaligned and packed operands
   bool reads_all = false;    ///< takes every attribute into account
+  /// Packs a constant as a plan of prepare's says: see weft_kernel.pack. Of queues that run at once.
+  Outcome (*pack)(const weft_plan&, int64_t input, TensorView from, TensorView to, const Host&) = nullptr;
 };
 
 namespace detail {
@@ -140,6 +142,14 @@ class KernelTable {
       };
     k.release = r.release;
     k.launch = launch;
+    if (r.pack != nullptr && launch == &KernelTable::launch_now)
+      k.pack = [](const weft_plan* plan, uint32_t input, const weft_tensor* from, const weft_tensor* to,
+                  weft_queue, weft_error* error) {
+        const Entry& own = entry(plan->kernel);
+        return guarded(error, [&] {
+          return own.record.pack(*plan, input, TensorView(from), TensorView(to), own.table->host());
+        });
+      };
   }
 
   std::atomic<const weft_host*> host_ = nullptr;

@@ -16,9 +16,10 @@ static Status check_devices(std::span<seam::Device* const> devices) {
 }
 
 Result<ExecutionPlan> link(const program::CompiledProgram& program, const Bindings& bindings,
-                           std::span<seam::Device* const> devices, const Policy& policy) {
+                           std::span<seam::Device* const> devices, const Policy& policy,
+                           const Packings& packings) {
   WEFT_CHECK(check_devices(devices));
-  WEFT_TRY(auto flat, place(program, bindings, devices, policy));
+  WEFT_TRY(auto flat, place(program, bindings, devices, policy, packings));
   WEFT_TRY(auto plan, order(program, std::move(flat), devices));
   set_lifetimes(plan);
   plan.arenas = plan_memory(plan.slots, plan.devices);

@@ -1,6 +1,7 @@
 #pragma once
 #include <span>
 
+#include "link/execution_plan.h"
 #include "link/flat.h"
 #include "weft/policy.h"
 
@@ -10,6 +11,7 @@ namespace weft::link {
 /// that is refused there is opened (open.h) or goes to the next device, as far as `policy` allows. Calls that
 /// are equal share one plan. An error lists every refusal and names the node.
 Result<FlatProgram> place(const program::CompiledProgram& program, const Bindings& bindings,
-                          std::span<seam::Device* const> devices, const Policy& policy);
+                          std::span<seam::Device* const> devices, const Policy& policy,
+                          const Packings& packings);
 
 }  // namespace weft::link

@@ -54,41 +54,27 @@ Status Session::load(const Present& present) {
     states_.push_back(there(s.name));
     shared_.push_back(bool(states_.back()));
     if (!shared_.back()) {
-      WEFT_TRY(states_.back(), filled(0, s.before, s.blob, s.name));
+      WEFT_TRY(states_.back(), first_memory(s));
     }
   }
-  for (const auto& w : program_->weights) {
-    weights_.push_back(there(w.name));
-    weights_.resize(weights_.size() + devices_.size() - 1);  // the other devices' come when a plan reads them
-  }
+  for (size_t i = 0; i < program_->weights.size(); ++i)
+    if (auto memory = there(program_->weights[i].name)) weights_.take(i, std::move(memory));
   return synchronize();
 }
 
 bool Session::holds(const void* buffer) const {
   const auto is = [&](const seam::BufferRef& b) { return b.get() == buffer; };
-  return std::ranges::any_of(states_, is) || std::ranges::any_of(weights_, is);
+  return std::ranges::any_of(states_, is) || weights_.holds(buffer);
 }
 
-Result<seam::BufferRef> Session::filled(uint32_t device, int32_t value, int32_t blob,
-                                        const std::string& name) {
-  WEFT_TRY(const auto type, link::concrete(program_->values[static_cast<size_t>(value)], {}));
-  WEFT_TRY(auto buffer, devices_[device]->allocate_unpooled(type.bytes()));
-  if (blob >= 0) {
-    const auto& b = program_->blobs[static_cast<size_t>(blob)];
-    WEFT_CHECK(queues_[device]->copy_in(*buffer.get(), 0, b.data, b.size).at(name));
+Result<seam::BufferRef> Session::first_memory(const program::StateSpec& state) {
+  WEFT_TRY(const auto type, link::concrete(program_->values[static_cast<size_t>(state.before)], {}));
+  WEFT_TRY(auto buffer, devices_[0]->allocate_unpooled(type.bytes()));
+  if (state.blob >= 0) {
+    const auto& b = program_->blobs[static_cast<size_t>(state.blob)];
+    WEFT_CHECK(queues_[0]->copy_in(*buffer.get(), 0, b.data, b.size).at(state.name));
   }
   return buffer;
-}
-
-Status Session::fill_weights(const link::ExecutionPlan& plan) {
-  for (const auto& slot : plan.slots) {
-    if (slot.kind != link::BufferAllocation::Kind::weight) continue;
-    auto& buffer = weights_[weight_on(slot)];
-    if (buffer) continue;
-    const auto& w = program_->weights[static_cast<size_t>(slot.index)];
-    WEFT_TRY(buffer, filled(slot.device, w.value, w.blob, w.name));
-  }
-  return {};
 }
 
 Status Session::synchronize() {
@@ -140,23 +126,23 @@ Result<BoundPlan*> Session::bound_for(const Bindings& bindings) {
       return bound_.front().plan.get();
     }
   seam::Together together;
-  WEFT_TRY(auto plan, link::link(*program_, bindings, devices_, policy_));
+  WEFT_TRY(auto plan, link::link(*program_, bindings, devices_, policy_, [&](int32_t weight, uint32_t device) {
+             return weights_.packings(static_cast<size_t>(weight), device);
+           }));
   WEFT_CHECK(together.finish());
   if (see_plan_) see_plan_(plan);
-  WEFT_CHECK(fill_weights(plan));
-  WEFT_TRY(auto bound, BoundPlan::make(std::move(plan), queues_,
-                                       [&](const link::BufferAllocation& slot) { return home_of(slot); }));
+  WEFT_CHECK(weights_.fill(plan, queues_));
+  const auto home_of = [this, packed = plan.packed](const link::BufferAllocation& slot) {
+    return slot.kind == link::BufferAllocation::Kind::state ? states_[static_cast<size_t>(slot.index)].get()
+                                                            : weights_.memory(packed, slot);
+  };
+  WEFT_TRY(auto bound, BoundPlan::make(std::move(plan), queues_, home_of));
   if (bound_.size() == kMostPlans) {
     WEFT_CHECK(synchronize());  // its buffers may still be in use
     bound_.pop_back();
   }
   bound_.push_front({bindings, std::move(bound)});
   return bound_.front().plan.get();
-}
-
-seam::Buffer* Session::home_of(const link::BufferAllocation& slot) const {
-  if (slot.kind == link::BufferAllocation::Kind::state) return states_[static_cast<size_t>(slot.index)].get();
-  return weights_[weight_on(slot)].get();
 }
 
 bool Session::same_sizes(std::span<const seam::ConcreteType* const> inputs) const {

@@ -3,6 +3,7 @@
 #include <functional>
 
 #include "runtime/bound_plan.h"
+#include "runtime/weights.h"
 
 namespace weft::runtime {
 
@@ -30,7 +31,7 @@ using Present = std::function<seam::BufferRef(const std::string& name, const sea
 
 /// A program ready to run: memory, states and weights on its devices, and a plan for each set of symbol
 /// values, made on first use and kept (a bounded number). One run at a time; a second thread that comes in is
-/// an error, not a race. Sessions share the program, and nothing else but what `present` gives.
+/// an error, not a race. Sessions share the program, what `present` gives, and weights (weight_store.h).
 class Session {
  public:
   /// `devices[0]` is where the program runs; the others are where `policy` may turn to.
@@ -88,7 +89,7 @@ class Session {
 
   Session(std::shared_ptr<const program::CompiledProgram> program, std::vector<seam::Device*> devices,
           const Policy& policy)
-      : program_(std::move(program)), devices_(std::move(devices)), policy_(policy) {}
+      : program_(std::move(program)), devices_(std::move(devices)), policy_(policy), weights_(*program_, devices_) {}
   Status load(const Present& present);
   Result<Bindings> bind(std::span<const seam::ConcreteType* const> inputs) const;
   bool same_sizes(std::span<const seam::ConcreteType* const> inputs) const;  // as those of the present plan
@@ -104,14 +105,8 @@ class Session {
   Result<std::vector<HostTensor>> take();
   Result<HostTensor> read_state(size_t i);
   Result<BoundPlan*> bound_for(const Bindings& bindings);
-  // Memory of a state or weight on a device, with the bytes of its blob.
-  Result<seam::BufferRef> filled(uint32_t device, int32_t value, int32_t blob, const std::string& name);
-  // The weights that the plan reads, on the devices where it reads them.
-  Status fill_weights(const link::ExecutionPlan& plan);
-  size_t weight_on(const link::BufferAllocation& slot) const {
-    return static_cast<size_t>(slot.index) * devices_.size() + slot.device;
-  }
-  seam::Buffer* home_of(const link::BufferAllocation& slot) const;
+  // Memory of a state, with its first value.
+  Result<seam::BufferRef> first_memory(const program::StateSpec& state);
   Status synchronize();
 
   std::shared_ptr<const program::CompiledProgram> program_;
@@ -120,7 +115,7 @@ class Session {
   std::vector<std::unique_ptr<seam::Queue>> queues_;  // by device
   std::vector<seam::BufferRef> states_;
   std::vector<bool> shared_;              // by state: its memory is a tensor's too
-  std::vector<seam::BufferRef> weights_;  // by weight and device; empty where no plan reads it yet
+  Weights weights_;
   std::deque<Bound> bound_;               // newest use first
   BoundPlan* current_ = nullptr;
   std::function<void(link::ExecutionPlan&)> see_plan_;

@@ -1,0 +1,55 @@
+#include "runtime/weight_store.h"
+
+#include <xxhash.h>
+
+namespace weft::runtime {
+
+WeightKey WeightKey::of(const void* data, uint64_t bytes, const seam::Device& device) {
+  const XXH128_hash_t hash = XXH3_128bits(data, bytes);
+  return {{hash.low64, hash.high64}, bytes, &device, {}};
+}
+
+WeightKey WeightKey::packed(std::string id) const {
+  WeightKey key = *this;
+  key.packing = std::move(id);
+  return key;
+}
+
+Result<WeightStore::Ref> WeightStore::get(const WeightKey& key, const Make& make) {
+  Ref entry;
+  {
+    const std::lock_guard lock(mutex_);
+    auto& known = entries_[key];
+    entry = known.lock();
+    if (!entry) known = entry = std::make_shared<Entry>(*this, key);
+  }
+  const std::lock_guard lock(entry->making_);  // whoever comes second waits for the first one's copy
+  if (!entry->buffer_) {
+    WEFT_TRY(entry->buffer_, make());
+  }
+  return entry;
+}
+
+std::vector<std::string> WeightStore::packings(const WeightKey& plain) {
+  std::vector<std::string> ids;
+  const std::lock_guard lock(mutex_);
+  for (auto at = entries_.upper_bound(plain); at != entries_.end(); ++at) {
+    if (plain.packed(at->first.packing) != at->first) break;  // other bytes
+    if (!at->second.expired()) ids.push_back(at->first.packing);
+  }
+  return ids;
+}
+
+// Another one may have been made since the last reference to this one went.
+void WeightStore::forget(const WeightKey& key) {
+  const std::lock_guard lock(mutex_);
+  const auto at = entries_.find(key);
+  if (at != entries_.end() && at->second.expired()) entries_.erase(at);
+}
+
+WeightStore& weight_store() {
+  static auto* const store = new WeightStore;  // sessions that end with the process still need it
+  return *store;
+}
+
+}  // namespace weft::runtime

@@ -1,0 +1,61 @@
+#pragma once
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "seam/device.h"
+
+namespace weft::runtime {
+
+/// What a piece of memory in the store holds: bytes by their hash, on a device, packed or (no id) as they are.
+struct WeightKey {
+  uint64_t hash[2] = {};
+  uint64_t bytes = 0;
+  const seam::Device* device = nullptr;
+  std::string packing;
+
+  static WeightKey of(const void* data, uint64_t bytes, const seam::Device& device);
+  WeightKey packed(std::string id) const;
+  friend auto operator<=>(const WeightKey&, const WeightKey&) = default;
+};
+
+/// The weights of all sessions of the process, one copy of each. A copy is let go of with its last session.
+class WeightStore {
+ public:
+  class Entry;
+  using Ref = std::shared_ptr<Entry>;
+
+  /// From one thread at a time for each key, and only where there is no copy yet. What it enqueued has passed
+  /// when it returns: other queues read the memory.
+  using Make = std::function<Result<seam::BufferRef>()>;
+  Result<Ref> get(const WeightKey& key, const Make& make);
+  /// The ids of the packings that there are of these bytes.
+  std::vector<std::string> packings(const WeightKey& plain);
+
+  class Entry {
+   public:
+    Entry(WeightStore& store, WeightKey key) : store_(store), key_(std::move(key)) {}
+    ~Entry() { store_.forget(key_); }
+    Entry(const Entry&) = delete;
+    const seam::BufferRef& buffer() const { return buffer_; }
+
+   private:
+    friend class WeightStore;
+    WeightStore& store_;
+    const WeightKey key_;
+    std::mutex making_;
+    seam::BufferRef buffer_;
+  };
+
+ private:
+  void forget(const WeightKey& key);
+  std::mutex mutex_;
+  std::map<WeightKey, std::weak_ptr<Entry>> entries_;
+};
+
+WeightStore& weight_store();
+
+}  // namespace weft::runtime
