@@ -4,6 +4,7 @@
 #include "conformance/seam/patterns.h"
 #include "conformance/sizes/data.h"
 #include "conformance/sizes/work.h"
+#include "weft/backend/base.hpp"
 
 // Kernels that want constants packed: two packings of one plan live at once, between memory that is watched,
 // and launches read them alone. Sizes are drawn, and the oracle judges the answers.

@@ -1,0 +1,151 @@
+#include <unistd.h>
+
+#include <cmath>
+#include <filesystem>
+#include <thread>
+
+#include "seam/registry.h"
+#include "test_backends.h"
+#include "weft/jit.h"
+#include "weft/ops.h"
+
+// Weights of programs: one copy for all sessions of the process, packed where a kernel wants that.
+namespace weft {
+namespace {
+
+constexpr int64_t kIn = 256, kOut = 384;
+constexpr uint64_t kBytes = kIn * kOut * 4;
+
+Tensor drawn(const IntList& shape, const std::string& backend, float first = 0) {
+  std::vector<float> v(static_cast<size_t>(element_count(std::span<const int64_t>(shape))));
+  for (size_t i = 0; i < v.size(); ++i) v[i] = std::sin(first + static_cast<float>(i % 1009));
+  return Tensor::of(std::span<const float>(v), shape, DType::f32, backend);
+}
+
+/// x weightᵀ in a file, for up to 64 rows of x.
+class WeightFile {
+ public:
+  WeightFile() { write(0); }
+  ~WeightFile() { std::filesystem::remove(path_); }
+  WeightFile(const WeightFile&) = delete;
+  void write(float first) const {
+    const Tensor weight = drawn({kOut, kIn}, "native", first);
+    const Dim rows = Dim::symbol("rows_of_x", 1, 64);
+    compile([&](const std::vector<Tensor>& in) { return std::vector{linear(in[0], weight)}; },
+            {{"x", {DType::f32, {rows, kIn}}}}, {.backend = "native"})
+        .save(path_);
+  }
+  Compiled load(const std::string& backend = "native") const {
+    return load_program(path_, {.backend = backend});
+  }
+
+ private:
+  const std::string path_ =
+      (std::filesystem::temp_directory_path() / fmt::format("weft_weights_{}", ::getpid())).string();
+};
+
+std::vector<float> run(Compiled& program, int64_t rows, const std::string& backend = "native") {
+  return program({drawn({rows, kIn}, backend, 7)})[0].to_vector<float>();
+}
+
+seam::Device& device(const std::string& name) { return *value_or_raise(seam::registry().open(name)); }
+
+void expect_close(const std::vector<float>& got, const std::vector<float>& want) {
+  ASSERT_EQ(got.size(), want.size());
+  // The sum of 256 products of at most 1: |error| <= 256 eps / 2 times the sum of their sizes.
+  for (size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], want[i], 256 * 256 * 0x1p-24) << i;
+}
+
+TEST(WeightStore, FewRowsAndManyReadOnePackedCopy) {
+  const WeightFile file;
+  Compiled program = file.load(), other = file.load("reference");
+  const uint64_t before = device("native").live_bytes();
+  for (const int64_t rows : {64, 1, 7}) {
+    expect_close(run(program, rows), run(other, rows, "reference"));
+    EXPECT_NE(program.plan_text().find("packed weight0"), std::string::npos) << program.plan_text();
+  }
+  const uint64_t taken = device("native").live_bytes() - before;
+  EXPECT_GE(taken, kBytes);
+  EXPECT_LT(taken, kBytes * 3 / 2) << "the weight is there twice";
+}
+
+TEST(WeightStore, SessionsShareACopyUntilTheLastOneEnds) {
+  const WeightFile file;
+  for (const auto& backend : testing::backends({"native", "reference", "far", "opencl"})) {
+    SCOPED_TRACE(backend);
+    seam::Device& d = device(backend);
+    auto first = std::make_unique<Compiled>(file.load(backend));
+    const auto want = run(*first, 3, backend);
+    const seam::MemoryUse before = d.begin_peak();
+    auto second = std::make_unique<Compiled>(file.load(backend));
+    EXPECT_EQ(run(*second, 3, backend), want);
+    EXPECT_LT(d.peak().taken - before.taken, kBytes / 2);
+    first.reset();
+    EXPECT_EQ(run(*second, 5, backend).size(), size_t{5} * kOut) << "its weights went with another session";
+    const uint64_t live = d.live_bytes();
+    second.reset();
+    EXPECT_GE(live - d.live_bytes(), kBytes) << "a copy stays behind";
+  }
+}
+
+TEST(WeightStore, OtherBytesAreAnotherWeight) {
+  const WeightFile file;
+  Compiled first = file.load();
+  const auto a = run(first, 9);
+  file.write(1);
+  Compiled second = file.load(), oracle = file.load("reference");
+  const auto b = run(second, 9);
+  EXPECT_NE(a, b);
+  expect_close(b, run(oracle, 9, "reference"));
+  EXPECT_EQ(run(first, 9), a);
+}
+
+// What is read as it is too would be there twice.
+TEST(WeightStore, WeightsOfSeveralUsesStayAsTheyAre) {
+  const Tensor weight = drawn({kOut, kIn}, "native");
+  Compiled program = compile(
+      [&](const std::vector<Tensor>& in) {
+        return std::vector{linear(in[0], weight), exp(weight)};
+      },
+      {{"x", {DType::f32, {4, kIn}}}}, {.backend = "native"});
+  (void)program({drawn({4, kIn}, "native")});
+  EXPECT_EQ(program.plan_text().find("packed"), std::string::npos) << program.plan_text();
+}
+
+// Nor are those packed that change, and those whose memory a caller has given.
+TEST(WeightStore, StatesAndTakenWeightsAreNotPacked) {
+  for (const bool trained : {true, false}) {
+    Tensor weight = drawn({kOut, kIn}, "native");
+    const Tensor rate = drawn({}, "native"), zeros = drawn({kOut, kIn}, "native");
+    Compiled program = compile(
+        [&](const std::vector<Tensor>& in) {
+          const Tensor y = linear(in[0], weight);
+          if (trained) sgd_step(weight, zeros, drawn({kOut, kIn}, "native"), rate);
+          return std::vector{y};
+        },
+        {{"x", {DType::f32, {4, kIn}}}}, {.backend = "native", .take_captured = !trained});
+    (void)program({drawn({4, kIn}, "native")});
+    EXPECT_EQ(program.plan_text().find("packed"), std::string::npos) << program.plan_text();
+  }
+}
+
+TEST(Threads, SessionsThatOpenAtOnceShareACopy) {
+  const WeightFile file;
+  seam::Device& d = device("native");
+  const uint64_t before = d.live_bytes();
+  std::vector<std::unique_ptr<Compiled>> programs(4);
+  std::vector<std::vector<float>> got(programs.size());
+  {
+    std::vector<std::jthread> threads;
+    for (size_t i = 0; i < programs.size(); ++i)
+      threads.emplace_back([&, i] {
+        programs[i] = std::make_unique<Compiled>(file.load());
+        got[i] = run(*programs[i], 12);
+      });
+  }
+  for (const auto& g : got) EXPECT_EQ(g, got[0]);
+  EXPECT_LT(d.live_bytes() - before, 2 * kBytes);
+}
+
+}  // namespace
+}  // namespace weft
