@@ -135,7 +135,8 @@ void multiply_block(const Product<T>& p, int64_t k0, int64_t depth, int64_t i0, 
   const int64_t width = kVectors * static_cast<int64_t>(hn::Lanes(D<T>()));
   const int64_t padded = (i1 - i0 + kRows - 1) / kRows * kRows;
   T* a = nullptr;
-  if (last - first > kFewPanels) {
+  // One tile of rows reads each element of a as often packed as not.
+  if (last - first > kFewPanels && (!p.packed_b || i1 - i0 > kRows)) {
     a = scratch<T>(Scratch::packed_a, padded * depth);
     pack_a(p, k0, depth, i0, i1, a);
   }
@@ -332,8 +333,13 @@ void multiply(const Product<T>& p) {
     return;
   }
   const GemmTable<T>& gemm = gemm_table<T>();
-  if (gemm.small(p)) return gemm.direct(p);
   const Blocks b = blocks_of(p);
+  if (p.packed_b) {
+    for (int64_t i = 0; i < p.m; i += b.rows)
+      multiply_packed(p, b, i, std::min(p.m, i + b.rows), 0, p.n);
+    return;
+  }
+  if (gemm.small(p)) return gemm.direct(p);
   T* packed = scratch<T>(Scratch::packed_b, b.b_size);
   for (int64_t j = 0; j < p.n; j += b.columns) {
     const int64_t columns = std::min(b.columns, p.n - j), panels = (columns + b.panel - 1) / b.panel;

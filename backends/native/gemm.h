@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <cstdint>
 
 #include "backends/native/steps.h"
@@ -24,6 +25,8 @@ struct Product {
   /// f16 or bf16 in the place of a `b` of f32, widened as it is packed: not for products that are small().
   const uint16_t* half_b = nullptr;
   Stored half_type = Stored::bf16;
+  /// In the place of `b`: all of it, packed by pack_whole_b().
+  const T* packed_b = nullptr;
 
   /// The part of it that makes rows [i, i + rows) and columns [j, j + columns) of c.
   Product part(int64_t i, int64_t rows, int64_t j, int64_t columns) const {
@@ -32,7 +35,7 @@ struct Product {
     p.a += i * a_row, p.c += i * c_row + j;
     if (half_b)
       p.half_b += j * b_column;
-    else
+    else if (!packed_b)
       p.b += j * b_column;
     if (start) p.start += j;
     return p;
@@ -50,6 +53,12 @@ struct Blocks {
 };
 template <class T>
 Blocks blocks_of(const Product<T>& p);
+/// Where the block of a packed b begins whose first element is in row k and column j of b.
+template <class T>
+int64_t packed_at(const Product<T>& p, const Blocks& b, int64_t j, int64_t k) {
+  const int64_t columns = std::min(b.columns, p.n - j);
+  return j * p.k + (columns + b.panel - 1) / b.panel * b.panel * k;
+}
 
 /// The parts of a product, for the best instruction set of this machine.
 template <class T>
@@ -85,6 +94,18 @@ const GemmTable<double>& gemm_table();
 /// The whole product on this thread.
 template <class T>
 void multiply(const Product<T>& p);
+/// Of a product whose b is packed: rows [i0, i1) and columns [j0, j1) of c, the latter whole panels.
+template <class T>
+void multiply_packed(const Product<T>& p, const Blocks& b, int64_t i0, int64_t i1, int64_t j0, int64_t j1) {
+  for (int64_t j = j0 / b.columns * b.columns; j < j1; j += b.columns) {
+    const Product<T> part = p.part(0, p.m, j, std::min(b.columns, p.n - j));
+    const int64_t first = std::max(j0 - j, int64_t{0}) / b.panel,
+                  last = (std::min(j1 - j, part.n) + b.panel - 1) / b.panel;
+    for (int64_t k = 0; k < p.k; k += b.depth)
+      gemm_table<T>().block(part, k, std::min(b.depth, p.k - k), i0, i1, first, last,
+                            p.packed_b + packed_at(p, b, j, k));
+  }
+}
 
 extern template void multiply<float>(const Product<float>&);
 extern template void multiply<double>(const Product<double>&);

@@ -49,21 +49,41 @@ void spread_direct(const Host& host, const Product<T>& p) {
   });
 }
 
+constexpr int64_t kParts = 32, kLeastRows = 32, kLeastPanels = 3;
+
+// Rows of a part of c, so that there are parts enough.
+inline int64_t rows_of_parts(int64_t m, int64_t rows) {
+  while (rows / 2 >= kLeastRows && (m + rows - 1) / rows < kParts) rows = (rows / 2 + 7) / 8 * 8;
+  return rows;
+}
+// Panels of a part, where there are so many parts down.
+inline int64_t panels_of_parts(int64_t panels, int64_t down) {
+  const int64_t cuts = std::clamp<int64_t>(kParts / down, 1, std::max<int64_t>(1, panels / kLeastPanels));
+  return (panels + cuts - 1) / cuts;
+}
+
+// A b that was packed before: each part is made from end to end of k by one thread.
+template <class T>
+void spread_prepacked(const Host& host, const Product<T>& p) {
+  Blocks b = blocks_of(p);
+  b.rows = rows_of_parts(p.m, b.rows);
+  const int64_t cut = panels_of_parts((p.n + b.panel - 1) / b.panel, (p.m + b.rows - 1) / b.rows);
+  for_parts(host, p, {b.rows, cut * b.panel}, [&](int64_t i0, int64_t i1, int64_t j0, int64_t j1) {
+    multiply_packed(p, b, i0, i1, j0, j1);
+  });
+}
+
 // A block of b is packed by all threads, then each takes parts of c: blocks of rows, and of their columns
 // where there are few of those. Each part packs its rows of a.
 template <class T>
 void spread_packed(const Host& host, const Product<T>& p) {
-  constexpr int64_t kParts = 32, kLeastRows = 32, kLeastPanels = 3;
   Blocks b = blocks_of(p);
-  while (b.rows / 2 >= kLeastRows && (p.m + b.rows - 1) / b.rows < kParts) b.rows = (b.rows / 2 + 7) / 8 * 8;
+  b.rows = rows_of_parts(p.m, b.rows);
   const int64_t row_blocks = (p.m + b.rows - 1) / b.rows;
   T* packed = scratch<T>(Scratch::packed_b, b.b_size);
   for (int64_t j = 0; j < p.n; j += b.columns) {
     const Product<T> part = p.part(0, p.m, j, std::min(b.columns, p.n - j));
-    const int64_t panels = (part.n + b.panel - 1) / b.panel,
-                  cuts = std::clamp<int64_t>(kParts / row_blocks, 1,
-                                             std::max<int64_t>(1, panels / kLeastPanels)),
-                  cut = (panels + cuts - 1) / cuts;
+    const int64_t panels = (part.n + b.panel - 1) / b.panel, cut = panels_of_parts(panels, row_blocks);
     for (int64_t k = 0; k < p.k; k += b.depth) {
       Product<T> slice = part;
       slice.k = std::min(b.depth, p.k - k);
@@ -80,6 +100,7 @@ void spread_packed(const Host& host, const Product<T>& p) {
 /// One product on all threads.
 template <class T>
 void spread(const Host& host, const Product<T>& p) {
+  if (p.packed_b && p.k > 0) return cost(p) < kWorthSharing ? multiply(p) : spread_prepacked(host, p);
   const bool direct = gemm_table<T>().small(p);
   // Packing is a job of its own: what is packed has to be worth two.
   if (p.k == 0 || cost(p) < (direct ? 1 : 4) * kWorthSharing) return multiply(p);

@@ -34,7 +34,7 @@ weft_code prepare(const weft_kernel* k, weft_device d, const weft_call* call, we
     if (const weft_code code = r.inner->prepare(r.inner, d, &own->call, &own->plan, e); code != WEFT_OK)
       return code;
   plan->determinism = own->plan.determinism, plan->workspace = own->plan.workspace;
-  plan->precision = own->plan.precision;
+  plan->precision = own->plan.precision, plan->packings = own->plan.packings;
   plan->data = own.release();
   r.owner->prepared(*plan);
   return WEFT_OK;
@@ -50,6 +50,12 @@ weft_code launch(const weft_launch* l, weft_error* e) {
   weft_launch inner = *l;
   inner.plan = &static_cast<const InnerPlan*>(l->plan->data)->plan;
   return record_of(l->plan->kernel).owner->launch(&inner, e);
+}
+
+weft_code pack(const weft_plan* plan, uint32_t input, const weft_tensor* from, const weft_tensor* to,
+               weft_queue q, weft_error* e) {
+  const weft_plan& inner = static_cast<const InnerPlan*>(plan->data)->plan;
+  return record_of(plan->kernel).owner->pack(&inner, input, from, to, q, e);
 }
 
 /// The steps of a sequence with the good kernels' plans.
@@ -186,6 +192,7 @@ weft_code wrapped_kernels(Wrapped& w, weft_device d, const weft_kernel* const** 
       return record_of(k).owner->accepts(*record_of(k).inner, device, c, error);
     };
     r.outer.prepare = prepare, r.outer.release = release, r.outer.launch = launch;
+    if (r.outer.pack) r.outer.pack = pack;
     w.record(r.outer);
     w.list_.push_back(&r.outer);
   }

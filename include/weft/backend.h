@@ -89,6 +89,10 @@ typedef struct weft_type {
   const int64_t* max;
   const int64_t* strides; /* null: contiguous */
   uint64_t alignment;
+  /* since version 2 */
+  uint32_t constant; /* 1: a weight of the program, which holds the same bytes in every launch of the plan */
+  uint32_t n_packings;
+  const char* const* packings; /* ids of those that the host has already of this constant */
 } weft_type;
 
 enum {
@@ -165,6 +169,17 @@ typedef struct weft_call {
 
 struct weft_kernel;
 
+/* How a kernel wants a constant operand: rearranged once, by its `pack`, instead of in each launch. The id
+ * names the layout, its version and all its parameters, sizes and dtype among them: kernels of a device that
+ * give one id to packings of one constant read the same bytes. */
+typedef struct weft_packing {
+  uint32_t size;
+  uint32_t layout; /* of the operand that launches get; not 0 */
+  const char* id;
+  uint64_t bytes;
+  uint64_t alignment; /* at most 64 */
+} weft_packing;
+
 /* What prepare decided. Immutable once made; `call` is the host's and lives as long as the plan. */
 typedef struct weft_plan {
   uint32_t size;
@@ -175,6 +190,9 @@ typedef struct weft_plan {
   uint64_t workspace; /* bytes that each launch needs */
   uint32_t precision; /* what will be used */
   uint32_t reserved;
+  /* since version 2: null, or one for each input: null where launches read it as it is. Only constants are
+   * packed. They live as long as the plan. */
+  const weft_packing* const* packings;
 } weft_plan;
 
 typedef struct weft_launch {
@@ -214,6 +232,11 @@ typedef struct weft_kernel {
   /* What it runs beside its own file, such as the version of a library: measurements of another one are out
    * of date. Null: nothing. */
   const char* contents;
+  /* since version 2: enqueues the packing of constant `input`, from row-major to the memory that launches of
+   * all plans with that packing will read: a tensor of the same type, but for its layout. What `to` held before
+   * is undefined; all bytes that launches read are written. Only kernels whose plans name packings have it. */
+  weft_code (*pack)(const weft_plan*, uint32_t input, const weft_tensor* from, const weft_tensor* to,
+                    weft_queue, weft_error*);
 } weft_kernel;
 
 enum {

@@ -36,6 +36,8 @@ struct KernelRecord {
   bool reads_all = false;          ///< takes every attribute into account
   int rank = 0;                    ///< of the records of one list for one op, the higher is asked first
   const char* contents = nullptr;  ///< the version of a library that it runs, where it runs one
+  /// Packs a constant as a plan of prepare's says: see weft_kernel.pack. Of queues that run at once.
+  Outcome (*pack)(const weft_plan&, int64_t input, TensorView from, TensorView to, const Host&) = nullptr;
 };
 
 namespace detail {
@@ -150,6 +152,14 @@ class KernelTable {
     k.launch = launch;
     k.rank = list_rank + r.rank;
     k.contents = e.record.contents;
+    if (r.pack != nullptr && launch == &KernelTable::launch_now)
+      k.pack = [](const weft_plan* plan, uint32_t input, const weft_tensor* from, const weft_tensor* to,
+                  weft_queue, weft_error* error) {
+        const Entry& own = entry(plan->kernel);
+        return guarded(error, [&] {
+          return own.record.pack(*plan, input, TensorView(from), TensorView(to), own.table->host());
+        });
+      };
   }
 
   std::atomic<const weft_host*> host_ = nullptr;

@@ -14,6 +14,7 @@ struct BufferAllocation {
   uint32_t device = 0;   // index into ExecutionPlan::devices
   uint64_t offset = 0;   // in the arena
   int32_t index = -1;    // of the state, weight or port: inputs are counted first, then outputs
+  int32_t packed = -1;   // of a weight: which of ExecutionPlan::packed this is; -1: as it is in the program
   int32_t same_as = -1;  // the slot in whose bytes these lie: a view, a piece, or what is written over it
   uint64_t within = 0;   // where they begin there
   int32_t value = -1;    // what it holds: slots with one number hold the same value, or parts of it
@@ -47,11 +48,21 @@ struct ArenaSize {
   uint64_t live_peak = 0;  // largest sum of live slots: what no plan can go below
 };
 
+/// A weight as a kernel wants it: `plan` names the packing of its input `input`, and its kernel makes it.
+struct PackedWeight {
+  int32_t weight = -1;
+  uint32_t device = 0;
+  std::shared_ptr<seam::Plan> plan;
+  uint32_t input = 0;
+  const weft_packing& packing() const { return *plan->prepared.packings[input]; }
+};
+
 /// Ready to run for one set of symbol values. Holds no memory itself; a session does.
 struct ExecutionPlan {
   std::vector<seam::Device*> devices;
   std::vector<BufferAllocation> slots;
   std::vector<Step> steps;
+  std::vector<PackedWeight> packed;
   std::vector<ArenaSize> arenas;         // one per device
   uint32_t lanes = 1;                    // that memory keeps apart
   std::vector<int32_t> inputs, outputs;  // external slots, in the order of the program's ports
@@ -59,21 +70,24 @@ struct ExecutionPlan {
   std::vector<uint32_t> order;  // of the calls, where they were put in another one than they were met in
 };
 
+/// The ids of the packings that there are of a weight on a device; nothing where it may not be packed.
+using Packings = std::function<std::optional<std::vector<std::string>>(int32_t weight, uint32_t device)>;
+
 /// Do values share memory, and results take that of operands? By themselves only to compare with.
 enum class Sharing : uint8_t { all, none };
 
 /// Asks every call's kernels on devices[0]: by name, then as a region; expands what is refused; turns to the
 /// other devices as far as `policy` allows, with the copies as steps; plans memory. A refusal that nothing
-/// can serve is an error that lists every answer and the node.
+/// can serve is an error that lists every answer and the node. Weights are packed as far as `packings` allows.
 Result<ExecutionPlan> link(const program::CompiledProgram& program, const Bindings& bindings,
                            std::span<seam::Device* const> devices, const Policy& policy,
-                           Sharing sharing = Sharing::all);
+                           const Packings& packings = {}, Sharing sharing = Sharing::all);
 
 /// The plan for smaller sizes in the same memory: the kernels that `roof` has, prepared for these sizes, with
 /// every slot where it is there. Code::unsupported where a kernel does not take them, or something needs
 /// more.
 Result<ExecutionPlan> resize(const ExecutionPlan& roof, const program::CompiledProgram& program,
-                             const Bindings& bindings, const Policy& policy);
+                             const Bindings& bindings, const Policy& policy, const Packings& packings = {});
 
 /// Fills in the steps between which each slot holds its value. Steps count from 1; inputs arrive at 0 and
 /// outputs are read one past the last.

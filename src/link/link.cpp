@@ -61,9 +61,10 @@ static std::vector<uint32_t> share_memory(const program::CompiledProgram& progra
 }
 
 Result<ExecutionPlan> link(const program::CompiledProgram& program, const Bindings& bindings,
-                           std::span<seam::Device* const> devices, const Policy& policy, Sharing sharing) {
+                           std::span<seam::Device* const> devices, const Policy& policy,
+                           const Packings& packings, Sharing sharing) {
   WEFT_CHECK(check_devices(devices));
-  WEFT_TRY(auto flat, place(program, bindings, devices, policy));
+  WEFT_TRY(auto flat, place(program, bindings, devices, policy, packings));
   std::vector<uint32_t> calls;
   if (sharing == Sharing::all) calls = share_memory(program, flat, devices, nullptr);
   WEFT_TRY(auto plan, order(program, std::move(flat), devices));
@@ -83,16 +84,20 @@ static bool adds_as_decided(const FlatProgram& flat) {
 // Slots and steps come in the same order for the same choices.
 static bool fits(const ExecutionPlan& plan, const ExecutionPlan& roof) {
   const auto no_larger = [](const BufferAllocation& a, const BufferAllocation& b) {
-    return a.kind == b.kind && a.index == b.index && a.device == b.device && a.same_as == b.same_as &&
-           a.type.bytes() <= b.type.bytes();
+    return a.kind == b.kind && a.index == b.index && a.device == b.device && a.packed == b.packed &&
+           a.same_as == b.same_as && a.type.bytes() <= b.type.bytes();
+  };
+  const auto same_packing = [](const PackedWeight& a, const PackedWeight& b) {
+    return std::string_view(a.packing().id) == b.packing().id;
   };
   return plan.steps.size() == roof.steps.size() && plan.choices.size() == roof.choices.size() &&
+         std::ranges::equal(plan.packed, roof.packed, same_packing) &&
          std::ranges::equal(plan.slots, roof.slots, no_larger);
 }
 
 Result<ExecutionPlan> resize(const ExecutionPlan& roof, const program::CompiledProgram& program,
-                             const Bindings& bindings, const Policy& policy) {
-  WEFT_TRY(auto flat, place(program, bindings, roof.devices, policy, &roof.choices));
+                             const Bindings& bindings, const Policy& policy, const Packings& packings) {
+  WEFT_TRY(auto flat, place(program, bindings, roof.devices, policy, packings, &roof.choices));
   if (!roof.order.empty()) {
     const bool same = share_memory(program, flat, roof.devices, &roof.order) == roof.order;
     if (!same || !adds_as_decided(flat))

@@ -1,5 +1,8 @@
 #include "link/order.h"
 
+#include <map>
+#include <tuple>
+
 namespace weft::link {
 namespace {
 
@@ -121,6 +124,22 @@ class Scheduler {
     if (v.weight >= 0) return slot_on(id, 0);
     return fail(Code::internal, "value %{} has no place yet", id);
   }
+  // The slot of a weight as this call's kernel wants it.
+  int32_t packed_slot(const FlatCall& call, uint32_t input) {
+    const FlatValue& v = value(call.inputs[input]);
+    PackedWeight want{v.weight, call.device, call.plan, input};
+    auto& at = packed_[{want.weight, want.device, want.packing().id}];
+    if (at == 0) {
+      at = 1 + add_slot({.kind = Kind::weight,
+                         .device = call.device,
+                         .index = v.weight,
+                         .packed = static_cast<int32_t>(plan_.packed.size()),
+                         .value = call.inputs[input],
+                         .type = v.type});
+      plan_.packed.push_back(std::move(want));
+    }
+    return at - 1;
+  }
   void add_copy(int32_t from, int32_t to) {
     if (from != to) plan_.steps.push_back({.inputs = {from}, .outputs = {to}, .device = slot(to).device});
   }
@@ -134,9 +153,13 @@ class Scheduler {
 
   Status add_launch(FlatCall& call) {
     Step step{.device = call.device, .where = std::move(call.where)};
-    for (const int32_t id : call.inputs) {
+    const auto* packings = call.plan->prepared.packings;
+    for (uint32_t i = 0; i < call.inputs.size(); ++i) {
+      const int32_t id = call.inputs[i];
       int32_t in = -1;
-      if (id >= 0) {
+      if (packings && packings[i]) {
+        in = packed_slot(call, i);
+      } else if (id >= 0) {
         WEFT_TRY(in, slot_on(id, call.device));
       }
       step.inputs.push_back(in);
@@ -177,6 +200,7 @@ class Scheduler {
   FlatProgram flat_;
   Ids slots_;
   int32_t next_port_ = 0;
+  std::map<std::tuple<int32_t, uint32_t, std::string>, int32_t> packed_;  // slot + 1, by weight, device and id
   ExecutionPlan plan_;
 };
 

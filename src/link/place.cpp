@@ -36,7 +36,7 @@ bool same(const seam::CallDesc& a, const seam::CallDesc& b) {
   };
   return a.op == b.op && a.version == b.version && a.inputs == b.inputs && a.outputs == b.outputs &&
          std::ranges::equal(a.attrs, b.attrs, equal) && a.off_default == b.off_default &&
-         a.updates == b.updates && a.accumulate == b.accumulate && a.region == b.region;
+         a.constants == b.constants && a.updates == b.updates && a.accumulate == b.accumulate && a.region == b.region;
 }
 
 // What became of a call: a plan on a device, or its body in its place.
@@ -51,16 +51,18 @@ struct Answer {
 class Placer {
  public:
   Placer(const CompiledProgram& program, const Bindings& bindings, std::span<seam::Device* const> devices,
-         const Policy& policy, const std::vector<Choice>* known)
+         const Policy& policy, const Packings& packings, const std::vector<Choice>* known)
       : program_(program),
         bindings_(bindings),
         devices_(devices),
         policy_(policy),
+        packings_(packings),
         known_(known),
         bodies_(program, bindings) {}
 
   Result<FlatProgram> run() {
     WEFT_CHECK(add_values());
+    find_constants();
     for (const auto& call : program_.calls) {
       WEFT_TRY(auto desc, described(call));
       WEFT_CHECK(place(std::move(desc), {call.inputs.begin(), call.inputs.end()},
@@ -87,6 +89,34 @@ class Placer {
     return {};
   }
 
+  // Weights that may be packed. One that calls of several ops read, such as an embedding that gives the scores
+  // too, would be there twice.
+  void find_constants() {
+    if (!packings_) return;
+    std::vector<const std::string*> reader(program_.values.size());
+    std::vector<bool> several(program_.values.size());
+    for (const auto& call : program_.calls)
+      for (const int32_t id : call.inputs) {
+        if (id < 0) continue;
+        const auto i = static_cast<size_t>(id);
+        if (reader[i] && *reader[i] != call.op) several[i] = true;
+        reader[i] = &call.op;
+      }
+    for (const auto& out : program_.outputs) several[static_cast<size_t>(out.value)] = true;
+    for (size_t i = 0; i < program_.weights.size(); ++i) {
+      const auto id = static_cast<size_t>(program_.weights[i].value);
+      if (!several[id] && !flat_.values[id].overwritten)
+        if (auto known = packings_(static_cast<int32_t>(i), 0)) constants_[program_.weights[i].value] = *known;
+    }
+  }
+
+  std::vector<seam::Constant> constants_of(const Ids& in) const {
+    std::vector<seam::Constant> found;
+    for (uint32_t i = 0; i < in.size(); ++i)
+      if (const auto at = constants_.find(in[i]); at != constants_.end()) found.push_back({i, at->second});
+    return found;
+  }
+
   Result<seam::CallDesc> described(const program::KernelCall& call) {
     WEFT_TRY(auto desc, describe(call, types_, bindings_));
     WEFT_TRY(desc.region, bodies_.of(call.region));
@@ -109,6 +139,7 @@ class Placer {
   Status place(seam::CallDesc desc, const Ids& in, const Ids& out, const std::string& where,
                const std::string& outer) {
     if (becomes_view(desc, in, out)) return {};
+    desc.constants = constants_of(in);
     desc.determinism = policy_.determinism, desc.precision = policy_.precision;
     const Choice* known = nullptr;
     if (known_) {
@@ -202,7 +233,9 @@ class Placer {
   const Bindings& bindings_;
   const std::span<seam::Device* const> devices_;
   const Policy& policy_;
+  const Packings& packings_;
   const std::vector<Choice>* known_;
+  std::unordered_map<int32_t, std::vector<std::string>> constants_;  // by value
   std::vector<seam::ConcreteType> types_;  // of the program's values
   Bodies bodies_;
   std::unordered_multimap<uint64_t, Answer> answers_;  // its elements stay where they are
@@ -213,8 +246,8 @@ class Placer {
 
 Result<FlatProgram> place(const CompiledProgram& program, const Bindings& bindings,
                           std::span<seam::Device* const> devices, const Policy& policy,
-                          const std::vector<Choice>* known) {
-  return Placer(program, bindings, devices, policy, known).run();
+                          const Packings& packings, const std::vector<Choice>* known) {
+  return Placer(program, bindings, devices, policy, packings, known).run();
 }
 
 }  // namespace weft::link

@@ -1,6 +1,7 @@
 #pragma once
 #include <span>
 
+#include "link/execution_plan.h"
 #include "link/flat.h"
 #include "weft/policy.h"
 
@@ -13,6 +14,6 @@ namespace weft::link {
 /// of them does not hold for these sizes.
 Result<FlatProgram> place(const program::CompiledProgram& program, const Bindings& bindings,
                           std::span<seam::Device* const> devices, const Policy& policy,
-                          const std::vector<Choice>* known = nullptr);
+                          const Packings& packings, const std::vector<Choice>* known = nullptr);
 
 }  // namespace weft::link

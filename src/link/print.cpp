@@ -9,7 +9,7 @@ std::string print(const ExecutionPlan& plan) {
     if (slot < 0) return "_";
     const auto& s = plan.slots[static_cast<size_t>(slot)];
     if (s.kind == Kind::state) return fmt::format("state{}", s.index);
-    if (s.kind == Kind::weight) return fmt::format("weight{}", s.index);
+    if (s.kind == Kind::weight) return fmt::format("{}weight{}", s.packed < 0 ? "" : "packed ", s.index);
     if (s.kind == Kind::external) {
       const auto inputs = static_cast<int32_t>(plan.inputs.size());
       return s.index < inputs ? fmt::format("in{}", s.index) : fmt::format("out{}", s.index - inputs);

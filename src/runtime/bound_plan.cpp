@@ -23,6 +23,10 @@ void BoundPlan::find_memory(const Home& home) {
   }
 }
 
+uint32_t BoundPlan::layout_of(const link::BufferAllocation& slot) const {
+  return slot.packed < 0 ? 0 : plan_.packed[static_cast<size_t>(slot.packed)].packing().layout;
+}
+
 void BoundPlan::make_launches() {
   for (size_t i = 0; i < plan_.slots.size(); ++i) {
     const auto& slot = plan_.slots[i];
@@ -35,7 +39,7 @@ void BoundPlan::make_launches() {
                                .strides = nullptr,
                                .byte_offset = slot.offset},
                         .size = sizeof(weft_tensor),
-                        .layout = 0,
+                        .layout = layout_of(slot),
                         .logical_shape = nullptr,
                         .alignment = 64,
                         .binding = 0,

@@ -41,6 +41,7 @@ class BoundPlan {
   };
   explicit BoundPlan(link::ExecutionPlan plan, Queues queues) : plan_(std::move(plan)), queues_(queues) {}
   void find_memory(const Home& home);
+  uint32_t layout_of(const link::BufferAllocation& slot) const;
   void make_launches();
   Status record();
   Result<size_t> record(size_t first, size_t last);

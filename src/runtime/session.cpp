@@ -57,59 +57,27 @@ Status Session::load(const Present& present) {
     states_.push_back(there(s.name));
     shared_.push_back(bool(states_.back()));
     if (!shared_.back()) {
-      WEFT_TRY(states_.back(), filled(0, s.before, s.blob, s.name));
+      WEFT_TRY(states_.back(), first_memory(s));
     }
   }
-  for (const auto& w : program_->weights) {
-    weights_.push_back({there(w.name), nullptr});
-    weights_.resize(weights_.size() + devices_.size() - 1);  // the other devices' come when a plan reads them
-  }
+  for (size_t i = 0; i < program_->weights.size(); ++i)
+    if (auto memory = there(program_->weights[i].name)) weights_.take(i, std::move(memory));
   return synchronize();
 }
 
 bool Session::holds(const void* buffer) const {
   const auto is = [&](const seam::BufferRef& b) { return b.get() == buffer; };
-  return std::ranges::any_of(states_, is) || std::ranges::any_of(weights_, is, &Weight::buffer);
+  return std::ranges::any_of(states_, is) || weights_.holds(buffer);
 }
 
-Result<seam::BufferRef> Session::filled(uint32_t device, int32_t value, int32_t blob,
-                                        const std::string& name) {
-  WEFT_TRY(const auto type, link::concrete(program_->values[static_cast<size_t>(value)], {}));
-  WEFT_TRY(auto buffer, devices_[device]->allocate_unpooled(type.bytes()));
-  if (blob >= 0) {
-    const auto& b = program_->blobs[static_cast<size_t>(blob)];
-    WEFT_CHECK(queues_[device]->copy_in(*buffer.get(), 0, b.data, b.size).at(name));
+Result<seam::BufferRef> Session::first_memory(const program::StateSpec& state) {
+  WEFT_TRY(const auto type, link::concrete(program_->values[static_cast<size_t>(state.before)], {}));
+  WEFT_TRY(auto buffer, devices_[0]->allocate_unpooled(type.bytes()));
+  if (state.blob >= 0) {
+    const auto& b = program_->blobs[static_cast<size_t>(state.blob)];
+    WEFT_CHECK(queues_[0]->copy_in(*buffer.get(), 0, b.data, b.size).at(state.name));
   }
   return buffer;
-}
-
-Status Session::fill_weights(const link::ExecutionPlan& plan) {
-  for (const auto& slot : plan.slots) {
-    if (slot.kind != link::BufferAllocation::Kind::weight) continue;
-    auto& weight = weights_[weight_on(slot)];
-    if (weight.buffer) continue;
-    WEFT_TRY(weight, shared_weight(slot.device, static_cast<size_t>(slot.index)));
-  }
-  return {};
-}
-
-// Sessions with queues of their own read it, so it is there when this returns. An error of an earlier launch
-// stays for the next synchronize.
-Result<Session::Weight> Session::shared_weight(uint32_t device, size_t i) {
-  const auto& w = program_->weights[i];
-  if (w.blob < 0) {
-    WEFT_TRY(auto own, filled(device, w.value, w.blob, w.name));
-    return Weight{std::move(own), nullptr};
-  }
-  const auto& blob = program_->blobs[static_cast<size_t>(w.blob)];
-  const auto make = [&]() -> Result<seam::BufferRef> {
-    WEFT_TRY(auto buffer, filled(device, w.value, w.blob, w.name));
-    WEFT_TRY(const uint64_t point, queues_[device]->mark());
-    WEFT_CHECK(queues_[device]->await(point).status());
-    return buffer;
-  };
-  WEFT_TRY(auto entry, weight_store().get(WeightKey::of(blob.data, blob.size, *devices_[device]), make));
-  return Weight{entry->buffer(), entry};
 }
 
 Status Session::synchronize() {
@@ -164,10 +132,12 @@ Result<BoundPlan*> Session::bound_for(const Bindings& bindings) {
   WEFT_TRY(auto plan, plan_for(bindings));
   WEFT_CHECK(together.finish());
   if (see_plan_) see_plan_(plan);
-  WEFT_CHECK(fill_weights(plan));
+  WEFT_CHECK(weights_.fill(plan));
   WEFT_CHECK(make_room(plan));
-  auto bound = BoundPlan::make(std::move(plan), queues_,
-                               [&](const link::BufferAllocation& slot) { return home_of(slot); });
+  const auto home = [this, packed = plan.packed](const link::BufferAllocation& slot) {
+    return home_of(packed, slot);
+  };
+  auto bound = BoundPlan::make(std::move(plan), queues_, home);
   if (bound_.size() == kMostPlans) {
     WEFT_CHECK(synchronize());  // its buffers may still be in use
     bound_.pop_back();
@@ -190,11 +160,17 @@ Bindings Session::roof_of(const Bindings& bindings) const {
   return roof;
 }
 
+link::Packings Session::packings() {
+  return [this](int32_t weight, uint32_t device) {
+    return weights_.packings(static_cast<size_t>(weight), device);
+  };
+}
+
 Result<const link::ExecutionPlan*> Session::roof_for(const Bindings& roof) {
   const auto at = roofs_.find(roof.all());
   if (at != roofs_.end()) return &at->second;
   ++links_;
-  WEFT_TRY(auto plan, link::link(*program_, roof, devices_, policy_));
+  WEFT_TRY(auto plan, link::link(*program_, roof, devices_, policy_, packings()));
   if (roofs_.size() == kMostRoofs) roofs_.erase(roofs_.begin());
   return &roofs_.emplace(roof.all(), std::move(plan)).first->second;
 }
@@ -204,11 +180,11 @@ Result<link::ExecutionPlan> Session::plan_for(const Bindings& bindings) {
   auto roof = roof_for(up);
   if (roof.ok() && up == bindings) return *roof.value();
   if (roof.ok()) {
-    auto plan = link::resize(*roof.value(), *program_, bindings, policy_);
+    auto plan = link::resize(*roof.value(), *program_, bindings, policy_, packings());
     if (plan.ok() || plan.status().code() != Code::unsupported) return plan;
   }
   ++links_;  // what can't be had for larger sizes may be for these
-  return link::link(*program_, bindings, devices_, policy_);
+  return link::link(*program_, bindings, devices_, policy_, packings());
 }
 
 // All plans share the arenas. Those that point into one which is too small now go.
@@ -224,11 +200,12 @@ Status Session::make_room(const link::ExecutionPlan& plan) {
   return {};
 }
 
-seam::Buffer* Session::home_of(const link::BufferAllocation& slot) const {
+seam::Buffer* Session::home_of(std::span<const link::PackedWeight> packed,
+                               const link::BufferAllocation& slot) const {
   using Kind = link::BufferAllocation::Kind;
   if (slot.kind == Kind::arena) return arenas_[slot.device].get();
   if (slot.kind == Kind::state) return states_[static_cast<size_t>(slot.index)].get();
-  return weights_[weight_on(slot)].buffer.get();
+  return weights_.memory(packed, slot);
 }
 
 bool Session::same_sizes(std::span<const seam::ConcreteType* const> inputs) const {

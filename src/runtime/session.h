@@ -4,7 +4,7 @@
 #include <map>
 
 #include "runtime/bound_plan.h"
-#include "runtime/weight_store.h"
+#include "runtime/weights.h"
 
 namespace weft::runtime {
 
@@ -95,7 +95,7 @@ class Session {
 
   Session(std::shared_ptr<const program::CompiledProgram> program, std::vector<seam::Device*> devices,
           const Policy& policy)
-      : program_(std::move(program)), devices_(std::move(devices)), policy_(policy) {}
+      : program_(std::move(program)), devices_(std::move(devices)), policy_(policy), weights_(*program_, devices_) {}
   Status load(const Present& present);
   Result<Bindings> bind(std::span<const seam::ConcreteType* const> inputs) const;
   bool same_sizes(std::span<const seam::ConcreteType* const> inputs) const;  // as those of the present plan
@@ -115,19 +115,10 @@ class Session {
   Result<const link::ExecutionPlan*> roof_for(const Bindings& roof);
   Result<link::ExecutionPlan> plan_for(const Bindings& bindings);
   Status make_room(const link::ExecutionPlan& plan);
-  // Memory of a state or weight on a device, with the bytes of its blob.
-  Result<seam::BufferRef> filled(uint32_t device, int32_t value, int32_t blob, const std::string& name);
-  // The weights that the plan reads, on the devices where it reads them.
-  Status fill_weights(const link::ExecutionPlan& plan);
-  struct Weight {
-    seam::BufferRef buffer;
-    WeightStore::Ref shared;  // null: `present` gave it
-  };
-  Result<Weight> shared_weight(uint32_t device, size_t weight);
-  size_t weight_on(const link::BufferAllocation& slot) const {
-    return static_cast<size_t>(slot.index) * devices_.size() + slot.device;
-  }
-  seam::Buffer* home_of(const link::BufferAllocation& slot) const;
+  // Memory of a state, with its first value.
+  Result<seam::BufferRef> first_memory(const program::StateSpec& state);
+  link::Packings packings();
+  seam::Buffer* home_of(std::span<const link::PackedWeight> packed, const link::BufferAllocation& slot) const;
   Status synchronize();
 
   std::shared_ptr<const program::CompiledProgram> program_;
@@ -136,8 +127,8 @@ class Session {
   std::vector<std::unique_ptr<seam::Queue>> queues_;  // by device
   std::vector<seam::BufferRef> states_;
   std::vector<bool> shared_;              // by state: its memory is a tensor's too
-  std::vector<Weight> weights_;           // by weight and device; empty where no plan reads it yet
-  std::vector<seam::BufferRef> arenas_;   // by device; of all plans, one of which runs at a time
+  Weights weights_;
+  std::vector<seam::BufferRef> arenas_;  // by device; of all plans, one of which runs at a time
   std::map<std::vector<std::pair<std::string, int64_t>>, link::ExecutionPlan> roofs_;  // by their bindings
   std::deque<Bound> bound_;                                                            // newest use first
   BoundPlan* current_ = nullptr;

@@ -2,11 +2,37 @@
 
 #include <xxhash.h>
 
+#include <algorithm>
+#include <array>
+#include <random>
+
 namespace weft::runtime {
 
+namespace {
+
+using Secret = std::array<std::byte, XXH3_SECRET_DEFAULT_SIZE>;
+
+Secret drawn_secret() {
+  std::random_device random;
+  std::array<uint32_t, 16> seed{};
+  std::ranges::generate(seed, std::ref(random));
+  Secret secret;
+  XXH3_generateSecret(secret.data(), secret.size(), seed.data(), sizeof seed);
+  return secret;
+}
+
+}  // namespace
+
 WeightKey WeightKey::of(const void* data, uint64_t bytes, const seam::Device& device) {
-  const XXH128_hash_t hash = XXH3_128bits(data, bytes);
-  return {{hash.low64, hash.high64}, bytes, &device.home()};
+  static const Secret secret = drawn_secret();
+  const XXH128_hash_t hash = XXH3_128bits_withSecret(data, bytes, secret.data(), secret.size());
+  return {{hash.low64, hash.high64}, bytes, &device.home(), {}};
+}
+
+WeightKey WeightKey::packed(std::string id) const {
+  WeightKey key = *this;
+  key.packing = std::move(id);
+  return key;
 }
 
 Result<WeightStore::Ref> WeightStore::get(const WeightKey& key, const Make& make) {
@@ -22,6 +48,16 @@ Result<WeightStore::Ref> WeightStore::get(const WeightKey& key, const Make& make
     WEFT_TRY(entry->buffer_, make());
   }
   return entry;
+}
+
+std::vector<std::string> WeightStore::packings(const WeightKey& plain) {
+  std::vector<std::string> ids;
+  const std::lock_guard lock(mutex_);
+  for (auto at = entries_.upper_bound(plain); at != entries_.end(); ++at) {
+    if (plain.packed(at->first.packing) != at->first) break;  // other bytes
+    if (!at->second.expired()) ids.push_back(at->first.packing);
+  }
+  return ids;
 }
 
 // Another one may have been made since the last reference to this one went.

@@ -3,18 +3,24 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <string>
+#include <vector>
 
 #include "seam/device.h"
 
 namespace weft::runtime {
 
-/// What a piece of memory in the store holds: bytes, by their hash, on a device. Views of one device share.
+/// What a piece of memory in the store holds: bytes by their hash, on a device, packed or (no id) as they are.
+/// Views of one device share. The hash has a secret of the process, so nobody can make a file whose weights
+/// pass for those of another one.
 struct WeightKey {
   uint64_t hash[2] = {};
   uint64_t bytes = 0;
   const seam::Device* device = nullptr;
+  std::string packing;
 
   static WeightKey of(const void* data, uint64_t bytes, const seam::Device& device);
+  WeightKey packed(std::string id) const;
   friend auto operator<=>(const WeightKey&, const WeightKey&) = default;
 };
 
@@ -28,10 +34,12 @@ class WeightStore {
   /// when it returns: other queues read the memory.
   using Make = std::function<Result<seam::BufferRef>()>;
   Result<Ref> get(const WeightKey& key, const Make& make);
+  /// The ids of the packings that there are of these bytes.
+  std::vector<std::string> packings(const WeightKey& plain);
 
   class Entry {
    public:
-    Entry(WeightStore& store, const WeightKey& key) : store_(store), key_(key) {}
+    Entry(WeightStore& store, WeightKey key) : store_(store), key_(std::move(key)) {}
     ~Entry() { store_.forget(key_); }
     Entry(const Entry&) = delete;
     const seam::BufferRef& buffer() const { return buffer_; }

@@ -25,6 +25,7 @@ struct OwnedCall::Views {
   std::vector<const weft_type*> inputs, outputs;
   std::vector<const weft_attr*> attr_list;
   std::vector<uint32_t> update_inputs;
+  std::vector<std::vector<const char*>> packings;  // of each constant
 
   RegionDesc flat;  // of a body that nests
   weft_region region{};
@@ -34,6 +35,10 @@ struct OwnedCall::Views {
   std::vector<const weft_step*> step_list;
 
   const weft_type* type(const ConcreteType& t);
+  weft_type& input(size_t i) {  // those of the inputs come first
+    return *std::ranges::find(types, inputs[i], [](auto& t) { return &t; });
+  }
+  void mark(const Constant& constant);
   const weft_attr* attr(const Attr& a);
   void fill_region(const RegionDesc& r);
 };
@@ -48,8 +53,18 @@ const weft_type* OwnedCall::Views::type(const ConcreteType& t) {
                    .min = t.shape.data(),
                    .max = t.shape.data(),
                    .strides = nullptr,
-                   .alignment = byte_size(t.dtype)});
+                   .alignment = byte_size(t.dtype),
+                   .constant = 0,
+                   .n_packings = 0,
+                   .packings = nullptr});
   return &types.back();
+}
+
+void OwnedCall::Views::mark(const Constant& constant) {
+  auto& ids = packings.emplace_back();
+  for (const auto& id : constant.packings) ids.push_back(id.c_str());
+  weft_type& type = input(constant.input);
+  type.constant = 1, type.n_packings = static_cast<uint32_t>(ids.size()), type.packings = ids.data();
 }
 
 const weft_attr* OwnedCall::Views::attr(const Attr& a) {
@@ -99,9 +114,10 @@ OwnedCall::OwnedCall(CallDesc desc) : desc_(std::move(desc)), views_(std::make_u
   for (const auto& t : desc_.inputs) v.inputs.push_back(t ? v.type(*t) : nullptr);
   for (size_t i = 0; i < desc_.layouts.size(); ++i)
     if (const auto& layout = desc_.layouts[i]) {
-      auto& type = *std::ranges::find(v.types, v.inputs[i], [](auto& t) { return &t; });
+      weft_type& type = v.input(i);
       type.strides = layout->strides.data(), type.alignment = layout->alignment;
     }
+  for (const auto& constant : desc_.constants) v.mark(constant);
   for (const auto& t : desc_.outputs) v.outputs.push_back(v.type(t));
   for (const auto& a : desc_.attrs) v.attr_list.push_back(v.attr(a));
   v.update_inputs.assign(desc_.outputs.size(), UINT32_MAX);

@@ -26,6 +26,13 @@ struct Layout {
   uint64_t alignment = 0;
 };
 
+/// An operand that holds the same bytes in every launch.
+struct Constant {
+  uint32_t input = 0;
+  std::vector<std::string> packings;  ///< ids of those that there are already
+  friend bool operator==(const Constant&, const Constant&) = default;
+};
+
 /// Everything a kernel may ask about a call. Attributes hold no symbol any more.
 struct CallDesc {
   std::string op;
@@ -33,6 +40,7 @@ struct CallDesc {
   std::vector<std::optional<ConcreteType>> inputs;
   std::vector<ConcreteType> outputs;
   std::vector<std::optional<Layout>> layouts;  // of the inputs; empty: all are row-major
+  std::vector<Constant> constants;             // of the inputs
   std::vector<Attr> attrs;                     // sorted by name
   std::vector<std::string> off_default;        // names of attributes that differ from the op's default
   std::vector<std::pair<uint32_t, uint32_t>> updates;  // output, input

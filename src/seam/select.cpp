@@ -7,6 +7,7 @@
 #include "seam/plan.h"
 #include "seam/preference.h"
 #include "seam/registry.h"
+#include "weft/backend/base.hpp"
 
 namespace weft::seam {
 namespace {
@@ -35,6 +36,24 @@ Status ask(const weft_kernel& k, Device& device, const OwnedCall& call) {
   return error.status(k.accepts(&k, device.c(), call.c(), error.out()));
 }
 
+// Of constants alone, by a kernel that can make them.
+Status check_packings(const Plan& plan) {
+  if (!plan.prepared.packings) return {};
+  const auto& call = plan.call->desc();
+  for (uint32_t i = 0; i < call.inputs.size(); ++i) {
+    const weft_packing* p = plan.prepared.packings[i];
+    if (!p) continue;
+    const bool constant = std::ranges::count(call.constants, i, &Constant::input) > 0;
+    if (!constant) return fail(Code::internal, "it wants input {} packed, which is no constant", i);
+    if (!backend::read(&plan.kernel, &weft_kernel::pack))
+      return fail(Code::internal, "it wants input {} packed and has no `pack`", i);
+    if (!p->id || !p->id[0] || p->layout == 0 || p->alignment > 64)
+      return fail(Code::internal, "the packing of input {} lacks an id or a layout, or is aligned to {}, not 64",
+                  i, p->alignment);
+  }
+  return {};
+}
+
 Result<PlanPtr> prepare(Device& device, const weft_kernel& k, const CallPtr& call) {
   PlanPtr plan(new Plan(device, k, call));
   plan->prepared = {.size = sizeof(weft_plan),
@@ -44,7 +63,8 @@ Result<PlanPtr> prepare(Device& device, const weft_kernel& k, const CallPtr& cal
                     .data = nullptr,
                     .workspace = 0,
                     .precision = WEFT_PRECISION_STRICT,
-                    .reserved = 0};
+                    .reserved = 0,
+                    .packings = nullptr};
   if (!k.prepare) return plan;
   CError error;
   const weft_code code = k.prepare(&k, device.c(), call->c(), &plan->prepared, error.out());
@@ -52,6 +72,7 @@ Result<PlanPtr> prepare(Device& device, const weft_kernel& k, const CallPtr& cal
   if (plan->prepared.precision > call->desc().precision)
     return fail(Code::internal, "{}: precision mode {} was chosen, {} is allowed", k.id,
                 plan->prepared.precision, call->desc().precision);
+  WEFT_CHECK(check_packings(*plan).at(k.id));
   return plan;
 }
 

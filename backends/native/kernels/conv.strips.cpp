@@ -1,13 +1,13 @@
 #include <algorithm>
 #include <cstring>
 
-#include "backends/native/gemm.h"
+#include "backends/native/packing.h"
 #include "backends/native/scratch.h"
 #include "weft/shared/ops/conv.hpp"
 
 // conv as a product of matrices: y[o, p] = sum over (c, k) of w[o, (c, k)] columns[(c, k), p]. The columns of
 // a strip of p are gathered from x when they are used, and stay in the second cache; the weights are packed
-// once for each block of (c, k).
+// once for each block of (c, k), or come packed where they are constant.
 namespace weft::native {
 
 using namespace weft::backend;
@@ -84,17 +84,28 @@ void gather_strip(const Geometry& g, const float* x, int64_t k0, int64_t depth, 
   }
 }
 
+// Packed filters of one group: blocks of depth, each of rows up to a whole panel.
+int64_t packed_rows(const Geometry& g) {
+  const int64_t panel = gemm_table<float>().panel_rows;
+  return (g.group_filters() + panel - 1) / panel * panel;
+}
+Product<float> filters_of(const Geometry& g, int64_t group, const float* weights) {
+  const int64_t rows = g.group_filters(), depth = g.depth();
+  return {.m = rows, .k = depth, .a = weights + group * rows * depth, .a_row = depth};
+}
+
 void run_group(const Launch& l, const Geometry& g, int64_t group) {
   const GemmTable<float>& gemm = gemm_table<float>();
   const int64_t rows = g.group_filters(), depth = g.depth(), places = g.places();
   const int64_t strips = (places + kStrip - 1) / kStrip, image = g.rows.size * g.columns.size;
-  Product<float> weights{
-      .m = rows, .k = depth, .a = l.input(1).data<float>() + group * rows * depth, .a_row = depth};
-  const int64_t padded = (rows + gemm.panel_rows - 1) / gemm.panel_rows * gemm.panel_rows;
-  float* packed = scratch<float>(Scratch::packed_b, padded * std::min(depth, kDepth));
+  const int64_t padded = packed_rows(g);
+  const float* given = l.input(1).data<float>();
+  const bool ready = l.input(1).layout() != 0;
+  float* own = ready ? nullptr : scratch<float>(Scratch::packed_b, padded * std::min(depth, kDepth));
   for (int64_t k = 0; k < depth; k += kDepth) {
     const int64_t part = std::min(kDepth, depth - k);
-    gemm.pack_a(weights, k, part, 0, rows, packed);
+    if (!ready) gemm.pack_a(filters_of(g, group, given), k, part, 0, rows, own);
+    const float* packed = ready ? given + padded * (group * depth + k) : own;
     l.host().parallel_for(g.images * strips, 1, [&](int64_t begin, int64_t end) {
       float* columns = scratch<float>(Scratch::columns, kDepth * kStrip);
       for (int64_t t = begin; t < end; ++t) {
@@ -115,6 +126,40 @@ Support accepts(const OpCall& c) {
   return rank == 3 || rank == 4 ? Support::yes() : Support::no("one or two spatial axes, got {}", rank - 2);
 }
 
+// What packing needs of the geometry: the filters' alone.
+Geometry filters(std::span<const int64_t> w, int64_t groups) {
+  Geometry g{0, w[1] * groups, w[0], groups, {}, {}};
+  if (w.size() == 4) g.rows.kernel = w[2];
+  g.columns.kernel = w.back();
+  return g;
+}
+int64_t groups_of(const OpCall& c) { return c.attr("groups").integer(1); }
+
+Outcome prepare(const OpCall& c, weft_plan& plan) {
+  const TypeView w = c.input(1);
+  if (!w.constant()) return Outcome::ok();
+  const Geometry g = filters(w.max(), groups_of(c));
+  const int64_t size = g.groups * packed_rows(g) * g.depth();
+  if (size >= kLeastPacked)
+    want_packed(plan, 1,
+                format("native.filters.1 f32 {} groups of [{}, {}] by {} in blocks of {}", g.groups,
+                       g.group_filters(), g.depth(), gemm_table<float>().panel_rows, kDepth),
+                static_cast<uint64_t>(size) * sizeof(float));
+  return Outcome::ok();
+}
+
+Outcome pack(const weft_plan& plan, int64_t, TensorView from, TensorView to, const Host& host) {
+  const Geometry g = filters(from.dims(), groups_of(OpCall(plan.call)));
+  host.parallel_for(g.groups, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t group = begin; group < end; ++group)
+      for (int64_t k = 0; k < g.depth(); k += kDepth)
+        gemm_table<float>().pack_a(filters_of(g, group, from.data<float>()), k, std::min(kDepth, g.depth() - k),
+                                   0, g.group_filters(),
+                                   to.data<float>() + packed_rows(g) * (group * g.depth() + k));
+  });
+  return Outcome::ok();
+}
+
 Outcome launch(const Launch& l) {
   const Geometry g = geometry(l);
   if (l.output(0).size() == 0) return Outcome::ok();
@@ -132,6 +177,9 @@ extern const KernelRecord conv_strips = {.op = "conv",
                                          .variant = "strips",
                                          .reads = {"stride", "padding", "dilation", "groups"},
                                          .accepts = accepts,
-                                         .launch = launch};
+                                         .prepare = prepare,
+                                         .release = release_packed,
+                                         .launch = launch,
+                                         .pack = pack};
 
 }  // namespace weft::native

@@ -1,10 +1,11 @@
 #include <algorithm>
 
 #include "backends/native/half_product.h"
+#include "backends/native/packing.h"
 #include "backends/native/spread.h"
 
 // x weightᵀ + bias as one product: every row of it begins with the bias, so that the result is written once.
-// Few rows read the weight where it lies, many pack it.
+// Few rows read the weight where it lies, many pack it; one that is constant comes packed.
 namespace weft::native {
 
 using namespace weft::backend;
@@ -29,22 +30,45 @@ static Support accepts(const OpCall& c) {
   return Support::no("bias must have shape [{}], got {}", out, bias.max());
 }
 
+// The weight as b of a product.
+template <class T>
+static Product<T> by_weight(int64_t out, int64_t in, const T* weight) {
+  return {.n = out, .k = in, .b = weight, .b_row = 1, .b_column = in};
+}
+
+template <class T>
+static void want(weft_plan& plan, int64_t out, int64_t in) {
+  if (out * in < kLeastPacked) return;
+  const auto p = by_weight<T>(out, in, nullptr);
+  want_packed(plan, 1, packed_id(p), static_cast<uint64_t>(packed_size(p)) * sizeof(T));
+}
+static Outcome prepare(const OpCall& c, weft_plan& plan) {
+  const TypeView weight = c.input(1);
+  if (!weight.constant()) return Outcome::ok();
+  if (weight.dtype() == DType::f32) want<float>(plan, weight.max()[0], weight.max()[1]);
+  if (weight.dtype() == DType::f64) want<double>(plan, weight.max()[0], weight.max()[1]);
+  return Outcome::ok();
+}
+
+template <class T>
+static void pack_weight(TensorView from, TensorView to, const Host& host) {
+  pack_whole_b(host, by_weight(from.dim(0), from.dim(1), static_cast<const T*>(from.data<T>())), to.data<T>());
+}
+static Outcome pack(const weft_plan&, int64_t, TensorView from, TensorView to, const Host& host) {
+  from.dtype() == DType::f32 ? pack_weight<float>(from, to, host) : pack_weight<double>(from, to, host);
+  return Outcome::ok();
+}
+
 template <class T>
 static void run(const Launch& l) {
   const TensorView x = l.input(0), weight = l.input(1), bias = l.input(2), y = l.output(0);
   const int64_t in = weight.dim(1), out = weight.dim(0);
   if (out == 0) return;
-  const Product<T> p{.m = y.size() / out,
-                     .n = out,
-                     .k = in,
-                     .a = x.data<T>(),
-                     .a_row = in,
-                     .b = weight.data<T>(),
-                     .b_row = 1,
-                     .b_column = in,
-                     .c = y.data<T>(),
-                     .c_row = out,
-                     .start = bias.has() ? bias.data<T>() : nullptr};
+  auto p = by_weight<T>(out, in, weight.data<T>());
+  if (weight.layout() != 0) p.packed_b = p.b;
+  p.m = y.size() / out, p.a = x.data<T>(), p.a_row = in;
+  p.c = y.data<T>(), p.c_row = out;
+  p.start = bias.has() ? bias.data<T>() : nullptr;
   multiply_all<T>(l.host(), 1, p, [&](int64_t) { return p; });
 }
 
@@ -78,8 +102,11 @@ extern const KernelRecord linear_packed = {
     .op = "linear",
     .variant = "packed",
     .accepts = accepts,
+    .prepare = prepare,
+    .release = release_packed,
     .launch = launch,
     .determinism = WEFT_DETERMINISM_RUN,  // how k is cut depends on the other sizes
+    .pack = pack,
 };
 
 }  // namespace weft::native

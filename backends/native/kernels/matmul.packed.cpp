@@ -1,11 +1,12 @@
 #include <algorithm>
 
 #include "backends/native/half_product.h"
+#include "backends/native/packing.h"
 #include "backends/native/spread.h"
 #include "weft/shared/ops/matmul.hpp"
 
 // matmul: small products at once, others in blocks of a and b that are packed once and shared by all threads.
-// Halves have products of their own.
+// Halves have products of their own. A matrix that is constant comes packed.
 namespace weft::native {
 
 using namespace weft::backend;
@@ -32,6 +33,40 @@ Support accepts(const OpCall& c) {
   return Support::yes();
 }
 
+/// b as matmul is given it.
+template <class T>
+Product<T> by_matrix(bool turned, int64_t k, int64_t n, const T* b) {
+  return {.n = n, .k = k, .b = b, .b_row = turned ? 1 : n, .b_column = turned ? k : 1};
+}
+
+template <class T>
+void want(weft_plan& plan, const Product<T>& p) {
+  // One that lies in rows is read as it is by small products.
+  if (p.n * p.k < (p.b_row == 1 ? 1 : 4) * kLeastPacked) return;
+  want_packed(plan, 1, packed_id(p), static_cast<uint64_t>(packed_size(p)) * sizeof(T));
+}
+Outcome prepare(const OpCall& c, weft_plan& plan) {
+  const TypeView b = c.input(1);
+  if (!b.constant() || b.rank() != 2) return Outcome::ok();
+  const bool turned = transposed(c, "transpose_b");
+  const int64_t k = b.max()[turned ? 1 : 0], n = b.max()[turned ? 0 : 1];
+  if (b.dtype() == DType::f32) want(plan, by_matrix<float>(turned, k, n, nullptr));
+  if (b.dtype() == DType::f64) want(plan, by_matrix<double>(turned, k, n, nullptr));
+  return Outcome::ok();
+}
+
+template <class T>
+void pack_matrix(bool turned, TensorView from, TensorView to, const Host& host) {
+  const int64_t k = from.dim(turned ? 1 : 0), n = from.dim(turned ? 0 : 1);
+  pack_whole_b(host, by_matrix(turned, k, n, static_cast<const T*>(from.data<T>())), to.data<T>());
+}
+Outcome pack(const weft_plan& plan, int64_t, TensorView from, TensorView to, const Host& host) {
+  const bool turned = transposed(OpCall(plan.call), "transpose_b");
+  from.dtype() == DType::f32 ? pack_matrix<float>(turned, from, to, host)
+                             : pack_matrix<double>(turned, from, to, host);
+  return Outcome::ok();
+}
+
 /// The sizes of a call, and where the matrices of each batch begin.
 template <class T>
 struct Batches {
@@ -47,6 +82,7 @@ struct Batches {
     first = {.m = size(y, 2), .n = size(y, 1), .k = size(x, ta ? 2 : 1), .a = a, .b = b, .c = c};
     first.a_row = ta ? 1 : first.k, first.a_column = ta ? first.m : 1;
     first.b_row = tb ? 1 : first.n, first.b_column = tb ? first.k : 1;
+    if (l.input(1).layout() != 0) first.packed_b = b;
     first.c_row = first.n;
     first.accumulate = l.call().accumulates(0);
     a_size = first.m * first.k, b_size = first.k * first.n, c_size = first.m * first.n;
@@ -119,9 +155,12 @@ extern const KernelRecord matmul_packed = {
     .variant = "packed",
     .reads = {"transpose_a", "transpose_b"},
     .accepts = accepts,
+    .prepare = prepare,
+    .release = release_packed,
     .launch = launch,
     .determinism = WEFT_DETERMINISM_RUN,  // how k is cut depends on the other sizes
     .accumulates = true,
+    .pack = pack,
 };
 
 }  // namespace weft::native

@@ -46,6 +46,12 @@ class TypeView {
   uint32_t layout() const { return read(type_, &weft_type::layout); }
   const int64_t* strides() const { return read(type_, &weft_type::strides); }
   uint64_t alignment() const { return read(type_, &weft_type::alignment); }
+  /// Whether it holds the same bytes in every launch of the plan, so that it may be packed.
+  bool constant() const { return read(type_, &weft_type::constant) != 0; }
+  /// Ids of the packings that the host has already of this constant.
+  std::span<const char* const> packings() const {
+    return {read(type_, &weft_type::packings), read(type_, &weft_type::n_packings)};
+  }
   /// Nothing where the type is not one of weft/dtype.h.
   std::optional<DType> known_dtype() const {
     return type_->dtype.lanes == 1 ? dtype_from_dlpack(type_->dtype.code, type_->dtype.bits) : std::nullopt;
@@ -147,6 +153,7 @@ class TensorView {
   T* data() const {
     return reinterpret_cast<T*>(static_cast<char*>(tensor_->dl.data) + tensor_->dl.byte_offset);
   }
+  uint32_t layout() const { return read(tensor_, &weft_tensor::layout); }
   const weft_tensor* raw() const { return tensor_; }
 
  private:

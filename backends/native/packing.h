@@ -1,0 +1,65 @@
+#pragma once
+#include <array>
+#include <memory>
+#include <string>
+
+#include "backends/native/gemm.h"
+#include "weft/backend.hpp"
+
+// Constants that are packed once, into what the micro-kernel reads, instead of in each launch.
+namespace weft::native {
+
+/// What a plan of a kernel that wants one input packed carries.
+struct WantsPacked {
+  WantsPacked(size_t input, std::string name, uint64_t bytes)
+      : id(std::move(name)),
+        packing{.size = sizeof(weft_packing), .layout = 1, .id = id.c_str(), .bytes = bytes, .alignment = 64} {
+    list[input] = &packing;
+  }
+  WantsPacked(const WantsPacked&) = delete;
+  std::string id;
+  weft_packing packing;
+  std::array<const weft_packing*, 8> list{};  // by input
+};
+inline void want_packed(weft_plan& plan, size_t input, std::string id, uint64_t bytes) {
+  auto wants = std::make_unique<WantsPacked>(input, std::move(id), bytes);
+  backend::write(&plan, &weft_plan::packings, wants->list.data());
+  plan.data = wants.release();
+}
+inline void release_packed(weft_plan* plan) { delete static_cast<WantsPacked*>(plan->data); }
+
+/// Elements of a b that is packed as a whole: its blocks, those of the first columns first.
+template <class T>
+int64_t packed_size(const Product<T>& p) {
+  const int64_t panel = blocks_of(p).panel;
+  return (p.n + panel - 1) / panel * panel * p.k;
+}
+/// The id of that packing, which holds whatever the rows of a are.
+template <class T>
+std::string packed_id(const Product<T>& p) {
+  const Blocks b = blocks_of(p);
+  return backend::format("native.b.1 {}[{}, {}] by {} {} in blocks of {} {}", p.b_row == 1 ? "transposed" : "",
+                         p.k, p.n, static_cast<int64_t>(sizeof(T)), b.panel, b.depth, b.columns);
+}
+
+/// Packs all of p's b.
+template <class T>
+void pack_whole_b(const backend::Host& host, const Product<T>& p, T* to) {
+  const Blocks b = blocks_of(p);
+  for (int64_t j = 0; j < p.n; j += b.columns) {
+    const Product<T> part = p.part(0, p.m, j, std::min(b.columns, p.n - j));
+    const int64_t panels = (part.n + b.panel - 1) / b.panel;
+    for (int64_t k = 0; k < p.k; k += b.depth) {
+      const int64_t depth = std::min(b.depth, p.k - k);
+      T* block = to + packed_at(p, b, j, k);
+      host.parallel_for(
+          panels, std::max<int64_t>(1, 8192 / (b.panel * depth)),
+          [&](int64_t begin, int64_t end) { gemm_table<T>().pack_b(part, k, depth, begin, end, block); });
+    }
+  }
+}
+
+/// Weights of fewer elements stay as they are: what packing them would gain is less than a launch costs.
+constexpr int64_t kLeastPacked = 1 << 10;
+
+}  // namespace weft::native

@@ -1,0 +1,138 @@
+#include "runtime/weights.h"
+
+#include "link/resolve_types.h"
+#include "weft/backend/base.hpp"
+
+namespace weft::runtime {
+namespace {
+
+weft_tensor tensor_of(void* data, const seam::ConcreteType& type, const seam::Device& device,
+                      uint32_t layout) {
+  const auto& dtype = info(type.dtype);
+  return {.dl = {.data = data,
+                 .device = device.dl(),
+                 .ndim = static_cast<int32_t>(type.shape.size()),
+                 .dtype = {dtype.dlpack_code, static_cast<uint8_t>(8 * dtype.bytes), 1},
+                 .shape = const_cast<int64_t*>(type.shape.data()),
+                 .strides = nullptr,
+                 .byte_offset = 0},
+          .size = sizeof(weft_tensor),
+          .layout = layout,
+          .logical_shape = nullptr,
+          .alignment = 64,
+          .binding = 0,
+          .reserved = 0};
+}
+
+}  // namespace
+
+const program::Blob* Weights::blob(size_t weight) const {
+  const int32_t i = program_.weights[weight].blob;
+  return i < 0 ? nullptr : &program_.blobs[static_cast<size_t>(i)];
+}
+
+WeightKey Weights::key(size_t weight, uint32_t device) {
+  auto known = keys_.find(weight);
+  if (known == keys_.end()) {
+    const program::Blob& b = *blob(weight);
+    known = keys_.emplace(weight, WeightKey::of(b.data, b.size, *devices_[0])).first;
+  }
+  WeightKey key = known->second;
+  key.device = &devices_[device]->home();
+  return key;
+}
+
+// Memory that was given stays, so a packed copy would come on top of it.
+std::optional<std::vector<std::string>> Weights::packings(size_t weight, uint32_t device) {
+  const auto& here = plain_[at(weight, 0)];
+  if (!blob(weight) || (here.buffer && !here.shared)) return std::nullopt;
+  return weight_store().packings(key(weight, device));
+}
+
+Result<Weights::Held> Weights::copied(size_t weight, uint32_t device, seam::Queue& queue) {
+  const auto& w = program_.weights[weight];
+  WEFT_TRY(const auto type, link::concrete(program_.values[static_cast<size_t>(w.value)], {}));
+  const auto make = [&]() -> Result<seam::BufferRef> {
+    WEFT_TRY(auto buffer, devices_[device]->allocate_unpooled(type.bytes()));
+    if (const program::Blob* b = blob(weight)) {
+      WEFT_CHECK(queue.copy_in(*buffer.get(), 0, b->data, b->size).at(w.name));
+      WEFT_CHECK(queue.synchronize().at(w.name));
+    }
+    return buffer;
+  };
+  if (!blob(weight)) {
+    WEFT_TRY(auto own, make());
+    return Held{std::move(own), nullptr};
+  }
+  WEFT_TRY(auto entry, weight_store().get(key(weight, device), make));
+  return Held{entry->buffer(), entry};
+}
+
+Result<Weights::Held> Weights::packed(const link::PackedWeight& want, seam::Queue& queue) {
+  const auto weight = static_cast<size_t>(want.weight);
+  const auto make = [&]() -> Result<seam::BufferRef> {
+    WEFT_TRY(auto buffer, devices_[want.device]->allocate_unpooled(want.packing().bytes));
+    WEFT_CHECK(pack(want, *buffer.get(), queue).at(program_.weights[weight].name));
+    return buffer;
+  };
+  WEFT_TRY(auto entry, weight_store().get(key(weight, want.device).packed(want.packing().id), make));
+  return Held{entry->buffer(), entry};
+}
+
+// From where the bytes lie already: in the program on the host, or in a copy that goes again.
+Status Weights::pack(const link::PackedWeight& want, const seam::Buffer& to, seam::Queue& queue) {
+  const auto weight = static_cast<size_t>(want.weight);
+  const seam::Device& device = *devices_[want.device];
+  const program::Blob& b = *blob(weight);
+  const auto& plan = want.plan->prepared;
+  const seam::ConcreteType& type = *want.plan->call->desc().inputs[want.input];
+  Held copy = plain_[at(weight, want.device)];
+  if (!copy.buffer && !device.host_memory()) {
+    WEFT_TRY(copy, copied(weight, want.device, queue));
+  }
+  // `pack` only reads it.
+  void* data = copy.buffer ? copy.buffer->handle : const_cast<std::byte*>(b.data);
+  const weft_tensor from = tensor_of(data, type, device, 0);
+  const weft_tensor into = tensor_of(to.handle, type, device, want.packing().layout);
+  seam::CError error;
+  const weft_code code = want.plan->kernel.pack(&plan, want.input, &from, &into, queue.c(), error.out());
+  const Status passed = queue.synchronize();  // also after a refusal: the copy is let go of
+  if (code != WEFT_OK) return error.status(code).at(want.plan->kernel.id);
+  return passed;
+}
+
+Status Weights::fill(const link::ExecutionPlan& plan) {
+  std::vector<std::unique_ptr<seam::Queue>> queues(devices_.size());
+  const auto queue_of = [&](uint32_t device) -> Result<seam::Queue*> {
+    if (!queues[device]) {
+      WEFT_TRY(queues[device], devices_[device]->open_queue());
+    }
+    return queues[device].get();
+  };
+  for (const auto& slot : plan.slots) {
+    if (slot.kind != link::BufferAllocation::Kind::weight || slot.packed >= 0) continue;
+    auto& held = plain_[at(static_cast<size_t>(slot.index), slot.device)];
+    if (held.buffer) continue;
+    WEFT_TRY(auto* queue, queue_of(slot.device));
+    WEFT_TRY(held, copied(static_cast<size_t>(slot.index), slot.device, *queue));
+  }
+  for (const auto& want : plan.packed) {
+    auto& held = packed_[key_of(want)];
+    if (held.buffer) continue;
+    WEFT_TRY(auto* queue, queue_of(want.device));
+    WEFT_TRY(held, packed(want, *queue));
+  }
+  return {};
+}
+
+seam::Buffer* Weights::memory(std::span<const link::PackedWeight> packed,
+                              const link::BufferAllocation& slot) const {
+  if (slot.packed < 0) return plain_[at(static_cast<size_t>(slot.index), slot.device)].buffer.get();
+  return packed_.at(key_of(packed[static_cast<size_t>(slot.packed)])).buffer.get();
+}
+
+bool Weights::holds(const void* buffer) const {
+  return std::ranges::any_of(plain_, [&](const Held& h) { return h.buffer.get() == buffer; });
+}
+
+}  // namespace weft::runtime

@@ -1,0 +1,51 @@
+#pragma once
+#include <map>
+#include <optional>
+#include <span>
+#include <tuple>
+
+#include "link/execution_plan.h"
+#include "runtime/weight_store.h"
+
+namespace weft::runtime {
+
+/// The weights of one session: those that its plans read, as they are or packed, on the devices where they
+/// read them. All but those that it was given are shared through the store.
+class Weights {
+ public:
+  Weights(const program::CompiledProgram& program, std::span<seam::Device* const> devices)
+      : program_(program), devices_(devices), plain_(program.weights.size() * devices.size()) {}
+
+  /// The memory that a weight has on the first device already.
+  void take(size_t weight, seam::BufferRef memory) { plain_[at(weight, 0)] = {std::move(memory), nullptr}; }
+  /// What the linker may pack, and how it is packed already.
+  std::optional<std::vector<std::string>> packings(size_t weight, uint32_t device);
+  /// Copies and packs what the plan reads, on queues of its own: what fails there is an error of this call, and
+  /// no other session shares it. All has passed when it returns, for sessions with other queues read it.
+  Status fill(const link::ExecutionPlan& plan);
+  /// Memory of a slot that is a weight, of a plan that `fill` has seen, with these packed ones.
+  seam::Buffer* memory(std::span<const link::PackedWeight> packed, const link::BufferAllocation& slot) const;
+  bool holds(const void* buffer) const;
+
+ private:
+  struct Held {
+    seam::BufferRef buffer;
+    WeightStore::Ref shared;  // null: it was given
+  };
+  using PackedKey = std::tuple<int32_t, uint32_t, std::string>;  // weight, device, id
+  static PackedKey key_of(const link::PackedWeight& p) { return {p.weight, p.device, p.packing().id}; }
+  size_t at(size_t weight, uint32_t device) const { return weight * devices_.size() + device; }
+  const program::Blob* blob(size_t weight) const;
+  WeightKey key(size_t weight, uint32_t device);
+  Result<Held> copied(size_t weight, uint32_t device, seam::Queue& queue);
+  Result<Held> packed(const link::PackedWeight& want, seam::Queue& queue);
+  Status pack(const link::PackedWeight& want, const seam::Buffer& to, seam::Queue& queue);
+
+  const program::CompiledProgram& program_;
+  const std::span<seam::Device* const> devices_;
+  std::vector<Held> plain_;  // by weight and device; empty where no plan reads it
+  std::map<PackedKey, Held> packed_;
+  std::map<size_t, WeightKey> keys_;  // on no device
+};
+
+}  // namespace weft::runtime
