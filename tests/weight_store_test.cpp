@@ -103,11 +103,9 @@ TEST(WeightStore, OtherBytesAreAnotherWeight) {
 // What is read as it is too would be there twice.
 TEST(WeightStore, WeightsOfSeveralUsesStayAsTheyAre) {
   const Tensor weight = drawn({kOut, kIn}, "native");
-  Compiled program = compile(
-      [&](const std::vector<Tensor>& in) {
-        return std::vector{linear(in[0], weight), exp(weight)};
-      },
-      {{"x", {DType::f32, {4, kIn}}}}, {.backend = "native"});
+  Compiled program =
+      compile([&](const std::vector<Tensor>& in) { return std::vector{linear(in[0], weight), exp(weight)}; },
+              {{"x", {DType::f32, {4, kIn}}}}, {.backend = "native"});
   (void)program({drawn({4, kIn}, "native")});
   EXPECT_EQ(program.plan_text().find("packed"), std::string::npos) << program.plan_text();
 }

@@ -335,8 +335,7 @@ void multiply(const Product<T>& p) {
   const GemmTable<T>& gemm = gemm_table<T>();
   const Blocks b = blocks_of(p);
   if (p.packed_b) {
-    for (int64_t i = 0; i < p.m; i += b.rows)
-      multiply_packed(p, b, i, std::min(p.m, i + b.rows), 0, p.n);
+    for (int64_t i = 0; i < p.m; i += b.rows) multiply_packed(p, b, i, std::min(p.m, i + b.rows), 0, p.n);
     return;
   }
   if (gemm.small(p)) return gemm.direct(p);

@@ -13,7 +13,8 @@ namespace weft::native {
 struct WantsPacked {
   WantsPacked(size_t input, std::string name, uint64_t bytes)
       : id(std::move(name)),
-        packing{.size = sizeof(weft_packing), .layout = 1, .id = id.c_str(), .bytes = bytes, .alignment = 64} {
+        packing{
+            .size = sizeof(weft_packing), .layout = 1, .id = id.c_str(), .bytes = bytes, .alignment = 64} {
     list[input] = &packing;
   }
   WantsPacked(const WantsPacked&) = delete;
@@ -38,8 +39,9 @@ int64_t packed_size(const Product<T>& p) {
 template <class T>
 std::string packed_id(const Product<T>& p) {
   const Blocks b = blocks_of(p);
-  return backend::format("native.b.1 {}[{}, {}] by {} {} in blocks of {} {}", p.b_row == 1 ? "transposed" : "",
-                         p.k, p.n, static_cast<int64_t>(sizeof(T)), b.panel, b.depth, b.columns);
+  return backend::format("native.b.1 {}[{}, {}] by {} {} in blocks of {} {}",
+                         p.b_row == 1 ? "transposed" : "", p.k, p.n, static_cast<int64_t>(sizeof(T)), b.panel,
+                         b.depth, b.columns);
 }
 
 /// Packs all of p's b.

@@ -68,9 +68,8 @@ void spread_prepacked(const Host& host, const Product<T>& p) {
   Blocks b = blocks_of(p);
   b.rows = rows_of_parts(p.m, b.rows);
   const int64_t cut = panels_of_parts((p.n + b.panel - 1) / b.panel, (p.m + b.rows - 1) / b.rows);
-  for_parts(host, p, {b.rows, cut * b.panel}, [&](int64_t i0, int64_t i1, int64_t j0, int64_t j1) {
-    multiply_packed(p, b, i0, i1, j0, j1);
-  });
+  for_parts(host, p, {b.rows, cut * b.panel},
+            [&](int64_t i0, int64_t i1, int64_t j0, int64_t j1) { multiply_packed(p, b, i0, i1, j0, j1); });
 }
 
 // A block of b is packed by all threads, then each takes parts of c: blocks of rows, and of their columns

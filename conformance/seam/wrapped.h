@@ -93,8 +93,8 @@ class Wrapped {
   virtual weft_code launch(const weft_launch* l, weft_error* e) { return l->plan->kernel->launch(l, e); }
 
   /// `plan` is the good kernel's; asked only where that one packs.
-  virtual weft_code pack(const weft_plan* plan, uint32_t input, const weft_tensor* from, const weft_tensor* to,
-                         weft_queue q, weft_error* e) {
+  virtual weft_code pack(const weft_plan* plan, uint32_t input, const weft_tensor* from,
+                         const weft_tensor* to, weft_queue q, weft_error* e) {
     return plan->kernel->pack(plan, input, from, to, q, e);
   }
 

@@ -233,8 +233,9 @@ typedef struct weft_kernel {
    * of date. Null: nothing. */
   const char* contents;
   /* since version 2: enqueues the packing of constant `input`, from row-major to the memory that launches of
-   * all plans with that packing will read: a tensor of the same type, but for its layout. What `to` held before
-   * is undefined; all bytes that launches read are written. Only kernels whose plans name packings have it. */
+   * all plans with that packing will read: a tensor of the same type, but for its layout. What `to` held
+   * before is undefined; all bytes that launches read are written. Only kernels whose plans name packings
+   * have it. */
   weft_code (*pack)(const weft_plan*, uint32_t input, const weft_tensor* from, const weft_tensor* to,
                     weft_queue, weft_error*);
 } weft_kernel;

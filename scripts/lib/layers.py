@@ -56,7 +56,7 @@ THIRD_PARTY = {
     "CLI/": {"cli", "fuzz"},
     "nlohmann/": {"bench", "cli", "formats", "fuzz", "import", "lab", "nn", "tests"},
     "flatbuffers/": {"program", "tests"},
-    "xxhash.h": {"base", "fuzz", "program", "nn", "seam", "tests"},
+    "xxhash.h": {"base", "fuzz", "program", "nn", "runtime", "seam", "tests"},
     "dlpack/": {"sdk", "eager", "tests"},
     "pcre2.h": {"io"},
     "utf8proc.h": {"io"},

@@ -78,7 +78,8 @@ enum class Sharing : uint8_t { all, none };
 
 /// Asks every call's kernels on devices[0]: by name, then as a region; expands what is refused; turns to the
 /// other devices as far as `policy` allows, with the copies as steps; plans memory. A refusal that nothing
-/// can serve is an error that lists every answer and the node. Weights are packed as far as `packings` allows.
+/// can serve is an error that lists every answer and the node. Weights are packed as far as `packings`
+/// allows.
 Result<ExecutionPlan> link(const program::CompiledProgram& program, const Bindings& bindings,
                            std::span<seam::Device* const> devices, const Policy& policy,
                            const Packings& packings = {}, Sharing sharing = Sharing::all);

@@ -200,7 +200,8 @@ class Scheduler {
   FlatProgram flat_;
   Ids slots_;
   int32_t next_port_ = 0;
-  std::map<std::tuple<int32_t, uint32_t, std::string>, int32_t> packed_;  // slot + 1, by weight, device and id
+  std::map<std::tuple<int32_t, uint32_t, std::string>, int32_t>
+      packed_;  // slot + 1, by weight, device and id
   ExecutionPlan plan_;
 };
 

@@ -36,7 +36,8 @@ bool same(const seam::CallDesc& a, const seam::CallDesc& b) {
   };
   return a.op == b.op && a.version == b.version && a.inputs == b.inputs && a.outputs == b.outputs &&
          std::ranges::equal(a.attrs, b.attrs, equal) && a.off_default == b.off_default &&
-         a.constants == b.constants && a.updates == b.updates && a.accumulate == b.accumulate && a.region == b.region;
+         a.constants == b.constants && a.updates == b.updates && a.accumulate == b.accumulate &&
+         a.region == b.region;
 }
 
 // What became of a call: a plan on a device, or its body in its place.
@@ -89,8 +90,8 @@ class Placer {
     return {};
   }
 
-  // Weights that may be packed. One that calls of several ops read, such as an embedding that gives the scores
-  // too, would be there twice.
+  // Weights that may be packed. One that calls of several ops read, such as an embedding that gives the
+  // scores too, would be there twice.
   void find_constants() {
     if (!packings_) return;
     std::vector<const std::string*> reader(program_.values.size());
@@ -106,7 +107,8 @@ class Placer {
     for (size_t i = 0; i < program_.weights.size(); ++i) {
       const auto id = static_cast<size_t>(program_.weights[i].value);
       if (!several[id] && !flat_.values[id].overwritten)
-        if (auto known = packings_(static_cast<int32_t>(i), 0)) constants_[program_.weights[i].value] = *known;
+        if (auto known = packings_(static_cast<int32_t>(i), 0))
+          constants_[program_.weights[i].value] = *known;
     }
   }
 
@@ -236,7 +238,7 @@ class Placer {
   const Packings& packings_;
   const std::vector<Choice>* known_;
   std::unordered_map<int32_t, std::vector<std::string>> constants_;  // by value
-  std::vector<seam::ConcreteType> types_;  // of the program's values
+  std::vector<seam::ConcreteType> types_;                            // of the program's values
   Bodies bodies_;
   std::unordered_multimap<uint64_t, Answer> answers_;  // its elements stay where they are
   FlatProgram flat_;

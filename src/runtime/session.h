@@ -95,7 +95,10 @@ class Session {
 
   Session(std::shared_ptr<const program::CompiledProgram> program, std::vector<seam::Device*> devices,
           const Policy& policy)
-      : program_(std::move(program)), devices_(std::move(devices)), policy_(policy), weights_(*program_, devices_) {}
+      : program_(std::move(program)),
+        devices_(std::move(devices)),
+        policy_(policy),
+        weights_(*program_, devices_) {}
   Status load(const Present& present);
   Result<Bindings> bind(std::span<const seam::ConcreteType* const> inputs) const;
   bool same_sizes(std::span<const seam::ConcreteType* const> inputs) const;  // as those of the present plan
@@ -126,7 +129,7 @@ class Session {
   Policy policy_;
   std::vector<std::unique_ptr<seam::Queue>> queues_;  // by device
   std::vector<seam::BufferRef> states_;
-  std::vector<bool> shared_;              // by state: its memory is a tensor's too
+  std::vector<bool> shared_;  // by state: its memory is a tensor's too
   Weights weights_;
   std::vector<seam::BufferRef> arenas_;  // by device; of all plans, one of which runs at a time
   std::map<std::vector<std::pair<std::string, int64_t>>, link::ExecutionPlan> roofs_;  // by their bindings

@@ -1,5 +1,6 @@
 #include "runtime/weight_store.h"
 
+#define XXH_INLINE_ALL
 #include <xxhash.h>
 
 #include <algorithm>

@@ -10,9 +10,9 @@
 
 namespace weft::runtime {
 
-/// What a piece of memory in the store holds: bytes by their hash, on a device, packed or (no id) as they are.
-/// Views of one device share. The hash has a secret of the process, so nobody can make a file whose weights
-/// pass for those of another one.
+/// What a piece of memory in the store holds: bytes by their hash, on a device, packed or (no id) as they
+/// are. Views of one device share. The hash has a secret of the process, so nobody can make a file whose
+/// weights pass for those of another one.
 struct WeightKey {
   uint64_t hash[2] = {};
   uint64_t bytes = 0;

@@ -1,7 +1,6 @@
 #include "runtime/weights.h"
 
 #include "link/resolve_types.h"
-#include "weft/backend/base.hpp"
 
 namespace weft::runtime {
 namespace {

@@ -20,8 +20,8 @@ class Weights {
   void take(size_t weight, seam::BufferRef memory) { plain_[at(weight, 0)] = {std::move(memory), nullptr}; }
   /// What the linker may pack, and how it is packed already.
   std::optional<std::vector<std::string>> packings(size_t weight, uint32_t device);
-  /// Copies and packs what the plan reads, on queues of its own: what fails there is an error of this call, and
-  /// no other session shares it. All has passed when it returns, for sessions with other queues read it.
+  /// Copies and packs what the plan reads, on queues of its own: what fails there is an error of this call,
+  /// and no other session shares it. All has passed when it returns, for sessions with other queues read it.
   Status fill(const link::ExecutionPlan& plan);
   /// Memory of a slot that is a weight, of a plan that `fill` has seen, with these packed ones.
   seam::Buffer* memory(std::span<const link::PackedWeight> packed, const link::BufferAllocation& slot) const;

@@ -48,8 +48,9 @@ Status check_packings(const Plan& plan) {
     if (!backend::read(&plan.kernel, &weft_kernel::pack))
       return fail(Code::internal, "it wants input {} packed and has no `pack`", i);
     if (!p->id || !p->id[0] || p->layout == 0 || p->alignment > 64)
-      return fail(Code::internal, "the packing of input {} lacks an id or a layout, or is aligned to {}, not 64",
-                  i, p->alignment);
+      return fail(Code::internal,
+                  "the packing of input {} lacks an id or a layout, or is aligned to {}, not 64", i,
+                  p->alignment);
   }
   return {};
 }

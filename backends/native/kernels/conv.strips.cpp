@@ -153,8 +153,8 @@ Outcome pack(const weft_plan& plan, int64_t, TensorView from, TensorView to, con
   host.parallel_for(g.groups, 1, [&](int64_t begin, int64_t end) {
     for (int64_t group = begin; group < end; ++group)
       for (int64_t k = 0; k < g.depth(); k += kDepth)
-        gemm_table<float>().pack_a(filters_of(g, group, from.data<float>()), k, std::min(kDepth, g.depth() - k),
-                                   0, g.group_filters(),
+        gemm_table<float>().pack_a(filters_of(g, group, from.data<float>()), k,
+                                   std::min(kDepth, g.depth() - k), 0, g.group_filters(),
                                    to.data<float>() + packed_rows(g) * (group * g.depth() + k));
   });
   return Outcome::ok();

@@ -52,7 +52,8 @@ static Outcome prepare(const OpCall& c, weft_plan& plan) {
 
 template <class T>
 static void pack_weight(TensorView from, TensorView to, const Host& host) {
-  pack_whole_b(host, by_weight(from.dim(0), from.dim(1), static_cast<const T*>(from.data<T>())), to.data<T>());
+  pack_whole_b(host, by_weight(from.dim(0), from.dim(1), static_cast<const T*>(from.data<T>())),
+               to.data<T>());
 }
 static Outcome pack(const weft_plan&, int64_t, TensorView from, TensorView to, const Host& host) {
   from.dtype() == DType::f32 ? pack_weight<float>(from, to, host) : pack_weight<double>(from, to, host);

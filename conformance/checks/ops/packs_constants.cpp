@@ -106,7 +106,7 @@ void run_op(CheckRun& run, Rig& rig, const CaseFile& file, const OpCases& writte
     const auto label = fmt::format("{} {} {}", file.op, i, call->text());
     if (!run.wants(label)) continue;
     const PreparedCase types{*call->op, call->dtype, call->attrs, draw_operands(*call, Data::normal, random),
-                             {}, label};
+                             {},        label};
     const auto kernels = wanting(rig, with_constants(ask_of(types)));
     if (kernels.empty()) continue;
     ++found;
@@ -144,6 +144,7 @@ void run(CheckRun& run) {
 }  // namespace
 
 extern const Check packs_constants_check = {
-    "packs_constants", "what a constant was packed into gives its right answers, whatever else is packed", run};
+    "packs_constants", "what a constant was packed into gives its right answers, whatever else is packed",
+    run};
 
 }  // namespace weft::conformance
