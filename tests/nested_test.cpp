@@ -89,10 +89,11 @@ TEST(Nested, ADeviceWithoutAKernelForAGroupGetsItsCalls) {
   const auto in = noise({{9, kWidth}, {9, kWidth}, {kWidth, kWidth}, {kWidth, kWidth}});
   for (const Example& e : kExamples)
     for (const std::string backend : {"reference", "native"}) {
-      const auto whole = compiled(e, backend), parts = compiled(e, backend, false);
+      auto whole = compiled(e, backend), parts = compiled(e, backend, false);
       const auto got = whole(in), want = parts(in);
       for (size_t k = 0; k < want.size(); ++k)
         EXPECT_EQ(got[k].to_vector<float>(), want[k].to_vector<float>()) << e.name << " on " << backend;
+      if (backend == "reference") continue;  // has no kernel for linear, so that is opened too
       const std::string plan = whole.plan_text();
       std::string from = "\n" + plan;
       size_t at = 0;
@@ -108,7 +109,7 @@ TEST(Nested, ADeviceThatCompilesTextRunsAGroupAtOnce) {
   if (!is_backend_available("opencl")) GTEST_SKIP() << "opencl is not available here";
   const auto in = noise({{40, kWidth}, {40, kWidth}, {kWidth, kWidth}, {kWidth, kWidth}});
   for (const Example& e : kExamples) {
-    const auto program = compiled(e, "opencl");
+    auto program = compiled(e, "opencl");
     const auto got = program(in), want = compiled(e, "reference")(in);
     for (size_t k = 0; k < want.size(); ++k) {
       const auto a = got[k].to_vector<float>(), b = want[k].to_vector<float>();

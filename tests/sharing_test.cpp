@@ -38,7 +38,7 @@ ExecutionPlan plan_of(const program::CompiledProgram& program, const std::string
   seam::Device* devices[] = {value_or_raise(seam::registry().open(backend))};
   Bindings least;
   for (const auto& s : program.symbols) raise_if(least.bind(s.name, s.min));
-  auto plan = value_or_raise(link::link(program, least, devices, Policy{}, sharing));
+  auto plan = value_or_raise(link::link(program, least, devices, Policy{}, {}, sharing));
   raise_if(link::check_dependencies(plan));
   return plan;
 }

@@ -48,16 +48,20 @@ HostTensor noise(int64_t rows, uint64_t seed) {
   return t;
 }
 
-/// Multiply-adds of the products of a plan: those of the calls as their kernels are given them.
+/// Multiply-adds of the products of a call or its body, as its kernel is given them.
+int64_t multiply_adds(const seam::CallDesc& call) {
+  int64_t n = 0;
+  if (call.region)
+    for (const auto& step : call.region->steps) n += multiply_adds(step.call);
+  if (call.op != "matmul") return n;
+  n = call.inputs[0]->shape.back();
+  for (const int64_t d : call.outputs[0].shape) n *= d;
+  return n;
+}
 int64_t multiply_adds(const link::ExecutionPlan& plan) {
   int64_t n = 0;
-  for (const auto& step : plan.steps) {
-    if (!step.plan || step.plan->call->desc().op != "matmul") continue;
-    const auto& call = step.plan->call->desc();
-    int64_t product = call.inputs[0]->shape.back();
-    for (const int64_t d : call.outputs[0].shape) product *= d;
-    n += product;
-  }
+  for (const auto& step : plan.steps)
+    if (step.plan) n += multiply_adds(step.plan->call->desc());
   return n;
 }
 

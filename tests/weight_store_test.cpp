@@ -107,7 +107,7 @@ TEST(WeightStore, WeightsOfSeveralUsesStayAsTheyAre) {
       compile([&](const std::vector<Tensor>& in) { return std::vector{linear(in[0], weight), exp(weight)}; },
               {{"x", {DType::f32, {4, kIn}}}}, {.backend = "native"});
   (void)program({drawn({4, kIn}, "native")});
-  EXPECT_EQ(program.plan_text().find("packed"), std::string::npos) << program.plan_text();
+  EXPECT_EQ(program.plan_text().find("packed weight"), std::string::npos) << program.plan_text();
 }
 
 // Nor are those packed that change, and those whose memory a caller has given.
@@ -123,7 +123,7 @@ TEST(WeightStore, StatesAndTakenWeightsAreNotPacked) {
         },
         {{"x", {DType::f32, {4, kIn}}}}, {.backend = "native", .take_captured = !trained});
     (void)program({drawn({4, kIn}, "native")});
-    EXPECT_EQ(program.plan_text().find("packed"), std::string::npos) << program.plan_text();
+    EXPECT_EQ(program.plan_text().find("packed weight"), std::string::npos) << program.plan_text();
   }
 }
 

@@ -313,6 +313,16 @@ std::vector<Array> outputs_of(const CompiledProgram& p, const Values& values) {
   return out;
 }
 
+// The ops that a body comes down to.
+static std::string steps_of(const CompiledProgram& p, int32_t region) {
+  std::string names;
+  for (const auto& step : p.regions[static_cast<size_t>(region)].calls) {
+    const bool opened = step.region >= 0 && !ir::find_op(step.op);
+    names += opened ? steps_of(p, step.region) : " " + step.op;
+  }
+  return names;
+}
+
 std::string describe_call(const CompiledProgram& p, size_t index) {
   const auto& call = p.calls[index];
   const auto types = [&](const std::vector<ValueId>& ids) {
@@ -325,8 +335,7 @@ std::string describe_call(const CompiledProgram& p, size_t index) {
   };
   std::string name = program::call_text(index, call);
   if (!ir::find_op(call.op) && call.region >= 0) {
-    name += " of";
-    for (const auto& step : p.regions[static_cast<size_t>(call.region)].calls) name += " " + step.op;
+    name += " of" + steps_of(p, call.region);
   }
   return fmt::format("{}: {} = ({})", name, types(call.outputs), types(call.inputs));
 }

@@ -15,7 +15,6 @@ std::string spec_text(ValueId id, const std::vector<TensorSpec>& values) {
   const TensorSpec& v = values[static_cast<size_t>(id)];
   std::string s = text(v.type);
   if (v.layout != 0) s += fmt::format(" layout={}", v.layout);
-  for (const auto& step : v.transform) s += " -> " + step;
   return s;
 }
 

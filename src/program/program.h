@@ -18,12 +18,10 @@ inline constexpr size_t kMostResults = 64;       // of a call: which of them upd
 inline constexpr uint32_t kMostNested = 8;       // bodies within one another
 inline constexpr uint64_t kMostSteps = 1 << 20;  // of a body, with those that it nests
 
-/// The type of one value. `transform` steps (tiling, packing) lead from the logical to the physical tensor;
-/// layout 0 with no steps is row-major.
+/// The type of one value. Layout 0 is row-major.
 struct TensorSpec {
   TensorType type;
   uint32_t layout = 0;
-  std::vector<std::string> transform;
   friend bool operator==(const TensorSpec&, const TensorSpec&) = default;
 };
 

@@ -66,7 +66,6 @@ class PlanReader {
     s.min = f.min(), s.max = f.max();
     return text(f.name(), s.name);
   }
-  Status step(const fb::Step& f, std::string& s) { return text(f.text(), s); }
   /// Texts of types are stored once, so each is parsed once.
   Status value(const fb::Value& f, TensorSpec& v) {
     auto known = types_.find(f.type());
@@ -78,7 +77,7 @@ class PlanReader {
     WEFT_CHECK(charge(known->second.shape.size() * sizeof(Dim)));
     v.type = known->second;
     v.layout = f.layout();
-    return all(f.transform(), v.transform, &PlanReader::step);
+    return {};
   }
   Status port(const fb::Port& f, Port& p) {
     p.value = f.value();

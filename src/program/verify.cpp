@@ -125,8 +125,7 @@ class Checker {
     return {};
   }
 
-  /// `value` has one size, and blob `blob` exactly that many bytes. Blobs hold the logical tensor, row-major:
-  /// what `transform` makes of it is made at load.
+  /// `value` has one size, and blob `blob` exactly that many bytes: the tensor, row-major.
   Status bytes_of(ValueId value, int32_t blob) {
     if (value < 0 || static_cast<size_t>(value) >= p_.values.size())
       return invalid("value %{}; wanted one of the {} that are listed", value, p_.values.size());

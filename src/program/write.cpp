@@ -38,11 +38,8 @@ class PlanWriter {
   }
 
   Offset<fb::Symbol> symbol(const Symbol& s) { return fb::CreateSymbol(b_, text(s.name), s.min, s.max); }
-  Offset<fb::Step> step(const std::string& s) { return fb::CreateStep(b_, text(s)); }
   Offset<fb::Value> value(const TensorSpec& v) {
-    const auto type = text(weft::text(v.type));
-    const auto transform = v.transform.empty() ? 0 : all(v.transform, &PlanWriter::step);
-    return fb::CreateValue(b_, type, v.layout, transform);
+    return fb::CreateValue(b_, text(weft::text(v.type)), v.layout);
   }
   Offset<fb::Port> port(const Port& p) { return fb::CreatePort(b_, text(p.name), p.value); }
   Offset<fb::State> state(const StateSpec& s) {

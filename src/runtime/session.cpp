@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <bit>
 
+#include "link/recipe.h"
 #include "link/resolve_types.h"
+#include "runtime/made.h"
 
 namespace weft::runtime {
 namespace {
@@ -37,7 +39,15 @@ Result<std::unique_ptr<Session>> Session::create(std::shared_ptr<const program::
                                                  const Present& present) {
   if (devices.empty()) return invalid("a session needs a device");
   std::unique_ptr<Session> s(new Session(std::move(program), std::move(devices), policy));
-  WEFT_CHECK(s->load(present));
+  WEFT_CHECK(s->load(present, false));
+  return s;
+}
+
+Result<std::unique_ptr<Session>> Session::create_whole(
+    std::shared_ptr<const program::CompiledProgram> program, std::vector<seam::Device*> devices,
+    const Policy& policy) {
+  std::unique_ptr<Session> s(new Session(std::move(program), std::move(devices), policy));
+  WEFT_CHECK(s->load({}, true));
   return s;
 }
 
@@ -45,7 +55,7 @@ Session::~Session() {
   (void)synchronize();  // an error that nobody asked for in time has nowhere to go
 }
 
-Status Session::load(const Present& present) {
+Status Session::load(const Present& present, bool whole) {
   for (auto* device : devices_) {
     WEFT_TRY(auto queue, device->open_queue());
     queues_.push_back(std::move(queue));
@@ -60,14 +70,34 @@ Status Session::load(const Present& present) {
       WEFT_TRY(states_.back(), first_memory(s));
     }
   }
-  for (size_t i = 0; i < program_->weights.size(); ++i)
-    if (auto memory = there(program_->weights[i].name)) weights_.take(i, std::move(memory));
+  std::vector<seam::BufferRef> given;
+  for (const auto& w : program_->weights) given.push_back(there(w.name));
+  if (whole)
+    weights_.emplace(*rest_, devices_);
+  else
+    WEFT_CHECK(make_constants(given));
+  for (size_t i = 0; i < given.size(); ++i)
+    if (given[i]) weights_->take(i, std::move(given[i]));
   return synchronize();
+}
+
+// Memory that was given may change: it is a caller's.
+Status Session::make_constants(const std::vector<seam::BufferRef>& given) {
+  std::vector<bool> constant;
+  for (size_t i = 0; i < given.size(); ++i) constant.push_back(!given[i] && program_->weights[i].blob >= 0);
+  auto parts = link::split_recipe(*program_, constant);
+  if (parts) rest_ = std::make_shared<const program::CompiledProgram>(std::move(parts->rest));
+  weights_.emplace(*rest_, devices_);
+  if (!parts) return {};
+  const auto recipe = std::make_shared<const program::CompiledProgram>(std::move(parts->recipe));
+  WEFT_TRY(auto made, runtime::make_constants(recipe, devices_, policy_));
+  for (size_t i = 0; i < made.size(); ++i) weights_->take(given.size() + i, std::move(made[i]));
+  return {};
 }
 
 bool Session::holds(const void* buffer) const {
   const auto is = [&](const seam::BufferRef& b) { return b.get() == buffer; };
-  return std::ranges::any_of(states_, is) || weights_.holds(buffer);
+  return std::ranges::any_of(states_, is) || weights_->holds(buffer);
 }
 
 Result<seam::BufferRef> Session::first_memory(const program::StateSpec& state) {
@@ -132,7 +162,7 @@ Result<BoundPlan*> Session::bound_for(const Bindings& bindings) {
   WEFT_TRY(auto plan, plan_for(bindings));
   WEFT_CHECK(together.finish());
   if (see_plan_) see_plan_(plan);
-  WEFT_CHECK(weights_.fill(plan));
+  WEFT_CHECK(weights_->fill(plan));
   WEFT_CHECK(make_room(plan));
   const auto home = [this, packed = plan.packed](const link::BufferAllocation& slot) {
     return home_of(packed, slot);
@@ -162,7 +192,7 @@ Bindings Session::roof_of(const Bindings& bindings) const {
 
 link::Packings Session::packings() {
   return [this](int32_t weight, uint32_t device) {
-    return weights_.packings(static_cast<size_t>(weight), device);
+    return weights_->packings(static_cast<size_t>(weight), device);
   };
 }
 
@@ -170,7 +200,7 @@ Result<const link::ExecutionPlan*> Session::roof_for(const Bindings& roof) {
   const auto at = roofs_.find(roof.all());
   if (at != roofs_.end()) return &at->second;
   ++links_;
-  WEFT_TRY(auto plan, link::link(*program_, roof, devices_, policy_, packings()));
+  WEFT_TRY(auto plan, link::link(*rest_, roof, devices_, policy_, packings()));
   if (roofs_.size() == kMostRoofs) roofs_.erase(roofs_.begin());
   return &roofs_.emplace(roof.all(), std::move(plan)).first->second;
 }
@@ -180,11 +210,11 @@ Result<link::ExecutionPlan> Session::plan_for(const Bindings& bindings) {
   auto roof = roof_for(up);
   if (roof.ok() && up == bindings) return *roof.value();
   if (roof.ok()) {
-    auto plan = link::resize(*roof.value(), *program_, bindings, policy_, packings());
+    auto plan = link::resize(*roof.value(), *rest_, bindings, policy_, packings());
     if (plan.ok() || plan.status().code() != Code::unsupported) return plan;
   }
   ++links_;  // what can't be had for larger sizes may be for these
-  return link::link(*program_, bindings, devices_, policy_, packings());
+  return link::link(*rest_, bindings, devices_, policy_, packings());
 }
 
 // All plans share the arenas. Those that point into one which is too small now go.
@@ -205,7 +235,7 @@ seam::Buffer* Session::home_of(std::span<const link::PackedWeight> packed,
   using Kind = link::BufferAllocation::Kind;
   if (slot.kind == Kind::arena) return arenas_[slot.device].get();
   if (slot.kind == Kind::state) return states_[static_cast<size_t>(slot.index)].get();
-  return weights_.memory(packed, slot);
+  return weights_->memory(packed, slot);
 }
 
 bool Session::same_sizes(std::span<const seam::ConcreteType* const> inputs) const {

@@ -41,6 +41,10 @@ class Session {
   static Result<std::unique_ptr<Session>> create(std::shared_ptr<const program::CompiledProgram> program,
                                                  std::vector<seam::Device*> devices, const Policy& policy,
                                                  const Present& present = {});
+  /// The same, with every call in each run: what depends on constants alone too (link/recipe.h).
+  static Result<std::unique_ptr<Session>> create_whole(
+      std::shared_ptr<const program::CompiledProgram> program, std::vector<seam::Device*> devices,
+      const Policy& policy);
   ~Session();
 
   /// Runs once. `inputs` in the order of the program's; their sizes give the symbols' values. Returns the
@@ -95,11 +99,9 @@ class Session {
 
   Session(std::shared_ptr<const program::CompiledProgram> program, std::vector<seam::Device*> devices,
           const Policy& policy)
-      : program_(std::move(program)),
-        devices_(std::move(devices)),
-        policy_(policy),
-        weights_(*program_, devices_) {}
-  Status load(const Present& present);
+      : program_(std::move(program)), devices_(std::move(devices)), policy_(policy), rest_(program_) {}
+  Status load(const Present& present, bool whole);
+  Status make_constants(const std::vector<seam::BufferRef>& given);
   Result<Bindings> bind(std::span<const seam::ConcreteType* const> inputs) const;
   bool same_sizes(std::span<const seam::ConcreteType* const> inputs) const;  // as those of the present plan
   Status choose_plan(std::span<const seam::ConcreteType* const> inputs);
@@ -129,8 +131,9 @@ class Session {
   Policy policy_;
   std::vector<std::unique_ptr<seam::Queue>> queues_;  // by device
   std::vector<seam::BufferRef> states_;
-  std::vector<bool> shared_;  // by state: its memory is a tensor's too
-  Weights weights_;
+  std::vector<bool> shared_;                              // by state: its memory is a tensor's too
+  std::shared_ptr<const program::CompiledProgram> rest_;  // what runs each time; or all of it
+  std::optional<Weights> weights_;                        // of `rest_`
   std::vector<seam::BufferRef> arenas_;  // by device; of all plans, one of which runs at a time
   std::map<std::vector<std::pair<std::string, int64_t>>, link::ExecutionPlan> roofs_;  // by their bindings
   std::deque<Bound> bound_;                                                            // newest use first

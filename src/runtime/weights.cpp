@@ -25,6 +25,22 @@ weft_tensor tensor_of(void* data, const seam::ConcreteType& type, const seam::De
 
 }  // namespace
 
+// Opened when first asked for: each upload waits for its queue, and finds there what failed of it alone.
+class Weights::Queues {
+ public:
+  explicit Queues(std::span<seam::Device* const> devices) : devices_(devices), open_(devices.size()) {}
+  Result<seam::Queue*> of(uint32_t device) {
+    if (!open_[device]) {
+      WEFT_TRY(open_[device], devices_[device]->open_queue());
+    }
+    return open_[device].get();
+  }
+
+ private:
+  const std::span<seam::Device* const> devices_;
+  std::vector<std::unique_ptr<seam::Queue>> open_;
+};
+
 const program::Blob* Weights::blob(size_t weight) const {
   const int32_t i = program_.weights[weight].blob;
   return i < 0 ? nullptr : &program_.blobs[static_cast<size_t>(i)];
@@ -48,15 +64,18 @@ std::optional<std::vector<std::string>> Weights::packings(size_t weight, uint32_
   return weight_store().packings(key(weight, device));
 }
 
-Result<Weights::Held> Weights::copied(size_t weight, uint32_t device, seam::Queue& queue) {
+Result<Weights::Held> Weights::copied(size_t weight, uint32_t device, Queues& queues) {
   const auto& w = program_.weights[weight];
   WEFT_TRY(const auto type, link::concrete(program_.values[static_cast<size_t>(w.value)], {}));
   const auto make = [&]() -> Result<seam::BufferRef> {
     WEFT_TRY(auto buffer, devices_[device]->allocate_unpooled(type.bytes()));
+    WEFT_TRY(auto* queue, queues.of(device));
     if (const program::Blob* b = blob(weight)) {
-      WEFT_CHECK(queue.copy_in(*buffer.get(), 0, b->data, b->size).at(w.name));
-      WEFT_CHECK(queue.synchronize().at(w.name));
+      WEFT_CHECK(queue->copy_in(*buffer.get(), 0, b->data, b->size).at(w.name));
+    } else {
+      WEFT_CHECK(fill_from_first_device(weight, *buffer.get(), device, queues).at(w.name));
     }
+    WEFT_CHECK(queue->synchronize().at(w.name));
     return buffer;
   };
   if (!blob(weight)) {
@@ -67,11 +86,24 @@ Result<Weights::Held> Weights::copied(size_t weight, uint32_t device, seam::Queu
   return Held{entry->buffer(), entry};
 }
 
-Result<Weights::Held> Weights::packed(const link::PackedWeight& want, seam::Queue& queue) {
+// Of one that has no bytes in the program: it was given there, or made.
+Status Weights::fill_from_first_device(size_t weight, const seam::Buffer& to, uint32_t device,
+                                       Queues& queues) {
+  const auto& from = plain_[at(weight, 0)].buffer;
+  if (!from) return fail(Code::internal, "nothing gives it a value");
+  std::vector<std::byte> bytes(to.bytes);
+  WEFT_TRY(auto* out, queues.of(0));
+  WEFT_CHECK(out->copy_out(bytes.data(), *from.get(), 0, bytes.size()));
+  WEFT_TRY(auto* in, queues.of(device));
+  WEFT_CHECK(in->copy_in(to, 0, bytes.data(), bytes.size()));
+  return in->synchronize();
+}
+
+Result<Weights::Held> Weights::packed(const link::PackedWeight& want, Queues& queues) {
   const auto weight = static_cast<size_t>(want.weight);
   const auto make = [&]() -> Result<seam::BufferRef> {
     WEFT_TRY(auto buffer, devices_[want.device]->allocate_unpooled(want.packing().bytes));
-    WEFT_CHECK(pack(want, *buffer.get(), queue).at(program_.weights[weight].name));
+    WEFT_CHECK(pack(want, *buffer.get(), queues).at(program_.weights[weight].name));
     return buffer;
   };
   WEFT_TRY(auto entry, weight_store().get(key(weight, want.device).packed(want.packing().id), make));
@@ -79,7 +111,7 @@ Result<Weights::Held> Weights::packed(const link::PackedWeight& want, seam::Queu
 }
 
 // From where the bytes lie already: in the program on the host, or in a copy that goes again.
-Status Weights::pack(const link::PackedWeight& want, const seam::Buffer& to, seam::Queue& queue) {
+Status Weights::pack(const link::PackedWeight& want, const seam::Buffer& to, Queues& queues) {
   const auto weight = static_cast<size_t>(want.weight);
   const seam::Device& device = *devices_[want.device];
   const program::Blob& b = *blob(weight);
@@ -87,39 +119,32 @@ Status Weights::pack(const link::PackedWeight& want, const seam::Buffer& to, sea
   const seam::ConcreteType& type = *want.plan->call->desc().inputs[want.input];
   Held copy = plain_[at(weight, want.device)];
   if (!copy.buffer && !device.host_memory()) {
-    WEFT_TRY(copy, copied(weight, want.device, queue));
+    WEFT_TRY(copy, copied(weight, want.device, queues));
   }
+  WEFT_TRY(auto* queue, queues.of(want.device));
   // `pack` only reads it.
   void* data = copy.buffer ? copy.buffer->handle : const_cast<std::byte*>(b.data);
   const weft_tensor from = tensor_of(data, type, device, 0);
   const weft_tensor into = tensor_of(to.handle, type, device, want.packing().layout);
   seam::CError error;
-  const weft_code code = want.plan->kernel.pack(&plan, want.input, &from, &into, queue.c(), error.out());
-  const Status passed = queue.synchronize();  // also after a refusal: the copy is let go of
+  const weft_code code = want.plan->kernel.pack(&plan, want.input, &from, &into, queue->c(), error.out());
+  const Status passed = queue->synchronize();  // also after a refusal: the copy is let go of
   if (code != WEFT_OK) return error.status(code).at(want.plan->kernel.id);
   return passed;
 }
 
 Status Weights::fill(const link::ExecutionPlan& plan) {
-  std::vector<std::unique_ptr<seam::Queue>> queues(devices_.size());
-  const auto queue_of = [&](uint32_t device) -> Result<seam::Queue*> {
-    if (!queues[device]) {
-      WEFT_TRY(queues[device], devices_[device]->open_queue());
-    }
-    return queues[device].get();
-  };
+  Queues queues(devices_);
   for (const auto& slot : plan.slots) {
     if (slot.kind != link::BufferAllocation::Kind::weight || slot.packed >= 0) continue;
     auto& held = plain_[at(static_cast<size_t>(slot.index), slot.device)];
     if (held.buffer) continue;
-    WEFT_TRY(auto* queue, queue_of(slot.device));
-    WEFT_TRY(held, copied(static_cast<size_t>(slot.index), slot.device, *queue));
+    WEFT_TRY(held, copied(static_cast<size_t>(slot.index), slot.device, queues));
   }
   for (const auto& want : plan.packed) {
     auto& held = packed_[key_of(want)];
     if (held.buffer) continue;
-    WEFT_TRY(auto* queue, queue_of(want.device));
-    WEFT_TRY(held, packed(want, *queue));
+    WEFT_TRY(held, packed(want, queues));
   }
   return {};
 }

@@ -20,6 +20,10 @@ class Weights {
   void take(size_t weight, seam::BufferRef memory) { plain_[at(weight, 0)] = {std::move(memory), nullptr}; }
   /// What the linker may pack, and how it is packed already.
   std::optional<std::vector<std::string>> packings(size_t weight, uint32_t device);
+  /// What a recipe made on the first device.
+  void take(size_t weight, WeightStore::Ref made) {
+    plain_[at(weight, 0)] = {made->buffer(), std::move(made)};
+  }
   /// Copies and packs what the plan reads, on queues of its own: what fails there is an error of this call,
   /// and no other session shares it. All has passed when it returns, for sessions with other queues read it.
   Status fill(const link::ExecutionPlan& plan);
@@ -28,6 +32,7 @@ class Weights {
   bool holds(const void* buffer) const;
 
  private:
+  class Queues;
   struct Held {
     seam::BufferRef buffer;
     WeightStore::Ref shared;  // null: it was given
@@ -37,9 +42,10 @@ class Weights {
   size_t at(size_t weight, uint32_t device) const { return weight * devices_.size() + device; }
   const program::Blob* blob(size_t weight) const;
   WeightKey key(size_t weight, uint32_t device);
-  Result<Held> copied(size_t weight, uint32_t device, seam::Queue& queue);
-  Result<Held> packed(const link::PackedWeight& want, seam::Queue& queue);
-  Status pack(const link::PackedWeight& want, const seam::Buffer& to, seam::Queue& queue);
+  Result<Held> copied(size_t weight, uint32_t device, Queues& queues);
+  Status fill_from_first_device(size_t weight, const seam::Buffer& to, uint32_t device, Queues& queues);
+  Result<Held> packed(const link::PackedWeight& want, Queues& queues);
+  Status pack(const link::PackedWeight& want, const seam::Buffer& to, Queues& queues);
 
   const program::CompiledProgram& program_;
   const std::span<seam::Device* const> devices_;

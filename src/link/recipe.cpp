@@ -1,0 +1,154 @@
+#include "link/recipe.h"
+
+#include <algorithm>
+#include <map>
+
+#include "link/resolve_types.h"
+
+namespace weft::link {
+namespace {
+
+using program::CompiledProgram;
+using program::KernelCall;
+using program::Region;
+using program::ValueId;
+
+constexpr uint64_t kMostGrowth = 2;
+constexpr uint64_t kSmall = uint64_t{1} << 20;  // such as a table of angles: whatever it was made from
+
+// Bytes of a type without symbols.
+std::optional<uint64_t> bytes_of(const program::TensorSpec& spec) {
+  if (!std::ranges::all_of(spec.type.shape, [](const Dim& d) { return d.is_const(); })) return {};
+  const auto type = concrete(spec, {});
+  return type.ok() ? std::optional(type.value().bytes()) : std::nullopt;
+}
+
+// These may be no step at all.
+bool is_view(const KernelCall& call) { return call.op == "reshape" || call.op == "slice"; }
+
+class Splitter {
+ public:
+  Splitter(const CompiledProgram& program, const std::vector<bool>& constant)
+      : p_(program),
+        made_from_(program.values.size()),
+        in_rest_(p_.calls.size()),
+        in_recipe_(p_.calls.size()) {
+    for (size_t i = 0; i < p_.weights.size(); ++i)
+      if (constant[i]) made_from_[at(p_.weights[i].value)] = bytes_of(p_.values[at(p_.weights[i].value)]);
+    for (const auto& call : p_.calls) follow(call);
+    share_out();
+  }
+
+  std::optional<Recipe> split() {
+    std::vector<ValueId> results;
+    for (size_t id = 0; id < p_.values.size(); ++id)
+      if (crosses_[id]) results.push_back(static_cast<ValueId>(id));
+    if (results.empty()) return {};
+    Recipe parts{.recipe = {}, .rest = p_};
+    parts.rest.calls.clear();
+    for (size_t i = 0; i < p_.calls.size(); ++i)
+      if (in_rest_[i]) parts.rest.calls.push_back(p_.calls[i]);
+    for (const ValueId id : results)
+      parts.rest.weights.push_back(
+          {fmt::format("made {}", parts.rest.weights.size() - p_.weights.size()), id, -1});
+    write_recipe(parts.recipe, results);
+    return parts;
+  }
+
+ private:
+  static size_t at(ValueId id) { return static_cast<size_t>(id); }
+
+  // A result that comes of constants alone has the bytes of the weights that it is made from; others nothing.
+  void follow(const KernelCall& call) {
+    uint64_t from = 0;
+    for (const ValueId id : call.inputs) {
+      if (id == program::kAbsent) continue;
+      if (!made_from_[at(id)]) return;
+      from += *made_from_[at(id)];
+    }
+    if (!call.updates.empty()) return;
+    uint64_t bytes = 0;
+    for (const ValueId id : call.outputs) {
+      const auto own = bytes_of(p_.values[at(id)]);
+      if (!own) return;
+      bytes += *own;
+    }
+    if (bytes > std::max(kMostGrowth * from, kSmall)) return;
+    for (const ValueId id : call.outputs) made_from_[at(id)] = from;
+  }
+
+  // From the end: what the rest reads, what it needs the recipe to make, and what that needs in turn.
+  void share_out() {
+    std::vector<bool> rest(p_.values.size()), recipe(p_.values.size());
+    crosses_.resize(p_.values.size());
+    for (const auto& port : p_.outputs) rest[at(port.value)] = true;
+    for (size_t i = p_.calls.size(); i-- > 0;) {
+      const KernelCall& call = p_.calls[i];
+      const auto read_by = [&](const std::vector<bool>& part) {
+        return std::ranges::any_of(call.outputs, [&](ValueId id) { return part[at(id)]; });
+      };
+      const bool constant = !call.outputs.empty() && made_from_[at(call.outputs[0])].has_value();
+      in_rest_[i] = !constant || (is_view(call) && read_by(rest));
+      if (constant && !in_rest_[i])
+        for (const ValueId id : call.outputs) crosses_[at(id)] = rest[at(id)];
+      in_recipe_[i] = constant && (read_by(recipe) || (!in_rest_[i] && read_by(rest)));
+      for (const ValueId id : call.inputs) {
+        if (id == program::kAbsent) continue;
+        if (in_rest_[i]) rest[at(id)] = true;
+        if (in_recipe_[i]) recipe[at(id)] = true;
+      }
+    }
+  }
+
+  // By itself, with numbers of its own: equal recipes of different programs are equal.
+  void write_recipe(CompiledProgram& recipe, const std::vector<ValueId>& results) const {
+    std::map<ValueId, ValueId> values;
+    std::map<int32_t, int32_t> regions, blobs;
+    const auto value = [&](ValueId id) {
+      if (id == program::kAbsent) return id;
+      const auto [known, added] = values.try_emplace(id, static_cast<ValueId>(values.size()));
+      if (added) recipe.values.push_back(p_.values[at(id)]);
+      return known->second;
+    };
+    std::vector<KernelCall> calls;
+    for (size_t i = 0; i < p_.calls.size(); ++i) {
+      if (!in_recipe_[i]) continue;
+      KernelCall call = p_.calls[i];
+      std::ranges::transform(call.inputs, call.inputs.begin(), value);
+      std::ranges::transform(call.outputs, call.outputs.begin(), value);
+      call.region = region(recipe, regions, call.region);
+      calls.push_back(std::move(call));
+    }
+    recipe.calls = std::move(calls);
+    for (const auto& w : p_.weights)
+      if (const auto known = values.find(w.value); known != values.end()) {
+        const auto [blob, added] = blobs.try_emplace(w.blob, static_cast<int32_t>(blobs.size()));
+        if (added) recipe.blobs.push_back(p_.blobs[static_cast<size_t>(w.blob)]);
+        recipe.weights.push_back({w.name, known->second, blob->second});
+      }
+    for (const ValueId id : results)
+      recipe.outputs.push_back({fmt::format("made {}", recipe.outputs.size()), value(id)});
+  }
+
+  int32_t region(CompiledProgram& recipe, std::map<int32_t, int32_t>& known, int32_t i) const {
+    if (i < 0) return i;
+    if (const auto there = known.find(i); there != known.end()) return there->second;
+    Region copy = p_.regions[static_cast<size_t>(i)];
+    for (auto& call : copy.calls) call.region = region(recipe, known, call.region);  // those come before
+    recipe.regions.push_back(std::move(copy));
+    return known[i] = static_cast<int32_t>(recipe.regions.size() - 1);
+  }
+
+  const CompiledProgram& p_;
+  std::vector<std::optional<uint64_t>> made_from_;  // by value
+  std::vector<bool> in_rest_, in_recipe_;           // by call
+  std::vector<bool> crosses_;                       // by value: from the recipe to the rest
+};
+
+}  // namespace
+
+std::optional<Recipe> split_recipe(const CompiledProgram& program, const std::vector<bool>& constant) {
+  return Splitter(program, constant).split();
+}
+
+}  // namespace weft::link
