@@ -45,7 +45,7 @@ const Example kExamples[] = {
      [](const auto& in) { return std::vector{linear(in[0], in[2]), linear(in[0], in[3])}; }},
     {"a gate", "linear_linear_elementwise", "linear linear region",
      [](const auto& in) { return std::vector{silu(linear(in[0], in[2])) * linear(in[0], in[3])}; }},
-    {"the product is a result too", "matmul_relu", "matmul relu",
+    {"the product is a result too", "matmul_relu", "matmul region",
      [](const auto& in) {
        const Tensor y = matmul(in[0], in[2]);
        return std::vector{y, relu(y)};

@@ -127,7 +127,7 @@ symbol rows in 1..64
 input  %0: f32[rows*16, 4]  "x"
 state  %2: f32[3]  "counter" ends as %5, blob 1, 12 bytes
 weight %1: f32[4, 4]  "w" blob 0, 64 bytes
-weight %6: u8[5] layout=7 -> tile(4) -> pack  "packed" blob 2, 5 bytes
+weight %6: u8[5] layout=7  "packed" blob 2, 5 bytes
 output %4: f32[rows*16, 4]  "y"
   %3: f32[rows*16, 4] = matmul(%0, %1) {a=-3, b=-0.0, c=[2, rows*16, max(7,rows)], d=")" +
                                         std::string("me\0an", 5) + R"(", e=bytes(2)}  ; hidden1.matmul

@@ -111,7 +111,7 @@ TEST(Recipes, GiveTheAnswersOfEagerCalls) {
 
 // One that stays quantised, a view, and what depends on the input's size.
 TEST(Recipes, LeaveWhatWouldGrowAndWhatIsNoStep) {
-  const Tensor bytes = cast(drawn({kSide * 16, kSide}, "reference") * 100.0, DType::u8);
+  const Tensor bytes = cast(drawn({kSide * 128, kSide}, "reference") * 100.0, DType::u8);
   EXPECT_FALSE(
       split(File([&](const auto& in) { return std::vector{linear(in[0], cast(bytes, DType::f32))}; })));
   const Tensor flat = drawn({kSide * kSide}, "reference");

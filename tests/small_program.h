@@ -3,7 +3,7 @@
 
 namespace weft::program {
 
-inline TensorSpec f32(Shape shape) { return {{DType::f32, std::move(shape)}, 0, {}}; }
+inline TensorSpec f32(Shape shape) { return {{DType::f32, std::move(shape)}, 0}; }
 
 // The test's own symbol name: expressions are interned for the process, and other tests have a `batch` too.
 inline Dim rows() { return Dim::symbol("rows", 1, 64); }
@@ -14,7 +14,7 @@ inline CompiledProgram small_program() {
   CompiledProgram p;
   p.name = "small";
   p.symbols = {{"rows", 1, 64}};
-  p.values = {wide, f32({4, 4}), f32({3}), wide, wide, f32({3}), {{DType::u8, {5}}, 7, {"tile(4)", "pack"}}};
+  p.values = {wide, f32({4, 4}), f32({3}), wide, wide, f32({3}), {{DType::u8, {5}}, 7}};
   KernelCall matmul{.op = "matmul", .inputs = {0, 1}, .outputs = {3}, .where = "hidden1.matmul"};
   matmul.attrs = {{"a", int64_t{-3}},
                   {"b", -0.0},

@@ -38,7 +38,7 @@ KernelCall call_of(const ir::Node& node) {
 Region region_of(const ir::Graph& body, std::string pattern) {
   Region r;
   r.pattern = std::move(pattern), r.n_inputs = static_cast<uint32_t>(body.inputs.size());
-  for (const auto& t : body.types) r.values.push_back({t, 0, {}});
+  for (const auto& t : body.types) r.values.push_back({t, 0});
   for (const auto& n : body.nodes) {
     r.calls.push_back(call_of(n));
     r.calls.back().where.clear();  // a body is shared by calls from everywhere
@@ -56,7 +56,7 @@ class Emitter {
   }
 
   Result<CompiledProgram> run() {
-    for (const auto& t : g_.types) p_.values.push_back({t, 0, {}});
+    for (const auto& t : g_.types) p_.values.push_back({t, 0});
     collect_all_symbols();
     for (const auto& i : g_.inputs) p_.inputs.push_back({i.name, i.value});
     for (const auto& o : g_.outputs) p_.outputs.push_back({o.name, o.value});
