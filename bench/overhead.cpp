@@ -2,7 +2,7 @@
 
 #include "compiler/compile.h"
 #include "eager/apply.h"
-#include "link/execution_plan.h"
+#include "link/schedule.h"
 #include "loops/loops.h"
 #include "runtime/devices.h"
 #include "runtime/session.h"
@@ -31,14 +31,14 @@ BENCHMARK_CAPTURE(eager_add_16, on_reference, "reference");
 
 // A signature that was never seen: inference, selection, a plan, an entry. 256 of them at a time, so that
 // emptying the cache between rounds stays out of the figure.
-void plan_cache_miss(benchmark::State& state) {
+void call_cache_miss(benchmark::State& state) {
   constexpr int64_t kSignatures = 256;
   set_default_backend("null");
   std::vector<Tensor> operands;
   for (int64_t n = 1; n <= kSignatures; ++n) operands.push_back(ramp(n));
   for (auto _ : state) {
     state.PauseTiming();
-    eager::clear_plan_cache();
+    eager::clear_call_cache();
     const uint64_t before = eager::cache_stats().misses;
     state.ResumeTiming();
     for (const auto& t : operands) benchmark::DoNotOptimize(add(t, t));
@@ -47,7 +47,7 @@ void plan_cache_miss(benchmark::State& state) {
   state.counters["per_miss"] = benchmark::Counter(
       kSignatures, benchmark::Counter::kIsIterationInvariantRate | benchmark::Counter::kInvert);
 }
-BENCHMARK(plan_cache_miss);
+BENCHMARK(call_cache_miss);
 
 constexpr int kNodes = 256;
 
@@ -67,7 +67,7 @@ void compiled_node(benchmark::State& state) {
       runtime::Session::create(program, value_or_raise(runtime::devices_for("null", Policy())), Policy()));
   const std::vector<runtime::HostTensor> inputs(2, {{DType::f32, {4, 4}}, std::vector<std::byte>(64)});
   raise_if(session->set_inputs(inputs));
-  if (session->plan().steps.size() != kNodes) state.SkipWithError("not one step a node");
+  if (session->schedule().steps.size() != kNodes) state.SkipWithError("not one step a node");
   for (auto _ : state) raise_if(session->execute());
   state.SetItemsProcessed(state.iterations() * kNodes);
   state.counters["per_node"] =

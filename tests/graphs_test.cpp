@@ -95,7 +95,7 @@ TEST(Graphs, AreMadeOfEveryOpAndTheSameForTheSameSeed) {
 
 /// Every value is taken for dead one step too early: what is made there may lie where it lay. Floats only: a
 /// spoilt index would read anywhere.
-void end_lifetimes_early(link::ExecutionPlan& plan) {
+void end_lifetimes_early(link::Schedule& plan) {
   for (auto& slot : plan.slots)
     if (is_float(slot.type.dtype) && slot.last_step > slot.first_step) --slot.last_step;
   plan.arenas = link::plan_memory(plan.slots, plan.devices);

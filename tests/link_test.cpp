@@ -4,7 +4,7 @@
 #include <random>
 
 #include "compiler/compile.h"
-#include "link/execution_plan.h"
+#include "link/schedule.h"
 #include "loops/loops.h"
 #include "seam/registry.h"
 #include "small_model.h"
@@ -101,19 +101,19 @@ TEST(Region, ExpansionPlansItsMemoryAnew) {
   };
   auto specs = cubes();
   specs[1].type.shape = specs[2].type.shape = Shape{8};
-  const auto plan_for = [&](const std::string& backend) {
+  const auto schedule_for = [&](const std::string& backend) {
     auto program = compile(function, specs, {.backend = backend});
     auto in = cube_values(16);
     in[1] = in[2] = Tensor::of({1, 2, 3, 4, 5, 6, 7, 8}, {8});
     (void)program(in);
-    return program.plan_text();
+    return program.schedule_text();
   };
-  const auto expanded = plan_for("far");
+  const auto expanded = schedule_for("far");
   std::printf("%s", expanded.c_str());
   const uint64_t large = 16 * 24 * 4;
   EXPECT_GE(arena_bytes(expanded), large);  // inputs and outputs are the caller's memory
   if (!is_backend_available("opencl")) GTEST_SKIP() << "opencl is not available here";
-  const auto fused = plan_for("opencl");
+  const auto fused = schedule_for("opencl");
   std::printf("%s", fused.c_str());
   EXPECT_NE(fused.find("loops.region.elementwise"), std::string::npos) << fused;
   EXPECT_LT(arena_bytes(fused), large) << "one call needs no room in between";

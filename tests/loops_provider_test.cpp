@@ -2,7 +2,7 @@
 
 #include "codegen/render.h"
 #include "loops_device.h"
-#include "seam/plan.h"
+#include "seam/prepared_kernel.h"
 
 namespace weft::loops_test {
 namespace {

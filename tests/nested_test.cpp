@@ -94,7 +94,7 @@ TEST(Nested, ADeviceWithoutAKernelForAGroupGetsItsCalls) {
       for (size_t k = 0; k < want.size(); ++k)
         EXPECT_EQ(got[k].to_vector<float>(), want[k].to_vector<float>()) << e.name << " on " << backend;
       if (backend == "reference") continue;  // has no kernel for linear, so that is opened too
-      const std::string plan = whole.plan_text();
+      const std::string plan = whole.schedule_text();
       std::string from = "\n" + plan;
       size_t at = 0;
       std::istringstream ops(e.opened);
@@ -117,7 +117,7 @@ TEST(Nested, ADeviceThatCompilesTextRunsAGroupAtOnce) {
       for (size_t i = 0; i < a.size(); ++i)
         ASSERT_NEAR(a[i], b[i], 1e-5 * (1 + std::abs(b[i]))) << e.name << ", element " << i;
     }
-    const std::string plan = program.plan_text(), calls = e.calls;
+    const std::string plan = program.schedule_text(), calls = e.calls;
     EXPECT_EQ(std::ranges::count(plan, '\n') > 0, true);
     if (calls.find(' ') != calls.npos) continue;
     EXPECT_NE(plan.find("   0  loops.region.fused"), plan.npos) << e.name << "\n" << plan;

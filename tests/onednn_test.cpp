@@ -94,10 +94,10 @@ class OneDnn : public ::testing::Test {
   void SetUp() override {
     if (!is_backend_available("onednn")) GTEST_SKIP() << "oneDNN 3 is not here";
   }
-  static Result<seam::PlanPtr> plan(Rig& rig, const Layer& l) {
+  static Result<seam::PreparedPtr> plan(Rig& rig, const Layer& l) {
     const auto call = std::make_shared<const seam::OwnedCall>(region_of(l.graph));
     const auto* kernel = seam::registry().find_kernel(rig.device, "onednn.region.linear");
-    return seam::plan_with(rig.device, *kernel, call);
+    return seam::prepare_with(rig.device, *kernel, call);
   }
 };
 

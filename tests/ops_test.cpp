@@ -9,7 +9,7 @@
 #include "conformance/run.h"
 #include "ir/lower.h"
 #include "loops/loops.h"
-#include "seam/plan.h"
+#include "seam/prepared_kernel.h"
 #include "seam/registry.h"
 
 // Every op x case x dtype x backend, judged per element; and every planted fault rejected.

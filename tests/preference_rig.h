@@ -40,7 +40,7 @@ class Preference : public ::testing::Test {
   }
   static void forget() {
     seam::preferences().reload();
-    eager::clear_plan_cache();
+    eager::clear_call_cache();
   }
   static seam::Device& device() { return *value_or_raise(seam::registry().open("native")); }
   static seam::CallPtr call(const Ask& ask = kExp) { return value_or_raise(describe(ask)); }

@@ -126,7 +126,7 @@ TEST(Review, EmptyTensorsAndThoseOfEndedTracesAreErrors) {
   EXPECT_SAYS("trace", kept.to("reference"));
   EXPECT_SAYS(
       "no plan yet",
-      compile([](const std::vector<Tensor>& in) { return in; }, {{"x", {DType::f32, {2}}}}).plan_text());
+      compile([](const std::vector<Tensor>& in) { return in; }, {{"x", {DType::f32, {2}}}}).schedule_text());
 }
 
 TEST(Review, ATapeOfSharedEdgesEndsWithoutRecursion) {

@@ -153,7 +153,7 @@ std::atomic<int> warnings{0};
 TEST(Fallback, EagerWarnSaysSoOnceForEachSignature) {
   const OnBackend on(picky().name());
   const PolicyScope warn_me(Policy{.fallback = Fallback::warn});
-  eager::clear_plan_cache();
+  eager::clear_call_cache();
   warnings = 0;
   set_log_sink([](LogLevel level, std::string_view text) {
     if (level == LogLevel::warning && text.find("exp runs on ") != text.npos) ++warnings;
@@ -189,7 +189,7 @@ TEST(Fallback, ASessionAllowsWithCopiesAsStepsAndInTheLedger) {
       .backend = picky().name(), .policy = {.fallback = Fallback::allow}, .fuse = false};
   auto program = compile(with_exp, kPair, options);
   (void)program({pair_of(1, 2)});
-  const auto text = program.plan_text();
+  const auto text = program.schedule_text();
   EXPECT_EQ(text.find("watch_picky.exp.shared  "), std::string::npos) << "it runs no step: " << text;
   EXPECT_NE(text.find("copy "), std::string::npos) << text;
   reset_ledger();
@@ -229,7 +229,7 @@ TEST(Ledger, EqualsTheBackendsOwnCountsOverATrainingRun) {
     counting_backend().reset();
     EXPECT_TRUE(ledger_of(counting_backend().name()).empty()) << "a reset forgets";
     for (int t = 0; t < 3; ++t) (void)step(SmallModel::batch(t, 4))[0].item();
-    if (run == 1) eager::clear_plan_cache();  // rows of plans that have ended are kept
+    if (run == 1) eager::clear_call_cache();  // rows of plans that have ended are kept
     const auto rows = ledger_of(counting_backend().name());
     EXPECT_EQ(rows, counted_launches());
     EXPECT_GT(rows.at("matmul"), 9u);
@@ -257,10 +257,10 @@ uint64_t misses_of(const std::function<void()>& f) {
   return eager::cache_stats().misses - before;
 }
 
-TEST(PlanCache, AHitAsksNobodyAgain) {
+TEST(CallCache, AHitAsksNobodyAgain) {
   const OnBackend on(counting_backend().name());
   const auto x = pair_of(1, 2);
-  eager::clear_plan_cache();
+  eager::clear_call_cache();
   EXPECT_EQ(misses_of([&] { (void)(x + x); }), 1u);
   const uint64_t asked = counting_backend().asked;
   EXPECT_EQ(misses_of([&] {
@@ -270,9 +270,9 @@ TEST(PlanCache, AHitAsksNobodyAgain) {
   EXPECT_EQ(counting_backend().asked, asked);
 }
 
-TEST(PlanCache, WhatMattersToTheChoiceIsInTheKey) {
+TEST(CallCache, WhatMattersToTheChoiceIsInTheKey) {
   WEFT_NEEDS_PLUGIN("far");
-  eager::clear_plan_cache();
+  eager::clear_call_cache();
   const auto x = Tensor::of({1, 2, 3, 4}, {2, 2}), flat = Tensor::of({1, 2, 3, 4}, {4});
   const auto half = Tensor::of({1, 2, 3, 4}, {2, 2}, DType::f16), there = x.to("far");
   const std::pair<const char*, std::function<void()>> different[] = {
@@ -295,8 +295,8 @@ TEST(PlanCache, WhatMattersToTheChoiceIsInTheKey) {
 }
 
 // Numbers that people write differ in a few high bits, and shapes in a few low ones.
-TEST(PlanCache, KeepsCallsThatDifferInOneNumber) {
-  eager::clear_plan_cache();
+TEST(CallCache, KeepsCallsThatDifferInOneNumber) {
+  eager::clear_call_cache();
   const auto calls = [] {
     for (int i = -20; i < 20; ++i) (void)full(i, {}, DType::f32), (void)full(0.25 * i, {2}, DType::f32);
     for (int64_t n = 1; n <= 64; ++n) (void)full(1, {8, n}, DType::u8), (void)full(1, {n, 16}, DType::u8);
@@ -305,8 +305,8 @@ TEST(PlanCache, KeepsCallsThatDifferInOneNumber) {
   EXPECT_EQ(misses_of(calls), 0u);
 }
 
-TEST(PlanCache, IsBoundedAndForgetsWithoutHarm) {
-  eager::clear_plan_cache();
+TEST(CallCache, IsBoundedAndForgetsWithoutHarm) {
+  eager::clear_call_cache();
   for (int round = 0; round < 2; ++round)
     for (int64_t n = 1; n <= 3000; ++n) {
       const auto y = full(1, {Dim(n % 61 + 1), Dim(n)}, DType::u8);
@@ -317,11 +317,11 @@ TEST(PlanCache, IsBoundedAndForgetsWithoutHarm) {
     }
   EXPECT_LE(eager::cache_stats().entries, 2048u);
   EXPECT_GT(eager::cache_stats().entries, 1024u);
-  eager::clear_plan_cache();
+  eager::clear_call_cache();
   EXPECT_EQ(eager::cache_stats().entries, 0u);
 }
 
-TEST(PlanCache, EachThreadHasItsOwn) {
+TEST(CallCache, EachThreadHasItsOwn) {
   const auto x = pair_of(1, 2);
   (void)(x + x);
   uint64_t misses[2] = {0, 0};

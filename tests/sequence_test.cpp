@@ -6,7 +6,7 @@
 #include "conformance/graphs/run.h"
 #include "conformance/seam/script.h"
 #include "conformance/seam/wrapped.h"
-#include "link/execution_plan.h"
+#include "link/schedule.h"
 #include "runtime/session.h"
 #include "seam/registry.h"
 #include "test_backends.h"
@@ -18,7 +18,7 @@ namespace weft::testing {
 namespace {
 
 using link::BufferAllocation;
-using link::ExecutionPlan;
+using link::Schedule;
 
 // ---- dependencies, and their checker ----
 
@@ -29,7 +29,7 @@ struct Bytes {
   uint64_t begin, end;
   int32_t slot, value;
 };
-Bytes bytes_of(const ExecutionPlan& plan, int32_t slot) {
+Bytes bytes_of(const Schedule& plan, int32_t slot) {
   const auto& s = plan.slots[static_cast<size_t>(slot)];
   const bool arena = s.kind == BufferAllocation::Kind::arena;
   return {s.device, s.kind, arena ? -1 : s.index, s.offset, s.offset + s.type.bytes(), slot, s.value};
@@ -42,7 +42,7 @@ bool meet(const Bytes& a, const Bytes& b) {
 /// The same as link::check_dependencies says, by looking at all pairs of steps.
 class AllPairs {
  public:
-  explicit AllPairs(const ExecutionPlan& plan) : plan_(plan), n_(plan.steps.size()) {}
+  explicit AllPairs(const Schedule& plan) : plan_(plan), n_(plan.steps.size()) {}
 
   bool good() {
     for (size_t i = 0; i < n_; ++i)
@@ -86,8 +86,8 @@ class AllPairs {
   // Was the kernel asked to write there over what it reads?
   bool may_be_over(size_t step, const Bytes& w, const Bytes& r) const {
     const auto& s = plan_.steps[step];
-    if (!s.plan || w.begin != r.begin || w.end != r.end) return false;
-    const auto& updates = s.plan->call->desc().updates;
+    if (!s.prepared || w.begin != r.begin || w.end != r.end) return false;
+    const auto& updates = s.prepared->call->desc().updates;
     return std::ranges::find(s.onto, r.slot) != s.onto.end() ||
            std::ranges::any_of(updates, [&](const auto& u) {
              return s.outputs[u.first] == w.slot && s.inputs[u.second] == r.slot;
@@ -105,8 +105,8 @@ class AllPairs {
   }
   bool sums_begin_with_a_value(size_t step) const {
     const auto& s = plan_.steps[step];
-    for (size_t k = 0; s.plan && k < s.outputs.size(); ++k) {
-      if (!(s.plan->call->desc().accumulate >> k & 1)) continue;
+    for (size_t k = 0; s.prepared && k < s.outputs.size(); ++k) {
+      if (!(s.prepared->call->desc().accumulate >> k & 1)) continue;
       const Bytes w = bytes_of(plan_, s.outputs[k]);
       if (std::ranges::none_of(s.onto, [&](int32_t slot) {
             const Bytes r = bytes_of(plan_, slot);
@@ -134,7 +134,7 @@ class AllPairs {
     return true;
   }
 
-  const ExecutionPlan& plan_;
+  const Schedule& plan_;
   size_t n_;
   std::vector<std::vector<bool>> comes_after_;
 };
@@ -144,7 +144,7 @@ std::shared_ptr<const program::CompiledProgram> random_program(uint64_t seed) {
   return value_or_raise(conformance::compile_graph_case(graph));
 }
 
-ExecutionPlan plan_of(const program::CompiledProgram& program, const std::string& backend) {
+Schedule plan_of(const program::CompiledProgram& program, const std::string& backend) {
   seam::Device* devices[] = {value_or_raise(seam::registry().open(backend))};
   Bindings least;
   for (const auto& s : program.symbols) raise_if(least.bind(s.name, s.min));
@@ -152,7 +152,7 @@ ExecutionPlan plan_of(const program::CompiledProgram& program, const std::string
 }
 
 // An operand that is as large: what was there before, maybe, and has been written over.
-void read_another(link::Step& step, int32_t other, const ExecutionPlan& plan) {
+void read_another(link::Step& step, int32_t other, const Schedule& plan) {
   const auto type = [&](int32_t s) { return plan.slots[static_cast<size_t>(s)].type; };
   for (int32_t& in : step.inputs)
     if (in >= 0 && type(in) == type(other)) {
@@ -162,7 +162,7 @@ void read_another(link::Step& step, int32_t other, const ExecutionPlan& plan) {
 }
 
 // One thing in the plan that decides what runs when, or where.
-void mutate(ExecutionPlan& plan, std::mt19937& random, size_t kinds = 8) {
+void mutate(Schedule& plan, std::mt19937& random, size_t kinds = 8) {
   const auto any = [&](size_t n) { return static_cast<size_t>(random() % n); };
   auto& step = plan.steps[any(plan.steps.size())];
   auto& slot = plan.slots[any(plan.slots.size())];
@@ -186,12 +186,12 @@ TEST(Dependencies, TheCheckerAgreesWithAllPairsOfSteps) {
   std::mt19937 random(7);
   int good = 0, bad = 0;
   for (uint64_t seed = 1; seed <= 40; ++seed) {
-    const ExecutionPlan plan = plan_of(*random_program(seed), "far");
+    const Schedule plan = plan_of(*random_program(seed), "far");
     if (plan.steps.empty()) continue;
     EXPECT_TRUE(link::check_dependencies(plan).ok()) << link::check_dependencies(plan).text();
     EXPECT_TRUE(AllPairs(plan).good()) << "seed " << seed;
     for (int i = 0; i < 25; ++i) {
-      ExecutionPlan mutated = plan;
+      Schedule mutated = plan;
       for (size_t k = random() % 3 + 1; k > 0; --k) mutate(mutated, random);
       const Status checked = link::check_dependencies(mutated);
       ASSERT_EQ(checked.ok(), AllPairs(mutated).good()) << "seed " << seed << ": " << checked.text();
@@ -214,12 +214,12 @@ TEST(Dependencies, AMutatedPlanIsRefusedOrHarmless) {
     const auto program = value_or_raise(conformance::compile_graph_case(graph));
     for (int i = 0; i < 50; ++i) {
       bool changed = false;
-      const auto verdict = conformance::run_compiled_case(graph, program, "far", [&](ExecutionPlan& plan) {
+      const auto verdict = conformance::run_compiled_case(graph, program, "far", [&](Schedule& plan) {
         if (plan.steps.empty()) return;
         const auto before = plan;
         mutate(plan, random, 7);  // the last one makes another program of it
         // What each step launched in turn would get wrong already is not for sequences to tell.
-        ExecutionPlan in_turn = plan;
+        Schedule in_turn = plan;
         link::set_dependencies(in_turn);
         changed = link::check_dependencies(in_turn).ok();
         if (!changed) plan = before;

@@ -7,8 +7,8 @@
 #include "compiler/compile.h"
 #include "conformance/graphs/run.h"
 #include "conformance/seam/wrapped.h"
-#include "link/execution_plan.h"
 #include "link/lanes.h"
+#include "link/schedule.h"
 #include "seam/builtin.h"
 #include "seam/registry.h"
 #include "test_backends.h"
@@ -23,7 +23,7 @@ namespace weft::testing {
 namespace {
 
 using link::BufferAllocation;
-using link::ExecutionPlan;
+using link::Schedule;
 using link::Sharing;
 
 std::vector<InputSpec> two(Shape shape) { return {{"x", {DType::f32, shape}}, {"y", {DType::f32, shape}}}; }
@@ -33,8 +33,8 @@ program::CompiledProgram program_of(const TracedFunction& function, const Shape&
   return value_or_raise(
       compiler::compile(*trace(function, two(shape)).graph, {}, {.name = "f", .fuse = false}));
 }
-ExecutionPlan plan_of(const program::CompiledProgram& program, const std::string& backend,
-                      Sharing sharing = Sharing::all) {
+Schedule plan_of(const program::CompiledProgram& program, const std::string& backend,
+                 Sharing sharing = Sharing::all) {
   seam::Device* devices[] = {value_or_raise(seam::registry().open(backend))};
   Bindings least;
   for (const auto& s : program.symbols) raise_if(least.bind(s.name, s.min));
@@ -42,8 +42,8 @@ ExecutionPlan plan_of(const program::CompiledProgram& program, const std::string
   raise_if(link::check_dependencies(plan));
   return plan;
 }
-ExecutionPlan plan_of(const TracedFunction& function, const std::string& backend,
-                      Sharing sharing = Sharing::all, const Shape& shape = {64}) {
+Schedule plan_of(const TracedFunction& function, const std::string& backend, Sharing sharing = Sharing::all,
+                 const Shape& shape = {64}) {
   return plan_of(program_of(function, shape), backend, sharing);
 }
 
@@ -66,9 +66,9 @@ void expect_right(const TracedFunction& function, const Shape& shape, const std:
   }
 }
 
-size_t steps_named(const ExecutionPlan& plan, std::string_view op) {
+size_t steps_named(const Schedule& plan, std::string_view op) {
   return static_cast<size_t>(std::ranges::count_if(plan.steps, [&](const link::Step& s) {
-    return op == (s.plan ? std::string_view(s.plan->call->desc().op) : "copy");
+    return op == (s.prepared ? std::string_view(s.prepared->call->desc().op) : "copy");
   }));
 }
 
@@ -103,18 +103,18 @@ TEST(InPlace, TheCheckerRefusesAWriteOverWhatIsStillRead) {
     const auto a = in[0] * in[1], b = a + in[1], c = b * in[0];
     return std::vector<Tensor>{exp(c)};
   };
-  ExecutionPlan plan = plan_of(chain, "reference");
+  Schedule plan = plan_of(chain, "reference");
   ASSERT_EQ(plan.steps.size(), 4u) << link::print(plan);
   ASSERT_TRUE(link::check_dependencies(plan).ok());
   const int32_t a = plan.steps[1].inputs[0];
-  ASSERT_EQ(plan.steps[1].plan->call->desc().updates.size(), 1u);
-  ExecutionPlan late = plan;
+  ASSERT_EQ(plan.steps[1].prepared->call->desc().updates.size(), 1u);
+  Schedule late = plan;
   late.steps[2].inputs[0] = a;  // b lies there by then
   const Status read = link::check_dependencies(late);
   EXPECT_NE(read.text().find("and 0 of its 256 bytes are what was written there"), std::string::npos)
       << read.text();
 
-  ExecutionPlan unasked = plan_of(chain, "reference", Sharing::none);
+  Schedule unasked = plan_of(chain, "reference", Sharing::none);
   auto& step = unasked.steps[1];
   unasked.slots[static_cast<size_t>(step.outputs[0])].offset =
       unasked.slots[static_cast<size_t>(step.inputs[0])].offset;
@@ -197,14 +197,14 @@ TEST(Sums, ProductsAreAddedToWhatIsThere) {
 TEST(Lanes, MemoryMakesNoStepWaitForAnotherLane) {
   WEFT_NEEDS_PLUGIN("far");
   size_t wide = 0, given_up = 0;
-  const auto check = [&](ExecutionPlan plan) {
+  const auto check = [&](Schedule plan) {
     if (plan.lanes == 1) {
       link::set_dependencies(plan, link::Conflicts::values);
       given_up += link::Lanes(plan).count() > 1;
       return;
     }
     ++wide;
-    ExecutionPlan by_values = plan;
+    Schedule by_values = plan;
     link::set_dependencies(by_values, link::Conflicts::values);
     const link::Lanes lanes(by_values);
     for (uint32_t i = 0; i < plan.steps.size(); ++i)
@@ -235,7 +235,7 @@ TEST(Lanes, MemoryMakesNoStepWaitForAnotherLane) {
 // ---- poison
 
 /// After the last use of a value, its bytes become 255: who reads them later reads NaN.
-void poison_the_dead(ExecutionPlan& plan) {
+void poison_the_dead(Schedule& plan) {
   if (plan.steps.empty() || plan.arenas[0].bytes == 0) return;
   using Kind = BufferAllocation::Kind;
   const auto bytes_at = [&](uint64_t offset, uint64_t bytes) {
@@ -279,7 +279,7 @@ TEST(Poison, RandomGraphsAgreeWhereTheDeadArePoisoned) {
 }
 
 /// Memory is taken again one step too early.
-void reuse_too_early(ExecutionPlan& plan) {
+void reuse_too_early(Schedule& plan) {
   const auto right = plan.slots;
   for (auto& slot : plan.slots)
     if (is_float(slot.type.dtype) && slot.last_step > slot.first_step) --slot.last_step;

@@ -58,10 +58,10 @@ int64_t multiply_adds(const seam::CallDesc& call) {
   for (const int64_t d : call.outputs[0].shape) n *= d;
   return n;
 }
-int64_t multiply_adds(const link::ExecutionPlan& plan) {
+int64_t multiply_adds(const link::Schedule& plan) {
   int64_t n = 0;
   for (const auto& step : plan.steps)
-    if (step.plan) n += multiply_adds(step.plan->call->desc());
+    if (step.prepared) n += multiply_adds(step.prepared->call->desc());
   return n;
 }
 
@@ -73,7 +73,7 @@ void run_all_sizes(const std::string& backend, const std::vector<int64_t>& sizes
   for (const int64_t n : sizes) {
     const std::vector<HostTensor> in = {noise(n, static_cast<uint64_t>(n)), w};
     const auto first = value_or_raise(session->run(in)), again = value_or_raise(session->run(in));
-    EXPECT_EQ(multiply_adds(session->plan()), n * kWidth * kWidth + 2 * n * n * kWidth) << n << " tokens";
+    EXPECT_EQ(multiply_adds(session->schedule()), n * kWidth * kWidth + 2 * n * n * kWidth) << n << " tokens";
     ASSERT_EQ(first[0].type.shape, (IntList{n, kWidth}));
     EXPECT_EQ(first[0].bytes, again[0].bytes) << n << " tokens";
     if (n > 300) continue;  // the oracle takes its time

@@ -109,7 +109,7 @@ TEST(Strict, EachFailureOfEachOpIsAnErrorThatNamesIt) {
     ++ops;
     for (const auto& [mode, words] : {std::pair(Failing::Mode::refuses, "injected: no"),
                                       {Failing::Mode::launch, "injected: the kernel failed"}}) {
-      eager::clear_plan_cache();
+      eager::clear_call_cache();
       reset_ledger();
       failing().mode = mode;
       const auto said = p.error();
@@ -153,7 +153,7 @@ TEST(Strict, WhereAnotherMayStepInTheLedgerTellsWhatBackendsCounted) {
     SCOPED_TRACE(c.label);
     if (Prepared first(c); !asks_a_kernel(first)) continue;
     Prepared p(c);
-    eager::clear_plan_cache();
+    eager::clear_call_cache();
     reset_ledger();
     failing().reset();
     failing().mode = Failing::Mode::refuses;

@@ -62,7 +62,7 @@ TEST(WeightStore, FewRowsAndManyReadOnePackedCopy) {
   const uint64_t before = device("native").live_bytes();
   for (const int64_t rows : {64, 1, 7}) {
     expect_close(run(program, rows), run(other, rows, "reference"));
-    EXPECT_NE(program.plan_text().find("packed weight0"), std::string::npos) << program.plan_text();
+    EXPECT_NE(program.schedule_text().find("packed weight0"), std::string::npos) << program.schedule_text();
   }
   const uint64_t taken = device("native").live_bytes() - before;
   EXPECT_GE(taken, kBytes);
@@ -103,11 +103,13 @@ TEST(WeightStore, OtherBytesAreAnotherWeight) {
 // What is read as it is too would be there twice.
 TEST(WeightStore, WeightsOfSeveralUsesStayAsTheyAre) {
   const Tensor weight = drawn({kOut, kIn}, "native");
-  Compiled program =
-      compile([&](const std::vector<Tensor>& in) { return std::vector{linear(in[0], weight), slice(weight, 0, 0, 4) * in[0]}; },
-              {{"x", {DType::f32, {4, kIn}}}}, {.backend = "native"});
+  Compiled program = compile(
+      [&](const std::vector<Tensor>& in) {
+        return std::vector{linear(in[0], weight), slice(weight, 0, 0, 4) * in[0]};
+      },
+      {{"x", {DType::f32, {4, kIn}}}}, {.backend = "native"});
   (void)program({drawn({4, kIn}, "native")});
-  EXPECT_EQ(program.plan_text().find("packed weight"), std::string::npos) << program.plan_text();
+  EXPECT_EQ(program.schedule_text().find("packed weight"), std::string::npos) << program.schedule_text();
 }
 
 // Nor are those packed that change, and those whose memory a caller has given.
@@ -123,7 +125,7 @@ TEST(WeightStore, StatesAndTakenWeightsAreNotPacked) {
         },
         {{"x", {DType::f32, {4, kIn}}}}, {.backend = "native", .take_captured = !trained});
     (void)program({drawn({4, kIn}, "native")});
-    EXPECT_EQ(program.plan_text().find("packed weight"), std::string::npos) << program.plan_text();
+    EXPECT_EQ(program.schedule_text().find("packed weight"), std::string::npos) << program.schedule_text();
   }
 }
 

@@ -221,7 +221,7 @@ Group chains(int threads) {
          const auto bytes = std::as_bytes(std::span(x));
          const runtime::HostTensor in{{DType::f32, {n}}, {bytes.begin(), bytes.end()}};
          const auto session = session_of(traced, {&in, 1});
-         if (session->plan().steps.size() != 1) throw std::logic_error("the chain is not one region");
+         if (session->schedule().steps.size() != 1) throw std::logic_error("the chain is not one region");
          raise_if(session->execute());
          const auto out = value_or_raise(session->outputs())[0].bytes;
          for (size_t i = 0; i < x.size(); ++i)

@@ -40,7 +40,7 @@ void Teller::tell(const Lie& lie) {
   lie_ = lie;
   *told_ = launches_ = 0;
   calls_.clear(), last_.clear();
-  eager::clear_plan_cache();
+  eager::clear_call_cache();
 }
 
 static int64_t elements(const weft_type& t) {

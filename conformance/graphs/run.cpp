@@ -77,7 +77,7 @@ GraphVerdict run_compiled_case(const GraphCase& c, std::shared_ptr<const program
   if (!device.ok()) return {Kind::failed, device.status().text()};
   auto session = runtime::Session::create(std::move(program), {device.value()}, Policy{});
   if (!session.ok()) return of(session.status(), "session");
-  if (spoil) session.value()->on_plan(spoil);
+  if (spoil) session.value()->on_schedule(spoil);
   CaseRun cases(c, *session.value());
   int number = 1;
   for (const size_t set : {0, 1, 0}) {

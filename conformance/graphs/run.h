@@ -4,7 +4,7 @@
 #include <span>
 
 #include "conformance/graphs/generate.h"
-#include "link/execution_plan.h"
+#include "link/schedule.h"
 
 // Random graphs through Weft's own compiler, linker and sessions, whose planned memory is what is under test.
 namespace weft::conformance {
@@ -17,7 +17,7 @@ struct GraphVerdict {
 };
 
 /// Spoils a resolved plan before it gets memory: a planted fault.
-using SpoilPlan = std::function<void(link::ExecutionPlan&)>;
+using SpoilPlan = std::function<void(link::Schedule&)>;
 
 /// Compiles the graph and runs it in one session on the first set of numbers, the second, and the first
 /// again. Every output, and what every state ends as, is judged each time.

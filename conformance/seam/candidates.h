@@ -11,8 +11,8 @@ Ask ask_of(const PreparedCase& c);
 HostTensor host_tensor(const Array& a);
 
 struct Candidates {
-  std::vector<seam::PlanPtr> plans;  ///< of each kernel that accepts, in order of preference
-  std::string refusals;              ///< of the others
+  std::vector<seam::PreparedPtr> plans;  ///< of each kernel that accepts, in order of preference
+  std::string refusals;                  ///< of the others
 };
 Candidates candidates_of(Rig& rig, const Ask& ask);
 

@@ -7,7 +7,7 @@ Chain::Chain(Rig& rig, double first) : rig_(rig), first_(first) {
   plan_ = value_or_raise(rig.plan(value_or_raise(describe({"add", {x, one}}))));
   one_ = value_or_raise(rig.upload(one));
   for (auto& side : sides_) side = value_or_raise(rig.upload(x));
-  workspace_ = value_or_raise(rig.workspace(plan_->prepared));
+  workspace_ = value_or_raise(rig.workspace(plan_->plan));
   raise_if(rig.queue->synchronize());
 }
 

@@ -22,7 +22,7 @@ class Chain {
  private:
   Rig& rig_;
   double first_;
-  seam::PlanPtr plan_;
+  seam::PreparedPtr plan_;
   std::unique_ptr<Rig::Operand> one_, sides_[2], workspace_;
   size_t done_ = 0;
 };

@@ -81,7 +81,7 @@ std::string last_words(const Report& report, int status) {
 
 }  // namespace
 
-void launch_between_pages(Rig& rig, seam::Plan& plan, const Ask& ask, bool at_end) {
+void launch_between_pages(Rig& rig, seam::PreparedKernel& plan, const Ask& ask, bool at_end) {
   std::vector<std::unique_ptr<Guarded>> memory;
   std::deque<weft_tensor> tensors;
   std::vector<const weft_tensor*> in, out;
@@ -101,13 +101,13 @@ void launch_between_pages(Rig& rig, seam::Plan& plan, const Ask& ask, bool at_en
   in.resize(call.inputs.size());
   for (size_t k = 0; k < call.outputs.size(); ++k)
     out.push_back(updates[k] ? in[*updates[k]] : place(call.outputs[k]));
-  const seam::ConcreteType scratch{DType::u8, {static_cast<int64_t>(plan.prepared.workspace)}};
-  const weft_tensor* workspace = plan.prepared.workspace ? place(scratch) : nullptr;
+  const seam::ConcreteType scratch{DType::u8, {static_cast<int64_t>(plan.plan.workspace)}};
+  const weft_tensor* workspace = plan.plan.workspace ? place(scratch) : nullptr;
   raise_if(seam::launch(plan, *rig.queue, in.data(), out.data(), workspace));
   raise_if(rig.queue->synchronize());
 }
 
-std::string launch_among_others(Rig& rig, seam::Plan& plan, const Ask& ask) {
+std::string launch_among_others(Rig& rig, seam::PreparedKernel& plan, const Ask& ask) {
   const uint64_t step = std::max<uint64_t>(64, rig.device.capability().offset_alignment);
   std::vector<std::unique_ptr<Rig::Operand>> kept, around;
   std::vector<const weft_tensor*> in, out;
@@ -129,7 +129,7 @@ std::string launch_among_others(Rig& rig, seam::Plan& plan, const Ask& ask) {
     out.push_back(&tensors.emplace_back(
         tensor_at(static_cast<std::byte*>(o->c.dl.data), call.outputs[k], rig.device.dl(), step)));
   }
-  const auto workspace = value_or_raise(rig.workspace(plan.prepared));
+  const auto workspace = value_or_raise(rig.workspace(plan.plan));
   raise_if(seam::launch(plan, *rig.queue, in.data(), out.data(), workspace ? &workspace->c : nullptr));
   raise_if(rig.queue->synchronize());
   for (size_t k = 0; k < around.size(); ++k) {

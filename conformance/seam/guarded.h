@@ -30,11 +30,11 @@ weft_tensor tensor_at(std::byte* data, const seam::ConcreteType& type, DLDevice 
 /// On host memory: each operand, result and workspace lies between pages that may not be touched, at the end
 /// of its own or at the beginning, and operands that the call does not update may only be read. Whoever does
 /// not keep to that ends the process: run it in a child.
-void launch_between_pages(Rig& rig, seam::Plan& plan, const Ask& ask, bool at_end);
+void launch_between_pages(Rig& rig, seam::PreparedKernel& plan, const Ask& ask, bool at_end);
 
 /// On any memory: each result that is no update of an operand lies within a larger buffer, whose other bytes
 /// must be the same afterwards. What is wrong; empty: nothing.
-std::string launch_among_others(Rig& rig, seam::Plan& plan, const Ask& ask);
+std::string launch_among_others(Rig& rig, seam::PreparedKernel& plan, const Ask& ask);
 
 /// Runs jobs 0 to n - 1 in child processes, on one thread, one after the other; what ends a child is the
 /// fault of the job that it was at, and the next child goes on behind it. An Error of a job is a fault too.

@@ -52,14 +52,14 @@ Result<std::unique_ptr<Rig::Operand>> Rig::workspace(const weft_plan& plan, uint
   return upload(array({static_cast<int64_t>(plan.workspace)}, {255}, DType::u8), offset);
 }
 
-Result<seam::PlanPtr> Rig::plan(const seam::CallPtr& call) {
+Result<seam::PreparedPtr> Rig::plan(const seam::CallPtr& call) {
   std::vector<seam::Refusal> refusals;
   WEFT_TRY(auto plan, seam::select(device, call, &refusals));
   if (!plan) return seam::refused(device, call->desc(), refusals, {}, {});
   return plan;
 }
 
-Result<Rig::Placed> Rig::place(const seam::Plan& plan, const Ask& ask, uint64_t offset) {
+Result<Rig::Placed> Rig::place(const seam::PreparedKernel& plan, const Ask& ask, uint64_t offset) {
   const auto& call = plan.call->desc();
   Placed p;
   for (const auto& t : ask.inputs) {
@@ -78,11 +78,11 @@ Result<Rig::Placed> Rig::place(const seam::Plan& plan, const Ask& ask, uint64_t 
     }
     p.c_out.push_back(&p.results[k]->c);
   }
-  WEFT_TRY(p.workspace, workspace(plan.prepared, offset));
+  WEFT_TRY(p.workspace, workspace(plan.plan, offset));
   return p;
 }
 
-Status Rig::enqueue(seam::Plan& plan, const Placed& p, seam::Queue& on) {
+Status Rig::enqueue(seam::PreparedKernel& plan, const Placed& p, seam::Queue& on) {
   return seam::launch(plan, on, p.c_in.data(), p.c_out.data(), p.workspace ? &p.workspace->c : nullptr);
 }
 
@@ -99,7 +99,7 @@ Result<Rig::Run> Rig::read(const Placed& placed) {
   return run;
 }
 
-Result<Rig::Run> Rig::launch(seam::Plan& plan, const Ask& ask, uint64_t offset) {
+Result<Rig::Run> Rig::launch(seam::PreparedKernel& plan, const Ask& ask, uint64_t offset) {
   WEFT_TRY(const Placed placed, place(plan, ask, offset));
   Status status = enqueue(plan, placed);
   const Status later = queue->synchronize();  // also after a refusal: the uploads are pending

@@ -3,7 +3,7 @@
 #include "eager/describe.h"
 #include "ir/builder.h"
 #include "runtime/session.h"
-#include "seam/plan.h"
+#include "seam/prepared_kernel.h"
 #include "seam/registry.h"
 #include "weft/tensor.h"
 
@@ -79,10 +79,10 @@ class Rig {
   Result<std::unique_ptr<Operand>> workspace(const weft_plan& plan, uint64_t offset = 0);
 
   /// A refusal is a Status of code unsupported with every reason.
-  Result<seam::PlanPtr> plan(const seam::CallPtr& call);
+  Result<seam::PreparedPtr> plan(const seam::CallPtr& call);
   /// By this kernel and no other; unsupported, with its reason, where it refuses.
-  Result<seam::PlanPtr> plan(const seam::CallPtr& call, const weft_kernel& kernel) {
-    return seam::plan_with(device, kernel, call);
+  Result<seam::PreparedPtr> plan(const seam::CallPtr& call, const weft_kernel& kernel) {
+    return seam::prepare_with(device, kernel, call);
   }
 
   /// All that one launch is given. It lives until the queue has passed the launch.
@@ -93,16 +93,16 @@ class Rig {
     std::vector<const Operand*> results;
   };
   /// Outputs hold `ask.before` when the launch begins. The copies are in the queue.
-  Result<Placed> place(const seam::Plan& plan, const Ask& ask, uint64_t offset = 0);
-  Status enqueue(seam::Plan& plan, const Placed& placed) { return enqueue(plan, placed, *queue); }
-  Status enqueue(seam::Plan& plan, const Placed& placed, seam::Queue& on);
+  Result<Placed> place(const seam::PreparedKernel& plan, const Ask& ask, uint64_t offset = 0);
+  Status enqueue(seam::PreparedKernel& plan, const Placed& placed) { return enqueue(plan, placed, *queue); }
+  Status enqueue(seam::PreparedKernel& plan, const Placed& placed, seam::Queue& on);
 
   struct Run {
     std::vector<HostTensor> outputs, inputs_after;
   };
   Result<Run> read(const Placed& placed);
   /// All of it: places, enqueues, waits and reads.
-  Result<Run> launch(seam::Plan& plan, const Ask& ask, uint64_t offset = 0);
+  Result<Run> launch(seam::PreparedKernel& plan, const Ask& ask, uint64_t offset = 0);
   Result<Run> run(const Ask& ask) {
     WEFT_TRY(const auto call, describe(ask));
     WEFT_TRY(const auto chosen, plan(call));

@@ -7,7 +7,7 @@ Script::Script(Rig& rig, size_t buffers, size_t bound, std::vector<Step> steps)
   for (size_t i = bound; i < buffers; ++i) fixed_[i] = value_or_raise(rig.upload(array({kElements}, {0})));
 }
 
-seam::Plan& Script::plan_of(const char* op) {
+seam::PreparedKernel& Script::plan_of(const char* op) {
   auto& plan = plans_[op];
   const auto x = array({kElements}, {0});
   if (!plan) plan = value_or_raise(rig_.plan(value_or_raise(describe({op, {x, x}}))));
@@ -76,12 +76,12 @@ Result<std::unique_ptr<seam::Sequence>> Script::record(uint32_t& refused) {
     }
     one.b = tensor(s.b);
     one.inputs[0] = &one.a, one.inputs[1] = &one.b, one.outputs[0] = &one.to;
-    seam::Plan& plan = plan_of(s.op);
+    seam::PreparedKernel& plan = plan_of(s.op);
     auto& workspace = workspaces_[fmt::format("{}", i)];
-    workspace = value_or_raise(rig_.workspace(plan.prepared));
+    workspace = value_or_raise(rig_.workspace(plan.plan));
     one.launch = {.size = sizeof one.launch,
                   .reserved = 0,
-                  .plan = &plan.prepared,
+                  .plan = &plan.plan,
                   .device = rig_.device.c(),
                   .queue = nullptr,
                   .inputs = one.inputs,

@@ -35,14 +35,14 @@ class Script {
  private:
   struct Described;
   Finding differs_from(const Rig::Operand& o, double wanted, size_t number);
-  seam::Plan& plan_of(const char* op);
+  seam::PreparedKernel& plan_of(const char* op);
   bool waits(size_t later, size_t earlier) const;
 
   Rig& rig_;
   size_t bound_;
   std::vector<Step> steps_;
   std::vector<std::unique_ptr<Rig::Operand>> fixed_;  // null for bindings
-  std::map<std::string, seam::PlanPtr> plans_;
+  std::map<std::string, seam::PreparedPtr> plans_;
   std::map<std::string, std::unique_ptr<Rig::Operand>> workspaces_;  // of each step its own
 };
 

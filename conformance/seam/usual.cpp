@@ -4,7 +4,7 @@
 
 namespace weft::conformance {
 
-Finding differs(Rig& rig, seam::Plan& plan, const Ask& ask, const char* what) {
+Finding differs(Rig& rig, seam::PreparedKernel& plan, const Ask& ask, const char* what) {
   Rig oracle("reference");
   auto got = rig.launch(plan, ask);
   const auto want = oracle.run(ask);

@@ -8,7 +8,7 @@ namespace weft::conformance {
 using Finding = std::string;
 
 /// Runs `ask` there and by the oracle; every value is exact, so the bits must be equal.
-Finding differs(Rig& rig, seam::Plan& plan, const Ask& ask, const char* what);
+Finding differs(Rig& rig, seam::PreparedKernel& plan, const Ask& ask, const char* what);
 Finding differs(Rig& rig, const Ask& ask, const char* what);
 /// Calls that cover a kernel's usual habits: broadcasts, reductions, movement, an index.
 std::vector<Ask> usual_calls();

@@ -65,9 +65,9 @@ class Compiled {
   ///
   /// Errors   io when the file can't be written; an old one is kept then.
   void save(const std::string& path) const;
-  std::string text() const;       ///< the program
-  std::string plan_text() const;  ///< kernels, places and reasons, for the sizes of the last run
-  ArenaUse arena() const;         ///< memory on its own device, for the sizes of the last run
+  std::string text() const;           ///< the program
+  std::string schedule_text() const;  ///< kernels, places and reasons, for the sizes of the last run
+  ArenaUse arena() const;             ///< memory on its own device, for the sizes of the last run
 
   explicit Compiled(std::shared_ptr<runtime::Session> session) : session_(std::move(session)) {}
 

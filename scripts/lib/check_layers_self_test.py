@@ -6,7 +6,7 @@ import tempfile
 # (what, file to write or add to, text, what the finding must say). A text that begins with + is added to the file.
 PLANTS = [
     ("a layer above", "src/base/planted.cpp", '#include "ir/graph.h"\n', 'planted.cpp:1: include: base includes "ir/graph.h"'),
-    ("a sibling layer", "src/compiler/planted.cpp", '#include "seam/plan.h"\n', "include: compiler includes"),
+    ("a sibling layer", "src/compiler/planted.cpp", '#include "seam/prepared_kernel.h"\n', "include: compiler includes"),
     ("a public header above", "src/ir/planted.cpp", '#include "weft/tensor.h"\n', '(eager); allowed: base'),
     ("angle brackets", "src/ir/planted.cpp", "#include <weft/tensor.h>\n", '(eager); allowed: base'),
     ("the generated header", "src/link/planted.cpp", '#include "weft/ops.h"\n', "include: link includes"),

@@ -5,7 +5,7 @@
 
 # What ThreadSanitizer sees: threads, sessions, plan caches, tokenizers.
 thread_files='base|compiled|dlpack|plugin|seam_run|threads'
-thread_cases='*Threads*:*ThreadPool*:PlanCache*:Training.TwoSessions*:Plugin.ThreeAtOnce*:OneThread*:DeferredError*:*DlPack*'
+thread_cases='*Threads*:*ThreadPool*:CallCache*:Training.TwoSessions*:Plugin.ThreeAtOnce*:OneThread*:DeferredError*:*DlPack*'
 
 # What AddressSanitizer and UndefinedBehaviorSanitizer see: everything that reads bytes or pointers of others, the seam, and what
 # goes on when memory fails. Not the cases that run `weft`, which is not built there; nor templates that use up all they

@@ -121,7 +121,7 @@ int run(Options& o, const Common& common) {
                        {"made_up_inputs", o.inputs.file.empty()},
                        {"sizes", sizes_json(*p, inputs)},
                        {"outputs", outputs}};
-    if (o.plan) all["plan"] = lines_of(link::print(session->plan()));
+    if (o.plan) all["plan"] = lines_of(link::print(session->schedule()));
     if (o.ledger) all["ledger"] = ledger_json(ledger_rows());
     if (shadow) all["shadow"] = to_json(*shadow);
     fmt::print("{}\n", page_of(all));
@@ -134,7 +134,7 @@ int run(Options& o, const Common& common) {
     fmt::print("{:<16} {:<20} {}\n", t["name"].get<std::string>(), t["type"].get<std::string>(),
                t["first"].dump());
   fmt::print("{} in {:.3f} s\n", counted(o.repeat, "run"), seconds);
-  if (o.plan) fmt::print("{}", link::print(session->plan()));
+  if (o.plan) fmt::print("{}", link::print(session->schedule()));
   if (o.ledger) fmt::print("{}", ledger_text());
   if (shadow) print(*shadow, o.shadow);
   return status;

@@ -1,6 +1,6 @@
 #include "eager/apply.h"
 
-#include "eager/plan_cache.h"
+#include "eager/call_cache.h"
 #include "eager/slow_path.h"
 #include "eager/tape.h"
 #include "eager/trace_state.h"
@@ -17,12 +17,12 @@ constinit thread_local bool grad_on = true;
 constinit thread_local Policy policy;
 
 // Behind a plain pointer, since every access to an object with a constructor asks whether it has run.
-constinit thread_local PlanCache* cache_there = nullptr;
-[[gnu::noinline]] PlanCache& first_cache() {
-  thread_local PlanCache cache;
+constinit thread_local CallCache* cache_there = nullptr;
+[[gnu::noinline]] CallCache& first_cache() {
+  thread_local CallCache cache;
   return *(cache_there = &cache);
 }
-PlanCache& cache() { return cache_there ? *cache_there : first_cache(); }
+CallCache& cache() { return cache_there ? *cache_there : first_cache(); }
 
 size_t attr_words(const AttrValue& value) {
   if (const auto* dims = std::get_if<Shape>(&value)) return 1 + dims->size();
@@ -95,11 +95,11 @@ seam::Device& pick_device(std::span<const Tensor* const> inputs) {
 }
 
 // With what few kernels need: a workspace, and the turn of an ordered queue.
-[[gnu::noinline]] Status launch_in_turn(seam::Plan& plan, seam::Device& device, const weft_tensor* const* in,
-                                        const weft_tensor* const* out,
+[[gnu::noinline]] Status launch_in_turn(seam::PreparedKernel& plan, seam::Device& device,
+                                        const weft_tensor* const* in, const weft_tensor* const* out,
                                         std::span<const Tensor* const> inputs) {
   Tensor scratch;
-  if (const uint64_t workspace = plan.prepared.workspace) {
+  if (const uint64_t workspace = plan.plan.workspace) {
     const int64_t size[] = {static_cast<int64_t>(workspace)};
     scratch = make_tensor(device, DType::u8, size);
   }
@@ -128,7 +128,7 @@ void run_kernel(CachedCall& call, seam::Device& device, std::span<const Tensor* 
     }
     out[k] = &outputs[k].impl()->c;
   }
-  const Status status = call.plan->prepared.workspace || device.ordered()
+  const Status status = call.plan->plan.workspace || device.ordered()
                             ? launch_in_turn(*call.plan, device, in, out, inputs)
                             : seam::launch(*call.plan, device.eager_queue(), in, out, nullptr);
   if (!status.ok()) throw Error(status);
@@ -239,7 +239,7 @@ bool wants_record(std::span<const Tensor* const> inputs) {
 }
 
 CacheStats cache_stats() { return {cache().misses(), cache().entries()}; }
-void clear_plan_cache() { cache().clear(); }
+void clear_call_cache() { cache().clear(); }
 bool grad_enabled() { return grad_on; }
 GradMode::GradMode(bool on) : before_(grad_on) { grad_on = on; }
 GradMode::~GradMode() { grad_on = before_; }

@@ -26,7 +26,7 @@ struct CacheStats {
 };
 CacheStats cache_stats();
 /// Empties this thread's plan cache; the next call of anything is a miss.
-void clear_plan_cache();
+void clear_call_cache();
 
 bool grad_enabled();
 /// While it lives, this thread records gradients, or does not.

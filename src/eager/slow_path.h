@@ -1,5 +1,5 @@
 #pragma once
-#include "eager/plan_cache.h"
+#include "eager/call_cache.h"
 #include "ir/op.h"
 #include "weft/tensor.h"
 

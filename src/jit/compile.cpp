@@ -169,14 +169,14 @@ void Compiled::save(const std::string& path) const {
   raise_if(program::write_file(value_or_raise(session_->snapshot()), path));
 }
 std::string Compiled::text() const { return program::print(session_->program()); }
-static const link::ExecutionPlan& last_plan(const runtime::Session& session) {
-  const auto* plan = session.plan_or_null();
+static const link::Schedule& last_plan(const runtime::Session& session) {
+  const auto* plan = session.schedule_or_null();
   if (!plan)
     throw Error(
         invalid("{} has no plan yet: it is made for the sizes of the first run", session.program().name));
   return *plan;
 }
-std::string Compiled::plan_text() const { return link::print(last_plan(*session_)); }
+std::string Compiled::schedule_text() const { return link::print(last_plan(*session_)); }
 ArenaUse Compiled::arena() const {
   const auto& arena = last_plan(*session_).arenas[0];
   return {arena.bytes, arena.live_peak};

@@ -177,8 +177,8 @@ static Result<CallRun> run_one(std::shared_ptr<const CompiledProgram> one, std::
   const seam::Without without(refuses(config));
   CallRun run;
   WEFT_TRY(run.results, session->run(in));
-  for (const auto& step : session->plan().steps)
-    run.kernels.push_back(step.plan ? step.plan->kernel.id : "copy");
+  for (const auto& step : session->schedule().steps)
+    run.kernels.push_back(step.prepared ? step.prepared->kernel.id : "copy");
   return run;
 }
 

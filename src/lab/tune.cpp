@@ -24,7 +24,7 @@ constexpr double kSample = 5e-4;  // seconds: shorter launches are timed several
 constexpr size_t kLeastSamples = 7, kMostSamples = 101;
 
 struct Entrant {
-  seam::PlanPtr plan;
+  seam::PreparedPtr plan;
   Rig::Placed placed;
   int64_t launches = 1;         // of a sample
   std::vector<double> seconds;  // of a launch, by sample
@@ -53,7 +53,7 @@ void make_whole(Ask& ask) {
   }
 }
 
-Result<std::vector<HostTensor>> results(Rig& rig, seam::Plan& plan, const Ask& ask) {
+Result<std::vector<HostTensor>> results(Rig& rig, seam::PreparedKernel& plan, const Ask& ask) {
   WEFT_TRY(auto run, rig.launch(plan, ask));
   return std::move(run.outputs);
 }
@@ -84,7 +84,7 @@ class Judge {
     return same_.empty() ? "the oracle's bound" : "reference, on whole numbers, to the bit";
   }
   /// What is wrong with the kernel's results; empty: nothing.
-  std::string wrong(Rig& rig, seam::Plan& plan) const {
+  std::string wrong(Rig& rig, seam::PreparedKernel& plan) const {
     auto got = results(rig, plan, ask_);
     if (!got.ok()) return got.status().message();
     for (size_t k = 0; k < same_.size(); ++k)
@@ -148,15 +148,16 @@ size_t fastest_of(const std::vector<Timed>& all) {
 }
 
 // Every kernel that takes the call: first the one that selection alone takes.
-std::vector<seam::PlanPtr> entrants(seam::Device& device, const seam::CallPtr& call, seam::PlanPtr chosen) {
-  std::vector<seam::PlanPtr> all;
+std::vector<seam::PreparedPtr> entrants(seam::Device& device, const seam::CallPtr& call,
+                                        seam::PreparedPtr chosen) {
+  std::vector<seam::PreparedPtr> all;
   all.push_back(std::move(chosen));
   auto sources = device.sources;
   for (auto& guest : seam::registry().guests(device)) sources.push_back(std::move(guest));
   for (const auto& source : sources)
     for (const weft_kernel* k : source.kernels) {
       if (k == &all[0]->kernel || !seam::is_for(*k, call->desc())) continue;
-      if (auto plan = seam::plan_with(device, *k, call); plan.ok()) all.push_back(std::move(plan).value());
+      if (auto plan = seam::prepare_with(device, *k, call); plan.ok()) all.push_back(std::move(plan).value());
     }
   return all;
 }
@@ -187,7 +188,7 @@ class Tuner {
   }
 
  private:
-  Status compare(TunedCall& t, std::vector<seam::PlanPtr> plans, const Judge& judge, const Ask& ask) {
+  Status compare(TunedCall& t, std::vector<seam::PreparedPtr> plans, const Judge& judge, const Ask& ask) {
     std::vector<Entrant> right;
     std::vector<Timed> wrong;
     for (auto& plan : plans) {

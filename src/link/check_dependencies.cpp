@@ -41,19 +41,19 @@ class Ancestors {
   std::vector<uint64_t> rows_;
 };
 
-std::string name(const ExecutionPlan& plan, uint32_t i) {
-  const Step& s = plan.steps[i];
-  return fmt::format("step {} ({})", i, s.plan ? s.plan->kernel.id : "a copy");
+std::string name(const Schedule& schedule, uint32_t i) {
+  const Step& s = schedule.steps[i];
+  return fmt::format("step {} ({})", i, s.prepared ? s.prepared->kernel.id : "a copy");
 }
 
 // Goes through the steps in their order, and finds the pairs that must keep it.
 class Walk {
  public:
-  explicit Walk(const ExecutionPlan& plan) : plan_(plan), accesses_(plan) {}
+  explicit Walk(const Schedule& schedule) : schedule_(schedule), accesses_(schedule) {}
 
   Status run() {
-    for (uint32_t i = 0; i < plan_.steps.size(); ++i) {
-      const auto& all = accesses_.of(plan_.steps[i]);
+    for (uint32_t i = 0; i < schedule_.steps.size(); ++i) {
+      const auto& all = accesses_.of(schedule_.steps[i]);
       WEFT_CHECK(check_operands(all, i));
       WEFT_CHECK(check_sums(all, i));
       for (const Access& a : all) WEFT_CHECK(touch(a, i));
@@ -63,12 +63,12 @@ class Walk {
   const std::vector<std::vector<Pair>>& pairs_by_block() const { return pairs_; }
 
  private:
-  const BufferAllocation& slot(int32_t s) const { return plan_.slots[static_cast<size_t>(s)]; }
+  const BufferAllocation& slot(int32_t s) const { return schedule_.slots[static_cast<size_t>(s)]; }
 
   // Was the kernel asked to write over what it reads there, with all of it in one place?
   bool may_lie_over(const Access& w, const Access& a, const Step& step) const {
-    if (!step.plan || w.begin != a.begin || w.end != a.end) return false;
-    for (const auto& [output, input] : step.plan->call->desc().updates)
+    if (!step.prepared || w.begin != a.begin || w.end != a.end) return false;
+    for (const auto& [output, input] : step.prepared->call->desc().updates)
       if (step.outputs[output] == w.slot && step.inputs[input] == a.slot) return true;
     return std::ranges::find(step.onto, a.slot) != step.onto.end();
   }
@@ -78,16 +78,16 @@ class Walk {
     for (const Access& w : all)
       for (const Access& a : all)
         if (w.writes && &w != &a && w.memory == a.memory && w.begin < a.end && a.begin < w.end &&
-            (a.writes || !may_lie_over(w, a, plan_.steps[i])))
+            (a.writes || !may_lie_over(w, a, schedule_.steps[i])))
           return fail(Code::internal, "{} writes slot {} into bytes of slot {}, which it touches too",
-                      name(plan_, i), w.slot, a.slot);
+                      name(schedule_, i), w.slot, a.slot);
     return {};
   }
 
   // What a result is added to is a value that the step reads in its place.
   Status check_sums(const std::vector<Access>& all, uint32_t i) const {
-    const Step& step = plan_.steps[i];
-    const uint64_t adds = step.plan ? step.plan->call->desc().accumulate : 0;
+    const Step& step = schedule_.steps[i];
+    const uint64_t adds = step.prepared ? step.prepared->call->desc().accumulate : 0;
     for (const Access& w : all) {
       const auto k = static_cast<size_t>(std::ranges::find(step.outputs, w.slot) - step.outputs.begin());
       if (!w.writes || k == step.outputs.size() || !(adds >> k & 1)) continue;
@@ -96,7 +96,8 @@ class Walk {
                std::ranges::find(step.onto, a.slot) != step.onto.end();
       };
       if (std::ranges::none_of(all, is_it))
-        return fail(Code::internal, "{} adds to slot {}, and reads no value there", name(plan_, i), w.slot);
+        return fail(Code::internal, "{} adds to slot {}, and reads no value there", name(schedule_, i),
+                    w.slot);
     }
     return {};
   }
@@ -111,29 +112,29 @@ class Walk {
     const bool in_arena = slot(a.slot).kind == BufferAllocation::Kind::arena;
     if (a.writes || (in_arena ? kept == a.end - a.begin : lost == 0)) return {};
     return fail(Code::internal, "{} reads slot {}, and {} of its {} bytes are what was written there",
-                name(plan_, i), a.slot, in_arena ? kept : a.end - a.begin - lost, a.end - a.begin);
+                name(schedule_, i), a.slot, in_arena ? kept : a.end - a.begin - lost, a.end - a.begin);
   }
 
-  const ExecutionPlan& plan_;
+  const Schedule& schedule_;
   Accesses accesses_;
   Histories histories_;
   std::vector<std::vector<Pair>> pairs_ =
-      std::vector<std::vector<Pair>>(plan_.steps.size() / kBlock + 1);  // by the earlier one
+      std::vector<std::vector<Pair>>(schedule_.steps.size() / kBlock + 1);  // by the earlier one
 };
 
 }  // namespace
 
-Status check_dependencies(const ExecutionPlan& plan) {
-  WEFT_CHECK(check_steps(plan.steps));
-  Walk walk(plan);
+Status check_dependencies(const Schedule& schedule) {
+  WEFT_CHECK(check_steps(schedule.steps));
+  Walk walk(schedule);
   WEFT_CHECK(walk.run());
   for (size_t b = 0; b < walk.pairs_by_block().size(); ++b) {
     if (walk.pairs_by_block()[b].empty()) continue;
-    Ancestors ancestors(plan.steps, b * kBlock);
+    Ancestors ancestors(schedule.steps, b * kBlock);
     for (const auto& [earlier, later] : walk.pairs_by_block()[b])
       if (!ancestors.has(earlier, later))
         return fail(Code::internal, "{} and {} touch the same bytes, and nothing orders them",
-                    name(plan, earlier), name(plan, later));
+                    name(schedule, earlier), name(schedule, later));
   }
   return {};
 }

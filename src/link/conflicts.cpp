@@ -2,11 +2,11 @@
 
 namespace weft::link {
 
-Accesses::Accesses(const ExecutionPlan& plan, Conflicts what) : plan_(plan), what_(what) {
+Accesses::Accesses(const Schedule& schedule, Conflicts what) : schedule_(schedule), what_(what) {
   using Kind = BufferAllocation::Kind;
   std::map<std::tuple<uint32_t, Kind, int32_t>, uint32_t> known;
-  for (size_t i = 0; i < plan.slots.size(); ++i) {
-    const auto& slot = plan.slots[i];
+  for (size_t i = 0; i < schedule.slots.size(); ++i) {
+    const auto& slot = schedule.slots[i];
     int32_t index = slot.index;
     if (slot.kind == Kind::arena)
       index = what == Conflicts::bytes ? -1 : slot.same_as < 0 ? static_cast<int32_t>(i) : slot.same_as;
@@ -17,7 +17,7 @@ Accesses::Accesses(const ExecutionPlan& plan, Conflicts what) : plan_(plan), wha
 
 void Accesses::add(int32_t slot, bool writes) {
   if (slot < 0) return;
-  const auto& s = plan_.slots[static_cast<size_t>(slot)];
+  const auto& s = schedule_.slots[static_cast<size_t>(slot)];
   const uint64_t begin = what_ == Conflicts::bytes ? s.offset : s.within;
   found_.push_back({memory_[static_cast<size_t>(slot)], begin, begin + s.type.bytes(), writes, slot});
 }

@@ -1,7 +1,7 @@
 #pragma once
 #include <map>
 
-#include "link/execution_plan.h"
+#include "link/schedule.h"
 
 namespace weft::link {
 
@@ -14,17 +14,17 @@ struct Access {
   int32_t slot = -1;
 };
 
-/// What the steps of a plan touch.
+/// What the steps of a schedule touch.
 class Accesses {
  public:
   /// By values, what has a place of its own in the arena is a piece of memory for itself.
-  explicit Accesses(const ExecutionPlan& plan, Conflicts what = Conflicts::bytes);
+  explicit Accesses(const Schedule& schedule, Conflicts what = Conflicts::bytes);
   /// Of one step, what it reads first. Valid until the next call.
   const std::vector<Access>& of(const Step& step);
 
  private:
   void add(int32_t slot, bool writes);
-  const ExecutionPlan& plan_;
+  const Schedule& schedule_;
   Conflicts what_;
   std::vector<uint32_t> memory_;  // by slot
   std::vector<Access> found_;

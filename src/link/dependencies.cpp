@@ -13,17 +13,17 @@ static void drop_implied(std::vector<uint32_t>& after, const std::vector<Step>& 
   });
 }
 
-void set_dependencies(ExecutionPlan& plan, Conflicts what) {
-  Accesses accesses(plan, what);
+void set_dependencies(Schedule& schedule, Conflicts what) {
+  Accesses accesses(schedule, what);
   Histories histories;
-  for (uint32_t i = 0; i < plan.steps.size(); ++i) {
-    auto& after = plan.steps[i].after;
+  for (uint32_t i = 0; i < schedule.steps.size(); ++i) {
+    auto& after = schedule.steps[i].after;
     after.clear();
-    for (const Access& a : accesses.of(plan.steps[i]))
+    for (const Access& a : accesses.of(schedule.steps[i]))
       histories[a.memory].touch(a, i, [&](uint32_t earlier, uint64_t, int32_t) { after.push_back(earlier); });
     std::ranges::sort(after);
     after.erase(std::unique(after.begin(), after.end()), after.end());
-    drop_implied(after, plan.steps);
+    drop_implied(after, schedule.steps);
   }
 }
 

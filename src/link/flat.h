@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "link/execution_plan.h"
+#include "link/schedule.h"
 
 // A program between its parts of the linker: every call has a kernel, and no value has a place yet.
 namespace weft::link {
@@ -20,13 +20,13 @@ struct FlatValue {
   bool overwritten = false;         ///< by an update in place, now or later
 };
 
-/// One call with its kernel, or a copy of its operand to its result where `plan` is null.
+/// One call with its kernel, or a copy of its operand to its result where `prepared` is null.
 struct FlatCall {
-  std::shared_ptr<seam::Plan> plan;
+  std::shared_ptr<seam::PreparedKernel> prepared;
   uint32_t device = 0;
   Ids inputs, outputs;  ///< values; -1 where an operand is absent
   std::string where;
-  uint64_t workspace = 0;  ///< bytes at least, beside what the plan asks for
+  uint64_t workspace = 0;  ///< bytes at least, beside what the kernel asks for
   size_t choice = 0;       ///< of FlatProgram::choices; of a launch
   int32_t onto = -1;       ///< the value that its result is added to, in that value's memory
 };

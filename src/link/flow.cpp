@@ -2,17 +2,17 @@
 
 namespace weft::link {
 
-std::shared_ptr<seam::Plan> ask_again(const FlatCall& call, seam::CallDesc desc, Devices devices) {
-  const seam::Plan& before = *call.plan;
-  auto made = seam::plan_with(*devices[call.device], before.kernel,
-                              std::make_shared<const seam::OwnedCall>(std::move(desc)));
+std::shared_ptr<seam::PreparedKernel> ask_again(const FlatCall& call, seam::CallDesc desc, Devices devices) {
+  const seam::PreparedKernel& before = *call.prepared;
+  auto made = seam::prepare_with(*devices[call.device], before.kernel,
+                                 std::make_shared<const seam::OwnedCall>(std::move(desc)));
   if (!made.ok()) return nullptr;
-  std::shared_ptr<seam::Plan> plan = std::move(made).value();
-  const weft_plan &now = plan->prepared, &then = before.prepared;
+  std::shared_ptr<seam::PreparedKernel> prepared = std::move(made).value();
+  const weft_plan &now = prepared->plan, &then = before.plan;
   if (now.workspace > then.workspace || now.determinism < then.determinism || now.precision > then.precision)
     return nullptr;
-  plan->why = before.why;
-  return plan;
+  prepared->why = before.why;
+  return prepared;
 }
 
 Flow::Flow(const program::CompiledProgram& program, const FlatProgram& flat)

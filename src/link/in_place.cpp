@@ -16,7 +16,7 @@ class Reuse {
 
   void run() {
     for (size_t i = 0; i < flat_.calls.size(); ++i)
-      if (flat_.calls[i].plan && is_here(flat_.calls[i])) reuse_in(flat_.calls[i], i);
+      if (flat_.calls[i].prepared && is_here(flat_.calls[i])) reuse_in(flat_.calls[i], i);
   }
 
  private:
@@ -25,7 +25,7 @@ class Reuse {
 
   // Results beside which the call updates operands already keep to memory of their own.
   void reuse_in(FlatCall& call, size_t i) {
-    const seam::CallDesc& desc = call.plan->call->desc();
+    const seam::CallDesc& desc = call.prepared->call->desc();
     if (!desc.updates.empty() || desc.accumulate) return;
     Updates taken;
     for (uint32_t k = 0; k < call.outputs.size(); ++k) {
@@ -53,20 +53,20 @@ class Reuse {
                                  [&](int32_t other) { return other >= 0 && flow_.root(other) == root; }) == 1;
   }
 
-  // Asks the call's kernel to do this too; where it does, that is the call's plan.
+  // Asks the call's kernel to do this too; where it does, that is the call's prepared.
   bool try_with(FlatCall& call, Updates& taken, std::pair<uint32_t, uint32_t> more) {
     if (std::ranges::any_of(taken, [&](const auto& t) { return t.second == more.second; })) return false;
-    auto plan = updating(call, more);
-    if (!plan) return false;
-    call.plan = std::move(plan);
+    auto prepared = updating(call, more);
+    if (!prepared) return false;
+    call.prepared = std::move(prepared);
     taken.push_back(more);
     return true;
   }
 
-  std::shared_ptr<seam::Plan> updating(const FlatCall& call, std::pair<uint32_t, uint32_t> more) {
-    const auto [at, fresh] = plans_.try_emplace({call.plan, more});
+  std::shared_ptr<seam::PreparedKernel> updating(const FlatCall& call, std::pair<uint32_t, uint32_t> more) {
+    const auto [at, fresh] = prepared_.try_emplace({call.prepared, more});
     if (!fresh) return at->second;
-    seam::CallDesc desc = call.plan->call->desc();
+    seam::CallDesc desc = call.prepared->call->desc();
     desc.updates.push_back(more);
     return at->second = ask_again(call, std::move(desc), devices_);
   }
@@ -74,8 +74,9 @@ class Reuse {
   FlatProgram& flat_;
   const Devices devices_;
   Flow flow_;
-  std::map<std::pair<std::shared_ptr<seam::Plan>, std::pair<uint32_t, uint32_t>>, std::shared_ptr<seam::Plan>>
-      plans_;  // asked before; null: refused
+  std::map<std::pair<std::shared_ptr<seam::PreparedKernel>, std::pair<uint32_t, uint32_t>>,
+           std::shared_ptr<seam::PreparedKernel>>
+      prepared_;  // asked before; null: refused
 };
 
 }  // namespace
@@ -84,7 +85,7 @@ void reuse_operands(const program::CompiledProgram& program, FlatProgram& flat, 
                     bool decided) {
   if (!decided) return Reuse(program, flat, devices).run();
   for (const FlatCall& call : flat.calls)
-    if (call.plan)
+    if (call.prepared)
       for (const auto& [output, input] : flat.choices[call.choice].reuses)
         flat.values[static_cast<size_t>(call.outputs[output])].over = call.inputs[input];
 }

@@ -10,31 +10,31 @@ void join(Clock& clock, const Clock& other) {
 }
 
 // Can it run beside others, as a step of a sequence?
-bool runs_beside_others(const ExecutionPlan& plan, const Step& step) {
-  if (!plan.devices[step.device]->backend().make_sequence) return false;
-  return !step.plan || step.plan->kernel.flags & WEFT_KERNEL_RECORDABLE;
+bool runs_beside_others(const Schedule& schedule, const Step& step) {
+  if (!schedule.devices[step.device]->backend().make_sequence) return false;
+  return !step.prepared || step.prepared->kernel.flags & WEFT_KERNEL_RECORDABLE;
 }
 
-bool is_on_one_device(const ExecutionPlan& plan) {
-  return std::ranges::all_of(plan.steps,
-                             [&](const Step& s) { return s.device == plan.steps.front().device; });
+bool is_on_one_device(const Schedule& schedule) {
+  return std::ranges::all_of(schedule.steps,
+                             [&](const Step& s) { return s.device == schedule.steps.front().device; });
 }
 
 }  // namespace
 
-Lanes::Lanes(ExecutionPlan& plan) {
-  const bool any_beside = is_on_one_device(plan);
+Lanes::Lanes(Schedule& schedule) {
+  const bool any_beside = is_on_one_device(schedule);
   Clock floor{};  // what a step that no sequence holds has waited for
-  for (uint32_t i = 0; i < plan.steps.size(); ++i) {
-    Step& step = plan.steps[i];
-    const bool alone = !any_beside || !runs_beside_others(plan, step);
+  for (uint32_t i = 0; i < schedule.steps.size(); ++i) {
+    Step& step = schedule.steps[i];
+    const bool alone = !any_beside || !runs_beside_others(schedule, step);
     Clock before = floor;
     if (alone) join(before, ends_);
     for (const uint32_t earlier : step.after) {
       join(before, before_[earlier]);
       before[lane_[earlier]] = std::max(before[lane_[earlier]], earlier + 1);
     }
-    step.lane = choose(plan, i, before);
+    step.lane = choose(schedule, i, before);
     before[step.lane] = std::max(before[step.lane], ends_[step.lane]);
     if (ends_[step.lane]) join(before, before_[ends_[step.lane] - 1]);
     before_.push_back(before);
@@ -46,8 +46,8 @@ Lanes::Lanes(ExecutionPlan& plan) {
 
 // The lane of a step that it follows, if that is the lane's last; one whose steps it follows anyway; a new
 // one; or the one that has been still for the longest time.
-uint32_t Lanes::choose(const ExecutionPlan& plan, uint32_t i, const Clock& before) {
-  const auto& after = plan.steps[i].after;
+uint32_t Lanes::choose(const Schedule& schedule, uint32_t i, const Clock& before) {
+  const auto& after = schedule.steps[i].after;
   for (auto at = after.rbegin(); at != after.rend(); ++at)
     if (ends_[lane_[*at]] == *at + 1) return lane_[*at];
   for (uint32_t l = 0; l < count_; ++l)
@@ -56,20 +56,20 @@ uint32_t Lanes::choose(const ExecutionPlan& plan, uint32_t i, const Clock& befor
   return static_cast<uint32_t>(std::ranges::min_element(ends_) - ends_.begin());
 }
 
-std::vector<Lifetime> Lanes::lifetimes(const ExecutionPlan& plan) const {
-  std::vector<Lifetime> all(plan.slots.size());
+std::vector<Lifetime> Lanes::lifetimes(const Schedule& schedule) const {
+  std::vector<Lifetime> all(schedule.slots.size());
   for (auto& life : all) life.begin.fill(UINT32_MAX);
   const auto touch = [&](int32_t slot, uint32_t i) {
     if (slot < 0) return;
-    const int32_t same = plan.slots[static_cast<size_t>(slot)].same_as;
+    const int32_t same = schedule.slots[static_cast<size_t>(slot)].same_as;
     Lifetime& life = all[static_cast<size_t>(same < 0 ? slot : same)];
     uint32_t& end = life.end[lane_[i]];
     if (end == 0)  // later ones of this lane come after this one
       for (uint32_t l = 0; l < kMostLanes; ++l) life.begin[l] = std::min(life.begin[l], before_[i][l]);
     end = i + 1;
   };
-  for (uint32_t i = 0; i < plan.steps.size(); ++i) {
-    const Step& step = plan.steps[i];
+  for (uint32_t i = 0; i < schedule.steps.size(); ++i) {
+    const Step& step = schedule.steps[i];
     for (const auto* list : {&step.inputs, &step.outputs, &step.onto})
       for (const int32_t s : *list) touch(s, i);
     touch(step.workspace, i);

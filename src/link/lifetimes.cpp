@@ -1,31 +1,31 @@
-#include "link/execution_plan.h"
+#include "link/schedule.h"
 
 namespace weft::link {
 
-void set_lifetimes(ExecutionPlan& plan) {
-  std::vector<bool> seen(plan.slots.size(), false);
+void set_lifetimes(Schedule& schedule) {
+  std::vector<bool> seen(schedule.slots.size(), false);
   const auto touch = [&](int32_t slot, uint32_t at) {
     if (slot < 0) return;
-    auto& s = plan.slots[static_cast<size_t>(slot)];
+    auto& s = schedule.slots[static_cast<size_t>(slot)];
     if (!seen[static_cast<size_t>(slot)]) s.first_step = at, seen[static_cast<size_t>(slot)] = true;
     s.last_step = at;
     if (s.same_as < 0) return;
     const auto base = static_cast<size_t>(s.same_as);
-    if (!seen[base]) plan.slots[base].first_step = at, seen[base] = true;
-    plan.slots[base].last_step = at;
+    if (!seen[base]) schedule.slots[base].first_step = at, seen[base] = true;
+    schedule.slots[base].last_step = at;
   };
-  const auto end = static_cast<uint32_t>(plan.steps.size()) + 1;
-  for (const int32_t slot : plan.inputs) touch(slot, 0);
-  for (uint32_t i = 0; i < plan.steps.size(); ++i) {
-    const auto& step = plan.steps[i];
+  const auto end = static_cast<uint32_t>(schedule.steps.size()) + 1;
+  for (const int32_t slot : schedule.inputs) touch(slot, 0);
+  for (uint32_t i = 0; i < schedule.steps.size(); ++i) {
+    const auto& step = schedule.steps[i];
     for (const int32_t s : step.inputs) touch(s, i + 1);
     for (const int32_t s : step.onto) touch(s, i + 1);
     for (const int32_t s : step.outputs) touch(s, i + 1);
     touch(step.workspace, i + 1);
   }
   // Inputs stay to the end: the same ones may be executed again.
-  for (const int32_t slot : plan.inputs) touch(slot, end);
-  for (const int32_t slot : plan.outputs) touch(slot, end);
+  for (const int32_t slot : schedule.inputs) touch(slot, end);
+  for (const int32_t slot : schedule.outputs) touch(slot, end);
 }
 
 }  // namespace weft::link

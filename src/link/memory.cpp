@@ -2,7 +2,7 @@
 #include <map>
 #include <set>
 
-#include "link/execution_plan.h"
+#include "link/schedule.h"
 
 namespace weft::link {
 namespace {

@@ -12,39 +12,39 @@ class Scheduler {
  public:
   Scheduler(const program::CompiledProgram& program, FlatProgram flat, std::span<seam::Device* const> devices)
       : program_(program), flat_(std::move(flat)), slots_(flat_.values.size() * devices.size(), -1) {
-    plan_.devices.assign(devices.begin(), devices.end());
-    plan_.choices = std::move(flat_.choices);
+    schedule_.devices.assign(devices.begin(), devices.end());
+    schedule_.choices = std::move(flat_.choices);
     for (auto& call : flat_.calls) call.device = memory_of(call.device);
   }
 
-  Result<ExecutionPlan> run() {
+  Result<Schedule> run() {
     for (const auto& in : program_.inputs) add_input(in.value);
-    for (auto& call : flat_.calls) WEFT_CHECK(call.plan ? add_launch(call) : add_move(call));
+    for (auto& call : flat_.calls) WEFT_CHECK(call.prepared ? add_launch(call) : add_move(call));
     for (const auto& out : program_.outputs) {
       WEFT_TRY(const int32_t slot, slot_on(out.value, 0));
       add_output(slot);
     }
-    for (auto& s : plan_.slots)  // views are where their memory is
+    for (auto& s : schedule_.slots)  // views are where their memory is
       if (s.same_as >= 0) s.kind = slot(s.same_as).kind, s.index = slot(s.same_as).index;
-    return std::move(plan_);
+    return std::move(schedule_);
   }
 
  private:
   // The first device with the memory of this one: a provider's kernels run where the values are.
   uint32_t memory_of(uint32_t device) const {
     uint32_t first = 0;
-    while (!plan_.devices[first]->shares_memory(*plan_.devices[device])) ++first;
+    while (!schedule_.devices[first]->shares_memory(*schedule_.devices[device])) ++first;
     return first;
   }
   const FlatValue& value(int32_t id) const { return flat_.values[static_cast<size_t>(id)]; }
   // The slot of a value on a device; -1: it is not there.
   int32_t& place(int32_t id, uint32_t device) {
-    return slots_[static_cast<size_t>(id) * plan_.devices.size() + device];
+    return slots_[static_cast<size_t>(id) * schedule_.devices.size() + device];
   }
-  BufferAllocation& slot(int32_t s) { return plan_.slots[static_cast<size_t>(s)]; }
+  BufferAllocation& slot(int32_t s) { return schedule_.slots[static_cast<size_t>(s)]; }
   int32_t add_slot(BufferAllocation slot) {
-    plan_.slots.push_back(std::move(slot));
-    return static_cast<int32_t>(plan_.slots.size()) - 1;
+    schedule_.slots.push_back(std::move(slot));
+    return static_cast<int32_t>(schedule_.slots.size()) - 1;
   }
 
   int32_t slot_for(int32_t id, uint32_t device) {
@@ -71,7 +71,7 @@ class Scheduler {
   void add_input(int32_t id) {
     const int32_t port =
         add_slot({.kind = Kind::external, .index = next_port_++, .value = id, .type = value(id).type});
-    plan_.inputs.push_back(port);
+    schedule_.inputs.push_back(port);
     if (value(id).overwritten)
       add_copy(port, slot_for(id, 0));
     else
@@ -84,13 +84,13 @@ class Scheduler {
     const int32_t port = next_port_++;
     if (slot(base).kind == Kind::arena && slot(base).type.bytes() == slot(from).type.bytes()) {
       slot(base).kind = Kind::external, slot(base).index = port;
-      plan_.outputs.push_back(from);
+      schedule_.outputs.push_back(from);
       return;
     }
     const int32_t to =
         add_slot({.kind = Kind::external, .index = port, .value = slot(from).value, .type = slot(from).type});
     add_copy(from, to);
-    plan_.outputs.push_back(to);
+    schedule_.outputs.push_back(to);
   }
 
   // Where a value that exists already can be read on `device`; copied there by a step of its own if need be.
@@ -112,7 +112,7 @@ class Scheduler {
   }
   // A slot that has the value, the first device's before others'.
   Result<int32_t> somewhere(int32_t id) {
-    for (uint32_t d = 0; d < plan_.devices.size(); ++d)
+    for (uint32_t d = 0; d < schedule_.devices.size(); ++d)
       if (place(id, d) >= 0) return place(id, d);
     const FlatValue& v = value(id);
     if (v.state >= 0)
@@ -127,21 +127,21 @@ class Scheduler {
   // The slot of a weight as this call's kernel wants it.
   int32_t packed_slot(const FlatCall& call, uint32_t input) {
     const FlatValue& v = value(call.inputs[input]);
-    PackedWeight want{v.weight, call.device, call.plan, input};
+    PackedWeight want{v.weight, call.device, call.prepared, input};
     auto& at = packed_[{want.weight, want.device, want.packing().id}];
     if (at == 0) {
       at = 1 + add_slot({.kind = Kind::weight,
                          .device = call.device,
                          .index = v.weight,
-                         .packed = static_cast<int32_t>(plan_.packed.size()),
+                         .packed = static_cast<int32_t>(schedule_.packed.size()),
                          .value = call.inputs[input],
                          .type = v.type});
-      plan_.packed.push_back(std::move(want));
+      schedule_.packed.push_back(std::move(want));
     }
     return at - 1;
   }
   void add_copy(int32_t from, int32_t to) {
-    if (from != to) plan_.steps.push_back({.inputs = {from}, .outputs = {to}, .device = slot(to).device});
+    if (from != to) schedule_.steps.push_back({.inputs = {from}, .outputs = {to}, .device = slot(to).device});
   }
 
   // Where the memory that a value is written over has its home: the first device, if it is there at all.
@@ -153,7 +153,7 @@ class Scheduler {
 
   Status add_launch(FlatCall& call) {
     Step step{.device = call.device, .where = std::move(call.where)};
-    const auto* packings = call.plan->prepared.packings;
+    const auto* packings = call.prepared->plan.packings;
     for (uint32_t i = 0; i < call.inputs.size(); ++i) {
       const int32_t id = call.inputs[i];
       int32_t in = -1;
@@ -169,7 +169,7 @@ class Scheduler {
       if (home >= 0) place(id, 0) = add_over(id, home);
     }
     // What the kernel updates in place, or adds to, is that value's memory here.
-    for (const auto& [output, input] : call.plan->call->desc().updates)
+    for (const auto& [output, input] : call.prepared->call->desc().updates)
       if (int32_t& at = place(call.outputs[output], call.device); call.device != 0 || at < 0)
         at = add_over(call.outputs[output], step.inputs[input]);
     if (call.onto >= 0) {
@@ -177,10 +177,10 @@ class Scheduler {
       step.onto = {onto};
     }
     for (const int32_t id : call.outputs) step.outputs.push_back(slot_for(id, call.device));
-    if (const uint64_t bytes = std::max(call.workspace, call.plan->prepared.workspace))
+    if (const uint64_t bytes = std::max(call.workspace, call.prepared->plan.workspace))
       step.workspace = add_slot({.device = call.device, .type = {DType::u8, {static_cast<int64_t>(bytes)}}});
-    step.plan = std::move(call.plan);
-    plan_.steps.push_back(std::move(step));
+    step.prepared = std::move(call.prepared);
+    schedule_.steps.push_back(std::move(step));
     for (const int32_t id : call.outputs)  // what was updated elsewhere comes home
       if (call.device != 0 && place(id, 0) >= 0) add_copy(place(id, call.device), place(id, 0));
     return {};
@@ -202,13 +202,13 @@ class Scheduler {
   int32_t next_port_ = 0;
   std::map<std::tuple<int32_t, uint32_t, std::string>, int32_t>
       packed_;  // slot + 1, by weight, device and id
-  ExecutionPlan plan_;
+  Schedule schedule_;
 };
 
 }  // namespace
 
-Result<ExecutionPlan> order(const program::CompiledProgram& program, FlatProgram flat,
-                            std::span<seam::Device* const> devices) {
+Result<Schedule> order(const program::CompiledProgram& program, FlatProgram flat,
+                       std::span<seam::Device* const> devices) {
   return Scheduler(program, std::move(flat), devices).run();
 }
 

@@ -40,11 +40,11 @@ bool same(const seam::CallDesc& a, const seam::CallDesc& b) {
          a.region == b.region;
 }
 
-// What became of a call: a plan on a device, or its body in its place.
+// What became of a call: a kernel on a device, or its body in its place.
 struct Answer {
   seam::CallPtr call;
   std::string outer;  // whose body it is part of
-  std::shared_ptr<seam::Plan> plan;
+  std::shared_ptr<seam::PreparedKernel> prepared;
   uint32_t device = 0;
   std::string refused;  // by those asked before
 };
@@ -156,14 +156,14 @@ class Placer {
     WEFT_TRY(const Answer* answer, answer_for(std::move(desc), outer, where, known));
     const auto& call = answer->call->desc();
     Choice& choice = flat_.choices.emplace_back(known ? *known : Choice{});
-    choice.kernel = answer->plan ? &answer->plan->kernel : nullptr, choice.device = answer->device;
-    choice.workspace = answer->plan ? answer->plan->prepared.workspace : 0;
+    choice.kernel = answer->prepared ? &answer->prepared->kernel : nullptr, choice.device = answer->device;
+    choice.workspace = answer->prepared ? answer->prepared->plan.workspace : 0;
     uint64_t workspace = 0;
-    if (known && answer->plan) {
+    if (known && answer->prepared) {
       workspace = known->workspace;
-      if (answer->plan->prepared.workspace > workspace) return changed(where, "it wants a larger workspace");
+      if (answer->prepared->plan.workspace > workspace) return changed(where, "it wants a larger workspace");
     }
-    if (!answer->plan)
+    if (!answer->prepared)
       return place_body(call, in, out, where, fmt::format("in the body of {}: {}", call.op, answer->refused));
     if (answer->device > 0 && policy_.fallback == Fallback::warn)
       warn("{} (node \"{}\") runs on {}; its operands are copied: {}", call.op, where,
@@ -172,7 +172,7 @@ class Placer {
       if (!known || std::ranges::find(known->reuses, update) == known->reuses.end())
         value(out[update.first]).over = in[update.second];
     flat_.calls.push_back(
-        {answer->plan, answer->device, in, out, where, workspace, flat_.choices.size() - 1});
+        {answer->prepared, answer->device, in, out, where, workspace, flat_.choices.size() - 1});
     return {};
   }
 
@@ -201,16 +201,17 @@ class Placer {
   }
 
   static bool is_as(const Answer& a, const Choice* known) {
-    return !known || ((a.plan ? &a.plan->kernel : nullptr) == known->kernel && a.device == known->device);
+    return !known ||
+           ((a.prepared ? &a.prepared->kernel : nullptr) == known->kernel && a.device == known->device);
   }
 
   // The same kernel for other sizes.
   Result<Answer> repeat(const seam::CallPtr& call, const std::string& outer, const std::string& where,
                         const Choice& known) {
     if (!known.kernel) return Answer{call, outer, nullptr, 0, "opened for other sizes"};
-    auto plan = seam::plan_with(*devices_[known.device], *known.kernel, call);
-    if (!plan.ok()) return plan.take_status().at(where);
-    return Answer{call, outer, std::move(plan).value(), known.device, {}};
+    auto prepared = seam::prepare_with(*devices_[known.device], *known.kernel, call);
+    if (!prepared.ok()) return prepared.take_status().at(where);
+    return Answer{call, outer, std::move(prepared).value(), known.device, {}};
   }
   static Status changed(const std::string& where, std::string_view why) {
     return fail(Code::unsupported, "for these sizes, {} (node \"{}\")", why, where);
@@ -220,10 +221,10 @@ class Placer {
     std::vector<seam::Refusal> refusals;
     const size_t reach = policy_.fallback == Fallback::forbid ? 1 : devices_.size();
     for (uint32_t d = 0; d < reach; ++d) {
-      WEFT_TRY(auto plan, seam::select(*devices_[d], call, &refusals));
-      if (plan) {
-        if (!outer.empty()) plan->why = outer + (plan->why.empty() ? "" : "; ") + plan->why;
-        return Answer{call, outer, std::move(plan), d, reasons(refusals)};
+      WEFT_TRY(auto prepared, seam::select(*devices_[d], call, &refusals));
+      if (prepared) {
+        if (!outer.empty()) prepared->why = outer + (prepared->why.empty() ? "" : "; ") + prepared->why;
+        return Answer{call, outer, std::move(prepared), d, reasons(refusals)};
       }
       if (d == 0 && call->desc().region && policy_.decompose)
         return Answer{call, outer, nullptr, 0, reasons(refusals)};

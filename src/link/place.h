@@ -1,15 +1,15 @@
 #pragma once
 #include <span>
 
-#include "link/execution_plan.h"
 #include "link/flat.h"
+#include "link/schedule.h"
 #include "weft/policy.h"
 
 namespace weft::link {
 
 /// Chooses a kernel for every call of the program: on devices[0] by the op's name, then for its body; a call
 /// that is refused there is opened (open.h) or goes to the next device, as far as `policy` allows. Calls that
-/// are equal share one plan. An error lists every refusal and names the node.
+/// are equal share one prepared. An error lists every refusal and names the node.
 /// With `known`, the choices that were made for other sizes, nothing is chosen: Code::unsupported where one
 /// of them does not hold for these sizes.
 Result<FlatProgram> place(const program::CompiledProgram& program, const Bindings& bindings,

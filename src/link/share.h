@@ -33,7 +33,7 @@ void reuse_operands(const program::CompiledProgram& program, FlatProgram& flat, 
 
 /// The call's kernel, prepared for the same call with its results elsewhere; null where it refuses, or where
 /// it would need more workspace or promise less.
-std::shared_ptr<seam::Plan> ask_again(const FlatCall& call, seam::CallDesc desc, Devices devices);
+std::shared_ptr<seam::PreparedKernel> ask_again(const FlatCall& call, seam::CallDesc desc, Devices devices);
 
 /// Who makes and reads each value that is a view of no other; its views count as itself.
 class Flow {

@@ -35,10 +35,10 @@ class Sums {
   // Makes the sum in the memory of its first operand: each other one's maker adds to it, when all else that
   // reads the first one has.
   bool make_in_place(const FlatCall& call, size_t i) {
-    if (!call.plan || !is_here(call) || !is_sum(call.plan->call->desc())) return false;
+    if (!call.prepared || !is_here(call) || !is_sum(call.prepared->call->desc())) return false;
     const FlatValue& out = value(call.outputs[0]);
     if (out.over >= 0 || out.overwritten || out.view_of >= 0) return false;  // it has its place, or lends it
-    std::vector<std::shared_ptr<seam::Plan>> plans;
+    std::vector<std::shared_ptr<seam::PreparedKernel>> plans;
     for (size_t k = 0; k < call.inputs.size(); ++k) {
       const int32_t v = call.inputs[k];
       const Flow::Fact& fact = flow_.of(v);
@@ -62,24 +62,24 @@ class Sums {
   bool is_here(const FlatCall& call) const { return devices_[call.device]->shares_memory(*devices_[0]); }
 
   // The call's kernel, prepared to add its result v to what is there; null where it refuses.
-  std::shared_ptr<seam::Plan> adding(const FlatCall& call, int32_t v) {
-    if (!call.plan || !is_here(call) || call.onto >= 0) return nullptr;
+  std::shared_ptr<seam::PreparedKernel> adding(const FlatCall& call, int32_t v) {
+    if (!call.prepared || !is_here(call) || call.onto >= 0) return nullptr;
     const auto k = static_cast<uint64_t>(std::ranges::find(call.outputs, v) - call.outputs.begin());
     if (k == call.outputs.size()) return nullptr;  // made in parts
-    seam::CallDesc desc = call.plan->call->desc();
-    if (decided_) return desc.accumulate >> k & 1 ? call.plan : nullptr;
+    seam::CallDesc desc = call.prepared->call->desc();
+    if (decided_) return desc.accumulate >> k & 1 ? call.prepared : nullptr;
     if (!desc.updates.empty()) return nullptr;
     desc.accumulate |= uint64_t{1} << k;
-    const auto [at, fresh] = plans_.try_emplace({call.plan, k});
+    const auto [at, fresh] = prepared_.try_emplace({call.prepared, k});
     if (!fresh) return at->second;
     return at->second = ask_again(call, std::move(desc), devices_);
   }
 
-  void add_to(int32_t before, int32_t v, std::shared_ptr<seam::Plan> plan) {
+  void add_to(int32_t before, int32_t v, std::shared_ptr<seam::PreparedKernel> prepared) {
     const int32_t root = flow_.root(v);
     FlatCall& maker = maker_of(v);
-    maker.plan = std::move(plan), maker.onto = flow_.root(before);
-    flat_.choices[maker.choice].adds = maker.plan->call->desc().accumulate;
+    maker.prepared = std::move(prepared), maker.onto = flow_.root(before);
+    flat_.choices[maker.choice].adds = maker.prepared->call->desc().accumulate;
     value(root).over = maker.onto;
   }
 
@@ -87,7 +87,8 @@ class Sums {
   const Devices devices_;
   const bool decided_;
   Flow flow_;
-  std::map<std::pair<std::shared_ptr<seam::Plan>, uint64_t>, std::shared_ptr<seam::Plan>> plans_;
+  std::map<std::pair<std::shared_ptr<seam::PreparedKernel>, uint64_t>, std::shared_ptr<seam::PreparedKernel>>
+      prepared_;
 };
 
 }  // namespace

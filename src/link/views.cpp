@@ -61,9 +61,10 @@ class Pieces {
       : flat_(flat), devices_(devices), flow_(program, flat) {}
 
   bool join(const FlatCall& call) {
-    if (!call.plan || call.plan->call->desc().op != "concat") return false;
+    if (!call.prepared || call.prepared->call->desc().op != "concat") return false;
     const FlatValue& whole = value(call.outputs[0]);
-    if (whole.over >= 0 || whole.overwritten || !outermost_axis(call.plan->call->desc(), whole.type.shape))
+    if (whole.over >= 0 || whole.overwritten ||
+        !outermost_axis(call.prepared->call->desc(), whole.type.shape))
       return false;
     std::vector<uint64_t> offsets;
     uint64_t at = 0;
@@ -84,7 +85,7 @@ class Pieces {
   // Made by a kernel for this alone: no view, no output, no operand that is there twice.
   bool may_lie_in_another(int32_t in, const FlatCall& call) {
     return value(in).view_of < 0 && flow_.is_own(in) && flow_.of(in).last != Flow::kEnd &&
-           flat_.calls[static_cast<size_t>(flow_.of(in).maker)].plan &&
+           flat_.calls[static_cast<size_t>(flow_.of(in).maker)].prepared &&
            std::ranges::count(call.inputs, in) == 1;
   }
 

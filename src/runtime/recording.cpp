@@ -1,18 +1,18 @@
 #include <deque>
 
-#include "runtime/bound_plan.h"
+#include "runtime/bound_schedule.h"
 
-// The steps of a plan as sequences of its devices.
+// The steps of a schedule as sequences of its devices.
 namespace weft::runtime {
 
-/// Steps [first, last) of a plan as the contract describes them: ports are bindings.
+/// Steps [first, last) of a schedule as the contract describes them: ports are bindings.
 class StretchDesc {
  public:
-  StretchDesc(const BoundPlan& bound, size_t first, size_t last) : bound_(bound) {
+  StretchDesc(const BoundSchedule& bound, size_t first, size_t last) : bound_(bound) {
     tensors_ = bound.tensors_;
     for (const uint32_t i : bound.external_) {
       tensors_[i].dl.data = nullptr;
-      tensors_[i].binding = 1 + static_cast<uint32_t>(bound.plan_.slots[i].index);
+      tensors_[i].binding = 1 + static_cast<uint32_t>(bound.schedule_.slots[i].index);
     }
     for (size_t i = first; i < last; ++i) add(i, first);
     for (const auto& step : steps_) pointers_.push_back(&step.c);
@@ -34,7 +34,7 @@ class StretchDesc {
   }
 
   void add(size_t i, size_t first) {
-    const link::Step& from = bound_.plan_.steps[i];
+    const link::Step& from = bound_.schedule_.steps[i];
     Step& step = steps_.emplace_back();
     for (const uint32_t earlier : from.after)
       if (earlier >= first) step.after.push_back(earlier - static_cast<uint32_t>(first));
@@ -45,7 +45,7 @@ class StretchDesc {
               .after = step.after.data(),
               .n_after = static_cast<uint32_t>(step.after.size()),
               .reserved = 0};
-    if (!from.plan) return add_copy(from, step);
+    if (!from.prepared) return add_copy(from, step);
     for (const int32_t s : from.inputs) step.inputs.push_back(tensor(s));
     for (const int32_t s : from.outputs) step.outputs.push_back(tensor(s));
     step.launch = bound_.launches_[i];
@@ -66,32 +66,32 @@ class StretchDesc {
                  .target_offset = target.dl.byte_offset,
                  .host_source = nullptr,
                  .host_target = nullptr,
-                 .bytes = bound_.plan_.slots[static_cast<size_t>(from.inputs[0])].type.bytes(),
+                 .bytes = bound_.schedule_.slots[static_cast<size_t>(from.inputs[0])].type.bytes(),
                  .source_binding = source.binding,
                  .target_binding = target.binding};
     step.c.copy = &step.copy;
   }
 
-  const BoundPlan& bound_;
+  const BoundSchedule& bound_;
   std::vector<weft_tensor> tensors_;  // by slot
   std::deque<Step> steps_;            // a deque: what points into them stays right
   std::vector<const weft_sequence_step*> pointers_;
 };
 
-bool BoundPlan::recordable(size_t i) const {
-  const link::Step& step = plan_.steps[i];
-  if (step.plan) return step.plan->kernel.flags & WEFT_KERNEL_RECORDABLE;
-  return plan_.slots[static_cast<size_t>(step.inputs[0])].device == step.device;
+bool BoundSchedule::recordable(size_t i) const {
+  const link::Step& step = schedule_.steps[i];
+  if (step.prepared) return step.prepared->kernel.flags & WEFT_KERNEL_RECORDABLE;
+  return schedule_.slots[static_cast<size_t>(step.inputs[0])].device == step.device;
 }
 
 // Records steps [first, last), or as many as the device can, and returns where it got to: to one that it
 // refuses, or to the end.
-Result<size_t> BoundPlan::record(size_t first, size_t last) {
+Result<size_t> BoundSchedule::record(size_t first, size_t last) {
   const size_t end = last;
   while (last > first + 1) {  // one step alone gains nothing
     const StretchDesc desc(*this, first, last);
     uint32_t refused = 0;
-    auto made = seam::Sequence::record(*plan_.devices[plan_.steps[first].device], desc.steps(),
+    auto made = seam::Sequence::record(*schedule_.devices[schedule_.steps[first].device], desc.steps(),
                                        static_cast<uint32_t>(port_count()), refused);
     if (made.ok()) {
       add_stretch({first, last, std::move(made).value()});
@@ -105,17 +105,17 @@ Result<size_t> BoundPlan::record(size_t first, size_t last) {
 }
 
 // Those between the last one and this one are launched one by one.
-void BoundPlan::add_stretch(Stretch stretch) {
+void BoundSchedule::add_stretch(Stretch stretch) {
   const size_t done = stretches_.empty() ? 0 : stretches_.back().last;
   if (done < stretch.first) stretches_.push_back({done, stretch.first, nullptr});
   stretches_.push_back(std::move(stretch));
 }
 
-Status BoundPlan::record() {
+Status BoundSchedule::record() {
   const auto can = [](const seam::Device* d) { return d->backend().make_sequence != nullptr; };
-  if (std::ranges::none_of(plan_.devices, can)) return {};
-  WEFT_CHECK(link::check_dependencies(plan_));
-  const auto& steps = plan_.steps;
+  if (std::ranges::none_of(schedule_.devices, can)) return {};
+  WEFT_CHECK(link::check_dependencies(schedule_));
+  const auto& steps = schedule_.steps;
   for (size_t i = 0; i < steps.size(); ++i) {  // the one at which a stretch ends is in none
     size_t last = i;
     while (last < steps.size() && steps[last].device == steps[i].device && recordable(last)) ++last;
@@ -128,7 +128,7 @@ Status BoundPlan::record() {
   return {};
 }
 
-size_t BoundPlan::recorded() const {
+size_t BoundSchedule::recorded() const {
   size_t n = 0;
   for (const Stretch& s : stretches_)
     if (s.sequence) n += s.last - s.first;

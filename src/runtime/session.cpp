@@ -152,28 +152,28 @@ Status Session::check_bytes(std::span<const HostView> inputs) const {
   return {};
 }
 
-Result<BoundPlan*> Session::bound_for(const Bindings& bindings) {
+Result<BoundSchedule*> Session::bound_for(const Bindings& bindings) {
   for (auto at = bound_.begin(); at != bound_.end(); ++at)
     if (at->bindings == bindings) {
       std::rotate(bound_.begin(), at, at + 1);
-      return bound_.front().plan.get();
+      return bound_.front().schedule.get();
     }
   seam::Together together;
-  WEFT_TRY(auto plan, plan_for(bindings));
+  WEFT_TRY(auto schedule, schedule_for(bindings));
   WEFT_CHECK(together.finish());
-  if (see_plan_) see_plan_(plan);
-  WEFT_CHECK(weights_->fill(plan));
-  WEFT_CHECK(make_room(plan));
-  const auto home = [this, packed = plan.packed](const link::BufferAllocation& slot) {
+  if (see_schedule_) see_schedule_(schedule);
+  WEFT_CHECK(weights_->fill(schedule));
+  WEFT_CHECK(make_room(schedule));
+  const auto home = [this, packed = schedule.packed](const link::BufferAllocation& slot) {
     return home_of(packed, slot);
   };
-  auto bound = BoundPlan::make(std::move(plan), queues_, home);
+  auto bound = BoundSchedule::make(std::move(schedule), queues_, home);
   if (bound_.size() == kMostPlans) {
     WEFT_CHECK(synchronize());  // its buffers may still be in use
     bound_.pop_back();
   }
   bound_.push_front({bindings, std::move(bound)});
-  return bound_.front().plan.get();
+  return bound_.front().schedule.get();
 }
 
 // The next power of two for the symbol with the widest range, within it; the others as they are.
@@ -196,36 +196,36 @@ link::Packings Session::packings() {
   };
 }
 
-Result<const link::ExecutionPlan*> Session::roof_for(const Bindings& roof) {
+Result<const link::Schedule*> Session::roof_for(const Bindings& roof) {
   const auto at = roofs_.find(roof.all());
   if (at != roofs_.end()) return &at->second;
   ++links_;
-  WEFT_TRY(auto plan, link::link(*rest_, roof, devices_, policy_, packings()));
+  WEFT_TRY(auto schedule, link::link(*rest_, roof, devices_, policy_, packings()));
   if (roofs_.size() == kMostRoofs) roofs_.erase(roofs_.begin());
-  return &roofs_.emplace(roof.all(), std::move(plan)).first->second;
+  return &roofs_.emplace(roof.all(), std::move(schedule)).first->second;
 }
 
-Result<link::ExecutionPlan> Session::plan_for(const Bindings& bindings) {
+Result<link::Schedule> Session::schedule_for(const Bindings& bindings) {
   const Bindings up = roof_of(bindings);
   auto roof = roof_for(up);
   if (roof.ok() && up == bindings) return *roof.value();
   if (roof.ok()) {
-    auto plan = link::resize(*roof.value(), *rest_, bindings, policy_, packings());
-    if (plan.ok() || plan.status().code() != Code::unsupported) return plan;
+    auto schedule = link::resize(*roof.value(), *rest_, bindings, policy_, packings());
+    if (schedule.ok() || schedule.status().code() != Code::unsupported) return schedule;
   }
   ++links_;  // what can't be had for larger sizes may be for these
   return link::link(*rest_, bindings, devices_, policy_, packings());
 }
 
-// All plans share the arenas. Those that point into one which is too small now go.
-Status Session::make_room(const link::ExecutionPlan& plan) {
+// All schedules share the arenas. Those that point into one which is too small now go.
+Status Session::make_room(const link::Schedule& schedule) {
   arenas_.resize(devices_.size());
   for (size_t d = 0; d < devices_.size(); ++d) {
-    if (arenas_[d] && arenas_[d]->bytes >= plan.arenas[d].bytes) continue;
+    if (arenas_[d] && arenas_[d]->bytes >= schedule.arenas[d].bytes) continue;
     WEFT_CHECK(synchronize());
     bound_.clear(), current_ = nullptr;
     arenas_[d] = {};
-    WEFT_TRY(arenas_[d], devices_[d]->allocate_unpooled(plan.arenas[d].bytes));
+    WEFT_TRY(arenas_[d], devices_[d]->allocate_unpooled(schedule.arenas[d].bytes));
   }
   return {};
 }
@@ -239,13 +239,13 @@ seam::Buffer* Session::home_of(std::span<const link::PackedWeight> packed,
 }
 
 bool Session::same_sizes(std::span<const seam::ConcreteType* const> inputs) const {
-  if (!current_ || inputs.size() != plan().inputs.size()) return false;
+  if (!current_ || inputs.size() != schedule().inputs.size()) return false;
   for (size_t i = 0; i < inputs.size(); ++i)
-    if (!(*inputs[i] == slot(plan().inputs[i]).type)) return false;
+    if (!(*inputs[i] == slot(schedule().inputs[i]).type)) return false;
   return true;
 }
 
-Status Session::choose_plan(std::span<const seam::ConcreteType* const> inputs) {
+Status Session::choose_schedule(std::span<const seam::ConcreteType* const> inputs) {
   if (same_sizes(inputs)) return {};
   WEFT_TRY(const Bindings bindings, bind(inputs));
   WEFT_TRY(current_, bound_for(bindings));
@@ -262,7 +262,7 @@ Status Session::use_own_ports() {
 Status Session::put(std::span<const HostView> inputs) {
   SmallVector<const seam::ConcreteType*, 8> types;
   for (const auto& in : inputs) types.push_back(&in.type);
-  WEFT_CHECK(choose_plan(types));
+  WEFT_CHECK(choose_schedule(types));
   WEFT_CHECK(check_bytes(inputs));
   WEFT_CHECK(use_own_ports());
   for (size_t i = 0; i < inputs.size(); ++i)
@@ -273,7 +273,8 @@ Status Session::put(std::span<const HostView> inputs) {
 
 Status Session::enqueue() {
   if (!current_ || !current_->is_bound()) return invalid("execute: set_inputs comes first");
-  if (seam::Together::open()) return invalid("execute: the plans that this thread prepares are not finished");
+  if (seam::Together::open())
+    return invalid("execute: the schedules that this thread prepares are not finished");
   return current_->enqueue();
 }
 
@@ -281,7 +282,7 @@ Result<std::vector<HostTensor>> Session::take() {
   if (!current_ || !current_->is_bound()) return invalid("outputs: set_inputs comes first");
   WEFT_CHECK(synchronize());
   std::vector<HostTensor> out;
-  for (const int32_t s : plan().outputs) {
+  for (const int32_t s : schedule().outputs) {
     const auto& type = slot(s).type;
     out.push_back({type, std::vector<std::byte>(type.bytes())});
     WEFT_CHECK(
@@ -305,7 +306,7 @@ Status Session::run_into(std::span<const HostView> inputs, std::span<const std::
     return invalid("{} gives {} outputs, got memory for {}", program_->name, program_->outputs.size(),
                    outputs.size());
   WEFT_CHECK(put(inputs));
-  const auto slot_of = [&](size_t i) -> const link::BufferAllocation& { return slot(plan().outputs[i]); };
+  const auto slot_of = [&](size_t i) -> const link::BufferAllocation& { return slot(schedule().outputs[i]); };
   for (size_t i = 0; i < outputs.size(); ++i)
     if (outputs[i].size() != slot_of(i).type.bytes())
       return invalid("output {} of {} is {}, {} bytes; got memory for {}", program_->outputs[i].name,
@@ -313,8 +314,8 @@ Status Session::run_into(std::span<const HostView> inputs, std::span<const std::
   WEFT_CHECK(enqueue());
   WEFT_CHECK(synchronize());
   for (size_t i = 0; i < outputs.size(); ++i)
-    WEFT_CHECK(queues_[0]->copy_out(outputs[i].data(), current_->memory(plan().outputs[i]), slot_of(i).offset,
-                                    outputs[i].size()));
+    WEFT_CHECK(queues_[0]->copy_out(outputs[i].data(), current_->memory(schedule().outputs[i]),
+                                    slot_of(i).offset, outputs[i].size()));
   return {};
 }
 
@@ -323,11 +324,11 @@ Result<std::vector<DeviceArray>> Session::run_on(std::span<const DeviceArray> in
   WEFT_CHECK(busy.status());
   SmallVector<const seam::ConcreteType*, 8> types;
   for (const auto& in : inputs) types.push_back(&in.type);
-  WEFT_CHECK(choose_plan(types));
+  WEFT_CHECK(choose_schedule(types));
   std::vector<seam::BufferRef> ports;
   for (const auto& in : inputs) ports.push_back(in.buffer);
   std::vector<DeviceArray> out;
-  for (const int32_t s : plan().outputs) {
+  for (const int32_t s : schedule().outputs) {
     WEFT_TRY(auto buffer, device().allocate(slot(s).type.bytes()));
     ports.push_back(buffer);
     out.push_back({slot(s).type, std::move(buffer)});

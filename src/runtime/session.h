@@ -3,7 +3,7 @@
 #include <functional>
 #include <map>
 
-#include "runtime/bound_plan.h"
+#include "runtime/bound_schedule.h"
 #include "runtime/weights.h"
 
 namespace weft::runtime {
@@ -30,9 +30,9 @@ struct DeviceArray {
 /// some.
 using Present = std::function<seam::BufferRef(const std::string& name, const seam::Device& device)>;
 
-/// A program ready to run: memory, states and weights on its devices, and a plan for each set of symbol
+/// A program ready to run: memory, states and weights on its devices, and a schedule for each set of symbol
 /// values, made on first use and kept (a bounded number). The symbol with the widest range is linked for
-/// powers of two, the plan for a value is that of the next power with the sizes of the value: nothing is
+/// powers of two, the schedule for a value is that of the next power with the sizes of the value: nothing is
 /// padded. One run at a time; a second thread that comes in is an error, not a race. Sessions share the
 /// program, what `present` gives, and weights of equal bytes (weight_store.h).
 class Session {
@@ -72,18 +72,18 @@ class Session {
   /// The program with the states' present values as its first ones.
   Result<program::CompiledProgram> snapshot();
 
-  /// `see` gets each plan that is made from now on before memory is bound to it, and may change it: for tests
-  /// that plant a fault in one.
-  void on_plan(std::function<void(link::ExecutionPlan&)> see) { see_plan_ = std::move(see); }
+  /// `see` gets each schedule that is made from now on before memory is bound to it, and may change it: for
+  /// tests that plant a fault in one.
+  void on_schedule(std::function<void(link::Schedule&)> see) { see_schedule_ = std::move(see); }
 
   /// Is this the memory of one of its states or weights?
   bool holds(const void* buffer) const;
   const program::CompiledProgram& program() const { return *program_; }
-  /// The plan of the last set_inputs.
-  const link::ExecutionPlan& plan() const { return current_->plan(); }
-  const link::ExecutionPlan* plan_or_null() const { return current_ ? &current_->plan() : nullptr; }
+  /// The schedule of the last set_inputs.
+  const link::Schedule& schedule() const { return current_->schedule(); }
+  const link::Schedule* schedule_or_null() const { return current_ ? &current_->schedule() : nullptr; }
   /// How often the program was linked: for each power of two that the largest symbol came up to, and for
-  /// sizes that could not be served in the memory and by the kernels of such a plan.
+  /// sizes that could not be served in the memory and by the kernels of such a schedule.
   size_t links() const { return links_; }
   /// How many of its steps run as sequences of their devices, which are recorded when it runs again.
   size_t recorded_steps() const { return current_ ? current_->recorded() : 0; }
@@ -94,7 +94,7 @@ class Session {
  private:
   struct Bound {
     Bindings bindings;
-    std::unique_ptr<BoundPlan> plan;
+    std::unique_ptr<BoundSchedule> schedule;
   };
 
   Session(std::shared_ptr<const program::CompiledProgram> program, std::vector<seam::Device*> devices,
@@ -103,23 +103,24 @@ class Session {
   Status load(const Present& present, bool whole);
   Status make_constants(const std::vector<seam::BufferRef>& given);
   Result<Bindings> bind(std::span<const seam::ConcreteType* const> inputs) const;
-  bool same_sizes(std::span<const seam::ConcreteType* const> inputs) const;  // as those of the present plan
-  Status choose_plan(std::span<const seam::ConcreteType* const> inputs);
+  bool same_sizes(
+      std::span<const seam::ConcreteType* const> inputs) const;  // as those of the present schedule
+  Status choose_schedule(std::span<const seam::ConcreteType* const> inputs);
   Status check_bytes(std::span<const HostView> inputs) const;
   Status use_own_ports();
   Status follow_eager(std::span<const seam::BufferRef> ports);
   Status leave_to_eager();
-  const link::BufferAllocation& slot(int32_t i) const { return plan().slots[static_cast<size_t>(i)]; }
+  const link::BufferAllocation& slot(int32_t i) const { return schedule().slots[static_cast<size_t>(i)]; }
   // The parts of a run, for whoever has marked the session as busy.
   Status put(std::span<const HostView> inputs);
   Status enqueue();
   Result<std::vector<HostTensor>> take();
   Result<HostTensor> read_state(size_t i);
-  Result<BoundPlan*> bound_for(const Bindings& bindings);
+  Result<BoundSchedule*> bound_for(const Bindings& bindings);
   Bindings roof_of(const Bindings& bindings) const;
-  Result<const link::ExecutionPlan*> roof_for(const Bindings& roof);
-  Result<link::ExecutionPlan> plan_for(const Bindings& bindings);
-  Status make_room(const link::ExecutionPlan& plan);
+  Result<const link::Schedule*> roof_for(const Bindings& roof);
+  Result<link::Schedule> schedule_for(const Bindings& bindings);
+  Status make_room(const link::Schedule& schedule);
   // Memory of a state, with its first value.
   Result<seam::BufferRef> first_memory(const program::StateSpec& state);
   link::Packings packings();
@@ -134,18 +135,18 @@ class Session {
   std::vector<bool> shared_;                              // by state: its memory is a tensor's too
   std::shared_ptr<const program::CompiledProgram> rest_;  // what runs each time; or all of it
   std::optional<Weights> weights_;                        // of `rest_`
-  std::vector<seam::BufferRef> arenas_;  // by device; of all plans, one of which runs at a time
-  std::map<std::vector<std::pair<std::string, int64_t>>, link::ExecutionPlan> roofs_;  // by their bindings
-  std::deque<Bound> bound_;                                                            // newest use first
-  BoundPlan* current_ = nullptr;
+  std::vector<seam::BufferRef> arenas_;  // by device; of all schedules, one of which runs at a time
+  std::map<std::vector<std::pair<std::string, int64_t>>, link::Schedule> roofs_;  // by their bindings
+  std::deque<Bound> bound_;                                                       // newest use first
+  BoundSchedule* current_ = nullptr;
   size_t links_ = 0;
-  std::function<void(link::ExecutionPlan&)> see_plan_;
+  std::function<void(link::Schedule&)> see_schedule_;
   std::atomic<bool> busy_{false};
 };
 
-/// How many sets of symbol values keep their plan and memory.
+/// How many sets of symbol values keep their schedule and memory.
 inline constexpr size_t kMostPlans = 8;
-/// How many plans for powers of two are kept.
+/// How many schedules for powers of two are kept.
 inline constexpr size_t kMostRoofs = 64;
 
 }  // namespace weft::runtime

@@ -115,8 +115,8 @@ Status Weights::pack(const link::PackedWeight& want, const seam::Buffer& to, Que
   const auto weight = static_cast<size_t>(want.weight);
   const seam::Device& device = *devices_[want.device];
   const program::Blob& b = *blob(weight);
-  const auto& plan = want.plan->prepared;
-  const seam::ConcreteType& type = *want.plan->call->desc().inputs[want.input];
+  const weft_plan& plan = want.prepared->plan;
+  const seam::ConcreteType& type = *want.prepared->call->desc().inputs[want.input];
   Held copy = plain_[at(weight, want.device)];
   if (!copy.buffer && !device.host_memory()) {
     WEFT_TRY(copy, copied(weight, want.device, queues));
@@ -127,21 +127,21 @@ Status Weights::pack(const link::PackedWeight& want, const seam::Buffer& to, Que
   const weft_tensor from = tensor_of(data, type, device, 0);
   const weft_tensor into = tensor_of(to.handle, type, device, want.packing().layout);
   seam::CError error;
-  const weft_code code = want.plan->kernel.pack(&plan, want.input, &from, &into, queue->c(), error.out());
+  const weft_code code = want.prepared->kernel.pack(&plan, want.input, &from, &into, queue->c(), error.out());
   const Status passed = queue->synchronize();  // also after a refusal: the copy is let go of
-  if (code != WEFT_OK) return error.status(code).at(want.plan->kernel.id);
+  if (code != WEFT_OK) return error.status(code).at(want.prepared->kernel.id);
   return passed;
 }
 
-Status Weights::fill(const link::ExecutionPlan& plan) {
+Status Weights::fill(const link::Schedule& schedule) {
   Queues queues(devices_);
-  for (const auto& slot : plan.slots) {
+  for (const auto& slot : schedule.slots) {
     if (slot.kind != link::BufferAllocation::Kind::weight || slot.packed >= 0) continue;
     auto& held = plain_[at(static_cast<size_t>(slot.index), slot.device)];
     if (held.buffer) continue;
     WEFT_TRY(held, copied(static_cast<size_t>(slot.index), slot.device, queues));
   }
-  for (const auto& want : plan.packed) {
+  for (const auto& want : schedule.packed) {
     auto& held = packed_[key_of(want)];
     if (held.buffer) continue;
     WEFT_TRY(held, packed(want, queues));

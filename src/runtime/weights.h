@@ -4,13 +4,13 @@
 #include <span>
 #include <tuple>
 
-#include "link/execution_plan.h"
+#include "link/schedule.h"
 #include "runtime/weight_store.h"
 
 namespace weft::runtime {
 
-/// The weights of one session: those that its plans read, as they are or packed, on the devices where they
-/// read them. All but those that it was given are shared through the store.
+/// The weights of one session: those that its schedules read, as they are or packed, on the devices where
+/// they read them. All but those that it was given are shared through the store.
 class Weights {
  public:
   Weights(const program::CompiledProgram& program, std::span<seam::Device* const> devices)
@@ -24,10 +24,11 @@ class Weights {
   void take(size_t weight, WeightStore::Ref made) {
     plain_[at(weight, 0)] = {made->buffer(), std::move(made)};
   }
-  /// Copies and packs what the plan reads, on queues of its own: what fails there is an error of this call,
-  /// and no other session shares it. All has passed when it returns, for sessions with other queues read it.
-  Status fill(const link::ExecutionPlan& plan);
-  /// Memory of a slot that is a weight, of a plan that `fill` has seen, with these packed ones.
+  /// Copies and packs what the schedule reads, on queues of its own: what fails there is an error of this
+  /// call, and no other session shares it. All has passed when it returns, for sessions with other queues
+  /// read it.
+  Status fill(const link::Schedule& schedule);
+  /// Memory of a slot that is a weight, of a schedule that `fill` has seen, with these packed ones.
   seam::Buffer* memory(std::span<const link::PackedWeight> packed, const link::BufferAllocation& slot) const;
   bool holds(const void* buffer) const;
 
@@ -49,7 +50,7 @@ class Weights {
 
   const program::CompiledProgram& program_;
   const std::span<seam::Device* const> devices_;
-  std::vector<Held> plain_;  // by weight and device; empty where no plan reads it
+  std::vector<Held> plain_;  // by weight and device; empty where no schedule reads it
   std::map<PackedKey, Held> packed_;
   std::map<size_t, WeightKey> keys_;  // on no device
 };

@@ -2,7 +2,7 @@
 
 #include <cstdlib>
 
-#include "seam/plan.h"
+#include "seam/prepared_kernel.h"
 
 namespace weft::seam {
 void Device::free_now(Buffer* b) {
@@ -99,7 +99,7 @@ Result<BufferRef> Device::allocate_pinned(uint64_t bytes) {
   return BufferRef(b.release());
 }
 
-void Device::retire(Plan* plan) {
+void Device::retire(PreparedKernel* plan) {
   if (home_ != this) return home_->retire(plan);
   if (!ordered()) return delete plan;
   std::lock_guard lock(retired_mutex_);
@@ -120,7 +120,7 @@ void Device::leave(Queue& queue) {
 // Without memory for that, plans stay until the next time.
 void Device::passed(const Queue& queue) {
   if (!uses_.none()) uses_.forget(queue);
-  std::vector<Plan*> ended;
+  std::vector<PreparedKernel*> ended;
   try {
     std::lock_guard lock(retired_mutex_);
     if (!retired_.empty()) {
@@ -138,7 +138,7 @@ void Device::passed(const Queue& queue) {
   } catch (const std::bad_alloc&) {
     ended.clear();
   }
-  for (Plan* p : ended) delete p;
+  for (PreparedKernel* p : ended) delete p;
 }
 
 Result<std::unique_ptr<Queue>> Device::open_queue() {
@@ -208,8 +208,8 @@ Device::~Device() {
   forget_pools();
   eager_queue_.reset();
   for (const Retired& r : waiting_)
-    for (Plan* p : r.plans) delete p;
-  for (Plan* p : retired_) delete p;
+    for (PreparedKernel* p : r.plans) delete p;
+  for (PreparedKernel* p : retired_) delete p;
   backend_.close_device(device_);
 }
 

@@ -9,7 +9,7 @@
 
 namespace weft::seam {
 
-struct Plan;
+struct PreparedKernel;
 
 /// Kernel records of one provider, for one device: those of a higher rank first.
 struct KernelSource {
@@ -99,7 +99,7 @@ class Device {
   }
 
   /// Ends a plan, once each queue that may still need it has been waited for.
-  void retire(Plan* plan);
+  void retire(PreparedKernel* plan);
 
   /// Gives the pooled memory of all threads back to the backend.
   void trim();
@@ -137,11 +137,11 @@ class Device {
   std::mutex eager_mutex_, retired_mutex_, pools_mutex_, staging_mutex_;
   // Of an ordered device: its queues; plans that were retired; and those that wait for some queues by now.
   struct Retired {
-    std::vector<Plan*> plans;
+    std::vector<PreparedKernel*> plans;
     std::vector<const Queue*> wait_for;
   };
   std::vector<Queue*> queues_;
-  std::vector<Plan*> retired_;
+  std::vector<PreparedKernel*> retired_;
   std::vector<Retired> waiting_;
   Uses uses_;
   BufferRef staging_[2];

@@ -24,22 +24,22 @@ Ledger& ledger() {
   return *one;
 }
 
-static LedgerRow row_of(const Plan& plan) {
-  return {plan.device.name(), plan.call->desc().op, plan.kernel.id, plan.why, 0, 0, plan.prepared.precision};
+static LedgerRow row_of(const PreparedKernel& plan) {
+  return {plan.device.name(), plan.call->desc().op, plan.kernel.id, plan.why, 0, 0, plan.plan.precision};
 }
 
-static uint64_t calls_since_reset(const Plan& plan) {
+static uint64_t calls_since_reset(const PreparedKernel& plan) {
   return plan.calls.load(std::memory_order_relaxed) - plan.cleared;
 }
 
-void Ledger::enter(Plan& plan) {
+void Ledger::enter(PreparedKernel& plan) {
   std::lock_guard lock(mutex_);
   plan.after = live_;
   if (live_) live_->before = &plan;
   live_ = &plan;
 }
 
-void Ledger::leave(Plan& plan) {
+void Ledger::leave(PreparedKernel& plan) {
   std::lock_guard lock(mutex_);
   if (live_ != &plan && !plan.before) return;  // never entered: its prepare failed
   if (plan.before) plan.before->after = plan.after;
@@ -70,7 +70,7 @@ void Ledger::copied(const std::string& from, const std::string& to, uint64_t byt
 std::vector<LedgerRow> Ledger::rows() const {
   std::lock_guard lock(mutex_);
   auto all = ended_;
-  for (const Plan* plan = live_; plan; plan = plan->after) {
+  for (const PreparedKernel* plan = live_; plan; plan = plan->after) {
     const uint64_t calls = calls_since_reset(*plan);
     if (!calls) continue;
     LedgerRow row = row_of(*plan);
@@ -86,7 +86,7 @@ std::vector<LedgerRow> Ledger::rows() const {
 void Ledger::clear() {
   std::lock_guard lock(mutex_);
   ended_.clear(), chosen_.clear(), copies_.clear();
-  for (Plan* plan = live_; plan; plan = plan->after)
+  for (PreparedKernel* plan = live_; plan; plan = plan->after)
     plan->cleared = plan->calls.load(std::memory_order_relaxed);
 }
 

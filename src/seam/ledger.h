@@ -3,7 +3,7 @@
 #include <mutex>
 #include <tuple>
 
-#include "seam/plan.h"
+#include "seam/prepared_kernel.h"
 #include "weft/ledger.h"
 
 namespace weft::seam {
@@ -11,8 +11,8 @@ namespace weft::seam {
 /// What ran: filled by execution itself. A plan counts its own launches; rows of ended plans are kept.
 class Ledger {
  public:
-  void enter(Plan& plan);
-  void leave(Plan& plan);
+  void enter(PreparedKernel& plan);
+  void leave(PreparedKernel& plan);
   /// A device was taken from a list of backends, of which others were passed over.
   void chosen(const std::string& device, const std::string& passed_over);
   void copied(const std::string& from, const std::string& to, uint64_t bytes);
@@ -23,7 +23,7 @@ class Ledger {
  private:
   using Key = std::tuple<std::string, std::string, std::string, std::string>;  // device, op, kernel, why
   mutable std::mutex mutex_;
-  Plan* live_ =
+  PreparedKernel* live_ =
       nullptr;  // threaded through the plans themselves: entering and leaving is part of a cache miss
   std::map<Key, LedgerRow> ended_;
   std::map<std::pair<std::string, std::string>, LedgerRow> chosen_, copies_;

@@ -4,8 +4,8 @@
 #include "base/log.h"
 #include "seam/builtin.h"
 #include "seam/ledger.h"
-#include "seam/plan.h"
 #include "seam/preference.h"
+#include "seam/prepared_kernel.h"
 #include "seam/registry.h"
 #include "weft/backend/base.hpp"
 
@@ -37,11 +37,11 @@ Status ask(const weft_kernel& k, Device& device, const OwnedCall& call) {
 }
 
 // Of constants alone, by a kernel that can make them.
-Status check_packings(const Plan& plan) {
-  if (!plan.prepared.packings) return {};
+Status check_packings(const PreparedKernel& plan) {
+  if (!plan.plan.packings) return {};
   const auto& call = plan.call->desc();
   for (uint32_t i = 0; i < call.inputs.size(); ++i) {
-    const weft_packing* p = plan.prepared.packings[i];
+    const weft_packing* p = plan.plan.packings[i];
     if (!p) continue;
     const bool constant = std::ranges::count(call.constants, i, &Constant::input) > 0;
     if (!constant) return fail(Code::internal, "it wants input {} packed, which is no constant", i);
@@ -55,36 +55,36 @@ Status check_packings(const Plan& plan) {
   return {};
 }
 
-Result<PlanPtr> prepare(Device& device, const weft_kernel& k, const CallPtr& call) {
-  PlanPtr plan(new Plan(device, k, call));
-  plan->prepared = {.size = sizeof(weft_plan),
-                    .determinism = k.determinism,
-                    .kernel = &k,
-                    .call = call->c(),
-                    .data = nullptr,
-                    .workspace = 0,
-                    .precision = WEFT_PRECISION_STRICT,
-                    .reserved = 0,
-                    .packings = nullptr};
+Result<PreparedPtr> prepare(Device& device, const weft_kernel& k, const CallPtr& call) {
+  PreparedPtr plan(new PreparedKernel(device, k, call));
+  plan->plan = {.size = sizeof(weft_plan),
+                .determinism = k.determinism,
+                .kernel = &k,
+                .call = call->c(),
+                .data = nullptr,
+                .workspace = 0,
+                .precision = WEFT_PRECISION_STRICT,
+                .reserved = 0,
+                .packings = nullptr};
   if (!k.prepare) return plan;
   CError error;
-  const weft_code code = k.prepare(&k, device.c(), call->c(), &plan->prepared, error.out());
+  const weft_code code = k.prepare(&k, device.c(), call->c(), &plan->plan, error.out());
   if (code != WEFT_OK) return error.status(code).at(k.id);
-  if (plan->prepared.precision > call->desc().precision)
-    return fail(Code::internal, "{}: precision mode {} was chosen, {} is allowed", k.id,
-                plan->prepared.precision, call->desc().precision);
+  if (plan->plan.precision > call->desc().precision)
+    return fail(Code::internal, "{}: precision mode {} was chosen, {} is allowed", k.id, plan->plan.precision,
+                call->desc().precision);
   WEFT_CHECK(check_packings(*plan).at(k.id));
   return plan;
 }
 
 // The kernel that was measured to be the fastest for this call. It is asked like any other, and whatever is
 // wrong with it only means that it is passed over.
-PlanPtr select_measured(Device& device, const CallPtr& call, std::vector<Refusal>* refusals) {
+PreparedPtr select_measured(Device& device, const CallPtr& call, std::vector<Refusal>* refusals) {
   const auto measured = preferences().find(device, call->desc());
   if (!measured || measured->kernel == measured->instead) return {};
   const auto pass_over = [&](std::string why) {
     refusals->push_back({measured->kernel, "measured as the fastest, " + std::move(why)});
-    return PlanPtr();
+    return PreparedPtr();
   };
   std::string contents;
   const weft_kernel* k = registry().find_kernel(device, measured->kernel, &contents);
@@ -134,8 +134,8 @@ Without::Without(Refuse refuse) : refuse_(std::move(refuse)), before_(refused_by
 }
 Without::~Without() { refused_by_hand = before_; }
 
-Result<PlanPtr> select(Device& device, const CallPtr& call, std::vector<Refusal>* refusals) {
-  const auto consider = [&](std::string_view op) -> Result<PlanPtr> {
+Result<PreparedPtr> select(Device& device, const CallPtr& call, std::vector<Refusal>* refusals) {
+  const auto consider = [&](std::string_view op) -> Result<PreparedPtr> {
     for (const auto& source : device.sources)
       for (const weft_kernel* k : source.kernels) {
         if (op != k->op && std::string_view(k->op) != "*") continue;
@@ -150,11 +150,11 @@ Result<PlanPtr> select(Device& device, const CallPtr& call, std::vector<Refusal>
         ledger().enter(*plan.value());
         return plan;
       }
-    return PlanPtr();
+    return PreparedPtr();
   };
   if (auto plan = select_measured(device, call, refusals)) return plan;
   const size_t before = refusals->size();
-  WEFT_TRY(PlanPtr plan, consider(call->desc().op));
+  WEFT_TRY(PreparedPtr plan, consider(call->desc().op));
   if (plan || !call->desc().region) return plan;
   const bool bare = call->desc().op == "region";
   if (refusals->size() == before)
@@ -168,7 +168,7 @@ bool is_for(const weft_kernel& k, const CallDesc& call) {
   return op == call.op || op == "*" || (op == "region" && call.region);
 }
 
-Result<PlanPtr> plan_with(Device& device, const weft_kernel& kernel, const CallPtr& call) {
+Result<PreparedPtr> prepare_with(Device& device, const weft_kernel& kernel, const CallPtr& call) {
   if (Status no = ask(kernel, device, *call); !no.ok()) return std::move(no).at(kernel.id);
   WEFT_TRY(auto plan, prepare(device, kernel, call));
   ledger().enter(*plan);
@@ -194,11 +194,11 @@ Status refused(const Device& device, const CallDesc& call, const std::vector<Ref
   return Status(Code::unsupported, std::move(s));
 }
 
-Status launch(Plan& plan, Queue& queue, const weft_tensor* const* inputs, const weft_tensor* const* outputs,
-              const weft_tensor* workspace) {
+Status launch(PreparedKernel& plan, Queue& queue, const weft_tensor* const* inputs,
+              const weft_tensor* const* outputs, const weft_tensor* workspace) {
   const weft_launch l{.size = sizeof(weft_launch),
                       .reserved = 0,
-                      .plan = &plan.prepared,
+                      .plan = &plan.plan,
                       .device = plan.device.c(),
                       .queue = queue.c(),
                       .inputs = inputs,
@@ -219,9 +219,9 @@ Status launch(Plan& plan, Queue& queue, const weft_tensor* const* inputs, const 
   return error.status(code).at(plan.kernel.id);
 }
 
-Plan::~Plan() {
+PreparedKernel::~PreparedKernel() {
   ledger().leave(*this);
-  if (kernel.release && prepared.data) kernel.release(&prepared);
+  if (kernel.release && plan.data) kernel.release(&plan);
 }
 
 }  // namespace weft::seam

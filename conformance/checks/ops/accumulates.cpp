@@ -27,7 +27,7 @@ std::string wrong_onto(Rig& rig, const weft_kernel& k, Ask ask, const std::vecto
   const auto plan = value_or_raise(rig.plan(value_or_raise(describe(ask)), k));
   const auto all = value_or_raise(rig.launch(*plan, ask)).outputs;
   for (size_t i = 1; i < all.size(); ++i)
-    if (plan->prepared.determinism >= WEFT_DETERMINISM_RUN && all[i].bytes != plain[i].bytes)
+    if (plan->plan.determinism >= WEFT_DETERMINISM_RUN && all[i].bytes != plain[i].bytes)
       return fmt::format("{} for {}: output {} is another one where output 0 is added to", k.id, title(ask),
                          i);
   const auto& out = all[0];

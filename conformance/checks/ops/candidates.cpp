@@ -12,7 +12,7 @@ namespace {
 
 // Three calls, with other memory in use each time: each is right, and where the kernel promises so the bits
 // are the same.
-std::string three_calls(Rig& rig, seam::Plan& plan, const PreparedCase& c, const Ask& ask) {
+std::string three_calls(Rig& rig, seam::PreparedKernel& plan, const PreparedCase& c, const Ask& ask) {
   std::vector<std::unique_ptr<Rig::Operand>> others;
   std::vector<HostTensor> first;
   for (int n = 1; n <= 3; ++n) {
@@ -21,7 +21,7 @@ std::string three_calls(Rig& rig, seam::Plan& plan, const PreparedCase& c, const
     if (auto words = judged(c, ran); !words.empty()) return fmt::format("call {}: {}", n, words);
     if (n == 1) first = std::move(ran.outputs);
     for (size_t k = 0; n > 1 && k < first.size(); ++k)
-      if (plan.prepared.determinism >= WEFT_DETERMINISM_RUN && ran.outputs[k].bytes != first[k].bytes)
+      if (plan.plan.determinism >= WEFT_DETERMINISM_RUN && ran.outputs[k].bytes != first[k].bytes)
         return fmt::format("call {}: output {} has other bits than at the first call", n, c.op.outputs[k]);
   }
   return "";

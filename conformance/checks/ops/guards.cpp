@@ -9,7 +9,7 @@ namespace {
 /// A launch that is to be made, and where its operands end or begin.
 struct Job {
   size_t of;  ///< which case
-  std::shared_ptr<seam::Plan> plan;
+  std::shared_ptr<seam::PreparedKernel> plan;
   bool at_end;
 };
 
@@ -25,7 +25,7 @@ struct Guards {
     auto candidates = candidates_of(rig, asks.back());
     refusals.push_back(candidates.plans.empty() ? candidates.refusals : "");
     for (auto& one : candidates.plans) {
-      const std::shared_ptr<seam::Plan> plan = std::move(one);
+      const std::shared_ptr<seam::PreparedKernel> plan = std::move(one);
       for (const bool at_end : {true, false})
         if (at_end || rig.device.host_memory()) jobs.push_back({labels.size() - 1, plan, at_end});
     }

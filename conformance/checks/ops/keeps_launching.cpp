@@ -16,7 +16,7 @@ namespace {
 /// One plan with a few sets of data, and what a launch in memory of its own gives for each.
 class Repeated {
  public:
-  Repeated(Rig& rig, seam::Plan& plan, const Ask& ask, Random& random)
+  Repeated(Rig& rig, seam::PreparedKernel& plan, const Ask& ask, Random& random)
       : rig_(rig), plan_(plan), random_(random) {
     asks_.push_back(ask);
     for (size_t i = 0; i < ask.inputs.size(); ++i)
@@ -57,7 +57,7 @@ class Repeated {
   }
 
   Rig& rig_;
-  seam::Plan& plan_;
+  seam::PreparedKernel& plan_;
   Random& random_;
   std::vector<Ask> asks_;
   std::vector<std::vector<HostTensor>> wanted_;
@@ -65,7 +65,8 @@ class Repeated {
   size_t done_ = 0;
 };
 
-std::string over_and_over(Rig& rig, seam::Plan& plan, const Ask& ask, int launches, Random& random) {
+std::string over_and_over(Rig& rig, seam::PreparedKernel& plan, const Ask& ask, int launches,
+                          Random& random) {
   constexpr int kWarm = 40;
   Repeated repeated(rig, plan, ask, random);
   if (auto words = repeated.launch(kWarm); !words.empty()) return words;
@@ -95,7 +96,7 @@ void run(CheckRun& run) {
     for (size_t i = 0; i < cases; ++i)
       for (const Ask& ask : asks_of(op_of(file), {file.cases()[i]}))
         for (const auto& plan : candidates_of(rig, ask).plans) {
-          if (plan->prepared.determinism < WEFT_DETERMINISM_RUN || plan->call->desc().outputs[0].bytes() == 0)
+          if (plan->plan.determinism < WEFT_DETERMINISM_RUN || plan->call->desc().outputs[0].bytes() == 0)
             continue;
           // Of each kernel the first call in each dtype: one of several is wrong in one of them.
           if (!seen.insert(fmt::format("{} {}", plan->kernel.id, name(plan->call->desc().outputs[0].dtype)))

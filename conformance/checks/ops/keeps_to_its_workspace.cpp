@@ -27,8 +27,8 @@ void fill(std::span<std::byte> bytes, int filling) {
 }
 
 /// A workspace within a buffer of the device, with other bytes on both sides.
-std::string among_others(Rig& rig, seam::Plan& plan, const Ask& ask) {
-  const size_t n = plan.prepared.workspace;
+std::string among_others(Rig& rig, seam::PreparedKernel& plan, const Ask& ask) {
+  const size_t n = plan.plan.workspace;
   std::vector<HostTensor> first;
   for (int filling = 0; filling < kFillings; ++filling) {
     auto placed = value_or_raise(rig.place(plan, ask));
@@ -50,8 +50,7 @@ std::string among_others(Rig& rig, seam::Plan& plan, const Ask& ask) {
     if (behind) return fmt::format("it wrote byte {} of a workspace of {}", n + *behind, n);
     auto outputs = value_or_raise(rig.read(placed)).outputs;
     if (filling == 0) first = std::move(outputs);
-    for (size_t k = 0; filling > 0 && k < first.size() && plan.prepared.determinism >= WEFT_DETERMINISM_RUN;
-         ++k)
+    for (size_t k = 0; filling > 0 && k < first.size() && plan.plan.determinism >= WEFT_DETERMINISM_RUN; ++k)
       if (outputs[k].bytes != first[k].bytes)
         return fmt::format("output {} depends on what its workspace held before", k);
   }
@@ -59,8 +58,8 @@ std::string among_others(Rig& rig, seam::Plan& plan, const Ask& ask) {
 }
 
 // Reads are seen as well where a page ends: in a child.
-void between_pages(Rig& rig, seam::Plan& plan, const Ask& ask, bool at_end) {
-  const size_t n = plan.prepared.workspace, whole = (n + kAlignment - 1) / kAlignment * kAlignment;
+void between_pages(Rig& rig, seam::PreparedKernel& plan, const Ask& ask, bool at_end) {
+  const size_t n = plan.plan.workspace, whole = (n + kAlignment - 1) / kAlignment * kAlignment;
   const Guarded memory(whole, at_end);
   auto placed = value_or_raise(rig.place(plan, ask));
   std::memset(memory.data(), 0xff, whole);
@@ -71,7 +70,7 @@ void between_pages(Rig& rig, seam::Plan& plan, const Ask& ask, bool at_end) {
   raise_if(rig.queue->synchronize());
 }
 
-Found kept(Rig& rig, seam::Plan& plan, const Ask& ask) {
+Found kept(Rig& rig, seam::PreparedKernel& plan, const Ask& ask) {
   auto words = among_others(rig, plan, ask);
   if (words.empty() && rig.device.host_memory() && !rig.device.ordered())
     for (const auto& said : in_children(2, [&](size_t i) { between_pages(rig, plan, ask, i == 0); }))
@@ -104,9 +103,8 @@ Ask types_of(const ir::OpDef& op, const Case& c, DType t) {
 }
 
 bool wants_workspace(Rig& rig, const Ask& ask) {
-  return describe(ask).ok() && std::ranges::any_of(candidates_of(rig, ask).plans, [](const auto& plan) {
-           return plan->prepared.workspace > 0;
-         });
+  return describe(ask).ok() && std::ranges::any_of(candidates_of(rig, ask).plans,
+                                                   [](const auto& plan) { return plan->plan.workspace > 0; });
 }
 
 constexpr size_t kMostOfAnOp = 40;
@@ -125,7 +123,7 @@ void run(CheckRun& run) {
       const auto asks = asks_of(op, {one});
       if (asks.empty()) continue;
       for (const auto& plan : candidates_of(rig, asks[0]).plans) {
-        if (plan->prepared.workspace == 0) continue;
+        if (plan->plan.workspace == 0) continue;
         ++of_op, ++asked;
         run.run(fmt::format("{} by {}", title(asks[0]), plan->kernel.id),
                 [&] { return kept(rig, *plan, asks[0]); });

@@ -8,7 +8,8 @@
 namespace weft::conformance {
 namespace {
 
-std::string wrong_by(Rig& rig, seam::Plan& plan, const Ask& ask, uint64_t offset, const Rig::Run& want) {
+std::string wrong_by(Rig& rig, seam::PreparedKernel& plan, const Ask& ask, uint64_t offset,
+                     const Rig::Run& want) {
   const auto& op = *ir::find_op(ask.op);
   const auto got = value_or_raise(rig.launch(plan, ask, offset));
   for (size_t k = 0; k < got.outputs.size(); ++k)

@@ -11,7 +11,7 @@
 namespace weft::conformance {
 namespace {
 
-std::string changed_by(Rig& rig, seam::Plan& plan, const Ask& ask) {
+std::string changed_by(Rig& rig, seam::PreparedKernel& plan, const Ask& ask) {
   (void)value_or_raise(rig.launch(plan, ask));
   if (auto words = changed_modes(); !words.empty()) {
     restore_modes();

@@ -31,7 +31,7 @@ std::vector<const weft_kernel*> wanting(Rig& rig, const seam::CallPtr& call) {
     for (const weft_kernel* k : source.kernels) {
       if (call->desc().op != k->op) continue;
       const auto plan = rig.plan(call, *k);
-      if (plan.ok() && plan.value()->prepared.packings) found.push_back(k);
+      if (plan.ok() && plan.value()->plan.packings) found.push_back(k);
     }
   return found;
 }
@@ -43,17 +43,17 @@ struct Packed {
   std::vector<std::unique_ptr<weft_tensor>> operands;
   std::string wrong;
 };
-Packed pack_all(Rig& rig, seam::Plan& plan, const Ask& ask, uint64_t key) {
+Packed pack_all(Rig& rig, seam::PreparedKernel& plan, const Ask& ask, uint64_t key) {
   Packed p{.placed = value_or_raise(rig.place(plan, ask)), .memory = {}, .operands = {}, .wrong = {}};
   for (uint32_t i = 0; i < ask.inputs.size(); ++i) {
-    const weft_packing* want = plan.prepared.packings[i];
+    const weft_packing* want = plan.plan.packings[i];
     if (!want) continue;
     const Held& held = p.memory.emplace_back(hold(rig, want->bytes + 2 * kAround, key + i));
     auto& to = *p.operands.emplace_back(std::make_unique<weft_tensor>(*p.placed.c_in[i]));
     to.dl.data = held.buffer->handle, to.dl.byte_offset = kAround, to.layout = want->layout;
     seam::CError error;
-    raise_if(error.status(
-        plan.kernel.pack(&plan.prepared, i, p.placed.c_in[i], &to, rig.queue->c(), error.out())));
+    raise_if(
+        error.status(plan.kernel.pack(&plan.plan, i, p.placed.c_in[i], &to, rig.queue->c(), error.out())));
     raise_if(rig.queue->synchronize());
     std::vector<std::byte> all(held.bytes);
     raise_if(rig.queue->copy_out(all.data(), *held.buffer.get(), 0, all.size()));
@@ -67,7 +67,8 @@ Packed pack_all(Rig& rig, seam::Plan& plan, const Ask& ask, uint64_t key) {
   return p;
 }
 
-std::string wrong_answer(Rig& rig, seam::Plan& plan, const Packed& packed, const PreparedCase& right) {
+std::string wrong_answer(Rig& rig, seam::PreparedKernel& plan, const Packed& packed,
+                         const PreparedCase& right) {
   raise_if(rig.enqueue(plan, packed.placed));
   raise_if(rig.queue->synchronize());
   return judged(right, value_or_raise(rig.read(packed.placed)));

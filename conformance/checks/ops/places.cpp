@@ -17,7 +17,7 @@ namespace {
 /// The operands of one launch, all in one of the two places.
 class Operands {
  public:
-  Operands(Rig& rig, const seam::Plan& plan, const Ask& ask, bool at_end)
+  Operands(Rig& rig, const seam::PreparedKernel& plan, const Ask& ask, bool at_end)
       : device_(rig.device.dl()), at_end_(at_end) {
     const auto& call = plan.call->desc();
     for (const auto& t : ask.inputs) {
@@ -34,8 +34,8 @@ class Operands {
         std::memset(memory_.back().data(), at_end ? 0xff : 0, call.outputs[k].bytes());
       }
     at_end_ = false;
-    scratch_.shape = {static_cast<int64_t>(plan.prepared.workspace)};
-    if (plan.prepared.workspace) workspace = add(scratch_);
+    scratch_.shape = {static_cast<int64_t>(plan.plan.workspace)};
+    if (plan.plan.workspace) workspace = add(scratch_);
   }
 
   static const std::byte* data(const weft_tensor* t) {
@@ -68,7 +68,7 @@ bool same_numbers(const seam::ConcreteType& type, const std::byte* a, const std:
   return true;
 }
 
-void launch_in_both(Rig& rig, seam::Plan& plan, const Ask& ask) {
+void launch_in_both(Rig& rig, seam::PreparedKernel& plan, const Ask& ask) {
   const Operands end(rig, plan, ask, true), begin(rig, plan, ask, false);
   for (const Operands* o : {&end, &begin}) {
     raise_if(seam::launch(plan, *rig.queue, o->in.data(), o->out.data(), o->workspace));
@@ -78,7 +78,7 @@ void launch_in_both(Rig& rig, seam::Plan& plan, const Ask& ask) {
           std::memcmp(Operands::data(o->in[i]), ask.inputs[i].bytes.data(), ask.inputs[i].bytes.size()))
         throw Error(fail(Code::internal, "changed operand {}", i));
   }
-  for (size_t k = 0; k < end.out.size() && plan.prepared.determinism >= WEFT_DETERMINISM_RUN; ++k)
+  for (size_t k = 0; k < end.out.size() && plan.plan.determinism >= WEFT_DETERMINISM_RUN; ++k)
     if (!same_numbers(plan.call->desc().outputs[k], Operands::data(end.out[k]), Operands::data(begin.out[k])))
       throw Error(fail(Code::internal, "gave another result {} in another place", k));
 }
@@ -86,7 +86,7 @@ void launch_in_both(Rig& rig, seam::Plan& plan, const Ask& ask) {
 /// All launches of an op: each case by each kernel that takes it.
 struct Jobs {
   std::vector<Ask> asks;
-  std::vector<std::pair<seam::PlanPtr, size_t>> plans;  ///< with the number of the ask
+  std::vector<std::pair<seam::PreparedPtr, size_t>> plans;  ///< with the number of the ask
 
   Jobs(Rig& rig, const ir::OpDef& op, const OpCases& cases) : asks(asks_of(op, cases)) {
     for (auto& ask : asks_of(op, edge_cases(op))) asks.push_back(std::move(ask));

@@ -13,7 +13,7 @@ namespace {
 struct Job {
   const PreparedCase* of;
   Ask ask;
-  std::shared_ptr<seam::Plan> plan;
+  std::shared_ptr<seam::PreparedKernel> plan;
 };
 
 Found together(Rig& rig, const std::vector<PreparedCase>& cases, uint64_t seed) {

@@ -20,7 +20,7 @@ void renew(Rig& rig, const Rig::Placed& placed, const Ask& ask) {
   }
 }
 
-std::string differs(Rig& rig, seam::Plan& plan, const Rig::Placed& placed, const Ask& ask) {
+std::string differs(Rig& rig, seam::PreparedKernel& plan, const Rig::Placed& placed, const Ask& ask) {
   renew(rig, placed, ask);
   raise_if(rig.enqueue(plan, placed));
   raise_if(rig.queue->synchronize());
@@ -33,7 +33,7 @@ std::string differs(Rig& rig, seam::Plan& plan, const Rig::Placed& placed, const
   return "";
 }
 
-std::string changed_in_turn(Rig& rig, seam::Plan& plan, const Ask& ask, Random& random) {
+std::string changed_in_turn(Rig& rig, seam::PreparedKernel& plan, const Ask& ask, Random& random) {
   const auto placed = value_or_raise(rig.place(plan, ask));
   if (auto words = differs(rig, plan, placed, ask); !words.empty()) return "at first, " + words;
   for (int variant = 0; variant < 3; ++variant)
@@ -54,7 +54,7 @@ Found of_op(Rig& rig, const ir::OpDef& op, const CaseFile& file, uint64_t seed, 
   size_t asked = 0;
   for (const Ask& ask : drawn_asks(op, file.cases(), calls, random))
     for (const auto& plan : candidates_of(rig, ask).plans) {
-      if (plan->prepared.determinism < WEFT_DETERMINISM_RUN) continue;
+      if (plan->plan.determinism < WEFT_DETERMINISM_RUN) continue;
       ++asked;
       if (auto words = changed_in_turn(rig, *plan, ask, random); !words.empty())
         return Found::wrong(fmt::format("{} for {}: {}", plan->kernel.id, title(ask), words));

@@ -39,22 +39,21 @@ size_t size_of(const HostTensor& t) { return t.bytes.size() / byte_size(t.type.d
 bool can_report(const Rig& rig) { return rig.device.capability().dialect[0] == 0; }
 
 // The good launch gives what it gave before: primitives are exact here, and the others' plans repeat bits.
-std::string wrong_after(Rig& rig, seam::Plan& plan, const Ask& good, const Rig::Run& want) {
+std::string wrong_after(Rig& rig, seam::PreparedKernel& plan, const Ask& good, const Rig::Run& want) {
   const auto& op = *ir::find_op(good.op);
   const auto got = value_or_raise(rig.launch(plan, good));
   for (size_t k = 0; k < got.outputs.size(); ++k) {
     std::string words;
     if (is_comparable(op))
       words = other_number(op, got.outputs[k], want.outputs[k]);
-    else if (plan.prepared.determinism >= WEFT_DETERMINISM_RUN &&
-             got.outputs[k].bytes != want.outputs[k].bytes)
+    else if (plan.plan.determinism >= WEFT_DETERMINISM_RUN && got.outputs[k].bytes != want.outputs[k].bytes)
       words = "other bits than before";
     if (!words.empty()) return "the good launch behind it: " + words;
   }
   return "";
 }
 
-std::string wrong_at(Rig& rig, seam::Plan& plan, const Ask& good, size_t position, const Wild& wild,
+std::string wrong_at(Rig& rig, seam::PreparedKernel& plan, const Ask& good, size_t position, const Wild& wild,
                      int64_t n) {
   Ask bad = good;
   set_index(bad.inputs[1], position, wild.index(n));
@@ -74,7 +73,7 @@ bool is_wild(const Ask& good, int64_t index, int64_t n) {
 }
 
 // Each wild index at the ends and between, and each position once; a good launch behind every one.
-std::string wrong_launches(Rig& rig, seam::Plan& plan, const Ask& good, int64_t n, Random& random) {
+std::string wrong_launches(Rig& rig, seam::PreparedKernel& plan, const Ask& good, int64_t n, Random& random) {
   const auto want = value_or_raise(rig.launch(plan, good));
   const size_t all = size_of(good.inputs[1]), each = std::min<size_t>(all, 12);
   std::vector<size_t> positions = {0, all - 1, all / 2};

@@ -19,7 +19,7 @@ std::string text(const Updates& updates) {
 }
 
 /// The same call by the same kernel with some results over operands; null where it refuses.
-seam::PlanPtr over(Rig& rig, const seam::Plan& plan, const Updates& updates) {
+seam::PreparedPtr over(Rig& rig, const seam::PreparedKernel& plan, const Updates& updates) {
   seam::CallDesc desc = plan.call->desc();
   desc.updates = updates;
   auto made = rig.plan(std::make_shared<const seam::OwnedCall>(std::move(desc)), plan.kernel);
@@ -30,7 +30,7 @@ seam::PlanPtr over(Rig& rig, const seam::Plan& plan, const Updates& updates) {
 /// Each result over each operand of its type, and at last as many results as the kernel allows.
 class OfCall {
  public:
-  OfCall(Rig& rig, seam::Plan& plan, const Ask& ask) : rig_(rig), plan_(plan), ask_(ask) {}
+  OfCall(Rig& rig, seam::PreparedKernel& plan, const Ask& ask) : rig_(rig), plan_(plan), ask_(ask) {}
 
   std::string wrong() {
     const seam::CallDesc& call = plan_.call->desc();
@@ -64,7 +64,7 @@ class OfCall {
   }
 
   Rig& rig_;
-  seam::Plan& plan_;
+  seam::PreparedKernel& plan_;
   const Ask& ask_;
   std::vector<HostTensor> apart_;
   size_t accepted_ = 0;
@@ -78,7 +78,7 @@ Found of_op(Rig& rig, const ir::OpDef& op, const CaseFile& file, uint64_t seed, 
   size_t accepted = 0;
   for (const Ask& ask : asks)
     for (const auto& plan : candidates_of(rig, ask).plans) {
-      if (plan->prepared.determinism < WEFT_DETERMINISM_RUN || !plan->call->desc().updates.empty()) continue;
+      if (plan->plan.determinism < WEFT_DETERMINISM_RUN || !plan->call->desc().updates.empty()) continue;
       OfCall call(rig, *plan, ask);
       if (auto words = call.wrong(); !words.empty())
         return Found::wrong(fmt::format("{} for {}: {}", plan->kernel.id, title(ask), words));

@@ -16,8 +16,8 @@ HostTensor noise(IntList shape, uint64_t seed) {
 
 Found one_to_eight(Rig& rig, const Ask& ask) {
   const auto plan = value_or_raise(rig.plan(value_or_raise(describe(ask))));
-  if (plan->prepared.determinism < WEFT_DETERMINISM_THREADS)
-    return Found::skipped(fmt::format("{} promises level {}", plan->kernel.id, plan->prepared.determinism));
+  if (plan->plan.determinism < WEFT_DETERMINISM_THREADS)
+    return Found::skipped(fmt::format("{} promises level {}", plan->kernel.id, plan->plan.determinism));
   Threads threads;
   threads.use(1);
   const auto alone = value_or_raise(rig.launch(*plan, ask));

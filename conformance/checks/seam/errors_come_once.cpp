@@ -38,7 +38,7 @@ class Line {
 
   Rig& rig_;
   seam::Queue& queue_;
-  std::vector<seam::PlanPtr> plans_;
+  std::vector<seam::PreparedPtr> plans_;
   std::vector<Rig::Placed> good_, bad_;
   Status met_;
 };

@@ -80,7 +80,7 @@ Found launched_at_the_end(Rig& rig, uint64_t bytes) {
   for (size_t i = 0; i < 2; ++i)
     raise_if(rig.queue->copy_in(*buffer.get(), tensors[i].dl.byte_offset, ask.inputs[i].bytes.data(),
                                 type.bytes()));
-  const auto workspace = value_or_raise(rig.workspace(plan->prepared));
+  const auto workspace = value_or_raise(rig.workspace(plan->plan));
   const weft_tensor *in[] = {&tensors[0], &tensors[1]}, *out[] = {&tensors[2]};
   raise_if(seam::launch(*plan, *rig.queue, in, out, workspace ? &workspace->c : nullptr));
   raise_if(rig.queue->synchronize());

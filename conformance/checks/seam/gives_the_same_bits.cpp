@@ -17,7 +17,7 @@ Found calls(Rig& rig, Ask ask) {
   for (size_t i = 0; i < ask.inputs.size(); ++i)
     if (ask.inputs[i].type.dtype == DType::f32) ask.inputs[i] = noise(ask.inputs[i], 3 + i);
   const auto plan = value_or_raise(rig.plan(value_or_raise(describe(ask))));
-  if (plan->prepared.determinism < WEFT_DETERMINISM_RUN)
+  if (plan->plan.determinism < WEFT_DETERMINISM_RUN)
     return Found::skipped("its kernel promises no equal bits");
   const auto first = value_or_raise(rig.launch(*plan, ask));
   std::vector<std::unique_ptr<Rig::Operand>> others;  // what lies in memory changes from call to call

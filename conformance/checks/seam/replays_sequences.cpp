@@ -75,7 +75,7 @@ Found in_the_queues_order(Rig& rig) {
   const auto one = array({Script::kElements}, {1});
   const auto plan = value_or_raise(rig.plan(value_or_raise(describe({"add", {one, one}}))));
   const auto c = value_or_raise(rig.upload(one));
-  const auto workspace = value_or_raise(rig.workspace(plan->prepared));
+  const auto workspace = value_or_raise(rig.workspace(plan->plan));
   return with_sequence(script, [&](seam::Sequence& sequence) -> Finding {
     const Memory memory = script.memory({1, 0});
     double wanted = 1;

@@ -26,9 +26,9 @@ Ask first_rows(const Ask& ask, int64_t rows) {
 
 Found alone_and_together(Rig& rig, const Ask& ask) {
   const auto together_plan = value_or_raise(rig.plan(value_or_raise(describe(ask))));
-  if (together_plan->prepared.determinism < WEFT_DETERMINISM_BATCH)
+  if (together_plan->plan.determinism < WEFT_DETERMINISM_BATCH)
     return Found::skipped(
-        fmt::format("{} promises level {}", together_plan->kernel.id, together_plan->prepared.determinism));
+        fmt::format("{} promises level {}", together_plan->kernel.id, together_plan->plan.determinism));
   const auto all = value_or_raise(rig.launch(*together_plan, ask));
   for (const int64_t rows : {1, 2, 5}) {
     const Ask few = first_rows(ask, rows);

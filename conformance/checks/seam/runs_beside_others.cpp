@@ -19,10 +19,10 @@ enum class Shared : uint8_t { kernel, plan, queue };
 struct Work {
   Rig rig;
   Ask ask;
-  std::shared_ptr<seam::Plan> plan;
+  std::shared_ptr<seam::PreparedKernel> plan;
   std::vector<HostTensor> alone;
 
-  Work(const std::string& backend, Ask a, std::shared_ptr<seam::Plan> p)
+  Work(const std::string& backend, Ask a, std::shared_ptr<seam::PreparedKernel> p)
       : rig(backend), ask(std::move(a)), plan(std::move(p)) {
     if (!plan) plan = value_or_raise(rig.plan(value_or_raise(describe(ask))));
     alone = value_or_raise(rig.launch(*plan, ask)).outputs;
@@ -53,7 +53,7 @@ Found beside_others(const std::string& backend, const Ask& ask, Shared shared) {
     own.inputs[0] = counting(ask.inputs[0].type.shape, 1 + i, ask.inputs[0].type.dtype);
     all.emplace_back(backend, own, i && shared != Shared::kernel ? all[0].plan : nullptr);
   }
-  if (all[0].plan->prepared.determinism < WEFT_DETERMINISM_RUN)
+  if (all[0].plan->plan.determinism < WEFT_DETERMINISM_RUN)
     return Found::skipped("its kernel promises no equal bits");
   const Rig common(backend);
   seam::Queue* const queue = shared == Shared::queue ? common.queue.get() : nullptr;

@@ -114,7 +114,7 @@ Found copies_between(Rig& rig) {
              step = value_or_raise(rig.upload(array({1}, {0})));
   const auto plan =
       value_or_raise(rig.plan(value_or_raise(describe({"add", {array({kElements}, {0}), array({1}, {0})}}))));
-  const auto workspace = value_or_raise(rig.workspace(plan->prepared));
+  const auto workspace = value_or_raise(rig.workspace(plan->plan));
   std::vector<float> seen(kElements);
   float sum = 0;
   for (int i = 1; i <= 40; ++i) {

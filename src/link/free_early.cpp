@@ -70,7 +70,7 @@ class Scheduler {
   // Can it run now, and is more memory free afterwards?
   bool gains(uint32_t i) const {
     const FlatCall& call = flat_.calls[i];
-    if (!call.plan || missing_[i] > 0 || !call.plan->call->desc().updates.empty()) return false;
+    if (!call.prepared || missing_[i] > 0 || !call.prepared->call->desc().updates.empty()) return false;
     uint64_t made = 0, freed = 0;
     for (const int32_t v : call.outputs) {
       if (value(v).over >= 0 || value(v).overwritten || value(v).view_of >= 0) return false;

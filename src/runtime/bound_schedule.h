@@ -1,28 +1,28 @@
 #pragma once
 #include <functional>
 
-#include "link/execution_plan.h"
+#include "link/schedule.h"
 #include "seam/sequence.h"
 
 namespace weft::runtime {
 
-/// A resolved plan with its memory, and the launches that a run makes of it, ready made. When it runs for the
-/// second time, devices that can record take its steps as sequences. The memory outlives it.
-class BoundPlan {
+/// A resolved schedule with its memory, and the launches that a run makes of it, ready made. When it runs for
+/// the second time, devices that can record take its steps as sequences. The memory outlives it.
+class BoundSchedule {
  public:
-  using Queues = std::span<const std::unique_ptr<seam::Queue>>;  // by device of the plan
+  using Queues = std::span<const std::unique_ptr<seam::Queue>>;  // by device of the schedule
   /// The memory of a slot that is no port.
   using Home = std::function<seam::Buffer*(const link::BufferAllocation&)>;
 
-  static std::unique_ptr<BoundPlan> make(link::ExecutionPlan plan, Queues queues, const Home& home);
+  static std::unique_ptr<BoundSchedule> make(link::Schedule schedule, Queues queues, const Home& home);
 
-  const link::ExecutionPlan& plan() const { return plan_; }
+  const link::Schedule& schedule() const { return schedule_; }
   /// The memory of the ports in the next runs: of the inputs, then of the outputs.
   void bind(std::vector<seam::BufferRef> ports);
   void unbind() { ports_.clear(); }
   const std::vector<seam::BufferRef>& ports() const { return ports_; }
   bool is_bound() const { return ports_.size() == port_count(); }
-  size_t port_count() const { return plan_.inputs.size() + plan_.outputs.size(); }
+  size_t port_count() const { return schedule_.inputs.size() + schedule_.outputs.size(); }
   /// Memory for the ports of callers that have none on the device; made when first asked for.
   Result<const std::vector<seam::BufferRef>*> own_ports();
 
@@ -39,7 +39,8 @@ class BoundPlan {
     size_t first = 0, last = 0;
     std::unique_ptr<seam::Sequence> sequence;
   };
-  explicit BoundPlan(link::ExecutionPlan plan, Queues queues) : plan_(std::move(plan)), queues_(queues) {}
+  explicit BoundSchedule(link::Schedule schedule, Queues queues)
+      : schedule_(std::move(schedule)), queues_(queues) {}
   void find_memory(const Home& home);
   uint32_t layout_of(const link::BufferAllocation& slot) const;
   void make_launches();
@@ -52,14 +53,14 @@ class BoundPlan {
   Status enqueue_copy(const link::Step& step);
   friend class StretchDesc;
 
-  link::ExecutionPlan plan_;
+  link::Schedule schedule_;
   Queues queues_;
   std::vector<seam::BufferRef> own_, ports_;
   std::vector<uint32_t> external_;            // slots, whose memory the ports are
   std::vector<seam::Buffer*> memory_;         // by slot
   std::vector<weft_tensor> tensors_;          // by slot
   std::vector<const weft_tensor*> operands_;  // of all steps, one after the other
-  std::vector<weft_launch> launches_;         // by step; no plan for a copy
+  std::vector<weft_launch> launches_;         // by step; no schedule for a copy
   std::vector<Stretch> stretches_;            // empty until recorded
   std::vector<void*> handles_;                // of the ports
   int runs_ = 0;

@@ -1,4 +1,4 @@
-#include "runtime/bound_plan.h"
+#include "runtime/bound_schedule.h"
 
 #include "seam/ledger.h"
 #include "seam/transfer.h"
@@ -7,35 +7,35 @@ namespace weft::runtime {
 
 using Kind = link::BufferAllocation::Kind;
 
-std::unique_ptr<BoundPlan> BoundPlan::make(link::ExecutionPlan plan, Queues queues, const Home& home) {
-  std::unique_ptr<BoundPlan> bound(new BoundPlan(std::move(plan), queues));
+std::unique_ptr<BoundSchedule> BoundSchedule::make(link::Schedule schedule, Queues queues, const Home& home) {
+  std::unique_ptr<BoundSchedule> bound(new BoundSchedule(std::move(schedule), queues));
   bound->find_memory(home);
   bound->make_launches();
   return bound;
 }
 
-void BoundPlan::find_memory(const Home& home) {
-  for (size_t i = 0; i < plan_.slots.size(); ++i) {
-    const auto& slot = plan_.slots[i];
+void BoundSchedule::find_memory(const Home& home) {
+  for (size_t i = 0; i < schedule_.slots.size(); ++i) {
+    const auto& slot = schedule_.slots[i];
     const bool external = slot.kind == Kind::external;  // bound by each run
     if (external) external_.push_back(static_cast<uint32_t>(i));
     memory_.push_back(external ? nullptr : home(slot));
   }
 }
 
-uint32_t BoundPlan::layout_of(const link::BufferAllocation& slot) const {
-  return slot.packed < 0 ? 0 : plan_.packed[static_cast<size_t>(slot.packed)].packing().layout;
+uint32_t BoundSchedule::layout_of(const link::BufferAllocation& slot) const {
+  return slot.packed < 0 ? 0 : schedule_.packed[static_cast<size_t>(slot.packed)].packing().layout;
 }
 
-void BoundPlan::make_launches() {
-  for (size_t i = 0; i < plan_.slots.size(); ++i) {
-    const auto& slot = plan_.slots[i];
+void BoundSchedule::make_launches() {
+  for (size_t i = 0; i < schedule_.slots.size(); ++i) {
+    const auto& slot = schedule_.slots[i];
     const auto& dtype = info(slot.type.dtype);
     tensors_.push_back({.dl = {.data = memory_[i] ? memory_[i]->handle : nullptr,
-                               .device = plan_.devices[slot.device]->dl(),
+                               .device = schedule_.devices[slot.device]->dl(),
                                .ndim = static_cast<int32_t>(slot.type.shape.size()),
                                .dtype = {dtype.dlpack_code, static_cast<uint8_t>(8 * dtype.bytes), 1},
-                               .shape = plan_.slots[i].type.shape.data(),
+                               .shape = schedule_.slots[i].type.shape.data(),
                                .strides = nullptr,
                                .byte_offset = slot.offset},
                         .size = sizeof(weft_tensor),
@@ -46,18 +46,18 @@ void BoundPlan::make_launches() {
                         .reserved = 0});
   }
   size_t n = 0;
-  for (const auto& step : plan_.steps) n += step.inputs.size() + step.outputs.size();
+  for (const auto& step : schedule_.steps) n += step.inputs.size() + step.outputs.size();
   operands_.reserve(n);  // launches point into it
   const auto add = [&](const std::vector<int32_t>& slots) {
     const auto* first = operands_.data() + operands_.size();
     for (const int32_t s : slots) operands_.push_back(s < 0 ? nullptr : &tensors_[static_cast<size_t>(s)]);
     return first;
   };
-  for (const auto& step : plan_.steps) {
+  for (const auto& step : schedule_.steps) {
     weft_launch l{.size = sizeof(weft_launch),
                   .reserved = 0,
-                  .plan = step.plan ? &step.plan->prepared : nullptr,
-                  .device = plan_.devices[step.device]->c(),
+                  .plan = step.prepared ? &step.prepared->plan : nullptr,
+                  .device = schedule_.devices[step.device]->c(),
                   .queue = queues_[step.device]->c(),
                   .inputs = nullptr,
                   .outputs = nullptr,
@@ -68,23 +68,23 @@ void BoundPlan::make_launches() {
   }
 }
 
-void BoundPlan::bind(std::vector<seam::BufferRef> ports) {
+void BoundSchedule::bind(std::vector<seam::BufferRef> ports) {
   ports_ = std::move(ports);
   handles_.clear();
   for (const auto& port : ports_) handles_.push_back(port->handle);
   for (const uint32_t i : external_) {
-    memory_[i] = ports_[static_cast<size_t>(plan_.slots[i].index)].get();
+    memory_[i] = ports_[static_cast<size_t>(schedule_.slots[i].index)].get();
     tensors_[i].dl.data = memory_[i]->handle;
   }
 }
 
-Result<const std::vector<seam::BufferRef>*> BoundPlan::own_ports() {
+Result<const std::vector<seam::BufferRef>*> BoundSchedule::own_ports() {
   if (own_.size() != port_count()) {
     std::vector<seam::BufferRef> made;
-    for (const auto* list : {&plan_.inputs, &plan_.outputs})
+    for (const auto* list : {&schedule_.inputs, &schedule_.outputs})
       for (const int32_t s : *list) {
-        const auto& slot = plan_.slots[static_cast<size_t>(s)];
-        WEFT_TRY(auto buffer, plan_.devices[0]->allocate_unpooled(slot.type.bytes()));
+        const auto& slot = schedule_.slots[static_cast<size_t>(s)];
+        WEFT_TRY(auto buffer, schedule_.devices[0]->allocate_unpooled(slot.type.bytes()));
         made.push_back(std::move(buffer));
       }
     own_ = std::move(made);
@@ -92,49 +92,49 @@ Result<const std::vector<seam::BufferRef>*> BoundPlan::own_ports() {
   return &own_;
 }
 
-Status BoundPlan::enqueue() {
+Status BoundSchedule::enqueue() {
   // The first run may be the only one.
   if (runs_ < 2 && ++runs_ == 2) WEFT_CHECK(record());
-  if (stretches_.empty()) return enqueue_each(0, plan_.steps.size());
+  if (stretches_.empty()) return enqueue_each(0, schedule_.steps.size());
   for (const Stretch& s : stretches_)
     WEFT_CHECK(s.sequence ? enqueue_sequence(s) : enqueue_each(s.first, s.last));
   return {};
 }
 
-Status BoundPlan::enqueue_sequence(const Stretch& s) {
+Status BoundSchedule::enqueue_sequence(const Stretch& s) {
   for (size_t i = s.first; i < s.last; ++i)
-    if (auto* plan = plan_.steps[i].plan.get()) plan->count();
-  return s.sequence->run(*queues_[plan_.steps[s.first].device], handles_);
+    if (auto* schedule = schedule_.steps[i].prepared.get()) schedule->count();
+  return s.sequence->run(*queues_[schedule_.steps[s.first].device], handles_);
 }
 
-Status BoundPlan::enqueue_each(size_t first, size_t last) {
+Status BoundSchedule::enqueue_each(size_t first, size_t last) {
   seam::CError error;
   for (size_t i = first; i < last; ++i) {
     const weft_launch& l = launches_[i];
-    const link::Step& step = plan_.steps[i];
+    const link::Step& step = schedule_.steps[i];
     if (!l.plan) [[unlikely]] {
       WEFT_CHECK(enqueue_copy(step).at("copy"));
       continue;
     }
-    seam::Plan& plan = *step.plan;
-    const weft_code code = plan.kernel.launch(&l, error.out());
-    plan.count();
+    seam::PreparedKernel& prepared = *step.prepared;
+    const weft_code code = prepared.kernel.launch(&l, error.out());
+    prepared.count();
     if (code != WEFT_OK) [[unlikely]]
-      return error.status(code).at(fmt::format("{} (node \"{}\")", plan.kernel.id, step.where));
+      return error.status(code).at(fmt::format("{} (node \"{}\")", prepared.kernel.id, step.where));
   }
   return {};
 }
 
-Status BoundPlan::enqueue_copy(const link::Step& step) {
-  const auto& from = plan_.slots[static_cast<size_t>(step.inputs[0])];
-  const auto& to = plan_.slots[static_cast<size_t>(step.outputs[0])];
+Status BoundSchedule::enqueue_copy(const link::Step& step) {
+  const auto& from = schedule_.slots[static_cast<size_t>(step.inputs[0])];
+  const auto& to = schedule_.slots[static_cast<size_t>(step.outputs[0])];
   const auto &source = memory(step.inputs[0]), &target = memory(step.outputs[0]);
   const uint64_t bytes = from.type.bytes();
   if (from.device == to.device)
     return queues_[to.device]->copy(target, to.offset, source, from.offset, bytes);
   WEFT_CHECK(seam::transfer(*queues_[from.device], {source, from.offset}, *queues_[to.device],
                             {target, to.offset}, bytes));
-  seam::ledger().copied(plan_.devices[from.device]->name(), plan_.devices[to.device]->name(), bytes);
+  seam::ledger().copied(schedule_.devices[from.device]->name(), schedule_.devices[to.device]->name(), bytes);
   return {};
 }
 

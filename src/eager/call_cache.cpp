@@ -1,8 +1,8 @@
-#include "eager/plan_cache.h"
+#include "eager/call_cache.h"
 
 namespace weft::eager {
 
-CachedCall& PlanCache::insert(CachedCall call) {
+CachedCall& CallCache::insert(CachedCall call) {
   ++misses_;
   CachedCall* bucket = &slots_[bucket_of(call.key)];
   CachedCall* slot = bucket;
@@ -13,11 +13,11 @@ CachedCall& PlanCache::insert(CachedCall call) {
   return *slot;
 }
 
-void PlanCache::clear() {
+void CallCache::clear() {
   for (auto& slot : slots_) slot = CachedCall();
 }
 
-uint64_t PlanCache::entries() const {
+uint64_t CallCache::entries() const {
   uint64_t n = 0;
   for (const auto& slot : slots_) n += slot.kind != CachedCall::Kind::empty;
   return n;

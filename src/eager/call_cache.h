@@ -1,7 +1,7 @@
 #pragma once
 #include <vector>
 
-#include "seam/plan.h"
+#include "seam/prepared_kernel.h"
 
 namespace weft::eager {
 
@@ -55,16 +55,16 @@ struct CachedCall {
   uint64_t used = 0;
   CallKey key;
   Kind kind = Kind::empty;
-  seam::PlanPtr plan;                 // kernel
+  seam::PreparedPtr plan;             // kernel
   seam::Device* elsewhere = nullptr;  // the device that policy falls back to
   std::vector<Output> outputs;
 };
 
 /// This thread's plans by call signature. Bounded: a full bucket gives up the entry that was used longest
 /// ago. A hit costs a hash, a comparison and no allocation.
-class PlanCache {
+class CallCache {
  public:
-  PlanCache() : slots_(kSlots) {}
+  CallCache() : slots_(kSlots) {}
 
   CachedCall* find(const CallKey& key) {
     CachedCall* bucket = &slots_[bucket_of(key)];

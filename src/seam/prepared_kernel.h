@@ -15,28 +15,28 @@ struct Refusal {
 
 /// A kernel chosen and prepared for one call; immutable but for its counter, which may miss launches that
 /// several threads make at one time.
-struct Plan {
-  Plan(Device& d, const weft_kernel& k, CallPtr c) : device(d), kernel(k), call(std::move(c)) {}
-  ~Plan();
-  Plan(const Plan&) = delete;
+struct PreparedKernel {
+  PreparedKernel(Device& d, const weft_kernel& k, CallPtr c) : device(d), kernel(k), call(std::move(c)) {}
+  ~PreparedKernel();
+  PreparedKernel(const PreparedKernel&) = delete;
 
   Device& device;
   const weft_kernel& kernel;
   CallPtr call;
-  weft_plan prepared{};
-  std::string why;                           // refusals of those asked before, for the ledger
-  std::atomic<uint64_t> calls{0};            // the ledger's count
-  uint64_t cleared = 0;                      // what it was when the ledger was last reset
-  Plan *before = nullptr, *after = nullptr;  // the ledger's list of live plans
+  weft_plan plan{};
+  std::string why;                                     // refusals of those asked before, for the ledger
+  std::atomic<uint64_t> calls{0};                      // the ledger's count
+  uint64_t cleared = 0;                                // what it was when the ledger was last reset
+  PreparedKernel *before = nullptr, *after = nullptr;  // the ledger's list of live plans
 
   void count() { calls.store(calls.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed); }
 };
 
 /// Retires the plan to its device instead of ending it while a queue may still need it.
-struct PlanEnd {
-  void operator()(Plan* plan) const { plan->device.retire(plan); }
+struct PreparedEnd {
+  void operator()(PreparedKernel* plan) const { plan->device.retire(plan); }
 };
-using PlanPtr = std::unique_ptr<Plan, PlanEnd>;
+using PreparedPtr = std::unique_ptr<PreparedKernel, PreparedEnd>;
 
 /// While it lives, plans that this thread prepares may leave costly work, such as compiling a text, to
 /// `finish`, which does it for all of them at once. What is launched meanwhile need not compute: a rehearsal,
@@ -70,20 +70,20 @@ class Without {
 /// Asks the kernel that was measured to be the fastest here (seam/preference.h), then the device's kernels in
 /// the order of its providers: first those for the op by name, then those that run a body. A null plan means
 /// that all refused; `refusals` then says why, one line a kernel.
-Result<PlanPtr> select(Device& device, const CallPtr& call, std::vector<Refusal>* refusals);
+Result<PreparedPtr> select(Device& device, const CallPtr& call, std::vector<Refusal>* refusals);
 
 /// Is the kernel's op that of the call, or one that is asked about every call, or about every body?
 bool is_for(const weft_kernel& kernel, const CallDesc& call);
 
 /// Asks this kernel alone: a Status of code unsupported, with its reason, where it refuses.
-Result<PlanPtr> plan_with(Device& device, const weft_kernel& kernel, const CallPtr& call);
+Result<PreparedPtr> prepare_with(Device& device, const weft_kernel& kernel, const CallPtr& call);
 
 /// "unsupported: softmax on cuda:0 for (...)", each refusal, the node, and a hint.
 Status refused(const Device& device, const CallDesc& call, const std::vector<Refusal>& refusals,
                const Policy& policy, std::string_view where);
 
 /// Enqueues one launch. An error carries the kernel's id.
-Status launch(Plan& plan, Queue& queue, const weft_tensor* const* inputs, const weft_tensor* const* outputs,
-              const weft_tensor* workspace);
+Status launch(PreparedKernel& plan, Queue& queue, const weft_tensor* const* inputs,
+              const weft_tensor* const* outputs, const weft_tensor* workspace);
 
 }  // namespace weft::seam
