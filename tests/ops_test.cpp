@@ -106,7 +106,8 @@ class Ops : public testing::TestWithParam<CaseFile> {
                    programs = loops::compilations().programs - before_.programs;
     std::printf("[ops] %llu texts were compiled as %llu programs\n", static_cast<unsigned long long>(texts),
                 static_cast<unsigned long long>(programs));
-    EXPECT_LE(texts, 1500u);
+    // 2,668 when this was written: a composite op has a text for each of its kernels, and none for a size.
+    EXPECT_LE(texts, 3000u);
     EXPECT_TRUE(texts < 16 || programs * 16 <= texts);
     std::printf("[ops] %d cases executed; worst error %.3Lf of what is allowed: %s\n", executed,
                 totals().worst, totals().worst_at.c_str());
