@@ -1,4 +1,4 @@
-#include "ir/einsum.h"
+#include "ops/shared/einsum.h"
 
 #include "base/dims.h"
 #include "fuzz/target.h"

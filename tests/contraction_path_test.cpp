@@ -3,7 +3,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "ir/einsum.h"
+#include "ops/shared/einsum.h"
 #include "weft/shared/contraction.hpp"
 
 // Contraction orders against those of PyPI's opt_einsum (scripts/path_oracle), and equations.

@@ -125,6 +125,13 @@ TEST(Recipes, LeaveWhatWouldGrowAndWhatIsNoStep) {
   EXPECT_EQ(ops_of(parts->rest), "reshape matmul");
 }
 
+// A size that is told to a call as a number is no constant either.
+TEST(Recipes, LeaveWhatDependsOnSizes) {
+  const Dim rows = Dim::symbol("rows_of_recipe", 1, 64);
+  const File file([&](const auto& in) { return std::vector{in[0] / full(1.0, {}, DType::f32, rows)}; }, rows);
+  EXPECT_FALSE(split(file));
+}
+
 TEST(Recipes, AProgramMayBeConstantAltogether) {
   const Tensor w = drawn({kSide, kSide}, "reference");
   const File file([&](const auto& in) { return std::vector{exp(w), in[0] + in[0]}; });

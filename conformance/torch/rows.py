@@ -56,7 +56,7 @@ def layer_norm_grad(x, a):
 
 
 def aims(x, target, weight, a):
-    """What each row aims at, and what the sum is divided by: src/ir/cross_entropy.h."""
+    """What each row aims at, and what the sum is divided by: src/ops/shared/cross_entropy.h."""
     n, classes = x.shape
     s = a.get("label_smoothing", 0.0)
     weight = torch.ones(classes, dtype=x.dtype) if weight is None else weight

@@ -1,7 +1,7 @@
 #include "weft/einsum.h"
 
 #include "eager/apply.h"
-#include "ir/einsum.h"
+#include "ops/shared/einsum.h"
 
 namespace weft {
 namespace {

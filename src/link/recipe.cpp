@@ -16,11 +16,28 @@ using program::ValueId;
 constexpr uint64_t kMostGrowth = 2;
 constexpr uint64_t kSmall = uint64_t{1} << 20;  // such as a table of angles: whatever it was made from
 
+bool has_symbols(const Shape& dims) {
+  return !std::ranges::all_of(dims, [](const Dim& d) { return d.is_const(); });
+}
+
 // Bytes of a type without symbols.
 std::optional<uint64_t> bytes_of(const program::TensorSpec& spec) {
-  if (!std::ranges::all_of(spec.type.shape, [](const Dim& d) { return d.is_const(); })) return {};
+  if (has_symbols(spec.type.shape)) return {};
   const auto type = concrete(spec, {});
   return type.ok() ? std::optional(type.value().bytes()) : std::nullopt;
+}
+
+// A size that a call is told may have a symbol where no result does: that of the input's last element, say.
+bool has_symbols(const KernelCall& call, const CompiledProgram& p) {
+  const auto told = [](const Attr& a) {
+    const auto* dims = std::get_if<Shape>(&a.value);
+    return dims && has_symbols(*dims);
+  };
+  if (std::ranges::any_of(call.attrs, told)) return true;
+  if (call.region < 0) return false;
+  const Region& body = p.regions[static_cast<size_t>(call.region)];
+  return std::ranges::any_of(body.values, [](const auto& v) { return has_symbols(v.type.shape); }) ||
+         std::ranges::any_of(body.calls, [&](const KernelCall& step) { return has_symbols(step, p); });
 }
 
 // These may be no step at all.
@@ -66,7 +83,7 @@ class Splitter {
       if (!made_from_[at(id)]) return;
       from += *made_from_[at(id)];
     }
-    if (!call.updates.empty()) return;
+    if (!call.updates.empty() || has_symbols(call, p_)) return;
     uint64_t bytes = 0;
     for (const ValueId id : call.outputs) {
       const auto own = bytes_of(p_.values[at(id)]);

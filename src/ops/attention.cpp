@@ -1,6 +1,6 @@
 #include <cmath>
 
-#include "ir/attention.h"
+#include "ops/shared/attention.h"
 
 namespace weft::ops {
 

@@ -1,4 +1,4 @@
-#include "ir/attention.h"
+#include "ops/shared/attention.h"
 
 namespace weft::ops {
 

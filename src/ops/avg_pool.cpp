@@ -1,4 +1,4 @@
-#include "ir/pool.h"
+#include "ops/shared/pool.h"
 
 namespace weft::ops {
 

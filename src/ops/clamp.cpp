@@ -2,7 +2,7 @@
 #include <limits>
 
 #include "base/element.h"
-#include "ir/rules.h"
+#include "ops/shared/rules.h"
 
 namespace weft::ops {
 

@@ -1,4 +1,4 @@
-#include "ir/conv.h"
+#include "ops/shared/conv.h"
 
 namespace weft::ops {
 

@@ -1,5 +1,5 @@
-#include "ir/cross_entropy.h"
-#include "ir/recipes.h"
+#include "ops/shared/cross_entropy.h"
+#include "ops/shared/pieces.h"
 
 namespace weft::ops {
 

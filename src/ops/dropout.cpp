@@ -1,6 +1,6 @@
 #include <cmath>
 
-#include "ir/rules.h"
+#include "ops/shared/rules.h"
 
 namespace weft::ops {
 

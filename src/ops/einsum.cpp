@@ -1,4 +1,4 @@
-#include "ir/einsum.h"
+#include "ops/shared/einsum.h"
 
 namespace weft::ops {
 

@@ -1,6 +1,6 @@
-#include "ir/gelu.h"
+#include "ops/shared/gelu.h"
 
-#include "ir/rules.h"
+#include "ops/shared/rules.h"
 
 namespace weft::ops {
 

@@ -1,5 +1,5 @@
-#include "ir/gelu.h"
-#include "ir/rules.h"
+#include "ops/shared/gelu.h"
+#include "ops/shared/rules.h"
 
 namespace weft::ops {
 

@@ -1,4 +1,4 @@
-#include "ir/rules.h"
+#include "ops/shared/rules.h"
 
 namespace weft::ops {
 

@@ -1,6 +1,6 @@
 #include <cmath>
 
-#include "ir/pool.h"
+#include "ops/shared/pool.h"
 
 namespace weft::ops {
 

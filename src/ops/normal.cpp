@@ -1,7 +1,7 @@
 #include <cmath>
 #include <numbers>
 
-#include "ir/recipes.h"
+#include "ops/shared/pieces.h"
 
 namespace weft::ops {
 

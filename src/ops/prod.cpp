@@ -1,6 +1,6 @@
 #include <bit>
 
-#include "ir/recipes.h"
+#include "ops/shared/pieces.h"
 
 namespace weft::ops {
 

@@ -1,4 +1,4 @@
-#include "ir/ragged.h"
+#include "ops/shared/ragged.h"
 
 namespace weft::ops {
 

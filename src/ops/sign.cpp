@@ -1,5 +1,5 @@
 #include "base/element.h"
-#include "ir/rules.h"
+#include "ops/shared/rules.h"
 
 namespace weft::ops {
 

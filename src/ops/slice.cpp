@@ -1,5 +1,5 @@
 #include "ir/end.h"
-#include "ir/rules.h"
+#include "ops/shared/rules.h"
 
 namespace weft::ops {
 

@@ -1,4 +1,4 @@
-#include "ir/recipes.h"
+#include "ops/shared/pieces.h"
 
 namespace weft::ops {
 

@@ -1,7 +1,7 @@
 #include <limits>
 
 #include "base/element.h"
-#include "ir/recipes.h"
+#include "ops/shared/pieces.h"
 
 namespace weft::ops {
 

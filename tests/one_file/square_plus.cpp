@@ -1,4 +1,4 @@
-#include "ir/rules.h"
+#include "ops/shared/rules.h"
 
 // An op that Weft does not have: scripts/test copies this file into src/ops of a copy of the tree, and
 // nothing else.

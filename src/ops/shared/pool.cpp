@@ -1,6 +1,6 @@
-#include "ir/pool.h"
+#include "ops/shared/pool.h"
 
-#include "ir/rules.h"
+#include "ops/shared/rules.h"
 
 namespace weft::ir {
 

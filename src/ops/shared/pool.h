@@ -1,5 +1,5 @@
 #pragma once
-#include "ir/conv.h"
+#include "ops/shared/conv.h"
 
 // What pools share: windows over the last axes that slide by their own size unless a stride is given.
 namespace weft::ir {

@@ -1,8 +1,8 @@
-#include "ir/attention.h"
+#include "ops/shared/attention.h"
 
 #include <cmath>
 
-#include "ir/rules.h"
+#include "ops/shared/rules.h"
 
 namespace weft::ir {
 namespace {

@@ -1,4 +1,4 @@
-#include "ir/gelu.h"
+#include "ops/shared/gelu.h"
 
 #include "ir/builder.h"
 

@@ -1,4 +1,4 @@
-#include "ir/cross_entropy.h"
+#include "ops/shared/cross_entropy.h"
 
 namespace weft::ir {
 

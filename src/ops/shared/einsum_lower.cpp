@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "ir/builder.h"
-#include "ir/einsum.h"
+#include "ops/shared/einsum.h"
 
 namespace weft::ir {
 namespace {

@@ -1,5 +1,5 @@
 #pragma once
-#include "ir/rules.h"
+#include "ops/shared/rules.h"
 
 // Pieces of decompositions and gradients that several ops share.
 namespace weft::ir {

@@ -1,5 +1,5 @@
 #pragma once
-#include "ir/rules.h"
+#include "ops/shared/rules.h"
 
 // What cross_entropy and its gradient share. With logits x [n, classes] and s = label_smoothing,
 //
