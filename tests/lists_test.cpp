@@ -4,6 +4,9 @@
 
 #include <cmath>
 
+#include "test_backends.h"
+#include "weft/jit.h"
+#include "weft/ledger.h"
 #include "weft/ops.h"
 
 namespace weft {
@@ -15,7 +18,7 @@ Tensor row(double first, int64_t n) {
   return Tensor::of(std::span<const double>(v), std::span(&n, 1), DType::f64);
 }
 
-// 70 tensors go through three levels of eight.
+// 70 tensors go through two levels.
 TEST(Lists, ConcatTakesAnyNumberAndHandsEachItsGradient) {
   std::vector<Tensor> parts;
   std::vector<double> all;
@@ -30,6 +33,40 @@ TEST(Lists, ConcatTakesAnyNumberAndHandsEachItsGradient) {
   for (const auto& p : parts) EXPECT_EQ(p.grad().to_vector<double>(), mul(p, p).to_vector<double>());
   EXPECT_EQ(concat({parts[3]}).to_vector<double>(), parts[3].to_vector<double>());
   EXPECT_THROW((void)concat(std::span<const Tensor>()), Error);
+}
+
+TEST(Lists, AConcatOf32IsOneCall) {
+  for (const auto& backend : testing::backends({"reference", "native", "far", "opencl"})) {
+    SCOPED_TRACE(backend);
+    std::vector<Tensor> parts;
+    std::vector<float> all;
+    for (int i = 0; i < 32; ++i) {
+      const std::vector<float> v(static_cast<size_t>(1 + i % 3), static_cast<float>(i));
+      parts.push_back(
+          Tensor::of(std::span<const float>(v), {static_cast<int64_t>(v.size())}, DType::f32, backend));
+      all.insert(all.end(), v.begin(), v.end());
+    }
+    reset_ledger();
+    EXPECT_EQ(concat(parts).to_vector<float>(), all);
+    uint64_t calls = 0;
+    for (const auto& row : ledger_rows())
+      if (row.op == "concat") calls += row.calls;
+    EXPECT_EQ(calls, 1u);
+    auto program = compile(
+        [&](const std::vector<Tensor>& in) {
+          std::vector<Tensor> changed;
+          for (const Tensor& t : in) changed.push_back(t + 1.0);
+          return std::vector{concat(changed)};
+        },
+        [&] {
+          std::vector<InputSpec> specs;
+          for (size_t i = 0; i < parts.size(); ++i) specs.push_back({fmt::format("x{}", i), parts[i].type()});
+          return specs;
+        }(),
+        {.backend = backend});
+    for (float& v : all) v += 1;
+    EXPECT_EQ(program(parts)[0].to_vector<float>(), all);
+  }
 }
 
 TEST(Lists, SplitIsUndoneByConcat) {

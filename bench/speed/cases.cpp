@@ -270,6 +270,7 @@ std::vector<Group> all_groups() {
   all.push_back(determinism_prices(threads));
   all.push_back(overlap(threads));
   all.push_back(sequences(threads));
+  all.push_back(packing(threads));
   all.push_back(written_by_hand(threads));
   all.push_back(rows_beside_copies(threads));
   return all;

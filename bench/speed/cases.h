@@ -73,6 +73,9 @@ int print_overlap(const Group& group, nlohmann::json& out);
 /// A program of small calls as a sequence of its device: no peer, no promise.
 Group sequences(int threads);
 int print_sequences(const Group& group, nlohmann::json& out);
+/// Linear layers with weights that were packed once: no peer, no promise.
+Group packing(int threads);
+int print_packing(const Group& group, nlohmann::json& out);
 /// Prints the time of each case at each level over that without a demand; how many gave another result.
 int print_prices(const Group& group, nlohmann::json& out);
 

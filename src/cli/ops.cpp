@@ -33,8 +33,9 @@ std::map<std::string, std::set<std::string>> own_kernels() {
 std::string signature(const ir::OpDef& op) {
   std::string s;
   const auto add = [&](const std::string& word) { s += (s.empty() ? "" : ", ") + word; };
-  for (int i = 0; i < op.n_inputs; ++i)
+  for (int i = 0; i < static_cast<int>(op.listed(0)); ++i)
     add(fmt::format("{}{}", op.inputs[static_cast<size_t>(i)], i >= op.n_inputs - op.n_optional ? "?" : ""));
+  if (op.n_inputs > op.listed(0)) add("...");
   const auto defaults = op.defaults();
   for (size_t i = 0; i < op.attrs.size(); ++i) {
     const auto* dims = std::get_if<Shape>(&defaults[i]);

@@ -112,7 +112,7 @@ seam::Device& pick_device(std::span<const Tensor* const> inputs) {
 
 void run_kernel(CachedCall& call, seam::Device& device, std::span<const Tensor* const> inputs,
                 std::span<Tensor> outputs) {
-  const weft_tensor* in[8];
+  const weft_tensor* in[ir::kMostOperands];
   const weft_tensor* out[8];
   for (size_t i = 0; i < inputs.size(); ++i)
     in[i] = inputs[i] && *inputs[i] ? &inputs[i]->impl()->c : nullptr;

@@ -69,7 +69,7 @@ Result<seam::CallDesc> describe(const ir::OpDef& op, std::span<const TensorType*
     WEFT_TRY(auto c, concrete(*t));
     call.inputs.push_back(std::move(c));
   }
-  call.inputs.resize(op.n_inputs);
+  call.inputs.resize(op.listed(inputs.size()));
   for (const auto& t : outputs) {
     auto c = concrete(t);
     if (!c.ok()) return c.take_status().at(op.name);

@@ -2,23 +2,30 @@
 
 #include <algorithm>
 
+#include "eager/apply.h"
 #include "weft/ops.h"
 
 namespace weft {
 
-static constexpr size_t kTogether = 8;  // operands of one concat
+static Tensor concat_some(std::span<const Tensor> parts, int64_t axis) {
+  static const ir::OpDef& op = *ir::find_op("concat");
+  const Tensor* in[ir::kMostOperands];
+  std::ranges::transform(parts, in, [](const Tensor& t) { return &t; });
+  const AttrValue attrs[] = {axis};
+  Tensor out[1];
+  eager::apply(op, std::span(in, parts.size()), attrs, out);
+  return std::move(out[0]);
+}
 
-// Eight at a time, until one is left: each element moves log8(n) times.
+// So many at a time as the op takes, until one is left: up to 32 tensors move once, up to 1,024 twice.
 Tensor concat(std::span<const Tensor> parts, int64_t axis) {
   if (parts.empty()) throw Error(invalid("concat: wants at least one tensor, got none"));
   std::vector<Tensor> level(parts.begin(), parts.end());
   do {
     std::vector<Tensor> joined;
-    for (size_t at = 0; at < level.size(); at += kTogether) {
-      Tensor p[kTogether];
-      std::copy_n(level.begin() + static_cast<std::ptrdiff_t>(at), std::min(kTogether, level.size() - at), p);
-      joined.push_back(concat(p[0], p[1], p[2], p[3], p[4], p[5], p[6], p[7], axis));
-    }
+    for (size_t at = 0; at < level.size(); at += ir::kMostOperands)
+      joined.push_back(
+          concat_some(std::span(level).subspan(at, std::min(ir::kMostOperands, level.size() - at)), axis));
     level = std::move(joined);
   } while (level.size() > 1);
   return level[0];

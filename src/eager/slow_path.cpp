@@ -112,7 +112,7 @@ void run_decomposition(const ir::OpDef& op, seam::Device& device, Inputs inputs,
   b.device = &device;
   ir::ValueList in;
   for (const Tensor* t : inputs) in.push_back(t ? b.wrap(*t) : ir::Value());
-  in.resize(op.n_inputs);
+  in.resize(op.listed(in.size()));
   const auto out = ir::expand(b, op, in, attrs);
   raise_if(b.status());
   for (size_t k = 0; k < outputs.size(); ++k) {

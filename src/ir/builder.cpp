@@ -50,7 +50,7 @@ ValueList Builder::call(const OpDef& op, Values inputs, std::vector<AttrValue> a
     if (inferred.ok()) {
       settle_attrs(op, Types(types), attrs);
       ValueList all(inputs.begin(), inputs.end());
-      all.resize(op.n_inputs);  // absent ones too
+      all.resize(op.listed(all.size()));  // absent ones too
       return emit(op, all, std::move(attrs), std::move(inferred).value());
     }
     checked = inferred.take_status();

@@ -30,7 +30,7 @@ ValueList Graph::emit(const OpDef& op, Values in, std::vector<AttrValue> attrs,
                       std::vector<TensorType> out_types) {
   Node node{.op = &op, .attrs = std::move(attrs)};
   for (const Value v : in) node.inputs.push_back(v ? v.id() : -1);
-  node.inputs.resize(op.n_inputs, -1);
+  node.inputs.resize(op.listed(node.inputs.size()), -1);
   node.where = scope.empty() ? op.name : scope + "." + op.name;
   node.run = run;
   ValueList out;
@@ -64,7 +64,7 @@ class Checker {
   // Shape rules trust the number and kind of what they get.
   static Status form(const Node& n) {
     const auto defaults = n.op->defaults();
-    if (n.inputs.size() != n.op->n_inputs)
+    if (n.inputs.size() != n.op->listed(n.inputs.size()))
       return invalid("{}: {} wants {} operands, got {}", n.where, n.op->name, n.op->n_inputs,
                      n.inputs.size());
     for (size_t i = 0; i + n.op->n_optional < n.inputs.size(); ++i)

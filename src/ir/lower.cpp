@@ -40,7 +40,7 @@ ValueList inline_primitives(Builder& b, const OpDef& op, Values inputs, AttrView
   Opener opener(b);
   ValueList in, out;
   for (const Value v : inputs) in.push_back(opener.inner(v));
-  in.resize(op.n_inputs);
+  in.resize(op.listed(in.size()));
   for (const Value v : expand(opener, op, in, attrs)) out.push_back(opener.outer(v));
   if (!opener.status().ok()) b.fail(opener.status());
   return out;
@@ -50,7 +50,7 @@ Result<Graph> lower_to_primitives(const OpDef& op, std::span<const TensorType* c
                                   AttrView attrs) {
   Graph g;
   ValueList in;
-  for (size_t i = 0; i < op.n_inputs; ++i) {
+  for (size_t i = 0; i < op.listed(inputs.size()); ++i) {
     const bool present = i < inputs.size() && inputs[i];
     const Value v = g.input(op.inputs[i], present ? *inputs[i] : TensorType{});
     in.push_back(present ? v : Value());

@@ -56,6 +56,9 @@ class GradContext {
   virtual const TensorType& out_type(int i) const = 0;
 };
 
+inline constexpr size_t kMostOperands = 32;   // of an op: masks of 32 bits say which are there
+inline constexpr size_t kMostParameters = 8;  // of the function that the build makes for an op
+
 /// Output `output` is written over input `input`.
 struct UpdateRule {
   int8_t output = -1, input = -1;
@@ -65,7 +68,7 @@ struct UpdateRule {
 struct OpDef {
   const char* name = "";
   const char* doc = "";  ///< First line what, then Shape, DType, Numerics, Grad, Errors, Source.
-  std::array<const char*, 8> inputs{};
+  std::array<const char*, kMostOperands> inputs{};
   std::array<const char*, 8> outputs{};
   uint8_t n_inputs = 0, n_outputs = 0;
   uint8_t n_optional = 0;  ///< how many of the last inputs may be absent
@@ -77,6 +80,11 @@ struct OpDef {
   std::array<UpdateRule, 8> updates{};
   std::span<const AttrSpec> attrs;
   bool differentiable = true;  ///< false: integers, comparisons, updates; a gradient asked of it is an error
+
+  /// How many operands a call lists that is given `given`: absent ones too, up to kMostParameters.
+  constexpr size_t listed(size_t given) const {
+    return std::clamp(given, std::min<size_t>(n_inputs, kMostParameters), size_t{n_inputs});
+  }
 
   std::vector<AttrValue> (*defaults)() = nullptr;
   Result<std::vector<TensorType>> (*infer)(Types, AttrView) = nullptr;
@@ -200,7 +208,7 @@ template <class A = NoAttrs>
 struct Op {
   const char* name = "";
   const char* doc = "";
-  std::array<const char*, 8> inputs{};
+  std::array<const char*, kMostOperands> inputs{};
   std::array<const char*, 8> outputs{"y"};
   uint8_t n_optional = 0;
   uint8_t n_public = 1;

@@ -7,7 +7,27 @@ struct ConcatAttrs {
   static constexpr auto fields = ir::fields("axis", &ConcatAttrs::axis);
 };
 
-constexpr int kMost = 8;
+constexpr int kMost = ir::kMostOperands;
+
+// a to h, then x9 to x32.
+constexpr auto kLetters = [] {
+  std::array<std::array<char, 4>, ir::kMostOperands> all{};
+  for (size_t i = 0; i < all.size(); ++i) {
+    const auto number = static_cast<char>(i + 1);
+    if (i < ir::kMostParameters)
+      all[i] = {static_cast<char>('a' + i)};
+    else if (i < 9)
+      all[i] = {'x', static_cast<char>('0' + number)};
+    else
+      all[i] = {'x', static_cast<char>('0' + number / 10), static_cast<char>('0' + number % 10)};
+  }
+  return all;
+}();
+constexpr auto kNames = [] {
+  std::array<const char*, ir::kMostOperands> all{};
+  for (size_t i = 0; i < all.size(); ++i) all[i] = kLetters[i].data();
+  return all;
+}();
 
 static Result<TensorType> infer(ir::Types in, const ConcatAttrs& a) {
   WEFT_TRY(const int64_t axis, ir::resolve_axis("concat", a.axis, in[0].rank()));
@@ -44,12 +64,12 @@ static ir::Grads grad(ir::Builder& b, const ir::GradContext& ctx, const ConcatAt
 static constexpr ir::Op<ConcatAttrs> spec = {
     .name = "concat",
     .doc =
-        "Up to eight tensors one after the other, along one axis; weft/lists.h takes any number.\n\n"
+        "Up to 32 tensors one after the other, along one axis; weft/lists.h takes any number.\n\n"
         "Shape    alike but for `axis`, whose sizes add up.\n"
         "DType    any, the same for all.\n"
         "Grad     needs nothing.\n"
         "Errors   invalid_argument for shapes and dtypes.",
-    .inputs = {"a", "b", "c", "d", "e", "f", "g", "h"},
+    .inputs = kNames,
     .n_optional = kMost - 1,
     .traits = ir::Trait::movement,
     .infer = infer,

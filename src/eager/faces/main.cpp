@@ -54,7 +54,7 @@ std::string default_text(const ir::AttrSpec& spec, const AttrValue& v) {
 // makes sense.
 std::string parameters(const ir::OpDef& op, bool defaults) {
   std::string s;
-  for (int i = 0; i < op.n_inputs; ++i) {
+  for (int i = 0; i < static_cast<int>(op.listed(0)); ++i) {
     const bool optional = i >= op.n_inputs - op.n_optional;
     s += fmt::format("{}const Tensor& {}{}", s.empty() ? "" : ", ", op.inputs[static_cast<size_t>(i)],
                      optional && defaults ? " = Tensor()" : "");
@@ -92,8 +92,7 @@ std::string stored(const ir::AttrSpec& spec) {
 std::string definition(const ir::OpDef& op) {
   std::string s = fmt::format("{} {}({}) {{\n", result_type(op), op.name, parameters(op, false));
   std::string inputs, attrs;
-  for (int i = 0; i < op.n_inputs; ++i)
-    inputs += fmt::format("{}&{}", i ? ", " : "", op.inputs[static_cast<size_t>(i)]);
+  for (size_t i = 0; i < op.listed(0); ++i) inputs += fmt::format("{}&{}", i ? ", " : "", op.inputs[i]);
   for (size_t i = 0; i < op.attrs.size(); ++i) attrs += (i ? ", " : "") + stored(op.attrs[i]);
   s += op.n_inputs ? fmt::format("  const Tensor* const in[] = {{{}}};\n", inputs)
                    : std::string("  const std::span<const Tensor* const> in;\n");
