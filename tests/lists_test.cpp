@@ -43,7 +43,7 @@ TEST(Lists, AConcatOf32IsOneCall) {
     for (int i = 0; i < 32; ++i) {
       const std::vector<float> v(static_cast<size_t>(1 + i % 3), static_cast<float>(i));
       parts.push_back(
-          Tensor::of(std::span<const float>(v), {static_cast<int64_t>(v.size())}, DType::f32, backend));
+          Tensor::of(std::span<const float>(v), IntList{static_cast<int64_t>(v.size())}, DType::f32, backend));
       all.insert(all.end(), v.begin(), v.end());
     }
     reset_ledger();

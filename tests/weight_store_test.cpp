@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "seam/registry.h"
+#include "seam_watchers.h"
 #include "test_backends.h"
 #include "weft/jit.h"
 #include "weft/ops.h"
@@ -126,6 +127,51 @@ TEST(WeightStore, StatesAndTakenWeightsAreNotPacked) {
         {{"x", {DType::f32, {4, kIn}}}}, {.backend = "native", .take_captured = !trained});
     (void)program({drawn({4, kIn}, "native")});
     EXPECT_EQ(program.schedule_text().find("packed weight"), std::string::npos) << program.schedule_text();
+  }
+}
+
+/// native, with uploads and packings that fail when they are told to.
+class Failing : public testing::Watching {
+ public:
+  using Watching::Watching;
+  bool fail_copies = false, fail_packings = false;
+
+  weft_code synchronize(weft_queue q, weft_error* e) override {
+    return fail_copies ? failed(e) : Watching::synchronize(q, e);
+  }
+  weft_code pack(const weft_plan* plan, uint32_t input, const weft_tensor* from, const weft_tensor* to,
+                 weft_queue q, weft_error* e) override {
+    return fail_packings ? failed(e) : Watching::pack(plan, input, from, to, q, e);
+  }
+
+ private:
+  static weft_code failed(weft_error* e) {
+    std::snprintf(e->text, sizeof e->text, "the link is down");
+    return WEFT_INTERNAL;
+  }
+};
+Failing& failing() {
+  static Failing& one = []() -> Failing& {
+    auto* made = new Failing("watch_failing", value_or_raise(seam::registry().open("native"))->backend());
+    conformance::adopt(*made);
+    return *made;
+  }();
+  return one;
+}
+
+// The session gets the error and may be run again; no other session shares what did not arrive.
+TEST(WeightStore, AFailedUploadIsSharedWithNobody) {
+  const WeightFile file;
+  const std::string on = failing().name();
+  Compiled oracle = file.load("reference");
+  const auto want = run(oracle, 5, "reference");
+  for (bool* fails : {&failing().fail_packings, &failing().fail_copies}) {
+    Compiled first = file.load(on), second = file.load(on);
+    *fails = true;
+    EXPECT_NE(testing::error_of([&] { (void)run(first, 5); }).find("the link is down"), std::string::npos);
+    *fails = false;
+    expect_close(run(second, 5), want);
+    expect_close(run(first, 5), want);
   }
 }
 

@@ -48,7 +48,7 @@ struct Ready {
 };
 /// A plan's own data: its dispatches where all sizes are known, or else the functions that its launches may
 /// need, null for the others.
-constexpr uint32_t kMaxKernels = 8;  // concat has one for each operand
+constexpr uint32_t kMaxKernels = 32;  // concat has one for each operand
 struct Plan {
   bool exact = false;
   std::vector<Ready> ready;
