@@ -42,8 +42,8 @@ TEST(Lists, AConcatOf32IsOneCall) {
     std::vector<float> all;
     for (int i = 0; i < 32; ++i) {
       const std::vector<float> v(static_cast<size_t>(1 + i % 3), static_cast<float>(i));
-      parts.push_back(
-          Tensor::of(std::span<const float>(v), IntList{static_cast<int64_t>(v.size())}, DType::f32, backend));
+      parts.push_back(Tensor::of(std::span<const float>(v), IntList{static_cast<int64_t>(v.size())},
+                                 DType::f32, backend));
       all.insert(all.end(), v.begin(), v.end());
     }
     reset_ledger();

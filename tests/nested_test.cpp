@@ -55,6 +55,12 @@ const Example kExamples[] = {
        const Tensor y = linear(in[0], in[2]);
        return std::vector{softmax(y, -1) + y};
      }},
+    {"views between products of one factor", "linear_linear reshape reshape mul", "linear linear mul",
+     [](const auto& in) {
+       const Tensor q = reshape(linear(in[0], in[2]), {in[0].dim(0), 2, kWidth / 2});
+       const Tensor k = reshape(linear(in[0], in[3]), {in[0].dim(0), 2, kWidth / 2});
+       return std::vector{q * k};
+     }},
     {"another shape", "linear sum add", "linear sum add",
      [](const auto& in) {
        const Tensor y = linear(in[0], in[2]);

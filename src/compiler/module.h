@@ -34,6 +34,7 @@ std::span<const Pass> pipeline();
 
 Status remove_dead_nodes(Module& m, const Options&);
 Status merge_equal_nodes(Module& m, const Options&);
+Status sink_views(Module& m, const Options&);
 Status fuse_elementwise(Module& m, const Options&);
 Status group_products(Module& m, const Options&);
 

@@ -5,6 +5,7 @@ namespace weft::compiler {
 static constexpr Pass kPipeline[] = {
     {"merge_equal_nodes", merge_equal_nodes},  // first: what is merged leaves dead nodes behind
     {"remove_dead_nodes", remove_dead_nodes},
+    {"sink_views", sink_views},              // so that products of one factor stand beside each other
     {"fuse_elementwise", fuse_elementwise},  // from here on, passes speak of nodes by number
     {"group_products", group_products},      // behind the chains, which it takes as they are
 };
