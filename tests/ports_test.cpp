@@ -92,7 +92,7 @@ TEST(Ports, EagerAndSessionsKeepTheirTurn) {
       x = x - 1;
       x = add_one.enqueue({add_one.enqueue({x})[0]})[0];
       for (float& v : want) v = 2 * v - 1 + 2;
-      std::vector<Tensor> others;  // memory of what was let go of comes round again
+      std::vector<Tensor> others;  // freed memory is reused
       for (int k = 0; k < 6; ++k) others.push_back(full(7, {4}));
     }
     EXPECT_EQ(values(x), want) << backend;

@@ -55,7 +55,7 @@ TEST(Threads, PoolMayChangeItsSizeWhileItRuns) {
   set_thread_count(0);
 }
 
-// What a thread has let go of is given back by whoever trims, also while the thread sleeps.
+// Memory that a thread freed is returned by any thread that trims, also while the first one sleeps.
 TEST(Threads, TrimEmptiesThePoolOfEveryThread) {
   const OnBackend on("reference");
   auto& device = *value_or_raise(seam::registry().open("reference"));

@@ -39,7 +39,7 @@ bool Strike::answer_instead(const weft_call& call) {
   return true;
 }
 
-// Are these two elements the same number to whoever judges them?
+// Does a judge take these two elements for the same number?
 static bool same_number(DType t, const char* a, const char* b, size_t i) {
   if (!is_float(t)) return std::memcmp(a + i * byte_size(t), b + i * byte_size(t), byte_size(t)) == 0;
   const auto x = load_element<double>(t, a, i), y = load_element<double>(t, b, i);

@@ -69,7 +69,7 @@ constexpr Liar kLiars[] = {
      make_liar<ImportsACopy>},
     {"liar_forgets_offsets", "far", "imports memory from a round address on", "imports_memory",
      make_liar<ForgetsOffsets>},
-    {"liar_ends_imports", "far", "writes over imported memory when it is let go of", "imports_memory",
+    {"liar_ends_imports", "far", "writes over imported memory when it is released", "imports_memory",
      make_liar<EndsImports>},
 };
 

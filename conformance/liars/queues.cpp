@@ -163,7 +163,7 @@ class ForgetsErrorsBehindLaunches : public CountsWaiting {
   const uint64_t most_ = between(random_, 1, 40);
 };
 
-// One place for the error of all queues: whoever asks first hears it.
+// One error slot for all queues: the first synchronize of any queue reports it.
 class MixesUpErrors : public Drawn {
  public:
   using Drawn::Drawn;

@@ -20,7 +20,7 @@
 
 namespace weft::conformance {
 
-// How much malloc keeps depends on the holes that whoever ran before has left.
+// How much memory malloc keeps depends on fragmentation by earlier cases.
 uint64_t resident_bytes() {
 #if defined(__GLIBC__)
   ::malloc_trim(0);

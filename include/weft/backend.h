@@ -31,8 +31,8 @@
 extern "C" {
 #endif
 
-/* The version of this header. Version 2 stays provisional until sequences and points have run on CUDA and on
- * OpenCL: until then it may change. Version 1 does not change any more. */
+/* The version of this header. Neither version 1 nor version 2 changes any more: what is new comes
+ * behind what is there, with a new number. */
 #define WEFT_ABI 2u
 #define WEFT_ABI_MIN 1u          /* the oldest that the host still speaks */
 #define WEFT_REQUIRED_ENTRIES 11 /* negotiate, and the ten of weft_backend below */
@@ -116,7 +116,7 @@ typedef struct weft_attr {
 
 struct weft_call;
 
-/* The body of a call, in primitive ops: what the call means, for whoever has no kernel of that name.
+/* The body of a call, in primitive ops: what the call means, for kernels that have another name.
  * Values are numbered: first the inputs of the call, then the outputs of each step in order. */
 typedef struct weft_region {
   uint32_t size;

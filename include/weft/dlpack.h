@@ -7,7 +7,7 @@ namespace weft {
 
 /// A tensor on memory of another library: no element is copied, and what one side writes the other sees. Its
 /// deleter is called once, on whichever thread lets go of the last tensor on it, after all that was enqueued
-/// on it has run. Whoever exports has waited for their own work on it.
+/// on it has run. The exporter has waited for its own work on it.
 ///
 /// Shape    as the DLTensor's; strides may be any that are not negative. Kernels that want rows without gaps
 ///          are given a copy.

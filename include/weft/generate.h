@@ -20,8 +20,8 @@ struct DecoderConfig {
 
 /// A language model that reads sequences of tokens a few at a time, each token once: its cache and one
 /// compiled program, for prompts and for single tokens. Keeps weights of its own, or, with
-/// `compile.take_captured`, those of the model; the model is not needed afterwards. Whoever names a sequence
-/// that it has not gets invalid_argument.
+/// `compile.take_captured`, those of the model; the model is not needed afterwards. An unknown
+/// sequence is invalid_argument.
 class Decoder {
  public:
   /// Errors   invalid_argument for a model in training, a batch below 1, or a capacity outside the context.

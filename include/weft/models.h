@@ -33,9 +33,9 @@ struct KVCache {
     Tensor keys, values;  ///< [batch, kv_heads, capacity, head_dim]
   };
   std::vector<Layer> layers;
-  Tensor length;  ///< i32 [batch]: how many tokens each sequence has; whoever calls the model counts them
+  Tensor length;  ///< i32 [batch]: how many tokens each sequence has; the caller of the model keeps the count
   /// i32 [batch + 1]: tokens [offsets[i], offsets[i + 1]) of a call are the next ones of sequence i, which
-  /// may have none. Zeros in a fresh cache: whoever calls the model sets them.
+  /// may have none. Zeros in a fresh cache: the caller of the model sets them.
   Tensor offsets;
 };
 /// What there is of one layer, for it to go on from.

@@ -76,7 +76,7 @@ class Tensor {
   /// Adds d(this)/d(leaf) to the gradient of every leaf that requires one; where it raises, to none. This
   /// tensor must have one element, unless `seed` gives its own gradient. Threads may share leaves, each with
   /// a tensor of its own to go back from: all gradients are added, in whatever order they come. Read grad()
-  /// when they are done. What the forward pass saved is let go of on the way: a second backward() through the
+  /// when they are done. What the forward pass saved is freed on the way: a second backward() through the
   /// same history is an error.
   void backward() const;
   /// With `keep`, the history stays, to go back through again. With `create_graph`, the gradients have

@@ -44,7 +44,7 @@ class Rewound {
   void end() const {
     for (size_t i = 0; i < now_.size(); ++i) {
       put(log_[i].target, now_[i]);
-      // The same elements as before: whoever saved this tensor need not know.
+      // The same elements as before, so nodes that saved this tensor stay valid.
       if (!active_trace()) log_[i].target.impl()->buffer->version = versions_[i];
     }
   }

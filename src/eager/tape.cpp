@@ -296,7 +296,7 @@ Status record(const ir::OpDef& op, std::span<const Tensor* const> inputs, std::s
 Status go_back(TapeNode& node, std::vector<Tensor> douts, Arrived& arrived, seam::Device* device) {
   if (node.spent)
     return invalid(
-        "backward of {}: an earlier backward() has been here and let go of what was saved; ask it "
+        "backward of {}: an earlier backward() freed what was saved; ask it "
         "to keep the history",
         node.op->name);
   if (!node.op->grad) return open_up(node, douts, arrived, device);

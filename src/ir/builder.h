@@ -7,7 +7,7 @@ namespace weft::ir {
 /// this.
 ///
 /// The first failure (a shape rule that refuses, a kernel that is missing) is kept: later calls return values
-/// of a plausible type and do nothing, and whoever drives the builder asks `status()` at the end. So op files
+/// of a plausible type and do nothing, and the owner of the builder checks `status()` at the end. So op files
 /// stay free of error handling.
 class Builder {
  public:

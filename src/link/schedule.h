@@ -4,8 +4,7 @@
 #include "program/program.h"
 #include "seam/prepared_kernel.h"
 
-// Program + devices → resolved schedule: every call has a kernel, every value a place. docs/design.md
-// section 8.
+// Program + devices → schedule: every call has a kernel, every value a place. docs/design.md section 8.
 namespace weft::link {
 
 /// Where a value lives. Arena slots share one buffer a device; states and weights have their own; an external
@@ -16,40 +15,40 @@ struct BufferAllocation {
   uint64_t offset = 0;   // in the arena
   int32_t index = -1;    // of the state, weight or port: inputs are counted first, then outputs
   int32_t packed = -1;   // of a weight: which of Schedule::packed this is; -1: as it is in the program
-  int32_t same_as = -1;  // the slot in whose bytes these lie: a view, a piece, or what is written over it
-  uint64_t within = 0;   // where they begin there
+  int32_t same_as = -1;  // the slot whose bytes this one uses: a view, a piece, or a result written over it
+  uint64_t within = 0;   // offset in those bytes
   int32_t value = -1;    // what it holds: slots with one number hold the same value, or parts of it
   seam::ConcreteType type;
   uint32_t first_step = 0, last_step = 0;  // steps between which an arena slot holds its value
 };
 
-/// One launch, or one copy between slots (schedule is null then).
+/// One launch, or one copy between slots (`prepared` is null then).
 struct Step {
   std::shared_ptr<seam::PreparedKernel> prepared;  // steps whose calls are equal share one
   std::vector<int32_t> inputs, outputs;            // slots; -1 where absent
-  std::vector<int32_t> onto;  // slots whose values its results are added to, where it does that
+  std::vector<int32_t> onto;  // slots that its results are added to; empty where it overwrites
   int32_t workspace = -1;
   uint32_t device = 0;
-  uint32_t lane = 0;            // a hint: steps of one lane follow each other anyway
-  std::vector<uint32_t> after;  // the earlier steps that it must follow; what those follow is left out
+  uint32_t lane = 0;            // a hint: steps of one lane run one after another
+  std::vector<uint32_t> after;  // the earlier steps that it must follow; steps implied by those are left out
   std::string where;
 };
 
-/// What became of a call, in the order in which calls are met: its kernel, or none where it was opened.
+/// The decision for one call, in the order of placement: its kernel, or none where its body replaced it.
 struct Choice {
   const weft_kernel* kernel = nullptr;
   uint32_t device = 0;
   uint64_t workspace = 0;
-  std::vector<std::pair<uint32_t, uint32_t>> reuses;  ///< output, and the operand whose memory it takes over
-  uint64_t adds = 0;                                  ///< results that are added to a value which is there
+  std::vector<std::pair<uint32_t, uint32_t>> reuses;  ///< output, and the operand whose memory it reuses
+  uint64_t adds = 0;                                  ///< bit k: result k is added to an existing value
 };
 
 struct ArenaSize {
   uint64_t bytes = 0;
-  uint64_t live_peak = 0;  // largest sum of live slots: what no schedule can go below
+  uint64_t live_peak = 0;  // largest sum of live slots: a lower bound for any schedule
 };
 
-/// A weight as a kernel wants it: `schedule` names the packing of its input `input`, and its kernel makes it.
+/// A weight as a kernel wants it: `prepared` names the packing of its input `input`, and its kernel packs it.
 struct PackedWeight {
   int32_t weight = -1;
   uint32_t device = 0;
@@ -65,29 +64,28 @@ struct Schedule {
   std::vector<Step> steps;
   std::vector<PackedWeight> packed;
   std::vector<ArenaSize> arenas;         // one per device
-  uint32_t lanes = 1;                    // that memory keeps apart
+  uint32_t lanes = 1;                    // that share no memory
   std::vector<int32_t> inputs, outputs;  // external slots, in the order of the program's ports
   std::vector<Choice> choices;
-  std::vector<uint32_t> order;  // of the calls, where they were put in another one than they were met in
+  std::vector<uint32_t> order;  // of the calls, where it differs from the program's
 };
 
-/// The ids of the packings that there are of a weight on a device; nothing where it may not be packed.
+/// The ids of the existing packings of a weight on a device; nothing where it may not be packed.
 using Packings = std::function<std::optional<std::vector<std::string>>(int32_t weight, uint32_t device)>;
 
-/// Do values share memory, and results take that of operands? By themselves only to compare with.
+/// Whether values share memory and results reuse that of operands. `none` is for comparisons.
 enum class Sharing : uint8_t { all, none };
 
-/// Asks every call's kernels on devices[0]: by name, then as a region; expands what is refused; turns to the
-/// other devices as far as `policy` allows, with the copies as steps; plans memory. A refusal that nothing
-/// can serve is an error that lists every answer and the node. Weights are packed as far as `packings`
-/// allows.
+/// Selects a kernel for each call on devices[0]: by name, then as a region. Replaces refused calls by their
+/// bodies, falls back to the other devices as far as `policy` allows, adds copies as steps, and plans memory.
+/// A call that nothing serves is an error that lists every refusal and the node. Weights are packed as far as
+/// `packings` allows.
 Result<Schedule> link(const program::CompiledProgram& program, const Bindings& bindings,
                       std::span<seam::Device* const> devices, const Policy& policy,
                       const Packings& packings = {}, Sharing sharing = Sharing::all);
 
-/// The schedule for smaller sizes in the same memory: the kernels that `roof` has, prepared for these sizes,
-/// with every slot where it is there. Code::unsupported where a kernel does not take them, or something needs
-/// more.
+/// The schedule for smaller sizes in the same memory: the kernels of `roof`, prepared for these sizes, and
+/// its slots. Code::unsupported where a kernel refuses these sizes, or anything needs more memory than there.
 Result<Schedule> resize(const Schedule& roof, const program::CompiledProgram& program,
                         const Bindings& bindings, const Policy& policy, const Packings& packings = {});
 
@@ -95,12 +93,12 @@ Result<Schedule> resize(const Schedule& roof, const program::CompiledProgram& pr
 /// outputs are read one past the last.
 void set_lifetimes(Schedule& schedule);
 
-/// By lane: how many of the schedule's steps have passed when all that matters in that lane has.
+/// By lane: how many of its steps must have run.
 inline constexpr uint32_t kMostLanes = 4;
 using Clock = std::array<uint32_t, kMostLanes>;
 
-/// What comes before the first use of a slot, and its last uses. One begins after another where every step
-/// that touches the one comes before every step that touches the other.
+/// The steps before the first use of a slot, and those of its last uses. A lifetime begins after another one
+/// where every step that touches the first comes before every step that touches the second.
 struct Lifetime {
   Clock begin{}, end{};
   bool begins_after(const Lifetime& other) const {
@@ -110,7 +108,7 @@ struct Lifetime {
   }
 };
 
-/// What the offset of every slot is a multiple of.
+/// The alignment of every slot's offset.
 uint64_t alignment_of(const seam::Device& device);
 
 /// Gives arena slots their offsets and returns what each arena needs. Two slots share bytes only if one
@@ -122,14 +120,14 @@ std::vector<ArenaSize> plan_memory(std::vector<BufferAllocation>& slots,
                                    std::span<seam::Device* const> devices,
                                    std::span<const Lifetime> lifetimes = {});
 
-/// Fills in the steps that each must follow: from the bytes that they read and write or, before memory is
-/// planned, from the values alone.
+/// Fills in the steps that each must follow: from the bytes that they touch or, before memory is planned,
+/// from the values alone.
 enum class Conflicts : uint8_t { bytes, values };
 void set_dependencies(Schedule& schedule, Conflicts what = Conflicts::bytes);
-/// Is the order of every two steps, where one writes what the other touches, given by `after`, and is what a
-/// step reads still the value that it is to read? The error names the steps: two that may race, one that
-/// waits for a later one, one that overwrites a value which another still reads, or its own operand, unless
-/// its kernel was asked for that. Looks at bytes and at nothing that planned them.
+/// Checks that `after` orders every two steps of which one writes bytes that the other touches, and that each
+/// step reads the value that it should. The error names the steps: a race, a cycle, a value overwritten
+/// before its last read, or an operand overwritten by a kernel that was not asked to. Looks at bytes alone,
+/// and at nothing of the code that planned them.
 Status check_dependencies(const Schedule& schedule);
 
 /// The schedule as text: step, kernel, slots, offsets, and who refused before.

@@ -4,8 +4,9 @@
 #include "loops/pull.h"
 
 // How a call becomes a few dispatches. Its heavy values are those that need many elements of an operand: sums
-// and their like, and products. All other steps are light: whoever wants such a value computes it, from heavy
-// values and operands. So each kernel makes heavy values, or writes results, and nothing light is kept.
+// and their like, and products. All other steps are light: each kernel recomputes the light values that it
+// needs from heavy values and operands. So each kernel makes heavy values, or writes results, and nothing
+// light is kept.
 namespace weft::loops {
 
 /// What a kernel's items are.

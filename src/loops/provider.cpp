@@ -201,7 +201,7 @@ weft_code dispatch(const Record& r, weft_queue queue, weft_module module,
   return r.site->backend.dispatch(queue, &d, error);
 }
 
-/// Compiles what a rehearsal left; false: this is another one.
+/// Compiles what a dry run deferred; false: this is a dry run too.
 Result<bool> compiled_now(const Record& r, Compiled& function) {
   if (function.module) return true;
   if (group.depth > 0) return false;

@@ -159,7 +159,7 @@ Status check_region_call(const KernelCall& call, std::span<const TensorSpec> val
       continue;
     }
     WEFT_CHECK(same_type("input", i, values[static_cast<size_t>(in)], region.values[i]));
-    // Whoever runs the body in place of a kernel overwrites this operand, so the call has to say so.
+    // Running the body in place of a kernel overwrites this operand, so the call has to list the update.
     if (use.becomes[i] == kAbsent) continue;
     if (use.becomes[i] != declared[i])
       return invalid("region @r{} overwrites input {}, but the call lists no such update", call.region, i);

@@ -8,8 +8,8 @@
 #include "weft/attr.h"
 
 // The program in memory: what the compiler writes, the file holds, the linker reads. It names ops, never
-// kernels, devices or offsets. Order of `calls` is the order of execution; whoever reads a value that a later
-// call updates in place, reads it before. See docs/design.md section 8.
+// kernels, devices or offsets. Order of `calls` is the order of execution: a value that a later call
+// updates in place is read before that call. See docs/design.md section 8.
 namespace weft::program {
 
 using ValueId = int32_t;

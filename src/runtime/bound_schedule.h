@@ -6,24 +6,24 @@
 
 namespace weft::runtime {
 
-/// A resolved schedule with its memory, and the launches that a run makes of it, ready made. When it runs for
-/// the second time, devices that can record take its steps as sequences. The memory outlives it.
+/// A schedule with its memory and its launches, prepared once. Devices that can record take its steps as
+/// sequences at the second run. The memory outlives it.
 class BoundSchedule {
  public:
   using Queues = std::span<const std::unique_ptr<seam::Queue>>;  // by device of the schedule
-  /// The memory of a slot that is no port.
+  /// Gives the memory of a slot that is no port.
   using Home = std::function<seam::Buffer*(const link::BufferAllocation&)>;
 
   static std::unique_ptr<BoundSchedule> make(link::Schedule schedule, Queues queues, const Home& home);
 
   const link::Schedule& schedule() const { return schedule_; }
-  /// The memory of the ports in the next runs: of the inputs, then of the outputs.
+  /// Sets the memory of the ports for the next runs: inputs, then outputs.
   void bind(std::vector<seam::BufferRef> ports);
   void unbind() { ports_.clear(); }
   const std::vector<seam::BufferRef>& ports() const { return ports_; }
   bool is_bound() const { return ports_.size() == port_count(); }
   size_t port_count() const { return schedule_.inputs.size() + schedule_.outputs.size(); }
-  /// Memory for the ports of callers that have none on the device; made when first asked for.
+  /// Memory for ports of callers that have none on the device; allocated on first use.
   Result<const std::vector<seam::BufferRef>*> own_ports();
 
   const seam::Buffer& memory(int32_t slot) const { return *memory_[static_cast<size_t>(slot)]; }
@@ -56,11 +56,11 @@ class BoundSchedule {
   link::Schedule schedule_;
   Queues queues_;
   std::vector<seam::BufferRef> own_, ports_;
-  std::vector<uint32_t> external_;            // slots, whose memory the ports are
+  std::vector<uint32_t> external_;            // the slots of the ports
   std::vector<seam::Buffer*> memory_;         // by slot
   std::vector<weft_tensor> tensors_;          // by slot
   std::vector<const weft_tensor*> operands_;  // of all steps, one after the other
-  std::vector<weft_launch> launches_;         // by step; no schedule for a copy
+  std::vector<weft_launch> launches_;         // by step; without a plan for a copy
   std::vector<Stretch> stretches_;            // empty until recorded
   std::vector<void*> handles_;                // of the ports
   int runs_ = 0;

@@ -356,7 +356,7 @@ Status Session::follow_eager(std::span<const seam::BufferRef> ports) {
   return {};
 }
 
-// Whoever uses the ports' memory next comes after this run.
+// Later uses of the ports' memory are ordered after this run.
 Status Session::leave_to_eager() {
   if (!device().ordered()) return {};
   WEFT_TRY(const uint64_t point, queues_[0]->mark());

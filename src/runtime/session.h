@@ -111,7 +111,7 @@ class Session {
   Status follow_eager(std::span<const seam::BufferRef> ports);
   Status leave_to_eager();
   const link::BufferAllocation& slot(int32_t i) const { return schedule().slots[static_cast<size_t>(i)]; }
-  // The parts of a run, for whoever has marked the session as busy.
+  // The parts of a run; the caller has marked the session as busy.
   Status put(std::span<const HostView> inputs);
   Status enqueue();
   Result<std::vector<HostTensor>> take();

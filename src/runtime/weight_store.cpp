@@ -44,7 +44,7 @@ Result<WeightStore::Ref> WeightStore::get(const WeightKey& key, const Make& make
     entry = known.lock();
     if (!entry) known = entry = std::make_shared<Entry>(*this, key);
   }
-  const std::lock_guard lock(entry->making_);  // whoever comes second waits for the first one's copy
+  const std::lock_guard lock(entry->making_);  // later callers wait for the first one's copy
   if (!entry->buffer_) {
     WEFT_TRY(entry->buffer_, make());
   }

@@ -24,7 +24,7 @@ struct WeightKey {
   friend auto operator<=>(const WeightKey&, const WeightKey&) = default;
 };
 
-/// The weights of all sessions of the process, one copy of each. A copy is let go of with its last session.
+/// The weights of all sessions of the process, one copy of each. A copy is freed with its last session.
 class WeightStore {
  public:
   class Entry;

@@ -128,7 +128,7 @@ Status Weights::pack(const link::PackedWeight& want, const seam::Buffer& to, Que
   const weft_tensor into = tensor_of(to.handle, type, device, want.packing().layout);
   seam::CError error;
   const weft_code code = want.prepared->kernel.pack(&plan, want.input, &from, &into, queue->c(), error.out());
-  const Status passed = queue->synchronize();  // also after a refusal: the copy is let go of
+  const Status passed = queue->synchronize();  // also after a failure: the copy is freed
   if (code != WEFT_OK) return error.status(code).at(want.prepared->kernel.id);
   return passed;
 }

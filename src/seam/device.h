@@ -15,22 +15,21 @@ struct PreparedKernel;
 struct KernelSource {
   std::string provider;
   std::vector<const weft_kernel*> kernels;
-  std::string contents;  ///< a hash of the code that they are: measurements of other code are out of date
+  std::string contents;  ///< hash of their code: measurements of other code are out of date
 };
 
 struct ThreadPool;
 
-/// Bytes that a device's memory had at most since begin_peak().
+/// Peak of a device's memory since begin_peak(), in bytes.
 struct MemoryUse {
-  uint64_t taken = 0;  ///< from the backend, by all threads: in use, or kept for later
-  uint64_t asked = 0;  ///< by this thread, for what is in use
+  uint64_t taken = 0;  ///< from the backend, by all threads: in use or pooled
+  uint64_t asked = 0;  ///< by this thread: in use
 };
 
 /// Memory and queues of one backend's device, with the kernels that serve it.
 ///
 /// A provider's device is a view of the one that it serves, its home: a name and kernels of its own, and the
-/// home's memory and queues. Buffers belong to the home, so that tensors change from one view to another
-/// without a copy.
+/// home's memory and queues. Buffers belong to the home, so tensors move between views without a copy.
 class Device {
  public:
   Device(const weft_backend& backend, weft_device device, const weft_capability& capability, uint32_t index);
@@ -56,7 +55,7 @@ class Device {
   }
 
   std::vector<KernelSource> sources;
-  /// Called when the device closes, before its backend is told.
+  /// Called when the device closes, before its backend closes it.
   std::vector<std::function<void()>> at_close;
 
   /// The device whose memory and queues these are: this one, unless it is a view.
@@ -67,16 +66,16 @@ class Device {
   /// enqueues on eager_queue(), in order. Never null on success, also for 0 bytes.
   Result<BufferRef> allocate(uint64_t bytes);
   /// Straight from the backend, for arenas with a queue of their own; `owner` frees it after its queue has
-  /// passed.
+  /// drained.
   Result<BufferRef> allocate_unpooled(uint64_t bytes);
-  /// Host memory, at Buffer::address, that copies to and from this device need no other memory for. Where the
+  /// Pinned host memory, at Buffer::address: copies to and from this device run asynchronously. Where the
   /// backend has none, it is plain memory, and copies wait.
   Result<BufferRef> allocate_pinned(uint64_t bytes);
-  /// Memory of somebody else, `bytes` bytes from t.data + t.byte_offset on, as a buffer of this device. `end`
+  /// Imports foreign memory, `bytes` bytes from t.data + t.byte_offset on, as a buffer of this device. `end`
   /// is called once, with no lock held, after the last use; where this fails it is not called.
   Result<BufferRef> import_memory(const DLTensor& t, uint64_t bytes, std::function<void()> end);
   Result<std::unique_ptr<Queue>> open_queue();
-  /// A queue that enqueues on one of the vendor's, which stays open when this one goes.
+  /// A queue on top of one of the vendor's, which stays open when this one is closed.
   Result<std::unique_ptr<Queue>> import_queue(void* native);
   /// The vendor's object of this name, as weft_backend::native gives it.
   Result<void*> native(const Queue* queue, const char* name);
@@ -89,22 +88,22 @@ class Device {
   Queue& eager_queue() { return *home_->eager_queue_; }
   std::mutex& eager_mutex() { return home_->eager_mutex_; }
 
-  /// What is enqueued on `queue` from now on comes after what other queues do with the buffer.
+  /// Orders work enqueued on `queue` from now on after the buffer's uses by other queues.
   Status order(Queue& queue, const Buffer& buffer) {
     return home_->uses_.none() ? Status() : home_->uses_.order(queue, &queue == &eager_queue(), buffer);
   }
-  /// `queue`, which is not the eager one, uses the buffer up to this point.
+  /// Notes that `queue`, which is not the eager one, uses the buffer up to this point.
   void used(const Buffer& buffer, Queue& queue, uint64_t point) {
     if (ordered()) home_->uses_.add(buffer, queue, point);
   }
 
-  /// Ends a plan, once each queue that may still need it has been waited for.
+  /// Destroys a prepared kernel once every queue that may still need it has drained.
   void retire(PreparedKernel* plan);
 
-  /// Gives the pooled memory of all threads back to the backend.
+  /// Returns the pooled memory of all threads to the backend.
   void trim();
   uint64_t live_bytes() const { return home_->live_bytes_.load(std::memory_order_relaxed); }
-  /// Begins to watch: what there is now. peak() then gives the most of each since.
+  /// Starts a measurement and returns the current use; peak() returns the maximum of each since then.
   MemoryUse begin_peak();
   MemoryUse peak();
 
@@ -124,7 +123,7 @@ class Device {
   void free_special(Buffer* buffer);
   void enter(Queue& queue);
   void leave(Queue& queue);
-  /// Ends the plans that waited for this queue alone.
+  /// Destroys retired kernels that waited for this queue alone.
   void passed(const Queue& queue);
 
   Device* const home_;
@@ -135,7 +134,7 @@ class Device {
   std::string name_;
   std::unique_ptr<Queue> eager_queue_;
   std::mutex eager_mutex_, retired_mutex_, pools_mutex_, staging_mutex_;
-  // Of an ordered device: its queues; plans that were retired; and those that wait for some queues by now.
+  // Of an ordered device: its queues; retired kernels; and those that wait for some queues.
   struct Retired {
     std::vector<PreparedKernel*> plans;
     std::vector<const Queue*> wait_for;

@@ -217,7 +217,7 @@ MemoryUse Device::peak() {
           static_cast<uint64_t>(std::max<int64_t>(0, this_threads_pool().most_live))};
 }
 
-// What other threads let go of while this waits may be in use still: only what was taken before is freed.
+// Buffers that other threads release during this wait may be in use still: only earlier ones are freed.
 void Device::trim() {
   if (home_ != this) return home_->trim();
   {

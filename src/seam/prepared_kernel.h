@@ -39,7 +39,7 @@ struct PreparedEnd {
 using PreparedPtr = std::unique_ptr<PreparedKernel, PreparedEnd>;
 
 /// While it lives, plans that this thread prepares may leave costly work, such as compiling a text, to
-/// `finish`, which does it for all of them at once. What is launched meanwhile need not compute: a rehearsal,
+/// `finish`, which does it for all of them at once. Launches meanwhile need not compute: a dry run,
 /// which the ledger counts and a session refuses.
 class Together {
  public:

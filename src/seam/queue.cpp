@@ -8,7 +8,7 @@ Queue::Queue(Device& device, weft_queue queue) : device_(device), queue_(queue) 
   if (device.ordered()) device.enter(*this);
 }
 Queue::~Queue() {
-  (void)synchronize();  // whoever wanted to know of an error has asked before
+  (void)synchronize();  // callers that care about errors have synchronized before
   if (device_.ordered()) device_.leave(*this);
   device_.backend().close_queue(queue_);
 }

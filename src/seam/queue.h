@@ -9,7 +9,7 @@ namespace weft::seam {
 /// A stream of work on a device. One thread at a time; a second one is an error, not a race.
 class Queue {
  public:
-  /// While it lives, this thread has the queue; `status` is an error where another thread has it.
+  /// Holds the queue for this thread; `status` is an error where another thread holds it.
   class Turn {
    public:
     explicit Turn(Queue& queue)
@@ -31,27 +31,26 @@ class Queue {
 
   weft_queue c() const { return queue_; }
   Device& device() const { return device_; }
-  /// Waits for everything enqueued; an error that the device met since the last call comes out here.
+  /// Waits for everything enqueued. Returns the first error of the device since the last call.
   Status synchronize();
-  /// Waits as synchronize does, for callers that ignore errors: one that it meets stays for the next
-  /// synchronize.
+  /// Waits like synchronize, for callers that ignore errors: an error is kept for the next synchronize.
   void drain();
 
-  /// A point: the end of all that is enqueued so far, which begins to run. Points grow. Where the backend has
-  /// no points of its own, this waits instead.
+  /// A point: the end of all work enqueued so far, which is flushed. Points increase. Where the backend has
+  /// no points, this waits instead.
   Result<uint64_t> mark();
-  /// What is enqueued from now on begins after `other`, a queue of the same device, has reached `point`,
-  /// which its mark gave. Returns at once.
+  /// Work enqueued from now on starts after `other`, a queue of the same device, has reached `point`, a
+  /// result of its mark(). Returns at once.
   Status wait(Queue& other, uint64_t point);
-  /// How far the queue has come, after waiting for `point`, but at most so long. From any thread.
+  /// Waits for `point`, at most this long; returns the last point reached. From any thread.
   Result<uint64_t> await(uint64_t point, uint64_t nanoseconds = UINT64_MAX);
-  /// How far the queue has come.
+  /// The last point reached.
   Result<uint64_t> reached() { return await(0, 0); }
   Status copy_in(const Buffer& to, uint64_t offset, const void* from, uint64_t bytes);
   Status copy_out(void* to, const Buffer& from, uint64_t offset, uint64_t bytes);
   Status copy(const Buffer& to, uint64_t to_offset, const Buffer& from, uint64_t from_offset, uint64_t bytes);
 
-  /// A launch is in it that may not have passed.
+  /// It may hold a launch that has not finished.
   void launched() { launches_.store(true, std::memory_order_relaxed); }
   bool has_launches() const { return launches_.load(std::memory_order_relaxed); }
 
@@ -64,8 +63,8 @@ class Queue {
   Device& device_;
   weft_queue queue_;
   std::atomic<bool> busy_{false}, launches_{false};
-  std::atomic<uint64_t> marked_{0};  // where the backend has no points: each is reached when it is given
-  Status kept_;                      // an error that drain() met
+  std::atomic<uint64_t> marked_{0};  // without points of the backend: each is reached when it is returned
+  Status kept_;                      // an error that drain() found
 };
 
 }  // namespace weft::seam

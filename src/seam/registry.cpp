@@ -83,7 +83,7 @@ Status Registry::add(Entry entry, Status loaded) {
   }
   if (entry.table) tables_.pop_back();
   entry.info.state = "refused", entry.info.reason = loaded.message(), entry.table = nullptr;
-  // Whoever tries again is told again; the report tells it once.
+  // Each attempt returns the error; the report lists it once.
   const auto before = std::ranges::find_if(entries_, [&](const Entry& e) {
     return e.info.state == "refused" && e.info.origin == entry.info.origin;
   });

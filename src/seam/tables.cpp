@@ -100,7 +100,7 @@ std::string terminated(const char* text, size_t capacity) {
 }
 
 namespace {
-// "<provider>.<op>.<variant>": the ledger, the refusals and whoever leaves a kernel out go by its parts.
+// "<provider>.<op>.<variant>": the ledger, refusals and options that exclude a kernel rely on its parts.
 bool is_id(std::string_view id) {
   const size_t op = id.find('.') + 1, variant = op ? id.find('.', op) + 1 : 0;
   return op > 1 && variant > op + 1 && variant < id.size();

@@ -45,7 +45,7 @@ Status transfer(Queue& from_queue, Region from, Queue& to_queue, Region to, uint
   const std::lock_guard lock(source.staging_mutex());
   WEFT_TRY(const auto* staging, source.staging(kPiece));
   Status s = in_pieces(from_queue, from, to_queue, to, bytes, staging);
-  if (!s.ok()) from_queue.drain();  // whoever has the pieces next finds nothing on its way to them
+  if (!s.ok()) from_queue.drain();  // so no copy is in flight when the pieces are reused
   return s;
 }
 

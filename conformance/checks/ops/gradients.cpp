@@ -4,7 +4,7 @@
 #include "conformance/prepared.h"
 #include "weft/backends.h"
 
-// Whoever asks for a gradient gets the right one, or an error when the call is recorded; never silence.
+// A requested gradient is right, or recording the call is an error; it is never silently missing.
 namespace weft::conformance {
 namespace {
 

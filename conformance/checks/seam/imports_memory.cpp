@@ -109,7 +109,7 @@ Found let_go(Rig& rig) {
       const auto bytes = pattern.bytes(5000);
       raise_if(rig.queue->copy_in(in.buffer(), 0, bytes.data(), bytes.size()));
       raise_if(rig.queue->synchronize());
-      if (in.ended()) return "the owner is told before the memory is let go of";
+      if (in.ended()) return "the deleter runs before the memory is released";
       in.let_go();
       if (in.ended() != 1) return fmt::format("the owner is told {} times", in.ended());
       // What is allocated next may not be the owner's memory.

@@ -78,7 +78,9 @@ Found small_ones(const CheckRun& run) {
   auto found = herd.look();
   for (int round = 0; round < 4 && found.empty(); ++round) {
     if (round % 2)
-      std::jthread([&] { herd.drop(n / 2); }).join();  // whoever frees need not be who allocated
+      std::jthread([&] {
+        herd.drop(n / 2);
+      }).join();  // memory may be freed by another thread than the one that allocated it
     else
       herd.drop(n / 2);
     while (herd.count() < n) herd.grow();
@@ -101,7 +103,7 @@ Found large_ones(const CheckRun& run) {
   return Found::wrong(found.empty() ? herd.look() : found);
 }
 
-// Whoever allocates has no lock of the host's around it.
+// The host holds no lock while it allocates.
 Found of_many_threads(const CheckRun& run) {
   constexpr size_t kThreads = 4, kBuffers = 120;
   std::vector<std::string> said(kThreads);

@@ -89,8 +89,7 @@ Found many_queues(Rig& rig) {
   return {};
 }
 
-// Of many queues one has work in it, each in turn: whoever waits for another one, or for the work of another
-// one, is through too early.
+// Of many queues one has work, each in turn. A wait for the wrong queue returns too early.
 Found one_busy_queue_of_many(Rig& rig) {
   constexpr size_t kQueues = 6;
   std::vector<std::unique_ptr<seam::Queue>> queues;

@@ -41,7 +41,7 @@ AskedDevices asked_devices(const std::string& word) {
     for (const auto& d : info.devices)
       asked.devices.push_back({d.name, backend + d.name.substr(name.size())});
   }
-  if (asked.devices.empty()) asked.devices.push_back({name, word});  // whoever opens it says why not
+  if (asked.devices.empty()) asked.devices.push_back({name, word});  // opening it reports why not
   return asked;
 }
 
