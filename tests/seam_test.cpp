@@ -249,7 +249,7 @@ TEST(Ledger, EqualsTheBackendsOwnCountsInACompiledStep) {
   EXPECT_FALSE(counted_launches().empty());
 }
 
-// ---- plan cache ----
+// ---- cache of calls ----
 
 uint64_t misses_of(const std::function<void()>& f) {
   const uint64_t before = eager::cache_stats().misses;

@@ -9,7 +9,7 @@
 #include "weft/policy_scope.h"
 #include "weft/trace.h"
 
-// The path of every eager op: key, plan cache, result tensors, launch.
+// The path of every eager op: key, cache of calls, result tensors, launch.
 namespace weft::eager {
 namespace {
 

@@ -5,15 +5,14 @@
 
 namespace weft::eager {
 
-/// The words that tell one call from another, and their hash: a sum of products, none of which waits for
-/// another, because all that follows a hit waits for the hash. Sums and products carry upwards only: the
-/// highest bits are those that depend on every bit of every word.
+/// The words that identify a call, and their hash: a sum of independent products, because a hit waits for the
+/// hash. Carries go upwards only, so the highest bits depend on every bit of every word.
 class CallKey {
  public:
-  /// Adds words. Its state lies in registers while the key lies in memory: so it is no part of the key.
+  /// Adds words. Not part of the key, so that its state stays in registers.
   class Writer {
    public:
-    /// Room for `most` words has to do.
+    /// At most `most` words are added.
     Writer(CallKey& key, size_t most) : at_(key.words_.extend(most)) {}
     [[gnu::always_inline]] void add(uint64_t word) {
       hash_ += word * factor_, factor_ += 0xa0761d6478bd642eull;  // stays odd
@@ -60,8 +59,8 @@ struct CachedCall {
   std::vector<Output> outputs;
 };
 
-/// This thread's plans by call signature. Bounded: a full bucket gives up the entry that was used longest
-/// ago. A hit costs a hash, a comparison and no allocation.
+/// This thread's prepared kernels by call signature. Bounded: a full bucket evicts its least recently used
+/// entry. A hit costs a hash, a comparison and no allocation.
 class CallCache {
  public:
   CallCache() : slots_(kSlots) {}

@@ -4,14 +4,13 @@
 
 namespace weft::eager {
 
-/// A tensor that the backward pass will read, and the version its buffer had. Overwritten since: an error
-/// then.
+/// A tensor that the backward pass will read, and the version of its buffer: an update since is an error.
 struct Saved {
   Tensor tensor;  // without its gradient's history, so that no cycle keeps a result alive
   uint32_t version = 0;
 };
 
-/// Where a gradient flows on to: a leaf, or a result of another node.
+/// Where a gradient flows: a leaf, or a result of another node.
 struct Edge {
   Tensor leaf;                     // set for a leaf
   std::shared_ptr<TapeNode> node;  // set otherwise; both empty: nothing wants this gradient
@@ -37,7 +36,7 @@ struct TapeNode : std::enable_shared_from_this<TapeNode> {
   uint32_t present = 0;          // bit i: operand i is there
   std::vector<Saved> in, out;    // empty tensors where the op's `saves` does not name them
   std::unique_ptr<Rerun> rerun;  // of a node that stands for many calls
-  bool spent = false;            // a backward pass has been here, and taken what was saved
+  bool spent = false;            // a backward pass has freed what was saved
   void give_up();
   ~TapeNode();
 };

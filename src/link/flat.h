@@ -5,7 +5,7 @@
 
 #include "link/schedule.h"
 
-// A program between its parts of the linker: every call has a kernel, and no value has a place yet.
+// The linker's intermediate form: every call has a kernel, and no value has memory yet.
 namespace weft::link {
 
 using Ids = std::vector<int32_t>;
@@ -13,9 +13,9 @@ using Ids = std::vector<int32_t>;
 /// A value of the program, or one inside a body that was opened.
 struct FlatValue {
   seam::ConcreteType type;
-  int32_t state = -1, weight = -1;  ///< what the session holds under this index
-  int32_t over = -1;                ///< the value whose memory this one is written over
-  int32_t view_of = -1;             ///< the value in which these elements lie, under another shape or in part
+  int32_t state = -1, weight = -1;  ///< index of the state or weight
+  int32_t over = -1;                ///< the value whose memory this one overwrites
+  int32_t view_of = -1;             ///< the value that this one is a view of
   uint64_t view_offset = 0;         ///< bytes
   bool overwritten = false;         ///< by an update in place, now or later
 };
@@ -26,7 +26,7 @@ struct FlatCall {
   uint32_t device = 0;
   Ids inputs, outputs;  ///< values; -1 where an operand is absent
   std::string where;
-  uint64_t workspace = 0;  ///< bytes at least, beside what the kernel asks for
+  uint64_t workspace = 0;  ///< least bytes, where more than the kernel asks for
   size_t choice = 0;       ///< of FlatProgram::choices; of a launch
   int32_t onto = -1;       ///< the value that its result is added to, in that value's memory
 };

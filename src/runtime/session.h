@@ -8,32 +8,31 @@
 
 namespace weft::runtime {
 
-/// An array in host memory: what goes into a run and comes out.
+/// An array in host memory: an input or output of a run.
 struct HostTensor {
   seam::ConcreteType type;
   std::vector<std::byte> bytes;
 };
 
-/// The same in memory of the caller's.
+/// The same, in memory of the caller.
 struct HostView {
   seam::ConcreteType type;
   std::span<const std::byte> bytes;
 };
 
-/// The same in memory of the session's first device, from its beginning on, row-major.
+/// An array in memory of the session's first device, row-major, from the start of the buffer.
 struct DeviceArray {
   seam::ConcreteType type;
   seam::BufferRef buffer;
 };
 
-/// The memory that a weight or state, by its name, has on a device already; null where the session is to make
-/// some.
+/// Existing memory of a weight or state on a device, by name; null where the session must allocate it.
 using Present = std::function<seam::BufferRef(const std::string& name, const seam::Device& device)>;
 
 /// A program ready to run: memory, states and weights on its devices, and a schedule for each set of symbol
-/// values, made on first use and kept (a bounded number). The symbol with the widest range is linked for
-/// powers of two, the schedule for a value is that of the next power with the sizes of the value: nothing is
-/// padded. One run at a time; a second thread that comes in is an error, not a race. Sessions share the
+/// values, made on first use and cached (a bounded number). The program is linked for powers of two of the
+/// symbol with the widest range; the schedule for a value is that of the next power, resized to the value, so
+/// nothing is padded. One run at a time; a second thread gets an error, not a race. Sessions share the
 /// program, what `present` gives, and weights of equal bytes (weight_store.h).
 class Session {
  public:
@@ -41,7 +40,7 @@ class Session {
   static Result<std::unique_ptr<Session>> create(std::shared_ptr<const program::CompiledProgram> program,
                                                  std::vector<seam::Device*> devices, const Policy& policy,
                                                  const Present& present = {});
-  /// The same, with every call in each run: what depends on constants alone too (link/recipe.h).
+  /// The same without a recipe (link/recipe.h): every run runs every call.
   static Result<std::unique_ptr<Session>> create_whole(
       std::shared_ptr<const program::CompiledProgram> program, std::vector<seam::Device*> devices,
       const Policy& policy);
@@ -55,14 +54,13 @@ class Session {
   /// last one allocates nothing, nor does the device.
   Status run_into(std::span<const HostView> inputs, std::span<const std::span<std::byte>> outputs);
 
-  /// The same where the arrays lie: nothing is copied. Outputs are memory of the device's pool. Returns when
-  /// the run is enqueued; what eager ops do with the arrays comes after it. A failure is told by the next
-  /// wait().
+  /// The same on device memory: nothing is copied. Outputs come from the device's pool. Returns when the run
+  /// is enqueued; eager ops on the arrays are ordered after it. The next wait() reports a failure.
   Result<std::vector<DeviceArray>> run_on(std::span<const DeviceArray> inputs);
-  /// Waits for all runs; an error that a device met since the last call comes out here.
+  /// Waits for all runs. Returns the first error of a device since the last call.
   Status wait();
 
-  /// The parts of run(): with many runs on equal inputs in mind, as benchmarks have.
+  /// The parts of run(), for callers that run many times on equal inputs, such as benchmarks.
   Status set_inputs(std::span<const HostTensor> inputs);
   Status execute();  ///< enqueues every step; waits for nothing
   Result<std::vector<HostTensor>> outputs();
@@ -72,8 +70,8 @@ class Session {
   /// The program with the states' present values as its first ones.
   Result<program::CompiledProgram> snapshot();
 
-  /// `see` gets each schedule that is made from now on before memory is bound to it, and may change it: for
-  /// tests that plant a fault in one.
+  /// `see` gets each new schedule before memory is bound to it, and may change it: for tests that plant
+  /// faults.
   void on_schedule(std::function<void(link::Schedule&)> see) { see_schedule_ = std::move(see); }
 
   /// Is this the memory of one of its states or weights?
@@ -82,8 +80,8 @@ class Session {
   /// The schedule of the last set_inputs.
   const link::Schedule& schedule() const { return current_->schedule(); }
   const link::Schedule* schedule_or_null() const { return current_ ? &current_->schedule() : nullptr; }
-  /// How often the program was linked: for each power of two that the largest symbol came up to, and for
-  /// sizes that could not be served in the memory and by the kernels of such a schedule.
+  /// How often the program was linked: once for each power of two, and for sizes that such a schedule could
+  /// not be resized to.
   size_t links() const { return links_; }
   /// How many of its steps run as sequences of their devices, which are recorded when it runs again.
   size_t recorded_steps() const { return current_ ? current_->recorded() : 0; }
@@ -121,7 +119,7 @@ class Session {
   Result<const link::Schedule*> roof_for(const Bindings& roof);
   Result<link::Schedule> schedule_for(const Bindings& bindings);
   Status make_room(const link::Schedule& schedule);
-  // Memory of a state, with its first value.
+  // Memory of a state, with its initial value.
   Result<seam::BufferRef> first_memory(const program::StateSpec& state);
   link::Packings packings();
   seam::Buffer* home_of(std::span<const link::PackedWeight> packed, const link::BufferAllocation& slot) const;
@@ -133,7 +131,7 @@ class Session {
   std::vector<std::unique_ptr<seam::Queue>> queues_;  // by device
   std::vector<seam::BufferRef> states_;
   std::vector<bool> shared_;                              // by state: its memory is a tensor's too
-  std::shared_ptr<const program::CompiledProgram> rest_;  // what runs each time; or all of it
+  std::shared_ptr<const program::CompiledProgram> rest_;  // the program without its recipe
   std::optional<Weights> weights_;                        // of `rest_`
   std::vector<seam::BufferRef> arenas_;  // by device; of all schedules, one of which runs at a time
   std::map<std::vector<std::pair<std::string, int64_t>>, link::Schedule> roofs_;  // by their bindings

@@ -9,26 +9,25 @@
 
 namespace weft::runtime {
 
-/// The weights of one session: those that its schedules read, as they are or packed, on the devices where
-/// they read them. All but those that it was given are shared through the store.
+/// The weights that the schedules of one session read, packed or not, on each device that reads them. All but
+/// those that a caller gave are shared through the weight store.
 class Weights {
  public:
   Weights(const program::CompiledProgram& program, std::span<seam::Device* const> devices)
       : program_(program), devices_(devices), plain_(program.weights.size() * devices.size()) {}
 
-  /// The memory that a weight has on the first device already.
+  /// Existing memory of a weight on the first device.
   void take(size_t weight, seam::BufferRef memory) { plain_[at(weight, 0)] = {std::move(memory), nullptr}; }
-  /// What the linker may pack, and how it is packed already.
+  /// The existing packings of a weight; nothing where it may not be packed.
   std::optional<std::vector<std::string>> packings(size_t weight, uint32_t device);
-  /// What a recipe made on the first device.
+  /// A result of the recipe, on the first device.
   void take(size_t weight, WeightStore::Ref made) {
     plain_[at(weight, 0)] = {made->buffer(), std::move(made)};
   }
-  /// Copies and packs what the schedule reads, on queues of its own: what fails there is an error of this
-  /// call, and no other session shares it. All has passed when it returns, for sessions with other queues
-  /// read it.
+  /// Uploads and packs what the schedule reads, on queues of its own: a failure is an error of this call, and
+  /// no other session shares the result. Waits for completion, for sessions with other queues read it.
   Status fill(const link::Schedule& schedule);
-  /// Memory of a slot that is a weight, of a schedule that `fill` has seen, with these packed ones.
+  /// The memory of a weight's slot, after fill(); `packed` is that of its schedule.
   seam::Buffer* memory(std::span<const link::PackedWeight> packed, const link::BufferAllocation& slot) const;
   bool holds(const void* buffer) const;
 

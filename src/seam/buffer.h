@@ -10,12 +10,12 @@ namespace weft::seam {
 
 class Device;
 
-/// What only some buffers have: kept apart, so that the others fill one cache line.
+/// Rare fields, kept apart so that a Buffer fits into one cache line.
 struct Special {
   std::byte* address = nullptr;  // of pinned memory, for the host
-  bool imported = false;         // somebody else's memory
+  bool imported = false;         // foreign memory
   bool has_handle = true;        // one that the backend made
-  std::function<void()> end;     // tells the owner of imported memory that nobody uses it any more
+  std::function<void()> end;     // runs the deleter of imported memory
 };
 
 /// Memory of a device, counted. Made by Device::allocate; when the last reference goes it returns to its
@@ -25,11 +25,11 @@ struct Buffer {
   uint32_t size_class = 0;
   Device* device = nullptr;
   void* handle = nullptr;            // opaque unless the device has host memory
-  uint64_t bytes = 0;                // at least what was asked for
+  uint64_t bytes = 0;                // at least what was requested
   uint64_t asked = 0;                // by whom the pool served; 0: it did not
   std::atomic<uint32_t> version{0};  // counts updates in place, so that a saved tensor can tell
-  std::atomic<bool> viewed{false};   // read under another shape too: nobody may write over it
-  std::atomic<uint8_t> holders{0};   // compiled programs that work in it: nor while there are any
+  std::atomic<bool> viewed{false};   // has a view: may not be overwritten
+  std::atomic<uint8_t> holders{0};   // compiled programs that use it: may not be overwritten either
   Buffer* next = nullptr;            // in a pool's free list
   std::unique_ptr<Special> special;  // of pinned and of imported memory
 

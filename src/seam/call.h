@@ -5,10 +5,10 @@
 #include "weft/attr.h"
 #include "weft/backend.h"
 
-// A call as C++ owns it, and the C struct that points into it.
+// The concrete call, and the C struct that points into it.
 namespace weft::seam {
 
-/// dtype and sizes that are known.
+/// dtype and sizes.
 struct ConcreteType {
   DType dtype = DType::f32;
   IntList shape;
@@ -20,20 +20,20 @@ std::string text(const ConcreteType& type);
 
 struct RegionDesc;
 
-/// How an operand lies in memory, where that is not row-major without gaps.
+/// The layout of an operand that is not contiguous row-major.
 struct Layout {
   IntList strides;  ///< in elements
   uint64_t alignment = 0;
 };
 
-/// An operand that holds the same bytes in every launch.
+/// An operand with the same bytes in every launch.
 struct Constant {
   uint32_t input = 0;
-  std::vector<std::string> packings;  ///< ids of those that there are already
+  std::vector<std::string> packings;  ///< ids of the existing ones
   friend bool operator==(const Constant&, const Constant&) = default;
 };
 
-/// Everything a kernel may ask about a call. Attributes hold no symbol any more.
+/// Everything a kernel may ask about a call. Sizes and attributes hold no symbols.
 struct CallDesc {
   std::string op;
   uint32_t version = 1;
@@ -82,7 +82,7 @@ class OwnedCall {
 };
 using CallPtr = std::shared_ptr<const OwnedCall>;
 
-/// "softmax (bf16[4, 3, 131072], axis=1)", as error texts name a call.
+/// "softmax (bf16[4, 3, 131072], axis=1)": how messages name a call.
 std::string text(const CallDesc& call);
 
 }  // namespace weft::seam

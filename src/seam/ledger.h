@@ -8,12 +8,12 @@
 
 namespace weft::seam {
 
-/// What ran: filled by execution itself. A plan counts its own launches; rows of ended plans are kept.
+/// What ran. A prepared kernel counts its own launches; rows of destroyed ones are kept.
 class Ledger {
  public:
   void enter(PreparedKernel& plan);
   void leave(PreparedKernel& plan);
-  /// A device was taken from a list of backends, of which others were passed over.
+  /// Notes that a device was chosen from a list of backends, and that others were skipped.
   void chosen(const std::string& device, const std::string& passed_over);
   void copied(const std::string& from, const std::string& to, uint64_t bytes);
   std::vector<LedgerRow> rows() const;
@@ -23,8 +23,7 @@ class Ledger {
  private:
   using Key = std::tuple<std::string, std::string, std::string, std::string>;  // device, op, kernel, why
   mutable std::mutex mutex_;
-  PreparedKernel* live_ =
-      nullptr;  // threaded through the plans themselves: entering and leaving is part of a cache miss
+  PreparedKernel* live_ = nullptr;  // an intrusive list: entering and leaving is part of a cache miss
   std::map<Key, LedgerRow> ended_;
   std::map<std::pair<std::string, std::string>, LedgerRow> chosen_, copies_;
 };

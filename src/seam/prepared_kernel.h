@@ -7,14 +7,14 @@
 
 namespace weft::seam {
 
-/// Why a kernel was not taken.
+/// Why a kernel was not selected.
 struct Refusal {
   std::string kernel;
   std::string reason;
 };
 
-/// A kernel chosen and prepared for one call; immutable but for its counter, which may miss launches that
-/// several threads make at one time.
+/// A kernel chosen and prepared for one call; immutable but for its counter, which may miss concurrent
+/// launches.
 struct PreparedKernel {
   PreparedKernel(Device& d, const weft_kernel& k, CallPtr c) : device(d), kernel(k), call(std::move(c)) {}
   ~PreparedKernel();
@@ -24,21 +24,21 @@ struct PreparedKernel {
   const weft_kernel& kernel;
   CallPtr call;
   weft_plan plan{};
-  std::string why;                                     // refusals of those asked before, for the ledger
+  std::string why;                                     // refusals of kernels asked before, for the ledger
   std::atomic<uint64_t> calls{0};                      // the ledger's count
-  uint64_t cleared = 0;                                // what it was when the ledger was last reset
-  PreparedKernel *before = nullptr, *after = nullptr;  // the ledger's list of live plans
+  uint64_t cleared = 0;                                // the count at the last reset of the ledger
+  PreparedKernel *before = nullptr, *after = nullptr;  // the ledger's list of live kernels
 
   void count() { calls.store(calls.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed); }
 };
 
-/// Retires the plan to its device instead of ending it while a queue may still need it.
+/// Retires it to its device, which destroys it when no queue needs it any more.
 struct PreparedEnd {
   void operator()(PreparedKernel* plan) const { plan->device.retire(plan); }
 };
 using PreparedPtr = std::unique_ptr<PreparedKernel, PreparedEnd>;
 
-/// While it lives, plans that this thread prepares may leave costly work, such as compiling a text, to
+/// While it lives, kernels prepared by this thread may defer costly work, such as compiling source text, to
 /// `finish`, which does it for all of them at once. Launches meanwhile need not compute: a dry run,
 /// which the ledger counts and a session refuses.
 class Together {
@@ -53,8 +53,8 @@ class Together {
   bool open_ = true;
 };
 
-/// While it lives, `select` on this thread asks none of the kernels that `refuse` gives a reason against: for
-/// tools that look for the one at fault, and for tests that want another. Plans that are cached already stay.
+/// While it lives, `select` on this thread skips kernels that `refuse` returns a reason for: for tools that
+/// bisect kernels, and tests that want another one. Cached calls are not affected.
 class Without {
  public:
   using Refuse = std::function<std::string(const weft_kernel&)>;
@@ -64,15 +64,15 @@ class Without {
 
  private:
   Refuse refuse_;
-  const Refuse* before_;  // of the one that this one stands inside of, which no longer counts
+  const Refuse* before_;  // of the enclosing scope, which is suspended
 };
 
 /// Asks the kernel that was measured to be the fastest here (seam/preference.h), then the device's kernels in
-/// the order of its providers: first those for the op by name, then those that run a body. A null plan means
-/// that all refused; `refusals` then says why, one line a kernel.
+/// the order of its providers: first those for the op by name, then those that run a body. Null: all refused;
+/// `refusals` says why, one line a kernel.
 Result<PreparedPtr> select(Device& device, const CallPtr& call, std::vector<Refusal>* refusals);
 
-/// Is the kernel's op that of the call, or one that is asked about every call, or about every body?
+/// Is the kernel asked about this call: for its op, for every call, or for every body?
 bool is_for(const weft_kernel& kernel, const CallDesc& call);
 
 /// Asks this kernel alone: a Status of code unsupported, with its reason, where it refuses.

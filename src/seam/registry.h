@@ -8,7 +8,7 @@
 
 namespace weft::seam {
 
-/// All backends of the process and the devices that were opened.
+/// All backends of the process and their open devices.
 class Registry {
  public:
   Registry();
@@ -20,7 +20,7 @@ class Registry {
   /// Is there a device with this name, or with one of a list? Other backends are not asked.
   bool has(std::string_view names);
   /// The device with this name ("reference", "opencl:1"), opened now if it was not yet. Of a list
-  /// ("cuda,opencl"), the first that can be opened; what is passed over is logged once, and entered in the
+  /// ("cuda,opencl"), the first that can be opened; skipped names are logged once and entered in the
   /// ledger. Lives until the process ends.
   Result<Device*> open(std::string_view names);
   /// The same device opened once more, beside the one that open() gives: with a handle, queues and memory of
@@ -34,11 +34,11 @@ class Registry {
   /// The available backend of the highest rank, for users who name none; the first one where none has a rank.
   /// Empty: nothing can be opened.
   std::string preferred();
-  /// Kernels of providers that serve the device and are not among its own: for those who measure.
+  /// Kernels of providers that serve the device and are not among its own: for measurements.
   std::vector<KernelSource> guests(Device& device);
   /// The kernel with this id, for this device: one of its own, or of a provider that serves it. Null: none.
   const weft_kernel* find_kernel(Device& device, std::string_view id, std::string* contents = nullptr);
-  /// Gives a backend that is not in the list as a file, under its own name: for tests that wrap a good one.
+  /// Adds a backend that is no file, under its own name: for tests that wrap a good one.
   Status adopt(const weft_backend& table, std::string origin);
 
  private:
@@ -69,7 +69,8 @@ class Registry {
   std::mutex mutex_;
   std::deque<Entry> entries_;
   std::map<std::string, Device*, std::less<>> devices_;
-  std::map<std::pair<const Entry*, Device*>, KernelSource> attached_;  // to devices that live for ever
+  std::map<std::pair<const Entry*, Device*>, KernelSource>
+      attached_;  // to devices, which are never destroyed
   std::set<std::string> said_;
   std::deque<weft_backend> tables_;  // tables padded to this header's size
 };

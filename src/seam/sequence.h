@@ -5,9 +5,9 @@
 
 namespace weft::seam {
 
-/// Launches and copies on one device, recorded once and run many times with other memory behind their
-/// bindings. One thread at a time, like a queue. Plans and fixed memory outlive it; when it ends, no run of
-/// it is pending.
+/// Launches and copies on one device, recorded once and run many times with other memory for its bindings.
+/// One thread at a time, like a queue. Prepared kernels and fixed memory outlive it; no run is pending when
+/// it is destroyed.
 class Sequence {
  public:
   /// Where the device can't record a step: Code::unsupported, with the reason, and `refused` is that step, or

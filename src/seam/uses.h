@@ -8,20 +8,19 @@
 
 namespace weft::seam {
 
-/// Uses of buffers by queues other than the eager one, which knows nothing of what sessions enqueue.
-/// Everything else is in the order of the eager queue, and sessions wait for that when they begin; so a use
-/// is forgotten as soon as the eager queue waits for it. Of ordered devices; inline queues have nothing to
-/// wait for.
+/// Uses of buffers by queues other than the eager one. All other uses are in the order of the eager queue,
+/// for which sessions wait when they begin; so a use is dropped as soon as the eager queue waits for it. Of
+/// ordered devices; inline queues have nothing to wait for.
 class Uses {
  public:
   bool none() const { return count_.load(std::memory_order_relaxed) == 0; }
   /// `queue` uses the buffer up to this point.
   void add(const Buffer& buffer, Queue& queue, uint64_t point);
-  /// What is enqueued on `queue` from now on comes after every use of the buffer by others.
+  /// Orders work enqueued on `queue` from now on after every use of the buffer by other queues.
   Status order(Queue& queue, bool eager, const Buffer& buffer);
-  /// Waits here for every use of the buffer, which is about to be freed.
+  /// Blocks until no queue uses the buffer, which is about to be freed.
   void await(const Buffer& buffer);
-  /// The queue is closed: all of it has passed.
+  /// The queue is closed, and drained.
   void forget(const Queue& queue);
 
  private:
