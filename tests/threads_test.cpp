@@ -11,8 +11,8 @@
 #include "weft/ops.h"
 #include "weft/tokenizer.h"
 
-// What is shared by threads: the pool, the devices, the ledger, a tokenizer; and the caches of calls, which are
-// not. scripts/test runs these under ThreadSanitizer.
+// What is shared by threads: the pool, the devices, the ledger, a tokenizer; and the caches of calls, which
+// are not. scripts/test runs these under ThreadSanitizer.
 namespace weft {
 namespace {
 

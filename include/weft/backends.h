@@ -9,13 +9,13 @@ namespace weft {
 struct DeviceInfo {
   std::string name;   ///< what set_default_backend takes: "reference", "opencl:1"
   std::string kind;   ///< "cpu", "opencl"
-  std::string label;  ///< the machine's own name for it
+  std::string label;  ///< the device's own name
   std::string numerics;
   uint64_t memory = 0;      ///< bytes; 0 = unknown
   uint64_t max_buffer = 0;  ///< bytes
   uint32_t units = 0;
   bool computes = true;   ///< false: its results mean nothing, and nothing falls back to it
-  bool compiles = false;  ///< takes text, so `loops` serves every op on it
+  bool compiles = false;  ///< compiles source text, so `loops` serves every op on it
 };
 
 /// One line of `weft backends`: found, then loaded, available or refused, and why.
@@ -27,13 +27,13 @@ struct BackendInfo {
   std::string reason;  ///< in words, unless available
   std::vector<DeviceInfo> devices;
   std::string serves;                ///< of a provider: the kind of device that its kernels run on
-  std::vector<std::string> missing;  ///< devices that it counts and that can't be opened: "device 1: why"
+  std::vector<std::string> missing;  ///< devices that it reports but that can't be opened: "device 1: why"
   bool available() const { return state == "available"; }
 };
 
 /// Every backend that was found: built in, in the install folder, or loaded by path.
 std::vector<BackendInfo> get_backends();
-/// Names of those that can run something here, in the order in which they were found.
+/// Names of the available ones, in the order in which they were found.
 std::vector<std::string> get_available_backends();
 bool is_backend_available(const std::string& name);
 /// Raises when no backend has this name; the error lists the names there are.
@@ -47,9 +47,9 @@ void load_backend(const std::string& path);
 /// of the highest rank (weft_backend::rank), which is the fastest of the processor's.
 ///
 /// Wherever a backend is named, an ordered list may stand, as in "cuda,opencl,native": the first that can be
-/// opened is taken. What is passed over, and why, is logged once and entered in the ledger. As far as the
-/// policy allows, an op that the device refuses steps over to those after it in the list, in that order, and
-/// to no other.
+/// opened is used. Skipped names, and why, are logged once and entered in the ledger. As far as the policy
+/// allows, an op that the device refuses falls back to the later ones in the list, in that order, and to no
+/// other.
 std::string default_backend();
 void set_default_backend(const std::string& name);
 /// The same, as a list.

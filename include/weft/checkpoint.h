@@ -12,7 +12,7 @@ namespace weft::nn {
 
 enum class OptimizerKind : uint8_t { adamw, sgd };
 
-/// How a run trains. A run that is taken up again goes on with what its checkpoint says.
+/// Settings of a training run. A resumed run uses those of its checkpoint.
 struct TrainSettings {
   LanguageModelConfig model = GPTConfig{};
   DType dtype = DType::f32;  ///< of parameters; bf16 and f16 have masters in f32
@@ -22,30 +22,30 @@ struct TrainSettings {
   double weight_decay = 0.1;
   double clip = 1;  ///< the largest norm of all gradients together; 0: any
   Schedule schedule{.warmup = 100};
-  int64_t steps = 0;  ///< of the whole run; 0: it ends by the clock
+  int64_t steps = 0;  ///< of the whole run; 0: limited by time
   int64_t batch = 12;
   int64_t accumulate = 1;  ///< batches to a step
   uint64_t seed = 1;       ///< of weights, batches and dropout
   bool compile = false;    ///< the step as one program
 };
 
-/// What a checkpoint says besides its tensors.
+/// The metadata of a checkpoint.
 struct RunInfo {
   TrainSettings settings;
   io::Tokenizer tokenizer = io::Tokenizer::bytes();
   int64_t step = 0;  ///< steps taken
 };
 
-/// A run: fresh, or as it was when it was saved.
+/// A training run: new, or as it was saved.
 struct Checkpoint {
   RunInfo info;
   std::unique_ptr<LanguageModel> model;
   std::unique_ptr<Optimizer> optimizer;
 };
 
-/// The optimiser that the settings ask for.
+/// Makes the optimiser of the settings.
 std::unique_ptr<Optimizer> make_optimizer(const TrainSettings& settings, std::vector<Tensor> parameters);
-/// A run that has not begun: a model with its first values, on the default backend.
+/// A new run: a model with its initial values, on the default backend.
 ///
 /// Errors   invalid_argument for settings that make no model, or a vocabulary that is not the tokenizer's.
 Checkpoint begin_run(const RunInfo& info);
@@ -53,7 +53,7 @@ Checkpoint begin_run(const RunInfo& info);
 std::string checkpoint_path(const std::string& folder);
 bool has_checkpoint(const std::string& folder);
 
-/// Makes the folder if it is missing, and replaces the checkpoint in it in one move.
+/// Creates the folder if it is missing, and replaces the checkpoint in it atomically.
 ///
 /// Errors   io when the disk refuses; the checkpoint that was there stays.
 void save_checkpoint(const std::string& folder, const Checkpoint& run);
@@ -63,17 +63,17 @@ void save_checkpoint(const std::string& folder, const Checkpoint& run);
 /// Errors   unavailable when there is none; corrupt, with the field, when it is damaged or of another kind.
 Checkpoint load_checkpoint(const std::string& folder);
 
-/// A model to read with, and what turns text into its tokens.
+/// A model for inference, and its tokenizer.
 struct TrainedModel {
   RunInfo info;
   std::unique_ptr<LanguageModel> model;
 };
-/// The same without what only training wants. Errors: as load_checkpoint().
+/// The same without the training state. Errors: as load_checkpoint().
 TrainedModel load_trained(const std::string& folder);
 
-/// Keeps a folder for one writer while it lives: a second training run in it would win or lose silently.
-/// Makes the folder if it is missing, and removes what a run that was killed while it saved has left beside
-/// the checkpoint. The kernel lets go of it when the process ends, however it ends.
+/// Locks a folder for one writer while it lives, so that two training runs can't overwrite each other.
+/// Creates the folder if it is missing, and removes temporary files of a run that was killed while it saved.
+/// The operating system releases the lock when the process ends, however it ends.
 ///
 /// Errors   io when another process holds the folder, or the disk refuses.
 class FolderLock {

@@ -14,15 +14,15 @@ namespace weft::io {
 class Tokens {
  public:
   Tokens(std::vector<int32_t> ids, Tokenizer tokenizer);
-  /// A token file, mapped: pages are read when they are wanted, and memory is not taken for the whole.
+  /// A memory-mapped token file: pages are read on demand.
   ///
   /// Errors   unavailable when it can't be read; corrupt, with the field, when it is damaged or no token
   /// file.
-  ///          The ids themselves are looked at when batches are drawn.
+  ///          The ids are checked when batches are drawn.
   static Tokens map(const std::string& path);
-  /// Is this a file that save() wrote, by its first bytes?
+  /// Is this a token file, by its first bytes?
   static bool is_token_file(const std::string& path);
-  /// Writes a token file, whole or not at all: safetensors with one tensor `tokens`, i32, and the tokenizer
+  /// Writes a token file atomically: safetensors with one tensor `tokens`, i32, and the tokenizer
   /// as JSON in the metadata under "tokenizer" and "tokenizer_config".
   void save(const std::string& path) const;
 

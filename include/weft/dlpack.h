@@ -5,9 +5,9 @@
 
 namespace weft {
 
-/// A tensor on memory of another library: no element is copied, and what one side writes the other sees. Its
-/// deleter is called once, on whichever thread lets go of the last tensor on it, after all that was enqueued
-/// on it has run. The exporter has waited for its own work on it.
+/// A tensor on memory of another library: no element is copied, and each side sees the other's writes. Its
+/// deleter is called once, on the thread that releases the last tensor on it, after all work enqueued on it
+/// has run. The exporter has waited for its own work on it.
 ///
 /// Shape    as the DLTensor's; strides may be any that are not negative. Kernels that want rows without gaps
 ///          are given a copy.
@@ -18,9 +18,8 @@ namespace weft {
 ///          tensor with strides.
 Tensor from_dlpack(DLManagedTensor* managed, const std::string& backend = "");
 
-/// The memory of a tensor for another library: no element is copied. Waits for the work on it. The tensor's
-/// memory stays until the result's deleter is called, which the caller sees to, when their own work on it is
-/// done.
+/// Exports a tensor's memory to another library: no element is copied. Waits for the work on it. The memory
+/// lives until the caller calls the result's deleter, after its own work on it is done.
 ///
 /// Errors   an empty tensor, one inside a trace, one that requires a gradient (detach() it).
 /// Source   DLPack, dmlc/dlpack, version 0.6.

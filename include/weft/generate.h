@@ -8,12 +8,12 @@
 #include "weft/sampling.h"
 #include "weft/tokenizer.h"
 
-// Text out of a language model.
+// Text generation.
 namespace weft::nn {
 
 struct DecoderConfig {
   int64_t batch = 1;
-  int64_t capacity = 0;  ///< tokens that there is room for, of each sequence; 0: the model's context
+  int64_t capacity = 0;  ///< tokens of cache for each sequence; 0: the model's context
   CompileOptions compile = {
       .name = "decoder", .backend = {}, .policy = {}, .fuse = true, .take_captured = false};
 };
@@ -27,18 +27,17 @@ class Decoder {
   /// Errors   invalid_argument for a model in training, a batch below 1, or a capacity outside the context.
   explicit Decoder(const LanguageModel& model, const DecoderConfig& config = {});
 
-  /// Sequence i goes on with `tokens[i]`; one that gets none stays as it is. Each gets the scores that it
-  /// would get alone, up to rounding; nothing is padded. Reads of one token each allocate nothing after the
-  /// first.
+  /// Appends `tokens[i]` to sequence i, which may be none. Each sequence gets the scores that it would get
+  /// alone, up to rounding; nothing is padded. Reads of one token each allocate nothing after the first.
   ///
-  /// Errors   invalid_argument for a token that the model has not, and where there is no room.
+  /// Errors   invalid_argument for a token outside the vocabulary, and for a full cache.
   void read(std::span<const std::span<const int32_t>> tokens);
-  /// Scores of what may come next, of a sequence that took part in the last read().
+  /// Scores of the next token, of a sequence that took part in the last read().
   std::span<const float> scores(int64_t sequence) const;
 
-  /// What a sequence has read.
+  /// The tokens of a sequence so far.
   std::span<const int32_t> tokens(int64_t sequence) const;
-  /// Forgets all but the first `length` tokens of a sequence, which has as many at least.
+  /// Truncates a sequence to its first `length` tokens; it must have that many.
   void rewind(int64_t sequence, int64_t length);
 
   int64_t batch() const { return static_cast<int64_t>(read_.size()); }
@@ -56,46 +55,45 @@ class Decoder {
   std::vector<float> scores_;
 };
 
-/// Why a text goes on no longer.
+/// Why a text ended.
 enum class Finish : uint8_t {
-  none,    ///< it goes on
+  none,    ///< it has not ended
   end,     ///< the model ended it
-  stop,    ///< a stop string came
-  length,  ///< it has as many tokens as were asked for
-  full,    ///< there is no room for more
+  stop,    ///< a stop string was generated
+  length,  ///< the requested number of tokens was generated
+  full,    ///< the cache is full
 };
 const char* name(Finish finish);
 
 struct GenerateOptions {
-  int64_t length = 200;            ///< tokens of each text at most
+  int64_t length = 200;            ///< most tokens of each text
   io::Sampling sampling;           ///< sequence i has the seed behind that of i - 1
   std::vector<int32_t> ends;       ///< tokens that end a text, and are not part of it
-  bool forget = false;             ///< where there is no room, goes on from the newer half of the text
-  std::vector<std::string> stops;  ///< so do these strings: neither they nor what follows is shown
+  bool forget = false;             ///< if the cache is full, continues from the newer half of the text
+  std::vector<std::string> stops;  ///< strings that end a text; neither they nor what follows is shown
 };
 
-/// Texts in the making, one for each prompt. Text i is the one that its prompt would give alone with the seed
-/// `sampling.seed + i`.
+/// Generates a text for each prompt. Text i equals that of its prompt alone with seed `sampling.seed + i`.
 class Generation {
  public:
-  /// Reads the prompts; what the decoder has read of them already it keeps. The decoder must outlive this.
+  /// Reads the prompts, except the prefixes that are in the decoder's cache. The decoder must outlive this.
   ///
   /// Errors   invalid_argument for another number of prompts than the decoder has sequences, a prompt that is
   ///          empty or longer than the decoder has room for, and what Sampler and StopStrings refuse.
   Generation(Decoder& decoder, const io::Tokenizer& tokenizer, std::span<const std::vector<int32_t>> prompts,
              GenerateOptions options);
 
-  /// Takes a token for each text that goes on; false when none did. Allocates nothing after the first, where
-  /// nothing is forgotten.
+  /// Generates one token for each unfinished text; false if there is none. Allocates nothing after the first
+  /// step, unless tokens are forgotten.
   bool step();
-  /// The text that the last step made certain: whole characters, and no part of a stop string.
+  /// The text that the last step completed: whole characters, and no part of a stop string.
   std::string_view text(int64_t i) const { return at(i).text; }
-  /// All tokens that were chosen, the one that ended the text too.
+  /// All generated tokens, including the one that ended the text.
   std::span<const int32_t> tokens(int64_t i) const { return at(i).chosen; }
   Finish finish(int64_t i) const { return at(i).finish; }
-  /// Tokens of a text, from its beginning, that the model no longer sees: see GenerateOptions::forget.
+  /// Number of tokens dropped from the beginning of a text: see GenerateOptions::forget.
   int64_t forgotten(int64_t i) const { return at(i).forgotten; }
-  /// Tokens of the prompts that were read for this.
+  /// Tokens of the prompts that had to be read.
   int64_t prompt_tokens() const { return prompt_tokens_; }
 
  private:

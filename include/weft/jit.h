@@ -17,9 +17,8 @@ struct CompileOptions {
   std::string backend;  ///< empty: the default backend
   Policy policy;
   bool fuse = true;
-  /// The program takes the memory of the weights and states that the trace captured, where it lies on the
-  /// program's device, in place of copies: for a large model. Such tensors can't be updated in place while
-  /// the program is there, and states show what it makes of them.
+  /// The program uses the memory of captured weights and states on its device directly, without copies: for
+  /// large models. Such tensors can't be updated in place while the program exists; states show its updates.
   bool take_captured = false;
 };
 
@@ -30,10 +29,10 @@ struct HostArray {
   std::span<const std::byte> bytes;
 };
 
-/// What a plan needs of its device beside states and weights.
+/// Device memory of a schedule beside states and weights.
 struct ArenaUse {
   uint64_t bytes = 0;  ///< of the arena
-  uint64_t live = 0;   ///< the largest sum of values that live at once
+  uint64_t live = 0;   ///< the peak of live values
 };
 
 /// A compiled function: a program, and a session that holds its states.
@@ -42,18 +41,17 @@ class Compiled {
   /// Runs once. Sizes of the inputs give the symbols' values; each new set of values is linked once. Tensors
   /// on the program's device are read where they lie, and outputs are made there: nothing is copied.
   std::vector<Tensor> operator()(const std::vector<Tensor>& inputs);
-  /// The same without waiting, where the device's queues run later: to prepare what comes next meanwhile.
-  /// What is done with the inputs and outputs next comes after the run. A failure on the device is told by
-  /// wait().
+  /// The same without waiting, on devices with asynchronous queues. Later ops on the inputs and outputs are
+  /// ordered after the run. wait() reports a failure on the device.
   std::vector<Tensor> enqueue(const std::vector<Tensor>& inputs);
-  /// Waits for what was enqueued.
+  /// Waits for all enqueued runs.
   void wait();
-  /// The same from and into the caller's memory, for loops that are run through many times: with the sizes of
-  /// the run before and at most 8 inputs, it allocates nothing.
+  /// The same from and into the caller's memory, for loops: with the sizes of the previous run and at most 8
+  /// inputs, it allocates nothing.
   ///
   /// Errors   invalid_argument for an output whose memory has another size.
   void run(std::span<const HostArray> inputs, std::span<const std::span<std::byte>> outputs);
-  /// The states' present values, by name. Captured tensors keep their old values, except those whose memory
+  /// The current value of a state, by name. Captured tensors keep their old values, except those whose memory
   /// the program took (CompileOptions::take_captured).
   Tensor state(const std::string& name) const;
   std::vector<std::string> state_names() const;
@@ -61,7 +59,7 @@ class Compiled {
   ///
   /// Errors   invalid_argument for an empty tensor.
   bool shares(const Tensor& t) const;
-  /// Writes the program with the present values of its states: what load_program() opens goes on from here.
+  /// Writes the program with the current values of its states; load_program() continues from them.
   ///
   /// Errors   io when the file can't be written; an old one is kept then.
   void save(const std::string& path) const;

@@ -5,10 +5,10 @@
 
 #include "weft/tensor.h"
 
-// Ops over lists of tensors, made of those in weft/ops.h. They run, trace and differentiate like any other.
+// Ops over lists of tensors, built from weft/ops.h. They run, trace and differentiate like any other.
 namespace weft {
 
-/// Any number of tensors one after the other, along one axis.
+/// Concatenates any number of tensors along one axis.
 ///
 /// Shape    alike but for `axis`, whose sizes add up.
 /// DType    any, the same for all.
@@ -16,7 +16,7 @@ namespace weft {
 [[nodiscard]] Tensor concat(std::span<const Tensor> parts, int64_t axis = 0);
 [[nodiscard]] Tensor concat(std::initializer_list<Tensor> parts, int64_t axis = 0);
 
-/// Cuts `x` into pieces of these sizes, along one axis: what concat undoes.
+/// Splits `x` into pieces of these sizes along one axis: the inverse of concat.
 ///
 /// Errors   invalid_argument unless the sizes add up to that of the axis.
 [[nodiscard]] std::vector<Tensor> split(const Tensor& x, const Shape& sizes, int64_t axis = 0);

@@ -4,7 +4,7 @@
 
 #include "weft/nn.h"
 
-// Transformers that are known by name, made of layers.
+// Well-known transformers, built from layers.
 namespace weft::nn {
 
 /// Which layers look at what came before: heads of queries, each group of which shares a head of keys and
@@ -26,8 +26,8 @@ struct Rotation {
   Tensor cosine, sine;
 };
 
-/// Keys and values of the tokens that a model has read, so that it reads each once: memory for `capacity`
-/// tokens of each sequence, of which the first `length` count.
+/// The KV cache of one layer: room for `capacity` tokens of each sequence, of which the first `length` are
+/// valid.
 struct KVCache {
   struct Layer {
     Tensor keys, values;  ///< [batch, kv_heads, capacity, head_dim]
@@ -99,14 +99,14 @@ class GatedMLP : public Module {
   Activation by_;
 };
 
-/// Tokens in, a score for each token that may come next out.
+/// A language model: tokens to scores of the next token.
 ///
 /// Shape    tokens [batch, seq] -> logits [batch, seq, vocabulary]; both dimensions may be symbols.
 class LanguageModel : public Module {
  public:
   Tensor operator()(const Tensor& tokens) const { return scores(features(tokens)); }
 
-  /// What is known behind each token: [batch, seq, width]. With a cache, tokens are [tokens], those of
+  /// Features of each token: [batch, seq, width]. With a cache, tokens are [tokens], those of
   /// sequence i from offsets[i] on, and features [tokens, width]: nothing is padded. Each sequence goes on
   /// from what the cache has of it, and its tokens are appended; there must be room for them.
   ///
@@ -123,7 +123,7 @@ class LanguageModel : public Module {
   KVCache make_cache(int64_t batch, int64_t capacity) const;
 
  protected:
-  /// What each layer's cache is made of.
+  /// The sizes of each layer's cache.
   struct CacheShape {
     int64_t layers, kv_heads, head_dim;
     DType dtype;
@@ -180,10 +180,10 @@ class GPT : public LanguageModel {
   LayerNorm norm_;
 };
 
-/// How positions turn queries and keys when a model reads further than it was trained.
+/// Rotary scaling, for contexts longer than the trained one.
 struct RopeScaling {
   enum class Kind : uint8_t { none, linear, llama3 } kind = Kind::none;
-  double factor = 1;  ///< how many times further it reads
+  double factor = 1;  ///< ratio of the context to the trained one
   /// Of llama3: turns within the trained context below which a frequency is slowed by the whole factor, and
   /// above which it stays.
   double low_frequency = 1, high_frequency = 4;

@@ -10,11 +10,11 @@
 #include "weft/tensor.h"
 #include "weft/trace.h"
 
-// What models are made of. A module names its fields once: parameters, states and the modules inside it.
-// Making them, naming, counting, saving, loading and conversion all come from that.
+// Modules. A module declares its fields once: parameters, states and submodules. Creation, naming, counting,
+// saving, loading and conversion all follow from that.
 namespace weft::nn {
 
-/// How the elements of a fresh tensor begin.
+/// The initial elements of a tensor.
 struct Initial {
   enum class Kind : uint8_t { constant, normal, uniform, key } kind = Kind::constant;
   double scale = 0;  ///< the constant, the standard deviation, or the bound
@@ -27,7 +27,7 @@ struct Initial {
   static Initial key() { return {Kind::key, 0}; }
 };
 
-/// A parameter, or a state: what a checkpoint keeps.
+/// A parameter or state, as stored in a checkpoint.
 struct Field {
   std::string name;  ///< from the root: "blocks.3.attention.query.weight"
   Tensor& tensor;
@@ -77,16 +77,16 @@ class Module {
   std::string own_name_;  // in the module around it
 };
 
-/// Who walks over the fields of a module.
+/// A visitor of a module's fields.
 class Fields {
  public:
   virtual ~Fields() = default;
   /// Of the parameters.
   DType dtype() const { return dtype_; }
 
-  /// Something to learn, in the dtype of the model.
+  /// A trained parameter, in the dtype of the model.
   void parameter(std::string_view name, Tensor& t, std::vector<int64_t> shape, Initial initial = {});
-  /// Something to remember: running statistics, counters.
+  /// A state: running statistics, counters.
   void state(std::string_view name, Tensor& t, std::vector<int64_t> shape, DType dtype, Initial initial = {});
   /// The u64[2] state (key, counter) of random ops.
   void random(std::string_view name, Tensor& t);
@@ -125,8 +125,8 @@ struct BuildOptions {
   uint64_t seed = 0;
   DType dtype = DType::f32;
 };
-/// Makes all tensors of a module, on the default backend, with their names and first values. Those depend on
-/// the seed, the name and the shape alone: not on the backend, nor on what else the model has.
+/// Creates all tensors of a module, on the default backend, with their names and initial values. Those depend
+/// on the seed, the name and the shape alone: not on the backend, nor on what else the model has.
 void build(Module& m, const BuildOptions& options = {});
 
 /// The tensor itself, for a layer to compute with. Errors: invalid_argument when it was not built yet; `name`
@@ -137,16 +137,16 @@ const Tensor& built(const Tensor& t, std::string_view name);
 /// built yet.
 std::vector<Tensor> parameters(const Module& m);
 std::vector<Tensor> states(const Module& m);
-/// How many numbers there are to learn.
+/// The number of trained elements.
 int64_t parameter_count(const Module& m);
 
-/// Switches training on or off, for a module and all below.
+/// Sets training mode for a module and all its submodules.
 void set_training(Module& m, bool on);
 
 /// Gives a tensor to put in the place of a field.
 using Replacement = std::function<Tensor(const Field&)>;
-/// Puts other tensors in the place of all fields, named as they are; what is tied or frozen stays so. An
-/// optimiser that was made before keeps the old ones.
+/// Replaces the tensors of all fields, matched by name; tied and frozen ones stay so. An optimiser made
+/// before keeps the old ones.
 ///
 /// Errors   invalid_argument when a tensor has another shape or dtype than its field.
 void replace(Module& m, const Replacement& with, DType dtype = DType::f32);

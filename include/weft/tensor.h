@@ -19,9 +19,9 @@ void release(TensorImpl* impl);
 
 /// A typed array on a device, with gradients. Copying a Tensor copies the handle, not the elements.
 ///
-/// Ops are free functions (weft/ops.h, made from the op definitions) and run at once, each by the best kernel
-/// that accepts it. Inside a trace a Tensor stands for a value of the graph, and reading its elements is an
-/// error.
+/// Ops are free functions (weft/ops.h, generated from the op definitions). They run immediately, each by the
+/// best kernel that accepts the call. Inside a trace a Tensor stands for a value of the graph, and reading
+/// its elements is an error.
 class Tensor {
  public:
   Tensor() = default;
@@ -53,15 +53,14 @@ class Tensor {
   TensorType type() const;
   std::string backend() const;
 
-  /// Waits for the device and copies the elements out, converted: floats to integers are truncated and
-  /// saturate, integers to shorter ones wrap around, bool is whether they are not zero.
+  /// Waits for the device and copies the elements out, converted: floats to integers truncate and saturate,
+  /// integers to narrower ones wrap around, and bool is true for non-zero.
   template <class T>
   std::vector<T> to_vector() const;
   std::vector<std::byte> to_bytes() const;
   /// The one element of a tensor with one element.
   double item() const;
-  /// A copy on another backend, outside of any gradient; the same tensor, with its gradient, when it is there
-  /// already.
+  /// A detached copy on another backend; the same tensor, with its gradient, if it is there already.
   Tensor to(const std::string& backend) const;
 
   /// A name for messages, states and checkpoints.
@@ -70,22 +69,21 @@ class Tensor {
 
   bool requires_grad() const;
   Tensor& requires_grad(bool on);
-  /// Gradient that backward() left here; empty where there is none.
+  /// The gradient accumulated by backward(); empty if there is none.
   Tensor grad() const;
   void clear_grad();
-  /// Adds d(this)/d(leaf) to the gradient of every leaf that requires one; where it raises, to none. This
-  /// tensor must have one element, unless `seed` gives its own gradient. Threads may share leaves, each with
-  /// a tensor of its own to go back from: all gradients are added, in whatever order they come. Read grad()
-  /// when they are done. What the forward pass saved is freed on the way: a second backward() through the
-  /// same history is an error.
+  /// Adds d(this)/d(leaf) to the gradient of every leaf that requires one; if it raises, to none. This tensor
+  /// must have one element, unless `seed` gives its own gradient. Threads may share leaves if each calls
+  /// backward() on its own tensor: gradients are added in any order; read grad() when all are done. Saved
+  /// tensors are freed on the way: a second backward() through the same history is an error.
   void backward() const;
-  /// With `keep`, the history stays, to go back through again. With `create_graph`, the gradients have
-  /// gradients, and it stays too.
+  /// With `keep`, the history is kept for another backward(). With `create_graph`, it is kept too, and
+  /// gradients can be differentiated.
   void backward(const Tensor& seed, bool create_graph = false, bool keep = false) const;
-  /// The same elements, outside of any gradient.
+  /// The same elements, without history.
   Tensor detach() const;
 
-  // The implementation's door.
+  // For the implementation.
   explicit Tensor(eager::TensorImpl* adopted) : impl_(adopted) {}
   eager::TensorImpl* impl() const { return impl_; }
 

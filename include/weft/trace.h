@@ -29,8 +29,8 @@ struct Traced {
   std::string text() const;     ///< the graph, one node a line
 };
 
-/// Runs `function` once on stand-ins and records every op, gradients included. No element is computed.
-/// Nothing outside changes: parameters keep their values and gradients. Raises where the function reads an
+/// Runs `function` once on placeholders and records every op, gradients included. No element is computed and
+/// nothing outside changes: parameters keep their values and gradients. Raises if the function reads an
 /// element.
 Traced trace(const TracedFunction& function, const std::vector<InputSpec>& inputs);
 
@@ -42,12 +42,12 @@ struct NotFinite {
   bool nan = false;    ///< some of them NaN
   bool given = false;  ///< it was given to the function, not computed by it
 };
-/// Runs what `function` computes op by op, and says where the first NaN came from; where there is none, the
-/// first infinity. Nothing outside changes. For finding out why a loss is lost: it looks at every element.
+/// Runs `function` op by op and finds the first NaN; without one, the first infinity. Nothing outside
+/// changes. A debugging tool: it checks every element.
 std::optional<NotFinite> first_not_finite(const TracedFunction& function, const std::vector<Tensor>& inputs);
 
-/// A name for what is computed while it lives, inside those that live already: "block3.attn" stands in front
-/// of the nodes that a trace records, and of the errors that ops raise.
+/// Names what is computed while it lives, nested in enclosing scopes: "block3.attn" prefixes the nodes of a
+/// trace and the errors of ops.
 class Scope {
  public:
   explicit Scope(std::string_view name);
