@@ -3,22 +3,21 @@
 
 namespace weft::compiler {
 
-/// Nodes that become one call: a region whose body they are. In order; the call stands where the last of them
-/// stood.
+/// Nodes that become one call, whose body they are, in order. The call takes the place of the last one.
 struct Fusion {
   std::string pattern;
   std::vector<size_t> nodes;
 };
 
-/// Calls that become one: a node, or a fusion, for each place; the call stands at the last. Its body has
-/// those calls as steps with bodies of their own, so that a device without a kernel for the group gets them
-/// back.
+/// Calls that become one: a node or a fusion for each place. The group takes the last place. Its body has
+/// those calls as steps with bodies of their own, so a device without a kernel for the group runs them one by
+/// one.
 struct Group {
-  std::string name;            ///< "linear_gelu": kernels are asked for it by this
+  std::string name;            ///< "linear_gelu": the op name that kernels see
   std::vector<size_t> places;  ///< node numbers, that of a fusion's last node for it; in order
 };
 
-/// What passes work on.
+/// The state that passes transform.
 struct Module {
   ir::Graph graph;
   std::vector<Fusion> fusions;
@@ -29,7 +28,7 @@ struct Pass {
   const char* name;
   Status (*run)(Module&, const Options&);
 };
-/// The ordered list; its order is explained where it stands.
+/// The ordered list of passes; pipeline.cpp explains the order.
 std::span<const Pass> pipeline();
 
 Status remove_dead_nodes(Module& m, const Options&);
@@ -40,10 +39,10 @@ Status group_products(Module& m, const Options&);
 
 Result<program::CompiledProgram> emit(const Module& m, const WeightSource& weights, const Options& options);
 
-/// Whether each element of the results needs the elements of the operands at its own place alone.
+/// Whether each element of the results depends only on the operands' elements at the same index.
 bool is_elementwise(const ir::Graph& graph, const ir::Node& node);
 
-/// True where running the node once or twice, or not at all, makes no difference but for its results.
+/// Whether the node has no effect beside its results.
 bool is_pure(const ir::Node& node);
 
 }  // namespace weft::compiler

@@ -11,7 +11,7 @@ struct Node {
   std::vector<int32_t> inputs;  // value ids, -1 where absent
   std::vector<int32_t> outputs;
   std::string where;  // scope and op: "mlp.hidden1.matmul"
-  uint32_t run = 0;   // of a part that runs again for its memory's sake: such nodes are merged with no others
+  uint32_t run = 0;   // of a recomputed part: its nodes are not merged with others
 };
 
 /// A list of nodes in execution order over numbered, typed values. Also the Builder that records them.
@@ -27,7 +27,7 @@ class Graph final : public Builder {
   };
 
   Value input(std::string name, TensorType type);
-  /// A mutable thing; its value when the graph begins. Set `after` once the graph is built.
+  /// A state; its value at the start of the graph. Set `after` once the graph is built.
   Value state(std::string name, TensorType type);
   /// A constant whose bytes live outside, under this name.
   Value weight(std::string name, TensorType type);

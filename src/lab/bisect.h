@@ -5,7 +5,7 @@
 
 namespace weft::lab {
 
-/// Two configurations of one program, and the first choice that makes them part.
+/// Compares two configurations of a program and finds the first choice at which they differ.
 struct Bisection {
   bool a_right = false, b_right = false;  ///< are its outputs within the noise bound (or, where bits are
                                           ///< asked for, those of a)?

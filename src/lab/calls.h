@@ -3,8 +3,7 @@
 #include "runtime/session.h"
 #include "weft/policy.h"
 
-// A program taken apart: its calls one by one, each with kernels of its own choice, values on the host
-// between them.
+// Runs a program call by call, each with its own choice of kernels, with values on the host in between.
 namespace weft::lab {
 
 /// How kernels are chosen: one configuration of a program.
@@ -24,13 +23,13 @@ std::string text(const Config& config);
 Result<program::CompiledProgram> without_symbols(const program::CompiledProgram& program,
                                                  std::span<const runtime::HostTensor> inputs);
 
-/// What is known of the values of a run, by value id; empty where nothing has made one yet.
+/// The values of a run by id; empty where not computed yet.
 using Values = std::vector<runtime::HostTensor>;
-/// Before the first call: inputs, first states, weights.
+/// The values before the first call: inputs, initial states, weights.
 Result<Values> first_values(const program::CompiledProgram& program,
                             std::span<const runtime::HostTensor> inputs);
 
-/// What one call gave: its results, and the kernels that ran for it.
+/// The results of one call, and the kernels that ran for it.
 struct CallRun {
   std::vector<runtime::HostTensor> results;  ///< those that are there, in order
   std::vector<std::string> kernels;
@@ -40,10 +39,10 @@ Result<CallRun> run_call(const program::CompiledProgram& program, size_t index, 
                          const Policy& policy, const Values& values);
 /// Value ids of the results that are there.
 std::vector<program::ValueId> results_of(const program::KernelCall& call);
-/// Puts the results where the next calls find them.
+/// Stores the results for later calls.
 void keep(const program::CompiledProgram& program, size_t index, CallRun run, Values& values);
 
-/// Call `index` as the seam is asked it, but for the modes of a policy.
+/// Call `index` as a concrete call, without the modes of a policy.
 Result<seam::CallDesc> describe(const program::CompiledProgram& program, size_t index);
 /// What call `index` means, in primitive ops, where it has a body; its operands that are there are the
 /// inputs.

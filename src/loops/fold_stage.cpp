@@ -1,9 +1,9 @@
 #include "loops/fold.h"
 #include "loops/fused.h"
 
-// Kernels of folds. A group of 256 items has some kept indices, and so many lanes for each of them; a lane
-// walks through every so-manieth element, and the lanes then add up what they have in a butterfly, so that
-// all of them hold the total.
+// Reduction kernels. A group of 256 items handles some kept indices, each with `lanes` items; a lane folds
+// every lanes-th element, and the lanes combine their partial results in a butterfly, after which all hold
+// the total.
 namespace weft::loops {
 namespace {
 
@@ -14,9 +14,9 @@ using codegen::Op;
 using codegen::Type;
 using codegen::type_of;
 
-/// Lanes for one kept index. The number follows from the device and the folded elements alone: a row's result
-/// does not depend on how many rows there are. Items in step take more lanes, so that the rows that are read
-/// at once, and then once more, stay in the cache; where each runs by itself, lanes cost more than they save.
+/// Lanes for one kept index, from the device and the number of folded elements alone: a row's result does not
+/// depend on the number of rows. Devices with subgroups take more lanes, so that rows that are read twice
+/// stay in the cache; without subgroups, extra lanes cost more than they save.
 int64_t lanes_of(const KernelKey& key, uint32_t subgroup) {
   if (key.kind == Kind::all) return kGroupItems;
   if (key.kind == Kind::column) return key.folded <= 8 ? 1 : 32;

@@ -3,13 +3,12 @@
 
 #include "loops/pull.h"
 
-// How a call becomes a few dispatches. Its heavy values are those that need many elements of an operand: sums
-// and their like, and products. All other steps are light: each kernel recomputes the light values that it
-// needs from heavy values and operands. So each kernel makes heavy values, or writes results, and nothing
-// light is kept.
+// Splits a call into a few dispatches. Heavy values need many elements of an operand: reductions and
+// products. All other steps are light: each kernel recomputes the light values that it needs from heavy
+// values and operands. Each kernel makes heavy values or writes results; no light value is stored.
 namespace weft::loops {
 
-/// What a kernel's items are.
+/// The work of a kernel's items.
 enum class Kind : uint8_t {
   flat,    ///< An item makes one element.
   row,     ///< Items of a group fold the last axes of one kept index; neighbours read neighbours.
@@ -18,11 +17,11 @@ enum class Kind : uint8_t {
   tile,    ///< A group makes a tile of a product.
 };
 
-/// Which kernel: those of one key are one.
+/// Identifies a kernel: heavy values with equal keys share one.
 struct KernelKey {
   int level = 0;  ///< Kernels run in the order of their levels.
   Kind kind = Kind::flat;
-  int64_t kept = 0, folded = 1;  ///< Elements that are made, and those that each of them needs.
+  int64_t kept = 0, folded = 1;  ///< Elements made, and elements folded into each.
   uint32_t tile = 0;             ///< The product.
 
   bool alike(const KernelKey& o) const {
@@ -39,33 +38,33 @@ struct Heavy {
   int wave = 0;                  ///< which pass of its kernel makes it
 };
 
-/// One kernel: the heavy values that it makes, and the results of the call that it writes.
+/// One kernel: the heavy values that it makes, and the results that it writes.
 struct FusedKernel {
   KernelKey key;
   std::vector<const Heavy*> heavy;
   std::vector<uint32_t> outputs;  ///< positions
-  /// Of Kind::all with more elements than one group should walk through: so many groups fold a part each, and
-  /// `last`, one group folds what they have left in `partial`.
+  /// For Kind::all with too many elements for one group: this many groups fold a part each into `partial`,
+  /// and a second kernel, `last`, folds the parts.
   int64_t parts = 0;
   bool last = false;
   std::map<uint32_t, Bound> partial;
 };
 
-/// Where a product's matrices stand.
+/// The operands and sizes of a product.
 struct Product {
   Product(const Body& body, uint32_t value);
   uint32_t a, b, y;
   bool transpose_a, transpose_b;
   int64_t m, n, k;
   Sizes batch;  ///< axes of y before the last two
-  /// The places of the factors for an element [.., i, j] of y and step k.
+  /// The indices into the factors for element [.., i, j] of y at step k.
   Place place_a(const Body& body, const std::vector<codegen::Id>& y_at, codegen::Id k_at) const;
   Place place_b(const Body& body, const std::vector<codegen::Id>& y_at, codegen::Id k_at) const;
 };
 
 using Kept = std::map<uint32_t, Bound>;  ///< heavy values in the workspace
 
-/// What the writers of kernels need to know.
+/// The input of the kernel writers below.
 struct FusedCall {
   const Body& body;
   std::map<uint32_t, Heavy> heavy;

@@ -11,8 +11,8 @@ extern const seam::Provider provider;
 
 /// How many different texts this process has rendered for devices so far.
 uint64_t distinct_texts();
-/// What was handed to devices' compilers: each text once for each opened device, alone or in a program of
-/// many, where plans were prepared together (seam::Together).
+/// What was compiled: each text once for each opened device, alone or in a program of many, where kernels
+/// were prepared together (seam::Together).
 struct Compilations {
   uint64_t programs = 0, texts = 0;
 };

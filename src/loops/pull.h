@@ -18,9 +18,9 @@ Sizes long_axes(std::span<const int64_t> sizes);
 /// empty where there is no such way.
 std::vector<uint32_t> path_to(const Body& body, uint32_t v, uint32_t from);
 
-/// Writes one stage, from what is wanted back to what is read: asked for a value of the body at a place, it
-/// asks for the operands of its step at theirs, down to loads. Elementwise steps and movement cost no memory
-/// so. What it cannot follow (a sum, a product) it must have been told, or find in the workspace.
+/// Writes one stage, from results back to loads: to compute a value at an index, it computes the operands of
+/// its step at their indices, recursively. So elementwise steps and movement use no memory. Heavy values
+/// (reductions, products) must be known already, or lie in the workspace.
 class Pull {
  public:
   /// `kept`: values that lie in the workspace, and where.

@@ -8,10 +8,11 @@
 // The container: a header, a table of sections, and the sections, each at a multiple of 64 bytes with zeros
 // between.
 //
-//   header    64 bytes: magic, version, section count, required features, file size, hash of table, hash of
-//   header table     48 bytes a section: name, offset, size, hash; sections lie in the order of the table,
-//   without gaps sections  "plan" (FlatBuffers), "origin" (text pairs), "blob table" (offset, size, hash of
-//   each), "blobs" (raw)
+// - header, 64 bytes: magic, version, section count, required features, file size, hash of the table, hash of
+//   the header
+// - table, 48 bytes a section: name, offset, size, hash; sections follow in the order of the table
+// - sections: "plan" (FlatBuffers), "origin" (text pairs), "blob table" (offset, size and hash of each blob),
+//   "blobs" (raw bytes)
 //
 // The first 64 bytes mean the same in every version. A reader skips sections it does not know; what it must
 // not skip is announced by a bit in required features. The hashes find accidents, not attackers: nothing here

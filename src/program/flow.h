@@ -3,13 +3,13 @@
 
 #include "program/program.h"
 
-// Who defines each value of a list of calls, who reads it, and who overwrites it.
+// Definitions, reads and overwrites of the values of a list of calls.
 namespace weft::program {
 
 /// "call 3 matmul (hidden1.matmul)", for messages.
 std::string call_text(size_t index, const KernelCall& call);
 
-/// What a call of a region has to know about the body.
+/// What the verifier needs to know of a body at each call of it.
 struct RegionUse {
   std::vector<bool> reads;  // by input: the body touches it
   std::vector<ValueId>

@@ -13,10 +13,10 @@
 namespace weft::program {
 
 using ValueId = int32_t;
-inline constexpr ValueId kAbsent = -1;           // an operand that the call leaves out
-inline constexpr size_t kMostResults = 64;       // of a call: which of them update something is a mask
-inline constexpr uint32_t kMostNested = 8;       // bodies within one another
-inline constexpr uint64_t kMostSteps = 1 << 20;  // of a body, with those that it nests
+inline constexpr ValueId kAbsent = -1;           // an absent operand
+inline constexpr size_t kMostResults = 64;       // of a call: updates are a mask of 64 bits
+inline constexpr uint32_t kMostNested = 8;       // levels of nested bodies
+inline constexpr uint64_t kMostSteps = 1 << 20;  // of a body, nested ones included
 
 /// The type of one value. Layout 0 is row-major.
 struct TensorSpec {
@@ -25,7 +25,7 @@ struct TensorSpec {
   friend bool operator==(const TensorSpec&, const TensorSpec&) = default;
 };
 
-/// Output `output` of a call is written over its input `input`: the same buffer, a new value.
+/// Output `output` of a call overwrites its input `input`: the same buffer, a new value.
 struct Update {
   uint32_t output = 0, input = 0;
   friend bool operator==(const Update&, const Update&) = default;
@@ -39,7 +39,7 @@ struct KernelCall {
   std::vector<Attr> attrs;            // sorted by name, every one present
   std::vector<std::string> defaults;  // names of attrs whose value is the op's default, sorted
   std::vector<ValueId> inputs;        // kAbsent for an operand left out
-  std::vector<ValueId> outputs;       // all of them, read or not
+  std::vector<ValueId> outputs;       // all outputs, also unused ones
   std::vector<Update> updates;
   int32_t region = -1;
   std::string where;  // node name, as "block3.attn.softmax"
@@ -50,7 +50,7 @@ struct KernelCall {
 /// calls are primitive, or composite with one of the regions before it as their own body. Stored once per
 /// signature (pattern, attributes, operand types).
 struct Region {
-  std::string pattern;  // name of the op, or of the fusion, that this body means; may be empty
+  std::string pattern;  // name of the op or fusion that this body implements; may be empty
   uint32_t n_inputs = 0;
   std::vector<TensorSpec> values;
   std::vector<KernelCall> calls;
@@ -64,12 +64,12 @@ struct Port {
   friend bool operator==(const Port&, const Port&) = default;
 };
 
-/// A mutable thing that outlives a run: parameter under training, moment, random state, KV cache.
+/// A mutable buffer that outlives a run: a trained parameter, moment, random state or KV cache.
 struct StateSpec {
   std::string name;
-  ValueId before = kAbsent;  // its value when a run begins
-  ValueId after = kAbsent;   // and when it ends; the same buffer
-  int32_t blob = -1;         // its first value
+  ValueId before = kAbsent;  // its value at the start of a run
+  ValueId after = kAbsent;   // and at the end, in the same buffer
+  int32_t blob = -1;         // its initial value
   friend bool operator==(const StateSpec&, const StateSpec&) = default;
 };
 
@@ -104,10 +104,10 @@ struct CompiledProgram {
   std::vector<std::pair<std::string, std::string>> origin;  // "compiler" = "weft 0.1", and so on
 };
 
-/// Everything that a reader relies on: indices in range, values defined before use and once, regions that
-/// nest only in later ones and not too deep, updates of equal types, no read of a value after the call that
-/// overwrites it, blobs as long as their types. An input that a region's body overwrites is listed in the
-/// `updates` of every call of that region. An error names the call and the value.
+/// Checks everything that a reader relies on: indices in range, values defined once and before use, regions
+/// that nest only earlier ones and not too deep, updates of equal types, no read of a value after it was
+/// overwritten, blobs of the right size. An input that a region's body overwrites is listed in the `updates`
+/// of every call of that region. An error names the call and the value.
 Status verify(const CompiledProgram& program);
 
 /// The program as text, one call a line; regions below.
