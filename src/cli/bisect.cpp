@@ -61,7 +61,7 @@ int run(const Options& o, const Common& common) {
 }  // namespace
 
 extern const Command bisect_command = {
-    "bisect", "find the choice that makes two runs of a program differ",
+    "bisect", "find the kernel or fusion at which two runs of a program differ",
     [](Syntax& app, const Common& common) -> std::function<int()> {
       const auto o = std::make_shared<Options>();
       app.add_option("program", o->program, "the file, as weft compile writes it")

@@ -162,9 +162,8 @@ std::function<int()> setup(Syntax& app, const Common& common) {
   o->text.generate.length = 1024;
   o->text.generate.sampling.temperature = 0.7;
   add_text_options(app, o->text);
-  app.add_option("--system", o->system, "what the model is told first").type_name("TEXT");
-  app.add_option("--context", o->context,
-                 "tokens of the conversation that there is room for, at most the model's")
+  app.add_option("--system", o->system, "the system message").type_name("TEXT");
+  app.add_option("--context", o->context, "tokens of context to allocate, at most the model's")
       .check(whole_number<int64_t>(2))
       .capture_default_str();
   app.add_option("--set", o->variables, "a variable of the chat template, as in enable_thinking=false")

@@ -240,22 +240,20 @@ std::function<int()> setup(Syntax& app, const Common& common) {
                  "seconds for running failures alone, and with what ran before them; 0: don't")
       .check(from_zero)
       .capture_default_str();
-  app.add_option(
-         "--seed", o->check.seed,
-         "seed of what is drawn; by default another one in each run, printed at its end; 1 with --liars")
+  app.add_option("--seed", o->check.seed,
+                 "seed of the drawn cases; random by default, printed at the end; 1 with --liars")
       .check(whole_number<uint64_t>(0));
-  app.add_flag("--liars", o->liars, "check the checks: each faulty wrapping of this backend must be found");
+  app.add_flag("--liars", o->liars, "check the checks: each faulty wrapper of this backend must be caught");
   app.add_option("--matrix", o->matrix,
-                 "write which kernel serves which op in which dtype: Markdown, or .json")
+                 "write the support matrix: kernels by op and dtype: Markdown, or .json")
       .check(some_name)
       .type_name("FILE")
       .excludes("--liars");
-  app.add_option("--expect", o->expectations,
-                 "what is known of it: refusals and known faults; any drift fails")
+  app.add_option("--expect", o->expectations, "expected refusals and known faults; any difference fails")
       .check(some_name)
       .type_name("FILE")
       .excludes("--liars");
-  app.add_option("--keep", o->keep, "write what it refuses, as a file for --expect")
+  app.add_option("--keep", o->keep, "write its refusals, as a file for --expect")
       .check(some_name)
       .type_name("FILE")
       .excludes("--liars")
@@ -265,11 +263,11 @@ std::function<int()> setup(Syntax& app, const Common& common) {
       .range(int64_t{0}, int64_t{1'000'000})
       .capture_default_str();
   app.add_flag("--full", o->check.full,
-               "the figures of a full run: 10,000 random graphs, 2^31 elements, up to 33 times as many drawn "
+               "run the full suite: 10,000 random graphs, 2^31 elements, up to 33 times as many drawn "
                "sizes, 200 "
                "drawn liars");
   app.add_flag("--list", o->list, "list the checks");
-  app.footer("Exits with 1 if a case fails; each failure says the command that repeats it.");
+  app.footer("Exits with 1 if a case fails; each failure prints the command that repeats it.");
   return [o, &common, &app] {
     o->drawn_given = app.given("--drawn"), o->limit_given = app.given("--limit");
     o->seed_given = app.given("--seed");
@@ -279,7 +277,7 @@ std::function<int()> setup(Syntax& app, const Common& common) {
 
 }  // namespace
 
-extern const Command check_command = {"check", "hold a backend to its contract: seam, ops, edges, graphs",
+extern const Command check_command = {"check", "check a backend for conformance: seam, ops, edges, graphs",
                                       setup};
 
 }  // namespace weft::cli

@@ -91,7 +91,7 @@ class Syntax {
   CLI::App& app_;
 };
 
-/// A command line that was understood, and makes no sense: the program ends with 2 instead of 1.
+/// A well-formed but invalid command line: the program exits with 2 instead of 1.
 struct UsageError : Error {
   using Error::Error;
 };

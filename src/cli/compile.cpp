@@ -71,7 +71,7 @@ extern const Command compile_command = {
                      "forward, or step: loss, gradients, update and random state in one program")
           .one_of({"forward", "step"})
           .capture_default_str();
-      app.add_flag("!--no-fuse", o->fuse, "keep every op a call of its own");
+      app.add_flag("!--no-fuse", o->fuse, "don't fuse: every op stays a call");
       return [o, &common] { return run(*o, common); };
     }};
 

@@ -34,7 +34,6 @@ std::function<int()> setup(Syntax& app, const Common&) {
 
 }  // namespace
 
-extern const Command completion_command = {"completion", "print a script that completes words in a shell",
-                                           setup};
+extern const Command completion_command = {"completion", "print a shell completion script", setup};
 
 }  // namespace weft::cli

@@ -6,7 +6,7 @@
 #include "cli/text/reading.h"
 #include "weft/trainer.h"
 
-// weft evaluate: how well a model foresees a text.
+// weft evaluate: the mean loss of a model on a text.
 namespace weft::cli {
 namespace {
 
@@ -24,8 +24,8 @@ int run(const Options& o, const Common& common) {
   for (const auto& words : text.notes) note(words);
   const auto e = nn::evaluate(*trained.model, text.tokens.ids(), o.batch);
   // By bytes, models of different tokenizers can be compared: those of the text that the ids stand for.
-  const auto foreseen = text.tokens.ids().subspan(1);
-  const auto bytes = trained.info.tokenizer.decode(foreseen, false).size();
+  const auto predicted = text.tokens.ids().subspan(1);
+  const auto bytes = trained.info.tokenizer.decode(predicted, false).size();
   const double bits = e.loss * static_cast<double>(e.tokens) / std::numbers::ln2 / static_cast<double>(bytes);
   show.result({{"tokens", e.tokens},
                {"loss", e.loss},
@@ -40,7 +40,7 @@ int run(const Options& o, const Common& common) {
 }  // namespace
 
 extern const Command evaluate_command = {
-    "evaluate", "say how well a model foresees a text: loss and perplexity",
+    "evaluate", "measure a model on a text: mean loss and perplexity",
     [](Syntax& app, const Common& common) -> std::function<int()> {
       const auto o = std::make_shared<Options>();
       app.add_option("--model", o->model, "folder of the checkpoint").required().type_name("DIR");

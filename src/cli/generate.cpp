@@ -155,7 +155,7 @@ std::function<int()> setup(Syntax& app, const Common& common) {
   o->text.generate.sampling.temperature = 0.8;
   o->text.generate.forget = true;
   add_text_options(app, o->text);
-  app.add_option("--prompt", o->prompts, "text to go on from; several make as many texts, together")
+  app.add_option("--prompt", o->prompts, "prompt to continue; several are generated as a batch")
       .type_name("TEXT")
       .one_at_a_time();
   app.add_option("--prompts-file", o->prompts_file, "a prompt a line").type_name("FILE");
@@ -164,6 +164,6 @@ std::function<int()> setup(Syntax& app, const Common& common) {
 
 }  // namespace
 
-extern const Command generate_command = {"generate", "make up text with a trained model", setup};
+extern const Command generate_command = {"generate", "generate text with a trained model", setup};
 
 }  // namespace weft::cli

@@ -19,10 +19,10 @@ void add_common(CLI::App& app, Common& c) {
   std::vector<CLI::Option*> all = {
       app.add_option("--backend", c.backend, "where to run, or a list, best first; see weft backends")
           ->type_name("BACKEND"),
-      app.add_option("--policy", c.policy, "may another device step in?")
+      app.add_option("--policy", c.policy, "may ops fall back to another device?")
           ->check(CLI::IsMember({"forbid", "warn", "allow"}))
           ->capture_default_str(),
-      app.add_option("--deterministic", c.deterministic, "least that kernels must promise of equal bits")
+      app.add_option("--deterministic", c.deterministic, "least determinism that kernels must guarantee")
           ->check(CLI::IsMember({"any", "run", "batch", "threads", "devices"}))
           ->capture_default_str(),
       app.add_option("--threads", c.threads, "threads to use; 0 = all cores")
@@ -81,9 +81,7 @@ int run(int argc, char** argv) {
   });
   app.set_help_flag("-h,--help", "print this and exit");
   app.set_version_flag("--version", WEFT_RELEASE, "print the version and exit");
-  app.footer(
-      "Exit status: 0 done, 1 failed, 2 a command line that makes no "
-      "sense.");
+  app.footer("Exit status: 0 success, 1 failure, 2 invalid command line.");
   Common common;
   std::function<int()> action;
   std::deque<Syntax> syntax;  // stays where it is: actions ask it what was given

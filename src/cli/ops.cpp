@@ -137,7 +137,7 @@ int run(const Options& o, const Common& common) {
 }  // namespace
 
 extern const Command ops_command = {
-    "ops", "what the ops mean, and which kernels there are for them",
+    "ops", "list ops with their documentation and kernels",
     [](Syntax& app, const Common& common) -> std::function<int()> {
       const auto o = std::make_shared<Options>();
       app.add_option("names", o->names, "ops to explain (default: a line for each)").type_name("OP");

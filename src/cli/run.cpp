@@ -128,7 +128,7 @@ int run(Options& o, const Common& common) {
     return status;
   }
   if (o.inputs.file.empty() && !p->inputs.empty())
-    fmt::print("inputs are made up; --inputs FILE gives real ones\n");
+    fmt::print("inputs are random; --inputs FILE gives real ones\n");
   if (const auto sizes = sizes_text(*p, inputs); !sizes.empty()) fmt::print("{}\n", sizes);
   for (const auto& t : outputs)
     fmt::print("{:<16} {:<20} {}\n", t["name"].get<std::string>(), t["type"].get<std::string>(),
@@ -156,7 +156,7 @@ extern const Command run_command = {
           .range(1, 1'000'000'000)
           .capture_default_str();
       app.add_flag("--ledger", o->ledger, "print which kernels ran, and why");
-      app.add_flag("--plan", o->plan, "print the resolved plan: steps, kernels, places in memory");
+      app.add_flag("--plan", o->plan, "print the schedule: steps, kernels, places in memory");
       app.add_option(
              "--shadow", o->shadow,
              "run every call again on this backend, as in --shadow=reference, and name the first that is "

@@ -39,7 +39,7 @@ int run(Options o, const Common& common) {
 }  // namespace
 
 extern const Command tokenize_command = {
-    "tokenize", "write text as a file of tokens to train on",
+    "tokenize", "tokenize text into a file to train on",
     [](Syntax& app, const Common& common) -> std::function<int()> {
       const auto o = std::make_shared<Options>();
       app.add_option("--data", o->data,

@@ -39,7 +39,7 @@ std::string overview(const CommandLine& c, const std::string& path) {
   std::vector<Row> commands;
   for (const auto& sub : c.commands) commands.push_back({sub.name, sub.about});
   append(out, "Subcommands", commands);
-  return out + fmt::format("\n`{} SUBCOMMAND --help` says more.\n{}\n", path,
+  return out + fmt::format("\n`{} SUBCOMMAND --help` describes a subcommand.\n{}\n", path,
                            joined(wrapped(c.footer, kWidth), "\n"));
 }
 

@@ -100,10 +100,10 @@ std::string sizes_text(const program::CompiledProgram& p, std::span<const HostTe
 }
 
 void add_input_options(Syntax& app, ProgramInputs& o) {
-  app.add_option("--inputs", o.file, "safetensors file with the inputs by name; made up without")
+  app.add_option("--inputs", o.file, "safetensors file with the inputs by name; random if omitted")
       .type_name("FILE");
   app.add_option("--size", o.sizes,
-                 "value of a symbol for made-up inputs, as in batch=4; its smallest without")
+                 "value of a symbol for random inputs, as in batch=4; default: its minimum")
       .type_name("NAME=N")
       .excludes("--inputs");
 }

@@ -13,7 +13,7 @@ struct ProgramInputs {
 };
 void add_input_options(Syntax& app, ProgramInputs& o);
 
-/// The file's tensors by name, or numbers that are made up: the same ones each time. A symbol that --size
+/// The file's tensors by name, or random numbers: the same ones each time. A symbol that --size
 /// does not name has its smallest value then.
 Result<std::vector<runtime::HostTensor>> inputs_of(const program::CompiledProgram& p, const ProgramInputs& o);
 

@@ -62,28 +62,29 @@ void add_text_options(Syntax& app, TextOptions& o) {
       .excludes(model)
       .check(some_name);
   app.require_one({"--model", "--hf"});
-  app.add_option("--dtype", o.dtype, "what the model of --hf computes in")
+  app.add_option("--dtype", o.dtype, "dtype that the model of --hf computes in")
       .one_of({"f64", "f32", "f16", "bf16"})
       .capture_default_str();
-  app.add_option("--length", o.generate.length, "tokens to make at most")
+  app.add_option("--length", o.generate.length, "most tokens to generate")
       .check(whole_number<int64_t>(1))
       .capture_default_str();
-  app.add_option("--temperature", s.temperature, "low keeps to what is likely, 0 takes only the likeliest")
+  app.add_option("--temperature", s.temperature, "sampling temperature; 0: always the likeliest token")
       .check(from_zero)
       .capture_default_str();
-  app.add_option("--top-k", s.top_k, "only the so many likeliest tokens; 0: all")
+  app.add_option("--top-k", s.top_k, "sample from the N likeliest tokens; 0: all")
       .check(whole_number<int64_t>(0))
       .capture_default_str();
-  app.add_option("--top-p", s.top_p, "only the likeliest that together have this probability")
+  app.add_option("--top-p", s.top_p, "sample from the likeliest tokens with this total probability")
       .check(share)
       .capture_default_str();
-  app.add_option("--min-p", s.min_p, "only those with this part of the largest probability")
+  app.add_option("--min-p", s.min_p, "drop tokens below this fraction of the largest probability")
       .check(share)
       .capture_default_str();
-  app.add_option("--repetition-penalty", s.repetition_penalty, "above 1 shuns tokens that were there")
+  app.add_option("--repetition-penalty", s.repetition_penalty,
+                 "above 1: penalty on tokens that occurred before")
       .check(positive)
       .capture_default_str();
-  app.add_option("--seed", s.seed, "another one, another text")
+  app.add_option("--seed", s.seed, "seed of the sampling")
       .check(whole_number<uint64_t>(0))
       .capture_default_str();
   app.add_option("--stop", o.generate.stops, "end the text before this string; may be repeated")

@@ -121,7 +121,7 @@ void add_train_options(Syntax& app, TrainOptions& o) {
   app.add_option("--save-every", o.save_every, "seconds between checkpoints")
       .check(positive)
       .capture_default_str();
-  app.add_option("--sample-every", o.sample_every, "seconds between pieces of made-up text; 0: none")
+  app.add_option("--sample-every", o.sample_every, "seconds between samples of generated text; 0: none")
       .check(from_zero)
       .capture_default_str();
   auto resume = app.add_flag("--resume", o.resume, "go on from the checkpoint in --out");
