@@ -256,7 +256,7 @@ TEST_F(CliModels, AWrongCommandLineExitsWithTwoAndNamesTheHelp) {
     EXPECT_EQ(r.text, text);
   }
   EXPECT_EQ(weft_program("run --help").status, 0);
-  EXPECT_NE(weft_program("--help").text.find("Exit status: 0 done"), std::string::npos);
+  EXPECT_NE(weft_program("--help").text.find("Exit status: 0 success"), std::string::npos);
 }
 
 TEST_F(CliModels, ALevelOfDeterminismIsGivenOrAnError) {
