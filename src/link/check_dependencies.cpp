@@ -3,7 +3,7 @@
 namespace weft::link {
 namespace {
 
-// As many steps are looked at together as one's row of bits has.
+// Steps are processed in blocks, one bit of a word each.
 constexpr size_t kWords = 64, kBlock = 64 * kWords;
 
 struct Pair {
@@ -18,7 +18,7 @@ Status check_steps(const std::vector<Step>& steps) {
   return {};
 }
 
-// Which steps of the block that begins at `first` does each step come after?
+// For each step, the steps of the block at `first` that it comes after.
 class Ancestors {
  public:
   Ancestors(const std::vector<Step>& steps, size_t first)
@@ -46,7 +46,7 @@ std::string name(const Schedule& schedule, uint32_t i) {
   return fmt::format("step {} ({})", i, s.prepared ? s.prepared->kernel.id : "a copy");
 }
 
-// Goes through the steps in their order, and finds the pairs that must keep it.
+// Walks through the steps in order and finds the pairs whose order matters.
 class Walk {
  public:
   explicit Walk(const Schedule& schedule) : schedule_(schedule), accesses_(schedule) {}
@@ -65,7 +65,7 @@ class Walk {
  private:
   const BufferAllocation& slot(int32_t s) const { return schedule_.slots[static_cast<size_t>(s)]; }
 
-  // Was the kernel asked to write over what it reads there, with all of it in one place?
+  // Was the kernel asked to update this operand, and do both cover exactly the same bytes?
   bool may_lie_over(const Access& w, const Access& a, const Step& step) const {
     if (!step.prepared || w.begin != a.begin || w.end != a.end) return false;
     for (const auto& [output, input] : step.prepared->call->desc().updates)
@@ -73,7 +73,7 @@ class Walk {
     return std::ranges::find(step.onto, a.slot) != step.onto.end();
   }
 
-  // What a step writes is nothing else that it touches, but for an operand that it updates.
+  // A step's writes overlap nothing else that it touches, except operands that it updates.
   Status check_operands(const std::vector<Access>& all, uint32_t i) const {
     for (const Access& w : all)
       for (const Access& a : all)
@@ -84,7 +84,7 @@ class Walk {
     return {};
   }
 
-  // What a result is added to is a value that the step reads in its place.
+  // A result is added to a value that the step reads there.
   Status check_sums(const std::vector<Access>& all, uint32_t i) const {
     const Step& step = schedule_.steps[i];
     const uint64_t adds = step.prepared ? step.prepared->call->desc().accumulate : 0;
@@ -102,7 +102,7 @@ class Walk {
     return {};
   }
 
-  // What is read was last written as that value. Of an arena, all of it was.
+  // The bytes that are read were last written as that value; in an arena, all of them.
   Status touch(const Access& a, uint32_t i) {
     uint64_t kept = 0, lost = 0;
     histories_[a.memory].touch(a, i, [&](uint32_t earlier, uint64_t bytes, int32_t as) {

@@ -4,7 +4,7 @@
 
 namespace weft::link {
 
-// Without those that another of them follows itself. Looks one step back, which leaves few that could go.
+// Drops dependencies that another one implies. Looks one step back, which leaves few redundant ones.
 static void drop_implied(std::vector<uint32_t>& after, const std::vector<Step>& steps) {
   const std::vector<uint32_t> all = after;
   std::erase_if(after, [&](uint32_t earlier) {

@@ -5,8 +5,8 @@
 namespace weft::link {
 namespace {
 
-// Puts calls that leave less memory in use than they found in front of others that could run now. A call only
-// ever moves forward, and none that writes over anything moves, so what it reads is what it would have read.
+// Runs calls that reduce the memory in use before other ready calls. Calls only move to an earlier place, and
+// those that overwrite anything do not move, so every call reads the same values as before.
 class Scheduler {
  public:
   Scheduler(const program::CompiledProgram& program, const FlatProgram& flat)
@@ -32,7 +32,7 @@ class Scheduler {
  private:
   const FlatValue& value(int32_t id) const { return flat_.values[static_cast<size_t>(id)]; }
 
-  // What call i reads, each once.
+  // The values that call i reads, each once.
   std::vector<int32_t> roots_of(uint32_t i) const {
     std::vector<int32_t> roots;
     for (const int32_t v : flat_.calls[i].inputs)
@@ -67,7 +67,7 @@ class Scheduler {
           if (!taken_[reader]) next.push_back(reader);
   }
 
-  // Can it run now, and is more memory free afterwards?
+  // Is it ready, and does it free more than it takes?
   bool gains(uint32_t i) const {
     const FlatCall& call = flat_.calls[i];
     if (!call.prepared || missing_[i] > 0 || !call.prepared->call->desc().updates.empty()) return false;

@@ -23,7 +23,7 @@ class Reuse {
   FlatValue& value(int32_t id) { return flat_.values[static_cast<size_t>(id)]; }
   bool is_here(const FlatCall& call) const { return devices_[call.device]->shares_memory(*devices_[0]); }
 
-  // Results beside which the call updates operands already keep to memory of their own.
+  // Calls that update operands already are left alone.
   void reuse_in(FlatCall& call, size_t i) {
     const seam::CallDesc& desc = call.prepared->call->desc();
     if (!desc.updates.empty() || desc.accumulate) return;
@@ -41,7 +41,7 @@ class Reuse {
     flat_.choices[call.choice].reuses = std::move(taken);
   }
 
-  // Does nobody need operand n after this call, or read it through another operand?
+  // Is operand n dead after this call, and not read through another operand?
   bool may_go(const FlatCall& call, size_t i, uint32_t n, const FlatValue& out) const {
     const int32_t in = call.inputs[n];
     if (in < 0) return false;
@@ -53,7 +53,7 @@ class Reuse {
                                  [&](int32_t other) { return other >= 0 && flow_.root(other) == root; }) == 1;
   }
 
-  // Asks the call's kernel to do this too; where it does, that is the call's prepared.
+  // Asks the call's kernel for one more update; if it accepts, the call uses the new prepared kernel.
   bool try_with(FlatCall& call, Updates& taken, std::pair<uint32_t, uint32_t> more) {
     if (std::ranges::any_of(taken, [&](const auto& t) { return t.second == more.second; })) return false;
     auto prepared = updating(call, more);

@@ -9,7 +9,7 @@ void join(Clock& clock, const Clock& other) {
   for (uint32_t l = 0; l < kMostLanes; ++l) clock[l] = std::max(clock[l], other[l]);
 }
 
-// Can it run beside others, as a step of a sequence?
+// Can it be recorded, and run concurrently with other steps?
 bool runs_beside_others(const Schedule& schedule, const Step& step) {
   if (!schedule.devices[step.device]->backend().make_sequence) return false;
   return !step.prepared || step.prepared->kernel.flags & WEFT_KERNEL_RECORDABLE;
@@ -44,8 +44,8 @@ Lanes::Lanes(Schedule& schedule) {
   }
 }
 
-// The lane of a step that it follows, if that is the lane's last; one whose steps it follows anyway; a new
-// one; or the one that has been still for the longest time.
+// The lane of a predecessor that is its lane's last step; a lane all of whose steps it follows; a new one; or
+// the least recently used one.
 uint32_t Lanes::choose(const Schedule& schedule, uint32_t i, const Clock& before) {
   const auto& after = schedule.steps[i].after;
   for (auto at = after.rbegin(); at != after.rend(); ++at)

@@ -23,7 +23,7 @@ void set_lifetimes(Schedule& schedule) {
     for (const int32_t s : step.outputs) touch(s, i + 1);
     touch(step.workspace, i + 1);
   }
-  // Inputs stay to the end: the same ones may be executed again.
+  // Inputs live to the end: a schedule may be executed again with the same ones.
   for (const int32_t slot : schedule.inputs) touch(slot, end);
   for (const int32_t slot : schedule.outputs) touch(slot, end);
 }

@@ -8,7 +8,7 @@
 
 namespace weft::link {
 
-// Slots are written and read by launches side by side, so a device that can't read and write one buffer in a
+// One launch reads and writes slots of one arena, so a device that can't read and write one buffer in a
 // dispatch can't have an arena.
 static Status check_devices(std::span<seam::Device* const> devices) {
   if (devices.empty()) return invalid("link: no device was given");
@@ -25,7 +25,7 @@ static uint64_t total(const std::vector<ArenaSize>& arenas) {
   return bytes;
 }
 
-// What the schedule's slots take beside the arenas: states, weights, inputs and outputs.
+// Bytes of the slots outside the arenas: states, weights, inputs and outputs.
 static uint64_t bytes_beside(const Schedule& schedule) {
   uint64_t bytes = 0;
   for (const auto& s : schedule.slots)
@@ -33,8 +33,8 @@ static uint64_t bytes_beside(const Schedule& schedule) {
   return bytes;
 }
 
-// Steps of different lanes may run beside each other, so what they need may not share memory. Where that
-// costs more than a quarter of all that the program needs, steps follow each other where memory makes them.
+// Steps of different lanes may run concurrently, so their slots should not share memory. If that costs more
+// than a quarter of the program's memory, slots share it, and the steps are ordered accordingly.
 static void plan_arenas(Schedule& schedule) {
   set_dependencies(schedule, Conflicts::values);
   const Lanes lanes(schedule);
@@ -50,7 +50,7 @@ static void plan_arenas(Schedule& schedule) {
   set_dependencies(schedule);
 }
 
-// In the order that `known` gives, with what is noted in the choices; or decides both.
+// With `known`, repeats that order and the recorded choices; otherwise decides both.
 static std::vector<uint32_t> share_memory(const program::CompiledProgram& program, FlatProgram& flat,
                                           Devices devices, const std::vector<uint32_t>* known) {
   join_pieces(program, flat, devices);
@@ -74,14 +74,14 @@ Result<Schedule> link(const program::CompiledProgram& program, const Bindings& b
   return schedule;
 }
 
-// Has each call that is prepared to add its result to something got that?
+// Does each call that was prepared to accumulate have a target?
 static bool adds_as_decided(const FlatProgram& flat) {
   return std::ranges::all_of(flat.calls, [&](const FlatCall& call) {
     return !call.prepared || flat.choices[call.choice].adds == 0 || call.onto >= 0;
   });
 }
 
-// Slots and steps come in the same order for the same choices.
+// Equal choices give slots and steps in the same order.
 static bool fits(const Schedule& schedule, const Schedule& roof) {
   const auto no_larger = [](const BufferAllocation& a, const BufferAllocation& b) {
     return a.kind == b.kind && a.index == b.index && a.device == b.device && a.packed == b.packed &&

@@ -9,7 +9,7 @@ namespace {
 
 uint64_t round_up(uint64_t n, uint64_t to) { return (n + to - 1) / to * to; }
 
-// An arena slot while its offset is looked for.
+// An arena slot during placement.
 struct Room {
   uint64_t bytes = 0, offset = 0;  // bytes are a multiple of the alignment
   Lifetime life;
@@ -28,8 +28,8 @@ uint64_t extent(const Rooms& rooms) {
   return bytes;
 }
 
-// The lowest offset at which each meets none that was placed before and lives at the same time; large ones
-// first, so that small ones fill the holes. Comes close to the live peak, in quadratic time.
+// First fit by decreasing size: each slot gets the lowest offset that overlaps no live slot placed before.
+// Comes close to the live peak, in quadratic time.
 void place_by_size(Rooms& rooms) {
   std::stable_sort(rooms.begin(), rooms.end(),
                    [](const Room& a, const Room& b) { return a.bytes > b.bytes; });
@@ -46,8 +46,8 @@ void place_by_size(Rooms& rooms) {
   }
 }
 
-// Blocks of an arena that are free at one time: by offset, to be joined with their neighbours, and by size.
-// Each may be taken by what begins after all that lay there.
+// The free blocks of an arena: by offset, for merging with neighbours, and by size. A slot may take a block
+// if it begins after all slots that lay there.
 class FreeBlocks {
  public:
   uint64_t take(uint64_t bytes, const Lifetime& life) {
@@ -81,7 +81,7 @@ class FreeBlocks {
     uint64_t bytes = 0;
     Lifetime before;  // of all that lay there
   };
-  // The last block may reach to the end: then only what it lacks is new.
+  // If the last free block reaches the end, the arena grows by the missing bytes only.
   uint64_t grow(uint64_t bytes, const Lifetime& life) {
     uint64_t offset = end_;
     if (!by_offset_.empty()) {
@@ -112,7 +112,7 @@ class FreeBlocks {
   uint64_t end_ = 0;
 };
 
-// In the order of steps, the smallest free block that is large enough. For programs of many calls.
+// Best fit in the order of steps, for programs of many calls.
 void place_by_step(Rooms& rooms) {
   std::stable_sort(rooms.begin(), rooms.end(), [](const Room& a, const Room& b) {
     return a.slot->first_step != b.slot->first_step ? a.slot->first_step < b.slot->first_step
@@ -144,7 +144,7 @@ uint64_t live_peak(const Rooms& rooms) {
   return static_cast<uint64_t>(peak);
 }
 
-// Where nothing else is said, a slot begins after another if its first step is behind the other's last.
+// By default a slot begins after another if its first step comes after the other's last.
 Lifetime in_turn(const BufferAllocation& slot) { return {{slot.first_step}, {slot.last_step + 1}}; }
 
 Rooms rooms_of(std::vector<BufferAllocation>& slots, uint32_t device, uint64_t alignment,
@@ -162,7 +162,7 @@ Rooms rooms_of(std::vector<BufferAllocation>& slots, uint32_t device, uint64_t a
 
 }  // namespace
 
-// 64 keeps vector loads whole; the device may want more.
+// 64 bytes keep vector loads aligned; the device may want more.
 uint64_t alignment_of(const seam::Device& device) {
   return std::max<uint64_t>(64, device.capability().offset_alignment);
 }

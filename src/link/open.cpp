@@ -3,8 +3,8 @@
 namespace weft::link {
 namespace {
 
-// When each value of a body is made, last read, and whether the step that makes it updates an operand. Steps
-// count from 1.
+// Definition and last read of each value of a body, and whether its step updates an operand. Steps count
+// from 1.
 struct Uses {
   explicit Uses(const seam::RegionDesc& body)
       : made(body.values.size(), 0), read(body.values.size(), 0), updates(body.values.size(), false) {
@@ -38,13 +38,13 @@ class Opening {
     program_.values.push_back({.type = type});
     return static_cast<int32_t>(program_.values.size()) - 1;
   }
-  // The operand that result k is written over; -1 for a result of its own.
+  // The operand that result k overwrites; -1 if it has memory of its own.
   int32_t updated_by(size_t k) const {
     for (const auto& [output, input] : call_.updates)
       if (output == k) return in_[input];
     return -1;
   }
-  // A result that can't be written over its operand right away: something reads the old value later.
+  // A result that must not overwrite its operand yet, because the old value is read later.
   bool late(size_t k) const {
     for (const auto& [output, input] : call_.updates) {
       if (output != k) continue;
@@ -54,7 +54,7 @@ class Opening {
     return false;
   }
 
-  // A result that the body makes is the body's value under the call's own number.
+  // A result made in the body gets the number of the call's output.
   void number_values() {
     ids_.assign(body_.values.size(), -1);
     for (uint32_t i = 0; i < body_.n_inputs; ++i) ids_[i] = in_[i];

@@ -30,14 +30,14 @@ class Scheduler {
   }
 
  private:
-  // The first device with the memory of this one: a provider's kernels run where the values are.
+  // The first device that shares this one's memory: a provider's kernels run on their home's buffers.
   uint32_t memory_of(uint32_t device) const {
     uint32_t first = 0;
     while (!schedule_.devices[first]->shares_memory(*schedule_.devices[device])) ++first;
     return first;
   }
   const FlatValue& value(int32_t id) const { return flat_.values[static_cast<size_t>(id)]; }
-  // The slot of a value on a device; -1: it is not there.
+  // The slot of a value on a device, or -1.
   int32_t& place(int32_t id, uint32_t device) {
     return slots_[static_cast<size_t>(id) * schedule_.devices.size() + device];
   }
@@ -54,11 +54,11 @@ class Scheduler {
                                      : add_view(id, slot_for(v.view_of, device));
     return place(id, device) = at;
   }
-  // A slot for all or a part of the value in slot `of`.
+  // A slot for a view of slot `of`.
   int32_t add_view(int32_t id, int32_t of) {
     return add_slot_in(of, value(id).view_offset, slot(of).value, id);
   }
-  // One for a value that takes the memory of slot `at`.
+  // A slot for a value that reuses the memory of slot `at`.
   int32_t add_over(int32_t id, int32_t at) { return add_slot_in(at, 0, id, id); }
   int32_t add_slot_in(int32_t at, uint64_t offset, int32_t holds, int32_t id) {
     BufferAllocation in = slot(at);
@@ -67,7 +67,7 @@ class Scheduler {
     return add_slot(std::move(in));
   }
 
-  // An input is the caller's memory. What the program writes over is a copy of it.
+  // An input is the caller's memory. If the program overwrites it, it works on a copy.
   void add_input(int32_t id) {
     const int32_t port =
         add_slot({.kind = Kind::external, .index = next_port_++, .value = id, .type = value(id).type});
@@ -77,8 +77,8 @@ class Scheduler {
     else
       place(id, 0) = port;
   }
-  // A result in the arena is made in the caller's memory instead; what has its place elsewhere, or is another
-  // output too, is copied there at the end.
+  // An output in the arena is written directly to the caller's memory. One that lies elsewhere, or is an
+  // output twice, is copied there at the end.
   void add_output(int32_t from) {
     const int32_t base = slot(from).same_as < 0 ? from : slot(from).same_as;
     const int32_t port = next_port_++;
@@ -93,7 +93,7 @@ class Scheduler {
     schedule_.outputs.push_back(to);
   }
 
-  // Where a value that exists already can be read on `device`; copied there by a step of its own if need be.
+  // A slot from which an existing value can be read on `device`; adds a copy if needed.
   Result<int32_t> slot_on(int32_t id, uint32_t device) {
     if (place(id, device) >= 0) return place(id, device);
     const FlatValue& v = value(id);
@@ -110,7 +110,7 @@ class Scheduler {
     WEFT_TRY(const int32_t base, slot_on(value(id).view_of, device));
     return place(id, device) = add_view(id, base);
   }
-  // A slot that has the value, the first device's before others'.
+  // Any slot that holds the value, that of the first device preferred.
   Result<int32_t> somewhere(int32_t id) {
     for (uint32_t d = 0; d < schedule_.devices.size(); ++d)
       if (place(id, d) >= 0) return place(id, d);
@@ -124,7 +124,7 @@ class Scheduler {
     if (v.weight >= 0) return slot_on(id, 0);
     return fail(Code::internal, "value %{} has no place yet", id);
   }
-  // The slot of a weight as this call's kernel wants it.
+  // The slot of a weight, packed as this call's kernel wants it.
   int32_t packed_slot(const FlatCall& call, uint32_t input) {
     const FlatValue& v = value(call.inputs[input]);
     PackedWeight want{v.weight, call.device, call.prepared, input};
@@ -144,7 +144,7 @@ class Scheduler {
     if (from != to) schedule_.steps.push_back({.inputs = {from}, .outputs = {to}, .device = slot(to).device});
   }
 
-  // Where the memory that a value is written over has its home: the first device, if it is there at all.
+  // The device of the memory that a value overwrites: the first device, if it has it.
   Result<int32_t> home_of(const FlatValue& v) {
     if (v.over < 0) return -1;
     if (value(v.over).state >= 0) return somewhere(v.over);
@@ -168,7 +168,7 @@ class Scheduler {
       WEFT_TRY(const int32_t home, home_of(value(id)));
       if (home >= 0) place(id, 0) = add_over(id, home);
     }
-    // What the kernel updates in place, or adds to, is that value's memory here.
+    // Results that update or accumulate use the target's memory on this device.
     for (const auto& [output, input] : call.prepared->call->desc().updates)
       if (int32_t& at = place(call.outputs[output], call.device); call.device != 0 || at < 0)
         at = add_over(call.outputs[output], step.inputs[input]);
@@ -186,7 +186,7 @@ class Scheduler {
     return {};
   }
 
-  // To the home of the memory that it writes over, or beside its operand.
+  // A copy goes to the home of the memory that it overwrites, or to its operand's device.
   Status add_move(const FlatCall& call) {
     const int32_t id = call.outputs[0];
     WEFT_TRY(int32_t from, somewhere(call.inputs[0]));

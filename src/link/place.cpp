@@ -40,7 +40,7 @@ bool same(const seam::CallDesc& a, const seam::CallDesc& b) {
          a.region == b.region;
 }
 
-// What became of a call: a kernel on a device, or its body in its place.
+// The decision for a call: a kernel on a device, or its body.
 struct Answer {
   seam::CallPtr call;
   std::string outer;  // whose body it is part of
@@ -90,8 +90,8 @@ class Placer {
     return {};
   }
 
-  // Weights that may be packed. One that calls of several ops read, such as an embedding that gives the
-  // scores too, would be there twice.
+  // Weights that may be packed. One that calls of several ops read, such as a tied embedding, is not: there
+  // would be two copies.
   void find_constants() {
     if (!packings_) return;
     std::vector<const std::string*> reader(program_.values.size());
@@ -125,7 +125,7 @@ class Placer {
     return desc;
   }
 
-  // Elements that lie there already need no step, as long as nobody writes over them.
+  // A view needs no step, as long as nothing overwrites its memory.
   bool becomes_view(const seam::CallDesc& desc, const Ids& in, const Ids& out) {
     const auto offset = in.size() == 1 ? view_offset(desc, devices_) : std::nullopt;
     return offset && becomes_view(in[0], out[0], *offset);
@@ -137,7 +137,7 @@ class Placer {
     return true;
   }
 
-  // `outer` says whose body this call is part of, and why that body had to be opened.
+  // `outer` names the call whose body this call is part of, and why that was refused.
   Status place(seam::CallDesc desc, const Ids& in, const Ids& out, const std::string& where,
                const std::string& outer) {
     if (becomes_view(desc, in, out)) return {};
@@ -187,7 +187,7 @@ class Placer {
     return {};
   }
 
-  // Kernels are asked once for each call that differs.
+  // Kernels are asked once for each distinct call.
   Result<const Answer*> answer_for(seam::CallDesc desc, const std::string& outer, const std::string& where,
                                    const Choice* known) {
     const uint64_t key = hash(desc);

@@ -27,7 +27,7 @@ std::optional<uint64_t> bytes_of(const program::TensorSpec& spec) {
   return type.ok() ? std::optional(type.value().bytes()) : std::nullopt;
 }
 
-// A size that a call is told may have a symbol where no result does: that of the input's last element, say.
+// An attribute may depend on a symbol where no result does, such as the index of the last element.
 bool has_symbols(const KernelCall& call, const CompiledProgram& p) {
   const auto told = [](const Attr& a) {
     const auto* dims = std::get_if<Shape>(&a.value);
@@ -40,7 +40,7 @@ bool has_symbols(const KernelCall& call, const CompiledProgram& p) {
          std::ranges::any_of(body.calls, [&](const KernelCall& step) { return has_symbols(step, p); });
 }
 
-// These may be no step at all.
+// A linker may make these views, without a step.
 bool is_view(const KernelCall& call) { return call.op == "reshape" || call.op == "slice"; }
 
 class Splitter {
@@ -75,7 +75,7 @@ class Splitter {
  private:
   static size_t at(ValueId id) { return static_cast<size_t>(id); }
 
-  // A result that comes of constants alone has the bytes of the weights that it is made from; others nothing.
+  // Results computed from constants alone get the bytes of their source weights; other values get none.
   void follow(const KernelCall& call) {
     uint64_t from = 0;
     for (const ValueId id : call.inputs) {
@@ -94,7 +94,7 @@ class Splitter {
     for (const ValueId id : call.outputs) made_from_[at(id)] = from;
   }
 
-  // From the end: what the rest reads, what it needs the recipe to make, and what that needs in turn.
+  // Backwards: the values that the rest reads, those that the recipe must make for it, and their operands.
   void share_out() {
     std::vector<bool> rest(p_.values.size()), recipe(p_.values.size());
     crosses_.resize(p_.values.size());
@@ -117,7 +117,7 @@ class Splitter {
     }
   }
 
-  // By itself, with numbers of its own: equal recipes of different programs are equal.
+  // A program of its own with values renumbered: equal recipes of different programs are equal.
   void write_recipe(CompiledProgram& recipe, const std::vector<ValueId>& results) const {
     std::map<ValueId, ValueId> values;
     std::map<int32_t, int32_t> regions, blobs;

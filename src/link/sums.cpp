@@ -6,7 +6,7 @@
 namespace weft::link {
 namespace {
 
-// Does the call add its operands to each other, from the first to the last, and do nothing else?
+// Is the call a plain sum of its operands, from the first to the last?
 bool is_sum(const seam::CallDesc& call) {
   const auto alike = [&](const auto& t) { return t && *t == call.outputs[0]; };
   if (call.outputs.size() != 1 || call.accumulate || !call.updates.empty() ||

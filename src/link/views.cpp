@@ -14,7 +14,7 @@ int64_t attr(const seam::CallDesc& call, std::string_view name, int64_t otherwis
   return otherwise;
 }
 
-// Whether a permute moves axes of size 1 alone.
+// Whether a permute moves only axes of size 1.
 bool keeps_order(const seam::CallDesc& permute) {
   const IntList& x = permute.inputs[0]->shape;
   Shape axes;
@@ -30,7 +30,7 @@ bool keeps_order(const seam::CallDesc& permute) {
   return true;
 }
 
-// The axis that the call is about, if all axes before it have size 1: what lies along it lies in one piece.
+// The call's axis, if all axes before it have size 1, so that parts along it are contiguous.
 std::optional<size_t> outermost_axis(const seam::CallDesc& call, const IntList& shape) {
   int64_t axis = attr(call, "axis", 0);
   if (axis < 0) axis += static_cast<int64_t>(shape.size());
@@ -54,7 +54,7 @@ bool is_aligned(uint64_t offset, Devices devices) {
   return std::ranges::all_of(devices, [&](const auto* d) { return offset % alignment_of(*d) == 0; });
 }
 
-// Parts of one value in another one's memory.
+// Places operands of concats in the memory of the result.
 class Pieces {
  public:
   Pieces(const program::CompiledProgram& program, FlatProgram& flat, Devices devices)
@@ -82,7 +82,7 @@ class Pieces {
 
  private:
   FlatValue& value(int32_t id) { return flat_.values[static_cast<size_t>(id)]; }
-  // Made by a kernel for this alone: no view, no output, no operand that is there twice.
+  // Only a value made by a kernel and read only here: no view, no output, no repeated operand.
   bool may_lie_in_another(int32_t in, const FlatCall& call) {
     return value(in).view_of < 0 && flow_.is_own(in) && flow_.of(in).last != Flow::kEnd &&
            flat_.calls[static_cast<size_t>(flow_.of(in).maker)].prepared &&

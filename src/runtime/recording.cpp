@@ -84,8 +84,7 @@ bool BoundSchedule::recordable(size_t i) const {
   return schedule_.slots[static_cast<size_t>(step.inputs[0])].device == step.device;
 }
 
-// Records steps [first, last), or as many as the device can, and returns where it got to: to one that it
-// refuses, or to the end.
+// Records steps [first, last), or as many as the device can. Returns the first step that was not recorded.
 Result<size_t> BoundSchedule::record(size_t first, size_t last) {
   const size_t end = last;
   while (last > first + 1) {  // one step alone gains nothing
@@ -104,7 +103,7 @@ Result<size_t> BoundSchedule::record(size_t first, size_t last) {
   return last;
 }
 
-// Those between the last one and this one are launched one by one.
+// Steps between two sequences are launched one by one.
 void BoundSchedule::add_stretch(Stretch stretch) {
   const size_t done = stretches_.empty() ? 0 : stretches_.back().last;
   if (done < stretch.first) stretches_.push_back({done, stretch.first, nullptr});

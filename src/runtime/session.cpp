@@ -10,7 +10,7 @@
 namespace weft::runtime {
 namespace {
 
-// Marks the session as running; a second thread sees the mark.
+// Marks the session as running, for other threads to see.
 class Busy {
  public:
   explicit Busy(std::atomic<bool>& flag) : flag_(flag), mine_(!flag.exchange(true)) {}
@@ -81,7 +81,7 @@ Status Session::load(const Present& present, bool whole) {
   return synchronize();
 }
 
-// Memory that was given may change: it is a caller's.
+// Memory of a caller may change, so it is no constant.
 Status Session::make_constants(const std::vector<seam::BufferRef>& given) {
   std::vector<bool> constant;
   for (size_t i = 0; i < given.size(); ++i) constant.push_back(!given[i] && program_->weights[i].blob >= 0);
@@ -176,7 +176,7 @@ Result<BoundSchedule*> Session::bound_for(const Bindings& bindings) {
   return bound_.front().schedule.get();
 }
 
-// The next power of two for the symbol with the widest range, within it; the others as they are.
+// Rounds the symbol with the widest range up to a power of two, at most its maximum; keeps the others.
 Bindings Session::roof_of(const Bindings& bindings) const {
   const auto width = [](const Symbol& s) { return s.max - s.min; };
   const auto widest = std::ranges::max_element(program_->symbols, {}, width);
@@ -217,7 +217,7 @@ Result<link::Schedule> Session::schedule_for(const Bindings& bindings) {
   return link::link(*rest_, bindings, devices_, policy_, packings());
 }
 
-// All schedules share the arenas. Those that point into one which is too small now go.
+// All schedules share the arenas. If one must grow, the bound schedules that use it are dropped.
 Status Session::make_room(const link::Schedule& schedule) {
   arenas_.resize(devices_.size());
   for (size_t d = 0; d < devices_.size(); ++d) {
@@ -343,7 +343,7 @@ Result<std::vector<DeviceArray>> Session::run_on(std::span<const DeviceArray> in
   return out;
 }
 
-// What the run reads was enqueued before it, and what it writes is not read any more by then.
+// Orders the run after eager work that writes its inputs or reads the memory of its outputs.
 Status Session::follow_eager(std::span<const seam::BufferRef> ports) {
   if (!device().ordered()) return {};
   uint64_t point = 0;

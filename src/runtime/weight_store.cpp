@@ -61,7 +61,7 @@ std::vector<std::string> WeightStore::packings(const WeightKey& plain) {
   return ids;
 }
 
-// Another one may have been made since the last reference to this one went.
+// A new entry may have been made since the last reference to this one was dropped.
 void WeightStore::forget(const WeightKey& key) {
   const std::lock_guard lock(mutex_);
   const auto at = entries_.find(key);

@@ -25,7 +25,7 @@ weft_tensor tensor_of(void* data, const seam::ConcreteType& type, const seam::De
 
 }  // namespace
 
-// Opened when first asked for: each upload waits for its queue, and finds there what failed of it alone.
+// Opened on first use. Each upload synchronizes its queue, so that it sees its own failures alone.
 class Weights::Queues {
  public:
   explicit Queues(std::span<seam::Device* const> devices) : devices_(devices), open_(devices.size()) {}
@@ -57,7 +57,7 @@ WeightKey Weights::key(size_t weight, uint32_t device) {
   return key;
 }
 
-// Memory that was given stays, so a packed copy would come on top of it.
+// Memory of a caller stays, so a packed copy would be a second one.
 std::optional<std::vector<std::string>> Weights::packings(size_t weight, uint32_t device) {
   const auto& here = plain_[at(weight, 0)];
   if (!blob(weight) || (here.buffer && !here.shared)) return std::nullopt;
@@ -86,7 +86,7 @@ Result<Weights::Held> Weights::copied(size_t weight, uint32_t device, Queues& qu
   return Held{entry->buffer(), entry};
 }
 
-// Of one that has no bytes in the program: it was given there, or made.
+// For weights without bytes in the program: given by the caller, or made by the recipe.
 Status Weights::fill_from_first_device(size_t weight, const seam::Buffer& to, uint32_t device,
                                        Queues& queues) {
   const auto& from = plain_[at(weight, 0)].buffer;
@@ -110,7 +110,7 @@ Result<Weights::Held> Weights::packed(const link::PackedWeight& want, Queues& qu
   return Held{entry->buffer(), entry};
 }
 
-// From where the bytes lie already: in the program on the host, or in a copy that goes again.
+// Packs from the program's bytes on the host, or from a temporary upload.
 Status Weights::pack(const link::PackedWeight& want, const seam::Buffer& to, Queues& queues) {
   const auto weight = static_cast<size_t>(want.weight);
   const seam::Device& device = *devices_[want.device];

@@ -13,8 +13,7 @@ void Device::free_now(Buffer* b) {
   delete b;
 }
 
-// The owner of imported memory may do with it what they like as soon as they are told: what is enqueued has
-// to be through before.
+// The owner of imported memory may reuse it as soon as its deleter runs: enqueued work must finish before.
 void Device::free_special(Buffer* b) {
   const auto special = std::move(b->special);
   if (special->imported && ordered()) {
@@ -116,8 +115,8 @@ void Device::leave(Queue& queue) {
   std::erase(queues_, &queue);
 }
 
-// What was retired before now was launched before now: it waits for the other queues with launches in them.
-// Without memory for that, plans stay until the next time.
+// Kernels retired before now were launched before now: they wait for the other queues that hold launches.
+// If memory for that runs out, they stay until the next call.
 void Device::passed(const Queue& queue) {
   if (!uses_.none()) uses_.forget(queue);
   std::vector<PreparedKernel*> ended;

@@ -19,7 +19,7 @@ class Flattening {
   RegionDesc take() { return std::move(flat_); }
 
  private:
-  // The steps of a body on these operands; gives its results. All are values of the flat body.
+  // Adds the steps of a body on these operands; returns its results. All are values of the flat body.
   std::vector<uint32_t> add(const RegionDesc& body, std::vector<uint32_t> ids) {
     ids.resize(body.values.size(), kAbsent);
     for (const StepDesc& step : body.steps) {

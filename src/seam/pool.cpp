@@ -3,8 +3,7 @@
 #include "base/biased_lock.h"
 #include "seam/device.h"
 
-// Free memory of devices, which threads keep for themselves: an allocation that finds its size there takes no
-// lock.
+// Per-thread pools of free device memory: a hit takes no lock.
 namespace weft::seam {
 namespace {
 
@@ -25,8 +24,8 @@ uint32_t class_of(uint64_t bytes) {
   const auto step = static_cast<uint32_t>(last >> (octave - kStepBits)) & ((1u << kStepBits) - 1);
   return kSmallClasses + ((octave - kSmallBits) << kStepBits) + step;
 }
-// What is taken for a buffer of class k: all of the class, but no more than is asked for of those that count.
-// Programs that repeat themselves ask for the same sizes again.
+// Bytes allocated for a buffer of class k: the whole class for small ones, the exact size for large ones,
+// since repeating programs ask for the same sizes again.
 uint64_t rounded(uint64_t bytes, uint32_t k) {
   if (k < kSmallClasses) return kSmallest << k;
   if (bytes >= kWorthGiving) return (bytes + kSmallest - 1) / kSmallest * kSmallest;
@@ -35,16 +34,16 @@ uint64_t rounded(uint64_t bytes, uint32_t k) {
   return uint64_t{(1u << kStepBits) + step + 1} << (octave - kStepBits);
 }
 
-// Bytes that a thread keeps of one device before giving back. A device with memory of its own is nobody
-// else's while we compute, and giving back takes it long: it may keep a quarter.
+// Bytes that a thread pools of one device. Freeing is slow on devices with memory of their own, which no
+// other process needs: a quarter may be pooled there.
 int64_t most_kept(const weft_capability& c) {
   return static_cast<int64_t>(c.host_memory ? kKept : std::max(kKept, c.memory / 4));
 }
 
 }  // namespace
 
-// A thread's free buffers of one device, by class, and what it has in use. A buffer that another thread lets
-// go of is counted there.
+// A thread's free buffers of one device, by class, and its bytes in use. A buffer freed by another thread is
+// counted there.
 struct ThreadPool {
   Device* device = nullptr;         // none once it is closed
   BiasedLock lock;                  // of `kept` and `lists`: trim reaches every thread's
@@ -53,8 +52,8 @@ struct ThreadPool {
   Buffer* lists[kClasses] = {};
 };
 
-// By device. At thread end the free buffers go to their device, for the next thread to take. The pointers
-// have nothing to construct or destroy, which every access would ask about.
+// By device. At thread exit the free buffers go to their device, for other threads. Plain pointers: a
+// thread_local with a constructor would be checked at every access.
 struct ThreadPools {
   ThreadPool* of[kMaxDevices + 1] = {};  // the last is that of a device that is opened once more
   bool gone = false;  // a tensor may outlive its thread's pools: static or thread-local ones do
@@ -157,9 +156,8 @@ void recycle(Buffer* b) {
   b->device->free_now(b);
 }
 
-// Before `bytes` are taken anew: what is kept makes room, so that all together stay within the most that was
-// ever in use. Programs that repeat themselves find most of what they need in the pool, and do not come here.
-// Not for ordered devices, which would have to be waited for.
+// Before `bytes` are allocated, trims the pool so that the total stays within the peak use. Repeating
+// programs are mostly served by the pool. Not for ordered devices, which would have to be waited for.
 void Device::make_room(ThreadPool& pool, uint32_t k, uint64_t bytes) {
   if (bytes < kWorthGiving || ordered()) return;
   const BiasedLock::Owner lock(pool.lock);

@@ -91,8 +91,7 @@ Status Registry::add(Entry entry, Status loaded) {
   return loaded;
 }
 
-// Nothing throws across the seam; what does all the same is told like an error, while the plug-in is being
-// loaded.
+// Nothing may throw across the seam; an exception while a plug-in is loaded is reported as an error.
 static Status unthrown(const std::function<Status()>& call) {
   try {
     return call();

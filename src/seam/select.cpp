@@ -36,7 +36,7 @@ Status ask(const weft_kernel& k, Device& device, const OwnedCall& call) {
   return error.status(k.accepts(&k, device.c(), call.c(), error.out()));
 }
 
-// Of constants alone, by a kernel that can make them.
+// Packings must be of constants, by kernels that have `pack`.
 Status check_packings(const PreparedKernel& plan) {
   if (!plan.plan.packings) return {};
   const auto& call = plan.call->desc();
@@ -77,8 +77,8 @@ Result<PreparedPtr> prepare(Device& device, const weft_kernel& k, const CallPtr&
   return plan;
 }
 
-// The kernel that was measured to be the fastest for this call. It is asked like any other, and whatever is
-// wrong with it only means that it is passed over.
+// The kernel that was measured to be the fastest for this call. It is asked like any other; any problem with
+// it only means that it is skipped.
 PreparedPtr select_measured(Device& device, const CallPtr& call, std::vector<Refusal>* refusals) {
   const auto measured = preferences().find(device, call->desc());
   if (!measured || measured->kernel == measured->instead) return {};

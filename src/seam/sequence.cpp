@@ -5,7 +5,7 @@
 namespace weft::seam {
 namespace {
 
-// Half of them are waited for at a time, so that the device always has some to do.
+// Waits for half of the pending runs at a time, so that the device stays busy.
 constexpr uint32_t kInFlight = 16;
 
 }  // namespace
@@ -34,7 +34,7 @@ Result<std::unique_ptr<Sequence>> Sequence::record(Device& device,
 
 Sequence::~Sequence() { device_.backend().free_sequence(sequence_); }
 
-// What the step touches: fixed memory, and bindings that it writes.
+// The step's fixed memory, and the bindings that it writes.
 void Sequence::note(const weft_sequence_step& step) {
   const auto place = [&](uint32_t binding, const void* handle, bool writes) {
     if (binding == 0)

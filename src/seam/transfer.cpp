@@ -8,12 +8,12 @@ constexpr uint64_t kPiece = 4 << 20;
 bool at_once(const Device& d) { return d.host_memory() && !d.ordered(); }
 std::byte* address(Region r) { return static_cast<std::byte*>(r.buffer.handle) + r.offset; }
 
-/// What is on its way in one of the two pieces.
+/// The part in flight in one of the two buffers.
 struct Piece {
   uint64_t point = 0, at = 0, bytes = 0;
 };
 
-// The piece that is full goes on while the other one is filled.
+// One buffer is uploaded while the other is filled.
 Status in_pieces(Queue& from_queue, Region from, Queue& to_queue, Region to, uint64_t bytes,
                  const BufferRef* staging) {
   Piece pieces[2];
