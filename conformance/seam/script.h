@@ -1,4 +1,5 @@
 #pragma once
+#include "conformance/numbers.h"
 #include "conformance/seam/usual.h"
 #include "seam/sequence.h"
 
