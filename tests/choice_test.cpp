@@ -56,6 +56,7 @@ TEST(Rank, WithoutOnesTheListsOrderCounts) {
 }
 
 TEST(Provider, IsABackendWithTheDevicesThatItServes) {
+  WEFT_NEEDS_BACKEND("native");
   WEFT_NEEDS_PLUGIN("good_provider");
   const auto info = get_backend_info("good_provider"), home = get_backend_info("native");
   EXPECT_EQ(info.state, "available") << info.reason;
@@ -73,6 +74,7 @@ TEST(Provider, IsABackendWithTheDevicesThatItServes) {
 }
 
 TEST(Provider, SharesItsDevicesBuffersWithoutACopy) {
+  WEFT_NEEDS_BACKEND("native");
   WEFT_NEEDS_PLUGIN("good_provider");
   const OnBackend on("native");
   reset_ledger();
@@ -96,6 +98,7 @@ TEST(Provider, SharesItsDevicesBuffersWithoutACopy) {
 
 // What is updated in place is seen through every view, and a tape that saved it is told.
 TEST(Provider, AnUpdateInPlaceIsSeenByAllViews) {
+  WEFT_NEEDS_BACKEND("native");
   WEFT_NEEDS_PLUGIN("good_provider");
   const OnBackend on("native");
   const Tensor x = Tensor::of({1, 2}, {2}), there = x.to("good_provider");
@@ -104,6 +107,7 @@ TEST(Provider, AnUpdateInPlaceIsSeenByAllViews) {
 }
 
 TEST(Provider, ACompiledProgramTakesTensorsOfItsHomeAsTheyAre) {
+  WEFT_NEEDS_BACKEND("native");
   WEFT_NEEDS_PLUGIN("good_provider");
   const OnBackend on("native");
   auto twice = compile([](const std::vector<Tensor>& in) { return std::vector<Tensor>{exp(in[0]) + in[0]}; },
@@ -119,6 +123,7 @@ TEST(Provider, ACompiledProgramTakesTensorsOfItsHomeAsTheyAre) {
 
 // A program whose device refuses a call steps over to a provider of the same memory: no step copies.
 TEST(Provider, AStepOverToOneMovesNothing) {
+  WEFT_NEEDS_BACKEND("native");
   WEFT_NEEDS_PLUGIN("good_provider");
   const PolicyScope allow(Policy{.fallback = Fallback::allow});
   const seam::Without without([](const weft_kernel& k) {
@@ -140,6 +145,7 @@ TEST(Provider, AStepOverToOneMovesNothing) {
 }
 
 TEST(Provider, IsAttachedOnceToADeviceAndLetGoOfWhenThatCloses) {
+  WEFT_NEEDS_BACKEND("native");
   WEFT_NEEDS_PLUGIN("good_provider");
   void* library = dlopen((WEFT_BINARY_DIR "/plugins/good_provider.so"), RTLD_NOW | RTLD_NOLOAD);
   ASSERT_NE(library, nullptr);
@@ -244,6 +250,7 @@ TEST(BackendList, AnOpStepsOverInItsOrderOnlyAndOnlyAsFarAsThePolicyAllows) {
 }
 
 TEST(BackendList, AProgramStepsOverInItsOrderToo) {
+  WEFT_NEEDS_BACKEND("native");
   WEFT_NEEDS_PLUGIN("good_plain_c");
   const auto ran_on = [](const std::string& names) {
     auto f = compile([](const std::vector<Tensor>& in) { return std::vector<Tensor>{in[0] + in[1]}; },

@@ -90,6 +90,7 @@ class Preference : public ::testing::Test {
   std::vector<double> usual_;
 
   void SetUp() override {
+    WEFT_NEEDS_BACKEND("native");
     set_log_sink([](LogLevel, std::string_view) {});  // each bad file is told of once
     usual_ = chosen().numbers;
   }

@@ -39,3 +39,7 @@ inline std::string error_of(const std::function<void()>& f) {
 /// The build makes every plug-in, so one that is missing fails the test.
 #define WEFT_NEEDS_PLUGIN(name) \
   ASSERT_TRUE(::weft::testing::load_plugin(name)) << "plugins/" << name << ".so was not built"
+
+/// Sanitizer builds leave out most backends.
+#define WEFT_NEEDS_BACKEND(name) \
+  if (!::weft::is_backend_available(name)) GTEST_SKIP() << name << " is not built here"
