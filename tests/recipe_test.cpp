@@ -132,6 +132,23 @@ TEST(Recipes, LeaveWhatDependsOnSizes) {
   EXPECT_FALSE(split(file));
 }
 
+// What each run overwrites begins anew in each run.
+TEST(Recipes, LeaveWhatIsOverwritten) {
+  const Tensor w = drawn({4, kSide}, "reference"), rate = Tensor::of({0.5}, {}),
+               ones = drawn({4, kSide}, "reference");
+  const File file([&](const auto& in) {
+    Tensor moving = exp(w), moment = exp(ones);
+    sgd_step(moving, moment, in[0], rate);
+    return std::vector{moving + moment};
+  });
+  for (const auto& backend : testing::backends({"reference", "native", "far"})) {
+    SCOPED_TRACE(backend);
+    Compiled program = file.load(backend);
+    const auto want = run(program, backend);
+    for (int i = 0; i < 3; ++i) EXPECT_EQ(run(program, backend), want);
+  }
+}
+
 TEST(Recipes, AProgramMayBeConstantAltogether) {
   const Tensor w = drawn({kSide, kSide}, "reference");
   const File file([&](const auto& in) { return std::vector{exp(w), in[0] + in[0]}; });

@@ -49,7 +49,10 @@ class Splitter {
       : p_(program),
         made_from_(program.values.size()),
         in_rest_(p_.calls.size()),
-        in_recipe_(p_.calls.size()) {
+        in_recipe_(p_.calls.size()),
+        overwritten_(p_.values.size()) {
+    for (const auto& call : p_.calls)
+      for (const auto& update : call.updates) overwritten_[at(call.inputs[update.input])] = true;
     for (size_t i = 0; i < p_.weights.size(); ++i)
       if (constant[i]) made_from_[at(p_.weights[i].value)] = bytes_of(p_.values[at(p_.weights[i].value)]);
     for (const auto& call : p_.calls) follow(call);
@@ -87,7 +90,7 @@ class Splitter {
     uint64_t bytes = 0;
     for (const ValueId id : call.outputs) {
       const auto own = bytes_of(p_.values[at(id)]);
-      if (!own) return;
+      if (!own || overwritten_[at(id)]) return;  // each run overwrites a value of its own
       bytes += *own;
     }
     if (bytes > std::max(kMostGrowth * from, kSmall)) return;
@@ -159,6 +162,7 @@ class Splitter {
   const CompiledProgram& p_;
   std::vector<std::optional<uint64_t>> made_from_;  // by value
   std::vector<bool> in_rest_, in_recipe_;           // by call
+  std::vector<bool> overwritten_;                   // by value: by an update
   std::vector<bool> crosses_;                       // by value: from the recipe to the rest
 };
 
