@@ -11,9 +11,7 @@ Tensor one_call(const std::string& equation, std::span<const Tensor> tensors) {
   std::vector<const Tensor*> in;
   for (const Tensor& t : tensors) in.push_back(&t);
   const AttrValue attrs[] = {equation};
-  Tensor out[1];
-  eager::apply(op, in, attrs, out);
-  return std::move(out[0]);
+  return eager::apply_one(op, in, attrs);
 }
 
 }  // namespace

@@ -12,9 +12,7 @@ static Tensor concat_some(std::span<const Tensor> parts, int64_t axis) {
   const Tensor* in[ir::kMostOperands];
   std::ranges::transform(parts, in, [](const Tensor& t) { return &t; });
   const AttrValue attrs[] = {axis};
-  Tensor out[1];
-  eager::apply(op, std::span(in, parts.size()), attrs, out);
-  return std::move(out[0]);
+  return eager::apply_one(op, std::span(in, parts.size()), attrs);
 }
 
 // So many at a time as the op takes, until one is left: up to 32 tensors move once, up to 1,024 twice.

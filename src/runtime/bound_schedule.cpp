@@ -1,5 +1,6 @@
 #include "runtime/bound_schedule.h"
 
+#include "runtime/c_tensor.h"
 #include "seam/ledger.h"
 #include "seam/transfer.h"
 
@@ -30,20 +31,8 @@ uint32_t BoundSchedule::layout_of(const link::BufferAllocation& slot) const {
 void BoundSchedule::make_launches() {
   for (size_t i = 0; i < schedule_.slots.size(); ++i) {
     const auto& slot = schedule_.slots[i];
-    const auto& dtype = info(slot.type.dtype);
-    tensors_.push_back({.dl = {.data = memory_[i] ? memory_[i]->handle : nullptr,
-                               .device = schedule_.devices[slot.device]->dl(),
-                               .ndim = static_cast<int32_t>(slot.type.shape.size()),
-                               .dtype = {dtype.dlpack_code, static_cast<uint8_t>(8 * dtype.bytes), 1},
-                               .shape = schedule_.slots[i].type.shape.data(),
-                               .strides = nullptr,
-                               .byte_offset = slot.offset},
-                        .size = sizeof(weft_tensor),
-                        .layout = layout_of(slot),
-                        .logical_shape = nullptr,
-                        .alignment = 64,
-                        .binding = 0,
-                        .reserved = 0});
+    tensors_.push_back(c_tensor(memory_[i] ? memory_[i]->handle : nullptr, slot.type,
+                                *schedule_.devices[slot.device], layout_of(slot), slot.offset));
   }
   size_t n = 0;
   for (const auto& step : schedule_.steps) n += step.inputs.size() + step.outputs.size();

@@ -5,7 +5,7 @@
 
 #include "link/recipe.h"
 #include "link/resolve_types.h"
-#include "runtime/made.h"
+#include "runtime/constants.h"
 
 namespace weft::runtime {
 namespace {
@@ -274,7 +274,7 @@ Status Session::put(std::span<const HostView> inputs) {
 Status Session::enqueue() {
   if (!current_ || !current_->is_bound()) return invalid("execute: set_inputs comes first");
   if (seam::Together::open())
-    return invalid("execute: the schedules that this thread prepares are not finished");
+    return invalid("execute: the kernels that this thread prepares are not finished");
   return current_->enqueue();
 }
 

@@ -1,30 +1,9 @@
 #include "runtime/weights.h"
 
 #include "link/resolve_types.h"
+#include "runtime/c_tensor.h"
 
 namespace weft::runtime {
-namespace {
-
-weft_tensor tensor_of(void* data, const seam::ConcreteType& type, const seam::Device& device,
-                      uint32_t layout) {
-  const auto& dtype = info(type.dtype);
-  return {.dl = {.data = data,
-                 .device = device.dl(),
-                 .ndim = static_cast<int32_t>(type.shape.size()),
-                 .dtype = {dtype.dlpack_code, static_cast<uint8_t>(8 * dtype.bytes), 1},
-                 .shape = const_cast<int64_t*>(type.shape.data()),
-                 .strides = nullptr,
-                 .byte_offset = 0},
-          .size = sizeof(weft_tensor),
-          .layout = layout,
-          .logical_shape = nullptr,
-          .alignment = 64,
-          .binding = 0,
-          .reserved = 0};
-}
-
-}  // namespace
-
 // Opened on first use. Each upload synchronizes its queue, so that it sees its own failures alone.
 class Weights::Queues {
  public:
@@ -124,8 +103,8 @@ Status Weights::pack(const link::PackedWeight& want, const seam::Buffer& to, Que
   WEFT_TRY(auto* queue, queues.of(want.device));
   // `pack` only reads it.
   void* data = copy.buffer ? copy.buffer->handle : const_cast<std::byte*>(b.data);
-  const weft_tensor from = tensor_of(data, type, device, 0);
-  const weft_tensor into = tensor_of(to.handle, type, device, want.packing().layout);
+  const weft_tensor from = c_tensor(data, type, device);
+  const weft_tensor into = c_tensor(to.handle, type, device, want.packing().layout);
   seam::CError error;
   const weft_code code = want.prepared->kernel.pack(&plan, want.input, &from, &into, queue->c(), error.out());
   const Status passed = queue->synchronize();  // also after a failure: the copy is freed

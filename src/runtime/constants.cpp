@@ -1,4 +1,4 @@
-#include "runtime/made.h"
+#include "runtime/constants.h"
 
 namespace weft::runtime {
 namespace {
