@@ -48,6 +48,21 @@ TEST(LoopsFused, AttentionTakesADispatchForEachProductAndOneForItsRows) {
   }
 }
 
+// What a few offsets say of a token is found where it is read; a fold of more elements is a dispatch of its
+// own.
+TEST(LoopsFused, ShortFoldsAreComputedWhereTheyAreRead) {
+  const auto append = [](int64_t batch) {
+    std::vector<double> length(static_cast<size_t>(batch), 3), offsets(static_cast<size_t>(batch) + 1, 2);
+    offsets[0] = 0;
+    return Ask{"ragged_cache_append",
+               {counting({batch, 2, 9, 4}), counting({2, 2, 4}), array({batch}, length, DType::i32),
+                array({batch + 1}, offsets, DType::i32)}};
+  };
+  EXPECT_EQ(dispatches(append(1)), 1u);
+  EXPECT_EQ(dispatches(append(3)), 1u);
+  EXPECT_EQ(dispatches(append(4)), 2u);
+}
+
 // Moments and weights of the step, in place, and its two counters.
 TEST(LoopsFused, AStepOfAdamWTakesTwoDispatches) {
   const auto p = counting({40, 30}), one = array({}, {0.5});

@@ -24,6 +24,8 @@ int64_t lanes_of(const KernelKey& key, uint32_t subgroup) {
   return key.folded <= 512 ? 32 : key.folded > 2048 ? kGroupItems : subgroup == 1 ? 32 : 128;
 }
 
+constexpr int64_t kMostHeld = 48;  // elements that an item may hold in registers, over all operands
+
 class FoldWriter {
  public:
   FoldWriter(const FusedCall& plan, const FusedKernel& group, Pull& p)
@@ -36,9 +38,10 @@ class FoldWriter {
         lanes_(lanes_of(key_, plan.subgroup)) {}
 
   Result<int64_t> run() {
-    number_items();
     int waves = 0;
     for (const Heavy* h : group_.heavy) waves = std::max(waves, h->wave + 1);
+    number_items();
+    if (held(waves)) hold();
     for (int w = 0; w < waves; ++w) {
       std::vector<const Heavy*> now;
       for (const Heavy* h : group_.heavy)
@@ -86,11 +89,31 @@ class FoldWriter {
   bool parts() const { return group_.parts > 0 && !group_.last; }
   Id both(Id x, Id y) { return x == kNone ? y : b.compare(Op::both, x, y); }
 
-  /// Runs `visit(c)` for the folded indices of this lane.
+  int64_t trips() const { return (key_.folded + lanes_ - 1) / lanes_; }
+  /// Whether a lane keeps its elements of a row in registers, because the kernel walks the row again. Devices
+  /// without subgroups run the items of a group one after another, and would keep them in memory.
+  bool held(int waves) const {
+    const auto of_element = [&](uint32_t k) { return product(body_.sizes(body_.outputs[k])) != key_.kept; };
+    const int walks = waves + std::any_of(group_.outputs.begin(), group_.outputs.end(), of_element);
+    return plan_.subgroup > 1 && key_.kind == Kind::row && lanes_ > 1 && walks > 1 &&
+           trips() * body_.call.n_inputs <= kMostHeld;
+  }
+  /// Writes the walk out, an index for each element of a lane: what is computed of an element once is known
+  /// from then on. Only the last index may lie behind the row's end.
+  void hold() {
+    for (int64_t i = 0; i < trips(); ++i) held_.push_back(b.nest(b.index(i), by_, from_));
+    if (key_.folded % lanes_ == 0) return;
+    in_row_ = b.compare(Op::less, held_.back(), p_.argument("folded", key_.folded));
+    held_.back() = b.select(in_row_, held_.back(), b.index(0));
+  }
+
+  /// Runs `visit(c, guard)` for the folded indices of this lane; where the guard does not hold, c is none.
   template <class F>
   void each(F visit) {
+    for (const Id c : held_) visit(c, c == held_.back() ? in_row_ : kNone);
+    if (!held_.empty()) return;
     const Id l = p_.loop(trips_);
-    visit(lanes_ > 1 ? b.nest(l, by_, from_) : l);
+    visit(lanes_ > 1 ? b.nest(l, by_, from_) : l, kNone);
     p_.end(l);
   }
 
@@ -98,8 +121,11 @@ class FoldWriter {
   void fold(const std::vector<const Heavy*>& now) {
     Ids totals;
     for (const Heavy* h : now) totals.push_back(b.accumulator(start(*h)));
-    each([&](Id c) {
-      for (size_t i = 0; i < now.size(); ++i) b.assign(totals[i], add_term(*now[i], totals[i], c));
+    each([&](Id c, Id guard) {
+      for (size_t i = 0; i < now.size(); ++i) {
+        const Id more = add_term(*now[i], totals[i], c);
+        b.assign(totals[i], guard == kNone ? more : b.select(guard, more, totals[i]));
+      }
     });
     for (size_t i = 0; i < now.size(); ++i) {
       const Heavy& h = *now[i];
@@ -175,12 +201,21 @@ class FoldWriter {
       const Place place = kept_place(v);
       p_.store({Bound::Kind::output, k, body_.type(v)}, p_.flat_of(place, axes), p_.at(v, place), first_);
     }
+    if (of_elements.empty()) return {};
     Status good;
-    if (!of_elements.empty())
-      each([&](Id c) {
-        for (const uint32_t k : of_elements)
-          if (good.ok()) good = write_element(k, c);
-      });
+    const auto place_of = [&](uint32_t k, Id c) {
+      auto place = element_place(k, c);
+      if (!place.ok() && good.ok()) good = place.status();
+      return place.ok() ? std::move(place).value() : Place();
+    };
+    for (const Id c : held_)  // before the first store: compilers move no load over a store
+      for (const uint32_t k : of_elements)
+        if (const Place place = place_of(k, c); good.ok()) p_.at(body_.outputs[k], place);
+    each([&](Id c, Id guard) {
+      for (const uint32_t k : of_elements)
+        if (const Place place = place_of(k, c); good.ok())
+          write_element(k, place, guard == kNone ? inside_ : both(inside_, guard));
+    });
     return good;
   }
   /// Where a result stands that has the elements of a heavy value.
@@ -190,9 +225,9 @@ class FoldWriter {
         return p_.along(path, p_.place_of(kept_at_, h->kept_axes));
     return p_.place_of(kept_at_, long_axes(body_.sizes(v)));
   }
-  Status write_element(uint32_t k, Id c) {
-    const uint32_t v = body_.outputs[k];
-    const Sizes axes = long_axes(body_.sizes(v));
+  /// Where a result has its element for a kept and a folded index.
+  Result<Place> element_place(uint32_t k, Id c) {
+    const Sizes axes = long_axes(body_.sizes(body_.outputs[k]));
     const int64_t head = key_.kind == Kind::column ? key_.folded : key_.kept;
     size_t split = 0;
     while (split < axes.size() && product(axes, 0, split) < head) ++split;
@@ -200,11 +235,13 @@ class FoldWriter {
       return fail(Code::unsupported, "result {} {} has not the axes of what it is made of", k, text(axes));
     const Sizes first(axes.begin(), axes.begin() + static_cast<ptrdiff_t>(split)),
         second(axes.begin() + static_cast<ptrdiff_t>(split), axes.end());
-    const Place place = key_.kind == Kind::column
-                            ? joined(p_.place_of(c, first), p_.place_of(kept_at_, second))
-                            : joined(p_.place_of(kept_at_, first), p_.place_of(c, second));
-    p_.store({Bound::Kind::output, k, body_.type(v)}, p_.flat_of(place, axes), p_.at(v, place), inside_);
-    return {};
+    return key_.kind == Kind::column ? joined(p_.place_of(c, first), p_.place_of(kept_at_, second))
+                                     : joined(p_.place_of(kept_at_, first), p_.place_of(c, second));
+  }
+  void write_element(uint32_t k, const Place& place, Id guard) {
+    const uint32_t v = body_.outputs[k];
+    const Id at = p_.flat_of(place, long_axes(body_.sizes(v)));
+    p_.store({Bound::Kind::output, k, body_.type(v)}, at, p_.at(v, place), guard);
   }
 
   const FusedCall& plan_;
@@ -216,6 +253,8 @@ class FoldWriter {
   const int64_t lanes_;
   int64_t distance_ = 1;          // in items, between neighbouring lanes
   Id from_ = kNone, by_ = kNone;  // the first element of a lane, and how far its next one is
+  std::vector<Id> held_;          // the folded indices of a lane, where its elements are held
+  Id in_row_ = kNone;             // whether the last of them is one
   Id local_ = kNone, lane_ = kNone, kept_at_ = kNone, inside_ = kNone, first_ = kNone, trips_ = kNone;
   std::map<Type, Id> arrays_;
 };

@@ -9,12 +9,14 @@ namespace {
 constexpr size_t kMostStages = 8;
 constexpr int64_t kAloneInOneGroup = 1 << 14;  // elements that one group walks through without others
 constexpr int64_t kLeastTile = 16;             // rows and columns of a product that is worth a tile
+constexpr int64_t kShortFold = 4;              // elements that each reader may fold for itself
 
 bool is_product(std::string_view op) { return op == "matmul"; }
 
 class Planner {
  public:
-  Planner(const Body& body, uint32_t subgroup) : body_(body), plan_{body, {}, {}, subgroup} {}
+  Planner(const Body& body, uint32_t subgroup, bool short_folds_are_light)
+      : body_(body), plan_{body, {}, {}, {}, subgroup}, short_folds_are_light_(short_folds_are_light) {}
 
   Result<Stages> run() {
     WEFT_CHECK(find_heavy());
@@ -26,6 +28,7 @@ class Planner {
     keep();
     return write();
   }
+  bool has_short_folds() const { return has_short_folds_; }
 
  private:
   const Body::Step* step(uint32_t v) const { return body_.step_of(v); }
@@ -74,11 +77,28 @@ class Planner {
       last = folded;
     }
     if (h.folded_axes.empty()) return {};  // of single elements: light
+    const bool is_short = product(h.folded_axes) <= kShortFold && !follows_heavy(step(v)->in[0]);
+    has_short_folds_ |= is_short;
+    if (is_short && short_folds_are_light_) return plan_.light_folds.insert(v), Status();
     if (changes > 1) return fail(Code::unsupported, "{} folds axes between others", step(v)->call->op);
     h.key.kind = h.kept_axes.empty() ? of_one : last ? Kind::row : Kind::column;
     h.key.kept = product(h.kept_axes), h.key.folded = product(h.folded_axes);
     plan_.heavy.emplace(v, std::move(h));
     return {};
+  }
+  /// Whether `v` depends on a fold or a product: each element of a short fold would compute that again.
+  bool follows_heavy(uint32_t v) const {
+    std::set<uint32_t> seen;
+    std::vector<uint32_t> open{v};
+    while (!open.empty()) {
+      const uint32_t u = open.back();
+      open.pop_back();
+      if (u == UINT32_MAX || !step(u) || !seen.insert(u).second) continue;
+      const auto& s = *step(u);
+      if (is_fold(s.call->op) || is_product(s.call->op)) return true;
+      open.insert(open.end(), s.in, s.in + s.call->n_inputs);
+    }
+    return false;
   }
   void add_product(uint32_t v) {
     const Product y(body_, v);
@@ -224,10 +244,10 @@ class Planner {
     uint64_t overwritten = 0;  // inputs
     split_long_folds();
     for (const FusedKernel& group : groups_) {
-      FusedCall view{body_, plan_.heavy, scratch_, plan_.subgroup};
+      FusedCall view{body_, plan_.heavy, scratch_, plan_.light_folds, plan_.subgroup};
       Kept before;  // what earlier kernels made
       for (const auto& [v, bound] : made_) before.emplace(v, bound);
-      Pull p(body_, before);
+      Pull p(body_, before, plan_.light_folds);
       WEFT_TRY(const int64_t items, write(view, group, p));
       if (!p.status().ok() && !group.outputs.empty() && group.key.kind != Kind::flat)
         return retry_apart(group, p.status());
@@ -274,7 +294,7 @@ class Planner {
   }
   /// Results that their kernel cannot write get one of their own.
   Result<Stages> retry_apart(const FusedKernel& group, const Status& why) {
-    Planner again(body_, plan_.subgroup);
+    Planner again(body_, plan_.subgroup, short_folds_are_light_);
     again.apart_ = apart_;
     for (const uint32_t k : group.outputs) again.apart_.insert(body_.outputs[k]);
     if (again.apart_ == apart_) return Status(why);
@@ -305,6 +325,8 @@ class Planner {
 
   const Body& body_;
   FusedCall plan_;
+  const bool short_folds_are_light_;
+  bool has_short_folds_ = false;
   std::map<uint32_t, std::set<uint32_t>> needs_;
   std::vector<KernelKey> homes_;  // of the outputs
   std::set<uint32_t> apart_;      // results that are not written where what they need is made
@@ -369,7 +391,13 @@ Place Product::place_b(const Body& body, const std::vector<codegen::Id>& y_at, c
 
 Result<Stages> fused_stages(const weft_call& call, uint32_t subgroup) {
   const Body body(call);
-  return Planner(body, subgroup).run();
+  Planner planner(body, subgroup, false);
+  auto stages = planner.run();
+  if (!planner.has_short_folds() || (stages.ok() && stages.value().list.size() == 1)) return stages;
+  // A short fold that each reader computes for itself saves a dispatch, but reads its operand more often.
+  auto fewer = Planner(body, subgroup, true).run();
+  const bool better = fewer.ok() && (!stages.ok() || fewer.value().list.size() < stages.value().list.size());
+  return better ? std::move(fewer) : std::move(stages);
 }
 
 }  // namespace weft::loops

@@ -69,7 +69,8 @@ struct FusedCall {
   const Body& body;
   std::map<uint32_t, Heavy> heavy;
   Kept kept;
-  uint32_t subgroup;  ///< items of a group that run in step; 1: none do
+  std::set<uint32_t> light_folds;  ///< folds that are computed where they are read
+  uint32_t subgroup;               ///< items of a group that run in step; 1: none do
 };
 
 /// Each writes the kernel of a group into `p`, whose stage has so many items or groups.

@@ -1,7 +1,5 @@
 #include "loops/pull.h"
 
-#include <set>
-
 #include "loops/elementwise.h"
 #include "loops/fold.h"
 
@@ -204,6 +202,7 @@ Id Pull::step_at(const Step& step, uint32_t v, const Place& place) {
   if (op == "iota") return b.cast(b.cast(index_or_zero(wide[0]), Type::i32), type_of(body_.type(v)));
   if (is_fold(op) && long_axes(body_.sizes(step.in[0])).size() == place.size())
     return folded_over_ones(step, place);
+  if (light_folds_.count(v)) return folded_here(step, wide);
   return moved(step, v, place, wide);
 }
 
@@ -339,6 +338,34 @@ Id Pull::folded_over_ones(const Step& step, const Place& place) {
   const Id start = fold_start(b, step.call->op, body_.type(step.in[0]));
   const Id value = b.cast(at(step.in[0], place), b.type(start));
   return b.cast(fold_step(b, step.call->op, start, value), type_of(body_.type(step.out[0])));
+}
+
+/// In the order of the axes, as the kernels of folds go where one item makes a whole one.
+Id Pull::folded_here(const Step& step, const Wide& wide) {
+  const uint32_t x = step.in[0];
+  const Sizes sizes = body_.sizes(x), axes = ints_attr(*step.call, "axes");
+  const bool keep = sizes.size() == wide.size();
+  const auto folded = [&](size_t d) {
+    return axes.empty() || std::find(axes.begin(), axes.end(), d) != axes.end();
+  };
+  Sizes extents;
+  for (size_t d = 0; d < sizes.size(); ++d)
+    if (folded(d) && sizes[d] != 1) extents.push_back(sizes[d]);
+  const Id total = b.accumulator(fold_start(b, step.call->op, body_.type(x)));
+  const Id l = loop(argument(key(step, "folded"), product(extents)));
+  const Place along = place_of(l, extents);
+  Wide from;
+  for (size_t d = 0, next = 0, other = 0; d < sizes.size(); ++d) {
+    if (folded(d)) {
+      from.push_back(sizes[d] == 1 ? kNone : along[next++]);
+      other += keep;
+    } else {
+      from.push_back(wide[other++]);
+    }
+  }
+  b.assign(total, fold_step(b, step.call->op, total, b.cast(at(x, narrowed(x, from)), b.type(total))));
+  end(l);
+  return b.cast(total, type_of(body_.type(step.out[0])));
 }
 
 }  // namespace weft::loops

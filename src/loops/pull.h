@@ -1,5 +1,6 @@
 #pragma once
 #include <map>
+#include <set>
 
 #include "codegen/builder.h"
 #include "loops/body.h"
@@ -23,8 +24,10 @@ std::vector<uint32_t> path_to(const Body& body, uint32_t v, uint32_t from);
 /// (reductions, products) must be known already, or lie in the workspace.
 class Pull {
  public:
-  /// `kept`: values that lie in the workspace, and where.
-  Pull(const Body& body, const std::map<uint32_t, Bound>& kept) : body_(body), kept_(kept) {
+  /// `kept`: values that lie in the workspace, and where. `light_folds`: folds that are computed where they
+  /// are read.
+  Pull(const Body& body, const std::map<uint32_t, Bound>& kept, const std::set<uint32_t>& light_folds)
+      : body_(body), kept_(kept), light_folds_(light_folds) {
     scopes_.emplace_back();
     job_.items(0);  // take() knows
   }
@@ -85,6 +88,7 @@ class Pull {
   codegen::Id padded(const Step& step, std::vector<codegen::Id> wide);
   codegen::Id joined(const Step& step, const std::vector<codegen::Id>& wide);
   codegen::Id folded_over_ones(const Step& step, const Place& place);
+  codegen::Id folded_here(const Step& step, const std::vector<codegen::Id>& wide);
 
   /// An index for every axis of `v`, kNone where its size is 1; and back.
   std::vector<codegen::Id> widened(uint32_t v, const Place& place) const;
@@ -96,6 +100,7 @@ class Pull {
 
   const Body& body_;
   const std::map<uint32_t, Bound>& kept_;
+  const std::set<uint32_t>& light_folds_;
   std::vector<Scope> scopes_;
   std::map<std::string, uint32_t> slots_;
   std::map<std::pair<int, uint64_t>, uint32_t> buffers_;  // by kind, and index or offset
