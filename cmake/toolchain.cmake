@@ -5,10 +5,8 @@ if(CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
     string(APPEND sloppiness ,include_file_mtime,include_file_ctime)
   endif()
-  # A precompiled header holds the checksums of its headers. By its preprocessed text the cache would return one whose headers
-  # differ in comments, and GCC would read them again; by the files that it depends on it does not (and nothing is preprocessed
-  # twice).
-  set(CMAKE_C_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=${sloppiness} CCACHE_DEPEND=1 "${CCACHE}")
+  set(CMAKE_C_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=${sloppiness}
+      "${CMAKE_CURRENT_LIST_DIR}/ccache.sh" "${CCACHE}")
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_C_COMPILER_LAUNCHER})
   add_compile_options($<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>)
   add_compile_options("$<$<COMPILE_LANG_AND_ID:CXX,Clang>:SHELL:-Xclang -fno-pch-timestamp>")
