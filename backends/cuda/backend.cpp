@@ -1,7 +1,7 @@
 #include "gpu.hpp"
 
-// CUDA, as far as the seam needs it to be proved on a real device: memory, queues with points, sequences as
-// graphs, cuBLASLt's matmul and a few kernels of its own. All else is refused, with a reason.
+// The smallest CUDA backend that proves the seam on a real device: memory, queues with points, sequences as
+// graphs, matmul by cuBLASLt and a few own kernels. Everything else is refused with a reason.
 namespace weft::cuda {
 namespace {
 
@@ -90,7 +90,7 @@ bool is_pinned(void* handle) {
   return cudaPointerGetAttributes(&a, handle) == cudaSuccess && a.type == cudaMemoryTypeHost;
 }
 
-/// Memory that this backend allocated: an import has the owner's address, and is not freed.
+/// Memory that this backend allocated. An import has the owner's address and is not freed.
 struct Imports {
   std::mutex mutex;
   std::vector<void*> handles;

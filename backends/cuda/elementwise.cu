@@ -1,7 +1,7 @@
 #include "gpu.hpp"
 
-// add, sub and maximum of f32: four elements a thread where both sides lie like the result, else one, found
-// by strides.
+// add, sub and maximum of f32: four elements per thread if both operands are laid out like the result, else
+// one, addressed by strides.
 namespace weft::cuda {
 
 using namespace backend;
@@ -16,7 +16,7 @@ struct Add {
 struct Sub {
   __device__ float operator()(float a, float b) const { return a - b; }
 };
-struct Maximum {  // NaN where one side is
+struct Maximum {  // NaN if one side is
   __device__ float operator()(float a, float b) const { return a != a ? a : b != b ? b : fmaxf(a, b); }
 };
 
@@ -67,7 +67,7 @@ Outcome launch(const Launch& l) {
   const TensorView a = l.input(0), b = l.input(1), y = l.output(0);
   const int64_t n = y.size();
   if (n == 0) return Outcome::ok();
-  // By what the call promises of all addresses, not by these: the launch may be replayed with others.
+  // By the alignment that the call promises, not by these addresses: the launch may be replayed with others.
   const OpCall c = l.call();
   const bool wide = a.size() == n && b.size() == n && n % 4 == 0 && c.input(0).alignment() % 16 == 0 &&
                     c.input(1).alignment() % 16 == 0 && c.output(0).alignment() % 16 == 0;

@@ -8,7 +8,7 @@
 
 #include "weft/backend.hpp"
 
-// What the files of this backend share: devices, queues, and errors as the contract wants them.
+// Shared by the files of this backend: devices, queues, and errors in the contract's form.
 namespace weft::cuda {
 
 using backend::Outcome;
@@ -32,10 +32,10 @@ struct Queue {
 inline Device* device_of(weft_device d) { return reinterpret_cast<Device*>(d); }
 inline Queue* queue_of(weft_queue q) { return reinterpret_cast<Queue*>(q); }
 
-/// What a call of the runtime came to, in words.
+/// The result of a runtime call as text.
 inline Outcome outcome(cudaError_t error, const char* what) {
   if (error == cudaSuccess) return Outcome::ok();
-  cudaGetLastError();  // what is not sticky is told once
+  cudaGetLastError();  // clears an error that is not sticky
   const weft_code code = error == cudaErrorMemoryAllocation ? WEFT_OUT_OF_MEMORY : WEFT_DEVICE;
   return Outcome::fail(code, "{}: {} ({})", what, cudaGetErrorString(error), static_cast<int>(error));
 }
@@ -47,13 +47,13 @@ inline Queue& queue_of(const backend::Launch& l) { return *queue_of(l.raw()->que
 inline cudaStream_t stream_of(const backend::Launch& l) { return queue_of(l).stream; }
 
 #ifdef __CUDACC__
-/// What comes before this may run while the kernel before drains, so it touches no memory that others write.
+/// Code before this may run while the previous kernel drains, so it must not touch memory that others write.
 __device__ inline void wait_for_kernels_before() {
 #if __CUDA_ARCH__ >= 900
   cudaGridDependencySynchronize();
 #endif
 }
-/// The next kernel may start; it waits for all of this one before it touches memory.
+/// Lets the next kernel start; it waits for the end of this one before it touches memory.
 __device__ inline void let_next_kernel_start() {
 #if __CUDA_ARCH__ >= 900
   cudaTriggerProgrammaticLaunchCompletion();
@@ -61,7 +61,7 @@ __device__ inline void let_next_kernel_start() {
 }
 #endif
 
-/// Names of weft/backend.h: see there for what each must do.
+/// Entries of weft_backend; weft/backend.h specifies them.
 weft_code mark(weft_queue, uint64_t* point, weft_error*);
 weft_code wait(weft_queue, weft_queue other, uint64_t point, weft_error*);
 weft_code await(weft_queue, uint64_t point, uint64_t nanoseconds, uint64_t* reached, weft_error*);
@@ -75,7 +75,7 @@ weft_code make_sequence(weft_device, const weft_sequence_desc*, weft_sequence*, 
 weft_code run_sequence(weft_sequence, weft_queue, void* const* handles, uint32_t n, weft_error*);
 void free_sequence(weft_sequence);
 
-/// The copy, of memory that is no binding any more.
+/// The copy with its bindings resolved.
 Outcome enqueue_copy(const weft_copy&, cudaStream_t);
 
 /// add, sub and maximum of f32, with broadcasting; softmax of rows; matmul by cuBLASLt.

@@ -5,8 +5,8 @@
 
 #include "gpu.hpp"
 
-// Products of two matrices by cuBLASLt, which is opened when the first one is asked for. Its matrices are
-// column by column: a row-major C = A B is its C' = B' A'.
+// Products of two matrices by cuBLASLt, opened on first use. Its matrices are column-major: a row-major
+// C = A B is its C' = B' A'.
 namespace weft::cuda {
 
 using namespace backend;
@@ -29,7 +29,7 @@ struct CublasLt {
   WEFT_CUBLASLT(WEFT_DECLARE)
 #undef WEFT_DECLARE
   cublasLtHandle_t handle = nullptr;
-  std::string missing;  // why it can't be used; empty: it can
+  std::string missing;  // why it can't be used; empty if it can
 };
 
 CublasLt open_library() {
@@ -66,7 +66,7 @@ Outcome told(cublasStatus_t status, const char* what) {
 
 struct Product {
   cublasLtMatmulDesc_t operation = nullptr;
-  cublasLtMatrixLayout_t a = nullptr, b = nullptr, c = nullptr;  // by cuBLASLt's order: a is our b
+  cublasLtMatrixLayout_t a = nullptr, b = nullptr, c = nullptr;  // in cuBLASLt's order: its a is our b
   cublasLtMatmulAlgo_t algorithm{};
   Product() = default;
   Product(const Product&) = delete;

@@ -13,7 +13,7 @@ namespace {
 
 bool has_ended(cudaEvent_t event) { return cudaEventQuery(event) != cudaErrorNotReady; }
 
-// Lets go of the points that were reached. Under the queue's mutex.
+// Drops the points that were reached. Needs the queue's mutex.
 void advance(Queue& q) {
   while (!q.points.empty() && has_ended(q.points.front().second)) {
     q.reached = q.points.front().first;
@@ -22,7 +22,7 @@ void advance(Queue& q) {
   }
 }
 
-// The event of the first point that is not before this one; null where it was reached.
+// The event of the first point at or after this one; null if it was reached.
 cudaEvent_t event_of(Queue& q, uint64_t point) {
   advance(q);
   for (const auto& [number, event] : q.points)
@@ -91,7 +91,7 @@ weft_code wait(weft_queue c, weft_queue other, uint64_t point, weft_error* error
   return guarded(error, [&]() -> Outcome {
     Queue& of = *queue_of(other);
     WEFT_CUDA_TRY(cudaSetDevice(of.device.ordinal));
-    const std::lock_guard lock(of.mutex);  // or the event might be recorded anew meanwhile
+    const std::lock_guard lock(of.mutex);  // or the event might be recorded again in between
     const cudaEvent_t event = event_of(of, point);
     if (event) WEFT_CUDA_TRY(cudaStreamWaitEvent(queue_of(c)->stream, event, 0));
     return Outcome::ok();

@@ -3,8 +3,8 @@
 
 #include "gpu.hpp"
 
-// Sequences: the steps are captured into a graph for each set of bindings, and the last few graphs are kept;
-// what a library's kernel makes of its pointers is its own business that way.
+// Sequences: the steps are captured into a graph for each set of bindings, and the last few graphs are kept.
+// So a library's kernels may derive whatever they like from the pointers.
 namespace weft::cuda {
 
 using backend::guarded, backend::LaunchCopy;
@@ -95,7 +95,7 @@ class Sequence {
     return made;
   }
 
-  // The oldest graph takes the new steps where it can: cheaper than one made anew.
+  // Updating the oldest graph is cheaper than instantiating a new one.
   Outcome instantiate(cudaGraph_t graph, const Handles& handles) {
     if (graphs_.size() == kMostGraphs) {
       cudaGraphExecUpdateResultInfo info{};
@@ -106,7 +106,7 @@ class Sequence {
         return Outcome::ok();
       }
       cudaGetLastError();
-      cudaGraphExecDestroy(oldest.exec);  // one that is pending ends when it has run
+      cudaGraphExecDestroy(oldest.exec);  // a pending one is freed after it has run
       graphs_.pop_back();
     }
     cudaGraphExec_t exec = nullptr;
@@ -123,7 +123,7 @@ class Sequence {
   }
 
   Outcome capture_steps(const Handles& handles) {
-    const size_t fork = steps_.size();  // the events behind those of the steps
+    const size_t fork = steps_.size();  // its event follows those of the steps
     WEFT_CUDA_TRY(cudaEventRecord(events_[fork], streams_[0]));
     for (size_t s = 1; s < streams_.size(); ++s)
       WEFT_CUDA_TRY(cudaStreamWaitEvent(streams_[s], events_[fork], 0));
@@ -139,7 +139,7 @@ class Sequence {
   Outcome capture_step(size_t i, const Handles& handles) {
     const Step& step = steps_[i];
     const cudaStream_t stream = streams_[step.stream];
-    for (const uint32_t earlier : step.after)  // a stream keeps its own order
+    for (const uint32_t earlier : step.after)  // a stream keeps its order by itself
       if (steps_[earlier].stream != step.stream)
         WEFT_CUDA_TRY(cudaStreamWaitEvent(stream, events_[earlier], 0));
     if (!step.launch) {
@@ -165,7 +165,7 @@ class Sequence {
   std::vector<Step> steps_;
   std::vector<cudaStream_t> streams_;
   std::vector<cudaEvent_t> events_;  // of the steps, of the fork, of the other streams' ends
-  std::deque<Graph> graphs_;         // the last used first
+  std::deque<Graph> graphs_;         // most recently used first
 };
 
 weft_code make_sequence(weft_device d, const weft_sequence_desc* desc, weft_sequence* out, uint32_t* refused,

@@ -1,7 +1,7 @@
 #include "gpu.hpp"
 
-// Softmax of rows, one block a row. It is launched while the kernel before it drains (programmatic dependent
-// launch), and touches memory only when that one has ended.
+// Softmax of rows, one block per row. It is launched while the previous kernel drains (programmatic dependent
+// launch) and touches memory only after that one has ended.
 namespace weft::cuda {
 
 using namespace backend;
@@ -12,7 +12,7 @@ constexpr int kThreads = 256;
 
 __device__ float over_block(float v, float (*combine)(float, float), float* shared) {
   for (int o = 16; o > 0; o /= 2) v = combine(v, __shfl_xor_sync(~0u, v, o));
-  __syncthreads();  // the last call's results were read
+  __syncthreads();  // until the previous call's results are read
   if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32] = v;
   __syncthreads();
   v = shared[0];

@@ -2,9 +2,8 @@
 #include "sequence.hpp"
 #include "weft/shared/primitives.hpp"
 
-// The strictest small device that the contract allows, so that a host which works here works anywhere:
-// handles that fault when read, a queue that runs late, errors that come at synchronize, small buffers, no
-// regions.
+// The strictest small device that the contract allows; a host that works here works anywhere. Handles fault
+// when read, queues run late, errors are reported at synchronize, buffers are small, regions are refused.
 namespace {
 
 using far::Memory;
@@ -15,7 +14,7 @@ using namespace weft::backend;
 struct Device {
   Memory memory;
   std::mutex mutex;
-  Outcome error;  // of calls that have no queue; reported at the next synchronize of any
+  Outcome error;  // of calls without a queue; reported at the next synchronize of any queue
 };
 
 struct DeviceQueue {
@@ -38,7 +37,7 @@ bool overlap(const weft_tensor* a, const weft_tensor* b) {
   return na > 0 && nb > 0 && begin(a) < begin(b) + nb && begin(b) < begin(a) + na;
 }
 
-/// The operands as the device can take them, or what the host did wrong. Adds their buffers to `holds`.
+/// The operands in the device's form, or the host's mistake. Adds their buffers to `holds`.
 Outcome check_operands(Memory& memory, const weft_launch* l, std::vector<void*>& holds) {
   const OpCall call(l->plan->call);
   auto check = [&](const weft_tensor* t, const char* what, int64_t i) {
@@ -234,7 +233,7 @@ weft_code await(weft_queue q, uint64_t point, uint64_t nanoseconds, uint64_t* re
 // ---- sequences
 // --------------------------------------------------------------------------------------------------
 
-// A run is one task, whose steps come in any order that the description allows, another one each time.
+// A run is one task. Its steps run in a random order among those that the description allows.
 weft_code make_sequence(weft_device, const weft_sequence_desc* desc, weft_sequence* sequence, uint32_t*,
                         weft_error* error) {
   return guarded(error, [&] {

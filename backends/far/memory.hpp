@@ -10,8 +10,8 @@
 
 #include "weft/backend.hpp"
 
-// Memory behind opaque handles: a handle is an address in a reservation that nobody may touch; the bytes lie
-// a constant distance above it. Free memory is full of 0xFF, so a stale or early read gives NaN.
+// Memory behind opaque handles: a handle is an address in an inaccessible reservation, and the bytes are a
+// constant distance above it. Free memory is filled with 0xFF, so a stale or early read gives NaN.
 namespace far {
 
 using weft::backend::Outcome;
@@ -63,7 +63,7 @@ class Memory {
     }
     return Outcome::fail(WEFT_OUT_OF_MEMORY, "no {} bytes are left of {}", bytes, kSpan);
   }
-  /// A handle for bytes that are somebody else's.
+  /// A handle for bytes that another owner allocated.
   Outcome import(char* address, uint64_t bytes, void** handle) {
     if (auto outcome = allocate(bytes, handle); !outcome.good()) return outcome;
     const std::lock_guard lock(mutex_);
@@ -82,7 +82,7 @@ class Memory {
                          at->second.bytes);
   }
 
-  /// A queue will use the buffer, or has done so.
+  /// Records that a queue will use the buffer, or that it has.
   void hold(void* handle, Queue* queue, const std::string& user) {
     const std::lock_guard lock(mutex_);
     blocks_.at(key(handle)).users.push_back({queue, user});
@@ -91,12 +91,12 @@ class Memory {
     const std::lock_guard lock(mutex_);
     const auto at = blocks_.find(key(handle));
     auto& users = at->second.users;
-    users.erase(std::ranges::find(users, queue, &User::queue));  // a queue ends what it began first
+    users.erase(std::ranges::find(users, queue, &User::queue));  // uses of a queue end in order
     if (users.empty() && at->second.dying) give_back(at);
   }
 
-  /// False where no buffer has the handle. `pending` is told who was still to use the buffer, whose memory
-  /// then stays until they have: under the lock, without which their queue may be closed.
+  /// False if no buffer has the handle. Calls `pending` with the users that have yet to use the buffer; its
+  /// memory stays until they have. Under the lock: without it their queue might be closed.
   bool free(void* handle, const std::function<void(Queue&, const std::string& user)>& pending) {
     const std::lock_guard lock(mutex_);
     const auto at = blocks_.find(key(handle));
@@ -117,7 +117,7 @@ class Memory {
   }
 
  private:
-  /// A task that is still to run; so its queue is open.
+  /// A task that has not run yet, so its queue is open.
   struct User {
     Queue* queue;
     std::string name;
@@ -126,7 +126,7 @@ class Memory {
     uint64_t bytes = 0, size = 0;
     std::vector<User> users = {};
     bool dying = false;
-    char* imported = nullptr;  // where the bytes are, if they are not this memory's
+    char* imported = nullptr;  // where the bytes of an import are
   };
   char* real(const std::pair<const uint64_t, Block>& block) const {
     return block.second.imported ? block.second.imported : base_ + kSpan + block.first;

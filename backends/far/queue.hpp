@@ -8,10 +8,10 @@
 
 #include "memory.hpp"
 
-// An ordered queue on a thread of its own, late on purpose: a random pause comes before each task.
+// An ordered queue on its own thread, late on purpose: it pauses at random before each task.
 namespace far {
 
-/// How many tasks of a queue have run. Others may wait for it after the queue is closed.
+/// The number of tasks of a queue that have run. May be waited for after the queue is closed.
 class Progress {
  public:
   void add() {
@@ -21,7 +21,7 @@ class Progress {
     }
     changed_.notify_all();
   }
-  /// How far it is, after waiting for `point` at most so long.
+  /// The number reached after waiting for `point`, at most so long.
   uint64_t await(uint64_t point, uint64_t nanoseconds) {
     std::unique_lock lock(mutex_);
     const auto reached = [&] { return done_ >= point; };
@@ -71,13 +71,13 @@ class Queue {
     }
     changed_.notify_all();
   }
-  /// The point behind all that was pushed: their number.
+  /// The point after all pushed tasks: their number.
   uint64_t mark() {
     const std::lock_guard lock(mutex_);
     return pushed_;
   }
   const std::shared_ptr<Progress>& progress() const { return progress_; }
-  /// Waits until all that was pushed has run; errors stay.
+  /// Waits until all pushed tasks have run; keeps the errors.
   void drain() {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [this] { return tasks_.empty() && !busy_; });
@@ -88,7 +88,7 @@ class Queue {
     const std::lock_guard lock(mutex_);
     return std::exchange(error_, Outcome::ok());
   }
-  /// Reported at the next synchronize, unless there is an earlier one.
+  /// Reported at the next synchronize, unless there is an earlier error.
   void fail_later(Outcome outcome) {
     const std::lock_guard lock(mutex_);
     if (error_.good()) error_ = std::move(outcome);
@@ -139,7 +139,7 @@ class Queue {
   const std::shared_ptr<Progress> progress_ = std::make_shared<Progress>();
   Outcome error_;
   bool busy_ = false, closing_ = false;
-  std::thread worker_;  // last: it uses all of the above
+  std::thread worker_;  // last: it uses all members above
 };
 
 }  // namespace far

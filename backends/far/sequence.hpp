@@ -5,7 +5,7 @@
 
 #include "weft/backend.hpp"
 
-// Steps that were described once. Nothing is decided before a run: each has its own memory and its own order.
+// Recorded steps. Each run has its own memory and picks its own order.
 namespace far {
 
 class Sequence {
@@ -41,7 +41,7 @@ class Sequence {
 
   const std::vector<Step>& steps() const { return steps_; }
 
-  /// All steps, each after those that it waits for, and otherwise as it comes.
+  /// All steps in random order, each after those that it depends on.
   std::vector<size_t> any_order() const {
     static thread_local std::mt19937 random(5489u);
     std::vector<size_t> waits(steps_.size()), ready, order;

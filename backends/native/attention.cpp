@@ -44,12 +44,12 @@ void mix(const AttentionHead& h, const float* scores, int64_t seen, float* y) {
                           .c_row = h.width});
 }
 
-/// Rows of an operand, side by side in f32 or where they lie.
+/// Rows of an operand: copied to f32, or in place.
 struct Rows {
   const float* data;
   int64_t step;
 };
-/// `rows` rows of n elements, from row i on; halves are widened to `to`, which has room for them.
+/// `rows` rows of n elements from row i; halves are widened into `to`.
 Rows rows_of(const AttentionHead::Rows& r, int64_t i, int64_t rows, int64_t n, float* to) {
   const Stored type = stored_float(r.of.dtype());
   const int64_t at = r.at + i * r.step;
@@ -64,7 +64,8 @@ void attend_one(const AttentionHead& h, int64_t i) {
   const Stored type = stored_float(h.q.of.dtype());
   const int64_t seen = h.seen(i), q = h.q.at + i * h.q.step, result = h.y.at + i * h.y.step;
   float* query = scratch<float>(Scratch::columns, h.dim);
-  float* scores = scratch<float>(Scratch::scores, h.capacity);  // it grows once, not with every token
+  float* scores =
+      scratch<float>(Scratch::scores, h.capacity);  // for the capacity: it must not grow with every token
   float* y = type == Stored::f32 ? h.y.of.data<float>() + result : scratch<float>(Scratch::rows, h.width);
   if (type != Stored::f32) widen(type, h.q.of.data<uint16_t>() + q, query, h.dim);
   affine(type == Stored::f32 ? h.q.of.data<float>() + q : query, 0, h.scale, nullptr, nullptr, query, h.dim);
@@ -82,12 +83,12 @@ void attend_one(const AttentionHead& h, int64_t i) {
   if (type != Stored::f32) narrow(type, y, h.y.of.data<uint16_t>() + result, h.width);
 }
 
-// Keys pass by in blocks, with the running maximum and sum of each query.
+// Processes keys in blocks, with a running maximum and sum for each query.
 void attend_block(const AttentionHead& h, int64_t i) {
   const int64_t rows = std::min(kQueries, h.queries - i), columns = columns_of(rows);
   const Stored type = stored_float(h.y.of.dtype());
   const bool halves = type != Stored::f32;
-  // Of halves: a block of the result, and one of queries, keys or values.
+  // For halves: a block of the result, and one of queries, keys or values.
   float* widened =
       halves ? scratch<float>(Scratch::rows, kQueries * (h.width + std::max(h.dim, h.width))) : nullptr;
   const int64_t result = h.y.at + i * h.y.step;

@@ -6,17 +6,17 @@
 #include "backends/native/steps.h"
 #include "weft/backend.hpp"
 
-// What the attention kernels share: sizes of a call, and blocks of scores that lie with the keys down and the
-// queries across, so that a vector holds one key's scores for neighbouring queries and no sum runs across a
-// vector. Every product then reads its operands where they lie: nothing is packed but the queries, once for
-// each block of them. Method: Dao et al., FlashAttention (NeurIPS 2022).
+// Shared by the attention kernels: sizes of a call, and blocks of scores with a row for each key and a column
+// for each query, so a vector holds one key's scores for neighbouring queries and no sum crosses lanes.
+// Products then read their operands in place; only the queries are packed, once for each block of them.
+// Method: Dao et al., FlashAttention (NeurIPS 2022).
 namespace weft::native {
 
 inline constexpr int64_t kQueries = 96, kKeys = 64;
 /// Columns of a block of `rows` queries: whole vectors of any machine.
 inline int64_t columns_of(int64_t rows) { return (rows + 15) / 16 * 16; }
 
-/// Which axes of q, k, v and y count heads and places.
+/// The axes of heads and of positions in q, k, v and y.
 struct HeadAxes {
   int64_t heads, seq;
 
@@ -29,7 +29,7 @@ struct AttentionSizes {
   int64_t batches, heads, kv_heads, seq_q, seq_k, dim, width;
   float scale;
   bool causal, seq_first;
-  backend::TensorView length;  // how many keys count, of all batches or of each; absent: all do
+  backend::TensorView length;  // the number of keys, one for all batches or one each; absent: all keys
 
   explicit AttentionSizes(const backend::Launch& l) : length(l.input(l.call().n_inputs() - 1)) {
     const backend::TensorView q = l.input(0), k = l.input(1), v = l.input(2);
@@ -45,26 +45,26 @@ struct AttentionSizes {
     causal = l.call().attr("causal").integer() != 0;
   }
   int64_t query_blocks() const { return (seq_q + kQueries - 1) / kQueries; }
-  /// Key head of query head `h` (heads counted through all batches).
+  /// The key head of query head `h`. Heads are numbered through all batches.
   int64_t key_head(int64_t h) const { return h / heads * kv_heads + h % heads / (heads / kv_heads); }
-  /// Where row i of head h begins (heads counted through all batches): of q, y, k and v.
+  /// The offset of row i of head h in q, y, k and v.
   int64_t query(int64_t h, int64_t i) const { return row(h, heads, i, seq_q, dim); }
   int64_t result(int64_t h, int64_t i) const { return row(h, heads, i, seq_q, width); }
   int64_t key(int64_t h, int64_t i) const { return row(h, kv_heads, i, seq_k, dim); }
   int64_t value(int64_t h, int64_t i) const { return row(h, kv_heads, i, seq_k, width); }
-  /// How far one row of a head is from the next.
+  /// The distance between rows of a head.
   int64_t query_step() const { return seq_first ? heads * dim : dim; }
   int64_t result_step() const { return seq_first ? heads * width : width; }
   int64_t key_step() const { return seq_first ? kv_heads * dim : dim; }
   int64_t value_step() const { return seq_first ? kv_heads * width : width; }
 
-  /// How many keys count for head `h`; it may be more than there are.
+  /// The number of keys for head `h`; may exceed the keys that exist.
   int64_t keys(int64_t h) const {
     if (!length.has()) return seq_k;
     const int64_t at = length.rank() == 0 ? 0 : h / heads;
     return length.dtype() == DType::i32 ? length.data<int32_t>()[at] : length.data<int64_t>()[at];
   }
-  /// How many keys query i sees where `keys` count: with `causal` the queries stand at the end of those.
+  /// The number of keys that query i sees of `keys`: with `causal` the queries are the last of them.
   int64_t seen(int64_t i, int64_t keys) const {
     return std::clamp<int64_t>(causal ? i + 1 + keys - seq_q : keys, 0, seq_k);
   }
@@ -75,8 +75,7 @@ struct AttentionSizes {
   }
 };
 
-/// One head of one sequence: where its rows lie in the operands (element of the first, and how far one is
-/// from the next), and how many count.
+/// One head of one sequence: offset and distance of its rows in the operands, and the number of rows.
 struct AttentionHead {
   struct Rows {
     backend::TensorView of;
@@ -89,18 +88,18 @@ struct AttentionHead {
   float scale;
   bool causal;
 
-  /// How many keys query i sees: with `causal` the queries stand at the end of the keys.
+  /// The number of keys that query i sees: with `causal` the queries are the last keys.
   int64_t seen(int64_t i) const {
     return std::clamp<int64_t>(causal ? i + 1 + keys - queries : keys, 0, capacity);
   }
 };
 inline constexpr int64_t kFewQueries = 4;
-/// Query i, against keys and values that pass by once, where they lie: for a few queries.
+/// Query i, reading keys and values once, in place: for few queries.
 void attend_one(const AttentionHead& head, int64_t i);
-/// A block of up to kQueries queries, from i on.
+/// A block of up to kQueries queries, from i.
 void attend_block(const AttentionHead& head, int64_t i);
 
-/// Head h of a call (heads counted through all batches).
+/// Head h of a call.
 inline AttentionHead head_of(const AttentionSizes& s, const backend::Launch& l, int64_t h) {
   const int64_t kv = s.key_head(h);
   return {.q = {l.input(0), s.query(h, 0), s.query_step()},
@@ -117,8 +116,8 @@ inline AttentionHead head_of(const AttentionSizes& s, const backend::Launch& l, 
           .causal = s.causal};
 }
 
-/// All: f32, or forward f16 and bf16 too; without a mask, of at least one head; a gradient without a length.
-/// `optional` is the position of the mask.
+/// Accepts f32, forward f16 and bf16 too; no mask, at least one head, no length for a gradient. `optional` is
+/// the position of the mask.
 inline backend::Support accepts_attention(const backend::OpCall& c, int64_t optional) {
   using backend::Support, backend::TypeView;
   const int64_t outputs = optional == 3 ? 2 : 3;
@@ -148,8 +147,7 @@ inline backend::Support accepts_attention(const backend::OpCall& c, int64_t opti
   return Support::yes();
 }
 
-/// to[d, q] = scale * from[q, d] for `rows` queries that are `step` apart, and zeros in the columns beyond
-/// them.
+/// to[d, q] = scale * from[q, d] for `rows` queries that are `step` apart; zeros in the other columns.
 inline void transpose_queries(const float* from, int64_t step, int64_t rows, int64_t dim, float scale,
                               float* to) {
   const int64_t columns = columns_of(rows);
@@ -164,8 +162,8 @@ inline void clear_rows(float* to, int64_t step, int64_t rows, int64_t n) {
   for (int64_t r = 0; r < rows; ++r) std::fill_n(to + r * step, n, 0.0f);
 }
 
-/// Scores of keys [j, j + keys) become -inf for the queries that may not see them, the first of which sees no
-/// key behind `last`, and each one after it one more.
+/// Sets scores of keys [j, j + keys) to -inf for queries that may not see them. The first query sees keys up
+/// to `last`, and each further one sees one key more.
 inline void hide_unseen(int64_t last, int64_t columns, int64_t j, int64_t keys, float* scores) {
   for (int64_t r = 0; r < keys; ++r)
     std::fill_n(scores + r * columns, std::clamp<int64_t>(j + r - last, 0, columns), -HUGE_VALF);

@@ -2,8 +2,8 @@
 #include "backends/native/row_launch.h"
 #include "weft/shared/ops/reduce.hpp"
 
-// Folds of f32 whose axes join to one that is kept and one that is folded: rows (the folded one is innermost)
-// or columns.
+// Folds of f32 whose axes merge into one kept and one folded axis: rows (the folded axis is innermost) or
+// columns.
 namespace weft::native {
 
 using shared::detail::Fold;
@@ -34,8 +34,8 @@ void each_piece(const backend::Host& host, int64_t rows, int64_t outputs, F f) {
                     });
 }
 
-/// row(x, n) folds one row. On many threads: whole(x, n) folds everything, columns(to, x, rows, n) each of n
-/// columns.
+/// row(x, n) folds one row. whole(x, n), which folds everything, and columns(to, x, rows, n), which folds
+/// each of n columns, use all threads.
 template <class Row, class Whole, class Columns>
 backend::Outcome fold(const backend::Launch& l, float start, Row row, Whole whole, Columns columns) {
   const backend::TensorView x = l.input(0), y = l.output(0);

@@ -18,11 +18,11 @@ namespace weft::native {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-constexpr int kFew = 4;             // rows that are not worth packing b for
-constexpr int kFewDots = 8;         // the same where b is transposed, which packing would have to turn
-constexpr int kFewTiles = 3;        // that read a panel of b: fewer than its packing costs
-constexpr int64_t kCached = 16384;  // elements of b that stay near while rows of a pass by
-constexpr int64_t kSmall = int64_t{1} << 22;  // multiply-adds that are not worth a pass over b beside them
+constexpr int kFew = 4;                       // rows that don't justify packing b
+constexpr int kFewDots = 8;                   // the same for a transposed b, which is dearer to pack
+constexpr int kFewTiles = 3;                  // readers of a panel of b that don't justify packing it
+constexpr int64_t kCached = 16384;            // elements of b that stay in the cache across rows of a
+constexpr int64_t kSmall = int64_t{1} << 22;  // multiply-adds that don't justify a pass over b to pack it
 
 // ---- packing
 
@@ -42,7 +42,7 @@ void pack_a(const Product<T>& p, int64_t k0, int64_t depth, int64_t i0, int64_t 
                               to + 4 * q);
       for (; q < depth; ++q)
         for (int64_t r = 0; r < 4; ++r) to[4 * q + r] = from[r * p.a_row + q];
-    } else if (rows == 4 && p.a_row == 1) {  // transposed: four rows lie side by side
+    } else if (rows == 4 && p.a_row == 1) {  // transposed: four rows are contiguous
       for (int64_t q = 0; q < depth; ++q) std::copy_n(from + q * p.a_column, 4, to + 4 * q);
     } else {
       for (int64_t q = 0; q < depth; ++q)
@@ -51,7 +51,7 @@ void pack_a(const Product<T>& p, int64_t k0, int64_t depth, int64_t i0, int64_t 
   }
 }
 
-/// Elements that are read as they are.
+/// Elements that need no conversion.
 template <class T>
 struct Plain {
   using Stored = T;
@@ -60,7 +60,7 @@ struct Plain {
   static HWY_INLINE T one(const T* from) { return *from; }
 };
 
-// Columns [j0, j0 + a panel's) of b, of which `from` is the first element.
+// A panel of b from column j0; `from` is its first element.
 template <class Read, class T>
 void pack_b_panel(const Product<T>& p, const typename Read::Stored* from, int64_t depth, int64_t j0,
                   T* HWY_RESTRICT to) {
@@ -73,14 +73,14 @@ void pack_b_panel(const Product<T>& p, const typename Read::Stored* from, int64_
         hn::StoreU(Read::load(from + q * p.b_row + j * lanes), d, to + q * width + j * lanes);
     return;
   }
-  if (p.b_column == 1) {  // what is read of the last panel is whole vectors
+  if (p.b_column == 1) {  // the last panel is read in whole vectors too
     for (int64_t q = 0; q < depth; ++q)
       for (int64_t j = 0; j < columns; j += lanes)
         hn::StoreU(Read::part(from + q * p.b_row + j, std::min(lanes, columns - j)), d, to + q * width + j);
     return;
   }
   if (columns < width) std::fill_n(to, depth * width, T{0});
-  // Transposed: four columns of b lie in four rows of memory.
+  // Transposed: four columns of b are four rows of memory.
   int64_t j = 0;
   HWY_ALIGN T quad[4 * HWY_MAX_BYTES / sizeof(T)];
   for (; j + 4 <= columns; j += 4) {
@@ -118,7 +118,7 @@ void pack_b(const Product<T>& p, int64_t k0, int64_t depth, int64_t first, int64
 
 // ---- products
 
-// The part of c from row i and column j on, as far as a tile and the product reach.
+// The part of c from row i and column j, within one tile and the product.
 template <class T>
 Into<T> tile_at(const Product<T>& p, int64_t k0, int64_t i, int64_t rows, int64_t j, int64_t columns) {
   const T* start = k0 == 0 && p.start ? p.start + j : nullptr;
@@ -126,7 +126,7 @@ Into<T> tile_at(const Product<T>& p, int64_t k0, int64_t i, int64_t rows, int64_
           p.accumulate || k0 > 0, start};
 }
 
-// So many panels of b don't read a often enough to pack it.
+// With this few panels of b, a is not read often enough to pack it.
 constexpr int64_t kFewPanels = 4;
 
 template <class T>
@@ -135,7 +135,7 @@ void multiply_block(const Product<T>& p, int64_t k0, int64_t depth, int64_t i0, 
   const int64_t width = kVectors * static_cast<int64_t>(hn::Lanes(D<T>()));
   const int64_t padded = (i1 - i0 + kRows - 1) / kRows * kRows;
   T* a = nullptr;
-  // One tile of rows reads each element of a as often packed as not.
+  // With one tile of rows, packing a saves no reads.
   if (last - first > kFewPanels && (!p.packed_b || i1 - i0 > kRows)) {
     a = scratch<T>(Scratch::packed_a, padded * depth);
     pack_a(p, k0, depth, i0, i1, a);
@@ -153,11 +153,11 @@ void multiply_block(const Product<T>& p, int64_t k0, int64_t depth, int64_t i0, 
   }
 }
 
-// Operands where they lie. Columns in steps of at most three vectors, as even as they come: 64 floats are 2 +
-// 2 vectors of 16, not 3 + 1.
+// Reads the operands in place. Columns in even steps of at most three vectors: 64 floats are 2 + 2 vectors of
+// 16, not 3 + 1.
 template <class T>
 void multiply_in_place(const Product<T>& p) {
-  constexpr int64_t kDepth = 192;  // rows of b whose columns of a step stay in the first cache
+  constexpr int64_t kDepth = 192;  // rows of b whose columns of a step fit the L1 cache
   const auto lanes = static_cast<int64_t>(hn::Lanes(D<T>()));
   const int64_t all = (p.n + lanes - 1) / lanes, steps = (all + kVectors - 1) / kVectors;
   for (int64_t k = 0; k < p.k; k += kDepth)
@@ -169,8 +169,8 @@ void multiply_in_place(const Product<T>& p) {
     }
 }
 
-// Few rows against a transposed b: both are read along k, so each element of c is a dot product. b passes by
-// once, as one stream: memory gives that much more quickly than several side by side.
+// Few rows times a transposed b: both are read along k, so each element of c is a dot product. b is read
+// once, as one stream, which is much faster than several streams.
 template <class T>
 HWY_INLINE T dot_product(const T* HWY_RESTRICT x, const T* HWY_RESTRICT y, int64_t k) {
   const D<T> d;
@@ -216,8 +216,7 @@ HWY_INLINE void add_rows(const T* x, const T* const* b, int64_t n, int64_t j, in
   store<kPart>(y, c + j, part);
 }
 
-// Few rows against rows of b: b is read once, in order, four rows at a time, while a stretch of c stays in
-// the first cache.
+// Few rows times rows of b: b is read once, in order, four rows at a time, while a part of c stays in L1.
 template <class T>
 void multiply_few(const Product<T>& p) {
   const auto lanes = static_cast<int64_t>(hn::Lanes(D<T>()));
@@ -254,8 +253,8 @@ void multiply_small(const Product<T>& p) {
   return few && !p.accumulate ? multiply_few(p) : multiply_in_place(p);
 }
 
-// Packed rows of a against a strip of b that lies in rows of `b_step` elements: a strip is made for one use,
-// so it is not packed.
+// Packed rows of a times a strip of b with rows of `b_step` elements. A strip is used once, so it is not
+// packed.
 template <class T>
 void multiply_strip(const T* a, int64_t rows, int64_t depth, const T* b, int64_t b_step, int64_t columns,
                     T* c, int64_t c_row, bool accumulate) {
@@ -302,8 +301,7 @@ const GemmTable<double>& gemm_table() {
   return t;
 }
 
-// Depth so that a panel of a lies in the first cache and a block of b in the second or third; even parts, not
-// a rest.
+// The depth at which a panel of a fits L1 and a block of b fits L2 or L3; in even parts, without a remainder.
 static int64_t even(int64_t whole, int64_t most, int64_t multiple) {
   const int64_t parts = std::max<int64_t>(1, (whole + most - 1) / most);
   return std::max(multiple, ((whole + parts - 1) / parts + multiple - 1) / multiple * multiple);
@@ -314,7 +312,7 @@ Blocks blocks_of(const Product<T>& p) {
   Blocks b{};
   b.panel = panel;
   b.depth = std::min(even(p.k, kDepthBytes / int64_t{sizeof(T)}, 8), std::max<int64_t>(p.k, 1));
-  // Eight blocks of rows, so that threads find some, where these are not too thin to be worth a packed b.
+  // Eight blocks of rows for threads to share, unless they would be too thin to justify packing b.
   b.rows = even(p.m, std::clamp<int64_t>((p.m + 63) / 64 * 8, 32, 128), 8);
   b.columns = even(p.n, 3072, panel);
   b.b_size = b.columns * b.depth;

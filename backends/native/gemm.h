@@ -4,7 +4,7 @@
 
 #include "backends/native/steps.h"
 
-// Matrix products of the native backend: blocks that fit the caches, packed into panels that the registers'
+// Matrix products of the native backend: blocks that fit the caches, packed into panels that the register
 // tile reads in order. Method: Goto and van de Geijn, Anatomy of high-performance matrix multiplication (ACM
 // TOMS 34, 2008).
 namespace weft::native {
@@ -22,13 +22,13 @@ struct Product {
   int64_t c_row = 0;
   bool accumulate = false;
   const T* start = nullptr;  ///< what each row of c begins with in place of zeros; not with `accumulate`
-  /// f16 or bf16 in the place of a `b` of f32, widened as it is packed: not for products that are small().
+  /// f16 or bf16 instead of an f32 `b`, widened while it is packed; not for products that are small().
   const uint16_t* half_b = nullptr;
   Stored half_type = Stored::bf16;
-  /// In the place of `b`: all of it, packed by pack_whole_b().
+  /// Instead of `b`: all of it, packed by pack_whole_b().
   const T* packed_b = nullptr;
 
-  /// The part of it that makes rows [i, i + rows) and columns [j, j + columns) of c.
+  /// The part of the product for rows [i, i + rows) and columns [j, j + columns) of c.
   Product part(int64_t i, int64_t rows, int64_t j, int64_t columns) const {
     Product p = *this;
     p.m = rows, p.n = columns;
@@ -42,7 +42,7 @@ struct Product {
   }
 };
 
-/// Of one block, as of k: what is longer is added up block by block.
+/// Of one block, as of k: longer sums are added block by block.
 constexpr int64_t kDepthBytes = 384 * 4;
 
 /// How a product is cut. `columns` is a multiple of a panel's width.
@@ -53,20 +53,20 @@ struct Blocks {
 };
 template <class T>
 Blocks blocks_of(const Product<T>& p);
-/// Where the block of a packed b begins whose first element is in row k and column j of b.
+/// The offset in a packed b of the block that begins at row k and column j of b.
 template <class T>
 int64_t packed_at(const Product<T>& p, const Blocks& b, int64_t j, int64_t k) {
   const int64_t columns = std::min(b.columns, p.n - j);
   return j * p.k + (columns + b.panel - 1) / b.panel * b.panel * k;
 }
 
-/// The parts of a product, for the best instruction set of this machine.
+/// The parts of a product, in the best instruction set of this machine.
 template <class T>
 struct GemmTable {
   int64_t lanes;       ///< elements of a vector
   int64_t panel_rows;  ///< packed rows of a come in multiples of it
 
-  /// Whether the product is so small that packing costs more than it gains; then `direct` makes it.
+  /// Whether the product is too small to gain from packing; then use `direct`.
   bool (*small)(const Product<T>&);
   void (*direct)(const Product<T>&);
   /// Rows [i0, i1) of a, columns [k0, k0 + depth): depth elements for each row, zeros up to a multiple of
@@ -94,7 +94,7 @@ const GemmTable<double>& gemm_table();
 /// The whole product on this thread.
 template <class T>
 void multiply(const Product<T>& p);
-/// Of a product whose b is packed: rows [i0, i1) and columns [j0, j1) of c, the latter whole panels.
+/// With a packed b: rows [i0, i1) and columns [j0, j1) of c, the latter whole panels.
 template <class T>
 void multiply_packed(const Product<T>& p, const Blocks& b, int64_t i0, int64_t i1, int64_t j0, int64_t j1) {
   for (int64_t j = j0 / b.columns * b.columns; j < j1; j += b.columns) {

@@ -15,8 +15,8 @@ namespace weft::native {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// A tile of c is kRows x 3 vectors: as many accumulators as the registers hold beside 3 vectors of b and one
-// of a.
+// A tile of c is kRows x 3 vectors: the accumulators that fit the registers next to 3 vectors of b and one of
+// a.
 #if HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM_A64
 constexpr int kRows = 8;
 #else
@@ -29,8 +29,8 @@ using D = hn::ScalableTag<T>;
 template <class T>
 using V = hn::Vec<D<T>>;
 
-// The part of c that a tile makes, of which the last vector may reach beyond the last column, and what
-// becomes of what stands there: it is overwritten, added to, or overwritten with `start` added.
+// The part of c that a tile makes; its last vector may reach beyond the last column. c is overwritten, added
+// to, or overwritten with `start` added.
 template <class T>
 struct Into {
   T* c;
@@ -40,8 +40,8 @@ struct Into {
   const T* start;  // of the tile's first column, or null
 };
 
-// Where element (row, p) of a lies: in rows of the matrix, or in panels of four rows, p after p. A tile of
-// more rows than there are reads the last one again, or a panel's zeros.
+// The offset of element (row, p) of a: in rows of the matrix, or in panels of four rows. A tile with more
+// rows than there are reads the last one again, or a panel's zeros.
 template <class T>
 struct Rows {
   const T* row[kRows];
@@ -58,7 +58,7 @@ struct Panels {
   HWY_INLINE const T* at(int i, int64_t p) const { return a + (i / 4) * depth * 4 + p * 4 + i % 4; }
 };
 
-// A vector of which the first n elements are there, and none is touched beyond.
+// A vector with n valid elements; no element beyond them is touched.
 template <class T>
 HWY_INLINE V<T> load_part(const T* from, int64_t n) {
   const D<T> d;
@@ -92,8 +92,8 @@ HWY_INLINE void store(V<T> v, T* to, int64_t n) {
   hn::StoreU(v, D<T>(), to);
 }
 
-// The sums of a tile, row by row: in an array they would not all stay in registers. Of the last of the N
-// vectors, only `part` elements may be there.
+// The sums of a tile, row by row: an array would not stay in registers. The last of the N vectors has `part`
+// valid elements.
 template <int R, int N, bool kPart, class T>
 struct Sums {
   Sums<R - 1, N, kPart, T> above;

@@ -10,12 +10,12 @@ namespace weft::native {
 namespace {
 
 constexpr int64_t kFewRows = 8;
-constexpr int64_t kDotColumns = 64;            // of c that are made before they are rounded
+constexpr int64_t kDotColumns = 64;            // of c that are computed before they are rounded
 constexpr int64_t kAtOnce = int64_t{1} << 19;  // elements of c, or of a widened b, at a time
 constexpr int64_t kRowsAtOnce = 512;
 constexpr int64_t kElementsAThread = 1 << 14;
 
-/// A thread at a time: what a Host does, on this thread alone.
+/// Stands for a Host, on this thread alone.
 struct Alone {
   template <class F>
   void parallel_for(int64_t n, int64_t, F body) const {
@@ -23,7 +23,7 @@ struct Alone {
   }
 };
 
-// The f32 product is spread where threads are to be had.
+// The f32 product uses all threads if it may.
 void make(const backend::Host& host, const Product<float>& p) {
   multiply_all<float>(host, 1, p, [&](int64_t) { return p; });
 }
@@ -40,7 +40,7 @@ void widen_rows(const H& host, Stored type, const uint16_t* from, int64_t step, 
                     });
 }
 
-// a as it lies: in rows of k, or transposed in rows of m.
+// a in place: in rows of k, or transposed in rows of m.
 template <class H>
 const float* widened_a(const H& host, const HalfProduct& p) {
   auto* x = scratch<float>(Scratch::rows, p.m * p.k);
@@ -55,7 +55,7 @@ void few_rows(const H& host, const HalfProduct& p) {
   const int64_t pieces = (p.n + kDotColumns - 1) / kDotColumns;
   const int64_t grain = std::max<int64_t>(1, (int64_t{1} << 17) / std::max<int64_t>(1, kDotColumns * p.k));
   host.parallel_for(pieces, grain, [&](int64_t begin, int64_t end) {
-    float c[(kFewRows + 1) * kDotColumns];  // a row more for the start
+    float c[(kFewRows + 1) * kDotColumns];  // one more row for the start
     float* start = c + kFewRows * kDotColumns;
     for (int64_t piece = begin; piece < end; ++piece) {
       const int64_t j0 = piece * kDotColumns, j1 = std::min(p.n, j0 + kDotColumns);
@@ -80,7 +80,7 @@ void widen_b(const H& host, Product<float>& part) {
   (turned ? part.b_column : part.b_row) = length;
 }
 
-// c is made in f32, some rows and columns at a time.
+// Computes c in f32, some rows and columns at a time.
 template <class H>
 void many_rows(const H& host, const HalfProduct& p) {
   const float* x = widened_a(host, p);

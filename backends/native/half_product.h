@@ -6,8 +6,8 @@
 // Matrix products of halves: f16 or bf16 in, f32 sums, each result rounded once.
 namespace weft::native {
 
-/// c[m, n] = a[m, k] b[k, n] (+ start[n]), all of one half type. Operands have steps along both axes as those
-/// of a Product; c has rows without gaps.
+/// c[m, n] = a[m, k] b[k, n] (+ start[n]), all of one half type. Operands have steps along both axes, as in
+/// Product; c has rows without gaps.
 struct HalfProduct {
   Stored type = Stored::bf16;
   int64_t m = 0, n = 0, k = 0;

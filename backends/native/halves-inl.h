@@ -15,8 +15,8 @@ namespace weft::native {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// Halves that are widened to f32 as they are read. Not by the dot-product instructions of bf16: they take
-/// subnormal numbers for zero.
+/// Halves, widened to f32 as they are read. Not by the bf16 dot-product instructions, which flush subnormal
+/// numbers to zero.
 struct Brains {
   using Stored = uint16_t;
   static HWY_INLINE hn::Vec<hn::ScalableTag<float>> load(const uint16_t* from) {
@@ -25,7 +25,7 @@ struct Brains {
     const hn::Rebind<uint16_t, hn::ScalableTag<float>> dh;
     return hn::BitCast(d, hn::ShiftLeft<16>(hn::PromoteTo(du, hn::LoadU(dh, from))));
   }
-  /// The first n elements; zeros behind them.
+  /// The first n elements, then zeros.
   static HWY_INLINE hn::Vec<hn::ScalableTag<float>> part(const uint16_t* from, int64_t n) {
     uint16_t whole[HWY_MAX_BYTES / sizeof(float)] = {};
     std::copy_n(from, n, whole);
@@ -42,7 +42,7 @@ struct Halves {
     return hn::PromoteTo(hn::ScalableTag<float>(),
                          hn::LoadU(dh, reinterpret_cast<const hwy::float16_t*>(from)));
   }
-  /// The first n elements; zeros behind them.
+  /// The first n elements, then zeros.
   static HWY_INLINE hn::Vec<hn::ScalableTag<float>> part(const uint16_t* from, int64_t n) {
     uint16_t whole[HWY_MAX_BYTES / sizeof(float)] = {};
     std::copy_n(from, n, whole);

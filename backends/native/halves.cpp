@@ -19,15 +19,15 @@ namespace hn = hwy::HWY_NAMESPACE;
 using F = hn::ScalableTag<float>;
 using V = hn::Vec<F>;
 
-constexpr int kChains = 4;  // sums in turn, since each addition waits for the one before it in its chain
-// Rows of a for which b is widened once: their sums stay in registers.
+constexpr int kChains = 4;  // independent sums, which hide the latency of additions
+// Rows of a that share one widened b: their sums stay in registers.
 #if HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM_A64
 constexpr int kTogether = 4;
 #else
 constexpr int kTogether = 2;
 #endif
 
-// R rows of a against one row of b, which is read once.
+// R rows of a times one row of b, which is read once.
 template <class Half, int R>
 HWY_INLINE void dots(const float* HWY_RESTRICT a, const uint16_t* HWY_RESTRICT b, int64_t k, float* c,
                      int64_t c_row) {

@@ -3,12 +3,12 @@
 
 #include "backends/native/steps.h"
 
-// Products of f32 with f16 or bf16 that is read where it lies and widened in registers: memory, which is what
-// a product of few rows waits for, gives half as many bytes. Sums are f32.
+// Products of f32 with f16 or bf16, which is read in place and widened in registers: products of few rows are
+// bound by memory, and this halves the bytes. Sums are f32.
 namespace weft::native {
 
-/// c[i * c_row + j] = a[i, :] . b[j, :] for m rows of a, side by side, and n rows of b that are `b_step`
-/// apart; k elements each. What an element is does not depend on m or n.
+/// c[i * c_row + j] = a[i, :] . b[j, :] for m contiguous rows of a and n rows of b that are `b_step` apart; k
+/// elements each. An element's value does not depend on m or n.
 void half_dots(Stored type, const float* a, int64_t m, const uint16_t* b, int64_t b_step, int64_t n,
                int64_t k, float* c, int64_t c_row);
 

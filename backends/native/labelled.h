@@ -7,8 +7,8 @@
 #include "weft/backend.hpp"
 #include "weft/shared/contraction.hpp"
 
-// Strided values whose axes have labels, and the product of two of them as one matrix product for each place
-// of the labels that they share. Operands are read where they lie if their axes fold into rows and columns.
+// Strided values whose axes have labels, and the product of two of them as one matrix product for each index
+// of the labels that they share. Operands are read in place if their axes fold into rows and columns.
 namespace weft::native {
 
 using Labels = std::vector<int>;
@@ -23,7 +23,7 @@ struct Labelled {
   std::vector<Axis> axes;
 };
 
-/// What a launch makes on the way; gone with it.
+/// Temporary memory of a launch.
 template <class T>
 class Temporaries {
  public:
@@ -46,7 +46,7 @@ inline shared::LabelSet set_of(std::span<const Axis> axes) {
   return set;
 }
 
-/// Calls f(offset) for each place of `axes`, the last one fastest.
+/// Calls f(offset) for each index of `axes`, the last axis fastest.
 template <class F>
 void each_place(std::span<const Axis> axes, F f) {
   std::vector<int64_t> at(axes.size(), 0);
@@ -68,7 +68,7 @@ inline int64_t offset_of(std::span<const Axis> axes, int64_t place) {
   return offset;
 }
 
-/// The axes of `x` with these labels: in their order, or, for a set, in that of x.
+/// The axes of `x` with these labels: in the labels' order, or, for a set, in that of x.
 template <class T>
 std::vector<Axis> chosen(const Labelled<T>& x, const Labels& labels) {
   std::vector<Axis> axes;
@@ -94,7 +94,7 @@ inline Labels joined(Labels a, const Labels& b) {
   return a;
 }
 
-/// All elements in row-major order of `labels`, into `to`; axes that are not among them are summed.
+/// Writes all elements to `to` in row-major order of `labels`; sums axes with other labels.
 template <class T>
 Labelled<T> arranged(const Labelled<T>& x, const Labels& labels, T* to) {
   Labelled<T> y{to, chosen(x, labels)};
@@ -110,7 +110,7 @@ Labelled<T> arranged(const Labelled<T>& x, const Labels& labels, T* to) {
   return y;
 }
 
-/// Axes as one, if their strides allow it. One of size 1 has any stride.
+/// The axes merged into one, if their strides allow it. An axis of size 1 fits any stride.
 inline std::optional<Axis> folded(std::span<const Axis> axes) {
   Axis one{-1, 1, 1};
   for (size_t d = axes.size(); d-- > 0;) {
@@ -122,15 +122,14 @@ inline std::optional<Axis> folded(std::span<const Axis> axes) {
   return one;
 }
 
-/// A matrix for each place of `batch`.
+/// A matrix for each index of `batch`.
 template <class T>
 struct Matrices {
   const T* data;
   std::vector<Axis> batch;
   Axis rows, columns;
 };
-/// Copied if it has to be: where rows or columns do not fold, or neither lies side by side and `packs` wants
-/// one of them to.
+/// Copied if needed: if rows or columns do not fold, or neither is contiguous and `packs` requires one.
 template <class T>
 Matrices<T> matrices(Temporaries<T>& memory, const Labelled<T>& x, const Labels& batch, const Labels& rows,
                      const Labels& columns, bool packs) {
@@ -140,8 +139,9 @@ Matrices<T> matrices(Temporaries<T>& memory, const Labelled<T>& x, const Labels&
   return {copy.data, chosen(copy, batch), *folded(chosen(copy, rows)), *folded(chosen(copy, columns))};
 }
 
-/// x * y, summed over the labels that are not in `keep`, in the order shared, of x alone, of y alone, or with
-/// these two the other way round. It lies in `to` if that gives the order `wanted`; both may be null.
+/// x * y, summed over the labels that are not in `keep`. The axes are the shared ones, then those of x alone
+/// and those of y alone, or the latter two swapped. Written to `to` if that gives the order `wanted`; both
+/// may be null.
 template <class T>
 Labelled<T> contracted(const backend::Host& host, Temporaries<T>& memory, Labelled<T> x, Labelled<T> y,
                        shared::LabelSet keep, const Labels* wanted, T* to) {

@@ -1,6 +1,5 @@
-// Functions of f32 vectors, for files that Highway compiles once for each instruction set: included after
-// hwy/highway.h, inside no namespace. Errors are in ulp of f32, as the methods promise; the
-// cases of each op hold them to its bound.
+// Functions of f32 vectors, for files that Highway compiles once for each instruction set. Include after
+// hwy/highway.h, outside of namespaces. Errors are in ulp of f32; each op's test cases check its bound.
 
 #if defined(WEFT_NATIVE_MATH_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef WEFT_NATIVE_MATH_INL

@@ -3,14 +3,14 @@
 #include "backends/reference/records.h"
 #include "weft/shared/host_device.hpp"
 
-// The CPU as fast as it goes: own kernels first, in kernels/; then elementwise ops and regions of them in
-// tiles; then the shared primitives, for whatever is left.
+// The fast CPU backend: own kernels first, in kernels/; then elementwise ops and regions of them in tiles;
+// then the shared primitives for everything else.
 namespace {
 
 struct Native {
   static constexpr const char* kName = "native";
   static constexpr const char* kKind = "cpu";
-  static constexpr uint32_t kRank = 2;  // the processor's fastest
+  static constexpr uint32_t kRank = 2;  // the fastest for the CPU
   static const char* label() {
     static const std::string text =
         weft::backend::format("host memory, kernels for {}", weft::native::target_name());

@@ -6,10 +6,10 @@
 #include "backends/native/gemm.h"
 #include "weft/backend.hpp"
 
-// Constants that are packed once, into what the micro-kernel reads, instead of in each launch.
+// Constants packed once, in the layout that the micro-kernel reads, instead of in each launch.
 namespace weft::native {
 
-/// What a plan of a kernel that wants one input packed carries.
+/// The state of a plan whose kernel wants one input packed.
 struct WantsPacked {
   WantsPacked(size_t input, std::string name, uint64_t bytes)
       : id(std::move(name)),
@@ -29,13 +29,13 @@ inline void want_packed(weft_plan& plan, size_t input, std::string id, uint64_t 
 }
 inline void release_packed(weft_plan* plan) { delete static_cast<WantsPacked*>(plan->data); }
 
-/// Elements of a b that is packed as a whole: its blocks, those of the first columns first.
+/// The number of elements of a whole packed b. Blocks are ordered by column, then by row.
 template <class T>
 int64_t packed_size(const Product<T>& p) {
   const int64_t panel = blocks_of(p).panel;
   return (p.n + panel - 1) / panel * panel * p.k;
 }
-/// The id of that packing, which holds whatever the rows of a are.
+/// The id of that packing; it does not depend on the rows of a.
 template <class T>
 std::string packed_id(const Product<T>& p) {
   const Blocks b = blocks_of(p);
@@ -44,7 +44,7 @@ std::string packed_id(const Product<T>& p) {
                          b.depth, b.columns);
 }
 
-/// Packs all of p's b.
+/// Packs the whole b of p.
 template <class T>
 void pack_whole_b(const backend::Host& host, const Product<T>& p, T* to) {
   const Blocks b = blocks_of(p);
@@ -61,7 +61,7 @@ void pack_whole_b(const backend::Host& host, const Product<T>& p, T* to) {
   }
 }
 
-/// Weights of fewer elements stay as they are: what packing them would gain is less than a launch costs.
+/// Smaller weights are not packed: the gain would be less than the cost of a launch.
 constexpr int64_t kLeastPacked = 1 << 10;
 
 }  // namespace weft::native

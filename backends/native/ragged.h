@@ -3,11 +3,11 @@
 
 #include "weft/backend.hpp"
 
-// Sequences of different lengths side by side in one axis of tokens: what the kernels for them share.
+// Shared by the kernels for ragged sequences: sequences of different lengths in one axis of tokens.
 namespace weft::native {
 
-/// The tokens [begin, end) are those of one sequence, the first of which stands at `position` in it; of none
-/// where `sequence` is -1.
+/// The tokens [begin, end) of one sequence; the first has `position` in it. `sequence` is -1 for tokens of
+/// none.
 struct Run {
   int64_t sequence, begin, end, position;
 };
@@ -19,8 +19,8 @@ class Ragged {
       : length_(length), offsets_(offsets), tokens_(tokens), capacity_(capacity) {}
 
   int64_t tokens() const { return tokens_; }
-  /// The run that begins at token t. Offsets may be out of order: token t belongs to sequence i where i + 1
-  /// of them are at most t.
+  /// The run that begins at token t. Offsets may be out of order: token t belongs to sequence i if i + 1 of
+  /// them are at most t.
   Run run_at(int64_t t) const {
     const int64_t batch = length_.dim(0);
     int64_t begun = 0, end = tokens_;

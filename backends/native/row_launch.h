@@ -5,15 +5,15 @@
 #include "backends/native/steps.h"
 #include "weft/shared/walk.hpp"
 
-// Kernels whose rows do not meet: halves are widened row by row, so a row function sees f32 only.
+// Kernels with independent rows: halves are widened row by row, so row functions see f32 only.
 namespace weft::native {
 
 inline Stored stored_float(DType t) {
   return t == DType::f16 ? Stored::f16 : t == DType::bf16 ? Stored::bf16 : Stored::f32;
 }
-/// One operand of f32 or halves with at least one axis, and a result like it; `more` operands of its dtype
-/// beside it, the last `optional` of which may be absent. A program file may name any body "softmax", so
-/// nothing is taken for granted.
+/// Accepts one operand of f32 or halves with at least one axis, a result like it, and `more` operands of its
+/// dtype, the last `optional` of which may be absent. A program file may name any body "softmax", so
+/// everything is checked.
 inline backend::Support accepts_rows(const backend::OpCall& c, int64_t more = 0, int64_t optional = 0) {
   using backend::Support;
   if (c.n_inputs() != 1 + more || c.n_outputs() != 1)
@@ -36,7 +36,7 @@ inline backend::Support one_row(backend::TypeView weight, std::span<const int64_
   if (!weight.has() || std::ranges::equal(weight.max(), row)) return backend::Support::yes();
   return backend::Support::no("weights must have shape {}, got {}", row, weight.max());
 }
-/// softmax and its like: rows are the last axis.
+/// softmax and similar ops: rows are the last axis.
 inline backend::Support accepts_last_axis(const backend::OpCall& c) {
   if (auto s = accepts_rows(c); !s) return s;
   const int64_t axis = c.attr("axis").integer(-1), rank = c.input(0).rank();
@@ -57,7 +57,7 @@ inline backend::Support accepts_alike(const backend::OpCall& c, int64_t operands
   return Support::yes();
 }
 
-/// A whole small operand as f32: itself, or widened into this thread's scratch `name`.
+/// A small operand as f32: itself, or widened into this thread's scratch `name`.
 inline const float* as_f32(backend::TensorView t, Scratch name) {
   if (t.dtype() == DType::f32) return t.data<float>();
   auto* to = scratch<float>(name, t.size());

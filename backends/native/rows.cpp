@@ -16,11 +16,11 @@ HWY_BEFORE_NAMESPACE();
 namespace weft::native {
 namespace HWY_NAMESPACE {
 
-constexpr int64_t kChunk = 1024;  // elements that are summed in f32 before a double takes over
+constexpr int64_t kChunk = 1024;  // elements summed in f32 before the sum goes to a double
 
-// The last elements of a row, with `rest` beyond them.
-// Masked access stays inside the row only where the hardware has it; elsewhere Highway reads and writes whole
-// vectors, and the next row may be another thread's.
+// The last elements of a row, padded with `rest`.
+// Only hardware masks keep an access inside the row; elsewhere Highway reads and writes whole vectors, and
+// the next row may be another thread's.
 HWY_INLINE VF load_part(const float* x, int64_t n, float rest) {
   const F d;
 #if HWY_TARGET <= HWY_AVX2
@@ -43,7 +43,7 @@ HWY_INLINE void store_part(VF v, float* y, int64_t n) {
 #endif
 }
 
-// Sum over i of terms(i, count): the vector of `count` terms from i on, zeros behind them.
+// Sum over i of terms(i, count): the vector of `count` terms from i, then zeros.
 template <class Terms>
 HWY_INLINE double sum_of(int64_t n, Terms terms) {
   const F d;
@@ -150,7 +150,7 @@ void columns_softmax(float* scores, int64_t keys, int64_t columns, float* most, 
     VF m = before;
     for (int64_t j = 0; j < keys; ++j) {
       const VF x = hn::LoadU(d, scores + j * columns + c);
-      m = hn::IfThenElse(hn::Le(x, m), m, x);  // a NaN need not stay: it stays in the sum
+      m = hn::IfThenElse(hn::Le(x, m), m, x);  // a NaN may get lost here: the sum keeps it
     }
     const VF shift = hn::IfThenElse(hn::Eq(m, set(-HUGE_VALF)), hn::Zero(d), m);  // nothing seen yet
     VF sum = hn::Zero(d);

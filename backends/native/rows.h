@@ -1,18 +1,18 @@
 #pragma once
 #include <cstdint>
 
-// Functions over one contiguous row of f32, for the best instruction set of this machine. Sums are kept in
-// several f32 lanes for a thousand elements, and in double beyond.
+// Functions over one contiguous row of f32, in the best instruction set of this machine. Sums use several f32
+// lanes for a thousand elements, and a double beyond.
 namespace weft::native {
 
 double sum(const float* x, int64_t n);
-/// -inf for nothing; NaN if any is.
+/// The maximum; -inf for n = 0, NaN if any element is.
 float max(const float* x, int64_t n);
 /// Sum of (x - shift)^2.
 double sum_of_squares(const float* x, float shift, int64_t n);
 double dot(const float* x, const float* y, int64_t n);
 
-/// y = exp(x - shift); gives their sum. y may be x, or null: then only the sum is made.
+/// y = exp(x - shift); returns the sum. y may be x, or null for the sum alone.
 double exp_of_row(const float* x, float shift, float* y, int64_t n);
 /// y = (x - shift) * scale * weight + bias; a null weight is ones, a null bias zeros. y may be x.
 void affine(const float* x, float shift, float scale, const float* weight, const float* bias, float* y,
@@ -25,8 +25,8 @@ void add_to(float* to, const float* x, int64_t n);
 void max_to(float* to, const float* x, int64_t n);
 
 /// One block of attention: `scores` [keys, columns], a column for each query, become exp(scores - most).
-/// `most` and `total` run on over the blocks of a query; `factor` is what sums of the blocks before are to be
-/// multiplied with.
+/// `most` and `total` are running values over the blocks of a query; multiply the sums of earlier blocks by
+/// `factor`.
 void softmax_columns(float* scores, int64_t keys, int64_t columns, float* most, float* total, float* factor);
 /// scores become the weights exp(scores - lse), and slopes weights * (slopes - sum) * scale.
 void softmax_slopes(float* scores, float* slopes, int64_t keys, int64_t columns, const float* lse,
@@ -46,7 +46,7 @@ NormSums norm_sums(const NormedRow& r, int64_t n);
 void norm_grad(const NormedRow& r, float slope, float along, float* dx, bool adds, float* dweight,
                float* dbias, int64_t n);
 
-/// One AdamW update of n elements; see src/ops/adamw_step.cpp. Factors of one step, made once.
+/// One AdamW update of n elements; see src/ops/adamw_step.cpp. The factors are those of one step.
 struct AdamwFactors {
   float beta1, rest1, beta2, rest2;  ///< rest = 1 - beta
   float mean_scale, square_scale;    ///< 1 / weights of the moving averages

@@ -3,8 +3,8 @@
 #include <cstdlib>
 #include <new>
 
-// Buffers of a thread that grow and stay: what a kernel packs into. Each name has its own, so a kernel that
-// calls another one keeps what it put there.
+// Buffers of a thread that grow and are kept, for kernels to pack into. Each name has its own, so a kernel
+// that calls another keeps its contents.
 namespace weft::native {
 
 enum class Scratch : uint8_t { packed_a, packed_b, rows, columns, scores, pieces, count };
@@ -20,7 +20,7 @@ struct Buffers {
 inline thread_local Buffers buffers;
 }  // namespace detail
 
-/// At least `n` elements, aligned to a cache line; what they held before is lost.
+/// At least `n` elements, aligned to a cache line, with undefined contents.
 template <class T>
 T* scratch(Scratch name, int64_t n) {
   const auto i = static_cast<int>(name);

@@ -10,17 +10,17 @@ namespace weft::native {
 
 using backend::Host;
 
-// What a product costs, in multiply-adds of whole tiles. With few rows it is what it takes to read b.
+// The cost of a product in multiply-adds of whole tiles. With few rows it is the cost of reading b.
 template <class T>
 int64_t cost(const Product<T>& p) {
   constexpr int64_t kRowsOfReading = 16;
   const int64_t lanes = gemm_table<T>().lanes;
   return std::max((p.m + 7) / 8 * 8, kRowsOfReading) * ((p.n + lanes - 1) / lanes * lanes) * p.k;
 }
-constexpr int64_t kWorthSharing = int64_t{1} << 19;  // about 6 us: several times what it takes to share it
-constexpr int64_t kPart = int64_t{1} << 16;          // worth taking, once others have come
+constexpr int64_t kWorthSharing = int64_t{1} << 19;  // about 6 us: several times the cost of sharing it
+constexpr int64_t kPart = int64_t{1} << 16;          // worth a thread, once threads are there
 
-/// What threads take of c: `rows` by `columns` at a time.
+/// The part of c that a thread takes at a time: `rows` by `columns`.
 struct Cut {
   int64_t rows, columns;
 };
@@ -36,8 +36,7 @@ void for_parts(const Host& host, const Product<T>& p, Cut cut, F f) {
   });
 }
 
-// A product that reads its operands where they lie. Parts of few rows are wide: b passes by in long
-// stretches.
+// A product that reads its operands in place. Parts of few rows are wide, so b is read in long runs.
 template <class T>
 void spread_direct(const Host& host, const Product<T>& p) {
   const int64_t panel = 3 * gemm_table<T>().lanes;
@@ -51,18 +50,18 @@ void spread_direct(const Host& host, const Product<T>& p) {
 
 constexpr int64_t kParts = 32, kLeastRows = 32, kLeastPanels = 3;
 
-// Rows of a part of c, so that there are parts enough.
+// Rows of a part of c, so that there are enough parts.
 inline int64_t rows_of_parts(int64_t m, int64_t rows) {
   while (rows / 2 >= kLeastRows && (m + rows - 1) / rows < kParts) rows = (rows / 2 + 7) / 8 * 8;
   return rows;
 }
-// Panels of a part, where there are so many parts down.
+// Panels of a part, given the number of parts along the rows.
 inline int64_t panels_of_parts(int64_t panels, int64_t down) {
   const int64_t cuts = std::clamp<int64_t>(kParts / down, 1, std::max<int64_t>(1, panels / kLeastPanels));
   return (panels + cuts - 1) / cuts;
 }
 
-// A b that was packed before: each part is made from end to end of k by one thread.
+// A prepacked b: one thread makes each part, over all of k.
 template <class T>
 void spread_prepacked(const Host& host, const Product<T>& p) {
   Blocks b = blocks_of(p);
@@ -72,8 +71,8 @@ void spread_prepacked(const Host& host, const Product<T>& p) {
             [&](int64_t i0, int64_t i1, int64_t j0, int64_t j1) { multiply_packed(p, b, i0, i1, j0, j1); });
 }
 
-// A block of b is packed by all threads, then each takes parts of c: blocks of rows, and of their columns
-// where there are few of those. Each part packs its rows of a.
+// All threads pack a block of b, then each takes parts of c: blocks of rows, and also of columns if there are
+// few rows. Each part packs its rows of a.
 template <class T>
 void spread_packed(const Host& host, const Product<T>& p) {
   Blocks b = blocks_of(p);
@@ -101,13 +100,13 @@ template <class T>
 void spread(const Host& host, const Product<T>& p) {
   if (p.packed_b && p.k > 0) return cost(p) < kWorthSharing ? multiply(p) : spread_prepacked(host, p);
   const bool direct = gemm_table<T>().small(p);
-  // Packing is a job of its own: what is packed has to be worth two.
+  // Packing is a job of its own: the product must justify two.
   if (p.k == 0 || cost(p) < (direct ? 1 : 4) * kWorthSharing) return multiply(p);
   direct ? spread_direct(host, p) : spread_packed(host, p);
 }
 
-/// `count` products of the sizes of `first`; `at` gives each. Many, or small ones, go to a thread each;
-/// otherwise all threads make one after the other.
+/// `count` products of the sizes of `first`; `at` gives each. Many or small ones get one thread each; others
+/// run in sequence on all threads.
 template <class T, class F>
 void multiply_all(const Host& host, int64_t count, const Product<T>& first, F at) {
   if (first.m == 0 || first.n == 0 || count == 0) return;

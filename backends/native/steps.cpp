@@ -18,13 +18,13 @@ HWY_BEFORE_NAMESPACE();
 namespace weft::native {
 namespace HWY_NAMESPACE {
 
-// Whole vectors, and a partial one at the end.
+// Whole vectors, then a partial one.
 template <int N, bool kCheap, class Op>
 HWY_INLINE void run(const float* const* x, uint32_t single, float* y, int64_t n, bool past, Op op) {
   const F d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   VF fixed[N];
-  float one[N];  // read once: y may lie over it
+  float one[N];  // read once: y may overlap it
   int64_t stride[N];
   for (int k = 0; k < N; ++k) {
     const bool fixed_one = single >> k & 1;
@@ -59,8 +59,8 @@ HWY_INLINE void run(const float* const* x, uint32_t single, float* y, int64_t n,
 HWY_INLINE VF truth(hn::Mask<F> m) { return hn::IfThenElseZero(m, set(1.0f)); }
 HWY_INLINE hn::Mask<F> is_true(VF x) { return hn::Not(hn::Eq(x, set(0.0f))); }  // a NaN is
 HWY_INLINE hn::Mask<F> ordered(VF a, VF b) { return hn::And(hn::Eq(a, a), hn::Eq(b, b)); }
-// The larger, or a NaN where there is one. Of zeros the positive one. On x86 the two orders of one
-// instruction differ where an operand is a NaN, and where the operands are zeros of two signs.
+// The larger, or NaN if either is; +0 of two zeros. On x86 the two operand orders of one instruction differ
+// for NaN and for zeros of different signs.
 HWY_INLINE VF maximum(VF a, VF b) {
   const VF m = hn::Max(a, b), other = hn::Max(b, a);
   const auto number = HWY_ARCH_X86 ? hn::Eq(m, other) : ordered(a, b);
@@ -132,7 +132,7 @@ const Link::Op* link_of(Step step) {
   return at == std::end(kLinkSteps) ? nullptr : &kLinkOps[at - std::begin(kLinkSteps)];
 }
 
-constexpr int kBlock = 4;  // vectors that go through the links together
+constexpr int kBlock = 4;  // vectors that pass through the links together
 
 template <class Op>
 HWY_INLINE void apply_link(const Link& l, int64_t i, VF* v, Op op) {
@@ -169,7 +169,7 @@ void run_all_links(const float* x, bool single, const Link* links, int n_links, 
       else
         hn::StoreU(v[k], d, y + i + k * lanes);
   }
-  // What is left, one link after the other.
+  // The rest, link by link.
   const float* from = x + (single ? 0 : i);
   float rest[kBlock * HWY_MAX_BYTES / 4];
   for (int l = 0; l < n_links && i < n; ++l) {
@@ -198,7 +198,7 @@ void narrow_half(const float* from, shared::Half* to, int64_t n) {
   const hn::Rebind<hwy::float16_t, F> dh;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   int64_t i = 0;
-  // Only targets that convert in hardware round to nearest even; the emulation of others may not.
+  // Only hardware conversion is sure to round to nearest even; Highway's emulation may not.
 #if HWY_TARGET <= HWY_AVX2
   for (; i + lanes <= n; i += lanes)
     hn::StoreU(hn::DemoteTo(dh, hn::LoadU(d, from + i)), dh, reinterpret_cast<hwy::float16_t*>(to) + i);

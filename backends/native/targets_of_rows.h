@@ -1,10 +1,11 @@
 #pragma once
 #include "backends/native/row_launch.h"
 
-// What cross_entropy and its gradient share: logits [n, classes] and a class for each row, all of one weight.
+// Shared by cross_entropy and its gradient: logits [n, classes] and a class for each row, without class
+// weights.
 namespace weft::native {
 
-/// `operands` operands with logits and classes first, and no weight behind them; one result of their dtype.
+/// Accepts `operands` operands, logits and classes first, no class weights, and one result of their dtype.
 inline backend::Support accepts_classes(const backend::OpCall& c, int64_t operands) {
   using backend::Support;
   if ((c.n_inputs() != operands && c.n_inputs() != operands + 1) || c.n_outputs() != 1)
@@ -36,7 +37,7 @@ class Targets {
   }
   bool counts(int64_t row) const { return (*this)[row] != ignored_; }
 
-  /// How many rows count, in `n`; an error for one whose target is no class.
+  /// Counts the rows that are not ignored in `n`; an error for a target that is no class.
   backend::Outcome count(int64_t& n) const {
     n = 0;
     for (int64_t r = 0; r < target_.size(); ++r) {

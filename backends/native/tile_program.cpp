@@ -6,7 +6,7 @@
 #include "weft/shared/numbers.hpp"
 #include "weft/shared/walk.hpp"
 
-// From a call to a program of the tile interpreter.
+// Compiles a call to a program of the tile interpreter.
 namespace weft::native {
 namespace {
 
@@ -55,7 +55,7 @@ class Compiler {
   }
 
  private:
-  // A value while constants and results are not counted yet.
+  // A value before constants and results are numbered.
   struct Value {
     enum class Kind : uint8_t { none, input, constant, result } kind = Kind::none;
     int index = 0;
@@ -158,14 +158,14 @@ class Compiler {
   static bool is_result(Value v, size_t i) {
     return v.kind == Value::Kind::result && static_cast<size_t>(v.index) == i;
   }
-  // Is code `i` a cheap step on what the cheap step before it made?
+  // Is code `i` a cheap step on the result of the cheap step before it?
   bool continues(size_t i) const {
     const auto cheap = [](const Code& c) { return c.run && find_link(c.run); };
     return cheap(code_[i - 1]) && cheap(code_[i]) &&
            (is_result(code_[i].in[0], i - 1) || is_result(code_[i].in[1], i - 1));
   }
 
-  // Values get their numbers, and results the tile of a result that nobody reads any more.
+  // Numbers the values; results reuse the tiles of dead results.
   void number() {
     const auto base = static_cast<int>(p_.inputs.size()),
                results = base + static_cast<int>(p_.constants.size());
@@ -194,7 +194,7 @@ class Compiler {
           const auto& in = code_[k].in;
           const bool swapped = k > begin && is_result(in[1], k - 1);
           n.links.push_back({*find_link(code_[k].run), swapped, id(in[swapped ? 0 : 1])});
-          // What a link reads is needed up to the end of the row.
+          // Operands of a link are needed until the end of the chain.
           for (const Value v : in) last[id(v)] = std::max(last[id(v)], i);
         }
       }

@@ -12,7 +12,7 @@ using backend::Outcome;
 using backend::Support;
 using backend::TensorView;
 
-// ---- what the tensors of a launch look like to a tile
+// ---- the tensors of a launch, as a tile sees them
 
 struct Operand {
   enum class Kind : uint8_t { direct, single, copied };
@@ -39,8 +39,7 @@ struct Job {
 Operand operand_of(TensorView t, Stored stored, int64_t total) {
   Operand o{Operand::Kind::copied, stored, t.data(), 0, t.dims()};
   if (t.size() == total && stored == Stored::f32) {
-    o.kind =
-        Operand::Kind::direct;  // the same elements in the same order, whatever axes of size one are missing
+    o.kind = Operand::Kind::direct;  // the same elements in the same order, apart from axes of size one
   } else if (t.size() == 1) {
     o.kind = Operand::Kind::single;
     widen(stored, o.data, &o.value, 1);
@@ -65,7 +64,7 @@ void fill(const Operand& o, const Job& job, int64_t begin, int64_t n, float* to)
   });
 }
 
-/// Lists that stay with the thread, so that a launch makes none.
+/// Lists that the thread keeps, so a launch allocates none.
 struct Lists {
   std::vector<Operand> in;
   std::vector<char*> out;
@@ -115,8 +114,8 @@ class Worker {
       for (size_t k = 0; k < job_.out.size(); ++k)
         if (job_.program.outputs[k] == i.to && job_.program.stored[k] == Stored::f32)
           y = reinterpret_cast<float*>(job_.out[k]) + begin;
-    // What the last step makes and nobody but memory wants needs no tile of its own, even over an input: each
-    // element is read before it is written.
+    // A result of the last step that is only stored needs no tile of its own, even if it overwrites an input:
+    // each element is read before it is written.
     const bool last = &i == &job_.program.instructions.back() && lone_output(i.to);
     if (last) y = reinterpret_cast<float*>(job_.out[0]) + begin;
     const bool past = last && job_.streamed;
@@ -170,8 +169,7 @@ class Worker {
   std::vector<char>& single_;
 };
 
-// One step over operands that fit one tile and need no copy: what a small eager op is, and nothing is made
-// for it.
+// One step over operands that fit one tile and need no copy, as a small eager op is; allocates nothing.
 bool run_at_once(const TileProgram& p, const Launch& l) {
   const TensorView y = l.output(0);
   const int64_t total = y.size();
@@ -201,8 +199,7 @@ bool run_at_once(const TileProgram& p, const Launch& l) {
 
 void run(const TileProgram& program, const Launch& launch) {
   if (run_at_once(program, launch)) return;
-  // Results of this size leave nothing of themselves in the caches: writing past them spares reading the
-  // lines first.
+  // Results of this size don't stay in the caches; bypassing them avoids reading the lines first.
   constexpr int64_t kStreamed = int64_t{16} << 20;
   const TensorView first = launch.output(0);
   Job job{program, {}, {}, first.dims()};

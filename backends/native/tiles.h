@@ -5,8 +5,7 @@
 #include "weft/backend.hpp"
 
 // The tile interpreter: an elementwise op, or a region of them, as a short program over tiles of f32 that
-// stay in the first cache. Operands broadcast to the shape of the results; memory is read once and written
-// once.
+// stay in L1. Operands broadcast to the shape of the results; memory is read once and written once.
 namespace weft::native {
 
 inline constexpr int64_t kTile = 1024;
@@ -29,7 +28,7 @@ struct Instruction {
   std::vector<Linked> links;  ///< from[0] goes through all of them
 };
 
-/// What a call becomes. Values are numbered: inputs, then constants, then the results of instructions.
+/// A compiled call. Values are numbered: inputs, then constants, then the results of instructions.
 struct TileProgram {
   std::vector<Stored> inputs;    ///< how each lies in memory
   std::vector<float> constants;  ///< values after the inputs
@@ -42,13 +41,13 @@ struct TileProgram {
   static constexpr uint16_t kNoPlace = 0xffff;
 };
 
-/// The program of a call, or why there is none.
+/// The program of a call, or the reason why there is none.
 backend::Support compile(const backend::OpCall& call, TileProgram* to);
 
 /// Runs it on the operands of a launch, on the host's threads.
 void run(const TileProgram& program, const backend::Launch& launch);
 
-/// A record for each step, which is the op alone, and one for regions.
+/// A kernel record for each step, as an op of its own, and one for regions.
 std::vector<backend::KernelRecord> tile_records();
 
 }  // namespace weft::native

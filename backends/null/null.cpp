@@ -2,7 +2,7 @@
 
 #include "weft/shared/host_device.hpp"
 
-// Takes every call and computes nothing: what is left of a run's time is what Weft itself costs.
+// Accepts every call and computes nothing: the time of a run is Weft's own overhead.
 namespace {
 
 const std::array kRecords = {weft::backend::KernelRecord{
@@ -19,7 +19,7 @@ const std::array kRecords = {weft::backend::KernelRecord{
 struct Null {
   static constexpr const char* kName = "null";
   static constexpr const char* kKind = "null";
-  static constexpr uint64_t kDTypes = 0;  // so that nothing falls back to it
+  static constexpr uint64_t kDTypes = 0;  // so nothing falls back to it
   static const char* label() { return "computes nothing"; }
   static constexpr const char* kNumerics = "none: outputs keep what their memory held";
   static weft::backend::KernelTable& kernels() {

@@ -17,7 +17,7 @@ std::string number(double value) {
   return text;
 }
 
-// Operands of what commutes in one order, whichever the body has them in.
+// Operands of commutative ops in one order, whichever the body has them in.
 std::string call_of(std::string_view op, std::vector<std::string> operands) {
   if (op == "add" || op == "mul") std::ranges::sort(operands);
   std::string text = std::string(op) + "(";
@@ -27,7 +27,7 @@ std::string call_of(std::string_view op, std::vector<std::string> operands) {
 std::string add(std::string a, std::string b) { return call_of("add", {std::move(a), std::move(b)}); }
 std::string mul(std::string a, std::string b) { return call_of("mul", {std::move(a), std::move(b)}); }
 
-// Each activation of t, as the decompositions of gelu and silu have it.
+// Each activation of t, as the decompositions of gelu and silu spell it.
 std::string activation(Epilogue epilogue, const std::string& t) {
   const double scale = std::numbers::sqrt2 * std::numbers::inv_sqrtpi;
   const auto gelu = [&](std::string cdf) { return mul(mul(t, number(0.5)), add(std::move(cdf), number(1))); };
@@ -43,7 +43,7 @@ std::string activation(Epilogue epilogue, const std::string& t) {
   return "";
 }
 
-/// Reads a body step by step; each value becomes the text of what it is.
+/// Reads a body step by step; each value becomes the text of its expression.
 class Reader {
  public:
   explicit Reader(const weft_region& r) : r_(r), text_(r.n_values) {
@@ -67,7 +67,7 @@ class Reader {
 
  private:
   TypeView type(uint32_t value) const { return TypeView(r_.values[value]); }
-  // As many elements as t, in rows of t's length: what is added to them is added to t's.
+  // As many elements as t, in rows of t's length, so a bias of one is a bias of the other.
   bool is_t(uint32_t value) const {
     const auto dims = type(value).max();
     return !dims.empty() && dims.back() == body_.n && shared::product(dims) == body_.m * body_.n;

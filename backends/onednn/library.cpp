@@ -7,7 +7,7 @@
 namespace weft::onednn {
 namespace {
 
-// A file that the user names; then as the loader finds it; then what was beside the headers.
+// The file that the user names; else the loader's search path; else the library beside the headers.
 void* find(std::string& reason) {
   if (const char* own = std::getenv("WEFT_ONEDNN_LIBRARY")) {
     void* handle = dlopen(own, RTLD_NOW | RTLD_LOCAL);
@@ -20,7 +20,7 @@ void* find(std::string& reason) {
   return nullptr;
 }
 
-// Only a runtime whose number of threads can be set for each call leaves the threads to the host.
+// Only with a runtime whose number of threads can be set for each call can the host keep control of threads.
 void look_at(Library& l, void* handle) {
   const dnnl_version_t* v = l.dnnl_version();
   l.version =
@@ -49,9 +49,8 @@ Library open() {
   WEFT_ONEDNN_FUNCTIONS(WEFT_ONEDNN_LOAD)
 #undef WEFT_ONEDNN_LOAD
   if (l.reason.empty()) look_at(l, handle);
-  // The instructions for bf16, AMX's among them, take subnormal operands for zero. Without them oneDNN
-  // computes bf16 in f32, and right. Fails where the process has used the library already, with its own
-  // choice.
+  // The bf16 instructions, AMX's among them, flush subnormal operands to zero. Without them oneDNN computes
+  // bf16 in f32, correctly. Fails if the process has used the library before, with its own choice.
   if (l.reason.empty() && l.dnnl_set_max_cpu_isa(dnnl_cpu_isa_avx512_core_vnni) != dnnl_success)
     l.reason = l.version + " runs in this process already, with instructions that lose subnormal numbers";
   if (l.reason.empty() && l.dnnl_engine_create(&l.engine, dnnl_cpu, 0) != dnnl_success)

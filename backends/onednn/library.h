@@ -5,7 +5,7 @@
 
 namespace weft::onednn {
 
-// clang-format off: it finds no end with this list
+// clang-format off: it takes minutes for this list
 #define WEFT_ONEDNN_FUNCTIONS(X)                                                                   \
   X(dnnl_version) X(dnnl_set_max_cpu_isa) X(dnnl_engine_create) X(dnnl_stream_create)              \
   X(dnnl_stream_wait)                                                                              \
@@ -34,7 +34,7 @@ struct Library {
 /// Opens the library at the first call.
 const Library& library();
 
-/// While it lives, oneDNN computes on this thread alone: the threads are the host's, and their number is.
+/// While it lives, oneDNN computes on this thread alone: threads are the host's to manage.
 class OneThread {
  public:
   OneThread() {

@@ -1,8 +1,8 @@
 #include "backends/onednn/library.h"
 #include "weft/backend.hpp"
 
-// Kernels of oneDNN 3 for the processor's devices: products and convolutions in f32 and bf16. It has no
-// device of its own: names, memory and queues are those of the backend that it serves.
+// Kernels of oneDNN 3 for CPU devices: products and convolutions in f32 and bf16. A provider has no device
+// of its own: names, memory and queues are those of the backend that it serves.
 namespace weft::onednn {
 std::vector<backend::KernelRecord> own();  // made from kernels/
 }  // namespace weft::onednn

@@ -14,7 +14,7 @@ void check(dnnl_status_t status, const char* what) {
     throw std::runtime_error(backend::format("{}: oneDNN answers {}", what, static_cast<int>(status)));
 }
 
-// A thread's own: streams of one engine run beside each other.
+// One per thread: streams of one engine run concurrently.
 dnnl_stream_t stream() {
   thread_local dnnl_stream_t mine = nullptr;
   if (!mine)
@@ -22,7 +22,7 @@ dnnl_stream_t stream() {
   return mine;
 }
 
-// Memory of a thread that grows and stays.
+// A thread's memory, which grows and is reused.
 void* scratch(size_t bytes) {
   struct Buffer {
     void* at = nullptr;

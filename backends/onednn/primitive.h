@@ -15,7 +15,7 @@ struct Unsupported {
   std::string why;
 };
 
-/// A memory descriptor of these sizes and strides; empty: of an operand that is not there.
+/// A memory descriptor of these sizes and strides; empty for an absent operand.
 class Layout {
  public:
   Layout() = default;
@@ -29,7 +29,7 @@ class Layout {
   std::unique_ptr<dnnl_memory_desc, End> desc_;
 };
 
-/// What is done to each element of a result before it is stored. Not relu: oneDNN's makes 0 of a NaN.
+/// Applied to each element of a result before it is stored. No relu: oneDNN's turns NaN into 0.
 enum class Epilogue : uint8_t { none, gelu_erf, gelu_tanh, silu };
 
 /// Attributes: the epilogue, whether the result is added to, and that scratch memory is the caller's.
@@ -44,7 +44,7 @@ class Attributes {
   dnnl_primitive_attr_t attr_ = nullptr;
 };
 
-/// Something compiled, which runs on the thread that calls it.
+/// A compiled primitive; runs on the calling thread.
 class Primitive {
  public:
   struct Argument {
@@ -52,8 +52,8 @@ class Primitive {
     void* data;
   };
   Primitive() = default;
-  /// Takes what `create` makes of a null descriptor. Throws Unsupported where oneDNN has nothing for it, or
-  /// nothing but its reference implementation, which is slower than anything else.
+  /// Compiles the descriptor that `create` makes. Throws Unsupported if oneDNN has no implementation, or only
+  /// its slow reference one.
   template <class Create>
   static Primitive make(const Create& create) {
     const OneThread one;

@@ -8,9 +8,9 @@ using namespace weft::backend;
 
 namespace {
 
-constexpr int64_t kPieces = 16;               // more would pack the side that is not cut too often
-constexpr int64_t kWorth = 1 << 21;           // multiply-adds that are worth a piece of their own
-constexpr int64_t kRows = 16, kColumns = 64;  // blocks are multiples of these, which kernels like
+constexpr int64_t kPieces = 16;               // more would pack the uncut side too often
+constexpr int64_t kWorth = 1 << 21;           // multiply-adds that justify a piece
+constexpr int64_t kRows = 16, kColumns = 64;  // blocks are multiples of these, which suit kernels
 
 int64_t pieces_of(const Product& p, int64_t count) {
   const int64_t wanted = std::max<int64_t>(1, kPieces / count);

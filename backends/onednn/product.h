@@ -13,7 +13,7 @@ struct Product {
   Epilogue epilogue = Epilogue::none;
 };
 
-/// A product cut along its longer side, by its sizes alone: how many threads there are changes no result.
+/// A product cut along its longer side, by its sizes alone, so the number of threads changes no result.
 class BlockedProduct {
  public:
   /// `count` products of this kind are run together. Throws Unsupported.
@@ -32,10 +32,10 @@ class BlockedProduct {
   Primitive whole_, last_;
 };
 
-/// What is wrong with the dtypes and sizes, for oneDNN: no f64 and f16, nothing empty.
+/// Why oneDNN can't take these dtypes and sizes: no f64, no f16, nothing empty.
 backend::Support accepts_types(const backend::OpCall& call);
 
-/// For `prepare`: what the plan keeps, and ends itself.
+/// For `prepare`: the state of the plan, which owns it.
 template <class T>
 backend::Outcome keep(weft_plan& plan, std::unique_ptr<T> data) {
   plan.data = data.release();
@@ -45,8 +45,7 @@ template <class T>
 void release(weft_plan* plan) {
   delete static_cast<T*>(plan->data);
 }
-/// `make` for accepts: whether oneDNN has a kernel. It keeps those that it has made, so that making it again
-/// is a look-up.
+/// `make` for accepts: whether oneDNN has a kernel. oneDNN caches primitives, so making it again is a lookup.
 template <class Make>
 backend::Support tried(const Make& make) {
   try {

@@ -2,8 +2,7 @@
 
 #include "device.h"
 
-// OpenCL: memory, queues, a compiler. No kernel of its own: provider `loops` renders every op into the
-// dialect opencl_c.
+// OpenCL: memory, queues, a compiler. It has no kernels: the provider `loops` renders every op as OpenCL C.
 namespace weft::opencl {
 namespace {
 

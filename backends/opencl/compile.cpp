@@ -9,7 +9,7 @@ uint64_t fnv1a(const std::string& text, uint64_t hash) {
   for (const unsigned char c : text) hash = (hash ^ c) * 1099511628211u;
   return hash;
 }
-/// Two different 64-bit hashes of text, device, driver and options: one accident in 2^128.
+/// Two different 64-bit hashes of text, device, driver and options.
 std::string cache_key(const weft_device_s& d, const weft_source& s) {
   const std::string all = d.identity + '\n' + s.text;
   char key[64];
@@ -43,7 +43,7 @@ cl_program from_cache(weft_device_s& d, const std::string& key) {
   if (status == CL_SUCCESS &&
       library().clBuildProgram(program, 1, &d.id, d.build_options.c_str(), nullptr, nullptr) == CL_SUCCESS)
     return program;
-  library().clReleaseProgram(program);  // a stale binary is no error: the text is still there
+  library().clReleaseProgram(program);  // a stale binary is no error: the text is compiled again
   return nullptr;
 }
 
@@ -75,14 +75,14 @@ weft_code build(weft_device_s& d, const weft_source& s, cl_program* out, weft_er
   return WEFT_INVALID_ARGUMENT;
 }
 
-/// One of those that were built last, counted for the caller; or null.
+/// A recently built program with a reference for the caller, or null.
 cl_program recent(weft_device_s& d, const std::string& key) {
   std::lock_guard lock(d.mutex);
   for (const auto& [known_as, program] : d.recent)
     if (known_as == key) return library().clRetainProgram(program), program;
   return nullptr;
 }
-/// Keeps a count of its own. Several threads build at one time, and each comes back for the other functions.
+/// Keeps its own reference. Several threads build at once, and each comes back for the other functions.
 void keep_recent(weft_device_s& d, const std::string& key, cl_program program) {
   constexpr size_t kMost = 64;
   library().clRetainProgram(program);
@@ -93,7 +93,7 @@ void keep_recent(weft_device_s& d, const std::string& key, cl_program program) {
   d.recent.pop_front();
 }
 
-/// The program of a text, counted for the caller: a recent one, or from the cache, or built.
+/// The program of a text, with a reference for the caller: a recent one, from the cache, or built.
 weft_code program_of(weft_device_s& d, const weft_source& s, cl_program* out, weft_error* error) {
   const std::string key = cache_key(d, s);
   if ((*out = recent(d, key))) return WEFT_OK;

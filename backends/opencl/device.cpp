@@ -29,7 +29,7 @@ std::string numerics(cl_device_id id) {
          ", exp and log within 3 ulp";
 }
 
-// A processor runs the items of a group one after another. OpenCL tells the width of others by extensions.
+// A CPU runs the items of a group one after another. For other devices, extensions tell the width.
 uint32_t subgroup(cl_device_id id) {
   if (device_info<cl_device_type>(id, CL_DEVICE_TYPE) & CL_DEVICE_TYPE_CPU) return 1;
   constexpr cl_device_info kWarpSizeNv = 0x4003, kWavefrontWidthAmd = 0x4043;
@@ -135,7 +135,7 @@ weft_code allocate(weft_device d, uint64_t bytes, void** handle, weft_error* err
   return WEFT_OK;
 }
 
-// A buffer that stays mapped: drivers take memory for it that the device reaches by itself.
+// A buffer that stays mapped: drivers give it memory that the device can access directly.
 weft_code allocate_pinned(weft_device d, uint64_t bytes, void** handle, void** address, weft_error* error) {
   const Library& l = library();
   const size_t size = static_cast<size_t>(std::max<uint64_t>(bytes, 1));
@@ -157,7 +157,7 @@ weft_code allocate_pinned(weft_device d, uint64_t bytes, void** handle, void** a
   return WEFT_OK;
 }
 
-// Where the device and the host share their memory, a buffer may lie at any address.
+// If device and host share memory, a buffer may have any address.
 weft_code import_memory(weft_device d, const DLTensor* t, uint64_t bytes, void** handle, weft_error* error) {
   if (t->device.device_type == kDLOpenCL && t->byte_offset == 0) {
     library().clRetainMemObject(static_cast<cl_mem>(*handle = t->data));

@@ -26,7 +26,7 @@ struct weft_device_s {
   weft::opencl::CommandBuffers command_buffers;
   std::mutex mutex;  ///< Guards what follows.
   std::set<weft_module> modules;
-  /// Programs that were built last, by their keys: the next module may be another function of one.
+  /// Recently built programs by key: the next module may be another function of one.
   std::deque<std::pair<std::string, cl_program>> recent;
   std::map<void*, char*> pinned;       ///< Buffers that are mapped as long as they live, and where.
   cl_command_queue mapping = nullptr;  ///< In which they are.
@@ -36,7 +36,7 @@ struct weft_queue_s {
   weft_device device;
   cl_command_queue queue;
   weft_sequence recording = nullptr;  ///< Where what is enqueued goes instead.
-  /// Dispatches and copies not known to have ended well, by name: clFinish does not say which one failed.
+  /// Dispatches and copies not known to have succeeded, by name: clFinish does not say which one failed.
   std::vector<std::pair<cl_event, std::string>> running;
   std::string first_error;
   std::mutex mutex;                                  ///< Guards what follows, which any thread may ask for.
@@ -46,7 +46,7 @@ struct weft_queue_s {
 
 namespace weft::opencl {
 
-/// Names of weft/backend.h: see there for what each must do.
+/// Entries of weft_backend; weft/backend.h specifies them.
 weft_code probe(weft_probe*, weft_error*);
 weft_code describe(uint32_t ordinal, weft_capability*, weft_error*);
 weft_code open_device(uint32_t ordinal, weft_device*, weft_capability*, weft_error*);
@@ -72,7 +72,7 @@ weft_code make_sequence(weft_device, const weft_sequence_desc*, weft_sequence*, 
 weft_code run_sequence(weft_sequence, weft_queue, void* const* handles, uint32_t n, weft_error*);
 void free_sequence(weft_sequence);
 
-/// How many items a dispatch runs, in groups of which size.
+/// The number of items of a dispatch and the size of its groups.
 struct Range {
   size_t global[3], local[3];
 };
@@ -80,12 +80,12 @@ Range range_of(const weft_dispatch&);
 /// Calls `set` for each argument: buffers, then the element at which each begins, then the scalars.
 using SetArgument = std::function<cl_int(cl_uint position, size_t size, const void* value)>;
 weft_code for_each_argument(const weft_dispatch&, const SetArgument& set, weft_error*);
-/// Takes a dispatch into the sequence that the queue is recording.
+/// Adds a dispatch to the sequence that the queue records.
 weft_code record(weft_queue, const weft_dispatch&, weft_error*);
-/// A failure of what the event stands for will be told by the next synchronize, with the name.
+/// The next synchronize reports a failure of the event's command, with the name.
 void watch(weft_queue_s&, cl_event, const char* name);
 
-/// Where a handle of allocate_pinned is mapped; null for another one.
+/// The mapped address of a handle of allocate_pinned; null for other handles.
 char* pinned_address(weft_device, void* handle);
 
 /// The host's services, from negotiate.

@@ -10,7 +10,7 @@
 
 namespace weft::opencl {
 
-// clang-format off: it finds no end with this list
+// clang-format off: it takes minutes for this list
 #define WEFT_OPENCL_FUNCTIONS(X)                                                                   \
   X(clGetPlatformIDs) X(clGetDeviceIDs) X(clGetDeviceInfo) X(clCreateContext)                      \
   X(clReleaseContext) X(clCreateCommandQueue) X(clReleaseCommandQueue) X(clRetainCommandQueue)     \
@@ -37,22 +37,22 @@ struct Library {
   std::string reason;                 ///< Why there are no devices.
 };
 
-/// What a platform has of cl_khr_command_buffer; all null where it has not all of it.
+/// A platform's cl_khr_command_buffer; all null if anything is missing.
 struct CommandBuffers {
 #define WEFT_OPENCL_DECLARE(f) f##_fn f = nullptr;
   WEFT_OPENCL_COMMAND_BUFFER(WEFT_OPENCL_DECLARE)
 #undef WEFT_OPENCL_DECLARE
 };
-/// Of a device that can have one command buffer pending many times.
+/// For devices that allow one command buffer to be pending several times.
 CommandBuffers command_buffers(cl_device_id device);
 
 /// Opens the library and lists the devices at the first call.
 const Library& library();
 
-/// "CL_OUT_OF_RESOURCES (-5)" for the codes that happen, the number for the others.
+/// "CL_OUT_OF_RESOURCES (-5)" for common codes, the number for others.
 std::string code_text(cl_int code);
 
-/// Writes a printf text into `error` and gives `code` back.
+/// Writes a printf text into `error` and returns `code`.
 __attribute__((format(printf, 3, 4))) weft_code fail(weft_error* error, weft_code code, const char* format,
                                                      ...);
 

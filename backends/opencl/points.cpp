@@ -3,7 +3,7 @@
 
 #include "device.h"
 
-// Points: a marker's event each, kept until it is known to have ended.
+// Points: the event of a marker each, kept until it is known to be complete.
 namespace weft::opencl {
 namespace {
 
@@ -13,8 +13,8 @@ bool has_ended(cl_event event) {
   return status <= CL_COMPLETE;  // below it: it failed
 }
 
-/// Lets go of the points that were reached: the last that has ended, and those before it, whatever their own
-/// events say by now. Under the queue's mutex.
+/// Drops the points that were reached: the last complete one and all before it, whatever their own events
+/// say yet. Needs the queue's mutex.
 void advance(weft_queue_s& q) {
   size_t ended = q.points.size();
   while (ended > 0 && !has_ended(q.points[ended - 1].second)) --ended;
@@ -25,7 +25,7 @@ void advance(weft_queue_s& q) {
   }
 }
 
-/// The event of a point, for the caller to release; null where it was reached.
+/// The event of a point, for the caller to release; null if it was reached.
 cl_event event_of(weft_queue_s& q, uint64_t point) {
   const std::lock_guard lock(q.mutex);
   advance(q);
@@ -40,7 +40,7 @@ cl_event event_of(weft_queue_s& q, uint64_t point) {
 void await_event(cl_event event, uint64_t nanoseconds) {
   using namespace std::chrono;
   if (nanoseconds == UINT64_MAX) {
-    library().clWaitForEvents(1, &event);  // its failure is told by synchronize
+    library().clWaitForEvents(1, &event);  // synchronize reports its failure
     return;
   }
   const auto begin = steady_clock::now();

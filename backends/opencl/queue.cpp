@@ -5,10 +5,10 @@
 namespace weft::opencl {
 namespace {
 
-constexpr size_t kManyRunning = 256;  // then those that have ended are let go
+constexpr size_t kManyRunning = 256;  // then completed ones are dropped
 constexpr size_t kGroup = 64;
 
-/// Lets go of dispatches that have ended, and keeps the first failure.
+/// Drops completed dispatches and keeps the first failure.
 void collect(weft_queue_s& q) {
   std::erase_if(q.running, [&](auto& entry) {
     cl_int status = CL_COMPLETE;
@@ -67,7 +67,7 @@ weft_code open_queue(weft_device device, weft_queue* out, weft_error* error) {
   return WEFT_OK;
 }
 
-// The context's own queues alone are taken: what they are given would mean nothing to others.
+// Only queues of this context: handles of its buffers mean nothing to others.
 weft_code import_queue(weft_device device, void* native, weft_queue* out, weft_error* error) {
   const auto queue = static_cast<cl_command_queue>(native);
   cl_context context = nullptr;
@@ -136,7 +136,7 @@ Range range_of(const weft_dispatch& d) {
   Range r;
   for (int i = 0; i < 3; ++i) {
     const uint64_t items = i == 0 ? d.global[0] : std::max<uint64_t>(d.global[i], 1);
-    // One size of group, also for few items: some drivers compile a function for each size anew.
+    // One group size, even for few items: some drivers compile a function again for each size.
     r.local[i] = d.local[0] ? std::max<uint64_t>(d.local[i], 1) : i == 0 ? kGroup : 1;
     r.global[i] = (items + r.local[i] - 1) / r.local[i] * r.local[i];  // the text skips the items beyond
   }

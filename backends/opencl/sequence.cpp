@@ -4,9 +4,8 @@
 
 #include "device.h"
 
-// Sequences: each dispatch with a kernel object of its own, whose arguments are set once but for the
-// bindings. Where the device has command buffers, one is recorded for each set of bindings, and the last few
-// are kept.
+// Sequences: each dispatch has its own kernel object; only arguments that are bindings are set again. On
+// devices with command buffers, one is recorded for each set of bindings, and the last few are kept.
 namespace weft::opencl {
 namespace {
 
@@ -20,7 +19,7 @@ struct Argument {
   uint32_t binding = 0;
 };
 
-/// A dispatch, or a copy where there is no module.
+/// A dispatch; without a module, a copy.
 struct Command {
   weft_module module = nullptr;
   std::vector<Argument> arguments;
@@ -32,7 +31,7 @@ struct Command {
 using Handles = std::vector<void*>;
 using Kernels = std::vector<cl_kernel>;  // by command; null for a copy
 
-/// The steps as a command buffer, with these bindings. Its kernels are its own: PoCL 3.1 reads their
+/// The steps as a command buffer, with these bindings. It has its own kernel objects: PoCL 3.1 reads their
 /// arguments when the buffer runs, not when it is recorded.
 struct Recording {
   Handles handles;
@@ -99,7 +98,7 @@ weft_code make_kernels(const weft_sequence_s& s, const Handles& handles, Kernels
 
 weft_code record_commands(const weft_sequence_s& s, const Recording& r, weft_error* error) {
   const CommandBuffers& l = s.device->command_buffers;
-  for (size_t i = 0; i < s.commands.size(); ++i) {  // the queue keeps their order
+  for (size_t i = 0; i < s.commands.size(); ++i) {  // an in-order queue keeps their order
     const Command& c = s.commands[i];
     cl_int code = CL_SUCCESS;
     if (c.module) {
@@ -135,7 +134,7 @@ weft_code make_recording(const weft_sequence_s& s, weft_queue q, Recording& r, w
               code_text(code).c_str());
 }
 
-/// The command buffer for these bindings, the sequence's to keep.
+/// The command buffer for these bindings; the sequence owns it.
 weft_code buffer_for(weft_sequence_s& s, weft_queue q, const Handles& handles, cl_command_buffer_khr* out,
                      weft_error* error) {
   for (auto at = s.recordings.begin(); at != s.recordings.end(); ++at)
@@ -188,7 +187,7 @@ weft_code run_each(weft_sequence_s& s, weft_queue q, const Handles& handles, wef
   if (const weft_code code = bind(s, handles, error); code != WEFT_OK) return code;
   for (size_t i = 0; i < s.commands.size(); ++i) {
     const Command& c = s.commands[i];
-    const bool last = i + 1 == s.commands.size();  // an event for each would cost a fifth of NVIDIA's time
+    const bool last = i + 1 == s.commands.size();  // an event for each takes a fifth of the time on NVIDIA
     if (!c.module) {
       const weft_copy copy = bound(c.copy, handles);
       if (const weft_code code = weft::opencl::copy(q, &copy, error); code != WEFT_OK) return code;

@@ -8,8 +8,8 @@
 #include "backends/reference/records.h"
 #include "weft/shared/host_device.hpp"
 
-// The kernels of `native`, scheduled by OpenMP: the environment's OMP_NUM_THREADS, OMP_SCHEDULE and
-// OMP_PROC_BIND count, and a program that uses OpenMP anyway has one set of threads instead of two.
+// The kernels of `native`, scheduled by OpenMP: OMP_NUM_THREADS, OMP_SCHEDULE and OMP_PROC_BIND apply, and a
+// program that uses OpenMP anyway has one set of threads instead of two.
 namespace {
 
 struct OpenMp {
@@ -28,7 +28,7 @@ struct OpenMp {
   }
 };
 
-// The host's parallel_for, by OpenMP. Nested calls stay on their thread, as there.
+// The host's parallel_for, by OpenMP. Nested calls run on the calling thread, as there.
 void spread(int64_t n, int64_t grain, void (*body)(void*, int64_t, int64_t), void* context) {
   const int64_t threads = omp_in_parallel() ? 1 : omp_get_max_threads();
   const int64_t pieces = std::min(n / std::max<int64_t>(grain, 1), 4 * threads);
@@ -42,12 +42,12 @@ void spread(int64_t n, int64_t grain, void (*body)(void*, int64_t, int64_t), voi
 weft_code WEFT_NEGOTIATE(const weft_host* host, const weft_backend** backend, weft_error* error) {
   if (auto outcome = weft::backend::Host(host).speaks(); !outcome.good())
     return weft::backend::fill(error, outcome.code, outcome.text);
-  // The host's other services stay what they are; an older host's table is shorter.
+  // The host's other services are kept; an older host's table is shorter.
   static weft_host ours{};
   std::memcpy(&ours, host, std::min<size_t>(host->size, sizeof ours));
   ours.size = sizeof ours;
   ours.parallel_for = spread;
-  // The runtime's threads are not in a child process, where it would wait for them for ever.
+  // After a fork the runtime's threads are gone, and it would wait for them forever.
   [[maybe_unused]] static const int once = pthread_atfork(nullptr, nullptr, [] { omp_set_num_threads(1); });
   return weft::shared::HostDevice<OpenMp>::negotiate(&ours, backend, error);
 }

@@ -2,8 +2,8 @@
 #include "backends/reference/records.h"
 #include "weft/shared/host_device.hpp"
 
-// einsum of many operands in the order of least cost, as PyPI's opt_einsum finds it; all else by the shared
-// primitives. native has the same kernel among its others: this name is for those who want it alone.
+// einsum of many operands in the cheapest order, found as PyPI's opt_einsum does; everything else by the
+// shared primitives. native has the same kernel; this backend is for comparing it alone.
 namespace weft::native {
 extern const backend::KernelRecord einsum_pairs;
 }

@@ -5,8 +5,8 @@
 
 namespace weft::reference {
 
-/// The shared primitives. Making them is most of what a backend of the host costs to compile, so those that
-/// are built in share this one copy.
+/// The shared primitives. They take most of the compile time of a host backend, so built-in backends share
+/// this copy.
 std::vector<backend::KernelRecord> records();
 
 }  // namespace weft::reference

@@ -2,7 +2,7 @@
 #include "weft/shared/host_device.hpp"
 #include "weft/shared/primitives.hpp"
 
-// The oracle: the shared primitives on host memory, one call at a time. Slow, simple, accumulating in double.
+// The oracle: the shared primitives on host memory, one call at a time. Slow, simple, accumulates in double.
 namespace weft::reference {
 std::vector<backend::KernelRecord> records() { return shared::primitives(); }
 }  // namespace weft::reference

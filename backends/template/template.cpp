@@ -16,8 +16,7 @@ namespace {
 
 using namespace weft::backend;
 
-/// What your driver's context is. Everything that a device needs hangs here; there are no globals but the
-/// kernel table.
+/// Your driver's context. It holds everything that a device needs; the kernel table is the only global.
 struct Device {
   uint32_t ordinal;
 };
@@ -29,13 +28,13 @@ struct Queue {
 Queue* queue_of(weft_queue q) { return reinterpret_cast<Queue*>(q); }
 Device* device_of(weft_device d) { return reinterpret_cast<Device*>(d); }
 
-/// Own kernels come first and are asked first; what they refuse goes to the shared ones.
+/// Own kernels come first and are asked first; calls that they refuse go to the shared ones.
 KernelTable& table() {
   static KernelTable kernels("template", {weft::kernels::own(), weft::kernels::shared()});
   return kernels;
 }
 
-/// Load the driver here. A machine without one is no error: answer 0 devices and say why in `reason`.
+/// Load the driver here. A machine without one is no error: report 0 devices and say why in `reason`.
 weft_code probe(weft_probe* p, weft_error*) {
   write(p, &weft_probe::n_devices, 1);
   return WEFT_OK;
@@ -85,7 +84,7 @@ weft_code open_queue(weft_device d, weft_queue* queue, weft_error* error) {
 
 void close_queue(weft_queue q) { delete queue_of(q); }
 
-/// Four directions in one: a null handle means that side is host memory.
+/// All four directions: a null handle means that side is host memory.
 weft_code copy(weft_queue, const weft_copy* c, weft_error* error) {
   return guarded(error, [&] {
     const void* from = c->source ? static_cast<char*>(c->source) + c->source_offset : c->host_source;
@@ -95,7 +94,7 @@ weft_code copy(weft_queue, const weft_copy* c, weft_error* error) {
   });
 }
 
-/// An inline queue has nothing to wait for. An ordered one waits here, and reports what failed since the last
+/// An inline queue has nothing to wait for. An ordered one waits here and reports failures since the last
 /// call.
 weft_code synchronize(weft_queue, weft_error*) { return WEFT_OK; }
 
@@ -124,7 +123,7 @@ constexpr weft_backend kBackend = {
 
 }  // namespace
 
-/// The one symbol of the plug-in.
+/// The plug-in's only symbol.
 weft_code WEFT_NEGOTIATE(const weft_host* host, const weft_backend** backend, weft_error* error) {
   return guarded(error, [&]() -> Outcome {
     if (auto outcome = Host(host).speaks(); !outcome.good()) return outcome;

@@ -4,7 +4,7 @@
 #include "backends/native/rows.h"
 #include "weft/shared/walk.hpp"
 
-// One pass over parameter, gradient and both moments: what the update costs is their traffic.
+// One pass over parameter, gradient and both moments: the update is bound by memory.
 namespace weft::native {
 
 using namespace weft::backend;

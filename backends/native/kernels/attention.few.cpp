@@ -1,6 +1,6 @@
 #include "backends/native/attention.h"
 
-// A query or a few against many keys, as text is generated.
+// One or a few queries against many keys, as in text generation.
 namespace weft::native {
 
 using namespace weft::backend;
@@ -16,7 +16,7 @@ static Outcome launch(const Launch& l) {
   const AttentionSizes s(l);
   const int64_t queries = s.batches * s.heads * s.seq_q;
   if (queries == 0) return Outcome::ok();
-  const int64_t elements = s.keys(0) * (s.dim + s.width);  // of one head: what a piece is measured by
+  const int64_t elements = s.keys(0) * (s.dim + s.width);  // of one head: the cost of a piece
   l.host().parallel_for(queries, std::max<int64_t>(1, (int64_t{1} << 14) / std::max<int64_t>(1, elements)),
                         [&](int64_t begin, int64_t end) {
                           for (int64_t t = begin; t < end; ++t)
@@ -30,6 +30,6 @@ extern const KernelRecord attention_few = {.op = "attention",
                                            .reads = {"causal", "scale", "seq_first"},
                                            .accepts = accepts,
                                            .launch = launch,
-                                           .rank = 1};  // before the one for any number of queries
+                                           .rank = 1};  // before the kernel for any number of queries
 
 }  // namespace weft::native

@@ -8,7 +8,7 @@ static Outcome launch(const Launch& l) {
   const AttentionSizes s(l);
   const int64_t blocks = s.query_blocks();
   l.host().parallel_for(s.batches * s.heads * blocks, 1, [&](int64_t begin, int64_t end) {
-    // The last blocks see the most keys where order matters: they begin first.
+    // With `causal` the last blocks see the most keys, so they start first.
     for (int64_t t = begin; t < end; ++t)
       attend_block(head_of(s, l, t / blocks), (blocks - 1 - t % blocks) * kQueries);
   });

@@ -20,7 +20,7 @@ struct Operands {
   }
 };
 
-/// A block of queries, turned: what every block of keys needs of it.
+/// A block of queries, transposed, as every block of keys needs it.
 struct Block {
   int64_t rows, columns;
   float *queries, *dys;                // [dim, columns] scaled, and [width, columns]
@@ -48,13 +48,13 @@ struct Matrix {
   bool turned = false;
 };
 
-/// Where a product goes: rows that are `row` apart.
+/// The target of a product: rows that are `row` apart.
 struct Result {
   float* data;
   int64_t row;
 };
 
-// c [m, n] = a [m, k] b [k, n], or added to it; b in rows of `b_row` elements.
+// c [m, n] = or += a [m, k] b [k, n]; b in rows of `b_row` elements.
 void product(int64_t m, int64_t n, int64_t k, Matrix a, const float* b, int64_t b_row, Result c, bool add) {
   multiply(Product<float>{.m = m,
                           .n = n,
@@ -69,8 +69,7 @@ void product(int64_t m, int64_t n, int64_t k, Matrix a, const float* b, int64_t 
                           .accumulate = add});
 }
 
-// Gradients of keys [j, j + keys) and of the queries of one block: weights and their gradients are made
-// again.
+// Gradients of keys [j, j + keys) and of the queries of one block; recomputes the weights.
 void pair(const AttentionSizes& s, const Operands& o, int64_t head, int64_t i, int64_t j, int64_t keys,
           const Block& b, float* weights, float* slopes) {
   const int64_t rows = b.rows, n = b.columns, kv = s.key_head(head), query = s.query(head, i),
@@ -87,7 +86,7 @@ void pair(const AttentionSizes& s, const Operands& o, int64_t head, int64_t i, i
           true);
 }
 
-// All heads that share one head of keys, one after the other: no two threads add to one gradient.
+// All heads that share one key head, in sequence: no two threads add to one gradient.
 void key_head(const AttentionSizes& s, const Operands& o, int64_t kv) {
   const int64_t shared = s.heads / s.kv_heads, batch = kv / s.kv_heads,
                 first = batch * s.heads + kv % s.kv_heads * shared;

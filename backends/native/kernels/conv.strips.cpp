@@ -6,8 +6,8 @@
 #include "weft/shared/ops/conv.hpp"
 
 // conv as a product of matrices: y[o, p] = sum over (c, k) of w[o, (c, k)] columns[(c, k), p]. The columns of
-// a strip of p are gathered from x when they are used, and stay in the second cache; the weights are packed
-// once for each block of (c, k), or come packed where they are constant.
+// a strip of p are gathered from x when they are used, and stay in L2; the weights are packed once for each
+// block of (c, k), or come packed if they are constant.
 namespace weft::native {
 
 using namespace weft::backend;
@@ -84,7 +84,7 @@ void gather_strip(const Geometry& g, const float* x, int64_t k0, int64_t depth, 
   }
 }
 
-// Packed filters of one group: blocks of depth, each of rows up to a whole panel.
+// Packed filters of one group: blocks of depth, each with its rows rounded up to whole panels.
 int64_t packed_rows(const Geometry& g) {
   const int64_t panel = gemm_table<float>().panel_rows;
   return (g.group_filters() + panel - 1) / panel * panel;
@@ -126,7 +126,7 @@ Support accepts(const OpCall& c) {
   return rank == 3 || rank == 4 ? Support::yes() : Support::no("one or two spatial axes, got {}", rank - 2);
 }
 
-// What packing needs of the geometry: the filters' alone.
+// The part of the geometry that packing needs: the filters'.
 Geometry filters(std::span<const int64_t> w, int64_t groups) {
   Geometry g{0, w[1] * groups, w[0], groups, {}, {}};
   if (w.size() == 4) g.rows.kernel = w[2];

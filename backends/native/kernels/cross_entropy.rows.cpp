@@ -5,7 +5,7 @@
 #include "backends/native/targets_of_rows.h"
 #include "weft/shared/numbers.hpp"
 
-// Each row's loss is log(sum(exp(x - max))) - (x[target] - max), and 0 where it does not count; they are
+// Each row's loss is log(sum(exp(x - max))) - (x[target] - max), or 0 if the row is ignored; losses are
 // summed in the order of the rows.
 namespace weft::native {
 

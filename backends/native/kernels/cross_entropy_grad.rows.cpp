@@ -2,8 +2,8 @@
 #include "backends/native/targets_of_rows.h"
 #include "weft/shared/numbers.hpp"
 
-// Each row of the result is (softmax(x) - one_hot(target)) * dloss / n, in one pass over the row, with n the
-// number of rows that count; zeros in the others.
+// Each row of the result is (softmax(x) - one_hot(target)) * dloss / n, in one pass over the row; n is the
+// number of rows that are not ignored. Ignored rows get zeros.
 namespace weft::native {
 
 using namespace weft::backend;

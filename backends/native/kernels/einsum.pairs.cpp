@@ -1,7 +1,7 @@
 #include "backends/native/labelled.h"
 
 // einsum of any number of operands: the order is found once, and each pair is a matrix product that reads its
-// operands where they lie.
+// operands in place.
 namespace weft::native {
 
 using namespace weft::backend;
@@ -19,7 +19,7 @@ int label_of(char c) {
   return c >= 'A' && c <= 'Z' ? 26 + c - 'A' : -1;
 }
 
-// Letters, commas and "->" alone; the op has checked that they fit the operands.
+// Only letters, commas and "->"; the op has checked them against the operands.
 std::optional<Equation> parsed(std::string_view text) {
   Equation e;
   const size_t arrow = text.find("->");
@@ -145,7 +145,7 @@ extern const KernelRecord einsum_pairs = {
     .prepare = prepare,
     .release = release,
     .launch = launch,
-    .determinism = WEFT_DETERMINISM_RUN,  // how a product is cut depends on the sizes
+    .determinism = WEFT_DETERMINISM_RUN,  // the blocks of a product depend on the sizes
 };
 
 }  // namespace weft::native

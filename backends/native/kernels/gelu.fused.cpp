@@ -1,7 +1,7 @@
 #include "backends/native/row_launch.h"
 #include "backends/native/rows.h"
 
-// In registers from x to y: the tile interpreter would carry a dozen steps through the first cache.
+// In registers from x to y: the tile interpreter would pass a dozen steps through L1.
 namespace weft::native {
 
 using namespace weft::backend;

@@ -4,8 +4,8 @@
 #include "backends/native/row_launch.h"
 #include "backends/native/rows.h"
 
-// Each row of dx is made alone; what weight and bias get is summed in blocks of rows, whose number depends on
-// the sizes alone: the bits do not depend on the threads.
+// Each row of dx is independent. Gradients of weight and bias are summed in blocks of rows, whose number
+// depends on the sizes alone, so the bits do not depend on the threads.
 namespace weft::native {
 
 using namespace weft::backend;

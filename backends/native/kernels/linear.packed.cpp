@@ -4,8 +4,8 @@
 #include "backends/native/packing.h"
 #include "backends/native/spread.h"
 
-// x weightᵀ + bias as one product: every row of it begins with the bias, so that the result is written once.
-// Few rows read the weight where it lies, many pack it; one that is constant comes packed.
+// x weightᵀ + bias as one product whose rows start from the bias, so the result is written once. Few rows
+// read the weight in place, many pack it; a constant weight comes packed.
 namespace weft::native {
 
 using namespace weft::backend;
@@ -106,7 +106,7 @@ extern const KernelRecord linear_packed = {
     .prepare = prepare,
     .release = release_packed,
     .launch = launch,
-    .determinism = WEFT_DETERMINISM_RUN,  // how k is cut depends on the other sizes
+    .determinism = WEFT_DETERMINISM_RUN,  // the blocks of k depend on the other sizes
     .pack = pack,
 };
 

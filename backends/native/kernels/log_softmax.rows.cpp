@@ -13,7 +13,7 @@ static Outcome launch(const Launch& l) {
   for_rows(l, x, l.output(0), n, [n](int64_t, const float* from, float* to) {
     const float most = max(from, n);
     const auto rest = static_cast<float>(std::log(exp_of_row(from, most, nullptr, n)));
-    // The maximum first: x - most is exact near the top, where the result is small.
+    // Subtracts the maximum first: x - most is exact near it, where the result is small.
     affine(from, most, 1, nullptr, nullptr, to, n);
     affine(to, rest, 1, nullptr, nullptr, to, n);
   });

@@ -5,8 +5,8 @@
 #include "backends/native/spread.h"
 #include "weft/shared/ops/matmul.hpp"
 
-// matmul: small products at once, others in blocks of a and b that are packed once and shared by all threads.
-// Halves have products of their own. A matrix that is constant comes packed.
+// matmul: small products directly, others in blocks of a and b that are packed once and shared by all
+// threads. Halves have their own products. A constant matrix comes packed.
 namespace weft::native {
 
 using namespace weft::backend;
@@ -15,7 +15,7 @@ namespace {
 
 bool transposed(const OpCall& c, const char* attr) { return c.attr(attr).integer() != 0; }
 
-// A product that is made in parts would be added part by part: to other bits than an addition gives.
+// A product computed in parts would be added part by part, with other bits than one addition gives.
 Support adds_whole_products(const OpCall& c) {
   const TypeView x = c.input(0);
   const int64_t k = x.max()[static_cast<size_t>(x.rank() - (transposed(c, "transpose_a") ? 2 : 1))],
@@ -33,7 +33,7 @@ Support accepts(const OpCall& c) {
   return Support::yes();
 }
 
-/// b as matmul is given it.
+/// b as passed to matmul.
 template <class T>
 Product<T> by_matrix(bool turned, int64_t k, int64_t n, const T* b) {
   return {.n = n, .k = k, .b = b, .b_row = turned ? 1 : n, .b_column = turned ? k : 1};
@@ -41,7 +41,7 @@ Product<T> by_matrix(bool turned, int64_t k, int64_t n, const T* b) {
 
 template <class T>
 void want(weft_plan& plan, const Product<T>& p) {
-  // One that lies in rows is read as it is by small products.
+  // Small products read row-major ones in place.
   if (p.n * p.k < (p.b_row == 1 ? 1 : 4) * kLeastPacked) return;
   want_packed(plan, 1, packed_id(p), static_cast<uint64_t>(packed_size(p)) * sizeof(T));
 }
@@ -67,7 +67,7 @@ Outcome pack(const weft_plan& plan, int64_t, TensorView from, TensorView to, con
   return Outcome::ok();
 }
 
-/// The sizes of a call, and where the matrices of each batch begin.
+/// The sizes of a call, and the offsets of each batch's matrices.
 template <class T>
 struct Batches {
   Product<T> first;
@@ -120,7 +120,7 @@ HalfProduct halves(Stored type, const Product<uint16_t>& p) {
           .c = p.c};
 }
 
-// Many products go to a thread each, a few take all threads one after the other.
+// Many products get one thread each; few run in sequence on all threads.
 void products_of_halves(const Launch& l, Stored type) {
   const Batches<uint16_t> batches(l, l.input(0).data<uint16_t>(), l.input(1).data<uint16_t>(),
                                   l.output(0).data<uint16_t>());
@@ -158,7 +158,7 @@ extern const KernelRecord matmul_packed = {
     .prepare = prepare,
     .release = release_packed,
     .launch = launch,
-    .determinism = WEFT_DETERMINISM_RUN,  // how k is cut depends on the other sizes
+    .determinism = WEFT_DETERMINISM_RUN,  // the blocks of k depend on the other sizes
     .accumulates = true,
     .pack = pack,
 };

@@ -5,7 +5,7 @@
 #include "backends/native/scratch.h"
 #include "weft/shared/walk.hpp"
 
-// Each sequence by itself, in place: a few of its tokens one by one, more of them in blocks.
+// Each sequence by itself, in place: few tokens one by one, more in blocks.
 namespace weft::native {
 
 using namespace weft::backend;
@@ -72,7 +72,7 @@ Outcome launch(const Launch& l) {
     const Run run = it.run_at(t);
     const int64_t queries = run.end - t;
     if (run.sequence < 0) std::memset(y.data() + t * row, 0, static_cast<size_t>(queries * row));
-    // The last blocks see the most keys: they begin first.
+    // The last blocks see the most keys, so they start first.
     for (int64_t b = (queries - 1) / kQueries; run.sequence >= 0 && b >= 0; --b)
       pieces[n++] = {run, b * kQueries};
     if (run.sequence >= 0) keys += queries * std::max<int64_t>(1, run.position + queries);

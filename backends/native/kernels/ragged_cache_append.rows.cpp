@@ -3,7 +3,7 @@
 #include "backends/native/ragged.h"
 #include "weft/shared/walk.hpp"
 
-// In place: what it costs is the new rows, not the cache.
+// In place: the cost is that of the new rows, not of the cache.
 namespace weft::native {
 
 using namespace weft::backend;

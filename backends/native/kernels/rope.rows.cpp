@@ -3,7 +3,7 @@
 #include "backends/native/row_launch.h"
 #include "weft/shared/walk.hpp"
 
-// One pass over the rows: the tables are read where they lie, however they broadcast.
+// One pass over the rows; the tables are read in place, however they broadcast.
 namespace weft::native {
 
 using namespace weft::backend;

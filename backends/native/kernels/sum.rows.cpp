@@ -3,8 +3,8 @@
 #include "backends/native/fold.h"
 #include "backends/native/rows.h"
 
-// Rows in pieces of a fixed size, whose sums are added in order: the bits depend neither on the number of
-// threads nor on how many rows there are.
+// Rows are summed in pieces of a fixed size, added in order: the bits depend neither on the number of threads
+// nor on the number of rows.
 namespace weft::native {
 
 using namespace weft::backend;
@@ -28,13 +28,12 @@ static float sum_of_all(const Host& host, const float* x, int64_t n) {
   return static_cast<float>(total);
 }
 
-// In blocks of rows, whose number depends on the sizes alone: in f32 within a block, in double beyond, as in
-// rows.
+// In blocks of rows, whose number depends on the sizes alone: f32 within a block, double across blocks.
 static void sum_columns(const Host& host, float* to, const float* x, int64_t rows, int64_t outputs) {
   const int64_t block = std::clamp<int64_t>((rows + 15) / 16, 32, 1024), blocks = (rows + block - 1) / block,
                 pieces = (outputs + kColumns - 1) / kColumns;
   std::vector<float> part(static_cast<size_t>(blocks * outputs));
-  // Columns pass by at the speed of the caches: a few microseconds of it are not worth sharing.
+  // Columns in the cache are summed so fast that a few microseconds of work are not worth sharing.
   const int64_t grain = rows * outputs < 4 * shared::kGrain
                             ? blocks * pieces
                             : shared::grain_for(block * std::min(outputs, kColumns));

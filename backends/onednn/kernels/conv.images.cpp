@@ -3,7 +3,7 @@
 #include "backends/onednn/product.h"
 #include "weft/shared/ops/conv.hpp"
 
-// conv: an image, or a part of its filters, at a time.
+// conv: one image, or some of its filters, at a time.
 namespace weft::onednn {
 
 using namespace weft::backend;
@@ -13,7 +13,7 @@ namespace {
 constexpr int64_t kPieces = 16, kFilters = 16;
 
 struct Convolution {
-  Primitive whole, last;  // of `block` filters, and of what is left
+  Primitive whole, last;  // for `block` filters, and for the rest
   int64_t images = 0, filters = 0, block = 0, blocks = 1;
   int64_t image = 0, filter = 0, result = 0;  // bytes: of an image of x, a filter, an image's filter of y
 
@@ -52,7 +52,7 @@ struct Convolution {
     for (size_t d = 0; d < rank; ++d) {
       strides[d] = list("stride", d, 1), gaps[d] = list("dilation", d, 1) - 1;
       before[d] = list("padding", 2 * d, 0), after[d] = list("padding", 2 * d + 1, 0);
-      // What a last stride leaves over is not read; oneDNN wants sizes that come out even.
+      // Drops the rows that the last stride leaves unread: oneDNN wants sizes that divide evenly.
       const int64_t extent = (gaps[d] + 1) * (w.max()[2 + d] - 1) + 1;
       after[d] = (y.max()[2 + d] - 1) * strides[d] + extent - x.max()[2 + d] - before[d];
     }
