@@ -14,8 +14,7 @@ Beginnings::Beginnings(std::vector<std::string> several) {
     if (!one.empty() && !cover(one)) list_.push_back(std::move(one));
 }
 
-// The list is sorted and no entry begins with another, so only the last one that is not behind `name` can be
-// its beginning.
+// The list is sorted and no entry is a prefix of another, so only the last entry <= `name` can be its prefix.
 bool Beginnings::cover(std::string_view name) const {
   const auto behind = std::ranges::upper_bound(list_, name, std::less<std::string_view>());
   return behind != list_.begin() && name.starts_with(*std::prev(behind));

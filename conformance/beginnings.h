@@ -5,17 +5,17 @@
 
 namespace weft::conformance {
 
-/// Beginnings of names, as --only and --skip take them: "ops/add", "edges", "graphs/graph 17".
+/// Prefixes of names, as --only and --skip take them: "ops/add", "edges", "graphs/graph 17".
 class Beginnings {
  public:
   Beginnings() = default;
-  /// None for an empty text.
+  /// An empty text adds none.
   Beginnings(const std::string& one);
   Beginnings(const char* one) : Beginnings(std::string(one)) {}
   explicit Beginnings(std::vector<std::string> several);
 
   bool empty() const { return list_.empty(); }
-  /// Sorted; one that begins with another is left out.
+  /// Sorted, without those that begin with another one.
   const std::vector<std::string>& list() const { return list_; }
   /// Does this name begin with one of them?
   bool cover(std::string_view name) const;

@@ -51,7 +51,7 @@ Errors summed(const BoundCall& c, const Errors& terms, const Errors& carried, co
     Real own = gamma(t, std::max<Real>(0, roundings[i])) * size;
     if (products && size != 0) own += roundings[i] * format(compute_type(t)).least();
     if (is_half(t)) own += rounding(t, std::fabs(c.out.v[i]) + carried[i] + own, 0.5L);
-    // Some order has a partial sum that overflows, and another one of the other sign.
+    // Some order of additions overflows, and another one overflows with the other sign.
     const bool overflows = roundings[i] > 1 && size > format(compute_type(t)).largest;
     e.push_back(is_float(t) && overflows ? kInf : carried[i] + own);
   }
@@ -81,7 +81,7 @@ Errors moved(const BoundCall& c) {
 }
 Errors none(const BoundCall& c) { return Errors(c.out.v.size(), 0); }
 
-// What leaves a dtype's range is infinite in it; where the error straddles the edge, nothing can be said.
+// Values outside a dtype's range become infinite; if the error straddles the edge, anything is right.
 static void overflow(Bounded& b) {
   if (!is_float(b.value.dtype)) return;
   const DType t = b.value.dtype;
@@ -89,7 +89,7 @@ static void overflow(Bounded& b) {
     Real &v = b.value.v[i], &e = b.error[i];
     if (e == kOpen) {
       e = kInf;
-      if (!std::isfinite(v)) v = 0;  // an op behind it takes the error of a finite value
+      if (!std::isfinite(v)) v = 0;  // later ops use the error of a finite value
     } else if (!std::isfinite(v)) {
       e = 0;
     } else if (std::isnan(e)) {
@@ -115,7 +115,7 @@ std::vector<Bounded> bound_primitive(const ir::OpDef& op, ir::AttrView attrs,
   for (const auto* x : in) operands.push_back(&x->value);
   std::vector<Bounded> out;
   for (auto& value : evaluate<Real>(op, attrs, operands)) out.push_back(exactly(std::move(value)));
-  const Rule& rule = *find_rule(op.name);  // evaluate() has found it
+  const Rule& rule = *find_rule(op.name);  // exists: evaluate() has found it
   out[0].error = rule.propagate({op, attrs, in, out[0].value, rule.c});
   if (rule.propagate_second) out[1].error = rule.propagate_second({op, attrs, in, out[1].value, rule.c});
   for (auto& b : out) overflow(b);
@@ -182,14 +182,14 @@ Result<std::vector<Bounded>> bound_op(const ir::OpDef& op, const std::vector<Att
   const auto all = bound_graph(graph, std::move(in));
   std::vector<Bounded> out;
   for (const auto& o : graph.outputs) out.push_back(all[static_cast<size_t>(o.value)]);
-  if (op.primitive()) {  // alone, an op that rounds once and rightly is exact
+  if (op.primitive()) {  // alone, an op that rounds correctly once is exact
     const std::string_view name = op.name;
     const bool exact = name == "cast" || name == "full" || name == "iota";
     for (auto& b : out)
       if (exact) b.error.assign(b.error.size(), 0);
   }
-  // A composite says of a zero's sign what its decomposition says, if each step says something. einsum's
-  // steps differ by sizes: what is a mul in one is a sum of one product, from zero, in another.
+  // A composite defines a zero's sign if every step of its decomposition does. einsum's steps depend on
+  // sizes: a mul in one is a sum of one product, from zero, in another.
   const bool bitwise =
       op.name != std::string_view("einsum") &&
       std::ranges::all_of(graph.nodes, [](const ir::Node& n) { return find_rule(n.op->name)->bitwise; });
@@ -197,10 +197,10 @@ Result<std::vector<Bounded>> bound_op(const ir::OpDef& op, const std::vector<Att
   return out;
 }
 
-// How far off one element is, in units of what is allowed there: up to 1 is right.
+// The error of one element in units of its bound: up to 1 is right.
 static Real off_by(Real got, const Bounded& want, size_t i, Real allowed) {
   const Real truth = want.value.v[i], nearest = round_to(want.value.dtype, truth);
-  if (allowed == kInf) return 0;  // nothing can be said
+  if (allowed == kInf) return 0;  // anything is right
   if (std::isnan(nearest) || std::isnan(got)) return std::isnan(nearest) == std::isnan(got) ? Real{0} : kInf;
   if (allowed == 0)
     return got == nearest && (!want.bitwise || std::signbit(got) == std::signbit(nearest)) ? Real{0} : kInf;
@@ -208,7 +208,7 @@ static Real off_by(Real got, const Bounded& want, size_t i, Real allowed) {
   return std::fabs(got - truth) / allowed;
 }
 
-// Whole numbers to their last digit.
+// Integers print in full.
 static std::string in_words(DType t, Real x) {
   if (std::isnan(x)) return "nan";
   if (is_float(t)) return fmt::format("{:.17g}", static_cast<double>(x));
@@ -220,7 +220,7 @@ Verdict judge(const Array& got, const Bounded& want, Real slack) {
     return {false, fmt::format("got {}, want {}", text(type_of(got)), text(type_of(want.value))), kInf};
   Verdict v;
   for (size_t i = 0; i < got.v.size(); ++i) {
-    // The oracle itself is 2^-11 of an f64 rounding away from the truth.
+    // The oracle's own error is 2^-11 of an f64 rounding.
     const Real allowed = want.error[i] * slack * (1 + 0x1p-10L);
     const Real off = off_by(got.v[i], want, i, allowed);
     if (off <= v.worst) continue;

@@ -6,10 +6,10 @@
 #include "weft/attr.h"
 
 // Op cases as data: conformance/ops/<op>.cpp defines `OpCases <op>_cases()`, and the build lists the folder.
-// More than a hundred files include this: what it includes is paid for as often.
+// More than a hundred files include this, so its own includes must be cheap.
 namespace weft::conformance {
 
-/// How the elements of an operand are made. Its dtype is the one that the suite tries, unless `as` fixes it.
+/// How to fill an operand. Its dtype is the one that the suite tries, unless `as` fixes it.
 struct Input {
   enum class Kind : uint8_t { normal, uniform, integers, values };
   Kind kind = Kind::normal;
@@ -28,7 +28,7 @@ inline Input normal(Dims shape) { return {Input::Kind::normal, std::move(shape),
 inline Input uniform(Dims shape, double low, double high) {
   return {Input::Kind::uniform, std::move(shape), low, high, {}, {}};
 }
-/// From low to high, both included.
+/// From low to high, inclusive.
 inline Input integers(Dims shape, int low, int high) {
   return {Input::Kind::integers, std::move(shape), double(low), double(high), {}, {}};
 }

@@ -21,7 +21,7 @@ bool CheckRun::is_asked(const std::string& whole) const {
 }
 
 bool CheckRun::wants(const std::string& name) const {
-  // A case that is asked for, or what holds one.
+  // A selected case, or a prefix of one.
   const std::string whole = check_.empty() ? name : check_ + "/" + name;
   if (over() || !(is_asked(whole) || (options_.only.lie_below(whole) && !options_.skip.cover(whole))))
     return false;
@@ -44,7 +44,7 @@ void CheckRun::run(const std::string& name, const std::function<Found()>& body) 
   if (over() || !is_asked(check_ + "/" + name)) return;
   CaseResult r{check_, name, {}};
   if (begins) begins(r);
-  // Loading the backend or opening its device may have changed them, too.
+  // Loading the backend or opening its device may have changed the modes, too.
   if (auto modes = changed_modes(); !modes.empty()) {
     restore_modes();
     r.found = Found::wrong("this thread's modes were changed before it began: " + modes);
@@ -105,7 +105,7 @@ std::string CheckRun::command(const CaseResult& r) const {
                            : options_.seed == 1
                                ? "weft check " + backend_
                                : fmt::format("weft check {} --seed {}", backend_, options_.seed);
-  // What follows from a whole run is repeated by one.
+  // A finding about a whole run is repeated by a whole run.
   if (r.check == "expectations" || r.check == "used_by_models") return line;
   return fmt::format("{} --only {}", line, shell_word(r.check + "/" + r.name));
 }

@@ -6,8 +6,8 @@
 namespace weft::conformance {
 namespace {
 
-// Around the widths of vectors and of blocks, odd and prime between them, and at the sizes where indices and
-// counters change their type.
+// Around the widths of vectors and blocks, odd and prime sizes between them, and the sizes at which indices
+// and counters need wider types.
 constexpr int64_t kSizes[] = {0,  1,  2,  3,  5,  7,  8,  9,   13,  15,  16,  17,  31,
                               32, 33, 47, 63, 64, 65, 97, 127, 128, 129, 255, 256, 257};
 constexpr int64_t kLongSizes[] = {1021, 32767, 32768, 32769, 65535, 65536, 65537};
@@ -35,7 +35,7 @@ OpCases elementwise(const ir::OpDef& op) {
   return all;
 }
 
-// Rows of every length. An oracle that looks at a row once for each of its elements can't take long ones.
+// Rows of every length. Where the oracle takes quadratic time, no long ones.
 OpCases rows(std::vector<Attr> attrs, bool square = false) {
   OpCases all;
   for (const int64_t n : kSizes)
@@ -44,7 +44,7 @@ OpCases rows(std::vector<Attr> attrs, bool square = false) {
     all.push_back(
         {.inputs = {normal(std::move(shape))}, .attrs = attrs, .why = why, .dtypes = only({DType::f32})});
   };
-  // The largest is the last one, or the first.
+  // The largest element is the last one, or the first.
   for (const bool rising : {true, false}) {
     std::vector<Real> slope;
     for (int i = 0; i < 2 * 2053; ++i) slope.push_back(Real(rising ? i % 2053 : -(i % 2053)) / 64);
@@ -59,7 +59,7 @@ OpCases rows(std::vector<Attr> attrs, bool square = false) {
   return all;
 }
 
-// Along the first axis too, which takes other ways than the last.
+// Along the first axis too, which other code handles.
 OpCases with_columns(OpCases all, const std::vector<Attr>& attrs) {
   for (const int64_t n : {33, 1021, 2053})
     all.push_back(
@@ -99,7 +99,7 @@ OpCases products() {
   return all;
 }
 
-// Both axes of every size in turn: tiles and copies of rows end in either.
+// Every size for both axes in turn: tiles and row copies end along either.
 OpCases moves(const std::function<void(Case&, int64_t n)>& finish) {
   OpCases all;
   for (const int64_t n : kSizes)

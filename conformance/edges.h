@@ -4,8 +4,8 @@
 
 namespace weft::conformance {
 
-/// Sizes at which loops, vectors and blocks end: made for each op by its kind, so that a new one has them
-/// too. None for an op of another kind.
+/// Cases at the sizes where loops, vectors and blocks end, generated for each op by its kind, so new ops have
+/// them too. None for ops of other kinds.
 OpCases edge_cases(const ir::OpDef& op);
 
 }  // namespace weft::conformance

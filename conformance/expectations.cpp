@@ -13,7 +13,7 @@
 namespace weft::conformance {
 namespace {
 
-// Does `pattern`, in which * stands for anything, describe all of `text`?
+// Does `pattern`, in which * matches anything, match all of `text`?
 bool matches(std::string_view pattern, std::string_view text) {
   size_t p = 0, t = 0, star = pattern.npos, after = 0;
   while (t < text.size()) {
@@ -31,7 +31,7 @@ bool matches(std::string_view pattern, std::string_view text) {
   return p == pattern.size();
 }
 
-// Columns are apart by two spaces at least, since the names of cases have single ones.
+// Columns are separated by at least two spaces, since names of cases contain single ones.
 std::vector<std::string> columns(const std::string& line) {
   std::vector<std::string> out;
   for (size_t at = 0; at < line.size();) {
@@ -73,7 +73,7 @@ Found Expectations::judged(const CaseResult& r) {
   for (size_t i = 0; i < lines_.size(); ++i) {
     const auto& want = lines_[i];
     if (!matches(want.pattern, name)) continue;
-    // Where several lines describe a case, one of them must be right.
+    // If several lines match a case, one of them must be right.
     const bool as_said = r.found.state == want.state && (want.state == Found::State::failed ||
                                                          r.found.words.find(want.words) != std::string::npos);
     if (!as_said) continue;

@@ -5,8 +5,8 @@
 #include "conformance/check.h"
 #include "weft/status.h"
 
-// What is known of a backend's answers, in a file beside the suite. It is checked for drift both ways: what
-// gets worse fails, and so does what silently got better.
+// A file of a backend's expected refusals and known faults. Both kinds of drift fail: regressions, and silent
+// improvements.
 namespace weft::conformance {
 
 /// A line of the file:
@@ -23,13 +23,13 @@ struct Expectation {
 
 class Expectations {
  public:
-  /// Errors   unavailable where the file can't be read; corrupt, with the line, where it says something else.
+  /// Errors   unavailable if the file can't be read; corrupt, with the line, for anything else in it.
   static Result<Expectations> read(const std::string& path);
 
-  /// The result as it counts: a failure that is known passes, a refusal that is not, and a pass where another
-  /// answer was expected, fail and say so.
+  /// The result after expectations: a known failure passes; an unexpected refusal, or a pass instead of
+  /// another expected answer, fails and says so.
   Found judged(const CaseResult& r);
-  /// Lines that no case matched; after a run of all cases they are out of date.
+  /// Lines that matched no case; after a run of all cases they are out of date.
   std::vector<Expectation> unmatched() const;
 
  private:
@@ -38,8 +38,8 @@ class Expectations {
   std::vector<bool> matched_;
 };
 
-/// The file that describes these results: a line for each beginning of names (an op; an op in a dtype; a
-/// whole name) whose cases are all refused, with what their reasons have in common.
+/// The file for these results: a line for each prefix of names (an op; an op in a dtype; a whole name) whose
+/// cases are all refused, with the common part of their reasons.
 std::string expectations_of(const std::vector<CaseResult>& results);
 
 }  // namespace weft::conformance

@@ -37,9 +37,9 @@ std::vector<Ask> drawn_asks(const ir::OpDef& op, const OpCases& cases, size_t mo
   std::ranges::stable_sort(all, {}, elements);
   std::vector<Ask> asks;
   for (size_t tries = 0; tries < 4 * most && asks.size() < most; ++tries) {
-    const size_t least = tries % 2 ? all.size() / 2 : 0;  // every other one is among the larger
+    const size_t least = tries % 2 ? all.size() / 2 : 0;  // every other one from the larger half
     Case c = all[least + random.bits() % (all.size() - least)];
-    // Mostly f32, of which kernels have most.
+    // Mostly f32, for which there are most kernels.
     if (const auto f32 = c.dtypes & only({DType::f32}); f32 && random.bits() % 4) c.dtypes = f32;
     auto some = asks_of(op, {c});
     if (!some.empty()) asks.push_back(std::move(some[random.bits() % some.size()]));
@@ -57,7 +57,7 @@ std::optional<HostTensor> other_data(const HostTensor& t, int variant, Random& r
                         other.bytes.begin() + static_cast<std::ptrdiff_t>((1 + n / 3) % n * one));
   } else {
     const size_t at = variant == 1 ? n - 1 : random.bits() % n;
-    // Integers may be indices: each stays within those that are there.
+    // Integers may be indices, so they stay in the range of the existing ones.
     if (is_float(dtype))
       store_element(dtype, other.bytes.data(), at, load_element<double>(dtype, t.bytes.data(), at) * 0.75);
     else

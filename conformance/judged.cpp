@@ -6,7 +6,7 @@
 
 namespace weft::conformance {
 
-// By the kernels that were not chosen, and say yes: the case is made and its answer known already.
+// Also by the other kernels that accept it: the case and its answer exist already.
 static std::string wrong_elsewhere(CheckRun& run, Rig& rig, const PreparedCase& c, const Outcome& chosen) {
   const Ask ask = ask_of(c);
   for (const auto& plan : candidates_of(rig, ask).plans) {

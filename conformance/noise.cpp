@@ -96,8 +96,8 @@ bool rounds(const ir::OpDef& op) {
   return !rule || rule->c > 0;
 }
 
-// To the neighbour above or below, the nearer one more often, so that the mean stays. An f64 result is
-// rounded already: it moves to a neighbour half of the time.
+// To the neighbour above or below, the nearer one more often, so that the mean is unchanged. An f64 result is
+// already rounded: it moves to a neighbour half of the time.
 Real randomly_rounded(Real x, DType t, bool inexact, Random& random) {
   if (!std::isfinite(x)) return x;
   if (t == DType::f64) {
@@ -110,7 +110,7 @@ Real randomly_rounded(Real x, DType t, bool inexact, Random& random) {
   return std::fabs(rounded) > format(t).largest ? round_to(t, rounded) : rounded;
 }
 
-// The bound of the op that makes this value, on operands that are true.
+// The bound of the op that makes this value, for exact operands.
 std::vector<Real> own_bound(const ir::Graph& graph, int32_t value, const std::vector<Tensor>& truth) {
   for (const auto& node : graph.nodes)
     for (size_t k = 0; k < node.outputs.size(); ++k) {
@@ -191,7 +191,7 @@ Result<std::vector<Bounded>> noise_bound(const ir::Graph& graph, const std::vect
 Result<std::vector<Array>> run_graph(const ir::Graph& graph, const std::vector<Array>& inputs,
                                      const std::string& backend) {
   try {
-    const OnBackend on(backend);  // where ops without operands go
+    const OnBackend on(backend);  // for ops without operands
     const auto values = run_values(graph, inputs, backend, nullptr);
     std::vector<Array> out;
     for (const auto& o : graph.outputs) out.push_back(from_tensor(values[static_cast<size_t>(o.value)]));

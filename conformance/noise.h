@@ -5,7 +5,7 @@
 // find faults; the noise bound measures instead what rounding does to this graph on these inputs.
 namespace weft::conformance {
 
-/// How many products or terms a node adds up for each element of its result; 1: it adds none up.
+/// The number of products or terms that a node sums for each element of its result; 1: no sum.
 int64_t accumulated_terms(const ir::Graph& graph, const ir::Node& node);
 
 inline constexpr int kNoiseRuns = 8;

@@ -19,12 +19,12 @@ using Array = ArrayOf<Real>;
 
 inline TensorType type_of(const Array& a) { return {a.dtype, to_shape(a.shape)}; }
 
-/// What rounds to a float dtype: explicit mantissa bits, the exponent of the least normal number, and the
-/// top.
+/// The format of a float dtype: explicit mantissa bits, the exponent of the least normal number, and the
+/// largest number.
 struct FloatFormat {
   int mantissa = 0, least_exponent = 0, exponent_bits = 0;
   Real largest = 0;
-  bool infinity = true;  // false: what is too large becomes NaN, as in f8e4m3
+  bool infinity = true;  // false: overflow becomes NaN, as in f8e4m3
 
   Real eps() const;    ///< distance from 1 to the next larger number
   Real least() const;  ///< the least subnormal

@@ -27,7 +27,7 @@ Drawing::Drawing(const std::string& backend) {
   const auto& device = *value_or_raise(seam::registry().open(backend));
   for (const auto& source : device.sources)
     for (const weft_kernel* k : source.kernels)
-      // One that runs bodies, or serves every op, has no cases of its own.
+      // A kernel for bodies, or for every op, has no cases of its own.
       if (const auto* op = ir::find_op(k->op); op && cases_of(*op))
         kernels_.push_back({std::strchr(k->id, '.') + 1, op, op->primitive()});
   for (auto& k : kernels_) k.alone = k.alone && std::ranges::count(kernels_, k.op, &Kernel::op) == 1;
@@ -42,7 +42,7 @@ const std::vector<Drawing::Call>& Drawing::calls_of(const ir::OpDef& op) {
       for (int i = 0; i < kDTypeCount; ++i) {
         const auto t = static_cast<DType>(i);
         if (!holds(c.dtypes, t) || (!has_free_dtype(c) && i > 0)) continue;
-        std::vector<Array> types;  // without elements: shapes are all that is asked for
+        std::vector<Array> types;  // without elements: only shapes are needed
         for (const Input& input : c.inputs) types.push_back({input.dtype.value_or(t), input.shape, {}});
         const auto out = infer_op(op, value_or_raise(ir::order_attrs(op, c.attrs)), types);
         if (!out.ok()) continue;
@@ -59,7 +59,7 @@ When Drawing::draw_when(Random& random, const ir::OpDef& op, const Flaw& flaw) {
     if (c.elements >= flaw.least) fitting.push_back(c);
   if (fitting.empty()) return {};
   const Call& like = any(random, fitting);
-  const bool by_types = flaw.kind != Flaw::Kind::answer || !flaw.lie;  // nothing is counted there
+  const bool by_types = flaw.kind != Flaw::Kind::answer || !flaw.lie;  // others don't count launches
   const auto kind = static_cast<When::Kind>(random.bits() % (by_types ? 5 : 7));
   switch (kind) {
     case When::Kind::one_size: return {kind, like.elements};

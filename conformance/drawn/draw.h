@@ -4,13 +4,12 @@
 
 namespace weft::conformance {
 
-/// Draws lies about one backend's kernels: fault x kernel x when.
+/// Draws lies about one backend's kernels: fault x kernel x occasion.
 class Drawing {
  public:
   explicit Drawing(const std::string& backend);
-  /// What is drawn depends on `random` and on the backend's kernels alone. What a lie strikes is drawn from
-  /// the calls that the suite's own cases make, so that there is one; whether anybody can tell is not known
-  /// here.
+  /// Depends on `random` and the backend's kernels alone. The calls that a lie strikes are drawn from the
+  /// suite's own cases, so that there are some; whether the fault is observable is not known here.
   Lie draw(Random& random);
 
  private:

@@ -39,7 +39,7 @@ bool Strike::answer_instead(const weft_call& call) {
   return true;
 }
 
-// Does a judge take these two elements for the same number?
+// Do these two elements count as the same number?
 static bool same_number(DType t, const char* a, const char* b, size_t i) {
   if (!is_float(t)) return std::memcmp(a + i * byte_size(t), b + i * byte_size(t), byte_size(t)) == 0;
   const auto x = load_element<double>(t, a, i), y = load_element<double>(t, b, i);
@@ -65,7 +65,7 @@ weft_code spoils(Strike& s) {
   return WEFT_OK;
 }
 size_t width(const Strike& s, uint32_t k) { return byte_size(s.out(k).dtype()); }
-// One wrong bit that no rounding excuses: in a float it is the exponent's highest.
+// One wrong bit that no rounding excuses: in a float the exponent's highest.
 void turn(Strike& s, uint32_t k, std::span<char> bytes, size_t i) {
   const size_t at = (i + 1) * width(s, k) - 1;
   bytes[at] = static_cast<char>(bytes[at] ^ (s.out(k).dtype() == DType::boolean ? 1 : 0x40));
@@ -107,7 +107,7 @@ void repeated_row(Strike& s, uint32_t k, std::span<char> bytes) {
   const size_t row = bytes.size() / static_cast<size_t>(s.out(k).dim(0));
   for (size_t at = row; at < bytes.size(); ++at) bytes[at] = bytes[at - row];
 }
-// Bits that stay of a float's fraction: ten of 23, twenty of 52, six of ten, four of seven.
+// Bits of a float's fraction that are kept: ten of 23, twenty of 52, six of ten, four of seven.
 void less_precise(Strike& s, uint32_t k, std::span<char> bytes) {
   uint64_t mask = 0;
   switch (s.out(k).dtype()) {

@@ -6,14 +6,14 @@
 #include "ir/op.h"
 #include "weft/backend/views.hpp"
 
-// What can be wrong with a kernel: each fault is put into one kernel of a good backend.
+// The faults that a kernel may have. Each is planted in one kernel of a good backend.
 namespace weft::conformance {
 
-/// One launch of the kernel that lies, on host memory, in the good kernel's terms. A fault finds the good
-/// kernel's answer in the outputs, and makes another of it.
+/// One launch of the lying kernel, on host memory, in the good kernel's terms. A fault finds the good
+/// kernel's answer in the outputs and changes it.
 class Strike {
  public:
-  /// Runs the good kernel. `drawn` tells strikes of one fault apart, such as which element is wrong.
+  /// Runs the good kernel. `drawn` varies a fault from strike to strike, such as which element is wrong.
   Strike(const weft_launch* l, weft_error* e, uint64_t drawn);
 
   const weft_launch* launch;
@@ -27,17 +27,17 @@ class Strike {
   backend::TensorView in(uint32_t i) const { return backend::TensorView(launch->inputs[i]); }
   backend::TensorView out(uint32_t k) const { return backend::TensorView(launch->outputs[k]); }
   std::span<char> bytes(uint32_t k) const;
-  /// What an output held before the launch, and what the good kernel answered.
+  /// The contents of an output before the launch, and the good kernel's answer.
   const std::vector<char>& before(uint32_t k) const { return before_[k]; }
   const std::vector<char>& right(uint32_t k) const { return right_[k]; }
-  /// What the kernel's launch before this one answered, whatever it was asked.
+  /// The answer of the kernel's previous launch, whatever its call was.
   std::span<const char> last;
 
-  /// The good kernel again, as if it had been asked `call` from the beginning. False where it refuses that.
+  /// Runs the good kernel again, as if it had been prepared for `call`. False if it refuses that.
   bool answer_instead(const weft_call& call);
-  /// Puts back what the outputs held before.
+  /// Restores the contents of the outputs before the launch.
   void forget();
-  /// Can anybody tell? Not by a NaN in place of another one, nor by the sign of a zero.
+  /// Whether the fault is observable: another NaN, or another sign of a zero, is not.
   bool told() const;
   bool beyond_the_answer = false;  ///< the fault shows in something else than outputs
 
@@ -57,7 +57,7 @@ struct Flaw {
   Kind kind = Kind::answer;
   int64_t least = 1;               ///< elements of a result in which it can be seen
   weft_code (*lie)(Strike&) = {};  ///< none for a refusal
-  /// Which ops it makes a difference to; null: all.
+  /// The ops that it affects; null: all.
   bool (*fits)(const ir::OpDef& op) = nullptr;
 };
 std::span<const Flaw> all_flaws();

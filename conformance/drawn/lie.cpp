@@ -70,7 +70,7 @@ weft_code Teller::accepts(const weft_kernel& kernel, weft_device d, const weft_c
   return backend::fill(e, WEFT_UNSUPPORTED, "rather not");
 }
 
-// What tells this call's types from another's.
+// Identifies the types of a call.
 static std::vector<int64_t> types_of(const weft_call& call) {
   std::vector<int64_t> key;
   const auto add = [&](const weft_type* t) {

@@ -32,15 +32,15 @@ struct Lie {
 };
 std::string text(const Lie& lie);
 
-/// A good backend that tells one lie after the other. One is enough for all: a name, and the devices behind
-/// it, last as long as the process does.
+/// A good backend that tells one lie after another. One object serves all lies, since a name and its devices
+/// last as long as the process.
 class Teller : public Wrapped {
  public:
   Teller(std::string name, const weft_backend& inner);
 
-  /// Tells this from now on; no plan of before may be left in a cache.
+  /// Sets the lie; no earlier plan may be left in a cache.
   void tell(const Lie& lie);
-  /// How often it struck so that anybody could tell: see Strike::told.
+  /// The number of observable strikes: see Strike::told.
   int64_t told() const { return *told_; }
 
   weft_code accepts(const weft_kernel& kernel, weft_device d, const weft_call* c, weft_error* e) override;
@@ -50,15 +50,15 @@ class Teller : public Wrapped {
   bool is_struck(const weft_call& call) const;
 
   Lie lie_;
-  int64_t* told_;  // in memory that children share
+  int64_t* told_;  // in memory shared with child processes
   int64_t launches_ = 0;
   std::map<std::vector<int64_t>, int64_t> calls_;  // by types
   std::vector<char> last_;
 };
 
-/// Results are spoilt as they come: they have to be in host memory when a launch returns.
+/// Changes results when a launch returns, so they must be in host memory by then.
 bool can_be_lied_about(const std::string& backend);
-/// The liar that wraps this backend, registered at the first call. Raises where it can't be lied about.
+/// The liar that wraps this backend, registered at the first call. Raises if the backend can't be wrapped.
 Teller& teller(const std::string& backend);
 
 }  // namespace weft::conformance

@@ -16,8 +16,8 @@ std::vector<CaseResult> first_failure(const std::string& backend, const std::str
   return run.failures();
 }
 
-// Does the good backend answer this case rightly, be it by a refusal? A case named after what is wrong, such
-// as a kernel's id that nobody should have, is not there: then its whole check may not fail.
+// Does the good backend pass this case, if only by a refusal? A case named after the fault, such as a kernel
+// id that should not exist, is not there: then its whole check must pass.
 bool has_alibi(const std::string& good, const std::string& liar, const CaseResult& found, bool full) {
   std::string name = found.name;
   if (const size_t at = name.find(liar); at != name.npos) name.replace(at, liar.size(), good);
@@ -30,7 +30,7 @@ bool has_alibi(const std::string& good, const std::string& liar, const CaseResul
   return whole.failures().empty() && whole.executed() + whole.count(Found::State::skipped) > 0;
 }
 
-// Is there a case among these that `liar` fails? It counts if the good backend does not.
+// Is there a case among these that `liar` fails and the good backend passes?
 bool convicted(Trial& trial, const std::string& liar, const std::string& only, bool full = false) {
   const auto failures = first_failure(liar, only, full);
   if (failures.empty()) return false;
@@ -42,10 +42,10 @@ bool convicted(Trial& trial, const std::string& liar, const std::string& only, b
   return true;
 }
 
-// Checks that see such a fault of this op, the likeliest first.
+// The checks that can see such a fault of this op, the likeliest first.
 std::vector<std::string> likeliest(const Lie& lie) {
   const auto of_op = [&](const char* check) { return fmt::format("{}/{}", check, lie.op); };
-  const auto cases = [&](const char* check) { return of_op(check) + " "; };  // not those of max_pool for max
+  const auto cases = [&](const char* check) { return of_op(check) + " "; };  // so max does not match max_pool
   switch (lie.flaw->kind) {
     case Flaw::Kind::sum:
       return {of_op("accumulates"), "adds_where_asked", cases("ops"), cases("edges"),
@@ -57,8 +57,8 @@ std::vector<std::string> likeliest(const Lie& lie) {
   }
 }
 
-// All others but those that take long or look at no kernel. What touches memory that is not its own is not
-// let near them.
+// All other checks, except slow ones and those that test no kernel. Liars that touch foreign memory don't get
+// these.
 std::vector<std::string> others(const Lie& lie, const std::vector<std::string>& done) {
   if (lie.flaw->kind == Flaw::Kind::memory) return {"stays_within_bounds"};
   static const std::set<std::string> slow = {"accumulates_at_size",
@@ -86,7 +86,7 @@ std::vector<std::string> others(const Lie& lie, const std::vector<std::string>& 
 Trial try_liar(const Liar& liar) {
   wake(liar);
   Trial trial{.liar = liar.name, .fault = liar.fault, .on = liar.on};
-  // A plain run stops drawing after a time, on a slow machine before it has seen much.
+  // A plain run stops drawing after some time: on a slow machine, early.
   if (!convicted(trial, liar.name, liar.caught_by, true))
     trial.words = fmt::format("{} does not see it", liar.caught_by);
   return trial;

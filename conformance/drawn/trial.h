@@ -1,10 +1,10 @@
 #pragma once
 #include "conformance/liars/liar.h"
 
-// Bringing liars before the suite.
+// Runs the suite against liars.
 namespace weft::conformance {
 
-/// What came of one liar.
+/// The outcome of one liar.
 struct Trial {
   std::string liar;   ///< its name
   std::string fault;  ///< in words
@@ -14,13 +14,12 @@ struct Trial {
   bool caught() const { return !by.empty(); }
 };
 
-/// By the check that its entry names. Caught means that a case fails there, and does not on the good backend.
+/// By the check that its entry names. Caught: a case fails that passes on the good backend.
 Trial try_liar(const Liar& liar);
 
-/// Number `index` of a seed: the same fault of the same kernel each time, whatever is asked before. Those
-/// that nobody can tell from a right backend are left out: where a fault changed no bit in all that the suite
-/// ran, as with zero where all is zero, swapped operands of a sum, or a lost NaN where there was none, the
-/// next is drawn. One that changed some and passed is a hole in the suite, and no excuse is looked for.
+/// Number `index` of a seed: always the same fault of the same kernel. Faults that can't be observed are left
+/// out: if a fault changed no bit in the whole run, such as swapped operands of a sum, or a lost NaN where
+/// there was none, the next one is drawn. A fault that changed a bit and passed is a hole in the suite.
 Trial try_drawn(const std::string& backend, uint64_t seed, uint64_t index);
 
 /// "drawn_7_13" is number 13 of seed 7.

@@ -35,10 +35,10 @@ Result<std::array<std::vector<Bounded>, kDataSets>> bound_call(const ir::OpDef& 
 
 namespace {
 
-constexpr int64_t kMostElements = 400;  // of a value: the oracle is slow, and odd sizes need not be large
+constexpr int64_t kMostElements = 400;  // of a value: the oracle is slow, and small sizes can be odd, too
 constexpr Real kLargest = 1000;         // squares of it are finite in f16's neighbourhood of one op
 
-/// The ops that have cases, and those among them that work element by element.
+/// The ops with cases, and the elementwise ones among them.
 struct Folder {
   struct Op {
     const ir::OpDef* op;
@@ -59,7 +59,7 @@ const Folder& folder() {
   return made;
 }
 
-// Finite, of modest size, and known well: an integer exactly.
+// Finite, of modest size, with a small bound; exact for integers.
 bool is_sure(const Bounded& b) {
   Real size = 0, worst = 0;
   for (size_t i = 0; i < b.error.size(); ++i) {
@@ -90,7 +90,7 @@ class Generator {
 
  private:
   using Ids = std::vector<int32_t>;
-  // How the graph looked before a node that did not come to be.
+  // The graph before a node that was rejected.
   struct Mark {
     size_t types, nodes, inputs, weights;
     std::vector<ir::Graph::State> states;
@@ -120,7 +120,7 @@ class Generator {
 
   // ---- operands
 
-  // A recent value more often than an old one; the old ones live long.
+  // Recent values more often than old ones, which live long.
   int32_t any_usable() {
     const size_t last = std::min<size_t>(4, usable_.size());
     return chance(0.5) ? usable_[usable_.size() - 1 - below(last)] : any(usable_);
@@ -151,7 +151,7 @@ class Generator {
     return v.id();
   }
 
-  // What an update may be written over: a state, or a result that nobody reads again.
+  // The targets of an update: a state, or a result that is not read again.
   int32_t overwritable(const Input& input, DType t, const Ids& taken) {
     const TensorType wanted = {t, to_shape(input.shape)};
     Ids fitting;
@@ -173,7 +173,7 @@ class Generator {
     if (!attrs.ok() || !append(*def, {x}, attrs.value())) return std::nullopt;
     return g().nodes.back().outputs[0];
   }
-  // A value of this type out of those there are: as it is, or by moving, cutting or repeating its elements.
+  // A value of this type made of an existing one: itself, or with its elements moved, cut or repeated.
   std::optional<int32_t> fitted(DType t, const Dims& wanted, const Ids& taken) {
     const TensorType type_wanted = {t, to_shape(wanted)};
     const auto is_free = [&](int32_t id) { return std::find(taken.begin(), taken.end(), id) == taken.end(); };
@@ -232,8 +232,8 @@ class Generator {
     return op.infer(ir::Types(pointers), attrs);
   }
 
-  // An op on operands with the shapes of one of its cases. Floats come from wherever they can be had; an
-  // index has to be one, so integers of a kind of their own are fresh.
+  // An op on operands with the shapes of one of its cases. Floats come from existing values; indices must be
+  // valid, so special integers are fresh inputs.
   bool node_of_a_case() {
     const auto& [op, cases] = any(folder().all);
     if (cases.empty()) return false;
@@ -261,7 +261,7 @@ class Generator {
     return append(*op, in, attrs.value());
   }
 
-  // An elementwise op on values as they are, broadcast where they can be.
+  // An elementwise op on existing values, broadcast if they fit.
   bool elementwise_node() {
     if (usable_.empty()) return false;
     const auto& [op, cases] = any(folder().elementwise);
@@ -279,7 +279,7 @@ class Generator {
     return false;
   }
 
-  // Adds the node if its results are sure.
+  // Adds the node if its results are well known.
   bool append(const ir::OpDef& op, const Ids& in, std::vector<AttrValue> attrs) {
     std::vector<TensorType> types;
     std::vector<const TensorType*> pointers;
@@ -312,7 +312,7 @@ class Generator {
     if (state >= 0) g().states[static_cast<size_t>(state)].after = to;
   }
 
-  // What nothing reads goes out, but for some that nobody wants; so do a few in the middle, which live long.
+  // Unread values become outputs, except for some dead ones; so do a few others, which then live long.
   void choose_outputs() {
     std::vector<bool> read(g().types.size(), false);
     for (const auto& n : g().nodes)
@@ -332,8 +332,8 @@ class Generator {
   Random random_;
   GraphCase made_;
   DType main_ = DType::f32;
-  Ids usable_;    // values that may be read: all but those that were overwritten
-  Ids over_;      // what the node that is being made writes over: no other operand of it
+  Ids usable_;    // values that may be read: all that were not overwritten
+  Ids over_;      // the values that the new node overwrites; no other operand may be one of them
   Ids state_of_;  // by value: the state whose buffer it has, or -1
 };
 

@@ -4,15 +4,15 @@
 #include "conformance/bounds.h"
 #include "ir/graph.h"
 
-// Random graphs. Every op of the folder takes part with its own cases, so a new one is in without an edit.
+// Random graphs. Every op of the folder takes part with its own cases, so new ops need no edit here.
 namespace weft::conformance {
 
-/// A graph is run on two sets of numbers in turn: what the first run leaves in memory is no answer to the
+/// A graph is run on two sets of numbers in turn, so leftovers of the first run can't pass as answers of the
 /// second.
 inline constexpr size_t kDataSets = 2;
 
-/// A graph and what is known of it: the truth of every value and how far off a right run may be, in each set.
-/// Those of inputs, states and weights are exact: they are what a run begins with.
+/// A graph, and the truth and bound of every value in each set. Inputs, states and weights are exact: a run
+/// begins with them.
 struct GraphCase {
   uint64_t seed = 0;
   bool fuse = true;  ///< compiled so
@@ -20,9 +20,9 @@ struct GraphCase {
   std::array<std::vector<Bounded>, kDataSets> values;  ///< by set and value id
 };
 
-/// The graph of a seed, the same on every machine. A node is taken only where its results are sure: finite,
-/// of modest size, and with bounds that are small beside them. So a wrong answer has no excuse, and no right
-/// one depends on how a tie was rounded.
+/// The graph of a seed, the same on every machine. A node is accepted only if its results are finite, of
+/// modest size and have relatively small bounds. So no wrong answer passes, and no right one depends on how a
+/// tie was rounded.
 GraphCase random_graph(uint64_t seed);
 
 /// Truth and bounds of one call's results, in each set; null operands are absent.

@@ -16,7 +16,7 @@ Array from_host(const HostTensor& t) {
   return decode(t.type.dtype, Dims(t.type.shape.begin(), t.type.shape.end()), t.bytes);
 }
 
-// One session and what it is judged by.
+// One session and its expected results.
 class CaseRun {
  public:
   CaseRun(const GraphCase& c, runtime::Session& session) : c_(c), session_(session) {}

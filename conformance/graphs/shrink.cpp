@@ -6,16 +6,16 @@
 namespace weft::conformance {
 namespace {
 
-/// What is kept of a graph.
+/// The kept part of a graph.
 struct Kept {
   std::vector<bool> nodes, outputs;
-  int64_t size = 0, becomes = 0;  // every dimension of this size gets the other one
+  int64_t size = 0, becomes = 0;  // every dimension of `size` becomes `becomes`
 };
 Kept all_of(const GraphCase& c) {
   return {std::vector<bool>(c.graph.nodes.size(), true), std::vector<bool>(c.graph.outputs.size(), true)};
 }
 
-// The corner of an array that its new shape leaves.
+// The corner of an array that fits the new shape.
 Array cut(const Array& a, const Dims& shape) {
   if (a.shape == shape) return a;
   Array out{a.dtype, shape, {}};
@@ -38,7 +38,7 @@ class Rebuild {
     made_.seed = c.seed, made_.fuse = c.fuse;
   }
 
-  /// Nothing where the parts do not fit together, or nothing is left to judge.
+  /// None if the parts do not fit together, or nothing is left to judge.
   std::optional<GraphCase> run() {
     const auto& g = c_.graph;
     for (size_t i = 0; i < g.nodes.size(); ++i)
@@ -64,7 +64,7 @@ class Rebuild {
     return shape;
   }
 
-  // A value that nothing kept makes: a state if a kept node is written over it, else an input.
+  // A value whose node is not kept: a state if a kept node overwrites it, else an input.
   void begin(int32_t id) {
     const auto at = static_cast<size_t>(id);
     std::array<Array, kDataSets> data;
@@ -129,12 +129,12 @@ class Rebuild {
   const Kept& kept_;
   GraphCase made_;
   std::vector<int32_t> to_;        // old value -> new, or -1
-  std::vector<bool> updated_;      // old values that a kept node is written over
+  std::vector<bool> updated_;      // old values that a kept node overwrites
   std::vector<int32_t> state_of_;  // new value -> the state whose buffer it has
   std::vector<bool> start_;        // new values that no node makes
 };
 
-// An index that was right may lie outside what is smaller.
+// A valid index may be out of range after shrinking.
 bool has_indices(const GraphCase& c) {
   for (const auto& n : c.graph.nodes) {
     if (ir::has(n.op->traits, ir::Trait::elementwise)) continue;
@@ -144,7 +144,7 @@ bool has_indices(const GraphCase& c) {
   return false;
 }
 
-// Nodes and outputs, then elements: what shrinks gets less with each step, so it ends.
+// Nodes and outputs, then elements: each step makes the graph smaller, so it ends.
 std::pair<size_t, int64_t> weight(const GraphCase& c) {
   int64_t elements = 0;
   for (const auto& t : c.graph.types) {
@@ -177,7 +177,7 @@ class Shrinker {
     c_ = std::move(*candidate);
     return true;
   }
-  // Leaves out runs of them, long ones first.
+  // Tries to leave out runs, long ones first.
   bool without_some(std::vector<bool> Kept::* list) {
     bool any = false;
     size_t length = (all_of(c_).*list).size();

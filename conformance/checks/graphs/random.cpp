@@ -5,13 +5,13 @@
 #include "conformance/stopwatch.h"
 #include "seam/registry.h"
 
-// Random graphs through compiler, linker and session: what no op alone shows, memory that is used again
-// first.
+// Random graphs through compiler, linker and session, to find faults that no single op shows, above all in
+// the reuse of memory.
 namespace weft::conformance {
 namespace {
 
 constexpr uint64_t kGraphs = 3'000, kGraphsInFull = 10'000;
-constexpr double kSeconds = 20;  // a device that takes longer for them runs fewer, but in a full run
+constexpr double kSeconds = 20;  // slower devices run fewer graphs, except in a full run
 constexpr std::string_view kName = "graph ";
 
 Found one(const std::string& backend, uint64_t seed) {
@@ -22,7 +22,7 @@ Found one(const std::string& backend, uint64_t seed) {
   return run.refused ? Found::refused(run.refusal) : Found();
 }
 
-// The graphs that are asked for by their names, whichever would be drawn; none: those that are drawn.
+// The graphs selected by name, whether drawn or not; if none, the drawn ones.
 std::vector<uint64_t> asked_for(const CheckRun& run) {
   const auto begin = fmt::format("graphs/{}", kName);
   std::vector<uint64_t> seeds;
@@ -45,7 +45,8 @@ void run(CheckRun& run) {
   if (!seeds.empty()) return;
   const uint64_t n = run.options().full ? kGraphsInFull : kGraphs;
   const auto& device = *value_or_raise(seam::registry().open(run.backend()));
-  // A graph's texts are its own: a device that compiles them runs a few of the graphs, but in a full run.
+  // Each graph needs new kernels: a device that compiles text runs only some of the graphs, except in a full
+  // run.
   const bool few = device.capability().dialect[0] && !run.options().full;
   const uint64_t share = few ? static_cast<uint64_t>(RandomGraphs().share_of_texts) : 1;
   const Stopwatch watch;

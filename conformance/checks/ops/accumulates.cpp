@@ -5,11 +5,11 @@
 #include "conformance/numbers.h"
 #include "conformance/seam/usual.h"
 
-// Every kernel that takes += does add, onto nothing, onto a NaN and onto numbers that differ.
+// Every kernel that accepts += adds: onto zero, onto NaN and onto differing numbers.
 namespace weft::conformance {
 namespace {
 
-// What rounding may do to a sum, and to the terms of the one that is added: far less than a term.
+// The rounding of the sum and of the added value's own terms: far less than a term.
 double allowed(DType t, double before, double added) {
   if (!is_float(t)) return 0;
   const double share = std::max(t == DType::f64 ? 1e-12 : 1e-4, 4 * static_cast<double>(format(t).eps()));
@@ -34,7 +34,7 @@ std::string wrong_onto(Rig& rig, const weft_kernel& k, Ask ask, const std::vecto
   const auto got = numbers(out), added = numbers(plain[0]);
   for (size_t i = 0; i < got.size(); ++i) {
     const double before = ask.before[i % ask.before.size()], want = before + added[i];
-    if (before == before && !in_range(out.type.dtype, want)) continue;  // judged by the other checks
+    if (before == before && !in_range(out.type.dtype, want)) continue;  // other checks judge it
     const bool right = want != want ? got[i] != got[i]
                                     : std::fabs(got[i] - want) <= allowed(out.type.dtype, before, added[i]);
     if (!right)
@@ -44,7 +44,7 @@ std::string wrong_onto(Rig& rig, const weft_kernel& k, Ask ask, const std::vecto
   return "";
 }
 
-/// A call that a kernel takes with +=.
+/// A call that a kernel accepts with +=.
 struct Job {
   const weft_kernel& kernel;
   Ask ask;
@@ -69,7 +69,7 @@ Found each_sum(Rig& rig, const std::vector<Job>& jobs) {
   for (const auto& [kernel, ask] : jobs) {
     const auto plain = value_or_raise(rig.plan(value_or_raise(describe(ask)), kernel));
     const auto out = value_or_raise(rig.launch(*plain, ask)).outputs;
-    // The last ones differ from element to element: a kernel may read one of them for all.
+    // The last ones differ from element to element: a faulty kernel may read one of them for all.
     for (const auto& before : std::vector<std::vector<double>>{{0}, {std::nan("")}, {5, 3, 8, 0, 2, 7, 1}}) {
       if (before[0] != before[0] && !is_float(out[0].type.dtype)) continue;
       Ask adding = ask;
@@ -85,7 +85,7 @@ void run(CheckRun& run) {
   bool some = false;
   for (const auto& file : case_files()) {
     if (!run.wants(file.op)) continue;
-    // A kernel may say that it can't: the host then gives it a temporary.
+    // A kernel may refuse +=: the host then gives it a temporary.
     const auto jobs = jobs_of(rig, file);
     if (jobs.empty()) continue;
     some = true;

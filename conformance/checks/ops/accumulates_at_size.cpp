@@ -4,14 +4,14 @@
 #include "conformance/edges.h"
 #include "conformance/sizes/exact.h"
 
-// += where loops, vectors and blocks end, and at sizes that are drawn anew in each run.
+// += at the sizes where loops, vectors and blocks end, and at random sizes.
 namespace weft::conformance {
 namespace {
 
-// Sums of whole numbers up to this are exact in every float. What rounds to it may be another number.
+// Sums of integers up to this are exact in every float; larger ones may round to it.
 constexpr double kExact = 256;
 
-// What is there before: small whole numbers, another one in each place for longer than any vector.
+// The previous contents: small integers that differ over more elements than any vector has.
 std::vector<double> numbers_before(Random& random) {
   std::vector<double> before;
   for (int i = 0; i < 1021; ++i) before.push_back(static_cast<double>(random.bits() % 5));
@@ -63,7 +63,7 @@ void run(CheckRun& run) {
                     if (!has_sums(ask)) return;
                     Ask adding = ask;
                     adding.accumulate = 1, adding.before = numbers_before(random);
-                    // A kernel may say that it can't: the host then gives it a temporary.
+                    // A kernel may refuse +=: the host then gives it a temporary.
                     const auto sums = candidates_of(rig, adding);
                     if (sums.plans.empty()) return;
                     some = true;

@@ -4,12 +4,12 @@
 #include "weft/backends.h"
 #include "weft/jit.h"
 
-// Operands that come out of a permutation or a broadcast, eagerly and as one program: whatever a compiler
-// folds into the op, the answer is the same.
+// Operands that are results of a permute or a broadcast, eagerly and as one program: the answer is the same
+// whether or not a compiler folds that into the op.
 namespace weft::conformance {
 namespace {
 
-/// Another way to give an operand: what is stored, and the op that makes the operand of it.
+/// Another way to pass an operand: a stored array, and the op that makes the operand from it.
 struct Arranged {
   Array stored;
   const ir::OpDef* op = nullptr;  ///< null: nothing, it is given as it is
@@ -35,10 +35,10 @@ Array permuted(const Array& a) {
 Arranged by_permuting(Array& meant) {
   if (meant.shape.size() < 2) return {meant};
   const auto& op = *ir::find_op("permute");
-  return {permuted(meant), &op, op.defaults()};  // by default the axes are turned around
+  return {permuted(meant), &op, op.defaults()};  // the default reverses the axes
 }
 
-// The first row stands for all: the operand itself becomes another one.
+// The first row for all: the operand itself changes.
 Arranged by_broadcasting(Array& meant) {
   if (meant.shape.empty() || meant.shape[0] < 2) return {meant};
   Array row = meant;
@@ -49,7 +49,7 @@ Arranged by_broadcasting(Array& meant) {
   return {row, &op, value_or_raise(ir::order_attrs(op, {{{"shape", to_shape(meant.shape)}}}))};
 }
 
-/// The call on what is stored: on tensors, or on the stand-ins of a trace.
+/// The call on the stored arrays, as tensors or as values of a trace.
 std::vector<Tensor> call(const PreparedCase& c, const std::vector<Arranged>& operands,
                          const std::vector<Tensor>& stored) {
   std::vector<Tensor> in = stored, out(c.op.n_outputs);
@@ -93,7 +93,7 @@ void run(CheckRun& run) {
   const std::pair<const char*, Arrange> ways[] = {{"permuted", by_permuting}, {"broadcast", by_broadcasting}};
   for (const auto& file : case_files()) {
     const ir::OpDef& op = op_of(file);
-    if (op.updates[0].output >= 0 || op.n_inputs == 0) continue;  // what is updated is a tensor of its own
+    if (op.updates[0].output >= 0 || op.n_inputs == 0) continue;  // updated operands are tensors of their own
     OpCases cases = file.cases();
     for (Case& c : cases)
       if (has_free_dtype(c)) c.dtypes &= only({DType::f32, DType::i32});

@@ -6,17 +6,17 @@
 
 #include "conformance/check.h"
 
-// Not only the kernel that is chosen: each one that says yes, on its first call and on those after.
+// Every kernel that accepts a call, not only the chosen one, on its first call and on later ones.
 namespace weft::conformance {
 namespace {
 
-// Three calls, with other memory in use each time: each is right, and where the kernel promises so the bits
-// are the same.
+// Three calls, with other memory in use each time: each is right, and if the kernel promises it the bits are
+// the same.
 std::string three_calls(Rig& rig, seam::PreparedKernel& plan, const PreparedCase& c, const Ask& ask) {
   std::vector<std::unique_ptr<Rig::Operand>> others;
   std::vector<HostTensor> first;
   for (int n = 1; n <= 3; ++n) {
-    others.push_back(value_or_raise(rig.upload(counting({37 * n}))));  // passed when the launch has
+    others.push_back(value_or_raise(rig.upload(counting({37 * n}))));  // done when the launch is
     auto ran = value_or_raise(rig.launch(plan, ask));
     if (auto words = judged(c, ran); !words.empty()) return fmt::format("call {}: {}", n, words);
     if (n == 1) first = std::move(ran.outputs);

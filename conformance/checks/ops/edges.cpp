@@ -2,7 +2,7 @@
 #include "conformance/check.h"
 #include "conformance/judged.h"
 
-// Cases that are made, not written: conformance/edges.h.
+// Generated cases: conformance/edges.h.
 namespace weft::conformance {
 namespace {
 

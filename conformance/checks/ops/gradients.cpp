@@ -8,7 +8,7 @@
 namespace weft::conformance {
 namespace {
 
-// What comes in from behind: no two alike, or gradients that cancel in a row would be zero.
+// The incoming gradient: all elements differ, or gradients that cancel within a row would be zero.
 Array seed_like(const Array& a) {
   Random random(17);
   Array seed{a.dtype, a.shape, {}};
@@ -16,7 +16,7 @@ Array seed_like(const Array& a) {
   return seed;
 }
 
-// An op that has none must say so at once, by its name.
+// An op without a gradient must say so when it is recorded, with its name.
 Found refuses(CheckRun& run, const PreparedCase& c, const GradientCall& call) {
   std::vector<Tensor> in;
   for (const Array& a : c.inputs) in.push_back(to_tensor(a, run.backend()));

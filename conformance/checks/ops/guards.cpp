@@ -2,11 +2,11 @@
 #include "conformance/seam/candidates.h"
 #include "conformance/seam/guarded.h"
 
-// Every case of every op, by each kernel that accepts it, in memory whose surroundings are watched.
+// Every case of every op, by each kernel that accepts it, in guarded memory.
 namespace weft::conformance {
 namespace {
 
-/// A launch that is to be made, and where its operands end or begin.
+/// A planned launch, and whether its operands touch the end or the beginning of memory.
 struct Job {
   size_t of;  ///< which case
   std::shared_ptr<seam::PreparedKernel> plan;
@@ -37,7 +37,7 @@ struct Guards {
     });
   }
 
-  // The children of one op work through all of its cases; then each case is told what was found in it.
+  // Child processes run all cases of one op; then each case gets its findings.
   void judge() {
     const bool pages = rig.device.host_memory();
     const auto said = pages ? between_pages() : std::vector<std::string>();

@@ -9,8 +9,8 @@
 #include "conformance/run.h"
 #include "weft/backends.h"
 
-// Gradients of f16 and bf16 are computed in f32 and rounded once: with operands and seeds so large or small
-// that a product of two leaves the half's range, and along axes that are longer than a half can count.
+// Gradients of f16 and bf16 are computed in f32 and rounded once. Checked with operands and seeds whose
+// products leave the half's range, and along axes longer than a half can count.
 namespace weft::conformance {
 namespace {
 
@@ -18,7 +18,7 @@ namespace {
 struct Scale {
   int operands, seed;
 };
-// f16 ends at 2^16 and 2^-24. bf16 has the range of f32: what is squared in f32 must stay within that.
+// f16 ends at 2^16 and 2^-24. bf16 has the range of f32, in which squares must stay.
 constexpr Scale kF16[] = {{0, 0}, {12, -12}, {-12, 12}, {8, 6}, {-20, -2}, {14, 0}};
 constexpr Scale kBf16[] = {{0, 0}, {56, -56}, {-56, 56}, {30, 30}, {-120, 0}, {-60, -60}};
 
@@ -40,7 +40,7 @@ Found judge_all(CheckRun& run, const GradientCall& call, const std::vector<Array
     Array g = from_tensor(got[k]);
     for (size_t e = 0; e < g.v.size() && e < want[k].error.size(); ++e)
       if (std::isinf(want[k].error[e]))
-        g.v[e] = want[k].value.v[e];  // f32 itself may overflow: nothing is sure
+        g.v[e] = want[k].value.v[e];  // f32 itself may overflow: anything is right
     if (const auto v = judge(g, want[k]); !v.ok)
       return Found::wrong(fmt::format("gradient of {}: {}", call.op.inputs[i], v.reason));
     ++k;
@@ -68,7 +68,7 @@ void run_case(CheckRun& run, const ir::OpDef& op, const Case& c, DType t, Scale 
   });
 }
 
-/// Ops whose rules count along an axis or fold it, one of each kind: the oracle takes its time for each.
+/// Ops whose rules count along an axis or fold it, one of each kind: the oracle is slow.
 const std::set<std::string_view> kFolds = {"layer_norm", "linear", "logsumexp", "max",      "mean",
                                            "mse",        "mul",    "rms_norm",  "variance", "where"};
 
@@ -89,7 +89,7 @@ void run(CheckRun& run) {
       for (const Case& c : cases) {
         if (!takes(op, c, t)) continue;
         const auto scales = std::span<const Scale>(t == DType::f16 ? kF16 : kBf16);
-        for (size_t s = 0; s < scales.size(); ++s)  // the first case at all of them, the others at one each
+        for (size_t s = 0; s < scales.size(); ++s)  // the first case at all scales, the others at one each
           if (n == 0 || s == n % scales.size()) run_case(run, op, c, t, scales[s]);
         if (!longer && kFolds.contains(op.name))
           if (const auto l = stretched(op, c, t == DType::f16 ? 66'000 : 1'001, 70'000))

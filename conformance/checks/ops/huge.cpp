@@ -6,12 +6,12 @@
 #include "conformance/seam/rig.h"
 #include "weft/ops.h"
 
-// More elements than 31 bits count: only in full runs, and where there is memory for them.
+// More than 2^31 elements: only in full runs, on machines with enough memory.
 namespace weft::conformance {
 namespace {
 
 constexpr int64_t k31 = int64_t{1} << 31;
-constexpr uint64_t kMemory = 10ull << 30;  // operand and result, here and there, and what an op needs
+constexpr uint64_t kMemory = 10ull << 30;  // operand and result, on host and device, and the op's own needs
 
 uint8_t element(int64_t i) { return static_cast<uint8_t>(i % 251 + i / 65521); }
 
@@ -22,7 +22,7 @@ Tensor made(int64_t n, DType t, const std::string& backend) {
   const int64_t shape[] = {n};
   return Tensor::from_bytes(bytes, shape, t, backend);
 }
-/// Zeros and, behind them all, a one.
+/// Zeros, then a one at the end.
 Tensor last_is_one(int64_t n, const std::string& backend) {
   std::vector<std::byte> bytes(static_cast<size_t>(n) * 2);
   bytes[bytes.size() - 2] = std::byte{0x80}, bytes[bytes.size() - 1] = std::byte{0x3f};  // bf16
@@ -41,7 +41,7 @@ std::string differs_from(const Tensor& got, int64_t n, F want) {
   return "";
 }
 
-/// Why a buffer of that many bytes can't be asked for; empty: it can.
+/// Why a buffer of this size is not tried; empty: it is.
 std::string lack_of_memory(const weft_capability& device, int64_t bytes) {
   const uint64_t free =
       static_cast<uint64_t>(::sysconf(_SC_AVPHYS_PAGES)) * static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));

@@ -8,12 +8,12 @@
 #include "conformance/seam/memory_use.h"
 #include "conformance/seam/usual.h"
 
-// Each kernel hundreds of times by one plan, with other data in each operand in turn, here or there: the last
-// answer is the first, and nothing is left behind but what was at the beginning.
+// Launches each kernel hundreds of times from one plan, with changing data in each operand and changing
+// memory: the last answer equals the first, and no memory is leaked.
 namespace weft::conformance {
 namespace {
 
-/// One plan with a few sets of data, and what a launch in memory of its own gives for each.
+/// One plan with a few sets of data, and the result of a launch in fresh memory for each.
 class Repeated {
  public:
   Repeated(Rig& rig, seam::PreparedKernel& plan, const Ask& ask, Random& random)
@@ -29,7 +29,7 @@ class Repeated {
     placed_ = value_or_raise(rig.place(plan, ask)), elsewhere_ = value_or_raise(rig.place(plan, ask));
   }
 
-  /// Launches it so many times more: at which one the answer is another.
+  /// Launches it so many times more; returns the first launch with another answer.
   std::string launch(int n) {
     for (; n > 0; --n, ++done_) {
       const size_t which = done_ % asks_.size();
@@ -42,7 +42,7 @@ class Repeated {
   }
 
  private:
-  // Each operand lies in one of two places, drawn anew. One that is updated lies anew in each launch.
+  // Each operand is in one of two buffers, at random. Updated operands get a fresh one in each launch.
   std::vector<HostTensor> outputs_of(const Ask& ask) {
     if (!placed_) return value_or_raise(rig_.launch(plan_, ask)).outputs;
     for (size_t i = 0; i < ask.inputs.size(); ++i) {
@@ -72,7 +72,7 @@ std::string over_and_over(Rig& rig, seam::PreparedKernel& plan, const Ask& ask, 
   if (auto words = repeated.launch(kWarm); !words.empty()) return words;
   const int half = (launches - kWarm) / 2;
   std::string words;
-  // A queue that runs late has more or less in it each time.
+  // A late queue holds a varying number of launches.
   const auto least = static_cast<uint64_t>((rig.device.ordered() ? 64 : 8) * half);
   const auto once = [&] {
     if (words.empty()) words = repeated.launch(half);
@@ -91,14 +91,14 @@ void run(CheckRun& run) {
     if (!run.wants(file.op)) continue;
     std::set<std::string> seen;
     Random random(run.options().seed);
-    // Texts are one kernel for all calls: the first shows it.
+    // Rendered kernels are one provider for all calls: the first call shows it.
     const size_t cases = rig.device.capability().dialect[0] ? 1 : file.cases().size();
     for (size_t i = 0; i < cases; ++i)
       for (const Ask& ask : asks_of(op_of(file), {file.cases()[i]}))
         for (const auto& plan : candidates_of(rig, ask).plans) {
           if (plan->plan.determinism < WEFT_DETERMINISM_RUN || plan->call->desc().outputs[0].bytes() == 0)
             continue;
-          // Of each kernel the first call in each dtype: one of several is wrong in one of them.
+          // For each kernel, the first call in each dtype.
           if (!seen.insert(fmt::format("{} {}", plan->kernel.id, name(plan->call->desc().outputs[0].dtype)))
                    .second)
             continue;

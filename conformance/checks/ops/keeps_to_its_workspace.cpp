@@ -9,14 +9,14 @@
 #include "conformance/seam/patterns.h"
 #include "conformance/seam/usual.h"
 
-// Every kernel that asks for a workspace, also at large sizes: it gets just that, between memory that is
-// watched, full of zeros, of ones, of NaN and of noise, and its answer may hang on none of it.
+// Every kernel that asks for a workspace, also at large sizes, gets exactly that, in guarded memory, filled
+// with zeros, ones, NaN or noise. Its answer must not depend on the contents.
 namespace weft::conformance {
 namespace {
 
 constexpr size_t kAlignment = 64, kAround = 4096;
 
-/// What a workspace holds when a launch begins.
+/// The contents of a workspace when a launch begins.
 constexpr int kFillings = 4;
 void fill(std::span<std::byte> bytes, int filling) {
   constexpr std::byte kBytes[] = {std::byte{0xff}, std::byte{0}, std::byte{1}};
@@ -26,7 +26,7 @@ void fill(std::span<std::byte> bytes, int filling) {
     Pattern(7).fill(bytes);
 }
 
-/// A workspace within a buffer of the device, with other bytes on both sides.
+/// A workspace inside a device buffer, with a pattern on both sides.
 std::string among_others(Rig& rig, seam::PreparedKernel& plan, const Ask& ask) {
   const size_t n = plan.plan.workspace;
   std::vector<HostTensor> first;
@@ -57,7 +57,7 @@ std::string among_others(Rig& rig, seam::PreparedKernel& plan, const Ask& ask) {
   return "";
 }
 
-// Reads are seen as well where a page ends: in a child.
+// In a child process, with memory that ends at a page, stray reads are seen as well.
 void between_pages(Rig& rig, seam::PreparedKernel& plan, const Ask& ask, bool at_end) {
   const size_t n = plan.plan.workspace, whole = (n + kAlignment - 1) / kAlignment * kAlignment;
   const Guarded memory(whole, at_end);
@@ -78,8 +78,7 @@ Found kept(Rig& rig, seam::PreparedKernel& plan, const Ask& ask) {
   return Found::wrong(words.empty() ? "" : fmt::format("{}: {}", plan.kernel.id, words));
 }
 
-/// The calls of an op, large ones among them, as their types alone: most kernels want no workspace, and then
-/// no data are needed.
+/// The calls of an op, including large ones, as types without data: most kernels want no workspace.
 std::vector<std::pair<Case, DType>> calls(const ir::OpDef& op, const CaseFile& file) {
   std::vector<std::pair<Case, DType>> all;
   const auto add = [&](const OpCases& cases, DTypes dtypes) {

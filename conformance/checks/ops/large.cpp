@@ -4,7 +4,7 @@
 #include "conformance/check.h"
 #include "conformance/sizes/exact.h"
 
-// Tensors of up to millions of elements, drawn anew in each run, by each kernel that takes them.
+// Tensors of up to millions of elements, random in each run, by each kernel that accepts them.
 namespace weft::conformance {
 namespace {
 
@@ -56,8 +56,8 @@ std::optional<DrawnCall> flat_call(const CaseFile& file, uint64_t claimed, int64
   return call;
 }
 
-// Beyond 2^22 elements, where a grid of 65,535 groups of 64 ends; in full beyond 2^24, where counting in f32
-// ends, as does one of groups of 256.
+// Beyond 2^22 elements, where a grid of 65,535 groups of 64 ends; with --full beyond 2^24, where counting in
+// f32 and a grid of groups of 256 end.
 void run_flat(CheckRun& run, Rig& rig) {
   const int64_t least = int64_t{1} << (run.options().full ? 24 : 22);
   for (const auto& file : case_files()) {

@@ -6,8 +6,8 @@
 #include "conformance/seam/threads.h"
 #include "conformance/seam/usual.h"
 
-// How the processor rounds, and whether it keeps denormals, on the thread that launches and on those of
-// parallel_for: after every kernel it is as before. (Each case of each check asks for its own thread.)
+// Rounding and denormal modes of the processor, on the launching thread and on those of parallel_for, are
+// unchanged after every kernel. (Every case of every check tests its own thread.)
 namespace weft::conformance {
 namespace {
 

@@ -3,11 +3,11 @@
 #include "conformance/run.h"
 #include "ir/lower.h"
 
-// Every op in every case and dtype, as a user calls it, judged element by element against the truth.
+// Every op in every case and dtype, called as users do, judged element by element against the truth.
 namespace weft::conformance {
 namespace {
 
-// Is there something to compute, or is a copy of an operand the whole meaning?
+// Does the op compute anything, or only copy an operand?
 bool wants_kernel(const PreparedCase& c) {
   std::vector<TensorType> types;
   std::vector<const TensorType*> pointers;
@@ -16,7 +16,7 @@ bool wants_kernel(const PreparedCase& c) {
   return c.op.primitive() || !value_or_raise(ir::lower_to_primitives(c.op, pointers, c.attrs)).nodes.empty();
 }
 
-// Whatever ran, ran on the backend that was asked, under a name, and nothing was copied elsewhere.
+// Everything ran on the requested backend, under a name, without copies to another device.
 std::string wrong_ledger(const PreparedCase& c, const Outcome& ran, const std::string& backend) {
   if (ran.ledger.empty()) return wants_kernel(c) ? "no kernel is in the ledger" : "";
   for (const auto& row : ran.ledger) {

@@ -6,8 +6,8 @@
 #include "conformance/sizes/work.h"
 #include "weft/backend/base.hpp"
 
-// Kernels that want constants packed: two packings of one plan live at once, between memory that is watched,
-// and launches read them alone. Sizes are drawn, and the oracle judges the answers.
+// Kernels that want constants packed: two packings of one plan live at once, in guarded memory, and launches
+// read nothing else. Sizes are random, and the oracle judges the answers.
 namespace weft::conformance {
 namespace {
 
@@ -15,7 +15,7 @@ constexpr size_t kAround = 4096;
 constexpr double kMostWork = 300'000;
 constexpr int64_t kMostElements = 40'000;
 
-/// The call with every operand that it does not update constant.
+/// The call with all operands constant, except those that it updates.
 seam::CallPtr with_constants(const Ask& ask) {
   seam::CallDesc desc = value_or_raise(describe(ask))->desc();
   for (uint32_t i = 0; i < desc.inputs.size(); ++i) {
@@ -36,7 +36,7 @@ std::vector<const weft_kernel*> wanting(Rig& rig, const seam::CallPtr& call) {
   return found;
 }
 
-/// A launch whose constants are packed. What they were packed from is written over.
+/// A launch with packed constants, whose sources are overwritten before.
 struct Packed {
   Rig::Placed placed;
   std::vector<Held> memory;

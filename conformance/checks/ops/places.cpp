@@ -10,11 +10,11 @@
 #include "conformance/seam/usual.h"
 
 // Every kernel in every case, and at every size at which loops end, with its operands in two places: once
-// each stands behind the beginning of its memory and ends where that does, once each begins there.
+// after the beginning of a buffer and up to its end, once at its beginning.
 namespace weft::conformance {
 namespace {
 
-/// The operands of one launch, all in one of the two places.
+/// The operands of one launch, all in the same one of the two places.
 class Operands {
  public:
   Operands(Rig& rig, const seam::PreparedKernel& plan, const Ask& ask, bool at_end)
@@ -30,7 +30,7 @@ class Operands {
     for (size_t k = 0; k < out.size(); ++k)
       if (!out[k]) {
         out[k] = add(call.outputs[k]);
-        // What is not written is another number in the other place.
+        // Elements that are not written differ between the two places.
         std::memset(memory_.back().data(), at_end ? 0xff : 0, call.outputs[k].bytes());
       }
     at_end_ = false;
@@ -57,7 +57,7 @@ class Operands {
   std::deque<weft_tensor> tensors_;
 };
 
-// A NaN is as good as another.
+// All NaNs are equal.
 bool same_numbers(const seam::ConcreteType& type, const std::byte* a, const std::byte* b) {
   if (std::memcmp(a, b, type.bytes()) == 0) return true;
   if (!is_float(type.dtype)) return false;
@@ -83,7 +83,7 @@ void launch_in_both(Rig& rig, seam::PreparedKernel& plan, const Ask& ask) {
       throw Error(fail(Code::internal, "gave another result {} in another place", k));
 }
 
-/// All launches of an op: each case by each kernel that takes it.
+/// All launches of an op: each case by each kernel that accepts it.
 struct Jobs {
   std::vector<Ask> asks;
   std::vector<std::pair<seam::PreparedPtr, size_t>> plans;  ///< with the number of the ask

@@ -5,8 +5,8 @@
 #include "conformance/prepared.h"
 #include "conformance/seam/candidates.h"
 
-// The plans of all cases of an op live at once, and run in an order that is drawn, while some of them end:
-// what one was prepared for is nothing to another.
+// The plans of all cases of an op live at once and run in random order, while some of them end: plans do not
+// affect each other.
 namespace weft::conformance {
 namespace {
 

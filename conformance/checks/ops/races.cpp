@@ -2,8 +2,8 @@
 #include "conformance/seam/threads.h"
 #include "conformance/sizes/exact.h"
 
-// Many threads at one answer. A kernel that promises no determinism may add in any order, so the numbers are
-// such that every order gives the same bits: what differs was written twice, or read too early.
+// Many threads compute one answer. A kernel without promised determinism may add in any order, so the numbers
+// give the same bits in every order: any difference was written twice or read too early.
 namespace weft::conformance {
 namespace {
 

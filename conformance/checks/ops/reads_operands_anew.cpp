@@ -4,12 +4,12 @@
 #include "conformance/seam/candidates.h"
 #include "conformance/seam/usual.h"
 
-// One plan, its operands at the same addresses, and each of them changed in turn: wholly, in its last
-// element, in one that is drawn. The answer has to be that of a plan and of memory that are new.
+// One plan with its operands at fixed addresses, each changed in turn: entirely, in its last element, in a
+// random one. The answer must be that of a fresh plan in fresh memory.
 namespace weft::conformance {
 namespace {
 
-/// Whatever ran before has left nothing there that the answer may hang on.
+/// Overwrites everything that earlier launches left.
 void renew(Rig& rig, const Rig::Placed& placed, const Ask& ask) {
   for (size_t i = 0; i < ask.inputs.size(); ++i)
     raise_if(rig.queue->copy_in(*placed.in[i]->buffer.get(), 0, ask.inputs[i].bytes.data(),

@@ -5,8 +5,8 @@
 #include "conformance/run.h"
 #include "conformance/seam/usual.h"
 
-// Every case on a thread that neither opened the device nor ever asked it anything, a new one for each op;
-// and plans that one thread makes, another launches, and a third ends.
+// Every case on a new thread that did not open the device and never used it; and plans that one thread makes,
+// another launches, and a third ends.
 namespace weft::conformance {
 namespace {
 

@@ -4,17 +4,16 @@
 #include "conformance/stopwatch.h"
 #include "seam/registry.h"
 
-// Every op at ranks, axes, sizes, attributes and numbers that are drawn anew in each run, judged by the
-// oracle.
+// Every op at ranks, axes, sizes, attributes and numbers that are random in each run, judged by the oracle.
 namespace weft::conformance {
 namespace {
 
-constexpr uint64_t kCases = 60, kCasesInFull = 1000;  // of each op, as far as the time goes
+constexpr uint64_t kCases = 60, kCasesInFull = 1000;  // of each op, as time permits
 constexpr double kSeconds = 0.3, kSecondsInFull = 10;
 constexpr double kMostWork = 300'000;
 constexpr int64_t kMostElements = 120'000;
 
-// What the oracle can answer in time.
+// Sizes that the oracle can answer in time.
 std::optional<DrawnCall> affordable(const CaseFile& file, const OpCases& written, uint64_t claimed,
                                     Random& random) {
   for (int64_t most = log_uniform(random, 16, kMostElements); most > 0; most /= 4)
@@ -24,8 +23,8 @@ std::optional<DrawnCall> affordable(const CaseFile& file, const OpCases& written
   return std::nullopt;
 }
 
-// A composite op may take more than one way on what is not finite, or overflows; and the operands of a
-// gradient belong together, results that were saved among them.
+// Composite ops may differ on non-finite values and overflow; and the operands of a gradient must belong
+// together, including saved results.
 Data draw_kind(Random& random, const ir::OpDef& op) {
   const bool gradient = std::string_view(op.name).ends_with("_grad") && !op.primitive();
   if (random.bits() % 3 == 0 || gradient) return Data::normal;

@@ -8,7 +8,7 @@
 #include "weft/optim.h"
 #include "weft/vision.h"
 
-// What models run, some case must have covered: a kernel that only a model uses is judged by nobody.
+// Every kernel that models run must be covered by a case: otherwise nobody judges it.
 namespace weft::conformance {
 namespace {
 
@@ -22,7 +22,7 @@ Tensor some_tokens(uint64_t seed) {
   return Tensor::of(std::span<const int32_t>(ids), shape, DType::i32);
 }
 
-// Trained for a step, eagerly and as one program, and read from, one token at a time and several.
+// A training step, eagerly and as one program, and decoding, one token at a time and several.
 void live(nn::LanguageModel& model) {
   nn::build(model, {.seed = 3});
   nn::AdamW optimizer(nn::parameters(model), {.clip = 1});

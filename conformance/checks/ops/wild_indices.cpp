@@ -5,8 +5,8 @@
 #include "conformance/seam/guarded.h"
 #include "conformance/sizes/exact.h"
 
-// Indices that are out of range. The next synchronize reports them, or the launch itself; a device that runs
-// compiled text can't report them. Launches behind are right.
+// Indices out of range. The launch or the next synchronize reports them; a device that runs compiled text
+// can't. Later launches are right.
 namespace weft::conformance {
 namespace {
 
@@ -35,10 +35,10 @@ void set_index(HostTensor& t, size_t at, int64_t value) {
 }
 size_t size_of(const HostTensor& t) { return t.bytes.size() / byte_size(t.type.dtype); }
 
-// A device that runs compiled text can't: there only the launches behind are judged.
+// A device that runs compiled text can't report them: there only later launches are judged.
 bool can_report(const Rig& rig) { return rig.device.capability().dialect[0] == 0; }
 
-// The good launch gives what it gave before: primitives are exact here, and the others' plans repeat bits.
+// The good launch repeats its result: primitives are exact here, and plans of composites repeat bits.
 std::string wrong_after(Rig& rig, seam::PreparedKernel& plan, const Ask& good, const Rig::Run& want) {
   const auto& op = *ir::find_op(good.op);
   const auto got = value_or_raise(rig.launch(plan, good));
@@ -72,7 +72,7 @@ bool is_wild(const Ask& good, int64_t index, int64_t n) {
   return (index < 0 || index >= n) && std::ranges::none_of(good.attrs, ignored);
 }
 
-// Each wild index at the ends and between, and each position once; a good launch behind every one.
+// Each wild index at both ends and between, and each position once; a good launch after every one.
 std::string wrong_launches(Rig& rig, seam::PreparedKernel& plan, const Ask& good, int64_t n, Random& random) {
   const auto want = value_or_raise(rig.launch(plan, good));
   const size_t all = size_of(good.inputs[1]), each = std::min<size_t>(all, 12);
@@ -92,7 +92,7 @@ Found told(CheckRun& run, Rig& rig, const DrawnCall& call, Random& random) {
   const auto candidates = candidates_of(rig, good);
   if (candidates.plans.empty()) return Found::refused(candidates.refusals);
   const int64_t n = positions_of(*call.op, call.attrs, call.like)->count;
-  // Who reads there may end the process.
+  // A read there may crash the process.
   const bool apart = rig.device.host_memory() && !rig.device.ordered();
   for (const auto& plan : candidates.plans) {
     run.covered.insert(plan->kernel.id);

@@ -4,8 +4,8 @@
 #include "conformance/seam/candidates.h"
 #include "conformance/seam/usual.h"
 
-// A linked program lets a result take the memory of an operand that nobody reads any more, where the kernel
-// accepts a call that says so. The answer has to be the one that it gives in memory of its own.
+// A linked program places a result in the memory of a dead operand if the kernel accepts such a call. The
+// answer must equal the one in separate memory.
 namespace weft::conformance {
 namespace {
 
@@ -18,7 +18,7 @@ std::string text(const Updates& updates) {
   return s;
 }
 
-/// The same call by the same kernel with some results over operands; null where it refuses.
+/// The same call by the same kernel with some results over operands; null if it refuses.
 seam::PreparedPtr over(Rig& rig, const seam::PreparedKernel& plan, const Updates& updates) {
   seam::CallDesc desc = plan.call->desc();
   desc.updates = updates;
@@ -27,7 +27,7 @@ seam::PreparedPtr over(Rig& rig, const seam::PreparedKernel& plan, const Updates
   return made.ok() ? std::move(made).value() : nullptr;
 }
 
-/// Each result over each operand of its type, and at last as many results as the kernel allows.
+/// Each result over each operand of its type, then as many results as the kernel allows.
 class OfCall {
  public:
   OfCall(Rig& rig, seam::PreparedKernel& plan, const Ask& ask) : rig_(rig), plan_(plan), ask_(ask) {}
@@ -87,7 +87,7 @@ Found of_op(Rig& rig, const ir::OpDef& op, const CaseFile& file, uint64_t seed, 
   return accepted ? Found() : Found::refused("no kernel writes over an operand of its calls");
 }
 
-// Where each call is a text to be compiled, a call each of one op in four, which the seed draws.
+// Where each call must be compiled, one call each of a random quarter of the ops.
 void run(CheckRun& run) {
   Rig rig(run.backend());
   const bool texts = rig.device.capability().dialect[0] != 0;

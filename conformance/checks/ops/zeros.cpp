@@ -3,8 +3,8 @@
 #include "conformance/run.h"
 #include "ir/op.h"
 
-// Zeros of both signs, and what lies next to them and at the ends, through every elementwise op: alone, and
-// in all pairs. docs/primitives.md says which ops promise the sign of a zero; where they do, it is judged.
+// Zeros of both signs, their neighbours and the extreme values through every elementwise op: alone and in all
+// pairs. docs/primitives.md says which ops promise the sign of a zero; those are judged by it.
 namespace weft::conformance {
 namespace {
 
@@ -17,7 +17,7 @@ std::vector<Real> special(DType t) {
   return all;
 }
 
-// Operand k runs through the values in step n^k: so all combinations come up.
+// Operand k runs through the values in steps of n^k, which gives all combinations.
 std::vector<Input> combined(const ir::OpDef& op, DType t) {
   const auto one = special(t);
   const int operands = op.n_inputs - op.n_optional;
@@ -36,7 +36,7 @@ std::vector<Input> combined(const ir::OpDef& op, DType t) {
 void run(CheckRun& run) {
   for (const auto& file : case_files()) {
     const ir::OpDef& op = op_of(file);
-    // gelu_grad multiplies infinities by what underflows in every dtype, but not in the oracle's.
+    // gelu_grad multiplies infinities by a factor that underflows in every dtype but the oracle's.
     if (!ir::has(op.traits, ir::Trait::elementwise) || op.n_inputs > 2 ||
         file.op == std::string_view("gelu_grad") || !run.wants(file.op))
       continue;

@@ -10,7 +10,7 @@ Found onto(Rig& rig, const Ask& ask) {
   Ask overwrite = ask;
   overwrite.accumulate = 0;
   const auto plain = value_or_raise(Rig("reference").run(overwrite));
-  // A kernel may refuse to add: the host then gives it a temporary.
+  // A kernel may refuse +=: the host then gives it a temporary.
   const auto plan = value_or_raise(rig.plan(value_or_raise(describe(ask))));
   const auto run = value_or_raise(rig.launch(*plan, ask));
   const auto got = numbers(run.outputs[0]), sum = numbers(plain.outputs[0]);

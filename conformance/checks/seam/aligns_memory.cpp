@@ -4,7 +4,7 @@
 namespace weft::conformance {
 namespace {
 
-// Several at once: a block may begin well by chance.
+// Several at once: one block may be aligned by chance.
 Found several(Rig& rig, uint64_t bytes) {
   constexpr uintptr_t kAlignment = 64;  // weft_backend.allocate
   std::vector<seam::BufferRef> all;

@@ -3,7 +3,7 @@
 #include "conformance/seam/threads.h"
 #include "conformance/seam/usual.h"
 
-// Kernels that promise it give the same bits on one thread and on many.
+// Kernels that promise it give the same bits with any number of threads.
 namespace weft::conformance {
 namespace {
 

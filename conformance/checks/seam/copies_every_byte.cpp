@@ -24,7 +24,7 @@ Found round_trip(Rig& rig, size_t n) {
   return {};
 }
 
-// Into the middle of a buffer, or out of it: what lies around stays, and the host's side has no offset.
+// Into the middle of a buffer, or out of it: the bytes around stay, and the host side has no offset.
 Found between_host(Rig& rig, size_t offset, size_t n, bool in) {
   constexpr size_t kBytes = 256;
   const auto a = value_or_raise(rig.device.allocate_unpooled(kBytes));
@@ -48,7 +48,7 @@ Found between_host(Rig& rig, size_t offset, size_t n, bool in) {
   return {};
 }
 
-// From the middle of one buffer into the middle of another; what lies around stays.
+// From the middle of one buffer into the middle of another; the bytes around stay.
 Found within(Rig& rig, size_t from, size_t to, size_t n) {
   constexpr size_t kBytes = 256;
   const auto a = value_or_raise(rig.device.allocate_unpooled(kBytes)),

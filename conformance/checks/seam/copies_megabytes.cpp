@@ -4,8 +4,8 @@
 #include "conformance/check.h"
 #include "conformance/seam/patterns.h"
 
-// Copies of 64 KiB to 64 MiB at odd places, of odd lengths, in each direction; and hundreds of small ones
-// that are drawn. All that lies around has to stay.
+// Copies of 64 KiB to 64 MiB at odd offsets, of odd lengths, in each direction; and hundreds of random small
+// ones. All bytes around must stay.
 namespace weft::conformance {
 namespace {
 
@@ -13,7 +13,7 @@ using Bytes = std::vector<std::byte>;
 
 void write(Rig& rig, const Held& to, size_t offset, Bytes from) {
   raise_if(rig.queue->copy_in(*to.buffer.get(), offset, from.data(), from.size()));
-  std::ranges::fill(from, std::byte{0x99});  // the host's memory is its own again
+  std::ranges::fill(from, std::byte{0x99});  // the host may reuse its memory
 }
 Bytes read(Rig& rig, const Held& from) {
   Bytes got(from.bytes, std::byte{0xee});
@@ -21,7 +21,7 @@ Bytes read(Rig& rig, const Held& from) {
   return got;
 }
 
-/// `inner` from byte `at` on, for `n` bytes, with `outer` around it.
+/// `inner` from byte `at`, for `n` bytes, with `outer` around it.
 std::string wrong_mixture(const Bytes& got, const Pattern& outer, const Pattern& inner, size_t at, size_t n,
                           size_t inner_at = 0) {
   const std::span all(got);
@@ -43,7 +43,7 @@ Found at_odd_places(Rig& rig, size_t bytes, size_t before, size_t behind) {
   write(rig, a, before, inner.bytes(n));
   if (auto words = wrong_mixture(read(rig, a), a.pattern, inner, before, n); !words.empty())
     return Found::wrong("in: " + words);
-  // Not to the place that it comes from.
+  // Not onto itself.
   const size_t to = behind, m = bytes - std::max(before, behind) - std::min(before, behind);
   raise_if(rig.queue->copy(*b.buffer.get(), to, *a.buffer.get(), before, m));
   if (auto words = wrong_mixture(read(rig, b), b.pattern, inner, to, m); !words.empty())
@@ -55,7 +55,7 @@ Found at_odd_places(Rig& rig, size_t bytes, size_t before, size_t behind) {
   return {};
 }
 
-/// Two buffers, and what they should hold.
+/// Two buffers and their expected contents.
 class Twins {
  public:
   Twins(Rig& rig, Random& random, size_t most) : rig_(rig), random_(random) {
@@ -64,7 +64,7 @@ class Twins {
       wanted_[i] = held_[i].pattern.bytes(held_[i].bytes);
     }
   }
-  /// A copy that is drawn: in, out, from one to the other, or from one part of a buffer to another part.
+  /// A random copy: in, out, from one buffer to the other, or within one.
   std::string copy() {
     const size_t i = random_.bits() % 2, size = held_[i].bytes, n = drawn_size(random_, 1, size / 2),
                  at = random_.bits() % (size - n + 1);

@@ -2,8 +2,8 @@
 #include "conformance/seam/chain.h"
 #include "conformance/seam/patterns.h"
 
-// Copies to and from pinned memory, which run when their turn comes: the host touches the memory again when a
-// point says that they have. Where a backend has no pinned memory, the host's plain memory holds as well.
+// Copies to and from pinned memory are asynchronous: the host touches the memory again after a point. A
+// backend without pinned memory gets plain host memory, which must work as well.
 namespace weft::conformance {
 namespace {
 
@@ -23,7 +23,7 @@ Status await_all(seam::Queue& queue) {
   return reached >= point ? Status() : fail(Code::internal, "point {} of {} is reached", reached, point);
 }
 
-// In and out again, at offsets on both sides, and nothing beside it.
+// In and out, at offsets on both sides; bytes around stay.
 Found there_and_back(Rig& rig, Random& random, size_t most) {
   for (int i = 0; i < 12; ++i) {
     const size_t n = drawn_size(random, 1, most), at = random.bits() % 200, to = random.bits() % 200;
@@ -43,7 +43,7 @@ Found there_and_back(Rig& rig, Random& random, size_t most) {
   return {};
 }
 
-// Copies among launches, and nobody waits before the end.
+// Copies between launches, without a wait before the end.
 Found among_launches(Rig& rig) {
   constexpr size_t kBytes = Chain::kElements * sizeof(float);
   constexpr int kRounds = 8;
@@ -69,7 +69,7 @@ Found among_launches(Rig& rig) {
   return Found::wrong(chain.wrong());
 }
 
-// A stream of pieces through a few pinned buffers, each filled again as soon as its own point is reached.
+// A stream of pieces through a few pinned buffers, each refilled as soon as its point is reached.
 Found in_pieces(Rig& rig, size_t pieces, size_t rings, size_t bytes) {
   const auto in = value_or_raise(rig.device.open_queue()), out = value_or_raise(rig.device.open_queue());
   const auto device = value_or_raise(rig.device.allocate_unpooled(pieces * bytes));

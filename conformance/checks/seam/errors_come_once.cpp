@@ -1,19 +1,19 @@
 #include "conformance/check.h"
 #include "conformance/seam/usual.h"
 
-// A launch that fails among others: it is reported once, by its queue, whatever runs around it.
+// A failing launch among others is reported once, by its queue, whatever runs around it.
 namespace weft::conformance {
 namespace {
 
-/// Launches of one plan that stay in the queue until `wait`.
+/// Launches of one plan, which stay in the queue until `wait`.
 class Line {
  public:
   Line(Rig& rig, seam::Queue& queue) : rig_(rig), queue_(queue) {}
 
   void good() { launch({"add", {counting({9}), counting({9}, 3)}}, false); }
-  /// An index that is none.
+  /// An invalid index.
   void bad() { launch({"gather", {counting({4}), array({1}, {70}, DType::i64)}}, true); }
-  /// What the queue reports, be it at the launch or now; then what is wrong with the good answers.
+  /// The queue's report, from the launch or now; then any wrong answers of the good launches.
   Status wait() {
     Status met = std::exchange(met_, Status()), later = queue_.synchronize();
     return met.ok() ? later : met;
@@ -31,7 +31,7 @@ class Line {
   void launch(const Ask& ask, bool is_bad) {
     plans_.push_back(value_or_raise(rig_.plan(value_or_raise(describe(ask)))));
     auto placed = value_or_raise(rig_.place(*plans_.back(), ask));
-    raise_if(rig_.queue->synchronize());  // operands lie there, whichever queue it is that launches
+    raise_if(rig_.queue->synchronize());  // operands are uploaded there, whichever queue launches
     if (Status s = rig_.enqueue(*plans_.back(), placed, queue_); !s.ok() && met_.ok()) met_ = std::move(s);
     (is_bad ? bad_ : good_).push_back(std::move(placed));
   }
@@ -43,7 +43,7 @@ class Line {
   Status met_;
 };
 
-// So many good launches, a bad one, and some more good ones.
+// Some good launches, a bad one, and more good ones.
 Found among(Rig& rig, int before, int behind) {
   const auto queue = value_or_raise(rig.device.open_queue());
   Line line(rig, *queue);
@@ -84,7 +84,7 @@ Found of_its_queue(Rig& rig) {
   return Found::wrong(good.wrong_answer());
 }
 
-// A copy is no synchronize: it moves its bytes, and the error waits.
+// A copy does not report errors: it moves its bytes, and the error stays pending.
 Found behind_a_copy(Rig& rig) {
   const auto queue = value_or_raise(rig.device.open_queue());
   Line line(rig, *queue);

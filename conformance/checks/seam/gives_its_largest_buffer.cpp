@@ -6,15 +6,15 @@
 #include "conformance/seam/patterns.h"
 #include "conformance/seam/usual.h"
 
-// A buffer as large as the device says that one may be, or as the machine allows: written and read at both
-// ends and where 32 bits end, without touching what lies between.
+// A buffer of the largest size that the device reports, or that the machine allows: written and read at both
+// ends and around the 32-bit limits, without touching the rest.
 namespace weft::conformance {
 namespace {
 
-// More shows nothing that 5 GiB do not.
+// 5 GiB show everything that more would.
 constexpr uint64_t kEnough = uint64_t{5} << 30;
 
-/// Bytes that may be had without hurting anybody else; 0: nobody knows.
+/// Bytes of memory that are free to use; 0: unknown.
 uint64_t to_be_had(const seam::Device& device) {
   if (!device.host_memory()) return device.capability().memory / 2;
   std::ifstream info("/proc/meminfo");
@@ -23,7 +23,7 @@ uint64_t to_be_had(const seam::Device& device) {
   return 0;
 }
 
-/// Pieces of a buffer that are written, each with a pattern of its own.
+/// The written pieces of a buffer, each with its own pattern.
 std::vector<uint64_t> places(uint64_t bytes, Random& random) {
   std::vector<uint64_t> all = {0, bytes - 61};
   for (const uint64_t power : {uint64_t{1} << 31, uint64_t{1} << 32})
@@ -31,7 +31,7 @@ std::vector<uint64_t> places(uint64_t bytes, Random& random) {
       if (at + 61 < bytes - 61) all.push_back(at);
   for (int i = 0; i < 6; ++i) all.push_back(random.bits() % (bytes - 61));
   std::ranges::sort(all);
-  // Those that are drawn may lie over others.
+  // Random pieces may overlap others.
   const auto close = [](uint64_t a, uint64_t b) { return b - a < 61; };
   all.erase(std::unique(all.begin(), all.end(), close), all.end());
   if (all.back() != bytes - 61) all.back() = bytes - 61;
@@ -57,7 +57,7 @@ Found touched(Rig& rig, uint64_t bytes, Random& random) {
     raise_if(rig.queue->copy_in(*buffer.get(), at[i], piece.data(), piece.size()));
   }
   if (auto words = wrong_there(rig, buffer, at, 0); !words.empty()) return Found::wrong(words);
-  // And from place to place: each gets what the next one has.
+  // Then copies within the buffer: each piece gets the next one's bytes.
   const auto first = Pattern(0).bytes(61);
   for (size_t i = 0; i + 1 < at.size(); ++i)
     raise_if(rig.queue->copy(*buffer.get(), at[i], *buffer.get(), at[i + 1], first.size()));
@@ -65,7 +65,7 @@ Found touched(Rig& rig, uint64_t bytes, Random& random) {
   return Found::wrong(wrong_there(rig, buffer, at, 1));
 }
 
-// Operands at the end of such a buffer: an offset that a kernel cuts to 32 bits is one at the beginning.
+// Operands at the end of such a buffer: an offset truncated to 32 bits would be near the beginning.
 Found launched_at_the_end(Rig& rig, uint64_t bytes) {
   const Ask ask{"add", {counting({40}), counting({40}, 7)}};
   const auto plan = value_or_raise(rig.plan(value_or_raise(describe(ask))));

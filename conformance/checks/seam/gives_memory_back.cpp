@@ -7,8 +7,8 @@
 namespace weft::conformance {
 namespace {
 
-// Twelve times what one round has must not stay with the process, but once: a cache of bounded size, such as
-// a sanitizer's quarantine, is full then. Memory of a device of its own is not seen here.
+// The process must not keep twelve rounds' worth of memory. One round's worth is fine: bounded caches, such
+// as a sanitizer's quarantine, fill up first. Memory of a discrete device is not seen here.
 Found rounds(Rig& rig) {
   constexpr uint64_t kBytes = 16 << 20;
   constexpr int kRounds = 12;
@@ -25,7 +25,7 @@ Found rounds(Rig& rig) {
       fmt::format("{} MiB stayed after {} buffers of 16 MiB were freed", more >> 20, kRounds));
 }
 
-// Whatever is kept for good is kept after the first rounds; what grows with each of them is lost.
+// Permanent allocations are made in the first rounds; growth after that is a leak.
 template <class F>
 Found grows(const char* what, F once) {
   constexpr int kWarm = 32, kRounds = 256;
@@ -100,7 +100,7 @@ Found nothing_at_all(Rig& rig) {
   return Found::wrong(none.get() ? "" : "an allocation of 0 bytes gave nothing to name it by");
 }
 
-// More than there is: refused in words, and all goes on.
+// More memory than exists: refused with a reason, and work goes on.
 Found too_much(Rig& rig) {
   const auto too_large = rig.device.allocate_unpooled(uint64_t{1} << 60);
   if (too_large.ok()) return Found::wrong("2^60 bytes were given");

@@ -20,7 +20,7 @@ Found calls(Rig& rig, Ask ask) {
   if (plan->plan.determinism < WEFT_DETERMINISM_RUN)
     return Found::skipped("its kernel promises no equal bits");
   const auto first = value_or_raise(rig.launch(*plan, ask));
-  std::vector<std::unique_ptr<Rig::Operand>> others;  // what lies in memory changes from call to call
+  std::vector<std::unique_ptr<Rig::Operand>> others;  // so the memory in use changes from call to call
   for (int n = 2; n <= 5; ++n) {
     others.push_back(value_or_raise(rig.upload(counting({37 * n}))));
     const auto again = value_or_raise(rig.launch(*plan, ask));

@@ -3,11 +3,11 @@
 #include "conformance/check.h"
 #include "conformance/seam/usual.h"
 
-// Where a tensor lies: behind the beginning of its memory, and in rows that are not next to each other.
+// Tensors at an offset in their memory, and with strides.
 namespace weft::conformance {
 namespace {
 
-// Every operand, and the workspace, lies behind numbers that are not its own.
+// Every operand, and the workspace, follows other numbers in its memory.
 Found at_an_offset(Rig& rig, const Ask& ask) {
   const uint64_t step = std::max<uint64_t>(64, rig.device.capability().offset_alignment);
   const auto plan = value_or_raise(rig.plan(value_or_raise(describe(ask))));
@@ -19,7 +19,7 @@ Found at_an_offset(Rig& rig, const Ask& ask) {
   return {};
 }
 
-/// A call whose first operand is strided, asked of each kernel as the seam would.
+/// A call whose first operand is strided, offered to each kernel as the seam would.
 class StridedCall {
  public:
   StridedCall(const weft_call& plain, const IntList& strides) : call_(plain), first_(*plain.inputs[0]) {
@@ -37,7 +37,7 @@ class StridedCall {
   std::vector<const weft_type*> inputs_;
 };
 
-// A matrix given by its transposed: who takes that must read it so.
+// A matrix passed as a transposed view: a kernel that accepts it must read it so.
 Found strided(Rig& rig, const char* op) {
   const int64_t rows = 3, columns = 5;
   const auto stored = counting({columns, rows}), other = counting({rows, columns}, 4);

@@ -2,12 +2,12 @@
 #include "conformance/seam/patterns.h"
 #include "conformance/seam/usual.h"
 
-// Memory of somebody else as a device's buffer. Where a backend imports none and its memory is the host's,
-// the host does it, and that holds as well.
+// Foreign memory as a device buffer. For a backend without imports whose memory is the host's, the host does
+// it, with the same promises.
 namespace weft::conformance {
 namespace {
 
-/// Bytes of the host's with room around them, and the device's buffer for the middle.
+/// Host bytes with a margin, and the device's buffer for the middle.
 class Imported {
  public:
   static constexpr size_t kAround = 192;
@@ -43,10 +43,10 @@ class Imported {
   std::vector<std::byte> all_;
   Pattern around_{99};
   int ended_ = 0;
-  Result<seam::BufferRef> buffer_ = seam::BufferRef();  // last: its end is counted
+  Result<seam::BufferRef> buffer_ = seam::BufferRef();  // last: its deleter counts
 };
 
-/// As std::vector<std::byte> allocates, and up to 63 bytes on, in elements.
+/// Offsets in elements: aligned as std::vector<std::byte> allocates, and up to 63 bytes further.
 constexpr size_t kOffsets[] = {0, 4, 12, 60, 64};
 
 Found refused_or(const Imported& in, const std::function<Finding()>& look) {
@@ -55,7 +55,7 @@ Found refused_or(const Imported& in, const std::function<Finding()>& look) {
   return Found::wrong(look());
 }
 
-// What one side writes the other sees, each way and again.
+// Writes of either side are visible to the other, repeatedly.
 Found seen_by_both(Rig& rig, size_t bytes, size_t offset) {
   Imported in(rig, bytes, offset);
   return refused_or(in, [&]() -> Finding {
@@ -100,7 +100,7 @@ Found used_by_kernels(Rig& rig, size_t offset) {
   });
 }
 
-// Letting go leaves the bytes as they are, and tells the owner once.
+// Releasing the import leaves the bytes unchanged and calls the deleter once.
 Found let_go(Rig& rig) {
   for (int i = 0; i < 20; ++i) {
     Imported in(rig, 5000, 0);
@@ -112,7 +112,7 @@ Found let_go(Rig& rig) {
       if (in.ended()) return "the deleter runs before the memory is released";
       in.let_go();
       if (in.ended() != 1) return fmt::format("the owner is told {} times", in.ended());
-      // What is allocated next may not be the owner's memory.
+      // The next allocation must not return the owner's memory.
       const auto other = value_or_raise(rig.upload(array({1250}, {7})));
       raise_if(rig.queue->synchronize());
       if (pattern.first_wrong(in.bytes())) return "letting go has changed the bytes";

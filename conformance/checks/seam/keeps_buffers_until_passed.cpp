@@ -5,7 +5,7 @@
 namespace weft::conformance {
 namespace {
 
-// Eager drops operands while their launches wait. What the pool keeps of them makes room for another size.
+// Eager code drops operands while their launches wait; the pool may free them to make room for another size.
 Found dropped_operands(seam::Device& device) {
   const OnBackend on(device.name());
   const uint64_t most = device.capability().max_buffer;

@@ -5,12 +5,12 @@
 #include "conformance/seam/patterns.h"
 #include "conformance/seam/usual.h"
 
-// Many buffers live at once, each with a pattern of its own, while others come and go and kernels run: one
-// that shares memory with another, or that was given away too early, loses its pattern.
+// Many buffers live at once, each with its own pattern, while others come and go and kernels run: a buffer
+// that shares memory with another, or was reused too early, loses its pattern.
 namespace weft::conformance {
 namespace {
 
-/// Buffers of drawn sizes.
+/// Buffers of random sizes.
 class Herd {
  public:
   Herd(const std::string& backend, uint64_t seed, size_t least, size_t most)
@@ -23,7 +23,7 @@ class Herd {
     held_.push_back(hold(rig_, drawn_size(random_, least_, most_), ++key_));
     bytes_ += held_.back().bytes;
   }
-  /// Drops so many, whichever they are, once the queue has passed them.
+  /// Drops so many random ones, once the queue is done with them.
   void drop(size_t n) {
     raise_if(rig_.queue->synchronize());
     for (; n > 0 && !held_.empty(); --n) {
@@ -32,12 +32,12 @@ class Herd {
       held_.pop_back();
     }
   }
-  /// Ordinary work beside them: what is wrong with its answer.
+  /// Ordinary work at the same time; returns what is wrong with its answer.
   Finding work() {
     const auto calls = usual_calls();
     return differs(rig_, calls[random_.bits() % calls.size()], "a launch among many buffers");
   }
-  /// Looks at one of `share` of them.
+  /// Checks one in `share` of them.
   Finding look(size_t share = 1) {
     for (const Held& one : held_)
       if (random_.bits() % share == 0)
@@ -49,7 +49,7 @@ class Herd {
   size_t count() const { return held_.size(); }
 
  private:
-  // Where handles are addresses, no memory has to be read to see it.
+  // If handles are addresses, overlap shows without reading memory.
   Finding overlapping() const {
     if (!rig_.device.host_memory()) return {};
     std::vector<std::pair<uintptr_t, size_t>> all;
@@ -66,7 +66,7 @@ class Herd {
   Rig rig_;
   Random random_;
   size_t least_, most_, bytes_ = 0;
-  uint64_t key_;  // herds on several threads have patterns of their own
+  uint64_t key_;  // herds of different threads have different patterns
   std::vector<Held> held_;
 };
 

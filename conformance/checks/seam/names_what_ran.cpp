@@ -4,7 +4,7 @@
 namespace weft::conformance {
 namespace {
 
-// "<provider>.<op>.<variant>", the op being the one that the record serves.
+// "<provider>.<op>.<variant>", with the op that the record serves.
 Found well_named(const std::string& provider, const weft_kernel& k) {
   const std::string id = k.id ? k.id : "";
   const std::string want = provider + "." + k.op + ".";

@@ -9,12 +9,11 @@
 #include "seam/builtin.h"
 #include "weft/backends.h"
 
-// Hosts of other versions, and structs that are shorter than this header's: what a backend meets in the
-// field.
+// Hosts of other versions, and structs shorter than this header's, as a backend meets them in the field.
 namespace weft::conformance {
 namespace {
 
-/// Null where the backend is no file and not built in: a wrapped one.
+/// Null for a wrapped backend, which is no file and not built in.
 weft_negotiate_fn negotiate_of(const std::string& backend) {
   for (const auto& b : seam::builtin_backends())
     if (backend == b.name) return b.negotiate;
@@ -26,7 +25,7 @@ weft_negotiate_fn negotiate_of(const std::string& backend) {
   return nullptr;
 }
 
-/// A struct whose `size` says less than there is, among bytes that must stay as they are.
+/// A struct whose `size` is smaller than it is, between bytes that must not change.
 template <class S>
 class Short {
  public:
@@ -48,7 +47,7 @@ class Short {
   size_t bytes_;
 };
 
-/// A host that speaks another version. It lives on: a backend may have kept its address.
+/// A host of another version. Never freed: a backend may have kept its address.
 const weft_host& host_of(uint32_t abi) {
   static auto& all = *new std::deque<weft_host>;
   auto& other = all.emplace_back(seam::host());
@@ -56,7 +55,7 @@ const weft_host& host_of(uint32_t abi) {
   return other;
 }
 
-// A host that speaks none of this backend's versions.
+// A host with no version in common with this backend.
 Found refuses_host(weft_negotiate_fn negotiate, uint32_t abi) {
   if (!negotiate) return Found::skipped("it is wrapped here, and negotiates with nobody");
   const weft_backend* table = nullptr;

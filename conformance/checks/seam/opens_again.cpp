@@ -2,8 +2,8 @@
 #include "conformance/seam/patterns.h"
 #include "conformance/seam/usual.h"
 
-// A device that is opened once more, beside itself, and closed; and the other devices of its backend. Each
-// has memory and queues of its own, and what one does is nothing to the others.
+// A device opened a second time and closed, and the other devices of its backend. Each has its own memory and
+// queues, and does not affect the others.
 namespace weft::conformance {
 namespace {
 

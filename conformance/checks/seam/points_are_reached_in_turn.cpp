@@ -4,7 +4,7 @@
 #include "conformance/check.h"
 #include "conformance/seam/chain.h"
 
-// Points of queues. Where a backend has none, these are the host's own, and hold as well.
+// Points of queues. For a backend without points the host provides them, with the same promises.
 namespace weft::conformance {
 namespace {
 
@@ -12,7 +12,7 @@ using QueuePtr = std::unique_ptr<seam::Queue>;
 
 QueuePtr open(Rig& rig) { return value_or_raise(rig.device.open_queue()); }
 
-// What is behind a point is there when the point is reached, and each point is beyond the one before.
+// Work before a point is complete when the point is reached, and points increase.
 Found reached_when_passed(Rig& rig, int launches) {
   const auto queue = open(rig);
   Chain chain(rig, 5);
@@ -31,7 +31,7 @@ Found reached_when_passed(Rig& rig, int launches) {
   return {};
 }
 
-// Nobody waits: the work goes on by itself, and however often somebody asks, a point is not reached early.
+// Without a wait the work proceeds, and no matter how often a point is queried, it is not reached early.
 Found reached_by_itself(Rig& rig) {
   const auto queue = open(rig);
   Chain chain(rig, 1);
@@ -45,7 +45,7 @@ Found reached_by_itself(Rig& rig) {
   return Found::wrong(chain.wrong());
 }
 
-// For a time that is too short, over and over.
+// Waits with a timeout that is too short, repeatedly.
 Found awaited_in_pieces(Rig& rig) {
   const auto queue = open(rig);
   Chain chain(rig, 2);
@@ -56,8 +56,7 @@ Found awaited_in_pieces(Rig& rig) {
   return Found::wrong(chain.wrong());
 }
 
-// Two queues take turns at one chain, and the host waits for none of them: each step needs the wait before
-// it.
+// Two queues take turns at one chain without waits by the host: each step depends on the wait before it.
 Found queues_in_turns(Rig& rig, size_t n, int rounds, int launches) {
   std::vector<QueuePtr> queues;
   for (size_t i = 0; i < n; ++i) queues.push_back(open(rig));
@@ -68,11 +67,11 @@ Found queues_in_turns(Rig& rig, size_t n, int rounds, int launches) {
       const uint64_t point = value_or_raise(queues[i]->mark());
       raise_if(queues[(i + 1) % n]->wait(*queues[i], point));
     }
-  raise_if(queues[0]->synchronize());  // waits for all that was before
+  raise_if(queues[0]->synchronize());  // waits for everything before it
   return Found::wrong(chain.wrong());
 }
 
-// One queue has work, the others have none; a new one waits for all of them, marked before or one by one.
+// One queue has work, the others have none; a new one waits for all of them, marked beforehand or one by one.
 Found one_of_many(Rig& rig) {
   constexpr size_t kQueues = 5;
   std::vector<QueuePtr> queues;
@@ -96,7 +95,7 @@ Found one_of_many(Rig& rig) {
   return {};
 }
 
-// The point of a queue that is closed by then.
+// The point of a queue that was closed meanwhile.
 Found of_a_closed_queue(Rig& rig) {
   const auto after = open(rig);
   Chain chain(rig, 3);
@@ -112,7 +111,7 @@ Found of_a_closed_queue(Rig& rig) {
   return Found::wrong(chain.wrong());
 }
 
-// Another thread waits while this one goes on filling the queue.
+// Another thread waits while this one keeps filling the queue.
 Found awaited_elsewhere(Rig& rig) {
   const auto queue = open(rig);
   Chain chain(rig, 4);
@@ -130,7 +129,7 @@ Found awaited_elsewhere(Rig& rig) {
   return Found::wrong(more.wrong());
 }
 
-// A point says nothing of what is behind it: two queues may wait for each other's past without an end.
+// A point does not cover later work: two queues may wait for each other's past forever without deadlock.
 Found crossing_waits(Rig& rig) {
   const auto a = open(rig), b = open(rig);
   Chain left(rig, 1), right(rig, 2);
@@ -147,7 +146,7 @@ Found crossing_waits(Rig& rig) {
   return Found::wrong(right.wrong());
 }
 
-// The pool gives memory out again that another queue is still to read: the next writer comes after it.
+// The pool hands out memory that another queue has yet to read: the next writer is ordered after it.
 Found given_out_again(Rig& rig) {
   const auto reader = open(rig);
   const auto old = array({Chain::kElements}, {-3}), fresh = array({Chain::kElements}, {8});

@@ -7,7 +7,8 @@
 namespace weft::conformance {
 namespace {
 
-// In a child process: reading such a handle ends it. Launch only, since a worker thread is not in the child.
+// In a child process, since reading such a handle crashes. Launch only: worker threads don't exist in the
+// child.
 Found launch_in_child(Rig& rig) {
   const Ask ask = {"add", {counting({4}), counting({4})}};
   const auto plan = value_or_raise(rig.plan(value_or_raise(describe(ask))));

@@ -2,14 +2,14 @@
 #include "conformance/numbers.h"
 #include "conformance/seam/script.h"
 
-// Sequences: recorded once, run often, each time with the memory that this run's bindings are.
+// Sequences: recorded once, run often, each time with other bindings.
 namespace weft::conformance {
 namespace {
 
 using Memory = std::vector<std::unique_ptr<Rig::Operand>>;
 using SequencePtr = std::unique_ptr<seam::Sequence>;
 
-// Runs `body` with the script's sequence, or says why there is none.
+// Runs `body` with the script's sequence, or reports why there is none.
 Found with_sequence(Script& script, const std::function<Finding(seam::Sequence&)>& body) {
   uint32_t refused = 0;
   auto made = script.record(refused);
@@ -17,10 +17,10 @@ Found with_sequence(Script& script, const std::function<Finding(seam::Sequence&)
   return Found::wrong(body(*value_or_raise(std::move(made))));
 }
 
-// Two bindings and one fixed buffer between them: to = (from + from) - 1, by way of what is fixed.
+// Two bindings and one fixed buffer between them: to = (from + from) - 1, through the fixed buffer.
 std::vector<Script::Step> simple_steps() { return {{"add", 0, 0, 2}, {"sub", 2, 3, 4}, {"", 4, 0, 1}}; }
 
-// The same memory twice, then others, then the first again.
+// The same memory twice, then other memory, then the first again.
 Found with_other_bindings(Rig& rig) {
   Script script(rig, 5, 2, simple_steps());
   script.fill_fixed({0, 0, 0, 1, 0});
@@ -37,7 +37,7 @@ Found with_other_bindings(Rig& rig) {
   });
 }
 
-// More runs than may be pending, and nobody waits between them: the handles are read when a run is enqueued.
+// More runs than may be pending, without waits between them: handles are read when a run is enqueued.
 Found many_runs(Rig& rig) {
   constexpr int kRuns = 50;
   Script script(rig, 5, 2, simple_steps());
@@ -58,7 +58,7 @@ Found many_runs(Rig& rig) {
   });
 }
 
-// Each run goes on with what the one before left.
+// Each run continues from the previous one's result.
 Found state_is_kept(Rig& rig) {
   Script script(rig, 4, 1, {{"add", 2, 3, 1}, {"", 1, 0, 2}, {"", 2, 0, 0}});
   script.fill_fixed({0, 0, 5, 2});
@@ -69,7 +69,7 @@ Found state_is_kept(Rig& rig) {
   });
 }
 
-// Launches before and after it in the queue, and copies.
+// Launches and copies before and after it in the queue.
 Found in_the_queues_order(Rig& rig) {
   Script script(rig, 2, 2, {{"add", 0, 0, 1}, {"", 1, 0, 0}});
   const auto one = array({Script::kElements}, {1});
@@ -91,7 +91,7 @@ Found in_the_queues_order(Rig& rig) {
   });
 }
 
-// On two queues of the device by turns, each waiting for the other.
+// On two queues of the device in turn, each waiting for the other.
 Found on_queues_in_turns(Rig& rig) {
   Script script(rig, 3, 2, {{"add", 0, 2, 1}, {"", 1, 0, 0}});
   script.fill_fixed({0, 0, 3});
@@ -110,9 +110,9 @@ Found on_queues_in_turns(Rig& rig) {
   });
 }
 
-// Steps that are ordered by what they touch and by nothing else.
+// Steps that are ordered only by the memory that they touch.
 Found any_steps_run(Rig& rig, Random random) {
-  constexpr size_t kBuffers = 7, kBound = 3, kSteps = 18;  // numbers stay exact: below 2^18 times the first
+  constexpr size_t kBuffers = 7, kBound = 3, kSteps = 18;  // keeps numbers exact: below 2^18 times the first
   Script script(rig, kBuffers, kBound, any_steps(random, kBuffers, kSteps));
   return with_sequence(script, [&](seam::Sequence& sequence) -> Finding {
     for (int run = 0; run < 3; ++run) {
@@ -131,7 +131,7 @@ Found any_steps_run(Rig& rig, Random random) {
   });
 }
 
-// Two sequences that share plans, run by turns; one ends while the other goes on.
+// Two sequences that share plans, run in turn; one is freed while the other goes on.
 Found beside_another(Rig& rig) {
   Script a(rig, 5, 2, simple_steps()), b(rig, 5, 2, simple_steps());
   a.fill_fixed({0, 0, 0, 1, 0}), b.fill_fixed({0, 0, 0, 2, 0});
@@ -150,7 +150,7 @@ Found beside_another(Rig& rig) {
   });
 }
 
-// The host's own part: memory that would be written and read by one run is refused.
+// The host's own check: memory that one run would both write and read is refused.
 Found overlap_is_refused(Rig& rig) {
   Script script(rig, 5, 2, simple_steps());
   return with_sequence(script, [&](seam::Sequence& sequence) -> Finding {

@@ -4,7 +4,7 @@
 #include "conformance/numbers.h"
 #include "conformance/seam/usual.h"
 
-// Batch-invariant kernels: what a row gives does not depend on the rows beside it.
+// Batch-invariant kernels: a row's result does not depend on other rows.
 namespace weft::conformance {
 namespace {
 
@@ -15,7 +15,7 @@ std::vector<double> noise(uint64_t seed, int64_t n) {
   return v;
 }
 
-// The first `rows` of what the call has as its first operand.
+// The first `rows` rows of the call's first operand.
 Ask first_rows(const Ask& ask, int64_t rows) {
   Ask part = ask;
   auto& x = part.inputs[0];

@@ -4,18 +4,18 @@
 #include "conformance/check.h"
 #include "conformance/seam/usual.h"
 
-// Launches from several threads at once. The seam promises it of every device: a kernel record and a plan
-// may be used by any thread, and a queue by one thread at a time, but that an inline queue takes launches,
-// and nothing else, from several. (The host's own count of a plan's launches may miss one; nobody asks here.)
+// Launches from several threads at once. The contract: any thread may use a kernel record or a plan; a queue
+// is used by one thread at a time, except that an inline queue takes launches, and nothing else, from
+// several. (The host's count of a plan's launches may miss one, which does not matter here.)
 namespace weft::conformance {
 namespace {
 
 constexpr int kThreads = 4, kRounds = 5;
 
-/// What the threads have in common: each with those before it.
+/// The things that the threads share; each level includes those before it.
 enum class Shared : uint8_t { kernel, plan, queue };
 
-/// What one thread launches, and what its launch gives alone.
+/// A thread's launch and its result when it runs alone.
 struct Work {
   Rig rig;
   Ask ask;
@@ -28,12 +28,12 @@ struct Work {
     alone = value_or_raise(rig.launch(*plan, ask)).outputs;
   }
 
-  /// What is wrong with a launch that begins when all threads are ready for theirs.
-  /// `shared` is an inline queue, whose launches have run when they return; null: its own queue.
+  /// What is wrong with a launch that starts when all threads are ready.
+  /// `shared` is an inline queue, whose launches are complete when they return; null: a queue of its own.
   std::string launch(std::barrier<>& ready, seam::Queue* shared) {
     auto placed = rig.place(*plan, ask);
     Status status = placed.ok() ? rig.queue->synchronize() : placed.status();
-    ready.arrive_and_wait();  // also after an error: the others wait
+    ready.arrive_and_wait();  // also after an error: the others wait for it
     if (!status.ok()) return status.message();
     status = rig.enqueue(*plan, placed.value(), shared ? *shared : *rig.queue);
     if (const Status later = rig.queue->synchronize(); status.ok()) status = later;
@@ -74,7 +74,7 @@ Found beside_others(const std::string& backend, const Ask& ask, Shared shared) {
   return {};
 }
 
-// Larger than those of the other checks, so that they overlap; and composites, whose kernels have scratch.
+// Larger than in other checks, so that launches overlap; and composites, whose kernels use scratch memory.
 std::vector<Ask> large_calls() {
   const auto x = counting({64, 96}), row = counting({96}, 2);
   return {{"add", {x, row}},
@@ -89,7 +89,7 @@ std::vector<Ask> large_calls() {
           {"layer_norm", {x, row, row}}};
 }
 
-// Each thread with shapes of its own: it makes plans, runs them and lets them go, while the others do.
+// Each thread with its own shapes: makes plans, runs them and frees them, while the others do the same.
 Found plans_at_once(const std::string& backend) {
   std::vector<std::string> said(kThreads);
   std::barrier ready(kThreads);

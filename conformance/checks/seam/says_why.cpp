@@ -4,9 +4,9 @@
 namespace weft::conformance {
 namespace {
 
-// Each of its kernels refuses something; a refusal without a word helps nobody.
+// Each kernel refuses something; a refusal without a reason is of no use.
 Found each_refusal(Rig& rig, const weft_kernel& k) {
-  // Operands of a type that no op has: an odd number of them, and a dtype of nobody's.
+  // Operands that no op takes: an odd number of them, of an unknown dtype.
   const auto strange = array({2, 3, 4}, {1}, DType::f8e5m2);
   seam::CallDesc desc;
   desc.op = k.op;

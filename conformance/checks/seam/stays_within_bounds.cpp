@@ -2,8 +2,7 @@
 #include "conformance/seam/guarded.h"
 #include "conformance/seam/usual.h"
 
-// On host memory, every operand ends where a page begins that may not be touched; elsewhere it lies among
-// numbers that must be the same afterwards.
+// In host memory every operand ends at an inaccessible page; elsewhere it has a margin that must not change.
 namespace weft::conformance {
 namespace {
 

@@ -2,8 +2,8 @@
 #include "conformance/seam/chain.h"
 #include "conformance/seam/usual.h"
 
-// Chains of launches, each on the result of the one before: what synchronize says has passed is read through
-// another queue, which knows nothing of the first one's order.
+// Chains of dependent launches. After synchronize, the result is read through another queue, which is not
+// ordered with the first.
 namespace weft::conformance {
 namespace {
 
@@ -15,7 +15,7 @@ Found after(Rig& rig, int launches) {
   return Found::wrong(chain.wrong());
 }
 
-// An inline queue has nothing to wait for: what was launched has run.
+// An inline queue has nothing to wait for: its launches are complete.
 Found at_once(Rig& rig) {
   if (rig.device.ordered()) return Found::skipped("its queues may run later");
   const auto queue = value_or_raise(rig.device.open_queue());
@@ -26,14 +26,14 @@ Found at_once(Rig& rig) {
   return Found::wrong(words.empty() ? "" : "before synchronize, " + words);
 }
 
-/// What the host passes to a launch.
+/// The structs that the host passes to a launch.
 struct Structs {
   explicit Structs(const Rig::Placed& placed)
       : tensors{*placed.c_in[0], *placed.c_in[1], *placed.c_out[0]}, shape(tensors[0].dl.shape[0]) {
     for (auto& t : tensors) t.dl.shape = &shape;
   }
   Structs(const Structs&) = delete;
-  /// Makes others of them, which would read and write elsewhere, within the same memory.
+  /// Changes them, so that they would read and write elsewhere in the same memory.
   void spoil() { shape = 1, tensors[2].dl.data = tensors[0].dl.data, in[0] = &tensors[1]; }
 
   weft_tensor tensors[3];
@@ -41,7 +41,7 @@ struct Structs {
   const weft_tensor *in[2] = {&tensors[0], &tensors[1]}, *out[1] = {&tensors[2]};
 };
 
-// They are the host's own again when launch has returned.
+// The host may reuse them as soon as launch returns.
 Found structs_of_the_host(Rig& rig) {
   const Ask ask{"add", {counting({700}), counting({700}, 4)}};
   const auto plan = value_or_raise(rig.plan(value_or_raise(describe(ask))));
@@ -66,7 +66,7 @@ Found structs_of_the_host(Rig& rig) {
   return {};
 }
 
-// Many queues with work in them, asked in another order than they were filled; half of them close early.
+// Many queues with work, synchronized in another order than they were filled; half of them close early.
 Found many_queues(Rig& rig) {
   constexpr size_t kQueues = 12;
   std::vector<std::unique_ptr<seam::Queue>> queues;
@@ -89,7 +89,7 @@ Found many_queues(Rig& rig) {
   return {};
 }
 
-// Of many queues one has work, each in turn. A wait for the wrong queue returns too early.
+// One of many queues has work, each in turn. A wait for the wrong queue returns too early.
 Found one_busy_queue_of_many(Rig& rig) {
   constexpr size_t kQueues = 6;
   std::vector<std::unique_ptr<seam::Queue>> queues;
@@ -104,7 +104,7 @@ Found one_busy_queue_of_many(Rig& rig) {
   return {};
 }
 
-// Copies in the same queue as launches, in each direction, and nobody waits: each is in its turn.
+// Copies in the same queue as launches, in each direction, without waits: they run in order.
 Found copies_between(Rig& rig) {
   constexpr int64_t kElements = 50'000;
   constexpr size_t kBytes = kElements * sizeof(float);
@@ -134,7 +134,7 @@ Found copies_between(Rig& rig) {
   return {};
 }
 
-// Two launches that read the same operand, with nothing between: the first may not use it as its own.
+// Two launches read the same operand back to back: the first must not use it as scratch memory.
 Found one_operand_for_two(Rig& rig) {
   const Ask ask{"sort", {counting({7, 33})}};
   const auto plan = value_or_raise(rig.plan(value_or_raise(describe(ask))));

@@ -6,7 +6,7 @@
 namespace weft::conformance {
 namespace {
 
-// An operand goes straight back to the backend once synchronize has said that the queue has passed.
+// An operand is freed as soon as synchronize has returned.
 Found free_after(Rig& rig) {
   const Ask ask = {"add", {counting({64}), counting({64})}};
   const auto plan = value_or_raise(rig.plan(value_or_raise(describe(ask))));
@@ -22,7 +22,7 @@ Found free_after(Rig& rig) {
 }
 
 void run(CheckRun& run) {
-  setenv("WEFT_FAR_DELAY_US", "5000", 1);  // the plug-in `far` has a queue that is surely not done yet
+  setenv("WEFT_FAR_DELAY_US", "5000", 1);  // so the queue of the plug-in `far` can't be done yet
   Rig rig(run.backend());
   unsetenv("WEFT_FAR_DELAY_US");
   run.run("free after synchronize", [&] { return free_after(rig); });
