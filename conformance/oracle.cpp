@@ -40,7 +40,7 @@ size_t position(const Dims& at, const Dims& shape) {
   for (size_t d = 0; d < shape.size(); ++d) i = i * shape[d] + at[d];
   return static_cast<size_t>(i);
 }
-/// Where the element of a broadcast operand lies that stands at `at` of the result.
+/// The offset in a broadcast operand of the element for index `at` of the result.
 size_t broadcast_position(const Dims& at, const Dims& shape) {
   int64_t i = 0;
   const size_t more = at.size() - shape.size();

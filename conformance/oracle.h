@@ -7,7 +7,7 @@
 // numbers).
 namespace weft::conformance {
 
-/// Attributes of one call by name; they are settled, so no axis is negative.
+/// Attributes of one call by name; normalized, so no axis is negative.
 class CallAttrs {
  public:
   CallAttrs(const ir::OpDef& op, ir::AttrView view) : op_(op), view_(view) {}

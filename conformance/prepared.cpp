@@ -9,7 +9,7 @@
 namespace weft::conformance {
 namespace {
 
-// What a right answer depends on, and the answer; no value where the operands are none of the op's.
+// The inputs of a right answer, and the answer; none if the op does not take the operands.
 struct Kept {
   std::vector<AttrValue> attrs;
   std::vector<Array> inputs;
@@ -39,7 +39,7 @@ std::optional<std::vector<Bounded>> kept_answer(const std::string& label, const 
   size_t elements = 0;
   for (const Array& a : inputs) elements += a.v.size();
   if (!kept || elements > kMostKept) return right_answer(op, attrs, inputs);
-  // Labels of two lists of cases, or two cases of one, may be equal: so the operands are compared too.
+  // Two cases may have the same label, so the operands are compared too.
   auto& entry = (*kept)[label];
   if (!identical(entry.attrs, attrs) ||
       !std::equal(inputs.begin(), inputs.end(), entry.inputs.begin(), entry.inputs.end(), same) ||

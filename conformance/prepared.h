@@ -17,16 +17,16 @@ struct PreparedCase {
   std::string label;  ///< "add f32 [3, 5] [5] (broadcast)"
 };
 
-/// Calls `f` with each case of the op in every dtype that takes it. `wanted` is asked with the label before
-/// the right answer is worked out. Raises where a case's answer can't be worked out.
+/// Calls `f` with each case of the op in every dtype that takes it. Calls `wanted` with the label before
+/// computing the right answer. Raises if the answer can't be computed.
 void each_case(const ir::OpDef& op, const OpCases& cases,
                const std::function<bool(const std::string&)>& wanted,
                const std::function<void(const PreparedCase&)>& f);
-/// A refusal is an answer only where the device does not claim to have all of the case's dtypes.
+/// A refusal passes only if the device does not claim all of the case's dtypes.
 Found judged_refusal(const PreparedCase& c, const std::string& backend, const std::string& refused);
 
-/// While it lives, right answers stay in memory: working them out costs far more than the kernels do, and who
-/// holds many backends to the same cases asks for them again and again. The largest are still made anew.
+/// While it lives, right answers are cached: computing them costs far more than the kernels, and checking
+/// many backends needs the same ones again. The largest are not cached.
 class KeptAnswers {
  public:
   KeptAnswers();
@@ -34,7 +34,7 @@ class KeptAnswers {
   KeptAnswers(const KeptAnswers&) = delete;
 };
 
-/// The op of a file of cases; raises where there is none.
+/// The op of a file of cases; raises if there is none.
 const ir::OpDef& op_of(const CaseFile& file);
 
 }  // namespace weft::conformance

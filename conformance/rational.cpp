@@ -62,7 +62,7 @@ __int128 whole(Rational x) {
   if (x.d_ != 1) throw std::domain_error("not a whole number");
   return x.n_;
 }
-// In lowest terms a fraction is a square where both of its numbers are.
+// In lowest terms a fraction is a square if both of its numbers are.
 Rational sqrt(Rational x) {
   const auto root = [](__int128 n) {
     const auto r = static_cast<__int128>(std::sqrt(static_cast<Real>(magnitude(n))));
@@ -76,8 +76,8 @@ bool operator<(Rational a, Rational b) {
   return times(a.n_, b.d_) < times(b.n_, a.d_);
 }
 
-// Scaled so that the quotient has 61 to 63 bits; what is lost is kept as one odd bit, so rounding it to 53
-// bits or fewer is rounding the fraction itself.
+// Scaled so that the quotient has 61 to 63 bits, with a sticky bit for the rest, so rounding it to 53 bits or
+// fewer rounds the fraction itself.
 Real Rational::real() const {
   __int128 n = magnitude(n_), d = d_;
   if (n == 0) return 0;

@@ -5,8 +5,8 @@
 
 namespace weft::conformance {
 
-/// An exact fraction, or infinity. Meant for small numbers: it says so when 128 bits do not hold a result,
-/// and what has none (1 / 0, inf - inf) is a std::domain_error.
+/// An exact fraction, or infinity. Meant for small numbers: throws if 128 bits do not hold a result, and
+/// std::domain_error for undefined ones (1 / 0, inf - inf).
 class Rational {
  public:
   Rational() = default;
@@ -22,12 +22,12 @@ class Rational {
   friend Rational floor(Rational x);
   friend Rational trunc(Rational x);  ///< toward zero
   friend bool operator==(Rational a, Rational b) = default;
-  /// A whole number's value; std::domain_error for any other.
+  /// The value of an integer; std::domain_error for others.
   friend __int128 whole(Rational x);
-  /// The root of a square of a fraction; std::domain_error for any other.
+  /// The root of a fraction's square; std::domain_error for others.
   friend Rational sqrt(Rational x);
 
-  /// Good enough to be rounded again: 62 bits and a sticky one.
+  /// May be rounded again: 62 bits and a sticky bit.
   Real real() const;
 
  private:

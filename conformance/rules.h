@@ -4,8 +4,8 @@
 
 #include "conformance/bounds.h"
 
-// What a file of conformance/rules is written with. Each one defines `Rules <file>_rules()`: the truth of
-// some primitive ops and how far a right kernel may be from it. The build lists the folder.
+// Helpers for the files of conformance/rules. Each file defines `Rules <file>_rules()`: the truth of some
+// primitive ops and the largest error of a right kernel. The build lists the folder.
 namespace weft::conformance {
 
 template <class S>
@@ -15,7 +15,7 @@ using Results = std::vector<ArrayOf<S>>;
 template <class S>
 using Truth = Results<S> (*)(const CallAttrs&, Inputs<S>);
 using Errors = std::vector<Real>;
-/// The error of an element of which nothing can be said, even where the truth is infinite or NaN.
+/// The error of an element that may be anything, even if the truth is infinite or NaN.
 inline constexpr Real kOpen = -kInf;
 
 /// A primitive call as `propagate` sees it.
@@ -27,7 +27,7 @@ struct BoundCall {
   Real c;
 };
 
-/// A primitive op: its truth, and the one line that it has in the table of bounds.
+/// A primitive op: its truth, and its line in the table of bounds.
 struct Rule {
   const char* op;
   Truth<Real> truth;
@@ -40,7 +40,7 @@ struct Rule {
 };
 using Rules = std::span<const Rule>;
 
-/// Null when no file of the folder knows the op.
+/// Null if no file of the folder has the op.
 const Rule* find_rule(std::string_view op);
 /// conformance/rules, in order; each file's rules.
 std::span<const Rules> rule_files();
@@ -48,12 +48,12 @@ std::span<const Rules> rule_files();
 // ---- truth
 
 Dims coordinates(int64_t i, const Dims& shape);
-/// The coordinates that follow in row-major order; zeros after the last.
+/// The next coordinates in row-major order; zeros after the last.
 inline void advance(Dims& at, const Dims& shape) {
   for (size_t d = at.size(); d-- > 0 && ++at[d] == shape[d];) at[d] = 0;
 }
 size_t position(const Dims& at, const Dims& shape);
-/// Where the element of a broadcast operand lies that stands at `at` of the result.
+/// The offset in a broadcast operand of the element for index `at` of the result.
 size_t broadcast_position(const Dims& at, const Dims& shape);
 Dims broadcast_shape(const Dims& a, const Dims& b);
 
@@ -101,8 +101,8 @@ Results<Real> each(const CallAttrs&, Inputs<Real> in) {
 
 /// Halves are computed in f32 and rounded once more.
 DType compute_type(DType t);
-/// The rounding of a result of size |y| + error: c ulp of the compute type, and for halves half an ulp of
-/// their own. An ulp is at most eps |y|, and never less than the least subnormal.
+/// The rounding of a result of size |y| + error: c ulp of the compute type, and half an ulp of a half's own
+/// type. An ulp is at most eps |y|, and at least the least subnormal.
 Real rounding(DType t, Real size, Real c);
 /// gamma(n) = n u / (1 - n u): n roundings of u = eps / 2 each (Higham, Accuracy and stability, lemma 3.1).
 Real gamma(DType t, Real n);
@@ -111,7 +111,7 @@ Array like(const Array& a, Errors v);
 Errors absolute(const Array& a);
 /// The call's own op on other operands, as f64 so that nothing wraps around.
 Errors run(const BoundCall& c, std::vector<Array> in);
-/// A result's carried error with its own rounding on top.
+/// The propagated error of a result plus its own rounding.
 Real with_rounding(const BoundCall& c, Real y, Real carried);
 /// f(a, ea, b, eb, |y|) over the elements of a broadcast pair.
 template <class F>
@@ -126,7 +126,7 @@ Errors paired_errors(const BoundCall& c, F f) {
     e.push_back(f(a[i], ea[i], b[i], eb[i], c.out.v[i] < 0 ? -c.out.v[i] : c.out.v[i]));
   return e;
 }
-/// f(x, e) = how far a function moves when x moves by e, with the function's own rounding on top.
+/// f(x, e) = the change of a function when x changes by e, plus the function's own rounding.
 template <class F>
 Errors each_error(const BoundCall& c, F f) {
   Errors e;
@@ -136,13 +136,13 @@ Errors each_error(const BoundCall& c, F f) {
   }
   return e;
 }
-/// Sums: `terms` = sum of |terms|, and how many roundings each output sees. A product may lose half a
+/// Sums: `terms` = sum of |terms|, and the number of roundings of each output. A product may lose half a
 /// subnormal step.
 Errors summed(const BoundCall& c, const Errors& terms, const Errors& carried, const Errors& roundings,
               bool products);
 /// Sums of n products of the two operands (matmul, conv): n roundings each, in any order.
 Errors sum_of_products(const BoundCall& c);
-/// Elements that only move take their errors along.
+/// Elements that are only moved keep their errors.
 Errors moved(const BoundCall& c);
 /// Exact, and so are its operands: integers.
 Errors none(const BoundCall& c);

@@ -13,7 +13,7 @@
 namespace weft::conformance {
 namespace {
 
-// The pool gives the buffer that came back last: these are the ones that the results will be written into.
+// The pool hands out the buffer that was freed last, so the results will be written to these.
 void poison(const ir::OpDef& op, const std::vector<AttrValue>& attrs, const std::vector<Array>& inputs,
             const std::string& backend) {
   const auto results = value_or_raise(infer_op(op, attrs, inputs));
@@ -53,7 +53,7 @@ Outcome run_op(const ir::OpDef& op, const std::vector<AttrValue>& attrs, const s
   std::vector<Tensor> in, results(op.n_outputs);
   std::vector<const Tensor*> pointers;
   in.reserve(inputs.size());
-  const OnBackend on(backend);  // where an op without operands goes
+  const OnBackend on(backend);  // for ops without operands
   try {
     for (const auto& a : inputs) in.push_back(to_tensor(a, backend)), pointers.push_back(&in.back());
     poison(op, attrs, inputs, backend);
@@ -78,7 +78,7 @@ std::vector<std::string> computing_backends(const std::string& plugin_folder) {
       if (file.path().extension() == ".so" && !name.starts_with("good_") && !name.starts_with("bad_"))
         plugins.push_back(file.path());
     }
-  if (const char* own = std::getenv("WEFT_PLUGINS"))  // backends that live elsewhere, with ':' between
+  if (const char* own = std::getenv("WEFT_PLUGINS"))  // backends elsewhere, separated by ':'
     for (const auto part : std::views::split(std::string_view(own), ':'))
       if (!part.empty()) plugins.emplace_back(std::string(part.begin(), part.end()));
   std::set<std::string> built;
@@ -87,7 +87,7 @@ std::vector<std::string> computing_backends(const std::string& plugin_folder) {
     if (!is_backend_available(name)) load_backend(path);
     built.insert(name);
   }
-  // Not those that other tests in this process have loaded, liars among them.
+  // Not those that other tests in this process have loaded, such as liars.
   std::vector<std::string> all;
   for (const auto& b : get_backends())
     if (b.origin == "built in" || built.contains(b.name))

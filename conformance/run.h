@@ -5,27 +5,27 @@
 
 namespace weft::conformance {
 
-/// What one call on one backend gave: results, or the reason of a refusal. Anything else raises.
+/// The outcome of one call on one backend: results, or the reason of a refusal. Anything else raises.
 struct Outcome {
   std::vector<Array> outputs;
   std::string refused;
   std::vector<LedgerRow> ledger;  ///< what ran for it
 };
 
-/// What the op would give for these operands; the shape rule's error where they are none of its.
+/// The result types for these operands; the shape rule's error if it refuses them.
 Result<std::vector<TensorType>> infer_op(const ir::OpDef& op, const std::vector<AttrValue>& attrs,
                                          const std::vector<Array>& inputs);
 
-/// Runs an op on copies of `inputs`. The memory that the results get is filled with 0xff before: what a
-/// kernel does not write is a NaN, or -1.
+/// Runs an op on copies of `inputs`. The memory of the results is filled with 0xff before: elements that a
+/// kernel does not write are NaN, or -1.
 Outcome run_op(const ir::OpDef& op, const std::vector<AttrValue>& attrs, const std::vector<Array>& inputs,
                const std::string& backend);
 
-/// Every backend that computes here. Plug-ins that the build made (`<folder>/far.so`, `<folder>/template.so`)
-/// are loaded first.
+/// Every backend that computes on this machine. Loads the plug-ins of the build (`<folder>/far.so`,
+/// `<folder>/template.so`) first.
 std::vector<std::string> computing_backends(const std::string& plugin_folder);
 
-/// An answer that a broken kernel may give, and whether the right one happens to be the same.
+/// An answer of a broken kernel, and whether it happens to be right.
 struct Fault {
   const char* name;
   Array output;

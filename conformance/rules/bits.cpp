@@ -2,8 +2,7 @@
 
 #include "conformance/rules.h"
 
-// Integers and bool as bits. Values stand here as whole numbers of 128 bits with their sign, whose low bits
-// are those of the dtype.
+// Integers and bool as bits. Values are signed 128-bit integers whose low bits are those of the dtype.
 namespace weft::conformance {
 namespace {
 
@@ -41,7 +40,7 @@ Results<S> shift_right(const CallAttrs&, Inputs<S> in) {
   return bitwise<S>(in, [](DType t, __int128 a, __int128 n) { return a >> (inside(t, n) ? n : 127); });
 }
 
-// One unsure bool may leave the result as it is; one unsure integer may change every bit.
+// An uncertain bool may not matter; an uncertain integer may change every bit.
 Errors bits_bound(const BoundCall& c) {
   const bool is_bool = c.out.dtype == DType::boolean;
   return paired_errors(c, [&](Real, Real ea, Real, Real eb, Real) {

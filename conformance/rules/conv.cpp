@@ -7,7 +7,7 @@ struct Sizes {
   Dims x, w, y;  // [n, c, i...], [o, c / groups, k...], [n, o, p...]
 };
 
-/// f(x, w, y) for all places that meet, by the definition: i = p * stride + k * dilation - before.
+/// f(x, w, y) for all indices that meet, by the definition: i = p * stride + k * dilation - before.
 template <class F>
 void each_term(const CallAttrs& a, const Sizes& s, F f) {
   const Dims stride = a.dims("stride"), dilation = a.dims("dilation"), padding = a.dims("padding");

@@ -54,8 +54,7 @@ Results<S> where(const CallAttrs&, Inputs<S> in) {
   })};
 }
 
-// Integer to integer wraps; everything else is one conversion, whose rounding to a float is left to the
-// caller.
+// Integer to integer wraps; everything else is one conversion, which the caller rounds to the float dtype.
 template <class S>
 Results<S> cast(const CallAttrs& a, Inputs<S> in) {
   const DType to = a.dtype("dtype"), from = in[0]->dtype;
@@ -87,7 +86,7 @@ Results<S> full(const CallAttrs& a, Inputs<S>) {
     return {{t, shape, std::vector<S>(n, Rational::of(is_float(t) ? Real(value) : round_to(t, value)))}};
 }
 
-// The sum of two subnormals is exact: what is too small for eps |y| to be a step needs no rounding.
+// The sum of two subnormals is exact: results too small for eps |y| to be a step are not rounded.
 Errors add_sub_bound(const BoundCall& c) {
   return paired_errors(c, [&](Real, Real ea, Real, Real eb, Real y) {
     const DType t = c.out.dtype;
@@ -95,7 +94,7 @@ Errors add_sub_bound(const BoundCall& c) {
     return exact ? ea + eb : with_rounding(c, y, ea + eb);
   });
 }
-// Times 1 or -1, if that is sure, rounds nothing.
+// Times 1 or -1, if exactly known, does not round.
 Errors mul_bound(const BoundCall& c) {
   return paired_errors(c, [&](Real a, Real ea, Real b, Real eb, Real y) {
     if (std::fabs(a) == 1 && ea == 0) return eb;

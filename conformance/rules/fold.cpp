@@ -39,7 +39,7 @@ Results<S> prod(const CallAttrs& a, Inputs<S> in) {
   const DType t = in[0]->dtype;
   return {folded<S>(a, *in[0], S(1), [t](S x, S y) { return times<S>(t, x, y); })};
 }
-/// max, or min where `smallest`.
+/// max, or min if `smallest`.
 template <class S, bool smallest>
 Results<S> extreme(const CallAttrs& a, Inputs<S> in) {
   const auto better = [](const S& v, const S& m) { return smallest ? v < m : m < v; };
@@ -57,7 +57,7 @@ Results<S> extreme(const CallAttrs& a, Inputs<S> in) {
   }
 }
 
-/// Each element with all before it along the axis, one sum for each.
+/// The sum of each element and all before it along the axis.
 template <class S>
 Results<S> cumsum(const CallAttrs& a, Inputs<S> in) {
   const auto& x = *in[0];
@@ -128,7 +128,7 @@ class ProductInAnyOrder {
     growth_ = of(c, above), shrinking_ = of(c, below);
     zeros_ = of(count, zeros), infinite_ = of(count, infinite), nans_ = of(count, nans);
   }
-  /// The largest that a product of finite factors can be on its way.
+  /// The largest partial product of the finite factors, in any order.
   Real growth(size_t i) const { return growth_[i]; }
   bool decides(size_t i, Real product) const {
     if (nans_[i] > 0 || (infinite_[i] > 0 && zeros_[i] > 0)) return false;  // NaN in any order
@@ -143,9 +143,8 @@ class ProductInAnyOrder {
   Errors growth_, shrinking_, zeros_, infinite_, nans_;
 };
 
-// The product of n factors |x| + e is off by its own size at most: what the errors make of it, gamma(n - 1),
-// and for each product that falls below the normal numbers half a subnormal step times the factors that
-// follow.
+// The error of a product of n factors |x| + e: the operands' errors, gamma(n - 1), and for each partial
+// product that is subnormal half a subnormal step times the factors that follow.
 Errors prod_bound(const BoundCall& c) {
   const DType t = c.out.dtype;
   if (!is_float(t)) return none(c);
@@ -166,11 +165,11 @@ Errors prod_bound(const BoundCall& c) {
   }
   return e;
 }
-// Of a row of numbers, the extreme moves by no more than the one that moves most.
+// The extreme of a row changes by no more than the element that changes most.
 Errors extreme_bound(const BoundCall& c) {
   const BoundCall largest{*ir::find_op("max"), c.attrs, c.in, c.out, c.c};
   Errors e = run(largest, {like(c.in[0]->value, c.in[0]->error)});
-  for (Real& v : e) v = std::max<Real>(v, 0);  // of nothing: -inf
+  for (Real& v : e) v = std::max<Real>(v, 0);  // -inf of an empty row
   return e;
 }
 

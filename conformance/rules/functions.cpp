@@ -3,7 +3,8 @@
 
 #include "conformance/rules.h"
 
-// Functions that no machine rounds rightly: exp, sin, power... And sqrt, which some languages leave loose.
+// Functions that no machine rounds correctly: exp, sin, power... And sqrt, for which some languages allow
+// errors.
 namespace weft::conformance {
 namespace {
 
@@ -19,8 +20,8 @@ Results<Real> power(const CallAttrs&, Inputs<Real> in) {
   return paired<Real>(in, in[0]->dtype, [](DType, Real a, Real b) { return std::pow(a, b); });
 }
 
-// Where a function's value is a fraction or infinite. By the theorem of Lindemann and Weierstrass there are
-// no other points for exp, log, sin, cos and tanh.
+// The points at which a function's value is a fraction or infinite. By the theorem of Lindemann and
+// Weierstrass exp, log, sin, cos and tanh have no others.
 const Rational kInfinity(1, 0), kMinusInfinity(-1, 0);
 struct Known {
   Rational x, y;
@@ -67,11 +68,11 @@ Errors log1p_bound(const BoundCall& c) {
 Errors sqrt_bound(const BoundCall& c) {
   return each_error(c, [](Real x, Real e) { return e <= x ? e / (std::sqrt(x) + std::sqrt(x - e)) : kInf; });
 }
-// No slope is steeper than 1, and no two values are further apart than 2.
+// The slope is at most 1, and two values differ by at most 2.
 Errors wave_bound(const BoundCall& c) {
   return each_error(c, [](Real, Real e) { return std::min<Real>(e, 2); });
 }
-// The slope falls with |x|: the steepest one is where the interval comes nearest to 0.
+// The slope decreases with |x|: it is steepest where the interval is nearest to 0.
 Real nearest_to_0(Real x, Real e) { return std::max<Real>(std::fabs(x) - e, 0); }
 Errors tanh_bound(const BoundCall& c) {
   return each_error(c, [](Real x, Real e) {
@@ -86,8 +87,9 @@ Errors erf_bound(const BoundCall& c) {
   });
 }
 
-// For a > 0, a^b is monotone in a and in b, so it is furthest off at a corner of the two intervals; for a < 0
-// and a whole b, |a|^b is. An interval of a that reaches 0 is covered where b is sure, whole and positive.
+// For a > 0, a^b is monotone in a and in b, so the error is largest at a corner of the two intervals; for a <
+// 0 and an integer b, |a|^b is. An interval of a that contains 0 is covered if b is exact, integer and
+// positive.
 Real power_moves(Real a, Real ea, Real b, Real eb, Real y) {
   if (ea == 0 && eb == 0) return 0;
   const bool whole = eb == 0 && b == std::trunc(b);
@@ -106,8 +108,8 @@ Errors power_bound(const BoundCall& c) {
   });
 }
 
-// The loosest languages that kernels are rendered to set the c: OpenCL C 3.0, table "ULP values for single
-// precision built-in math functions". An ulp is at most one eps of the result.
+// c is that of the least accurate language that kernels are rendered to: OpenCL C 3.0, table "ULP values for
+// single precision built-in math functions". An ulp is at most one eps of the result.
 constexpr Rule kRules[] = {
     {"exp", each<exp_of>, each_exact<exp_exact>, "3 eps |y|, after exp(x + e) - exp(x)", 3, exp_bound, true},
     {"log", each<log_of>, each_exact<log_exact>, "3 eps |y|, after -log(1 - e / x)", 3, log_bound, true},

@@ -71,7 +71,7 @@ Results<S> iota(const CallAttrs& a, Inputs<S>) {
   const DType t = a.dtype("dtype");
   return {make<S>(t, {a.dims("size")[0]}, [](const Dims& at) { return S(at[0]); })};
 }
-// Every operand moves, so each one's errors do.
+// Errors move with the elements of every operand.
 Errors joined(const BoundCall& c) {
   std::vector<Array> in;
   for (const auto* x : c.in) in.push_back(like(x->value, x->error));

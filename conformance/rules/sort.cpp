@@ -9,7 +9,7 @@ namespace {
 bool is_nan(Real x) { return std::isnan(x); }
 bool is_nan(const Rational&) { return false; }
 
-/// f(places) for each row: where the elements of one line along the axis lie.
+/// f(places) for each row: the offsets of its elements along the axis.
 template <class F>
 void each_row(const Dims& shape, size_t axis, F f) {
   const int64_t n = count(shape);
@@ -22,12 +22,12 @@ void each_row(const Dims& shape, size_t axis, F f) {
   }
 }
 
-/// By insertion: an element goes behind all that do not come after it.
+/// Insertion sort: an element goes after all that do not belong after it.
 template <class S>
 Results<S> sort(const CallAttrs& a, Inputs<S> in) {
   const auto& x = *in[0];
   ArrayOf<S> values = x, indices{DType::i32, x.shape, std::vector<S>(x.v.size(), S(0))};
-  const auto after = [&](const S& p, const S& q) {  // p belongs behind q
+  const auto after = [&](const S& p, const S& q) {  // p belongs after q
     const S &large = a.integer("descending") ? q : p, &small = a.integer("descending") ? p : q;
     return is_nan(large) ? !is_nan(small) : small < large;
   };
@@ -46,7 +46,7 @@ Results<S> sort(const CallAttrs& a, Inputs<S> in) {
   return {values, indices};
 }
 
-// The k-th of sorted numbers moves by no more than the one that moves most.
+// The k-th of sorted numbers changes by no more than the number that changes most.
 Errors sort_bound(const BoundCall& c) {
   const Bounded& x = *c.in[0];
   Errors e(x.error.size());
@@ -58,7 +58,7 @@ Errors sort_bound(const BoundCall& c) {
            });
   return e;
 }
-// Where they come from is unsure as soon as one of them is.
+// Their positions are uncertain if any of the numbers is.
 Errors indices_bound(const BoundCall& c) {
   Errors e = sort_bound(c);
   const auto axis = static_cast<size_t>(CallAttrs(c.op, c.attrs).integer("axis"));

@@ -49,13 +49,13 @@ Results<S> minimum(const CallAttrs&, Inputs<S> in) {
   return paired<S>(in, in[0]->dtype, [](DType, S a, S b) { return a < b || !(a == a) ? a : b; });
 }
 
-/// A function that never falls moves at most as far as at the ends of the interval.
+/// The change of a nondecreasing function is largest at the ends of the interval.
 template <Real (*f)(Real)>
 Errors step_bound(const BoundCall& c) {
   return each_error(c, [](Real x, Real e) { return std::max(f(x + e) - f(x), f(x) - f(x - e)); });
 }
-// While the quotient keeps its whole part q, y = a - b q moves by ea + |q| eb; elsewhere it may be anything
-// up to b.
+// If the integer part q of the quotient is certain, y = a - b q changes by ea + |q| eb; otherwise y may be
+// anything up to b.
 Errors mod_bound(const BoundCall& c) {
   return paired_errors(c, [&](Real a, Real ea, Real b, Real eb, Real y) {
     if (ea == 0 && eb == 0) return with_rounding(c, y, 0);

@@ -2,12 +2,12 @@
 #include "conformance/prepared.h"
 #include "conformance/seam/rig.h"
 
-// Every kernel that a backend has for a call, not only the one that it would choose.
+// All kernels of a backend for a call, not only the one that it would choose.
 namespace weft::conformance {
 
-/// The call of a case, as the seam is asked it.
+/// The call of a case, as passed to the seam.
 Ask ask_of(const PreparedCase& c);
-/// An operand as the seam is given it.
+/// An operand, as passed to the seam.
 HostTensor host_tensor(const Array& a);
 
 struct Candidates {

@@ -4,18 +4,17 @@
 
 namespace weft::conformance {
 
-/// y += 1, over and over, between two buffers: each launch needs the one before, whichever queue it is in.
+/// Repeated y += 1 between two buffers: each launch depends on the previous one, in whichever queue.
 class Chain {
  public:
   static constexpr int64_t kElements = 50'000;
 
   Chain(Rig& rig, double first);
   void launch(seam::Queue& queue, int n);
-  /// What is wrong with what lies there now, in the eyes of the rig's queue, which knows nothing of the
-  /// others' order.
+  /// What is wrong with the contents, read through the rig's queue, which is not ordered with the others.
   Finding wrong() { return wrong_in(value_or_raise(rig_.download(last()))); }
   Finding wrong_in(const HostTensor& seen) const;
-  /// Where the result of the last launch will be.
+  /// The buffer of the last launch's result.
   const Rig::Operand& last() const { return *sides_[done_ % 2]; }
   size_t launched() const { return done_; }
 

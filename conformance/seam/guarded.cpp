@@ -41,24 +41,24 @@ weft_tensor tensor_at(std::byte* data, const seam::ConcreteType& type, DLDevice 
 
 namespace {
 
-/// Which operand each output updates, if any: the one is the other's memory.
+/// The operand that each output updates, if any: they share memory.
 std::vector<std::optional<size_t>> updated(const seam::CallDesc& call) {
   std::vector<std::optional<size_t>> by_output(call.outputs.size());
   for (const auto& [output, input] : call.updates) by_output[output] = input;
   return by_output;
 }
 
-/// What a child tells its parent, in memory of both.
+/// A child's report to its parent, in shared memory.
 struct Report {
   std::atomic<size_t> at;
   std::atomic<bool> through;  ///< all jobs were done
   char words[480];
 };
 
-// A job that takes so long hangs.
+// A job that takes longer counts as hanging.
 constexpr unsigned kMostSeconds = 20;
 
-// An exception of another kind ends the child here: it has no business in its parent's stack.
+// Any other exception ends the child here: it must not unwind into the parent's frames.
 void work_through(size_t first, size_t n, const std::function<void(size_t)>& job, Report& report) noexcept {
   for (const int s : {SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL}) std::signal(s, SIG_DFL);
   set_thread_count(1);
@@ -71,7 +71,7 @@ void work_through(size_t first, size_t n, const std::function<void(size_t)>& job
   _exit(report.through ? 0 : 1);
 }
 
-// What the end of a child says of the job that it was at.
+// The meaning of a child's exit for its current job.
 std::string last_words(const Report& report, int status) {
   if (report.words[0]) return report.words;
   if (WIFEXITED(status)) return fmt::format("ended the process: exit({})", WEXITSTATUS(status));
@@ -95,7 +95,7 @@ void launch_between_pages(Rig& rig, seam::PreparedKernel& plan, const Ask& ask, 
     if (!t.bytes.empty()) std::memcpy(memory.back()->data(), t.bytes.data(), t.bytes.size());
   }
   const auto updates = updated(call);
-  // Who writes there and puts back what was there has written all the same: another launch may read it now.
+  // A kernel that writes there and restores the bytes has still written: another launch may be reading.
   for (size_t i = 0; i < in.size(); ++i)
     if (std::ranges::find(updates, std::optional(i)) == updates.end()) memory[i]->protect();
   in.resize(call.inputs.size());
@@ -151,7 +151,7 @@ std::vector<std::string> in_children(size_t n, const std::function<void(size_t)>
   auto& report = *new (shared) Report{};
   for (size_t first = 0; first < n; first = report.at + 1) {
     report.at = first, report.words[0] = 0;
-    std::fflush(nullptr);  // or a child that calls exit prints it too
+    std::fflush(nullptr);  // or a child that calls exit prints the buffer again
     const pid_t child = ::fork();
     if (child < 0) throw Error(fail(Code::unavailable, "no child process could be started"));
     if (child == 0) work_through(first, n, job, report);

@@ -47,7 +47,7 @@ uint64_t held_bytes() {
 bool held_is_told() {
   const uint64_t before = held_bytes();
   const auto probe = std::make_unique<std::byte[]>(1 << 20);
-  [[maybe_unused]] std::byte* volatile seen = probe.get();  // or a compiler leaves out what nobody looks at
+  [[maybe_unused]] std::byte* volatile seen = probe.get();  // keeps the compiler from removing it
   return held_bytes() >= before + (1 << 20);
 }
 

@@ -1,18 +1,17 @@
 #pragma once
 #include <cstdint>
 
-// What a process has of memory, for checks that ask whether it comes back.
+// Memory use of the process, for checks for leaks.
 namespace weft::conformance {
 
-/// Bytes of this process that are in memory, but for those that only malloc keeps.
+/// Resident bytes of this process, without those that only malloc keeps.
 uint64_t resident_bytes();
-/// Bytes that malloc has given out and not had back, the plug-in's among them.
+/// Bytes allocated by malloc and not freed, including the plug-in's.
 uint64_t held_bytes();
-/// Does held_bytes() tell? Not every malloc says how much it has given out.
+/// Whether held_bytes() works: not every malloc reports it.
 bool held_is_told();
 
-/// By how many bytes so many rounds grow what `measure` tells; 0 where that stays below `least` once in two
-/// tries.
+/// The growth of `measure` in bytes over so many rounds; 0 if it stays below `least` in one of two tries.
 template <class F>
 uint64_t grown_by(uint64_t (*measure)(), int rounds, uint64_t least, F once) {
   uint64_t more = 0;

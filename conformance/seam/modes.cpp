@@ -14,7 +14,7 @@ namespace weft::conformance {
 namespace {
 
 #if defined(__x86_64__)
-constexpr unsigned kUsual = 0x1f80, kModes = 0xffc0;  // of MXCSR; the low six bits say what has happened
+constexpr unsigned kUsual = 0x1f80, kModes = 0xffc0;  // of MXCSR; the low six bits are exception flags
 constexpr unsigned kFlush = 0x8000, kDenormalsAreZero = 0x40;
 constexpr uint16_t kUsualX87 = 0x37f, kModesX87 = 0xf3f;
 
@@ -51,8 +51,8 @@ std::string words_of_modes() { return ""; }
 void reset_modes() {}
 #endif
 
-/// One piece for each thread: it waits until all have one, or nobody can be sure that each thread had its
-/// turn. Where one does not come (a machine that is busy), the others go on without it.
+/// One piece for each thread: each waits until all threads have one, so that every thread gets its turn. If
+/// one does not come, on a busy machine, the others go on without it.
 struct Roll {
   static constexpr auto kPatience = std::chrono::milliseconds(20);
   const int threads;

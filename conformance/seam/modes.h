@@ -1,16 +1,16 @@
 #pragma once
 #include <string>
 
-// How the processor rounds, and what it does with denormals: state of each thread that a backend has to leave
-// as it found it, or everything that runs afterwards computes something else.
+// Rounding and denormal modes of the processor: state of each thread that a backend must restore, or
+// everything that runs afterwards computes differently.
 namespace weft::conformance {
 
-/// In which modes this thread is, where they are not those that a program begins with; empty: they are.
+/// The modes of this thread that differ from a program's initial ones; empty if none.
 std::string changed_modes();
-/// Puts this thread into the modes that a program begins with.
+/// Resets this thread to the initial modes.
 void restore_modes();
-/// The same of the threads that parallel_for has, this one included: what is changed on one of them. Puts all
-/// of them back.
+/// The same for the threads of parallel_for and this one: a mode that is changed on any of them. Resets all
+/// of them.
 std::string changed_modes_of_workers();
 
 }  // namespace weft::conformance

@@ -55,7 +55,7 @@ std::string spoilt(Rig& rig, const Held& held) {
 size_t drawn_size(Random& random, size_t least, size_t most) {
   const double low = std::log(static_cast<double>(least)), high = std::log(static_cast<double>(most));
   auto n = static_cast<size_t>(std::exp(low + (high - low) * random.uniform()));
-  if (random.bits() % 3 == 0) {  // beside a multiple of a large power of two
+  if (random.bits() % 3 == 0) {  // next to a multiple of a large power of two
     size_t block = 1;
     while (block * 16 <= n) block *= 2;
     n = n / block * block + random.bits() % 3 - 1;

@@ -5,7 +5,7 @@
 namespace weft::conformance {
 namespace {
 
-/// What an output holds before a launch: NaN where a dtype has none is all bits.
+/// The contents of an output before a launch: for NaN in a dtype without it, all bits set.
 HostTensor holding(const seam::ConcreteType& type, std::vector<double> values) {
   const std::vector<double> meant = values;
   for (double& v : values) v = v == v ? v : 0;

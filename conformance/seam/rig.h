@@ -7,7 +7,7 @@
 #include "seam/registry.h"
 #include "weft/tensor.h"
 
-// One call on one backend through the seam, below eager: the test chooses what lies in the outputs before.
+// One call on one backend through the seam, below eager: the test chooses the outputs' previous contents.
 namespace weft::conformance {
 
 using runtime::HostTensor;
@@ -19,7 +19,7 @@ inline HostTensor array(IntList shape, const std::vector<double>& values, DType 
   for (size_t i = 0; i < n; ++i) store_element(dtype, t.bytes.data(), i, values[i % values.size()]);
   return t;
 }
-/// 1, 2, 3, ... from `first` on: sums and products of these are exact, so every backend gives equal bits.
+/// first, first + 1, ...: sums and products of these are exact, so every backend gives equal bits.
 inline HostTensor counting(IntList shape, double first = 1, DType dtype = DType::f32) {
   std::vector<double> v(static_cast<size_t>(element_count(std::span<const int64_t>(shape))));
   for (size_t i = 0; i < v.size(); ++i) v[i] = first + static_cast<double>(i % 11);
@@ -61,7 +61,7 @@ inline Result<seam::CallPtr> describe(const Ask& ask) {
   return seam::CallPtr(std::make_shared<const seam::OwnedCall>(std::move(desc)));
 }
 
-/// A device with a queue of the test's own.
+/// A device with the test's own queue.
 class Rig {
  public:
   explicit Rig(const std::string& backend) : Rig(*value_or_raise(seam::registry().open(backend))) {}
@@ -72,20 +72,20 @@ class Rig {
     seam::ConcreteType type;
     weft_tensor c;
   };
-  /// With an offset, it lies that far behind the beginning of its memory, among numbers that are not its own.
+  /// With an offset, it is that far from the beginning of its memory, among other numbers.
   Result<std::unique_ptr<Operand>> upload(const HostTensor& t, uint64_t offset = 0);
   Result<HostTensor> download(const Operand& o);
-  /// What a launch needs beside its operands, full of 255; null where that is nothing.
+  /// The workspace of a launch, filled with 255; null if it needs none.
   Result<std::unique_ptr<Operand>> workspace(const weft_plan& plan, uint64_t offset = 0);
 
   /// A refusal is a Status of code unsupported with every reason.
   Result<seam::PreparedPtr> plan(const seam::CallPtr& call);
-  /// By this kernel and no other; unsupported, with its reason, where it refuses.
+  /// By this kernel alone; unsupported, with its reason, if it refuses.
   Result<seam::PreparedPtr> plan(const seam::CallPtr& call, const weft_kernel& kernel) {
     return seam::prepare_with(device, kernel, call);
   }
 
-  /// All that one launch is given. It lives until the queue has passed the launch.
+  /// The arguments of one launch. Must live until the queue has completed it.
   struct Placed {
     std::vector<std::unique_ptr<Operand>> in, out;  ///< `out`: those that are no operand's update
     std::unique_ptr<Operand> workspace;
@@ -101,7 +101,7 @@ class Rig {
     std::vector<HostTensor> outputs, inputs_after;
   };
   Result<Run> read(const Placed& placed);
-  /// All of it: places, enqueues, waits and reads.
+  /// All of it: uploads, launches, waits and reads.
   Result<Run> launch(seam::PreparedKernel& plan, const Ask& ask, uint64_t offset = 0);
   Result<Run> run(const Ask& ask) {
     WEFT_TRY(const auto call, describe(ask));

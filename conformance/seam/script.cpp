@@ -14,7 +14,7 @@ seam::PreparedKernel& Script::plan_of(const char* op) {
   return *plan;
 }
 
-// One of the two writes what the other touches.
+// One of the two writes memory that the other touches.
 bool Script::waits(size_t later, size_t earlier) const {
   const Step &l = steps_[later], &e = steps_[earlier];
   const auto touches = [](const Step& s, size_t buffer) {
@@ -23,7 +23,7 @@ bool Script::waits(size_t later, size_t earlier) const {
   return touches(e, l.to) || touches(l, e.to);
 }
 
-// All that a description points to; it ends before the sequence runs.
+// Everything that a description points to; freed before the sequence runs.
 struct Script::Described {
   struct One {
     std::vector<uint32_t> after;

@@ -5,8 +5,8 @@
 
 namespace weft::conformance {
 
-/// Steps over some buffers of one size, whose values are known at each moment: what a sequence is made of.
-/// Buffers are numbered; the first `bound` of them are bindings.
+/// The steps of a sequence, over buffers of one size whose values are known at each step. Buffers are
+/// numbered; the first `bound` of them are bindings.
 class Script {
  public:
   static constexpr int64_t kElements = 5'000;
@@ -19,16 +19,16 @@ class Script {
 
   Script(Rig& rig, size_t buffers, size_t bound, std::vector<Step> steps);
 
-  /// Everything that the steps need must be in `rig`'s queue, or before it, when they run.
+  /// Uploads for the steps are in `rig`'s queue; the steps must run in it or after it.
   Result<std::unique_ptr<seam::Sequence>> record(uint32_t& refused);
-  /// New memory for the bindings, holding these values; the fixed buffers keep what they hold.
+  /// New memory for the bindings with these values; fixed buffers keep their contents.
   std::vector<std::unique_ptr<Rig::Operand>> memory(const Values& values);
   static std::vector<void*> handles(const std::vector<std::unique_ptr<Rig::Operand>>& memory);
   void fill_fixed(const Values& values);  ///< of all buffers; those of the bindings are left out
 
-  /// What the buffers hold after the steps have run in their order.
+  /// The values of the buffers after the steps have run in order.
   Values after(Values values) const;
-  /// What is wrong in the bindings' memory, or in the fixed buffers.
+  /// What is wrong in the bindings' memory or in the fixed buffers.
   Finding wrong(const std::vector<std::unique_ptr<Rig::Operand>>& memory, const Values& wanted);
   Finding wrong_fixed(const Values& wanted);
   size_t bound() const { return bound_; }
@@ -47,7 +47,7 @@ class Script {
   std::map<std::string, std::unique_ptr<Rig::Operand>> workspaces_;  // of each step its own
 };
 
-/// Steps without a pattern, whose order matters nearly everywhere.
+/// Random steps whose order matters nearly everywhere.
 std::vector<Script::Step> any_steps(Random& random, size_t buffers, size_t n);
 
 }  // namespace weft::conformance

@@ -3,7 +3,7 @@
 
 namespace weft::conformance {
 
-/// Gives the thread count of before back when it ends.
+/// Restores the thread count at its end.
 class Threads {
  public:
   Threads() : before_(thread_count()) {}

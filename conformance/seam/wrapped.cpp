@@ -12,7 +12,8 @@ namespace weft::conformance {
 
 namespace {
 
-/// The good kernel's own plan and call, kept as long as the host keeps the outer plan: a queue may run late.
+/// The good kernel's plan and call, kept as long as the host keeps the outer plan, since a queue may run
+/// late.
 struct InnerPlan {
   weft_call call{};
   weft_plan plan{};
@@ -119,7 +120,7 @@ weft_backend slot_table() {
   weft_backend t = instances[N]->inner();
   t.size = sizeof t;
   t.name = instances[N]->name().c_str();
-  t.rank = 0;  // the default stays what it is
+  t.rank = 0;  // so it does not become the default
   t.probe = [](weft_probe* p, weft_error* e) {
     const weft_code code = instances[N]->inner().probe(p, e);
     if (code == WEFT_OK) p->n_devices = instances[N]->devices(p->n_devices);

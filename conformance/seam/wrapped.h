@@ -9,8 +9,8 @@
 
 namespace weft::conformance {
 
-/// A good backend under another name. Each entry passes the call on; a test overrides the one that it wants
-/// to watch, or to spoil. Handles are the good backend's own, so compile and dispatch work too.
+/// A good backend under another name. Each entry forwards the call; a test overrides the one that it wants to
+/// observe or to break. Handles are the good backend's, so compile and dispatch work too.
 class Wrapped {
  public:
   Wrapped(std::string name, const weft_backend& inner) : name_(std::move(name)), inner_(inner) {}
@@ -24,7 +24,7 @@ class Wrapped {
   virtual weft_code open_device(uint32_t ordinal, weft_device* d, weft_capability* c, weft_error* e) {
     return inner_.open_device(ordinal, d, c, e);
   }
-  /// Asked only where the good backend describes its devices.
+  /// Called only if the good backend describes its devices.
   virtual weft_code describe(uint32_t ordinal, weft_capability* c, weft_error* e) {
     return inner_.describe(ordinal, c, e);
   }
@@ -40,7 +40,7 @@ class Wrapped {
   virtual void free(weft_device d, void* handle) { inner_.free(d, handle); }
   virtual weft_code copy(weft_queue q, const weft_copy* c, weft_error* e) { return inner_.copy(q, c, e); }
   virtual weft_code synchronize(weft_queue q, weft_error* e) { return inner_.synchronize(q, e); }
-  /// Points; asked only where the good backend has them.
+  /// Points; called only if the good backend has them.
   virtual weft_code mark(weft_queue q, uint64_t* point, weft_error* e) { return inner_.mark(q, point, e); }
   virtual weft_code wait(weft_queue q, weft_queue other, uint64_t point, weft_error* e) {
     return inner_.wait(q, other, point, e);
@@ -48,17 +48,17 @@ class Wrapped {
   virtual weft_code await(weft_queue q, uint64_t point, uint64_t ns, uint64_t* reached, weft_error* e) {
     return inner_.await(q, point, ns, reached, e);
   }
-  /// Asked only where the good backend has pinned memory.
+  /// Called only if the good backend has pinned memory.
   virtual weft_code allocate_pinned(weft_device d, uint64_t bytes, void** handle, void** address,
                                     weft_error* e) {
     return inner_.allocate_pinned(d, bytes, handle, address, e);
   }
-  /// Asked only where the good backend imports memory.
+  /// Called only if the good backend imports memory.
   virtual weft_code import_memory(weft_device d, const DLTensor* t, uint64_t bytes, void** handle,
                                   weft_error* e) {
     return inner_.import_memory(d, t, bytes, handle, e);
   }
-  /// Does it record sequences, as far as the good backend does? Their launches pass `launch` by.
+  /// Whether it records sequences, if the good backend does. Their launches bypass `launch`.
   virtual bool records() const { return false; }
   /// `desc` is in the good kernels' terms.
   virtual weft_code make_sequence(weft_device d, const weft_sequence_desc* desc, weft_sequence* s,
@@ -70,29 +70,29 @@ class Wrapped {
     return inner_.run_sequence(s, q, handles, n, e);
   }
   virtual void free_sequence(weft_sequence s) { inner_.free_sequence(s); }
-  /// May take entries out of the table, or set some that the good backend lacks.
+  /// May remove entries from the table, or add some that the good backend lacks.
   virtual void table(weft_backend&) {}
-  /// Runs what the good backend compiled; asked only where that one compiles.
+  /// Runs what the good backend compiled; called only if it compiles.
   virtual weft_code dispatch(weft_queue q, const weft_dispatch* d, weft_error* e) {
     return inner_.dispatch(q, d, e);
   }
-  /// Which of the good backend's records the wrapped one has.
+  /// Whether the wrapped backend keeps a record of the good one.
   virtual bool offers(const weft_kernel&) { return true; }
-  /// The record that the host will see; id and functions are set already.
+  /// The record that the host will see; id and functions are already set.
   virtual void record(weft_kernel&) {}
   virtual weft_code accepts(const weft_kernel& kernel, weft_device d, const weft_call* c, weft_error* e) {
     return kernel.accepts(&kernel, d, c, e);
   }
-  /// The call as the good kernel is told of it; a change lives as long as the plan.
+  /// The call that the good kernel will see; a change lives as long as the plan.
   virtual void prepare(weft_call&) {}
-  /// What the good kernel prepared, as the host will be told of it.
+  /// The good kernel's plan, as the host will see it.
   virtual void prepared(weft_plan&) {}
   /// This plan ends; the call is the good kernel's.
   virtual void released(const weft_call&) {}
-  /// `l` is already in the good kernel's terms: its plan, its record.
+  /// `l` is already in the good kernel's terms: its plan and its record.
   virtual weft_code launch(const weft_launch* l, weft_error* e) { return l->plan->kernel->launch(l, e); }
 
-  /// `plan` is the good kernel's; asked only where that one packs.
+  /// `plan` is the good kernel's; called only if it packs.
   virtual weft_code pack(const weft_plan* plan, uint32_t input, const weft_tensor* from,
                          const weft_tensor* to, weft_queue q, weft_error* e) {
     return plan->kernel->pack(plan, input, from, to, q, e);
@@ -114,7 +114,7 @@ class Wrapped {
   std::vector<const weft_kernel*> list_;
 };
 
-/// Registers it; the backend lives until the process ends, and so does `wrapped`. Raises when it is refused.
+/// Registers it; the backend, and so `wrapped`, lives until the process ends. Raises if it is refused.
 void adopt(Wrapped& wrapped);
 
 }  // namespace weft::conformance

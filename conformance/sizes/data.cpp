@@ -23,7 +23,7 @@ Real special(DType t, Random& random) {
   return all[random.bits() % std::size(all)];
 }
 
-// Any integer of a dtype, more often one at an end of its range.
+// Any integer of a dtype, with the ends of its range more often.
 Real any_integer(DType t, Random& random) {
   if (t == DType::boolean) return static_cast<Real>(random.bits() % 2);
   if (random.bits() % 8 == 0) return random.bits() % 2 ? highest(t) : lowest(t);
@@ -45,7 +45,7 @@ Real number(Data kind, DType t, Random& random) {
     case Data::magnitudes: {
       if (!is_float(t)) return any_integer(t, random);
       if (random.bits() % 16 == 0) return random.bits() % 2 ? format(t).largest : -format(t).largest;
-      const int range = 1 << (format(t).exponent_bits - 2);  // squares of them are finite
+      const int range = 1 << (format(t).exponent_bits - 2);  // so squares are finite
       return std::ldexp(normal(), static_cast<int>(random.bits() % static_cast<uint64_t>(2 * range)) - range);
     }
     case Data::every_bit: return is_float(t) ? special(t, random) : any_integer(t, random);
@@ -70,7 +70,7 @@ Input positions(const Input& like, int64_t count) {
   return i;
 }
 
-// As its case makes it; a list is gone through again and again.
+// As its case makes it; a list is repeated.
 Array as_written(const Input& like, DType t, Random& random) {
   Input input = like;
   if (input.kind == Input::Kind::values) {
@@ -87,7 +87,7 @@ bool keeps_its_numbers(const Input& i) { return i.dtype || i.kind == Input::Kind
 }  // namespace
 
 std::vector<Array> draw_operands(const DrawnCall& call, Data kind, Random& random) {
-  // What lies in padding may be a zero that is multiplied: of convolutions, one operand alone is not finite.
+  // Padding may multiply zeros: in convolutions, only one operand has non-finite elements.
   const bool one_finite = std::string_view(call.op->name).starts_with("conv");
   const bool wild = kind == Data::specials || kind == Data::every_bit;
   const auto at = positions_of(*call.op, call.attrs, call.like);
@@ -115,10 +115,10 @@ bool is_exact(const ir::OpDef& op) {
   return rule && (rule->c == 0 || std::ranges::count(kSums, std::string_view(op.name)));
 }
 
-// What the floats of exact operands are.
+// The floats of exact operands.
 enum class Exact : uint8_t { small, any_bits, signs, ordered };
 
-// Ops that choose among their operands are exact on any numbers. Small whole ones would all be there early.
+// Ops that choose among their operands are exact on any numbers. Small integers would repeat too early.
 static Exact exact_kind(const ir::OpDef& op, Random& random) {
   const std::string_view name = op.name;
   const Rule* rule = find_rule(name);

@@ -9,14 +9,14 @@
 namespace weft::conformance {
 namespace {
 
-// Of any sizes: their product may be none that 64 bits hold.
+// Any sizes: their product may overflow 64 bits.
 double elements_of(std::span<const int64_t> shape) {
   double n = 1;
   for (const int64_t d : shape) n *= static_cast<double>(d);
   return n;
 }
 
-/// A call on its way: of one written case, whose shapes and attributes are replaced.
+/// A call in the making: a written case whose shapes and attributes are replaced.
 class Draft {
  public:
   Draft(const ir::OpDef& op, const OpCases& written, Random& random, int64_t most)
@@ -26,9 +26,9 @@ class Draft {
     const Case& c = any(written_);
     inputs = c.inputs, allowed = c.dtypes;
     attrs = value_or_raise(ir::order_attrs(op_, c.attrs));
-    // A kind of op has shapes of its own; any other grows from those that are written.
+    // Kinds of ops with own shapes; for other ops, written cases are enlarged.
     if (random_.bits() % 4 == 0 || !made_by_kind()) grow();
-    // Several attributes off their defaults at once; the shape rule says which may be.
+    // Several attributes off their defaults at once, as far as the shape rule allows.
     for (size_t i = 0; i < attrs.size(); ++i)
       if (random_.bits() % 4 == 0 && !is_shape(i))
         attrs[i] = value_or_raise(ir::order_attrs(op_, any(written_).attrs))[i];
@@ -47,7 +47,7 @@ class Draft {
   int64_t below(int64_t n) {
     return n > 0 ? static_cast<int64_t>(random_.bits() % static_cast<uint64_t>(n)) : 0;
   }
-  // Of `ranks` ranks from `least` on, the low ones more often.
+  // One of `ranks` ranks from `least`, low ones more often.
   Dims shape(int least, int ranks) {
     return draw_shape(random_, least + static_cast<int>(std::min(below(ranks), below(ranks))), most_);
   }
@@ -58,7 +58,7 @@ class Draft {
       if (name == op_.attrs[i].name) return &attrs[i];
     return nullptr;
   }
-  // Those that a kind of op draws together with its shapes.
+  // Attributes that a kind of op draws together with its shapes.
   bool is_shape(size_t i) const {
     static constexpr std::string_view kDrawn[] = {"shape", "axes", "axis",   "start", "stop",
                                                   "size",  "k",    "kernel", "batch", "equation"};
@@ -102,7 +102,7 @@ class Draft {
   void folded() {
     const Dims all = inputs[0].shape = shape(1, 5);
     Shape axes;
-    const bool one = below(2);  // as most calls have, and often the longest
+    const bool one = below(2);  // the usual case, and often the longest
     const int64_t alone = below(2) ? below(std::ssize(all)) : std::ranges::max_element(all) - all.begin();
     for (int64_t d = 0; d < std::ssize(all); ++d)
       if (one ? d == alone : below(2)) axes.push_back(below(2) ? d : d - std::ssize(all));
@@ -120,7 +120,7 @@ class Draft {
     }
   }
   void product() {
-    constexpr int64_t kReuse = 16;  // products that an element takes part in
+    constexpr int64_t kReuse = 16;  // products per element
     const Dims mkn = draw_shape(random_, 3, most_ * kReuse);
     const Dims batch = below(2)
                            ? Dims{}
@@ -155,7 +155,7 @@ class Draft {
   void regrouped() {
     Dims one = shape(0, 6), other;
     inputs[0].shape = one;
-    for (const int64_t d : one)  // next to each other, or as they are, and ones between
+    for (const int64_t d : one)  // adjacent, or with ones between
       if (below(3) == 0 && !other.empty())
         other.back() *= d;
       else
@@ -205,7 +205,7 @@ class Draft {
       for (const int64_t d : i.shape)
         if (d > 0) sizes[d] = d;
     if (sizes.empty()) return;
-    // By one factor each way of counting still divides: heads, groups, pairs.
+    // One factor for all keeps sizes divisible: heads, groups, pairs.
     const bool by_factor = below(3) == 0;
     const int64_t factor = 1 + draw_shape(random_, 1, 64)[0];
     const size_t chosen = random_.bits() % sizes.size();

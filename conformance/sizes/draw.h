@@ -6,11 +6,11 @@
 #include "conformance/numbers.h"
 #include "ir/op.h"
 
-// Calls of every op at shapes and attributes that nobody chose: sizes are drawn log-uniformly, and so that
-// faults beyond a block, a counter or an axis have somewhere to show.
+// Random calls of every op: sizes are log-uniform, and such that faults at the limits of blocks, counters and
+// axes can show.
 namespace weft::conformance {
 
-/// A call whose operands have no elements yet: `like` says how each is made.
+/// A call whose operands have no elements yet; `like` says how to fill each.
 struct DrawnCall {
   const ir::OpDef* op = nullptr;
   DType dtype = DType::f32;  ///< of the operands that have no dtype of their own
@@ -24,7 +24,7 @@ struct DrawnCall {
   std::string text() const;
 };
 
-/// What call number `index` of an op is drawn from: each is another one, whichever are asked for.
+/// The random numbers for call `index` of an op, independent of other calls.
 Random random_for(uint64_t seed, const ir::OpDef& op, uint64_t index);
 int64_t log_uniform(Random& random, int64_t low, int64_t high);
 
@@ -32,17 +32,17 @@ int64_t log_uniform(Random& random, int64_t low, int64_t high);
 /// or each log-uniform; often at or next to a multiple of a power of two.
 Dims draw_shape(Random& random, int rank, int64_t most);
 
-/// Dtypes are those of `claimed`. None where nothing that was drawn is a call of the op.
+/// Dtypes are those of `claimed`. None if no draw is a valid call of the op.
 std::optional<DrawnCall> draw_call(const ir::OpDef& op, const OpCases& written, uint64_t claimed,
                                    Random& random, int64_t most);
 
-/// The operand whose values are positions, and how many positions there are.
+/// The operand whose values are positions, and the number of positions.
 struct Positions {
   size_t input;
   int64_t count;
 };
 bool takes_positions(const ir::OpDef& op);
-/// None where the op takes none, or the call.
+/// None if the op takes none, or this call.
 std::optional<Positions> positions_of(const ir::OpDef& op, const std::vector<AttrValue>& attrs,
                                       const std::vector<Input>& inputs);
 

@@ -41,7 +41,7 @@ std::string other_number(const ir::OpDef& op, const HostTensor& got, const HostT
   return "";
 }
 
-// A convolution of as many elements as a sum takes hundreds of times as long.
+// Convolutions take hundreds of times as long as sums of the same size.
 constexpr double kWorkForEach = 20;
 
 void each_large_call(CheckRun& run, uint64_t claimed, const LargeCalls& which,

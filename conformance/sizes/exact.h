@@ -2,23 +2,22 @@
 #include "conformance/seam/candidates.h"
 #include "conformance/sizes/data.h"
 
-// Calls that are too large for the oracle, on operands whose right answer `reference` gives to the last bit:
-// it is judged by the oracle where that can be done.
+// Calls too large for the oracle, on operands for which `reference` gives the exact answer; smaller calls
+// check `reference` itself by the oracle.
 namespace weft::conformance {
 
-/// What a call with drawn operands is asked as.
+/// A call with drawn operands.
 Ask exact_ask(const DrawnCall& call, Random& random);
 
-/// Can large answers of this op be compared at all? Primitives whose answers are exact on such operands, or
-/// one rounding of an element away.
+/// Whether large answers of this op can be compared: true for primitives whose answers on such operands are
+/// exact or within one rounding of an element.
 bool is_comparable(const ir::OpDef& op);
 
-/// The first element that is another number: beyond what rounding may do to one element each, where the op
-/// rounds, or by the sign of a zero, where it only moves. Empty: none.
+/// The first element that differs: by more than one rounding, if the op rounds; even in the sign of a zero,
+/// if it only moves elements. Empty if none.
 std::string other_number(const ir::OpDef& op, const HostTensor& got, const HostTensor& want);
 
-/// Calls `f` with drawn calls of each op of the kind that the run wants, until `cases` or `seconds` are used
-/// up for it.
+/// Calls `f` with drawn calls of each selected op, until its `cases` or `seconds` are used up.
 struct LargeCalls {
   uint64_t cases;
   double seconds;

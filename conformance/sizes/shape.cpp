@@ -22,7 +22,7 @@ namespace {
 
 constexpr int64_t kLongest = 100'000;
 
-// At or beside a multiple of the widths that vectors and blocks have.
+// At or next to a multiple of the widths of vectors and blocks.
 int64_t beside_a_block(Random& random, int64_t n, int64_t least, int64_t most) {
   static constexpr int64_t kBlocks[] = {4, 8, 16, 32, 64, 100, 128, 256, 500, 512, 1000, 1024, 4096, 65536};
   std::vector<int64_t> fitting;
@@ -40,7 +40,7 @@ Dims draw_shape(Random& random, int rank, int64_t most) {
   Dims shape(static_cast<size_t>(rank), 1);
   const auto r = static_cast<size_t>(rank);
   if (r == 0) return shape;
-  // The root of the product that all axes may have, so that none takes what the others need.
+  // A root of the largest product, so that one axis leaves room for the others.
   const auto equal = static_cast<int64_t>(std::pow(double(most), 1.0 / rank));
   const bool all_long = equal > 129 && random.bits() % 2 == 0;
   const size_t longest = random.bits() % r;

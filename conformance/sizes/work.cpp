@@ -4,8 +4,8 @@
 
 namespace weft::conformance {
 
-// What the oracle does for one element of a result beside reading and writing it: terms of a naive sum, and
-// what an insertion sort or a running total looks at.
+// The oracle's work for one element of a result, besides reading and writing it: terms of a naive sum, and
+// the elements that an insertion sort or a running total visits.
 static double work_for_each(const ir::Graph& graph, const ir::Node& node) {
   const std::string_view op = node.op->name;
   const auto terms = static_cast<double>(accumulated_terms(graph, node));

@@ -4,7 +4,7 @@
 
 namespace weft::conformance {
 
-/// How long the oracle takes for a call, in elements that it copies: about a tenth of a microsecond each.
+/// The oracle's time for a call, in units of copying one element: about a tenth of a microsecond.
 double oracle_work(const DrawnCall& call);
 /// The same for a graph of primitives.
 double oracle_work(const ir::Graph& graph);
