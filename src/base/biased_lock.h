@@ -11,12 +11,12 @@ void process_barrier();
 /// False where the kernel has no such call: then owners of a BiasedLock pay for the barrier.
 bool has_process_barrier();
 
-/// A lock for what one thread, its owner, uses all the time and others seldom: the owner pays two plain
+/// A lock for data that one thread, its owner, uses all the time and others rarely: the owner pays two plain
 /// stores and a load, a visitor a system call. Method: asymmetric Dekker; D. Dice, H. Huang, M. Yang,
 /// "Asymmetric Dekker Synchronization", 2001.
 class BiasedLock {
  public:
-  /// While it lives, the owner has the lock. Not to be nested.
+  /// Holds the lock for the owner. Must not be nested.
   class Owner {
    public:
     explicit Owner(BiasedLock& lock) : lock_(lock) { lock.enter(); }
@@ -32,7 +32,7 @@ class BiasedLock {
     const Owner owner(*this);
     f();
   }
-  /// On a thread that is not the owner. One visitor at a time: the caller sees to that.
+  /// Holds the lock for another thread. The caller must ensure one visitor at a time.
   template <class F>
   void visit(const F& f) {
     visitor_.store(kVisitor, std::memory_order_relaxed);

@@ -2,7 +2,7 @@
 
 #include "base/dim_expr.h"
 
-// What symbols stand for: values for names, and dimensions with them.
+// Values of symbols, and dimensions evaluated with them.
 namespace weft {
 
 using detail::DimExpr;

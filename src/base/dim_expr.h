@@ -5,7 +5,7 @@
 
 #include "weft/shape.h"
 
-// What a symbolic dimension is made of.
+// The parts of a symbolic dimension.
 namespace weft::detail {
 
 // A sum of integer multiples of products of atoms. Products and atoms are kept sorted, so equal values have

@@ -5,18 +5,17 @@
 namespace weft {
 namespace {
 
-constexpr uint64_t kMaxMagnitude = uint64_t{1} << 61;  // a Dim keeps 63 bits; sums of two stay inside them
+constexpr uint64_t kMaxMagnitude = uint64_t{1} << 61;  // sums of two fit the 63 bits of a Dim
 constexpr uint64_t kMaxExpanded = 16384;               // characters of the expanded form
 constexpr size_t kMaxText = 1024;
-constexpr size_t kMaxSymbols = 1024;  // they are looked up by walking the list
-constexpr int kMaxDepth = 48;         // below the limit of parse_dim, so that this is the one that speaks
+constexpr size_t kMaxSymbols = 1024;  // lookups are linear
+constexpr int kMaxDepth = 48;         // below the limit of parse_dim, so this one reports the error
 
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-/// An upper bound on every coefficient and value that Dim can meet, on the terms and text it expands to, and
-/// on the parentheses within each other in that text: quotients have two, around what is divided and as a
-/// factor.
+/// Upper bounds on every coefficient and value that Dim can meet, on its expanded terms and text, and on
+/// nested parentheses in that text: a quotient has two, around the dividend and as a factor.
 struct Measure {
   uint64_t magnitude = 0;
   uint64_t terms = 1;

@@ -34,8 +34,8 @@ inline bool holds(DType dtype, double value) {
   return load_element<double>(dtype, there, 0) == value;
 }
 
-/// May a number that somebody wrote down stand for an element of `dtype`? Integers take only what they hold;
-/// floats round, but not to infinity or zero.
+/// May a literal be used as an element of `dtype`? Integers must hold it exactly; floats may round it, but
+/// not to infinity or zero.
 inline bool may_stand_for(DType dtype, double value) {
   if (!is_float(dtype)) return holds(dtype, value);
   if (!std::isfinite(value) || value == 0) return true;
@@ -44,7 +44,7 @@ inline bool may_stand_for(DType dtype, double value) {
   const auto rounded = load_element<double>(dtype, there, 0);
   return std::isfinite(rounded) && rounded != 0;
 }
-/// What is said of a number that may not.
+/// The message for a number that may not.
 inline Status cannot_hold(std::string_view where, DType dtype, double value) {
   const char* const other = dtype == DType::f32 ? "f64" : "f32";
   return invalid("{}: {} can't hold {}; use {} (cast(x, DType::{}) converts a tensor)", where, name(dtype),

@@ -18,7 +18,7 @@ Status system_error(const char* what, const std::string& path) {
   return fail(Code::io, "can't {} '{}': {}", what, path, std::strerror(errno));
 }
 
-// Where a chain of symbolic links ends, whether or not something is there. The system follows this many.
+// The end of a chain of symbolic links, which need not exist. The system follows this many.
 Result<std::string> behind_links(const std::string& path) {
   fs::path at = path;
   for (int links = 0; links < 40; ++links) {
@@ -31,7 +31,7 @@ Result<std::string> behind_links(const std::string& path) {
   return system_error("write", path);
 }
 
-// `weft run --out /dev/stdout > file`: replacing the file would take it from what is printed after this.
+// `weft run --out /dev/stdout > file`: replacing the file would lose everything printed after this.
 bool is_standard_output(const struct stat& about) {
   struct stat output{};
   return ::fstat(STDOUT_FILENO, &output) == 0 && output.st_dev == about.st_dev &&
@@ -42,7 +42,7 @@ bool is_standard_output(const struct stat& about) {
 
 Status sync_folder(const std::string& folder) {
   const int file = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (file < 0) return {};  // one may write into a folder that one can't read
+  if (file < 0) return {};  // a folder may be writable but not readable
   const bool synced = ::fsync(file) == 0 || errno == EINVAL || errno == ENOTSUP || errno == EROFS;
   Status status = synced ? Status() : system_error("bring to the disk the folder", folder);
   ::close(file);
@@ -68,10 +68,10 @@ Result<OutputFile> OutputFile::open(const std::string& path) {
   return out;
 }
 
-// In the folder of the target, since a rename can't leave a file system.
+// In the folder of the target, since a rename can't cross file systems.
 Status OutputFile::open_beside(const mode_t* mode) {
   static std::atomic<uint64_t> next = 0;
-  do {  // one of that name may be left from a killed process that had the same number
+  do {  // a killed process with the same number may have left this name
     beside_ = fmt::format("{}.tmp.{}.{}", target_, ::getpid(), next++);
     file_ = ::open(beside_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode ? 0600 : 0666);
   } while (file_ < 0 && errno == EEXIST);
@@ -121,7 +121,7 @@ bool is_standard_output(const std::string& path) {
 Status OutputFile::commit() {
   WEFT_CHECK(write_now(gathered_));
   if (!beside_.empty() && ::fsync(file_) != 0) return system_error("write", path_);
-  // The system may report only now that something written was lost.
+  // Write errors may be reported only now.
   if (::close(std::exchange(file_, -1)) != 0) return system_error("write", path_);
   if (beside_.empty()) return {};
   if (::rename(beside_.c_str(), target_.c_str()) != 0) return system_error("replace", path_);

@@ -12,20 +12,19 @@ namespace weft {
 
 /// A file that is being written.
 ///
-/// What was under the name stays until commit(), which puts the whole new file there in one move: a reader
-/// sees the old one or the new one, whenever the machine stops. A symbolic link stays one, and what it leads
-/// to is replaced; a new file in the place of an old one has its permission bits, and the owner who writes.
-/// What is no regular file (a pipe, a device, the file that standard output goes to) can't be replaced and is
-/// written as it stands.
+/// The old file stays until commit(), which replaces it in one rename: a reader sees the old file or the new
+/// one, even after a crash. A symbolic link is kept and its target replaced; a new file gets the permission
+/// bits of the old one, and the owner who writes. Anything but a regular file (a pipe, a device, the file
+/// that standard output goes to) can't be replaced and is written directly.
 class OutputFile {
  public:
   static Result<OutputFile> open(const std::string& path);
   OutputFile(OutputFile&& other) noexcept;
   OutputFile& operator=(OutputFile&&) = delete;
-  /// Without a commit(), nothing is left behind.
+  /// Without a commit(), no file is left behind.
   ~OutputFile();
 
-  /// Small pieces are gathered: an error of one may come with a later one, or with commit().
+  /// Small pieces are buffered: the error of one may come with a later one, or with commit().
   Status write(std::span<const std::byte> bytes);
   Status commit();
 
@@ -34,17 +33,17 @@ class OutputFile {
   Status open_beside(const mode_t* mode);
   Status write_now(std::span<const std::byte> bytes);
 
-  std::string path_;             // as it was given
-  std::string target_, beside_;  // the name to take, and the one until then; empty: written as it stands
+  std::string path_;             // as passed by the caller
+  std::string target_, beside_;  // the final name, and the temporary one; empty: written directly
   int file_ = -1;
   std::vector<std::byte> gathered_;
 };
 
-/// Brings the names in a folder to the disk, where they live on their own: without it a power cut may undo
-/// what was made or moved there. File systems that have no such thing are passed over.
+/// Syncs the entries of a folder to the disk: without it a power failure may undo a creation or a rename.
+/// Ignored on file systems that can't.
 Status sync_folder(const std::string& folder);
 
-/// Does this name lead to where standard output goes? Who writes a file there prints nothing after it.
+/// Is this name the file of standard output? After writing such a file, print nothing.
 bool is_standard_output(const std::string& path);
 
 }  // namespace weft

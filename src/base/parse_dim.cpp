@@ -13,7 +13,7 @@ constexpr int64_t kMaxBound = int64_t{1} << 61;
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 bool is_letter_or_digit(char c) { return is_letter(c) || (c >= '0' && c <= '9'); }
 
-// What DimParser takes for a symbol; "max" is a function there.
+// Symbols of DimParser; "max" is a function there.
 bool is_symbol_name(std::string_view name) {
   return !name.empty() && name.size() <= kMaxName && is_letter(name[0]) && name != "max" &&
          std::all_of(name.begin(), name.end(), is_letter_or_digit);

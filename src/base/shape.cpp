@@ -22,8 +22,8 @@ const DimExpr* intern(DimExpr e) {
   return slot.get();
 }
 
-// Order of atoms and of terms in a printed sum: by text, never by address, so that text and file bytes
-// repeat.
+// Order of atoms and of terms in a printed sum: by text, never by address, so text and file bytes are
+// reproducible.
 struct ByText {
   bool operator()(const DimExpr* x, const DimExpr* y) const { return x->text < y->text; }
 };
@@ -47,7 +47,7 @@ std::string monomial_text(const Monomial& m) {
 
 std::string key_of(Dim d) { return d.is_const() ? d.text() : DimExpr::of(d)->key; }
 
-// Bounds stop at what a number holds: such a size is refused where its bytes are counted.
+// Bounds saturate: such a size is refused when its bytes are counted.
 int64_t bounded_product(int64_t a, int64_t b) {
   int64_t y;
   if (!__builtin_mul_overflow(a, b, &y)) return y;
@@ -148,8 +148,7 @@ Dim operator*(Dim a, Dim b) {
       m.insert(m.end(), mb.begin(), mb.end());
       std::sort(m.begin(), m.end(), detail::ByText{});
       int64_t& k = p[std::move(m)];
-      k = Dim(detail::bounded_sum(k, detail::bounded_product(ka, kb)))
-              .value();  // raises where it is too large
+      k = Dim(detail::bounded_sum(k, detail::bounded_product(ka, kb))).value();  // raises if it is too large
     }
   return detail::from_polynomial(std::move(p));
 }
@@ -179,7 +178,7 @@ Dim floor_div(Dim a, int64_t divisor) {
 
 namespace {
 
-/// The operands of max(x, y), or of what is max(x, y) * sign.
+/// The operands of max(x, y), or of max(x, y) * sign.
 std::optional<std::pair<Dim, Dim>> max_operands(Dim d, int64_t sign) {
   const Polynomial p = detail::polynomial(d);
   if (p.size() != 1 || p.begin()->second != sign || p.begin()->first.size() != 1) return std::nullopt;
@@ -188,9 +187,9 @@ std::optional<std::pair<Dim, Dim>> max_operands(Dim d, int64_t sign) {
   return std::pair(e->a * Dim(sign), e->b * Dim(sign));
 }
 
-/// Is a <= b whatever the symbols are? A no may mean that it can't be seen.
+/// Is a <= b for all values of the symbols? No may mean unknown.
 bool at_most(Dim a, Dim b, int depth = 0) {
-  constexpr int64_t kFar = int64_t{1} << 60;  // differences of what is nearer fit a Dim
+  constexpr int64_t kFar = int64_t{1} << 60;  // differences of smaller numbers fit a Dim
   if (a == b || a.max() <= b.min()) return true;
   if (a.min() > b.max() || depth > 8) return false;
   if (std::min(a.min(), b.min()) > -kFar && std::max(a.max(), b.max()) < kFar && (b - a).min() >= 0)
@@ -228,8 +227,8 @@ Dim min(Dim a, Dim b) {
 
 namespace {
 
-// An order of monomials that products keep: by degree, then by atoms. So the leading term of a product is the
-// product of the leading terms.
+// An order of monomials that products preserve: by degree, then by atoms. So the leading term of a product is
+// the product of the leading terms.
 struct ByDegree {
   bool operator()(const auto& x, const auto& y) const {
     const auto &a = x.first, &b = y.first;
@@ -250,7 +249,7 @@ std::optional<Dim> divided(const Polynomial::value_type& a, const Polynomial::va
 
 }  // namespace
 
-// Long division: each step takes away the leading term of what is left.
+// Long division: each step removes the leading term of the remainder.
 std::optional<Dim> exact_div(Dim a, Dim b) {
   if (b == Dim(0)) return std::nullopt;
   const Polynomial by = detail::polynomial(b);

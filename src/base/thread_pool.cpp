@@ -16,7 +16,7 @@
 namespace weft {
 namespace {
 
-// Tells the core that this is a spin, so that its other thread and the power budget get the time.
+// Tells the core that this is a spin loop, which frees resources for its other hardware thread.
 void relax() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
@@ -31,9 +31,9 @@ int cores() {
 }
 
 thread_local bool inside =
-    false;  // a worker, or a caller whose pieces run now: nested calls stay on this thread
+    false;  // on a worker, or a caller whose pieces run: nested calls stay on this thread
 
-/// Pieces of [0, n), as even as they come.
+/// Even pieces of [0, n).
 struct Job {
   int64_t n = 0, pieces = 0;
   ParallelBody body = nullptr;
@@ -42,22 +42,21 @@ struct Job {
   void run(int64_t i) const { body(context, n * i / pieces, n * (i + 1) / pieces); }
 };
 
-// One job at a time. Its pieces are taken by an atomic counter, so a job needs nobody but its caller: workers
-// that are awake join it, and the caller waits for those that did, not for those still waking up. A second
+// One job at a time. An atomic counter hands out its pieces, so the caller alone can finish a job: workers
+// that are awake join, and the caller waits for those that joined, not for those still waking up. A second
 // caller that finds the pool busy runs its job alone: two sessions on two threads then use two cores without
-// waiting for each other.
+// waiting.
 //
-// Waking a thread takes longer than a small matmul. So workers stay awake for a while after a job, and sleep
-// when no other comes. A job of few pieces has as few seats: the caller would have to wait for every further
-// worker to come and go.
+// Waking a thread takes longer than a small matmul, so workers stay awake for a while after a job. A job of
+// few pieces has as few seats, since the caller would have to wait for every further worker to join and
+// leave.
 class Pool {
  public:
   explicit Pool(int workers) : spins_(workers < cores() ? kSpins : 0) {
     try {
       for (int i = 0; i < std::min<int>(workers, kMostWorkers); ++i)
         threads_.emplace_back([this] { work(); });
-    } catch (
-        const std::system_error& e) {  // the machine has no more: the work is done all the same, by fewer
+    } catch (const std::system_error& e) {  // no more threads: fewer of them do the work
       warn("{} of {} threads could be started: {}", threads_.size(), workers, e.what());
     }
   }
@@ -77,7 +76,7 @@ class Pool {
     const auto seats = static_cast<uint32_t>(std::min<int64_t>(job.pieces - 1, std::ssize(threads_)));
     {
       const Closed at_the_end{*this};
-      // In one order with the looks for sleepers.
+      // Sequentially consistent with the checks for sleepers.
       state_.exchange(((state_.load(std::memory_order_relaxed) & ~(kJob - 1)) + kJob) | seats * kSeat);
       wake(seats);
       take_pieces();
@@ -87,14 +86,14 @@ class Pool {
   }
 
  private:
-  // The state: how many workers have joined the job, how many more may, and a number that tells jobs apart.
+  // The state: the number of workers that have joined the job, the free seats, and the number of the job.
   static constexpr uint32_t kMostWorkers = 1023, kSeat = 1024, kSeats = kMostWorkers * kSeat,
                             kJob = 1024 * kSeat;
-  static constexpr int kSpins = 4096;  // tens of microseconds, by the kind of core
+  static constexpr int kSpins = 4096;  // tens of microseconds, depending on the core
 
   static uint32_t joined(uint32_t state) { return state & kMostWorkers; }
 
-  /// The end of a job, also where a piece has thrown: nobody is in it any more.
+  /// The end of a job, even if a piece has thrown: waits until all workers have left it.
   struct Closed {
     Pool& pool;
     ~Closed() {
@@ -109,7 +108,7 @@ class Pool {
     }
   };
 
-  /// As many sleepers as it takes to fill the seats beside those who are awake.
+  /// Wakes as many sleepers as there are seats left by those awake.
   void wake(uint32_t seats) {
     const uint32_t asleep = asleep_.load(), awake = static_cast<uint32_t>(threads_.size()) - asleep;
     if (seats <= awake) return;
@@ -119,7 +118,7 @@ class Pool {
   void take_pieces() {
     for (int64_t i; (i = next_.fetch_add(1, std::memory_order_relaxed)) < job_.pieces;) job_.run(i);
   }
-  // What a piece throws on a worker is the caller's, as it is where the caller runs that piece.
+  // An exception of a piece on a worker goes to the caller, as if the caller had run it.
   void help() {
     try {
       take_pieces();
@@ -128,7 +127,7 @@ class Pool {
       if (!failed_) failed_ = std::current_exception();
     }
   }
-  /// The state once another job than `seen` is there: awake at first, then asleep.
+  /// Waits for another job than `seen`, first spinning, then sleeping; returns the state.
   uint32_t next_job(uint32_t seen) {
     uint32_t state = state_.load(std::memory_order_acquire);
     const auto same = [&] { return state / kJob == seen && !stop_; };
@@ -145,7 +144,7 @@ class Pool {
     for (uint32_t seen = 0; !stop_;) {
       uint32_t state = next_job(seen);
       seen = state / kJob;
-      // What the job is may be read once it has been joined: the next one waits for that.
+      // The job may be read once it is joined: the next one waits until all have left.
       while ((state & kSeats) && state / kJob == seen)
         if (state_.compare_exchange_weak(state, state - kSeat + 1, std::memory_order_acq_rel)) {
           help();
@@ -160,7 +159,7 @@ class Pool {
     left_.notify_one();
   }
 
-  // On lines of their own: what waiting workers look at, what each piece changes, and what all read.
+  // On separate cache lines: the word that workers wait on, the counter of pieces, and read-only data.
   alignas(64) std::atomic<uint32_t> state_{0};
   std::atomic<bool> stop_{false};
   alignas(64) std::atomic<int64_t> next_{0};
@@ -172,11 +171,11 @@ class Pool {
   std::atomic<uint32_t> left_{
       0};  ///< how often the last worker of a job has left it: where the caller sleeps
   std::mutex failing_;
-  std::exception_ptr failed_;  // the first one on a worker; read when all have left the job
+  std::exception_ptr failed_;  // the first on a worker; read after all have left the job
 };
 
-// A child process has none of its parent's threads. It gives up their pool without joining them, and makes
-// one of its own when it needs one.
+// A forked child has none of its parent's threads. It abandons their pool without joining, and makes its own
+// on demand.
 void lock_for_fork();
 void unlock_after_fork();
 void begin_as_a_child();

@@ -17,7 +17,7 @@ class LoopBuilder {
   uint32_t read(DType t) { return buffer({t, false}); }
   uint32_t write(DType t) { return buffer({t, true}); }
 
-  /// A number of a type; structural numbers only (0, 1, -inf), since a size in a text would tie it to one
+  /// A constant of a type; structural numbers only (0, 1, -inf), since a size would tie the text to one
   /// shape.
   Id number(Type t, double value) {
     return node({Op::constant, t, 0, {kNone, kNone, kNone}, bits_of(t, value)});
@@ -39,7 +39,7 @@ class LoopBuilder {
     if (item_ == kNone) item_ = node({Op::item, Type::index});
     return item_;
   }
-  /// Makes it a kernel of groups of so many items.
+  /// Makes it a kernel with groups of this many items.
   void groups_of(uint32_t items) { kernel_.group = items; }
   Id local() { return node({Op::local, Type::index}); }
   Id group() { return node({Op::group, Type::index}); }
@@ -49,7 +49,7 @@ class LoopBuilder {
     node({Op::store_shared, type(value), 0, {array, at, value}});
   }
   void barrier() { node({Op::barrier, Type::index}); }
-  /// Scalars that were asked for before, once more.
+  /// An existing scalar argument again.
   Id argument_at(uint32_t slot, Type t = Type::index) { return node({Op::argument, t, slot}); }
   uint32_t scalars() const { return kernel_.scalars; }
 

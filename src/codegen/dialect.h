@@ -4,7 +4,8 @@
 
 #include "codegen/loop_kernel.h"
 
-// A dialect is data: how each operation is spelled in one kernel language. The renderer knows no language.
+// A dialect is a table of how each operation is spelled in one kernel language. The renderer knows no
+// language.
 namespace weft::codegen {
 
 using TypeSet = uint32_t;  ///< Bit k: the type with number k.
@@ -28,8 +29,7 @@ struct Rule {
   const char* helpers = "";  ///< Names of helpers that it calls, divided by spaces.
 };
 
-/// A function or directive that goes before the kernel when something needs it; emitted in the order of the
-/// table.
+/// A function or directive that goes before the kernel if something needs it; emitted in table order.
 struct Helper {
   const char* name;
   const char* text;
@@ -64,7 +64,7 @@ struct Dialect {
 
 /// The dialect with this name, or null.
 const Dialect* find_dialect(std::string_view name);
-/// The names of all of them, for error texts.
+/// The names of all dialects, for error texts.
 std::string_view dialect_names();
 
 extern const Dialect opencl_c;

@@ -91,7 +91,7 @@ int64_t arithmetic(Op op, Type t, int64_t a, int64_t b) {
     case Op::bit_and: return a & b;
     case Op::bit_or: return a | b;
     case Op::bit_xor: return a ^ b;
-    // Narrow integers stand here as wide ones, so what leaves 64 bits has left theirs too.
+    // Narrow integers are held in wide ones, so overflow of 64 bits is overflow of theirs.
     case Op::shift_left: return y < 64 ? static_cast<int64_t>(x << y) : 0;
     case Op::shift_right:
       return is_signed ? a >> std::min<uint64_t>(y, 63) : y < 64 ? static_cast<int64_t>(x >> y) : 0;
@@ -178,7 +178,7 @@ class Interpreter {
   }
 
  private:
-  /// An element of a shared array, and who used it when: phases are counted by barriers.
+  /// An element of a shared array and its last users; barriers separate phases.
   struct Shared {
     Value value;
     int64_t written = -1, read = -1;         ///< the phase
@@ -190,7 +190,7 @@ class Interpreter {
     item_ = item;
     values_ = all_.data() + static_cast<size_t>(item) * k_.nodes.size();
   }
-  /// The items of a group, each as far as the next barrier.
+  /// Runs the items of a group, each up to the next barrier.
   Status together(Id begin, Id end) {
     for (Id id = begin; id < end; ++id) {
       Id stop = id;
@@ -324,7 +324,7 @@ class Interpreter {
   const LoopKernel& k_;
   std::span<const HostBuffer> buffers_;
   std::span<const int32_t> scalars_;
-  std::vector<Value> all_;  // of one item after the other
+  std::vector<Value> all_;  // of all items, one after the other
   Value* values_;           // of this item
   std::vector<Id> ends_;
   std::vector<bool> meets_;  // a barrier, or a loop around one

@@ -23,9 +23,9 @@ constexpr Type type_of(DType t) { return static_cast<Type>(t); }
 constexpr DType dtype_of(Type t) { return static_cast<DType>(t); }
 constexpr const char* name(Type t) { return t == Type::index ? "index" : name(dtype_of(t)); }
 constexpr bool is_float(Type t) { return t != Type::index && is_float(dtype_of(t)); }
-/// What a sum of such values is kept in.
+/// The accumulator type for sums of such values.
 constexpr Type accumulator_of(Type t) { return t == Type::f16 || t == Type::bf16 ? Type::f32 : t; }
-/// How many int scalars carry an argument of this type.
+/// The number of int scalars that hold an argument of this type.
 constexpr uint32_t scalar_words(Type t) { return t == Type::f64 || t == Type::i64 || t == Type::u64 ? 2 : 1; }
 
 enum class Op : uint8_t {
@@ -98,8 +98,8 @@ struct Buffer {
   bool written;
 };
 
-/// Scalar 0 is always the number of work items, and an item beyond it does nothing; or with groups, the
-/// number of groups.
+/// Scalar 0 is always the number of work items, and items beyond it do nothing; with groups, the number of
+/// groups.
 struct LoopKernel {
   std::vector<Buffer> buffers;
   std::vector<Node> nodes;  ///< The id of a value is its place here.

@@ -7,8 +7,8 @@
 
 namespace weft::codegen {
 
-/// `x` rounded to nearest even with `mantissa` explicit bits, exponents of [min_exponent, max_exponent],
-/// gradual underflow and overflow to infinity: what a narrow float type can hold.
+/// `x` rounded to nearest even as a narrow float: `mantissa` explicit bits, exponents in [min_exponent,
+/// max_exponent], gradual underflow, overflow to infinity.
 inline double round_to(double x, int mantissa, int min_exponent, int max_exponent) {
   if (x == 0 || !std::isfinite(x)) return x;
   int exponent;

@@ -1,8 +1,8 @@
 #include "codegen/dialect.h"
 
-// OpenCL C 1.2. Contraction is off and only precise functions are used, so a text means the same on every
-// device up to the error that OpenCL allows functions (exp, sin, pow...), and (without the device's correct
-// rounding) sqrt and division.
+// OpenCL C 1.2. Contraction is off and only precise functions are used, so results are the same on every
+// device up to the errors that OpenCL allows for functions (exp, sin, pow...) and, on devices without correct
+// rounding, for sqrt and division.
 namespace weft::codegen {
 namespace {
 
@@ -112,7 +112,7 @@ constexpr Rule kRules[] = {
     {Op::cast, kF64, kNumber, "convert_double($0)"},
     {Op::cast, kF32, kF16 | kBf16, "$0"},
     {Op::cast, kF32, kNumber, "convert_float($0)"},
-    // Through an f32 rounded to odd, so that the second rounding cannot double the first.
+    // Through an f32 rounded to odd, which avoids double rounding.
     {Op::cast, kF16 | kBf16, kF64, "$[weft_odd_f64($0)$]", "weft_odd_f64"},
     {Op::cast, kBf16, set_of(i32, i64), "$[weft_odd_i64($0)$]", "weft_odd_u64 weft_odd_i64"},
     {Op::cast, kBf16, set_of(u32, u64), "$[weft_odd_u64($0)$]", "weft_odd_u64"},

@@ -5,7 +5,7 @@
 namespace weft::codegen {
 namespace {
 
-/// `text` with each $letter replaced by what `value` gives for it.
+/// `text` with each $letter replaced by `value` of it.
 template <class F>
 std::string expand(std::string_view text, F value) {
   std::string out;
@@ -40,7 +40,7 @@ class Renderer {
   }
 
  private:
-  /// Refuses what the dialect cannot hold, and asks for the helpers that a type needs.
+  /// Refuses types that the dialect lacks, and requests the helpers that a type needs.
   Status types() {
     for (const Buffer& b : k_.buffers) {
       if (!d_.storage[static_cast<int>(b.dtype)])

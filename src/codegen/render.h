@@ -18,7 +18,7 @@ Result<Function> render_function(const LoopKernel& kernel, const Dialect& dialec
 
 /// A text to compile that defines all of them, each helper once.
 std::string program_of(std::span<const Function* const> functions, const Dialect& dialect);
-/// What function i of a program is called: "weft_loop_0".
+/// The name of function i of a program: "weft_loop_0".
 std::string entry_of(size_t i);
 
 /// A program of this kernel alone; a fragment gives statements that read in<k> and assign out<k>.

@@ -177,7 +177,7 @@ class Verifier {
     return n.in[1] == kNone ? Status() : wants(id, in(n, 1), Type::boolean);
   }
 
-  /// Opens and closes loops; a value made inside is gone after the end.
+  /// Opens and closes loops; values defined inside end with it.
   Status scopes(Id id, const Node& n) {
     if (n.op == Op::store || n.op == Op::result) effect_ = true;
     if (n.op == Op::assign) {
@@ -194,7 +194,7 @@ class Verifier {
     return {};
   }
 
-  /// Items of a group meet at barriers: a loop around one runs equally often for each of them.
+  /// All items of a group must reach a barrier: a loop around one runs equally often for each item.
   Status groups(Id id, const Node& n) {
     const bool of_groups =
         n.op == Op::local || n.op == Op::group || n.op == Op::shared || n.op == Op::barrier;
@@ -225,7 +225,7 @@ class Verifier {
   static constexpr int kClosed = -1;
   const LoopKernel& k_;
   std::vector<int> depth_;
-  std::vector<bool> uniform_;  // the same for every item of a group, for sure
+  std::vector<bool> uniform_;  // known to be the same for every item of a group
   std::vector<Id> open_;
   bool effect_ = false;
 };

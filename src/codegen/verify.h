@@ -4,9 +4,9 @@
 
 namespace weft::codegen {
 
-/// Says whether `kernel` has a meaning: operands defined before use and still in scope (the index of a loop
-/// only inside it), operand types that the operation takes, buffers and scalars that exist, loops that nest
-/// and close, at least one store. Errors name the node.
+/// Checks that `kernel` is well formed: operands defined before use and in scope (the index of a loop only
+/// inside it), operand types that the operation takes, existing buffers and scalars, loops that nest and
+/// close, at least one store. Errors name the node.
 Status verify(const LoopKernel& kernel);
 
 }  // namespace weft::codegen

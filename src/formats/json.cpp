@@ -9,8 +9,8 @@ namespace {
 
 using nlohmann::json;
 
-// Where the text is nested too deeply; 0 if nowhere. What the parser reads before it finds an error,
-// this reads as it does.
+// The position at which text is nested too deeply; 0 if none. Reads text up to the first error as the parser
+// does.
 size_t too_deep(std::string_view text) {
   int depth = 0;
   bool in_string = false;
@@ -30,9 +30,8 @@ size_t too_deep(std::string_view text) {
   return 0;
 }
 
-/// Has an object a name twice? The library keeps the last value in silence; its parser tells each name that
-/// it meets. To keep all of them takes as long as to parse, so they are counted until it is known that one
-/// is.
+/// Does an object have a name twice? The library silently keeps the last value, but its parser reports each
+/// name. Storing all names takes as long as parsing, so they are only counted until a repetition is known.
 class Names {
  public:
   explicit Names(bool kept) : kept_(kept) {}

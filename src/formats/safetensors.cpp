@@ -32,7 +32,7 @@ const char* format_name(DType t) {
       ->name;
 }
 
-// Product of shape and element size; false when it leaves 64 bits, which a damaged file may.
+// Product of shape and element size; false if it overflows 64 bits, as in a damaged file.
 bool checked_bytes(std::span<const int64_t> shape, DType dtype, uint64_t& bytes) {
   bytes = byte_size(dtype);
   for (const int64_t d : shape)
@@ -99,7 +99,7 @@ Status read_metadata(const std::string& where, const json& fields, std::map<std:
   return {};
 }
 
-// Every byte of the data belongs to exactly one tensor, as the format asks.
+// Every byte of the data belongs to exactly one tensor, as the format requires.
 Status check_cover(const std::string& where, const Safetensors& file, std::span<const std::byte> data) {
   const std::byte* at = data.data();
   for (const auto& t : file.tensors) {
@@ -166,7 +166,7 @@ Result<Safetensors> map_safetensors(const std::string& path) {
   return parse_safetensors(std::move(bytes), path);
 }
 
-// A header holds UTF-8, and one name means something else there.
+// Names must be UTF-8 and not the reserved one.
 static Status check_words(std::span<const TensorEntry> tensors,
                           const std::map<std::string, std::string>& metadata) {
   for (const auto& t : tensors) {
@@ -180,7 +180,7 @@ static Status check_words(std::span<const TensorEntry> tensors,
   return {};
 }
 
-// All that stands before the elements: the length of the header, and the header.
+// Everything before the elements: the length of the header, and the header.
 static Result<std::string> encode_header(std::span<const TensorEntry> tensors,
                                          const std::map<std::string, std::string>& metadata) {
   WEFT_CHECK(check_words(tensors, metadata));
@@ -197,7 +197,7 @@ static Result<std::string> encode_header(std::span<const TensorEntry> tensors,
     at = bytes;
   }
   std::string text = header.dump();
-  text.resize((text.size() + 7) / 8 * 8, ' ');  // so that the elements begin at a multiple of 8
+  text.resize((text.size() + 7) / 8 * 8, ' ');  // aligns the elements to 8
   const uint64_t length = text.size();
   if (length > kMaxSafetensorsHeader)
     return invalid("safetensors: names and metadata take {} bytes, the format's header has at most {}",
@@ -230,7 +230,7 @@ void order_by_width(std::vector<TensorEntry>& tensors) {
                    [](const auto& a, const auto& b) { return byte_size(a.dtype) > byte_size(b.dtype); });
 }
 
-// `elements` gives what the caller keeps, or a vector that goes when it is written.
+// `elements` returns memory of the caller, or a vector that is freed once written.
 template <class Elements>
 static Status write_tensors(const std::string& path, std::span<const TensorEntry> tensors,
                             const std::map<std::string, std::string>& metadata, const Elements& elements) {
@@ -247,7 +247,7 @@ static Status write_tensors(const std::string& path, std::span<const TensorEntry
 
 Status write_safetensors(const std::string& path, std::span<const TensorEntry> tensors,
                          const std::map<std::string, std::string>& metadata) {
-  for (const auto& t : tensors) WEFT_CHECK(check_size(t, t.bytes));  // before a pipe has got a part
+  for (const auto& t : tensors) WEFT_CHECK(check_size(t, t.bytes));  // before anything is written to a pipe
   return write_tensors(path, tensors, metadata, [](const TensorEntry& t) { return t.bytes; });
 }
 

@@ -12,7 +12,7 @@
 // Source: https://huggingface.co/docs/safetensors, "Format".
 namespace weft::formats {
 
-/// A tensor of a file: `bytes` lie in the file's data.
+/// A tensor of a file; `bytes` point into the file's data.
 struct TensorEntry {
   std::string name;
   DType dtype = DType::f32;
@@ -32,7 +32,7 @@ struct Safetensors {
 /// Longest header that is read.
 inline constexpr uint64_t kMaxSafetensorsHeader = 100'000'000;
 
-/// Reads a file's bytes; `where` is named in messages.
+/// Parses a file's bytes; messages name `where`.
 ///
 /// Errors   corrupt, with the field, when a length runs past the file, the header is no such JSON, a dtype is
 /// unknown, a
@@ -40,20 +40,20 @@ inline constexpr uint64_t kMaxSafetensorsHeader = 100'000'000;
 Result<Safetensors> parse_safetensors(std::vector<std::byte> file, const std::string& where);
 Result<Safetensors> parse_safetensors(SharedBytes file, const std::string& where);
 Result<Safetensors> read_safetensors(const std::string& path);
-/// The elements stay in the file until they are wanted: see map_file().
+/// Elements are read on demand: see map_file().
 Result<Safetensors> map_safetensors(const std::string& path);
 
 /// The bytes of a file; the same input gives the same bytes. Errors: invalid_argument when a name appears
 /// twice or a size does not match.
 Result<std::vector<std::byte>> encode_safetensors(std::span<const TensorEntry> tensors,
                                                   const std::map<std::string, std::string>& metadata);
-/// The order in which elements lie aligned, as the format asks: wide ones first. Else it stays as it is.
+/// Orders tensors so that elements are aligned, as the format requires: wide dtypes first, stable otherwise.
 void order_by_width(std::vector<TensorEntry>& tensors);
 
-/// The same as a file, written tensor by tensor; see write_file() for what happens to the old one.
+/// Writes the same to a file, tensor by tensor; the old file is treated as by write_file().
 Status write_safetensors(const std::string& path, std::span<const TensorEntry> tensors,
                          const std::map<std::string, std::string>& metadata);
-/// The same with elements that are fetched one tensor at a time: no more than one is in memory.
+/// The same with elements fetched one tensor at a time: only one is in memory.
 Status write_safetensors(const std::string& path, std::span<const TensorEntry> tensors,
                          const std::map<std::string, std::string>& metadata,
                          const std::function<std::vector<std::byte>(const TensorEntry&)>& elements);

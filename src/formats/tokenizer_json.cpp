@@ -10,7 +10,7 @@ namespace {
 
 using nlohmann::json;
 
-/// A JSON value and where in the file it stands, for errors that name the field.
+/// A JSON value and its path in the file, for errors that name the field.
 class Field {
  public:
   Field(const json* value, std::string where) : value_(value), where_(std::move(where)) {}
@@ -19,7 +19,7 @@ class Field {
   const std::string& where() const { return where_; }
   bool null() const { return value_->is_null(); }
   Field item(size_t i) const { return {&(*value_)[i], fmt::format("{}[{}]", where_, i)}; }
-  /// A member; null when it is missing.
+  /// A member; null if it is missing.
   Field at(const char* name) const {
     static const json none;
     const auto found = value_->is_object() ? value_->find(name) : value_->end();
@@ -55,7 +55,7 @@ class Field {
     if (starts != 1) return wrong("one character");
     return s;
   }
-  /// An object without other members than these.
+  /// Checks that an object has no other members than these.
   Status only(std::initializer_list<std::string_view> names) const {
     if (!value_->is_object()) return wrong("an object");
     for (const auto& [name, member] : value_->items())
@@ -73,7 +73,7 @@ class Field {
   std::string where_;
 };
 
-/// A part, or a Sequence of parts under `name`, nested at will: each of them to `take`, in order.
+/// A part, or a Sequence of parts under `name`, nested to any depth: passes each to `take`, in order.
 template <class Take>
 Status flatten(const Field& part, const char* name, const Take& take) {
   WEFT_TRY(const std::string type, part.at("type").text());
@@ -163,7 +163,7 @@ Status read_pre_tokenizer(const Field& f, const std::string& type, std::vector<P
   } else if (type == "Digits") {
     WEFT_CHECK(f.only({"type", "individual_digits"}));
     WEFT_TRY(const bool each, f.at("individual_digits").flag());
-    // Digits asks Rust, whose Unicode (17) has more than \p{N}.
+    // Digits uses Rust's Unicode (17), which has more than \p{N}.
     p.pattern = {"[\\p{N}\\x{11de0}-\\x{11de9}\\x{16ff4}-\\x{16ff6}]", true};
     p.behavior = each ? SplitBehavior::isolated : SplitBehavior::contiguous;
   } else if (type == "Metaspace") {
@@ -225,7 +225,7 @@ Status read_special(const Field& special, std::vector<int32_t>& to) {
   return {};
 }
 
-// Of a template, that for a single text; pairs of texts are not encoded here.
+// Of a template, the part for a single text; pairs of texts are not encoded here.
 Status read_template(const Field& f, TokenizerFile& file) {
   WEFT_CHECK(f.only({"type", "single", "pair", "special_tokens"}));
   const Field single = f.at("single");

@@ -8,8 +8,7 @@
 
 #include "weft/status.h"
 
-// `tokenizer.json`, the file of PyPI's `tokenizers`: what is in it, as data. What the parts mean is
-// src/io/tokenizer's.
+// `tokenizer.json`, the file of PyPI's `tokenizers`, as data; src/io/tokenizer interprets it.
 namespace weft::formats {
 
 /// Text, or a regular expression in the syntax of Oniguruma.
@@ -59,7 +58,7 @@ struct BpeModel {
   bool fuse_unknown = false, byte_fallback = false, ignore_merges = false;
 };
 
-/// Sequences of steps lie flat, in the order in which they are applied.
+/// Sequences of steps are flattened, in the order of their application.
 struct TokenizerFile {
   std::vector<AddedToken> added;
   std::vector<TokenNormalizer> normalizers;
@@ -69,14 +68,13 @@ struct TokenizerFile {
   BpeModel model;
 };
 
-/// Errors   corrupt for what is no such file, unsupported for a part that is not served, each naming the
-/// field.
+/// Errors   corrupt for any other file, unsupported for an unsupported part; both name the field.
 Result<TokenizerFile> parse_tokenizer(std::string_view json, const std::string& where);
 
-/// The text of a `tokenizer.json` with these parts; of `before` and `after` it has none.
+/// The text of a `tokenizer.json` with these parts, without `before` and `after`.
 std::string write_tokenizer(const TokenizerFile& file);
 
-/// What is read of `tokenizer_config.json`: texts, empty where there are none.
+/// The texts read from `tokenizer_config.json`; empty if absent.
 struct TokenizerConfig {
   std::string bos, eos, chat_template;
 };

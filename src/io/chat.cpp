@@ -8,12 +8,12 @@
 namespace weft::io {
 namespace {
 
-// Before what is no special token though a message spells it like one: a character that Unicode keeps for
-// such uses. What ends there is known by its spelling, so that no template can take a mark's end from it.
+// A noncharacter of Unicode that marks text of a message spelled like a special token. The marked text ends
+// with its known spelling, so no template can strip the end of a mark.
 constexpr char32_t kMark = U'\uFDD0';
 constexpr std::string_view kMarkUtf8 = "\uFDD0";
 
-/// Texts of a conversation with each special token marked that they spell.
+/// The texts of a conversation, with special tokens that they spell marked.
 class Guard {
  public:
   explicit Guard(const Tokenizer& tokenizer) : tokenizer_(tokenizer) {}
@@ -32,7 +32,7 @@ class Guard {
     return out.append(own, done);
   }
 
-  /// How much of `text`, which stands behind a mark, is what was marked; 0 where a template took that away.
+  /// The length of the marked text at the front of `text`, which follows a mark; 0 if a template removed it.
   size_t length_of_marked(std::string_view text) const {
     size_t longest = 0;
     for (const std::string& s : spellings_)
@@ -88,7 +88,7 @@ std::vector<int32_t> ChatTemplate::encode(std::span<const ChatMessage> messages,
     const auto more = tokenizer_.encode(part, false, read_specials);
     ids.insert(ids.end(), more.begin(), more.end());
   };
-  std::string open;  // the template's own text, less marks without what they marked
+  std::string open;  // the template's own text, without marks whose text is gone
   std::string_view rest = text;
   while (!rest.empty()) {
     const size_t mark = std::min(rest.find(kMarkUtf8), rest.size());

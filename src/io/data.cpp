@@ -9,9 +9,9 @@
 namespace weft::io {
 namespace {
 
-constexpr int64_t kEvery = 20;  // one token in so many is for validation
+constexpr int64_t kEvery = 20;  // one token in kEvery is for validation
 
-/// Number `i` of an order of [0, n) that `key` gives: each number comes once, and no list is kept.
+/// Number `i` of a permutation of [0, n) chosen by `key`, without a stored list.
 ///
 /// Source   Black and Rogaway, Ciphers with arbitrary finite domains (CT-RSA 2002): a Feistel network over
 /// the
@@ -43,7 +43,7 @@ TokenData::TokenData(Tokens tokens, int64_t context, uint64_t seed)
   group_ = all / groups_;
   validation_ = std::max(group_ / kEvery, context + 1);
   train_ = group_ - validation_;
-  // A row of `context` ids and the one that follows it; the first may begin anywhere in the first `context`.
+  // A row of `context` ids and the next id; the first row may begin anywhere in the first `context`.
   rows_in_group_ = std::max<int64_t>(1, (train_ - context) / context);
   shifts_ = std::min(context, train_ - rows_in_group_ * context);
 }
@@ -74,7 +74,7 @@ Batch TokenData::train(uint64_t number, int64_t rows) const {
 Batch TokenData::validation(uint64_t number, int64_t rows) const {
   Batch b{.rows = rows, .tokens = {}, .targets = {}};
   const auto places = static_cast<double>(groups_ * (validation_ - context_));
-  // Steps of the golden section visit a range evenly however many are taken (Knuth, TAOCP 3, section 6.4,
+  // Steps of the golden ratio cover a range evenly for any number of steps (Knuth, TAOCP 3, section 6.4,
   // theorem S).
   for (int64_t r = 0; r < rows; ++r) {
     const uint64_t word =

@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A zero byte never stands in text of any encoding that is read here; other controls do, but seldom.
+// Text never contains a zero byte; other control characters are rare.
 bool is_binary(std::string_view bytes) {
   size_t controls = 0;
   for (const char c : bytes) {
@@ -25,7 +25,7 @@ bool is_binary(std::string_view bytes) {
   return controls * 20 > bytes.size();
 }
 
-// A file's text is all of its bytes. Only between two files a line ends, so that their words don't join.
+// A file's text is all of its bytes. A line end is added between files, so that their words don't join.
 void append(Text& text, const std::string& name, std::string_view bytes) {
   std::string latin1;
   if (!is_utf8(bytes)) {
@@ -38,10 +38,10 @@ void append(Text& text, const std::string& name, std::string_view bytes) {
   text.files.push_back(name);
 }
 
-// Regular files at or below a folder, in order of path; hidden ones are left out and noted.
+// Regular files at or below a folder, sorted by path; hidden ones are skipped and counted.
 std::vector<fs::path> files_in(const fs::path& folder, std::vector<std::string>& notes) {
   std::vector<fs::path> out;
-  std::error_code ec, of_one;  // a link that leads nowhere, or in a circle, is no file
+  std::error_code ec, of_one;  // a dangling or circular link is no file
   for (auto it = fs::recursive_directory_iterator(folder, ec); !ec && it != fs::end(it); it.increment(ec)) {
     if (it->path().filename().string().starts_with('.')) {
       if (it->is_directory(of_one)) it.disable_recursion_pending();
@@ -57,7 +57,7 @@ std::vector<fs::path> files_in(const fs::path& folder, std::vector<std::string>&
   return out;
 }
 
-// Text that must be text where it was `named`, and is left out where a folder has it.
+// A file that is not text is an error if it was `named`, and skipped in a folder.
 void add_text(Text& text, const std::string& name, std::string_view bytes, bool named) {
   const char* wrong = bytes.empty() ? "is empty" : is_binary(bytes) ? "is binary, not text" : nullptr;
   if (!wrong) return append(text, name, bytes);

@@ -37,7 +37,7 @@ Tensor Safetensors::read(std::string_view name, const std::string& backend) cons
   const auto& e = file_->entry(name);
   try {
     return Tensor::from_bytes(e.bytes, e.shape, e.dtype, backend);
-  } catch (const Error& error) {  // it has more axes than a tensor, or the backend has no memory for it
+  } catch (const Error& error) {  // too many axes, or the backend is out of memory
     throw Error(Status(error.status()).at(fmt::format("{}: tensor '{}'", file_->path, name)));
   }
 }

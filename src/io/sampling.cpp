@@ -8,7 +8,7 @@
 namespace weft::io {
 namespace {
 
-// The likelier one comes first; of equal ones that of the lower number.
+// The likelier one first; of equal ones the one with the lower id.
 constexpr auto kLikelier = [](const auto& a, const auto& b) {
   return a.weight != b.weight ? a.weight > b.weight : a.id < b.id;
 };
@@ -76,8 +76,7 @@ void Sampler::keep_top_k() {
   std::erase_if(candidates_, [least = last->score](auto& c) { return c.score < least; });
 }
 
-// One stays if those before it do not have the probability yet. They are taken off a heap, since they are
-// few.
+// Keeps candidates until they have the probability together. Taken from a heap, since they are few.
 void Sampler::keep_top_p() {
   if (how_.top_p == 1) return;
   double left = 0;
@@ -110,7 +109,7 @@ int32_t Sampler::pick(std::span<const float> scores) {
     double total = 0;
     for (const auto& c : candidates_) total += c.weight;
     double left = unit(random_word(how_.seed, drawn_++)) * total;
-    // In the order of their numbers: a rounding of the scores moves the bounds a little, and no further.
+    // In the order of their ids: a rounding error of the scores moves the bounds only a little.
     size_t i = 0;
     while (i + 1 < candidates_.size() && left >= candidates_[i].weight) left -= candidates_[i++].weight;
     chosen = candidates_[i].id;
@@ -125,7 +124,7 @@ StopStrings::StopStrings(std::vector<std::string> stops) : stops_(std::move(stop
     if (s.empty()) throw Error(invalid("a stop string must not be empty"));
     longest = std::max(longest, s.size());
   }
-  held_.reserve(longest + 1024);  // so that hardly a part makes it grow
+  held_.reserve(longest + 1024);  // so it rarely grows
 }
 
 std::string_view StopStrings::push(std::string_view part) {

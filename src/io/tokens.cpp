@@ -27,12 +27,12 @@ Tokens Tokens::map(const std::string& path) {
         fail(Code::corrupt, "{}: no token file: tensor '{}' must be there, i32 of rank 1", path, kTensor));
   if (tokenizer == file->metadata.end())
     throw Error(fail(Code::corrupt, "{}: field '{}' is missing in the metadata", path, kTokenizer));
-  // Headers that our writer makes have a multiple of 8 bytes; others may not.
+  // Our writer pads headers to a multiple of 8 bytes; others may not.
   if (reinterpret_cast<uintptr_t>(tokens->bytes.data()) % alignof(int32_t) != 0)
     throw Error(
         fail(Code::corrupt, "{}: tensor '{}' does not begin at a multiple of 4 bytes", path, kTensor));
   const std::span ids(reinterpret_cast<const int32_t*>(tokens->bytes.data()), tokens->bytes.size() / 4);
-  const auto config = file->metadata.find(kConfig);  // older files have none
+  const auto config = file->metadata.find(kConfig);  // absent in older files
   try {
     return Tokens(
         file, ids,
@@ -45,7 +45,7 @@ Tokens Tokens::map(const std::string& path) {
 bool Tokens::is_token_file(const std::string& path) {
   std::error_code not_there;
   if (!std::filesystem::is_regular_file(path, not_there)) return false;
-  // The length of a header is below 2^32 (safetensors), so that its upper bytes are zero, which no text has.
+  // The length of a header is below 2^32 (safetensors), so its upper bytes are zero, unlike text.
   char head[9] = {};
   std::ifstream(path, std::ios::binary).read(head, sizeof head);
   return head[7] == 0 && head[6] == 0 && head[8] == '{';

@@ -12,14 +12,13 @@ struct Utf8Character {
   bool cut = false;  ///< malformed only because the text ends within it
 };
 
-/// The character at the front of `s`, which is not empty. What is malformed is divided as the Unicode
-/// Standard advises (15.0, section 3.9, "maximal subparts"): like Python's errors="replace" and Rust's lossy
-/// conversion.
+/// The first character of `s`, which is not empty. Malformed text is split as the Unicode Standard recommends
+/// (15.0, section 3.9, "maximal subparts"), like Python's errors="replace" and Rust's lossy conversion.
 Utf8Character decode_utf8(std::string_view s);
 void append_utf8(std::string& out, char32_t c);
 
 bool is_utf8(std::string_view s);
-/// The same text with U+FFFD for what is malformed.
+/// The same text with U+FFFD for malformed parts.
 std::string repair_utf8(std::string_view s);
 
 }  // namespace weft::io

@@ -23,7 +23,7 @@ Result<std::shared_ptr<runtime::Session>> open_session(program::CompiledProgram 
   return std::shared_ptr<runtime::Session>(std::move(session));
 }
 
-/// What a trace captured, by the graph's names.
+/// The captured tensors of a trace, by the graph's names.
 struct Capture {
   Tensor tensor;
   bool state;
@@ -38,8 +38,8 @@ Captured captured_by(const Traced& traced) {
   return all;
 }
 
-// The program's bytes. Of memory that it takes, and of states, it is on the host the memory itself: a session
-// has states of its own, and what it saves are those.
+// The program's bytes. For borrowed memory and for states, on the host, the memory itself: a session has its
+// own states, and saves those.
 compiler::WeightSource values_of(const Captured& captured, bool take) {
   return [&captured, take](const std::string& name) -> Result<program::Blob> {
     const auto at = captured.find(name);
@@ -54,7 +54,7 @@ compiler::WeightSource values_of(const Captured& captured, bool take) {
   };
 }
 
-/// Memory of tensors that a session works in: nobody writes over it until the session ends.
+/// The memory of tensors that a session works in: locked against writes until the session ends.
 class Taken {
  public:
   Taken() = default;
@@ -62,7 +62,7 @@ class Taken {
   ~Taken() {
     for (const auto& b : held_) b->holders.fetch_sub(1, std::memory_order_relaxed);
   }
-  // What was enqueued on it has passed: the session has a queue of its own.
+  // Waits for enqueued work on it, since the session has its own queue.
   runtime::Present from(const Captured& captured) {
     return [&captured, this](const std::string& name, const seam::Device& device) {
       const auto at = captured.find(name);
@@ -72,7 +72,7 @@ class Taken {
         return seam::BufferRef();
       if (impl.buffer->holders.fetch_add(1, std::memory_order_relaxed) == UINT8_MAX) {
         impl.buffer->holders.fetch_sub(1, std::memory_order_relaxed);
-        return seam::BufferRef();  // no count is left: this program works in a copy
+        return seam::BufferRef();  // locked by another session: this program works in a copy
       }
       held_.push_back(impl.buffer);
       return impl.buffer;
@@ -122,7 +122,7 @@ std::vector<Tensor> Compiled::operator()(const std::vector<Tensor>& inputs) {
   return out;
 }
 
-// Those that are on the program's device, row-major, stay where they are.
+// Row-major tensors on the program's device are used in place.
 std::vector<Tensor> Compiled::enqueue(const std::vector<Tensor>& inputs) {
   if (eager::active_trace()) throw Error(invalid("a compiled program can't be run inside a trace"));
   seam::Device& device = session_->device();

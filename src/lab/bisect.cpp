@@ -17,7 +17,7 @@ class Bisect {
       : p_(p), a_(a), b_(b), policy_(policy), first_(std::move(first)) {}
 
   Result<Bisection> run(bool same_bits) {
-    // All by a: its values stay, so that a trial begins in the middle.
+    // Runs all by a and keeps its values, so trials can begin in the middle.
     by_a_ = first_;
     for (size_t i = 0; i < p_.calls.size(); ++i) {
       WEFT_TRY(auto run, run_call(p_, i, a_, policy_, by_a_));
@@ -27,7 +27,7 @@ class Bisect {
     if (same_bits) {
       wanted_bits_ = outputs_of(p_, by_a_);
     } else {
-      const OnBackend oracle("reference");  // ops without operands too
+      const OnBackend oracle("reference");  // for ops without operands, too
       WEFT_TRY(const auto whole, whole_graph(p_, first_));
       WEFT_TRY(bounds_, conformance::noise_bound(whole.graph, whole.values));
     }
@@ -39,7 +39,7 @@ class Bisect {
   }
 
  private:
-  // What is wrong with the outputs when the calls before k run by a, and the others by b; empty: nothing.
+  // What is wrong with the outputs if calls before k run by a, and the others by b; empty if nothing.
   Result<std::string> trial(size_t k) {
     Values values = first_;
     for (size_t i = 0; i < k; ++i)
@@ -68,7 +68,7 @@ class Bisect {
     return "";
   }
 
-  // trial(low) and trial(high) differ; in the end high = low + 1, and call `low` is what turns them.
+  // trial(low) and trial(high) differ; in the end high = low + 1, and call `low` makes the difference.
   Status search() {
     size_t low = 0, high = p_.calls.size();
     while (high - low > 1) {
@@ -76,7 +76,7 @@ class Bisect {
       WEFT_TRY(const std::string reason, trial(middle));
       (reason.empty() == found_.b_right ? low : high) = middle;
     }
-    // As it was when the calls before it ran by a.
+    // With the values of the calls before it run by a.
     WEFT_TRY(const auto a, run_call(p_, low, a_, policy_, by_a_));
     WEFT_TRY(const auto b, run_call(p_, low, b_, policy_, by_a_));
     WEFT_TRY(const auto bounds, bound_call(p_, low, by_a_));

@@ -21,9 +21,8 @@ struct Bisection {
   size_t trials = 0;               ///< runs of the program, or of a part
 };
 
-/// Runs the calls up to some k by `a`, the others by `b`, and looks for the k where the outputs turn from
-/// right to wrong. Right is: within the noise bound of the whole graph, or, if `same_bits`, with the bits of
-/// `a`.
+/// Runs the calls up to some k by `a`, the others by `b`, and finds the k at which the outputs become wrong.
+/// Right means within the noise bound of the whole graph, or, if `same_bits`, equal to the bits of `a`.
 Result<Bisection> bisect(const program::CompiledProgram& program, std::span<const runtime::HostTensor> inputs,
                          const Config& a, const Config& b, const Policy& policy, bool same_bits);
 

@@ -19,7 +19,7 @@ using program::KernelCall;
 using program::ValueId;
 using runtime::HostTensor;
 
-// A name that `weft backends` lists, available or not: what is misspelled is no part of a list.
+// A name that `weft backends` lists, available or not: misspelled names are no part of a list.
 static bool is_backend(std::string_view word) {
   return std::ranges::any_of(get_backends(),
                              [&](const auto& b) { return b.name == word.substr(0, word.find(':')); });
@@ -55,7 +55,7 @@ static bool has_kernel(const std::string& backend, const std::string& id) {
          });
 }
 
-// Another device's kernel is left out of something only where that device may step in.
+// Excluding another device's kernel has an effect only if that device may step in.
 Status check_kernels(const Config& c) {
   auto backends = std::vector{c.backend.empty() ? default_backend() : c.backend};
   if (current_policy().fallback != Fallback::forbid) backends = get_available_backends();
@@ -133,7 +133,7 @@ Result<Values> first_values(const CompiledProgram& p, std::span<const HostTensor
   return values;
 }
 
-// The call as a program of its own: what it reads comes in, what it makes goes out.
+// The call as a program: its operands are inputs, its results outputs.
 static CompiledProgram alone(const CompiledProgram& p, size_t index, std::vector<ValueId>& reads) {
   CompiledProgram one;
   KernelCall call = p.calls[index];
@@ -313,7 +313,7 @@ std::vector<Array> outputs_of(const CompiledProgram& p, const Values& values) {
   return out;
 }
 
-// The ops that a body comes down to.
+// The ops of a body, fully decomposed.
 static std::string steps_of(const CompiledProgram& p, int32_t region) {
   std::string names;
   for (const auto& step : p.regions[static_cast<size_t>(region)].calls) {

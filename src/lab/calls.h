@@ -3,10 +3,10 @@
 #include "runtime/session.h"
 #include "weft/policy.h"
 
-// Runs a program call by call, each with its own choice of kernels, with values on the host in between.
+// Runs a program call by call, each with its own choice of kernels, with values on the host between calls.
 namespace weft::lab {
 
-/// How kernels are chosen: one configuration of a program.
+/// One configuration of a program: how kernels are chosen.
 struct Config {
   std::string backend;               ///< or a list; empty: the default one
   bool fuse = true;                  ///< off: no kernel runs a body in one piece; what is fused runs op by op
@@ -14,12 +14,12 @@ struct Config {
 };
 /// Reads "BACKEND[,BACKEND]...[,unfused][,-KERNEL]...", as in "native,-native.matmul.packed".
 Result<Config> parse_config(const std::string& text);
-/// An error where a kernel that it leaves out could not be taken: it is not of the configuration's backend
-/// nor, where others may step in, of any that is here.
+/// An error if an excluded kernel could not be chosen anyway: it is not of the configuration's backend nor,
+/// if others may step in, of any available one.
 Status check_kernels(const Config& c);
 std::string text(const Config& config);
 
-/// The program for these sizes: no symbol is left in it.
+/// The program for these sizes, without symbols.
 Result<program::CompiledProgram> without_symbols(const program::CompiledProgram& program,
                                                  std::span<const runtime::HostTensor> inputs);
 
@@ -37,24 +37,22 @@ struct CallRun {
 /// Runs call `index` alone, on the values that it reads.
 Result<CallRun> run_call(const program::CompiledProgram& program, size_t index, const Config& config,
                          const Policy& policy, const Values& values);
-/// Value ids of the results that are there.
+/// Value ids of the results that exist.
 std::vector<program::ValueId> results_of(const program::KernelCall& call);
 /// Stores the results for later calls.
 void keep(const program::CompiledProgram& program, size_t index, CallRun run, Values& values);
 
-/// Call `index` as a concrete call, without the modes of a policy.
+/// Call `index` as a concrete call, without a policy's modes.
 Result<seam::CallDesc> describe(const program::CompiledProgram& program, size_t index);
-/// What call `index` means, in primitive ops, where it has a body; its operands that are there are the
-/// inputs.
+/// The body of call `index` as a graph of primitive ops, if it has one; its present operands are the inputs.
 Result<ir::Graph> call_graph(const program::CompiledProgram& program, size_t index);
 
-/// Truth and bounds of the results of call `index`, those that are there, for these operands: of its body,
-/// where it has one.
+/// Truth and bounds of the existing results of call `index` for these operands; by its body, if it has one.
 Result<std::vector<conformance::Bounded>> bound_call(const program::CompiledProgram& program, size_t index,
                                                      const Values& values);
 
-/// The whole program as a graph of ops, its calls opened up; states' last values are outputs too, after those
-/// of the program. `values` in the order that conformance::noise_bound takes them.
+/// The whole program as a graph of ops, with calls decomposed; final states are outputs, too, after the
+/// program's. `values` are in the order of conformance::noise_bound.
 struct WholeGraph {
   ir::Graph graph;
   std::vector<conformance::Array> values;

@@ -8,7 +8,7 @@ using conformance::Array;
 using program::CompiledProgram;
 using runtime::HostTensor;
 
-// Within one rounding of each other: then both are right if the oracle is.
+// Within one rounding of each other: both are right if the oracle is.
 static bool alike(const Array& a, const Array& b) {
   for (size_t i = 0; i < a.v.size(); ++i) {
     if (a.v[i] == b.v[i] || (std::isnan(a.v[i]) && std::isnan(b.v[i]))) continue;
@@ -26,7 +26,7 @@ static std::string first_difference(const Array& got, const Array& want) {
   return "the same numbers, other bits";
 }
 
-// The result of the call that is outside its bound, if one is.
+// The call's result that is outside its bound, if any.
 static Result<std::optional<ShadowFinding>> judge_call(const CompiledProgram& p, size_t i, const CallRun& run,
                                                        const CallRun& oracle, const Values& values) {
   WEFT_TRY(const auto bounds, bound_call(p, i, values));

@@ -18,15 +18,15 @@ struct ShadowReport {
   size_t calls = 0;   ///< that were run twice
   size_t judged = 0;  ///< of them: those whose results differ by more than a rounding, and were bounded
   std::optional<ShadowFinding> first;
-  /// Every call is right alone, yet the program in one piece said something else: its memory plan is at
-  /// fault, or a kernel that is not the same twice. Empty: it did not.
+  /// Set if every call is right alone but the whole program gave another result: then its memory plan is
+  /// wrong, or a kernel is not reproducible.
   std::string whole;
   bool ok() const { return !first && whole.empty(); }
 };
 
 /// Runs every call of a program twice: by `config` and, on the same operands, on `oracle`. Results that
-/// differ by more than a rounding are held against the derived bound of their call. Ends at the first that is
-/// outside. `whole_run` is what the program gave in one piece.
+/// differ by more than a rounding are compared with the derived bound of their call. Ends at the first one
+/// outside. `whole_run` is the result of the whole program.
 Result<ShadowReport> shadow(const program::CompiledProgram& program,
                             std::span<const runtime::HostTensor> inputs, const Config& config,
                             const std::string& oracle, const Policy& policy,

@@ -30,7 +30,7 @@ struct Entrant {
   std::vector<double> seconds;  // of a launch, by sample
 };
 
-// Operands of call `index`, as the seam is given them.
+// Operands of call `index`, as passed to the seam.
 Ask ask_of(const program::KernelCall& call, const Values& values) {
   Ask ask{.op = call.op};
   for (size_t i = 0; i < call.inputs.size(); ++i) {
@@ -42,7 +42,7 @@ Ask ask_of(const program::KernelCall& call, const Values& values) {
   return ask;
 }
 
-// Whole numbers from -2 to 2 in place of floats: every order of additions and products gives the same sum.
+// Integers from -2 to 2 instead of floats: every order of additions and products gives the same sum.
 void make_whole(Ask& ask) {
   uint64_t n = 0;
   for (auto& t : ask.inputs) {
@@ -58,7 +58,7 @@ Result<std::vector<HostTensor>> results(Rig& rig, seam::PreparedKernel& plan, co
   return std::move(run.outputs);
 }
 
-// What the results of a call are checked by.
+// Checks the results of a call.
 class Judge {
  public:
   static Result<Judge> of(const CompiledProgram& p, size_t index, const Values& values,
@@ -83,7 +83,7 @@ class Judge {
   std::string words() const {
     return same_.empty() ? "the oracle's bound" : "reference, on whole numbers, to the bit";
   }
-  /// What is wrong with the kernel's results; empty: nothing.
+  /// What is wrong with the kernel's results; empty if nothing.
   std::string wrong(Rig& rig, seam::PreparedKernel& plan) const {
     auto got = results(rig, plan, ask_);
     if (!got.ok()) return got.status().message();
@@ -108,11 +108,11 @@ Result<double> sample(Rig& rig, Entrant& e) {
   return std::chrono::duration<double>(Clock::now() - start).count() / static_cast<double>(e.launches);
 }
 
-// In turns, in an order that changes: what the machine does meanwhile strikes all of them.
+// In turns, in a changing order, so that disturbances of the machine affect all of them.
 Status time_all(Rig& rig, std::vector<Entrant>& all, double seconds) {
   double round = 0;
   for (Entrant& e : all) {
-    WEFT_CHECK(sample(rig, e).take_status());  // the first one is slower
+    WEFT_CHECK(sample(rig, e).take_status());  // warm-up
     WEFT_TRY(const double once, sample(rig, e));
     e.launches = std::clamp<int64_t>(static_cast<int64_t>(kSample / std::max(once, 1e-9)), 1, 1000);
     round += once * static_cast<double>(e.launches);
@@ -147,7 +147,7 @@ size_t fastest_of(const std::vector<Timed>& all) {
   return best;
 }
 
-// Every kernel that takes the call: first the one that selection alone takes.
+// Every kernel that accepts the call; first the one that selection takes.
 std::vector<seam::PreparedPtr> entrants(seam::Device& device, const seam::CallPtr& call,
                                         seam::PreparedPtr chosen) {
   std::vector<seam::PreparedPtr> all;
@@ -194,7 +194,7 @@ class Tuner {
     for (auto& plan : plans) {
       if (auto words = judge.wrong(rig_, *plan); !words.empty()) {
         wrong.push_back({plan->kernel.id, std::move(words), 0, 0, 0, 0});
-        if (&plan == &plans[0]) break;  // nothing may be faster than a wrong answer
+        if (&plan == &plans[0]) break;  // the default is wrong: nothing to compare with
         continue;
       }
       WEFT_TRY(auto placed, rig_.place(*plan, ask));
@@ -242,7 +242,7 @@ Result<Tuning> tune(const CompiledProgram& program, std::span<const HostTensor> 
   WEFT_TRY(auto devices, runtime::devices_for(backend, policy));
   seam::Device& device = *devices[0];
   Tuner tuner(p, std::move(devices), policy, options);
-  std::deque<TunedCall> calls;  // they stay where they are
+  std::deque<TunedCall> calls;  // a deque: elements don't move
   std::vector<std::pair<std::string, const TunedCall*>> found;
   std::map<std::string, TunedCall*> seen;
   for (size_t i = 0; i < p.calls.size(); ++i) {

@@ -3,7 +3,7 @@
 
 #include "lab/calls.h"
 
-// Which kernel is the fastest for each call of a program, here.
+// Finds the fastest kernel for each call of a program on this machine.
 namespace weft::lab {
 
 struct TuneOptions {
@@ -21,7 +21,7 @@ struct Timed {
   size_t samples = 0;
 };
 
-/// What came of a call, and of those that are the same.
+/// The result for a call and its duplicates.
 struct TunedCall {
   size_t call = 0;             ///< the first of them
   size_t count = 1;            ///< how many they are
@@ -46,9 +46,9 @@ struct Tuning {
 
 /// Measures, for each call of the program, every kernel that accepts it: the device's, and those of providers
 /// that serve it. A result is checked before anything is timed: against the oracle, or on whole numbers
-/// against the backend `reference` where the oracle would take too long. Kernels take turns, in an order that
-/// changes each time. Another one than selection alone takes is recorded only if its upper quartile lies
-/// below that one's median, by 3 percent at least. `see` is told of each call when it is done.
+/// against the backend `reference` if the oracle would take too long. Kernels take turns, in a changing
+/// order. A kernel other than the default choice is recorded only if its upper quartile is at least 3 percent
+/// below the default's median. Calls `see` after each call.
 Result<Tuning> tune(const program::CompiledProgram& program, std::span<const runtime::HostTensor> inputs,
                     const std::string& backend, const Policy& policy, const TuneOptions& options,
                     const std::function<void(const TunedCall&, size_t done, size_t of)>& see);

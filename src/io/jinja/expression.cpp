@@ -3,7 +3,7 @@
 
 #include "io/jinja/parser.h"
 
-// Expressions, from what binds least to what binds most.
+// Expressions, from the lowest to the highest precedence.
 namespace weft::io::jinja {
 namespace {
 
@@ -27,7 +27,7 @@ struct Call {
 
 constexpr size_t kMostArguments = 255;  // map("map", "map", ...) takes some of the stack for each
 
-// Behind the opening bracket.
+// After the opening bracket.
 Call arguments(Reader& r) {
   Call call;
   while (!r.takes_op(")")) {
@@ -54,7 +54,7 @@ Value number(const Token& t) {
   return value;
 }
 
-// Behind the opening bracket; `trailing` says whether a comma came.
+// After the opening bracket; `trailing` is set if a comma ended the list.
 std::vector<Expression> list_until(Reader& r, std::string_view closing, bool* trailing = nullptr) {
   std::vector<Expression> all;
   while (!r.takes_op(closing)) {
@@ -108,7 +108,7 @@ Expression primary(Reader& r) {
       if (t.text == "none" || t.text == "None") return constant(nullptr);
       return [name = t.text](Scope& s) { return s.get(name); };
     case Kind::string: {
-      std::string text = t.text;  // neighbours are one
+      std::string text = t.text;  // adjacent strings are joined
       while (r.now().kind == Kind::string) text += r.take().text;
       return constant(std::move(text));
     }
@@ -125,8 +125,7 @@ Expression primary(Reader& r) {
                    t.text.empty() ? "the end" : "'" + t.text + "'"));
 }
 
-/// What stands behind a value and makes another of it. A chain of them is gone through in a loop: only what
-/// lies in one another takes of the stack.
+/// Postfix operators of a value. A chain of them is a loop: only nesting takes stack.
 using Step = std::function<Value(Scope&, const Value&)>;
 
 Expression with_steps(Expression x, std::vector<Step> steps) {
@@ -243,7 +242,7 @@ Expression unary(Reader& r, bool with_filters = true) {
   return with_steps(std::move(x), std::move(steps));
 }
 
-/// Operators of one rank, from left to right.
+/// Operators of equal precedence, from left to right.
 template <class Next>
 Expression chain(Reader& r, std::initializer_list<std::string_view> ops, Next next) {
   Expression x = next(r);
@@ -323,7 +322,7 @@ Expression disjunction(Reader& r) { return logic(r, "or", true, conjunction); }
 Expression expression(Reader& r) {
   const Reader::Deeper deeper(r);
   Expression x = disjunction(r);
-  std::vector<std::pair<Expression, Expression>> conditions;  // and what is the value where one does not hold
+  std::vector<std::pair<Expression, Expression>> conditions;  // each with the value if it does not hold
   while (r.takes_name("if")) {
     Expression condition = disjunction(r), other = constant(Undefined{"the other side of an if"});
     if (r.takes_name("else")) other = expression(r);

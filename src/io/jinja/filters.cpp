@@ -5,7 +5,7 @@
 #include "io/jinja/library.h"
 #include "weft/text.h"
 
-// Filters and tests, with the meaning of Jinja2's: those that chat templates use.
+// Filters and tests that chat templates use, with Jinja2's meaning.
 namespace weft::io::jinja {
 namespace {
 
@@ -36,7 +36,7 @@ Value join(const Value& x, const Arguments& a) {
   return joined(parts, between ? text_of("join", *between) : "");
 }
 
-// A number as int() and float() read it: white space around it, a '+', and single '_' between digits go.
+// A number as int() and float() read it: drops white space around it, a '+', and single '_' between digits.
 std::string digits_of(const std::string& text) {
   const std::string s = strip(Value(text), {}).string();
   std::string out;
@@ -70,7 +70,7 @@ Value to_integer(const Value& x, const Arguments& a) {
   return read.ptr == last && read.ec == std::errc() && std::isfinite(real) ? whole(real) : otherwise;
 }
 
-// Not str.title(): a word ends only before white space and what opens something.
+// Not str.title(): words end only at white space and opening brackets.
 Value title(const Value& x, const Arguments&) {
   std::u32string s = from_utf8(x.text());
   bool begins = true;
@@ -100,7 +100,7 @@ Value map(const Value& x, const Arguments& a) {
   return all;
 }
 
-// select, reject, selectattr, rejectattr: the elements of which a test holds, or does not.
+// select, reject, selectattr, rejectattr: the elements for which a test holds, or does not.
 template <bool attribute, bool keep>
 Value chosen(const Value& x, const Arguments& a) {
   constexpr size_t test = attribute ? 1 : 0;

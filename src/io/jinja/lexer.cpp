@@ -54,7 +54,7 @@ class Lexer {
     return s_.size();
   }
 
-  // What lies before the next tag, less the white space that the tag takes.
+  // The text before the next tag, without the white space that the tag strips.
   void data(size_t tag) {
     std::string_view text = std::string_view(s_).substr(at_, tag - at_);
     if (tag < s_.size()) {
@@ -72,7 +72,7 @@ class Lexer {
     at_ = tag;
   }
 
-  // Behind a tag: all white space, or one line end behind a block or a comment.
+  // After a tag: strips all white space, or one line end after a block or a comment.
   void close(size_t end, bool takes_line_end) {
     const char mark = s_[end - 1];
     at_ = end + 2;

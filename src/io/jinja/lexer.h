@@ -25,10 +25,10 @@ struct Token {
   int line = 0;
 };
 
-/// The tokens of a template, with white space taken out as chat templates have it: `trim_blocks` and
+/// The tokens of a template, with white space stripped as chat templates expect: `trim_blocks` and
 /// `lstrip_blocks` are on, and one line end at the end of the template is dropped.
 ///
-/// Errors   corrupt, with the line, for what is not closed or no token.
+/// Errors   corrupt, with the line, for anything unclosed or no token.
 std::vector<Token> tokens_of(std::string_view source);
 
 }  // namespace weft::io::jinja

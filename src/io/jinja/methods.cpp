@@ -1,6 +1,6 @@
 #include "io/jinja/library.h"
 
-// Methods: those of dicts, and the way to those of strings.
+// Methods of dicts, and the dispatch to those of strings.
 namespace weft::io::jinja {
 namespace {
 

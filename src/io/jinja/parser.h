@@ -40,7 +40,7 @@ class Reader {
     return Error(fail(Code::unsupported, "chat template, line {}: {} is not supported", now().line, what));
   }
 
-  /// How deep that lies in one another which `read` reads.
+  /// The nesting depth of what `read` parses.
   template <class Read>
   int depth_of(Read read) {
     const int outside = std::exchange(deepest_, depth_);
@@ -50,7 +50,7 @@ class Reader {
     return within;
   }
 
-  /// Counts what lies in one another, since each such thing takes some of the stack.
+  /// Counts nesting levels, each of which takes stack.
   class Deeper {
    public:
     explicit Deeper(Reader& reader) : reader_(reader) {
@@ -70,9 +70,9 @@ class Reader {
   int depth_ = 0, deepest_ = 0;
 };
 
-/// `a if b else c`, and all that binds more closely.
+/// `a if b else c`, and everything of higher precedence.
 Expression expression(Reader& r);
-/// Without the `if`, as a loop's list wants it.
+/// Without the `if`, for the list of a loop.
 Expression disjunction(Reader& r);
 /// One expression, or several with commas between: a list.
 Expression expressions(Reader& r);

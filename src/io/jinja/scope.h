@@ -3,8 +3,7 @@
 
 namespace weft::io::jinja {
 
-/// One rendering. What it may use is bounded, since templates come from anywhere: steps and depth here,
-/// memory by a Meter.
+/// One rendering. Templates are untrusted, so resources are bounded: steps and depth here, memory by a Meter.
 class Run {
  public:
   void step() {
@@ -18,7 +17,7 @@ class Run {
   }
   std::string take_text() { return std::move(text_); }
 
-  /// While it lives, what is written is caught.
+  /// Captures output while it lives.
   class Capture {
    public:
     explicit Capture(Run& run) : run_(run), outside_(std::exchange(run.out_, &text_)) {}
@@ -35,7 +34,7 @@ class Run {
     std::string* outside_;
   };
 
-  /// A macro that runs, with the depth of what it consists of: each takes some of the stack.
+  /// A running macro, with the depth of its body, which takes stack.
   class Inside {
    public:
     Inside(Run& run, int depth) : run_(run), depth_(depth) {
@@ -52,12 +51,12 @@ class Run {
  private:
   std::string text_;
   std::string* out_ = &text_;
-  size_t written_ = 0;  // of all that is not caught yet, and of what is being caught
+  size_t written_ = 0;  // bytes of output, including captured ones
   int64_t steps_left_ = 1'000'000;
   int depth_ = 0;
 };
 
-/// Names that are known at a place of a template.
+/// The names in scope at a point of a template.
 struct Scope {
   Run& run;
   Scope* outer = nullptr;
@@ -82,7 +81,7 @@ struct Scope {
 /// How a statement ended.
 enum class Flow { next, leave_loop, next_round };
 
-/// An expression and a statement, as what they do.
+/// Expressions and statements, compiled to functions.
 using Expression = std::function<Value(Scope&)>;
 using Statement = std::function<Flow(Scope&)>;
 

@@ -43,7 +43,7 @@ Value title(const Value& x, const Arguments&) {
   });
 }
 
-// Parts between white space, which is none of them.
+// The parts between white space.
 List words_of(std::string_view text, int64_t most) {
   std::u32string_view rest;
   const std::u32string all = from_utf8(text);

@@ -17,7 +17,7 @@ Flow run_all(const std::vector<Statement>& all, Scope& s) {
     if (const Flow flow = statement(s); flow != Flow::next) return flow;
   return Flow::next;
 }
-// What statements write, as a string.
+// The output of statements as a string.
 std::string captured(const std::vector<Statement>& body, Scope& s) {
   const Run::Capture capture(s.run);
   run_all(body, s);
@@ -68,7 +68,7 @@ class Parser {
     }
   }
 
-  // What goes wrong says where.
+  // Errors name the line.
   static Statement at_line(int line, Statement f) {
     return [line, f = std::move(f)](Scope& s) {
       s.run.step();
@@ -83,7 +83,7 @@ class Parser {
   }
 
   void close() { r_.expect(Kind::end_block, "'%}'"); }
-  // Takes `{% name %}`, of which the beginning was read.
+  // Parses `{% name %}`, after its beginning.
   void end(std::string_view name) {
     if (!r_.takes_name(name)) throw r_.wanted(fmt::format("'{}'", name));
     close();
@@ -95,7 +95,7 @@ class Parser {
     if (name == "for") return loop();
     if (name == "set") return assignment();
     if (name == "macro") return macro();
-    if (name == "generation") {  // marks what an assistant says, for training
+    if (name == "generation") {  // marks the assistant's text, for training
       close();
       return inside(body({"endgeneration"}), "endgeneration");
     }
@@ -273,7 +273,7 @@ class Parser {
   int loops_ = 0;
 };
 
-// ---- names that are always there
+// ---- predefined names
 
 Value make_namespace(const Arguments& a) {
   Dict d;

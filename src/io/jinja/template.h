@@ -3,7 +3,7 @@
 
 namespace weft::io::jinja {
 
-/// A template that was read: Jinja2 as chat templates use it. What else there is of it is refused.
+/// A parsed template: the part of Jinja2 that chat templates use. Everything else is refused.
 ///
 /// Errors   corrupt or unsupported, with the line.
 class Template {
@@ -11,7 +11,7 @@ class Template {
   explicit Template(std::string_view source);
   ~Template();
 
-  /// The text that it makes of the variables. Raises where the template does, or runs without an end.
+  /// Renders the template. Raises if the template does, or exceeds its limits.
   std::string render(std::vector<std::pair<std::string, Value>> variables) const;
 
  private:

@@ -42,7 +42,7 @@ bool is_printable(char32_t c) {
   }
 }
 
-// Python prefers single quotes, and takes the others where only those save an escape.
+// Python prefers single quotes, and takes double ones if that saves an escape.
 std::string python_quoted(std::string_view s) {
   const char quote = s.find('\'') != s.npos && s.find('"') == s.npos ? '"' : '\'';
   std::string out(1, quote);
@@ -76,7 +76,7 @@ std::string json_quoted(std::string_view s) {
   return out + '"';
 }
 
-// Elements of a list or a dict, with brackets around and, where there is an indent, a line each.
+// Elements of a list or a dict in brackets, one per line if there is an indent.
 template <class Each>
 std::string bracketed(const char* brackets, size_t n, int64_t indent, int64_t depth, Each each) {
   if (n == 0) return {brackets[0], brackets[1]};
@@ -108,7 +108,7 @@ std::string json_text(const Value& v, int64_t indent, int64_t depth) {
   return v.text();
 }
 
-thread_local Meter* meter = nullptr;  // the innermost that is alive
+thread_local Meter* meter = nullptr;  // the innermost live one
 
 constexpr int kDeepest = 100;  // lists and dicts in one another
 
@@ -154,8 +154,8 @@ Value::Value(List l) {
   const size_t bytes = l.size() * sizeof(Value);
   v_ = std::make_shared<Counted<List>>(std::move(l), all, bytes);
 }
-// A namespace changes, so nobody counts or goes through what is in it; and it lies in no other, or they might
-// hold one another forever.
+// A namespace is mutable, so its contents are not counted or traversed; and it can't be stored in another
+// one, to avoid reference cycles.
 Value::Value(Dict d) {
   Extent all{sizeof(Value)};
   size_t bytes = 0;
@@ -350,7 +350,7 @@ bool contains(const Value& all, const Value& one) {
   if (all.is_string() && one.is_string()) return all.string().find(one.string()) != std::string::npos;
   if (all.is_list()) return std::ranges::find(all.list(), one) != all.list().end();
   if (all.is_dict()) return one.is_string() && all.dict().find(one.string());
-  if (all.is_undefined()) return false;  // it has no elements
+  if (all.is_undefined()) return false;  // no elements
   throw Error(invalid("{} can't be in {}", one.kind(), all.kind()));
 }
 

@@ -15,23 +15,22 @@ namespace weft::io::jinja {
 class Value;
 using List = std::vector<Value>;
 
-/// Counts the bytes that values hold which are made while it lives, on its thread, and raises where they are
-/// too many: a template comes from anywhere, and may make ever larger ones, or go through large ones ever
-/// again.
+/// Counts the bytes of values made on its thread while it lives, and raises if there are too many: an
+/// untrusted template may make ever larger values, or traverse large ones again and again.
 class Meter {
  public:
   static constexpr size_t kMost = size_t{1} << 26;      // at a time
-  static constexpr size_t kMostWork = size_t{1} << 30;  // made or gone through, in all
+  static constexpr size_t kMostWork = size_t{1} << 30;  // made or traversed, in total
   Meter();
   ~Meter();
   Meter(const Meter&) = delete;
 
-  /// Counts bytes that are made or gone through.
+  /// Counts bytes that are made or traversed.
   static void work(size_t bytes);
-  /// The same of a search, which takes longest where a long `part` is there at each place but for its end.
+  /// The same for a search, whose worst case is a long `part` that matches everywhere but at its end.
   static void search(std::string_view text, std::string_view part) { work(text.size() * (part.size() / 64)); }
 
-  /// Counts something for as long as that is there.
+  /// Counts bytes as long as they are in use.
   class Share {
    public:
     explicit Share(size_t bytes);
@@ -39,7 +38,7 @@ class Meter {
     Share(const Share&) = delete;
 
    private:
-    Meter* meter_;  // null where none was alive
+    Meter* meter_;  // null if there was none
     size_t bytes_;
   };
 
@@ -48,21 +47,21 @@ class Meter {
   size_t held_ = 0, worked_ = 0;
 };
 
-/// What is said of a value, or of what one would hold, that is larger than a Meter takes.
+/// The error for a value that is larger than a Meter allows.
 Error too_large();
 
-/// How large a value is with all that lies in it, written out: as often as it is there, not as often as it is
-/// stored. It is bounded, and with it the time and the stack that going through it takes.
+/// The size of a value with everything in it, counting shared parts each time. Bounded, and so are the time
+/// and the stack to traverse it.
 struct Extent {
   size_t bytes = 0;
   int depth = 0;
   bool has_namespace = false;
 
-  /// Raises where they are too large together.
+  /// Raises if they are too large together.
   Extent& operator+=(const Extent& part);
 };
 
-/// Names and values in the order in which they came.
+/// Names and values in insertion order.
 struct Dict {
   std::vector<std::pair<std::string, Value>> items;
   bool is_namespace = false;  ///< its items may be set
@@ -71,21 +70,21 @@ struct Dict {
   void set(const std::string& name, Value value);
 };
 
-/// What a call hands over.
+/// The arguments of a call.
 struct Arguments {
   List positional;
   std::vector<std::pair<std::string, Value>> named;
 
-  /// The argument of this place or name; null where it was not given.
+  /// The argument at this position or of this name; null if absent.
   const Value* get(size_t place, std::string_view name) const;
-  /// Raises where there are more than `most` without names.
+  /// Raises if there are more than `most` positional ones.
   void expect_count(std::string_view what, size_t most) const;
-  /// The same, and where a named one is not in `names`.
+  /// The same, and if a named one is not in `names`.
   void expect(std::string_view what, size_t most, std::initializer_list<std::string_view> names = {}) const;
 };
 using Function = std::function<Value(const Arguments&)>;
 
-/// What a template says of something that is not there.
+/// The value of an undefined name.
 struct Undefined {
   std::string name;
 };
@@ -121,15 +120,15 @@ class Value {
   const Dict& dict() const { return std::get<Shared<Dict>>(v_)->content; }
   const Function& function() const { return *std::get<std::shared_ptr<const Function>>(v_); }
   const Undefined& undefined() const { return std::get<Undefined>(v_); }
-  /// A bool counts as 0 or 1. Raises for what is no whole number.
+  /// A bool counts as 0 or 1. Raises for anything but an integer.
   int64_t integer() const;
   double real() const;  ///< of a number
 
-  /// Sets an item of a namespace, wherever that is known.
+  /// Sets an item of a namespace, visible in every scope.
   void set_member(const std::string& name, Value value) const;
 
   Extent extent() const;
-  /// Counts what it takes to go through it once, not through what lies in it.
+  /// Counts the work to traverse it once, not recursively.
   void count_work() const;
   bool truth() const;
   /// As Python's str(), and repr() where it is part of another value.
@@ -140,7 +139,7 @@ class Value {
   friend bool operator==(const Value& a, const Value& b);
 
  private:
-  /// What is too large to be copied with each value.
+  /// Data too large to be copied with each value.
   template <class T>
   struct Counted {
     Counted(T made, const Extent& all, size_t bytes)
@@ -160,24 +159,24 @@ class Value {
 /// As Python's json.dumps(value, ensure_ascii=False, indent=...); a negative indent puts all on one line.
 std::string to_json(const Value& value, int64_t indent);
 
-// What operators mean; each raises what Python would, in words of its own.
+// Operators; each raises where Python would, with its own message.
 Value binary(std::string_view op, const Value& a, const Value& b);
 Value negated(const Value& x);
 bool compared(std::string_view op, const Value& a, const Value& b);
 bool contains(const Value& all, const Value& one);
-/// x[i], and x.name where it is no method.
+/// x[i], and x.name if it is no method.
 Value item(const Value& x, const Value& key);
 /// x[start:stop:step]; bounds that are none or undefined are the ends.
 Value sliced(const Value& x, const Value& start, const Value& stop, const Value& step);
-/// The elements that a loop over it sees.
+/// The elements that a loop iterates over.
 List elements(const Value& x);
 int64_t length_of(const Value& x);
 
-// What is there by name; each raises `unsupported` for a name that it does not know.
+// Lookups by name; each raises `unsupported` for an unknown name.
 Value call_method(const Value& x, const std::string& name, const Arguments& a);
 Value call_filter(const std::string& name, const Value& x, const Arguments& a);
 bool call_test(const std::string& name, const Value& x, const Arguments& a);
-/// Do they exist? A template is refused before it runs.
+/// Whether they exist: a template is refused before it runs.
 bool is_filter(const std::string& name);
 bool is_test(const std::string& name);
 bool is_method(const std::string& name);

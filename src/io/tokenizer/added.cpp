@@ -12,7 +12,7 @@ bool begins_with_word(std::string_view s) {
   return !s.empty() && is_word_part(first_character(s, length));
 }
 
-// Where the last character of `s` begins, or its last byte where that is malformed.
+// The offset of the last character of `s`, or of its last byte if that is malformed.
 size_t last_character(std::string_view s) {
   for (size_t length = 1; length <= std::min<size_t>(s.size(), 4); ++length)
     if (const auto c = decode_utf8(s.substr(s.size() - length)); c.valid && c.length == length)
@@ -84,7 +84,7 @@ Result<AddedTokens> AddedTokens::make(const std::vector<formats::AddedToken>& to
       return fail(Code::corrupt, "added_tokens: '{}' is there twice", t.content);
     largest = std::max(largest, id);
   }
-  // Of two tokens that normalize to one text, a special one counts, then the first.
+  // Of two tokens that normalize to the same text, a special one wins, then the first.
   for (const bool special : {true, false})
     for (size_t i = 0; i < tokens.size(); ++i) {
       const auto& t = tokens[i];

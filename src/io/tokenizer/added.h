@@ -10,7 +10,7 @@
 
 namespace weft::io {
 
-/// The tokens that are looked for in the text before all else.
+/// The tokens that are found in the text before anything else.
 class AddedTokens {
  public:
   /// A part of a text: an added token, or text (id -1).
@@ -19,13 +19,12 @@ class AddedTokens {
     int32_t id = -1;
   };
 
-  /// Errors   corrupt for an id that is not what `tokenizers` would give the token, or two tokens of one
-  /// text.
+  /// Errors   corrupt for an id that differs from the one of `tokenizers`, or two tokens of the same text.
   static Result<AddedTokens> make(const std::vector<formats::AddedToken>& tokens,
                                   const TextMap<int32_t>& vocabulary, const Normalizer& normalizer);
 
-  /// The parts of `text`, in order. `normalized` says which tokens are looked for: those that stand for
-  /// normalized text, or the others; `specials`, whether those count that are special.
+  /// The parts of `text`, in order. `normalized` selects the tokens that stand for normalized text, or the
+  /// others; `specials` includes special ones.
   std::vector<Part> split(std::string_view text, bool normalized, bool specials = true) const;
   const std::vector<formats::AddedToken>& all() const { return tokens_; }
 

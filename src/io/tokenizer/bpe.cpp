@@ -57,7 +57,7 @@ Result<Bpe> Bpe::make(formats::BpeModel model) {
   return b;
 }
 
-// A character without an id as its bytes; false when one of them has no id either.
+// A character without an id as its bytes; false if one of them has no id either.
 bool Bpe::fall_back(std::string_view character, Work& work) const {
   for (const char c : character)
     if (bytes_[static_cast<unsigned char>(c)] < 0) return false;
@@ -65,8 +65,7 @@ bool Bpe::fall_back(std::string_view character, Work& work) const {
   return true;
 }
 
-// The word's characters. An unknown one waits for the next that is known, which is where `tokenizers` puts
-// it.
+// The word's characters. An unknown one is added with the next known one, as `tokenizers` does.
 void Bpe::split(std::string_view word, Work& work) const {
   work.symbols.clear();
   bool waiting = false;
@@ -99,8 +98,8 @@ void Bpe::consider(Work& work, int32_t left, int32_t right) const {
   if (m) work.heap.push_back({m->rank, static_cast<uint32_t>(left), m->to});
 }
 
-// The lowest rank first, and of one rank the leftmost. A candidate is stale when its pair has changed since;
-// like in `tokenizers`, what it would become says so, not its rank.
+// The lowest rank first, and of equal rank the leftmost. A candidate is stale if its pair has changed; as in
+// `tokenizers`, the merged id decides that, not the rank.
 void Bpe::merge(Work& work) const {
   auto& symbols = work.symbols;
   auto& heap = work.heap;

@@ -11,7 +11,7 @@
 
 namespace weft::io {
 
-/// A text as key that is found by any view of it.
+/// A string key that can be looked up by string_view.
 struct TextHash {
   using is_transparent = void;
   size_t operator()(std::string_view s) const { return std::hash<std::string_view>()(s); }
@@ -19,7 +19,7 @@ struct TextHash {
 template <class T>
 using TextMap = std::unordered_map<std::string, T, TextHash, std::equal_to<>>;
 
-/// Which pairs of tokens merge, in which order, and to what: open addressing, at most half full.
+/// The merges: pairs of tokens, their rank and result. Open addressing, at most half full.
 class MergeTable {
  public:
   struct Merge {
@@ -29,7 +29,7 @@ class MergeTable {
   };
 
   void reserve(size_t merges);
-  void insert(int32_t left, int32_t right, uint32_t rank, int32_t to);  // the last of a pair counts
+  void insert(int32_t left, int32_t right, uint32_t rank, int32_t to);  // the last entry of a pair wins
   const Merge* find(int32_t left, int32_t right) const {
     const uint64_t pair = key(left, right);
     for (size_t at = slot(pair);; at = (at + 1) & mask_) {
@@ -54,10 +54,10 @@ class MergeTable {
 /// PyPI's `tokenizers` does it.
 class Bpe {
  public:
-  /// Errors   corrupt for a token that is used and is not there, naming the field.
+  /// Errors   corrupt for a used token that is missing, naming the field.
   static Result<Bpe> make(formats::BpeModel model);
 
-  /// What a word has become, and room to work in. One thread at a time.
+  /// The state of a word being merged, with work memory. One thread at a time.
   class Work {
     friend class Bpe;
     struct Symbol {

@@ -12,7 +12,7 @@ const ByteAlphabet& ByteAlphabet::get() {
   return alphabet;
 }
 
-// Bytes that are printable in Latin-1 stand for themselves; the others, in order, from U+0100 on.
+// Bytes that are printable in Latin-1 stand for themselves; the others are numbered from U+0100.
 ByteAlphabet::ByteAlphabet() {
   std::array<char32_t, 256> points{};
   char32_t next = 256;

@@ -17,8 +17,7 @@ class ByteAlphabet {
   /// Bytes in order of their characters' code points, which is how vocabularies number them.
   const std::array<unsigned char, 256>& in_order() const { return in_order_; }
   void append(std::string_view bytes, std::string& out) const;
-  /// Appends the bytes that `text` is written for; appends `text` itself, if a character of it stands for no
-  /// byte.
+  /// Appends the bytes that `text` spells; appends `text` itself if one of its characters stands for no byte.
   void append_bytes(std::string_view text, std::string& out) const;
 
  private:

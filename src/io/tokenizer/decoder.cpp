@@ -11,7 +11,7 @@ namespace {
 using formats::TokenDecoder;
 using Step = TokenDecoding::Step;
 
-/// The last step: tokens one after the other, perhaps with spaces between them.
+/// The last step: joins tokens, perhaps with spaces.
 class Join : public Step {
  public:
   Join(std::string& out, bool spaces) : out_(&out), spaces_(spaces) {}
@@ -35,7 +35,7 @@ class Join : public Step {
   bool spaces_, first_ = true, within_ = false;
 };
 
-/// All tokens as one.
+/// Joins all tokens.
 class Fuse : public Step {
  public:
   void put(std::string_view part) override { next->put(part); }
@@ -46,7 +46,7 @@ class Fuse : public Step {
   }
 };
 
-/// Bytes that hardly a token has: strings of so many do not grow while text comes.
+/// More bytes than most tokens have: strings of this capacity rarely grow.
 constexpr size_t kLongToken = 1024;
 
 /// A step that sees whole tokens.
@@ -67,7 +67,7 @@ class WholeTokens : public Step {
   std::string token_;
 };
 
-/// All tokens as one, written in the alphabet of bytes.
+/// Joins all tokens, which are in the alphabet of bytes.
 class FromBytes : public WholeTokens {
  public:
   FromBytes() { bytes_.reserve(kLongToken); }
@@ -99,7 +99,7 @@ class Replace : public WholeTokens {
  public:
   Replace(std::string from, std::string to)
       : from_(std::move(from)), to_(std::move(to)), character_(decode_utf8(from_).length == from_.size()) {}
-  // Parts are whole characters, so that one character is never cut.
+  // Parts are whole characters, so no character is split.
   void put(std::string_view part) override { character_ ? hand_on(part) : WholeTokens::put(part); }
 
  protected:
@@ -153,7 +153,7 @@ class ByteFallback : public WholeTokens {
   std::string bytes_;
 };
 
-/// Takes up to `start` and `stop` times a character from the two ends of each token.
+/// Strips a character up to `start` and `stop` times from the two ends of each token.
 class Strip : public Step {
  public:
   explicit Strip(const TokenDecoder& d) : content_(d.content), start_(d.start), stop_(d.stop) {}
@@ -186,11 +186,11 @@ class Strip : public Step {
   }
   std::string content_;
   int64_t start_, stop_;
-  int64_t taken_ = 0, held_ = 0;  // of this token: cut off its front; content that may be its end
+  int64_t taken_ = 0, held_ = 0;  // of this token: stripped from its front; content that may be its end
   bool leading_ = true;
 };
 
-/// The mark becomes a space; those of the first token go, if encoding put one there.
+/// Marks become spaces; those of the first token are dropped if encoding added one there.
 class Metaspace : public Step {
  public:
   explicit Metaspace(const TokenDecoder& d)

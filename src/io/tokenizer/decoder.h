@@ -7,11 +7,11 @@
 
 namespace weft::io {
 
-/// Tokens to text, as the decoders of a tokenizer say, one token at a time. Text comes out as soon as no
-/// later token can change it, and in whole characters.
+/// Decodes tokens to text, one at a time, by the decoders of a tokenizer. Text comes out as soon as no later
+/// token can change it, and in whole characters.
 class TokenDecoding {
  public:
-  /// A step: takes the parts of a token's text, then its end, and hands tokens to the next step.
+  /// A step: receives the parts of a token's text, then its end, and passes tokens to the next step.
   class Step {
    public:
     virtual ~Step() = default;
@@ -21,11 +21,11 @@ class TokenDecoding {
     Step* next = nullptr;
   };
 
-  /// Without decoders, spaces stand between the tokens.
+  /// Without decoders, tokens are separated by spaces.
   explicit TokenDecoding(const std::optional<std::vector<formats::TokenDecoder>>& decoders);
   void push(std::string_view token);
   void finish();
-  /// What has come out; the reader clears it.
+  /// The output; the reader clears it.
   std::string& text() { return *text_; }
 
  private:

@@ -2,8 +2,8 @@
 
 namespace weft::io {
 
-// What Oniguruma of PyPI's `tokenizers` (Unicode 16) knows and PCRE2 10.42 (Unicode 14) does not. A newer
-// PCRE2 knows some of it itself, which does no harm.
+// Characters known to Oniguruma in PyPI's `tokenizers` (Unicode 16) and not to PCRE2 10.42 (Unicode 14). It
+// is harmless if a newer PCRE2 knows some of them.
 // clang-format off
 static constexpr NewerCharacters kNewer[] = {
     {0x897, 0x897, "Mn"}, {0xCF3, 0xCF3, "Mc"}, {0xECE, 0xECE, "Mn"}, {0x1B4E, 0x1B4F, "Po"}, {0x1B7F,

@@ -26,12 +26,12 @@ void append_form(std::string_view text, Kind form, std::string& out) {
 }
 
 std::string to_form(std::string_view text, Kind form) {
-  // No character below U+0300 is changed by NFC; lead bytes from 0xCC on say that there may be others.
+  // NFC changes no character below U+0300; lead bytes from 0xCC on are others.
   const int first = form == Kind::nfc ? 0xCC : 0x80;
   if (std::all_of(text.begin(), text.end(), [&](char c) { return static_cast<unsigned char>(c) < first; }))
     return std::string(text);
   std::string out;
-  // utf8proc 2.8 takes U+11A7 for a final consonant and loses it; nothing composes with it or across it.
+  // utf8proc 2.8 mistakes U+11A7 for a final consonant and loses it; nothing composes with it or across it.
   for (std::string_view mark = "\u11A7"; !text.empty();) {
     const size_t at = text.find(mark);
     append_form(text.substr(0, at), form, out);

@@ -9,7 +9,7 @@
 
 namespace weft::io {
 
-/// Characters that have been given a general category since the Unicode that PCRE2 may be of.
+/// Characters that got a general category after the Unicode version of older PCRE2.
 struct NewerCharacters {
   char32_t first, last;
   const char* category;  ///< two letters
@@ -22,16 +22,16 @@ struct Piece {
   bool match = false;
 };
 
-/// A pattern of a `tokenizer.json`: text, or a regular expression of Oniguruma, which PCRE2 runs. What the
-/// two understand differently is rewritten (the classes \s, \w and \p{..}) or refused. Immutable: any thread
+/// A pattern of a `tokenizer.json`: text, or a regular expression of Oniguruma, which PCRE2 runs. Syntax that
+/// they interpret differently is rewritten (the classes \s, \w and \p{..}) or refused. Immutable: any thread
 /// may match.
 class Pattern {
  public:
-  /// Errors   unsupported for an expression that PCRE2 does not take or would take for another one.
+  /// Errors   unsupported for an expression that PCRE2 refuses or would interpret differently.
   static Result<Pattern> make(const formats::TokenPattern& from);
 
-  /// Walks through the matches of `text`, which is valid UTF-8, and what lies between them, without gaps. An
-  /// empty match that follows another match at once is none.
+  /// Iterates over the matches of `text`, which is valid UTF-8, and the text between them, without gaps. An
+  /// empty match directly after another match does not count.
   class Walk {
    public:
     Walk(const Pattern& pattern, std::string_view text);
@@ -47,9 +47,9 @@ class Pattern {
     const Pattern* pattern_;
     std::string_view text_;
     void* match_ = nullptr;           // pcre2_match_data, with a regular expression
-    size_t from_ = 0, done_ = 0;      // where the search goes on; what has been handed out
-    std::optional<size_t> last_end_;  // of the match before
-    std::optional<Piece> waiting_;    // a match whose text before it has just been handed out
+    size_t from_ = 0, done_ = 0;      // the start of the next search; the end of the last part
+    std::optional<size_t> last_end_;  // of the previous match
+    std::optional<Piece> waiting_;    // a match to return after the text before it
   };
 
   /// Appends `text` to `out`, each match replaced by `content`.

@@ -9,10 +9,10 @@ namespace {
 // Inside a class: White_Space. PCRE2's own \s has U+180E too.
 constexpr const char* kSpace =
     R"(\x{9}-\x{d}\x{20}\x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000})";
-// Inside a class: what Oniguruma takes for part of a word, beside characters that are newer.
+// Inside a class: word characters of Oniguruma, apart from newer characters.
 constexpr const char* kWord = R"(\p{L}\p{M}\p{Nd}\p{Nl}\p{Pc}\x{24b6}-\x{24e9}\x{1f130}-\x{1f149})"
                               R"(\x{1f150}-\x{1f169}\x{1f170}-\x{1f189})";
-// Outside of one it takes superscript digits and fractions of Latin-1 for that too.
+// Outside of a class, also superscript digits and fractions of Latin-1.
 constexpr const char* kWordOutside = R"(\x{b2}\x{b3}\x{b9}\x{bc}-\x{be})";
 
 // The newer characters of a category of one or two letters.
@@ -27,7 +27,7 @@ std::string newer(std::string_view category) {
 
 bool among(char c, std::string_view set) { return set.find(c) != set.npos; }
 
-/// Reads an expression from left to right and writes it for PCRE2.
+/// Translates an expression for PCRE2, from left to right.
 class Translation {
  public:
   explicit Translation(std::string_view from) : from_(from) {}
@@ -68,7 +68,7 @@ class Translation {
     } else if (!in_class_ && c == ')') {
       close();
     } else if (!in_class_ && is_at_most()) {
-      out_ += "{0";  // without its 0, PCRE2 takes it for text
+      out_ += "{0";  // without the 0, PCRE2 reads it as text
       ++at_;
     } else if (!in_class_ && c == '}' && at_ + 1 < from_.size() && among(from_[at_ + 1], "+?")) {
       return refuse("a repetition of a counted repetition");  // greedy there, possessive or lazy here
@@ -84,7 +84,7 @@ class Translation {
     return end != std::string_view::npos && end > at_ + 2 && from_[end] == '}';
   }
 
-  // At the end of a group or of all: what was opened for an option in it ends too.
+  // At the end of a group or of the expression: closes groups opened for options in it.
   void close() {
     out_.append(options_.back(), ')');
     if (options_.size() > 1) options_.pop_back();
@@ -100,7 +100,7 @@ class Translation {
 
   // Options mean different things: (?m) of Oniguruma is (?s) of PCRE2.
   Status group() {
-    if (sees("(?i)")) {  // it has all to the end of the group for its own: a(?i)b|c is a(?i:b|c)
+    if (sees("(?i)")) {  // its scope is the rest of the group: a(?i)b|c is a(?i:b|c)
       out_ += "(?i:";
       at_ += 4;
       ++options_.back();
@@ -124,7 +124,7 @@ class Translation {
     const bool negated = c == 'S' || c == 'W' || c == 'D';
     if (c == 'p' || c == 'P') return property();
     if (among(c, "sSwWdD")) {
-      // \S of a class is what it is in PCRE2, and U+180E.
+      // \S in a class is PCRE2's, and U+180E.
       if (negated && in_class_) {
         if (c != 'S') return refuse("a negated class within a class");
         copy(2);
@@ -148,7 +148,7 @@ class Translation {
     return {};
   }
 
-  // \p{L} of one Unicode, with the newer characters of the category.
+  // \p{L}, with the newer characters of the category.
   Status property() {
     const bool upper = from_[at_ + 1] == 'P';
     const size_t end = from_.find('}', at_);

@@ -16,9 +16,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Words that have been encoded, and room to encode others. One thread at a time.
+/// A cache of encoded words, and work memory. One thread at a time.
 struct Memory {
-  // Most words of a text are short and come again.
+  // Most words of a text are short and repeat.
   static constexpr size_t kLongestWord = 48, kMostWords = 1 << 16;
 
   TextMap<std::pair<uint32_t, uint32_t>> words;  // where in `ids`
@@ -48,7 +48,7 @@ struct Tokenizer::Parts {
   std::optional<int32_t> bos, eos, unknown;
   std::string chat_template;
 
-  mutable std::mutex lock;  // of `memory`, which the second of two threads does without
+  mutable std::mutex lock;  // of `memory`; a second thread does without the cache
   mutable Memory memory;
 
   static Result<std::shared_ptr<Parts>> make(std::string json, const std::string& where);
@@ -223,8 +223,8 @@ std::vector<int32_t> Tokenizer::encode(std::string_view text, bool add_specials,
   return ids;
 }
 
-// Those that stand for normalized text are looked for in the text as it is: what a model's own tokens are has
-// no other form.
+// Tokens that stand for normalized text are searched in the raw text: a model's own tokens have no other
+// form.
 std::vector<std::pair<size_t, size_t>> Tokenizer::specials_in(std::string_view text) const {
   std::vector<std::pair<size_t, size_t>> found;
   for (const bool normalized : {false, true})

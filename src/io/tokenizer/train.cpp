@@ -12,7 +12,7 @@
 namespace weft::io {
 namespace {
 
-using Pair = uint64_t;  // the left id above the right one, so that pairs compare as such
+using Pair = uint64_t;  // the left id in the high half, so pairs sort by it
 Pair pair_of(int32_t left, int32_t right) {
   return static_cast<uint64_t>(left) << 32 | static_cast<uint32_t>(right);
 }
@@ -26,8 +26,7 @@ struct PairHash {
   size_t operator()(Pair p) const { return p * 0x9e3779b97f4a7c15ull >> 16; }
 };
 
-/// Merges the most frequent pair again and again. Counts are kept up to date by looking only at the words
-/// that had the pair.
+/// Merges the most frequent pair repeatedly. Counts are updated from the words that contained the pair.
 class Merger {
  public:
   Merger(std::vector<Word> words, std::vector<std::string> tokens)
@@ -124,7 +123,7 @@ class Merger {
   std::vector<std::pair<std::string, std::string>> merges_;
   std::unordered_map<Pair, int64_t, PairHash> count_;
   std::unordered_map<Pair, std::vector<uint32_t>, PairHash>
-      new_;  // pairs that the last merge made, and their words
+      new_;  // the pairs created by the last merge, and their words
   std::vector<Entry> heap_;
 };
 
@@ -138,7 +137,7 @@ formats::TokenizerFile byte_level(bool use_regex) {
   return file;
 }
 
-// The words of `text` and how often each is there, in the ids of the alphabet, which begin at `first_id`.
+// The words of `text` and their counts, in the ids of the alphabet, which begin at `first_id`.
 std::vector<Word> count_words(std::string_view text, const WordSplitter& splitter, int32_t first_id) {
   std::array<int32_t, 256> id{};
   for (size_t i = 0; i < 256; ++i) id[ByteAlphabet::get().in_order()[i]] = first_id + static_cast<int32_t>(i);

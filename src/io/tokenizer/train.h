@@ -6,10 +6,10 @@
 
 namespace weft::io {
 
-/// A tokenizer whose tokens are the bytes, by their numbers.
+/// A tokenizer whose tokens are the bytes, with their values as ids.
 formats::TokenizerFile byte_tokenizer();
 
-/// A tokenizer of the characters of `text`, after U+FFFD.
+/// A tokenizer of the characters of `text`; id 0 is U+FFFD.
 formats::TokenizerFile character_tokenizer(std::string_view text, const CharacterTraining& training);
 
 /// Byte-pair encoding learnt from `text`, with the ids and merges that PyPI's BpeTrainer finds.

@@ -71,7 +71,7 @@ void WordSplitter::run_split(size_t at, std::string_view text, bool first, const
     run(at + 1, text.substr(begin, end - begin), first && begin == 0, take);
   };
   const bool alone = step.behavior == SplitBehavior::isolated || step.behavior == SplitBehavior::removed;
-  std::optional<Piece> held;  // what may grow by the next part
+  std::optional<Piece> held;  // may be extended by the next part
   Pattern::Walk walk(step.pattern, text);
   for (Piece p; walk.next(p);) {
     p.match = p.match != step.invert;

@@ -8,7 +8,7 @@
 
 namespace weft::io {
 
-/// GPT-2's, which pre-tokenizer ByteLevel has built in.
+/// GPT-2's pattern, built into the pre-tokenizer ByteLevel.
 inline constexpr const char* kGpt2Pattern =
     R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
 
@@ -20,7 +20,7 @@ class WordSplitter {
   static Result<WordSplitter> make(const std::vector<formats::PreTokenizer>& steps);
   /// `first` says that `text` begins where the whole text does. Words are not empty.
   void split(std::string_view text, bool first, const Take& take) const { run(0, text, first, take); }
-  /// Whether the model wants the words in the alphabet of bytes. They come as they are, which is shorter.
+  /// Whether the model wants the words in the alphabet of bytes. Words are returned raw, which is shorter.
   bool bytes_wanted() const { return bytes_wanted_; }
 
  private:
