@@ -109,7 +109,7 @@ Errors sum_bound(const BoundCall& c) {
   return summed(c, run(c, {like(x.value, absolute(x.value))}), run(c, {like(x.value, x.error)}), roundings,
                 false);
 }
-/// Where the order of the factors decides what a product is: one order overflows on its way and another does
+/// Whether the order of the factors decides a product: one order overflows on its way and another does
 /// not, or small factors vanish before they meet an infinite one.
 class ProductInAnyOrder {
  public:

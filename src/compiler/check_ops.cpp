@@ -12,8 +12,8 @@ using program::TensorSpec;
 
 using TypeList = std::vector<const TensorType*>;
 
-// One call beside what its op says of it. Kernels ask about what they can't do, not about what can't be. A
-// call may be older than the last of its op's optional operands: it ends before them.
+// Checks one call against its op's definition. Kernels refuse what they can't do, but trust calls to be
+// valid. A call may be older than the last optional operands of its op: it ends before them.
 class CallChecker {
  public:
   CallChecker(const ir::OpDef& op, const KernelCall& call, std::span<const TensorSpec> values)
@@ -46,7 +46,7 @@ class CallChecker {
     return {};
   }
 
-  // In the order of the op's fields, each of its kind, and rightly marked as a default or not.
+  // In the order of the op's fields, each of its kind, with correct marks of defaults.
   Result<std::vector<AttrValue>> ordered_attrs() const {
     if (call_.attrs.size() != op_.attrs.size())
       return invalid("{} attributes, wanted {}", call_.attrs.size(), op_.attrs.size());
@@ -65,7 +65,7 @@ class CallChecker {
     return attrs;
   }
 
-  // Sizes that a Dim can't hold raise in the middle of a shape rule.
+  // Shape rules raise for sizes that a Dim can't hold.
   Result<std::vector<TensorType>> inferred(ir::AttrView attrs) const {
     try {
       return op_.infer(ir::Types(types_), attrs);
@@ -74,8 +74,8 @@ class CallChecker {
     }
   }
 
-  // As kernels want them: axes counted from the front, sizes and bounds spelled out. The shape rule has seen
-  // their range.
+  // In the form for kernels: axes counted from the front, sizes and bounds explicit. The shape rule has
+  // checked their range.
   Status settled(std::vector<AttrValue> attrs) const {
     const auto before = attrs;
     ir::settle_attrs(op_, ir::Types(types_), attrs);
@@ -106,9 +106,9 @@ class CallChecker {
   TypeList types_;
 };
 
-// A call with a body may be of an op that is not known here: a fusion, or one that a newer Weft has. What it
-// does is then its body, whose types verify() has compared with the call's. That the body of a known op means
-// what the op means is not checked: a wrong one gives wrong numbers, but reads and writes what it may.
+// A call with a body may name an unknown op: a fusion, or an op of a newer Weft. Its body defines it, with
+// types that verify() has compared with the call's. The body of a known op is not compared with the op's
+// meaning: a wrong one gives wrong numbers, but accesses only its operands.
 Status check_calls(std::span<const KernelCall> calls, std::span<const TensorSpec> values) {
   for (size_t i = 0; i < calls.size(); ++i) {
     const KernelCall& call = calls[i];
@@ -124,7 +124,7 @@ Status check_calls(std::span<const KernelCall> calls, std::span<const TensorSpec
   return {};
 }
 
-// A call that is older than an attribute of its op gets the default: kernels see all of them.
+// A call that is older than an attribute of its op gets the default, so kernels see all attributes.
 void complete(std::vector<KernelCall>& calls) {
   for (KernelCall& call : calls) {
     const ir::OpDef* op = ir::find_op(call.op);

@@ -41,7 +41,7 @@ Region region_of(const ir::Graph& body, std::string pattern) {
   for (const auto& t : body.types) r.values.push_back({t, 0});
   for (const auto& n : body.nodes) {
     r.calls.push_back(call_of(n));
-    r.calls.back().where.clear();  // a body is shared by calls from everywhere
+    r.calls.back().where.clear();  // calls from everywhere share a body
   }
   for (const auto& o : body.outputs) r.outputs.push_back(o.value);
   return r;
@@ -120,7 +120,7 @@ class Emitter {
     return {};
   }
 
-  // The calls as the body of one; what nobody else reads stays inside.
+  // The calls as the body of one call; values that nothing else reads stay inside.
   KernelCall group_call(const Group& group, std::vector<KernelCall> calls) {
     KernelCall outer;
     outer.op = group.name, outer.where = calls.front().where;
@@ -145,7 +145,7 @@ class Emitter {
       }
       for (auto* ids : {&call.inputs, &call.outputs})
         for (int32_t& id : *ids) id = id < 0 ? id : local[id];
-      call.where.clear();  // a body is shared by calls from everywhere
+      call.where.clear();  // calls from everywhere share a body
     }
     body.calls = std::move(calls);
     outer.region = add_region(std::move(body));
@@ -170,7 +170,7 @@ class Emitter {
     return call;
   }
 
-  // The body of a fusion: its nodes on a graph of their own, composites opened up.
+  // The body of a fusion: its nodes in a graph of their own, with composites decomposed.
   Result<KernelCall> fusion_call(const Fusion& f) {
     ir::Graph body;
     std::map<int32_t, ir::Value> local;
@@ -213,7 +213,7 @@ class Emitter {
     return false;
   }
 
-  // Once per signature: equal bodies are one.
+  // Once per signature: equal bodies are shared.
   int32_t add_region(Region r) {
     const auto at = std::find(p_.regions.begin(), p_.regions.end(), r);
     if (at != p_.regions.end()) return static_cast<int32_t>(at - p_.regions.begin());
@@ -221,7 +221,7 @@ class Emitter {
     return static_cast<int32_t>(p_.regions.size()) - 1;
   }
 
-  // Values that a fusion keeps to itself, and those of removed nodes, leave the numbering.
+  // Renumbers values without those internal to fusions and those of removed nodes.
   void drop_unused_values() {
     std::vector<int32_t> renumbered(p_.values.size(), -1);
     std::vector<program::TensorSpec> kept;

@@ -3,11 +3,11 @@
 namespace weft::compiler {
 
 static constexpr Pass kPipeline[] = {
-    {"merge_equal_nodes", merge_equal_nodes},  // first: what is merged leaves dead nodes behind
+    {"merge_equal_nodes", merge_equal_nodes},  // first: merging leaves dead nodes
     {"remove_dead_nodes", remove_dead_nodes},
-    {"sink_views", sink_views},              // so that products of one factor stand beside each other
-    {"fuse_elementwise", fuse_elementwise},  // from here on, passes speak of nodes by number
-    {"group_products", group_products},      // behind the chains, which it takes as they are
+    {"sink_views", sink_views},              // makes products of one factor adjacent
+    {"fuse_elementwise", fuse_elementwise},  // from here on, passes refer to nodes by number
+    {"group_products", group_products},      // after the chains, which it groups
 };
 
 std::span<const Pass> pipeline() { return kPipeline; }

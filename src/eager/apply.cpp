@@ -16,7 +16,7 @@ namespace {
 constinit thread_local bool grad_on = true;
 constinit thread_local Policy policy;
 
-// Behind a plain pointer, since every access to an object with a constructor asks whether it has run.
+// A plain pointer: every access to a thread_local object with a constructor checks whether it has run.
 constinit thread_local CallCache* cache_there = nullptr;
 [[gnu::noinline]] CallCache& first_cache() {
   thread_local CallCache cache;
@@ -59,8 +59,8 @@ CallKey::Writer with_attr(CallKey::Writer key, const AttrValue& value) {
       fmt::format("{}: {}{}", call.plan->call->desc().op, name(o.dtype), text(std::span(o.shape)))));
 }
 
-// Everything that the choice of a kernel and the types of the results depend on. Lengths come before what
-// they measure, so different calls have different words.
+// Everything that determines the kernel and the types of the results. Lengths precede the data, so different
+// calls have different words.
 CallKey key_of(const ir::OpDef& op, const seam::Device& device, std::span<const Tensor* const> inputs,
                std::span<const AttrValue> attrs) {
   size_t most = 2 + inputs.size() * (1 + kMaxRank);
@@ -94,7 +94,7 @@ seam::Device& pick_device(std::span<const Tensor* const> inputs) {
   return default_device();
 }
 
-// With what few kernels need: a workspace, and the turn of an ordered queue.
+// For the few kernels that need a workspace, and for ordered queues.
 [[gnu::noinline]] Status launch_in_turn(seam::PreparedKernel& plan, seam::Device& device,
                                         const weft_tensor* const* in, const weft_tensor* const* out,
                                         std::span<const Tensor* const> inputs) {
@@ -105,7 +105,7 @@ seam::Device& pick_device(std::span<const Tensor* const> inputs) {
   }
   std::unique_lock lock(device.eager_mutex(), std::defer_lock);
   if (device.ordered()) lock.lock();
-  for (const Tensor* t : inputs)  // results are fresh, or inputs that are written over
+  for (const Tensor* t : inputs)  // results are fresh, or overwritten inputs
     if (t && *t) WEFT_CHECK(device.order(device.eager_queue(), *t->impl()->buffer.get()));
   return seam::launch(plan, device.eager_queue(), in, out, scratch ? &scratch.impl()->c : nullptr);
 }
@@ -134,7 +134,7 @@ void run_kernel(CachedCall& call, seam::Device& device, std::span<const Tensor* 
   if (!status.ok()) throw Error(status);
 }
 
-// Values do not change: what is read under another shape too is not written over.
+// Values do not change: memory that another view reads is not overwritten.
 void check_updates(const ir::OpDef& op, std::span<const Tensor* const> inputs) {
   for (const auto& u : op.updates) {
     if (u.input < 0) continue;
@@ -159,7 +159,7 @@ void bump_versions(const ir::OpDef& op, std::span<const Tensor* const> inputs) {
 void execute(const ir::OpDef& op, std::span<const Tensor* const> inputs, std::span<const AttrValue> attrs,
              std::span<Tensor> outputs);
 
-// With copies of the operands that no kernel takes as they lie.
+// Copies operands whose layout no kernel accepts.
 void execute_regular(const ir::OpDef& op, std::span<const Tensor* const> inputs,
                      std::span<const AttrValue> attrs, std::span<Tensor> outputs) {
   std::vector<Tensor> copies(inputs.size());
@@ -193,8 +193,7 @@ void execute(const ir::OpDef& op, std::span<const Tensor* const> inputs, std::sp
   bump_versions(op, inputs);
 }
 
-// A reshape of what other ops made on the way to a loss. A leaf or a state, which optimisers write over, is
-// copied instead.
+// A reshape of an intermediate result. Leaves and states, which optimizers overwrite, are copied instead.
 bool is_view(const ir::OpDef& op, const Tensor& x) {
   static const ir::OpDef* const reshape = ir::find_op("reshape");
   return &op == reshape && x.impl()->extra && x.impl()->extra->node;

@@ -10,11 +10,11 @@ namespace weft {
 namespace eager {
 namespace {
 
-/// What a DLTensor says, as far as it can be a tensor's.
+/// The validated contents of a DLTensor.
 struct Import {
   DType dtype = DType::f32;
   IntList shape, strides;
-  uint64_t bytes = 0;  // from the first element to behind the last
+  uint64_t bytes = 0;  // from the first element to the end of the last
   bool row_major = true;
 };
 
@@ -32,7 +32,7 @@ Result<Import> looked_at(const DLTensor& t) {
       return invalid("from_dlpack: {} is no shape of a tensor", text(std::span<const int64_t>(in.shape)));
   in.strides = t.strides ? IntList(t.strides, t.strides + t.ndim) : contiguous_strides(in.shape);
   for (size_t d = 0; d < in.shape.size(); ++d) {
-    if (in.shape[d] <= 1) in.strides[d] = 0;  // nobody steps along it
+    if (in.shape[d] <= 1) in.strides[d] = 0;  // unused
     if (in.strides[d] < 0)
       return invalid("from_dlpack: strides {}: none may be negative; copy it first",
                      text(std::span<const int64_t>(in.strides)));
@@ -45,7 +45,7 @@ Result<Import> looked_at(const DLTensor& t) {
   return in;
 }
 
-// Elements of host memory at an address that is no multiple of their size: no kernel reads such.
+// Host memory that is not aligned to its elements: no kernel reads it.
 Status aligned(const DLTensor& t, DType dtype) {
   const uint64_t at =
       t.byte_offset + (t.device.device_type == kDLCPU ? reinterpret_cast<uintptr_t>(t.data) : 0);
@@ -59,7 +59,7 @@ void end(DLManagedTensor* managed) {
   if (managed->deleter) managed->deleter(managed);
 }
 
-/// What an export keeps.
+/// The owner of an export.
 struct Export {
   DLManagedTensor managed{};
   Tensor tensor;

@@ -10,8 +10,7 @@
 namespace weft::eager {
 namespace {
 
-// Strides are known by a number from 1 on, the same for equal ones: a signature has room for it, beside
-// dtype, rank and device.
+// Strides are numbered from 1, equal ones alike: the number fits a signature, next to dtype, rank and device.
 uint64_t number_of(const IntList& strides) {
   static std::mutex mutex;
   static std::map<std::vector<int64_t>, uint64_t> numbers;
@@ -19,7 +18,7 @@ uint64_t number_of(const IntList& strides) {
   return numbers.try_emplace({strides.begin(), strides.end()}, numbers.size() + 1).first->second;
 }
 
-/// Elements apart and side by side.
+/// Copies strided elements to contiguous memory.
 struct Walk {
   std::span<const int64_t> shape, strides;
   size_t bytes;  // of an element

@@ -15,7 +15,7 @@ static Tensor concat_some(std::span<const Tensor> parts, int64_t axis) {
   return eager::apply_one(op, std::span(in, parts.size()), attrs);
 }
 
-// So many at a time as the op takes, until one is left: up to 32 tensors move once, up to 1,024 twice.
+// As many at a time as the op takes, until one is left: up to 32 tensors are copied once, up to 1,024 twice.
 Tensor concat(std::span<const Tensor> parts, int64_t axis) {
   if (parts.empty()) throw Error(invalid("concat: wants at least one tensor, got none"));
   std::vector<Tensor> level(parts.begin(), parts.end());

@@ -23,7 +23,7 @@ class Watch {
 
  private:
   std::optional<NotFinite> first_;
-  bool nan_ = false;  // an infinity may be meant, as in a mask; what is NaN is not
+  bool nan_ = false;  // an infinity may be intended, as in a mask; a NaN is not
 };
 
 Tensor copy_of(const Tensor& t) {
@@ -58,7 +58,7 @@ std::optional<NotFinite> first_not_finite(const TracedFunction& function, const 
   };
   for (size_t i = 0; i < inputs.size(); ++i) put(g.inputs[i].value, g.inputs[i].name, inputs[i]);
   for (size_t i = 0; i < g.weights.size(); ++i) put(g.weights[i].value, g.weights[i].name, traced.weights[i]);
-  for (size_t i = 0; i < g.states.size(); ++i)  // copies: what the run updates stays as it is outside
+  for (size_t i = 0; i < g.states.size(); ++i)  // copies: the run must not change the caller's states
     put(g.states[i].before, g.states[i].name, copy_of(traced.states[i]));
   for (const auto& node : g.nodes) {
     if (watch.sure()) break;

@@ -8,12 +8,12 @@
 #include "eager/trace_state.h"
 #include "weft/tensor.h"
 
-// A tensor as text, laid out as PyTorch does.
+// A tensor as text, in PyTorch's layout.
 namespace weft {
 namespace {
 
 constexpr int64_t kEdge = 3;          // elements shown at either end of an axis that is shortened
-constexpr int64_t kMostWhole = 1000;  // elements of a tensor that is shown whole
+constexpr int64_t kMostWhole = 1000;  // the largest tensor that is shown in full
 constexpr size_t kWidth = 80;
 
 /// How the floats of one tensor are written.
@@ -54,7 +54,7 @@ class Printer {
   }
 
  private:
-  /// Calls show(i) for each index of an axis that is shown, and skip() in place of the others.
+  /// Calls show(i) for each shown index of an axis, and skip() once for the others.
   void walk(size_t axis, const auto& show, const auto& skip) const {
     const int64_t n = sizes_[axis];
     const bool shorten = shorten_ && n > 2 * kEdge;
@@ -63,7 +63,7 @@ class Printer {
       show(i);
     }
   }
-  /// The places of all elements that are shown, in order.
+  /// The offsets of all shown elements, in order.
   void collect(size_t axis, int64_t place) {
     if (axis == sizes_.size()) return places_.push_back(static_cast<size_t>(place));
     walk(axis, [&](int64_t i) { collect(axis + 1, place * sizes_[axis] + i); }, [] {});
@@ -85,7 +85,7 @@ class Printer {
     }
   }
 
-  /// A comma, and a new line where the next list or word begins one.
+  /// A comma, and a line break if the next list or word needs one.
   void separate(size_t axis) {
     const size_t deeper = sizes_.size() - 1 - axis;
     if (deeper > 0) return void(out_ += "," + std::string(deeper, '\n') + std::string(axis + 1, ' '));

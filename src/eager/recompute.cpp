@@ -11,7 +11,7 @@ namespace {
 
 constexpr ir::OpDef kRecompute{.name = "recompute"};
 
-// A copy of what `t` holds now; in a trace, a value of its own, which an update may write over.
+// A copy of the current value of `t`; in a trace, a new value, which an update may overwrite.
 Tensor snapshot(const Tensor& t) {
   TraceState* trace = active_trace();
   if (!trace) return copy_of(t);
@@ -22,7 +22,7 @@ Tensor snapshot(const Tensor& t) {
   return trace->wrap(copy[0]);
 }
 
-/// While it lives, logged tensors hold what they held before the first run.
+/// While it lives, logged tensors have their values from before the first run.
 class Rewound {
  public:
   explicit Rewound(const std::vector<UpdateLog::Entry>& log) : log_(log) {
@@ -35,7 +35,7 @@ class Rewound {
   ~Rewound() {
     try {
       end();
-    } catch (const Error&) {  // only after one that is on its way already, or that the next op meets again
+    } catch (const Error&) {  // follows another error, or the next op raises it again
     }
   }
   Rewound(const Rewound&) = delete;
@@ -68,7 +68,7 @@ class Rewound {
   std::vector<uint32_t> versions_;
 };
 
-/// In a trace, nodes that are recorded while it lives are not those of the first run, equal as they may be.
+/// In a trace, nodes recorded while it lives are not merged with equal ones of the first run.
 class AnotherRun {
  public:
   AnotherRun() {
@@ -136,7 +136,7 @@ std::vector<Tensor> recompute(const ModelPart& part, const std::vector<Tensor>& 
     node->in_types.push_back(t ? t.type() : TensorType{});
     node->in.push_back(t ? value_or_raise(save(t)) : Saved{});
   }
-  // The results without the history that made them, which ends here.
+  // The results, detached from their history.
   std::vector<Tensor> results;
   for (size_t k = 0; k < made.size(); ++k) {
     node->out_types.push_back(made[k].type());

@@ -31,7 +31,7 @@ Status one_device(const ir::OpDef& op, Inputs inputs, const seam::Device& device
   return {};
 }
 
-// Where operands are irregular. One that is written over has to stay where it is, and few kernels write so.
+// For irregular operands. An overwritten one can't be copied, and few kernels write strided.
 Result<std::vector<std::optional<seam::Layout>>> layouts_of(const ir::OpDef& op, Inputs inputs) {
   std::vector<std::optional<seam::Layout>> layouts;
   for (size_t i = 0; i < inputs.size(); ++i) {
@@ -107,7 +107,7 @@ Result<CachedCall> resolve(const ir::OpDef& op, seam::Device& device, Inputs inp
 
 void run_decomposition(const ir::OpDef& op, seam::Device& device, Inputs inputs,
                        std::span<const AttrValue> attrs, std::span<Tensor> outputs) {
-  const GradMode off(false);  // the op as a whole is on the tape
+  const GradMode off(false);  // the tape has the op as a whole
   TensorBuilder b;
   b.device = &device;
   ir::ValueList in;
@@ -119,7 +119,7 @@ void run_decomposition(const ir::OpDef& op, seam::Device& device, Inputs inputs,
     outputs[k] = b.tensor(out[k]);
     const int updated = op.update_input(static_cast<int>(k));
     if (updated < 0) {
-      // A result of its own, on the tape and in memory, where the decomposition is the operand itself.
+      // A new tensor, if the decomposition returns the operand itself.
       for (const Tensor* t : inputs)
         if (t && *t && t->impl()->buffer.get() == outputs[k].impl()->buffer.get())
           outputs[k] = copy_of(outputs[k]);
@@ -146,7 +146,7 @@ void run_elsewhere(const ir::OpDef& op, seam::Device& device, seam::Device& else
     pointers.push_back(&moved[i]);
   }
   {
-    const OnDevice there(elsewhere);  // an op without operands goes where the default is
+    const OnDevice there(elsewhere);  // for ops without operands
     apply(op, pointers, attrs, outputs);
   }
   for (size_t k = 0; k < outputs.size(); ++k) {
@@ -193,8 +193,7 @@ ir::ValueList TensorBuilder::emit(const ir::OpDef& op, ir::Values inputs, std::v
   }
   ir::ValueList values;
   try {
-    // Nobody updates in place what a decomposition or a gradient makes on its way: there a reshape costs
-    // nothing.
+    // Intermediates of decompositions and gradients are never updated in place, so a reshape can be a view.
     static const ir::OpDef* const reshape = ir::find_op("reshape");
     if (&op == reshape && !active_trace() && !(grad_enabled() && wants_record(pointers))) {
       out[0] = viewed(in[0], types[0].shape);

@@ -24,7 +24,7 @@ Edge edge_to(const Tensor& t) {
 
 Result<Saved> save(const Tensor& t) {
   if (TraceState* trace = active_trace()) {
-    // A graph value never changes, so what it stands for now is all that must be kept.
+    // A graph value never changes, so keeping its current id is enough.
     WEFT_TRY(const auto v, trace->value_of(t));
     return Saved{trace->wrap(v), 0};
   }
@@ -35,7 +35,7 @@ namespace {
 
 Status check_version(const Saved& s, const TapeNode& node, const Edge& edge, const char* operand) {
   if (TraceState* trace = active_trace(); trace && edge.leaf) {
-    // The leaf stands for its newest value; an update since the op ran gave it another one.
+    // The leaf stands for its newest value, which an update since then has changed.
     WEFT_TRY(const auto now, trace->value_of(edge.leaf));
     WEFT_TRY(const auto then, trace->value_of(s.tensor));
     if (now == then) return {};
@@ -50,8 +50,7 @@ Status check_version(const Saved& s, const TapeNode& node, const Edge& edge, con
       node.op->name, operand, now - s.version);
 }
 
-// A saved tensor as the gradient rule sees it: joined to its history again, so that a second derivative
-// flows.
+// A saved tensor for the gradient rule, attached to its history again for second derivatives.
 Tensor restore(const Saved& s, const Edge& edge) {
   Tensor t = alias(s.tensor);
   if (!edge) return t;
@@ -61,8 +60,8 @@ Tensor restore(const Saved& s, const Edge& edge) {
   return t;
 }
 
-// Gradients of one result or leaf that come from several places. Two halves are added as they are, which
-// rounds once; so the second waits for a third, and from that on the sum is f32 until it is taken.
+// Sums the gradients of one result or leaf. Two halves are added directly, which rounds once, so the second
+// waits: if a third comes, the sum is kept in f32 until it is taken.
 class Sum {
  public:
   Status add(const Tensor& more, seam::Device* device) {
@@ -83,7 +82,7 @@ class Sum {
     total_ = b.tensor(b.add(sum, wide(more))), waiting_ = Tensor();
     return b.status();
   }
-  /// Empty where nothing came.
+  /// Empty if there were none.
   Result<Tensor> take(DType dtype, seam::Device* device) {
     if (!total_ || (!waiting_ && total_.dtype() == dtype)) return std::move(total_);
     TensorBuilder b;
@@ -99,15 +98,15 @@ class Sum {
   Tensor total_, waiting_;
 };
 
-// Gradients that have arrived: at nodes, by result, newest node first; and at leaves, which get them in the
-// end, all or none.
+// Accumulated gradients: of nodes, by result, newest node first; and of leaves, which are set at the end, all
+// or none.
 struct Arrived {
   struct Leaf {
     Tensor leaf;
     Sum grad;
   };
   std::map<uint64_t, std::pair<std::shared_ptr<TapeNode>, std::vector<Sum>>, std::greater<>> nodes;
-  std::vector<Leaf> leaves;  // in the order of arrival, so that a trace records the same each time
+  std::vector<Leaf> leaves;  // in order of arrival, so traces are reproducible
   std::unordered_map<TensorImpl*, size_t> place;
 
   Leaf& at(const Tensor& leaf) {
@@ -190,10 +189,10 @@ Result<std::vector<Tensor>> expanded(const TapeNode& node, const std::vector<Ten
 
 const char* operand_name(const TapeNode& node, size_t i) { return node.rerun ? "input" : node.op->inputs[i]; }
 
-// A composite without a rule runs its decomposition again, a node that was not kept its function: on the tape
-// and joined to the operands' history. The gradients that arrived go on from there. What is recorded now
-// comes after everything that was recorded before, so the backward pass meets it next; and it is ordinary
-// history, so it has second derivatives.
+// A composite without a gradient rule reruns its decomposition, and a checkpointed node its function, on the
+// tape and attached to the operands' history. Its gradients continue from there. The new nodes are the
+// newest, so the backward pass processes them next; and they are ordinary history, so second derivatives
+// work.
 Status open_up(const TapeNode& node, const std::vector<Tensor>& douts, Arrived& arrived,
                seam::Device* device) {
   std::vector<Tensor> operands, results;
@@ -217,7 +216,7 @@ Status open_up(const TapeNode& node, const std::vector<Tensor>& douts, Arrived& 
   return {};
 }
 
-// Threads that share a leaf take turns here.
+// Serializes threads that share a leaf.
 Status give_leaves(Arrived& arrived, seam::Device* device) {
   static std::mutex turns;
   const std::lock_guard lock(turns);
@@ -239,13 +238,13 @@ Status no_gradient(const ir::OpDef& op) {
 
 }  // namespace
 
-// Memory of the forward pass goes as the backward pass comes by.
+// Frees memory of the forward pass as the backward pass proceeds.
 void TapeNode::give_up() {
   spent = true;
   in.clear(), out.clear(), rerun.reset();
 }
 
-// Long chains would end recursively, one stack frame an op; this takes them apart in a loop.
+// Destroys long chains in a loop: the default is recursive, with a stack frame per op.
 TapeNode::~TapeNode() {
   std::vector<std::shared_ptr<TapeNode>> pending;
   const auto take = [&](TapeNode& n) {
@@ -272,7 +271,7 @@ Status record(const ir::OpDef& op, std::span<const Tensor* const> inputs, std::s
   node->op = &op, node->sequence = next_sequence(), node->attrs = {attrs.begin(), attrs.end()};
   const uint32_t saves = op.grad ? op.saves : ir::saves::inputs;
   node->in.resize(op.n_inputs), node->out.resize(outputs.size());
-  for (size_t i = 0; i < op.n_inputs; ++i) {  // optional operands at the end may not even be named
+  for (size_t i = 0; i < op.n_inputs; ++i) {  // trailing optional operands may be missing
     const Tensor none, &t = i < inputs.size() && inputs[i] ? *inputs[i] : none;
     node->edges.push_back(edge_to(t));
     node->in_types.push_back(t ? t.type() : TensorType{});

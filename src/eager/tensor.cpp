@@ -16,8 +16,8 @@ namespace weft {
 namespace eager {
 namespace {
 
-// Tensor headers come and go with every op: a free list per thread spares the allocator. The list itself has
-// nothing to construct or destroy, which every access would ask about; its end is an object of its own.
+// Every op creates tensor headers, so each thread has a free list. The list is trivially constructed, since
+// every access would check otherwise; a separate object frees it.
 struct ImplPool {
   TensorImpl* head = nullptr;
   uint32_t count = 0;
@@ -77,7 +77,7 @@ void release(TensorImpl* t) {
   t->extra.reset();
   t->requires_grad = t->traced = false;
   if (t->irregular) [[unlikely]]
-    t->irregular = false, t->c.dl.strides = nullptr;  // what an import has left
+    t->irregular = false, t->c.dl.strides = nullptr;  // an import may have set them
   auto& pool = impl_pool;
   if (pool.gone || pool.count >= kKept) {
     delete t;
@@ -175,7 +175,7 @@ Result<Tensor> copy_to(const Tensor& t, seam::Device& device) {
     const std::scoped_lock lock(from.eager_mutex(), device.eager_mutex());
     WEFT_CHECK(seam::transfer(from.eager_queue(), {*impl.buffer.get(), impl.c.dl.byte_offset},
                               device.eager_queue(), {*buffer.get()}, impl.bytes()));
-    WEFT_CHECK(from.eager_queue().synchronize());  // a failure of what made it is told here
+    WEFT_CHECK(from.eager_queue().synchronize());  // reports failures of the ops that made it
   }
   seam::ledger().copied(from.name(), device.name(), impl.bytes());
   return Tensor(make_impl(t.dtype(), impl.shape(), std::move(buffer), &device));
@@ -189,8 +189,7 @@ static seam::Device& device_or_default(const std::string& backend) {
 
 using namespace eager;
 
-// A default-made Tensor holds nothing; every question to it ends here. The commonest is w.grad() before
-// backward().
+// Any use of a default-constructed Tensor ends here; the most common is w.grad() before backward().
 static TensorImpl& there(TensorImpl* impl) {
   if (!impl)
     throw Error(
@@ -235,7 +234,7 @@ template <class T>
 Tensor Tensor::of(std::span<const T> elements, std::span<const int64_t> shape, DType dtype,
                   const std::string& backend) {
   uint64_t wanted = 1;
-  bool counted = true;  // a shape that no tensor has is refused below
+  bool counted = true;  // invalid shapes are refused below
   for (const int64_t d : shape)
     counted = counted && d >= 0 && !__builtin_mul_overflow(wanted, static_cast<uint64_t>(d), &wanted);
   if (counted && wanted != elements.size())
@@ -247,7 +246,7 @@ Tensor Tensor::of(std::span<const T> elements, std::span<const int64_t> shape, D
   return from_bytes(bytes, shape, dtype, backend);
 }
 
-// A number of C++ that becomes an element of a tensor: never another number in silence.
+// Converts a C++ number to an element; an error if the dtype can't hold it.
 static void check_number(const char* where, double value, DType dtype) {
   if (may_stand_for(dtype, value)) return;
   throw Error(cannot_hold(where, dtype, value));

@@ -54,7 +54,7 @@ void TraceState::rebind(const Tensor& t, ir::Value value) {
 
 namespace {
 
-// What was captured but never updated is a constant of the program, not a state.
+// Captured tensors that were never updated are constants of the program, not states.
 Traced finish(eager::TraceState& trace) {
   Traced out;
   auto& g = trace.graph;
@@ -94,7 +94,7 @@ std::string Traced::text() const { return ir::print(*graph); }
 
 static thread_local std::string scopes;
 
-// A path that grew; returns how long it was.
+// Extends a path; returns its previous length.
 static size_t append(std::string& path, std::string_view name) {
   const size_t before = path.size();
   if (name.empty()) return before;

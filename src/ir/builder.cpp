@@ -42,7 +42,7 @@ ValueList Builder::call(const OpDef& op, Values inputs, std::vector<AttrValue> a
   Status checked = check_operands(op, types);
   if (checked.ok()) {
     auto inferred = op.infer(Types(types), attrs);
-    if (inferred.ok() && !status_.ok()) {  // the run is lost already: the caller comes to its end by types
+    if (inferred.ok() && !status_.ok()) {  // already failed: continue with types only
       ValueList out;
       for (const auto& t : *inferred) out.push_back(placeholder(t));
       return out;
@@ -56,7 +56,7 @@ ValueList Builder::call(const OpDef& op, Values inputs, std::vector<AttrValue> a
     checked = inferred.take_status();
   }
   fail(std::move(checked));
-  // The stand-in only lets the caller come to its end.
+  // A placeholder, so the caller can continue to its end.
   TensorType stand_in;
   if (!types.empty() && types[0]) stand_in = *types[0];
   ValueList out;

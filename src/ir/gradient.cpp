@@ -13,7 +13,7 @@ TensorType widened(TensorType t) {
   return t;
 }
 
-// What the rule asks for becomes an input of the graph, once; `leaves` says by its number what it stands for.
+// Each value that the rule uses becomes an input of the graph, once; `leaves` maps its number to its source.
 class RecordingContext final : public GradContext {
  public:
   RecordingContext(Graph& graph, const OpDef& op, const GradContext& from) : graph_(graph), from_(from) {
@@ -56,7 +56,7 @@ class RecordingContext final : public GradContext {
   mutable std::map<int32_t, Value> leaves_;
 };
 
-// Runs a recorded rule, node by node: in halves where nothing is lost by it, in f32 elsewhere.
+// Runs a recorded rule, node by node: in halves if that loses nothing, else in f32.
 class Replay {
  public:
   Replay(Builder& b, const Graph& rule, const std::map<int32_t, Value>& leaves)
@@ -81,9 +81,9 @@ class Replay {
 
  private:
   struct Known {
-    Value half, wide;                // one value, as far as it is there
-    std::optional<DType> rounds_to;  // all that happens to it is that it moves into gradients of this half
-    const Node* constant = nullptr;  // `full`: made in the dtype that is asked for
+    Value half, wide;                // the value in both precisions, if present
+    std::optional<DType> rounds_to;  // set if it is only moved into gradients of this half
+    const Node* constant = nullptr;  // `full`: created in the requested dtype
     bool leaf = false, used = false;
   };
   Known& at(int32_t id) { return known_[static_cast<size_t>(id)]; }
@@ -112,7 +112,7 @@ class Replay {
     if (!times.is_const()) return {};
     return std::get<double>(attrs[0]) * static_cast<double>(times.value());
   }
-  // Gives elements of its operands, perhaps with the other sign.
+  // Returns elements of its operands, perhaps negated.
   bool moves(const Node& n) {
     if (has(n.op->traits, Trait::movement)) return true;
     if (std::string_view(n.op->name) != "mul") return false;
@@ -120,7 +120,7 @@ class Replay {
     return one(n.inputs[0]) || one(n.inputs[1]);
   }
 
-  // The half in which the node's float operands are there, or may be; null where they are not of one.
+  // The half in which all float operands of the node are available; none if there is no common one.
   std::optional<DType> half_of(const Node& n) {
     std::optional<DType> half;
     for (const int32_t id : n.inputs)
@@ -137,7 +137,7 @@ class Replay {
     return v.leaf || v.rounds_to == half;
   }
 
-  // As an operand of a call in halves it is one itself; what was no half when the rule began stays as it is.
+  // As an operand of a call in halves; values that were no halves when the rule began are not converted.
   bool turns_half(int32_t id) {
     const Known& v = at(id);
     return type(id).dtype == DType::f32 && (v.half || !v.leaf);
@@ -174,7 +174,7 @@ class Replay {
     for (size_t k = 0; k < n.outputs.size(); ++k) set(n.outputs[k], out[k]);
   }
 
-  // `full`, in its own dtype or, where it would be f32, in `t`.
+  // `full`, in its own dtype or, instead of f32, in `t`.
   Value made(const Node& constant, DType t) {
     auto attrs = constant.attrs;
     if (std::get<std::string>(attrs[2]) == name(DType::f32)) attrs[2] = std::string(name(t));
@@ -185,7 +185,7 @@ class Replay {
     if (!v.wide) v.wide = v.constant ? made(*v.constant, DType::f32) : b_.cast(v.half, DType::f32);
     return v.wide;
   }
-  // The value in `t`, or as near to it as nothing is lost that is still needed.
+  // The value in `t`, or in f32 if `t` would lose needed precision.
   Value nearest(int32_t id, DType t) {
     Known& v = at(id);
     if (!v.half && v.constant) return made(*v.constant, t);
@@ -195,7 +195,7 @@ class Replay {
 
   Builder& b_;
   const Graph& rule_;
-  std::vector<Known> known_;  // by the number of the rule's value
+  std::vector<Known> known_;  // by value of the rule
 };
 
 bool any_half(const OpDef& op, const GradContext& ctx) {

@@ -61,7 +61,7 @@ class Checker {
       return invalid("{}: value %{} is used before it is defined", what, id);
     return {};
   }
-  // Shape rules trust the number and kind of what they get.
+  // Shape rules trust the number and kinds of their arguments.
   static Status form(const Node& n) {
     const auto defaults = n.op->defaults();
     if (n.inputs.size() != n.op->listed(n.inputs.size()))

@@ -3,7 +3,7 @@
 namespace weft::ir {
 namespace {
 
-// Passes primitives on to another builder and opens composites up, to the bottom.
+// Forwards primitives to another builder and decomposes composites recursively.
 class Opener final : public Builder {
  public:
   explicit Opener(Builder& to) : to_(to) {}

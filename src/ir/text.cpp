@@ -52,7 +52,7 @@ class Line {
       ++at_;
     return text_.substr(from, at_ - from);
   }
-  // Text up to one of `stops` that stands outside brackets.
+  // Text up to one of `stops` outside of brackets.
   std::string_view until(std::string_view stops) {
     skip();
     const size_t from = at_;
@@ -265,7 +265,7 @@ std::string print(const Graph& g) {
 Result<Graph> parse(std::string_view text) {
   try {
     return Parser().run(text);
-  } catch (const Error& e) {  // a shape rule has met a size that no Dim holds
+  } catch (const Error& e) {  // a shape rule met a size that overflows Dim
     return e.status();
   }
 }

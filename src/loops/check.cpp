@@ -26,8 +26,8 @@ Status check_type(const weft_type* t, const std::string& who) {
   return {};
 }
 
-/// Calls visit(type, "input 2") for every operand, but for those that may be absent and are; stops at the
-/// first failure.
+/// Calls visit(type, "input 2") for every operand, except optional ones that are absent; stops at the first
+/// failure.
 template <class F>
 Status each_operand(const weft_call& call, bool absent, F visit) {
   for (uint32_t k = 0; k < call.n_inputs; ++k)
@@ -95,7 +95,7 @@ Status check_common(const weft_call& call, const Form& form, const weft_capabili
   WEFT_CHECK(each_operand(call, form.absent, check));
   for (uint32_t i = 0; call.region && i < call.region->n_steps; ++i)
     WEFT_CHECK(each_operand(*call.region->steps[i]->call, form.absent, check));
-  if (form.stages) return {};  // their own business
+  if (form.stages) return {};  // the form checks its own
   if (parameter_bytes(call) > kMaxParameterBytes)
     return fail(Code::unsupported,
                 "{} inputs and {} outputs of rank {} need {} bytes of arguments, wanted <= {}", call.n_inputs,

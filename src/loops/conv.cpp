@@ -2,15 +2,15 @@
 
 // conv, conv_transpose and conv_weight_grad. All three are a sum over x[n, group, c, i...] w[group, o, c,
 // k...] y[n, group, o, p...] with i = p * stride + k * dilation - before, and one of the factors is the
-// result. One work item makes one element of it: its place along an axis is `at`, a loop runs over the places
-// `j` of the second operand, and the place in the first one follows from both:
+// result. One work item makes one element of it: its index along an axis is `at`, a loop runs over the
+// indices `j` of the second operand, and the index in the first one follows from both:
 //
 //   conv              x at p * stride + k * dilation - before       at = p, j = k
 //   conv_weight_grad  the same                                      at = k, j = p
 //   conv_transpose    y at (i + before - k * dilation) / stride     at = i, j = k, where the division is
 //   exact
 //
-// Both loads are guarded, so what lies outside adds zero whatever stands in the other operand.
+// Both loads are guarded, so indices outside add zero, whatever the other operand is.
 namespace weft::loops {
 namespace {
 

@@ -17,7 +17,7 @@ using codegen::type_of;
 
 enum Kernel : uint32_t { kFlat = 0, kStrided = 1 };
 
-/// Which operands an op is for; all of them have one dtype.
+/// The operand dtypes of an op; all operands have the same one.
 enum class Domain : uint8_t { floats, integers, numbers, bits, compute };
 struct Spelling {
   const char* op;
@@ -124,7 +124,7 @@ Status check_step(const weft_call& call) {
   return fail(Code::unsupported, "{} is not elementwise, and only elementwise steps become one text", op);
 }
 
-/// The step's value, from those of its operands.
+/// The step's value for the values of its operands.
 Id emit(LoopBuilder& b, const weft_call& call, std::span<const Id> in, bool literal) {
   const codegen::Type t = type_of(dtype(*call.outputs[0]));
   if (const Spelling* s = find(call.op)) {
@@ -138,7 +138,7 @@ Id emit(LoopBuilder& b, const weft_call& call, std::span<const Id> in, bool lite
   return literal ? b.number(t, full_value(call)) : b.argument(t);
 }
 
-/// Calls visit(step) for every `full` of the call, in the order in which `emit` asks for their arguments.
+/// Calls visit(step) for every `full` of the call, in the order in which `emit` uses their arguments.
 template <class F>
 void each_full(const weft_call& call, F visit) {
   if (!call.region) {
@@ -150,7 +150,7 @@ void each_full(const weft_call& call, F visit) {
 
 bool single(const weft_type& t) { return product(max_shape(t)) == 1; }
 
-/// Whether input `k` is read at index 0 by the flat kernel: one element for sure, and the output may have
+/// Whether the flat kernel reads input `k` at index 0: it has exactly one element, and the output may have
 /// more.
 bool reads_first(const weft_call& call, uint32_t k) {
   return single(*call.inputs[k]) && !single(*call.outputs[0]);
@@ -188,7 +188,7 @@ codegen::LoopKernel build(const weft_call& call, uint32_t kernel) {
   return b.take();
 }
 
-/// Strides of `in` along the axes of `out`, 0 where it is broadcast.
+/// Strides of `in` along the axes of `out`, 0 along broadcast axes.
 Sizes broadcast_strides(std::span<const int64_t> in, std::span<const int64_t> out) {
   Sizes strides(out.size(), 0);
   int64_t stride = 1;

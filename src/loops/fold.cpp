@@ -4,8 +4,8 @@
 #include "loops/fold.h"
 
 // Folds: sum, prod, max, min and matmul. One work item makes one output element with its own loops, in the
-// order of the axes, so the result does not depend on how many items run at once. f16 and bf16 accumulate in
-// f32.
+// order of the axes, so the result does not depend on the number of items that run at once. f16 and bf16
+// accumulate in f32.
 namespace weft::loops {
 namespace {
 
@@ -38,8 +38,7 @@ Status check_fold(const weft_call& call) {
 
 namespace {
 
-/// Neighbouring axes of one kind run as one. Which axes they are follows from rank and `axes`, never from
-/// sizes.
+/// Merges adjacent axes of one kind, by rank and `axes` alone, never by sizes.
 struct Group {
   size_t begin, end;
   bool folded;
@@ -58,7 +57,7 @@ SmallVector<Group, 8> groups(const weft_call& call) {
   return all;
 }
 
-/// The least or the largest integer of a type, by its bits: 2^64 - 1 is no double.
+/// The least or the largest integer of a type, as bits, since 2^64 - 1 is no double.
 template <class T>
 uint64_t limit(bool largest) {
   return static_cast<uint64_t>(largest ? std::numeric_limits<T>::max() : std::numeric_limits<T>::min());
@@ -145,8 +144,7 @@ codegen::LoopKernel build_matmul(const weft_call& call, uint32_t) {
   LoopBuilder b;
   const uint32_t x = b.read(t), w = b.read(t), y = b.write(t);
   const Type acc_type = codegen::accumulator_of(type_of(t));
-  // Strides of a and of b along every axis of y: 0 along the axis that is not theirs, and along broadcast
-  // ones.
+  // Strides of a and of b along every axis of y: 0 along axes that they lack, and along broadcast ones.
   const Ids at = b.coordinates(b.item(), b.arguments(rank));
   const Id a_row = b.affine(at, b.arguments(rank)), b_column = b.affine(at, b.arguments(rank));
   const Id depth = b.argument(), a_step = b.argument(), b_step = b.argument();

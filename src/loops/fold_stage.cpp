@@ -85,21 +85,21 @@ class FoldWriter {
     const Id rest = b.add(b.binary(Op::sub, trips_, from_), b.binary(Op::sub, by_, b.index(1)));
     trips_ = b.binary(Op::div, rest, by_);
   }
-  /// Whether each group leaves a part of what is folded.
+  /// Whether each group folds only a part.
   bool parts() const { return group_.parts > 0 && !group_.last; }
   Id both(Id x, Id y) { return x == kNone ? y : b.compare(Op::both, x, y); }
 
   int64_t trips() const { return (key_.folded + lanes_ - 1) / lanes_; }
-  /// Whether a lane keeps its elements of a row in registers, because the kernel walks the row again. Devices
-  /// without subgroups run the items of a group one after another, and would keep them in memory.
+  /// Whether a lane keeps its elements of a row in registers, because the kernel reads the row several times.
+  /// Devices without subgroups run the items of a group one after another, and would keep them in memory.
   bool held(int waves) const {
     const auto of_element = [&](uint32_t k) { return product(body_.sizes(body_.outputs[k])) != key_.kept; };
     const int walks = waves + std::any_of(group_.outputs.begin(), group_.outputs.end(), of_element);
     return plan_.subgroup > 1 && key_.kind == Kind::row && lanes_ > 1 && walks > 1 &&
            trips() * body_.call.n_inputs <= kMostHeld;
   }
-  /// Writes the walk out, an index for each element of a lane: what is computed of an element once is known
-  /// from then on. Only the last index may lie behind the row's end.
+  /// Unrolls the loop, with an index for each element of a lane: values computed for an element once are then
+  /// known. Only the last index may be beyond the row's end.
   void hold() {
     for (int64_t i = 0; i < trips(); ++i) held_.push_back(b.nest(b.index(i), by_, from_));
     if (key_.folded % lanes_ == 0) return;
@@ -107,7 +107,7 @@ class FoldWriter {
     held_.back() = b.select(in_row_, held_.back(), b.index(0));
   }
 
-  /// Runs `visit(c, guard)` for the folded indices of this lane; where the guard does not hold, c is none.
+  /// Runs `visit(c, guard)` for the folded indices of this lane; c is valid only if the guard holds.
   template <class F>
   void each(F visit) {
     for (const Id c : held_) visit(c, c == held_.back() ? in_row_ : kNone);
@@ -117,7 +117,7 @@ class FoldWriter {
     p_.end(l);
   }
 
-  /// Folds that need none of each other, in one walk.
+  /// Independent folds, in one loop.
   void fold(const std::vector<const Heavy*>& now) {
     Ids totals;
     for (const Heavy* h : now) totals.push_back(b.accumulator(start(*h)));
@@ -208,7 +208,7 @@ class FoldWriter {
       if (!place.ok() && good.ok()) good = place.status();
       return place.ok() ? std::move(place).value() : Place();
     };
-    for (const Id c : held_)  // before the first store: compilers move no load over a store
+    for (const Id c : held_)  // before the first store: compilers don't move loads across stores
       for (const uint32_t k : of_elements)
         if (const Place place = place_of(k, c); good.ok()) p_.at(body_.outputs[k], place);
     each([&](Id c, Id guard) {
@@ -218,14 +218,14 @@ class FoldWriter {
     });
     return good;
   }
-  /// Where a result stands that has the elements of a heavy value.
+  /// The place of a result that has the elements of a heavy value.
   Place kept_place(uint32_t v) {
     for (const Heavy* h : group_.heavy)
       if (const auto path = path_to(body_, v, h->value); !path.empty())
         return p_.along(path, p_.place_of(kept_at_, h->kept_axes));
     return p_.place_of(kept_at_, long_axes(body_.sizes(v)));
   }
-  /// Where a result has its element for a kept and a folded index.
+  /// The place of a result's element for a kept and a folded index.
   Result<Place> element_place(uint32_t k, Id c) {
     const Sizes axes = long_axes(body_.sizes(body_.outputs[k]));
     const int64_t head = key_.kind == Kind::column ? key_.folded : key_.kept;
@@ -252,9 +252,9 @@ class FoldWriter {
   codegen::LoopBuilder& b;
   const int64_t lanes_;
   int64_t distance_ = 1;          // in items, between neighbouring lanes
-  Id from_ = kNone, by_ = kNone;  // the first element of a lane, and how far its next one is
-  std::vector<Id> held_;          // the folded indices of a lane, where its elements are held
-  Id in_row_ = kNone;             // whether the last of them is one
+  Id from_ = kNone, by_ = kNone;  // the first element of a lane, and the distance to its next one
+  std::vector<Id> held_;          // the folded indices of a lane, if its elements are held
+  Id in_row_ = kNone;             // whether the last of them is valid
   Id local_ = kNone, lane_ = kNone, kept_at_ = kNone, inside_ = kNone, first_ = kNone, trips_ = kNone;
   std::map<Type, Id> arrays_;
 };

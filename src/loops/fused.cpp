@@ -7,9 +7,9 @@ namespace weft::loops {
 namespace {
 
 constexpr size_t kMostStages = 8;
-constexpr int64_t kAloneInOneGroup = 1 << 14;  // elements that one group walks through without others
-constexpr int64_t kLeastTile = 16;             // rows and columns of a product that is worth a tile
-constexpr int64_t kShortFold = 4;              // elements that each reader may fold for itself
+constexpr int64_t kAloneInOneGroup = 1 << 14;  // elements that a single group folds alone
+constexpr int64_t kLeastTile = 16;             // rows and columns of a product that justify tiles
+constexpr int64_t kShortFold = 4;              // elements of a fold that each reader may recompute
 
 bool is_product(std::string_view op) { return op == "matmul"; }
 
@@ -66,7 +66,7 @@ class Planner {
     Heavy h{.value = v, .key = {}, .needs = {}, .kept_axes = {}, .folded_axes = {}};
     int changes = 0;
     bool last = false;
-    Kind of_one = Kind::all;  // where nothing is kept but axes of size 1: one row among many has its bits
+    Kind of_one = Kind::all;  // if only axes of size 1 are kept: as for many rows, so the bits are the same
     for (size_t d = 0; d < sizes.size(); ++d) {
       const bool folded = axes.empty() || std::find(axes.begin(), axes.end(), d) != axes.end();
       if (sizes[d] == 1 && !folded && of_one == Kind::all)
@@ -76,7 +76,7 @@ class Planner {
       (folded ? h.folded_axes : h.kept_axes).push_back(sizes[d]);
       last = folded;
     }
-    if (h.folded_axes.empty()) return {};  // of single elements: light
+    if (h.folded_axes.empty()) return {};  // folds single elements: light
     const bool is_short = product(h.folded_axes) <= kShortFold && !follows_heavy(step(v)->in[0]);
     has_short_folds_ |= is_short;
     if (is_short && short_folds_are_light_) return plan_.light_folds.insert(v), Status();
@@ -86,7 +86,7 @@ class Planner {
     plan_.heavy.emplace(v, std::move(h));
     return {};
   }
-  /// Whether `v` depends on a fold or a product: each element of a short fold would compute that again.
+  /// Whether `v` depends on a fold or a product, which each element of a short fold would recompute.
   bool follows_heavy(uint32_t v) const {
     std::set<uint32_t> seen;
     std::vector<uint32_t> open{v};
@@ -105,7 +105,7 @@ class Planner {
     Heavy h{.value = v, .key = {}, .needs = {}, .kept_axes = long_axes(body_.sizes(v)), .folded_axes = {}};
     h.key.kept = elements(v), h.key.folded = y.k;
     if (y.k != 1) h.folded_axes.push_back(y.k);
-    // A row of a product must not depend on how many rows there are, where that is asked for.
+    // At this level a row of a product must not depend on the number of rows.
     const bool any_size = body_.call.determinism >= WEFT_DETERMINISM_BATCH;
     if (any_size || std::min(y.m, y.n) >= kLeastTile)
       h.key.kind = Kind::tile, h.key.tile = v;
@@ -116,7 +116,7 @@ class Planner {
     const bool tile = h.key.kind == Kind::tile;
     keep_factor(y.a, tile ? (y.n + 63) / 64 : y.n), keep_factor(y.b, tile ? (y.m + 63) / 64 : y.m);
   }
-  /// A factor that is dear to compute, and needed often, is computed once.
+  /// A factor that is expensive to compute and needed often is computed once.
   void keep_factor(uint32_t v, int64_t times) {
     if (times <= 2 || times * elements(v) < (1 << 18) || !dear(v)) return;
     Heavy h{.value = v,
@@ -151,7 +151,7 @@ class Planner {
     return needs_[v] = std::move(all);
   }
 
-  /// Behind what it needs, in one kernel with it where they are alike.
+  /// Sets the level: after the values that it needs, in the same kernel if they are alike.
   void place(Heavy& h) {
     h.needs = needs(h.value);
     for (const uint32_t n : h.needs)
@@ -183,7 +183,7 @@ class Planner {
     return flat;
   }
 
-  /// Folds wait for a kernel of their kind that is to come anyway.
+  /// Delays folds to a later kernel of their kind, if there is one anyway.
   void delay() {
     for (auto at = plan_.heavy.rbegin(); at != plan_.heavy.rend(); ++at) {
       Heavy& h = at->second;
@@ -199,7 +199,7 @@ class Planner {
       for (size_t k = 0; k < homes_.size(); ++k) {
         const uint32_t v = body_.outputs[k];
         const bool uses = v == h.value || needs(v).count(h.value) != 0;
-        consider(homes_[k], uses && !h.key.alike(homes_[k]));  // a result is written as late as need be
+        consider(homes_[k], uses && !h.key.alike(homes_[k]));  // a result is written as late as necessary
       }
       for (const KernelKey& s : alike)
         if (s.level <= limit) h.key.level = std::max(h.key.level, s.level);
@@ -221,7 +221,7 @@ class Planner {
     });
   }
 
-  /// What another kernel reads gets a place in the workspace.
+  /// Values that another kernel reads get memory in the workspace.
   void keep() {
     for (const auto& [v, h] : plan_.heavy) {
       bool read = h.key.kind == Kind::flat;
@@ -245,7 +245,7 @@ class Planner {
     split_long_folds();
     for (const FusedKernel& group : groups_) {
       FusedCall view{body_, plan_.heavy, scratch_, plan_.light_folds, plan_.subgroup};
-      Kept before;  // what earlier kernels made
+      Kept before;  // the results of earlier kernels
       for (const auto& [v, bound] : made_) before.emplace(v, bound);
       Pull p(body_, before, plan_.light_folds);
       WEFT_TRY(const int64_t items, write(view, group, p));
@@ -269,7 +269,7 @@ class Planner {
     stages.workspace = workspace_, stages.determinism = determinism_;
     return stages;
   }
-  /// What one group would take long for is done by many, and then by one.
+  /// Splits long folds by a single group: many groups fold parts, then one folds those.
   void split_long_folds() {
     std::vector<FusedKernel> all;
     for (FusedKernel& group : groups_) {
@@ -292,7 +292,7 @@ class Planner {
     }
     groups_ = std::move(all);
   }
-  /// Results that their kernel cannot write get one of their own.
+  /// Results that their kernel can't write get their own kernel.
   Result<Stages> retry_apart(const FusedKernel& group, const Status& why) {
     Planner again(body_, plan_.subgroup, short_folds_are_light_);
     again.apart_ = apart_;
@@ -307,13 +307,13 @@ class Planner {
       default: return write_folds(plan, group, p);
     }
   }
-  /// A result that is written over an input: nobody may read another element of that, then or later.
+  /// For a result that overwrites an input: no other element of the input may be read, then or later.
   Status check_overwrite(uint32_t k, const FusedKernel& group, const Pull& p, uint64_t& overwritten) const {
     const weft_call& call = body_.call;
     if (!(call.updates >> k & 1)) return {};
     const uint32_t over = call.update_inputs[k];
     if (over >= call.n_inputs || !call.inputs[over]) return invalid("output {} is written over no input", k);
-    // Items of a group read for each other, so there it must not be read at all.
+    // Items of a group load elements for each other, so there it must not be read at all.
     const bool stands_apart =
         group.key.kind == Kind::flat ? p.reads_only_where_written(over, k) : !p.reads_input(over);
     if (dtype(*call.inputs[over]) != dtype(*call.outputs[k]) || !stands_apart)
@@ -329,7 +329,7 @@ class Planner {
   bool has_short_folds_ = false;
   std::map<uint32_t, std::set<uint32_t>> needs_;
   std::vector<KernelKey> homes_;  // of the outputs
-  std::set<uint32_t> apart_;      // results that are not written where what they need is made
+  std::set<uint32_t> apart_;      // results that have a kernel of their own
   std::vector<FusedKernel> groups_;
   Kept scratch_, made_;
   uint64_t workspace_ = 0;
@@ -394,7 +394,7 @@ Result<Stages> fused_stages(const weft_call& call, uint32_t subgroup) {
   Planner planner(body, subgroup, false);
   auto stages = planner.run();
   if (!planner.has_short_folds() || (stages.ok() && stages.value().list.size() == 1)) return stages;
-  // A short fold that each reader computes for itself saves a dispatch, but reads its operand more often.
+  // Short folds recomputed by each reader save a dispatch, but read their operands more often.
   auto fewer = Planner(body, subgroup, true).run();
   const bool better = fewer.ok() && (!stages.ok() || fewer.value().list.size() < stages.value().list.size());
   return better ? std::move(fewer) : std::move(stages);

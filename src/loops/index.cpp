@@ -5,9 +5,9 @@
 
 // Ops whose addresses come from data, and random bits.
 //
-// An index outside its axis cannot stop a kernel made from text: there is no error channel in a dispatch. It
-// never reads or writes outside a buffer either: gather gives NaN (the smallest value for integers, false for
-// bool), and scatter and scatter_add leave that update out.
+// A rendered kernel can't report an index outside its axis: a dispatch has no error channel. But it never
+// accesses memory outside a buffer: gather returns NaN (the smallest value for integers, false for bool), and
+// scatter and scatter_add skip that update.
 namespace weft::loops {
 namespace {
 
@@ -98,7 +98,7 @@ bool bind_gather(const Operands& o, uint32_t, Job& job) {
   return true;
 }
 
-/// Each element of y looks through all indices for its own: no atomics, and always the order of i.
+/// Each element of y searches all indices for its own: no atomics, and always in the order of i.
 codegen::LoopKernel build_scatter(const weft_call& call, uint32_t) {
   const bool adds = std::string_view(call.op) == "scatter_add";
   LoopBuilder b;
@@ -141,7 +141,7 @@ Status check_random(const weft_call& call) {
   return {};
 }
 
-// Two kernels, in this order: `next` may lie over `state`, which every item of the first still reads.
+// Two kernels, in this order: `next` may overwrite `state`, which every item of the first one reads.
 enum RandomKernel : uint32_t { kBits = 0, kNext = 1 };
 uint32_t needed_random(const weft_call&) { return 1u << kBits | 1u << kNext; }
 

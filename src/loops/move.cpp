@@ -1,7 +1,7 @@
 #include "loops/form.h"
 
 // Movement: reshape, slice, pad, permute and concat; and iota. Sizes are folded into [outer, axis, inner], so
-// one text serves every rank; permute needs one for each.
+// one text serves every rank, except for permute.
 namespace weft::loops {
 namespace {
 
@@ -26,7 +26,7 @@ Status check_axis(const weft_call& call) {
     return invalid("{}: axis is {}, wanted 0 <= axis < {}", call.op, axis, call.inputs[0]->rank);
   return {};
 }
-/// The elements asked for lie in x; otherwise the kernel would read past it.
+/// Checks that the slice is inside x; otherwise the kernel would read past it.
 Status check_slice(const weft_call& call) {
   WEFT_CHECK(check_axis(call));
   const int64_t axis = int_attr(call, "axis", 0), start = int_attr(call, "start", 0),
@@ -163,7 +163,7 @@ uint32_t present_operands(const weft_call& call) {
   for (uint32_t k = 0; k < call.n_inputs; ++k) present |= uint32_t{call.inputs[k] != nullptr} << k;
   return present;
 }
-/// Kernel k puts operand k into its place; all of them are one text.
+/// Kernel k copies operand k to its place; all of them share one text.
 codegen::LoopKernel build_concat(const weft_call& call, uint32_t) {
   LoopBuilder b;
   const DType t = dtype(*call.inputs[0]);

@@ -36,7 +36,7 @@ Status check_sort(const weft_call& call) {
   return index == DType::i32 ? Status() : invalid("sort: indices are {}, wanted i32", name(index));
 }
 
-/// Sizes before, along and behind the axis.
+/// Sizes before, along and after the axis.
 struct Split {
   int64_t outer, axis, inner;
 };
@@ -46,8 +46,8 @@ Split split(const Operands& o) {
   return {product(x, 0, axis), x[axis], product(x, axis + 1, x.size())};
 }
 
-/// One work item walks one row and stores each total on its way, from `first` by `step`. `lag` is 1 where an
-/// element is left out of its own total: what is added then is the one before, and nothing at first.
+/// One work item processes one row and stores each running total, from `first` by `step`. With `lag` 1 a
+/// total excludes its own element.
 codegen::LoopKernel build_cumsum(const weft_call& call, uint32_t) {
   LoopBuilder b;
   const DType t = dtype(*call.inputs[0]);
@@ -83,8 +83,8 @@ Id sorts_before(LoopBuilder& b, Id a, Id c) {
   return b.select(b.compare(Op::equal, c, c), less, b.compare(Op::equal, a, a));
 }
 
-/// Each element counts those that go before it, and stores itself at that place: n^2 loads for a row of n, no
-/// passes and no groups.
+/// Each element counts the elements before it in order, and is stored at that index: n^2 loads for a row of
+/// n, no passes and no groups.
 codegen::LoopKernel build_sort(const weft_call& call, uint32_t) {
   LoopBuilder b;
   const DType t = dtype(*call.inputs[0]);

@@ -22,7 +22,7 @@ codegen::Dialect spoken_by(const weft_backend& b, const weft_capability& c, code
   return dialect;
 }
 
-/// What the records of one opened device share.
+/// Shared by the records of one opened device.
 struct Site {
   Site(const weft_backend& b, weft_device d, const weft_capability& c, const codegen::Dialect& l)
       : backend(b), capability(c), dialect(spoken_by(b, c, l)), texts(b, d, dialect) {}
@@ -46,8 +46,8 @@ struct Ready {
   Scalars scalars;
   uint32_t group;
 };
-/// A plan's own data: its dispatches where all sizes are known, or else the functions that its launches may
-/// need, null for the others.
+/// The data of a plan: its dispatches if all sizes are known, else the functions that its launches may need,
+/// null for others.
 constexpr uint32_t kMaxKernels = 32;  // concat has one for each operand
 struct Plan {
   bool exact = false;
@@ -55,7 +55,7 @@ struct Plan {
   Compiled* functions[kMaxKernels] = {};
 };
 
-// What the open groups of prepares of this thread (seam::Together) have left to compile.
+// Pending compilations of this thread's open groups of prepares (seam::Together).
 struct Group {
   int depth = 0;
   std::vector<std::pair<TextCache*, Compiled*>> wanted;
@@ -86,7 +86,7 @@ weft_code accepts(const weft_kernel* kernel, weft_device, const weft_call* call,
   const Record& r = record_of(kernel);
   Status status = check_common(*call, *r.form, r.site->capability);
   if (status.ok()) status = r.form->stages ? check_stages(r, *call) : r.form->check(*call);
-  // Whatever this call's checks let through is unsupported here, not wrong: another kernel may know better.
+  // Errors here mean unsupported, not invalid: another kernel may take the call.
   return status.ok() ? WEFT_OK : (tell(status, error), WEFT_UNSUPPORTED);
 }
 
@@ -107,7 +107,7 @@ Result<Compiled*> function_of(const Record& r, const codegen::LoopKernel& kernel
   return &compiled;
 }
 
-/// What a form would do for tensors of the very sizes that the call has.
+/// A form's dispatches for tensors of exactly the call's sizes.
 Stages stages_of(const Form& form, const weft_call& call) {
   std::vector<weft_tensor> tensors(call.n_inputs + call.n_outputs);
   std::vector<const weft_tensor*> pointers(tensors.size(), nullptr);
@@ -255,7 +255,7 @@ weft_code launch(const weft_launch* l, weft_error* error) {
   return WEFT_OK;
 }
 
-/// Everything that a call to `kernels` made, kept until the process ends as the contract asks.
+/// The records made by a call to `kernels`, kept until the process ends, as the contract requires.
 struct Made {
   std::mutex mutex;
   std::vector<std::unique_ptr<Site>> sites;

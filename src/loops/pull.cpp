@@ -340,7 +340,7 @@ Id Pull::folded_over_ones(const Step& step, const Place& place) {
   return b.cast(fold_step(b, step.call->op, start, value), type_of(body_.type(step.out[0])));
 }
 
-/// In the order of the axes, as the kernels of folds go where one item makes a whole one.
+/// In the order of the axes, as in fold kernels with one item per result.
 Id Pull::folded_here(const Step& step, const Wide& wide) {
   const uint32_t x = step.in[0];
   const Sizes sizes = body_.sizes(x), axes = ints_attr(*step.call, "axes");

@@ -10,7 +10,7 @@
 namespace weft::loops {
 namespace {
 
-/// Hashes of every text of this process. Made at first use, so that nothing runs before main.
+/// Hashes of every text of this process. Created on first use, so nothing runs before main.
 struct Seen {
   std::mutex mutex;
   std::unordered_set<size_t> texts;
@@ -39,14 +39,15 @@ Status TextCache::compile(std::span<Compiled* const> wanted) {
   std::vector<Compiled*> missing;
   for (Compiled* c : wanted)
     if (!c->module && std::find(missing.begin(), missing.end(), c) == missing.end()) missing.push_back(c);
-  constexpr size_t kLeast = 16;  // to a program: half the time of one each on PoCL, and 64 take longer again
+  constexpr size_t kLeast =
+      16;  // functions per program: takes half the time of one each on PoCL; 64 take longer
   const size_t programs = std::max(std::min<size_t>(1, missing.size()), missing.size() / kLeast);
   std::vector<Status> ends(programs);
   const auto compile_some = [&](size_t i) {
     const size_t begin = missing.size() * i / programs, end = missing.size() * (i + 1) / programs;
     ends[i] = compile_or_single_out(std::span(missing).subspan(begin, end - begin));
   };
-  // Drivers that compile on the calling thread do so side by side.
+  // Compiles on several threads: drivers compile on the calling thread.
   parallel_for(
       static_cast<int64_t>(programs), 1,
       [](void* context, int64_t begin, int64_t end) {
@@ -70,7 +71,7 @@ Status TextCache::compile_or_single_out(std::span<Compiled* const> some) {
   return first;
 }
 
-// One text for all; a backend that is asked for its functions one after the other builds it once.
+// One text for all functions; a backend builds it once for several of them.
 Status TextCache::compile_program(std::span<Compiled* const> some) {
   std::vector<const codegen::Function*> functions;
   for (const Compiled* c : some) functions.push_back(&c->function);

@@ -1,8 +1,8 @@
 #include "loops/fused.h"
 
-// Kernels of products. A group of 16 x 16 items makes a tile of y: it brings a strip of each factor into
-// shared memory, 16 steps of the sum at a time, and each item adds up its own 4 x 4 or 8 x 8 elements in
-// registers. Sums run in the order of k, whatever the tile.
+// Kernels of products. A group of 16 x 16 items makes a tile of y: it loads a strip of each factor into
+// shared memory, 16 steps of the sum at a time, and each item accumulates its own 4 x 4 or 8 x 8 elements in
+// registers. Sums are in the order of k, whatever the tile.
 namespace weft::loops {
 namespace {
 
@@ -15,7 +15,7 @@ using codegen::type_of;
 
 constexpr int64_t kSide = 16;   // items along a tile
 constexpr int64_t kDepth = 16;  // steps of the sum in a strip
-/// Tiles that keep a large device busy: larger ones are taken where there are so many of them.
+/// The number of tiles that keeps a large device busy; larger tiles are used if there are that many.
 constexpr int64_t kManyTiles = 264;
 
 class TileWriter {
@@ -26,7 +26,7 @@ class TileWriter {
     const auto tiles = [&](int64_t side) {
       return matrices * ((y_.m + side - 1) / side) * ((y_.n + side - 1) / side);
     };
-    // Sixteen registers fewer for each element of 8 bytes.
+    // Smaller for 8-byte elements, which take twice the registers.
     const bool narrow = byte_size(body_.type(y_.y)) <= 4;
     own_ = narrow && tiles(8 * kSide) >= kManyTiles ? 8 : 4;
     groups_ = tiles(own_ * kSide);
@@ -70,13 +70,13 @@ class TileWriter {
     size_t next = 0;
     for (const int64_t size : y_.batch) batch_.push_back(size == 1 ? kNone : batch[next++]);
   }
-  /// An index that is never outside: what is computed from it beyond the edge is not stored.
+  /// A clamped index: results computed from it beyond the edge are not stored.
   Id within(Id at, Id size) { return b.binary(Op::min, at, b.binary(Op::sub, size, b.index(1))); }
 
   /// A strip of a factor: kDepth x side elements, zero beyond the end of the sum.
   void fill(Id strip, int64_t width, Id first, Id depth, bool of_a) {
     const int64_t side = own_ * kSide;
-    // Neighbouring items read neighbouring elements: along k where that is the last axis.
+    // Adjacent items read adjacent elements: along k if that is the last axis.
     const bool along_k = of_a ? !y_.transpose_a : y_.transpose_b;
     for (int64_t e = 0; e < own_; ++e) {
       Id r, k;

@@ -19,8 +19,7 @@ using nlohmann::json;
 constexpr const char* kKind = "language_model";
 constexpr int kVersion = 2;
 
-// Of the description and every tensor's bytes in the order of the file, each beginning from the one before.
-// It notices accidents, not enemies.
+// A chained hash of the description and every tensor's bytes in file order. Detects accidents, not attacks.
 template <class Bytes>
 std::string hash(json description, std::span<const formats::TensorEntry> tensors, const Bytes& bytes_of) {
   description.erase("hash");
@@ -42,7 +41,7 @@ json to_json(const RunInfo& info) {
           {"tokenizer_config", info.tokenizer.config_json()}};
 }
 
-/// A checkpoint file: its tensors, and what it says of itself.
+/// A checkpoint file: its tensors and its description.
 class File {
  public:
   explicit File(std::string path)
@@ -62,7 +61,7 @@ class File {
     if (!step.is_number_unsigned() || step.get<uint64_t>() > std::numeric_limits<int64_t>::max())
       throw bad("step", "is " + step.dump() + ", no count");
     if (!settings.is_object()) throw bad("settings", "is no object");
-    const json config = root_.value("tokenizer_config", json(""));  // older files have none
+    const json config = root_.value("tokenizer_config", json(""));  // absent in older files
     if (!tokenizer.is_string()) throw bad("tokenizer", "is no text");
     if (!config.is_string()) throw bad("tokenizer_config", "is no text");
     out.step = step.get<int64_t>();
@@ -75,7 +74,7 @@ class File {
     return out;
   }
 
-  /// What the settings make; what they can't make is the file's fault.
+  /// Builds the model of the settings; failures are reported as errors of the file.
   template <class Make>
   auto made(Make make) const {
     try {
@@ -101,7 +100,7 @@ class File {
     return Tensor::from_bytes(e->bytes, e->shape, e->dtype);
   }
 
-  // Last, because whatever is wrong in a more telling way has been said by then.
+  // Last, so that more specific errors come first.
   void check_hash() const {
     if (field("hash") != hash(root_, file_.tensors, [](const auto& t) { return t.bytes; }))
       throw bad("hash", "does not match what the file holds: damaged");
@@ -158,7 +157,7 @@ bool has_checkpoint(const std::string& folder) {
 }
 
 void save_checkpoint(const std::string& folder, const Checkpoint& run) {
-  TrainSettings back;  // what is written can be read
+  TrainSettings back;  // checks that the text can be read again
   if (const Status s = read_settings("the run", settings_json(run.info.settings), back); !s.ok())
     throw Error(invalid("{}", s.message()));
   make_folder(folder);

@@ -16,7 +16,7 @@ namespace weft::nn {
 void make_folder(const std::string& folder) {
   namespace fs = std::filesystem;
   std::error_code ec, not_there;
-  std::vector<fs::path> above;  // of all that is made here
+  std::vector<fs::path> above;  // parents of everything created here
   for (auto at = fs::absolute(folder, ec); !ec && !fs::exists(at, not_there) && at.has_relative_path();
        at = at.parent_path())
     above.push_back(at.parent_path());
@@ -26,8 +26,7 @@ void make_folder(const std::string& folder) {
   if (ec) throw Error(fail(Code::io, "can't make the folder {}: {}", folder, ec.message()));
 }
 
-// A run that was killed while it saved left what it had written: nobody else writes here now, nobody will
-// finish it.
+// Removes temporary files of a killed run: nobody else writes here now.
 static void remove_half_saved(const std::string& folder) {
   namespace fs = std::filesystem;
   const auto unfinished = fs::path(checkpoint_path(folder)).filename().string() + ".tmp.";

@@ -3,7 +3,7 @@
 
 namespace weft::nn {
 
-/// Makes a folder and those above it where they are missing. Raises io when the disk refuses.
+/// Creates a folder and its missing parents. Raises io if that fails.
 void make_folder(const std::string& folder);
 
 }  // namespace weft::nn

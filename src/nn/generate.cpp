@@ -8,8 +8,8 @@
 namespace weft::nn {
 namespace {
 
-// Scores of the last token of each sequence: tokens [tokens], sequence behind sequence, how many tokens each
-// had read before, and where in `tokens` each begins.
+// Scores of the last token of each sequence. Inputs: tokens [tokens], one sequence after another, the number
+// of tokens that each had read before, and the offset of each in `tokens`.
 Compiled compiled(const LanguageModel& model, int64_t batch, int64_t capacity,
                   const CompileOptions& options) {
   if (model.training)
@@ -22,7 +22,7 @@ Compiled compiled(const LanguageModel& model, int64_t batch, int64_t capacity,
       [&](const std::vector<Tensor>& in) {
         cache.length = in[1], cache.offsets = in[2];
         const auto number = [](double n) { return full(n, {}, DType::i32); };
-        // Of a sequence without tokens at the front: any.
+        // Any row, for an empty sequence at the front.
         const Tensor last = maximum(slice(in[2], 0, 1, batch + 1) - number(1), number(0));
         Tensor scores = model.scores(gather(model.features(in[0], &cache), last));
         if (scores.dtype() != DType::f32) scores = cast(scores, DType::f32);
@@ -82,7 +82,7 @@ void Decoder::read(std::span<const std::span<const int32_t>> tokens) {
     read_[i].insert(read_[i].end(), tokens[i].begin(), tokens[i].end());
 }
 
-// The place of sequence i among `count`.
+// The index of sequence i among `count`.
 static size_t place(int64_t i, size_t count) {
   if (i >= 0 && static_cast<size_t>(i) < count) return static_cast<size_t>(i);
   throw Error(invalid("there is no sequence {} of {}", i, count));
@@ -103,8 +103,8 @@ void Decoder::rewind(int64_t sequence, int64_t length) {
   read.resize(static_cast<size_t>(length));
 }
 
-constexpr size_t kLongText = 1024;            // bytes that one token hardly makes
-constexpr int64_t kLongGeneration = 1 << 20;  // tokens that have their place from the beginning
+constexpr size_t kLongText = 1024;            // more bytes than a token has
+constexpr int64_t kLongGeneration = 1 << 20;  // tokens for which memory is reserved at the beginning
 
 const char* name(Finish finish) {
   constexpr const char* kNames[] = {"none", "end", "stop", "length", "full"};
@@ -151,7 +151,7 @@ void Generation::read_prompts(std::span<const std::vector<int32_t>> prompts) {
                           decoder_.capacity()));
     const auto have = decoder_.tokens(static_cast<int64_t>(i));
     const auto same = std::ranges::mismatch(have, prompt).in1 - have.begin();
-    // Its last token is read in any case: the scores behind it are what is wanted.
+    // Always reads the last token, for the scores after it.
     const auto kept = std::min<int64_t>(same, static_cast<int64_t>(prompt.size()) - 1);
     decoder_.rewind(static_cast<int64_t>(i), kept);
     next_.push_back(std::span(prompt).subspan(static_cast<size_t>(kept)));
@@ -160,7 +160,7 @@ void Generation::read_prompts(std::span<const std::vector<int32_t>> prompts) {
   decoder_.read(next_);
 }
 
-// The next token of text i, and what it says of the text.
+// Takes the next token of text i and updates the text's state.
 void Generation::take(size_t i) {
   Sequence& s = sequences_[i];
   const int32_t token = s.sampler.pick(decoder_.scores(static_cast<int64_t>(i)));
@@ -183,8 +183,8 @@ bool Generation::is_full(size_t i) const {
   return static_cast<int64_t>(decoder_.tokens(static_cast<int64_t>(i)).size()) == decoder_.capacity();
 }
 
-// The newer half of what sequence i has read, and the token that was chosen now: what it reads from a fresh
-// beginning, for positions are counted from there.
+// The newer half of the tokens of sequence i and the new token: the sequence restarts from these, since
+// positions are counted from its beginning.
 std::span<const int32_t> Generation::newer_half(size_t i) {
   Sequence& s = sequences_[i];
   const auto read = decoder_.tokens(static_cast<int64_t>(i));

@@ -9,7 +9,7 @@ namespace weft::nn {
 namespace {
 
 const Initial kFirst = Initial::normal(0.02);
-// What adds to the residual begins smaller, so that its variance does not grow with the depth.
+// Layers that add to the residual have smaller initial weights, so its variance does not grow with depth.
 Initial first_residual(int64_t layers) {
   return Initial::normal(0.02 / std::sqrt(2.0 * static_cast<double>(layers)));
 }

@@ -6,10 +6,10 @@
 namespace weft::nn {
 namespace {
 
-// ---- what changes nothing
+// ---- irrelevant fields
 
-// Of training, of other uses of the same class, of how it was saved. The fields of text generation are read
-// by load_generation().
+// For training, for other uses of the class, about saving. load_generation() reads the fields of text
+// generation.
 constexpr Harmless kCommon[] = {
     {"_attn_implementation_autoset"},
     {"_name_or_path"},
@@ -72,10 +72,10 @@ constexpr Harmless kLlama[] = {
     {"attention_bias", "false"},
     {"mlp_bias", "false"},
     {"partial_rotary_factor", "1.0"},
-    {"pretraining_tp"},  // how products are cut: rounding
+    {"pretraining_tp"},  // splits products: rounding
     {"rope_interleaved", "false"},
     {"is_llama_config", "true"},
-    // Of Qwen2 that was saved as a Llama.
+    // From Qwen2 saved as a Llama.
     {"max_window_layers"},
     {"use_sliding_window", "false"},
 };
@@ -84,7 +84,7 @@ constexpr Harmless kQwen[] = {
     {"partial_rotary_factor", "1.0"},
     {"use_mrope", "false"},
     {"use_sliding_window", "false"},
-    // Without use_sliding_window these two say nothing.
+    // Unused without use_sliding_window.
     {"max_window_layers"},
     {"sliding_window"},
 };
@@ -92,9 +92,9 @@ constexpr Harmless kQwen2[] = {{"attention_bias", "true"}};
 constexpr Harmless kQwen3[] = {{"attention_bias", "false"}};
 constexpr Harmless kRope[] = {{"partial_rotary_factor", "1.0"}};
 
-// ---- what a model is made of
+// ---- the model
 
-constexpr int64_t kMostLayers = 4096;  // a block of each is made before any tensor is looked at
+constexpr int64_t kMostLayers = 4096;  // all blocks are created before any tensor is checked
 
 int64_t layers(const Object& f, const char* name) { return f.size(name, {}, 1, kMostLayers); }
 
@@ -121,7 +121,7 @@ GPTConfig gpt2(const Object& f) {
   return c;
 }
 
-/// How positions turn heads, as one object of a file says it.
+/// The rotary embedding, from one object of a file.
 struct Rope {
   RopeScaling scaling;
   std::optional<double> base;
@@ -150,8 +150,8 @@ RopeScaling rope_scaling(const Object& f) {
   return s;
 }
 
-// transformers 4 has rope_theta beside rope_scaling, transformers 5 both in rope_parameters; a file may have
-// all three, which then must agree.
+// transformers 4 has rope_theta and rope_scaling, transformers 5 both in rope_parameters; if a file has all
+// three, they must agree.
 Rope rope(const Object& f) {
   std::optional<Rope> rope;
   for (const char* name : {"rope_parameters", "rope_scaling"}) {
@@ -178,7 +178,7 @@ Rope rope(const Object& f) {
   return *rope;
 }
 
-/// What llama, qwen2 and qwen3 share.
+/// The common part of llama, qwen2 and qwen3.
 LlamaConfig llama(const Object& f) {
   for (const auto& kind : f.words("layer_types"))
     if (kind != "full_attention")
@@ -218,7 +218,7 @@ HfConfig read_hf_config(const std::string& path) {
   LlamaConfig c = llama(f);
   c.qkv_bias = type == "qwen2";
   c.norm_heads = type == "qwen3";
-  if (type == "qwen3" && c.head_dim == 0) c.head_dim = 128;  // its default, whatever the width
+  if (type == "qwen3" && c.head_dim == 0) c.head_dim = 128;  // its default for any width
   if (type == "llama")
     f.refuse_the_rest(type, {kCommon, kLlama, generation_fields()});
   else

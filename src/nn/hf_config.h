@@ -7,12 +7,12 @@
 
 namespace weft::nn {
 
-/// What a Hugging Face `config.json` describes.
+/// The model described by a Hugging Face `config.json`.
 struct HfConfig {
   std::string type;  ///< its model_type
   LanguageModelConfig model;
 };
-/// Raises what load_pretrained() says.
+/// Raises as documented at load_pretrained().
 HfConfig read_hf_config(const std::string& path);
 /// The fields of text generation, which older releases of transformers kept in config.json.
 std::span<const Harmless> generation_fields();

@@ -10,8 +10,8 @@
 namespace weft::nn {
 namespace {
 
-// Fields of generation_config.json that change no token, or none with that value. What PretrainedGeneration
-// has is among them, for config.json; load_generation() reads it.
+// Fields of generation_config.json that change no token, or none with that value. Includes the fields of
+// PretrainedGeneration, for config.json; load_generation() reads them.
 constexpr Harmless kFields[] = {
     {"do_sample"},
     {"max_length"},
@@ -23,15 +23,15 @@ constexpr Harmless kFields[] = {
     {"temperature"},
     {"top_k"},
     {"top_p"},
-    // Of other ways to search.
+    // Other search methods.
     {"diversity_penalty", "0.0"},
-    {"early_stopping"},  // of beams, of which there is one
+    {"early_stopping"},  // of beam search, with one beam
     {"length_penalty"},
     {"num_beam_groups", "1"},
     {"num_beams", "1"},
     {"num_return_sequences", "1"},
     {"penalty_alpha", "0.0"},
-    // What changes scores.
+    // Changes of scores.
     {"bad_words_ids", "[]"},
     {"begin_suppress_tokens", "[]"},
     {"encoder_no_repeat_ngram_size", "0"},
@@ -43,18 +43,18 @@ constexpr Harmless kFields[] = {
     {"min_new_tokens", "0"},
     {"no_repeat_ngram_size", "0"},
     {"remove_invalid_values", "false"},
-    {"renormalize_logits"},  // what is drawn from them stays the same
+    {"renormalize_logits"},  // sampling stays the same
     {"token_healing", "false"},
     {"typical_p", "1.0"},
-    // How what was computed is kept.
+    // Caching.
     {"cache_config"},
     {"cache_implementation"},
-    // What generate() gives back beside the text.
+    // Additional results of generate().
     {"output_logits"},
     {"output_scores"},
     {"return_dict_in_generate"},
 };
-// Of the same names in config.json, where they are known already.
+// Names that config.json has too.
 constexpr Harmless kAlone[] = {
     {"_from_model_config"},   {"bos_token_id"},         {"decoder_start_token_id"},
     {"output_attentions"},    {"output_hidden_states"}, {"pad_token_id"},

@@ -11,23 +11,22 @@
 
 namespace weft::nn {
 
-/// A field that changes nothing in what Weft computes: with any value, or only with the one that `only` says,
-/// as JSON.
+/// A field that does not affect Weft's results: with any value, or only with the value `only`, as JSON.
 struct Harmless {
   const char* name;
   const char* only = nullptr;
 };
 
-/// The fields of an object in a file. One that is null is as if it were not there. Remembers which were asked
-/// for, so that none is passed over in silence.
+/// The fields of an object in a file. A null field counts as absent. Records which were read, so that none is
+/// silently ignored.
 class Object {
  public:
   Object(std::string path, nlohmann::json root) : path_(std::move(path)), root_(std::move(root)) {}
 
   bool has(const char* name) const;
-  /// A whole number from `least` to `most`, which is far beyond what is useful, and small enough that no
-  /// product leaves 64 bits. Raises corrupt, as all of these do, for another value, and for no value unless
-  /// `otherwise` stands for it.
+  /// An integer from `least` to `most`, far beyond useful values and small enough that no product overflows
+  /// 64 bits. Raises corrupt, as all of these do, for another value, and for an absent one without
+  /// `otherwise`.
   int64_t size(const char* name, std::optional<int64_t> otherwise = {}, int64_t least = 1,
                int64_t most = 1 << 28) const;
   double positive(const char* name, std::optional<double> otherwise = {}) const;
@@ -35,12 +34,12 @@ class Object {
   bool flag(const char* name, bool otherwise) const;
   std::string word(const char* name, std::optional<std::string> otherwise = {}) const;
   Object object(const char* name) const;
-  /// One token, or a list of them; none where there is no field.
+  /// One token, or a list of them; none if the field is absent.
   std::vector<int32_t> tokens(const char* name) const;
-  /// One text, or a list of them; none where there is no field.
+  /// One text, or a list of them; none if the field is absent.
   std::vector<std::string> words(const char* name) const;
 
-  /// Refuses every field that was not asked for and is not harmless. `what` reads the object: "llama".
+  /// Refuses every field that was neither read nor harmless. `what` names the reader of the object: "llama".
   void refuse_the_rest(const std::string& what,
                        std::initializer_list<std::span<const Harmless>> harmless) const;
   Error unsupported(const char* name, const std::string& wanted) const;

@@ -7,7 +7,7 @@
 
 namespace weft::nn {
 
-/// The elements of a tensor, all zero, in host memory. Raises out_of_memory, which names the tensor.
+/// Zeros for the elements of a tensor, in host memory. Raises out_of_memory with the tensor's name.
 inline std::vector<std::byte> host_zeros(DType dtype, std::span<const int64_t> shape) {
   uint64_t bytes = byte_size(dtype);
   bool too_many = false;

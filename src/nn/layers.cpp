@@ -65,7 +65,7 @@ Tensor Dropout::operator()(const Tensor& x) const {
 
 Tensor token_loss(const Tensor& scores, const Tensor& targets) {
   const DType t = scores.dtype();
-  // A mean of losses has more digits than a half can hold.
+  // A mean of losses needs more precision than a half.
   const Tensor logits = t == DType::bf16 || t == DType::f16 ? cast(scores, DType::f32) : scores;
   if (logits.rank() == 2) return cross_entropy(logits, targets);
   const Dim rows = element_count(targets.shape());

@@ -27,7 +27,7 @@ const LlamaConfig& checked(const LlamaConfig& c) {
   return c;
 }
 
-// Llama 3's rule: short waves stay, long ones are stretched, and those between are mixed smoothly.
+// Llama 3's rule: short wavelengths are kept, long ones scaled, and those between interpolated.
 double scaled(const RopeScaling& s, double frequency) {
   if (s.kind == RopeScaling::Kind::none) return frequency;
   if (s.kind == RopeScaling::Kind::linear) return frequency / s.factor;
@@ -44,7 +44,7 @@ Rotation rotation_of(const LlamaConfig& c, const Tensor& tokens, const KVCache* 
   for (int64_t i = 0; i < pairs[0]; ++i)
     all.push_back(scaled(c.rope_scaling,
                          std::pow(c.rope_base, -static_cast<double>(i) / static_cast<double>(pairs[0]))));
-  // Angles are made in f32 or better, whatever the model computes in.
+  // Angles are computed in f32 or better, whatever the model's dtype.
   const DType wide = dtype == DType::f64 ? DType::f64 : DType::f32;
   const Tensor frequencies = Tensor::of(std::span<const double>(all), pairs, wide).named("frequencies");
   const Tensor at = positions_of(tokens, cache);

@@ -65,8 +65,8 @@ void Fields::child(std::string_view name, Module& m) {
   path_ = inner;
   name_once(path_, "a module");
   around_.emplace_back(&m, path_);
-  // A module under two names keeps the first. One that has its name is not written to: a walk that only looks
-  // may run beside the forward.
+  // A module under two names keeps the first. Names are written once, since read-only walks may run
+  // concurrently with the forward pass.
   if (seen_.insert(&m).second && m.own_name_ != name) m.own_name_ = name;
   module(m);
   m.fields(*this);
@@ -121,7 +121,7 @@ Tensor first_value(const Field& f, uint64_t seed) {
   return Tensor::from_bytes(bytes, f.shape, f.dtype);
 }
 
-// Each field's own value; tied ones get the tensor of the first.
+// Each field's value; tied fields get the tensor of the first.
 void put_each(Module& m, DType dtype, const Replacement& value) {
   each_field(m, dtype, [&](Field& f) {
     if (f.tied)
@@ -171,7 +171,7 @@ void set_training(Module& m, bool on) {
 }
 
 void copy_fields(const Module& from, Module& to, DType dtype) {
-  std::map<std::string, Tensor> values;  // of every name: what is tied here may be two there
+  std::map<std::string, Tensor> values;  // by name: fields tied here may be separate there
   each_field(from, [&](const Field& f) { values.emplace(f.name, built(f.tensor, f.name)); });
   size_t fields = 0;
   each_field(to, dtype, [&](const Field& f) {

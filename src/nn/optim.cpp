@@ -13,7 +13,7 @@
 namespace weft::nn {
 namespace {
 
-// Zeros beside what they belong to.
+// Zeros on the parameter's device.
 Tensor zeros(const Tensor& like, const IntList& shape) {
   return Tensor::from_bytes(host_zeros(like.dtype(), shape), shape, like.dtype(), like.backend());
 }
@@ -136,7 +136,7 @@ double Schedule::at(int64_t step, double done) const {
   const double warm =
       warmup > 0 ? std::min(1.0, static_cast<double>(step + 1) / static_cast<double>(warmup)) : 1;
   const double part = std::clamp(done, 0.0, 1.0);
-  double left = 1;  // of the way down
+  double left = 1;  // the remaining part of the decay
   if (kind == ScheduleKind::linear) left = 1 - part;
   if (kind == ScheduleKind::cosine) left = 0.5 * (1 + std::cos(std::numbers::pi * part));
   return rate * warm * (kind == ScheduleKind::constant ? 1 : least + (1 - least) * left);

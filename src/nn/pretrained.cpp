@@ -38,7 +38,7 @@ class Weights {
   }
 
   bool has(const std::string& name) const { return tensors_.contains(name); }
-  /// Null when there is none of this name. Does not count as taken.
+  /// Null if there is none of this name. Does not count as used.
   const formats::TensorEntry* find(const std::string& name) const {
     const auto at = tensors_.find(name);
     return at == tensors_.end() ? nullptr : at->second;
@@ -50,7 +50,7 @@ class Weights {
     taken_.insert(name);
     return *at->second;
   }
-  /// A tensor that nobody took and that means something is part of another model.
+  /// An unused tensor that is not irrelevant belongs to another model.
   template <class Meaningless>
   void refuse_the_rest(const std::string& type, Meaningless meaningless) const {
     for (const auto& [name, entry] : tensors_)
@@ -74,8 +74,7 @@ class Weights {
     }
     return map;
   }
-  // Each tensor is where the index says, and it says it of each: what is left out belongs to another version
-  // of the model.
+  // The index must list every tensor with its file: others belong to another version of the model.
   void check(const std::map<std::string, std::string>& map, const fs::path& index) const {
     for (const auto& [tensor, shard] : map)
       if (const auto at = shards_.find(tensor); at == shards_.end() || at->second != shard)
@@ -96,16 +95,16 @@ class Weights {
   }
 
   fs::path folder_;
-  std::deque<formats::Safetensors> files_;     // its elements stay where they are
+  std::deque<formats::Safetensors> files_;     // a deque: elements don't move
   std::map<std::string, std::string> shards_;  // the file of each tensor
   std::map<std::string, const formats::TensorEntry*> tensors_;
   std::set<std::string> taken_;
 };
 
-/// Where a field of ours comes from.
+/// The source of a field.
 struct Origin {
   std::string name;
-  // GPT-2 keeps weights as [in, out], and one tensor for queries, keys and values, side by side.
+  // GPT-2 stores weights as [in, out], with queries, keys and values in one tensor.
   bool conv1d = false;
   int64_t part = 0, parts = 1;
 };
@@ -165,7 +164,7 @@ class Names {
     }
     return o;
   }
-  /// Masks and tables that older releases saved, and the scores of a model that has them tied.
+  /// Masks and tables that older releases saved, and the tied head of a model.
   static bool meaningless(const std::string& name, bool tied) {
     return name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias") ||
            name.ends_with("rotary_emb.inv_freq") || (tied && name == "lm_head.weight");
@@ -176,8 +175,8 @@ class Names {
   std::string prefix_;
 };
 
-/// Slices of a field along its first axis: how many elements each has, where they lie in the tensor that they
-/// come from, and how far the elements of one slice are apart there.
+/// Slices of a field along its first axis: elements per slice, offset in the source tensor, and stride of
+/// elements there.
 struct Slices {
   size_t size, first, step, inner_step;
 };
@@ -189,7 +188,7 @@ Slices slices_of(const Field& f, const Origin& o) {
   return {size, static_cast<size_t>(o.part) * out, 1, static_cast<size_t>(o.parts) * out};
 }
 
-// `piece` = slices `first` and on, converted; what lies side by side in the file is read together.
+// `piece` = the slices from `first`, converted; contiguous ones are read together.
 template <class To, class From>
 void convert(const Slices& s, size_t first, const std::byte* from, std::span<std::byte> piece) {
   const size_t n = piece.size() / sizeof(To) / s.size;
@@ -230,9 +229,8 @@ Tensor taken(const Field& f, const Origin& o, Weights& weights, const std::strin
       throw Error(invalid("{}: tensor '{}', {}, has numbers beyond {}; ask for a wider dtype", folder, o.name,
                           name(e.dtype), name(f.dtype)));
   };
-  if (o.conv1d && o.part == 0) check_range(e.bytes);  // of all parts, which lie side by side
-  // Pages of the file that were read are given back, so that there is never more of it in memory than a
-  // piece.
+  if (o.conv1d && o.part == 0) check_range(e.bytes);  // of all parts, which are contiguous
+  // Drops pages of the file after reading, so that at most one piece is in memory.
   const size_t slice_bytes = o.conv1d ? 0 : s.size * byte_size(e.dtype);
   Tensor t = tensor_from_pieces(
       [&](int64_t first, std::span<std::byte> piece) {
@@ -251,7 +249,7 @@ Tensor taken(const Field& f, const Origin& o, Weights& weights, const std::strin
   return t;
 }
 
-// Where config.json says that the head is the embedding, one that is stored beside it must not differ.
+// If config.json ties the head to the embedding, a stored head must be equal.
 void check_tied_head(const Weights& weights, const Names& names, const std::string& folder) {
   const std::string tokens = names.of("tokens.weight").name, head = "lm_head.weight";
   const formats::TensorEntry *one = weights.find(tokens), *other = weights.find(head);
@@ -272,7 +270,7 @@ void check_tied_head(const Weights& weights, const Names& names, const std::stri
              folder, head, tokens));
 }
 
-// What a model says against its sizes is said of the file that they come from.
+// Errors about a model's sizes name the file that they come from.
 std::unique_ptr<LanguageModel> made(const HfConfig& config, const std::string& path) {
   try {
     return make_model(config.model);

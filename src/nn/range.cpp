@@ -9,14 +9,14 @@
 namespace weft::nn {
 namespace {
 
-/// A float's bits without the sign are in the order of the numbers; above the numbers are infinity and NaNs.
-/// Those from `begin` to before `end` are numbers that get lost.
+/// Magnitude bits of floats are ordered like the numbers, with infinity and NaNs above. Numbers with bits in
+/// [begin, end) get lost.
 template <class Bits>
 struct Lost {
   Bits begin = 0, end = 0;
 };
 
-// The least magnitude that `past` holds for, as it does for all above it, of which the last is a NaN.
+// The least magnitude for which `past` holds; it is monotone, and true for the last one, a NaN.
 template <class T, class Bits, class Past>
 Bits least(const Past& past) {
   Bits low = 0, high = static_cast<Bits>(~Bits{0}) >> 1;
@@ -41,7 +41,7 @@ Lost<Bits> lost(DType to) {
   });
 }
 
-// In blocks of one size, which compilers turn into vector instructions.
+// In blocks of fixed size, which compilers vectorize.
 template <class Bits>
 bool any(const Lost<Bits>& lost, std::span<const std::byte> elements) {
   constexpr size_t kBlock = 64;

@@ -4,12 +4,13 @@
 
 #include "weft/dtype.h"
 
-// Converting floats rounds; it may not make an infinity of a number, or a NaN where there is no infinity.
+// Conversion of floats may round, but must not turn a number into infinity, or NaN in formats without
+// infinity.
 namespace weft::nn {
 
-/// Is there a number in `from` that has none near it in `to`? Both are floats.
+/// Does `from` have numbers beyond the range of `to`? Both are floats.
 bool may_overflow(DType from, DType to);
-/// Is there one among these elements? Infinities and NaNs are none. It takes about as long as reading them.
+/// Is one of these elements such a number? Infinities and NaNs are not. Takes about as long as reading them.
 bool overflows(DType from, std::span<const std::byte> elements, DType to);
 
 }  // namespace weft::nn

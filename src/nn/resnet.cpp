@@ -19,7 +19,7 @@ const ResNetConfig& checked(const ResNetConfig& c) {
   return c;
 }
 
-// 3 x 3 without a bias, which the norm behind it would take away again.
+// 3 x 3 without a bias, which the following norm would cancel.
 Conv2d conv3x3(int64_t in, int64_t out, int64_t stride) {
   const Conv2dConfig c{.in = in, .out = out, .stride = stride, .padding = 1, .bias = false};
   return Conv2d(c, Initial::normal(std::sqrt(2 / static_cast<double>(Conv2d::fan_in(c)))));

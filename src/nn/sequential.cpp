@@ -12,7 +12,7 @@ Tensor Sequential::operator()(const Tensor& x) const {
   const Scope here = scope();
   Tensor y = x;
   for (size_t i = 0; i < parts_.size(); ++i) {
-    // What is no module has no name of its own.
+    // Functions that are no modules have no name.
     const std::optional<Scope> place =
         parts_[i].is_module ? std::nullopt : std::optional<Scope>(std::in_place, std::to_string(i));
     y = parts_[i].run(parts_[i].held, y);

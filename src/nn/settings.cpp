@@ -8,7 +8,7 @@ namespace {
 
 using nlohmann::json;
 
-/// What the values of an enumeration are called.
+/// The names of an enumeration's values.
 template <class E>
 struct Words;
 template <>
@@ -94,7 +94,7 @@ struct Writer {
   }
 };
 
-/// Reads until the first field that is wrong.
+/// Reads up to the first wrong field.
 struct Reader {
   const std::string& where;
   const json& root;
@@ -120,7 +120,7 @@ struct Reader {
       wrong(name, *v, "gpt or llama");
     }
   }
-  // Sizes far beyond what is useful, and small enough that no product of two leaves 64 bits.
+  // Limits far beyond useful sizes, small enough that no product of two overflows 64 bits.
   void operator()(const char* name, int64_t& value) {
     constexpr int64_t kMost = int64_t{1} << 40;
     const json* v = find(name);
@@ -160,7 +160,7 @@ struct Reader {
   }
 };
 
-// Sizes that a model and a step take room for before any tensor of the file is looked at.
+// Sizes for which a model and a step allocate before any tensor of the file is checked.
 Status check_sizes(const std::string& where, const json& root) {
   const std::pair<const char*, int64_t> most[] = {
       {"layers", 4096},   {"context", 1 << 24}, {"vocabulary", 1 << 28}, {"heads", 1 << 20},

@@ -5,11 +5,10 @@
 
 namespace weft::nn {
 
-/// Every setting by its name, as a checkpoint keeps them; the names are those of the command line's options.
+/// Every setting by name, as stored in a checkpoint; the names are those of the command line's options.
 nlohmann::json settings_json(const TrainSettings& settings);
 
-/// The reverse; `where` is named in messages. Errors: corrupt, with the field, when one is missing or of
-/// another kind.
+/// The reverse; messages name `where`. Errors: corrupt, with the field, if one is missing or of another kind.
 Status read_settings(const std::string& where, const nlohmann::json& root, TrainSettings& to);
 
 /// A field of a JSON object that is wrong.

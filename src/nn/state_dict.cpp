@@ -21,15 +21,15 @@ struct Source {
   std::function<bool(const std::string& name, DType to)> overflows;  // are some of its numbers beyond `to`?
 };
 
-/// A tensor of the module, and what it is given.
+/// A tensor of the module and its source.
 struct Target {
-  std::vector<std::string> names;  // more than one where it is tied
+  std::vector<std::string> names;  // several if it is tied
   TensorType type;
-  std::string from;     // in the source; empty: nothing
-  std::string backend;  // empty: it was not built, and will be on the default one
+  std::string from;     // name in the source; empty: none
+  std::string backend;  // empty: not built yet; will be on the default one
 };
 
-/// In the order of the fields, and where each is by the place of its first field's tensor.
+/// In the order of the fields, and their index by the first field's tensor.
 struct Targets {
   std::vector<Target> all;
   std::map<const Tensor*, size_t> at;
@@ -61,7 +61,7 @@ std::string listed(const char* what, const std::vector<std::string>& names) {
 
 bool converts(DType from, DType to) { return from == to || (is_float(from) && is_float(to)); }
 
-// Finds what each target is given, and refuses what does not fit.
+// Finds the source of each target and refuses mismatches.
 LoadReport match(Targets& targets, const Source& source, bool strict) {
   LoadReport report;
   std::map<std::string, TensorType> left = source.types;
@@ -94,8 +94,8 @@ LoadReport match(Targets& targets, const Source& source, bool strict) {
                       helps ? "; without `strict`, what has a counterpart is taken" : ""));
 }
 
-// Converting rounds; it may not make an infinity of a number. What is looked at are the bytes as they lie: a
-// file's are not copied.
+// Conversion may round, but must not turn a number into infinity. Reads the bytes in place: a file's are not
+// copied.
 void check_range(const Target& t, const Source& source) {
   const DType from = source.types.at(t.from).dtype, to = t.type.dtype;
   if (is_float(from) && may_overflow(from, to) && source.overflows(t.from, to))
@@ -142,8 +142,8 @@ std::map<std::string, Tensor> state_dict(const Module& m) {
   return out;
 }
 
-// Writing one field may not change what is read for another: what lies in the memory of fields is copied,
-// but for a field that stays where it is.
+// Writing one field must not change the source of another: sources in the memory of fields are copied, except
+// a field's own.
 static std::map<std::string, Tensor> apart_from(const Module& m, std::map<std::string, Tensor> tensors) {
   std::set<const void*> written;
   std::map<std::string, const void*> own;

@@ -22,7 +22,7 @@ std::vector<Example> examples_of(std::span<const Tensor> tensors) {
   return out;
 }
 
-/// Not in training while it lives; then each module is as it was.
+/// Switches training off while it lives, then restores each module.
 class Still final : Fields {
  public:
   explicit Still(LanguageModel& model) {
@@ -43,7 +43,7 @@ class Still final : Fields {
   std::vector<std::pair<Module*, bool>> before_;
 };
 
-/// The states of a model, as they are now, in a program where they are that one's: counters of dropout.
+/// Copies a model's current states (counters of dropout) into a program that has its own.
 std::vector<std::vector<std::byte>> kept_states(const Module& m, const Compiled* program = nullptr) {
   std::vector<std::vector<std::byte>> out;
   for (const Tensor& t : states(m))
@@ -82,7 +82,7 @@ Evaluation evaluate(LanguageModel& model, std::span<const int32_t> ids, int64_t 
   const auto context = static_cast<size_t>(model.context());
   double sum = 0;
   for (size_t at = 0; at + 1 < ids.size();) {
-    // As many whole rows as fit, then what is left as a row of its own.
+    // As many full rows as fit, then the rest as one row.
     const size_t left = ids.size() - 1 - at;
     const size_t rows = std::clamp<size_t>(left / context, 1, static_cast<size_t>(batch));
     const size_t n = std::min(left, rows * context);
@@ -113,7 +113,7 @@ int64_t Trainer::tokens_in_step() const {
   return s.batch * s.accumulate * data_.context();
 }
 
-// Tokens and targets of each batch of a step, by turns.
+// Tokens and targets of each batch of a step, alternating.
 std::vector<Tensor> Trainer::batches(int64_t step) const {
   const auto& s = run_.info.settings;
   std::vector<Tensor> out;
@@ -135,18 +135,18 @@ Compiled compile_step(Checkpoint& run, const Dim& batch, const CompileOptions& o
   const auto whole_step = [&](const std::vector<Tensor>& in) {
     const auto parts = examples_of(in);
     Tensor loss = accumulate_gradients(*run.model, parts);
-    run.optimizer->step(in.back(), equal(loss - loss, Tensor::scalar(0, loss.dtype())));  // when it is finite
+    run.optimizer->step(in.back(), equal(loss - loss, Tensor::scalar(0, loss.dtype())));  // if it is finite
     return std::vector<Tensor>{loss.named("loss")};
   };
   return weft::compile(whole_step, inputs, options);
 }
 
 double Trainer::eager_step(const Tensor& rate) {
-  run_.optimizer->clear_gradients();  // of a step that ended in an error
+  run_.optimizer->clear_gradients();  // of a failed step
   const auto before = kept_states(*run_.model);
   const auto parts = examples_of(batches(run_.info.step));
   const double loss = accumulate_gradients(*run_.model, parts).item();
-  if (!std::isfinite(loss)) {  // the gradients of such a loss would spoil every parameter
+  if (!std::isfinite(loss)) {  // its gradients would make every parameter NaN
     run_.optimizer->clear_gradients();
     put_back(*run_.model, before);
     refuse(loss);
@@ -155,7 +155,7 @@ double Trainer::eager_step(const Tensor& rate) {
   return loss;
 }
 
-// The parameters are those before the step, in which nothing moved. Counters of dropout went on.
+// The step has not changed the parameters; counters of dropout have advanced.
 double Trainer::compiled_step(const Tensor& rate) {
   const auto before = kept_states(*run_.model, compiled_.get());
   auto inputs = batches(run_.info.step);
@@ -210,7 +210,7 @@ Evaluation Trainer::validate(int64_t rows) {
   sync();
   const Still still(*run_.model);
   const NoGrad off;
-  // Few tokens at a time: a compiled step keeps its memory meanwhile.
+  // Few tokens at a time: a compiled step still holds its memory.
   const int64_t batch = std::clamp<int64_t>(512 / run_.model->context(), 1, 8);
   if (rows < 1) throw Error(invalid("validate: wants a row at least, got {}", rows));
   Evaluation out;

@@ -33,8 +33,8 @@ void Attention::fields(Fields& f) {
 
 Tensor Attention::operator()(const Tensor& x, const Rotation* rotation, const Past* past) const {
   const Scope here = scope();
-  // Heads stay where layers make them, side by side for each token; but what is cached lies head by head, so
-  // that each reads its past as one stream.
+  // Activations keep the heads of a token adjacent, as layers compute them; caches are stored by head, so
+  // each head reads its past as one stream.
   Shape tokens = x.shape();
   tokens.pop_back();
   const auto shaped = [&](const Tensor& t, std::initializer_list<Dim> last) {

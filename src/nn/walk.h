@@ -5,7 +5,7 @@
 
 namespace weft::nn {
 
-/// A walk that does one thing with each field.
+/// A walk that applies a function to each field.
 template <class Visit>
 class Walk final : public Fields {
  public:
@@ -23,13 +23,13 @@ template <class Visit>
 void each_field(Module& m, DType dtype, Visit visit) {
   Walk<Visit> walk(m, dtype, std::move(visit));
 }
-// fields() hands out its tensors to be changed; who only looks at them changes nothing.
+// fields() is not const, but this walk changes nothing.
 template <class Visit>
 void each_field(const Module& m, Visit visit) {
   each_field(const_cast<Module&>(m), DType::f32, std::move(visit));
 }
 
-/// Puts `t`, which must have the field's type, in its place under its name; what is frozen stays so.
+/// Replaces a field by `t`, which must have its type; keeps it frozen if it was.
 void put_field(Field& f, Tensor t);
 
 }  // namespace weft::nn

@@ -22,9 +22,9 @@ static Result<TensorType> infer(ir::Types in, const AdaptiveAvgPoolAttrs& a) {
   return y;
 }
 
-// Window i of `count` covers elements floor(i n / count) to ceil((i + 1) n / count) of the axis. Windows
-// differ in length by one at most, so each is gathered with one element to spare, and what is too much counts
-// as zero.
+// Window i of `count` covers elements floor(i n / count) to ceil((i + 1) n / count) of the axis. Lengths of
+// windows differ by at most one, so each is gathered at the largest length, and surplus elements count as
+// zero.
 static ir::Value along(ir::Builder& b, ir::Value x, size_t axis, int64_t count) {
   const Dim n = x.shape()[axis];
   const auto number = [&](Dim d) { return b.full(1, {}, DType::i32, d); };

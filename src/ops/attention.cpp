@@ -12,7 +12,7 @@ static Result<std::vector<TensorType>> infer(ir::Types in, const ir::AttentionAt
       {ir::attention_row_type(q.dtype), Shape(q.shape.begin(), q.shape.end() - 1)}};
 }
 
-// softmax(scores) v, with the row maximum taken out first; a row that is all -inf gives zeros.
+// softmax(scores) v, with the row maximum subtracted first; a row of -inf gives zeros.
 static ir::ValueList decompose(ir::Builder& b, ir::Values in, const ir::AttentionAttrs& a) {
   const ir::Attention it(b, ir::turned(b, in[0], a), ir::turned(b, in[1], a), ir::turned(b, in[2], a), in[3],
                          in[4], a);
@@ -24,8 +24,8 @@ static ir::ValueList decompose(ir::Builder& b, ir::Values in, const ir::Attentio
   return {ir::turned(b, y, a), b.reshape(lse, Shape(lse.shape().begin(), lse.shape().end() - 1))};
 }
 
-// One call of attention_grad, which backends may have fused. What it leaves out is rare: a mask that learns,
-// and the gradient of lse, which only a second derivative asks for.
+// One call of attention_grad, which backends may have fused. It leaves out rare cases: a learned mask, and
+// the gradient of lse, which only second derivatives need.
 static ir::Grads grad(ir::Builder& b, const ir::GradContext& ctx, const ir::AttentionAttrs& a) {
   const auto q = ctx.in(0), k = ctx.in(1), v = ctx.in(2), y = ctx.out(0), lse = ctx.out(1), dy = ctx.dout(0);
   const auto mask = ctx.has(3) ? ctx.in(3) : ir::Value(), length = ctx.has(4) ? ctx.in(4) : ir::Value();

@@ -36,7 +36,7 @@ static ir::Value sums(ir::Builder& b, ir::Value x, const ir::Windows& windows, c
   return b.reshape(y, shape);
 }
 
-// How many elements of an axis each window along it holds, those of the padding among them or not: [count].
+// The number of elements in each window along an axis, with or without padding: [count].
 static ir::Value lengths(ir::Builder& b, const ir::Window& w, Dim size, bool padding) {
   const auto number = [&](Dim d) { return b.full(1, {}, DType::i32, d); };
   const auto i = b.one("iota", {}, {{"size", Shape{w.count(size)}}});

@@ -22,7 +22,7 @@ static Shape other_axes(int64_t rank) {
   return axes;
 }
 
-// The running statistics move toward those of the batch; of the variance, its unbiased estimate.
+// The running statistics move toward those of the batch, with the unbiased estimate of the variance.
 static ir::ValueList decompose(ir::Builder& b, ir::Values in, const BatchNormTrainAttrs& a) {
   const auto x = in[0];
   const auto axes = other_axes(x.rank());

@@ -4,7 +4,7 @@ namespace weft::ops {
 
 static Result<std::vector<TensorType>> infer(ir::Types in, const ir::NoAttrs&) {
   const auto &cache = in[0], &rows = in[1], &length = in[2];
-  Shape wanted = cache.shape;  // of the rows, but for how many there are
+  Shape wanted = cache.shape;  // of the rows, except their number
   const bool fits = cache.rank() >= 3 && rows.rank() == cache.rank() && rows.dtype == cache.dtype;
   if (fits) wanted[wanted.size() - 2] = rows.shape[rows.shape.size() - 2];
   if (!fits || !is_compute(cache.dtype) || !(rows.shape == wanted))
@@ -22,7 +22,7 @@ static Result<std::vector<TensorType>> infer(ir::Types in, const ir::NoAttrs&) {
   return std::vector<TensorType>{cache};
 }
 
-// Place p takes row p - length where there is such a row, and keeps what it has elsewhere.
+// Position p gets row p - length if that exists, and is unchanged otherwise.
 static ir::ValueList decompose(ir::Builder& b, ir::Values in, const ir::NoAttrs&) {
   const auto cache = in[0], rows = in[1];
   const Shape shape = cache.shape();  // a copy: the builder moves its types

@@ -23,7 +23,7 @@ static Result<TensorType> infer(ir::Types in, const ClampAttrs& a) {
   return ir::infer_unary("clamp", in);
 }
 
-// An infinite bound does not bound: for integers it is left out. A finite bound beyond the range of a float
+// An infinite bound has no effect and is left out for integers. A finite bound beyond the range of a float
 // dtype is treated as infinite, and one that underflows as zero.
 static ir::Value bound(ir::Builder& b, double value, DType t) {
   if (is_float(t) && !may_stand_for(t, value))

@@ -30,7 +30,7 @@ static Result<TensorType> infer(ir::Types in, const ConvTransposeAttrs& a) {
   return y;
 }
 
-// y stands where the x of a conv stands, so its gradient goes back through that conv.
+// y takes the role of x in a conv, so its gradient goes through that conv.
 static ir::Grads grad(ir::Builder& b, const ir::GradContext& ctx, const ConvTransposeAttrs& a) {
   const auto dy = ctx.dout(0);
   ir::Grads g(2);

@@ -24,7 +24,7 @@ static Result<TensorType> infer(ir::Types in, const ConvWeightGradAttrs& a) {
   return TensorType{x.dtype, std::move(weight)};
 }
 
-// The result stands where the w of a conv stands.
+// The result takes the role of w in a conv.
 static ir::Grads grad(ir::Builder& b, const ir::GradContext& ctx, const ConvWeightGradAttrs& a) {
   const auto dw = ctx.dout(0);
   ir::Grads g(2);

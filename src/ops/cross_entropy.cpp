@@ -8,7 +8,7 @@ static Result<TensorType> infer(ir::Types in, const ir::CrossEntropyAttrs& a) {
   return TensorType{in[0].dtype, {}};
 }
 
-// -log_softmax(x) is log(sum(exp(x))) - x, with the row maximum taken out first.
+// -log_softmax(x) is log(sum(exp(x))) - x, with the row maximum subtracted first.
 static ir::Value decompose(ir::Builder& b, ir::Values in, const ir::CrossEntropyAttrs& a) {
   const ir::CrossEntropy it(b, in[0], in[1], in[2], a);
   const auto shifted = b.sub(it.x, b.max(it.x, 1)), normal = b.log(b.sum(b.exp(shifted), 1));
@@ -18,12 +18,12 @@ static ir::Value decompose(ir::Builder& b, ir::Values in, const ir::CrossEntropy
   auto rows = b.sub(b.reshape(normal, it.target.shape()), b.gather(shifted, it.safe, 1, 1));
   if (it.weight) rows = b.mul(rows, it.row_weight());
   if (it.smoothing == 0) return mean(rows);
-  // Two means: where nothing that counts has a weight, the first is NaN, and so is the loss.
+  // Two means: if all counted weights are zero, the first is NaN, and so is the loss.
   const auto all = b.one("sum", {it.weighted(b.sub(normal, shifted))}, {{"axes", Shape{1}}});
   return b.add(b.mul(mean(rows), it.kept), b.mul(mean(all), it.share()));
 }
 
-// The gradients of the target and the weight, which few ask for; that of the logits is an op of its own.
+// The rarely used gradients of the target and the weight; that of the logits is an op of its own.
 static ir::Grads grad(ir::Builder& b, const ir::GradContext& ctx, const ir::CrossEntropyAttrs& a) {
   const auto x = ctx.in(0), target = ctx.in(1), weight = ctx.has(2) ? ctx.in(2) : ir::Value();
   ir::Grads g(3);

@@ -18,7 +18,7 @@ static ir::Value decompose(ir::Builder& b, ir::Values in, const ir::CrossEntropy
     const auto t = it.weighted(it.aimed());
     return b.mul(b.sub(b.mul(p, b.sum(t, 1)), t), scale);
   }
-  // Of the target's class, by rows; the rest of t is the same in each row.
+  // For the target's class, by rows; the other terms of t are equal in all rows.
   auto own = it.weight ? b.mul(it.row_weight(), scale) : b.broadcast(scale, {n});
   auto slopes = b.mul(p, it.weight ? b.reshape(own, {n, 1}) : scale);
   if (it.smoothing > 0) {

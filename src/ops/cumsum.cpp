@@ -17,7 +17,7 @@ static Result<TensorType> infer(ir::Types in, const CumsumAttrs& a) {
   return in[0];
 }
 
-// x[i] is in every total from its own on: the totals of dy from the other end.
+// x[i] is in every total from i: its gradient is the reverse cumsum of dy.
 static ir::Grads grad(ir::Builder& b, const ir::GradContext& ctx, const CumsumAttrs& a) {
   return {b.one("cumsum", {ctx.dout(0)},
                 {{"axis", a.axis}, {"exclusive", int64_t{a.exclusive}}, {"reverse", int64_t{!a.reverse}}})};

@@ -18,7 +18,7 @@ static Result<std::vector<TensorType>> infer(ir::Types in, const DropoutAttrs& a
   return std::vector<TensorType>{x, {DType::boolean, x.shape}, state};
 }
 
-// An element stays when its random word is at least p * 2^32, and is scaled so that the mean stays.
+// An element is kept if its random word is at least p * 2^32, and scaled to preserve the mean.
 static ir::ValueList decompose(ir::Builder& b, ir::Values in, const DropoutAttrs& a) {
   const auto x = in[0];
   const auto drawn = b.call("random_bits", std::array{in[1]}, {{"shape", x.shape()}});

@@ -21,7 +21,7 @@ static ir::Value decompose(ir::Builder& b, ir::Values in, const EmbeddingAttrs&)
   return b.gather(in[0], in[1], 0, 0);
 }
 
-// As gather's, but for the row of the padding: what it is used for does not change it.
+// As gather's, except that the padding row gets none.
 static ir::Grads grad(ir::Builder& b, const ir::GradContext& ctx, const EmbeddingAttrs& a) {
   const auto& table = ctx.in_type(0);
   const auto ids = ctx.in(1);

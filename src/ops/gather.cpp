@@ -7,7 +7,7 @@ static Result<TensorType> infer(ir::Types in, const ir::IndexAttrs& a) {
   return TensorType{in[0].dtype, std::move(shape)};
 }
 
-// Each picked element hands its gradient back to where it was picked from.
+// The gradient of each picked element is added at its source.
 static ir::Grads grad(ir::Builder& b, const ir::GradContext& ctx, const ir::IndexAttrs& a) {
   const auto zeros = b.full(0, ctx.in_type(0).shape, ctx.in_type(0).dtype);
   return {b.scatter_add(zeros, ctx.in(1), ctx.dout(0), a.axis, a.batch), ir::Value()};

@@ -17,7 +17,7 @@ static Result<TensorType> infer(ir::Types in, const GlobalNormClipAttrs& a) {
   return ir::infer_float_unary("global_norm_clip", in);
 }
 
-// A NaN in the norm must not pass for a small one.
+// A NaN norm must not count as a small one.
 static ir::Value decompose(ir::Builder& b, ir::Values in, const GlobalNormClipAttrs& a) {
   const auto scale = b.div(a.max_norm, b.add(in[1], a.epsilon));
   return b.mul(in[0], b.where(b.less(1, scale), 1, scale));

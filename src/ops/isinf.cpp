@@ -7,7 +7,7 @@ static Result<TensorType> infer(ir::Types in, const ir::NoAttrs&) {
 }
 
 static ir::Value decompose(ir::Builder& b, ir::Values in, const ir::NoAttrs&) {
-  // Equal to itself, but x - x is not 0.
+  // Infinite: equal to itself, but x - x is not 0.
   const auto x = in[0];
   return b.bit_xor(b.equal(x, x), b.equal(b.sub(x, x), 0));
 }

@@ -9,7 +9,7 @@ static Result<TensorType> infer(ir::Types in, const ir::ReduceAttrs& a) {
   return ir::infer_reduce("logsumexp", in, a);
 }
 
-// An infinite maximum is not taken out: inf - inf would be NaN, and exp of it is right as it stands.
+// An infinite maximum is not subtracted: inf - inf would be NaN, and exp of it is right without.
 static ir::Value decompose(ir::Builder& b, ir::Values in, const ir::ReduceAttrs& a) {
   const auto x = in[0], top = ir::finite_or_zero(b, ir::fold(b, "max", x, a.axes));
   const auto y = b.add(b.log(ir::fold(b, "sum", b.exp(b.sub(x, top)), a.axes)), top);

@@ -4,7 +4,7 @@ namespace weft::ops {
 
 static Result<TensorType> infer(ir::Types in, const ir::NoAttrs&) { return ir::infer_arithmetic("mod", in); }
 
-// (a - y) / b is floor(a / b) but for its rounding, while a / b may round up to the next whole number.
+// (a - y) / b is floor(a / b) up to rounding, while a / b may round up to the next integer.
 static ir::Grads grad(ir::Builder& b, const ir::GradContext& ctx, const ir::NoAttrs&) {
   const auto dy = ctx.dout(0);
   ir::Grads g(2);

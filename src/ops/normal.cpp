@@ -21,8 +21,8 @@ static Result<std::vector<TensorType>> infer(ir::Types in, const NormalAttrs& a)
   return ir::infer_random("normal", in, a.shape, a.dtype);
 }
 
-// Box and Muller: a point whose squared distance is exponential, in an even direction; its first coordinate.
-// The distance comes from 1 - u in (0, 1], whose logarithm is finite.
+// Box and Muller: the first coordinate of a point with exponential squared distance and uniform direction.
+// The distance uses 1 - u in (0, 1], whose logarithm is finite.
 static ir::ValueList decompose(ir::Builder& b, ir::Values in, const NormalAttrs& a) {
   Shape pairs = a.shape;
   pairs.push_back(2);

@@ -7,7 +7,7 @@ struct PermuteAttrs {
   static constexpr auto fields = ir::fields("axes", &PermuteAttrs::axes);
 };
 
-// Which axis of x each axis of the result is.
+// The axis of x for each axis of the result.
 static Result<SmallVector<int64_t, 8>> order(const Shape& axes, int64_t rank) {
   SmallVector<int64_t, 8> from;
   for (int64_t d = rank; axes.empty() && d-- > 0;) from.push_back(d);

@@ -7,9 +7,9 @@ static Result<TensorType> infer(ir::Types in, const ir::NoAttrs&) {
   return ir::infer_binary("power", in);
 }
 
-// da = dy b a^(b-1), db = dy a^b log(a). The output is not used: in halves it may have overflowed where the
-// gradient does not. Where a = 0 and b >= 0, a^b stays 0 (or 1 at b = 0) as b moves: log must not see that 0,
-// nor the first product a 0 times infinity.
+// da = dy b a^(b-1), db = dy a^b log(a). The output is not used: in halves it may overflow where the gradient
+// does not. For a = 0 and b >= 0, a^b is constant in b, so log must not get that 0, nor the first product 0
+// times infinity.
 static ir::Grads grad(ir::Builder& b, const ir::GradContext& ctx, const ir::NoAttrs&) {
   const auto x = ctx.in(0), e = ctx.in(1), dy = ctx.dout(0), x_is_0 = b.equal(x, 0);
   ir::Grads g(2);

@@ -8,9 +8,9 @@ static Result<TensorType> infer(ir::Types in, const ir::ReduceAttrs& a) {
   return ir::infer_reduce("prod", in, a);
 }
 
-// For each element of x [rows, n], dy [rows, 1] times the product of all others. No division, so zeros are
-// right in every derivative. A tree: products of pairs up to the root, then down again, each node handing its
-// own value to its sibling. O(n) work in 2 log2(n) levels.
+// For each element of x [rows, n], dy [rows, 1] times the product of all others. Without division, so zeros
+// are right in every derivative. A tree: products of pairs up to the root, then down again, where each node
+// multiplies its sibling's gradient. O(n) work in 2 log2(n) levels.
 static ir::Value times_all_others(ir::Builder& b, ir::Value x, ir::Value dy) {
   const Dim rows = x.shape()[0], n = x.shape()[1];
   const auto leaves =

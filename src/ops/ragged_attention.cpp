@@ -27,8 +27,8 @@ static Result<std::vector<TensorType>> infer(ir::Types in, const RaggedAttention
   return std::vector<TensorType>{{q.dtype, {q.shape[0], heads, v.shape[3]}}};
 }
 
-// Each token is a query of its own, against the cache of its sequence: the keys are picked, not copied, where
-// a backend fuses the gather into the product. Of a single sequence all queries are rows of one product.
+// Each token is a query against the cache of its sequence; a backend that fuses the gather into the product
+// copies no keys. For a single sequence all queries are rows of one product.
 static ir::ValueList decompose(ir::Builder& b, ir::Values in, const RaggedAttentionAttrs& a) {
   const auto q = in[0], k = in[1], v = in[2];
   const Shape of_q = q.shape(), of_k = k.shape(), of_v = v.shape();  // copies: the builder moves its types

@@ -17,8 +17,8 @@ static Result<std::vector<TensorType>> infer(ir::Types in, const ir::NoAttrs&) {
   return std::vector<TensorType>{cache};
 }
 
-// Place p of sequence i takes row offsets[i] + p - length[i] where that is one of its rows, and keeps what it
-// has elsewhere.
+// Position p of sequence i gets row offsets[i] + p - length[i] if that is one of its rows, and is unchanged
+// otherwise.
 static ir::ValueList decompose(ir::Builder& b, ir::Values in, const ir::NoAttrs&) {
   const auto cache = in[0], rows = in[1];
   const Dim batch = cache.shape()[0], capacity = cache.shape()[2], tokens = rows.shape()[0];

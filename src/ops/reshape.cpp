@@ -7,7 +7,7 @@ struct ReshapeAttrs {
   static constexpr auto fields = ir::fields("shape", &ReshapeAttrs::shape);
 };
 
-// `shape` with its -1, if there is one, replaced by the size that gives as many elements as x has.
+// `shape` with a -1 replaced by the size that preserves the number of elements.
 static Result<Shape> sizes_of(const TensorType& x, const Shape& shape) {
   Dim known = 1;
   size_t unknown = shape.size();

@@ -21,7 +21,7 @@ static Result<TensorType> infer(ir::Types in, const RopeAttrs&) {
   return ir::infer_float_unary("rope", in);
 }
 
-// The two elements of each pair: [..., dim] seen as [..., 2, dim / 2], or as [..., dim / 2, 2].
+// The two elements of each pair: [..., dim] viewed as [..., 2, dim / 2], or as [..., dim / 2, 2].
 struct Pairs {
   ir::Value first, second;  // [..., dim / 2]
 };
@@ -56,7 +56,7 @@ static ir::Value decompose(ir::Builder& b, ir::Values in, const RopeAttrs& a) {
       a.interleaved);
 }
 
-// dx is dy turned back by the same angle; the tables get what the definition says.
+// dx is dy rotated back by the same angle; the tables' gradients follow the definition.
 static ir::Grads grad(ir::Builder& b, const ir::GradContext& ctx, const RopeAttrs& a) {
   const auto dy = ctx.dout(0), cos = ctx.in(1), sin = ctx.in(2);
   ir::Grads g = {b.one("rope", {dy, cos, b.neg(sin)}, {{"interleaved", int64_t{a.interleaved}}}), {}, {}};

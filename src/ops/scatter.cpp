@@ -9,7 +9,7 @@ static Result<TensorType> infer(ir::Types in, const ir::IndexAttrs& a) {
   return in[0];
 }
 
-// Which updates last: their numbers are scattered too, and each looks whether its own is still there.
+// Which updates remain: their numbers are scattered, too, and each checks whether its own is still there.
 static ir::Value wins(ir::Builder& b, ir::Value index, Dim axis_size, int64_t batch) {
   const auto at = static_cast<size_t>(batch);
   Shape slots(index.shape().begin(), index.shape().begin() + at);
@@ -22,7 +22,7 @@ static ir::Value wins(ir::Builder& b, ir::Value index, Dim axis_size, int64_t ba
   return b.equal(b.gather(last, index, batch, batch), mine);
 }
 
-// x keeps its gradient where nothing was written; an update gets one unless a later one took its place.
+// x gets the gradient where nothing was written; an update gets it unless a later one overwrote it.
 static ir::Grads grad(ir::Builder& b, const ir::GradContext& ctx, const ir::IndexAttrs& a) {
   const auto index = ctx.in(1), dy = ctx.dout(0);
   const auto &x = ctx.in_type(0), &updates = ctx.in_type(2);

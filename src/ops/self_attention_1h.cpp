@@ -24,7 +24,7 @@ static Result<TensorType> infer(ir::Types in, const SelfAttentionAttrs&) {
   return y;
 }
 
-// One projection makes q, k and v side by side; attention of one head; one projection back.
+// One projection for q, k and v; attention with one head; an output projection.
 static ir::Value decompose(ir::Builder& b, ir::Values in, const SelfAttentionAttrs& a) {
   const auto qkv = b.matmul(in[0], in[1]);
   const Dim width = in[2].shape()[0];

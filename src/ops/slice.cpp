@@ -25,7 +25,7 @@ static Result<Dim> resolve_bound(const char* what, Dim bound, Dim size) {
 static Result<SliceAttrs> resolved(const TensorType& x, const SliceAttrs& a) {
   WEFT_TRY(const int64_t axis, ir::resolve_axis("slice", a.axis, x.rank()));
   const Dim size = x.shape[static_cast<size_t>(axis)];
-  constexpr int64_t kMost = int64_t{1} << 40;  // longer than any axis, and far from where sums wrap around
+  constexpr int64_t kMost = int64_t{1} << 40;  // longer than any axis, and far from overflow
   if (a.step < 1 || a.step > kMost) return invalid("slice: step must be in 1..{}, got {}", kMost, a.step);
   WEFT_TRY(const Dim start, resolve_bound("start", a.start, size));
   WEFT_TRY(const Dim stop, resolve_bound("stop", a.stop, size));
@@ -41,8 +41,8 @@ static Result<TensorType> infer(ir::Types in, const SliceAttrs& attrs) {
 
 static SliceAttrs settle(ir::Types in, const SliceAttrs& a) { return resolved(in[0], a).value(); }
 
-// The elements that were left out get zero. Between known bounds dy is padded back; with a step, its elements
-// move apart first. Where a symbol decides how much to pad, they are scattered.
+// Elements outside the slice get zero. With known bounds dy is padded; with a step, its elements are spread
+// first. If the padding depends on a symbol, they are scattered.
 static ir::Grads grad(ir::Builder& b, const ir::GradContext& ctx, const SliceAttrs& attrs) {
   const SliceAttrs a = resolved(ctx.in_type(0), attrs).value();  // infer has checked them
   const auto& x = ctx.in_type(0).shape;

@@ -12,7 +12,7 @@ static Result<TensorType> infer(ir::Types in, const SoftmaxAttrs& a) {
   return ir::infer_float_unary("softmax", in);
 }
 
-// The meaning of the op: what backends without a kernel run, and what kernels are tested against.
+// Defines the op: backends without a kernel run this, and kernels are tested against it.
 static ir::Value decompose(ir::Builder& b, ir::Values in, const SoftmaxAttrs& a) {
   const auto e = b.exp(b.sub(in[0], b.max(in[0], a.axis)));
   return b.div(e, b.sum(e, a.axis));

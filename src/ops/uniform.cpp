@@ -22,7 +22,7 @@ static Result<std::vector<TensorType>> infer(ir::Types in, const UniformAttrs& a
   return ir::infer_random("uniform", in, a.shape, a.dtype);
 }
 
-// What rounds up to `high` becomes `low`: the range stays half open.
+// Values that round up to `high` become `low`: the range is half open.
 static ir::ValueList decompose(ir::Builder& b, ir::Values in, const UniformAttrs& a) {
   const auto drawn = ir::unit_uniform(b, in[0], a.shape, a.dtype);
   const auto y = b.cast(b.add(b.mul(drawn.y, a.high - a.low), a.low), a.dtype);

@@ -16,7 +16,7 @@ static Result<TensorType> infer(ir::Types in, const VarianceAttrs& a) {
   return ir::infer_reduce("variance", in, {a.axes, a.keep});
 }
 
-// What the sum of squares is divided by.
+// The divisor of the sum of squares.
 static ir::Value divisor(ir::Builder& b, const TensorType& x, DType t, const VarianceAttrs& a) {
   return b.full(1, {}, t, max(ir::folded_count(x.shape, {a.axes, a.keep}) - Dim(a.correction), Dim(0)));
 }
@@ -27,7 +27,7 @@ static ir::Value decompose(ir::Builder& b, ir::Values in, const VarianceAttrs& a
   return b.div(sum, divisor(b, x.type(), x.dtype(), a));
 }
 
-// 2 (x - mean) dy / (n - correction): what the mean adds cancels out.
+// 2 (x - mean) dy / (n - correction): the contribution of the mean cancels.
 static ir::Grads grad(ir::Builder& b, const ir::GradContext& ctx, const VarianceAttrs& a) {
   const auto x = ctx.in(0), dy = ctx.dout(0);
   const auto each = b.div(b.mul(dy, 2), divisor(b, x.type(), x.dtype(), a));

@@ -14,7 +14,7 @@ static_assert(std::endian::native == std::endian::little, "the file is little-en
 
 constexpr uint64_t kAlign = 64;
 constexpr uint16_t kMajor = 1, kMinor = 0;
-constexpr uint64_t kKnownFeatures = 0;  // bit k: feature k, which a reader must know to read the file at all
+constexpr uint64_t kKnownFeatures = 0;  // bit k: feature k, which a reader must know to read the file
 constexpr uint32_t kMaxSections = 1024;
 constexpr std::array<char, 8> kMagic = {'\x89', 'W',  'E',  'F',
                                         'T',    '\r', '\n', '\x1a'};  // shows text-mode damage
@@ -69,7 +69,7 @@ Status corrupt(fmt::format_string<A...> text, A&&... args) {
   return fail(Code::corrupt, text, std::forward<A>(args)...);
 }
 
-/// Bytes [from, to) lie in the file and are zeros; otherwise the error is about what follows them.
+/// Checks that bytes [from, to) are in the file and zero; the error is about what follows them.
 Status check_padding(Bytes file, uint64_t from, uint64_t to, std::string_view before) {
   for (uint64_t i = from; i < to; ++i)
     if (file[i] != std::byte{0})

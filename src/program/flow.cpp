@@ -38,7 +38,7 @@ Status Flow::call(const KernelCall& call) {
   return {};
 }
 
-// Two operands of one call may name the same value, so "updated twice" is asked of the value, not of the
+// Two operands of one call may be the same value, so "updated twice" is a property of the value, not of the
 // operand.
 Status Flow::update(const KernelCall& call, const Update& u) {
   if (u.output >= call.outputs.size() || u.input >= call.inputs.size())
@@ -72,7 +72,7 @@ ValueId Flow::last(ValueId id) const {
 
 namespace {
 
-// Adds a call of a body to what the body needs.
+// Adds the needs of a call of a body to the body's.
 Status check_nested(const KernelCall& c, std::span<const TensorSpec> values, std::span<const Region> before,
                     std::span<const RegionUse> uses, RegionUse& outer) {
   if (c.region == -1) {
@@ -140,9 +140,10 @@ Status check_region_call(const KernelCall& call, std::span<const TensorSpec> val
     return invalid("{} inputs and {} outputs, its region @r{} has {} and {}", call.inputs.size(),
                    call.outputs.size(), call.region, region.n_inputs, region.outputs.size());
   std::vector<ValueId> declared(call.inputs.size(),
-                                kAbsent);  // the body's value that the call says ends up there
+                                kAbsent);  // the body's final value, according to the call
   const std::vector<ValueId> once = named_once(call.inputs);
-  // The body knows its inputs by number: it could read the second name after the result went over the first.
+  // The body has separate numbers for them: it could read the second one after the result overwrote the
+  // first.
   const auto alone = [&](size_t input) -> Status {
     if (std::binary_search(once.begin(), once.end(), call.inputs[input])) return {};
     return invalid("region @r{} overwrites input {}, but %{} is passed twice", call.region, input,

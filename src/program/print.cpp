@@ -9,7 +9,7 @@ using Out = std::back_insert_iterator<std::string>;
 
 std::string id_text(ValueId id) { return id == kAbsent ? "_" : fmt::format("%{}", id); }
 
-/// Also for a program that verify() refuses: an index may lead nowhere.
+/// Also for programs that verify() refuses: an index may be out of range.
 std::string spec_text(ValueId id, const std::vector<TensorSpec>& values) {
   if (id < 0 || static_cast<size_t>(id) >= values.size()) return "?";
   const TensorSpec& v = values[static_cast<size_t>(id)];

@@ -147,7 +147,7 @@ class PlanReader {
   std::unordered_map<const flatbuffers::String*, TensorType> types_;
 };
 
-/// Takes one length and text off the front of `rest`.
+/// Removes one length and text from the front of `rest`.
 Result<std::string> take_text(std::span<const std::byte>& rest) {
   uint64_t n = 0;
   if (rest.size() < sizeof n) return invalid("it ends inside a length");

@@ -7,19 +7,19 @@
 namespace weft::compiler {
 
 // Two pure nodes with the same op, attributes and operands have the same results: the second becomes the
-// first. Values are immutable (an update makes a new one), so equal operands really are equal. What runs
-// again so that nothing of the first run is kept stays apart from it.
+// first. Values are immutable (an update makes a new one), so equal operands really are equal. Nodes that
+// recompute results, so that those of the first run can be freed, are not merged with them.
 Status merge_equal_nodes(Module& m, const Options&) {
   auto& g = m.graph;
   std::vector<int32_t> same(g.types.size());
   for (size_t i = 0; i < same.size(); ++i) same[i] = static_cast<int32_t>(i);
   const auto resolve = [&](int32_t id) { return id < 0 ? id : same[static_cast<size_t>(id)]; };
-  // A state's buffer holds the old value only until its update: a merged node must not stretch over one.
+  // A state's buffer holds the old value only until its update, so values must not live across one.
   // Nodes that read a state are left alone.
   std::vector<bool> from_state(g.types.size(), false);
   for (const auto& s : g.states)
     from_state[static_cast<size_t>(s.before)] = from_state[static_cast<size_t>(s.after)] = true;
-  // A result that is written over later stays apart: its twin may be read after that.
+  // A result that is overwritten later is not merged: its twin may be read after that.
   std::vector<bool> overwritten(g.types.size(), false);
   for (const auto& node : g.nodes)
     for (const auto& u : node.op->updates)

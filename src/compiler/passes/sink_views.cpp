@@ -5,7 +5,7 @@
 namespace weft::compiler {
 namespace {
 
-// A reshape moves to the node that first needs it, but not past one that overwrites its operand.
+// Moves a reshape to the first node that needs it, but not past one that overwrites its operand.
 class Views {
  public:
   explicit Views(const ir::Graph& g)
@@ -36,17 +36,17 @@ class Views {
     if (std::string_view(node.op->name) != "reshape") return i;
     const size_t at = std::min(needed_at_[static_cast<size_t>(node.outputs[0])],
                                overwritten_at_[static_cast<size_t>(node.inputs[0])]);
-    return at < g_.nodes.size() ? at : i;  // the outputs of the graph alone read it
+    return at < g_.nodes.size() ? at : i;  // only outputs of the graph read it
   }
 
   const ir::Graph& g_;
   std::vector<size_t> needed_at_, overwritten_at_;  // by value: the first node that does so
-  std::vector<std::vector<size_t>> ahead_;          // by node: the views that it needs, and it; from the end
+  std::vector<std::vector<size_t>> ahead_;          // by node: the views that it needs, then itself; reversed
 };
 
 }  // namespace
 
-// So that products which share a factor stand beside each other, whatever shape each result is given.
+// So products that share a factor are adjacent, whatever views follow them.
 Status sink_views(Module& m, const Options&) {
   std::vector<ir::Node> nodes;
   for (const size_t i : Views(m.graph).order()) nodes.push_back(std::move(m.graph.nodes[i]));

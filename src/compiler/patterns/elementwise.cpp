@@ -5,14 +5,13 @@
 #include "ir/lower.h"
 
 // Chains of elementwise nodes over one shape become one region: a device that compiles text runs it as one
-// loop, every other runs the body. A composite op such as relu joins its neighbours as its own decomposition;
-// alone it stays a call of its name, for which a device may have a kernel.
+// loop, others run the body. A composite op such as relu joins its neighbours as its decomposition; alone it
+// stays a call of its op, for which a device may have a kernel.
 namespace weft::compiler {
 namespace {
 
-constexpr size_t kWindow = 48;  // how far ahead a chain is followed
-constexpr size_t kMostInputs =
-    24;  // of a region: every OpenCL device takes so many buffers and their offsets
+constexpr size_t kWindow = 48;      // the length of code over which a chain is followed
+constexpr size_t kMostInputs = 24;  // of a region: every OpenCL device allows this many buffers with offsets
 
 bool is_constant(const ir::Node& n) { return std::string_view(n.op->name) == "full"; }
 
@@ -47,8 +46,8 @@ class Fuser {
  private:
   const ir::Node& node(size_t i) const { return g_.nodes[i]; }
   const TensorType& out_type(size_t i) const { return g_.types[static_cast<size_t>(node(i).outputs[0])]; }
-  // Follows the chain from node `first`. A node joins if it reads the chain, has its shape, and nothing
-  // between could notice that the chain now runs where its last node stood.
+  // Follows the chain from node `first`. A node joins if it reads the chain, has its shape, and running the
+  // whole chain at the place of its last node changes nothing for the nodes between.
   std::vector<size_t> grow(size_t first) const {
     std::vector<size_t> chain = {first};
     std::set<int32_t> made(node(first).outputs.begin(), node(first).outputs.end());
@@ -58,7 +57,7 @@ class Fuser {
     };
     for (size_t i = first + 1; i < std::min(g_.nodes.size(), first + kWindow); ++i) {
       if (!reads_chain(i)) continue;
-      // A reader that can't join needs the chain finished before it, so the chain ends here.
+      // A reader that can't join needs the chain's result, so the chain ends here.
       if (taken_[i] || !fusible_[i] || !(out_type(i).shape == out_type(first).shape)) break;
       chain.push_back(i);
       if (!movable_to(chain, i) || inputs_of(chain).size() > kMostInputs) {

@@ -4,17 +4,17 @@
 
 #include "compiler/module.h"
 
-// Products and what belongs with them become one call: products of one left factor, as the query, key and
-// value of attention are, and the elementwise call that reads a product and has its shape. A device that
-// compiles text makes few kernels of them; every other gets the calls back, one by one.
+// Products and their companions become one call: products with the same left factor, such as query, key and
+// value of attention, and an elementwise call that reads a product and has its shape. A device that compiles
+// text makes few kernels of it; others run the calls one by one.
 namespace weft::compiler {
 namespace {
 
-constexpr size_t kWindow = 24;      // how far behind a product its companions are looked for, in calls
+constexpr size_t kWindow = 24;      // calls after a product in which companions are searched
 constexpr size_t kMostCalls = 6;    // of a group
 constexpr size_t kMostInputs = 24;  // as of a chain
 
-/// What will be one call of the program: a node, or a chain.
+/// A future call of the program: a node, or a chain.
 struct Unit {
   size_t place;  // the number of its last node
   std::set<int32_t> inputs, outputs;
@@ -108,8 +108,8 @@ class Grouper {
       return std::ranges::any_of(units_[m].outputs, [&](int32_t id) { return units_[u].inputs.count(id); });
     });
   }
-  // All of them can run where the last one stands: no other call needs a result before, and no operand is
-  // overwritten by then.
+  // All of them can run at the place of the last one: no other call needs a result before, and no operand is
+  // overwritten before.
   bool may_be_one(const std::vector<size_t>& members) const {
     const size_t last = members.back();
     std::set<int32_t> inputs;

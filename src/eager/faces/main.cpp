@@ -1,5 +1,5 @@
-// Prints include/weft/ops.h and its source from the op definitions, so that an op is one file: its public
-// function, its documentation and its default arguments all come from there.
+// Generates include/weft/ops.h and its source from the op definitions, so an op is one file: its public
+// function, documentation and default arguments all come from there.
 #include <cmath>
 #include <cstdio>
 #include <fstream>
@@ -50,8 +50,7 @@ std::string default_text(const ir::AttrSpec& spec, const AttrValue& v) {
   }
 }
 
-// A default says itself; only a list of dimensions that an op can't do without (reshape's) has none that
-// makes sense.
+// Every attribute has a default, except a required list of dimensions (reshape's).
 std::string parameters(const ir::OpDef& op, bool defaults) {
   std::string s;
   for (int i = 0; i < static_cast<int>(op.listed(0)); ++i) {

@@ -77,7 +77,7 @@ Attention::Attention(Builder& b, Value q, Value k, Value v, Value mask, Value le
   scale_ = a.scale != 0 ? a.scale : 1 / std::sqrt(static_cast<double>(std::max<int64_t>(1, dim.max())));
   if (mask_ && mask_.dtype() != DType::boolean) mask_ = widened(b, mask_);
   if (length_) {
-    Shape each = length_.shape();  // a number for each matrix of scores
+    Shape each = length_.shape();  // one for each matrix of scores
     if (!each.empty()) each.push_back(1), each.push_back(1), each.push_back(1);
     length_ = b.reshape(b.cast(length_, DType::i32), each);
     k_ = used(k_), v_ = used(v_);
@@ -96,7 +96,7 @@ Value Attention::positions(Dim n, bool down) const {
   return down ? b_.reshape(p, {n, 1}) : p;
 }
 
-/// What lies behind the length may be anything, NaN too, which a weight of zero would not remove.
+/// Values beyond the length may be anything, even NaN, which a weight of zero would not remove.
 Value Attention::used(Value x) const { return b_.where(b_.less(positions(seq_k_, true), length_), x, 0); }
 
 Value Attention::grouped(Value x) const {
@@ -128,7 +128,7 @@ Value Attention::weights(Value scores, Value lse) const {
 
 Value Attention::mix(Value weights) const { return ungrouped(b_.matmul(grouped(weights), v_)); }
 
-// y = w v with w = exp(s - lse): dw = dy vᵀ, and each row of w adds up to 1, so ds = w (dw - y . dy + dlse).
+// y = w v with w = exp(s - lse): dw = dy vᵀ, and each row of w sums to 1, so ds = w (dw - y . dy + dlse).
 Value Attention::dscores(Value weights, Value y, Value dy, Value dlse) const {
   const Value wide_dy = widened(b_, dy);
   Value ds = b_.sub(ungrouped(b_.matmul(grouped(wide_dy), v_, false, true)),

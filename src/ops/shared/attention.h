@@ -1,7 +1,7 @@
 #pragma once
 #include "ir/builder.h"
 
-// What attention and attention_grad are made of: scores, the weights that they give, and their gradients.
+// The parts of attention and attention_grad: scores, weights and their gradients.
 namespace weft::ir {
 
 struct AttentionAttrs {
@@ -12,7 +12,7 @@ struct AttentionAttrs {
                                             &AttentionAttrs::scale, "seq_first", &AttentionAttrs::seq_first);
 };
 
-/// [..., heads, seq, n] as [..., seq, heads, n] where the attributes say so, and back: its own inverse.
+/// Swaps [..., heads, seq, n] and [..., seq, heads, n] if the attributes say so; its own inverse.
 TensorType turned(TensorType t, const AttentionAttrs& a);
 Value turned(Builder& b, Value x, const AttentionAttrs& a);
 
@@ -20,12 +20,12 @@ Value turned(Builder& b, Value x, const AttentionAttrs& a);
 struct AttentionTypes {
   TensorType q, k, v;
 };
-/// Checks them, and where they are given (by position, as the op has them) the mask and the length.
+/// Checks them, and the mask and the length at these operand positions, if present.
 Result<AttentionTypes> attention_types(const char* op, Types in, size_t mask, size_t length,
                                        const AttentionAttrs& a);
 /// [..., heads, seq_q, last].
 Shape attention_shape(const TensorType& q, Dim last);
-/// Where log-sum-exp rows are kept: f64 for f64, otherwise f32.
+/// The dtype of log-sum-exp rows: f64 for f64, otherwise f32.
 DType attention_row_type(DType t);
 
 /// One call in the making. Halves are widened to f32. Query heads that share a head of k and v lie side by
@@ -37,12 +37,12 @@ class Attention {
 
   /// [..., heads, seq_q, seq_k]: scaled, and -inf where a query may not look.
   Value scores() const;
-  /// exp(scores - lse): what each query takes of each value. Zero in rows that see nothing (lse = -inf).
+  /// exp(scores - lse): the weight of each value for each query. Zero in fully masked rows (lse = -inf).
   Value weights(Value scores, Value lse) const;
-  /// The sum of v, weighted: [..., heads, seq_q, width].
+  /// The weighted sum of v: [..., heads, seq_q, width].
   Value mix(Value weights) const;
 
-  /// What the scores get of the gradients of y and, if it is there, of lse.
+  /// The gradient of the scores from those of y and, if present, of lse.
   Value dscores(Value weights, Value y, Value dy, Value dlse) const;
   Value dq(Value dscores) const;
   Value dk(Value dscores) const;

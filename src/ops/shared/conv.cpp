@@ -3,7 +3,7 @@
 namespace weft::ir {
 namespace {
 
-// Attributes are sums and products of sizes: far from where those wrap around.
+// Limits attributes so that sums and products of sizes don't overflow.
 constexpr int64_t kMost = int64_t{1} << 31;
 
 Result<int64_t> number(const char* op, const char* what, const Shape& list, size_t i, int64_t otherwise,
@@ -88,7 +88,7 @@ Value conv(Builder& b, Value x, Value w, const ConvAttrs& a) {
 Value conv_transpose(Builder& b, Value dy, Value w, const ConvAttrs& a, const Shape& x) {
   const auto sliding =
       windows("conv_transpose", std::span(w.shape()).subspan(2), a.stride, a.padding, a.dilation);
-  Shape rest;  // elements that the last window did not reach
+  Shape rest;  // elements after the last window
   for (size_t i = 0; sliding.ok() && i < sliding.value().size(); ++i)
     rest.push_back(x[2 + i] - sliding.value()[i].least(dy.shape()[2 + i]));
   return b.one("conv_transpose", {dy, w},

@@ -1,7 +1,7 @@
 #pragma once
 #include "ops/shared/rules.h"
 
-// What cross_entropy and its gradient share. With logits x [n, classes] and s = label_smoothing,
+// Shared by cross_entropy and its gradient. With logits x [n, classes] and s = label_smoothing,
 //
 //   loss = -sum over rows i and classes c of t[i, c] log_softmax(x)[i, c] / divisor.
 //
@@ -17,11 +17,11 @@ struct CrossEntropyAttrs {
                                             "label_smoothing", &CrossEntropyAttrs::label_smoothing);
 };
 
-/// Refuses logits, a target, a weight (null: none) and attributes that make no sense together.
+/// Checks logits, target, weight (null: none) and attributes together.
 Status check_cross_entropy(const char* op, const TensorType& logits, const TensorType& target,
                            const TensorType* weight, const CrossEntropyAttrs& a);
 
-/// The parts of the sum that both need.
+/// Parts of the sum that both ops need.
 struct CrossEntropy {
   CrossEntropy(Builder& builder, Value logits, Value target, Value weight, const CrossEntropyAttrs& a);
 
@@ -37,11 +37,11 @@ struct CrossEntropy {
 
   /// `per_class` [..., classes] times the weight, if there is one.
   Value weighted(Value per_class) const { return weight ? b.mul(per_class, weight) : per_class; }
-  /// weight[target], [n]: absent where every row weighs 1.
+  /// weight[target], [n]; absent if all weights are 1.
   Value row_weight() const { return weight ? b.gather(weight, safe, 0, 0) : Value(); }
   /// s / classes, rank 0.
   Value share() const;
-  /// The smoothed probabilities that are aimed at: (1 - s) target + s / classes.
+  /// The smoothed target probabilities: (1 - s) target + s / classes.
   Value aimed() const { return smoothing > 0 ? b.add(b.mul(target, kept), share()) : target; }
   /// `rows` [n] or [n, classes], and zeros in ignored rows.
   Value where_counted(Value rows) const;

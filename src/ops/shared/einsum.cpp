@@ -31,7 +31,7 @@ Labels labels_of(LabelSet set) {
   return all;
 }
 
-/// Labels become the first letters; an axis that is broadcast gets one of its own, over which it is summed.
+/// Renames labels to the first letters; a broadcast axis gets its own letter, over which it is summed.
 std::string spelled(const Labels& a, const Labels& b, const Labels& result) {
   int letters[kMostLabels], next = 0;
   std::fill(std::begin(letters), std::end(letters), -1);

@@ -10,8 +10,8 @@ inline constexpr size_t kMostAxes = 8;  ///< that a tensor has
 using Labels = SmallVector<int, kMostAxes>;
 
 struct Einsum {
-  /// A label for each axis; the same one twice means the diagonal. kBroadcast: an axis of size 1 that meets a
-  /// longer one under its letter.
+  /// A label for each axis; a repeated one means the diagonal. kBroadcast: an axis of size 1 whose letter has
+  /// a longer axis elsewhere.
   std::vector<Labels> operands;
   Labels result;
   std::vector<Dim> sizes;  ///< by label
@@ -26,7 +26,7 @@ struct Einsum {
 Result<Einsum> parse_einsum(std::string_view equation, std::span<const Shape> operands);
 Result<Einsum> parse_einsum(std::string_view equation, Types in);
 
-/// One step of a contraction: the product of two values by an equation of its own makes the next value.
+/// One step of a contraction: the product of two values by its own equation is the next value.
 struct EinsumStep {
   size_t a, b;
   Labels result;         ///< of the next value; may have more labels than a tensor has axes
@@ -35,9 +35,9 @@ struct EinsumStep {
 /// Two operands or more, two at a time. Operands are values 0 to n - 1, step i makes value n + i.
 std::vector<EinsumStep> pairwise(const Einsum& e);
 
-/// The value of a valid equation. One operand or two: axes of one label become their diagonal, those that
-/// only one operand has are summed, then a matmul, or a product and a sum (outer products, integers). More:
-/// an einsum for each step. No value has more than 8 axes, whatever the equation.
+/// Lowers a valid equation. One or two operands: repeated labels become diagonals, axes of only one operand
+/// are summed, then a matmul, or a product and a sum (outer products, integers). More operands: an einsum for
+/// each step. No value has more than 8 axes, whatever the equation.
 Value lower_einsum(Builder& b, std::string_view equation, Values in);
 
 }  // namespace weft::ir

@@ -6,8 +6,8 @@
 namespace weft::ir {
 namespace {
 
-/// A value and the labels of its elements, outermost first. Up to kMostAxes of them are an axis each; more
-/// are one axis together, since no tensor has so many.
+/// A value and the labels of its elements, outermost first. Up to kMostAxes labels are an axis each; more are
+/// merged into one axis, since tensors have no more.
 struct Labelled {
   Value x;
   Labels labels;
@@ -45,7 +45,8 @@ class Lowering {
   }
 
   Labelled arranged(Labelled t, const Labels& order) const {
-    // Three labels come to the front at a time: with what stays between and behind them, that is eight axes.
+    // Moves three labels to the front at a time: with the labels between and after them, that makes eight
+    // axes.
     for (size_t front = 3; runs(t.labels, order).size() > kMostAxes; front += 3) {
       Labels some;
       for (size_t i = 0; i < front; ++i) some.push_back(order[i]);
@@ -117,7 +118,7 @@ class Lowering {
     };
     return summed({b_.mul(spread(x), spread(y)), all}, result);
   }
-  /// The same where one axis for each label would be too many: [shared, rows, columns, inner].
+  /// The same if one axis for each label would be too many: [shared, rows, columns, inner].
   Labelled by_groups(const Labelled& x, const Labelled& y, const Labels& result) const {
     const Labels both = within(x.labels, y.labels), shared = within(both, result),
                  inner = without(both, shared);
@@ -129,8 +130,7 @@ class Lowering {
     return opened(b_.one("sum", {b_.mul(p, q)}, {{"axes", Shape{3}}}), joined(joined(shared, rows), columns));
   }
 
-  /// As matrices [shared, rows, inner] and [shared, inner, columns]; an operand that lies the other way round
-  /// is read so.
+  /// As matrices [shared, rows, inner] and [shared, inner, columns]; transposed operands are read as such.
   Labelled by_matmul(const Labelled& x, const Labelled& y, const Labels& result) const {
     const Labels both = within(x.labels, y.labels), shared = within(both, result),
                  inner = without(both, shared);
@@ -159,7 +159,7 @@ class Lowering {
     return {b_.reshape(t.x, shape), labels};
   }
 
-  /// Of two axes with one label the diagonal: all else becomes zero, and one of them is summed.
+  /// The diagonal of two axes with the same label: other elements become zero, and one axis is summed.
   Labelled diagonal(Labelled t) const {
     for (size_t j = t.labels.size(); j-- > 1;) {
       const size_t i = place(t.labels, t.labels[j]);
@@ -181,7 +181,7 @@ class Lowering {
 };
 
 /// An einsum for each step, so that a backend may have a kernel for it; steps with more labels than a tensor
-/// has axes are opened up here.
+/// has axes are lowered here.
 Value stepwise(Builder& b, const Einsum& e, Values in) {
   const Lowering lower(b, e);
   std::vector<Labelled> values;
@@ -190,7 +190,7 @@ Value stepwise(Builder& b, const Einsum& e, Values in) {
   const auto many = [](const Labels& labels) { return labels.size() > kMostAxes; };
   for (const auto& step : pairwise(e)) {
     if (many(values[step.a].labels) || many(values[step.b].labels) || many(step.result)) {
-      // In the order for which the equations of later steps are spelled, as an einsum gives it.
+      // In the order that the equations of later steps expect, as from an einsum.
       values.push_back(lower.arranged(lower.pair(ready(step.a), ready(step.b), step.result), step.result));
     } else {
       values.push_back({b.one("einsum", {values[step.a].x, values[step.b].x}, {{"equation", step.equation}}),

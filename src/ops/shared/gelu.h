@@ -3,7 +3,7 @@
 
 #include "ir/op.h"
 
-// What gelu and its gradient share.
+// Shared by gelu and its gradient.
 namespace weft::ir {
 
 struct GeluAttrs {
@@ -14,7 +14,7 @@ struct GeluAttrs {
 // The approximation is tanh(kGeluScale (x + kGeluCube x^3)).
 inline constexpr double kGeluScale = std::numbers::sqrt2 * std::numbers::inv_sqrtpi, kGeluCube = 0.044715;
 
-/// 2 P(X < x) - 1 for a normal X, or what is taken for it.
+/// 2 P(X < x) - 1 for a normal X, or its approximation.
 Value symmetric_cdf(Builder& b, Value x, bool approximate);
 
 }  // namespace weft::ir

@@ -57,7 +57,7 @@ Value first_position(Builder& b, Value x, Value best, const ArgAttrs& a) {
   const auto axis = static_cast<size_t>(a.axis < 0 ? a.axis + x.rank() : a.axis);
   const Dim n = x.shape()[axis];
   auto hit = b.equal(x, best);
-  if (is_float(x.dtype())) {  // a NaN equals nothing, and where the best is one it is looked for
+  if (is_float(x.dtype())) {  // if the best is NaN, which equals nothing, find it
     const auto nan = b.equal(b.equal(x, x), b.full(0, {}, DType::boolean));
     hit = b.where(b.equal(best, best), hit, nan);
   }
@@ -71,7 +71,7 @@ Value first_position(Builder& b, Value x, Value best, const ArgAttrs& a) {
 Value give_back(Builder& b, const TensorType& x, Value indices, Value dy, int64_t axis) {
   const int64_t last = x.rank() - 1;
   if (axis < 0) axis += x.rank();
-  const auto swapped = [&](Value v) {  // so that all other axes are the batch
+  const auto swapped = [&](Value v) {  // makes all other axes the batch
     return axis == last ? v : b.one("transpose", {v}, {{"axis_a", axis}, {"axis_b", last}});
   };
   Shape shape = x.shape;

@@ -25,7 +25,7 @@ Result<TensorType> infer_pool(const char* op, Types in, const Windows& windows) 
   return y;
 }
 
-/// i32 [count, kernel]: where the elements of each window lie in an axis that is padded already.
+/// i32 [count, kernel]: the indices of each window's elements in the padded axis.
 static Value window_places(Builder& b, const Window& window, Dim count) {
   const auto steps = [&](Dim n, int64_t step) {
     return b.mul(b.one("iota", {}, {{"size", Shape{n}}}), b.full(static_cast<double>(step), {}, DType::i32));

@@ -1,17 +1,17 @@
 #pragma once
 #include "ops/shared/conv.h"
 
-// What pools share: windows over the last axes that slide by their own size unless a stride is given.
+// Shared by pools: windows over the last axes whose stride is their size by default.
 namespace weft::ir {
 
-/// One window for each entry of `kernel`, `ceil_mode` as Window::ceil; an error where x has fewer axes, for
-/// lists of another length and for numbers that make no sense.
+/// One window for each entry of `kernel`, `ceil_mode` as Window::ceil; an error if x has fewer axes, for
+/// lists of other lengths and invalid numbers.
 Result<Windows> pool_windows(const char* op, const TensorType& x, const Shape& kernel, const Shape& stride,
                              const Shape& padding, const Shape& dilation, bool ceil_mode);
-/// A float x with each of its last axes replaced by how often the window fits; an error where it is wider.
+/// A float x with each of its last axes replaced by the number of windows; an error if a window is wider.
 Result<TensorType> infer_pool(const char* op, Types in, const Windows& windows);
 
-/// [..., count..., elements]: what each window sees, with `padding` around x.
+/// [..., count..., elements]: the elements of each window, with `padding` around x.
 Value window_elements(Builder& b, Value x, const Windows& windows, double padding);
 
 }  // namespace weft::ir

@@ -1,15 +1,15 @@
 #pragma once
 #include "ir/builder.h"
 
-// Sequences of different lengths side by side in one axis of tokens: `offsets` [batch + 1] says where each
-// begins (cu_seqlens elsewhere), `length` [batch] how many tokens each had before these.
+// Sequences of different lengths in one axis of tokens: `offsets` [batch + 1] are their beginnings
+// (cu_seqlens elsewhere), `length` [batch] the number of earlier tokens of each.
 namespace weft::ir {
 
 /// Checks length and offsets for a cache of `batch` sequences.
 Status check_ragged(const char* op, Dim batch, const TensorType& length, const TensorType& offsets);
 
-/// One call in the making. Token t belongs to the last sequence with an offset of at most t; tokens before
-/// the first offset, or from the last one on, belong to none.
+/// The decomposition of one call. Token t belongs to the last sequence with an offset of at most t; tokens
+/// before the first offset, or from the last one, belong to none.
 class Ragged {
  public:
   Ragged(Builder& b, Dim tokens, Dim batch, Dim capacity, Value length, Value offsets);

@@ -1,10 +1,10 @@
 #pragma once
 #include "ir/builder.h"
 
-// Shape rules that several ops share.
+// Shape rules shared by several ops.
 namespace weft::ir {
 
-/// NumPy's broadcasting of two shapes. A symbolic dimension meets only itself or 1.
+/// NumPy's broadcasting of two shapes. A symbolic dimension broadcasts only with itself or 1.
 Result<Shape> broadcast_shapes(const char* op, const Shape& a, const Shape& b);
 
 /// Two operands of one dtype, broadcast together.
@@ -15,7 +15,7 @@ Result<TensorType> infer_arithmetic(const char* op, Types in);
 Result<TensorType> infer_comparison(const char* op, Types in);
 /// One operand or two of bool.
 Result<TensorType> infer_logic(const char* op, Types in);
-/// Two operands with bits to see: integers, and bool.
+/// Two operands with bits: integers, and bool.
 Result<TensorType> infer_bits(const char* op, Types in);
 /// Two integers.
 Result<TensorType> infer_shift(const char* op, Types in);
@@ -23,14 +23,14 @@ Result<TensorType> infer_shift(const char* op, Types in);
 Result<TensorType> infer_float_unary(const char* op, Types in);
 /// The same for every number type.
 Result<TensorType> infer_unary(const char* op, Types in);
-/// bool, for a question that is asked of a float.
+/// bool, for a predicate of a float.
 Result<TensorType> infer_float_question(const char* op, Types in);
 
-/// Gradients of maximum and minimum: `loses` is true where operand 0 is not taken. Equal operands share dy
-/// evenly, and both get all of it where either is NaN, as in PyTorch.
+/// Gradients of maximum and minimum: `loses` is true where operand 0 is not chosen. Equal operands share dy
+/// evenly, and both get all of it if either is NaN, as in PyTorch.
 Grads shared_by_ties(Builder& b, const GradContext& ctx, Value loses, Value wins);
 
-/// Folds `axes` (empty: all) away, or to size 1 where `keep`.
+/// Removes `axes` (empty: all), or with `keep` sets them to 1.
 struct ReduceAttrs {
   Shape axes;
   bool keep = false;
