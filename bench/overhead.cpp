@@ -10,7 +10,7 @@
 #include "weft/jit.h"
 #include "weft/ops.h"
 
-// What the host costs: on `null`, which computes nothing, all of the time is ours.
+// Host overhead: the backend `null` computes nothing, so all of the time is Weft's.
 namespace weft {
 namespace {
 
@@ -29,8 +29,8 @@ void eager_add_16(benchmark::State& state, const char* backend) {
 BENCHMARK_CAPTURE(eager_add_16, on_null, "null");
 BENCHMARK_CAPTURE(eager_add_16, on_reference, "reference");
 
-// A signature that was never seen: inference, selection, a plan, an entry. 256 of them at a time, so that
-// emptying the cache between rounds stays out of the figure.
+// A new signature: inference, selection, a plan, a cache entry. 256 at a time, so that clearing the cache
+// between rounds is not measured.
 void call_cache_miss(benchmark::State& state) {
   constexpr int64_t kSignatures = 256;
   set_default_backend("null");
@@ -112,7 +112,7 @@ void opencl_texts(benchmark::State& state) {
     for (const int64_t n : {1000, 37}) benchmark::DoNotOptimize(region({ramp(n), ramp(n), ramp(n)}));
   state.counters["texts"] = static_cast<double>(loops::distinct_texts() - before);
 }
-BENCHMARK(opencl_texts)->Iterations(1)->Repetitions(1);  // a second one finds the text made
+BENCHMARK(opencl_texts)->Iterations(1)->Repetitions(1);  // a second one would hit the cache
 
 }  // namespace
 }  // namespace weft

@@ -64,7 +64,7 @@ struct Attr {
 };
 using Attrs = std::vector<Attr>;
 
-/// The C form of a call; owns all that it points to.
+/// The C form of a call; owns everything that it points to.
 class Call {
  public:
   Call(const char* op, const std::vector<Value>& inputs, const std::vector<Value>& outputs,
@@ -120,7 +120,7 @@ class Call {
   std::vector<const weft_attr*> attrs_;
 };
 
-/// A host with as many threads as it is made for.
+/// A host with a given number of threads.
 template <int threads>
 const weft_host* host() {
   static const weft_host made = {
@@ -200,7 +200,7 @@ class Device {
   }
   weft_code synchronize() { return table->synchronize(queue, &error); }
 
-  /// Enqueues only. All of the host's structs are gone when it returns, as the contract allows.
+  /// Enqueues only. The host's structs are destroyed when it returns, as the contract allows.
   weft_code launch(const weft_plan& plan, const std::vector<void*>& in, const std::vector<void*>& out) {
     std::deque<weft_tensor> tensors;
     std::vector<const weft_tensor*> inputs, outputs;
@@ -224,8 +224,8 @@ class Device {
     return plan.kernel->launch(&l, &error);
   }
 
-  /// A whole call: select, upload, launch, synchronize, download. `outputs` gives types, and what lies there
-  /// before.
+  /// A whole call: select, upload, launch, synchronize, download. `outputs` gives types and previous
+  /// contents.
   Result run(const char* op, const std::vector<Value>& inputs, std::vector<Value> outputs,
              const Attrs& attrs = {}, const Options& options = {}) {
     Call c(op, inputs, outputs, attrs);
@@ -247,8 +247,7 @@ class Device {
     result.code = launch(plan, in, out);
     if (result.code == WEFT_OK) result.code = synchronize();
     if (result.code != WEFT_OK) result.text = error.text;
-    (void)
-        synchronize();  // a refused launch leaves the uploads pending, and what is pending must not be freed
+    (void)synchronize();  // a refused launch leaves uploads pending, whose buffers must not be freed
     for (size_t k = 0; k < outputs.size(); ++k) {
       download(out[k], outputs[k]);
       if (!(c.call.updates >> k & 1)) table->free(device, out[k]);

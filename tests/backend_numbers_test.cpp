@@ -12,8 +12,8 @@ namespace {
 constexpr double kInf = std::numeric_limits<double>::infinity();
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
-/// Every pattern keeps its value and its bits; between neighbours the middle goes to the even one, and a hair
-/// beside it to the nearer one.
+/// Every pattern keeps its value and its bits; the middle of neighbours rounds to the even one, and a number
+/// slightly off the middle to the nearer one.
 template <class T, class Bits>
 void round_trips(Bits greatest_finite) {
   for (uint32_t i = 0; i <= std::numeric_limits<Bits>::max(); ++i) {
@@ -56,7 +56,7 @@ TEST(Numbers, KnownHalfValues) {
   EXPECT_EQ(store<Half>(-0.0).bits, 0x8000);
   EXPECT_EQ(store<Half>(1e300).bits, 0x7c00);
   EXPECT_EQ(store<Half>(5e-324).bits, 0);
-  // Rounded by way of f32 this would become 1 + 2^-10 / 2 exactly, and then 1.
+  // Rounded through f32 this would become exactly 1 + 2^-10 / 2, and then 1.
   EXPECT_EQ(store<Half>(1.0 + 0x1p-11 + 0x1p-40).bits, 0x3c01);
   EXPECT_EQ(store<BFloat>(1.0).bits, 0x3f80);
   EXPECT_EQ(store<BFloat>(3.4e38).bits, 0x7f80);

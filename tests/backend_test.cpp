@@ -3,7 +3,7 @@
 #include "ir/op.h"
 #include "tests/backend_harness.h"
 
-// Every primitive op, small enough to be worked out by hand, on each device that runs the shared kernels.
+// Every primitive op, in cases worked out by hand, on each device that runs the shared kernels.
 namespace weft::harness {
 namespace {
 
@@ -12,7 +12,7 @@ constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 using Dims = std::vector<int64_t>;
 using enum DType;
 
-/// The same elements, bit for bit; any NaN is as good as another.
+/// The same elements, bit for bit; all NaNs are equal.
 void expect_same(const Value& got, const Value& wanted, const std::string& where) {
   bool same = got.dtype == wanted.dtype && got.dims == wanted.dims;
   const auto a = got.doubles(), b = wanted.doubles();
@@ -23,7 +23,7 @@ void expect_same(const Value& got, const Value& wanted, const std::string& where
   EXPECT_TRUE(same) << where << "\n  got    " << got.text() << "\n  wanted " << wanted.text();
 }
 
-/// On all devices, over an output that is full of rubbish.
+/// On all devices, with garbage in the output before.
 void expect(const char* op, const std::vector<Value>& inputs, const Attrs& attrs,
             const std::vector<Value>& wanted) {
   std::vector<Value> rubbish;
@@ -193,7 +193,7 @@ TEST(Primitives, ScatterAdd) {
          {{"axis", 1}, {"batch", 1}}, {f({2, 2}, {0, 3, 3, 4})});
   expect("scatter_add", {Value(u32, {1}, {4294967295.0}), i({1}, {0}), Value(u32, {1}, {2})}, {},
          {Value(u32, {1}, {1})});
-  // Added up in double and rounded once: 4096 ones onto 0 in f16, whose steps are of two above 2048.
+  // Summed in double and rounded once: 4096 ones in f16, whose spacing above 2048 is two.
   expect("scatter_add",
          {Value(f16, {1}, {0}), i({4096}, std::vector<double>(4096, 0)),
           Value(f16, {4096}, std::vector<double>(4096, 1))},

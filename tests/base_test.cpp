@@ -328,7 +328,7 @@ TEST_P(Threads, CallersOnManyThreadsDoNotMeet) {
   for (auto& c : counts) EXPECT_TRUE(c.all(20));
 }
 
-// Whichever thread a piece throws on, the caller sees it, and the next job runs.
+// An exception on any thread reaches the caller, and the next job runs.
 TEST_P(Threads, WhatAPieceThrowsIsTheCallers) {
   for (int i = 0; i < 20; ++i) {
     EXPECT_THROW(parallel_for(
@@ -361,7 +361,7 @@ TEST(Fork, AChildProcessComputesToo) {
   const pid_t child = ::fork();
   ASSERT_GE(child, 0);
   if (child == 0) {
-    ::alarm(20);  // a child that waits for its parent's threads waits for ever
+    ::alarm(20);  // a child that waits for its parent's threads never ends
     bool right = count() == 1000;
     set_thread_count(2);
     right = right && count() == 1000;

@@ -11,7 +11,7 @@
 #include "weft/ops.h"
 #include "weft/policy_scope.h"
 
-// Which kernel of which backend: ranks, providers, and lists of backends.
+// The choice of kernels: ranks, providers, and lists of backends.
 namespace weft::testing {
 namespace {
 
@@ -96,7 +96,7 @@ TEST(Provider, SharesItsDevicesBuffersWithoutACopy) {
   EXPECT_TRUE(row_of(rows, "add")->kernel.starts_with("native.add."));
 }
 
-// What is updated in place is seen through every view, and a tape that saved it is told.
+// In-place updates are visible through every view, and noticed by a tape that saved the tensor.
 TEST(Provider, AnUpdateInPlaceIsSeenByAllViews) {
   WEFT_NEEDS_BACKEND("native");
   WEFT_NEEDS_PLUGIN("good_provider");

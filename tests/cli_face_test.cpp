@@ -11,7 +11,7 @@
 #include "weft/jit.h"
 #include "weft/ops.h"
 
-// What the command line shows of itself: help, manual pages, completion.
+// Help, manual pages and completion of the command line.
 namespace weft {
 namespace {
 
@@ -60,7 +60,7 @@ class CliFace : public ::testing::Test {
   const fs::path folder_ = fs::temp_directory_path() / ("weft_cli_face_" + std::to_string(::getpid()));
 };
 
-// Whoever ends a check still learns where it was; and what makes no sense is said before anything runs.
+// An interrupted check prints where it was; and invalid options are reported before anything runs.
 TEST(CliCheck, SaysWhereItWasEnded) {
   const auto ended = shell(std::string("timeout --signal=INT 2 ") + kWeft + " check reference --threads 1");
   EXPECT_NE(ended.text.find("weft check: the process was interrupted in this case\n"
@@ -131,7 +131,7 @@ TEST(CliCheck, TakesSeveralSelections) {
       "left out  aligns_memory/any size");
 }
 
-// Who hangs, and who ends the process.
+// Hanging cases, and cases that exit.
 TEST(CliCheck, SaysWhereACaseHangsOrEnds) {
   const auto hangs = check_of_habits("--only ops/mul --limit 1");
   expect_said(hangs, "weft check: the process was not done after 1 s in this case\n  repeat: weft check ");
@@ -182,7 +182,7 @@ TEST_F(CliFace, HelpFitsAScreen) {
       std::string::npos);
 }
 
-// The words that bash offers where a command line ends.
+// The completions of bash at the end of a command line.
 TEST_F(CliFace, BashCompletes) {
   std::ofstream(folder_ / "step.weft") << "x";
   const struct {

@@ -12,8 +12,8 @@
 #include "formats/safetensors.h"
 #include "weft/trainer.h"
 
-// train, generate and compare as a user meets them: the built program, its exit status and what it prints.
-// And the checkpoint that they share.
+// train, generate and compare as users run them: the built program, its exit status and output, and the
+// shared checkpoint.
 namespace weft {
 namespace {
 
@@ -76,7 +76,7 @@ TEST_F(CliModels, TrainGenerateCompare) {
   EXPECT_EQ(last["step"], 40);
   EXPECT_TRUE(last["validation_loss"].is_number());
   EXPECT_TRUE(last["perplexity"].is_number());
-  // The curves stand in a page of their own, and in a log.
+  // The curves are in a self-contained page, and in a log.
   const std::string page = slurp(at("run/training.html")), log = slurp(at("run/log.jsonl"));
   EXPECT_EQ(page.find("http"), std::string::npos);  // it needs nothing else
   EXPECT_NE(page.find("<path d=\"M"), std::string::npos);
@@ -112,7 +112,7 @@ TEST_F(CliModels, TheLastStepIsPrintedOnce) {
   EXPECT_EQ(one.text.find("step      1   mean loss", at + 1), std::string::npos) << one.text;
 }
 
-// The tokens of a file are the file's: none for line ends that it does not have, none that are lost.
+// The tokens of a file are exactly the file's: no added line ends, nothing lost.
 TEST_F(CliModels, TokenizingKeepsEveryByte) {
   const std::string bytes = "\xef\xbb\xbfone\r\ntwo\rthree, no end";
   spill(at("odd.txt"), bytes);
@@ -403,7 +403,7 @@ TEST_F(CliModels, AFolderTakesOneTrainingRunAtATime) {
   EXPECT_FALSE(fs::exists(at("run/model.safetensors.tmp.77.0")));
 }
 
-// What may be given anew to a run that goes on, and what the tokenizer does not know.
+// Options that may change when a run continues, and unknown characters.
 TEST_F(CliModels, ResumeTakesAnotherRateAndSaysWhatIsUnknown) {
   make_checkpoint();
   spill(at("other.txt"), std::string(200, 'Q') + slurp(at("text.txt")));

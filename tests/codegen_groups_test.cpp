@@ -5,7 +5,7 @@
 #include "codegen/render.h"
 #include "codegen/verify.h"
 
-// Kernels of groups: what the verifier refuses, and what the interpreter finds that no verifier can.
+// Kernels with groups: errors found by the verifier, and those that only the interpreter can find.
 namespace weft::codegen {
 namespace {
 

@@ -10,7 +10,7 @@
 #include "weft/ledger.h"
 #include "weft/ops.h"
 
-// The first thread through every layer: eager, traced, compiled, written, read, linked, run: the same bits.
+// One model through every layer: eager, traced, compiled, written, read, linked, run: the same bits.
 namespace weft {
 namespace {
 
@@ -113,7 +113,7 @@ TEST(Compiled, ATrainedProgramIsSavedAsItIs) {
   std::filesystem::remove(path);
 }
 
-// A file whose hashes fit may still say anything: kernels would read and write by types that are not true.
+// A file with valid hashes may still contain anything: kernels would access memory by false types.
 TEST(Compiled, AProgramThatLiesAboutItsOpsIsRefused) {
   const auto path = (std::filesystem::temp_directory_path() / "weft_lies.npubin").string();
   compile_small("reference").save(path);
@@ -175,7 +175,7 @@ TEST(Compiled, AProgramThatLiesAboutItsOpsIsRefused) {
   std::filesystem::remove(path);
 }
 
-// Ops grow by attributes with defaults and by optional operands; a file from before has neither.
+// Ops gain attributes with defaults and optional operands; an older file has neither.
 TEST(Compiled, AProgramFromBeforeItsOpsGrewRuns) {
   const auto path = (std::filesystem::temp_directory_path() / "weft_older.npubin").string();
   compile_small("reference").save(path);
@@ -247,8 +247,7 @@ TEST(Compiled, ARowOfStepsIsBitEqualToItsSteps) {
   }
 }
 
-// Results of this size are written past the caches: by the last step of a row, by a step alone, and from
-// tiles where there are two.
+// Results of this size bypass the caches: those of the last step of a chain, of a single step, and of tiles.
 TEST(Compiled, LargeResultsAreBitEqualToSmallOnes) {
   const OnBackend on("native");
   constexpr int64_t kLarge = (int64_t{4} << 20) + 1037, kSmall = 1 << 20;

@@ -8,8 +8,8 @@
 #include "weft/ops.h"
 #include "weft/trace.h"
 
-// What the cases of conformance/ops cannot say about contractions: absent operands in the middle, more than
-// eight of them, symbolic sizes, and which calls a gradient is made of.
+// Contractions beyond the cases of conformance/ops: absent operands in the middle, more than eight operands,
+// symbolic sizes, and the calls of a gradient.
 namespace weft {
 namespace {
 

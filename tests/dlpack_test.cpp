@@ -11,7 +11,7 @@
 #include "weft/jit.h"
 #include "weft/ops.h"
 
-// Memory of others by DLPack, both ways. The other library is tests/plugins/good_foreign_memory.c.
+// Import and export by DLPack. The other library is tests/plugins/good_foreign_memory.c.
 namespace weft {
 namespace {
 
@@ -88,7 +88,7 @@ TEST_P(DlPack, WhatWeftWritesItsOwnerSees) {
             "it first");
 }
 
-// Work that was enqueued on it is through when its owner is told: else it would read what the deleter writes.
+// Enqueued work must end before the deleter runs: otherwise it would read what the deleter writes.
 TEST_P(DlPack, TheDeleterComesAfterTheLastUse) {
   std::vector<Tensor> sums;
   for (int i = 0; i < 20; ++i) {

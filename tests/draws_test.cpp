@@ -7,7 +7,7 @@
 namespace weft {
 namespace {
 
-// Moments of many draws: a wrong tail or a lost bit shows.
+// Moments of many draws, which show a wrong tail or a lost bit.
 TEST(Draws, HaveTheMomentsTheyShould) {
   const int64_t n = 40000;
   for (const DType t : {DType::f64, DType::f32}) {

@@ -5,8 +5,8 @@
 
 #include "conformance/run.h"
 
-// Functions of one number over the whole range of f32: 256 numbers from each power of two and sign, with what
-// lies at its ends, and all the numbers that are none. The cases of an op hold a few dozen chosen ones.
+// Functions of one number over the whole range of f32: 256 numbers from each power of two and sign, including
+// its ends, and NaNs and infinities. The cases of an op have only a few dozen numbers.
 namespace weft::conformance {
 namespace {
 

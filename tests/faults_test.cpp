@@ -18,16 +18,15 @@
 #include "weft/ops.h"
 #include "weft/trainer.h"
 
-// What a machine may do to a run: no memory for the device or the host, a full disk, the end of the process
-// at any moment, fewer cores than threads. Nothing is lost, nothing hangs. WEFT_FULL=1 does all of what is
-// otherwise done in part.
+// Machine faults: device or host out of memory, a full disk, a killed process, fewer cores than threads.
+// Nothing is lost, nothing hangs. WEFT_FULL=1 runs everything, the default a part.
 
 namespace weft::testing {
 namespace {
 
 namespace fs = std::filesystem;
 
-/// What was done, at once: children write nothing of it again.
+/// Flushes the log, so that children don't write it again.
 template <class... A>
 void tell(fmt::format_string<A...> form, A&&... a) {
   fmt::print("[faults] {}\n", fmt::format(form, std::forward<A>(a)...));
@@ -56,7 +55,7 @@ struct Outcome {
   int status = 0;
   std::string text;  // standard output and error
 };
-/// The built program; one that hangs is ended after two minutes, with 137.
+/// Runs the built program; kills it after two minutes, with 137.
 Outcome weft_program(const std::string& arguments, const std::string& environment = "") {
   Outcome out;
   const std::string command =
@@ -69,7 +68,7 @@ Outcome weft_program(const std::string& arguments, const std::string& environmen
   return out;
 }
 
-/// How a child ended; one that hangs is ended after `seconds`.
+/// The exit status of a child; kills it after `seconds`.
 int wait_for(pid_t child, int seconds) {
   int status = 0;
   for (int i = 0; i < seconds * 200; ++i) {
@@ -96,7 +95,7 @@ class Faults : public ::testing::Test {
     return "train --backend reference --data " + at("text.txt") + " --out " + at(out) +
            " --batch 2 --layers 1 --heads 2 --width 8 --context 8 --dropout 0.1 --sample-every 0 " + more;
   }
-  /// Of a folder, what nobody should have left there.
+  /// Files in a folder that should not be left there.
   std::vector<std::string> unfinished(const std::string& folder) const {
     std::vector<std::string> names;
     for (const auto& file : fs::directory_iterator(folder_ / folder))
@@ -125,8 +124,8 @@ nn::RunInfo small_run(const io::Tokenizer& tokenizer, bool compile) {
           .tokenizer = tokenizer};
 }
 
-// Wherever a run finds no memory, it says so; its checkpoint is there, and goes on from it as if nothing had
-// been.
+// A run that is out of memory at any point says so; its checkpoint exists, and training continues from it
+// unchanged.
 TEST_F(Faults, TrainingWithoutDeviceMemorySaysSoAndGoesOnFromItsCheckpoint) {
   const OnBackend on(starving().name());
   auto& device = *value_or_raise(seam::registry().open(starving().name()));
@@ -205,8 +204,8 @@ class SharedNumber {
   int64_t* at_;
 };
 
-// The n-th allocation of the host fails, for each n: an error leaves, and the next time all is as it was. A
-// child does it, since what goes wrong here ends the process.
+// The n-th allocation of the host fails, for each n: an error is raised, and the next run works. In a child,
+// since a fault here would crash the process.
 TEST_F(Faults, WithoutHostMemoryAnErrorLeavesAndAllGoesOn) {
   set_thread_count(1);  // a child has no other threads
   const auto expected = compiled_and_run(at("p"));
@@ -249,8 +248,7 @@ std::string full_disk(const std::string& folder, int k) {
 }
 bool disk_was_full(const Outcome& o) { return o.text.find("the disk is full\n") != std::string::npos; }
 
-// A checkpoint is the old one or the new one; the run that goes on from it ends as one that had a disk with
-// room.
+// A checkpoint is the old one or the new one; a run continued from it ends as one without a full disk.
 TEST_F(FaultsOfPrograms, AFullDiskLeavesTheCheckpointThatWasThere) {
   const auto run = [&](const std::string& out, int steps, const std::string& more,
                        const std::string& environment = "") {
@@ -286,7 +284,7 @@ TEST_F(FaultsOfPrograms, AFullDiskLeavesTheCheckpointThatWasThere) {
   tell("full disk: {} writes of a training run failed", k);
 }
 
-// Tokens and programs: the old file stays, and nothing beside it.
+// Tokens and programs: the old file stays, without leftovers.
 TEST_F(FaultsOfPrograms, AFullDiskLeavesTheFileThatWasThere) {
   ASSERT_EQ(weft_program(train("model", "--steps 1")).status, 0);
   fs::create_directories(folder_ / "out");
@@ -316,8 +314,8 @@ TEST_F(FaultsOfPrograms, AFullDiskLeavesTheFileThatWasThere) {
 
 // ---- kill -9 ----
 
-// A run is ended at random moments and taken up again: the checkpoint always loads, and at the end it is what
-// a run without interruption gives, bit for bit.
+// A run is killed at random moments and continued: the checkpoint always loads, and the final one equals that
+// of an uninterrupted run, bit for bit.
 TEST_F(FaultsOfPrograms, KilledAtAnyMomentARunGoesOnFromItsCheckpoint) {
   const int kills = full() ? 100 : 10;
   const std::string how = "--steps 30 --save-every 0.001 --seed 5";

@@ -15,8 +15,8 @@
 #include "weft/ops.h"
 #include "weft/pretrained.h"
 
-// Text out of a model: through the cache it is what transformers makes (scripts/hf_oracle), prompt by prompt
-// and together; and a token allocates nothing.
+// Text generation: with the cache it equals that of transformers (scripts/hf_oracle), prompt by prompt and
+// batched; and a token allocates nothing.
 
 namespace weft {
 namespace {
@@ -125,7 +125,7 @@ TEST_F(Generate, TokensByAFoldersOptionsAreThoseOfTransformers) {
   }
 }
 
-// However the tokens come, the scores are those of the model that reads all of them at once.
+// In whatever portions tokens are read, the scores are those of the model reading all of them at once.
 TEST_F(Generate, ReadingInPartsChangesNothing) {
   const NoGrad off;
   for (const char* kind : kKinds) {
@@ -156,7 +156,7 @@ TEST_F(Generate, ReadingInPartsChangesNothing) {
   }
 }
 
-// Sequences of other lengths beside it, some of which end before it, change nothing in a text.
+// Sequences of other lengths in the batch, some of which end earlier, don't change a text.
 TEST_F(Generate, ABatchIsItsPromptsAlone) {
   for (const char* kind : {"gpt2", "llama3"}) {
     const auto model = load(kind);
@@ -230,7 +230,7 @@ TEST_F(Generate, EndsWhereItShould) {
   EXPECT_EQ(made.texts[0], whole.substr(0, whole.find(stop)));
 }
 
-// Where there is no room, the newer half of the text is read as if it were all.
+// When the context is full, the newer half of the text is read as if it were all.
 TEST_F(Generate, GoesOnFromTheNewerHalf) {
   const auto model = load("llama3");
   const auto prompt = answers().at("llama3").at("prompt").get<Ids>();

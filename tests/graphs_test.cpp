@@ -93,8 +93,8 @@ TEST(Graphs, AreMadeOfEveryOpAndTheSameForTheSameSeed) {
 
 // ---- planted faults ----
 
-/// Every value is taken for dead one step too early: what is made there may lie where it lay. Floats only: a
-/// spoilt index would read anywhere.
+/// Every value counts as dead one step too early, so a result may get its memory. Floats only: a corrupted
+/// index could read anywhere.
 void end_lifetimes_early(link::Schedule& plan) {
   for (auto& slot : plan.slots)
     if (is_float(slot.type.dtype) && slot.last_step > slot.first_step) --slot.last_step;

@@ -10,8 +10,8 @@
 #include "conformance/seam/guarded.h"
 #include "test_backends.h"
 
-// The proof that the checks bite: every good backend passes all of them, and every liar is found by the check
-// that its entry names, which then passes on the backend that the liar wraps.
+// Tests of the checks: every good backend passes all of them, and every liar is caught by the check that its
+// entry names, which passes on the backend that the liar wraps.
 namespace weft::testing {
 namespace {
 
@@ -20,8 +20,8 @@ using namespace conformance;
 // Others that judge by the oracle.
 const std::set<std::string> kByTheOracle = {"packs_constants", "writes_over_operands"};
 
-// Those that ask all cases of all ops, or run graphs: ops_test.cpp and graphs_test.cpp do that, on every
-// backend, and so does scripts/test by `weft check`.
+// Checks of all cases of all ops, and graphs: ops_test.cpp and graphs_test.cpp run them on every backend, and
+// so does scripts/test by `weft check`.
 const std::set<std::string> kCostly = {"accumulates_at_size",
                                        "arranged",
                                        "candidates",
@@ -103,7 +103,7 @@ TEST(Cases, AreSelectedByBeginnings) {
   EXPECT_EQ(run.executed(), 2);
 }
 
-// A mode of the processor that a case leaves changed is its failure, and not that of the next one.
+// A processor mode that a case leaves changed is a failure of that case, not of the next one.
 TEST(Cases, ThatChangeModesFail) {
   CheckRun run("reference", {.only = "of a test"});
   run.run({"of a test", "", [](CheckRun& own) {

@@ -1,8 +1,8 @@
 #pragma once
 #include <cstdint>
 
-// The test program's own operator new: it counts, and refuses what it is told to. Sanitizers have one of
-// their own, which stays: then nothing is counted or refused.
+// The test program's own operator new: counts allocations, and fails them on request. Sanitizer builds keep
+// theirs: then nothing is counted or failed.
 #if defined(__has_feature)
 #define WEFT_HAS_FEATURE(name) __has_feature(name)
 #else
@@ -18,7 +18,7 @@ namespace weft::testing {
 
 /// Allocations so far, of all threads.
 int64_t host_allocations();
-/// Of this thread: `n` more allocations pass, and the one after them fails, once. Negative: none fails.
+/// On this thread, `n` more allocations succeed and the next one fails, once. Negative: none fails.
 void refuse_host_allocation_after(int64_t n);
 
 }  // namespace weft::testing

@@ -3,7 +3,7 @@
 #include "ir/graph.h"
 #include "small_model.h"
 
-// The graph's text, its verifier, and what every op must say about itself.
+// The graph's text, its verifier, and the required parts of every op definition.
 namespace weft::ir {
 namespace {
 

@@ -12,8 +12,7 @@
 #include "weft/jit.h"
 #include "weft/ledger.h"
 
-// From the graph to a plan: what is fused, what a device without a kernel for it gets, and where everything
-// lies.
+// From the graph to a schedule: fusion, devices without a kernel for it, and memory.
 namespace weft::testing {
 namespace {
 

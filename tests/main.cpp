@@ -14,7 +14,7 @@ class BeginsOnReference : public testing::EmptyTestEventListener {
 }  // namespace
 
 int main(int argc, char** argv) {
-  setenv("WEFT_MEASURED", "0", 1);  // what somebody measured on this machine decides nothing here
+  setenv("WEFT_MEASURED", "0", 1);  // measurements of this machine must not affect tests
   testing::InitGoogleTest(&argc, argv);
   testing::UnitTest::GetInstance()->listeners().Append(new BeginsOnReference);
   return RUN_ALL_TESTS();

@@ -30,7 +30,7 @@ Rows rows(uint64_t seed, int64_t n = kBatch) {
   std::vector<int32_t> tokens, targets;
   for (uint64_t i = 0; i < static_cast<uint64_t>(n * kContext); ++i)
     tokens.push_back(static_cast<int32_t>(random_word(seed, i) % kVocabulary));
-  // What follows is the token plus one: something to learn.
+  // The next token is the token plus one: something to learn.
   for (const int32_t t : tokens) targets.push_back((t + 1) % kVocabulary);
   return {ids(tokens, {n, kContext}), ids(targets, {n, kContext})};
 }
@@ -182,7 +182,7 @@ TEST_F(Models, AWholeStepIsOneGraph) {
   EXPECT_FALSE(nn::parameters(model)[1].grad());
 }
 
-// A layer of one's own, and a model made of some.
+// A custom layer, and a model of such layers.
 struct Scale : nn::Module {
   Tensor factor;
   void fields(nn::Fields& f) override { f.parameter("factor", factor, {3}, nn::Initial::normal(1)); }
@@ -212,7 +212,7 @@ TEST_F(Models, AModuleOfOnesOwn) {
   EXPECT_EQ(nn::parameter_count(model), 6);
   EXPECT_NE(parameters[0].to_bytes(), parameters[1].to_bytes());
 
-  // First values depend on the name, not on what else there is.
+  // Initial values depend on the name, not on other parameters.
   Scales longer;
   longer.parts.resize(5);
   nn::build(longer, {.seed = 5, .dtype = DType::f64});
@@ -275,7 +275,7 @@ TEST_F(Models, TheFirstThatIsNotFiniteIsNamed) {
   EXPECT_EQ(infinite->where, "exp");
   EXPECT_FALSE(infinite->nan);
   EXPECT_FALSE(first_not_finite([](const auto& in) { return std::vector<Tensor>{tanh(in[0])}; }, {x}));
-  // A parameter that is lost is named, and states stay what they are.
+  // A missing parameter is named, and states are unchanged.
   Tensor w = Tensor::of({1, NAN}, {2}).named("w");
   const Tensor state = Tensor::of({5, 0}, {2}, DType::u64).named("random");
   const auto before = state.to_bytes();

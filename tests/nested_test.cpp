@@ -9,8 +9,8 @@
 #include "weft/jit.h"
 #include "weft/ops.h"
 
-// Bodies whose steps have bodies of their own: how the compiler makes them, what a file may hold, and what
-// kernels and the linker see of them.
+// Nested bodies: how the compiler makes them, their limits in files, and their forms for kernels and the
+// linker.
 namespace weft::testing {
 namespace {
 
@@ -90,7 +90,7 @@ TEST(Nested, ProductsAndWhatBelongsToThemAreOneCall) {
   for (const Example& e : kExamples) EXPECT_EQ(calls_of(program_of(e)), e.calls) << e.name;
 }
 
-// The calls come back as they were: with the same bits as without groups.
+// The original calls run: with the same bits as without groups.
 TEST(Nested, ADeviceWithoutAKernelForAGroupGetsItsCalls) {
   const auto in = noise({{9, kWidth}, {9, kWidth}, {kWidth, kWidth}, {kWidth, kWidth}});
   for (const Example& e : kExamples)

@@ -4,7 +4,7 @@
 #include "conformance/noise.h"
 #include "conformance/run.h"
 
-// Graphs, judged by what rounding does to them.
+// The noise bound of graphs.
 namespace weft::conformance {
 namespace {
 

@@ -7,8 +7,7 @@
 #include "seam/builtin.h"
 #include "test_backends.h"
 
-// The provider `onednn` beside what `weft check` asks of it: bodies with an epilogue, threads, and its
-// absence.
+// The provider `onednn` beyond `weft check`: bodies with an epilogue, threads, and its absence.
 namespace weft::testing {
 namespace {
 
@@ -158,7 +157,7 @@ TEST_F(OneDnn, ABodyThatIsAlmostOneIsRefused) {
   EXPECT_EQ(plan(rig, l).status().code(), Code::unsupported);
 }
 
-// Threads are the host's, and how many there are changes no bit.
+// Threads are the host's, and their number changes no bit.
 TEST_F(OneDnn, TheNumberOfThreadsChangesNoBit) {
   Rig rig("onednn");
   const Ask ask{.op = "matmul", .inputs = {counting({200, 150}, 0.3), counting({150, 260}, 0.7)}};

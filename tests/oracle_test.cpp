@@ -52,7 +52,7 @@ TEST(Oracle, PhiloxGivesThePublishedVectors) {
             (std::array<uint32_t, 4>{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}));
 }
 
-// A case's random operands made small whole numbers, of which many functions are fractions in one point only.
+// A case's random operands as small integers; many functions are rational only at single points.
 enum class Fill { whole, zeros, ones, signs };
 
 std::vector<Array> filled_inputs(const Case& c, DType t, Fill fill) {
@@ -227,7 +227,7 @@ TEST(Oracle, ProductsAreJudgedAsAnyOrderGivesThem) {
   EXPECT_GT(open, 100);
 }
 
-// What is known of a backend is held to both ways: what gets worse fails, and what got better in silence.
+// Expectations are checked both ways: regressions fail, and so do silent improvements.
 TEST(Expectations, DriftFailsBothWays) {
   const std::string path = testing::TempDir() + "expectations.txt";
   std::ofstream(path) << "# a remark\nrefused  ops/cast f8*  has no f8\nwrong  ops/exp f16*  issue 12\n";

@@ -5,8 +5,8 @@
 
 namespace weft::testing {
 
-/// The most memory that `weft` with these arguments had, in bytes; its output goes to the file `log`. A run
-/// that fails is a failure of the test.
+/// The peak memory of `weft` with these arguments, in bytes; its output goes to the file `log`. A failing run
+/// fails the test.
 int64_t peak_memory(const std::vector<std::string>& arguments, const std::string& log);
 
 }  // namespace weft::testing

@@ -13,7 +13,7 @@
 #include "weft/ops.h"
 #include "weft/policy_scope.h"
 
-// Bad plug-ins are refused in words that name the step; the host goes on as if nothing had been.
+// Bad plug-ins are refused with a message that names the step; the host is unaffected.
 namespace weft::testing {
 namespace {
 
@@ -82,7 +82,7 @@ TEST(Plugin, ABadOneIsRefusedInWordsThatNameTheStep) {
   }
 }
 
-// Whoever tries again is told again, and nothing piles up.
+// A second try reports the error again, and nothing accumulates.
 TEST(Plugin, LoadedAgainAndAgainTheReportStaysAsItWas) {
   ASSERT_TRUE(load_plugin("good_plain_c"));
   std::vector<std::string> paths = {plugin_path("good_plain_c")};
@@ -135,8 +135,7 @@ TEST(Plugin, OneWithoutADeviceIsUnavailableAndSaysWhy) {
   }
 }
 
-// Devices and their threads are there until the process ends, and so may tensors be, in what ends after
-// main().
+// Devices and their threads live until the process ends, and so may tensors, destroyed after main().
 TEST(PluginDeathTest, AProcessEndsInPeaceWithWhateverIsLoadedAndHeld) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");  // a process of its own
   for (const char* name : {"good_plain_c", "far", "good_longer_table"})

@@ -6,8 +6,8 @@
 #include "weft/ledger.h"
 #include "weft/ops.h"
 
-// Programs that take tensors where they lie and make their results there: nothing is copied, and eager ops
-// and sessions that use the same memory keep their turn.
+// Programs that read tensors in place and leave results on the device: nothing is copied, and eager ops and
+// sessions that share memory stay ordered.
 namespace weft {
 namespace {
 
@@ -76,8 +76,7 @@ TEST(Ports, AStateThatIsAnOutputStaysWhatItWas) {
   }
 }
 
-// Runs and eager ops one after the other on the same memory, and nobody waits: on a device whose queues are
-// late.
+// Runs and eager ops in turn on the same memory, without waits, on a device with late queues.
 TEST(Ports, EagerAndSessionsKeepTheirTurn) {
   for (const auto& backend : testing::backends({"far", "opencl"})) {
     const OnBackend on(backend);
@@ -129,7 +128,7 @@ TEST(Ports, OutputsOutliveTheirProgram) {
   }
 }
 
-// Memory that two programs took stays theirs while one of them is there.
+// Memory shared by two programs stays locked while one of them exists.
 TEST(Ports, TakenMemoryIsHeldByEachProgram) {
   const OnBackend on("native");
   const Tensor w = Tensor::of({1, 2, 3, 4}, {4}).named("w"), zero = Tensor::of({0, 0, 0, 0}, {4});

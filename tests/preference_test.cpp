@@ -7,7 +7,7 @@
 #include "weft/ops.h"
 #include "weft/policy_scope.h"
 
-// Measurements stand in front of selection, and whatever they say changes no result.
+// Measurements precede selection, and never change a result.
 namespace weft::testing {
 namespace {
 
@@ -160,7 +160,7 @@ TEST_F(Preference, HostileFilesChangeNothing) {
   expect_usual("a folder");
 }
 
-// Whatever a file becomes by chance: never another result than one of the two kernels gives, and no crash.
+// A randomly damaged file: the result is always that of one of the two kernels, and nothing crashes.
 TEST_F(Preference, MutatedFilesGiveNoOtherResult) {
   keep(measured(kOther));
   const std::string good = text();

@@ -9,7 +9,7 @@
 #include "peak_memory.h"
 #include "test_backends.h"
 
-// What it costs in memory to make text with a folder of Hugging Face's: hardly more than its weights.
+// The memory for generating text with a Hugging Face folder: little more than its weights.
 namespace weft {
 namespace {
 

@@ -6,7 +6,7 @@
 #include "base/thread_pool.h"
 #include "weft/ops.h"
 
-// Products whose sizes no tile divides, of numbers for which every order of adding gives the same.
+// Products whose sizes no tile divides, of numbers whose sums are exact in any order.
 namespace weft {
 namespace {
 

@@ -12,7 +12,7 @@
 #include "weft/generate.h"
 #include "weft/ops.h"
 
-// Prompts of different lengths, read together: sequence behind sequence, and nothing is padded.
+// Prompts of different lengths, read together: sequences one after another, without padding.
 namespace weft::testing {
 namespace {
 
@@ -84,7 +84,7 @@ void expect_same_scores(const Decoder& a, int64_t i, const Decoder& b, int64_t j
   EXPECT_LE(apart, 1e-5f * largest) << "sequence " << i;
 }
 
-// As many multiply-adds together as one after the other: not those of four prompts of the longest's length.
+// As many multiply-adds as one after another: not those of four prompts of the longest length.
 TEST(Ragged, PromptsOfDifferentLengthsComputeNoPadding) {
   multiplying();
   set_default_backend("watch_multiplying");
@@ -112,8 +112,8 @@ TEST(Ragged, PromptsOfDifferentLengthsComputeNoPadding) {
   set_default_backend("native");
 }
 
-// Some read nothing, some a token, some go back: each is what it would be alone, on every way through the
-// ops.
+// Some sequences read nothing, some a token, some rewind: each gets the scores that it would get alone, on
+// every path through the ops.
 TEST(Ragged, SequencesComeAndGoAsTheyLike) {
   for (const char* backend : {"native", "reference"}) {
     set_default_backend(backend);

@@ -10,7 +10,7 @@
 #include "weft/ledger.h"
 #include "weft/ops.h"
 
-// Recipes: what depends on constants alone runs once.
+// Recipes: calls that depend on constants alone run once.
 namespace weft {
 namespace {
 
@@ -132,7 +132,7 @@ TEST(Recipes, LeaveWhatDependsOnSizes) {
   EXPECT_FALSE(split(file));
 }
 
-// What each run overwrites begins anew in each run.
+// Values that each run overwrites start anew in each run.
 TEST(Recipes, LeaveWhatIsOverwritten) {
   const Tensor w = drawn({4, kSide}, "reference"), rate = Tensor::of({0.5}, {}),
                ones = drawn({4, kSide}, "reference");

@@ -9,7 +9,7 @@
 #include "weft/jit.h"
 #include "weft/ops.h"
 
-// Faults that a reader of the first version found. Each is kept here, so that it can't come back.
+// Regression tests of faults found in a review of the first version.
 namespace weft {
 namespace {
 

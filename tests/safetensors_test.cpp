@@ -98,7 +98,7 @@ TEST(Safetensors, EveryDTypeGoesRound) {
   }
 }
 
-// Any one byte of a file may be wrong, and any part missing: an error or another file, never a crash.
+// Any byte of a file may be wrong and any part missing: gives an error or another file, never a crash.
 TEST(Safetensors, DamageIsSafe) {
   const std::vector<std::byte> data(24);
   const TensorEntry entries[] = {{"a", DType::f32, {2, 3}, data}};

@@ -10,7 +10,7 @@
 #include "weft/random.h"
 #include "weft/sampling.h"
 
-// The token that is chosen is what the definitions say; and a text ends where its stop strings do.
+// The chosen token follows the definitions; and a text ends at its stop strings.
 
 namespace weft {
 namespace {

@@ -4,7 +4,7 @@
 #include "weft/ops.h"
 #include "weft/tensor.h"
 
-// A number of C++ beside a tensor is that number, or an error: never another one in silence.
+// A C++ number with a tensor is that number or an error, never silently another one.
 namespace weft::testing {
 namespace {
 

@@ -9,8 +9,7 @@
 #include "weft/jit.h"
 #include "weft/ops.h"
 
-// What goes wrong while things run: two threads, no memory, errors that come late. Each time all goes on
-// after.
+// Faults at run time: two threads, no memory, late errors. Work goes on after each.
 namespace weft::testing {
 namespace {
 

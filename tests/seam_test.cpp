@@ -10,7 +10,7 @@
 #include "weft/ledger.h"
 #include "weft/policy_scope.h"
 
-// Who is chosen, who is refused and in which words, and that the ledger tells what really happened.
+// The choice of kernels, refusals and their messages, and a ledger that reports what really happened.
 namespace weft::testing {
 namespace {
 

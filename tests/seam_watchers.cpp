@@ -51,7 +51,7 @@ weft_code Gate::synchronize(weft_queue q, weft_error* e) {
     std::unique_lock lock(mutex_);
     ++visitors_;
     changed_.notify_all();
-    // Not for ever: whoever should have been refused stands here too, and the test is to fail, not to hang.
+    // Not forever: a caller that should have been refused waits here too, and the test must fail, not hang.
     changed_.wait_for(lock, std::chrono::seconds(2), [this] { return !closed_; });
     --visitors_;
   }

@@ -4,7 +4,7 @@
 
 #include "conformance/seam/wrapped.h"
 
-// Honest backends that watch the host: what it asked, launched and moved, and what it does when they say no.
+// Honest backends that watch the host: its requests, launches and copies, and its reaction to refusals.
 namespace weft::testing {
 
 using conformance::Wrapped;
@@ -48,7 +48,7 @@ class Forgetful : public Watching {
   }
 };
 
-/// A number of allocations may pass; then memory is out.
+/// A number of allocations succeed; then memory is out.
 class Starving : public Wrapped {
  public:
   using Wrapped::Wrapped;
@@ -67,7 +67,7 @@ class Starving : public Wrapped {
   bool returns_ = false;
 };
 
-/// While closed, whoever synchronizes stands at the gate.
+/// While closed, synchronize blocks at the gate.
 class Gate : public Wrapped {
  public:
   using Wrapped::Wrapped;

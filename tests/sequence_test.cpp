@@ -13,7 +13,7 @@
 #include "weft/jit.h"
 #include "weft/ops.h"
 
-// Programs as sequences of their device: in the order that the plan's dependencies give and no other.
+// Programs as sequences of their device: ordered by the schedule's dependencies alone.
 namespace weft::testing {
 namespace {
 
@@ -161,7 +161,7 @@ void read_another(link::Step& step, int32_t other, const Schedule& plan) {
     }
 }
 
-// One thing in the plan that decides what runs when, or where.
+// One property of the schedule that decides what runs when, or where.
 void mutate(Schedule& plan, std::mt19937& random, size_t kinds = 8) {
   const auto any = [&](size_t n) { return static_cast<size_t>(random() % n); };
   auto& step = plan.steps[any(plan.steps.size())];
@@ -218,7 +218,7 @@ TEST(Dependencies, AMutatedPlanIsRefusedOrHarmless) {
         if (plan.steps.empty()) return;
         const auto before = plan;
         mutate(plan, random, 7);  // the last one makes another program of it
-        // What each step launched in turn would get wrong already is not for sequences to tell.
+        // Mutations that give wrong results even if steps are launched in turn are not for sequences to find.
         Schedule in_turn = plan;
         link::set_dependencies(in_turn);
         changed = link::check_dependencies(in_turn).ok();
@@ -341,7 +341,7 @@ TEST(Sequences, AFailedRecordingIsAnErrorAndTheDeviceGoesOn) {
   EXPECT_EQ(run_graph(3).kind, Verdict::agreed);
 }
 
-// Nobody waits between the runs, and each has memory of its own for what it takes and gives.
+// No waits between runs; each has its own memory for inputs and outputs.
 TEST(Sequences, EachRunHasItsOwnPorts) {
   for (const auto& backend : backends({"far", "opencl", "native"})) {
     SCOPED_TRACE(backend);

@@ -4,8 +4,7 @@
 #include "weft/jit.h"
 #include "weft/ops.h"
 
-// What the cases of conformance/ops can't say about reshape, slice and pools: words of errors, and symbolic
-// sizes.
+// reshape, slice and pools beyond the cases of conformance/ops: error messages and symbolic sizes.
 namespace weft {
 namespace {
 

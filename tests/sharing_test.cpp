@@ -18,7 +18,7 @@
 #include "weft/ops.h"
 #include "weft/optim.h"
 
-// Values of a linked program that share memory: in place, as views, in pieces, and one after the other.
+// Values of a linked program that share memory: in place, as views, in pieces, and in sequence.
 namespace weft::testing {
 namespace {
 
@@ -192,8 +192,8 @@ TEST(Sums, ProductsAreAddedToWhatIsThere) {
 
 // ---- lanes
 
-// Steps in several lanes may run beside each other. What orders two of them is what they read, or the lane
-// that they share, and not that they were given the same memory.
+// Steps in different lanes may run concurrently. Only their reads, or a common lane, order two steps, not
+// that they got the same memory.
 TEST(Lanes, MemoryMakesNoStepWaitForAnotherLane) {
   WEFT_NEEDS_PLUGIN("far");
   size_t wide = 0, given_up = 0;

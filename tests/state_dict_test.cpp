@@ -14,7 +14,7 @@
 #include "weft/sequential.h"
 #include "weft/vision.h"
 
-// What modules know by name: in files, in memory, tied, frozen.
+// Modules by name: in files, in memory, tied, frozen.
 namespace weft {
 namespace {
 

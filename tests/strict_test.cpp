@@ -7,9 +7,8 @@
 #include "weft/backend/base.hpp"
 #include "weft/policy_scope.h"
 
-// Strict means strict: for each op, whatever its backend fails with is an error that names it, never another
-// device's answer. And where another device may step in, the ledger tells what the backends themselves have
-// counted.
+// Strict mode: for each op, any failure of its backend is an error that names it, never another device's
+// answer. And if another device may step in, the ledger equals the backends' own counts.
 namespace weft::testing {
 namespace {
 

@@ -82,7 +82,7 @@ TEST_F(TextFiles, FoldersInOrderEachFileOnce) {
   EXPECT_EQ(t.notes.size(), 5u);  // the empty and the binary one, two that are hidden, a linked folder
 }
 
-// What a file holds is what tokenizers are given, byte for byte, and what they give back.
+// Tokenizers get a file's contents byte for byte, and return them.
 TEST_F(TextFiles, TheTextOfAFileIsItsBytes) {
   for (const std::string bytes :
        {"\xef\xbb\xbfone\r\ntwo\rthree\n\n", "no end of line", "\r\n", " x \t\f\n"}) {
@@ -137,7 +137,7 @@ TEST(TokenData, BatchesAreFunctionsOfSeedAndNumber) {
     const auto batch = a.train(n, 32);
     ASSERT_EQ(batch.tokens.size(), 128u);
     for (const int32_t t : batch.targets)
-      EXPECT_FALSE(held.contains(t));  // what validates is never trained on
+      EXPECT_FALSE(held.contains(t));  // validation tokens are never trained on
   }
 }
 

@@ -11,8 +11,8 @@
 #include "weft/ops.h"
 #include "weft/tokenizer.h"
 
-// What is shared by threads: the pool, the devices, the ledger, a tokenizer; and the caches of calls, which
-// are not. scripts/test runs these under ThreadSanitizer.
+// Objects shared by threads: the pool, devices, the ledger, a tokenizer; and the caches of calls, which are
+// per thread. scripts/test runs these under ThreadSanitizer.
 namespace weft {
 namespace {
 
@@ -148,7 +148,7 @@ TEST(Threads, MayShareALeaf) {
   EXPECT_EQ(w.grad().to_vector<int>(), std::vector<int>(3, 50 * (1 + 2 + 3 + 4)));
 }
 
-// Of two threads one remembers words for all; the other does without.
+// Of two threads one uses the shared cache of words; the other does without.
 TEST(Threads, MayShareATokenizer) {
   std::string text;
   for (int i = 0; i < 3000; ++i) text += std::to_string(i * i) + (i % 7 ? " lower" : " lowest,\n");

@@ -8,8 +8,7 @@
 #include "conformance/gradients.h"
 #include "conformance/run.h"
 
-// PyTorch's answers, made by scripts/torch_oracle: they and ours must both lie within the derived bound of
-// the truth.
+// PyTorch's answers, from scripts/torch_oracle: they and ours must be within the derived bound of the truth.
 namespace weft::conformance {
 namespace {
 

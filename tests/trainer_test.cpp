@@ -10,8 +10,8 @@
 #include "test_backends.h"
 #include "weft/ops.h"
 
-// A run of training goes the same way whatever happens to it: saved and taken up again, or held up by a step
-// that is lost.
+// A training run gives the same results whatever happens to it: saved and continued, or interrupted by a
+// failed step.
 namespace weft {
 namespace {
 
@@ -70,8 +70,8 @@ nn::LlamaConfig llama(int64_t vocabulary) {
           .activation = nn::Activation::gelu};
 }
 
-// A run that is saved and taken up again goes exactly where it would have gone: eager and compiled, with
-// dropout, accumulation and masters of halves.
+// A run that is saved and continued gives exactly the results of an uninterrupted one: eager and compiled,
+// with dropout, accumulation and masters of halves.
 TEST_F(TrainingRuns, AreTakenUpExactly) {
   const auto go = [&](nn::Checkpoint& run, const std::string& folder, int64_t steps) {
     nn::Trainer trainer(run, data_);
@@ -116,8 +116,7 @@ TEST_F(TrainingRuns, AreTakenUpExactly) {
   }
 }
 
-// After a loss that is lost, the run is where it was before: with smaller steps it goes on as if nothing had
-// been.
+// After a loss that is not finite, the run is in its previous state, and continues with smaller steps.
 TEST_F(TrainingRuns, ALostStepChangesNothing) {
   const nn::RunInfo info{
       .settings = {.model = gpt(tokenizer_.size()), .schedule = {.rate = 1e-2}, .steps = 6, .batch = 2},

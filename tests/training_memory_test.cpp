@@ -8,7 +8,7 @@
 namespace weft::testing {
 namespace {
 
-// A compiled step has memory of its own, planned for all of it; the model beside it is there once more.
+// A compiled step has its own planned memory, and a copy of the model.
 TEST(TrainingMemory, CompiledStepsTakeLittleMoreThanEagerOnes) {
   const auto folder = std::filesystem::temp_directory_path() / ("weft_memory_" + std::to_string(::getpid()));
   const auto peak = [&](const char* how) {

@@ -7,7 +7,7 @@
 #include "weft/ops.h"
 #include "weft/sequential.h"
 
-// What trains models: as PyTorch does it (scripts/train_oracle), in halves, in parts, and compiled.
+// Training: as PyTorch does it (scripts/train_oracle), in halves, with accumulation, and compiled.
 namespace weft {
 namespace {
 
@@ -112,7 +112,7 @@ TEST_P(LikePyTorch, HalvesLearnOnMasters) {
 INSTANTIATE_TEST_SUITE_P(On, LikePyTorch, ::testing::Values("reference", "native"),
                          [](const auto& i) { return std::string(i.param); });
 
-// What the bound is worth: each is a mistake that trains just as well.
+// Tests the bound: each of these mistakes trains just as well, and must exceed it.
 TEST(LikePyTorchFaults, AreSeen) {
   set_default_backend("native");
   const auto apart = [](const char* what, const auto& model, const auto& config) {

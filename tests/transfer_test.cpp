@@ -6,7 +6,7 @@
 #include "test_backends.h"
 #include "weft/tensor.h"
 
-// Copies between devices: straight where one side is the host's memory, through pinned pieces where none is.
+// Copies between devices: directly if one side is host memory, through pinned pieces otherwise.
 namespace weft {
 namespace {
 

@@ -8,7 +8,7 @@
 #include "weft/ledger.h"
 #include "weft/ops.h"
 
-// Which kernel is the fastest for each call of a program.
+// weft tune: the fastest kernel for each call of a program.
 namespace weft::testing {
 namespace {
 
@@ -61,7 +61,7 @@ TEST_F(Tune, FindsTheFastestOfTheRightOnes) {
     }
 }
 
-// What is large is checked on whole numbers, where every order of additions gives the same.
+// Large calls are checked on integers, for which every order of additions gives the same.
 TEST_F(Tune, ChecksLargeProductsOnWholeNumbers) {
   auto f = compile([](const std::vector<Tensor>& in) { return std::vector<Tensor>{matmul(in[0], in[1])}; },
                    {{"a", {DType::f32, {64, 96}}}, {"b", {DType::f32, {96, 64}}}}, {.backend = "native"});

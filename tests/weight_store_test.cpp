@@ -10,7 +10,7 @@
 #include "weft/jit.h"
 #include "weft/ops.h"
 
-// Weights of programs: one copy for all sessions of the process, packed where a kernel wants that.
+// Weights of programs: one copy for all sessions of the process, packed if a kernel wants that.
 namespace weft {
 namespace {
 
@@ -103,7 +103,7 @@ TEST(WeightStore, OtherBytesAreAnotherWeight) {
   EXPECT_EQ(run(first, 9), a);
 }
 
-// What is read as it is too would be there twice.
+// A weight that is also read unpacked would be stored twice.
 TEST(WeightStore, WeightsOfSeveralUsesStayAsTheyAre) {
   const Tensor weight = drawn({kOut, kIn}, "native");
   Compiled program = compile(
@@ -115,7 +115,7 @@ TEST(WeightStore, WeightsOfSeveralUsesStayAsTheyAre) {
   EXPECT_EQ(program.schedule_text().find("packed weight"), std::string::npos) << program.schedule_text();
 }
 
-// Nor are those packed that change, and those whose memory a caller has given.
+// Weights that change, or are in a caller's memory, are not packed either.
 TEST(WeightStore, StatesAndTakenWeightsAreNotPacked) {
   for (const bool trained : {true, false}) {
     Tensor weight = drawn({kOut, kIn}, "native");
@@ -161,7 +161,7 @@ Failing& failing() {
   return one;
 }
 
-// The session gets the error and may be run again; no other session shares what did not arrive.
+// The session gets the error and may be run again; no other session shares the failed copy.
 TEST(WeightStore, AFailedUploadIsSharedWithNobody) {
   const WeightFile file;
   const std::string on = failing().name();
@@ -177,7 +177,7 @@ TEST(WeightStore, AFailedUploadIsSharedWithNobody) {
   }
 }
 
-// Those that come second wait for the first one's copy.
+// Later sessions wait for the first one's copy.
 TEST(Threads, SessionsThatOpenAtOnceShareACopy) {
   const WeightFile file;
   seam::Device& d = device("native");

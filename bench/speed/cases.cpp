@@ -196,7 +196,7 @@ Group convolutions(int threads) {
   return g;
 }
 
-// A program in a session whose inputs are set: what a run costs once they are in place.
+// A program in a session whose inputs are set: the cost of a run alone.
 std::shared_ptr<runtime::Session> session_of(const Traced& traced, std::span<const runtime::HostTensor> in) {
   auto program = std::make_shared<const program::CompiledProgram>(
       value_or_raise(compiler::compile(*traced.graph, {}, {.name = "bench"})));
@@ -206,8 +206,7 @@ std::shared_ptr<runtime::Session> session_of(const Traced& traced, std::span<con
   return session;
 }
 
-// relu(a x + b) over 16 M elements as one region, beside a copy of as many bytes: no peer but the memory
-// itself.
+// relu(a x + b) over 16 M elements as one region; the peer is a copy of as many bytes.
 Group chains(int threads) {
   Group g{"relu(a x + b), 16 M", threads, 0.85, 0, {}};
   constexpr int64_t n = int64_t{16} << 20;

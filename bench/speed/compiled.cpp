@@ -18,7 +18,7 @@ extern char** environ;
 namespace weft::speed {
 namespace {
 
-// What the process reads once: shapes and numbers as a line of JSON, then the elements.
+// The input of the process: shapes and numbers as a line of JSON, then the elements.
 std::string write_operands(const std::vector<Operand>& operands, const std::vector<double>& numbers) {
   const auto path = std::filesystem::temp_directory_path() / fmt::format("weft_speed.{}", getpid());
   nlohmann::json head = {{"numbers", numbers}, {"operands", nlohmann::json::array()}};
@@ -52,7 +52,7 @@ class Process {
     to_ = fdopen(down[1], "w"), from_ = fdopen(up[0], "r");
   }
   ~Process() {
-    if (to_) std::fclose(to_);  // the end of its input ends it
+    if (to_) std::fclose(to_);  // it exits at the end of its input
     if (from_) std::fclose(from_);
     if (child_ > 0) waitpid(child_, nullptr, 0);
   }

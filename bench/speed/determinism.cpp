@@ -10,8 +10,8 @@
 #include "weft/ops.h"
 #include "weft/policy_scope.h"
 
-// What determinism costs: whoever asks for a level gets kernels that promise it, and these may be slower
-// ones.
+// The cost of determinism: a demanded level restricts the choice to kernels that promise it, which may be
+// slower.
 namespace weft::speed {
 namespace {
 
@@ -36,7 +36,7 @@ Case on_noise(std::string name, std::vector<std::vector<int64_t>> shapes, Op op)
   return compared(std::move(name), "", noise, std::move(op));
 }
 
-/// Rows of a table of `below`, many of them more than once.
+/// Row numbers below `below`, with many duplicates.
 Tensor some_rows(int64_t n, int64_t below) {
   std::vector<int64_t> rows;
   for (int64_t i = 0; i < n; ++i) rows.push_back(i * 7919 % below);
@@ -77,7 +77,7 @@ void add_rows(std::vector<Case>& all) {
   }
 }
 
-/// The case at one level; nothing where a kernel for it can't be had.
+/// The case at one level; none if there is no kernel for it.
 std::optional<Task> at_level(const Case& c, uint8_t level) {
   const Policy asked{.determinism = level};
   const PolicyScope scope(asked);

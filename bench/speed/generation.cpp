@@ -3,7 +3,7 @@
 #include "cases.h"
 #include "weft/generate.h"
 
-// Text token by token, as it is generated: what counts is how quickly all weights pass by once.
+// Text generation, token by token: bound by the time to read all weights once.
 namespace weft::speed {
 namespace {
 

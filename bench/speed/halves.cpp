@@ -5,7 +5,7 @@
 #include "cases.h"
 #include "weft/generate.h"
 
-// A model in halves beside itself in f32: what text costs, and what reading a prompt costs.
+// A model in halves against itself in f32: generating tokens, and reading a prompt.
 namespace weft::speed {
 namespace {
 
@@ -20,7 +20,7 @@ nn::GPT model_in(DType dtype) {
   return dtype == DType::f32 ? f32 : nn::copy_as(dtype, f32);
 }
 
-/// A prompt that is read at once, or tokens that are read one after the other.
+/// A prompt read at once, or tokens read one by one.
 struct Reading {
   Reading(DType dtype, int64_t tokens, bool at_once)
       : decoder(model_in(dtype),

@@ -25,7 +25,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 double multiply_adds(long n) {
   const hn::ScalableTag<float> d;
   const auto x = hn::Set(d, 0.999f), y = hn::Set(d, 1e-3f);
-  // Each begins elsewhere: equal chains would be computed once.
+  // Each starts with another value: equal chains would be computed once.
   const auto at = [&](float v) HWY_ATTR { return hn::Set(d, v); };
   auto a = at(1), b = at(2), c = at(3), e = at(4), f = at(5), g = at(6), h = at(7), i = at(8), j = at(9),
        k = at(10), l = at(11), m = at(12);

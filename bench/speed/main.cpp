@@ -14,22 +14,22 @@
 #include "limits.h"
 #include "weft/backends.h"
 
-// weft_speed: Weft beside other libraries, by turns in one run. `scripts/bench speed` builds what it needs
-// and runs it.
+// weft_speed: Weft against other libraries, alternating in one run. `scripts/bench speed` builds what it
+// needs and runs it.
 namespace weft::speed {
 namespace {
 
 struct Row {
   std::string group, name, peer;
   Measured m;
-  double limit_share = 0;  // of what the machine can do at most
+  double limit_share = 0;  // of the machine's peak
 };
 
 Row run(const Case& c, double peak, double round) {
   Row row{c.group, c.name, "", {}, 0};
   double best = 0;
   std::vector<PeerTask> peers = c.peers();
-  // The best of the peers is the one that counts; which one that is shows in a short trial.
+  // The fastest peer in a short trial is the one to compare with.
   const PeerTask* chosen = nullptr;
   for (const auto& p : peers) {
     const double t = time_of(p.task, 0.02, 3);
@@ -59,7 +59,7 @@ void print(const Row& r) {
              r.m.difference > 1e-3 ? fmt::format("  DIFFERS by {:.1e}", r.m.difference) : "");
 }
 
-// Bytes beside what they may be at most.
+// Amounts of bytes and their limits.
 int print_amounts(const Group& group, nlohmann::json& out) {
   int over = 0;
   fmt::print("\n{}, {} threads\n", group.name, group.threads);
@@ -78,7 +78,7 @@ int print_amounts(const Group& group, nlohmann::json& out) {
   return over;
 }
 
-/// Each case beside its best peer, and what the group promises of them.
+/// Each case against its best peer, and the group's goals.
 int print_ratios(const Group& group, nlohmann::json& out) {
   const double peak = peak_flops(group.threads);
   fmt::print("\n{}, {} thread{}: peak {:.0f} Gflop/s\n", group.name, group.threads,
@@ -117,8 +117,8 @@ int print_ratios(const Group& group, nlohmann::json& out) {
   return failed + !good;
 }
 
-/// The groups that have one of the words in their names, all without a word; none, and words on stderr, where
-/// a word is in no name.
+/// The groups whose names contain one of the words; all groups without words. If a word matches no name:
+/// none, and an error on stderr.
 std::vector<Group> groups_named(std::span<char* const> words) {
   std::vector<Group> all = all_groups();
   const auto has = [](const Group& g, const char* word) { return g.name.find(word) != std::string::npos; };

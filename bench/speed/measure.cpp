@@ -16,7 +16,7 @@ double time_runs(const Task& task, int64_t n) {
   for (int64_t i = 0; i < n; ++i) task.run();
   return (now() - start) / static_cast<double>(n);
 }
-/// How many runs fill the time.
+/// The number of runs that fill the time.
 int64_t runs_in(const Task& task, double seconds) {
   task.run();
   int64_t n = 1;
@@ -42,7 +42,7 @@ Measured measure(const Task& ours, const Task& peer, double seconds, int rounds)
   const int64_t n = runs_in(ours, seconds), m = runs_in(peer, seconds);
   std::vector<double> a, b, ratio;
   for (int r = 0; r < rounds; ++r) {
-    // Who is first changes, so that whatever one leaves in the caches serves both.
+    // Alternates who is first, so that cache contents benefit both.
     const bool first = r % 2 == 0;
     if (first) a.push_back(time_runs(ours, n));
     b.push_back(time_runs(peer, m));

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-// Two ways to do one thing, timed in turns in one run, and their results compared.
+// Two ways to do one task, timed in turns in one run, with results compared.
 namespace weft::speed {
 
 struct Task {

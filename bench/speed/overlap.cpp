@@ -9,8 +9,8 @@
 #include "seam/registry.h"
 #include "weft/ops.h"
 
-// Copies beside kernels: one queue computes, another one moves pinned memory to the device, and the host only
-// watches the points. What is drawn is when each piece of work had passed, by the host's clock.
+// Copies concurrent with kernels: one queue computes, another one copies pinned memory to the device, and the
+// host only polls the points. Draws the completion time of each piece of work, by the host's clock.
 namespace weft::speed {
 namespace {
 
@@ -55,7 +55,7 @@ class Work {
   Tensor x_, y_;
 };
 
-/// When each piece of the two queues had passed, in seconds; a queue without pieces has none.
+/// The completion time in seconds of each piece of the two queues; none for a queue without pieces.
 struct Timeline {
   std::vector<double> kernels, copies;
   double end() const {

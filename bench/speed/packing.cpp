@@ -7,8 +7,8 @@
 #include "weft/jit.h"
 #include "weft/ops.h"
 
-// Two linear layers whose weights are constants of the program, and so packed once, beside the same with
-// weights that a caller owns, which are read as they are.
+// Two linear layers whose weights are constants of the program, and so packed once, against the same with
+// weights owned by the caller, which are read in place.
 namespace weft::speed {
 namespace {
 
@@ -37,7 +37,7 @@ struct Layers {
   std::optional<Compiled> program;
 };
 
-// The largest difference, of values that are sums of `in` and `out` products of at most 0.05 each.
+// The largest difference of values that are sums of `in` and `out` products of at most 0.05 each.
 double difference(const Tensor& a, const Tensor& b) {
   const auto x = a.to_vector<float>(), y = b.to_vector<float>();
   double most = 0;

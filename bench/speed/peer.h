@@ -1,8 +1,8 @@
 #pragma once
 #include <cstdint>
 
-// A library that is measured beside Weft, behind a C interface of its own: built or opened where it is there,
-// a reason where not. Operands are f32 in row-major order, and live as long as the task.
+// A library to compare with, behind a C interface: built or opened if present, else a reason. Operands are
+// f32 in row-major order, and live as long as the task.
 extern "C" {
 
 struct PeerTensor {
@@ -18,18 +18,18 @@ struct PeerTensor {
 struct PeerLibrary {
   const char* name;
   const char* version;
-  // Null where the library has no such op, or not on these operands.
+  // Null if the library has no such op, or not for these operands.
   void* (*make)(const char* op, const PeerTensor* operands, int n_operands, const double* numbers,
                 int n_numbers);
   void (*run)(void* task);
-  // The first result of the last run: elements, and how many.
+  // The first result of the last run: elements and their number.
   const float* (*result)(void* task, int64_t* n);
   void (*release)(void* task);
   void (*threads)(int n);
-  // Bytes that one more run has at once beyond what was there before it. Null where it can't be said.
+  // The peak of additional bytes during one more run. Null if unknown.
   double (*peak_bytes)(void* task);
 };
 
-// The one symbol of a peer that is built as a module.
+// The only symbol of a peer module.
 typedef const PeerLibrary* (*PeerEntry)();
 }

@@ -90,8 +90,8 @@ void* open_any(std::initializer_list<const char*> names) {
 }
 
 void open_products() {
-  // In a virtual machine OpenBLAS may take the processor for one of 2004: where it has a kernel for AVX-512,
-  // that is named.
+  // In a virtual machine OpenBLAS may mistake the processor for one of 2004: names the AVX-512 kernel if
+  // there is one.
   if (__builtin_cpu_supports("avx512f")) setenv("OPENBLAS_CORETYPE", "SKYLAKEX", 0);
   if (void* l = open_any({"libopenblas.so.0"})) {
     g_openblas = {symbol<CblasSgemm>(l, "cblas_sgemm"), nullptr,

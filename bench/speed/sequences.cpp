@@ -10,7 +10,7 @@
 #include "weft/jit.h"
 #include "weft/ops.h"
 
-// A program of small calls, launched one by one and as sequences of its device: what a step costs.
+// A program of small calls, launched one by one and as sequences of its device: the cost of a step.
 namespace weft::speed {
 namespace {
 
@@ -52,7 +52,7 @@ class Program {
     last_ = (*program_)({x_})[0];
     last_ = (*program_)({x_})[0];  // recorded
   }
-  /// Seconds of a run, on an average of some that nobody waits for in between.
+  /// Average seconds of a run, over several without waits between them.
   double measure() {
     const auto begin = Clock::now();
     for (int i = 0; i < kRuns; ++i) last_ = program_->enqueue({x_})[0];

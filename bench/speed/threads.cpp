@@ -7,8 +7,8 @@
 #include "cases.h"
 #include "weft/ops.h"
 
-// What threads are worth: each op at sizes from a few elements to millions, on one thread and on all that the
-// group has. A kernel that shares work too small to share loses here.
+// The gain from threads: each op at sizes from a few elements to millions, on one thread and on all of the
+// group's. A kernel that splits work that is too small loses here.
 namespace weft::speed {
 namespace {
 
@@ -45,7 +45,7 @@ class Draw {
   std::mt19937_64 random_{16};
 };
 
-/// About `elements` in rows of a length that is drawn.
+/// About `elements` elements in rows of random length.
 std::vector<int64_t> in_rows(Draw& draw, int64_t elements) {
   const int64_t n = draw.size(8, 4096);
   return {std::max<int64_t>(1, elements / n), n};

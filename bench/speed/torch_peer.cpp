@@ -10,7 +10,7 @@
 #include "peer.h"
 #include "torch_training.h"
 
-// PyTorch through its C++ interface, which is its quickest. Tensors are made before the clock starts.
+// PyTorch through its C++ interface, the fastest. Tensors are created before the clock starts.
 namespace {
 
 using at::Tensor;
@@ -57,8 +57,8 @@ std::function<Tensor()> conv2d(const Tensors& x, const Numbers& a) {
   const auto stride = static_cast<int64_t>(a[0]), padding = static_cast<int64_t>(a[1]);
   return [x, stride, padding] { return at::conv2d(x[0], x[1], {}, stride, padding); };
 }
-// A GPT that goes on from one token, taking the likeliest, with its keys and values kept where they are.
-// Queries, keys and values come of one product, as users of PyTorch write it.
+// A GPT with greedy decoding from one token and an in-place cache of keys and values.
+// Queries, keys and values are one product, as users of PyTorch write it.
 class Gpt {
  public:
   // Weights in the order in which nn::GPT names them; numbers: layers, heads, the first token, how many to

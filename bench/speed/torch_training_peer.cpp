@@ -116,11 +116,11 @@ struct Gpt {
   }
 };
 
-// ---- what is allocated
+// ---- allocation
 
 std::atomic<int64_t> g_live{0}, g_peak{0};
 
-// PyTorch's own allocator, counted by the sizes that it is asked for.
+// PyTorch's own allocator, counting requested sizes.
 class Counting final : public c10::Allocator {
  public:
   explicit Counting(c10::Allocator* inner) : inner_(inner) {}

@@ -14,7 +14,7 @@ namespace {
 constexpr size_t kFirst = 8;  // losses that are compared
 constexpr double kRate = 1e-3;
 
-/// A model, what goes in and what should come out, and an optimiser: made again for each way to take steps.
+/// A model, its input and targets, and an optimizer; created again for each way to take steps.
 struct Training {
   std::function<Tensor(const Tensor& in)> model;
   std::vector<Tensor> parameters;
@@ -120,12 +120,12 @@ std::vector<Operand> operands_of(const Training& t) {
 
 using Peers = std::function<std::vector<PeerTask>(const std::vector<Operand>&, const std::vector<double>&)>;
 
-/// Both of our ways beside the peers: the better one counts.
+/// Eager and compiled against the peers: the better one counts.
 Group steps_of(std::string name, int threads, double reach, const MakeTraining& make, const Peers& peers) {
   Group g{std::move(name), threads, reach, 0, {}, true, {}};
   const auto theirs = [make, peers] {
     const Training t = make();
-    // The peers read their operands where they lie.
+    // The peers read their operands in place.
     const auto operands = std::make_shared<std::vector<Operand>>(operands_of(t));
     auto tasks = peers(*operands, t.numbers);
     for (auto& p : tasks) p.task.run = [operands, run = p.task.run] { run(); };
@@ -140,8 +140,8 @@ Peers eager_peer(const std::string& op) {
   return [op](const std::vector<Operand>& x, const std::vector<double>& a) { return peer_tasks(op, x, a); };
 }
 
-/// What one eager step has at once beyond what lives between steps: what the allocator took, and what tensors
-/// asked for; the compiled program's arena; and PyTorch's.
+/// The peak memory of one eager step beyond the memory between steps, as allocated and as requested by
+/// tensors; the compiled program's arena; and PyTorch's.
 std::vector<Amount> memory_of(const std::string& what, const MakeTraining& make, const std::string& op) {
   std::vector<Amount> out;
   auto& device = *value_or_raise(seam::registry().open("native"));

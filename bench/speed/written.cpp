@@ -6,8 +6,8 @@
 #include "weft/backends.h"
 #include "weft/ops.h"
 
-// Rendered kernels beside the same algorithm as somebody would write it in OpenCL C for one dtype and rank: a
-// group of 256 items, 32 of them for a row; a product in tiles of 64 x 64.
+// Rendered kernels against the same algorithm written by hand in OpenCL C for one dtype and rank: groups of
+// 256 items, 32 of them for a row; products in tiles of 64 x 64.
 namespace weft::speed {
 namespace {
 
@@ -83,7 +83,7 @@ std::vector<Tensor> tensors_of(const std::vector<Operand>& operands) {
   return x;
 }
 
-/// A kernel of the text above, on operands of its own.
+/// A kernel of the text above, with its own operands.
 class Written {
  public:
   Written(const char* entry, const std::vector<Operand>& operands, std::vector<int64_t> result,
@@ -121,7 +121,7 @@ class Written {
   weft_module module_ = nullptr;
 };
 
-/// Ours on the device beside a kernel of the text; both wait for their result.
+/// Ours on the device against a kernel of the text; both wait for their result.
 Case beside(std::string name, const char* entry, std::function<Operands()> make, Op op,
             std::vector<int64_t> y, std::vector<int32_t> scalars, double flops = 0) {
   const auto ours = [make, op] {
@@ -161,7 +161,7 @@ Case product_beside(int64_t m, int64_t n, int64_t k) {
       2.0 * static_cast<double>(m * n * k));
 }
 
-/// A copy of so many bytes on the device.
+/// A copy of this many bytes on the device.
 PeerTask copy_of_bytes(uint64_t bytes) {
   const auto from = std::make_shared<seam::BufferRef>(value_or_raise(device().allocate(bytes)));
   const auto to = std::make_shared<seam::BufferRef>(value_or_raise(device().allocate(bytes)));
@@ -188,7 +188,7 @@ Case row_op_beside_copy(const char* name, int64_t rows, int64_t n, Op op) {
 
 }  // namespace
 
-// A promise on devices that are bound by their memory; a small one computes longer than it copies.
+// A goal for devices that are bound by memory; small ones are bound by computation.
 Group rows_beside_copies(int threads) {
   Group g{.name = "opencl rows beside copies", .threads = threads, .reach = 0, .cases = {}, .amounts = {}};
   if (!is_backend_available("opencl")) return g;

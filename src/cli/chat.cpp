@@ -8,7 +8,7 @@
 #include "cli/text/language.h"
 #include "weft/policy_scope.h"
 
-// weft chat: a conversation with a model that was made for it.
+// weft chat: a conversation with a chat model.
 namespace weft::cli {
 namespace {
 
@@ -24,7 +24,7 @@ struct Options {
 volatile std::sig_atomic_t interrupted = 0;
 void on_interrupt(int) { interrupted = 1; }
 
-// A read that waits for a line is to come back: the handler does not restart it.
+// A blocked read of a line must return, so the handler does not restart it.
 void listen_for_interrupts() {
   struct sigaction action{};
   action.sa_handler = on_interrupt;
@@ -84,7 +84,7 @@ class Chat {
     if (!o.system.empty()) messages_.push_back({"system", o.system});
   }
 
-  /// False when there is no room to go on.
+  /// False if the context is full.
   bool answer(const std::string& said) {
     messages_.push_back({"user", said});
     const std::vector<int32_t> ids = template_.encode(messages_, chat_);
@@ -105,7 +105,7 @@ class Chat {
     }
     const double writing = seconds_since(begin);
     messages_.push_back({"assistant", text});
-    text_.generate.sampling.seed += 1;  // the same question again may have another answer
+    text_.generate.sampling.seed += 1;  // so the same question may get another answer
     const double in = rate(g.prompt_tokens(), reading),
                  out = rate(static_cast<int64_t>(g.tokens(0).size()), writing);
     report(text, g, in, out);

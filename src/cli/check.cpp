@@ -19,7 +19,7 @@
 #include "formats/file.h"
 #include "seam/preference.h"
 
-// weft check: is this backend what it claims to be?
+// weft check: does this backend conform?
 namespace weft::cli {
 namespace {
 
@@ -41,7 +41,7 @@ void print_list(bool as_json) {
                          fmt::format("{:<28} {}", check->name, check->proves));
 }
 
-// The command line that gives the same cases the same way on this device, but for what selects cases.
+// The command line that repeats these cases on this device, without options that select cases.
 std::vector<std::string> arguments_of(const Options& o, const Common& common, const std::string& device) {
   std::vector<std::string> words = {"check", device};
   const auto add = [&](const char* option, const std::string& value) {
@@ -63,7 +63,7 @@ std::string command_of(const std::vector<std::string>& arguments) {
   return line;
 }
 
-// More cases than fit into a line that people paste stand in a file.
+// More cases than fit on a line go to a file.
 constexpr size_t kMostInALine = 8;
 
 std::string command_with(const std::string& command, std::vector<std::string> cases) {
@@ -81,13 +81,13 @@ std::string command_with(const std::string& command, std::vector<std::string> ca
   return line + " --only " + shell_word("@" + path.string());
 }
 
-// The first failure of each check again, in processes of their own: does it fail alone, or on what does it
-// depend? The others of a check are mostly the same fault.
+// Runs the first failure of each check again, in separate processes: does it fail alone, or what does it
+// depend on? Other failures of a check are mostly the same fault.
 std::vector<Judged> judged(const Options& o, const CheckRun& run, const std::vector<std::string>& arguments,
                            const std::vector<std::string>& ran) {
   std::vector<Judged> all;
   Again again(arguments, o.again);
-  std::set<std::string> seen = {"expectations", "used_by_models"};  // these follow from a whole run
+  std::set<std::string> seen = {"expectations", "used_by_models"};  // these depend on a whole run
   for (const auto& f : run.failures()) {
     auto& one = all.emplace_back(Judged{&f, {}, run.command(f)});
     const std::string name = f.check + "/" + f.name;
@@ -142,12 +142,12 @@ bool check_device(const Options& o, const CheckedDevice& device, bool as_json) {
   std::fflush(stdout);
   if (!o.keep.empty() && device.first) write_text(o.keep, expectations_of(found));
   if (!o.matrix.empty() && device.first) write_text(o.matrix, matrix_text(run, o.matrix.ends_with(".json")));
-  if (run.executed() == 0 && device.first)  // a further device is not asked the checks that take long
+  if (run.executed() == 0 && device.first)  // slow checks are skipped for further devices
     throw Error(invalid("no case was executed; `weft check --list` names the checks"));
   return run.failures().empty();
 }
 
-// The checks that a further device of a backend is not asked.
+// The checks that are skipped for further devices of a backend.
 std::string long_checks() {
   std::string names;
   for (const Check* check : all_checks())
@@ -199,8 +199,8 @@ int run(Options& o, const Common& common) {
   const auto asked = asked_devices(o.backend);
   const auto& backend = asked.devices.front().name;
   check_computes(backend);
-  const seam::Unmeasured alone;  // what was measured here is no part of the backend
-  // What is drawn is something else in each run, but where it was asked for, and where liars are numbered.
+  const seam::Unmeasured alone;  // measurements on this machine are no part of the backend
+  // The seed is random in each run, unless given, and except with numbered liars.
   if (!o.seed_given && !o.liars) o.check.seed = 1 + std::random_device()() % 1'000'000;
   o.check.repeat = command_of(arguments_of(o, common, o.backend));
   if (common.policy != "forbid")
@@ -209,7 +209,7 @@ int run(Options& o, const Common& common) {
   if (o.drawn_given && !o.liars)
     throw UsageError(invalid("--drawn says how many --liars are drawn; give both"));
   if (!o.liars) return check_devices(o, common, asked);
-  // By chance only where that can be done, unless it was asked for: then the error says why not.
+  // By default only if it is possible; if requested, the error says why it is not.
   const int64_t drawn = o.drawn_given ? o.drawn : !can_be_lied_about(backend) ? 0 : o.check.full ? 200 : 10;
   if (drawn > 0 && !can_be_lied_about(backend))
     throw UsageError(

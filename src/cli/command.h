@@ -30,30 +30,30 @@ struct Common {
   std::vector<std::string> plugins;   // --plugin
 };
 
-/// An option that is being defined; what it says is CLI11's, which every subcommand would else compile anew.
+/// An option being defined; wraps CLI11, which every subcommand would otherwise compile again.
 class Option {
  public:
   explicit Option(CLI::Option* option) : option_(option) {}
   Option& required();
   Option& type_name(const std::string& word);
-  /// Shows the value that it has now as the default.
+  /// Shows its current value as the default.
   Option& capture_default_str();
   Option& range(int64_t least, int64_t most);
   Option& range(int least, int most) { return range(int64_t{least}, int64_t{most}); }
   Option& range(double least, double most);
   Option& one_of(std::vector<std::string> words);
-  /// `wrong` says what is wrong with a value, or nothing.
+  /// `wrong` returns what is wrong with a value, or nothing.
   Option& check(std::function<std::string(const std::string&)> wrong);
   Option& excludes(const Option& other);
   Option& excludes(const std::string& other);
-  /// Of an option with many values: one each time that it is given.
+  /// For an option with many values: one per occurrence.
   Option& one_at_a_time();
 
  private:
   CLI::Option* option_;
 };
 
-/// The options of a subcommand. `to` keeps its value where an option is not given, and outlives this.
+/// The options of a subcommand. `to` keeps its value if an option is not given, and must outlive this.
 class Syntax {
  public:
   explicit Syntax(CLI::App& app) : app_(app) {}
@@ -64,7 +64,7 @@ class Syntax {
   Option add_option(const std::string& name, uint64_t& to, const std::string& help);
   Option add_option(const std::string& name, double& to, const std::string& help);
   Option add_flag(const std::string& name, bool& to, const std::string& help);
-  /// An option whose words stand for values.
+  /// An option with named values.
   template <class E>
   Option add_choice(const std::string& name, E& to, std::vector<std::pair<std::string, E>> words,
                     const std::string& help) {
@@ -82,7 +82,7 @@ class Syntax {
   void footer(const std::string& text);
 
   bool given(const std::string& name) const;
-  /// The whole program's, for what is made of all options.
+  /// The whole program's options, for generated output about all of them.
   const CLI::App& program() const;
 
  private:
@@ -104,8 +104,7 @@ struct Command {
 };
 std::span<const Command> all_commands();
 
-/// Checks that an option is a whole number from `least` up. CLI11 alone takes one that does not fit for the
-/// nearest that does.
+/// Checks that an option is an integer of at least `least`. CLI11 alone clamps numbers that do not fit.
 template <class T>
 auto whole_number(T least, T most = std::numeric_limits<T>::max()) {
   return [least, most](const std::string& text) -> std::string {

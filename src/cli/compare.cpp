@@ -29,7 +29,7 @@ struct Outputs {
 
 struct Row {
   std::string backend;
-  std::string failure;          // why it did not run, or in what it disagrees; empty: agrees
+  std::string failure;          // why it did not run, or how it disagrees; empty: agrees
   double error = 0, bound = 0;  // of the element, of logits or loss, that comes closest to its bound
   const char* output = "";
   double per_second = 0;
@@ -56,14 +56,13 @@ struct Case {
   }
 };
 
-/// Logits and loss as the noise bound of graphs sees them: the truth in f64, and what each element may be off
-/// by.
+/// Logits and loss by the noise bound of graphs: the truth in f64, and the bound of each element.
 struct Bounds {
   conformance::Bounded logits, loss;
 };
 
-// The model's own graph, run with its intermediates randomly rounded: what rounding does to these weights on
-// these tokens, not what it might do to any.
+// The model's own graph, run with its intermediates randomly rounded: the effect of rounding on these weights
+// and tokens, not the worst case.
 Bounds noise_bounds(const Case& c) {
   const Tensor tokens = c.tokens(), targets = c.targets();
   const auto model = c.model();
@@ -82,12 +81,11 @@ Bounds noise_bounds(const Case& c) {
 
 Outputs run_once(const Case& c) { return forward(*c.model(), c.tokens(), c.targets()); }
 
-// Keeps the element that comes closest to its bound. A NaN is as far away as can be: it must not pass through
-// a comparison that is false for it.
+// Keeps the element closest to its bound. A NaN counts as infinitely far: comparisons with it are false.
 void judge_element(Row& row, const char* output, double got, double want, long double bound) {
   const double off = std::abs(got - want), error = std::isnan(off) ? INFINITY : off;
   const auto allowed =
-      static_cast<double>(2 * bound);  // each of the two may be off by the bound from the truth
+      static_cast<double>(2 * bound);  // each of the two may differ from the truth by the bound
   if (!row.bound || error * row.bound > row.error * allowed || std::isinf(error))
     row.error = error, row.bound = allowed, row.output = output;
   if (!(error <= allowed)) row.failure = fmt::format("disagrees in the {}", output);
@@ -103,7 +101,7 @@ void judge_outputs(Row& row, const Outputs& got, const Outputs& reference, const
   judge_element(row, "loss", got.loss, reference.loss, bounds.loss.error[0]);
 }
 
-// Half a second of forward passes, after one that prepared everything.
+// Half a second of forward passes, after a warm-up.
 double speed(const nn::LanguageModel& model, const Tensor& tokens, const Tensor& targets, int64_t count) {
   const auto start = Clock::now();
   double spent = 0;
@@ -151,7 +149,7 @@ nlohmann::json to_json(const Row& r) {
           {"kernels", ledger_json(r.kernels)}};
 }
 
-// Names of kernels without their device in front, each once, with how often it ran.
+// Names of kernels without the device prefix, each once, with its number of runs.
 std::string kernel_list(const Row& r) {
   std::vector<std::pair<std::string, uint64_t>> all;
   for (const auto& k : r.kernels) {
@@ -204,7 +202,7 @@ io::Batch batch_for(const Options& o, const nn::TrainedModel& trained) {
     for (const auto& words : text.notes) note(words);
     return first_of(std::move(text.tokens));
   }
-  // Without a text, tokens by chance: harder on the numbers than text that the model knows.
+  // Without a text, random tokens: harder on the numbers than text that the model knows.
   std::vector<int32_t> ids(static_cast<size_t>(4 * o.batch * (context + 1)));
   for (size_t i = 0; i < ids.size(); ++i)
     ids[i] = static_cast<int32_t>(random_word(settings.seed, i) % static_cast<uint64_t>(tokenizer.size()));

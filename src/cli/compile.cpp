@@ -28,7 +28,7 @@ Compiled compile_part(nn::Checkpoint& run, const Options& o) {
   return nn::compile_step(run, batch, options);
 }
 
-// What the file says of itself, so that it has been read back once.
+// Prints the file's own description, which reads it back once.
 void describe(const Options& o, const Common& common) {
   const auto p = value_or_raise(program::read_file(o.out));
   const auto bytes = std::filesystem::file_size(o.out);
@@ -51,7 +51,7 @@ int run(Options o, const Common& common) {
   refuse_to_overwrite(o.out, "the checkpoint", nn::checkpoint_path(o.model));
   auto checkpoint = nn::load_checkpoint(o.model);
   compile_part(checkpoint, o).save(o.out);
-  // What went into a pipe or a device is gone.
+  // Output to a pipe or a device can't be read back.
   if (std::filesystem::is_regular_file(o.out) && !is_standard_output(o.out)) describe(o, common);
   return 0;
 }

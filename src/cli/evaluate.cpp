@@ -23,7 +23,7 @@ int run(const Options& o, const Common& common) {
   Show show(common.json);
   for (const auto& words : text.notes) note(words);
   const auto e = nn::evaluate(*trained.model, text.tokens.ids(), o.batch);
-  // By bytes, models of different tokenizers can be compared: those of the text that the ids stand for.
+  // Per byte of the decoded text, so that models with different tokenizers can be compared.
   const auto predicted = text.tokens.ids().subspan(1);
   const auto bytes = trained.info.tokenizer.decode(predicted, false).size();
   const double bits = e.loss * static_cast<double>(e.tokens) / std::numbers::ln2 / static_cast<double>(bytes);

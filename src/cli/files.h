@@ -5,7 +5,7 @@
 
 namespace weft::cli {
 
-/// Raises where `out` is, by whatever name or link, the file that `option` had this command read.
+/// Raises if `out` is, by any name or link, the file that `option` reads.
 inline void refuse_to_overwrite(const std::string& out, const char* option, const std::string& read) {
   std::error_code one_is_not_there;
   if (std::filesystem::equivalent(out, read, one_is_not_there))
@@ -16,8 +16,8 @@ inline void refuse_to_overwrite(const std::string& out, const char* option, cons
 /// The file that --out names: "-" is standard output, as it is standard input for --data.
 inline std::string output_path(const std::string& out) { return out == "-" ? "/dev/stdout" : out; }
 
-/// Raises where write_text would, before there is anything to write. Not tried: folders that are still to be
-/// made, and pipes and devices, whose reader would take the trial for the end.
+/// Raises if write_text would fail, before there is anything to write. Not tried for missing folders, nor for
+/// pipes and devices, whose reader would see the trial as the end.
 inline void check_writable(const std::filesystem::path& path) {
   using enum std::filesystem::file_type;
   std::error_code ec;

@@ -4,7 +4,7 @@
 #include "cli/show.h"
 #include "program/program.h"
 
-// weft inspect: what a program file holds.
+// weft inspect: the contents of a program file.
 namespace weft::cli {
 namespace {
 

@@ -35,7 +35,7 @@ void add_common(CLI::App& app, Common& c) {
   for (CLI::Option* o : all) o->group("Options of every subcommand");
 }
 
-// What the common options mean, before the subcommand runs.
+// Applies the common options before the subcommand runs.
 Policy configure(const Common& c) {
   set_thread_count(c.threads);
   for (const auto& path : c.plugins) load_backend(path);
@@ -50,8 +50,8 @@ Policy configure(const Common& c) {
   return policy;
 }
 
-// A limit on the size of files is an error like a full disk. A file that is mapped and then cut by somebody
-// else ends the process when a page of it that is gone is wanted: with words, at least.
+// A limit on file sizes is an error like a full disk. If a mapped file is truncated by another process,
+// touching a missing page ends this one: with a message, at least.
 void take_file_signals() {
   std::signal(SIGXFSZ, SIG_IGN);
   std::signal(SIGBUS, [](int) {
@@ -61,8 +61,7 @@ void take_file_signals() {
   });
 }
 
-// A command line that says nothing sensible. CLI11 looks for what is missing first; a word that it does not
-// know is the likelier cause of that too.
+// An invalid command line. CLI11 reports missing arguments first, but an unknown word is the likelier cause.
 int usage_error(const CLI::App& app, const CLI::ParseError& e) {
   const auto unknown = app.remaining(true);
   const std::string what =
@@ -84,7 +83,7 @@ int run(int argc, char** argv) {
   app.footer("Exit status: 0 success, 1 failure, 2 invalid command line.");
   Common common;
   std::function<int()> action;
-  std::deque<Syntax> syntax;  // stays where it is: actions ask it what was given
+  std::deque<Syntax> syntax;  // a deque: actions refer to its elements
   for (const auto& command : all_commands()) {
     CLI::App* sub = app.add_subcommand(command.name, command.help);
     auto body = command.setup(syntax.emplace_back(*sub), common);

@@ -10,14 +10,14 @@
 #include "seam/registry.h"
 #include "weft/backends.h"
 
-// weft ops: what each op means, and which kernels there are for it. docs/ops.md is what --markdown prints.
+// weft ops: the documentation of each op and its kernels. docs/ops.md is the output of --markdown.
 namespace weft::cli {
 namespace {
 
 using nlohmann::json;
 
-/// Op -> ids of kernels of its own on the backends that are here. The shared primitives are left out: every
-/// backend may have them.
+/// Op -> ids of its kernels on the available backends. Without the shared primitives, which every backend may
+/// have.
 std::map<std::string, std::set<std::string>> own_kernels() {
   std::map<std::string, std::set<std::string>> all;
   for (const auto& name : get_available_backends()) {

@@ -10,7 +10,7 @@
 #include "weft/ledger.h"
 #include "weft/status.h"
 
-// What the subcommands print: plain lines, or one JSON object a line with --json.
+// Output of the subcommands: plain lines, or with --json one JSON object per line.
 namespace weft::cli {
 
 using Clock = std::chrono::steady_clock;
@@ -33,9 +33,9 @@ inline std::string grouped(int64_t n) {
   return s;
 }
 
-/// As one line; bytes of names that are no UTF-8 become U+FFFD.
+/// On one line; invalid UTF-8 in names becomes U+FFFD.
 inline std::string line_of(const nlohmann::json& object) { return formats::json_text(object); }
-/// The same on lines of its own.
+/// The same, indented.
 inline std::string page_of(const nlohmann::json& all) { return formats::json_text(all, 2); }
 /// "1 file", "2 files".
 inline std::string counted(size_t n, const std::string& what) {

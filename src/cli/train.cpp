@@ -20,7 +20,7 @@ volatile std::sig_atomic_t stop_signal = 0;
 // The first signal asks the loop to stop after its step; a second one ends the program at once.
 void on_signal(int signal) {
   stop_signal = signal;
-  // Not SIGHUP, which comes twice where a terminal is closed.
+  // Not SIGHUP, which comes twice when a terminal is closed.
   for (const int s : {SIGINT, SIGTERM}) std::signal(s, SIG_DFL);
 }
 
@@ -40,16 +40,16 @@ class Run {
     while (!stop_signal && done() < 1) {
       rate_ = trainer_.rate(done());
       const double loss = trainer_.step(done());
-      // A moving average whose weights sum to one from the first step on.
+      // A moving average whose weights sum to one from the first step.
       average_ += (loss - average_) / static_cast<double>(std::min<int64_t>(taken(), 50));
       loss_ = loss;
-      if (taken() <= 20 || seconds_since(logged_at_) >= 0.25) log();  // so that a long run has a short log
+      if (taken() <= 20 || seconds_since(logged_at_) >= 0.25) log();  // keeps the log of a long run short
       if (display_.due()) show();
       if (o_.sample_every > 0 && seconds_since(sampled_) > o_.sample_every) try_sample();
       if (seconds_since(saved_) > o_.save_every) validate(), save();
     }
     if (taken() > 0 && logged_step_ != state_.info.step) log();
-    // What was learnt is looked at before it replaces what was saved.
+    // Evaluates the model before it replaces the saved one.
     const auto last = trainer_.validate();
     history_.add({{"step", state_.info.step}, {"validation_loss", last.loss}});
     if (taken() > 0 && shown_step_ != state_.info.step) show();
@@ -60,7 +60,7 @@ class Run {
  private:
   int64_t taken() const { return state_.info.step - first_step_; }
 
-  // How much of the run is over, from 0 to 1.
+  // The finished part of the run, from 0 to 1.
   double done() const {
     const auto steps = state_.info.settings.steps;
     if (steps > 0) return static_cast<double>(state_.info.step) / static_cast<double>(steps);
@@ -89,7 +89,7 @@ class Run {
         history_.losses());
   }
 
-  // A sample is for people: where it can't be made, the run goes on without, and says so once.
+  // A sample is for people: if it can't be made, the run continues without, and says so once.
   void try_sample() {
     sampled_ = Clock::now();
     if (!sample_trouble_.empty()) return;
@@ -104,7 +104,7 @@ class Run {
     nn::set_training(*state_.model, true);
   }
 
-  // How the model goes on from a few tokens that it was never trained on.
+  // The model's continuation of a few tokens of the validation text.
   void sample() {
     const auto row = data_.validation(static_cast<uint64_t>(state_.info.step), 1).tokens;
     const std::vector<int32_t> prompt(row.begin(),
@@ -216,15 +216,15 @@ int train(const TrainOptions& o, const Common& common) {
   const io::TokenData data(text.tokens, run->model->context(), run->info.settings.seed);
   say_data(show, text, *run, data);
   for (const int s : {SIGINT, SIGTERM, SIGHUP})
-    if (std::signal(s, on_signal) == SIG_IGN) std::signal(s, SIG_IGN);  // of nohup, and of a shell's `&`
-  std::signal(SIGPIPE, SIG_IGN);  // a reader that goes away ends the progress, not the run and its checkpoint
+    if (std::signal(s, on_signal) == SIG_IGN) std::signal(s, SIG_IGN);  // by nohup, or a shell's `&`
+  std::signal(SIGPIPE, SIG_IGN);  // if the reader exits, the run and its checkpoint go on
   const auto steps = run->info.settings.steps;
   if (steps > 0 && run->info.step >= steps)
     note(fmt::format(
         "the checkpoint is at step {} of {}, counted from the first: nothing is left to do; --steps "
         "or --seconds gives it more",
         run->info.step, steps));
-  else  // whether the folder takes a checkpoint is known before a minute is spent, not after
+  else  // checks that the folder is writable before time is spent, not after
     nn::save_checkpoint(o.out, *run);
   return Run(o, common, *run, data).go();
 }

@@ -8,7 +8,7 @@
 #include "compiler/compile.h"
 #include "weft/policy_scope.h"
 
-// weft tune: which kernel is the fastest for each call of a program, on this machine.
+// weft tune: finds the fastest kernel for each call of a program on this machine.
 namespace weft::cli {
 namespace {
 

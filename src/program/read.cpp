@@ -159,7 +159,7 @@ Result<std::string> take_text(std::span<const std::byte>& rest) {
   return s;
 }
 
-/// What a file says wrongly is corruption of the section, whatever rule found it.
+/// Every error in a file is corruption of its section, whichever rule found it.
 Status corrupt_in(std::string_view section, Status status) {
   if (status.ok()) return status;
   return fail(Code::corrupt, "{}: {}", section, status.message());
@@ -188,7 +188,7 @@ Status read_origin(std::span<const std::byte> bytes, CompiledProgram& program) {
 }
 
 Result<CompiledProgram> deserialize(Blob bytes) {
-  // The plan is read in place, and its integers want their alignment.
+  // The plan is read in place, so its integers must be aligned.
   if (reinterpret_cast<uintptr_t>(bytes.data) % 64 != 0) bytes = Blob::copy_of(bytes.data, bytes.size);
   WEFT_TRY(const Container file, open_container({bytes.data, bytes.size}));
   auto program = read_plan(file.plan);

@@ -53,7 +53,7 @@ class Checker {
 
   // ---- dimensions, types, attributes ----
 
-  /// Uses only listed symbols, and says the same when it is written down and read back.
+  /// Uses only listed symbols, and survives writing and reading unchanged.
   Status dim(Dim d) {
     if (d.is_const() || !good_dims_.insert(d.bits()).second) return {};
     std::vector<Symbol> used;
@@ -74,7 +74,7 @@ class Checker {
     for (const Dim d : v.type.shape) {
       WEFT_CHECK(dim(d));
       if (d.max() < 0) return invalid("{} has the negative dimension {}", text(v.type), d.text());
-      // Zeros count as one, so that the order of the dimensions does not matter.
+      // Zeros count as one, so the order of the dimensions does not matter.
       if (__builtin_mul_overflow(bytes, std::max<int64_t>(d.max(), 1), &bytes))
         return invalid("{} may have more bytes than 63 bits can count", text(v.type));
     }

@@ -106,7 +106,7 @@ void append_text(std::string& out, std::string_view s) {
 
 std::string write_plan(const CompiledProgram& program) { return PlanWriter().write(program); }
 
-// Pairs of texts, each behind its length as 8 bytes.
+// Pairs of texts, each preceded by its length in 8 bytes.
 std::string write_origin(const CompiledProgram& program) {
   std::string out;
   for (const auto& [key, value] : program.origin) append_text(out, key), append_text(out, value);

@@ -3,7 +3,7 @@
 #include "weft/jit.h"
 #include "weft/ops.h"
 
-// Links, runs eagerly, differentiates and compiles: enough to see that the installed package is whole.
+// Links, runs eagerly, differentiates and compiles: shows that the installed package is complete.
 int main() {
   weft::Tensor x = weft::Tensor::of({1, 2, 3}, {3});
   x.requires_grad(true);

@@ -17,7 +17,7 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-/// A file with a case a line, as --only @FILE takes it, gone when this is.
+/// A temporary file with a case per line, for --only @FILE.
 class CaseFile {
  public:
   explicit CaseFile(const Names& names)
@@ -37,7 +37,7 @@ class CaseFile {
   std::filesystem::path path_;
 };
 
-// Does this run's report name the case among its failures? None: it reported nothing.
+// Does this run's report list the case as a failure? None if there is no report.
 std::optional<bool> fails(const std::string& report, const std::string& name) {
   const auto json = nlohmann::json::parse(report, nullptr, false);
   if (!json.is_object() || !json.contains("failures")) return std::nullopt;
@@ -97,7 +97,7 @@ Alone Again::ask(std::span<const std::string> ran) {
   if (alone.end == End::fails) return {"fails alone, too", {}};
   if (alone.end == End::breaks) return {"fails alone, too: " + alone.words, {}};
   const auto before = ran.first(ran.size() - 1);
-  // What it depends on most likely ran shortly before.
+  // Its cause most likely ran shortly before.
   for (size_t n = 1; !before.empty(); n *= 8) {
     const auto window = before.last(std::min(n, before.size()));
     const End end = run(window, last).end;

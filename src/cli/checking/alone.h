@@ -6,19 +6,19 @@
 
 namespace weft::cli {
 
-/// What a failure depends on, found by running its case again in separate processes.
+/// The cause of a failure, found by running its case again in separate processes.
 struct Alone {
   std::string words;                ///< "fails alone, too"; how its process ended; or what it depends on
   std::vector<std::string> before;  ///< cases that have to run before it, where it passes alone
 };
 
-/// Runs cases of this program again, as long as its time lasts.
+/// Runs cases again, within a time limit.
 class Again {
  public:
-  /// `arguments` are those of the command that failed, without what selects cases.
+  /// `arguments` are those of the failed command, without options that select cases.
   Again(std::vector<std::string> arguments, double seconds);
 
-  /// What the last of these cases depends on, which all ran in this order.
+  /// The cases that the last one depends on; all ran in this order.
   Alone ask(std::span<const std::string> ran);
 
  private:

@@ -20,7 +20,7 @@ std::string loaded(const std::string& path) {
   throw Error(fail(Code::unavailable, "{} brought no backend that was not there before", path));
 }
 
-// ":1" at the end of a word, where digits are all that stands behind the colon.
+// ":1" at the end of a word: a colon followed by digits only.
 std::string ordinal_of(const std::string& word) {
   const size_t colon = word.rfind(':');
   if (colon == word.npos || colon + 1 == word.size()) return "";

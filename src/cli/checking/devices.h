@@ -4,14 +4,14 @@
 
 namespace weft::cli {
 
-/// What `weft check` is asked to hold to the contract.
+/// The devices that `weft check` tests.
 struct AskedDevices {
-  /// Each by its name, and by the word that asks for it alone: "mychip:1", "build/mychip.so:1".
+  /// Each by its name, and by the argument that selects it alone: "mychip:1", "build/mychip.so:1".
   struct Device {
     std::string name, word;
   };
   std::vector<Device> devices;
-  /// Of devices that the backend counts and that can't be opened.
+  /// Reasons for devices that the backend counts but that can't be opened.
   std::vector<std::string> missing;
 };
 

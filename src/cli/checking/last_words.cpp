@@ -14,7 +14,7 @@
 
 #include "cli/show.h"
 
-// Signal handlers may use few functions, so what they say lies ready.
+// Signal handlers may call few functions, so their message is prepared.
 namespace weft::cli {
 namespace {
 
@@ -32,10 +32,10 @@ constexpr Ending kEndings[] = {
     {SIGTERM, "was told to end (SIGTERM)"},
 };
 
-volatile pid_t owner = 0;  // 0: nobody listens
+volatile pid_t owner = 0;  // 0: inactive
 std::array<char, 1024> repeat;
 std::array<struct sigaction, std::size(kEndings)> before;
-std::array<char, 1 << 16> stack;  // a kernel that used up its own has none for this
+std::array<char, 1 << 16> stack;  // for handlers after a stack overflow
 
 void say(const char* words) {
   [[maybe_unused]] const auto n = ::write(STDERR_FILENO, words, std::strlen(words));
@@ -64,10 +64,10 @@ void at_exit() {
   ::_exit(1);
 }
 
-std::atomic<uint64_t> cases{0};  // that have begun
+std::atomic<uint64_t> cases{0};  // started so far
 
-// Looks four times a second whether another case has begun. It counts its own looks, not the clock's seconds:
-// a machine that slept is no case that hangs.
+// Polls four times a second whether another case has started. Counts polls, not seconds of the clock: a
+// suspended machine is not a hanging case.
 void watch_over(const std::stop_token& stop, double limit) {
   constexpr int kLooks = 4;  // a second
   std::mutex mutex;
@@ -95,8 +95,7 @@ LastWords::LastWords(double limit) {
   ::sigaltstack(&own, nullptr);
   struct sigaction action{};
   action.sa_handler = on_signal, action.sa_flags = SA_ONSTACK;
-  // What comes meanwhile waits: `timeout` sends its signal twice, and the second one would end the first
-  // one's words.
+  // Blocks further signals: `timeout` sends its signal twice, and the second one would cut off the message.
   for (const auto& ending : kEndings) ::sigaddset(&action.sa_mask, ending.signal);
   for (size_t i = 0; i < std::size(kEndings); ++i) ::sigaction(kEndings[i].signal, &action, &before[i]);
   watch_ = std::jthread([limit](const std::stop_token& stop) { watch_over(stop, limit); });

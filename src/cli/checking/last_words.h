@@ -4,17 +4,17 @@
 
 namespace weft::cli {
 
-/// While it lives, a process that ends (a signal, Ctrl-C, a kernel that calls exit) says on standard error
-/// which case it was at and the command that repeats it. A case that takes more than `limit` seconds hangs:
-/// then the process says so and ends with 1. One at a time; children that are forked stay silent, and so does
-/// a thread other than this one that has used up its stack.
+/// While it lives, a process that ends early (a signal, Ctrl-C, a kernel that calls exit) prints the current
+/// case and the command that repeats it to standard error. If a case takes more than `limit` seconds, the
+/// process says so and exits with 1. One at a time; forked children are silent, and so are stack overflows of
+/// other threads.
 class LastWords {
  public:
   explicit LastWords(double limit);
   ~LastWords();
   LastWords(const LastWords&) = delete;
 
-  /// What runs now.
+  /// Sets the running case.
   void at(const std::string& repeat);
 
  private:

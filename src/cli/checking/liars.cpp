@@ -13,7 +13,7 @@ namespace weft::cli {
 namespace {
 
 using namespace conformance;
-// A liar that takes longer hangs.
+// A liar that takes longer counts as hanging.
 constexpr double kMostSeconds = 600;
 
 struct Accused {
@@ -29,7 +29,7 @@ std::vector<Accused> accused(const std::string& backend, const CheckOptions& o, 
   const auto is_asked = [&](const std::string& name) {
     return (o.only.empty() || o.only.cover(name)) && !o.skip.cover(name);
   };
-  std::set<std::pair<uint64_t, uint64_t>> numbers;  // those that are named, and those of the seed
+  std::set<std::pair<uint64_t, uint64_t>> numbers;  // named ones, and those of the seed
   for (const auto& only : o.only.list())
     if (const auto one = drawn_from_name(only)) numbers.insert(*one);
   for (const Liar& liar : all_liars())

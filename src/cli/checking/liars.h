@@ -3,8 +3,8 @@
 
 namespace weft::cli {
 
-/// Brings every liar about this backend before the suite: the named ones and `drawn` of the seed, or those
-/// that `only` names. Prints each with the case that catches it; 1 if one survives.
+/// Runs the suite on every liar about this backend: the named ones and `drawn` of the seed, or those in
+/// `only`. Prints each with the case that catches it; returns 1 if one survives.
 int check_liars(const std::string& backend, const conformance::CheckOptions& options, int64_t drawn,
                 bool as_json);
 

@@ -4,15 +4,15 @@
 
 namespace weft::cli {
 
-/// What became of a process.
+/// The outcome of a process.
 struct Finished {
   int status = 0;     ///< of waitpid
   bool ended = true;  ///< false: it was killed when its time had passed
   std::string out;    ///< what it wrote to standard output
 };
 
-/// Runs this program with these arguments, for so many seconds at most. Its standard error goes nowhere.
-/// Raises where no process can be started.
+/// Runs this program with these arguments, for at most this many seconds. Its standard error is discarded.
+/// Raises if no process can be started.
 Finished run_this_program(const std::vector<std::string>& arguments, double seconds);
 
 }  // namespace weft::cli

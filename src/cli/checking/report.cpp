@@ -11,7 +11,7 @@ namespace {
 
 using namespace conformance;
 
-// Those that a check shows by themselves: when everything fails, the first few say why.
+// The number of failures shown for a check: if everything fails, the first few say why.
 constexpr size_t kShown = 20;
 
 void print_failure(const CheckRun& run, const CaseResult& r) {
@@ -23,7 +23,7 @@ void say_more(size_t failed, const char* check) {
   if (failed > kShown) fmt::print("and {} more failed in {}; --json lists all\n\n", failed - kShown, check);
 }
 
-/// How far a check is that says so, and how many of its cases failed.
+/// The progress of a check that reports it, and its failed cases.
 struct Reached {
   size_t done = 0, of = 0, failed = 0;
   Clock::time_point start = Clock::now();
@@ -54,7 +54,7 @@ void say_each_check(CheckRun& run, LiveLine& live) {
 }
 
 void print_end(const CheckRun& run, const std::vector<Judged>& failures) {
-  // Lines of --expect that no case was like: they are found when all checks have ended.
+  // Lines of --expect that matched no case, known after all checks.
   say_more(static_cast<size_t>(std::ranges::count(run.failures(), "expectations", &CaseResult::check)),
            "expectations");
   for (const auto& s : run.skipped()) fmt::print("left out  {}/{}: {}\n", s.check, s.name, s.found.words);

@@ -6,14 +6,14 @@
 #include "cli/text/screen.h"
 #include "conformance/check.h"
 
-// What `weft check` prints of a run on one device.
+// The output of `weft check` for one device.
 namespace weft::cli {
 
-/// Prints each failure as it is found, the first few of a check, and each check with what came of it; for a
-/// terminal, the case that runs and how long its check will take.
+/// Prints the first few failures of a check as they are found, and each check with its result; on a terminal,
+/// also the running case and the remaining time of its check.
 void say_each_check(conformance::CheckRun& run, LiveLine& live);
 
-/// A failure, and what it depends on where that was looked for.
+/// A failure, and its cause if that was searched.
 struct Judged {
   const conformance::CaseResult* failure;
   std::optional<Alone> alone;

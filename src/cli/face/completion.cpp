@@ -30,7 +30,7 @@ std::vector<std::string> names_of(const std::vector<CommandLine>& list) {
   return names;
 }
 
-// What _weft() below does with a word that an option or a positional argument takes.
+// The action of _weft() below for the value of an option or a positional argument.
 std::string bash_source(const Argument& a) {
   const std::string many = a.many ? "+" : "";
   switch (source_of(a)) {
@@ -111,7 +111,7 @@ _{name} "$@"
 
 std::string zsh_action(const CommandLine& root, const Argument& a) {
   switch (source_of(a)) {
-    case Source::nothing: return " ";  // shows what is wanted
+    case Source::nothing: return " ";  // shows the description
     case Source::choices: return "(" + joined(a.choices, " ") + ")";
     case Source::files: return "_files";
     case Source::folders: return "_files -/";
@@ -121,14 +121,14 @@ std::string zsh_action(const CommandLine& root, const Argument& a) {
   return " ";
 }
 
-// What ends a part of a specification is no text.
+// Escapes characters that end a part of a specification.
 std::string zsh_text(std::string_view text) {
   std::string out;
   for (const char c : text) out += std::string(c == ':' || c == '[' || c == ']' ? "\\" : "") + c;
   return out;
 }
 
-// One line of _arguments for each name of an option; each name of it rules out the others.
+// One line of _arguments for each name of an option; each name excludes the others.
 std::string zsh_option(const CommandLine& root, const Argument& o, const char* indent) {
   std::string out;
   for (const auto& name : o.names) {
@@ -142,7 +142,7 @@ std::string zsh_option(const CommandLine& root, const Argument& o, const char* i
   return out;
 }
 
-// One `complete` of fish, with what it takes.
+// One `complete` line of fish, with its arguments.
 std::string fish_line(const CommandLine& root, const std::string& when, const Argument& a) {
   std::string out = "complete -c " + root.name + " -n " + in_quotes(when);
   for (const auto& name : a.names)
@@ -164,7 +164,7 @@ std::string fish_line(const CommandLine& root, const std::string& when, const Ar
 }  // namespace
 
 std::string bash_completion(const CommandLine& root) {
-  // What is taken, by which option, of which commands.
+  // Values by option and command.
   std::map<std::string, std::map<std::string, std::vector<std::string>>> takers;
   const std::string own = joined(names_of(root.commands), " ") + " " + joined(names_of(root.options), " ");
   std::string words = fmt::format("      '') words={} ;;\n", in_quotes(own));

@@ -7,7 +7,7 @@
 namespace weft::cli {
 namespace {
 
-// "INT:INT in [1 - 9]" says what is taken, and then what checks say of it.
+// "INT:INT in [1 - 9]" is the type, then the description of its checks.
 struct TypeName {
   explicit TypeName(std::string text) : kind(text.substr(0, text.find(':'))) {
     const auto part = [&](const char* from, const char* to) {
@@ -50,7 +50,7 @@ Argument argument(const CLI::Option& o) {
   }
   if (a.required && !o.get_positional()) limits.push_back("required");
   for (const CLI::Option* other : o.get_excludes()) others.push_back(other->get_name());
-  std::ranges::sort(others);  // CLI11 keeps them in the order of addresses
+  std::ranges::sort(others);  // CLI11 orders them by address
   for (const auto& name : others) limits.push_back("not with " + name);
   a.limits = joined(limits, "; ");
   return a;

@@ -7,8 +7,7 @@ namespace CLI {
 class App;
 }
 
-// The command line as data, read from its CLI11 definitions: help, manual pages and completion are made of
-// this.
+// The command line as data, read from its CLI11 definitions: the source of help, manual pages and completion.
 namespace weft::cli {
 
 /// An option, or a positional argument.
@@ -20,11 +19,11 @@ struct Argument {
   std::string limits;                ///< "1 to 65536; default 256"
   std::string group;
   bool many = false, required = false;
-  bool repeated = false;  // of one with many values: each is given with the option's name before it
+  bool repeated = false;  // with many values: the option's name precedes each
 
   /// "-h, --help", "--data PATH..."
   std::string usage() const;
-  /// What it is for and its limits, in one line.
+  /// Its purpose and limits, in one line.
   std::string description() const;
 };
 
@@ -33,7 +32,7 @@ struct CommandLine {
   std::vector<Argument> options, positionals;
   std::vector<CommandLine> commands;
 
-  /// "weft run [OPTIONS] program": how it is called, `path` being the words up to it.
+  /// The usage, "weft run [OPTIONS] program"; `path` is the command's words.
   std::string synopsis(const std::string& path) const;
 };
 CommandLine command_line(const CLI::App& app);
@@ -50,13 +49,13 @@ std::string bash_completion(const CommandLine& root);
 std::string zsh_completion(const CommandLine& root);
 std::string fish_completion(const CommandLine& root);
 
-/// What a value is completed from.
+/// The source of a value's completions.
 enum class Source : uint8_t { nothing, choices, files, folders, backends, ops };
 Source source_of(const Argument& a);
 
-/// `text` in lines of at most `width` characters, cut at spaces.
+/// `text` in lines of at most `width` characters, broken at spaces.
 std::vector<std::string> wrapped(std::string_view text, size_t width);
-/// The words in one line, `between` each two.
+/// The words in one line, separated by `between`.
 std::string joined(const std::vector<std::string>& words, std::string_view between);
 
 }  // namespace weft::cli

@@ -7,13 +7,13 @@
 namespace weft::cli {
 namespace {
 
-constexpr size_t kWidth = 80, kWidest = 24;  // of a line; of what may stand left of a description
+constexpr size_t kWidth = 80, kWidest = 24;  // of a line; of the left column
 
 struct Row {
   std::string left, right;
 };
 
-// Left and right side by side; below each other where the left one is too wide.
+// Two columns; the right one goes on the next line if the left one is too wide.
 void append(std::string& out, const std::string& title, const std::vector<Row>& rows) {
   if (rows.empty()) return;
   size_t widest = 0;
@@ -31,7 +31,7 @@ void append(std::string& out, const std::string& title, const std::vector<Row>& 
   }
 }
 
-// Of the whole program, on one screen: a line for each subcommand, and the few options in the usage.
+// The whole program's help fits one screen: a line for each subcommand, and the few options in the usage.
 std::string overview(const CommandLine& c, const std::string& path) {
   std::string options;
   for (const auto& o : c.options) options += fmt::format(" [{}]", o.names.back());

@@ -7,7 +7,7 @@
 namespace weft::cli {
 namespace {
 
-// Text as roff prints it: nothing of it is a request.
+// Text escaped for roff, so that nothing in it is a request.
 std::string plain(std::string_view text) {
   std::string out;
   if (text.starts_with('.') || text.starts_with('\'')) out = "\\&";
@@ -28,7 +28,7 @@ std::string plain(std::string_view text) {
 std::string bold(std::string_view text) { return "\\fB" + plain(text) + "\\fR"; }
 std::string italic(std::string_view text) { return "\\fI" + plain(text) + "\\fR"; }
 
-// A term and what it means.
+// A term and its meaning.
 void entry(std::string& out, const std::string& term, const std::string& meaning) {
   out += ".TP\n" + term + "\n" + meaning + "\n";
 }
@@ -55,7 +55,7 @@ void options(std::string& out, const CommandLine& c) {
   }
 }
 
-// What a footer says of the exit status has a section of its own, where readers look for it.
+// The footer's text about the exit status gets its own section, where readers look for it.
 void footers(std::string& out, const CommandLine& root, const CommandLine& c) {
   constexpr std::string_view kStatus = "Exit status: ";
   const auto append = [&](const std::string& footer) {

@@ -6,7 +6,7 @@
 // Where the subcommands compute.
 namespace weft::cli {
 
-/// Raises where the backend computes nothing, so that all results would be meaningless.
+/// Raises if the backend computes nothing, so that results would be meaningless.
 void check_computes(const std::string& backend = default_backend());
 
 }  // namespace weft::cli

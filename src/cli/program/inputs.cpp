@@ -33,7 +33,7 @@ Result<Bindings> parse_sizes(const std::vector<std::string>& sizes, const std::v
   return bindings;
 }
 
-// What a session will bind: inputs that do not fit are its to refuse.
+// The bindings of a session, which refuses inputs that do not fit.
 Bindings bindings_of(const program::CompiledProgram& p, std::span<const HostTensor> inputs) {
   Bindings out;
   for (size_t i = 0; i < inputs.size(); ++i) {
@@ -52,8 +52,8 @@ Result<HostTensor> from_entry(const formats::Safetensors& file, const std::strin
                     {entry->bytes.begin(), entry->bytes.end()}};
 }
 
-// Zeros for integers, which index anything that is not empty; floats run from -1 to 1 in steps that repeat
-// nothing soon.
+// Zeros for integers, which are valid indices of anything that is not empty; floats from -1 to 1, with a long
+// period.
 Result<HostTensor> made_up(const program::TensorSpec& spec, const Bindings& sizes) {
   HostTensor t;
   WEFT_TRY(t.type, link::concrete(spec, sizes));

@@ -6,7 +6,7 @@
 
 namespace weft::cli {
 
-/// What a program is run on: options that subcommands share.
+/// The inputs of a program: options shared by subcommands.
 struct ProgramInputs {
   std::string file;                // --inputs
   std::vector<std::string> sizes;  // --size, "batch=4"
@@ -19,7 +19,7 @@ Result<std::vector<runtime::HostTensor>> inputs_of(const program::CompiledProgra
 
 /// The value of each symbol for these inputs, as `{"batch": 2}`.
 nlohmann::json sizes_json(const program::CompiledProgram& p, std::span<const runtime::HostTensor> inputs);
-/// The same for people: "batch = 2 (1 to 64)", one after the other; empty where there are none.
+/// The same for people: "batch = 2 (1 to 64)", separated by commas; empty if there are none.
 std::string sizes_text(const program::CompiledProgram& p, std::span<const runtime::HostTensor> inputs);
 
 }  // namespace weft::cli

@@ -11,7 +11,7 @@
 namespace weft::cli {
 namespace {
 
-/// Model and tokenizer of a folder as Hugging Face's libraries save them.
+/// Model and tokenizer of a folder saved by Hugging Face's libraries.
 Language from_hugging_face(const std::string& folder, DType dtype) {
   const auto at = [&](const char* name) { return (std::filesystem::path(folder) / name).string(); };
   std::error_code no_such_name;

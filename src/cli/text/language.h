@@ -6,7 +6,7 @@
 #include "weft/generate.h"
 #include "weft/pretrained.h"
 
-// What `weft generate` and `weft chat` share: where a model comes from, and how its text is chosen.
+// Shared by `weft generate` and `weft chat`: the source of the model, and the options of sampling.
 namespace weft::cli {
 
 struct Language {
@@ -17,20 +17,20 @@ struct Language {
   nn::PretrainedGeneration wants;  ///< what its folder says of choosing text
 };
 
-/// What both commands ask for; the defaults of `generate` are said by each.
+/// The options of both commands; each has its own defaults for `generate`.
 struct TextOptions {
   std::string model;                        // a checkpoint
-  std::string hugging_face, dtype = "f32";  // or a folder as Hugging Face's libraries save it
+  std::string hugging_face, dtype = "f32";  // or a folder saved by Hugging Face's libraries
   nn::GenerateOptions generate;
   const Syntax* app = nullptr;
 };
 void add_text_options(Syntax& app, TextOptions& o);
 
-/// The model that was asked for, on the default backend, and its tokenizer.
+/// The selected model, on the default backend, and its tokenizer.
 Language load_language(const TextOptions& o);
 
-/// How to go on from a prompt of so many tokens: as the command line says, else the model's folder, else by
-/// the command's defaults.
+/// The sampling options for a prompt of this many tokens: from the command line, else the model's folder,
+/// else the command's defaults.
 nn::GenerateOptions generate_options(const TextOptions& o, const Language& l, size_t prompt_tokens);
 
 /// Tokens a second.

@@ -15,7 +15,7 @@ std::string joined(const std::set<std::string>& words, const char* between) {
   return s;
 }
 
-// Kernels without the backend's own name in front; a reason's first line.
+// Kernels without the backend's prefix; the first line of a reason.
 std::string cell(const Support& s, const std::string& backend) {
   if (s.cases == 0 && s.refusals.empty()) return "";
   if (s.cases == 0) return "refused";

@@ -8,7 +8,7 @@
 namespace weft::cli {
 namespace {
 
-// The token file among `data`, which is alone there; empty when it is text.
+// The token file, if `data` is one alone; empty for text.
 std::string token_file(const std::vector<std::string>& data) {
   for (const auto& path : data) {
     if (path == "-" || !io::Tokens::is_token_file(path)) continue;

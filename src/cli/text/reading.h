@@ -3,7 +3,7 @@
 #include "weft/data.h"
 #include "weft/text.h"
 
-// Text as ids, for the commands that learn from it or judge by it.
+// Text as ids, for commands that train or evaluate.
 namespace weft::cli {
 
 struct ReadText {
@@ -11,23 +11,23 @@ struct ReadText {
   std::vector<std::string> files, notes;  ///< as in io::Text
 };
 
-/// Which tokenizer makes ids of a text.
+/// The choice of a tokenizer.
 struct TokenizerOptions {
   std::string tokenizer;  // characters, bytes, bpe, or a tokenizer.json
   int64_t vocabulary;     // of bpe, which is trained on the text
   const Syntax* app = nullptr;
 };
-/// --data, as the commands say it that take token files too.
+/// --data, for commands that also take token files.
 Option add_data_option(Syntax& app, std::vector<std::string>& data);
-/// --tokenizer and --vocabulary; the values that `o` has are the defaults.
+/// --tokenizer and --vocabulary; the values in `o` are the defaults.
 void add_tokenizer_options(Syntax& app, TokenizerOptions& o);
 
-/// A note on tokens that stand for what the tokenizer does not know; empty where there are none.
+/// A note on unknown tokens; empty if there are none.
 std::string unknown_in(std::span<const int32_t> ids, const io::Tokenizer& tokenizer);
 
-/// By a tokenizer of one's own. Raises where a token file, which has one, meets --tokenizer.
+/// With a new tokenizer. Raises for a token file, which has one, together with --tokenizer.
 ReadText read_text(const std::vector<std::string>& data, const TokenizerOptions& o);
-/// By a model's tokenizer. Raises where a token file was made by another.
+/// With a model's tokenizer. Raises if a token file was made by another one.
 ReadText read_text(const std::vector<std::string>& data, const io::Tokenizer& of_model);
 
 }  // namespace weft::cli

@@ -2,20 +2,20 @@
 #include <chrono>
 #include <string>
 
-// The terminal, where standard output is one.
+// The terminal, if standard output is one.
 namespace weft::cli {
 
 struct Screen {
   int width = 80, height = 24;
 };
-/// Its size; the usual one where it is not known.
+/// Its size; a default if unknown.
 Screen screen();
 /// Is standard output a terminal whose cursor can be moved?
 bool is_live();
-/// One line of a terminal: line ends and other controls shown as spaces, no longer than it is wide.
+/// One line of a terminal: control characters become spaces, cut at its width.
 std::string one_line(const std::string& text, int width);
 
-/// A line for who is waiting, written over itself below what is printed. Nothing where no terminal is.
+/// A status line below the output, rewritten in place. Does nothing without a terminal.
 class LiveLine {
  public:
   explicit LiveLine(bool wanted) : live_(wanted && is_live()) {}
@@ -33,7 +33,7 @@ class LiveLine {
   std::chrono::steady_clock::time_point last_{};
 };
 
-/// "1:05 left", by what is done and the seconds that it took; empty where nothing can be said.
+/// "1:05 left", from the finished part and its seconds; empty if unknown.
 std::string time_left(size_t done, size_t of, double seconds);
 
 }  // namespace weft::cli

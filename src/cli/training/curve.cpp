@@ -17,8 +17,8 @@ class Dots {
   Dots(int width, int height) : width_(width), cells_(static_cast<size_t>(width * height)) {}
 
   void set(int x, int y) {
-    // The patterns number their dots down the left column, then the right one, but for the fourth row, which
-    // came later.
+    // Braille dots are numbered down the left column, then the right one, except for the fourth row, a later
+    // addition.
     constexpr int kBit[4][2] = {{0, 3}, {1, 4}, {2, 5}, {6, 7}};
     cells_[static_cast<size_t>(y / 4 * width_ + x / 2)] |= static_cast<char32_t>(1 << kBit[y % 4][x % 2]);
   }
@@ -52,8 +52,7 @@ Points thinned(const Points& points, size_t most) {
 
 namespace {
 
-// The mean of the values that fall on each column of dots, by step; where none does, that of the column
-// before.
+// The mean of the values in each column of dots, by step; if there are none, that of the previous column.
 std::vector<double> by_column(const Points& points, int columns) {
   std::vector<double> sum(static_cast<size_t>(columns)), count(sum.size());
   const auto span = static_cast<double>(std::max<int64_t>(1, points.back().first - points.front().first));
@@ -79,7 +78,7 @@ std::vector<std::string> draw_curve(const Points& points, int width, int height)
     int before = -1;
     for (int x = 0; x < 2 * columns; ++x) {
       const auto y = static_cast<int>((high - values[static_cast<size_t>(x)]) / span * (dots - 1) + 0.5);
-      // Down or up to where the last column ended, so that a steep curve has no holes.
+      // Connected with the previous column, so that a steep curve has no gaps.
       const int from = before < 0 ? y : before;
       for (int i = std::min(from, y); i <= std::max(from, y); ++i) plot.set(x, i);
       before = y;

@@ -11,7 +11,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int kCurveHeight = 8;
 
-// What is drawn goes over itself: all of it must be on the screen.
+// The drawing is rewritten in place, so it must fit the screen.
 constexpr int kLeastWidth = 40, kLeastHeight = kCurveHeight + 6;
 
 bool can_draw() {
@@ -67,7 +67,7 @@ void TrainingDisplay::validation(int64_t step, double loss, double perplexity) {
             : "  " + validation_);
 }
 
-// Over what was drawn before.
+// Over the previous drawing.
 void TrainingDisplay::draw() {
   const int width = std::clamp(screen().width, kLeastWidth, 120);
   std::vector<std::string> lines = draw_curve(losses_, width, kCurveHeight);

@@ -14,12 +14,12 @@ struct Progress {
   double left = 0;        ///< seconds
 };
 
-/// A run as it goes: in a terminal, a curve that is redrawn in place and text made on the way; elsewhere
-/// plain lines; with --json, objects.
+/// The progress of a run: on a terminal, a curve redrawn in place and samples; elsewhere plain lines; with
+/// --json, objects.
 class TrainingDisplay {
  public:
   explicit TrainingDisplay(bool json);
-  /// Leaves the cursor below what was drawn.
+  /// Leaves the cursor below the drawing.
   ~TrainingDisplay();
   TrainingDisplay(const TrainingDisplay&) = delete;
 

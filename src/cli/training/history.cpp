@@ -17,12 +17,12 @@ static std::string log_path(const std::string& folder) { return (fs::path(folder
 
 History::History(const std::string& folder, int64_t step) : folder_(folder) {
   std::error_code ec;
-  if (step == 0) fs::remove(page_path(), ec);  // it shows what is replaced
+  if (step == 0) fs::remove(page_path(), ec);  // it shows the old run
   std::string kept;
   std::istringstream in;
   if (fs::exists(log_path(folder), ec)) {
     const auto bytes = formats::read_file(log_path(folder));
-    if (!bytes.ok()) {  // nothing of it is lost: what comes is put behind it
+    if (!bytes.ok()) {  // unreadable: append to it
       trouble_ = bytes.status().message();
       return;
     }
@@ -88,7 +88,7 @@ struct Series {
 
 constexpr double kWidth = 860, kHeight = 260, kLeft = 64, kBottom = 28, kTop = 12;
 
-/// Where the values of a chart lie on the page.
+/// The position of a chart's values on the page.
 struct Axes {
   int64_t first = 0, last = 1;
   double low = 0, high = 1;
@@ -131,7 +131,7 @@ std::string chart(const char* title, const std::vector<Series>& all) {
     for (const auto& [step, v] : s.points)
       path += fmt::format("{}{:.1f},{:.1f}", path.empty() ? "M" : "L", axes.x(step), axes.y(v));
     out += fmt::format("<path d=\"{}\" stroke=\"{}\"><title>{}</title></path>", path, s.color, s.label);
-    for (const auto& [step, v] : s.points)  // what the pointer is on says its numbers
+    for (const auto& [step, v] : s.points)  // tooltips with the numbers
       out += fmt::format(
           "<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3\" fill=\"{}\"><title>{}: step {}, "
           "{:.5g}</title></circle>",

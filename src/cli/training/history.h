@@ -8,12 +8,12 @@
 
 namespace weft::cli {
 
-/// What a run has done so far: one JSON object a line in `<folder>/log.jsonl`, and its curves.
+/// The history of a run: one JSON object per line in `<folder>/log.jsonl`, and its curves.
 ///
-/// The log is for people: a disk that takes none of it is noted once, and the run goes on.
+/// The log is for people: if it can't be written, the run notes that once and goes on.
 class History {
  public:
-  /// Takes up the log in `folder`: lines after `step`, of a run that was cut off, are dropped.
+  /// Continues the log in `folder`: drops lines after `step`, of an interrupted run.
   History(const std::string& folder, int64_t step);
 
   /// Adds {"step", "loss", "rate", "tokens_per_second"}, or {"step", "validation_loss"}, or {"step",
@@ -21,9 +21,9 @@ class History {
   void add(const nlohmann::json& line);
 
   const Points& losses() const { return losses_; }
-  /// A page that needs nothing else: curves of loss, rate and speed, the settings, the text made on the way.
+  /// A self-contained page: curves of loss, rate and speed, the settings, the samples.
   std::string page(const nlohmann::json& settings) const;
-  /// Where write_page() puts it.
+  /// The path of write_page().
   std::string page_path() const;
   Status write_page(const nlohmann::json& settings) const;
   /// Why the log could not be written, once; empty otherwise.

@@ -69,7 +69,7 @@ void add_step_options(Syntax& app, TrainOptions& o) {
 
 int64_t usual_hidden(const TrainOptions& o) {
   if (o.hidden > 0) return o.hidden;
-  return (8 * o.width / 3 + 31) / 32 * 32;  // as many weights as an ungated MLP of 4 * width
+  return (8 * o.width / 3 + 31) / 32 * 32;  // has as many weights as an ungated MLP of 4 * width
 }
 
 }  // namespace
@@ -129,7 +129,7 @@ void add_train_options(Syntax& app, TrainOptions& o) {
   app.footer("Ctrl-C stops after the step, writes the checkpoint and exits with 130.");
 }
 
-// What a run may be given anew: how large its steps are, not what takes them.
+// Settings that may change when a run continues: those of the steps, not of the model.
 constexpr std::string_view kMayChange[] = {"rate",       "schedule", "warmup",
                                            "least-rate", "clip",     "weight-decay"};
 
@@ -161,14 +161,15 @@ void take_changes(const TrainOptions& o, nn::TrainSettings& have) {
   if (o.given("--seconds")) have.steps = 0;
 }
 
-// Before the host is driven into its swap, or a process of it is killed: the parameters with their gradients
-// and the optimiser's states, and of each token what the layers were given, which the way back reads.
+// Estimates memory before the host starts to swap or kills the process: parameters, gradients and optimizer
+// states, and for each token the activations that the backward pass reads.
 void check_memory(const nn::TrainSettings& s) {
   const auto weights = static_cast<double>(nn::parameter_count(*nn::make_model(s.model)));
   const double of_weight = s.optimizer == nn::OptimizerKind::adamw ? 4 : 3;
   const double of_token = std::visit(
       [](const auto& c) {
-        const double kept = c.recompute ? 1 : 4;  // a block's input; without, what is inside of it too
+        const double kept =
+            c.recompute ? 1 : 4;  // a block's input; without recompute, its inner activations too
         return static_cast<double>(c.layers) * kept * static_cast<double>(c.width) +
                static_cast<double>(c.vocabulary);
       },

@@ -5,7 +5,7 @@
 
 namespace weft::cli {
 
-/// What `weft train` was asked for. Sizes of the model are kept apart until its kind is known.
+/// The options of `weft train`. Sizes of the model are separate until its kind is known.
 struct TrainOptions {
   std::vector<std::string> data;
   std::string out;
@@ -20,17 +20,17 @@ struct TrainOptions {
   const Syntax* app = nullptr;
 
   bool given(const std::string& option) const;
-  /// The settings with the model that the sizes make.
+  /// The settings with the model of these sizes.
   nn::TrainSettings asked(int64_t vocabulary_size) const;
 };
 
 void add_train_options(Syntax& app, TrainOptions& o);
 
-/// Puts what the options say into the settings of a run that goes on: how many and how large its steps are.
-/// Raises where one asks for anything else than it is.
+/// Applies the options to the settings of a continued run: number and size of steps. Raises if another option
+/// differs from the run's.
 void take_changes(const TrainOptions& o, nn::TrainSettings& have);
 
-/// Raises where what training takes at the least is more than the backend, or this machine, has.
+/// Raises if training needs more memory, at least, than the backend or this machine has.
 void check_memory(const nn::TrainSettings& settings);
 
 }  // namespace weft::cli

@@ -28,8 +28,8 @@ Shape attention_shape(const TensorType& q, Dim last);
 /// The dtype of log-sum-exp rows: f64 for f64, otherwise f32.
 DType attention_row_type(DType t);
 
-/// One call in the making. Halves are widened to f32. Query heads that share a head of k and v lie side by
-/// side, so [..., heads, seq_q, n] is [..., kv_heads, heads / kv_heads * seq_q, n] without a move.
+/// The decomposition of one call. Halves are widened to f32. Query heads that share a head of k and v lie
+/// side by side, so [..., heads, seq_q, n] is [..., kv_heads, heads / kv_heads * seq_q, n] without a move.
 class Attention {
  public:
   /// `mask` and `length` may be absent.
