@@ -38,7 +38,7 @@ class Sums {
     if (!call.prepared || !is_here(call) || !is_sum(call.prepared->call->desc())) return false;
     const FlatValue& out = value(call.outputs[0]);
     if (out.over >= 0 || out.overwritten || out.view_of >= 0) return false;  // it has its place, or lends it
-    std::vector<std::shared_ptr<seam::PreparedKernel>> plans;
+    std::vector<std::shared_ptr<seam::PreparedKernel>> prepared;
     for (size_t k = 0; k < call.inputs.size(); ++k) {
       const int32_t v = call.inputs[k];
       const Flow::Fact& fact = flow_.of(v);
@@ -47,10 +47,11 @@ class Sums {
       const Flow::Fact& first = flow_.of(call.inputs[0]);
       if (fact.maker <= flow_.of(call.inputs[k - 1]).maker) return false;
       if (first.readers > 1 && static_cast<int64_t>(first.before) >= fact.maker) return false;
-      plans.push_back(adding(maker_of(v), flow_.root(v)));
-      if (!plans.back()) return false;
+      prepared.push_back(adding(maker_of(v), flow_.root(v)));
+      if (!prepared.back()) return false;
     }
-    for (size_t k = 1; k < call.inputs.size(); ++k) add_to(call.inputs[k - 1], call.inputs[k], plans[k - 1]);
+    for (size_t k = 1; k < call.inputs.size(); ++k)
+      add_to(call.inputs[k - 1], call.inputs[k], prepared[k - 1]);
     flow_.becomes(call.outputs[0], call.inputs.back());
     value(call.outputs[0]).view_of = call.inputs.back();
     return true;

@@ -92,7 +92,7 @@ Status BoundSchedule::enqueue() {
 
 Status BoundSchedule::enqueue_sequence(const Stretch& s) {
   for (size_t i = s.first; i < s.last; ++i)
-    if (auto* schedule = schedule_.steps[i].prepared.get()) schedule->count();
+    if (auto* prepared = schedule_.steps[i].prepared.get()) prepared->count();
   return s.sequence->run(*queues_[schedule_.steps[s.first].device], handles_);
 }
 

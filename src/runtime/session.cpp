@@ -168,7 +168,7 @@ Result<BoundSchedule*> Session::bound_for(const Bindings& bindings) {
     return home_of(packed, slot);
   };
   auto bound = BoundSchedule::make(std::move(schedule), queues_, home);
-  if (bound_.size() == kMostPlans) {
+  if (bound_.size() == kMostSchedules) {
     WEFT_CHECK(synchronize());  // its buffers may still be in use
     bound_.pop_back();
   }

@@ -143,7 +143,7 @@ class Session {
 };
 
 /// How many sets of symbol values keep their schedule and memory.
-inline constexpr size_t kMostPlans = 8;
+inline constexpr size_t kMostSchedules = 8;
 /// How many schedules for powers of two are kept.
 inline constexpr size_t kMostRoofs = 64;
 
