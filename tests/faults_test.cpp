@@ -26,7 +26,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Flushes the log, so that children don't write it again.
+/// Prints and flushes, so that forked children don't print it again.
 template <class... A>
 void tell(fmt::format_string<A...> form, A&&... a) {
   fmt::print("[faults] {}\n", fmt::format(form, std::forward<A>(a)...));

@@ -28,7 +28,7 @@ void shifted_by_one(const weft_launch* l, uint32_t k, std::span<char> bytes) {
   std::rotate(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(one), bytes.end());
 }
 
-// "The result is still there from the last time": a cache keyed by the kernel, not by the data.
+// Returns the previous result: a cache keyed by the kernel, not by the data.
 class StaleOutput : public Wrapped {
  public:
   using Wrapped::Wrapped;
@@ -62,12 +62,12 @@ class PartialOutput : public Wrapped {
   }
 };
 
-// The remainder of a loop of eight is never computed anew for one size.
+// The remainder of a loop of eight is computed once for one size and then reused.
 void wrong_at_one_size(const weft_launch* l, uint32_t k, std::span<char> bytes) {
   if (out_of(l, k).size() == 17) bytes[bytes.size() - 1] ^= 0x40;
 }
 
-// Right until it has been called often.
+// Wrong after many calls.
 class WrongOnTheThirdCall : public SpoilsOutput {
  public:
   using SpoilsOutput::SpoilsOutput;
@@ -79,13 +79,13 @@ class WrongOnTheThirdCall : public SpoilsOutput {
   std::map<const weft_plan*, int> calls_;
 };
 
-// Another order of additions for another number of rows: row 0 of three is not row 0 alone.
+// The order of additions depends on the number of rows: row 0 of three differs from row 0 alone.
 void wrong_in_a_batch(const weft_launch* l, uint32_t k, std::span<char> bytes) {
   const auto out = out_of(l, k);
   if (out.rank() >= 2 && out.dim(0) > 2 && out.dtype() == DType::f32) bytes[0] ^= 1;
 }
 
-// Floats are cut to a half's precision on the way: fast, and not what was said.
+// Floats are truncated to a half's precision inside: fast, but not promised.
 void lower_precision(const weft_launch* l, uint32_t k, std::span<char> bytes) {
   if (out_of(l, k).dtype() != DType::f32) return;
   for (size_t at = 0; at < bytes.size(); at += 4) bytes[at] = 0, bytes[at + 1] &= '\xc0';
@@ -104,7 +104,7 @@ class ChangesFromRunToRun : public SpoilsOutput {
   int calls_ = 0;
 };
 
-// Operands of a difference in the other order where the second is broadcast.
+// Swaps the operands of a difference if the second is broadcast.
 class SwapsOperands : public Wrapped {
  public:
   using Wrapped::Wrapped;
@@ -119,7 +119,7 @@ class SwapsOperands : public Wrapped {
   }
 };
 
-// What is not finite becomes the largest number: "it must be an overflow".
+// Non-finite values become the largest number.
 void loses_infinities(const weft_launch* l, uint32_t k, std::span<char>) {
   if (out_of(l, k).dtype() != DType::f32) return;
   for (int64_t i = 0; i < out_of(l, k).size(); ++i)
@@ -149,7 +149,7 @@ void loses_the_sign_of_zero(const weft_launch* l, uint32_t k, std::span<char>) {
     if (float& v = out_of(l, k).data<float>()[i]; v == 0) v = 0;
 }
 
-// A block of 1024 is all that is added up.
+// Sums only a block of 1024.
 void wrong_in_long_rows(const weft_launch* l, uint32_t, std::span<char> bytes) {
   if (op_of(l) == "sum" && backend::TensorView(l->inputs[0]).size() > 1024) bytes[bytes.size() - 1] ^= 0x40;
 }

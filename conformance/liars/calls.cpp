@@ -5,7 +5,7 @@
 #include "conformance/liars/liar.h"
 #include "weft/backend/base.hpp"
 
-// What was asked is misread: attributes, accumulation, shapes, places, answers of accepts.
+// Misread calls: attributes, accumulation, shapes, offsets, answers of accepts.
 namespace weft::conformance {
 namespace {
 
@@ -17,7 +17,7 @@ class ForgetsAccumulate : public Wrapped {
   void prepare(weft_call& call) override { call.accumulate = 0; }
 };
 
-// "It usually is zero": adds where it should, but takes what is no number for zero.
+// Adds as asked, but treats NaN in the target as zero.
 class CleansAccumulator : public Wrapped {
  public:
   using Wrapped::Wrapped;
@@ -30,7 +30,7 @@ class CleansAccumulator : public Wrapped {
   }
 };
 
-// An accumulator's pointer that never moves on.
+// The pointer to the accumulator never advances.
 class AddsToTheFirst : public Wrapped {
  public:
   using Wrapped::Wrapped;
@@ -43,7 +43,7 @@ class AddsToTheFirst : public Wrapped {
   }
 };
 
-// Lists the attribute among those that it reads, and then takes the default.
+// Lists the attribute as read, then uses the default.
 class IgnoresAttribute : public Wrapped {
  public:
   using Wrapped::Wrapped;
@@ -58,7 +58,7 @@ class IgnoresAttribute : public Wrapped {
   std::deque<std::vector<const weft_attr*>> lists_;
 };
 
-// An attribute in a static: the first call's axis is every call's.
+// An attribute in a static variable: every call uses the first call's axis.
 class KeepsAttributes : public Wrapped {
  public:
   using Wrapped::Wrapped;
@@ -73,7 +73,7 @@ class KeepsAttributes : public Wrapped {
   uint32_t n_ = 0;
 };
 
-// A kernel with its first shape in a static. It never writes beyond what it is given.
+// A kernel with its first shape in a static variable. It never writes out of bounds.
 class KeepsShape : public Wrapped {
  public:
   using Wrapped::Wrapped;
@@ -99,7 +99,7 @@ class KeepsShape : public Wrapped {
   int64_t kept_ = 0;
 };
 
-// Takes an operand from where its memory begins, wherever the tensor begins in it.
+// Reads an operand from the beginning of its memory, ignoring the offset.
 class IgnoresOffset : public Wrapped {
  public:
   using Wrapped::Wrapped;
@@ -115,7 +115,7 @@ class IgnoresOffset : public Wrapped {
   }
 };
 
-// Says yes to every layout of addition, and reads them all row by row.
+// Accepts every layout of an addition and reads all as row-major.
 class TakesStridesForRows : public Wrapped {
  public:
   using Wrapped::Wrapped;
@@ -136,7 +136,7 @@ class TakesStridesForRows : public Wrapped {
   }
 };
 
-// Yes to what it has no code for.
+// Accepts calls that it has no code for.
 class ClaimsAndFails : public Wrapped {
  public:
   using Wrapped::Wrapped;
@@ -146,14 +146,14 @@ class ClaimsAndFails : public Wrapped {
   }
 };
 
-// Takes every text, and makes a function of it that does nothing.
+// Compiles every text to a function that does nothing.
 class CompilesNothing : public Wrapped {
  public:
   using Wrapped::Wrapped;
   weft_code dispatch(weft_queue, const weft_dispatch*, weft_error*) override { return WEFT_OK; }
 };
 
-// No to what it could do, so that another does it.
+// Refuses calls that it could run, so another kernel runs them.
 class RefusesWhatItCould : public Wrapped {
  public:
   using Wrapped::Wrapped;
@@ -163,7 +163,7 @@ class RefusesWhatItCould : public Wrapped {
   }
 };
 
-// No, and not why.
+// Refuses without a reason.
 class RefusesWithoutAReason : public Wrapped {
  public:
   using Wrapped::Wrapped;
@@ -174,14 +174,14 @@ class RefusesWithoutAReason : public Wrapped {
   }
 };
 
-// The order is that of the files.
+// Kernels are in the order of the files, not of ranks.
 class HasNoOrder : public Wrapped {
  public:
   using Wrapped::Wrapped;
   void record(weft_kernel& kernel) override { kernel.rank = 0; }
 };
 
-// One record does another's work under its own name.
+// One record runs another's kernel under its own name.
 class LiesAboutItsName : public Wrapped {
  public:
   using Wrapped::Wrapped;
@@ -190,7 +190,7 @@ class LiesAboutItsName : public Wrapped {
   }
 };
 
-// A level that it does not give.
+// Claims a determinism level that it does not provide.
 class ClaimsEveryLevel : public Wrapped {
  public:
   using Wrapped::Wrapped;
@@ -203,7 +203,7 @@ class ClaimsEveryLevel : public Wrapped {
   }
 };
 
-// Adds in as many parts as there are threads, and says that this makes no difference.
+// Sums in as many parts as there are threads, but claims independence of threads.
 class DependsOnThreads : public SpoilsOutput {
  public:
   using SpoilsOutput::SpoilsOutput;

@@ -3,11 +3,11 @@
 
 #include "conformance/liars/liar.h"
 
-// Imported memory that is not its owner's any more.
+// Imports that are separated from their owner's memory.
 namespace weft::conformance {
 namespace {
 
-// A copy of the bytes, in memory of the device's own.
+// A copy of the bytes in the device's memory.
 class ImportsACopy : public Drawn {
  public:
   using Drawn::Drawn;
@@ -26,7 +26,7 @@ class ImportsACopy : public Drawn {
   }
 };
 
-// What is before the tensor in its memory is forgotten: some offsets are.
+// Ignores some offsets into the imported memory.
 class ForgetsOffsets : public Drawn {
  public:
   using Drawn::Drawn;
@@ -41,7 +41,7 @@ class ForgetsOffsets : public Drawn {
   const uint64_t grain_ = uint64_t{8} << between(random_, 0, 4);
 };
 
-// Letting go of an import ends the memory: something else is written there.
+// Releasing an import overwrites the owner's memory.
 class EndsImports : public Drawn {
  public:
   using Drawn::Drawn;

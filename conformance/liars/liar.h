@@ -5,8 +5,8 @@
 #include "conformance/seam/wrapped.h"
 #include "weft/backend/views.hpp"
 
-// Faulty backends: good ones with one planted fault each, as close as can be to a plausible mistake. Each
-// file of this folder defines `Liars <file>_liars()`; the build lists the folder.
+// Faulty backends: good ones with one planted fault each, a plausible mistake. Each file of this folder
+// defines `Liars <file>_liars()`; the build lists the folder.
 namespace weft::conformance {
 
 struct Liar {
@@ -20,10 +20,10 @@ using Liars = std::span<const Liar>;
 
 /// Those of all files, in order of file.
 std::vector<Liar> all_liars();
-/// Registers it as a backend at the first call. Raises where the backend that it wraps is not there.
+/// Registers it as a backend at the first call. Raises if the wrapped backend is missing.
 void wake(const Liar& liar);
 
-/// Seeds what liars draw, together with their names; call it before the first liar is made.
+/// Seeds the random choices of liars, together with their names; call before the first liar is made.
 void seed_liars(uint64_t seed);
 Random drawn_for(const std::string& liar);
 
@@ -46,7 +46,7 @@ inline uint64_t between(Random& random, uint64_t least, uint64_t most) {
   return least + random.bits() % (most - least + 1);
 }
 
-/// A liar some of whose fault is drawn: it differs from run to run.
+/// A liar with random parameters, which differ from run to run.
 class Drawn : public Wrapped {
  public:
   using Wrapped::Wrapped;
@@ -55,7 +55,7 @@ class Drawn : public Wrapped {
   Random random_ = drawn_for(name());
 };
 
-/// Computes as the good backend does, and then spoils each output that is not empty.
+/// Computes like the good backend, then corrupts each output that is not empty.
 class SpoilsOutput : public Wrapped {
  public:
   using Wrapped::Wrapped;

@@ -12,7 +12,7 @@
 #include "conformance/liars/liar.h"
 #include "weft/backend/base.hpp"
 
-// Memory and queues: what is written where, when it is done, and who has it afterwards.
+// Faults of memory and queues.
 namespace weft::conformance {
 namespace {
 
@@ -26,7 +26,7 @@ class ReadsHandle : public Wrapped {
   }
 };
 
-// A queue whose synchronize answers before the work has passed. Asked again, it waits.
+// synchronize returns before the work is complete. A second call waits.
 class PassesEarly : public Wrapped {
  public:
   using Wrapped::Wrapped;
@@ -42,14 +42,14 @@ class PassesEarly : public Wrapped {
   std::set<weft_queue> fresh_;
 };
 
-// An ordered queue that says it runs before it returns: the host then frees what is still needed.
+// An ordered queue that claims to be inline: the host then frees memory that is still in use.
 class CallsItselfInline : public Wrapped {
  public:
   using Wrapped::Wrapped;
   void capability(weft_capability& c) override { c.queue_kind = WEFT_QUEUE_INLINE; }
 };
 
-// A kernel that forgets to wait for a thread of its own: it returns while the second half is still written.
+// A kernel that does not join its own thread: it returns while the second half is still being written.
 class Races : public SpoilsOutput {
  public:
   using SpoilsOutput::SpoilsOutput;
@@ -97,7 +97,7 @@ class SpoilsInput : public Wrapped {
   }
 };
 
-// Takes a result over an operand, as elementwise kernels may, and reads the operand after it wrote there.
+// Accepts a result over an operand, as elementwise kernels may, but reads the operand after writing.
 class WritesOverWhatItReads : public Wrapped {
  public:
   using Wrapped::Wrapped;
@@ -111,7 +111,7 @@ class WritesOverWhatItReads : public Wrapped {
   }
 };
 
-// A vector store of sixteen bytes at the end, whatever is left there.
+// A vector store of sixteen bytes at the end, even if fewer are left.
 class WritesPastTheEnd : public SpoilsOutput {
  public:
   using SpoilsOutput::SpoilsOutput;
@@ -123,7 +123,7 @@ class WritesPastTheEnd : public SpoilsOutput {
   }
 };
 
-// A vector load that reaches behind an operand; what it finds there is not used.
+// A vector load beyond the end of an operand, whose result is not used.
 class ReadsPastTheEnd : public Wrapped {
  public:
   using Wrapped::Wrapped;
@@ -138,7 +138,7 @@ class ReadsPastTheEnd : public Wrapped {
   char seen_ = 0;
 };
 
-// Memory is never given back. It is known where it is, so that LeakSanitizer has nothing to say of it.
+// Never frees memory. It stays reachable, so LeakSanitizer does not report it.
 class Leaks : public Wrapped {
  public:
   using Wrapped::Wrapped;
@@ -152,7 +152,7 @@ class Leaks : public Wrapped {
   std::vector<void*> kept_;
 };
 
-// What a plan needs is allocated, and stays when the plan goes.
+// Leaks the memory of plans.
 class KeepsPlans : public Wrapped {
  public:
   using Wrapped::Wrapped;
@@ -162,7 +162,7 @@ class KeepsPlans : public Wrapped {
   std::deque<std::unique_ptr<std::array<char, 1000>>> kept_;
 };
 
-// The way out with an error forgets what the way through gives back.
+// Leaks memory on the error path.
 class LeaksWhereItFails : public Wrapped {
  public:
   using Wrapped::Wrapped;
@@ -176,7 +176,7 @@ class LeaksWhereItFails : public Wrapped {
   std::deque<std::unique_ptr<std::array<char, 1000>>> kept_;
 };
 
-// Copies leave out what is left after the last whole eight bytes.
+// Copies omit the bytes after the last multiple of eight.
 class CopiesWholeWords : public Wrapped {
  public:
   using Wrapped::Wrapped;
@@ -187,7 +187,7 @@ class CopiesWholeWords : public Wrapped {
   }
 };
 
-// Copies within the device always from the beginning of the source.
+// Copies within the device ignore the source's offset.
 class CopiesFromTheBeginning : public Wrapped {
  public:
   using Wrapped::Wrapped;
@@ -198,7 +198,7 @@ class CopiesFromTheBeginning : public Wrapped {
   }
 };
 
-// Copies from the host always to the beginning of the target.
+// Copies from the host ignore the target's offset.
 class CopiesToTheBeginning : public Wrapped {
  public:
   using Wrapped::Wrapped;
@@ -209,7 +209,7 @@ class CopiesToTheBeginning : public Wrapped {
   }
 };
 
-// Memory as malloc gives it.
+// Memory with malloc's alignment.
 class AlignsAsMalloc : public Wrapped {
  public:
   using Wrapped::Wrapped;
@@ -227,7 +227,7 @@ class AlignsAsMalloc : public Wrapped {
   static constexpr uint64_t kAlignment = 16;
 };
 
-// Every launch goes through one scratch memory, which the next one may have by then.
+// All launches use one scratch buffer, which the next launch may overwrite too early.
 class SharesItsScratch : public SpoilsOutput {
  public:
   using SpoilsOutput::SpoilsOutput;
@@ -247,7 +247,7 @@ class SharesItsScratch : public SpoilsOutput {
   std::vector<char> scratch_;
 };
 
-// After a launch that failed, the next one is taken for its rest.
+// After a failed launch, the next one is treated as its rest.
 class SkipsAfterAnError : public Wrapped {
  public:
   using Wrapped::Wrapped;

@@ -5,15 +5,15 @@
 
 #include "conformance/liars/liar.h"
 
-// Constants that are packed wrongly, or of which the wrong one is read.
+// Constants packed incorrectly, or mixed up.
 namespace weft::conformance {
 namespace {
 
-// What the call's packings ask for in bytes.
+// The bytes that the call's packings request.
 uint64_t packed_bytes(const weft_plan* plan, uint32_t input) { return plan->packings[input]->bytes; }
 char* packed_data(const weft_tensor* t) { return backend::TensorView(t).data<char>(); }
 
-// Leaves some of the last bytes as they were.
+// Does not write some of the last bytes.
 class PacksTooLittle : public Drawn {
  public:
   using Drawn::Drawn;
@@ -31,7 +31,7 @@ class PacksTooLittle : public Drawn {
   const uint64_t left_ = uint64_t{1024} << between(random_, 0, 1);
 };
 
-// Packs the first constant of a size, and takes it for every other one.
+// Packs the first constant of a size and uses it for every other one.
 class PacksTheFirst : public Wrapped {
  public:
   using Wrapped::Wrapped;
@@ -50,7 +50,7 @@ class PacksTheFirst : public Wrapped {
   std::map<std::string, std::vector<char>> first_;
 };
 
-// Launches of a plan read what it packed last.
+// Launches of a plan read the constant that was packed last.
 class ReadsTheLastPacked : public Wrapped {
  public:
   using Wrapped::Wrapped;
@@ -80,7 +80,7 @@ class ReadsTheLastPacked : public Wrapped {
   std::map<const weft_call*, std::vector<char>> last_;  // by plan, each of which has a call of its own
 };
 
-// Asks for less memory than it writes.
+// Requests less memory than it writes.
 class AsksForTooLittle : public Wrapped {
  public:
   using Wrapped::Wrapped;

@@ -4,11 +4,11 @@
 
 #include "conformance/liars/liar.h"
 
-// Points that come too early, waits that do not wait, and copies of pinned memory out of their turn.
+// Points reached too early, waits that do not wait, and copies of pinned memory out of order.
 namespace weft::conformance {
 namespace {
 
-// Some points are said to be reached when they are asked for.
+// Reports some points as reached as soon as they are queried.
 class ReachesTooEarly : public Drawn {
  public:
   using Drawn::Drawn;
@@ -23,7 +23,7 @@ class ReachesTooEarly : public Drawn {
   uint64_t asked_ = 0;
 };
 
-// Asking how far a queue is gives where it was last marked.
+// A query of the progress returns the last mark.
 class PollsTheLastMark : public Drawn {
  public:
   using Drawn::Drawn;
@@ -43,7 +43,7 @@ class PollsTheLastMark : public Drawn {
   std::map<weft_queue, uint64_t> marked_;
 };
 
-// The last launches before a mark are behind its point.
+// A point does not cover the last launches before it.
 class MarksTooSoon : public Drawn {
  public:
   using Drawn::Drawn;
@@ -63,7 +63,7 @@ class MarksTooSoon : public Drawn {
   std::map<weft_queue, uint64_t> last_;
 };
 
-// Some waits are forgotten.
+// Skips some waits.
 class ForgetsWaits : public Drawn {
  public:
   using Drawn::Drawn;
@@ -76,7 +76,7 @@ class ForgetsWaits : public Drawn {
   uint64_t waits_ = 0;
 };
 
-// Waits for a point that was given before the one that is asked for.
+// Waits for an earlier point than requested.
 class WaitsForAnOlderPoint : public Drawn {
  public:
   using Drawn::Drawn;
@@ -88,7 +88,7 @@ class WaitsForAnOlderPoint : public Drawn {
   const uint64_t less_ = between(random_, 1, 3);
 };
 
-// One timeline for the device: whichever queue is waited for, it is the one that was marked last.
+// One timeline for the device: every wait is for the queue that was marked last.
 class WaitsForTheLastMark : public Drawn {
  public:
   using Drawn::Drawn;
@@ -113,7 +113,7 @@ class WaitsForTheLastMark : public Drawn {
 
 // ---- pinned memory
 
-/// Knows what is pinned, and where.
+/// Keeps track of pinned memory.
 class KnowsPinned : public Drawn {
  public:
   using Drawn::Drawn;
@@ -138,7 +138,7 @@ class KnowsPinned : public Drawn {
   std::map<void*, char*> pinned_;
 };
 
-// Through a few buffers of its own, which it fills again whether or not they were read.
+// Copies through a few staging buffers, which it refills before they are read.
 class ReusesItsStaging : public KnowsPinned {
  public:
   using KnowsPinned::KnowsPinned;
@@ -185,7 +185,7 @@ class ReusesItsStaging : public KnowsPinned {
   std::map<weft_device, std::deque<Stage>> stages_;
 };
 
-// Pinned memory is read when somebody waits for the whole queue, whatever its points say.
+// Reads pinned memory only when the whole queue is synchronized, ignoring points.
 class ReadsPinnedLate : public KnowsPinned {
  public:
   using KnowsPinned::KnowsPinned;
@@ -205,7 +205,7 @@ class ReadsPinnedLate : public KnowsPinned {
   std::map<weft_queue, std::vector<weft_copy>> late_;
 };
 
-// Copies with pinned memory go to a queue of their own, which waits for no other.
+// Copies of pinned memory go to a separate queue that waits for no other.
 class CopiesBesideTheQueue : public KnowsPinned {
  public:
   using KnowsPinned::KnowsPinned;

@@ -6,7 +6,7 @@
 #include "conformance/liars/liar.h"
 #include "weft/backend/base.hpp"
 
-// Queues that are long or several, failures in them, and devices beside others.
+// Long queues, several queues, failures in queues, and several devices.
 namespace weft::conformance {
 namespace {
 
@@ -23,7 +23,7 @@ class CountsWaiting : public Drawn {
   std::map<weft_queue, uint64_t> waiting_;
 };
 
-// A ring of so many places: what was in one before the ring came round is forgotten.
+// A ring buffer of launches that overwrites pending entries.
 class ForgetsLongQueues : public CountsWaiting {
  public:
   using CountsWaiting::CountsWaiting;
@@ -35,7 +35,7 @@ class ForgetsLongQueues : public CountsWaiting {
   const uint64_t places_ = between(random_, 5, 300);
 };
 
-// Waits for the queue that was opened last, whichever is asked.
+// Every synchronize waits for the queue that was opened last.
 class WaitsForTheLastQueue : public Drawn {
  public:
   using Drawn::Drawn;
@@ -58,7 +58,7 @@ class WaitsForTheLastQueue : public Drawn {
   weft_queue last_ = nullptr;
 };
 
-// Once a queue has been closed, nobody waits any more.
+// After a queue has been closed, no synchronize waits.
 class StopsWaiting : public Drawn {
  public:
   using Drawn::Drawn;
@@ -75,7 +75,7 @@ class StopsWaiting : public Drawn {
   uint64_t closed_ = 0;
 };
 
-/// Some launches run when somebody waits.
+/// Defers some launches to the next synchronize.
 class Defers : public Drawn {
  public:
   using Drawn::Drawn;
@@ -111,7 +111,7 @@ class Defers : public Drawn {
   std::deque<weft_tensor> tensors_;
   std::deque<std::vector<const weft_tensor*>> pointers_;
 };
-// With what the host's structs say by then; and it says that its queue runs late.
+// Reads the host's structs at that time; and reports an ordered queue.
 class DefersInOrder : public Defers {
  public:
   using Defers::Defers;
@@ -123,7 +123,7 @@ class DefersInOrder : public Defers {
 
 // ---- failures
 
-// An error that has come once comes again and again.
+// A reported error is reported again and again.
 class RepeatsErrors : public Drawn {
  public:
   using Drawn::Drawn;
@@ -150,7 +150,7 @@ class RepeatsErrors : public Drawn {
   std::map<weft_queue, Kept> kept_;
 };
 
-// The launches behind a failure went well, so all is well.
+// A success after a failure clears the error.
 class ForgetsErrorsBehindLaunches : public CountsWaiting {
  public:
   using CountsWaiting::CountsWaiting;
@@ -192,7 +192,7 @@ class MixesUpErrors : public Drawn {
 
 // ---- devices
 
-/// Says that there are two devices. The second is one more of the good backend's, and does not do well.
+/// Reports two devices. The second one is another of the good backend's, with a fault.
 class SecondIsWorse : public Drawn {
  public:
   using Drawn::Drawn;
@@ -250,7 +250,7 @@ class SecondComputesLess : public SecondIsWorse {
   const std::string op_ = kOps[random_.bits() % std::size(kOps)];
 };
 
-// What a handle has, the others lose with it.
+// Closing one handle of the device closes it for all others, too.
 class ClosesForAll : public Drawn {
  public:
   using Drawn::Drawn;
@@ -263,11 +263,11 @@ class ClosesForAll : public Drawn {
   }
 
  private:
-  const uint64_t most_ = between(random_, 1, 20);  // the host looks at a device once before it opens it
+  const uint64_t most_ = between(random_, 1, 20);  // the host describes a device once before it opens it
   uint64_t closed_ = 0;
 };
 
-// What a report tells is not what users get.
+// describe reports other properties than the opened device.
 class DescribesAnother : public Drawn {
  public:
   using Drawn::Drawn;

@@ -4,7 +4,7 @@
 
 #include "conformance/liars/liar.h"
 
-// Sequences that lose steps, their order, or the memory of a run.
+// Sequences that lose steps, their order, or the bindings of a run.
 namespace weft::conformance {
 namespace {
 
@@ -36,7 +36,7 @@ class Records : public Drawn {
   bool records() const override { return true; }
 };
 
-// Bindings stay as they were in some run before.
+// Uses the bindings of an earlier run.
 class KeepsItsBindings : public Records {
  public:
   using Records::Records;
@@ -57,7 +57,7 @@ class KeepsItsBindings : public Records {
   std::map<weft_sequence, Handles> kept_;
 };
 
-// One binding of each run is still that of the run before.
+// Uses one binding of the previous run.
 class IsOneBindingLate : public Records {
  public:
   using Records::Records;
@@ -78,7 +78,7 @@ class IsOneBindingLate : public Records {
   std::map<weft_sequence, Handles> before_;
 };
 
-// Some steps wait for one step less.
+// Drops one dependency of some steps.
 class ForgetsDependencies : public Records {
  public:
   using Records::Records;
@@ -113,7 +113,7 @@ class LosesCopies : public Records {
   }
 };
 
-// Now and then a run does nothing.
+// Some runs do nothing.
 class LosesRuns : public Records {
  public:
   using Records::Records;
@@ -127,7 +127,7 @@ class LosesRuns : public Records {
   uint64_t runs_ = 0;
 };
 
-// Runs go to a queue of their own, which nothing waits for but synchronize.
+// Runs go to a separate queue, for which only synchronize waits.
 class RunsBesideTheQueue : public Records {
  public:
   using Records::Records;

@@ -6,7 +6,7 @@
 #include "base/thread_pool.h"
 #include "conformance/liars/liar.h"
 
-// Right for what is small, plain or alone. Where each begins to be wrong is drawn.
+// Right for small, plain or single cases; the limits are random.
 namespace weft::conformance {
 namespace {
 
@@ -18,7 +18,7 @@ void turn(std::span<char> bytes, DType t, uint64_t which) {
   bytes[at] = static_cast<char>(bytes[at] ^ (t == DType::boolean ? 1 : 0x40));
 }
 
-/// A faulty one whose parameters are drawn.
+/// A faulty backend with random parameters.
 class DrawnLiar : public SpoilsOutput {
  public:
   using SpoilsOutput::SpoilsOutput;
@@ -35,7 +35,7 @@ class DrawnLiar : public SpoilsOutput {
 
 // ---- sizes
 
-/// Wrong in one element of what `strikes` says.
+/// Wrong in one element of the calls selected by `strikes`.
 template <bool (*strikes)(const weft_launch*, int64_t threshold), int64_t low, int64_t high>
 class WrongBeyond : public DrawnLiar {
  public:
@@ -77,7 +77,7 @@ bool goes_on_without_a_mask(const weft_launch* l, int64_t) {
 
 // ---- data
 
-/// Looks at a drawn number of rows only, where an axis that is not the last is folded.
+/// Folds only a random number of rows if the folded axis is not the last.
 class FoldsFirstRows : public DrawnLiar {
  public:
   using DrawnLiar::DrawnLiar;
@@ -100,7 +100,7 @@ class FoldsFirstRows : public DrawnLiar {
   const int64_t rows_ = between(200, 1500);
 };
 
-/// The largest of a row that comes late is not told to the sum so far.
+/// Does not rescale the running sum for a late maximum of a row.
 class ForgetsToRescale : public DrawnLiar {
  public:
   using DrawnLiar::DrawnLiar;
@@ -138,7 +138,7 @@ class ComparesAsIntegers : public DrawnLiar {
   const std::string op_ = between(0, 1) ? "max" : "min";
 };
 
-/// The order of equal numbers in a row that is longer than a drawn length.
+/// Wrong order of equal numbers in rows longer than a random length.
 class SwapsTies : public DrawnLiar {
  public:
   using DrawnLiar::DrawnLiar;
@@ -162,7 +162,7 @@ class SwapsTies : public DrawnLiar {
   const int64_t longest_ = between(3, 30);
 };
 
-/// Subnormals and the sign of zero, in one of the wide floats, and in more than a few elements.
+/// Loses subnormals and the sign of zero, in one of the wide floats, for more than a few elements.
 class FlushesMany : public DrawnLiar {
  public:
   using DrawnLiar::DrawnLiar;
@@ -180,7 +180,7 @@ class FlushesMany : public DrawnLiar {
   const int64_t most_ = between(4, 100);
 };
 
-/// Whole numbers on their way through a double.
+/// Passes integers through a double.
 class CountsInDoubles : public DrawnLiar {
  public:
   using DrawnLiar::DrawnLiar;
@@ -197,7 +197,7 @@ class CountsInDoubles : public DrawnLiar {
 
 // ---- indices
 
-/// Runs a call with other indices than it was given.
+/// Runs a call with changed indices.
 template <const char* (*op)(), int64_t (*other)(int64_t index, int64_t n, int64_t drawn, size_t at)>
 class TakesAnyIndex : public DrawnLiar {
  public:
@@ -235,7 +235,7 @@ int64_t forgiven_by_one(int64_t i, int64_t n, int64_t, size_t) { return n > 0 &&
 
 // ---- sums
 
-/// += that is forgotten, or done twice, in a part of what has more than a drawn number of elements.
+/// Skips += or does it twice, in a part of tensors larger than a random size.
 template <bool twice>
 class AddsInPart : public DrawnLiar {
  public:
@@ -257,7 +257,7 @@ class AddsInPart : public DrawnLiar {
   void spoil(const weft_launch*, uint32_t, std::span<char>) override {}
   const int64_t most_ = between(2, 2000), part_ = between(0, 7);
 };
-/// += that reads the first element of what is there for every one of a row.
+/// += reads the first element of a row for all of it.
 class AddsOneToAll : public DrawnLiar {
  public:
   using DrawnLiar::DrawnLiar;

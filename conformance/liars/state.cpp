@@ -9,7 +9,7 @@
 #include "conformance/liars/liar.h"
 #include "weft/backend/base.hpp"
 
-// State that outlives a launch: in plans, in kernels, in threads, in the processor.
+// State that outlives a launch: in plans, kernels, threads and the processor.
 namespace weft::conformance {
 namespace {
 
@@ -22,7 +22,7 @@ void spoil_first(const weft_launch* l) {
 
 // ---- operands that change in place
 
-/// Launches with another operand in place of one that it has.
+/// Launches with one operand replaced.
 class Substitutes : public Drawn {
  public:
   using Drawn::Drawn;
@@ -38,7 +38,7 @@ class Substitutes : public Drawn {
   }
 };
 
-// Packs an operand that is no first one, and knows by its address that it has done so.
+// Packs an operand other than the first, cached by its address.
 class PacksByAddress : public Substitutes {
  public:
   using Substitutes::Substitutes;
@@ -59,7 +59,7 @@ class PacksByAddress : public Substitutes {
   std::map<char*, std::vector<char>> packed_;
 };
 
-// Takes what begins alike for the same.
+// Treats operands with the same beginning as equal.
 class ComparesBeginnings : public Substitutes {
  public:
   using Substitutes::Substitutes;
@@ -78,7 +78,7 @@ class ComparesBeginnings : public Substitutes {
   std::map<const weft_call*, std::vector<char>> kept_;  // by plan, each of which has a call of its own
 };
 
-// The value of a scalar, or of a short row, is part of the plan.
+// Keeps the value of a scalar, or of a short row, in the plan.
 class KeepsShortOperands : public Substitutes {
  public:
   using Substitutes::Substitutes;
@@ -97,7 +97,7 @@ class KeepsShortOperands : public Substitutes {
   std::map<const weft_call*, std::vector<char>> kept_;  // by plan, each of which has a call of its own
 };
 
-// Captures a plan's launch, and replays it where all but one operand lies where it lay.
+// Captures a plan's launch and replays it if all operands but one have the same address.
 class ReplaysByAddress : public Drawn {
  public:
   using Drawn::Drawn;
@@ -131,7 +131,7 @@ class ReplaysByAddress : public Drawn {
 
 // ---- plans that live at the same time
 
-// A table of plans that has so many places for a kernel.
+// A table of plans with limited entries per kernel.
 class HasAFewPlaces : public Drawn {
  public:
   using Drawn::Drawn;
@@ -148,7 +148,7 @@ class HasAFewPlaces : public Drawn {
   std::map<std::string, int> live_;
 };
 
-// What a plan that ended had is still wanted by those that are left.
+// The end of a plan frees state that other plans still use.
 class EndsWhatOthersNeed : public Drawn {
  public:
   using Drawn::Drawn;
@@ -168,7 +168,7 @@ class EndsWhatOthersNeed : public Drawn {
   std::string broken_;
 };
 
-// Several plans of an op share what the first of them decided: wrong for one of another size.
+// Plans of an op share decisions of the first one: wrong for other sizes.
 class SharesWhatTheFirstDecided : public Drawn {
  public:
   using Drawn::Drawn;
@@ -247,9 +247,9 @@ class KeepsALittleOfEach : public Counts {
 void change_modes(uint64_t which) {
 #if defined(__x86_64__)
   if (which == 0)
-    __builtin_ia32_ldmxcsr(__builtin_ia32_stmxcsr() | 0x8000);  // results that are denormal become zero
+    __builtin_ia32_ldmxcsr(__builtin_ia32_stmxcsr() | 0x8000);  // flush denormal results to zero
   if (which == 1)
-    __builtin_ia32_ldmxcsr(__builtin_ia32_stmxcsr() | 0x0040);  // denormal operands count as zero
+    __builtin_ia32_ldmxcsr(__builtin_ia32_stmxcsr() | 0x0040);  // treat denormal operands as zero
 #else
   which = 2;
 #endif
@@ -259,7 +259,7 @@ void change_modes(uint64_t which) {
 
 constexpr const char* kSomeOps[] = {"exp", "matmul", "sum", "add", "log", "sqrt"};
 
-/// One op's kernel wants other modes, and does not put back those that were.
+/// One op's kernel changes the modes and does not restore them.
 class ChangesModes : public Drawn {
  public:
   using Drawn::Drawn;
@@ -286,7 +286,7 @@ class ChangesModesAtSize : public ChangesModes {
  private:
   const int64_t least_ = static_cast<int64_t>(between(random_, 4, 30));
 };
-// On the threads that help, where nobody looks.
+// On worker threads.
 class ChangesModesOfOthers : public ChangesModes {
  public:
   using ChangesModes::ChangesModes;
@@ -295,7 +295,7 @@ class ChangesModesOfOthers : public ChangesModes {
     const auto each = [](void* self, int64_t, int64_t) {
       const auto& liar = *static_cast<ChangesModesOfOthers*>(self);
       if (std::this_thread::get_id() != liar.caller_) change_modes(liar.which_);
-      std::this_thread::sleep_for(std::chrono::microseconds(200));  // so that others get some
+      std::this_thread::sleep_for(std::chrono::microseconds(200));  // so other threads get pieces
     };
     parallel_for(16, 1, each, this);
   }
@@ -306,7 +306,7 @@ class ChangesModesOfOthers : public ChangesModes {
 
 // ---- threads
 
-/// What it needs is the opening thread's.
+/// Uses state of the thread that opened the device.
 class KnowsItsThread : public Drawn {
  public:
   using Drawn::Drawn;

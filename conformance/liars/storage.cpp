@@ -6,11 +6,11 @@
 #include "conformance/liars/liar.h"
 #include "weft/backend/base.hpp"
 
-// Memory at size: blocks that share bytes, copies that are not whole, limits that do not hold, workspaces.
+// Faults of large memory: overlapping blocks, incomplete copies, wrong limits, workspaces.
 namespace weft::conformance {
 namespace {
 
-/// Knows the good backend's block behind each handle, and how many were given it.
+/// Maps each handle to the good backend's block, with a count of its users.
 class Blocks : public Drawn {
  public:
   using Drawn::Drawn;
@@ -29,7 +29,7 @@ class Blocks : public Drawn {
     uint64_t bytes;
     int owners = 1;
   };
-  /// A block of the good backend's, `shift` bytes behind whose beginning the handle is.
+  /// A block of the good backend; the handle is `shift` bytes after its beginning.
   weft_code take(weft_device d, uint64_t bytes, uint64_t shift, void** handle, weft_error* e) {
     if (bytes > UINT64_MAX - shift) return Drawn::allocate(d, bytes, handle, e);
     void* block = nullptr;
@@ -43,7 +43,7 @@ class Blocks : public Drawn {
   std::map<void*, Block> live_;
 };
 
-// A free list that forgets to take a block out: one that is in use is given a second time.
+// A free list that does not remove a block: it is handed out a second time.
 class GivesABlockTwice : public Blocks {
  public:
   using Blocks::Blocks;
@@ -60,7 +60,7 @@ class GivesABlockTwice : public Blocks {
   uint64_t asked_ = 0;
 };
 
-// Cuts blocks from a larger one, and rounds where the next one begins down instead of up.
+// Suballocates blocks, rounding the next offset down instead of up.
 class OverlapsTails : public Blocks {
  public:
   using Blocks::Blocks;
@@ -71,7 +71,7 @@ class OverlapsTails : public Blocks {
       *handle = next_;
       live_[next_] = {nullptr, bytes};
     } else {
-      // What is cut is never given back: who has the other part is not known.
+      // Suballocated blocks are never freed: the users of the other parts are unknown.
       void* slab = nullptr;
       if (const weft_code code = Drawn::allocate(d, 4 * bytes, &slab, e); code != WEFT_OK) return code;
       slabs_.push_back(slab);
@@ -90,7 +90,7 @@ class OverlapsTails : public Blocks {
   std::vector<void*> slabs_;
 };
 
-// Large blocks begin with a header, and the header is half a line.
+// Large blocks have a header of half a cache line, which misaligns them.
 class MisalignsLargeBlocks : public Blocks {
  public:
   using Blocks::Blocks;
@@ -105,7 +105,7 @@ class MisalignsLargeBlocks : public Blocks {
 
 // ---- copies
 
-// Copies in blocks, and what is left behind the last whole one is forgotten where there are many.
+// Copies in blocks; if there are many, the rest after the last whole one is lost.
 class LosesTheTail : public Drawn {
  public:
   using Drawn::Drawn;
@@ -120,7 +120,7 @@ class LosesTheTail : public Drawn {
                  block_ = uint64_t{1} << between(random_, 4, 12);
 };
 
-// Moves words within the device, from and to where words begin.
+// Copies within the device by words, rounding offsets down.
 class RoundsOffsets : public Drawn {
  public:
   using Drawn::Drawn;
@@ -134,7 +134,7 @@ class RoundsOffsets : public Drawn {
   const uint64_t from_ = uint64_t{1} << between(random_, 6, 20);
 };
 
-// Copies out in pieces, one of which lacks its last byte.
+// Copies out in pieces, one of which misses its last byte.
 class LosesAByteBetweenPieces : public Drawn {
  public:
   using Drawn::Drawn;
@@ -168,7 +168,7 @@ class CutsOffsets : public Drawn {
   const uint64_t mask_ = (uint64_t{1} << between(random_, 31, 32)) - 1;
 };
 
-// Says what would be nice to have.
+// Reports a larger limit than it supports.
 class ClaimsMoreThanItGives : public Drawn {
  public:
   using Drawn::Drawn;
@@ -182,7 +182,7 @@ class ClaimsMoreThanItGives : public Drawn {
   const uint64_t most_ = (uint64_t{1} << between(random_, 27, 29)) + between(random_, 1, 4096);
 };
 
-// The last bytes of a very large block are not there: what is written to them goes nowhere.
+// The last bytes of a very large block don't exist: writes to them are lost.
 class LacksTheEnd : public Blocks {
  public:
   using Blocks::Blocks;
@@ -209,7 +209,7 @@ class LacksTheEnd : public Blocks {
 
 // ---- workspace
 
-/// Kernels of one op, which is drawn, work in a workspace.
+/// Kernels of one random op use a workspace.
 class WorksInAWorkspace : public Drawn {
  public:
   using Drawn::Drawn;
@@ -254,9 +254,9 @@ class ExpectsZeros : public WorksInAWorkspace {
   }
 };
 
-// ---- operands that are written, and look as if they were not
+// ---- operands that are written and restored
 
-/// Uses some of an operand as scratch, and puts back what was there.
+/// Uses part of an operand as scratch memory and restores it.
 class Borrows : public Drawn {
  public:
   using Drawn::Drawn;
