@@ -29,6 +29,8 @@ TEST(LoopsFused, RowsTakeTwoDispatchesAtMost) {
     EXPECT_EQ(dispatches({"rms_norm", {x, w}}), 1u) << n;
     EXPECT_EQ(dispatches({"layer_norm", {x, w, w}}), 1u) << n;
     EXPECT_LE(dispatches({"layer_norm_grad", {x, x, w}}), 2u) << n;
+    EXPECT_LE(dispatches({"rms_norm_grad", {x, x, w}}), 2u) << n;
+    EXPECT_EQ(dispatches({"softmax_grad", {x, x}}), 1u) << n;
     EXPECT_LE(dispatches({"cross_entropy", {x, target}}), 2u) << n;
     EXPECT_LE(dispatches({"cross_entropy_grad", {x, target, loss}}), 2u) << n;
   }

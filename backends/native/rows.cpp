@@ -243,7 +243,7 @@ void row_norm_grad(const NormedRow& r, float slope, float along, float* dx, bool
     const VF slope_of_x = hn::Mul(set(r.scale), rest);
     put(adds ? hn::Add(at(dx, i, count), slope_of_x) : slope_of_x, dx + i, count);
     put(hn::MulAdd(dy, h, at(dweight, i, count)), dweight + i, count);
-    put(hn::Add(dy, at(dbias, i, count)), dbias + i, count);
+    if (dbias) put(hn::Add(dy, at(dbias, i, count)), dbias + i, count);
   }
 }
 

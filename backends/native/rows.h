@@ -42,7 +42,7 @@ struct NormSums {
   double slope, along;
 };
 NormSums norm_sums(const NormedRow& r, int64_t n);
-/// dx = scale * (g - slope - h * along), or += where it adds; and dweight += dy h, dbias += dy.
+/// dx = scale * (g - slope - h * along), or += if it adds; and dweight += dy h, dbias += dy unless null.
 void norm_grad(const NormedRow& r, float slope, float along, float* dx, bool adds, float* dweight,
                float* dbias, int64_t n);
 

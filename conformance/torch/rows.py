@@ -55,6 +55,18 @@ def layer_norm_grad(x, a):
     return [dx, (x[1] * h).sum(rows), x[1].sum(rows)]
 
 
+def rms_norm_grad(x, a):
+    """As formulas, as layer_norm_grad."""
+    epsilon = a.get("epsilon", 1e-5)
+    r = 1 / torch.sqrt((x[0] ** 2).mean(-1, keepdim=True) + epsilon)
+    h, g = x[0] * r, x[1] * x[2]
+    dx = r * (g - h * (g * h).mean(-1, keepdim=True))
+    leaf = x[0].detach().clone().requires_grad_(True)
+    y = F.rms_norm(leaf, leaf.shape[-1:], x[2].detach(), epsilon)
+    torch.testing.assert_close(torch.autograd.grad(y, leaf, x[1].detach())[0], dx.detach())
+    return [dx, (x[1] * h).sum(list(range(x[0].dim() - 1)))]
+
+
 def aims(x, target, weight, a):
     """What each row aims at, and what the sum is divided by: src/ops/shared/cross_entropy.h."""
     n, classes = x.shape
@@ -89,6 +101,8 @@ def cross_entropy_grad(x, a):
 ANSWERS = {
     "layer_norm_grad": layer_norm_grad,
     "cross_entropy_grad": cross_entropy_grad,
+    "rms_norm_grad": rms_norm_grad,
+    "softmax_grad": lambda x, a: [x[0] * (x[1] - (x[0] * x[1]).sum(a.get("axis", -1), keepdim=True))],
     "log_softmax": lambda x, a: [torch.log_softmax(x[0], a.get("axis", -1))],
     "layer_norm": layer_norm,
     "group_norm": group_norm,
@@ -131,4 +145,8 @@ CASES = [
     ("layer_norm_grad", [(2, 3, 5), (2, 3, 5), (3, 5)], {"trailing": 2}),
     *[("cross_entropy_grad", [x, target, ()] + [weight] * (weight is not None), a)
       for x, target, weight, a in LOSSES],
+    ("rms_norm_grad", [(3, 7), (3, 7), (7,)], {}),
+    ("rms_norm_grad", [(2, 3, 5), (2, 3, 5), (5,)], {"epsilon": 1e-2}),
+    ("softmax_grad", [("positive", (3, 7)), (3, 7)], {}),
+    ("softmax_grad", [("positive", (2, 3, 4)), (2, 3, 4)], {"axis": 1}),
 ]

@@ -1,13 +1,8 @@
-#include "ops/shared/rules.h"
+#include "ops/shared/rms_norm.h"
 
 namespace weft::ops {
 
-struct RmsNormAttrs {
-  double epsilon = 1e-5;
-  static constexpr auto fields = ir::fields("epsilon", &RmsNormAttrs::epsilon);
-};
-
-static Result<TensorType> infer(ir::Types in, const RmsNormAttrs&) {
+static Result<TensorType> infer(ir::Types in, const ir::RmsNormAttrs&) {
   const auto &x = in[0], &weight = in[1];
   if (x.rank() < 1 || weight.dtype != x.dtype || !(weight.shape == Shape{x.shape.back()}))
     return invalid("rms_norm: wants x [..., n] and weight [n] of one dtype, got {} and {}", text(x),
@@ -15,25 +10,17 @@ static Result<TensorType> infer(ir::Types in, const RmsNormAttrs&) {
   return ir::infer_float_unary("rms_norm", in);
 }
 
-// 1 / sqrt(mean(x * x) + epsilon), one for each row.
-static ir::Value scale_of(ir::Builder& b, ir::Value x, double epsilon) {
-  const auto mean = b.div(b.sum(b.mul(x, x), -1), b.full(1, {}, x.dtype(), x.shape().back()));
-  return b.div(1, b.sqrt(b.add(mean, epsilon)));
+static ir::Value decompose(ir::Builder& b, ir::Values in, const ir::RmsNormAttrs& a) {
+  return b.mul(b.mul(in[0], ir::rms_scale(b, in[0], a.epsilon)), in[1]);
 }
 
-static ir::Value decompose(ir::Builder& b, ir::Values in, const RmsNormAttrs& a) {
-  return b.mul(b.mul(in[0], scale_of(b, in[0], a.epsilon)), in[1]);
+static ir::Grads grad(ir::Builder& b, const ir::GradContext& ctx, const ir::RmsNormAttrs& a) {
+  auto g = b.call("rms_norm_grad", std::array{ctx.in(0), ctx.dout(0), ctx.in(1)}, {{"epsilon", a.epsilon}});
+  if (!ctx.wants(1)) g[1] = ir::Value();
+  return g;
 }
 
-// With r = scale, h = x r and g = dy w: dx = r (g - h mean(g h)), dw = sum over rows of dy h.
-static ir::Grads grad(ir::Builder& b, const ir::GradContext& ctx, const RmsNormAttrs& a) {
-  const auto x = ctx.in(0), weight = ctx.in(1), dy = ctx.dout(0);
-  const auto r = scale_of(b, x, a.epsilon), h = b.mul(x, r), g = b.mul(dy, weight);
-  const auto mean = b.div(b.sum(b.mul(g, h), -1), b.full(1, {}, x.dtype(), x.shape().back()));
-  return {b.mul(r, b.sub(g, b.mul(h, mean))), b.sum_to(b.mul(dy, h), ctx.in_type(1).shape)};
-}
-
-static constexpr ir::Op<RmsNormAttrs> spec = {
+static constexpr ir::Op<ir::RmsNormAttrs> spec = {
     .name = "rms_norm",
     .doc =
         "Divides each row of `x` by its root mean square and multiplies it by `weight`.\n\n"

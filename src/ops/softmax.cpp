@@ -1,30 +1,24 @@
-#include "ops/shared/rules.h"
+#include "ops/shared/softmax.h"
 
 namespace weft::ops {
 
-struct SoftmaxAttrs {
-  int64_t axis = -1;
-  static constexpr auto fields = ir::fields("axis", &SoftmaxAttrs::axis);
-};
-
-static Result<TensorType> infer(ir::Types in, const SoftmaxAttrs& a) {
+static Result<TensorType> infer(ir::Types in, const ir::SoftmaxAttrs& a) {
   WEFT_TRY([[maybe_unused]] const int64_t axis, ir::resolve_axis("softmax", a.axis, in[0].rank()));
   return ir::infer_float_unary("softmax", in);
 }
 
 // Defines the op: backends without a kernel run this, and kernels are tested against it.
-static ir::Value decompose(ir::Builder& b, ir::Values in, const SoftmaxAttrs& a) {
+static ir::Value decompose(ir::Builder& b, ir::Values in, const ir::SoftmaxAttrs& a) {
   const auto e = b.exp(b.sub(in[0], b.max(in[0], a.axis)));
   return b.div(e, b.sum(e, a.axis));
 }
 
-// dx = y * (dy - sum(y * dy)): needs the output only, so the input can be freed.
-static ir::Grads grad(ir::Builder& b, const ir::GradContext& ctx, const SoftmaxAttrs& a) {
-  const auto y = ctx.out(0), dy = ctx.dout(0);
-  return {b.mul(y, b.sub(dy, b.sum(b.mul(y, dy), a.axis)))};
+// Needs the output only, so the input can be freed.
+static ir::Grads grad(ir::Builder& b, const ir::GradContext& ctx, const ir::SoftmaxAttrs& a) {
+  return {b.one("softmax_grad", {ctx.out(0), ctx.dout(0)}, {{"axis", a.axis}})};
 }
 
-static constexpr ir::Op<SoftmaxAttrs> spec = {
+static constexpr ir::Op<ir::SoftmaxAttrs> spec = {
     .name = "softmax",
     .doc =
         "Normalizes `x` along `axis` so that every slice is non-negative and sums to one.\n\n"
