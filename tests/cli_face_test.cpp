@@ -205,7 +205,7 @@ TEST_F(CliFace, BashCompletes) {
       {"weft run --json s", "step.weft"},
       {"weft run step.weft ''", "--inputs ..."},
       {"weft run --backend ref", "reference"},
-      {"weft ops soft", "softmax softplus"},
+      {"weft ops soft", "softmax softmax_grad softplus"},
       {"weft completion ''", "bash fish zsh"},
       {"weft man comp", "compare compile completion"},
       {"weft backends nonsense --js", "--json"},
