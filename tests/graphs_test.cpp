@@ -231,6 +231,15 @@ TEST(Shadow, SeesWhatNoCallAloneDoes) {
   EXPECT_EQ(judged().whole.rfind("output y: element 2: ", 0), 0u) << judged().whole;
 }
 
+/// x times the column numbers: a call without operands, whose results are constants of the program.
+program::CompiledProgram numbered_columns() {
+  ir::Graph g;
+  const auto x = g.input("x", {DType::f32, {Dim::symbol("batch", 1, 64), Dim(6)}});
+  g.output("y", g.mul(x, g.one("iota", {}, {{"size", Shape{6}}, {"dtype", std::string("f32")}})));
+  const auto none = [](const std::string& name) -> Result<program::Blob> { return invalid("{}", name); };
+  return value_or_raise(compiler::compile(g, none, {.name = "numbered_columns"}));
+}
+
 lab::Bisection bisected(const program::CompiledProgram& p, const std::string& a, const std::string& b,
                         bool same_bits = false) {
   return value_or_raise(lab::bisect(p, three_rows(), value_or_raise(lab::parse_config(a)),
@@ -258,6 +267,15 @@ TEST(Bisect, NamesTheBackendsChoiceAndTheKernel) {
   EXPECT_EQ(kernel.culprit->kind, "kernel");
   EXPECT_EQ(kernel.culprit->a_kernels, std::vector<std::string>{"graphs_wrong_add.add.flat"});
   EXPECT_NE(kernel.culprit->b_kernels, kernel.culprit->a_kernels);
+}
+
+TEST(Bisect, NamesTheKernelOfACallWithoutOperands) {
+  adopt_wrong("graphs_wrong_iota", good("reference"), "iota.shared");
+  const auto p = numbered_columns();
+  const auto found = bisected(p, "reference", "graphs_wrong_iota");
+  ASSERT_TRUE(found.culprit) << found.a_reason << found.b_reason;
+  EXPECT_EQ(found.culprit->call, call_of(p, "iota"));
+  EXPECT_EQ(found.culprit->b_kernels, std::vector<std::string>{"graphs_wrong_iota.iota.shared"});
 }
 
 /// The table of a backend that is built in; null where it is not.

@@ -3,7 +3,9 @@
 #include <filesystem>
 
 #include "compiler/compile.h"
+#include "runtime/session.h"
 #include "seam/flatten.h"
+#include "seam/registry.h"
 #include "small_model.h"
 #include "test_backends.h"
 #include "weft/jit.h"
@@ -190,6 +192,38 @@ TEST(Nested, AFlatBodyMeansTheSame) {
   EXPECT_EQ(flat.steps[1].inputs, (std::vector<uint32_t>{2}));
   EXPECT_EQ(flat.steps[2].inputs, (std::vector<uint32_t>{1, 3}));
   EXPECT_EQ(flat.outputs, (std::vector<uint32_t>{4, 3}));
+}
+
+// A body that is too long for one kernel is opened, on devices that compile text too.
+TEST(Nested, ABodyOfManyCallsIsOpened) {
+  constexpr int32_t kCalls = 1500;
+  const program::TensorSpec type{{DType::f32, {4}}, 0};
+  program::CompiledProgram p;
+  p.name = "chain";
+  p.values = {type, type};
+  p.calls = {{.op = "chain", .inputs = {0}, .outputs = {1}, .region = 0}};
+  program::Region body{.pattern = "chain", .n_inputs = 1, .values = {type}, .outputs = {kCalls}};
+  for (int32_t i = 0; i < kCalls; ++i) {
+    body.values.push_back(type);
+    body.calls.push_back({.op = "add", .inputs = {i, 0}, .outputs = {i + 1}});
+  }
+  p.regions = {body};
+  p.inputs = {{"x", 0}};
+  p.outputs = {{"y", 1}};
+  const auto program = std::make_shared<const program::CompiledProgram>(std::move(p));
+  const std::vector<float> x = {1, 2, 3, 4};
+  runtime::HostTensor in{{DType::f32, {4}}, std::vector<std::byte>(sizeof(float) * 4)};
+  std::memcpy(in.bytes.data(), x.data(), in.bytes.size());
+  for (const auto& backend : testing::backends({"reference", "native", "opencl"})) {
+    auto session = value_or_raise(
+        runtime::Session::create(program, {value_or_raise(seam::registry().open(backend))}, Policy{}));
+    const auto out = value_or_raise(session->run(std::vector{in}));
+    for (size_t i = 0; i < 4; ++i) {
+      float y = 0;
+      std::memcpy(&y, out[0].bytes.data() + i * sizeof y, sizeof y);
+      EXPECT_EQ(y, x[i] * (kCalls + 1)) << backend;
+    }
+  }
 }
 
 }  // namespace

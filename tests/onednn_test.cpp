@@ -150,6 +150,22 @@ TEST_F(OneDnn, ABodyThatIsAlmostOneIsRefused) {
     EXPECT_NE(made.status().message().find("the body is no linear layer"), std::string::npos)
         << made.status().text();
   }
+  const auto refused = [&](const Tail& tail) {
+    return plan(rig, layer({6, 6}, 6, false, tail)).status().message();
+  };
+  // 2^60 factors: a body's size is that of its calls.
+  EXPECT_NE(refused([](ir::Builder& b, ir::Value y) {
+              for (int i = 0; i < 60; ++i) y = b.mul(y, y);
+              return y;
+            }).find("the body is no linear layer"),
+            std::string::npos);
+  // A factor that is a number, and no input.
+  Layer scaled;
+  ir::Graph& g = scaled.graph;
+  const auto w = g.input("w", {DType::f32, {1, 1}});
+  g.output("y",
+           g.matmul(g.full(std::numeric_limits<double>::infinity(), {1, 1}, DType::f32), w, false, true));
+  EXPECT_NE(plan(rig, scaled).status().message().find("the body is no linear layer"), std::string::npos);
   // A bias that is added to other rows than those of the product.
   const auto l = layer({4, 8}, 6, false, [](ir::Builder& b, ir::Value y) {
     return b.add(b.reshape(y, {6, 4}), static_cast<ir::Graph&>(b).input("b", {DType::f32, {4}}));

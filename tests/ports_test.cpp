@@ -1,5 +1,7 @@
 #include <numeric>
 
+#include "conformance/seam/wrapped.h"
+#include "seam/registry.h"
 #include "seam_watchers.h"
 #include "test_backends.h"
 #include "weft/jit.h"
@@ -98,6 +100,69 @@ TEST(Ports, EagerAndSessionsKeepTheirTurn) {
     double_it.wait();
     add_one.wait();
   }
+}
+
+// One program writes what another reads, each in a queue of its own, and eager ops read it between.
+TEST(Ports, ProgramsThatShareAStateKeepTheirTurn) {
+  for (const auto& backend : testing::backends({"far", "opencl"})) {
+    const OnBackend on(backend);
+    const Tensor w = numbers(backend, {0, 0, 0, 0}).named("w"), one = numbers(backend, {1, 1, 1, 1});
+    const CompileOptions taken{.backend = backend, .take_captured = true};
+    auto write = compile(
+        [&](const std::vector<Tensor>& in) {
+          assign(w, w + in[0]);
+          return std::vector{in[0] + in[0]};
+        },
+        kOne, taken);
+    auto read = compile([&](const std::vector<Tensor>& in) { return std::vector{w * in[0]}; }, kOne, taken);
+    ASSERT_TRUE(write.shares(w) && read.shares(w)) << backend;
+    std::vector<Tensor> seen, eager;
+    for (int i = 0; i < 12; ++i) {
+      (void)write.enqueue({one});
+      seen.push_back(read.enqueue({one})[0]);
+      eager.push_back(w + one);
+    }
+    write.wait(), read.wait();
+    for (size_t i = 0; i < seen.size(); ++i) {
+      EXPECT_EQ(values(seen[i]), std::vector<float>(4, static_cast<float>(i) + 1)) << backend;
+      EXPECT_EQ(values(eager[i]), std::vector<float>(4, static_cast<float>(i) + 2)) << backend;
+    }
+  }
+}
+
+// A state as an input is read as it was before the run.
+TEST(Ports, AStateThatIsAnInputIsReadBeforeItIsWritten) {
+  for (const auto& backend : testing::backends({"native", "far", "opencl"})) {
+    const OnBackend on(backend);
+    const Tensor w = numbers(backend).named("w");
+    auto program = compile(
+        [&](const std::vector<Tensor>& in) {
+          assign(w, in[0] + in[0]);
+          return std::vector{in[0] * in[0] + w};
+        },
+        kOne, {.backend = backend, .take_captured = true});
+    ASSERT_TRUE(program.shares(w)) << backend;
+    EXPECT_EQ(values(program({w})[0]), (std::vector<float>{3, 8, 15, 24})) << backend;
+    EXPECT_EQ(values(w), (std::vector<float>{2, 4, 6, 8})) << backend;
+  }
+}
+
+/// `far` with buffers of any size.
+class Roomy : public conformance::Wrapped {
+ public:
+  using Wrapped::Wrapped;
+  void capability(weft_capability& c) override { c.max_buffer = 0; }
+};
+
+// Too large for the pool: it is freed when what was enqueued on it has run.
+TEST(Ports, ALargeTemporaryLivesUntilItIsRead) {
+  WEFT_NEEDS_PLUGIN("far");
+  static Roomy& roomy = *new Roomy("roomy", value_or_raise(seam::registry().open("far"))->backend());
+  conformance::adopt(roomy);
+  const OnBackend on("roomy");
+  constexpr int64_t kBytes = 520 << 20;
+  const Tensor last = slice(full(3, {kBytes}, DType::u8), 0, kBytes - 4, kBytes);
+  EXPECT_EQ(last.to_vector<uint8_t>(), (std::vector<uint8_t>(4, 3)));
 }
 
 TEST(Ports, AFailureIsToldByTheCallOrByWait) {

@@ -125,7 +125,7 @@ TEST(Review, EmptyTensorsAndThoseOfEndedTracesAreErrors) {
   EXPECT_SAYS("trace", add(x, kept));
   EXPECT_SAYS("trace", kept.to("reference"));
   EXPECT_SAYS(
-      "no plan yet",
+      "no schedule yet",
       compile([](const std::vector<Tensor>& in) { return in; }, {{"x", {DType::f32, {2}}}}).schedule_text());
 }
 

@@ -256,7 +256,7 @@ class Recorder : public conformance::Wrapped {
       *refused = refuse_from;
       return WEFT_UNSUPPORTED;
     }
-    if (fail_with) return fail_with;
+    if (fail_with && (fail_at == 0 || asked == fail_at)) return fail_with;
     made += 1, steps += desc->n_steps;
     return Wrapped::make_sequence(d, desc, s, refused, e);
   }
@@ -269,8 +269,9 @@ class Recorder : public conformance::Wrapped {
     --made;
     Wrapped::free_sequence(s);
   }
-  void reset() { asked = made = steps = runs = refuse_from = 0, fail_with = WEFT_OK; }
+  void reset() { asked = made = steps = runs = refuse_from = fail_at = 0, fail_with = WEFT_OK; }
   uint32_t asked = 0, made = 0, steps = 0, runs = 0, refuse_from = 0;
+  uint32_t fail_at = 0;  // the only request that fails; 0: all do
   weft_code fail_with = WEFT_OK;
 };
 
@@ -339,6 +340,30 @@ TEST(Sequences, AFailedRecordingIsAnErrorAndTheDeviceGoesOn) {
   EXPECT_NE(verdict.reason.find("recording"), std::string::npos) << verdict.reason;
   recorder();
   EXPECT_EQ(run_graph(3).kind, Verdict::agreed);
+}
+
+// Of two sequences the second fails: the run says so, and the next one runs all steps.
+TEST(Sequences, ARunAfterAFailedRecordingIsWhole) {
+  WEFT_NEEDS_PLUGIN("far");
+  auto& r = recorder();
+  auto program = compile(
+      [](const std::vector<Tensor>& in) {
+        Tensor y = in[0];
+        for (int i = 0; i < 8; ++i) y = cumsum(sort(y, 0)[0], 0);
+        return std::vector{y};
+      },
+      {{"x", {DType::f32, {16}}}}, {.backend = "recorder"});
+  const Tensor x = full(0.5, {16}, DType::f32).to("recorder");
+  const auto values = [](const std::vector<Tensor>& out) { return out[0].to_vector<float>(); };
+  const auto right = values(program({x}));
+  const auto said = [&] { return error_of([&] { (void)program({x}); }); };
+  r.fail_with = WEFT_OUT_OF_MEMORY;
+  EXPECT_NE(said().find("recording"), std::string::npos) << said();
+  r.refuse_from = 3, r.asked = 0, r.fail_at = 4;  // two requests for each sequence
+  EXPECT_NE(said().find("recording"), std::string::npos) << said();
+  EXPECT_EQ(r.made, 0u) << "sequences of the failed recording are kept";
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(values(program({x})), right);
+  EXPECT_GT(r.made, 1u);
 }
 
 // No waits between runs; each has its own memory for inputs and outputs.

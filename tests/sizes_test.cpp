@@ -3,6 +3,7 @@
 #include <random>
 
 #include "compiler/compile.h"
+#include "conformance/seam/wrapped.h"
 #include "runtime/session.h"
 #include "seam/registry.h"
 #include "small_model.h"
@@ -101,6 +102,53 @@ TEST(Sizes, SmallerOnesRunInTheMemoryOfLargerOnes) {
   WEFT_NEEDS_PLUGIN("far");
   run_all_sizes("far", {5, 3, 8, 1, 17, 33, 40, 2, 5, 64, 63});
   if (is_backend_available("opencl")) run_all_sizes("opencl", {5, 3, 8, 1, 17, 33, 40, 2, 5, 64, 63});
+}
+
+// A slice is a view where its offset is aligned, so of some sizes alone.
+TEST(Sizes, WhatIsAViewMayDependOnTheSize) {
+  const Dim n = Dim::symbol("columns", 1, 64);
+  const auto rows = [](const std::vector<Tensor>& in) {
+    const Tensor h = in[0] + in[0], second = slice(h, 0, 1, 2);
+    const Tensor y = exp(second) + slice(h, 0, 2, 3);
+    return std::vector{y * slice(y + h, 0, 1, 2), sum(second, {Dim(1)}, false)};
+  };
+  for (const auto& backend : testing::backends({"reference", "native", "far", "opencl"})) {
+    SCOPED_TRACE(backend);
+    auto program = compile(rows, {{"x", {DType::f32, {Dim(3), n}}}}, {.backend = backend});
+    for (const int64_t columns : {16, 9, 13, 16, 32, 17, 64, 33, 48}) {
+      const auto values = SmallModel::noise(static_cast<size_t>(3 * columns), 7);
+      const Tensor x = Tensor::of(std::span<const double>(values), IntList{3, columns}, DType::f32);
+      const auto got = program({x}), want = rows({x});
+      for (size_t k = 0; k < want.size(); ++k) {
+        const auto a = got[k].to_vector<float>(), b = want[k].to_vector<float>();
+        ASSERT_EQ(a.size(), b.size());
+        for (size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], b[i], 1e-5 * (1 + std::abs(b[i]))) << columns;
+      }
+    }
+  }
+}
+
+/// `reference` with little memory for one buffer.
+class Small : public conformance::Wrapped {
+ public:
+  using Wrapped::Wrapped;
+  weft_code allocate(weft_device d, uint64_t bytes, void** handle, weft_error* e) override {
+    if (bytes > 20'000) return WEFT_OUT_OF_MEMORY;
+    return Wrapped::allocate(d, bytes, handle, e);
+  }
+};
+
+// 300 rows fit where 512, the next power of two, do not.
+TEST(Sizes, ASizeThatFitsRunsWhereTheNextPowerOfTwoDoesNot) {
+  static Small& small = *new Small("small", value_or_raise(seam::registry().open("reference"))->backend());
+  conformance::adopt(small);
+  const Dim n = Dim::symbol("rows", 1, 1024);
+  auto program = compile(
+      [](const std::vector<Tensor>& in) { return std::vector{sum(cumsum(in[0], 0), {Dim(0)}, false)}; },
+      {{"x", {DType::f32, {n, Dim(12)}}}}, {.backend = "small"});
+  EXPECT_EQ(program({full(1, {300, 12})})[0].to_vector<float>(), std::vector<float>(12, 45150));
+  EXPECT_NE(error_of([&] { (void)program({full(1, {450, 12})}); }).find("small:"), std::string::npos);
+  EXPECT_EQ(program({full(1, {2, 12})})[0].to_vector<float>(), std::vector<float>(12, 3));
 }
 
 }  // namespace

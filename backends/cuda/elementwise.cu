@@ -27,16 +27,6 @@ struct Layout {
 };
 
 template <class F>
-__global__ void by_four(const float4* a, const float4* b, float4* y, int64_t n) {
-  let_next_kernel_start();
-  const int64_t i = blockIdx.x * int64_t{kThreads} + threadIdx.x;
-  if (i >= n) return;
-  const float4 p = a[i], q = b[i];
-  const F f;
-  y[i] = {f(p.x, q.x), f(p.y, q.y), f(p.z, q.z), f(p.w, q.w)};
-}
-
-template <class F>
 __global__ void by_strides(const float* a, const float* b, float* y, int64_t n, Layout l) {
   let_next_kernel_start();
   const int64_t i = blockIdx.x * int64_t{kThreads} + threadIdx.x;
@@ -67,21 +57,12 @@ Outcome launch(const Launch& l) {
   const TensorView a = l.input(0), b = l.input(1), y = l.output(0);
   const int64_t n = y.size();
   if (n == 0) return Outcome::ok();
-  // By the alignment that the call promises, not by these addresses: the launch may be replayed with others.
-  const OpCall c = l.call();
-  const bool wide = a.size() == n && b.size() == n && n % 4 == 0 && c.input(0).alignment() % 16 == 0 &&
-                    c.input(1).alignment() % 16 == 0 && c.output(0).alignment() % 16 == 0;
-  if (wide) {
-    by_four<F><<<blocks(n / 4), kThreads, 0, stream_of(l)>>>(a.data<const float4>(), b.data<const float4>(),
-                                                             y.data<float4>(), n / 4);
-  } else {
-    Layout layout{static_cast<int>(y.rank()), {}, {}, {}};
-    for (int64_t d = 0; d < y.rank(); ++d) layout.dims[d] = y.dim(d);
-    strides_of(a, y, layout.a);
-    strides_of(b, y, layout.b);
-    by_strides<F><<<blocks(n), kThreads, 0, stream_of(l)>>>(a.data<const float>(), b.data<const float>(),
-                                                            y.data<float>(), n, layout);
-  }
+  Layout layout{static_cast<int>(y.rank()), {}, {}, {}};
+  for (int64_t d = 0; d < y.rank(); ++d) layout.dims[d] = y.dim(d);
+  strides_of(a, y, layout.a);
+  strides_of(b, y, layout.b);
+  by_strides<F><<<blocks(n), kThreads, 0, stream_of(l)>>>(a.data<const float>(), b.data<const float>(),
+                                                          y.data<float>(), n, layout);
   return outcome(cudaGetLastError(), "launching");
 }
 

@@ -119,12 +119,17 @@ Outcome describe(const OpCall& c, Product& p) {
   return layout(&p.c, c.output(0));
 }
 
-Outcome choose(Product& p, uint64_t* workspace) {
+Outcome choose(const OpCall& c, Product& p, uint64_t* workspace) {
   cublasLtMatmulPreference_t preference = nullptr;
   WEFT_LT_TRY(cublasLtMatmulPreferenceCreate(&preference));
   const size_t most = kMostWorkspace;
   lt().cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &most,
                                             sizeof most);
+  const auto at = static_cast<uint32_t>(c.output(0).alignment());  // replays may come with other addresses
+  for (const auto which :
+       {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
+    lt().cublasLtMatmulPreferenceSetAttribute(preference, which, &at, sizeof at);
   cublasLtMatmulHeuristicResult_t result{};
   int found = 0;
   const auto chosen = told(lt().cublasLtMatmulAlgoGetHeuristic(lt().handle, p.operation, p.a, p.b, p.c, p.c,
@@ -141,7 +146,7 @@ Outcome choose(Product& p, uint64_t* workspace) {
 Outcome prepare(const OpCall& c, weft_plan& plan) {
   auto p = std::make_unique<Product>();
   if (auto described = describe(c, *p); !described.good()) return described;
-  if (auto chosen = choose(*p, &plan.workspace); !chosen.good()) return chosen;
+  if (auto chosen = choose(c, *p, &plan.workspace); !chosen.good()) return chosen;
   plan.precision = c.output(0).dtype() == DType::f32 && c.precision() == WEFT_PRECISION_TF32
                        ? WEFT_PRECISION_TF32
                        : WEFT_PRECISION_STRICT;

@@ -80,7 +80,8 @@ weft_code mark(weft_queue c, uint64_t* point, weft_error* error) {
     advance(q);
     cudaEvent_t event = nullptr;
     if (auto made = event_for_mark(q, &event); !made.good()) return made;
-    WEFT_CUDA_TRY(cudaEventRecord(event, q.stream));
+    if (auto recorded = outcome(cudaEventRecord(event, q.stream), "cudaEventRecord"); !recorded.good())
+      return q.spare.push_back(event), recorded;
     *point = ++q.marked;
     q.points.emplace_back(*point, event);
     return Outcome::ok();

@@ -119,7 +119,9 @@ class Sequence {
     WEFT_CUDA_TRY(cudaStreamBeginCapture(streams_[0], cudaStreamCaptureModeThreadLocal));
     const auto captured = capture_steps(handles);
     const auto ended = outcome(cudaStreamEndCapture(streams_[0], graph), "cudaStreamEndCapture");
-    return captured.good() ? ended : captured;
+    if (captured.good()) return ended;
+    if (*graph) cudaGraphDestroy(*graph);
+    return captured;
   }
 
   Outcome capture_steps(const Handles& handles) {

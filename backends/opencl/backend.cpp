@@ -1,4 +1,5 @@
 #include <atomic>
+#include <tuple>
 
 #include "device.h"
 
@@ -14,36 +15,53 @@ weft_code kernels(weft_device, const weft_kernel* const** list, uint32_t* n, wef
   return WEFT_OK;
 }
 
+/// An entry as the table has it: what it throws ends here, as an error.
+template <auto entry>
+struct Caught;
+template <class... A, weft_code (*entry)(A...)>
+struct Caught<entry> {
+  static weft_code call(A... arguments) noexcept {
+    weft_error* error = std::get<sizeof...(A) - 1>(std::tie(arguments...));
+    try {
+      return entry(arguments...);
+    } catch (const std::bad_alloc&) {
+      return fail(error, WEFT_OUT_OF_MEMORY, "opencl: out of host memory");
+    } catch (const std::exception& e) {
+      return fail(error, WEFT_INTERNAL, "opencl: %s", e.what());
+    }
+  }
+};
+
 constexpr weft_backend kBackend = {
     .size = sizeof(weft_backend),
     .abi = WEFT_ABI,
     .name = "opencl",
     .version = "OpenCL 1.2",
-    .probe = probe,
-    .open_device = open_device,
+    .probe = Caught<probe>::call,
+    .open_device = Caught<open_device>::call,
     .close_device = close_device,
-    .allocate = allocate,
+    .allocate = Caught<allocate>::call,
     .free = free_buffer,
-    .open_queue = open_queue,
+    .open_queue = Caught<open_queue>::call,
     .close_queue = close_queue,
-    .copy = copy,
-    .synchronize = synchronize,
+    .copy = Caught<copy>::call,
+    .synchronize = Caught<synchronize>::call,
     .kernels = kernels,
-    .compile = compile,
+    .compile = Caught<compile>::call,
     .release_module = release_module,
-    .dispatch = dispatch,
-    .mark = mark,
-    .wait = wait,
-    .await = await,
-    .allocate_pinned = allocate_pinned,
+    .dispatch = Caught<dispatch>::call,
+    .mark = Caught<mark>::call,
+    .wait = Caught<wait>::call,
+    .await = Caught<await>::call,
+    .allocate_pinned = Caught<allocate_pinned>::call,
     .memory_free = nullptr,
-    .import_memory = import_memory,
-    .import_queue = import_queue,
-    .native = native,
-    .make_sequence = make_sequence,
-    .run_sequence = run_sequence,
+    .import_memory = Caught<import_memory>::call,
+    .import_queue = Caught<import_queue>::call,
+    .native = Caught<native>::call,
+    .make_sequence = Caught<make_sequence>::call,
+    .run_sequence = Caught<run_sequence>::call,
     .free_sequence = free_sequence,
-    .describe = describe,
+    .describe = Caught<describe>::call,
 };
 
 }  // namespace

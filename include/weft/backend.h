@@ -335,11 +335,12 @@ typedef struct weft_source {
   const char* entry; /* the function that is wanted */
 } weft_source;
 
-/* Runs a compiled function. Its parameters, in the order of the text: the buffers; one int for each of them,
- * the element at which the tensor begins; the scalars. A backend binds a buffer where its handle begins and
- * passes byte_offset / element size, or binds at byte_offset (CUDA, Metal) and passes 0. Offsets are
- * multiples of the element size. A backend may run more items than `global`, rounded up to its groups: the
- * text skips those beyond scalar 0. A device to host copy of a tensor never enters here. */
+/* Runs a compiled function. Its parameters, in the order of the text: the buffers; one 64-bit int for
+ * each of them (version 1: 32-bit), the element at which the tensor begins; the scalars. A backend binds a
+ * buffer where its handle begins and passes byte_offset / element size, or binds at byte_offset (CUDA, Metal)
+ * and passes 0. Offsets are multiples of the element size. A backend may run more items than `global`,
+ * rounded up to its groups: the text skips those beyond scalar 0. A device to host copy of a tensor never
+ * enters here. */
 typedef struct weft_dispatch {
   uint32_t size;
   uint32_t n_buffers;
@@ -365,6 +366,7 @@ typedef struct weft_backend {
   void (*close_device)(weft_device);
   weft_code (*allocate)(weft_device, uint64_t bytes, void** handle,
                         weft_error*); /* 64-byte aligned at least */
+  /* The host waits first for what it enqueued on the buffer. */
   void (*free)(weft_device, void* handle);
   weft_code (*open_queue)(weft_device, weft_queue*, weft_error*);
   void (*close_queue)(weft_queue);

@@ -75,7 +75,7 @@ extern const Command bisect_command = {
       app.add_flag("--same-bits", o->same_bits,
                    "right is what has the bits of a; without, what is within the noise bound of the graph");
       app.footer(
-          "As in --a native --b reference, or --a native --b native,unfused, or\n"
+          "As in --a native --b reference, or --a native --b native,unfused, or "
           "--a native --b native,-native.matmul.packed. Exits with 1 unless both are right.");
       return [o, &common] { return run(*o, common); };
     }};

@@ -231,7 +231,7 @@ std::function<int()> setup(Syntax& app, const Common& common) {
   add_data_option(app, o->data);
   app.add_option("--batch", o->batch, "rows to run on").range(1, 65536).capture_default_str();
   app.footer(
-      "Without --data, the model reads random tokens. Runs on every available backend, or on --backend\n"
+      "Without --data, the model reads random tokens. Runs on every available backend, or on --backend "
       "alone. Exits with 1 if one disagrees or fails.");
   return [o, &common] { return run(*o, common); };
 }

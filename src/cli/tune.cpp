@@ -110,8 +110,8 @@ extern const Command tune_command = {
           .capture_default_str();
       app.add_flag("--dry-run", o->dry_run, "measure, and keep nothing");
       app.footer(
-          "What is kept holds for this machine, backend, number of threads and these kernels, for programs,\n"
-          "sessions and single ops alike. WEFT_CACHE_DIR names another folder; WEFT_MEASURED=0 ignores it.\n"
+          "What is kept holds for this machine, backend, number of threads and these kernels, for programs, "
+          "sessions and single ops alike. WEFT_CACHE_DIR names another folder; WEFT_MEASURED=0 ignores it. "
           "Exits with 1 if a kernel gives a wrong result.");
       return [o, &common] { return run(*o, common); };
     }};

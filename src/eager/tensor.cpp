@@ -61,6 +61,7 @@ TensorImpl* make_impl(DType dtype, std::span<const int64_t> shape, seam::BufferR
   dl.data = nullptr;
   if (const seam::Buffer* b = buffer.get()) {
     dl.data = b->handle, dl.device = device->dl();
+    t->c.alignment = b->alignment();
     t->signature |= uint64_t{device->index()} << 16;
   }
   t->buffer = std::move(buffer), t->device = device;

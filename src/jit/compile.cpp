@@ -122,15 +122,15 @@ std::vector<Tensor> Compiled::operator()(const std::vector<Tensor>& inputs) {
   return out;
 }
 
-// Row-major tensors on the program's device are used in place.
+// Row-major tensors on the program's device are used in place, but for those that the run may overwrite.
 std::vector<Tensor> Compiled::enqueue(const std::vector<Tensor>& inputs) {
   if (eager::active_trace()) throw Error(invalid("a compiled program can't be run inside a trace"));
   seam::Device& device = session_->device();
   std::vector<runtime::DeviceArray> in;
   for (const Tensor& t : inputs) {
     const IntList sizes = t.sizes();
-    const Tensor here =
-        value_or_raise(eager::copy_to(t.impl()->irregular ? eager::regular_copy(t) : t, device));
+    Tensor here = value_or_raise(eager::copy_to(t.impl()->irregular ? eager::regular_copy(t) : t, device));
+    if (session_->holds(here.impl()->buffer.get())) here = eager::copy_of(here);
     in.push_back({{t.dtype(), sizes}, here.impl()->buffer});
   }
   std::vector<Tensor> out;
@@ -169,16 +169,16 @@ void Compiled::save(const std::string& path) const {
   raise_if(program::write_file(value_or_raise(session_->snapshot()), path));
 }
 std::string Compiled::text() const { return program::print(session_->program()); }
-static const link::Schedule& last_plan(const runtime::Session& session) {
-  const auto* plan = session.schedule_or_null();
-  if (!plan)
+static const link::Schedule& last_schedule(const runtime::Session& session) {
+  const auto* schedule = session.schedule_or_null();
+  if (!schedule)
     throw Error(
-        invalid("{} has no plan yet: it is made for the sizes of the first run", session.program().name));
-  return *plan;
+        invalid("{} has no schedule yet: it is made for the sizes of the first run", session.program().name));
+  return *schedule;
 }
-std::string Compiled::schedule_text() const { return link::print(last_plan(*session_)); }
+std::string Compiled::schedule_text() const { return link::print(last_schedule(*session_)); }
 ArenaUse Compiled::arena() const {
-  const auto& arena = last_plan(*session_).arenas[0];
+  const auto& arena = last_schedule(*session_).arenas[0];
   return {arena.bytes, arena.live_peak};
 }
 

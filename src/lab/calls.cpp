@@ -173,8 +173,8 @@ static seam::Without::Refuse refuses(const Config& c) {
 static Result<CallRun> run_one(std::shared_ptr<const CompiledProgram> one, std::span<const HostTensor> in,
                                const Config& config, const Policy& policy) {
   WEFT_TRY(auto devices, runtime::devices_for(config.backend, policy));
-  WEFT_TRY(auto session, runtime::Session::create(std::move(one), std::move(devices), policy));
   const seam::Without without(refuses(config));
+  WEFT_TRY(auto session, runtime::Session::create_whole(std::move(one), std::move(devices), policy));
   CallRun run;
   WEFT_TRY(run.results, session->run(in));
   for (const auto& step : session->schedule().steps)

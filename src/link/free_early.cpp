@@ -7,9 +7,9 @@ namespace {
 
 // Runs calls that reduce the memory in use before other ready calls. Calls only move to an earlier place, and
 // those that overwrite anything do not move, so every call reads the same values as before.
-class Scheduler {
+class EarlyFreeing {
  public:
-  Scheduler(const program::CompiledProgram& program, const FlatProgram& flat)
+  EarlyFreeing(const program::CompiledProgram& program, const FlatProgram& flat)
       : flat_(flat),
         flow_(program, flat),
         left_(flat.values.size(), 0),
@@ -95,7 +95,7 @@ class Scheduler {
 
 std::vector<uint32_t> free_early(const program::CompiledProgram& program, FlatProgram& flat,
                                  const std::vector<uint32_t>* known) {
-  std::vector<uint32_t> order = known ? *known : Scheduler(program, flat).run();
+  std::vector<uint32_t> order = known ? *known : EarlyFreeing(program, flat).run();
   if (order.size() != flat.calls.size()) return {};
   std::vector<FlatCall> calls;
   calls.reserve(order.size());

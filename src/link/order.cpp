@@ -8,9 +8,9 @@ namespace {
 
 using Kind = BufferAllocation::Kind;
 
-class Scheduler {
+class Orderer {
  public:
-  Scheduler(const program::CompiledProgram& program, FlatProgram flat, std::span<seam::Device* const> devices)
+  Orderer(const program::CompiledProgram& program, FlatProgram flat, std::span<seam::Device* const> devices)
       : program_(program), flat_(std::move(flat)), slots_(flat_.values.size() * devices.size(), -1) {
     schedule_.devices.assign(devices.begin(), devices.end());
     schedule_.choices = std::move(flat_.choices);
@@ -209,7 +209,7 @@ class Scheduler {
 
 Result<Schedule> order(const program::CompiledProgram& program, FlatProgram flat,
                        std::span<seam::Device* const> devices) {
-  return Scheduler(program, std::move(flat), devices).run();
+  return Orderer(program, std::move(flat), devices).run();
 }
 
 }  // namespace weft::link

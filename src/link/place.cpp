@@ -13,12 +13,6 @@ namespace {
 
 using program::CompiledProgram;
 
-std::string reasons(const std::vector<seam::Refusal>& refusals) {
-  std::string s;
-  for (const auto& r : refusals) s += fmt::format("{}{}: {}", s.empty() ? "" : "; ", r.kernel, r.reason);
-  return s;
-}
-
 uint64_t hash(const seam::CallDesc& call) {
   uint64_t h = std::hash<std::string>()(call.op);
   const auto mix = [&](uint64_t word) { h = (h ^ word) * 0x9e3779b97f4a7c15ull; };
@@ -140,13 +134,20 @@ class Placer {
   // `outer` names the call whose body this call is part of, and why that was refused.
   Status place(seam::CallDesc desc, const Ids& in, const Ids& out, const std::string& where,
                const std::string& outer) {
-    if (becomes_view(desc, in, out)) return {};
-    desc.constants = constants_of(in);
-    desc.determinism = policy_.determinism, desc.precision = policy_.precision;
+    const bool view = becomes_view(desc, in, out);
     const Choice* known = nullptr;
     if (known_) {
       if (flat_.choices.size() == known_->size()) return changed(where, "there are more calls");
       known = &(*known_)[flat_.choices.size()];
+      if (known->view != view) return changed(where, "another result is a view");
+    }
+    if (view) {
+      flat_.choices.push_back({.view = true});
+      return {};
+    }
+    desc.constants = constants_of(in);
+    desc.determinism = policy_.determinism, desc.precision = policy_.precision;
+    if (known) {
       desc.updates.insert(desc.updates.end(), known->reuses.begin(), known->reuses.end());
       desc.accumulate |= known->adds;
       for (const auto& [output, input] : known->reuses)
@@ -224,10 +225,10 @@ class Placer {
       WEFT_TRY(auto prepared, seam::select(*devices_[d], call, &refusals));
       if (prepared) {
         if (!outer.empty()) prepared->why = outer + (prepared->why.empty() ? "" : "; ") + prepared->why;
-        return Answer{call, outer, std::move(prepared), d, reasons(refusals)};
+        return Answer{call, outer, std::move(prepared), d, text(refusals)};
       }
       if (d == 0 && call->desc().region && policy_.decompose)
-        return Answer{call, outer, nullptr, 0, reasons(refusals)};
+        return Answer{call, outer, nullptr, 0, text(refusals)};
     }
     return seam::refused(*devices_[0], call->desc(), refusals, policy_, where);
   }

@@ -4,7 +4,7 @@
 #include "program/program.h"
 #include "seam/prepared_kernel.h"
 
-// Program + devices → schedule: every call has a kernel, every value a place. docs/design.md section 8.
+// Program + devices → schedule: every call has a kernel, every value a place. docs/design.md section 6.
 namespace weft::link {
 
 /// Where a value lives. Arena slots share one buffer a device; states and weights have their own; an external
@@ -36,6 +36,7 @@ struct Step {
 
 /// The decision for one call, in the order of placement: its kernel, or none where its body replaced it.
 struct Choice {
+  bool view = false;  ///< its result is a view of its operand: there is no more to decide
   const weft_kernel* kernel = nullptr;
   uint32_t device = 0;
   uint64_t workspace = 0;

@@ -93,6 +93,9 @@ Status check_common(const weft_call& call, const Form& form, const weft_capabili
     return {};
   };
   WEFT_CHECK(each_operand(call, form.absent, check));
+  if (call.region && call.region->n_steps > kMostBodySteps)
+    return fail(Code::unsupported, "its body has {} calls, wanted at most {}", call.region->n_steps,
+                kMostBodySteps);
   for (uint32_t i = 0; call.region && i < call.region->n_steps; ++i)
     WEFT_CHECK(each_operand(*call.region->steps[i]->call, form.absent, check));
   if (form.stages) return {};  // the form checks its own

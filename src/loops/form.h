@@ -66,6 +66,7 @@ std::span<const Form> order_forms();        // cumsum sort
 
 inline uint32_t only_kernel(const weft_call&) { return 1; }
 inline constexpr uint32_t kMaxRank = 8;
+inline constexpr uint32_t kMostBodySteps = 1024;  // what reads a body calls itself once for each
 /// Bytes of arguments that every OpenCL device takes (CL_DEVICE_MAX_PARAMETER_SIZE is at least this).
 inline constexpr uint64_t kMaxParameterBytes = 1024;
 

@@ -75,18 +75,18 @@ namespace {
 // Adds the needs of a call of a body to the body's.
 Status check_nested(const KernelCall& c, std::span<const TensorSpec> values, std::span<const Region> before,
                     std::span<const RegionUse> uses, RegionUse& outer) {
-  if (c.region == -1) {
-    ++outer.steps;
-    return {};
-  }
+  const auto check_size = [&]() -> Status {
+    if (outer.depth <= kMostNested && outer.steps <= kMostSteps) return {};
+    return invalid("{} bodies within one another, {} primitive calls; wanted at most {} and {}", outer.depth,
+                   outer.steps, kMostNested, kMostSteps);
+  };
+  if (c.region == -1) return ++outer.steps, check_size();
   const auto inner = static_cast<size_t>(c.region);
   if (c.region < 0 || inner >= before.size())
     return invalid("has body @r{}; wanted one of the {} regions before its own", c.region, before.size());
   outer.depth = std::max(outer.depth, uses[inner].depth + 1);
   outer.steps += uses[inner].steps;
-  if (outer.depth > kMostNested || outer.steps > kMostSteps)
-    return invalid("{} bodies within one another, {} primitive calls; wanted at most {} and {}", outer.depth,
-                   outer.steps, kMostNested, kMostSteps);
+  WEFT_CHECK(check_size());
   return check_region_call(c, values, before[inner], uses[inner]);
 }
 

@@ -64,6 +64,7 @@ void BoundSchedule::bind(std::vector<seam::BufferRef> ports) {
   for (const uint32_t i : external_) {
     memory_[i] = ports_[static_cast<size_t>(schedule_.slots[i].index)].get();
     tensors_[i].dl.data = memory_[i]->handle;
+    tensors_[i].alignment = memory_[i]->alignment();
   }
 }
 
@@ -82,8 +83,9 @@ Result<const std::vector<seam::BufferRef>*> BoundSchedule::own_ports() {
 }
 
 Status BoundSchedule::enqueue() {
-  // The first run may be the only one.
-  if (runs_ < 2 && ++runs_ == 2) WEFT_CHECK(record());
+  // The first run may be the only one. A run that fails to record leaves it to the next.
+  if (runs_ == 1) WEFT_CHECK(record());
+  if (runs_ < 2) ++runs_;
   if (stretches_.empty()) return enqueue_each(0, schedule_.steps.size());
   for (const Stretch& s : stretches_)
     WEFT_CHECK(s.sequence ? enqueue_sequence(s) : enqueue_each(s.first, s.last));

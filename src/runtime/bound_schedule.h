@@ -45,6 +45,7 @@ class BoundSchedule {
   uint32_t layout_of(const link::BufferAllocation& slot) const;
   void make_launches();
   Status record();
+  Status record_stretches();
   Result<size_t> record(size_t first, size_t last);
   void add_stretch(Stretch stretch);
   bool recordable(size_t step) const;

@@ -12,6 +12,7 @@ class StretchDesc {
     tensors_ = bound.tensors_;
     for (const uint32_t i : bound.external_) {
       tensors_[i].dl.data = nullptr;
+      tensors_[i].alignment = tensors_[i].dl.dtype.bits / 8;  // each run comes with other memory
       tensors_[i].binding = 1 + static_cast<uint32_t>(bound.schedule_.slots[i].index);
     }
     for (size_t i = first; i < last; ++i) add(i, first);
@@ -111,6 +112,12 @@ void BoundSchedule::add_stretch(Stretch stretch) {
 }
 
 Status BoundSchedule::record() {
+  Status s = record_stretches();
+  if (!s.ok()) stretches_.clear();  // some of the steps are no schedule
+  return s;
+}
+
+Status BoundSchedule::record_stretches() {
   const auto can = [](const seam::Device* d) { return d->backend().make_sequence != nullptr; };
   if (std::ranges::none_of(schedule_.devices, can)) return {};
   WEFT_CHECK(link::check_dependencies(schedule_));

@@ -65,8 +65,9 @@ Status Session::load(const Present& present, bool whole) {
   };
   for (const auto& s : program_->states) {
     states_.push_back(there(s.name));
-    shared_.push_back(bool(states_.back()));
-    if (!shared_.back()) {
+    if (states_.back()) {
+      shared_.push_back(states_.back());
+    } else {
       WEFT_TRY(states_.back(), first_memory(s));
     }
   }
@@ -76,8 +77,11 @@ Status Session::load(const Present& present, bool whole) {
     weights_.emplace(*rest_, devices_);
   else
     WEFT_CHECK(make_constants(given));
-  for (size_t i = 0; i < given.size(); ++i)
-    if (given[i]) weights_->take(i, std::move(given[i]));
+  for (size_t i = 0; i < given.size(); ++i) {
+    if (!given[i]) continue;
+    shared_.push_back(given[i]);
+    weights_->take(i, std::move(given[i]));
+  }
   return synchronize();
 }
 
@@ -158,12 +162,11 @@ Result<BoundSchedule*> Session::bound_for(const Bindings& bindings) {
       std::rotate(bound_.begin(), at, at + 1);
       return bound_.front().schedule.get();
     }
-  seam::Together together;
-  WEFT_TRY(auto schedule, schedule_for(bindings));
-  WEFT_CHECK(together.finish());
-  if (see_schedule_) see_schedule_(schedule);
-  WEFT_CHECK(weights_->fill(schedule));
-  WEFT_CHECK(make_room(schedule));
+  auto room = schedule_with_room(bindings, false);
+  if (!room.ok() && room.status().code() == Code::out_of_memory && roof_of(bindings) != bindings)
+    room = schedule_with_room(bindings, true);  // these sizes may fit where the next power of two does not
+  if (!room.ok()) return room.take_status();
+  auto schedule = std::move(room).value();
   const auto home = [this, packed = schedule.packed](const link::BufferAllocation& slot) {
     return home_of(packed, slot);
   };
@@ -174,6 +177,16 @@ Result<BoundSchedule*> Session::bound_for(const Bindings& bindings) {
   }
   bound_.push_front({bindings, std::move(bound)});
   return bound_.front().schedule.get();
+}
+
+Result<link::Schedule> Session::schedule_with_room(const Bindings& bindings, bool exact) {
+  seam::Together together;
+  WEFT_TRY(auto schedule, exact ? link_exactly(bindings) : schedule_for(bindings));
+  WEFT_CHECK(together.finish());
+  if (see_schedule_) see_schedule_(schedule);
+  WEFT_CHECK(weights_->fill(schedule));
+  WEFT_CHECK(make_room(schedule));
+  return schedule;
 }
 
 // Rounds the symbol with the widest range up to a power of two, at most its maximum; keeps the others.
@@ -213,7 +226,11 @@ Result<link::Schedule> Session::schedule_for(const Bindings& bindings) {
     auto schedule = link::resize(*roof.value(), *rest_, bindings, policy_, packings());
     if (schedule.ok() || schedule.status().code() != Code::unsupported) return schedule;
   }
-  ++links_;  // what can't be had for larger sizes may be for these
+  return link_exactly(bindings);  // what can't be had for larger sizes may be for these
+}
+
+Result<link::Schedule> Session::link_exactly(const Bindings& bindings) {
+  ++links_;
   return link::link(*rest_, bindings, devices_, policy_, packings());
 }
 
@@ -271,11 +288,24 @@ Status Session::put(std::span<const HostView> inputs) {
   return {};
 }
 
+static Status none_being_prepared() {
+  if (!seam::Together::open()) return {};
+  return invalid("execute: the kernels that this thread prepares are not finished");
+}
+
 Status Session::enqueue() {
   if (!current_ || !current_->is_bound()) return invalid("execute: set_inputs comes first");
-  if (seam::Together::open())
-    return invalid("execute: the kernels that this thread prepares are not finished");
-  return current_->enqueue();
+  WEFT_CHECK(none_being_prepared());
+  return shared_.empty() ? current_->enqueue() : enqueue_in_turn({});
+}
+
+// Orders the run among the other work on the ports and on shared memory.
+Status Session::enqueue_in_turn(std::span<const seam::BufferRef> ports) {
+  WEFT_CHECK(follow_eager(ports));
+  const Status enqueued = current_->enqueue();
+  const Status marked = leave_to_eager(ports);  // of a failed run too: some of its steps may run
+  WEFT_CHECK(enqueued);
+  return marked;
 }
 
 Result<std::vector<HostTensor>> Session::take() {
@@ -333,17 +363,15 @@ Result<std::vector<DeviceArray>> Session::run_on(std::span<const DeviceArray> in
     ports.push_back(buffer);
     out.push_back({slot(s).type, std::move(buffer)});
   }
-  WEFT_CHECK(follow_eager(ports));
-  current_->bind(std::move(ports));
-  const Status enqueued = enqueue();
-  const Status marked = leave_to_eager();
+  WEFT_CHECK(none_being_prepared());
+  current_->bind(ports);
+  const Status enqueued = enqueue_in_turn(ports);
   current_->unbind();
   WEFT_CHECK(enqueued);
-  WEFT_CHECK(marked);
   return out;
 }
 
-// Orders the run after eager work that writes its inputs or reads the memory of its outputs.
+// Orders the run after work of other queues on the ports and on shared memory.
 Status Session::follow_eager(std::span<const seam::BufferRef> ports) {
   if (!device().ordered()) return {};
   uint64_t point = 0;
@@ -352,17 +380,17 @@ Status Session::follow_eager(std::span<const seam::BufferRef> ports) {
     WEFT_TRY(point, device().eager_queue().mark());
   }
   WEFT_CHECK(queues_[0]->wait(device().eager_queue(), point));
-  for (const auto& buffer : ports) WEFT_CHECK(device().order(*queues_[0], *buffer.get()));
+  for (const auto& list : {ports, std::span<const seam::BufferRef>(shared_)})
+    for (const auto& buffer : list) WEFT_CHECK(device().order(*queues_[0], *buffer.get()));
   return {};
 }
 
-// Later uses of the ports' memory are ordered after this run.
-Status Session::leave_to_eager() {
+// Later uses of that memory are ordered after this run.
+Status Session::leave_to_eager(std::span<const seam::BufferRef> ports) {
   if (!device().ordered()) return {};
   WEFT_TRY(const uint64_t point, queues_[0]->mark());
-  for (const auto& buffer : current_->ports()) device().used(*buffer.get(), *queues_[0], point);
-  for (size_t i = 0; i < states_.size(); ++i)
-    if (shared_[i]) device().used(*states_[i].get(), *queues_[0], point);
+  for (const auto& list : {ports, std::span<const seam::BufferRef>(shared_)})
+    for (const auto& buffer : list) device().used(*buffer.get(), *queues_[0], point);
   return {};
 }
 

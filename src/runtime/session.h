@@ -106,8 +106,9 @@ class Session {
   Status choose_schedule(std::span<const seam::ConcreteType* const> inputs);
   Status check_bytes(std::span<const HostView> inputs) const;
   Status use_own_ports();
+  Status enqueue_in_turn(std::span<const seam::BufferRef> ports);
   Status follow_eager(std::span<const seam::BufferRef> ports);
-  Status leave_to_eager();
+  Status leave_to_eager(std::span<const seam::BufferRef> ports);
   const link::BufferAllocation& slot(int32_t i) const { return schedule().slots[static_cast<size_t>(i)]; }
   // The parts of a run; the caller has marked the session as busy.
   Status put(std::span<const HostView> inputs);
@@ -118,6 +119,9 @@ class Session {
   Bindings roof_of(const Bindings& bindings) const;
   Result<const link::Schedule*> roof_for(const Bindings& roof);
   Result<link::Schedule> schedule_for(const Bindings& bindings);
+  Result<link::Schedule> link_exactly(const Bindings& bindings);
+  // The schedule, with its weights and arenas.
+  Result<link::Schedule> schedule_with_room(const Bindings& bindings, bool exact);
   Status make_room(const link::Schedule& schedule);
   // Memory of a state, with its initial value.
   Result<seam::BufferRef> first_memory(const program::StateSpec& state);
@@ -130,7 +134,7 @@ class Session {
   Policy policy_;
   std::vector<std::unique_ptr<seam::Queue>> queues_;  // by device
   std::vector<seam::BufferRef> states_;
-  std::vector<bool> shared_;                              // by state: its memory is a tensor's too
+  std::vector<seam::BufferRef> shared_;                   // states and weights in memory of the caller
   std::shared_ptr<const program::CompiledProgram> rest_;  // the program without its recipe
   std::optional<Weights> weights_;                        // of `rest_`
   std::vector<seam::BufferRef> arenas_;  // by device; of all schedules, one of which runs at a time

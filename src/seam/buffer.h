@@ -15,6 +15,7 @@ struct Special {
   std::byte* address = nullptr;  // of pinned memory, for the host
   bool imported = false;         // foreign memory
   bool has_handle = true;        // one that the backend made
+  uint64_t alignment = 64;       // of imported memory, in bytes, as far as it is known; at most 64
   std::function<void()> end;     // runs the deleter of imported memory
 };
 
@@ -34,6 +35,7 @@ struct Buffer {
   std::unique_ptr<Special> special;  // of pinned and of imported memory
 
   std::byte* address() const { return special ? special->address : nullptr; }
+  uint64_t alignment() const { return special ? special->alignment : 64; }
 };
 static_assert(sizeof(Buffer) <= 64);
 

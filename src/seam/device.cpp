@@ -28,12 +28,20 @@ void Device::free_special(Buffer* b) {
   if (special->end) special->end();
 }
 
+// Of memory that DLPack gives the address of; a handle counts as aligned.
+static uint64_t alignment_of(const DLTensor& t) {
+  const auto kind = t.device.device_type;
+  const bool address = kind == kDLCPU || kind == kDLCUDA || kind == kDLCUDAHost || kind == kDLROCM;
+  const uint64_t at = t.byte_offset + (address ? reinterpret_cast<uintptr_t>(t.data) : 0);
+  return at % 64 == 0 ? 64 : at & -at;
+}
+
 Result<BufferRef> Device::import_memory(const DLTensor& t, uint64_t bytes, std::function<void()> end) {
   if (home_ != this) return home_->import_memory(t, bytes, std::move(end));
   CError error;
   auto b = std::make_unique<Buffer>();
   b->special = std::make_unique<Special>();
-  b->special->imported = true;
+  b->special->imported = true, b->special->alignment = alignment_of(t);
   b->size_class = kUnpooled, b->device = this, b->bytes = bytes;
   if (backend_.import_memory) {
     const weft_code code = backend_.import_memory(device_, &t, bytes, &b->handle, error.out());
@@ -68,8 +76,9 @@ Result<BufferRef> Device::allocate_fresh(uint64_t bytes, uint32_t size_class) {
   auto b = std::make_unique<Buffer>();  // first: what fails later would leave the handle to nobody
   const weft_code code = backend_.allocate(device_, bytes, &handle, error.out());
   if (code != WEFT_OK)
-    return fail(static_cast<Code>(code), "{}: allocating {} bytes ({} in use): {}", name_, bytes,
-                live_bytes(), error.text());
+    return fail(
+        static_cast<Code>(code), "{}: allocating {} bytes ({} in use{}): {}", name_, bytes, live_bytes(),
+        backend_.memory_free ? fmt::format(", {} free", backend_.memory_free(device_)) : "", error.text());
   b->size_class = size_class, b->device = this, b->handle = handle, b->bytes = bytes;
   const uint64_t now = live_bytes_.fetch_add(bytes, std::memory_order_relaxed) + bytes;
   for (uint64_t peak = peak_bytes_.load(std::memory_order_relaxed);

@@ -120,6 +120,7 @@ class Device {
   void forget_pools();
   void make_room(ThreadPool& pool, uint32_t k, uint64_t bytes);
   void free_now(Buffer* buffer);
+  void free_after_use(Buffer* buffer);
   void free_special(Buffer* buffer);
   void enter(Queue& queue);
   void leave(Queue& queue);

@@ -135,11 +135,20 @@ void Device::forget_pools() {
   for (ThreadPool* pool : pools_) pool->device = nullptr;
 }
 
+// An ordered device may still be using it.
+void Device::free_after_use(Buffer* b) {
+  if (ordered()) {
+    const std::lock_guard lock(eager_mutex_);
+    eager_queue_->drain();
+  }
+  free_now(b);
+}
+
 void recycle(Buffer* b) {
-  if (pools.gone) return b->device->free_now(b);
+  if (pools.gone) return b->device->free_after_use(b);
   ThreadPool& pool = b->device->this_threads_pool();
   pool.live -= static_cast<int64_t>(b->asked);
-  if (b->size_class == kUnpooled) return b->device->free_now(b);
+  if (b->size_class == kUnpooled) return b->device->free_after_use(b);
   {
     const BiasedLock::Owner lock(pool.lock);
     if (pool.kept + static_cast<int64_t>(b->bytes) <= most_kept(b->device->capability())) {
@@ -148,12 +157,7 @@ void recycle(Buffer* b) {
       return;
     }
   }
-  // Only an ordered device may still be using it; the eager queue is waited for once, not per buffer.
-  if (b->device->ordered()) {
-    const std::lock_guard lock(b->device->eager_mutex());
-    b->device->eager_queue().drain();
-  }
-  b->device->free_now(b);
+  b->device->free_after_use(b);
 }
 
 // Before `bytes` are allocated, trims the pool so that the total stays within the peak use. Repeating

@@ -22,8 +22,17 @@ constexpr uint64_t kMostBytes =
 std::string processor() {
   std::ifstream in("/proc/cpuinfo");
   for (std::string line; std::getline(in, line);)
-    if (line.starts_with("model name")) return line.substr(line.find(':') + 1);
+    if (line.starts_with("model name"))
+      if (const size_t name = line.find_first_not_of(" \t", line.find(':') + 1); name != line.npos)
+        return line.substr(name);
   return "unknown processor";
+}
+
+// What backends say of themselves may hold anything; a record is a line.
+std::string on_one_line(std::string text) {
+  for (char& c : text)
+    if (static_cast<unsigned char>(c) < ' ') c = '?';
+  return text;
 }
 
 uint64_t number(std::string_view text, bool& good) {
@@ -144,17 +153,15 @@ std::string signature(const CallDesc& call) {
     s += fmt::format(" body {:016x}{:016x}", h.high64, h.low64);
   }
   s += fmt::format(" +{:x} d{} p{}", call.accumulate, call.determinism, call.precision);
-  for (char& c : s)
-    if (static_cast<unsigned char>(c) < ' ') c = '?';  // of an attribute; one call of its like is as good
-  return s;
+  return on_one_line(std::move(s));  // attributes too: one call of its like is as good
 }
 
 std::string machine_of(const Device& device) {
   static const std::string cpu = processor();
   const auto& c = device.capability();
-  return fmt::format("{}, {} threads; {} {}: {} {}, {}", cpu.substr(cpu.find_first_not_of(' ')),
-                     thread_count(), device.backend().name,
-                     device.backend().version ? device.backend().version : "", c.kind, c.label, c.numerics);
+  return on_one_line(
+      fmt::format("{}, {} threads; {} {}: {} {}, {}", cpu, thread_count(), device.backend().name,
+                  device.backend().version ? device.backend().version : "", c.kind, c.label, c.numerics));
 }
 
 std::string preference_file(const Device& device) {

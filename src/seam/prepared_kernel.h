@@ -12,6 +12,8 @@ struct Refusal {
   std::string kernel;
   std::string reason;
 };
+/// "kernel: reason; ..." of all of them.
+std::string text(const std::vector<Refusal>& refusals);
 
 /// A kernel chosen and prepared for one call; immutable but for its counter, which may miss concurrent
 /// launches.

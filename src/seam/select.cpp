@@ -56,25 +56,25 @@ Status check_packings(const PreparedKernel& plan) {
 }
 
 Result<PreparedPtr> prepare(Device& device, const weft_kernel& k, const CallPtr& call) {
-  PreparedPtr plan(new PreparedKernel(device, k, call));
-  plan->plan = {.size = sizeof(weft_plan),
-                .determinism = k.determinism,
-                .kernel = &k,
-                .call = call->c(),
-                .data = nullptr,
-                .workspace = 0,
-                .precision = WEFT_PRECISION_STRICT,
-                .reserved = 0,
-                .packings = nullptr};
-  if (!k.prepare) return plan;
+  PreparedPtr prepared(new PreparedKernel(device, k, call));
+  prepared->plan = {.size = sizeof(weft_plan),
+                    .determinism = k.determinism,
+                    .kernel = &k,
+                    .call = call->c(),
+                    .data = nullptr,
+                    .workspace = 0,
+                    .precision = WEFT_PRECISION_STRICT,
+                    .reserved = 0,
+                    .packings = nullptr};
+  if (!k.prepare) return prepared;
   CError error;
-  const weft_code code = k.prepare(&k, device.c(), call->c(), &plan->plan, error.out());
+  const weft_code code = k.prepare(&k, device.c(), call->c(), &prepared->plan, error.out());
   if (code != WEFT_OK) return error.status(code).at(k.id);
-  if (plan->plan.precision > call->desc().precision)
-    return fail(Code::internal, "{}: precision mode {} was chosen, {} is allowed", k.id, plan->plan.precision,
-                call->desc().precision);
-  WEFT_CHECK(check_packings(*plan).at(k.id));
-  return plan;
+  if (prepared->plan.precision > call->desc().precision)
+    return fail(Code::internal, "{}: precision mode {} was chosen, {} is allowed", k.id,
+                prepared->plan.precision, call->desc().precision);
+  WEFT_CHECK(check_packings(*prepared).at(k.id));
+  return prepared;
 }
 
 // The kernel that was measured to be the fastest for this call. It is asked like any other; any problem with
@@ -102,13 +102,13 @@ PreparedPtr select_measured(Device& device, const CallPtr& call, std::vector<Ref
   return std::move(plan).value();
 }
 
-std::string joined(const std::vector<Refusal>& refusals) {
+}  // namespace
+
+std::string text(const std::vector<Refusal>& refusals) {
   std::string s;
   for (const auto& r : refusals) s += fmt::format("{}{}: {}", s.empty() ? "" : "; ", r.kernel, r.reason);
   return s;
 }
-
-}  // namespace
 
 namespace {
 constinit thread_local int groups = 0;
@@ -146,7 +146,7 @@ Result<PreparedPtr> select(Device& device, const CallPtr& call, std::vector<Refu
         }
         auto plan = prepare(device, *k, call);
         if (!plan.ok()) return plan.take_status();
-        plan.value()->why = joined(*refusals);
+        plan.value()->why = text(*refusals);
         ledger().enter(*plan.value());
         return plan;
       }
