@@ -7,6 +7,7 @@
 #include <numeric>
 #include <thread>
 
+#include "eager/tensor_impl.h"
 #include "test_backends.h"
 #include "weft/jit.h"
 #include "weft/ops.h"
@@ -65,6 +66,15 @@ TEST_P(DlPack, AnImportIsTheMemoryItself) {
     EXPECT_EQ(deleted_, 0);
   }
   EXPECT_EQ(deleted_, 1);
+}
+
+TEST_P(DlPack, KernelsAreToldHowItIsAligned) {
+  for (const uint64_t offset : {4, 8, 20, 32, 64}) {
+    const Tensor t = from_dlpack(foreign({4}, {}, offset), backend());
+    const uint64_t alignment = t.impl()->c.alignment;
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(numbers_) % alignment, 0u) << offset;
+    EXPECT_GE(alignment, 4u) << offset;
+  }
 }
 
 TEST_P(DlPack, WhatWeftWritesItsOwnerSees) {
