@@ -1,4 +1,5 @@
 #include "gpu.hpp"
+#include "nvrtc.hpp"
 
 // The smallest CUDA backend that proves the seam on a real device: memory, queues with points, sequences as
 // graphs, matmul by cuBLASLt and a few own kernels. Everything else is refused with a reason.
@@ -13,8 +14,10 @@ weft_code launch(const weft_launch* l, weft_error* error) {
   return set.good() ? KernelTable::launch_now(l, error) : guarded(error, [&] { return set; });
 }
 
+std::atomic<const weft_host*> the_host = nullptr;
+
 KernelTable& table() {
-  static KernelTable kernels("cuda", {elementwise_kernels(), softmax_kernels(), matmul_kernels()}, launch,
+  static KernelTable kernels("cuda", {elementwise_kernels(), softmax_kernels()}, launch,
                              WEFT_KERNEL_RECORDABLE);
   return kernels;
 }
@@ -45,6 +48,12 @@ void write_capability(int ordinal, const cudaDeviceProp& p, weft_capability* c) 
   write(c, &C::offset_alignment, 16);
   write(c, &C::read_write_buffer, 1);
   write(c, &C::dlpack, kDLCUDA);
+  if (nvrtc(nullptr)) {  // without it, no texts
+    write_text(c, &C::dialect, "cuda_cpp");
+    write(c, &C::subgroup, p.warpSize);
+    write(c, &C::group_items, p.maxThreadsPerBlock);
+    write(c, &C::shared_bytes, p.sharedMemPerBlock);
+  }
   write_text(c, &C::numerics, "denormals kept, correctly rounded division, accumulates in f32");
 }
 
@@ -62,12 +71,17 @@ weft_code open_device(uint32_t ordinal, weft_device* device, weft_capability* c,
     cudaDeviceProp properties{};
     WEFT_CUDA_TRY(cudaGetDeviceProperties(&properties, static_cast<int>(ordinal)));
     write_capability(static_cast<int>(ordinal), properties, c);
-    *device = reinterpret_cast<weft_device>(new Device{static_cast<int>(ordinal), properties.major >= 9});
+    const int architecture = 10 * properties.major + properties.minor;
+    *device = reinterpret_cast<weft_device>(
+        new Device{static_cast<int>(ordinal), architecture, properties.major >= 9});
     return Outcome::ok();
   });
 }
 
-void close_device(weft_device d) { delete device_of(d); }
+void close_device(weft_device d) {
+  release_modules(*device_of(d));
+  delete device_of(d);
+}
 
 weft_code allocate(weft_device d, uint64_t bytes, void** handle, weft_error* error) {
   return guarded(error, [&]() -> Outcome {
@@ -162,9 +176,9 @@ constexpr weft_backend kBackend = {
     .copy = copy,
     .synchronize = synchronize,
     .kernels = kernels,
-    .compile = nullptr,
-    .release_module = nullptr,
-    .dispatch = nullptr,
+    .compile = compile,
+    .release_module = release_module,
+    .dispatch = dispatch,
     .mark = mark,
     .wait = wait,
     .await = await,
@@ -180,6 +194,9 @@ constexpr weft_backend kBackend = {
 };
 
 }  // namespace
+
+const weft_host* host() { return the_host; }
+
 }  // namespace weft::cuda
 
 weft_code WEFT_NEGOTIATE(const weft_host* host, const weft_backend** backend, weft_error* error) {
@@ -187,6 +204,7 @@ weft_code WEFT_NEGOTIATE(const weft_host* host, const weft_backend** backend, we
   return guarded(error, [&]() -> Outcome {
     if (auto outcome = Host(host).speaks(); !outcome.good()) return outcome;
     table().set_host(host);
+    the_host = host;
     *backend = &kBackend;
     return Outcome::ok();
   });

@@ -2,7 +2,10 @@
 #include <cuda_runtime.h>
 
 #include <deque>
+#include <memory>
 #include <mutex>
+#include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -13,10 +16,20 @@ namespace weft::cuda {
 
 using backend::Outcome;
 
+struct Program;
+struct Module;
+
 struct Device {
   int ordinal = 0;
+  int architecture = 0;           ///< 90: sm_90
   bool dependent_launch = false;  ///< A kernel may start while the one before it drains.
+  std::mutex mutex{};             ///< Guards what follows.
+  std::deque<std::pair<std::string, std::shared_ptr<Program>>> recent{};  ///< texts by their cache key
+  std::set<Module*> modules{};                                            ///< not released yet
 };
+
+/// What the host does for this backend.
+const weft_host* host();
 
 /// A stream. Points are events, kept until they are known to have been reached.
 struct Queue {
@@ -75,12 +88,16 @@ weft_code make_sequence(weft_device, const weft_sequence_desc*, weft_sequence*, 
 weft_code run_sequence(weft_sequence, weft_queue, void* const* handles, uint32_t n, weft_error*);
 void free_sequence(weft_sequence);
 
+weft_code compile(weft_device, const weft_source*, weft_module*, weft_error*);
+void release_module(weft_module);
+weft_code dispatch(weft_queue, const weft_dispatch*, weft_error*);
+void release_modules(Device&);
+
 /// The copy with its bindings resolved.
 Outcome enqueue_copy(const weft_copy&, cudaStream_t);
 
-/// add, sub and maximum of f32, with broadcasting; softmax of rows; matmul by cuBLASLt.
+/// add, sub and maximum of f32, with broadcasting; softmax of rows.
 std::span<const backend::KernelRecord> elementwise_kernels();
 std::span<const backend::KernelRecord> softmax_kernels();
-std::span<const backend::KernelRecord> matmul_kernels();
 
 }  // namespace weft::cuda

@@ -1,5 +1,6 @@
 #pragma once
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "codegen/loop_kernel.h"
@@ -42,6 +43,7 @@ struct Dialect {
   const char* type_helpers[kTypeCount];  ///< Helpers that a mere use of the type needs, or null.
   const char* rounding[kTypeCount];      ///< The helper that $[ calls for the type; null: nothing to do.
   const char* prelude;
+  const char* helper;       ///< Goes before each helper.
   const char* open;         ///< $n: the entry's name. Parameters follow.
   const char* open_groups;  ///< The same for a kernel of groups of $g items.
   const char* read_buffer;  ///< $t: element type, $b: name
@@ -65,8 +67,10 @@ struct Dialect {
 /// The dialect with this name, or null.
 const Dialect* find_dialect(std::string_view name);
 /// The names of all dialects, for error texts.
-std::string_view dialect_names();
+std::string dialect_names();
 
 extern const Dialect opencl_c;
+extern const Dialect cuda_cpp;
+extern const Dialect cuda_cpp;
 
 }  // namespace weft::codegen

@@ -1,205 +1,7 @@
-#include "codegen/dialect.h"
+#include "codegen/opencl_rules.h"
 
-// OpenCL C 1.2. Contraction is off and only precise functions are used, so results are the same on every
-// device up to the errors that OpenCL allows for functions (exp, sin, pow...) and, on devices without correct
-// rounding, for sqrt and division.
+// OpenCL C 1.2.
 namespace weft::codegen {
-namespace {
-
-using enum Type;
-
-constexpr TypeSet kF32 = set_of(f32), kF16 = set_of(f16), kBf16 = set_of(bf16), kF64 = set_of(f64);
-constexpr TypeSet kFloat = kF32 | kF16 | kBf16 | kF64;
-constexpr TypeSet kBool = set_of(boolean), kIndex = set_of(index);
-constexpr TypeSet kUnsigned = set_of(u32, u64, u8);
-constexpr TypeSet kInteger = set_of(i32, i64, u32, u64, i8, u8);
-constexpr TypeSet kNumber = kAnyType & ~kBool;
-
-constexpr Rule kRules[] = {
-    {Op::constant, kF32 | kF16 | kBf16, kAnyType, "as_float($xu)"},
-    {Op::constant, kF64, kAnyType, "as_double($xul)"},
-    {Op::constant, kIndex, kAnyType, "$d"},
-    {Op::constant, kBool, kAnyType, "($x != 0)"},
-    {Op::constant, kInteger, kAnyType, "($t)$xul"},
-
-    {Op::argument, kF32 | kF16 | kBf16, kAnyType, "as_float($s)"},
-    {Op::argument, kF64, kAnyType, "as_double(((ulong)(uint)$S << 32) | (uint)$s)"},
-    {Op::argument, set_of(i64, u64), kAnyType, "($t)(((ulong)(uint)$S << 32) | (uint)$s)"},
-    {Op::argument, kBool, kAnyType, "($s != 0)"},
-    {Op::argument, kAnyType, kAnyType, "($t)$s"},
-    {Op::item, kIndex, kAnyType, "(int)get_global_id(0)"},
-    {Op::local, kIndex, kAnyType, "(int)get_local_id(0)"},
-    {Op::group, kIndex, kAnyType, "(int)get_group_id(0)"},
-    {Op::load_shared, kAnyType, kAnyType, "$0[$1]"},
-    {Op::store_shared, kAnyType, kAnyType, "$0[$1] = $2;"},
-    {Op::barrier, kIndex, kAnyType, "barrier(CLK_LOCAL_MEM_FENCE);"},
-
-    {Op::load, kF16, kAnyType, "$1 ? vload_half($0, $b) : 0.0f"},
-    {Op::load, kF16, kAnyType, "vload_half($0, $b)"},
-    {Op::load, kBf16, kAnyType, "$1 ? as_float((uint)$b[$0] << 16) : 0.0f"},
-    {Op::load, kBf16, kAnyType, "as_float((uint)$b[$0] << 16)"},
-    {Op::load, kBool, kAnyType, "$1 ? $b[$0] != 0 : false"},
-    {Op::load, kBool, kAnyType, "$b[$0] != 0"},
-    {Op::load, kAnyType, kAnyType, "$1 ? $b[$0] : ($t)0"},
-    {Op::load, kAnyType, kAnyType, "$b[$0]"},
-
-    {Op::store, kF16, kAnyType, "vstore_half_rte($1, $0, $b);"},
-    {Op::store, kBf16, kAnyType, "$b[$0] = (ushort)(as_uint($1) >> 16);"},
-    {Op::store, kBool, kAnyType, "$b[$0] = (uchar)($1 ? 1 : 0);"},
-    {Op::store, kAnyType, kAnyType, "$b[$0] = $1;"},
-
-    {Op::add, kFloat, kAnyType, "$[$0 + $1$]"},
-    {Op::sub, kFloat, kAnyType, "$[$0 - $1$]"},
-    {Op::mul, kFloat, kAnyType, "$[$0 * $1$]"},
-    {Op::div, kFloat, kAnyType, "$[$0 / $1$]"},
-    {Op::mod, kF64, kAnyType, "weft_mod_f64($0, $1)", "weft_mod_f64"},
-    {Op::mod, kFloat, kAnyType, "$[weft_mod_f32($0, $1)$]", "weft_mod_f32"},
-    {Op::power, kFloat, kAnyType, "$[pow($0, $1)$]"},
-    {Op::exp, kFloat, kAnyType, "$[exp($0)$]"},
-    {Op::log, kFloat, kAnyType, "$[log($0)$]"},
-    {Op::log1p, kFloat, kAnyType, "$[log1p($0)$]"},
-    {Op::sqrt, kFloat, kAnyType, "$[sqrt($0)$]"},
-    {Op::sin, kFloat, kAnyType, "$[sin($0)$]"},
-    {Op::cos, kFloat, kAnyType, "$[cos($0)$]"},
-    {Op::tanh, kFloat, kAnyType, "$[tanh($0)$]"},
-    {Op::erf, kFloat, kAnyType, "$[erf($0)$]"},
-    {Op::floor, kFloat, kAnyType, "floor($0)"},
-    {Op::round, kFloat, kAnyType, "rint($0)"},
-
-    // Signed overflow is undefined in C, so signed integers wrap through unsigned ones.
-    {Op::add, set_of(i32), kAnyType, "(int)((uint)$0 + (uint)$1)"},
-    {Op::sub, set_of(i32), kAnyType, "(int)((uint)$0 - (uint)$1)"},
-    {Op::mul, set_of(i32), kAnyType, "(int)((uint)$0 * (uint)$1)"},
-    {Op::add, set_of(i64), kAnyType, "(long)((ulong)$0 + (ulong)$1)"},
-    {Op::sub, set_of(i64), kAnyType, "(long)((ulong)$0 - (ulong)$1)"},
-    {Op::mul, set_of(i64), kAnyType, "(long)((ulong)$0 * (ulong)$1)"},
-    {Op::div, set_of(i32), kAnyType, "weft_div_i32($0, $1)", "weft_div_i32"},
-    {Op::div, set_of(i64), kAnyType, "weft_div_i64($0, $1)", "weft_div_i64"},
-    {Op::div, kUnsigned, kAnyType, "$1 == 0 ? ($t)0 : $0 / ($1 == 0 ? ($t)1 : $1)"},
-    {Op::add, kNumber, kAnyType, "$0 + $1"},
-    {Op::sub, kNumber, kAnyType, "$0 - $1"},
-    {Op::mul, kNumber, kAnyType, "$0 * $1"},
-    {Op::div, kNumber, kAnyType, "$0 / $1"},
-    {Op::mod, kIndex, kAnyType, "$0 % $1"},
-    {Op::mod, set_of(i32), kAnyType, "weft_mod_i32($0, $1)", "weft_mod_i32"},
-    {Op::mod, set_of(i64), kAnyType, "weft_mod_i64($0, $1)", "weft_mod_i64"},
-    {Op::mod, kUnsigned, kAnyType, "$1 == 0 ? ($t)0 : $0 % ($1 == 0 ? ($t)1 : $1)"},
-    {Op::max, kFloat, kAnyType, "$0 > $1 || $0 != $0 ? $0 : $1"},
-    {Op::max, kNumber, kAnyType, "$0 > $1 ? $0 : $1"},
-    {Op::min, kFloat, kAnyType, "$0 < $1 || $0 != $0 ? $0 : $1"},
-    {Op::min, kNumber, kAnyType, "$0 < $1 ? $0 : $1"},
-    {Op::bit_and, kInteger | kBool, kAnyType, "$0 & $1"},
-    {Op::bit_or, kInteger | kBool, kAnyType, "$0 | $1"},
-    {Op::bit_xor, kInteger | kBool, kAnyType, "$0 ^ $1"},
-    {Op::shift_left, set_of(i32), kAnyType, "(uint)$1 < 32u ? (int)((uint)$0 << $1) : 0"},
-    {Op::shift_left, set_of(u32), kAnyType, "$1 < 32u ? $0 << $1 : 0u"},
-    {Op::shift_left, set_of(i64), kAnyType, "(ulong)$1 < 64ul ? (long)((ulong)$0 << $1) : 0l"},
-    {Op::shift_left, set_of(u64), kAnyType, "$1 < 64ul ? $0 << $1 : 0ul"},
-    {Op::shift_right, set_of(i32), kAnyType, "$0 >> ((uint)$1 < 31u ? $1 : 31)"},
-    {Op::shift_right, set_of(u32), kAnyType, "$1 < 32u ? $0 >> $1 : 0u"},
-    {Op::shift_right, set_of(i64), kAnyType, "$0 >> ((ulong)$1 < 63ul ? $1 : 63l)"},
-    {Op::shift_right, set_of(u64), kAnyType, "$1 < 64ul ? $0 >> $1 : 0ul"},
-    {Op::less, kBool, kAnyType, "$0 < $1"},
-    {Op::equal, kBool, kAnyType, "$0 == $1"},
-    {Op::both, kBool, kAnyType, "$0 && $1"},
-    {Op::select, kAnyType, kAnyType, "$0 ? $1 : $2"},
-    {Op::fma, kF32 | kF64, kAnyType, "fma($0, $1, $2)"},
-
-    {Op::cast, kBool, kAnyType, "$0 != 0"},
-    {Op::cast, kAnyType, kBool, "$0 ? ($t)1 : ($t)0"},
-    {Op::cast, kInteger, kFloat, "$0 != $0 ? ($t)0 : convert_$t_sat_rtz($0)"},
-    {Op::cast, kInteger | kIndex, kInteger | kIndex, "($t)$0"},
-    {Op::cast, kF64, kNumber, "convert_double($0)"},
-    {Op::cast, kF32, kF16 | kBf16, "$0"},
-    {Op::cast, kF32, kNumber, "convert_float($0)"},
-    // Through an f32 rounded to odd, which avoids double rounding.
-    {Op::cast, kF16 | kBf16, kF64, "$[weft_odd_f64($0)$]", "weft_odd_f64"},
-    {Op::cast, kBf16, set_of(i32, i64), "$[weft_odd_i64($0)$]", "weft_odd_u64 weft_odd_i64"},
-    {Op::cast, kBf16, set_of(u32, u64), "$[weft_odd_u64($0)$]", "weft_odd_u64"},
-    {Op::cast, kF16 | kBf16, kNumber, "$[convert_float($0)$]"},
-
-    {Op::philox, set_of(u32), kAnyType, "weft_philox($0, $1, $2)", "weft_philox"},
-};
-
-constexpr Helper kHelpers[] = {
-    {"fp64", "#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n"},
-    {"weft_f16", R"(float weft_f16(float x) {
-  ushort h;
-  vstore_half_rte(x, 0, (half*)&h);
-  return vload_half(0, (const half*)&h);
-}
-)"},
-    {"weft_bf16", R"(float weft_bf16(float x) {
-  const uint u = as_uint(x);
-  const uint rounded = x != x ? u | 0x400000u : u + 0x7fffu + ((u >> 16) & 1u);
-  return as_float(rounded & 0xffff0000u);
-}
-)"},
-    {"weft_odd_f64", R"(float weft_odd_f64(double x) {
-  const float f = convert_float_rtz(x);
-  return x != x || convert_double(f) == x ? f : as_float(as_uint(f) | 1u);
-}
-)"},
-    {"weft_odd_u64", R"(float weft_odd_u64(ulong x) {
-  if (x < 0x1000000ul) return convert_float((uint)x);
-  const int shift = 40 - clz(x);
-  const uint kept = (uint)(x >> shift);
-  const uint lost = (x & ((1ul << shift) - 1ul)) != 0ul ? 1u : 0u;
-  return ldexp(convert_float(kept | lost), shift);
-}
-)"},
-    {"weft_odd_i64", R"(float weft_odd_i64(long x) {
-  const float f = weft_odd_u64(x < 0 ? 0ul - (ulong)x : (ulong)x);
-  return x < 0 ? -f : f;
-}
-)"},
-    {"weft_div_i32", R"(int weft_div_i32(int a, int b) {
-  const int q = a / (b == 0 || b == -1 ? 1 : b);
-  return b == 0 ? 0 : b == -1 ? (int)(0u - (uint)a) : q;
-}
-)"},
-    {"weft_div_i64", R"(long weft_div_i64(long a, long b) {
-  const long q = a / (b == 0 || b == -1 ? 1l : b);
-  return b == 0 ? 0l : b == -1 ? (long)(0ul - (ulong)a) : q;
-}
-)"},
-    {"weft_mod_f32", R"(float weft_mod_f32(float a, float b) {
-  const float r = fmod(a, b);
-  return r != 0.0f && (r < 0.0f) != (b < 0.0f) ? r + b : r;
-}
-)"},
-    {"weft_mod_f64", R"(double weft_mod_f64(double a, double b) {
-  const double r = fmod(a, b);
-  return r != 0.0 && (r < 0.0) != (b < 0.0) ? r + b : r;
-}
-)"},
-    {"weft_mod_i32", R"(int weft_mod_i32(int a, int b) {
-  const int r = a % (b == 0 || b == -1 ? 1 : b);
-  return r != 0 && (r < 0) != (b < 0) ? r + b : r;
-}
-)"},
-    {"weft_mod_i64", R"(long weft_mod_i64(long a, long b) {
-  const long r = a % (b == 0 || b == -1 ? 1l : b);
-  return r != 0 && (r < 0) != (b < 0) ? r + b : r;
-}
-)"},
-    {"weft_philox", R"(uint weft_philox(ulong key, ulong counter, int word) {
-  uint k0 = (uint)key, k1 = (uint)(key >> 32);
-  uint c0 = (uint)counter, c1 = (uint)(counter >> 32), c2 = 0u, c3 = 0u;
-  for (int i = 0; i < 10; ++i) {
-    const uint n0 = mul_hi(0xCD9E8D57u, c2) ^ c1 ^ k0, n2 = mul_hi(0xD2511F53u, c0) ^ c3 ^ k1;
-    const uint n1 = 0xCD9E8D57u * c2, n3 = 0xD2511F53u * c0;
-    c0 = n0; c1 = n1; c2 = n2; c3 = n3;
-    k0 += 0x9E3779B9u; k1 += 0xBB67AE85u;
-  }
-  return word == 0 ? c0 : word == 1 ? c1 : word == 2 ? c2 : c3;
-}
-)"},
-};
-
-constexpr const Dialect* kDialects[] = {&opencl_c};
-
-}  // namespace
 
 extern constinit const Dialect opencl_c = {
     .name = "opencl_c",
@@ -210,6 +12,7 @@ extern constinit const Dialect opencl_c = {
     .type_helpers = {"fp64"},
     .rounding = {nullptr, nullptr, "weft_f16", "weft_bf16"},
     .prelude = "#pragma OPENCL FP_CONTRACT OFF\n",
+    .helper = "",
     .open = "__kernel void $n(",
     .open_groups = "__kernel __attribute__((reqd_work_group_size($g, 1, 1))) void $n(",
     .read_buffer = "__global const $t* $b",
@@ -226,15 +29,8 @@ extern constinit const Dialect opencl_c = {
     .guarded = "if ($0) { $e }",
     .group_items = 256,
     .shared_bytes = 32768,
-    .rules = kRules,
-    .helpers = kHelpers,
+    .rules = opencl_rules::kRules,
+    .helpers = opencl_rules::kHelpers,
 };
-
-const Dialect* find_dialect(std::string_view name) {
-  for (const Dialect* d : kDialects)
-    if (name == d->name) return d;
-  return nullptr;
-}
-std::string_view dialect_names() { return "opencl_c"; }
 
 }  // namespace weft::codegen

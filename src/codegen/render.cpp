@@ -188,7 +188,7 @@ std::string program_of(std::span<const Function* const> functions, const Dialect
   std::string program = dialect.prelude;
   for (size_t h = 0; h < dialect.helpers.size(); ++h)
     if (std::any_of(functions.begin(), functions.end(), [h](const Function* f) { return f->helpers[h]; }))
-      program += dialect.helpers[h].text;
+      program += std::string(dialect.helper) + dialect.helpers[h].text;
   for (size_t i = 0; i < functions.size(); ++i) {
     std::string text = functions[i]->text;
     program += text.replace(text.find(kName), kName.size(), entry_of(i));

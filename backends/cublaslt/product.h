@@ -1,0 +1,39 @@
+#pragma once
+#include "library.h"
+
+namespace weft::cublaslt {
+
+/// A product of row-major matrices, for each of a batch: c = a b, or c += a b, or c = a b + bias.
+struct Shape {
+  int64_t m = 0, n = 0, k = 0, batch = 1;
+  int64_t a_stride = 0, b_stride = 0;  ///< elements between the matrices of the batch; 0: one for all
+  bool transpose_a = false, transpose_b = false, bias = false, accumulate = false;
+  DType dtype = DType::f32;
+  bool tf32 = false;
+  uint64_t alignment = 16;  ///< of all operands, in bytes
+};
+
+/// cuBLASLt's descriptors and algorithm for a shape. Its matrices are column-major: c = a b of row-major
+/// matrices is its c' = b' a', so its a is our b.
+class Product {
+ public:
+  backend::Outcome prepare(const Shape&, int device);
+  uint64_t workspace() const { return workspace_; }
+  backend::Outcome run(const void* a, const void* b, const void* bias, void* c, void* workspace,
+                       cudaStream_t) const;
+
+ private:
+  backend::Outcome describe();
+  backend::Outcome choose();
+
+  Shape shape_;
+  cublasLtHandle_t handle_ = nullptr;
+  struct Descriptors {
+    cublasLtMatmulDescOpaque_t operation{};
+    cublasLtMatrixLayoutOpaque_t a{}, b{}, c{};
+  } descriptors_;
+  cublasLtMatmulAlgo_t algorithm_{};
+  uint64_t workspace_ = 0;
+};
+
+}  // namespace weft::cublaslt
