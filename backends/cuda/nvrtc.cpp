@@ -72,7 +72,7 @@ std::string version_of(const Nvrtc& n) {
 
 std::vector<std::string> options_for(int architecture) {
   std::vector<std::string> all = {backend::format("--gpu-architecture=sm_{}", architecture), "--std=c++17",
-                                  "--fmad=false"};
+                                  "--fmad=false", "--minimal"};
   if (architecture >= 90) all.push_back("-DWEFT_STARTS_EARLY");
   return all;
 }

@@ -104,6 +104,35 @@ PreparedPtr select_measured(Device& device, const CallPtr& call, std::vector<Ref
 
 }  // namespace
 
+namespace {
+
+bool multiplies(const CallDesc& call) {
+  if (!call.region) return call.op == "matmul";
+  return std::ranges::any_of(call.region->steps, [](const StepDesc& s) { return multiplies(s.call); });
+}
+
+// The kernel of an earlier source that takes a product in the body. It beats rendered text by more than the
+// product gains from being fused with its neighbours, so the region is opened.
+const weft_kernel* takes_a_product(Device& device, const KernelSource& rendered, const RegionDesc& body) {
+  for (const StepDesc& step : body.steps) {
+    if (!multiplies(step.call)) continue;
+    const OwnedCall call(step.call);
+    for (const KernelSource* s = device.sources.data(); s != &rendered; ++s)
+      for (const weft_kernel* k : s->kernels)
+        if (step.call.op == k->op && ask(*k, device, call).ok()) return k;
+    if (!step.call.region) continue;
+    if (const weft_kernel* k = takes_a_product(device, rendered, *step.call.region)) return k;
+  }
+  return nullptr;
+}
+
+bool is_rendered(const KernelSource& source) {
+  return std::ranges::any_of(builtin_providers(),
+                             [&](const Provider& p) { return source.provider == p.name; });
+}
+
+}  // namespace
+
 std::string text(const std::vector<Refusal>& refusals) {
   std::string s;
   for (const auto& r : refusals) s += fmt::format("{}{}: {}", s.empty() ? "" : "; ", r.kernel, r.reason);
@@ -135,8 +164,14 @@ Without::Without(Refuse refuse) : refuse_(std::move(refuse)), before_(refused_by
 Without::~Without() { refused_by_hand = before_; }
 
 Result<PreparedPtr> select(Device& device, const CallPtr& call, std::vector<Refusal>* refusals) {
+  const bool bare = call->desc().op == "region";
   const auto consider = [&](std::string_view op) -> Result<PreparedPtr> {
-    for (const auto& source : device.sources)
+    for (const auto& source : device.sources) {
+      if (const weft_kernel* k =
+              bare && is_rendered(source) ? takes_a_product(device, source, *call->desc().region) : nullptr) {
+        refusals->push_back({source.provider, fmt::format("{} takes a product in it", k->id)});
+        continue;
+      }
       for (const weft_kernel* k : source.kernels) {
         if (op != k->op && std::string_view(k->op) != "*") continue;
         if (Status no = ask(*k, device, *call); !no.ok()) {
@@ -150,13 +185,13 @@ Result<PreparedPtr> select(Device& device, const CallPtr& call, std::vector<Refu
         ledger().enter(*plan.value());
         return plan;
       }
+    }
     return PreparedPtr();
   };
   if (auto plan = select_measured(device, call, refusals)) return plan;
   const size_t before = refusals->size();
   WEFT_TRY(PreparedPtr plan, consider(call->desc().op));
   if (plan || !call->desc().region) return plan;
-  const bool bare = call->desc().op == "region";
   if (refusals->size() == before)
     refusals->push_back(
         {device.name(), bare ? "no kernel takes a region" : "no kernel is named " + call->desc().op});
