@@ -1,4 +1,4 @@
-#include "gpu.hpp"
+#include "device.hpp"
 #include "nvrtc.hpp"
 
 // The smallest CUDA backend that proves the seam on a real device: memory, queues with points, sequences as

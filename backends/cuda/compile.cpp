@@ -1,6 +1,6 @@
 #include <memory>
 
-#include "gpu.hpp"
+#include "device.hpp"
 #include "nvrtc.hpp"
 
 // Kernel texts: compiled by NVRTC, kept in the host's disk cache by text, options and versions.

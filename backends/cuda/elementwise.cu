@@ -1,4 +1,4 @@
-#include "gpu.hpp"
+#include "device.hpp"
 
 // add, sub and maximum of f32: four elements per thread if both operands are laid out like the result, else
 // one, addressed by strides.

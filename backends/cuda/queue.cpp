@@ -2,7 +2,7 @@
 #include <memory>
 #include <thread>
 
-#include "gpu.hpp"
+#include "device.hpp"
 
 // Streams, the points on them, and copies.
 namespace weft::cuda {

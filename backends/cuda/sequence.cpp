@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <memory>
 
-#include "gpu.hpp"
+#include "device.hpp"
 
 // Sequences: the steps are captured into a graph for each set of bindings, and the last few graphs are kept.
 // So a library's kernels may derive whatever they like from the pointers.

@@ -1,0 +1,202 @@
+#pragma once
+#include "kernel.hpp"
+
+// Tiles of attention: 64 rows by 64 columns of scores, in the registers of a block, and the two products
+// that make them and use them. An engine says how: by multiply-adds of f32 in every thread, or by the matrix
+// instruction of 16-bit operands in every warp. The kernels of attention are written once over both.
+//
+// An engine's thread has kRows rows of the tile; lanes that share a row are neighbours, kSharers of them.
+//   row(r)       row r of this thread, in the tile
+//   column(c)    score c of each of its rows
+//   at(s, r, c)  that score
+//   out_column(e), out(o, r, e)  the same of a result, [64, D]
+namespace weft::cuda {
+
+inline constexpr int kTile = 64;
+
+/// 64 rows of an operand in shared memory, [64, D], zeros beyond its end.
+template <class E>
+struct Tile {
+  typename E::Element* at;
+  static constexpr int kElements = kTile * E::kStride;
+};
+
+/// Multiply-adds in f32: 256 threads, each with 4 x 4 scores. Elements are widened when they are loaded.
+template <class T, int D>
+struct Threads {
+  using Stored = T;
+  using Element = float;
+  static constexpr int kD = D, kThreads = 256, kRows = 4, kColumns = 4, kOut = D / 16, kSharers = 16;
+  static constexpr int kStride = D + 4, kStages = 1;  // rows begin in different banks
+  static constexpr int kScratch = kTile * (kTile + 4);  // floats: the scores, for other threads of their rows
+  struct Scores {
+    float v[kRows][kColumns];
+  };
+  struct Out {
+    float v[kRows][kOut];
+  };
+
+  __device__ static int x() { return static_cast<int>(threadIdx.x) % 16; }
+  __device__ static int y() { return static_cast<int>(threadIdx.x) / 16; }
+  __device__ static int row(int r) { return 4 * y() + r; }
+  __device__ static int column(int c) { return x() + 16 * c; }
+  __device__ static int out_column(int e) { return 4 * x() + e % 4 + 64 * (e / 4); }
+  __device__ static float& at(Scores& s, int r, int c) { return s.v[r][c]; }
+  __device__ static float& out(Out& o, int r, int e) { return o.v[r][e]; }
+  __device__ static float exp(float x) { return expf(x); }
+
+  __device__ static void load(Tile<Threads> to, const T* from, int64_t stride, int first, int rows, int dim,
+                              bool) {
+    for (int i = static_cast<int>(threadIdx.x); i < kTile * D; i += kThreads) {
+      const int r = i / D, d = i % D;
+      to.at[r * kStride + d] = first + r < rows && d < dim ? widened(from[(first + r) * stride + d]) : 0.0f;
+    }
+  }
+
+  /// s = a bᵀ.
+  __device__ static void multiply(Scores& s, Tile<Threads> a, Tile<Threads> b) {
+    for (int r = 0; r < kRows; ++r)
+      for (int c = 0; c < kColumns; ++c) s.v[r][c] = 0;
+    for (int d = 0; d < D; d += 4) {
+      float left[kRows][4], right[kColumns][4];
+      for (int r = 0; r < kRows; ++r) read(left[r], a.at + row(r) * kStride + d);
+      for (int c = 0; c < kColumns; ++c) read(right[c], b.at + column(c) * kStride + d);
+      for (int i = 0; i < 4; ++i)
+        for (int r = 0; r < kRows; ++r)
+          for (int c = 0; c < kColumns; ++c) s.v[r][c] = fmaf(left[r][i], right[c][i], s.v[r][c]);
+    }
+  }
+
+  /// o += s b. A row of s is read by the threads that made it, which are in one warp.
+  __device__ static void mix(Out& o, const Scores& s, Tile<Threads> b, float* scratch) {
+    constexpr int kWide = kTile + 4;
+    for (int r = 0; r < kRows; ++r)
+      for (int c = 0; c < kColumns; ++c) scratch[row(r) * kWide + column(c)] = s.v[r][c];
+    sync_warp();
+    for (int k = 0; k < kTile; k += 4) {
+      float left[kRows][4];
+      for (int r = 0; r < kRows; ++r) read(left[r], scratch + row(r) * kWide + k);
+      for (int i = 0; i < 4; ++i)
+        for (int e = 0; e < kOut; e += 4) {
+          float right[4];
+          read(right, b.at + (k + i) * kStride + out_column(e));
+          for (int r = 0; r < kRows; ++r)
+            for (int j = 0; j < 4; ++j) o.v[r][e + j] = fmaf(left[r][i], right[j], o.v[r][e + j]);
+        }
+    }
+    sync_warp();
+  }
+
+ private:
+  __device__ static void read(float (&to)[4], const float* from) {
+    const auto four = *reinterpret_cast<const float4*>(from);
+    to[0] = four.x, to[1] = four.y, to[2] = four.z, to[3] = four.w;
+  }
+};
+
+/// The matrix instruction: 4 warps, each with 16 rows. Scores that are multiplied again are rounded to the
+/// operands' type; kExact adds what the rounding lost, as a second product.
+template <class T, int D, bool kExact>
+struct Warps {
+  using Stored = T;
+  using Element = T;
+  static constexpr int kD = D, kThreads = 4 * kWarp, kRows = 2, kColumns = 16, kOut = D / 4, kSharers = 4;
+  static constexpr int kStride = D + 8, kStages = 2;  // 16 bytes on: the rows of a matrix lie in different banks
+  static constexpr int kScratch = 0;
+  struct Scores {
+    float v[kColumns / 2][4];
+  };
+  struct Out {
+    float v[kOut / 2][4];
+  };
+
+  __device__ static int lane() { return static_cast<int>(threadIdx.x) % kWarp; }
+  __device__ static int first_row() { return static_cast<int>(threadIdx.x) / kWarp * 16; }
+  __device__ static int row(int r) { return first_row() + lane() / 4 + 8 * r; }
+  __device__ static int column(int c) { return 8 * (c / 2) + 2 * (lane() % 4) + c % 2; }
+  __device__ static int out_column(int e) { return column(e); }
+  __device__ static float& at(Scores& s, int r, int c) { return s.v[c / 2][2 * r + c % 2]; }
+  __device__ static float& out(Out& o, int r, int e) { return o.v[e / 2][2 * r + e % 2]; }
+  __device__ static float exp(float x) { return fast_exp(x); }
+
+  __device__ static void load(Tile<Warps> to, const T* from, int64_t stride, int first, int rows, int dim,
+                              bool aligned) {
+    if (aligned) {
+      for (int i = static_cast<int>(threadIdx.x); i < kTile * D / 8; i += kThreads) {
+        const int r = i / (D / 8), d = i % (D / 8) * 8;
+        const bool inside = first + r < rows && d < dim;
+        copy_async(to.at + r * kStride + d, inside ? from + (first + r) * stride + d : from, inside);
+      }
+      return;
+    }
+    for (int i = static_cast<int>(threadIdx.x); i < kTile * D; i += kThreads) {
+      const int r = i / D, d = i % D;
+      to.at[r * kStride + d] = first + r < rows && d < dim ? from[(first + r) * stride + d] : T{0};
+    }
+  }
+
+  /// s = a bᵀ.
+  __device__ static void multiply(Scores& s, Tile<Warps> a, Tile<Warps> b) {
+#pragma unroll
+    for (int n = 0; n < kColumns / 2; ++n)
+      for (int i = 0; i < 4; ++i) s.v[n][i] = 0;
+    const int r = lane() % 8 + lane() / 16 * 8, d = lane() / 8 % 2 * 8;
+    const T* left = a.at + (first_row() + lane() % 16) * kStride + lane() / 16 * 8;
+#pragma unroll
+    for (int k = 0; k < D / 16; ++k) {
+      uint32_t rows[4];
+      load_matrices(rows, left + 16 * k);
+#pragma unroll
+      for (int n = 0; n < kColumns / 2; n += 2) {
+        uint32_t m[4];
+        load_matrices(m, b.at + (8 * n + r) * kStride + 16 * k + d);
+        multiply_add<T>(s.v[n], rows, {m[0], m[1]});
+        multiply_add<T>(s.v[n + 1], rows, {m[2], m[3]});
+      }
+    }
+  }
+
+  /// o += s b.
+  __device__ static void mix(Out& o, const Scores& s, Tile<Warps> b, float*) {
+    const int r = lane() % 16, d = lane() / 16 * 8;
+#pragma unroll
+    for (int k = 0; k < kTile / 16; ++k) {
+      uint32_t a[4], rest[4];
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        const float low = s.v[2 * k + i / 2][i % 2 * 2], high = s.v[2 * k + i / 2][i % 2 * 2 + 1];
+        a[i] = packed<T>(low, high);
+        if (kExact) rest[i] = lost(a[i], low, high);
+      }
+#pragma unroll
+      for (int n = 0; n < kOut / 2; n += 2) {
+        uint32_t m[4];
+        load_matrices_transposed(m, b.at + (16 * k + r) * kStride + 8 * n + d);
+        multiply_add<T>(o.v[n], a, {m[0], m[1]});
+        multiply_add<T>(o.v[n + 1], a, {m[2], m[3]});
+        if (!kExact) continue;
+        multiply_add<T>(o.v[n], rest, {m[0], m[1]});
+        multiply_add<T>(o.v[n + 1], rest, {m[2], m[3]});
+      }
+    }
+  }
+
+ private:
+  __device__ static uint32_t lost(uint32_t pair, float low, float high) {
+    const T a{static_cast<uint16_t>(pair)}, b{static_cast<uint16_t>(pair >> 16)};
+    return packed<T>(low - widened(a), high - widened(b));
+  }
+};
+
+/// f(engine) with the engine for heads of `dim` numbers of this type.
+template <class F>
+Outcome with_engine(DType type, int64_t dim, F f) {
+  const bool wide = dim > 64;
+  if (type == DType::f16)
+    return wide ? f(static_cast<Warps<f16, 128, true>*>(nullptr)) : f(static_cast<Warps<f16, 64, true>*>(nullptr));
+  if (type == DType::bf16)
+    return wide ? f(static_cast<Warps<bf16, 128, true>*>(nullptr)) : f(static_cast<Warps<bf16, 64, true>*>(nullptr));
+  return wide ? f(static_cast<Threads<float, 128>*>(nullptr)) : f(static_cast<Threads<float, 64>*>(nullptr));
+}
+
+}  // namespace weft::cuda

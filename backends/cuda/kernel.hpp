@@ -1,0 +1,76 @@
+#pragma once
+#include <cmath>
+#include <cstdint>
+
+#include "weft/backend.hpp"
+
+// The language of kernels: CUDA C++, and below the few names for what differs between GPUs. The emulated
+// backend defines the same names for a CPU, so that kernels are tested where there is no GPU.
+#ifdef WEFT_EMULATED
+#include "emulated/language.hpp"
+#else
+#include "language.hpp"
+#endif
+
+namespace weft::cuda {
+
+using backend::Outcome;
+
+/// 16-bit floats as they lie in memory.
+struct f16 {
+  uint16_t bits;
+};
+struct bf16 {
+  uint16_t bits;
+};
+
+__device__ inline float as_float(uint32_t bits) {
+  float x;
+  memcpy(&x, &bits, sizeof x);
+  return x;
+}
+__device__ inline uint32_t as_bits(float x) {
+  uint32_t bits;
+  memcpy(&bits, &x, sizeof bits);
+  return bits;
+}
+
+/// Elements are computed on in f32. Rounds to nearest even.
+__device__ inline float widened(float x) { return x; }
+__device__ inline float widened(f16 x) { return float_of_half(x.bits); }
+__device__ inline float widened(bf16 x) { return as_float(uint32_t{x.bits} << 16); }
+template <class T>
+__device__ T narrowed(float x);
+template <>
+__device__ inline float narrowed<float>(float x) {
+  return x;
+}
+template <>
+__device__ inline f16 narrowed<f16>(float x) {
+  return {half_of_float(x)};
+}
+template <>
+__device__ inline bf16 narrowed<bf16>(float x) {
+  const uint32_t u = as_bits(x);
+  const uint32_t rounded = x != x ? u | 0x400000u : u + 0x7fffu + ((u >> 16) & 1u);
+  return {static_cast<uint16_t>(rounded >> 16)};
+}
+/// Two elements as the halves of a register, the first one below.
+template <class T>
+__device__ inline uint32_t packed(float low, float high) {
+  return uint32_t{narrowed<T>(low).bits} | uint32_t{narrowed<T>(high).bits} << 16;
+}
+
+/// The largest or the sum over groups of `n` neighbouring lanes, in each of them. n is a power of two.
+template <int n>
+__device__ inline float largest_of(float x) {
+  for (int m = n / 2; m > 0; m /= 2) x = fmaxf(x, shuffle_xor(x, m));
+  return x;
+}
+template <int n>
+__device__ inline float sum_of(float x) {
+  for (int m = n / 2; m > 0; m /= 2) x += shuffle_xor(x, m);
+  return x;
+}
+
+}  // namespace weft::cuda

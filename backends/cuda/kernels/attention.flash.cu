@@ -1,0 +1,145 @@
+#include "attention_call.hpp"
+#include "kernels.hpp"
+
+// Attention without its matrix of scores: a block takes 64 queries through all keys that they see, 64 at a
+// time, and rescales what it has when a larger score comes (Dao et al., FlashAttention-2, 2023).
+namespace weft::cuda {
+
+using namespace backend;
+
+namespace {
+
+template <class T>
+struct Pointers {
+  const T *q, *k, *v;
+  T* y;
+  float* lse;
+};
+
+/// The running maximum and sum of the rows of one thread.
+template <class E>
+struct Rows {
+  float most[E::kRows], sum[E::kRows];
+};
+
+/// Scores become weights exp(score - most), those that are not seen 0; o and the sums are rescaled.
+template <class E>
+__device__ void weigh(typename E::Scores& s, typename E::Out& o, Rows<E>& rows, const AttentionSizes& sizes,
+                      int first_query, int first_key) {
+#pragma unroll
+  for (int r = 0; r < E::kRows; ++r) {
+    const int visible = sizes.visible(first_query + E::row(r)) - first_key;
+    float most = rows.most[r];
+#pragma unroll
+    for (int c = 0; c < E::kColumns; ++c) {
+      float& x = E::at(s, r, c);
+      x = E::column(c) < visible ? x * sizes.scale : -INFINITY;
+      most = fmaxf(most, x);
+    }
+    most = largest_of<E::kSharers>(most);
+    const float shift = most == -INFINITY ? 0 : most, old = expf(rows.most[r] - shift);
+    float sum = 0;
+#pragma unroll
+    for (int c = 0; c < E::kColumns; ++c) sum += E::at(s, r, c) = E::exp(E::at(s, r, c) - shift);
+    rows.sum[r] = rows.sum[r] * old + sum_of<E::kSharers>(sum);
+    rows.most[r] = most;
+#pragma unroll
+    for (int e = 0; e < E::kOut; ++e) E::out(o, r, e) *= old;
+  }
+}
+
+template <class E>
+__global__ void __launch_bounds__(E::kThreads)
+    attention_forward(Pointers<typename E::Stored> p, AttentionSizes sizes) {
+  using Element = typename E::Element;
+  wait_for_kernels_before();
+  let_next_kernel_start();
+  // The last queries see the most keys: they begin first.
+  const int head = static_cast<int>(blockIdx.y), first = static_cast<int>(gridDim.x - 1 - blockIdx.x) * kTile;
+  const int64_t at_q = blockIdx.z * sizes.q.batch + head * sizes.q.head,
+                at_k = blockIdx.z * sizes.k.batch + head / sizes.shared_by * sizes.k.head;
+  auto* shared = dynamic_shared<Element>();
+  const Tile<E> queries{shared};
+  const auto keys = [&](int i) { return Tile<E>{shared + (1 + i % E::kStages) * Tile<E>::kElements}; };
+  const auto values = [&](int i) {
+    return Tile<E>{shared + (1 + E::kStages + i % E::kStages) * Tile<E>::kElements};
+  };
+  auto* scratch = reinterpret_cast<float*>(shared + (1 + 2 * E::kStages) * Tile<E>::kElements);
+  const auto load = [&](int i) {
+    E::load(keys(i), p.k + at_k, sizes.k.row, i * kTile, sizes.seq_k, sizes.dim, sizes.aligned);
+    E::load(values(i), p.v + at_k, sizes.k.row, i * kTile, sizes.seq_k, sizes.dim, sizes.aligned);
+  };
+
+  const int tiles = (sizes.visible(smaller(first + kTile, sizes.seq_q) - 1) + kTile - 1) / kTile;
+  E::load(queries, p.q + at_q, sizes.q.row, first, sizes.seq_q, sizes.dim, sizes.aligned);
+  end_of_copies();
+  if (E::kStages == 2 && tiles > 0) load(0);
+  end_of_copies();
+  wait_for_copies<1>();
+  sync_block();
+  Rows<E> rows;
+  typename E::Out o{};
+  for (int r = 0; r < E::kRows; ++r) rows.most[r] = -INFINITY, rows.sum[r] = 0;
+  for (int i = 0; i < tiles; ++i) {
+    if (E::kStages == 1) load(i);
+    if (E::kStages == 2 && i + 1 < tiles) load(i + 1);
+    end_of_copies();
+    wait_for_copies<E::kStages - 1>();
+    sync_block();
+    typename E::Scores s;
+    E::multiply(s, queries, keys(i));
+    weigh<E>(s, o, rows, sizes, first, i * kTile);
+    E::mix(o, s, values(i), scratch);
+    sync_block();
+  }
+#pragma unroll
+  for (int r = 0; r < E::kRows; ++r) {
+    const int query = first + E::row(r);
+    if (query >= sizes.seq_q) continue;
+    const float sum = rows.sum[r] == 0 ? 1 : rows.sum[r], shift = rows.most[r] == -INFINITY ? 0 : rows.most[r];
+    auto* y = p.y + at_q + query * sizes.q.row;
+#pragma unroll
+    for (int e = 0; e < E::kOut; ++e)
+      if (E::out_column(e) < sizes.dim)
+        y[E::out_column(e)] = narrowed<typename E::Stored>(E::out(o, r, e) / sum);
+    if (E::out_column(0) == 0)
+      p.lse[(blockIdx.z * int64_t{sizes.heads} + head) * sizes.seq_q + query] = shift + logf(rows.sum[r]);
+  }
+}
+
+template <class E>
+Outcome run(const Launch& l, const AttentionSizes& sizes) {
+  using T = typename E::Stored;
+  const Pointers<T> p{l.input(0).data<const T>(), l.input(1).data<const T>(), l.input(2).data<const T>(),
+                      l.output(0).data<T>(), l.output(1).data<float>()};
+  const Grid grid{static_cast<unsigned>((sizes.seq_q + kTile - 1) / kTile), static_cast<unsigned>(sizes.heads),
+                  static_cast<unsigned>(sizes.batch)};
+  const size_t shared = (1 + 2 * E::kStages) * Tile<E>::kElements * sizeof(typename E::Element) +
+                        E::kScratch * sizeof(float);
+  return start(l, grid, E::kThreads, shared, attention_forward<E>, p, sizes);
+}
+
+Support accepts(const OpCall& c) {
+  AttentionSizes unused;
+  return attention_sizes(c, 3, unused);
+}
+
+Outcome launch(const Launch& l) {
+  AttentionSizes sizes;
+  if (auto s = attention_sizes(l.call(), 3, sizes); !s) return Outcome::fail(WEFT_UNSUPPORTED, "{}", s.reason);
+  if (sizes.batch * sizes.heads * sizes.seq_q == 0) return Outcome::ok();
+  return with_engine(l.input(0).dtype(), sizes.dim, [&]<class E>(E*) { return run<E>(l, sizes); });
+}
+
+}  // namespace
+
+std::span<const KernelRecord> attention_flash() {
+  static const KernelRecord all[] = {{.op = "attention",
+                                      .variant = "flash",
+                                      .reads = {"causal", "scale", "seq_first"},
+                                      .accepts = accepts,
+                                      .launch = launch}};
+  return all;
+}
+
+}  // namespace weft::cuda

@@ -1,0 +1,137 @@
+#pragma once
+#include <cuda_runtime.h>
+
+#include "device.hpp"
+
+// The language of kernels (kernel.hpp), on CUDA.
+namespace weft::cuda {
+
+inline constexpr int kWarp = 32;
+
+/// How a kernel is launched: blocks.
+struct Grid {
+  unsigned x = 1, y = 1, z = 1;
+};
+
+#ifdef __CUDACC__
+
+__device__ inline void sync_block() { __syncthreads(); }
+__device__ inline void sync_warp() { __syncwarp(); }
+template <class T>
+__device__ T* dynamic_shared() {
+  extern __shared__ __align__(128) char bytes[];
+  return reinterpret_cast<T*>(bytes);
+}
+template <class T>
+__device__ T shuffle_xor(T x, int mask) {
+  return __shfl_xor_sync(~0u, x, mask);
+}
+
+__device__ inline float float_of_half(uint16_t bits) {
+  float x;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(bits));
+  return x;
+}
+__device__ inline uint16_t half_of_float(float x) {
+  uint16_t bits;
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(x));
+  return bits;
+}
+
+/// With an error of two units in the last place; results below the least normal number are 0.
+__device__ inline float fast_exp(float x) {
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x * 1.4426950408889634f));
+  return y;
+}
+
+/// 16 bytes from global to shared memory; they are there after wait_for_copies and a sync. Zeros if not
+/// `read`.
+__device__ inline void copy_async(void* shared, const void* global, bool read) {
+  const auto to = static_cast<uint32_t>(__cvta_generic_to_shared(shared));
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(global), "r"(read ? 16 : 0));
+}
+/// Ends a group of copies.
+__device__ inline void end_of_copies() { asm volatile("cp.async.commit_group;"); }
+/// Waits until at most n groups of copies of this thread are pending.
+template <int n>
+__device__ void wait_for_copies() {
+  asm volatile("cp.async.wait_group %0;" ::"n"(n) : "memory");
+}
+
+/// Code before this may run while the previous kernel drains, so it must not touch memory that others write.
+__device__ inline void wait_for_kernels_before() {
+#if __CUDA_ARCH__ >= 900
+  cudaGridDependencySynchronize();
+#endif
+}
+/// Lets the next kernel start; it waits for the end of this one before it touches memory.
+__device__ inline void let_next_kernel_start() {
+#if __CUDA_ARCH__ >= 900
+  cudaTriggerProgrammaticLaunchCompletion();
+#endif
+}
+
+/// Four 8 x 8 matrices of 16-bit elements from shared memory: lane i points to row i % 8 of matrix i / 8, and
+/// gets elements 2 * (lane % 4) and the one after it of row lane / 4 of each.
+__device__ inline void load_matrices(uint32_t (&to)[4], const void* row) {
+  const auto at = static_cast<uint32_t>(__cvta_generic_to_shared(row));
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+               : "r"(at));
+}
+/// The same of the transposed matrices: elements 2 * (lane % 4) and the one after it of column lane / 4.
+__device__ inline void load_matrices_transposed(uint32_t (&to)[4], const void* row) {
+  const auto at = static_cast<uint32_t>(__cvta_generic_to_shared(row));
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+               : "r"(at));
+}
+
+struct f16;
+struct bf16;
+
+/// c += a b of a warp: a is 16 x 16, b 16 x 8. Lane: g = lane / 4, t = lane % 4.
+///   a[0..3]: rows g, g + 8, g, g + 8; columns 2t.. of the first, first, last, last 8
+///   b[0..1]: rows 2t.. of the first and of the last 8, column g
+///   c[0..3]: row g, columns 2t and 2t + 1; row g + 8, the same
+template <class T>
+__device__ void multiply_add(float (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]);
+template <>
+__device__ inline void multiply_add<f16>(float (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+      "{%0, %1, %2, %3};"
+      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+template <>
+__device__ inline void multiply_add<bf16>(float (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+      "{%0, %1, %2, %3};"
+      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+
+/// Enqueues a kernel, which may start while the one before it drains.
+template <class... P, class... A>
+Outcome start(const backend::Launch& l, Grid blocks, unsigned threads, size_t shared, void (*kernel)(P...),
+              A... arguments) {
+  if (shared > (size_t{48} << 10))
+    WEFT_CUDA_TRY(cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel),
+                                       cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared)));
+  cudaLaunchAttribute early{};
+  early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  early.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config{};
+  config.gridDim = {blocks.x, blocks.y, blocks.z};
+  config.blockDim = threads;
+  config.dynamicSmemBytes = shared;
+  config.stream = stream_of(l);
+  config.attrs = &early;
+  config.numAttrs = queue_of(l).device.dependent_launch ? 1 : 0;
+  return outcome(cudaLaunchKernelEx(&config, kernel, static_cast<P>(arguments)...), "launching");
+}
+
+#endif
+
+}  // namespace weft::cuda

@@ -1,0 +1,142 @@
+#pragma once
+#include <string>
+#include <tuple>
+
+#include "threads.hpp"
+
+// The language of kernels (backends/cuda/kernel.hpp), on a CPU.
+#define __global__
+#define __device__
+#define __forceinline__ inline
+#define __launch_bounds__(...)
+#define __shared__ static  // one block runs at a time
+#define threadIdx (::weft::emulated::place().thread)
+#define blockIdx (::weft::emulated::place().block)
+#define blockDim (::weft::emulated::place().threads)
+#define gridDim (::weft::emulated::place().blocks)
+
+namespace weft::cuda {
+
+inline constexpr int kWarp = emulated::kWarp;
+
+inline void sync_block() { emulated::sync_block(); }
+inline void sync_warp() { emulated::sync_warp(); }
+template <class T>
+T* dynamic_shared() {
+  return reinterpret_cast<T*>(emulated::dynamic_shared());
+}
+template <class T>
+T shuffle_xor(T x, int mask) {
+  T other;
+  const size_t lane = emulated::place().lane ^ static_cast<unsigned>(mask);
+  std::memcpy(&other, emulated::exchange(&x, sizeof x) + lane * emulated::kSlot, sizeof other);
+  return other;
+}
+
+inline float float_of_half(uint16_t bits) {
+  _Float16 h;
+  std::memcpy(&h, &bits, sizeof h);
+  return static_cast<float>(h);
+}
+inline uint16_t half_of_float(float x) {
+  const auto h = static_cast<_Float16>(x);
+  uint16_t bits;
+  std::memcpy(&bits, &h, sizeof bits);
+  return bits;
+}
+
+inline float fast_exp(float x) { return exp2f(x * 1.4426950408889634f); }
+struct alignas(16) float4 {
+  float x, y, z, w;
+};
+
+// 16 bytes from global to shared memory; they are there after wait_for_copies and a sync. Zeros if not `read`.
+inline void copy_async(void* shared, const void* global, bool read) {
+  read ? std::memcpy(shared, global, 16) : std::memset(shared, 0, 16);
+}
+inline void end_of_copies() {}
+template <int n>
+void wait_for_copies() {}
+
+inline void wait_for_kernels_before() {}
+inline void let_next_kernel_start() {}
+
+/// Four 8 x 8 matrices of 16-bit elements from shared memory: lane i points to row i % 8 of matrix i / 8, and
+/// gets elements 2 * (lane % 4) and the one after it of row lane / 4 of each.
+inline void load_matrices(uint32_t (&to)[4], const void* row) {
+  const std::byte* rows = emulated::exchange(&row, sizeof row);
+  const unsigned lane = emulated::place().lane;
+  for (unsigned m = 0; m < 4; ++m) {
+    const std::byte* from;
+    std::memcpy(&from, rows + (8 * m + lane / 4) * emulated::kSlot, sizeof from);
+    std::memcpy(&to[m], from + 4 * (lane % 4), 4);
+  }
+}
+/// The same of the transposed matrices: elements 2 * (lane % 4) and the one after it of column lane / 4.
+inline void load_matrices_transposed(uint32_t (&to)[4], const void* row) {
+  const std::byte* rows = emulated::exchange(&row, sizeof row);
+  const unsigned lane = emulated::place().lane;
+  for (unsigned m = 0; m < 4; ++m) {
+    uint16_t pair[2];
+    for (unsigned i = 0; i < 2; ++i) {
+      const std::byte* from;
+      std::memcpy(&from, rows + (8 * m + 2 * (lane % 4) + i) * emulated::kSlot, sizeof from);
+      std::memcpy(&pair[i], from + 2 * (lane / 4), 2);
+    }
+    std::memcpy(&to[m], pair, 4);
+  }
+}
+
+struct f16;
+struct bf16;
+template <class T>
+float widened_bits(uint16_t bits) {
+  T x{bits};
+  return widened(x);
+}
+
+/// c += a b of a warp: a is 16 x 16, b 16 x 8. Lane: g = lane / 4, t = lane % 4.
+///   a[0..3]: rows g, g + 8, g, g + 8; columns 2t.. of the first, first, last, last 8
+///   b[0..1]: rows 2t.. of the first and of the last 8, column g
+///   c[0..3]: row g, columns 2t and 2t + 1; row g + 8, the same
+template <class T>
+void multiply_add(float (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
+  struct Given {
+    uint32_t a[4], b[2];
+  } mine{{a[0], a[1], a[2], a[3]}, {b[0], b[1]}};
+  const std::byte* all = emulated::exchange(&mine, sizeof mine);
+  const auto given = [&](unsigned lane) {
+    Given g;
+    std::memcpy(&g, all + lane * emulated::kSlot, sizeof g);
+    return g;
+  };
+  const auto half = [](uint32_t pair, unsigned i) {
+    return widened_bits<T>(static_cast<uint16_t>(pair >> 16 * i));
+  };
+  const unsigned lane = emulated::place().lane, g = lane / 4, t = lane % 4;
+  for (unsigned k = 0; k < 16; ++k) {
+    const unsigned from = k % 8 / 2, odd = k % 2, last = k / 8;
+    const Given rows = given(4 * g + from);
+    for (unsigned j = 0; j < 2; ++j) {
+      const float with = half(given(4 * (2 * t + j) + from).b[last], odd);
+      c[j] += half(rows.a[2 * last], odd) * with;
+      c[2 + j] += half(rows.a[2 * last + 1], odd) * with;
+    }
+  }
+}
+
+/// How a kernel is launched: blocks, threads of a block, bytes of dynamic shared memory.
+struct Grid {
+  unsigned x = 1, y = 1, z = 1;
+};
+template <class... P, class... A>
+backend::Outcome start(const backend::Launch&, Grid blocks, unsigned threads, size_t shared,
+                       void (*kernel)(P...), A... arguments) {
+  const std::tuple<P...> all(arguments...);
+  const std::string why = emulated::run({blocks.x, blocks.y, blocks.z}, {threads}, shared,
+                                        [&] { std::apply(kernel, all); });
+  if (why.empty()) return backend::Outcome::ok();
+  return backend::Outcome::fail(WEFT_INTERNAL, "{}", why);
+}
+
+}  // namespace weft::cuda

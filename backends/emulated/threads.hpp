@@ -1,0 +1,48 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <string>
+
+// Threads of a GPU on one CPU thread: a block's threads are fibers that take turns in an order drawn from a
+// seed, and hand over where they wait for each other.
+namespace weft::emulated {
+
+struct Index {
+  unsigned x = 0, y = 0, z = 0;
+};
+struct Size {
+  unsigned x = 1, y = 1, z = 1;
+};
+
+/// Threads of a warp: 32, or 64 where the build says so.
+#ifndef WEFT_WARP
+#define WEFT_WARP 32
+#endif
+inline constexpr unsigned kWarp = WEFT_WARP;
+
+/// Where the running thread is.
+struct Place {
+  Index thread, block;
+  Size threads, blocks;
+  unsigned lane = 0;  ///< within its warp
+};
+const Place& place();
+
+/// Waits for all threads of the block that have not ended.
+void sync_block();
+/// Waits for all threads of the warp that have not ended.
+void sync_warp();
+/// What each lane of the warp gives here, by lane: kSlot bytes apart. Valid until the warp's next but one
+/// exchange.
+inline constexpr size_t kSlot = 64;
+const std::byte* exchange(const void* mine, size_t bytes);
+/// Memory of the block whose size the launch says.
+std::byte* dynamic_shared();
+
+/// Runs `thread` for each thread of each block, one block at a time. The answer is why it could not: threads
+/// that wait for each other in different places. Empty: it has.
+std::string run(Size blocks, Size threads, size_t shared_bytes, const std::function<void()>& thread);
+
+}  // namespace weft::emulated
