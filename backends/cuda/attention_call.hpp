@@ -10,7 +10,8 @@ struct Strides {
 };
 
 struct AttentionSizes {
-  int heads = 0, shared_by = 1, seq_q = 0, seq_k = 0, dim = 0;  ///< shared_by: query heads to a head of k and v
+  int heads = 0, shared_by = 1, seq_q = 0, seq_k = 0,
+      dim = 0;  ///< shared_by: query heads to a head of k and v
   int64_t batch = 0;
   Strides q, k;  ///< y and dy lie as q does, v as k
   float scale = 0;

@@ -27,7 +27,7 @@ struct Threads {
   using Stored = T;
   using Element = float;
   static constexpr int kD = D, kThreads = 256, kRows = 4, kColumns = 4, kOut = D / 16, kSharers = 16;
-  static constexpr int kStride = D + 4, kStages = 1;  // rows begin in different banks
+  static constexpr int kStride = D + 4, kStages = 1;    // rows begin in different banks
   static constexpr int kScratch = kTile * (kTile + 4);  // floats: the scores, for other threads of their rows
   struct Scores {
     float v[kRows][kColumns];
@@ -101,7 +101,8 @@ struct Warps {
   using Stored = T;
   using Element = T;
   static constexpr int kD = D, kThreads = 4 * kWarp, kRows = 2, kColumns = 16, kOut = D / 4, kSharers = 4;
-  static constexpr int kStride = D + 8, kStages = 2;  // 16 bytes on: the rows of a matrix lie in different banks
+  static constexpr int kStride = D + 8,
+                       kStages = 2;  // 16 bytes on: the rows of a matrix lie in different banks
   static constexpr int kScratch = 0;
   struct Scores {
     float v[kColumns / 2][4];
@@ -193,9 +194,11 @@ template <class F>
 Outcome with_engine(DType type, int64_t dim, F f) {
   const bool wide = dim > 64;
   if (type == DType::f16)
-    return wide ? f(static_cast<Warps<f16, 128, true>*>(nullptr)) : f(static_cast<Warps<f16, 64, true>*>(nullptr));
+    return wide ? f(static_cast<Warps<f16, 128, true>*>(nullptr))
+                : f(static_cast<Warps<f16, 64, true>*>(nullptr));
   if (type == DType::bf16)
-    return wide ? f(static_cast<Warps<bf16, 128, true>*>(nullptr)) : f(static_cast<Warps<bf16, 64, true>*>(nullptr));
+    return wide ? f(static_cast<Warps<bf16, 128, true>*>(nullptr))
+                : f(static_cast<Warps<bf16, 64, true>*>(nullptr));
   return wide ? f(static_cast<Threads<float, 128>*>(nullptr)) : f(static_cast<Threads<float, 64>*>(nullptr));
 }
 

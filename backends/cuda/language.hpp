@@ -118,7 +118,8 @@ Outcome start(const backend::Launch& l, Grid blocks, unsigned threads, size_t sh
               A... arguments) {
   if (shared > (size_t{48} << 10))
     WEFT_CUDA_TRY(cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel),
-                                       cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared)));
+                                       cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                       static_cast<int>(shared)));
   cudaLaunchAttribute early{};
   early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
   early.val.programmaticStreamSerializationAllowed = 1;

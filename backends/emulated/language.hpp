@@ -50,7 +50,8 @@ struct alignas(16) float4 {
   float x, y, z, w;
 };
 
-// 16 bytes from global to shared memory; they are there after wait_for_copies and a sync. Zeros if not `read`.
+// 16 bytes from global to shared memory; they are there after wait_for_copies and a sync. Zeros if not
+// `read`.
 inline void copy_async(void* shared, const void* global, bool read) {
   read ? std::memcpy(shared, global, 16) : std::memset(shared, 0, 16);
 }
@@ -133,8 +134,8 @@ template <class... P, class... A>
 backend::Outcome start(const backend::Launch&, Grid blocks, unsigned threads, size_t shared,
                        void (*kernel)(P...), A... arguments) {
   const std::tuple<P...> all(arguments...);
-  const std::string why = emulated::run({blocks.x, blocks.y, blocks.z}, {threads}, shared,
-                                        [&] { std::apply(kernel, all); });
+  const std::string why =
+      emulated::run({blocks.x, blocks.y, blocks.z}, {threads}, shared, [&] { std::apply(kernel, all); });
   if (why.empty()) return backend::Outcome::ok();
   return backend::Outcome::fail(WEFT_INTERNAL, "{}", why);
 }

@@ -27,8 +27,9 @@ struct Fiber {
   std::unique_ptr<std::byte[]> stack;
   Place place;
   Meeting* waits_for = nullptr;
-  unsigned held = 0;       // of that meeting, when it began to wait
-  unsigned exchanges = 0;  // of its warp; the slots alternate, so that nobody overwrites what others still read
+  unsigned held = 0;  // of that meeting, when it began to wait
+  unsigned exchanges =
+      0;  // of its warp; the slots alternate, so that nobody overwrites what others still read
   Warp* warp = nullptr;
   bool ended = false;
 

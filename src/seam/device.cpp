@@ -177,6 +177,11 @@ Result<void*> Device::native(const Queue* queue, const char* name) {
   return object;
 }
 
+static DLDevice dl_of(const weft_capability& c) {
+  const auto type = c.dlpack ? static_cast<DLDeviceType>(c.dlpack) : c.host_memory ? kDLCPU : kDLExtDev;
+  return {type, static_cast<int32_t>(c.ordinal)};
+}
+
 Device::Device(const weft_backend& backend, weft_device device, const weft_capability& capability,
                uint32_t index)
     : home_(this),
@@ -184,6 +189,7 @@ Device::Device(const weft_backend& backend, weft_device device, const weft_capab
       device_(device),
       capability_(capability),
       index_(index),
+      dl_(dl_of(capability)),
       name_(backend.name) {
   if (capability.ordinal) name_ += fmt::format(":{}", capability.ordinal);
 }
@@ -193,6 +199,7 @@ Device::Device(Device& home, std::string name, uint32_t index)
       device_(home.device_),
       capability_(home.capability_),
       index_(index),
+      dl_(home.dl_),
       name_(std::move(name)) {}
 
 Result<const BufferRef*> Device::staging(uint64_t bytes) {

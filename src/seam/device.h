@@ -47,12 +47,7 @@ class Device {
   bool ordered() const { return capability_.queue_kind == WEFT_QUEUE_ORDERED; }
   bool host_memory() const { return capability_.host_memory != 0; }
   uint32_t index() const { return index_; }
-  DLDevice dl() const {
-    const auto type = capability_.dlpack ? static_cast<DLDeviceType>(capability_.dlpack)
-                      : host_memory()    ? kDLCPU
-                                         : kDLExtDev;
-    return {type, static_cast<int32_t>(capability_.ordinal)};
-  }
+  DLDevice dl() const { return dl_; }
 
   std::vector<KernelSource> sources;
   /// Called when the device closes, before its backend closes it.
@@ -132,6 +127,7 @@ class Device {
   weft_device device_;
   weft_capability capability_;
   uint32_t index_;
+  DLDevice dl_;
   std::string name_;
   std::unique_ptr<Queue> eager_queue_;
   std::mutex eager_mutex_, retired_mutex_, pools_mutex_, staging_mutex_;

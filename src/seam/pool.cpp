@@ -175,8 +175,6 @@ void Device::make_room(ThreadPool& pool, uint32_t k, uint64_t bytes) {
 
 // From a pool: a queue of a session may use it still.
 Result<BufferRef> Device::taken(BufferRef buffer) {
-  if (uses_.none()) [[likely]]
-    return buffer;
   const std::lock_guard lock(eager_mutex_);
   WEFT_CHECK(order(*eager_queue_, *buffer.get()));
   return buffer;
@@ -189,7 +187,11 @@ Result<BufferRef> Device::allocate(uint64_t bytes) {
   if (pools.gone) return allocate_fresh(bytes, kUnpooled);
   ThreadPool& pool = this_threads_pool();
   if (k < kClasses) {
-    if (Buffer* b = take_own(pool, k, bytes)) return taken(reused(pool, b, bytes));
+    if (Buffer* b = take_own(pool, k, bytes)) {
+      if (uses_.none()) [[likely]]
+        return reused(pool, b, bytes);
+      return taken(reused(pool, b, bytes));
+    }
     const std::lock_guard lock(pools_mutex_);
     for (Buffer** at = &orphans_; *at; at = &(*at)->next)
       if ((*at)->size_class == k && (*at)->bytes >= bytes) {
