@@ -7,7 +7,7 @@
 // The language of kernels: CUDA C++, and below the few names for what differs between GPUs. The emulated
 // backend defines the same names for a CPU, so that kernels are tested where there is no GPU.
 #ifdef WEFT_EMULATED
-#include "emulated/language.hpp"
+#include "../emulated/language.hpp"
 #else
 #include "language.hpp"
 #endif

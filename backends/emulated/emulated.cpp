@@ -1,6 +1,6 @@
 #include <atomic>
 
-#include "kernels.hpp"
+#include "../cuda/kernels.hpp"
 #include "weft/backend.hpp"
 
 // The kernels of the CUDA backend for CPU devices: each block's threads run one after another and hand over

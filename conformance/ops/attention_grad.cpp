@@ -41,6 +41,11 @@ OpCases attention_grad_cases() {
   cases.push_back(seq_first);
   cases.push_back(in_halves(cases[0]));
   cases.push_back(in_halves(cases[2]));
+  Case tiles = with({2, 70, 8}, {1, 150, 8}, 8, {}, {{"causal", 1}}, "causal, grouped, tiles of both");
+  tiles.inputs[4] = constant({2, 70}, 5);  // weights below 1, as those of real rows
+  tiles.no_gradient = "the same as of one tile";
+  cases.push_back(tiles);
+  cases.push_back(in_halves(tiles));
   Case nowhere =
       with({1, 2, 2}, {1, 3, 2}, 2, {constant({1, 3}, 0).as(DType::boolean)}, {}, "rows of -inf: zeros");
   nowhere.inputs[4] = constant({1, 2}, -kInf);

@@ -1,5 +1,5 @@
-#include "attention_call.hpp"
-#include "kernels.hpp"
+#include "../attention_call.hpp"
+#include "../kernels.hpp"
 
 // Attention without its matrix of scores: a block takes 64 queries through all keys that they see, 64 at a
 // time, and rescales what it has when a larger score comes (Dao et al., FlashAttention-2, 2023).
@@ -96,7 +96,8 @@ __global__ void __launch_bounds__(E::kThreads)
   for (int r = 0; r < E::kRows; ++r) {
     const int query = first + E::row(r);
     if (query >= sizes.seq_q) continue;
-    const float sum = rows.sum[r] == 0 ? 1 : rows.sum[r], shift = rows.most[r] == -INFINITY ? 0 : rows.most[r];
+    const float sum = rows.sum[r] == 0 ? 1 : rows.sum[r],
+                shift = rows.most[r] == -INFINITY ? 0 : rows.most[r];
     auto* y = p.y + at_q + query * sizes.q.row;
 #pragma unroll
     for (int e = 0; e < E::kOut; ++e)
@@ -112,10 +113,10 @@ Outcome run(const Launch& l, const AttentionSizes& sizes) {
   using T = typename E::Stored;
   const Pointers<T> p{l.input(0).data<const T>(), l.input(1).data<const T>(), l.input(2).data<const T>(),
                       l.output(0).data<T>(), l.output(1).data<float>()};
-  const Grid grid{static_cast<unsigned>((sizes.seq_q + kTile - 1) / kTile), static_cast<unsigned>(sizes.heads),
-                  static_cast<unsigned>(sizes.batch)};
-  const size_t shared = (1 + 2 * E::kStages) * Tile<E>::kElements * sizeof(typename E::Element) +
-                        E::kScratch * sizeof(float);
+  const Grid grid{static_cast<unsigned>((sizes.seq_q + kTile - 1) / kTile),
+                  static_cast<unsigned>(sizes.heads), static_cast<unsigned>(sizes.batch)};
+  const size_t shared =
+      (1 + 2 * E::kStages) * Tile<E>::kElements * sizeof(typename E::Element) + E::kScratch * sizeof(float);
   return start(l, grid, E::kThreads, shared, attention_forward<E>, p, sizes);
 }
 
@@ -126,7 +127,8 @@ Support accepts(const OpCall& c) {
 
 Outcome launch(const Launch& l) {
   AttentionSizes sizes;
-  if (auto s = attention_sizes(l.call(), 3, sizes); !s) return Outcome::fail(WEFT_UNSUPPORTED, "{}", s.reason);
+  if (auto s = attention_sizes(l.call(), 3, sizes); !s)
+    return Outcome::fail(WEFT_UNSUPPORTED, "{}", s.reason);
   if (sizes.batch * sizes.heads * sizes.seq_q == 0) return Outcome::ok();
   return with_engine(l.input(0).dtype(), sizes.dim, [&]<class E>(E*) { return run<E>(l, sizes); });
 }

@@ -1,5 +1,5 @@
-#include "attention_call.hpp"
-#include "kernels.hpp"
+#include "../attention_call.hpp"
+#include "../kernels.hpp"
 
 // The gradients of attention without its matrix of weights, which are made again from the scores and lse. One
 // kernel takes 64 keys through all queries that see them, for dk and dv; another takes 64 queries through
@@ -47,8 +47,8 @@ __device__ inline Query query_of(const float* lse, const float* delta, int64_t r
 }
 
 template <class E>
-__device__ void store(typename E::Stored* to, int64_t stride, typename E::Out& o, int first, int rows, int dim,
-                      float scale) {
+__device__ void store(typename E::Stored* to, int64_t stride, typename E::Out& o, int first, int rows,
+                      int dim, float scale) {
 #pragma unroll
   for (int r = 0; r < E::kRows; ++r)
 #pragma unroll
@@ -181,25 +181,26 @@ Outcome run(const Launch& l, const AttentionSizes& sizes) {
   using T = typename E::Stored;
   const auto in = [&](int i) { return l.input(i).data<const T>(); };
   const auto out = [&](int i) { return l.output(i).data<T>(); };
-  const Pointers<T> p{in(0), in(1), in(2), in(3), l.input(4).data<const float>(), in(5), out(0), out(1), out(2),
-                      l.workspace().has() ? l.workspace().data<float>() : nullptr};
+  const Pointers<T> p{
+      in(0), in(1),  in(2),  in(3),  l.input(4).data<const float>(),
+      in(5), out(0), out(1), out(2), l.workspace().has() ? l.workspace().data<float>() : nullptr};
   const int64_t rows = sizes.batch * sizes.heads * sizes.seq_q, of_block = kDeltaThreads / kWarp;
   const auto blocks = [](int64_t n, int64_t each) { return static_cast<unsigned>((n + each - 1) / each); };
   const auto batch = static_cast<unsigned>(sizes.batch);
-  const size_t shared = (2 + 2 * E::kStages) * Tile<E>::kElements * sizeof(typename E::Element) +
-                        E::kScratch * sizeof(float);
+  const size_t shared =
+      (2 + 2 * E::kStages) * Tile<E>::kElements * sizeof(typename E::Element) + E::kScratch * sizeof(float);
   if (rows > 0) {
     auto told = start(l, {blocks(rows, of_block)}, kDeltaThreads, 0, row_products<T>, p, sizes);
     if (!told.good()) return told;
   }
   if (const int64_t heads = sizes.heads / sizes.shared_by; sizes.batch * heads * sizes.seq_k > 0) {
-    auto told = start(l, {blocks(sizes.seq_k, kTile), static_cast<unsigned>(heads), batch}, E::kThreads, shared,
-                      gradients_of_keys<E>, p, sizes);
+    auto told = start(l, {blocks(sizes.seq_k, kTile), static_cast<unsigned>(heads), batch}, E::kThreads,
+                      shared, gradients_of_keys<E>, p, sizes);
     if (!told.good()) return told;
   }
   if (rows == 0) return Outcome::ok();
-  return start(l, {blocks(sizes.seq_q, kTile), static_cast<unsigned>(sizes.heads), batch}, E::kThreads, shared,
-               gradients_of_queries<E>, p, sizes);
+  return start(l, {blocks(sizes.seq_q, kTile), static_cast<unsigned>(sizes.heads), batch}, E::kThreads,
+               shared, gradients_of_queries<E>, p, sizes);
 }
 
 Support accepts(const OpCall& c) {
@@ -216,7 +217,8 @@ Outcome prepare(const OpCall& c, weft_plan& plan) {
 
 Outcome launch(const Launch& l) {
   AttentionSizes sizes;
-  if (auto s = attention_sizes(l.call(), 6, sizes); !s) return Outcome::fail(WEFT_UNSUPPORTED, "{}", s.reason);
+  if (auto s = attention_sizes(l.call(), 6, sizes); !s)
+    return Outcome::fail(WEFT_UNSUPPORTED, "{}", s.reason);
   return with_engine(l.input(0).dtype(), sizes.dim, [&]<class E>(E*) { return run<E>(l, sizes); });
 }
 

@@ -1,5 +1,5 @@
-#include "kernel.hpp"
-#include "kernels.hpp"
+#include "../kernel.hpp"
+#include "../kernels.hpp"
 
 // Softmax of rows, a block for each. Rows of up to 16 numbers a thread are read once and kept in registers.
 namespace weft::cuda {
