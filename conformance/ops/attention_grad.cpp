@@ -41,8 +41,8 @@ OpCases attention_grad_cases() {
   cases.push_back(seq_first);
   cases.push_back(in_halves(cases[0]));
   cases.push_back(in_halves(cases[2]));
-  Case tiles = with({2, 70, 8}, {1, 150, 8}, 8, {}, {{"causal", 1}}, "causal, grouped, tiles of both");
-  tiles.inputs[4] = constant({2, 70}, 5);  // weights below 1, as those of real rows
+  Case tiles = with({2, 66, 4}, {1, 70, 4}, 4, {}, {{"causal", 1}}, "causal, grouped, tiles of both");
+  tiles.inputs[4] = constant({2, 66}, 5);  // weights below 1, as those of real rows
   tiles.no_gradient = "the same as of one tile";
   cases.push_back(tiles);
   cases.push_back(in_halves(tiles));
