@@ -1,8 +1,9 @@
 #include "device.hpp"
+#include "kernels.hpp"
 #include "nvrtc.hpp"
 
-// The smallest CUDA backend that proves the seam on a real device: memory, queues with points, sequences as
-// graphs, matmul by cuBLASLt and a few own kernels. Everything else is refused with a reason.
+// CUDA devices: memory, queues with points, sequences as graphs, text compiled by NVRTC, and the kernels in
+// kernels/. Products come from the provider cublaslt, or from text.
 namespace weft::cuda {
 namespace {
 
@@ -17,7 +18,7 @@ weft_code launch(const weft_launch* l, weft_error* error) {
 std::atomic<const weft_host*> the_host = nullptr;
 
 KernelTable& table() {
-  static KernelTable kernels("cuda", {elementwise_kernels(), softmax_kernels()}, launch,
+  static KernelTable kernels("cuda", {softmax_rows(), attention_flash(), attention_grad_flash()}, launch,
                              WEFT_KERNEL_RECORDABLE);
   return kernels;
 }

@@ -59,21 +59,6 @@ inline Outcome outcome(cudaError_t error, const char* what) {
 inline Queue& queue_of(const backend::Launch& l) { return *queue_of(l.raw()->queue); }
 inline cudaStream_t stream_of(const backend::Launch& l) { return queue_of(l).stream; }
 
-#ifdef __CUDACC__
-/// Code before this may run while the previous kernel drains, so it must not touch memory that others write.
-__device__ inline void wait_for_kernels_before() {
-#if __CUDA_ARCH__ >= 900
-  cudaGridDependencySynchronize();
-#endif
-}
-/// Lets the next kernel start; it waits for the end of this one before it touches memory.
-__device__ inline void let_next_kernel_start() {
-#if __CUDA_ARCH__ >= 900
-  cudaTriggerProgrammaticLaunchCompletion();
-#endif
-}
-#endif
-
 /// Entries of weft_backend; weft/backend.h specifies them.
 weft_code mark(weft_queue, uint64_t* point, weft_error*);
 weft_code wait(weft_queue, weft_queue other, uint64_t point, weft_error*);
@@ -95,9 +80,5 @@ void release_modules(Device&);
 
 /// The copy with its bindings resolved.
 Outcome enqueue_copy(const weft_copy&, cudaStream_t);
-
-/// add, sub and maximum of f32, with broadcasting; softmax of rows.
-std::span<const backend::KernelRecord> elementwise_kernels();
-std::span<const backend::KernelRecord> softmax_kernels();
 
 }  // namespace weft::cuda
