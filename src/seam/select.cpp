@@ -106,16 +106,27 @@ PreparedPtr select_measured(Device& device, const CallPtr& call, std::vector<Ref
 
 namespace {
 
-bool multiplies(const CallDesc& call) {
-  if (!call.region) return call.op == "matmul";
-  return std::ranges::any_of(call.region->steps, [](const StepDesc& s) { return multiplies(s.call); });
+constexpr int64_t kLargeProduct = 1 << 22;  // multiply-adds: microseconds, on a GPU
+
+int64_t multiply_adds(const CallDesc& call) {
+  int64_t n = 0;
+  if (call.region) {
+    for (const StepDesc& s : call.region->steps) n += multiply_adds(s.call);
+  } else if (call.op == "matmul") {
+    const IntList& a = call.inputs[0]->shape;
+    const int64_t rows = a[a.size() - 2], columns = a.back();
+    const auto transposed = std::ranges::find(call.attrs, "transpose_a", &Attr::name);
+    const bool is = transposed != call.attrs.end() && transposed->value == AttrValue(int64_t{1});
+    n = element_count(std::span<const int64_t>(call.outputs[0].shape)) * (is ? rows : columns);
+  }
+  return n;
 }
 
-// The kernel of an earlier source that takes a product in the body. It beats rendered text by more than the
-// product gains from being fused with its neighbours, so the region is opened.
+// The kernel of an earlier source that takes a large product in the body. It beats rendered text by more than
+// the product gains from being fused with its neighbours, so the region is opened.
 const weft_kernel* takes_a_product(Device& device, const KernelSource& rendered, const RegionDesc& body) {
   for (const StepDesc& step : body.steps) {
-    if (!multiplies(step.call)) continue;
+    if (multiply_adds(step.call) < kLargeProduct) continue;
     const OwnedCall call(step.call);
     for (const KernelSource* s = device.sources.data(); s != &rendered; ++s)
       for (const weft_kernel* k : s->kernels)
@@ -164,12 +175,11 @@ Without::Without(Refuse refuse) : refuse_(std::move(refuse)), before_(refused_by
 Without::~Without() { refused_by_hand = before_; }
 
 Result<PreparedPtr> select(Device& device, const CallPtr& call, std::vector<Refusal>* refusals) {
-  const bool bare = call->desc().op == "region";
   const auto consider = [&](std::string_view op) -> Result<PreparedPtr> {
     for (const auto& source : device.sources) {
       if (const weft_kernel* k =
               bare && is_rendered(source) ? takes_a_product(device, source, *call->desc().region) : nullptr) {
-        refusals->push_back({source.provider, fmt::format("{} takes a product in it", k->id)});
+        refusals->push_back({source.provider, fmt::format("{} takes a product in it", library->id)});
         continue;
       }
       for (const weft_kernel* k : source.kernels) {
@@ -192,6 +202,7 @@ Result<PreparedPtr> select(Device& device, const CallPtr& call, std::vector<Refu
   const size_t before = refusals->size();
   WEFT_TRY(PreparedPtr plan, consider(call->desc().op));
   if (plan || !call->desc().region) return plan;
+  const bool bare = call->desc().op == "region";
   if (refusals->size() == before)
     refusals->push_back(
         {device.name(), bare ? "no kernel takes a region" : "no kernel is named " + call->desc().op});
