@@ -75,8 +75,10 @@ weft_code open_device(uint32_t ordinal, weft_device* device, weft_capability* c,
     WEFT_CUDA_TRY(cudaGetDeviceProperties(&properties, static_cast<int>(ordinal)));
     write_capability(static_cast<int>(ordinal), properties, c);
     const int architecture = 10 * properties.major + properties.minor;
+    const auto blocks = static_cast<uint64_t>(properties.multiProcessorCount) *
+                        static_cast<unsigned>(properties.maxThreadsPerMultiProcessor) / kBlock;
     *device = reinterpret_cast<weft_device>(
-        new Device{static_cast<int>(ordinal), architecture, properties.major >= 9});
+        new Device{static_cast<int>(ordinal), architecture, properties.major >= 9, blocks});
     return Outcome::ok();
   });
 }

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <memory>
 
 #include "device.hpp"
@@ -119,7 +120,6 @@ void release_modules(Device& d) {
 weft_code dispatch(weft_queue q, const weft_dispatch* d, weft_error* error) {
   return guarded(error, [&]() -> Outcome {
     if (d->global[0] == 0) return Outcome::ok();
-    constexpr unsigned kBlock = 256;
     Queue& queue = *queue_of(q);
     WEFT_CUDA_TRY(cudaSetDevice(queue.device.ordinal));
     // Buffers are bound where their tensors begin, so all offsets are 0.
@@ -137,7 +137,10 @@ weft_code dispatch(weft_queue q, const weft_dispatch* d, weft_error* error) {
     early.val.programmaticStreamSerializationAllowed = 1;
     cudaLaunchConfig_t config{};
     config.blockDim = static_cast<unsigned>(d->local[0] ? d->local[0] : kBlock);
-    config.gridDim = static_cast<unsigned>((d->global[0] + config.blockDim.x - 1) / config.blockDim.x);
+    const uint64_t blocks = (d->global[0] + config.blockDim.x - 1) / config.blockDim.x;
+    // Without groups, the text is a loop over items: as many blocks as run at once, or fewer.
+    config.gridDim =
+        static_cast<unsigned>(d->local[0] ? blocks : std::min(blocks, queue.device.blocks_at_once));
     config.stream = queue.stream;
     config.attrs = &early;
     config.numAttrs = queue.device.dependent_launch ? 1 : 0;

@@ -19,10 +19,14 @@ using backend::Outcome;
 struct Program;
 struct Module;
 
+/// Threads of a block where a kernel leaves it to the backend.
+inline constexpr unsigned kBlock = 256;
+
 struct Device {
   int ordinal = 0;
   int architecture = 0;           ///< 90: sm_90
   bool dependent_launch = false;  ///< A kernel may start while the one before it drains.
+  uint64_t blocks_at_once = 1;    ///< of kBlock threads
   std::mutex mutex{};             ///< Guards what follows.
   std::deque<std::pair<std::string, std::shared_ptr<Program>>> recent{};  ///< texts by their cache key
   std::set<Module*> modules{};                                            ///< not released yet

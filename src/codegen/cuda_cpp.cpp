@@ -5,6 +5,10 @@
 namespace weft::codegen {
 namespace {
 
+// Items of a kernel without groups are a loop over all that one thread takes, whose loads stand beside each
+// other: as many bytes are on their way as the memory wants. A result may be written over an operand of which
+// only that item reads that element, so pointers are restricted all the same.
+//
 // Macros of the backend: WEFT_HAS_FLOAT16, where the compiler has _Float16; WEFT_STARTS_EARLY, where kernels
 // are launched while the one before them drains: each touches no memory before that one has ended.
 constexpr const char* kPrelude = R"(typedef signed char schar;
@@ -59,7 +63,7 @@ __device__ inline void weft_begin() {
   asm volatile("griddepcontrol.wait;" ::: "memory");
 #endif
 }
-#define get_global_id(axis) (blockIdx.x * blockDim.x + threadIdx.x)
+#define get_global_id(axis) weft_item
 #define get_local_id(axis) threadIdx.x
 #define get_group_id(axis) blockIdx.x
 #define barrier(fence) __syncthreads()
@@ -79,12 +83,17 @@ extern constinit const Dialect cuda_cpp = {
     .helper = "__device__ inline ",
     .open = "extern \"C\" __global__ void __launch_bounds__(256) $n(",
     .open_groups = "extern \"C\" __global__ void __launch_bounds__($g) $n(",
-    .read_buffer = "const $t* $b",
-    .write_buffer = "$t* $b",
+    .read_buffer = "const $t* __restrict__ $b",
+    .write_buffer = "$t* __restrict__ $b",
     .offset = "const long $s",
     .scalar = "const int $s",
-    .close = ") {\n  weft_begin();\n  if (get_global_id(0) >= (uint)$s) return;\n",
-    .close_groups = ") {\n  weft_begin();\n",
+    .close =
+        ") {\n  weft_begin();\n$a"
+        "$u  for (uint weft_item = blockIdx.x * blockDim.x + threadIdx.x; weft_item < (uint)$s;\n"
+        "       weft_item += gridDim.x * blockDim.x) {\n",
+    .close_groups = ") {\n  weft_begin();\n$a",
+    .unroll = "#pragma unroll 4\n",
+    .end = "  }\n}\n",
     .advance = "$b += $o;",
     .constant_value = "const $t $v = $e;",
     .variable = "$t $v = $e;",

@@ -48,10 +48,13 @@ struct Dialect {
   const char* open_groups;  ///< The same for a kernel of groups of $g items.
   const char* read_buffer;  ///< $t: element type, $b: name
   const char* write_buffer;
-  const char* offset;          ///< $s: name; 64 bits
-  const char* scalar;          ///< $s: name
-  const char* close;           ///< Ends the parameters and skips the items beyond $s.
-  const char* close_groups;    ///< Ends the parameters.
+  const char* offset;  ///< $s: name; 64 bits
+  const char* scalar;  ///< $s: name
+  const char*
+      close;  ///< Ends the parameters; $a: all `advance`; skips items beyond $s. $u: `unroll`, or nothing.
+  const char* close_groups;    ///< Ends the parameters, $a.
+  const char* unroll;          ///< Goes before a loop over items whose body is short.
+  const char* end;             ///< Ends what `close` began.
   const char* advance;         ///< $b begins at element $o from here on.
   const char* constant_value;  ///< $t $v $e: a value that never changes
   const char* variable;        ///< $t $v $e: a value that is assigned to

@@ -36,7 +36,7 @@ class Renderer {
     WEFT_CHECK(types());
     WEFT_CHECK(groups());
     for (Id id = 0; id < k_.nodes.size(); ++id) WEFT_CHECK(statement(id, k_.nodes[id]));
-    return Function{k_.fragment ? body_ : head() + body_ + "}\n", needed_};
+    return Function{k_.fragment ? body_ : head() + body_ + (k_.group ? "}\n" : d_.end), needed_};
   }
 
  private:
@@ -88,11 +88,13 @@ class Renderer {
     std::string text = expand(k_.group ? d_.open_groups : d_.open, [&](char c) {
       return c == 'g' ? fmt::format("{}", k_.group) : std::string(kName);
     });
-    text +=
-        parameters + expand(k_.group ? d_.close_groups : d_.close, [](char) { return std::string("s0"); });
+    std::string advance;
     for (size_t i = 0; i < k_.buffers.size(); ++i)
-      text += "  " + expand(d_.advance, [&](char c) { return fmt::format("{}{}", c, i); }) + "\n";
-    return text;
+      advance += "  " + expand(d_.advance, [&](char c) { return fmt::format("{}{}", c, i); }) + "\n";
+    const bool loops = std::ranges::any_of(k_.nodes, [](const Node& n) { return n.op == Op::loop; });
+    return text + parameters + expand(k_.group ? d_.close_groups : d_.close, [&](char c) -> std::string {
+             return c == 'a' ? advance : c == 'u' ? loops ? "" : d_.unroll : "s0";
+           });
   }
 
   Status statement(Id id, const Node& n) {

@@ -48,10 +48,10 @@ class FoldWriter {
         if (h->wave == w) now.push_back(h);
       fold(now);
     }
-    if (parts()) return group_.parts;
+    const int64_t tile = kGroupItems / lanes_, tiles = (key_.kept + tile - 1) / tile;
+    if (parts()) return group_.parts * tiles;
     WEFT_CHECK(write_results());
-    const int64_t tile = kGroupItems / lanes_;
-    return (key_.kept + tile - 1) / tile;
+    return tiles;
   }
 
  private:
@@ -68,7 +68,12 @@ class FoldWriter {
       mine = b.binary(Op::div, local, b.index(lanes_)), lane_ = b.binary(Op::mod, local, b.index(lanes_));
     }
     local_ = local;
-    kept_at_ = tile == 1 ? b.group() : b.nest(b.group(), b.index(tile), mine);
+    Id group = b.group();
+    if (parts()) {
+      const Id n = p_.argument("parts", group_.parts);
+      part_ = b.binary(Op::mod, group, n), group = b.binary(Op::div, group, n);
+    }
+    kept_at_ = tile == 1 ? group : b.nest(group, b.index(tile), mine);
     if (tile > 1) {
       inside_ = b.compare(Op::less, kept_at_, p_.argument("kept", key_.kept));
       kept_at_ = b.select(inside_, kept_at_, b.index(0));
@@ -78,10 +83,7 @@ class FoldWriter {
     trips_ = p_.argument("folded", group_.last ? group_.parts : key_.folded);
     if (lanes_ == 1) return;
     from_ = lane_, by_ = b.index(lanes_);
-    if (parts()) {
-      kept_at_ = b.index(0);
-      from_ = b.nest(b.group(), by_, lane_), by_ = p_.argument("lanes", lanes_ * group_.parts);
-    }
+    if (parts()) from_ = b.nest(part_, by_, lane_), by_ = p_.argument("lanes", lanes_ * group_.parts);
     const Id rest = b.add(b.binary(Op::sub, trips_, from_), b.binary(Op::sub, by_, b.index(1)));
     trips_ = b.binary(Op::div, rest, by_);
   }
@@ -130,7 +132,7 @@ class FoldWriter {
     for (size_t i = 0; i < now.size(); ++i) {
       const Heavy& h = *now[i];
       if (parts()) {
-        p_.store(group_.partial.at(h.value), b.group(), across_lanes(h, totals[i]), first_);
+        p_.store(group_.partial.at(h.value), partial_at(part_), across_lanes(h, totals[i]), first_);
         continue;
       }
       const Id total = b.cast(across_lanes(h, totals[i]), type_of(body_.type(h.value)));
@@ -140,13 +142,18 @@ class FoldWriter {
         p_.store(kept->second, p_.flat_of(place, h.kept_axes), total, first_);
     }
   }
+  /// Where the partial result of this kept index lies, of this part.
+  Id partial_at(Id part) {
+    return key_.kind == Kind::all ? part : b.nest(part, p_.argument("kept", key_.kept), kept_at_);
+  }
   bool is_product(const Heavy& h) const { return std::string_view(op(h)) == "matmul"; }
   const char* op(const Heavy& h) const { return body_.step_of(h.value)->call->op; }
   Id start(const Heavy& h) {
     return fold_start(b, is_product(h) ? "sum" : op(h), body_.type(body_.step_of(h.value)->in[0]));
   }
   Id add_term(const Heavy& h, Id total, Id c) {
-    if (group_.last) return fold_step(b, op(h), total, b.load(p_.reads(group_.partial.at(h.value)), c));
+    if (group_.last)
+      return fold_step(b, op(h), total, b.load(p_.reads(group_.partial.at(h.value)), partial_at(c)));
     if (!is_product(h)) {
       const Place kept = p_.place_of(kept_at_, h.kept_axes), folded = p_.place_of(c, h.folded_axes);
       const Id v = p_.at(body_.step_of(h.value)->in[0],
@@ -252,6 +259,7 @@ class FoldWriter {
   codegen::LoopBuilder& b;
   const int64_t lanes_;
   int64_t distance_ = 1;          // in items, between neighbouring lanes
+  Id part_ = kNone;               // which part of its fold a group has
   Id from_ = kNone, by_ = kNone;  // the first element of a lane, and the distance to its next one
   std::vector<Id> held_;          // the folded indices of a lane, if its elements are held
   Id in_row_ = kNone;             // whether the last of them is valid

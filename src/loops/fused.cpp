@@ -8,8 +8,10 @@ namespace {
 
 constexpr size_t kMostStages = 8;
 constexpr int64_t kAloneInOneGroup = 1 << 14;  // elements that a single group folds alone
-constexpr int64_t kLeastTile = 16;             // rows and columns of a product that justify tiles
-constexpr int64_t kShortFold = 4;              // elements of a fold that each reader may recompute
+constexpr int64_t kLongColumn = 1 << 11;       // elements of a column that several groups fold
+constexpr int64_t kMostParts = 32;
+constexpr int64_t kLeastTile = 16;  // rows and columns of a product that justify tiles
+constexpr int64_t kShortFold = 4;   // elements of a fold that each reader may recompute
 
 bool is_product(std::string_view op) { return op == "matmul"; }
 
@@ -269,21 +271,19 @@ class Planner {
     stages.workspace = workspace_, stages.determinism = determinism_;
     return stages;
   }
-  /// Splits long folds by a single group: many groups fold parts, then one folds those.
+  /// Splits long folds: many groups fold parts, then others fold those.
   void split_long_folds() {
     std::vector<FusedKernel> all;
     for (FusedKernel& group : groups_) {
-      const bool apart =
-          std::all_of(group.heavy.begin(), group.heavy.end(), [](auto* h) { return h->wave == 0; });
-      if (group.key.kind != Kind::all || group.key.folded <= kAloneInOneGroup || !apart) {
+      group.parts = parts_of(group);
+      if (group.parts == 0) {
         all.push_back(std::move(group));
         continue;
       }
-      group.parts = std::min<int64_t>(kGroupItems, group.key.folded / (16 * kGroupItems));
       for (const Heavy* h : group.heavy) {
         const DType t = codegen::dtype_of(codegen::accumulator_of(codegen::type_of(body_.type(h->value))));
         group.partial[h->value] = {Bound::Kind::scratch, 0, t, workspace_};
-        workspace_ += kGroupItems * byte_size(t);
+        workspace_ += (static_cast<uint64_t>(group.parts * group.key.kept) * byte_size(t) + 63) / 64 * 64;
       }
       FusedKernel first = group;
       first.outputs.clear();
@@ -291,6 +291,19 @@ class Planner {
       all.push_back(std::move(first)), all.push_back(std::move(group));
     }
     groups_ = std::move(all);
+  }
+  /// How many groups share a fold; 0: it stays whole. It follows from the number of folded elements alone, so
+  /// that what a column adds up to does not depend on the number of columns.
+  int64_t parts_of(const FusedKernel& group) const {
+    const KernelKey& key = group.key;
+    for (const Heavy* h : group.heavy)
+      if (h->wave > 0 || is_product(step(h->value)->call->op)) return 0;
+    if (key.kind == Kind::all && key.folded > kAloneInOneGroup)
+      return std::min<int64_t>(kGroupItems, key.folded / (16 * kGroupItems));
+    for (const uint32_t k : group.outputs)
+      if (elements(body_.outputs[k]) != key.kept) return 0;
+    const bool split = key.kind == Kind::column && key.folded >= kLongColumn;
+    return split ? std::min(kMostParts, key.folded / kGroupItems) : 0;
   }
   /// Results that their kernel can't write get their own kernel.
   Result<Stages> retry_apart(const FusedKernel& group, const Status& why) {

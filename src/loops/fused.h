@@ -43,8 +43,8 @@ struct FusedKernel {
   KernelKey key;
   std::vector<const Heavy*> heavy;
   std::vector<uint32_t> outputs;  ///< positions
-  /// For Kind::all with too many elements for one group: this many groups fold a part each into `partial`,
-  /// and a second kernel, `last`, folds the parts.
+  /// For Kind::all and Kind::column with so many elements to fold that one group would take long: this many
+  /// groups fold a part each into `partial`, [parts, kept], and a second kernel, `last`, folds the parts.
   int64_t parts = 0;
   bool last = false;
   std::map<uint32_t, Bound> partial;

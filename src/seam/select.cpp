@@ -177,8 +177,10 @@ Without::~Without() { refused_by_hand = before_; }
 Result<PreparedPtr> select(Device& device, const CallPtr& call, std::vector<Refusal>* refusals) {
   const auto consider = [&](std::string_view op) -> Result<PreparedPtr> {
     for (const auto& source : device.sources) {
-      if (const weft_kernel* k =
-              bare && is_rendered(source) ? takes_a_product(device, source, *call->desc().region) : nullptr) {
+      const weft_kernel* library = op == "region" && is_rendered(source)
+                                       ? takes_a_product(device, source, *call->desc().region)
+                                       : nullptr;
+      if (library) {
         refusals->push_back({source.provider, fmt::format("{} takes a product in it", library->id)});
         continue;
       }
