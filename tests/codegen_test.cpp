@@ -185,6 +185,35 @@ __kernel void weft_loop_0(__global const float* b0, __global float* b1, const lo
 )");
 }
 
+// The same kernel behind a prelude that defines OpenCL's names; its items are a loop.
+TEST(CodegenRender, WritesCudaToo) {
+  const Result<std::string> text = render(row_sum(), cuda_cpp);
+  ASSERT_TRUE(text.ok()) << text.status().text();
+  EXPECT_TRUE(text.value().ends_with(
+      "extern \"C\" __global__ void __launch_bounds__(256) weft_loop_0(const float* __restrict__ b0, "
+      R"(float* __restrict__ b1, const long o0, const long o1, const int s0, const int s1) {
+  weft_begin();
+  b0 += o0;
+  b1 += o1;
+  for (uint weft_item = blockIdx.x * blockDim.x + threadIdx.x; weft_item < (uint)s0;
+       weft_item += gridDim.x * blockDim.x) {
+  const int v0 = (int)s1;
+  const int v1 = (int)get_global_id(0);
+  const int v2 = v1 * v0;
+  const float v3 = as_float(0x0u);
+  float v4 = v3;
+  for (int v5 = 0; v5 < v0; ++v5) {
+    const int v6 = v2 + v5;
+    const float v7 = b0[v6];
+    const float v8 = v4 + v7;
+    v4 = v8;
+  }
+  b1[v1] = v4;
+  }
+}
+)")) << text.value();
+}
+
 TEST(CodegenRender, EqualKernelsGiveEqualTextAndDtypesDiffer) {
   EXPECT_EQ(render(row_sum(), opencl_c).value(), render(row_sum(), opencl_c).value());
   EXPECT_NE(render(row_sum(), opencl_c).value(), render(row_sum(DType::i32), opencl_c).value());

@@ -249,7 +249,7 @@ TEST(LoopsRender, GivesStatementsForAHole) {
   EXPECT_NE(std::strstr(text, "in2"), nullptr) << text;
   EXPECT_NE(std::strstr(text, "out0 = "), nullptr) << text;
   EXPECT_EQ(loops::render(&box.call(), "klingon", text, sizeof text, &e), 0u);
-  EXPECT_STREQ(e.text, "no dialect \"klingon\"; known: opencl_c");
+  EXPECT_STREQ(e.text, "no dialect \"klingon\"; known: opencl_c, cuda_cpp");
   CallBox sum("sum");
   sum.in(f32, {2}).out(f32, {2});
   EXPECT_EQ(loops::render(&sum.call(), "opencl_c", text, sizeof text, &e), 0u);
