@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <memory>
 
 #include "product.h"
@@ -46,9 +45,6 @@ void common(const OpCall& c, Shape& s) {
   s.dtype = c.output(0).dtype();
   s.tf32 = s.dtype == DType::f32 && c.precision() == WEFT_PRECISION_TF32;
   s.accumulate = c.accumulates(0);
-  s.alignment = c.output(0).alignment();
-  for (int64_t i = 0; i < c.n_inputs(); ++i)
-    if (c.input(i).has()) s.alignment = std::min(s.alignment, c.input(i).alignment());
 }
 
 /// The batch of a matmul: matrices one after another on both sides, or one matrix for all on one of them.

@@ -60,32 +60,28 @@ Outcome Product::describe() {
   return layout(&descriptors_.c, s.dtype, s.m, s.n, s.batch, s.m * s.n);
 }
 
-Outcome Product::choose() {
+Outcome Product::choose(uint64_t alignment, size_t most_workspace, cublasLtMatmulHeuristicResult_t* result) {
   cublasLtMatmulPreferenceOpaque_t preference{};
   WEFT_LT_TRY(cublasLtMatmulPreferenceInit_internal(&preference, sizeof preference));
   const auto set = [&](cublasLtMatmulPreferenceAttributes_t which, const auto& value) -> Outcome {
     WEFT_LT_TRY(cublasLtMatmulPreferenceSetAttribute(&preference, which, &value, sizeof value));
     return Outcome::ok();
   };
-  if (auto done = set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, kMostWorkspace); !done.good()) return done;
+  if (auto done = set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, most_workspace); !done.good()) return done;
   // Partial sums of halves are added in f32, never in the type of the result.
   const bool half = shape_.dtype == DType::f16 || shape_.dtype == DType::bf16;
   const uint32_t reductions =
       CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE | (half ? 0u : uint32_t{CUBLASLT_REDUCTION_SCHEME_INPLACE});
   if (auto done = set(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, reductions); !done.good()) return done;
-  const auto alignment = static_cast<uint32_t>(shape_.alignment);  // replays may come with other addresses
   for (const auto which :
        {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
         CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
-    if (auto done = set(which, alignment); !done.good()) return done;
+    if (auto done = set(which, static_cast<uint32_t>(alignment)); !done.good()) return done;
   Descriptors& d = descriptors_;
-  cublasLtMatmulHeuristicResult_t result{};
   int found = 0;
   WEFT_LT_TRY(cublasLtMatmulAlgoGetHeuristic(handle_, &d.operation, &d.a, &d.b, &d.c, &d.c, &preference, 1,
-                                             &result, &found));
+                                             result, &found));
   if (found == 0) return Outcome::fail(WEFT_UNSUPPORTED, "cuBLASLt has no algorithm for it");
-  algorithm_ = result.algo;
-  workspace_ = result.workspaceSize;
   return Outcome::ok();
 }
 
@@ -93,7 +89,12 @@ Outcome Product::prepare(const Shape& shape, int device) {
   shape_ = shape;
   if (auto ready = handle_of(device, &handle_); !ready.good()) return ready;
   if (auto described = describe(); !described.good()) return described;
-  return choose();
+  cublasLtMatmulHeuristicResult_t result{};
+  if (auto chosen = choose(16, kMostWorkspace, &result); !chosen.good()) return chosen;
+  aligned_ = result.algo, workspace_ = result.workspaceSize;
+  if (auto chosen = choose(byte_size(shape.dtype), workspace_, &result); !chosen.good()) return chosen;
+  any_ = result.algo;
+  return Outcome::ok();
 }
 
 Outcome Product::run(const void* a, const void* b, const void* bias, void* c, void* workspace,
@@ -101,13 +102,16 @@ Outcome Product::run(const void* a, const void* b, const void* bias, void* c, vo
   const float one = 1, beta = shape_.accumulate ? 1 : 0;
   const double one64 = 1, beta64 = beta;
   const bool f64 = shape_.dtype == DType::f64;
+  const auto begins = reinterpret_cast<uintptr_t>(a) | reinterpret_cast<uintptr_t>(b) |
+                      reinterpret_cast<uintptr_t>(bias) | reinterpret_cast<uintptr_t>(c);
+  const auto& algorithm = begins % 16 == 0 ? aligned_ : any_;
   Descriptors d = descriptors_;
   if (shape_.bias)
     WEFT_LT_TRY(
         cublasLtMatmulDescSetAttribute(&d.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias));
   WEFT_LT_TRY(cublasLtMatmul(handle_, &d.operation, f64 ? static_cast<const void*>(&one64) : &one, b, &d.a, a,
                              &d.b, f64 ? static_cast<const void*>(&beta64) : &beta, c, &d.c, c, &d.c,
-                             &algorithm_, workspace, workspace_, stream));
+                             &algorithm, workspace, workspace_, stream));
   return Outcome::ok();
 }
 

@@ -10,10 +10,9 @@ struct Shape {
   bool transpose_a = false, transpose_b = false, bias = false, accumulate = false;
   DType dtype = DType::f32;
   bool tf32 = false;
-  uint64_t alignment = 16;  ///< of all operands, in bytes
 };
 
-/// cuBLASLt's descriptors and algorithm for a shape. Its matrices are column-major: c = a b of row-major
+/// cuBLASLt's descriptors and algorithms for a shape. Its matrices are column-major: c = a b of row-major
 /// matrices is its c' = b' a', so its a is our b.
 class Product {
  public:
@@ -24,7 +23,8 @@ class Product {
 
  private:
   backend::Outcome describe();
-  backend::Outcome choose();
+  /// The algorithm for operands that are aligned to so many bytes, with at most this workspace.
+  backend::Outcome choose(uint64_t alignment, size_t most_workspace, cublasLtMatmulHeuristicResult_t*);
 
   Shape shape_;
   cublasLtHandle_t handle_ = nullptr;
@@ -32,7 +32,7 @@ class Product {
     cublasLtMatmulDescOpaque_t operation{};
     cublasLtMatrixLayoutOpaque_t a{}, b{}, c{};
   } descriptors_;
-  cublasLtMatmulAlgo_t algorithm_{};
+  cublasLtMatmulAlgo_t aligned_{}, any_{};  // for operands that begin at 16 bytes, and for others
   uint64_t workspace_ = 0;
 };
 

@@ -48,10 +48,15 @@ Support attention_sizes(const OpCall& c, int64_t mask, AttentionSizes& s) {
   const double scale = c.attr("scale").real();
   s.scale = static_cast<float>(scale != 0 ? scale : 1 / std::sqrt(static_cast<double>(dim)));
   s.causal = c.attr("causal").integer();
-  s.aligned = dim % 8 == 0;
-  for (int64_t i = 0; i < c.n_inputs(); ++i)
-    if (c.input(i).has() && c.input(i).alignment() < 16) s.aligned = false;
   return Support::yes();
+}
+
+// Sequences are captured again for each set of memory, so addresses may be looked at.
+void look_at_addresses(const Launch& l, AttentionSizes& s) {
+  s.aligned = s.dim % 8 == 0;
+  for (int64_t i = 0; i < l.call().n_inputs(); ++i)
+    if (const TensorView t = l.input(i); t.has() && reinterpret_cast<uintptr_t>(t.data()) % 16)
+      s.aligned = false;
 }
 
 }  // namespace weft::cuda

@@ -27,6 +27,8 @@ struct AttentionSizes {
 
 /// The sizes of a call whose first three operands are q, k and v, or why it is refused.
 backend::Support attention_sizes(const backend::OpCall&, int64_t mask, AttentionSizes&);
+/// Sets `aligned`.
+void look_at_addresses(const backend::Launch&, AttentionSizes&);
 
 __device__ inline int smaller(int a, int b) { return a < b ? a : b; }
 __device__ inline int larger(int a, int b) { return a > b ? a : b; }

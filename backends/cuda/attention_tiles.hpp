@@ -1,4 +1,6 @@
 #pragma once
+#include <type_traits>
+
 #include "kernel.hpp"
 
 // Tiles of attention: 64 rows by 64 columns of scores, in the registers of a block, and the two products
@@ -9,7 +11,7 @@
 //   row(r)       row r of this thread, in the tile
 //   column(c)    score c of each of its rows
 //   at(s, r, c)  that score
-//   out_column(e), out(o, r, e)  the same of a result, [64, D]
+//   out_column(e), out(o, r, e)  the same of a result, [64, D], which is whole after finish(o)
 namespace weft::cuda {
 
 inline constexpr int kTile = 64;
@@ -43,6 +45,7 @@ struct Threads {
   __device__ static int out_column(int e) { return 4 * x() + e % 4 + 64 * (e / 4); }
   __device__ static float& at(Scores& s, int r, int c) { return s.v[r][c]; }
   __device__ static float& out(Out& o, int r, int e) { return o.v[r][e]; }
+  __device__ static void finish(Out&) {}
   __device__ static float exp(float x) { return expf(x); }
 
   __device__ static void load(Tile<Threads> to, const T* from, int64_t stride, int first, int rows, int dim,
@@ -68,7 +71,7 @@ struct Threads {
   }
 
   /// o += s b. A row of s is read by the threads that made it, which are in one warp.
-  __device__ static void mix(Out& o, const Scores& s, Tile<Threads> b, float* scratch) {
+  __device__ static void mix(Out& o, Scores& s, Tile<Threads> b, float* scratch) {
     constexpr int kWide = kTile + 4;
     for (int r = 0; r < kRows; ++r)
       for (int c = 0; c < kColumns; ++c) scratch[row(r) * kWide + column(c)] = s.v[r][c];
@@ -95,7 +98,8 @@ struct Threads {
 };
 
 /// The matrix instruction: 4 warps, each with 16 rows. Scores that are multiplied again are rounded to the
-/// operands' type; kExact adds what the rounding lost, as a second product.
+/// operands' type; kExact adds what the rounding lost, as a second product. f16 has few exponents: each row
+/// of scores is scaled by a power of two, so that the largest one so far is about 2^14.
 template <class T, int D, bool kExact>
 struct Warps {
   using Stored = T;
@@ -107,8 +111,10 @@ struct Warps {
   struct Scores {
     float v[kColumns / 2][4];
   };
+  static constexpr bool kScaled = std::is_same_v<T, f16>;
   struct Out {
     float v[kOut / 2][4];
+    float scale[kRows];  // 0: none yet
   };
 
   __device__ static int lane() { return static_cast<int>(threadIdx.x) % kWarp; }
@@ -118,6 +124,10 @@ struct Warps {
   __device__ static int out_column(int e) { return column(e); }
   __device__ static float& at(Scores& s, int r, int c) { return s.v[c / 2][2 * r + c % 2]; }
   __device__ static float& out(Out& o, int r, int e) { return o.v[e / 2][2 * r + e % 2]; }
+  __device__ static void finish(Out& o) {
+    for (int r = 0; kScaled && r < kRows; ++r)
+      for (int e = 0; e < kOut; ++e) out(o, r, e) /= o.scale[r] == 0 ? 1 : o.scale[r];
+  }
   __device__ static float exp(float x) { return fast_exp(x); }
 
   __device__ static void load(Tile<Warps> to, const T* from, int64_t stride, int first, int rows, int dim,
@@ -158,7 +168,8 @@ struct Warps {
   }
 
   /// o += s b.
-  __device__ static void mix(Out& o, const Scores& s, Tile<Warps> b, float*) {
+  __device__ static void mix(Out& o, Scores& s, Tile<Warps> b, float*) {
+    if (kScaled) scale(o, s);
     const int r = lane() % 16, d = lane() / 16 * 8;
 #pragma unroll
     for (int k = 0; k < kTile / 16; ++k) {
@@ -183,6 +194,22 @@ struct Warps {
   }
 
  private:
+  __device__ static void scale(Out& o, Scores& s) {
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) {
+      float most = 0;
+      for (int c = 0; c < kColumns; ++c) most = fmaxf(most, fabsf(at(s, r, c)));
+      most = largest_of<kSharers>(most);
+      const float before = o.scale[r];
+      if (most > 0 && (before == 0 || most * before > 32768.0f)) {
+        const int exponent = static_cast<int>(as_bits(most) >> 23);  // 127: most is about 1
+        const int wanted = 127 + 14 + 127 - exponent;
+        o.scale[r] = as_float(static_cast<uint32_t>(wanted < 254 ? wanted : 254) << 23);
+        for (int e = 0; before != 0 && e < kOut; ++e) out(o, r, e) *= o.scale[r] / before;
+      }
+      for (int c = 0; c < kColumns; ++c) at(s, r, c) *= o.scale[r];
+    }
+  }
   __device__ static uint32_t lost(uint32_t pair, float low, float high) {
     const T a{static_cast<uint16_t>(pair)}, b{static_cast<uint16_t>(pair >> 16)};
     return packed<T>(low - widened(a), high - widened(b));

@@ -92,6 +92,7 @@ __global__ void __launch_bounds__(E::kThreads)
     E::mix(o, s, values(i), scratch);
     sync_block();
   }
+  E::finish(o);
 #pragma unroll
   for (int r = 0; r < E::kRows; ++r) {
     const int query = first + E::row(r);
@@ -130,6 +131,7 @@ Outcome launch(const Launch& l) {
   if (auto s = attention_sizes(l.call(), 3, sizes); !s)
     return Outcome::fail(WEFT_UNSUPPORTED, "{}", s.reason);
   if (sizes.batch * sizes.heads * sizes.seq_q == 0) return Outcome::ok();
+  look_at_addresses(l, sizes);
   return with_engine(l.input(0).dtype(), sizes.dim, [&]<class E>(E*) { return run<E>(l, sizes); });
 }
 

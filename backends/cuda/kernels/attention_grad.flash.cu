@@ -49,6 +49,7 @@ __device__ inline Query query_of(const float* lse, const float* delta, int64_t r
 template <class E>
 __device__ void store(typename E::Stored* to, int64_t stride, typename E::Out& o, int first, int rows,
                       int dim, float scale) {
+  E::finish(o);
 #pragma unroll
   for (int r = 0; r < E::kRows; ++r)
 #pragma unroll
@@ -219,6 +220,7 @@ Outcome launch(const Launch& l) {
   AttentionSizes sizes;
   if (auto s = attention_sizes(l.call(), 6, sizes); !s)
     return Outcome::fail(WEFT_UNSUPPORTED, "{}", s.reason);
+  look_at_addresses(l, sizes);
   return with_engine(l.input(0).dtype(), sizes.dim, [&]<class E>(E*) { return run<E>(l, sizes); });
 }
 
