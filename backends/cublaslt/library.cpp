@@ -51,8 +51,9 @@ Outcome handle_of(int device, cublasLtHandle_t* handle) {
 
 Outcome outcome(cublasStatus_t status, const char* what) {
   if (status == CUBLAS_STATUS_SUCCESS) return Outcome::ok();
-  return Outcome::fail(status == CUBLAS_STATUS_NOT_SUPPORTED ? WEFT_UNSUPPORTED : WEFT_DEVICE,
-                       "{}: cuBLAS status {}", what, static_cast<int>(status));
+  return Outcome::fail(
+      status == CUBLAS_STATUS_NOT_SUPPORTED ? WEFT_UNSUPPORTED : WEFT_DEVICE, "{}: cuBLAS status {}",
+      std::string_view(what).substr(0, std::string_view(what).find('(')), static_cast<int>(status));
 }
 
 }  // namespace weft::cublaslt

@@ -105,13 +105,15 @@ Outcome Product::run(const void* a, const void* b, const void* bias, void* c, vo
   const auto begins = reinterpret_cast<uintptr_t>(a) | reinterpret_cast<uintptr_t>(b) |
                       reinterpret_cast<uintptr_t>(bias) | reinterpret_cast<uintptr_t>(c);
   const auto& algorithm = begins % 16 == 0 ? aligned_ : any_;
+  const uintptr_t at = reinterpret_cast<uintptr_t>(workspace) + kWorkspaceAlignment - 1;
+  auto* const scratch = reinterpret_cast<void*>(at / kWorkspaceAlignment * kWorkspaceAlignment);
   Descriptors d = descriptors_;
   if (shape_.bias)
     WEFT_LT_TRY(
         cublasLtMatmulDescSetAttribute(&d.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias));
   WEFT_LT_TRY(cublasLtMatmul(handle_, &d.operation, f64 ? static_cast<const void*>(&one64) : &one, b, &d.a, a,
                              &d.b, f64 ? static_cast<const void*>(&beta64) : &beta, c, &d.c, c, &d.c,
-                             &algorithm, workspace, workspace_, stream));
+                             &algorithm, workspace_ ? scratch : nullptr, workspace_, stream));
   return Outcome::ok();
 }
 

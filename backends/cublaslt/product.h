@@ -17,11 +17,13 @@ struct Shape {
 class Product {
  public:
   backend::Outcome prepare(const Shape&, int device);
-  uint64_t workspace() const { return workspace_; }
+  /// Bytes that `run` wants, at any address.
+  uint64_t workspace() const { return workspace_ ? workspace_ + kWorkspaceAlignment : 0; }
   backend::Outcome run(const void* a, const void* b, const void* bias, void* c, void* workspace,
                        cudaStream_t) const;
 
  private:
+  static constexpr uint64_t kWorkspaceAlignment = 256;
   backend::Outcome describe();
   /// The algorithm for operands that are aligned to so many bytes, with at most this workspace.
   backend::Outcome choose(uint64_t alignment, size_t most_workspace, cublasLtMatmulHeuristicResult_t*);
