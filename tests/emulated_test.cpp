@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include <string>
+#include <string_view>
 
 // The kernels of the CUDA backend, run on a CPU by the provider `emulated`, in a process of their own: loaded
 // here, it would be one more backend for every test.
@@ -19,30 +20,40 @@ std::string check(const std::string& arguments) {
   return text;
 }
 
+constexpr const char* kKernels[] = {"attention.flash",        "attention_grad.flash", "softmax.rows",
+                                    "softmax_grad.rows",      "layer_norm.rows",      "layer_norm_grad.rows",
+                                    "rms_norm.rows",          "rms_norm_grad.rows",   "cross_entropy.rows",
+                                    "cross_entropy_grad.rows"};
+
+std::string op_of(std::string_view kernel) { return std::string(kernel.substr(0, kernel.find('.'))); }
+
+/// These checks of the ops that have kernels.
+std::string of_all_ops(const std::string& checks) {
+  std::string only;
+  for (const char* kernel : kKernels) only += " --only '" + checks + "/" + op_of(kernel) + " '";
+  return only;
+}
+
 TEST(Emulated, KernelsOfAGpuGiveRightAnswers) {
-  for (const char* checks : {"ops", "sizes", "edges", "guards", "half_gradients"}) {
-    std::string only;
-    for (const char* op : {"attention", "softmax "})
-      only += " --only '" + std::string(checks) + "/" + op + "'";
-    check(only);
-  }
+  for (const char* checks : {"ops", "sizes", "edges", "guards", "half_gradients"}) check(of_all_ops(checks));
 }
 
 // A provider that refused everything would be right, too.
 TEST(Emulated, TheKernelsRan) {
   const std::string file = ::testing::TempDir() + "emulated.md";
-  check("--only ops/attention --only 'ops/softmax ' --matrix " + file);
+  check(of_all_ops("ops") + " --matrix " + file);
   FILE* matrix = ::fopen(file.c_str(), "r");
   ASSERT_NE(matrix, nullptr);
   std::string text(size_t{1} << 20, '\0');
   text.resize(::fread(text.data(), 1, text.size(), matrix));
   ::fclose(matrix);
-  for (const char* kernel : {"attention.flash", "attention_grad.flash", "softmax.rows"})
+  for (const char* kernel : kKernels)
     for (const char* dtype : {"\n| f32 |", "\n| f16 |", "\n| bf16 |"}) {
-      const std::string op = kernel, section = "\n## " + op.substr(0, op.find('.')) + "\n";
+      const std::string section = "\n## " + op_of(kernel) + "\n";
       const size_t begin = text.find(section), row = text.find(dtype, begin);
       ASSERT_NE(begin, std::string::npos) << section << text;
-      EXPECT_LT(text.find(" " + op, row), text.find('\n', row + 1)) << dtype << " of " << section << text;
+      EXPECT_LT(text.find(std::string(" ") + kernel, row), text.find('\n', row + 1))
+          << dtype << " of " << section << text;
     }
 }
 

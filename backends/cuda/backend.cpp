@@ -18,8 +18,7 @@ weft_code launch(const weft_launch* l, weft_error* error) {
 std::atomic<const weft_host*> the_host = nullptr;
 
 KernelTable& table() {
-  static KernelTable kernels("cuda", {softmax_rows(), attention_flash(), attention_grad_flash()}, launch,
-                             WEFT_KERNEL_RECORDABLE);
+  static KernelTable kernels("cuda", {own_kernels()}, launch, WEFT_KERNEL_RECORDABLE);
   return kernels;
 }
 

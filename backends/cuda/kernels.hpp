@@ -1,5 +1,6 @@
 #pragma once
 #include <span>
+#include <vector>
 
 #include "weft/backend.hpp"
 
@@ -7,7 +8,22 @@
 namespace weft::cuda {
 
 std::span<const backend::KernelRecord> softmax_rows();
+std::span<const backend::KernelRecord> norm_rows();
+std::span<const backend::KernelRecord> norm_grad_rows();
+std::span<const backend::KernelRecord> cross_entropy_rows();
 std::span<const backend::KernelRecord> attention_flash();
 std::span<const backend::KernelRecord> attention_grad_flash();
+
+/// All of them.
+inline std::span<const backend::KernelRecord> own_kernels() {
+  static const auto all = [] {
+    std::vector<backend::KernelRecord> records;
+    for (const auto list : {softmax_rows(), norm_rows(), norm_grad_rows(), cross_entropy_rows(),
+                            attention_flash(), attention_grad_flash()})
+      records.insert(records.end(), list.begin(), list.end());
+    return records;
+  }();
+  return all;
+}
 
 }  // namespace weft::cuda

@@ -13,7 +13,7 @@ using namespace weft::cuda;
 std::atomic<const weft_host*> the_host = nullptr;
 
 KernelTable& kernels() {
-  static KernelTable table("emulated", {softmax_rows(), attention_flash(), attention_grad_flash()});
+  static KernelTable table("emulated", {own_kernels()});
   return table;
 }
 

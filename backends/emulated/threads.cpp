@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <vector>
 
 #include "switch.hpp"
@@ -45,6 +46,7 @@ struct Block {
   Fiber* running = nullptr;
   const std::function<void()>* thread = nullptr;
   uint64_t random = 0x9E3779B97F4A7C15u;
+  unsigned ahead = 0;  // the warp whose turn it is
 };
 Block& block() {
   static Block& all = *new Block;
@@ -76,7 +78,7 @@ void enter() {
 }
 
 void begin(Fiber& f, Warp& warp, const Place& place) {
-  if (!f.stack) f.stack = std::make_unique<std::byte[]>(kStack);
+  if (!f.stack) f.stack = std::make_unique_for_overwrite<std::byte[]>(kStack);
   f.place = place, f.warp = &warp, f.waits_for = nullptr, f.exchanges = 0, f.ended = false;
   f.context.begin(f.stack.get(), kStack, enter);
 }
@@ -94,13 +96,30 @@ void prepare(Block& b, Size blocks, Size threads, Index index) {
   std::memset(b.shared.data(), 0xff, b.shared.size());  // a NaN where nobody wrote
 }
 
-/// The next of n threads that can run, beginning at a drawn one; null: none.
-Fiber* next(Block& b, unsigned n) {
+unsigned drawn(Block& b, size_t below) {
   b.random = b.random * 6364136223846793005u + 1442695040888963407u;
-  const auto first = static_cast<unsigned>((b.random >> 33) % n);
-  for (unsigned i = 0; i < n; ++i)
-    if (Fiber& f = b.fibers[(first + i) % n]; f.can_run()) return &f;
+  return static_cast<unsigned>((b.random >> 33) % below);
+}
+
+/// A thread of these that can run, beginning at a drawn one; null: none.
+Fiber* any_of(Block& b, std::span<Fiber> fibers) {
+  const unsigned first = drawn(b, fibers.size());
+  for (size_t i = 0; i < fibers.size(); ++i)
+    if (Fiber& f = fibers[(first + i) % fibers.size()]; f.can_run()) return &f;
   return nullptr;
+}
+
+/// The next of n threads that can run; null: none. One warp goes ahead as far as it can, mostly, so that it
+/// overwrites what others still read if a barrier is missing.
+Fiber* next(Block& b, unsigned n) {
+  const std::span all(b.fibers.data(), n);
+  const unsigned first = b.ahead * kWarp;
+  Fiber* const f =
+      first < n && drawn(b, 64) > 0 ? any_of(b, all.subspan(first, std::min(kWarp, n - first))) : nullptr;
+  if (f) return f;
+  Fiber* const other = any_of(b, all);
+  if (other) b.ahead = static_cast<unsigned>(other - all.data()) / kWarp;
+  return other;
 }
 
 }  // namespace

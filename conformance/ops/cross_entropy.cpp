@@ -44,6 +44,21 @@ OpCases cross_entropy_cases() {
       {.inputs = {values({0, -kInf, 1, 2}, {2, 2}), target({1, 0}, DType::i64)},
        .why = "an impossible class costs infinity",
        .no_gradient = "infinite"},
+      {.inputs = {normal({3, 520}), target({130, 260, 390}, DType::i64)},
+       .why = "rows of 520",
+       .no_gradient = "as of short rows"},
+      {.inputs = {normal({2, 1027}), target({342, 684}, DType::i64)},
+       .why = "rows of 1,027",
+       .no_gradient = "as of short rows"},
+      {.inputs = {normal({2, 2200}), target({733, 1466}, DType::i64)},
+       .why = "rows of 2,200",
+       .no_gradient = "as of short rows"},
+      {.inputs = {normal({1, 8600}), target({4300}, DType::i64)},
+       .why = "rows of 8,600",
+       .no_gradient = "as of short rows"},
+      {.inputs = {normal({1, 33000}), target({16500}, DType::i64)},
+       .why = "rows of 33,000",
+       .no_gradient = "as of short rows"},
   };
 }
 

@@ -37,6 +37,21 @@ OpCases cross_entropy_grad_cases() {
        .why = "no finite logit overflows",
        .no_gradient = "steps are lost"},
       {.inputs = {normal({0, 5}), target({}, DType::i64), normal({})}, .why = "no rows"},
+      {.inputs = {normal({3, 520}), target({130, 260, 390}, DType::i64), normal({})},
+       .why = "rows of 520",
+       .no_gradient = "as of short rows"},
+      {.inputs = {normal({2, 1027}), target({342, 684}, DType::i64), normal({})},
+       .why = "rows of 1,027",
+       .no_gradient = "as of short rows"},
+      {.inputs = {normal({2, 2200}), target({733, 1466}, DType::i64), normal({})},
+       .why = "rows of 2,200",
+       .no_gradient = "as of short rows"},
+      {.inputs = {normal({1, 8600}), target({4300}, DType::i64), normal({})},
+       .why = "rows of 8,600",
+       .no_gradient = "as of short rows"},
+      {.inputs = {normal({1, 33000}), target({16500}, DType::i64), normal({})},
+       .why = "rows of 33,000",
+       .no_gradient = "as of short rows"},
   };
 }
 

@@ -14,6 +14,21 @@ OpCases rms_norm_grad_cases() {
       {.inputs = {normal({2, 4}), normal({2, 4}), normal({4})},
        .attrs = {{"epsilon", 1.25}},
        .why = "an epsilon as large as the mean square"},
+      {.inputs = {normal({3, 520}), normal({3, 520}), normal({520})},
+       .why = "rows of 520",
+       .no_gradient = "as of short rows"},
+      {.inputs = {normal({2, 1027}), normal({2, 1027}), normal({1027})},
+       .why = "rows of 1,027",
+       .no_gradient = "as of short rows"},
+      {.inputs = {normal({2, 2200}), normal({2, 2200}), normal({2200})},
+       .why = "rows of 2,200",
+       .no_gradient = "as of short rows"},
+      {.inputs = {normal({2, 3001}), normal({2, 3001}), normal({3001})},
+       .why = "rows of 3,001",
+       .no_gradient = "as of short rows"},
+      {.inputs = {normal({2, 8000}), normal({2, 8000}), normal({8000})},
+       .why = "rows of 8,000",
+       .no_gradient = "as of short rows"},
   };
 }
 

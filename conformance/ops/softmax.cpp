@@ -20,6 +20,11 @@ OpCases softmax_cases() {
       {.inputs = {values({-kInf, 0, 1, 2, -kInf, 3, kNan, 1, 2}, {3, 3})},
        .why = "a masked element is 0; a NaN spoils its row",
        .no_gradient = "infinite"},
+      {.inputs = {normal({3, 520})}, .why = "rows of 520", .no_gradient = "as of short rows"},
+      {.inputs = {normal({2, 1027})}, .why = "rows of 1,027", .no_gradient = "as of short rows"},
+      {.inputs = {normal({2, 2200})}, .why = "rows of 2,200", .no_gradient = "as of short rows"},
+      {.inputs = {normal({1, 8600})}, .why = "rows of 8,600", .no_gradient = "as of short rows"},
+      {.inputs = {normal({1, 33000})}, .why = "rows of 33,000", .no_gradient = "as of short rows"},
   };
 }
 

@@ -14,6 +14,21 @@ OpCases softmax_grad_cases() {
       {.inputs = {constant({5, 1}, 1), normal({5, 1})}, .why = "rows of one: zeros"},
       {.inputs = {values({1, 0, 0, 0.5L, 0.5L, 0}, {2, 3}), normal({2, 3})},
        .why = "probabilities of 0 and 1"},
+      {.inputs = {uniform({3, 520}, 0, 0.01), normal({3, 520})},
+       .why = "rows of 520",
+       .no_gradient = "as of short rows"},
+      {.inputs = {uniform({2, 1027}, 0, 0.01), normal({2, 1027})},
+       .why = "rows of 1,027",
+       .no_gradient = "as of short rows"},
+      {.inputs = {uniform({2, 2200}, 0, 0.01), normal({2, 2200})},
+       .why = "rows of 2,200",
+       .no_gradient = "as of short rows"},
+      {.inputs = {uniform({1, 8600}, 0, 0.01), normal({1, 8600})},
+       .why = "rows of 8,600",
+       .no_gradient = "as of short rows"},
+      {.inputs = {uniform({1, 33000}, 0, 0.01), normal({1, 33000})},
+       .why = "rows of 33,000",
+       .no_gradient = "as of short rows"},
   };
 }
 

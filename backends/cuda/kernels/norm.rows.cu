@@ -1,0 +1,71 @@
+#include "../kernels.hpp"
+#include "../rows.hpp"
+
+// layer_norm and rms_norm. The variance takes a second pass over the row, which is in registers if it fits.
+namespace weft::cuda {
+
+using namespace backend;
+
+namespace {
+
+template <class L, bool kCentered>
+__global__ void __launch_bounds__(L::kThreads)
+    norm_of_rows(const typename L::T* x, const typename L::T* weight, const typename L::T* bias,
+                 typename L::T* y, int64_t rows, int columns, float epsilon) {
+  wait_for_kernels_before();
+  let_next_kernel_start();
+  const int64_t r = row_of_thread<L>();
+  if (r >= rows) return;  // with all threads of the row
+  const Row<L> row(x + r * columns, columns);
+  const auto count = static_cast<float>(columns);
+  float mean = 0, squares = 0;
+  if (kCentered) {
+    each<L>(columns, [&](At, float v) { mean += v; }, row);
+    mean = over_row<L>(mean, Sum()) / count;
+  }
+  each<L>(columns, [&](At, float v) { squares += (v - mean) * (v - mean); }, row);
+  const float scale = 1 / sqrtf(over_row<L>(squares, Sum()) / count + epsilon);
+  store<L>(
+      y + r * columns, columns, [&](At, float v, float w, float b) { return (v - mean) * scale * w + b; },
+      row, SharedRow<L>{weight, 1}, SharedRow<L>{bias, 0});
+}
+
+template <bool kCentered>
+Support accepts(const OpCall& c) {
+  return takes_rows(c.input(0), kCentered ? c.attr("trailing").integer(1) : 1);
+}
+
+template <bool kCentered>
+Outcome launch(const Launch& l) {
+  const TensorView x = l.input(0), y = l.output(0), weight = l.input(1),
+                   bias = kCentered ? l.input(2) : TensorView(nullptr);
+  const auto [rows, columns] = row_sizes(x, kCentered ? l.call().attr("trailing").integer(1) : 1);
+  if (rows == 0) return Outcome::ok();
+  const auto epsilon = static_cast<float>(l.call().attr("epsilon").real(1e-5));
+  const bool aligned = aligned_rows(columns, {x, y, weight, bias});
+  return with_type(x.dtype(), [&]<class T>(T*) {
+    const auto data = [](TensorView t) { return t.has() ? t.data<const T>() : nullptr; };
+    return with_layout<T, 8>(columns, aligned, [&]<class L>(L*) {
+      return start(l, blocks_of_rows<L>(rows), L::kThreads, 0, norm_of_rows<L, kCentered>, data(x),
+                   data(weight), data(bias), y.data<T>(), rows, columns, epsilon);
+    });
+  });
+}
+
+}  // namespace
+
+std::span<const KernelRecord> norm_rows() {
+  static const KernelRecord all[] = {{.op = "layer_norm",
+                                      .variant = "rows",
+                                      .reads = {"epsilon", "trailing"},
+                                      .accepts = accepts<true>,
+                                      .launch = launch<true>},
+                                     {.op = "rms_norm",
+                                      .variant = "rows",
+                                      .reads = {"epsilon"},
+                                      .accepts = accepts<false>,
+                                      .launch = launch<false>}};
+  return all;
+}
+
+}  // namespace weft::cuda

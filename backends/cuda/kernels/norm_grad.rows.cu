@@ -1,0 +1,202 @@
+#include "../kernels.hpp"
+#include "../rows.hpp"
+
+// The gradients of layer_norm and rms_norm, from one reading of x and dy. Each block takes every n-th row,
+// adds up its share of the gradients of weight and bias in registers, and a second kernel sums the shares.
+// How many there are depends on the sizes alone, so that bits do not depend on the device.
+namespace weft::cuda {
+
+using namespace backend;
+
+namespace {
+
+constexpr int kMostShares = 264;  // two blocks for each multiprocessor of an H100
+constexpr int64_t kMostColumns = 8192;
+
+struct NormGradSizes {
+  int64_t rows;
+  int columns;
+  float epsilon;
+};
+
+template <class T>
+struct NormGradPointers {
+  const T *x, *dy, *weight;
+  T *dx, *dweight, *dbias;
+  float* shares;  // [share][weight, bias][column]
+};
+
+/// A thread's sums over rows, of the columns that it keeps.
+template <class L>
+struct ColumnSums {
+  float weight[L::kSlots]{}, bias[L::kSlots]{};
+};
+
+// Writes dx of a row, and adds its share of dweight and dbias.
+template <class L, bool kCentered>
+__device__ void grad_of_row(const NormGradPointers<typename L::T>& p, const NormGradSizes& s, int64_t r,
+                            ColumnSums<L>& sums) {
+  const int64_t at = r * s.columns;
+  const Row<L> x(p.x + at, s.columns), dy(p.dy + at, s.columns);
+  const SharedRow<L> weight{p.weight, 1};
+  const auto count = static_cast<float>(s.columns);
+  float mean = 0, squares = 0, sum = 0, product = 0;
+  if (kCentered) {
+    each<L>(s.columns, [&](At, float v) { mean += v; }, x);
+    mean = over_row<L>(mean, Sum()) / count;
+  }
+  each<L>(s.columns, [&](At, float v) { squares += (v - mean) * (v - mean); }, x);
+  const float scale = 1 / sqrtf(over_row<L>(squares, Sum()) / count + s.epsilon);
+  // With h the normalized x and g = dy weight: dx = scale (g - mean(g) - h mean(g h)).
+  each<L>(
+      s.columns,
+      [&](At c, float v, float d, float w) {
+        const float h = (v - mean) * scale;
+        sum += d * w, product += d * w * h;
+        sums.weight[c.slot] += d * h;
+        if (kCentered) sums.bias[c.slot] += d;
+      },
+      x, dy, weight);
+  const float of_g = kCentered ? over_row<L>(sum, Sum()) / count : 0,
+              of_gh = over_row<L>(product, Sum()) / count;
+  store<L>(
+      p.dx + at, s.columns,
+      [&](At, float v, float d, float w) { return scale * (d * w - of_g - (v - mean) * scale * of_gh); }, x,
+      dy, weight);
+}
+
+template <class L, bool kCentered>
+__global__ void __launch_bounds__(L::kThreads)
+    norm_grad_of_rows(NormGradPointers<typename L::T> p, NormGradSizes s) {
+  wait_for_kernels_before();
+  let_next_kernel_start();
+  ColumnSums<L> sums;
+  for (int64_t r = row_of_thread<L>(); r < s.rows; r += int64_t{gridDim.x} * L::kRows)
+    grad_of_row<L, kCentered>(p, s, r, sums);
+  float* const share = p.shares + int64_t{blockIdx.x} * 2 * s.columns;
+  // Threads that took other rows of the same columns add theirs, one after another.
+  for (int turn = 0; turn < L::kRows; ++turn) {
+    if (turn > 0) sync_block();
+    if (static_cast<int>(threadIdx.x) / L::kOfRow != turn) continue;
+    each_piece<L>(s.columns, [&](int k, int column) {
+#pragma unroll
+      for (int i = 0; i < L::kWide; ++i) {
+        const int slot = k * L::kWide + i;
+        float &w = share[column + i], &b = share[s.columns + column + i];
+        w = turn > 0 ? w + sums.weight[slot] : sums.weight[slot];
+        if (kCentered) b = turn > 0 ? b + sums.bias[slot] : sums.bias[slot];
+      }
+    });
+  }
+}
+
+// Blocks (i, 0) sum shares of dweight, blocks (i, 1) of dbias: 32 columns, which 8 groups of threads share.
+template <class T>
+__global__ void __launch_bounds__(256) sums_of_shares(NormGradPointers<T> p, int n, int columns) {
+  constexpr int kGroups = 8;
+  __shared__ float of_groups[kGroups][32];
+  wait_for_kernels_before();
+  let_next_kernel_start();
+  const int lane = static_cast<int>(threadIdx.x) % 32, group = static_cast<int>(threadIdx.x) / 32,
+            column = static_cast<int>(blockIdx.x) * 32 + lane, which = static_cast<int>(blockIdx.y);
+  float sum = 0;
+  if (column < columns) {
+#pragma unroll 8
+    for (int i = group; i < n; i += kGroups) sum += p.shares[(int64_t{i} * 2 + which) * columns + column];
+  }
+  of_groups[group][lane] = sum;
+  sync_block();
+  if (group != 0 || column >= columns) return;
+  for (int i = 1; i < kGroups; ++i) sum += of_groups[i][lane];
+  (which == 0 ? p.dweight : p.dbias)[column] = narrowed<T>(sum);
+}
+
+int64_t shares_of(int64_t rows) { return std::clamp<int64_t>((rows + 7) / 8, 1, kMostShares); }
+
+/// f(Layout*) with a layout that keeps rows of at most kMostColumns in registers.
+template <class T, class F>
+Outcome with_kept_rows(int columns, bool aligned, F f) {
+  constexpr int kWide = 16 / sizeof(T);
+  if (!aligned) {
+    if (columns <= 32 * 4) return f(static_cast<Layout<T, 32, 4, 1>*>(nullptr));
+    if (columns <= 256 * 8) return f(static_cast<Layout<T, 256, 8, 1>*>(nullptr));
+    return f(static_cast<Layout<T, 1024, 8, 1>*>(nullptr));
+  }
+  if (columns <= 32 * 4 * kWide) return f(static_cast<Layout<T, 32, 4, kWide>*>(nullptr));
+  if (columns <= 256 * 2 * kWide) return f(static_cast<Layout<T, 256, 2, kWide>*>(nullptr));
+  return f(static_cast<Layout<T, 1024, 8 / kWide, kWide>*>(nullptr));
+}
+
+template <bool kCentered>
+int64_t trailing_of(const OpCall& c) {
+  return kCentered ? c.attr("trailing").integer(1) : 1;
+}
+
+template <bool kCentered>
+Support accepts(const OpCall& c) {
+  const auto x = c.input(0);
+  const int64_t trailing = trailing_of<kCentered>(c);
+  if (auto rows = takes_rows(x, trailing); !rows) return rows;
+  int64_t columns = 1;
+  for (int64_t d = x.rank() - trailing; d < x.rank(); ++d) columns *= x.shape()[d].max();
+  if (columns > kMostColumns) return Support::no("rows of at most {}, got {}", kMostColumns, columns);
+  return Support::yes();
+}
+
+template <bool kCentered>
+Outcome prepare(const OpCall& c, weft_plan& plan) {
+  const auto x = c.input(0).max();
+  int64_t rows = 1, columns = 1;
+  const auto leading = x.size() - static_cast<size_t>(trailing_of<kCentered>(c));
+  for (size_t d = 0; d < x.size(); ++d) (d < leading ? rows : columns) *= x[d];
+  plan.workspace = static_cast<uint64_t>(shares_of(rows) * 2 * columns) * sizeof(float);
+  return Outcome::ok();
+}
+
+template <bool kCentered>
+Outcome launch(const Launch& l) {
+  const TensorView x = l.input(0), dy = l.input(1), weight = l.input(2), dx = l.output(0);
+  int64_t columns = 1, rows = 1;
+  const int64_t leading = x.rank() - trailing_of<kCentered>(l.call());
+  for (int64_t d = 0; d < x.rank(); ++d) (d < leading ? rows : columns) *= x.dim(d);
+  if (columns == 0) return Outcome::ok();
+  const NormGradSizes s{rows, static_cast<int>(columns),
+                        static_cast<float>(l.call().attr("epsilon").real(1e-5))};
+  const auto shares = static_cast<unsigned>(shares_of(rows));
+  return with_type(x.dtype(), [&]<class T>(T*) {
+    const NormGradPointers<T> p{x.data<const T>(),
+                                dy.data<const T>(),
+                                weight.has() ? weight.data<const T>() : nullptr,
+                                dx.data<T>(),
+                                l.output(1).data<T>(),
+                                kCentered ? l.output(2).data<T>() : nullptr,
+                                l.workspace().data<float>()};
+    const bool aligned = aligned_rows(columns, {x, dy, weight, dx});
+    auto told = with_kept_rows<T>(s.columns, aligned, [&]<class L>(L*) {
+      return start(l, {shares}, L::kThreads, 0, norm_grad_of_rows<L, kCentered>, p, s);
+    });
+    if (!told.good()) return told;
+    const Grid blocks{static_cast<unsigned>((s.columns + 31) / 32), kCentered ? 2u : 1u};
+    return start(l, blocks, 256, 0, sums_of_shares<T>, p, static_cast<int>(shares), s.columns);
+  });
+}
+
+}  // namespace
+
+std::span<const KernelRecord> norm_grad_rows() {
+  static const KernelRecord all[] = {{.op = "layer_norm_grad",
+                                      .variant = "rows",
+                                      .reads = {"epsilon", "trailing"},
+                                      .accepts = accepts<true>,
+                                      .prepare = prepare<true>,
+                                      .launch = launch<true>},
+                                     {.op = "rms_norm_grad",
+                                      .variant = "rows",
+                                      .reads = {"epsilon"},
+                                      .accepts = accepts<false>,
+                                      .prepare = prepare<false>,
+                                      .launch = launch<false>}};
+  return all;
+}
+
+}  // namespace weft::cuda
