@@ -145,7 +145,13 @@ function(weft_out_of_tree_backends)
     if(EXISTS "${folder}/builtin.cmake" OR NOT ${wanted})
       continue()
     endif()
-    file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${folder}/*")
+    # built_on.txt names the backend whose files are compiled into this one, too.
+    set(sources_of "${folder}/*")
+    if(EXISTS "${folder}/built_on.txt")
+      file(STRINGS "${folder}/built_on.txt" other)
+      list(APPEND sources_of "${PROJECT_SOURCE_DIR}/backends/${other}/*")
+    endif()
+    file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${sources_of})
     set(plugin "${PROJECT_BINARY_DIR}/plugins/${name}.so")
     list(APPEND plugins "${plugin}")
     if(EXISTS "${WEFT_PLUGINS_FROM}/${name}.so" AND NOT name IN_LIST WEFT_PLUGINS_ANEW)
@@ -159,8 +165,8 @@ function(weft_out_of_tree_backends)
     endif()
     string(TOUPPER "${CMAKE_BUILD_TYPE}" type)
     set(type_flags "${CMAKE_CXX_FLAGS_${type}}")
-    if(type STREQUAL "RELEASE")
-      set(type_flags "-O1 -DNDEBUG")  # they are judged here, not timed
+    if(type STREQUAL "RELEASE" AND NOT EXISTS "${folder}/build_wants.txt")
+      set(type_flags "-O1 -DNDEBUG")  # those that every build has are judged here, not timed
     endif()
     add_custom_command(OUTPUT "${plugin}"
       COMMAND ${CMAKE_COMMAND} -S "${folder}" -B "${PROJECT_BINARY_DIR}/out_of_tree/${name}" -G "${CMAKE_GENERATOR}"

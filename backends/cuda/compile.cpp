@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <memory>
 
 #include "device.hpp"
@@ -83,6 +84,9 @@ Outcome program_of(Device& d, const char* text, std::shared_ptr<Program>* out) {
   return Outcome::ok();
 }
 
+// More than any text takes: 24 inputs, and the outputs of a region; 32 operands.
+constexpr uint32_t kMostBuffers = 128, kMostScalars = 1024;
+
 Module* module_of(weft_module m) { return reinterpret_cast<Module*>(m); }
 
 }  // namespace
@@ -124,8 +128,11 @@ weft_code dispatch(weft_queue q, const weft_dispatch* d, weft_error* error) {
     WEFT_CUDA_TRY(cudaSetDevice(queue.device.ordinal));
     // Buffers are bound where their tensors begin, so all offsets are 0.
     const uint32_t n = d->n_buffers;
-    std::vector<void*> bases(n);
-    std::vector<void*> arguments(2 * n + d->n_scalars);
+    if (n > kMostBuffers || d->n_scalars > kMostScalars)
+      return Outcome::fail(WEFT_UNSUPPORTED, "{}: {} buffers and {} scalars, wanted at most {} and {}",
+                           d->name, n, d->n_scalars, kMostBuffers, kMostScalars);
+    std::array<void*, kMostBuffers> bases;
+    std::array<void*, 2 * kMostBuffers + kMostScalars> arguments;
     int64_t offset = 0;
     for (uint32_t i = 0; i < n; ++i) {
       bases[i] = static_cast<char*>(d->buffers[i]->dl.data) + d->buffers[i]->dl.byte_offset;

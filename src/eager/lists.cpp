@@ -45,18 +45,21 @@ std::vector<Tensor> split(const Tensor& x, const Shape& sizes, int64_t axis) {
   return parts;
 }
 
+// A cast would copy what has the type already.
+static Tensor as(const Tensor& t, DType type) { return t.dtype() == type ? t : cast(t, type); }
+
 Clipped clip_global_norm(std::span<const Tensor> tensors, double max_norm, double epsilon) {
   if (tensors.empty()) throw Error(invalid("clip_global_norm: wants at least one tensor, got none"));
   const bool wide = std::ranges::any_of(tensors, [](const Tensor& t) { return t.dtype() == DType::f64; });
   const DType sum_type = wide ? DType::f64 : DType::f32;
   Tensor squares;
   for (const Tensor& t : tensors) {
-    const Tensor x = cast(t, sum_type), own = sum(mul(x, x));
+    const Tensor x = as(t, sum_type), own = sum(mul(x, x));
     squares = squares ? add(squares, own) : own;
   }
   Clipped out{{}, sqrt(squares)};
   for (const Tensor& t : tensors) {
-    const Tensor norm = cast(out.norm, t.dtype() == DType::f64 ? DType::f64 : DType::f32);
+    const Tensor norm = as(out.norm, t.dtype() == DType::f64 ? DType::f64 : DType::f32);
     out.tensors.push_back(global_norm_clip(t, norm, max_norm, epsilon));
   }
   return out;
