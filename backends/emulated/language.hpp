@@ -1,6 +1,7 @@
 #pragma once
 #include <string>
 #include <tuple>
+#include <utility>
 
 #include "threads.hpp"
 
@@ -32,6 +33,8 @@ T shuffle_xor(T x, int mask) {
   std::memcpy(&other, emulated::exchange(&x, sizeof x) + lane * emulated::kSlot, sizeof other);
   return other;
 }
+
+inline int atomicAdd(int* at, int x) { return std::exchange(*at, *at + x); }
 
 inline float float_of_half(uint16_t bits) {
   _Float16 h;

@@ -3,6 +3,9 @@
 namespace weft::conformance {
 
 OpCases scatter_add_cases() {
+  std::vector<Real> rows(700);
+  for (size_t i = 0; i < rows.size(); ++i) rows[i] = static_cast<Real>(i * i % 37);
+  const Input many = values(rows);
   return {
       {.inputs = {normal({5, 3}), values({4, 0, 2, 2}).as(DType::i32), normal({4, 3})},
        .why = "rows, one twice"},
@@ -26,6 +29,9 @@ OpCases scatter_add_cases() {
       {.inputs = {values({kInf, 1, 2}), values({0, 1}).as(DType::i32), values({-kInf, kNan})},
        .why = "infinities and NaN",
        .no_gradient = "infinite"},
+      {.inputs = {normal({40, 3}), many.as(DType::i32), normal({700, 3})},
+       .why = "many of each row, and rows with none",
+       .no_gradient = "as of few"},
   };
 }
 
