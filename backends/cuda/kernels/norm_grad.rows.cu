@@ -1,5 +1,5 @@
 #include "../kernels.hpp"
-#include "../rows.hpp"
+#include "../shares.hpp"
 
 // The gradients of layer_norm and rms_norm, from one reading of x and dy. Each block takes every n-th row,
 // adds up its share of the gradients of weight and bias in registers, and a second kernel sums the shares.
@@ -65,6 +65,21 @@ __device__ void grad_of_row(const NormGradPointers<typename L::T>& p, const Norm
       dy, weight);
 }
 
+/// Stores a thread's sums of its columns, or adds them to what is there: those of the weight, then those of
+/// the bias.
+template <class L, bool kCentered>
+__device__ void store_sums(float* to, int columns, const ColumnSums<L>& sums, bool add) {
+  each_piece<L>(columns, [&](int k, int column) {
+#pragma unroll
+    for (int i = 0; i < L::kWide; ++i) {
+      const int slot = k * L::kWide + i;
+      float &weight = to[column + i], &bias = to[columns + column + i];
+      weight = add ? weight + sums.weight[slot] : sums.weight[slot];
+      if (kCentered) bias = add ? bias + sums.bias[slot] : sums.bias[slot];
+    }
+  });
+}
+
 template <class L, bool kCentered>
 __global__ void __launch_bounds__(L::kThreads)
     norm_grad_of_rows(NormGradPointers<typename L::T> p, NormGradSizes s) {
@@ -74,44 +89,20 @@ __global__ void __launch_bounds__(L::kThreads)
   for (int64_t r = row_of_thread<L>(); r < s.rows; r += int64_t{gridDim.x} * L::kRows)
     grad_of_row<L, kCentered>(p, s, r, sums);
   float* const share = p.shares + int64_t{blockIdx.x} * 2 * s.columns;
+  if constexpr (L::kRows == 1) return store_sums<L, kCentered>(share, s.columns, sums, false);
   // Threads that took other rows of the same columns add theirs, one after another.
+  auto* const shared = dynamic_shared<float>();
   for (int turn = 0; turn < L::kRows; ++turn) {
     if (turn > 0) sync_block();
-    if (static_cast<int>(threadIdx.x) / L::kOfRow != turn) continue;
-    each_piece<L>(s.columns, [&](int k, int column) {
-#pragma unroll
-      for (int i = 0; i < L::kWide; ++i) {
-        const int slot = k * L::kWide + i;
-        float &w = share[column + i], &b = share[s.columns + column + i];
-        w = turn > 0 ? w + sums.weight[slot] : sums.weight[slot];
-        if (kCentered) b = turn > 0 ? b + sums.bias[slot] : sums.bias[slot];
-      }
-    });
+    if (static_cast<int>(threadIdx.x) / L::kOfRow == turn)
+      store_sums<L, kCentered>(shared, s.columns, sums, turn > 0);
   }
-}
-
-// Blocks (i, 0) sum shares of dweight, blocks (i, 1) of dbias: 32 columns, which 8 groups of threads share.
-template <class T>
-__global__ void __launch_bounds__(256) sums_of_shares(NormGradPointers<T> p, int n, int columns) {
-  constexpr int kGroups = 8;
-  __shared__ float of_groups[kGroups][32];
-  wait_for_kernels_before();
-  let_next_kernel_start();
-  const int lane = static_cast<int>(threadIdx.x) % 32, group = static_cast<int>(threadIdx.x) / 32,
-            column = static_cast<int>(blockIdx.x) * 32 + lane, which = static_cast<int>(blockIdx.y);
-  float sum = 0;
-  if (column < columns) {
-#pragma unroll 8
-    for (int i = group; i < n; i += kGroups) sum += p.shares[(int64_t{i} * 2 + which) * columns + column];
-  }
-  of_groups[group][lane] = sum;
   sync_block();
-  if (group != 0 || column >= columns) return;
-  for (int i = 1; i < kGroups; ++i) sum += of_groups[i][lane];
-  (which == 0 ? p.dweight : p.dbias)[column] = narrowed<T>(sum);
+  for (int i = static_cast<int>(threadIdx.x); i < (kCentered ? 2 : 1) * s.columns; i += L::kThreads)
+    share[i] = shared[i];
 }
 
-int64_t shares_of(int64_t rows) { return std::clamp<int64_t>((rows + 7) / 8, 1, kMostShares); }
+int64_t shares_of(int64_t rows) { return std::clamp<int64_t>((rows + 31) / 32, 1, kMostShares); }
 
 /// f(Layout*) with a layout that keeps rows of at most kMostColumns in registers.
 template <class T, class F>
@@ -173,11 +164,14 @@ Outcome launch(const Launch& l) {
                                 l.workspace().data<float>()};
     const bool aligned = aligned_rows(columns, {x, dy, weight, dx});
     auto told = with_kept_rows<T>(s.columns, aligned, [&]<class L>(L*) {
-      return start(l, {shares}, L::kThreads, 0, norm_grad_of_rows<L, kCentered>, p, s);
+      const size_t shared = L::kRows == 1 ? 0 : 2 * sizeof(float) * static_cast<size_t>(columns);
+      return start(l, {shares}, L::kThreads, shared, norm_grad_of_rows<L, kCentered>, p, s);
     });
-    if (!told.good()) return told;
-    const Grid blocks{static_cast<unsigned>((s.columns + 31) / 32), kCentered ? 2u : 1u};
-    return start(l, blocks, 256, 0, sums_of_shares<T>, p, static_cast<int>(shares), s.columns);
+    const int n = static_cast<int>(shares);
+    if (told.good()) told = start_sum_of_shares(l, p.shares, p.dweight, n, s.columns, 2 * columns);
+    if (told.good() && kCentered)
+      told = start_sum_of_shares(l, p.shares + columns, p.dbias, n, s.columns, 2 * columns);
+    return told;
   });
 }
 
