@@ -20,10 +20,11 @@ std::string check(const std::string& arguments) {
   return text;
 }
 
-constexpr const char* kKernels[] = {"attention.flash",        "attention_grad.flash", "softmax.rows",
-                                    "softmax_grad.rows",      "layer_norm.rows",      "layer_norm_grad.rows",
-                                    "rms_norm.rows",          "rms_norm_grad.rows",   "cross_entropy.rows",
-                                    "cross_entropy_grad.rows"};
+constexpr const char* kKernels[] = {"attention.flash",         "attention_grad.flash", "softmax.rows",
+                                    "softmax_grad.rows",       "layer_norm.rows",      "layer_norm_grad.rows",
+                                    "rms_norm.rows",           "rms_norm_grad.rows",   "cross_entropy.rows",
+                                    "cross_entropy_grad.rows", "scatter_add.rows",     "sum.columns",
+                                    "global_norm_clip.pieces", "cast.pieces",          "assign.pieces"};
 
 std::string op_of(std::string_view kernel) { return std::string(kernel.substr(0, kernel.find('.'))); }
 
@@ -37,6 +38,9 @@ std::string of_all_ops(const std::string& checks) {
 TEST(Emulated, KernelsOfAGpuGiveRightAnswers) {
   for (const char* checks : {"ops", "sizes", "edges", "guards", "half_gradients"}) check(of_all_ops(checks));
 }
+
+// adamw_step is only taken where every result is written over its operand.
+TEST(Emulated, ResultsAreWrittenOverOperands) { check("--only writes_over_operands"); }
 
 // A provider that refused everything would be right, too.
 TEST(Emulated, TheKernelsRan) {

@@ -153,7 +153,10 @@ uint64_t memory_free(weft_device d) {
 
 weft_code native(weft_device d, weft_queue q, const char* name, void** object, weft_error* error) {
   return guarded(error, [&] {
-    if (q && std::string_view(name) == "cuda.stream") return *object = queue_of(q)->stream, Outcome::ok();
+    if (q && std::string_view(name) == "cuda.stream") {
+      *object = queue_of(q)->stream;
+      return settle(*queue_of(q));
+    }
     return Outcome::fail(WEFT_UNSUPPORTED, "cuda:{} has no {}; a queue has cuda.stream",
                          device_of(d)->ordinal, name);
   });

@@ -126,6 +126,7 @@ weft_code dispatch(weft_queue q, const weft_dispatch* d, weft_error* error) {
     if (d->global[0] == 0) return Outcome::ok();
     Queue& queue = *queue_of(q);
     WEFT_CUDA_TRY(cudaSetDevice(queue.device.ordinal));
+    if (auto settled = settle(queue); !settled.good()) return settled;
     // Buffers are bound where their tensors begin, so all offsets are 0.
     const uint32_t n = d->n_buffers;
     if (n > kMostBuffers || d->n_scalars > kMostScalars)

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "collected.hpp"
 #include "weft/backend.hpp"
 
 // Shared by the files of this backend: devices, queues, and errors in the contract's form.
@@ -37,10 +38,14 @@ const weft_host* host();
 
 /// A stream. Points are events, kept until they are known to have been reached.
 struct Queue {
+  Queue(Device& d, cudaStream_t s, bool is_imported = false);
+  ~Queue();
   Device& device;
-  cudaStream_t stream;
+  cudaStream_t stream;  ///< For whoever has called `settle`.
   bool imported = false;
-  std::mutex mutex;  ///< Guards what follows, which any thread may ask for.
+  std::mutex collecting{};                 ///< Guards what follows.
+  std::unique_ptr<Collected> collected{};  ///< Work that waits for more of its kind.
+  std::mutex mutex;                        ///< Guards what follows, which any thread may ask for.
   std::deque<std::pair<uint64_t, cudaEvent_t>> points{};
   std::vector<cudaEvent_t> spare{};
   uint64_t marked = 0, reached = 0;
@@ -61,7 +66,13 @@ inline Outcome outcome(cudaError_t error, const char* what) {
   if (auto tried = ::weft::cuda::outcome((call), #call); !tried.good()) return tried
 
 inline Queue& queue_of(const backend::Launch& l) { return *queue_of(l.raw()->queue); }
-inline cudaStream_t stream_of(const backend::Launch& l) { return queue_of(l).stream; }
+
+/// Launches what was collected. Comes before any other use of the stream.
+Outcome settle(Queue&);
+/// The same for the owner of `collecting`.
+Outcome settle_locked(Queue&);
+/// Whether work may wait in this queue: not where others use the stream, too.
+inline bool may_wait(const Queue& q) { return !q.imported; }
 
 /// Entries of weft_backend; weft/backend.h specifies them.
 weft_code mark(weft_queue, uint64_t* point, weft_error*);

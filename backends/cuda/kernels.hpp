@@ -13,6 +13,7 @@ std::span<const backend::KernelRecord> norm_grad_rows();
 std::span<const backend::KernelRecord> cross_entropy_rows();
 std::span<const backend::KernelRecord> scatter_add_rows();
 std::span<const backend::KernelRecord> sum_columns();
+std::span<const backend::KernelRecord> optimizer_pieces();
 std::span<const backend::KernelRecord> attention_flash();
 std::span<const backend::KernelRecord> attention_grad_flash();
 
@@ -20,8 +21,9 @@ std::span<const backend::KernelRecord> attention_grad_flash();
 inline std::span<const backend::KernelRecord> own_kernels() {
   static const auto all = [] {
     std::vector<backend::KernelRecord> records;
-    for (const auto list : {softmax_rows(), norm_rows(), norm_grad_rows(), cross_entropy_rows(), scatter_add_rows(), sum_columns(),
-                            attention_flash(), attention_grad_flash()})
+    for (const auto list :
+         {softmax_rows(), norm_rows(), norm_grad_rows(), cross_entropy_rows(), scatter_add_rows(),
+          sum_columns(), optimizer_pieces(), attention_flash(), attention_grad_flash()})
       records.insert(records.end(), list.begin(), list.end());
     return records;
   }();

@@ -112,10 +112,10 @@ __device__ inline void multiply_add<bf16>(float (&c)[4], const uint32_t (&a)[4],
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
-/// Enqueues a kernel, which may start while the one before it drains.
+/// Enqueues a kernel, which may start while the one before it drains, on a queue that is settled.
 template <class... P, class... A>
-Outcome start(const backend::Launch& l, Grid blocks, unsigned threads, size_t shared, void (*kernel)(P...),
-              A... arguments) {
+Outcome start_on(Queue& queue, Grid blocks, unsigned threads, size_t shared, void (*kernel)(P...),
+                 A... arguments) {
   if (shared > (size_t{48} << 10))
     WEFT_CUDA_TRY(cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel),
                                        cudaFuncAttributeMaxDynamicSharedMemorySize,
@@ -127,10 +127,17 @@ Outcome start(const backend::Launch& l, Grid blocks, unsigned threads, size_t sh
   config.gridDim = {blocks.x, blocks.y, blocks.z};
   config.blockDim = threads;
   config.dynamicSmemBytes = shared;
-  config.stream = stream_of(l);
+  config.stream = queue.stream;
   config.attrs = &early;
-  config.numAttrs = queue_of(l).device.dependent_launch ? 1 : 0;
+  config.numAttrs = queue.device.dependent_launch ? 1 : 0;
   return outcome(cudaLaunchKernelEx(&config, kernel, static_cast<P>(arguments)...), "launching");
+}
+template <class... P, class... A>
+Outcome start(const backend::Launch& l, Grid blocks, unsigned threads, size_t shared, void (*kernel)(P...),
+              A... arguments) {
+  Queue& queue = queue_of(l);
+  if (auto settled = settle(queue); !settled.good()) return settled;
+  return start_on(queue, blocks, threads, shared, kernel, arguments...);
 }
 
 #endif

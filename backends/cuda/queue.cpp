@@ -2,6 +2,7 @@
 #include <memory>
 #include <thread>
 
+#include "collected.hpp"
 #include "device.hpp"
 
 // Streams, the points on them, and copies.
@@ -41,6 +42,20 @@ Outcome event_for_mark(Queue& q, cudaEvent_t* event) {
 
 }  // namespace
 
+Queue::Queue(Device& d, cudaStream_t s, bool is_imported) : device(d), stream(s), imported(is_imported) {}
+Queue::~Queue() = default;
+
+Outcome settle_locked(Queue& q) {
+  if (!q.collected) return Outcome::ok();
+  const std::unique_ptr<Collected> all = std::move(q.collected);
+  return all->start(q);
+}
+
+Outcome settle(Queue& q) {
+  const std::lock_guard lock(q.collecting);
+  return settle_locked(q);
+}
+
 weft_code open_queue(weft_device d, weft_queue* out, weft_error* error) {
   return guarded(error, [&]() -> Outcome {
     WEFT_CUDA_TRY(cudaSetDevice(device_of(d)->ordinal));
@@ -66,6 +81,7 @@ weft_code import_queue(weft_device d, void* native, weft_queue* out, weft_error*
 void close_queue(weft_queue c) {
   const std::unique_ptr<Queue> q(queue_of(c));
   cudaSetDevice(q->device.ordinal);
+  if (!settle(*q).good()) cudaGetLastError();  // there is nobody left to tell
   cudaStreamSynchronize(q->stream);
   for (const auto& [point, event] : q->points) cudaEventDestroy(event);
   for (const cudaEvent_t event : q->spare) cudaEventDestroy(event);
@@ -76,6 +92,7 @@ weft_code mark(weft_queue c, uint64_t* point, weft_error* error) {
   return guarded(error, [&]() -> Outcome {
     Queue& q = *queue_of(c);
     WEFT_CUDA_TRY(cudaSetDevice(q.device.ordinal));
+    if (auto settled = settle(q); !settled.good()) return settled;
     const std::lock_guard lock(q.mutex);
     advance(q);
     cudaEvent_t event = nullptr;
@@ -94,8 +111,9 @@ weft_code wait(weft_queue c, weft_queue other, uint64_t point, weft_error* error
     WEFT_CUDA_TRY(cudaSetDevice(of.device.ordinal));
     const std::lock_guard lock(of.mutex);  // or the event might be recorded again in between
     const cudaEvent_t event = event_of(of, point);
-    if (event) WEFT_CUDA_TRY(cudaStreamWaitEvent(queue_of(c)->stream, event, 0));
-    return Outcome::ok();
+    if (!event) return Outcome::ok();
+    if (auto settled = settle(*queue_of(c)); !settled.good()) return settled;
+    return outcome(cudaStreamWaitEvent(queue_of(c)->stream, event, 0), "cudaStreamWaitEvent");
   });
 }
 
@@ -128,6 +146,7 @@ weft_code copy(weft_queue c, const weft_copy* what, weft_error* error) {
   return guarded(error, [&]() -> Outcome {
     Queue& q = *queue_of(c);
     WEFT_CUDA_TRY(cudaSetDevice(q.device.ordinal));
+    if (auto settled = settle(q); !settled.good()) return settled;
     if (auto enqueued = enqueue_copy(*what, q.stream); !enqueued.good()) return enqueued;
     if (what->source && what->target) return Outcome::ok();
     return outcome(cudaStreamSynchronize(q.stream), "a copy of host memory");
@@ -135,8 +154,12 @@ weft_code copy(weft_queue c, const weft_copy* what, weft_error* error) {
 }
 
 weft_code synchronize(weft_queue c, weft_error* error) {
-  return guarded(
-      error, [&] { return outcome(cudaStreamSynchronize(queue_of(c)->stream), "cudaStreamSynchronize"); });
+  return guarded(error, [&]() -> Outcome {
+    Queue& q = *queue_of(c);
+    WEFT_CUDA_TRY(cudaSetDevice(q.device.ordinal));
+    if (auto settled = settle(q); !settled.good()) return settled;
+    return outcome(cudaStreamSynchronize(q.stream), "cudaStreamSynchronize");
+  });
 }
 
 }  // namespace weft::cuda

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "collected.hpp"
 #include "device.hpp"
 
 // Sequences: the steps are captured into a graph for each set of bindings, and the last few graphs are kept.
@@ -62,11 +63,12 @@ class Sequence {
     return Outcome::ok();
   }
 
-  Outcome run(cudaStream_t stream, const Handles& handles) {
+  Outcome run(Queue& queue, const Handles& handles) {
     WEFT_CUDA_TRY(cudaSetDevice(device_.ordinal));
+    if (auto settled = settle(queue); !settled.good()) return settled;
     cudaGraphExec_t exec = nullptr;
     if (auto found = graph_for(handles, &exec); !found.good()) return found;
-    return outcome(cudaGraphLaunch(exec, stream), "cudaGraphLaunch");
+    return outcome(cudaGraphLaunch(exec, queue.stream), "cudaGraphLaunch");
   }
 
  private:
@@ -129,8 +131,12 @@ class Sequence {
     WEFT_CUDA_TRY(cudaEventRecord(events_[fork], streams_[0]));
     for (size_t s = 1; s < streams_.size(); ++s)
       WEFT_CUDA_TRY(cudaStreamWaitEvent(streams_[s], events_[fork], 0));
+    std::deque<Queue> queues;
+    for (const cudaStream_t s : streams_) queues.emplace_back(device_, s);
     for (size_t i = 0; i < steps_.size(); ++i)
-      if (auto step = capture_step(i, handles); !step.good()) return step;
+      if (auto step = capture_step(i, handles, queues[steps_[i].stream]); !step.good()) return step;
+    for (Queue& q : queues)
+      if (auto settled = settle(q); !settled.good()) return settled;
     for (size_t s = 1; s < streams_.size(); ++s) {
       WEFT_CUDA_TRY(cudaEventRecord(events_[fork + s], streams_[s]));
       WEFT_CUDA_TRY(cudaStreamWaitEvent(streams_[0], events_[fork + s], 0));
@@ -138,9 +144,9 @@ class Sequence {
     return Outcome::ok();
   }
 
-  Outcome capture_step(size_t i, const Handles& handles) {
+  Outcome capture_step(size_t i, const Handles& handles, Queue& queue) {
     const Step& step = steps_[i];
-    const cudaStream_t stream = streams_[step.stream];
+    const cudaStream_t stream = queue.stream;
     for (const uint32_t earlier : step.after)  // a stream keeps its order by itself
       if (steps_[earlier].stream != step.stream)
         WEFT_CUDA_TRY(cudaStreamWaitEvent(stream, events_[earlier], 0));
@@ -148,19 +154,20 @@ class Sequence {
       weft_copy c = step.copy;
       c.source = bound(c.source_binding, c.source, handles);
       c.target = bound(c.target_binding, c.target, handles);
+      if (auto settled = settle(queue); !settled.good()) return settled;
       if (auto copied = enqueue_copy(c, stream); !copied.good()) return copied;
     } else {
       const LaunchCopy launch(step.launch->get(),
                               [&](const weft_tensor& t) { return bound(t.binding, t.dl.data, handles); });
-      Queue queue{device_, stream};
       weft_launch l = *launch.get();
       l.queue = reinterpret_cast<weft_queue>(&queue);
       weft_error error{.size = sizeof error};
       if (const weft_code code = l.plan->kernel->launch(&l, &error); code != WEFT_OK)
         return Outcome::fail(code, "{}: {}", l.plan->kernel->id, error.text);
     }
-    if (step.is_waited_for) WEFT_CUDA_TRY(cudaEventRecord(events_[i], stream));
-    return Outcome::ok();
+    if (!step.is_waited_for) return Outcome::ok();
+    if (auto settled = settle(queue); !settled.good()) return settled;
+    return outcome(cudaEventRecord(events_[i], stream), "cudaEventRecord");
   }
 
   Device& device_;
@@ -183,7 +190,7 @@ weft_code make_sequence(weft_device d, const weft_sequence_desc* desc, weft_sequ
 
 weft_code run_sequence(weft_sequence s, weft_queue q, void* const* handles, uint32_t n, weft_error* error) {
   return guarded(error, [&] {
-    return reinterpret_cast<Sequence*>(s)->run(queue_of(q)->stream, Handles(handles, handles + n));
+    return reinterpret_cast<Sequence*>(s)->run(*queue_of(q), Handles(handles, handles + n));
   });
 }
 

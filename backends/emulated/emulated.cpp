@@ -1,5 +1,6 @@
 #include <atomic>
 
+#include "../cuda/collect.hpp"
 #include "../cuda/kernels.hpp"
 #include "weft/backend.hpp"
 
@@ -40,6 +41,19 @@ constexpr weft_backend kProvider = {.size = sizeof(weft_backend),
                                     .serves = "cpu"};
 
 }  // namespace
+
+namespace weft::cuda {
+
+Queue& queue_of(const Launch&) {
+  static Queue& queue = *new Queue;
+  return queue;
+}
+Outcome settle_locked(Queue& q) {
+  if (!q.collected) return Outcome::ok();
+  return std::exchange(q.collected, nullptr)->start(q);
+}
+
+}  // namespace weft::cuda
 
 weft_code WEFT_NEGOTIATE(const weft_host* host, const weft_backend** backend, weft_error* error) {
   return guarded(error, [&]() -> Outcome {

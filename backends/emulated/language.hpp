@@ -1,8 +1,11 @@
 #pragma once
+#include <memory>
+#include <mutex>
 #include <string>
 #include <tuple>
 #include <utility>
 
+#include "../cuda/collected.hpp"
 #include "threads.hpp"
 
 // The language of kernels (backends/cuda/kernel.hpp), on a CPU.
@@ -133,14 +136,28 @@ void multiply_add(float (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2])
 struct Grid {
   unsigned x = 1, y = 1, z = 1;
 };
+struct Queue {
+  std::mutex collecting;
+  std::unique_ptr<Collected> collected;
+};
+Queue& queue_of(const backend::Launch&);
+backend::Outcome settle_locked(Queue&);
+/// Work that is collected waits for nobody: a CPU's memory may be read as soon as a launch returns.
+inline bool may_wait(const Queue&) { return false; }
+
 template <class... P, class... A>
-backend::Outcome start(const backend::Launch&, Grid blocks, unsigned threads, size_t shared,
-                       void (*kernel)(P...), A... arguments) {
+backend::Outcome start_on(Queue&, Grid blocks, unsigned threads, size_t shared, void (*kernel)(P...),
+                          A... arguments) {
   const std::tuple<P...> all(arguments...);
   const std::string why =
       emulated::run({blocks.x, blocks.y, blocks.z}, {threads}, shared, [&] { std::apply(kernel, all); });
   if (why.empty()) return backend::Outcome::ok();
   return backend::Outcome::fail(WEFT_INTERNAL, "{}", why);
+}
+template <class... P, class... A>
+backend::Outcome start(const backend::Launch& l, Grid blocks, unsigned threads, size_t shared,
+                       void (*kernel)(P...), A... arguments) {
+  return start_on(queue_of(l), blocks, threads, shared, kernel, arguments...);
 }
 
 }  // namespace weft::cuda

@@ -63,13 +63,15 @@ void write() {
   FILE* file = path ? std::fopen(path, "w") : stderr;
   if (!file) return;
   std::vector<std::pair<std::string, Times>> all(by_kernel.begin(), by_kernel.end());
-  std::ranges::sort(all, [](const auto& a, const auto& b) { return a.second.nanoseconds > b.second.nanoseconds; });
+  std::ranges::sort(all,
+                    [](const auto& a, const auto& b) { return a.second.nanoseconds > b.second.nanoseconds; });
   std::fprintf(file, "%.3f ms in all, %.3f ms without a kernel\n", static_cast<double>(last - first) / 1e6,
                static_cast<double>(idle) / 1e6);
   for (const auto& [name, t] : all)
     std::fprintf(file, "%10.3f ms %7llu calls %9.2f us each  %s\n", static_cast<double>(t.nanoseconds) / 1e6,
                  static_cast<unsigned long long>(t.calls),
-                 static_cast<double>(t.nanoseconds) / 1e3 / static_cast<double>(t.calls), name.substr(0, 150).c_str());
+                 static_cast<double>(t.nanoseconds) / 1e3 / static_cast<double>(t.calls),
+                 name.substr(0, 150).c_str());
   if (path) std::fclose(file);
 }
 

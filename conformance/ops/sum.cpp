@@ -33,6 +33,18 @@ OpCases sum_cases() {
       {.inputs = {values({2147483647, 1, -2147483648.0L, -1, 4294967295, 7}, {3, 2})},
        .attrs = {{"axes", Shape{1}}},
        .why = "integers wrap around"},
+      {.inputs = {normal({70, 40})},
+       .attrs = {{"axes", Shape{0}}},
+       .why = "many rows",
+       .no_gradient = "as of few"},
+      {.inputs = {normal({3, 50, 33})},
+       .attrs = {{"axes", Shape{0, 1}}},
+       .why = "rows of two axes",
+       .no_gradient = "as of few"},
+      {.inputs = {normal({300, 600})},
+       .attrs = {{"axes", Shape{0}}, {"keep", 1}},
+       .why = "tiles of columns",
+       .no_gradient = "as of few"},
   };
 }
 

@@ -167,11 +167,11 @@ Outcome launch(const Launch& l) {
       const size_t shared = L::kRows == 1 ? 0 : 2 * sizeof(float) * static_cast<size_t>(columns);
       return start(l, {shares}, L::kThreads, shared, norm_grad_of_rows<L, kCentered>, p, s);
     });
+    if (!told.good()) return told;
     const int n = static_cast<int>(shares);
-    if (told.good()) told = start_sum_of_shares(l, p.shares, p.dweight, n, s.columns, 2 * columns);
-    if (told.good() && kCentered)
-      told = start_sum_of_shares(l, p.shares + columns, p.dbias, n, s.columns, 2 * columns);
-    return told;
+    auto of_weight = start_sum_of_shares(l, p.shares, p.dweight, n, s.columns, 2 * columns);
+    if (!of_weight.good() || !kCentered) return of_weight;
+    return start_sum_of_shares(l, p.shares + columns, p.dbias, n, s.columns, 2 * columns);
   });
 }
 

@@ -163,6 +163,7 @@ Support accepts(const OpCall& c) {
   if (c.attr("axis").integer() != 0 || c.attr("batch").integer() != 0 || x.rank() == 0)
     return Support::no("wants axis 0 and no batch, got {} and {}", c.attr("axis").integer(),
                        c.attr("batch").integer());
+  if (c.updates() != 0 && c.raw()->update_inputs[0] != 0) return Support::no("can only write over input 0");
   const ScatterSizes s = sizes_of(x.max(), c.input(1).max());
   constexpr int64_t kMost = int64_t{1} << 30;
   if (s.updates > kMost || s.rows > kMost || s.rows * ((s.columns + 127) / 128) > kMost)
@@ -184,13 +185,16 @@ Outcome launch(const Launch& l) {
   const Indices indices{index.data(), index.dtype() == DType::i64, s.rows};
   const auto blocks = [](int64_t n) { return Grid{static_cast<unsigned>((n + kThreads - 1) / kThreads)}; };
   const int64_t of_chunks = s.rows * s.chunks, warps = s.rows * ((s.columns + kColumnsOfWarp - 1) / kColumnsOfWarp);
-  auto told = start(l, blocks(of_chunks), kThreads, 0, clear, sorting.of_chunks, of_chunks, sorting.taken);
-  if (told.good() && s.updates > 0)
-    told = start(l, blocks(s.updates), kThreads, 0, rank_in_chunks, indices, sorting, s);
-  if (told.good()) told = start(l, blocks(s.rows), kThreads, 0, places_of_rows, sorting, s);
-  if (told.good() && s.updates > 0)
-    told = start(l, blocks(s.updates), kThreads, 0, sort_updates, indices, sorting, s);
-  if (!told.good()) return told;
+  if (auto told = start(l, blocks(of_chunks), kThreads, 0, clear, sorting.of_chunks, of_chunks, sorting.taken);
+      !told.good())
+    return told;
+  if (s.updates > 0)
+    if (auto told = start(l, blocks(s.updates), kThreads, 0, rank_in_chunks, indices, sorting, s); !told.good())
+      return told;
+  if (auto told = start(l, blocks(s.rows), kThreads, 0, places_of_rows, sorting, s); !told.good()) return told;
+  if (s.updates > 0)
+    if (auto told = start(l, blocks(s.updates), kThreads, 0, sort_updates, indices, sorting, s); !told.good())
+      return told;
   return with_type(x.dtype(), [&]<class T>(T*) {
     return start(l, blocks(warps * 32), kThreads, 0, add_updates<T>, x.data<const T>(), updates.data<const T>(),
                  y.data<T>(), sorting, s);

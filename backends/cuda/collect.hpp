@@ -1,0 +1,85 @@
+#pragma once
+#include <mutex>
+
+#include "collected.hpp"
+#include "kernel.hpp"
+
+// Small pieces of work of one kind, such as an optimizer's steps of all parameters, wait in their queue and
+// are launched together: when the queue is asked for anything else, or the next piece depends on one of them.
+namespace weft::cuda {
+
+template <class T>
+Range range_of(const T* at, int64_t n) {
+  return {reinterpret_cast<const char*>(at), reinterpret_cast<const char*>(at + n)};
+}
+
+/// Elements of a block, and pieces of a launch: a kernel's arguments take at most 4 KB.
+inline constexpr int kElementsOfBlock = 4096, kMostPieces = 48;
+
+/// The pieces of a launch: Work has `Piece`, what one piece is given; `Common`, what all of them are given;
+/// and `run(piece, common, begin, end)` for the threads of a block.
+template <class Work>
+struct Pieces {
+  typename Work::Piece all[kMostPieces];
+  int first_blocks[kMostPieces + 1];  // of each piece, and of one behind the last
+  int n;
+  typename Work::Common common;
+};
+
+template <class Work>
+__global__ void __launch_bounds__(256) run_pieces(Pieces<Work> pieces) {
+  wait_for_kernels_before();
+  let_next_kernel_start();
+  const int block = static_cast<int>(blockIdx.x);
+  int i = 0;
+  while (pieces.first_blocks[i + 1] <= block) ++i;
+  const int64_t begin = int64_t{block - pieces.first_blocks[i]} * kElementsOfBlock, size = pieces.all[i].n;
+  Work::run(pieces.all[i], pieces.common, begin,
+            begin + kElementsOfBlock < size ? begin + kElementsOfBlock : size);
+}
+
+template <class Work>
+class CollectedOf : public Collected {
+ public:
+  explicit CollectedOf(const typename Work::Common& common) { pieces_.n = 0, pieces_.common = common; }
+  bool takes(const typename Work::Common& common) const {
+    return pieces_.n < kMostPieces && pieces_.common == common;
+  }
+  void add(const typename Work::Piece& piece, std::span<const Range> reads, std::span<const Range> writes) {
+    pieces_.all[pieces_.n] = piece;
+    const auto blocks = static_cast<int>((piece.n + kElementsOfBlock - 1) / kElementsOfBlock);
+    if (pieces_.n == 0) pieces_.first_blocks[0] = 0;
+    pieces_.first_blocks[pieces_.n + 1] = pieces_.first_blocks[pieces_.n] + blocks;
+    ++pieces_.n;
+    reads_.insert(reads_.end(), reads.begin(), reads.end());
+    writes_.insert(writes_.end(), writes.begin(), writes.end());
+  }
+  Outcome start(Queue& queue) override {
+    const auto blocks = static_cast<unsigned>(pieces_.first_blocks[pieces_.n]);
+    if (blocks > 0)
+      if (auto told = start_on(queue, {blocks}, 256, 0, run_pieces<Work>, pieces_); !told.good()) return told;
+    return Work::finish(queue, pieces_);
+  }
+
+ private:
+  Pieces<Work> pieces_;
+};
+
+/// Adds a piece to those that wait.
+template <class Work>
+Outcome collect(const backend::Launch& l, const typename Work::Common& common,
+                const typename Work::Piece& piece, std::span<const Range> reads,
+                std::span<const Range> writes) {
+  Queue& queue = queue_of(l);
+  const std::lock_guard lock(queue.collecting);
+  auto* open = dynamic_cast<CollectedOf<Work>*>(queue.collected.get());
+  if (!open || !open->takes(common) || open->depends(reads, writes)) {
+    if (auto settled = settle_locked(queue); !settled.good()) return settled;
+    queue.collected = std::make_unique<CollectedOf<Work>>(common);
+    open = static_cast<CollectedOf<Work>*>(queue.collected.get());
+  }
+  open->add(piece, reads, writes);
+  return may_wait(queue) ? Outcome::ok() : settle_locked(queue);
+}
+
+}  // namespace weft::cuda

@@ -1,0 +1,40 @@
+#pragma once
+#include <algorithm>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "weft/backend.hpp"
+
+// What waits in a queue for more work of its kind (collect.hpp).
+namespace weft::cuda {
+
+using backend::Outcome;
+
+struct Queue;
+
+/// Bytes of memory.
+struct Range {
+  const char *begin, *end;
+  bool meets(const Range& other) const { return begin < other.end && other.begin < end; }
+};
+/// Pieces that wait.
+class Collected {
+ public:
+  virtual ~Collected() = default;
+  virtual Outcome start(Queue&) = 0;
+
+  bool depends(std::span<const Range> reads, std::span<const Range> writes) const {
+    const auto meet = [](std::span<const Range> some, std::span<const Range> others) {
+      return std::ranges::any_of(some, [&](const Range& r) {
+        return std::ranges::any_of(others, [&](const Range& o) { return r.meets(o); });
+      });
+    };
+    return meet(reads, writes_) || meet(writes, writes_) || meet(writes, reads_);
+  }
+
+ protected:
+  std::vector<Range> reads_, writes_;
+};
+
+}  // namespace weft::cuda

@@ -1,0 +1,214 @@
+#include <array>
+
+#include "../collect.hpp"
+#include "../kernels.hpp"
+#include "../rows.hpp"
+
+// What an optimizer does to each of many tensors: conversions, clipping, AdamW. Calls that follow one another
+// are one launch.
+namespace weft::cuda {
+
+using namespace backend;
+
+namespace {
+
+/// f(i) for each element of a block's share.
+template <class F>
+__device__ void each_element(int64_t begin, int64_t end, F f) {
+#pragma unroll 4
+  for (int64_t i = begin + threadIdx.x; i < end; i += 256) f(i);
+}
+
+struct Nothing {
+  bool operator==(const Nothing&) const = default;
+};
+
+// y = x in another type.
+template <class From, class To>
+struct Conversion {
+  struct Piece {
+    const From* x;
+    To* y;
+    int64_t n;
+  };
+  using Common = Nothing;
+  static __device__ void run(const Piece& p, const Common&, int64_t begin, int64_t end) {
+    each_element(begin, end, [&](int64_t i) { p.y[i] = narrowed<To>(widened(p.x[i])); });
+  }
+  static Outcome finish(Queue&, const Pieces<Conversion>&) { return Outcome::ok(); }
+};
+
+// y = x min(1, most / (norm + epsilon)); a NaN norm counts.
+template <class T>
+struct Clipping {
+  struct Piece {
+    const T* x;
+    const float* norm;
+    T* y;
+    int64_t n;
+  };
+  struct Common {
+    float most, epsilon;
+    bool operator==(const Common&) const = default;
+  };
+  static __device__ void run(const Piece& p, const Common& c, int64_t begin, int64_t end) {
+    const float wanted = c.most / (*p.norm + c.epsilon), scale = 1 < wanted ? 1 : wanted;
+    each_element(begin, end, [&](int64_t i) { p.y[i] = narrowed<T>(widened(p.x[i]) * scale); });
+  }
+  static Outcome finish(Queue&, const Pieces<Clipping>&) { return Outcome::ok(); }
+};
+
+struct AdamW {
+  struct Piece {
+    float* parameter;
+    const float* gradient;
+    float *mean, *square;
+    const float* rate;
+    float *mean_weight, *square_weight;
+    int64_t n;
+  };
+  struct Common {
+    float beta1, rest1, beta2, rest2, epsilon, decay;
+    bool operator==(const Common&) const = default;
+  };
+  static __device__ float next_mean_weight(const Piece& p, const Common& c) {
+    return *p.mean_weight * c.beta1 + c.rest1;
+  }
+  static __device__ float next_square_weight(const Piece& p, const Common& c) {
+    return *p.square_weight * c.beta2 + c.rest2;
+  }
+  static __device__ void run(const Piece& p, const Common& c, int64_t begin, int64_t end) {
+    const float rate = *p.rate, of_mean = 1 / next_mean_weight(p, c), of_square = 1 / next_square_weight(p, c),
+                decay = 1 - rate * c.decay;
+    each_element(begin, end, [&](int64_t i) {
+      const float g = p.gradient[i], m = p.mean[i] * c.beta1 + g * c.rest1,
+                  v = p.square[i] * c.beta2 + g * g * c.rest2;
+      p.mean[i] = m, p.square[i] = v;
+      p.parameter[i] = p.parameter[i] * decay - rate * (m * of_mean / (sqrtf(v * of_square) + c.epsilon));
+    });
+  }
+  static Outcome finish(Queue&, const Pieces<AdamW>&);
+};
+
+// All blocks have read the weights of the step before.
+__global__ void advance_weights(Pieces<AdamW> pieces) {
+  wait_for_kernels_before();
+  let_next_kernel_start();
+  const int i = static_cast<int>(threadIdx.x);
+  if (i >= pieces.n) return;
+  const AdamW::Piece& p = pieces.all[i];
+  *p.mean_weight = AdamW::next_mean_weight(p, pieces.common);
+  *p.square_weight = AdamW::next_square_weight(p, pieces.common);
+}
+
+Outcome AdamW::finish(Queue& queue, const Pieces<AdamW>& pieces) {
+  return start_on(queue, {1}, 64, 0, advance_weights, pieces);
+}
+static_assert(kMostPieces <= 64 && sizeof(Pieces<AdamW>) <= 4000);
+
+Support float_type(DType type) {
+  if (type == DType::f32 || type == DType::f16 || type == DType::bf16) return Support::yes();
+  return Support::no("computes on f32, f16 and bf16, got {}", type);
+}
+Support few_elements(TypeView t) {
+  int64_t n = 1;
+  for (const int64_t d : t.max()) n *= d;
+  return n < int64_t{1} << 40 ? Support::yes() : Support::no("{} elements", n);
+}
+
+Support accepts_conversion(const OpCall& c) {
+  const int64_t from = c.op() == "assign" ? 1 : 0;
+  const DType x = c.input(from).dtype(), y = c.output(0).dtype();
+  if (auto s = float_type(x); !s) return s;
+  if (auto s = float_type(y); !s) return s;
+  if (x == y || (x != DType::f32 && y != DType::f32)) return Support::no("from {} to {}", x, y);
+  return few_elements(c.input(from));
+}
+Outcome convert(const Launch& l) {
+  const TensorView from = l.input(l.call().op() == "assign" ? 1 : 0), to = l.output(0);
+  const int64_t n = from.size();
+  return with_type(from.dtype(), [&]<class From>(From*) {
+    return with_type(to.dtype(), [&]<class To>(To*) {
+      const auto* x = from.data<const From>();
+      auto* y = to.data<To>();
+      return collect<Conversion<From, To>>(l, {}, {x, y, n}, std::array{range_of(x, n)},
+                                           std::array{range_of(y, n)});
+    });
+  });
+}
+
+Support accepts_clipping(const OpCall& c) {
+  if (c.updates() != 0 && c.raw()->update_inputs[0] != 0) return Support::no("can only write over input 0");
+  if (auto s = float_type(c.input(0).dtype()); !s) return s;
+  return few_elements(c.input(0));
+}
+Outcome clip(const Launch& l) {
+  const TensorView x = l.input(0), y = l.output(0);
+  const int64_t n = x.size();
+  const auto* norm = l.input(1).data<const float>();
+  const auto number = [&](const char* name, double missing) {
+    return static_cast<float>(l.call().attr(name).real(missing));
+  };
+  return with_type(x.dtype(), [&]<class T>(T*) {
+    return collect<Clipping<T>>(l, {number("max_norm", 1), number("epsilon", 1e-6)},
+                                {x.data<const T>(), norm, y.data<T>(), n},
+                                std::array{range_of(x.data<const T>(), n), range_of(norm, 1)},
+                                std::array{range_of(y.data<const T>(), n)});
+  });
+}
+
+Support accepts_adamw(const OpCall& c) {
+  for (int64_t i = 0; i < 7; ++i)
+    if (c.input(i).dtype() != DType::f32) return Support::no("computes on f32, got {}", c.input(i).dtype());
+  constexpr std::array<uint32_t, 5> over = {0, 2, 3, 5, 6};
+  if (c.updates() != 0b11111 || !std::equal(over.begin(), over.end(), c.raw()->update_inputs))
+    return Support::no("every result must be written over its operand");
+  return few_elements(c.input(0));
+}
+Outcome adamw(const Launch& l) {
+  const auto number = [&](const char* name, double missing) { return l.call().attr(name).real(missing); };
+  const double beta1 = number("beta1", 0.9), beta2 = number("beta2", 0.999);
+  const AdamW::Common common{static_cast<float>(beta1),
+                             static_cast<float>(1 - beta1),
+                             static_cast<float>(beta2),
+                             static_cast<float>(1 - beta2),
+                             static_cast<float>(number("epsilon", 1e-8)),
+                             static_cast<float>(number("weight_decay", 0.01))};
+  const auto out = [&](int64_t i) { return l.output(i).data<float>(); };
+  const auto *gradient = l.input(1).data<const float>(), *rate = l.input(4).data<const float>();
+  const int64_t n = l.input(0).size();
+  return collect<AdamW>(l, common, {out(0), gradient, out(1), out(2), rate, out(3), out(4), n},
+                        std::array{range_of(gradient, n), range_of(rate, 1)},
+                        std::array{range_of(out(0), n), range_of(out(1), n), range_of(out(2), n),
+                                   range_of(out(3), 1), range_of(out(4), 1)});
+}
+
+}  // namespace
+
+std::span<const KernelRecord> optimizer_pieces() {
+  static const KernelRecord all[] = {{.op = "adamw_step",
+                                      .variant = "pieces",
+                                      .reads = {"beta1", "beta2", "epsilon", "weight_decay"},
+                                      .accepts = accepts_adamw,
+                                      .launch = adamw,
+                                      .in_place = true},
+                                     {.op = "global_norm_clip",
+                                      .variant = "pieces",
+                                      .reads = {"max_norm", "epsilon"},
+                                      .accepts = accepts_clipping,
+                                      .launch = clip,
+                                      .in_place = true},
+                                     {.op = "cast",
+                                      .variant = "pieces",
+                                      .reads = {"dtype"},
+                                      .accepts = accepts_conversion,
+                                      .launch = convert},
+                                     {.op = "assign",
+                                      .variant = "pieces",
+                                      .accepts = accepts_conversion,
+                                      .launch = convert,
+                                      .in_place = true}};
+  return all;
+}
+
+}  // namespace weft::cuda
