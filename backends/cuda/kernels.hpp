@@ -14,6 +14,7 @@ std::span<const backend::KernelRecord> cross_entropy_rows();
 std::span<const backend::KernelRecord> scatter_add_rows();
 std::span<const backend::KernelRecord> sum_columns();
 std::span<const backend::KernelRecord> optimizer_pieces();
+std::span<const backend::KernelRecord> gelu_elements();
 std::span<const backend::KernelRecord> attention_flash();
 std::span<const backend::KernelRecord> attention_grad_flash();
 
@@ -23,7 +24,7 @@ inline std::span<const backend::KernelRecord> own_kernels() {
     std::vector<backend::KernelRecord> records;
     for (const auto list :
          {softmax_rows(), norm_rows(), norm_grad_rows(), cross_entropy_rows(), scatter_add_rows(),
-          sum_columns(), optimizer_pieces(), attention_flash(), attention_grad_flash()})
+          sum_columns(), optimizer_pieces(), gelu_elements(), attention_flash(), attention_grad_flash()})
       records.insert(records.end(), list.begin(), list.end());
     return records;
   }();

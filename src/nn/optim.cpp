@@ -62,14 +62,15 @@ void Optimizer::step(const Tensor& rate, const Tensor& when) {
   for (const Slot* s : moving) {
     const Tensor g = s->parameter.grad();
     gradients.push_back(s->has_master() ? cast(g, s->value.dtype()) : g);
-    if (when) gradients.back() = where(when, gradients.back(), Tensor::scalar(0, s->value.dtype()));
   }
+  if (when)
+    for (Tensor& g : gradients) g = where(when, g, Tensor::scalar(0, g.dtype()));
   const Tensor moves = when ? where(when, rate, Tensor::scalar(0, rate.dtype())) : rate;
   if (clip_.most > 0) gradients = clip_global_norm(gradients, clip_.most, clip_.epsilon).tensors;
-  for (size_t i = 0; i < moving.size(); ++i) {
-    update(*moving[i], gradients[i], moves);
-    if (moving[i]->has_master()) assign(moving[i]->parameter, moving[i]->value);
-  }
+  // Calls of one kind follow one another: a device may run them as one.
+  for (size_t i = 0; i < moving.size(); ++i) update(*moving[i], gradients[i], moves);
+  for (const Slot* slot : moving)
+    if (slot->has_master()) assign(slot->parameter, slot->value);
   clear_gradients();
 }
 

@@ -5,8 +5,8 @@
 
 // Updates added to rows of a table, as an embedding's gradient is. Updates of one row are added in their order,
 // so first they are sorted by row: positions are cut into chunks, each position learns how many before it in
-// its chunk have its row, and sums over the chunks give it a place. Then each row adds up its updates. An
-// index outside the table is left out.
+// its chunk have its row, and sums over the chunks give it a place. Then a warp adds up a row's updates, or a
+// block where there are many. An index outside the table is left out.
 namespace weft::cuda {
 
 using namespace backend;
@@ -15,6 +15,8 @@ namespace {
 
 constexpr int kThreads = 256, kMostChunks = 64;
 constexpr int kColumnsOfWarp = 4 * 32;
+constexpr int kMany = 64;  // updates of a row that a block adds up
+constexpr int kWarps = kThreads / 32, kMostLongBlocks = 264;
 
 struct Indices {
   const void* of_updates;
@@ -42,12 +44,13 @@ ScatterSizes scatter_sizes(int64_t updates, int64_t rows, int64_t columns) {
 }
 
 /// The workspace: how many updates of each chunk a row has, then where they begin; where a row's updates begin
-/// among all, and how many there are; ranks within chunks; positions sorted by row; how many places are taken.
+/// among all, and how many there are; ranks within chunks; positions sorted by row; rows with many updates;
+/// how many places are taken, and how many rows have many.
 struct Sorting {
-  int *of_chunks, *begins, *counts, *ranks, *sorted, *taken;
+  int *of_chunks, *begins, *counts, *ranks, *sorted, *long_rows, *taken, *n_long;
 
   static int64_t ints(const ScatterSizes& s) {
-    return s.rows * (s.chunks + 2) + 2 * s.updates + 1;
+    return s.rows * (s.chunks + 2) + 2 * s.updates + s.updates / kMany + 3;
   }
   Sorting(int* at, const ScatterSizes& s)
       : of_chunks(at),
@@ -55,15 +58,17 @@ struct Sorting {
         counts(begins + s.rows),
         ranks(counts + s.rows),
         sorted(ranks + s.updates),
-        taken(sorted + s.updates) {}
+        long_rows(sorted + s.updates),
+        taken(long_rows + s.updates / kMany + 1),
+        n_long(taken + 1) {}
 };
 
-__global__ void __launch_bounds__(kThreads) clear(int* all, int64_t n, int* taken) {
+__global__ void __launch_bounds__(kThreads) clear(Sorting to, int64_t n) {
   wait_for_kernels_before();
   let_next_kernel_start();
   const int64_t i = int64_t{blockIdx.x} * kThreads + threadIdx.x;
-  if (i < n) all[i] = 0;
-  if (i == 0) *taken = 0;
+  if (i < n) to.of_chunks[i] = 0;
+  if (i == 0) *to.taken = *to.n_long = 0;
 }
 
 __global__ void __launch_bounds__(kThreads) rank_in_chunks(Indices indices, Sorting to, ScatterSizes s) {
@@ -101,6 +106,7 @@ __global__ void __launch_bounds__(kThreads) places_of_rows(Sorting to, ScatterSi
   }
   to.counts[row] = count;
   to.begins[row] = count > 0 ? atomicAdd(to.taken, count) : 0;
+  if (count > kMany) to.long_rows[atomicAdd(to.n_long, 1)] = static_cast<int>(row);
 }
 
 __global__ void __launch_bounds__(kThreads) sort_updates(Indices indices, Sorting to, ScatterSizes s) {
@@ -113,34 +119,72 @@ __global__ void __launch_bounds__(kThreads) sort_updates(Indices indices, Sortin
   to.sorted[to.begins[row] + before + to.ranks[i]] = static_cast<int>(i);
 }
 
-// A warp adds up four pieces of 32 columns of a row.
+/// Four columns of a thread, 32 apart.
+struct Columns {
+  int64_t first, end;
+  float sums[4];
+
+  template <class T>
+  __device__ void add(const T* row) {
+#pragma unroll
+    for (int k = 0; k < 4; ++k)
+      if (const int64_t c = first + 32 * k; c < end) sums[k] += widened(row[c]);
+  }
+  /// Adds updates [begin, end) of those sorted.
+  template <class T>
+  __device__ void add(const T* updates, const int* sorted, int from, int to) {
+#pragma unroll 4
+    for (int i = from; i < to; ++i) add(updates + int64_t{sorted[i]} * end);
+  }
+  template <class T>
+  __device__ void store(T* row) const {
+#pragma unroll
+    for (int k = 0; k < 4; ++k)
+      if (const int64_t c = first + 32 * k; c < end) row[c] = narrowed<T>(sums[k]);
+  }
+};
+
+// A warp adds up the few updates of a row.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     add_updates(const T* x, const T* updates, T* y, Sorting from, ScatterSizes s) {
   wait_for_kernels_before();
   let_next_kernel_start();
   const int64_t of_row = (s.columns + kColumnsOfWarp - 1) / kColumnsOfWarp,
-                warp = (int64_t{blockIdx.x} * kThreads + threadIdx.x) / 32, row = warp / of_row,
-                first = warp % of_row * kColumnsOfWarp + threadIdx.x % 32;
-  if (row >= s.rows) return;
-  float sums[4];
+                warp = (int64_t{blockIdx.x} * kThreads + threadIdx.x) / 32, row = warp / of_row;
+  if (row >= s.rows || from.counts[row] > kMany) return;
+  Columns columns{warp % of_row * kColumnsOfWarp + threadIdx.x % 32, s.columns, {}};
+  columns.add(x + row * s.columns);
+  columns.add(updates, from.sorted + from.begins[row], 0, from.counts[row]);
+  columns.store(y + row * s.columns);
+}
+
+// Each warp of a block adds up one part of a row's many updates; the parts are added in their order.
+template <class T>
+__global__ void __launch_bounds__(kThreads)
+    add_many_updates(const T* x, const T* updates, T* y, Sorting from, ScatterSizes s) {
+  __shared__ float of_warps[kWarps][kColumnsOfWarp];
+  wait_for_kernels_before();
+  let_next_kernel_start();
+  const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
+  const int n_long = *from.n_long;
+  for (int i = static_cast<int>(blockIdx.x); i < n_long; i += static_cast<int>(gridDim.x)) {
+    const int64_t row = from.long_rows[i];
+    const int count = from.counts[row], part = (count + kWarps - 1) / kWarps, begin = warp * part,
+              end = begin + part < count ? begin + part : count;
+    Columns columns{int64_t{blockIdx.y} * kColumnsOfWarp + lane, s.columns, {}};
+    if (warp == 0) columns.add(x + row * s.columns);
+    columns.add(updates, from.sorted + from.begins[row], begin, end);
+    sync_block();  // the sums of the row before have been read
 #pragma unroll
-  for (int k = 0; k < 4; ++k) {
-    const int64_t c = first + 32 * k;
-    sums[k] = c < s.columns ? widened(x[row * s.columns + c]) : 0;
-  }
-  const int* const sorted = from.sorted + from.begins[row];
-  const int n = from.counts[row];
-#pragma unroll 4
-  for (int i = 0; i < n; ++i) {
-    const T* const update = updates + int64_t{sorted[i]} * s.columns;
+    for (int k = 0; k < 4; ++k) of_warps[warp][lane + 32 * k] = columns.sums[k];
+    sync_block();
+    if (warp != 0) continue;
 #pragma unroll
     for (int k = 0; k < 4; ++k)
-      if (const int64_t c = first + 32 * k; c < s.columns) sums[k] += widened(update[c]);
+      for (int w = 1; w < kWarps; ++w) columns.sums[k] += of_warps[w][lane + 32 * k];
+    columns.store(y + row * s.columns);
   }
-#pragma unroll
-  for (int k = 0; k < 4; ++k)
-    if (const int64_t c = first + 32 * k; c < s.columns) y[row * s.columns + c] = narrowed<T>(sums[k]);
 }
 
 int64_t elements(std::span<const int64_t> sizes) {
@@ -166,7 +210,8 @@ Support accepts(const OpCall& c) {
   if (c.updates() != 0 && c.raw()->update_inputs[0] != 0) return Support::no("can only write over input 0");
   const ScatterSizes s = sizes_of(x.max(), c.input(1).max());
   constexpr int64_t kMost = int64_t{1} << 30;
-  if (s.updates > kMost || s.rows > kMost || s.rows * ((s.columns + 127) / 128) > kMost)
+  if (s.updates > kMost || s.rows > kMost || s.rows * ((s.columns + 127) / 128) > kMost ||
+      s.columns > int64_t{1} << 22)
     return Support::no("{} updates of {} rows of {}", s.updates, s.rows, s.columns);
   return Support::yes();
 }
@@ -185,7 +230,7 @@ Outcome launch(const Launch& l) {
   const Indices indices{index.data(), index.dtype() == DType::i64, s.rows};
   const auto blocks = [](int64_t n) { return Grid{static_cast<unsigned>((n + kThreads - 1) / kThreads)}; };
   const int64_t of_chunks = s.rows * s.chunks, warps = s.rows * ((s.columns + kColumnsOfWarp - 1) / kColumnsOfWarp);
-  if (auto told = start(l, blocks(of_chunks), kThreads, 0, clear, sorting.of_chunks, of_chunks, sorting.taken);
+  if (auto told = start(l, blocks(of_chunks), kThreads, 0, clear, sorting, of_chunks);
       !told.good())
     return told;
   if (s.updates > 0)
@@ -196,8 +241,13 @@ Outcome launch(const Launch& l) {
     if (auto told = start(l, blocks(s.updates), kThreads, 0, sort_updates, indices, sorting, s); !told.good())
       return told;
   return with_type(x.dtype(), [&]<class T>(T*) {
-    return start(l, blocks(warps * 32), kThreads, 0, add_updates<T>, x.data<const T>(), updates.data<const T>(),
-                 y.data<T>(), sorting, s);
+    const auto *old = x.data<const T>(), *added = updates.data<const T>();
+    auto few = start(l, blocks(warps * 32), kThreads, 0, add_updates<T>, old, added, y.data<T>(), sorting, s);
+    const int64_t most_long = s.updates / (kMany + 1);
+    if (!few.good() || most_long == 0) return few;
+    const Grid of_long{static_cast<unsigned>(std::min<int64_t>(most_long, kMostLongBlocks)),
+                       static_cast<unsigned>(warps / s.rows)};
+    return start(l, of_long, kThreads, 0, add_many_updates<T>, old, added, y.data<T>(), sorting, s);
   });
 }
 

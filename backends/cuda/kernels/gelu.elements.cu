@@ -1,0 +1,107 @@
+#include "../kernels.hpp"
+#include "../rows.hpp"
+
+// gelu and its gradient. With p = P(X < x), the tanh form has p = 1 / (1 + exp(-2 u)), which keeps its relative
+// precision where p is small.
+namespace weft::cuda {
+
+using namespace backend;
+
+namespace {
+
+constexpr int kThreads = 256;
+constexpr float kScale = 0.7978845608028654f, kCube = 0.044715f;  // sqrt(2 / pi)
+
+/// P(X < x) and P(X > x).
+struct Tails {
+  float below, above;
+};
+__device__ inline Tails tails_by_tanh(float x) {
+  const float u = kScale * (x + kCube * x * x * x), e = expf(-2 * fabsf(u)), near = 1 / (1 + e), far = e * near;
+  return u < 0 ? Tails{far, near} : Tails{near, far};
+}
+
+template <bool kTanh>
+__device__ float gelu_of(float x) {
+  if (kTanh) return x * tails_by_tanh(x).below;
+  return x * 0.5f * erfcf(-x * 0.7071067811865476f);
+}
+
+// dy (P + x P'); beyond 40 the tails are 0 and 1, and up to there no power of x overflows.
+template <bool kTanh>
+__device__ float gelu_grad_of(float x, float dy) {
+  const float near = x < -40 ? -40.0f : x > 40 ? 40.0f : x, square = near * near;
+  if (!kTanh)
+    return dy * (0.5f * erfcf(-near * 0.7071067811865476f) + x * 0.5f * kScale * expf(-0.5f * square));
+  const Tails p = tails_by_tanh(near);
+  return dy * (p.below + x * 2 * p.below * p.above * kScale * (1 + 3 * kCube * square));
+}
+
+/// y = f(x...) for all elements; kWide neighbouring ones a thread.
+template <int kWide, class T, class F, class... X>
+__device__ void map_elements(T* y, int64_t n, F f, const X*... x) {
+  const int64_t at = (int64_t{blockIdx.x} * kThreads + threadIdx.x) * kWide;
+  if (at >= n) return;
+  const auto elements = [&](auto... pieces) {
+    Piece<T, kWide> results;
+#pragma unroll
+    for (int i = 0; i < kWide; ++i) results.of[i] = narrowed<T>(f(widened(pieces.of[i])...));
+    *reinterpret_cast<Piece<T, kWide>*>(y + at) = results;
+  };
+  elements(*reinterpret_cast<const Piece<T, kWide>*>(x + at)...);
+}
+
+template <class T, int kWide, bool kTanh>
+__global__ void __launch_bounds__(kThreads) gelu_of_elements(const T* x, T* y, int64_t n) {
+  wait_for_kernels_before();
+  let_next_kernel_start();
+  map_elements<kWide>(y, n, [](float v) { return gelu_of<kTanh>(v); }, x);
+}
+template <class T, int kWide, bool kTanh>
+__global__ void __launch_bounds__(kThreads) gelu_grad_of_elements(const T* x, const T* dy, T* dx, int64_t n) {
+  wait_for_kernels_before();
+  let_next_kernel_start();
+  map_elements<kWide>(dx, n, [](float v, float d) { return gelu_grad_of<kTanh>(v, d); }, x, dy);
+}
+
+Support accepts(const OpCall& c) {
+  const DType type = c.input(0).dtype();
+  if (type != DType::f32 && type != DType::f16 && type != DType::bf16)
+    return Support::no("computes on f32, f16 and bf16, got {}", type);
+  int64_t n = 1;
+  for (const int64_t d : c.input(0).max()) n *= d;
+  return n < int64_t{1} << 39 ? Support::yes() : Support::no("{} elements", n);
+}
+
+template <class T, int kWide, bool kTanh>
+Outcome run(const Launch& l, int64_t n) {
+  const int64_t of_block = kThreads * kWide;
+  const Grid blocks{static_cast<unsigned>((n + of_block - 1) / of_block)};
+  const auto* x = l.input(0).data<const T>();
+  auto* y = l.output(0).data<T>();
+  if (l.call().op() == "gelu") return start(l, blocks, kThreads, 0, gelu_of_elements<T, kWide, kTanh>, x, y, n);
+  return start(l, blocks, kThreads, 0, gelu_grad_of_elements<T, kWide, kTanh>, x, l.input(1).data<const T>(), y, n);
+}
+
+Outcome launch(const Launch& l) {
+  const int64_t n = l.input(0).size();
+  if (n == 0) return Outcome::ok();
+  const TensorView other = l.call().n_inputs() > 1 ? l.input(1) : TensorView(nullptr);
+  const bool wide = aligned_rows(n, {l.input(0), other, l.output(0)});
+  return with_type(l.input(0).dtype(), [&]<class T>(T*) {
+    constexpr int kWide = 16 / sizeof(T);
+    if (l.call().attr("approximate").integer()) return wide ? run<T, kWide, true>(l, n) : run<T, 1, true>(l, n);
+    return wide ? run<T, kWide, false>(l, n) : run<T, 1, false>(l, n);
+  });
+}
+
+}  // namespace
+
+std::span<const KernelRecord> gelu_elements() {
+  static const KernelRecord all[] = {
+      {.op = "gelu", .variant = "elements", .reads = {"approximate"}, .accepts = accepts, .launch = launch},
+      {.op = "gelu_grad", .variant = "elements", .reads = {"approximate"}, .accepts = accepts, .launch = launch}};
+  return all;
+}
+
+}  // namespace weft::cuda
