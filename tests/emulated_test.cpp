@@ -24,7 +24,8 @@ constexpr const char* kKernels[] = {"attention.flash",         "attention_grad.f
                                     "softmax_grad.rows",       "layer_norm.rows",      "layer_norm_grad.rows",
                                     "rms_norm.rows",           "rms_norm_grad.rows",   "cross_entropy.rows",
                                     "cross_entropy_grad.rows", "scatter_add.rows",     "sum.columns",
-                                    "global_norm_clip.pieces", "cast.pieces",          "assign.pieces"};
+                                    "global_norm_clip.pieces", "cast.pieces",          "assign.pieces",
+                                    "mean_square.pieces",      "gelu.elements",        "gelu_grad.elements"};
 
 std::string op_of(std::string_view kernel) { return std::string(kernel.substr(0, kernel.find('.'))); }
 

@@ -16,6 +16,8 @@ Range range_of(const T* at, int64_t n) {
 /// Elements of a block, and pieces of a launch: a kernel's arguments take at most 4 KB.
 inline constexpr int kElementsOfBlock = 4096, kMostPieces = 48;
 
+inline int64_t blocks_of(int64_t n) { return (n + kElementsOfBlock - 1) / kElementsOfBlock; }
+
 /// The pieces of a launch: Work has `Piece`, what one piece is given; `Common`, what all of them are given;
 /// and `run(piece, common, begin, end)` for the threads of a block.
 template <class Work>
@@ -41,15 +43,17 @@ __global__ void __launch_bounds__(256) run_pieces(Pieces<Work> pieces) {
 template <class Work>
 class CollectedOf : public Collected {
  public:
-  explicit CollectedOf(const typename Work::Common& common) { pieces_.n = 0, pieces_.common = common; }
-  bool takes(const typename Work::Common& common) const {
-    return pieces_.n < kMostPieces && pieces_.common == common;
+  explicit CollectedOf(const typename Work::Common& common) {
+    pieces_.n = 0, pieces_.first_blocks[0] = 0, pieces_.common = common;
+  }
+  bool takes(const typename Work::Common& common, int64_t n) const {
+    return pieces_.n < kMostPieces && pieces_.common == common &&
+           pieces_.first_blocks[pieces_.n] + blocks_of(n) <= kPartials;
   }
   void add(const typename Work::Piece& piece, std::span<const Range> reads, std::span<const Range> writes) {
     pieces_.all[pieces_.n] = piece;
-    const auto blocks = static_cast<int>((piece.n + kElementsOfBlock - 1) / kElementsOfBlock);
-    if (pieces_.n == 0) pieces_.first_blocks[0] = 0;
-    pieces_.first_blocks[pieces_.n + 1] = pieces_.first_blocks[pieces_.n] + blocks;
+    pieces_.first_blocks[pieces_.n + 1] =
+        pieces_.first_blocks[pieces_.n] + static_cast<int>(blocks_of(piece.n));
     ++pieces_.n;
     reads_.insert(reads_.end(), reads.begin(), reads.end());
     writes_.insert(writes_.end(), writes.begin(), writes.end());
@@ -73,7 +77,7 @@ Outcome collect(const backend::Launch& l, const typename Work::Common& common,
   Queue& queue = queue_of(l);
   const std::lock_guard lock(queue.collecting);
   auto* open = dynamic_cast<CollectedOf<Work>*>(queue.collected.get());
-  if (!open || !open->takes(common) || open->depends(reads, writes)) {
+  if (!open || !open->takes(common, piece.n) || open->depends(reads, writes)) {
     if (auto settled = settle_locked(queue); !settled.good()) return settled;
     queue.collected = std::make_unique<CollectedOf<Work>>(common);
     open = static_cast<CollectedOf<Work>*>(queue.collected.get());

@@ -13,6 +13,9 @@ using backend::Outcome;
 
 struct Queue;
 
+/// Numbers of a queue in which blocks leave their sums for the kernel after them.
+inline constexpr int kPartials = 65536;
+
 /// Bytes of memory.
 struct Range {
   const char *begin, *end;

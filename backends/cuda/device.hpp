@@ -43,6 +43,7 @@ struct Queue {
   Device& device;
   cudaStream_t stream;  ///< For whoever has called `settle`.
   bool imported = false;
+  float* partials = nullptr;               ///< kPartials of them, of who made the queue
   std::mutex collecting{};                 ///< Guards what follows.
   std::unique_ptr<Collected> collected{};  ///< Work that waits for more of its kind.
   std::mutex mutex;                        ///< Guards what follows, which any thread may ask for.

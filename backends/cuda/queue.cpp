@@ -56,13 +56,26 @@ Outcome settle(Queue& q) {
   return settle_locked(q);
 }
 
+namespace {
+
+// A queue of a stream, with memory of its own.
+Outcome make_queue(Device& d, cudaStream_t stream, bool imported, weft_queue* out) {
+  auto q = std::make_unique<Queue>(d, stream, imported);
+  WEFT_CUDA_TRY(cudaMalloc(reinterpret_cast<void**>(&q->partials), kPartials * sizeof(float)));
+  *out = reinterpret_cast<weft_queue>(q.release());
+  return Outcome::ok();
+}
+
+}  // namespace
+
 weft_code open_queue(weft_device d, weft_queue* out, weft_error* error) {
   return guarded(error, [&]() -> Outcome {
     WEFT_CUDA_TRY(cudaSetDevice(device_of(d)->ordinal));
     cudaStream_t stream = nullptr;
     WEFT_CUDA_TRY(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
-    *out = reinterpret_cast<weft_queue>(new Queue{*device_of(d), stream});
-    return Outcome::ok();
+    auto made = make_queue(*device_of(d), stream, false, out);
+    if (!made.good()) cudaStreamDestroy(stream);
+    return made;
   });
 }
 
@@ -73,8 +86,8 @@ weft_code import_queue(weft_device d, void* native, weft_queue* out, weft_error*
     if (device != device_of(d)->ordinal)
       return Outcome::fail(WEFT_INVALID_ARGUMENT, "the stream is of cuda:{}, not of cuda:{}", device,
                            device_of(d)->ordinal);
-    *out = reinterpret_cast<weft_queue>(new Queue{*device_of(d), static_cast<cudaStream_t>(native), true});
-    return Outcome::ok();
+    WEFT_CUDA_TRY(cudaSetDevice(device));
+    return make_queue(*device_of(d), static_cast<cudaStream_t>(native), true, out);
   });
 }
 
@@ -85,6 +98,7 @@ void close_queue(weft_queue c) {
   cudaStreamSynchronize(q->stream);
   for (const auto& [point, event] : q->points) cudaEventDestroy(event);
   for (const cudaEvent_t event : q->spare) cudaEventDestroy(event);
+  cudaFree(q->partials);
   if (!q->imported) cudaStreamDestroy(q->stream);
 }
 

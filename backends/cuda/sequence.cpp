@@ -50,6 +50,7 @@ class Sequence {
     for (const Graph& g : graphs_) cudaGraphExecDestroy(g.exec);
     for (const cudaEvent_t e : events_) cudaEventDestroy(e);
     for (const cudaStream_t s : streams_) cudaStreamDestroy(s);
+    cudaFree(partials_);
   }
 
   Outcome prepare() {
@@ -58,6 +59,7 @@ class Sequence {
     for (const Step& s : steps_) streams = std::max(streams, s.stream + 1);
     streams_.resize(streams);
     for (cudaStream_t& s : streams_) WEFT_CUDA_TRY(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking));
+    WEFT_CUDA_TRY(cudaMalloc(reinterpret_cast<void**>(&partials_), streams * kPartials * sizeof(float)));
     events_.resize(steps_.size() + streams + 1);
     for (cudaEvent_t& e : events_) WEFT_CUDA_TRY(cudaEventCreateWithFlags(&e, cudaEventDisableTiming));
     return Outcome::ok();
@@ -132,7 +134,8 @@ class Sequence {
     for (size_t s = 1; s < streams_.size(); ++s)
       WEFT_CUDA_TRY(cudaStreamWaitEvent(streams_[s], events_[fork], 0));
     std::deque<Queue> queues;
-    for (const cudaStream_t s : streams_) queues.emplace_back(device_, s);
+    for (size_t i = 0; i < streams_.size(); ++i)
+      queues.emplace_back(device_, streams_[i]).partials = partials_ + i * kPartials;
     for (size_t i = 0; i < steps_.size(); ++i)
       if (auto step = capture_step(i, handles, queues[steps_[i].stream]); !step.good()) return step;
     for (Queue& q : queues)
@@ -173,6 +176,7 @@ class Sequence {
   Device& device_;
   std::vector<Step> steps_;
   std::vector<cudaStream_t> streams_;
+  float* partials_ = nullptr;        // of each stream's queue
   std::vector<cudaEvent_t> events_;  // of the steps, of the fork, of the other streams' ends
   std::deque<Graph> graphs_;         // most recently used first
 };

@@ -139,6 +139,8 @@ struct Grid {
 struct Queue {
   std::mutex collecting;
   std::unique_ptr<Collected> collected;
+  std::unique_ptr<float[]> own_partials = std::make_unique<float[]>(kPartials);
+  float* partials = own_partials.get();
 };
 Queue& queue_of(const backend::Launch&);
 backend::Outcome settle_locked(Queue&);

@@ -48,13 +48,20 @@ std::vector<Tensor> split(const Tensor& x, const Shape& sizes, int64_t axis) {
 // A cast would copy what has the type already.
 static Tensor as(const Tensor& t, DType type) { return t.dtype() == type ? t : cast(t, type); }
 
+// One call that reads x once, where a device has a kernel for it. The mean of nothing is not a number.
+static Tensor sum_of_squares(const Tensor& x) {
+  const Dim n = element_count(x.type().shape);
+  if (!n.is_const() || n.value() == 0) return sum(mul(x, x));
+  return mul(mean_square(x), Tensor::scalar(static_cast<double>(n.value()), x.dtype()));
+}
+
 Clipped clip_global_norm(std::span<const Tensor> tensors, double max_norm, double epsilon) {
   if (tensors.empty()) throw Error(invalid("clip_global_norm: wants at least one tensor, got none"));
   const bool wide = std::ranges::any_of(tensors, [](const Tensor& t) { return t.dtype() == DType::f64; });
   const DType sum_type = wide ? DType::f64 : DType::f32;
   Tensor squares;
   for (const Tensor& t : tensors) {
-    const Tensor x = as(t, sum_type), own = sum(mul(x, x));
+    const Tensor own = sum_of_squares(as(t, sum_type));
     squares = squares ? add(squares, own) : own;
   }
   Clipped out{{}, sqrt(squares)};

@@ -1,8 +1,7 @@
 #include "../kernels.hpp"
 #include "../rows.hpp"
 
-// gelu and its gradient. With p = P(X < x), the tanh form has p = 1 / (1 + exp(-2 u)), which keeps its relative
-// precision where p is small.
+// gelu and its gradient.
 namespace weft::cuda {
 
 using namespace backend;
@@ -12,29 +11,23 @@ namespace {
 constexpr int kThreads = 256;
 constexpr float kScale = 0.7978845608028654f, kCube = 0.044715f;  // sqrt(2 / pi)
 
-/// P(X < x) and P(X > x).
-struct Tails {
-  float below, above;
-};
-__device__ inline Tails tails_by_tanh(float x) {
-  const float u = kScale * (x + kCube * x * x * x), e = expf(-2 * fabsf(u)), near = 1 / (1 + e), far = e * near;
-  return u < 0 ? Tails{far, near} : Tails{near, far};
+/// 2 P(X < x) - 1: erf(x / sqrt(2)), or tanh of a polynomial.
+template <bool kTanh>
+__device__ float symmetric_cdf(float x) {
+  return kTanh ? tanhf(kScale * (x + kCube * x * x * x)) : erff(x * 0.7071067811865476f);
 }
 
 template <bool kTanh>
 __device__ float gelu_of(float x) {
-  if (kTanh) return x * tails_by_tanh(x).below;
-  return x * 0.5f * erfcf(-x * 0.7071067811865476f);
+  return x * 0.5f * (symmetric_cdf<kTanh>(x) + 1);
 }
 
 // dy (P + x P'); beyond 40 the tails are 0 and 1, and up to there no power of x overflows.
 template <bool kTanh>
 __device__ float gelu_grad_of(float x, float dy) {
-  const float near = x < -40 ? -40.0f : x > 40 ? 40.0f : x, square = near * near;
-  if (!kTanh)
-    return dy * (0.5f * erfcf(-near * 0.7071067811865476f) + x * 0.5f * kScale * expf(-0.5f * square));
-  const Tails p = tails_by_tanh(near);
-  return dy * (p.below + x * 2 * p.below * p.above * kScale * (1 + 3 * kCube * square));
+  const float near = x < -40 ? -40.0f : x > 40 ? 40.0f : x, square = near * near, s = symmetric_cdf<kTanh>(near),
+              slope = kTanh ? (1 - s * s) * kScale * (1 + 3 * kCube * square) : kScale * expf(-0.5f * square);
+  return dy * 0.5f * (s + 1 + x * slope);
 }
 
 /// y = f(x...) for all elements; kWide neighbouring ones a thread.

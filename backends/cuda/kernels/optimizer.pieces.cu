@@ -4,7 +4,7 @@
 #include "../kernels.hpp"
 #include "../rows.hpp"
 
-// What an optimizer does to each of many tensors: conversions, clipping, AdamW. Calls that follow one another
+// What an optimizer does to each of many tensors: conversions, norms, clipping, AdamW. Calls that follow one another
 // are one launch.
 namespace weft::cuda {
 
@@ -106,6 +106,49 @@ Outcome AdamW::finish(Queue& queue, const Pieces<AdamW>& pieces) {
 }
 static_assert(kMostPieces <= 64 && sizeof(Pieces<AdamW>) <= 4000);
 
+// The mean of x * x, in f32 until the end: blocks leave their sums to a second kernel.
+using BlockRow = Layout<float, 256, 0, 1>;
+template <class T>
+struct MeanSquare {
+  struct Piece {
+    const T* x;
+    T* y;
+    int64_t n;
+  };
+  struct Common {
+    float* partials;
+    bool operator==(const Common&) const = default;
+  };
+  static __device__ void run(const Piece& p, const Common& c, int64_t begin, int64_t end) {
+    float sum = 0;
+    each_element(begin, end, [&](int64_t i) {
+      const float x = widened(p.x[i]);
+      sum += x * x;
+    });
+    sum = over_row<BlockRow>(sum, Sum());
+    if (threadIdx.x == 0) c.partials[blockIdx.x] = sum;
+  }
+  static Outcome finish(Queue& queue, const Pieces<MeanSquare>& pieces);
+};
+
+template <class T>
+__global__ void __launch_bounds__(256) means_of_partials(Pieces<MeanSquare<T>> pieces) {
+  wait_for_kernels_before();
+  let_next_kernel_start();
+  const int i = static_cast<int>(blockIdx.x), end = pieces.first_blocks[i + 1];
+  float sum = 0;
+#pragma unroll 4
+  for (int b = pieces.first_blocks[i] + static_cast<int>(threadIdx.x); b < end; b += 256)
+    sum += pieces.common.partials[b];
+  sum = over_row<BlockRow>(sum, Sum());
+  if (threadIdx.x == 0) *pieces.all[i].y = narrowed<T>(sum / static_cast<float>(pieces.all[i].n));
+}
+
+template <class T>
+Outcome MeanSquare<T>::finish(Queue& queue, const Pieces<MeanSquare>& pieces) {
+  return start_on(queue, {static_cast<unsigned>(pieces.n)}, 256, 0, means_of_partials<T>, pieces);
+}
+
 Support float_type(DType type) {
   if (type == DType::f32 || type == DType::f16 || type == DType::bf16) return Support::yes();
   return Support::no("computes on f32, f16 and bf16, got {}", type);
@@ -157,6 +200,23 @@ Outcome clip(const Launch& l) {
   });
 }
 
+Support accepts_mean_square(const OpCall& c) {
+  if (auto s = float_type(c.input(0).dtype()); !s) return s;
+  int64_t n = 1;
+  for (const int64_t d : c.input(0).max()) n *= d;
+  return blocks_of(n) <= kPartials ? Support::yes() : Support::no("{} elements", n);
+}
+Outcome mean_square(const Launch& l) {
+  const TensorView x = l.input(0), y = l.output(0);
+  const int64_t n = x.size();
+  return with_type(x.dtype(), [&]<class T>(T*) {
+    const auto* from = x.data<const T>();
+    auto* to = y.data<T>();
+    return collect<MeanSquare<T>>(l, {queue_of(l).partials}, {from, to, n}, std::array{range_of(from, n)},
+                                  std::array{range_of(to, 1)});
+  });
+}
+
 Support accepts_adamw(const OpCall& c) {
   for (int64_t i = 0; i < 7; ++i)
     if (c.input(i).dtype() != DType::f32) return Support::no("computes on f32, got {}", c.input(i).dtype());
@@ -198,6 +258,10 @@ std::span<const KernelRecord> optimizer_pieces() {
                                       .accepts = accepts_clipping,
                                       .launch = clip,
                                       .in_place = true},
+                                     {.op = "mean_square",
+                                      .variant = "pieces",
+                                      .accepts = accepts_mean_square,
+                                      .launch = mean_square},
                                      {.op = "cast",
                                       .variant = "pieces",
                                       .reads = {"dtype"},
