@@ -62,6 +62,7 @@ THIRD_PARTY = {
     "utf8proc.h": {"io"},
     "gtest/": {"tests", "conformance"},
     "benchmark/": {"bench"},
+    "cupti.h": {"bench"},
     "CL/": {"backends"},
     "hwy/": {"backends", "bench"},
     "torch/": {"bench"},

@@ -153,8 +153,8 @@ Outcome gradient(const Launch& l) {
   if (x.size() == 0) return Outcome::ok();
   auto* const share = l.workspace().data<float>();
   return with_type(x.dtype(), [&]<class T>(T*) {
-    auto told = start(l, {1}, kMeanThreads, 0, share_of_rows<T>, l.input(2).data<const T>(), classes, share,
-                      rows);
+    auto told =
+        start(l, {1}, kMeanThreads, 0, share_of_rows<T>, l.input(2).data<const T>(), classes, share, rows);
     if (!told.good()) return told;
     return with_layout<T, 8>(columns, aligned_rows(columns, {x, dx}), [&]<class L>(L*) {
       return start(l, blocks_of_rows<L>(rows), L::kThreads, 0, gradients_of_rows<L>, x.data<const T>(),

@@ -25,7 +25,10 @@ __device__ float gelu_of(float x) {
 // dy (P + x P'); beyond 40 the tails are 0 and 1, and up to there no power of x overflows.
 template <bool kTanh>
 __device__ float gelu_grad_of(float x, float dy) {
-  const float near = x < -40 ? -40.0f : x > 40 ? 40.0f : x, square = near * near, s = symmetric_cdf<kTanh>(near),
+  const float near = x < -40  ? -40.0f
+                     : x > 40 ? 40.0f
+                              : x,
+              square = near * near, s = symmetric_cdf<kTanh>(near),
               slope = kTanh ? (1 - s * s) * kScale * (1 + 3 * kCube * square) : kScale * expf(-0.5f * square);
   return dy * 0.5f * (s + 1 + x * slope);
 }
@@ -72,8 +75,10 @@ Outcome run(const Launch& l, int64_t n) {
   const Grid blocks{static_cast<unsigned>((n + of_block - 1) / of_block)};
   const auto* x = l.input(0).data<const T>();
   auto* y = l.output(0).data<T>();
-  if (l.call().op() == "gelu") return start(l, blocks, kThreads, 0, gelu_of_elements<T, kWide, kTanh>, x, y, n);
-  return start(l, blocks, kThreads, 0, gelu_grad_of_elements<T, kWide, kTanh>, x, l.input(1).data<const T>(), y, n);
+  if (l.call().op() == "gelu")
+    return start(l, blocks, kThreads, 0, gelu_of_elements<T, kWide, kTanh>, x, y, n);
+  return start(l, blocks, kThreads, 0, gelu_grad_of_elements<T, kWide, kTanh>, x, l.input(1).data<const T>(),
+               y, n);
 }
 
 Outcome launch(const Launch& l) {
@@ -83,7 +88,8 @@ Outcome launch(const Launch& l) {
   const bool wide = aligned_rows(n, {l.input(0), other, l.output(0)});
   return with_type(l.input(0).dtype(), [&]<class T>(T*) {
     constexpr int kWide = 16 / sizeof(T);
-    if (l.call().attr("approximate").integer()) return wide ? run<T, kWide, true>(l, n) : run<T, 1, true>(l, n);
+    if (l.call().attr("approximate").integer())
+      return wide ? run<T, kWide, true>(l, n) : run<T, 1, true>(l, n);
     return wide ? run<T, kWide, false>(l, n) : run<T, 1, false>(l, n);
   });
 }
@@ -93,7 +99,11 @@ Outcome launch(const Launch& l) {
 std::span<const KernelRecord> gelu_elements() {
   static const KernelRecord all[] = {
       {.op = "gelu", .variant = "elements", .reads = {"approximate"}, .accepts = accepts, .launch = launch},
-      {.op = "gelu_grad", .variant = "elements", .reads = {"approximate"}, .accepts = accepts, .launch = launch}};
+      {.op = "gelu_grad",
+       .variant = "elements",
+       .reads = {"approximate"},
+       .accepts = accepts,
+       .launch = launch}};
   return all;
 }
 

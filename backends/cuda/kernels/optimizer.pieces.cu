@@ -4,8 +4,8 @@
 #include "../kernels.hpp"
 #include "../rows.hpp"
 
-// What an optimizer does to each of many tensors: conversions, norms, clipping, AdamW. Calls that follow one another
-// are one launch.
+// What an optimizer does to each of many tensors: conversions, norms, clipping, AdamW. Calls that follow one
+// another are one launch.
 namespace weft::cuda {
 
 using namespace backend;
@@ -78,8 +78,8 @@ struct AdamW {
     return *p.square_weight * c.beta2 + c.rest2;
   }
   static __device__ void run(const Piece& p, const Common& c, int64_t begin, int64_t end) {
-    const float rate = *p.rate, of_mean = 1 / next_mean_weight(p, c), of_square = 1 / next_square_weight(p, c),
-                decay = 1 - rate * c.decay;
+    const float rate = *p.rate, of_mean = 1 / next_mean_weight(p, c),
+                of_square = 1 / next_square_weight(p, c), decay = 1 - rate * c.decay;
     each_element(begin, end, [&](int64_t i) {
       const float g = p.gradient[i], m = p.mean[i] * c.beta1 + g * c.rest1,
                   v = p.square[i] * c.beta2 + g * g * c.rest2;
@@ -246,32 +246,30 @@ Outcome adamw(const Launch& l) {
 }  // namespace
 
 std::span<const KernelRecord> optimizer_pieces() {
-  static const KernelRecord all[] = {{.op = "adamw_step",
-                                      .variant = "pieces",
-                                      .reads = {"beta1", "beta2", "epsilon", "weight_decay"},
-                                      .accepts = accepts_adamw,
-                                      .launch = adamw,
-                                      .in_place = true},
-                                     {.op = "global_norm_clip",
-                                      .variant = "pieces",
-                                      .reads = {"max_norm", "epsilon"},
-                                      .accepts = accepts_clipping,
-                                      .launch = clip,
-                                      .in_place = true},
-                                     {.op = "mean_square",
-                                      .variant = "pieces",
-                                      .accepts = accepts_mean_square,
-                                      .launch = mean_square},
-                                     {.op = "cast",
-                                      .variant = "pieces",
-                                      .reads = {"dtype"},
-                                      .accepts = accepts_conversion,
-                                      .launch = convert},
-                                     {.op = "assign",
-                                      .variant = "pieces",
-                                      .accepts = accepts_conversion,
-                                      .launch = convert,
-                                      .in_place = true}};
+  static const KernelRecord all[] = {
+      {.op = "adamw_step",
+       .variant = "pieces",
+       .reads = {"beta1", "beta2", "epsilon", "weight_decay"},
+       .accepts = accepts_adamw,
+       .launch = adamw,
+       .in_place = true},
+      {.op = "global_norm_clip",
+       .variant = "pieces",
+       .reads = {"max_norm", "epsilon"},
+       .accepts = accepts_clipping,
+       .launch = clip,
+       .in_place = true},
+      {.op = "mean_square", .variant = "pieces", .accepts = accepts_mean_square, .launch = mean_square},
+      {.op = "cast",
+       .variant = "pieces",
+       .reads = {"dtype"},
+       .accepts = accepts_conversion,
+       .launch = convert},
+      {.op = "assign",
+       .variant = "pieces",
+       .accepts = accepts_conversion,
+       .launch = convert,
+       .in_place = true}};
   return all;
 }
 

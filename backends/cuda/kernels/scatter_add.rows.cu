@@ -3,10 +3,10 @@
 #include "../kernels.hpp"
 #include "../rows.hpp"
 
-// Updates added to rows of a table, as an embedding's gradient is. Updates of one row are added in their order,
-// so first they are sorted by row: positions are cut into chunks, each position learns how many before it in
-// its chunk have its row, and sums over the chunks give it a place. Then a warp adds up a row's updates, or a
-// block where there are many. An index outside the table is left out.
+// Updates added to rows of a table, as an embedding's gradient is. Updates of one row are added in their
+// order, so first they are sorted by row: positions are cut into chunks, each position learns how many before
+// it in its chunk have its row, and sums over the chunks give it a place. Then a warp adds up a row's
+// updates, or a block where there are many. An index outside the table is left out.
 namespace weft::cuda {
 
 using namespace backend;
@@ -43,9 +43,9 @@ ScatterSizes scatter_sizes(int64_t updates, int64_t rows, int64_t columns) {
           static_cast<int>(std::max<int64_t>((updates + chunk - 1) / chunk, 1))};
 }
 
-/// The workspace: how many updates of each chunk a row has, then where they begin; where a row's updates begin
-/// among all, and how many there are; ranks within chunks; positions sorted by row; rows with many updates;
-/// how many places are taken, and how many rows have many.
+/// The workspace: how many updates of each chunk a row has, then where they begin; where a row's updates
+/// begin among all, and how many there are; ranks within chunks; positions sorted by row; rows with many
+/// updates; how many places are taken, and how many rows have many.
 struct Sorting {
   int *of_chunks, *begins, *counts, *ranks, *sorted, *long_rows, *taken, *n_long;
 
@@ -203,7 +203,8 @@ Support accepts(const OpCall& c) {
   const DType type = x.dtype(), index = c.input(1).dtype();
   if (type != DType::f32 && type != DType::f16 && type != DType::bf16)
     return Support::no("computes on f32, f16 and bf16, got {}", type);
-  if (index != DType::i32 && index != DType::i64) return Support::no("indices must be i32 or i64, got {}", index);
+  if (index != DType::i32 && index != DType::i64)
+    return Support::no("indices must be i32 or i64, got {}", index);
   if (c.attr("axis").integer() != 0 || c.attr("batch").integer() != 0 || x.rank() == 0)
     return Support::no("wants axis 0 and no batch, got {} and {}", c.attr("axis").integer(),
                        c.attr("batch").integer());
@@ -229,14 +230,16 @@ Outcome launch(const Launch& l) {
   const Sorting sorting(l.workspace().data<int>(), s);
   const Indices indices{index.data(), index.dtype() == DType::i64, s.rows};
   const auto blocks = [](int64_t n) { return Grid{static_cast<unsigned>((n + kThreads - 1) / kThreads)}; };
-  const int64_t of_chunks = s.rows * s.chunks, warps = s.rows * ((s.columns + kColumnsOfWarp - 1) / kColumnsOfWarp);
-  if (auto told = start(l, blocks(of_chunks), kThreads, 0, clear, sorting, of_chunks);
-      !told.good())
+  const int64_t of_chunks = s.rows * s.chunks,
+                warps = s.rows * ((s.columns + kColumnsOfWarp - 1) / kColumnsOfWarp);
+  if (auto told = start(l, blocks(of_chunks), kThreads, 0, clear, sorting, of_chunks); !told.good())
     return told;
   if (s.updates > 0)
-    if (auto told = start(l, blocks(s.updates), kThreads, 0, rank_in_chunks, indices, sorting, s); !told.good())
+    if (auto told = start(l, blocks(s.updates), kThreads, 0, rank_in_chunks, indices, sorting, s);
+        !told.good())
       return told;
-  if (auto told = start(l, blocks(s.rows), kThreads, 0, places_of_rows, sorting, s); !told.good()) return told;
+  if (auto told = start(l, blocks(s.rows), kThreads, 0, places_of_rows, sorting, s); !told.good())
+    return told;
   if (s.updates > 0)
     if (auto told = start(l, blocks(s.updates), kThreads, 0, sort_updates, indices, sorting, s); !told.good())
       return told;

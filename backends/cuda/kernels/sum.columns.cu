@@ -12,7 +12,8 @@ namespace {
 constexpr int kThreads = 256, kWarps = kThreads / 32, kMostBlocks = 528;
 
 template <class T, int kWide>
-__global__ void __launch_bounds__(kThreads) column_sums(const T* x, float* shares, int64_t rows, int columns) {
+__global__ void __launch_bounds__(kThreads)
+    column_sums(const T* x, float* shares, int64_t rows, int columns) {
   __shared__ float of_warps[kWarps][32 * kWide];
   wait_for_kernels_before();
   let_next_kernel_start();
@@ -73,7 +74,8 @@ Support accepts(const OpCall& c) {
 // Sized for elements that are read one by one, which take more shares.
 Outcome prepare(const OpCall& c, weft_plan& plan) {
   const SumSizes s = sum_sizes(c.input(0).max(), c.attr("axes").ints().size());
-  plan.workspace = static_cast<uint64_t>(std::max(shares_of(s, 1), shares_of(s, 8)) * s.columns) * sizeof(float);
+  plan.workspace =
+      static_cast<uint64_t>(std::max(shares_of(s, 1), shares_of(s, 8)) * s.columns) * sizeof(float);
   return Outcome::ok();
 }
 
@@ -83,8 +85,8 @@ Outcome run(const Launch& l, const SumSizes& s) {
   const auto columns = static_cast<int>(s.columns);
   auto* const sums = l.workspace().data<float>();
   const Grid blocks{static_cast<unsigned>((columns + 32 * kWide - 1) / (32 * kWide)), shares};
-  auto told = start(l, blocks, kThreads, 0, column_sums<T, kWide>, l.input(0).data<const T>(), sums, s.rows,
-                    columns);
+  auto told =
+      start(l, blocks, kThreads, 0, column_sums<T, kWide>, l.input(0).data<const T>(), sums, s.rows, columns);
   if (!told.good()) return told;
   return start_sum_of_shares(l, sums, l.output(0).data<T>(), static_cast<int>(shares), columns, s.columns);
 }
