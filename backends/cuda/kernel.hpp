@@ -8,6 +8,8 @@
 // backend defines the same names for a CPU, so that kernels are tested where there is no GPU.
 #ifdef WEFT_EMULATED
 #include "../emulated/language.hpp"
+#elif defined(__HIP__)
+#include "../hip/language.hpp"
 #else
 #include "language.hpp"
 #endif
