@@ -98,9 +98,10 @@ struct Threads {
 };
 
 /// The matrix instruction: 4 warps, each with 16 rows. Scores that are multiplied again are rounded to the
-/// operands' type; kExact adds what the rounding lost, as a second product. f16 has few exponents: each row
-/// of scores is scaled by a power of two, so that the largest one so far is about 2^14.
-template <class T, int D, bool kExact>
+/// operands' type, and what the rounding lost is multiplied, too: in 2 parts of f16 or 3 of bf16, which keep
+/// 22 and 24 bits of an f32. f16 has few exponents: each row of scores is scaled by a power of two, so that
+/// the largest one so far is about 2^14.
+template <class T, int D>
 struct Warps {
   using Stored = T;
   using Element = T;
@@ -112,6 +113,7 @@ struct Warps {
     float v[kColumns / 2][4];
   };
   static constexpr bool kScaled = std::is_same_v<T, f16>;
+  static constexpr int kParts = std::is_same_v<T, f16> ? 2 : 3;
   struct Out {
     float v[kOut / 2][4];
     float scale[kRows];  // 0: none yet
@@ -173,22 +175,19 @@ struct Warps {
     const int r = lane() % 16, d = lane() / 16 * 8;
 #pragma unroll
     for (int k = 0; k < kTile / 16; ++k) {
-      uint32_t a[4], rest[4];
+      uint32_t a[kParts][4];
 #pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        const float low = s.v[2 * k + i / 2][i % 2 * 2], high = s.v[2 * k + i / 2][i % 2 * 2 + 1];
-        a[i] = packed<T>(low, high);
-        if (kExact) rest[i] = lost(a[i], low, high);
-      }
+      for (int i = 0; i < 4; ++i)
+        split(a, i, s.v[2 * k + i / 2][i % 2 * 2], s.v[2 * k + i / 2][i % 2 * 2 + 1]);
 #pragma unroll
       for (int n = 0; n < kOut / 2; n += 2) {
         uint32_t m[4];
         load_matrices_transposed(m, b.at + (16 * k + r) * kStride + 8 * n + d);
-        multiply_add<T>(o.v[n], a, {m[0], m[1]});
-        multiply_add<T>(o.v[n + 1], a, {m[2], m[3]});
-        if (!kExact) continue;
-        multiply_add<T>(o.v[n], rest, {m[0], m[1]});
-        multiply_add<T>(o.v[n + 1], rest, {m[2], m[3]});
+#pragma unroll
+        for (int part = 0; part < kParts; ++part) {
+          multiply_add<T>(o.v[n], a[part], {m[0], m[1]});
+          multiply_add<T>(o.v[n + 1], a[part], {m[2], m[3]});
+        }
       }
     }
   }
@@ -210,9 +209,14 @@ struct Warps {
       for (int c = 0; c < kColumns; ++c) at(s, r, c) *= o.scale[r];
     }
   }
-  __device__ static uint32_t lost(uint32_t pair, float low, float high) {
-    const T a{static_cast<uint16_t>(pair)}, b{static_cast<uint16_t>(pair >> 16)};
-    return packed<T>(low - widened(a), high - widened(b));
+  /// Register i of each part of two neighbouring scores.
+  __device__ static void split(uint32_t (&parts)[kParts][4], int i, float low, float high) {
+#pragma unroll
+    for (int part = 0; part < kParts; ++part) {
+      const uint32_t pair = packed<T>(low, high);
+      parts[part][i] = pair;
+      low -= widened(T{static_cast<uint16_t>(pair)}), high -= widened(T{static_cast<uint16_t>(pair >> 16)});
+    }
   }
 };
 
@@ -221,11 +225,9 @@ template <class F>
 Outcome with_engine(DType type, int64_t dim, F f) {
   const bool wide = dim > 64;
   if (type == DType::f16)
-    return wide ? f(static_cast<Warps<f16, 128, true>*>(nullptr))
-                : f(static_cast<Warps<f16, 64, true>*>(nullptr));
+    return wide ? f(static_cast<Warps<f16, 128>*>(nullptr)) : f(static_cast<Warps<f16, 64>*>(nullptr));
   if (type == DType::bf16)
-    return wide ? f(static_cast<Warps<bf16, 128, true>*>(nullptr))
-                : f(static_cast<Warps<bf16, 64, true>*>(nullptr));
+    return wide ? f(static_cast<Warps<bf16, 128>*>(nullptr)) : f(static_cast<Warps<bf16, 64>*>(nullptr));
   return wide ? f(static_cast<Threads<float, 128>*>(nullptr)) : f(static_cast<Threads<float, 64>*>(nullptr));
 }
 
