@@ -49,8 +49,10 @@ ScatterSizes scatter_sizes(int64_t updates, int64_t rows, int64_t columns) {
 struct Sorting {
   int *of_chunks, *begins, *counts, *ranks, *sorted, *long_rows, *taken, *n_long;
 
+  /// For these sizes and all smaller ones, of which some have more chunks.
   static int64_t ints(const ScatterSizes& s) {
-    return s.rows * (s.chunks + 2) + 2 * s.updates + s.updates / kMany + 3;
+    const int64_t chunks = std::clamp<int64_t>((s.updates + kThreads - 1) / kThreads, 1, kMostChunks);
+    return s.rows * (chunks + 2) + 2 * s.updates + s.updates / kMany + 3;
   }
   Sorting(int* at, const ScatterSizes& s)
       : of_chunks(at),

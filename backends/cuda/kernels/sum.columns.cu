@@ -71,11 +71,10 @@ Support accepts(const OpCall& c) {
   return Support::yes();
 }
 
-// Sized for elements that are read one by one, which take more shares.
+// For these sizes and all smaller ones: more than one share of a column only up to kMostBlocks in all.
 Outcome prepare(const OpCall& c, weft_plan& plan) {
   const SumSizes s = sum_sizes(c.input(0).max(), c.attr("axes").ints().size());
-  plan.workspace =
-      static_cast<uint64_t>(std::max(shares_of(s, 1), shares_of(s, 8)) * s.columns) * sizeof(float);
+  plan.workspace = static_cast<uint64_t>(std::max<int64_t>(kMostBlocks * 32 * 8, s.columns)) * sizeof(float);
   return Outcome::ok();
 }
 
