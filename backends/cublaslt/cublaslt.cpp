@@ -13,6 +13,9 @@ using namespace backend;
 std::atomic<const weft_backend*> served = nullptr;
 std::atomic<const weft_host*> the_host = nullptr;
 
+// Reading the weight takes the time of so few rows, and the backend's own kernel reads faster.
+constexpr int64_t kFewRows = 16;
+
 int64_t elements(std::span<const int64_t> sizes) {
   int64_t n = 1;
   for (const int64_t s : sizes) n *= s;
@@ -80,6 +83,8 @@ Support linear_shape(const OpCall& c, Shape& s) {
   s.n = c.output(0).max().back(), s.k = c.input(0).max().back();
   s.m = elements(c.output(0).max()) / s.n;
   if (s.bias && s.accumulate) return Support::no("cannot add a bias to what is there");
+  if (s.m <= kFewRows && s.dtype != DType::f64)
+    return Support::no("products of {} rows or fewer are left to the device's own linear.skinny", kFewRows);
   return Support::yes();
 }
 

@@ -104,7 +104,7 @@ __global__ void advance_weights(Pieces<AdamW> pieces) {
 Outcome AdamW::finish(Queue& queue, const Pieces<AdamW>& pieces) {
   return start_on(queue, {1}, 64, 0, advance_weights, pieces);
 }
-static_assert(kMostPieces <= 64 && sizeof(Pieces<AdamW>) <= 4000);
+static_assert(most_pieces<AdamW>() <= 64 && sizeof(Pieces<AdamW>) <= 4000);
 
 // The mean of x * x, in f32 until the end: blocks leave their sums to a second kernel.
 using BlockRow = Layout<float, 256, 0, 1>;
