@@ -63,8 +63,13 @@ class CollectedOf : public Collected {
     pieces_.first_blocks[pieces_.n + 1] =
         pieces_.first_blocks[pieces_.n] + static_cast<int>(blocks_of(piece.n));
     ++pieces_.n;
-    reads_.insert(reads_.end(), reads.begin(), reads.end());
-    writes_.insert(writes_.end(), writes.begin(), writes.end());
+    uses(reads, writes);
+  }
+  /// The first piece of which `is` says so, or null. It may be changed, if `uses` hears of it.
+  template <class F>
+  typename Work::Piece* find(F is) {
+    const auto end = pieces_.all + pieces_.n, at = std::find_if(pieces_.all, end, is);
+    return at == end ? nullptr : at;
   }
   Outcome start(Queue& queue) override {
     const auto blocks = static_cast<unsigned>(pieces_.first_blocks[pieces_.n]);

@@ -43,7 +43,8 @@ struct Queue {
   Device& device;
   cudaStream_t stream;  ///< For whoever has called `settle`.
   bool imported = false;
-  float* partials = nullptr;               ///< kPartials of them, of who made the queue
+  float* partials = nullptr;  ///< kPartials of them and the counters, of who made the queue
+  int* counters() const { return reinterpret_cast<int*>(partials + kPartials); }
   std::mutex collecting{};                 ///< Guards what follows.
   std::unique_ptr<Collected> collected{};  ///< Work that waits for more of its kind.
   std::mutex mutex;                        ///< Guards what follows, which any thread may ask for.

@@ -28,7 +28,8 @@ inline std::span<const backend::KernelRecord> own_kernels() {
     std::vector<backend::KernelRecord> records;
     for (const auto list :
          {softmax_rows(), norm_rows(), norm_grad_rows(), cross_entropy_rows(), scatter_add_rows(),
-          sum_columns(), optimizer_pieces(), gelu_elements(), linear_skinny(), rope_rows(), ragged_cache_append_rows(), ragged_attention_split(), attention_flash(), attention_grad_flash()})
+          sum_columns(), optimizer_pieces(), gelu_elements(), linear_skinny(), rope_rows(),
+          ragged_cache_append_rows(), ragged_attention_split(), attention_flash(), attention_grad_flash()})
       records.insert(records.end(), list.begin(), list.end());
     return records;
   }();

@@ -35,6 +35,9 @@ __device__ T shuffle(T x, int from) {
 /// What this thread wrote is seen by threads of other blocks before what it writes next.
 __device__ inline void fence_device() { __threadfence(); }
 
+/// What another block wrote before its fence.
+__device__ inline float load_shared_by_blocks(const float* from) { return __ldcg(from); }
+
 /// 16 bytes that are read once: they need no place in the first cache.
 template <class P>
 __device__ P load_streamed(const void* from) {

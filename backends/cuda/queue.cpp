@@ -61,7 +61,8 @@ namespace {
 // A queue of a stream, with memory of its own.
 Outcome make_queue(Device& d, cudaStream_t stream, bool imported, weft_queue* out) {
   auto q = std::make_unique<Queue>(d, stream, imported);
-  WEFT_CUDA_TRY(cudaMalloc(reinterpret_cast<void**>(&q->partials), kPartials * sizeof(float)));
+  WEFT_CUDA_TRY(cudaMalloc(reinterpret_cast<void**>(&q->partials), kQueueMemory * sizeof(float)));
+  WEFT_CUDA_TRY(cudaMemset(q->partials, 0, kQueueMemory * sizeof(float)));
   *out = reinterpret_cast<weft_queue>(q.release());
   return Outcome::ok();
 }

@@ -25,6 +25,10 @@ struct Ragged {
     int position;  ///< in the sequence; may lie outside of the cache
   };
   __device__ Place place_of(int token) const {
+    if (batch == 1) {  // without loads that wait for each other
+      const int begin = offset(0), end = offset(1), had = clamped(length[0], capacity);
+      return begin <= token && end > token ? Place{0, had + token - begin} : Place{-1, 0};
+    }
     int begun = 0;
     for (int i = 0; i <= batch; ++i) begun += offset(i) <= token;
     if (begun == 0 || begun > batch) return {-1, 0};

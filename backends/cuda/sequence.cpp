@@ -14,7 +14,8 @@ using Handles = std::vector<void*>;
 namespace {
 
 constexpr size_t kMostGraphs = 4;
-constexpr size_t kStreams = 4;  // lanes share them
+constexpr size_t kStreams = 4;            // lanes share them
+constexpr uint64_t kShortResult = 65536;  // bytes, on average
 
 struct Step {
   std::unique_ptr<LaunchCopy> launch;  // null for a copy
@@ -38,7 +39,8 @@ struct Graph {
 /// Streams and events for captures, which record nothing outside of them.
 class Sequence {
  public:
-  Sequence(Device& device, const weft_sequence_desc& desc) : device_(device) {
+  Sequence(Device& device, const weft_sequence_desc& desc)
+      : device_(device), streams_wanted_(are_short(desc) ? 1 : kStreams) {
     for (uint32_t i = 0; i < desc.n_steps; ++i) add(*desc.steps[i]);
     for (size_t i = 0; i < steps_.size(); ++i)
       for (const uint32_t earlier : steps_[i].after)
@@ -59,7 +61,9 @@ class Sequence {
     for (const Step& s : steps_) streams = std::max(streams, s.stream + 1);
     streams_.resize(streams);
     for (cudaStream_t& s : streams_) WEFT_CUDA_TRY(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking));
-    WEFT_CUDA_TRY(cudaMalloc(reinterpret_cast<void**>(&partials_), streams * kPartials * sizeof(float)));
+    const size_t memory = streams * kQueueMemory * sizeof(float);
+    WEFT_CUDA_TRY(cudaMalloc(reinterpret_cast<void**>(&partials_), memory));
+    WEFT_CUDA_TRY(cudaMemset(partials_, 0, memory));
     events_.resize(steps_.size() + streams + 1);
     for (cudaEvent_t& e : events_) WEFT_CUDA_TRY(cudaEventCreateWithFlags(&e, cudaEventDisableTiming));
     return Outcome::ok();
@@ -74,10 +78,24 @@ class Sequence {
   }
 
  private:
+  // Steps with small results, as those of decoding, end sooner than streams wait for each other; one after
+  // another, each may start while the one before it ends.
+  static bool are_short(const weft_sequence_desc& desc) {
+    uint64_t bytes = 0, launches = 0;
+    for (uint32_t i = 0; i < desc.n_steps; ++i) {
+      const weft_launch* l = desc.steps[i]->launch;
+      if (!l || l->plan->call->updates) continue;
+      ++launches;
+      for (uint32_t o = 0; o < l->plan->call->n_outputs; ++o)
+        bytes += static_cast<uint64_t>(backend::TensorView(l->outputs[o]).bytes());
+    }
+    return bytes < launches * kShortResult;
+  }
+
   void add(const weft_sequence_step& from) {
     Step& step = steps_.emplace_back();
     step.after.assign(from.after, from.after + from.n_after);
-    step.stream = from.lane % kStreams;
+    step.stream = from.lane % streams_wanted_;
     if (from.copy)
       step.copy = *from.copy;
     else
@@ -135,7 +153,7 @@ class Sequence {
       WEFT_CUDA_TRY(cudaStreamWaitEvent(streams_[s], events_[fork], 0));
     std::deque<Queue> queues;
     for (size_t i = 0; i < streams_.size(); ++i)
-      queues.emplace_back(device_, streams_[i]).partials = partials_ + i * kPartials;
+      queues.emplace_back(device_, streams_[i]).partials = partials_ + i * kQueueMemory;
     for (size_t i = 0; i < steps_.size(); ++i)
       if (auto step = capture_step(i, handles, queues[steps_[i].stream]); !step.good()) return step;
     for (Queue& q : queues)
@@ -174,6 +192,7 @@ class Sequence {
   }
 
   Device& device_;
+  size_t streams_wanted_;
   std::vector<Step> steps_;
   std::vector<cudaStream_t> streams_;
   float* partials_ = nullptr;        // of each stream's queue

@@ -14,10 +14,10 @@ inline constexpr int kMostProducts = 2, kMostOperands = 4, kMostResults = 2, kMo
 
 /// Steps run in f32 on one element at a time. The numbers of a step's operands are those of earlier steps.
 enum class StepCode : uint8_t {
-  product,   ///< the sum of product a
-  element,   ///< operand a, at the element's place
-  column,    ///< operand a, at the element's column
-  number,    ///< a constant
+  product,  ///< the sum of product a
+  element,  ///< operand a, at the element's place
+  column,   ///< operand a, at the element's column
+  number,   ///< a constant
   add,
   subtract,
   multiply,
@@ -57,6 +57,17 @@ struct SkinnyCall {
   bool are_constant = false;  ///< all weights
   std::vector<SkinnyPart> parts;
 };
+
+/// rms_norm of few rows, which waits in its queue for products of its result: these read its rows where they
+/// are, and normalize them on the way.
+struct SkinnyNorm {
+  const bf16 *x, *weight;  ///< without weights, null
+  bf16* y;
+  int rows, columns;
+  float epsilon;
+};
+inline constexpr int kNormedRows = 2;  ///< at most
+backend::Outcome collect_norm(const backend::Launch&, const SkinnyNorm&);
 
 /// The call as products, or why it is none.
 std::optional<SkinnyCall> skinny_call(const backend::OpCall&, std::string& why);

@@ -28,10 +28,10 @@ std::optional<Format> format_of(TypeView t) {
 
 std::optional<StepCode> code_of(std::string_view op) {
   static const std::map<std::string_view, StepCode> codes = {
-      {"add", StepCode::add},           {"sub", StepCode::subtract},     {"mul", StepCode::multiply},
-      {"div", StepCode::divide},        {"minimum", StepCode::smaller},  {"maximum", StepCode::larger},
-      {"exp", StepCode::exponential},   {"tanh", StepCode::tangent},     {"erf", StepCode::error_function},
-      {"sqrt", StepCode::root},         {"cast", StepCode::convert}};
+      {"add", StepCode::add},         {"sub", StepCode::subtract},    {"mul", StepCode::multiply},
+      {"div", StepCode::divide},      {"minimum", StepCode::smaller}, {"maximum", StepCode::larger},
+      {"exp", StepCode::exponential}, {"tanh", StepCode::tangent},    {"erf", StepCode::error_function},
+      {"sqrt", StepCode::root},       {"cast", StepCode::convert}};
   const auto at = codes.find(op);
   return at == codes.end() ? std::nullopt : std::optional(at->second);
 }
@@ -83,16 +83,16 @@ class Reader {
     const auto at = std::ranges::find(operands_, input_[value]);
     const auto number = static_cast<uint8_t>(at - operands_.begin());
     if (at == operands_.end()) operands_.push_back(input_[value]), operand_formats_.push_back(*format);
-    return step_[value] = add({place == Place::column ? StepCode::column : StepCode::element, number, 0,
-                               Format::f32, 0});
+    return step_[value] = add(
+               {place == Place::column ? StepCode::column : StepCode::element, number, 0, Format::f32, 0});
   }
 
   // Operands of a product are inputs, converted to f32 at most.
   void product(const OpCall& c, const weft_step& s) {
     const int x = input_[s.inputs[0]], weight = input_[s.inputs[1]];
     const auto of_x = type(s.inputs[0]).max(), of_w = type(s.inputs[1]).max();
-    if (c.attr("transpose_a").integer() || !c.attr("transpose_b").integer() || of_w.size() != 2 ||
-        x < 0 || weight < 0 || of_x.empty())
+    if (c.attr("transpose_a").integer() || !c.attr("transpose_b").integer() || of_w.size() != 2 || x < 0 ||
+        weight < 0 || of_x.empty())
       return refuse("wants products of an input with a transposed weight");
     const int64_t n = of_w[0], k = of_w[1], rows = k ? count_of(of_x) / k : 0;
     const auto of_input = type(static_cast<uint32_t>(weight)).max();

@@ -41,11 +41,13 @@ T shuffle_xor(T x, int mask) {
 template <class T>
 T shuffle(T x, int from) {
   T other;
-  std::memcpy(&other, emulated::exchange(&x, sizeof x) + static_cast<size_t>(from) * emulated::kSlot, sizeof other);
+  std::memcpy(&other, emulated::exchange(&x, sizeof x) + static_cast<size_t>(from) * emulated::kSlot,
+              sizeof other);
   return other;
 }
 
 inline void fence_device() {}
+inline float load_shared_by_blocks(const float* from) { return *from; }
 /// 16 bytes that are read once.
 template <class P>
 P load_streamed(const void* from) {
@@ -154,8 +156,9 @@ struct Grid {
 struct Queue {
   std::mutex collecting;
   std::unique_ptr<Collected> collected;
-  std::unique_ptr<float[]> own_partials = std::make_unique<float[]>(kPartials);
+  std::unique_ptr<float[]> own_partials = std::make_unique<float[]>(kQueueMemory);
   float* partials = own_partials.get();
+  int* counters() const { return reinterpret_cast<int*>(partials + kPartials); }
 };
 Queue& queue_of(const backend::Launch&);
 backend::Outcome settle_locked(Queue&);

@@ -79,6 +79,10 @@ __device__ T shuffle_xor(T x, int mask) {
 }
 /// What this thread wrote is seen by threads of other blocks before what it writes next.
 __device__ inline void fence_device() { __builtin_amdgcn_fence(__ATOMIC_SEQ_CST, "agent"); }
+/// What another block wrote before its fence.
+__device__ inline float load_shared_by_blocks(const float* from) {
+  return __hip_atomic_load(from, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
+}
 /// 16 bytes that are read once.
 template <class P>
 __device__ P load_streamed(const void* from) {
@@ -167,6 +171,7 @@ struct Queue {
   std::mutex collecting;
   std::unique_ptr<Collected> collected;
   float* partials = nullptr;
+  int* counters() const { return reinterpret_cast<int*>(partials + kPartials); }
 };
 Queue& queue_of(const backend::Launch&);
 Outcome settle(Queue&);

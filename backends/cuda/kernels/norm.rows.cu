@@ -1,5 +1,6 @@
 #include "../kernels.hpp"
 #include "../rows.hpp"
+#include "../skinny.hpp"
 
 // layer_norm and rms_norm. The variance takes a second pass over the row, which is in registers if it fits.
 namespace weft::cuda {
@@ -43,6 +44,9 @@ Outcome launch(const Launch& l) {
   if (rows == 0) return Outcome::ok();
   const auto epsilon = static_cast<float>(l.call().attr("epsilon").real(1e-5));
   const bool aligned = aligned_rows(columns, {x, y, weight, bias});
+  if (!kCentered && rows <= kNormedRows && x.dtype() == DType::bf16 && aligned)
+    return collect_norm(l, {x.data<const bf16>(), weight.has() ? weight.data<const bf16>() : nullptr,
+                            y.data<bf16>(), static_cast<int>(rows), columns, epsilon});
   return with_type(x.dtype(), [&]<class T>(T*) {
     const auto data = [](TensorView t) { return t.has() ? t.data<const T>() : nullptr; };
     return with_layout<T, 8>(columns, aligned, [&]<class L>(L*) {

@@ -1,10 +1,11 @@
+#include "../collected.hpp"
 #include "../kernels.hpp"
 #include "../ragged.hpp"
 #include "../rows.hpp"
 
-// Attention of single queries over caches, as decoding needs it: the keys of a query are split among blocks,
-// whose results a second kernel joins (Dao et al., Flash-Decoding, 2023). A block serves neighbouring heads
-// that share their keys.
+// Attention of single queries over caches, as decoding needs it: the keys of a query are split among blocks
+// (Dao et al., Flash-Decoding, 2023), and the last one to end joins what they found. A block serves
+// neighbouring heads that share their keys.
 namespace weft::cuda {
 
 using namespace backend;
@@ -14,6 +15,7 @@ namespace {
 constexpr int kThreads = 128, kWarps = kThreads / 32, kPiece = 8, kUnroll = 4;
 constexpr int kLeastKeys = 32;    // of a block
 constexpr int kMostBlocks = 264;  // where keys are split
+static_assert(kMostBlocks <= kCounters);
 
 struct Sizes {
   int heads, kv_heads, shared_by, dim, groups, splits;
@@ -107,7 +109,8 @@ struct Searching {
       most = fmaxf(most, score[u]);
     }
     float factor;
-    const float own = found[h].join(most, factor), base = found[h].largest == -INFINITY ? 0 : found[h].largest;
+    const float own = found[h].join(most, factor),
+                base = found[h].largest == -INFINITY ? 0 : found[h].largest;
     found[h].sum *= own;
 #pragma unroll
     for (int e = 0; e < kPiece; ++e) sums[h][e] *= own;
@@ -142,26 +145,51 @@ __device__ inline float* place_of_found(float* all, const Sizes& s, int64_t toke
   return all + ((token * s.heads + head) * s.splits + split) * (s.dim + 2);
 }
 
+/// What some parts found, each of them `dim` sums behind each other: element `column` of their average.
+template <class LoadSum, class LoadLargest, class LoadColumn>
+__device__ float joined(int parts, Found& all, LoadSum sum, LoadLargest largest, LoadColumn column) {
+  for (int i = 0; i < parts; ++i) all.largest = fmaxf(all.largest, largest(i));
+  const float base = all.largest == -INFINITY ? 0 : all.largest;
+  float average = 0;
+#pragma unroll 8
+  for (int i = 0; i < parts; ++i) {
+    const float factor = exp2f(largest(i) - base);
+    all.sum += sum(i) * factor;
+    average += column(i) * factor;
+  }
+  return average;
+}
+
+/// Which queries a block serves, and which of their keys.
+struct Share {
+  int token, kv, head, heads, split, parts, sequence, first, end;
+
+  __device__ Share(const Sizes& s, int most_heads) {
+    split = static_cast<int>(blockIdx.x), token = static_cast<int>(blockIdx.z);
+    kv = static_cast<int>(blockIdx.y) / s.groups;
+    const int first_head = static_cast<int>(blockIdx.y) % s.groups * most_heads;
+    head = kv * s.shared_by + first_head;
+    heads = s.shared_by - first_head < most_heads ? s.shared_by - first_head : most_heads;
+    const auto place = s.ragged.place_of(token);
+    const int seen = s.seen(place), share = s.share(seen);
+    sequence = place.sequence, first = split * share, end = first + share < seen ? first + share : seen;
+    parts = seen == 0 ? 1 : (seen + share - 1) / share;
+  }
+};
+
 template <class T, int kLanes, int kHeads>
 __global__ void __launch_bounds__(kThreads)
-    search_keys(const T* q, const T* keys, const T* values, T* y, float* partial, Sizes s) {
-  using Search = Searching<T, kLanes, kHeads>;
+    search_keys(const T* q, const T* keys, const T* values, T* y, float* partial, int* counters, Sizes s) {
   __shared__ float of_warps[kWarps][kHeads][kLanes * kPiece], largest[kWarps][kHeads], sums[kWarps][kHeads];
+  __shared__ int ended_before;
   wait_for_kernels_before();
   let_next_kernel_start();
-  const int split = static_cast<int>(blockIdx.x), token = static_cast<int>(blockIdx.z),
-            kv = static_cast<int>(blockIdx.y) / s.groups,
-            first_head = static_cast<int>(blockIdx.y) % s.groups * kHeads;
-  const int head = kv * s.shared_by + first_head,
-            heads = s.shared_by - first_head < kHeads ? s.shared_by - first_head : kHeads;
-  const auto place = s.ragged.place_of(token);
-  const int seen = s.seen(place), share = s.share(seen), first = split * share,
-            end = first + share < seen ? first + share : seen;
-  if (s.splits > 1 && first >= seen) return;  // with the whole block; nobody reads what it would leave
-  Search search{s};
-  search.load_queries(q + (int64_t{token} * s.heads + head) * s.dim, heads);
-  const int64_t cache = ((int64_t{place.sequence} * s.kv_heads + kv) * s.ragged.capacity) * s.dim;
-  if (first < end) search.see(keys + cache, values + cache, first, end);
+  const Share share(s, kHeads);
+  if (share.split >= share.parts) return;  // with the whole block
+  Searching<T, kLanes, kHeads> search{s};
+  search.load_queries(q + (int64_t{share.token} * s.heads + share.head) * s.dim, share.heads);
+  const int64_t cache = (int64_t{share.sequence} * s.kv_heads + share.kv) * s.ragged.capacity * s.dim;
+  if (share.first < share.end) search.see(keys + cache, values + cache, share.first, share.end);
   search.join_slots();
   const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
 #pragma unroll
@@ -171,44 +199,43 @@ __global__ void __launch_bounds__(kThreads)
     if (lane == 0) largest[warp][h] = search.found[h].largest, sums[warp][h] = search.found[h].sum;
   }
   sync_block();
-  for (int i = static_cast<int>(threadIdx.x); i < heads * s.dim; i += kThreads) {
+  T* const rows = y + (int64_t{share.token} * s.heads + share.head) * s.dim;
+  const auto average = [](float sum, const Found& all) {
+    return narrowed<T>(all.sum > 0 ? sum / all.sum : 0);
+  };
+  for (int i = static_cast<int>(threadIdx.x); i < share.heads * s.dim; i += kThreads) {
     const int h = i / s.dim, column = i % s.dim;
     Found all;
-    float sum = 0;
-    for (int w = 0; w < kWarps; ++w) {
-      float factor;
-      const float own = all.join(largest[w][h], factor);
-      all.sum = all.sum * own + sums[w][h] * factor;
-      sum = sum * own + of_warps[w][h][column] * factor;
-    }
-    if (s.splits == 1) {
-      y[(int64_t{token} * s.heads + head + h) * s.dim + column] = narrowed<T>(all.sum > 0 ? sum / all.sum : 0);
+    const float sum = joined(
+        kWarps, all, [&](int w) { return sums[w][h]; }, [&](int w) { return largest[w][h]; },
+        [&](int w) { return of_warps[w][h][column]; });
+    if (share.parts == 1) {
+      rows[i] = average(sum, all);
       continue;
     }
-    float* const to = place_of_found(partial, s, token, head + h, split);
+    float* const to = place_of_found(partial, s, share.token, share.head + h, share.split);
     to[column] = sum;
     if (column == 0) to[s.dim] = all.largest, to[s.dim + 1] = all.sum;
   }
-}
-
-/// A block for each head of each token.
-template <class T>
-__global__ void __launch_bounds__(kThreads) join_splits(float* partial, T* y, Sizes s) {
-  wait_for_kernels_before();
-  let_next_kernel_start();
-  const int token = static_cast<int>(blockIdx.y), head = static_cast<int>(blockIdx.x);
-  const int seen = s.seen(s.ragged.place_of(token)), share = s.share(seen);
-  for (int column = static_cast<int>(threadIdx.x); column < s.dim; column += kThreads) {
+  if (share.parts == 1) return;
+  fence_device();
+  sync_block();
+  int* const counter = counters + int64_t{share.token} * gridDim.y + blockIdx.y;
+  if (threadIdx.x == 0) ended_before = atomicAdd(counter, 1);
+  sync_block();
+  if (ended_before != share.parts - 1) return;
+  if (threadIdx.x == 0) *counter = 0;
+  fence_device();
+  for (int i = static_cast<int>(threadIdx.x); i < share.heads * s.dim; i += kThreads) {
+    const float* const from = place_of_found(partial, s, share.token, share.head + i / s.dim, 0);
+    const auto at = [&](int split, int offset) {
+      return load_shared_by_blocks(from + split * (s.dim + 2) + offset);
+    };
     Found all;
-    float sum = 0;
-    for (int split = 0; split * share < seen; ++split) {
-      const float* const from = place_of_found(partial, s, token, head, split);
-      float factor;
-      const float own = all.join(from[s.dim], factor);
-      all.sum = all.sum * own + from[s.dim + 1] * factor;
-      sum = sum * own + from[column] * factor;
-    }
-    y[(int64_t{token} * s.heads + head) * s.dim + column] = narrowed<T>(all.sum > 0 ? sum / all.sum : 0);
+    const float sum = joined(
+        share.parts, all, [&](int p) { return at(p, s.dim + 1); }, [&](int p) { return at(p, s.dim); },
+        [&](int p) { return at(p, i % s.dim); });
+    rows[i] = average(sum, all);
   }
 }
 
@@ -242,11 +269,9 @@ Outcome search(const Launch& l, Sizes s) {
   const auto tokens = static_cast<unsigned>(q.dim(0));
   auto* const partial = l.workspace().data<float>();
   const Grid grid{static_cast<unsigned>(s.splits), static_cast<unsigned>(s.kv_heads * s.groups), tokens};
-  auto told = start(l, grid, kThreads, 0, search_keys<T, kLanes, kHeads>, q.data<const T>(),
-                    l.input(1).data<const T>(), l.input(2).data<const T>(), y.data<T>(), partial, s);
-  if (!told.good() || s.splits == 1) return told;
-  return start(l, {static_cast<unsigned>(s.heads), tokens}, kThreads, 0, join_splits<T>, partial, y.data<T>(),
-               s);
+  return start(l, grid, kThreads, 0, search_keys<T, kLanes, kHeads>, q.data<const T>(),
+               l.input(1).data<const T>(), l.input(2).data<const T>(), y.data<T>(), partial,
+               queue_of(l).counters(), s);
 }
 
 Outcome launch(const Launch& l) {
@@ -254,7 +279,8 @@ Outcome launch(const Launch& l) {
   if (q.size() == 0) return Outcome::ok();
   const double scale = l.call().attr("scale").real();
   Sizes s{};
-  s.heads = static_cast<int>(q.dim(1)), s.kv_heads = static_cast<int>(k.dim(1)), s.dim = static_cast<int>(q.dim(2));
+  s.heads = static_cast<int>(q.dim(1)), s.kv_heads = static_cast<int>(k.dim(1)),
+  s.dim = static_cast<int>(q.dim(2));
   s.shared_by = s.heads / s.kv_heads;
   s.scale = static_cast<float>((scale != 0 ? scale : 1 / std::sqrt(static_cast<double>(s.dim))) *
                                1.4426950408889634);
