@@ -55,7 +55,8 @@ weft_code launch(const weft_launch* l, weft_error* error) {
   const weft_code ready = on_device(q.device, error, [&] {
     note(q, l->plan->kernel->id);
     code = KernelTable::launch_now(l, error);
-    return code == WEFT_DEVICE ? Outcome::fail(code, "{}", error ? error->text : "") : Outcome::ok();
+    if (code == WEFT_DEVICE) return Outcome::fail(code, "{}", error ? error->text : "");
+    return code == WEFT_OK ? launched(q) : Outcome::ok();
   });
   return ready == WEFT_OK ? code : ready;
 }
@@ -66,9 +67,6 @@ KernelTable& table() {
   static KernelTable kernels(gpu::kKind, {own_kernels()}, launch, WEFT_KERNEL_RECORDABLE);
   return kernels;
 }
-
-/// "13.0": the driver's and the runtime's numbers hold a version so.
-std::string version_text(int number) { return format("{}.{}", number / 1000, number % 1000 / 10); }
 
 weft_code probe(weft_probe* p, weft_error* error) {
   return guarded(error, [&] {
@@ -82,7 +80,7 @@ weft_code probe(weft_probe* p, weft_error* error) {
         gpu::driver_version(&of_driver) == gpu::kSuccess)
       reason += of_driver == 0 ? std::string(" (there is no driver)")
                                : format(" (the driver's version is {}, the runtime's {})",
-                                        version_text(of_driver), version_text(of_runtime));
+                                        gpu::version_text(of_driver), gpu::version_text(of_runtime));
     gpu::get_last_error();
     write_text(p, &weft_probe::reason, reason);
     return Outcome::ok();

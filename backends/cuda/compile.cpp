@@ -149,7 +149,9 @@ weft_code dispatch(weft_queue q, const weft_dispatch* d, weft_error* error) {
     const auto started =
         static_cast<unsigned>(d->local[0] ? blocks : std::min(blocks, queue.device.blocks_at_once));
     const gpu::Launch how{{started}, threads, 0, queue.stream, queue.device.dependent_launch};
-    return outcome(gpu::launch_function(how, module_of(d->module)->kernel, arguments.data()), d->name);
+    auto enqueued =
+        outcome(gpu::launch_function(how, module_of(d->module)->kernel, arguments.data()), d->name);
+    return enqueued.good() ? launched(queue) : enqueued;
   });
 }
 

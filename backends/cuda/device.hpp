@@ -57,6 +57,7 @@ struct Queue {
   Device& device;
   gpu::Stream stream;  ///< For whoever has called `settle`.
   bool imported = false;
+  bool captured = false;                   ///< What is launched is recorded, and does not run.
   float* partials = nullptr;               ///< kPartials of them, of who made the queue
   Outcome kept{};                          ///< an error that a copy met: the next synchronize's
   std::mutex collecting{};                 ///< Guards what follows.
@@ -97,6 +98,10 @@ Outcome failure_of(Device&);
 Outcome judged(Device&, Outcome error);
 /// Notes a launch, for the text of an error.
 void note(Queue&, std::string_view kernel);
+/// Whether each launch is waited for (WEFT_GPU_BLOCKING=1), so that an error names the kernel that made it.
+bool blocking();
+/// Ends each entry that launches: waits, where they are waited for.
+Outcome launched(Queue&);
 /// How long a wait may take, in seconds, by WEFT_GPU_TIMEOUT; 0: without limit. A device that takes longer
 /// has failed: `overdue` says so.
 double time_limit();

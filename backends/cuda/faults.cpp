@@ -27,14 +27,22 @@ Outcome fail(Device& d, const std::string& why) {
     if (!text.empty()) pending += (pending.empty() ? "" : "; ") + text;
   }
   d.failure = name_of(d) + " can't be used any more in this process: " + why;
-  if (!pending.empty()) d.failure += "; running since the last synchronisation: " + pending;
+  if (!pending.empty()) d.failure += "; launched since it was last waited for: " + pending;
+  if (!pending.empty() && !blocking()) d.failure += "; with WEFT_GPU_BLOCKING=1 only the one that failed";
   d.blocks.abandon();
   d.failed.store(true, std::memory_order_release);
-  if (host() && host()->log) host()->log(WEFT_LOG_ERROR, d.failure.c_str());
   return Outcome::fail(WEFT_DEVICE, "{}", d.failure);
 }
 
 }  // namespace
+
+bool blocking() {
+  static const bool is = [] {
+    const char* text = std::getenv("WEFT_GPU_BLOCKING");
+    return text && std::string_view(text) != "0";
+  }();
+  return is;
+}
 
 double time_limit() {
   static const double seconds = [] {
@@ -60,6 +68,13 @@ Outcome overdue(Device& d) {
 void note(Queue& q, std::string_view kernel) {
   const std::lock_guard lock(q.collecting);
   q.recent.add(kernel);
+}
+
+Outcome launched(Queue& q) {
+  if (!blocking() || q.captured) [[likely]]
+    return Outcome::ok();
+  if (auto settled = settle(q); !settled.good()) return settled;
+  return wait_for_stream(q);
 }
 
 Outcome wait_for_stream(Queue& q) {

@@ -99,7 +99,8 @@ void close_queue(weft_queue c) {
     gpu::set_device(d.ordinal);
     Outcome ended = settle(*q);
     if (ended.good()) ended = wait_for_stream(*q);
-    if (!ended.good()) ended = judged(d, std::move(ended));  // there is nobody left to tell, but the device
+    if (!ended.good()) ended = judged(d, std::move(ended));
+    if (!ended.good() && host() && host()->log) host()->log(WEFT_LOG_ERROR, ended.text.c_str());
   }
   {
     const std::lock_guard lock(d.mutex);

@@ -79,7 +79,8 @@ class Sequence {
     gpu::GraphExec exec = nullptr;
     if (auto found = graph_for(handles, &exec); !found.good()) return found;
     note(queue, name_);
-    return outcome(gpu::launch_graph(exec, queue.stream), "launching a graph");
+    auto enqueued = outcome(gpu::launch_graph(exec, queue.stream), "launching a graph");
+    return enqueued.good() ? launched(queue) : enqueued;
   }
 
  private:
@@ -142,8 +143,10 @@ class Sequence {
     for (size_t s = 1; s < streams_.size(); ++s)
       WEFT_GPU_TRY(gpu::wait_for_event(streams_[s], events_[fork], 0));
     std::deque<Queue> queues;
-    for (size_t i = 0; i < streams_.size(); ++i)
-      queues.emplace_back(device_, streams_[i]).partials = partials_ + i * kPartials;
+    for (size_t i = 0; i < streams_.size(); ++i) {
+      Queue& q = queues.emplace_back(device_, streams_[i]);
+      q.partials = partials_ + i * kPartials, q.captured = true;
+    }
     for (size_t i = 0; i < steps_.size(); ++i)
       if (auto step = capture_step(i, handles, queues[steps_[i].stream]); !step.good()) return step;
     for (Queue& q : queues)
@@ -193,8 +196,9 @@ class Sequence {
 weft_code make_sequence(weft_device d, const weft_sequence_desc* desc, weft_sequence* out, uint32_t* refused,
                         weft_error* error) {
   return on_device(*device_of(d), error, [&]() -> Outcome {
-    auto s = std::make_unique<Sequence>(*device_of(d), *desc);
     *refused = desc->n_steps;
+    if (blocking()) return Outcome::fail(WEFT_UNSUPPORTED, "each launch is waited for");
+    auto s = std::make_unique<Sequence>(*device_of(d), *desc);
     if (auto ready = s->prepare(); !ready.good()) return ready;
     *out = reinterpret_cast<weft_sequence>(s.release());
     return Outcome::ok();

@@ -36,6 +36,11 @@ inline std::string refused(const Properties& p) {
 /// Whether a kernel may start while the one before it drains.
 inline bool starts_early(const Properties& p) { return p.major >= 9; }
 
+/// "13.0", of a driver or a runtime.
+inline std::string version_text(int number) {
+  return std::to_string(number / 1000) + "." + std::to_string(number % 1000 / 10);
+}
+
 inline Error allocate_host(void** at, size_t bytes) {
   return cudaHostAlloc(at, bytes, cudaHostAllocPortable);
 }

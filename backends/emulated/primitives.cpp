@@ -18,12 +18,13 @@ weft_code launch(const weft_launch* l, weft_error* error) {
     if (auto settled = settle(q); !settled.good()) return settled;
     note(q, l->plan->kernel->id);
     const auto kept = std::make_shared<LaunchCopy>(l, [](const weft_tensor& t) { return t.dl.data; });
-    return outcome(enqueue_function(q.stream,
-                                    [kept]() -> std::string {
-                                      const Outcome ran = KernelTable::run(kept->get());
-                                      return ran.good() ? "" : ran.text;
-                                    }),
-                   "launching");
+    auto enqueued = outcome(enqueue_function(q.stream,
+                                             [kept]() -> std::string {
+                                               const Outcome ran = KernelTable::run(kept->get());
+                                               return ran.good() ? "" : ran.text;
+                                             }),
+                            "launching");
+    return enqueued.good() ? launched(q) : enqueued;
   });
 }
 
