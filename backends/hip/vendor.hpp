@@ -36,6 +36,11 @@ inline std::string refused(const Properties&) { return ""; }
 /// Whether a kernel may start while the one before it drains.
 inline bool starts_early(const Properties&) { return false; }
 
+/// "6.2", of a driver or a runtime.
+inline std::string version_text(int number) {
+  return std::to_string(number / 10000000) + "." + std::to_string(number / 100000 % 100);
+}
+
 inline Error allocate_host(void** at, size_t bytes) {
   return hipHostMalloc(at, bytes, hipHostMallocPortable);
 }
