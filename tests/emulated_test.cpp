@@ -1,25 +1,38 @@
 #include <gtest/gtest.h>
 #include <stdio.h>
+#include <sys/wait.h>
 
+#include <fstream>
 #include <string>
 #include <string_view>
 
-// The kernels of the CUDA backend, run on a CPU by the provider `emulated`, in a process of their own: loaded
-// here, it would be one more backend for every test.
+// The CUDA backend, its host's side and its kernels, on a GPU that `emulated` makes of a CPU; in a process of
+// its own: loaded here, it would be one more backend for every test.
 namespace weft::testing {
 namespace {
 
-std::string check(const std::string& arguments) {
-  constexpr const char* kPlugin = WEFT_BINARY_DIR "/plugins/emulated.so";
-  // One seed: a drawn case may have thousands of blocks, which take longer than a case may.
-  const std::string command =
-      std::string(WEFT_BINARY_DIR "/weft check ") + kPlugin + " --seed 7 " + arguments;
-  FILE* pipe = ::popen((command + " 2>&1").c_str(), "r");
+constexpr const char* kPlugin = WEFT_BINARY_DIR "/plugins/emulated.so";
+
+struct Ended {
+  int code = -1;  ///< -1: it did not end by itself
   std::string text;
+};
+Ended run(const std::string& settings, const std::string& arguments) {
+  const std::string command = settings + " " WEFT_BINARY_DIR "/weft " + arguments + " 2>&1";
+  Ended ended;
+  FILE* pipe = ::popen(command.c_str(), "r");
   char part[256];
-  while (pipe && ::fgets(part, sizeof part, pipe)) text += part;
-  EXPECT_EQ(pipe ? ::pclose(pipe) : -1, 0) << command << "\n" << text;
-  return text;
+  while (pipe && ::fgets(part, sizeof part, pipe)) ended.text += part;
+  const int status = pipe ? ::pclose(pipe) : -1;
+  if (WIFEXITED(status)) ended.code = WEXITSTATUS(status);
+  return ended;
+}
+
+std::string check(const std::string& arguments, const std::string& settings = "") {
+  // One seed: a drawn case may have thousands of blocks, which take longer than a case may.
+  const Ended ended = run(settings, std::string("check ") + kPlugin + " --seed 7 " + arguments);
+  EXPECT_EQ(ended.code, 0) << arguments << "\n" << ended.text;
+  return ended.text;
 }
 
 constexpr const char* kKernels[] = {"attention.flash",         "attention_grad.flash", "softmax.rows",
@@ -62,6 +75,63 @@ TEST(Emulated, TheKernelsRan) {
       EXPECT_LT(text.find(std::string(" ") + kernel, row), text.find('\n', row + 1))
           << dtype << " of " << section << text;
     }
+}
+
+/// Some steps of a small model's training. WEFT_GPU_BLOCKING=1 makes the text of a fault exact.
+Ended train(const std::string& settings, const std::string& arguments) {
+  const std::string text = ::testing::TempDir() + "emulated.txt";
+  std::ofstream out(text);
+  for (int i = 0; i < 40; ++i) out << "to be or not to be, that is the question\n";
+  out.close();
+  return run(settings,
+             std::string("train --plugin ") + kPlugin + " --backend emulated --data " + text +
+                 " --layers 1 --heads 1 --context 16 --batch 2 --steps 3 --fresh --sample-every 0 --out " +
+                 ::testing::TempDir() + "emulated_out " + arguments);
+}
+
+void expect_refused(const Ended& ended, const char* text) {
+  EXPECT_EQ(ended.code, 1) << ended.text;
+  EXPECT_NE(ended.text.find(text), std::string::npos) << ended.text;
+}
+
+TEST(Emulated, TheHostsSideKeepsTheContract) {
+  std::string only;
+  for (const char* name :
+       {"aligns_memory", "copies_every_byte", "copies_pinned_memory", "errors_come_once", "gives_memory_back",
+        "imports_memory", "keeps_buffers_until_passed", "keeps_live_buffers", "negotiates", "opens_again",
+        "points_are_reached_in_turn", "reads_no_handle", "replays_sequences", "reports_its_errors",
+        "runs_beside_others", "waits_for_long_queues", "waits_when_asked"})
+    only += std::string(" --only ") + name;
+  check(only);
+  check(only, "WEFT_EMULATED_DEVICES=2");
+  check(only, "WEFT_GPU_POOL=0");
+  check(only, "WEFT_GPU_TIMEOUT=20");
+}
+
+TEST(Emulated, AFaultNamesTheKernelAndTheProcessLives) {
+  const char* const dead = "emulated:0 can't be used any more in this process: ";
+  expect_refused(train("WEFT_EMULATED_FAULT=20", "--width 16"), dead);
+  expect_refused(train("WEFT_EMULATED_FAULT=20 WEFT_GPU_BLOCKING=1", "--width 16"),
+                 "last waited for: emulated.attention_grad.flash");
+  expect_refused(train("WEFT_EMULATED_FAULT=150", "--width 16 --compile"), dead);
+}
+
+TEST(Emulated, AKernelThatHangsIsGivenUp) {
+  const char* const text = "a queue did not end within 0.5 s (WEFT_GPU_TIMEOUT)";
+  expect_refused(train("WEFT_EMULATED_HANG=20 WEFT_GPU_TIMEOUT=0.5", "--width 16"), text);
+  expect_refused(train("WEFT_EMULATED_HANG=150 WEFT_GPU_TIMEOUT=0.5", "--width 16 --compile"), text);
+}
+
+TEST(Emulated, MemoryThatRunsOutIsSaid) {
+  expect_refused(train("WEFT_EMULATED_MEMORY=5000000", "--width 128 --compile"),
+                 "bytes are wanted; the device has 5000000, of which");
+  EXPECT_EQ(train("WEFT_EMULATED_MEMORY=9000000", "--width 128 --compile").code, 0);
+}
+
+TEST(Emulated, ADeviceThatIsNotThereIsRefused) {
+  const Ended ended = run("", std::string("check ") + kPlugin + ":7 --only negotiates");
+  EXPECT_EQ(ended.code, 1) << ended.text;
+  EXPECT_NE(ended.text.find("has 1 device, numbered from 0"), std::string::npos) << ended.text;
 }
 
 }  // namespace

@@ -1,41 +1,109 @@
+#include <algorithm>
+#include <cstdlib>
+#include <string_view>
+
 #include "device.hpp"
 #include "kernels.hpp"
-#include "nvrtc.hpp"
+#include "rtc.hpp"
 
-// CUDA devices: memory, queues with points, sequences as graphs, text compiled by NVRTC, and the kernels in
-// kernels/. Products come from the provider cublaslt, or from text.
+// Devices of a GPU's runtime: memory, queues with points, sequences as graphs, text compiled by the vendor's
+// compiler, and the kernels in kernels/. Products come from a provider, or from text.
 namespace weft::cuda {
-namespace {
 
 using namespace backend;
 
+namespace {
+
+/// Whether blocks are cut from segments that are kept: not where WEFT_GPU_POOL=0.
+bool pools() {
+  const char* text = std::getenv("WEFT_GPU_POOL");
+  return !text || std::string_view(text) != "0";
+}
+
+Blocks::Source driver(int ordinal) {
+  return {.get = [ordinal](uint64_t bytes) -> void* {
+            void* at = nullptr;
+            const bool got =
+                gpu::set_device(ordinal) == gpu::kSuccess && gpu::allocate(&at, bytes) == gpu::kSuccess;
+            if (!got) gpu::get_last_error();
+            return got ? at : nullptr;
+          },
+          .put =
+              [ordinal](void* at) {
+                gpu::set_device(ordinal);
+                gpu::release(at);
+              }};
+}
+
+}  // namespace
+
+Device::Device(int number, const gpu::Properties& p)
+    : ordinal(number),
+      architecture(10 * p.major + p.minor),
+      target(gpu::target_of(p)),
+      dependent_launch(gpu::starts_early(p)),
+      blocks_at_once(static_cast<uint64_t>(p.multiProcessorCount) *
+                     static_cast<unsigned>(p.maxThreadsPerMultiProcessor) / kBlock),
+      blocks(driver(number), p.totalGlobalMem / 4, pools()) {}
+
+namespace {
+
 // Enqueues on the stream of the launch's queue.
 weft_code launch(const weft_launch* l, weft_error* error) {
-  const auto set = outcome(cudaSetDevice(queue_of(l->queue)->device.ordinal), "cudaSetDevice");
-  return set.good() ? KernelTable::launch_now(l, error) : guarded(error, [&] { return set; });
+  Queue& q = *queue_of(l->queue);
+  weft_code code = WEFT_OK;
+  const weft_code ready = on_device(q.device, error, [&] {
+    note(q, l->plan->kernel->id);
+    code = KernelTable::launch_now(l, error);
+    if (code == WEFT_DEVICE) return Outcome::fail(code, "{}", error ? error->text : "");
+    return code == WEFT_OK ? launched(q) : Outcome::ok();
+  });
+  return ready == WEFT_OK ? code : ready;
 }
 
 std::atomic<const weft_host*> the_host = nullptr;
 
 KernelTable& table() {
-  static KernelTable kernels("cuda", {own_kernels()}, launch, WEFT_KERNEL_RECORDABLE);
+  static KernelTable kernels(gpu::kKind, {own_kernels()}, launch, WEFT_KERNEL_RECORDABLE);
   return kernels;
 }
 
-weft_code probe(weft_probe* p, weft_error*) {
-  int n = 0;
-  const cudaError_t error = cudaGetDeviceCount(&n);
-  write(p, &weft_probe::n_devices, error == cudaSuccess ? n : 0);
-  if (error != cudaSuccess || n == 0)
-    write_text(p, &weft_probe::reason, error == cudaSuccess ? "no CUDA device" : cudaGetErrorString(error));
-  cudaGetLastError();
-  return WEFT_OK;
+weft_code probe(weft_probe* p, weft_error* error) {
+  return guarded(error, [&] {
+    int n = 0, of_driver = 0, of_runtime = 0;
+    const gpu::Error got = gpu::device_count(&n);
+    write(p, &weft_probe::n_devices, got == gpu::kSuccess ? n : 0);
+    if (got == gpu::kSuccess && n > 0) return Outcome::ok();
+    std::string reason =
+        got == gpu::kSuccess ? format("no {} device", gpu::kVendor) : gpu::get_error_string(got);
+    if (gpu::runtime_version(&of_runtime) == gpu::kSuccess &&
+        gpu::driver_version(&of_driver) == gpu::kSuccess)
+      reason += of_driver == 0 ? std::string(" (there is no driver)")
+                               : format(" (the driver's version is {}, the runtime's {})",
+                                        gpu::version_text(of_driver), gpu::version_text(of_runtime));
+    gpu::get_last_error();
+    write_text(p, &weft_probe::reason, reason);
+    return Outcome::ok();
+  });
 }
 
-void write_capability(int ordinal, const cudaDeviceProp& p, weft_capability* c) {
+/// What the device is, or why it can't be used.
+Outcome look_at(uint32_t ordinal, gpu::Properties& p) {
+  int n = 0;
+  WEFT_GPU_TRY(gpu::device_count(&n));
+  if (ordinal >= static_cast<uint32_t>(n))
+    return Outcome::fail(WEFT_UNAVAILABLE, "there is no {}:{}: devices are 0 to {}", gpu::kKind, ordinal,
+                         n - 1);
+  WEFT_GPU_TRY(gpu::properties(&p, static_cast<int>(ordinal)));
+  if (const std::string why = gpu::refused(p); !why.empty())
+    return Outcome::fail(WEFT_UNSUPPORTED, "{}: {}", p.name, why);
+  return Outcome::ok();
+}
+
+void write_capability(int ordinal, const gpu::Properties& p, weft_capability* c) {
   using C = weft_capability;
   write(c, &C::available, 1);
-  write_text(c, &C::kind, "cuda");
+  write_text(c, &C::kind, gpu::kKind);
   write_text(c, &C::label, p.name);
   write(c, &C::ordinal, ordinal);
   write(c, &C::queue_kind, WEFT_QUEUE_ORDERED);
@@ -49,8 +117,8 @@ void write_capability(int ordinal, const cudaDeviceProp& p, weft_capability* c) 
   write(c, &C::max_binding, p.totalGlobalMem);
   write(c, &C::offset_alignment, 16);
   write(c, &C::read_write_buffer, 1);
-  write(c, &C::dlpack, kDLCUDA);
-  if (nvrtc(nullptr)) {  // without it, no texts
+  write(c, &C::dlpack, gpu::kMemory);
+  if (compiler(nullptr)) {  // without it, no texts
     write_text(c, &C::dialect, "cuda_cpp");
     write(c, &C::subgroup, p.warpSize);
     write(c, &C::group_items, p.maxThreadsPerBlock);
@@ -61,8 +129,8 @@ void write_capability(int ordinal, const cudaDeviceProp& p, weft_capability* c) 
 
 weft_code describe(uint32_t ordinal, weft_capability* c, weft_error* error) {
   return guarded(error, [&]() -> Outcome {
-    cudaDeviceProp properties{};
-    WEFT_CUDA_TRY(cudaGetDeviceProperties(&properties, static_cast<int>(ordinal)));
+    gpu::Properties properties{};
+    if (auto known = look_at(ordinal, properties); !known.good()) return known;
     write_capability(static_cast<int>(ordinal), properties, c);
     return Outcome::ok();
   });
@@ -70,108 +138,54 @@ weft_code describe(uint32_t ordinal, weft_capability* c, weft_error* error) {
 
 weft_code open_device(uint32_t ordinal, weft_device* device, weft_capability* c, weft_error* error) {
   return guarded(error, [&]() -> Outcome {
-    cudaDeviceProp properties{};
-    WEFT_CUDA_TRY(cudaGetDeviceProperties(&properties, static_cast<int>(ordinal)));
+    gpu::Properties properties{};
+    if (auto known = look_at(ordinal, properties); !known.good()) return known;
     write_capability(static_cast<int>(ordinal), properties, c);
-    const int architecture = 10 * properties.major + properties.minor;
-    const auto blocks = static_cast<uint64_t>(properties.multiProcessorCount) *
-                        static_cast<unsigned>(properties.maxThreadsPerMultiProcessor) / kBlock;
-    *device = reinterpret_cast<weft_device>(
-        new Device{static_cast<int>(ordinal), architecture, properties.major >= 9, blocks});
+    *device = reinterpret_cast<weft_device>(new Device(static_cast<int>(ordinal), properties));
     return Outcome::ok();
   });
 }
 
-void close_device(weft_device d) {
-  release_modules(*device_of(d));
-  delete device_of(d);
+void close_device(weft_device device) {
+  Device& d = *device_of(device);
+  release_modules(d);
+  const auto held = d.blocks.statistics();
+  const std::string text = format("{}: {} blocks were given, of {} segments; most bytes used {}, held {}",
+                                  name_of(d), held.given, held.segments, held.most_used, held.most_held);
+  if (host() && host()->log) host()->log(WEFT_LOG_DEBUG, text.c_str());
+  delete &d;
 }
 
-weft_code allocate(weft_device d, uint64_t bytes, void** handle, weft_error* error) {
-  return guarded(error, [&]() -> Outcome {
-    WEFT_CUDA_TRY(cudaSetDevice(device_of(d)->ordinal));
-    return outcome(cudaMalloc(handle, std::max<uint64_t>(bytes, 1)), "cudaMalloc");
+weft_code native(weft_device device, weft_queue q, const char* name, void** object, weft_error* error) {
+  Device& d = *device_of(device);
+  return on_device(d, error, [&]() -> Outcome {
+    if (!q || std::string_view(name) != gpu::kNativeStream)
+      return Outcome::fail(WEFT_UNSUPPORTED, "{} has no {}; a queue has {}", name_of(d), name,
+                           gpu::kNativeStream);
+    *object = queue_of(q)->stream;
+    note(*queue_of(q), "work of others on its stream");
+    return settle(*queue_of(q));
   });
 }
 
-weft_code allocate_pinned(weft_device d, uint64_t bytes, void** handle, void** address, weft_error* error) {
-  return guarded(error, [&]() -> Outcome {
-    WEFT_CUDA_TRY(cudaSetDevice(device_of(d)->ordinal));
-    WEFT_CUDA_TRY(cudaHostAlloc(handle, std::max<uint64_t>(bytes, 1), cudaHostAllocDefault));
-    *address = *handle;
-    return Outcome::ok();
-  });
-}
-
-bool is_pinned(void* handle) {
-  cudaPointerAttributes a{};
-  return cudaPointerGetAttributes(&a, handle) == cudaSuccess && a.type == cudaMemoryTypeHost;
-}
-
-/// Memory that this backend allocated. An import has the owner's address and is not freed.
-struct Imports {
-  std::mutex mutex;
-  std::vector<void*> handles;
-};
-Imports& imports() {
-  static Imports all;
-  return all;
-}
-
-void free_buffer(weft_device d, void* handle) {
-  if (!handle) return;
-  {
-    const std::lock_guard lock(imports().mutex);
-    auto& all = imports().handles;
-    if (const auto at = std::ranges::find(all, handle); at != all.end()) {
-      all.erase(at);
-      return;
-    }
-  }
-  cudaSetDevice(device_of(d)->ordinal);
-  is_pinned(handle) ? cudaFreeHost(handle) : cudaFree(handle);
-}
-
-weft_code import_memory(weft_device d, const DLTensor* t, uint64_t, void** handle, weft_error* error) {
+weft_code kernels(weft_device, const weft_kernel* const** list, uint32_t* n, weft_error* error) {
   return guarded(error, [&] {
-    if (t->device.device_type != kDLCUDA || t->device.device_id != device_of(d)->ordinal)
-      return Outcome::fail(WEFT_UNSUPPORTED, "memory of DLPack's device {}:{} is out of reach of cuda:{}",
-                           static_cast<int>(t->device.device_type), t->device.device_id,
-                           device_of(d)->ordinal);
-    *handle = static_cast<char*>(t->data) + t->byte_offset;
-    const std::lock_guard lock(imports().mutex);
-    imports().handles.push_back(*handle);
+    static const std::vector<const weft_kernel*> all = [] {
+      std::vector<const weft_kernel*> own(table().data(), table().data() + table().size());
+      const auto others = gpu::kernels_of_runtime(host());
+      own.insert(own.end(), others.begin(), others.end());
+      return own;
+    }();
+    *list = all.data();
+    *n = static_cast<uint32_t>(all.size());
     return Outcome::ok();
   });
-}
-
-uint64_t memory_free(weft_device d) {
-  size_t left = 0, all = 0;
-  cudaSetDevice(device_of(d)->ordinal);
-  return cudaMemGetInfo(&left, &all) == cudaSuccess ? left : 0;
-}
-
-weft_code native(weft_device d, weft_queue q, const char* name, void** object, weft_error* error) {
-  return guarded(error, [&] {
-    if (q && std::string_view(name) == "cuda.stream") {
-      *object = queue_of(q)->stream;
-      return settle(*queue_of(q));
-    }
-    return Outcome::fail(WEFT_UNSUPPORTED, "cuda:{} has no {}; a queue has cuda.stream",
-                         device_of(d)->ordinal, name);
-  });
-}
-
-weft_code kernels(weft_device, const weft_kernel* const** list, uint32_t* n, weft_error*) {
-  *list = table().data();
-  *n = table().size();
-  return WEFT_OK;
 }
 
 constexpr weft_backend kBackend = {
     .size = sizeof(weft_backend),
     .abi = WEFT_ABI,
-    .name = "cuda",
+    .name = gpu::kKind,
     .version = "0.1.0",
     .probe = probe,
     .open_device = open_device,

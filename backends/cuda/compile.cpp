@@ -3,26 +3,30 @@
 #include <memory>
 
 #include "device.hpp"
-#include "nvrtc.hpp"
+#include "rtc.hpp"
 
-// Kernel texts: compiled by NVRTC, kept in the host's disk cache by text, options and versions.
+// Kernel texts: compiled by the vendor's compiler, kept in the host's disk cache by text, options and
+// versions.
 namespace weft::cuda {
 
 using namespace backend;
 
 /// The loaded machine code of one text.
 struct Program {
-  explicit Program(cudaLibrary_t l) : library(l) {}
+  Program(Device& d, gpu::Module m) : device(d), module(m) {}
   Program(const Program&) = delete;
-  ~Program() { cudaLibraryUnload(library); }
-  cudaLibrary_t library;
+  ~Program() {
+    if (!device.failed) gpu::unload(module);
+  }
+  Device& device;
+  gpu::Module module;
 };
 
 /// One function of a text.
 struct Module {
   Device& device;
   std::shared_ptr<Program> program;
-  cudaKernel_t kernel;
+  gpu::Function kernel;
   std::string entry;
 };
 
@@ -35,7 +39,7 @@ uint64_t fnv1a(std::string_view text, uint64_t hash) {
 /// Two different 64-bit hashes of text, options and versions.
 std::string cache_key(const std::string& all) {
   char key[64];
-  std::snprintf(key, sizeof key, "cuda-%016llx%016llx",
+  std::snprintf(key, sizeof key, "%s-%016llx%016llx", gpu::kKind,
                 static_cast<unsigned long long>(fnv1a(all, 14695981039346656037u)),
                 static_cast<unsigned long long>(fnv1a(all + '\n', 0x9E3779B97F4A7C15u)));
   return key;
@@ -50,31 +54,31 @@ std::vector<char> from_cache(const std::string& key) {
   return bytes;
 }
 
-Outcome load(const std::vector<char>& cubin, std::shared_ptr<Program>* out) {
-  cudaLibrary_t library = nullptr;
-  WEFT_CUDA_TRY(cudaLibraryLoadData(&library, cubin.data(), nullptr, nullptr, 0, nullptr, nullptr, 0));
-  *out = std::make_shared<Program>(library);
+Outcome load(Device& d, const std::vector<char>& code, std::shared_ptr<Program>* out) {
+  gpu::Module module = nullptr;
+  WEFT_GPU_TRY(gpu::load(&module, code.data()));
+  *out = std::make_shared<Program>(d, module);
   return Outcome::ok();
 }
 
 /// A recent program, or one from the disk cache, or a new one.
 Outcome program_of(Device& d, const char* text, std::shared_ptr<Program>* out) {
   std::string missing;
-  const Nvrtc* n = nvrtc(&missing);
-  if (!n) return Outcome::fail(WEFT_UNSUPPORTED, "{}", missing);
-  std::string all = version_of(*n) + '\n';
-  for (const std::string& o : options_for(d.architecture)) all += o + '\n';
+  const Compiler* c = compiler(&missing);
+  if (!c) return Outcome::fail(WEFT_UNSUPPORTED, "{}", missing);
+  std::string all = version_of(*c) + '\n';
+  for (const std::string& o : options_for(d)) all += o + '\n';
   const std::string key = cache_key(all + text);
   {
     const std::lock_guard lock(d.mutex);
     for (const auto& [known_as, program] : d.recent)
       if (known_as == key) return *out = program, Outcome::ok();
   }
-  std::vector<char> cubin = from_cache(key);
-  if (cubin.empty() || !load(cubin, out).good()) {  // a stale one is no error: the text is compiled again
-    if (auto compiled = compile_text(*n, text, d.architecture, cubin); !compiled.good()) return compiled;
-    if (auto loaded = load(cubin, out); !loaded.good()) return loaded;
-    if (host()->cache_put) host()->cache_put(key.c_str(), cubin.data(), cubin.size());
+  std::vector<char> code = from_cache(key);
+  if (code.empty() || !load(d, code, out).good()) {  // a stale one is no error: the text is compiled again
+    if (auto compiled = compile_text(*c, text, d, code); !compiled.good()) return compiled;
+    if (auto loaded = load(d, code, out); !loaded.good()) return loaded;
+    if (host()->cache_put) host()->cache_put(key.c_str(), code.data(), code.size());
   }
   constexpr size_t kMost =
       64;  // several threads compile at once, and each comes back for the other functions
@@ -92,13 +96,12 @@ Module* module_of(weft_module m) { return reinterpret_cast<Module*>(m); }
 }  // namespace
 
 weft_code compile(weft_device device, const weft_source* source, weft_module* out, weft_error* error) {
-  return guarded(error, [&]() -> Outcome {
-    Device& d = *device_of(device);
-    WEFT_CUDA_TRY(cudaSetDevice(d.ordinal));
+  Device& d = *device_of(device);
+  return on_device(d, error, [&]() -> Outcome {
     std::shared_ptr<Program> program;
     if (auto found = program_of(d, source->text, &program); !found.good()) return found;
-    cudaKernel_t kernel = nullptr;
-    WEFT_CUDA_TRY(cudaLibraryGetKernel(&kernel, program->library, source->entry));
+    gpu::Function kernel = nullptr;
+    WEFT_GPU_TRY(gpu::find_function(&kernel, program->module, source->entry));
     auto module = std::make_unique<Module>(Module{d, std::move(program), kernel, source->entry});
     const std::lock_guard lock(d.mutex);
     d.modules.insert(module.get());
@@ -122,10 +125,9 @@ void release_modules(Device& d) {
 }
 
 weft_code dispatch(weft_queue q, const weft_dispatch* d, weft_error* error) {
-  return guarded(error, [&]() -> Outcome {
+  Queue& queue = *queue_of(q);
+  return on_device(queue.device, error, [&]() -> Outcome {
     if (d->global[0] == 0) return Outcome::ok();
-    Queue& queue = *queue_of(q);
-    WEFT_CUDA_TRY(cudaSetDevice(queue.device.ordinal));
     if (auto settled = settle(queue); !settled.good()) return settled;
     // Buffers are bound where their tensors begin, so all offsets are 0.
     const uint32_t n = d->n_buffers;
@@ -140,20 +142,16 @@ weft_code dispatch(weft_queue q, const weft_dispatch* d, weft_error* error) {
       arguments[i] = &bases[i], arguments[n + i] = &offset;
     }
     for (uint32_t i = 0; i < d->n_scalars; ++i) arguments[2 * n + i] = const_cast<int32_t*>(&d->scalars[i]);
-    cudaLaunchAttribute early{};
-    early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-    early.val.programmaticStreamSerializationAllowed = 1;
-    cudaLaunchConfig_t config{};
-    config.blockDim = static_cast<unsigned>(d->local[0] ? d->local[0] : kBlock);
-    const uint64_t blocks = (d->global[0] + config.blockDim.x - 1) / config.blockDim.x;
+    note(queue, d->name);
+    const auto threads = static_cast<unsigned>(d->local[0] ? d->local[0] : kBlock);
+    const uint64_t blocks = (d->global[0] + threads - 1) / threads;
     // Without groups, the text is a loop over items: as many blocks as run at once, or fewer.
-    config.gridDim =
+    const auto started =
         static_cast<unsigned>(d->local[0] ? blocks : std::min(blocks, queue.device.blocks_at_once));
-    config.stream = queue.stream;
-    config.attrs = &early;
-    config.numAttrs = queue.device.dependent_launch ? 1 : 0;
-    const void* kernel = reinterpret_cast<const void*>(module_of(d->module)->kernel);
-    return outcome(cudaLaunchKernelExC(&config, kernel, arguments.data()), d->name);
+    const gpu::Launch how{{started}, threads, 0, queue.stream, queue.device.dependent_launch};
+    auto enqueued =
+        outcome(gpu::launch_function(how, module_of(d->module)->kernel, arguments.data()), d->name);
+    return enqueued.good() ? launched(queue) : enqueued;
   });
 }
 

@@ -1,7 +1,7 @@
 #pragma once
-#include <cuda_runtime.h>
-
+#include <atomic>
 #include <deque>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -9,13 +9,17 @@
 #include <utility>
 #include <vector>
 
+#include "blocks.hpp"
 #include "collected.hpp"
+#include "gpu.hpp"
+#include "recent.hpp"
 #include "weft/backend.hpp"
 
 // Shared by the files of this backend: devices, queues, and errors in the contract's form.
 namespace weft::cuda {
 
 using backend::Outcome;
+using gpu::Grid;
 
 struct Program;
 struct Module;
@@ -24,11 +28,21 @@ struct Module;
 inline constexpr unsigned kBlock = 256;
 
 struct Device {
-  int ordinal = 0;
-  int architecture = 0;           ///< 90: sm_90
-  bool dependent_launch = false;  ///< A kernel may start while the one before it drains.
-  uint64_t blocks_at_once = 1;    ///< of kBlock threads
-  std::mutex mutex{};             ///< Guards what follows.
+  Device(int ordinal, const gpu::Properties&);
+
+  const int ordinal;
+  const int architecture;         ///< 90: sm_90
+  const std::string target;       ///< for the compiler of texts
+  const bool dependent_launch;    ///< A kernel may start while the one before it drains.
+  const uint64_t blocks_at_once;  ///< of kBlock threads
+  Blocks blocks;
+  std::atomic<bool> failed = false;  ///< It can't be used any more: `failure` says why.
+
+  std::mutex mutex{};  ///< Guards what follows.
+  std::string failure{};
+  std::set<Queue*> queues{};
+  std::multimap<void*, bool>
+      foreign{};  ///< handles that are no blocks: true for pinned memory, else an import
   std::deque<std::pair<std::string, std::shared_ptr<Program>>> recent{};  ///< texts by their cache key
   std::set<Module*> modules{};                                            ///< not released yet
 };
@@ -38,36 +52,78 @@ const weft_host* host();
 
 /// A stream. Points are events, kept until they are known to have been reached.
 struct Queue {
-  Queue(Device& d, cudaStream_t s, bool is_imported = false);
+  Queue(Device& d, gpu::Stream s, bool is_imported = false);
   ~Queue();
   Device& device;
-  cudaStream_t stream;  ///< For whoever has called `settle`.
+  gpu::Stream stream;  ///< For whoever has called `settle`.
   bool imported = false;
+  bool captured = false;      ///< What is launched is recorded, and does not run.
   float* partials = nullptr;  ///< kPartials of them and the counters, of who made the queue
   int* counters() const { return reinterpret_cast<int*>(partials + kPartials); }
+  Outcome kept{};  ///< an error that a copy met: the next synchronize's
   std::mutex collecting{};                 ///< Guards what follows.
   std::unique_ptr<Collected> collected{};  ///< Work that waits for more of its kind.
+  Recent recent{};                         ///< what was launched last
   std::mutex mutex;                        ///< Guards what follows, which any thread may ask for.
-  std::deque<std::pair<uint64_t, cudaEvent_t>> points{};
-  std::vector<cudaEvent_t> spare{};
-  uint64_t marked = 0, reached = 0;
+  struct Point {
+    uint64_t number;
+    gpu::Event event;
+    uint64_t launches;  ///< there were before it
+  };
+  std::deque<Point> points{};
+  std::vector<gpu::Event> spare{};
+  uint64_t marked = 0, reached = 0, launches_reached = 0;
 };
+
+/// Memory for the `partials` of queues, one behind the other, with counters of 0.
+Outcome allocate_partials(Device&, size_t queues, float** partials);
 
 inline Device* device_of(weft_device d) { return reinterpret_cast<Device*>(d); }
 inline Queue* queue_of(weft_queue q) { return reinterpret_cast<Queue*>(q); }
+inline Queue& queue_of(const backend::Launch& l) { return *queue_of(l.raw()->queue); }
 
 /// The result of a runtime call as text.
-inline Outcome outcome(cudaError_t error, const char* what) {
-  if (error == cudaSuccess) return Outcome::ok();
-  cudaGetLastError();  // clears an error that is not sticky
-  const weft_code code = error == cudaErrorMemoryAllocation ? WEFT_OUT_OF_MEMORY : WEFT_DEVICE;
-  return Outcome::fail(code, "{}: {} ({})", what, cudaGetErrorString(error), static_cast<int>(error));
+inline Outcome outcome(gpu::Error error, const char* what) {
+  if (error == gpu::kSuccess) return Outcome::ok();
+  gpu::get_last_error();  // clears an error that is not sticky
+  const weft_code code = error == gpu::kOutOfMemory ? WEFT_OUT_OF_MEMORY : WEFT_DEVICE;
+  return Outcome::fail(code, "{}: {} ({})", what, gpu::get_error_string(error), static_cast<int>(error));
 }
 
-#define WEFT_CUDA_TRY(call) \
+#define WEFT_GPU_TRY(call) \
   if (auto tried = ::weft::cuda::outcome((call), #call); !tried.good()) return tried
 
-inline Queue& queue_of(const backend::Launch& l) { return *queue_of(l.raw()->queue); }
+/// "cuda:0"
+std::string name_of(const Device&);
+/// Why the device can't be used any more.
+Outcome failure_of(Device&);
+/// After an error: where no call to the device succeeds any more, it has failed, and the text names the
+/// kernels that may be the reason.
+Outcome judged(Device&, Outcome error);
+/// Notes a launch, for the text of an error.
+void note(Queue&, std::string_view kernel);
+/// Whether each launch is waited for (WEFT_GPU_BLOCKING=1), so that an error names the kernel that made it.
+bool blocking();
+/// Ends each entry that launches: waits, where they are waited for.
+Outcome launched(Queue&);
+/// How long a wait may take, in seconds, by WEFT_GPU_TIMEOUT; 0: without limit. A device that takes longer
+/// has failed: `overdue` says so.
+double time_limit();
+Outcome overdue(Device&);
+/// Waits for what the queue holds.
+Outcome wait_for_stream(Queue&);
+
+/// The body of an entry that uses the device.
+template <class Body>
+weft_code on_device(Device& d, weft_error* error, const Body& body) {
+  return backend::guarded(error, [&]() -> Outcome {
+    if (d.failed.load(std::memory_order_acquire)) [[unlikely]]
+      return failure_of(d);
+    WEFT_GPU_TRY(gpu::set_device(d.ordinal));
+    Outcome done = body();
+    return done.code == WEFT_DEVICE ? judged(d, std::move(done)) : done;
+  });
+}
 
 /// Launches what was collected. Comes before any other use of the stream.
 Outcome settle(Queue&);
@@ -77,6 +133,12 @@ Outcome settle_locked(Queue&);
 inline bool may_wait(const Queue& q) { return !q.imported; }
 
 /// Entries of weft_backend; weft/backend.h specifies them.
+weft_code allocate(weft_device, uint64_t bytes, void** handle, weft_error*);
+weft_code allocate_pinned(weft_device, uint64_t bytes, void** handle, void** address, weft_error*);
+void free_buffer(weft_device, void* handle);
+weft_code import_memory(weft_device, const DLTensor*, uint64_t bytes, void** handle, weft_error*);
+uint64_t memory_free(weft_device);
+
 weft_code mark(weft_queue, uint64_t* point, weft_error*);
 weft_code wait(weft_queue, weft_queue other, uint64_t point, weft_error*);
 weft_code await(weft_queue, uint64_t point, uint64_t nanoseconds, uint64_t* reached, weft_error*);
@@ -96,6 +158,6 @@ weft_code dispatch(weft_queue, const weft_dispatch*, weft_error*);
 void release_modules(Device&);
 
 /// The copy with its bindings resolved.
-Outcome enqueue_copy(const weft_copy&, cudaStream_t);
+Outcome enqueue_copy(const weft_copy&, gpu::Stream);
 
 }  // namespace weft::cuda

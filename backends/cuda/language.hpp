@@ -1,17 +1,12 @@
 #pragma once
 #include <cuda_runtime.h>
 
-#include "device.hpp"
+#include "start.hpp"
 
 // The language of kernels (kernel.hpp), on CUDA.
 namespace weft::cuda {
 
 inline constexpr int kWarp = 32;
-
-/// How a kernel is launched: blocks.
-struct Grid {
-  unsigned x = 1, y = 1, z = 1;
-};
 
 #ifdef __CUDACC__
 
@@ -134,34 +129,6 @@ __device__ inline void multiply_add<bf16>(float (&c)[4], const uint32_t (&a)[4],
       "{%0, %1, %2, %3};"
       : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
-}
-
-/// Enqueues a kernel, which may start while the one before it drains, on a queue that is settled.
-template <class... P, class... A>
-Outcome start_on(Queue& queue, Grid blocks, unsigned threads, size_t shared, void (*kernel)(P...),
-                 A... arguments) {
-  if (shared > (size_t{48} << 10))
-    WEFT_CUDA_TRY(cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel),
-                                       cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                       static_cast<int>(shared)));
-  cudaLaunchAttribute early{};
-  early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  early.val.programmaticStreamSerializationAllowed = 1;
-  cudaLaunchConfig_t config{};
-  config.gridDim = {blocks.x, blocks.y, blocks.z};
-  config.blockDim = threads;
-  config.dynamicSmemBytes = shared;
-  config.stream = queue.stream;
-  config.attrs = &early;
-  config.numAttrs = queue.device.dependent_launch ? 1 : 0;
-  return outcome(cudaLaunchKernelEx(&config, kernel, static_cast<P>(arguments)...), "launching");
-}
-template <class... P, class... A>
-Outcome start(const backend::Launch& l, Grid blocks, unsigned threads, size_t shared, void (*kernel)(P...),
-              A... arguments) {
-  Queue& queue = queue_of(l);
-  if (auto settled = settle(queue); !settled.good()) return settled;
-  return start_on(queue, blocks, threads, shared, kernel, arguments...);
 }
 
 #endif

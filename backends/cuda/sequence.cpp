@@ -1,14 +1,13 @@
 #include <algorithm>
 #include <memory>
 
-#include "collected.hpp"
 #include "device.hpp"
 
 // Sequences: the steps are captured into a graph for each set of bindings, and the last few graphs are kept.
 // So a library's kernels may derive whatever they like from the pointers.
 namespace weft::cuda {
 
-using backend::guarded, backend::LaunchCopy;
+using backend::LaunchCopy;
 using Handles = std::vector<void*>;
 
 namespace {
@@ -29,9 +28,17 @@ void* bound(uint32_t binding, void* fixed, const Handles& handles) {
   return binding ? handles[binding - 1] : fixed;
 }
 
+// "a sequence of 12 steps from cuda.softmax.rows"
+std::string name_of(const weft_sequence_desc& desc) {
+  std::string name = backend::format("a sequence of {} steps", desc.n_steps);
+  for (uint32_t i = 0; i < desc.n_steps; ++i)
+    if (const weft_launch* l = desc.steps[i]->launch) return name + " from " + l->plan->kernel->id;
+  return name;
+}
+
 struct Graph {
   Handles handles;
-  cudaGraphExec_t exec;
+  gpu::GraphExec exec;
 };
 
 }  // namespace
@@ -42,39 +49,39 @@ class Sequence {
   Sequence(Device& device, const weft_sequence_desc& desc)
       : device_(device), streams_wanted_(are_short(desc) ? 1 : kStreams) {
     for (uint32_t i = 0; i < desc.n_steps; ++i) add(*desc.steps[i]);
+    name_ = name_of(desc);
     for (size_t i = 0; i < steps_.size(); ++i)
       for (const uint32_t earlier : steps_[i].after)
         if (steps_[earlier].stream != steps_[i].stream) steps_[earlier].is_waited_for = true;
   }
   Sequence(const Sequence&) = delete;
   ~Sequence() {
-    cudaSetDevice(device_.ordinal);
-    for (const Graph& g : graphs_) cudaGraphExecDestroy(g.exec);
-    for (const cudaEvent_t e : events_) cudaEventDestroy(e);
-    for (const cudaStream_t s : streams_) cudaStreamDestroy(s);
-    cudaFree(partials_);
+    if (device_.failed) return;
+    gpu::set_device(device_.ordinal);
+    for (const Graph& g : graphs_) gpu::destroy_executable(g.exec);
+    for (const gpu::Event e : events_) gpu::destroy_event(e);
+    for (const gpu::Stream s : streams_) gpu::destroy_stream(s);
+    if (partials_) device_.blocks.release(partials_);
   }
 
   Outcome prepare() {
-    WEFT_CUDA_TRY(cudaSetDevice(device_.ordinal));
     size_t streams = 1;
     for (const Step& s : steps_) streams = std::max(streams, s.stream + 1);
     streams_.resize(streams);
-    for (cudaStream_t& s : streams_) WEFT_CUDA_TRY(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking));
-    const size_t memory = streams * kQueueMemory * sizeof(float);
-    WEFT_CUDA_TRY(cudaMalloc(reinterpret_cast<void**>(&partials_), memory));
-    WEFT_CUDA_TRY(cudaMemset(partials_, 0, memory));
+    for (gpu::Stream& s : streams_) WEFT_GPU_TRY(gpu::create_stream(&s, gpu::kUnordered));
+    if (auto made = allocate_partials(device_, streams, &partials_); !made.good()) return made;
     events_.resize(steps_.size() + streams + 1);
-    for (cudaEvent_t& e : events_) WEFT_CUDA_TRY(cudaEventCreateWithFlags(&e, cudaEventDisableTiming));
+    for (gpu::Event& e : events_) WEFT_GPU_TRY(gpu::create_event(&e, gpu::kWithoutTime));
     return Outcome::ok();
   }
 
   Outcome run(Queue& queue, const Handles& handles) {
-    WEFT_CUDA_TRY(cudaSetDevice(device_.ordinal));
     if (auto settled = settle(queue); !settled.good()) return settled;
-    cudaGraphExec_t exec = nullptr;
+    gpu::GraphExec exec = nullptr;
     if (auto found = graph_for(handles, &exec); !found.good()) return found;
-    return outcome(cudaGraphLaunch(exec, queue.stream), "cudaGraphLaunch");
+    note(queue, name_);
+    auto enqueued = outcome(gpu::launch_graph(exec, queue.stream), "launching a graph");
+    return enqueued.good() ? launched(queue) : enqueued;
   }
 
  private:
@@ -102,75 +109,76 @@ class Sequence {
       step.launch = std::make_unique<LaunchCopy>(from.launch, [](const weft_tensor& t) { return t.dl.data; });
   }
 
-  Outcome graph_for(const Handles& handles, cudaGraphExec_t* exec) {
+  Outcome graph_for(const Handles& handles, gpu::GraphExec* exec) {
     const auto at = std::ranges::find(graphs_, handles, &Graph::handles);
     if (at != graphs_.end()) {
       std::rotate(graphs_.begin(), at, at + 1);
       *exec = graphs_.front().exec;
       return Outcome::ok();
     }
-    cudaGraph_t graph = nullptr;
+    gpu::Graph graph = nullptr;
     if (auto captured = capture(handles, &graph); !captured.good()) return captured;
     auto made = instantiate(graph, handles);
-    cudaGraphDestroy(graph);
+    gpu::destroy_graph(graph);
     *exec = made.good() ? graphs_.front().exec : nullptr;
     return made;
   }
 
   // Updating the oldest graph is cheaper than instantiating a new one.
-  Outcome instantiate(cudaGraph_t graph, const Handles& handles) {
+  Outcome instantiate(gpu::Graph graph, const Handles& handles) {
     if (graphs_.size() == kMostGraphs) {
-      cudaGraphExecUpdateResultInfo info{};
       Graph& oldest = graphs_.back();
-      if (cudaGraphExecUpdate(oldest.exec, graph, &info) == cudaSuccess) {
+      if (gpu::update(oldest.exec, graph) == gpu::kSuccess) {
         oldest.handles = handles;
         std::rotate(graphs_.begin(), graphs_.end() - 1, graphs_.end());
         return Outcome::ok();
       }
-      cudaGetLastError();
-      cudaGraphExecDestroy(oldest.exec);  // a pending one is freed after it has run
+      gpu::get_last_error();
+      gpu::destroy_executable(oldest.exec);  // a pending one is freed after it has run
       graphs_.pop_back();
     }
-    cudaGraphExec_t exec = nullptr;
-    WEFT_CUDA_TRY(cudaGraphInstantiate(&exec, graph, 0));
+    gpu::GraphExec exec = nullptr;
+    WEFT_GPU_TRY(gpu::instantiate_graph(&exec, graph, 0));
     graphs_.push_front({handles, exec});
     return Outcome::ok();
   }
 
-  Outcome capture(const Handles& handles, cudaGraph_t* graph) {
-    WEFT_CUDA_TRY(cudaStreamBeginCapture(streams_[0], cudaStreamCaptureModeThreadLocal));
+  Outcome capture(const Handles& handles, gpu::Graph* graph) {
+    WEFT_GPU_TRY(gpu::begin_capture(streams_[0], gpu::kCaptureOfThread));
     const auto captured = capture_steps(handles);
-    const auto ended = outcome(cudaStreamEndCapture(streams_[0], graph), "cudaStreamEndCapture");
+    const auto ended = outcome(gpu::end_capture(streams_[0], graph), "ending a capture");
     if (captured.good()) return ended;
-    if (*graph) cudaGraphDestroy(*graph);
+    if (*graph) gpu::destroy_graph(*graph);
     return captured;
   }
 
   Outcome capture_steps(const Handles& handles) {
     const size_t fork = steps_.size();  // its event follows those of the steps
-    WEFT_CUDA_TRY(cudaEventRecord(events_[fork], streams_[0]));
+    WEFT_GPU_TRY(gpu::record_event(events_[fork], streams_[0]));
     for (size_t s = 1; s < streams_.size(); ++s)
-      WEFT_CUDA_TRY(cudaStreamWaitEvent(streams_[s], events_[fork], 0));
+      WEFT_GPU_TRY(gpu::wait_for_event(streams_[s], events_[fork], 0));
     std::deque<Queue> queues;
-    for (size_t i = 0; i < streams_.size(); ++i)
-      queues.emplace_back(device_, streams_[i]).partials = partials_ + i * kQueueMemory;
+    for (size_t i = 0; i < streams_.size(); ++i) {
+      Queue& q = queues.emplace_back(device_, streams_[i]);
+      q.partials = partials_ + i * kQueueMemory, q.captured = true;
+    }
     for (size_t i = 0; i < steps_.size(); ++i)
       if (auto step = capture_step(i, handles, queues[steps_[i].stream]); !step.good()) return step;
     for (Queue& q : queues)
       if (auto settled = settle(q); !settled.good()) return settled;
     for (size_t s = 1; s < streams_.size(); ++s) {
-      WEFT_CUDA_TRY(cudaEventRecord(events_[fork + s], streams_[s]));
-      WEFT_CUDA_TRY(cudaStreamWaitEvent(streams_[0], events_[fork + s], 0));
+      WEFT_GPU_TRY(gpu::record_event(events_[fork + s], streams_[s]));
+      WEFT_GPU_TRY(gpu::wait_for_event(streams_[0], events_[fork + s], 0));
     }
     return Outcome::ok();
   }
 
   Outcome capture_step(size_t i, const Handles& handles, Queue& queue) {
     const Step& step = steps_[i];
-    const cudaStream_t stream = queue.stream;
+    const gpu::Stream stream = queue.stream;
     for (const uint32_t earlier : step.after)  // a stream keeps its order by itself
       if (steps_[earlier].stream != step.stream)
-        WEFT_CUDA_TRY(cudaStreamWaitEvent(stream, events_[earlier], 0));
+        WEFT_GPU_TRY(gpu::wait_for_event(stream, events_[earlier], 0));
     if (!step.launch) {
       weft_copy c = step.copy;
       c.source = bound(c.source_binding, c.source, handles);
@@ -188,23 +196,25 @@ class Sequence {
     }
     if (!step.is_waited_for) return Outcome::ok();
     if (auto settled = settle(queue); !settled.good()) return settled;
-    return outcome(cudaEventRecord(events_[i], stream), "cudaEventRecord");
+    return outcome(gpu::record_event(events_[i], stream), "recording an event");
   }
 
   Device& device_;
   size_t streams_wanted_;
+  std::string name_;  // for the text of an error
   std::vector<Step> steps_;
-  std::vector<cudaStream_t> streams_;
-  float* partials_ = nullptr;        // of each stream's queue
-  std::vector<cudaEvent_t> events_;  // of the steps, of the fork, of the other streams' ends
-  std::deque<Graph> graphs_;         // most recently used first
+  std::vector<gpu::Stream> streams_;
+  float* partials_ = nullptr;       // of each stream's queue
+  std::vector<gpu::Event> events_;  // of the steps, of the fork, of the other streams' ends
+  std::deque<Graph> graphs_;        // most recently used first
 };
 
 weft_code make_sequence(weft_device d, const weft_sequence_desc* desc, weft_sequence* out, uint32_t* refused,
                         weft_error* error) {
-  return guarded(error, [&]() -> Outcome {
-    auto s = std::make_unique<Sequence>(*device_of(d), *desc);
+  return on_device(*device_of(d), error, [&]() -> Outcome {
     *refused = desc->n_steps;
+    if (blocking()) return Outcome::fail(WEFT_UNSUPPORTED, "each launch is waited for");
+    auto s = std::make_unique<Sequence>(*device_of(d), *desc);
     if (auto ready = s->prepare(); !ready.good()) return ready;
     *out = reinterpret_cast<weft_sequence>(s.release());
     return Outcome::ok();
@@ -212,7 +222,7 @@ weft_code make_sequence(weft_device d, const weft_sequence_desc* desc, weft_sequ
 }
 
 weft_code run_sequence(weft_sequence s, weft_queue q, void* const* handles, uint32_t n, weft_error* error) {
-  return guarded(error, [&] {
+  return on_device(queue_of(q)->device, error, [&] {
     return reinterpret_cast<Sequence*>(s)->run(*queue_of(q), Handles(handles, handles + n));
   });
 }

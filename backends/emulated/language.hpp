@@ -1,11 +1,9 @@
 #pragma once
-#include <memory>
-#include <mutex>
 #include <string>
 #include <tuple>
 #include <utility>
 
-#include "../cuda/collected.hpp"
+#include "../cuda/device.hpp"
 #include "threads.hpp"
 
 // The language of kernels (backends/cuda/kernel.hpp), on a CPU.
@@ -149,35 +147,21 @@ void multiply_add(float (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2])
   }
 }
 
-/// How a kernel is launched: blocks, threads of a block, bytes of dynamic shared memory.
-struct Grid {
-  unsigned x = 1, y = 1, z = 1;
-};
-struct Queue {
-  std::mutex collecting;
-  std::unique_ptr<Collected> collected;
-  std::unique_ptr<float[]> own_partials = std::make_unique<float[]>(kQueueMemory);
-  float* partials = own_partials.get();
-  int* counters() const { return reinterpret_cast<int*>(partials + kPartials); }
-};
-Queue& queue_of(const backend::Launch&);
-backend::Outcome settle_locked(Queue&);
-/// Work that is collected waits for nobody: a CPU's memory may be read as soon as a launch returns.
-inline bool may_wait(const Queue&) { return false; }
-
+/// Enqueues a kernel on a queue that is settled.
 template <class... P, class... A>
-backend::Outcome start_on(Queue&, Grid blocks, unsigned threads, size_t shared, void (*kernel)(P...),
-                          A... arguments) {
-  const std::tuple<P...> all(arguments...);
-  const std::string why =
-      emulated::run({blocks.x, blocks.y, blocks.z}, {threads}, shared, [&] { std::apply(kernel, all); });
-  if (why.empty()) return backend::Outcome::ok();
-  return backend::Outcome::fail(WEFT_INTERNAL, "{}", why);
+Outcome start_on(Queue& queue, Grid blocks, unsigned threads, size_t shared, void (*kernel)(P...),
+                 A... arguments) {
+  auto run = [=, all = std::tuple<P...>(arguments...)]() -> std::string {
+    return emulated::run({blocks.x, blocks.y, blocks.z}, {threads}, shared, [&] { std::apply(kernel, all); });
+  };
+  return outcome(gpu::enqueue_kernel(queue.stream, std::move(run)), "launching");
 }
 template <class... P, class... A>
-backend::Outcome start(const backend::Launch& l, Grid blocks, unsigned threads, size_t shared,
-                       void (*kernel)(P...), A... arguments) {
-  return start_on(queue_of(l), blocks, threads, shared, kernel, arguments...);
+Outcome start(const backend::Launch& l, Grid blocks, unsigned threads, size_t shared, void (*kernel)(P...),
+              A... arguments) {
+  Queue& queue = queue_of(l);
+  if (auto settled = settle(queue); !settled.good()) return settled;
+  return start_on(queue, blocks, threads, shared, kernel, arguments...);
 }
 
 }  // namespace weft::cuda

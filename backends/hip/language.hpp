@@ -1,14 +1,9 @@
 #pragma once
-#include <cstring>
-#include <memory>
-#include <mutex>
-#include <tuple>
-
-#include "../cuda/collected.hpp"
+#include "../cuda/start.hpp"
 
 // The language of kernels (backends/cuda/kernel.hpp), for AMD's GPUs, in what clang knows without HIP's
-// headers. A warp is 32 lanes here, also where the GPU runs 64 at a time: lanes only exchange numbers
-// within 32.
+// headers, but for how they are launched. A warp is 32 lanes here, also where the GPU runs 64 at a time:
+// lanes only exchange numbers within 32.
 #define threadIdx (::weft::cuda::place_of_thread())
 #define blockIdx (::weft::cuda::place_of_block())
 #define gridDim (::weft::cuda::size_of_grid())
@@ -20,10 +15,6 @@ __device__ inline void memcpy(void* to, const void* from, size_t n) { __builtin_
 
 inline constexpr int kWarp = 32;
 
-/// How a kernel is launched: blocks.
-struct Grid {
-  unsigned x = 1, y = 1, z = 1;
-};
 struct alignas(16) float4 {
   float x, y, z, w;
 };
@@ -165,39 +156,6 @@ __device__ void multiply_add(float (&c)[4], const uint32_t (&a)[4], const uint32
         }
       }
     }
-}
-
-struct Queue {
-  std::mutex collecting;
-  std::unique_ptr<Collected> collected;
-  float* partials = nullptr;
-  int* counters() const { return reinterpret_cast<int*>(partials + kPartials); }
-};
-Queue& queue_of(const backend::Launch&);
-Outcome settle(Queue&);
-Outcome settle_locked(Queue&);
-bool may_wait(const Queue&);
-Outcome launch_kernel(Queue&, const void* kernel, Grid blocks, unsigned threads, size_t shared,
-                      void** arguments);
-
-/// Enqueues a kernel on a queue that is settled.
-template <class... P, class... A>
-Outcome start_on(Queue& queue, Grid blocks, unsigned threads, size_t shared, void (*kernel)(P...),
-                 A... arguments) {
-  std::tuple<P...> all(arguments...);
-  return std::apply(
-      [&](P&... each) {
-        void* pointers[] = {&each...};
-        return launch_kernel(queue, reinterpret_cast<const void*>(kernel), blocks, threads, shared, pointers);
-      },
-      all);
-}
-template <class... P, class... A>
-Outcome start(const backend::Launch& l, Grid blocks, unsigned threads, size_t shared, void (*kernel)(P...),
-              A... arguments) {
-  Queue& queue = queue_of(l);
-  if (auto settled = settle(queue); !settled.good()) return settled;
-  return start_on(queue, blocks, threads, shared, kernel, arguments...);
 }
 
 }  // namespace weft::cuda

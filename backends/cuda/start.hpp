@@ -1,0 +1,32 @@
+#pragma once
+#include <tuple>
+
+#include "device.hpp"
+
+// How kernels are launched: their arguments are taken as the kernel declares them.
+namespace weft::cuda {
+
+/// Enqueues a kernel, which may start while the one before it drains, on a queue that is settled.
+template <class... P, class... A>
+Outcome start_on(Queue& queue, Grid blocks, unsigned threads, size_t shared, void (*kernel)(P...),
+                 A... arguments) {
+  const auto* address = reinterpret_cast<const void*>(kernel);
+  if (shared > (size_t{48} << 10)) WEFT_GPU_TRY(gpu::allow_shared(address, shared));
+  const gpu::Launch how{blocks, threads, shared, queue.stream, queue.device.dependent_launch};
+  std::tuple<P...> all(static_cast<P>(arguments)...);
+  return std::apply(
+      [&](P&... each) {
+        void* pointers[] = {&each...};
+        return outcome(gpu::launch(how, address, pointers), "launching");
+      },
+      all);
+}
+template <class... P, class... A>
+Outcome start(const backend::Launch& l, Grid blocks, unsigned threads, size_t shared, void (*kernel)(P...),
+              A... arguments) {
+  Queue& queue = queue_of(l);
+  if (auto settled = settle(queue); !settled.good()) return settled;
+  return start_on(queue, blocks, threads, shared, kernel, arguments...);
+}
+
+}  // namespace weft::cuda

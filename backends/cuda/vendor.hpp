@@ -1,0 +1,84 @@
+#pragma once
+#include <cuda_runtime.h>
+
+#define WEFT_VENDOR(name) cuda##name
+#include "names.hpp"
+
+// CUDA, where its names or its ways are not HIP's.
+namespace weft::gpu {
+
+using Properties = cudaDeviceProp;
+using Module = cudaLibrary_t;
+using Function = cudaKernel_t;
+
+inline constexpr Error kOutOfMemory = cudaErrorMemoryAllocation;
+inline constexpr const char* kKind = "cuda";
+inline constexpr const char* kNativeStream = "cuda.stream";
+inline constexpr const char* kVendor = "CUDA";
+inline constexpr DLDeviceType kMemory = kDLCUDA;
+/// Whether kernels of a device may use such memory.
+inline bool reaches(int ordinal, DLDevice there) {
+  return (there.device_type == kMemory && there.device_id == ordinal) || there.device_type == kDLCUDAHost ||
+         there.device_type == kDLCUDAManaged;
+}
+
+/// The compiler of texts: its library, and what begins the names of its functions and the option that names
+/// the GPU.
+inline constexpr const char* kCompilers[] = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"};
+inline constexpr const char *kCompilerPrefix = "nvrtc", *kCompilerCode = "CUBIN",
+                            *kTargetOption = "--gpu-architecture=";
+inline constexpr const char* kCompilerOptions[] = {"--std=c++17", "--fmad=false", "--minimal"};
+inline std::string target_of(const Properties& p) { return "sm_" + std::to_string(10 * p.major + p.minor); }
+/// Why the kernels can't run on such a device; empty if they can.
+inline std::string refused(const Properties& p) {
+  return p.major >= 8 ? "" : "its architecture is " + target_of(p) + "; the kernels want sm_80 or later";
+}
+/// Whether a kernel may start while the one before it drains.
+inline bool starts_early(const Properties& p) { return p.major >= 9; }
+
+/// "13.0", of a driver or a runtime.
+inline std::string version_text(int number) {
+  return std::to_string(number / 1000) + "." + std::to_string(number % 1000 / 10);
+}
+
+inline Error allocate_host(void** at, size_t bytes) {
+  return cudaHostAlloc(at, bytes, cudaHostAllocPortable);
+}
+inline Error release_host(void* at) { return cudaFreeHost(at); }
+inline Error device_of_stream(Stream stream, int* device) { return cudaStreamGetDevice(stream, device); }
+
+/// Gives an executable graph the parameters of another of the same form.
+inline Error update(GraphExec executable, Graph graph) {
+  cudaGraphExecUpdateResultInfo unused{};
+  return cudaGraphExecUpdate(executable, graph, &unused);
+}
+
+/// Before a launch with more than 48 KiB of dynamic shared memory.
+inline Error allow_shared(const void* kernel, size_t bytes) {
+  return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes));
+}
+inline Error launch(const Launch& how, const void* kernel, void** arguments) {
+  cudaLaunchAttribute early{};
+  early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  early.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config{};
+  config.gridDim = {how.blocks.x, how.blocks.y, how.blocks.z};
+  config.blockDim = how.threads;
+  config.dynamicSmemBytes = how.shared;
+  config.stream = how.stream;
+  config.attrs = &early;
+  config.numAttrs = how.early ? 1 : 0;
+  return cudaLaunchKernelExC(&config, kernel, arguments);
+}
+inline Error launch_function(const Launch& how, Function kernel, void** arguments) {
+  return launch(how, reinterpret_cast<const void*>(kernel), arguments);
+}
+inline Error load(Module* module, const void* code) {
+  return cudaLibraryLoadData(module, code, nullptr, nullptr, 0, nullptr, nullptr, 0);
+}
+inline Error unload(Module module) { return cudaLibraryUnload(module); }
+inline Error find_function(Function* function, Module module, const char* name) {
+  return cudaLibraryGetKernel(function, module, name);
+}
+
+}  // namespace weft::gpu
