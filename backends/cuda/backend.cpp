@@ -1,9 +1,10 @@
 #include "device.hpp"
+#include "hopper_kernels.hpp"
 #include "kernels.hpp"
 #include "nvrtc.hpp"
 
 // CUDA devices: memory, queues with points, sequences as graphs, text compiled by NVRTC, and the kernels in
-// kernels/. Products come from the provider cublaslt, or from text.
+// kernels/. Products come from there on GPUs with wgmma, elsewhere from the provider cublaslt, or from text.
 namespace weft::cuda {
 namespace {
 
@@ -18,7 +19,7 @@ weft_code launch(const weft_launch* l, weft_error* error) {
 std::atomic<const weft_host*> the_host = nullptr;
 
 KernelTable& table() {
-  static KernelTable kernels("cuda", {own_kernels()}, launch, WEFT_KERNEL_RECORDABLE);
+  static KernelTable kernels("cuda", {hopper_kernels(), own_kernels()}, launch, WEFT_KERNEL_RECORDABLE);
   return kernels;
 }
 

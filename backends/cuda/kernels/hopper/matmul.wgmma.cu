@@ -1,0 +1,165 @@
+#include "../../hopper/matmul_call.hpp"
+#include "../../hopper_kernels.hpp"
+
+// matmul and linear of 16-bit floats on the tensor cores of architecture 9.0 (hopper/matmul_kernel.hpp).
+namespace weft::cuda {
+
+using namespace backend;
+using hopper::MatmulCall;
+
+namespace {
+
+constexpr int64_t kMostElements = int64_t{1} << 31;  // along an axis: coordinates of tiles are int
+
+int64_t elements(std::span<const int64_t> sizes) {
+  int64_t n = 1;
+  for (const int64_t s : sizes) n *= s;
+  return n;
+}
+
+Support accepts_operand(TypeView t, const char* what) {
+  if (!t.has()) return Support::yes();
+  for (int64_t d = 0; d < t.rank(); ++d) {
+    const Dim size = t.shape()[d];
+    if (!size.known()) return Support::no("{} has sizes from {} to {}", what, size.min(), size.max());
+    if (size.max() == 0 || size.max() >= kMostElements)
+      return Support::no("{} has an axis of {}", what, size.max());
+  }
+  // Tiles are copied from and to addresses that are multiples of 16 bytes, and so must be all rows.
+  if (t.alignment() % 16) return Support::no("{} must be aligned to 16 bytes, got {}", what, t.alignment());
+  if (t.rank() > 1 && t.max().back() % 8)
+    return Support::no("{} has rows of {} elements, wanted a multiple of 8", what, t.max().back());
+  return Support::yes();
+}
+
+Support accepts_types(const OpCall& c) {
+  const DType t = c.output(0).dtype();
+  if (t != DType::f16 && t != DType::bf16) return Support::no("computes in f16 and bf16, got {}", t);
+  for (const auto& [operand, what] : {std::pair{c.input(0), "the first operand"},
+                                      {c.input(1), "the second operand"},
+                                      {c.input(2), "the bias"},
+                                      {c.output(0), "the result"}})
+    if (auto s = accepts_operand(operand, what); !s) return s;
+  return Support::yes();
+}
+
+/// The batch of a matmul: matrices one after another on both sides, or one matrix for all on one of them.
+Support batch_of(const OpCall& c, MatmulCall& call) {
+  const auto leading = [](TypeView t) { return t.max().first(static_cast<size_t>(t.rank() - 2)); };
+  const int64_t of_a = elements(leading(c.input(0))), of_b = elements(leading(c.input(1)));
+  call.batch = elements(leading(c.output(0)));
+  call.one_a = of_a != call.batch, call.one_b = of_b != call.batch;
+  if ((call.one_a && of_a != 1) || (call.one_b && of_b != 1))
+    return Support::no("its leading axes broadcast: {} and {}", c.input(0).max(), c.input(1).max());
+  if (call.one_b && !call.transpose_a)
+    call.m *= call.batch, call.batch = 1, call.one_b = false;  // rows of one product
+  return Support::yes();
+}
+
+Support matmul_sizes(const OpCall& c, MatmulCall& call) {
+  call.transpose_a = c.attr("transpose_a").integer(), call.transpose_b = c.attr("transpose_b").integer();
+  const auto y = c.output(0).max(), a = c.input(0).max();
+  call.m = y[y.size() - 2], call.n = y.back(), call.k = a[a.size() - (call.transpose_a ? 2 : 1)];
+  return batch_of(c, call);
+}
+
+Support linear_sizes(const OpCall& c, MatmulCall& call) {
+  call.transpose_b = true;
+  call.n = c.output(0).max().back(), call.k = c.input(0).max().back();
+  call.m = elements(c.output(0).max()) / call.n;
+  return Support::yes();
+}
+
+/// The sizes of a call, or why it is refused.
+Support sizes_of(const OpCall& c, MatmulCall& call) {
+  if (auto types = accepts_types(c); !types) return types;
+  call.dtype = c.output(0).dtype();
+  call.accumulate = c.accumulates(0);
+  if (auto sizes = c.op() == "linear" ? linear_sizes(c, call) : matmul_sizes(c, call); !sizes) return sizes;
+  if (call.m >= kMostElements ||
+      call.batch * ((call.m + 127) / 128) * ((call.n + 127) / 128) >= kMostElements)
+    return Support::no("{} matrices of {} x {}", call.batch, call.m, call.n);
+  return Support::yes();
+}
+
+/// The multiprocessors of each GPU, if all are alike and of architecture 9.0; 0 if not.
+int multiprocessors() {
+  static const int found = [] {
+    int devices = 0, all = 0;
+    if (cudaGetDeviceCount(&devices) != cudaSuccess) return 0;
+    for (int d = 0; d < devices; ++d) {
+      cudaDeviceProp p{};
+      if (cudaGetDeviceProperties(&p, d) != cudaSuccess || p.major != 9 || p.minor != 0) return 0;
+      if (all != 0 && all != p.multiProcessorCount) return 0;
+      all = p.multiProcessorCount;
+    }
+    return all;
+  }();
+  return found;
+}
+
+Support accepts(const OpCall& c) {
+  if (multiprocessors() == 0) return Support::no("wants GPUs of architecture 9.0 and of one size");
+  MatmulCall unused;
+  return sizes_of(c, unused);
+}
+
+using Wide = hopper::Tiling<256, 1, 4, 2>;
+using Tall = hopper::Tiling<128, 2, 4, 2>;
+using Small = hopper::Tiling<128, 1, 6, 1>;
+
+/// The time of a product in these tiles, in arbitrary units: that of a tile times how many a block takes.
+template <class Tiles>
+double time_of(const MatmulCall& call, double cost_of_element) {
+  const auto tiles = [](int64_t size, int tile) { return (size + tile - 1) / tile; };
+  const int64_t units =
+      tiles(tiles(call.m, Tiles::kRows), Tiles::kCluster) * tiles(call.n, Tiles::kColumns) * call.batch;
+  const int64_t rounds = tiles(units, multiprocessors() / Tiles::kCluster);
+  return static_cast<double>(rounds) * Tiles::kRows * Tiles::kColumns * cost_of_element;
+}
+
+template <class T, class Tiles>
+Outcome run(const Launch& l, const MatmulCall& call, int group) {
+  return hopper::run_matmul_of<T, Tiles>(
+      call, multiprocessors(), group,
+      [&](unsigned blocks, uint32_t shared, auto* kernel, const auto&... arguments) {
+        return start(l, Grid{blocks}, hopper::kMatmulThreads, shared, kernel, arguments...);
+      });
+}
+
+template <class T>
+Outcome run_in_best_tiles(const Launch& l, const MatmulCall& call) {
+  const double wide = time_of<Wide>(call, 1), tall = time_of<Tall>(call, 1.02),
+               small = time_of<Small>(call, 1.2);
+  if (small < wide && small < tall) return run<T, Small>(l, call, 16);
+  return wide <= tall ? run<T, Wide>(l, call, 8) : run<T, Tall>(l, call, 4);
+}
+
+Outcome launch(const Launch& l) {
+  MatmulCall call;
+  if (const auto s = sizes_of(l.call(), call); !s) return Outcome::fail(WEFT_UNSUPPORTED, "{}", s.reason);
+  call.a = l.input(0).data(), call.b = l.input(1).data(), call.c = l.output(0).data();
+  if (l.call().n_inputs() > 2 && l.input(2).has()) call.bias = l.input(2).data();
+  return call.dtype == DType::bf16 ? run_in_best_tiles<bf16>(l, call) : run_in_best_tiles<f16>(l, call);
+}
+
+}  // namespace
+
+std::span<const KernelRecord> matmul_wgmma() {
+  static const KernelRecord all[] = {{.op = "matmul",
+                                      .variant = "wgmma",
+                                      .reads = {"transpose_a", "transpose_b"},
+                                      .accepts = accepts,
+                                      .launch = launch,
+                                      .determinism = WEFT_DETERMINISM_THREADS,
+                                      .accumulates = true},
+                                     {.op = "linear",
+                                      .variant = "wgmma",
+                                      .accepts = accepts,
+                                      .launch = launch,
+                                      .determinism = WEFT_DETERMINISM_THREADS,
+                                      .accumulates = true}};
+  return all;
+}
+
+}  // namespace weft::cuda
