@@ -95,9 +95,22 @@ __global__ void compare(MatmulCall call, const T* before, const T* got, unsigned
 
 // ---- the ways to tile
 
+/// Memory for the sums of shares, which all products use in turn.
+float* sums(const MatmulCall& call) {
+  static size_t size = 0;
+  static float* memory = nullptr;
+  const size_t wanted =
+      call.shares == 1 ? 0 : static_cast<size_t>(call.elements()) * sizeof(float) * call.shares;
+  if (wanted > size) {
+    cudaFree(memory);
+    REQUIRE(cudaMalloc(&memory, size = wanted));
+  }
+  return memory;
+}
+
 struct Way {
   const char* name;
-  std::function<Outcome(const MatmulCall&, cudaStream_t)> run;
+  std::function<Outcome(MatmulCall, cudaStream_t)> run;
 };
 
 int multiprocessors() {
@@ -108,25 +121,34 @@ int multiprocessors() {
 
 template <class Tiles>
 Way way(const char* name, int group) {
-  return {name, [group](const MatmulCall& call, cudaStream_t stream) {
-            const auto start = [&](unsigned blocks, uint32_t shared, auto* kernel, const auto&... arguments) {
+  return {name, [group](MatmulCall call, cudaStream_t stream) {
+            const auto start = [&](unsigned blocks, unsigned threads, uint32_t shared, auto* kernel,
+                                   const auto&... arguments) {
               REQUIRE(cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel),
                                            cudaFuncAttributeMaxDynamicSharedMemorySize,
                                            static_cast<int>(shared)));
-              kernel<<<blocks, kMatmulThreads, shared, stream>>>(arguments...);
+              kernel<<<blocks, threads, shared, stream>>>(arguments...);
               REQUIRE(cudaGetLastError());
               return Outcome::ok();
             };
             static const int n = multiprocessors();
+            call.shares = division_of<Tiles>(call, 16).shares;
+            call.sums = sums(call);
             return call.dtype == DType::bf16 ? run_matmul_of<bf16, Tiles>(call, n, group, start)
                                              : run_matmul_of<f16, Tiles>(call, n, group, start);
           }};
 }
 
 std::vector<Way> ways() {
-  return {way<Tiling<256, 1, 4, 1>>("128x256", 16), way<Tiling<256, 1, 4, 2>>("128x256 pairs", 8),
-          way<Tiling<128, 2, 4, 1>>("256x128", 8), way<Tiling<128, 2, 4, 2>>("256x128 pairs", 4),
-          way<Tiling<128, 1, 6, 1>>("128x128", 16)};
+  constexpr Work together = Work::together, in_turns = Work::in_turns;
+  return {way<Tiling<256, 1, 4, 1, together>>("128x256", 16),
+          way<Tiling<256, 1, 4, 2, together>>("pairs", 8),
+          way<Tiling<256, 1, 4, 2, together>>("pairs 4", 4),
+          way<Tiling<256, 1, 4, 2, together>>("pairs 16", 16),
+          way<Tiling<128, 1, 6, 1, together>>("128x128", 16),
+          way<Tiling<128, 2, 6, 1, in_turns>>("turns 128x128", 16),
+          way<Tiling<128, 2, 6, 2, in_turns>>("pairs", 8),
+          way<Tiling<192, 2, 4, 1, in_turns>>("turns 128x192", 16)};
 }
 
 // ---- check
@@ -167,9 +189,10 @@ bool check(const Way& w, MatmulCall call) {
 
 int check_all() {
   int wrong = 0;
-  const int64_t sizes[][4] = {{128, 256, 64, 1},    {128, 256, 512, 1},  {256, 256, 64, 1},
-                              {8, 8, 8, 1},         {200, 264, 72, 1},   {72, 520, 1000, 3},
-                              {1000, 1512, 328, 2}, {4104, 776, 2048, 1}};
+  const int64_t sizes[][4] = {{128, 256, 64, 1},    {128, 256, 512, 1},   {256, 256, 64, 1},
+                              {8, 8, 8, 1},         {200, 264, 72, 1},    {72, 520, 1000, 3},
+                              {1000, 1512, 328, 2}, {4104, 776, 2048, 1}, {264, 136, 8200, 1},
+                              {8, 1032, 4096, 2}};
   for (const Way& w : ways()) {
     int right = 0;
     for (const auto& s : sizes)
@@ -200,7 +223,7 @@ void time_all(MatmulCall call, const char* name, int rounds) {
   std::vector<Way> all = ways();
   const Peer peer(call.m, call.n, call.k, call.batch, call.transpose_a, call.transpose_b,
                   call.dtype == DType::bf16);
-  all.push_back({"cuBLASLt", [&](const MatmulCall& to, cudaStream_t stream) {
+  all.push_back({"cuBLASLt", [&](MatmulCall to, cudaStream_t stream) {
                    return peer.run(to.a, to.b, to.c, stream) ? Outcome::ok()
                                                              : Outcome::fail(WEFT_DEVICE, "cuBLASLt");
                  }});
@@ -232,7 +255,7 @@ void time_all(MatmulCall call, const char* name, int rounds) {
 
 void time_shapes() {
   const auto time = [](const char* name, int64_t m, int64_t n, int64_t k, bool ta, bool tb) {
-    time_all({.m = m, .n = n, .k = k, .transpose_a = ta, .transpose_b = tb}, name, 7);
+    time_all({.m = m, .n = n, .k = k, .transpose_a = ta, .transpose_b = tb}, name, 5);
   };
   for (const int64_t n : {4096, 8192}) {
     time("a b'", n, n, n, false, true);
@@ -240,6 +263,7 @@ void time_shapes() {
     time("a' b", n, n, n, true, false);
   }
   time("a b'", 2048, 2048, 2048, false, true);
+  time("few rows", 128, 4096, 4096, false, true);
   const int64_t rows = 32768;  // tokens of a step of GPT-2
   for (const auto& [in, out] :
        {std::pair<int64_t, int64_t>{768, 2304}, {768, 768}, {768, 3072}, {3072, 768}}) {

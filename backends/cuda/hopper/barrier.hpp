@@ -23,13 +23,14 @@ class Barrier {
   __device__ void arrive() {
     asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(this)) : "memory");
   }
-  /// Arrives at the barrier that lies at the same place in another block of the cluster.
+  /// Arrives at the barrier that lies at the same place in another block of the cluster. Says that this
+  /// thread has read; what it wrote is not made visible to the other block (that takes a fence, and time).
   __device__ void arrive_at(uint32_t block) {
     asm volatile(
         "{\n"
         ".reg .b32 remote;\n"
         "mapa.shared::cluster.u32 remote, %0, %1;\n"
-        "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [remote];\n"
+        "mbarrier.arrive.shared::cluster.b64 _, [remote];\n"
         "}" ::"r"(shared_address(this)),
         "r"(block)
         : "memory");

@@ -1,5 +1,5 @@
 #pragma once
-#include "../hopper.hpp"
+#include "matmul_store.hpp"
 
 // A product of 16-bit matrices, added up in f32: c = a b, c = a b + bias or c += a b. A block stays on its
 // multiprocessor and takes tile after tile of c. One of its threads copies slices of a and b, 64 of k wide,
@@ -8,63 +8,6 @@
 // cluster, and copy half of b's slice each for both. (The division of work is that of CUTLASS's persistent
 // kernels for Hopper.)
 namespace weft::cuda::hopper {
-
-inline constexpr int kSlice = 64;     // of k
-inline constexpr int kPart = 64;      // rows of one product of a warpgroup
-inline constexpr int kConsumers = 2;  // warpgroups that multiply
-inline constexpr int kMatmulThreads = 128 * (1 + kConsumers);
-
-/// How large tiles are and how they come.
-template <int columns, int parts, int stages, int cluster>
-struct Tiling {
-  static constexpr int kColumns = columns;  ///< of a tile
-  static constexpr int kParts = parts;      ///< of kPart rows for each consumer
-  static constexpr int kStages = stages;
-  static constexpr int kCluster = cluster;  ///< blocks that share b
-  static constexpr int kRows = kConsumers * kPart * kParts;
-  static constexpr uint32_t kBytesOfA = kRows * kSlice * 2, kBytesOfB = kColumns * kSlice * 2,
-                            kBytesOfStage = kBytesOfA + kBytesOfB;
-};
-
-inline constexpr int kStoreBuffers = 2;                  // of each consumer
-inline constexpr uint32_t kBlockBytes = kPart * 64 * 2;  // of 64 x 64 elements
-
-template <class Tiles>
-constexpr uint32_t shared_bytes() {
-  return Tiles::kStages * (Tiles::kBytesOfStage + 2 * sizeof(Barrier)) +
-         kConsumers * kStoreBuffers * kBlockBytes;
-}
-
-/// What a launch is told beside the maps of a, b and c, whose third axis is the batch.
-struct MatmulTask {
-  int rows = 0, columns = 0;  ///< of c
-  int slices = 0;             ///< of k
-  int row_tiles = 0, column_tiles = 0, batch = 1;
-  int a_step = 0, b_step = 0;  ///< 1, or 0 where one matrix serves the whole batch
-  int group = 8;               ///< rows of tiles that are walked column by column, for the L2 cache
-  const void* bias = nullptr;  ///< null, or one for each column
-  const void* old = nullptr;   ///< null, or c, which is added to
-};
-
-/// A place in c, in tiles.
-struct TilePlace {
-  int row, column, batch;
-};
-
-/// The `unit`-th tile of a cluster's first block. Tiles are walked in groups of some rows, column by column,
-/// so that the blocks that run at once read few different slices.
-template <class Tiles>
-__device__ TilePlace place_of(const MatmulTask& task, int unit) {
-  const int unit_rows = (task.row_tiles + Tiles::kCluster - 1) / Tiles::kCluster;
-  const int of_matrix = unit_rows * task.column_tiles, batch = unit / of_matrix, at = unit % of_matrix;
-  const int first = at / (task.group * task.column_tiles) * task.group;
-  const int rows = min(task.group, unit_rows - first), in_group = at - first * task.column_tiles;
-  return {(first + in_group % rows) * Tiles::kCluster, in_group / rows, batch};
-}
-template <class Tiles>
-__device__ int unit_count(const MatmulTask& task) {
-  return (task.row_tiles + Tiles::kCluster - 1) / Tiles::kCluster * task.column_tiles * task.batch;
-}
 
 /// The block's shared memory.
 template <class Tiles>
@@ -85,7 +28,7 @@ struct Stages {
   __device__ void init() const {
     for (int i = 0; i < Tiles::kStages; ++i) {
       full[i].init(1);
-      empty[i].init(kConsumers * 4 * Tiles::kCluster);  // a warp of each
+      empty[i].init(Tiles::kConsumersOfTile * 4 * Tiles::kCluster);  // their warps
     }
     show_barriers();
   }
@@ -98,6 +41,10 @@ struct RingPlace {
   uint32_t phase = 0;
   __device__ void next() {
     if (++stage == kStages) stage = 0, phase ^= 1;
+  }
+  __device__ void skip(int n) {
+    phase ^= (stage + n) / kStages & 1;
+    stage = (stage + n) % kStages;
   }
 };
 
@@ -120,7 +67,8 @@ __device__ void load_slices(const Stages<Tiles>& stages, const CUtensorMap& a, c
     const int row = (place.row + rank) * Tiles::kRows,
               column = place.column * Tiles::kColumns + rank * kShare;
     const int a_batch = place.batch * task.a_step, b_batch = place.batch * task.b_step;
-    for (int i = 0; i < task.slices; ++i, ring.next()) {
+    const Slices slices(task, place);
+    for (int i = slices.begin; i < slices.end; ++i, ring.next()) {
       Barrier& full = stages.full[ring.stage];
       stages.empty[ring.stage].wait(ring.phase ^ 1);
       full.arrive_expecting(Tiles::kBytesOfStage);
@@ -153,14 +101,15 @@ __device__ void release_stage(Barrier& empty) {
   }
 }
 
-/// Multiplies the slices of one tile: this consumer's rows. All its stages are released at the end.
+/// Multiplies the slices of one tile: the `of_tile`-th consumer's rows. All its stages are released at the
+/// end.
 template <class T, class Tiles, Lies of_a, Lies of_b>
 __device__ void multiply_tile(float (&c)[Tiles::kParts][Tiles::kColumns / 2], const Stages<Tiles>& stages,
-                              RingPlace<Tiles::kStages>& ring, int consumer, int slices) {
+                              RingPlace<Tiles::kStages>& ring, int of_tile, int slices) {
   int before = ring.stage;
   for (int i = 0; i < slices; ++i) {
     stages.full[ring.stage].wait(ring.phase);
-    const char* const rows = stages.a(ring.stage) + consumer * Tiles::kParts * kBlockBytes;
+    const char* const rows = stages.a(ring.stage) + of_tile * Tiles::kParts * kBlockBytes;
     const uint64_t b = operand_at<of_b>(stages.b(ring.stage), kBlockBytes);
     begin_products();
 #pragma unroll
@@ -184,95 +133,30 @@ __device__ void multiply_tile(float (&c)[Tiles::kParts][Tiles::kColumns / 2], co
   release_stage<Tiles>(stages.empty[before]);
 }
 
-template <class T>
-__device__ uint32_t packed_pair(float low, float high) {
-  uint32_t pair;
-  if constexpr (std::is_same_v<T, bf16>)
-    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
-  else
-    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
-  return pair;
-}
-template <class T>
-__device__ float2 unpacked_pair(uint32_t pair) {
-  return {widened(T{static_cast<uint16_t>(pair)}), widened(T{static_cast<uint16_t>(pair >> 16)})};
-}
-
-/// Adds the bias, or what c holds, to 64 columns of results from `column` on: rows `row` and `row` + 8 of
-/// this thread.
-template <class T>
-__device__ void add_to_results(float* c, const MatmulTask& task, int row, int column, int batch) {
-  column += 2 * (static_cast<int>(threadIdx.x) % 4);
-  const auto* const bias = static_cast<const uint16_t*>(task.bias);
-  const auto* const old = static_cast<const uint16_t*>(task.old);
-#pragma unroll
-  for (int j = 0; j < 8; ++j) {
-    const int at = column + 8 * j;
-    if (at >= task.columns) break;  // there are even numbers of columns
-    if (bias) {
-      const float2 x = unpacked_pair<T>(uint32_t{bias[at]} | uint32_t{bias[at + 1]} << 16);
-      c[4 * j] += x.x, c[4 * j + 1] += x.y, c[4 * j + 2] += x.x, c[4 * j + 3] += x.y;
-    }
-    if (!old) continue;
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      const int64_t of_row = int64_t{batch} * task.rows + row + 8 * half;
-      if (row + 8 * half >= task.rows) break;
-      const float2 x = unpacked_pair<T>(*reinterpret_cast<const uint32_t*>(old + of_row * task.columns + at));
-      c[4 * j + 2 * half] += x.x, c[4 * j + 2 * half + 1] += x.y;
-    }
-  }
-}
-
-/// Stores this consumer's rows of a tile, 64 x 64 elements at a time, by way of its two buffers.
-template <class T, class Tiles>
-__device__ void store_results(float (&c)[Tiles::kParts][Tiles::kColumns / 2], const CUtensorMap& to,
-                              char* buffers, const MatmulTask& task, int row, int column, int batch,
-                              int consumer) {
-  const int thread = static_cast<int>(threadIdx.x) % 128, warp = thread / kWarp, lane = thread % kWarp;
-  const int of_matrix = 16 * warp + lane % 8 + 8 * (lane / 8 % 2), half = lane / 16;
-#pragma unroll
-  for (int part = 0; part < Tiles::kParts; ++part) {
-    const int first = row + part * kPart;
-#pragma unroll
-    for (int n = 0; n < Tiles::kColumns / 64; ++n) {
-      char* const buffer = buffers + n % kStoreBuffers * kBlockBytes;
-      float* const results = c[part] + 32 * n;
-      if (task.bias || task.old)
-        add_to_results<T>(results, task, first + 16 * warp + lane / 4, column + 64 * n, batch);
-      if (thread == 0) wait_until_read<kStoreBuffers - 1>();
-      sync_threads(1 + consumer, 128);
-#pragma unroll
-      for (int j = 0; j < 4; ++j)
-        store_matrices(
-            buffer + swizzled(static_cast<uint32_t>(of_matrix), static_cast<uint32_t>(2 * j + half)),
-            packed_pair<T>(results[8 * j], results[8 * j + 1]),
-            packed_pair<T>(results[8 * j + 2], results[8 * j + 3]),
-            packed_pair<T>(results[8 * j + 4], results[8 * j + 5]),
-            packed_pair<T>(results[8 * j + 6], results[8 * j + 7]));
-      show_shared_writes();
-      sync_threads(1 + consumer, 128);
-      if (thread == 0) {
-        store_tile(to, buffer, column + 64 * n, first, batch);
-        end_of_stores();
-      }
-    }
-  }
-}
-
+/// Multiplies and stores this consumer's part of the block's tiles, or every second of them.
 template <class T, class Tiles, Lies of_a, Lies of_b>
 __device__ void multiply_tiles(const Stages<Tiles>& stages, const CUtensorMap& c, const MatmulTask& task) {
   const int consumer = static_cast<int>(threadIdx.x) / 128 - 1;
   const int rank = Tiles::kCluster > 1 ? static_cast<int>(block_of_cluster()) : 0;
   RingPlace<Tiles::kStages> ring;
+  bool mine = !Tiles::kInTurns || consumer == 0;
   for (int unit = blockIdx.x / Tiles::kCluster; unit < unit_count<Tiles>(task);
        unit += gridDim.x / Tiles::kCluster) {
-    float results[Tiles::kParts][Tiles::kColumns / 2];
-    multiply_tile<T, Tiles, of_a, of_b>(results, stages, ring, consumer, task.slices);
     const TilePlace place = place_of<Tiles>(task, unit);
-    const int row = (place.row + rank) * Tiles::kRows + consumer * Tiles::kParts * kPart;
-    store_results<T, Tiles>(results, c, stages.buffers(consumer), task, row, place.column * Tiles::kColumns,
-                            place.batch, consumer);
+    const Slices slices(task, place);
+    if (mine) {
+      float results[Tiles::kParts][Tiles::kColumns / 2];
+      const int of_tile = Tiles::kInTurns ? 0 : consumer;
+      multiply_tile<T, Tiles, of_a, of_b>(results, stages, ring, of_tile, slices.end - slices.begin);
+      const int row = (place.row + rank) * Tiles::kRows + of_tile * Tiles::kParts * kPart;
+      if (task.sums)
+        store_sums<Tiles>(results, task, row, place);
+      else
+        store_results<T, Tiles>(results, c, stages.buffers(consumer), task, row, place, consumer);
+    } else {
+      ring.skip(slices.end - slices.begin);
+    }
+    if (Tiles::kInTurns) mine = !mine;
   }
   if (threadIdx.x % 128 == 0) wait_until_stored<0>();
 }
@@ -293,13 +177,13 @@ __global__ void __cluster_dims__(Tiles::kCluster, 1, 1) __launch_bounds__(kMatmu
     sync_block();
   wait_for_kernels_before();
   let_next_kernel_start();
-  // 168 registers for each thread become 40 for those that copy and 232 for those that multiply.
+  // 168 registers for each thread become 24 for those that copy and 240 for those that multiply.
   if (threadIdx.x < 128) {
-    give_registers<40>();
+    give_registers<24>();
     if (threadIdx.x == 0) load_slices<Tiles, of_a, of_b>(stages, a, b, task);
     sync_warp();
   } else {
-    take_registers<232>();
+    take_registers<240>();
     multiply_tiles<T, Tiles, of_a, of_b>(stages, c, task);
   }
   if constexpr (Tiles::kCluster > 1) sync_cluster();  // the other block copies to this one's memory

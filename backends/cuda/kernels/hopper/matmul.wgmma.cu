@@ -104,43 +104,65 @@ Support accepts(const OpCall& c) {
   return sizes_of(c, unused);
 }
 
-using Wide = hopper::Tiling<256, 1, 4, 2>;
-using Tall = hopper::Tiling<128, 2, 4, 2>;
-using Small = hopper::Tiling<128, 1, 6, 1>;
+/// The ways to tile, and how many rows of tiles are walked together.
+template <class F>
+auto with_tiles(int which, F f) {
+  using hopper::Tiling, hopper::Work;
+  switch (which) {
+    case 0: return f(static_cast<Tiling<256, 1, 4, 2, Work::together>*>(nullptr), 8);
+    case 1: return f(static_cast<Tiling<128, 2, 6, 1, Work::in_turns>*>(nullptr), 16);
+    default: return f(static_cast<Tiling<128, 1, 6, 1, Work::together>*>(nullptr), 16);
+  }
+}
+constexpr int kWays = 3, kMostShares = 16;
 
-/// The time of a product in these tiles, in arbitrary units: that of a tile times how many a block takes.
-template <class Tiles>
-double time_of(const MatmulCall& call, double cost_of_element) {
-  const auto tiles = [](int64_t size, int tile) { return (size + tile - 1) / tile; };
-  const int64_t units =
-      tiles(tiles(call.m, Tiles::kRows), Tiles::kCluster) * tiles(call.n, Tiles::kColumns) * call.batch;
-  const int64_t rounds = tiles(units, multiprocessors() / Tiles::kCluster);
-  return static_cast<double>(rounds) * Tiles::kRows * Tiles::kColumns * cost_of_element;
+struct Choice {
+  int way = 0;
+  hopper::Division division;
+};
+
+/// By the sizes alone. More shares of k than one make the order of additions depend on how many rows there
+/// are, so they need a caller who takes that.
+Choice choose(const OpCall& c, const MatmulCall& call) {
+  const int most_shares = c.determinism() > WEFT_DETERMINISM_RUN ? 1 : kMostShares;
+  Choice best;
+  for (int way = 0; way < kWays; ++way) {
+    const auto division = with_tiles(
+        way, [&]<class Tiles>(Tiles*, int) { return hopper::division_of<Tiles>(call, most_shares); });
+    if (way == 0 || division.microseconds < best.division.microseconds) best = {way, division};
+  }
+  return best;
 }
 
-template <class T, class Tiles>
-Outcome run(const Launch& l, const MatmulCall& call, int group) {
-  return hopper::run_matmul_of<T, Tiles>(
-      call, multiprocessors(), group,
-      [&](unsigned blocks, uint32_t shared, auto* kernel, const auto&... arguments) {
-        return start(l, Grid{blocks}, hopper::kMatmulThreads, shared, kernel, arguments...);
-      });
+Outcome prepare(const OpCall& c, weft_plan& plan) {
+  MatmulCall call;
+  if (const auto s = sizes_of(c, call); !s) return Outcome::fail(WEFT_UNSUPPORTED, "{}", s.reason);
+  const int shares = choose(c, call).division.shares;
+  if (shares > 1) plan.workspace = static_cast<uint64_t>(shares * call.elements()) * sizeof(float) + 16;
+  return Outcome::ok();
 }
 
 template <class T>
-Outcome run_in_best_tiles(const Launch& l, const MatmulCall& call) {
-  const double wide = time_of<Wide>(call, 1), tall = time_of<Tall>(call, 1.02),
-               small = time_of<Small>(call, 1.2);
-  if (small < wide && small < tall) return run<T, Small>(l, call, 16);
-  return wide <= tall ? run<T, Wide>(l, call, 8) : run<T, Tall>(l, call, 4);
+Outcome run(const Launch& l, const MatmulCall& call, int way) {
+  return with_tiles(way, [&]<class Tiles>(Tiles*, int group) {
+    return hopper::run_matmul_of<T, Tiles>(
+        call, multiprocessors(), group,
+        [&](unsigned blocks, unsigned threads, uint32_t shared, auto* kernel, const auto&... arguments) {
+          return start(l, Grid{blocks}, threads, shared, kernel, arguments...);
+        });
+  });
 }
 
 Outcome launch(const Launch& l) {
   MatmulCall call;
   if (const auto s = sizes_of(l.call(), call); !s) return Outcome::fail(WEFT_UNSUPPORTED, "{}", s.reason);
+  const Choice choice = choose(l.call(), call);
   call.a = l.input(0).data(), call.b = l.input(1).data(), call.c = l.output(0).data();
   if (l.call().n_inputs() > 2 && l.input(2).has()) call.bias = l.input(2).data();
-  return call.dtype == DType::bf16 ? run_in_best_tiles<bf16>(l, call) : run_in_best_tiles<f16>(l, call);
+  call.shares = choice.division.shares;
+  if (call.shares > 1)
+    call.sums = reinterpret_cast<float*>((reinterpret_cast<uintptr_t>(l.workspace().data()) + 15) / 16 * 16);
+  return call.dtype == DType::bf16 ? run<bf16>(l, call, choice.way) : run<f16>(l, call, choice.way);
 }
 
 }  // namespace
@@ -150,12 +172,14 @@ std::span<const KernelRecord> matmul_wgmma() {
                                       .variant = "wgmma",
                                       .reads = {"transpose_a", "transpose_b"},
                                       .accepts = accepts,
+                                      .prepare = prepare,
                                       .launch = launch,
                                       .determinism = WEFT_DETERMINISM_THREADS,
                                       .accumulates = true},
                                      {.op = "linear",
                                       .variant = "wgmma",
                                       .accepts = accepts,
+                                      .prepare = prepare,
                                       .launch = launch,
                                       .determinism = WEFT_DETERMINISM_THREADS,
                                       .accumulates = true}};
