@@ -27,7 +27,7 @@ Support accepts_operand(TypeView t, const char* what) {
   }
   // Tiles are copied from and to addresses that are multiples of 16 bytes, and so must be all rows.
   if (t.alignment() % 16) return Support::no("{} must be aligned to 16 bytes, got {}", what, t.alignment());
-  if (t.rank() > 1 && t.max().back() % 8)
+  if (t.rank() > 0 && t.max().back() % 8)
     return Support::no("{} has rows of {} elements, wanted a multiple of 8", what, t.max().back());
   return Support::yes();
 }
