@@ -108,6 +108,9 @@ float* sums(const MatmulCall& call) {
   return memory;
 }
 
+/// Of k. Without shares, all ways add up in the same order.
+int most_shares = 16;
+
 struct Way {
   const char* name;
   std::function<Outcome(MatmulCall, cudaStream_t)> run;
@@ -132,29 +135,30 @@ Way way(const char* name, int group) {
               return Outcome::ok();
             };
             static const int n = multiprocessors();
-            call.shares = division_of<Tiles>(call, 16).shares;
+            call.shares = division_of<Tiles>(call, most_shares).shares;
             call.sums = sums(call);
             return call.dtype == DType::bf16 ? run_matmul_of<bf16, Tiles>(call, n, group, start)
                                              : run_matmul_of<f16, Tiles>(call, n, group, start);
           }};
 }
 
-std::vector<Way> ways() {
+std::vector<Way> ways(const char* only) {
   constexpr Work together = Work::together, in_turns = Work::in_turns;
-  return {way<Tiling<256, 1, 4, 1, together>>("128x256", 16),
-          way<Tiling<256, 1, 4, 2, together>>("pairs", 8),
-          way<Tiling<256, 1, 4, 2, together>>("pairs 4", 4),
-          way<Tiling<256, 1, 4, 2, together>>("pairs 16", 16),
-          way<Tiling<128, 1, 6, 1, together>>("128x128", 16),
-          way<Tiling<128, 2, 6, 1, in_turns>>("turns 128x128", 16),
-          way<Tiling<128, 2, 6, 2, in_turns>>("pairs", 8),
-          way<Tiling<192, 2, 4, 1, in_turns>>("turns 128x192", 16)};
+  std::vector<Way> all = {way<Tiling<256, 1, 4, 1, together>>("together 128x256", 16),
+                          way<Tiling<256, 1, 4, 2, together>>("together pairs 8", 8),
+                          way<Tiling<256, 1, 4, 2, together>>("together pairs 16", 16),
+                          way<Tiling<128, 1, 6, 1, together>>("together 128x128", 16),
+                          way<Tiling<128, 2, 6, 1, in_turns>>("turns 128x128", 16),
+                          way<Tiling<128, 2, 6, 2, in_turns>>("turns pairs", 8),
+                          way<Tiling<192, 2, 4, 1, in_turns>>("turns 128x192", 16)};
+  std::erase_if(all, [&](const Way& w) { return !std::strstr(w.name, only); });
+  return all;
 }
 
 // ---- check
 
-/// Whether a way computes this product, of every layout and operand.
-bool check(const Way& w, MatmulCall call) {
+/// Whether a way computes this product. `bits` are those of another way, unless they are empty.
+bool check(const Way& w, MatmulCall call, std::vector<uint16_t>& bits) {
   const Memory a(call.m * call.k * (call.one_a ? 1 : call.batch), call.dtype, 1),
       b(call.k * call.n * (call.one_b ? 1 : call.batch), call.dtype, 2),
       c(call.m * call.n * call.batch, call.dtype, 3), before(call.m * call.n * call.batch, call.dtype, 3),
@@ -174,37 +178,45 @@ bool check(const Way& w, MatmulCall call) {
   unsigned long long found[3];
   REQUIRE(cudaMemcpy(found, errors, sizeof found, cudaMemcpyDefault));
   cudaFree(errors);
-  const bool good = ran.good() && found[0] == 0 && c.guard_is_whole();
+  std::vector<uint16_t> got(c.bytes / 2);
+  REQUIRE(cudaMemcpy(got.data(), c.at, c.bytes, cudaMemcpyDefault));
+  if (bits.empty()) bits = got;
+  const bool same = bits == got;
+  const bool good = ran.good() && found[0] == 0 && c.guard_is_whole() && same;
   if (!good)
     std::printf(
         "WRONG %s: %lld x %lld x %lld, batch %lld, a%s b%s, bias %d, accumulate %d: %llu wrong, "
-        "first at row %lld column %lld, largest error %.3g, memory behind it %s\n",
+        "first at row %lld column %lld, largest error %.3g, memory behind it %s, bits %s\n",
         w.name, (long long)call.m, (long long)call.n, (long long)call.k, (long long)call.batch,
         call.transpose_a ? "'" : "", call.transpose_b ? "'" : "", call.bias != nullptr, call.accumulate,
         found[0], found[0] ? (long long)found[1] / call.n % call.m : -1,
         found[0] ? (long long)found[1] % call.n : -1, found[2] * 0x1p-20,
-        c.guard_is_whole() ? "whole" : "written");
+        c.guard_is_whole() ? "whole" : "written", same ? "the same" : "differ");
   return good;
 }
 
-int check_all() {
+int check_all(const char* only) {
   int wrong = 0;
   const int64_t sizes[][4] = {{128, 256, 64, 1},    {128, 256, 512, 1},   {256, 256, 64, 1},
                               {8, 8, 8, 1},         {200, 264, 72, 1},    {72, 520, 1000, 3},
                               {1000, 1512, 328, 2}, {4104, 776, 2048, 1}, {264, 136, 8200, 1},
                               {8, 1032, 4096, 2}};
-  for (const Way& w : ways()) {
-    int right = 0;
-    for (const auto& s : sizes)
-      for (int i = 0; i < 16; ++i) {
-        MatmulCall call{.m = s[0], .n = s[1], .k = s[2], .batch = s[3]};
-        call.transpose_a = i & 1, call.transpose_b = i & 2, call.dtype = i & 4 ? DType::f16 : DType::bf16;
-        if (i & 8) (i & 1 ? call.accumulate : (call.bias = &call, call.one_b)) = true;
-        check(w, call) ? ++right : ++wrong;
-        if (wrong > 40) return 1;
-      }
-    std::printf("%s: %d right\n", w.name, right);
-  }
+  std::vector<std::vector<uint16_t>> bits(std::size(sizes) * 16), none(1);
+  for (const Way& w : ways(only))
+    for (const int shares : {1, 16}) {
+      int right = 0;
+      most_shares = shares;
+      for (size_t s = 0; s < std::size(sizes); ++s)
+        for (size_t i = 0; i < 16; ++i) {
+          MatmulCall call{.m = sizes[s][0], .n = sizes[s][1], .k = sizes[s][2], .batch = sizes[s][3]};
+          call.transpose_a = i & 1, call.transpose_b = i & 2, call.dtype = i & 4 ? DType::f16 : DType::bf16;
+          if (i & 8) (i & 1 ? call.accumulate : (call.bias = &call, call.one_b)) = true;
+          none[0].clear();
+          check(w, call, shares == 1 ? bits[s * 16 + i] : none[0]) ? ++right : ++wrong;
+          if (wrong > 40) return 1;
+        }
+      std::printf("%s, up to %d shares: %d right\n", w.name, shares, right);
+    }
   return wrong != 0;
 }
 
@@ -216,11 +228,11 @@ double median_ms(std::vector<float> times) {
 }
 
 /// Each way's median of some launches, all ways in turns, so that they share the GPU's temperature.
-void time_all(MatmulCall call, const char* name, int rounds) {
+void time_all(MatmulCall call, const char* name, const char* only, int rounds) {
   const Memory a(call.m * call.k * call.batch, call.dtype, 1), b(call.k * call.n * call.batch, call.dtype, 2),
       c(call.m * call.n * call.batch, call.dtype, 3);
   call.a = a.at, call.b = b.at, call.c = c.at;
-  std::vector<Way> all = ways();
+  std::vector<Way> all = ways(only);
   const Peer peer(call.m, call.n, call.k, call.batch, call.transpose_a, call.transpose_b,
                   call.dtype == DType::bf16);
   all.push_back({"cuBLASLt", [&](MatmulCall to, cudaStream_t stream) {
@@ -253,9 +265,9 @@ void time_all(MatmulCall call, const char* name, int rounds) {
   cudaEventDestroy(begin), cudaEventDestroy(end);
 }
 
-void time_shapes() {
-  const auto time = [](const char* name, int64_t m, int64_t n, int64_t k, bool ta, bool tb) {
-    time_all({.m = m, .n = n, .k = k, .transpose_a = ta, .transpose_b = tb}, name, 5);
+void time_shapes(const char* only) {
+  const auto time = [only](const char* name, int64_t m, int64_t n, int64_t k, bool ta, bool tb) {
+    time_all({.m = m, .n = n, .k = k, .transpose_a = ta, .transpose_b = tb}, name, only, 5);
   };
   for (const int64_t n : {4096, 8192}) {
     time("a b'", n, n, n, false, true);
@@ -278,8 +290,9 @@ void time_shapes() {
 
 int main(int n, char** arguments) {
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
-  if (n == 2 && !std::strcmp(arguments[1], "check")) return check_all();
-  if (n == 2 && !std::strcmp(arguments[1], "time")) return time_shapes(), 0;
-  std::fprintf(stderr, "matmul check | time\n");
+  const char* const only = n > 2 ? arguments[2] : "";
+  if (n > 1 && !std::strcmp(arguments[1], "check")) return check_all(only);
+  if (n > 1 && !std::strcmp(arguments[1], "time")) return time_shapes(only), 0;
+  std::fprintf(stderr, "matmul check | time [part of the ways' names]\n");
   return 2;
 }

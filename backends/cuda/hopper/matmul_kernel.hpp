@@ -102,10 +102,10 @@ __device__ void release_stage(Barrier& empty) {
 }
 
 /// Multiplies the slices of one tile: the `of_tile`-th consumer's rows. All its stages are released at the
-/// end.
-template <class T, class Tiles, Lies of_a, Lies of_b>
+/// end. Calls `after_last` when the last slice has come and its products are begun.
+template <class T, class Tiles, Lies of_a, Lies of_b, class After>
 __device__ void multiply_tile(float (&c)[Tiles::kParts][Tiles::kColumns / 2], const Stages<Tiles>& stages,
-                              RingPlace<Tiles::kStages>& ring, int of_tile, int slices) {
+                              RingPlace<Tiles::kStages>& ring, int of_tile, int slices, After after_last) {
   int before = ring.stage;
   for (int i = 0; i < slices; ++i) {
     stages.full[ring.stage].wait(ring.phase);
@@ -127,27 +127,46 @@ __device__ void multiply_tile(float (&c)[Tiles::kParts][Tiles::kColumns / 2], co
     before = ring.stage;
     ring.next();
   }
+  after_last();
   wait_for_products<0>();
 #pragma unroll
   for (int part = 0; part < Tiles::kParts; ++part) hold(c[part]);
   release_stage<Tiles>(stages.empty[before]);
 }
 
-/// Multiplies and stores this consumer's part of the block's tiles, or every second of them.
+/// Turns of the two consumers. A phase of a barrier is known by one bit, so a consumer must not wait for a
+/// slice before the other has got all of its own.
+class Turns {
+ public:
+  __device__ explicit Turns(int consumer) : consumer_(consumer) {
+    if (consumer == 1) give();  // the first one begins
+  }
+  __device__ void take() const { sync_threads(kFirst + consumer_, kBoth); }
+  __device__ void give() const { arrive_threads(kFirst + 1 - consumer_, kBoth); }
+
+ private:
+  static constexpr int kFirst = 1 + kConsumers, kBoth = 2 * 128;  // other barriers come before
+  int consumer_;
+};
+
+/// Multiplies and stores this consumer's part of the block's tiles.
 template <class T, class Tiles, Lies of_a, Lies of_b>
 __device__ void multiply_tiles(const Stages<Tiles>& stages, const CUtensorMap& c, const MatmulTask& task) {
-  const int consumer = static_cast<int>(threadIdx.x) / 128 - 1;
+  const int consumer = static_cast<int>(threadIdx.x) / 128 - 1, of_tile = Tiles::kInTurns ? 0 : consumer;
   const int rank = Tiles::kCluster > 1 ? static_cast<int>(block_of_cluster()) : 0;
+  const int units = unit_count<Tiles>(task), step = static_cast<int>(gridDim.x) / Tiles::kCluster;
   RingPlace<Tiles::kStages> ring;
+  const Turns turns(Tiles::kInTurns ? consumer : 0);
   bool mine = !Tiles::kInTurns || consumer == 0;
-  for (int unit = blockIdx.x / Tiles::kCluster; unit < unit_count<Tiles>(task);
-       unit += gridDim.x / Tiles::kCluster) {
+  for (int unit = blockIdx.x / Tiles::kCluster; unit < units; unit += step) {
     const TilePlace place = place_of<Tiles>(task, unit);
     const Slices slices(task, place);
     if (mine) {
       float results[Tiles::kParts][Tiles::kColumns / 2];
-      const int of_tile = Tiles::kInTurns ? 0 : consumer;
-      multiply_tile<T, Tiles, of_a, of_b>(results, stages, ring, of_tile, slices.end - slices.begin);
+      if (Tiles::kInTurns) turns.take();
+      multiply_tile<T, Tiles, of_a, of_b>(results, stages, ring, of_tile, slices.end - slices.begin, [&] {
+        if (Tiles::kInTurns && unit + step < units) turns.give();
+      });
       const int row = (place.row + rank) * Tiles::kRows + of_tile * Tiles::kParts * kPart;
       if (task.sums)
         store_sums<Tiles>(results, task, row, place);
