@@ -40,14 +40,16 @@ inline backend::Outcome make_matrix_map(CUtensorMap* map, DType dtype, const voi
 
 template <class Tiles>
 backend::Outcome make_maps(const MatmulCall& call, MatmulMaps* maps) {
-  const auto map = [&](CUtensorMap* to, const void* at, bool along_k, int64_t size, bool one, int tile) {
+  const auto map = [&](CUtensorMap* to, const void* at, bool along_k, int64_t size, bool one, int tile_rows) {
     return make_matrix_map(to, call.dtype, at, along_k ? size : call.k, along_k ? call.k : size,
-                           one ? 1 : call.batch, along_k ? tile : kSlice);
+                           one ? 1 : call.batch, tile_rows);
   };
-  if (auto made = map(&maps->a, call.a, !call.transpose_a, call.m, call.one_a, Tiles::kRows); !made.good())
+  if (auto made = map(&maps->a, call.a, !call.transpose_a, call.m, call.one_a,
+                      call.transpose_a ? kSlice : Tiles::kRows);
+      !made.good())
     return made;
-  if (auto made =
-          map(&maps->b, call.b, call.transpose_b, call.n, call.one_b, Tiles::kColumns / Tiles::kCluster);
+  if (auto made = map(&maps->b, call.b, call.transpose_b, call.n, call.one_b,
+                      (call.transpose_b ? Tiles::kColumns : kSlice) / Tiles::kCluster);
       !made.good())
     return made;
   return make_matrix_map(&maps->c, call.dtype, call.c, call.m, call.n, call.batch, kPart);

@@ -48,44 +48,54 @@ struct RingPlace {
   }
 };
 
+/// Copies this block's slice of a.
+template <class Tiles, Lies of_a>
+__device__ void load_a(char* to, const CUtensorMap& a, Barrier& full, int row, int k, int batch) {
+  if constexpr (of_a == Lies::along_k) {
+    load_tile(to, a, full, k, row, batch);
+  } else {
+    for (int m = 0; m < Tiles::kRows; m += 64) load_tile(to + m * kSlice * 2, a, full, row + m, k, batch);
+  }
+}
+
+/// Copies the slice of b, or for all blocks of the cluster the part that is this block's: some columns, or
+/// some of k.
+template <class Tiles, Lies of_b>
+__device__ void load_b(char* to, const CUtensorMap& b, Barrier& full, int rank, int column, int k,
+                       int batch) {
+  const auto copy = [&](char* tile, int x, int y) {
+    if constexpr (Tiles::kCluster > 1)
+      load_tile_for((1 << Tiles::kCluster) - 1, tile, b, full, x, y, batch);
+    else
+      load_tile(tile, b, full, x, y, batch);
+  };
+  constexpr int kSize = of_b == Lies::along_k ? Tiles::kColumns : kSlice, kShare = kSize / Tiles::kCluster;
+  const int first = rank * kShare;
+  to += first * kSwizzledRow;
+  if constexpr (of_b == Lies::along_k) {
+    copy(to, k, column + first);
+  } else {
+    for (int n = 0; n < Tiles::kColumns; n += 64) copy(to + n * kSlice * 2, column + n, k + first);
+  }
+}
+
 /// Copies the slices of all tiles of this block. By one thread.
 template <class Tiles, Lies of_a, Lies of_b>
 __device__ void load_slices(const Stages<Tiles>& stages, const CUtensorMap& a, const CUtensorMap& b,
                             const MatmulTask& task) {
-  constexpr int kShare = Tiles::kColumns / Tiles::kCluster;  // columns of b that this block copies
   const int rank = Tiles::kCluster > 1 ? static_cast<int>(block_of_cluster()) : 0;
-  const auto copy_b = [&](char* to, Barrier& barrier, int x, int y, int z) {
-    if constexpr (Tiles::kCluster > 1)
-      load_tile_for((1 << Tiles::kCluster) - 1, to, b, barrier, x, y, z);
-    else
-      load_tile(to, b, barrier, x, y, z);
-  };
   RingPlace<Tiles::kStages> ring;
   for (int unit = blockIdx.x / Tiles::kCluster; unit < unit_count<Tiles>(task);
        unit += gridDim.x / Tiles::kCluster) {
     const TilePlace place = place_of<Tiles>(task, unit);
-    const int row = (place.row + rank) * Tiles::kRows,
-              column = place.column * Tiles::kColumns + rank * kShare;
-    const int a_batch = place.batch * task.a_step, b_batch = place.batch * task.b_step;
+    const int row = (place.row + rank) * Tiles::kRows, column = place.column * Tiles::kColumns;
     const Slices slices(task, place);
     for (int i = slices.begin; i < slices.end; ++i, ring.next()) {
       Barrier& full = stages.full[ring.stage];
       stages.empty[ring.stage].wait(ring.phase ^ 1);
       full.arrive_expecting(Tiles::kBytesOfStage);
-      char *const to_a = stages.a(ring.stage), *const to_b =
-                                                   stages.b(ring.stage) + rank * kShare * kSlice * 2;
-      if constexpr (of_a == Lies::along_k) {
-        load_tile(to_a, a, full, i * kSlice, row, a_batch);
-      } else {
-        for (int m = 0; m < Tiles::kRows; m += 64)
-          load_tile(to_a + m * kSlice * 2, a, full, row + m, i * kSlice, a_batch);
-      }
-      if constexpr (of_b == Lies::along_k) {
-        copy_b(to_b, full, i * kSlice, column, b_batch);
-      } else {
-        for (int n = 0; n < kShare; n += 64)
-          copy_b(to_b + n * kSlice * 2, full, column + n, i * kSlice, b_batch);
-      }
+      load_a<Tiles, of_a>(stages.a(ring.stage), a, full, row, i * kSlice, place.batch * task.a_step);
+      load_b<Tiles, of_b>(stages.b(ring.stage), b, full, rank, column, i * kSlice, place.batch * task.b_step);
     }
   }
 }

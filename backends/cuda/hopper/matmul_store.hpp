@@ -49,6 +49,8 @@ template <class T, class Tiles>
 __device__ void store_results(float (&c)[Tiles::kParts][Tiles::kColumns / 2], const CUtensorMap& to,
                               char* buffers, const MatmulTask& task, int row, const TilePlace& place,
                               int consumer) {
+  constexpr int kBlocks = Tiles::kColumns / 64;
+  static_assert(Tiles::kParts * kBlocks % kStoreBuffers == 0, "each tile begins with the first buffer");
   const int column = place.column * Tiles::kColumns;
   const int thread = static_cast<int>(threadIdx.x) % 128, warp = thread / kWarp, lane = thread % kWarp;
   const int of_matrix = 16 * warp + lane % 8 + 8 * (lane / 8 % 2), half = lane / 16;
@@ -56,8 +58,8 @@ __device__ void store_results(float (&c)[Tiles::kParts][Tiles::kColumns / 2], co
   for (int part = 0; part < Tiles::kParts; ++part) {
     const int first = row + part * kPart;
 #pragma unroll
-    for (int n = 0; n < Tiles::kColumns / 64; ++n) {
-      char* const buffer = buffers + n % kStoreBuffers * kBlockBytes;
+    for (int n = 0; n < kBlocks; ++n) {
+      char* const buffer = buffers + (part * kBlocks + n) % kStoreBuffers * kBlockBytes;
       float* const results = c[part] + 32 * n;
       if (task.bias || task.old)
         add_to_results<T>(results, task, first + 16 * warp + lane / 4, column + 64 * n, place.batch);
