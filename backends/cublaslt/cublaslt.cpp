@@ -2,8 +2,8 @@
 
 #include "product.h"
 
-// matmul and linear by cuBLASLt, for CUDA devices. A provider has no device of its own: names, memory and
-// queues are those of the backend that it serves.
+// matmul and linear by cuBLASLt, and the gradients of a layer's weight and bias, for CUDA devices. A provider
+// has no device of its own: names, memory and queues are those of the backend that it serves.
 namespace weft::cublaslt {
 namespace {
 
@@ -76,20 +76,51 @@ Support linear_shape(const OpCall& c, Shape& s) {
   if (auto types = accepts_types(c); !types) return types;
   common(c, s);
   s.transpose_b = true;
-  s.bias = c.input(2).has();
+  s.with = c.input(2).has() ? With::bias : With::nothing;
   s.n = c.output(0).max().back(), s.k = c.input(0).max().back();
   s.m = elements(c.output(0).max()) / s.n;
-  if (s.bias && s.accumulate) return Support::no("cannot add a bias to what is there");
+  if (s.with == With::bias && s.accumulate) return Support::no("cannot add a bias to what is there");
+  return Support::yes();
+}
+
+/// Is the body the product aᵀ b of the call's two inputs, and the sum of the rows of a?
+bool is_product_and_sum(const weft_region& body) {
+  if (body.n_inputs != 2 || body.n_steps != 2) return false;
+  const weft_step &product = *body.steps[0], &sum = *body.steps[1];
+  const OpCall p(product.call), s(sum.call);
+  const auto axes = s.attr("axes").ints();
+  return p.op() == "matmul" && p.attr("transpose_a").integer() && !p.attr("transpose_b").integer() &&
+         product.inputs[0] == 0 && product.inputs[1] == 1 && body.outputs[0] == product.outputs[0] &&
+         s.op() == "sum" && axes.size() == 1 && axes[0] == 0 && sum.inputs[0] == 0 &&
+         body.outputs[1] == sum.outputs[0];
+}
+
+Support gradients_shape(const OpCall& c, Shape& s) {
+  if (auto types = accepts_types(c); !types) return types;
+  if (!c.region() || c.n_outputs() != 2 || !is_product_and_sum(*c.region()))
+    return Support::no("wants a product and the sum of the rows of its left factor");
+  const DType t = c.output(0).dtype();
+  if (t != DType::f16 && t != DType::bf16) return Support::no("sums rows of f16 and bf16, got {}", t);
+  if (c.accumulate() >> 1 != 0) return Support::no("adds to the product only");
+  common(c, s);
+  s.transpose_a = true, s.with = With::sum_of_a;
+  s.m = c.output(0).max()[0], s.n = c.output(0).max()[1], s.k = c.input(0).max()[0];
   return Support::yes();
 }
 
 Support shape_of(const OpCall& c, Shape& s) {
+  if (c.op() == "matmul_sum") return gradients_shape(c, s);
   return c.op() == "linear" ? linear_shape(c, s) : matmul_shape(c, s);
 }
 
 Support accepts(const OpCall& c) {
-  Shape unused;
-  return shape_of(c, unused);
+  Shape shape;
+  if (auto s = shape_of(c, shape); !s || shape.with != With::sum_of_a) return s;
+  // Not every version can do it.
+  int device = 0;
+  cudaGetDevice(&device);
+  const auto told = Product().prepare(shape, device);
+  return told.good() ? Support::yes() : Support::no("{}", told.text);
 }
 
 Outcome prepare(const OpCall& c, weft_plan& plan) {
@@ -117,9 +148,11 @@ Outcome launch(const Launch& l) {
       served.load()->native(l.raw()->device, l.raw()->queue, "cuda.stream", &stream, &error);
   if (code != WEFT_OK) return Outcome::fail(code, "{}", error.text);
   const auto data = [](TensorView t) { return t.has() ? t.data<void>() : nullptr; };
-  const void* bias = l.call().n_inputs() > 2 ? data(l.input(2)) : nullptr;
+  const void* vector = l.call().n_outputs() > 1  ? data(l.output(1))
+                       : l.call().n_inputs() > 2 ? data(l.input(2))
+                                                 : nullptr;
   return static_cast<const Product*>(l.raw()->plan->data)
-      ->run(data(l.input(0)), data(l.input(1)), bias, data(l.output(0)), data(l.workspace()),
+      ->run(data(l.input(0)), data(l.input(1)), vector, data(l.output(0)), data(l.workspace()),
             static_cast<cudaStream_t>(stream));
 }
 
@@ -137,7 +170,9 @@ KernelTable& kernels() {
                          .contents = library().version.c_str()};
     KernelRecord linear = product;
     linear.op = "linear", linear.reads = {};
-    return std::vector{product, linear};
+    KernelRecord gradients = linear;
+    gradients.op = "matmul_sum", gradients.variant = "gradients";
+    return std::vector{product, linear, gradients};
   }();
   static KernelTable table("cublaslt", {records}, &KernelTable::launch_now, WEFT_KERNEL_RECORDABLE);
   return table;

@@ -46,8 +46,9 @@ Outcome Product::describe() {
                           of_b = s.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N;
   if (auto done = set(CUBLASLT_MATMUL_DESC_TRANSA, of_a); !done.good()) return done;
   if (auto done = set(CUBLASLT_MATMUL_DESC_TRANSB, of_b); !done.good()) return done;
-  const cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_BIAS;
-  if (s.bias)
+  // Our a is cuBLASLt's b.
+  const auto epilogue = s.with == With::bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_BGRADB;
+  if (s.with != With::nothing)
     if (auto done = set(CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue); !done.good()) return done;
   if (auto made = layout(&descriptors_.a, s.dtype, s.transpose_b ? s.n : s.k, s.transpose_b ? s.k : s.n,
                          s.batch, s.b_stride);
@@ -97,7 +98,7 @@ Outcome Product::prepare(const Shape& shape, int device) {
   return Outcome::ok();
 }
 
-Outcome Product::run(const void* a, const void* b, const void* bias, void* c, void* workspace,
+Outcome Product::run(const void* a, const void* b, const void* vector, void* c, void* workspace,
                      cudaStream_t stream) const {
   const float one = 1, beta = shape_.accumulate ? 1 : 0;
   const double one64 = 1, beta64 = beta;
@@ -105,11 +106,11 @@ Outcome Product::run(const void* a, const void* b, const void* bias, void* c, vo
   const auto at = [](const void* p) { return reinterpret_cast<uintptr_t>(p); };
   auto* const scratch = reinterpret_cast<void*>((at(workspace) + kWorkspaceAlignment - 1) /
                                                 kWorkspaceAlignment * kWorkspaceAlignment);
-  const auto& algorithm = (at(a) | at(b) | at(bias) | at(c)) % 16 == 0 ? aligned_ : any_;
+  const auto& algorithm = (at(a) | at(b) | at(vector) | at(c)) % 16 == 0 ? aligned_ : any_;
   Descriptors d = descriptors_;
-  if (shape_.bias)
-    WEFT_LT_TRY(
-        cublasLtMatmulDescSetAttribute(&d.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias));
+  if (shape_.with != With::nothing)
+    WEFT_LT_TRY(cublasLtMatmulDescSetAttribute(&d.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &vector,
+                                               sizeof vector));
   const cublasStatus_t status =
       library().cublasLtMatmul(handle_, &d.operation, f64 ? static_cast<const void*>(&one64) : &one, b, &d.a,
                                a, &d.b, f64 ? static_cast<const void*>(&beta64) : &beta, c, &d.c, c, &d.c,
@@ -118,10 +119,10 @@ Outcome Product::run(const void* a, const void* b, const void* bias, void* c, vo
   return Outcome::fail(
       WEFT_DEVICE,
       "cublasLtMatmul: cuBLAS status {} for {} {} x {} x {}, batch {}, a{} {}, b{} {}, c {}{}, "
-      "bias {}, {} bytes of workspace at {}",
+      "vector {}, {} bytes of workspace at {}",
       static_cast<int>(status), name(shape_.dtype), shape_.m, shape_.n, shape_.k, shape_.batch,
       shape_.transpose_a ? " transposed" : "", at(a), shape_.transpose_b ? " transposed" : "", at(b), at(c),
-      shape_.accumulate ? " +=" : "", at(bias), workspace_, at(workspace));
+      shape_.accumulate ? " +=" : "", at(vector), workspace_, at(workspace));
 }
 
 }  // namespace weft::cublaslt

@@ -3,11 +3,19 @@
 
 namespace weft::cublaslt {
 
+/// What a product does beside itself.
+enum class With : uint8_t {
+  nothing,
+  bias,      ///< adds a vector to each row of c
+  sum_of_a,  ///< sums the rows of a, which is transposed, into a vector
+};
+
 /// A product of row-major matrices, for each of a batch: c = a b, or c += a b, or c = a b + bias.
 struct Shape {
   int64_t m = 0, n = 0, k = 0, batch = 1;
   int64_t a_stride = 0, b_stride = 0;  ///< elements between the matrices of the batch; 0: one for all
-  bool transpose_a = false, transpose_b = false, bias = false, accumulate = false;
+  bool transpose_a = false, transpose_b = false, accumulate = false;
+  With with = With::nothing;
   DType dtype = DType::f32;
   bool tf32 = false;
 };
@@ -19,7 +27,8 @@ class Product {
   backend::Outcome prepare(const Shape&, int device);
   /// Bytes that `run` wants, at any address.
   uint64_t workspace() const { return workspace_ ? workspace_ + kWorkspaceAlignment : 0; }
-  backend::Outcome run(const void* a, const void* b, const void* bias, void* c, void* workspace,
+  /// `vector` is the bias or the sum.
+  backend::Outcome run(const void* a, const void* b, const void* vector, void* c, void* workspace,
                        cudaStream_t) const;
 
  private:
