@@ -1,8 +1,10 @@
 #include <memory>
 
+#include "body.h"
 #include "product.h"
 
-// matmul and linear by cuBLASLt, and the gradients of a layer's weight and bias, for CUDA devices. A provider
+// matmul and linear by cuBLASLt, a layer that is added to the residual, and the gradients of its weight and
+// bias, for CUDA devices. A provider
 // has no device of its own: names, memory and queues are those of the backend that it serves.
 namespace weft::cublaslt {
 namespace {
@@ -44,7 +46,7 @@ Support accepts_types(const OpCall& c) {
 void common(const OpCall& c, Shape& s) {
   s.dtype = c.output(0).dtype();
   s.tf32 = s.dtype == DType::f32 && c.precision() == WEFT_PRECISION_TF32;
-  s.accumulate = c.accumulates(0);
+  s.adds = c.accumulates(0);
 }
 
 /// The batch of a matmul: matrices one after another on both sides, or one matrix for all on one of them.
@@ -79,25 +81,13 @@ Support linear_shape(const OpCall& c, Shape& s) {
   s.with = c.input(2).has() ? With::bias : With::nothing;
   s.n = c.output(0).max().back(), s.k = c.input(0).max().back();
   s.m = elements(c.output(0).max()) / s.n;
-  if (s.with == With::bias && s.accumulate) return Support::no("cannot add a bias to what is there");
+  if (s.with == With::bias && s.adds) return Support::no("cannot add a bias to what is there");
   return Support::yes();
-}
-
-/// Is the body the product aᵀ b of the call's two inputs, and the sum of the rows of a?
-bool is_product_and_sum(const weft_region& body) {
-  if (body.n_inputs != 2 || body.n_steps != 2) return false;
-  const weft_step &product = *body.steps[0], &sum = *body.steps[1];
-  const OpCall p(product.call), s(sum.call);
-  const auto axes = s.attr("axes").ints();
-  return p.op() == "matmul" && p.attr("transpose_a").integer() && !p.attr("transpose_b").integer() &&
-         product.inputs[0] == 0 && product.inputs[1] == 1 && body.outputs[0] == product.outputs[0] &&
-         s.op() == "sum" && axes.size() == 1 && axes[0] == 0 && sum.inputs[0] == 0 &&
-         body.outputs[1] == sum.outputs[0];
 }
 
 Support gradients_shape(const OpCall& c, Shape& s) {
   if (auto types = accepts_types(c); !types) return types;
-  if (!c.region() || c.n_outputs() != 2 || !is_product_and_sum(*c.region()))
+  if (!is_product_and_sum(c))
     return Support::no("wants a product and the sum of the rows of its left factor");
   const DType t = c.output(0).dtype();
   if (t != DType::f16 && t != DType::bf16) return Support::no("sums rows of f16 and bf16, got {}", t);
@@ -108,36 +98,67 @@ Support gradients_shape(const OpCall& c, Shape& s) {
   return Support::yes();
 }
 
+Support layer_onto_shape(const OpCall& c, Shape& s) {
+  if (auto types = accepts_types(c); !types) return types;
+  const auto body = layer_onto(c);
+  if (!body) return Support::no("wants a linear layer that is added to an operand");
+  if (c.accumulate() != 0) return Support::no("adds to one operand only");
+  const auto y = c.output(0).max(), weight = c.input(body->weight).max();
+  common(c, s);
+  s.transpose_b = s.adds = true, s.with = body->bias >= 0 ? With::bias : With::nothing;
+  s.n = y.back(), s.k = weight.back(), s.m = elements(y) / s.n;
+  const bool fits = weight.size() == 2 && weight[0] == s.n && elements(c.input(body->x).max()) == s.m * s.k &&
+                    elements(c.input(body->onto).max()) == s.m * s.n;
+  return fits ? Support::yes() : Support::no("its operands are views of others");
+}
+
 Support shape_of(const OpCall& c, Shape& s) {
   if (c.op() == "matmul_sum") return gradients_shape(c, s);
+  if (c.op() == "linear_add") return layer_onto_shape(c, s);
   return c.op() == "linear" ? linear_shape(c, s) : matmul_shape(c, s);
 }
 
-Support accepts(const OpCall& c) {
-  Shape shape;
-  if (auto s = shape_of(c, shape); !s || shape.with != With::sum_of_a) return s;
-  // Not every version can do it.
-  int device = 0;
-  cudaGetDevice(&device);
-  const auto told = Product().prepare(shape, device);
-  return told.good() ? Support::yes() : Support::no("{}", told.text);
-}
+/// A product, and which inputs and outputs of the call are its operands; -1: there is none.
+struct Plan {
+  Product product;
+  LayerOnto inputs{.x = 0, .weight = 1};
+  bool sums = false;
+};
 
-Outcome prepare(const OpCall& c, weft_plan& plan) {
+Outcome plan_of(const OpCall& c, Plan& plan, bool& tf32) {
   Shape shape;
   if (const auto s = shape_of(c, shape); !s) return Outcome::fail(WEFT_UNSUPPORTED, "{}", s.reason);
   int device = 0;
   cudaGetDevice(&device);
-  auto p = std::make_unique<Product>();
-  if (auto prepared = p->prepare(shape, device); !prepared.good()) return prepared;
-  plan.precision = shape.tf32 ? WEFT_PRECISION_TF32 : WEFT_PRECISION_STRICT;
-  plan.workspace = p->workspace();
+  tf32 = shape.tf32;
+  if (c.op() == "linear" && shape.with == With::bias) plan.inputs.bias = 2;
+  if (c.op() == "linear_add") plan.inputs = *layer_onto(c);
+  plan.sums = shape.with == With::sum_of_a;
+  return plan.product.prepare(shape, device);
+}
+
+// cuBLASLt itself says whether it has a product with a sum, or onto something.
+Support accepts(const OpCall& c) {
+  Shape shape;
+  if (auto s = shape_of(c, shape); !s || !c.region() || c.op() == "linear") return s;
+  Plan plan;
+  bool tf32 = false;
+  const auto told = plan_of(c, plan, tf32);
+  return told.good() ? Support::yes() : Support::no("{}", told.text);
+}
+
+Outcome prepare(const OpCall& c, weft_plan& plan) {
+  auto p = std::make_unique<Plan>();
+  bool tf32 = false;
+  if (auto made = plan_of(c, *p, tf32); !made.good()) return made;
+  plan.precision = tf32 ? WEFT_PRECISION_TF32 : WEFT_PRECISION_STRICT;
+  plan.workspace = p->product.workspace();
   plan.data = p.release();
   return Outcome::ok();
 }
 
 void release(weft_plan* plan) {
-  delete static_cast<Product*>(plan->data);
+  delete static_cast<Plan*>(plan->data);
   plan->data = nullptr;
 }
 
@@ -147,13 +168,16 @@ Outcome launch(const Launch& l) {
   const weft_code code =
       served.load()->native(l.raw()->device, l.raw()->queue, "cuda.stream", &stream, &error);
   if (code != WEFT_OK) return Outcome::fail(code, "{}", error.text);
-  const auto data = [](TensorView t) { return t.has() ? t.data<void>() : nullptr; };
-  const void* vector = l.call().n_outputs() > 1  ? data(l.output(1))
-                       : l.call().n_inputs() > 2 ? data(l.input(2))
-                                                 : nullptr;
-  return static_cast<const Product*>(l.raw()->plan->data)
-      ->run(data(l.input(0)), data(l.input(1)), vector, data(l.output(0)), data(l.workspace()),
-            static_cast<cudaStream_t>(stream));
+  const Plan& plan = *static_cast<const Plan*>(l.raw()->plan->data);
+  const auto input = [&](int64_t i) -> const void* { return i < 0 ? nullptr : l.input(i).data<void>(); };
+  const LayerOnto& in = plan.inputs;
+  return plan.product.run({.a = input(in.x),
+                           .b = input(in.weight),
+                           .vector = plan.sums ? l.output(1).data<void>() : input(in.bias),
+                           .onto = input(in.onto),
+                           .c = l.output(0).data<void>()},
+                          l.workspace().has() ? l.workspace().data<void>() : nullptr,
+                          static_cast<cudaStream_t>(stream));
 }
 
 KernelTable& kernels() {
@@ -172,7 +196,9 @@ KernelTable& kernels() {
     linear.op = "linear", linear.reads = {};
     KernelRecord gradients = linear;
     gradients.op = "matmul_sum", gradients.variant = "gradients";
-    return std::vector{product, linear, gradients};
+    KernelRecord onto = linear;
+    onto.op = "linear_add", onto.variant = "onto";
+    return std::vector{product, linear, gradients, onto};
   }();
   static KernelTable table("cublaslt", {records}, &KernelTable::launch_now, WEFT_KERNEL_RECORDABLE);
   return table;

@@ -10,11 +10,11 @@ enum class With : uint8_t {
   sum_of_a,  ///< sums the rows of a, which is transposed, into a vector
 };
 
-/// A product of row-major matrices, for each of a batch: c = a b, or c += a b, or c = a b + bias.
+/// A product of row-major matrices, for each of a batch: c = a b, or c = a b + what `onto` points to.
 struct Shape {
   int64_t m = 0, n = 0, k = 0, batch = 1;
   int64_t a_stride = 0, b_stride = 0;  ///< elements between the matrices of the batch; 0: one for all
-  bool transpose_a = false, transpose_b = false, accumulate = false;
+  bool transpose_a = false, transpose_b = false, adds = false;
   With with = With::nothing;
   DType dtype = DType::f32;
   bool tf32 = false;
@@ -27,9 +27,13 @@ class Product {
   backend::Outcome prepare(const Shape&, int device);
   /// Bytes that `run` wants, at any address.
   uint64_t workspace() const { return workspace_ ? workspace_ + kWorkspaceAlignment : 0; }
-  /// `vector` is the bias or the sum.
-  backend::Outcome run(const void* a, const void* b, const void* vector, void* c, void* workspace,
-                       cudaStream_t) const;
+  struct Operands {
+    const void *a, *b;
+    const void* vector;  ///< the bias or the sum
+    const void* onto;    ///< what is added to the product, and may be c; null where nothing is
+    void* c;
+  };
+  backend::Outcome run(const Operands&, void* workspace, cudaStream_t) const;
 
  private:
   static constexpr uint64_t kWorkspaceAlignment = 256;
