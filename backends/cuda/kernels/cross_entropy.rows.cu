@@ -1,9 +1,9 @@
 #include "../kernels.hpp"
 #include "../rows.hpp"
 
-// The mean loss of rows of logits with a class each, and its gradient. Rows that are aligned and fit into
-// registers are read once; others once for the loss, and twice for the gradient. A class outside the row
-// gives a loss of NaN, and adds nothing to the gradient.
+// The mean loss of rows of logits with a class each, and its gradient. Short rows that are aligned stay in
+// registers; long ones are read once for the loss, and twice for the gradient. A class outside the row gives
+// a loss of NaN, and adds nothing to the gradient.
 namespace weft::cuda {
 
 using namespace backend;
@@ -23,6 +23,16 @@ struct Classes {
   }
 };
 
+/// Halves hold fewer digits than are lost.
+template <class T>
+__device__ float exp_for(float x) {
+  return fast_exp(x);
+}
+template <>
+__device__ float exp_for<float>(float x) {
+  return expf(x);
+}
+
 struct RowExps {
   float most, sum;
 };
@@ -32,7 +42,7 @@ __device__ RowExps exps_of(const Row<L>& row) {
   RowExps e{-INFINITY, 0};
   each<L>(row.columns, [&](At, float v) { e.most = fmaxf(e.most, v); }, row);
   e.most = over_row<L>(e.most, Largest());
-  each<L>(row.columns, [&](At, float v) { e.sum += expf(v - e.most); }, row);
+  each<L>(row.columns, [&](At, float v) { e.sum += exp_for<typename L::T>(v - e.most); }, row);
   e.sum = over_row<L>(e.sum, Sum());
   return e;
 }
@@ -42,7 +52,7 @@ __device__ RowExps exps_of(const Row<L>& row) {
 template <class T_>
 struct LongRow {
   using T = T_;
-  static constexpr int kThreads = 512, kWide = 16 / sizeof(T), kBatch = 4;
+  static constexpr int kThreads = 256, kWide = 16 / sizeof(T), kBatch = 4;
   using P = Piece<T, kWide>;
 
   __device__ LongRow(const T* at, int n) : begin(at), columns(n) {
@@ -75,15 +85,15 @@ struct LongRow {
 static_assert(LongRow<f16>::kThreads >= 2 * LongRow<f16>::kWide);
 
 /// Adds n elements to the sum of exp(x - most).
-template <int n>
+template <class T, int n>
 __device__ void add_exps(RowExps& e, const float (&x)[n]) {
   float most = e.most;
 #pragma unroll
   for (int i = 0; i < n; ++i) most = fmaxf(most, x[i]);
   const float shift = most == -INFINITY ? 0 : most;  // no element of the row was above -infinity yet
-  float sum = e.sum * expf(e.most - shift);
+  float sum = e.sum * exp_for<T>(e.most - shift);
 #pragma unroll
-  for (int i = 0; i < n; ++i) sum += expf(x[i] - shift);
+  for (int i = 0; i < n; ++i) sum += exp_for<T>(x[i] - shift);
   e = {most, sum};
 }
 
@@ -97,11 +107,11 @@ __device__ RowExps exps_of(const LongRow<T>& row) {
         float x[LongRow<T>::kWide];
 #pragma unroll
         for (int i = 0; i < LongRow<T>::kWide; ++i) x[i] = widened(piece.of[i]);
-        add_exps(e, x);
+        add_exps<T>(e, x);
       },
       [&](int, T element) {
         const float x[] = {widened(element)};
-        add_exps(e, x);
+        add_exps<T>(e, x);
       });
   const float most = over_row<OfBlock>(e.most, Largest());
   e.sum *= expf(e.most - (most == -INFINITY ? 0 : most));
@@ -198,7 +208,7 @@ __global__ void __launch_bounds__(LongRow<T>::kThreads)
   if (target == classes.ignored) return store_all([](int, float) { return 0.0f; });
   const RowExps e = exps_of(row);
   const float own = *share, scale = own / e.sum;
-  store_all([&](int c, float v) { return expf(v - e.most) * scale - (c == target ? own : 0); });
+  store_all([&](int c, float v) { return exp_for<T>(v - e.most) * scale - (c == target ? own : 0); });
 }
 
 // dx may be x.
@@ -220,7 +230,10 @@ __global__ void __launch_bounds__(L::kThreads)
   const float own = *share, scale = own / e.sum;
   store<L>(
       dx + r * columns, columns,
-      [&](At c, float v) { return expf(v - e.most) * scale - (c.column == target ? own : 0); }, row);
+      [&](At c, float v) {
+        return exp_for<typename L::T>(v - e.most) * scale - (c.column == target ? own : 0);
+      },
+      row);
 }
 
 Support accepts(const OpCall& c) {
@@ -246,10 +259,10 @@ Classes classes_of(const Launch& l) {
   return {t.data(), t.dtype() == DType::i64, l.call().attr("ignore_index").integer(-100)};
 }
 
-/// Whether rows are taken by a block each and as LongRow: those that are too long for registers, or do not
-/// begin at 16 bytes. `to` is what is written: as aligned as x.
+/// Whether rows are taken by a block each and as LongRow: those that are too long for the registers of 256
+/// threads, or do not begin at 16 bytes. `to` is what is written: as aligned as x.
 bool takes_long_rows(TensorView x, TensorView to) {
-  const int64_t columns = x.dim(1), in_registers = int64_t{1024} * 8 * 16 / byte_size(x.dtype());
+  const int64_t columns = x.dim(1), in_registers = int64_t{256} * 8 * 16 / byte_size(x.dtype());
   const auto past = [](TensorView t) { return reinterpret_cast<uintptr_t>(t.data()) % 16; };
   if (columns <= 1024 || past(x) != past(to)) return false;
   return columns > in_registers || !aligned_rows(columns, {x});
