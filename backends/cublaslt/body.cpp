@@ -82,17 +82,4 @@ std::optional<LayerOnto> layer_onto(const OpCall& call) {
   return Reader(*call.region(), call.output(0).dtype()).read();
 }
 
-bool is_product_and_sum(const OpCall& call) {
-  if (!call.region() || call.n_outputs() != 2) return false;
-  const weft_region& body = *call.region();
-  if (body.n_inputs != 2 || body.n_steps != 2) return false;
-  const weft_step &product = *body.steps[0], &sum = *body.steps[1];
-  const OpCall p(product.call), s(sum.call);
-  const auto axes = s.attr("axes").ints();
-  return p.op() == "matmul" && p.attr("transpose_a").integer() && !p.attr("transpose_b").integer() &&
-         product.inputs[0] == 0 && product.inputs[1] == 1 && body.outputs[0] == product.outputs[0] &&
-         s.op() == "sum" && axes.size() == 1 && axes[0] == 0 && sum.inputs[0] == 0 &&
-         body.outputs[1] == sum.outputs[0];
-}
-
 }  // namespace weft::cublaslt

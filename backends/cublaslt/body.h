@@ -3,7 +3,7 @@
 
 #include "weft/backend.hpp"
 
-// Bodies of calls that are one product and what belongs to it.
+// Bodies of calls that are one product and what is added to it.
 namespace weft::cublaslt {
 
 /// x weightᵀ + bias + onto, by the positions of the call's inputs.
@@ -12,8 +12,5 @@ struct LayerOnto {
 };
 /// What a body computes, in its result's dtype or wider; none if it is anything else.
 std::optional<LayerOnto> layer_onto(const backend::OpCall& call);
-
-/// Is the body the product aᵀ b of the call's two inputs, and the sum of the rows of a?
-bool is_product_and_sum(const backend::OpCall& call);
 
 }  // namespace weft::cublaslt

@@ -3,9 +3,8 @@
 #include "body.h"
 #include "product.h"
 
-// matmul and linear by cuBLASLt, a layer that is added to the residual, and the gradients of its weight and
-// bias, for CUDA devices. A provider
-// has no device of its own: names, memory and queues are those of the backend that it serves.
+// matmul, linear and a layer that is added to the residual by cuBLASLt, for CUDA devices. A provider has no
+// device of its own: names, memory and queues are those of the backend that it serves.
 namespace weft::cublaslt {
 namespace {
 
@@ -78,23 +77,10 @@ Support linear_shape(const OpCall& c, Shape& s) {
   if (auto types = accepts_types(c); !types) return types;
   common(c, s);
   s.transpose_b = true;
-  s.with = c.input(2).has() ? With::bias : With::nothing;
+  s.bias = c.input(2).has();
   s.n = c.output(0).max().back(), s.k = c.input(0).max().back();
   s.m = elements(c.output(0).max()) / s.n;
-  if (s.with == With::bias && s.adds) return Support::no("cannot add a bias to what is there");
-  return Support::yes();
-}
-
-Support gradients_shape(const OpCall& c, Shape& s) {
-  if (auto types = accepts_types(c); !types) return types;
-  if (!is_product_and_sum(c))
-    return Support::no("wants a product and the sum of the rows of its left factor");
-  const DType t = c.output(0).dtype();
-  if (t != DType::f16 && t != DType::bf16) return Support::no("sums rows of f16 and bf16, got {}", t);
-  if (c.accumulate() >> 1 != 0) return Support::no("adds to the product only");
-  common(c, s);
-  s.transpose_a = true, s.with = With::sum_of_a;
-  s.m = c.output(0).max()[0], s.n = c.output(0).max()[1], s.k = c.input(0).max()[0];
+  if (s.bias && s.adds) return Support::no("cannot add a bias to what is there");
   return Support::yes();
 }
 
@@ -105,7 +91,7 @@ Support layer_onto_shape(const OpCall& c, Shape& s) {
   if (c.accumulate() != 0) return Support::no("adds to one operand only");
   const auto y = c.output(0).max(), weight = c.input(body->weight).max();
   common(c, s);
-  s.transpose_b = s.adds = true, s.with = body->bias >= 0 ? With::bias : With::nothing;
+  s.transpose_b = s.adds = true, s.bias = body->bias >= 0;
   s.n = y.back(), s.k = weight.back(), s.m = elements(y) / s.n;
   const bool fits = weight.size() == 2 && weight[0] == s.n && elements(c.input(body->x).max()) == s.m * s.k &&
                     elements(c.input(body->onto).max()) == s.m * s.n;
@@ -113,16 +99,14 @@ Support layer_onto_shape(const OpCall& c, Shape& s) {
 }
 
 Support shape_of(const OpCall& c, Shape& s) {
-  if (c.op() == "matmul_sum") return gradients_shape(c, s);
   if (c.op() == "linear_add") return layer_onto_shape(c, s);
   return c.op() == "linear" ? linear_shape(c, s) : matmul_shape(c, s);
 }
 
-/// A product, and which inputs and outputs of the call are its operands; -1: there is none.
+/// A product, and which inputs of the call are its operands; -1: there is none.
 struct Plan {
   Product product;
   LayerOnto inputs{.x = 0, .weight = 1};
-  bool sums = false;
 };
 
 Outcome plan_of(const OpCall& c, Plan& plan, bool& tf32) {
@@ -131,13 +115,12 @@ Outcome plan_of(const OpCall& c, Plan& plan, bool& tf32) {
   int device = 0;
   cudaGetDevice(&device);
   tf32 = shape.tf32;
-  if (c.op() == "linear" && shape.with == With::bias) plan.inputs.bias = 2;
+  if (c.op() == "linear" && shape.bias) plan.inputs.bias = 2;
   if (c.op() == "linear_add") plan.inputs = *layer_onto(c);
-  plan.sums = shape.with == With::sum_of_a;
   return plan.product.prepare(shape, device);
 }
 
-// cuBLASLt itself says whether it has a product with a sum, or onto something.
+// cuBLASLt itself says whether it has a bias with something to be added to.
 Support accepts(const OpCall& c) {
   Shape shape;
   if (auto s = shape_of(c, shape); !s || !c.region() || c.op() == "linear") return s;
@@ -173,7 +156,7 @@ Outcome launch(const Launch& l) {
   const LayerOnto& in = plan.inputs;
   return plan.product.run({.a = input(in.x),
                            .b = input(in.weight),
-                           .vector = plan.sums ? l.output(1).data<void>() : input(in.bias),
+                           .bias = input(in.bias),
                            .onto = input(in.onto),
                            .c = l.output(0).data<void>()},
                           l.workspace().has() ? l.workspace().data<void>() : nullptr,
@@ -194,11 +177,9 @@ KernelTable& kernels() {
                          .contents = library().version.c_str()};
     KernelRecord linear = product;
     linear.op = "linear", linear.reads = {};
-    KernelRecord gradients = linear;
-    gradients.op = "matmul_sum", gradients.variant = "gradients";
     KernelRecord onto = linear;
     onto.op = "linear_add", onto.variant = "onto";
-    return std::vector{product, linear, gradients, onto};
+    return std::vector{product, linear, onto};
   }();
   static KernelTable table("cublaslt", {records}, &KernelTable::launch_now, WEFT_KERNEL_RECORDABLE);
   return table;

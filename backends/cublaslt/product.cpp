@@ -46,9 +46,8 @@ Outcome Product::describe() {
                           of_b = s.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N;
   if (auto done = set(CUBLASLT_MATMUL_DESC_TRANSA, of_a); !done.good()) return done;
   if (auto done = set(CUBLASLT_MATMUL_DESC_TRANSB, of_b); !done.good()) return done;
-  // Our a is cuBLASLt's b.
-  const auto epilogue = s.with == With::bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_BGRADB;
-  if (s.with != With::nothing)
+  const cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_BIAS;
+  if (s.bias)
     if (auto done = set(CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue); !done.good()) return done;
   if (auto made = layout(&descriptors_.a, s.dtype, s.transpose_b ? s.n : s.k, s.transpose_b ? s.k : s.n,
                          s.batch, s.b_stride);
@@ -105,12 +104,11 @@ Outcome Product::run(const Operands& o, void* workspace, cudaStream_t stream) co
   const auto at = [](const void* p) { return reinterpret_cast<uintptr_t>(p); };
   auto* const scratch = reinterpret_cast<void*>((at(workspace) + kWorkspaceAlignment - 1) /
                                                 kWorkspaceAlignment * kWorkspaceAlignment);
-  const auto& algorithm =
-      (at(o.a) | at(o.b) | at(o.vector) | at(o.onto) | at(o.c)) % 16 == 0 ? aligned_ : any_;
+  const auto& algorithm = (at(o.a) | at(o.b) | at(o.bias) | at(o.onto) | at(o.c)) % 16 == 0 ? aligned_ : any_;
   Descriptors d = descriptors_;
-  if (shape_.with != With::nothing)
-    WEFT_LT_TRY(cublasLtMatmulDescSetAttribute(&d.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &o.vector,
-                                               sizeof o.vector));
+  if (shape_.bias)
+    WEFT_LT_TRY(cublasLtMatmulDescSetAttribute(&d.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &o.bias,
+                                               sizeof o.bias));
   const cublasStatus_t status = library().cublasLtMatmul(
       handle_, &d.operation, f64 ? static_cast<const void*>(&one64) : &one, o.b, &d.a, o.a, &d.b,
       f64 ? static_cast<const void*>(&beta64) : &beta, o.onto ? o.onto : o.c, &d.c, o.c, &d.c, &algorithm,
@@ -119,10 +117,10 @@ Outcome Product::run(const Operands& o, void* workspace, cudaStream_t stream) co
   return Outcome::fail(
       WEFT_DEVICE,
       "cublasLtMatmul: cuBLAS status {} for {} {} x {} x {}, batch {}, a{} {}, b{} {}, c {}, onto {}, "
-      "vector {}, {} bytes of workspace at {}",
+      "bias {}, {} bytes of workspace at {}",
       static_cast<int>(status), name(shape_.dtype), shape_.m, shape_.n, shape_.k, shape_.batch,
       shape_.transpose_a ? " transposed" : "", at(o.a), shape_.transpose_b ? " transposed" : "", at(o.b),
-      at(o.c), at(o.onto), at(o.vector), workspace_, at(workspace));
+      at(o.c), at(o.onto), at(o.bias), workspace_, at(workspace));
 }
 
 }  // namespace weft::cublaslt

@@ -3,19 +3,11 @@
 
 namespace weft::cublaslt {
 
-/// What a product does beside itself.
-enum class With : uint8_t {
-  nothing,
-  bias,      ///< adds a vector to each row of c
-  sum_of_a,  ///< sums the rows of a, which is transposed, into a vector
-};
-
-/// A product of row-major matrices, for each of a batch: c = a b, or c = a b + what `onto` points to.
+/// A product of row-major matrices, for each of a batch: c = a b (+ bias) (+ what `onto` points to).
 struct Shape {
   int64_t m = 0, n = 0, k = 0, batch = 1;
   int64_t a_stride = 0, b_stride = 0;  ///< elements between the matrices of the batch; 0: one for all
-  bool transpose_a = false, transpose_b = false, adds = false;
-  With with = With::nothing;
+  bool transpose_a = false, transpose_b = false, bias = false, adds = false;
   DType dtype = DType::f32;
   bool tf32 = false;
 };
@@ -29,8 +21,8 @@ class Product {
   uint64_t workspace() const { return workspace_ ? workspace_ + kWorkspaceAlignment : 0; }
   struct Operands {
     const void *a, *b;
-    const void* vector;  ///< the bias or the sum
-    const void* onto;    ///< what is added to the product, and may be c; null where nothing is
+    const void* bias;  ///< a vector; null where there is none
+    const void* onto;  ///< what is added to the product, and may be c; null where nothing is
     void* c;
   };
   backend::Outcome run(const Operands&, void* workspace, cudaStream_t) const;
