@@ -10,7 +10,8 @@ using namespace backend;
 
 namespace {
 
-constexpr int kMostShares = 264;  // two blocks for each multiprocessor of an H100
+constexpr int kMultiprocessors = 132;              // of an H100
+constexpr int kMostShares = 2 * kMultiprocessors;  // two blocks of 256 threads at a time on each
 constexpr int64_t kMostColumns = 8192;
 
 struct NormGradSizes {
@@ -84,7 +85,7 @@ __device__ void store_sums(float* to, int columns, const ColumnSums<L>& sums, bo
 }
 
 template <class L, bool kCentered>
-__global__ void __launch_bounds__(L::kThreads)
+__global__ void __launch_bounds__(L::kThreads, kMostShares / kMultiprocessors * 256 / L::kThreads)
     norm_grad_of_rows(NormGradPointers<typename L::T> p, NormGradSizes s) {
   wait_for_kernels_before();
   let_next_kernel_start();
