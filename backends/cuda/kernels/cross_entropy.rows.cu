@@ -49,13 +49,14 @@ __device__ RowExps exps_of(const Row<L>& row) {
 
 /// A row that begins anywhere, which the threads of a block share: pieces where memory is aligned, and single
 /// elements before the first and behind the last of them.
-template <class T_>
+template <class T_, int kThreads_>
 struct LongRow {
   using T = T_;
-  static constexpr int kThreads = 256, kWide = 16 / sizeof(T), kBatch = 4;
+  static constexpr int kThreads = kThreads_, kWide = 16 / sizeof(T), kBatch = 4;
   using P = Piece<T, kWide>;
 
   __device__ LongRow(const T* at, int n) : begin(at), columns(n) {
+    static_assert(kThreads >= 2 * kWide, "a thread takes one of the single elements");
     const int past = static_cast<int>(reinterpret_cast<uintptr_t>(at) % 16 / sizeof(T));
     head = past == 0 ? 0 : kWide - past < n ? kWide - past : n;
     pieces = (n - head) / kWide;
@@ -82,7 +83,6 @@ struct LongRow {
   const T* begin;
   int columns, head, pieces;
 };
-static_assert(LongRow<f16>::kThreads >= 2 * LongRow<f16>::kWide);
 
 /// Adds n elements to the sum of exp(x - most).
 template <class T, int n>
@@ -98,15 +98,16 @@ __device__ void add_exps(RowExps& e, const float (&x)[n]) {
 }
 
 /// The same of a long row, from one reading.
-template <class T>
-__device__ RowExps exps_of(const LongRow<T>& row) {
-  using OfBlock = Layout<T, LongRow<T>::kThreads, 0, 1>;
+template <class T, int kThreads>
+__device__ RowExps exps_of(const LongRow<T, kThreads>& row) {
+  using L = LongRow<T, kThreads>;
+  using OfBlock = Layout<T, kThreads, 0, 1>;
   RowExps e{-INFINITY, 0};
   row.each(
-      [&](int, const typename LongRow<T>::P& piece) {
-        float x[LongRow<T>::kWide];
+      [&](int, const typename L::P& piece) {
+        float x[L::kWide];
 #pragma unroll
-        for (int i = 0; i < LongRow<T>::kWide; ++i) x[i] = widened(piece.of[i]);
+        for (int i = 0; i < L::kWide; ++i) x[i] = widened(piece.of[i]);
         add_exps<T>(e, x);
       },
       [&](int, T element) {
@@ -141,9 +142,9 @@ __global__ void __launch_bounds__(L::kThreads)
   if (first) losses[r] = loss_of_row(e, x + r * columns, target, columns);
 }
 
-template <class T>
-__global__ void __launch_bounds__(LongRow<T>::kThreads)
-    losses_of_long_rows(const T* x, Classes classes, float* losses, int columns) {
+template <class L>
+__global__ void __launch_bounds__(L::kThreads)
+    losses_of_long_rows(const typename L::T* x, Classes classes, float* losses, int columns) {
   wait_for_kernels_before();
   let_next_kernel_start();
   const int64_t r = blockIdx.x, target = classes.of(r);
@@ -151,7 +152,7 @@ __global__ void __launch_bounds__(LongRow<T>::kThreads)
     if (threadIdx.x == 0) losses[r] = 0;
     return;
   }
-  const RowExps e = exps_of(LongRow<T>(x + r * columns, columns));
+  const RowExps e = exps_of(L(x + r * columns, columns));
   if (threadIdx.x == 0) losses[r] = loss_of_row(e, x + r * columns, target, columns);
 }
 
@@ -185,21 +186,23 @@ __global__ void __launch_bounds__(kMeanThreads)
 }
 
 // dx may be x.
-template <class T>
-__global__ void __launch_bounds__(LongRow<T>::kThreads)
-    gradients_of_long_rows(const T* x, Classes classes, const float* share, T* dx, int columns) {
+template <class L>
+__global__ void __launch_bounds__(L::kThreads)
+    gradients_of_long_rows(const typename L::T* x, Classes classes, const float* share, typename L::T* dx,
+                           int columns) {
   wait_for_kernels_before();
   let_next_kernel_start();
-  using P = typename LongRow<T>::P;
+  using T = typename L::T;
+  using P = typename L::P;
   const int64_t r = blockIdx.x, target = classes.of(r);
-  const LongRow<T> row(x + r * columns, columns);
+  const L row(x + r * columns, columns);
   T* const to = dx + r * columns;
   const auto store_all = [&](auto slope) {
     row.each(
         [&](int column, const P& piece) {
           P slopes;
 #pragma unroll
-          for (int i = 0; i < LongRow<T>::kWide; ++i)
+          for (int i = 0; i < L::kWide; ++i)
             slopes.of[i] = narrowed<T>(slope(column + i, widened(piece.of[i])));
           *reinterpret_cast<P*>(to + column) = slopes;
         },
@@ -259,13 +262,21 @@ Classes classes_of(const Launch& l) {
   return {t.data(), t.dtype() == DType::i64, l.call().attr("ignore_index").integer(-100)};
 }
 
-/// Whether rows are taken by a block each and as LongRow: those that are too long for the registers of 256
-/// threads, or do not begin at 16 bytes. `to` is what is written: as aligned as x.
+/// Whether rows are taken by a block each and as LongRow: those that are too long for two pieces in each of
+/// 256 threads, or do not begin at 16 bytes. `to` is what is written: as aligned as x.
 bool takes_long_rows(TensorView x, TensorView to) {
-  const int64_t columns = x.dim(1), in_registers = int64_t{256} * 8 * 16 / byte_size(x.dtype());
+  const int64_t columns = x.dim(1), in_registers = int64_t{256} * 2 * 16 / byte_size(x.dtype());
   const auto past = [](TensorView t) { return reinterpret_cast<uintptr_t>(t.data()) % 16; };
   if (columns <= 1024 || past(x) != past(to)) return false;
   return columns > in_registers || !aligned_rows(columns, {x});
+}
+/// f(LongRow*): more threads for a row if it is long, so that the rows at work fit into the L2 cache until
+/// they are read again.
+template <class T, class F>
+Outcome with_long_rows(int columns, F f) {
+  constexpr int kShared = 1 << 16;  // bytes
+  if (columns <= kShared / static_cast<int>(sizeof(T))) return f(static_cast<LongRow<T, 128>*>(nullptr));
+  return f(static_cast<LongRow<T, 512>*>(nullptr));
 }
 
 Outcome loss(const Launch& l) {
@@ -278,9 +289,11 @@ Outcome loss(const Launch& l) {
     const auto* from = x.data<const T>();
     if (rows == 0) return Outcome::ok();
     if (takes_long_rows(x, x))
-      return start(l, {static_cast<unsigned>(rows)}, LongRow<T>::kThreads, 0, losses_of_long_rows<T>, from,
-                   classes, losses, columns);
-    return with_layout<T, 8>(columns, aligned_rows(columns, {x}), [&]<class L>(L*) {
+      return with_long_rows<T>(columns, [&]<class L>(L*) {
+        return start(l, {static_cast<unsigned>(rows)}, L::kThreads, 0, losses_of_long_rows<L>, from, classes,
+                     losses, columns);
+      });
+    return with_layout<T, 2>(columns, aligned_rows(columns, {x}), [&]<class L>(L*) {
       return start(l, blocks_of_rows<L>(rows), L::kThreads, 0, losses_of_rows<L>, from, classes, losses, rows,
                    columns);
     });
@@ -305,9 +318,11 @@ Outcome gradient(const Launch& l) {
   if (!told.good()) return told;
   return with_type(x.dtype(), [&]<class T>(T*) {
     if (takes_long_rows(x, dx))
-      return start(l, {static_cast<unsigned>(rows)}, LongRow<T>::kThreads, 0, gradients_of_long_rows<T>,
-                   x.data<const T>(), classes, share, dx.data<T>(), columns);
-    return with_layout<T, 8>(columns, aligned_rows(columns, {x, dx}), [&]<class L>(L*) {
+      return with_long_rows<T>(columns, [&]<class L>(L*) {
+        return start(l, {static_cast<unsigned>(rows)}, L::kThreads, 0, gradients_of_long_rows<L>,
+                     x.data<const T>(), classes, share, dx.data<T>(), columns);
+      });
+    return with_layout<T, 2>(columns, aligned_rows(columns, {x, dx}), [&]<class L>(L*) {
       return start(l, blocks_of_rows<L>(rows), L::kThreads, 0, gradients_of_rows<L>, x.data<const T>(),
                    classes, share, dx.data<T>(), rows, columns);
     });
