@@ -1,14 +1,15 @@
 #include <algorithm>
 #include <map>
+#include <optional>
 
 #include "link/share.h"
 
 namespace weft::link {
 namespace {
 
-// Halves may be added in f32 and rounded at the end, where their makers would round after each one. They
-// round no value of their own then, so that there is no rounding more; but of many, the sum would lose the
-// small ones.
+// A body may add halves in f32 and round the sum. Kernels that add their result to what is there round each
+// partial sum instead, but not the result itself, so there are no more roundings. A sum of many halves would
+// lose the small ones: that stays in f32.
 constexpr uint32_t kMostRoundedBetween = 3;
 
 /// Follows a body that sums its operands, from the first to the last.
