@@ -68,7 +68,8 @@ __device__ inline float fast_exp(float x) {
 /// `read`.
 __device__ inline void copy_async(void* shared, const void* global, bool read) {
   const auto to = static_cast<uint32_t>(__cvta_generic_to_shared(shared));
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(global), "r"(read ? 16 : 0));
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(global), "r"(read ? 16 : 0)
+               : "memory");
 }
 /// Ends a group of copies.
 __device__ inline void end_of_copies() { asm volatile("cp.async.commit_group;"); }

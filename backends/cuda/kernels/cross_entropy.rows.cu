@@ -23,16 +23,6 @@ struct Classes {
   }
 };
 
-/// Halves hold fewer digits than are lost.
-template <class T>
-__device__ float exp_for(float x) {
-  return fast_exp(x);
-}
-template <>
-__device__ float exp_for<float>(float x) {
-  return expf(x);
-}
-
 struct RowExps {
   float most, sum;
 };
