@@ -1,11 +1,12 @@
 #include "../../hopper/matmul_call.hpp"
+#include "../../hopper/multiprocessors.hpp"
 #include "../../hopper_kernels.hpp"
 
 // matmul and linear of 16-bit floats on the tensor cores of architecture 9.0 (hopper/matmul_kernel.hpp).
 namespace weft::cuda {
 
 using namespace backend;
-using hopper::MatmulCall;
+using hopper::MatmulCall, hopper::multiprocessors;
 
 namespace {
 
@@ -79,22 +80,6 @@ Support sizes_of(const OpCall& c, MatmulCall& call) {
       call.batch * ((call.m + 127) / 128) * ((call.n + 127) / 128) >= kMostElements)
     return Support::no("{} matrices of {} x {}", call.batch, call.m, call.n);
   return Support::yes();
-}
-
-/// The multiprocessors of each GPU, if all are alike and of architecture 9.0; 0 if not.
-int multiprocessors() {
-  static const int found = [] {
-    int devices = 0, all = 0;
-    if (cudaGetDeviceCount(&devices) != cudaSuccess) return 0;
-    for (int d = 0; d < devices; ++d) {
-      cudaDeviceProp p{};
-      if (cudaGetDeviceProperties(&p, d) != cudaSuccess || p.major != 9 || p.minor != 0) return 0;
-      if (all != 0 && all != p.multiProcessorCount) return 0;
-      all = p.multiProcessorCount;
-    }
-    return all;
-  }();
-  return found;
 }
 
 Support accepts(const OpCall& c) {
