@@ -10,12 +10,13 @@ namespace weft::cuda {
 
 std::span<const backend::KernelRecord> matmul_wgmma();
 std::span<const backend::KernelRecord> attention_wgmma();
+std::span<const backend::KernelRecord> attention_grad_wgmma();
 
 /// All of them; asked before the others.
 inline std::span<const backend::KernelRecord> hopper_kernels() {
   static const auto all = [] {
     std::vector<backend::KernelRecord> records;
-    for (const auto list : {matmul_wgmma(), attention_wgmma()})
+    for (const auto list : {matmul_wgmma(), attention_wgmma(), attention_grad_wgmma()})
       records.insert(records.end(), list.begin(), list.end());
     return records;
   }();
