@@ -323,11 +323,11 @@ __global__ void __launch_bounds__(B::kThreads, 1)
   let_next_kernel_start();
   const int group = group_of_thread();
   if (group == B::kGroups) {
-    give_registers<32>();
+    give_registers<Registers<B::kGroups>::kCopy>();
     if (thread_of_group() == 0) copy_tiles<B>(shared, maps, work);
     return;
   }
-  take_registers<240>();
+  take_registers<Registers<B::kGroups>::kMultiply>();
   go_through_queries<B>(shared, maps, work, group);
 }
 

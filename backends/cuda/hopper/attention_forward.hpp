@@ -287,11 +287,11 @@ __global__ void __launch_bounds__(F::kThreads, 1)
   let_next_kernel_start();
   const int group = group_of_thread();
   if (group == F::kGroups) {
-    give_registers<32>();
+    give_registers<Registers<F::kGroups>::kCopy>();
     if (thread_of_group() == 0) copy_tiles<F>(shared, maps, work);
     return;
   }
-  take_registers<F::kGroups == 2 ? 240 : F::kGroups == 3 ? 160 : 240>();
+  take_registers<Registers<F::kGroups>::kMultiply>();
   mix_tiles<F>(shared, maps, work, group);
 }
 
