@@ -69,7 +69,7 @@ Support accepts_types(const OpCall& c) {
 
 void common(const OpCall& c, Shape& s) {
   s.dtype = c.output(0).dtype();
-  s.tf32 = s.dtype == DType::f32 && c.precision() == WEFT_PRECISION_TF32;
+  s.tf32 = s.dtype == DType::f32 && c.precision() >= WEFT_PRECISION_TF32;
   s.accumulate = c.accumulates(0);
 }
 
