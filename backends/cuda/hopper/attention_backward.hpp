@@ -42,7 +42,7 @@ template <class B>
 __device__ void copy_tiles(typename B::Shared& shared, const BackwardMaps& maps, const BackwardWork& w) {
   auto& b = shared.barriers;
   Slot<B::kStages> slot;
-  uint32_t phase = 1;
+  Slot<B::kTiles> keys;
   for (int n = 0, i; (i = w.order.of_block(n)) < w.order.count(); ++n) {
     const BackwardTile t = keys_of<B>(w, i);
     BackwardStep step{t.from};
@@ -60,11 +60,12 @@ __device__ void copy_tiles(typename B::Shared& shared, const BackwardMaps& maps,
       slot.advance(), step.advance(t, w.q_tiles);
     };
     if (t.steps > 0) load();
-    b.kv_empty.wait(phase);
-    phase ^= 1;
-    b.kv_full.arrive_expecting(2 * B::KeyTile::kBytes);
-    load_rows<B::kKeys, B::kD>(shared.k, maps.k, b.kv_full, t.first, t.kv_head, t.member);
-    load_rows<B::kKeys, B::kD>(shared.v, maps.v, b.kv_full, t.first, t.kv_head, t.member);
+    Barrier& kv = b.kv_full[keys.stage];
+    b.kv_empty[keys.stage].wait(keys.phase ^ 1);
+    kv.arrive_expecting(2 * B::KeyTile::kBytes);
+    load_rows<B::kKeys, B::kD>(shared.k[keys.stage], maps.k, kv, t.first, t.kv_head, t.member);
+    load_rows<B::kKeys, B::kD>(shared.v[keys.stage], maps.v, kv, t.first, t.kv_head, t.member);
+    keys.advance();
     for (int left = t.steps - 1; left > 0; --left) load();
   }
 }
@@ -175,24 +176,25 @@ struct Differentiator {
   const BackwardWork& w;
   const int group;
   const float scale = w.sizes.scale * 1.4426950408889634f;
-  char* const own_k = shared.k + group * kGroupRows * kSwizzledRow;
-  char* const own_v = shared.v + group * kGroupRows * kSwizzledRow;
   Slot<B::kStages> slot{};
-  uint32_t kv_phase = 0;
+  Slot<B::kTiles> keys{};
   int buffer = 0, turn = 0;
   int unmasked = 0;  ///< From this query on all of the keys are seen.
   BackwardRows rows;
   float dk[B::kD / 2], dv[B::kD / 2], s[B::kQueries / 2];
 
+  __device__ char* own_k() const { return shared.k[keys.stage] + group * kGroupRows * kSwizzledRow; }
+  __device__ char* own_v() const { return shared.v[keys.stage] + group * kGroupRows * kSwizzledRow; }
+
   __device__ void multiply_scores(int stage) {
     begin_products();
-    multiply_rows<T, B::kQueries, B::kD>(s, own_k, B::KeyTile::kPanelBytes, shared.q[stage]);
+    multiply_rows<T, B::kQueries, B::kD>(s, own_k(), B::KeyTile::kPanelBytes, shared.q[stage]);
     end_of_products();
   }
   __device__ void multiply_gradients(float (&dp)[B::kQueries / 2]) {
     shared.barriers.dy_full[slot.stage].wait(slot.phase);
     begin_products();
-    multiply_rows<T, B::kQueries, B::kD>(dp, own_v, B::KeyTile::kPanelBytes, shared.dy[slot.stage]);
+    multiply_rows<T, B::kQueries, B::kD>(dp, own_v(), B::KeyTile::kPanelBytes, shared.dy[slot.stage]);
     end_of_products();
   }
 
@@ -208,8 +210,7 @@ struct Differentiator {
     unmasked = first + kGroupRows > of.seq_k ? none : of.causal ? first + kGroupRows - 1 + behind : 0;
 #pragma unroll
     for (int e = 0; e < B::kD / 2; ++e) dk[e] = dv[e] = 0;
-    shared.barriers.kv_full.wait(kv_phase);
-    kv_phase ^= 1;
+    shared.barriers.kv_full[keys.stage].wait(keys.phase);
     if (!has_steps) return;
     shared.barriers.q_full[slot.stage].wait(slot.phase);
     multiply_scores(slot.stage);
@@ -258,7 +259,7 @@ struct Differentiator {
   __device__ void add_queries(float4* to) {
     float dq[32];
     begin_products();
-    multiply_queries<B>(dq, shared.ds[buffer], shared.k, group);
+    multiply_queries<B>(dq, shared.ds[buffer], shared.k[keys.stage], group);
     end_of_products();
     wait_for_products<0>();
     hold(dq);
@@ -269,19 +270,19 @@ struct Differentiator {
   __device__ void store(const BackwardMaps& maps, const BackwardTile& t) {
     hold(dk), hold(dv);
     sync_threads(kEverybody, kConsumers);  // nobody reads k any more
-    stage_rows<B>(own_k, dk, w.sizes.scale);
-    stage_rows<B>(own_v, dv, 1);
+    stage_rows<B>(own_k(), dk, w.sizes.scale);
+    stage_rows<B>(own_v(), dv, 1);
     show_shared_writes();
     sync_threads(kOwn + group, kGroupThreads);
     if (thread_of_group() != 0) return;
     for (int p = 0; p < B::kD / kPanel; ++p) {
       const int at = p * B::KeyTile::kPanelBytes, row = t.first + group * kGroupRows;
-      store_tile(maps.dk, own_k + at, p * kPanel, row, t.kv_head, t.member);
-      store_tile(maps.dv, own_v + at, p * kPanel, row, t.kv_head, t.member);
+      store_tile(maps.dk, own_k() + at, p * kPanel, row, t.kv_head, t.member);
+      store_tile(maps.dv, own_v() + at, p * kPanel, row, t.kv_head, t.member);
     }
     end_of_stores();
     wait_until_read<0>();
-    shared.barriers.kv_empty.arrive();
+    shared.barriers.kv_empty[keys.stage].arrive();
   }
 };
 
@@ -301,6 +302,7 @@ __device__ void go_through_queries(typename B::Shared& shared, const BackwardMap
       step.advance(t, w.q_tiles);
     }
     d.store(maps, t);
+    d.keys.advance();
   }
   if (thread_of_group() == 0) wait_until_stored<0>();
 }
@@ -313,7 +315,7 @@ __global__ void __launch_bounds__(B::kThreads, 1)
       bytes + (kTileAlignment - shared_address(bytes) % kTileAlignment) % kTileAlignment);
   auto& b = shared.barriers;
   if (threadIdx.x == 0) {
-    b.kv_full.init(1), b.kv_empty.init(B::kGroups);
+    for (int i = 0; i < B::kTiles; ++i) b.kv_full[i].init(1), b.kv_empty[i].init(B::kGroups);
     for (int i = 0; i < B::kStages; ++i)
       b.q_full[i].init(1), b.dy_full[i].init(1), b.empty[i].init(4 * B::kGroups);
     show_barriers();

@@ -12,21 +12,23 @@ template <class T, int kDim, int kQueriesOfTile, int kPartsOfWeight, int kBuffer
 struct Backward {
   using Element = T;
   static constexpr int kD = kDim, kQueries = kQueriesOfTile, kParts = kPartsOfWeight, kGroups = 2,
-                       kKeys = kGroups * kGroupRows, kStages = 2, kBuffers = kBuffersOfScores,
+                       kKeys = kGroups * kGroupRows, kStages = kD == 64 ? 3 : 2, kBuffers = kBuffersOfScores,
                        kThreads = (kGroups + 1) * kGroupThreads;
+  /// Tiles of keys: where shared memory suffices, the next one comes while dk and dv of the last one go.
+  static constexpr int kTiles = kD == 128 && kParts == 2 ? 1 : 2;
   /// Whether registers suffice for products of gradients while weights are made and multiplied.
   static constexpr bool kOverlaps = kParts == 1 || kD == 64;
   using KeyTile = Panels<kKeys, kD>;
   using QueryTile = Panels<kQueries, kD>;
   using ScoreTile = Panels<kKeys, kQueries>;
   struct Barriers {
-    Barrier kv_full, kv_empty, q_full[kStages], dy_full[kStages], empty[kStages];
+    Barrier kv_full[kTiles], kv_empty[kTiles], q_full[kStages], dy_full[kStages], empty[kStages];
   };
   struct Rows {
     float lse[kQueries], delta[kQueries];
   };
   struct Shared {
-    char k[KeyTile::kBytes], v[KeyTile::kBytes];
+    char k[kTiles][KeyTile::kBytes], v[kTiles][KeyTile::kBytes];
     char q[kStages][QueryTile::kBytes], dy[kStages][QueryTile::kBytes];
     char ds[kBuffers][kParts][ScoreTile::kBytes];  ///< rows are keys, columns queries
     Rows rows[kStages];

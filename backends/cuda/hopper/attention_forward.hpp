@@ -14,17 +14,19 @@ struct Forward {
   using Element = T;
   static constexpr int kD = kDim, kGroups = kGroupsOfRows, kKeys = kKeysOfTile, kStages = kStagesOfRing,
                        kParts = kPartsOfWeight, kRows = kGroups * kGroupRows,
-                       kThreads = (kGroups + 1) * kGroupThreads;
+                       kTiles = 2,  // of queries: the next one comes while the results of the last one go
+      kThreads = (kGroups + 1) * kGroupThreads;
   static constexpr bool kTurns = kTakesTurns && kGroups > 1;
   using Queries = Panels<kGroupRows, kD>;  // of one warpgroup
   using Keys = Panels<kKeys, kD>;
   /// f16 has few exponents: weights are multiplied by 2^14, which lse takes back.
   static constexpr float kShift = std::is_same_v<T, f16> ? 14 : 0;
   struct Barriers {
-    Barrier q_full, q_empty, k_full[kStages], k_empty[kStages], v_full[kStages], v_empty[kStages];
+    Barrier q_full[kTiles], q_empty[kTiles], k_full[kStages], k_empty[kStages], v_full[kStages],
+        v_empty[kStages];
   };
   struct Shared {
-    char q[kGroups][Queries::kBytes];
+    char q[kTiles][kGroups][Queries::kBytes];
     char k[kStages][Keys::kBytes], v[kStages][Keys::kBytes];
     Barriers barriers;
   };
@@ -61,7 +63,7 @@ template <class F>
 __device__ void copy_tiles(typename F::Shared& shared, const ForwardMaps& maps, const ForwardWork& work) {
   auto& b = shared.barriers;
   Slot<F::kStages> slot;
-  uint32_t q_phase = 1;
+  Slot<F::kTiles> tile;
   for (int n = 0, i; (i = work.order.of_block(n)) < work.order.count(); ++n) {
     const ForwardTile t = tile_of<F>(work, i);
     for (int j = t.key_tiles - 1; j >= 0; --j, slot.advance()) {
@@ -70,12 +72,12 @@ __device__ void copy_tiles(typename F::Shared& shared, const ForwardMaps& maps, 
       load_panels<F::kKeys, F::kD>(shared.k[slot.stage], maps.k, b.k_full[slot.stage], j * F::kKeys,
                                    t.kv_head, t.member);
       if (j == t.key_tiles - 1) {
-        b.q_empty.wait(q_phase);
-        q_phase ^= 1;
-        b.q_full.arrive_expecting(F::kGroups * F::Queries::kBytes);
+        b.q_empty[tile.stage].wait(tile.phase ^ 1);
+        b.q_full[tile.stage].arrive_expecting(F::kGroups * F::Queries::kBytes);
         for (int g = 0; g < F::kGroups; ++g)
-          load_panels<kGroupRows, F::kD>(shared.q[g], maps.q, b.q_full, t.first + g * kGroupRows, t.head,
-                                         t.member);
+          load_panels<kGroupRows, F::kD>(shared.q[tile.stage][g], maps.q, b.q_full[tile.stage],
+                                         t.first + g * kGroupRows, t.head, t.member);
+        tile.advance();
       }
       b.v_empty[slot.stage].wait(slot.phase ^ 1);
       b.v_full[slot.stage].arrive_expecting(F::Keys::kBytes);
@@ -166,7 +168,7 @@ struct Mixer {
   const int group;
   const float scale;  ///< of scores, for powers of two
   Slot<F::kStages> slot{};
-  uint32_t q_phase = 0;
+  Slot<F::kTiles> tile{};
   ForwardRows rows;
   float s[F::kKeys / 2], o[F::kD / 2], old[2];
   Factor<T, F::kKeys, F::kParts> weights;
@@ -187,12 +189,12 @@ struct Mixer {
     for (int r = 0; r < 2; ++r)
       rows.visible[r] = work.sizes.visible(first + row_of_thread() + 8 * r), rows.most[r] = -INFINITY,
       rows.base[r] = 0, rows.sum[r] = 0;
-    shared.barriers.q_full.wait(q_phase);
-    q_phase ^= 1;
+    shared.barriers.q_full[tile.stage].wait(tile.phase);
   }
   __device__ void multiply_scores(const Slot<F::kStages>& at) {
     begin_products();
-    multiply_rows<T, F::kKeys, F::kD>(s, shared.q[group], F::Queries::kPanelBytes, shared.k[at.stage]);
+    multiply_rows<T, F::kKeys, F::kD>(s, shared.q[tile.stage][group], F::Queries::kPanelBytes,
+                                      shared.k[at.stage]);
     end_of_products();
   }
   __device__ void mix_values(bool add) {
@@ -261,8 +263,9 @@ __device__ void mix_tiles(typename F::Shared& shared, const ForwardMaps& maps, c
     m.last_values(t.key_tiles > 1);
     float inverse[2];
     finish_rows<F>(work, t, m.rows, first + row_of_thread(), inverse);
-    store_rows<F>(shared.q[group], maps.y, t, group, m.o, inverse);
-    if (thread_of_group() == 0) shared.barriers.q_empty.arrive();
+    store_rows<F>(shared.q[m.tile.stage][group], maps.y, t, group, m.o, inverse);
+    if (thread_of_group() == 0) shared.barriers.q_empty[m.tile.stage].arrive();
+    m.tile.advance();
   }
   if (thread_of_group() == 0) wait_until_stored<0>();
 }
@@ -275,7 +278,7 @@ __global__ void __launch_bounds__(F::kThreads, 1)
       bytes + (kTileAlignment - shared_address(bytes) % kTileAlignment) % kTileAlignment);
   auto& b = shared.barriers;
   if (threadIdx.x == 0) {
-    b.q_full.init(1), b.q_empty.init(F::kGroups);
+    for (int i = 0; i < F::kTiles; ++i) b.q_full[i].init(1), b.q_empty[i].init(F::kGroups);
     for (int i = 0; i < F::kStages; ++i) {
       b.k_full[i].init(1), b.v_full[i].init(1);
       b.k_empty[i].init(4 * F::kGroups), b.v_empty[i].init(4 * F::kGroups);
