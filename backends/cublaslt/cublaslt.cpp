@@ -110,8 +110,6 @@ Support linear_shape(const OpCall& c, Shape& s) {
   s.n = c.output(0).max().back(), s.k = c.input(0).max().back();
   s.m = elements(c.output(0).max()) / s.n;
   if (s.bias && s.adds) return Support::no("cannot add a bias to what is there");
-  if (s.m <= kFewRows && s.dtype != DType::f64)
-    return Support::no("products of {} rows or fewer are left to the device's own linear.skinny", kFewRows);
   return Support::yes();
 }
 
@@ -130,8 +128,11 @@ Support layer_onto_shape(const OpCall& c, Shape& s) {
 }
 
 Support shape_of(const OpCall& c, Shape& s) {
-  if (c.op() == "linear_add") return layer_onto_shape(c, s);
-  return c.op() == "linear" ? linear_shape(c, s) : matmul_shape(c, s);
+  if (c.op() == "matmul") return matmul_shape(c, s);
+  const auto layer = c.op() == "linear" ? linear_shape(c, s) : layer_onto_shape(c, s);
+  if (layer && s.m <= kFewRows && s.dtype != DType::f64)
+    return Support::no("products of {} rows or fewer are left to the device's own linear.skinny", kFewRows);
+  return layer;
 }
 
 /// A product, and which inputs of the call are its operands; -1: there is none.

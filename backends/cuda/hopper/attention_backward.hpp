@@ -29,15 +29,6 @@ __device__ BackwardTile keys_of(const BackwardWork& w, int i) {
   return t;
 }
 
-/// Loads a tile by 64 rows.
-template <int kRows, int kColumns>
-__device__ void load_rows(char* to, const CUtensorMap& map, Barrier& barrier, int row, int head, int member) {
-  for (int p = 0; p < kColumns / kPanel; ++p)
-    for (int r = 0; r < kRows; r += kGroupRows)
-      load_tile(to + p * Panels<kRows, kColumns>::kPanelBytes + r * kSwizzledRow, map, barrier, p * kPanel,
-                row + r, head, member);
-}
-
 template <class B>
 __device__ void copy_tiles(typename B::Shared& shared, const BackwardMaps& maps, const BackwardWork& w) {
   auto& b = shared.barriers;
@@ -52,10 +43,12 @@ __device__ void copy_tiles(typename B::Shared& shared, const BackwardMaps& maps,
       b.empty[slot.stage].wait(slot.phase ^ 1);
       Barrier &q = b.q_full[slot.stage], &dy = b.dy_full[slot.stage];
       q.arrive_expecting(B::QueryTile::kBytes + sizeof(float) * B::kQueries);
-      load_rows<B::kQueries, B::kD>(shared.q[slot.stage], maps.q, q, tile * B::kQueries, head, t.member);
+      load_panels<B::kQueries, B::kD, kGroupRows>(shared.q[slot.stage], maps.q, q, tile * B::kQueries, head,
+                                                  t.member);
       load_bytes(shared.rows[slot.stage].lse, w.lse + row, sizeof(float) * B::kQueries, q);
       dy.arrive_expecting(B::QueryTile::kBytes + sizeof(float) * B::kQueries);
-      load_rows<B::kQueries, B::kD>(shared.dy[slot.stage], maps.dy, dy, tile * B::kQueries, head, t.member);
+      load_panels<B::kQueries, B::kD, kGroupRows>(shared.dy[slot.stage], maps.dy, dy, tile * B::kQueries,
+                                                  head, t.member);
       load_bytes(shared.rows[slot.stage].delta, w.delta + row, sizeof(float) * B::kQueries, dy);
       slot.advance(), step.advance(t, w.q_tiles);
     };
@@ -63,8 +56,8 @@ __device__ void copy_tiles(typename B::Shared& shared, const BackwardMaps& maps,
     Barrier& kv = b.kv_full[keys.stage];
     b.kv_empty[keys.stage].wait(keys.phase ^ 1);
     kv.arrive_expecting(2 * B::KeyTile::kBytes);
-    load_rows<B::kKeys, B::kD>(shared.k[keys.stage], maps.k, kv, t.first, t.kv_head, t.member);
-    load_rows<B::kKeys, B::kD>(shared.v[keys.stage], maps.v, kv, t.first, t.kv_head, t.member);
+    load_panels<B::kKeys, B::kD, kGroupRows>(shared.k[keys.stage], maps.k, kv, t.first, t.kv_head, t.member);
+    load_panels<B::kKeys, B::kD, kGroupRows>(shared.v[keys.stage], maps.v, kv, t.first, t.kv_head, t.member);
     keys.advance();
     for (int left = t.steps - 1; left > 0; --left) load();
   }

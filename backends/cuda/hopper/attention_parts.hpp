@@ -7,8 +7,8 @@
 #include "warpgroup.hpp"
 
 // Parts that the kernels of attention for warpgroups share. A warpgroup has 64 rows of a tile; a thread has
-// two of them, 8 apart, and of each two neighbouring columns in every 8: value i of a thread belongs to
-// row(i / 2 % 2) and column(i).
+// two of them, 8 apart, and of each two neighbouring columns in every 8: value i of a thread is in row
+// row_of_thread() + 8 * (i / 2 % 2) and column i / 4 * 8 + column_of_thread() + i % 2.
 namespace weft::cuda::hopper {
 
 inline constexpr int kGroupThreads = 128, kGroupRows = 64, kPanel = 64;  // columns of a panel: 128 bytes
@@ -71,13 +71,14 @@ struct Registers {
   static_assert(kCopy + groups * kMultiply <= (groups + 1) * kBegin);
 };
 
-/// Loads a tile, panel by panel: its rows from `row` on.
-template <int kRows, int kColumns>
+/// Loads a tile, its rows from `row` on: panel by panel, and of each the kAtOnce rows that the map copies.
+template <int kRows, int kColumns, int kAtOnce = kRows>
 __device__ void load_panels(char* to, const CUtensorMap& map, Barrier& barrier, int row, int head,
                             int member) {
-  using Tile = Panels<kRows, kColumns>;
   for (int p = 0; p < kColumns / kPanel; ++p)
-    load_tile(to + p * Tile::kPanelBytes, map, barrier, p * kPanel, row, head, member);
+    for (int r = 0; r < kRows; r += kAtOnce)
+      load_tile(to + p * Panels<kRows, kColumns>::kPanelBytes + r * kSwizzledRow, map, barrier, p * kPanel,
+                row + r, head, member);
 }
 
 /// Plain bytes to shared memory: a multiple of 16, at multiples of 16. They count at the barrier.

@@ -1,5 +1,6 @@
 #include "../../hopper/matmul_call.hpp"
 #include "../../hopper/multiprocessors.hpp"
+#include "../../skinny.hpp"
 #include "../../hopper_kernels.hpp"
 
 // matmul and linear of 16-bit floats on the tensor cores of architecture 9.0 (hopper/matmul_kernel.hpp).
@@ -67,6 +68,7 @@ Support linear_sizes(const OpCall& c, MatmulCall& call) {
   call.transpose_b = true;
   call.n = c.output(0).max().back(), call.k = c.input(0).max().back();
   call.m = elements(c.output(0).max()) / call.n;
+  if (call.m <= kSkinnyRows) return Support::no("{} rows or fewer are left to linear.skinny", kSkinnyRows);
   return Support::yes();
 }
 
