@@ -2,9 +2,14 @@
 #include <stdio.h>
 #include <sys/wait.h>
 
+#include <cstdlib>
 #include <fstream>
 #include <string>
 #include <string_view>
+#include <vector>
+
+#include "weft/backends.h"
+#include "weft/tensor.h"
 
 // The CUDA backend, its host's side and its kernels, on a GPU that `emulated` makes of a CPU; in a process of
 // its own: loaded here, it would be one more backend for every test.
@@ -132,6 +137,26 @@ TEST(Emulated, ADeviceThatIsNotThereIsRefused) {
   const Ended ended = run("", std::string("check ") + kPlugin + ":7 --only negotiates");
   EXPECT_EQ(ended.code, 1) << ended.text;
   EXPECT_NE(ended.text.find("has 1 device, numbered from 0"), std::string::npos) << ended.text;
+}
+
+[[noreturn]] void copy_between_devices() {
+  ::setenv("WEFT_EMULATED_DEVICES", "2", 1);
+  load_backend(kPlugin);
+  bool same = true;
+  for (const int64_t n : {1, 1000, 3'000'001}) {
+    std::vector<float> numbers(static_cast<size_t>(n));
+    for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<float>(i % 977);
+    const Tensor t = Tensor::of(std::span<const float>(numbers), IntList{n}, DType::f32, "emulated:0");
+    const Tensor there = t.to("emulated:1");
+    same =
+        same && there.to_vector<float>() == numbers && there.to("emulated:0").to_vector<float>() == numbers;
+  }
+  std::_Exit(same ? 0 : 1);
+}
+
+TEST(Emulated, DevicesReachEachOther) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(copy_between_devices(), ::testing::ExitedWithCode(0), "");
 }
 
 }  // namespace

@@ -41,6 +41,7 @@ struct Device {
   std::mutex mutex{};  ///< Guards what follows.
   std::string failure{};
   std::set<Queue*> queues{};
+  std::map<int, bool> peers{};  ///< whether the memory of another device can be used
   std::multimap<void*, bool>
       foreign{};  ///< handles that are no blocks: true for pinned memory, else an import
   std::deque<std::pair<std::string, std::shared_ptr<Program>>> recent{};  ///< texts by their cache key
