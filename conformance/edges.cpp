@@ -67,6 +67,19 @@ OpCases with_columns(OpCases all, const std::vector<Attr>& attrs) {
   return all;
 }
 
+// Of 16-bit floats, in every layout: sizes are multiples of 8, so that rows are whole pieces of 16 bytes.
+OpCases aligned_products(int64_t batch, int64_t m, int64_t k, int64_t n) {
+  OpCases all;
+  for (const int64_t transpose_a : {0, 1})
+    for (const int64_t transpose_b : {0, 1})
+      all.push_back({.inputs = {normal(transpose_a ? Dims{batch, k, m} : Dims{batch, m, k}),
+                                normal(transpose_b ? Dims{n, k} : Dims{batch, k, n})},
+                     .attrs = {{"transpose_a", transpose_a}, {"transpose_b", transpose_b}},
+                     .why = "rows of whole pieces",
+                     .dtypes = only({DType::f16, DType::bf16})});
+  return all;
+}
+
 OpCases products() {
   OpCases all;
   for (const auto& [m, k, n] : {std::array<int64_t, 3>{1, 1, 1},
@@ -96,6 +109,8 @@ OpCases products() {
   add({3, 2}, {2, 65537}, "many columns");
   add({17, 3, 4}, {17, 4, 5}, "a batch");
   add({65537, 1, 2}, {65537, 2, 1}, "a large batch");
+  for (OpCases more : {aligned_products(3, 136, 72, 264), aligned_products(1, 8, 2056, 16)})
+    all.insert(all.end(), more.begin(), more.end());
   return all;
 }
 

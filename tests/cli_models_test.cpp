@@ -185,6 +185,7 @@ TEST_F(CliModels, BadInputSaysOneThing) {
       {train("--backend nonsense --fresh"), "nonsense"},
       {train("--policy perhaps --fresh"), "--policy"},
       {train("--deterministic perhaps --fresh"), "--deterministic"},
+      {train("--precision half --fresh"), "--precision"},
       {train("--steps 0 --fresh"), "--steps: must be a whole number from 1 to 1099511627776, got 0"},
       {train("--steps 99999999999999999999 --fresh"), "got 99999999999999999999"},
       {train("--seed 18446744073709551616 --steps 1 --fresh"), "--seed: must be a whole number from 0 to"},

@@ -33,11 +33,15 @@ Ended run(const std::string& settings, const std::string& arguments) {
   return ended;
 }
 
-std::string check(const std::string& arguments, const std::string& settings = "") {
-  // One seed: a drawn case may have thousands of blocks, which take longer than a case may.
-  const Ended ended = run(settings, std::string("check ") + kPlugin + " --seed 7 " + arguments);
+/// What a call of the program prints.
+std::string weft_prints(const std::string& arguments, const std::string& settings = "") {
+  const Ended ended = run(settings, arguments);
   EXPECT_EQ(ended.code, 0) << arguments << "\n" << ended.text;
   return ended.text;
+}
+std::string check(const std::string& arguments, const std::string& settings = "") {
+  // One seed: a drawn case may have thousands of blocks, which take longer than a case may.
+  return weft_prints("check " + std::string(kPlugin) + " --seed 7 " + arguments, settings);
 }
 
 constexpr const char* kKernels[] = {"attention.flash",         "attention_grad.flash", "softmax.rows",
@@ -45,7 +49,9 @@ constexpr const char* kKernels[] = {"attention.flash",         "attention_grad.f
                                     "rms_norm.rows",           "rms_norm_grad.rows",   "cross_entropy.rows",
                                     "cross_entropy_grad.rows", "scatter_add.rows",     "sum.columns",
                                     "global_norm_clip.pieces", "cast.pieces",          "assign.pieces",
-                                    "mean_square.pieces",      "gelu.elements",        "gelu_grad.elements"};
+                                    "mean_square.pieces",      "gelu.elements",        "gelu_grad.elements",
+                                    "linear.skinny",           "rope.rows",            "ragged_cache_append.rows",
+                                    "ragged_attention.split"};
 
 std::string op_of(std::string_view kernel) { return std::string(kernel.substr(0, kernel.find('.'))); }
 
@@ -62,6 +68,29 @@ TEST(Emulated, KernelsOfAGpuGiveRightAnswers) {
 
 // adamw_step is only taken where every result is written over its operand.
 TEST(Emulated, ResultsAreWrittenOverOperands) { check("--only writes_over_operands"); }
+
+size_t times(const std::string& text, std::string_view what) {
+  size_t n = 0;
+  for (size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + 1)) ++n;
+  return n;
+}
+
+// In bf16 with f32 masters. Every call agrees with reference's.
+TEST(Emulated, ACompiledTrainingStepIsRight) {
+  const std::string folder = ::testing::TempDir() + "emulated_step", step = folder + "/step.weft";
+  weft_prints("train --backend native --data " WEFT_SOURCE_DIR "/LICENSE --out " + folder +
+              " --layers 1 --heads 2 --width 32 --batch 2 --context 32 --dtype bf16 --steps 1 --fresh"
+              " --sample-every 0");
+  weft_prints("compile --part step --model " + folder + " --out " + step);
+  const std::string on = " --size batch=2 --backend emulated --plugin " + std::string(kPlugin);
+  const std::string shadow = weft_prints("run " + step + " --shadow=reference" + on);
+  EXPECT_NE(shadow.find("agree with reference"), std::string::npos) << shadow;
+  const std::string plan = weft_prints("run " + step + " --plan" + on);
+  EXPECT_EQ(times(plan, "  emulated.region.guards "), times(plan, "  emulated.adamw_step.pieces ") - 1)
+      << "the embedding has two gradients, which are added first\n"
+      << plan;
+  EXPECT_EQ(times(plan, ".add."), 3u) << "of embeddings, and of two layers to the residual\n" << plan;
+}
 
 // A provider that refused everything would be right, too.
 TEST(Emulated, TheKernelsRan) {

@@ -1,9 +1,10 @@
 #include <memory>
 
+#include "body.h"
 #include "product.h"
 
-// matmul and linear by cuBLASLt, for CUDA devices. A provider has no device of its own: names, memory and
-// queues are those of the backend that it serves.
+// matmul, linear and a layer that is added to the residual by cuBLASLt, for CUDA devices. A provider has no
+// device of its own: names, memory and queues are those of the backend that it serves.
 namespace weft::cublaslt {
 namespace {
 
@@ -12,6 +13,9 @@ using namespace backend;
 // The table of the backend that is served: it gives the stream of a queue.
 std::atomic<const weft_backend*> served = nullptr;
 std::atomic<const weft_host*> the_host = nullptr;
+
+// Reading the weight takes the time of so few rows, and the backend's own kernel reads faster.
+constexpr int64_t kFewRows = 16;
 
 int64_t elements(std::span<const int64_t> sizes) {
   int64_t n = 1;
@@ -43,8 +47,8 @@ Support accepts_types(const OpCall& c) {
 
 void common(const OpCall& c, Shape& s) {
   s.dtype = c.output(0).dtype();
-  s.tf32 = s.dtype == DType::f32 && c.precision() == WEFT_PRECISION_TF32;
-  s.accumulate = c.accumulates(0);
+  s.tf32 = s.dtype == DType::f32 && c.precision() >= WEFT_PRECISION_TF32;
+  s.adds = c.accumulates(0);
 }
 
 /// The batch of a matmul: matrices one after another on both sides, or one matrix for all on one of them.
@@ -79,34 +83,70 @@ Support linear_shape(const OpCall& c, Shape& s) {
   s.bias = c.input(2).has();
   s.n = c.output(0).max().back(), s.k = c.input(0).max().back();
   s.m = elements(c.output(0).max()) / s.n;
-  if (s.bias && s.accumulate) return Support::no("cannot add a bias to what is there");
+  if (s.bias && s.adds) return Support::no("cannot add a bias to what is there");
+  if (s.m <= kFewRows && s.dtype != DType::f64)
+    return Support::no("products of {} rows or fewer are left to the device's own linear.skinny", kFewRows);
   return Support::yes();
 }
 
+Support layer_onto_shape(const OpCall& c, Shape& s) {
+  if (auto types = accepts_types(c); !types) return types;
+  const auto body = layer_onto(c);
+  if (!body) return Support::no("wants a linear layer that is added to an operand");
+  if (c.accumulate() != 0) return Support::no("adds to one operand only");
+  const auto y = c.output(0).max(), weight = c.input(body->weight).max();
+  common(c, s);
+  s.transpose_b = s.adds = true, s.bias = body->bias >= 0;
+  s.n = y.back(), s.k = weight.back(), s.m = elements(y) / s.n;
+  const bool fits = weight.size() == 2 && weight[0] == s.n && elements(c.input(body->x).max()) == s.m * s.k &&
+                    elements(c.input(body->onto).max()) == s.m * s.n;
+  return fits ? Support::yes() : Support::no("its operands are views of others");
+}
+
 Support shape_of(const OpCall& c, Shape& s) {
+  if (c.op() == "linear_add") return layer_onto_shape(c, s);
   return c.op() == "linear" ? linear_shape(c, s) : matmul_shape(c, s);
 }
 
-Support accepts(const OpCall& c) {
-  Shape unused;
-  return shape_of(c, unused);
-}
+/// A product, and which inputs of the call are its operands; -1: there is none.
+struct Plan {
+  Product product;
+  LayerOnto inputs{.x = 0, .weight = 1};
+};
 
-Outcome prepare(const OpCall& c, weft_plan& plan) {
+Outcome plan_of(const OpCall& c, Plan& plan, bool& tf32) {
   Shape shape;
   if (const auto s = shape_of(c, shape); !s) return Outcome::fail(WEFT_UNSUPPORTED, "{}", s.reason);
   int device = 0;
   cudaGetDevice(&device);
-  auto p = std::make_unique<Product>();
-  if (auto prepared = p->prepare(shape, device); !prepared.good()) return prepared;
-  plan.precision = shape.tf32 ? WEFT_PRECISION_TF32 : WEFT_PRECISION_STRICT;
-  plan.workspace = p->workspace();
+  tf32 = shape.tf32;
+  if (c.op() == "linear" && shape.bias) plan.inputs.bias = 2;
+  if (c.op() == "linear_add") plan.inputs = *layer_onto(c);
+  return plan.product.prepare(shape, device);
+}
+
+// cuBLASLt itself says whether it has a bias with something to be added to.
+Support accepts(const OpCall& c) {
+  Shape shape;
+  if (auto s = shape_of(c, shape); !s || !c.region() || c.op() == "linear") return s;
+  Plan plan;
+  bool tf32 = false;
+  const auto told = plan_of(c, plan, tf32);
+  return told.good() ? Support::yes() : Support::no("{}", told.text);
+}
+
+Outcome prepare(const OpCall& c, weft_plan& plan) {
+  auto p = std::make_unique<Plan>();
+  bool tf32 = false;
+  if (auto made = plan_of(c, *p, tf32); !made.good()) return made;
+  plan.precision = tf32 ? WEFT_PRECISION_TF32 : WEFT_PRECISION_STRICT;
+  plan.workspace = p->product.workspace();
   plan.data = p.release();
   return Outcome::ok();
 }
 
 void release(weft_plan* plan) {
-  delete static_cast<Product*>(plan->data);
+  delete static_cast<Plan*>(plan->data);
   plan->data = nullptr;
 }
 
@@ -116,11 +156,16 @@ Outcome launch(const Launch& l) {
   const weft_code code =
       served.load()->native(l.raw()->device, l.raw()->queue, "cuda.stream", &stream, &error);
   if (code != WEFT_OK) return Outcome::fail(code, "{}", error.text);
-  const auto data = [](TensorView t) { return t.has() ? t.data<void>() : nullptr; };
-  const void* bias = l.call().n_inputs() > 2 ? data(l.input(2)) : nullptr;
-  return static_cast<const Product*>(l.raw()->plan->data)
-      ->run(data(l.input(0)), data(l.input(1)), bias, data(l.output(0)), data(l.workspace()),
-            static_cast<cudaStream_t>(stream));
+  const Plan& plan = *static_cast<const Plan*>(l.raw()->plan->data);
+  const auto input = [&](int64_t i) -> const void* { return i < 0 ? nullptr : l.input(i).data<void>(); };
+  const LayerOnto& in = plan.inputs;
+  return plan.product.run({.a = input(in.x),
+                           .b = input(in.weight),
+                           .bias = input(in.bias),
+                           .onto = input(in.onto),
+                           .c = l.output(0).data<void>()},
+                          l.workspace().has() ? l.workspace().data<void>() : nullptr,
+                          static_cast<cudaStream_t>(stream));
 }
 
 KernelTable& kernels() {
@@ -137,7 +182,9 @@ KernelTable& kernels() {
                          .contents = library().version.c_str()};
     KernelRecord linear = product;
     linear.op = "linear", linear.reads = {};
-    return std::vector{product, linear};
+    KernelRecord onto = linear;
+    onto.op = "linear_add", onto.variant = "onto";
+    return std::vector{product, linear, onto};
   }();
   static KernelTable table("cublaslt", {records}, &KernelTable::launch_now, WEFT_KERNEL_RECORDABLE);
   return table;

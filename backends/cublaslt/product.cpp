@@ -97,31 +97,30 @@ Outcome Product::prepare(const Shape& shape, int device) {
   return Outcome::ok();
 }
 
-Outcome Product::run(const void* a, const void* b, const void* bias, void* c, void* workspace,
-                     cudaStream_t stream) const {
-  const float one = 1, beta = shape_.accumulate ? 1 : 0;
+Outcome Product::run(const Operands& o, void* workspace, cudaStream_t stream) const {
+  const float one = 1, beta = shape_.adds ? 1 : 0;
   const double one64 = 1, beta64 = beta;
   const bool f64 = shape_.dtype == DType::f64;
   const auto at = [](const void* p) { return reinterpret_cast<uintptr_t>(p); };
   auto* const scratch = reinterpret_cast<void*>((at(workspace) + kWorkspaceAlignment - 1) /
                                                 kWorkspaceAlignment * kWorkspaceAlignment);
-  const auto& algorithm = (at(a) | at(b) | at(bias) | at(c)) % 16 == 0 ? aligned_ : any_;
+  const auto& algorithm = (at(o.a) | at(o.b) | at(o.bias) | at(o.onto) | at(o.c)) % 16 == 0 ? aligned_ : any_;
   Descriptors d = descriptors_;
   if (shape_.bias)
-    WEFT_LT_TRY(
-        cublasLtMatmulDescSetAttribute(&d.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias));
-  const cublasStatus_t status =
-      library().cublasLtMatmul(handle_, &d.operation, f64 ? static_cast<const void*>(&one64) : &one, b, &d.a,
-                               a, &d.b, f64 ? static_cast<const void*>(&beta64) : &beta, c, &d.c, c, &d.c,
-                               &algorithm, workspace_ ? scratch : nullptr, workspace_, stream);
+    WEFT_LT_TRY(cublasLtMatmulDescSetAttribute(&d.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &o.bias,
+                                               sizeof o.bias));
+  const cublasStatus_t status = library().cublasLtMatmul(
+      handle_, &d.operation, f64 ? static_cast<const void*>(&one64) : &one, o.b, &d.a, o.a, &d.b,
+      f64 ? static_cast<const void*>(&beta64) : &beta, o.onto ? o.onto : o.c, &d.c, o.c, &d.c, &algorithm,
+      workspace_ ? scratch : nullptr, workspace_, stream);
   if (status == CUBLAS_STATUS_SUCCESS) return Outcome::ok();
   return Outcome::fail(
       WEFT_DEVICE,
-      "cublasLtMatmul: cuBLAS status {} for {} {} x {} x {}, batch {}, a{} {}, b{} {}, c {}{}, "
+      "cublasLtMatmul: cuBLAS status {} for {} {} x {} x {}, batch {}, a{} {}, b{} {}, c {}, onto {}, "
       "bias {}, {} bytes of workspace at {}",
       static_cast<int>(status), name(shape_.dtype), shape_.m, shape_.n, shape_.k, shape_.batch,
-      shape_.transpose_a ? " transposed" : "", at(a), shape_.transpose_b ? " transposed" : "", at(b), at(c),
-      shape_.accumulate ? " +=" : "", at(bias), workspace_, at(workspace));
+      shape_.transpose_a ? " transposed" : "", at(o.a), shape_.transpose_b ? " transposed" : "", at(o.b),
+      at(o.c), at(o.onto), at(o.bias), workspace_, at(workspace));
 }
 
 }  // namespace weft::cublaslt

@@ -3,11 +3,11 @@
 
 namespace weft::cublaslt {
 
-/// A product of row-major matrices, for each of a batch: c = a b, or c += a b, or c = a b + bias.
+/// A product of row-major matrices, for each of a batch: c = a b (+ bias) (+ what `onto` points to).
 struct Shape {
   int64_t m = 0, n = 0, k = 0, batch = 1;
   int64_t a_stride = 0, b_stride = 0;  ///< elements between the matrices of the batch; 0: one for all
-  bool transpose_a = false, transpose_b = false, bias = false, accumulate = false;
+  bool transpose_a = false, transpose_b = false, bias = false, adds = false;
   DType dtype = DType::f32;
   bool tf32 = false;
 };
@@ -19,8 +19,13 @@ class Product {
   backend::Outcome prepare(const Shape&, int device);
   /// Bytes that `run` wants, at any address.
   uint64_t workspace() const { return workspace_ ? workspace_ + kWorkspaceAlignment : 0; }
-  backend::Outcome run(const void* a, const void* b, const void* bias, void* c, void* workspace,
-                       cudaStream_t) const;
+  struct Operands {
+    const void *a, *b;
+    const void* bias;  ///< a vector; null where there is none
+    const void* onto;  ///< what is added to the product, and may be c; null where nothing is
+    void* c;
+  };
+  backend::Outcome run(const Operands&, void* workspace, cudaStream_t) const;
 
  private:
   static constexpr uint64_t kWorkspaceAlignment = 256;

@@ -3,11 +3,13 @@
 #include <string_view>
 
 #include "device.hpp"
+#include "hopper_kernels.hpp"
 #include "kernels.hpp"
 #include "rtc.hpp"
 
 // Devices of a GPU's runtime: memory, queues with points, sequences as graphs, text compiled by the vendor's
-// compiler, and the kernels in kernels/. Products come from a provider, or from text.
+// compiler, and the kernels in kernels/. Products come from there on GPUs with wgmma, elsewhere from a provider,
+// or from text.
 namespace weft::cuda {
 
 using namespace backend;
@@ -63,8 +65,16 @@ weft_code launch(const weft_launch* l, weft_error* error) {
 
 std::atomic<const weft_host*> the_host = nullptr;
 
+std::span<const KernelRecord> kernels_of_architecture() {
+  if constexpr (gpu::kHasWgmma)
+    return hopper_kernels();
+  else
+    return {};
+}
+
 KernelTable& table() {
-  static KernelTable kernels(gpu::kKind, {own_kernels()}, launch, WEFT_KERNEL_RECORDABLE);
+  static KernelTable kernels(gpu::kKind, {kernels_of_architecture(), own_kernels()}, launch,
+                             WEFT_KERNEL_RECORDABLE);
   return kernels;
 }
 

@@ -13,8 +13,15 @@ Range range_of(const T* at, int64_t n) {
   return {reinterpret_cast<const char*>(at), reinterpret_cast<const char*>(at + n)};
 }
 
-/// Elements of a block, and pieces of a launch: a kernel's arguments take at most 4 KB.
-inline constexpr int kElementsOfBlock = 4096, kMostPieces = 48;
+inline constexpr int kElementsOfBlock = 4096;
+/// Pieces of a launch: a kernel's arguments take at most 4 KB. Work may want fewer: `kMost`.
+template <class Work>
+constexpr int most_pieces() {
+  if constexpr (requires { Work::kMost; })
+    return Work::kMost;
+  else
+    return 48;
+}
 
 inline int64_t blocks_of(int64_t n) { return (n + kElementsOfBlock - 1) / kElementsOfBlock; }
 
@@ -22,8 +29,9 @@ inline int64_t blocks_of(int64_t n) { return (n + kElementsOfBlock - 1) / kEleme
 /// and `run(piece, common, begin, end)` for the threads of a block.
 template <class Work>
 struct Pieces {
-  typename Work::Piece all[kMostPieces];
-  int first_blocks[kMostPieces + 1];  // of each piece, and of one behind the last
+  static constexpr int kMost = most_pieces<Work>();
+  typename Work::Piece all[kMost];
+  int first_blocks[kMost + 1];  // of each piece, and of one behind the last
   int n;
   typename Work::Common common;
 };
@@ -47,7 +55,7 @@ class CollectedOf : public Collected {
     pieces_.n = 0, pieces_.first_blocks[0] = 0, pieces_.common = common;
   }
   bool takes(const typename Work::Common& common, int64_t n) const {
-    return pieces_.n < kMostPieces && pieces_.common == common &&
+    return pieces_.n < Pieces<Work>::kMost && pieces_.common == common &&
            pieces_.first_blocks[pieces_.n] + blocks_of(n) <= kPartials;
   }
   void add(const typename Work::Piece& piece, std::span<const Range> reads, std::span<const Range> writes) {
@@ -55,8 +63,13 @@ class CollectedOf : public Collected {
     pieces_.first_blocks[pieces_.n + 1] =
         pieces_.first_blocks[pieces_.n] + static_cast<int>(blocks_of(piece.n));
     ++pieces_.n;
-    reads_.insert(reads_.end(), reads.begin(), reads.end());
-    writes_.insert(writes_.end(), writes.begin(), writes.end());
+    uses(reads, writes);
+  }
+  /// The first piece of which `is` says so, or null. It may be changed, if `uses` hears of it.
+  template <class F>
+  typename Work::Piece* find(F is) {
+    const auto end = pieces_.all + pieces_.n, at = std::find_if(pieces_.all, end, is);
+    return at == end ? nullptr : at;
   }
   Outcome start(Queue& queue) override {
     const auto blocks = static_cast<unsigned>(pieces_.first_blocks[pieces_.n]);

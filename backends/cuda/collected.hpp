@@ -15,6 +15,8 @@ struct Queue;
 
 /// Numbers of a queue in which blocks leave their sums for the kernel after them.
 inline constexpr int kPartials = 65536;
+/// Behind them, counters of blocks that are ready: 0 between kernels.
+inline constexpr int kCounters = 1024, kQueueMemory = kPartials + kCounters;
 
 /// Bytes of memory.
 struct Range {
@@ -35,8 +37,12 @@ class Collected {
     };
     return meet(reads, writes_) || meet(writes, writes_) || meet(writes, reads_);
   }
+  void uses(std::span<const Range> reads, std::span<const Range> writes) {
+    reads_.insert(reads_.end(), reads.begin(), reads.end());
+    writes_.insert(writes_.end(), writes.begin(), writes.end());
+  }
 
- protected:
+ private:
   std::vector<Range> reads_, writes_;
 };
 

@@ -58,9 +58,10 @@ struct Queue {
   Device& device;
   gpu::Stream stream;  ///< For whoever has called `settle`.
   bool imported = false;
-  bool captured = false;                   ///< What is launched is recorded, and does not run.
-  float* partials = nullptr;               ///< kPartials of them, of who made the queue
-  Outcome kept{};                          ///< an error that a copy met: the next synchronize's
+  bool captured = false;      ///< What is launched is recorded, and does not run.
+  float* partials = nullptr;  ///< kPartials of them and the counters, of who made the queue
+  int* counters() const { return reinterpret_cast<int*>(partials + kPartials); }
+  Outcome kept{};  ///< an error that a copy met: the next synchronize's
   std::mutex collecting{};                 ///< Guards what follows.
   std::unique_ptr<Collected> collected{};  ///< Work that waits for more of its kind.
   Recent recent{};                         ///< what was launched last
@@ -74,6 +75,9 @@ struct Queue {
   std::vector<gpu::Event> spare{};
   uint64_t marked = 0, reached = 0, launches_reached = 0;
 };
+
+/// Memory for the `partials` of queues, one behind the other, with counters of 0.
+Outcome allocate_partials(Device&, size_t queues, float** partials);
 
 inline Device* device_of(weft_device d) { return reinterpret_cast<Device*>(d); }
 inline Queue* queue_of(weft_queue q) { return reinterpret_cast<Queue*>(q); }

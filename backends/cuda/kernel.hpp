@@ -63,6 +63,16 @@ __device__ inline uint32_t packed(float low, float high) {
   return uint32_t{narrowed<T>(low).bits} | uint32_t{narrowed<T>(high).bits} << 16;
 }
 
+/// exp(x) for results of type T: halves hold fewer digits than fast_exp loses.
+template <class T>
+__device__ float exp_for(float x) {
+  return fast_exp(x);
+}
+template <>
+__device__ inline float exp_for<float>(float x) {
+  return expf(x);
+}
+
 /// The largest or the sum over groups of `n` neighbouring lanes, in each of them. n is a power of two.
 template <int n>
 __device__ inline float largest_of(float x) {

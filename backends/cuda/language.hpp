@@ -21,6 +21,30 @@ template <class T>
 __device__ T shuffle_xor(T x, int mask) {
   return __shfl_xor_sync(~0u, x, mask);
 }
+/// x of lane `from`.
+template <class T>
+__device__ T shuffle(T x, int from) {
+  return __shfl_sync(~0u, x, from);
+}
+
+/// What this thread wrote is seen by threads of other blocks before what it writes next.
+__device__ inline void fence_device() { __threadfence(); }
+
+/// What another block wrote before its fence.
+__device__ inline float load_shared_by_blocks(const float* from) { return __ldcg(from); }
+
+/// 16 bytes that are read once: they need no place in the first cache.
+template <class P>
+__device__ P load_streamed(const void* from) {
+  static_assert(sizeof(P) == 16);
+  uint32_t w[4];
+  asm volatile("ld.global.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(w[0]), "=r"(w[1]), "=r"(w[2]), "=r"(w[3])
+               : "l"(from));
+  P all;
+  memcpy(&all, w, sizeof all);
+  return all;
+}
 
 __device__ inline float float_of_half(uint16_t bits) {
   float x;
@@ -44,7 +68,8 @@ __device__ inline float fast_exp(float x) {
 /// `read`.
 __device__ inline void copy_async(void* shared, const void* global, bool read) {
   const auto to = static_cast<uint32_t>(__cvta_generic_to_shared(shared));
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(global), "r"(read ? 16 : 0));
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(global), "r"(read ? 16 : 0)
+               : "memory");
 }
 /// Ends a group of copies.
 __device__ inline void end_of_copies() { asm volatile("cp.async.commit_group;"); }

@@ -55,13 +55,28 @@ Outcome settle(Queue& q) {
   return settle_locked(q);
 }
 
+Outcome allocate_partials(Device& d, size_t queues, float** partials) {
+  *partials = static_cast<float*>(d.blocks.allocate(queues * kQueueMemory * sizeof(float)));
+  if (!*partials) return Outcome::fail(WEFT_OUT_OF_MEMORY, "no memory for the sums of {} queues", queues);
+  static constexpr int kZeros[kCounters] = {};
+  gpu::Stream stream = nullptr;  // of its own, for that of the queue may be recording
+  WEFT_GPU_TRY(gpu::create_stream(&stream, gpu::kUnordered));
+  Outcome copied = Outcome::ok();
+  for (size_t i = 0; i < queues && copied.good(); ++i)
+    copied = outcome(gpu::copy_async(*partials + i * kQueueMemory + kPartials, kZeros, sizeof kZeros,
+                                     gpu::kCopyByAddress, stream),
+                     "zeroing counters");
+  if (copied.good()) copied = outcome(gpu::synchronize_stream(stream), "zeroing counters");
+  gpu::destroy_stream(stream);
+  return copied;
+}
+
 namespace {
 
 // A queue of a stream, with memory of its own.
 Outcome make_queue(Device& d, gpu::Stream stream, bool imported, weft_queue* out) {
   auto q = std::make_unique<Queue>(d, stream, imported);
-  q->partials = static_cast<float*>(d.blocks.allocate(kPartials * sizeof(float)));
-  if (!q->partials) return Outcome::fail(WEFT_OUT_OF_MEMORY, "no memory for a queue's sums");
+  if (auto made = allocate_partials(d, 1, &q->partials); !made.good()) return made;
   const std::lock_guard lock(d.mutex);
   d.queues.insert(q.get());
   *out = reinterpret_cast<weft_queue>(q.release());

@@ -14,6 +14,9 @@ struct Layout {
   static constexpr int kOfRow = kOfRow_, kKept = kKept_, kWide = kWide_;
   static constexpr int kThreads = kOfRow < 256 ? 256 : kOfRow, kRows = kThreads / kOfRow;
   static constexpr int kSlots = kKept * kWide;  // elements that a thread keeps
+  /// Rows that each_row reads ahead: about 32 KB of them.
+  static constexpr int kRowBytes = kKept * kThreads * 16;
+  static constexpr int kAhead = kWide * sizeof(T) < 16 || kKept == 0 ? 0 : kRowBytes <= 16384 ? 2 : 1;
 };
 
 template <class T, int n>
@@ -46,6 +49,11 @@ struct Row {
 #pragma unroll
     for (int k = 0; k < L::kKept; ++k)
       if (const int c = piece_column<L>(k); c < columns) kept[k] = *reinterpret_cast<const P*>(begin + c);
+  }
+  /// The row's pieces are in shared memory: number k of thread t at place k * L::kThreads + t.
+  __device__ Row(const T* at, int n, const P* pieces) : begin(at), columns(n) {
+#pragma unroll
+    for (int k = 0; k < L::kKept; ++k) kept[k] = pieces[k * L::kThreads + static_cast<int>(threadIdx.x)];
   }
   __device__ P piece(int k, int column) const {
     if constexpr (L::kKept > 0) return kept[k];
@@ -117,6 +125,35 @@ __device__ void store(typename L::T* y, int columns, F f, const R&... rows) {
   });
 }
 
+/// f(row number, row) for rows that a block takes one after another: while it computes one, the next ones are
+/// on their way to shared memory, so that reading never pauses. Rows that are not kept, and are read again
+/// for every pass, are a block each.
+template <class L, class F>
+__device__ void each_row(const typename L::T* x, int64_t rows, int columns, F f) {
+  int64_t r = row_of_thread<L>();
+  if constexpr (L::kAhead == 0) {
+    if (r < rows) f(r, Row<L>(x + r * columns, columns));
+  } else {
+    using P = Piece<typename L::T, L::kWide>;
+    auto* const all = dynamic_shared<P>();
+    const int64_t stride = int64_t{gridDim.x} * L::kRows;
+    const auto copy = [&](int slot, int64_t row) {
+#pragma unroll
+      for (int k = 0; k < L::kKept; ++k)
+        if (const int c = piece_column<L>(k); c < columns && row < rows)
+          copy_async(all + (slot * L::kKept + k) * L::kThreads + threadIdx.x, x + row * columns + c, true);
+      end_of_copies();
+    };
+    for (int i = 0; i < L::kAhead; ++i) copy(i, r + i * stride);
+    for (int slot = 0; r < rows; r += stride, slot = slot + 1 == L::kAhead ? 0 : slot + 1) {
+      wait_for_copies<L::kAhead - 1>();
+      const Row<L> row(x + r * columns, columns, all + slot * L::kKept * L::kThreads);
+      copy(slot, r + L::kAhead * stride);
+      f(r, row);
+    }
+  }
+}
+
 struct Largest {
   __device__ float operator()(float a, float b) const { return fmaxf(a, b); }
 };
@@ -155,6 +192,7 @@ backend::Outcome with_layout(int64_t columns, bool aligned, F f) {
   if (at_most(32 * 4 * kWide)) return f(static_cast<Layout<T, 32, 4, kWide>*>(nullptr));
   if (at_most(256 * 2 * kWide)) return f(static_cast<Layout<T, 256, 2, kWide>*>(nullptr));
   if (at_most(256 * kOfBlock * kWide)) return f(static_cast<Layout<T, 256, kOfBlock, kWide>*>(nullptr));
+  if (at_most(512 * kOfBlock * kWide)) return f(static_cast<Layout<T, 512, kOfBlock, kWide>*>(nullptr));
   if (at_most(1024 * kOfBlock * kWide)) return f(static_cast<Layout<T, 1024, kOfBlock, kWide>*>(nullptr));
   return f(static_cast<Layout<T, 1024, 0, kWide>*>(nullptr));
 }
@@ -182,6 +220,17 @@ inline bool aligned_rows(int64_t columns, std::initializer_list<backend::TensorV
 template <class L>
 Grid blocks_of_rows(int64_t rows) {
   return {static_cast<unsigned>((rows + L::kRows - 1) / L::kRows)};
+}
+
+/// Starts a kernel that takes its rows by each_row.
+template <class L, class... P, class... A>
+Outcome start_rows(const backend::Launch& l, int64_t rows, void (*kernel)(P...), A... arguments) {
+  Grid grid = blocks_of_rows<L>(rows);
+  if (L::kAhead > 0) {
+    const uint64_t at_once = queue_of(l).device.blocks_at_once * kBlock / L::kThreads;
+    grid.x = static_cast<unsigned>(std::min<uint64_t>(grid.x, std::max<uint64_t>(at_once, 1)));
+  }
+  return start(l, grid, L::kThreads, size_t{L::kAhead} * L::kRowBytes, kernel, arguments...);
 }
 
 /// Accepts operands of one of f32, f16 and bf16 whose last `trailing` axes are a row.

@@ -13,7 +13,8 @@ using Handles = std::vector<void*>;
 namespace {
 
 constexpr size_t kMostGraphs = 4;
-constexpr size_t kStreams = 4;  // lanes share them
+constexpr size_t kStreams = 4;            // lanes share them
+constexpr uint64_t kShortResult = 65536;  // bytes, on average
 
 struct Step {
   std::unique_ptr<LaunchCopy> launch;  // null for a copy
@@ -45,7 +46,8 @@ struct Graph {
 /// Streams and events for captures, which record nothing outside of them.
 class Sequence {
  public:
-  Sequence(Device& device, const weft_sequence_desc& desc) : device_(device) {
+  Sequence(Device& device, const weft_sequence_desc& desc)
+      : device_(device), streams_wanted_(are_short(desc) ? 1 : kStreams) {
     for (uint32_t i = 0; i < desc.n_steps; ++i) add(*desc.steps[i]);
     name_ = name_of(desc);
     for (size_t i = 0; i < steps_.size(); ++i)
@@ -67,8 +69,7 @@ class Sequence {
     for (const Step& s : steps_) streams = std::max(streams, s.stream + 1);
     streams_.resize(streams);
     for (gpu::Stream& s : streams_) WEFT_GPU_TRY(gpu::create_stream(&s, gpu::kUnordered));
-    partials_ = static_cast<float*>(device_.blocks.allocate(streams * kPartials * sizeof(float)));
-    if (!partials_) return Outcome::fail(WEFT_OUT_OF_MEMORY, "no memory for a sequence's sums");
+    if (auto made = allocate_partials(device_, streams, &partials_); !made.good()) return made;
     events_.resize(steps_.size() + streams + 1);
     for (gpu::Event& e : events_) WEFT_GPU_TRY(gpu::create_event(&e, gpu::kWithoutTime));
     return Outcome::ok();
@@ -84,10 +85,24 @@ class Sequence {
   }
 
  private:
+  // Steps with small results, as those of decoding, end sooner than streams wait for each other; one after
+  // another, each may start while the one before it ends.
+  static bool are_short(const weft_sequence_desc& desc) {
+    uint64_t bytes = 0, launches = 0;
+    for (uint32_t i = 0; i < desc.n_steps; ++i) {
+      const weft_launch* l = desc.steps[i]->launch;
+      if (!l || l->plan->call->updates) continue;
+      ++launches;
+      for (uint32_t o = 0; o < l->plan->call->n_outputs; ++o)
+        bytes += static_cast<uint64_t>(backend::TensorView(l->outputs[o]).bytes());
+    }
+    return bytes < launches * kShortResult;
+  }
+
   void add(const weft_sequence_step& from) {
     Step& step = steps_.emplace_back();
     step.after.assign(from.after, from.after + from.n_after);
-    step.stream = from.lane % kStreams;
+    step.stream = from.lane % streams_wanted_;
     if (from.copy)
       step.copy = *from.copy;
     else
@@ -145,7 +160,7 @@ class Sequence {
     std::deque<Queue> queues;
     for (size_t i = 0; i < streams_.size(); ++i) {
       Queue& q = queues.emplace_back(device_, streams_[i]);
-      q.partials = partials_ + i * kPartials, q.captured = true;
+      q.partials = partials_ + i * kQueueMemory, q.captured = true;
     }
     for (size_t i = 0; i < steps_.size(); ++i)
       if (auto step = capture_step(i, handles, queues[steps_[i].stream]); !step.good()) return step;
@@ -185,6 +200,7 @@ class Sequence {
   }
 
   Device& device_;
+  size_t streams_wanted_;
   std::string name_;  // for the text of an error
   std::vector<Step> steps_;
   std::vector<gpu::Stream> streams_;

@@ -35,6 +35,23 @@ T shuffle_xor(T x, int mask) {
   return other;
 }
 
+/// x of lane `from`.
+template <class T>
+T shuffle(T x, int from) {
+  T other;
+  std::memcpy(&other, emulated::exchange(&x, sizeof x) + static_cast<size_t>(from) * emulated::kSlot,
+              sizeof other);
+  return other;
+}
+
+inline void fence_device() {}
+inline float load_shared_by_blocks(const float* from) { return *from; }
+/// 16 bytes that are read once.
+template <class P>
+P load_streamed(const void* from) {
+  return *static_cast<const P*>(from);
+}
+
 inline int atomicAdd(int* at, int x) { return std::exchange(*at, *at + x); }
 
 inline float float_of_half(uint16_t bits) {

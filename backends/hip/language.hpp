@@ -68,6 +68,22 @@ template <class T>
 __device__ T shuffle_xor(T x, int mask) {
   return shuffle(x, (own_lane() & 31u) ^ static_cast<unsigned>(mask));
 }
+/// What this thread wrote is seen by threads of other blocks before what it writes next.
+__device__ inline void fence_device() { __builtin_amdgcn_fence(__ATOMIC_SEQ_CST, "agent"); }
+/// What another block wrote before its fence.
+__device__ inline float load_shared_by_blocks(const float* from) {
+  return __hip_atomic_load(from, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
+}
+/// 16 bytes that are read once.
+template <class P>
+__device__ P load_streamed(const void* from) {
+  using Words = __attribute__((vector_size(16))) unsigned;
+  const Words w = __builtin_nontemporal_load(static_cast<const Words*>(from));
+  P all;
+  memcpy(&all, &w, sizeof all);
+  return all;
+}
+
 __device__ inline int atomicAdd(int* at, int x) {
   return __hip_atomic_fetch_add(at, x, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
 }

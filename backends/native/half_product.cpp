@@ -23,6 +23,18 @@ struct Alone {
   }
 };
 
+// Rounds n sums to c, once, with what is there where the product accumulates.
+void round_to(uint16_t* c, float* sums, int64_t n, const HalfProduct& p) {
+  constexpr int64_t kPiece = 256;
+  float before[kPiece];
+  for (int64_t i = 0; p.accumulate && i < n; i += kPiece) {
+    const int64_t length = std::min(kPiece, n - i);
+    widen(p.type, c + i, before, length);
+    add_to(sums + i, before, length);
+  }
+  narrow(p.type, sums, c, n);
+}
+
 // The f32 product uses all threads if it may.
 void make(const backend::Host& host, const Product<float>& p) {
   multiply_all<float>(host, 1, p, [&](int64_t) { return p; });
@@ -63,7 +75,7 @@ void few_rows(const H& host, const HalfProduct& p) {
       if (p.start) widen(p.type, p.start + j0, start, j1 - j0);
       for (int64_t i = 0; i < p.m; ++i) {
         if (p.start) add_to(c + i * kDotColumns, start, j1 - j0);
-        narrow(p.type, c + i * kDotColumns, p.c + i * p.n + j0, j1 - j0);
+        round_to(p.c + i * p.n + j0, c + i * kDotColumns, j1 - j0, p);
       }
     }
   });
@@ -101,7 +113,7 @@ void many_rows(const H& host, const HalfProduct& p) {
       if (gemm_table<float>().small(part)) widen_b(host, part);
       make(host, part);
       host.parallel_for(part.m, std::max<int64_t>(1, kElementsAThread / n), [&](int64_t begin, int64_t end) {
-        for (int64_t r = begin; r < end; ++r) narrow(p.type, c + r * n, p.c + (i + r) * p.n + j, n);
+        for (int64_t r = begin; r < end; ++r) round_to(p.c + (i + r) * p.n + j, c + r * n, n, p);
       });
     }
 }

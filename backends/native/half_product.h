@@ -3,11 +3,12 @@
 #include "backends/native/steps.h"
 #include "weft/backend.hpp"
 
-// Matrix products of halves: f16 or bf16 in, f32 sums, each result rounded once.
+// Matrix products of halves: f16 or bf16 in, f32 sums, each result rounded once; what it is added to counts
+// as part of the sum.
 namespace weft::native {
 
-/// c[m, n] = a[m, k] b[k, n] (+ start[n]), all of one half type. Operands have steps along both axes, as in
-/// Product; c has rows without gaps.
+/// c[m, n] = a[m, k] b[k, n] (+ start[n]) (+ c), all of one half type. Operands have steps along both axes,
+/// as in Product; c has rows without gaps.
 struct HalfProduct {
   Stored type = Stored::bf16;
   int64_t m = 0, n = 0, k = 0;
@@ -17,6 +18,7 @@ struct HalfProduct {
   int64_t b_row = 0, b_column = 1;
   uint16_t* c = nullptr;
   const uint16_t* start = nullptr;  ///< what each row of c begins with in place of zeros
+  bool accumulate = false;          ///< c += a b
 };
 
 /// One product on all threads. A few rows against a transposed b (a weight, as text is generated) read b once

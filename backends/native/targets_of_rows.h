@@ -5,7 +5,7 @@
 // weights.
 namespace weft::native {
 
-/// Accepts `operands` operands, logits and classes first, no class weights, and one result of their dtype.
+/// Accepts `operands` operands, logits and classes first, no class weights, and one result.
 inline backend::Support accepts_classes(const backend::OpCall& c, int64_t operands) {
   using backend::Support;
   if ((c.n_inputs() != operands && c.n_inputs() != operands + 1) || c.n_outputs() != 1)
@@ -15,13 +15,20 @@ inline backend::Support accepts_classes(const backend::OpCall& c, int64_t operan
     if (!c.input(i).has()) return Support::no("input {} is absent", i);
   if (c.input(operands).has()) return Support::no("classes must have no weight");
   const backend::TypeView x = c.input(0), target = c.input(1);
-  if (auto s = shared::same_dtype(x, c.output(0)); !s) return s;
   if (x.dtype() != DType::f32 && x.dtype() != DType::f16 && x.dtype() != DType::bf16)
     return Support::no("dtype must be f32, f16 or bf16, got {}", x.dtype());
   if (target.dtype() != DType::i32 && target.dtype() != DType::i64)
     return Support::no("targets must be i32 or i64, got {}", target.dtype());
   if (x.rank() == 2 && target.rank() == 1 && x.max()[0] == target.max()[0]) return Support::yes();
   return Support::no("wants [n, classes] and [n], got {} and {}", x.max(), target.max());
+}
+
+/// Accepts a loss, or its gradient, of the logits' dtype or f32.
+inline backend::Support accepts_loss(backend::TypeView logits, backend::TypeView loss) {
+  using backend::Support;
+  if (loss.rank() != 0) return Support::no("the loss must be a scalar, got {}", loss.max());
+  if (loss.dtype() == DType::f32) return Support::yes();
+  return shared::same_dtype(logits, loss);
 }
 
 /// The class of each row; rows of class `ignore_index` do not count.

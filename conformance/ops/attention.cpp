@@ -64,6 +64,15 @@ OpCases attention_cases() {
        .attrs = {{"causal", 1}, {"seq_first", 1}},
        .why = "wide heads, seq first",
        .no_gradient = "attention_grad has a case as large"},
+      // Kernels may be others where bounds allow the roundings of many terms.
+      {.inputs = {normal({4, 5, 16}), normal({2, 260, 16}), normal({2, 260, 16})},
+       .attrs = {{"causal", 1}},
+       .why = "hundreds of keys, grouped heads",
+       .no_gradient = "attention_grad has a case as large"},
+      {.inputs = {normal({3, 1, 72}), normal({260, 1, 72}), normal({260, 1, 72})},
+       .attrs = {{"seq_first", 1}},
+       .why = "hundreds of keys, wide heads, seq first",
+       .no_gradient = "attention_grad has a case as large"},
   };
 }
 

@@ -46,6 +46,13 @@ OpCases attention_grad_cases() {
   tiles.no_gradient = "the same as of one tile";
   cases.push_back(tiles);
   cases.push_back(in_halves(tiles));
+  // Kernels may be others where bounds allow the roundings of many terms.
+  for (const int64_t dim : {16, 72}) {
+    Case many = with({4, 65, dim}, {1, 260, dim}, dim, {}, {{"causal", 1}}, "hundreds of queries and keys");
+    many.inputs[4] = constant({4, 65}, 5);
+    many.no_gradient = "the same as of one tile";
+    cases.push_back(in_halves(many));
+  }
   Case nowhere =
       with({1, 2, 2}, {1, 3, 2}, 2, {constant({1, 3}, 0).as(DType::boolean)}, {}, "rows of -inf: zeros");
   nowhere.inputs[4] = constant({1, 2}, -kInf);

@@ -44,6 +44,7 @@ class Sampler {
     double score, weight;
     int32_t id;
   };
+  int32_t likeliest(std::span<const float> scores) const;
   void gather(std::span<const float> scores);
   void keep_top_k();
   void keep_top_p();

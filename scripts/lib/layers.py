@@ -63,6 +63,8 @@ THIRD_PARTY = {
     "gtest/": {"tests", "conformance"},
     "benchmark/": {"bench"},
     "cupti.h": {"bench"},
+    "cublasLt.h": {"backends", "bench"},
+    "cuda_runtime.h": {"backends", "bench"},
     "CL/": {"backends"},
     "hwy/": {"backends", "bench"},
     "torch/": {"bench"},

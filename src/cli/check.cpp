@@ -51,6 +51,7 @@ std::vector<std::string> arguments_of(const Options& o, const Common& common, co
   if (!o.expectations.empty()) add("--expect", o.expectations);
   if (common.threads) add("--threads", fmt::format("{}", common.threads));
   if (common.deterministic != Common().deterministic) add("--deterministic", common.deterministic);
+  if (common.precision != Common().precision) add("--precision", common.precision);
   if (!o.liars || o.check.seed != CheckOptions().seed) add("--seed", fmt::format("{}", o.check.seed));
   if (o.check.full) words.push_back("--full");
   if (o.limit_given) add("--limit", fmt::format("{}", o.limit));

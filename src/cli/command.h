@@ -25,6 +25,7 @@ struct Common {
   std::string backend;                // --backend
   std::string policy = "forbid";      // --policy
   std::string deterministic = "any";  // --deterministic
+  std::string precision = "strict";   // --precision
   int threads = 0;                    // --threads
   bool json = false;                  // --json
   std::vector<std::string> plugins;   // --plugin

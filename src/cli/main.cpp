@@ -25,6 +25,9 @@ void add_common(CLI::App& app, Common& c) {
       app.add_option("--deterministic", c.deterministic, "least determinism that kernels must guarantee")
           ->check(CLI::IsMember({"any", "run", "batch", "threads", "devices"}))
           ->capture_default_str(),
+      app.add_option("--precision", c.precision, "loosest mode in which kernels may compute")
+          ->check(CLI::IsMember({"strict", "tf32", "bf16"}))
+          ->capture_default_str(),
       app.add_option("--threads", c.threads, "threads to use; 0 = all cores")
           ->check(CLI::Range(0, 1024))
           ->capture_default_str(),
@@ -47,6 +50,8 @@ Policy configure(const Common& c) {
   constexpr std::string_view kLevels[] = {"any", "run", "batch", "threads", "devices"};
   policy.determinism =
       static_cast<uint8_t>(std::ranges::find(kLevels, c.deterministic) - std::begin(kLevels));
+  constexpr std::string_view kModes[] = {"strict", "tf32", "bf16"};  // WEFT_PRECISION_*
+  policy.precision = static_cast<uint8_t>(std::ranges::find(kModes, c.precision) - std::begin(kModes));
   return policy;
 }
 

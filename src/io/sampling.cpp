@@ -94,7 +94,22 @@ void Sampler::keep_top_p() {
   std::erase_if(candidates_, [&](const auto& c) { return kLikelier(last, c); });
 }
 
+// The likeliest token where nothing changes the scores, without a list of candidates; -1 where gather() has
+// something to say.
+int32_t Sampler::likeliest(std::span<const float> scores) const {
+  if (how_.temperature != 0 || how_.repetition_penalty != 1 || !never_.empty()) return -1;
+  float best = -HUGE_VALF;
+  bool finite = true;
+  for (const float s : scores) {
+    finite &= s < HUGE_VALF;  // false for a NaN, too
+    best = s > best ? s : best;
+  }
+  if (!finite || best == -HUGE_VALF) return -1;
+  return static_cast<int32_t>(std::ranges::find(scores, best) - scores.begin());
+}
+
 int32_t Sampler::pick(std::span<const float> scores) {
+  if (const int32_t token = likeliest(scores); token >= 0) return token;
   gather(scores);
   work_.reserve(scores.size());
   const double best = std::ranges::max_element(candidates_, {}, &Candidate::score)->score;

@@ -1,30 +1,72 @@
 #include <algorithm>
 #include <map>
+#include <optional>
 
 #include "link/share.h"
 
 namespace weft::link {
 namespace {
 
-// Is the call a plain sum of its operands, from the first to the last?
-bool is_sum(const seam::CallDesc& call) {
+// A body may add halves in f32 and round the sum. Kernels that add their result to what is there round each
+// partial sum instead, but not the result itself, so there are no more roundings. A sum of many halves would
+// lose the small ones: that stays in f32.
+constexpr uint32_t kMostRoundedBetween = 3;
+
+/// Follows a body that sums its operands, from the first to the last.
+class SumBody {
+ public:
+  SumBody(const seam::RegionDesc& body, const seam::ConcreteType& type)
+      : body_(body), type_(type), parts_(body.values.size()) {
+    for (uint32_t i = 0; i < body.n_inputs; ++i) parts_[i] = {i, i + 1};
+  }
+
+  bool is_sum() {
+    for (const auto& step : body_.steps)
+      if (!(step.call.op == "add" ? follows_add(step) : step.call.op == "cast" && follows_cast(step)))
+        return false;
+    const Part all = parts_[body_.outputs[0]];
+    return all.begin == 0 && all.end == body_.n_inputs && (!in_f32_ || body_.n_inputs <= kMostRoundedBetween);
+  }
+  /// Are halves added in f32?
+  bool in_f32() const { return in_f32_; }
+
+ private:
+  struct Part {  // the sum of these operands; of none: anything else
+    uint32_t begin = 0, end = 0;
+  };
+  bool follows_add(const seam::StepDesc& step) {
+    Part a = parts_[step.inputs[0]], b = parts_[step.inputs[1]];
+    if (a.begin > b.begin) std::swap(a, b);
+    if (a.begin != 0 || a.end != b.begin || b.end != b.begin + 1) return false;
+    parts_[step.outputs[0]] = {0, b.end};
+    return body_.values[step.outputs[0]].shape == type_.shape;
+  }
+  bool follows_cast(const seam::StepDesc& step) {
+    const DType from = body_.values[step.inputs[0]].dtype, to = body_.values[step.outputs[0]].dtype;
+    const auto fits = [&](DType t) { return t == type_.dtype || t == DType::f32; };
+    parts_[step.outputs[0]] = parts_[step.inputs[0]], in_f32_ = true;
+    return is_half(type_.dtype) && fits(from) && fits(to);
+  }
+
+  const seam::RegionDesc& body_;
+  const seam::ConcreteType& type_;
+  std::vector<Part> parts_;  // by value
+  bool in_f32_ = false;
+};
+
+enum class Order { given, any };
+
+// Is the call a plain sum of its operands? If so, whether another order may give other bits.
+std::optional<Order> sum_in(const seam::CallDesc& call) {
   const auto alike = [&](const auto& t) { return t && *t == call.outputs[0]; };
   if (call.outputs.size() != 1 || call.accumulate || !call.updates.empty() ||
       !std::ranges::all_of(call.inputs, alike))
-    return false;
-  if (call.op == "add") return true;
-  if (call.op != "region" || !call.region) return false;
-  const seam::RegionDesc& body = *call.region;
-  uint32_t sum = 0;  // of the operands before step i + 1
-  for (uint32_t i = 0; i < body.steps.size(); ++i) {
-    const auto& step = body.steps[i];
-    if (step.call.op != "add" || step.inputs.size() != 2 ||
-        !(body.values[step.outputs[0]] == call.outputs[0]))
-      return false;
-    if (!std::ranges::is_permutation(step.inputs, std::array{sum, i + 1})) return false;
-    sum = step.outputs[0];
-  }
-  return body.n_inputs == body.steps.size() + 1 && body.outputs[0] == sum;
+    return {};
+  if (call.op == "add") return Order::any;
+  if (call.op != "region" || !call.region) return {};
+  SumBody body(*call.region, call.outputs[0]);
+  if (!body.is_sum()) return {};
+  return call.inputs.size() <= 2 || body.in_f32() ? Order::any : Order::given;
 }
 
 class Sums {
@@ -35,25 +77,28 @@ class Sums {
   // Makes the sum in the memory of its first operand: each other one's maker adds to it, when all else that
   // reads the first one has.
   bool make_in_place(const FlatCall& call, size_t i) {
-    if (!call.prepared || !is_here(call) || !is_sum(call.prepared->call->desc())) return false;
+    const auto order = call.prepared && is_here(call) ? sum_in(call.prepared->call->desc()) : std::nullopt;
+    if (!order) return false;
     const FlatValue& out = value(call.outputs[0]);
     if (out.over >= 0 || out.overwritten || out.view_of >= 0) return false;  // it has its place, or lends it
+    Ids parts = call.inputs;
+    if (*order == Order::any)
+      std::ranges::stable_sort(parts, {}, [&](int32_t v) { return flow_.of(v).maker; });
     std::vector<std::shared_ptr<seam::PreparedKernel>> prepared;
-    for (size_t k = 0; k < call.inputs.size(); ++k) {
-      const int32_t v = call.inputs[k];
+    for (size_t k = 0; k < parts.size(); ++k) {
+      const int32_t v = parts[k];
       const Flow::Fact& fact = flow_.of(v);
       if (!flow_.is_own(v) || fact.last != i || (k > 0 && fact.readers > 1)) return false;
       if (k == 0) continue;
-      const Flow::Fact& first = flow_.of(call.inputs[0]);
-      if (fact.maker <= flow_.of(call.inputs[k - 1]).maker) return false;
+      const Flow::Fact& first = flow_.of(parts[0]);
+      if (fact.maker <= flow_.of(parts[k - 1]).maker) return false;
       if (first.readers > 1 && static_cast<int64_t>(first.before) >= fact.maker) return false;
       prepared.push_back(adding(maker_of(v), flow_.root(v)));
       if (!prepared.back()) return false;
     }
-    for (size_t k = 1; k < call.inputs.size(); ++k)
-      add_to(call.inputs[k - 1], call.inputs[k], prepared[k - 1]);
-    flow_.becomes(call.outputs[0], call.inputs.back());
-    value(call.outputs[0]).view_of = call.inputs.back();
+    for (size_t k = 1; k < parts.size(); ++k) add_to(parts[k - 1], parts[k], prepared[k - 1]);
+    flow_.becomes(call.outputs[0], parts.back());
+    value(call.outputs[0]).view_of = parts.back();
     return true;
   }
 

@@ -64,12 +64,13 @@ Tensor Dropout::operator()(const Tensor& x) const {
 }
 
 Tensor token_loss(const Tensor& scores, const Tensor& targets) {
-  const DType t = scores.dtype();
   // A mean of losses needs more precision than a half.
-  const Tensor logits = t == DType::bf16 || t == DType::f16 ? cast(scores, DType::f32) : scores;
-  if (logits.rank() == 2) return cross_entropy(logits, targets);
+  const auto loss = [](const Tensor& logits, const Tensor& classes) {
+    return cross_entropy(logits, classes, Tensor(), -100, 0, true);
+  };
+  if (scores.rank() == 2) return loss(scores, targets);
   const Dim rows = element_count(targets.shape());
-  return cross_entropy(reshape(logits, {rows, logits.dim(-1)}), reshape(targets, {rows}));
+  return loss(reshape(scores, {rows, scores.dim(-1)}), reshape(targets, {rows}));
 }
 
 void check_parts(std::span<const Example> parts) {

@@ -60,11 +60,9 @@ void Optimizer::step(const Tensor& rate, const Tensor& when) {
   const Scope scope(name_);
   std::vector<Tensor> gradients;
   for (const Slot* s : moving) {
-    const Tensor g = s->parameter.grad();
-    gradients.push_back(s->has_master() ? cast(g, s->value.dtype()) : g);
+    const Tensor g = s->parameter.grad(), wide = s->has_master() ? cast(g, s->value.dtype()) : g;
+    gradients.push_back(when ? where(when, wide, Tensor::scalar(0, wide.dtype())) : wide);
   }
-  if (when)
-    for (Tensor& g : gradients) g = where(when, g, Tensor::scalar(0, g.dtype()));
   const Tensor moves = when ? where(when, rate, Tensor::scalar(0, rate.dtype())) : rate;
   if (clip_.most > 0) gradients = clip_global_norm(gradients, clip_.most, clip_.epsilon).tensors;
   // Calls of one kind follow one another: a device may run them as one.

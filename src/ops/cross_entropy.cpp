@@ -3,13 +3,19 @@
 
 namespace weft::ops {
 
-static Result<TensorType> infer(ir::Types in, const ir::CrossEntropyAttrs& a) {
+struct CrossEntropyLossAttrs : ir::CrossEntropyAttrs {
+  bool wide = false;
+  static constexpr auto fields =
+      std::tuple_cat(ir::CrossEntropyAttrs::fields, ir::fields("wide", &CrossEntropyLossAttrs::wide));
+};
+
+static Result<TensorType> infer(ir::Types in, const CrossEntropyLossAttrs& a) {
   WEFT_CHECK(ir::check_cross_entropy("cross_entropy", in[0], in[1], in.has(2) ? &in[2] : nullptr, a));
-  return TensorType{in[0].dtype, {}};
+  return TensorType{a.wide && is_half(in[0].dtype) ? DType::f32 : in[0].dtype, {}};
 }
 
 // -log_softmax(x) is log(sum(exp(x))) - x, with the row maximum subtracted first.
-static ir::Value decompose(ir::Builder& b, ir::Values in, const ir::CrossEntropyAttrs& a) {
+static ir::Value decompose(ir::Builder& b, ir::Values in, const CrossEntropyLossAttrs& a) {
   const ir::CrossEntropy it(b, in[0], in[1], in[2], a);
   const auto shifted = b.sub(it.x, b.max(it.x, 1)), normal = b.log(b.sum(b.exp(shifted), 1));
   if (!it.of_classes)
@@ -24,7 +30,7 @@ static ir::Value decompose(ir::Builder& b, ir::Values in, const ir::CrossEntropy
 }
 
 // The rarely used gradients of the target and the weight; that of the logits is an op of its own.
-static ir::Grads grad(ir::Builder& b, const ir::GradContext& ctx, const ir::CrossEntropyAttrs& a) {
+static ir::Grads grad(ir::Builder& b, const ir::GradContext& ctx, const CrossEntropyLossAttrs& a) {
   const auto x = ctx.in(0), target = ctx.in(1), weight = ctx.has(2) ? ctx.in(2) : ir::Value();
   ir::Grads g(3);
   if (ctx.wants(0))
@@ -51,14 +57,17 @@ static ir::Grads grad(ir::Builder& b, const ir::GradContext& ctx, const ir::Cros
   return g;
 }
 
-static constexpr ir::Op<ir::CrossEntropyAttrs> spec = {
+static constexpr ir::Op<CrossEntropyLossAttrs> spec = {
     .name = "cross_entropy",
     .doc =
         "Mean negative log-likelihood of the target, from logits.\n\n"
         "Shape    logits [n, classes]; target [n], a class for each row, or [n, classes], probabilities; "
         "weight\n"
         "         [classes], 1 where absent. The result has rank 0.\n"
-        "DType    logits, weight and probabilities one float dtype; classes i32 or i64.\n"
+        "DType    logits, weight and probabilities one float dtype, which is the loss's, too; with `wide`, "
+        "f16 "
+        "and bf16\n"
+        "         give an f32 loss, of their logits as they are. Classes i32 or i64.\n"
         "Numerics subtracts the row maximum first, so no finite logit overflows. Rows whose class is "
         "`ignore_index` do\n"
         "         not count. `label_smoothing` s aims at 1 - s of the target and s / classes of each class. "

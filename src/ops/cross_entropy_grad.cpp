@@ -4,8 +4,10 @@ namespace weft::ops {
 
 static Result<TensorType> infer(ir::Types in, const ir::CrossEntropyAttrs& a) {
   WEFT_CHECK(ir::check_cross_entropy("cross_entropy_grad", in[0], in[1], in.has(3) ? &in[3] : nullptr, a));
-  if (!(in[2] == TensorType{in[0].dtype, {}}))
-    return invalid("cross_entropy_grad: dloss must be a {} scalar, got {}", name(in[0].dtype), text(in[2]));
+  const DType t = in[0].dtype, of_loss = in[2].dtype;
+  if (in[2].rank() != 0 || (of_loss != t && !(is_half(t) && of_loss == DType::f32)))
+    return invalid("cross_entropy_grad: dloss must be a {}{} scalar, got {}", name(t),
+                   is_half(t) ? " or f32" : "", text(in[2]));
   return in[0];
 }
 
@@ -34,7 +36,10 @@ static constexpr ir::Op<ir::CrossEntropyAttrs> spec = {
     .doc =
         "The gradient of cross_entropy(logits, target, weight) for the logits, from that of the loss.\n\n"
         "Shape    logits, target and weight as there, dloss rank 0; the result as the logits.\n"
-        "DType    logits, weight, dloss and probabilities one float dtype; classes i32 or i64.\n"
+        "DType    logits, weight, dloss and probabilities one float dtype; dloss may be f32 where the others "
+        "are "
+        "f16 or\n"
+        "         bf16. Classes i32 or i64.\n"
         "Numerics zero in rows that do not count.\n"
         "Grad     by the decomposition.\n"
         "Errors   as cross_entropy; compiled text can't report a class outside [0, classes), and subtracts\n"

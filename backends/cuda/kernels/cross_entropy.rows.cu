@@ -1,8 +1,9 @@
 #include "../kernels.hpp"
 #include "../rows.hpp"
 
-// The mean loss of rows of logits with a class each, and its gradient, each from one reading of rows that
-// fit into registers. A class outside the row gives a loss of NaN, and adds nothing to the gradient.
+// The mean loss of rows of logits with a class each, and its gradient. Short rows that are aligned stay in
+// registers; long ones are read once for the loss, and twice for the gradient. A class outside the row gives
+// a loss of NaN, and adds nothing to the gradient.
 namespace weft::cuda {
 
 using namespace backend;
@@ -31,9 +32,87 @@ __device__ RowExps exps_of(const Row<L>& row) {
   RowExps e{-INFINITY, 0};
   each<L>(row.columns, [&](At, float v) { e.most = fmaxf(e.most, v); }, row);
   e.most = over_row<L>(e.most, Largest());
-  each<L>(row.columns, [&](At, float v) { e.sum += expf(v - e.most); }, row);
+  each<L>(row.columns, [&](At, float v) { e.sum += exp_for<typename L::T>(v - e.most); }, row);
   e.sum = over_row<L>(e.sum, Sum());
   return e;
+}
+
+/// A row that begins anywhere, which the threads of a block share: pieces where memory is aligned, and single
+/// elements before the first and behind the last of them.
+template <class T_, int kThreads_>
+struct LongRow {
+  using T = T_;
+  static constexpr int kThreads = kThreads_, kWide = 16 / sizeof(T), kBatch = 4;
+  using P = Piece<T, kWide>;
+
+  __device__ LongRow(const T* at, int n) : begin(at), columns(n) {
+    static_assert(kThreads >= 2 * kWide, "a thread takes one of the single elements");
+    const int past = static_cast<int>(reinterpret_cast<uintptr_t>(at) % 16 / sizeof(T));
+    head = past == 0 ? 0 : kWide - past < n ? kWide - past : n;
+    pieces = (n - head) / kWide;
+  }
+
+  /// piece(column, P) and edge(column, element), for those of this thread. They may write there.
+  template <class F, class G>
+  __device__ void each(F piece, G edge) const {
+    const int thread = static_cast<int>(threadIdx.x);
+    for (int first = thread; first < pieces; first += kThreads * kBatch) {
+      P read[kBatch];
+#pragma unroll
+      for (int i = 0; i < kBatch; ++i)
+        if (const int p = first + i * kThreads; p < pieces)
+          read[i] = *reinterpret_cast<const P*>(begin + head + p * kWide);
+#pragma unroll
+      for (int i = 0; i < kBatch; ++i)
+        if (const int p = first + i * kThreads; p < pieces) piece(head + p * kWide, read[i]);
+    }
+    const int column = thread < head ? thread : thread + pieces * kWide;
+    if (column < columns) edge(column, begin[column]);
+  }
+
+  const T* begin;
+  int columns, head, pieces;
+};
+
+/// Adds n elements to the sum of exp(x - most).
+template <class T, int n>
+__device__ void add_exps(RowExps& e, const float (&x)[n]) {
+  float most = e.most;
+#pragma unroll
+  for (int i = 0; i < n; ++i) most = fmaxf(most, x[i]);
+  const float shift = most == -INFINITY ? 0 : most;  // no element of the row was above -infinity yet
+  float sum = e.sum * exp_for<T>(e.most - shift);
+#pragma unroll
+  for (int i = 0; i < n; ++i) sum += exp_for<T>(x[i] - shift);
+  e = {most, sum};
+}
+
+/// The same of a long row, from one reading.
+template <class T, int kThreads>
+__device__ RowExps exps_of(const LongRow<T, kThreads>& row) {
+  using L = LongRow<T, kThreads>;
+  using OfBlock = Layout<T, kThreads, 0, 1>;
+  RowExps e{-INFINITY, 0};
+  row.each(
+      [&](int, const typename L::P& piece) {
+        float x[L::kWide];
+#pragma unroll
+        for (int i = 0; i < L::kWide; ++i) x[i] = widened(piece.of[i]);
+        add_exps<T>(e, x);
+      },
+      [&](int, T element) {
+        const float x[] = {widened(element)};
+        add_exps<T>(e, x);
+      });
+  const float most = over_row<OfBlock>(e.most, Largest());
+  e.sum *= expf(e.most - (most == -INFINITY ? 0 : most));
+  return {most, over_row<OfBlock>(e.sum, Sum())};
+}
+
+template <class T>
+__device__ float loss_of_row(const RowExps& e, const T* x, int64_t target, int columns) {
+  if (target < 0 || target >= columns) return NAN;
+  return logf(e.sum) - (widened(x[target]) - e.most);
 }
 
 template <class L>
@@ -50,9 +129,21 @@ __global__ void __launch_bounds__(L::kThreads)
     return;
   }
   const RowExps e = exps_of(Row<L>(x + r * columns, columns));
-  if (!first) return;
-  const bool known = target >= 0 && target < columns;
-  losses[r] = known ? logf(e.sum) - (widened(x[r * columns + target]) - e.most) : NAN;
+  if (first) losses[r] = loss_of_row(e, x + r * columns, target, columns);
+}
+
+template <class L>
+__global__ void __launch_bounds__(L::kThreads)
+    losses_of_long_rows(const typename L::T* x, Classes classes, float* losses, int columns) {
+  wait_for_kernels_before();
+  let_next_kernel_start();
+  const int64_t r = blockIdx.x, target = classes.of(r);
+  if (target == classes.ignored) {
+    if (threadIdx.x == 0) losses[r] = 0;
+    return;
+  }
+  const RowExps e = exps_of(L(x + r * columns, columns));
+  if (threadIdx.x == 0) losses[r] = loss_of_row(e, x + r * columns, target, columns);
 }
 
 /// How many rows count, in every thread.
@@ -84,6 +175,36 @@ __global__ void __launch_bounds__(kMeanThreads)
   if (threadIdx.x == 0) *share = widened(*dloss) / n;
 }
 
+// dx may be x.
+template <class L>
+__global__ void __launch_bounds__(L::kThreads)
+    gradients_of_long_rows(const typename L::T* x, Classes classes, const float* share, typename L::T* dx,
+                           int columns) {
+  wait_for_kernels_before();
+  let_next_kernel_start();
+  using T = typename L::T;
+  using P = typename L::P;
+  const int64_t r = blockIdx.x, target = classes.of(r);
+  const L row(x + r * columns, columns);
+  T* const to = dx + r * columns;
+  const auto store_all = [&](auto slope) {
+    row.each(
+        [&](int column, const P& piece) {
+          P slopes;
+#pragma unroll
+          for (int i = 0; i < L::kWide; ++i)
+            slopes.of[i] = narrowed<T>(slope(column + i, widened(piece.of[i])));
+          *reinterpret_cast<P*>(to + column) = slopes;
+        },
+        [&](int column, T element) { to[column] = narrowed<T>(slope(column, widened(element))); });
+  };
+  if (target == classes.ignored) return store_all([](int, float) { return 0.0f; });
+  const RowExps e = exps_of(row);
+  const float own = *share, scale = own / e.sum;
+  store_all([&](int c, float v) { return exp_for<T>(v - e.most) * scale - (c == target ? own : 0); });
+}
+
+// dx may be x.
 template <class L>
 __global__ void __launch_bounds__(L::kThreads)
     gradients_of_rows(const typename L::T* x, Classes classes, const float* share, typename L::T* dx,
@@ -102,11 +223,15 @@ __global__ void __launch_bounds__(L::kThreads)
   const float own = *share, scale = own / e.sum;
   store<L>(
       dx + r * columns, columns,
-      [&](At c, float v) { return expf(v - e.most) * scale - (c.column == target ? own : 0); }, row);
+      [&](At c, float v) {
+        return exp_for<typename L::T>(v - e.most) * scale - (c.column == target ? own : 0);
+      },
+      row);
 }
 
 Support accepts(const OpCall& c) {
   const bool grad = c.op() == "cross_entropy_grad";
+  if (c.updates() != 0 && c.raw()->update_inputs[0] != 0) return Support::no("can only write over input 0");
   if (c.input(grad ? 3 : 2).has()) return Support::no("classes must have no weight");
   const DType target = c.input(1).dtype();
   if (target != DType::i32 && target != DType::i64)
@@ -127,20 +252,44 @@ Classes classes_of(const Launch& l) {
   return {t.data(), t.dtype() == DType::i64, l.call().attr("ignore_index").integer(-100)};
 }
 
+/// Whether rows are taken by a block each and as LongRow: those that are too long for two pieces in each of
+/// 256 threads, or do not begin at 16 bytes. `to` is what is written: as aligned as x.
+bool takes_long_rows(TensorView x, TensorView to) {
+  const int64_t columns = x.dim(1), in_registers = int64_t{256} * 2 * 16 / byte_size(x.dtype());
+  const auto past = [](TensorView t) { return reinterpret_cast<uintptr_t>(t.data()) % 16; };
+  if (columns <= 1024 || past(x) != past(to)) return false;
+  return columns > in_registers || !aligned_rows(columns, {x});
+}
+/// f(LongRow*): more threads for a row if it is long, so that the rows at work fit into the L2 cache until
+/// they are read again.
+template <class T, class F>
+Outcome with_long_rows(int columns, F f) {
+  constexpr int kShared = 1 << 16;  // bytes
+  if (columns <= kShared / static_cast<int>(sizeof(T))) return f(static_cast<LongRow<T, 128>*>(nullptr));
+  return f(static_cast<LongRow<T, 512>*>(nullptr));
+}
+
 Outcome loss(const Launch& l) {
   const TensorView x = l.input(0);
   const Classes classes = classes_of(l);
   const int64_t rows = x.dim(0);
   const auto columns = static_cast<int>(x.dim(1));
   auto* const losses = l.workspace().data<float>();
-  return with_type(x.dtype(), [&]<class T>(T*) {
-    if (rows > 0) {
-      auto told = with_layout<T, 8>(columns, aligned_rows(columns, {x}), [&]<class L>(L*) {
-        return start(l, blocks_of_rows<L>(rows), L::kThreads, 0, losses_of_rows<L>, x.data<const T>(),
-                     classes, losses, rows, columns);
+  const auto told = with_type(x.dtype(), [&]<class T>(T*) {
+    const auto* from = x.data<const T>();
+    if (rows == 0) return Outcome::ok();
+    if (takes_long_rows(x, x))
+      return with_long_rows<T>(columns, [&]<class L>(L*) {
+        return start(l, {static_cast<unsigned>(rows)}, L::kThreads, 0, losses_of_long_rows<L>, from, classes,
+                     losses, columns);
       });
-      if (!told.good()) return told;
-    }
+    return with_layout<T, 2>(columns, aligned_rows(columns, {x}), [&]<class L>(L*) {
+      return start(l, blocks_of_rows<L>(rows), L::kThreads, 0, losses_of_rows<L>, from, classes, losses, rows,
+                   columns);
+    });
+  });
+  if (!told.good()) return told;
+  return with_type(l.output(0).dtype(), [&]<class T>(T*) {
     return start(l, {1}, kMeanThreads, 0, mean_of_losses<T>, losses, classes, l.output(0).data<T>(), rows);
   });
 }
@@ -152,11 +301,18 @@ Outcome gradient(const Launch& l) {
   const auto columns = static_cast<int>(x.dim(1));
   if (x.size() == 0) return Outcome::ok();
   auto* const share = l.workspace().data<float>();
+  const TensorView dloss = l.input(2);
+  const auto told = with_type(dloss.dtype(), [&]<class T>(T*) {
+    return start(l, {1}, kMeanThreads, 0, share_of_rows<T>, dloss.data<const T>(), classes, share, rows);
+  });
+  if (!told.good()) return told;
   return with_type(x.dtype(), [&]<class T>(T*) {
-    auto told =
-        start(l, {1}, kMeanThreads, 0, share_of_rows<T>, l.input(2).data<const T>(), classes, share, rows);
-    if (!told.good()) return told;
-    return with_layout<T, 8>(columns, aligned_rows(columns, {x, dx}), [&]<class L>(L*) {
+    if (takes_long_rows(x, dx))
+      return with_long_rows<T>(columns, [&]<class L>(L*) {
+        return start(l, {static_cast<unsigned>(rows)}, L::kThreads, 0, gradients_of_long_rows<L>,
+                     x.data<const T>(), classes, share, dx.data<T>(), columns);
+      });
+    return with_layout<T, 2>(columns, aligned_rows(columns, {x, dx}), [&]<class L>(L*) {
       return start(l, blocks_of_rows<L>(rows), L::kThreads, 0, gradients_of_rows<L>, x.data<const T>(),
                    classes, share, dx.data<T>(), rows, columns);
     });
@@ -168,7 +324,7 @@ Outcome gradient(const Launch& l) {
 std::span<const KernelRecord> cross_entropy_rows() {
   static const KernelRecord all[] = {{.op = "cross_entropy",
                                       .variant = "rows",
-                                      .reads = {"ignore_index"},
+                                      .reads = {"ignore_index", "wide"},
                                       .accepts = accepts,
                                       .prepare = prepare,
                                       .launch = loss},
@@ -177,7 +333,8 @@ std::span<const KernelRecord> cross_entropy_rows() {
                                       .reads = {"ignore_index"},
                                       .accepts = accepts,
                                       .prepare = prepare,
-                                      .launch = gradient}};
+                                      .launch = gradient,
+                                      .in_place = true}};
   return all;
 }
 

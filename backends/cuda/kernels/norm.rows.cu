@@ -1,5 +1,6 @@
 #include "../kernels.hpp"
 #include "../rows.hpp"
+#include "../skinny.hpp"
 
 // layer_norm and rms_norm. The variance takes a second pass over the row, which is in registers if it fits.
 namespace weft::cuda {
@@ -14,20 +15,19 @@ __global__ void __launch_bounds__(L::kThreads)
                  typename L::T* y, int64_t rows, int columns, float epsilon) {
   wait_for_kernels_before();
   let_next_kernel_start();
-  const int64_t r = row_of_thread<L>();
-  if (r >= rows) return;  // with all threads of the row
-  const Row<L> row(x + r * columns, columns);
-  const auto count = static_cast<float>(columns);
-  float mean = 0, squares = 0;
-  if (kCentered) {
-    each<L>(columns, [&](At, float v) { mean += v; }, row);
-    mean = over_row<L>(mean, Sum()) / count;
-  }
-  each<L>(columns, [&](At, float v) { squares += (v - mean) * (v - mean); }, row);
-  const float scale = 1 / sqrtf(over_row<L>(squares, Sum()) / count + epsilon);
-  store<L>(
-      y + r * columns, columns, [&](At, float v, float w, float b) { return (v - mean) * scale * w + b; },
-      row, SharedRow<L>{weight, 1}, SharedRow<L>{bias, 0});
+  each_row<L>(x, rows, columns, [&](int64_t r, const Row<L>& row) {
+    const auto count = static_cast<float>(columns);
+    float mean = 0, squares = 0;
+    if (kCentered) {
+      each<L>(columns, [&](At, float v) { mean += v; }, row);
+      mean = over_row<L>(mean, Sum()) / count;
+    }
+    each<L>(columns, [&](At, float v) { squares += (v - mean) * (v - mean); }, row);
+    const float scale = 1 / sqrtf(over_row<L>(squares, Sum()) / count + epsilon);
+    store<L>(
+        y + r * columns, columns, [&](At, float v, float w, float b) { return (v - mean) * scale * w + b; },
+        row, SharedRow<L>{weight, 1}, SharedRow<L>{bias, 0});
+  });
 }
 
 template <bool kCentered>
@@ -43,11 +43,14 @@ Outcome launch(const Launch& l) {
   if (rows == 0) return Outcome::ok();
   const auto epsilon = static_cast<float>(l.call().attr("epsilon").real(1e-5));
   const bool aligned = aligned_rows(columns, {x, y, weight, bias});
+  if (!kCentered && rows <= kNormedRows && x.dtype() == DType::bf16 && aligned)
+    return collect_norm(l, {x.data<const bf16>(), weight.has() ? weight.data<const bf16>() : nullptr,
+                            y.data<bf16>(), static_cast<int>(rows), columns, epsilon});
   return with_type(x.dtype(), [&]<class T>(T*) {
     const auto data = [](TensorView t) { return t.has() ? t.data<const T>() : nullptr; };
     return with_layout<T, 8>(columns, aligned, [&]<class L>(L*) {
-      return start(l, blocks_of_rows<L>(rows), L::kThreads, 0, norm_of_rows<L, kCentered>, data(x),
-                   data(weight), data(bias), y.data<T>(), rows, columns, epsilon);
+      return start_rows<L>(l, rows, norm_of_rows<L, kCentered>, data(x), data(weight), data(bias),
+                           y.data<T>(), rows, columns, epsilon);
     });
   });
 }

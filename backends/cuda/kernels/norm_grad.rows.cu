@@ -10,13 +10,15 @@ using namespace backend;
 
 namespace {
 
-constexpr int kMostShares = 264;  // two blocks for each multiprocessor of an H100
+constexpr int kMultiprocessors = 132;              // of an H100
+constexpr int kMostShares = 2 * kMultiprocessors;  // two blocks of 256 threads at a time on each
 constexpr int64_t kMostColumns = 8192;
 
 struct NormGradSizes {
   int64_t rows;
   int columns;
   float epsilon;
+  bool adds;  // to dx, as it is
 };
 
 template <class T>
@@ -61,8 +63,10 @@ __device__ void grad_of_row(const NormGradPointers<typename L::T>& p, const Norm
               of_gh = over_row<L>(product, Sum()) / count;
   store<L>(
       p.dx + at, s.columns,
-      [&](At, float v, float d, float w) { return scale * (d * w - of_g - (v - mean) * scale * of_gh); }, x,
-      dy, weight);
+      [&](At, float v, float d, float w, float before) {
+        return before + scale * (d * w - of_g - (v - mean) * scale * of_gh);
+      },
+      x, dy, weight, SharedRow<L>{s.adds ? p.dx + at : nullptr, 0});
 }
 
 /// Stores a thread's sums of its columns, or adds them to what is there: those of the weight, then those of
@@ -81,7 +85,7 @@ __device__ void store_sums(float* to, int columns, const ColumnSums<L>& sums, bo
 }
 
 template <class L, bool kCentered>
-__global__ void __launch_bounds__(L::kThreads)
+__global__ void __launch_bounds__(L::kThreads, kMostShares / kMultiprocessors * 256 / L::kThreads)
     norm_grad_of_rows(NormGradPointers<typename L::T> p, NormGradSizes s) {
   wait_for_kernels_before();
   let_next_kernel_start();
@@ -131,6 +135,7 @@ Support accepts(const OpCall& c) {
   int64_t columns = 1;
   for (int64_t d = x.rank() - trailing; d < x.rank(); ++d) columns *= x.shape()[d].max();
   if (columns > kMostColumns) return Support::no("rows of at most {}, got {}", kMostColumns, columns);
+  if (c.accumulate() >> 1 != 0) return Support::no("adds to dx only");
   return Support::yes();
 }
 
@@ -152,7 +157,7 @@ Outcome launch(const Launch& l) {
   for (int64_t d = 0; d < x.rank(); ++d) (d < leading ? rows : columns) *= x.dim(d);
   if (columns == 0) return Outcome::ok();
   const NormGradSizes s{rows, static_cast<int>(columns),
-                        static_cast<float>(l.call().attr("epsilon").real(1e-5))};
+                        static_cast<float>(l.call().attr("epsilon").real(1e-5)), l.call().accumulates(0)};
   const auto shares = static_cast<unsigned>(shares_of(rows));
   return with_type(x.dtype(), [&]<class T>(T*) {
     const NormGradPointers<T> p{x.data<const T>(),
@@ -183,13 +188,15 @@ std::span<const KernelRecord> norm_grad_rows() {
                                       .reads = {"epsilon", "trailing"},
                                       .accepts = accepts<true>,
                                       .prepare = prepare<true>,
-                                      .launch = launch<true>},
+                                      .launch = launch<true>,
+                                      .accumulates = true},
                                      {.op = "rms_norm_grad",
                                       .variant = "rows",
                                       .reads = {"epsilon"},
                                       .accepts = accepts<false>,
                                       .prepare = prepare<false>,
-                                      .launch = launch<false>}};
+                                      .launch = launch<false>,
+                                      .accumulates = true}};
   return all;
 }
 

@@ -1,11 +1,12 @@
 #include <array>
+#include <optional>
 
 #include "../collect.hpp"
 #include "../kernels.hpp"
 #include "../rows.hpp"
 
-// What an optimizer does to each of many tensors: conversions, norms, clipping, AdamW. Calls that follow one
-// another are one launch.
+// What an optimizer does to each of many tensors: conversions, perhaps only under a condition, norms,
+// clipping, AdamW. Calls that follow one another are one launch.
 namespace weft::cuda {
 
 using namespace backend;
@@ -36,6 +37,25 @@ struct Conversion {
     each_element(begin, end, [&](int64_t i) { p.y[i] = narrowed<To>(widened(p.x[i])); });
   }
   static Outcome finish(Queue&, const Pieces<Conversion>&) { return Outcome::ok(); }
+};
+
+// y = x in f32, or another number where the condition does not hold: gradients of a loss that is not finite.
+template <class From>
+struct Guard {
+  struct Piece {
+    const From* x;
+    const bool* condition;
+    const float* otherwise;
+    float* y;
+    int64_t n;
+  };
+  using Common = Nothing;
+  static __device__ void run(const Piece& p, const Common&, int64_t begin, int64_t end) {
+    const bool holds = *p.condition;
+    const float otherwise = *p.otherwise;
+    each_element(begin, end, [&](int64_t i) { p.y[i] = holds ? widened(p.x[i]) : otherwise; });
+  }
+  static Outcome finish(Queue&, const Pieces<Guard>&) { return Outcome::ok(); }
 };
 
 // y = x min(1, most / (norm + epsilon)); a NaN norm counts.
@@ -104,7 +124,7 @@ __global__ void advance_weights(Pieces<AdamW> pieces) {
 Outcome AdamW::finish(Queue& queue, const Pieces<AdamW>& pieces) {
   return start_on(queue, {1}, 64, 0, advance_weights, pieces);
 }
-static_assert(kMostPieces <= 64 && sizeof(Pieces<AdamW>) <= 4000);
+static_assert(most_pieces<AdamW>() <= 64 && sizeof(Pieces<AdamW>) <= 4000);
 
 // The mean of x * x, in f32 until the end: blocks leave their sums to a second kernel.
 using BlockRow = Layout<float, 256, 0, 1>;
@@ -177,6 +197,46 @@ Outcome convert(const Launch& l) {
       return collect<Conversion<From, To>>(l, {}, {x, y, n}, std::array{range_of(x, n)},
                                            std::array{range_of(y, n)});
     });
+  });
+}
+
+/// The inputs of a body that is where(condition, x in f32, otherwise) with two scalars.
+struct GuardInputs {
+  uint32_t x, condition, otherwise;
+};
+std::optional<GuardInputs> guard_in(const OpCall& c) {
+  const weft_region* body = c.region();
+  if (!body || body->n_inputs != 3 || body->n_steps != 2 || c.n_outputs() != 1) return {};
+  const weft_step &cast = *body->steps[0], &where = *body->steps[1];
+  if (OpCall(cast.call).op() != "cast" || OpCall(where.call).op() != "where") return {};
+  const GuardInputs in{cast.inputs[0], where.inputs[0], where.inputs[2]};
+  const bool chained = where.inputs[1] == cast.outputs[0] && body->outputs[0] == where.outputs[0];
+  if (!chained || in.x >= 3 || in.condition >= 3 || in.otherwise >= 3) return {};
+  return in;
+}
+Support accepts_guard(const OpCall& c) {
+  const auto in = guard_in(c);
+  if (!in) return Support::no("the body is no conversion under a condition");
+  const auto x = c.input(in->x), condition = c.input(in->condition), otherwise = c.input(in->otherwise);
+  if (x.dtype() != DType::f16 && x.dtype() != DType::bf16)
+    return Support::no("converts f16 and bf16, got {}", x.dtype());
+  if (c.output(0).dtype() != DType::f32 || !std::ranges::equal(x.max(), c.output(0).max()))
+    return Support::no("the result must be f32 of the operand's shape");
+  if (condition.rank() != 0 || otherwise.rank() != 0) return Support::no("wants scalars beside the operand");
+  return few_elements(x);
+}
+Outcome guard(const Launch& l) {
+  const GuardInputs in = *guard_in(l.call());
+  const TensorView from = l.input(in.x), to = l.output(0);
+  const int64_t n = from.size();
+  const auto* condition = l.input(in.condition).data<const bool>();
+  const auto* otherwise = l.input(in.otherwise).data<const float>();
+  return with_type(from.dtype(), [&]<class From>(From*) {
+    const auto* x = from.data<const From>();
+    auto* y = to.data<float>();
+    return collect<Guard<From>>(l, {}, {x, condition, otherwise, y, n},
+                                std::array{range_of(x, n), range_of(condition, 1), range_of(otherwise, 1)},
+                                std::array{range_of(y, n)});
   });
 }
 
@@ -265,6 +325,7 @@ std::span<const KernelRecord> optimizer_pieces() {
        .reads = {"dtype"},
        .accepts = accepts_conversion,
        .launch = convert},
+      {.op = "region", .variant = "guards", .accepts = accepts_guard, .launch = guard},
       {.op = "assign",
        .variant = "pieces",
        .accepts = accepts_conversion,

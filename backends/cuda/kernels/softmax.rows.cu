@@ -11,17 +11,17 @@ namespace {
 template <class L>
 __global__ void __launch_bounds__(L::kThreads)
     softmax_of_rows(const typename L::T* x, typename L::T* y, int64_t rows, int columns) {
+  using T = typename L::T;
   wait_for_kernels_before();
   let_next_kernel_start();
-  const int64_t r = row_of_thread<L>();
-  if (r >= rows) return;  // with all threads of the row
-  const Row<L> row(x + r * columns, columns);
-  float most = -INFINITY, sum = 0;
-  each<L>(columns, [&](At, float v) { most = fmaxf(most, v); }, row);
-  most = over_row<L>(most, Largest());
-  each<L>(columns, [&](At, float v) { sum += expf(v - most); }, row);
-  const float scale = 1 / over_row<L>(sum, Sum());
-  store<L>(y + r * columns, columns, [&](At, float v) { return expf(v - most) * scale; }, row);
+  each_row<L>(x, rows, columns, [&](int64_t r, const Row<L>& row) {
+    float most = -INFINITY, sum = 0;
+    each<L>(columns, [&](At, float v) { most = fmaxf(most, v); }, row);
+    most = over_row<L>(most, Largest());
+    each<L>(columns, [&](At, float v) { sum += exp_for<T>(v - most); }, row);
+    const float scale = 1 / over_row<L>(sum, Sum());
+    store<L>(y + r * columns, columns, [&](At, float v) { return exp_for<T>(v - most) * scale; }, row);
+  });
 }
 
 // dx = y (dy - sum(y dy))
@@ -52,8 +52,7 @@ Outcome softmax(const Launch& l) {
   const bool aligned = aligned_rows(columns, {x, y});
   return with_type(x.dtype(), [&]<class T>(T*) {
     return with_layout<T, 8>(columns, aligned, [&]<class L>(L*) {
-      return start(l, blocks_of_rows<L>(rows), L::kThreads, 0, softmax_of_rows<L>, x.data<const T>(),
-                   y.data<T>(), rows, columns);
+      return start_rows<L>(l, rows, softmax_of_rows<L>, x.data<const T>(), y.data<T>(), rows, columns);
     });
   });
 }

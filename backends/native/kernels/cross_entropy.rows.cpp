@@ -12,9 +12,8 @@ namespace weft::native {
 using namespace weft::backend;
 
 static Support accepts(const OpCall& c) {
-  if (c.n_outputs() == 1 && c.output(0).rank() != 0)
-    return Support::no("the result must be a scalar, got {}", c.output(0).max());
-  return accepts_classes(c, 2);
+  if (auto s = accepts_classes(c, 2); !s) return s;
+  return accepts_loss(c.input(0), c.output(0));
 }
 
 static Outcome launch(const Launch& l) {
@@ -48,7 +47,7 @@ static Outcome launch(const Launch& l) {
 extern const KernelRecord cross_entropy_rows = {
     .op = "cross_entropy",
     .variant = "rows",
-    .reads = {"ignore_index"},
+    .reads = {"ignore_index", "wide"},
     .accepts = accepts,
     .launch = launch,
 };

@@ -10,11 +10,10 @@ using namespace weft::backend;
 
 static Support accepts(const OpCall& c) {
   if (auto s = accepts_classes(c, 3); !s) return s;
-  if (auto s = shared::same_dtype(c.input(2), c.output(0)); !s) return s;
-  if (!std::ranges::equal(c.input(0).max(), c.output(0).max()) || c.input(2).rank() != 0)
-    return Support::no("wants a result like the logits and a scalar, got {} and {}", c.output(0).max(),
-                       c.input(2).max());
-  return Support::yes();
+  if (auto s = shared::same_dtype(c.input(0), c.output(0)); !s) return s;
+  if (!std::ranges::equal(c.input(0).max(), c.output(0).max()))
+    return Support::no("wants a result like the logits, got {}", c.output(0).max());
+  return accepts_loss(c.input(0), c.input(2));
 }
 
 static Outcome launch(const Launch& l) {
@@ -24,7 +23,7 @@ static Outcome launch(const Launch& l) {
   int64_t counted = 0;
   if (Outcome o = target.count(counted); !o.good()) return o;
   float dloss = 0;
-  widen(stored_float(x.dtype()), l.input(2).data(), &dloss, 1);
+  widen(stored_float(l.input(2).dtype()), l.input(2).data(), &dloss, 1);
   const auto share = static_cast<float>(double{dloss} / static_cast<double>(counted));
   for_rows(l, x, l.output(0), classes, [=](int64_t r, const float* from, float* to) {
     if (!target.counts(r)) return void(std::fill_n(to, classes, 0.0f));

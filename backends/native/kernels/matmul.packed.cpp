@@ -26,9 +26,6 @@ Support adds_whole_products(const OpCall& c) {
 
 Support accepts(const OpCall& c) {
   if (auto s = shared::detail::accepts_matmul(c); !s) return s;
-  const bool wide = c.input(0).dtype() == DType::f32 || c.input(0).dtype() == DType::f64;
-  if (!wide && c.accumulate() != 0)
-    return Support::no("adds to f32 and f64 only, got {}", c.input(0).dtype());
   if (c.accumulate() != 0) return adds_whole_products(c);
   return Support::yes();
 }
@@ -117,7 +114,8 @@ HalfProduct halves(Stored type, const Product<uint16_t>& p) {
           .b = p.b,
           .b_row = p.b_row,
           .b_column = p.b_column,
-          .c = p.c};
+          .c = p.c,
+          .accumulate = p.accumulate};
 }
 
 // Many products get one thread each; few run in sequence on all threads.

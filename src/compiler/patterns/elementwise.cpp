@@ -21,13 +21,22 @@ class Fuser {
       : g_(g),
         fusible_(g.nodes.size(), false),
         taken_(g.nodes.size(), false),
-        updated_at_(g.types.size(), SIZE_MAX) {
-    for (size_t i = 0; i < g.nodes.size(); ++i)
+        updated_at_(g.types.size(), SIZE_MAX),
+        maker_(g.types.size(), SIZE_MAX),
+        readers_(g.types.size()),
+        kept_(g.types.size(), false) {
+    for (size_t i = 0; i < g.nodes.size(); ++i) {
       fusible_[i] = is_elementwise(g, g.nodes[i]) && is_pure(g.nodes[i]);
-    for (size_t i = 0; i < g.nodes.size(); ++i)
       for (const auto& u : g.nodes[i].op->updates)
         if (u.input >= 0)
           updated_at_[static_cast<size_t>(g.nodes[i].inputs[static_cast<size_t>(u.input)])] = i;
+      for (const int32_t id : g.nodes[i].inputs)
+        if (id >= 0) readers_[static_cast<size_t>(id)].push_back(i);
+      for (const int32_t id : g.nodes[i].outputs) maker_[static_cast<size_t>(id)] = i;
+    }
+    for (const auto& o : g.outputs) kept_[static_cast<size_t>(o.value)] = true;
+    for (const auto& s : g.states)
+      if (s.after >= 0) kept_[static_cast<size_t>(s.after)] = true;
   }
 
   std::vector<Fusion> run() {
@@ -47,10 +56,12 @@ class Fuser {
   const ir::Node& node(size_t i) const { return g_.nodes[i]; }
   const TensorType& out_type(size_t i) const { return g_.types[static_cast<size_t>(node(i).outputs[0])]; }
   // Follows the chain from node `first`. A node joins if it reads the chain, has its shape, and running the
-  // whole chain at the place of its last node changes nothing for the nodes between.
+  // whole chain at the place of its last node changes nothing for the nodes between. With a node come those
+  // that only the chain reads.
   std::vector<size_t> grow(size_t first) const {
     std::vector<size_t> chain = {first};
-    std::set<int32_t> made(node(first).outputs.begin(), node(first).outputs.end());
+    pull(chain, first, first);
+    std::set<int32_t> made = outputs_of(chain);
     const auto reads_chain = [&](size_t i) {
       return std::any_of(node(i).inputs.begin(), node(i).inputs.end(),
                          [&](int32_t id) { return made.count(id) != 0; });
@@ -64,11 +75,48 @@ class Fuser {
         chain.pop_back();
         break;
       }
-      made.insert(node(i).outputs.begin(), node(i).outputs.end());
+      pull(chain, i, i);
+      made = outputs_of(chain);
     }
     return chain;
   }
 
+  // Adds the makers of node i's operands that may join the chain, which ends at `last`, and theirs.
+  void pull(std::vector<size_t>& chain, size_t i, size_t last) const {
+    for (const int32_t id : node(i).inputs) {
+      const size_t m = id < 0 ? SIZE_MAX : maker_[static_cast<size_t>(id)];
+      if (m == SIZE_MAX || !may_be_pulled(chain, m, last)) continue;
+      chain.push_back(m);
+      if (movable_to(chain, last) && inputs_of(chain).size() <= kMostInputs)
+        pull(chain, m, last);
+      else
+        chain.pop_back();
+    }
+  }
+  bool may_be_pulled(const std::vector<size_t>& chain, size_t m, size_t last) const {
+    const auto in_chain = [&](size_t n) { return std::ranges::find(chain, n) != chain.end(); };
+    if (taken_[m] || !fusible_[m] || in_chain(m) || !(out_type(m).shape == out_type(last).shape))
+      return false;
+    const auto only_here = [&](int32_t id) {
+      return !kept_[static_cast<size_t>(id)] &&
+             std::ranges::all_of(readers_[static_cast<size_t>(id)], in_chain);
+    };
+    return std::ranges::all_of(node(m).outputs, only_here) && (last - m < kWindow || operands_are_less(m));
+  }
+  // Is less memory in use if the operands of node m are kept and not its result?
+  bool operands_are_less(size_t m) const {
+    const auto size = [&](const TensorType& t) { return t.shape.empty() ? 0 : byte_size(t.dtype); };
+    uint64_t operands = 0;
+    for (const int32_t id : node(m).inputs)
+      if (id >= 0) operands += size(g_.types[static_cast<size_t>(id)]);
+    return operands <= size(out_type(m));
+  }
+
+  std::set<int32_t> outputs_of(const std::vector<size_t>& chain) const {
+    std::set<int32_t> out;
+    for (const size_t n : chain) out.insert(node(n).outputs.begin(), node(n).outputs.end());
+    return out;
+  }
   std::set<int32_t> inputs_of(const std::vector<size_t>& chain) const {
     std::set<int32_t> in;
     for (const size_t n : chain)
@@ -104,7 +152,9 @@ class Fuser {
 
   const ir::Graph& g_;
   std::vector<bool> fusible_, taken_;
-  std::vector<size_t> updated_at_;  // by value: the node that overwrites it
+  std::vector<size_t> updated_at_, maker_;    // by value: the node that overwrites it, that makes it
+  std::vector<std::vector<size_t>> readers_;  // by value: nodes
+  std::vector<bool> kept_;                    // by value: an output, or the end of a state
 };
 
 }  // namespace

@@ -1,0 +1,89 @@
+#pragma once
+#include <array>
+#include <tuple>
+
+#include "attention_parts.hpp"
+
+// What the kernels of the gradients of attention for warpgroups are told.
+namespace weft::cuda::hopper {
+
+/// kParts: in how many 16-bit parts weights and their gradients are multiplied.
+template <class T, int kDim, int kQueriesOfTile, int kPartsOfWeight, int kBuffersOfScores = 2>
+struct Backward {
+  using Element = T;
+  static constexpr int kD = kDim, kQueries = kQueriesOfTile, kParts = kPartsOfWeight, kGroups = 2,
+                       kKeys = kGroups * kGroupRows, kStages = kD == 64 ? 3 : 2, kBuffers = kBuffersOfScores,
+                       kThreads = (kGroups + 1) * kGroupThreads;
+  /// Tiles of keys: where shared memory suffices, the next one comes while dk and dv of the last one go.
+  static constexpr int kTiles = kD == 128 && kParts == 2 ? 1 : 2;
+  /// Whether registers suffice for products of gradients while weights are made and multiplied.
+  static constexpr bool kOverlaps = kParts == 1 || kD == 64;
+  using KeyTile = Panels<kKeys, kD>;
+  using QueryTile = Panels<kQueries, kD>;
+  using ScoreTile = Panels<kKeys, kQueries>;
+  struct Barriers {
+    Barrier kv_full[kTiles], kv_empty[kTiles], q_full[kStages], dy_full[kStages], empty[kStages];
+  };
+  struct Rows {
+    float lse[kQueries], delta[kQueries];
+  };
+  struct Shared {
+    char k[kTiles][KeyTile::kBytes], v[kTiles][KeyTile::kBytes];
+    char q[kStages][QueryTile::kBytes], dy[kStages][QueryTile::kBytes];
+    char ds[kBuffers][kParts][ScoreTile::kBytes];  ///< rows are keys, columns queries
+    Rows rows[kStages];
+    Barriers barriers;
+  };
+  static constexpr size_t kShared = sizeof(Shared) + kTileAlignment;
+  static_assert(kShared <= 227 * 1024);
+  /// Of a tile of dq each warpgroup makes 64 x 64; where it has no more, they take turns.
+  static constexpr int kPieces = kQueries * kD / (64 * 64);
+  static constexpr bool kWhole = kPieces == kGroups;
+  static_assert(kWhole || kPieces == 1);
+};
+
+struct BackwardMaps {
+  CUtensorMap q, k, v, dy, dk, dv;
+};
+
+/// The memory that kernels of one call share. Rows are padded to whole tiles of queries.
+struct BackwardWork {
+  AttentionSizes sizes;
+  int q_tiles;
+  TileOrder order;     ///< of tiles of keys
+  float *lse, *delta;  ///< [heads, rows]: log2(e) lse, inf where a row sees nothing or is none; sum of y dy
+  float4* dq;          ///< [heads, q_tiles, pieces, 8, 128]: four values of a thread together
+};
+
+template <class B>
+BackwardWork backward_work(const AttentionSizes& s, float* workspace) {
+  BackwardWork w{};
+  w.sizes = s;
+  w.q_tiles = (s.seq_q + B::kQueries - 1) / B::kQueries;
+  w.order = tile_order((s.seq_k + B::kKeys - 1) / B::kKeys, s.heads / s.shared_by * s.batch,
+                       int64_t{8} * s.seq_q * s.dim * s.shared_by);
+  const int64_t rows = s.batch * s.heads * w.q_tiles * B::kQueries;
+  w.dq = reinterpret_cast<float4*>(workspace);
+  w.lse = workspace + rows * B::kD, w.delta = w.lse + rows;
+  return w;
+}
+template <class B>
+int64_t backward_floats(const AttentionSizes& s) {
+  return s.batch * s.heads * ((s.seq_q + B::kQueries - 1) / B::kQueries) * B::kQueries * (B::kD + 2);
+}
+
+template <class B>
+Outcome backward_maps(BackwardMaps& m, DType type, const void* q, const void* k, const void* v,
+                      const void* dy, const void* dk, const void* dv, const AttentionSizes& s) {
+  const std::array<std::tuple<CUtensorMap*, const void*, bool>, 6> all{{{&m.q, q, false},
+                                                                        {&m.k, k, true},
+                                                                        {&m.v, v, true},
+                                                                        {&m.dy, dy, false},
+                                                                        {&m.dk, dk, true},
+                                                                        {&m.dv, dv, true}}};
+  for (const auto& [map, at, of_keys] : all)
+    if (auto made = map_of(*map, type, at, s, of_keys, kGroupRows); !made.good()) return made;
+  return Outcome::ok();
+}
+
+}  // namespace weft::cuda::hopper

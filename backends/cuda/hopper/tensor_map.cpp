@@ -1,0 +1,58 @@
+#include "tensor_map.hpp"
+
+#include <cuda_runtime.h>
+
+namespace weft::cuda::hopper {
+
+using backend::Outcome;
+
+namespace {
+
+using Encode = decltype(&cuTensorMapEncodeTiled);
+
+Encode encoder() {
+  static const Encode function = [] {
+    void* found = nullptr;
+    cudaDriverEntryPointQueryResult result{};
+#if CUDART_VERSION >= 12050
+    const auto error =
+        cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &found, 12000, cudaEnableDefault, &result);
+#else
+    const auto error = cudaGetDriverEntryPoint("cuTensorMapEncodeTiled", &found, cudaEnableDefault, &result);
+#endif
+    if (error != cudaSuccess || result != cudaDriverEntryPointSuccess) found = nullptr;
+    return reinterpret_cast<Encode>(found);
+  }();
+  return function;
+}
+
+constexpr size_t kMostAxes = 5;  // of a map
+
+}  // namespace
+
+Outcome make_tensor_map(CUtensorMap* map, DType dtype, const void* address, std::span<const int64_t> sizes,
+                        std::span<const int64_t> strides, std::span<const int> tile) {
+  const Encode encode = encoder();
+  if (!encode) return Outcome::fail(WEFT_UNAVAILABLE, "the driver has no cuTensorMapEncodeTiled");
+  const size_t rank = sizes.size();
+  if (rank < 2 || rank > kMostAxes || strides.size() != rank - 1 || tile.size() != rank)
+    return Outcome::fail(WEFT_INVALID_ARGUMENT, "a tensor map of {} axes, {} strides and {} sizes of a tile",
+                         rank, strides.size(), tile.size());
+  std::array<cuuint64_t, kMostAxes> size{}, stride{};
+  std::array<cuuint32_t, kMostAxes> box{}, step{};
+  for (size_t i = 0; i < rank; ++i) {
+    size[i] = static_cast<cuuint64_t>(sizes[i]);
+    box[i] = static_cast<cuuint32_t>(tile[i]), step[i] = 1;
+    if (i > 0) stride[i - 1] = static_cast<cuuint64_t>(strides[i - 1]) * byte_size(dtype);
+  }
+  const auto type = dtype == DType::bf16 ? CU_TENSOR_MAP_DATA_TYPE_BFLOAT16 : CU_TENSOR_MAP_DATA_TYPE_FLOAT16;
+  const CUresult made =
+      encode(map, type, static_cast<cuuint32_t>(rank), const_cast<void*>(address), size.data(), stride.data(),
+             box.data(), step.data(), CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+             CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  if (made == CUDA_SUCCESS) return Outcome::ok();
+  return Outcome::fail(WEFT_INVALID_ARGUMENT, "cuTensorMapEncodeTiled: error {} for {} at {}, strides {}",
+                       static_cast<int>(made), sizes, reinterpret_cast<uintptr_t>(address), strides);
+}
+
+}  // namespace weft::cuda::hopper

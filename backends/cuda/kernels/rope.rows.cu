@@ -1,0 +1,56 @@
+#include "../kernels.hpp"
+#include "../rotation.hpp"
+#include "../rows.hpp"
+
+// Rotary embedding.
+namespace weft::cuda {
+
+using namespace backend;
+
+namespace {
+
+TableRows table_rows(std::span<const int64_t> x, std::span<const int64_t> table) {
+  TableRows r{};
+  r.axes = static_cast<int>(x.size()) - 1;
+  const size_t missing = x.size() - table.size();
+  int stride = 1;
+  for (size_t d = x.size() - 1; d-- > 0;) {
+    const int64_t size = d < missing ? 1 : table[d - missing];
+    r.sizes[d] = static_cast<int>(x[d]);
+    r.strides[d] = size == 1 ? 0 : stride;
+    stride *= static_cast<int>(size);
+  }
+  return r;
+}
+
+Support accepts(const OpCall& c) {
+  const TypeView x = c.input(0);
+  if (x.rank() > TableRows::kMostAxes + 1)
+    return Support::no("at most {} axes, got {}", TableRows::kMostAxes + 1, x.rank());
+  return takes_rows(x);
+}
+
+Outcome launch(const Launch& l) {
+  const TensorView x = l.input(0), cosine = l.input(1), sine = l.input(2), y = l.output(0);
+  if (x.size() == 0) return Outcome::ok();
+  const auto range = [](TensorView t) { return Range{t.data(), t.data() + t.bytes()}; };
+  return with_type(x.dtype(), [&]<class T>(T*) {
+    typename Rotation<T>::Piece piece{};
+    piece.x = x.data<const T>(), piece.cosine = cosine.data<const T>(), piece.sine = sine.data<const T>();
+    piece.y = y.data<T>(), piece.n = x.size() / 2, piece.half = static_cast<int>(x.dim(x.rank() - 1) / 2);
+    piece.interleaved = l.call().attr("interleaved").integer();
+    piece.tables = table_rows(x.dims(), cosine.dims());
+    return collect<Rotation<T>>(l, {}, piece, std::array{range(x), range(cosine), range(sine)},
+                                std::array{range(y)});
+  });
+}
+
+}  // namespace
+
+std::span<const KernelRecord> rope_rows() {
+  static const KernelRecord all[] = {
+      {.op = "rope", .variant = "rows", .reads = {"interleaved"}, .accepts = accepts, .launch = launch}};
+  return all;
+}
+
+}  // namespace weft::cuda

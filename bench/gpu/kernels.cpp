@@ -1,0 +1,172 @@
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdio>
+#include <functional>
+#include <string>
+
+#include "weft/backends.h"
+#include "weft/generate.h"
+#include "weft/jit.h"
+#include "weft/ops.h"
+#include "weft/policy_scope.h"
+#include "weft/pretrained.h"
+#include "weft/random.h"
+
+// Microseconds of single ops on a GPU, which scripts/gpu compares with PyTorch's (bench/gpu/kernels.py):
+//
+//   kernels rows|skinny|decode=FOLDER BACKEND PLUGIN...
+//
+// Rows: softmax, norms and cross entropy of 2^26 elements in bf16. Skinny: chains of products of 1 to 16 rows
+// with weights of an 8B model. A program has several calls on different memory, more than the caches hold,
+// and is replayed as one sequence.
+namespace {
+
+using namespace weft;
+using Clock = std::chrono::steady_clock;
+
+constexpr int kRuns = 4, kRounds = 11;
+
+double seconds(Compiled& program, const std::vector<Tensor>& inputs) {
+  for (int i = 0; i < 4; ++i) program(inputs);  // the first runs link and record
+  std::vector<double> times;
+  for (int round = 0; round < kRounds; ++round) {
+    const auto begin = Clock::now();
+    for (int i = 0; i < kRuns; ++i) (void)program.enqueue(inputs);
+    program.wait();
+    times.push_back(std::chrono::duration<double>(Clock::now() - begin).count() / kRuns);
+  }
+  std::ranges::nth_element(times, times.begin() + kRounds / 2);
+  return times[kRounds / 2];
+}
+
+/// Numbers in [-1, 1) from a seed.
+Tensor random(uint64_t seed, std::initializer_list<int64_t> shape, DType dtype = DType::bf16) {
+  int64_t n = 1;
+  for (const int64_t d : shape) n *= d;
+  std::vector<float> all(static_cast<size_t>(std::min<int64_t>(n, 1 << 20)));
+  for (size_t i = 0; i < all.size(); ++i) all[i] = static_cast<float>(2 * unit(random_word(seed, i)) - 1);
+  const int64_t size[] = {static_cast<int64_t>(all.size())};
+  const Tensor piece = Tensor::of(std::span<const float>(all), size, dtype);
+  const int64_t times = (n + size[0] - 1) / size[0];
+  const Tensor many = reshape(broadcast(reshape(piece, {1, size[0]}), {times, size[0]}), {times * size[0]});
+  return reshape(slice(many, 0, 0, n), Shape(shape.begin(), shape.end()));
+}
+
+InputSpec spec_of(const std::string& name, const Tensor& t) { return {name, t.type()}; }
+
+void print(const std::string& op, int64_t rows, int64_t columns, double time, double bytes) {
+  std::printf(
+      R"({"op": "%s", "rows": %lld, "columns": %lld, "microseconds": %.2f, "gigabytes_per_second": %.0f})"
+      "\n",
+      op.c_str(), static_cast<long long>(rows), static_cast<long long>(columns), time * 1e6,
+      bytes / time / 1e9);
+  std::fflush(stdout);
+}
+
+/// Four calls of an op on different inputs. `passes`: how often it must read or write all elements.
+void measure_rows(const std::string& op, int64_t columns, double passes,
+                  const std::function<Tensor(const Tensor&)>& f) {
+  constexpr int64_t kElements = int64_t{1} << 26;
+  constexpr int kCalls = 4;
+  std::vector<Tensor> inputs;
+  std::vector<InputSpec> specs;
+  for (int i = 0; i < kCalls; ++i) {
+    inputs.push_back(random(static_cast<uint64_t>(i + 1), {kElements / columns, columns}));
+    specs.push_back(spec_of("x" + std::to_string(i), inputs.back()));
+  }
+  auto program = compile(
+      [&](const std::vector<Tensor>& in) {
+        std::vector<Tensor> out;
+        for (const Tensor& x : in) out.push_back(f(x));
+        return out;
+      },
+      specs);
+  print(op, kElements / columns, columns, seconds(program, inputs) / kCalls, passes * kElements * 2);
+}
+
+void measure_all_rows() {
+  for (const int64_t columns : {1024, 4096, 16384, 32768, 131072}) {
+    const Tensor weight = random(7, {columns}), bias = random(8, {columns});
+    const int64_t count = (int64_t{1} << 26) / columns;
+    const Tensor target =
+        cast(random(9, {count}, DType::f32) * Tensor::scalar(500) + Tensor::scalar(500), DType::i32);
+    measure_rows("softmax", columns, 2, [](const Tensor& x) { return softmax(x); });
+    measure_rows("layer_norm", columns, 2, [&](const Tensor& x) { return layer_norm(x, weight, bias); });
+    measure_rows("rms_norm", columns, 2, [&](const Tensor& x) { return rms_norm(x, weight); });
+    measure_rows("cross_entropy", columns, 1, [&](const Tensor& x) { return cross_entropy(x, target); });
+  }
+}
+
+/// A chain of products, each of which needs the one before: there and back between two widths.
+void measure_skinny(int64_t rows, int64_t in, int64_t out) {
+  const int64_t pairs = (int64_t{1} << 29) / (2 * 2 * in * out) + 1;
+  std::vector<Tensor> weights;
+  for (int64_t i = 0; i < pairs; ++i) {
+    weights.push_back(random(static_cast<uint64_t>(2 * i), {out, in}) * Tensor::scalar(0.03, DType::bf16));
+    weights.push_back(random(static_cast<uint64_t>(2 * i + 1), {in, out}) *
+                      Tensor::scalar(0.03, DType::bf16));
+  }
+  const Tensor x = random(1, {rows, in});
+  auto program = compile(
+      [&](const std::vector<Tensor>& inputs) {
+        Tensor y = inputs[0];
+        for (const Tensor& w : weights) y = linear(y, w);
+        return std::vector<Tensor>{y};
+      },
+      {spec_of("x", x)});
+  const auto calls = static_cast<double>(weights.size());
+  print("linear " + std::to_string(in) + "-" + std::to_string(out), rows, in, seconds(program, {x}) / calls,
+        2.0 * static_cast<double>(in * out));
+}
+
+/// Steps of a decoder of bf16 after 512 tokens, a token each, without the choice of tokens.
+void measure_decoding(const std::string& folder) {
+  const auto model = nn::load_pretrained(folder, DType::bf16);
+  nn::Decoder decoder(*model, {.capacity = 1024, .compile = {.name = "decoder", .take_captured = true}});
+  const std::vector<int32_t> prompt(512, 5);
+  const std::span<const int32_t> tokens(prompt), one = tokens.first(1);
+  decoder.read({&tokens, 1});
+  std::vector<double> times;
+  for (int i = 0; i < 64; ++i) {
+    const auto begin = Clock::now();
+    decoder.read({&one, 1});
+    times.push_back(std::chrono::duration<double>(Clock::now() - begin).count());
+  }
+  std::ranges::nth_element(times, times.begin() + 32);
+  const auto whole = [](int32_t x) {
+    return Tensor::of(std::span<const int32_t>(&x, 1), std::array<int64_t, 1>{1}, DType::i32);
+  };
+  const std::vector<Tensor> inputs = {whole(5), whole(512), Tensor::of({0, 1}, {2}, DType::i32)};
+  Compiled program = decoder.program();
+  std::printf(R"({"decoding": "%s", "microseconds": %.1f, "with_copies": %.1f})"
+              "\n",
+              folder.c_str(), seconds(program, inputs) * 1e6, times[32] * 1e6);
+}
+
+int run(int n, char** arguments) {
+  for (int i = 3; i < n; ++i) load_backend(arguments[i]);
+  set_default_backend(arguments[2]);
+  const NoGrad off;
+  const std::string what = arguments[1];
+  if (what == "rows") return measure_all_rows(), 0;
+  if (what.starts_with("decode=")) return measure_decoding(what.substr(7)), 0;
+  for (const int64_t rows : {1, 2, 4, 8, 16}) {
+    measure_skinny(rows, 4096, 4096);
+    measure_skinny(rows, 4096, 1024);
+    measure_skinny(rows, 4096, 12288);
+  }
+  return 0;
+}
+
+}  // namespace
+
+int main(int n, char** arguments) {
+  if (n < 3) return std::fprintf(stderr, "kernels rows|skinny BACKEND PLUGIN...\n"), 2;
+  try {
+    return run(n, arguments);
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "kernels: %s\n", e.what());
+    return 1;
+  }
+}

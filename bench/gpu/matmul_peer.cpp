@@ -1,0 +1,83 @@
+#include "matmul_peer.h"
+
+#include <cublasLt.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+namespace {
+
+constexpr size_t kWorkspace = size_t{64} << 20;
+
+void require(cublasStatus_t status, const char* what) {
+  if (status == CUBLAS_STATUS_SUCCESS) return;
+  std::printf("%s: cuBLAS status %d\n", what, static_cast<int>(status));
+  std::exit(1);
+}
+#define REQUIRE(call) require((call), #call)
+
+cublasLtMatrixLayout_t layout(bool bf16, int64_t rows, int64_t columns, int64_t batch) {
+  cublasLtMatrixLayout_t made = nullptr;
+  // Row-major rows x columns are column-major columns x rows.
+  REQUIRE(cublasLtMatrixLayoutCreate(&made, bf16 ? CUDA_R_16BF : CUDA_R_16F, static_cast<uint64_t>(columns),
+                                     static_cast<uint64_t>(rows), columns));
+  const auto count = static_cast<int32_t>(batch);
+  const int64_t stride = rows * columns;
+  REQUIRE(cublasLtMatrixLayoutSetAttribute(made, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &count, sizeof count));
+  REQUIRE(cublasLtMatrixLayoutSetAttribute(made, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &stride,
+                                           sizeof stride));
+  return made;
+}
+
+}  // namespace
+
+struct Peer::State {
+  cublasLtHandle_t handle{};
+  cublasLtMatmulDesc_t operation{};
+  cublasLtMatrixLayout_t a{}, b{}, c{};
+  cublasLtMatmulAlgo_t algorithm{};
+  void* workspace = nullptr;
+};
+
+Peer::Peer(int64_t m, int64_t n, int64_t k, int64_t batch, bool transpose_a, bool transpose_b, bool bf16)
+    : state_(new State) {
+  State& s = *state_;
+  REQUIRE(cublasLtCreate(&s.handle));
+  REQUIRE(cublasLtMatmulDescCreate(&s.operation, CUBLAS_COMPUTE_32F, CUDA_R_32F));
+  // c' = b' a' of column-major matrices.
+  const cublasOperation_t of_first = transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N,
+                          of_second = transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N;
+  REQUIRE(
+      cublasLtMatmulDescSetAttribute(s.operation, CUBLASLT_MATMUL_DESC_TRANSA, &of_first, sizeof of_first));
+  REQUIRE(
+      cublasLtMatmulDescSetAttribute(s.operation, CUBLASLT_MATMUL_DESC_TRANSB, &of_second, sizeof of_second));
+  s.a = layout(bf16, transpose_b ? n : k, transpose_b ? k : n, batch);
+  s.b = layout(bf16, transpose_a ? k : m, transpose_a ? m : k, batch);
+  s.c = layout(bf16, m, n, batch);
+  cublasLtMatmulPreference_t preference = nullptr;
+  REQUIRE(cublasLtMatmulPreferenceCreate(&preference));
+  REQUIRE(cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
+                                               &kWorkspace, sizeof kWorkspace));
+  cublasLtMatmulHeuristicResult_t result{};
+  int found = 0;
+  REQUIRE(cublasLtMatmulAlgoGetHeuristic(s.handle, s.operation, s.a, s.b, s.c, s.c, preference, 1, &result,
+                                         &found));
+  s.algorithm = result.algo;
+  cublasLtMatmulPreferenceDestroy(preference);
+  if (found == 0 || cudaMalloc(&s.workspace, kWorkspace) != cudaSuccess) std::exit(1);
+}
+
+Peer::~Peer() {
+  cudaFree(state_->workspace);
+  cublasLtMatrixLayoutDestroy(state_->a), cublasLtMatrixLayoutDestroy(state_->b);
+  cublasLtMatrixLayoutDestroy(state_->c), cublasLtMatmulDescDestroy(state_->operation);
+  cublasLtDestroy(state_->handle);
+  delete state_;
+}
+
+bool Peer::run(const void* a, const void* b, void* c, cudaStream_t stream) const {
+  const float one = 1, zero = 0;
+  const State& s = *state_;
+  return cublasLtMatmul(s.handle, s.operation, &one, b, s.a, a, s.b, &zero, c, s.c, c, s.c, &s.algorithm,
+                        s.workspace, kWorkspace, stream) == CUBLAS_STATUS_SUCCESS;
+}
