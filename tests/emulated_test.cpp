@@ -44,13 +44,27 @@ std::string check(const std::string& arguments, const std::string& settings = ""
   return weft_prints("check " + std::string(kPlugin) + " --seed 7 " + arguments, settings);
 }
 
-constexpr const char* kKernels[] = {"attention.flash",         "attention_grad.flash", "softmax.rows",
-                                    "softmax_grad.rows",       "layer_norm.rows",      "layer_norm_grad.rows",
-                                    "rms_norm.rows",           "rms_norm_grad.rows",   "cross_entropy.rows",
-                                    "cross_entropy_grad.rows", "scatter_add.rows",     "sum.columns",
-                                    "global_norm_clip.pieces", "cast.pieces",          "assign.pieces",
-                                    "mean_square.pieces",      "gelu.elements",        "gelu_grad.elements",
-                                    "linear.skinny",           "rope.rows",            "ragged_cache_append.rows",
+constexpr const char* kKernels[] = {"attention.flash",
+                                    "attention_grad.flash",
+                                    "softmax.rows",
+                                    "softmax_grad.rows",
+                                    "layer_norm.rows",
+                                    "layer_norm_grad.rows",
+                                    "rms_norm.rows",
+                                    "rms_norm_grad.rows",
+                                    "cross_entropy.rows",
+                                    "cross_entropy_grad.rows",
+                                    "scatter_add.rows",
+                                    "sum.columns",
+                                    "global_norm_clip.pieces",
+                                    "cast.pieces",
+                                    "assign.pieces",
+                                    "mean_square.pieces",
+                                    "gelu.elements",
+                                    "gelu_grad.elements",
+                                    "linear.skinny",
+                                    "rope.rows",
+                                    "ragged_cache_append.rows",
                                     "ragged_attention.split"};
 
 std::string op_of(std::string_view kernel) { return std::string(kernel.substr(0, kernel.find('.'))); }

@@ -61,7 +61,7 @@ struct Queue {
   bool captured = false;      ///< What is launched is recorded, and does not run.
   float* partials = nullptr;  ///< kPartials of them and the counters, of who made the queue
   int* counters() const { return reinterpret_cast<int*>(partials + kPartials); }
-  Outcome kept{};  ///< an error that a copy met: the next synchronize's
+  Outcome kept{};                          ///< an error that a copy met: the next synchronize's
   std::mutex collecting{};                 ///< Guards what follows.
   std::unique_ptr<Collected> collected{};  ///< Work that waits for more of its kind.
   Recent recent{};                         ///< what was launched last
