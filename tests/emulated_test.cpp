@@ -103,7 +103,9 @@ TEST(Emulated, ACompiledTrainingStepIsRight) {
   EXPECT_EQ(times(plan, "  emulated.region.guards "), times(plan, "  emulated.adamw_step.pieces ") - 1)
       << "the embedding has two gradients, which are added first\n"
       << plan;
-  EXPECT_EQ(times(plan, ".add."), 3u) << "of embeddings, and of two layers to the residual\n" << plan;
+  EXPECT_EQ(times(plan, ".add."), 12u) << "of embeddings, of two layers to the residual, of six biases, "
+                                          "which no product adds here, and three of gradients\n"
+                                       << plan;
 }
 
 // A provider that refused everything would be right, too.
