@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <string>
 #include <vector>
 
 #include "../../backends/cuda/hopper/matmul_call.hpp"
@@ -112,8 +113,8 @@ float* sums(const MatmulCall& call) {
 int most_shares = 16;
 
 struct Way {
-  const char* name;
-  std::function<Outcome(MatmulCall, cudaStream_t)> run;
+  std::string name;
+  std::function<Outcome(const MatmulCall&, cudaStream_t)> run;
 };
 
 int multiprocessors() {
@@ -136,35 +137,34 @@ void launch(void (*kernel)(P...), unsigned blocks, unsigned threads, uint32_t sh
   REQUIRE(cudaLaunchKernelEx(&config, kernel, arguments...));
 }
 
-template <class Tiles>
-Way way(const char* name, int group) {
-  return {name, [group](MatmulCall call, cudaStream_t stream) {
-            const auto start = [&](unsigned blocks, unsigned threads, uint32_t shared, auto* kernel,
-                                   const auto&... arguments) {
-              REQUIRE(cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel),
-                                           cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                           static_cast<int>(shared)));
-              launch(kernel, blocks, threads, shared, stream, arguments...);
-              return Outcome::ok();
-            };
-            static const int n = multiprocessors();
-            call.shares = division_of<Tiles>(call, most_shares).shares;
-            call.sums = sums(call);
-            return call.dtype == DType::bf16 ? run_matmul_of<bf16, Tiles>(call, n, group, start)
-                                             : run_matmul_of<f16, Tiles>(call, n, group, start);
-          }};
+Outcome run(MatmulCall call, int way, cudaStream_t stream) {
+  const auto start = [&](unsigned blocks, unsigned threads, uint32_t shared, auto* kernel,
+                         const auto&... arguments) {
+    REQUIRE(cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel),
+                                 cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared)));
+    launch(kernel, blocks, threads, shared, stream, arguments...);
+    return Outcome::ok();
+  };
+  static const int n = multiprocessors();
+  return with_tiles(way, [&]<class Tiles>(Tiles*) {
+    call.shares = division_of<Tiles>(call, most_shares).shares;
+    call.sums = sums(call);
+    return call.dtype == DType::bf16 ? run_matmul_of<bf16, Tiles>(call, n, start)
+                                     : run_matmul_of<f16, Tiles>(call, n, start);
+  });
 }
 
-std::vector<Way> ways(const char* only) {
-  constexpr Work together = Work::together, in_turns = Work::in_turns;
-  std::vector<Way> all = {way<Tiling<256, 1, 4, 2, together>>("256 pairs", 16),
-                          way<Tiling<128, 1, 6, 1, together>>("128 together", 16),
-                          way<Tiling<128, 2, 6, 1, in_turns>>("128", 16),
-                          way<Tiling<128, 2, 6, 2, in_turns>>("128 pairs", 16),
-                          way<Tiling<192, 2, 4, 1, in_turns>>("192", 16),
-                          way<Tiling<192, 2, 4, 2, in_turns>>("192 pairs", 8),
-                          way<Tiling<192, 2, 4, 2, in_turns>>("192 pairs 16", 16)};
-  std::erase_if(all, [&](const Way& w) { return !std::strstr(w.name, only); });
+/// Each way to tile, and the one that the backend takes.
+std::vector<Way> ways() {
+  std::vector<Way> all;
+  for (int i = 0; i < kWays; ++i)
+    all.push_back({std::to_string(with_tiles(i, []<class Tiles>(Tiles*) { return Tiles::kColumns; })),
+                   [i](const MatmulCall& call, cudaStream_t stream) { return run(call, i, stream); }});
+  all.push_back({"best", [](const MatmulCall& call, cudaStream_t stream) {
+                   int way = 0;
+                   best_division(call, most_shares, &way);
+                   return run(call, way, stream);
+                 }});
   return all;
 }
 
@@ -182,7 +182,7 @@ bool check(const Way& w, MatmulCall call, std::vector<uint16_t>& bits) {
   REQUIRE(cudaMemcpy(errors, none, sizeof none, cudaMemcpyDefault));
   call.a = a.at, call.b = b.at, call.c = c.at, call.bias = call.bias ? bias.at : nullptr;
   const Outcome ran = w.run(call, nullptr);
-  if (!ran.good()) std::printf("%s: %s\n", w.name, ran.text.c_str());
+  if (!ran.good()) std::printf("%s: %s\n", w.name.c_str(), ran.text.c_str());
   const auto blocks = static_cast<unsigned>((call.m * call.n * call.batch + 255) / 256);
   if (call.dtype == DType::bf16)
     compare<bf16><<<blocks, 256>>>(call, static_cast<bf16*>(before.at), static_cast<bf16*>(c.at), errors);
@@ -200,7 +200,7 @@ bool check(const Way& w, MatmulCall call, std::vector<uint16_t>& bits) {
     std::printf(
         "WRONG %s: %lld x %lld x %lld, batch %lld, a%s b%s, bias %d, accumulate %d: %llu wrong, "
         "first at row %lld column %lld, largest error %.3g, memory behind it %s, bits %s\n",
-        w.name, (long long)call.m, (long long)call.n, (long long)call.k, (long long)call.batch,
+        w.name.c_str(), (long long)call.m, (long long)call.n, (long long)call.k, (long long)call.batch,
         call.transpose_a ? "'" : "", call.transpose_b ? "'" : "", call.bias != nullptr, call.accumulate,
         found[0], found[0] ? (long long)found[1] / call.n % call.m : -1,
         found[0] ? (long long)found[1] % call.n : -1, found[2] * 0x1p-20,
@@ -208,14 +208,14 @@ bool check(const Way& w, MatmulCall call, std::vector<uint16_t>& bits) {
   return good;
 }
 
-int check_all(const char* only) {
+int check_all() {
   int wrong = 0;
   const int64_t sizes[][4] = {{128, 256, 64, 1},    {128, 256, 512, 1},   {256, 256, 64, 1},
                               {8, 8, 8, 1},         {200, 264, 72, 1},    {72, 520, 1000, 3},
                               {1000, 1512, 328, 2}, {4104, 776, 2048, 1}, {264, 136, 8200, 1},
                               {8, 1032, 4096, 2}};
   std::vector<std::vector<uint16_t>> bits(std::size(sizes) * 16), none(1);
-  for (const Way& w : ways(only))
+  for (const Way& w : ways())
     for (const int shares : {1, 16}) {
       int right = 0;
       most_shares = shares;
@@ -228,7 +228,7 @@ int check_all(const char* only) {
           check(w, call, shares == 1 ? bits[s * 16 + i] : none[0]) ? ++right : ++wrong;
           if (wrong > 40) return 1;
         }
-      std::printf("%s, up to %d shares: %d right\n", w.name, shares, right);
+      std::printf("%s, up to %d shares: %d right\n", w.name.c_str(), shares, right);
     }
   return wrong != 0;
 }
@@ -241,14 +241,14 @@ double median_ms(std::vector<float> times) {
 }
 
 /// Each way's median of some launches, all ways in turns, so that they share the GPU's temperature.
-void time_all(MatmulCall call, const char* name, const char* only, int rounds) {
+void time_all(MatmulCall call, const char* name, int rounds) {
   const Memory a(call.m * call.k * call.batch, call.dtype, 1), b(call.k * call.n * call.batch, call.dtype, 2),
       c(call.m * call.n * call.batch, call.dtype, 3);
   call.a = a.at, call.b = b.at, call.c = c.at;
-  std::vector<Way> all = ways(only);
+  std::vector<Way> all = ways();
   const Peer peer(call.m, call.n, call.k, call.batch, call.transpose_a, call.transpose_b,
                   call.dtype == DType::bf16);
-  all.push_back({"cuBLASLt", [&](MatmulCall to, cudaStream_t stream) {
+  all.push_back({"cuBLASLt", [&](const MatmulCall& to, cudaStream_t stream) {
                    return peer.run(to.a, to.b, to.c, stream) ? Outcome::ok()
                                                              : Outcome::fail(WEFT_DEVICE, "cuBLASLt");
                  }});
@@ -264,7 +264,7 @@ void time_all(MatmulCall call, const char* name, const char* only, int rounds) {
       REQUIRE(cudaEventRecord(begin));
       for (int n = 0; n < launches; ++n)
         if (const Outcome ran = all[i].run(call, nullptr); !ran.good())
-          std::printf("%s: %s\n", all[i].name, ran.text.c_str());
+          std::printf("%s: %s\n", all[i].name.c_str(), ran.text.c_str());
       REQUIRE(cudaEventRecord(end));
       REQUIRE(cudaEventSynchronize(end));
       float ms = 0;
@@ -273,14 +273,14 @@ void time_all(MatmulCall call, const char* name, const char* only, int rounds) {
     }
   std::printf("%s %lld x %lld x %lld:", name, (long long)call.m, (long long)call.n, (long long)call.k);
   for (size_t i = 0; i < all.size(); ++i)
-    std::printf("  %s %.0f", all[i].name, flops / median_ms(times[i]) * 1e-9);
+    std::printf("  %s %.0f", all[i].name.c_str(), flops / median_ms(times[i]) * 1e-9);
   std::printf("\n");
   cudaEventDestroy(begin), cudaEventDestroy(end);
 }
 
-void time_shapes(const char* only) {
-  const auto time = [only](const char* name, int64_t m, int64_t n, int64_t k, bool ta, bool tb) {
-    time_all({.m = m, .n = n, .k = k, .transpose_a = ta, .transpose_b = tb}, name, only, 5);
+void time_shapes() {
+  const auto time = [](const char* name, int64_t m, int64_t n, int64_t k, bool ta, bool tb) {
+    time_all({.m = m, .n = n, .k = k, .transpose_a = ta, .transpose_b = tb}, name, 9);
   };
   for (const int64_t n : {4096, 8192}) {
     time("a b'", n, n, n, false, true);
@@ -303,9 +303,8 @@ void time_shapes(const char* only) {
 
 int main(int n, char** arguments) {
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
-  const char* const only = n > 2 ? arguments[2] : "";
-  if (n > 1 && !std::strcmp(arguments[1], "check")) return check_all(only);
-  if (n > 1 && !std::strcmp(arguments[1], "time")) return time_shapes(only), 0;
-  std::fprintf(stderr, "matmul check | time [part of the ways' names]\n");
+  if (n == 2 && !std::strcmp(arguments[1], "check")) return check_all();
+  if (n == 2 && !std::strcmp(arguments[1], "time")) return time_shapes(), 0;
+  std::fprintf(stderr, "matmul check | time\n");
   return 2;
 }

@@ -3,10 +3,9 @@
 
 // A product of 16-bit matrices, added up in f32: c = a b, c = a b + bias or c += a b. A block stays on its
 // multiprocessor and takes tile after tile of c. One of its threads copies slices of a and b, 64 of k wide,
-// into a ring of stages; two warpgroups multiply them, 64 rows of the tile or twice as many each, and store
-// the tile while the ring fills with slices of the next one. Two blocks that share columns of c can form a
-// cluster, and copy half of b's slice each for both. (The division of work is that of CUTLASS's persistent
-// kernels for Hopper.)
+// into a ring of stages, and two warpgroups take turns: while one multiplies a tile, the other stores the one
+// before it. (Such kernels are known from CUTLASS, which calls them persistent, warp-specialized and
+// "pingpong".)
 namespace weft::cuda::hopper {
 
 /// The block's shared memory.
@@ -28,7 +27,7 @@ struct Stages {
   __device__ void init() const {
     for (int i = 0; i < Tiles::kStages; ++i) {
       full[i].init(1);
-      empty[i].init(Tiles::kConsumersOfTile * 4 * Tiles::kCluster);  // their warps
+      empty[i].init(4);  // the warps of a consumer
     }
     show_barriers();
   }
@@ -48,34 +47,14 @@ struct RingPlace {
   }
 };
 
-/// Copies this block's slice of a.
-template <class Tiles, Lies of_a>
-__device__ void load_a(char* to, const CUtensorMap& a, Barrier& full, int row, int k, int batch) {
-  if constexpr (of_a == Lies::along_k) {
-    load_tile(to, a, full, k, row, batch);
+/// Copies a slice of as many rows of a, or columns of b, as a tile has. `at` is the first of them.
+template <Lies lies>
+__device__ void load_slice(char* to, const CUtensorMap& map, Barrier& full, int size, int at, int k,
+                           int batch) {
+  if constexpr (lies == Lies::along_k) {
+    load_tile(to, map, full, k, at, batch);
   } else {
-    for (int m = 0; m < Tiles::kRows; m += 64) load_tile(to + m * kSlice * 2, a, full, row + m, k, batch);
-  }
-}
-
-/// Copies the slice of b, or for all blocks of the cluster the part that is this block's: some columns, or
-/// some of k.
-template <class Tiles, Lies of_b>
-__device__ void load_b(char* to, const CUtensorMap& b, Barrier& full, int rank, int column, int k,
-                       int batch) {
-  const auto copy = [&](char* tile, int x, int y) {
-    if constexpr (Tiles::kCluster > 1)
-      load_tile_for((1 << Tiles::kCluster) - 1, tile, b, full, x, y, batch);
-    else
-      load_tile(tile, b, full, x, y, batch);
-  };
-  constexpr int kSize = of_b == Lies::along_k ? Tiles::kColumns : kSlice, kShare = kSize / Tiles::kCluster;
-  const int first = rank * kShare;
-  to += first * kSwizzledRow;
-  if constexpr (of_b == Lies::along_k) {
-    copy(to, k, column + first);
-  } else {
-    for (int n = 0; n < Tiles::kColumns; n += 64) copy(to + n * kSlice * 2, column + n, k + first);
+    for (int m = 0; m < size; m += 64) load_tile(to + m * kSlice * 2, map, full, at + m, k, batch);
   }
 }
 
@@ -83,56 +62,46 @@ __device__ void load_b(char* to, const CUtensorMap& b, Barrier& full, int rank, 
 template <class Tiles, Lies of_a, Lies of_b>
 __device__ void load_slices(const Stages<Tiles>& stages, const CUtensorMap& a, const CUtensorMap& b,
                             const MatmulTask& task) {
-  const int rank = Tiles::kCluster > 1 ? static_cast<int>(block_of_cluster()) : 0;
   RingPlace<Tiles::kStages> ring;
-  for (int unit = blockIdx.x / Tiles::kCluster; unit < unit_count<Tiles>(task);
-       unit += gridDim.x / Tiles::kCluster) {
-    const TilePlace place = place_of<Tiles>(task, unit);
-    const int row = (place.row + rank) * Tiles::kRows, column = place.column * Tiles::kColumns;
-    const Slices slices(task, place);
-    for (int i = slices.begin; i < slices.end; ++i, ring.next()) {
+  for (int tile = blockIdx.x; tile < task.tiles(); tile += gridDim.x) {
+    const TilePlace place = place_of(task, tile);
+    const int row = place.row * kTileRows, column = place.column * Tiles::kColumns;
+    for (int i = place.first_slice; i < place.end_slice; ++i, ring.next()) {
       Barrier& full = stages.full[ring.stage];
       stages.empty[ring.stage].wait(ring.phase ^ 1);
       full.arrive_expecting(Tiles::kBytesOfStage);
-      load_a<Tiles, of_a>(stages.a(ring.stage), a, full, row, i * kSlice, place.batch * task.a_step);
-      load_b<Tiles, of_b>(stages.b(ring.stage), b, full, rank, column, i * kSlice, place.batch * task.b_step);
+      load_slice<of_a>(stages.a(ring.stage), a, full, kTileRows, row, i * kSlice, place.batch * task.a_step);
+      load_slice<of_b>(stages.b(ring.stage), b, full, Tiles::kColumns, column, i * kSlice,
+                       place.batch * task.b_step);
     }
   }
 }
 
-/// Says that this warp has read a stage.
-template <class Tiles>
-__device__ void release_stage(Barrier& empty) {
-  const int lane = static_cast<int>(threadIdx.x) % kWarp;
-  if constexpr (Tiles::kCluster > 1) {
-    if (lane < Tiles::kCluster) empty.arrive_at(static_cast<uint32_t>(lane));
-  } else {
-    if (lane == 0) empty.arrive();
-  }
-}
-
-/// Multiplies the slices of one tile: the `of_tile`-th consumer's rows. All its stages are released at the
-/// end. Calls `after_last` when the last slice has come and its products are begun.
+/// Multiplies the slices of one tile. All its stages are released at the end. Calls `after_last` when the
+/// last slice has come and its products are begun.
 template <class T, class Tiles, Lies of_a, Lies of_b, class After>
-__device__ void multiply_tile(float (&c)[Tiles::kParts][Tiles::kColumns / 2], const Stages<Tiles>& stages,
-                              RingPlace<Tiles::kStages>& ring, int of_tile, int slices, After after_last) {
+__device__ void multiply_tile(float (&c)[kParts][Tiles::kColumns / 2], const Stages<Tiles>& stages,
+                              RingPlace<Tiles::kStages>& ring, int slices, After after_last) {
+  const auto release = [&](int stage) {
+    if (threadIdx.x % kWarp == 0) stages.empty[stage].arrive();
+  };
   int before = ring.stage;
   for (int i = 0; i < slices; ++i) {
     stages.full[ring.stage].wait(ring.phase);
-    const char* const rows = stages.a(ring.stage) + of_tile * Tiles::kParts * kBlockBytes;
+    const char* const a = stages.a(ring.stage);
     const uint64_t b = operand_at<of_b>(stages.b(ring.stage), kBlockBytes);
     begin_products();
 #pragma unroll
     for (int k = 0; k < kSlice / 16; ++k)
 #pragma unroll
-      for (int part = 0; part < Tiles::kParts; ++part)
+      for (int part = 0; part < kParts; ++part)
         Product<T, Tiles::kColumns, of_a, of_b>::run(
-            c[part], operand_at<of_a>(rows + part * kBlockBytes, kBlockBytes) + k * kNextSixteen<of_a>,
+            c[part], operand_at<of_a>(a + part * kBlockBytes, kBlockBytes) + k * kNextSixteen<of_a>,
             b + k * kNextSixteen<of_b>, i > 0 || k > 0);
     end_of_products();
     if (i > 0) {
       wait_for_products<1>();
-      release_stage<Tiles>(stages.empty[before]);
+      release(before);
     }
     before = ring.stage;
     ring.next();
@@ -140,8 +109,8 @@ __device__ void multiply_tile(float (&c)[Tiles::kParts][Tiles::kColumns / 2], co
   after_last();
   wait_for_products<0>();
 #pragma unroll
-  for (int part = 0; part < Tiles::kParts; ++part) hold(c[part]);
-  release_stage<Tiles>(stages.empty[before]);
+  for (int part = 0; part < kParts; ++part) hold(c[part]);
+  release(before);
 }
 
 /// Turns of the two consumers. A phase of a barrier is known by one bit, so a consumer must not wait for a
@@ -159,39 +128,36 @@ class Turns {
   int consumer_;
 };
 
-/// Multiplies and stores this consumer's part of the block's tiles.
+/// Multiplies and stores every second one of the block's tiles.
 template <class T, class Tiles, Lies of_a, Lies of_b>
 __device__ void multiply_tiles(const Stages<Tiles>& stages, const CUtensorMap& c, const MatmulTask& task) {
-  const int consumer = static_cast<int>(threadIdx.x) / 128 - 1, of_tile = Tiles::kInTurns ? 0 : consumer;
-  const int rank = Tiles::kCluster > 1 ? static_cast<int>(block_of_cluster()) : 0;
-  const int units = unit_count<Tiles>(task), step = static_cast<int>(gridDim.x) / Tiles::kCluster;
+  const int consumer = static_cast<int>(threadIdx.x) / 128 - 1, tiles = task.tiles(),
+            step = static_cast<int>(gridDim.x);
   RingPlace<Tiles::kStages> ring;
-  const Turns turns(Tiles::kInTurns ? consumer : 0);
-  bool mine = !Tiles::kInTurns || consumer == 0;
-  for (int unit = blockIdx.x / Tiles::kCluster; unit < units; unit += step) {
-    const TilePlace place = place_of<Tiles>(task, unit);
-    const Slices slices(task, place);
-    if (mine) {
-      float results[Tiles::kParts][Tiles::kColumns / 2];
-      if (Tiles::kInTurns) turns.take();
-      multiply_tile<T, Tiles, of_a, of_b>(results, stages, ring, of_tile, slices.end - slices.begin, [&] {
-        if (Tiles::kInTurns && unit + step < units) turns.give();
-      });
-      const int row = (place.row + rank) * Tiles::kRows + of_tile * Tiles::kParts * kPart;
-      if (task.sums)
-        store_sums<Tiles>(results, task, row, place);
-      else
-        store_results<T, Tiles>(results, c, stages.buffers(consumer), task, row, place, consumer);
-    } else {
-      ring.skip(slices.end - slices.begin);
+  const Turns turns(consumer);
+  bool mine = consumer == 0;
+  for (int tile = blockIdx.x; tile < tiles; tile += step, mine = !mine) {
+    const TilePlace place = place_of(task, tile);
+    const int slices = place.end_slice - place.first_slice;
+    if (!mine) {
+      ring.skip(slices);
+      continue;
     }
-    if (Tiles::kInTurns) mine = !mine;
+    float results[kParts][Tiles::kColumns / 2];
+    turns.take();
+    multiply_tile<T, Tiles, of_a, of_b>(results, stages, ring, slices, [&] {
+      if (tile + step < tiles) turns.give();
+    });
+    if (task.sums)
+      store_sums<Tiles>(results, task, place);
+    else
+      store_results<T, Tiles>(results, c, stages.buffers(consumer), task, place, consumer);
   }
   if (threadIdx.x % 128 == 0) wait_until_stored<0>();
 }
 
 template <class T, class Tiles, Lies of_a, Lies of_b>
-__global__ void __cluster_dims__(Tiles::kCluster, 1, 1) __launch_bounds__(kMatmulThreads, 1)
+__global__ void __launch_bounds__(kMatmulThreads, 1)
     matmul_tiles(const __grid_constant__ CUtensorMap a, const __grid_constant__ CUtensorMap b,
                  const __grid_constant__ CUtensorMap c, const __grid_constant__ MatmulTask task) {
   extern __shared__ __align__(1024) char matmul_shared[];
@@ -200,22 +166,17 @@ __global__ void __cluster_dims__(Tiles::kCluster, 1, 1) __launch_bounds__(kMatmu
     prefetch(a), prefetch(b), prefetch(c);
     stages.init();
   }
-  if constexpr (Tiles::kCluster > 1)
-    sync_cluster();
-  else
-    sync_block();
+  sync_block();
   wait_for_kernels_before();
   let_next_kernel_start();
   // 168 registers for each thread become 24 for those that copy and 240 for those that multiply.
   if (threadIdx.x < 128) {
     give_registers<24>();
     if (threadIdx.x == 0) load_slices<Tiles, of_a, of_b>(stages, a, b, task);
-    sync_warp();
   } else {
     take_registers<240>();
     multiply_tiles<T, Tiles, of_a, of_b>(stages, c, task);
   }
-  if constexpr (Tiles::kCluster > 1) sync_cluster();  // the other block copies to this one's memory
 }
 
 }  // namespace weft::cuda::hopper

@@ -44,18 +44,18 @@ __device__ void add_to_results(float* c, const MatmulTask& task, int row, int co
   }
 }
 
-/// Stores this consumer's rows of a tile, 64 x 64 elements at a time, by way of its two buffers.
+/// Stores a tile, 64 x 64 elements at a time, by way of this consumer's two buffers.
 template <class T, class Tiles>
-__device__ void store_results(float (&c)[Tiles::kParts][Tiles::kColumns / 2], const CUtensorMap& to,
-                              char* buffers, const MatmulTask& task, int row, const TilePlace& place,
-                              int consumer) {
+__device__ void store_results(float (&c)[kParts][Tiles::kColumns / 2], const CUtensorMap& to, char* buffers,
+                              const MatmulTask& task, const TilePlace& place, int consumer) {
   constexpr int kBlocks = Tiles::kColumns / 64;
-  static_assert(Tiles::kParts * kBlocks % kStoreBuffers == 0, "each tile begins with the first buffer");
+  static_assert(kParts * kBlocks % kStoreBuffers == 0, "each tile begins with the first buffer");
   const int column = place.column * Tiles::kColumns;
   const int thread = static_cast<int>(threadIdx.x) % 128, warp = thread / kWarp, lane = thread % kWarp;
-  const int of_matrix = 16 * warp + lane % 8 + 8 * (lane / 8 % 2), half = lane / 16;
+  const int row = place.row * kTileRows, of_matrix = 16 * warp + lane % 8 + 8 * (lane / 8 % 2),
+            half = lane / 16;
 #pragma unroll
-  for (int part = 0; part < Tiles::kParts; ++part) {
+  for (int part = 0; part < kParts; ++part) {
     const int first = row + part * kPart;
 #pragma unroll
     for (int n = 0; n < kBlocks; ++n) {
@@ -83,16 +83,17 @@ __device__ void store_results(float (&c)[Tiles::kParts][Tiles::kColumns / 2], co
   }
 }
 
-/// Stores the sums of a share, in f32.
+/// Stores a tile of the sums of a share, in f32.
 template <class Tiles>
-__device__ void store_sums(const float (&c)[Tiles::kParts][Tiles::kColumns / 2], const MatmulTask& task,
-                           int row, const TilePlace& place) {
+__device__ void store_sums(const float (&c)[kParts][Tiles::kColumns / 2], const MatmulTask& task,
+                           const TilePlace& place) {
   const int thread = static_cast<int>(threadIdx.x) % 128, of_part = thread / kWarp * 16 + thread % kWarp / 4;
   const int column = place.column * Tiles::kColumns + 2 * (thread % 4);
-  float* const to = task.sums + (int64_t{place.share} * task.batch + place.batch) * task.rows * task.columns;
+  const int share = place.first_slice / task.share_slices;
+  float* const to = task.sums + (int64_t{share} * task.batch + place.batch) * task.rows * task.columns;
 #pragma unroll
-  for (int i = 0; i < 2 * Tiles::kParts; ++i) {
-    const int at = row + i / 2 * kPart + of_part + 8 * (i % 2);
+  for (int i = 0; i < 2 * kParts; ++i) {
+    const int at = place.row * kTileRows + i / 2 * kPart + of_part + 8 * (i % 2);
     if (at >= task.rows) continue;
     float* const of_row = to + int64_t{at} * task.columns;
 #pragma unroll

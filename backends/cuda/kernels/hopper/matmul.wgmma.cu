@@ -88,52 +88,29 @@ Support accepts(const OpCall& c) {
   return sizes_of(c, unused);
 }
 
-/// The ways to tile, and how many rows of tiles are walked together.
-template <class F>
-auto with_tiles(int which, F f) {
-  using hopper::Tiling, hopper::Work;
-  switch (which) {
-    case 0: return f(static_cast<Tiling<256, 1, 4, 2, Work::together>*>(nullptr), 8);
-    case 1: return f(static_cast<Tiling<128, 2, 6, 1, Work::in_turns>*>(nullptr), 16);
-    default: return f(static_cast<Tiling<128, 1, 6, 1, Work::together>*>(nullptr), 16);
-  }
-}
-constexpr int kWays = 3, kMostShares = 16;
-
-struct Choice {
-  int way = 0;
-  hopper::Division division;
-};
-
 /// By the sizes alone. More shares of k than one make the order of additions depend on how many rows there
 /// are, so they need a caller who takes that.
-Choice choose(const OpCall& c, const MatmulCall& call) {
-  const int most_shares = c.determinism() > WEFT_DETERMINISM_RUN ? 1 : kMostShares;
-  Choice best;
-  for (int way = 0; way < kWays; ++way) {
-    const auto division = with_tiles(
-        way, [&]<class Tiles>(Tiles*, int) { return hopper::division_of<Tiles>(call, most_shares); });
-    if (way == 0 || division.microseconds < best.division.microseconds) best = {way, division};
-  }
-  return best;
+hopper::Division division_of(const OpCall& c, const MatmulCall& call, int* way) {
+  return hopper::best_division(call, c.determinism() > WEFT_DETERMINISM_RUN ? 1 : hopper::kMostShares, way);
 }
 
 Outcome prepare(const OpCall& c, weft_plan& plan) {
   MatmulCall call;
   if (const auto s = sizes_of(c, call); !s) return Outcome::fail(WEFT_UNSUPPORTED, "{}", s.reason);
-  const int shares = choose(c, call).division.shares;
+  int way = 0;
+  const int shares = division_of(c, call, &way).shares;
   if (shares > 1) plan.workspace = static_cast<uint64_t>(shares * call.elements()) * sizeof(float) + 16;
   return Outcome::ok();
 }
 
 template <class T>
 Outcome run(const Launch& l, const MatmulCall& call, int way) {
-  return with_tiles(way, [&]<class Tiles>(Tiles*, int group) {
-    return hopper::run_matmul_of<T, Tiles>(
-        call, multiprocessors(), group,
-        [&](unsigned blocks, unsigned threads, uint32_t shared, auto* kernel, const auto&... arguments) {
-          return start(l, Grid{blocks}, threads, shared, kernel, arguments...);
-        });
+  const auto started = [&](unsigned blocks, unsigned threads, uint32_t shared, auto* kernel,
+                           const auto&... arguments) {
+    return start(l, Grid{blocks}, threads, shared, kernel, arguments...);
+  };
+  return hopper::with_tiles(way, [&]<class Tiles>(Tiles*) {
+    return hopper::run_matmul_of<T, Tiles>(call, multiprocessors(), started);
   });
 }
 
@@ -168,13 +145,13 @@ Outcome run_for(const Launch& l, const MatmulCall& call, int way) {
 Outcome launch(const Launch& l) {
   MatmulCall call;
   if (const auto s = sizes_of(l.call(), call); !s) return Outcome::fail(WEFT_UNSUPPORTED, "{}", s.reason);
-  const Choice choice = choose(l.call(), call);
+  int way = 0;
+  call.shares = division_of(l.call(), call, &way).shares;
   call.a = l.input(0).data(), call.b = l.input(1).data(), call.c = l.output(0).data();
   if (l.call().n_inputs() > 2 && l.input(2).has()) call.bias = l.input(2).data();
-  call.shares = choice.division.shares;
   if (call.shares > 1)
     call.sums = reinterpret_cast<float*>((reinterpret_cast<uintptr_t>(l.workspace().data()) + 15) / 16 * 16);
-  return call.dtype == DType::bf16 ? run_for<bf16>(l, call, choice.way) : run_for<f16>(l, call, choice.way);
+  return call.dtype == DType::bf16 ? run_for<bf16>(l, call, way) : run_for<f16>(l, call, way);
 }
 
 }  // namespace
