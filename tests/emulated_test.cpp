@@ -2,9 +2,14 @@
 #include <stdio.h>
 #include <sys/wait.h>
 
+#include <cstdlib>
 #include <fstream>
 #include <string>
 #include <string_view>
+#include <vector>
+
+#include "weft/backends.h"
+#include "weft/tensor.h"
 
 // The CUDA backend, its host's side and its kernels, on a GPU that `emulated` makes of a CPU; in a process of
 // its own: loaded here, it would be one more backend for every test.
@@ -39,13 +44,27 @@ std::string check(const std::string& arguments, const std::string& settings = ""
   return weft_prints("check " + std::string(kPlugin) + " --seed 7 " + arguments, settings);
 }
 
-constexpr const char* kKernels[] = {"attention.flash",         "attention_grad.flash", "softmax.rows",
-                                    "softmax_grad.rows",       "layer_norm.rows",      "layer_norm_grad.rows",
-                                    "rms_norm.rows",           "rms_norm_grad.rows",   "cross_entropy.rows",
-                                    "cross_entropy_grad.rows", "scatter_add.rows",     "sum.columns",
-                                    "global_norm_clip.pieces", "cast.pieces",          "assign.pieces",
-                                    "mean_square.pieces",      "gelu.elements",        "gelu_grad.elements",
-                                    "linear.skinny",           "rope.rows",            "ragged_cache_append.rows",
+constexpr const char* kKernels[] = {"attention.flash",
+                                    "attention_grad.flash",
+                                    "softmax.rows",
+                                    "softmax_grad.rows",
+                                    "layer_norm.rows",
+                                    "layer_norm_grad.rows",
+                                    "rms_norm.rows",
+                                    "rms_norm_grad.rows",
+                                    "cross_entropy.rows",
+                                    "cross_entropy_grad.rows",
+                                    "scatter_add.rows",
+                                    "sum.columns",
+                                    "global_norm_clip.pieces",
+                                    "cast.pieces",
+                                    "assign.pieces",
+                                    "mean_square.pieces",
+                                    "gelu.elements",
+                                    "gelu_grad.elements",
+                                    "linear.skinny",
+                                    "rope.rows",
+                                    "ragged_cache_append.rows",
                                     "ragged_attention.split"};
 
 std::string op_of(std::string_view kernel) { return std::string(kernel.substr(0, kernel.find('.'))); }
@@ -84,7 +103,9 @@ TEST(Emulated, ACompiledTrainingStepIsRight) {
   EXPECT_EQ(times(plan, "  emulated.region.guards "), times(plan, "  emulated.adamw_step.pieces ") - 1)
       << "the embedding has two gradients, which are added first\n"
       << plan;
-  EXPECT_EQ(times(plan, ".add."), 3u) << "of embeddings, and of two layers to the residual\n" << plan;
+  EXPECT_EQ(times(plan, ".add."), 12u) << "of embeddings, of two layers to the residual, of six biases, "
+                                          "which no product adds here, and three of gradients\n"
+                                       << plan;
 }
 
 // Queries, keys and norms of a token are launched together with what reads them, and the keys are split.
@@ -181,6 +202,26 @@ TEST(Emulated, ADeviceThatIsNotThereIsRefused) {
   const Ended ended = run("", std::string("check ") + kPlugin + ":7 --only negotiates");
   EXPECT_EQ(ended.code, 1) << ended.text;
   EXPECT_NE(ended.text.find("has 1 device, numbered from 0"), std::string::npos) << ended.text;
+}
+
+[[noreturn]] void copy_between_devices() {
+  ::setenv("WEFT_EMULATED_DEVICES", "2", 1);
+  load_backend(kPlugin);
+  bool same = true;
+  for (const int64_t n : {1, 1000, 3'000'001}) {
+    std::vector<float> numbers(static_cast<size_t>(n));
+    for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<float>(i % 977);
+    const Tensor t = Tensor::of(std::span<const float>(numbers), IntList{n}, DType::f32, "emulated:0");
+    const Tensor there = t.to("emulated:1");
+    same =
+        same && there.to_vector<float>() == numbers && there.to("emulated:0").to_vector<float>() == numbers;
+  }
+  std::_Exit(same ? 0 : 1);
+}
+
+TEST(Emulated, DevicesReachEachOther) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(copy_between_devices(), ::testing::ExitedWithCode(0), "");
 }
 
 }  // namespace

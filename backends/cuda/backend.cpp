@@ -8,8 +8,8 @@
 #include "rtc.hpp"
 
 // Devices of a GPU's runtime: memory, queues with points, sequences as graphs, text compiled by the vendor's
-// compiler, and the kernels in kernels/. Products come from there on GPUs with wgmma, elsewhere from a provider,
-// or from text.
+// compiler, and the kernels in kernels/. Products come from there on GPUs with wgmma, elsewhere from a
+// provider, or from text.
 namespace weft::cuda {
 
 using namespace backend;

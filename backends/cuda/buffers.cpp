@@ -16,6 +16,26 @@ Outcome no_memory(Device& d, uint64_t bytes) {
       bytes, all, left, held.held, held.used, held.largest);
 }
 
+/// Whether this device reaches the memory of another one of this backend, which it is told to, then.
+bool reaches_peer(Device& d, int other) {
+  const std::lock_guard lock(d.mutex);
+  const auto [at, unknown] = d.peers.emplace(other, false);
+  int can = 0;
+  if (unknown && gpu::set_device(d.ordinal) == gpu::kSuccess &&
+      gpu::can_access_peer(&can, d.ordinal, other) == gpu::kSuccess && can) {
+    const gpu::Error enabled = gpu::enable_peer(other, 0);
+    at->second = enabled == gpu::kSuccess || enabled == gpu::kPeerKnown;
+  }
+  if (unknown) (void)gpu::get_last_error();
+  return at->second;
+}
+
+bool reaches(Device& d, DLDevice there) {
+  if (gpu::reaches(d.ordinal, there)) return true;
+  return there.device_type == gpu::kMemory && there.device_id != d.ordinal &&
+         reaches_peer(d, there.device_id);
+}
+
 }  // namespace
 
 weft_code allocate(weft_device device, uint64_t bytes, void** handle, weft_error* error) {
@@ -60,7 +80,7 @@ void free_buffer(weft_device device, void* handle) {
 weft_code import_memory(weft_device device, const DLTensor* t, uint64_t, void** handle, weft_error* error) {
   Device& d = *device_of(device);
   return backend::guarded(error, [&] {
-    if (!gpu::reaches(d.ordinal, t->device))
+    if (!reaches(d, t->device))
       return Outcome::fail(WEFT_UNSUPPORTED, "memory of DLPack's device {}:{} is out of reach of {}",
                            static_cast<int>(t->device.device_type), t->device.device_id, name_of(d));
     *handle = static_cast<char*>(t->data) + t->byte_offset;

@@ -41,6 +41,7 @@ struct Device {
   std::mutex mutex{};  ///< Guards what follows.
   std::string failure{};
   std::set<Queue*> queues{};
+  std::map<int, bool> peers{};  ///< whether the memory of another device can be used
   std::multimap<void*, bool>
       foreign{};  ///< handles that are no blocks: true for pinned memory, else an import
   std::deque<std::pair<std::string, std::shared_ptr<Program>>> recent{};  ///< texts by their cache key
@@ -60,7 +61,7 @@ struct Queue {
   bool captured = false;      ///< What is launched is recorded, and does not run.
   float* partials = nullptr;  ///< kPartials of them and the counters, of who made the queue
   int* counters() const { return reinterpret_cast<int*>(partials + kPartials); }
-  Outcome kept{};  ///< an error that a copy met: the next synchronize's
+  Outcome kept{};                          ///< an error that a copy met: the next synchronize's
   std::mutex collecting{};                 ///< Guards what follows.
   std::unique_ptr<Collected> collected{};  ///< Work that waits for more of its kind.
   Recent recent{};                         ///< what was launched last

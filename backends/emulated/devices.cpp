@@ -107,7 +107,10 @@ Error set_device(int device) {
   return get_last_error();
 }
 
-Error can_access_peer(int* can, int, int) { return *can = 1, Error::success; }
+Error can_access_peer(int* can, int, int other) {
+  *can = other >= 0 && other < devices();
+  return Error::success;
+}
 Error enable_peer(int, unsigned) { return Error::success; }
 
 Error memory_info(size_t* left, size_t* all) {

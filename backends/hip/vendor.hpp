@@ -28,10 +28,11 @@ inline bool reaches(int ordinal, DLDevice there) {
 
 /// The compiler of texts: its library, and what begins the names of its functions and the option that names
 /// the GPU.
-inline constexpr const char* kCompilers[] = {"libhiprtc.so.7", "libhiprtc.so.6", "libhiprtc.so"};
+inline constexpr const char* kCompilers[] = {"libhiprtc.so.7", "libhiprtc.so.6", "libhiprtc.so",
+                                             "libamdhip64.so.5"};
 inline constexpr const char *kCompilerPrefix = "hiprtc", *kCompilerCode = "Code",
                             *kTargetOption = "--offload-arch=";
-inline constexpr const char* kCompilerOptions[] = {"-std=c++17", "-ffp-contract=off"};
+inline constexpr const char* kCompilerOptions[] = {"-std=c++17", "-ffp-contract=off", "-DWEFT_HAS_FLOAT16"};
 inline std::string target_of(const Properties& p) { return p.gcnArchName; }
 /// Why the kernels can't run on such a device; empty if they can.
 inline std::string refused(const Properties&) { return ""; }

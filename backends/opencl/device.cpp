@@ -159,7 +159,9 @@ weft_code allocate_pinned(weft_device d, uint64_t bytes, void** handle, void** a
 
 // If device and host share memory, a buffer may have any address.
 weft_code import_memory(weft_device d, const DLTensor* t, uint64_t bytes, void** handle, weft_error* error) {
-  if (t->device.device_type == kDLOpenCL && t->byte_offset == 0) {
+  const bool own =
+      t->device.device_type == kDLOpenCL && t->device.device_id == static_cast<int32_t>(d->ordinal);
+  if (own && t->byte_offset == 0) {
     library().clRetainMemObject(static_cast<cl_mem>(*handle = t->data));
     return WEFT_OK;
   }

@@ -16,7 +16,8 @@ typedef unsigned char uchar;
 typedef unsigned short ushort;
 typedef unsigned int uint;
 typedef unsigned long ulong;
-struct half { ushort bits; };
+struct weft_half { ushort bits; };
+#define half weft_half
 __device__ inline float as_float(uint x) { return __uint_as_float(x); }
 __device__ inline uint as_uint(float x) { return __float_as_uint(x); }
 __device__ inline double as_double(ulong x) { return __longlong_as_double((long long)x); }

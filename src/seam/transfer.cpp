@@ -32,6 +32,35 @@ Status in_pieces(Queue& from_queue, Region from, Queue& to_queue, Region to, uin
   return deliver((k - 1) % 2);
 }
 
+// By the target, where it reaches the memory of its backend's other device; false: it does not.
+Result<bool> directly(Queue& from_queue, Region from, Queue& to_queue, Region to, uint64_t bytes) {
+  Device &source = from_queue.device(), &target = to_queue.device();
+  const weft_backend& backend = target.backend();
+  if (&source.backend() != &backend || !backend.import_memory) return false;
+  const DLTensor there{.data = from.buffer.handle,
+                       .device = source.dl(),
+                       .ndim = 0,
+                       .dtype = {kDLUInt, 8, 1},
+                       .shape = nullptr,
+                       .strides = nullptr,
+                       .byte_offset = from.offset};
+  CError error;
+  Buffer reached;
+  if (backend.import_memory(target.c(), &there, bytes, &reached.handle, error.out()) != WEFT_OK) return false;
+  const auto copy = [&]() -> Status {
+    WEFT_CHECK(source.order(from_queue, from.buffer));
+    WEFT_TRY(const uint64_t written, from_queue.mark());
+    WEFT_CHECK(from_queue.await(written).take_status());
+    WEFT_CHECK(to_queue.copy(to.buffer, to.offset, reached, 0, bytes));
+    WEFT_TRY(const uint64_t read, to_queue.mark());
+    return to_queue.await(read).take_status();
+  };
+  Status copied = copy();
+  backend.free(target.c(), reached.handle);
+  if (!copied.ok()) return copied;
+  return true;
+}
+
 }  // namespace
 
 Status transfer(Queue& from_queue, Region from, Queue& to_queue, Region to, uint64_t bytes) {
@@ -42,6 +71,8 @@ Status transfer(Queue& from_queue, Region from, Queue& to_queue, Region to, uint
     return to_queue.copy_in(to.buffer, to.offset, address(from), bytes);
   }
   if (at_once(to_queue.device())) return from_queue.copy_out(address(to), from.buffer, from.offset, bytes);
+  WEFT_TRY(const bool arrived, directly(from_queue, from, to_queue, to, bytes));
+  if (arrived) return {};
   const std::lock_guard lock(source.staging_mutex());
   WEFT_TRY(const auto* staging, source.staging(kPiece));
   Status s = in_pieces(from_queue, from, to_queue, to, bytes, staging);
