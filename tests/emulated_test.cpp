@@ -119,8 +119,9 @@ TEST(Emulated, DecodingGivesTheSameText) {
               " --rate 5e-3 --fresh --sample-every 0");
   const std::string prompt = "to be or not to be, that is the question\nto be or not to be, th";
   const auto generated = [&](const std::string& backend) {
-    const std::string printed = weft_prints("generate --model " + folder + " --temperature 0 --length 18 --prompt '" +
-                                            prompt + "' --plugin " + kPlugin + " --backend " + backend);
+    const std::string printed =
+        weft_prints("generate --model " + folder + " --temperature 0 --length 18 --prompt '" + prompt +
+                    "' --plugin " + kPlugin + " --backend " + backend);
     return printed.substr(0, printed.find("weft:"));
   };
   const std::string right = generated("native");
