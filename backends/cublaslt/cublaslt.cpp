@@ -37,38 +37,12 @@ Support plain_sizes(const OpCall& c) {
   return check(c.output(0), "output", 0);
 }
 
-/// Whether all GPUs are of architecture 9.0.
-bool has_wgmma() {
-  static const bool all = [] {
-    int devices = 0;
-    if (cudaGetDeviceCount(&devices) != cudaSuccess) return false;
-    for (int d = 0; d < devices; ++d) {
-      int major = 0, minor = 0;
-      cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, d);
-      cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, d);
-      if (major != 9 || minor != 0) return false;
-    }
-    return devices > 0;
-  }();
-  return all;
-}
-
-/// What the backend's own kernel `wgmma` takes, and computes faster (docs/performance.md).
-bool is_left_to_device(const OpCall& c) {
-  const DType t = c.output(0).dtype();
-  if ((t != DType::f16 && t != DType::bf16) || !has_wgmma()) return false;
-  return c.input(0).max().back() % 8 == 0 && c.input(1).max().back() % 8 == 0 &&
-         c.output(0).max().back() % 8 == 0;
-}
-
 Support accepts_types(const OpCall& c) {
   if (!library().missing.empty()) return Support::no("{}", library().missing);
   const DType t = c.output(0).dtype();
   if (t != DType::f64 && t != DType::f32 && t != DType::f16 && t != DType::bf16)
     return Support::no("computes in f64, f32, f16 and bf16, got {}", t);
-  if (auto sizes = plain_sizes(c); !sizes) return sizes;
-  if (is_left_to_device(c)) return Support::no("cuda.{}.wgmma is faster", c.op());
-  return Support::yes();
+  return plain_sizes(c);
 }
 
 void common(const OpCall& c, Shape& s) {

@@ -13,7 +13,15 @@ Range range_of(const T* at, int64_t n) {
   return {reinterpret_cast<const char*>(at), reinterpret_cast<const char*>(at + n)};
 }
 
+/// Elements of a block. Work whose tensors are small wants fewer: `kElements`.
 inline constexpr int kElementsOfBlock = 4096;
+template <class Work>
+constexpr int elements_of_block() {
+  if constexpr (requires { Work::kElements; })
+    return Work::kElements;
+  else
+    return kElementsOfBlock;
+}
 /// Pieces of a launch: a kernel's arguments take at most 4 KB. Work may want fewer: `kMost`.
 template <class Work>
 constexpr int most_pieces() {
@@ -23,7 +31,7 @@ constexpr int most_pieces() {
     return 48;
 }
 
-inline int64_t blocks_of(int64_t n) { return (n + kElementsOfBlock - 1) / kElementsOfBlock; }
+inline int64_t blocks_of(int64_t n, int elements = kElementsOfBlock) { return (n + elements - 1) / elements; }
 
 /// The pieces of a launch: Work has `Piece`, what one piece is given; `Common`, what all of them are given;
 /// and `run(piece, common, begin, end)` for the threads of a block.
@@ -43,9 +51,10 @@ __global__ void __launch_bounds__(256) run_pieces(Pieces<Work> pieces) {
   const int block = static_cast<int>(blockIdx.x);
   int i = 0;
   while (pieces.first_blocks[i + 1] <= block) ++i;
-  const int64_t begin = int64_t{block - pieces.first_blocks[i]} * kElementsOfBlock, size = pieces.all[i].n;
+  constexpr int kElements = elements_of_block<Work>();
+  const int64_t begin = int64_t{block - pieces.first_blocks[i]} * kElements, size = pieces.all[i].n;
   Work::run(pieces.all[i], pieces.common, begin,
-            begin + kElementsOfBlock < size ? begin + kElementsOfBlock : size);
+            begin + kElements < size ? begin + kElements : size);
 }
 
 template <class Work>
@@ -56,12 +65,12 @@ class CollectedOf : public Collected {
   }
   bool takes(const typename Work::Common& common, int64_t n) const {
     return pieces_.n < Pieces<Work>::kMost && pieces_.common == common &&
-           pieces_.first_blocks[pieces_.n] + blocks_of(n) <= kPartials;
+           pieces_.first_blocks[pieces_.n] + blocks_of(n, elements_of_block<Work>()) <= kPartials;
   }
   void add(const typename Work::Piece& piece, std::span<const Range> reads, std::span<const Range> writes) {
     pieces_.all[pieces_.n] = piece;
     pieces_.first_blocks[pieces_.n + 1] =
-        pieces_.first_blocks[pieces_.n] + static_cast<int>(blocks_of(piece.n));
+        pieces_.first_blocks[pieces_.n] + static_cast<int>(blocks_of(piece.n, elements_of_block<Work>()));
     ++pieces_.n;
     uses(reads, writes);
   }

@@ -36,7 +36,7 @@ struct Rotation {
     TableRows tables;
     Ragged ragged;
   };
-  static constexpr int kMost = 6;
+  static constexpr int kMost = 6, kElements = 256;  // one for each thread: a token has few
   struct Common {
     bool operator==(const Common&) const = default;
   };

@@ -13,8 +13,9 @@ using namespace backend;
 namespace {
 
 constexpr int kThreads = 128, kWarps = kThreads / 32, kPiece = 8, kUnroll = 4;
-constexpr int kLeastKeys = 32;    // of a block
+constexpr int kLeastKeys = 64;    // of a block
 constexpr int kMostBlocks = 264;  // where keys are split
+constexpr int kMostSplits = 64;   // of the keys of a query
 static_assert(kMostBlocks <= kCounters);
 
 struct Sizes {
@@ -145,13 +146,14 @@ __device__ inline float* place_of_found(float* all, const Sizes& s, int64_t toke
   return all + ((token * s.heads + head) * s.splits + split) * (s.dim + 2);
 }
 
-/// What some parts found, each of them `dim` sums behind each other: element `column` of their average.
+/// The average of what some parts found, of whom `largest` and `sum` are in shared memory, as numerator; `all`
+/// has the rest.
 template <class LoadSum, class LoadLargest, class LoadColumn>
 __device__ float joined(int parts, Found& all, LoadSum sum, LoadLargest largest, LoadColumn column) {
   for (int i = 0; i < parts; ++i) all.largest = fmaxf(all.largest, largest(i));
   const float base = all.largest == -INFINITY ? 0 : all.largest;
   float average = 0;
-#pragma unroll 8
+#pragma unroll 16  // so many loads of `column` are under way at once
   for (int i = 0; i < parts; ++i) {
     const float factor = exp2f(largest(i) - base);
     all.sum += sum(i) * factor;
@@ -181,6 +183,7 @@ template <class T, int kLanes, int kHeads>
 __global__ void __launch_bounds__(kThreads)
     search_keys(const T* q, const T* keys, const T* values, T* y, float* partial, int* counters, Sizes s) {
   __shared__ float of_warps[kWarps][kHeads][kLanes * kPiece], largest[kWarps][kHeads], sums[kWarps][kHeads];
+  __shared__ float split_largest[kHeads][kMostSplits], split_sums[kHeads][kMostSplits];
   __shared__ int ended_before;
   wait_for_kernels_before();
   let_next_kernel_start();
@@ -226,15 +229,23 @@ __global__ void __launch_bounds__(kThreads)
   if (ended_before != share.parts - 1) return;
   if (threadIdx.x == 0) *counter = 0;
   fence_device();
+  const auto found_by = [&](int head, int split) {
+    return place_of_found(partial, s, share.token, share.head + head, split);
+  };
+  for (int i = static_cast<int>(threadIdx.x); i < share.heads * share.parts; i += kThreads) {
+    const int h = i / share.parts, split = i % share.parts;
+    split_largest[h][split] = load_shared_by_blocks(found_by(h, split) + s.dim);
+    split_sums[h][split] = load_shared_by_blocks(found_by(h, split) + s.dim + 1);
+  }
+  sync_block();
   for (int i = static_cast<int>(threadIdx.x); i < share.heads * s.dim; i += kThreads) {
-    const float* const from = place_of_found(partial, s, share.token, share.head + i / s.dim, 0);
-    const auto at = [&](int split, int offset) {
-      return load_shared_by_blocks(from + split * (s.dim + 2) + offset);
-    };
+    const int h = i / s.dim;
+    const float* const column = found_by(h, 0) + i % s.dim;
     Found all;
     const float sum = joined(
-        share.parts, all, [&](int p) { return at(p, s.dim + 1); }, [&](int p) { return at(p, s.dim); },
-        [&](int p) { return at(p, i % s.dim); });
+        share.parts, all, [&](int split) { return split_sums[h][split]; },
+        [&](int split) { return split_largest[h][split]; },
+        [&](int split) { return load_shared_by_blocks(column + split * (s.dim + 2)); });
     rows[i] = average(sum, all);
   }
 }
@@ -264,8 +275,8 @@ Outcome search(const Launch& l, Sizes s) {
   const TensorView q = l.input(0), y = l.output(0);
   s.groups = (s.shared_by + kHeads - 1) / kHeads;
   const int64_t blocks = q.dim(0) * s.kv_heads * s.groups,
-                useful = (s.ragged.capacity + kLeastKeys - 1) / kLeastKeys;
-  s.splits = static_cast<int>(std::clamp<int64_t>(kMostBlocks / blocks, 1, std::max<int64_t>(useful, 1)));
+                useful = std::max<int64_t>((s.ragged.capacity + kLeastKeys - 1) / kLeastKeys, 1);
+  s.splits = static_cast<int>(std::clamp<int64_t>(kMostBlocks / blocks, 1, std::min<int64_t>(useful, kMostSplits)));
   const auto tokens = static_cast<unsigned>(q.dim(0));
   auto* const partial = l.workspace().data<float>();
   const Grid grid{static_cast<unsigned>(s.splits), static_cast<unsigned>(s.kv_heads * s.groups), tokens};
