@@ -53,8 +53,7 @@ __global__ void __launch_bounds__(256) run_pieces(Pieces<Work> pieces) {
   while (pieces.first_blocks[i + 1] <= block) ++i;
   constexpr int kElements = elements_of_block<Work>();
   const int64_t begin = int64_t{block - pieces.first_blocks[i]} * kElements, size = pieces.all[i].n;
-  Work::run(pieces.all[i], pieces.common, begin,
-            begin + kElements < size ? begin + kElements : size);
+  Work::run(pieces.all[i], pieces.common, begin, begin + kElements < size ? begin + kElements : size);
 }
 
 template <class Work>

@@ -146,8 +146,8 @@ __device__ inline float* place_of_found(float* all, const Sizes& s, int64_t toke
   return all + ((token * s.heads + head) * s.splits + split) * (s.dim + 2);
 }
 
-/// The average of what some parts found, of whom `largest` and `sum` are in shared memory, as numerator; `all`
-/// has the rest.
+/// The average of what some parts found, of whom `largest` and `sum` are in shared memory, as numerator;
+/// `all` has the rest.
 template <class LoadSum, class LoadLargest, class LoadColumn>
 __device__ float joined(int parts, Found& all, LoadSum sum, LoadLargest largest, LoadColumn column) {
   for (int i = 0; i < parts; ++i) all.largest = fmaxf(all.largest, largest(i));
@@ -276,7 +276,8 @@ Outcome search(const Launch& l, Sizes s) {
   s.groups = (s.shared_by + kHeads - 1) / kHeads;
   const int64_t blocks = q.dim(0) * s.kv_heads * s.groups,
                 useful = std::max<int64_t>((s.ragged.capacity + kLeastKeys - 1) / kLeastKeys, 1);
-  s.splits = static_cast<int>(std::clamp<int64_t>(kMostBlocks / blocks, 1, std::min<int64_t>(useful, kMostSplits)));
+  s.splits =
+      static_cast<int>(std::clamp<int64_t>(kMostBlocks / blocks, 1, std::min<int64_t>(useful, kMostSplits)));
   const auto tokens = static_cast<unsigned>(q.dim(0));
   auto* const partial = l.workspace().data<float>();
   const Grid grid{static_cast<unsigned>(s.splits), static_cast<unsigned>(s.kv_heads * s.groups), tokens};
