@@ -37,7 +37,7 @@ inline int64_t blocks_of(int64_t n, int elements = kElementsOfBlock) { return (n
 /// and `run(piece, common, begin, end)` for the threads of a block.
 template <class Work>
 struct Pieces {
-  static constexpr int kMost = most_pieces<Work>();
+  static constexpr int kMost = most_pieces<Work>(), kElements = elements_of_block<Work>();
   typename Work::Piece all[kMost];
   int first_blocks[kMost + 1];  // of each piece, and of one behind the last
   int n;
@@ -51,7 +51,7 @@ __global__ void __launch_bounds__(256) run_pieces(Pieces<Work> pieces) {
   const int block = static_cast<int>(blockIdx.x);
   int i = 0;
   while (pieces.first_blocks[i + 1] <= block) ++i;
-  constexpr int kElements = elements_of_block<Work>();
+  constexpr int kElements = Pieces<Work>::kElements;
   const int64_t begin = int64_t{block - pieces.first_blocks[i]} * kElements, size = pieces.all[i].n;
   Work::run(pieces.all[i], pieces.common, begin, begin + kElements < size ? begin + kElements : size);
 }
@@ -64,12 +64,12 @@ class CollectedOf : public Collected {
   }
   bool takes(const typename Work::Common& common, int64_t n) const {
     return pieces_.n < Pieces<Work>::kMost && pieces_.common == common &&
-           pieces_.first_blocks[pieces_.n] + blocks_of(n, elements_of_block<Work>()) <= kPartials;
+           pieces_.first_blocks[pieces_.n] + blocks_of(n, Pieces<Work>::kElements) <= kPartials;
   }
   void add(const typename Work::Piece& piece, std::span<const Range> reads, std::span<const Range> writes) {
     pieces_.all[pieces_.n] = piece;
     pieces_.first_blocks[pieces_.n + 1] =
-        pieces_.first_blocks[pieces_.n] + static_cast<int>(blocks_of(piece.n, elements_of_block<Work>()));
+        pieces_.first_blocks[pieces_.n] + static_cast<int>(blocks_of(piece.n, Pieces<Work>::kElements));
     ++pieces_.n;
     uses(reads, writes);
   }
