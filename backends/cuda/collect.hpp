@@ -8,11 +8,6 @@
 // are launched together: when the queue is asked for anything else, or the next piece depends on one of them.
 namespace weft::cuda {
 
-template <class T>
-Range range_of(const T* at, int64_t n) {
-  return {reinterpret_cast<const char*>(at), reinterpret_cast<const char*>(at + n)};
-}
-
 /// Elements of a block. Work whose tensors are small wants fewer: `kElements`.
 inline constexpr int kElementsOfBlock = 4096;
 template <class Work>

@@ -23,6 +23,13 @@ struct Range {
   const char *begin, *end;
   bool meets(const Range& other) const { return begin < other.end && other.begin < end; }
 };
+template <class T>
+Range range_of(const T* at, int64_t n) {
+  return {reinterpret_cast<const char*>(at), reinterpret_cast<const char*>(at + n)};
+}
+
+inline Range range_of(backend::TensorView t) { return {t.data(), t.data() + t.bytes()}; }
+
 /// Pieces that wait.
 class Collected {
  public:

@@ -23,18 +23,6 @@ class Barrier {
   __device__ void arrive() {
     asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(this)) : "memory");
   }
-  /// Arrives at the barrier that lies at the same place in another block of the cluster. Says that this
-  /// thread has read; what it wrote is not made visible to the other block (that takes a fence, and time).
-  __device__ void arrive_at(uint32_t block) {
-    asm volatile(
-        "{\n"
-        ".reg .b32 remote;\n"
-        "mapa.shared::cluster.u32 remote, %0, %1;\n"
-        "mbarrier.arrive.shared::cluster.b64 _, [remote];\n"
-        "}" ::"r"(shared_address(this)),
-        "r"(block)
-        : "memory");
-  }
   /// Arrives, and announces bytes of copies that end at this barrier.
   __device__ void arrive_expecting(uint32_t bytes) {
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(this)),
@@ -78,20 +66,6 @@ __device__ inline void sync_threads(int id, int threads) {
 /// Comes to the barrier, and does not wait.
 __device__ inline void arrive_threads(int id, int threads) {
   asm volatile("barrier.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory");
-}
-
-/// The number of this block in its cluster.
-__device__ inline uint32_t block_of_cluster() {
-  uint32_t rank;
-  asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
-  return rank;
-}
-/// Waits for all threads of the cluster. No block may end while another can still reach its shared memory.
-__device__ inline void sync_cluster() {
-  asm volatile(
-      "barrier.cluster.arrive.release.aligned;\n"
-      "barrier.cluster.wait.acquire.aligned;" ::
-          : "memory");
 }
 
 /// True in one thread of the warp, all of whose threads are here.

@@ -44,17 +44,6 @@ __device__ inline void load_tile(void* to, const CUtensorMap& map, Barrier& barr
       : "memory");
 }
 
-/// The tile to the same place in each block of the cluster whose bit is set in `blocks`; its bytes count at
-/// each one's barrier.
-__device__ inline void load_tile_for(uint16_t blocks, void* to, const CUtensorMap& map, Barrier& barrier,
-                                     int x, int y, int z) {
-  asm volatile(
-      "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster "
-      "[%0], [%1, {%3, %4, %5}], [%2], %6;" ::"r"(shared_address(to)),
-      "l"(&map), "r"(shared_address(&barrier)), "r"(x), "r"(y), "r"(z), "h"(blocks)
-      : "memory");
-}
-
 /// A tile from shared memory. The threads that wrote it have called show_shared_writes, and synced.
 __device__ inline void store_tile(const CUtensorMap& map, const void* from, int x, int y) {
   asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%2, %3}], [%1];" ::"l"(&map),

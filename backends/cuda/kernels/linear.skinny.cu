@@ -4,383 +4,17 @@
 #include "../collected.hpp"
 #include "../kernels.hpp"
 #include "../rows.hpp"
-#include "../skinny.hpp"
+#include "../skinny_kernel.hpp"
 
-// Products of at most 16 rows with weights. A block takes 16 or 32 rows of a weight, and each of its warps
-// every eighth piece of them; the rows of x are the columns of a tensor core's product. Weights and x pass
-// through shared memory, where each lane reads what it has copied itself, so that many copies are under way
-// whatever the registers hold. Those of constant weights begin before the kernel waits for the ones before
-// it.
+// Products of at most 16 rows with weights (skinny_kernel.hpp), and the calls that wait to be launched with
+// them.
 namespace weft::cuda {
 
 using namespace backend;
 
 namespace {
 
-constexpr int kThreads = 256, kWarps = kThreads / 32;
-constexpr int kLoads = 2;      // pieces that a lane copies at a time, of each of its rows
-constexpr int kMostItems = 8;  // of a launch: a kernel's arguments take at most 4 KB
-
-/// A part of a call, as a kernel needs it.
-struct Item {
-  const void* x;
-  const void* weights[kMostProducts];
-  const void* operands[kMostOperands];
-  void* results[kMostResults];
-  ProductStep steps[kMostSteps];
-  Format operand_formats[kMostOperands], result_formats[kMostResults];
-  uint8_t result_steps[kMostResults];
-  uint8_t products, n_results, n_steps;
-  bool aligned;  // x and weights, and the length of their rows
-  bool normed;   // x is that of the norm, which is still to be normalized
-  int rows, n, k;
-};
-struct Items {
-  Item all[kMostItems];
-  int first_blocks[kMostItems + 1];
-  int n;
-  bool early;  // weights are constant
-  bool has_norm;
-  SkinnyNorm norm;
-};
-static_assert(sizeof(Items) <= 4000);
-
-struct Bits16 {
-  uint32_t of[4];
-};
-
-/// The 16 bytes of `row` from element k on; zeros behind its end.
-template <class T>
-__device__ Bits16 piece_of(const T* row, int k, int end, bool aligned) {
-  constexpr int kOf = 16 / sizeof(T);
-  Bits16 bits{};
-  if (k >= end) return bits;
-  if (aligned) return *reinterpret_cast<const Bits16*>(row + k);
-  T all[kOf];
-  for (int i = 0; i < kOf; ++i) all[i] = k + i < end ? row[k + i] : narrowed<T>(0);
-  memcpy(&bits, all, sizeof bits);
-  return bits;
-}
-
-/// A batch, as lanes copy it into shared memory, each beside the others: pieces of the rows g and g + 8 of
-/// each tile of a weight, and of row g of each tile of x; g = lane / 4.
-template <int kRowTiles, int kRows>
-struct Batch {
-  static constexpr int kTiles = (kRows + 7) / 8, kLanes = kRows < 8 ? 4 * kRows : 32;
-
-  Bits16 weights[kLoads][2 * kRowTiles][kThreads];
-  Bits16 rows[kLoads][kTiles][kWarps * kLanes];
-  Bits16 norms[kRows == kNormedRows ? kLoads : 1]
-              [kWarps * kLanes];  // weights of the norm, as each lane needs them
-
-  /// Whether this lane has rows of x.
-  __device__ static bool has_rows() { return static_cast<int>(threadIdx.x) % 32 < kLanes; }
-  __device__ Bits16& own_rows(int i, int tile) { return rows[i][tile][place()]; }
-  __device__ Bits16& own_norm(int i) { return norms[i][place()]; }
-
- private:
-  __device__ static int place() {
-    return static_cast<int>(threadIdx.x) / 32 * kLanes + static_cast<int>(threadIdx.x) % 32;
-  }
-};
-
-/// x times the weights of a norm; adds the squares of x.
-template <class T>
-__device__ Bits16 weighted(const Bits16& x, const Bits16& weights, bool has_weights, float& squares) {
-  Bits16 all;
-#pragma unroll
-  for (int i = 0; i < 4; ++i) {
-    const float low = widened(T{static_cast<uint16_t>(x.of[i])}),
-                high = widened(T{static_cast<uint16_t>(x.of[i] >> 16)});
-    squares += low * low + high * high;
-    const float by_low = widened(T{static_cast<uint16_t>(weights.of[i])}),
-                by_high = widened(T{static_cast<uint16_t>(weights.of[i] >> 16)});
-    all.of[i] = has_weights ? packed<T>(low * by_low, high * by_high) : x.of[i];
-  }
-  return all;
-}
-
-/// Sums of products: of weight rows g and g + 8 with rows 2t and 2t + 1 of each tile of x, t = lane % 4.
-template <class T, int kRowTiles, int kRows>
-struct Sums {
-  static constexpr int kTiles = Batch<kRowTiles, kRows>::kTiles;
-  float of[kRowTiles][kTiles][4] = {};
-  float squares = 0;  // of this lane's elements of x, where it is normed
-
-  __device__ void add(Batch<kRowTiles, kRows>& batch, bool normed, bool weights) {
-#pragma unroll
-    for (int i = 0; i < kLoads; ++i) {
-      Bits16 rows[kTiles] = {};
-      if (batch.has_rows())
-#pragma unroll
-        for (int tile = 0; tile < kTiles; ++tile) {
-          rows[tile] = batch.own_rows(i, tile);
-          if constexpr (kRows == kNormedRows)
-            if (normed) rows[tile] = weighted<T>(rows[tile], batch.own_norm(i), weights, squares);
-        }
-#pragma unroll
-      for (int r = 0; r < kRowTiles; ++r) {
-        const Bits16 top = batch.weights[i][2 * r][threadIdx.x],
-                     bottom = batch.weights[i][2 * r + 1][threadIdx.x];
-        // The order in which elements are multiplied is free, as long as both sides have the same.
-        const uint32_t first[4] = {top.of[0], bottom.of[0], top.of[1], bottom.of[1]},
-                       second[4] = {top.of[2], bottom.of[2], top.of[3], bottom.of[3]};
-#pragma unroll
-        for (int tile = 0; tile < kTiles; ++tile) {
-          const Bits16& b = rows[tile];
-          multiply_add<T>(of[r][tile], first, {b.of[0], b.of[1]});
-          multiply_add<T>(of[r][tile], second, {b.of[2], b.of[3]});
-        }
-      }
-    }
-  }
-  __device__ void end() {}
-};
-/// Without tensor cores: each lane multiplies its pieces with all rows of x, which it gets from the lanes
-/// that copied them.
-template <int kRowTiles, int kRows>
-struct Sums<float, kRowTiles, kRows> {
-  static constexpr int kTiles = Batch<kRowTiles, kRows>::kTiles;
-  float all[kRowTiles][kTiles * 8][2] =
-      {};  // by row of x: sums of this lane's pieces of weight rows g and g + 8
-  float of[kRowTiles][kTiles][4];
-  float squares = 0;
-
-  __device__ void add(Batch<kRowTiles, kRows>& batch, bool, bool) {
-#pragma unroll
-    for (int i = 0; i < kLoads; ++i)
-#pragma unroll
-      for (int row = 0; row < kRows; ++row) {
-        const Bits16 own = batch.has_rows() ? batch.own_rows(i, row / 8) : Bits16{};
-#pragma unroll
-        for (int e = 0; e < 4; ++e) {
-          const float x = shuffle(as_float(own.of[e]), row % 8 * 4 + static_cast<int>(threadIdx.x) % 4);
-#pragma unroll
-          for (int r = 0; r < 2 * kRowTiles; ++r)
-            all[r / 2][row][r % 2] += as_float(batch.weights[i][r][threadIdx.x].of[e]) * x;
-        }
-      }
-  }
-  __device__ void end() {
-    const int t = static_cast<int>(threadIdx.x) % 4;
-#pragma unroll
-    for (int r = 0; r < kRowTiles; ++r)
-#pragma unroll
-      for (int row = 0; row < kRows; ++row)
-#pragma unroll
-        for (int half = 0; half < 2; ++half) {
-          const float sum = sum_of<4>(all[r][row][half]);
-          if (row % 8 / 2 == t) of[r][row / 8][2 * half + row % 2] = sum;
-        }
-  }
-};
-
-__device__ inline float loaded(const void* from, Format format, int64_t i) {
-  switch (format) {
-    case Format::f16: return widened(static_cast<const f16*>(from)[i]);
-    case Format::bf16: return widened(static_cast<const bf16*>(from)[i]);
-    default: return static_cast<const float*>(from)[i];
-  }
-}
-__device__ inline void stored(void* to, Format format, int64_t i, float x) {
-  switch (format) {
-    case Format::f16: static_cast<f16*>(to)[i] = narrowed<f16>(x); break;
-    case Format::bf16: static_cast<bf16*>(to)[i] = narrowed<bf16>(x); break;
-    default: static_cast<float*>(to)[i] = x;
-  }
-}
-__device__ inline float rounded(float x, Format format) {
-  switch (format) {
-    case Format::f16: return widened(narrowed<f16>(x));
-    case Format::bf16: return widened(narrowed<bf16>(x));
-    default: return x;
-  }
-}
-
-__device__ inline float computed(StepCode code, float a, float b) {
-  switch (code) {
-    case StepCode::add: return a + b;
-    case StepCode::subtract: return a - b;
-    case StepCode::multiply: return a * b;
-    case StepCode::divide: return a / b;
-    case StepCode::smaller: return a != a || a < b ? a : b;
-    case StepCode::larger: return a != a || a > b ? a : b;
-    case StepCode::exponential: return expf(a);
-    case StepCode::tangent: return tanhf(a);
-    case StepCode::error_function: return erff(a);
-    case StepCode::root: return sqrtf(a);
-    default: return a;
-  }
-}
-
-/// The steps of one element, whose sums are `products`.
-__device__ inline void run_steps(const Item& item, const float* products, int row, int column) {
-  float values[kMostSteps];
-  const int64_t at = int64_t{row} * item.n + column;
-  for (int i = 0; i < item.n_steps; ++i) {
-    const ProductStep s = item.steps[i];
-    float v;
-    switch (s.code) {
-      case StepCode::product: v = products[s.a]; break;
-      case StepCode::element: v = loaded(item.operands[s.a], item.operand_formats[s.a], at); break;
-      case StepCode::column: v = loaded(item.operands[s.a], item.operand_formats[s.a], column); break;
-      case StepCode::number: v = s.number; break;
-      default: v = computed(s.code, values[s.a], values[s.b]);
-    }
-    values[i] = rounded(v, s.rounded_to);
-  }
-  for (int i = 0; i < item.n_results; ++i)
-    stored(item.results[i], item.result_formats[i], at, values[item.result_steps[i]]);
-}
-
-template <class T, int kRowTiles, int kRows, int kStages>
-struct SkinnyBlock {
-  static constexpr int kTiles = Batch<kRowTiles, kRows>::kTiles;
-  static constexpr int kOf = 16 / sizeof(T);       // elements of a piece
-  static constexpr int kBatch = 4 * kOf * kLoads;  // elements of each row that a warp copies at a time
-
-  const Item& item;
-  int first_row;                    // of the weights
-  Batch<kRowTiles, kRows>* stages;  // kStages of them
-  const T* norm_weight;             // null: x is not normed, or has no weights
-  int warp = static_cast<int>(threadIdx.x) / 32, g = static_cast<int>(threadIdx.x) % 32 / 4,
-      t = static_cast<int>(threadIdx.x) % 4;
-  int own = ((item.k + kBatch - 1) / kBatch - warp + kWarps - 1) / kWarps;  // batches of each product
-  int all = own * item.products;
-
-  /// This lane's piece of a row; zeros if the row is not `there`.
-  __device__ void copy_piece(Bits16* to, const T* row, int batch, int i, bool there) const {
-    const int k = (warp + batch * kWarps) * kBatch + (4 * i + t) * kOf;
-    there = there && k < item.k;
-    if (item.aligned)
-      copy_async(to, there ? row + k : row, there);
-    else
-      *to = piece_of(row, k, there ? item.k : 0, false);
-  }
-  /// Begins to copy the weights of batch number `at` of all, if it is there.
-  __device__ void copy_weights(int at) const {
-    if (at >= all) return;
-    const int product = at >= own ? 1 : 0, batch = at - product * own;
-    const T* weight = static_cast<const T*>(item.weights[product]);
-#pragma unroll
-    for (int r = 0; r < 2 * kRowTiles; ++r) {
-      const int row = first_row + g + 8 * r;
-      const T* from = weight + int64_t{row < item.n ? row : item.n - 1} * item.k;
-#pragma unroll
-      for (int i = 0; i < kLoads; ++i)
-        copy_piece(&stages[at % kStages].weights[i][r][threadIdx.x], from, batch, i, true);
-    }
-  }
-  __device__ void copy_rows(int at) const {
-    if (at >= all || !stages->has_rows()) return;
-#pragma unroll
-    for (int tile = 0; tile < kTiles; ++tile) {
-      const int row = g + 8 * tile;
-      const T* from = static_cast<const T*>(item.x) + (row < item.rows ? int64_t{row} * item.k : 0);
-#pragma unroll
-      for (int i = 0; i < kLoads; ++i)
-        copy_piece(&stages[at % kStages].own_rows(i, tile), from, at >= own ? at - own : at, i,
-                   row < item.rows);
-    }
-    if constexpr (kRows == kNormedRows)
-      if (norm_weight)
-#pragma unroll
-        for (int i = 0; i < kLoads; ++i)
-          copy_piece(&stages[at % kStages].own_norm(i), norm_weight, at >= own ? at - own : at, i, true);
-  }
-  __device__ Sums<T, kRowTiles, kRows> product(int number) const {
-    Sums<T, kRowTiles, kRows> sums;
-    for (int at = number * own; at < (number + 1) * own; ++at) {
-      copy_weights(at + kStages - 1);
-      copy_rows(at + kStages - 1);
-      end_of_copies();
-      wait_for_copies<kStages - 1>();
-      sums.add(stages[at % kStages], item.normed, norm_weight != nullptr);
-    }
-    sums.end();
-    return sums;
-  }
-};
-
-/// A block normalizes the rows for whoever reads them beside these products.
-__device__ inline void normalize_rows(const SkinnyNorm& norm) {
-  __shared__ float of_warps[kWarps];
-  for (int row = 0; row < norm.rows; ++row) {
-    const bf16* const x = norm.x + int64_t{row} * norm.columns;
-    float squares = 0;
-    for (int i = static_cast<int>(threadIdx.x); i < norm.columns; i += kThreads) {
-      const float v = widened(x[i]);
-      squares += v * v;
-    }
-    squares = sum_of<32>(squares);
-    sync_block();
-    if (threadIdx.x % 32 == 0) of_warps[threadIdx.x / 32] = squares;
-    sync_block();
-    squares = 0;
-    for (const float w : of_warps) squares += w;
-    const float scale = 1 / sqrtf(squares / static_cast<float>(norm.columns) + norm.epsilon);
-    for (int i = static_cast<int>(threadIdx.x); i < norm.columns; i += kThreads)
-      norm.y[int64_t{row} * norm.columns + i] =
-          narrowed<bf16>(widened(x[i]) * scale * (norm.weight ? widened(norm.weight[i]) : 1));
-  }
-}
-
-template <class T, int kRowTiles, int kRows, int kStages>
-__global__ void __launch_bounds__(kThreads, 2) multiply_skinny(Items items) {
-  constexpr int kBlockRows = 16 * kRowTiles, kTiles = Batch<kRowTiles, kRows>::kTiles;
-  __shared__ float shares[kMostProducts][kWarps][kTiles * 8][kBlockRows + 1];
-  __shared__ float squares[kWarps][kNormedRows];
-  let_next_kernel_start();
-  const int number = static_cast<int>(blockIdx.x);
-  if (number == items.first_blocks[items.n]) {
-    wait_for_kernels_before();
-    return normalize_rows(items.norm);
-  }
-  int i = 0;
-  while (items.first_blocks[i + 1] <= number) ++i;
-  const Item& item = items.all[i];
-  const SkinnyBlock<T, kRowTiles, kRows, kStages> block{
-      item, (number - items.first_blocks[i]) * kBlockRows, dynamic_shared<Batch<kRowTiles, kRows>>(),
-      item.normed ? reinterpret_cast<const T*>(items.norm.weight) : nullptr};
-  if (!items.early) wait_for_kernels_before();
-  for (int stage = 0; stage < kStages - 1; ++stage) block.copy_weights(stage);
-  wait_for_kernels_before();
-  for (int stage = 0; stage < kStages - 1; ++stage) {
-    block.copy_rows(stage);
-    end_of_copies();
-  }
-  for (int p = 0; p < item.products; ++p) {
-    const auto sums = block.product(p);
-    if (item.normed && p == 0) {
-      const float of_row = sum_of<4>(sums.squares);
-      if (block.t == 0 && block.g < kNormedRows) squares[block.warp][block.g] = of_row;
-    }
-#pragma unroll
-    for (int r = 0; r < kRowTiles; ++r)
-#pragma unroll
-      for (int tile = 0; tile < kTiles; ++tile)
-#pragma unroll
-        for (int c = 0; c < 4; ++c)
-          shares[p][block.warp][8 * tile + 2 * block.t + c % 2][16 * r + block.g + c / 2 * 8] =
-              sums.of[r][tile][c];
-  }
-  sync_block();
-  for (int at = static_cast<int>(threadIdx.x); at < item.rows * kBlockRows; at += kThreads) {
-    const int column = at % kBlockRows, row = at / kBlockRows;
-    if (block.first_row + column >= item.n) continue;
-    float products[kMostProducts] = {};
-    for (int p = 0; p < item.products; ++p)
-#pragma unroll
-      for (int w = 0; w < kWarps; ++w) products[p] += shares[p][w][row][column];
-    if (item.normed) {
-      float sum = 0;
-      for (int w = 0; w < kWarps; ++w) sum += squares[w][row];
-      const float scale = 1 / sqrtf(sum / static_cast<float>(item.k) + items.norm.epsilon);
-      for (float& product : products) product *= scale;
-    }
-    run_steps(item, products, row, block.first_row + column);
-  }
-}
+using namespace skinny;
 
 /// Products that are launched together: those that a queue gets one after another and that do not need each
 /// other.
@@ -395,14 +29,14 @@ class CollectedProducts : public Collected {
     return items_.has_norm && x == items_.norm.y && call.rows == items_.norm.rows &&
            call.k == items_.norm.columns;
   }
-  bool takes(const SkinnyCall& call, const void* x) {
-    if (items_.n == 0) items_.early = call.are_constant;
-    return items_.n + call.parts.size() <= kMostItems && items_.early == call.are_constant &&
-           (!items_.has_norm || norms(x, call));
+  bool takes(const SkinnyCall& call, const void* x) const {
+    return items_.n + call.parts.size() <= kMostItems &&
+           (items_.n == 0 || items_.early == call.are_constant) && (!items_.has_norm || norms(x, call));
   }
   const SkinnyNorm& norm() const { return items_.norm; }
-  void add(const Item& item) {
+  void add(const Item& item, bool constant_weights) {
     items_.all[items_.n++] = item;
+    items_.early = constant_weights;
     rows_ = std::max(rows_, item.rows);
   }
   Outcome start(Queue& queue) override {
@@ -490,7 +124,7 @@ Outcome add_products(const Launch& l, const SkinnyCall& call, CollectedProducts<
   for (const SkinnyPart& part : call.parts) {
     Item item = item_of(l, call, part);
     if (normed) item.x = open.norm().x, item.normed = true;
-    open.add(item);
+    open.add(item, call.are_constant);
   }
   open.uses(reads, writes);
   Queue& queue = queue_of(l);
@@ -500,22 +134,20 @@ Outcome add_products(const Launch& l, const SkinnyCall& call, CollectedProducts<
 template <class T>
 Outcome collect_products(const Launch& l, const SkinnyCall& call) {
   using Products = CollectedProducts<T>;
-  const auto range = [](TensorView t) { return Range{t.data(), t.data() + t.bytes()}; };
   const void* const x = l.input(call.x).data();
   std::vector<Range> reads, writes;
   for (int64_t i = 0; i < l.call().n_inputs(); ++i)
-    if (const TensorView t = l.input(i); t.has() && i != call.x) reads.push_back(range(t));
-  for (int64_t i = 0; i < l.call().n_outputs(); ++i) writes.push_back(range(l.output(i)));
+    if (const TensorView t = l.input(i); t.has() && i != call.x) reads.push_back(range_of(t));
+  for (int64_t i = 0; i < l.call().n_outputs(); ++i) writes.push_back(range_of(l.output(i)));
   Queue& queue = queue_of(l);
   const std::lock_guard lock(queue.collecting);
   auto* open = dynamic_cast<Products*>(queue.collected.get());
   const bool normed = open && open->norms(x, call);
-  if (!normed) reads.push_back(range(l.input(call.x)));
+  if (!normed) reads.push_back(range_of(l.input(call.x)));
   if (!open || !open->takes(call, x) || open->depends(reads, writes)) {
     if (auto settled = settle_locked(queue); !settled.good()) return settled;
     queue.collected = std::make_unique<Products>();
     open = static_cast<Products*>(queue.collected.get());
-    open->takes(call, x);
     return add_products(l, call, *open, false, reads, writes);
   }
   return add_products(l, call, *open, normed, reads, writes);
@@ -530,16 +162,13 @@ Outcome launch(const Launch& l) {
 
 Outcome collect_norm(const Launch& l, const SkinnyNorm& norm) {
   const int64_t n = int64_t{norm.rows} * norm.columns;
-  const auto range = [](const bf16* at, int64_t count) {
-    return Range{reinterpret_cast<const char*>(at), reinterpret_cast<const char*>(at + count)};
-  };
   Queue& queue = queue_of(l);
   const std::lock_guard lock(queue.collecting);
   if (auto settled = settle_locked(queue); !settled.good()) return settled;
   auto products = std::make_unique<CollectedProducts<bf16>>();
   products->add(norm);
-  products->uses(std::array{range(norm.x, n), range(norm.weight, norm.weight ? norm.columns : 0)},
-                 std::array{range(norm.y, n)});
+  products->uses(std::array{range_of(norm.x, n), range_of(norm.weight, norm.weight ? norm.columns : 0)},
+                 std::array{range_of(norm.y, n)});
   queue.collected = std::move(products);
   return may_wait(queue) ? Outcome::ok() : settle_locked(queue);
 }

@@ -26,9 +26,8 @@ template <class T>
 Outcome append(const Launch& l) {
   using Work = Rotation<T>;
   const TensorView rows = l.input(1), cache = l.output(0);
-  const auto range = [](TensorView t) { return Range{t.data(), t.data() + t.bytes()}; };
-  const std::array reads = {range(l.input(2)), range(l.input(3)), range(rows)};
-  const std::array writes = {range(cache)};
+  const std::array reads = {range_of(l.input(2)), range_of(l.input(3)), range_of(rows)};
+  const std::array writes = {range_of(cache)};
   typename Work::Piece piece{};
   piece.n = rows.size() / 2, piece.half = static_cast<int>(rows.dim(2) / 2);
   piece.heads = static_cast<int>(rows.dim(1)), piece.cache = cache.data<T>();

@@ -33,15 +33,14 @@ Support accepts(const OpCall& c) {
 Outcome launch(const Launch& l) {
   const TensorView x = l.input(0), cosine = l.input(1), sine = l.input(2), y = l.output(0);
   if (x.size() == 0) return Outcome::ok();
-  const auto range = [](TensorView t) { return Range{t.data(), t.data() + t.bytes()}; };
   return with_type(x.dtype(), [&]<class T>(T*) {
     typename Rotation<T>::Piece piece{};
     piece.x = x.data<const T>(), piece.cosine = cosine.data<const T>(), piece.sine = sine.data<const T>();
     piece.y = y.data<T>(), piece.n = x.size() / 2, piece.half = static_cast<int>(x.dim(x.rank() - 1) / 2);
     piece.interleaved = l.call().attr("interleaved").integer();
     piece.tables = table_rows(x.dims(), cosine.dims());
-    return collect<Rotation<T>>(l, {}, piece, std::array{range(x), range(cosine), range(sine)},
-                                std::array{range(y)});
+    return collect<Rotation<T>>(l, {}, piece, std::array{range_of(x), range_of(cosine), range_of(sine)},
+                                std::array{range_of(y)});
   });
 }
 
