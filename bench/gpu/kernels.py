@@ -1,4 +1,8 @@
-"""PyTorch's side of bench/gpu/kernels.cpp: the same ops and sizes, eager and compiled, each as a replayed CUDA graph; and copies."""
+"""PyTorch's side of bench/gpu/kernels.cpp: the same ops and sizes, each as a replayed CUDA graph; and copies.
+
+    kernels.py rows [--compile]
+    kernels.py skinny
+"""
 import json
 import statistics
 import sys
@@ -71,5 +75,4 @@ def skinny():
 
 
 with torch.inference_mode():
-    rows("--compile" in sys.argv)
-    skinny()
+    rows("--compile" in sys.argv) if sys.argv[1] == "rows" else skinny()
