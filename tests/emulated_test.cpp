@@ -170,8 +170,8 @@ TEST(Emulated, TheHostsSideKeepsTheContract) {
   for (const char* name :
        {"aligns_memory", "copies_every_byte", "copies_pinned_memory", "errors_come_once", "gives_memory_back",
         "imports_memory", "keeps_buffers_until_passed", "keeps_live_buffers", "negotiates", "opens_again",
-        "points_are_reached_in_turn", "reads_no_handle", "replays_sequences", "reports_its_errors",
-        "runs_beside_others", "waits_for_long_queues", "waits_when_asked"})
+        "points_are_reached_in_turn", "ranks_its_kernels", "reads_no_handle", "replays_sequences",
+        "reports_its_errors", "runs_beside_others", "waits_for_long_queues", "waits_when_asked"})
     only += std::string(" --only ") + name;
   check(only);
   check(only, "WEFT_EMULATED_DEVICES=2");

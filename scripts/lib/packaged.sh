@@ -52,6 +52,23 @@ page_commands() {
   PATH=$weft_tmp/installed/bin:$PATH python3 scripts/lib/pages.py shell docs/tutorial.md "$weft_tmp/tutorial"
 }
 
+# config_switches: a config.cmake chooses several backends; what it does not set keeps its default, what is not there is named.
+config_switches() {
+  local config=$weft_tmp/config.cmake said=$weft_tmp/config.log expect
+  configured() { cmake -S tests/config -B "$weft_tmp/config" --fresh "-DWEFT_ROOT=$weft_root" "$@" >"$said" 2>&1; }
+  says() { grep -qF -- "$1" "$said" || { printf 'configuring did not say: %s\n' "$1"; cat "$said"; return 1; }; }
+  printf 'set(USE_CUDA ON)\nset(BUILD_CUBLASLT ON)\nset(USE_OPENCL OFF)\nset(USE_FAR OFF)\nset(USE_MPS ON)\nset(USE_NNPACK OFF)\n' >"$config"
+  configured "-DWEFT_CONFIG=$config" || { cat "$said"; return 1; }
+  for expect in BUILD_CUDA=ON BUILD_CUBLASLT=ON USE_OPENCL=OFF BUILD_FAR=OFF USE_NATIVE=ON BUILD_HIP=OFF BUILD_TEMPLATE=ON \
+    'there is no backend for USE_MPS'; do
+    says "$expect" || return 1
+  done
+  if grep -E 'no backend for (USE_NNPACK|BUILD_CUBLASLT)' "$said"; then return 1; fi
+  configured "-DWEFT_CONFIG=$config" -DBUILD_CUDA=OFF && { echo 'USE_CUDA and BUILD_CUDA may not differ'; return 1; }
+  says 'they are one switch' || return 1
+  configured && says BUILD_CUDA=OFF && says USE_OPENCL=ON && says BUILD_FAR=ON
+}
+
 ops_page() { diff -u --label docs/ops.md docs/ops.md --label "weft ops --markdown" <(build/release/weft ops --markdown); }
 
 readme_subcommands() { build/release/weft --help | python3 scripts/lib/pages.py subcommands README.md; }
