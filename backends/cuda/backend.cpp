@@ -3,7 +3,6 @@
 #include <string_view>
 
 #include "device.hpp"
-#include "hopper_kernels.hpp"
 #include "kernels.hpp"
 #include "rtc.hpp"
 
@@ -65,16 +64,8 @@ weft_code launch(const weft_launch* l, weft_error* error) {
 
 std::atomic<const weft_host*> the_host = nullptr;
 
-std::span<const KernelRecord> kernels_of_architecture() {
-  if constexpr (gpu::kHasWgmma)
-    return hopper_kernels();
-  else
-    return {};
-}
-
 KernelTable& table() {
-  static KernelTable kernels(gpu::kKind, {kernels_of_architecture(), own_kernels()}, launch,
-                             WEFT_KERNEL_RECORDABLE);
+  static KernelTable kernels(gpu::kKind, {hopper_kernels(), own_kernels()}, launch, WEFT_KERNEL_RECORDABLE);
   return kernels;
 }
 

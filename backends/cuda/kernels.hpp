@@ -1,39 +1,24 @@
 #pragma once
+#include <initializer_list>
 #include <span>
 #include <vector>
 
 #include "weft/backend.hpp"
 
-// The kernels of this backend, a file each in kernels/.
+// The kernels of this backend: kernels.cmake makes these functions from the files in kernels/.
 namespace weft::cuda {
 
-std::span<const backend::KernelRecord> softmax_rows();
-std::span<const backend::KernelRecord> norm_rows();
-std::span<const backend::KernelRecord> norm_grad_rows();
-std::span<const backend::KernelRecord> cross_entropy_rows();
-std::span<const backend::KernelRecord> scatter_add_rows();
-std::span<const backend::KernelRecord> sum_columns();
-std::span<const backend::KernelRecord> optimizer_pieces();
-std::span<const backend::KernelRecord> gelu_elements();
-std::span<const backend::KernelRecord> linear_skinny();
-std::span<const backend::KernelRecord> rope_rows();
-std::span<const backend::KernelRecord> ragged_cache_append_rows();
-std::span<const backend::KernelRecord> ragged_attention_split();
-std::span<const backend::KernelRecord> attention_flash();
-std::span<const backend::KernelRecord> attention_grad_flash();
+std::span<const backend::KernelRecord> own_kernels();
 
-/// All of them.
-inline std::span<const backend::KernelRecord> own_kernels() {
-  static const auto all = [] {
-    std::vector<backend::KernelRecord> records;
-    for (const auto list :
-         {softmax_rows(), norm_rows(), norm_grad_rows(), cross_entropy_rows(), scatter_add_rows(),
-          sum_columns(), optimizer_pieces(), gelu_elements(), linear_skinny(), rope_rows(),
-          ragged_cache_append_rows(), ragged_attention_split(), attention_flash(), attention_grad_flash()})
-      records.insert(records.end(), list.begin(), list.end());
-    return records;
-  }();
-  return all;
+/// Those of kernels/hopper, for GPUs of architecture 9.0, which are asked before the others. What they are
+/// made of (hopper.hpp) has no counterpart on a CPU or on other GPUs: backends for those have none.
+std::span<const backend::KernelRecord> hopper_kernels();
+
+inline std::vector<backend::KernelRecord> joined(
+    std::initializer_list<std::span<const backend::KernelRecord>> lists) {
+  std::vector<backend::KernelRecord> records;
+  for (const auto list : lists) records.insert(records.end(), list.begin(), list.end());
+  return records;
 }
 
 }  // namespace weft::cuda

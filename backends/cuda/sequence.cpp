@@ -153,6 +153,7 @@ class Sequence {
   }
 
   Outcome capture_steps(const Handles& handles) {
+    recorded_.assign(steps_.size(), false);
     const size_t fork = steps_.size();  // its event follows those of the steps
     WEFT_GPU_TRY(gpu::record_event(events_[fork], streams_[0]));
     for (size_t s = 1; s < streams_.size(); ++s)
@@ -163,7 +164,7 @@ class Sequence {
       q.partials = partials_ + i * kQueueMemory, q.captured = true;
     }
     for (size_t i = 0; i < steps_.size(); ++i)
-      if (auto step = capture_step(i, handles, queues[steps_[i].stream]); !step.good()) return step;
+      if (auto step = capture_step(i, handles, queues); !step.good()) return step;
     for (Queue& q : queues)
       if (auto settled = settle(q); !settled.good()) return settled;
     for (size_t s = 1; s < streams_.size(); ++s) {
@@ -173,12 +174,15 @@ class Sequence {
     return Outcome::ok();
   }
 
-  Outcome capture_step(size_t i, const Handles& handles, Queue& queue) {
+  Outcome capture_step(size_t i, const Handles& handles, std::deque<Queue>& queues) {
     const Step& step = steps_[i];
+    Queue& queue = queues[step.stream];
     const gpu::Stream stream = queue.stream;
-    for (const uint32_t earlier : step.after)  // a stream keeps its order by itself
-      if (steps_[earlier].stream != step.stream)
-        WEFT_GPU_TRY(gpu::wait_for_event(stream, events_[earlier], 0));
+    for (const uint32_t earlier : step.after) {  // a stream keeps its order by itself
+      if (steps_[earlier].stream == step.stream) continue;
+      if (auto ended = record_end(earlier, queues[steps_[earlier].stream]); !ended.good()) return ended;
+      WEFT_GPU_TRY(gpu::wait_for_event(stream, events_[earlier], 0));
+    }
     if (!step.launch) {
       weft_copy c = step.copy;
       c.source = bound(c.source_binding, c.source, handles);
@@ -194,9 +198,16 @@ class Sequence {
       if (const weft_code code = l.plan->kernel->launch(&l, &error); code != WEFT_OK)
         return Outcome::fail(code, "{}: {}", l.plan->kernel->id, error.text);
     }
-    if (!step.is_waited_for) return Outcome::ok();
+    // What was collected ends when somebody needs it, so that more may join until then.
+    return step.is_waited_for && !queue.collected ? record_end(i, queue) : Outcome::ok();
+  }
+
+  // The event of a step that another stream waits for, if it is not there yet.
+  Outcome record_end(size_t i, Queue& queue) {
+    if (recorded_[i]) return Outcome::ok();
     if (auto settled = settle(queue); !settled.good()) return settled;
-    return outcome(gpu::record_event(events_[i], stream), "recording an event");
+    recorded_[i] = true;
+    return outcome(gpu::record_event(events_[i], queue.stream), "recording an event");
   }
 
   Device& device_;
@@ -206,6 +217,7 @@ class Sequence {
   std::vector<gpu::Stream> streams_;
   float* partials_ = nullptr;       // of each stream's queue
   std::vector<gpu::Event> events_;  // of the steps, of the fork, of the other streams' ends
+  std::vector<bool> recorded_;      // of each step, while they are captured
   std::deque<Graph> graphs_;        // most recently used first
 };
 

@@ -13,8 +13,6 @@ using Function = cudaKernel_t;
 
 inline constexpr Error kOutOfMemory = cudaErrorMemoryAllocation;
 inline constexpr const char* kKind = "cuda";
-/// Whether kernels/hopper is compiled.
-inline constexpr bool kHasWgmma = true;
 inline constexpr const char* kNativeStream = "cuda.stream";
 inline constexpr const char* kVendor = "CUDA";
 inline constexpr DLDeviceType kMemory = kDLCUDA;

@@ -49,8 +49,6 @@ inline constexpr Error kSuccess = Error::success, kNotReady = Error::not_ready,
                        kPeerKnown = Error::peer_known, kOutOfMemory = Error::out_of_memory;
 inline constexpr int kCopyByAddress = 0, kCaptureOfThread = 0;
 inline constexpr unsigned kUnordered = 0, kWithoutTime = 0;
-/// Whether kernels/hopper is compiled.
-inline constexpr bool kHasWgmma = false;
 inline constexpr const char *kKind = "emulated", *kNativeStream = "emulated.stream", *kVendor = "emulated";
 inline constexpr DLDeviceType kMemory = kDLExtDev;
 /// Whether kernels of a device may use such memory.

@@ -16,8 +16,6 @@ using Function = hipFunction_t;
 
 inline constexpr Error kOutOfMemory = hipErrorOutOfMemory;
 inline constexpr const char* kKind = "hip";
-/// Whether kernels/hopper is compiled.
-inline constexpr bool kHasWgmma = false;
 inline constexpr const char* kNativeStream = "hip.stream";
 inline constexpr const char* kVendor = "HIP";
 inline constexpr DLDeviceType kMemory = kDLROCM;

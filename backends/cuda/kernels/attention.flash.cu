@@ -1,5 +1,4 @@
 #include "../attention_call.hpp"
-#include "../kernels.hpp"
 
 // Attention without its matrix of scores: a block takes 64 queries through all keys that they see, 64 at a
 // time, and rescales what it has when a larger score comes (Dao et al., FlashAttention-2, 2023).

@@ -1,5 +1,4 @@
 #include "../attention_call.hpp"
-#include "../kernels.hpp"
 
 // The gradients of attention without its matrix of weights, which are made again from the scores and lse. One
 // kernel takes 64 keys through all queries that see them, for dk and dv; another takes 64 queries through

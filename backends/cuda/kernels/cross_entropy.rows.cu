@@ -1,4 +1,3 @@
-#include "../kernels.hpp"
 #include "../rows.hpp"
 
 // The mean loss of rows of logits with a class each, and its gradient. Short rows that are aligned stay in

@@ -2,7 +2,6 @@
 #include <array>
 
 #include "../collected.hpp"
-#include "../kernels.hpp"
 #include "../rows.hpp"
 #include "../skinny_kernel.hpp"
 

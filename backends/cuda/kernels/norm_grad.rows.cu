@@ -1,4 +1,3 @@
-#include "../kernels.hpp"
 #include "../shares.hpp"
 
 // The gradients of layer_norm and rms_norm, from one reading of x and dy. Each block takes every n-th row,

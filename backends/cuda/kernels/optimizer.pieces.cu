@@ -2,7 +2,6 @@
 #include <optional>
 
 #include "../collect.hpp"
-#include "../kernels.hpp"
 #include "../rows.hpp"
 
 // What an optimizer does to each of many tensors: conversions, perhaps only under a condition, norms,

@@ -1,5 +1,4 @@
 #include "../collected.hpp"
-#include "../kernels.hpp"
 #include "../ragged.hpp"
 #include "../rows.hpp"
 

@@ -1,6 +1,5 @@
 #include <algorithm>
 
-#include "../kernels.hpp"
 #include "../rows.hpp"
 
 // Updates added to rows of a table, as an embedding's gradient is. Updates of one row are added in their

@@ -1,4 +1,3 @@
-#include "../kernels.hpp"
 #include "../rows.hpp"
 
 // Softmax of rows and its gradient. Rows that fit into registers are read once.

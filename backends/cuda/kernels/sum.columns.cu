@@ -1,4 +1,3 @@
-#include "../kernels.hpp"
 #include "../shares.hpp"
 
 // Sums over the first axes, as gradients of biases are: a warp takes 32 pieces of neighbouring columns, and

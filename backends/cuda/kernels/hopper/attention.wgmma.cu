@@ -1,7 +1,5 @@
 #include "../../hopper/attention_forward.hpp"
 #include "../../hopper/attention_record.hpp"
-#include "../../hopper_kernels.hpp"
-#include "../../kernels.hpp"
 
 // Attention of 16-bit floats on the tensor cores of architecture 9.0 (hopper/attention_forward.hpp).
 namespace weft::cuda {

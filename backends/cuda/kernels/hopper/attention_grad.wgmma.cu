@@ -1,8 +1,6 @@
 #include "../../hopper/attention_backward.hpp"
 #include "../../hopper/attention_backward_rows.hpp"
 #include "../../hopper/attention_record.hpp"
-#include "../../hopper_kernels.hpp"
-#include "../../kernels.hpp"
 
 // The gradients of attention of bf16 on the tensor cores of architecture 9.0 (hopper/attention_backward.hpp).
 // dq is added up in an order that changes from run to run: callers who want one order get

@@ -1,6 +1,5 @@
 #include "../../hopper/matmul_call.hpp"
 #include "../../hopper/multiprocessors.hpp"
-#include "../../hopper_kernels.hpp"
 #include "../../skinny.hpp"
 
 // matmul and linear of 16-bit floats on the tensor cores of architecture 9.0 (hopper/matmul_kernel.hpp).
