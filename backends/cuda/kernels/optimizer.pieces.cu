@@ -324,7 +324,7 @@ std::span<const KernelRecord> optimizer_pieces() {
        .reads = {"dtype"},
        .accepts = accepts_conversion,
        .launch = convert},
-      {.op = "region", .variant = "guards", .rank = 1, .accepts = accepts_guard, .launch = guard},
+      {.op = "region", .variant = "guards", .accepts = accepts_guard, .launch = guard, .rank = 1},
       {.op = "assign",
        .variant = "pieces",
        .accepts = accepts_conversion,
