@@ -3,6 +3,14 @@
 #include "multiprocessors.hpp"
 
 // What the records of attention and of its gradient for warpgroups take.
+namespace weft::cuda {
+
+/// The records of the kernels that take the rest.
+std::span<const backend::KernelRecord> attention_flash();
+std::span<const backend::KernelRecord> attention_grad_flash();
+
+}  // namespace weft::cuda
+
 namespace weft::cuda::hopper {
 
 /// In how many 16-bit parts weights are multiplied. One rounds them to 8 bits (bf16), which only a caller
