@@ -64,6 +64,7 @@ struct Queue {
   Outcome kept{};                          ///< an error that a copy met: the next synchronize's
   std::mutex collecting{};                 ///< Guards what follows.
   std::unique_ptr<Collected> collected{};  ///< Work that waits for more of its kind.
+  uint64_t settled = 0;                    ///< how often such work was launched
   Recent recent{};                         ///< what was launched last
   std::mutex mutex;                        ///< Guards what follows, which any thread may ask for.
   struct Point {

@@ -47,6 +47,7 @@ Queue::~Queue() = default;
 Outcome settle_locked(Queue& q) {
   if (!q.collected) return Outcome::ok();
   const std::unique_ptr<Collected> all = std::move(q.collected);
+  ++q.settled;
   return all->start(q);
 }
 

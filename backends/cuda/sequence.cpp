@@ -36,6 +36,13 @@ std::string name_of(const weft_sequence_desc& desc) {
   return name;
 }
 
+// Where a step that is captured ends in its stream.
+struct End {
+  bool collected = false;  // It waits in its queue, or did so,
+  uint64_t settled = 0;    // until work of this number is launched.
+  bool recorded = false;   // Its event is there.
+};
+
 struct Graph {
   Handles handles;
   gpu::GraphExec exec;
@@ -153,7 +160,7 @@ class Sequence {
   }
 
   Outcome capture_steps(const Handles& handles) {
-    recorded_.assign(steps_.size(), false);
+    ends_.assign(steps_.size(), {});
     const size_t fork = steps_.size();  // its event follows those of the steps
     WEFT_GPU_TRY(gpu::record_event(events_[fork], streams_[0]));
     for (size_t s = 1; s < streams_.size(); ++s)
@@ -199,14 +206,17 @@ class Sequence {
         return Outcome::fail(code, "{}: {}", l.plan->kernel->id, error.text);
     }
     // What was collected ends when somebody needs it, so that more may join until then.
+    ends_[i] = {.collected = queue.collected != nullptr, .settled = queue.settled};
     return step.is_waited_for && !queue.collected ? record_end(i, queue) : Outcome::ok();
   }
 
   // The event of a step that another stream waits for, if it is not there yet.
   Outcome record_end(size_t i, Queue& queue) {
-    if (recorded_[i]) return Outcome::ok();
-    if (auto settled = settle(queue); !settled.good()) return settled;
-    recorded_[i] = true;
+    End& end = ends_[i];
+    if (end.recorded) return Outcome::ok();
+    if (end.collected && end.settled == queue.settled)
+      if (auto settled = settle(queue); !settled.good()) return settled;
+    end.recorded = true;
     return outcome(gpu::record_event(events_[i], queue.stream), "recording an event");
   }
 
@@ -217,7 +227,7 @@ class Sequence {
   std::vector<gpu::Stream> streams_;
   float* partials_ = nullptr;       // of each stream's queue
   std::vector<gpu::Event> events_;  // of the steps, of the fork, of the other streams' ends
-  std::vector<bool> recorded_;      // of each step, while they are captured
+  std::vector<End> ends_;           // of each step, while they are captured
   std::deque<Graph> graphs_;        // most recently used first
 };
 
