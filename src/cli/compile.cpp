@@ -1,6 +1,7 @@
 #include "base/output_file.h"
 #include "cli/command.h"
 #include "cli/files.h"
+#include "cli/program/passes.h"
 #include "cli/show.h"
 #include "program/program.h"
 #include "weft/trainer.h"
@@ -12,6 +13,7 @@ namespace {
 struct Options {
   std::string model, out, part = "forward";
   bool fuse = true;
+  PassOptions passes;
 };
 
 Compiled compile_part(nn::Checkpoint& run, const Options& o) {
@@ -41,16 +43,22 @@ void describe(const Options& o, const Common& common) {
                {"inputs", p.inputs.size()},
                {"outputs", p.outputs.size()},
                {"states", p.states.size()}},
-              fmt::format("{} in {}: {} bytes, {} calls, {} inputs, {} outputs, {} states", p.name, o.out,
-                          grouped(static_cast<int64_t>(bytes)), p.calls.size(), p.inputs.size(),
+              fmt::format("{} in {}: {} bytes, {} calls, {} inputs, {} outputs, {} states", p.name,
+                          o.out, grouped(static_cast<int64_t>(bytes)), p.calls.size(), p.inputs.size(),
                           p.outputs.size(), p.states.size()));
 }
 
 int run(Options o, const Common& common) {
+  if (o.passes.print) return print_passes(common), 0;
+  for (const auto& [option, value] : {std::pair("--model", o.model), std::pair("--out", o.out)})
+    if (value.empty()) throw UsageError(invalid("{} is required", option));
   o.out = output_path(o.out);
   refuse_to_overwrite(o.out, "the checkpoint", nn::checkpoint_path(o.model));
   auto checkpoint = nn::load_checkpoint(o.model);
-  compile_part(checkpoint, o).save(o.out);
+  const WatchedPasses passes(o.passes, common);
+  const Compiled compiled = compile_part(checkpoint, o);
+  if (const int status = passes.report()) return status;
+  compiled.save(o.out);
   // Output to a pipe or a device can't be read back.
   if (std::filesystem::is_regular_file(o.out) && !is_standard_output(o.out)) describe(o, common);
   return 0;
@@ -62,16 +70,14 @@ extern const Command compile_command = {
     "compile", "write a checkpoint's model or training step as a program file",
     [](Syntax& app, const Common& common) -> std::function<int()> {
       const auto o = std::make_shared<Options>();
-      app.add_option("--model", o->model, "folder of the checkpoint").required().type_name("DIR");
-      app.add_option("--out", o->out, "the program file to write")
-          .required()
-          .check(some_name)
-          .type_name("FILE");
+      app.add_option("--model", o->model, "folder of the checkpoint").type_name("DIR");
+      app.add_option("--out", o->out, "the program file to write").check(some_name).type_name("FILE");
       app.add_option("--part", o->part,
                      "forward, or step: loss, gradients, update and random state in one program")
           .one_of({"forward", "step"})
           .capture_default_str();
       app.add_flag("!--no-fuse", o->fuse, "don't fuse: every op stays a call");
+      add_pass_options(app, o->passes);
       return [o, &common] { return run(*o, common); };
     }};
 

@@ -1,5 +1,6 @@
 #pragma once
 #include <functional>
+#include <span>
 
 #include "ir/graph.h"
 #include "program/program.h"
@@ -16,9 +17,39 @@ struct Options {
   bool fuse = true;  ///< off: every op stays a call of its own
 };
 
-/// Runs the pipeline (pipeline.cpp lists it) and writes the program. The same graph gives the same bytes.
+struct Module;
+/// A step of the compiler: module.h has the state that it transforms.
+struct Pass {
+  const char* name;
+  Status (*run)(Module&, const Options&);
+};
+/// The ordered list of passes; pipeline.cpp explains the order.
+std::span<const Pass> pipeline();
+
+/// The state of a compilation between two passes.
+struct Stage {
+  std::string after;                                          ///< the pass; empty before the first one
+  std::function<std::string()> text;                          ///< the graph, and what is fused
+  std::function<Result<program::CompiledProgram>()> program;  ///< as if this were the end
+};
+/// While it lives, compile() on this thread hands over each stage as it is reached. An error ends it.
+class Watch {
+ public:
+  using See = std::function<Status(const Stage&)>;
+  explicit Watch(See see);
+  ~Watch();
+  Watch(const Watch&) = delete;
+
+ private:
+  See see_;
+  Watch* const outer_;
+  friend Status show_stage(std::string after, const Module&, const WeightSource&, const Options&);
+};
+
+/// Runs the passes and writes the program. The same graph gives the same bytes.
 Result<program::CompiledProgram> compile(const ir::Graph& graph, const WeightSource& weights,
-                                         const Options& options = {});
+                                         const Options& options = {},
+                                         std::span<const Pass> passes = pipeline());
 
 /// Every call of a verified program beside its op's definition: operands, attributes, results of the types
 /// that the shape rule gives, updates. A file may say anything, with hashes that fit; kernels trust their

@@ -24,18 +24,16 @@ struct Module {
   std::vector<Group> groups;
 };
 
-struct Pass {
-  const char* name;
-  Status (*run)(Module&, const Options&);
-};
-/// The ordered list of passes; pipeline.cpp explains the order.
-std::span<const Pass> pipeline();
-
 Status remove_dead_nodes(Module& m, const Options&);
 Status merge_equal_nodes(Module& m, const Options&);
 Status sink_views(Module& m, const Options&);
 Status fuse_elementwise(Module& m, const Options&);
 Status group_products(Module& m, const Options&);
+
+/// The graph, one node a line, and what becomes one call, by the numbers of its nodes.
+std::string print(const Module& m);
+/// Hands the stage to the innermost Watch of this thread, if there is one.
+Status show_stage(std::string after, const Module& m, const WeightSource& weights, const Options& options);
 
 Result<program::CompiledProgram> emit(const Module& m, const WeightSource& weights, const Options& options);
 

@@ -19,12 +19,14 @@ bool is_pure(const ir::Node& node) {
 }
 
 Result<program::CompiledProgram> compile(const ir::Graph& graph, const WeightSource& weights,
-                                         const Options& options) {
+                                         const Options& options, std::span<const Pass> passes) {
   WEFT_CHECK(ir::verify(graph).at("graph to compile"));
   Module m{graph, {}, {}};
-  for (const auto& pass : pipeline()) {
+  WEFT_CHECK(show_stage("", m, weights, options));
+  for (const auto& pass : passes) {
     WEFT_CHECK(pass.run(m, options).at(pass.name));
     WEFT_CHECK(ir::verify(m.graph).at(fmt::format("after pass {}", pass.name)));
+    WEFT_CHECK(show_stage(pass.name, m, weights, options));
   }
   WEFT_TRY(auto program, emit(m, weights, options));
   WEFT_CHECK(program::verify(program).at("compiled program"));
