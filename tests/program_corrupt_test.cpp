@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <functional>
 #include <limits>
 #include <random>
 
@@ -17,8 +18,8 @@
 namespace weft::program {
 namespace {
 
-std::string assemble(const std::string& plan, const CompiledProgram& p) {
-  std::string out = container_head(plan, write_origin(p), p.blobs);
+std::string assemble(const std::string& plan, const CompiledProgram& p, const std::string& tests = {}) {
+  std::string out = container_head(plan, write_origin(p), p.blobs, tests);
   for (size_t i = 0; i < p.blobs.size(); ++i) {
     out.append(reinterpret_cast<const char*>(p.blobs[i].data), p.blobs[i].size);
     out.append(blob_padding(p.blobs, i), '\0');
@@ -38,13 +39,31 @@ void put_hash(std::string& file, size_t at, size_t from, size_t n) {
 }
 void reseal_header(std::string& file) { put_hash(file, 48, 0, 48); }
 
+/// A section as the table says it.
+struct Section {
+  std::string name;
+  size_t at = 0, size = 0;
+};
+std::vector<Section> sections(const std::string& file) {
+  std::vector<Section> all;
+  for (size_t entry = 64; all.size() < static_cast<unsigned char>(file[12]); entry += 48)
+    all.push_back({file.substr(entry, strnlen(file.data() + entry, 16)), u64_at(file, entry + 16),
+                   u64_at(file, entry + 24)});
+  return all;
+}
+Section section(const std::string& file, std::string_view name) {
+  const auto all = sections(file);
+  return *std::ranges::find(all, name, &Section::name);
+}
+
 /// The section that each byte of the file belongs to; padding belongs to what follows it.
 std::vector<std::string> owners(const std::string& file) {
-  std::vector<std::string> names = {"plan", "origin", "blob table", "blobs"}, out(64, "header");
-  out.resize(64 + names.size() * 48, "section table");
-  for (size_t i = 0; i < 3; ++i)
-    out.resize(u64_at(file, 64 + i * 48 + 16) + u64_at(file, 64 + i * 48 + 24), names[i]);
-  const size_t table = u64_at(file, 64 + 2 * 48 + 16), blobs = u64_at(file, 64 + 3 * 48 + 16);
+  const auto all = sections(file);
+  std::vector<std::string> out(64, "header");
+  out.resize(64 + all.size() * 48, "section table");
+  for (const auto& s : all)
+    if (s.name != "blobs") out.resize(s.at + s.size, s.name);
+  const size_t table = section(file, "blob table").at, blobs = section(file, "blobs").at;
   out.resize(blobs, "blobs");
   for (size_t i = 0; i < 3; ++i)
     out.resize(blobs + u64_at(file, table + i * 32) + u64_at(file, table + i * 32 + 8),
@@ -54,8 +73,7 @@ std::vector<std::string> owners(const std::string& file) {
 
 // ---- integrity ----
 
-TEST(Program, EveryFlippedBitIsRefusedByItsSection) {
-  std::string file = serialize(small_program());
+void flip_every_bit(std::string file) {
   const auto owner = owners(file);
   ASSERT_EQ(owner.size(), file.size());
   for (size_t at = 0; at < file.size(); ++at)
@@ -69,12 +87,125 @@ TEST(Program, EveryFlippedBitIsRefusedByItsSection) {
   EXPECT_EQ(said(file), "ok");
 }
 
+TEST(Program, EveryFlippedBitIsRefusedByItsSection) {
+  flip_every_bit(serialize(small_program()));
+  flip_every_bit(serialize(tested_program()));
+}
+
 TEST(Program, EveryTruncationIsRefused) {
-  const std::string file = serialize(small_program());
-  for (size_t n = 0; n < file.size(); ++n)
-    ASSERT_NE(said(file.substr(0, n)).find("header:"), std::string::npos)
-        << n << ": " << said(file.substr(0, n));
-  EXPECT_NE(said(file + '\0').find("header:"), std::string::npos);
+  for (const std::string& file : {serialize(small_program()), serialize(tested_program())}) {
+    for (size_t n = 0; n < file.size(); ++n)
+      ASSERT_NE(said(file.substr(0, n)).find("header:"), std::string::npos)
+          << n << ": " << said(file.substr(0, n));
+    EXPECT_NE(said(file + '\0').find("header:"), std::string::npos);
+  }
+}
+
+/// The file with one section more, before the blob table.
+std::string with_section(const std::string& file, const std::string& name, const std::string& bytes) {
+  std::vector<std::pair<std::string, std::string>> all;
+  for (const auto& s : sections(file)) all.emplace_back(s.name, file.substr(s.at, s.size));
+  all.insert(all.end() - 2, {name, bytes});
+  std::string out = file.substr(0, 64);
+  const size_t end = 64 + all.size() * 48;
+  out.resize(end);
+  for (size_t i = 0; i < all.size(); ++i) {
+    const auto& [title, body] = all[i];
+    out.resize((out.size() + 63) / 64 * 64);
+    const uint64_t place[] = {out.size(), body.size()};
+    out += body;
+    title.copy(out.data() + 64 + i * 48, 16);
+    std::memcpy(out.data() + 64 + i * 48 + 16, place, sizeof place);
+    if (title != "blobs") put_hash(out, 64 + i * 48 + 32, place[0], place[1]);
+  }
+  out[12] = static_cast<char>(all.size());
+  const uint64_t whole = out.size();
+  std::memcpy(out.data() + 24, &whole, 8);
+  put_hash(out, 32, 64, end - 64);
+  reseal_header(out);
+  return out;
+}
+
+TEST(Program, UnknownSectionsAreSkippedWithAReason) {
+  const std::string file = serialize(tested_program());
+  const std::string more = with_section(file, "device abc", "compiled for one device");
+  auto p = load(more);
+  ASSERT_TRUE(p.ok()) << p.status().text();
+  ASSERT_EQ(p->skipped.size(), 1u);
+  EXPECT_EQ(p->skipped[0].name, "device abc");
+  EXPECT_EQ(p->skipped[0].size, 23u);
+  EXPECT_EQ(p->skipped[0].why, "this Weft does not know it");
+  EXPECT_NE(print(*p).find("skipped section \"device abc\", 23 bytes: this Weft does not know it"),
+            std::string::npos);
+  EXPECT_EQ(serialize(*p), file) << "all else is as before";
+  std::string bad = more;
+  bad[section(more, "device abc").at] ^= 1;
+  EXPECT_NE(said(bad).find("device abc: its hash differs"), std::string::npos) << said(bad);
+}
+
+// ---- tests in the file ----
+
+struct Mutator {
+  explicit Mutator(uint32_t seed) : random(seed) {}
+  std::mt19937 random;
+  uint32_t below(size_t n) { return static_cast<uint32_t>(random() % n); }
+  void mutate(std::string& s, size_t from, size_t to) {
+    for (uint32_t k = below(2) ? 1 : 1 + below(4); k-- > 0;) {
+      const size_t at = from + below(to - from);
+      const uint32_t extreme[] = {0, 1, 0x7fffffff, 0x80000000, 0xffffffff, below(size_t{1} << 32)};
+      const uint32_t word = extreme[below(6)];
+      if (below(3) == 0)
+        std::memcpy(s.data() + at / 4 * 4, &word, std::min<size_t>(4, s.size() - at / 4 * 4));
+      else
+        s[at] = static_cast<char>(below(2) ? s[at] ^ (1 << below(8)) : static_cast<int>(below(256)));
+    }
+  }
+};
+
+TEST(Program, TestsMustFitThePorts) {
+  const auto says = [](const std::function<void(TestVector&)>& change) {
+    auto p = tested_program();
+    change(p.tests[0]);
+    return said(serialize(p));
+  };
+  EXPECT_EQ(says([](TestVector&) {}), "ok");
+  const std::pair<std::function<void(TestVector&)>, const char*> all[] = {
+      {[](auto& t) { t.inputs.clear(); }, "test 0: 0 inputs and 2 results; the program has 1 and 2"},
+      {[](auto& t) { t.inputs[0].name = "z"; }, "'z' where 'x' was wanted"},
+      {[](auto& t) { t.inputs[0].type.dtype = DType::i32; }, "x is f32[rows*16, 4], got i32[32, 4]"},
+      {[](auto& t) { t.inputs[0].type.shape[0] = 33; }, "got f32[33, 4]"},
+      {[](auto& t) { t.inputs[0].type.shape[0] = 0; }, "x is f32[rows*16, 4], got f32[0, 4]"},
+      {[](auto& t) { t.inputs[0].type.shape[0] = 65 * 16; }, "got f32[1040, 4]"},
+      {[](auto& t) { t.inputs[0].bytes.size -= 1; }, "x is f32[32, 4], got 511 bytes"},
+      {[](auto& t) { t.wanted[0].type.shape[0] = 16; }, "y is f32[32, 4], got f32[16, 4]"},
+      {[](auto& t) { t.wanted[1].bytes.size = 8; }, "counter is f32[3], got 8 bytes"},
+      {[](auto& t) { t.allowed[0].size -= 4; }, "y has 128 elements, got 508 bytes of allowed errors"},
+  };
+  for (const auto& [change, words] : all) {
+    EXPECT_NE(says(change).find("test vectors: "), std::string::npos) << says(change);
+    EXPECT_NE(says(change).find(words), std::string::npos) << says(change);
+  }
+}
+
+TEST(Program, MutatedTestsAreRefusedOrSound) {
+  const auto p = tested_program();
+  const std::string tests = write_tests(p);
+  int accepted = 0;
+  for (uint32_t seed = 0; seed < 5000; ++seed) {
+    std::string bad = tests;
+    Mutator m(seed);
+    m.mutate(bad, 0, m.below(2) ? 80 : bad.size());
+    if (m.below(4) == 0) bad.resize(m.below(bad.size()));
+    const auto loaded = load(assemble(write_plan(p), p, bad));
+    accepted += loaded.ok();
+    if (loaded.ok())
+      ASSERT_EQ(said(serialize(loaded.value())), "ok") << "seed " << seed;
+    else
+      ASSERT_NE(loaded.status().message().find("test vectors: "), std::string::npos)
+          << loaded.status().text();
+  }
+  EXPECT_GT(accepted, 500) << "numbers may be any";
+  EXPECT_LT(accepted, 4000);
 }
 
 TEST(Program, PaddingMustBeZero) {
@@ -107,23 +238,6 @@ TEST(Program, OriginIsBoundsChecked) {
 }
 
 // ---- a crafted plan ----
-
-struct Mutator {
-  explicit Mutator(uint32_t seed) : random(seed) {}
-  std::mt19937 random;
-  uint32_t below(size_t n) { return static_cast<uint32_t>(random() % n); }
-  void mutate(std::string& s, size_t from, size_t to) {
-    for (uint32_t k = below(2) ? 1 : 1 + below(4); k-- > 0;) {
-      const size_t at = from + below(to - from);
-      const uint32_t extreme[] = {0, 1, 0x7fffffff, 0x80000000, 0xffffffff, below(size_t{1} << 32)};
-      const uint32_t word = extreme[below(6)];
-      if (below(3) == 0)
-        std::memcpy(s.data() + at / 4 * 4, &word, std::min<size_t>(4, s.size() - at / 4 * 4));
-      else
-        s[at] = static_cast<char>(below(2) ? s[at] ^ (1 << below(8)) : static_cast<int>(below(256)));
-    }
-  }
-};
 
 TEST(Program, MutatedPlansAreRefusedOrSound) {
   const auto p = small_program();

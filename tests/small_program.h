@@ -39,6 +39,19 @@ inline CompiledProgram small_program() {
   return p;
 }
 
+/// The same with a test of 2 rows; its numbers mean nothing.
+inline CompiledProgram tested_program() {
+  CompiledProgram p = small_program();
+  const std::vector<float> numbers(128, 0.25f);
+  const auto tensor = [&](const char* name, Shape shape, size_t n) {
+    return TestTensor{name, {DType::f32, std::move(shape)}, Blob::copy_of(numbers.data(), n * 4)};
+  };
+  p.tests.push_back({{tensor("x", {32, 4}, 128)},
+                     {tensor("y", {32, 4}, 128), tensor("counter", {3}, 3)},
+                     {Blob::copy_of(numbers.data(), 512), Blob{}}});
+  return p;
+}
+
 inline Result<CompiledProgram> load(const std::string& file) {
   return deserialize(Blob::copy_of(file.data(), file.size()));
 }

@@ -11,6 +11,9 @@ namespace weft {
 namespace runtime {
 class Session;
 }
+namespace program {
+struct CompiledProgram;
+}
 
 struct CompileOptions {
   std::string name = "program";
@@ -63,6 +66,8 @@ class Compiled {
   ///
   /// Errors   io when the file can't be written; an old one is kept then.
   void save(const std::string& path) const;
+  /// What save() writes, for tools.
+  program::CompiledProgram snapshot() const;
   std::string text() const;           ///< the program
   std::string schedule_text() const;  ///< kernels, places and reasons, for the sizes of the last run
   ArenaUse arena() const;             ///< memory on its own device, for the sizes of the last run

@@ -2,6 +2,7 @@
 #include "cli/command.h"
 #include "cli/files.h"
 #include "cli/program/passes.h"
+#include "cli/program/tests.h"
 #include "cli/show.h"
 #include "program/program.h"
 #include "weft/trainer.h"
@@ -14,6 +15,7 @@ struct Options {
   std::string model, out, part = "forward";
   bool fuse = true;
   PassOptions passes;
+  TestOptions tests;
 };
 
 Compiled compile_part(nn::Checkpoint& run, const Options& o) {
@@ -42,10 +44,11 @@ void describe(const Options& o, const Common& common) {
                {"calls", p.calls.size()},
                {"inputs", p.inputs.size()},
                {"outputs", p.outputs.size()},
-               {"states", p.states.size()}},
-              fmt::format("{} in {}: {} bytes, {} calls, {} inputs, {} outputs, {} states", p.name,
+               {"states", p.states.size()},
+               {"tests", p.tests.size()}},
+              fmt::format("{} in {}: {} bytes, {} calls, {} inputs, {} outputs, {} states, {} tests", p.name,
                           o.out, grouped(static_cast<int64_t>(bytes)), p.calls.size(), p.inputs.size(),
-                          p.outputs.size(), p.states.size()));
+                          p.outputs.size(), p.states.size(), p.tests.size()));
 }
 
 int run(Options o, const Common& common) {
@@ -58,7 +61,9 @@ int run(Options o, const Common& common) {
   const WatchedPasses passes(o.passes, common);
   const Compiled compiled = compile_part(checkpoint, o);
   if (const int status = passes.report()) return status;
-  compiled.save(o.out);
+  auto program = compiled.snapshot();
+  add_tests(program, o.tests, o.passes.inputs);
+  raise_if(program::write_file(program, o.out));
   // Output to a pipe or a device can't be read back.
   if (std::filesystem::is_regular_file(o.out) && !is_standard_output(o.out)) describe(o, common);
   return 0;
@@ -78,6 +83,7 @@ extern const Command compile_command = {
           .capture_default_str();
       app.add_flag("!--no-fuse", o->fuse, "don't fuse: every op stays a call");
       add_pass_options(app, o->passes);
+      add_test_options(app, o->tests);
       return [o, &common] { return run(*o, common); };
     }};
 

@@ -31,6 +31,8 @@ nlohmann::json to_json(const CompiledProgram& p) {
   for (const auto& b : p.blobs) bytes += b.size;
   nlohmann::json origin = nlohmann::json::object();
   for (const auto& [key, value] : p.origin) origin[key] = value;
+  nlohmann::json skipped = nlohmann::json::array();
+  for (const auto& k : p.skipped) skipped.push_back({{"name", k.name}, {"bytes", k.size}, {"why", k.why}});
   return {{"name", p.name},
           {"symbols", symbols},
           {"inputs", ports(p, p.inputs)},
@@ -41,6 +43,8 @@ nlohmann::json to_json(const CompiledProgram& p) {
           {"regions", p.regions.size()},
           {"ops", ops},
           {"blob_bytes", bytes},
+          {"tests", p.tests.size()},
+          {"skipped", skipped},
           {"origin", origin}};
 }
 

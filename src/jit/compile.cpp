@@ -165,9 +165,8 @@ bool Compiled::shares(const Tensor& t) const {
   return memory && session_->holds(memory);
 }
 
-void Compiled::save(const std::string& path) const {
-  raise_if(program::write_file(value_or_raise(session_->snapshot()), path));
-}
+program::CompiledProgram Compiled::snapshot() const { return value_or_raise(session_->snapshot()); }
+void Compiled::save(const std::string& path) const { raise_if(program::write_file(snapshot(), path)); }
 std::string Compiled::text() const { return program::print(session_->program()); }
 static const link::Schedule& last_schedule(const runtime::Session& session) {
   const auto* schedule = session.schedule_or_null();

@@ -1,5 +1,6 @@
 #include "program/container.h"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstring>
@@ -13,9 +14,10 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "the file is little-endian and read in place");
 
 constexpr uint64_t kAlign = 64;
-constexpr uint16_t kMajor = 1, kMinor = 0;
+constexpr uint16_t kMajor = 1;
 constexpr uint64_t kKnownFeatures = 0;  // bit k: feature k, which a reader must know to read the file
 constexpr uint32_t kMaxSections = 1024;
+constexpr std::array<std::string_view, 5> kKnown = {"plan", "origin", "test vectors", "blob table", "blobs"};
 constexpr std::array<char, 8> kMagic = {'\x89', 'W',  'E',  'F',
                                         'T',    '\r', '\n', '\x1a'};  // shows text-mode damage
 
@@ -25,7 +27,7 @@ struct Hash {
 };
 struct Header {
   std::array<char, 8> magic = kMagic;
-  uint16_t major = kMajor, minor = kMinor;
+  uint16_t major = kMajor, minor = 0;  // the smallest that has what is in the file
   uint32_t sections = 0;
   uint64_t features = 0;
   uint64_t file_size = 0;
@@ -175,32 +177,36 @@ size_t blob_padding(std::span<const Blob> blobs, size_t i) {
   return i + 1 == blobs.size() ? 0 : align_up(blobs[i].size) - blobs[i].size;
 }
 
-std::string container_head(std::string_view plan, std::string_view origin, std::span<const Blob> blobs) {
+std::string container_head(std::string_view plan, std::string_view origin, std::span<const Blob> blobs,
+                           std::string_view tests) {
   std::string blob_table;
   uint64_t blob_bytes = 0;
   for (const Blob& b : blobs) {
     append(blob_table, BlobEntry{align_up(blob_bytes), b.size, hash_of(b.data, b.size)});
     blob_bytes = align_up(blob_bytes) + b.size;
   }
-  const std::string_view bodies[] = {plan, origin, blob_table};
-  const std::string_view names[] = {"plan", "origin", "blob table"};
-  constexpr uint32_t n = 4;
+  std::vector<std::pair<std::string_view, std::string_view>> sections = {{"plan", plan}, {"origin", origin}};
+  if (!tests.empty()) sections.emplace_back("test vectors", tests);
+  sections.emplace_back("blob table", blob_table);
+  const auto n = static_cast<uint32_t>(sections.size()) + 1;
   uint64_t at = sizeof(Header) + n * sizeof(Entry);
   std::string table;
-  for (int i = 0; i < 3; ++i) {
-    const Entry e = entry(names[i], at, bodies[i].size(), hash_of(bodies[i].data(), bodies[i].size()));
+  for (const auto& [name, body] : sections) {
+    const Entry e = entry(name, at, body.size(), hash_of(body.data(), body.size()));
     append(table, e);
     at = e.offset + e.size;
   }
   append(table, entry("blobs", at, blob_bytes, {}));
 
-  Header h{
-      .sections = n, .file_size = align_up(at) + blob_bytes, .table = hash_of(table.data(), table.size())};
+  Header h{.minor = static_cast<uint16_t>(tests.empty() ? 0 : 1),
+           .sections = n,
+           .file_size = align_up(at) + blob_bytes,
+           .table = hash_of(table.data(), table.size())};
   h.self = hash_of(&h, offsetof(Header, self));
   std::string out;
   append(out, h);
   out += table;
-  for (const auto body : bodies) {
+  for (const auto& [name, body] : sections) {
     out.resize(align_up(out.size()));
     out += body;
   }
@@ -214,6 +220,11 @@ Result<Container> open_container(Bytes file) {
   Container c;
   WEFT_TRY(c.plan, find(sections, "plan"));
   WEFT_TRY(c.origin, find(sections, "origin"));
+  for (const auto& s : sections) {
+    if (s.name == "test vectors") c.tests = s.bytes;
+    if (std::ranges::find(kKnown, s.name) == kKnown.end())
+      c.skipped.push_back({s.name, s.bytes.size(), "this Weft does not know it"});
+  }
   WEFT_TRY(const Bytes table, find(sections, "blob table"));
   WEFT_TRY(const Bytes blobs, find(sections, "blobs"));
   WEFT_TRY(c.blobs, read_blobs(table, blobs));

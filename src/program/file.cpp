@@ -55,7 +55,9 @@ Blob Blob::copy_of(const void* bytes, uint64_t n) {
 
 Status write_file(const CompiledProgram& program, const std::string& path) {
   WEFT_CHECK(verify(program).at("program not written"));
-  const std::string head = container_head(write_plan(program), write_origin(program), program.blobs);
+  WEFT_CHECK(check_tests(program).at("program not written: its tests"));
+  const std::string head =
+      container_head(write_plan(program), write_origin(program), program.blobs, write_tests(program));
   WEFT_TRY(auto file, OutputFile::open(path));
   WEFT_CHECK(file.write(std::as_bytes(std::span(head))));
   constexpr std::array<std::byte, 64> kZeros{};

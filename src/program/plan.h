@@ -4,7 +4,7 @@
 
 #include "program/program.h"
 
-// The bytes of the sections "plan" and "origin".
+// The bytes of the sections "plan", "origin" and "test vectors".
 namespace weft::program {
 
 std::string write_plan(const CompiledProgram& program);
@@ -14,5 +14,18 @@ std::string write_origin(const CompiledProgram& program);
 /// step.
 Result<CompiledProgram> read_plan(std::span<const std::byte> bytes);
 Status read_origin(std::span<const std::byte> bytes, CompiledProgram& program);
+
+/// Nothing for a program without tests.
+std::string write_tests(const CompiledProgram& program);
+/// The tensors stay where they are, in memory of `owner`.
+Status read_tests(std::span<const std::byte> bytes, const std::shared_ptr<const void>& owner,
+                  CompiledProgram& program);
+/// The tests have the program's ports, of their types and of one size for each symbol.
+Status check_tests(const CompiledProgram& program);
+
+void append_text(std::string& out, std::string_view s);
+/// Removes one length and as many bytes from the front of `rest`.
+Result<std::span<const std::byte>> take_bytes(std::span<const std::byte>& rest);
+Result<std::string> take_text(std::span<const std::byte>& rest);
 
 }  // namespace weft::program

@@ -66,6 +66,9 @@ std::string print(const CompiledProgram& p) {
   const Out out(s);
   fmt::format_to(out, "program {}\n", p.name.empty() ? "_" : p.name);
   for (const auto& [key, value] : p.origin) fmt::format_to(out, "origin {}: {}\n", key, value);
+  if (!p.tests.empty()) fmt::format_to(out, "tests {}\n", p.tests.size());
+  for (const auto& k : p.skipped)
+    fmt::format_to(out, "skipped section \"{}\", {} bytes: {}\n", k.name, k.size, k.why);
   for (const auto& y : p.symbols) fmt::format_to(out, "symbol {} in {}..{}\n", y.name, y.min, y.max);
   for (const auto& i : p.inputs) fmt::format_to(out, "input  {}  \"{}\"\n", typed(i.value, p.values), i.name);
   for (const auto& t : p.states)

@@ -91,6 +91,27 @@ struct Blob {
   static Blob copy_of(const void* bytes, uint64_t n);
 };
 
+/// A tensor of a test: row-major, without symbols.
+struct TestTensor {
+  std::string name;  // of the port or state
+  TensorType type;
+  Blob bytes;
+};
+
+/// What a run on these inputs, from the states' first values, must give.
+struct TestVector {
+  std::vector<TestTensor> inputs;  // in the order of the program's
+  std::vector<TestTensor> wanted;  // its outputs, then the final states
+  std::vector<Blob> allowed;       // of each: how far off an element may be, in f32; empty: not at all
+};
+
+/// A section of a file that the reader passed over.
+struct SkippedSection {
+  std::string name;
+  uint64_t size = 0;
+  std::string why;
+};
+
 struct CompiledProgram {
   std::string name;
   std::vector<Symbol> symbols;
@@ -102,12 +123,14 @@ struct CompiledProgram {
   std::vector<WeightSpec> weights;
   std::vector<Blob> blobs;
   std::vector<std::pair<std::string, std::string>> origin;  // "compiler" = "weft 0.1", and so on
+  std::vector<TestVector> tests;
+  std::vector<SkippedSection> skipped;  // of the file that it came from; not written again
 };
 
 /// Checks everything that a reader relies on: indices in range, values defined once and before use, regions
 /// that nest only earlier ones and not too deep, updates of equal types, no read of a value after it was
-/// overwritten, blobs of the right size. An input that a region's body overwrites is listed in the `updates`
-/// of every call of that region. An error names the call and the value.
+/// overwritten, blobs of the right size, tests of the ports' types. An input that a region's body overwrites
+/// is listed in the `updates` of every call of that region. An error names the call and the value.
 Status verify(const CompiledProgram& program);
 
 /// The program as text, one call a line; regions below.

@@ -147,18 +147,6 @@ class PlanReader {
   std::unordered_map<const flatbuffers::String*, TensorType> types_;
 };
 
-/// Removes one length and text from the front of `rest`.
-Result<std::string> take_text(std::span<const std::byte>& rest) {
-  uint64_t n = 0;
-  if (rest.size() < sizeof n) return invalid("it ends inside a length");
-  std::memcpy(&n, rest.data(), sizeof n);
-  rest = rest.subspan(sizeof n);
-  if (n > rest.size()) return invalid("a text of {} bytes where {} are left", n, rest.size());
-  std::string s(reinterpret_cast<const char*>(rest.data()), n);
-  rest = rest.subspan(n);
-  return s;
-}
-
 /// Every error in a file is corruption of its section, whichever rule found it.
 Status corrupt_in(std::string_view section, Status status) {
   if (status.ok()) return status;
@@ -166,6 +154,21 @@ Status corrupt_in(std::string_view section, Status status) {
 }
 
 }  // namespace
+
+Result<std::span<const std::byte>> take_bytes(std::span<const std::byte>& rest) {
+  uint64_t n = 0;
+  if (rest.size() < sizeof n) return invalid("it ends inside a length");
+  std::memcpy(&n, rest.data(), sizeof n);
+  rest = rest.subspan(sizeof n);
+  if (n > rest.size()) return invalid("a text of {} bytes where {} are left", n, rest.size());
+  const auto bytes = rest.first(n);
+  rest = rest.subspan(n);
+  return bytes;
+}
+Result<std::string> take_text(std::span<const std::byte>& rest) {
+  WEFT_TRY(const auto bytes, take_bytes(rest));
+  return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+}
 
 Result<CompiledProgram> read_plan(std::span<const std::byte> bytes) {
   if (bytes.size() >= FLATBUFFERS_MAX_BUFFER_SIZE) return invalid("{} bytes are too many", bytes.size());
@@ -194,8 +197,11 @@ Result<CompiledProgram> deserialize(Blob bytes) {
   auto program = read_plan(file.plan);
   if (!program.ok()) return corrupt_in("plan", program.take_status());
   WEFT_CHECK(corrupt_in("origin", read_origin(file.origin, *program)));
+  WEFT_CHECK(corrupt_in("test vectors", read_tests(file.tests, bytes.owner, *program)));
+  program->skipped = file.skipped;
   for (const auto blob : file.blobs) program->blobs.push_back({blob.data(), blob.size(), bytes.owner});
   WEFT_CHECK(corrupt_in("plan", verify(*program)));
+  WEFT_CHECK(corrupt_in("test vectors", check_tests(*program)));
   return program;
 }
 

@@ -96,13 +96,13 @@ class PlanWriter {
   flatbuffers::FlatBufferBuilder b_;
 };
 
+}  // namespace
+
 void append_text(std::string& out, std::string_view s) {
   const uint64_t n = s.size();
   out.append(reinterpret_cast<const char*>(&n), sizeof n);
   out += s;
 }
-
-}  // namespace
 
 std::string write_plan(const CompiledProgram& program) { return PlanWriter().write(program); }
 
@@ -114,7 +114,8 @@ std::string write_origin(const CompiledProgram& program) {
 }
 
 std::string serialize(const CompiledProgram& program) {
-  std::string out = container_head(write_plan(program), write_origin(program), program.blobs);
+  std::string out =
+      container_head(write_plan(program), write_origin(program), program.blobs, write_tests(program));
   for (size_t i = 0; i < program.blobs.size(); ++i) {
     const Blob& blob = program.blobs[i];
     out.append(reinterpret_cast<const char*>(blob.data), blob.size);

@@ -1,6 +1,7 @@
 #include "cli/program/inputs.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "base/element.h"
 #include "formats/safetensors.h"
@@ -52,22 +53,60 @@ Result<HostTensor> from_entry(const formats::Safetensors& file, const std::strin
                     {entry->bytes.begin(), entry->bytes.end()}};
 }
 
-// Zeros for integers, which are valid indices of anything that is not empty; floats from -1 to 1, with a long
-// period.
-Result<HostTensor> made_up(const program::TensorSpec& spec, const Bindings& sizes) {
+// The calls that take integers as places in a table: operand 1 counts along this axis of operand 0.
+std::optional<int64_t> counted_axis(const program::KernelCall& call) {
+  if (call.op == "embedding") return 0;
+  if (call.op == "cross_entropy") return 1;
+  if (call.op != "gather") return std::nullopt;
+  for (const auto& a : call.attrs)
+    if (a.name == "axis") return std::get<int64_t>(a.value);
+  return std::nullopt;
+}
+
+// How many places an integer input may name: the least of the tables that it is looked up in. 1 where no call
+// looks it up, for 0 is a place in anything that is not empty.
+Result<int64_t> places(const program::CompiledProgram& p, program::ValueId input, const Bindings& sizes) {
+  std::vector<bool> same(p.values.size());  // it, or a view of it
+  same[static_cast<size_t>(input)] = true;
+  std::optional<int64_t> least;
+  for (const auto& call : p.calls) {
+    const auto is = [&](size_t k) {
+      return k < call.inputs.size() && call.inputs[k] >= 0 && same[static_cast<size_t>(call.inputs[k])];
+    };
+    if (is(0) && (call.op == "reshape" || call.op == "cast" || call.op == "slice"))
+      same[static_cast<size_t>(call.outputs[0])] = true;
+    const auto axis = counted_axis(call);
+    if (!axis || !is(1)) continue;
+    const auto& table = p.values[static_cast<size_t>(call.inputs[0])].type.shape;
+    if (*axis < 0 || *axis >= std::ssize(table)) continue;
+    WEFT_TRY(const int64_t rows, evaluate(table[static_cast<size_t>(*axis)], sizes));
+    least = std::min(least.value_or(rows), rows);
+  }
+  return std::max<int64_t>(1, least.value_or(1));
+}
+
+// Integers from 0 to what they are looked up in; floats from -1 to 1. Both with a long period, from another
+// place in it for each `draw`.
+Result<HostTensor> made_up(const program::CompiledProgram& p, program::ValueId value, const Bindings& sizes,
+                           int64_t draw) {
   HostTensor t;
-  WEFT_TRY(t.type, link::concrete(spec, sizes));
+  WEFT_TRY(t.type, link::concrete(p.values[static_cast<size_t>(value)], sizes));
   t.bytes.resize(t.type.bytes());
-  if (is_float(t.type.dtype))
-    for (int64_t i = 0; i < element_count(t.type.shape); ++i)
-      store_element(t.type.dtype, t.bytes.data(), static_cast<size_t>(i),
-                    static_cast<double>(i * 7919 % 2003) / 1001.0 - 1.0);
+  WEFT_TRY(const int64_t limit, places(p, value, sizes));
+  const bool real = is_float(t.type.dtype);
+  if (!real && limit == 1) return t;
+  for (int64_t i = 0; i < element_count(t.type.shape); ++i) {
+    const int64_t at = (i * 7919 + draw * 1009) % 2003;
+    store_element(t.type.dtype, t.bytes.data(), static_cast<size_t>(i),
+                  real ? static_cast<double>(at) / 1001.0 - 1.0 : static_cast<double>(at % limit));
+  }
   return t;
 }
 
 }  // namespace
 
-Result<std::vector<HostTensor>> inputs_of(const program::CompiledProgram& p, const ProgramInputs& o) {
+Result<std::vector<HostTensor>> inputs_of(const program::CompiledProgram& p, const ProgramInputs& o,
+                                          int64_t draw) {
   WEFT_TRY(const Bindings sizes, parse_sizes(o.sizes, p.symbols));
   std::vector<HostTensor> out;
   formats::Safetensors file;
@@ -75,8 +114,7 @@ Result<std::vector<HostTensor>> inputs_of(const program::CompiledProgram& p, con
     WEFT_TRY(file, formats::read_safetensors(o.file));
   }
   for (const auto& port : p.inputs) {
-    auto t = o.file.empty() ? made_up(p.values[static_cast<size_t>(port.value)], sizes)
-                            : from_entry(file, port.name);
+    auto t = o.file.empty() ? made_up(p, port.value, sizes, draw) : from_entry(file, port.name);
     if (!t.ok()) return t.take_status().at(fmt::format("input {}", port.name));
     out.push_back(std::move(t).value());
   }

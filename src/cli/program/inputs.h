@@ -13,9 +13,10 @@ struct ProgramInputs {
 };
 void add_input_options(Syntax& app, ProgramInputs& o);
 
-/// The file's tensors by name, or random numbers: the same ones each time. A symbol that --size
-/// does not name has its smallest value then.
-Result<std::vector<runtime::HostTensor>> inputs_of(const program::CompiledProgram& p, const ProgramInputs& o);
+/// The file's tensors by name, or random numbers: the same ones each time for one `draw`. A symbol that
+/// --size does not name has its smallest value then.
+Result<std::vector<runtime::HostTensor>> inputs_of(const program::CompiledProgram& p, const ProgramInputs& o,
+                                                   int64_t draw = 0);
 
 /// The value of each symbol for these inputs, as `{"batch": 2}`.
 nlohmann::json sizes_json(const program::CompiledProgram& p, std::span<const runtime::HostTensor> inputs);
