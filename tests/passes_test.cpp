@@ -101,7 +101,7 @@ TEST(Passes, TheRealOnesChangeNoNumber) {
     EXPECT_EQ(stages[0].after, "");
     for (size_t i = 0; i < stages.size(); ++i) {
       EXPECT_EQ(stages[i].wrong, "") << stages[i].after;
-      if (i > 0) EXPECT_EQ(stages[i].after, compiler::pipeline()[i - 1].name);
+      EXPECT_EQ(stages[i].after, i > 0 ? compiler::pipeline()[i - 1].name : "");
     }
     EXPECT_LT(stages.back().calls, stages[0].calls) << "what is fused";
   }

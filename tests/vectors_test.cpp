@@ -7,6 +7,7 @@
 #include "base/element.h"
 #include "compiler/compile.h"
 #include "lab/vectors.h"
+#include "seam/registry.h"
 #include "test_backends.h"
 #include "weft/jit.h"
 #include "weft/ops.h"
@@ -66,8 +67,9 @@ TEST(Vectors, EveryBackendPassesThem) {
       ASSERT_EQ(verified.size(), 2u);
       for (const auto& v : verified) EXPECT_EQ(v.wrong, "") << backend;
       EXPECT_EQ(verified[1].sizes[0].min, 7);
-      if (backend == std::string("native") && dtype == DType::f32)
+      if (backend == std::string("native") && dtype == DType::f32) {
         EXPECT_GT(verified[1].worst, 0) << "something was rounded, or nothing was compared";
+      }
     }
   }
 }

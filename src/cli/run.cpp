@@ -10,6 +10,7 @@
 #include "cli/files.h"
 #include "cli/program/backend.h"
 #include "cli/program/inputs.h"
+#include "cli/program/tracing.h"
 #include "cli/show.h"
 #include "compiler/compile.h"
 #include "formats/safetensors.h"
@@ -25,7 +26,7 @@ namespace {
 using runtime::HostTensor;
 
 struct Options {
-  std::string program, out, shadow;
+  std::string program, out, shadow, trace;
   ProgramInputs inputs;
   int64_t repeat = 1;
   bool ledger = false, plan = false;
@@ -93,14 +94,28 @@ int run(Options& o, const Common& common) {
     refuse_to_overwrite(o.out, "the program", o.program);
     refuse_to_overwrite(o.out, "--inputs", o.inputs.file);
   }
-  auto p = std::make_shared<const program::CompiledProgram>(value_or_raise(compiler::read_file(o.program)));
-  auto devices = value_or_raise(runtime::devices_for(common.backend, current_policy()));
-  const auto inputs = value_or_raise(inputs_of(*p, o.inputs));
-  auto session = value_or_raise(runtime::Session::create(p, std::move(devices), current_policy()));
+  if (!o.trace.empty()) {
+    refuse_to_overwrite(o.trace, "the program", o.program);
+    refuse_to_overwrite(o.trace, "--inputs", o.inputs.file);
+  }
+  Tracing tracing(o.trace);
+  auto p = tracing("load", "read the file", [&] {
+    return std::make_shared<const program::CompiledProgram>(value_or_raise(compiler::read_file(o.program)));
+  });
+  auto devices = tracing("load", "open devices", [&] {
+    return value_or_raise(runtime::devices_for(common.backend, current_policy()));
+  });
+  const auto inputs = tracing("load", "make inputs", [&] { return value_or_raise(inputs_of(*p, o.inputs)); });
+  auto session = tracing("load", "open a session", [&] {
+    return value_or_raise(runtime::Session::create(p, std::move(devices), current_policy()));
+  });
+  session->trace_to(tracing.trace());
   std::vector<HostTensor> out;
   const auto start = Clock::now();
-  for (int64_t i = 0; i < o.repeat; ++i) out = value_or_raise(session->run(inputs));
+  for (int64_t i = 0; i < o.repeat; ++i)
+    out = tracing("run", "run", [&] { return value_or_raise(session->run(inputs)); });
   const double seconds = seconds_since(start);
+  tracing.write();
   if (!o.out.empty()) {
     raise_if(write_outputs(*p, out, o.out));
     if (is_standard_output(o.out)) return 0;
@@ -157,6 +172,11 @@ extern const Command run_command = {
           .capture_default_str();
       app.add_flag("--ledger", o->ledger, "print which kernels ran, and why");
       app.add_flag("--plan", o->plan, "print the schedule: steps, kernels, places in memory");
+      app.add_option(
+             "--trace", o->trace,
+             "write where the time goes, step by step, to this file; https://ui.perfetto.dev reads it")
+          .check(some_name)
+          .type_name("FILE");
       app.add_option(
              "--shadow", o->shadow,
              "run every call again on this backend, as in --shadow=reference, and name the first that is "

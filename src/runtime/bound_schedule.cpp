@@ -82,7 +82,9 @@ Result<const std::vector<seam::BufferRef>*> BoundSchedule::own_ports() {
   return &own_;
 }
 
-Status BoundSchedule::enqueue() {
+Status BoundSchedule::enqueue(Trace* trace) {
+  if (trace) [[unlikely]]
+    return enqueue_traced(*trace);
   // The first run may be the only one. A run that fails to record leaves it to the next.
   if (runs_ == 1) WEFT_CHECK(record());
   if (runs_ < 2) ++runs_;
@@ -112,6 +114,17 @@ Status BoundSchedule::enqueue_each(size_t first, size_t last) {
     prepared.count();
     if (code != WEFT_OK) [[unlikely]]
       return error.status(code).at(fmt::format("{} (node \"{}\")", prepared.kernel.id, step.where));
+  }
+  return {};
+}
+
+Status BoundSchedule::enqueue_traced(Trace& trace) {
+  for (size_t i = 0; i < schedule_.steps.size(); ++i) {
+    const link::Step& step = schedule_.steps[i];
+    const Trace::Timed timed(&trace, step.prepared ? "kernel" : "copy",
+                             step.prepared ? step.prepared->kernel.id : "copy", step.where);
+    WEFT_CHECK(enqueue_each(i, i + 1));
+    for (const auto& queue : queues_) WEFT_CHECK(queue->synchronize());
   }
   return {};
 }

@@ -2,6 +2,7 @@
 #include <functional>
 
 #include "link/schedule.h"
+#include "runtime/trace.h"
 #include "seam/sequence.h"
 
 namespace weft::runtime {
@@ -28,8 +29,8 @@ class BoundSchedule {
 
   const seam::Buffer& memory(int32_t slot) const { return *memory_[static_cast<size_t>(slot)]; }
 
-  /// Enqueues every step; waits for nothing. Ports must be bound.
-  Status enqueue();
+  /// Enqueues every step; waits for nothing, or, for a trace, for each step. Ports must be bound.
+  Status enqueue(Trace* trace = nullptr);
   /// How many of the steps are recorded; for tests and benchmarks.
   size_t recorded() const;
 
@@ -50,6 +51,7 @@ class BoundSchedule {
   void add_stretch(Stretch stretch);
   bool recordable(size_t step) const;
   Status enqueue_each(size_t first, size_t last);
+  Status enqueue_traced(Trace& trace);
   Status enqueue_sequence(const Stretch& stretch);
   Status enqueue_copy(const link::Step& step);
   friend class StretchDesc;

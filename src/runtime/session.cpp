@@ -180,13 +180,19 @@ Result<BoundSchedule*> Session::bound_for(const Bindings& bindings) {
 }
 
 Result<link::Schedule> Session::schedule_with_room(const Bindings& bindings, bool exact) {
-  seam::Together together;
-  WEFT_TRY(auto schedule, exact ? link_exactly(bindings) : schedule_for(bindings));
-  WEFT_CHECK(together.finish());
-  if (see_schedule_) see_schedule_(schedule);
-  WEFT_CHECK(weights_->fill(schedule));
-  WEFT_CHECK(make_room(schedule));
-  return schedule;
+  auto linked = [&]() -> Result<link::Schedule> {
+    const Trace::Timed timed(trace_, "link", "link");
+    seam::Together together;
+    WEFT_TRY(auto schedule, exact ? link_exactly(bindings) : schedule_for(bindings));
+    WEFT_CHECK(together.finish());
+    return schedule;
+  }();
+  if (!linked.ok()) return linked.take_status();
+  if (see_schedule_) see_schedule_(*linked);
+  const Trace::Timed timed(trace_, "load", "weights and memory");
+  WEFT_CHECK(weights_->fill(*linked));
+  WEFT_CHECK(make_room(*linked));
+  return linked;
 }
 
 // Rounds the symbol with the widest range up to a power of two, at most its maximum; keeps the others.
@@ -282,6 +288,7 @@ Status Session::put(std::span<const HostView> inputs) {
   WEFT_CHECK(choose_schedule(types));
   WEFT_CHECK(check_bytes(inputs));
   WEFT_CHECK(use_own_ports());
+  const Trace::Timed timed(trace_, "copy", "inputs");
   for (size_t i = 0; i < inputs.size(); ++i)
     WEFT_CHECK(
         queues_[0]->copy_in(*current_->ports()[i].get(), 0, inputs[i].bytes.data(), inputs[i].bytes.size()));
@@ -296,13 +303,13 @@ static Status none_being_prepared() {
 Status Session::enqueue() {
   if (!current_ || !current_->is_bound()) return invalid("execute: set_inputs comes first");
   WEFT_CHECK(none_being_prepared());
-  return shared_.empty() ? current_->enqueue() : enqueue_in_turn({});
+  return shared_.empty() ? current_->enqueue(trace_) : enqueue_in_turn({});
 }
 
 // Orders the run among the other work on the ports and on shared memory.
 Status Session::enqueue_in_turn(std::span<const seam::BufferRef> ports) {
   WEFT_CHECK(follow_eager(ports));
-  const Status enqueued = current_->enqueue();
+  const Status enqueued = current_->enqueue(trace_);
   const Status marked = leave_to_eager(ports);  // of a failed run too: some of its steps may run
   WEFT_CHECK(enqueued);
   return marked;
@@ -311,6 +318,7 @@ Status Session::enqueue_in_turn(std::span<const seam::BufferRef> ports) {
 Result<std::vector<HostTensor>> Session::take() {
   if (!current_ || !current_->is_bound()) return invalid("outputs: set_inputs comes first");
   WEFT_CHECK(synchronize());
+  const Trace::Timed timed(trace_, "copy", "outputs");
   std::vector<HostTensor> out;
   for (const int32_t s : schedule().outputs) {
     const auto& type = slot(s).type;
@@ -343,10 +351,22 @@ Status Session::run_into(std::span<const HostView> inputs, std::span<const std::
                      program_->name, text(slot_of(i).type), slot_of(i).type.bytes(), outputs[i].size());
   WEFT_CHECK(enqueue());
   WEFT_CHECK(synchronize());
+  const Trace::Timed timed(trace_, "copy", "outputs");
   for (size_t i = 0; i < outputs.size(); ++i)
     WEFT_CHECK(queues_[0]->copy_out(outputs[i].data(), current_->memory(schedule().outputs[i]),
                                     slot_of(i).offset, outputs[i].size()));
   return {};
+}
+
+Result<std::vector<seam::ConcreteType>> Session::output_types(std::span<const HostView> inputs) {
+  const Busy busy(busy_);
+  WEFT_CHECK(busy.status());
+  SmallVector<const seam::ConcreteType*, 8> types;
+  for (const auto& in : inputs) types.push_back(&in.type);
+  WEFT_CHECK(choose_schedule(types));
+  std::vector<seam::ConcreteType> out;
+  for (const int32_t s : schedule().outputs) out.push_back(slot(s).type);
+  return out;
 }
 
 Result<std::vector<DeviceArray>> Session::run_on(std::span<const DeviceArray> inputs) {

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "runtime/bound_schedule.h"
+#include "runtime/trace.h"
 #include "runtime/weights.h"
 
 namespace weft::runtime {
@@ -60,6 +61,9 @@ class Session {
   /// Waits for all runs. Returns the first error of a device since the last call.
   Status wait();
 
+  /// The types of the outputs for inputs of these types.
+  Result<std::vector<seam::ConcreteType>> output_types(std::span<const HostView> inputs);
+
   /// The parts of run(), for callers that run many times on equal inputs, such as benchmarks.
   Status set_inputs(std::span<const HostTensor> inputs);
   Status execute();  ///< enqueues every step; waits for nothing
@@ -73,6 +77,10 @@ class Session {
   /// `see` gets each new schedule before memory is bound to it, and may change it: for tests that plant
   /// faults.
   void on_schedule(std::function<void(link::Schedule&)> see) { see_schedule_ = std::move(see); }
+
+  /// What later runs do, by name and time, goes to `to`, until it is null. Each step is waited for, and none
+  /// is recorded as part of a sequence, so that a step's time is its own.
+  void trace_to(Trace* to) { trace_ = to; }
 
   /// Is this the memory of one of its states or weights?
   bool holds(const void* buffer) const;
@@ -143,6 +151,7 @@ class Session {
   BoundSchedule* current_ = nullptr;
   size_t links_ = 0;
   std::function<void(link::Schedule&)> see_schedule_;
+  Trace* trace_ = nullptr;
   std::atomic<bool> busy_{false};
 };
 

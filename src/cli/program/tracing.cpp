@@ -1,0 +1,35 @@
+#include "cli/program/tracing.h"
+
+#include <nlohmann/json.hpp>
+
+#include "cli/files.h"
+#include "cli/show.h"
+
+namespace weft::cli {
+
+// The format of the Trace Event page: complete events, times in microseconds. Each kind is a row.
+void Tracing::write() const {
+  if (!trace_) return;
+  const int64_t end = trace_->now();
+  nlohmann::json events = nlohmann::json::array();
+  for (const auto& s : trace_->spans()) {
+    nlohmann::json e{{"name", s.name},
+                     {"cat", s.kind},
+                     {"ph", "X"},
+                     {"pid", 1},
+                     {"tid", 1},
+                     {"ts", static_cast<double>(s.start) / 1e3},
+                     {"dur", static_cast<double>(s.end - s.start) / 1e3}};
+    if (!s.where.empty()) e["args"] = {{"node", s.where}};
+    events.push_back(std::move(e));
+  }
+  const double named = static_cast<double>(runtime::named_time(*trace_, end)) / static_cast<double>(end);
+  write_text(
+      path_,
+      page_of({{"traceEvents", events},
+               {"displayTimeUnit", "ns"},
+               {"otherData",
+                {{"microseconds", static_cast<double>(end) / 1e3}, {"share_of_time_with_a_name", named}}}}));
+}
+
+}  // namespace weft::cli
