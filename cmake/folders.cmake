@@ -310,3 +310,12 @@ function(weft_case_files sources)
   weft_write_if_different("${generated}" "// Made from the folders conformance/ops and conformance/rules.\n#include \"conformance/cases.h\"\n#include \"conformance/rules.h\"\n\nnamespace weft::conformance {\n${declare}static const CaseFile kCaseFiles[] = {\n${table}};\nstd::span<const CaseFile> case_files() { return kCaseFiles; }\nstd::span<const Rules> rule_files() {\n  static const Rules all[] = {${rules}};\n  return all;\n}\n}  // namespace weft::conformance\n")
   set(${sources} ${${sources}} ${files} ${families} "${generated}" PARENT_SCOPE)
 endfunction()
+
+# A text file as a constant: page/graph.html is `graph_html` in the header of that name.
+function(weft_text path)
+  get_filename_component(file "${path}" NAME)
+  string(REGEX REPLACE "[^a-z0-9]" "_" name "${file}")
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/${path}")
+  file(READ "${PROJECT_SOURCE_DIR}/${path}" text)
+  weft_write_if_different("${PROJECT_BINARY_DIR}/generated/${name}.h" "// Made from ${path}.\n#pragma once\n#include <string_view>\n\ninline constexpr std::string_view ${name} = R\"__(${text})__\";\n")
+endfunction()

@@ -1,5 +1,4 @@
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmath>
@@ -10,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "formats/safetensors.h"
+#include "run_command.h"
 #include "weft/trainer.h"
 
 // train, generate and compare as users run them: the built program, its exit status and output, and the
@@ -19,21 +19,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
-
-struct Outcome {
-  int status = 0;
-  std::string text;  // standard output and error
-};
-
-Outcome weft_program(const std::string& arguments) {
-  Outcome out;
-  FILE* pipe = ::popen((std::string(WEFT_BINARY_DIR "/weft ") + arguments + " 2>&1").c_str(), "r");
-  char part[4096];
-  while (const size_t n = std::fread(part, 1, sizeof part, pipe)) out.text.append(part, n);
-  const int ended = ::pclose(pipe);
-  out.status = WIFEXITED(ended) ? WEXITSTATUS(ended) : 1000 + WTERMSIG(ended);
-  return out;
-}
 
 /// A folder with a text and a small checkpoint.
 class CliModels : public testing::Test {

@@ -1,14 +1,15 @@
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "compiler/compile.h"
 #include "program/program.h"
+#include "run_command.h"
 
 // A program file on the command line: compiled, with the passes in sight; verified.
 namespace weft {
@@ -17,19 +18,9 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-struct Outcome {
-  int status = 0;
-  std::string text;  // standard output and error
-};
-
-Outcome weft_program(const std::string& arguments) {
-  Outcome out;
-  FILE* pipe = ::popen((std::string(WEFT_BINARY_DIR "/weft ") + arguments + " 2>&1").c_str(), "r");
-  char part[4096];
-  while (const size_t n = std::fread(part, 1, sizeof part, pipe)) out.text.append(part, n);
-  const int ended = ::pclose(pipe);
-  out.status = WIFEXITED(ended) ? WEXITSTATUS(ended) : 1000 + WTERMSIG(ended);
-  return out;
+std::string slurp(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
 }
 
 std::vector<json> objects(const std::string& lines) {
@@ -121,6 +112,104 @@ TEST_F(CliProgram, AFileCarriesTestsAndVerifyRunsThem) {
   const auto none = weft_program("verify " + at("p.weft"));
   EXPECT_EQ(none.status, 1);
   EXPECT_NE(none.text.find("carries no tests; `weft compile --tests N` writes them"), std::string::npos);
+}
+
+TEST_F(CliProgram, ATraceNamesWhereTheTimeGoes) {
+  compile("--tests 0");
+  const auto r = weft_program("run " + at("p.weft") +
+                              " --backend native --size batch=16 --repeat 20 --ledger --json --trace " +
+                              at("trace.json"));
+  ASSERT_EQ(r.status, 0) << r.text;
+  std::set<std::string> ran, traced;
+  const auto said = json::parse(r.text);
+  for (const auto& row : said["ledger"]) ran.insert(row["kernel"].get<std::string>());
+  const auto trace = json::parse(slurp(at("trace.json")));
+  const double wall = trace["otherData"]["microseconds"];
+  const auto& events = trace["traceEvents"];
+  size_t runs = 0;
+  double named = 0;  // by events that hold no others
+  for (size_t i = 0; i < events.size(); ++i) {
+    const auto& e = events[i];
+    const double start = e["ts"], end = start + e["dur"].get<double>();
+    EXPECT_EQ(e["ph"], "X");
+    EXPECT_GE(e["dur"].get<double>(), 0);
+    EXPECT_LE(end, wall + 1);
+    if (i + 1 == events.size() || events[i + 1]["ts"].get<double>() >= end) named += end - start;
+    runs += e["cat"] == "run";
+    if (e["cat"] != "kernel") continue;
+    traced.insert(e["name"].get<std::string>());
+    EXPECT_TRUE(e["args"]["node"].is_string());
+  }
+  EXPECT_EQ(runs, 20u);
+  for (const auto& kernel : traced) EXPECT_TRUE(ran.contains(kernel)) << kernel;  // others ran at load
+  EXPECT_GT(traced.size(), 4u);
+  EXPECT_GE(named / wall, 0.95) << r.text;
+  EXPECT_NEAR(trace["otherData"]["share_of_time_with_a_name"], named / wall, 1e-3);
+  std::printf("%.1f %% of the time of 20 runs has a name\n", 100 * named / wall);
+}
+
+TEST_F(CliProgram, BenchMeasures) {
+  compile("--tests 0");
+  const auto r = weft_program("bench " + at("p.weft") + " --size batch=4 --seconds 0.1 --warm-up 1 --json");
+  ASSERT_EQ(r.status, 0) << r.text;
+  const auto all = json::parse(r.text.substr(r.text.find('{')));
+  EXPECT_EQ(all["program"], "language_model_forward");
+  EXPECT_EQ(all["sizes"]["batch"], 4);
+  EXPECT_GE(all["runs"], 20);
+  EXPECT_GE(all["warm_up_runs"], 2);
+  const auto& s = all["seconds"];
+  EXPECT_GT(s["least"], 0);
+  EXPECT_TRUE(s["least"] <= s["p10"] && s["p10"] <= s["median"] && s["median"] <= s["p90"] &&
+              s["p90"] <= s["p99"])
+      << s;
+  EXPECT_EQ(weft_program("bench " + at("p.weft") + " --seconds nan").status, 2);
+}
+
+// ---- the page of the graph
+
+std::string in_browser(const std::string& page) {
+  const std::string command = "chromium --headless --no-sandbox --disable-gpu --user-data-dir=" + page +
+                              ".profile" + " --virtual-time-budget=5000 --dump-dom file://" + page +
+                              " 2>/dev/null";
+  const std::string dom = run_command(command).text;
+  fs::remove_all(page + ".profile");
+  return dom;
+}
+
+size_t count(const std::string& text, const std::string& what) {
+  size_t n = 0;
+  for (size_t at = text.find(what); at != text.npos; at = text.find(what, at + 1)) ++n;
+  return n;
+}
+
+TEST_F(CliProgram, APageShowsTheGraph) {
+  compile("--tests 0 --part step");
+  const auto r = weft_program("inspect " + at("p.weft") + " --backend native --html " + at("page.html"));
+  ASSERT_EQ(r.status, 0) << r.text;
+  const std::string page = slurp(at("page.html"));
+  EXPECT_EQ(page.find("http"), page.npos) << "it needs nothing else";
+  EXPECT_EQ(page.find("@DATA@"), page.npos);
+  const size_t from = page.find("id=\"data\">") + 10;
+  const auto data = json::parse(page.substr(from, page.find("</script>", from) - from));
+  const auto p = value_or_raise(compiler::read_file(at("p.weft")));
+  ASSERT_EQ(data["calls"].size(), p.calls.size());
+  size_t with_kernels = 0, fused = 0;
+  for (const auto& c : data["calls"]) with_kernels += !c["kernels"].empty(), fused += c["pattern"] != "";
+  EXPECT_GT(with_kernels, p.calls.size() / 2);
+  EXPECT_GT(fused, 3u);
+  EXPECT_EQ(data["sizes"], "batch = 1 (1 to 65536)");
+  EXPECT_GT(data["plan"]["slots"].size(), 10u);
+  EXPECT_GE(data["plan"]["arena"], data["plan"]["peak"]);
+
+  if (std::system("command -v chromium >/dev/null") != 0)
+    GTEST_SKIP() << "chromium is not installed: the page is not drawn";
+  const std::string dom = in_browser(at("page.html"));
+  const size_t nodes = p.calls.size() + p.inputs.size() + p.outputs.size() + p.states.size();
+  EXPECT_NE(dom.find("data-drawn=\"" + std::to_string(nodes) + "\""), dom.npos) << dom.substr(0, 2000);
+  EXPECT_EQ(count(dom, "<g class=\"node"), nodes);
+  EXPECT_EQ(count(dom, "<rect class=\"slot"), data["plan"]["slots"].size());
+  EXPECT_GT(count(dom, "<path class=\"edge"), nodes / 2);
+  EXPECT_NE(dom.find("call 0: "), dom.npos) << "the first call is chosen";
 }
 
 }  // namespace

@@ -48,7 +48,7 @@ HEADERS = {
 # Public headers that are installed in the component `sdk` beside the folder `sdk` itself.
 SDK_TOO = {"dtype.h", "shared/numbers.hpp", "shared/contraction.hpp"}
 # Headers that the build makes, included without a folder.
-GENERATED = {"plan_generated.h": "program"}
+GENERATED = {"plan_generated.h": "program", "graph_html.h": "cli"}
 
 # Headers of other projects: where they may be included. fmt is in weft/status.h, so everywhere; C, C++ and POSIX are free.
 THIRD_PARTY = {

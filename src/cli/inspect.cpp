@@ -1,14 +1,23 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/command.h"
+#include "cli/files.h"
+#include "cli/page/page.h"
+#include "cli/program/inputs.h"
 #include "cli/show.h"
-#include "program/program.h"
+#include "runtime/devices.h"
+#include "weft/policy_scope.h"
 
 // weft inspect: the contents of a program file.
 namespace weft::cli {
 namespace {
 
 using program::CompiledProgram;
+
+struct Options {
+  std::string program, html;
+  ProgramInputs inputs;
+};
 
 nlohmann::json ports(const CompiledProgram& p, const std::vector<program::Port>& list) {
   nlohmann::json out = nlohmann::json::array();
@@ -48,15 +57,47 @@ nlohmann::json to_json(const CompiledProgram& p) {
           {"origin", origin}};
 }
 
+// A session that is ready to run on these inputs: it has a schedule.
+Result<std::unique_ptr<runtime::Session>> ready(const CompiledProgram& p, const std::string& backend,
+                                                std::span<const runtime::HostTensor> inputs) {
+  WEFT_TRY(auto devices, runtime::devices_for(backend, current_policy()));
+  WEFT_TRY(auto session, runtime::Session::create(std::make_shared<const CompiledProgram>(p),
+                                                  std::move(devices), current_policy()));
+  WEFT_CHECK(session->set_inputs(inputs));
+  return session;
+}
+
+// A program that runs nowhere here has a page, too: without a plan.
+void write_page(const CompiledProgram& p, const Options& o, const std::string& backend) {
+  const std::string out = output_path(o.html);
+  refuse_to_overwrite(out, "the program", o.program);
+  const auto inputs = value_or_raise(inputs_of(p, o.inputs));
+  auto session = ready(p, backend, inputs);
+  const PageOf page{.program = p,
+                    .schedule = session.ok() ? &session.value()->schedule() : nullptr,
+                    .no_plan = session.ok() ? "" : session.status().message(),
+                    .sizes = sizes_text(p, inputs)};
+  write_text(out, graph_page(page));
+}
+
 }  // namespace
 
 extern const Command inspect_command = {
     "inspect", "print a program file: inputs, states, calls, regions",
     [](Syntax& app, const Common& common) -> std::function<int()> {
-      const auto path = std::make_shared<std::string>();
-      app.add_option("program", *path, "the file, as weft compile writes it").required().type_name("FILE");
-      return [path, &common] {
-        const auto p = value_or_raise(program::read_file(*path));
+      const auto o = std::make_shared<Options>();
+      app.add_option("program", o->program, "the file, as weft compile writes it")
+          .required()
+          .type_name("FILE");
+      app.add_option(
+             "--html", o->html,
+             "write a page of the graph: shapes, what is fused, the backend's kernels, memory over time")
+          .check(some_name)
+          .type_name("FILE");
+      add_input_options(app, o->inputs);
+      return [o, &common] {
+        const auto p = value_or_raise(program::read_file(o->program));
+        if (!o->html.empty()) return write_page(p, *o, common.backend), 0;
         fmt::print("{}\n", common.json ? page_of(to_json(p)) : program::print(p));
         return 0;
       };
