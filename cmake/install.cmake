@@ -1,6 +1,6 @@
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
-install(TARGETS weft weft_core EXPORT WeftTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(TARGETS weft weft_runtime weft_core weft_base EXPORT WeftTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(TARGETS weft_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(DIRECTORY include/weft "${PROJECT_BINARY_DIR}/include/weft" DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(EXPORT WeftTargets NAMESPACE Weft:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/Weft)

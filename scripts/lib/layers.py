@@ -39,7 +39,7 @@ HEADERS = {
     "backends.h": "seam", "ledger.h": "seam", "policy.h": "seam",
     "tensor.h": "eager", "trace.h": "eager", "policy_scope.h": "eager", "ops.h": "eager", "einsum.h": "eager",
     "lists.h": "eager", "pieces.h": "eager", "recompute.h": "eager", "dlpack.h": "eager",
-    "jit.h": "jit",
+    "jit.h": "jit", "weft.h": "runtime",
     "module.h": "nn", "nn.h": "nn", "optim.h": "nn", "sequential.h": "nn", "vision.h": "nn", "models.h": "nn",
     "checkpoint.h": "nn", "trainer.h": "nn", "pretrained.h": "nn", "generate.h": "nn", "state_dict.h": "nn",
     "text.h": "io", "data.h": "io", "sampling.h": "io", "chat.h": "io", "tokenizer.h": "io",

@@ -23,6 +23,7 @@ installed_package() {
   sources=$(printf '%s;' "$weft_tmp"/pages/*.cpp)
   consumer "$prefix" "$weft_tmp/consumer" -DWEFT_CONSUMER_SOURCES="${sources%;}" || return 1
   "$weft_tmp/consumer/main" || return 1
+  "$weft_tmp/consumer/run_c" tests/golden/version_1_1.weft reference || return 1
   for page in man/man1/weft{,-train}.1 bash-completion/completions/weft zsh/site-functions/_weft \
     fish/vendor_completions.d/weft.fish; do
     [[ -s $prefix/share/$page ]] || { printf 'share/%s was not installed\n' "$page"; return 1; }

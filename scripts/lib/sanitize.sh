@@ -4,13 +4,13 @@
 # they come from elsewhere, but `far`, which has threads, under ThreadSanitizer.
 
 # What ThreadSanitizer sees: threads, sessions, plan caches, tokenizers.
-thread_files='base|compiled|dlpack|plugin|seam_run|threads'
+thread_files='base|c_api|compiled|dlpack|plugin|seam_run|threads'
 thread_cases='*Threads*:*ThreadPool*:CallCache*:Training.TwoSessions*:Plugin.ThreeAtOnce*:OneThread*:DeferredError*:*DlPack*'
 
 # What AddressSanitizer and UndefinedBehaviorSanitizer see: everything that reads bytes or pointers of others, the seam, and what
 # goes on when memory fails. Not the cases that run `weft`, which is not built there; nor templates that use up all they
 # may, which takes a minute there.
-memory_files='backend|backend_numbers|backend_seam|base|chat|choice|dlpack|faults|honesty|ir|plugin|preference|program|program_corrupt|safetensors|seam_run|seam|text|threads|tokenizer'
+memory_files='backend|backend_numbers|backend_seam|base|c_api|chat|choice|dlpack|faults|honesty|ir|plugin|preference|program|program_corrupt|safetensors|seam_run|seam|text|threads|tokenizer'
 memory_cases='*-Plugin.TheCommandLine*:Folder.*:ChatTemplates.SayWhat*:ChatTemplates.AreBounded*:FaultsOfPrograms.*'
 
 # sanitized NAME FILES TARGET...: configures build/NAME and builds those targets in it. weft_tests has those files of tests/.

@@ -1,6 +1,6 @@
 #include <filesystem>
-#include <fstream>
 
+#include "base/input_file.h"
 #include "base/log.h"
 #include "base/output_file.h"
 #include "base/thread_pool.h"
@@ -26,12 +26,12 @@ bool plain_name(std::string_view key) {
 uint64_t cache_get(const char* key, void* bytes, uint64_t capacity) {
   const auto folder = cache_folder();
   if (folder.empty() || !plain_name(key)) return 0;
-  std::ifstream in(folder / key, std::ios::binary | std::ios::ate);
-  if (!in) return 0;
-  const auto size = static_cast<uint64_t>(in.tellg());
-  in.seekg(0);
-  in.read(static_cast<char*>(bytes), static_cast<std::streamsize>(std::min(size, capacity)));
-  return size;
+  std::error_code absent;
+  const uint64_t size = std::filesystem::file_size(folder / key, absent);
+  if (absent) return 0;
+  InputFile in((folder / key).string());
+  const uint64_t want = std::min(size, capacity);
+  return in.read({static_cast<char*>(bytes), want}) == want ? size : 0;
 }
 
 void cache_put(const char* key, const void* bytes, uint64_t n) {

@@ -2,11 +2,11 @@
 
 #include <charconv>
 #include <cstdlib>
-#include <fstream>
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include "base/input_file.h"
 #include "base/log.h"
 #include "base/thread_pool.h"
 #include "seam/flatten.h"
@@ -20,11 +20,14 @@ constexpr uint64_t kMostBytes =
     16 << 20;  // of a file; a program has some hundred calls of some hundred bytes
 
 std::string processor() {
-  std::ifstream in("/proc/cpuinfo");
-  for (std::string line; std::getline(in, line);)
-    if (line.starts_with("model name"))
-      if (const size_t name = line.find_first_not_of(" \t", line.find(':') + 1); name != line.npos)
-        return line.substr(name);
+  const std::string all = InputFile("/proc/cpuinfo").rest(1 << 16);
+  for (size_t from = 0, end = 0; from < all.size(); from = end + 1) {
+    end = std::min(all.find('\n', from), all.size());
+    const std::string line = all.substr(from, end - from);
+    if (!line.starts_with("model name")) continue;
+    if (const size_t name = line.find_first_not_of(" \t", line.find(':') + 1); name != line.npos)
+      return line.substr(name);
+  }
   return "unknown processor";
 }
 

@@ -4,12 +4,12 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <functional>
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include "base/input_file.h"
 #include "base/log.h"
 #include "seam/builtin.h"
 #include "seam/tables.h"
@@ -21,15 +21,14 @@ constexpr const char* kBuiltIn = "built in";
 
 // Of a plug-in's file. One that can't be read again has none, and no measurement of it holds.
 std::string hash_of(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
+  InputFile in(path);
   XXH3_state_t* state = XXH3_createState();
   XXH3_64bits_reset(state);
   std::vector<char> piece(1 << 16);
-  while (in.read(piece.data(), static_cast<std::streamsize>(piece.size())) || in.gcount() > 0)
-    XXH3_64bits_update(state, piece.data(), static_cast<size_t>(in.gcount()));
+  while (const size_t n = in.read(piece)) XXH3_64bits_update(state, piece.data(), n);
   const uint64_t h = XXH3_64bits_digest(state);
   XXH3_freeState(state);
-  return in.bad() ? "" : fmt::format("{:016x}", h);
+  return in.failed() ? "" : fmt::format("{:016x}", h);
 }
 
 DeviceInfo describe(const weft_capability& c, const std::string& backend) {
