@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <fstream>
 #include <functional>
 #include <limits>
 #include <random>
@@ -65,13 +66,19 @@ std::vector<std::string> owners(const std::string& file) {
     if (s.name != "blobs") out.resize(s.at + s.size, s.name);
   const size_t table = section(file, "blob table").at, blobs = section(file, "blobs").at;
   out.resize(blobs, "blobs");
-  for (size_t i = 0; i < 3; ++i)
+  for (size_t i = 0; i < section(file, "blob table").size / 32; ++i)
     out.resize(blobs + u64_at(file, table + i * 32) + u64_at(file, table + i * 32 + 8),
                fmt::format("blob {}", i));
   return out;
 }
 
 // ---- integrity ----
+
+/// A program as the compiler writes it, with tests.
+std::string compiled_file() {
+  std::ifstream in(WEFT_SOURCE_DIR "/tests/golden/version_1_1.weft", std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
 
 void flip_every_bit(std::string file) {
   const auto owner = owners(file);
@@ -90,10 +97,11 @@ void flip_every_bit(std::string file) {
 TEST(Program, EveryFlippedBitIsRefusedByItsSection) {
   flip_every_bit(serialize(small_program()));
   flip_every_bit(serialize(tested_program()));
+  flip_every_bit(compiled_file());
 }
 
 TEST(Program, EveryTruncationIsRefused) {
-  for (const std::string& file : {serialize(small_program()), serialize(tested_program())}) {
+  for (const std::string& file : {serialize(small_program()), serialize(tested_program()), compiled_file()}) {
     for (size_t n = 0; n < file.size(); ++n)
       ASSERT_NE(said(file.substr(0, n)).find("header:"), std::string::npos)
           << n << ": " << said(file.substr(0, n));
