@@ -39,9 +39,9 @@ std::vector<Parameter> parameters_of(std::string_view args) {
   return all;
 }
 
-// A default of AtenOp::args: a number, true, false, null, [] or a word.
+// A default of AtenOp::args: a number, true, false, None, [] or a word.
 Arg default_of(std::string_view text) {
-  if (text == "null") return {};
+  if (text == "None") return {};
   if (text == "true" || text == "false") return {text == "true"};
   if (text == "[]") return {std::vector<Arg>{}};
   int64_t whole = 0;

@@ -334,7 +334,7 @@ std::optional<DType> dtype_from_torch(std::string_view name) {
 
 std::string text(const Arg& arg) {
   struct Print {
-    std::string operator()(std::monostate) const { return "null"; }
+    std::string operator()(std::monostate) const { return "None"; }
     std::string operator()(bool v) const { return v ? "true" : "false"; }
     std::string operator()(int64_t v) const { return fmt::format("{}", v); }
     std::string operator()(double v) const { return fmt::format("{}", v); }

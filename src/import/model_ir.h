@@ -17,7 +17,7 @@ namespace weft::importer {
 struct Arg {
   std::variant<std::monostate, bool, int64_t, double, std::string, std::vector<Arg>> value;
 };
-/// "[1, \"same\", null]", for messages; long ones are cut.
+/// "[1, \"same\", None]", for messages; long ones are cut.
 std::string text(const Arg& arg);
 
 /// A tensor where it is made or read. Readers of a node's result name the node and which of its tensors.

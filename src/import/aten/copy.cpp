@@ -54,7 +54,7 @@ constexpr AtenOp ops[] = {
     {"fill.Tensor", "self, value", "broadcast", fill},
     {"lift_fresh.default", "self", "", same, write_same},
     {"lift_fresh_copy.default", "self", "", same},
-    {"native_dropout.default", "input, p=, train=null", "", native_dropout},
+    {"native_dropout.default", "input, p=, train=None", "", native_dropout},
     {"positive.default", "self", "", same, write_same},
     {"to.dtype", "self", "cast", same, write_same},
     {"to.dtype_layout", "self", "cast", same, write_same},

@@ -122,11 +122,11 @@ constexpr AtenOp ops[] = {
      "group_norm", instance_norm},
     {"layer_norm.default", "input, normalized_shape=, weight?, bias?, eps=1e-05, cudnn_enable=false",
      "layer_norm", layer_norm},
-    {"native_group_norm.default", "input, weight?, bias?, N=null, C=null, HxW=null, group=, eps=",
+    {"native_group_norm.default", "input, weight?, bias?, N=None, C=None, HxW=None, group=, eps=",
      "group_norm, mean, variance", native_group_norm},
     {"native_layer_norm.default",
      "input, normalized_shape=, weight?, bias?, eps=", "layer_norm, mean, variance", native_layer_norm},
-    {"rms_norm.default", "input, normalized_shape=, weight?, eps=null", "rms_norm", rms_norm},
+    {"rms_norm.default", "input, normalized_shape=, weight?, eps=None", "rms_norm", rms_norm},
 };
 
 }  // namespace

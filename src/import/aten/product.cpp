@@ -219,7 +219,7 @@ constexpr AtenOp ops[] = {
     {"mm.default", "self, other", "matmul", matmul},
     {"mv.default", "self, other", "matmul", matmul},
     {"scaled_dot_product_attention.default",
-     "query, key, value, attn_mask?, dropout_p=0.0, is_causal=false, scale=null, enable_gqa=false",
+     "query, key, value, attn_mask?, dropout_p=0.0, is_causal=false, scale=None, enable_gqa=false",
      "attention", attention},
 };
 

@@ -129,11 +129,11 @@ constexpr AtenOp ops[] = {
      avg_pool},
     {"avg_pool2d.default",
      "self, kernel_size=, stride=[], padding=0, ceil_mode=false, count_include_pad=true, "
-     "divisor_override=null",
+     "divisor_override=None",
      "avg_pool", avg_pool},
     {"avg_pool3d.default",
      "self, kernel_size=, stride=[], padding=0, ceil_mode=false, count_include_pad=true, "
-     "divisor_override=null",
+     "divisor_override=None",
      "avg_pool", avg_pool},
     {"max_pool1d.default", "self, kernel_size=, stride=[], padding=0, dilation=1, ceil_mode=false",
      "max_pool", max_pool},
@@ -141,13 +141,13 @@ constexpr AtenOp ops[] = {
      "max_pool", max_pool},
     {"max_pool3d.default", "self, kernel_size=, stride=[], padding=0, dilation=1, ceil_mode=false",
      "max_pool", max_pool},
-    {"upsample_bilinear2d.vec", "input, output_size=null, align_corners=, scale_factors=null",
+    {"upsample_bilinear2d.vec", "input, output_size=None, align_corners=, scale_factors=None",
      "gather, mul, add", linear},
-    {"upsample_linear1d.vec", "input, output_size=null, align_corners=, scale_factors=null",
+    {"upsample_linear1d.vec", "input, output_size=None, align_corners=, scale_factors=None",
      "gather, mul, add", linear},
-    {"upsample_nearest1d.vec", "input, output_size=null, scale_factors=null", "gather", nearest},
-    {"upsample_nearest2d.vec", "input, output_size=null, scale_factors=null", "gather", nearest},
-    {"upsample_nearest3d.vec", "input, output_size=null, scale_factors=null", "gather", nearest},
+    {"upsample_nearest1d.vec", "input, output_size=None, scale_factors=None", "gather", nearest},
+    {"upsample_nearest2d.vec", "input, output_size=None, scale_factors=None", "gather", nearest},
+    {"upsample_nearest3d.vec", "input, output_size=None, scale_factors=None", "gather", nearest},
 };
 
 }  // namespace
