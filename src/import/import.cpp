@@ -143,7 +143,7 @@ class Import {
     const std::string& there = tied == options_.tied.end() ? name : tied->second;
     for (const auto& file : files_)
       if (const auto* entry = file.find(there)) {
-        const bool widens = is_half(entry->dtype) && (type.dtype == DType::f32 || type.dtype == DType::f64);
+        const bool widens = is_float(type.dtype) && is_float(entry->dtype) && promote(entry->dtype, type.dtype) == type.dtype;
         if (!(to_shape(entry->shape) == type.shape) || (entry->dtype != type.dtype && !widens))
           return invalid("weight '{}' is {}, but the model wants {}", there,
                          weft::text(TensorType{entry->dtype, to_shape(entry->shape)}), weft::text(type));
