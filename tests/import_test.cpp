@@ -1,12 +1,14 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "compiler/compile.h"
 #include "conformance/noise.h"
 #include "conformance/run.h"
 #include "formats/file.h"
 #include "formats/json.h"
+#include "import/call.h"
 #include "import/import.h"
 #include "program/program.h"
 #include "runtime/devices.h"
@@ -66,8 +68,7 @@ Model model_of(const std::string& ir_text, std::span<const formats::Safetensors>
   for (size_t i = 0; i < inputs.size(); ++i)
     m.operands.push_back(converted(inputs[i], g.types[static_cast<size_t>(g.inputs[i].value)].dtype));
   const auto add = [&](const std::string& name, int32_t value) {
-    m.operands.push_back(
-        array_of(g.types[static_cast<size_t>(value)], m.imported.weights.at(name).bytes));
+    m.operands.push_back(array_of(g.types[static_cast<size_t>(value)], m.imported.weights.at(name).bytes));
   };
   for (const auto& s : g.states) add(s.name, s.before);
   for (const auto& w : g.weights) add(w.name, w.value);
@@ -85,8 +86,8 @@ std::vector<Array> run_compiled(const Model& m, const std::string& backend) {
   auto again = std::make_shared<const program::CompiledProgram>(
       value_or_raise(program::deserialize(program::Blob::copy_of(file.data(), file.size()))));
   raise_if(compiler::check_ops(*again));
-  auto session = value_or_raise(runtime::Session::create(
-      again, value_or_raise(runtime::devices_for(backend, {})), {}));
+  auto session =
+      value_or_raise(runtime::Session::create(again, value_or_raise(runtime::devices_for(backend, {})), {}));
   std::vector<runtime::HostTensor> inputs;
   for (size_t i = 0; i < again->inputs.size(); ++i) {
     const Array& a = m.operands[i];
@@ -106,7 +107,9 @@ void expect_within(const std::vector<Array>& got, const std::vector<Bounded>& bo
   }
 }
 
-std::vector<std::string> cpu_backends() { return testing::backends({"reference", "native", "openmp", "opencl", "far"}); }
+std::vector<std::string> cpu_backends() {
+  return testing::backends({"reference", "native", "openmp", "opencl", "far"});
+}
 
 // ---- whole models
 class ImportedModels : public ::testing::TestWithParam<const char*> {
@@ -173,10 +176,12 @@ formats::Safetensors weights_of(const json& c, const json& ir) {
     entries.push_back({name, a.dtype, {a.shape.begin(), a.shape.end()}, bytes.back()});
   }
   formats::order_by_width(entries);
-  return value_or_raise(formats::parse_safetensors(value_or_raise(formats::encode_safetensors(entries, {})), "case"));
+  return value_or_raise(
+      formats::parse_safetensors(value_or_raise(formats::encode_safetensors(entries, {})), "case"));
 }
 
-// Of a case in f64 (or in the dtypes that it is about), the truth is PyTorch's. In f32 every backend is judged.
+// Of a case in f64 (or in the dtypes that it is about), the truth is PyTorch's. In f32 every backend is
+// judged.
 TEST(ImportedNodes, SayWhatPyTorchSays) {
   const json all = value_or_raise(formats::read_json_object(kData + "nodes.json"))["cases"];
   for (const json& c : all) {
@@ -189,13 +194,163 @@ TEST(ImportedNodes, SayWhatPyTorchSays) {
         const Model m = model_of(ir.dump(), files, arrays_of(c["inputs"], ir["graph_inputs"]));
         const auto bound = value_or_raise(conformance::noise_bound(*m.imported.graph, m.operands));
         if (!narrow) expect_within(arrays_of(c["outputs"], ir["graph_outputs"]), bound, 2);
-        for (const auto& backend : cpu_backends()) {
+        for (const auto& backend : testing::backends({"reference", "native"})) {
           SCOPED_TRACE(backend);
           if (narrow || backend == "reference") expect_within(run_compiled(m, backend), bound, 1);
         }
       } catch (const Error& e) {
         ADD_FAILURE() << e.what();
       }
+    }
+  }
+}
+
+// ---- what is refused
+json tensor_info(const char* name, std::vector<int64_t> shape, const char* producer = nullptr) {
+  json t{{"name", name}, {"shape", shape}, {"dtype", "float32"}};
+  if (producer) t["producer_node"] = producer;
+  return t;
+}
+// One node on x: f32[2, 3], with a result of that shape.
+json one_node(const char* op, json attrs = json::object()) {
+  return {{"model_name", "m"},
+          {"graph_inputs", {tensor_info("x", {2, 3})}},
+          {"graph_outputs", {tensor_info("y", {2, 3})}},
+          {"weights", json::array()},
+          {"nodes",
+           {{{"name", "y"},
+             {"op_type", op},
+             {"inputs", {tensor_info("x", {2, 3}, "x")}},
+             {"outputs", {tensor_info("y", {2, 3})}},
+             {"attrs", std::move(attrs)}}}}};
+}
+Status imported(const json& ir) {
+  const auto model = importer::parse_model_ir(ir.dump(), "m.json");
+  if (!model.ok()) return model.status();
+  return importer::import_model(model.value(), {}).take_status();
+}
+void expect_refused(const json& ir, Code code, const std::string& words) {
+  const Status status = imported(ir);
+  EXPECT_EQ(status.code(), code) << status.text();
+  EXPECT_NE(status.message().find(words), std::string::npos) << status.text();
+}
+
+TEST(ImportRefusals, NameAllOpsThatAreMissingWithTheirNodes) {
+  json ir = one_node("aten.unheard_of.default");
+  ir["nodes"].push_back(ir["nodes"][0]);
+  ir["nodes"][1]["name"] = "z";
+  ir["nodes"].push_back(ir["nodes"][0]);
+  ir["nodes"][2]["name"] = "w", ir["nodes"][2]["op_type"] = "wrap_with_set_grad_enabled";
+  expect_refused(ir, Code::unsupported,
+                 "aten.unheard_of.default: y, z\n  wrap_with_set_grad_enabled: w\nhint:");
+}
+TEST(ImportRefusals, NameAllNodesThatCantBeConverted) {
+  json ir = one_node("aten.softmax.int", {{"dim", 7}});
+  ir["nodes"].push_back(one_node("aten.dropout.default", {{"p", 0.5}, {"train", true}})["nodes"][0]);
+  ir["nodes"][1]["name"] = "drop";
+  const Status status = imported(ir);
+  EXPECT_NE(status.message().find("node 'y' (aten.softmax.int): argument 'dim': axis 7"), std::string::npos);
+  EXPECT_NE(status.message().find("node 'drop' (aten.dropout.default): it drops"), std::string::npos);
+}
+TEST(ImportRefusals, ArgumentsAndResultsAreChecked) {
+  expect_refused(one_node("aten.softmax.int"), Code::unsupported,
+                 "argument 'dim': wanted a whole number, got nothing");
+  expect_refused(one_node("aten.gelu.default", {{"approximate", "cubic"}}), Code::unsupported, "no 'cubic'");
+  expect_refused(one_node("aten.add.Tensor"), Code::unsupported, "argument 'other' is a tensor or a number");
+  expect_refused(one_node("aten.sum.default"), Code::unsupported,
+                 "result 0 is f32[], but the file says f32[2, 3]");
+  json ir = one_node("aten.relu.default");
+  ir["nodes"][0]["inputs"].push_back(tensor_info("x", {2, 3}, "x"));
+  expect_refused(ir, Code::unsupported, "1 of its 2 belong to none");
+  ir = one_node("aten.relu.default");
+  ir["nodes"][0]["inputs"][0]["producer_node"] = "nobody", ir["nodes"][0]["inputs"][0]["name"] = "nothing";
+  expect_refused(ir, Code::unsupported, "tensor 'nothing' is made by no node before this one");
+}
+TEST(ImportRefusals, WeightsAreListed) {
+  json ir = one_node("aten.add.Tensor");
+  ir["weights"] = {tensor_info("layer.a", {3}), tensor_info("lifted_tensor_0", {3})};
+  ir["weight_name_mapping"] = {{"p_a", "layer.a"}, {"c_0", "lifted_tensor_0"}};
+  ir["nodes"][0]["inputs"] = {tensor_info("p_a", {3}), tensor_info("c_0", {3})};
+  ir["nodes"][0]["outputs"][0]["shape"] = {3}, ir["graph_outputs"][0]["shape"] = {3};
+  expect_refused(ir, Code::invalid_argument, "weight 'layer.a' (f32[3]) is in none of the files");
+  expect_refused(ir, Code::invalid_argument, "export on the CPU");
+}
+TEST(ImportRefusals, DtypesThatWeftDoesNotHaveAreListed) {
+  json ir = one_node("aten.relu.default");
+  ir["nodes"][0]["outputs"][0]["dtype"] = "complex64";
+  ir["graph_inputs"][0]["dtype"] = "int16";
+  expect_refused(ir, Code::unsupported, "node 'y': complex64\n  tensor 'x': int16");
+}
+TEST(ImportRefusals, WhatIsNoSuchFile) {
+  EXPECT_EQ(importer::parse_model_ir("[]", "m").status().code(), Code::corrupt);
+  EXPECT_EQ(importer::parse_model_ir("{\"a\": -Infinit}", "m").status().code(), Code::corrupt);
+  expect_refused({{"nodes", 3}}, Code::corrupt, "weights: wanted a list, got nothing");
+  for (const json& size : {json(-1), json(1e30), json(int64_t{1} << 60), json("s0"), json(nullptr)}) {
+    json ir = one_node("aten.relu.default");
+    ir["graph_inputs"][0]["shape"][0] = size;
+    EXPECT_EQ(imported(ir).code(), Code::corrupt) << size;
+  }
+  json deep = one_node("aten.relu.default");
+  for (int i = 0; i < 40; ++i) deep["nodes"][0]["attrs"]["a"] = json::array({deep["nodes"][0]["attrs"]["a"]});
+  EXPECT_EQ(imported(deep).code(), Code::corrupt);
+}
+// Whether reshape() makes a view depends on strides, which the file does not say.
+TEST(ImportRefusals, WritesThatMayReachAnotherTensor) {
+  json ir = one_node("aten.reshape.default");
+  ir["nodes"][0]["name"] = "r", ir["nodes"][0]["outputs"][0]["name"] = "r";
+  json write = one_node("aten.relu_.default")["nodes"][0];
+  write["name"] = "w", write["inputs"] = {tensor_info("r", {2, 3}, "r")};
+  write["outputs"][0]["name"] = "w";
+  json read = one_node("aten.exp.default")["nodes"][0];
+  ir["nodes"].push_back(write), ir["nodes"].push_back(read);
+  expect_refused(ir, Code::unsupported, "node 'r' (aten.reshape.default) is a view or a copy");
+}
+TEST(ImportFormat, PythonsInfinitiesAreNumbers) {
+  std::string text = one_node("aten.clamp.default", {{"min", "LEAST"}, {"max", "MOST"}}).dump();
+  text = with_dtype(with_dtype(text, "\"LEAST\"", "-Infinity"), "\"MOST\"", "Infinity");
+  const auto model = value_or_raise(importer::parse_model_ir(text, "m.json"));
+  EXPECT_TRUE(importer::import_model(model, {}).ok());
+}
+TEST(ImportFormat, HalvesOfAFileBecomeTheModelsFloats) {
+  json ir = one_node("aten.mul.Tensor");
+  ir["weights"] = {tensor_info("a", {3})}, ir["weight_name_mapping"] = {{"p_a", "a"}};
+  ir["nodes"][0]["inputs"].push_back(tensor_info("p_a", {3}));
+  const Array a{DType::bf16, {3}, {1, 2, 0.5}};
+  const auto bytes = conformance::encode(a);
+  const formats::TensorEntry entry{"other.name", DType::bf16, {3}, bytes};
+  const std::array files = {value_or_raise(
+      formats::parse_safetensors(value_or_raise(formats::encode_safetensors({&entry, 1}, {})), "file"))};
+  const Array x{DType::f32, {2, 3}, {1, 2, 3, 4, 5, 6}};
+  const Model m = model_of(ir.dump(), files, {x}, {.tied = {{"a", "other.name"}}});
+  EXPECT_EQ(run_compiled(m, "reference")[0].v, (std::vector<conformance::Real>{1, 4, 1.5, 4, 10, 3}));
+}
+TEST(ImportFormat, TheTableHasEachOpOnce) {
+  std::set<std::string_view> names;
+  for (const auto* family : importer::all_families())
+    for (const auto& op : family->ops) EXPECT_TRUE(names.insert(op.name).second) << op.name;
+  EXPECT_GT(names.size(), 250u);
+}
+
+// ---- sizes that are symbols
+TEST(ImportedSymbols, RunAtEverySize) {
+  const std::string folder = kData + "symbols/";
+  const std::string text = read(folder + "model_ir.json");
+  const std::array files = {value_or_raise(formats::read_safetensors(folder + "model.safetensors"))};
+  const auto answers = value_or_raise(formats::read_safetensors(folder + "answers.safetensors"));
+  const Model m = model_of(text, files, {});
+  const std::string input = m.imported.graph->inputs[0].name;
+  const auto answer = [&](const std::string& name) {
+    const auto* t = answers.find(name);
+    return conformance::decode(t->dtype, {t->shape.begin(), t->shape.end()}, t->bytes);
+  };
+  for (int i = 0; i < 3; ++i) {
+    Model at = m;
+    at.operands.insert(at.operands.begin(), answer(fmt::format("in.{}", i)));
+    for (const auto& backend : testing::backends({"reference", "native"})) {
+      const auto got = run_compiled(at, backend)[0];
+      const auto want = answer(fmt::format("out.{}", i));
+      ASSERT_EQ(got.shape, want.shape);
+      for (size_t e = 0; e < want.v.size(); ++e) EXPECT_NEAR(double(got.v[e]), double(want.v[e]), 1e-6);
     }
   }
 }

@@ -62,6 +62,22 @@ class Scores(nn.Module):
         return self.model(*inputs, **self.fixed, return_dict=False)[0]
 
 
+class Symbols(nn.Module):
+    """Any number of rows and of columns, which views, slices, arange and cat carry on."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Linear(4, 6)
+
+    def forward(self, x):
+        rows, columns, _ = x.shape
+        y = self.inner(x).view(rows, columns, 2, -1).transpose(1, 2)
+        weights = (y @ y.transpose(-1, -2)).masked_fill(torch.ones(columns, columns, dtype=torch.bool).triu(1), float("-inf"))
+        y = (weights.softmax(-1) @ y).reshape(rows, -1)
+        place = torch.arange(columns, dtype=x.dtype).expand(rows, -1)
+        return torch.cat([y, x[:, -1], place], 1)
+
+
 def randomised(model):
     """Nothing stays at 0 or 1, as norms, biases and running statistics begin."""
     with torch.no_grad():

@@ -16,6 +16,7 @@ std::optional<std::string> without_underscore(std::string_view op) {
   return std::string(op.substr(0, dot - 1)) + std::string(op.substr(dot));
 }
 
+/// The first ones of a list of lines.
 std::string joined(const std::vector<std::string>& lines) {
   std::string out;
   for (size_t i = 0; i < lines.size() && i < kMostListed; ++i) out += "\n  " + lines[i];
@@ -143,7 +144,8 @@ class Import {
     const std::string& there = tied == options_.tied.end() ? name : tied->second;
     for (const auto& file : files_)
       if (const auto* entry = file.find(there)) {
-        const bool widens = is_float(type.dtype) && is_float(entry->dtype) && promote(entry->dtype, type.dtype) == type.dtype;
+        const bool widens =
+            is_float(type.dtype) && is_float(entry->dtype) && promote(entry->dtype, type.dtype) == type.dtype;
         if (!(to_shape(entry->shape) == type.shape) || (entry->dtype != type.dtype && !widens))
           return invalid("weight '{}' is {}, but the model wants {}", there,
                          weft::text(TensorType{entry->dtype, to_shape(entry->shape)}), weft::text(type));
@@ -314,7 +316,9 @@ class Import {
       if (out_.weights.at(name).dtype != after.dtype())
         return invalid("model '{}' updates '{}', which the file has in {}: it must be {}", model_.name, name,
                        weft::name(out_.weights.at(name).dtype), weft::name(after.dtype()));
-      graph_->states.push_back({name, at->value, after.id()});
+      graph_->scope = name;
+      const auto kept = graph_->one("assign", {graph_->value(at->value), after});
+      graph_->states.push_back({name, at->value, kept.id()});
       all.erase(at);
     }
     for (const auto& input : model_.inputs)

@@ -45,6 +45,12 @@ void matmul(Call& c) {
   give_declared(c, vector ? c.b.reshape(y, c.declared().shape) : y);
 }
 
+void outer(Call& c) {
+  const auto v = c.promoted(std::array{c.required("self"), c.required("vec2")});
+  if (!c.status().ok()) return;
+  c.give(c.b.mul(c.b.reshape(v[0], {element_count(std::span<const Dim>(v[0].shape())), 1}), v[1]));
+}
+
 // beta self + alpha (a b).
 void product_and_sum(Call& c) {
   const bool vector = std::string_view(c.op.name).starts_with("addmv"), batched = c.has("batch1");
@@ -218,6 +224,7 @@ constexpr AtenOp ops[] = {
     {"matmul.default", "self, other", "matmul", matmul},
     {"mm.default", "self, other", "matmul", matmul},
     {"mv.default", "self, other", "matmul", matmul},
+    {"outer.default", "self, vec2", "mul", outer},
     {"scaled_dot_product_attention.default",
      "query, key, value, attn_mask?, dropout_p=0.0, is_causal=false, scale=None, enable_gqa=false",
      "attention", attention},

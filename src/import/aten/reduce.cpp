@@ -236,6 +236,7 @@ constexpr AtenOp ops[] = {
     {"var.correction", "self, dim=None, correction=None, keepdim=false", "variance", var},
     {"var.default", "self, unbiased=true", "variance", var},
     {"var.dim", "self, dim=None, unbiased=true, keepdim=false", "variance", var},
+    {"var_mean.dim", "self, dim=None, unbiased=true, keepdim=false", "variance, mean", var_mean},
     {"var_mean.correction", "self, dim=None, correction=None, keepdim=false", "variance, mean", var_mean},
 };
 
