@@ -32,27 +32,30 @@ constexpr const char* kPage =
 
 Made by `weft ops --imports` from the files of `src/import/aten`; `scripts/test` compares the two.
 
-`weft compile` reads `model_ir.json`, as PyPI's `pytorch-ir` writes what `torch.export` made of a model, and its weights:
+`weft compile` reads `model_ir.json`, as PyPI's `pytorch-ir` writes what `torch.export` made of a model,
+and its weights:
 ```
 weft compile model_ir.json --weights model.safetensors --out model.weft
 weft run model.weft --inputs inputs.safetensors --out outputs.safetensors
 ```
-The ATen graph is imported as it was exported, not a decomposed one. A view that is written in place writes to what it is a
-view of. A buffer that the model writes to is a state of the program. What can't be imported is listed at once, with the names
-of the nodes.
+The ATen graph is imported as it was exported, not a decomposed one. A view that is written in place
+writes to what it is a view of. A buffer that the model writes to is a state of the program. What can't be
+imported is listed at once, with the names of the nodes.
 
-`scripts/lib/model_ir.py` exports a model: `json.dump(export(model, inputs), file)`. It does three things that `extract_ir()` of
-`pytorch-ir` leaves to its caller:
-- It exports under `torch.no_grad()`. Otherwise a block of `no_grad` is one node, `wrap_with_set_grad_enabled`, whose body the
-  file does not hold.
+`scripts/lib/model_ir.py` exports a model: `json.dump(export(model, inputs), file)`. It does three things
+that `extract_ir()` of `pytorch-ir` leaves to its caller:
+- It exports under `torch.no_grad()`. Otherwise a block of `no_grad` is one node,
+  `wrap_with_set_grad_enabled`, whose body the file does not hold.
 - It writes dtypes and devices as texts, such as `torch.float32`; JSON has nothing else for them.
-- It keeps sizes that are symbols: in `"shape": ["s0", 8]` a text is a dimension over the symbols that the field `symbols` of
-  the file names, each with its least and largest value: `"symbols": {"s0": [1, 64]}`. They are symbols of the program.
+- It keeps sizes that are symbols: in `"shape": ["s0", 8]` a text is a dimension over the symbols that
+  the field `symbols` of the file names, each with its least and largest value: `"symbols": {"s0": [1,
+  64]}`. They are symbols of the program.
 
-`--weights` may be given more than once. A weight that is narrower in a file than in the model is widened. `--tie NAME=OTHER`
-says that the weight NAME is the one that a file has as OTHER. Constants that the code of a model makes are in the file when
-the export ran on the CPU, not on the meta device. i16 and complex numbers do not exist in Weft; what draws random numbers, and
-layers in training mode, are refused.
+`--weights` may be given more than once. A weight that is narrower in a file than in the model is
+widened. `--tie NAME=OTHER` says that the weight NAME is the one that a file has as OTHER. Constants that
+the code of a model makes are in the file when the export ran on the CPU, not on the meta device. i16 and
+complex numbers do not exist in Weft; what draws random numbers, and layers in training mode, are
+refused.
 
 An op below includes its form in place: `add.Tensor` is `add_.Tensor`, too.
 

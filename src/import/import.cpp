@@ -24,6 +24,16 @@ std::string joined(const std::vector<std::string>& lines) {
   return out;
 }
 
+// Sizes may say anything, and arithmetic of dimensions raises where they leave 64 bits.
+template <class F>
+Status guarded(F f) {
+  try {
+    return f();
+  } catch (const Error& e) {
+    return e.status();
+  }
+}
+
 bool is_getitem(const NodeInfo& node) { return node.op == "<built-in function getitem>"; }
 
 // Nodes that make no tensor and change none: assertions, sizes that are symbols.
@@ -199,8 +209,9 @@ class Import {
   void keep(const NodeInfo& node, const Resolved& found, Converted from, const ir::ValueList& made) {
     if (found.in_place && found.op->write == nullptr) {
       const int self = from.inputs[0];
-      Status written =
-          tensors_.write(self, made[0], *graph_, [this](const Converted& c) { return convert(c); });
+      Status written = guarded([&] {
+        return tensors_.write(self, made[0], *graph_, [this](const Converted& c) { return convert(c); });
+      });
       if (written.ok()) written = graph_->take_status();
       if (!written.ok()) failed(node, written);
       if (!node.outputs.empty()) name_result(node, 0, self);
@@ -259,7 +270,10 @@ class Import {
     if (in_place && inputs.empty()) return invalid("an op in place, without a tensor");
     graph_->scope = node.name;
     Call call(node, *from.op, *graph_, inputs);
-    if (call.status().ok()) from.op->convert(call);
+    WEFT_CHECK(guarded([&] {
+      if (call.status().ok()) from.op->convert(call);
+      return Status();
+    }));
     if (in_place && call.status().ok() && from.op->write == nullptr && !call.results.empty())
       call.results[0] =
           graph_->broadcast(graph_->cast(call.results[0], inputs[0].dtype()), inputs[0].shape());
