@@ -151,6 +151,7 @@ IN_PLACE = [
     ("write_to_unbound", lambda a: written(a, lambda t: t.unbind(1)[2].fill_(7)), (x(3, 4),)),
     ("view_reads_the_write", lambda a: (lambda t, v: (t.mul_(2), v + 1)[1])(*(lambda t: (t, t[:, 1]))(a.clone())), (x(3, 4),)),
     ("relu_in_place", lambda a: F.relu(a + 1, inplace=True) * 2, (x(3, 4),)),
+    ("write_to_a_diagonal", lambda a: written(a, lambda t: t.diagonal(-1).fill_(7)), (x(4, 3),)),
     ("copy_of_a_number", lambda a: written(a, lambda t: t[0].fill_(2.5)), (x(2, 2),)),
     ("index_put_in_place", lambda a, i, v: written(a, lambda t: t.index_put_((i,), v)),
      (x(4, 3), lambda: torch.tensor([2, -4]), x(2, 3))),
@@ -175,6 +176,7 @@ MOVES = [
     ("repeat", lambda a: (a.repeat(2, 1, 3), torch.tile(a, (2,))), (x(2, 3),)),
     ("repeat_interleave", lambda a: (a.repeat_interleave(3, 1), a.repeat_interleave(2)), (x(2, 3),)),
     ("flip_roll", lambda a: (a.flip(0, -1), a.roll(2, 1), a.roll(-4), a.roll((1, -1), (0, 1))), (x(3, 4),)),
+    ("diagonals", lambda a: (a.diagonal(1) + 0, a.diagonal(0, 2, 0) + 0, a.diagonal(-1, 1, 2) + 0), (x(3, 4, 5),)),
     ("triangles", lambda a: (a.tril(), a.triu(1), a.tril(-1)), (x(4, 5),)),
     ("pad_modes", lambda a: (F.pad(a, (1, 2), value=0.5), F.pad(a, (2, 1), "reflect"), F.pad(a, (1, 3), "replicate"),
                              F.pad(a, (2, 1), "circular"), F.pad(a, (-1, 1))), (x(1, 2, 5),)),
@@ -276,12 +278,18 @@ PRODUCTS = [
      (x(1, 4, 3, 4), x(1, 2, 3, 4), x(1, 2, 3, 4))),
 ]
 
+RECURRENT = [
+    ("lstm", nn.LSTM(3, 4, 2, batch_first=True, bidirectional=True, dtype=F64), (x(2, 3, 3),)),
+    ("gru", nn.GRU(3, 4, 1, bias=False, dtype=F64), (x(3, 2, 3), x(1, 2, 4))),
+]
+
 NORMS = [
     ("group_norm", lambda a, w, b: F.group_norm(a, 2, w, b, 1e-3), (x(2, 4, 3), x(4), x(4))),
     ("instance_norm", lambda a: F.instance_norm(a), (x(2, 3, 5),)),
     ("rms_norm", lambda a, w: (F.rms_norm(a, (4,), w, 1e-3), F.rms_norm(a, (4,))), (x(3, 4), x(4))),
     ("max_pool", lambda a: (F.max_pool2d(a, 3, 2, 1), F.max_pool2d(a, 2, ceil_mode=True), F.max_pool2d(a, 2, dilation=2)),
      (x(1, 2, 7, 6),)),
+    ("max_pool_with_indices", lambda a: torch.ops.aten.max_pool2d_with_indices(a, [3, 3], [2, 2])[0], (x(1, 2, 7, 6),)),
     ("avg_pool", lambda a: (F.avg_pool2d(a, 3, 2, 1), F.avg_pool2d(a, 3, 2, 1, count_include_pad=False)), (x(1, 2, 7, 6),)),
     ("pools_of_one_axis", lambda a: (F.max_pool1d(a, 2), F.avg_pool1d(a, 3, 1)), (x(1, 2, 7),)),
     ("adaptive_pool", lambda a: (F.adaptive_avg_pool2d(a, (2, 3)), F.adaptive_avg_pool2d(a, 1), F.adaptive_avg_pool1d(a[0], 4)),
@@ -292,4 +300,4 @@ NORMS = [
                             F.interpolate(a, size=(6, 6), mode="bilinear", align_corners=True)), (x(1, 2, 4, 5),)),
 ]
 
-CASES = REPORTED + FORMAT + IN_PLACE + MOVES + INDICES + FOLDS + NUMBERS + PRODUCTS + NORMS
+CASES = REPORTED + FORMAT + IN_PLACE + MOVES + INDICES + FOLDS + NUMBERS + PRODUCTS + RECURRENT + NORMS

@@ -336,4 +336,16 @@ ir::ValueList Call::promoted(std::span<const Operand> operands) {
   return out;
 }
 
+ir::Value Call::concat(ir::ValueList all, int64_t along) {
+  while (all.size() > 1) {
+    ir::ValueList joined;
+    for (size_t i = 0; i < all.size(); i += ir::kMostOperands) {
+      const auto group = ir::Values(all).subspan(i, std::min(all.size() - i, ir::kMostOperands));
+      joined.push_back(group.size() == 1 ? group[0] : b.call("concat", group, {{"axis", along}})[0]);
+    }
+    all = std::move(joined);
+  }
+  return all[0];
+}
+
 }  // namespace weft::importer

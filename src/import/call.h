@@ -95,6 +95,8 @@ class Call {
   ir::Value constant(double value, DType dtype) { return constant(Number{.value = value}, dtype); }
   /// Operands in the dtype that they promote to.
   ir::ValueList promoted(std::span<const Operand> operands);
+  /// One or more tensors one after the other, in groups where there are more than an op takes.
+  ir::Value concat(ir::ValueList all, int64_t along);
 
   void refuse(Status status) {
     if (status_.ok()) status_ = std::move(status);

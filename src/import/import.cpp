@@ -219,6 +219,12 @@ class Import {
     }
     for (size_t i = 0; i < made.size(); ++i) {
       from.result = i;
+      if (!made[i]) {
+        name_result(
+            node, i,
+            tensors_.add_missing(fmt::format("result {} of node '{}' is not imported", i, node.name)));
+        continue;
+      }
       // A cast to another dtype is a copy.
       const bool view =
           found.op->write && !from.inputs.empty() && made[i].dtype() == node.inputs[0].type.dtype;
@@ -285,11 +291,12 @@ class Import {
     return std::move(call.results);
   }
 
+  // A result that the op does not give is one that seldom is read.
   static Status check_results(const NodeInfo& node, const ir::ValueList& made, bool in_place) {
     if (made.size() != node.outputs.size() && !(in_place && node.outputs.empty()))
       return invalid("it has {} results, but the file says {}", made.size(), node.outputs.size());
     for (size_t i = 0; i < node.outputs.size(); ++i)
-      if (!(made[i].type() == node.outputs[i].type))
+      if (made[i] && !(made[i].type() == node.outputs[i].type))
         return invalid("result {} is {}, but the file says {}", i, weft::text(made[i].type()),
                        weft::text(node.outputs[i].type));
     return {};

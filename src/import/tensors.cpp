@@ -17,6 +17,12 @@ int Tensors::add_view(ir::Value value, Converted from) {
   return static_cast<int>(tensors_.size()) - 1;
 }
 
+int Tensors::add_missing(std::string why) {
+  const int tensor = add({});
+  at(tensor).unknown = std::move(why);
+  return tensor;
+}
+
 static Status uncertain(const Converted& view) {
   return fail(
       Code::unsupported,

@@ -26,6 +26,9 @@ class Tensors {
   /// The result of `from`, which shows elements of from.inputs[0].
   int add_view(ir::Value value, Converted from);
 
+  /// A result that nothing is made of; reading it fails for this reason.
+  int add_missing(std::string why);
+
   /// The value now.
   Result<ir::Value> read(int tensor, const Convert& convert);
   /// Replaces the value, and with it that of all tensors that share memory with this one.

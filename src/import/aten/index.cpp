@@ -255,6 +255,42 @@ void roll(Call& c) {
   }
   c.give(c.b.reshape(x, shape));
 }
+// ---- a diagonal, by numbers into two axes as one
+struct Diagonal {
+  Shape order, rows;  // both axes last; and as one
+  ir::Value index;
+};
+Diagonal diagonal_of(Call& c, ir::Value x) {
+  Diagonal d;
+  const int64_t a = c.axis("dim1", x.rank()), b = c.axis("dim2", x.rank());
+  if (x.rank() < 2 || a == b) {
+    c.refuse(invalid("a diagonal of axes {} and {} of {}", a, b, x.rank()));
+    return d;
+  }
+  for (int64_t i = 0; i < x.rank(); ++i)
+    if (i != a && i != b) d.order.push_back(i), d.rows.push_back(x.shape()[static_cast<size_t>(i)]);
+  d.order.push_back(a), d.order.push_back(b);
+  const Dim width = x.shape()[static_cast<size_t>(b)], first = c.integer("offset");
+  const Dim start = first.value() < 0 ? Dim(-first.value()) * width : first;
+  d.rows.push_back(x.shape()[static_cast<size_t>(a)] * width);
+  const auto i = count(c.b, c.declared().rank() > 0 ? c.declared().shape.back() : Dim(0));
+  d.index = c.b.add(c.b.mul(i, number(c.b, width + Dim(1))), number(c.b, start));
+  return d;
+}
+void diagonal(Call& c) {
+  const auto x = c.tensor("self");
+  const Diagonal d = diagonal_of(c, x);
+  if (c.status().ok())
+    c.give(gather(c.b, c.b.reshape(ordered(c.b, x, d.order), d.rows), d.index, x.rank() - 2));
+}
+ir::Value write_diagonal(Call& c, ir::Value base, ir::Value part) {
+  const Diagonal d = diagonal_of(c, base);
+  const auto turned = ordered(c.b, base, d.order);
+  const auto y =
+      c.b.one("scatter", {c.b.reshape(turned, d.rows), d.index, part}, {{"axis", base.rank() - 2}});
+  return ordered(c.b, c.b.reshape(y, turned.shape()), inverse(d.order));
+}
+
 // Above or below a diagonal; the rest is zero.
 void triangle(Call& c, bool upper) {
   const auto x = c.tensor("self");
@@ -270,6 +306,7 @@ void triu(Call& c) { triangle(c, true); }
 void tril(Call& c) { triangle(c, false); }
 
 constexpr AtenOp ops[] = {
+    {"diagonal.default", "self, offset=0, dim1=0, dim2=1", "gather", diagonal, write_diagonal},
     {"embedding.default", "weight, indices", "embedding", embedding},
     {"flip.default", "self, dims=", "gather", flip},
     {"gather.default", "self, dim=, index", "gather", gather_elements},

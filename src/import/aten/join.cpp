@@ -6,19 +6,6 @@
 namespace weft::importer {
 namespace {
 
-// An op takes 32 operands; more are put together in groups.
-ir::Value concat(ir::Builder& b, ir::ValueList all, int64_t axis) {
-  while (all.size() > 1) {
-    ir::ValueList joined;
-    for (size_t i = 0; i < all.size(); i += ir::kMostOperands) {
-      const size_t n = std::min(all.size() - i, ir::kMostOperands);
-      joined.push_back(n == 1 ? all[i]
-                              : b.call("concat", ir::Values(all).subspan(i, n), {{"axis", axis}})[0]);
-    }
-    all = std::move(joined);
-  }
-  return all[0];
-}
 ir::ValueList promoted(Call& c, const ir::ValueList& all) {
   std::vector<Operand> operands;
   for (const auto v : all) operands.push_back({v, {}});
@@ -31,7 +18,7 @@ void cat(Call& c) {
   const auto is_nothing = [](ir::Value v) { return v.shape() == Shape{0}; };
   if (!std::all_of(all.begin(), all.end(), is_nothing)) std::erase_if(all, is_nothing);
   if (all.empty()) return c.refuse(invalid("there is no tensor"));
-  c.give(concat(c.b, all, c.axis("dim", all[0].rank())));
+  c.give(c.concat(all, c.axis("dim", all[0].rank())));
 }
 void stack(Call& c) {
   auto all = promoted(c, c.tensors("tensors"));
@@ -43,7 +30,7 @@ void stack(Call& c) {
     shape.insert(static_cast<size_t>(axis), Dim(1));
     v = c.b.reshape(v, shape);
   }
-  c.give(concat(c.b, all, axis));
+  c.give(c.concat(all, axis));
 }
 
 // Each axis of x beside an axis of repetitions, then both as one.
@@ -137,7 +124,7 @@ ir::Value bordered(Call& c, ir::Value x, const IntList& pads, std::string_view m
           c.b.one("slice", {x}, {{"axis", axis}, {"start", Shape{first}}, {"stop", Shape{first + length}}}));
       at += length;
     }
-    if (!runs.empty()) x = concat(c.b, runs, axis);
+    if (!runs.empty()) x = c.concat(runs, axis);
   }
   return x;
 }

@@ -33,6 +33,11 @@ void max_pool(Call& c) {
                   {"dilation", shape_of(c.integers("dilation", n))},
                   {"ceil_mode", int64_t{c.flag("ceil_mode")}}}));
 }
+// Decomposed graphs have the positions beside the maxima, and leave them.
+void max_pool_with_indices(Call& c) {
+  max_pool(c);
+  c.give({c.results.empty() ? ir::Value() : c.results[0], ir::Value()});
+}
 void avg_pool(Call& c) {
   const Window w = window_of(c, axes_in_name(c));
   if (c.node.attrs.contains("divisor_override") && c.has("divisor_override"))
@@ -139,6 +144,12 @@ constexpr AtenOp ops[] = {
      "max_pool", max_pool},
     {"max_pool2d.default", "self, kernel_size=, stride=[], padding=0, dilation=1, ceil_mode=false",
      "max_pool", max_pool},
+    {"max_pool2d_with_indices.default",
+     "self, kernel_size=, stride=[], padding=0, dilation=1, ceil_mode=false", "max_pool",
+     max_pool_with_indices},
+    {"max_pool3d_with_indices.default",
+     "self, kernel_size=, stride=[], padding=0, dilation=1, ceil_mode=false", "max_pool",
+     max_pool_with_indices},
     {"max_pool3d.default", "self, kernel_size=, stride=[], padding=0, dilation=1, ceil_mode=false",
      "max_pool", max_pool},
     {"upsample_bilinear2d.vec", "input, output_size=None, align_corners=, scale_factors=None",
