@@ -262,6 +262,28 @@ function(weft_cli_commands sources)
   set(${sources} ${${sources}} "${generated}" PARENT_SCOPE)
 endfunction()
 
+# src/import/aten/<family>.cpp defines `const Family <family>`; this adds them, the table of all, and the names of
+# PyTorch's core set in src/import/core_aten.txt.
+function(weft_aten_families sources)
+  file(GLOB files CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/import/aten/*.cpp")
+  set(declare "")
+  set(table "")
+  foreach(file IN LISTS files)
+    get_filename_component(family "${file}" NAME_WE)
+    string(APPEND declare "extern const Family ${family}_family;\n")
+    string(APPEND table "    &${family}_family,\n")
+  endforeach()
+  # They call the builder, as op files do.
+  set_source_files_properties(${files} PROPERTIES COMPILE_OPTIONS "$<$<CONFIG:Release>:-O1>")
+  set(list "${PROJECT_SOURCE_DIR}/src/import/core_aten.txt")
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${list}")
+  file(STRINGS "${list}" names)
+  list(JOIN names "\",\n    \"" names)
+  set(generated "${PROJECT_BINARY_DIR}/generated/aten_families.cpp")
+  weft_write_if_different("${generated}" "// Made from the folder src/import/aten and src/import/core_aten.txt.\n#include \"import/call.h\"\n\nnamespace weft::importer {\n${declare}static const Family* const kFamilies[] = {\n${table}};\nstd::span<const Family* const> all_families() { return kFamilies; }\nstatic const char* const kCore[] = {\n    \"${names}\",\n};\nstd::span<const char* const> core_aten() { return kCore; }\n}  // namespace weft::importer\n")
+  set(${sources} ${${sources}} ${files} "${generated}" PARENT_SCOPE)
+endfunction()
+
 # conformance/checks/<folder>/<name>.cpp defines `const Check <name>_check`, for the folders that are named;
 # conformance/liars/<file>.cpp `Liars <file>_liars()`: these files, and the tables of all of them.
 function(weft_checks sources)

@@ -1,18 +1,22 @@
+#include "compiler/compile.h"
 #include "base/output_file.h"
 #include "cli/command.h"
 #include "cli/files.h"
 #include "cli/program/passes.h"
 #include "cli/program/tests.h"
 #include "cli/show.h"
+#include "formats/file.h"
+#include "import/import.h"
 #include "program/program.h"
 #include "weft/trainer.h"
 
-// weft compile: a checkpoint as a program file.
+// weft compile: a checkpoint, or a graph of PyTorch's, as a program file.
 namespace weft::cli {
 namespace {
 
 struct Options {
-  std::string model, out, part = "forward";
+  std::string ir, model, out, part = "forward";
+  std::vector<std::string> weights, tied;
   bool fuse = true;
   PassOptions passes;
   TestOptions tests;
@@ -30,6 +34,39 @@ Compiled compile_part(nn::Checkpoint& run, const Options& o) {
         {{"tokens", {DType::i32, {batch, run.model->context()}}}}, options);
   nn::set_training(*run.model, true);
   return nn::compile_step(run, batch, options);
+}
+
+importer::Options import_options(const Options& o) {
+  importer::Options options;
+  for (const auto& tie : o.tied) {
+    const size_t equals = tie.find('=');
+    if (equals == 0 || equals == std::string::npos || equals + 1 == tie.size())
+      throw UsageError(invalid("--tie wants NAME=OTHER, got '{}'", tie));
+    options.tied[tie.substr(0, equals)] = tie.substr(equals + 1);
+  }
+  return options;
+}
+
+// What is imported, with the files' bytes as the program's.
+program::CompiledProgram compile_imported(const Options& o) {
+  const auto text = value_or_raise(formats::read_file(o.ir));
+  const auto model = value_or_raise(
+      importer::parse_model_ir({reinterpret_cast<const char*>(text.data()), text.size()}, o.ir));
+  std::vector<formats::Safetensors> files;
+  for (const auto& path : o.weights) files.push_back(value_or_raise(formats::map_safetensors(path)));
+  const auto imported = std::make_shared<importer::Imported>(
+      value_or_raise(importer::import_model(model, files, import_options(o))));
+  for (const auto& note : imported->notes) fmt::print(stderr, "note: {}\n", note);
+  const auto weights = [&](const std::string& name) -> Result<program::Blob> {
+    const auto& bytes = imported->weights.at(name).bytes;
+    return program::Blob{bytes.data(), bytes.size(), imported};
+  };
+  return value_or_raise(compiler::compile(*imported->graph, weights, {.name = model.name, .fuse = o.fuse}));
+}
+
+program::CompiledProgram compile_checkpoint(const Options& o) {
+  auto checkpoint = nn::load_checkpoint(o.model);
+  return compile_part(checkpoint, o).snapshot();
 }
 
 // Prints the file's own description, which reads it back once.
@@ -53,15 +90,17 @@ void describe(const Options& o, const Common& common) {
 
 int run(Options o, const Common& common) {
   if (o.passes.print) return print_passes(common), 0;
-  for (const auto& [option, value] : {std::pair("--model", o.model), std::pair("--out", o.out)})
-    if (value.empty()) throw UsageError(invalid("{} is required", option));
+  if (o.ir.empty() && o.model.empty()) throw UsageError(invalid("model_ir or --model is required"));
+  if (o.out.empty()) throw UsageError(invalid("--out is required"));
   o.out = output_path(o.out);
-  refuse_to_overwrite(o.out, "the checkpoint", nn::checkpoint_path(o.model));
-  auto checkpoint = nn::load_checkpoint(o.model);
+  if (o.ir.empty())
+    refuse_to_overwrite(o.out, "the checkpoint", nn::checkpoint_path(o.model));
+  else
+    refuse_to_overwrite(o.out, "the graph", o.ir);
+  for (const auto& path : o.weights) refuse_to_overwrite(o.out, "--weights", path);
   const WatchedPasses passes(o.passes, common);
-  const Compiled compiled = compile_part(checkpoint, o);
+  auto program = o.ir.empty() ? compile_checkpoint(o) : compile_imported(o);
   if (const int status = passes.report()) return status;
-  auto program = compiled.snapshot();
   add_tests(program, o.tests, o.passes.inputs);
   raise_if(program::write_file(program, o.out));
   // Output to a pipe or a device can't be read back.
@@ -72,10 +111,17 @@ int run(Options o, const Common& common) {
 }  // namespace
 
 extern const Command compile_command = {
-    "compile", "write a checkpoint's model or training step as a program file",
+    "compile", "write a model as a program file: a checkpoint's, or one that PyTorch exported",
     [](Syntax& app, const Common& common) -> std::function<int()> {
       const auto o = std::make_shared<Options>();
-      app.add_option("--model", o->model, "folder of the checkpoint").type_name("DIR");
+      app.add_option("model_ir", o->ir, "an ATen graph, as PyPI's pytorch-ir writes it").type_name("FILE");
+      app.add_option("--weights", o->weights, "safetensors with the weights of model_ir; may be given again")
+          .one_at_a_time()
+          .type_name("FILE");
+      app.add_option("--tie", o->tied, "NAME=OTHER: the weight NAME is the one that a file has as OTHER")
+          .one_at_a_time()
+          .type_name("NAME=OTHER");
+      app.add_option("--model", o->model, "folder of the checkpoint").excludes("model_ir").type_name("DIR");
       app.add_option("--out", o->out, "the program file to write").check(some_name).type_name("FILE");
       app.add_option("--part", o->part,
                      "forward, or step: loss, gradients, update and random state in one program")

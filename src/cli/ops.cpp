@@ -5,12 +5,14 @@
 
 #include "cli/command.h"
 #include "cli/show.h"
+#include "import/import.h"
 #include "ir/end.h"
 #include "ir/op.h"
 #include "seam/registry.h"
 #include "weft/backends.h"
 
-// weft ops: the documentation of each op and its kernels. docs/ops.md is the output of --markdown.
+// weft ops: the documentation of each op and its kernels. docs/ops.md is the output of --markdown,
+// docs/import.md that of --imports.
 namespace weft::cli {
 namespace {
 
@@ -104,10 +106,14 @@ void print_markdown(const std::vector<const ir::OpDef*>& ops,
 
 struct Options {
   std::vector<std::string> names;
-  bool markdown = false;
+  bool markdown = false, imports = false;
 };
 
 int run(const Options& o, const Common& common) {
+  if (o.imports) {
+    fmt::print("{}", importer::coverage_page());
+    return 0;
+  }
   std::vector<const ir::OpDef*> ops;
   for (const auto& name : o.names) {
     const auto* op = ir::find_op(name);
@@ -142,6 +148,8 @@ extern const Command ops_command = {
       const auto o = std::make_shared<Options>();
       app.add_option("names", o->names, "ops to explain (default: a line for each)").type_name("OP");
       app.add_flag("--markdown", o->markdown, "as docs/ops.md is written");
+      app.add_flag("--imports", o->imports,
+                   "the ops of ATen that weft compile imports, as docs/import.md is written");
       return [o, &common] { return run(*o, common); };
     }};
 

@@ -27,6 +27,8 @@ class Builder {
   void fail(Status status) {
     if (status_.ok()) status_ = std::move(status);
   }
+  /// Gives the failure to the owner, who goes on: to find others, and throw the result away.
+  Status take_status() { return std::exchange(status_, Status()); }
 
   // The vocabulary that decompositions and gradients are written in. Binary ops broadcast as NumPy does and
   // take their dtype from the operands, which must agree; a plain number takes the dtype of the other

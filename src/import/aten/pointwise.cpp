@@ -1,0 +1,204 @@
+#include <cmath>
+
+#include "import/call.h"
+
+// Functions of single elements.
+namespace weft::importer {
+namespace {
+
+// One op of Weft, named by the table. Integers become f32, as in PyTorch.
+void float_function(Call& c) {
+  const auto x = c.tensor("self");
+  c.give(c.b.one(c.op.how, {c.b.cast(x, to_float(x.dtype()))}));
+}
+void number_function(Call& c) { c.give(c.b.one(c.op.how, {c.tensor("self")})); }
+// Whole numbers are what they are.
+void rounding(Call& c) {
+  const auto x = c.tensor("self");
+  c.give(is_float(x.dtype()) ? c.b.one(c.op.how, {x}) : x);
+}
+// Nothing is NaN or infinite among integers.
+void question(Call& c) {
+  const auto x = c.tensor("self");
+  const bool finite = std::string_view(c.op.how) == "isfinite";
+  c.give(is_float(x.dtype()) ? c.b.one(c.op.how, {x}) : c.b.full(finite, x.shape(), DType::boolean));
+}
+
+// -1, 0 or 1; 0 for NaN, which Weft's sign keeps.
+void sign(Call& c) {
+  const auto x = c.tensor("self");
+  c.give(c.b.sub(c.b.cast(c.b.less(0, x), x.dtype()), c.b.cast(c.b.less(x, 0), x.dtype())));
+}
+
+// Composed of others, in f32 for halves.
+template <ir::Value (*F)(ir::Builder&, ir::Value)>
+void composed(Call& c) {
+  const auto x = c.tensor("self");
+  const DType t = to_float(x.dtype());
+  c.give(c.b.cast(F(c.b, c.b.cast(x, is_half(t) ? DType::f32 : t)), t));
+}
+ir::Value with_sign_of(ir::Builder& b, ir::Value y, ir::Value x) {
+  return b.where(b.less(x, 0), b.neg(y), y);
+}
+
+ir::Value tan(ir::Builder& b, ir::Value x) { return b.div(b.sin(x), b.cos(x)); }
+ir::Value cosh(ir::Builder& b, ir::Value x) {
+  const auto half = b.exp(b.sub(b.abs(x), std::log(2)));  // overflows where cosh does
+  return b.add(half, b.div(0.25, half));
+}
+// With u = e^|x| - 1: (u + u / (u + 1)) / 2 loses no digits near 0. From 20 on it is e^|x| / 2.
+ir::Value sinh(ir::Builder& b, ir::Value x) {
+  const auto size = b.abs(x), u = b.one("expm1", {b.minimum(size, 20)});
+  const auto small = b.mul(b.add(u, b.div(u, b.add(u, 1))), 0.5), large = b.exp(b.sub(size, std::log(2)));
+  return with_sign_of(b, b.where(b.less(size, 20), small, large), x);
+}
+// log(|x| + sqrt(x² + 1)), written so that it loses no digits near 0.
+ir::Value asinh(ir::Builder& b, ir::Value x) {
+  const auto size = b.abs(x), square = b.mul(size, size);
+  const auto more = b.div(square, b.add(b.sqrt(b.add(square, 1)), 1));
+  const auto large = b.add(b.log(size), std::log(2));  // x² may overflow
+  return with_sign_of(b, b.where(b.less(size, 1e9), b.log1p(b.add(size, more)), large), x);
+}
+ir::Value acosh(ir::Builder& b, ir::Value x) {
+  const auto less = b.sub(x, 1);
+  const auto small = b.log1p(b.add(less, b.sqrt(b.mul(less, b.add(x, 1)))));
+  return b.where(b.less(x, 1e9), small, b.add(b.log(x), std::log(2)));
+}
+ir::Value atanh(ir::Builder& b, ir::Value x) {
+  const auto size = b.abs(x);
+  return with_sign_of(b, b.mul(b.log1p(b.div(b.mul(size, 2), b.sub(1, size))), 0.5), x);
+}
+ir::Value log2(ir::Builder& b, ir::Value x) { return b.mul(b.log(x), 1 / std::log(2)); }
+ir::Value log10(ir::Builder& b, ir::Value x) { return b.mul(b.log(x), 1 / std::log(10)); }
+ir::Value exp2(ir::Builder& b, ir::Value x) { return b.power(2, x); }
+ir::Value erfc(ir::Builder& b, ir::Value x) { return b.sub(1, b.erf(x)); }
+ir::Value log_sigmoid(ir::Builder& b, ir::Value x) { return b.neg(b.one("softplus", {b.neg(x)})); }
+ir::Value mish(ir::Builder& b, ir::Value x) { return b.mul(x, b.tanh(b.one("softplus", {x}))); }
+ir::Value softsign(ir::Builder& b, ir::Value x) { return b.div(x, b.add(b.abs(x), 1)); }
+ir::Value six(ir::Builder& b, ir::Value x) { return b.one("clamp", {x}, {{"min", 0.0}, {"max", 6.0}}); }
+ir::Value hard_sigmoid(ir::Builder& b, ir::Value x) { return b.mul(six(b, b.add(x, 3)), 1.0 / 6); }
+ir::Value hard_swish(ir::Builder& b, ir::Value x) { return b.mul(x, hard_sigmoid(b, x)); }
+
+void gelu(Call& c) {
+  const std::string how = c.text("approximate");
+  if (how != "none" && how != "tanh") c.refuse(invalid("argument 'approximate': there is no '{}'", how));
+  c.give(c.b.one("gelu", {c.tensor("self")}, {{"approximate", int64_t{how == "tanh"}}}));
+}
+void relu6(Call& c) { c.give(six(c.b, c.tensor("self"))); }
+void hardtanh(Call& c) {
+  c.give(c.b.one("clamp", {c.tensor("self")}, {{"min", c.real("min_val")}, {"max", c.real("max_val")}}));
+}
+void leaky_relu(Call& c) {
+  c.give(c.b.one("leaky_relu", {c.tensor("self")}, {{"slope", c.real("negative_slope")}}));
+}
+// softplus without a threshold is right wherever PyTorch's is linear.
+void softplus(Call& c) { c.give(c.b.one("softplus", {c.tensor("self")}, {{"beta", c.real("beta")}})); }
+
+// scale (x where it is positive, alpha (exp(input_scale x) - 1) elsewhere).
+ir::Value elu_of(Call& c, double alpha, double scale, double input_scale) {
+  const auto given = c.tensor("self");
+  const auto x = c.b.cast(given, is_half(given.dtype()) ? DType::f32 : given.dtype());
+  const auto negative = c.b.mul(c.b.one("expm1", {c.b.mul(c.b.minimum(x, 0), input_scale)}), alpha * scale);
+  return c.b.cast(c.b.where(c.b.less(0, x), c.b.mul(x, scale), negative), given.dtype());
+}
+void elu(Call& c) { c.give(elu_of(c, c.real("alpha"), c.real("scale"), c.real("input_scale"))); }
+void celu(Call& c) { c.give(elu_of(c, c.real("alpha"), 1, 1 / c.real("alpha"))); }
+void selu(Call& c) {
+  c.give(elu_of(c, 1.6732632423543772848170429916717, 1.0507009873554804934193349852946, 1));
+}
+
+// One slope, or one for each channel.
+void prelu(Call& c) {
+  const auto x = c.tensor("self");
+  auto slope = c.tensor("weight");
+  if (slope.rank() == 1 && x.rank() > 1) {
+    Shape shape(slope.shape());
+    for (int64_t i = 2; i < x.rank(); ++i) shape.push_back(1);
+    slope = c.b.reshape(slope, shape);
+  }
+  c.give(c.b.where(c.b.less(0, x), x, c.b.mul(x, slope)));
+}
+void threshold(Call& c) {
+  const auto x = c.tensor("self");
+  const auto least = c.constant(c.number("threshold"), x.dtype()),
+             value = c.constant(c.number("value"), x.dtype());
+  c.give(c.b.where(c.b.one("less_equal", {x, least}), value, x));
+}
+void glu(Call& c) {
+  const auto x = c.tensor("self");
+  const int64_t axis = c.axis("dim", x.rank());
+  if (x.rank() == 0) return c.refuse(invalid("a tensor without axes has no halves"));
+  const Dim half = floor_div(x.shape()[static_cast<size_t>(axis)], 2);
+  const auto part = [&](Dim from, Dim to) {
+    return c.b.one("slice", {x}, {{"axis", axis}, {"start", Shape{from}}, {"stop", Shape{to}}});
+  };
+  c.give(c.b.mul(part(0, half), c.b.sigmoid(part(half, half + half))));
+}
+
+void bitwise_not(Call& c) {
+  const auto x = c.tensor("self");
+  c.give(x.dtype() == DType::boolean ? c.b.one("logical_not", {x}) : c.b.bit_xor(x, -1));
+}
+void logical_not(Call& c) { c.give(c.b.one("logical_not", {c.b.cast(c.tensor("self"), DType::boolean)})); }
+
+constexpr AtenOp ops[] = {
+    {"abs.default", "self", "abs", number_function},
+    {"acosh.default", "self", "log1p, sqrt", composed<acosh>},
+    {"asinh.default", "self", "log1p, sqrt", composed<asinh>},
+    {"atanh.default", "self", "log1p, div", composed<atanh>},
+    {"bitwise_not.default", "self", "bit_xor", bitwise_not},
+    {"ceil.default", "self", "ceil", rounding},
+    {"celu.default", "self, alpha=1.0", "expm1, where", celu},
+    {"cos.default", "self", "cos", float_function},
+    {"cosh.default", "self", "exp", composed<cosh>},
+    {"elu.default", "self, alpha=1, scale=1, input_scale=1", "expm1, where", elu},
+    {"erf.default", "self", "erf", float_function},
+    {"erfc.default", "self", "erf", composed<erfc>},
+    {"exp.default", "self", "exp", float_function},
+    {"exp2.default", "self", "power", composed<exp2>},
+    {"expm1.default", "self", "expm1", float_function},
+    {"floor.default", "self", "floor", rounding},
+    {"gelu.default", "self, approximate=none", "gelu", gelu},
+    {"glu.default", "self, dim=-1", "slice, sigmoid, mul", glu},
+    {"hardsigmoid.default", "self", "clamp", composed<hard_sigmoid>},
+    {"hardswish.default", "self", "clamp, mul", composed<hard_swish>},
+    {"hardtanh.default", "self, min_val=-1, max_val=1", "clamp", hardtanh},
+    {"isfinite.default", "self", "isfinite", question},
+    {"isinf.default", "self", "isinf", question},
+    {"isnan.default", "self", "isnan", question},
+    {"leaky_relu.default", "self, negative_slope=0.01", "leaky_relu", leaky_relu},
+    {"log.default", "self", "log", float_function},
+    {"log10.default", "self", "log", composed<log10>},
+    {"log1p.default", "self", "log1p", float_function},
+    {"log2.default", "self", "log", composed<log2>},
+    {"log_sigmoid.default", "self", "softplus", composed<log_sigmoid>},
+    {"logical_not.default", "self", "logical_not", logical_not},
+    {"mish.default", "self", "softplus, tanh, mul", composed<mish>},
+    {"neg.default", "self", "neg", number_function},
+    {"prelu.default", "self, weight", "where, mul", prelu},
+    {"reciprocal.default", "self", "reciprocal", float_function},
+    {"relu.default", "self", "relu", number_function},
+    {"relu6.default", "self", "clamp", relu6},
+    {"round.default", "self", "round", rounding},
+    {"rsqrt.default", "self", "rsqrt", float_function},
+    {"selu.default", "self", "expm1, where", selu},
+    {"sigmoid.default", "self", "sigmoid", float_function},
+    {"sign.default", "self", "less, sub", sign},
+    {"silu.default", "self", "silu", number_function},
+    {"sin.default", "self", "sin", float_function},
+    {"sinh.default", "self", "expm1, exp", composed<sinh>},
+    {"softplus.default", "self, beta=1, threshold=20", "softplus", softplus},
+    {"softsign.default", "self", "abs, div", composed<softsign>},
+    {"sqrt.default", "self", "sqrt", float_function},
+    {"square.default", "self", "square", number_function},
+    {"tan.default", "self", "sin, cos, div", composed<tan>},
+    {"tanh.default", "self", "tanh", float_function},
+    {"threshold.default", "self, threshold=, value=", "where", threshold},
+    {"trunc.default", "self", "trunc", rounding},
+};
+
+}  // namespace
+
+extern constinit const Family pointwise_family = {ops};
+
+}  // namespace weft::importer

@@ -1,0 +1,168 @@
+#include <algorithm>
+#include <cmath>
+
+#include "import/call.h"
+
+// Windows over the last axes, and other resolutions of them.
+namespace weft::importer {
+namespace {
+
+// "max_pool2d.default" -> 2
+size_t axes_in_name(const Call& c) {
+  const std::string_view name = c.op.name;
+  const size_t at = name.find('d', name.find_first_of("123"));
+  return static_cast<size_t>(name[at - 1] - '0');
+}
+Shape shape_of(const IntList& list) { return Shape(list.begin(), list.end()); }
+struct Window {
+  Shape kernel, stride, padding;
+};
+Window window_of(Call& c, size_t n) {
+  Window w{.kernel = shape_of(c.integers("kernel_size", n)), .stride = {}, .padding = {}};
+  if (c.has("stride") && !c.integers("stride").empty()) w.stride = shape_of(c.integers("stride", n));
+  for (const int64_t p : c.integers("padding", n)) w.padding.push_back(p), w.padding.push_back(p);
+  return w;
+}
+void max_pool(Call& c) {
+  const size_t n = axes_in_name(c);
+  const Window w = window_of(c, n);
+  c.give(c.b.one("max_pool", {c.tensor("self")},
+                 {{"kernel", w.kernel},
+                  {"stride", w.stride},
+                  {"padding", w.padding},
+                  {"dilation", shape_of(c.integers("dilation", n))},
+                  {"ceil_mode", int64_t{c.flag("ceil_mode")}}}));
+}
+// Decomposed graphs have the positions beside the maxima, and leave them.
+void max_pool_with_indices(Call& c) {
+  max_pool(c);
+  c.give({c.results.empty() ? ir::Value() : c.results[0], ir::Value()});
+}
+void avg_pool(Call& c) {
+  const Window w = window_of(c, axes_in_name(c));
+  if (c.node.attrs.contains("divisor_override") && c.has("divisor_override"))
+    return c.refuse(fail(Code::unsupported, "a divisor of {}", c.integer("divisor_override")));
+  c.give(c.b.one("avg_pool", {c.tensor("self")},
+                 {{"kernel", w.kernel},
+                  {"stride", w.stride},
+                  {"padding", w.padding},
+                  {"count_include_pad", int64_t{c.flag("count_include_pad")}},
+                  {"ceil_mode", int64_t{c.flag("ceil_mode")}}}));
+}
+// None keeps the size of an axis: the file has the result's.
+void adaptive_avg_pool(Call& c) {
+  const size_t n = axes_in_name(c);
+  const Shape& shape = c.declared().shape;
+  if (shape.size() < n) return c.refuse(invalid("its result has {} axes", shape.size()));
+  c.give(c.b.one("adaptive_avg_pool", {c.tensor("self")},
+                 {{"size", Shape(shape.end() - static_cast<int>(n), shape.end())}}));
+}
+
+// ---- resolutions
+// What one element of the result is wide in the operand, along spatial axis i of n: by the factor that was
+// given, or by the sizes.
+double step_of(Call& c, size_t i, int64_t from, int64_t to) {
+  const auto factors = c.node.attrs.find("scale_factors");
+  const auto* list =
+      factors == c.node.attrs.end() ? nullptr : std::get_if<std::vector<Arg>>(&factors->second.value);
+  if (list && i < list->size())
+    if (const auto* factor = std::get_if<double>(&(*list)[i].value); factor && *factor > 0)
+      return 1 / *factor;
+  return static_cast<double>(from) / static_cast<double>(std::max<int64_t>(1, to));
+}
+ir::Value list_of(Call& c, int64_t n, DType t) {
+  return c.b.one("iota", {}, {{"size", Shape{n}}, {"dtype", std::string(name(t))}});
+}
+bool fixed(Call& c, Dim from, Dim to) {
+  if (from.is_const() && to.is_const() && from.value() > 0) return true;
+  c.refuse(fail(Code::unsupported, "other resolutions of an axis whose size is a symbol, or 0"));
+  return false;
+}
+ir::Value nearest_along(Call& c, ir::Value x, int64_t axis, int64_t from, int64_t to, double step) {
+  const auto scaled = c.b.one("floor", {c.b.mul(list_of(c, to, DType::f32), step)});
+  const auto index = c.b.cast(c.b.minimum(scaled, static_cast<double>(from - 1)), DType::i64);
+  return c.b.gather(x, index, axis, 0);
+}
+// Between two neighbours; the positions are those of the centres, or with `corners` of the outermost
+// elements.
+ir::Value linear_along(Call& c, ir::Value x, int64_t axis, int64_t from, int64_t to, double step,
+                       bool corners) {
+  auto at = list_of(c, to, DType::f32);
+  if (corners) {
+    at = c.b.mul(at, to > 1 ? static_cast<double>(from - 1) / static_cast<double>(to - 1) : 0);
+  } else {
+    at = c.b.maximum(c.b.sub(c.b.mul(c.b.add(at, 0.5), step), 0.5), 0);
+  }
+  const auto last = static_cast<double>(from - 1);
+  const auto low = c.b.minimum(c.b.one("floor", {at}), last), high = c.b.minimum(c.b.add(low, 1), last);
+  Shape along{Dim(to)};
+  for (int64_t i = axis + 1; i < x.rank(); ++i) along.push_back(1);
+  const auto share = c.b.cast(c.b.reshape(c.b.sub(at, low), along), x.dtype());
+  const auto pick = [&](ir::Value index) { return c.b.gather(x, c.b.cast(index, DType::i64), axis, 0); };
+  return c.b.add(c.b.mul(pick(low), c.b.sub(1, share)), c.b.mul(pick(high), share));
+}
+void resize(Call& c, bool linear) {
+  const auto given = c.tensor(c.has("input") ? "input" : "self");
+  auto x = linear && is_half(given.dtype()) ? c.b.cast(given, DType::f32) : given;
+  const size_t n = axes_in_name(c);
+  const Shape& shape = c.declared().shape;
+  if (shape.size() != x.shape().size() || shape.size() < n + 2)
+    return c.refuse(invalid("its result has other axes"));
+  for (size_t i = 0; i < n; ++i) {
+    const size_t axis = shape.size() - n + i;
+    if (!fixed(c, x.shape()[axis], shape[axis])) return;
+    const int64_t from = x.shape()[axis].value(), to = shape[axis].value();
+    const double step = step_of(c, i, from, to);
+    if (!linear)
+      x = nearest_along(c, x, static_cast<int64_t>(axis), from, to, step);
+    else
+      x = linear_along(c, x, static_cast<int64_t>(axis), from, to, step, c.flag("align_corners"));
+  }
+  c.give(c.b.cast(x, given.dtype()));
+}
+void nearest(Call& c) { resize(c, false); }
+void linear(Call& c) { resize(c, true); }
+
+constexpr AtenOp ops[] = {
+    {"_adaptive_avg_pool2d.default", "self", "adaptive_avg_pool", adaptive_avg_pool},
+    {"_adaptive_avg_pool3d.default", "self", "adaptive_avg_pool", adaptive_avg_pool},
+    {"adaptive_avg_pool1d.default", "self", "adaptive_avg_pool", adaptive_avg_pool},
+    {"adaptive_avg_pool2d.default", "self", "adaptive_avg_pool", adaptive_avg_pool},
+    {"adaptive_avg_pool3d.default", "self", "adaptive_avg_pool", adaptive_avg_pool},
+    {"avg_pool1d.default",
+     "self, kernel_size=, stride=[], padding=0, ceil_mode=false, count_include_pad=true", "avg_pool",
+     avg_pool},
+    {"avg_pool2d.default",
+     "self, kernel_size=, stride=[], padding=0, ceil_mode=false, count_include_pad=true, "
+     "divisor_override=None",
+     "avg_pool", avg_pool},
+    {"avg_pool3d.default",
+     "self, kernel_size=, stride=[], padding=0, ceil_mode=false, count_include_pad=true, "
+     "divisor_override=None",
+     "avg_pool", avg_pool},
+    {"max_pool1d.default", "self, kernel_size=, stride=[], padding=0, dilation=1, ceil_mode=false",
+     "max_pool", max_pool},
+    {"max_pool2d.default", "self, kernel_size=, stride=[], padding=0, dilation=1, ceil_mode=false",
+     "max_pool", max_pool},
+    {"max_pool2d_with_indices.default",
+     "self, kernel_size=, stride=[], padding=0, dilation=1, ceil_mode=false", "max_pool",
+     max_pool_with_indices},
+    {"max_pool3d_with_indices.default",
+     "self, kernel_size=, stride=[], padding=0, dilation=1, ceil_mode=false", "max_pool",
+     max_pool_with_indices},
+    {"max_pool3d.default", "self, kernel_size=, stride=[], padding=0, dilation=1, ceil_mode=false",
+     "max_pool", max_pool},
+    {"upsample_bilinear2d.vec", "input, output_size=None, align_corners=, scale_factors=None",
+     "gather, mul, add", linear},
+    {"upsample_linear1d.vec", "input, output_size=None, align_corners=, scale_factors=None",
+     "gather, mul, add", linear},
+    {"upsample_nearest1d.vec", "input, output_size=None, scale_factors=None", "gather", nearest},
+    {"upsample_nearest2d.vec", "input, output_size=None, scale_factors=None", "gather", nearest},
+    {"upsample_nearest3d.vec", "input, output_size=None, scale_factors=None", "gather", nearest},
+};
+
+}  // namespace
+
+extern constinit const Family window_family = {ops};
+
+}  // namespace weft::importer

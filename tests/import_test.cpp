@@ -1,0 +1,359 @@
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "compiler/compile.h"
+#include "conformance/noise.h"
+#include "conformance/run.h"
+#include "formats/file.h"
+#include "formats/json.h"
+#include "import/call.h"
+#include "import/import.h"
+#include "program/program.h"
+#include "runtime/devices.h"
+#include "runtime/session.h"
+#include "test_backends.h"
+
+// What PyTorch exported computes here what it computes there (scripts/import_oracle).
+namespace weft {
+namespace {
+
+using conformance::Array;
+using conformance::Bounded;
+using nlohmann::json;
+
+const std::string kData = WEFT_SOURCE_DIR "/conformance/data/import/";
+
+std::string read(const std::string& path) {
+  const auto bytes = value_or_raise(formats::read_file(path));
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+// The same graph in another dtype: what is f32 in a model is f64 for the truth, and the other way round.
+std::string with_dtype(std::string text, const std::string& from, const std::string& to) {
+  for (size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
+    text.replace(at, from.size(), to);
+  return text;
+}
+
+std::vector<std::byte> bytes_of(const Array& a) { return conformance::encode(a); }
+conformance::Dims dims_of(const Shape& shape) {
+  conformance::Dims out;
+  for (const Dim d : shape) out.push_back(d.value());
+  return out;
+}
+
+/// An imported model with everything that its graph reads.
+struct Model {
+  importer::Imported imported;
+  std::vector<Array> operands;  // inputs, states, weights
+};
+
+Array array_of(const TensorType& type, std::span<const std::byte> bytes) {
+  return conformance::decode(type.dtype, dims_of(type.shape), bytes);
+}
+Array converted(Array a, DType dtype) {
+  a.dtype = dtype;
+  if (is_float(dtype))
+    for (auto& x : a.v) x = conformance::round_to(dtype, x);
+  return a;
+}
+
+Model model_of(const std::string& ir_text, std::span<const formats::Safetensors> files,
+               const std::vector<Array>& inputs, const importer::Options& options = {}) {
+  const auto ir = value_or_raise(importer::parse_model_ir(ir_text, "model_ir.json"));
+  Model m{value_or_raise(importer::import_model(ir, files, options)), {}};
+  const ir::Graph& g = *m.imported.graph;
+  for (size_t i = 0; i < inputs.size(); ++i)
+    m.operands.push_back(converted(inputs[i], g.types[static_cast<size_t>(g.inputs[i].value)].dtype));
+  const auto add = [&](const std::string& name, int32_t value) {
+    m.operands.push_back(array_of(g.types[static_cast<size_t>(value)], m.imported.weights.at(name).bytes));
+  };
+  for (const auto& s : g.states) add(s.name, s.before);
+  for (const auto& w : g.weights) add(w.name, w.value);
+  return m;
+}
+
+// Compiled, written, read again and run.
+std::vector<Array> run_compiled(const Model& m, const std::string& backend) {
+  const auto weights = [&](const std::string& name) -> Result<program::Blob> {
+    const auto& bytes = m.imported.weights.at(name).bytes;
+    return program::Blob{bytes.data(), bytes.size(), {}};
+  };
+  const auto program = value_or_raise(compiler::compile(*m.imported.graph, weights));
+  const std::string file = program::serialize(program);
+  auto again = std::make_shared<const program::CompiledProgram>(
+      value_or_raise(program::deserialize(program::Blob::copy_of(file.data(), file.size()))));
+  raise_if(compiler::check_ops(*again));
+  auto session =
+      value_or_raise(runtime::Session::create(again, value_or_raise(runtime::devices_for(backend, {})), {}));
+  std::vector<runtime::HostTensor> inputs;
+  for (size_t i = 0; i < again->inputs.size(); ++i) {
+    const Array& a = m.operands[i];
+    inputs.push_back({{a.dtype, {a.shape.begin(), a.shape.end()}}, bytes_of(a)});
+  }
+  std::vector<Array> out;
+  for (const auto& t : value_or_raise(session->run(inputs)))
+    out.push_back(conformance::decode(t.type.dtype, {t.type.shape.begin(), t.type.shape.end()}, t.bytes));
+  return out;
+}
+
+void expect_within(const std::vector<Array>& got, const std::vector<Bounded>& bound, double slack) {
+  ASSERT_EQ(got.size(), bound.size());
+  for (size_t k = 0; k < got.size(); ++k) {
+    const auto verdict = conformance::judge(got[k], bound[k], slack);
+    EXPECT_TRUE(verdict.ok) << "output " << k << ": " << verdict.reason;
+  }
+}
+
+std::vector<std::string> cpu_backends() {
+  return testing::backends({"reference", "native", "openmp", "opencl", "far"});
+}
+
+// ---- whole models
+class ImportedModels : public ::testing::TestWithParam<const char*> {
+ protected:
+  std::string folder() const { return kData + GetParam() + "/"; }
+  /// The answers whose names begin with "in." or "out.", in the order of `ports`.
+  static std::vector<Array> answers(const formats::Safetensors& file, const std::string& prefix,
+                                    const json& ports) {
+    std::vector<Array> out;
+    for (const auto& port : ports) {
+      const auto* t = file.find(prefix + port["name"].get<std::string>());
+      out.push_back(conformance::decode(t->dtype, {t->shape.begin(), t->shape.end()}, t->bytes));
+    }
+    return out;
+  }
+};
+
+TEST_P(ImportedModels, SayWhatPyTorchSays) {
+  const std::string text = read(folder() + "model_ir.json");
+  const json ports = json::parse(text);
+  const std::array files = {value_or_raise(formats::read_safetensors(folder() + "model.safetensors"))};
+  const auto answers_file = value_or_raise(formats::read_safetensors(folder() + "answers.safetensors"));
+  const auto inputs = answers(answers_file, "in.", ports["graph_inputs"]);
+  const auto wanted = answers(answers_file, "out.", ports["graph_outputs"]);
+
+  // In f64: what PyTorch says is right, to f64's rounding.
+  const Model wide = model_of(with_dtype(text, "float32", "float64"), files, inputs);
+  expect_within(wanted, value_or_raise(conformance::noise_bound(*wide.imported.graph, wide.operands)), 2);
+
+  const Model m = model_of(text, files, inputs);
+  const auto bound = value_or_raise(conformance::noise_bound(*m.imported.graph, m.operands));
+  for (const auto& backend : cpu_backends()) {
+    SCOPED_TRACE(backend);
+    expect_within(run_compiled(m, backend), bound, 1);
+  }
+}
+INSTANTIATE_TEST_SUITE_P(All, ImportedModels,
+                         ::testing::Values("mlp", "resnet", "bert", "gpt2", "llama", "vit"),
+                         [](const auto& info) { return std::string(info.param); });
+
+// ---- graphs of one node
+Array array_of(const json& elements, const json& info) {
+  Array a{*importer::dtype_from_torch(info["dtype"].get<std::string>()), {}, {}};
+  for (const auto& n : info["shape"]) a.shape.push_back(n.get<int64_t>());
+  for (const auto& e : elements)
+    a.v.push_back(e.is_string() ? std::strtold(e.get<std::string>().c_str(), nullptr) : e.get<long double>());
+  return a;
+}
+std::vector<Array> arrays_of(const json& all, const json& infos) {
+  std::vector<Array> out;
+  for (size_t i = 0; i < all.size(); ++i) out.push_back(array_of(all[i], infos[i]));
+  return out;
+}
+// The weights of a case as a file.
+formats::Safetensors weights_of(const json& c, const json& ir) {
+  std::vector<formats::TensorEntry> entries;
+  std::vector<std::vector<std::byte>> bytes;
+  bytes.reserve(c["weights"].size());
+  for (const auto& info : ir["weights"]) {
+    const auto name = info["name"].get<std::string>();
+    if (!c["weights"].contains(name)) continue;
+    const Array a = array_of(c["weights"][name], info);
+    bytes.push_back(conformance::encode(a));
+    entries.push_back({name, a.dtype, {a.shape.begin(), a.shape.end()}, bytes.back()});
+  }
+  formats::order_by_width(entries);
+  return value_or_raise(
+      formats::parse_safetensors(value_or_raise(formats::encode_safetensors(entries, {})), "case"));
+}
+
+// Of a case in f64 (or in the dtypes that it is about), the truth is PyTorch's. In f32 every backend is
+// judged.
+TEST(ImportedNodes, SayWhatPyTorchSays) {
+  const json all = value_or_raise(formats::read_json_object(kData + "nodes.json"))["cases"];
+  for (const json& c : all) {
+    SCOPED_TRACE(c["name"].get<std::string>());
+    const std::string text = c["ir"].dump();
+    for (const bool narrow : {false, true}) {
+      const json ir = json::parse(narrow ? with_dtype(text, "float64", "float32") : text);
+      const std::array files = {weights_of(c, ir)};
+      try {
+        const Model m = model_of(ir.dump(), files, arrays_of(c["inputs"], ir["graph_inputs"]));
+        const auto bound = value_or_raise(conformance::noise_bound(*m.imported.graph, m.operands));
+        if (!narrow) expect_within(arrays_of(c["outputs"], ir["graph_outputs"]), bound, 2);
+        for (const auto& backend : testing::backends({"reference", "native"})) {
+          SCOPED_TRACE(backend);
+          if (narrow || backend == "reference") expect_within(run_compiled(m, backend), bound, 1);
+        }
+      } catch (const Error& e) {
+        ADD_FAILURE() << e.what();
+      }
+    }
+  }
+}
+
+// ---- what is refused
+json tensor_info(const char* name, std::vector<int64_t> shape, const char* producer = nullptr) {
+  json t{{"name", name}, {"shape", shape}, {"dtype", "float32"}};
+  if (producer) t["producer_node"] = producer;
+  return t;
+}
+// One node on x: f32[2, 3], with a result of that shape.
+json one_node(const char* op, json attrs = json::object()) {
+  return {{"model_name", "m"},
+          {"graph_inputs", {tensor_info("x", {2, 3})}},
+          {"graph_outputs", {tensor_info("y", {2, 3})}},
+          {"weights", json::array()},
+          {"nodes",
+           {{{"name", "y"},
+             {"op_type", op},
+             {"inputs", {tensor_info("x", {2, 3}, "x")}},
+             {"outputs", {tensor_info("y", {2, 3})}},
+             {"attrs", std::move(attrs)}}}}};
+}
+Status imported(const json& ir) {
+  const auto model = importer::parse_model_ir(ir.dump(), "m.json");
+  if (!model.ok()) return model.status();
+  return importer::import_model(model.value(), {}).take_status();
+}
+void expect_refused(const json& ir, Code code, const std::string& words) {
+  const Status status = imported(ir);
+  EXPECT_EQ(status.code(), code) << status.text();
+  EXPECT_NE(status.message().find(words), std::string::npos) << status.text();
+}
+
+TEST(ImportRefusals, NameAllOpsThatAreMissingWithTheirNodes) {
+  json ir = one_node("aten.unheard_of.default");
+  ir["nodes"].push_back(ir["nodes"][0]);
+  ir["nodes"][1]["name"] = "z";
+  ir["nodes"].push_back(ir["nodes"][0]);
+  ir["nodes"][2]["name"] = "w", ir["nodes"][2]["op_type"] = "wrap_with_set_grad_enabled";
+  expect_refused(ir, Code::unsupported,
+                 "aten.unheard_of.default: y, z\n  wrap_with_set_grad_enabled: w\nhint:");
+}
+TEST(ImportRefusals, NameAllNodesThatCantBeConverted) {
+  json ir = one_node("aten.softmax.int", {{"dim", 7}});
+  ir["nodes"].push_back(one_node("aten.dropout.default", {{"p", 0.5}, {"train", true}})["nodes"][0]);
+  ir["nodes"][1]["name"] = "drop";
+  const Status status = imported(ir);
+  EXPECT_NE(status.message().find("node 'y' (aten.softmax.int): argument 'dim': axis 7"), std::string::npos);
+  EXPECT_NE(status.message().find("node 'drop' (aten.dropout.default): it drops"), std::string::npos);
+}
+TEST(ImportRefusals, ArgumentsAndResultsAreChecked) {
+  expect_refused(one_node("aten.softmax.int"), Code::unsupported,
+                 "argument 'dim': wanted a whole number, got nothing");
+  expect_refused(one_node("aten.gelu.default", {{"approximate", "cubic"}}), Code::unsupported, "no 'cubic'");
+  expect_refused(one_node("aten.add.Tensor"), Code::unsupported, "argument 'other' is a tensor or a number");
+  expect_refused(one_node("aten.sum.default"), Code::unsupported,
+                 "result 0 is f32[], but the file says f32[2, 3]");
+  json ir = one_node("aten.relu.default");
+  ir["nodes"][0]["inputs"].push_back(tensor_info("x", {2, 3}, "x"));
+  expect_refused(ir, Code::unsupported, "1 of its 2 belong to none");
+  ir = one_node("aten.relu.default");
+  ir["nodes"][0]["inputs"][0]["producer_node"] = "nobody", ir["nodes"][0]["inputs"][0]["name"] = "nothing";
+  expect_refused(ir, Code::unsupported, "tensor 'nothing' is made by no node before this one");
+}
+TEST(ImportRefusals, WeightsAreListed) {
+  json ir = one_node("aten.add.Tensor");
+  ir["weights"] = {tensor_info("layer.a", {3}), tensor_info("lifted_tensor_0", {3})};
+  ir["weight_name_mapping"] = {{"p_a", "layer.a"}, {"c_0", "lifted_tensor_0"}};
+  ir["nodes"][0]["inputs"] = {tensor_info("p_a", {3}), tensor_info("c_0", {3})};
+  ir["nodes"][0]["outputs"][0]["shape"] = {3}, ir["graph_outputs"][0]["shape"] = {3};
+  expect_refused(ir, Code::invalid_argument, "weight 'layer.a' (f32[3]) is in none of the files");
+  expect_refused(ir, Code::invalid_argument, "export on the CPU");
+}
+TEST(ImportRefusals, DtypesThatWeftDoesNotHaveAreListed) {
+  json ir = one_node("aten.relu.default");
+  ir["nodes"][0]["outputs"][0]["dtype"] = "complex64";
+  ir["graph_inputs"][0]["dtype"] = "int16";
+  expect_refused(ir, Code::unsupported, "node 'y': complex64\n  tensor 'x': int16");
+}
+TEST(ImportRefusals, WhatIsNoSuchFile) {
+  EXPECT_EQ(importer::parse_model_ir("[]", "m").status().code(), Code::corrupt);
+  EXPECT_EQ(importer::parse_model_ir("{\"a\": -Infinit}", "m").status().code(), Code::corrupt);
+  expect_refused({{"nodes", 3}}, Code::corrupt, "weights: wanted a list, got nothing");
+  for (const json& size : {json(-1), json(1e30), json(int64_t{1} << 60), json("s0"), json(nullptr)}) {
+    json ir = one_node("aten.relu.default");
+    ir["graph_inputs"][0]["shape"][0] = size;
+    EXPECT_EQ(imported(ir).code(), Code::corrupt) << size;
+  }
+  json deep = one_node("aten.relu.default");
+  for (int i = 0; i < 40; ++i) deep["nodes"][0]["attrs"]["a"] = json::array({deep["nodes"][0]["attrs"]["a"]});
+  EXPECT_EQ(imported(deep).code(), Code::corrupt);
+}
+// Whether reshape() makes a view depends on strides, which the file does not say.
+TEST(ImportRefusals, WritesThatMayReachAnotherTensor) {
+  json ir = one_node("aten.reshape.default");
+  ir["nodes"][0]["name"] = "r", ir["nodes"][0]["outputs"][0]["name"] = "r";
+  json write = one_node("aten.relu_.default")["nodes"][0];
+  write["name"] = "w", write["inputs"] = {tensor_info("r", {2, 3}, "r")};
+  write["outputs"][0]["name"] = "w";
+  json read = one_node("aten.exp.default")["nodes"][0];
+  ir["nodes"].push_back(write), ir["nodes"].push_back(read);
+  expect_refused(ir, Code::unsupported, "node 'r' (aten.reshape.default) is a view or a copy");
+}
+TEST(ImportFormat, PythonsInfinitiesAreNumbers) {
+  std::string text = one_node("aten.clamp.default", {{"min", "LEAST"}, {"max", "MOST"}}).dump();
+  text = with_dtype(with_dtype(text, "\"LEAST\"", "-Infinity"), "\"MOST\"", "Infinity");
+  const auto model = value_or_raise(importer::parse_model_ir(text, "m.json"));
+  EXPECT_TRUE(importer::import_model(model, {}).ok());
+}
+TEST(ImportFormat, HalvesOfAFileBecomeTheModelsFloats) {
+  json ir = one_node("aten.mul.Tensor");
+  ir["weights"] = {tensor_info("a", {3})}, ir["weight_name_mapping"] = {{"p_a", "a"}};
+  ir["nodes"][0]["inputs"].push_back(tensor_info("p_a", {3}));
+  const Array a{DType::bf16, {3}, {1, 2, 0.5}};
+  const auto bytes = conformance::encode(a);
+  const formats::TensorEntry entry{"other.name", DType::bf16, {3}, bytes};
+  const std::array files = {value_or_raise(
+      formats::parse_safetensors(value_or_raise(formats::encode_safetensors({&entry, 1}, {})), "file"))};
+  const Array x{DType::f32, {2, 3}, {1, 2, 3, 4, 5, 6}};
+  const Model m = model_of(ir.dump(), files, {x}, {.tied = {{"a", "other.name"}}});
+  EXPECT_EQ(run_compiled(m, "reference")[0].v, (std::vector<conformance::Real>{1, 4, 1.5, 4, 10, 3}));
+}
+TEST(ImportFormat, TheTableHasEachOpOnce) {
+  std::set<std::string_view> names;
+  for (const auto* family : importer::all_families())
+    for (const auto& op : family->ops) EXPECT_TRUE(names.insert(op.name).second) << op.name;
+  EXPECT_GT(names.size(), 250u);
+}
+
+// ---- sizes that are symbols
+TEST(ImportedSymbols, RunAtEverySize) {
+  const std::string folder = kData + "symbols/";
+  const std::string text = read(folder + "model_ir.json");
+  const std::array files = {value_or_raise(formats::read_safetensors(folder + "model.safetensors"))};
+  const auto answers = value_or_raise(formats::read_safetensors(folder + "answers.safetensors"));
+  const Model m = model_of(text, files, {});
+  const std::string input = m.imported.graph->inputs[0].name;
+  const auto answer = [&](const std::string& name) {
+    const auto* t = answers.find(name);
+    return conformance::decode(t->dtype, {t->shape.begin(), t->shape.end()}, t->bytes);
+  };
+  for (int i = 0; i < 3; ++i) {
+    Model at = m;
+    at.operands.insert(at.operands.begin(), answer(fmt::format("in.{}", i)));
+    for (const auto& backend : testing::backends({"reference", "native"})) {
+      const auto got = run_compiled(at, backend)[0];
+      const auto want = answer(fmt::format("out.{}", i));
+      ASSERT_EQ(got.shape, want.shape);
+      for (size_t e = 0; e < want.v.size(); ++e) EXPECT_NEAR(double(got.v[e]), double(want.v[e]), 1e-6);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace weft
