@@ -12,13 +12,13 @@ struct Product {
   DType dtype = DType::f32;
 };
 
-namespace detail {
 inline int64_t elements(std::span<const int64_t> sizes) {
   int64_t n = 1;
   for (const int64_t s : sizes) n *= s;
   return n;
 }
 
+namespace detail {
 /// The batch of a matmul: matrices one after another on both sides, or one matrix for all on one of them.
 inline Support batch_of(const OpCall& c, Product& p) {
   const auto leading = [](TypeView t) { return t.max().first(static_cast<size_t>(t.rank() - 2)); };
@@ -35,8 +35,11 @@ inline Support batch_of(const OpCall& c, Product& p) {
 }
 }  // namespace detail
 
-/// Whether all sizes are known, and none of them 0.
-inline Support plain_sizes(const OpCall& c) {
+/// Whether the result is of a float type, and all sizes are known and none of them 0.
+inline Support plain_floats(const OpCall& c) {
+  const DType t = c.output(0).dtype();
+  if (t != DType::f64 && t != DType::f32 && t != DType::f16 && t != DType::bf16)
+    return Support::no("computes in f64, f32, f16 and bf16, got {}", t);
   for (int64_t i = 0; i < c.n_inputs() + c.n_outputs(); ++i) {
     const bool in = i < c.n_inputs();
     const char* what = in ? "input" : "output";
@@ -52,16 +55,14 @@ inline Support plain_sizes(const OpCall& c) {
 
 /// The product that a call of matmul or linear is.
 inline Support product_of(const OpCall& c, Product& p) {
+  if (auto s = plain_floats(c); !s) return s;
   p.dtype = c.output(0).dtype();
-  if (p.dtype != DType::f64 && p.dtype != DType::f32 && p.dtype != DType::f16 && p.dtype != DType::bf16)
-    return Support::no("computes in f64, f32, f16 and bf16, got {}", p.dtype);
-  if (auto s = plain_sizes(c); !s) return s;
   p.adds = c.accumulates(0);
   const auto y = c.output(0).max(), a = c.input(0).max();
   p.n = y.back();
   if (c.op() == "linear") {
     p.transpose_b = true, p.bias = c.input(2).has();
-    p.k = a.back(), p.m = detail::elements(y) / p.n;
+    p.k = a.back(), p.m = elements(y) / p.n;
     return Support::yes();
   }
   p.transpose_a = c.attr("transpose_a").integer(), p.transpose_b = c.attr("transpose_b").integer();
