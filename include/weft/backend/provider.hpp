@@ -7,11 +7,12 @@
 namespace weft::backend {
 
 /// `P` is a struct with static members:
-///   kName, kServes                     the provider's name, and the kind of device that it serves
-///   kStream                            what `native` of the served backend calls the stream of a queue
-///   const std::string& missing()       why the library can't be used; empty if it can
-///   KernelTable& kernels()             asked for once nothing is missing
-///   Outcome attach(weft_device)        and void detach(weft_device), with the device current for the thread
+///   kName, kServes             the provider's name, and the kind of device that it serves
+///   const std::string& missing()   why the library can't be used; empty if it can
+///   KernelTable& kernels()     asked for once nothing is missing
+/// and, where its library runs on streams:
+///   kStream                    what `native` of the served backend calls the stream of a queue
+///   Outcome attach(weft_device), void detach(weft_device)   with the device current for the thread
 template <class P>
 class Provider {
  public:
@@ -50,6 +51,7 @@ class Provider {
     });
   }
   // `memory_free` leaves its device current, which is what handles of libraries are made for.
+  static constexpr bool kHasStreams = requires { P::kStream; };
   static weft_code attach(const weft_backend* table, weft_device device, const weft_capability*,
                           weft_error* error) {
     return guarded(error, [&]() -> Outcome {
@@ -57,12 +59,13 @@ class Provider {
         return Outcome::fail(WEFT_UNSUPPORTED, "{} does not give its streams", table->name);
       served = table;
       table->memory_free(device);
-      return P::attach(device);
+      if constexpr (kHasStreams) return P::attach(device);
+      return Outcome::ok();
     });
   }
   static void detach(weft_device device) {
     served.load()->memory_free(device);
-    P::detach(device);
+    if constexpr (kHasStreams) P::detach(device);
   }
 
   static inline std::atomic<const weft_backend*> served = nullptr;
@@ -74,8 +77,8 @@ class Provider {
                                           .probe = probe,
                                           .kernels = kernels,
                                           .serves = P::kServes,
-                                          .attach = attach,
-                                          .detach = detach};
+                                          .attach = kHasStreams ? attach : nullptr,
+                                          .detach = kHasStreams ? detach : nullptr};
 };
 
 }  // namespace weft::backend
