@@ -48,7 +48,8 @@ TEST(Product, MakesRowsOfABatchThatSharesItsRightFactor) {
   // Columns of a transposed factor do not follow each other: they stay a batch.
   const auto turned = read("matmul", {4, 3, 2}, {3, 5}, {4, 2, 5}, {"transpose_a"});
   ASSERT_TRUE(turned.support);
-  EXPECT_EQ((Sizes{turned.product.batch, turned.product.a_stride, turned.product.b_stride}), (Sizes{4, 6, 0}));
+  EXPECT_EQ((Sizes{turned.product.batch, turned.product.a_stride, turned.product.b_stride}),
+            (Sizes{4, 6, 0}));
 }
 
 TEST(Product, StepsThroughABatch) {

@@ -33,8 +33,12 @@ struct Layout {
 class Parts {
  public:
   Parts(const AttentionSizes& sizes, Graph& graph)
-      : s(sizes), g(graph), q(s, s.heads, s.seq_q, s.dim), k(s, s.kv_heads, s.seq_k, s.dim),
-        v(s, s.kv_heads, s.seq_k, s.width), y(s, s.heads, s.seq_q, s.width) {}
+      : s(sizes),
+        g(graph),
+        q(s, s.heads, s.seq_q, s.dim),
+        k(s, s.kv_heads, s.seq_k, s.dim),
+        v(s, s.kv_heads, s.seq_k, s.width),
+        y(s, s.heads, s.seq_q, s.width) {}
 
   const AttentionSizes& s;
   Graph& g;
@@ -101,8 +105,8 @@ void describe_attention(const AttentionSizes& s, Graph& g) {
   const Of q_of = p.in(0, p.q), k_of = p.in(1, k), v_of = p.in(2, p.v);
   const Of scores = p.masked(p.scores(q_of, k_of));
   const Of most = g.reduce(CUDNN_REDUCE_TENSOR_MAX, scores, p.rows());
-  const Of e =
-      g.pointwise(CUDNN_POINTWISE_EXP, g.pointwise(CUDNN_POINTWISE_SUB, scores, most, p.matrix()), p.matrix());
+  const Of e = g.pointwise(CUDNN_POINTWISE_EXP, g.pointwise(CUDNN_POINTWISE_SUB, scores, most, p.matrix()),
+                           p.matrix());
   const Of total = g.reduce(CUDNN_REDUCE_TENSOR_ADD, e, p.rows());
   const Of log = g.pointwise(CUDNN_POINTWISE_LOG, total, p.rows());
   const Of lse = g.output(1, DType::f32, p.row_sizes(), packed(p.row_sizes()));
@@ -116,9 +120,8 @@ namespace {
 /// columnsᵀ of a matrix of scores times rows, for each key; summed over the query heads that share a key.
 void products_of_keys(Parts& p, Of matrix, Of rows, int64_t width, Of result) {
   const AttentionSizes& s = p.s;
-  const Of turned =
-      p.g.inner(type_of(s.dtype), {s.batch, s.heads, s.seq_k, s.seq_q},
-                {s.heads * s.seq_q * s.seq_k, s.seq_q * s.seq_k, 1, s.seq_k});
+  const Of turned = p.g.inner(type_of(s.dtype), {s.batch, s.heads, s.seq_k, s.seq_q},
+                              {s.heads * s.seq_q * s.seq_k, s.seq_q * s.seq_k, 1, s.seq_k});
   p.g.reshape(matrix, turned);
   if (s.heads == s.kv_heads) {
     p.g.matmul(turned, rows, result);
@@ -149,8 +152,7 @@ void describe_attention_grad(const AttentionSizes& s, bool repeatable, Graph& g)
   const Of dweights = g.matmul(dy, v, p.matrix());
   const Of centred = g.pointwise(CUDNN_POINTWISE_SUB, dweights, row_sums, p.matrix());
   const Of unscaled = g.pointwise(CUDNN_POINTWISE_MUL, centred, weights, p.matrix());
-  const Of dscores =
-      g.pointwise(CUDNN_POINTWISE_MUL, unscaled, g.value(s.scale), p.matrix(type_of(s.dtype)));
+  const Of dscores = g.pointwise(CUDNN_POINTWISE_MUL, unscaled, g.value(s.scale), p.matrix(type_of(s.dtype)));
   products_of_keys(p, dscores, q, s.dim, dk);
 
   const Of k_again = g.reshape(k, g.inner(type_of(s.dtype), p.k.sizes, p.k.strides));

@@ -11,7 +11,8 @@ struct AttentionSizes {
   DType dtype = DType::bf16;
 };
 
-/// The sizes of a call whose first operands are q, k and v, or why it is refused. `mask`: that one's position.
+/// The sizes of a call whose first operands are q, k and v, or why it is refused. `mask`: that one's
+/// position.
 backend::Support attention_sizes(const backend::OpCall&, int64_t mask, AttentionSizes&);
 
 void describe_attention(const AttentionSizes&, Graph&);

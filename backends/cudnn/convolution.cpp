@@ -86,8 +86,8 @@ void describe_conv(const OpCall& c, ConvRole first, ConvRole second, ConvRole re
   Graph::Of by_role[3];
   const auto place = [&](ConvRole role, int64_t which, bool written) {
     const Sizes sizes = sizes_of(written ? c.output(which) : c.input(which));
-    by_role[static_cast<size_t>(role)] = written ? g.output(which, dtype, sizes, packed(sizes))
-                                                 : g.input(which, dtype, sizes, packed(sizes));
+    by_role[static_cast<size_t>(role)] =
+        written ? g.output(which, dtype, sizes, packed(sizes)) : g.input(which, dtype, sizes, packed(sizes));
   };
   place(first, 0, false), place(second, 1, false), place(result, 0, true);
   const Names names = names_of(result);

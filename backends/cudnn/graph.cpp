@@ -117,8 +117,7 @@ Graph::Of Graph::reduce(cudnnReduceTensorOp_t how, Of x, Of y) {
 
 Graph::Of Graph::reshape(Of x, Of y) {
   Descriptor operation(CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR);
-  operation.set(CUDNN_ATTR_OPERATION_RESHAPE_XDESC, x->made)
-      .set(CUDNN_ATTR_OPERATION_RESHAPE_YDESC, y->made);
+  operation.set(CUDNN_ATTR_OPERATION_RESHAPE_XDESC, x->made).set(CUDNN_ATTR_OPERATION_RESHAPE_YDESC, y->made);
   add(std::move(operation.finalize()));
   return y;
 }

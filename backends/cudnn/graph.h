@@ -48,8 +48,8 @@ class Graph {
 
   Of pointwise(cudnnPointwiseMode_t mode, Of x, Of y) { return pointwise(mode, x, nullptr, nullptr, y); }
   Of pointwise(cudnnPointwiseMode_t mode, Of x, Of b, Of y) { return pointwise(mode, x, b, nullptr, y); }
-  Of pointwise(cudnnPointwiseMode_t, Of x, Of b, Of mask, Of y,
-               cudnnDataType_t computes = CUDNN_DATA_FLOAT, int64_t axis = -1);
+  Of pointwise(cudnnPointwiseMode_t, Of x, Of b, Of mask, Of y, cudnnDataType_t computes = CUDNN_DATA_FLOAT,
+               int64_t axis = -1);
   Of matmul(Of a, Of b, Of c);
   Of reduce(cudnnReduceTensorOp_t, Of x, Of y);
   /// The same elements in another order of axes, which y's strides say.

@@ -22,8 +22,8 @@ void describe_norm(const OpCall& c, bool centred, Graph& g) {
   int64_t rows = 1, columns = 1;
   for (int64_t d = 0; d < x.rank(); ++d)
     (d < x.rank() - trailing ? rows : columns) *= x.max()[static_cast<size_t>(d)];
-  const Sizes all = {rows, columns, 1, 1}, strides = {columns, 1, columns, columns},
-              row = {1, columns, 1, 1}, row_strides = {columns, 1, columns, columns};
+  const Sizes all = {rows, columns, 1, 1}, strides = {columns, 1, columns, columns}, row = {1, columns, 1, 1},
+              row_strides = {columns, 1, columns, columns};
   const DType type = x.dtype();
   Descriptor operation(CUDNN_BACKEND_OPERATION_NORM_FORWARD_DESCRIPTOR);
   operation.set(CUDNN_ATTR_OPERATION_NORM_FWD_MODE, centred ? CUDNN_LAYER_NORM : CUDNN_RMS_NORM)

@@ -122,8 +122,7 @@ bool Plan::take(const Descriptor& config, const Target& target, std::string& why
 namespace {
 
 cudaError_t check(cudaError_t got, const char* what) {
-  if (got != cudaSuccess)
-    throw Failure{Outcome::fail(WEFT_DEVICE, "{}: {}", what, cudaGetErrorString(got))};
+  if (got != cudaSuccess) throw Failure{Outcome::fail(WEFT_DEVICE, "{}: {}", what, cudaGetErrorString(got))};
   return got;
 }
 
@@ -132,14 +131,20 @@ cudaError_t check(cudaError_t got, const char* what) {
 class Aligned {
  public:
   Aligned(backend::TensorView t, bool written, cudaStream_t stream)
-      : at_(t.data<void>()), from_(at_), bytes_(static_cast<size_t>(t.bytes())), stream_(stream),
+      : at_(t.data<void>()),
+        from_(at_),
+        bytes_(static_cast<size_t>(t.bytes())),
+        stream_(stream),
         written_(written) {
     if (reinterpret_cast<uintptr_t>(from_) % kOperandAlignment == 0 || bytes_ == 0) return;
     check(cudaMallocAsync(&at_, bytes_, stream), "cudaMallocAsync");
     if (!written) copy(at_, from_);
   }
   Aligned(Aligned&& o) noexcept
-      : at_(o.at_), from_(std::exchange(o.from_, o.at_)), bytes_(o.bytes_), stream_(o.stream_),
+      : at_(o.at_),
+        from_(std::exchange(o.from_, o.at_)),
+        bytes_(o.bytes_),
+        stream_(o.stream_),
         written_(o.written_) {}
   ~Aligned() {
     if (at_ != from_) cudaFreeAsync(at_, stream_);

@@ -52,7 +52,8 @@ std::string key_of(const OpCall& c) {
   for (uint32_t i = 0; i < c.raw()->n_attrs; ++i) {
     const weft_attr& a = *c.raw()->attrs[i];
     const AttrView view(&a);
-    key += format(" {}={}", a.name, a.kind == WEFT_ATTR_FLOAT ? std::to_string(a.f) : format("{}", view.ints()));
+    key +=
+        format(" {}={}", a.name, a.kind == WEFT_ATTR_FLOAT ? std::to_string(a.f) : format("{}", view.ints()));
   }
   return key;
 }
@@ -136,7 +137,7 @@ struct Prepared {
 uint32_t precision_of(const OpCall& c, const Plan& plan) {
   if (c.op().starts_with("attention")) return WEFT_PRECISION_BF16;
   return c.output(0).dtype() == DType::f32 && plan.uses_tensor_cores() ? WEFT_PRECISION_TF32
-                                                                      : WEFT_PRECISION_STRICT;
+                                                                       : WEFT_PRECISION_STRICT;
 }
 
 }  // namespace

@@ -61,7 +61,8 @@ Outcome Kernel::load() {
           cudaLibraryLoadData(&library, cubin_->bytes, nullptr, nullptr, 0, nullptr, nullptr, 0), "loading");
       !got.good())
     return got;
-  if (auto got = outcome(cudaLibraryGetKernel(&loaded_, library, cubin_->symbol), cubin_->symbol); !got.good())
+  if (auto got = outcome(cudaLibraryGetKernel(&loaded_, library, cubin_->symbol), cubin_->symbol);
+      !got.good())
     return got;
   const auto* entry = reinterpret_cast<const void*>(loaded_);
   size_t offset = 0, size = 0;
@@ -85,7 +86,8 @@ Outcome Kernel::enqueue(const Launch& l, dim3 blocks, void** arguments, int n) c
   config.blockDim = dim3(static_cast<unsigned>(32 * cubin_->warps));
   config.dynamicSmemBytes = static_cast<size_t>(cubin_->shared);
   config.stream = static_cast<cudaStream_t>(stream);
-  return outcome(cudaLaunchKernelExC(&config, reinterpret_cast<const void*>(loaded_), arguments), cubin_->name);
+  return outcome(cudaLaunchKernelExC(&config, reinterpret_cast<const void*>(loaded_), arguments),
+                 cubin_->name);
 }
 
 Support takes_sizes(const OpCall& c) {

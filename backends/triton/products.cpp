@@ -24,7 +24,8 @@ Tiles tiles_of(const Product& p) {
 }
 
 std::string name_of_kernel(const Product& p) {
-  return format("matmul_{}_{}{}_{}", name_of(p.dtype), int{p.transpose_a}, int{p.transpose_b}, tiles_of(p).name);
+  return format("matmul_{}_{}{}_{}", name_of(p.dtype), int{p.transpose_a}, int{p.transpose_b},
+                tiles_of(p).name);
 }
 
 }  // namespace
@@ -33,7 +34,8 @@ Support takes_product(const OpCall& c) {
   Product p;
   if (auto s = takes_sizes(c); !s) return s;
   if (auto s = product_of(c, p); !s) return s;
-  if (p.dtype != DType::f16 && p.dtype != DType::bf16) return Support::no("computes on f16 and bf16, got {}", p.dtype);
+  if (p.dtype != DType::f16 && p.dtype != DType::bf16)
+    return Support::no("computes on f16 and bf16, got {}", p.dtype);
   if (p.bias) return Support::no("adds no bias");
   if (p.batch > 65535) return Support::no("a batch below 65,536, got {}", p.batch);
   return there(name_of_kernel(p));
@@ -53,8 +55,7 @@ Outcome launch_product(const Launch& l) {
   const dim3 blocks(static_cast<unsigned>(down(p.m, tiles.rows) * down(p.n, tiles.columns)),
                     static_cast<unsigned>(p.batch));
   return kernel->start(l, blocks, l.input(0).data<void>(), l.input(1).data<void>(), l.output(0).data<void>(),
-                       number(p.m), number(p.n), number(p.k), a, b, p.a_stride, p.b_stride,
-                       p.m * p.n);
+                       number(p.m), number(p.n), number(p.k), a, b, p.a_stride, p.b_stride, p.m * p.n);
 }
 
 }  // namespace weft::triton

@@ -8,7 +8,10 @@ inline constexpr int64_t kLongestRow = 16384;
 
 /// The variant for rows of so many columns of `op`.
 inline std::string row_kernel(const char* op, DType dtype, int64_t columns) {
-  return backend::format("{}_{}_{}", op, name_of(dtype), columns <= 1024 ? 1024 : columns <= 4096 ? 4096 : 16384);
+  return backend::format("{}_{}_{}", op, name_of(dtype),
+                         columns <= 1024   ? 1024
+                         : columns <= 4096 ? 4096
+                                           : 16384);
 }
 
 /// Rows of the last axis of input 0.

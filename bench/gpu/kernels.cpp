@@ -20,9 +20,10 @@
 //   kernels rows|skinny|heads|images|decode=FOLDER BACKEND PLUGIN...
 //
 // Heads: attention and its gradient in bf16, causal, where products of bf16 are allowed; images: convolutions
-// and their gradients in f32 (TF32) and bf16. Both name the kernel, and the largest error beside f32. Rows: softmax, norms and cross entropy of 2^26 elements in bf16. Skinny: chains of products of 1 to 16 rows
-// with weights of an 8B model. A program has several calls on different memory, more than the caches hold,
-// and is replayed as one sequence.
+// and their gradients in f32 (TF32) and bf16. Both name the kernel, and the largest error beside f32. Rows:
+// softmax, norms and cross entropy of 2^26 elements in bf16. Skinny: chains of products of 1 to 16 rows with
+// weights of an 8B model. A program has several calls on different memory, more than the caches hold, and is
+// replayed as one sequence.
 namespace {
 
 using namespace weft;
@@ -163,7 +164,9 @@ void measure_op(const std::string& name, const Op& f, const std::vector<Tensor>&
 
 void measure_heads() {
   for (const auto& [batch, rows, heads, dim] : {std::array<int64_t, 4>{16, 1024, 16, 128},
-                                                {4, 4096, 16, 128}, {1, 16384, 16, 128}, {32, 1024, 12, 64}}) {
+                                                {4, 4096, 16, 128},
+                                                {1, 16384, 16, 128},
+                                                {32, 1024, 12, 64}}) {
     const std::string name = std::to_string(rows) + " x " + std::to_string(dim);
     std::vector<Tensor> all;
     for (uint64_t i = 0; i < 4; ++i) all.push_back(random(i, {batch, heads, rows, dim}));
@@ -203,19 +206,22 @@ void measure_images() {
         return std::string(op) + " " + weft::name(dtype) + " " + std::to_string(channels) + " x " +
                std::to_string(size);
       };
-      measure_op(name("conv"), [&](const auto& in) { return std::vector{conv(in[0], in[1], strides, padding)}; },
-                 {x, w}, work);
+      measure_op(
+          name("conv"), [&](const auto& in) { return std::vector{conv(in[0], in[1], strides, padding)}; },
+          {x, w}, work);
       const Shape rest(2, Dim(stride - 1));
-      measure_op(name("conv_transpose"),
-                 [&](const auto& in) {
-                   return std::vector{conv_transpose(in[0], in[1], strides, padding, {}, 1, rest)};
-                 },
-                 {dy, w}, work);
-      measure_op(name("conv_weight_grad"),
-                 [&](const auto& in) {
-                   return std::vector{conv_weight_grad(in[0], in[1], {kernel, kernel}, strides, padding)};
-                 },
-                 {x, dy}, work);
+      measure_op(
+          name("conv_transpose"),
+          [&](const auto& in) {
+            return std::vector{conv_transpose(in[0], in[1], strides, padding, {}, 1, rest)};
+          },
+          {dy, w}, work);
+      measure_op(
+          name("conv_weight_grad"),
+          [&](const auto& in) {
+            return std::vector{conv_weight_grad(in[0], in[1], {kernel, kernel}, strides, padding)};
+          },
+          {x, dy}, work);
     }
 }
 

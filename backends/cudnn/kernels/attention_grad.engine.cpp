@@ -1,5 +1,5 @@
-#include "attention.h"
-#include "served.h"
+#include "../attention.h"
+#include "../served.h"
 
 namespace weft::kernels {
 

@@ -1,5 +1,5 @@
-#include "convolution.h"
-#include "served.h"
+#include "../convolution.h"
+#include "../served.h"
 
 namespace weft::kernels {
 

@@ -1,5 +1,5 @@
-#include "convolution.h"
-#include "served.h"
+#include "../convolution.h"
+#include "../served.h"
 
 namespace weft::kernels {
 
@@ -12,7 +12,9 @@ static Support describe(const OpCall& c, cudnn::Graph& graph) {
   return Support::yes();
 }
 
-extern const KernelRecord conv_weight_grad_engine = cudnn::served<describe>(
-    {.op = "conv_weight_grad", .variant = "engine", .reads = {"dilation", "groups", "kernel", "padding", "stride"}});
+extern const KernelRecord conv_weight_grad_engine =
+    cudnn::served<describe>({.op = "conv_weight_grad",
+                             .variant = "engine",
+                             .reads = {"dilation", "groups", "kernel", "padding", "stride"}});
 
 }  // namespace weft::kernels

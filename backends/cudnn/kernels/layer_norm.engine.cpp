@@ -1,5 +1,5 @@
-#include "norm.h"
-#include "served.h"
+#include "../norm.h"
+#include "../served.h"
 
 namespace weft::kernels {
 
@@ -11,7 +11,7 @@ static Support describe(const OpCall& c, cudnn::Graph& graph) {
   return Support::yes();
 }
 
-extern const KernelRecord layer_norm_engine = cudnn::served<describe>(
-    {.op = "layer_norm", .variant = "engine", .reads = {"epsilon", "trailing"}});
+extern const KernelRecord layer_norm_engine =
+    cudnn::served<describe>({.op = "layer_norm", .variant = "engine", .reads = {"epsilon", "trailing"}});
 
 }  // namespace weft::kernels

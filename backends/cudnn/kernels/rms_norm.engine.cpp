@@ -1,5 +1,5 @@
-#include "norm.h"
-#include "served.h"
+#include "../norm.h"
+#include "../served.h"
 
 namespace weft::kernels {
 
@@ -11,7 +11,7 @@ static Support describe(const OpCall& c, cudnn::Graph& graph) {
   return Support::yes();
 }
 
-extern const KernelRecord rms_norm_engine = cudnn::served<describe>(
-    {.op = "rms_norm", .variant = "engine", .reads = {"epsilon"}});
+extern const KernelRecord rms_norm_engine =
+    cudnn::served<describe>({.op = "rms_norm", .variant = "engine", .reads = {"epsilon"}});
 
 }  // namespace weft::kernels

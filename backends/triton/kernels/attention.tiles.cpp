@@ -1,6 +1,6 @@
 #include <cmath>
 
-#include "cubin.h"
+#include "../cubin.h"
 
 namespace weft::kernels {
 
@@ -25,7 +25,9 @@ Sizes sizes_of(const OpCall& c) {
   Sizes s;
   s.seq_first = c.attr("seq_first").integer(), s.causal = c.attr("causal").integer();
   const auto q = c.input(0).max(), k = c.input(1).max();
-  const auto at = [](std::span<const int64_t> sizes, size_t from_end) { return sizes[sizes.size() - from_end]; };
+  const auto at = [](std::span<const int64_t> sizes, size_t from_end) {
+    return sizes[sizes.size() - from_end];
+  };
   s.heads = at(q, s.seq_first ? 2 : 3), s.kv_heads = at(k, s.seq_first ? 2 : 3);
   s.seq_q = at(q, s.seq_first ? 3 : 2), s.seq_k = at(k, s.seq_first ? 3 : 2);
   s.dim = q.back(), s.dtype = c.input(0).dtype();
@@ -63,12 +65,12 @@ Outcome launch(const Launch& l) {
   const auto number = [](int64_t n) { return static_cast<int32_t>(n); };
   const dim3 blocks(static_cast<unsigned>((s.seq_q + kRows - 1) / kRows),
                     static_cast<unsigned>(s.batch * s.heads));
-  return kernel->start(l, blocks, l.input(0).data<void>(), l.input(1).data<void>(), l.input(2).data<void>(),
-                       l.output(0).data<void>(), l.output(1).data<void>(), number(s.heads),
-                       number(s.heads / s.kv_heads), number(s.seq_q), number(s.seq_k),
-                       number(s.seq_first ? s.heads * s.dim : s.dim), number(s.seq_first ? s.dim : s.seq_q * s.dim),
-                       number(s.seq_first ? s.kv_heads * s.dim : s.dim),
-                       number(s.seq_first ? s.dim : s.seq_k * s.dim), static_cast<float>(scale));
+  return kernel->start(
+      l, blocks, l.input(0).data<void>(), l.input(1).data<void>(), l.input(2).data<void>(),
+      l.output(0).data<void>(), l.output(1).data<void>(), number(s.heads), number(s.heads / s.kv_heads),
+      number(s.seq_q), number(s.seq_k), number(s.seq_first ? s.heads * s.dim : s.dim),
+      number(s.seq_first ? s.dim : s.seq_q * s.dim), number(s.seq_first ? s.kv_heads * s.dim : s.dim),
+      number(s.seq_first ? s.dim : s.seq_k * s.dim), static_cast<float>(scale));
 }
 
 }  // namespace

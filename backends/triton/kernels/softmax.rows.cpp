@@ -1,4 +1,4 @@
-#include "rows.h"
+#include "../rows.h"
 
 namespace weft::kernels {
 
