@@ -106,7 +106,8 @@ Outcome launch(const Launch& l) {
 struct Cublaslt {
   static constexpr const char *kName = "cublaslt", *kServes = "cuda", *kStream = "cuda.stream";
   static const std::string& missing() { return library().missing; }
-  static KernelTable& kernels() {
+  static const char* version() { return library().version.c_str(); }
+  static std::vector<KernelRecord> records() {
     KernelRecord product{.op = "matmul",
                          .variant = "product",
                          .reads = {"transpose_a", "transpose_b"},
@@ -115,15 +116,12 @@ struct Cublaslt {
                          .release = release,
                          .launch = launch,
                          .determinism = WEFT_DETERMINISM_RUN,
-                         .accumulates = true,
-                         .contents = library().version.c_str()};
+                         .accumulates = true};
     KernelRecord linear = product;
     linear.op = "linear", linear.reads = {};
     KernelRecord onto = linear;
     onto.op = "linear_add", onto.variant = "onto";
-    static const std::vector<KernelRecord> records{product, linear, onto};
-    static KernelTable table("cublaslt", {records}, &KernelTable::launch_now, WEFT_KERNEL_RECORDABLE);
-    return table;
+    return {product, linear, onto};
   }
   static Outcome attach(weft_device) { return Outcome::ok(); }
   static void detach(weft_device) {}

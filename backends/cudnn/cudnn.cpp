@@ -14,15 +14,8 @@ using namespace backend;
 struct Cudnn {
   static constexpr const char *kName = "cudnn", *kServes = "cuda", *kStream = "cuda.stream";
   static const std::string& missing() { return library().missing; }
-  static KernelTable& kernels() {
-    static KernelTable table("cudnn", {[] {
-                               auto all = weft::kernels::own();
-                               for (auto& record : all) record.contents = library().version.c_str();
-                               return all;
-                             }()},
-                             &KernelTable::launch_now, WEFT_KERNEL_RECORDABLE);
-    return table;
-  }
+  static const char* version() { return library().version.c_str(); }
+  static std::vector<KernelRecord> records() { return weft::kernels::own(); }
   static Outcome attach(weft_device) { return remember_device(); }
   static void detach(weft_device) { forget_device(); }
 };

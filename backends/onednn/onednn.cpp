@@ -8,14 +8,8 @@ std::vector<backend::KernelRecord> own();  // made from kernels/
 struct Onednn {
   static constexpr const char *kName = "onednn", *kServes = "cpu";
   static const std::string& missing() { return library().reason; }
-  static backend::KernelTable& kernels() {
-    static backend::KernelTable table("onednn", {[] {
-                                        auto all = own();
-                                        for (auto& record : all) record.contents = library().version.c_str();
-                                        return all;
-                                      }()});
-    return table;
-  }
+  static const char* version() { return library().version.c_str(); }
+  static std::vector<backend::KernelRecord> records() { return own(); }
 };
 
 }  // namespace weft::onednn

@@ -102,7 +102,8 @@ Outcome launch(const Launch& l) {
 struct Rocblas {
   static constexpr const char *kName = "rocblas", *kServes = "hip", *kStream = "hip.stream";
   static const std::string& missing() { return library().missing; }
-  static KernelTable& kernels() {
+  static const char* version() { return library().version.c_str(); }
+  static std::vector<KernelRecord> records() {
     KernelRecord product{.op = "matmul",
                          .variant = "product",
                          .reads = {"transpose_a", "transpose_b"},
@@ -111,13 +112,10 @@ struct Rocblas {
                          .release = release,
                          .launch = launch,
                          .determinism = WEFT_DETERMINISM_RUN,
-                         .accumulates = true,
-                         .contents = library().version.c_str()};
+                         .accumulates = true};
     KernelRecord linear = product;
     linear.op = "linear", linear.reads = {};
-    static const std::vector<KernelRecord> records{product, linear};
-    static KernelTable table("rocblas", {records}, &KernelTable::launch_now, WEFT_KERNEL_RECORDABLE);
-    return table;
+    return {product, linear};
   }
   static Outcome attach(weft_device device) {
     auto d = std::make_unique<Device>();

@@ -9,7 +9,8 @@ namespace weft::backend {
 /// `P` is a struct with static members:
 ///   kName, kServes             the provider's name, and the kind of device that it serves
 ///   const std::string& missing()   why the library can't be used; empty if it can
-///   KernelTable& kernels()     asked for once nothing is missing
+///   const char* version()      of the library, and
+///   std::vector<KernelRecord> records()   that run it: asked for once nothing is missing
 /// and, where its library runs on streams:
 ///   kStream                    what `native` of the served backend calls the stream of a queue
 ///   Outcome attach(weft_device), void detach(weft_device)   with the device current for the thread
@@ -34,6 +35,8 @@ class Provider {
   }
 
  private:
+  static constexpr bool kHasStreams = requires { P::kStream; };
+
   static weft_code probe(weft_probe* p, weft_error* error) {
     return guarded(error, [&] {
       write(p, &weft_probe::n_devices, P::missing().empty() ? 1 : 0);
@@ -44,21 +47,29 @@ class Provider {
   static weft_code kernels(weft_device, const weft_kernel* const** list, uint32_t* n, weft_error* error) {
     return guarded(error, [&]() -> Outcome {
       if (!P::missing().empty()) return Outcome::fail(WEFT_UNAVAILABLE, "{}", P::missing());
-      P::kernels().set_host(the_host);
-      *list = P::kernels().data();
-      *n = P::kernels().size();
+      table().set_host(the_host);
+      *list = table().data();
+      *n = table().size();
       return Outcome::ok();
     });
   }
+  static KernelTable& table() {
+    static KernelTable all(P::kName, {[] {
+                             auto records = P::records();
+                             for (KernelRecord& r : records) r.contents = P::version();
+                             return records;
+                           }()},
+                           &KernelTable::launch_now, kHasStreams ? uint32_t{WEFT_KERNEL_RECORDABLE} : 0);
+    return all;
+  }
   // `memory_free` leaves its device current, which is what handles of libraries are made for.
-  static constexpr bool kHasStreams = requires { P::kStream; };
-  static weft_code attach(const weft_backend* table, weft_device device, const weft_capability*,
+  static weft_code attach(const weft_backend* home, weft_device device, const weft_capability*,
                           weft_error* error) {
     return guarded(error, [&]() -> Outcome {
-      if (!table->native || !table->memory_free)
-        return Outcome::fail(WEFT_UNSUPPORTED, "{} does not give its streams", table->name);
-      served = table;
-      table->memory_free(device);
+      if (!home->native || !home->memory_free)
+        return Outcome::fail(WEFT_UNSUPPORTED, "{} does not give its streams", home->name);
+      served = home;
+      home->memory_free(device);
       if constexpr (kHasStreams) return P::attach(device);
       return Outcome::ok();
     });
