@@ -1,14 +1,10 @@
 #pragma once
 #include "library.h"
+#include "weft/backend/product.hpp"
 
 namespace weft::cublaslt {
 
-/// A product of row-major matrices, for each of a batch: c = a b (+ bias) (+ what `onto` points to).
-struct Shape {
-  int64_t m = 0, n = 0, k = 0, batch = 1;
-  int64_t a_stride = 0, b_stride = 0;  ///< elements between the matrices of the batch; 0: one for all
-  bool transpose_a = false, transpose_b = false, bias = false, adds = false;
-  DType dtype = DType::f32;
+struct Shape : backend::Product {
   bool tf32 = false;
 };
 

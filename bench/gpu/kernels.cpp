@@ -5,9 +5,11 @@
 #include <functional>
 #include <string>
 
+#include "weft/backend.h"
 #include "weft/backends.h"
 #include "weft/generate.h"
 #include "weft/jit.h"
+#include "weft/ledger.h"
 #include "weft/ops.h"
 #include "weft/policy_scope.h"
 #include "weft/pretrained.h"
@@ -15,11 +17,13 @@
 
 // Microseconds of single ops on a GPU, which scripts/gpu compares with PyTorch's (bench/gpu/kernels.py):
 //
-//   kernels rows|skinny|decode=FOLDER BACKEND PLUGIN...
+//   kernels rows|skinny|heads|images|decode=FOLDER BACKEND PLUGIN...
 //
-// Rows: softmax, norms and cross entropy of 2^26 elements in bf16. Skinny: chains of products of 1 to 16 rows
-// with weights of an 8B model. A program has several calls on different memory, more than the caches hold,
-// and is replayed as one sequence.
+// Heads: attention and its gradient in bf16, causal, where products of bf16 are allowed; images: convolutions
+// and their gradients in f32 (TF32) and bf16. Both name the kernel, and the largest error beside f32. Rows:
+// softmax, norms and cross entropy of 2^26 elements in bf16. Skinny: chains of products of 1 to 16 rows with
+// weights of an 8B model. A program has several calls on different memory, more than the caches hold, and is
+// replayed as one sequence.
 namespace {
 
 using namespace weft;
@@ -120,6 +124,107 @@ void measure_skinny(int64_t rows, int64_t in, int64_t out) {
         2.0 * static_cast<double>(in * out));
 }
 
+using Op = std::function<std::vector<Tensor>(const std::vector<Tensor>&)>;
+
+double largest(const Tensor& t) { return max(abs(t)).item(); }
+
+/// The largest difference of any result from what f32 gives, as a share of the largest number there.
+double error_of(const std::vector<Tensor>& got, const std::vector<Tensor>& exact) {
+  double most = 0;
+  for (size_t i = 0; i < got.size(); ++i)
+    most = std::max(most, largest(cast(got[i], DType::f32) - exact[i]) / largest(exact[i]));
+  return most;
+}
+
+/// One op: the kernels that ran, its error, the time of a call, and operations a second.
+void measure_op(const std::string& name, const Op& f, const std::vector<Tensor>& inputs, double operations) {
+  std::vector<Tensor> wide;
+  std::vector<InputSpec> specs;
+  for (const Tensor& t : inputs) {
+    wide.push_back(cast(t, DType::f32));
+    specs.push_back(spec_of("x" + std::to_string(specs.size()), t));
+  }
+  const auto exact = f(wide);
+  Policy policy = current_policy();
+  policy.precision = WEFT_PRECISION_BF16;
+  const PolicyScope scope(policy);
+  (void)f(inputs);
+  reset_ledger();
+  const auto got = f(inputs);
+  std::string kernels;
+  for (const LedgerRow& row : ledger_rows()) kernels += (kernels.empty() ? "" : ", ") + row.kernel;
+  const double error = error_of(got, exact);
+  auto program = compile(f, specs);
+  const double time = seconds(program, inputs);
+  std::printf(R"({"op": "%s", "kernels": "%s", "error": %.2e, "microseconds": %.1f, "tflops": %.1f})"
+              "\n",
+              name.c_str(), kernels.c_str(), error, time * 1e6, operations / time / 1e12);
+  std::fflush(stdout);
+}
+
+void measure_heads() {
+  for (const auto& [batch, rows, heads, dim] : {std::array<int64_t, 4>{16, 1024, 16, 128},
+                                                {4, 4096, 16, 128},
+                                                {1, 16384, 16, 128},
+                                                {32, 1024, 12, 64}}) {
+    const std::string name = std::to_string(rows) + " x " + std::to_string(dim);
+    std::vector<Tensor> all;
+    for (uint64_t i = 0; i < 4; ++i) all.push_back(random(i, {batch, heads, rows, dim}));
+    const std::vector<Tensor> qkv(all.begin(), all.begin() + 3);
+    // Half of all pairs: two products forward, and five backward, of two operations each.
+    const auto pairs = static_cast<double>(batch * heads * rows * rows * dim);
+    const auto causal = [](const std::vector<Tensor>& in) {
+      return attention(in[0], in[1], in[2], Tensor(), Tensor(), true);
+    };
+    measure_op("attention " + name, [&](const auto& in) { return std::vector{causal(in)}; }, qkv, 2 * pairs);
+    const Op both = [&](const std::vector<Tensor>& in) {
+      std::vector<Tensor> leaves, gradients;
+      for (size_t i = 0; i < 3; ++i) leaves.push_back(in[i].detach().requires_grad(true));
+      causal(leaves).backward(in[3]);
+      for (const Tensor& leaf : leaves) gradients.push_back(leaf.grad());
+      return gradients;
+    };
+    measure_op("attention and gradient " + name, both, all, 7 * pairs);
+  }
+}
+
+void measure_images() {
+  struct Sizes {
+    int64_t channels, size, filters, kernel, stride;
+  };
+  constexpr int64_t kImages = 64;
+  for (const auto [channels, size, filters, kernel, stride] :
+       {Sizes{64, 56, 64, 3, 1}, Sizes{128, 28, 256, 3, 2}, Sizes{256, 14, 1024, 1, 1}})
+    for (const DType dtype : {DType::f32, DType::bf16}) {
+      const int64_t half = kernel / 2, out = (size + 2 * half - kernel) / stride + 1;
+      const Tensor x = random(1, {kImages, channels, size, size}, dtype),
+                   w = random(2, {filters, channels, kernel, kernel}, dtype),
+                   dy = random(3, {kImages, filters, out, out}, dtype);
+      const Shape strides{stride, stride}, padding{half, half, half, half};
+      const auto work = static_cast<double>(2 * kImages * filters * out * out * channels * kernel * kernel);
+      const auto name = [&](const char* op) {
+        return std::string(op) + " " + weft::name(dtype) + " " + std::to_string(channels) + " x " +
+               std::to_string(size);
+      };
+      measure_op(
+          name("conv"), [&](const auto& in) { return std::vector{conv(in[0], in[1], strides, padding)}; },
+          {x, w}, work);
+      const Shape rest(2, Dim(stride - 1));
+      measure_op(
+          name("conv_transpose"),
+          [&](const auto& in) {
+            return std::vector{conv_transpose(in[0], in[1], strides, padding, {}, 1, rest)};
+          },
+          {dy, w}, work);
+      measure_op(
+          name("conv_weight_grad"),
+          [&](const auto& in) {
+            return std::vector{conv_weight_grad(in[0], in[1], {kernel, kernel}, strides, padding)};
+          },
+          {x, dy}, work);
+    }
+}
+
 /// Steps of a decoder of bf16 after 512 tokens, a token each, without the choice of tokens.
 void measure_decoding(const std::string& folder) {
   const auto model = nn::load_pretrained(folder, DType::bf16);
@@ -147,8 +252,10 @@ void measure_decoding(const std::string& folder) {
 int run(int n, char** arguments) {
   for (int i = 3; i < n; ++i) load_backend(arguments[i]);
   set_default_backend(arguments[2]);
-  const NoGrad off;
   const std::string what = arguments[1];
+  if (what == "heads") return measure_heads(), 0;
+  const NoGrad off;
+  if (what == "images") return measure_images(), 0;
   if (what == "rows") return measure_all_rows(), 0;
   if (what.starts_with("decode=")) return measure_decoding(what.substr(7)), 0;
   for (const int64_t rows : {1, 2, 4, 8, 16}) {
@@ -162,7 +269,7 @@ int run(int n, char** arguments) {
 }  // namespace
 
 int main(int n, char** arguments) {
-  if (n < 3) return std::fprintf(stderr, "kernels rows|skinny BACKEND PLUGIN...\n"), 2;
+  if (n < 3) return std::fprintf(stderr, "kernels rows|skinny|heads|images BACKEND PLUGIN...\n"), 2;
   try {
     return run(n, arguments);
   } catch (const std::exception& e) {

@@ -64,6 +64,7 @@ THIRD_PARTY = {
     "benchmark/": {"bench"},
     "cupti.h": {"bench"},
     "cublasLt.h": {"backends", "bench"},
+    "cudnn_graph.h": {"backends"},
     "cuda_runtime.h": {"backends", "bench"},
     "CL/": {"backends"},
     "hwy/": {"backends", "bench"},

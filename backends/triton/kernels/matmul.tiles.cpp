@@ -1,0 +1,11 @@
+#include "../products.h"
+
+namespace weft::kernels {
+
+extern const backend::KernelRecord matmul_tiles = {.op = "matmul",
+                                                   .variant = "tiles",
+                                                   .reads = {"transpose_a", "transpose_b"},
+                                                   .accepts = triton::takes_product,
+                                                   .launch = triton::launch_product};
+
+}  // namespace weft::kernels
