@@ -36,7 +36,7 @@ endif()
 
 # What only calls the libraries, which have the work: that it compiles quickly is worth more than how it runs.
 function(weft_compiled_quickly target)
-  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
+  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-Og>)
 endfunction()
 
 # A precompiled header knows its headers by their absolute paths, so a cache that is shared by copies of the tree

@@ -6,7 +6,7 @@
 
 // The contract itself: refusals with reasons, handles, deferred errors, and equal bits on one thread and on
 // several.
-namespace weft::harness {
+namespace weft::harness::backend_seam_test {
 namespace {
 
 using Dims = std::vector<int64_t>;
@@ -261,4 +261,4 @@ TEST(SameBits, OnReferenceAndFarForEveryPrimitive) {
 }
 
 }  // namespace
-}  // namespace weft::harness
+}  // namespace weft::harness::backend_seam_test

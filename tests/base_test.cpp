@@ -13,7 +13,7 @@
 #include "weft/attr.h"
 
 // Dimensions, small vectors and the thread pool.
-namespace weft {
+namespace weft::base_test {
 namespace {
 
 const Dim kBatch = Dim::symbol("batch", 1, 64), kSeq = Dim::symbol("seq", 2, 100);
@@ -395,4 +395,4 @@ TEST(ThreadPool, PiecesDoNotDependOnWhoRunsThem) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::base_test

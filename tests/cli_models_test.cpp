@@ -14,7 +14,7 @@
 
 // train, generate and compare as users run them: the built program, its exit status and output, and the
 // shared checkpoint.
-namespace weft {
+namespace weft::cli_models_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -438,4 +438,4 @@ TEST_F(CliModels, ALossThatIsLostNamesItsStepAndTensor) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::cli_models_test

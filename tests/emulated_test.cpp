@@ -13,7 +13,7 @@
 
 // The CUDA backend, its host's side and its kernels, on a GPU that `emulated` makes of a CPU; in a process of
 // its own: loaded here, it would be one more backend for every test.
-namespace weft::testing {
+namespace weft::testing::emulated_test {
 namespace {
 
 constexpr const char* kPlugin = WEFT_BINARY_DIR "/plugins/emulated.so";
@@ -226,4 +226,4 @@ TEST(Emulated, DevicesReachEachOther) {
 }
 
 }  // namespace
-}  // namespace weft::testing
+}  // namespace weft::testing::emulated_test

@@ -7,7 +7,7 @@
 
 // Functions of one number over the whole range of f32: 256 numbers from each power of two and sign, including
 // its ends, and NaNs and infinities. The cases of an op have only a few dozen numbers.
-namespace weft::conformance {
+namespace weft::conformance::every_float_test {
 namespace {
 
 Array numbers_of_every_exponent() {
@@ -44,4 +44,4 @@ INSTANTIATE_TEST_SUITE_P(Functions, EveryFloat,
                          [](const auto& info) { return std::string(info.param); });
 
 }  // namespace
-}  // namespace weft::conformance
+}  // namespace weft::conformance::every_float_test

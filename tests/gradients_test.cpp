@@ -14,7 +14,7 @@
 // Gradients against finite differences in f64: the derivative of a random weighted sum of the results along a
 // random direction, through Tensor::backward. The tolerance is that of the difference itself and does not
 // grow with the tensors.
-namespace weft::conformance {
+namespace weft::conformance::gradients_test {
 namespace {
 
 double dot(const Array& a, const Array& b) {
@@ -378,4 +378,4 @@ TEST(GradientRules, ByDecompositionHaveGradients) {
 }
 
 }  // namespace
-}  // namespace weft::conformance
+}  // namespace weft::conformance::gradients_test

@@ -9,7 +9,7 @@
 #include "weft/trainer.h"
 
 // A small model: gradients, updates, repetition, tracing.
-namespace weft {
+namespace weft::models_test {
 namespace {
 
 constexpr int64_t kContext = 4, kVocabulary = 7, kBatch = 5;
@@ -301,4 +301,4 @@ TEST_F(Models, WrongShapesSaySo) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::models_test

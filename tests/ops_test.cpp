@@ -13,7 +13,7 @@
 #include "seam/registry.h"
 
 // Every op x case x dtype x backend, judged per element; and every planted fault rejected.
-namespace weft::conformance {
+namespace weft::conformance::ops_test {
 namespace {
 
 struct Totals {
@@ -233,4 +233,4 @@ TEST(OpCases, EveryPrimitiveHasABound) {
 }
 
 }  // namespace
-}  // namespace weft::conformance
+}  // namespace weft::conformance::ops_test

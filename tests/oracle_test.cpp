@@ -15,7 +15,7 @@
 #include "conformance/run.h"
 
 // The oracle is tested too: against the hardware, published vectors and exact fractions.
-namespace weft::conformance {
+namespace weft::conformance::oracle_test {
 namespace {
 
 TEST(Oracle, RoundsAsTheHardwareDoes) {
@@ -251,4 +251,4 @@ TEST(Expectations, DriftFailsBothWays) {
 }
 
 }  // namespace
-}  // namespace weft::conformance
+}  // namespace weft::conformance::oracle_test

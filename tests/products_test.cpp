@@ -7,7 +7,7 @@
 #include "weft/ops.h"
 
 // Products whose sizes no tile divides, of numbers whose sums are exact in any order.
-namespace weft {
+namespace weft::products_test {
 namespace {
 
 class Products : public testing::TestWithParam<int> {
@@ -66,4 +66,4 @@ TEST_P(Products, OfAnySizesAreExactWhereSumsAre) {
 INSTANTIATE_TEST_SUITE_P(OneAndThree, Products, testing::Values(1, 3));
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::products_test

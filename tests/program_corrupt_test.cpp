@@ -14,7 +14,7 @@
 #include <xxhash.h>
 
 // Files that are damaged or made by hand: each is refused in words, or is a program that holds what it must.
-namespace weft::program {
+namespace weft::program::program_corrupt_test {
 namespace {
 
 std::string assemble(const std::string& plan, const CompiledProgram& p) {
@@ -252,4 +252,4 @@ TEST(Program, DimensionTextIsMeasuredBeforeItIsParsed) {
 }
 
 }  // namespace
-}  // namespace weft::program
+}  // namespace weft::program::program_corrupt_test

@@ -5,7 +5,7 @@
 #include "weft/backends.h"
 
 // A requested gradient is right, or recording the call is an error; it is never silently missing.
-namespace weft::conformance {
+namespace weft::conformance::checks::gradients {
 namespace {
 
 // The incoming gradient: all elements differ, or gradients that cancel within a row would be zero.
@@ -75,7 +75,7 @@ void run(CheckRun& run) {
 
 }  // namespace
 
-extern const Check gradients_check = {
+extern const Check check = {
     "gradients", "a gradient that is asked for is the right one, or an error when the call is recorded", run};
 
-}  // namespace weft::conformance
+}  // namespace weft::conformance::checks::gradients
