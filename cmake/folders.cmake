@@ -152,6 +152,16 @@ endfunction()
 # The headers of the seam: all that a backend may see of Weft.
 set(weft_sdk_headers PATTERN "backend.h" PATTERN "backend.hpp" PATTERN "dtype.h" REGEX "/backend/.*\\.hpp$" REGEX "/shared/.*\\.hpp$")
 
+# weft_plugin_built_before(found plugin name): whether WEFT_PLUGINS_FROM has it; then it is copied to the file `plugin`.
+function(weft_plugin_built_before found plugin name)
+  set(before "${WEFT_PLUGINS_FROM}/${name}.so")
+  set(${found} FALSE PARENT_SCOPE)
+  if(EXISTS "${before}" AND NOT name IN_LIST WEFT_PLUGINS_ANEW)
+    add_custom_command(OUTPUT "${plugin}" COMMAND ${CMAKE_COMMAND} -E copy "${before}" "${plugin}" DEPENDS "${before}" VERBATIM)
+    set(${found} TRUE PARENT_SCOPE)
+  endif()
+endfunction()
+
 # Each backends/<name>/CMakeLists.txt without a builtin.cmake: built out of tree into plugins/<name>.so, as a hardware maker
 # would, against nothing but the installed sdk in <build>/sdk. ThreadSanitizer watches them too, since `far` has threads; other
 # sanitizers watch the host only.
@@ -180,9 +190,8 @@ function(weft_out_of_tree_backends)
     file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${sources_of})
     set(plugin "${PROJECT_BINARY_DIR}/plugins/${name}.so")
     list(APPEND plugins "${plugin}")
-    if(EXISTS "${WEFT_PLUGINS_FROM}/${name}.so" AND NOT name IN_LIST WEFT_PLUGINS_ANEW)
-      add_custom_command(OUTPUT "${plugin}" COMMAND ${CMAKE_COMMAND} -E copy "${WEFT_PLUGINS_FROM}/${name}.so" "${plugin}"
-                         DEPENDS "${WEFT_PLUGINS_FROM}/${name}.so" VERBATIM)
+    weft_plugin_built_before(found "${plugin}" "${name}")
+    if(found)
       continue()
     endif()
     set(flags "")
@@ -209,36 +218,43 @@ function(weft_out_of_tree_backends)
   add_dependencies(weft_tests weft_out_of_tree_backends)
 endfunction()
 
-# tests/plugins/<name>.cpp: each one is built as a plug-in, against the public headers only.
+# tests/plugins/<name>.cpp: each one is built as a plug-in, against the public headers only. No sanitizer watches them, as they
+# come from elsewhere: those of a build without sanitizers are the same.
 function(weft_test_plugins)
   file(GLOB files CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/plugins/*.cpp" "${PROJECT_SOURCE_DIR}/tests/plugins/*.c")
   foreach(file IN LISTS files)
     get_filename_component(plugin "${file}" NAME_WE)
-    add_library(plugin_${plugin} MODULE "${file}")
-    set_target_properties(plugin_${plugin} PROPERTIES PREFIX "" OUTPUT_NAME "${plugin}"
-                          LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/plugins")
-    target_include_directories(plugin_${plugin} PRIVATE include)
-    target_compile_options(plugin_${plugin} PRIVATE -fno-sanitize=all)  # as they come from elsewhere
+    set(copy "${PROJECT_BINARY_DIR}/plugins/${plugin}.so")
+    weft_plugin_built_before(found "${copy}" "${plugin}")
+    if(found)
+      add_custom_target(plugin_${plugin} DEPENDS "${copy}")
+    else()
+      add_library(plugin_${plugin} MODULE "${file}")
+      set_target_properties(plugin_${plugin} PROPERTIES PREFIX "" OUTPUT_NAME "${plugin}"
+                            LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/plugins")
+      target_include_directories(plugin_${plugin} PRIVATE include)
+      target_compile_options(plugin_${plugin} PRIVATE -fno-sanitize=all)
+    endif()
     add_dependencies(weft_tests plugin_${plugin})
   endforeach()
   weft_out_of_tree_backends()
 endfunction()
 
-# What libFuzzer sees of the target: which branches an input took, and what was compared. It costs half as much again in time
-# and text, so nothing else has it.
+# What libFuzzer sees of the targets: which branches an input took, and what was compared. It costs half as much again in time
+# and text, so nothing else has it, and of the library only what reads the text and bytes of others.
 function(weft_watch_branches)
   foreach(target IN LISTS ARGN)
     target_compile_options(${target} PRIVATE -fsanitize=fuzzer-no-link)
+    get_target_property(files ${target} SOURCES)
+    list(FILTER files EXCLUDE REGEX "/src/(base|formats|import|io|ir|nn|ops|program)/.*")
+    set_property(SOURCE ${files} APPEND PROPERTY COMPILE_OPTIONS
+                 -fno-sanitize-coverage=inline-8bit-counters,indirect-calls,trace-cmp,pc-table,stack-depth)
   endforeach()
 endfunction()
 
-# fuzz/<name>.cpp is the fuzz target <name>, a program in <build>/fuzz. All of them: the target `fuzz_targets`. Backends are
-# not watched: no text says what kernels do.
+# fuzz/<name>.cpp is the fuzz target <name>, a program in <build>/fuzz. All of them: the target `fuzz_targets`.
 function(weft_fuzz_targets)
   weft_watch_branches(weft_core weft)
-  foreach(file IN LISTS backend_sources)
-    set_property(SOURCE "${file}" APPEND PROPERTY COMPILE_OPTIONS -fno-sanitize=fuzzer-no-link)
-  endforeach()
   file(GLOB files CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/fuzz/*.cpp")
   add_custom_target(fuzz_targets)
   foreach(file IN LISTS files)
