@@ -71,8 +71,9 @@ bool will_run(const char* op) {
 class Ops : public testing::TestWithParam<CaseFile> {
  protected:
   // All texts are asked for before the first is needed, so that they are compiled many to a program. What the
-  // calls give meanwhile means nothing. PoCL does not optimise these 2,700, which takes two thirds of its time:
-  // they say the same. Random graphs and models run optimised, and so does each case in `weft check opencl`.
+  // calls give meanwhile means nothing. PoCL does not optimise these 2,700, which takes two thirds of its
+  // time: they say the same. Random graphs and models run optimised, and so does each case in `weft check
+  // opencl`.
   static void SetUpTestSuite() {
     setenv("POCL_EXTRA_BUILD_FLAGS", "-cl-opt-disable", 1);
     before_ = loops::compilations();

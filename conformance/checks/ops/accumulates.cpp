@@ -96,7 +96,7 @@ void run(CheckRun& run) {
 
 }  // namespace
 
-extern const Check check = {"accumulates",
-                                        "every kernel that takes += adds to what is there, a NaN too", run};
+extern const Check check = {"accumulates", "every kernel that takes += adds to what is there, a NaN too",
+                            run};
 
 }  // namespace weft::conformance::checks::accumulates

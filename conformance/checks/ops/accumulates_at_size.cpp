@@ -74,7 +74,6 @@ void run(CheckRun& run) {
 
 }  // namespace
 
-extern const Check check = {"accumulates_at_size",
-                                                "+= adds to each element, whatever the shape", run, true};
+extern const Check check = {"accumulates_at_size", "+= adds to each element, whatever the shape", run, true};
 
 }  // namespace weft::conformance::checks::accumulates_at_size

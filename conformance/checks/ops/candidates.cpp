@@ -68,7 +68,7 @@ void run(CheckRun& run) {
 
 }  // namespace
 
-extern const Check check = {
-    "candidates", "each kernel that accepts a call runs it rightly, again and again", run};
+extern const Check check = {"candidates", "each kernel that accepts a call runs it rightly, again and again",
+                            run};
 
 }  // namespace weft::conformance::checks::candidates

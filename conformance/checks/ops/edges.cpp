@@ -20,7 +20,7 @@ void run(CheckRun& run) {
 
 }  // namespace
 
-extern const Check check = {
-    "edges", "sizes at which vectors, blocks and counters end give right answers too", run, true};
+extern const Check check = {"edges", "sizes at which vectors, blocks and counters end give right answers too",
+                            run, true};
 
 }  // namespace weft::conformance::checks::edges

@@ -70,7 +70,6 @@ void run(CheckRun& run) {
 
 }  // namespace
 
-extern const Check check = {"guards", "no kernel touches what lies beside its operands, in any case",
-                                   run};
+extern const Check check = {"guards", "no kernel touches what lies beside its operands, in any case", run};
 
 }  // namespace weft::conformance::checks::guards

@@ -134,8 +134,8 @@ void run(CheckRun& run) {
 
 }  // namespace
 
-extern const Check check = {
-    "keeps_to_its_workspace", "a kernel uses no more workspace than it asked for, and nothing that lay in it",
-    run};
+extern const Check check = {"keeps_to_its_workspace",
+                            "a kernel uses no more workspace than it asked for, and nothing that lay in it",
+                            run};
 
 }  // namespace weft::conformance::checks::keeps_to_its_workspace

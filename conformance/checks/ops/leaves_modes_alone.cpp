@@ -47,7 +47,7 @@ void run(CheckRun& run) {
 
 }  // namespace
 
-extern const Check check = {
-    "leaves_modes_alone", "a launch leaves the processor's rounding and denormal modes as they were", run};
+extern const Check check = {"leaves_modes_alone",
+                            "a launch leaves the processor's rounding and denormal modes as they were", run};
 
 }  // namespace weft::conformance::checks::leaves_modes_alone

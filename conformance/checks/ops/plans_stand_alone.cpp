@@ -53,7 +53,7 @@ void run(CheckRun& run) {
 
 }  // namespace
 
-extern const Check check = {
-    "plans_stand_alone", "plans that live at the same time run as they would alone, in any order", run};
+extern const Check check = {"plans_stand_alone",
+                            "plans that live at the same time run as they would alone, in any order", run};
 
 }  // namespace weft::conformance::checks::plans_stand_alone

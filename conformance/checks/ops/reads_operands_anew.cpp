@@ -72,7 +72,7 @@ void run(CheckRun& run) {
 
 }  // namespace
 
-extern const Check check = {
-    "reads_operands_anew", "a plan follows each operand that changes in place, in any of its elements", run};
+extern const Check check = {"reads_operands_anew",
+                            "a plan follows each operand that changes in place, in any of its elements", run};
 
 }  // namespace weft::conformance::checks::reads_operands_anew

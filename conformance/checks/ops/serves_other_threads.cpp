@@ -53,7 +53,7 @@ void run(CheckRun& run) {
 
 }  // namespace
 
-extern const Check check = {
-    "serves_other_threads", "threads that did not open the device get the same answers from it", run};
+extern const Check check = {"serves_other_threads",
+                            "threads that did not open the device get the same answers from it", run};
 
 }  // namespace weft::conformance::checks::serves_other_threads

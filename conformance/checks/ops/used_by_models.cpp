@@ -90,7 +90,6 @@ void run(CheckRun& run) {
 
 }  // namespace
 
-extern const Check check = {"used_by_models",
-                                           "every kernel that a model runs was judged in some case", run};
+extern const Check check = {"used_by_models", "every kernel that a model runs was judged in some case", run};
 
 }  // namespace weft::conformance::checks::used_by_models

@@ -99,7 +99,7 @@ void run(CheckRun& run) {
 
 }  // namespace
 
-extern const Check check = {
-    "writes_over_operands", "a kernel that takes a result over an operand gives the same bits there", run};
+extern const Check check = {"writes_over_operands",
+                            "a kernel that takes a result over an operand gives the same bits there", run};
 
 }  // namespace weft::conformance::checks::writes_over_operands

@@ -28,7 +28,7 @@ void run(CheckRun& run) {
 
 }  // namespace
 
-extern const Check check = {
-    "aligns_memory", "memory begins where the seam says that it does: at a multiple of 64 bytes", run};
+extern const Check check = {"aligns_memory",
+                            "memory begins where the seam says that it does: at a multiple of 64 bytes", run};
 
 }  // namespace weft::conformance::checks::aligns_memory

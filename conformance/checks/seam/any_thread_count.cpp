@@ -52,7 +52,7 @@ void run(CheckRun& run) {
 
 }  // namespace
 
-extern const Check check = {
-    "any_thread_count", "a kernel that promises it gives the same bits on one thread and on eight", run};
+extern const Check check = {"any_thread_count",
+                            "a kernel that promises it gives the same bits on one thread and on eight", run};
 
 }  // namespace weft::conformance::checks::any_thread_count

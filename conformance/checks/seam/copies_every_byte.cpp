@@ -89,7 +89,7 @@ void run(CheckRun& run) {
 
 }  // namespace
 
-extern const Check check = {
-    "copies_every_byte", "copies move all bytes that they were asked to, and no other", run};
+extern const Check check = {"copies_every_byte",
+                            "copies move all bytes that they were asked to, and no other", run};
 
 }  // namespace weft::conformance::checks::copies_every_byte

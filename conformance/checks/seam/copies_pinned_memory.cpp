@@ -120,8 +120,8 @@ void run(CheckRun& run) {
 
 }  // namespace
 
-extern const Check check = {
-    "copies_pinned_memory", "copies of pinned memory keep their turn and every byte, and wait for nobody",
-    run};
+extern const Check check = {"copies_pinned_memory",
+                            "copies of pinned memory keep their turn and every byte, and wait for nobody",
+                            run};
 
 }  // namespace weft::conformance::checks::copies_pinned_memory

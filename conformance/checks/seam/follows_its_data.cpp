@@ -20,7 +20,6 @@ void run(CheckRun& run) {
 
 }  // namespace
 
-extern const Check check = {"follows_its_data", "a plan gives other answers for other data",
-                                             run};
+extern const Check check = {"follows_its_data", "a plan gives other answers for other data", run};
 
 }  // namespace weft::conformance::checks::follows_its_data

@@ -112,7 +112,7 @@ void run(CheckRun& run) {
 
 }  // namespace
 
-extern const Check check = {
-    "gives_its_largest_buffer", "the largest buffer that is promised is there, up to its last byte", run};
+extern const Check check = {"gives_its_largest_buffer",
+                            "the largest buffer that is promised is there, up to its last byte", run};
 
 }  // namespace weft::conformance::checks::gives_its_largest_buffer

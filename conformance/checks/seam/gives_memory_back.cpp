@@ -124,7 +124,7 @@ void run(CheckRun& run) {
 
 }  // namespace
 
-extern const Check check = {
-    "gives_memory_back", "what is freed can be had again, what can not be had is refused in words", run};
+extern const Check check = {"gives_memory_back",
+                            "what is freed can be had again, what can not be had is refused in words", run};
 
 }  // namespace weft::conformance::checks::gives_memory_back

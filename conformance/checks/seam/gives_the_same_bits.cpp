@@ -40,7 +40,7 @@ void run(CheckRun& run) {
 
 }  // namespace
 
-extern const Check check = {
-    "gives_the_same_bits", "the same call gives the same bits each time, whatever ran between", run};
+extern const Check check = {"gives_the_same_bits",
+                            "the same call gives the same bits each time, whatever ran between", run};
 
 }  // namespace weft::conformance::checks::gives_the_same_bits

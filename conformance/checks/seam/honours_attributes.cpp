@@ -25,7 +25,7 @@ void run(CheckRun& run) {
 
 }  // namespace
 
-extern const Check check = {
-    "honours_attributes", "an attribute off its default changes the answer as it says", run};
+extern const Check check = {"honours_attributes",
+                            "an attribute off its default changes the answer as it says", run};
 
 }  // namespace weft::conformance::checks::honours_attributes

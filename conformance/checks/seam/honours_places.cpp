@@ -100,7 +100,7 @@ void run(CheckRun& run) {
 
 }  // namespace
 
-extern const Check check = {
-    "honours_places", "operands are read where they lie: at their offset, by their strides", run};
+extern const Check check = {"honours_places",
+                            "operands are read where they lie: at their offset, by their strides", run};
 
 }  // namespace weft::conformance::checks::honours_places

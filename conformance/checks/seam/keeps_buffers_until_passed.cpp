@@ -35,7 +35,7 @@ void run(CheckRun& run) {
 
 }  // namespace
 
-extern const Check check = {
-    "keeps_buffers_until_passed", "memory of a launch that waits is not given to another", run};
+extern const Check check = {"keeps_buffers_until_passed",
+                            "memory of a launch that waits is not given to another", run};
 
 }  // namespace weft::conformance::checks::keeps_buffers_until_passed

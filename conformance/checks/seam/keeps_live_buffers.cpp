@@ -136,7 +136,7 @@ void run(CheckRun& run) {
 
 }  // namespace
 
-extern const Check check = {
-    "keeps_live_buffers", "buffers keep what they hold while others come and go and kernels run", run};
+extern const Check check = {"keeps_live_buffers",
+                            "buffers keep what they hold while others come and go and kernels run", run};
 
 }  // namespace weft::conformance::checks::keeps_live_buffers

@@ -19,7 +19,6 @@ void run(CheckRun& run) {
 
 }  // namespace
 
-extern const Check check = {"leaves_inputs_alone",
-                                                "operands hold after a launch what they held before", run};
+extern const Check check = {"leaves_inputs_alone", "operands hold after a launch what they held before", run};
 
 }  // namespace weft::conformance::checks::leaves_inputs_alone

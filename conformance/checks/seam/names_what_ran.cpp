@@ -29,7 +29,7 @@ void run(CheckRun& run) {
 
 }  // namespace
 
-extern const Check check = {
-    "names_what_ran", "each kernel has a name of its own that says whose it is and what for", run};
+extern const Check check = {"names_what_ran",
+                            "each kernel has a name of its own that says whose it is and what for", run};
 
 }  // namespace weft::conformance::checks::names_what_ran

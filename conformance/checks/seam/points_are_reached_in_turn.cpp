@@ -194,8 +194,8 @@ void run(CheckRun& run) {
 
 }  // namespace
 
-extern const Check check = {
-    "points_are_reached_in_turn",
-    "a point is reached when the work before it has passed, and a wait waits for it", run};
+extern const Check check = {"points_are_reached_in_turn",
+                            "a point is reached when the work before it has passed, and a wait waits for it",
+                            run};
 
 }  // namespace weft::conformance::checks::points_are_reached_in_turn

@@ -186,7 +186,7 @@ void run(CheckRun& run) {
 
 }  // namespace
 
-extern const Check check = {
-    "replays_sequences", "a sequence runs its steps in their order, with the memory of each run", run};
+extern const Check check = {"replays_sequences",
+                            "a sequence runs its steps in their order, with the memory of each run", run};
 
 }  // namespace weft::conformance::checks::replays_sequences

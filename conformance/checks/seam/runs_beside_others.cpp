@@ -131,7 +131,7 @@ void run(CheckRun& run) {
 
 }  // namespace
 
-extern const Check check = {
-    "runs_beside_others", "launches from several threads at once give what each gives alone", run};
+extern const Check check = {"runs_beside_others",
+                            "launches from several threads at once give what each gives alone", run};
 
 }  // namespace weft::conformance::checks::runs_beside_others

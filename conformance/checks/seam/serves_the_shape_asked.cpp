@@ -17,7 +17,6 @@ void run(CheckRun& run) {
 
 }  // namespace
 
-extern const Check check = {"serves_the_shape_asked",
-                                                   "a kernel that ran one shape runs another", run};
+extern const Check check = {"serves_the_shape_asked", "a kernel that ran one shape runs another", run};
 
 }  // namespace weft::conformance::checks::serves_the_shape_asked

@@ -34,7 +34,6 @@ void run(CheckRun& run) {
 
 }  // namespace
 
-extern const Check check = {"stays_within_bounds",
-                                                "a launch touches nothing beside its operands", run};
+extern const Check check = {"stays_within_bounds", "a launch touches nothing beside its operands", run};
 
 }  // namespace weft::conformance::checks::stays_within_bounds

@@ -163,8 +163,8 @@ void run(CheckRun& run) {
 
 }  // namespace
 
-extern const Check check = {
-    "waits_for_long_queues", "however long a queue is, synchronize waits for all of it, and for no other",
-    run};
+extern const Check check = {"waits_for_long_queues",
+                            "however long a queue is, synchronize waits for all of it, and for no other",
+                            run};
 
 }  // namespace weft::conformance::checks::waits_for_long_queues

@@ -30,7 +30,7 @@ void run(CheckRun& run) {
 
 }  // namespace
 
-extern const Check check = {
-    "waits_when_asked", "synchronize returns when all that was enqueued has passed", run};
+extern const Check check = {"waits_when_asked", "synchronize returns when all that was enqueued has passed",
+                            run};
 
 }  // namespace weft::conformance::checks::waits_when_asked

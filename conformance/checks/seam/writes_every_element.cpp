@@ -16,7 +16,7 @@ void run(CheckRun& run) {
 
 }  // namespace
 
-extern const Check check = {
-    "writes_every_element", "an output that was poisoned before holds the answer after", run};
+extern const Check check = {"writes_every_element",
+                            "an output that was poisoned before holds the answer after", run};
 
 }  // namespace weft::conformance::checks::writes_every_element
