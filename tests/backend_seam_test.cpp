@@ -126,7 +126,7 @@ TEST(Far, StatesItsLimitsAndKeepsThem) {
 }
 
 /// A queue whose every task comes late, and an addition that waits in it.
-class Late : public testing::Test {
+class Late : public ::testing::Test {
  protected:
   Late() : delay_(setenv("WEFT_FAR_DELAY_US", "20000", 1)), d_(Device::plugin("far"), host<1>()) {
     unsetenv("WEFT_FAR_DELAY_US");

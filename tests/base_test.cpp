@@ -261,7 +261,7 @@ TEST(SmallVector, CopiesAndMovesInlineAndOnTheHeap) {
 
 // ---- parallel_for ----
 
-class Threads : public testing::TestWithParam<int> {
+class Threads : public ::testing::TestWithParam<int> {
  protected:
   void SetUp() override { set_thread_count(GetParam()); }
   void TearDown() override { set_thread_count(0); }
@@ -344,7 +344,7 @@ TEST_P(Threads, WhatAPieceThrowsIsTheCallers) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(OneToEight, Threads, testing::Range(1, 9));
+INSTANTIATE_TEST_SUITE_P(OneToEight, Threads, ::testing::Range(1, 9));
 
 // A child has none of its parent's threads, nor their stacks: many, so that those are really given back.
 TEST(Fork, AChildProcessComputesToo) {

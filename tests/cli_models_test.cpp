@@ -36,7 +36,7 @@ Outcome weft_program(const std::string& arguments) {
 }
 
 /// A folder with a text and a small checkpoint.
-class CliModels : public testing::Test {
+class CliModels : public ::testing::Test {
  protected:
   void SetUp() override {
     set_default_backend("reference");

@@ -158,7 +158,7 @@ std::map<std::string, std::string> without_second() {
   return out;
 }
 
-class Gradients : public testing::TestWithParam<CaseFile> {
+class Gradients : public ::testing::TestWithParam<CaseFile> {
  protected:
   static void TearDownTestSuite() {
     std::printf("[gradients] %d directions of first, %d of second derivatives\n", counts().first,
@@ -195,7 +195,7 @@ TEST_P(Gradients, MatchFiniteDifferences) {
 }
 
 std::vector<CaseFile> files() { return {case_files().begin(), case_files().end()}; }
-INSTANTIATE_TEST_SUITE_P(Folder, Gradients, testing::ValuesIn(files()),
+INSTANTIATE_TEST_SUITE_P(Folder, Gradients, ::testing::ValuesIn(files()),
                          [](const auto& info) { return std::string(info.param.op); });
 
 TEST(GradientRules, CastHandsTheGradientBack) {

@@ -51,7 +51,7 @@ nn::GPT built(const nn::GPTConfig& config, uint64_t seed, DType dtype = DType::f
   return model;
 }
 
-class Models : public testing::Test {
+class Models : public ::testing::Test {
  protected:
   void SetUp() override { set_default_backend("reference"); }
 };

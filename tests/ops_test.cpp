@@ -57,7 +57,7 @@ bool compiles_text(const std::string& backend) {
   return value_or_raise(seam::registry().open(backend))->capability().dialect[0] != 0;
 }
 bool will_run(const char* op) {
-  const auto& unit = *testing::UnitTest::GetInstance();
+  const auto& unit = *::testing::UnitTest::GetInstance();
   for (int i = 0; i < unit.total_test_suite_count(); ++i) {
     const auto& suite = *unit.GetTestSuite(i);
     for (int k = 0; std::string_view(suite.name()) == "Folder/Ops" && k < suite.total_test_count(); ++k) {
@@ -68,7 +68,7 @@ bool will_run(const char* op) {
   return false;
 }
 
-class Ops : public testing::TestWithParam<CaseFile> {
+class Ops : public ::testing::TestWithParam<CaseFile> {
  protected:
   // All texts are asked for before the first is needed, so that they are compiled many to a program. What the
   // calls give meanwhile means nothing. PoCL does not optimise these 2,700, which takes two thirds of its
@@ -200,7 +200,7 @@ TEST_P(Ops, EveryCase) {
 }
 
 std::vector<CaseFile> files() { return {case_files().begin(), case_files().end()}; }
-INSTANTIATE_TEST_SUITE_P(Folder, Ops, testing::ValuesIn(files()),
+INSTANTIATE_TEST_SUITE_P(Folder, Ops, ::testing::ValuesIn(files()),
                          [](const auto& info) { return std::string(info.param.op); });
 
 // As many as a test can afford; `weft check reference --liars --full` draws 200.

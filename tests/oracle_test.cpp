@@ -238,7 +238,7 @@ TEST(Oracle, ProductsAreJudgedAsAnyOrderGivesThem) {
 
 // Expectations are checked both ways: regressions fail, and so do silent improvements.
 TEST(Expectations, DriftFailsBothWays) {
-  const std::string path = testing::TempDir() + "expectations.txt";
+  const std::string path = ::testing::TempDir() + "expectations.txt";
   std::ofstream(path) << "# a remark\nrefused  ops/cast f8*  has no f8\nwrong  ops/exp f16*  issue 12\n";
   auto known = value_or_raise(Expectations::read(path));
   using State = Found::State;
