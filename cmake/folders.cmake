@@ -20,6 +20,32 @@ function(weft_write_if_different path text)
   endif()
 endfunction()
 
+# weft_batches(sources name): replaces the list of files by fewer, <name>_<letter>.cpp, each of which includes those that begin
+# with that letter: what small files include, and the templates that all of them use, cost more than what they say. Each of
+# them is still whole, and its names are its own: WEFT_BATCHES=OFF compiles it by itself. The paths are those below the include
+# path, that a cache knows them in a copy of the tree.
+function(weft_batches sources name)
+  if(NOT WEFT_BATCHES)
+    return()
+  endif()
+  set(letters "")
+  foreach(file IN LISTS ${sources})
+    get_filename_component(stem "${file}" NAME)
+    string(SUBSTRING "${stem}" 0 1 letter)
+    list(APPEND letters "${letter}")
+    file(RELATIVE_PATH path "${PROJECT_SOURCE_DIR}" "${file}")
+    string(APPEND batch_${letter} "#include \"${path}\"\n")
+  endforeach()
+  set(batches "")
+  list(REMOVE_DUPLICATES letters)
+  foreach(letter IN LISTS letters)
+    set(batch "${PROJECT_BINARY_DIR}/generated/${name}_${letter}.cpp")
+    weft_write_if_different("${batch}" "${batch_${letter}}")
+    list(APPEND batches "${batch}")
+  endforeach()
+  set(${sources} ${batches} PARENT_SCOPE)
+endfunction()
+
 # src/ops/<name>.cpp defines `constinit const ir::OpDef <name>`; this adds the table of all of them.
 function(weft_op_registry sources)
   file(GLOB files CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/ops/*.cpp")
@@ -140,6 +166,16 @@ endfunction()
 # The headers of the seam: all that a backend may see of Weft.
 set(weft_sdk_headers PATTERN "backend.h" PATTERN "backend.hpp" PATTERN "dtype.h" REGEX "/backend/.*\\.hpp$" REGEX "/shared/.*\\.hpp$")
 
+# weft_plugin_built_before(found plugin name): whether WEFT_PLUGINS_FROM has it; then it is copied to the file `plugin`.
+function(weft_plugin_built_before found plugin name)
+  set(before "${WEFT_PLUGINS_FROM}/${name}.so")
+  set(${found} FALSE PARENT_SCOPE)
+  if(EXISTS "${before}" AND NOT name IN_LIST WEFT_PLUGINS_ANEW)
+    add_custom_command(OUTPUT "${plugin}" COMMAND ${CMAKE_COMMAND} -E copy "${before}" "${plugin}" DEPENDS "${before}" VERBATIM)
+    set(${found} TRUE PARENT_SCOPE)
+  endif()
+endfunction()
+
 # Each backends/<name>/CMakeLists.txt without a builtin.cmake: built out of tree into plugins/<name>.so, as a hardware maker
 # would, against nothing but the installed sdk in <build>/sdk. ThreadSanitizer watches them too, since `far` has threads; other
 # sanitizers watch the host only.
@@ -168,9 +204,8 @@ function(weft_out_of_tree_backends)
     file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${sources_of})
     set(plugin "${PROJECT_BINARY_DIR}/plugins/${name}.so")
     list(APPEND plugins "${plugin}")
-    if(EXISTS "${WEFT_PLUGINS_FROM}/${name}.so" AND NOT name IN_LIST WEFT_PLUGINS_ANEW)
-      add_custom_command(OUTPUT "${plugin}" COMMAND ${CMAKE_COMMAND} -E copy "${WEFT_PLUGINS_FROM}/${name}.so" "${plugin}"
-                         DEPENDS "${WEFT_PLUGINS_FROM}/${name}.so" VERBATIM)
+    weft_plugin_built_before(found "${plugin}" "${name}")
+    if(found)
       continue()
     endif()
     set(flags "")
@@ -197,36 +232,43 @@ function(weft_out_of_tree_backends)
   add_dependencies(weft_tests weft_out_of_tree_backends)
 endfunction()
 
-# tests/plugins/<name>.cpp: each one is built as a plug-in, against the public headers only.
+# tests/plugins/<name>.cpp: each one is built as a plug-in, against the public headers only. No sanitizer watches them, as they
+# come from elsewhere: those of a build without sanitizers are the same.
 function(weft_test_plugins)
   file(GLOB files CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/plugins/*.cpp" "${PROJECT_SOURCE_DIR}/tests/plugins/*.c")
   foreach(file IN LISTS files)
     get_filename_component(plugin "${file}" NAME_WE)
-    add_library(plugin_${plugin} MODULE "${file}")
-    set_target_properties(plugin_${plugin} PROPERTIES PREFIX "" OUTPUT_NAME "${plugin}"
-                          LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/plugins")
-    target_include_directories(plugin_${plugin} PRIVATE include)
-    target_compile_options(plugin_${plugin} PRIVATE -fno-sanitize=all)  # as they come from elsewhere
+    set(copy "${PROJECT_BINARY_DIR}/plugins/${plugin}.so")
+    weft_plugin_built_before(found "${copy}" "${plugin}")
+    if(found)
+      add_custom_target(plugin_${plugin} DEPENDS "${copy}")
+    else()
+      add_library(plugin_${plugin} MODULE "${file}")
+      set_target_properties(plugin_${plugin} PROPERTIES PREFIX "" OUTPUT_NAME "${plugin}"
+                            LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/plugins")
+      target_include_directories(plugin_${plugin} PRIVATE include)
+      target_compile_options(plugin_${plugin} PRIVATE -fno-sanitize=all)
+    endif()
     add_dependencies(weft_tests plugin_${plugin})
   endforeach()
   weft_out_of_tree_backends()
 endfunction()
 
-# What libFuzzer sees of the target: which branches an input took, and what was compared. It costs half as much again in time
-# and text, so nothing else has it.
+# What libFuzzer sees of the targets: which branches an input took, and what was compared. It costs half as much again in time
+# and text, so nothing else has it, and of the library only what reads the text and bytes of others.
 function(weft_watch_branches)
   foreach(target IN LISTS ARGN)
     target_compile_options(${target} PRIVATE -fsanitize=fuzzer-no-link)
+    get_target_property(files ${target} SOURCES)
+    list(FILTER files EXCLUDE REGEX "/src/(base|formats|import|io|ir|nn|ops|program)/.*")
+    set_property(SOURCE ${files} APPEND PROPERTY COMPILE_OPTIONS
+                 -fno-sanitize-coverage=inline-8bit-counters,indirect-calls,trace-cmp,pc-table,stack-depth)
   endforeach()
 endfunction()
 
-# fuzz/<name>.cpp is the fuzz target <name>, a program in <build>/fuzz. All of them: the target `fuzz_targets`. Backends are
-# not watched: no text says what kernels do.
+# fuzz/<name>.cpp is the fuzz target <name>, a program in <build>/fuzz. All of them: the target `fuzz_targets`.
 function(weft_fuzz_targets)
   weft_watch_branches(weft_base weft_core weft_runtime weft)
-  foreach(file IN LISTS backend_sources)
-    set_property(SOURCE "${file}" APPEND PROPERTY COMPILE_OPTIONS -fno-sanitize=fuzzer-no-link)
-  endforeach()
   file(GLOB files CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/fuzz/*.cpp")
   add_custom_target(fuzz_targets)
   foreach(file IN LISTS files)
@@ -284,7 +326,7 @@ function(weft_aten_families sources)
   set(${sources} ${${sources}} ${files} "${generated}" PARENT_SCOPE)
 endfunction()
 
-# conformance/checks/<folder>/<name>.cpp defines `const Check <name>_check`, for the folders that are named;
+# conformance/checks/<folder>/<name>.cpp defines `const Check check` in namespace checks::<name>, for the folders that are named;
 # conformance/liars/<file>.cpp `Liars <file>_liars()`: these files, and the tables of all of them.
 function(weft_checks sources)
   set(files "")
@@ -295,11 +337,12 @@ function(weft_checks sources)
     file(GLOB found CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/conformance/checks/${folder}/*.cpp")
     foreach(file IN LISTS found)
       get_filename_component(name "${file}" NAME_WE)
-      string(APPEND declare "extern const Check ${name}_check;\n")
-      string(APPEND checks "&${name}_check, ")
+      string(APPEND declare "namespace checks::${name} {\nextern const Check check;\n}\n")
+      string(APPEND checks "&checks::${name}::check, ")
     endforeach()
     list(APPEND files ${found})
   endforeach()
+  weft_batches(files checks)
   file(GLOB found CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/conformance/liars/*.cpp")
   foreach(file IN LISTS found)
     get_filename_component(name "${file}" NAME_WE)
@@ -317,24 +360,12 @@ function(weft_case_files sources)
   file(GLOB files CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/conformance/ops/*.cpp")
   set(declare "")
   set(table "")
-  set(batches "")
   foreach(file IN LISTS files)
     get_filename_component(op "${file}" NAME_WE)
     string(APPEND declare "OpCases ${op}_cases();\n")
     string(APPEND table "    {\"${op}\", ${op}_cases},\n")
-    # A few lines of data each: what they include costs more than they do, so many of them are one translation unit. The
-    # names are those below the include path, that a cache knows them in a copy of the tree.
-    string(SUBSTRING "${op}" 0 1 letter)
-    list(APPEND batches "${letter}")
-    string(APPEND batch_${letter} "#include \"conformance/ops/${op}.cpp\"\n")
   endforeach()
-  set(files "")
-  list(REMOVE_DUPLICATES batches)
-  foreach(letter IN LISTS batches)
-    set(batch "${PROJECT_BINARY_DIR}/generated/cases_${letter}.cpp")
-    weft_write_if_different("${batch}" "${batch_${letter}}")
-    list(APPEND files "${batch}")
-  endforeach()
+  weft_batches(files cases)
   file(GLOB families CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/conformance/rules/*.cpp")
   set(rules "")
   foreach(file IN LISTS families)

@@ -34,9 +34,13 @@ if(CMAKE_CXX_FLAGS_RELEASE STREQUAL "-O3 -DNDEBUG")
   set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
 endif()
 
-# What only calls the libraries, which have the work: that it compiles quickly is worth more than how it runs.
-function(weft_compiled_quickly target)
-  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
+# What only calls the libraries, which have the work: that it compiles quickly is worth more than how it runs. A target, or files.
+function(weft_compiled_quickly)
+  if(TARGET "${ARGV0}")
+    target_compile_options(${ARGV} PRIVATE $<$<CONFIG:Release>:-Og>)
+  else()
+    set_property(SOURCE ${ARGV} APPEND PROPERTY COMPILE_OPTIONS $<$<CONFIG:Release>:-Og>)
+  endif()
 endfunction()
 
 # A precompiled header knows its headers by their absolute paths, so a cache that is shared by copies of the tree

@@ -12,7 +12,7 @@
 #include "weft/dtype.h"
 
 // The checks that a backend must pass. Each file conformance/checks/<folder>/<name>.cpp defines `const Check
-// <name>_check`; the build lists the folders.
+// check` in namespace checks::<name>; the build lists the folders.
 namespace weft::conformance {
 
 /// The outcome of a case.

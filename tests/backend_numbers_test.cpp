@@ -5,8 +5,8 @@
 #include "weft/shared/numbers.hpp"
 #include "weft/shared/ops/random.hpp"
 
+namespace weft::backend_numbers_test {
 using namespace weft::shared;
-
 namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
@@ -126,3 +126,4 @@ TEST(Philox, KnownAnswers) {
 }
 
 }  // namespace
+}  // namespace weft::backend_numbers_test

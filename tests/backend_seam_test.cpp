@@ -6,7 +6,7 @@
 
 // The contract itself: refusals with reasons, handles, deferred errors, and equal bits on one thread and on
 // several.
-namespace weft::harness {
+namespace weft::harness::backend_seam_test {
 namespace {
 
 using Dims = std::vector<int64_t>;
@@ -126,7 +126,7 @@ TEST(Far, StatesItsLimitsAndKeepsThem) {
 }
 
 /// A queue whose every task comes late, and an addition that waits in it.
-class Late : public testing::Test {
+class Late : public ::testing::Test {
  protected:
   Late() : delay_(setenv("WEFT_FAR_DELAY_US", "20000", 1)), d_(Device::plugin("far"), host<1>()) {
     unsetenv("WEFT_FAR_DELAY_US");
@@ -261,4 +261,4 @@ TEST(SameBits, OnReferenceAndFarForEveryPrimitive) {
 }
 
 }  // namespace
-}  // namespace weft::harness
+}  // namespace weft::harness::backend_seam_test

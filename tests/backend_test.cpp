@@ -4,7 +4,7 @@
 #include "tests/backend_harness.h"
 
 // Every primitive op, in cases worked out by hand, on each device that runs the shared kernels.
-namespace weft::harness {
+namespace weft::harness::backend_test {
 namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
@@ -284,4 +284,4 @@ TEST(Primitives, AccumulateAndUpdate) {
 }
 
 }  // namespace
-}  // namespace weft::harness
+}  // namespace weft::harness::backend_test

@@ -13,7 +13,7 @@
 #include "weft/attr.h"
 
 // Dimensions, small vectors and the thread pool.
-namespace weft {
+namespace weft::base_test {
 namespace {
 
 const Dim kBatch = Dim::symbol("batch", 1, 64), kSeq = Dim::symbol("seq", 2, 100);
@@ -261,7 +261,7 @@ TEST(SmallVector, CopiesAndMovesInlineAndOnTheHeap) {
 
 // ---- parallel_for ----
 
-class Threads : public testing::TestWithParam<int> {
+class Threads : public ::testing::TestWithParam<int> {
  protected:
   void SetUp() override { set_thread_count(GetParam()); }
   void TearDown() override { set_thread_count(0); }
@@ -344,7 +344,7 @@ TEST_P(Threads, WhatAPieceThrowsIsTheCallers) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(OneToEight, Threads, testing::Range(1, 9));
+INSTANTIATE_TEST_SUITE_P(OneToEight, Threads, ::testing::Range(1, 9));
 
 // A child has none of its parent's threads, nor their stacks: many, so that those are really given back.
 TEST(Fork, AChildProcessComputesToo) {
@@ -395,4 +395,4 @@ TEST(ThreadPool, PiecesDoNotDependOnWhoRunsThem) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::base_test

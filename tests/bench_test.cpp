@@ -7,7 +7,7 @@
 #include "runtime/trace.h"
 
 // How time is measured, and what of it has a name.
-namespace weft::testing {
+namespace weft::testing::bench_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -74,4 +74,4 @@ TEST(Trace, OnlyInnermostSpansNameTime) {
 }
 
 }  // namespace
-}  // namespace weft::testing
+}  // namespace weft::testing::bench_test

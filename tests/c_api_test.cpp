@@ -11,6 +11,7 @@
 
 // weft/weft.h, as a program in C sees it. The program is y = softmax(tanh(table[ids] w / 2) + x), with a
 // state that adds up.
+namespace weft::c_api_test {
 namespace {
 
 constexpr const char* kFile = WEFT_SOURCE_DIR "/tests/golden/version_1_1.weft";
@@ -248,3 +249,4 @@ TEST(CApiThreads, ASecondThreadOfASessionGetsAnError) {
 }
 
 }  // namespace
+}  // namespace weft::c_api_test

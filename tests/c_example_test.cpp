@@ -8,7 +8,7 @@
 #include "run_command.h"
 
 // examples/c: a program in C that runs a program file, linked as usual and in one static piece.
-namespace weft {
+namespace weft::c_example_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -60,4 +60,4 @@ TEST(CExample, TheRuntimeDefinesNoOps) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::c_example_test

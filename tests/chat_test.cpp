@@ -12,7 +12,7 @@
 
 // Chat templates, which must render as in Python (scripts/chat_oracle); their tokens; and generate and chat
 // from the command line.
-namespace weft {
+namespace weft::chat_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -383,4 +383,4 @@ TEST_F(Folder, BadInputSaysOneThing) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::chat_test

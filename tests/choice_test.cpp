@@ -12,7 +12,7 @@
 #include "weft/policy_scope.h"
 
 // The choice of kernels: ranks, providers, and lists of backends.
-namespace weft::testing {
+namespace weft::testing::choice_test {
 namespace {
 
 using conformance::Ask;
@@ -271,4 +271,4 @@ TEST(BackendList, WithoutANameTheHighestRankIsTaken) {
 }
 
 }  // namespace
-}  // namespace weft::testing
+}  // namespace weft::testing::choice_test

@@ -12,7 +12,7 @@
 #include "weft/ops.h"
 
 // Help, manual pages and completion of the command line.
-namespace weft {
+namespace weft::cli_face_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -308,4 +308,4 @@ TEST(CommandLine, JsonShowsNamesOfAnyBytes) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::cli_face_test

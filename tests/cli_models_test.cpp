@@ -14,14 +14,14 @@
 
 // train, generate and compare as users run them: the built program, its exit status and output, and the
 // shared checkpoint.
-namespace weft {
+namespace weft::cli_models_test {
 namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
 
 /// A folder with a text and a small checkpoint.
-class CliModels : public testing::Test {
+class CliModels : public ::testing::Test {
  protected:
   void SetUp() override {
     set_default_backend("reference");
@@ -423,4 +423,4 @@ TEST_F(CliModels, ALossThatIsLostNamesItsStepAndTensor) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::cli_models_test

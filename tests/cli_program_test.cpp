@@ -12,7 +12,7 @@
 #include "run_command.h"
 
 // A program file on the command line: compiled, with the passes in sight; verified.
-namespace weft {
+namespace weft::cli_program_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -213,4 +213,4 @@ TEST_F(CliProgram, APageShowsTheGraph) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::cli_program_test

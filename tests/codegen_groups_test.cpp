@@ -6,7 +6,7 @@
 #include "codegen/verify.h"
 
 // Kernels with groups: errors found by the verifier, and those that only the interpreter can find.
-namespace weft::codegen {
+namespace weft::codegen::codegen_groups_test {
 namespace {
 
 /// y[group * 4 + local] = x[group * 4 + 3 - local], by way of a shared array.
@@ -165,4 +165,4 @@ __kernel __attribute__((reqd_work_group_size(4, 1, 1))) void weft_loop_0(__globa
 }
 
 }  // namespace
-}  // namespace weft::codegen
+}  // namespace weft::codegen::codegen_groups_test

@@ -8,7 +8,7 @@
 #include "codegen/render.h"
 #include "codegen/verify.h"
 
-namespace weft::codegen {
+namespace weft::codegen::codegen_test {
 namespace {
 
 /// y[i] = Σ_k x[i * n + k]
@@ -244,4 +244,4 @@ TEST(CodegenRender, AFragmentIsStatements) {
 }
 
 }  // namespace
-}  // namespace weft::codegen
+}  // namespace weft::codegen::codegen_test

@@ -11,7 +11,7 @@
 #include "weft/ops.h"
 
 // One model through every layer: eager, traced, compiled, written, read, linked, run: the same bits.
-namespace weft {
+namespace weft::compiled_test {
 namespace {
 
 using testing::SmallModel;
@@ -278,4 +278,4 @@ TEST(Training, OpenClAgreesWithinRounding) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::compiled_test

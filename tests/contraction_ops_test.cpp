@@ -10,7 +10,7 @@
 
 // Contractions beyond the cases of conformance/ops: absent operands in the middle, more than eight operands,
 // symbolic sizes, and the calls of a gradient.
-namespace weft {
+namespace weft::contraction_ops_test {
 namespace {
 
 Tensor numbers(std::vector<int64_t> shape, double first = 0, DType t = DType::f64) {
@@ -132,4 +132,4 @@ TEST(Einsum, WrongEquationsAreErrors) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::contraction_ops_test

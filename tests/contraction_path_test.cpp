@@ -7,7 +7,7 @@
 #include "weft/shared/contraction.hpp"
 
 // Contraction orders against those of PyPI's opt_einsum (scripts/path_oracle), and equations.
-namespace weft::ir {
+namespace weft::ir::contraction_path_test {
 namespace {
 
 using namespace shared;
@@ -91,4 +91,4 @@ TEST(Einsum, ErrorsSayWhatIsWrong) {
 }
 
 }  // namespace
-}  // namespace weft::ir
+}  // namespace weft::ir::contraction_path_test

@@ -11,7 +11,7 @@
 #include "weft/ops.h"
 
 // A program on a real CUDA device: recorded into a graph, run again and again, and compared with the oracle.
-namespace weft::testing {
+namespace weft::testing::cuda_test {
 namespace {
 
 constexpr int64_t kRows = 96, kColumns = 160;
@@ -66,4 +66,4 @@ TEST(Cuda, AProgramRunsAsAGraph) {
 }
 
 }  // namespace
-}  // namespace weft::testing
+}  // namespace weft::testing::cuda_test

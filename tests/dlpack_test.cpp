@@ -13,7 +13,7 @@
 #include "weft/ops.h"
 
 // Import and export by DLPack. The other library is tests/plugins/good_foreign_memory.c.
-namespace weft {
+namespace weft::dlpack_test {
 namespace {
 
 using testing::error_of;
@@ -257,4 +257,4 @@ INSTANTIATE_TEST_SUITE_P(Backends, DlPack,
                          [](const auto& info) { return std::string(info.param); });
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::dlpack_test

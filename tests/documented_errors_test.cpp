@@ -22,7 +22,7 @@
 #include "weft/vision.h"
 
 // The lines "Errors" of the public headers, claim by claim: what is documented is what is raised.
-namespace weft {
+namespace weft::documented_errors_test {
 namespace {
 
 Code raised(const std::function<void()>& f) {
@@ -167,4 +167,4 @@ TEST(DocumentedErrors, OfText) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::documented_errors_test

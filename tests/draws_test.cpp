@@ -4,7 +4,7 @@
 
 #include "weft/ops.h"
 
-namespace weft {
+namespace weft::draws_test {
 namespace {
 
 // Moments of many draws, which show a wrong tail or a lost bit.
@@ -28,4 +28,4 @@ TEST(Draws, HaveTheMomentsTheyShould) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::draws_test

@@ -7,7 +7,7 @@
 
 // Functions of one number over the whole range of f32: 256 numbers from each power of two and sign, including
 // its ends, and NaNs and infinities. The cases of an op have only a few dozen numbers.
-namespace weft::conformance {
+namespace weft::conformance::every_float_test {
 namespace {
 
 Array numbers_of_every_exponent() {
@@ -23,7 +23,7 @@ Array numbers_of_every_exponent() {
   return a;
 }
 
-class EveryFloat : public testing::TestWithParam<const char*> {};
+class EveryFloat : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(EveryFloat, IsWithinTheBound) {
   const ir::OpDef& op = *ir::find_op(GetParam());
@@ -37,11 +37,11 @@ TEST_P(EveryFloat, IsWithinTheBound) {
   }
 }
 INSTANTIATE_TEST_SUITE_P(Functions, EveryFloat,
-                         testing::Values("abs", "ceil", "cos", "erf", "exp", "expm1", "floor", "gelu",
-                                         "isfinite", "log", "log1p", "neg", "reciprocal", "relu", "round",
-                                         "rsqrt", "sigmoid", "sign", "silu", "sin", "softplus", "sqrt",
-                                         "square", "tanh", "trunc"),
+                         ::testing::Values("abs", "ceil", "cos", "erf", "exp", "expm1", "floor", "gelu",
+                                           "isfinite", "log", "log1p", "neg", "reciprocal", "relu", "round",
+                                           "rsqrt", "sigmoid", "sign", "silu", "sin", "softplus", "sqrt",
+                                           "square", "tanh", "trunc"),
                          [](const auto& info) { return std::string(info.param); });
 
 }  // namespace
-}  // namespace weft::conformance
+}  // namespace weft::conformance::every_float_test

@@ -21,7 +21,7 @@
 // Machine faults: device or host out of memory, a full disk, a killed process, fewer cores than threads.
 // Nothing is lost, nothing hangs. WEFT_FULL=1 runs everything, the default a part.
 
-namespace weft::testing {
+namespace weft::testing::faults_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -368,4 +368,4 @@ TEST_F(FaultsOfPrograms, MoreThreadsThanCoresGiveTheSame) {
 }
 
 }  // namespace
-}  // namespace weft::testing
+}  // namespace weft::testing::faults_test

@@ -9,7 +9,7 @@
 #include "weft/trace.h"
 
 // What becomes one call, and which calls vanish because a product adds to what is there.
-namespace weft::testing {
+namespace weft::testing::fusion_test {
 namespace {
 
 constexpr int64_t kSide = 16;
@@ -127,4 +127,4 @@ TEST(Fusion, ProductsOfHalvesAreAddedToWhatIsThere) {
 }
 
 }  // namespace
-}  // namespace weft::testing
+}  // namespace weft::testing::fusion_test

@@ -18,7 +18,7 @@
 // Text generation: with the cache it equals that of transformers (scripts/hf_oracle), prompt by prompt and
 // batched; and a token allocates nothing.
 
-namespace weft {
+namespace weft::generate_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -355,4 +355,4 @@ TEST_F(Generate, ProgramsRunInTheCallersMemory) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::generate_test

@@ -14,7 +14,7 @@
 // Gradients against finite differences in f64: the derivative of a random weighted sum of the results along a
 // random direction, through Tensor::backward. The tolerance is that of the difference itself and does not
 // grow with the tensors.
-namespace weft::conformance {
+namespace weft::conformance::gradients_test {
 namespace {
 
 double dot(const Array& a, const Array& b) {
@@ -158,7 +158,7 @@ std::map<std::string, std::string> without_second() {
   return out;
 }
 
-class Gradients : public testing::TestWithParam<CaseFile> {
+class Gradients : public ::testing::TestWithParam<CaseFile> {
  protected:
   static void TearDownTestSuite() {
     std::printf("[gradients] %d directions of first, %d of second derivatives\n", counts().first,
@@ -195,7 +195,7 @@ TEST_P(Gradients, MatchFiniteDifferences) {
 }
 
 std::vector<CaseFile> files() { return {case_files().begin(), case_files().end()}; }
-INSTANTIATE_TEST_SUITE_P(Folder, Gradients, testing::ValuesIn(files()),
+INSTANTIATE_TEST_SUITE_P(Folder, Gradients, ::testing::ValuesIn(files()),
                          [](const auto& info) { return std::string(info.param.op); });
 
 TEST(GradientRules, CastHandsTheGradientBack) {
@@ -378,4 +378,4 @@ TEST(GradientRules, ByDecompositionHaveGradients) {
 }
 
 }  // namespace
-}  // namespace weft::conformance
+}  // namespace weft::conformance::gradients_test

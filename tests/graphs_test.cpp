@@ -19,7 +19,7 @@
 
 // Random graphs on every backend, and the tools that find which call of a program is wrong. Faults are
 // planted for both.
-namespace weft::testing {
+namespace weft::testing::graphs_test {
 namespace {
 
 using conformance::adopt;
@@ -337,4 +337,4 @@ TEST(Bisect, RefusesWhatIsNoConfiguration) {
 }
 
 }  // namespace
-}  // namespace weft::testing
+}  // namespace weft::testing::graphs_test

@@ -2,7 +2,7 @@
 #include "test_backends.h"
 #include "weft/ops.h"
 
-namespace weft::testing {
+namespace weft::testing::half_gradients_test {
 namespace {
 
 using conformance::CheckRun;
@@ -52,4 +52,4 @@ TEST(HalfGradients, OfOneTensorThatIsReadOftenAreSummedInF32) {
 }
 
 }  // namespace
-}  // namespace weft::testing
+}  // namespace weft::testing::half_gradients_test

@@ -6,7 +6,7 @@
 #include "weft/trainer.h"
 
 // The loss of half logits is f32, and the logits stay halves: there are as many as rows times words.
-namespace weft::testing {
+namespace weft::testing::half_loss_test {
 namespace {
 
 TEST(HalfLoss, ATrainingStepConvertsNoLogits) {
@@ -65,4 +65,4 @@ TEST(HalfLoss, IsThatOfConvertedLogits) {
 }
 
 }  // namespace
-}  // namespace weft::testing
+}  // namespace weft::testing::half_loss_test

@@ -8,7 +8,7 @@
 
 // Products of halves on native, around the sizes at which it takes another way. Small integers have exact
 // sums, so every element is the exact one, rounded once: the bits of `reference`.
-namespace weft::testing {
+namespace weft::testing::half_product_test {
 namespace {
 
 class Drawn {
@@ -83,4 +83,4 @@ TEST(HalfProduct, LargeOnesAreMadeInPieces) {
 }
 
 }  // namespace
-}  // namespace weft::testing
+}  // namespace weft::testing::half_product_test

@@ -12,7 +12,7 @@
 
 // Tests of the checks: every good backend passes all of them, and every liar is caught by the check that its
 // entry names, which passes on the backend that the liar wraps.
-namespace weft::testing {
+namespace weft::testing::honesty_test {
 namespace {
 
 using namespace conformance;
@@ -205,4 +205,4 @@ TEST(Honesty, EveryLiarIsCaughtByItsCheck) {
 }
 
 }  // namespace
-}  // namespace weft::testing
+}  // namespace weft::testing::honesty_test

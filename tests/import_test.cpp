@@ -16,7 +16,7 @@
 #include "test_backends.h"
 
 // What PyTorch exported computes here what it computes there (scripts/import_oracle).
-namespace weft {
+namespace weft::import_test {
 namespace {
 
 using conformance::Array;
@@ -356,4 +356,4 @@ TEST(ImportedSymbols, RunAtEverySize) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::import_test

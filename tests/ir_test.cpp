@@ -4,7 +4,7 @@
 #include "small_model.h"
 
 // The graph's text, its verifier, and the required parts of every op definition.
-namespace weft::ir {
+namespace weft::ir::ir_test {
 namespace {
 
 Graph step_graph() {
@@ -198,4 +198,4 @@ TEST(IrOps, AnAttributeOfTheWrongKindIsRefused) {
 }
 
 }  // namespace
-}  // namespace weft::ir
+}  // namespace weft::ir::ir_test

@@ -13,7 +13,7 @@
 #include "weft/ledger.h"
 
 // From the graph to a schedule: fusion, devices without a kernel for it, and memory.
-namespace weft::testing {
+namespace weft::testing::link_test {
 namespace {
 
 using link::BufferAllocation;
@@ -306,4 +306,4 @@ TEST(Fuse, APassSeesAGoodGraphOrItIsRefused) {
 }
 
 }  // namespace
-}  // namespace weft::testing
+}  // namespace weft::testing::link_test

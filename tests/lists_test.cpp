@@ -9,7 +9,7 @@
 #include "weft/ledger.h"
 #include "weft/ops.h"
 
-namespace weft {
+namespace weft::lists_test {
 namespace {
 
 Tensor row(double first, int64_t n) {
@@ -92,4 +92,4 @@ TEST(Lists, ClippingTakesTheNormOfAll) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::lists_test

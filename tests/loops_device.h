@@ -199,7 +199,7 @@ inline constexpr long double kNaN = std::numeric_limits<long double>::quiet_NaN(
 inline constexpr long double kInf = std::numeric_limits<long double>::infinity();
 using Sizes = std::vector<int64_t>;
 
-class Loops : public testing::Test {
+class Loops : public ::testing::Test {
  protected:
   void SetUp() override {
     weft_error e = no_error();

@@ -2,7 +2,7 @@
 #include "loops/fused.h"
 #include "loops_device.h"
 
-namespace weft::loops_test {
+namespace weft::loops_test::loops_fused_test {
 namespace {
 
 using conformance::array;
@@ -168,4 +168,4 @@ TEST_F(Loops, OffsetsAreLongerThanAnInt) {
 }
 
 }  // namespace
-}  // namespace weft::loops_test
+}  // namespace weft::loops_test::loops_fused_test

@@ -4,7 +4,7 @@
 #include "loops_device.h"
 #include "seam/prepared_kernel.h"
 
-namespace weft::loops_test {
+namespace weft::loops_test::loops_provider_test {
 namespace {
 
 /// exp(a * b - c), in one text that no other test has made.
@@ -256,4 +256,4 @@ TEST(LoopsRender, GivesStatementsForAHole) {
 }
 
 }  // namespace
-}  // namespace weft::loops_test
+}  // namespace weft::loops_test::loops_provider_test

@@ -1,7 +1,7 @@
 #include "ir/op.h"
 #include "loops_device.h"
 
-namespace weft::loops_test {
+namespace weft::loops_test::loops_test {
 namespace {
 
 TEST_F(Loops, HasARecordForEveryPrimitiveAndTheRegion) {
@@ -370,4 +370,4 @@ TEST_F(Loops, FullIsARunTimeValue) {
 }
 
 }  // namespace
-}  // namespace weft::loops_test
+}  // namespace weft::loops_test::loops_test

@@ -9,7 +9,7 @@
 #include "weft/trainer.h"
 
 // A small model: gradients, updates, repetition, tracing.
-namespace weft {
+namespace weft::models_test {
 namespace {
 
 constexpr int64_t kContext = 4, kVocabulary = 7, kBatch = 5;
@@ -51,7 +51,7 @@ nn::GPT built(const nn::GPTConfig& config, uint64_t seed, DType dtype = DType::f
   return model;
 }
 
-class Models : public testing::Test {
+class Models : public ::testing::Test {
  protected:
   void SetUp() override { set_default_backend("reference"); }
 };
@@ -301,4 +301,4 @@ TEST_F(Models, WrongShapesSaySo) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::models_test

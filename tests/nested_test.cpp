@@ -13,7 +13,7 @@
 
 // Nested bodies: how the compiler makes them, their limits in files, and their forms for kernels and the
 // linker.
-namespace weft::testing {
+namespace weft::testing::nested_test {
 namespace {
 
 constexpr int64_t kWidth = 24;
@@ -227,4 +227,4 @@ TEST(Nested, ABodyOfManyCallsIsOpened) {
 }
 
 }  // namespace
-}  // namespace weft::testing
+}  // namespace weft::testing::nested_test

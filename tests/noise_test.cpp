@@ -5,7 +5,7 @@
 #include "conformance/run.h"
 
 // The noise bound of graphs.
-namespace weft::conformance {
+namespace weft::conformance::noise_test {
 namespace {
 
 // y = x / sqrt(mean(x^2) + epsilon) * w, as an rms norm is before anything is fused.
@@ -81,4 +81,4 @@ TEST(Noise, IsTheSameForTheSameSeedAndTightensWithTheDtype) {
 }
 
 }  // namespace
-}  // namespace weft::conformance
+}  // namespace weft::conformance::noise_test

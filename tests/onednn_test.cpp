@@ -8,7 +8,7 @@
 #include "test_backends.h"
 
 // The provider `onednn` beyond `weft check`: bodies with an epilogue, threads, and its absence.
-namespace weft::testing {
+namespace weft::testing::onednn_test {
 namespace {
 
 using namespace conformance;
@@ -211,4 +211,4 @@ TEST(OneDnnDeathTest, ALibraryThatIsNotThereIsAReasonAndNoCrash) {
 }
 
 }  // namespace
-}  // namespace weft::testing
+}  // namespace weft::testing::onednn_test

@@ -6,7 +6,7 @@
 #include "weft/trace.h"
 
 // What is seen of the compiler's passes, and the check that names the one that changed a number.
-namespace weft::testing {
+namespace weft::testing::passes_test {
 namespace {
 
 using compiler::Module;
@@ -150,4 +150,4 @@ TEST(Passes, StagesAreShownInOrderToTheInnermost) {
 }
 
 }  // namespace
-}  // namespace weft::testing
+}  // namespace weft::testing::passes_test

@@ -14,7 +14,7 @@
 #include "weft/policy_scope.h"
 
 // Bad plug-ins are refused with a message that names the step; the host is unaffected.
-namespace weft::testing {
+namespace weft::testing::plugin_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -386,4 +386,4 @@ TEST(Plugin, TheCommandLineSaysOneClearLineAndFails) {
 }
 
 }  // namespace
-}  // namespace weft::testing
+}  // namespace weft::testing::plugin_test

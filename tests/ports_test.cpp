@@ -8,7 +8,7 @@
 
 // Programs that read tensors in place and leave results on the device: nothing is copied, and eager ops and
 // sessions that share memory stay ordered.
-namespace weft {
+namespace weft::ports_test {
 namespace {
 
 using testing::counting_backend;
@@ -223,4 +223,4 @@ TEST(Ports, AnyNumberOfInputs) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::ports_test

@@ -8,7 +8,7 @@
 #include "weft/policy_scope.h"
 
 // Measurements precede selection, and never change a result.
-namespace weft::testing {
+namespace weft::testing::preference_test {
 namespace {
 
 TEST_F(Preference, AMeasuredKernelIsTakenAndSaysSo) {
@@ -197,4 +197,4 @@ TEST_F(Preference, AFolderThatCannotBeWrittenIsAnErrorAndLosesNothing) {
 }
 
 }  // namespace
-}  // namespace weft::testing
+}  // namespace weft::testing::preference_test

@@ -10,7 +10,7 @@
 #include "test_backends.h"
 
 // The memory for generating text with a Hugging Face folder: little more than its weights.
-namespace weft {
+namespace weft::pretrained_memory_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -103,4 +103,4 @@ TEST_F(LargeFolder, GenerationTakesLittleMoreThanTheWeights) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::pretrained_memory_test

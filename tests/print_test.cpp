@@ -7,7 +7,7 @@
 #include "weft/jit.h"
 #include "weft/ops.h"
 
-namespace weft {
+namespace weft::print_test {
 namespace {
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN(),
@@ -93,4 +93,4 @@ TEST(Print, StreamsFmtBackendsAndTraces) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::print_test

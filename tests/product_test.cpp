@@ -4,7 +4,7 @@
 
 #include "seam/call.h"
 
-namespace weft {
+namespace weft::product_test {
 namespace {
 
 using Sizes = std::vector<int64_t>;
@@ -77,4 +77,4 @@ TEST(Product, RefusesWhatIsNoProductOfFloats) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::product_test

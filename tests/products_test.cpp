@@ -7,10 +7,10 @@
 #include "weft/ops.h"
 
 // Products whose sizes no tile divides, of numbers whose sums are exact in any order.
-namespace weft {
+namespace weft::products_test {
 namespace {
 
-class Products : public testing::TestWithParam<int> {
+class Products : public ::testing::TestWithParam<int> {
  protected:
   void SetUp() override { set_thread_count(GetParam()); }
   void TearDown() override { set_thread_count(0); }
@@ -63,7 +63,7 @@ TEST_P(Products, OfAnySizesAreExactWhereSumsAre) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(OneAndThree, Products, testing::Values(1, 3));
+INSTANTIATE_TEST_SUITE_P(OneAndThree, Products, ::testing::Values(1, 3));
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::products_test

@@ -16,7 +16,7 @@
 #include <xxhash.h>
 
 // Files that are damaged or made by hand: each is refused in words, or is a program that holds what it must.
-namespace weft::program {
+namespace weft::program::program_corrupt_test {
 namespace {
 
 std::string assemble(const std::string& plan, const CompiledProgram& p, const std::string& tests = {}) {
@@ -374,4 +374,4 @@ TEST(Program, DimensionTextIsMeasuredBeforeItIsParsed) {
 }
 
 }  // namespace
-}  // namespace weft::program
+}  // namespace weft::program::program_corrupt_test

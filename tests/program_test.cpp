@@ -15,7 +15,7 @@
 #include "program/container.h"
 #include "small_program.h"
 
-namespace weft::program {
+namespace weft::program::program_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -332,4 +332,4 @@ TEST(ProgramFile, FailedWriteLeavesTheOldFileAndNoOther) {
 }
 
 }  // namespace
-}  // namespace weft::program
+}  // namespace weft::program::program_test

@@ -13,7 +13,7 @@
 #include "weft/ops.h"
 
 // Prompts of different lengths, read together: sequences one after another, without padding.
-namespace weft::testing {
+namespace weft::testing::ragged_test {
 namespace {
 
 using nn::Decoder;
@@ -168,4 +168,4 @@ TEST(Ragged, ADecoderLinksAtMost12Times) {
 }
 
 }  // namespace
-}  // namespace weft::testing
+}  // namespace weft::testing::ragged_test

@@ -11,7 +11,7 @@
 #include "weft/ops.h"
 
 // Recipes: calls that depend on constants alone run once.
-namespace weft {
+namespace weft::recipe_test {
 namespace {
 
 constexpr int64_t kSide = 64;
@@ -169,4 +169,4 @@ TEST(Recipes, WhatIsMadeIsReadOnOtherDevicesToo) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::recipe_test

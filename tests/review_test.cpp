@@ -10,7 +10,7 @@
 #include "weft/ops.h"
 
 // Regression tests of faults found in a review of the first version.
-namespace weft {
+namespace weft::review_test {
 namespace {
 
 using testing::error_of;
@@ -157,4 +157,4 @@ TEST(Review, TensorsTakeEveryElementType) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::review_test

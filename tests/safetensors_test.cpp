@@ -11,7 +11,7 @@
 #include "test_backends.h"
 #include "weft/safetensors.h"
 
-namespace weft::formats {
+namespace weft::formats::safetensors_test {
 namespace {
 
 std::vector<std::byte> file(const std::string& header, size_t data_bytes, uint64_t said = UINT64_MAX) {
@@ -241,4 +241,4 @@ TEST_F(TensorFiles, LimitsAreNamed) {
 }
 
 }  // namespace
-}  // namespace weft::formats
+}  // namespace weft::formats::safetensors_test

@@ -12,7 +12,7 @@
 
 // The chosen token follows the definitions; and a text ends at its stop strings.
 
-namespace weft {
+namespace weft::sampling_test {
 namespace {
 
 using nlohmann::json;
@@ -179,4 +179,4 @@ TEST(StopStrings, HoldBackNoMoreThanTheyMust) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::sampling_test

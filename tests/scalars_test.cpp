@@ -5,7 +5,7 @@
 #include "weft/tensor.h"
 
 // A C++ number with a tensor is that number or an error, never silently another one.
-namespace weft::testing {
+namespace weft::testing::scalars_test {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
@@ -47,4 +47,4 @@ TEST(Scalars, AreTakenWhereItDoes) {
 }
 
 }  // namespace
-}  // namespace weft::testing
+}  // namespace weft::testing::scalars_test

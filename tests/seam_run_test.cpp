@@ -10,7 +10,7 @@
 #include "weft/ops.h"
 
 // Faults at run time: two threads, no memory, late errors. Work goes on after each.
-namespace weft::testing {
+namespace weft::testing::seam_run_test {
 namespace {
 
 using namespace conformance;
@@ -204,4 +204,4 @@ TEST(DeferredError, ASessionReportsItAndGoesOn) {
 }
 
 }  // namespace
-}  // namespace weft::testing
+}  // namespace weft::testing::seam_run_test

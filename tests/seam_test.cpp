@@ -11,7 +11,7 @@
 #include "weft/policy_scope.h"
 
 // The choice of kernels, refusals and their messages, and a ledger that reports what really happened.
-namespace weft::testing {
+namespace weft::testing::seam_test {
 namespace {
 
 using namespace conformance;
@@ -338,4 +338,4 @@ TEST(CallCache, EachThreadHasItsOwn) {
 }
 
 }  // namespace
-}  // namespace weft::testing
+}  // namespace weft::testing::seam_test

@@ -14,7 +14,7 @@
 #include "weft/ops.h"
 
 // Programs as sequences of their device: ordered by the schedule's dependencies alone.
-namespace weft::testing {
+namespace weft::testing::sequence_test {
 namespace {
 
 using link::BufferAllocation;
@@ -399,4 +399,4 @@ TEST(Sequences, EachRunHasItsOwnPorts) {
 }
 
 }  // namespace
-}  // namespace weft::testing
+}  // namespace weft::testing::sequence_test

@@ -5,7 +5,7 @@
 #include "weft/ops.h"
 
 // reshape, slice and pools beyond the cases of conformance/ops: error messages and symbolic sizes.
-namespace weft {
+namespace weft::shapes_test {
 namespace {
 
 std::string error_of(const std::function<void()>& f) {
@@ -132,4 +132,4 @@ TEST(Shapes, ASliceThatSaysNoEndHasATextThatCanBeRead) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::shapes_test

@@ -19,7 +19,7 @@
 #include "weft/optim.h"
 
 // Values of a linked program that share memory: in place, as views, in pieces, and in sequence.
-namespace weft::testing {
+namespace weft::testing::sharing_test {
 namespace {
 
 using link::BufferAllocation;
@@ -346,4 +346,4 @@ TEST(TrainingArena, IsSmallerWhereMemoryIsSharedAndAsSmallAsItsLiveValues) {
 }
 
 }  // namespace
-}  // namespace weft::testing
+}  // namespace weft::testing::sharing_test

@@ -13,7 +13,7 @@
 #include "weft/trace.h"
 
 // Programs of many sizes: linked for powers of two, and run for each size as if it were the only one.
-namespace weft::testing {
+namespace weft::testing::sizes_test {
 namespace {
 
 using runtime::HostTensor;
@@ -152,4 +152,4 @@ TEST(Sizes, ASizeThatFitsRunsWhereTheNextPowerOfTwoDoesNot) {
 }
 
 }  // namespace
-}  // namespace weft::testing
+}  // namespace weft::testing::sizes_test

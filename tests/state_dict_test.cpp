@@ -15,7 +15,7 @@
 #include "weft/vision.h"
 
 // Modules by name: in files, in memory, tied, frozen.
-namespace weft {
+namespace weft::state_dict_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -395,4 +395,4 @@ TEST_F(StateDicts, ElementsAreCounted) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::state_dict_test

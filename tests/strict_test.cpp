@@ -9,7 +9,7 @@
 
 // Strict mode: for each op, any failure of its backend is an error that names it, never another device's
 // answer. And if another device may step in, the ledger equals the backends' own counts.
-namespace weft::testing {
+namespace weft::testing::strict_test {
 namespace {
 
 using namespace conformance;
@@ -181,4 +181,4 @@ TEST(Strict, WhereAnotherMayStepInTheLedgerTellsWhatBackendsCounted) {
 }
 
 }  // namespace
-}  // namespace weft::testing
+}  // namespace weft::testing::strict_test

@@ -12,7 +12,7 @@
 #include "weft/data.h"
 #include "weft/text.h"
 
-namespace weft::io {
+namespace weft::io::text_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -209,4 +209,4 @@ TEST_F(TextFiles, TokenFilesAreMappedAsTheyWereWritten) {
 }
 
 }  // namespace
-}  // namespace weft::io
+}  // namespace weft::io::text_test

@@ -13,7 +13,7 @@
 
 // Objects shared by threads: the pool, devices, the ledger, a tokenizer; and the caches of calls, which are
 // per thread. scripts/test runs these under ThreadSanitizer.
-namespace weft {
+namespace weft::threads_test {
 namespace {
 
 /// Starts `n` threads on body(i) and waits for them.
@@ -164,4 +164,4 @@ TEST(Threads, MayShareATokenizer) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::threads_test

@@ -20,7 +20,7 @@
 #include "weft/text.h"
 #include "weft/tokenizer.h"
 
-namespace weft::io {
+namespace weft::io::tokenizer_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -299,4 +299,4 @@ TEST(Tokenizers, TextThatIsNoTokenizerIsRefused) {
 }
 
 }  // namespace
-}  // namespace weft::io
+}  // namespace weft::io::tokenizer_test

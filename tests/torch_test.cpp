@@ -9,7 +9,7 @@
 #include "conformance/run.h"
 
 // PyTorch's answers, from scripts/torch_oracle: they and ours must be within the derived bound of the truth.
-namespace weft::conformance {
+namespace weft::conformance::torch_test {
 namespace {
 
 using nlohmann::json;
@@ -143,4 +143,4 @@ TEST(Torch, GradientsAgree) {
 }
 
 }  // namespace
-}  // namespace weft::conformance
+}  // namespace weft::conformance::torch_test

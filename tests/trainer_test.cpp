@@ -12,7 +12,7 @@
 
 // A training run gives the same results whatever happens to it: saved and continued, or interrupted by a
 // failed step.
-namespace weft {
+namespace weft::trainer_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -139,4 +139,4 @@ TEST_F(TrainingRuns, ALostStepChangesNothing) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::trainer_test

@@ -5,7 +5,7 @@
 
 #include "peak_memory.h"
 
-namespace weft::testing {
+namespace weft::testing::training_memory_test {
 namespace {
 
 // A compiled step has its own planned memory, and a copy of the model.
@@ -28,4 +28,4 @@ TEST(TrainingMemory, CompiledStepsTakeLittleMoreThanEagerOnes) {
 }
 
 }  // namespace
-}  // namespace weft::testing
+}  // namespace weft::testing::training_memory_test

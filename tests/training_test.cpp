@@ -8,7 +8,7 @@
 #include "weft/sequential.h"
 
 // Training: as PyTorch does it (scripts/train_oracle), in halves, with accumulation, and compiled.
-namespace weft {
+namespace weft::training_test {
 namespace {
 
 using namespace testing;  // NOLINT: the small models that are trained
@@ -478,4 +478,4 @@ TEST(Vision, SequentialKeepsItsPartsByValue) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::training_test

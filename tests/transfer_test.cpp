@@ -7,7 +7,7 @@
 #include "weft/tensor.h"
 
 // Copies between devices: directly if one side is host memory, through pinned pieces otherwise.
-namespace weft {
+namespace weft::transfer_test {
 namespace {
 
 using conformance::Pattern;
@@ -64,4 +64,4 @@ TEST(Transfers, ThreadsMayCopyInOppositeDirections) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::transfer_test

@@ -19,7 +19,7 @@
 
 // GPT and Llama: as they begin (tests/training_test.cpp trains them); and read from Hugging Face folders, as
 // transformers computes with them (scripts/hf_oracle).
-namespace weft {
+namespace weft::transformers_test {
 namespace {
 
 using namespace testing;  // NOLINT: the small models that are trained
@@ -406,4 +406,4 @@ TEST_F(Pretrained, ReadsOlderFiles) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::transformers_test

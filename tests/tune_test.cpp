@@ -9,7 +9,7 @@
 #include "weft/ops.h"
 
 // weft tune: the fastest kernel for each call of a program.
-namespace weft::testing {
+namespace weft::testing::tune_test {
 namespace {
 
 class Tune : public Preference {};
@@ -82,4 +82,4 @@ TEST_F(Tune, ChecksLargeProductsOnWholeNumbers) {
 }
 
 }  // namespace
-}  // namespace weft::testing
+}  // namespace weft::testing::tune_test

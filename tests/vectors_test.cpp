@@ -13,7 +13,7 @@
 #include "weft/ops.h"
 
 // The tests that a program file carries, and old files.
-namespace weft::testing {
+namespace weft::testing::vectors_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -131,4 +131,4 @@ TEST(Vectors, OldFilesRun) {
 }
 
 }  // namespace
-}  // namespace weft::testing
+}  // namespace weft::testing::vectors_test

@@ -11,7 +11,7 @@
 #include "weft/ops.h"
 
 // Weights of programs: one copy for all sessions of the process, packed if a kernel wants that.
-namespace weft {
+namespace weft::weight_store_test {
 namespace {
 
 constexpr int64_t kIn = 256, kOut = 384;
@@ -197,4 +197,4 @@ TEST(Threads, SessionsThatOpenAtOnceShareACopy) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::weight_store_test

@@ -83,11 +83,18 @@ void plan(const std::string& name, const Target& target, bool repeatable, const 
 
 // cuDNN compiles each of these kernels, which takes seconds.
 void plan_attention(const Target& target) {
-  for (const auto& [kv_heads, seq_q, seq_k, dim, causal] : {std::array<int64_t, 5>{16, 1024, 1024, 64, 0},
-                                                           {4, 1024, 1536, 128, 1},
-                                                           {16, 260, 260, 72, 1}}) {
-    const AttentionSizes s{.batch = 2, .heads = 16, .kv_heads = kv_heads, .seq_q = seq_q, .seq_k = seq_k,
-                           .dim = dim, .width = dim, .causal = causal != 0, .seq_first = true, .scale = 0.1F};
+  for (const auto& [kv_heads, seq_q, seq_k, dim, causal] :
+       {std::array<int64_t, 5>{16, 1024, 1024, 64, 0}, {4, 1024, 1536, 128, 1}, {16, 260, 260, 72, 1}}) {
+    const AttentionSizes s{.batch = 2,
+                           .heads = 16,
+                           .kv_heads = kv_heads,
+                           .seq_q = seq_q,
+                           .seq_k = seq_k,
+                           .dim = dim,
+                           .width = dim,
+                           .causal = causal != 0,
+                           .seq_first = true,
+                           .scale = 0.1F};
     const std::string sizes = backend::format(" {} x {} x {}, {} heads", seq_q, seq_k, dim, kv_heads);
     plan("attention" + sizes, target, true, [&](Graph& g) { describe_attention(s, g); });
     for (const bool repeatable : {false, true})
@@ -104,15 +111,15 @@ void plan_convolutions(const Target& target) {
   };
   const Case cases[] = {
       {"one axis", {2, 3, 6}, {4, 3, 3}, {2, 4, 4}, {1}, {0, 0}, 1},
-      {"three axes", {1, 2, 3, 3, 4}, {2, 2, 2, 2, 2}, {1, 2, 2, 2, 3}, {1, 1, 1}, {0, 0, 0, 0, 0, 0}, 1},
+      {"three axes", {1, 2, 3, 3, 4}, {2, 2, 2, 2, 2}, {1, 2, 2, 2, 3}, {1, 1, 1}, Sizes(6), 1},
       {"images", {32, 64, 56, 56}, {128, 64, 3, 3}, {32, 128, 28, 28}, {2, 2}, {1, 1, 1, 1}, 1},
       {"uneven padding", {1, 2, 4, 4}, {2, 2, 3, 3}, {1, 2, 5, 3}, {1, 1}, {1, 2, 0, 1}, 1},
       {"groups", {2, 4, 5, 5}, {6, 2, 3, 3}, {2, 6, 3, 3}, {1, 1}, {0, 0, 0, 0}, 2}};
   using enum ConvRole;
   for (const Case& c : cases)
     for (const DType t : {DType::f64, DType::f32, DType::f16, DType::bf16})
-      for (const auto& [op, first, second, result] : {std::tuple{"conv", x, w, y}, {"conv_transpose", y, w, x},
-                                                      {"conv_weight_grad", x, y, w}}) {
+      for (const auto& [op, first, second, result] :
+           {std::tuple{"conv", x, w, y}, {"conv_transpose", y, w, x}, {"conv_weight_grad", x, y, w}}) {
         const Sizes* of[] = {&c.x, &c.w, &c.y};
         const auto sizes = [&](ConvRole role) { return *of[static_cast<size_t>(role)]; };
         Call call(op, t, WEFT_PRECISION_STRICT);

@@ -59,7 +59,19 @@ PY
     printf '   %d passed, %d failed, %d skipped' "${counts[@]}"
   fi
   printf '; %s CPU seconds\n' "$(minus "$cpu" "$before")"
+  [[ -s $json ]] && dearest_cases "$json" 5
   return "$status"
+}
+
+# dearest_cases JSON N: the cases of a report that took more than a second, by their CPU seconds.
+dearest_cases() {
+  python3 - "$1" "$2" <<'PY'
+import json, sys
+cases = [(int(c["cpu_ms"]), s["name"] + "." + c["name"]) for s in json.load(open(sys.argv[1]))["testsuites"]
+         for c in s["testsuite"] if int(c.get("cpu_ms", 0)) > 1000]
+for ms, name in sorted(cases, reverse=True)[: int(sys.argv[2])]:
+    print(f"   {ms / 1000:6.1f} s  {name}")
+PY
 }
 
 # dearest FOLDER N: the targets of that build that took longest, by the seconds between start and end.

@@ -39,6 +39,9 @@ PLANTS = [
     ("a long file", "src/ir/planted.cpp", "//\n" * 701, "file: 701 lines, at most 700"),
     ("a file that grows long", "src/ir/planted.cpp", "//\n" * 501, "file: 501 lines, better"),
     ("a long function", "src/ir/planted.cpp", "void planted(int) {\n" + "  f();\n" * 60 + "}\n", "planted has 62 lines"),
+    ("a test in the namespace of all", "tests/planted_test.cpp", "namespace weft {\n}\n", "namespace: wants one of its own"),
+    ("a check in the namespace of all", "conformance/checks/ops/planted.cpp", "namespace weft::conformance {\n}\n",
+     "weft::...::checks::planted"),
     ("the page says otherwise", "docs/design.md", ("| ops | base ir |", "| ops | base ir seam |"), "table: ops"),
 ]
 # These look like violations and are none.
@@ -51,6 +54,7 @@ INNOCENT = [
     ("60 lines", "src/ir/planted.cpp", "void planted(int) {\n" + "  f();\n" * 58 + "}\n"),
     ("a backend built on another", "backends/openmp/planted.cpp", '#include "backends/native/native.h"\n'),
     ("a backend's own folder", "backends/native/kernels/planted.cpp", '#include "backends/native/rows.h"\n'),
+    ("a test in its own namespace", "tests/planted_test.cpp", "namespace weft::testing::planted_test {\n}\n"),
     ("a test includes a judge", "tests/planted.cpp", '#include "conformance/run.h"\n'),
 ]
 

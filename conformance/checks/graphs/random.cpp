@@ -7,7 +7,7 @@
 
 // Random graphs through compiler, linker and session, to find faults that no single op shows, above all in
 // the reuse of memory.
-namespace weft::conformance {
+namespace weft::conformance::checks::random {
 namespace {
 
 constexpr uint64_t kGraphs = 3'000, kGraphsInFull = 10'000;
@@ -58,7 +58,7 @@ void run(CheckRun& run) {
 
 }  // namespace
 
-extern const Check random_check = {
+extern const Check check = {
     "graphs", "random graphs, compiled and linked, give what their truth and its bounds allow", run, true};
 
-}  // namespace weft::conformance
+}  // namespace weft::conformance::checks::random

@@ -6,7 +6,7 @@
 #include "conformance/seam/usual.h"
 
 // Every kernel that accepts += adds: onto zero, onto NaN and onto differing numbers.
-namespace weft::conformance {
+namespace weft::conformance::checks::accumulates {
 namespace {
 
 // The rounding of the sum and of the added value's own terms: far less than a term.
@@ -96,7 +96,7 @@ void run(CheckRun& run) {
 
 }  // namespace
 
-extern const Check accumulates_check = {"accumulates",
-                                        "every kernel that takes += adds to what is there, a NaN too", run};
+extern const Check check = {"accumulates", "every kernel that takes += adds to what is there, a NaN too",
+                            run};
 
-}  // namespace weft::conformance
+}  // namespace weft::conformance::checks::accumulates

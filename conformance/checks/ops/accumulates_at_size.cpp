@@ -5,7 +5,7 @@
 #include "conformance/sizes/exact.h"
 
 // += at the sizes where loops, vectors and blocks end, and at random sizes.
-namespace weft::conformance {
+namespace weft::conformance::checks::accumulates_at_size {
 namespace {
 
 // Sums of integers up to this are exact in every float; larger ones may round to it.
@@ -74,7 +74,6 @@ void run(CheckRun& run) {
 
 }  // namespace
 
-extern const Check accumulates_at_size_check = {"accumulates_at_size",
-                                                "+= adds to each element, whatever the shape", run, true};
+extern const Check check = {"accumulates_at_size", "+= adds to each element, whatever the shape", run, true};
 
-}  // namespace weft::conformance
+}  // namespace weft::conformance::checks::accumulates_at_size

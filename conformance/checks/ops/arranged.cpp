@@ -6,7 +6,7 @@
 
 // Operands that are results of a permute or a broadcast, eagerly and as one program: the answer is the same
 // whether or not a compiler folds that into the op.
-namespace weft::conformance {
+namespace weft::conformance::checks::arranged {
 namespace {
 
 /// Another way to pass an operand: a stored array, and the op that makes the operand from it.
@@ -110,7 +110,7 @@ void run(CheckRun& run) {
 
 }  // namespace
 
-extern const Check arranged_check = {
+extern const Check check = {
     "arranged", "operands that are permuted or broadcast give the same answer, eagerly and compiled", run};
 
-}  // namespace weft::conformance
+}  // namespace weft::conformance::checks::arranged

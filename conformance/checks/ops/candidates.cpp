@@ -7,7 +7,7 @@
 #include "conformance/check.h"
 
 // Every kernel that accepts a call, not only the chosen one, on its first call and on later ones.
-namespace weft::conformance {
+namespace weft::conformance::checks::candidates {
 namespace {
 
 // Three calls, with other memory in use each time: each is right, and if the kernel promises it the bits are
@@ -68,7 +68,7 @@ void run(CheckRun& run) {
 
 }  // namespace
 
-extern const Check candidates_check = {
-    "candidates", "each kernel that accepts a call runs it rightly, again and again", run};
+extern const Check check = {"candidates", "each kernel that accepts a call runs it rightly, again and again",
+                            run};
 
-}  // namespace weft::conformance
+}  // namespace weft::conformance::checks::candidates

@@ -3,7 +3,7 @@
 #include "conformance/judged.h"
 
 // Generated cases: conformance/edges.h.
-namespace weft::conformance {
+namespace weft::conformance::checks::edges {
 namespace {
 
 void run(CheckRun& run) {
@@ -20,7 +20,7 @@ void run(CheckRun& run) {
 
 }  // namespace
 
-extern const Check edges_check = {
-    "edges", "sizes at which vectors, blocks and counters end give right answers too", run, true};
+extern const Check check = {"edges", "sizes at which vectors, blocks and counters end give right answers too",
+                            run, true};
 
-}  // namespace weft::conformance
+}  // namespace weft::conformance::checks::edges

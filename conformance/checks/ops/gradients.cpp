@@ -5,7 +5,7 @@
 #include "weft/backends.h"
 
 // A requested gradient is right, or recording the call is an error; it is never silently missing.
-namespace weft::conformance {
+namespace weft::conformance::checks::gradients {
 namespace {
 
 // The incoming gradient: all elements differ, or gradients that cancel within a row would be zero.
@@ -21,7 +21,7 @@ Found refuses(CheckRun& run, const PreparedCase& c, const GradientCall& call) {
   std::vector<Tensor> in;
   for (const Array& a : c.inputs) in.push_back(to_tensor(a, run.backend()));
   try {
-    (void)gradients(call, in, to_tensor(seed_like(c.right[0].value), run.backend()));
+    (void)conformance::gradients(call, in, to_tensor(seed_like(c.right[0].value), run.backend()));
   } catch (const Error& e) {
     const std::string_view words = e.what();
     return Found::wrong(
@@ -35,7 +35,7 @@ Found gives(CheckRun& run, const PreparedCase& c, const GradientCall& call) {
   const auto want = bounded_gradients(call, c.inputs, seed);
   std::vector<Tensor> in;
   for (const Array& a : c.inputs) in.push_back(to_tensor(a, run.backend()));
-  const auto got = gradients(call, in, to_tensor(seed, run.backend()));
+  const auto got = conformance::gradients(call, in, to_tensor(seed, run.backend()));
   size_t k = 0;
   for (size_t i = 0; i < c.inputs.size(); ++i) {
     if (!call.wanted(i)) continue;
@@ -75,7 +75,7 @@ void run(CheckRun& run) {
 
 }  // namespace
 
-extern const Check gradients_check = {
+extern const Check check = {
     "gradients", "a gradient that is asked for is the right one, or an error when the call is recorded", run};
 
-}  // namespace weft::conformance
+}  // namespace weft::conformance::checks::gradients

@@ -3,7 +3,7 @@
 #include "conformance/seam/guarded.h"
 
 // Every case of every op, by each kernel that accepts it, in guarded memory.
-namespace weft::conformance {
+namespace weft::conformance::checks::guards {
 namespace {
 
 /// A planned launch, and whether its operands touch the end or the beginning of memory.
@@ -70,7 +70,6 @@ void run(CheckRun& run) {
 
 }  // namespace
 
-extern const Check guards_check = {"guards", "no kernel touches what lies beside its operands, in any case",
-                                   run};
+extern const Check check = {"guards", "no kernel touches what lies beside its operands, in any case", run};
 
-}  // namespace weft::conformance
+}  // namespace weft::conformance::checks::guards

@@ -11,7 +11,7 @@
 
 // Gradients of f16 and bf16 are computed in f32 and rounded once. Checked with operands and seeds whose
 // products leave the half's range, and along axes longer than a half can count.
-namespace weft::conformance {
+namespace weft::conformance::checks::half_gradients {
 namespace {
 
 /// Powers of two by which operands and seed are multiplied.
@@ -102,7 +102,7 @@ void run(CheckRun& run) {
 
 }  // namespace
 
-extern const Check half_gradients_check = {
+extern const Check check = {
     "half_gradients", "gradients of f16 and bf16 are computed in f32 and rounded once, at any size", run};
 
-}  // namespace weft::conformance
+}  // namespace weft::conformance::checks::half_gradients

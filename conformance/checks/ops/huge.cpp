@@ -7,7 +7,7 @@
 #include "weft/ops.h"
 
 // More than 2^31 elements: only in full runs, on machines with enough memory.
-namespace weft::conformance {
+namespace weft::conformance::checks::huge {
 namespace {
 
 constexpr int64_t k31 = int64_t{1} << 31;
@@ -97,6 +97,6 @@ void run(CheckRun& run) {
 
 }  // namespace
 
-extern const Check huge_check = {"huge", "indices beyond 2^31 are indices, in full runs", run, true};
+extern const Check check = {"huge", "indices beyond 2^31 are indices, in full runs", run, true};
 
-}  // namespace weft::conformance
+}  // namespace weft::conformance::checks::huge

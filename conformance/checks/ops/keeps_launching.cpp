@@ -10,7 +10,7 @@
 
 // Launches each kernel hundreds of times from one plan, with changing data in each operand and changing
 // memory: the last answer equals the first, and no memory is leaked.
-namespace weft::conformance {
+namespace weft::conformance::checks::keeps_launching {
 namespace {
 
 /// One plan with a few sets of data, and the result of a launch in fresh memory for each.
@@ -110,7 +110,7 @@ void run(CheckRun& run) {
 
 }  // namespace
 
-extern const Check keeps_launching_check = {
+extern const Check check = {
     "keeps_launching", "hundreds of launches of a plan give the same answers and leave nothing behind", run};
 
-}  // namespace weft::conformance
+}  // namespace weft::conformance::checks::keeps_launching

@@ -11,7 +11,7 @@
 
 // Every kernel that asks for a workspace, also at large sizes, gets exactly that, in guarded memory, filled
 // with zeros, ones, NaN or noise. Its answer must not depend on the contents.
-namespace weft::conformance {
+namespace weft::conformance::checks::keeps_to_its_workspace {
 namespace {
 
 constexpr size_t kAlignment = 64, kAround = 4096;
@@ -134,8 +134,8 @@ void run(CheckRun& run) {
 
 }  // namespace
 
-extern const Check keeps_to_its_workspace_check = {
-    "keeps_to_its_workspace", "a kernel uses no more workspace than it asked for, and nothing that lay in it",
-    run};
+extern const Check check = {"keeps_to_its_workspace",
+                            "a kernel uses no more workspace than it asked for, and nothing that lay in it",
+                            run};
 
-}  // namespace weft::conformance
+}  // namespace weft::conformance::checks::keeps_to_its_workspace

@@ -5,7 +5,7 @@
 #include "conformance/sizes/exact.h"
 
 // Tensors of up to millions of elements, random in each run, by each kernel that accepts them.
-namespace weft::conformance {
+namespace weft::conformance::checks::large {
 namespace {
 
 std::string wrong_by(Rig& rig, seam::PreparedKernel& plan, const Ask& ask, uint64_t offset,
@@ -84,7 +84,7 @@ void run(CheckRun& run) {
 
 }  // namespace
 
-extern const Check large_check = {
+extern const Check check = {
     "large", "drawn tensors of millions of elements give the bits that reference gives", run, true};
 
-}  // namespace weft::conformance
+}  // namespace weft::conformance::checks::large

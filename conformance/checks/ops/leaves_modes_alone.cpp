@@ -8,7 +8,7 @@
 
 // Rounding and denormal modes of the processor, on the launching thread and on those of parallel_for, are
 // unchanged after every kernel. (Every case of every check tests its own thread.)
-namespace weft::conformance {
+namespace weft::conformance::checks::leaves_modes_alone {
 namespace {
 
 std::string changed_by(Rig& rig, seam::PreparedKernel& plan, const Ask& ask) {
@@ -47,7 +47,7 @@ void run(CheckRun& run) {
 
 }  // namespace
 
-extern const Check leaves_modes_alone_check = {
-    "leaves_modes_alone", "a launch leaves the processor's rounding and denormal modes as they were", run};
+extern const Check check = {"leaves_modes_alone",
+                            "a launch leaves the processor's rounding and denormal modes as they were", run};
 
-}  // namespace weft::conformance
+}  // namespace weft::conformance::checks::leaves_modes_alone

@@ -4,7 +4,7 @@
 #include "ir/lower.h"
 
 // Every op in every case and dtype, called as users do, judged element by element against the truth.
-namespace weft::conformance {
+namespace weft::conformance::checks::ops {
 namespace {
 
 // Does the op compute anything, or only copy an operand?
@@ -61,7 +61,7 @@ void run(CheckRun& run) {
 
 }  // namespace
 
-extern const Check ops_check = {
+extern const Check check = {
     "ops", "every op gives the right answer in every case and dtype that the device claims", run};
 
-}  // namespace weft::conformance
+}  // namespace weft::conformance::checks::ops

@@ -8,7 +8,7 @@
 
 // Kernels that want constants packed: two packings of one plan live at once, in guarded memory, and launches
 // read nothing else. Sizes are random, and the oracle judges the answers.
-namespace weft::conformance {
+namespace weft::conformance::checks::packs_constants {
 namespace {
 
 constexpr size_t kAround = 4096;
@@ -144,8 +144,8 @@ void run(CheckRun& run) {
 
 }  // namespace
 
-extern const Check packs_constants_check = {
+extern const Check check = {
     "packs_constants", "what a constant was packed into gives its right answers, whatever else is packed",
     run};
 
-}  // namespace weft::conformance
+}  // namespace weft::conformance::checks::packs_constants

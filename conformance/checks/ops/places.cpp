@@ -11,7 +11,7 @@
 
 // Every kernel in every case, and at every size at which loops end, with its operands in two places: once
 // after the beginning of a buffer and up to its end, once at its beginning.
-namespace weft::conformance {
+namespace weft::conformance::checks::places {
 namespace {
 
 /// The operands of one launch, all in the same one of the two places.
@@ -123,7 +123,7 @@ void run(CheckRun& run) {
 
 }  // namespace
 
-extern const Check places_check = {
+extern const Check check = {
     "places", "wherever its operands lie, a kernel gives the same answer, and leaves them alone", run, true};
 
-}  // namespace weft::conformance
+}  // namespace weft::conformance::checks::places

@@ -7,7 +7,7 @@
 
 // The plans of all cases of an op live at once and run in random order, while some of them end: plans do not
 // affect each other.
-namespace weft::conformance {
+namespace weft::conformance::checks::plans_stand_alone {
 namespace {
 
 struct Job {
@@ -53,7 +53,7 @@ void run(CheckRun& run) {
 
 }  // namespace
 
-extern const Check plans_stand_alone_check = {
-    "plans_stand_alone", "plans that live at the same time run as they would alone, in any order", run};
+extern const Check check = {"plans_stand_alone",
+                            "plans that live at the same time run as they would alone, in any order", run};
 
-}  // namespace weft::conformance
+}  // namespace weft::conformance::checks::plans_stand_alone

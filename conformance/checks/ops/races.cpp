@@ -4,7 +4,7 @@
 
 // Many threads compute one answer. A kernel without promised determinism may add in any order, so the numbers
 // give the same bits in every order: any difference was written twice or read too early.
-namespace weft::conformance {
+namespace weft::conformance::checks::races {
 namespace {
 
 constexpr int kThreads = 8, kLaunches = 4;
@@ -45,6 +45,6 @@ void run(CheckRun& run) {
 
 }  // namespace
 
-extern const Check races_check = {"races", "many threads at one answer give it again and again", run, true};
+extern const Check check = {"races", "many threads at one answer give it again and again", run, true};
 
-}  // namespace weft::conformance
+}  // namespace weft::conformance::checks::races

@@ -6,7 +6,7 @@
 
 // One plan with its operands at fixed addresses, each changed in turn: entirely, in its last element, in a
 // random one. The answer must be that of a fresh plan in fresh memory.
-namespace weft::conformance {
+namespace weft::conformance::checks::reads_operands_anew {
 namespace {
 
 /// Overwrites everything that earlier launches left.
@@ -72,7 +72,7 @@ void run(CheckRun& run) {
 
 }  // namespace
 
-extern const Check reads_operands_anew_check = {
-    "reads_operands_anew", "a plan follows each operand that changes in place, in any of its elements", run};
+extern const Check check = {"reads_operands_anew",
+                            "a plan follows each operand that changes in place, in any of its elements", run};
 
-}  // namespace weft::conformance
+}  // namespace weft::conformance::checks::reads_operands_anew

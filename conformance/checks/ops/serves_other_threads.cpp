@@ -7,7 +7,7 @@
 
 // Every case on a new thread that did not open the device and never used it; and plans that one thread makes,
 // another launches, and a third ends.
-namespace weft::conformance {
+namespace weft::conformance::checks::serves_other_threads {
 namespace {
 
 Found one(CheckRun& run, const PreparedCase& c) {
@@ -53,7 +53,7 @@ void run(CheckRun& run) {
 
 }  // namespace
 
-extern const Check serves_other_threads_check = {
-    "serves_other_threads", "threads that did not open the device get the same answers from it", run};
+extern const Check check = {"serves_other_threads",
+                            "threads that did not open the device get the same answers from it", run};
 
-}  // namespace weft::conformance
+}  // namespace weft::conformance::checks::serves_other_threads

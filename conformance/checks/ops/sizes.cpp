@@ -5,7 +5,7 @@
 #include "seam/registry.h"
 
 // Every op at ranks, axes, sizes, attributes and numbers that are random in each run, judged by the oracle.
-namespace weft::conformance {
+namespace weft::conformance::checks::sizes {
 namespace {
 
 constexpr uint64_t kCases = 60, kCasesInFull = 1000;  // of each op, as time permits
@@ -65,7 +65,7 @@ void run(CheckRun& run) {
 
 }  // namespace
 
-extern const Check sizes_check = {
+extern const Check check = {
     "sizes", "shapes, axes, attributes and numbers that are drawn in each run give right answers", run, true};
 
-}  // namespace weft::conformance
+}  // namespace weft::conformance::checks::sizes

@@ -9,7 +9,7 @@
 #include "weft/vision.h"
 
 // Every kernel that models run must be covered by a case: otherwise nobody judges it.
-namespace weft::conformance {
+namespace weft::conformance::checks::used_by_models {
 namespace {
 
 constexpr int64_t kVocabulary = 29, kContext = 16, kRows = 2;
@@ -90,7 +90,6 @@ void run(CheckRun& run) {
 
 }  // namespace
 
-extern const Check used_by_models_check = {"used_by_models",
-                                           "every kernel that a model runs was judged in some case", run};
+extern const Check check = {"used_by_models", "every kernel that a model runs was judged in some case", run};
 
-}  // namespace weft::conformance
+}  // namespace weft::conformance::checks::used_by_models

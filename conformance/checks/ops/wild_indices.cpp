@@ -7,7 +7,7 @@
 
 // Indices out of range. The launch or the next synchronize reports them; a device that runs compiled text
 // can't. Later launches are right.
-namespace weft::conformance {
+namespace weft::conformance::checks::wild_indices {
 namespace {
 
 struct Wild {
@@ -124,7 +124,7 @@ void run(CheckRun& run) {
 
 }  // namespace
 
-extern const Check wild_indices_check = {
+extern const Check check = {
     "wild_indices", "an index out of range is reported as an error, and the next launch is right", run, true};
 
-}  // namespace weft::conformance
+}  // namespace weft::conformance::checks::wild_indices

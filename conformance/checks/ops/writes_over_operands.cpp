@@ -6,7 +6,7 @@
 
 // A linked program places a result in the memory of a dead operand if the kernel accepts such a call. The
 // answer must equal the one in separate memory.
-namespace weft::conformance {
+namespace weft::conformance::checks::writes_over_operands {
 namespace {
 
 using Updates = std::vector<std::pair<uint32_t, uint32_t>>;
@@ -99,7 +99,7 @@ void run(CheckRun& run) {
 
 }  // namespace
 
-extern const Check writes_over_operands_check = {
-    "writes_over_operands", "a kernel that takes a result over an operand gives the same bits there", run};
+extern const Check check = {"writes_over_operands",
+                            "a kernel that takes a result over an operand gives the same bits there", run};
 
-}  // namespace weft::conformance
+}  // namespace weft::conformance::checks::writes_over_operands

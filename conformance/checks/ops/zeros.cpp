@@ -5,7 +5,7 @@
 
 // Zeros of both signs, their neighbours and the extreme values through every elementwise op: alone and in all
 // pairs. docs/primitives.md says which ops promise the sign of a zero; those are judged by it.
-namespace weft::conformance {
+namespace weft::conformance::checks::zeros {
 namespace {
 
 std::vector<Real> special(DType t) {
@@ -59,8 +59,8 @@ void run(CheckRun& run) {
 
 }  // namespace
 
-extern const Check zeros_check = {
+extern const Check check = {
     "zeros", "elementwise ops give the right zeros, with their signs, and the right results at the ends",
     run};
 
-}  // namespace weft::conformance
+}  // namespace weft::conformance::checks::zeros

@@ -3,7 +3,7 @@
 #include "conformance/check.h"
 #include "conformance/seam/usual.h"
 
-namespace weft::conformance {
+namespace weft::conformance::checks::adds_where_asked {
 namespace {
 
 Found onto(Rig& rig, const Ask& ask) {
@@ -39,7 +39,7 @@ void run(CheckRun& run) {
 
 }  // namespace
 
-extern const Check adds_where_asked_check = {
+extern const Check check = {
     "adds_where_asked", "where += is asked, a kernel adds to what is there, or says that it can not", run};
 
-}  // namespace weft::conformance
+}  // namespace weft::conformance::checks::adds_where_asked

@@ -1,7 +1,7 @@
 #include "conformance/check.h"
 #include "conformance/seam/usual.h"
 
-namespace weft::conformance {
+namespace weft::conformance::checks::aligns_memory {
 namespace {
 
 // Several at once: one block may be aligned by chance.
@@ -28,7 +28,7 @@ void run(CheckRun& run) {
 
 }  // namespace
 
-extern const Check aligns_memory_check = {
-    "aligns_memory", "memory begins where the seam says that it does: at a multiple of 64 bytes", run};
+extern const Check check = {"aligns_memory",
+                            "memory begins where the seam says that it does: at a multiple of 64 bytes", run};
 
-}  // namespace weft::conformance
+}  // namespace weft::conformance::checks::aligns_memory

@@ -4,7 +4,7 @@
 #include "conformance/seam/usual.h"
 
 // Kernels that promise it give the same bits with any number of threads.
-namespace weft::conformance {
+namespace weft::conformance::checks::any_thread_count {
 namespace {
 
 HostTensor noise(IntList shape, uint64_t seed) {
@@ -52,7 +52,7 @@ void run(CheckRun& run) {
 
 }  // namespace
 
-extern const Check any_thread_count_check = {
-    "any_thread_count", "a kernel that promises it gives the same bits on one thread and on eight", run};
+extern const Check check = {"any_thread_count",
+                            "a kernel that promises it gives the same bits on one thread and on eight", run};
 
-}  // namespace weft::conformance
+}  // namespace weft::conformance::checks::any_thread_count

@@ -3,7 +3,7 @@
 #include "conformance/check.h"
 #include "conformance/seam/usual.h"
 
-namespace weft::conformance {
+namespace weft::conformance::checks::copies_every_byte {
 namespace {
 
 std::vector<std::byte> pattern(size_t n, int seed) {
@@ -89,7 +89,7 @@ void run(CheckRun& run) {
 
 }  // namespace
 
-extern const Check copies_every_byte_check = {
-    "copies_every_byte", "copies move all bytes that they were asked to, and no other", run};
+extern const Check check = {"copies_every_byte",
+                            "copies move all bytes that they were asked to, and no other", run};
 
-}  // namespace weft::conformance
+}  // namespace weft::conformance::checks::copies_every_byte

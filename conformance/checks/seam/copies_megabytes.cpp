@@ -6,7 +6,7 @@
 
 // Copies of 64 KiB to 64 MiB at odd offsets, of odd lengths, in each direction; and hundreds of random small
 // ones. All bytes around must stay.
-namespace weft::conformance {
+namespace weft::conformance::checks::copies_megabytes {
 namespace {
 
 using Bytes = std::vector<std::byte>;
@@ -163,8 +163,8 @@ void run(CheckRun& run) {
 
 }  // namespace
 
-extern const Check copies_megabytes_check = {
+extern const Check check = {
     "copies_megabytes",
     "copies of up to 64 MiB, and hundreds of drawn ones, move what they should and no more", run};
 
-}  // namespace weft::conformance
+}  // namespace weft::conformance::checks::copies_megabytes

@@ -4,7 +4,7 @@
 
 // Copies to and from pinned memory are asynchronous: the host touches the memory again after a point. A
 // backend without pinned memory gets plain host memory, which must work as well.
-namespace weft::conformance {
+namespace weft::conformance::checks::copies_pinned_memory {
 namespace {
 
 struct Pinned {
@@ -120,8 +120,8 @@ void run(CheckRun& run) {
 
 }  // namespace
 
-extern const Check copies_pinned_memory_check = {
-    "copies_pinned_memory", "copies of pinned memory keep their turn and every byte, and wait for nobody",
-    run};
+extern const Check check = {"copies_pinned_memory",
+                            "copies of pinned memory keep their turn and every byte, and wait for nobody",
+                            run};
 
-}  // namespace weft::conformance
+}  // namespace weft::conformance::checks::copies_pinned_memory

@@ -2,7 +2,7 @@
 #include "conformance/seam/usual.h"
 
 // A failing launch among others is reported once, by its queue, whatever runs around it.
-namespace weft::conformance {
+namespace weft::conformance::checks::errors_come_once {
 namespace {
 
 /// Launches of one plan, which stay in the queue until `wait`.
@@ -117,7 +117,7 @@ void run(CheckRun& run) {
 
 }  // namespace
 
-extern const Check errors_come_once_check = {
+extern const Check check = {
     "errors_come_once", "a failure is reported once, by its queue, and what runs around it is right", run};
 
-}  // namespace weft::conformance
+}  // namespace weft::conformance::checks::errors_come_once

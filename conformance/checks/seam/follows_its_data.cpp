@@ -1,7 +1,7 @@
 #include "conformance/check.h"
 #include "conformance/seam/usual.h"
 
-namespace weft::conformance {
+namespace weft::conformance::checks::follows_its_data {
 namespace {
 
 Found same_plan_other_data(Rig& rig, const Ask& ask) {
@@ -20,7 +20,6 @@ void run(CheckRun& run) {
 
 }  // namespace
 
-extern const Check follows_its_data_check = {"follows_its_data", "a plan gives other answers for other data",
-                                             run};
+extern const Check check = {"follows_its_data", "a plan gives other answers for other data", run};
 
-}  // namespace weft::conformance
+}  // namespace weft::conformance::checks::follows_its_data

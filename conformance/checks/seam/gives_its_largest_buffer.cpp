@@ -8,7 +8,7 @@
 
 // A buffer of the largest size that the device reports, or that the machine allows: written and read at both
 // ends and around the 32-bit limits, without touching the rest.
-namespace weft::conformance {
+namespace weft::conformance::checks::gives_its_largest_buffer {
 namespace {
 
 // 5 GiB show everything that more would.
@@ -112,7 +112,7 @@ void run(CheckRun& run) {
 
 }  // namespace
 
-extern const Check gives_its_largest_buffer_check = {
-    "gives_its_largest_buffer", "the largest buffer that is promised is there, up to its last byte", run};
+extern const Check check = {"gives_its_largest_buffer",
+                            "the largest buffer that is promised is there, up to its last byte", run};
 
-}  // namespace weft::conformance
+}  // namespace weft::conformance::checks::gives_its_largest_buffer

@@ -4,7 +4,7 @@
 #include "conformance/seam/memory_use.h"
 #include "conformance/seam/usual.h"
 
-namespace weft::conformance {
+namespace weft::conformance::checks::gives_memory_back {
 namespace {
 
 // The process must not keep twelve rounds' worth of memory. One round's worth is fine: bounded caches, such
@@ -124,7 +124,7 @@ void run(CheckRun& run) {
 
 }  // namespace
 
-extern const Check gives_memory_back_check = {
-    "gives_memory_back", "what is freed can be had again, what can not be had is refused in words", run};
+extern const Check check = {"gives_memory_back",
+                            "what is freed can be had again, what can not be had is refused in words", run};
 
-}  // namespace weft::conformance
+}  // namespace weft::conformance::checks::gives_memory_back

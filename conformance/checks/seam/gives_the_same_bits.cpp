@@ -2,7 +2,7 @@
 #include "conformance/numbers.h"
 #include "conformance/seam/usual.h"
 
-namespace weft::conformance {
+namespace weft::conformance::checks::gives_the_same_bits {
 namespace {
 
 // Numbers whose sums depend on their order.
@@ -40,7 +40,7 @@ void run(CheckRun& run) {
 
 }  // namespace
 
-extern const Check gives_the_same_bits_check = {
-    "gives_the_same_bits", "the same call gives the same bits each time, whatever ran between", run};
+extern const Check check = {"gives_the_same_bits",
+                            "the same call gives the same bits each time, whatever ran between", run};
 
-}  // namespace weft::conformance
+}  // namespace weft::conformance::checks::gives_the_same_bits

@@ -1,7 +1,7 @@
 #include "conformance/check.h"
 #include "conformance/seam/usual.h"
 
-namespace weft::conformance {
+namespace weft::conformance::checks::honours_attributes {
 namespace {
 
 void run(CheckRun& run) {
@@ -25,7 +25,7 @@ void run(CheckRun& run) {
 
 }  // namespace
 
-extern const Check honours_attributes_check = {
-    "honours_attributes", "an attribute off its default changes the answer as it says", run};
+extern const Check check = {"honours_attributes",
+                            "an attribute off its default changes the answer as it says", run};
 
-}  // namespace weft::conformance
+}  // namespace weft::conformance::checks::honours_attributes

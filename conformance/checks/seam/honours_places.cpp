@@ -4,7 +4,7 @@
 #include "conformance/seam/usual.h"
 
 // Tensors at an offset in their memory, and with strides.
-namespace weft::conformance {
+namespace weft::conformance::checks::honours_places {
 namespace {
 
 // Every operand, and the workspace, follows other numbers in its memory.
@@ -100,7 +100,7 @@ void run(CheckRun& run) {
 
 }  // namespace
 
-extern const Check honours_places_check = {
-    "honours_places", "operands are read where they lie: at their offset, by their strides", run};
+extern const Check check = {"honours_places",
+                            "operands are read where they lie: at their offset, by their strides", run};
 
-}  // namespace weft::conformance
+}  // namespace weft::conformance::checks::honours_places

@@ -4,7 +4,7 @@
 
 // Foreign memory as a device buffer. For a backend without imports whose memory is the host's, the host does
 // it, with the same promises.
-namespace weft::conformance {
+namespace weft::conformance::checks::imports_memory {
 namespace {
 
 /// Host bytes with a margin, and the device's buffer for the middle.
@@ -138,8 +138,8 @@ void run(CheckRun& run) {
 
 }  // namespace
 
-extern const Check imports_memory_check = {
+extern const Check check = {
     "imports_memory", "imported memory is its owner's: both sides see every write, and letting go leaves it",
     run};
 
-}  // namespace weft::conformance
+}  // namespace weft::conformance::checks::imports_memory

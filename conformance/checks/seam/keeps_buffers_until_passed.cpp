@@ -2,7 +2,7 @@
 #include "conformance/seam/usual.h"
 #include "weft/ops.h"
 
-namespace weft::conformance {
+namespace weft::conformance::checks::keeps_buffers_until_passed {
 namespace {
 
 // Eager code drops operands while their launches wait; the pool may free them to make room for another size.
@@ -35,7 +35,7 @@ void run(CheckRun& run) {
 
 }  // namespace
 
-extern const Check keeps_buffers_until_passed_check = {
-    "keeps_buffers_until_passed", "memory of a launch that waits is not given to another", run};
+extern const Check check = {"keeps_buffers_until_passed",
+                            "memory of a launch that waits is not given to another", run};
 
-}  // namespace weft::conformance
+}  // namespace weft::conformance::checks::keeps_buffers_until_passed

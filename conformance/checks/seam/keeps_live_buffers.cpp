@@ -7,7 +7,7 @@
 
 // Many buffers live at once, each with its own pattern, while others come and go and kernels run: a buffer
 // that shares memory with another, or was reused too early, loses its pattern.
-namespace weft::conformance {
+namespace weft::conformance::checks::keeps_live_buffers {
 namespace {
 
 /// Buffers of random sizes.
@@ -136,7 +136,7 @@ void run(CheckRun& run) {
 
 }  // namespace
 
-extern const Check keeps_live_buffers_check = {
-    "keeps_live_buffers", "buffers keep what they hold while others come and go and kernels run", run};
+extern const Check check = {"keeps_live_buffers",
+                            "buffers keep what they hold while others come and go and kernels run", run};
 
-}  // namespace weft::conformance
+}  // namespace weft::conformance::checks::keeps_live_buffers

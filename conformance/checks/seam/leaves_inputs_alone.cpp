@@ -1,7 +1,7 @@
 #include "conformance/check.h"
 #include "conformance/seam/usual.h"
 
-namespace weft::conformance {
+namespace weft::conformance::checks::leaves_inputs_alone {
 namespace {
 
 Found untouched(Rig& rig, const Ask& ask) {
@@ -19,7 +19,6 @@ void run(CheckRun& run) {
 
 }  // namespace
 
-extern const Check leaves_inputs_alone_check = {"leaves_inputs_alone",
-                                                "operands hold after a launch what they held before", run};
+extern const Check check = {"leaves_inputs_alone", "operands hold after a launch what they held before", run};
 
-}  // namespace weft::conformance
+}  // namespace weft::conformance::checks::leaves_inputs_alone

@@ -1,7 +1,7 @@
 #include "conformance/check.h"
 #include "conformance/seam/usual.h"
 
-namespace weft::conformance {
+namespace weft::conformance::checks::names_what_ran {
 namespace {
 
 // "<provider>.<op>.<variant>", with the op that the record serves.
@@ -29,7 +29,7 @@ void run(CheckRun& run) {
 
 }  // namespace
 
-extern const Check names_what_ran_check = {
-    "names_what_ran", "each kernel has a name of its own that says whose it is and what for", run};
+extern const Check check = {"names_what_ran",
+                            "each kernel has a name of its own that says whose it is and what for", run};
 
-}  // namespace weft::conformance
+}  // namespace weft::conformance::checks::names_what_ran

@@ -10,7 +10,7 @@
 #include "weft/backends.h"
 
 // Hosts of other versions, and structs shorter than this header's, as a backend meets them in the field.
-namespace weft::conformance {
+namespace weft::conformance::checks::negotiates {
 namespace {
 
 /// Null for a wrapped backend, which is no file and not built in.
@@ -133,8 +133,8 @@ void run(CheckRun& run) {
 
 }  // namespace
 
-extern const Check negotiates_check = {
+extern const Check check = {
     "negotiates",
     "hosts of other versions are refused in words; shorter structs are not overrun; descriptions hold", run};
 
-}  // namespace weft::conformance
+}  // namespace weft::conformance::checks::negotiates

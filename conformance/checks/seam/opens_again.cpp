@@ -4,7 +4,7 @@
 
 // A device opened a second time and closed, and the other devices of its backend. Each has its own memory and
 // queues, and does not affect the others.
-namespace weft::conformance {
+namespace weft::conformance::checks::opens_again {
 namespace {
 
 Finding works(Rig& rig, const char* what) {
@@ -76,7 +76,7 @@ void run(CheckRun& run) {
 
 }  // namespace
 
-extern const Check opens_again_check = {
+extern const Check check = {
     "opens_again", "a device can be opened, used and closed beside itself and its backend's others", run};
 
-}  // namespace weft::conformance
+}  // namespace weft::conformance::checks::opens_again

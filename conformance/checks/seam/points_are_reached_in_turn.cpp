@@ -5,7 +5,7 @@
 #include "conformance/seam/chain.h"
 
 // Points of queues. For a backend without points the host provides them, with the same promises.
-namespace weft::conformance {
+namespace weft::conformance::checks::points_are_reached_in_turn {
 namespace {
 
 using QueuePtr = std::unique_ptr<seam::Queue>;
@@ -194,8 +194,8 @@ void run(CheckRun& run) {
 
 }  // namespace
 
-extern const Check points_are_reached_in_turn_check = {
-    "points_are_reached_in_turn",
-    "a point is reached when the work before it has passed, and a wait waits for it", run};
+extern const Check check = {"points_are_reached_in_turn",
+                            "a point is reached when the work before it has passed, and a wait waits for it",
+                            run};
 
-}  // namespace weft::conformance
+}  // namespace weft::conformance::checks::points_are_reached_in_turn

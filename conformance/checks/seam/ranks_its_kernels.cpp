@@ -2,7 +2,7 @@
 #include "conformance/seam/usual.h"
 #include "seam/tables.h"
 
-namespace weft::conformance {
+namespace weft::conformance::checks::ranks_its_kernels {
 namespace {
 
 using Kernels = std::vector<const weft_kernel*>;
@@ -40,8 +40,8 @@ void run(CheckRun& run) {
 
 }  // namespace
 
-extern const Check ranks_its_kernels_check = {
+extern const Check check = {
     "ranks_its_kernels", "of two kernels for one op, ranks say which is asked first, and not a list's order",
     run};
 
-}  // namespace weft::conformance
+}  // namespace weft::conformance::checks::ranks_its_kernels

@@ -4,7 +4,7 @@
 #include "conformance/check.h"
 #include "conformance/seam/usual.h"
 
-namespace weft::conformance {
+namespace weft::conformance::checks::reads_no_handle {
 namespace {
 
 // In a child process, since reading such a handle crashes. Launch only: worker threads don't exist in the
@@ -34,7 +34,7 @@ void run(CheckRun& run) {
 
 }  // namespace
 
-extern const Check reads_no_handle_check = {
+extern const Check check = {
     "reads_no_handle", "an opaque handle is no address: enqueuing a launch reads nothing behind it", run};
 
-}  // namespace weft::conformance
+}  // namespace weft::conformance::checks::reads_no_handle

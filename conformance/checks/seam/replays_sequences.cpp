@@ -3,7 +3,7 @@
 #include "conformance/seam/script.h"
 
 // Sequences: recorded once, run often, each time with other bindings.
-namespace weft::conformance {
+namespace weft::conformance::checks::replays_sequences {
 namespace {
 
 using Memory = std::vector<std::unique_ptr<Rig::Operand>>;
@@ -186,7 +186,7 @@ void run(CheckRun& run) {
 
 }  // namespace
 
-extern const Check replays_sequences_check = {
-    "replays_sequences", "a sequence runs its steps in their order, with the memory of each run", run};
+extern const Check check = {"replays_sequences",
+                            "a sequence runs its steps in their order, with the memory of each run", run};
 
-}  // namespace weft::conformance
+}  // namespace weft::conformance::checks::replays_sequences

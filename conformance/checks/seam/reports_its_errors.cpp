@@ -1,7 +1,7 @@
 #include "conformance/check.h"
 #include "conformance/seam/usual.h"
 
-namespace weft::conformance {
+namespace weft::conformance::checks::reports_its_errors {
 namespace {
 
 Found wild_index(Rig& rig) {
@@ -23,7 +23,7 @@ void run(CheckRun& run) {
 
 }  // namespace
 
-extern const Check reports_its_errors_check = {
+extern const Check check = {
     "reports_its_errors", "a launch that fails says so at the next synchronize, and the queue goes on", run};
 
-}  // namespace weft::conformance
+}  // namespace weft::conformance::checks::reports_its_errors

@@ -5,7 +5,7 @@
 #include "conformance/seam/usual.h"
 
 // Batch-invariant kernels: a row's result does not depend on other rows.
-namespace weft::conformance {
+namespace weft::conformance::checks::rows_stand_alone {
 namespace {
 
 std::vector<double> noise(uint64_t seed, int64_t n) {
@@ -61,8 +61,8 @@ void run(CheckRun& run) {
 
 }  // namespace
 
-extern const Check rows_stand_alone_check = {
+extern const Check check = {
     "rows_stand_alone", "a kernel that promises batch invariance gives a row the same bits among any others",
     run};
 
-}  // namespace weft::conformance
+}  // namespace weft::conformance::checks::rows_stand_alone

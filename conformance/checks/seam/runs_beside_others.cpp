@@ -7,7 +7,7 @@
 // Launches from several threads at once. The contract: any thread may use a kernel record or a plan; a queue
 // is used by one thread at a time, except that an inline queue takes launches, and nothing else, from
 // several. (The host's count of a plan's launches may miss one, which does not matter here.)
-namespace weft::conformance {
+namespace weft::conformance::checks::runs_beside_others {
 namespace {
 
 constexpr int kThreads = 4, kRounds = 5;
@@ -131,7 +131,7 @@ void run(CheckRun& run) {
 
 }  // namespace
 
-extern const Check runs_beside_others_check = {
-    "runs_beside_others", "launches from several threads at once give what each gives alone", run};
+extern const Check check = {"runs_beside_others",
+                            "launches from several threads at once give what each gives alone", run};
 
-}  // namespace weft::conformance
+}  // namespace weft::conformance::checks::runs_beside_others

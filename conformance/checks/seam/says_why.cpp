@@ -1,7 +1,7 @@
 #include "conformance/check.h"
 #include "conformance/seam/usual.h"
 
-namespace weft::conformance {
+namespace weft::conformance::checks::says_why {
 namespace {
 
 // Each kernel refuses something; a refusal without a reason is of no use.
@@ -31,6 +31,6 @@ void run(CheckRun& run) {
 
 }  // namespace
 
-extern const Check says_why_check = {"says_why", "who refuses a call says why", run};
+extern const Check check = {"says_why", "who refuses a call says why", run};
 
-}  // namespace weft::conformance
+}  // namespace weft::conformance::checks::says_why

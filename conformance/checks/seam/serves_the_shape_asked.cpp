@@ -1,7 +1,7 @@
 #include "conformance/check.h"
 #include "conformance/seam/usual.h"
 
-namespace weft::conformance {
+namespace weft::conformance::checks::serves_the_shape_asked {
 namespace {
 
 void run(CheckRun& run) {
@@ -17,7 +17,6 @@ void run(CheckRun& run) {
 
 }  // namespace
 
-extern const Check serves_the_shape_asked_check = {"serves_the_shape_asked",
-                                                   "a kernel that ran one shape runs another", run};
+extern const Check check = {"serves_the_shape_asked", "a kernel that ran one shape runs another", run};
 
-}  // namespace weft::conformance
+}  // namespace weft::conformance::checks::serves_the_shape_asked

@@ -3,7 +3,7 @@
 #include "conformance/seam/usual.h"
 
 // In host memory every operand ends at an inaccessible page; elsewhere it has a margin that must not change.
-namespace weft::conformance {
+namespace weft::conformance::checks::stays_within_bounds {
 namespace {
 
 Found between_pages(Rig& rig, const Ask& ask, bool at_end) {
@@ -34,7 +34,6 @@ void run(CheckRun& run) {
 
 }  // namespace
 
-extern const Check stays_within_bounds_check = {"stays_within_bounds",
-                                                "a launch touches nothing beside its operands", run};
+extern const Check check = {"stays_within_bounds", "a launch touches nothing beside its operands", run};
 
-}  // namespace weft::conformance
+}  // namespace weft::conformance::checks::stays_within_bounds

@@ -4,7 +4,7 @@
 
 // Chains of dependent launches. After synchronize, the result is read through another queue, which is not
 // ordered with the first.
-namespace weft::conformance {
+namespace weft::conformance::checks::waits_for_long_queues {
 namespace {
 
 Found after(Rig& rig, int launches) {
@@ -163,8 +163,8 @@ void run(CheckRun& run) {
 
 }  // namespace
 
-extern const Check waits_for_long_queues_check = {
-    "waits_for_long_queues", "however long a queue is, synchronize waits for all of it, and for no other",
-    run};
+extern const Check check = {"waits_for_long_queues",
+                            "however long a queue is, synchronize waits for all of it, and for no other",
+                            run};
 
-}  // namespace weft::conformance
+}  // namespace weft::conformance::checks::waits_for_long_queues

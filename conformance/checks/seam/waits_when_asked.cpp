@@ -3,7 +3,7 @@
 #include "conformance/check.h"
 #include "conformance/seam/usual.h"
 
-namespace weft::conformance {
+namespace weft::conformance::checks::waits_when_asked {
 namespace {
 
 // An operand is freed as soon as synchronize has returned.
@@ -30,7 +30,7 @@ void run(CheckRun& run) {
 
 }  // namespace
 
-extern const Check waits_when_asked_check = {
-    "waits_when_asked", "synchronize returns when all that was enqueued has passed", run};
+extern const Check check = {"waits_when_asked", "synchronize returns when all that was enqueued has passed",
+                            run};
 
-}  // namespace weft::conformance
+}  // namespace weft::conformance::checks::waits_when_asked

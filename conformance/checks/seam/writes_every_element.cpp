@@ -1,7 +1,7 @@
 #include "conformance/check.h"
 #include "conformance/seam/usual.h"
 
-namespace weft::conformance {
+namespace weft::conformance::checks::writes_every_element {
 namespace {
 
 void run(CheckRun& run) {
@@ -16,7 +16,7 @@ void run(CheckRun& run) {
 
 }  // namespace
 
-extern const Check writes_every_element_check = {
-    "writes_every_element", "an output that was poisoned before holds the answer after", run};
+extern const Check check = {"writes_every_element",
+                            "an output that was poisoned before holds the answer after", run};
 
-}  // namespace weft::conformance
+}  // namespace weft::conformance::checks::writes_every_element
