@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <memory>
 
 #include "body.h"
@@ -13,6 +14,7 @@ using namespace backend;
 // The table of the backend that is served: it gives the stream of a queue.
 std::atomic<const weft_backend*> served = nullptr;
 std::atomic<const weft_host*> the_host = nullptr;
+std::atomic<weft_device> served_device = nullptr;
 
 // Reading the weight takes the time of so few rows, and the backend's own kernel reads faster.
 constexpr int64_t kFewRows = 16;
@@ -37,12 +39,30 @@ Support plain_sizes(const OpCall& c) {
   return check(c.output(0), "output", 0);
 }
 
+/// Whether the backend's own kernel of tensor cores takes the call: it is faster, and computes more of what
+/// surrounds a product (docs/performance.md).
+bool is_left_to_device(const OpCall& c) {
+  const weft_backend* const device = served.load();
+  const DType t = c.output(0).dtype();
+  if (!device || (t != DType::f16 && t != DType::bf16)) return false;
+  const weft_kernel* const* list = nullptr;
+  uint32_t n = 0;
+  weft_error error{.size = sizeof error};
+  if (device->kernels(served_device, &list, &n, &error) != WEFT_OK) return false;
+  return std::any_of(list, list + n, [&](const weft_kernel* k) {
+    return c.op() == k->op && std::string_view(k->id).ends_with(".wgmma") &&
+           k->determinism >= c.determinism() && k->accepts(k, served_device, c.raw(), &error) == WEFT_OK;
+  });
+}
+
 Support accepts_types(const OpCall& c) {
   if (!library().missing.empty()) return Support::no("{}", library().missing);
   const DType t = c.output(0).dtype();
   if (t != DType::f64 && t != DType::f32 && t != DType::f16 && t != DType::bf16)
     return Support::no("computes in f64, f32, f16 and bf16, got {}", t);
-  return plain_sizes(c);
+  if (auto sizes = plain_sizes(c); !sizes) return sizes;
+  if (is_left_to_device(c)) return Support::no("{}.{}.wgmma is faster", served.load()->name, c.op());
+  return Support::yes();
 }
 
 void common(const OpCall& c, Shape& s) {
@@ -209,10 +229,10 @@ weft_code list_kernels(weft_device, const weft_kernel* const** list, uint32_t* n
   });
 }
 
-weft_code attach(const weft_backend* table, weft_device, const weft_capability*, weft_error* error) {
+weft_code attach(const weft_backend* table, weft_device device, const weft_capability*, weft_error* error) {
   return guarded(error, [&]() -> Outcome {
     if (!table->native) return Outcome::fail(WEFT_UNSUPPORTED, "{} does not give its streams", table->name);
-    served = table;
+    served = table, served_device = device;
     return Outcome::ok();
   });
 }

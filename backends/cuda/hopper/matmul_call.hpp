@@ -5,18 +5,21 @@
 // From a product of row-major matrices to a launch of matmul_tiles.
 namespace weft::cuda::hopper {
 
-/// c [batch, m, n] = a b, + bias [n], or += a b. a is [m, k], or [k, m] if transposed; b is [k, n], or
-/// [n, k] if transposed.
+/// c [batch, m, n] = a b + bias [n], and what `ending` names. a is [m, k], or [k, m] if transposed; b is
+/// [k, n], or [n, k] if transposed.
 struct MatmulCall {
   int64_t m = 0, n = 0, k = 0, batch = 1;
   bool transpose_a = false, transpose_b = false;
   bool one_a = false, one_b = false;  ///< one matrix for the whole batch
-  bool accumulate = false;
+  Ending ending = Ending::plain;
+  bool sums_a = false;  ///< of each row of a, which is transposed as b is not, and one matrix
   DType dtype = DType::bf16;
   const void *a = nullptr, *b = nullptr, *bias = nullptr;
-  void* c = nullptr;
-  int shares = 1;         ///< of k that are added up in f32 and in `sums`, aligned to 16 bytes
-  float* sums = nullptr;  ///< [shares, batch, m, n], if there are more of them than one
+  const void* other = nullptr;  ///< an operand or the second result, by `ending`
+  void *c = nullptr, *a_sums = nullptr;
+  int shares = 1;            ///< of k that are added up in f32
+  void* workspace = nullptr;  ///< workspace_of bytes, aligned to 16
+  int* counters = nullptr;    ///< two of 0, of no kernel that may run at the same time
   int64_t elements() const { return batch * m * n; }
 };
 
@@ -26,9 +29,11 @@ struct Division {
   double microseconds = 0;  ///< a rough estimate on an H200, to choose by
 };
 
-struct MatmulMaps {
-  CUtensorMap a, b, c;
-};
+/// Bytes that the sums of shares take.
+inline uint64_t workspace_of(const MatmulCall& call) {
+  if (call.shares == 1) return 0;
+  return static_cast<uint64_t>(call.shares * (call.elements() + (call.sums_a ? call.m : 0))) * sizeof(float);
+}
 
 /// A map of matrices [batch, rows, columns], and tiles of so many rows that are 64 elements wide.
 inline backend::Outcome make_matrix_map(CUtensorMap* map, DType dtype, const void* at, int64_t rows,
@@ -48,7 +53,11 @@ backend::Outcome make_maps(const MatmulCall& call, MatmulMaps* maps) {
     return made;
   if (auto made = map(&maps->b, call.b, call.transpose_b, call.n, call.one_b, Tiles::kColumns); !made.good())
     return made;
-  return make_matrix_map(&maps->c, call.dtype, call.c, call.m, call.n, call.batch, kPart);
+  const auto of_results = [&](CUtensorMap* to, const void* at) {
+    return make_matrix_map(to, call.dtype, at, call.m, call.n, call.batch, kPart);
+  };
+  if (auto made = of_results(&maps->c, call.c); !made.good()) return made;
+  return of_results(&maps->other, call.ending == Ending::plain ? call.c : call.other);
 }
 
 inline int64_t divided_up(int64_t size, int64_t by) { return (size + by - 1) / by; }
@@ -58,7 +67,7 @@ int64_t tiles_of(const MatmulCall& call) {
   return divided_up(call.m, kTileRows) * divided_up(call.n, Tiles::kColumns) * call.batch;
 }
 
-/// The best number of shares. The figures are of an H200: a slice takes 0.415 us in tiles of 128 columns and
+/// The best number of shares; of two results there are none. The figures are of an H200: a slice takes 0.415 us in tiles of 128 columns and
 /// 0.605 us in those of 192, a tile half a slice more than its slices; sums of shares are written and read
 /// again at 3 TB/s, by a kernel of 4 us.
 template <class Tiles>
@@ -66,6 +75,7 @@ Division division_of(const MatmulCall& call, int most_shares) {
   constexpr double kMicrosecondsOfSlice = 0.035 + 0.38 * Tiles::kColumns / 128;
   constexpr int kBlocks = 132, kLeastSlices = 8;
   const int64_t tiles = tiles_of<Tiles>(call), slices = divided_up(call.k, kSlice);
+  if (call.ending == Ending::gelu || call.ending == Ending::gelu_slope) most_shares = 1;
   Division best;
   for (int shares = 1; shares <= most_shares; ++shares) {
     const int64_t each = divided_up(slices, shares);
@@ -88,10 +98,13 @@ MatmulTask task_of(const MatmulCall& call) {
   task.batch = static_cast<int>(call.batch);
   task.a_step = !call.one_a, task.b_step = !call.one_b;
   task.shares = call.shares, task.share_slices = pieces(task.slices, call.shares);
-  if (call.shares > 1)
-    task.sums = call.sums;
-  else
-    task.bias = call.bias, task.old = call.accumulate ? call.c : nullptr;
+  task.a_sums = call.a_sums, task.counters = call.counters;
+  if (call.shares == 1) {
+    task.bias = call.bias, task.ending = call.ending;
+    return task;
+  }
+  task.sums = static_cast<float*>(call.workspace);
+  if (call.sums_a) task.a_shares = task.sums + call.shares * call.elements();
   return task;
 }
 
@@ -101,13 +114,22 @@ backend::Outcome run_matmul(const MatmulCall& call, int multiprocessors, Start&&
   MatmulMaps maps;
   if (auto made = make_maps<Tiles>(call, &maps); !made.good()) return made;
   const int64_t blocks = std::min<int64_t>(tiles_of<Tiles>(call) * call.shares, multiprocessors);
+  const MatmulTask task = task_of<Tiles>(call);
   auto started = start(static_cast<unsigned>(blocks), kMatmulThreads, shared_bytes<Tiles>(),
-                       matmul_tiles<T, Tiles, of_a, of_b>, maps.a, maps.b, maps.c, task_of<Tiles>(call));
+                       matmul_tiles<T, Tiles, of_a, of_b>, maps, task);
   if (!started.good() || call.shares == 1) return started;
-  return start(static_cast<unsigned>(divided_up(call.elements(), 4 * 256)), 256u, 0u, add_shares<T>,
-               static_cast<const float*>(call.sums), static_cast<T*>(call.c),
-               static_cast<const T*>(call.bias), call.elements(), static_cast<int>(call.n), call.shares,
-               call.accumulate);
+  const SharesSum sum{.sums = task.sums,
+                      .c = call.c,
+                      .bias = call.bias,
+                      .other = call.ending == Ending::sum ? call.other : nullptr,
+                      .elements = call.elements(),
+                      .columns = static_cast<int>(call.n),
+                      .shares = call.shares,
+                      .a_shares = task.a_shares,
+                      .a_sums = call.a_sums,
+                      .rows = static_cast<int>(call.m)};
+  const int64_t threads = call.elements() / 4 + (call.sums_a ? call.m : 0);
+  return start(static_cast<unsigned>(divided_up(threads, 256)), 256u, 0u, add_shares<T>, sum);
 }
 
 /// The same for the layouts that the call says.
@@ -125,7 +147,7 @@ backend::Outcome run_matmul_of(const MatmulCall& call, int multiprocessors, Star
 inline constexpr int kWays = 2, kMostShares = 16;
 template <class F>
 auto with_tiles(int way, F f) {
-  return way == 0 ? f(static_cast<Tiling<192, 4>*>(nullptr)) : f(static_cast<Tiling<128, 6>*>(nullptr));
+  return way == 0 ? f(static_cast<Tiling<192, 4, 3>*>(nullptr)) : f(static_cast<Tiling<128, 6, 2>*>(nullptr));
 }
 
 /// The way that takes least time, and its shares.

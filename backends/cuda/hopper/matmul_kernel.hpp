@@ -1,49 +1,40 @@
 #pragma once
+#include "matmul_row_sums.hpp"
 #include "matmul_store.hpp"
 
-// A product of 16-bit matrices, added up in f32: c = a b, c = a b + bias or c += a b. A block stays on its
+// A product of 16-bit matrices, added up in f32: c = a b + bias, and what `Ending` names. A block stays on its
 // multiprocessor and takes tile after tile of c. One of its threads copies slices of a and b, 64 of k wide,
 // into a ring of stages, and two warpgroups take turns: while one multiplies a tile, the other stores the one
 // before it. (Such kernels are known from CUTLASS, which calls them persistent, warp-specialized and
 // "pingpong".)
 namespace weft::cuda::hopper {
 
-/// The block's shared memory.
+/// The block's shared memory: of each stage a, then b; the consumers' buffers; barriers.
 template <class Tiles>
 struct Stages {
-  char* tiles;  ///< of each stage a, then b; then the buffers of stores
-  Barrier *full, *empty;
+  char* tiles;
+  Barrier *full, *empty, *came;
+  TileNumbers numbers;
 
-  __device__ explicit Stages(char* shared) : tiles(shared) {
-    full = reinterpret_cast<Barrier*>(shared + Tiles::kStages * Tiles::kBytesOfStage +
-                                      kConsumers * kStoreBuffers * kBlockBytes);
-    empty = full + Tiles::kStages;
-  }
+  __device__ explicit Stages(char* shared)
+      : tiles(shared),
+        full(reinterpret_cast<Barrier*>(buffers(kConsumers))),
+        empty(full + Tiles::kStages),
+        came(empty + Tiles::kStages),
+        numbers(reinterpret_cast<char*>(came + kConsumers * Tiles::kBuffers)) {}
   __device__ char* a(int stage) const { return tiles + stage * Tiles::kBytesOfStage; }
   __device__ char* b(int stage) const { return a(stage) + Tiles::kBytesOfA; }
   __device__ char* buffers(int consumer) const {
-    return tiles + Tiles::kStages * Tiles::kBytesOfStage + consumer * kStoreBuffers * kBlockBytes;
+    return a(Tiles::kStages) + consumer * Tiles::kBuffers * kBlockBytes;
   }
   __device__ void init() const {
     for (int i = 0; i < Tiles::kStages; ++i) {
       full[i].init(1);
       empty[i].init(4);  // the warps of a consumer
     }
+    for (int i = 0; i < kConsumers * Tiles::kBuffers; ++i) came[i].init(1);
+    numbers.init();
     show_barriers();
-  }
-};
-
-/// A stage of the ring, and the phase that its barriers are in.
-template <int kStages>
-struct RingPlace {
-  int stage = 0;
-  uint32_t phase = 0;
-  __device__ void next() {
-    if (++stage == kStages) stage = 0, phase ^= 1;
-  }
-  __device__ void skip(int n) {
-    phase ^= (stage + n) / kStages & 1;
-    stage = (stage + n) % kStages;
   }
 };
 
@@ -63,7 +54,8 @@ template <class Tiles, Lies of_a, Lies of_b>
 __device__ void load_slices(const Stages<Tiles>& stages, const CUtensorMap& a, const CUtensorMap& b,
                             const MatmulTask& task) {
   RingPlace<Tiles::kStages> ring;
-  for (int tile = blockIdx.x; tile < task.tiles(); tile += gridDim.x) {
+  TileGiver tiles(stages.numbers, task);
+  tiles.each([&](int tile) {
     const TilePlace place = place_of(task, tile);
     const int row = place.row * kTileRows, column = place.column * Tiles::kColumns;
     for (int i = place.first_slice; i < place.end_slice; ++i, ring.next()) {
@@ -74,14 +66,14 @@ __device__ void load_slices(const Stages<Tiles>& stages, const CUtensorMap& a, c
       load_slice<of_b>(stages.b(ring.stage), b, full, Tiles::kColumns, column, i * kSlice,
                        place.batch * task.b_step);
     }
-  }
+  });
 }
 
-/// Multiplies the slices of one tile. All its stages are released at the end. Calls `after_last` when the
-/// last slice has come and its products are begun.
-template <class T, class Tiles, Lies of_a, Lies of_b, class After>
+/// Multiplies the slices of one tile. All its stages are released at the end. Calls `each_a` with each slice
+/// of a while it is multiplied, and `after_last` when the last slice has come and its products are begun.
+template <class T, class Tiles, Lies of_a, Lies of_b, class Each, class After>
 __device__ void multiply_tile(float (&c)[kParts][Tiles::kColumns / 2], const Stages<Tiles>& stages,
-                              RingPlace<Tiles::kStages>& ring, int slices, After after_last) {
+                              RingPlace<Tiles::kStages>& ring, int slices, Each each_a, After after_last) {
   const auto release = [&](int stage) {
     if (threadIdx.x % kWarp == 0) stages.empty[stage].arrive();
   };
@@ -99,6 +91,7 @@ __device__ void multiply_tile(float (&c)[kParts][Tiles::kColumns / 2], const Sta
             c[part], operand_at<of_a>(a + part * kBlockBytes, kBlockBytes) + k * kNextSixteen<of_a>,
             b + k * kNextSixteen<of_b>, i > 0 || k > 0);
     end_of_products();
+    each_a(a);
     if (i > 0) {
       wait_for_products<1>();
       release(before);
@@ -130,40 +123,51 @@ class Turns {
 
 /// Multiplies and stores every second one of the block's tiles.
 template <class T, class Tiles, Lies of_a, Lies of_b>
-__device__ void multiply_tiles(const Stages<Tiles>& stages, const CUtensorMap& c, const MatmulTask& task) {
-  const int consumer = static_cast<int>(threadIdx.x) / 128 - 1, tiles = task.tiles(),
-            step = static_cast<int>(gridDim.x);
+__device__ void multiply_tiles(const Stages<Tiles>& stages, const MatmulMaps& maps, const MatmulTask& task) {
+  const int consumer = static_cast<int>(threadIdx.x) / 128 - 1, tiles = task.tiles();
   RingPlace<Tiles::kStages> ring;
   const Turns turns(consumer);
+  TileTaker numbers(stages.numbers);
+  TileStore<T, Tiles> to(maps, task, stages.buffers(consumer), stages.came + consumer * Tiles::kBuffers,
+                         consumer);
   bool mine = consumer == 0;
-  for (int tile = blockIdx.x; tile < tiles; tile += step, mine = !mine) {
+  for (int tile = numbers.next(); tile < tiles; mine = !mine) {
     const TilePlace place = place_of(task, tile);
     const int slices = place.end_slice - place.first_slice;
     if (!mine) {
       ring.skip(slices);
+      tile = numbers.next();
       continue;
     }
     float results[kParts][Tiles::kColumns / 2];
+    RowSums<T> sums(task.a_sums && place.column == 0);  // once
+    to.begin(place);
     turns.take();
-    multiply_tile<T, Tiles, of_a, of_b>(results, stages, ring, slices, [&] {
-      if (tile + step < tiles) turns.give();
-    });
+    multiply_tile<T, Tiles, of_a, of_b>(
+        results, stages, ring, slices,
+        [&](const char* a) {
+          if constexpr (kSumsA<of_a, of_b>) sums.add(a);
+        },
+        [&] {
+          tile = numbers.next();
+          if (tile < tiles) turns.give();
+        });
+    if constexpr (kSumsA<of_a, of_b>) sums.store(task, place);
     if (task.sums)
       store_sums<Tiles>(results, task, place);
     else
-      store_results<T, Tiles>(results, c, stages.buffers(consumer), task, place, consumer);
+      to.store(results, place);
   }
   if (threadIdx.x % 128 == 0) wait_until_stored<0>();
 }
 
 template <class T, class Tiles, Lies of_a, Lies of_b>
 __global__ void __launch_bounds__(kMatmulThreads, 1)
-    matmul_tiles(const __grid_constant__ CUtensorMap a, const __grid_constant__ CUtensorMap b,
-                 const __grid_constant__ CUtensorMap c, const __grid_constant__ MatmulTask task) {
+    matmul_tiles(const __grid_constant__ MatmulMaps maps, const __grid_constant__ MatmulTask task) {
   extern __shared__ __align__(1024) char matmul_shared[];
   const Stages<Tiles> stages(matmul_shared);
   if (threadIdx.x == 0) {
-    prefetch(a), prefetch(b), prefetch(c);
+    prefetch(maps.a), prefetch(maps.b), prefetch(maps.c);
     stages.init();
   }
   sync_block();
@@ -172,10 +176,10 @@ __global__ void __launch_bounds__(kMatmulThreads, 1)
   // 168 registers for each thread become 24 for those that copy and 240 for those that multiply.
   if (threadIdx.x < 128) {
     give_registers<24>();
-    if (threadIdx.x == 0) load_slices<Tiles, of_a, of_b>(stages, a, b, task);
+    if (threadIdx.x == 0) load_slices<Tiles, of_a, of_b>(stages, maps.a, maps.b, task);
   } else {
     take_registers<240>();
-    multiply_tiles<T, Tiles, of_a, of_b>(stages, c, task);
+    multiply_tiles<T, Tiles, of_a, of_b>(stages, maps, task);
   }
 }
 
