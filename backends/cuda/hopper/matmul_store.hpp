@@ -106,10 +106,10 @@ class TileStore {
   __device__ void fill(char* to, const float* results) const {
 #pragma unroll
     for (int j = 0; j < 4; ++j)
-      store_matrices(place_.at(to, j), packed_pair<T>(results[8 * j], results[8 * j + 1]),
-                     packed_pair<T>(results[8 * j + 2], results[8 * j + 3]),
-                     packed_pair<T>(results[8 * j + 4], results[8 * j + 5]),
-                     packed_pair<T>(results[8 * j + 6], results[8 * j + 7]));
+      store_matrices(place_.at(to, j), packed<T>(results[8 * j], results[8 * j + 1]),
+                     packed<T>(results[8 * j + 2], results[8 * j + 3]),
+                     packed<T>(results[8 * j + 4], results[8 * j + 5]),
+                     packed<T>(results[8 * j + 6], results[8 * j + 7]));
     show_shared_writes();
     sync_threads(1 + consumer_, 128);
   }
@@ -226,8 +226,8 @@ __global__ void __launch_bounds__(256) add_shares(const __grid_constant__ Shares
   };
   if (s.bias) add(s.bias, at % s.columns);
   if (s.other) add(s.other, at);
-  *reinterpret_cast<uint2*>(static_cast<T*>(s.c) + at) = {packed_pair<T>(sum.x, sum.y),
-                                                          packed_pair<T>(sum.z, sum.w)};
+  *reinterpret_cast<uint2*>(static_cast<T*>(s.c) + at) = {packed<T>(sum.x, sum.y),
+                                                          packed<T>(sum.z, sum.w)};
 }
 
 }  // namespace weft::cuda::hopper

@@ -23,15 +23,7 @@ struct Tiling {
                             kBytesOfStage = kBytesOfA + kBytesOfB;
 };
 
-template <class T>
-__device__ uint32_t packed_pair(float low, float high) {
-  uint32_t pair;
-  if constexpr (std::is_same_v<T, bf16>)
-    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
-  else
-    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
-  return pair;
-}
+/// What `packed` made one of.
 template <class T>
 __device__ float2 unpacked_pair(uint32_t pair) {
   return {widened(T{static_cast<uint16_t>(pair)}), widened(T{static_cast<uint16_t>(pair >> 16)})};
