@@ -299,7 +299,8 @@ Outcome with_long_rows(int columns, F f) {
 
 /// Whether a block's shared memory keeps a row of so many bytes, and that of another block beside it.
 bool keeps_row(const Launch& l, size_t bytes) {
-  const bool has_much = gpu::kHasWgmma && queue_of(l).device.architecture == 90;
+  const Device& device = queue_of(l).device;
+  const bool has_much = device.dependent_launch && device.architecture <= 103;  // 227 KB of a multiprocessor
   return bytes <= (has_much ? size_t{112} << 10 : size_t{48} << 10);
 }
 
