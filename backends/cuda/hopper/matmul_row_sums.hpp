@@ -8,8 +8,7 @@ namespace weft::cuda::hopper {
 template <Lies of_a, Lies of_b>
 inline constexpr bool kSumsA = of_a == Lies::along_m && of_b == Lies::along_m;
 
-/// Of a tile that lies along m. A warp takes 32 of its rows, a thread four of them and a quarter of each
-/// slice's k.
+/// Of a tile that lies along m: a warp takes 32 of its rows, as products with columns of ones.
 template <class T>
 class RowSums {
  public:
@@ -19,42 +18,40 @@ class RowSums {
   __device__ void add(const char* a) {
     if (!wanted_) return;
     const int thread = static_cast<int>(threadIdx.x) % 128, lane = thread % kWarp, warp = thread / kWarp;
-    const auto piece = static_cast<uint32_t>(4 * (warp % 2) + lane % 8 / 2);
-    const char* const of_thread = a + warp / 2 * kBlockBytes + 8 * (lane % 2);
-    float sums[4] = {};
-#pragma unroll 4
-    for (int i = 0; i < 16; ++i) {
-      // Neighbouring groups of lanes read other banks: swizzling moves rows that differ by 4 in other ways.
-      const int k = 16 * (lane / 16) + 4 * (lane / 8 % 2) + i % 4 + 8 * (i / 4 % 2) + 32 * (i / 8);
-      const uint2 x = *reinterpret_cast<const uint2*>(of_thread + swizzled(static_cast<uint32_t>(k), piece));
-      const float2 low = unpacked_pair<T>(x.x), high = unpacked_pair<T>(x.y);
-      sums[0] += low.x, sums[1] += low.y, sums[2] += high.x, sums[3] += high.y;
-    }
+    const int row = lane % 8 + 8 * (lane / 16);  // of k, in the four matrices of 16 x 16 elements
+    const char* const block = a + warp / 2 * kBlockBytes;
 #pragma unroll
-    for (int i = 0; i < 4; ++i) sums_[i] += sums[i];
+    for (int k = 0; k < kSlice; k += 16)
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        uint32_t elements[4];
+        load_matrices_transposed(elements,
+                                 block + swizzled(static_cast<uint32_t>(k + row),
+                                                  static_cast<uint32_t>(4 * (warp % 2) + 2 * half + lane / 8 % 2)));
+        multiply_add<T>(sums_[half], elements, {kOnes, kOnes});
+      }
   }
 
-  /// To the results, or to those of a share.
-  __device__ void store(const MatmulTask& task, const TilePlace& place) {
-    if (!wanted_) return;
+  /// To the results, or to those of a share. All columns are alike.
+  __device__ void store(const MatmulTask& task, const TilePlace& place) const {
     const int thread = static_cast<int>(threadIdx.x) % 128, lane = thread % kWarp;
+    if (!wanted_ || lane % 4 != 0) return;
 #pragma unroll
-    for (int i = 0; i < 4; ++i)
-      for (int m = 8; m < kWarp; m *= 2) sums_[i] += shuffle_xor(sums_[i], m);
-    if (lane >= 8) return;
     for (int i = 0; i < 4; ++i) {
-      const int row = place.row * kTileRows + thread / kWarp * 32 + 4 * lane + i;
+      const int row = place.row * kTileRows + thread / kWarp * 32 + 8 * i + lane / 4;
       if (row >= task.rows) return;
+      const float sum = sums_[i / 2][2 * (i % 2)];
       if (task.a_shares)
-        task.a_shares[int64_t{place.share} * task.rows + row] = sums_[i];
+        task.a_shares[int64_t{place.share} * task.rows + row] = sum;
       else
-        static_cast<T*>(task.a_sums)[row] = narrowed<T>(sums_[i]);
+        static_cast<T*>(task.a_sums)[row] = narrowed<T>(sum);
     }
   }
 
  private:
+  static constexpr uint32_t kOnes = std::is_same_v<T, bf16> ? 0x3f803f80 : 0x3c003c00;
   bool wanted_;
-  float sums_[4] = {};
+  float sums_[2][4] = {};
 };
 
 }  // namespace weft::cuda::hopper

@@ -5,29 +5,49 @@
 // are a block. Or to sums of shares, which another kernel adds up.
 namespace weft::cuda::hopper {
 
-/// A quotient with an error of a few units in the last place.
-__device__ inline float fast_reciprocal(float x) {
-  float y;
-  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-  return y;
-}
-
-/// gelu by tanh, of halves: x p with p = (1 + tanh(u)) / 2 = 1 / (1 + exp(-2 u)), u = scale (x + cube x^3).
-/// Unlike 1 + tanh, the quotient loses nothing where it is small.
+/// gelu by tanh, of halves. With u = scale (x + cube x^3), p = (1 + tanh(u)) / 2 = 1 / (1 + exp(-2 u)), and
+/// unlike 1 + tanh, the quotient loses nothing where it is small. A warp computes while no other of its
+/// scheduler does, so that elements are taken together, step by step.
 struct Gelu {
+  static constexpr int kTogether = 8;
   static constexpr float kScale = 0.7978845608028654f, kCube = 0.044715f;  // sqrt(2 / pi)
+  static constexpr float kPower = -2 * kScale * 1.4426950408889634f;       // of 2
 
-  static __device__ float share(float x) {
-    return fast_reciprocal(1 + fast_exp(-2 * kScale * x * (1 + kCube * x * x)));
+  /// p of x, whose square is s.
+  static __device__ void shares(float (&p)[kTogether], const float (&x)[kTogether],
+                                const float (&s)[kTogether]) {
+#pragma unroll
+    for (int i = 0; i < kTogether; ++i) p[i] = x[i] * fmaf(s[i], kPower * kCube, kPower);
+#pragma unroll
+    for (int i = 0; i < kTogether; ++i) asm("ex2.approx.ftz.f32 %0, %0;" : "+f"(p[i]));
+#pragma unroll
+    for (int i = 0; i < kTogether; ++i) p[i] += 1;
+#pragma unroll
+    for (int i = 0; i < kTogether; ++i) asm("rcp.approx.ftz.f32 %0, %0;" : "+f"(p[i]));
   }
-  static __device__ float of(float x) { return x * share(x); }
-  // p + x p' with p' = 2 p (1 - p) u'. Beyond 40 the tails are 0 and 1, and no power of x overflows.
-  static __device__ float slope(float x) {
-    const float near = x < -40  ? -40.0f
-                       : x > 40 ? 40.0f
-                                : x,
-                p = share(near);
-    return p * (1 + 2 * (1 - p) * near * kScale * (1 + 3 * kCube * near * near));
+  static __device__ void apply(float (&x)[kTogether]) {
+    float p[kTogether], s[kTogether];
+#pragma unroll
+    for (int i = 0; i < kTogether; ++i) s[i] = x[i] * x[i];
+    shares(p, x, s);
+#pragma unroll
+    for (int i = 0; i < kTogether; ++i) x[i] *= p[i];
+  }
+  /// y times the slope at x: p + x p', p' = 2 p (1 - p) u'. Beyond 40 p is 0 or 1, and up to there no power
+  /// of x overflows.
+  static __device__ void times_slope(float (&y)[kTogether], float (&x)[kTogether]) {
+    float p[kTogether], s[kTogether];
+#pragma unroll
+    for (int i = 0; i < kTogether; ++i)
+      asm("min.NaN.f32 %0, %0, 0f42200000;\n\tmax.NaN.f32 %0, %0, 0fC2200000;" : "+f"(x[i]));
+#pragma unroll
+    for (int i = 0; i < kTogether; ++i) s[i] = x[i] * x[i];
+    shares(p, x, s);
+#pragma unroll
+    for (int i = 0; i < kTogether; ++i)
+      x[i] *= (1 - p[i]) * fmaf(s[i], 6 * kScale * kCube, 2 * kScale);
+#pragma unroll
+    for (int i = 0; i < kTogether; ++i) y[i] *= fmaf(p[i], x[i], p[i]);
   }
 };
 
@@ -130,25 +150,48 @@ class TileStore {
   __device__ void store_with_gelu(float* results, int i, const TilePlace& place) const {
     store_block(results, maps_.c, i, 2 * i, place);
 #pragma unroll
-    for (int j = 0; j < 32; ++j) results[j] = Gelu::of(widened(narrowed<T>(results[j])));
+    for (int j = 0; j < 32; j += Gelu::kTogether) {
+      float x[Gelu::kTogether];
+#pragma unroll
+      for (int k = 0; k < Gelu::kTogether; ++k) x[k] = widened(narrowed<T>(results[j + k]));
+      Gelu::apply(x);
+#pragma unroll
+      for (int k = 0; k < Gelu::kTogether; ++k) results[j + k] = x[k];
+    }
     store_block(results, maps_.other, i, 2 * i + 1, place);
   }
 
   // A warp reads the rows that it writes, so that it need not wait for others.
-  __device__ void store_onto(float* results, int i, const TilePlace& place) const {
-    came_[i % Tiles::kBuffers].wait(static_cast<uint32_t>(i / Tiles::kBuffers));
-    const bool sum = task_.ending == Ending::sum;
+  template <bool kSum>
+  __device__ void combine(float* results, int i) const {
 #pragma unroll
     for (int j = 0; j < 4; ++j) {
       uint32_t pairs[4];
       load_matrices(pairs, place_.at(buffer(i), j));
+      float x[8], y[8];
 #pragma unroll
       for (int k = 0; k < 4; ++k) {
-        const float2 x = unpacked_pair<T>(pairs[k]);
-        float &low = results[8 * j + 2 * k], &high = results[8 * j + 2 * k + 1];
-        low = sum ? low + x.x : low * Gelu::slope(x.x), high = sum ? high + x.y : high * Gelu::slope(x.y);
+        const float2 pair = unpacked_pair<T>(pairs[k]);
+        x[2 * k] = pair.x, x[2 * k + 1] = pair.y;
       }
+#pragma unroll
+      for (int k = 0; k < 8; ++k) y[k] = results[8 * j + k];
+      if constexpr (kSum) {
+#pragma unroll
+        for (int k = 0; k < 8; ++k) y[k] += x[k];
+      } else {
+        Gelu::times_slope(y, x);
+      }
+#pragma unroll
+      for (int k = 0; k < 8; ++k) results[8 * j + k] = y[k];
     }
+  }
+  __device__ void store_onto(float* results, int i, const TilePlace& place) const {
+    came_[i % Tiles::kBuffers].wait(static_cast<uint32_t>(i / Tiles::kBuffers));
+    if (task_.ending == Ending::sum)
+      combine<true>(results, i);
+    else
+      combine<false>(results, i);
     fill(buffer(i), results);
     send(maps_.c, i, i, place);
     // The block before this one leaves its buffer first.

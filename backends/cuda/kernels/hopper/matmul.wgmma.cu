@@ -176,10 +176,19 @@ __global__ void __launch_bounds__(256) matmul_elements(const __grid_constant__ M
   if (call.bias) sum += widened(static_cast<const T*>(call.bias)[n]);
   const T* const other = static_cast<const T*>(call.other) + at;
   if (call.ending == Ending::sum) sum += widened(*other);
-  if (call.ending == Ending::gelu_slope) sum *= hopper::Gelu::slope(widened(*other));
+  float group[hopper::Gelu::kTogether] = {sum}, at_other[hopper::Gelu::kTogether] = {};
+  if (call.ending == Ending::gelu_slope) {
+    at_other[0] = widened(*other);
+    hopper::Gelu::times_slope(group, at_other);
+    sum = group[0];
+  }
   const T c = narrowed<T>(sum);
   static_cast<T*>(call.c)[at] = c;
-  if (call.ending == Ending::gelu) const_cast<T&>(*other) = narrowed<T>(hopper::Gelu::of(widened(c)));
+  if (call.ending == Ending::gelu) {
+    group[0] = widened(c);
+    hopper::Gelu::apply(group);
+    const_cast<T&>(*other) = narrowed<T>(group[0]);
+  }
   if (call.sums_a && n == 0) static_cast<T*>(call.a_sums)[m] = narrowed<T>(of_a);
 }
 
