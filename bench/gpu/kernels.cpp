@@ -137,7 +137,7 @@ void measure_adamw() {
     const auto of = [&](uint64_t seed) { return s.size() == 2 ? random(seed, {s[0], s[1]}) : random(seed, {s[0]}); };
     parameters.push_back(of(2 * i).named("p" + std::to_string(i)).requires_grad(true));
     gradients.push_back(of(2 * i + 1));
-    count += static_cast<double>(parameters.back().size());
+    count += static_cast<double>(s.size() == 2 ? s[0] * s[1] : s[0]);
   }
   nn::AdamWConfig config;
   config.clip = 1;
