@@ -63,6 +63,11 @@ const Example kExamples[] = {
        const Tensor k = reshape(linear(in[0], in[3]), {in[0].dim(0), 2, kWidth / 2});
        return std::vector{q * k};
      }},
+    {"a product through a view", "matmul_mul reshape", "matmul mul reshape",
+     [](const auto& in) {
+       const Shape shape = {in[0].dim(0), 2, kWidth / 2};
+       return std::vector{reshape(matmul(in[0], in[2]), shape) * reshape(in[1], shape)};
+     }},
     {"the gradients of a weight and a bias", "matmul_sum", "matmul sum",
      [](const auto& in) { return std::vector{matmul(in[0], in[1], true), sum(in[0], {Dim(0)}, true)}; }},
     {"the sum of the other factor", "matmul sum", "matmul sum",
