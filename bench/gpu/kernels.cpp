@@ -134,7 +134,9 @@ void measure_adamw() {
   double count = 0;
   for (size_t i = 0; i < shapes.size(); ++i) {
     const auto& s = shapes[i];
-    const auto of = [&](uint64_t seed) { return s.size() == 2 ? random(seed, {s[0], s[1]}) : random(seed, {s[0]}); };
+    const auto of = [&](uint64_t seed) {
+      return s.size() == 2 ? random(seed, {s[0], s[1]}) : random(seed, {s[0]});
+    };
     parameters.push_back(of(2 * i).named("p" + std::to_string(i)).requires_grad(true));
     gradients.push_back(of(2 * i + 1));
     count += static_cast<double>(s.size() == 2 ? s[0] * s[1] : s[0]);
@@ -219,7 +221,8 @@ int run(int n, char** arguments) {
 }  // namespace
 
 int main(int n, char** arguments) {
-  if (n < 3) return std::fprintf(stderr, "kernels rows|skinny|adamw|add|decode=FOLDER BACKEND PLUGIN...\n"), 2;
+  if (n < 3)
+    return std::fprintf(stderr, "kernels rows|skinny|adamw|add|decode=FOLDER BACKEND PLUGIN...\n"), 2;
   try {
     return run(n, arguments);
   } catch (const std::exception& e) {

@@ -236,8 +236,9 @@ bool check(const Way& w, MatmulCall call, std::vector<uint16_t>& bits) {
         "WRONG %s: %lld x %lld x %lld, batch %lld, a%s b%s, bias %d, ending %d, sums %d: %llu wrong, "
         "first at row %lld column %lld, largest error %.3g, memory behind it %s, bits %s\n",
         w.name.c_str(), (long long)call.m, (long long)call.n, (long long)call.k, (long long)call.batch,
-        call.transpose_a ? "'" : "", call.transpose_b ? "'" : "", call.bias != nullptr, static_cast<int>(call.ending),
-        call.sums_a, found.wrong, found.wrong ? (long long)found.first / call.n % call.m : -1,
+        call.transpose_a ? "'" : "", call.transpose_b ? "'" : "", call.bias != nullptr,
+        static_cast<int>(call.ending), call.sums_a, found.wrong,
+        found.wrong ? (long long)found.first / call.n % call.m : -1,
         found.wrong ? (long long)found.first % call.n : -1, found.largest * 0x1p-20,
         whole ? "whole" : "written", same ? "the same" : "differ");
   return good;

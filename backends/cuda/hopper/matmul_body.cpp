@@ -155,8 +155,8 @@ class Reader {
     if (c_.n_outputs() == 2) {
       found_.c = are_equal(is_[body_.outputs[0]].at, p) ? 0 : 1, found_.second = 1 - found_.c;
       found_.ending = Ending::gelu;
-      return found_.other < 0 && is(found_.c, [](double product, double) { return product; }) &&
-             is(found_.second, of_product);
+      return found_.other < 0 &&
+             is(found_.c, [](double product, double) { return product; }) && is(found_.second, of_product);
     }
     found_.c = 0;
     found_.ending = is(0, sum) ? Ending::sum : is(0, slope) ? Ending::gelu_slope : Ending::plain;

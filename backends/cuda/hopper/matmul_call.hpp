@@ -17,7 +17,7 @@ struct MatmulCall {
   const void *a = nullptr, *b = nullptr, *bias = nullptr;
   const void* other = nullptr;  ///< an operand or the second result, by `ending`
   void *c = nullptr, *a_sums = nullptr;
-  int shares = 1;            ///< of k that are added up in f32
+  int shares = 1;             ///< of k that are added up in f32
   void* workspace = nullptr;  ///< workspace_of bytes, aligned to 16
   int* counters = nullptr;    ///< two of 0, of no kernel that may run at the same time
   int64_t elements() const { return batch * m * n; }
@@ -67,9 +67,9 @@ int64_t tiles_of(const MatmulCall& call) {
   return divided_up(call.m, kTileRows) * divided_up(call.n, Tiles::kColumns) * call.batch;
 }
 
-/// The best number of shares; of two results there are none. The figures are of an H200: a slice takes 0.415 us in tiles of 128 columns and
-/// 0.605 us in those of 192, a tile half a slice more than its slices; sums of shares are written and read
-/// again at 3 TB/s, by a kernel of 4 us.
+/// The best number of shares; of two results there are none. The figures are of an H200: a slice takes 0.415
+/// us in tiles of 128 columns and 0.605 us in those of 192, a tile half a slice more than its slices; sums of
+/// shares are written and read again at 3 TB/s, by a kernel of 4 us.
 template <class Tiles>
 Division division_of(const MatmulCall& call, int most_shares) {
   constexpr double kMicrosecondsOfSlice = 0.035 + 0.38 * Tiles::kColumns / 128;

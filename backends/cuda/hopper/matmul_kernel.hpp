@@ -2,10 +2,10 @@
 #include "matmul_row_sums.hpp"
 #include "matmul_store.hpp"
 
-// A product of 16-bit matrices, added up in f32: c = a b + bias, and what `Ending` names. A block stays on its
-// multiprocessor and takes tile after tile of c. One of its threads copies slices of a and b, 64 of k wide,
-// into a ring of stages, and two warpgroups take turns: while one multiplies a tile, the other stores the one
-// before it. (Such kernels are known from CUTLASS, which calls them persistent, warp-specialized and
+// A product of 16-bit matrices, added up in f32: c = a b + bias, and what `Ending` names. A block stays on
+// its multiprocessor and takes tile after tile of c. One of its threads copies slices of a and b, 64 of k
+// wide, into a ring of stages, and two warpgroups take turns: while one multiplies a tile, the other stores
+// the one before it. (Such kernels are known from CUTLASS, which calls them persistent, warp-specialized and
 // "pingpong".)
 namespace weft::cuda::hopper {
 

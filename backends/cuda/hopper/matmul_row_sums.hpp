@@ -25,9 +25,9 @@ class RowSums {
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
         uint32_t elements[4];
-        load_matrices_transposed(elements,
-                                 block + swizzled(static_cast<uint32_t>(k + row),
-                                                  static_cast<uint32_t>(4 * (warp % 2) + 2 * half + lane / 8 % 2)));
+        load_matrices_transposed(
+            elements, block + swizzled(static_cast<uint32_t>(k + row),
+                                       static_cast<uint32_t>(4 * (warp % 2) + 2 * half + lane / 8 % 2)));
         multiply_add<T>(sums_[half], elements, {kOnes, kOnes});
       }
   }

@@ -44,8 +44,7 @@ struct Gelu {
     for (int i = 0; i < kTogether; ++i) s[i] = x[i] * x[i];
     shares(p, x, s);
 #pragma unroll
-    for (int i = 0; i < kTogether; ++i)
-      x[i] *= (1 - p[i]) * fmaf(s[i], 6 * kScale * kCube, 2 * kScale);
+    for (int i = 0; i < kTogether; ++i) x[i] *= (1 - p[i]) * fmaf(s[i], 6 * kScale * kCube, 2 * kScale);
 #pragma unroll
     for (int i = 0; i < kTogether; ++i) y[i] *= fmaf(p[i], x[i], p[i]);
   }
@@ -195,8 +194,7 @@ class TileStore {
     fill(buffer(i), results);
     send(maps_.c, i, i, place);
     // The block before this one leaves its buffer first.
-    if (const int next = i - 1 + Tiles::kBuffers;
-        i > 0 && next < Tiles::kBlocks && place_.thread == 0) {
+    if (const int next = i - 1 + Tiles::kBuffers; i > 0 && next < Tiles::kBlocks && place_.thread == 0) {
       wait_until_read<1>();
       load(next, place);
     }
@@ -269,8 +267,7 @@ __global__ void __launch_bounds__(256) add_shares(const __grid_constant__ Shares
   };
   if (s.bias) add(s.bias, at % s.columns);
   if (s.other) add(s.other, at);
-  *reinterpret_cast<uint2*>(static_cast<T*>(s.c) + at) = {packed<T>(sum.x, sum.y),
-                                                          packed<T>(sum.z, sum.w)};
+  *reinterpret_cast<uint2*>(static_cast<T*>(s.c) + at) = {packed<T>(sum.x, sum.y), packed<T>(sum.z, sum.w)};
 }
 
 }  // namespace weft::cuda::hopper

@@ -76,7 +76,11 @@ __device__ inline TilePlace place_of(const MatmulTask& task, int tile) {
   const int first = at / (kGroup * task.column_tiles) * kGroup;
   const int rows = min(kGroup, task.row_tiles - first), in_group = at - first * task.column_tiles;
   const int share = matrix / task.batch, slice = share * task.share_slices;
-  return {first + in_group % rows, in_group / rows, matrix % task.batch, share, slice,
+  return {first + in_group % rows,
+          in_group / rows,
+          matrix % task.batch,
+          share,
+          slice,
           min(slice + task.share_slices, task.slices)};
 }
 

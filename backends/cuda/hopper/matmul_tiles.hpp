@@ -26,7 +26,8 @@ struct TileNumbers {
   int* numbers;
 
   __device__ explicit TileNumbers(char* shared)
-      : given(reinterpret_cast<Barrier*>(shared)), taken(given + kTilesAhead),
+      : given(reinterpret_cast<Barrier*>(shared)),
+        taken(given + kTilesAhead),
         numbers(reinterpret_cast<int*>(taken + kTilesAhead)) {}
   __device__ void init() const {
     for (int i = 0; i < kTilesAhead; ++i) given[i].init(1), taken[i].init(4 * kConsumers);

@@ -1,8 +1,8 @@
 #include "../rows.hpp"
 
 // The mean loss of rows of logits with a class each, and its gradient. Short rows that are aligned stay in
-// registers; long ones are read once for the loss, and for the gradient, too, if shared memory keeps them. A class outside the row gives
-// a loss of NaN, and adds nothing to the gradient.
+// registers; long ones are read once for the loss, and for the gradient, too, if shared memory keeps them. A
+// class outside the row gives a loss of NaN, and adds nothing to the gradient.
 namespace weft::cuda {
 
 using namespace backend;
@@ -80,7 +80,8 @@ struct LongRow {
   }
   template <class G>
   __device__ void at_edges(G edge) const {
-    const int thread = static_cast<int>(threadIdx.x), column = thread < head ? thread : thread + pieces * kWide;
+    const int thread = static_cast<int>(threadIdx.x),
+              column = thread < head ? thread : thread + pieces * kWide;
     if (column < columns) edge(column, begin[column]);
   }
 
@@ -346,8 +347,8 @@ Outcome gradient(const Launch& l) {
       return with_long_rows<T>(columns, [&]<class L>(L*) {
         const size_t bytes = static_cast<size_t>(columns) * sizeof(T);
         const auto run = [&](size_t shared, auto* kernel) {
-          return start(l, {static_cast<unsigned>(rows)}, L::kThreads, shared, kernel, x.data<const T>(), classes,
-                       share, dx.data<T>(), columns);
+          return start(l, {static_cast<unsigned>(rows)}, L::kThreads, shared, kernel, x.data<const T>(),
+                       classes, share, dx.data<T>(), columns);
         };
         return keeps_row(l, bytes) ? run(bytes, gradients_of_long_rows<L, true>)
                                    : run(0, gradients_of_long_rows<L, false>);

@@ -65,7 +65,9 @@ class RowsAhead {
     const int n = s_.columns;
     if constexpr (kCopies) {
       wait_for_copies<0>();
-      return {{p_.x + at, n, pieces_}, {p_.dy + at, n, pieces_ + kPieces}, {p_.dx + at, n, pieces_ + 2 * kPieces}};
+      return {{p_.x + at, n, pieces_},
+              {p_.dy + at, n, pieces_ + kPieces},
+              {p_.dx + at, n, pieces_ + 2 * kPieces}};
     } else {
       return {{p_.x + at, n}, {p_.dy + at, n}, {p_.dx + at, s_.adds ? n : 0}};
     }
@@ -230,7 +232,8 @@ Outcome launch(const Launch& l) {
     const bool aligned = aligned_rows(columns, {x, dy, weight, dx});
     auto told = with_kept_rows<T>(s.columns, aligned, [&]<class L>(L*) {
       const size_t of_sums = L::kRows == 1 ? 0 : 2 * sizeof(float) * static_cast<size_t>(columns);
-      return start(l, {shares}, L::kThreads, std::max(of_sums, RowsAhead<L>::kBytes), norm_grad_of_rows<L, kCentered>, p, s);
+      return start(l, {shares}, L::kThreads, std::max(of_sums, RowsAhead<L>::kBytes),
+                   norm_grad_of_rows<L, kCentered>, p, s);
     });
     if (!told.good()) return told;
     const int n = static_cast<int>(shares);

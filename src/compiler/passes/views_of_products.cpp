@@ -37,7 +37,8 @@ class Products {
   }
   void add(ir::Node node) {
     maker_.resize(g_.types.size(), -1);
-    for (const int32_t id : node.outputs) maker_[static_cast<size_t>(id)] = static_cast<int32_t>(nodes_.size());
+    for (const int32_t id : node.outputs)
+      maker_[static_cast<size_t>(id)] = static_cast<int32_t>(nodes_.size());
     nodes_.push_back(std::move(node));
   }
   // The node that alone reads this value and makes it, if its op is of that name.
