@@ -15,7 +15,7 @@ struct MatmulCall {
   bool sums_a = false;  ///< of each row of a, which is transposed as b is not, and one matrix
   DType dtype = DType::bf16;
   const void *a = nullptr, *b = nullptr, *bias = nullptr;
-  const void* other = nullptr;  ///< an operand or the second result, by `ending`
+  void* other = nullptr;  ///< an operand or the second result, by `ending`
   void *c = nullptr, *a_sums = nullptr;
   int shares = 1;             ///< of k that are added up in f32
   void* workspace = nullptr;  ///< workspace_of bytes, aligned to 16
@@ -51,13 +51,7 @@ backend::Outcome make_maps(const MatmulCall& call, MatmulMaps* maps) {
   };
   if (auto made = map(&maps->a, call.a, !call.transpose_a, call.m, call.one_a, kTileRows); !made.good())
     return made;
-  if (auto made = map(&maps->b, call.b, call.transpose_b, call.n, call.one_b, Tiles::kColumns); !made.good())
-    return made;
-  const auto of_results = [&](CUtensorMap* to, const void* at) {
-    return make_matrix_map(to, call.dtype, at, call.m, call.n, call.batch, kPart);
-  };
-  if (auto made = of_results(&maps->c, call.c); !made.good()) return made;
-  return of_results(&maps->other, call.ending == Ending::plain ? call.c : call.other);
+  return map(&maps->b, call.b, call.transpose_b, call.n, call.one_b, Tiles::kColumns);
 }
 
 inline int64_t divided_up(int64_t size, int64_t by) { return (size + by - 1) / by; }
@@ -100,7 +94,7 @@ MatmulTask task_of(const MatmulCall& call) {
   task.shares = call.shares, task.share_slices = pieces(task.slices, call.shares);
   task.a_sums = call.a_sums, task.counters = call.counters;
   if (call.shares == 1) {
-    task.bias = call.bias, task.ending = call.ending;
+    task.bias = call.bias, task.ending = call.ending, task.c = call.c, task.other = call.other;
     return task;
   }
   task.sums = static_cast<float*>(call.workspace);

@@ -13,15 +13,14 @@ namespace weft::cuda::hopper {
 template <class Tiles>
 struct Stages {
   char* tiles;
-  Barrier *full, *empty, *came;
+  Barrier *full, *empty;
   TileNumbers numbers;
 
   __device__ explicit Stages(char* shared)
       : tiles(shared),
         full(reinterpret_cast<Barrier*>(buffers(kConsumers))),
         empty(full + Tiles::kStages),
-        came(empty + Tiles::kStages),
-        numbers(reinterpret_cast<char*>(came + kConsumers * Tiles::kBuffers)) {}
+        numbers(reinterpret_cast<char*>(empty + Tiles::kStages)) {}
   __device__ char* a(int stage) const { return tiles + stage * Tiles::kBytesOfStage; }
   __device__ char* b(int stage) const { return a(stage) + Tiles::kBytesOfA; }
   __device__ char* buffers(int consumer) const {
@@ -32,7 +31,6 @@ struct Stages {
       full[i].init(1);
       empty[i].init(4);  // the warps of a consumer
     }
-    for (int i = 0; i < kConsumers * Tiles::kBuffers; ++i) came[i].init(1);
     numbers.init();
     show_barriers();
   }
@@ -91,11 +89,11 @@ __device__ void multiply_tile(float (&c)[kParts][Tiles::kColumns / 2], const Sta
             c[part], operand_at<of_a>(a + part * kBlockBytes, kBlockBytes) + k * kNextSixteen<of_a>,
             b + k * kNextSixteen<of_b>, i > 0 || k > 0);
     end_of_products();
-    each_a(a);
     if (i > 0) {
       wait_for_products<1>();
       release(before);
     }
+    each_a(a);
     before = ring.stage;
     ring.next();
   }
@@ -123,13 +121,12 @@ class Turns {
 
 /// Multiplies and stores every second one of the block's tiles.
 template <class T, class Tiles, Lies of_a, Lies of_b>
-__device__ void multiply_tiles(const Stages<Tiles>& stages, const MatmulMaps& maps, const MatmulTask& task) {
+__device__ void multiply_tiles(const Stages<Tiles>& stages, const MatmulTask& task) {
   const int consumer = static_cast<int>(threadIdx.x) / 128 - 1, tiles = task.tiles();
   RingPlace<Tiles::kStages> ring;
   const Turns turns(consumer);
   TileTaker numbers(stages.numbers);
-  TileStore<T, Tiles> to(maps, task, stages.buffers(consumer), stages.came + consumer * Tiles::kBuffers,
-                         consumer);
+  const TileStore<T, Tiles> to(task, stages.buffers(consumer), consumer);
   bool mine = consumer == 0;
   for (int tile = numbers.next(); tile < tiles; mine = !mine) {
     const TilePlace place = place_of(task, tile);
@@ -158,7 +155,6 @@ __device__ void multiply_tiles(const Stages<Tiles>& stages, const MatmulMaps& ma
     else
       to.store(results, place);
   }
-  if (threadIdx.x % 128 == 0) wait_until_stored<0>();
 }
 
 template <class T, class Tiles, Lies of_a, Lies of_b>
@@ -167,7 +163,7 @@ __global__ void __launch_bounds__(kMatmulThreads, 1)
   extern __shared__ __align__(1024) char matmul_shared[];
   const Stages<Tiles> stages(matmul_shared);
   if (threadIdx.x == 0) {
-    prefetch(maps.a), prefetch(maps.b), prefetch(maps.c);
+    prefetch(maps.a), prefetch(maps.b);
     stages.init();
   }
   sync_block();
@@ -179,7 +175,7 @@ __global__ void __launch_bounds__(kMatmulThreads, 1)
     if (threadIdx.x == 0) load_slices<Tiles, of_a, of_b>(stages, maps.a, maps.b, task);
   } else {
     take_registers<240>();
-    multiply_tiles<T, Tiles, of_a, of_b>(stages, maps, task);
+    multiply_tiles<T, Tiles, of_a, of_b>(stages, task);
   }
 }
 

@@ -2,7 +2,8 @@
 #include "matmul_tiles.hpp"
 
 // From a consumer's registers to c, by way of its buffers in shared memory: 64 x 64 elements at a time, which
-// are a block. Or to sums of shares, which another kernel adds up.
+// are a block. Or to sums of shares, which another kernel adds up. Threads copy by themselves here: the TMA
+// unit does things one after another, and the copies of the next slices stand before what it is told now.
 namespace weft::cuda::hopper {
 
 /// gelu by tanh, of halves. With u = scale (x + cube x^3), p = (1 + tanh(u)) / 2 = 1 / (1 + exp(-2 u)), and
@@ -50,13 +51,18 @@ struct Gelu {
   }
 };
 
-/// Where a thread's results lie in a block: rows `of_matrix` of the 8 x 8 matrices that store_matrices takes
-/// from this warp, in pieces of 16 bytes.
+/// Places of a thread in a block: as its results lie, which are rows `of_matrix` of the 8 x 8 matrices that
+/// store_matrices takes from this warp; and for copies, four pieces of 16 bytes, of every 16th row.
 struct BlockPlace {
   int thread = static_cast<int>(threadIdx.x) % 128, warp = thread / kWarp, lane = thread % kWarp;
   int of_matrix = 16 * warp + lane % 8 + 8 * (lane / 8 % 2), half = lane / 16;
+  int row = thread / 8, piece = thread % 8;
+
   __device__ char* at(char* buffer, int j) const {
     return buffer + swizzled(static_cast<uint32_t>(of_matrix), static_cast<uint32_t>(2 * j + half));
+  }
+  __device__ char* copied(char* buffer, int i) const {
+    return buffer + swizzled(static_cast<uint32_t>(row + 16 * i), static_cast<uint32_t>(piece));
   }
 };
 
@@ -65,18 +71,17 @@ struct BlockPlace {
 template <class T, class Tiles>
 class TileStore {
  public:
-  __device__ TileStore(const MatmulMaps& maps, const MatmulTask& task, char* buffers, Barrier* came,
-                       int consumer)
-      : maps_(maps), task_(task), buffers_(buffers), came_(came), consumer_(consumer) {}
+  __device__ TileStore(const MatmulTask& task, char* buffers, int consumer)
+      : task_(task), buffers_(buffers), consumer_(consumer) {}
 
   /// Before the tile is multiplied: begins to copy the first blocks of `other`.
   __device__ void begin(const TilePlace& place) const {
-    if (!reads_other() || place_.thread != 0) return;
-    wait_until_read<0>();
+    if (!reads_other()) return;
+    sync();  // the buffers of the tile before have been read
     for (int i = 0; i < Tiles::kBuffers; ++i) load(i, place);
   }
 
-  __device__ void store(float (&c)[kParts][Tiles::kColumns / 2], const TilePlace& place) {
+  __device__ void store(float (&c)[kParts][Tiles::kColumns / 2], const TilePlace& place) const {
 #pragma unroll
     for (int i = 0; i < Tiles::kBlocks; ++i) {
       float* const results = c[i / kInRow] + 32 * (i % kInRow);
@@ -86,7 +91,7 @@ class TileStore {
       else if (task_.ending == Ending::gelu)
         store_with_gelu(results, i, place);
       else
-        store_block(results, maps_.c, i, i, place);
+        store_block(results, task_.c, i, i, place);
     }
   }
 
@@ -103,11 +108,22 @@ class TileStore {
     return place.column * Tiles::kColumns + 64 * (i % kInRow);
   }
   __device__ char* buffer(int i) const { return buffers_ + i % Tiles::kBuffers * kBlockBytes; }
+  __device__ void sync() const { sync_threads(1 + consumer_, 128); }
 
+  /// f(address in a matrix of c's size, place in the buffer) for this thread's pieces of block i that are
+  /// there.
+  template <class F>
+  __device__ void each_piece(void* matrix, int i, int turn, const TilePlace& place, F f) const {
+    const int row = row_of(i, place) + place_.row, column = column_of(i, place) + 8 * place_.piece;
+    if (column >= task_.columns) return;
+    T* to = static_cast<T*>(matrix) + (int64_t{place.batch} * task_.rows + row) * task_.columns + column;
+#pragma unroll
+    for (int p = 0; p < 4; ++p, to += int64_t{16} * task_.columns)
+      if (row + 16 * p < task_.rows) f(to, place_.copied(buffer(turn), p));
+  }
   __device__ void load(int i, const TilePlace& place) const {
-    Barrier& came = came_[i % Tiles::kBuffers];
-    came.arrive_expecting(kBlockBytes);
-    load_tile(buffer(i), maps_.other, came, column_of(i, place), row_of(i, place), place.batch);
+    each_piece(task_.other, i, i, place, [](const T* from, char* to) { copy_async(to, from, true); });
+    end_of_copies();
   }
 
   __device__ void add_bias(float* results, int column) const {
@@ -122,32 +138,25 @@ class TileStore {
     }
   }
 
-  __device__ void fill(char* to, const float* results) const {
+  /// Block i by the buffer of number `turn`. Of the buffer's block before, all have read their pieces: they
+  /// have come to a sync since.
+  __device__ void store_block(const float* results, void* matrix, int i, int turn,
+                              const TilePlace& place) const {
+    char* const to = buffer(turn);
 #pragma unroll
     for (int j = 0; j < 4; ++j)
       store_matrices(place_.at(to, j), packed<T>(results[8 * j], results[8 * j + 1]),
                      packed<T>(results[8 * j + 2], results[8 * j + 3]),
                      packed<T>(results[8 * j + 4], results[8 * j + 5]),
                      packed<T>(results[8 * j + 6], results[8 * j + 7]));
-    show_shared_writes();
-    sync_threads(1 + consumer_, 128);
-  }
-  /// Block i by the buffer of number `turn`, which has been read when at most the others hold something.
-  __device__ void store_block(const float* results, const CUtensorMap& to, int i, int turn,
-                              const TilePlace& place) const {
-    if (place_.thread == 0) wait_until_read<Tiles::kBuffers - 1>();
-    sync_threads(1 + consumer_, 128);
-    fill(buffer(turn), results);
-    send(to, i, turn, place);
-  }
-  __device__ void send(const CUtensorMap& to, int i, int turn, const TilePlace& place) const {
-    if (place_.thread != 0) return;
-    store_tile(to, buffer(turn), column_of(i, place), row_of(i, place), place.batch);
-    end_of_stores();
+    sync();
+    each_piece(matrix, i, turn, place, [](T* at, const char* from) {
+      *reinterpret_cast<uint4*>(at) = *reinterpret_cast<const uint4*>(from);
+    });
   }
 
   __device__ void store_with_gelu(float* results, int i, const TilePlace& place) const {
-    store_block(results, maps_.c, i, 2 * i, place);
+    store_block(results, task_.c, i, 2 * i, place);
 #pragma unroll
     for (int j = 0; j < 32; j += Gelu::kTogether) {
       float x[Gelu::kTogether];
@@ -157,10 +166,9 @@ class TileStore {
 #pragma unroll
       for (int k = 0; k < Gelu::kTogether; ++k) results[j + k] = x[k];
     }
-    store_block(results, maps_.other, i, 2 * i + 1, place);
+    store_block(results, task_.other, i, 2 * i + 1, place);
   }
 
-  // A warp reads the rows that it writes, so that it need not wait for others.
   template <bool kSum>
   __device__ void combine(float* results, int i) const {
 #pragma unroll
@@ -185,26 +193,30 @@ class TileStore {
       for (int k = 0; k < 8; ++k) results[8 * j + k] = y[k];
     }
   }
+  // A warp reads the rows that it writes, so that it need not wait for others between. A buffer is filled
+  // again when all have come to the sync behind its last reading.
   __device__ void store_onto(float* results, int i, const TilePlace& place) const {
-    came_[i % Tiles::kBuffers].wait(static_cast<uint32_t>(i / Tiles::kBuffers));
+    if (i == 0)
+      wait_for_copies<Tiles::kBuffers - 1>();
+    else
+      wait_for_copies<Tiles::kBuffers - 2>();
+    sync();
+    if (const int next = i - 1 + Tiles::kBuffers; i > 0) {
+      if (next < Tiles::kBlocks)
+        load(next, place);
+      else
+        end_of_copies();
+    }
     if (task_.ending == Ending::sum)
       combine<true>(results, i);
     else
       combine<false>(results, i);
-    fill(buffer(i), results);
-    send(maps_.c, i, i, place);
-    // The block before this one leaves its buffer first.
-    if (const int next = i - 1 + Tiles::kBuffers; i > 0 && next < Tiles::kBlocks && place_.thread == 0) {
-      wait_until_read<1>();
-      load(next, place);
-    }
+    store_block(results, task_.c, i, i, place);
   }
 
-  const MatmulMaps& maps_;
   const MatmulTask& task_;
   const BlockPlace place_;
   char* buffers_;
-  Barrier* came_;  // of each buffer; a tile uses it twice
   int consumer_;
 };
 

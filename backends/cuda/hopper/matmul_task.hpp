@@ -18,7 +18,7 @@ template <int columns, int stages, int buffers>
 struct Tiling {
   static constexpr int kColumns = columns, kStages = stages, kBuffers = buffers;
   static constexpr int kBlocks = kParts * columns / 64;  // of a tile
-  static_assert(kBlocks == 2 * kBuffers, "each buffer holds two blocks of a tile, one after the other");
+  static_assert(kBlocks % kBuffers == 0 && kBuffers >= 2, "each tile begins with the first buffer");
   static constexpr uint32_t kBytesOfA = kTileRows * kSlice * 2, kBytesOfB = kColumns * kSlice * 2,
                             kBytesOfStage = kBytesOfA + kBytesOfB;
 };
@@ -35,13 +35,12 @@ inline constexpr int kTilesAhead = 4;
 template <class Tiles>
 constexpr uint32_t shared_bytes() {
   return Tiles::kStages * (Tiles::kBytesOfStage + 2 * sizeof(Barrier)) +
-         kConsumers * Tiles::kBuffers * (kBlockBytes + sizeof(Barrier)) +
+         kConsumers * Tiles::kBuffers * kBlockBytes +
          kTilesAhead * (2 * sizeof(Barrier) + sizeof(int));
 }
 
 struct MatmulMaps {
-  CUtensorMap a, b, c;
-  CUtensorMap other;  ///< what `Ending` names: an operand, or the second result
+  CUtensorMap a, b;
 };
 
 /// What a launch is told beside the maps, whose third axis is the batch.
@@ -52,6 +51,8 @@ struct MatmulTask {
   int a_step = 0, b_step = 0;  ///< 1, or 0 where one matrix serves the whole batch
   const void* bias = nullptr;  ///< null, or one for each column
   Ending ending = Ending::plain;
+  void* c = nullptr;
+  void* other = nullptr;      ///< what `Ending` names: an operand, or the second result
   int shares = 1;             ///< of k, each a tile of its own, where there are few tiles
   int share_slices = 0;       ///< of each but the last
   float* sums = nullptr;      ///< where there are more shares than one: [shares, batch, rows, columns]

@@ -174,7 +174,7 @@ __global__ void __launch_bounds__(256) matmul_elements(const __grid_constant__ M
     sum += x * widened(b[call.transpose_b ? n * call.k + k : k * call.n + n]), of_a += x;
   }
   if (call.bias) sum += widened(static_cast<const T*>(call.bias)[n]);
-  const T* const other = static_cast<const T*>(call.other) + at;
+  T* const other = static_cast<T*>(call.other) + at;
   if (call.ending == Ending::sum) sum += widened(*other);
   float group[hopper::Gelu::kTogether] = {sum}, at_other[hopper::Gelu::kTogether] = {};
   if (call.ending == Ending::gelu_slope) {
@@ -187,7 +187,7 @@ __global__ void __launch_bounds__(256) matmul_elements(const __grid_constant__ M
   if (call.ending == Ending::gelu) {
     group[0] = widened(c);
     hopper::Gelu::apply(group);
-    const_cast<T&>(*other) = narrowed<T>(group[0]);
+    *other = narrowed<T>(group[0]);
   }
   if (call.sums_a && n == 0) static_cast<T*>(call.a_sums)[m] = narrowed<T>(of_a);
 }
@@ -211,7 +211,7 @@ Outcome launch(const Launch& l) {
   const auto input = [&](int i) -> const void* { return i < 0 ? nullptr : l.input(i).data(); };
   call.a = input(body.a), call.b = input(body.b), call.bias = input(body.bias);
   call.c = l.output(body.c).data();
-  call.other = l.call().accumulates(0) ? call.c : input(body.other);
+  call.other = l.call().accumulates(0) ? call.c : const_cast<void*>(input(body.other));
   if (call.sums_a) call.a_sums = l.output(body.second).data();
   if (call.ending == Ending::gelu) call.other = l.output(body.second).data();
   call.counters = queue_of(l).counters();
