@@ -29,10 +29,13 @@ struct Division {
   double microseconds = 0;  ///< a rough estimate on an H200, to choose by
 };
 
-/// Bytes that the sums of shares take.
+inline int64_t divided_up(int64_t size, int64_t by) { return (size + by - 1) / by; }
+
+/// Bytes that the sums of shares take, and those of the rows of a.
 inline uint64_t workspace_of(const MatmulCall& call) {
-  if (call.shares == 1) return 0;
-  return static_cast<uint64_t>(call.shares * (call.elements() + (call.sums_a ? call.m : 0))) * sizeof(float);
+  const int64_t of_c = call.shares > 1 ? call.shares * call.elements() : 0,
+                of_a = call.sums_a ? call.shares * divided_up(call.n, 128) * call.m : 0;
+  return static_cast<uint64_t>(of_c + of_a) * sizeof(float);
 }
 
 /// A map of matrices [batch, rows, columns], and tiles of so many rows that are 64 elements wide.
@@ -53,8 +56,6 @@ backend::Outcome make_maps(const MatmulCall& call, MatmulMaps* maps) {
     return made;
   return map(&maps->b, call.b, call.transpose_b, call.n, call.one_b, Tiles::kColumns);
 }
-
-inline int64_t divided_up(int64_t size, int64_t by) { return (size + by - 1) / by; }
 
 template <class Tiles>
 int64_t tiles_of(const MatmulCall& call) {
@@ -92,13 +93,13 @@ MatmulTask task_of(const MatmulCall& call) {
   task.batch = static_cast<int>(call.batch);
   task.a_step = !call.one_a, task.b_step = !call.one_b;
   task.shares = call.shares, task.share_slices = pieces(task.slices, call.shares);
-  task.a_sums = call.a_sums, task.counters = call.counters;
-  if (call.shares == 1) {
+  task.counters = call.counters;
+  auto* const workspace = static_cast<float*>(call.workspace);
+  if (call.shares > 1)
+    task.sums = workspace;
+  else
     task.bias = call.bias, task.ending = call.ending, task.c = call.c, task.other = call.other;
-    return task;
-  }
-  task.sums = static_cast<float*>(call.workspace);
-  if (call.sums_a) task.a_shares = task.sums + call.shares * call.elements();
+  if (call.sums_a) task.a_shares = workspace + (call.shares > 1 ? call.shares * call.elements() : 0);
   return task;
 }
 
@@ -111,18 +112,19 @@ backend::Outcome run_matmul(const MatmulCall& call, int multiprocessors, Start&&
   const MatmulTask task = task_of<Tiles>(call);
   auto started = start(static_cast<unsigned>(blocks), kMatmulThreads, shared_bytes<Tiles>(),
                        matmul_tiles<T, Tiles, of_a, of_b>, maps, task);
-  if (!started.good() || call.shares == 1) return started;
+  if (!started.good() || (call.shares == 1 && !call.sums_a)) return started;
   const SharesSum sum{.sums = task.sums,
                       .c = call.c,
                       .bias = call.bias,
                       .other = call.ending == Ending::sum ? call.other : nullptr,
-                      .elements = call.elements(),
+                      .elements = call.shares > 1 ? call.elements() : 0,
                       .columns = static_cast<int>(call.n),
                       .shares = call.shares,
                       .a_shares = task.a_shares,
                       .a_sums = call.a_sums,
+                      .a_count = call.shares * task.column_tiles,
                       .rows = static_cast<int>(call.m)};
-  const int64_t threads = call.elements() / 4 + (call.sums_a ? call.m : 0);
+  const int64_t threads = sum.elements / 4 + (call.sums_a ? call.m : 0);
   return start(static_cast<unsigned>(divided_up(threads, 256)), 256u, 0u, add_shares<T>, sum);
 }
 

@@ -93,7 +93,7 @@ __device__ void multiply_tile(float (&c)[kParts][Tiles::kColumns / 2], const Sta
       wait_for_products<1>();
       release(before);
     }
-    each_a(a);
+    each_a(a, i);
     before = ring.stage;
     ring.next();
   }
@@ -137,13 +137,13 @@ __device__ void multiply_tiles(const Stages<Tiles>& stages, const MatmulTask& ta
       continue;
     }
     float results[kParts][Tiles::kColumns / 2];
-    RowSums<T> sums(task.a_sums && place.column == 0);  // once
+    RowSums<T> sums(task, place);
     to.begin(place);
     turns.take();
     multiply_tile<T, Tiles, of_a, of_b>(
         results, stages, ring, slices,
-        [&](const char* a) {
-          if constexpr (kSumsA<of_a, of_b>) sums.add(a);
+        [&](const char* a, int i) {
+          if constexpr (kSumsA<of_a, of_b>) sums.add(a, i);
         },
         [&] {
           tile = numbers.next();

@@ -247,9 +247,9 @@ struct SharesSum {
   const void *bias, *other;  ///< null, or what is added
   int64_t elements;
   int columns, shares;
-  const float* a_shares;  ///< null, or [shares][rows], whose sums go to a_sums
+  const float* a_shares;  ///< null, or [a_count][rows], whose sums go to a_sums
   void* a_sums;
-  int rows;
+  int a_count, rows;
 };
 
 /// Adds up the sums of the shares. A thread takes four elements, which are of one row; those behind them take
@@ -263,7 +263,7 @@ __global__ void __launch_bounds__(256) add_shares(const __grid_constant__ Shares
     const int64_t row = thread - s.elements / 4;
     if (!s.a_shares || row >= s.rows) return;
     float sum = 0;
-    for (int i = 0; i < s.shares; ++i) sum += s.a_shares[int64_t{i} * s.rows + row];
+    for (int i = 0; i < s.a_count; ++i) sum += s.a_shares[int64_t{i} * s.rows + row];
     static_cast<T*>(s.a_sums)[row] = narrowed<T>(sum);
     return;
   }

@@ -56,8 +56,7 @@ struct MatmulTask {
   int shares = 1;             ///< of k, each a tile of its own, where there are few tiles
   int share_slices = 0;       ///< of each but the last
   float* sums = nullptr;      ///< where there are more shares than one: [shares, batch, rows, columns]
-  void* a_sums = nullptr;     ///< null, or the sum of each row of a, as c is
-  float* a_shares = nullptr;  ///< the same of each share: [shares, rows]
+  float* a_shares = nullptr;  ///< null, or parts of the sum of each row of a: [shares, column_tiles, rows]
   int* counters = nullptr;    ///< two that are 0 before and after: tiles taken, blocks that are done
 
   __device__ int tiles() const { return row_tiles * column_tiles * batch * shares; }

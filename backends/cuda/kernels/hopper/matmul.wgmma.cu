@@ -143,7 +143,7 @@ Outcome prepare(const OpCall& c, weft_plan& plan) {
   if (const auto s = sizes_of(c, call, body); !s) return Outcome::fail(WEFT_UNSUPPORTED, "{}", s.reason);
   int way = 0;
   call.shares = division_of(c, call, &way).shares;
-  if (call.shares > 1) plan.workspace = hopper::workspace_of(call) + 16;
+  if (const uint64_t bytes = hopper::workspace_of(call)) plan.workspace = bytes + 16;
   return Outcome::ok();
 }
 
@@ -215,7 +215,7 @@ Outcome launch(const Launch& l) {
   if (call.sums_a) call.a_sums = l.output(body.second).data();
   if (call.ending == Ending::gelu) call.other = l.output(body.second).data();
   call.counters = queue_of(l).counters();
-  if (call.shares > 1)
+  if (hopper::workspace_of(call) > 0)
     call.workspace =
         reinterpret_cast<void*>((reinterpret_cast<uintptr_t>(l.workspace().data()) + 15) / 16 * 16);
   return call.dtype == DType::bf16 ? run_for<bf16>(l, call, way) : run_for<f16>(l, call, way);
