@@ -68,15 +68,6 @@ const Example kExamples[] = {
        const Shape shape = {in[0].dim(0), 2, kWidth / 2};
        return std::vector{reshape(matmul(in[0], in[2]), shape) * reshape(in[1], shape)};
      }},
-    {"the gradients of a weight and a bias", "matmul_sum", "matmul sum",
-     [](const auto& in) { return std::vector{matmul(in[0], in[1], true), sum(in[0], {Dim(0)}, true)}; }},
-    {"the sum of the other factor", "matmul sum", "matmul sum",
-     [](const auto& in) { return std::vector{matmul(in[0], in[1], true), sum(in[1], {Dim(0)}, true)}; }},
-    {"columns are summed, or the product folds them", "matmul matmul sum sum", "matmul matmul sum sum",
-     [](const auto& in) {
-       const Tensor folds_rows = matmul(in[0], in[1], true), folds_columns = matmul(in[0], in[2]);
-       return std::vector{folds_rows, folds_columns, sum(in[0], {Dim(1)}), sum(in[2], {Dim(0)})};
-     }},
     {"another shape", "linear sum add", "linear sum add",
      [](const auto& in) {
        const Tensor y = linear(in[0], in[2]);

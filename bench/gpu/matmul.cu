@@ -102,28 +102,26 @@ __global__ void compare(MatmulCall call, const T* other, const T* got, Errors* e
   const int64_t batch = at / of_matrix, m = at % of_matrix / call.n, n = at % call.n;
   const T* const a = static_cast<const T*>(call.a) + (call.one_a ? 0 : batch * call.m * call.k);
   const T* const b = static_cast<const T*>(call.b) + (call.one_b ? 0 : batch * call.k * call.n);
-  float sum = 0, of_a = 0;
-  for (int64_t k = 0; k < call.k; ++k) {
-    const float x = widened(a[call.transpose_a ? k * call.m + m : m * call.k + k]);
-    sum += x * widened(b[call.transpose_b ? n * call.k + k : k * call.n + n]), of_a += x;
-  }
+  float sum = 0;
+  for (int64_t k = 0; k < call.k; ++k)
+    sum += widened(a[call.transpose_a ? k * call.m + m : m * call.k + k]) *
+           widened(b[call.transpose_b ? n * call.k + k : k * call.n + n]);
   if (call.bias) sum += widened(static_cast<const T*>(call.bias)[n]);
   if (call.ending == Ending::sum) sum += widened(other[at]);
   if (call.ending == Ending::gelu_slope) sum *= gelu_slope(widened(other[at]));
   judge(errors, at, got[at], sum, static_cast<float>(call.k));
   if (call.ending == Ending::gelu)
     judge(errors, at, other[at], gelu_by_tanh(widened(got[at])), static_cast<float>(call.k));
-  if (call.sums_a && n == 0)
-    judge(errors, at, static_cast<const T*>(call.a_sums)[m], of_a, static_cast<float>(call.k));
 }
 
 // ---- the ways to tile
 
 /// Memory for the sums of shares, which all products use in turn.
-void* workspace(const MatmulCall& call) {
+float* sums(const MatmulCall& call) {
   static size_t size = 0;
-  static void* memory = nullptr;
-  const size_t wanted = workspace_of(call);
+  static float* memory = nullptr;
+  const size_t wanted =
+      call.shares == 1 ? 0 : static_cast<size_t>(call.elements()) * sizeof(float) * call.shares;
   if (wanted > size) {
     cudaFree(memory);
     REQUIRE(cudaMalloc(&memory, size = wanted));
@@ -179,7 +177,7 @@ Outcome run(MatmulCall call, int way, cudaStream_t stream) {
   static const int n = multiprocessors();
   return with_tiles(way, [&]<class Tiles>(Tiles*) {
     call.shares = division_of<Tiles>(call, most_shares).shares;
-    call.workspace = workspace(call), call.counters = counters();
+    call.sums = sums(call), call.counters = counters();
     return call.dtype == DType::bf16 ? run_matmul_of<bf16, Tiles>(call, n, start)
                                      : run_matmul_of<f16, Tiles>(call, n, start);
   });
@@ -206,13 +204,12 @@ bool check(const Way& w, MatmulCall call, std::vector<uint16_t>& bits) {
   const Memory a(call.m * call.k * (call.one_a ? 1 : call.batch), call.dtype, 1),
       b(call.k * call.n * (call.one_b ? 1 : call.batch), call.dtype, 2),
       c(call.m * call.n * call.batch, call.dtype, 3), other(call.m * call.n * call.batch, call.dtype, 3),
-      bias(call.n, call.dtype, 4), a_sums(call.m, call.dtype, 5);
+      bias(call.n, call.dtype, 4);
   Errors* errors = nullptr;
   REQUIRE(cudaMalloc(&errors, sizeof *errors));
   const Errors none;
   REQUIRE(cudaMemcpy(errors, &none, sizeof none, cudaMemcpyDefault));
   call.a = a.at, call.b = b.at, call.c = c.at, call.bias = call.bias ? bias.at : nullptr;
-  call.a_sums = call.sums_a ? a_sums.at : nullptr;
   // Every second sum is added to c, whose elements are those of `other`.
   call.other = call.ending == Ending::sum && call.batch > 1 ? c.at : other.at;
   const Outcome ran = w.run(call, nullptr);
@@ -229,15 +226,15 @@ bool check(const Way& w, MatmulCall call, std::vector<uint16_t>& bits) {
   REQUIRE(cudaMemcpy(got.data(), c.at, c.bytes, cudaMemcpyDefault));
   if (bits.empty()) bits = got;
   const bool same = bits == got;
-  const bool whole = c.guard_is_whole() && other.guard_is_whole() && a_sums.guard_is_whole();
+  const bool whole = c.guard_is_whole() && other.guard_is_whole();
   const bool good = ran.good() && found.wrong == 0 && whole && same;
   if (!good)
     std::printf(
-        "WRONG %s: %lld x %lld x %lld, batch %lld, a%s b%s, bias %d, ending %d, sums %d: %llu wrong, "
+        "WRONG %s: %lld x %lld x %lld, batch %lld, a%s b%s, bias %d, ending %d: %llu wrong, "
         "first at row %lld column %lld, largest error %.3g, memory behind it %s, bits %s\n",
         w.name.c_str(), (long long)call.m, (long long)call.n, (long long)call.k, (long long)call.batch,
         call.transpose_a ? "'" : "", call.transpose_b ? "'" : "", call.bias != nullptr,
-        static_cast<int>(call.ending), call.sums_a, found.wrong,
+        static_cast<int>(call.ending), found.wrong,
         found.wrong ? (long long)found.first / call.n % call.m : -1,
         found.wrong ? (long long)found.first % call.n : -1, found.largest * 0x1p-20,
         whole ? "whole" : "written", same ? "the same" : "differ");
@@ -262,7 +259,6 @@ int check_all() {
           call.transpose_a = i & 1, call.transpose_b = i & 2, call.dtype = i & 4 ? DType::f16 : DType::bf16;
           call.ending = static_cast<Ending>(i / 8);
           if (i / 8 % 2) call.bias = &call, call.one_b = true;
-          call.sums_a = call.transpose_a && !call.transpose_b && call.batch == 1;
           none[0].clear();
           check(w, call, shares == 1 ? bits[s * 8 * kEndings + i] : none[0]) ? ++right : ++wrong;
           if (wrong > 20) return 1;
@@ -349,29 +345,21 @@ void time_endings() {
   const int64_t rows = 32768;
   const MatmulCall out{.m = rows, .n = 768, .k = 768, .transpose_b = true},
       up{.m = rows, .n = 3072, .k = 768, .transpose_b = true},
-      down{.m = rows, .n = 768, .k = 3072, .transpose_b = true}, dx{.m = rows, .n = 3072, .k = 768},
-      dw{.m = 768, .n = 768, .k = rows, .transpose_a = true},
-      dw_up{.m = 3072, .n = 768, .k = rows, .transpose_a = true},
-      dw_down{.m = 768, .n = 3072, .k = rows, .transpose_a = true};
-  const auto with = [](MatmulCall call, Ending ending, bool bias, bool sums) {
-    call.ending = ending, call.bias = bias ? &bias : nullptr, call.sums_a = sums;
-    return call;
-  };
+      down{.m = rows, .n = 768, .k = 3072, .transpose_b = true}, dx{.m = rows, .n = 3072, .k = 768};
   std::vector<Case> cases;
-  const auto add = [&](const char* name, const MatmulCall& call, Ending ending, bool bias, bool sums) {
-    cases.push_back({name, with(call, Ending::plain, bias, false)});
-    cases.push_back({name, with(call, ending, bias, sums)});
+  const auto add = [&](const char* name, MatmulCall call, Ending ending, bool bias) {
+    call.bias = bias ? &cases : nullptr;
+    cases.push_back({name, call});
+    call.ending = ending;
+    cases.push_back({name, call});
   };
-  add("out + residual", out, Ending::sum, true, false);
-  add("down + residual", down, Ending::sum, true, false);
-  add("up, gelu", up, Ending::gelu, true, false);
-  add("dx of down, slope of gelu", dx, Ending::gelu_slope, false, false);
-  add("dw of out, sums", dw, Ending::plain, false, true);
-  add("dw of up, sums", dw_up, Ending::plain, false, true);
-  add("dw of down, sums", dw_down, Ending::plain, false, true);
+  add("out + residual", out, Ending::sum, true);
+  add("down + residual", down, Ending::sum, true);
+  add("up, gelu", up, Ending::gelu, true);
+  add("dx of down, slope of gelu", dx, Ending::gelu_slope, false);
   const int64_t most = rows * 3072;
   const Memory a(most, DType::bf16, 1), b(most, DType::bf16, 2), c(most, DType::bf16, 3),
-      other(most, DType::bf16, 4), bias(3072, DType::bf16, 5), sums(3072, DType::bf16, 6);
+      other(most, DType::bf16, 4), bias(3072, DType::bf16, 5);
   const Way best = ways().back();
   cudaEvent_t begin, end;
   REQUIRE(cudaEventCreate(&begin));
@@ -381,9 +369,8 @@ void time_endings() {
   for (int round = -1; round < 5; ++round)
     for (size_t i = 0; i < cases.size(); ++i) {
       MatmulCall call = cases[i].call;
-      call.a = a.at, call.b = b.at, call.c = c.at, call.other = other.at, call.a_sums = nullptr;
+      call.a = a.at, call.b = b.at, call.c = c.at, call.other = other.at;
       if (call.bias) call.bias = bias.at;
-      if (call.sums_a) call.a_sums = sums.at;
       REQUIRE(cudaEventRecord(begin));
       for (int n = 0; n < kLaunches; ++n)
         if (const Outcome ran = best.run(call, nullptr); !ran.good()) std::printf("%s\n", ran.text.c_str());

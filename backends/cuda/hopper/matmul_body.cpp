@@ -170,25 +170,10 @@ class Reader {
   MatmulBody found_;
 };
 
-/// aᵀ b, and the sum of the rows of a.
-std::optional<MatmulBody> product_and_sum(const OpCall& call) {
-  const weft_region& body = *call.region();
-  if (call.n_outputs() != 2 || body.n_inputs != 2 || body.n_steps != 2) return {};
-  const weft_step &product = *body.steps[0], &sum = *body.steps[1];
-  const OpCall p(product.call), s(sum.call);
-  if (p.op() != "matmul" || !p.attr("transpose_a").integer() || p.attr("transpose_b").integer()) return {};
-  if (s.op() != "sum" || product.inputs[0] != 0 || product.inputs[1] != 1 || sum.inputs[0] != 0) return {};
-  const auto axes = s.attr("axes").ints();
-  if (axes.size() != 1 || axes[0] != 0 || call.input(0).rank() != 2 || call.input(1).rank() != 2) return {};
-  if (body.outputs[0] != product.outputs[0] || body.outputs[1] != sum.outputs[0]) return {};
-  return MatmulBody{.a = 0, .b = 1, .c = 0, .second = 1, .sums_a = true};
-}
-
 }  // namespace
 
 std::optional<MatmulBody> matmul_body(const OpCall& call) {
   if (!call.region()) return {};
-  if (call.op() == "matmul_sum") return product_and_sum(call);
   return Reader(call).read();
 }
 

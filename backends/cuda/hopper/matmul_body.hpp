@@ -20,7 +20,6 @@ struct MatmulBody {
   bool transpose_b = false;
   Ending ending = Ending::plain;
   int c = -1, second = -1;
-  bool sums_a = false;  ///< the other result is the sum of the rows of a, which is transposed
 };
 
 /// The body of a call as a product, or none.

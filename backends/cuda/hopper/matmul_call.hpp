@@ -12,14 +12,13 @@ struct MatmulCall {
   bool transpose_a = false, transpose_b = false;
   bool one_a = false, one_b = false;  ///< one matrix for the whole batch
   Ending ending = Ending::plain;
-  bool sums_a = false;  ///< of each row of a, which is transposed as b is not, and one matrix
   DType dtype = DType::bf16;
   const void *a = nullptr, *b = nullptr, *bias = nullptr;
   void* other = nullptr;  ///< an operand or the second result, by `ending`
-  void *c = nullptr, *a_sums = nullptr;
-  int shares = 1;             ///< of k that are added up in f32
-  void* workspace = nullptr;  ///< workspace_of bytes, aligned to 16
-  int* counters = nullptr;    ///< two of 0, of no kernel that may run at the same time
+  void* c = nullptr;
+  int shares = 1;         ///< of k that are added up in f32
+  float* sums = nullptr;  ///< [shares, batch, m, n], aligned to 16 bytes, if there are more of them than one
+  int* counters = nullptr;  ///< two of 0, of no kernel that may run at the same time
   int64_t elements() const { return batch * m * n; }
 };
 
@@ -30,13 +29,6 @@ struct Division {
 };
 
 inline int64_t divided_up(int64_t size, int64_t by) { return (size + by - 1) / by; }
-
-/// Bytes that the sums of shares take, and those of the rows of a.
-inline uint64_t workspace_of(const MatmulCall& call) {
-  const int64_t of_c = call.shares > 1 ? call.shares * call.elements() : 0,
-                of_a = call.sums_a ? call.shares * divided_up(call.n, 128) * call.m : 0;
-  return static_cast<uint64_t>(of_c + of_a) * sizeof(float);
-}
 
 /// A map of matrices [batch, rows, columns], and tiles of so many rows that are 64 elements wide.
 inline backend::Outcome make_matrix_map(CUtensorMap* map, DType dtype, const void* at, int64_t rows,
@@ -94,12 +86,10 @@ MatmulTask task_of(const MatmulCall& call) {
   task.a_step = !call.one_a, task.b_step = !call.one_b;
   task.shares = call.shares, task.share_slices = pieces(task.slices, call.shares);
   task.counters = call.counters;
-  auto* const workspace = static_cast<float*>(call.workspace);
   if (call.shares > 1)
-    task.sums = workspace;
+    task.sums = call.sums;
   else
     task.bias = call.bias, task.ending = call.ending, task.c = call.c, task.other = call.other;
-  if (call.sums_a) task.a_shares = workspace + (call.shares > 1 ? call.shares * call.elements() : 0);
   return task;
 }
 
@@ -109,23 +99,17 @@ backend::Outcome run_matmul(const MatmulCall& call, int multiprocessors, Start&&
   MatmulMaps maps;
   if (auto made = make_maps<Tiles>(call, &maps); !made.good()) return made;
   const int64_t blocks = std::min<int64_t>(tiles_of<Tiles>(call) * call.shares, multiprocessors);
-  const MatmulTask task = task_of<Tiles>(call);
   auto started = start(static_cast<unsigned>(blocks), kMatmulThreads, shared_bytes<Tiles>(),
-                       matmul_tiles<T, Tiles, of_a, of_b>, maps, task);
-  if (!started.good() || (call.shares == 1 && !call.sums_a)) return started;
-  const SharesSum sum{.sums = task.sums,
+                       matmul_tiles<T, Tiles, of_a, of_b>, maps, task_of<Tiles>(call));
+  if (!started.good() || call.shares == 1) return started;
+  const SharesSum sum{.sums = call.sums,
                       .c = call.c,
                       .bias = call.bias,
                       .other = call.ending == Ending::sum ? call.other : nullptr,
-                      .elements = call.shares > 1 ? call.elements() : 0,
+                      .elements = call.elements(),
                       .columns = static_cast<int>(call.n),
-                      .shares = call.shares,
-                      .a_shares = task.a_shares,
-                      .a_sums = call.a_sums,
-                      .a_count = call.shares * task.column_tiles,
-                      .rows = static_cast<int>(call.m)};
-  const int64_t threads = sum.elements / 4 + (call.sums_a ? call.m : 0);
-  return start(static_cast<unsigned>(divided_up(threads, 256)), 256u, 0u, add_shares<T>, sum);
+                      .shares = call.shares};
+  return start(static_cast<unsigned>(divided_up(call.elements(), 4 * 256)), 256u, 0u, add_shares<T>, sum);
 }
 
 /// The same for the layouts that the call says.

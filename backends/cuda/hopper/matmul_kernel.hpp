@@ -1,5 +1,4 @@
 #pragma once
-#include "matmul_row_sums.hpp"
 #include "matmul_store.hpp"
 
 // A product of 16-bit matrices, added up in f32: c = a b + bias, and what `Ending` names. A block stays on
@@ -67,11 +66,11 @@ __device__ void load_slices(const Stages<Tiles>& stages, const CUtensorMap& a, c
   });
 }
 
-/// Multiplies the slices of one tile. All its stages are released at the end. Calls `each_a` with each slice
-/// of a while it is multiplied, and `after_last` when the last slice has come and its products are begun.
-template <class T, class Tiles, Lies of_a, Lies of_b, class Each, class After>
+/// Multiplies the slices of one tile. All its stages are released at the end. Calls `after_last` when the
+/// last slice has come and its products are begun.
+template <class T, class Tiles, Lies of_a, Lies of_b, class After>
 __device__ void multiply_tile(float (&c)[kParts][Tiles::kColumns / 2], const Stages<Tiles>& stages,
-                              RingPlace<Tiles::kStages>& ring, int slices, Each each_a, After after_last) {
+                              RingPlace<Tiles::kStages>& ring, int slices, After after_last) {
   const auto release = [&](int stage) {
     if (threadIdx.x % kWarp == 0) stages.empty[stage].arrive();
   };
@@ -93,7 +92,6 @@ __device__ void multiply_tile(float (&c)[kParts][Tiles::kColumns / 2], const Sta
       wait_for_products<1>();
       release(before);
     }
-    each_a(a, i);
     before = ring.stage;
     ring.next();
   }
@@ -137,19 +135,12 @@ __device__ void multiply_tiles(const Stages<Tiles>& stages, const MatmulTask& ta
       continue;
     }
     float results[kParts][Tiles::kColumns / 2];
-    RowSums<T> sums(task, place);
     to.begin(place);
     turns.take();
-    multiply_tile<T, Tiles, of_a, of_b>(
-        results, stages, ring, slices,
-        [&](const char* a, int i) {
-          if constexpr (kSumsA<of_a, of_b>) sums.add(a, i);
-        },
-        [&] {
-          tile = numbers.next();
-          if (tile < tiles) turns.give();
-        });
-    if constexpr (kSumsA<of_a, of_b>) sums.store(task, place);
+    multiply_tile<T, Tiles, of_a, of_b>(results, stages, ring, slices, [&] {
+      tile = numbers.next();
+      if (tile < tiles) turns.give();
+    });
     if (task.sums)
       store_sums<Tiles>(results, task, place);
     else

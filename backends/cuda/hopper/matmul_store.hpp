@@ -247,26 +247,15 @@ struct SharesSum {
   const void *bias, *other;  ///< null, or what is added
   int64_t elements;
   int columns, shares;
-  const float* a_shares;  ///< null, or [a_count][rows], whose sums go to a_sums
-  void* a_sums;
-  int a_count, rows;
 };
 
-/// Adds up the sums of the shares. A thread takes four elements, which are of one row; those behind them take
-/// a row of a each.
+/// Adds up the sums of the shares. A thread takes four elements, which are of one row.
 template <class T>
 __global__ void __launch_bounds__(256) add_shares(const __grid_constant__ SharesSum s) {
   wait_for_kernels_before();
   let_next_kernel_start();
-  const int64_t thread = int64_t{blockIdx.x} * 256 + threadIdx.x, at = thread * 4;
-  if (at >= s.elements) {
-    const int64_t row = thread - s.elements / 4;
-    if (!s.a_shares || row >= s.rows) return;
-    float sum = 0;
-    for (int i = 0; i < s.a_count; ++i) sum += s.a_shares[int64_t{i} * s.rows + row];
-    static_cast<T*>(s.a_sums)[row] = narrowed<T>(sum);
-    return;
-  }
+  const int64_t at = (int64_t{blockIdx.x} * 256 + threadIdx.x) * 4;
+  if (at >= s.elements) return;
   float4 sum = *reinterpret_cast<const float4*>(s.sums + at);
   for (int i = 1; i < s.shares; ++i) {
     const float4 x = *reinterpret_cast<const float4*>(s.sums + i * s.elements + at);

@@ -35,8 +35,7 @@ inline constexpr int kTilesAhead = 4;
 template <class Tiles>
 constexpr uint32_t shared_bytes() {
   return Tiles::kStages * (Tiles::kBytesOfStage + 2 * sizeof(Barrier)) +
-         kConsumers * Tiles::kBuffers * kBlockBytes +
-         kTilesAhead * (2 * sizeof(Barrier) + sizeof(int));
+         kConsumers * Tiles::kBuffers * kBlockBytes + kTilesAhead * (2 * sizeof(Barrier) + sizeof(int));
 }
 
 struct MatmulMaps {
@@ -52,12 +51,11 @@ struct MatmulTask {
   const void* bias = nullptr;  ///< null, or one for each column
   Ending ending = Ending::plain;
   void* c = nullptr;
-  void* other = nullptr;      ///< what `Ending` names: an operand, or the second result
-  int shares = 1;             ///< of k, each a tile of its own, where there are few tiles
-  int share_slices = 0;       ///< of each but the last
-  float* sums = nullptr;      ///< where there are more shares than one: [shares, batch, rows, columns]
-  float* a_shares = nullptr;  ///< null, or parts of the sum of each row of a: [shares, column_tiles, rows]
-  int* counters = nullptr;    ///< two that are 0 before and after: tiles taken, blocks that are done
+  void* other = nullptr;    ///< what `Ending` names: an operand, or the second result
+  int shares = 1;           ///< of k, each a tile of its own, where there are few tiles
+  int share_slices = 0;     ///< of each but the last
+  float* sums = nullptr;    ///< where there are more shares than one: [shares, batch, rows, columns]
+  int* counters = nullptr;  ///< two that are 0 before and after: tiles taken, blocks that are done
 
   __device__ int tiles() const { return row_tiles * column_tiles * batch * shares; }
 };

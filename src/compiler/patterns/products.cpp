@@ -5,9 +5,8 @@
 #include "compiler/module.h"
 
 // Products and their companions become one call: products with the same left factor, such as query, key and
-// value of attention, and an elementwise call that reads a product and has its shape; or a product aᵀ b and
-// the sum of the rows of a, which are the gradients of a layer's weight and bias. A device that compiles text
-// makes few kernels of it, a library may have one; others run the calls one by one.
+// value of attention, and an elementwise call that reads a product and has its shape. A device that compiles
+// text makes few kernels of it; others run the calls one by one.
 namespace weft::compiler {
 namespace {
 
@@ -21,8 +20,6 @@ struct Unit {
   std::set<int32_t> inputs, outputs;
   const char* name;
   bool product = false, elementwise = false;
-  int32_t sums_rows_of = -1;   ///< a value of rank 2: this is the sum of its rows
-  int32_t folds_rows_of = -1;  ///< a value of rank 2: this is its transpose times another one
 };
 
 class Grouper {
@@ -84,18 +81,7 @@ class Grouper {
     const std::string_view op = node.op->name;
     unit.product = !chain && (op == "linear" || op == "matmul");
     unit.elementwise = chain || (is_pure(node) && is_elementwise(g_, node));
-    if (chain || node.inputs.empty() || node.inputs[0] < 0) return unit;
-    const int32_t first = node.inputs[0];
-    if (g_.types[static_cast<size_t>(first)].rank() != 2) return unit;
-    if (op == "sum" && attr(node, "axes") == AttrValue(Shape{0})) unit.sums_rows_of = first;
-    if (op == "matmul" && attr(node, "transpose_a") == AttrValue(int64_t{1})) unit.folds_rows_of = first;
     return unit;
-  }
-  static const AttrValue& attr(const ir::Node& node, std::string_view name) {
-    const auto specs = node.op->attrs;
-    const auto at =
-        std::ranges::find(specs, name, [](const ir::AttrSpec& s) { return std::string_view(s.name); });
-    return node.attrs[static_cast<size_t>(at - specs.begin())];
   }
 
   const TensorType& result(size_t u) const {
@@ -111,9 +97,6 @@ class Grouper {
       members.push_back(u);
       if (!may_be_one(members)) members.pop_back();
     };
-    for (size_t u = first + 1; u < end && units_[first].folds_rows_of >= 0; ++u)
-      if (units_[u].sums_rows_of == units_[first].folds_rows_of) join(u);
-    if (members.size() > 1) return members;
     for (size_t u = first + 1; u < end; ++u)
       if (units_[u].product && left_factor(u) == left_factor(first) && result(u) == result(first)) join(u);
     for (size_t u = members.back() + 1; u < end; ++u)

@@ -4,7 +4,7 @@
 
 // Products of 16-bit floats on the tensor cores of architecture 9.0 (hopper/matmul_kernel.hpp): matmul and
 // linear, and calls that the compiler groups around one of them: a layer that is added to the residual, gelu
-// behind a layer, its gradient before one, the gradients of a weight and its bias.
+// behind a layer, its gradient before one.
 namespace weft::cuda {
 
 using namespace backend;
@@ -87,14 +87,12 @@ MatmulBody operands_of(const OpCall& c) {
 
 Support body_sizes(const OpCall& c, const MatmulBody& body, MatmulCall& call) {
   const auto y = c.output(body.c).max(), a = c.input(body.a).max(), b = c.input(body.b).max();
-  call.sums_a = body.sums_a, call.ending = body.ending;
-  call.transpose_a = body.sums_a, call.transpose_b = body.transpose_b;
+  call.ending = body.ending, call.transpose_b = body.transpose_b;
   if (b.size() != 2 || y.empty()) return Support::no("its operands are views of others");
   call.n = y.back(), call.k = b[body.transpose_b ? 1 : 0], call.m = elements(y) / call.n;
   const auto has = [&](int input, int64_t n) { return input < 0 || elements(c.input(input).max()) == n; };
   const bool fits = b[body.transpose_b ? 0 : 1] == call.n && elements(a) == call.m * call.k &&
-                    has(body.bias, call.n) && has(body.other, call.m * call.n) &&
-                    (!body.sums_a || elements(c.output(body.second).max()) == call.m);
+                    has(body.bias, call.n) && has(body.other, call.m * call.n);
   if (!fits) return Support::no("its operands are views of others");
   if (call.m <= kSkinnyRows) return Support::no("{} rows or fewer are left to others", kSkinnyRows);
   return Support::yes();
@@ -143,7 +141,8 @@ Outcome prepare(const OpCall& c, weft_plan& plan) {
   if (const auto s = sizes_of(c, call, body); !s) return Outcome::fail(WEFT_UNSUPPORTED, "{}", s.reason);
   int way = 0;
   call.shares = division_of(c, call, &way).shares;
-  if (const uint64_t bytes = hopper::workspace_of(call)) plan.workspace = bytes + 16;
+  if (call.shares > 1)
+    plan.workspace = static_cast<uint64_t>(call.shares * call.elements()) * sizeof(float) + 16;
   return Outcome::ok();
 }
 
@@ -168,11 +167,10 @@ __global__ void __launch_bounds__(256) matmul_elements(const __grid_constant__ M
   const int64_t batch = at / of_matrix, m = at % of_matrix / call.n, n = at % call.n;
   const T* const a = static_cast<const T*>(call.a) + (call.one_a ? 0 : batch * call.m * call.k);
   const T* const b = static_cast<const T*>(call.b) + (call.one_b ? 0 : batch * call.k * call.n);
-  float sum = 0, of_a = 0;
-  for (int64_t k = 0; k < call.k; ++k) {
-    const float x = widened(a[call.transpose_a ? k * call.m + m : m * call.k + k]);
-    sum += x * widened(b[call.transpose_b ? n * call.k + k : k * call.n + n]), of_a += x;
-  }
+  float sum = 0;
+  for (int64_t k = 0; k < call.k; ++k)
+    sum += widened(a[call.transpose_a ? k * call.m + m : m * call.k + k]) *
+           widened(b[call.transpose_b ? n * call.k + k : k * call.n + n]);
   if (call.bias) sum += widened(static_cast<const T*>(call.bias)[n]);
   T* const other = static_cast<T*>(call.other) + at;
   if (call.ending == Ending::sum) sum += widened(*other);
@@ -189,7 +187,6 @@ __global__ void __launch_bounds__(256) matmul_elements(const __grid_constant__ M
     hopper::Gelu::apply(group);
     *other = narrowed<T>(group[0]);
   }
-  if (call.sums_a && n == 0) static_cast<T*>(call.a_sums)[m] = narrowed<T>(of_a);
 }
 
 template <class T>
@@ -212,12 +209,10 @@ Outcome launch(const Launch& l) {
   call.a = input(body.a), call.b = input(body.b), call.bias = input(body.bias);
   call.c = l.output(body.c).data();
   call.other = l.call().accumulates(0) ? call.c : const_cast<void*>(input(body.other));
-  if (call.sums_a) call.a_sums = l.output(body.second).data();
   if (call.ending == Ending::gelu) call.other = l.output(body.second).data();
   call.counters = queue_of(l).counters();
-  if (hopper::workspace_of(call) > 0)
-    call.workspace =
-        reinterpret_cast<void*>((reinterpret_cast<uintptr_t>(l.workspace().data()) + 15) / 16 * 16);
+  if (call.shares > 1)
+    call.sums = reinterpret_cast<float*>((reinterpret_cast<uintptr_t>(l.workspace().data()) + 15) / 16 * 16);
   return call.dtype == DType::bf16 ? run_for<bf16>(l, call, way) : run_for<f16>(l, call, way);
 }
 
@@ -234,7 +229,7 @@ std::span<const KernelRecord> matmul_wgmma() {
                                .determinism = WEFT_DETERMINISM_THREADS,
                                .accumulates = true};
     std::vector<KernelRecord> records = {product};
-    for (const char* op : {"linear", "linear_add", "linear_gelu", "matmul_gelu_grad", "matmul_sum"}) {
+    for (const char* op : {"linear", "linear_add", "linear_gelu", "matmul_gelu_grad"}) {
       records.push_back(product);
       records.back().op = op, records.back().reads = {};
       records.back().accumulates = std::string_view(op) == "linear";
