@@ -14,6 +14,9 @@ using namespace backend;
 constexpr int64_t kFewRows = 16;
 
 Outcome stream_of(const Launch&, void** to);
+/// Whether the device's own kernel of tensor cores takes the call: it is faster, and computes more of what
+/// surrounds a product (docs/performance.md).
+bool is_left_to_device(const OpCall&);
 
 Support plain_product(const OpCall& c, Shape& s) {
   if (auto read = product_of(c, s); !read) return read;
@@ -39,6 +42,7 @@ Support layer_onto_shape(const OpCall& c, Shape& s) {
 }
 
 Support shape_of(const OpCall& c, Shape& s) {
+  if (is_left_to_device(c)) return Support::no("is left to the device's own {}.wgmma", c.op());
   if (c.op() == "matmul") return plain_product(c, s);
   const auto layer = c.op() == "linear" ? plain_product(c, s) : layer_onto_shape(c, s);
   if (layer && s.m <= kFewRows && s.dtype != DType::f64)
@@ -128,6 +132,10 @@ struct Cublaslt {
 };
 
 Outcome stream_of(const Launch& l, void** to) { return Provider<Cublaslt>::stream(l, to); }
+bool is_left_to_device(const OpCall& c) {
+  const DType t = c.output(0).dtype();
+  return (t == DType::f16 || t == DType::bf16) && Provider<Cublaslt>::home_takes(c, ".wgmma");
+}
 
 }  // namespace
 }  // namespace weft::cublaslt

@@ -53,14 +53,18 @@ __device__ inline f16 narrowed<f16>(float x) {
 }
 template <>
 __device__ inline bf16 narrowed<bf16>(float x) {
-  const uint32_t u = as_bits(x);
-  const uint32_t rounded = x != x ? u | 0x400000u : u + 0x7fffu + ((u >> 16) & 1u);
-  return {static_cast<uint16_t>(rounded >> 16)};
+  return {bfloat_of_float(x)};
 }
 /// Two elements as the halves of a register, the first one below.
 template <class T>
-__device__ inline uint32_t packed(float low, float high) {
-  return uint32_t{narrowed<T>(low).bits} | uint32_t{narrowed<T>(high).bits} << 16;
+__device__ uint32_t packed(float low, float high);
+template <>
+__device__ inline uint32_t packed<f16>(float low, float high) {
+  return halves_of_floats(low, high);
+}
+template <>
+__device__ inline uint32_t packed<bf16>(float low, float high) {
+  return bfloats_of_floats(low, high);
 }
 
 /// exp(x) for results of type T: halves hold fewer digits than fast_exp loses.

@@ -56,6 +56,22 @@ __device__ inline uint16_t half_of_float(float x) {
   asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(x));
   return bits;
 }
+__device__ inline uint16_t bfloat_of_float(float x) {
+  uint16_t bits;
+  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(bits) : "f"(x));
+  return bits;
+}
+/// Two of them as the halves of a register, the first one below.
+__device__ inline uint32_t halves_of_floats(float low, float high) {
+  uint32_t pair;
+  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+  return pair;
+}
+__device__ inline uint32_t bfloats_of_floats(float low, float high) {
+  uint32_t pair;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+  return pair;
+}
 
 /// With an error of two units in the last place; results below the least normal number are 0.
 __device__ inline float fast_exp(float x) {

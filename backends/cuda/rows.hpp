@@ -24,6 +24,23 @@ struct alignas(n * sizeof(T)) Piece {
   T of[n];
 };
 
+/// Computed elements in their type.
+template <class T, int n>
+__device__ Piece<T, n> narrowed_piece(const float (&x)[n]) {
+  Piece<T, n> all;
+  if constexpr (sizeof(T) == 2 && n % 2 == 0) {
+#pragma unroll
+    for (int i = 0; i < n; i += 2) {
+      const uint32_t pair = packed<T>(x[i], x[i + 1]);
+      memcpy(&all.of[i], &pair, sizeof pair);
+    }
+  } else {
+#pragma unroll
+    for (int i = 0; i < n; ++i) all.of[i] = narrowed<T>(x[i]);
+  }
+  return all;
+}
+
 /// An element within its row, and its place among those that the thread keeps.
 struct At {
   int column, slot;
@@ -115,11 +132,11 @@ __device__ void store(typename L::T* y, int columns, F f, const R&... rows) {
   using T = typename L::T;
   each_piece<L>(columns, [&](int k, int column) {
     const auto elements = [&](auto... pieces) {
-      Piece<T, L::kWide> results;
+      float results[L::kWide];
 #pragma unroll
       for (int i = 0; i < L::kWide; ++i)
-        results.of[i] = narrowed<T>(f(At{column + i, k * L::kWide + i}, widened(pieces.of[i])...));
-      *reinterpret_cast<Piece<T, L::kWide>*>(y + column) = results;
+        results[i] = f(At{column + i, k * L::kWide + i}, widened(pieces.of[i])...);
+      *reinterpret_cast<Piece<T, L::kWide>*>(y + column) = narrowed_piece<T>(results);
     };
     elements(rows.piece(k, column)...);
   });

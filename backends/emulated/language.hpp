@@ -65,6 +65,19 @@ inline uint16_t half_of_float(float x) {
   std::memcpy(&bits, &h, sizeof bits);
   return bits;
 }
+inline uint16_t bfloat_of_float(float x) {
+  uint32_t bits;
+  std::memcpy(&bits, &x, sizeof bits);
+  bits = x != x ? bits | 0x400000u : bits + 0x7fffu + (bits >> 16 & 1u);
+  return static_cast<uint16_t>(bits >> 16);
+}
+/// Two of them as the halves of a register, the first one below.
+inline uint32_t halves_of_floats(float low, float high) {
+  return uint32_t{half_of_float(low)} | uint32_t{half_of_float(high)} << 16;
+}
+inline uint32_t bfloats_of_floats(float low, float high) {
+  return uint32_t{bfloat_of_float(low)} | uint32_t{bfloat_of_float(high)} << 16;
+}
 
 inline float fast_exp(float x) { return exp2f(x * 1.4426950408889634f); }
 struct alignas(16) float4 {

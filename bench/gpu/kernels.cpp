@@ -11,19 +11,21 @@
 #include "weft/jit.h"
 #include "weft/ledger.h"
 #include "weft/ops.h"
+#include "weft/optim.h"
 #include "weft/policy_scope.h"
 #include "weft/pretrained.h"
 #include "weft/random.h"
 
 // Microseconds of single ops on a GPU, which scripts/gpu compares with PyTorch's (bench/gpu/kernels.py):
 //
-//   kernels rows|skinny|heads|images|decode=FOLDER BACKEND PLUGIN...
+//   kernels rows|skinny|heads|images|adamw|add|decode=FOLDER BACKEND PLUGIN...
 //
 // Heads: attention and its gradient in bf16, causal, where products of bf16 are allowed; images: convolutions
 // and their gradients in f32 (TF32) and bf16. Both name the kernel, and the largest error beside f32. Rows:
 // softmax, norms and cross entropy of 2^26 elements in bf16. Skinny: chains of products of 1 to 16 rows with
 // weights of an 8B model. A program has several calls on different memory, more than the caches hold, and is
-// replayed as one sequence.
+// replayed as one sequence. adamw: a step of GPT-2's parameters with clipping, in bf16 with masters. add:
+// what an eager addition of 64 elements takes of the host.
 namespace {
 
 using namespace weft;
@@ -225,6 +227,61 @@ void measure_images() {
     }
 }
 
+/// One step along gradients of bf16, which are clipped together.
+void measure_adamw() {
+  std::vector<std::vector<int64_t>> shapes = {{50304, 768}, {1024, 768}, {768}, {768}};
+  for (int layer = 0; layer < 12; ++layer) {
+    for (int i = 0; i < 4; ++i) shapes.push_back({768, 768});  // query, key, value, out
+    shapes.push_back({3072, 768}), shapes.push_back({768, 3072}), shapes.push_back({3072});
+    for (int i = 0; i < 9; ++i) shapes.push_back({768});  // biases and norms
+  }
+  std::vector<Tensor> parameters, gradients;
+  double count = 0;
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    const auto& s = shapes[i];
+    const auto of = [&](uint64_t seed) {
+      return s.size() == 2 ? random(seed, {s[0], s[1]}) : random(seed, {s[0]});
+    };
+    parameters.push_back(of(2 * i).named("p" + std::to_string(i)).requires_grad(true));
+    gradients.push_back(of(2 * i + 1));
+    count += static_cast<double>(s.size() == 2 ? s[0] * s[1] : s[0]);
+  }
+  nn::AdamWConfig config;
+  config.clip = 1;
+  nn::AdamW optimizer(parameters, config);
+  const Tensor rate = Tensor::scalar(1e-3);
+  auto program = compile(
+      [&](const std::vector<Tensor>& in) {
+        for (size_t i = 0; i < parameters.size(); ++i)
+          reshape(parameters[i], parameters[i].shape()).backward(gradients[i]);
+        optimizer.step(in[0]);
+        return std::vector<Tensor>{in[0] + in[0]};
+      },
+      {spec_of("rate", rate)}, {.name = "adamw", .take_captured = true});
+  print("adamw", static_cast<int64_t>(shapes.size()), static_cast<int64_t>(count), seconds(program, {rate}),
+        count * (2 + 12 + 12 + 2));
+}
+
+/// Of the host until the call returns, and until all sums are there.
+void measure_add() {
+  const Tensor a = random(1, {64}, DType::f32), b = random(2, {64}, DType::f32);
+  constexpr int kAdds = 2000;
+  std::vector<double> of_host, of_all;
+  for (int round = 0; round < kRounds; ++round) {
+    Tensor sum = a;
+    const auto begin = Clock::now();
+    for (int i = 0; i < kAdds; ++i) sum = sum + b;
+    const auto called = Clock::now();
+    (void)sum.to_bytes();
+    of_host.push_back(std::chrono::duration<double>(called - begin).count() / kAdds);
+    of_all.push_back(std::chrono::duration<double>(Clock::now() - begin).count() / kAdds);
+  }
+  for (auto* times : {&of_host, &of_all}) std::ranges::nth_element(*times, times->begin() + kRounds / 2);
+  std::printf(R"({"op": "eager add of 64", "host_microseconds": %.2f, "microseconds": %.2f})"
+              "\n",
+              of_host[kRounds / 2] * 1e6, of_all[kRounds / 2] * 1e6);
+}
+
 /// Steps of a decoder of bf16 after 512 tokens, a token each, without the choice of tokens.
 void measure_decoding(const std::string& folder) {
   const auto model = nn::load_pretrained(folder, DType::bf16);
@@ -254,9 +311,11 @@ int run(int n, char** arguments) {
   set_default_backend(arguments[2]);
   const std::string what = arguments[1];
   if (what == "heads") return measure_heads(), 0;
+  if (what == "adamw") return measure_adamw(), 0;
   const NoGrad off;
   if (what == "images") return measure_images(), 0;
   if (what == "rows") return measure_all_rows(), 0;
+  if (what == "add") return measure_add(), 0;
   if (what.starts_with("decode=")) return measure_decoding(what.substr(7)), 0;
   for (const int64_t rows : {1, 2, 4, 8, 16}) {
     measure_skinny(rows, 4096, 4096);
@@ -269,7 +328,7 @@ int run(int n, char** arguments) {
 }  // namespace
 
 int main(int n, char** arguments) {
-  if (n < 3) return std::fprintf(stderr, "kernels rows|skinny|heads|images BACKEND PLUGIN...\n"), 2;
+  if (n < 3) return std::fprintf(stderr, "kernels rows|skinny|heads|images|adamw|add BACKEND PLUGIN...\n"), 2;
   try {
     return run(n, arguments);
   } catch (const std::exception& e) {

@@ -2,6 +2,7 @@
 
     kernels.py rows [--compile]
     kernels.py skinny
+    kernels.py adamw|add
 """
 import json
 import statistics
@@ -74,5 +75,47 @@ def skinny():
             show(f"linear {wide}-{narrow}", n, wide, seconds(chain) / len(weights), 2 * wide * narrow)
 
 
-with torch.inference_mode():
-    rows("--compile" in sys.argv) if sys.argv[1] == "rows" else skinny()
+def adamw():
+    shapes = [(50304, 768), (1024, 768), (768,), (768,)]
+    for _ in range(12):
+        shapes += [(768, 768)] * 4 + [(3072, 768), (768, 3072), (3072,)] + [(768,)] * 9
+    weights = [torch.randn(s, device="cuda", requires_grad=True) for s in shapes]
+    for w in weights:
+        w.grad = torch.randn_like(w)
+    optimizer = torch.optim.AdamW(weights, lr=1e-3, fused=True)
+    times = []
+    for _ in range(ROUNDS + 2):
+        torch.cuda.synchronize()
+        begin = time.time()
+        for _ in range(RUNS):
+            torch.nn.utils.clip_grad_norm_(weights, 1.0)
+            optimizer.step()
+        torch.cuda.synchronize()
+        times.append((time.time() - begin) / RUNS)
+    count = sum(w.numel() for w in weights)
+    show("adamw", len(shapes), count, statistics.median(times[2:]), 28 * count)
+
+
+def add():
+    a, b, count = torch.rand(64, device="cuda"), torch.rand(64, device="cuda"), 2000
+    of_host, of_all = [], []
+    for _ in range(ROUNDS):
+        torch.cuda.synchronize()
+        begin, y = time.time(), a
+        for _ in range(count):
+            y = y + b
+        of_host.append((time.time() - begin) / count)
+        torch.cuda.synchronize()
+        of_all.append((time.time() - begin) / count)
+    print(json.dumps({"peer": "eager add of 64", "host_microseconds": round(statistics.median(of_host) * 1e6, 2),
+                      "microseconds": round(statistics.median(of_all) * 1e6, 2)}), flush=True)
+
+
+if sys.argv[1] == "adamw":
+    adamw()
+else:
+    with torch.inference_mode():
+        if sys.argv[1] == "rows":
+            rows("--compile" in sys.argv)
+        else:
+            {"skinny": skinny, "add": add}[sys.argv[1]]()

@@ -4,6 +4,7 @@
 //     bench/gpu/matmul_peer.cpp backends/cuda/hopper/tensor_map.cpp -lcublasLt -o build/matmul
 //   build/matmul check        results against a plain product, of small and odd sizes in all layouts
 //   build/matmul time         medians, in TFLOP/s, of each way to tile and of cuBLASLt, taken in turns
+//   build/matmul endings      microseconds at GPT-2's sizes, alone and with what is computed from the results
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -72,9 +73,30 @@ struct Memory {
 
 // ---- the plain product
 
-/// errors[0]: the number of wrong elements, [1]: the first of them, [2]: the largest error, in 2^-20.
+struct Errors {
+  unsigned long long wrong = 0, first = ~0ull, largest = 0;  // in 2^-20
+};
 template <class T>
-__global__ void compare(MatmulCall call, const T* before, const T* got, unsigned long long* errors) {
+__device__ void judge(Errors* errors, int64_t at, T got, float wanted, float terms) {
+  const float error = fabsf(wanted - widened(got));
+  const float allowed = fabsf(wanted) * 0x1p-7f + 1e-5f * terms;
+  atomicMax(&errors->largest, static_cast<unsigned long long>(fminf(error, 1e6f) * 0x1p20f));
+  if (error <= allowed) return;
+  atomicAdd(&errors->wrong, 1);
+  atomicMin(&errors->first, static_cast<unsigned long long>(at));
+}
+
+__device__ float gelu_by_tanh(float x) {
+  return x * 0.5f * (1 + tanhf(0.7978845608028654f * (x + 0.044715f * x * x * x)));
+}
+__device__ float gelu_slope(float x) {
+  const float s = tanhf(0.7978845608028654f * (x + 0.044715f * x * x * x));
+  return 0.5f * (1 + s + x * (1 - s * s) * 0.7978845608028654f * (1 + 3 * 0.044715f * x * x));
+}
+
+/// `other`: the operand, or what was written as the second result.
+template <class T>
+__global__ void compare(MatmulCall call, const T* other, const T* got, Errors* errors) {
   const int64_t at = int64_t{blockIdx.x} * blockDim.x + threadIdx.x, of_matrix = call.m * call.n;
   if (at >= call.batch * of_matrix) return;
   const int64_t batch = at / of_matrix, m = at % of_matrix / call.n, n = at % call.n;
@@ -85,13 +107,11 @@ __global__ void compare(MatmulCall call, const T* before, const T* got, unsigned
     sum += widened(a[call.transpose_a ? k * call.m + m : m * call.k + k]) *
            widened(b[call.transpose_b ? n * call.k + k : k * call.n + n]);
   if (call.bias) sum += widened(static_cast<const T*>(call.bias)[n]);
-  if (call.accumulate) sum += widened(before[at]);
-  const float error = fabsf(sum - widened(got[at]));
-  const float allowed = fabsf(sum) * 0x1p-8f + 1e-5f * static_cast<float>(call.k);
-  atomicMax(errors + 2, static_cast<unsigned long long>(fminf(error, 1e6f) * 0x1p20f));
-  if (error <= allowed) return;
-  atomicAdd(errors, 1);
-  atomicMin(errors + 1, static_cast<unsigned long long>(at));
+  if (call.ending == Ending::sum) sum += widened(other[at]);
+  if (call.ending == Ending::gelu_slope) sum *= gelu_slope(widened(other[at]));
+  judge(errors, at, got[at], sum, static_cast<float>(call.k));
+  if (call.ending == Ending::gelu)
+    judge(errors, at, other[at], gelu_by_tanh(widened(got[at])), static_cast<float>(call.k));
 }
 
 // ---- the ways to tile
@@ -106,6 +126,15 @@ float* sums(const MatmulCall& call) {
     cudaFree(memory);
     REQUIRE(cudaMalloc(&memory, size = wanted));
   }
+  return memory;
+}
+int* counters() {
+  static int* const memory = [] {
+    void* made = nullptr;
+    REQUIRE(cudaMalloc(&made, 2 * sizeof(int)));
+    REQUIRE(cudaMemset(made, 0, 2 * sizeof(int)));
+    return static_cast<int*>(made);
+  }();
   return memory;
 }
 
@@ -148,7 +177,7 @@ Outcome run(MatmulCall call, int way, cudaStream_t stream) {
   static const int n = multiprocessors();
   return with_tiles(way, [&]<class Tiles>(Tiles*) {
     call.shares = division_of<Tiles>(call, most_shares).shares;
-    call.sums = sums(call);
+    call.sums = sums(call), call.counters = counters();
     return call.dtype == DType::bf16 ? run_matmul_of<bf16, Tiles>(call, n, start)
                                      : run_matmul_of<f16, Tiles>(call, n, start);
   });
@@ -174,37 +203,41 @@ std::vector<Way> ways() {
 bool check(const Way& w, MatmulCall call, std::vector<uint16_t>& bits) {
   const Memory a(call.m * call.k * (call.one_a ? 1 : call.batch), call.dtype, 1),
       b(call.k * call.n * (call.one_b ? 1 : call.batch), call.dtype, 2),
-      c(call.m * call.n * call.batch, call.dtype, 3), before(call.m * call.n * call.batch, call.dtype, 3),
+      c(call.m * call.n * call.batch, call.dtype, 3), other(call.m * call.n * call.batch, call.dtype, 3),
       bias(call.n, call.dtype, 4);
-  unsigned long long* errors = nullptr;
-  REQUIRE(cudaMalloc(&errors, 3 * sizeof *errors));
-  const unsigned long long none[3] = {0, ~0ull, 0};
-  REQUIRE(cudaMemcpy(errors, none, sizeof none, cudaMemcpyDefault));
+  Errors* errors = nullptr;
+  REQUIRE(cudaMalloc(&errors, sizeof *errors));
+  const Errors none;
+  REQUIRE(cudaMemcpy(errors, &none, sizeof none, cudaMemcpyDefault));
   call.a = a.at, call.b = b.at, call.c = c.at, call.bias = call.bias ? bias.at : nullptr;
+  // Every second sum is added to c, whose elements are those of `other`.
+  call.other = call.ending == Ending::sum && call.batch > 1 ? c.at : other.at;
   const Outcome ran = w.run(call, nullptr);
   if (!ran.good()) std::printf("%s: %s\n", w.name.c_str(), ran.text.c_str());
   const auto blocks = static_cast<unsigned>((call.m * call.n * call.batch + 255) / 256);
   if (call.dtype == DType::bf16)
-    compare<bf16><<<blocks, 256>>>(call, static_cast<bf16*>(before.at), static_cast<bf16*>(c.at), errors);
+    compare<bf16><<<blocks, 256>>>(call, static_cast<bf16*>(other.at), static_cast<bf16*>(c.at), errors);
   else
-    compare<f16><<<blocks, 256>>>(call, static_cast<f16*>(before.at), static_cast<f16*>(c.at), errors);
-  unsigned long long found[3];
-  REQUIRE(cudaMemcpy(found, errors, sizeof found, cudaMemcpyDefault));
+    compare<f16><<<blocks, 256>>>(call, static_cast<f16*>(other.at), static_cast<f16*>(c.at), errors);
+  Errors found;
+  REQUIRE(cudaMemcpy(&found, errors, sizeof found, cudaMemcpyDefault));
   cudaFree(errors);
   std::vector<uint16_t> got(c.bytes / 2);
   REQUIRE(cudaMemcpy(got.data(), c.at, c.bytes, cudaMemcpyDefault));
   if (bits.empty()) bits = got;
   const bool same = bits == got;
-  const bool good = ran.good() && found[0] == 0 && c.guard_is_whole() && same;
+  const bool whole = c.guard_is_whole() && other.guard_is_whole();
+  const bool good = ran.good() && found.wrong == 0 && whole && same;
   if (!good)
     std::printf(
-        "WRONG %s: %lld x %lld x %lld, batch %lld, a%s b%s, bias %d, accumulate %d: %llu wrong, "
+        "WRONG %s: %lld x %lld x %lld, batch %lld, a%s b%s, bias %d, ending %d: %llu wrong, "
         "first at row %lld column %lld, largest error %.3g, memory behind it %s, bits %s\n",
         w.name.c_str(), (long long)call.m, (long long)call.n, (long long)call.k, (long long)call.batch,
-        call.transpose_a ? "'" : "", call.transpose_b ? "'" : "", call.bias != nullptr, call.accumulate,
-        found[0], found[0] ? (long long)found[1] / call.n % call.m : -1,
-        found[0] ? (long long)found[1] % call.n : -1, found[2] * 0x1p-20,
-        c.guard_is_whole() ? "whole" : "written", same ? "the same" : "differ");
+        call.transpose_a ? "'" : "", call.transpose_b ? "'" : "", call.bias != nullptr,
+        static_cast<int>(call.ending), found.wrong,
+        found.wrong ? (long long)found.first / call.n % call.m : -1,
+        found.wrong ? (long long)found.first % call.n : -1, found.largest * 0x1p-20,
+        whole ? "whole" : "written", same ? "the same" : "differ");
   return good;
 }
 
@@ -214,19 +247,21 @@ int check_all() {
                               {8, 8, 8, 1},         {200, 264, 72, 1},    {72, 520, 1000, 3},
                               {1000, 1512, 328, 2}, {4104, 776, 2048, 1}, {264, 136, 8200, 1},
                               {8, 1032, 4096, 2}};
-  std::vector<std::vector<uint16_t>> bits(std::size(sizes) * 16), none(1);
+  constexpr size_t kEndings = 4;
+  std::vector<std::vector<uint16_t>> bits(std::size(sizes) * 8 * kEndings), none(1);
   for (const Way& w : ways())
     for (const int shares : {1, 16}) {
       int right = 0;
       most_shares = shares;
       for (size_t s = 0; s < std::size(sizes); ++s)
-        for (size_t i = 0; i < 16; ++i) {
+        for (size_t i = 0; i < 8 * kEndings; ++i) {
           MatmulCall call{.m = sizes[s][0], .n = sizes[s][1], .k = sizes[s][2], .batch = sizes[s][3]};
           call.transpose_a = i & 1, call.transpose_b = i & 2, call.dtype = i & 4 ? DType::f16 : DType::bf16;
-          if (i & 8) (i & 1 ? call.accumulate : (call.bias = &call, call.one_b)) = true;
+          call.ending = static_cast<Ending>(i / 8);
+          if (i / 8 % 2) call.bias = &call, call.one_b = true;
           none[0].clear();
-          check(w, call, shares == 1 ? bits[s * 16 + i] : none[0]) ? ++right : ++wrong;
-          if (wrong > 40) return 1;
+          check(w, call, shares == 1 ? bits[s * 8 * kEndings + i] : none[0]) ? ++right : ++wrong;
+          if (wrong > 20) return 1;
         }
       std::printf("%s, up to %d shares: %d right\n", w.name.c_str(), shares, right);
     }
@@ -280,7 +315,7 @@ void time_all(MatmulCall call, const char* name, int rounds) {
 
 void time_shapes() {
   const auto time = [](const char* name, int64_t m, int64_t n, int64_t k, bool ta, bool tb) {
-    time_all({.m = m, .n = n, .k = k, .transpose_a = ta, .transpose_b = tb}, name, 9);
+    time_all({.m = m, .n = n, .k = k, .transpose_a = ta, .transpose_b = tb}, name, 5);
   };
   for (const int64_t n : {4096, 8192}) {
     time("a b'", n, n, n, false, true);
@@ -296,7 +331,58 @@ void time_shapes() {
     time("its dx", rows, in, out, false, false);
     time("its dw", out, in, rows, true, false);
   }
-  time("scores", rows / 2, 50304, 768, false, true);
+  time("scores", rows, 50304, 768, false, true);
+  time("their dx", rows, 768, 50304, false, false);
+  time("their dw", 50304, 768, rows, true, false);
+}
+
+/// Microseconds of the way that the backend takes, with each ending at GPT-2's sizes, in turns.
+void time_endings() {
+  struct Case {
+    const char* name;
+    MatmulCall call;
+  };
+  const int64_t rows = 32768;
+  const MatmulCall out{.m = rows, .n = 768, .k = 768, .transpose_b = true},
+      up{.m = rows, .n = 3072, .k = 768, .transpose_b = true},
+      down{.m = rows, .n = 768, .k = 3072, .transpose_b = true}, dx{.m = rows, .n = 3072, .k = 768};
+  std::vector<Case> cases;
+  const auto add = [&](const char* name, MatmulCall call, Ending ending, bool bias) {
+    call.bias = bias ? &cases : nullptr;
+    cases.push_back({name, call});
+    call.ending = ending;
+    cases.push_back({name, call});
+  };
+  add("out + residual", out, Ending::sum, true);
+  add("down + residual", down, Ending::sum, true);
+  add("up, gelu", up, Ending::gelu, true);
+  add("dx of down, slope of gelu", dx, Ending::gelu_slope, false);
+  const int64_t most = rows * 3072;
+  const Memory a(most, DType::bf16, 1), b(most, DType::bf16, 2), c(most, DType::bf16, 3),
+      other(most, DType::bf16, 4), bias(3072, DType::bf16, 5);
+  const Way best = ways().back();
+  cudaEvent_t begin, end;
+  REQUIRE(cudaEventCreate(&begin));
+  REQUIRE(cudaEventCreate(&end));
+  std::vector<std::vector<float>> times(cases.size());
+  constexpr int kLaunches = 20;
+  for (int round = -1; round < 5; ++round)
+    for (size_t i = 0; i < cases.size(); ++i) {
+      MatmulCall call = cases[i].call;
+      call.a = a.at, call.b = b.at, call.c = c.at, call.other = other.at;
+      if (call.bias) call.bias = bias.at;
+      REQUIRE(cudaEventRecord(begin));
+      for (int n = 0; n < kLaunches; ++n)
+        if (const Outcome ran = best.run(call, nullptr); !ran.good()) std::printf("%s\n", ran.text.c_str());
+      REQUIRE(cudaEventRecord(end));
+      REQUIRE(cudaEventSynchronize(end));
+      float ms = 0;
+      REQUIRE(cudaEventElapsedTime(&ms, begin, end));
+      if (round >= 0) times[i].push_back(ms / kLaunches);
+    }
+  for (size_t i = 0; i < cases.size(); i += 2)
+    std::printf("%s: %.0f us, plain %.0f\n", cases[i].name, median_ms(times[i + 1]) * 1e3,
+                median_ms(times[i]) * 1e3);
 }
 
 }  // namespace
@@ -305,6 +391,7 @@ int main(int n, char** arguments) {
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
   if (n == 2 && !std::strcmp(arguments[1], "check")) return check_all();
   if (n == 2 && !std::strcmp(arguments[1], "time")) return time_shapes(), 0;
-  std::fprintf(stderr, "matmul check | time\n");
+  if (n == 2 && !std::strcmp(arguments[1], "endings")) return time_endings(), 0;
+  std::fprintf(stderr, "matmul check | time | endings\n");
   return 2;
 }

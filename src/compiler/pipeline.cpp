@@ -3,7 +3,8 @@
 namespace weft::compiler {
 
 static constexpr Pass kPipeline[] = {
-    {"merge_equal_nodes", merge_equal_nodes},  // first: merging leaves dead nodes
+    {"merge_equal_nodes", merge_equal_nodes},      // first: merging leaves dead nodes
+    {"compute_on_products", compute_on_products},  // and so does this
     {"remove_dead_nodes", remove_dead_nodes},
     {"sink_views", sink_views},              // makes products of one factor adjacent
     {"fuse_elementwise", fuse_elementwise},  // from here on, passes refer to nodes by number

@@ -5,18 +5,20 @@
 // From a product of row-major matrices to a launch of matmul_tiles.
 namespace weft::cuda::hopper {
 
-/// c [batch, m, n] = a b, + bias [n], or += a b. a is [m, k], or [k, m] if transposed; b is [k, n], or
-/// [n, k] if transposed.
+/// c [batch, m, n] = a b + bias [n], and what `ending` names. a is [m, k], or [k, m] if transposed; b is
+/// [k, n], or [n, k] if transposed.
 struct MatmulCall {
   int64_t m = 0, n = 0, k = 0, batch = 1;
   bool transpose_a = false, transpose_b = false;
   bool one_a = false, one_b = false;  ///< one matrix for the whole batch
-  bool accumulate = false;
+  Ending ending = Ending::plain;
   DType dtype = DType::bf16;
   const void *a = nullptr, *b = nullptr, *bias = nullptr;
+  void* other = nullptr;  ///< an operand or the second result, by `ending`
   void* c = nullptr;
-  int shares = 1;         ///< of k that are added up in f32 and in `sums`, aligned to 16 bytes
-  float* sums = nullptr;  ///< [shares, batch, m, n], if there are more of them than one
+  int shares = 1;         ///< of k that are added up in f32
+  float* sums = nullptr;  ///< [shares, batch, m, n], aligned to 16 bytes, if there are more of them than one
+  int* counters = nullptr;  ///< two of 0, of no kernel that may run at the same time
   int64_t elements() const { return batch * m * n; }
 };
 
@@ -26,9 +28,7 @@ struct Division {
   double microseconds = 0;  ///< a rough estimate on an H200, to choose by
 };
 
-struct MatmulMaps {
-  CUtensorMap a, b, c;
-};
+inline int64_t divided_up(int64_t size, int64_t by) { return (size + by - 1) / by; }
 
 /// A map of matrices [batch, rows, columns], and tiles of so many rows that are 64 elements wide.
 inline backend::Outcome make_matrix_map(CUtensorMap* map, DType dtype, const void* at, int64_t rows,
@@ -46,26 +46,23 @@ backend::Outcome make_maps(const MatmulCall& call, MatmulMaps* maps) {
   };
   if (auto made = map(&maps->a, call.a, !call.transpose_a, call.m, call.one_a, kTileRows); !made.good())
     return made;
-  if (auto made = map(&maps->b, call.b, call.transpose_b, call.n, call.one_b, Tiles::kColumns); !made.good())
-    return made;
-  return make_matrix_map(&maps->c, call.dtype, call.c, call.m, call.n, call.batch, kPart);
+  return map(&maps->b, call.b, call.transpose_b, call.n, call.one_b, Tiles::kColumns);
 }
-
-inline int64_t divided_up(int64_t size, int64_t by) { return (size + by - 1) / by; }
 
 template <class Tiles>
 int64_t tiles_of(const MatmulCall& call) {
   return divided_up(call.m, kTileRows) * divided_up(call.n, Tiles::kColumns) * call.batch;
 }
 
-/// The best number of shares. The figures are of an H200: a slice takes 0.415 us in tiles of 128 columns and
-/// 0.605 us in those of 192, a tile half a slice more than its slices; sums of shares are written and read
-/// again at 3 TB/s, by a kernel of 4 us.
+/// The best number of shares; of two results there are none. The figures are of an H200: a slice takes 0.415
+/// us in tiles of 128 columns and 0.605 us in those of 192, a tile half a slice more than its slices; sums of
+/// shares are written and read again at 3 TB/s, by a kernel of 4 us.
 template <class Tiles>
 Division division_of(const MatmulCall& call, int most_shares) {
   constexpr double kMicrosecondsOfSlice = 0.035 + 0.38 * Tiles::kColumns / 128;
   constexpr int kBlocks = 132, kLeastSlices = 8;
   const int64_t tiles = tiles_of<Tiles>(call), slices = divided_up(call.k, kSlice);
+  if (call.ending == Ending::gelu || call.ending == Ending::gelu_slope) most_shares = 1;
   Division best;
   for (int shares = 1; shares <= most_shares; ++shares) {
     const int64_t each = divided_up(slices, shares);
@@ -88,10 +85,11 @@ MatmulTask task_of(const MatmulCall& call) {
   task.batch = static_cast<int>(call.batch);
   task.a_step = !call.one_a, task.b_step = !call.one_b;
   task.shares = call.shares, task.share_slices = pieces(task.slices, call.shares);
+  task.counters = call.counters;
   if (call.shares > 1)
     task.sums = call.sums;
   else
-    task.bias = call.bias, task.old = call.accumulate ? call.c : nullptr;
+    task.bias = call.bias, task.ending = call.ending, task.c = call.c, task.other = call.other;
   return task;
 }
 
@@ -102,12 +100,16 @@ backend::Outcome run_matmul(const MatmulCall& call, int multiprocessors, Start&&
   if (auto made = make_maps<Tiles>(call, &maps); !made.good()) return made;
   const int64_t blocks = std::min<int64_t>(tiles_of<Tiles>(call) * call.shares, multiprocessors);
   auto started = start(static_cast<unsigned>(blocks), kMatmulThreads, shared_bytes<Tiles>(),
-                       matmul_tiles<T, Tiles, of_a, of_b>, maps.a, maps.b, maps.c, task_of<Tiles>(call));
+                       matmul_tiles<T, Tiles, of_a, of_b>, maps, task_of<Tiles>(call));
   if (!started.good() || call.shares == 1) return started;
-  return start(static_cast<unsigned>(divided_up(call.elements(), 4 * 256)), 256u, 0u, add_shares<T>,
-               static_cast<const float*>(call.sums), static_cast<T*>(call.c),
-               static_cast<const T*>(call.bias), call.elements(), static_cast<int>(call.n), call.shares,
-               call.accumulate);
+  const SharesSum sum{.sums = call.sums,
+                      .c = call.c,
+                      .bias = call.bias,
+                      .other = call.ending == Ending::sum ? call.other : nullptr,
+                      .elements = call.elements(),
+                      .columns = static_cast<int>(call.n),
+                      .shares = call.shares};
+  return start(static_cast<unsigned>(divided_up(call.elements(), 4 * 256)), 256u, 0u, add_shares<T>, sum);
 }
 
 /// The same for the layouts that the call says.
@@ -125,7 +127,7 @@ backend::Outcome run_matmul_of(const MatmulCall& call, int multiprocessors, Star
 inline constexpr int kWays = 2, kMostShares = 16;
 template <class F>
 auto with_tiles(int way, F f) {
-  return way == 0 ? f(static_cast<Tiling<192, 4>*>(nullptr)) : f(static_cast<Tiling<128, 6>*>(nullptr));
+  return way == 0 ? f(static_cast<Tiling<192, 4, 3>*>(nullptr)) : f(static_cast<Tiling<128, 6, 2>*>(nullptr));
 }
 
 /// The way that takes least time, and its shares.

@@ -1,49 +1,37 @@
 #pragma once
 #include "matmul_store.hpp"
 
-// A product of 16-bit matrices, added up in f32: c = a b, c = a b + bias or c += a b. A block stays on its
-// multiprocessor and takes tile after tile of c. One of its threads copies slices of a and b, 64 of k wide,
-// into a ring of stages, and two warpgroups take turns: while one multiplies a tile, the other stores the one
-// before it. (Such kernels are known from CUTLASS, which calls them persistent, warp-specialized and
+// A product of 16-bit matrices, added up in f32: c = a b + bias, and what `Ending` names. A block stays on
+// its multiprocessor and takes tile after tile of c. One of its threads copies slices of a and b, 64 of k
+// wide, into a ring of stages, and two warpgroups take turns: while one multiplies a tile, the other stores
+// the one before it. (Such kernels are known from CUTLASS, which calls them persistent, warp-specialized and
 // "pingpong".)
 namespace weft::cuda::hopper {
 
-/// The block's shared memory.
+/// The block's shared memory: of each stage a, then b; the consumers' buffers; barriers.
 template <class Tiles>
 struct Stages {
-  char* tiles;  ///< of each stage a, then b; then the buffers of stores
+  char* tiles;
   Barrier *full, *empty;
+  TileNumbers numbers;
 
-  __device__ explicit Stages(char* shared) : tiles(shared) {
-    full = reinterpret_cast<Barrier*>(shared + Tiles::kStages * Tiles::kBytesOfStage +
-                                      kConsumers * kStoreBuffers * kBlockBytes);
-    empty = full + Tiles::kStages;
-  }
+  __device__ explicit Stages(char* shared)
+      : tiles(shared),
+        full(reinterpret_cast<Barrier*>(buffers(kConsumers))),
+        empty(full + Tiles::kStages),
+        numbers(reinterpret_cast<char*>(empty + Tiles::kStages)) {}
   __device__ char* a(int stage) const { return tiles + stage * Tiles::kBytesOfStage; }
   __device__ char* b(int stage) const { return a(stage) + Tiles::kBytesOfA; }
   __device__ char* buffers(int consumer) const {
-    return tiles + Tiles::kStages * Tiles::kBytesOfStage + consumer * kStoreBuffers * kBlockBytes;
+    return a(Tiles::kStages) + consumer * Tiles::kBuffers * kBlockBytes;
   }
   __device__ void init() const {
     for (int i = 0; i < Tiles::kStages; ++i) {
       full[i].init(1);
       empty[i].init(4);  // the warps of a consumer
     }
+    numbers.init();
     show_barriers();
-  }
-};
-
-/// A stage of the ring, and the phase that its barriers are in.
-template <int kStages>
-struct RingPlace {
-  int stage = 0;
-  uint32_t phase = 0;
-  __device__ void next() {
-    if (++stage == kStages) stage = 0, phase ^= 1;
-  }
-  __device__ void skip(int n) {
-    phase ^= (stage + n) / kStages & 1;
-    stage = (stage + n) % kStages;
   }
 };
 
@@ -63,7 +51,8 @@ template <class Tiles, Lies of_a, Lies of_b>
 __device__ void load_slices(const Stages<Tiles>& stages, const CUtensorMap& a, const CUtensorMap& b,
                             const MatmulTask& task) {
   RingPlace<Tiles::kStages> ring;
-  for (int tile = blockIdx.x; tile < task.tiles(); tile += gridDim.x) {
+  TileGiver tiles(stages.numbers, task);
+  tiles.each([&](int tile) {
     const TilePlace place = place_of(task, tile);
     const int row = place.row * kTileRows, column = place.column * Tiles::kColumns;
     for (int i = place.first_slice; i < place.end_slice; ++i, ring.next()) {
@@ -74,7 +63,7 @@ __device__ void load_slices(const Stages<Tiles>& stages, const CUtensorMap& a, c
       load_slice<of_b>(stages.b(ring.stage), b, full, Tiles::kColumns, column, i * kSlice,
                        place.batch * task.b_step);
     }
-  }
+  });
 }
 
 /// Multiplies the slices of one tile. All its stages are released at the end. Calls `after_last` when the
@@ -130,40 +119,42 @@ class Turns {
 
 /// Multiplies and stores every second one of the block's tiles.
 template <class T, class Tiles, Lies of_a, Lies of_b>
-__device__ void multiply_tiles(const Stages<Tiles>& stages, const CUtensorMap& c, const MatmulTask& task) {
-  const int consumer = static_cast<int>(threadIdx.x) / 128 - 1, tiles = task.tiles(),
-            step = static_cast<int>(gridDim.x);
+__device__ void multiply_tiles(const Stages<Tiles>& stages, const MatmulTask& task) {
+  const int consumer = static_cast<int>(threadIdx.x) / 128 - 1, tiles = task.tiles();
   RingPlace<Tiles::kStages> ring;
   const Turns turns(consumer);
+  TileTaker numbers(stages.numbers);
+  const TileStore<T, Tiles> to(task, stages.buffers(consumer), consumer);
   bool mine = consumer == 0;
-  for (int tile = blockIdx.x; tile < tiles; tile += step, mine = !mine) {
+  for (int tile = numbers.next(); tile < tiles; mine = !mine) {
     const TilePlace place = place_of(task, tile);
     const int slices = place.end_slice - place.first_slice;
     if (!mine) {
       ring.skip(slices);
+      tile = numbers.next();
       continue;
     }
     float results[kParts][Tiles::kColumns / 2];
+    to.begin(place);
     turns.take();
     multiply_tile<T, Tiles, of_a, of_b>(results, stages, ring, slices, [&] {
-      if (tile + step < tiles) turns.give();
+      tile = numbers.next();
+      if (tile < tiles) turns.give();
     });
     if (task.sums)
       store_sums<Tiles>(results, task, place);
     else
-      store_results<T, Tiles>(results, c, stages.buffers(consumer), task, place, consumer);
+      to.store(results, place);
   }
-  if (threadIdx.x % 128 == 0) wait_until_stored<0>();
 }
 
 template <class T, class Tiles, Lies of_a, Lies of_b>
 __global__ void __launch_bounds__(kMatmulThreads, 1)
-    matmul_tiles(const __grid_constant__ CUtensorMap a, const __grid_constant__ CUtensorMap b,
-                 const __grid_constant__ CUtensorMap c, const __grid_constant__ MatmulTask task) {
+    matmul_tiles(const __grid_constant__ MatmulMaps maps, const __grid_constant__ MatmulTask task) {
   extern __shared__ __align__(1024) char matmul_shared[];
   const Stages<Tiles> stages(matmul_shared);
   if (threadIdx.x == 0) {
-    prefetch(a), prefetch(b), prefetch(c);
+    prefetch(maps.a), prefetch(maps.b);
     stages.init();
   }
   sync_block();
@@ -172,10 +163,10 @@ __global__ void __launch_bounds__(kMatmulThreads, 1)
   // 168 registers for each thread become 24 for those that copy and 240 for those that multiply.
   if (threadIdx.x < 128) {
     give_registers<24>();
-    if (threadIdx.x == 0) load_slices<Tiles, of_a, of_b>(stages, a, b, task);
+    if (threadIdx.x == 0) load_slices<Tiles, of_a, of_b>(stages, maps.a, maps.b, task);
   } else {
     take_registers<240>();
-    multiply_tiles<T, Tiles, of_a, of_b>(stages, c, task);
+    multiply_tiles<T, Tiles, of_a, of_b>(stages, task);
   }
 }
 

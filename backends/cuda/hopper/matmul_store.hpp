@@ -1,87 +1,224 @@
 #pragma once
-#include "matmul_task.hpp"
+#include "matmul_tiles.hpp"
 
-// From a consumer's registers to c, or to sums of shares, which another kernel adds up.
+// From a consumer's registers to c, by way of its buffers in shared memory: 64 x 64 elements at a time, which
+// are a block. Or to sums of shares, which another kernel adds up. Threads copy by themselves here: the TMA
+// unit does things one after another, and the copies of the next slices stand before what it is told now.
 namespace weft::cuda::hopper {
 
-template <class T>
-__device__ uint32_t packed_pair(float low, float high) {
-  uint32_t pair;
-  if constexpr (std::is_same_v<T, bf16>)
-    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
-  else
-    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
-  return pair;
-}
-template <class T>
-__device__ float2 unpacked_pair(uint32_t pair) {
-  return {widened(T{static_cast<uint16_t>(pair)}), widened(T{static_cast<uint16_t>(pair >> 16)})};
-}
+/// gelu by tanh, of halves. With u = scale (x + cube x^3), p = (1 + tanh(u)) / 2 = 1 / (1 + exp(-2 u)), and
+/// unlike 1 + tanh, the quotient loses nothing where it is small. A warp computes while no other of its
+/// scheduler does, so that elements are taken together, step by step.
+struct Gelu {
+  static constexpr int kTogether = 8;
+  static constexpr float kScale = 0.7978845608028654f, kCube = 0.044715f;  // sqrt(2 / pi)
+  static constexpr float kPower = -2 * kScale * 1.4426950408889634f;       // of 2
 
-/// Adds the bias, or what c holds, to 64 columns of results from `column` on: rows `row` and `row` + 8 of
-/// this thread.
-template <class T>
-__device__ void add_to_results(float* c, const MatmulTask& task, int row, int column, int batch) {
-  column += 2 * (static_cast<int>(threadIdx.x) % 4);
-  const auto* const bias = static_cast<const uint16_t*>(task.bias);
-  const auto* const old = static_cast<const uint16_t*>(task.old);
+  /// p of x, whose square is s.
+  static __device__ void shares(float (&p)[kTogether], const float (&x)[kTogether],
+                                const float (&s)[kTogether]) {
 #pragma unroll
-  for (int j = 0; j < 8; ++j) {
-    const int at = column + 8 * j;
-    if (at >= task.columns) break;  // there are even numbers of columns
-    if (bias) {
-      const float2 x = unpacked_pair<T>(uint32_t{bias[at]} | uint32_t{bias[at + 1]} << 16);
-      c[4 * j] += x.x, c[4 * j + 1] += x.y, c[4 * j + 2] += x.x, c[4 * j + 3] += x.y;
-    }
-    if (!old) continue;
+    for (int i = 0; i < kTogether; ++i) p[i] = x[i] * fmaf(s[i], kPower * kCube, kPower);
 #pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      const int64_t of_row = int64_t{batch} * task.rows + row + 8 * half;
-      if (row + 8 * half >= task.rows) break;
-      const float2 x = unpacked_pair<T>(*reinterpret_cast<const uint32_t*>(old + of_row * task.columns + at));
-      c[4 * j + 2 * half] += x.x, c[4 * j + 2 * half + 1] += x.y;
-    }
+    for (int i = 0; i < kTogether; ++i) asm("ex2.approx.ftz.f32 %0, %0;" : "+f"(p[i]));
+#pragma unroll
+    for (int i = 0; i < kTogether; ++i) p[i] += 1;
+#pragma unroll
+    for (int i = 0; i < kTogether; ++i) asm("rcp.approx.ftz.f32 %0, %0;" : "+f"(p[i]));
   }
-}
+  static __device__ void apply(float (&x)[kTogether]) {
+    float p[kTogether], s[kTogether];
+#pragma unroll
+    for (int i = 0; i < kTogether; ++i) s[i] = x[i] * x[i];
+    shares(p, x, s);
+#pragma unroll
+    for (int i = 0; i < kTogether; ++i) x[i] *= p[i];
+  }
+  /// y times the slope at x: p + x p', p' = 2 p (1 - p) u'. Beyond 40 p is 0 or 1, and up to there no power
+  /// of x overflows.
+  static __device__ void times_slope(float (&y)[kTogether], float (&x)[kTogether]) {
+    float p[kTogether], s[kTogether];
+#pragma unroll
+    for (int i = 0; i < kTogether; ++i)
+      asm("min.NaN.f32 %0, %0, 0f42200000;\n\tmax.NaN.f32 %0, %0, 0fC2200000;" : "+f"(x[i]));
+#pragma unroll
+    for (int i = 0; i < kTogether; ++i) s[i] = x[i] * x[i];
+    shares(p, x, s);
+#pragma unroll
+    for (int i = 0; i < kTogether; ++i) x[i] *= (1 - p[i]) * fmaf(s[i], 6 * kScale * kCube, 2 * kScale);
+#pragma unroll
+    for (int i = 0; i < kTogether; ++i) y[i] *= fmaf(p[i], x[i], p[i]);
+  }
+};
 
-/// Stores a tile, 64 x 64 elements at a time, by way of this consumer's two buffers.
+/// Places of a thread in a block: as its results lie, which are rows `of_matrix` of the 8 x 8 matrices that
+/// store_matrices takes from this warp; and for copies, four pieces of 16 bytes, of every 16th row.
+struct BlockPlace {
+  int thread = static_cast<int>(threadIdx.x) % 128, warp = thread / kWarp, lane = thread % kWarp;
+  int of_matrix = 16 * warp + lane % 8 + 8 * (lane / 8 % 2), half = lane / 16;
+  int row = thread / 8, piece = thread % 8;
+
+  __device__ char* at(char* buffer, int j) const {
+    return buffer + swizzled(static_cast<uint32_t>(of_matrix), static_cast<uint32_t>(2 * j + half));
+  }
+  __device__ char* copied(char* buffer, int i) const {
+    return buffer + swizzled(static_cast<uint32_t>(row + 16 * i), static_cast<uint32_t>(piece));
+  }
+};
+
+/// A tile's blocks on their way through a consumer's buffers. `other`, where it is read, comes into the
+/// buffer in which the result replaces it.
 template <class T, class Tiles>
-__device__ void store_results(float (&c)[kParts][Tiles::kColumns / 2], const CUtensorMap& to, char* buffers,
-                              const MatmulTask& task, const TilePlace& place, int consumer) {
-  constexpr int kBlocks = Tiles::kColumns / 64;
-  static_assert(kParts * kBlocks % kStoreBuffers == 0, "each tile begins with the first buffer");
-  const int column = place.column * Tiles::kColumns;
-  const int thread = static_cast<int>(threadIdx.x) % 128, warp = thread / kWarp, lane = thread % kWarp;
-  const int row = place.row * kTileRows, of_matrix = 16 * warp + lane % 8 + 8 * (lane / 8 % 2),
-            half = lane / 16;
+class TileStore {
+ public:
+  __device__ TileStore(const MatmulTask& task, char* buffers, int consumer)
+      : task_(task), buffers_(buffers), consumer_(consumer) {}
+
+  /// Before the tile is multiplied: begins to copy the first blocks of `other`.
+  __device__ void begin(const TilePlace& place) const {
+    if (!reads_other()) return;
+    sync();  // the buffers of the tile before have been read
+    for (int i = 0; i < Tiles::kBuffers; ++i) load(i, place);
+  }
+
+  __device__ void store(float (&c)[kParts][Tiles::kColumns / 2], const TilePlace& place) const {
 #pragma unroll
-  for (int part = 0; part < kParts; ++part) {
-    const int first = row + part * kPart;
-#pragma unroll
-    for (int n = 0; n < kBlocks; ++n) {
-      char* const buffer = buffers + (part * kBlocks + n) % kStoreBuffers * kBlockBytes;
-      float* const results = c[part] + 32 * n;
-      if (task.bias || task.old)
-        add_to_results<T>(results, task, first + 16 * warp + lane / 4, column + 64 * n, place.batch);
-      if (thread == 0) wait_until_read<kStoreBuffers - 1>();
-      sync_threads(1 + consumer, 128);
-#pragma unroll
-      for (int j = 0; j < 4; ++j)
-        store_matrices(
-            buffer + swizzled(static_cast<uint32_t>(of_matrix), static_cast<uint32_t>(2 * j + half)),
-            packed_pair<T>(results[8 * j], results[8 * j + 1]),
-            packed_pair<T>(results[8 * j + 2], results[8 * j + 3]),
-            packed_pair<T>(results[8 * j + 4], results[8 * j + 5]),
-            packed_pair<T>(results[8 * j + 6], results[8 * j + 7]));
-      show_shared_writes();
-      sync_threads(1 + consumer, 128);
-      if (thread == 0) {
-        store_tile(to, buffer, column + 64 * n, first, place.batch);
-        end_of_stores();
-      }
+    for (int i = 0; i < Tiles::kBlocks; ++i) {
+      float* const results = c[i / kInRow] + 32 * (i % kInRow);
+      if (task_.bias) add_bias(results, column_of(i, place));
+      if (reads_other())
+        store_onto(results, i, place);
+      else if (task_.ending == Ending::gelu)
+        store_with_gelu(results, i, place);
+      else
+        store_block(results, task_.c, i, i, place);
     }
   }
-}
+
+ private:
+  static constexpr int kInRow = Tiles::kColumns / 64;  // blocks
+
+  __device__ bool reads_other() const {
+    return task_.ending == Ending::sum || task_.ending == Ending::gelu_slope;
+  }
+  static __device__ int row_of(int i, const TilePlace& place) {
+    return place.row * kTileRows + i / kInRow * kPart;
+  }
+  static __device__ int column_of(int i, const TilePlace& place) {
+    return place.column * Tiles::kColumns + 64 * (i % kInRow);
+  }
+  __device__ char* buffer(int i) const { return buffers_ + i % Tiles::kBuffers * kBlockBytes; }
+  __device__ void sync() const { sync_threads(1 + consumer_, 128); }
+
+  /// f(address in a matrix of c's size, place in the buffer) for this thread's pieces of block i that are
+  /// there.
+  template <class F>
+  __device__ void each_piece(void* matrix, int i, int turn, const TilePlace& place, F f) const {
+    const int row = row_of(i, place) + place_.row, column = column_of(i, place) + 8 * place_.piece;
+    if (column >= task_.columns) return;
+    T* to = static_cast<T*>(matrix) + (int64_t{place.batch} * task_.rows + row) * task_.columns + column;
+#pragma unroll
+    for (int p = 0; p < 4; ++p, to += int64_t{16} * task_.columns)
+      if (row + 16 * p < task_.rows) f(to, place_.copied(buffer(turn), p));
+  }
+  __device__ void load(int i, const TilePlace& place) const {
+    each_piece(task_.other, i, i, place, [](const T* from, char* to) { copy_async(to, from, true); });
+    end_of_copies();
+  }
+
+  __device__ void add_bias(float* results, int column) const {
+    column += 2 * (place_.lane % 4);
+#pragma unroll
+    for (int j = 0; j < 8; ++j) {
+      const int at = column + 8 * j;
+      if (at >= task_.columns) break;  // there are even numbers of columns
+      const float2 x =
+          unpacked_pair<T>(*reinterpret_cast<const uint32_t*>(static_cast<const T*>(task_.bias) + at));
+      results[4 * j] += x.x, results[4 * j + 1] += x.y, results[4 * j + 2] += x.x, results[4 * j + 3] += x.y;
+    }
+  }
+
+  /// Block i by the buffer of number `turn`. Of the buffer's block before, all have read their pieces: they
+  /// have come to a sync since.
+  __device__ void store_block(const float* results, void* matrix, int i, int turn,
+                              const TilePlace& place) const {
+    char* const to = buffer(turn);
+#pragma unroll
+    for (int j = 0; j < 4; ++j)
+      store_matrices(place_.at(to, j), packed<T>(results[8 * j], results[8 * j + 1]),
+                     packed<T>(results[8 * j + 2], results[8 * j + 3]),
+                     packed<T>(results[8 * j + 4], results[8 * j + 5]),
+                     packed<T>(results[8 * j + 6], results[8 * j + 7]));
+    sync();
+    each_piece(matrix, i, turn, place, [](T* at, const char* from) {
+      *reinterpret_cast<uint4*>(at) = *reinterpret_cast<const uint4*>(from);
+    });
+  }
+
+  __device__ void store_with_gelu(float* results, int i, const TilePlace& place) const {
+    store_block(results, task_.c, i, 2 * i, place);
+#pragma unroll
+    for (int j = 0; j < 32; j += Gelu::kTogether) {
+      float x[Gelu::kTogether];
+#pragma unroll
+      for (int k = 0; k < Gelu::kTogether; ++k) x[k] = widened(narrowed<T>(results[j + k]));
+      Gelu::apply(x);
+#pragma unroll
+      for (int k = 0; k < Gelu::kTogether; ++k) results[j + k] = x[k];
+    }
+    store_block(results, task_.other, i, 2 * i + 1, place);
+  }
+
+  template <bool kSum>
+  __device__ void combine(float* results, int i) const {
+#pragma unroll
+    for (int j = 0; j < 4; ++j) {
+      uint32_t pairs[4];
+      load_matrices(pairs, place_.at(buffer(i), j));
+      float x[8], y[8];
+#pragma unroll
+      for (int k = 0; k < 4; ++k) {
+        const float2 pair = unpacked_pair<T>(pairs[k]);
+        x[2 * k] = pair.x, x[2 * k + 1] = pair.y;
+      }
+#pragma unroll
+      for (int k = 0; k < 8; ++k) y[k] = results[8 * j + k];
+      if constexpr (kSum) {
+#pragma unroll
+        for (int k = 0; k < 8; ++k) y[k] += x[k];
+      } else {
+        Gelu::times_slope(y, x);
+      }
+#pragma unroll
+      for (int k = 0; k < 8; ++k) results[8 * j + k] = y[k];
+    }
+  }
+  // A warp reads the rows that it writes, so that it need not wait for others between. A buffer is filled
+  // again when all have come to the sync behind its last reading.
+  __device__ void store_onto(float* results, int i, const TilePlace& place) const {
+    if (i == 0)
+      wait_for_copies<Tiles::kBuffers - 1>();
+    else
+      wait_for_copies<Tiles::kBuffers - 2>();
+    sync();
+    if (const int next = i - 1 + Tiles::kBuffers; i > 0) {
+      if (next < Tiles::kBlocks)
+        load(next, place);
+      else
+        end_of_copies();
+    }
+    if (task_.ending == Ending::sum)
+      combine<true>(results, i);
+    else
+      combine<false>(results, i);
+    store_block(results, task_.c, i, i, place);
+  }
+
+  const MatmulTask& task_;
+  const BlockPlace place_;
+  char* buffers_;
+  int consumer_;
+};
 
 /// Stores a tile of the sums of a share, in f32.
 template <class Tiles>
@@ -89,8 +226,7 @@ __device__ void store_sums(const float (&c)[kParts][Tiles::kColumns / 2], const 
                            const TilePlace& place) {
   const int thread = static_cast<int>(threadIdx.x) % 128, of_part = thread / kWarp * 16 + thread % kWarp / 4;
   const int column = place.column * Tiles::kColumns + 2 * (thread % 4);
-  const int share = place.first_slice / task.share_slices;
-  float* const to = task.sums + (int64_t{share} * task.batch + place.batch) * task.rows * task.columns;
+  float* const to = task.sums + (int64_t{place.share} * task.batch + place.batch) * task.rows * task.columns;
 #pragma unroll
   for (int i = 0; i < 2 * kParts; ++i) {
     const int at = place.row * kTileRows + i / 2 * kPart + of_part + 8 * (i % 2);
@@ -104,28 +240,35 @@ __device__ void store_sums(const float (&c)[kParts][Tiles::kColumns / 2], const 
   }
 }
 
-/// Adds up the sums of the shares, and the bias or what c holds. `elements` of c; a thread takes four, which
-/// are of one row.
+/// What shares are added up to.
+struct SharesSum {
+  const float* sums;  ///< [shares][elements]
+  void* c;
+  const void *bias, *other;  ///< null, or what is added
+  int64_t elements;
+  int columns, shares;
+};
+
+/// Adds up the sums of the shares. A thread takes four elements, which are of one row.
 template <class T>
-__global__ void __launch_bounds__(256) add_shares(const float* sums, T* c, const T* bias, int64_t elements,
-                                                  int columns, int shares, bool accumulate) {
+__global__ void __launch_bounds__(256) add_shares(const __grid_constant__ SharesSum s) {
   wait_for_kernels_before();
   let_next_kernel_start();
   const int64_t at = (int64_t{blockIdx.x} * 256 + threadIdx.x) * 4;
-  if (at >= elements) return;
-  float4 sum = *reinterpret_cast<const float4*>(sums + at);
-  for (int i = 1; i < shares; ++i) {
-    const float4 x = *reinterpret_cast<const float4*>(sums + i * elements + at);
+  if (at >= s.elements) return;
+  float4 sum = *reinterpret_cast<const float4*>(s.sums + at);
+  for (int i = 1; i < s.shares; ++i) {
+    const float4 x = *reinterpret_cast<const float4*>(s.sums + i * s.elements + at);
     sum.x += x.x, sum.y += x.y, sum.z += x.z, sum.w += x.w;
   }
-  const auto add = [&](const T* from) {
-    const uint2 x = *reinterpret_cast<const uint2*>(from);
+  const auto add = [&](const void* from, int64_t i) {
+    const uint2 x = *reinterpret_cast<const uint2*>(static_cast<const T*>(from) + i);
     const float2 low = unpacked_pair<T>(x.x), high = unpacked_pair<T>(x.y);
     sum.x += low.x, sum.y += low.y, sum.z += high.x, sum.w += high.y;
   };
-  if (bias) add(bias + at % columns);
-  if (accumulate) add(c + at);
-  *reinterpret_cast<uint2*>(c + at) = {packed_pair<T>(sum.x, sum.y), packed_pair<T>(sum.z, sum.w)};
+  if (s.bias) add(s.bias, at % s.columns);
+  if (s.other) add(s.other, at);
+  *reinterpret_cast<uint2*>(static_cast<T*>(s.c) + at) = {packed<T>(sum.x, sum.y), packed<T>(sum.z, sum.w)};
 }
 
 }  // namespace weft::cuda::hopper

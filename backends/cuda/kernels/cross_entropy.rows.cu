@@ -1,8 +1,8 @@
 #include "../rows.hpp"
 
 // The mean loss of rows of logits with a class each, and its gradient. Short rows that are aligned stay in
-// registers; long ones are read once for the loss, and twice for the gradient. A class outside the row gives
-// a loss of NaN, and adds nothing to the gradient.
+// registers; long ones are read once for the loss, and for the gradient, too, if shared memory keeps them. A
+// class outside the row gives a loss of NaN, and adds nothing to the gradient.
 namespace weft::cuda {
 
 using namespace backend;
@@ -51,9 +51,10 @@ struct LongRow {
     pieces = (n - head) / kWide;
   }
 
-  /// piece(column, P) and edge(column, element), for those of this thread. They may write there.
+  /// piece(column, P) and edge(column, element), for those of this thread. They may write there. `kept`: room
+  /// for all pieces, where this thread keeps its own.
   template <class F, class G>
-  __device__ void each(F piece, G edge) const {
+  __device__ void each(F piece, G edge, P* kept = nullptr) const {
     const int thread = static_cast<int>(threadIdx.x);
     for (int first = thread; first < pieces; first += kThreads * kBatch) {
       P read[kBatch];
@@ -63,9 +64,24 @@ struct LongRow {
           read[i] = *reinterpret_cast<const P*>(begin + head + p * kWide);
 #pragma unroll
       for (int i = 0; i < kBatch; ++i)
-        if (const int p = first + i * kThreads; p < pieces) piece(head + p * kWide, read[i]);
+        if (const int p = first + i * kThreads; p < pieces) {
+          if (kept) kept[p] = read[i];
+          piece(head + p * kWide, read[i]);
+        }
     }
-    const int column = thread < head ? thread : thread + pieces * kWide;
+    at_edges(edge);
+  }
+  /// The same, of the pieces that this thread has kept.
+  template <class F, class G>
+  __device__ void each_kept(const P* kept, F piece, G edge) const {
+#pragma unroll 4
+    for (int p = static_cast<int>(threadIdx.x); p < pieces; p += kThreads) piece(head + p * kWide, kept[p]);
+    at_edges(edge);
+  }
+  template <class G>
+  __device__ void at_edges(G edge) const {
+    const int thread = static_cast<int>(threadIdx.x),
+              column = thread < head ? thread : thread + pieces * kWide;
     if (column < columns) edge(column, begin[column]);
   }
 
@@ -86,9 +102,10 @@ __device__ void add_exps(RowExps& e, const float (&x)[n]) {
   e = {most, sum};
 }
 
-/// The same of a long row, from one reading.
+/// The same of a long row, from one reading, which may be kept.
 template <class T, int kThreads>
-__device__ RowExps exps_of(const LongRow<T, kThreads>& row) {
+__device__ RowExps exps_of(const LongRow<T, kThreads>& row,
+                           typename LongRow<T, kThreads>::P* kept = nullptr) {
   using L = LongRow<T, kThreads>;
   using OfBlock = Layout<T, kThreads, 0, 1>;
   RowExps e{-INFINITY, 0};
@@ -102,7 +119,8 @@ __device__ RowExps exps_of(const LongRow<T, kThreads>& row) {
       [&](int, T element) {
         const float x[] = {widened(element)};
         add_exps<T>(e, x);
-      });
+      },
+      kept);
   const float most = over_row<OfBlock>(e.most, Largest());
   e.sum *= expf(e.most - (most == -INFINITY ? 0 : most));
   return {most, over_row<OfBlock>(e.sum, Sum())};
@@ -174,8 +192,8 @@ __global__ void __launch_bounds__(kMeanThreads)
   if (threadIdx.x == 0) *share = widened(*dloss) / n;
 }
 
-// dx may be x.
-template <class L>
+// dx may be x. kKeeps: rows are in shared memory between the two passes.
+template <class L, bool kKeeps>
 __global__ void __launch_bounds__(L::kThreads)
     gradients_of_long_rows(const typename L::T* x, Classes classes, const float* share, typename L::T* dx,
                            int columns) {
@@ -186,21 +204,33 @@ __global__ void __launch_bounds__(L::kThreads)
   const int64_t r = blockIdx.x, target = classes.of(r);
   const L row(x + r * columns, columns);
   T* const to = dx + r * columns;
-  const auto store_all = [&](auto slope) {
-    row.each(
-        [&](int column, const P& piece) {
-          P slopes;
+  P* const kept = kKeeps ? dynamic_shared<P>() : nullptr;
+  // All slopes are those of one function, but for that of the row's class.
+  const auto store_all = [&](auto slope, int of_class, float less, const P* from) {
+    const auto piece = [&](int column, const P& read) {
+      float slopes[L::kWide];
 #pragma unroll
-          for (int i = 0; i < L::kWide; ++i)
-            slopes.of[i] = narrowed<T>(slope(column + i, widened(piece.of[i])));
-          *reinterpret_cast<P*>(to + column) = slopes;
-        },
-        [&](int column, T element) { to[column] = narrowed<T>(slope(column, widened(element))); });
+      for (int i = 0; i < L::kWide; ++i) slopes[i] = slope(widened(read.of[i]));
+      if (static_cast<unsigned>(of_class - column) < static_cast<unsigned>(L::kWide)) {
+#pragma unroll
+        for (int i = 0; i < L::kWide; ++i)
+          if (column + i == of_class) slopes[i] -= less;
+      }
+      *reinterpret_cast<P*>(to + column) = narrowed_piece<T>(slopes);
+    };
+    const auto edge = [&](int column, T element) {
+      to[column] = narrowed<T>(slope(widened(element)) - (column == of_class ? less : 0));
+    };
+    if (kKeeps && from)
+      row.each_kept(from, piece, edge);
+    else
+      row.each(piece, edge);
   };
-  if (target == classes.ignored) return store_all([](int, float) { return 0.0f; });
-  const RowExps e = exps_of(row);
+  if (target == classes.ignored) return store_all([](float) { return 0.0f; }, -1, 0, nullptr);
+  const RowExps e = exps_of(row, kept);
   const float own = *share, scale = own / e.sum;
-  store_all([&](int c, float v) { return exp_for<T>(v - e.most) * scale - (c == target ? own : 0); });
+  const int of_class = target >= 0 && target < columns ? static_cast<int>(target) : -1;
+  store_all([&](float v) { return exp_for<T>(v - e.most) * scale; }, of_class, own, kept);
 }
 
 // dx may be x.
@@ -268,6 +298,13 @@ Outcome with_long_rows(int columns, F f) {
   return f(static_cast<LongRow<T, 512>*>(nullptr));
 }
 
+/// Whether a block's shared memory keeps a row of so many bytes, and that of another block beside it.
+bool keeps_row(const Launch& l, size_t bytes) {
+  const Device& device = queue_of(l).device;
+  const bool has_much = device.dependent_launch && device.architecture <= 103;  // 227 KB of a multiprocessor
+  return bytes <= (has_much ? size_t{112} << 10 : size_t{48} << 10);
+}
+
 Outcome loss(const Launch& l) {
   const TensorView x = l.input(0);
   const Classes classes = classes_of(l);
@@ -308,8 +345,13 @@ Outcome gradient(const Launch& l) {
   return with_type(x.dtype(), [&]<class T>(T*) {
     if (takes_long_rows(x, dx))
       return with_long_rows<T>(columns, [&]<class L>(L*) {
-        return start(l, {static_cast<unsigned>(rows)}, L::kThreads, 0, gradients_of_long_rows<L>,
-                     x.data<const T>(), classes, share, dx.data<T>(), columns);
+        const size_t bytes = static_cast<size_t>(columns) * sizeof(T);
+        const auto run = [&](size_t shared, auto* kernel) {
+          return start(l, {static_cast<unsigned>(rows)}, L::kThreads, shared, kernel, x.data<const T>(),
+                       classes, share, dx.data<T>(), columns);
+        };
+        return keeps_row(l, bytes) ? run(bytes, gradients_of_long_rows<L, true>)
+                                   : run(0, gradients_of_long_rows<L, false>);
       });
     return with_layout<T, 2>(columns, aligned_rows(columns, {x, dx}), [&]<class L>(L*) {
       return start(l, blocks_of_rows<L>(rows), L::kThreads, 0, gradients_of_rows<L>, x.data<const T>(),

@@ -38,10 +38,10 @@ __device__ void map_elements(T* y, int64_t n, F f, const X*... x) {
   const int64_t at = (int64_t{blockIdx.x} * kThreads + threadIdx.x) * kWide;
   if (at >= n) return;
   const auto elements = [&](auto... pieces) {
-    Piece<T, kWide> results;
+    float results[kWide];
 #pragma unroll
-    for (int i = 0; i < kWide; ++i) results.of[i] = narrowed<T>(f(widened(pieces.of[i])...));
-    *reinterpret_cast<Piece<T, kWide>*>(y + at) = results;
+    for (int i = 0; i < kWide; ++i) results[i] = f(widened(pieces.of[i])...);
+    *reinterpret_cast<Piece<T, kWide>*>(y + at) = narrowed_piece<T>(results);
   };
   elements(*reinterpret_cast<const Piece<T, kWide>*>(x + at)...);
 }

@@ -33,12 +33,65 @@ struct ColumnSums {
   float weight[L::kSlots]{}, bias[L::kSlots]{};
 };
 
+/// What is read of a row.
+template <class L>
+struct NormGradRow {
+  Row<L> x, dy, before;  // `before`: dx, where it is added to
+};
+
+/// While a row is computed, the next one is on its way to shared memory: each thread copies and reads its own
+/// pieces. Pieces that are shorter than 16 bytes are read when they are wanted.
+template <class L>
+class RowsAhead {
+ public:
+  using T = typename L::T;
+  using P = Piece<T, L::kWide>;
+  static constexpr bool kCopies = sizeof(P) == 16;
+  static constexpr size_t kPieces = kCopies ? L::kKept * L::kThreads : 0;  // of each tensor
+  static constexpr size_t kBytes = 3 * kPieces * 16;
+
+  __device__ RowsAhead(const NormGradPointers<T>& p, const NormGradSizes& s)
+      : p_(p), s_(s), pieces_(dynamic_shared<P>()) {}
+
+  __device__ void copy(int64_t r) const {
+    if constexpr (kCopies) {
+      copy_row(0, p_.x, r), copy_row(1, p_.dy, r);
+      if (s_.adds) copy_row(2, p_.dx, r);
+      end_of_copies();
+    }
+  }
+  __device__ NormGradRow<L> row(int64_t r) const {
+    const int64_t at = r * s_.columns;
+    const int n = s_.columns;
+    if constexpr (kCopies) {
+      wait_for_copies<0>();
+      return {{p_.x + at, n, pieces_},
+              {p_.dy + at, n, pieces_ + kPieces},
+              {p_.dx + at, n, pieces_ + 2 * kPieces}};
+    } else {
+      return {{p_.x + at, n}, {p_.dy + at, n}, {p_.dx + at, s_.adds ? n : 0}};
+    }
+  }
+
+ private:
+  __device__ void copy_row(size_t tensor, const T* from, int64_t r) const {
+#pragma unroll
+    for (int k = 0; k < L::kKept; ++k)
+      if (const int c = piece_column<L>(k); c < s_.columns && r < s_.rows)
+        copy_async(pieces_ + tensor * kPieces + static_cast<size_t>(k) * L::kThreads + threadIdx.x,
+                   from + r * s_.columns + c, true);
+  }
+
+  const NormGradPointers<T>& p_;
+  const NormGradSizes& s_;
+  P* pieces_;
+};
+
 // Writes dx of a row, and adds its share of dweight and dbias.
 template <class L, bool kCentered>
 __device__ void grad_of_row(const NormGradPointers<typename L::T>& p, const NormGradSizes& s, int64_t r,
-                            ColumnSums<L>& sums) {
-  const int64_t at = r * s.columns;
-  const Row<L> x(p.x + at, s.columns), dy(p.dy + at, s.columns);
+                            const NormGradRow<L>& row, ColumnSums<L>& sums) {
+  const Row<L>&x = row.x, &dy = row.dy;
   const SharedRow<L> weight{p.weight, 1};
   const auto count = static_cast<float>(s.columns);
   float mean = 0, squares = 0, sum = 0, product = 0;
@@ -61,11 +114,12 @@ __device__ void grad_of_row(const NormGradPointers<typename L::T>& p, const Norm
   const float of_g = kCentered ? over_row<L>(sum, Sum()) / count : 0,
               of_gh = over_row<L>(product, Sum()) / count;
   store<L>(
-      p.dx + at, s.columns,
+      p.dx + r * s.columns, s.columns,
       [&](At, float v, float d, float w, float before) {
-        return before + scale * (d * w - of_g - (v - mean) * scale * of_gh);
+        const float own = scale * (d * w - of_g - (v - mean) * scale * of_gh);
+        return s.adds ? before + own : own;
       },
-      x, dy, weight, SharedRow<L>{s.adds ? p.dx + at : nullptr, 0});
+      x, dy, weight, row.before);
 }
 
 /// Stores a thread's sums of its columns, or adds them to what is there: those of the weight, then those of
@@ -89,11 +143,19 @@ __global__ void __launch_bounds__(L::kThreads, kMostShares / kMultiprocessors * 
   wait_for_kernels_before();
   let_next_kernel_start();
   ColumnSums<L> sums;
-  for (int64_t r = row_of_thread<L>(); r < s.rows; r += int64_t{gridDim.x} * L::kRows)
-    grad_of_row<L, kCentered>(p, s, r, sums);
+  const RowsAhead<L> ahead(p, s);
+  const int64_t step = int64_t{gridDim.x} * L::kRows;
+  int64_t r = row_of_thread<L>();
+  ahead.copy(r);
+  for (; r < s.rows; r += step) {
+    const NormGradRow<L> row = ahead.row(r);
+    ahead.copy(r + step);
+    grad_of_row<L, kCentered>(p, s, r, row, sums);
+  }
   float* const share = p.shares + int64_t{blockIdx.x} * 2 * s.columns;
   if constexpr (L::kRows == 1) return store_sums<L, kCentered>(share, s.columns, sums, false);
   // Threads that took other rows of the same columns add theirs, one after another.
+  sync_block();
   auto* const shared = dynamic_shared<float>();
   for (int turn = 0; turn < L::kRows; ++turn) {
     if (turn > 0) sync_block();
@@ -116,6 +178,7 @@ Outcome with_kept_rows(int columns, bool aligned, F f) {
     if (columns <= 256 * 8) return f(static_cast<Layout<T, 256, 8, 1>*>(nullptr));
     return f(static_cast<Layout<T, 1024, 8, 1>*>(nullptr));
   }
+  if (columns <= 32 * 3 * kWide) return f(static_cast<Layout<T, 32, 3, kWide>*>(nullptr));
   if (columns <= 32 * 4 * kWide) return f(static_cast<Layout<T, 32, 4, kWide>*>(nullptr));
   if (columns <= 256 * 2 * kWide) return f(static_cast<Layout<T, 256, 2, kWide>*>(nullptr));
   return f(static_cast<Layout<T, 1024, 8 / kWide, kWide>*>(nullptr));
@@ -168,8 +231,9 @@ Outcome launch(const Launch& l) {
                                 l.workspace().data<float>()};
     const bool aligned = aligned_rows(columns, {x, dy, weight, dx});
     auto told = with_kept_rows<T>(s.columns, aligned, [&]<class L>(L*) {
-      const size_t shared = L::kRows == 1 ? 0 : 2 * sizeof(float) * static_cast<size_t>(columns);
-      return start(l, {shares}, L::kThreads, shared, norm_grad_of_rows<L, kCentered>, p, s);
+      const size_t of_sums = L::kRows == 1 ? 0 : 2 * sizeof(float) * static_cast<size_t>(columns);
+      return start(l, {shares}, L::kThreads, std::max(of_sums, RowsAhead<L>::kBytes),
+                   norm_grad_of_rows<L, kCentered>, p, s);
     });
     if (!told.good()) return told;
     const int n = static_cast<int>(shares);

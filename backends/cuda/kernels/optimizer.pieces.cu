@@ -12,11 +12,30 @@ using namespace backend;
 
 namespace {
 
-/// f(i) for each element of a block's share.
-template <class F>
-__device__ void each_element(int64_t begin, int64_t end, F f) {
+/// Neighbouring elements in f32.
+template <int n, class T>
+__device__ void read(float (&to)[n], const T* at) {
+  const auto piece = *reinterpret_cast<const Piece<T, n>*>(at);
+#pragma unroll
+  for (int i = 0; i < n; ++i) to[i] = widened(piece.of[i]);
+}
+template <int n, class T>
+__device__ void write(T* at, const float (&x)[n]) {
+  *reinterpret_cast<Piece<T, n>*>(at) = narrowed_piece<T>(x);
+}
+
+/// f<n>(i) for the elements of a block's share, n neighbours at a time where all of these operands are
+/// aligned.
+template <class F, class... P>
+__device__ void each_element(int64_t begin, int64_t end, F f, const P*... operands) {
+  constexpr int kWide = 4;
+  const auto thread = static_cast<int64_t>(threadIdx.x);
+  const bool aligned = ((reinterpret_cast<uintptr_t>(operands) % (kWide * sizeof(P)) == 0) && ...);
+  const int64_t pieces = aligned ? (end - begin) / kWide : 0;
 #pragma unroll 4
-  for (int64_t i = begin + threadIdx.x; i < end; i += 256) f(i);
+  for (int64_t i = thread; i < pieces; i += 256) f.template operator()<kWide>(begin + i * kWide);
+#pragma unroll 4
+  for (int64_t i = begin + pieces * kWide + thread; i < end; i += 256) f.template operator()<1>(i);
 }
 
 struct Nothing {
@@ -33,7 +52,11 @@ struct Conversion {
   };
   using Common = Nothing;
   static __device__ void run(const Piece& p, const Common&, int64_t begin, int64_t end) {
-    each_element(begin, end, [&](int64_t i) { p.y[i] = narrowed<To>(widened(p.x[i])); });
+    const auto convert = [&]<int n>(int64_t i) {
+      float x[n];
+      read(x, p.x + i), write(p.y + i, x);
+    };
+    each_element(begin, end, convert, p.x, p.y);
   }
   static Outcome finish(Queue&, const Pieces<Conversion>&) { return Outcome::ok(); }
 };
@@ -52,7 +75,14 @@ struct Guard {
   static __device__ void run(const Piece& p, const Common&, int64_t begin, int64_t end) {
     const bool holds = *p.condition;
     const float otherwise = *p.otherwise;
-    each_element(begin, end, [&](int64_t i) { p.y[i] = holds ? widened(p.x[i]) : otherwise; });
+    const auto guard = [&]<int n>(int64_t i) {
+      float x[n];
+      read(x, p.x + i);
+#pragma unroll
+      for (int k = 0; k < n; ++k) x[k] = holds ? x[k] : otherwise;
+      write(p.y + i, x);
+    };
+    each_element(begin, end, guard, p.x, p.y);
   }
   static Outcome finish(Queue&, const Pieces<Guard>&) { return Outcome::ok(); }
 };
@@ -72,7 +102,14 @@ struct Clipping {
   };
   static __device__ void run(const Piece& p, const Common& c, int64_t begin, int64_t end) {
     const float wanted = c.most / (*p.norm + c.epsilon), scale = 1 < wanted ? 1 : wanted;
-    each_element(begin, end, [&](int64_t i) { p.y[i] = narrowed<T>(widened(p.x[i]) * scale); });
+    const auto clip = [&]<int n>(int64_t i) {
+      float x[n];
+      read(x, p.x + i);
+#pragma unroll
+      for (int k = 0; k < n; ++k) x[k] *= scale;
+      write(p.y + i, x);
+    };
+    each_element(begin, end, clip, p.x, p.y);
   }
   static Outcome finish(Queue&, const Pieces<Clipping>&) { return Outcome::ok(); }
 };
@@ -99,12 +136,17 @@ struct AdamW {
   static __device__ void run(const Piece& p, const Common& c, int64_t begin, int64_t end) {
     const float rate = *p.rate, of_mean = 1 / next_mean_weight(p, c),
                 of_square = 1 / next_square_weight(p, c), decay = 1 - rate * c.decay;
-    each_element(begin, end, [&](int64_t i) {
-      const float g = p.gradient[i], m = p.mean[i] * c.beta1 + g * c.rest1,
-                  v = p.square[i] * c.beta2 + g * g * c.rest2;
-      p.mean[i] = m, p.square[i] = v;
-      p.parameter[i] = p.parameter[i] * decay - rate * (m * of_mean / (sqrtf(v * of_square) + c.epsilon));
-    });
+    const auto advance = [&]<int n>(int64_t i) {
+      float g[n], m[n], v[n], x[n];
+      read(g, p.gradient + i), read(m, p.mean + i), read(v, p.square + i), read(x, p.parameter + i);
+#pragma unroll
+      for (int k = 0; k < n; ++k) {
+        m[k] = m[k] * c.beta1 + g[k] * c.rest1, v[k] = v[k] * c.beta2 + g[k] * g[k] * c.rest2;
+        x[k] = x[k] * decay - rate * (m[k] * of_mean / (sqrtf(v[k] * of_square) + c.epsilon));
+      }
+      write(p.mean + i, m), write(p.square + i, v), write(p.parameter + i, x);
+    };
+    each_element(begin, end, advance, p.gradient, p.mean, p.square, p.parameter);
   }
   static Outcome finish(Queue&, const Pieces<AdamW>&);
 };
@@ -140,10 +182,13 @@ struct MeanSquare {
   };
   static __device__ void run(const Piece& p, const Common& c, int64_t begin, int64_t end) {
     float sum = 0;
-    each_element(begin, end, [&](int64_t i) {
-      const float x = widened(p.x[i]);
-      sum += x * x;
-    });
+    const auto add = [&]<int n>(int64_t i) {
+      float x[n];
+      read(x, p.x + i);
+#pragma unroll
+      for (int k = 0; k < n; ++k) sum += x[k] * x[k];
+    };
+    each_element(begin, end, add, p.x);
     sum = over_row<BlockRow>(sum, Sum());
     if (threadIdx.x == 0) c.partials[blockIdx.x] = sum;
   }

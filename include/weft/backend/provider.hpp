@@ -1,4 +1,7 @@
 #pragma once
+#include <algorithm>
+#include <atomic>
+
 #include "weft/backend.hpp"
 
 // The table of a provider: kernels for the devices of another backend, by a library that is opened at run
@@ -23,6 +26,20 @@ class Provider {
     error.size = sizeof error;
     const weft_code code = served.load()->native(l.raw()->device, l.raw()->queue, P::kStream, to, &error);
     return code == WEFT_OK ? Outcome::ok() : Outcome::fail(code, "{}", error.text);
+  }
+
+  /// Whether a kernel of the device's own backend, whose name ends so, takes the call as the provider would.
+  static bool home_takes(const OpCall& c, std::string_view ending) {
+    const weft_backend* const home = served.load();
+    const weft_kernel* const* list = nullptr;
+    uint32_t n = 0;
+    weft_error error{};
+    error.size = sizeof error;
+    if (!home || home->kernels(device_of_home, &list, &n, &error) != WEFT_OK) return false;
+    return std::any_of(list, list + n, [&](const weft_kernel* k) {
+      return c.op() == k->op && std::string_view(k->id).ends_with(ending) &&
+             k->determinism >= c.determinism() && k->accepts(k, device_of_home, c.raw(), &error) == WEFT_OK;
+    });
   }
 
   static weft_code negotiate(const weft_host* host, const weft_backend** backend, weft_error* error) {
@@ -68,7 +85,7 @@ class Provider {
     return guarded(error, [&]() -> Outcome {
       if (!home->native || !home->memory_free)
         return Outcome::fail(WEFT_UNSUPPORTED, "{} does not give its streams", home->name);
-      served = home;
+      served = home, device_of_home = device;
       home->memory_free(device);
       if constexpr (kHasStreams) return P::attach(device);
       return Outcome::ok();
@@ -80,6 +97,7 @@ class Provider {
   }
 
   static inline std::atomic<const weft_backend*> served = nullptr;
+  static inline std::atomic<weft_device> device_of_home = nullptr;
   static inline std::atomic<const weft_host*> the_host = nullptr;
   static constexpr weft_backend kTable = {.size = sizeof(weft_backend),
                                           .abi = WEFT_ABI,
