@@ -260,7 +260,7 @@ function(weft_watch_branches)
   foreach(target IN LISTS ARGN)
     target_compile_options(${target} PRIVATE -fsanitize=fuzzer-no-link)
     get_target_property(files ${target} SOURCES)
-    list(FILTER files EXCLUDE REGEX "/src/(base|formats|import|io|ir|nn|ops|program)/.*")
+    list(FILTER files EXCLUDE REGEX "/(fuzz|src/(base|cli|formats|import|io|ir|nn|ops|program))/")
     set_property(SOURCE ${files} APPEND PROPERTY COMPILE_OPTIONS
                  -fno-sanitize-coverage=inline-8bit-counters,indirect-calls,trace-cmp,pc-table,stack-depth)
   endforeach()
