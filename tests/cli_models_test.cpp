@@ -422,5 +422,42 @@ TEST_F(CliModels, ALossThatIsLostNamesItsStepAndTensor) {
   }
 }
 
+// Into a program file that runs by itself; what is wrong is said, and no file is left.
+TEST_F(CliModels, CompilesWhatPyTorchExported) {
+  const std::string folder = WEFT_SOURCE_DIR "/conformance/data/import/mlp/",
+                    graph = folder + "model_ir.json";
+  const std::string weights = " --weights " + folder + "model.safetensors", out = " --out " + at("p.weft");
+  const auto made = weft_program("compile " + graph + weights + out + " --json");
+  ASSERT_EQ(made.status, 0) << made.text;
+  EXPECT_EQ(json::parse(made.text)["name"], "Mlp");
+  const auto answers = value_or_raise(formats::read_safetensors(folder + "answers.safetensors"));
+  formats::TensorEntry x = *answers.find("in.x");
+  x.name = "x";
+  raise_if(formats::write_safetensors(at("in.safetensors"), {&x, 1}, {}));
+  const auto ran = weft_program("run " + at("p.weft") + " --backend reference --inputs " +
+                                at("in.safetensors") + " --out " + at("out.safetensors"));
+  ASSERT_EQ(ran.status, 0) << ran.text;
+  const auto got = value_or_raise(formats::read_safetensors(at("out.safetensors"))).tensors[0];
+  const auto* want = answers.find("out." + got.name);
+  ASSERT_TRUE(want != nullptr) << got.name;
+  for (size_t i = 0; i < 15; ++i) {
+    float y;
+    double right;
+    std::memcpy(&y, got.bytes.data() + i * sizeof y, sizeof y);
+    std::memcpy(&right, want->bytes.data() + i * sizeof right, sizeof right);
+    EXPECT_NEAR(y, right, 1e-6);
+  }
+
+  fs::remove(at("p.weft"));
+  const auto without = weft_program("compile " + graph + out);
+  EXPECT_EQ(without.status, 1);
+  EXPECT_NE(without.text.find("weight 'first.weight' (f32[16, 8]) is in none of the files"),
+            std::string::npos);
+  EXPECT_EQ(weft_program("compile " + graph + weights + out + " --tie nothing").status, 2);
+  EXPECT_EQ(weft_program("compile --model " + at("run") + " " + graph + out).status, 2);
+  EXPECT_EQ(weft_program("compile" + out).status, 2);
+  EXPECT_FALSE(fs::exists(at("p.weft")));
+}
+
 }  // namespace
 }  // namespace weft::cli_models_test

@@ -96,10 +96,8 @@ class Import {
     }
     for (const auto& node : model_.nodes) add_node(node);
     std::vector<std::pair<std::string, ir::Value>> outputs;
-    if (failures_.empty()) outputs = find_outputs();
-    if (!failures_.empty())
-      return fail(only_weights_ ? Code::invalid_argument : Code::unsupported,
-                  "model '{}' can't be imported:{}", model_.name, joined(failures_));
+    if (failures_.empty() && missing_weights_.empty()) outputs = find_outputs();
+    if (!failures_.empty() || !missing_weights_.empty()) return refusal();
     for (const auto& [name, value] : outputs) graph_->output(name, value);
     WEFT_CHECK(turn_written_weights_into_states());
     WEFT_CHECK(ir::verify(*graph_).at("imported graph"));
@@ -109,10 +107,25 @@ class Import {
   }
 
  private:
-  void failed(const std::string& where, const Status& status, bool weight = false) {
-    if (failures_.empty()) only_weights_ = true;
-    only_weights_ &= weight;
+  void failed(const std::string& where, const Status& status) {
     failures_.push_back(fmt::format("{}: {}", where, status.message()));
+  }
+  // A graph that has failed takes no more nodes: those that follow are looked at in another. Both are thrown
+  // away.
+  Status take_failure() {
+    Status failure = graph_->status();
+    if (!failure.ok()) failed_graphs_.push_back(std::exchange(graph_, std::make_shared<ir::Graph>()));
+    return failure;
+  }
+  Status refusal() const {
+    std::string all = joined(failures_) + joined(missing_weights_);
+    if (!missing_weights_.empty())
+      all +=
+          "\nhint: --weights FILE names a file with weights, and may be given more than once; --tie "
+          "NAME=OTHER "
+          "says that a file has NAME as OTHER";
+    return fail(failures_.empty() ? Code::invalid_argument : Code::unsupported,
+                "model '{}' can't be imported:{}", model_.name, all);
   }
 
   // ---- tensors by name
@@ -132,7 +145,7 @@ class Import {
     if (known == weights_.end()) {
       auto value = weight(name);
       if (!value.ok()) {  // is said once, and its readers are looked at all the same
-        failed("weights", value.status(), true);
+        missing_weights_.push_back(value.status().message());
         value = graph_->weight(name, model_.weights.find(name)->second);
       }
       known = weights_.emplace(name, tensors_.add(*value)).first;
@@ -174,11 +187,11 @@ class Import {
       return entry;
     }
     if (element_count(std::span<const int64_t>(entry.shape)) == 0) return entry;
-    return invalid("weight '{}' ({}) is in none of the files{}", there, weft::text(type),
-                   there.find("lifted_tensor") != std::string::npos
-                       ? "; it is a constant of the model's code, which an export on the meta device loses: "
-                         "export on the CPU"
-                       : "; one that is tied to another is named by --tie NAME=OTHER");
+    const bool lifted = there.find("lifted_tensor") != std::string::npos;
+    return invalid(
+        "weight '{}' ({}) is in none of the files{}", there, weft::text(type),
+        lifted ? "; an export on the meta device loses such constants of a model's code: export on the CPU"
+               : "");
   }
 
   // ---- nodes
@@ -212,7 +225,7 @@ class Import {
       Status written = guarded([&] {
         return tensors_.write(self, made[0], *graph_, [this](const Converted& c) { return convert(c); });
       });
-      if (written.ok()) written = graph_->take_status();
+      if (written.ok()) written = take_failure();
       if (!written.ok()) failed(node, written);
       if (!node.outputs.empty()) name_result(node, 0, self);
       return;
@@ -283,7 +296,7 @@ class Import {
     if (in_place && call.status().ok() && from.op->write == nullptr && !call.results.empty())
       call.results[0] =
           graph_->broadcast(graph_->cast(call.results[0], inputs[0].dtype()), inputs[0].shape());
-    Status built = graph_->take_status();
+    Status built = take_failure();
     WEFT_CHECK(call.status());
     WEFT_CHECK(std::move(built));
     for (auto& note : call.notes) out_.notes.push_back(fmt::format("node '{}': {}", node.name, note));
@@ -366,11 +379,11 @@ class Import {
   std::span<const formats::Safetensors> files_;
   const Options& options_;
   std::shared_ptr<ir::Graph> graph_;
+  std::vector<std::shared_ptr<ir::Graph>> failed_graphs_;  // values of theirs are still asked for their types
   Tensors tensors_;
   std::map<std::pair<std::string, int64_t>, int> by_producer_;
   std::map<std::string, int> by_name_, weights_;
-  std::vector<std::string> failures_;
-  bool only_weights_ = false;
+  std::vector<std::string> failures_, missing_weights_;
   Imported out_;
 };
 
