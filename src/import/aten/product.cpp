@@ -97,16 +97,15 @@ void convolve(Call& c, const Convolution& how) {
     shape.insert(0, Dim(1));
     x = c.b.reshape(x, shape);
   }
-  const Attr attrs[] = {{"stride", shape_of(how.stride)},
-                        {"padding", shape_of(how.padding)},
-                        {"dilation", shape_of(how.dilation)},
-                        {"groups", how.groups}};
-  auto y =
-      how.transposed
-          ? c.b.one(
-                "conv_transpose", {x, w},
-                {attrs[0], attrs[1], attrs[2], attrs[3], {"output_padding", shape_of(how.output_padding)}})
-          : c.b.one("conv", {x, w}, {attrs[0], attrs[1], attrs[2], attrs[3]});
+  const Attr stride{"stride", shape_of(how.stride)}, padding{"padding", shape_of(how.padding)};
+  const Attr dilation{"dilation", shape_of(how.dilation)}, groups{"groups", how.groups};
+  const Attr rest{"output_padding", shape_of(how.output_padding)};
+  ir::Value y;
+  if (how.transposed) {
+    y = c.b.one("conv_transpose", {x, w}, {stride, padding, dilation, groups, rest});
+  } else {
+    y = c.b.one("conv", {x, w}, {stride, padding, dilation, groups});
+  }
   if (bias) {
     Shape channels = bias.shape();
     for (int64_t i = 2; i < w.rank(); ++i) channels.push_back(1);
