@@ -156,7 +156,7 @@ void measure_op(const std::string& name, const Op& f, const std::vector<Tensor>&
   std::string kernels;
   for (const LedgerRow& row : ledger_rows()) kernels += (kernels.empty() ? "" : ", ") + row.kernel;
   const double error = error_of(got, exact);
-  auto program = compile(f, specs);
+  auto program = compile(f, specs, {.policy = policy});
   const double time = seconds(program, inputs);
   std::printf(R"({"op": "%s", "kernels": "%s", "error": %.2e, "microseconds": %.1f, "tflops": %.1f})"
               "\n",
