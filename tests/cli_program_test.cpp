@@ -31,7 +31,7 @@ std::vector<json> objects(const std::string& lines) {
 }
 
 /// A small checkpoint that all cases compile.
-class CliProgram : public testing::Test {
+class CliProgram : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
     fs::create_directories(folder());
