@@ -114,6 +114,17 @@ TEST_F(CliProgram, AFileCarriesTestsAndVerifyRunsThem) {
   EXPECT_NE(none.text.find("carries no tests; `weft compile --tests N` writes them"), std::string::npos);
 }
 
+// Its weights lie in a file that is mapped.
+TEST_F(CliProgram, AnImportedModelCarriesTestsToo) {
+  const std::string model = WEFT_SOURCE_DIR "/conformance/data/import/mlp/";
+  const auto made = weft_program("compile " + model + "model_ir.json --weights " + model +
+                                 "model.safetensors --verify-passes --out " + at("mlp.weft"));
+  EXPECT_EQ(made.status, 0) << made.text;
+  EXPECT_NE(made.text.find(", 1 tests"), std::string::npos) << made.text;
+  const auto verified = weft_program("verify " + at("mlp.weft") + " --backend native");
+  EXPECT_EQ(verified.status, 0) << verified.text;
+}
+
 TEST_F(CliProgram, ATraceNamesWhereTheTimeGoes) {
   compile("--tests 0");
   const auto r = weft_program("run " + at("p.weft") +

@@ -88,6 +88,7 @@ class Import {
       : model_(model), files_(files), options_(options), graph_(std::make_shared<ir::Graph>()) {}
 
   Result<Imported> run() {
+    for (const auto& file : files_) out_.owners.push_back(file.file.owner);
     WEFT_CHECK(check_ops(model_));
     for (const auto& input : model_.inputs) {
       if (by_name_.contains(input.name))

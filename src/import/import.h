@@ -10,9 +10,9 @@ namespace weft::importer {
 
 struct Imported {
   std::shared_ptr<ir::Graph> graph;
-  /// The bytes of each of the graph's weights and states, by name. They point into the files.
+  /// The bytes of each of the graph's weights and states, by name.
   std::map<std::string, formats::TensorEntry> weights;
-  std::vector<std::shared_ptr<const void>> owners;  ///< of those bytes
+  std::vector<std::shared_ptr<const void>> owners;  ///< of those bytes: the files, and what was made of them
   std::vector<std::string> notes;                   ///< what is no failure, and should be known
 };
 
