@@ -63,7 +63,7 @@ const Example kExamples[] = {
        const Tensor k = reshape(linear(in[0], in[3]), {in[0].dim(0), 2, kWidth / 2});
        return std::vector{q * k};
      }},
-    {"a product through a view", "matmul_mul reshape", "matmul mul reshape",
+    {"a product through a view", "reshape reshape matmul_mul reshape", "matmul mul",
      [](const auto& in) {
        const Shape shape = {in[0].dim(0), 2, kWidth / 2};
        return std::vector{reshape(matmul(in[0], in[2]), shape) * reshape(in[1], shape)};
