@@ -111,7 +111,7 @@ int run(Options o, const Common& common) {
 }  // namespace
 
 extern const Command compile_command = {
-    "compile", "write a model as a program file: a checkpoint's, or one that PyTorch exported",
+    "compile", "write a model, or one that PyTorch exported, as a program file",
     [](Syntax& app, const Common& common) -> std::function<int()> {
       const auto o = std::make_shared<Options>();
       app.add_option("model_ir", o->ir, "an ATen graph, as PyPI's pytorch-ir writes it").type_name("FILE");

@@ -4,11 +4,21 @@
 
 namespace weft::cli {
 
+// What is wrong with the name of a pass.
+static std::string no_pass(const std::string& name) {
+  std::string names;
+  for (const auto& pass : compiler::pipeline()) {
+    if (name == pass.name) return {};
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", pass.name);
+  }
+  return fmt::format("there is no pass '{}'; there are {}", name, names);
+}
+
 void add_pass_options(Syntax& app, PassOptions& o) {
-  std::vector<std::string> names;
-  for (const auto& pass : compiler::pipeline()) names.emplace_back(pass.name);
   app.add_flag("--print-passes", o.print, "print the compiler's passes in order, and do nothing else");
-  app.add_option("--dump-after", o.dump, "print the graph as it is after this pass").one_of(std::move(names));
+  app.add_option("--dump-after", o.dump, "print the graph as it is after this pass of --print-passes")
+      .check(no_pass)
+      .type_name("PASS");
   app.add_flag("--verify-passes", o.verify,
                "run the program before and after each pass, and name the pass that changed a number");
   add_input_options(app, o.inputs);
