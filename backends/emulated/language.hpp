@@ -9,6 +9,7 @@
 // The language of kernels (backends/cuda/kernel.hpp), on a CPU.
 #define __global__
 #define __device__
+#define __grid_constant__
 #define __forceinline__ inline
 #define __launch_bounds__(...)
 #define __shared__ static  // one block runs at a time

@@ -7,6 +7,7 @@
 #define threadIdx (::weft::cuda::place_of_thread())
 #define blockIdx (::weft::cuda::place_of_block())
 #define gridDim (::weft::cuda::size_of_grid())
+#define __grid_constant__
 #define __launch_bounds__(n, ...) __attribute__((amdgpu_flat_work_group_size(1, n)))
 
 namespace weft::cuda {
