@@ -77,7 +77,8 @@ std::span<const KernelRecord> norm_rows() {
                                       .variant = "rows",
                                       .reads = {"epsilon"},
                                       .accepts = accepts<false>,
-                                      .launch = launch<false>}};
+                                      .launch = launch<false>,
+                                      .joins = true}};
   return all;
 }
 

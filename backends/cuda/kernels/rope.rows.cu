@@ -69,7 +69,12 @@ Outcome launch(const Launch& l) {
 
 std::span<const KernelRecord> rope_rows() {
   static const KernelRecord all[] = {
-      {.op = "rope", .variant = "rows", .reads = {"interleaved"}, .accepts = accepts, .launch = launch}};
+      {.op = "rope",
+       .variant = "rows",
+       .reads = {"interleaved"},
+       .accepts = accepts,
+       .launch = launch,
+       .joins = true}};
   return all;
 }
 
