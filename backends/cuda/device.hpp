@@ -62,6 +62,8 @@ struct Queue {
   bool captured = false;      ///< What is launched is recorded, and does not run.
   float* partials = nullptr;  ///< kPartials of them and the counters, of who made the queue
   int* counters() const { return reinterpret_cast<int*>(partials + kPartials); }
+  void* staging = nullptr;                 ///< kStaging bytes that the host writes and the device reads
+  size_t staged = 0;                       ///< of these, since the stream was last waited for
   Outcome kept{};                          ///< an error that a copy met: the next synchronize's
   std::mutex collecting{};                 ///< Guards what follows.
   std::unique_ptr<Collected> collected{};  ///< Work that waits for more of its kind.
@@ -77,6 +79,9 @@ struct Queue {
   std::vector<gpu::Event> spare{};
   uint64_t marked = 0, reached = 0, launches_reached = 0;
 };
+
+/// Bytes that wait to be copied to the device, of pieces that are small: their caller need not wait.
+inline constexpr size_t kStaging = 65536, kStagedPiece = 4096;
 
 /// Memory for the `partials` of queues, one behind the other, with counters of 0.
 Outcome allocate_partials(Device&, size_t queues, float** partials);

@@ -90,18 +90,21 @@ struct Operands {
 /// The steps of one element, whose sums are `products`.
 __device__ inline void run_steps(const Item& item, const float* products, const Operands& operands, int row,
                                  int column) {
-  float values[kMostSteps];
+  float values[kMostSteps], last = 0;  // most steps need the one before
+  ProductStep next = item.steps[0];
   for (int i = 0; i < item.n_steps; ++i) {
-    const ProductStep s = item.steps[i];
+    const ProductStep s = next;
+    if (i + 1 < kMostSteps) next = item.steps[i + 1];
+    const auto value = [&](int of) { return of + 1 == i ? last : values[of]; };
     float v;
     switch (s.code) {
       case StepCode::product: v = products[s.a]; break;
       case StepCode::element:
       case StepCode::column: v = operands.of[s.a]; break;
       case StepCode::number: v = s.number; break;
-      default: v = computed(s.code, values[s.a], values[s.b]);
+      default: v = computed(s.code, value(s.a), value(s.b));
     }
-    values[i] = rounded(v, s.rounded_to);
+    values[i] = last = rounded(v, s.rounded_to);
   }
   const int64_t at = int64_t{row} * item.n + column;
   for (int i = 0; i < item.n_results; ++i)
