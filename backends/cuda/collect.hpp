@@ -74,7 +74,9 @@ class CollectedOf : public Collected {
     const auto end = pieces_.all + pieces_.n, at = std::find_if(pieces_.all, end, is);
     return at == end ? nullptr : at;
   }
-  std::span<const typename Work::Piece> pieces() const { return {pieces_.all, static_cast<size_t>(pieces_.n)}; }
+  std::span<const typename Work::Piece> pieces() const {
+    return {pieces_.all, static_cast<size_t>(pieces_.n)};
+  }
   Outcome start(Queue& queue) override {
     const auto blocks = static_cast<unsigned>(pieces_.first_blocks[pieces_.n]);
     if (blocks > 0)

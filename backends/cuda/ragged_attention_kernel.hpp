@@ -78,12 +78,12 @@ struct Fresh {
   typename Rotation<T>::Piece q, k, v;  ///< without x, there is nothing to do
 };
 
-/// kPiece elements of a row of x, from `column` on, as they are after the rotation. `squares`: the sum of those
-/// of the row. `writes`: what others may read is written.
+/// kPiece elements of a row of x, from `column` on, as they are after the rotation. `squares`: the sum of
+/// those of the row. `writes`: what others may read is written.
 template <class T>
 __device__ RowPiece<T> turned(const typename Rotation<T>::Piece& p, int row, int column, RowPiece<T> own,
                               float squares, bool writes) {
-  const int width = 2 * p.half, pair_column = p.interleaved         ? column
+  const int width = 2 * p.half, pair_column = p.interleaved     ? column
                                               : column < p.half ? column + p.half
                                                                 : column - p.half;
   RowPiece<T> pair = own;
@@ -123,7 +123,8 @@ struct Share {
     head = kv * s.shared_by + first_head;
     heads = s.shared_by - first_head < most_heads ? s.shared_by - first_head : most_heads;
     const int seen = s.seen(place), share = s.share(seen);
-    sequence = place.sequence, position = place.position, first = split * share, end = first + share < seen ? first + share : seen;
+    sequence = place.sequence, position = place.position, first = split * share,
+    end = first + share < seen ? first + share : seen;
     parts = seen == 0 ? 1 : (seen + share - 1) / share;
   }
 };
@@ -236,7 +237,8 @@ __device__ float joined(int parts, Found& all, LoadSum sum, LoadLargest largest,
 template <class T, int kLanes, int kHeads>
 __device__ void turn_rows(const T* q, const Fresh<T>& fresh, const Sizes& s, const Share& share,
                           RowPiece<T> (*rows)[kLanes]) {
-  const int slot = static_cast<int>(threadIdx.x) / kLanes, column = static_cast<int>(threadIdx.x) % kLanes * kPiece;
+  const int slot = static_cast<int>(threadIdx.x) / kLanes,
+            column = static_cast<int>(threadIdx.x) % kLanes * kPiece;
   const bool leads = share.head == share.kv * s.shared_by;
   for (int begin = 0; begin < kHeads + 2; begin += kThreads / kLanes) {  // all lanes of a warp
     const int row = begin + slot;

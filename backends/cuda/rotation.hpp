@@ -28,13 +28,13 @@ template <class T>
 struct Rotation {
   struct Piece {
     const T* x;
-    T* normed;                ///< or null: x is not normalized
-    const T *weight;          ///< of the norm, or null
-    const T *cosine, *sine;   ///< without tables, rows stay as they are
-    T* y;                     ///< or null
-    T* cache;                 ///< or null: [batch, heads, capacity, 2 half]
-    int64_t n;                ///< pairs of elements
-    int half, heads;          ///< pairs of a row, rows of a token
+    T* normed;               ///< or null: x is not normalized
+    const T* weight;         ///< of the norm, or null
+    const T *cosine, *sine;  ///< without tables, rows stay as they are
+    T* y;                    ///< or null
+    T* cache;                ///< or null: [batch, heads, capacity, 2 half]
+    int64_t n;               ///< pairs of elements
+    int half, heads;         ///< pairs of a row, rows of a token
     float epsilon;
     bool interleaved;
     TableRows tables;
@@ -88,8 +88,8 @@ struct Rotation {
     if (!p.cache) return;
     const auto [sequence, position] = p.ragged.place_of(row / p.heads);
     if (sequence < 0 || position < 0 || position >= p.ragged.capacity) return;
-    T* const to = p.cache +
-                  ((int64_t{sequence} * p.heads + row % p.heads) * p.ragged.capacity + position) * 2 * p.half;
+    T* const to =
+        p.cache + ((int64_t{sequence} * p.heads + row % p.heads) * p.ragged.capacity + position) * 2 * p.half;
     to[column] = first, to[column + apart] = second;
   }
 };

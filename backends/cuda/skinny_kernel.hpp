@@ -184,8 +184,8 @@ __global__ void __launch_bounds__(kThreads, 2) multiply_skinny(Items items) {
   int i = 0;
   while (items.first_blocks[i + 1] <= number) ++i;
   const Item& item = items.all[i];
-  const SkinnyBlock<T, kRowTiles, kRows, kStages> block{
-      item, (number - items.first_blocks[i]) * kBlockRows, dynamic_shared<Batch<kRowTiles, kRows>>()};
+  const SkinnyBlock<T, kRowTiles, kRows, kStages> block{item, (number - items.first_blocks[i]) * kBlockRows,
+                                                        dynamic_shared<Batch<kRowTiles, kRows>>()};
   if (!items.early) wait_for_kernels_before();
   for (int stage = 0; stage < kStages - 1; ++stage) block.copy_weights(stage);
   wait_for_kernels_before();

@@ -9,10 +9,10 @@
 namespace weft::cuda::skinny::vectors {
 
 constexpr int kThreads = 256, kWarps = kThreads / 32;
-constexpr int kTile = 8;    // rows of a weight
-constexpr int kLoads = 4;   // pieces that a lane copies at a time
-constexpr int kStages = 4;  // of the ring
-constexpr int kOf = 8;      // elements of a piece
+constexpr int kTile = 8;                  // rows of a weight
+constexpr int kLoads = 4;                 // pieces that a lane copies at a time
+constexpr int kStages = 4;                // of the ring
+constexpr int kOf = 8;                    // elements of a piece
 constexpr int kBatch = 4 * kOf * kLoads;  // elements of each row that a warp copies at a time
 constexpr int kMostXBytes = 48 << 10;
 
@@ -45,14 +45,14 @@ __device__ Bits16 weighted(const Bits16& x, const Bits16& weights, bool has_weig
 /// batch. Lanes hold pieces of weight row lane / 4.
 template <class T, int kRows>
 struct Warp {
-  const Item& item;  // in the arguments
+  const Item& item;   // in the arguments
   int first, stride;  // of the tiles
   Shared<kRows>& shared;
   T* x;  // in shared memory: [kRows][k]
   int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32, g = lane / 4,
       t = lane % 4;
   int own = ((item.k + kBatch - 1) / kBatch - warp + kWarps - 1) / kWarps;  // batches of a tile's product
-  int tile = first, product = 0, batch = 0;                                // what is copied next
+  int tile = first, product = 0, batch = 0;                                 // what is copied next
 
   __device__ int place(int of_batch) const { return (warp + of_batch * kWarps) * kBatch; }
   __device__ int tiles() const { return (item.n + kTile - 1) / kTile; }
@@ -130,8 +130,9 @@ __device__ float scale_of(const Shared<kRows>& shared, int row, const SkinnyNorm
 /// This block's share of the normalized rows, for whoever reads them beside the products.
 template <int kRows>
 __device__ void write_norm(const Shared<kRows>& shared, const SkinnyNorm& norm) {
-  const int64_t all = int64_t{norm.rows} * norm.columns, blocks = gridDim.x, share = (all + blocks - 1) / blocks,
-                begin = static_cast<int64_t>(blockIdx.x) * share, end = begin + share < all ? begin + share : all;
+  const int64_t all = int64_t{norm.rows} * norm.columns, blocks = gridDim.x,
+                share = (all + blocks - 1) / blocks, begin = static_cast<int64_t>(blockIdx.x) * share,
+                end = begin + share < all ? begin + share : all;
   for (int64_t i = begin + threadIdx.x; i < end; i += kThreads) {
     const int row = static_cast<int>(i / norm.columns), column = static_cast<int>(i % norm.columns);
     norm.y[i] = narrowed<bf16>(widened(norm.x[i]) * scale_of(shared, row, norm) *

@@ -58,7 +58,8 @@ class Compiled {
   void run(std::span<const HostArray> inputs, std::span<const std::span<std::byte>> outputs);
   /// Copies an output of the last run() into the caller's memory.
   ///
-  /// Errors   invalid_argument before a run, for another number of outputs or another size, and after other runs.
+  /// Errors   invalid_argument before a run, for another number of outputs or another size, and after other
+  /// runs.
   void fetch(size_t output, std::span<std::byte> to);
   /// The current value of a state, by name. Captured tensors keep their old values, except those whose memory
   /// the program took (CompileOptions::take_captured).

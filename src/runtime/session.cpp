@@ -380,9 +380,11 @@ Status Session::copy_output(size_t i, std::span<std::byte> to) {
 Status Session::fetch(size_t output, std::span<std::byte> to) {
   const Busy busy(busy_);
   WEFT_CHECK(busy.status());
-  if (!current_ || !current_->is_bound()) return invalid("{} has no outputs: it did not run yet", program_->name);
+  if (!current_ || !current_->is_bound())
+    return invalid("{} has no outputs: it did not run yet", program_->name);
   if (output >= program_->outputs.size())
-    return invalid("{} gives {} outputs, there is no number {}", program_->name, program_->outputs.size(), output);
+    return invalid("{} gives {} outputs, there is no number {}", program_->name, program_->outputs.size(),
+                   output);
   WEFT_CHECK(check_output(output, to.size()));
   return copy_output(output, to);
 }

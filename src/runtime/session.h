@@ -51,8 +51,8 @@ class Session {
   /// outputs; states keep what the run left in them.
   Result<std::vector<HostTensor>> run(std::span<const HostTensor> inputs);
 
-  /// The same, with the outputs written into the caller's memory, but for those without memory. A run whose inputs have the sizes of the
-  /// last one allocates nothing, nor does the device.
+  /// The same, with the outputs written into the caller's memory, but for those without memory. A run whose
+  /// inputs have the sizes of the last one allocates nothing, nor does the device.
   Status run_into(std::span<const HostView> inputs, std::span<const std::span<std::byte>> outputs);
   /// Copies an output of the last run_into().
   Status fetch(size_t output, std::span<std::byte> to);

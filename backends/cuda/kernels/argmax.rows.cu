@@ -95,11 +95,8 @@ Outcome launch(const Launch& l) {
 }  // namespace
 
 std::span<const KernelRecord> argmax_rows() {
-  static const KernelRecord all[] = {{.op = "argmax",
-                                      .variant = "rows",
-                                      .reads = {"axis", "keep"},
-                                      .accepts = accepts,
-                                      .launch = launch}};
+  static const KernelRecord all[] = {
+      {.op = "argmax", .variant = "rows", .reads = {"axis", "keep"}, .accepts = accepts, .launch = launch}};
   return all;
 }
 

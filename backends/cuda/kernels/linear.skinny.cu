@@ -40,8 +40,8 @@ class CollectedProducts : public Collected {
   }
   bool takes(std::span<const Item> items, bool constant_weights) const {
     if (items_.n + items.size() > kMostItems || (items_.has_norm && !norms(items))) return false;
-    return items_.n == 0 ||
-           (items_.early == constant_weights && suits_vectors<T>(items_.all[0]) == suits_vectors<T>(items[0]));
+    return items_.n == 0 || (items_.early == constant_weights &&
+                             suits_vectors<T>(items_.all[0]) == suits_vectors<T>(items[0]));
   }
   void add(const Item& item, bool constant_weights) {
     Item& added = items_.all[items_.n++] = item;

@@ -48,7 +48,8 @@ Outcome launch(const Launch& l) {
   if (!kCentered && x.rank() == 2 && rows <= kNormedRows && x.dtype() == DType::bf16 && aligned)
     return collect_norm(l, {x.data<const bf16>(), weight.has() ? weight.data<const bf16>() : nullptr,
                             y.data<bf16>(), static_cast<int>(rows), columns, epsilon});
-  if (!kCentered && normalizes_heads(x) && aligned) return with_type(x.dtype(), [&]<class T>(T*) {
+  if (!kCentered && normalizes_heads(x) && aligned)
+    return with_type(x.dtype(), [&]<class T>(T*) {
       typename Rotation<T>::Piece piece{};
       piece.x = x.data<const T>(), piece.weight = weight.has() ? weight.data<const T>() : nullptr;
       piece.normed = y.data<T>(), piece.epsilon = epsilon;

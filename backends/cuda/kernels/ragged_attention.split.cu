@@ -53,8 +53,8 @@ Fresh<T> take_fresh(const Launch& l, Queue& queue, const Sizes& s) {
   Fresh<T> fresh{};
   for (const auto& p : open->pieces()) {
     auto& place = p.cache == k.data<T>() ? fresh.k : p.cache == v.data<T>() ? fresh.v : fresh.q;
-    const bool fits = p.cache ? p.heads == s.kv_heads && p.ragged == s.ragged
-                              : p.y == q.data<T>() && p.n * 2 == q.size();
+    const bool fits =
+        p.cache ? p.heads == s.kv_heads && p.ragged == s.ragged : p.y == q.data<T>() && p.n * 2 == q.size();
     if (place.x || !fits || !can_turn<T>(p, s.dim)) return {};
     place = p;
   }

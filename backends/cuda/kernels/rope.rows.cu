@@ -68,13 +68,12 @@ Outcome launch(const Launch& l) {
 }  // namespace
 
 std::span<const KernelRecord> rope_rows() {
-  static const KernelRecord all[] = {
-      {.op = "rope",
-       .variant = "rows",
-       .reads = {"interleaved"},
-       .accepts = accepts,
-       .launch = launch,
-       .joins = true}};
+  static const KernelRecord all[] = {{.op = "rope",
+                                      .variant = "rows",
+                                      .reads = {"interleaved"},
+                                      .accepts = accepts,
+                                      .launch = launch,
+                                      .joins = true}};
   return all;
 }
 
