@@ -64,22 +64,30 @@ class CollectedProducts : public Collected {
                     vectors::normalize_rows, items_.norm);
   }
 
-  // Tiles are shared out evenly: no block has more than `most`, and most is as small as it can be.
+  // Long rows are shared among warps where there are few of them.
   template <int kRows>
   Outcome run_vectors(Queue& queue) {
-    const auto tiles = [&](int i) { return (items_.all[i].n + vectors::kTile - 1) / vectors::kTile; };
-    const auto blocks = [&](int most) {
-      for (int i = 0; i < items_.n; ++i)
-        items_.first_blocks[i + 1] = items_.first_blocks[i] + (tiles(i) + most - 1) / most;
-      return items_.first_blocks[items_.n];
-    };
-    int most = 1, largest = 0, k = 0;
+    int64_t rows = 0, k = 0;
+    int products = 1;
+    for (int i = 0; i < items_.n; ++i) {
+      rows += items_.all[i].n, k = std::max<int64_t>(k, items_.all[i].k);
+      products = std::max<int>(products, items_.all[i].products);
+    }
+    constexpr int64_t kLeast = 2048, kWarpsAtOnce = 32;  // elements of a part; warps of a multiprocessor
+    int parts = 1;
+    while (parts < vectors::kWarps && rows * parts * 2 <= kWarpsAtOnce * queue.device.multiprocessors &&
+           k / (2 * parts) >= kLeast)
+      parts *= 2;
+    const int of_block = vectors::kWarps / parts;
     for (int i = 0; i < items_.n; ++i)
-      largest = std::max(largest, tiles(i)), k = std::max(k, items_.all[i].k);
-    while (most < largest && blocks(most) > queue.device.multiprocessors) ++most;
-    const size_t shared = sizeof(vectors::Shared<kRows>) + size_t{kRows} * static_cast<size_t>(k) * sizeof(T);
-    return start_on(queue, {static_cast<unsigned>(blocks(most))}, vectors::kThreads, shared,
-                    vectors::multiply_vectors<T, kRows>, items_);
+      items_.first_blocks[i + 1] = items_.first_blocks[i] + (items_.all[i].n + of_block - 1) / of_block;
+    const auto run = [&](auto kernel) {
+      return start_on(queue, {static_cast<unsigned>(items_.first_blocks[items_.n])}, vectors::kThreads,
+                      sizeof(vectors::Shared<kRows>) + static_cast<size_t>(kRows * k) * sizeof(T), kernel,
+                      items_, parts);
+    };
+    return products == 1 ? run(vectors::multiply_vectors<T, kRows, 1>)
+                         : run(vectors::multiply_vectors<T, kRows, 2>);
   }
 
   template <int kRowTiles, int kRows, int kStages>
