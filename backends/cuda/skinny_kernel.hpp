@@ -1,5 +1,5 @@
 #pragma once
-#include "skinny_items.hpp"
+#include "skinny.hpp"
 
 // Products of at most 16 rows with weights. A block takes 16 or 32 rows of a weight, and each of its warps
 // every eighth piece of them; the rows of x are the columns of a tensor core's product. Weights and x pass
@@ -9,7 +9,36 @@
 namespace weft::cuda::skinny {
 
 constexpr int kThreads = 256, kWarps = kThreads / 32;
-constexpr int kLoads = 2;  // pieces that a lane copies at a time, of each of its rows
+constexpr int kLoads = 2;      // pieces that a lane copies at a time, of each of its rows
+constexpr int kMostItems = 8;  // of a launch: a kernel's arguments take at most 4 KB
+
+/// A part of a call, as a kernel needs it.
+struct Item {
+  const void* x;
+  const void* weights[kMostProducts];
+  const void* operands[kMostOperands];
+  void* results[kMostResults];
+  ProductStep steps[kMostSteps];
+  Format operand_formats[kMostOperands], result_formats[kMostResults];
+  uint8_t result_steps[kMostResults];
+  uint8_t products, n_results, n_steps;
+  bool aligned;  // x and weights, and the length of their rows
+  bool normed;   // x is that of the norm, which is still to be normalized
+  int rows, n, k;
+};
+struct Items {
+  Item all[kMostItems];
+  int first_blocks[kMostItems + 1];
+  int n;
+  bool early;  // weights are constant
+  bool has_norm;
+  SkinnyNorm norm;
+};
+static_assert(sizeof(Items) <= 4000);
+
+struct alignas(16) Bits16 {
+  uint32_t of[4];
+};
 
 /// The 16 bytes of `row` from element k on; zeros behind its end.
 template <class T>
@@ -32,10 +61,13 @@ struct Batch {
 
   Bits16 weights[kLoads][2 * kRowTiles][kThreads];
   Bits16 rows[kLoads][kTiles][kWarps * kLanes];
+  Bits16 norms[kRows == kNormedRows ? kLoads : 1]
+              [kWarps * kLanes];  // weights of the norm, as each lane needs them
 
   /// Whether this lane has rows of x.
   __device__ static bool has_rows() { return static_cast<int>(threadIdx.x) % 32 < kLanes; }
   __device__ Bits16& own_rows(int i, int tile) { return rows[i][tile][place()]; }
+  __device__ Bits16& own_norm(int i) { return norms[i][place()]; }
 
  private:
   __device__ static int place() {
@@ -43,19 +75,40 @@ struct Batch {
   }
 };
 
+/// x times the weights of a norm; adds the squares of x.
+template <class T>
+__device__ Bits16 weighted(const Bits16& x, const Bits16& weights, bool has_weights, float& squares) {
+  Bits16 all;
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    const float low = widened(T{static_cast<uint16_t>(x.of[i])}),
+                high = widened(T{static_cast<uint16_t>(x.of[i] >> 16)});
+    squares += low * low + high * high;
+    const float by_low = widened(T{static_cast<uint16_t>(weights.of[i])}),
+                by_high = widened(T{static_cast<uint16_t>(weights.of[i] >> 16)});
+    all.of[i] = has_weights ? packed<T>(low * by_low, high * by_high) : x.of[i];
+  }
+  return all;
+}
+
 /// Sums of products: of weight rows g and g + 8 with rows 2t and 2t + 1 of each tile of x, t = lane % 4.
 template <class T, int kRowTiles, int kRows>
 struct Sums {
   static constexpr int kTiles = Batch<kRowTiles, kRows>::kTiles;
   float of[kRowTiles][kTiles][4] = {};
+  float squares = 0;  // of this lane's elements of x, where it is normed
 
-  __device__ void add(Batch<kRowTiles, kRows>& batch) {
+  __device__ void add(Batch<kRowTiles, kRows>& batch, bool normed, bool weights) {
 #pragma unroll
     for (int i = 0; i < kLoads; ++i) {
       Bits16 rows[kTiles] = {};
       if (batch.has_rows())
 #pragma unroll
-        for (int tile = 0; tile < kTiles; ++tile) rows[tile] = batch.own_rows(i, tile);
+        for (int tile = 0; tile < kTiles; ++tile) {
+          rows[tile] = batch.own_rows(i, tile);
+          if constexpr (kRows == kNormedRows)
+            if (normed) rows[tile] = weighted<T>(rows[tile], batch.own_norm(i), weights, squares);
+        }
 #pragma unroll
       for (int r = 0; r < kRowTiles; ++r) {
         const Bits16 top = batch.weights[i][2 * r][threadIdx.x],
@@ -82,8 +135,9 @@ struct Sums<float, kRowTiles, kRows> {
   float all[kRowTiles][kTiles * 8][2] =
       {};  // by row of x: sums of this lane's pieces of weight rows g and g + 8
   float of[kRowTiles][kTiles][4];
+  float squares = 0;
 
-  __device__ void add(Batch<kRowTiles, kRows>& batch) {
+  __device__ void add(Batch<kRowTiles, kRows>& batch, bool, bool) {
 #pragma unroll
     for (int i = 0; i < kLoads; ++i)
 #pragma unroll
@@ -112,6 +166,64 @@ struct Sums<float, kRowTiles, kRows> {
   }
 };
 
+__device__ inline float loaded(const void* from, Format format, int64_t i) {
+  switch (format) {
+    case Format::f16: return widened(static_cast<const f16*>(from)[i]);
+    case Format::bf16: return widened(static_cast<const bf16*>(from)[i]);
+    default: return static_cast<const float*>(from)[i];
+  }
+}
+__device__ inline void stored(void* to, Format format, int64_t i, float x) {
+  switch (format) {
+    case Format::f16: static_cast<f16*>(to)[i] = narrowed<f16>(x); break;
+    case Format::bf16: static_cast<bf16*>(to)[i] = narrowed<bf16>(x); break;
+    default: static_cast<float*>(to)[i] = x;
+  }
+}
+__device__ inline float rounded(float x, Format format) {
+  switch (format) {
+    case Format::f16: return widened(narrowed<f16>(x));
+    case Format::bf16: return widened(narrowed<bf16>(x));
+    default: return x;
+  }
+}
+
+__device__ inline float computed(StepCode code, float a, float b) {
+  switch (code) {
+    case StepCode::add: return a + b;
+    case StepCode::subtract: return a - b;
+    case StepCode::multiply: return a * b;
+    case StepCode::divide: return a / b;
+    case StepCode::smaller: return a != a || a < b ? a : b;
+    case StepCode::larger: return a != a || a > b ? a : b;
+    case StepCode::exponential: return expf(a);
+    case StepCode::tangent: return tanhf(a);
+    case StepCode::error_function: return erff(a);
+    case StepCode::root: return sqrtf(a);
+    default: return a;
+  }
+}
+
+/// The steps of one element, whose sums are `products`.
+__device__ inline void run_steps(const Item& item, const float* products, int row, int column) {
+  float values[kMostSteps];
+  const int64_t at = int64_t{row} * item.n + column;
+  for (int i = 0; i < item.n_steps; ++i) {
+    const ProductStep s = item.steps[i];
+    float v;
+    switch (s.code) {
+      case StepCode::product: v = products[s.a]; break;
+      case StepCode::element: v = loaded(item.operands[s.a], item.operand_formats[s.a], at); break;
+      case StepCode::column: v = loaded(item.operands[s.a], item.operand_formats[s.a], column); break;
+      case StepCode::number: v = s.number; break;
+      default: v = computed(s.code, values[s.a], values[s.b]);
+    }
+    values[i] = rounded(v, s.rounded_to);
+  }
+  for (int i = 0; i < item.n_results; ++i)
+    stored(item.results[i], item.result_formats[i], at, values[item.result_steps[i]]);
+}
+
 template <class T, int kRowTiles, int kRows, int kStages>
 struct SkinnyBlock {
   static constexpr int kTiles = Batch<kRowTiles, kRows>::kTiles;
@@ -121,6 +233,7 @@ struct SkinnyBlock {
   const Item& item;
   int first_row;                    // of the weights
   Batch<kRowTiles, kRows>* stages;  // kStages of them
+  const T* norm_weight;             // null: x is not normed, or has no weights
   int warp = static_cast<int>(threadIdx.x) / 32, g = static_cast<int>(threadIdx.x) % 32 / 4,
       t = static_cast<int>(threadIdx.x) % 4;
   int own = ((item.k + kBatch - 1) / kBatch - warp + kWarps - 1) / kWarps;  // batches of each product
@@ -160,6 +273,11 @@ struct SkinnyBlock {
         copy_piece(&stages[at % kStages].own_rows(i, tile), from, at >= own ? at - own : at, i,
                    row < item.rows);
     }
+    if constexpr (kRows == kNormedRows)
+      if (norm_weight)
+#pragma unroll
+        for (int i = 0; i < kLoads; ++i)
+          copy_piece(&stages[at % kStages].own_norm(i), norm_weight, at >= own ? at - own : at, i, true);
   }
   __device__ Sums<T, kRowTiles, kRows> product(int number) const {
     Sums<T, kRowTiles, kRows> sums;
@@ -168,24 +286,53 @@ struct SkinnyBlock {
       copy_rows(at + kStages - 1);
       end_of_copies();
       wait_for_copies<kStages - 1>();
-      sums.add(stages[at % kStages]);
+      sums.add(stages[at % kStages], item.normed, norm_weight != nullptr);
     }
     sums.end();
     return sums;
   }
 };
 
+/// A block normalizes the rows for whoever reads them beside these products.
+__device__ inline void normalize_rows(const SkinnyNorm& norm) {
+  __shared__ float of_warps[kWarps];
+  for (int row = 0; row < norm.rows; ++row) {
+    const bf16* const x = norm.x + int64_t{row} * norm.columns;
+    float squares = 0;
+    for (int i = static_cast<int>(threadIdx.x); i < norm.columns; i += kThreads) {
+      const float v = widened(x[i]);
+      squares += v * v;
+    }
+    squares = sum_of<32>(squares);
+    sync_block();
+    if (threadIdx.x % 32 == 0) of_warps[threadIdx.x / 32] = squares;
+    sync_block();
+    squares = 0;
+    for (const float w : of_warps) squares += w;
+    const float scale = 1 / sqrtf(squares / static_cast<float>(norm.columns) + norm.epsilon);
+    for (int i = static_cast<int>(threadIdx.x); i < norm.columns; i += kThreads)
+      norm.y[int64_t{row} * norm.columns + i] =
+          narrowed<bf16>(widened(x[i]) * scale * (norm.weight ? widened(norm.weight[i]) : 1));
+  }
+}
+
 template <class T, int kRowTiles, int kRows, int kStages>
 __global__ void __launch_bounds__(kThreads, 2) multiply_skinny(Items items) {
   constexpr int kBlockRows = 16 * kRowTiles, kTiles = Batch<kRowTiles, kRows>::kTiles;
   __shared__ float shares[kMostProducts][kWarps][kTiles * 8][kBlockRows + 1];
+  __shared__ float squares[kWarps][kNormedRows];
   let_next_kernel_start();
   const int number = static_cast<int>(blockIdx.x);
+  if (number == items.first_blocks[items.n]) {
+    wait_for_kernels_before();
+    return normalize_rows(items.norm);
+  }
   int i = 0;
   while (items.first_blocks[i + 1] <= number) ++i;
   const Item& item = items.all[i];
-  const SkinnyBlock<T, kRowTiles, kRows, kStages> block{item, (number - items.first_blocks[i]) * kBlockRows,
-                                                        dynamic_shared<Batch<kRowTiles, kRows>>()};
+  const SkinnyBlock<T, kRowTiles, kRows, kStages> block{
+      item, (number - items.first_blocks[i]) * kBlockRows, dynamic_shared<Batch<kRowTiles, kRows>>(),
+      item.normed ? reinterpret_cast<const T*>(items.norm.weight) : nullptr};
   if (!items.early) wait_for_kernels_before();
   for (int stage = 0; stage < kStages - 1; ++stage) block.copy_weights(stage);
   wait_for_kernels_before();
@@ -195,6 +342,10 @@ __global__ void __launch_bounds__(kThreads, 2) multiply_skinny(Items items) {
   }
   for (int p = 0; p < item.products; ++p) {
     const auto sums = block.product(p);
+    if (item.normed && p == 0) {
+      const float of_row = sum_of<4>(sums.squares);
+      if (block.t == 0 && block.g < kNormedRows) squares[block.warp][block.g] = of_row;
+    }
 #pragma unroll
     for (int r = 0; r < kRowTiles; ++r)
 #pragma unroll
@@ -212,7 +363,13 @@ __global__ void __launch_bounds__(kThreads, 2) multiply_skinny(Items items) {
     for (int p = 0; p < item.products; ++p)
 #pragma unroll
       for (int w = 0; w < kWarps; ++w) products[p] += shares[p][w][row][column];
-    run_steps(item, products, Operands(item, row, block.first_row + column), row, block.first_row + column);
+    if (item.normed) {
+      float sum = 0;
+      for (int w = 0; w < kWarps; ++w) sum += squares[w][row];
+      const float scale = 1 / sqrtf(sum / static_cast<float>(item.k) + items.norm.epsilon);
+      for (float& product : products) product *= scale;
+    }
+    run_steps(item, products, row, block.first_row + column);
   }
 }
 

@@ -4,10 +4,9 @@
 #include "../collected.hpp"
 #include "../rows.hpp"
 #include "../skinny_kernel.hpp"
-#include "../vector_kernel.hpp"
 
-// Products of at most 16 rows with weights (skinny_kernel.hpp, vector_kernel.hpp), and the calls that wait to
-// be launched with them.
+// Products of at most 16 rows with weights (skinny_kernel.hpp), and the calls that wait to be launched with
+// them.
 namespace weft::cuda {
 
 using namespace backend;
@@ -15,13 +14,6 @@ using namespace backend;
 namespace {
 
 using namespace skinny;
-
-/// Whether the kernel for one or two rows takes an item.
-template <class T>
-bool suits_vectors(const Item& item) {
-  return sizeof(T) == 2 && item.rows <= kNormedRows && item.aligned &&
-         int64_t{item.rows} * item.k * 2 <= vectors::kMostXBytes;
-}
 
 /// Products that are launched together: those that a queue gets one after another and that do not need each
 /// other.
@@ -32,70 +24,33 @@ class CollectedProducts : public Collected {
 
   void add(const SkinnyNorm& norm) { items_.norm = norm, items_.has_norm = true, rows_ = norm.rows; }
   /// Whether x of these products is what the norm here is going to write.
-  bool norms(std::span<const Item> items) const {
-    return items_.has_norm && std::ranges::all_of(items, [&](const Item& i) {
-             return i.x == items_.norm.y && i.rows == items_.norm.rows && i.k == items_.norm.columns &&
-                    suits_vectors<T>(i);
-           });
+  bool norms(const void* x, const SkinnyCall& call) const {
+    return items_.has_norm && x == items_.norm.y && call.rows == items_.norm.rows &&
+           call.k == items_.norm.columns;
   }
-  bool takes(std::span<const Item> items, bool constant_weights) const {
-    if (items_.n + items.size() > kMostItems || (items_.has_norm && !norms(items))) return false;
-    return items_.n == 0 || (items_.early == constant_weights &&
-                             suits_vectors<T>(items_.all[0]) == suits_vectors<T>(items[0]));
+  bool takes(const SkinnyCall& call, const void* x) const {
+    return items_.n + call.parts.size() <= kMostItems &&
+           (items_.n == 0 || items_.early == call.are_constant) && (!items_.has_norm || norms(x, call));
   }
+  const SkinnyNorm& norm() const { return items_.norm; }
   void add(const Item& item, bool constant_weights) {
-    Item& added = items_.all[items_.n++] = item;
-    if (items_.has_norm) added.x = items_.norm.x, added.normed = true;
+    items_.all[items_.n++] = item;
     items_.early = constant_weights;
     rows_ = std::max(rows_, item.rows);
   }
   Outcome start(Queue& queue) override {
-    if (items_.n == 0) return normalize(queue);
-    if constexpr (sizeof(T) == 2)
-      if (suits_vectors<T>(items_.all[0]))
-        return rows_ == 1 ? run_vectors<1>(queue) : run_vectors<kNormedRows>(queue);
-    if (rows_ <= 2) return run<1, 2, 4>(queue);
+    if (rows_ <= kNormedRows) return run<1, kNormedRows, 4>(queue);
     return rows_ <= 8 ? run<2, 8, 4>(queue) : run<2, 16, 3>(queue);
   }
 
  private:
-  Outcome normalize(Queue& queue) {
-    return start_on(queue, {static_cast<unsigned>(items_.norm.rows)}, vectors::kThreads, 0,
-                    vectors::normalize_rows, items_.norm);
-  }
-
-  // Long rows are shared among warps where there are few of them.
-  template <int kRows>
-  Outcome run_vectors(Queue& queue) {
-    int64_t rows = 0, k = 0;
-    int products = 1;
-    for (int i = 0; i < items_.n; ++i) {
-      rows += items_.all[i].n, k = std::max<int64_t>(k, items_.all[i].k);
-      products = std::max<int>(products, items_.all[i].products);
-    }
-    constexpr int64_t kLeast = 2048, kWarpsAtOnce = 32;  // elements of a part; warps of a multiprocessor
-    int parts = 1;
-    while (parts < vectors::kWarps && rows * parts * 2 <= kWarpsAtOnce * queue.device.multiprocessors &&
-           k / (2 * parts) >= kLeast)
-      parts *= 2;
-    const int of_block = vectors::kWarps / parts;
-    for (int i = 0; i < items_.n; ++i)
-      items_.first_blocks[i + 1] = items_.first_blocks[i] + (items_.all[i].n + of_block - 1) / of_block;
-    const auto run = [&](auto kernel) {
-      return start_on(queue, {static_cast<unsigned>(items_.first_blocks[items_.n])}, vectors::kThreads,
-                      sizeof(vectors::Shared<kRows>) + static_cast<size_t>(kRows * k) * sizeof(T), kernel,
-                      items_, parts);
-    };
-    return products == 1 ? run(vectors::multiply_vectors<T, kRows, 1>)
-                         : run(vectors::multiply_vectors<T, kRows, 2>);
-  }
-
   template <int kRowTiles, int kRows, int kStages>
   Outcome run(Queue& queue) {
     for (int i = 0; i < items_.n; ++i)
       items_.first_blocks[i + 1] =
           items_.first_blocks[i] + (items_.all[i].n + 16 * kRowTiles - 1) / (16 * kRowTiles);
-    return start_on(queue, {static_cast<unsigned>(items_.first_blocks[items_.n])}, kThreads,
+    const int blocks = items_.first_blocks[items_.n] + (items_.has_norm ? 1 : 0);
+    return start_on(queue, {static_cast<unsigned>(blocks)}, kThreads,
                     kStages * sizeof(Batch<kRowTiles, kRows>), multiply_skinny<T, kRowTiles, kRows, kStages>,
                     items_);
   }
@@ -150,8 +105,6 @@ Item item_of(const Launch& l, const SkinnyCall& call, const SkinnyPart& part) {
     item.operands[i] = l.input(part.operands[i]).data();
     item.operand_formats[i] = part.operand_formats[i];
   }
-  for (const ProductStep& s : part.steps)
-    if (s.code == StepCode::column) item.by_column |= static_cast<uint8_t>(1u << s.a);
   for (size_t i = 0; i < part.results.size(); ++i) {
     item.results[i] = l.output(part.results[i]).data();
     item.result_formats[i] = part.result_formats[i];
@@ -159,17 +112,28 @@ Item item_of(const Launch& l, const SkinnyCall& call, const SkinnyPart& part) {
   }
   std::ranges::copy(part.steps, item.steps);
   item.products = static_cast<uint8_t>(part.weights.size());
-  item.n_operands = static_cast<uint8_t>(part.operands.size());
   item.n_results = static_cast<uint8_t>(part.results.size());
   item.n_steps = static_cast<uint8_t>(part.steps.size());
   return item;
 }
 
 template <class T>
+Outcome add_products(const Launch& l, const SkinnyCall& call, CollectedProducts<T>& open, bool normed,
+                     std::span<const Range> reads, std::span<const Range> writes) {
+  for (const SkinnyPart& part : call.parts) {
+    Item item = item_of(l, call, part);
+    if (normed) item.x = open.norm().x, item.normed = true;
+    open.add(item, call.are_constant);
+  }
+  open.uses(reads, writes);
+  Queue& queue = queue_of(l);
+  return may_wait(queue) ? Outcome::ok() : settle_locked(queue);
+}
+
+template <class T>
 Outcome collect_products(const Launch& l, const SkinnyCall& call) {
   using Products = CollectedProducts<T>;
-  std::vector<Item> items;
-  for (const SkinnyPart& part : call.parts) items.push_back(item_of(l, call, part));
+  const void* const x = l.input(call.x).data();
   std::vector<Range> reads, writes;
   for (int64_t i = 0; i < l.call().n_inputs(); ++i)
     if (const TensorView t = l.input(i); t.has() && i != call.x) reads.push_back(range_of(t));
@@ -177,16 +141,15 @@ Outcome collect_products(const Launch& l, const SkinnyCall& call) {
   Queue& queue = queue_of(l);
   const std::lock_guard lock(queue.collecting);
   auto* open = dynamic_cast<Products*>(queue.collected.get());
-  if (!open || !open->norms(items)) reads.push_back(range_of(l.input(call.x)));
-  if (!open || !open->takes(items, call.are_constant) || open->depends(reads, writes)) {
+  const bool normed = open && open->norms(x, call);
+  if (!normed) reads.push_back(range_of(l.input(call.x)));
+  if (!open || !open->takes(call, x) || open->depends(reads, writes)) {
     if (auto settled = settle_locked(queue); !settled.good()) return settled;
     queue.collected = std::make_unique<Products>();
     open = static_cast<Products*>(queue.collected.get());
-    reads.push_back(range_of(l.input(call.x)));
+    return add_products(l, call, *open, false, reads, writes);
   }
-  for (const Item& item : items) open->add(item, call.are_constant);
-  open->uses(reads, writes);
-  return may_wait(queue) ? Outcome::ok() : settle_locked(queue);
+  return add_products(l, call, *open, normed, reads, writes);
 }
 
 Outcome launch(const Launch& l) {
