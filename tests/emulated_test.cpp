@@ -2,6 +2,8 @@
 #include <stdio.h>
 #include <sys/wait.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <fstream>
 #include <string>
@@ -9,6 +11,7 @@
 #include <vector>
 
 #include "weft/backends.h"
+#include "weft/generate.h"
 #include "weft/tensor.h"
 
 // The CUDA backend, its host's side and its kernels, on a GPU that `emulated` makes of a CPU; in a process of
@@ -44,7 +47,8 @@ std::string check(const std::string& arguments, const std::string& settings = ""
   return weft_prints("check " + std::string(kPlugin) + " --seed 7 " + arguments, settings);
 }
 
-constexpr const char* kKernels[] = {"attention.flash",
+constexpr const char* kKernels[] = {"argmax.rows",
+                                    "attention.flash",
                                     "attention_grad.flash",
                                     "softmax.rows",
                                     "softmax_grad.rows",
@@ -139,6 +143,61 @@ TEST(Emulated, DecodingGivesTheSameText) {
   const std::string right = generated("native");
   EXPECT_EQ(right, prompt + "at is the question\n");
   EXPECT_EQ(generated("emulated"), right);
+}
+
+/// Scores of some tokens after a prompt, each token alone. Queries and keys of each head are normalized.
+std::vector<float> decoded(const char* backend, int64_t batch) {
+  set_default_backend(backend);
+  const NoGrad off;
+  nn::Llama model({.vocabulary = 300,
+                   .context = 200,
+                   .layers = 2,
+                   .heads = 4,
+                   .kv_heads = 2,
+                   .width = 128,
+                   .hidden = 264,
+                   .head_dim = 64,
+                   .norm_heads = true,
+                   .tied_embedding = true});
+  nn::build(model, {.seed = 1, .dtype = DType::bf16});
+  nn::set_training(model, false);
+  nn::Decoder decoder(model, {.batch = batch, .capacity = 160});
+  std::vector<std::vector<int32_t>> tokens(static_cast<size_t>(batch));
+  std::vector<float> all;
+  for (int step = 0; step < 5; ++step) {
+    std::vector<std::span<const int32_t>> next;
+    for (size_t i = 0; i < tokens.size(); ++i) {
+      tokens[i].clear();
+      const int n = step ? 1 : 130 + 5 * static_cast<int>(i);  // so that keys are split
+      for (int t = 0; t < n; ++t) tokens[i].push_back((37 * t + 11 * step + static_cast<int>(i)) % 300);
+      next.emplace_back(tokens[i]);
+    }
+    decoder.read(next);
+    for (int64_t i = 0; i < batch; ++i) {
+      const auto scores = decoder.scores(i);
+      all.insert(all.end(), scores.begin(), scores.end());
+      const auto best = std::ranges::max_element(scores) - scores.begin();
+      if (decoder.choice(i) != best) return {};
+    }
+  }
+  return all;
+}
+
+[[noreturn]] void decode_on_both() {
+  load_backend(kPlugin);
+  bool same = true;
+  for (const int64_t batch : {1, 2}) {
+    const auto right = decoded("native", batch), here = decoded("emulated", batch);
+    same = same && !right.empty() && right.size() == here.size();
+    for (size_t i = 0; same && i < right.size(); ++i) same = std::abs(right[i] - here[i]) < 0.02f;
+  }
+  std::_Exit(same ? 0 : 1);
+}
+
+// Of one token, attention does what waits before it: norms of heads, rotations, and the new rows of caches.
+TEST(Emulated, DecodingGivesTheSameScores) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(decode_on_both(), ::testing::ExitedWithCode(0), "");
 }
 
 // A provider that refused everything would be right, too.

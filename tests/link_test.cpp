@@ -169,6 +169,31 @@ TEST(PlanMemory, AChainReusesItsRoom) {
   EXPECT_EQ(sizes[0].bytes, 2048u);
 }
 
+// Steps 0 and 1 may run as a part of step 2, so what they read lives until then, where it is small.
+TEST(PlanMemory, WhatAStepReadsStaysUntilTheStepThatItMayJoin) {
+  seam::Device* device = value_or_raise(seam::registry().open("reference"));
+  weft_kernel joins{}, alone{};
+  joins.flags = WEFT_KERNEL_JOINS;
+  link::Schedule schedule;
+  schedule.devices = {device};
+  for (int i = 0; i < 5; ++i) schedule.slots.emplace_back().type = {DType::f32, {i == 4 ? 1 << 20 : 8}};
+  const weft_kernel* const kernels[] = {&joins, &joins, &alone, &alone};
+  for (int32_t i = 0; i < 4; ++i) {
+    link::Step& step = schedule.steps.emplace_back();
+    step.prepared = std::make_shared<seam::PreparedKernel>(*device, *kernels[i], nullptr);
+    step.inputs = {i}, step.outputs = {i + 1};
+  }
+  schedule.steps[0].inputs.push_back(4);
+  schedule.steps[3].outputs.clear();
+  link::set_lifetimes(schedule);
+  const auto last = [&](size_t slot) { return schedule.slots[slot].last_step; };
+  EXPECT_EQ(last(0), 3u);  // counted from 1
+  EXPECT_EQ(last(1), 3u);
+  EXPECT_EQ(last(2), 3u);
+  EXPECT_EQ(last(3), 4u);
+  EXPECT_EQ(last(4), 1u) << "too large to be kept";
+}
+
 // ---- passes ----
 
 size_t ran(const std::string& op) {

@@ -41,8 +41,8 @@ struct Pieces {
 
 template <class Work>
 __global__ void __launch_bounds__(256) run_pieces(Pieces<Work> pieces) {
-  wait_for_kernels_before();
   let_next_kernel_start();
+  wait_for_kernels_before();
   const int block = static_cast<int>(blockIdx.x);
   int i = 0;
   while (pieces.first_blocks[i + 1] <= block) ++i;
@@ -73,6 +73,9 @@ class CollectedOf : public Collected {
   typename Work::Piece* find(F is) {
     const auto end = pieces_.all + pieces_.n, at = std::find_if(pieces_.all, end, is);
     return at == end ? nullptr : at;
+  }
+  std::span<const typename Work::Piece> pieces() const {
+    return {pieces_.all, static_cast<size_t>(pieces_.n)};
   }
   Outcome start(Queue& queue) override {
     const auto blocks = static_cast<unsigned>(pieces_.first_blocks[pieces_.n]);

@@ -31,9 +31,9 @@ struct Device {
   Device(int ordinal, const gpu::Properties&);
 
   const int ordinal;
-  const int architecture;         ///< 90: sm_90
-  const std::string target;       ///< for the compiler of texts
-  const bool dependent_launch;    ///< A kernel may start while the one before it drains.
+  const int architecture;       ///< 90: sm_90
+  const std::string target;     ///< for the compiler of texts
+  const bool dependent_launch;  ///< A kernel may start while the one before it drains.
   const uint64_t blocks_at_once;  ///< of kBlock threads
   Blocks blocks;
   std::atomic<bool> failed = false;  ///< It can't be used any more: `failure` says why.
@@ -61,6 +61,8 @@ struct Queue {
   bool captured = false;      ///< What is launched is recorded, and does not run.
   float* partials = nullptr;  ///< kPartials of them and the counters, of who made the queue
   int* counters() const { return reinterpret_cast<int*>(partials + kPartials); }
+  void* staging = nullptr;                 ///< kStaging bytes that the host writes and the device reads
+  size_t staged = 0;                       ///< of these, since the stream was last waited for
   Outcome kept{};                          ///< an error that a copy met: the next synchronize's
   std::mutex collecting{};                 ///< Guards what follows.
   std::unique_ptr<Collected> collected{};  ///< Work that waits for more of its kind.
@@ -76,6 +78,9 @@ struct Queue {
   std::vector<gpu::Event> spare{};
   uint64_t marked = 0, reached = 0, launches_reached = 0;
 };
+
+/// Bytes that wait to be copied to the device, of pieces that are small: their caller need not wait.
+inline constexpr size_t kStaging = 65536, kStagedPiece = 4096;
 
 /// Memory for the `partials` of queues, one behind the other, with counters of 0.
 Outcome allocate_partials(Device&, size_t queues, float** partials);

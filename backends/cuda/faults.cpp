@@ -97,6 +97,7 @@ Outcome wait_for_stream(Queue& q) {
     }
     if (auto ended = outcome(state, "waiting for a queue"); !ended.good()) return ended;
   }
+  q.staged = 0;
   const std::lock_guard lock(q.collecting);
   q.recent.passed(launches);
   return Outcome::ok();

@@ -33,6 +33,14 @@ __device__ inline void fence_device() { __threadfence(); }
 /// What another block wrote before its fence.
 __device__ inline float load_shared_by_blocks(const float* from) { return __ldcg(from); }
 
+/// What a kernel before may still be writing: some value that it has had.
+template <class T>
+__device__ T load_early(const T* from) {
+  return *static_cast<const volatile T*>(from);
+}
+/// Has the bytes around it come to the second cache, which is that of all blocks.
+__device__ inline void prefetch(const void* at) { asm volatile("prefetch.global.L2 [%0];" ::"l"(at)); }
+
 /// 16 bytes that are read once: they need no place in the first cache.
 template <class P>
 __device__ P load_streamed(const void* from) {

@@ -1,4 +1,5 @@
 #include <chrono>
+#include <cstring>
 #include <memory>
 #include <thread>
 
@@ -126,6 +127,7 @@ void close_queue(weft_queue c) {
   for (const Queue::Point& p : q->points) gpu::destroy_event(p.event);
   for (const gpu::Event event : q->spare) gpu::destroy_event(event);
   d.blocks.release(q->partials);
+  if (q->staging) gpu::release_host(q->staging);
   if (!q->imported) gpu::destroy_stream(q->stream);
 }
 
@@ -197,12 +199,26 @@ Outcome wait_for_copy(Queue& q) {
   return ended;
 }
 
+// A small piece of the host's memory, which the caller may change as soon as this returns.
+Outcome stage(Queue& q, const weft_copy& what) {
+  if (!q.staging) WEFT_GPU_TRY(gpu::allocate_host(&q.staging, kStaging));
+  if (q.staged + what.bytes > kStaging) {
+    if (auto ended = wait_for_copy(q); !ended.good()) return ended;
+    q.staged = 0;
+  }
+  weft_copy staged = what;
+  staged.host_source = std::memcpy(static_cast<char*>(q.staging) + q.staged, what.host_source, what.bytes);
+  q.staged += what.bytes;
+  return enqueue_copy(staged, q.stream);
+}
+
 }  // namespace
 
 weft_code copy(weft_queue c, const weft_copy* what, weft_error* error) {
   Queue& q = *queue_of(c);
   return on_device(q.device, error, [&]() -> Outcome {
     if (auto settled = settle(q); !settled.good()) return settled;
+    if (!what->source && what->target && what->bytes <= kStagedPiece) return stage(q, *what);
     const bool waits = !what->source || !what->target;
     // The driver copies from and to memory that is not pinned on the caller's thread, without limit of time.
     if (waits && time_limit() > 0)

@@ -13,6 +13,12 @@ struct Numbers {
   __device__ int64_t operator[](int i) const {
     return wide ? static_cast<const int64_t*>(data)[i] : static_cast<const int32_t*>(data)[i];
   }
+  /// While a kernel may be writing it.
+  __device__ int64_t likely(int i) const {
+    return wide ? load_early(static_cast<const int64_t*>(data) + i)
+                : load_early(static_cast<const int32_t*>(data) + i);
+  }
+  bool operator==(const Numbers&) const = default;
 };
 inline Numbers numbers_of(backend::TensorView t) { return {t.data(), t.dtype() == DType::i64}; }
 
@@ -25,17 +31,25 @@ struct Ragged {
     int position;  ///< in the sequence; may lie outside of the cache
   };
   __device__ Place place_of(int token) const {
-    if (batch == 1) {  // without loads that wait for each other
-      const int begin = offset(0), end = offset(1), had = clamped(length[0], capacity);
-      return begin <= token && end > token ? Place{0, had + token - begin} : Place{-1, 0};
-    }
+    if (batch == 1)  // without loads that wait for each other
+      return place(token, offset(0), offset(1), clamped(length[0], capacity));
     int begun = 0;
     for (int i = 0; i <= batch; ++i) begun += offset(i) <= token;
     if (begun == 0 || begun > batch) return {-1, 0};
     return {begun - 1, clamped(length[begun - 1], capacity) + token - offset(begun - 1)};
   }
+  /// A guess, while kernels may be writing the lists: of none for more than one sequence.
+  __device__ Place likely_place_of(int token) const {
+    if (batch != 1) return {-1, 0};
+    return place(token, clamped(offsets.likely(0), tokens), clamped(offsets.likely(1), tokens),
+                 clamped(length.likely(0), capacity));
+  }
+  bool operator==(const Ragged&) const = default;
 
  private:
+  __device__ static Place place(int token, int begin, int end, int had) {
+    return begin <= token && end > token ? Place{0, had + token - begin} : Place{-1, 0};
+  }
   __device__ static int clamped(int64_t x, int most) {
     return static_cast<int>(x < 0 ? 0 : x > most ? most : x);
   }

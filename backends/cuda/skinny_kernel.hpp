@@ -36,7 +36,7 @@ struct Items {
 };
 static_assert(sizeof(Items) <= 4000);
 
-struct Bits16 {
+struct alignas(16) Bits16 {
   uint32_t of[4];
 };
 

@@ -9,6 +9,7 @@
 // The language of kernels (backends/cuda/kernel.hpp), on a CPU.
 #define __global__
 #define __device__
+#define __grid_constant__
 #define __forceinline__ inline
 #define __launch_bounds__(...)
 #define __shared__ static  // one block runs at a time
@@ -46,6 +47,12 @@ T shuffle(T x, int from) {
 
 inline void fence_device() {}
 inline float load_shared_by_blocks(const float* from) { return *from; }
+/// What a kernel before may still be writing: here, a wrong number.
+template <class T>
+T load_early(const T* from) {
+  return *from + static_cast<T>(emulated::place().block.x % 2);
+}
+inline void prefetch(const void*) {}
 /// 16 bytes that are read once.
 template <class P>
 P load_streamed(const void* from) {

@@ -7,6 +7,7 @@
 #define threadIdx (::weft::cuda::place_of_thread())
 #define blockIdx (::weft::cuda::place_of_block())
 #define gridDim (::weft::cuda::size_of_grid())
+#define __grid_constant__
 #define __launch_bounds__(n, ...) __attribute__((amdgpu_flat_work_group_size(1, n)))
 
 namespace weft::cuda {
@@ -74,6 +75,12 @@ __device__ inline void fence_device() { __builtin_amdgcn_fence(__ATOMIC_SEQ_CST,
 __device__ inline float load_shared_by_blocks(const float* from) {
   return __hip_atomic_load(from, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
 }
+/// What a kernel before may still be writing: some value that it has had.
+template <class T>
+__device__ T load_early(const T* from) {
+  return *static_cast<const volatile T*>(from);
+}
+__device__ inline void prefetch(const void*) {}
 /// 16 bytes that are read once.
 template <class P>
 __device__ P load_streamed(const void* from) {

@@ -241,10 +241,12 @@ typedef struct weft_kernel {
 } weft_kernel;
 
 enum {
-  WEFT_KERNEL_READS_ALL = 1, /* takes every attribute into account (a kernel that runs the body does) */
-  WEFT_KERNEL_RECORDABLE = 2 /* since version 2: a launch may run once, into a sequence, and what it enqueued
-                                be run again with other memory. So it does nothing else, and decides nothing
-                                by addresses but what the alignment says. */
+  WEFT_KERNEL_READS_ALL = 1,  /* takes every attribute into account (a kernel that runs the body does) */
+  WEFT_KERNEL_RECORDABLE = 2, /* since version 2: a launch may run once, into a sequence, and what it enqueued
+                                 be run again with other memory. So it does nothing else, and decides nothing
+                                 by addresses but what the alignment says. */
+  WEFT_KERNEL_JOINS = 4 /* since version 2: a launch may wait in its queue and run as a part of one behind
+                           it, where memory allows: the host leaves small operands alone until then. */
 };
 
 /* ---- devices

@@ -31,6 +31,7 @@ struct KernelRecord {
   Outcome (*launch)(const Launch&) = nullptr;
   uint32_t determinism = WEFT_DETERMINISM_THREADS;
   bool accumulates = false;        ///< takes `+=` outputs
+  bool joins = false;              ///< may run as a part of a launch behind it (WEFT_KERNEL_JOINS)
   bool in_place = false;           ///< takes an output that is written over the input of its type
   bool any_layout = false;         ///< takes strided, misaligned and packed operands
   bool reads_all = false;          ///< takes every attribute into account
@@ -132,7 +133,8 @@ class KernelTable {
     k.op = e.record.op;
     k.reads = e.record.reads.data();
     while (k.n_reads < e.record.reads.size() && e.record.reads[k.n_reads] != nullptr) ++k.n_reads;
-    k.flags = flags | (r.reads_all ? uint32_t{WEFT_KERNEL_READS_ALL} : 0);
+    k.flags = flags | (r.reads_all ? uint32_t{WEFT_KERNEL_READS_ALL} : 0) |
+              (r.joins ? uint32_t{WEFT_KERNEL_JOINS} : 0);
     k.self = &e;
     k.accepts = [](const weft_kernel* self, weft_device, const weft_call* call, weft_error* error) {
       return guarded(error, [&] {

@@ -32,8 +32,11 @@ class Decoder {
   ///
   /// Errors   invalid_argument for a token outside the vocabulary, and for a full cache.
   void read(std::span<const std::span<const int32_t>> tokens);
-  /// Scores of the next token, of a sequence that took part in the last read().
+  /// Scores of the next token, of a sequence that took part in the last read(): copied from the device when
+  /// they are first asked for. Not while program() runs for somebody else.
   std::span<const float> scores(int64_t sequence) const;
+  /// The token with the highest score, of equal ones the first; -1 if that score is no finite number.
+  int32_t choice(int64_t sequence) const;
 
   /// The tokens of a sequence so far.
   std::span<const int32_t> tokens(int64_t sequence) const;
@@ -49,10 +52,12 @@ class Decoder {
   void check(std::span<const std::span<const int32_t>> tokens) const;
 
   int64_t capacity_, vocabulary_;
-  Compiled program_;
+  mutable Compiled program_;
   std::vector<std::vector<int32_t>> read_;          // by sequence
   std::vector<int32_t> tokens_, length_, offsets_;  // inputs of the program
-  std::vector<float> scores_;
+  std::vector<int32_t> choices_;
+  mutable std::vector<float> scores_;  // if has_scores_, those of the last read()
+  mutable bool has_scores_ = false;
 };
 
 /// Why a text ended.

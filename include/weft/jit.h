@@ -52,8 +52,15 @@ class Compiled {
   /// The same from and into the caller's memory, for loops: with the sizes of the previous run and at most 8
   /// inputs, it allocates nothing.
   ///
+  /// An output without memory stays on the device; fetch() copies it.
+  ///
   /// Errors   invalid_argument for an output whose memory has another size.
   void run(std::span<const HostArray> inputs, std::span<const std::span<std::byte>> outputs);
+  /// Copies an output of the last run() into the caller's memory.
+  ///
+  /// Errors   invalid_argument before a run, for another number of outputs or another size, and after other
+  /// runs.
+  void fetch(size_t output, std::span<std::byte> to);
   /// The current value of a state, by name. Captured tensors keep their old values, except those whose memory
   /// the program took (CompileOptions::take_captured).
   Tensor state(const std::string& name) const;

@@ -106,13 +106,13 @@ class LanguageModel : public Module {
  public:
   Tensor operator()(const Tensor& tokens) const { return scores(features(tokens)); }
 
-  /// Features of each token: [batch, seq, width]. With a cache, tokens are [tokens], those of
+  /// What the blocks make of each token: [batch, seq, width]. With a cache, tokens are [tokens], those of
   /// sequence i from offsets[i] on, and features [tokens, width]: nothing is padded. Each sequence goes on
   /// from what the cache has of it, and its tokens are appended; there must be room for them.
   ///
   /// Errors   invalid_argument for tokens of another rank, or a seq above the context.
   virtual Tensor features(const Tensor& tokens, const KVCache* cache = nullptr) const = 0;
-  /// Features [..., width] -> logits [..., vocabulary].
+  /// Features [..., width] -> logits [..., vocabulary]: the last norm, and a product.
   virtual Tensor scores(const Tensor& features) const = 0;
 
   virtual int64_t vocabulary() const = 0;

@@ -34,6 +34,10 @@ class Sampler {
 
   /// The text so far has these tokens; those that were picked are known.
   void saw(std::span<const int32_t> tokens);
+  /// Whether pick() is going to give the first of the highest scores, where all are finite.
+  bool takes_likeliest() const {
+    return how_.temperature == 0 && how_.repetition_penalty == 1 && how_.never.empty();
+  }
   /// A number in [0, scores.size()).
   ///
   /// Errors   invalid_argument when a score is NaN or infinite, or none is left to choose from.

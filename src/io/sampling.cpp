@@ -97,7 +97,7 @@ void Sampler::keep_top_p() {
 // The likeliest token where nothing changes the scores, without a list of candidates; -1 where gather() has
 // something to say.
 int32_t Sampler::likeliest(std::span<const float> scores) const {
-  if (how_.temperature != 0 || how_.repetition_penalty != 1 || !never_.empty()) return -1;
+  if (!takes_likeliest()) return -1;
   float best = -HUGE_VALF;
   bool finite = true;
   for (const float s : scores) {

@@ -150,6 +150,8 @@ void Compiled::run(std::span<const HostArray> inputs, std::span<const std::span<
   raise_if(session_->run_into(in, outputs));
 }
 
+void Compiled::fetch(size_t output, std::span<std::byte> to) { raise_if(session_->fetch(output, to)); }
+
 Tensor Compiled::state(const std::string& name) const {
   return to_tensor(value_or_raise(session_->state(name)), *session_);
 }

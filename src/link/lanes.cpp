@@ -66,7 +66,7 @@ std::vector<Lifetime> Lanes::lifetimes(const Schedule& schedule) const {
     uint32_t& end = life.end[lane_[i]];
     if (end == 0)  // later ones of this lane come after this one
       for (uint32_t l = 0; l < kMostLanes; ++l) life.begin[l] = std::min(life.begin[l], before_[i][l]);
-    end = i + 1;
+    end = std::max(end, i + 1);
   };
   for (uint32_t i = 0; i < schedule.steps.size(); ++i) {
     const Step& step = schedule.steps[i];
@@ -74,6 +74,7 @@ std::vector<Lifetime> Lanes::lifetimes(const Schedule& schedule) const {
       for (const int32_t s : *list) touch(s, i);
     touch(step.workspace, i);
   }
+  each_kept(schedule, touch);
   return all;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 #include <array>
+#include <functional>
 
 #include "program/program.h"
 #include "seam/prepared_kernel.h"
@@ -93,6 +94,9 @@ Result<Schedule> resize(const Schedule& roof, const program::CompiledProgram& pr
 /// Fills in the steps between which each slot holds its value. Steps count from 1; inputs arrive at 0 and
 /// outputs are read one past the last.
 void set_lifetimes(Schedule& schedule);
+/// Steps that may run as a part of one behind them (WEFT_KERNEL_JOINS) read their operands then: these are
+/// kept until that step, where they are small.
+void each_kept(const Schedule& schedule, const std::function<void(int32_t slot, uint32_t step)>& keep);
 
 /// By lane: how many of its steps must have run.
 inline constexpr uint32_t kMostLanes = 4;

@@ -8,7 +8,8 @@
 namespace weft::nn {
 namespace {
 
-// Scores of the last token of each sequence. Inputs: tokens [tokens], one sequence after another, the number
+// Scores of the last token of each sequence, and which token they choose: -1 where the best score is no
+// finite number. Inputs: tokens [tokens], one sequence after another, the number
 // of tokens that each had read before, and the offset of each in `tokens`.
 Compiled compiled(const LanguageModel& model, int64_t batch, int64_t capacity,
                   const CompileOptions& options) {
@@ -26,7 +27,10 @@ Compiled compiled(const LanguageModel& model, int64_t batch, int64_t capacity,
         const Tensor last = maximum(slice(in[2], 0, 1, batch + 1) - number(1), number(0));
         Tensor scores = model.scores(gather(model.features(in[0], &cache), last));
         if (scores.dtype() != DType::f32) scores = cast(scores, DType::f32);
-        return std::vector<Tensor>{scores.named("scores")};
+        const Tensor best = argmax(scores), rows = reshape(best, {batch, 1});
+        const Tensor score = reshape(gather(scores, rows, 1, 1), {batch});
+        Tensor choice = where(isfinite(score), best, number(-1));
+        return std::vector<Tensor>{scores.named("scores"), choice.named("choice")};
       },
       {{"tokens", {DType::i32, {tokens}}},
        {"length", {DType::i32, {batch}}},
@@ -44,7 +48,7 @@ Decoder::Decoder(const LanguageModel& model, const DecoderConfig& config)
   read_.resize(batch);
   for (auto& r : read_) r.reserve(static_cast<size_t>(capacity_));
   length_.resize(batch), offsets_.resize(batch + 1);
-  scores_.resize(batch * static_cast<size_t>(vocabulary_));
+  choices_.resize(batch, -1);
 }
 
 void Decoder::check(std::span<const std::span<const int32_t>> tokens) const {
@@ -76,8 +80,9 @@ void Decoder::read(std::span<const std::span<const int32_t>> tokens) {
   const auto n = static_cast<int64_t>(tokens_.size());
   const int64_t batch = this->batch(), ends = batch + 1;
   const std::array inputs = {array(tokens_, n), array(length_, batch), array(offsets_, ends)};
-  const std::array outputs = {std::as_writable_bytes(std::span(scores_))};
+  const std::array outputs = {std::span<std::byte>(), std::as_writable_bytes(std::span(choices_))};
   program_.run(inputs, outputs);
+  has_scores_ = false;
   for (size_t i = 0; i < tokens.size(); ++i)
     read_[i].insert(read_[i].end(), tokens[i].begin(), tokens[i].end());
 }
@@ -90,8 +95,14 @@ static size_t place(int64_t i, size_t count) {
 
 std::span<const float> Decoder::scores(int64_t sequence) const {
   const auto n = static_cast<size_t>(vocabulary_);
+  if (!has_scores_) {
+    scores_.resize(read_.size() * n);
+    program_.fetch(0, std::as_writable_bytes(std::span(scores_)));
+    has_scores_ = true;
+  }
   return std::span(scores_).subspan(place(sequence, read_.size()) * n, n);
 }
+int32_t Decoder::choice(int64_t sequence) const { return choices_[place(sequence, read_.size())]; }
 std::span<const int32_t> Decoder::tokens(int64_t sequence) const {
   return read_[place(sequence, read_.size())];
 }
@@ -163,7 +174,9 @@ void Generation::read_prompts(std::span<const std::vector<int32_t>> prompts) {
 // Takes the next token of text i and updates the text's state.
 void Generation::take(size_t i) {
   Sequence& s = sequences_[i];
-  const int32_t token = s.sampler.pick(decoder_.scores(static_cast<int64_t>(i)));
+  const auto row = static_cast<int64_t>(i);
+  const int32_t best = s.sampler.takes_likeliest() ? decoder_.choice(row) : -1;
+  const int32_t token = best >= 0 ? best : s.sampler.pick(decoder_.scores(row));
   s.chosen.push_back(token);
   if (std::ranges::find(options_.ends, token) != options_.ends.end()) {
     s.finish = Finish::end;

@@ -71,10 +71,10 @@ Tensor GPT::features(const Tensor& tokens, const KVCache* cache) const {
     else
       x = config_.recompute ? recompute(block, x) : block(x);
   }
-  return norm_(x);
+  return x;
 }
 
-Tensor GPT::scores(const Tensor& features) const { return linear(features, tokens_.weight); }
+Tensor GPT::scores(const Tensor& features) const { return linear(norm_(features), tokens_.weight); }
 
 LanguageModel::CacheShape GPT::cache_shape() const {
   return {config_.layers, config_.heads, config_.width / config_.heads,

@@ -107,11 +107,12 @@ Tensor Llama::features(const Tensor& tokens, const KVCache* cache) const {
     else
       x = block(x, rotation);
   }
-  return norm_(x);
+  return x;
 }
 
 Tensor Llama::scores(const Tensor& features) const {
-  return config_.tied_embedding ? linear(features, tokens_.weight) : scores_(features);
+  const Tensor x = norm_(features);
+  return config_.tied_embedding ? linear(x, tokens_.weight) : scores_(x);
 }
 
 LanguageModel::CacheShape Llama::cache_shape() const {

@@ -344,17 +344,13 @@ Status Session::run_into(std::span<const HostView> inputs, std::span<const std::
     return invalid("{} gives {} outputs, got memory for {}", program_->name, program_->outputs.size(),
                    outputs.size());
   WEFT_CHECK(put(inputs));
-  const auto slot_of = [&](size_t i) -> const link::BufferAllocation& { return slot(schedule().outputs[i]); };
   for (size_t i = 0; i < outputs.size(); ++i)
-    if (outputs[i].size() != slot_of(i).type.bytes())
-      return invalid("output {} of {} is {}, {} bytes; got memory for {}", program_->outputs[i].name,
-                     program_->name, text(slot_of(i).type), slot_of(i).type.bytes(), outputs[i].size());
+    if (!outputs[i].empty()) WEFT_CHECK(check_output(i, outputs[i].size()));
   WEFT_CHECK(enqueue());
   WEFT_CHECK(synchronize());
   const Trace::Timed timed(trace_, "copy", "outputs");
   for (size_t i = 0; i < outputs.size(); ++i)
-    WEFT_CHECK(queues_[0]->copy_out(outputs[i].data(), current_->memory(schedule().outputs[i]),
-                                    slot_of(i).offset, outputs[i].size()));
+    if (!outputs[i].empty()) WEFT_CHECK(copy_output(i, outputs[i]));
   return {};
 }
 
@@ -367,6 +363,30 @@ Result<std::vector<seam::ConcreteType>> Session::output_types(std::span<const Ho
   std::vector<seam::ConcreteType> out;
   for (const int32_t s : schedule().outputs) out.push_back(slot(s).type);
   return out;
+}
+
+Status Session::check_output(size_t i, size_t bytes) const {
+  const auto& type = slot(schedule().outputs[i]).type;
+  if (bytes == type.bytes()) return {};
+  return invalid("output {} of {} is {}, {} bytes; got memory for {}", program_->outputs[i].name,
+                 program_->name, text(type), type.bytes(), bytes);
+}
+
+Status Session::copy_output(size_t i, std::span<std::byte> to) {
+  const int32_t from = schedule().outputs[i];
+  return queues_[0]->copy_out(to.data(), current_->memory(from), slot(from).offset, to.size());
+}
+
+Status Session::fetch(size_t output, std::span<std::byte> to) {
+  const Busy busy(busy_);
+  WEFT_CHECK(busy.status());
+  if (!current_ || !current_->is_bound())
+    return invalid("{} has no outputs: it did not run yet", program_->name);
+  if (output >= program_->outputs.size())
+    return invalid("{} gives {} outputs, there is no number {}", program_->name, program_->outputs.size(),
+                   output);
+  WEFT_CHECK(check_output(output, to.size()));
+  return copy_output(output, to);
 }
 
 Result<std::vector<DeviceArray>> Session::run_on(std::span<const DeviceArray> inputs) {

@@ -51,9 +51,11 @@ class Session {
   /// outputs; states keep what the run left in them.
   Result<std::vector<HostTensor>> run(std::span<const HostTensor> inputs);
 
-  /// The same, with the outputs written into the caller's memory. A run whose inputs have the sizes of the
-  /// last one allocates nothing, nor does the device.
+  /// The same, with the outputs written into the caller's memory, but for those without memory. A run whose
+  /// inputs have the sizes of the last one allocates nothing, nor does the device.
   Status run_into(std::span<const HostView> inputs, std::span<const std::span<std::byte>> outputs);
+  /// Copies an output of the last run_into().
+  Status fetch(size_t output, std::span<std::byte> to);
 
   /// The same on device memory: nothing is copied. Outputs come from the device's pool. Returns when the run
   /// is enqueued; eager ops on the arrays are ordered after it. The next wait() reports a failure.
@@ -119,6 +121,8 @@ class Session {
   Status leave_to_eager(std::span<const seam::BufferRef> ports);
   const link::BufferAllocation& slot(int32_t i) const { return schedule().slots[static_cast<size_t>(i)]; }
   // The parts of a run; the caller has marked the session as busy.
+  Status check_output(size_t i, size_t bytes) const;
+  Status copy_output(size_t i, std::span<std::byte> to);
   Status put(std::span<const HostView> inputs);
   Status enqueue();
   Result<std::vector<HostTensor>> take();

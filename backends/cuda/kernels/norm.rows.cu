@@ -1,3 +1,6 @@
+#include <array>
+
+#include "../rotation.hpp"
 #include "../rows.hpp"
 #include "../skinny.hpp"
 
@@ -42,9 +45,18 @@ Outcome launch(const Launch& l) {
   if (rows == 0) return Outcome::ok();
   const auto epsilon = static_cast<float>(l.call().attr("epsilon").real(1e-5));
   const bool aligned = aligned_rows(columns, {x, y, weight, bias});
-  if (!kCentered && rows <= kNormedRows && x.dtype() == DType::bf16 && aligned)
+  if (!kCentered && x.rank() == 2 && rows <= kNormedRows && x.dtype() == DType::bf16 && aligned)
     return collect_norm(l, {x.data<const bf16>(), weight.has() ? weight.data<const bf16>() : nullptr,
                             y.data<bf16>(), static_cast<int>(rows), columns, epsilon});
+  if (!kCentered && normalizes_heads(x) && aligned)
+    return with_type(x.dtype(), [&]<class T>(T*) {
+      typename Rotation<T>::Piece piece{};
+      piece.x = x.data<const T>(), piece.weight = weight.has() ? weight.data<const T>() : nullptr;
+      piece.normed = y.data<T>(), piece.epsilon = epsilon;
+      piece.n = x.size() / 2, piece.half = columns / 2;
+      const std::array reads = {range_of(x), weight.has() ? range_of(weight) : Range{}};
+      return collect<Rotation<T>>(l, {}, piece, reads, std::array{range_of(y)});
+    });
   return with_type(x.dtype(), [&]<class T>(T*) {
     const auto data = [](TensorView t) { return t.has() ? t.data<const T>() : nullptr; };
     return with_layout<T, 8>(columns, aligned, [&]<class L>(L*) {
@@ -66,7 +78,8 @@ std::span<const KernelRecord> norm_rows() {
                                       .variant = "rows",
                                       .reads = {"epsilon"},
                                       .accepts = accepts<false>,
-                                      .launch = launch<false>}};
+                                      .launch = launch<false>,
+                                      .joins = true}};
   return all;
 }
 

@@ -60,6 +60,7 @@ std::span<const KernelRecord> ragged_cache_append_rows() {
                                       .variant = "rows",
                                       .accepts = accepts,
                                       .launch = launch,
+                                      .joins = true,
                                       .in_place = true}};
   return all;
 }

@@ -1,7 +1,7 @@
 #include "../rotation.hpp"
 #include "../rows.hpp"
 
-// Rotary embedding.
+// Rotary embedding. Rows whose norm still waits in the queue are turned by it.
 namespace weft::cuda {
 
 using namespace backend;
@@ -29,25 +29,51 @@ Support accepts(const OpCall& c) {
   return takes_rows(x);
 }
 
-Outcome launch(const Launch& l) {
+template <class T>
+Outcome rotate(const Launch& l) {
+  using Work = Rotation<T>;
   const TensorView x = l.input(0), cosine = l.input(1), sine = l.input(2), y = l.output(0);
-  if (x.size() == 0) return Outcome::ok();
-  return with_type(x.dtype(), [&]<class T>(T*) {
-    typename Rotation<T>::Piece piece{};
-    piece.x = x.data<const T>(), piece.cosine = cosine.data<const T>(), piece.sine = sine.data<const T>();
-    piece.y = y.data<T>(), piece.n = x.size() / 2, piece.half = static_cast<int>(x.dim(x.rank() - 1) / 2);
+  const std::array reads = {range_of(cosine), range_of(sine), range_of(x)};
+  const std::array writes = {range_of(y)};
+  const auto turns = [&](typename Work::Piece& piece) {
+    piece.cosine = cosine.data<const T>(), piece.sine = sine.data<const T>(), piece.y = y.data<T>();
     piece.interleaved = l.call().attr("interleaved").integer();
     piece.tables = table_rows(x.dims(), cosine.dims());
-    return collect<Rotation<T>>(l, {}, piece, std::array{range_of(x), range_of(cosine), range_of(sine)},
-                                std::array{range_of(y)});
-  });
+  };
+  typename Work::Piece piece{};
+  piece.x = x.data<const T>(), piece.n = x.size() / 2;
+  piece.half = static_cast<int>(x.dim(x.rank() - 1) / 2);
+  {
+    Queue& queue = queue_of(l);
+    const std::lock_guard lock(queue.collecting);
+    if (auto* open = dynamic_cast<CollectedOf<Work>*>(queue.collected.get()))
+      if (auto* norm = open->find([&](const auto& p) {
+            return p.normed == piece.x && p.n == piece.n && p.half == piece.half && !p.y;
+          });
+          norm && !open->depends(std::span(reads).first(2), writes)) {
+        turns(*norm);
+        open->uses(std::span(reads).first(2), writes);
+        return Outcome::ok();
+      }
+  }
+  turns(piece);
+  return collect<Work>(l, {}, piece, reads, writes);
+}
+
+Outcome launch(const Launch& l) {
+  if (l.input(0).size() == 0) return Outcome::ok();
+  return with_type(l.input(0).dtype(), [&]<class T>(T*) { return rotate<T>(l); });
 }
 
 }  // namespace
 
 std::span<const KernelRecord> rope_rows() {
-  static const KernelRecord all[] = {
-      {.op = "rope", .variant = "rows", .reads = {"interleaved"}, .accepts = accepts, .launch = launch}};
+  static const KernelRecord all[] = {{.op = "rope",
+                                      .variant = "rows",
+                                      .reads = {"interleaved"},
+                                      .accepts = accepts,
+                                      .launch = launch,
+                                      .joins = true}};
   return all;
 }
 
