@@ -111,13 +111,6 @@ class Import {
   void failed(const std::string& where, const Status& status) {
     failures_.push_back(fmt::format("{}: {}", where, status.message()));
   }
-  // A graph that has failed takes no more nodes: those that follow are looked at in another. Both are thrown
-  // away.
-  Status take_failure() {
-    Status failure = graph_->status();
-    if (!failure.ok()) failed_graphs_.push_back(std::exchange(graph_, std::make_shared<ir::Graph>()));
-    return failure;
-  }
   Status refusal() const {
     std::string all = joined(failures_) + joined(missing_weights_);
     if (!missing_weights_.empty())
@@ -226,7 +219,7 @@ class Import {
       Status written = guarded([&] {
         return tensors_.write(self, made[0], *graph_, [this](const Converted& c) { return convert(c); });
       });
-      if (written.ok()) written = take_failure();
+      if (written.ok()) written = graph_->take_status();
       if (!written.ok()) failed(node, written);
       if (!node.outputs.empty()) name_result(node, 0, self);
       return;
@@ -297,7 +290,7 @@ class Import {
     if (in_place && call.status().ok() && from.op->write == nullptr && !call.results.empty())
       call.results[0] =
           graph_->broadcast(graph_->cast(call.results[0], inputs[0].dtype()), inputs[0].shape());
-    Status built = take_failure();
+    Status built = graph_->take_status();
     WEFT_CHECK(call.status());
     WEFT_CHECK(std::move(built));
     for (auto& note : call.notes) out_.notes.push_back(fmt::format("node '{}': {}", node.name, note));
@@ -380,7 +373,6 @@ class Import {
   std::span<const formats::Safetensors> files_;
   const Options& options_;
   std::shared_ptr<ir::Graph> graph_;
-  std::vector<std::shared_ptr<ir::Graph>> failed_graphs_;  // values of theirs are still asked for their types
   Tensors tensors_;
   std::map<std::pair<std::string, int64_t>, int> by_producer_;
   std::map<std::string, int> by_name_, weights_;

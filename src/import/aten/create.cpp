@@ -51,6 +51,18 @@ void eye(Call& c) {
   c.give(c.b.cast(c.b.equal(rows, count(type.shape[1])), type.dtype));
 }
 
+// 1 where the number of a class is that of the place on the new last axis.
+void one_hot(Call& c) {
+  const auto x = c.tensor("self");
+  const auto& type = c.declared();
+  if (type.rank() != x.rank() + 1) return c.refuse(invalid("its result must have one axis more"));
+  Shape apart = x.shape();
+  apart.push_back(1);
+  const auto classes =
+      c.b.one("iota", {}, {{"size", Shape{type.shape.back()}}, {"dtype", std::string(name(x.dtype()))}});
+  c.give(c.b.cast(c.b.equal(c.b.reshape(x, apart), classes), type.dtype));
+}
+
 constexpr AtenOp ops[] = {
     {"arange.default", "end=None, start=0, step=1", "iota", arange},
     {"arange.start", "start=, end=None, step=1", "iota, add", arange},
@@ -67,6 +79,7 @@ constexpr AtenOp ops[] = {
     {"new_full.default", "self, size=None, fill_value=", "full", full},
     {"new_ones.default", "self, size=None", "full", ones},
     {"new_zeros.default", "self, size=None", "full", zeros},
+    {"one_hot.default", "self, num_classes=None", "iota, equal", one_hot},
     {"ones.default", "size=None", "full", ones},
     {"ones_like.default", "self", "full", ones},
     {"scalar_tensor.default", "s=", "full", scalar_tensor},
