@@ -67,7 +67,7 @@ OpCases with_columns(OpCases all, const std::vector<Attr>& attrs) {
   return all;
 }
 
-// Of 16-bit floats, in every layout: sizes are multiples of 8, so that rows are whole pieces of 16 bytes.
+// In every layout: sizes are multiples of 8, so that rows are whole pieces of 16 bytes.
 OpCases aligned_products(int64_t batch, int64_t m, int64_t k, int64_t n) {
   OpCases all;
   for (const int64_t transpose_a : {0, 1})
@@ -76,12 +76,27 @@ OpCases aligned_products(int64_t batch, int64_t m, int64_t k, int64_t n) {
                                 normal(transpose_b ? Dims{n, k} : Dims{batch, k, n})},
                      .attrs = {{"transpose_a", transpose_a}, {"transpose_b", transpose_b}},
                      .why = "rows of whole pieces",
-                     .dtypes = only({DType::f16, DType::bf16})});
+                     .dtypes = only({DType::f16, DType::bf16, DType::f32})});
   return all;
 }
 
+// Numbers that kernels may split into parts: near the smallest, and infinite ones among many.
+OpCases split_products() {
+  std::vector<Real> some(8 * 64, 0.5L);
+  some[3] = kInf, some[64 + 5] = -kInf, some[2 * 64 + 7] = kNan, some[4 * 64 + 9] = 3.4e38L;
+  const Input infinite = values(some, {8, 64}), plain = uniform({64, 8}, 0.0078125, 0.015625);
+  return {{.inputs = {uniform({64, 64}, -1e-36, 1e-36), uniform({64, 64}, -1e20, 1e20)},
+           .why = "the smallest numbers and large ones",
+           .dtypes = only({DType::f32})},
+          {.inputs = {infinite, plain}, .why = "infinite rows", .dtypes = only({DType::f32})},
+          {.inputs = {plain, infinite},
+           .attrs = {{"transpose_a", 1}, {"transpose_b", 1}},
+           .why = "infinite columns",
+           .dtypes = only({DType::f32})}};
+}
+
 OpCases products() {
-  OpCases all;
+  OpCases all = split_products();
   for (const auto& [m, k, n] : {std::array<int64_t, 3>{1, 1, 1},
                                 {1, 7, 1},
                                 {2, 3, 5},

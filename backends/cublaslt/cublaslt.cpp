@@ -42,7 +42,7 @@ Support layer_onto_shape(const OpCall& c, Shape& s) {
 }
 
 Support shape_of(const OpCall& c, Shape& s) {
-  if (is_left_to_device(c)) return Support::no("is left to the device's own {}.wgmma", c.op());
+  if (is_left_to_device(c)) return Support::no("is left to the device's own kernel of {}", c.op());
   if (c.op() == "matmul") return plain_product(c, s);
   const auto layer = c.op() == "linear" ? plain_product(c, s) : layer_onto_shape(c, s);
   if (layer && s.m <= kFewRows && s.dtype != DType::f64)
@@ -134,6 +134,8 @@ struct Cublaslt {
 Outcome stream_of(const Launch& l, void** to) { return Provider<Cublaslt>::stream(l, to); }
 bool is_left_to_device(const OpCall& c) {
   const DType t = c.output(0).dtype();
+  if (t == DType::f32)
+    return c.precision() < WEFT_PRECISION_TF32 && Provider<Cublaslt>::home_takes(c, ".split");
   return (t == DType::f16 || t == DType::bf16) && Provider<Cublaslt>::home_takes(c, ".wgmma");
 }
 

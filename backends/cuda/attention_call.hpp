@@ -1,5 +1,5 @@
 #pragma once
-#include "attention_tiles.hpp"
+#include "attention_split.hpp"
 
 // What the kernels of attention and of its gradient are told about a call.
 namespace weft::cuda {

@@ -20,7 +20,7 @@ inline constexpr int kTile = 64;
 template <class E>
 struct Tile {
   typename E::Element* at;
-  static constexpr int kElements = kTile * E::kStride;
+  static constexpr int kElements = E::kPlanes * kTile * E::kStride;
 };
 
 /// Multiply-adds in f32: 256 threads, each with 4 x 4 scores. Elements are widened when they are loaded.
@@ -29,7 +29,7 @@ struct Threads {
   using Stored = T;
   using Element = float;
   static constexpr int kD = D, kThreads = 256, kRows = 4, kColumns = 4, kOut = D / 16, kSharers = 16;
-  static constexpr int kStride = D + 4, kStages = 1;    // rows begin in different banks
+  static constexpr int kStride = D + 4, kStages = 1, kPlanes = 1;  // rows begin in different banks
   static constexpr int kScratch = kTile * (kTile + 4);  // floats: the scores, for other threads of their rows
   struct Scores {
     float v[kRows][kColumns];
@@ -106,9 +106,8 @@ struct Warps {
   using Stored = T;
   using Element = T;
   static constexpr int kD = D, kThreads = 4 * kWarp, kRows = 2, kColumns = 16, kOut = D / 4, kSharers = 4;
-  static constexpr int kStride = D + 8,
-                       kStages = 2;  // 16 bytes on: the rows of a matrix lie in different banks
-  static constexpr int kScratch = 0;
+  static constexpr int kStride = D + 8;  // 16 bytes on: the rows of a matrix lie in different banks
+  static constexpr int kStages = 2, kPlanes = 1, kScratch = 0;
   struct Scores {
     float v[kColumns / 2][4];
   };
@@ -185,6 +184,7 @@ struct Warps {
         load_matrices_transposed(m, b.at + (16 * k + r) * kStride + 8 * n + d);
 #pragma unroll
         for (int part = 0; part < kParts; ++part) {
+          if (part == 1) finite_of<T>(m, m);  // parts of a weight may have another sign, or be 0
           multiply_add<T>(o.v[n], a[part], {m[0], m[1]});
           multiply_add<T>(o.v[n + 1], a[part], {m[2], m[3]});
         }
@@ -219,16 +219,5 @@ struct Warps {
     }
   }
 };
-
-/// f(engine) with the engine for heads of `dim` numbers of this type.
-template <class F>
-Outcome with_engine(DType type, int64_t dim, F f) {
-  const bool wide = dim > 64;
-  if (type == DType::f16)
-    return wide ? f(static_cast<Warps<f16, 128>*>(nullptr)) : f(static_cast<Warps<f16, 64>*>(nullptr));
-  if (type == DType::bf16)
-    return wide ? f(static_cast<Warps<bf16, 128>*>(nullptr)) : f(static_cast<Warps<bf16, 64>*>(nullptr));
-  return wide ? f(static_cast<Threads<float, 128>*>(nullptr)) : f(static_cast<Threads<float, 64>*>(nullptr));
-}
 
 }  // namespace weft::cuda

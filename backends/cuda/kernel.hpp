@@ -1,6 +1,7 @@
 #pragma once
 #include <cmath>
 #include <cstdint>
+#include <type_traits>
 
 #include "weft/backend.hpp"
 
@@ -65,6 +66,21 @@ __device__ inline uint32_t packed<f16>(float low, float high) {
 template <>
 __device__ inline uint32_t packed<bf16>(float low, float high) {
   return bfloats_of_floats(low, high);
+}
+
+/// A pair of 16-bit floats with 0 in the place of what is not finite.
+template <class T>
+__device__ inline uint32_t finite_of(uint32_t pair) {
+  constexpr uint32_t kExponent = std::is_same_v<T, bf16> ? 0x7f807f80u : 0x7c007c00u,
+                     kLowest = std::is_same_v<T, bf16> ? 0x00800080u : 0x04000400u;
+  // An exponent of ones, and only that, carries into its half's highest bit.
+  const uint32_t found = ((pair & kExponent) + kLowest) & 0x80008000u;
+  return pair & ~((found >> 15) * 0xffffu);
+}
+template <class T, int n>
+__device__ inline void finite_of(uint32_t (&to)[n], const uint32_t (&from)[n]) {
+#pragma unroll
+  for (int i = 0; i < n; ++i) to[i] = finite_of<T>(from[i]);
 }
 
 /// exp(x) for results of type T: halves hold fewer digits than fast_exp loses.

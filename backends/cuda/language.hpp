@@ -7,6 +7,8 @@
 namespace weft::cuda {
 
 inline constexpr int kWarp = 32;
+/// Whether multiply_add is faster than multiply-adds of f32, also where each number takes six of it.
+inline constexpr bool kHasMatrixUnits = true;
 
 #ifdef __CUDACC__
 
@@ -26,6 +28,9 @@ template <class T>
 __device__ T shuffle(T x, int from) {
   return __shfl_sync(~0u, x, from);
 }
+
+/// Whether it is true in any thread of the warp.
+__device__ inline bool any_of_warp(bool x) { return __any_sync(~0u, x); }
 
 /// What this thread wrote is seen by threads of other blocks before what it writes next.
 __device__ inline void fence_device() { __threadfence(); }

@@ -21,6 +21,7 @@
 namespace weft::cuda {
 
 inline constexpr int kWarp = emulated::kWarp;
+inline constexpr bool kHasMatrixUnits = true;
 
 inline void sync_block() { emulated::sync_block(); }
 inline void sync_warp() { emulated::sync_warp(); }
@@ -43,6 +44,13 @@ T shuffle(T x, int from) {
   std::memcpy(&other, emulated::exchange(&x, sizeof x) + static_cast<size_t>(from) * emulated::kSlot,
               sizeof other);
   return other;
+}
+
+/// Whether it is true in any thread of the warp.
+inline bool any_of_warp(bool x) {
+  int any = x;
+  for (int m = 16; m > 0; m /= 2) any |= shuffle_xor(any, m);
+  return any != 0;
 }
 
 inline void fence_device() {}

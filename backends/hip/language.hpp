@@ -15,6 +15,7 @@ namespace weft::cuda {
 __device__ inline void memcpy(void* to, const void* from, size_t n) { __builtin_memcpy(to, from, n); }
 
 inline constexpr int kWarp = 32;
+inline constexpr bool kHasMatrixUnits = false;
 
 struct alignas(16) float4 {
   float x, y, z, w;
@@ -68,6 +69,12 @@ __device__ T shuffle(T x, unsigned from) {
 template <class T>
 __device__ T shuffle_xor(T x, int mask) {
   return shuffle(x, (own_lane() & 31u) ^ static_cast<unsigned>(mask));
+}
+/// Whether it is true in any of the 32.
+__device__ inline bool any_of_warp(bool x) {
+  int any = x;
+  for (int m = 16; m > 0; m /= 2) any |= shuffle_xor(any, m);
+  return any != 0;
 }
 /// What this thread wrote is seen by threads of other blocks before what it writes next.
 __device__ inline void fence_device() { __builtin_amdgcn_fence(__ATOMIC_SEQ_CST, "agent"); }

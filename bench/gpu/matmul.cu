@@ -281,8 +281,7 @@ void time_all(MatmulCall call, const char* name, int rounds) {
       c(call.m * call.n * call.batch, call.dtype, 3);
   call.a = a.at, call.b = b.at, call.c = c.at;
   std::vector<Way> all = ways();
-  const Peer peer(call.m, call.n, call.k, call.batch, call.transpose_a, call.transpose_b,
-                  call.dtype == DType::bf16);
+  const Peer peer(call.m, call.n, call.k, call.batch, call.transpose_a, call.transpose_b, call.dtype);
   all.push_back({"cuBLASLt", [&](const MatmulCall& to, cudaStream_t stream) {
                    return peer.run(to.a, to.b, to.c, stream) ? Outcome::ok()
                                                              : Outcome::fail(WEFT_DEVICE, "cuBLASLt");

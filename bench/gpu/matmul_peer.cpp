@@ -5,6 +5,8 @@
 #include <cstdio>
 #include <cstdlib>
 
+using weft::DType;
+
 namespace {
 
 constexpr size_t kWorkspace = size_t{64} << 20;
@@ -16,10 +18,14 @@ void require(cublasStatus_t status, const char* what) {
 }
 #define REQUIRE(call) require((call), #call)
 
-cublasLtMatrixLayout_t layout(bool bf16, int64_t rows, int64_t columns, int64_t batch) {
+cudaDataType_t type_of(DType t) {
+  return t == DType::f32 ? CUDA_R_32F : t == DType::bf16 ? CUDA_R_16BF : CUDA_R_16F;
+}
+
+cublasLtMatrixLayout_t layout(DType dtype, int64_t rows, int64_t columns, int64_t batch) {
   cublasLtMatrixLayout_t made = nullptr;
   // Row-major rows x columns are column-major columns x rows.
-  REQUIRE(cublasLtMatrixLayoutCreate(&made, bf16 ? CUDA_R_16BF : CUDA_R_16F, static_cast<uint64_t>(columns),
+  REQUIRE(cublasLtMatrixLayoutCreate(&made, type_of(dtype), static_cast<uint64_t>(columns),
                                      static_cast<uint64_t>(rows), columns));
   const auto count = static_cast<int32_t>(batch);
   const int64_t stride = rows * columns;
@@ -39,7 +45,7 @@ struct Peer::State {
   void* workspace = nullptr;
 };
 
-Peer::Peer(int64_t m, int64_t n, int64_t k, int64_t batch, bool transpose_a, bool transpose_b, bool bf16)
+Peer::Peer(int64_t m, int64_t n, int64_t k, int64_t batch, bool transpose_a, bool transpose_b, DType dtype)
     : state_(new State) {
   State& s = *state_;
   REQUIRE(cublasLtCreate(&s.handle));
@@ -51,9 +57,9 @@ Peer::Peer(int64_t m, int64_t n, int64_t k, int64_t batch, bool transpose_a, boo
       cublasLtMatmulDescSetAttribute(s.operation, CUBLASLT_MATMUL_DESC_TRANSA, &of_first, sizeof of_first));
   REQUIRE(
       cublasLtMatmulDescSetAttribute(s.operation, CUBLASLT_MATMUL_DESC_TRANSB, &of_second, sizeof of_second));
-  s.a = layout(bf16, transpose_b ? n : k, transpose_b ? k : n, batch);
-  s.b = layout(bf16, transpose_a ? k : m, transpose_a ? m : k, batch);
-  s.c = layout(bf16, m, n, batch);
+  s.a = layout(dtype, transpose_b ? n : k, transpose_b ? k : n, batch);
+  s.b = layout(dtype, transpose_a ? k : m, transpose_a ? m : k, batch);
+  s.c = layout(dtype, m, n, batch);
   cublasLtMatmulPreference_t preference = nullptr;
   REQUIRE(cublasLtMatmulPreferenceCreate(&preference));
   REQUIRE(cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,

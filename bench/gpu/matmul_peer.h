@@ -3,10 +3,13 @@
 
 #include <cstdint>
 
-/// cuBLASLt's product of row-major matrices of bf16 or f16, c = a b, by the algorithm that it recommends.
+#include "weft/dtype.h"
+
+/// cuBLASLt's product of row-major matrices of f32, bf16 or f16, c = a b, by the algorithm that it
+/// recommends.
 class Peer {
  public:
-  Peer(int64_t m, int64_t n, int64_t k, int64_t batch, bool transpose_a, bool transpose_b, bool bf16);
+  Peer(int64_t m, int64_t n, int64_t k, int64_t batch, bool transpose_a, bool transpose_b, weft::DType);
   ~Peer();
   Peer(const Peer&) = delete;
   Peer& operator=(const Peer&) = delete;

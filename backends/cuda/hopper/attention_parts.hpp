@@ -60,17 +60,6 @@ struct Panels {
   static constexpr uint32_t kPanelBytes = kRows * kSwizzledRow, kBytes = kPanelBytes * (kColumns / kPanel);
 };
 
-/// Registers of a thread that copies and of one that multiplies, beside `groups` warpgroups of these.
-/// Together warpgroups have what the block begins with: 168 a thread for three, 128 for four. More would
-/// never come.
-template <int groups>
-struct Registers {
-  static_assert(groups == 2 || groups == 3);
-  static constexpr int kBegin = groups == 2 ? 168 : 128, kCopy = groups == 2 ? 24 : 32,
-                       kMultiply = groups == 2 ? 240 : 160;
-  static_assert(kCopy + groups * kMultiply <= (groups + 1) * kBegin);
-};
-
 /// Loads a tile, its rows from `row` on: panel by panel, and of each the kAtOnce rows that the map copies.
 template <int kRows, int kColumns, int kAtOnce = kRows>
 __device__ void load_panels(char* to, const CUtensorMap& map, Barrier& barrier, int row, int head,

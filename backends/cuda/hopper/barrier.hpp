@@ -92,4 +92,15 @@ __device__ void give_registers() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(n));
 }
 
+/// Registers of a thread that copies and of one that multiplies, beside `groups` warpgroups of these.
+/// Together warpgroups have what the block begins with: 168 a thread for three, 128 for four. More would
+/// never come.
+template <int groups>
+struct Registers {
+  static_assert(groups == 2 || groups == 3);
+  static constexpr int kBegin = groups == 2 ? 168 : 128, kCopy = groups == 2 ? 24 : 32,
+                       kMultiply = groups == 2 ? 240 : 160;
+  static_assert(kCopy + groups * kMultiply <= (groups + 1) * kBegin);
+};
+
 }  // namespace weft::cuda::hopper

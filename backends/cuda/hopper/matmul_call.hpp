@@ -54,25 +54,37 @@ int64_t tiles_of(const MatmulCall& call) {
   return divided_up(call.m, kTileRows) * divided_up(call.n, Tiles::kColumns) * call.batch;
 }
 
-/// The best number of shares; of two results there are none. The figures are of an H200: a slice takes 0.415
-/// us in tiles of 128 columns and 0.605 us in those of 192, a tile half a slice more than its slices; sums of
-/// shares are written and read again at 3 TB/s, by a kernel of 4 us.
-template <class Tiles>
-Division division_of(const MatmulCall& call, int most_shares) {
-  constexpr double kMicrosecondsOfSlice = 0.035 + 0.38 * Tiles::kColumns / 128;
-  constexpr int kBlocks = 132, kLeastSlices = 8;
-  const int64_t tiles = tiles_of<Tiles>(call), slices = divided_up(call.k, kSlice);
-  if (call.ending == Ending::gelu || call.ending == Ending::gelu_slope) most_shares = 1;
+/// What tiles take on an H200, in microseconds.
+struct TileTimes {
+  double slice, tile;  ///< each slice of k, and each tile beside its slices
+  int least_slices;    ///< of a share
+};
+
+/// The best number of shares for so many tiles and elements of c. Sums of shares are written and read again
+/// at 3 TB/s, by a kernel of 4 us.
+inline Division best_shares(int64_t tiles, int64_t slices, int64_t elements, int most_shares,
+                            const TileTimes& times) {
+  constexpr int kBlocks = 132;
   Division best;
   for (int shares = 1; shares <= most_shares; ++shares) {
     const int64_t each = divided_up(slices, shares);
-    if (shares > 1 && (each < kLeastSlices || divided_up(slices, each) != shares)) continue;
+    if (shares > 1 && (each < times.least_slices || divided_up(slices, each) != shares)) continue;
     const auto rounds = static_cast<double>(divided_up(tiles * shares, kBlocks));
-    double time = rounds * (static_cast<double>(each) + 0.5) * kMicrosecondsOfSlice;
-    if (shares > 1) time += 4 + static_cast<double>(call.elements()) * shares * 2 * sizeof(float) / 3e6;
+    double time = rounds * (static_cast<double>(each) * times.slice + times.tile);
+    if (shares > 1) time += 4 + static_cast<double>(elements) * shares * 2 * sizeof(float) / 3e6;
     if (shares == 1 || time < best.microseconds) best = {shares, time};
   }
   return best;
+}
+
+/// The best number of shares; of two results there are none. A slice takes 0.415 us in tiles of 128 columns
+/// and 0.605 us in those of 192, a tile half a slice more than its slices.
+template <class Tiles>
+Division division_of(const MatmulCall& call, int most_shares) {
+  constexpr double kSliceTime = 0.035 + 0.38 * Tiles::kColumns / 128;
+  if (call.ending == Ending::gelu || call.ending == Ending::gelu_slope) most_shares = 1;
+  return best_shares(tiles_of<Tiles>(call), divided_up(call.k, kSlice), call.elements(), most_shares,
+                     {.slice = kSliceTime, .tile = kSliceTime / 2, .least_slices = 8});
 }
 
 template <class Tiles>

@@ -28,6 +28,14 @@ Encode encoder() {
 
 constexpr size_t kMostAxes = 5;  // of a map
 
+CUtensorMapDataType type_of(DType t) {
+  switch (t) {
+    case DType::f32: return CU_TENSOR_MAP_DATA_TYPE_FLOAT32;
+    case DType::bf16: return CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
+    default: return CU_TENSOR_MAP_DATA_TYPE_FLOAT16;
+  }
+}
+
 }  // namespace
 
 Outcome make_tensor_map(CUtensorMap* map, DType dtype, const void* address, std::span<const int64_t> sizes,
@@ -45,11 +53,10 @@ Outcome make_tensor_map(CUtensorMap* map, DType dtype, const void* address, std:
     box[i] = static_cast<cuuint32_t>(tile[i]), step[i] = 1;
     if (i > 0) stride[i - 1] = static_cast<cuuint64_t>(strides[i - 1]) * byte_size(dtype);
   }
-  const auto type = dtype == DType::bf16 ? CU_TENSOR_MAP_DATA_TYPE_BFLOAT16 : CU_TENSOR_MAP_DATA_TYPE_FLOAT16;
-  const CUresult made =
-      encode(map, type, static_cast<cuuint32_t>(rank), const_cast<void*>(address), size.data(), stride.data(),
-             box.data(), step.data(), CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
-             CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  const CUresult made = encode(map, type_of(dtype), static_cast<cuuint32_t>(rank), const_cast<void*>(address),
+                               size.data(), stride.data(), box.data(), step.data(),
+                               CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+                               CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   if (made == CUDA_SUCCESS) return Outcome::ok();
   return Outcome::fail(WEFT_INVALID_ARGUMENT, "cuTensorMapEncodeTiled: error {} for {} at {}, strides {}",
                        static_cast<int>(made), sizes, reinterpret_cast<uintptr_t>(address), strides);

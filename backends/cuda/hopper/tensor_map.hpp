@@ -11,13 +11,13 @@
 // nothing is linked to the driver.
 namespace weft::cuda::hopper {
 
-/// A tensor of 16-bit floats, the innermost axis first, and the tile that one copy moves. The innermost axis
-/// has no gaps, and `strides` begins with that of the second one, in elements.
+/// A tensor of f16, bf16 or f32, the innermost axis first, and the tile that one copy moves. The innermost
+/// axis has no gaps, and `strides` begins with that of the second one, in elements.
 template <int kRank>
 struct TensorLayout {
   std::array<int64_t, kRank> sizes{};
   std::array<int64_t, kRank - 1> strides{};
-  std::array<int, kRank> tile{};  ///< 64 elements, which are 128 bytes, of the innermost; at most 256
+  std::array<int, kRank> tile{};  ///< 128 bytes of the innermost; at most 256 of others
 };
 
 /// For tiles that are swizzled by 128 bytes. Fails where the address or a stride is no multiple of 16 bytes.
