@@ -14,8 +14,7 @@ using namespace backend;
 constexpr int64_t kFewRows = 16;
 
 Outcome stream_of(const Launch&, void** to);
-/// Whether the device's own kernel of tensor cores takes the call: it is faster, and computes more of what
-/// surrounds a product (docs/performance.md).
+/// Whether the device's own kernel of f32 on tensor cores takes the call: it is faster (docs/performance.md).
 bool is_left_to_device(const OpCall&);
 
 Support plain_product(const OpCall& c, Shape& s) {
@@ -133,10 +132,8 @@ struct Cublaslt {
 
 Outcome stream_of(const Launch& l, void** to) { return Provider<Cublaslt>::stream(l, to); }
 bool is_left_to_device(const OpCall& c) {
-  const DType t = c.output(0).dtype();
-  if (t == DType::f32)
-    return c.precision() < WEFT_PRECISION_TF32 && Provider<Cublaslt>::home_takes(c, ".split");
-  return (t == DType::f16 || t == DType::bf16) && Provider<Cublaslt>::home_takes(c, ".wgmma");
+  return c.output(0).dtype() == DType::f32 && c.precision() < WEFT_PRECISION_TF32 &&
+         Provider<Cublaslt>::home_takes(c, ".split");
 }
 
 }  // namespace

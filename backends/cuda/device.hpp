@@ -31,9 +31,9 @@ struct Device {
   Device(int ordinal, const gpu::Properties&);
 
   const int ordinal;
-  const int architecture;       ///< 90: sm_90
-  const std::string target;     ///< for the compiler of texts
-  const bool dependent_launch;  ///< A kernel may start while the one before it drains.
+  const int architecture;         ///< 90: sm_90
+  const std::string target;       ///< for the compiler of texts
+  const bool dependent_launch;    ///< A kernel may start while the one before it drains.
   const uint64_t blocks_at_once;  ///< of kBlock threads
   Blocks blocks;
   std::atomic<bool> failed = false;  ///< It can't be used any more: `failure` says why.

@@ -11,7 +11,8 @@ template <class... P, class... A>
 Outcome start_on(Queue& queue, Grid blocks, unsigned threads, size_t shared, void (*kernel)(P...),
                  A... arguments) {
   const auto* address = reinterpret_cast<const void*>(kernel);
-  if (shared > (size_t{48} << 10)) WEFT_GPU_TRY(gpu::allow_shared(address, shared));
+  // Without asking a block has 48 KiB, of which its static arrays take some.
+  if (shared > (size_t{32} << 10)) WEFT_GPU_TRY(gpu::allow_shared(address, shared));
   const gpu::Launch how{blocks, threads, shared, queue.stream, queue.device.dependent_launch};
   std::tuple<P...> all(static_cast<P>(arguments)...);
   return std::apply(

@@ -84,7 +84,8 @@ std::span<const KernelRecord> matmul_split() {
                          .prepare = prepare,
                          .launch = launch,
                          .determinism = WEFT_DETERMINISM_THREADS,
-                         .accumulates = true};
+                         .accumulates = true,
+                         .rank = 1};
     KernelRecord linear = product;
     linear.op = "linear", linear.reads = {};
     KernelRecord onto = linear;
