@@ -31,7 +31,7 @@ std::string real_text(double v) {
 }
 /// Beside a tensor: whole numbers are written so.
 std::string number_text(double v) {
-  const bool whole = std::abs(v) < 1e6 && v == std::trunc(v) && !std::signbit(v);
+  const bool whole = std::abs(v) < 1e6 && v == std::trunc(v) && !(v == 0 && std::signbit(v));
   return whole ? fmt::format("{}", static_cast<int64_t>(v)) : real_text(v);
 }
 
@@ -152,7 +152,7 @@ Text call_text(const Listing& listing, const Line& line, const std::function<Tex
   return {fmt::format("{}({})", op, fmt::join(all, ", "))};
 }
 
-/// Where a line may be broken: behind a comma or before a sum, as far out of brackets as there is one,
+/// Where a line may be broken: behind a comma or before an operator, as far out of brackets as there is one,
 /// outside of texts in quotes. 0: nowhere.
 static size_t break_of(const std::string& line, size_t most) {
   size_t best = 0, depth = 0, least = line.size();
@@ -163,7 +163,8 @@ static size_t break_of(const std::string& line, size_t most) {
     if (in_quotes) continue;
     if (c == '(' || c == '{' || c == '[') ++depth;
     if (c == ')' || c == '}' || c == ']') --depth;
-    const bool here = (c == ',' && line[at + 1] == ' ') || line.compare(at + 1, 3, " + ") == 0;
+    const bool here = (c == ',' && line[at + 1] == ' ') || line.compare(at + 1, 3, " + ") == 0 ||
+                      line.compare(at + 1, 3, " * ") == 0;
     if (here && depth <= least) best = at + 1, least = depth;
   }
   return best;

@@ -36,6 +36,7 @@ class Lister {
     for (const auto& s : p_.states) define(s.before, Value::Kind::stored, s.name);
     for (const auto& o : p_.outputs) body.read[static_cast<size_t>(o.value)] = true;
     WEFT_CHECK(list(body));
+    bring_forward();
     for (const auto& o : p_.outputs) out_.outputs.push_back(body.ids[static_cast<size_t>(o.value)]);
     return std::move(out_);
   }
@@ -96,6 +97,8 @@ class Lister {
       return {};
     }
     Line line{&op, std::move(attrs), operands(c, body), {}, c.where.empty() ? body.where : c.where};
+    if (std::string_view(op.name) == "mul" && line.inputs[0] == line.inputs[1])  // one spelling for both
+      line.op = ir::find_op("square"), line.inputs.pop_back();
     for (size_t k = 0; k < c.outputs.size(); ++k) {
       Id& id = body.ids[static_cast<size_t>(c.outputs[k])];
       if (const int in = op.update_input(static_cast<int>(k)); in >= 0)
@@ -130,6 +133,34 @@ class Lister {
       now = in[u.input];
     }
     return {};
+  }
+
+  /// What all layers read, as a table, may be made in the first one, from what was there long before. It goes
+  /// to where it can be made first: then layers are alike.
+  void bring_forward() {
+    constexpr size_t kLong = 10;
+    std::vector<size_t> last_use(out_.values.size()), place(out_.values.size());
+    for (size_t n = 0; n < out_.lines.size(); ++n)
+      for (const Id id : out_.lines[n].inputs)
+        if (id != kNone) last_use[static_cast<size_t>(id)] = n;
+    std::vector<Line> lines;
+    for (Line& line : out_.lines) {
+      size_t to = lines.size(), ready = 0;  // behind the line that makes its last operand
+      bool moves = !line.updates() && line.outputs.size() == 1 &&
+                   last_use[static_cast<size_t>(line.outputs[0])] > to + kLong;
+      for (const Id id : line.inputs) {
+        if (id == kNone) continue;
+        moves = moves && out_.at(id).kind != Value::Kind::stored;
+        ready = std::max(ready, place[static_cast<size_t>(id)]);
+      }
+      if (moves && ready > 0 && ready + kLong < to) to = ready;
+      for (size_t& p : place) p += p > to;
+      for (const Id id : line.outputs) place[static_cast<size_t>(id)] = to + 1;
+      lines.insert(lines.begin() + static_cast<ptrdiff_t>(to), std::move(line));
+    }
+    out_.lines = std::move(lines);
+    for (size_t n = 0; n < out_.lines.size(); ++n)
+      for (const Id id : out_.lines[n].outputs) out_.values[static_cast<size_t>(id)].line = n;
   }
 
   const CompiledProgram& p_;

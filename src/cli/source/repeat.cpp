@@ -162,7 +162,7 @@ class Trial {
 
 struct Candidate {
   size_t begin, period, times;
-  size_t lines() const { return period * (times - 1); }  // that it saves
+  size_t covers() const { return period * times; }
 };
 
 /// What may be loops, judged by the lines alone, the largest first.
@@ -173,22 +173,29 @@ std::vector<Candidate> candidates(const Listing& l, size_t begin, size_t end) {
     for (size_t at = end - period; at-- > begin;) {
       same = say_the_same(l.lines[at], l.lines[at + period]) ? same + 1 : 0;
       const Candidate c{at, period, same / period + 1};
-      if (c.times >= 2 && c.lines() >= kFewest) all.push_back(c);
+      if (c.times >= 2 && c.covers() >= period + kFewest) all.push_back(c);
     }
   }
-  std::ranges::stable_sort(all, [](const Candidate& a, const Candidate& b) {
-    return std::pair(a.period * a.times, b.period) > std::pair(b.period * b.times, a.period);
-  });
+  std::ranges::sort(all, std::greater(), &Candidate::covers);
   return all;
+}
+
+/// The one that covers more; then the one with shorter rounds, with fewer values from round to round, the
+/// earlier one.
+bool better(const Loop& a, const Loop& b) {
+  const size_t covers_a = a.end() - a.begin, covers_b = b.end() - b.begin;
+  if (covers_a != covers_b) return covers_a > covers_b;
+  if (a.period != b.period) return a.period < b.period;
+  if (a.carried.size() != b.carried.size()) return a.carried.size() < b.carried.size();
+  return a.begin < b.begin;
 }
 
 void search(const Listing& l, size_t begin, size_t end, std::vector<Loop>& out) {
   std::optional<Loop> best;
   for (const Candidate& c : candidates(l, begin, end)) {
-    if (best && c.period * c.times <= best->end() - best->begin) break;
+    if (best && c.covers() < best->end() - best->begin) break;
     auto found = Trial(l, c.begin, c.period).run(c.times);
-    if (found && found->end() - found->begin >= found->period + kFewest &&
-        (!best || found->end() - found->begin > best->end() - best->begin))
+    if (found && found->end() - found->begin >= found->period + kFewest && (!best || better(*found, *best)))
       best = std::move(found);
   }
   if (!best) return;

@@ -19,16 +19,16 @@ constexpr size_t kLongestFirst = 160;  // but for what a loop begins with: it ha
 /// Words that no variable may be: those of the language, functions that are called, and what main() has.
 std::set<std::string> taken_words() {
   std::set<std::string> words = {
-      "alignas",   "auto",     "bool",     "break",    "case",      "catch",  "char",         "class",
-      "const",     "continue", "default",  "delete",   "do",        "double", "else",         "enum",
-      "explicit",  "export",   "extern",   "false",    "float",     "for",    "friend",       "goto",
-      "if",        "inline",   "int",      "long",     "mutable",   "new",    "operator",     "private",
-      "public",    "return",   "short",    "signed",   "sizeof",    "static", "struct",       "switch",
-      "this",      "throw",    "true",     "try",      "typedef",   "union",  "using",        "void",
-      "volatile",  "while",    "template", "typename", "unsigned",  "main",   "std",          "weft",
-      "Tensor",    "Dim",      "DType",    "Shape",    "Weights",   "w",      "layer",        "file",
-      "floor_div", "argc",     "argv",     "i",        "io",        "fmt",    "load_weights", "and",
-      "or",        "not",      "xor",      "register", "namespace", "asm"};
+      "alignas",  "auto",      "bool",     "break",    "case",     "catch",     "char",     "class",
+      "const",    "continue",  "default",  "delete",   "do",       "double",    "else",     "enum",
+      "explicit", "export",    "extern",   "false",    "float",    "for",       "friend",   "goto",
+      "if",       "inline",    "int",      "long",     "mutable",  "new",       "operator", "private",
+      "public",   "return",    "short",    "signed",   "sizeof",   "static",    "struct",   "switch",
+      "this",     "throw",     "true",     "try",      "typedef",  "union",     "using",    "void",
+      "volatile", "while",     "template", "typename", "unsigned", "main",      "std",      "weft",
+      "Tensor",   "Dim",       "DType",    "Shape",    "Weights",  "w",         "layer",    "at",
+      "file",     "floor_div", "argc",     "argv",     "i",        "io",        "fmt",      "load_weights",
+      "and",      "or",        "not",      "xor",      "register", "namespace", "asm"};
   for (const auto* op : ir::all_ops()) words.insert(op->name);
   return words;
 }
@@ -256,10 +256,8 @@ class Printer {
     prefix_.clear();
     if (votes.empty()) return;
     prefix_ = std::ranges::max_element(votes, {}, [](const auto& v) { return v.second; })->first;
-    put(fmt::format("const auto layer = [&, at = {} + std::to_string(i) + \".\"](const char* name) {{",
-                    literal(prefix_)));
-    put("  return w.at(at + name);");
-    put("};");
+    put(fmt::format("const std::string at = {} + std::to_string(i) + \".\";", literal(prefix_)));
+    put("const auto layer = [&](const char* name) { return w.at(at + name); };");
   }
   void end_round(const Loop& loop) {
     std::vector<std::string> late;
