@@ -410,3 +410,30 @@ function(weft_c_examples)
   endforeach()
   add_dependencies(weft_tests weft_c_example)
 endfunction()
+
+# generated/link_weft.txt: what a compiler is told to build one source against this build, as a project that uses the installed
+# package does by Weft::weft. Tests of printed programs read it.
+function(weft_link_line)
+  set(libraries "")
+  foreach(library IN LISTS WEFT_BACKEND_LIBRARIES)
+    if(library MATCHES "^[a-z_0-9]+$")
+      string(APPEND libraries "-l${library}\n")
+    elseif(library MATCHES "^(\\$<INSTALL_INTERFACE:)?([-/].*[^>])>?$")
+      string(APPEND libraries "${CMAKE_MATCH_2}\n")
+    endif()
+  endforeach()
+  file(GENERATE OUTPUT "${PROJECT_BINARY_DIR}/generated/link_weft.txt" CONTENT
+"-std=c++20
+-I${PROJECT_BINARY_DIR}/include
+-I${PROJECT_SOURCE_DIR}/include
+$<TARGET_FILE:weft>
+$<TARGET_FILE:weft_core>
+$<TARGET_FILE:weft_runtime>
+$<TARGET_FILE:weft_base>
+$<TARGET_FILE:fmt::fmt>
+-lpcre2-8
+-lutf8proc
+${libraries}-pthread
+-ldl
+")
+endfunction()

@@ -188,7 +188,7 @@ TEST_F(CliFace, BashCompletes) {
   const struct {
     const char *words, *offered;  // the last word is being typed; what is offered, or some of it with ...
   } all[] = {
-      {"weft tr", "train"},
+      {"weft tr", "trace train"},
       {"weft co", "compare compile completion"},
       {"weft --ver", "--version"},
       {"weft train --see", "--seed"},

@@ -1,4 +1,5 @@
 #pragma once
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -94,5 +95,11 @@ Compiled compile(const TracedFunction& function, const std::vector<InputSpec>& i
 ///
 /// Errors   io when it can't be read; corrupt, with the section, when it is not whole.
 Compiled load_program(const std::string& path, const CompileOptions& options = {});
+
+/// The weights of a program file and the first values of its states, by name, on `backend` (empty: the
+/// default backend): what a function of one's own computes with, such as the one that `weft trace` prints.
+///
+/// Errors   as load_program(); invalid_argument where a weight and a state have one name.
+std::map<std::string, Tensor> load_weights(const std::string& path, const std::string& backend = "");
 
 }  // namespace weft

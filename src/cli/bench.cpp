@@ -68,9 +68,7 @@ extern const Command bench_command = {
     "bench", "measure how long a run of a program file takes",
     [](Syntax& app, const Common& common) -> std::function<int()> {
       const auto o = std::make_shared<Options>();
-      app.add_option("program", o->program, "the file, as weft compile writes it")
-          .required()
-          .type_name("FILE");
+      add_program_option(app, o->program);
       add_input_options(app, o->inputs);
       app.add_option("--seconds", o->bench.seconds, "of measured runs; at least 20 runs")
           .check(positive)

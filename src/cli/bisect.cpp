@@ -64,9 +64,7 @@ extern const Command bisect_command = {
     "bisect", "find the kernel or fusion at which two runs of a program differ",
     [](Syntax& app, const Common& common) -> std::function<int()> {
       const auto o = std::make_shared<Options>();
-      app.add_option("program", o->program, "the file, as weft compile writes it")
-          .required()
-          .type_name("FILE");
+      add_program_option(app, o->program);
       app.add_option("--a", o->a, "one configuration: BACKEND[,unfused][,-KERNEL]...")
           .required()
           .type_name("CONFIG");

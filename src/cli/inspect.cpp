@@ -86,9 +86,7 @@ extern const Command inspect_command = {
     "inspect", "print a program file: inputs, states, calls, regions",
     [](Syntax& app, const Common& common) -> std::function<int()> {
       const auto o = std::make_shared<Options>();
-      app.add_option("program", o->program, "the file, as weft compile writes it")
-          .required()
-          .type_name("FILE");
+      add_program_option(app, o->program);
       app.add_option(
              "--html", o->html,
              "write a page of the graph: shapes, what is fused, the backend's kernels, memory over time")

@@ -160,9 +160,7 @@ int run(Options& o, const Common& common) {
 extern const Command run_command = {
     "run", "run a program file", [](Syntax& app, const Common& common) -> std::function<int()> {
       const auto o = std::make_shared<Options>();
-      app.add_option("program", o->program, "the file, as weft compile writes it")
-          .required()
-          .type_name("FILE");
+      add_program_option(app, o->program);
       add_input_options(app, o->inputs);
       app.add_option("--out", o->out, "write the outputs to this safetensors file")
           .check(some_name)

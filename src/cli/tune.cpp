@@ -95,9 +95,7 @@ extern const Command tune_command = {
     "tune", "find the fastest kernel for each call of a program",
     [](Syntax& app, const Common& common) -> std::function<int()> {
       const auto o = std::make_shared<Options>();
-      app.add_option("program", o->program, "the file, as weft compile writes it")
-          .required()
-          .type_name("FILE");
+      add_program_option(app, o->program);
       add_input_options(app, o->inputs);
       app.add_option("--seconds", o->tune.seconds, "seconds of launches for one call")
           .check(positive)

@@ -2,6 +2,7 @@
 
 #include "cli/command.h"
 #include "cli/program/backend.h"
+#include "cli/program/inputs.h"
 #include "cli/show.h"
 #include "compiler/compile.h"
 #include "lab/vectors.h"
@@ -47,13 +48,12 @@ int run(const std::string& path, const Common& common) {
 
 }  // namespace
 
-extern const Command verify_command = {
-    "verify", "run the tests that a program file carries",
-    [](Syntax& app, const Common& common) -> std::function<int()> {
-      const auto path = std::make_shared<std::string>();
-      app.add_option("program", *path, "the file, as weft compile writes it").required().type_name("FILE");
-      app.footer("Exits with 1 if a number is outside its bound.");
-      return [path, &common] { return run(*path, common); };
-    }};
+extern const Command verify_command = {"verify", "run the tests that a program file carries",
+                                       [](Syntax& app, const Common& common) -> std::function<int()> {
+                                         const auto path = std::make_shared<std::string>();
+                                         add_program_option(app, *path);
+                                         app.footer("Exits with 1 if a number is outside its bound.");
+                                         return [path, &common] { return run(*path, common); };
+                                       }};
 
 }  // namespace weft::cli

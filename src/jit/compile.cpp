@@ -116,6 +116,25 @@ Compiled load_program(const std::string& path, const CompileOptions& options) {
   return Compiled(value_or_raise(open_session(value_or_raise(compiler::read_file(path)), options)));
 }
 
+std::map<std::string, Tensor> load_weights(const std::string& path, const std::string& backend) {
+  const auto p = value_or_raise(compiler::read_file(path));
+  std::map<std::string, Tensor> all;
+  // A state that the file has no value for begins as zeros.
+  const auto add = [&](const std::string& name, program::ValueId value, int32_t blob) {
+    const TensorType& type = p.values[static_cast<size_t>(value)].type;
+    const auto sizes = value_or_raise(evaluate(type.shape, {}));
+    std::vector<std::byte> zeros;
+    if (blob < 0) zeros.resize(static_cast<size_t>(element_count(sizes)) * byte_size(type.dtype));
+    const auto* from = blob < 0 ? nullptr : &p.blobs[static_cast<size_t>(blob)];
+    const auto bytes = from ? std::span(from->data, from->size) : std::span<const std::byte>(zeros);
+    if (!all.emplace(name, Tensor::from_bytes(bytes, sizes, type.dtype, backend)).second)
+      throw Error(invalid("{}: a weight and a state are both called {}", path, name));
+  };
+  for (const auto& w : p.weights) add(w.name, w.value, w.blob);
+  for (const auto& s : p.states) add(s.name, s.before, s.blob);
+  return all;
+}
+
 std::vector<Tensor> Compiled::operator()(const std::vector<Tensor>& inputs) {
   auto out = enqueue(inputs);
   wait();

@@ -137,6 +137,10 @@ std::string sizes_text(const program::CompiledProgram& p, std::span<const HostTe
   return out;
 }
 
+void add_program_option(Syntax& app, std::string& program) {
+  app.add_option("program", program, "the file, as weft compile writes it").required().type_name("FILE");
+}
+
 void add_input_options(Syntax& app, ProgramInputs& o) {
   app.add_option("--inputs", o.file, "safetensors file with the inputs by name; random if omitted")
       .type_name("FILE");

@@ -6,6 +6,9 @@
 
 namespace weft::cli {
 
+/// The program file that a subcommand is about: its first word.
+void add_program_option(Syntax& app, std::string& program);
+
 /// The inputs of a program: options shared by subcommands.
 struct ProgramInputs {
   std::string file;                // --inputs
