@@ -46,17 +46,14 @@ Term product(const Term& a, const Term& b, const Term& c) {
   return mul(a, mul(b, c)) | mul(b, mul(a, c)) | mul(c, mul(a, b));
 }
 Term scaled(const Term& x, double by) { return mul(x, number(by)) | div(x, number(1 / by)); }
+Term neg(const Term& x) { return op("neg", {x}) | mul(x, number(-1)); }
 Term square(const Term& x) { return op("square", {x}) | mul(x, x) | op("power", {x, number(2)}); }
 Term sqrt(const Term& x) { return op("sqrt", {x}) | op("power", {x, number(0.5)}); }
 Term reciprocal(const Term& x) {
   return op("reciprocal", {x}) | div(number(1), x) | op("power", {x, number(-1)});
 }
-Term rsqrt(const Term& x) {
-  return op("rsqrt", {x}) | reciprocal(sqrt(x)) | op("power", {x, number(-0.5)});
-}
-Term sigmoid(const Term& x) {
-  return op("sigmoid", {x}) | reciprocal(add(op("exp", {op("neg", {x})}), number(1)));
-}
+Term rsqrt(const Term& x) { return op("rsqrt", {x}) | reciprocal(sqrt(x)) | op("power", {x, number(-0.5)}); }
+Term sigmoid(const Term& x) { return op("sigmoid", {x}) | reciprocal(add(op("exp", {neg(x)}), number(1))); }
 
 }  // namespace terms
 
@@ -80,8 +77,7 @@ bool swaps_axes(const ir::Node& node, int64_t rank, int64_t a, int64_t b) {
   return true;
 }
 
-Matcher::Matcher(const ir::Graph& g)
-    : g_(g), maker_(g.types.size(), -1), of_weights_(g.types.size(), false) {
+Matcher::Matcher(const ir::Graph& g) : g_(g), maker_(g.types.size(), -1), of_weights_(g.types.size(), false) {
   for (const auto& w : g.weights) of_weights_[static_cast<size_t>(w.value)] = true;
 }
 
@@ -122,7 +118,8 @@ std::optional<Constant> Matcher::constant(int32_t value) const {
 // ---- what fits
 
 template <class T>
-static bool bound_to(std::vector<std::pair<std::string_view, T>>& all, std::string_view name, const T& value) {
+static bool bound_to(std::vector<std::pair<std::string_view, T>>& all, std::string_view name,
+                     const T& value) {
   if (name.empty()) return true;
   for (const auto& [n, v] : all)
     if (n == name) return v == value;
@@ -146,8 +143,8 @@ std::vector<Match> Matcher::solve(const Term& t, int32_t value, const Match& so_
       if (!c || !c->times.is_const()) return {};
       const double n = c->value * static_cast<double>(c->times.value());
       Match m = so_far;
-      const bool fits = term.wanted ? stands_for(n, *term.wanted, type(value).dtype)
-                                    : bound_to(m.numbers_, term.name, n);
+      const bool fits =
+          term.wanted ? stands_for(n, *term.wanted, type(value).dtype) : bound_to(m.numbers_, term.name, n);
       return fits ? std::vector{std::move(m)} : std::vector<Match>();
     }
     case Term::Kind::op: all = solve_op(term, value, so_far); break;
@@ -216,7 +213,8 @@ bool Matcher::divides_by_count(const ir::Node& node, const ir::Node& sum) const 
                                           static_cast<double>(n.value()), dtype);
   }
   return is(&node, "mul") && n.is_const() && n.value() > 0 && c->times.is_const() &&
-         stands_for(c->value * static_cast<double>(c->times.value()), 1 / static_cast<double>(n.value()), dtype);
+         stands_for(c->value * static_cast<double>(c->times.value()), 1 / static_cast<double>(n.value()),
+                    dtype);
 }
 
 std::vector<Match> Matcher::solve_fold(const Term::Data& t, int32_t value, Match m) const {
@@ -244,6 +242,7 @@ std::vector<Match> Matcher::solve_fold(const Term::Data& t, int32_t value, Match
   } else if (!is(node, t.op)) {
     return {};
   }
+  if (is(node, "variance") && std::get<int64_t>(attr(*node, "correction")) != 0) return {};
   m.nodes.push_back(static_cast<size_t>(place(value)));
   const Shape& x = type(node->inputs[0]).shape;
   const IntList axes = folded_axes(*node, static_cast<int64_t>(x.size()));

@@ -64,8 +64,9 @@ Term number(double value);
 /// A result of this op with these operands, and no others; add, mul, maximum and minimum also with the
 /// operands exchanged.
 Term op(const char* name, std::vector<Term> operands);
-/// "sum", "mean" or "max" of x over axes that get the name, kept with size 1 or reshaped to that, and
-/// broadcast or not. A sum that is divided by the number of its elements is a mean, too.
+/// "sum", "mean", "max" or "variance" (of these numbers, not an estimate) of x over axes that get the name,
+/// kept with size 1 or reshaped to that, and broadcast or not. A sum that is divided by the number of its
+/// elements is a mean, too.
 Term fold(const char* op, Term x, std::string_view axes);
 /// The first that fits, or the second.
 Term operator|(const Term& a, const Term& b);
@@ -81,6 +82,7 @@ Term viewed(const Term& x);
 Term product(const Term& a, const Term& b, const Term& c);
 /// x times a constant, which may be written as a division by another one.
 Term scaled(const Term& x, double by);
+Term neg(const Term& x);
 Term square(const Term& x);
 Term sqrt(const Term& x);
 Term reciprocal(const Term& x);

@@ -123,7 +123,6 @@ class Recomposer {
     if (!(made.type() == matcher_.type(root)))
       g_.fail(fail(Code::internal, "{} makes {} of {}", c.what->name, text(made.type()),
                    text(matcher_.type(root))));
-    for (const size_t n : c.inside) dead_[n] = true, count(g_.nodes[n], -1);
     std::vector<ir::Node> added(std::make_move_iterator(g_.nodes.begin() + static_cast<ptrdiff_t>(before)),
                                 std::make_move_iterator(g_.nodes.end()));
     g_.nodes.resize(before);
@@ -132,6 +131,8 @@ class Recomposer {
       note_last_node();
       count(g_.nodes.back(), 1);
     }
+    for (const size_t n : c.inside) dead_[n] = true, count(g_.nodes[n], -1);
+    for (const size_t n : c.inside) remove_makers(g_.nodes[n]);
     renamed_[root] = made.id();
     readers_[at(made.id())] += readers_[at(root)];
     kept_[at(made.id())] = kept_[at(made.id())] || kept_[at(root)];
@@ -139,15 +140,28 @@ class Recomposer {
     return true;
   }
 
+  // Nodes that nothing reads any more are no readers, either.
+  void remove_makers(const ir::Node& reader) {
+    for (const int32_t id : reader.inputs) {
+      const ir::Node* node = matcher_.maker(id);
+      if (!node || dead_[static_cast<size_t>(matcher_.place(id))] || !is_pure(*node)) continue;
+      if (std::ranges::any_of(node->outputs, [&](int32_t y) { return readers_[at(y)] > 0 || kept_[at(y)]; }))
+        continue;
+      dead_[static_cast<size_t>(matcher_.place(id))] = true;
+      count(*node, -1);
+      remove_makers(*node);
+    }
+  }
+
   ir::Graph& g_;
   Matcher matcher_;
   std::vector<Known> all_;
-  std::vector<int> readers_;             // by value: how many operands it is, of nodes to come, too
-  std::vector<bool> kept_;               // by value: an output, or the end of a state
-  std::vector<size_t> overwritten_at_;   // by value: the node that does so
-  std::vector<bool> dead_;               // by node
-  std::map<int32_t, int32_t> renamed_;   // the values that were replaced
-  size_t now_ = 0;                       // the node of the old graph that was added last
+  std::vector<int> readers_;            // by value: how many operands it is, of nodes to come, too
+  std::vector<bool> kept_;              // by value: an output, or the end of a state
+  std::vector<size_t> overwritten_at_;  // by value: the node that does so
+  std::vector<bool> dead_;              // by node
+  std::map<int32_t, int32_t> renamed_;  // the values that were replaced
+  size_t now_ = 0;                      // the node of the old graph that was added last
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
-#include "compiler/recompose.h"
 #include "ops/shared/gelu.h"
+#include "compiler/recompose.h"
 
 namespace weft::compiler {
 

@@ -8,10 +8,9 @@ using namespace terms;
 static std::vector<Term> terms_of_in_halves() {
   const Term a = any("a"), b = any("b"), c = any("c"), d = any("d");
   std::vector<Term> all;
-  for (const Term& y :
-       {op("gelu", {a}), op("silu", {a}), op("softmax", {a}), op("layer_norm", {a}), op("layer_norm", {a, b}),
-        op("layer_norm", {a, b, c}), op("rms_norm", {a, b}), op("rope", {a, b, c}), op("attention", {a, b, c}),
-        op("attention", {a, b, c, d})})
+  for (const Term& y : {op("gelu", {a}), op("silu", {a}), op("softmax", {a}), op("layer_norm", {a}),
+                        op("layer_norm", {a, b}), op("layer_norm", {a, b, c}), op("rms_norm", {a, b}),
+                        op("rope", {a, b, c}), op("attention", {a, b, c}), op("attention", {a, b, c, d})})
     all.push_back(op("cast", {y.as("wide")}));
   return all;
 }
@@ -32,7 +31,8 @@ static ir::Value make_in_halves(const Place& p) {
   if (!is_half(half) || p.value("wide").dtype() != DType::f32) return {};
   const auto widened = [&](int32_t id) {
     const ir::Node* node = id < 0 ? nullptr : p.matcher.maker(id);
-    return node && std::string_view(node->op->name) == "cast" && p.matcher.type(node->inputs[0]).dtype == half;
+    return node && std::string_view(node->op->name) == "cast" &&
+           p.matcher.type(node->inputs[0]).dtype == half;
   };
   if (!widened(wide.inputs[0])) return {};
   ir::ValueList in;

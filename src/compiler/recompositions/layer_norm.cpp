@@ -29,9 +29,10 @@ static ir::Value extended(const Place& p) {
   const Shape row(normed.shape().end() - trailing, normed.shape().end());
   if (!is_row(more.type(), row) || more.dtype() != normed.dtype()) return {};
   const ir::Value own = reshaped(p.graph, more, row);
-  const std::array in = {p.value("x"), p.match.has("its weight") ? p.value("its weight")
-                                       : p.match.has("weight")   ? own
-                                                                 : ir::Value(),
+  const std::array in = {p.value("x"),
+                         p.match.has("its weight") ? p.value("its weight")
+                         : p.match.has("weight")   ? own
+                                                   : ir::Value(),
                          p.match.has("bias") ? own : ir::Value()};
   return p.graph.call(*node.op, in, node.attrs)[0];
 }
@@ -42,7 +43,8 @@ static ir::Value make_layer_norm(const Place& p) {
   const IntList& axes = p.match.axes("axes");
   const double epsilon = p.match.number("epsilon");
   const auto trailing = static_cast<int64_t>(axes.size());
-  if (axes[0] != x.type().rank() - trailing || axes.back() != x.type().rank() - 1 || !(epsilon > 0)) return {};
+  if (axes[0] != x.type().rank() - trailing || axes.back() != x.type().rank() - 1 || !(epsilon > 0))
+    return {};
   const std::array in = {x, ir::Value(), ir::Value()};
   return p.graph.call("layer_norm", in, {{"trailing", trailing}, {"epsilon", epsilon}})[0];
 }

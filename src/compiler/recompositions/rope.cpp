@@ -10,7 +10,7 @@ using namespace terms;
 // here must be two equal halves.
 static std::vector<Term> terms_of_rope() {
   const Term x = any("x"), first = op("slice", {x}).as("first"), second = op("slice", {x}).as("second");
-  const Term turned = op("concat", {op("neg", {second}), first}).as("turned");
+  const Term turned = op("concat", {neg(second), first}).as("turned");
   return {add(mul(x, any("cos")), mul(turned, any("sin")))};
 }
 

@@ -23,8 +23,9 @@ static ir::Value make_seq_first(const Place& p) {
   if (std::get<int64_t>(attr(node, "seq_first")) != 0) return {};
   const std::array in = {p.value("q"), p.value("k"), p.value("v"),
                          p.match.has("mask") ? p.value("mask") : ir::Value(), ir::Value()};
-  return p.graph.call("attention", in,
-                      {{"causal", attr(node, "causal")}, {"scale", attr(node, "scale")}, {"seq_first", int64_t{1}}})[0];
+  return p.graph.call(
+      "attention", in,
+      {{"causal", attr(node, "causal")}, {"scale", attr(node, "scale")}, {"seq_first", int64_t{1}}})[0];
 }
 
 extern const Recomposition seq_first_recomposition = {"seq_first", terms_of_seq_first, make_seq_first};

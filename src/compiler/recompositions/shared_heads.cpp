@@ -4,14 +4,16 @@ namespace weft::compiler {
 
 using namespace terms;
 
-// Heads of k and v that are repeated for the heads of q which share them: attention reads them where they lie.
+// Heads of k and v that are repeated for the heads of q which share them: attention reads them where they
+// lie.
 static std::vector<Term> terms_of_shared_heads() {
   const auto repeated = [](std::string_view x) { return op("reshape", {op("broadcast", {viewed(any(x))})}); };
   const Term q = any("q"), k = repeated("k").as("all k"), v = repeated("v").as("all v");
   return {op("attention", {q, k, v}).as("y"), op("attention", {q, k, v, any("mask")}).as("y")};
 }
 
-// [..., n, s, d] -> [..., n, 1, s, d] -> [..., n, times, s, d] -> [..., n * times, s, d], by the shapes alone.
+// [..., n, s, d] -> [..., n, 1, s, d] -> [..., n, times, s, d] -> [..., n * times, s, d], by the shapes
+// alone.
 static bool repeats_heads(const Place& p, const char* all, const char* one) {
   const ir::Node& joined = *p.matcher.maker(p.match.value(all));
   const ir::Node& spread = *p.matcher.maker(joined.inputs[0]);

@@ -6,7 +6,7 @@ namespace weft::compiler {
 static std::vector<Term> terms_of_silu() {
   using namespace terms;
   const Term x = any("x");
-  return {mul(x, sigmoid(x)), div(x, add(op("exp", {op("neg", {x})}), number(1)))};
+  return {mul(x, sigmoid(x)), div(x, add(op("exp", {neg(x)}), number(1)))};
 }
 
 static ir::Value make_silu(const Place& p) { return p.graph.one("silu", {p.value("x")}); }
