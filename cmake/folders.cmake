@@ -326,6 +326,23 @@ function(weft_aten_families sources)
   set(${sources} ${${sources}} ${files} "${generated}" PARENT_SCOPE)
 endfunction()
 
+# src/compiler/recompositions/<name>.cpp defines `const Recomposition <name>_recomposition`; this adds them and the table of all.
+function(weft_recompositions sources)
+  file(GLOB files CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/compiler/recompositions/*.cpp")
+  set(declare "")
+  set(table "")
+  foreach(file IN LISTS files)
+    get_filename_component(name "${file}" NAME_WE)
+    string(APPEND declare "extern const Recomposition ${name}_recomposition;\n")
+    string(APPEND table "    &${name}_recomposition,\n")
+  endforeach()
+  # They call the builder, as op files do.
+  set_source_files_properties(${files} PROPERTIES COMPILE_OPTIONS "$<$<CONFIG:Release>:-O1>")
+  set(generated "${PROJECT_BINARY_DIR}/generated/recompositions.cpp")
+  weft_write_if_different("${generated}" "// Made from the folder src/compiler/recompositions.\n#include \"compiler/recompose.h\"\n\nnamespace weft::compiler {\n${declare}static const Recomposition* const kRecompositions[] = {\n${table}};\nstd::span<const Recomposition* const> all_recompositions() { return kRecompositions; }\n}  // namespace weft::compiler\n")
+  set(${sources} ${${sources}} ${files} "${generated}" PARENT_SCOPE)
+endfunction()
+
 # conformance/checks/<folder>/<name>.cpp defines `const Check check` in namespace checks::<name>, for the folders that are named;
 # conformance/liars/<file>.cpp `Liars <file>_liars()`: these files, and the tables of all of them.
 function(weft_checks sources)
