@@ -24,8 +24,8 @@ struct BpeTraining {
   int64_t least = 2;                                      ///< how often a pair must be there to be merged
 };
 
-/// A tokenizer of bytes, of characters, by byte-pair encoding or by WordPiece. Immutable, and cheap to copy; any thread
-/// may use it.
+/// A tokenizer of bytes, of characters, by byte-pair encoding or by WordPiece. Immutable, and cheap to copy;
+/// any thread may use it.
 ///
 /// Text is UTF-8. What is malformed is read as U+FFFD, one for each maximal part of a character, like in
 /// Python's `bytes.decode("utf-8", errors="replace")`.

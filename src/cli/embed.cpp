@@ -61,8 +61,10 @@ void print(size_t i, const std::string& text, const Sentence& s, const std::vect
   std::string numbers, others;
   for (size_t k = 0; k < std::min<size_t>(4, s.vector.size()); ++k)
     numbers += fmt::format("{:.4f} ", s.vector[k]);
-  for (const auto& n : nearest) others += fmt::format("{}{} ({:.4f})", others.empty() ? "" : ", ", n.text + 1, n.cosine);
-  fmt::print("{}: {}\n   {} of {} tokens: {}...\n", i + 1, text, counted(s.vector.size(), "number"), s.tokens, numbers);
+  for (const auto& n : nearest)
+    others += fmt::format("{}{} ({:.4f})", others.empty() ? "" : ", ", n.text + 1, n.cosine);
+  fmt::print("{}: {}\n   {} of {} tokens: {}...\n", i + 1, text, counted(s.vector.size(), "number"), s.tokens,
+             numbers);
   if (!others.empty()) fmt::print("   most alike: {}\n", others);
 }
 
@@ -73,18 +75,19 @@ int run(Options o, const Common& common) {
   if (o.tokenizer.empty()) o.tokenizer = std::filesystem::path(o.program).parent_path().string();
   if (o.tokenizer.empty()) o.tokenizer = ".";
   const bool is_folder = std::filesystem::is_directory(o.tokenizer);
-  const auto config =
-      is_folder ? value_or_raise(read_sentence_config(o.tokenizer)) : SentenceConfig();
+  const auto config = is_folder ? value_or_raise(read_sentence_config(o.tokenizer)) : SentenceConfig();
   auto p = std::make_shared<const program::CompiledProgram>(value_or_raise(compiler::read_file(o.program)));
   auto devices = value_or_raise(runtime::devices_for(common.backend, current_policy()));
-  auto session =
-      value_or_raise(runtime::Session::create(std::move(p), std::move(devices), current_policy()));
+  auto session = value_or_raise(runtime::Session::create(std::move(p), std::move(devices), current_policy()));
   const std::string backend = session->backend();
   auto embedder =
       value_or_raise(Embedder::make(std::move(session), io::Tokenizer::load(o.tokenizer), config));
   const auto sentences = value_or_raise(embedder(o.texts, o.batch));
+  for (size_t i = 0; i < sentences.size(); ++i)
+    if (sentences[i].cut)
+      note(fmt::format("text {} is longer than the model takes: cut to {} tokens", i + 1,
+                       sentences[i].tokens));
   for (size_t i = 0; i < sentences.size(); ++i) {
-    if (sentences[i].cut) note(fmt::format("text {} is longer than the model takes: cut to {} tokens", i + 1, sentences[i].tokens));
     const auto nearest = nearest_to(i, sentences, o.nearest);
     if (common.json)
       print_json(o.texts[i], sentences[i], nearest, backend);
@@ -105,9 +108,10 @@ extern const Command embed_command = {
           .type_name("FILE");
       app.add_option("texts", o->texts, "the texts").type_name("TEXT");
       app.add_option("--texts-file", o->file, "a text a line").type_name("FILE");
-      app.add_option("--tokenizer", o->tokenizer,
-                     "the model's folder, as sentence-transformers writes it, or a tokenizer.json; without it, "
-                     "the folder of the program")
+      app.add_option(
+             "--tokenizer", o->tokenizer,
+             "the model's folder, as sentence-transformers writes it, or a tokenizer.json; without it, "
+             "the folder of the program")
           .type_name("DIR");
       app.add_option("--batch", o->batch, "texts at a time").range(1, 65536).capture_default_str();
       app.add_option("--nearest", o->nearest, "how many of the other texts are named as alike")

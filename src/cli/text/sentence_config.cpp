@@ -35,9 +35,10 @@ Status read_longest(const fs::path& folder, SentenceConfig& config) {
 Status read_pooling(const fs::path& folder, SentenceConfig& config) {
   const auto path = (folder / "config.json").string();
   WEFT_TRY(const json parsed, formats::read_json_object(path));
-  static const std::pair<std::string_view, Pooling> known[] = {{"pooling_mode_mean_tokens", Pooling::mean},
-                                                               {"pooling_mode_cls_token", Pooling::first},
-                                                               {"pooling_mode_max_tokens", Pooling::greatest}};
+  static const std::pair<std::string_view, Pooling> known[] = {
+      {"pooling_mode_mean_tokens", Pooling::mean},
+      {"pooling_mode_cls_token", Pooling::first},
+      {"pooling_mode_max_tokens", Pooling::greatest}};
   int chosen = 0;
   for (const auto& [name, value] : parsed.items()) {
     const Field field(&value, fmt::format("{}.{}", path, name));

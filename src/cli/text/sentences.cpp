@@ -56,9 +56,10 @@ Result<Embedder> Embedder::make(std::unique_ptr<runtime::Session> session, io::T
 Status Embedder::check_ports() {
   const auto& p = session_->program();
   const auto refuse = [&](std::string_view what) {
-    return invalid("program '{}': {}; texts want {} and {} (and perhaps {}) of integers [batch, length], and an "
-                   "output [batch, length, width] or [batch, width]",
-                   p.name, what, kIds, kMask, kTypes);
+    return invalid(
+        "program '{}': {}; texts want {} and {} (and perhaps {}) of integers [batch, length], and an "
+        "output [batch, length, width] or [batch, width]",
+        p.name, what, kIds, kMask, kTypes);
   };
   bool ids = false, mask = false;
   for (const auto& input : p.inputs) {

@@ -120,12 +120,11 @@ struct NewerCapitals {
   char32_t first, last;
   int32_t distance;
 };
-constexpr NewerCapitals kNewerCapitals[] = {
-    {0x1C89, 0x1C89, 1},     {0xA7CB, 0xA7CB, 0x264 - 0xA7CB},
-    {0xA7CC, 0xA7CC, 1},     {0xA7CE, 0xA7CE, 1},
-    {0xA7D2, 0xA7D2, 1},     {0xA7D4, 0xA7D4, 1},
-    {0xA7DA, 0xA7DA, 1},     {0xA7DC, 0xA7DC, 0x19B - 0xA7DC},
-    {0x10D50, 0x10D65, 32},  {0x16EA0, 0x16EB8, 27}};
+constexpr NewerCapitals kNewerCapitals[] = {{0x1C89, 0x1C89, 1},    {0xA7CB, 0xA7CB, 0x264 - 0xA7CB},
+                                            {0xA7CC, 0xA7CC, 1},    {0xA7CE, 0xA7CE, 1},
+                                            {0xA7D2, 0xA7D2, 1},    {0xA7D4, 0xA7D4, 1},
+                                            {0xA7DA, 0xA7DA, 1},    {0xA7DC, 0xA7DC, 0x19B - 0xA7DC},
+                                            {0x10D50, 0x10D65, 32}, {0x16EA0, 0x16EB8, 27}};
 
 bool within(char32_t c, std::span<const Range> ranges) {
   const auto after = std::ranges::upper_bound(ranges, c, {}, &Range::first);
@@ -184,7 +183,8 @@ const std::string& bert_punctuation() {
   static const std::string expression = [] {
     std::string all = "[";
     for (const auto& r : kPunctuation)
-      all += fmt::format("\\x{{{:x}}}-\\x{{{:x}}}", static_cast<uint32_t>(r.first), static_cast<uint32_t>(r.last));
+      all += fmt::format("\\x{{{:x}}}-\\x{{{:x}}}", static_cast<uint32_t>(r.first),
+                         static_cast<uint32_t>(r.last));
     return all + "]";
   }();
   return expression;

@@ -236,7 +236,7 @@ class WordPieces : public WholeTokens {
   // Spaces that English has not, as `tokenizers` removes them from each token.
   static void clean(std::string& text) {
     constexpr std::pair<std::string_view, std::string_view> kReplacements[] = {
-        {" .", "."},   {" ?", "?"},   {" !", "!"},           {" ,", ","},   {" ' ", "'"},  {" n't", "n't"},
+        {" .", "."},   {" ?", "?"},           {" !", "!"},   {" ,", ","},     {" ' ", "'"},   {" n't", "n't"},
         {" 'm", "'m"}, {" do not", " don't"}, {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"}};
     for (const auto& [from, to] : kReplacements)
       for (size_t at = 0; (at = text.find(from, at)) != text.npos; at += to.size())
