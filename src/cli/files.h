@@ -1,7 +1,11 @@
 #pragma once
 #include <filesystem>
+#include <sstream>
+#include <string>
+#include <vector>
 
 #include "base/output_file.h"
+#include "formats/file.h"
 
 namespace weft::cli {
 
@@ -25,6 +29,18 @@ inline void check_writable(const std::filesystem::path& path) {
   if (type == fifo || type == character || type == socket) return;
   if (!path.has_parent_path() || std::filesystem::exists(path.parent_path(), ec))
     (void)value_or_raise(OutputFile::open(path.string()));
+}
+
+/// The lines of a file that are not empty.
+inline std::vector<std::string> lines_of_file(const std::string& path) {
+  const auto bytes = value_or_raise(formats::read_file(path));
+  std::istringstream file({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(file, line);) {
+    if (line.ends_with('\r')) line.pop_back();
+    if (!line.empty()) lines.push_back(line);
+  }
+  return lines;
 }
 
 /// Writes a file, and makes the folders above it.

@@ -1,77 +1,12 @@
 #include "formats/tokenizer_json.h"
 
-#include <algorithm>
-#include <unordered_set>
-
-#include "formats/json.h"
+#include "formats/json_field.h"
+#include "formats/tokenizer_model.h"
 
 namespace weft::formats {
 namespace {
 
 using nlohmann::json;
-
-/// A JSON value and its path in the file, for errors that name the field.
-class Field {
- public:
-  Field(const json* value, std::string where) : value_(value), where_(std::move(where)) {}
-
-  const json& value() const { return *value_; }
-  const std::string& where() const { return where_; }
-  bool null() const { return value_->is_null(); }
-  Field item(size_t i) const { return {&(*value_)[i], fmt::format("{}[{}]", where_, i)}; }
-  /// A member; null if it is missing.
-  Field at(const char* name) const {
-    static const json none;
-    const auto found = value_->is_object() ? value_->find(name) : value_->end();
-    return {value_->is_object() && found != value_->end() ? &*found : &none, where_ + "." + name};
-  }
-  Status wrong(std::string_view wanted) const {
-    std::string got = json_text(*value_);
-    if (got.size() > 60) got.replace(57, got.npos, "...");
-    return fail(Code::corrupt, "{}: wanted {}, got {}", where_, wanted, got);
-  }
-  Status unsupported(std::string_view what) const {
-    return fail(Code::unsupported, "{}: {} is not supported", where_, what);
-  }
-
-  Result<std::string> text() const {
-    if (!value_->is_string()) return wrong("a text");
-    return value_->get<std::string>();
-  }
-  Result<bool> flag(std::optional<bool> otherwise = {}) const {
-    if (null() && otherwise) return *otherwise;
-    if (!value_->is_boolean()) return wrong("true or false");
-    return value_->get<bool>();
-  }
-  Result<int64_t> count() const {
-    if (!value_->is_number_integer() || *value_ < 0 || *value_ > INT32_MAX)
-      return wrong("a whole number that is not negative");
-    return value_->get<int64_t>();
-  }
-  /// One character.
-  Result<std::string> character() const {
-    WEFT_TRY(std::string s, text());
-    const auto starts = std::count_if(s.begin(), s.end(), [](char c) { return (c & 0xC0) != 0x80; });
-    if (starts != 1) return wrong("one character");
-    return s;
-  }
-  /// Checks that an object has no other members than these.
-  Status only(std::initializer_list<std::string_view> names) const {
-    if (!value_->is_object()) return wrong("an object");
-    for (const auto& [name, member] : value_->items())
-      if (std::find(names.begin(), names.end(), name) == names.end())
-        return fail(Code::unsupported, "{}: field '{}' is not known", where_, name);
-    return {};
-  }
-  Result<size_t> list() const {
-    if (!value_->is_array()) return wrong("a list");
-    return value_->size();
-  }
-
- private:
-  const json* value_;
-  std::string where_;
-};
 
 /// A part, or a Sequence of parts under `name`, nested to any depth: passes each to `take`, in order.
 template <class Take>
@@ -108,6 +43,15 @@ Status read_normalizer(const Field& f, const std::string& type, std::vector<Toke
     WEFT_TRY(n.content, f.at("content").text());
     if (n.pattern.regex && n.content.find('$') != std::string::npos)
       return f.at("content").unsupported("a group ('$') in the content");
+  } else if (type == "BertNormalizer") {
+    WEFT_CHECK(f.only({"type", "clean_text", "handle_chinese_chars", "strip_accents", "lowercase"}));
+    n.kind = Kind::bert;
+    WEFT_TRY(n.bert.clean_text, f.at("clean_text").flag());
+    WEFT_TRY(n.bert.space_ideographs, f.at("handle_chinese_chars").flag());
+    WEFT_TRY(n.bert.lowercase, f.at("lowercase").flag());
+    if (!f.at("strip_accents").null()) {
+      WEFT_TRY(n.bert.strip_accents, f.at("strip_accents").flag());
+    }
   } else {
     WEFT_CHECK(f.only({"type"}));
     static const std::pair<const char*, Kind> forms[] = {
@@ -172,6 +116,9 @@ Status read_pre_tokenizer(const Field& f, const std::string& type, std::vector<P
     WEFT_TRY(p.replacement, f.at("replacement").character());
     WEFT_TRY(p.scheme, read_scheme(f));
     WEFT_TRY(p.split, f.at("split").flag(true));
+  } else if (type == "BertPreTokenizer") {
+    WEFT_CHECK(f.only({"type"}));
+    p.kind = PreTokenizer::Kind::bert;
   } else {
     return f.at("type").unsupported(fmt::format("pre-tokenizer '{}'", type));
   }
@@ -206,6 +153,11 @@ Status read_decoder(const Field& f, const std::string& type, std::vector<TokenDe
     d.kind = Kind::metaspace;
     WEFT_TRY(d.replacement, f.at("replacement").character());
     WEFT_TRY(d.scheme, read_scheme(f));
+  } else if (type == "WordPiece") {
+    WEFT_CHECK(f.only({"type", "prefix", "cleanup"}));
+    d.kind = Kind::word_piece;
+    WEFT_TRY(d.prefix, f.at("prefix").text());
+    WEFT_TRY(d.cleanup, f.at("cleanup").flag());
   } else {
     return f.at("type").unsupported(fmt::format("decoder '{}'", type));
   }
@@ -269,62 +221,6 @@ Result<AddedToken> read_added(const Field& f) {
   return t;
 }
 
-Result<std::pair<std::string, std::string>> read_merge(const Field& f) {
-  if (f.value().is_array()) {
-    if (f.value().size() != 2) return f.wrong("two texts");
-    WEFT_TRY(std::string a, f.item(0).text());
-    WEFT_TRY(std::string b, f.item(1).text());
-    return std::pair(std::move(a), std::move(b));
-  }
-  WEFT_TRY(const std::string both, f.text());
-  const size_t space = both.find(' ');
-  if (space == std::string::npos || both.find(' ', space + 1) != std::string::npos)
-    return f.wrong("two tokens with one space between them");
-  return std::pair(both.substr(0, space), both.substr(space + 1));
-}
-
-Status read_vocabulary(const Field& f, BpeModel& model) {
-  if (!f.value().is_object()) return f.wrong("an object");
-  std::unordered_set<int64_t> seen;
-  model.vocabulary.reserve(f.value().size());
-  for (const auto& [token, number] : f.value().items()) {
-    WEFT_TRY(const int64_t id, Field(&number, fmt::format("{}['{}']", f.where(), token)).count());
-    if (!seen.insert(id).second) return fail(Code::corrupt, "{}: id {} stands for two tokens", f.where(), id);
-    model.vocabulary.emplace_back(token, static_cast<int32_t>(id));
-  }
-  return {};
-}
-
-Status read_model(const Field& f, BpeModel& model) {
-  if (!f.at("type").null()) {
-    WEFT_TRY(const std::string type, f.at("type").text());
-    if (type != "BPE") return f.at("type").unsupported(fmt::format("model '{}'", type));
-  }
-  WEFT_CHECK(f.only({"type", "dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix",
-                     "fuse_unk", "byte_fallback", "ignore_merges", "vocab", "merges"}));
-  if (const Field dropout = f.at("dropout"); !dropout.null() && dropout.value() != 0)
-    return dropout.unsupported("dropout");
-  for (const char* name : {"continuing_subword_prefix", "end_of_word_suffix"})
-    if (const Field affix = f.at(name); !affix.null() && affix.value() != "")
-      return affix.unsupported("text put to the parts of a word");
-  if (!f.at("unk_token").null()) {
-    WEFT_TRY(std::string unknown, f.at("unk_token").text());
-    model.unknown = std::move(unknown);
-  }
-  WEFT_TRY(model.fuse_unknown, f.at("fuse_unk").flag(false));
-  WEFT_TRY(model.byte_fallback, f.at("byte_fallback").flag(false));
-  WEFT_TRY(model.ignore_merges, f.at("ignore_merges").flag(false));
-  WEFT_CHECK(read_vocabulary(f.at("vocab"), model));
-  const Field merges = f.at("merges");
-  WEFT_TRY(const size_t n, merges.list());
-  model.merges.reserve(n);
-  for (size_t i = 0; i < n; ++i) {
-    WEFT_TRY(auto merge, read_merge(merges.item(i)));
-    model.merges.push_back(std::move(merge));
-  }
-  return {};
-}
-
 Status read_added_tokens(const Field& f, std::vector<AddedToken>& added) {
   if (f.null()) return {};
   WEFT_TRY(const size_t n, f.list());
@@ -357,6 +253,24 @@ Status read_steps(const Field& root, TokenizerFile& file) {
   return {};
 }
 
+Status read_truncation(const Field& f, std::optional<int64_t>& longest) {
+  WEFT_CHECK(f.only({"direction", "max_length", "strategy", "stride"}));
+  if (const Field d = f.at("direction"); !d.null() && d.value() != "Right")
+    return d.unsupported("cutting at the front");
+  if (const Field s = f.at("strategy"); s.value() != "LongestFirst" && s.value() != "OnlyFirst")
+    return s.unsupported("cutting the second of two texts");
+  WEFT_TRY(longest, f.at("max_length").count());
+  return {};
+}
+
+// How long a batch becomes is the caller's business.
+Status read_padding(const Field& f, std::optional<int32_t>& padding) {
+  WEFT_CHECK(f.only({"strategy", "direction", "pad_to_multiple_of", "pad_id", "pad_type_id", "pad_token"}));
+  WEFT_TRY(const int64_t id, f.at("pad_id").count());
+  padding = static_cast<int32_t>(id);
+  return {};
+}
+
 /// A token is a text, or an added token written out.
 Result<std::string> read_token_text(const Field& f) {
   if (f.null()) return std::string();
@@ -371,13 +285,13 @@ Result<TokenizerFile> parse_tokenizer(std::string_view text, const std::string& 
   WEFT_CHECK(root.only({"version", "truncation", "padding", "added_tokens", "normalizer", "pre_tokenizer",
                         "post_processor", "decoder", "model"}));
   if (const Field v = root.at("version"); !v.null() && v.value() != "1.0") return v.wrong("\"1.0\"");
-  for (const char* name : {"truncation", "padding"})
-    if (!root.at(name).null()) return root.at(name).unsupported("a value other than null");
   if (root.at("model").null()) return fail(Code::corrupt, "{}: has no field 'model'", where);
   TokenizerFile file;
+  if (const Field f = root.at("truncation"); !f.null()) WEFT_CHECK(read_truncation(f, file.longest));
+  if (const Field f = root.at("padding"); !f.null()) WEFT_CHECK(read_padding(f, file.padding));
   WEFT_CHECK(read_added_tokens(root.at("added_tokens"), file.added));
   WEFT_CHECK(read_steps(root, file));
-  WEFT_CHECK(read_model(root.at("model"), file.model));
+  WEFT_TRY(file.model, read_token_model(root.at("model")));
   return file;
 }
 

@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "weft/status.h"
@@ -17,17 +18,23 @@ struct TokenPattern {
   bool regex = false;
 };
 
+struct BertNormalizer {
+  bool clean_text = true, space_ideographs = true, lowercase = true;
+  std::optional<bool> strip_accents;  ///< nothing: as `lowercase`
+};
+
 struct TokenNormalizer {
-  enum class Kind { nfc, nfd, nfkc, nfkd, prepend, replace } kind = Kind::nfc;
+  enum class Kind { nfc, nfd, nfkc, nfkd, prepend, replace, bert } kind = Kind::nfc;
   TokenPattern pattern;  ///< replace
   std::string content;   ///< prepend, replace
+  BertNormalizer bert;
 };
 
 enum class PrependScheme { always, first, never };
 enum class SplitBehavior { removed, isolated, merged_with_previous, merged_with_next, contiguous };
 
 struct PreTokenizer {
-  enum class Kind { byte_level, split, metaspace } kind = Kind::split;
+  enum class Kind { byte_level, split, metaspace, bert } kind = Kind::split;
   bool add_prefix_space = false, use_regex = true;  ///< byte_level
   TokenPattern pattern;                             ///< split
   SplitBehavior behavior = SplitBehavior::isolated;
@@ -38,11 +45,14 @@ struct PreTokenizer {
 };
 
 struct TokenDecoder {
-  enum class Kind { byte_level, replace, byte_fallback, fuse, strip, metaspace } kind = Kind::fuse;
+  enum class Kind { byte_level, replace, byte_fallback, fuse, strip, metaspace, word_piece };
+  Kind kind = Kind::fuse;
   std::string pattern, content;  ///< replace; strip: one character in `content`
   int64_t start = 0, stop = 0;   ///< strip
   std::string replacement;       ///< metaspace: one character
   PrependScheme scheme = PrependScheme::always;
+  std::string prefix;  ///< word_piece: of tokens that go on with a word
+  bool cleanup = true;
 };
 
 struct AddedToken {
@@ -58,6 +68,12 @@ struct BpeModel {
   bool fuse_unknown = false, byte_fallback = false, ignore_merges = false;
 };
 
+struct WordPieceModel {
+  std::vector<std::pair<std::string, int32_t>> vocabulary;
+  std::string unknown = "[UNK]", prefix = "##";
+  int64_t most_characters = 100;  ///< of a word; a longer one is unknown
+};
+
 /// Sequences of steps are flattened, in the order of their application.
 struct TokenizerFile {
   std::vector<AddedToken> added;
@@ -65,7 +81,9 @@ struct TokenizerFile {
   std::vector<PreTokenizer> pre_tokenizers;
   std::vector<int32_t> before, after;  ///< what the post-processor puts around a single text
   std::optional<std::vector<TokenDecoder>> decoders;
-  BpeModel model;
+  std::variant<BpeModel, WordPieceModel> model;
+  std::optional<int64_t> longest;  ///< of `truncation`: the ids that a text is cut to
+  std::optional<int32_t> padding;  ///< of `padding`: the id that fills up a batch
 };
 
 /// Errors   corrupt for any other file, unsupported for an unsupported part; both name the field.

@@ -35,6 +35,12 @@ json written(const TokenNormalizer& n) {
   if (n.kind == Kind::prepend) return {{"type", "Prepend"}, {"prepend", n.content}};
   if (n.kind == Kind::replace)
     return {{"type", "Replace"}, {"pattern", written(n.pattern)}, {"content", n.content}};
+  if (n.kind == Kind::bert)
+    return {{"type", "BertNormalizer"},
+            {"clean_text", n.bert.clean_text},
+            {"handle_chinese_chars", n.bert.space_ideographs},
+            {"strip_accents", n.bert.strip_accents ? json(*n.bert.strip_accents) : json(nullptr)},
+            {"lowercase", n.bert.lowercase}};
   return {{"type", forms[static_cast<int>(n.kind)]}};
 }
 
@@ -56,6 +62,7 @@ json written(const PreTokenizer& p) {
   using Kind = PreTokenizer::Kind;
   if (p.kind == Kind::byte_level) return byte_level(p.add_prefix_space, p.use_regex);
   if (p.kind == Kind::metaspace) return metaspace(p.replacement, p.scheme, p.split);
+  if (p.kind == Kind::bert) return {{"type", "BertPreTokenizer"}};
   return {{"type", "Split"},
           {"pattern", written(p.pattern)},
           {"behavior", written(p.behavior)},
@@ -72,6 +79,8 @@ json written(const TokenDecoder& d) {
     case TokenDecoder::Kind::strip:
       return {{"type", "Strip"}, {"content", d.content}, {"start", d.start}, {"stop", d.stop}};
     case TokenDecoder::Kind::metaspace: return metaspace(d.replacement, d.scheme, true);
+    case TokenDecoder::Kind::word_piece:
+      return {{"type", "WordPiece"}, {"prefix", d.prefix}, {"cleanup", d.cleanup}};
   }
   return nullptr;
 }
@@ -89,9 +98,21 @@ std::vector<json> all(const std::vector<T>& steps) {
   return out;
 }
 
+json written(const std::vector<std::pair<std::string, int32_t>>& vocabulary) {
+  json out = json::object();
+  for (const auto& [token, id] : vocabulary) out[token] = id;
+  return out;
+}
+
+json written(const WordPieceModel& m) {
+  return {{"type", "WordPiece"},
+          {"unk_token", m.unknown},
+          {"continuing_subword_prefix", m.prefix},
+          {"max_input_chars_per_word", m.most_characters},
+          {"vocab", written(m.vocabulary)}};
+}
+
 json written(const BpeModel& m) {
-  json vocabulary = json::object();
-  for (const auto& [token, id] : m.vocabulary) vocabulary[token] = id;
   json merges = json::array();
   for (const auto& [a, b] : m.merges) merges.push_back(json::array({a, b}));
   return {{"type", "BPE"},
@@ -102,7 +123,7 @@ json written(const BpeModel& m) {
           {"fuse_unk", m.fuse_unknown},
           {"byte_fallback", m.byte_fallback},
           {"ignore_merges", m.ignore_merges},
-          {"vocab", std::move(vocabulary)},
+          {"vocab", written(m.vocabulary)},
           {"merges", std::move(merges)}};
 }
 
@@ -110,12 +131,18 @@ json written(const BpeModel& m) {
 
 std::string write_tokenizer(const TokenizerFile& file) {
   json root = {{"version", "1.0"}, {"truncation", nullptr}, {"padding", nullptr}};
+  if (file.longest)
+    root["truncation"] = {
+        {"direction", "Right"}, {"max_length", *file.longest}, {"strategy", "LongestFirst"}, {"stride", 0}};
+  if (file.padding)
+    root["padding"] = {{"strategy", "BatchLongest"}, {"direction", "Right"}, {"pad_to_multiple_of", nullptr},
+                       {"pad_id", *file.padding},    {"pad_type_id", 0},     {"pad_token", ""}};
   root["added_tokens"] = all(file.added);
   root["normalizer"] = sequence_or_null(all(file.normalizers), "normalizers");
   root["pre_tokenizer"] = sequence_or_null(all(file.pre_tokenizers), "pretokenizers");
   root["post_processor"] = nullptr;
   root["decoder"] = file.decoders ? sequence(all(*file.decoders), "decoders") : json(nullptr);
-  root["model"] = written(file.model);
+  root["model"] = std::visit([](const auto& model) { return written(model); }, file.model);
   return root.dump(1, '\t') + "\n";
 }
 

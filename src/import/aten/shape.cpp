@@ -96,6 +96,18 @@ Part slice_part(Call& c, ir::Value x) {
   p.stop = c.has("end") ? bound(size, c.integer("end")) : size;
   return p;
 }
+// A bound that is a symbol is missing in the file, which has the size of the result.
+Part slice_part_of_view(Call& c, ir::Value x) {
+  Part p = slice_part(c, x);
+  if (p.step != 1 || c.declared().rank() != x.rank() || x.rank() == 0) return p;
+  const Dim size = c.declared().shape[static_cast<size_t>(p.axis)];
+  if (size.is_const()) return p;
+  if (!c.has("end"))
+    p.stop = p.start + size;
+  else if (!c.has("start"))
+    p.start = p.stop - size;
+  return p;
+}
 Part select_part(Call& c, ir::Value x) {
   if (x.rank() == 0) {
     c.refuse(invalid("a tensor without axes has no parts"));
@@ -119,7 +131,7 @@ Part narrow_part(Call& c, ir::Value x) {
 }
 void slice(Call& c) {
   const auto x = c.tensor("self");
-  c.give(take(c.b, x, slice_part(c, x)));
+  c.give(take(c.b, x, slice_part_of_view(c, x)));
 }
 void narrow(Call& c) {
   const auto x = c.tensor("self");
@@ -152,7 +164,7 @@ ir::Value put(ir::Builder& b, ir::Value base, const Part& p, ir::Value part) {
   return b.one("scatter", {base, index, part}, {{"axis", p.axis}});
 }
 ir::Value write_slice(Call& c, ir::Value base, ir::Value part) {
-  return put(c.b, base, slice_part(c, base), part);
+  return put(c.b, base, slice_part_of_view(c, base), part);
 }
 ir::Value write_narrow(Call& c, ir::Value base, ir::Value part) {
   return put(c.b, base, narrow_part(c, base), part);

@@ -213,6 +213,39 @@ class Metaspace : public Step {
   bool drop_;
 };
 
+/// Tokens that go on with a word lose their prefix, others get a space before them.
+class WordPieces : public WholeTokens {
+ public:
+  explicit WordPieces(const TokenDecoder& d) : prefix_(d.prefix), cleanup_(d.cleanup) {}
+
+ protected:
+  void take(std::string_view token) override {
+    std::string out(token);
+    if (!std::exchange(first_, false)) {
+      if (token.starts_with(prefix_))
+        out.erase(0, prefix_.size());
+      else
+        out.insert(0, " ");
+    }
+    if (cleanup_) clean(out);
+    next->put(out);
+    next->end();
+  }
+
+ private:
+  // Spaces that English has not, as `tokenizers` removes them from each token.
+  static void clean(std::string& text) {
+    constexpr std::pair<std::string_view, std::string_view> kReplacements[] = {
+        {" .", "."},   {" ?", "?"},           {" !", "!"},   {" ,", ","},     {" ' ", "'"},   {" n't", "n't"},
+        {" 'm", "'m"}, {" do not", " don't"}, {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"}};
+    for (const auto& [from, to] : kReplacements)
+      for (size_t at = 0; (at = text.find(from, at)) != text.npos; at += to.size())
+        text.replace(at, from.size(), to);
+  }
+  std::string prefix_;
+  bool cleanup_, first_ = true;
+};
+
 std::unique_ptr<Step> make(const TokenDecoder& d) {
   switch (d.kind) {
     case TokenDecoder::Kind::byte_level: return std::make_unique<FromBytes>();
@@ -220,6 +253,7 @@ std::unique_ptr<Step> make(const TokenDecoder& d) {
     case TokenDecoder::Kind::byte_fallback: return std::make_unique<ByteFallback>();
     case TokenDecoder::Kind::strip: return std::make_unique<Strip>(d);
     case TokenDecoder::Kind::metaspace: return std::make_unique<Metaspace>(d);
+    case TokenDecoder::Kind::word_piece: return std::make_unique<WordPieces>(d);
     case TokenDecoder::Kind::fuse: break;
   }
   return std::make_unique<Fuse>();

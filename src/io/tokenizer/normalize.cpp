@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "io/tokenizer/bert.h"
+
 namespace weft::io {
 namespace {
 
@@ -25,7 +27,9 @@ void append_form(std::string_view text, Kind form, std::string& out) {
   std::free(mapped);
 }
 
-std::string to_form(std::string_view text, Kind form) {
+}  // namespace
+
+std::string normal_form(std::string_view text, Kind form) {
   // NFC changes no character below U+0300; lead bytes from 0xCC on are others.
   const int first = form == Kind::nfc ? 0xCC : 0x80;
   if (std::all_of(text.begin(), text.end(), [&](char c) { return static_cast<unsigned char>(c) < first; }))
@@ -42,8 +46,6 @@ std::string to_form(std::string_view text, Kind form) {
   return out;
 }
 
-}  // namespace
-
 Result<Normalizer> Normalizer::make(const std::vector<formats::TokenNormalizer>& steps) {
   Normalizer out;
   for (const auto& step : steps) {
@@ -51,7 +53,7 @@ Result<Normalizer> Normalizer::make(const std::vector<formats::TokenNormalizer>&
     if (step.kind == Kind::replace) {
       WEFT_TRY(pattern, Pattern::make(step.pattern));
     }
-    out.steps_.push_back({step.kind, std::move(pattern), step.content});
+    out.steps_.push_back({step.kind, std::move(pattern), step.content, step.bert});
   }
   return out;
 }
@@ -66,8 +68,10 @@ std::string Normalizer::operator()(std::string_view text) const {
       out.reserve(now.size() + now.size() / 4);
       step.pattern.replace(now, step.content, out);
       now = std::move(out);
+    } else if (step.kind == Kind::bert) {
+      now = bert_normalized(now, step.bert);
     } else {
-      now = to_form(now, step.kind);
+      now = normal_form(now, step.kind);
     }
   }
   return now;

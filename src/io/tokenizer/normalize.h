@@ -19,9 +19,13 @@ class Normalizer {
     formats::TokenNormalizer::Kind kind;
     Pattern pattern;
     std::string content;
+    formats::BertNormalizer bert;
   };
   std::vector<Step> steps_;
 };
+
+/// `text` in one of Unicode's four normalization forms.
+std::string normal_form(std::string_view text, formats::TokenNormalizer::Kind form);
 
 /// The character at the front of valid UTF-8; `length` is its bytes.
 char32_t first_character(std::string_view text, size_t& length);

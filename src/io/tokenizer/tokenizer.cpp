@@ -8,6 +8,7 @@
 #include "io/tokenizer/byte_alphabet.h"
 #include "io/tokenizer/decoder.h"
 #include "io/tokenizer/train.h"
+#include "io/tokenizer/word_piece.h"
 #include "io/tokenizer/words.h"
 #include "io/utf8.h"
 
@@ -39,13 +40,14 @@ struct Tokenizer::Parts {
   Normalizer normalizer;
   WordSplitter words;
   AddedTokens added;
-  Bpe model;
+  std::variant<Bpe, WordPiece> model;
   std::vector<int32_t> before, after;
   std::optional<std::vector<formats::TokenDecoder>> decoders;
   std::unordered_map<int32_t, Token> tokens;
   TextMap<int32_t> added_ids;
   int64_t size = 0;
-  std::optional<int32_t> bos, eos, unknown;
+  std::optional<int32_t> bos, eos, unknown, padding;
+  std::optional<int64_t> longest;
   std::string chat_template;
 
   mutable std::mutex lock;  // of `memory`; a second thread does without the cache
@@ -53,6 +55,9 @@ struct Tokenizer::Parts {
 
   static Result<std::shared_ptr<Parts>> make(std::string json, const std::string& where);
   Status add_config(const formats::TokenizerConfig& config, const std::string& where);
+  const TextMap<int32_t>& vocabulary() const {
+    return std::visit([](const auto& m) -> const TextMap<int32_t>& { return m.vocabulary(); }, model);
+  }
   std::optional<int32_t> id(std::string_view token) const;
   void encode_word(std::string_view word, Memory& memory, std::vector<int32_t>& ids) const;
   void encode_text(std::string_view text, bool first, bool specials, Memory& memory,
@@ -70,13 +75,22 @@ Result<std::shared_ptr<Tokenizer::Parts>> Tokenizer::Parts::make(std::string jso
   };
   WEFT_CHECK(put(p->normalizer, Normalizer::make(file.normalizers)));
   WEFT_CHECK(put(p->words, WordSplitter::make(file.pre_tokenizers)));
-  const std::string unknown = file.model.unknown.value_or("");
-  WEFT_CHECK(put(p->model, Bpe::make(std::move(file.model))));
-  WEFT_CHECK(put(p->added, AddedTokens::make(file.added, p->model.vocabulary(), p->normalizer)));
+  std::string unknown;
+  if (auto* pieces = std::get_if<formats::WordPieceModel>(&file.model)) {
+    unknown = pieces->unknown;
+    WEFT_CHECK(put(p->model, WordPiece::make(std::move(*pieces))));
+  } else {
+    auto& pairs = std::get<formats::BpeModel>(file.model);
+    unknown = pairs.unknown.value_or("");
+    WEFT_CHECK(put(p->model, Bpe::make(std::move(pairs))));
+  }
+  WEFT_CHECK(put(p->added, AddedTokens::make(file.added, p->vocabulary(), p->normalizer)));
+  p->longest = file.longest;
+  p->padding = file.padding;
   p->before = std::move(file.before);
   p->after = std::move(file.after);
   p->decoders = std::move(file.decoders);
-  for (const auto& [text, id] : p->model.vocabulary()) p->tokens[id].text = text;
+  for (const auto& [text, id] : p->vocabulary()) p->tokens[id].text = text;
   for (const auto& t : p->added.all()) {
     p->tokens[static_cast<int32_t>(t.id)] = {t.content, t.special};
     p->added_ids.emplace(t.content, static_cast<int32_t>(t.id));
@@ -103,7 +117,7 @@ Status Tokenizer::Parts::add_config(const formats::TokenizerConfig& config, cons
 }
 
 std::optional<int32_t> Tokenizer::Parts::id(std::string_view token) const {
-  for (const auto* map : {&added_ids, &model.vocabulary()})
+  for (const auto* map : {&added_ids, &vocabulary()})
     if (const auto at = map->find(token); at != map->end()) return at->second;
   return {};
 }
@@ -124,7 +138,10 @@ void Tokenizer::Parts::encode_word(std::string_view word, Memory& m, std::vector
     spelt = m.in_bytes;
   }
   const size_t had = ids.size();
-  model.encode(spelt, m.work, ids);
+  if (const auto* pieces = std::get_if<WordPiece>(&model))
+    pieces->encode(spelt, ids);
+  else
+    std::get<Bpe>(model).encode(spelt, m.work, ids);
   if (!keep) return;
   if (m.words.size() >= Memory::kMostWords) {
     m.words.clear();
@@ -203,7 +220,8 @@ std::string Tokenizer::config_json() const {
       {.bos = spelling(bos()), .eos = spelling(eos()), .chat_template = chat_template()});
 }
 
-std::vector<int32_t> Tokenizer::encode(std::string_view text, bool add_specials, bool read_specials) const {
+std::vector<int32_t> Tokenizer::encode(std::string_view text, bool add_specials, bool read_specials,
+                                       int64_t most) const {
   const Parts& p = *parts_;
   std::string repaired;
   if (!is_utf8(text)) text = repaired = repair_utf8(text);
@@ -219,6 +237,10 @@ std::vector<int32_t> Tokenizer::encode(std::string_view text, bool add_specials,
       p.encode_text(text.substr(part.begin, part.end - part.begin), part.begin == 0, read_specials, memory,
                     ids);
   }
+  const auto after = static_cast<int64_t>(add_specials ? p.after.size() : 0);
+  const auto before = static_cast<int64_t>(add_specials ? p.before.size() : 0);
+  if (static_cast<int64_t>(ids.size()) > most - after)
+    ids.resize(static_cast<size_t>(std::max(before, most - after)));
   if (add_specials) ids.insert(ids.end(), p.after.begin(), p.after.end());
   return ids;
 }
@@ -265,6 +287,8 @@ bool Tokenizer::is_special(int32_t id) const {
 int64_t Tokenizer::size() const { return parts_->size; }
 std::optional<int32_t> Tokenizer::bos() const { return parts_->bos; }
 std::optional<int32_t> Tokenizer::eos() const { return parts_->eos; }
+std::optional<int32_t> Tokenizer::padding() const { return parts_->padding; }
+std::optional<int64_t> Tokenizer::longest() const { return parts_->longest; }
 std::optional<int32_t> Tokenizer::unknown() const { return parts_->unknown; }
 const std::string& Tokenizer::chat_template() const { return parts_->chat_template; }
 

@@ -159,8 +159,9 @@ std::vector<Word> count_words(std::string_view text, const WordSplitter& splitte
 
 formats::TokenizerFile byte_tokenizer() {
   auto file = byte_level(false);
+  auto& model = file.model.emplace<formats::BpeModel>();
   for (int32_t b = 0; b < 256; ++b)
-    file.model.vocabulary.emplace_back(ByteAlphabet::get().character(static_cast<unsigned char>(b)), b);
+    model.vocabulary.emplace_back(ByteAlphabet::get().character(static_cast<unsigned char>(b)), b);
   return file;
 }
 
@@ -182,12 +183,13 @@ formats::TokenizerFile character_tokenizer(std::string_view text, const Characte
   kept.insert(kept.begin(), {0, kUnknown});
   formats::TokenizerFile file;
   file.decoders.emplace(1);  // Fuse
+  auto& model = file.model.emplace<formats::BpeModel>();
   for (const auto& [n, c] : kept) {
     std::string token;
     append_utf8(token, c);
-    file.model.vocabulary.emplace_back(token, static_cast<int32_t>(file.model.vocabulary.size()));
+    model.vocabulary.emplace_back(token, static_cast<int32_t>(model.vocabulary.size()));
   }
-  file.model.unknown = file.model.vocabulary[0].first;
+  model.unknown = model.vocabulary[0].first;
   return file;
 }
 
@@ -214,9 +216,10 @@ Result<formats::TokenizerFile> train(std::string_view text, const BpeTraining& t
   WEFT_TRY(const WordSplitter splitter, WordSplitter::make(file.pre_tokenizers));
   Merger merger(count_words(text, splitter, static_cast<int32_t>(specials)), std::move(tokens));
   merger.run(static_cast<size_t>(training.vocabulary_size), training.least);
+  auto& model = file.model.emplace<formats::BpeModel>();
   for (auto& token : merger.take_tokens())
-    file.model.vocabulary.emplace_back(std::move(token), static_cast<int32_t>(file.model.vocabulary.size()));
-  file.model.merges = merger.take_merges();
+    model.vocabulary.emplace_back(std::move(token), static_cast<int32_t>(model.vocabulary.size()));
+  model.merges = merger.take_merges();
   return file;
 }
 

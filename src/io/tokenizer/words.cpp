@@ -1,5 +1,6 @@
 #include "io/tokenizer/words.h"
 
+#include "io/tokenizer/bert.h"
 #include "io/tokenizer/byte_alphabet.h"
 
 namespace weft::io {
@@ -33,6 +34,10 @@ Status WordSplitter::add(const formats::PreTokenizer& from) {
     steps_.push_back(std::move(step));
     return from.split ? add_split({from.replacement, false}, SplitBehavior::merged_with_next, false)
                       : Status();
+  }
+  if (from.kind == From::bert) {
+    WEFT_CHECK(add_split({"\\s+", true}, SplitBehavior::removed, false));
+    return add_split({bert_punctuation(), true}, SplitBehavior::isolated, false);
   }
   if (from.add_prefix_space) steps_.push_back({Kind::prefix_space, {}});
   if (from.use_regex) WEFT_CHECK(add_split({kGpt2Pattern, true}, SplitBehavior::isolated, false));
