@@ -12,6 +12,7 @@
 
 #include "weft/backends.h"
 #include "weft/generate.h"
+#include "weft/ops.h"
 #include "weft/tensor.h"
 
 // The CUDA backend, its host's side and its kernels, on a GPU that `emulated` makes of a CPU; in a process of
@@ -122,6 +123,64 @@ TEST(Emulated, ACompiledTrainingStepIsRight) {
   EXPECT_EQ(times(plan, ".add."), 12u) << "of embeddings, of two layers to the residual, of six biases, "
                                           "which no product adds here, and three of gradients\n"
                                        << plan;
+}
+
+/// Runs that write down which kernels were launched.
+const std::string& kernels_file() {
+  static const std::string file = ::testing::TempDir() + "emulated_kernels.txt";
+  return file;
+}
+std::string kernels_in_file() {
+  std::ifstream in(kernels_file());
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+// What an optimizer does to each tensor is launched by kind, in each lane, not by tensor.
+TEST(Emulated, ATrainingStepEndsInFewLaunches) {
+  const std::string folder = ::testing::TempDir() + "emulated_tail", step = folder + "/step.weft";
+  weft_prints("train --backend native --data " WEFT_SOURCE_DIR "/LICENSE --out " + folder +
+              " --layers 1 --heads 2 --width 512 --batch 1 --context 8 --dtype bf16 --steps 1 --fresh"
+              " --sample-every 0");
+  weft_prints("compile --part step --model " + folder + " --out " + step);
+  const auto kernels_of = [&](int runs) {
+    std::remove(kernels_file().c_str());
+    weft_prints("run " + step + " --repeat " + std::to_string(runs) + " --size batch=1 --backend emulated " +
+                    "--plugin " + kPlugin,
+                "WEFT_EMULATED_KERNELS=" + kernels_file());
+    return kernels_in_file();
+  };
+  constexpr size_t kLanes = 4;
+  const std::string two = kernels_of(2), three = kernels_of(3);  // all but the first are recorded
+  const auto recorded = [&](std::string_view kind) { return times(three, kind) - times(two, kind); };
+  EXPECT_LE(recorded("MeanSquare<"), 2 * 2 * kLanes)
+      << "a second kernel ends each; lanes wait for others once";
+  EXPECT_LE(recorded("Clipping<"), kLanes);
+  EXPECT_LE(recorded("AdamW"), 2 * kLanes) << "a second kernel ends each";
+}
+
+[[noreturn]] void take_turns() {
+  ::setenv("WEFT_EMULATED_KERNELS", kernels_file().c_str(), 1);
+  load_backend(kPlugin);
+  constexpr int kTensors = 60;  // more than one launch takes
+  std::vector<Tensor> narrow, wide, means;
+  for (int i = 0; i < kTensors; ++i) {
+    const std::vector<float> numbers(static_cast<size_t>(5 + i), static_cast<float>(i));
+    narrow.push_back(Tensor::of(std::span<const float>(numbers), IntList{5 + i}, DType::bf16, "emulated"));
+  }
+  for (const Tensor& t : narrow)
+    wide.push_back(cast(t, DType::f32)), means.push_back(mean_square(wide.back()));
+  bool right = true;
+  for (int i = 0; i < kTensors; ++i)
+    right = right && means[static_cast<size_t>(i)].item() == static_cast<double>(i * i);
+  const std::string all = kernels_in_file();
+  std::_Exit(right && times(all, "Conversion<") == 2 && times(all, "MeanSquare<") == 4 ? 0 : 1);
+}
+
+// Each mean needs the conversion before it, and no conversion needs a mean.
+TEST(Emulated, KindsOfWorkThatTakeTurnsAreALaunchEach) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  std::remove(kernels_file().c_str());
+  EXPECT_EXIT(take_turns(), ::testing::ExitedWithCode(0), "");
 }
 
 // Queries, keys and norms of a token are launched together with what reads them, and the keys are split.

@@ -4,8 +4,9 @@
 #include "collected.hpp"
 #include "kernel.hpp"
 
-// Small pieces of work of one kind, such as an optimizer's steps of all parameters, wait in their queue and
-// are launched together: when the queue is asked for anything else, or the next piece depends on one of them.
+// Small pieces of work, such as an optimizer's steps of all parameters, wait in their queue until it is asked
+// for anything else. Those of one kind are launched together, as far as they don't need each other, or what
+// is launched between them.
 namespace weft::cuda {
 
 /// Elements of a block. Work whose tensors are small wants fewer: `kElements`.
@@ -95,12 +96,12 @@ Outcome collect(const backend::Launch& l, const typename Work::Common& common,
                 std::span<const Range> writes) {
   Queue& queue = queue_of(l);
   const std::lock_guard lock(queue.collecting);
-  auto* open = dynamic_cast<CollectedOf<Work>*>(queue.collected.get());
-  if (!open || !open->takes(common, piece.n) || open->depends(reads, writes)) {
-    if (auto settled = settle_locked(queue); !settled.good()) return settled;
-    queue.collected = std::make_unique<CollectedOf<Work>>(common);
-    open = static_cast<CollectedOf<Work>*>(queue.collected.get());
-  }
+  using All = CollectedOf<Work>;
+  auto* open = queue.collected.find<All>(reads, writes, [&](const All& all) {
+    return all.takes(common, piece.n) && !all.depends(reads, writes);
+  });
+  if (!open)
+    if (auto told = wait_last(queue, std::make_unique<All>(common), &open); !told.good()) return told;
   open->add(piece, reads, writes);
   return may_wait(queue) ? Outcome::ok() : settle_locked(queue);
 }

@@ -61,14 +61,14 @@ struct Queue {
   bool captured = false;      ///< What is launched is recorded, and does not run.
   float* partials = nullptr;  ///< kPartials of them and the counters, of who made the queue
   int* counters() const { return reinterpret_cast<int*>(partials + kPartials); }
-  void* staging = nullptr;                 ///< kStaging bytes that the host writes and the device reads
-  size_t staged = 0;                       ///< of these, since the stream was last waited for
-  Outcome kept{};                          ///< an error that a copy met: the next synchronize's
-  std::mutex collecting{};                 ///< Guards what follows.
-  std::unique_ptr<Collected> collected{};  ///< Work that waits for more of its kind.
-  uint64_t settled = 0;                    ///< how often such work was launched
-  Recent recent{};                         ///< what was launched last
-  std::mutex mutex;                        ///< Guards what follows, which any thread may ask for.
+  void* staging = nullptr;  ///< kStaging bytes that the host writes and the device reads
+  size_t staged = 0;        ///< of these, since the stream was last waited for
+  Outcome kept{};           ///< an error that a copy met: the next synchronize's
+  std::mutex collecting{};  ///< Guards what follows.
+  Collections collected{};  ///< Work that waits for more of its kind.
+  uint64_t settled = 0;     ///< how often such work was launched
+  Recent recent{};          ///< what was launched last
+  std::mutex mutex;         ///< Guards what follows, which any thread may ask for.
   struct Point {
     uint64_t number;
     gpu::Event event;
@@ -136,6 +136,15 @@ weft_code on_device(Device& d, weft_error* error, const Body& body) {
 Outcome settle(Queue&);
 /// The same for the owner of `collecting`.
 Outcome settle_locked(Queue&);
+/// Has work wait behind what waits, for the owner of `collecting`. Where too much waits, that is launched.
+template <class C>
+Outcome wait_last(Queue& queue, std::unique_ptr<C> fresh, C** waiting = nullptr) {
+  if (queue.collected.full())
+    if (auto settled = settle_locked(queue); !settled.good()) return settled;
+  C& at = queue.collected.add(std::move(fresh));
+  if (waiting) *waiting = &at;
+  return Outcome::ok();
+}
 /// Whether work may wait in this queue: not where others use the stream, too.
 inline bool may_wait(const Queue& q) { return !q.imported; }
 

@@ -46,10 +46,13 @@ Queue::Queue(Device& d, gpu::Stream s, bool is_imported) : device(d), stream(s),
 Queue::~Queue() = default;
 
 Outcome settle_locked(Queue& q) {
-  if (!q.collected) return Outcome::ok();
-  const std::unique_ptr<Collected> all = std::move(q.collected);
+  if (q.collected.empty()) return Outcome::ok();
+  const auto all = q.collected.take();
   ++q.settled;
-  return all->start(q);
+  Outcome first = Outcome::ok();
+  for (const auto& work : all)
+    if (auto told = work->start(q); !told.good() && first.good()) first = std::move(told);
+  return first;
 }
 
 Outcome settle(Queue& q) {

@@ -206,8 +206,8 @@ class Sequence {
         return Outcome::fail(code, "{}: {}", l.plan->kernel->id, error.text);
     }
     // What was collected ends when somebody needs it, so that more may join until then.
-    ends_[i] = {.collected = queue.collected != nullptr, .settled = queue.settled};
-    return step.is_waited_for && !queue.collected ? record_end(i, queue) : Outcome::ok();
+    ends_[i] = {.collected = !queue.collected.empty(), .settled = queue.settled};
+    return step.is_waited_for && queue.collected.empty() ? record_end(i, queue) : Outcome::ok();
   }
 
   // The event of a step that another stream waits for, if it is not there yet.

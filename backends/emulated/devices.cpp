@@ -45,6 +45,17 @@ State& state() {
 }
 thread_local int current = 0;
 
+void note_kernel(std::string_view name) {
+  static std::FILE* const file = [] {
+    const char* path = std::getenv("WEFT_EMULATED_KERNELS");
+    return path ? std::fopen(path, "a") : nullptr;
+  }();
+  if (!file) return;
+  const std::lock_guard lock(state().mutex);
+  std::fprintf(file, "%.*s\n", static_cast<int>(name.size()), name.data());
+  std::fflush(file);
+}
+
 void fail(int device, const std::string& why) {
   const std::lock_guard lock(state().mutex);
   state().why = why;
@@ -56,9 +67,10 @@ void fail(int device, const std::string& why) {
 int current_device() { return current; }
 bool failed(int device) { return state().failed[static_cast<size_t>(device)]; }
 
-void run_kernel(int device, const std::function<std::string()>& kernel) {
+void run_kernel(int device, std::string_view name, const std::function<std::string()>& kernel) {
   if (failed(device)) return;
   const uint64_t number = ++state().kernels;
+  note_kernel(name);
   if (number == setting("WEFT_EMULATED_FAULT", 0))
     return fail(device, "an illegal memory access was emulated");
   while (number == setting("WEFT_EMULATED_HANG", 0)) std::this_thread::sleep_for(std::chrono::hours(1));

@@ -175,6 +175,14 @@ void multiply_add(float (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2])
   }
 }
 
+/// What a kernel takes, as the compiler writes it. It says which kernel it is: as a function it has no name
+/// here.
+template <class... P>
+std::string_view parameters() {
+  const std::string_view all = __PRETTY_FUNCTION__;
+  return all.substr(all.find('['));
+}
+
 /// Enqueues a kernel on a queue that is settled.
 template <class... P, class... A>
 Outcome start_on(Queue& queue, Grid blocks, unsigned threads, size_t shared, void (*kernel)(P...),
@@ -182,7 +190,7 @@ Outcome start_on(Queue& queue, Grid blocks, unsigned threads, size_t shared, voi
   auto run = [=, all = std::tuple<P...>(arguments...)]() -> std::string {
     return emulated::run({blocks.x, blocks.y, blocks.z}, {threads}, shared, [&] { std::apply(kernel, all); });
   };
-  return outcome(gpu::enqueue_kernel(queue.stream, std::move(run)), "launching");
+  return outcome(gpu::enqueue_kernel(queue.stream, parameters<P...>(), std::move(run)), "launching");
 }
 template <class... P, class... A>
 Outcome start(const backend::Launch& l, Grid blocks, unsigned threads, size_t shared, void (*kernel)(P...),

@@ -4,6 +4,7 @@
 #include <functional>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "weft/backend.h"
 
@@ -15,6 +16,7 @@
 //   WEFT_EMULATED_MEMORY=n    bytes that a device has (2^32)
 //   WEFT_EMULATED_FAULT=n     the n-th kernel reads where nothing is, which the device does not survive
 //   WEFT_EMULATED_HANG=n      the n-th kernel does not end
+//   WEFT_EMULATED_KERNELS=f   each kernel that runs adds its name to this file, a line each
 namespace weft::gpu {
 
 enum class Error {
@@ -118,8 +120,8 @@ struct Launch {
 inline Error launch_function(const Launch&, Function, void**) { return Error::invalid_value; }
 
 /// Runs a kernel when its turn comes; the text that it returns says what is wrong with it, and the device has
-/// failed then. Empty: nothing.
-Error enqueue_kernel(Stream, std::function<std::string()> kernel);
+/// failed then. Empty: nothing. The name outlives all streams.
+Error enqueue_kernel(Stream, std::string_view name, std::function<std::string()> kernel);
 
 /// Runs a function of the host when its turn comes; the next wait for the stream answers with its text once.
 Error enqueue_function(Stream, std::function<std::string()> function);

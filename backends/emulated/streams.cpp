@@ -224,8 +224,9 @@ Error copy_async(void* to, const void* from, size_t bytes, int, Stream s) {
   });
 }
 
-Error enqueue_kernel(Stream s, std::function<std::string()> kernel) {
-  return enqueue(s, [kernel = std::move(kernel), device = s->device] { run_kernel(device, kernel); });
+Error enqueue_kernel(Stream s, std::string_view name, std::function<std::string()> kernel) {
+  return enqueue(s,
+                 [=, kernel = std::move(kernel), device = s->device] { run_kernel(device, name, kernel); });
 }
 
 Error enqueue_function(Stream s, std::function<std::string()> function) {

@@ -48,20 +48,27 @@ std::vector<Tensor> split(const Tensor& x, const Shape& sizes, int64_t axis) {
 // A cast would copy what has the type already.
 static Tensor as(const Tensor& t, DType type) { return t.dtype() == type ? t : cast(t, type); }
 
-// One call that reads x once, where a device has a kernel for it. The mean of nothing is not a number.
-static Tensor sum_of_squares(const Tensor& x) {
+// One call that reads x once, where a device has a kernel for it, and what its result is to be multiplied by.
+// The mean of nothing is not a number.
+struct SumOfSquares {
+  Tensor mean;
+  double n;
+};
+static SumOfSquares sum_of_squares(const Tensor& x) {
   const Dim n = element_count(x.type().shape);
-  if (!n.is_const() || n.value() == 0) return sum(mul(x, x));
-  return mul(mean_square(x), Tensor::scalar(static_cast<double>(n.value()), x.dtype()));
+  if (!n.is_const() || n.value() == 0) return {sum(mul(x, x)), 1};
+  return {mean_square(x), static_cast<double>(n.value())};
 }
 
 Clipped clip_global_norm(std::span<const Tensor> tensors, double max_norm, double epsilon) {
   if (tensors.empty()) throw Error(invalid("clip_global_norm: wants at least one tensor, got none"));
   const bool wide = std::ranges::any_of(tensors, [](const Tensor& t) { return t.dtype() == DType::f64; });
   const DType sum_type = wide ? DType::f64 : DType::f32;
+  std::vector<SumOfSquares> sums;  // all of them first: a device may run calls of one kind as one
+  for (const Tensor& t : tensors) sums.push_back(sum_of_squares(as(t, sum_type)));
   Tensor squares;
-  for (const Tensor& t : tensors) {
-    const Tensor own = sum_of_squares(as(t, sum_type));
+  for (const auto& [mean, n] : sums) {
+    const Tensor own = n == 1 ? mean : mul(mean, Tensor::scalar(n, sum_type));
     squares = squares ? add(squares, own) : own;
   }
   Clipped out{{}, sqrt(squares)};

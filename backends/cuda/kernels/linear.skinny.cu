@@ -140,16 +140,17 @@ Outcome collect_products(const Launch& l, const SkinnyCall& call) {
   for (int64_t i = 0; i < l.call().n_outputs(); ++i) writes.push_back(range_of(l.output(i)));
   Queue& queue = queue_of(l);
   const std::lock_guard lock(queue.collecting);
-  auto* open = dynamic_cast<Products*>(queue.collected.get());
-  const bool normed = open && open->norms(x, call);
-  if (!normed) reads.push_back(range_of(l.input(call.x)));
-  if (!open || !open->takes(call, x) || open->depends(reads, writes)) {
-    if (auto settled = settle_locked(queue); !settled.good()) return settled;
-    queue.collected = std::make_unique<Products>();
-    open = static_cast<Products*>(queue.collected.get());
-    return add_products(l, call, *open, false, reads, writes);
+  reads.push_back(range_of(l.input(call.x)));
+  std::span<const Range> own = reads;  // without x where that is made by the launch itself
+  auto* open = queue.collected.find<Products>(reads, writes, [&](const Products& products) {
+    own = std::span(reads).first(reads.size() - (products.norms(x, call) ? 1 : 0));
+    return products.takes(call, x) && !products.depends(own, writes);
+  });
+  if (!open) {
+    own = reads;
+    if (auto told = wait_last(queue, std::make_unique<Products>(), &open); !told.good()) return told;
   }
-  return add_products(l, call, *open, normed, reads, writes);
+  return add_products(l, call, *open, open->norms(x, call), own, writes);
 }
 
 Outcome launch(const Launch& l) {
@@ -163,12 +164,11 @@ Outcome collect_norm(const Launch& l, const SkinnyNorm& norm) {
   const int64_t n = int64_t{norm.rows} * norm.columns;
   Queue& queue = queue_of(l);
   const std::lock_guard lock(queue.collecting);
-  if (auto settled = settle_locked(queue); !settled.good()) return settled;
   auto products = std::make_unique<CollectedProducts<bf16>>();
   products->add(norm);
   products->uses(std::array{range_of(norm.x, n), range_of(norm.weight, norm.weight ? norm.columns : 0)},
                  std::array{range_of(norm.y, n)});
-  queue.collected = std::move(products);
+  if (auto told = wait_last(queue, std::move(products)); !told.good()) return told;
   return may_wait(queue) ? Outcome::ok() : settle_locked(queue);
 }
 

@@ -41,13 +41,13 @@ bool can_turn(const typename Rotation<T>::Piece& p, int dim) {
          is_aligned(p.cache);
 }
 
-// What waits in the queue, if it is all of what the call needs and nothing else; it is taken from there. The
-// call's results must not lie where the rows to be turned do.
+// What waits last in the queue, if it is all of what the call needs and nothing else; it is taken from there.
+// The call's results must not lie where the rows to be turned do.
 template <class T>
 Fresh<T> take_fresh(const Launch& l, Queue& queue, const Sizes& s) {
   const TensorView q = l.input(0), k = l.input(1), v = l.input(2);
   const std::lock_guard lock(queue.collecting);
-  auto* const open = dynamic_cast<CollectedOf<Rotation<T>>*>(queue.collected.get());
+  auto* const open = dynamic_cast<CollectedOf<Rotation<T>>*>(queue.collected.last());
   const std::array writes = {range_of(l.output(0)), range_of(l.workspace())};
   if (!open || q.dim(0) != 1 || s.dim % 16 != 0 || !s.aligned || open->depends({}, writes)) return {};
   Fresh<T> fresh{};
@@ -59,7 +59,7 @@ Fresh<T> take_fresh(const Launch& l, Queue& queue, const Sizes& s) {
     place = p;
   }
   if (!fresh.k.x || !fresh.v.x || fresh.v.normed || fresh.v.y) return {};
-  queue.collected.reset();
+  queue.collected.drop_last();
   return fresh;
 }
 

@@ -34,15 +34,19 @@ Outcome append(const Launch& l) {
   {
     Queue& queue = queue_of(l);
     const std::lock_guard lock(queue.collecting);
-    if (auto* open = dynamic_cast<CollectedOf<Work>*>(queue.collected.get()))
-      if (auto* rotation = open->find([&](const auto& p) {
-            return p.y == rows.data<const T>() && p.n == piece.n && p.half == piece.half && !p.cache;
-          });
-          rotation && !open->depends(std::span(reads).first(2), writes)) {
-        rotation->cache = piece.cache, rotation->heads = piece.heads, rotation->ragged = piece.ragged;
-        open->uses(std::span(reads).first(2), writes);
-        return Outcome::ok();
-      }
+    const auto places = std::span(reads).first(2);
+    typename Work::Piece* rotation = nullptr;
+    auto* const open = queue.collected.find<CollectedOf<Work>>(reads, writes, [&](auto& all) {
+      rotation = all.find([&](const auto& p) {
+        return p.y == rows.data<const T>() && p.n == piece.n && p.half == piece.half && !p.cache;
+      });
+      return rotation && !all.depends(places, writes);
+    });
+    if (open) {
+      rotation->cache = piece.cache, rotation->heads = piece.heads, rotation->ragged = piece.ragged;
+      open->uses(places, writes);
+      return Outcome::ok();
+    }
   }
   piece.x = rows.data<const T>();
   return collect<Work>(l, {}, piece, reads, writes);

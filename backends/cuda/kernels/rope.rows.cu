@@ -46,15 +46,19 @@ Outcome rotate(const Launch& l) {
   {
     Queue& queue = queue_of(l);
     const std::lock_guard lock(queue.collecting);
-    if (auto* open = dynamic_cast<CollectedOf<Work>*>(queue.collected.get()))
-      if (auto* norm = open->find([&](const auto& p) {
-            return p.normed == piece.x && p.n == piece.n && p.half == piece.half && !p.y;
-          });
-          norm && !open->depends(std::span(reads).first(2), writes)) {
-        turns(*norm);
-        open->uses(std::span(reads).first(2), writes);
-        return Outcome::ok();
-      }
+    const auto tables = std::span(reads).first(2);
+    typename Work::Piece* norm = nullptr;
+    auto* const open = queue.collected.find<CollectedOf<Work>>(reads, writes, [&](auto& all) {
+      norm = all.find([&](const auto& p) {
+        return p.normed == piece.x && p.n == piece.n && p.half == piece.half && !p.y;
+      });
+      return norm && !all.depends(tables, writes);
+    });
+    if (open) {
+      turns(*norm);
+      open->uses(tables, writes);
+      return Outcome::ok();
+    }
   }
   turns(piece);
   return collect<Work>(l, {}, piece, reads, writes);
