@@ -119,10 +119,10 @@ def resnet(kind, depths, widths):
 
 def efficientnet():
     config = transformers.EfficientNetConfig(
-        image_size=32, width_coefficient=0.1, depth_coefficient=1.0, depth_divisor=4, hidden_dim=128, num_labels=5, dropout_rate=0.0,
+        image_size=16, width_coefficient=0.1, depth_coefficient=1.0, depth_divisor=4, hidden_dim=128, num_labels=5, dropout_rate=0.0,
         kernel_sizes=[3, 3, 5], in_channels=[32, 16, 24], out_channels=[16, 24, 60], depthwise_padding=[], strides=[1, 2, 2],
         num_block_repeats=[1, 2, 2], expand_ratios=[1, 6, 6])
-    return Scores(transformers.EfficientNetForImageClassification(config)), (torch.randn(2, 3, 32, 32),)
+    return Scores(transformers.EfficientNetForImageClassification(config)), (torch.randn(2, 3, 16, 16),)
 
 
 def whisper():
