@@ -154,8 +154,7 @@ TEST_P(ImportedModels, SayWhatPyTorchSays) {
     expect_within(run_compiled(m, backend), bound, 1);
   }
 }
-INSTANTIATE_TEST_SUITE_P(All, ImportedModels,
-                         ::testing::ValuesIn(model_folders()),
+INSTANTIATE_TEST_SUITE_P(All, ImportedModels, ::testing::ValuesIn(model_folders()),
                          [](const auto& info) { return info.param; });
 
 // ---- graphs of one node
