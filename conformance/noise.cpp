@@ -169,7 +169,8 @@ Result<std::vector<Bounded>> noise_bound(const ir::Graph& graph, const std::vect
       Array a = from_tensor(t);
       const auto& sizes = partial[static_cast<size_t>(id)];
       for (size_t i = 0; i < sizes.size(); ++i) a.v[i] += sizes[i] * (2 * Real(random.uniform()) - 1);
-      for (Real& v : a.v) v = randomly_rounded(v, own, rounds(*node.op), random);
+      const bool inexact = rounds(*node.op);
+      for (Real& v : a.v) v = randomly_rounded(v, own, inexact, random);
       return to_tensor(a, "reference");
     });
     for (size_t k = 0; k < bounds.size(); ++k) {

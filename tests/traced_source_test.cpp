@@ -42,7 +42,8 @@ class TracedSource : public ::testing::Test {
   }
   static void import(const std::string& model) {
     const std::string from = WEFT_SOURCE_DIR "/conformance/data/import/" + model;
-    weft("compile " + from + "/model_ir.json --weights " + from + "/model.safetensors --tests 1 --out " + at(model));
+    weft("compile " + from + "/model_ir.json --weights " + from + "/model.safetensors --tests 1 --out " +
+         at(model));
   }
 
   /// The inputs of the file's own test, as a file.

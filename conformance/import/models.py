@@ -1,8 +1,10 @@
-"""Small models of random weights, for scripts/import_oracle: name -> (module, inputs)."""
+"""Small models of random weights, for scripts/import_oracle: name -> a function that makes (module, inputs)."""
 import torch
 import transformers
 from torch import nn
 from torch.nn import functional as F
+
+from zoo import Scores, zoo
 
 WIDE = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 24}
 
@@ -51,17 +53,6 @@ class ResNet(nn.Module):
         return self.head(torch.flatten(x, 1))
 
 
-class Scores(nn.Module):
-    """The first result of a model of transformers."""
-
-    def __init__(self, model, **fixed):
-        super().__init__()
-        self.model, self.fixed = model, fixed
-
-    def forward(self, *inputs):
-        return self.model(*inputs, **self.fixed, return_dict=False)[0]
-
-
 class Symbols(nn.Module):
     """Any number of rows and of columns, which views, slices, arange and cat carry on."""
 
@@ -96,12 +87,13 @@ def models():
     positions = {"vocab_size": 48, "max_position_embeddings": 16}
     mask = torch.tensor([[1] * 7, [1, 1, 1, 1, 0, 0, 0]])
     return {
-        "mlp": (Mlp(), (torch.randn(3, 8),)),
-        "resnet": (ResNet(), (torch.randn(2, 3, 32, 32),)),
-        "bert": (Scores(t.BertModel(t.BertConfig(**WIDE, **positions))), (ids(2, 7), mask)),
-        "gpt2": (Scores(t.GPT2LMHeadModel(t.GPT2Config(vocab_size=48, n_positions=16, n_embd=16, n_layer=2, n_head=4)),
-                        use_cache=False), (ids(2, 7),)),
-        "llama": (Scores(t.LlamaForCausalLM(t.LlamaConfig(**WIDE, **positions, num_key_value_heads=2)), use_cache=False),
-                  (ids(2, 7),)),
-        "vit": (Scores(t.ViTModel(t.ViTConfig(**WIDE, image_size=16, patch_size=4))), (torch.randn(2, 3, 16, 16),)),
+        "mlp": lambda: (Mlp(), (torch.randn(3, 8),)),
+        "resnet": lambda: (ResNet(), (torch.randn(2, 3, 32, 32),)),
+        "bert": lambda: (Scores(t.BertModel(t.BertConfig(**WIDE, **positions))), (ids(2, 7), mask)),
+        "gpt2": lambda: (Scores(t.GPT2LMHeadModel(t.GPT2Config(vocab_size=48, n_positions=16, n_embd=16, n_layer=2, n_head=4)),
+                                use_cache=False), (ids(2, 7),)),
+        "llama": lambda: (Scores(t.LlamaForCausalLM(t.LlamaConfig(**WIDE, **positions, num_key_value_heads=2)), use_cache=False),
+                          (ids(2, 7),)),
+        "vit": lambda: (Scores(t.ViTModel(t.ViTConfig(**WIDE, image_size=16, patch_size=4))), (torch.randn(2, 3, 16, 16),)),
+        **zoo(),
     }

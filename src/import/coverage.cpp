@@ -54,8 +54,9 @@ that `extract_ir()` of `pytorch-ir` leaves to its caller:
 `--weights` may be given more than once. A weight that is narrower in a file than in the model is
 widened. `--tie NAME=OTHER` says that the weight NAME is the one that a file has as OTHER. Constants that
 the code of a model makes are in the file when the export ran on the CPU, not on the meta device. i16 and
-complex numbers do not exist in Weft; what draws random numbers, and layers in training mode, are
-refused.
+complex numbers do not exist in Weft; what draws random numbers, layers in training mode, and results
+whose size depends on data (`nonzero`) are refused. A model of `transformers` with experts is exported with
+`config._experts_implementation = "batched_mm"`: its other ways loop over data, or call ops of its own.
 
 An op below includes its form in place: `add.Tensor` is `add_.Tensor`, too.
 

@@ -57,26 +57,59 @@ void gather_elements(Call& c) {
   const auto y = from_end(c.b, c.b.gather(rows, ids, x.rank() - 1, x.rank() - 1), axis);
   c.give(given_index.rank() == 0 ? c.b.reshape(y, {}) : y);
 }
-void scatter_elements(Call& c, const char* op) {
-  const auto x = c.tensor("self"), index = c.tensor("index");
+ir::Value scattered(Call& c, const char* op, ir::Value x, ir::Value index, ir::Value source) {
   const int64_t axis = c.axis("dim", x.rank());
-  if (x.rank() != index.rank() || x.rank() == 0)
-    return c.refuse(invalid("self and index must have as many axes"));
-  for (size_t i = 0; i < x.shape().size(); ++i)
-    if (static_cast<int64_t>(i) != axis && !(x.shape()[i] == index.shape()[i]))
-      return c.refuse(fail(Code::unsupported, "an index that leaves out parts of self along other axes"));
-  ir::Value source;
-  if (c.has("value")) {
-    source = c.b.broadcast(c.as(c.required("value"), x.dtype()), index.shape());
-  } else {
-    source = cut(c.b, c.b.cast(c.tensor("src"), x.dtype()), index.shape(), -1);
+  if (x.rank() != index.rank() || x.rank() == 0) {
+    c.refuse(invalid("self and index must have as many axes"));
+    return x;
   }
+  for (size_t i = 0; i < x.shape().size(); ++i)
+    if (static_cast<int64_t>(i) != axis && !(x.shape()[i] == index.shape()[i])) {
+      c.refuse(fail(Code::unsupported, "an index that leaves out parts of self along other axes"));
+      return x;
+    }
   const auto y = c.b.one(op, {to_end(c.b, x, axis), to_end(c.b, index, axis), to_end(c.b, source, axis)},
                          {{"axis", x.rank() - 1}, {"batch", x.rank() - 1}});
-  c.give(from_end(c.b, y, axis));
+  return from_end(c.b, y, axis);
 }
-void scatter(Call& c) { scatter_elements(c, "scatter"); }
-void scatter_add(Call& c) { scatter_elements(c, "scatter_add"); }
+// What is written, of the shape of the index.
+ir::Value source_of(Call& c, ir::Value x, ir::Value index) {
+  if (c.has("value")) return c.b.broadcast(c.as(c.required("value"), x.dtype()), index.shape());
+  return cut(c.b, c.b.cast(c.tensor("src"), x.dtype()), index.shape(), -1);
+}
+template <bool add>
+void scatter(Call& c) {
+  const auto x = c.tensor("self"), index = c.tensor("index");
+  c.give(scattered(c, add ? "scatter_add" : "scatter", x, index, source_of(c, x, index)));
+}
+// Sums and means. What self had at a place that is written counts as one of its numbers, or not at all.
+void scatter_reduce(Call& c) {
+  const auto x = c.tensor("self"), index = c.tensor("index");
+  const std::string how = c.text("reduce");
+  const bool mean = how == "mean", self = c.flag("include_self");
+  if (how != "sum" && !(mean && is_float(x.dtype())))
+    return c.refuse(fail(Code::unsupported, "reduce '{}' of {}; sums, and means of floats, are imported", how,
+                         name(x.dtype())));
+  const auto number = [&](int n, const Shape& shape) { return c.b.full(n, shape, x.dtype()); };
+  const auto begin = self ? x : scattered(c, "scatter", x, index, number(0, index.shape()));
+  const auto sum = scattered(c, "scatter_add", begin, index, source_of(c, x, index));
+  if (!mean || !c.status().ok()) return c.give(sum);
+  const auto count = scattered(c, "scatter_add", number(self, x.shape()), index, number(1, index.shape()));
+  c.give(c.b.div(sum, c.b.maximum(count, 1)));
+}
+// The numbers of source in their order, at the places that the mask names.
+void masked_scatter(Call& c) {
+  const Shape& shape = c.declared().shape;
+  const Dim n = element_count(std::span<const Dim>(shape));
+  const auto flat = [&](ir::Value v) { return c.b.reshape(c.b.broadcast(v, shape), {n}); };
+  const auto x = c.tensor("self"), source = c.tensor("source");
+  const auto mask = flat(c.b.cast(c.tensor("mask"), DType::boolean));
+  const auto seen = c.b.one("cumsum", {c.b.cast(mask, DType::i64)}, {{"axis", int64_t{0}}});
+  const Dim most = element_count(std::span<const Dim>(source.shape()));
+  const auto at = c.b.minimum(c.b.maximum(c.b.sub(seen, 1), 0), c.b.sub(number(c.b, most), 1));
+  const auto given = c.b.gather(c.b.reshape(c.b.cast(source, x.dtype()), {most}), at, 0, 0);
+  c.give(c.b.reshape(c.b.where(mask, given, flat(x)), shape));
+}
 
 // ---- whole slices by number
 void index_write(Call& c, const char* op) {
@@ -316,10 +349,13 @@ constexpr AtenOp ops[] = {
     {"index_fill.int_Scalar", "self, dim=, index, value", "scatter", index_fill},
     {"index_put.default", "self, indices[], values, accumulate=false", "scatter, scatter_add", index_put},
     {"index_select.default", "self, dim=, index", "gather", index_select},
+    {"masked_scatter.default", "self, mask, source", "cumsum, gather, where", masked_scatter},
     {"roll.default", "self, shifts=, dims=[]", "slice, concat", roll},
-    {"scatter.src", "self, dim=, index, src", "scatter", scatter},
-    {"scatter.value", "self, dim=, index, value=", "scatter", scatter},
-    {"scatter_add.default", "self, dim=, index, src", "scatter_add", scatter_add},
+    {"scatter.src", "self, dim=, index, src", "scatter", scatter<false>},
+    {"scatter.value", "self, dim=, index, value=", "scatter", scatter<false>},
+    {"scatter_add.default", "self, dim=, index, src", "scatter_add", scatter<true>},
+    {"scatter_reduce.two", "self, dim=, index, src, reduce=, include_self=true", "scatter_add",
+     scatter_reduce},
     {"tril.default", "self, diagonal=0", "iota, where", tril},
     {"triu.default", "self, diagonal=0", "iota, where", triu},
 };

@@ -68,6 +68,51 @@ ir::Value atanh(ir::Builder& b, ir::Value x) {
   const auto size = b.abs(x);
   return with_sign_of(b, b.mul(b.log1p(b.div(b.mul(size, 2), b.sub(1, size))), 0.5), x);
 }
+
+// ---- angles
+constexpr double kHalfPi = 1.57079632679489661923;
+// Of x in 0..1. Halved twice, tan a = x becomes at most tan(pi / 16), where eleven terms of the series are
+// enough for f64: tan(a / 2) = x / (1 + sqrt(1 + x²)).
+ir::Value atan_of_share(ir::Builder& b, ir::Value x) {
+  for (int i = 0; i < 2; ++i) x = b.div(x, b.add(b.sqrt(b.add(b.mul(x, x), 1)), 1));
+  const auto square = b.mul(x, x);
+  auto sum = b.mul(square, 1.0 / 21);
+  for (int k = 19; k > 1; k -= 2) sum = b.mul(square, b.sub(1.0 / k, sum));
+  return b.mul(b.sub(x, b.mul(x, sum)), 4);
+}
+ir::Value atan(ir::Builder& b, ir::Value x) {
+  const auto size = b.abs(x), large = b.less(1, size);
+  const auto a = atan_of_share(b, b.where(large, b.div(1, size), size));
+  return with_sign_of(b, b.where(large, b.sub(kHalfPi, a), a), x);
+}
+// Both are twice the angle of half a chord; (1 - x) (1 + x) loses no digits near 1.
+ir::Value asin(ir::Builder& b, ir::Value x) {
+  const auto other = b.sqrt(b.mul(b.sub(1, x), b.add(x, 1)));
+  return b.mul(atan(b, b.div(x, b.add(other, 1))), 2);
+}
+ir::Value acos(ir::Builder& b, ir::Value x) {
+  return b.mul(atan(b, b.sqrt(b.div(b.sub(1, x), b.add(x, 1)))), 2);
+}
+// Below 0, or the zero of that sign.
+ir::Value is_negative(ir::Builder& b, ir::Value x) {
+  return b.where(b.one("equal", {x, b.full(0, {}, x.dtype())}), b.less(b.div(1, x), 0), b.less(x, 0));
+}
+void atan2(Call& c) {
+  const Operand both[] = {c.required("self"), c.required("other")};
+  const auto given = c.promoted(both);
+  const DType t = to_float(given[0].dtype()), inner = is_half(t) ? DType::f32 : t;
+  auto& b = c.b;
+  const auto y = b.cast(given[0], inner), x = b.cast(given[1], inner);
+  const auto high = b.abs(y), wide = b.abs(x);
+  const auto least = b.minimum(high, wide), most = b.maximum(high, wide);
+  // Both may be 0, or infinite.
+  const auto share = b.where(b.one("equal", {least, most}), 1, b.div(least, most));
+  auto a = atan_of_share(b, b.where(b.less(0, most), share, b.mul(most, 0)));
+  a = b.where(b.less(wide, high), b.sub(kHalfPi, a), a);
+  a = b.where(is_negative(b, x), b.sub(2 * kHalfPi, a), a);
+  c.give(b.cast(b.where(is_negative(b, y), b.neg(a), a), t));
+}
+
 ir::Value log2(ir::Builder& b, ir::Value x) { return b.mul(b.log(x), 1 / std::log(2)); }
 ir::Value log10(ir::Builder& b, ir::Value x) { return b.mul(b.log(x), 1 / std::log(10)); }
 ir::Value exp2(ir::Builder& b, ir::Value x) { return b.power(2, x); }
@@ -144,7 +189,11 @@ void logical_not(Call& c) { c.give(c.b.one("logical_not", {c.b.cast(c.tensor("se
 constexpr AtenOp ops[] = {
     {"abs.default", "self", "abs", number_function},
     {"acosh.default", "self", "log1p, sqrt", composed<acosh>},
+    {"acos.default", "self", "sqrt, div", composed<acos>},
+    {"asin.default", "self", "sqrt, div", composed<asin>},
     {"asinh.default", "self", "log1p, sqrt", composed<asinh>},
+    {"atan.default", "self", "sqrt, div", composed<atan>},
+    {"atan2.default", "self, other", "sqrt, div", atan2},
     {"atanh.default", "self", "log1p, div", composed<atanh>},
     {"bitwise_not.default", "self", "bit_xor", bitwise_not},
     {"ceil.default", "self", "ceil", rounding},

@@ -16,22 +16,44 @@ size_t axes_in_name(const Call& c) {
 Shape shape_of(const IntList& list) { return Shape(list.begin(), list.end()); }
 struct Window {
   Shape kernel, stride, padding;
+  bool ceil_mode = false;
 };
+// A window that reaches past the end on every place it has is cut there: models write global pooling as one
+// far larger than any image. Then the last windows need not be counted up.
+void fit(Window& w, const Shape& x) {
+  if (!w.ceil_mode) return;
+  bool ends_within = true;
+  for (size_t i = 0; i < w.kernel.size(); ++i) {
+    const Dim size = x[x.size() - w.kernel.size() + i];
+    if (!size.is_const()) return;
+    const int64_t room = size.value() + 2 * w.padding[2 * i].value();
+    if (w.kernel[i].value() > room && room > 0) w.kernel[i] = room;
+    const int64_t rest = room - w.kernel[i].value(), step = w.stride[i].value();
+    ends_within &= rest >= 0 && step > 0 && rest % step == 0;
+  }
+  if (ends_within) w.ceil_mode = false;
+}
 Window window_of(Call& c, size_t n) {
   Window w{.kernel = shape_of(c.integers("kernel_size", n)), .stride = {}, .padding = {}};
+  w.stride = w.kernel;
   if (c.has("stride") && !c.integers("stride").empty()) w.stride = shape_of(c.integers("stride", n));
   for (const int64_t p : c.integers("padding", n)) w.padding.push_back(p), w.padding.push_back(p);
+  w.ceil_mode = c.flag("ceil_mode");
   return w;
 }
 void max_pool(Call& c) {
   const size_t n = axes_in_name(c);
-  const Window w = window_of(c, n);
-  c.give(c.b.one("max_pool", {c.tensor("self")},
+  Window w = window_of(c, n);
+  const auto x = c.tensor("self");
+  const IntList dilation = c.integers("dilation", n);
+  const bool dense = std::ranges::all_of(dilation, [](int64_t d) { return d == 1; });
+  if (dense && x.shape().size() >= n) fit(w, x.shape());
+  c.give(c.b.one("max_pool", {x},
                  {{"kernel", w.kernel},
                   {"stride", w.stride},
                   {"padding", w.padding},
-                  {"dilation", shape_of(c.integers("dilation", n))},
-                  {"ceil_mode", int64_t{c.flag("ceil_mode")}}}));
+                  {"dilation", shape_of(dilation)},
+                  {"ceil_mode", int64_t{w.ceil_mode}}}));
 }
 // Decomposed graphs have the positions beside the maxima, and leave them.
 void max_pool_with_indices(Call& c) {
@@ -39,15 +61,17 @@ void max_pool_with_indices(Call& c) {
   c.give({c.results.empty() ? ir::Value() : c.results[0], ir::Value()});
 }
 void avg_pool(Call& c) {
-  const Window w = window_of(c, axes_in_name(c));
+  Window w = window_of(c, axes_in_name(c));
+  const auto x = c.tensor("self");
+  if (x.shape().size() >= w.kernel.size()) fit(w, x.shape());
   if (c.node.attrs.contains("divisor_override") && c.has("divisor_override"))
     return c.refuse(fail(Code::unsupported, "a divisor of {}", c.integer("divisor_override")));
-  c.give(c.b.one("avg_pool", {c.tensor("self")},
+  c.give(c.b.one("avg_pool", {x},
                  {{"kernel", w.kernel},
                   {"stride", w.stride},
                   {"padding", w.padding},
                   {"count_include_pad", int64_t{c.flag("count_include_pad")}},
-                  {"ceil_mode", int64_t{c.flag("ceil_mode")}}}));
+                  {"ceil_mode", int64_t{w.ceil_mode}}}));
 }
 // None keeps the size of an axis: the file has the result's.
 void adaptive_avg_pool(Call& c) {
