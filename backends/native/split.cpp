@@ -204,15 +204,26 @@ WEFT_SPLIT_INLINE void write_rows(Pending& p, int64_t count) {
   }
 }
 
+// Bytes that are fetched into L2 step by step: loads of tiles from beyond it are slow, and no prefetcher
+// follows them.
+struct Fetched {
+  const uint8_t* next;
+  int64_t lines;  // in each step
+};
+WEFT_SPLIT_INLINE void fetch_step(Fetched& f) {
+  for (int64_t i = 0; i < f.lines; ++i, f.next += kLine) _mm_prefetch(f.next, _MM_HINT_T1);
+}
+
 template <bool kTwoRows, bool kTwoColumns>
 WEFT_SPLIT void multiply_panels(const uint8_t* a, const uint8_t* b, int64_t steps, float* sums,
-                                Pending& before) {
+                                Pending& before, Fetched& fetched) {
   _tile_zero(0);
   _tile_zero(1);
   _tile_zero(2);
   _tile_zero(3);
   for (int64_t s = 0; s < steps; ++s, a += kSplitStepBytes, b += kSplitStepBytes) {
     load_a<kTwoRows>(a, 2), load_b<kTwoColumns>(b, 0), add_products<kTwoRows, kTwoColumns>();
+    fetch_step(fetched);
     load_a<kTwoRows>(a, 1), add_products<kTwoRows, kTwoColumns>();
     load_b<kTwoColumns>(b, 1), add_products<kTwoRows, kTwoColumns>();
     if (before.written < before.to.rows) write_rows(before, 8);
@@ -263,27 +274,51 @@ WEFT_SPLIT static void end_tiles() { _tile_release(); }
 SplitScope::SplitScope() { begin_tiles(); }
 SplitScope::~SplitScope() { end_tiles(); }
 
-WEFT_SPLIT void multiply_split(const SplitFactor& a, const SplitFactor& b, int64_t k, const SplitResult& to) {
+namespace {
+
+using MultiplyPanels = void (*)(const uint8_t*, const uint8_t*, int64_t, float*, Pending&, Fetched&);
+MultiplyPanels for_size(const SplitResult& to) {
+  if (to.rows > kLines)
+    return to.columns > kLines ? multiply_panels<true, true> : multiply_panels<true, false>;
+  return to.columns > kLines ? multiply_panels<false, true> : multiply_panels<false, false>;
+}
+
+// Some steps of all panels.
+WEFT_SPLIT void multiply_steps(const SplitFactor& a, const SplitFactor& b, int64_t steps,
+                               const SplitResult& to) {
   alignas(64) float sums[2][kSplitPanel * kSplitPanel];
-  const int64_t steps = (k + kSplitStep - 1) / kSplitStep;
   Pending pending;
   int turn = 0;
-  finish_stores();
-  for (int64_t j = 0; j < to.columns; j += kSplitPanel)
+  const int64_t blocks = (to.rows + kSplitPanel - 1) / kSplitPanel;
+  for (int64_t j = 0; j < to.columns; j += kSplitPanel) {
+    Fetched fetched{b.panels + (j / kSplitPanel + 1) * b.size,
+                    (kSplitStepBytes / kLine + blocks - 1) / blocks};
     for (int64_t i = 0; i < to.rows; i += kSplitPanel, turn = 1 - turn) {
       SplitResult part = to;
       part.c += i * to.c_row + j, part.start = to.start ? to.start + j : nullptr;
       part.rows = to.rows - i < kSplitPanel ? to.rows - i : kSplitPanel;
       part.columns = to.columns - j < kSplitPanel ? to.columns - j : kSplitPanel;
-      const bool two_rows = part.rows > kLines, two_columns = part.columns > kLines;
-      (two_rows      ? two_columns ? multiply_panels<true, true> : multiply_panels<true, false>
-            : two_columns ? multiply_panels<false, true>
-                     : multiply_panels<false, false>)(a.panels + i / kSplitPanel * a.size,
-                                                      b.panels + j / kSplitPanel * b.size, steps, sums[turn],
-                                                      pending);
+      for_size(part)(a.panels + i / kSplitPanel * a.size, b.panels + j / kSplitPanel * b.size, steps,
+                     sums[turn], pending, fetched);
       pending = {sums[turn], part, 0};
     }
+  }
   write_rows(pending, kSplitPanel);
+}
+
+}  // namespace
+
+// So many steps at a time that panels of a stay in the L2 cache.
+void multiply_split(const SplitFactor& a, const SplitFactor& b, int64_t k, const SplitResult& to) {
+  constexpr int64_t kSteps = 32;
+  finish_stores();
+  const int64_t steps = (k + kSplitStep - 1) / kSplitStep, parts = (steps + kSteps - 1) / kSteps;
+  for (int64_t p = 0; p < parts; ++p) {
+    const int64_t first = steps * p / parts, at = first * kSplitStepBytes;
+    SplitResult part = to;
+    part.accumulate |= p > 0;
+    multiply_steps({a.panels + at, a.size}, {b.panels + at, b.size}, steps * (p + 1) / parts - first, part);
+  }
 }
 
 }  // namespace weft::native
