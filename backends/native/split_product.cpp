@@ -109,8 +109,10 @@ class Rows {
 
 }  // namespace
 
-bool worth_splitting(const Product<float>& p, int64_t rows) {
-  return splits_products() && rows >= kLeastRows && p.n * p.k >= 1 << 14;
+bool worth_splitting(const backend::OpCall& c, const Product<float>& p, int64_t rows) {
+  constexpr uint32_t kOneSize = 2;  // of weft_type::constant
+  return backend::read(c.raw()->inputs[1], &weft_type::constant) == kOneSize && splits_products() &&
+         rows >= kLeastRows && p.n * p.k >= 1 << 14;
 }
 
 void want_split(weft_plan& plan, size_t input, const Product<float>& p) {

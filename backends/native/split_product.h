@@ -8,8 +8,9 @@ namespace weft::native {
 /// The layout of what pack_split() makes; 1 is that of pack_whole_b().
 inline constexpr uint32_t kSplitLayout = 2;
 
-/// Whether a constant b of p is worth being split, for products of at most `rows` rows.
-bool worth_splitting(const Product<float>& p, int64_t rows);
+/// Whether b of p, which is input 1 of the call, is to be split for products of `rows` rows: only in programs
+/// of one size, since products of few rows want another packing, and there is to be one copy.
+bool worth_splitting(const backend::OpCall& c, const Product<float>& p, int64_t rows);
 
 /// Has the plan want input `input` of its call split.
 void want_split(weft_plan& plan, size_t input, const Product<float>& p);

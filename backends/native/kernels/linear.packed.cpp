@@ -50,7 +50,7 @@ static Outcome prepare(const OpCall& c, weft_plan& plan) {
     const auto p = by_weight<float>(weight.max()[0], weight.max()[1], nullptr);
     int64_t rows = 1;
     for (const int64_t d : c.input(0).max().first(static_cast<size_t>(c.input(0).rank() - 1))) rows *= d;
-    if (worth_splitting(p, rows)) return want_split(plan, 1, p), Outcome::ok();
+    if (worth_splitting(c, p, rows)) return want_split(plan, 1, p), Outcome::ok();
   }
   if (weight.dtype() == DType::f32) want<float>(plan, weight.max()[0], weight.max()[1]);
   if (weight.dtype() == DType::f64) want<double>(plan, weight.max()[0], weight.max()[1]);

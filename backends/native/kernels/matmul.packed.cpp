@@ -57,7 +57,7 @@ Outcome prepare(const OpCall& c, weft_plan& plan) {
   const int64_t k = b.max()[turned ? 1 : 0], n = b.max()[turned ? 0 : 1];
   if (b.dtype() == DType::f32) {
     const auto p = by_matrix<float>(turned, k, n, nullptr);
-    worth_splitting(p, rows_of_all(c)) ? want_split(plan, 1, p) : want(plan, p);
+    worth_splitting(c, p, rows_of_all(c)) ? want_split(plan, 1, p) : want(plan, p);
   }
   if (b.dtype() == DType::f64) want(plan, by_matrix<double>(turned, k, n, nullptr));
   return Outcome::ok();
