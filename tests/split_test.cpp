@@ -123,6 +123,55 @@ TEST_P(Split, OfTwoSidesThatHaveNoPartsAre) {
   expect_right_of(a, w, s);
 }
 
+struct Windows {
+  int64_t images, channels, size, filters, kernel, stride, padding, groups;
+};
+
+// Convolutions with constant filters against the same on `reference`, whose sums are f64.
+void expect_right_of(const Windows& w, bool beyond) {
+  const int64_t channels = w.channels / w.groups;
+  auto x = normal(w.images * w.channels * w.size * w.size, 5),
+       f = normal(w.filters * channels * w.kernel * w.kernel, 6);
+  if (beyond) {
+    for (int64_t i = 0; i < channels * w.kernel * w.kernel; ++i) f[static_cast<size_t>(i)] *= 0x1p-100f;
+    x[17] = kInf;
+  }
+  const std::vector<int64_t> shape = {w.images, w.channels, w.size, w.size},
+                             filters = {w.filters, channels, w.kernel, w.kernel};
+  const auto on = [&](const std::string& backend) {
+    const Tensor of = Tensor::of(std::span<const float>(f), filters, DType::f32).to(backend);
+    const auto function = [&](const std::vector<Tensor>& in) {
+      return std::vector{conv(in[0], of, {w.stride, w.stride}, {w.padding, w.padding, w.padding, w.padding},
+                              {1, 1}, w.groups)};
+    };
+    auto program =
+        compile(function, {{"x", {DType::f32, Shape(shape.begin(), shape.end())}}}, {.backend = backend});
+    return program({Tensor::of(std::span<const float>(x), shape, DType::f32).to(backend)})[0]
+        .to_vector<float>();
+  };
+  const auto got = on("native"), want = on("reference");
+  ASSERT_EQ(got.size(), want.size());
+  const double allowed = static_cast<double>(channels * w.kernel * w.kernel) * 0x1p-23;  // k terms of about 1
+  for (size_t i = 0; i < got.size(); ++i)
+    if (std::isfinite(want[i]))
+      ASSERT_NEAR(got[i], want[i], allowed) << i;
+    else
+      ASSERT_TRUE(std::isnan(want[i]) ? std::isnan(got[i]) : got[i] == want[i])
+          << i << ": " << got[i] << ", " << want[i];
+}
+
+TEST_P(Split, OfWindowsAreRight) {
+  for (const bool beyond : {false, true})
+    for (const Windows& w : {Windows{1, 64, 14, 96, 1, 1, 0, 1},
+                             {2, 40, 13, 33, 3, 1, 1, 1},
+                             {1, 96, 15, 70, 3, 2, 1, 1},
+                             {3, 64, 9, 128, 1, 2, 0, 1},
+                             {1, 8, 20, 64, 7, 2, 3, 1},
+                             {2, 128, 7, 160, 3, 1, 1, 1},
+                             {1, 96, 12, 128, 3, 1, 1, 2}})
+      expect_right_of(w, beyond);
+}
+
 INSTANTIATE_TEST_SUITE_P(OneAndThree, Split, ::testing::Values(1, 3));
 
 }  // namespace

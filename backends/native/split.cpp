@@ -269,6 +269,21 @@ WEFT_SPLIT void join_columns(const uint8_t* panel, int64_t k, float* to) {
     }
 }
 
+WEFT_SPLIT void join_rows(const uint8_t* panel, int64_t k, float* to) {
+  for (int64_t r = 0; r < kSplitPanel; ++r, to += k)
+    for (int64_t q = 0; q < k; q += kSplitStep) {
+      const uint8_t* line =
+          panel + q / kSplitStep * kSplitStepBytes + r / kLines * kTile + r % kLines * kLine;
+      __m512 low = _mm512_setzero_ps(), high = low;
+      for (int i = 2; i >= 0; --i) {
+        const __m512i part = _mm512_load_si512(line + 2 * i * kTile);
+        low = _mm512_add_ps(low, low_of(part)), high = _mm512_add_ps(high, high_of(part));
+      }
+      _mm512_mask_storeu_ps(to + q, first(k - q), low);
+      _mm512_mask_storeu_ps(to + q + kLines, first(k - q - kLines), high);
+    }
+}
+
 WEFT_SPLIT static void begin_tiles() { _tile_loadconfig(&kConfig); }
 WEFT_SPLIT static void end_tiles() { _tile_release(); }
 SplitScope::SplitScope() { begin_tiles(); }
@@ -283,25 +298,28 @@ MultiplyPanels for_size(const SplitResult& to) {
   return to.columns > kLines ? multiply_panels<false, true> : multiply_panels<false, false>;
 }
 
-// Some steps of all panels.
+// Some steps of all panels. The factor with fewer stays in the cache, the other one is gone through once.
 WEFT_SPLIT void multiply_steps(const SplitFactor& a, const SplitFactor& b, int64_t steps,
                                const SplitResult& to) {
   alignas(64) float sums[2][kSplitPanel * kSplitPanel];
   Pending pending;
   int turn = 0;
-  const int64_t blocks = (to.rows + kSplitPanel - 1) / kSplitPanel;
-  for (int64_t j = 0; j < to.columns; j += kSplitPanel) {
-    Fetched fetched{b.panels + (j / kSplitPanel + 1) * b.size,
-                    (kSplitStepBytes / kLine + blocks - 1) / blocks};
-    for (int64_t i = 0; i < to.rows; i += kSplitPanel, turn = 1 - turn) {
-      SplitResult part = to;
-      part.c += i * to.c_row + j, part.start = to.start ? to.start + j : nullptr;
-      part.rows = to.rows - i < kSplitPanel ? to.rows - i : kSplitPanel;
-      part.columns = to.columns - j < kSplitPanel ? to.columns - j : kSplitPanel;
-      for_size(part)(a.panels + i / kSplitPanel * a.size, b.panels + j / kSplitPanel * b.size, steps,
-                     sums[turn], pending, fetched);
-      pending = {sums[turn], part, 0};
-    }
+  const int64_t down = (to.rows + kSplitPanel - 1) / kSplitPanel,
+                across = (to.columns + kSplitPanel - 1) / kSplitPanel;
+  const bool rows_last = down <= across;
+  const int64_t inner = rows_last ? down : across;
+  Fetched fetched{nullptr, (kSplitStepBytes / kLine + inner - 1) / inner};
+  for (int64_t t = 0; t < down * across; ++t, turn = 1 - turn) {
+    const int64_t i = rows_last ? t % inner : t / inner, j = rows_last ? t / inner : t % inner;
+    if (t % inner == 0) fetched.next = rows_last ? b.panels + (j + 1) * b.size : a.panels + (i + 1) * a.size;
+    SplitResult part = to;
+    part.c += i * kSplitPanel * to.c_row + j * kSplitPanel;
+    part.start = to.start ? to.start + j * kSplitPanel : nullptr;
+    const int64_t rows = to.rows - i * kSplitPanel, columns = to.columns - j * kSplitPanel;
+    part.rows = rows < kSplitPanel ? rows : kSplitPanel,
+    part.columns = columns < kSplitPanel ? columns : kSplitPanel;
+    for_size(part)(a.panels + i * a.size, b.panels + j * b.size, steps, sums[turn], pending, fetched);
+    pending = {sums[turn], part, 0};
   }
   write_rows(pending, kSplitPanel);
 }
@@ -330,6 +348,7 @@ bool splits_products() { return false; }
 bool split_rows(const Lines&, int64_t, int64_t, uint8_t*) { return false; }
 bool split_columns(const Lines&, int64_t, int64_t, uint8_t*) { return false; }
 void join_columns(const uint8_t*, int64_t, float*) {}
+void join_rows(const uint8_t*, int64_t, float*) {}
 void multiply_split(const SplitFactor&, const SplitFactor&, int64_t, const SplitResult&) {}
 SplitScope::SplitScope() = default;
 SplitScope::~SplitScope() = default;

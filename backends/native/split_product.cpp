@@ -109,10 +109,13 @@ class Rows {
 
 }  // namespace
 
-bool worth_splitting(const backend::OpCall& c, const Product<float>& p, int64_t rows) {
+bool in_one_size(const backend::OpCall& c, int64_t i) {
   constexpr uint32_t kOneSize = 2;  // of weft_type::constant
-  return backend::read(c.raw()->inputs[1], &weft_type::constant) == kOneSize && splits_products() &&
-         rows >= kLeastRows && p.n * p.k >= 1 << 14;
+  return backend::read(c.raw()->inputs[i], &weft_type::constant) == kOneSize;
+}
+
+bool worth_splitting(const backend::OpCall& c, const Product<float>& p, int64_t rows) {
+  return in_one_size(c, 1) && splits_products() && rows >= kLeastRows && p.n * p.k >= 1 << 14;
 }
 
 void want_split(weft_plan& plan, size_t input, const Product<float>& p) {

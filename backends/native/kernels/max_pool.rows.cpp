@@ -65,7 +65,8 @@ void pool(const Windows& w, const float* image, int64_t row, float* to) {
 Support accepts(const OpCall& c) {
   if (c.n_inputs() != 1 || c.n_outputs() != 1 || !c.input(0).has()) return Support::no("wants one input");
   const TypeView x = c.input(0), y = c.output(0);
-  if (x.dtype() != DType::f32 || y.dtype() != DType::f32) return Support::no("dtype must be f32, got {}", x.dtype());
+  if (x.dtype() != DType::f32 || y.dtype() != DType::f32)
+    return Support::no("dtype must be f32, got {}", x.dtype());
   const auto axes = static_cast<int64_t>(c.attr("kernel").ints().size());
   if (axes < 1 || axes > 2 || x.rank() < axes || y.rank() != x.rank())
     return Support::no("wants windows over one or two of the axes, got {} of {}", axes, x.rank());
@@ -82,8 +83,7 @@ Outcome launch(const Launch& l) {
   const Windows w(l.call(), x.dims(), y.dims());
   if (y.size() == 0) return Outcome::ok();
   constexpr int64_t kElementsAThread = 1 << 13;
-  const int64_t rows = y.size() / w.columns.count,
-                cost = w.columns.count * w.rows.kernel * w.columns.kernel;
+  const int64_t rows = y.size() / w.columns.count, cost = w.columns.count * w.rows.kernel * w.columns.kernel;
   l.host().parallel_for(rows, std::max<int64_t>(1, kElementsAThread / cost), [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r)
       pool(w, x.data<float>() + r / w.rows.count * w.rows.size * w.columns.size, r % w.rows.count,
