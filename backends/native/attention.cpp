@@ -61,8 +61,8 @@ Rows rows_of(const AttentionHead::Rows& r, int64_t i, int64_t rows, int64_t n, f
 }
 
 /// Masks scores of keys [j, j + keys) for `rows` queries from i.
-void mask_scores(const AttentionHead::Mask& m, int64_t i, int64_t rows, int64_t columns, int64_t j, int64_t keys,
-                 float* scores) {
+void mask_scores(const AttentionHead::Mask& m, int64_t i, int64_t rows, int64_t columns, int64_t j,
+                 int64_t keys, float* scores) {
   for (int64_t q = 0; q < rows; ++q) {
     const int64_t at = (i + q) * m.query + j * m.key;
     if (m.added) {
@@ -85,7 +85,8 @@ backend::Support accepts_mask(const backend::OpCall& c, backend::TypeView mask) 
   if (mask.dtype() != DType::boolean && mask.dtype() != DType::f32)
     return Support::no("a mask must be bool or f32, got {}", mask.dtype());
   if (mask.rank() > q.rank()) return Support::no("the mask has {} axes, q has {}", mask.rank(), q.rank());
-  return k.rank() == q.rank() ? Support::yes() : Support::no("q and k have {} and {} axes", q.rank(), k.rank());
+  return k.rank() == q.rank() ? Support::yes()
+                              : Support::no("q and k have {} and {} axes", q.rank(), k.rank());
 }
 
 AttentionHead::Mask mask_of(const AttentionSizes& s, const backend::Launch& l, int64_t h) {
@@ -97,7 +98,8 @@ AttentionHead::Mask mask_of(const AttentionSizes& s, const backend::Launch& l, i
   };
   const auto size = [&](int64_t axis) { return axis < mask.rank() ? mask.dim(mask.rank() - 1 - axis) : 1; };
   m.key = step(0, 1), m.query = step(1, size(0));
-  int64_t from = h % s.heads * step(2, size(0) * size(1)), batch = h / s.heads, length = size(0) * size(1) * size(2);
+  int64_t from = h % s.heads * step(2, size(0) * size(1)), batch = h / s.heads,
+          length = size(0) * size(1) * size(2);
   for (int64_t axis = 3; axis < q.rank(); ++axis) {
     const int64_t of_q = q.dim(q.rank() - 1 - axis);
     from += batch % of_q * step(axis, length);

@@ -55,6 +55,8 @@ inline void gather_row(const Geometry& g, const float* channel, int64_t ky, int6
       std::fill_n(to, left, 0.0f);
       if (step == 1) {
         std::memcpy(to + left, row + first + left, static_cast<size_t>(right - left) * sizeof(float));
+      } else if (step == 2) {  // known to the compiler, which makes vectors of it
+        for (int64_t i = left; i < right; ++i) to[i] = row[first + i * 2];
       } else {
         for (int64_t i = left; i < right; ++i) to[i] = row[first + i * step];
       }

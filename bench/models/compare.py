@@ -1,6 +1,6 @@
 """Weft beside onnxruntime, OpenVINO and torch.compile on whole models, by turns. scripts/bench models runs it.
 
-    compare.py [--json FILE] [--threads N] [--rounds N] [--seconds X] [--peers A,B] [--backend NAME] FOLDER WEFT [NAME...]
+    compare.py FOLDER WEFT [--json FILE] [--threads N] [--rounds N] [--seconds X] [--peers A,B] [--backend NAMES] [NAME...]
 
 Each round runs `weft bench` and each peer for SECONDS; of a round's runs the median counts. The figures are medians over the rounds,
 the ratio is the median of the rounds' ratios to the peer that is fastest. Exits with 1 where a model falls short, or numbers differ.
@@ -128,7 +128,7 @@ def main():
     p.add_argument("folder", type=pathlib.Path)
     p.add_argument("weft", type=pathlib.Path)
     p.add_argument("names", nargs="*")
-    o = p.parse_args()
+    o = p.parse_intermixed_args()
     if unknown := set(o.names) - set(CASES):
         sys.exit(f"no model is named {', '.join(sorted(unknown))}; there are {', '.join(CASES)}")
     rows, good = [], True
