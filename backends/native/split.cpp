@@ -204,26 +204,15 @@ WEFT_SPLIT_INLINE void write_rows(Pending& p, int64_t count) {
   }
 }
 
-// Bytes that are fetched into L2 step by step: loads of tiles from beyond it are slow, and no prefetcher
-// follows them.
-struct Fetched {
-  const uint8_t* next;
-  int64_t lines;  // in each step
-};
-WEFT_SPLIT_INLINE void fetch_step(Fetched& f) {
-  for (int64_t i = 0; i < f.lines; ++i, f.next += kLine) _mm_prefetch(f.next, _MM_HINT_T1);
-}
-
 template <bool kTwoRows, bool kTwoColumns>
 WEFT_SPLIT void multiply_panels(const uint8_t* a, const uint8_t* b, int64_t steps, float* sums,
-                                Pending& before, Fetched& fetched) {
+                                Pending& before) {
   _tile_zero(0);
   _tile_zero(1);
   _tile_zero(2);
   _tile_zero(3);
   for (int64_t s = 0; s < steps; ++s, a += kSplitStepBytes, b += kSplitStepBytes) {
     load_a<kTwoRows>(a, 2), load_b<kTwoColumns>(b, 0), add_products<kTwoRows, kTwoColumns>();
-    fetch_step(fetched);
     load_a<kTwoRows>(a, 1), add_products<kTwoRows, kTwoColumns>();
     load_b<kTwoColumns>(b, 1), add_products<kTwoRows, kTwoColumns>();
     if (before.written < before.to.rows) write_rows(before, 8);
@@ -291,7 +280,7 @@ SplitScope::~SplitScope() { end_tiles(); }
 
 namespace {
 
-using MultiplyPanels = void (*)(const uint8_t*, const uint8_t*, int64_t, float*, Pending&, Fetched&);
+using MultiplyPanels = void (*)(const uint8_t*, const uint8_t*, int64_t, float*, Pending&);
 MultiplyPanels for_size(const SplitResult& to) {
   if (to.rows > kLines)
     return to.columns > kLines ? multiply_panels<true, true> : multiply_panels<true, false>;
@@ -308,17 +297,15 @@ WEFT_SPLIT void multiply_steps(const SplitFactor& a, const SplitFactor& b, int64
                 across = (to.columns + kSplitPanel - 1) / kSplitPanel;
   const bool rows_last = down <= across;
   const int64_t inner = rows_last ? down : across;
-  Fetched fetched{nullptr, (kSplitStepBytes / kLine + inner - 1) / inner};
   for (int64_t t = 0; t < down * across; ++t, turn = 1 - turn) {
     const int64_t i = rows_last ? t % inner : t / inner, j = rows_last ? t / inner : t % inner;
-    if (t % inner == 0) fetched.next = rows_last ? b.panels + (j + 1) * b.size : a.panels + (i + 1) * a.size;
     SplitResult part = to;
     part.c += i * kSplitPanel * to.c_row + j * kSplitPanel;
     part.start = to.start ? to.start + j * kSplitPanel : nullptr;
     const int64_t rows = to.rows - i * kSplitPanel, columns = to.columns - j * kSplitPanel;
     part.rows = rows < kSplitPanel ? rows : kSplitPanel,
     part.columns = columns < kSplitPanel ? columns : kSplitPanel;
-    for_size(part)(a.panels + i * a.size, b.panels + j * b.size, steps, sums[turn], pending, fetched);
+    for_size(part)(a.panels + i * a.size, b.panels + j * b.size, steps, sums[turn], pending);
     pending = {sums[turn], part, 0};
   }
   write_rows(pending, kSplitPanel);
