@@ -72,6 +72,19 @@ TEST(WeightStore, FewRowsAndManyReadOnePackedCopy) {
   EXPECT_LT(freed, kBytes * 2) << "the weight was there twice";
 }
 
+TEST(WeightStore, WhatARecipeMadeIsPackedToo) {
+  const Tensor weight = drawn({kOut, kIn}, "native"), factors = drawn({kOut, 1}, "native", 3);
+  const auto scaled = [&](const std::vector<Tensor>& in) {
+    return std::vector{linear(in[0], weight * factors)};
+  };
+  for (const int64_t rows : {1, 64}) {
+    auto program = compile(scaled, {{"x", {DType::f32, {rows, kIn}}}}, {.backend = "native"});
+    const Tensor x = drawn({rows, kIn}, "native", 7);
+    expect_close(program({x})[0].to_vector<float>(), linear(x, weight * factors).to_vector<float>());
+    EXPECT_NE(program.schedule_text().find("packed weight"), std::string::npos) << program.schedule_text();
+  }
+}
+
 TEST(WeightStore, SessionsShareACopyUntilTheLastOneEnds) {
   const WeightFile file;
   for (const auto& backend : testing::backends({"native", "reference", "far", "opencl"})) {

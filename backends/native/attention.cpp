@@ -1,5 +1,7 @@
 #include "backends/native/attention.h"
 
+#include <cstring>
+
 #include "backends/native/gemm.h"
 #include "backends/native/halves.h"
 #include "backends/native/row_launch.h"
@@ -58,7 +60,57 @@ Rows rows_of(const AttentionHead::Rows& r, int64_t i, int64_t rows, int64_t n, f
   return {to, n};
 }
 
+/// Masks scores of keys [j, j + keys) for `rows` queries from i.
+void mask_scores(const AttentionHead::Mask& m, int64_t i, int64_t rows, int64_t columns, int64_t j,
+                 int64_t keys, float* scores) {
+  for (int64_t q = 0; q < rows; ++q) {
+    const int64_t at = (i + q) * m.query + j * m.key;
+    if (m.added) {
+      for (int64_t k = 0; k < keys; ++k) scores[k * columns + q] += m.added[at + k * m.key];
+      continue;
+    }
+    const uint8_t* truth = m.truth + at;
+    if (m.key == 1 && !std::memchr(truth, 0, static_cast<size_t>(keys))) continue;  // sees all of them
+    for (int64_t k = 0; k < keys; ++k)
+      if (!truth[k * m.key]) scores[k * columns + q] = -HUGE_VALF;
+  }
+}
+
 }  // namespace
+
+backend::Support accepts_mask(const backend::OpCall& c, backend::TypeView mask) {
+  using backend::Support;
+  const backend::TypeView q = c.input(0), k = c.input(1);
+  if (q.dtype() != DType::f32) return Support::no("masks are for f32 here, got {}", q.dtype());
+  if (mask.dtype() != DType::boolean && mask.dtype() != DType::f32)
+    return Support::no("a mask must be bool or f32, got {}", mask.dtype());
+  if (mask.rank() > q.rank()) return Support::no("the mask has {} axes, q has {}", mask.rank(), q.rank());
+  return k.rank() == q.rank() ? Support::yes()
+                              : Support::no("q and k have {} and {} axes", q.rank(), k.rank());
+}
+
+AttentionHead::Mask mask_of(const AttentionSizes& s, const backend::Launch& l, int64_t h) {
+  const TensorView mask = l.input(3), q = l.input(0);
+  AttentionHead::Mask m;
+  if (!mask.has()) return m;
+  const auto step = [&](int64_t axis, int64_t size) {  // counted from the last; 0 where one is for all
+    return axis >= mask.rank() || mask.dim(mask.rank() - 1 - axis) == 1 ? int64_t{0} : size;
+  };
+  const auto size = [&](int64_t axis) { return axis < mask.rank() ? mask.dim(mask.rank() - 1 - axis) : 1; };
+  m.key = step(0, 1), m.query = step(1, size(0));
+  int64_t from = h % s.heads * step(2, size(0) * size(1)), batch = h / s.heads,
+          length = size(0) * size(1) * size(2);
+  for (int64_t axis = 3; axis < q.rank(); ++axis) {
+    const int64_t of_q = q.dim(q.rank() - 1 - axis);
+    from += batch % of_q * step(axis, length);
+    batch /= of_q, length *= size(axis);
+  }
+  if (mask.dtype() == DType::f32)
+    m.added = mask.data<float>() + from;
+  else
+    m.truth = reinterpret_cast<const uint8_t*>(mask.data()) + from;
+  return m;
+}
 
 void attend_one(const AttentionHead& h, int64_t i) {
   const Stored type = stored_float(h.q.of.dtype());
@@ -116,6 +168,7 @@ void attend_block(const AttentionHead& h, int64_t i) {
                             .c = scores,
                             .c_row = columns});
     if (h.causal) hide_unseen(i - h.queries + h.keys, columns, j, keys, scores);
+    if (h.mask.truth || h.mask.added) mask_scores(h.mask, i, rows, columns, j, keys, scores);
     softmax_columns(scores, keys, columns, most, total, factor);
     if (j > 0)
       for (int64_t r = 0; r < rows; ++r)

@@ -81,12 +81,19 @@ struct AttentionHead {
     backend::TensorView of;
     int64_t at, step;
   };
+  /// What the scores of this head are masked with, by truth or by addition; null for neither.
+  struct Mask {
+    const uint8_t* truth = nullptr;
+    const float* added = nullptr;
+    int64_t query = 0, key = 0;  // from one to the next
+  };
   Rows q, k, v, y;
   float* lse;  ///< of the first query; may be null
   int64_t queries, capacity, dim, width;
   int64_t keys;  ///< how many count; it may be more than there are
   float scale;
   bool causal;
+  Mask mask{};
 
   /// The number of keys that query i sees: with `causal` the queries are the last keys.
   int64_t seen(int64_t i) const {
@@ -116,9 +123,14 @@ inline AttentionHead head_of(const AttentionSizes& s, const backend::Launch& l, 
           .causal = s.causal};
 }
 
-/// Accepts f32, forward f16 and bf16 too; no mask, at least one head, no length for a gradient. `optional` is
+/// The mask of a call, which broadcasts to [..., heads, seq_q, seq_k], for head h.
+AttentionHead::Mask mask_of(const AttentionSizes& s, const backend::Launch& l, int64_t h);
+/// Whether that mask is one for attend_block().
+backend::Support accepts_mask(const backend::OpCall& c, backend::TypeView mask);
+
+/// Accepts f32, forward f16 and bf16 too; at least one head, no length for a gradient. `optional` is
 /// the position of the mask.
-inline backend::Support accepts_attention(const backend::OpCall& c, int64_t optional) {
+inline backend::Support accepts_attention(const backend::OpCall& c, int64_t optional, bool masks = false) {
   using backend::Support, backend::TypeView;
   const int64_t outputs = optional == 3 ? 2 : 3;
   if (c.n_inputs() != optional + 2 || c.n_outputs() != outputs)
@@ -136,7 +148,10 @@ inline backend::Support accepts_attention(const backend::OpCall& c, int64_t opti
   if (c.input(0).shape().back().max() == 0) return Support::no("queries must have elements");
   if (c.input(1).max()[static_cast<size_t>(HeadAxes(c).heads)] == 0)
     return Support::no("there must be a head");
-  if (c.input(optional).has()) return Support::no("masks are not for this kernel");
+  if (c.input(optional).has()) {
+    if (!masks) return Support::no("masks are not for this kernel");
+    if (auto s = accepts_mask(c, c.input(optional)); !s) return s;
+  }
   const TypeView length = c.input(optional + 1);
   if (!length.has()) return Support::yes();
   if (optional != 3) return Support::no("a length is not for this kernel");

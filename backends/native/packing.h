@@ -11,10 +11,13 @@ namespace weft::native {
 
 /// The state of a plan whose kernel wants one input packed.
 struct WantsPacked {
-  WantsPacked(size_t input, std::string name, uint64_t bytes)
+  WantsPacked(size_t input, std::string name, uint64_t bytes, uint32_t layout)
       : id(std::move(name)),
-        packing{
-            .size = sizeof(weft_packing), .layout = 1, .id = id.c_str(), .bytes = bytes, .alignment = 64} {
+        packing{.size = sizeof(weft_packing),
+                .layout = layout,
+                .id = id.c_str(),
+                .bytes = bytes,
+                .alignment = 64} {
     list[input] = &packing;
   }
   WantsPacked(const WantsPacked&) = delete;
@@ -22,8 +25,8 @@ struct WantsPacked {
   weft_packing packing;
   std::array<const weft_packing*, 8> list{};  // by input
 };
-inline void want_packed(weft_plan& plan, size_t input, std::string id, uint64_t bytes) {
-  auto wants = std::make_unique<WantsPacked>(input, std::move(id), bytes);
+inline void want_packed(weft_plan& plan, size_t input, std::string id, uint64_t bytes, uint32_t layout = 1) {
+  auto wants = std::make_unique<WantsPacked>(input, std::move(id), bytes, layout);
   backend::write(&plan, &weft_plan::packings, wants->list.data());
   plan.data = wants.release();
 }

@@ -90,7 +90,8 @@ typedef struct weft_type {
   const int64_t* strides; /* null: contiguous */
   uint64_t alignment;
   /* since version 2 */
-  uint32_t constant; /* 1: a weight of the program, which holds the same bytes in every launch of the plan */
+  uint32_t constant; /* 1: a weight of the program, which holds the same bytes in every launch of the plan; 2:
+                      * the same, and no other sizes come: a packing need not suit them */
   uint32_t n_packings;
   const char* const* packings; /* ids of those that the host has already of this constant */
 } weft_type;

@@ -109,7 +109,8 @@ class Placer {
   std::vector<seam::Constant> constants_of(const Ids& in) const {
     std::vector<seam::Constant> found;
     for (uint32_t i = 0; i < in.size(); ++i)
-      if (const auto at = constants_.find(in[i]); at != constants_.end()) found.push_back({i, at->second});
+      if (const auto at = constants_.find(in[i]); at != constants_.end())
+        found.push_back({i, at->second, program_.symbols.empty()});
     return found;
   }
 

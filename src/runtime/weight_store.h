@@ -43,6 +43,7 @@ class WeightStore {
     ~Entry() { store_.forget(key_); }
     Entry(const Entry&) = delete;
     const seam::BufferRef& buffer() const { return buffer_; }
+    const WeightKey& key() const { return key_; }
 
    private:
     friend class WeightStore;

@@ -28,18 +28,23 @@ const program::Blob* Weights::blob(size_t weight) const {
 WeightKey Weights::key(size_t weight, uint32_t device) {
   auto known = keys_.find(weight);
   if (known == keys_.end()) {
-    const program::Blob& b = *blob(weight);
-    known = keys_.emplace(weight, WeightKey::of(b.data, b.size, *devices_[0])).first;
+    const program::Blob* b = blob(weight);
+    known = keys_
+                .emplace(weight, b ? WeightKey::of(b->data, b->size, *devices_[0])
+                                   : plain_[at(weight, 0)].shared->key())
+                .first;
   }
   WeightKey key = known->second;
   key.device = &devices_[device]->home();
   return key;
 }
 
-// Memory of a caller stays, so a packed copy would be a second one.
+// Memory of a caller stays, so a packed copy would be a second one. Results of the recipe are on the first
+// device, and packed there.
 std::optional<std::vector<std::string>> Weights::packings(size_t weight, uint32_t device) {
   const auto& here = plain_[at(weight, 0)];
-  if (!blob(weight) || (here.buffer && !here.shared)) return std::nullopt;
+  if (here.buffer ? !here.shared : !blob(weight)) return std::nullopt;
+  if (!blob(weight) && devices_.size() > 1) return std::nullopt;
   return weight_store().packings(key(weight, device));
 }
 
@@ -89,11 +94,10 @@ Result<Weights::Held> Weights::packed(const link::PackedWeight& want, Queues& qu
   return Held{entry->buffer(), entry};
 }
 
-// Packs from the program's bytes on the host, or from a temporary upload.
+// Packs from the program's bytes on the host, from what the recipe made, or from a temporary upload.
 Status Weights::pack(const link::PackedWeight& want, const seam::Buffer& to, Queues& queues) {
   const auto weight = static_cast<size_t>(want.weight);
   const seam::Device& device = *devices_[want.device];
-  const program::Blob& b = *blob(weight);
   const weft_plan& plan = want.prepared->plan;
   const seam::ConcreteType& type = *want.prepared->call->desc().inputs[want.input];
   Held copy = plain_[at(weight, want.device)];
@@ -102,7 +106,7 @@ Status Weights::pack(const link::PackedWeight& want, const seam::Buffer& to, Que
   }
   WEFT_TRY(auto* queue, queues.of(want.device));
   // `pack` only reads it.
-  void* data = copy.buffer ? copy.buffer->handle : const_cast<std::byte*>(b.data);
+  void* data = copy.buffer ? copy.buffer->handle : const_cast<std::byte*>(blob(weight)->data);
   const weft_tensor from = c_tensor(data, type, device);
   const weft_tensor into = c_tensor(to.handle, type, device, want.packing().layout);
   seam::CError error;

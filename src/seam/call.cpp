@@ -64,7 +64,8 @@ void OwnedCall::Views::mark(const Constant& constant) {
   auto& ids = packings.emplace_back();
   for (const auto& id : constant.packings) ids.push_back(id.c_str());
   weft_type& type = input(constant.input);
-  type.constant = 1, type.n_packings = static_cast<uint32_t>(ids.size()), type.packings = ids.data();
+  type.constant = constant.one_size ? 2 : 1;
+  type.n_packings = static_cast<uint32_t>(ids.size()), type.packings = ids.data();
 }
 
 const weft_attr* OwnedCall::Views::attr(const Attr& a) {

@@ -30,6 +30,7 @@ struct Layout {
 struct Constant {
   uint32_t input = 0;
   std::vector<std::string> packings;  ///< ids of the existing ones
+  bool one_size = false;              ///< the calls that read it have the same sizes in every run
   friend bool operator==(const Constant&, const Constant&) = default;
 };
 

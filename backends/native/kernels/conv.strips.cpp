@@ -1,8 +1,9 @@
 #include <algorithm>
-#include <cstring>
 
+#include "backends/native/convolution.h"
 #include "backends/native/packing.h"
 #include "backends/native/scratch.h"
+#include "backends/native/split_convolution.h"
 #include "weft/shared/ops/conv.hpp"
 
 // conv as a product of matrices: y[o, p] = sum over (c, k) of w[o, (c, k)] columns[(c, k), p]. The columns of
@@ -15,63 +16,6 @@ using namespace weft::backend;
 namespace {
 
 constexpr int64_t kStrip = 96, kDepth = 384;
-
-/// One spatial axis; one-dimensional convolutions have a first axis of size one.
-struct Axis {
-  int64_t size = 1, kernel = 1, count = 1, stride = 1, before = 0, dilation = 1;
-};
-struct Geometry {
-  int64_t images, channels, filters, groups;
-  Axis rows, columns;
-
-  int64_t group_channels() const { return channels / groups; }
-  int64_t group_filters() const { return filters / groups; }
-  int64_t depth() const { return group_channels() * rows.kernel * columns.kernel; }
-  int64_t places() const { return rows.count * columns.count; }
-};
-
-Geometry geometry(const Launch& l) {
-  const TensorView x = l.input(0), w = l.input(1), y = l.output(0);
-  const auto list = [&](const char* name, int64_t i, int64_t missing) {
-    const auto values = l.call().attr(name).ints();
-    return values.empty() ? missing : values[static_cast<size_t>(i)];
-  };
-  Geometry g{x.dim(0), x.dim(1), w.dim(0), l.call().attr("groups").integer(1), {}, {}};
-  const int64_t spatial = x.rank() - 2;
-  for (int64_t i = 0; i < spatial; ++i) {
-    Axis& a = spatial == 2 && i == 0 ? g.rows : g.columns;
-    a = {x.dim(2 + i),          w.dim(2 + i), y.dim(2 + i), list("stride", i, 1), list("padding", 2 * i, 0),
-         list("dilation", i, 1)};
-  }
-  return g;
-}
-
-// One row of columns: element (channel, ky, kx) of the windows at places [p, p + n).
-void gather_row(const Geometry& g, const float* channel, int64_t ky, int64_t kx, int64_t p, int64_t n,
-                float* to) {
-  const int64_t width = g.columns.count;
-  for (const int64_t end = p + n; p < end;) {
-    const int64_t oy = p / width, ox = p % width, run = std::min(end - p, width - ox);
-    const int64_t iy = oy * g.rows.stride + ky * g.rows.dilation - g.rows.before;
-    if (iy < 0 || iy >= g.rows.size) {
-      std::fill_n(to, run, 0.0f);
-    } else {
-      const float* row = channel + iy * g.columns.size;
-      const int64_t step = g.columns.stride, first = ox * step + kx * g.columns.dilation - g.columns.before;
-      // Places whose element lies inside the row: [left, right).
-      const int64_t left = std::clamp<int64_t>(first >= 0 ? 0 : (-first + step - 1) / step, 0, run);
-      const int64_t right = std::clamp<int64_t>((g.columns.size - first + step - 1) / step, left, run);
-      std::fill_n(to, left, 0.0f);
-      if (step == 1) {
-        std::memcpy(to + left, row + first + left, static_cast<size_t>(right - left) * sizeof(float));
-      } else {
-        for (int64_t i = left; i < right; ++i) to[i] = row[first + i * step];
-      }
-      std::fill_n(to + right, run - right, 0.0f);
-    }
-    p += run, to += run;
-  }
-}
 
 void gather_strip(const Geometry& g, const float* x, int64_t k0, int64_t depth, int64_t p, int64_t n,
                   float* to) {
@@ -126,19 +70,13 @@ Support accepts(const OpCall& c) {
   return rank == 3 || rank == 4 ? Support::yes() : Support::no("one or two spatial axes, got {}", rank - 2);
 }
 
-// The part of the geometry that packing needs: the filters'.
-Geometry filters(std::span<const int64_t> w, int64_t groups) {
-  Geometry g{0, w[1] * groups, w[0], groups, {}, {}};
-  if (w.size() == 4) g.rows.kernel = w[2];
-  g.columns.kernel = w.back();
-  return g;
-}
 int64_t groups_of(const OpCall& c) { return c.attr("groups").integer(1); }
 
 Outcome prepare(const OpCall& c, weft_plan& plan) {
   const TypeView w = c.input(1);
   if (!w.constant()) return Outcome::ok();
   const Geometry g = filters(w.max(), groups_of(c));
+  if (worth_splitting(c, g)) return want_split(plan, g), Outcome::ok();
   const int64_t size = g.groups * packed_rows(g) * g.depth();
   if (size >= kLeastPacked)
     want_packed(plan, 1,
@@ -150,6 +88,9 @@ Outcome prepare(const OpCall& c, weft_plan& plan) {
 
 Outcome pack(const weft_plan& plan, int64_t, TensorView from, TensorView to, const Host& host) {
   const Geometry g = filters(from.dims(), groups_of(OpCall(plan.call)));
+  if (to.layout() == kSplitLayout)
+    return pack_split(host, g, from.data<float>(), reinterpret_cast<uint8_t*>(to.data<float>())),
+           Outcome::ok();
   host.parallel_for(g.groups, 1, [&](int64_t begin, int64_t end) {
     for (int64_t group = begin; group < end; ++group)
       for (int64_t k = 0; k < g.depth(); k += kDepth)
@@ -167,6 +108,7 @@ Outcome launch(const Launch& l) {
     std::fill_n(l.output(0).data<float>(), l.output(0).size(), 0.0f);
     return Outcome::ok();
   }
+  if (l.input(1).layout() == kSplitLayout) return convolve_split(l, g), Outcome::ok();
   for (int64_t group = 0; group < g.groups; ++group) run_group(l, g, group);
   return Outcome::ok();
 }

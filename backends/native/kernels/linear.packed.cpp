@@ -2,6 +2,7 @@
 
 #include "backends/native/half_product.h"
 #include "backends/native/packing.h"
+#include "backends/native/split_product.h"
 #include "backends/native/spread.h"
 
 // x weightᵀ + bias as one product whose rows start from the bias, so the result is written once. Few rows
@@ -45,6 +46,12 @@ static void want(weft_plan& plan, int64_t out, int64_t in) {
 static Outcome prepare(const OpCall& c, weft_plan& plan) {
   const TypeView weight = c.input(1);
   if (!weight.constant()) return Outcome::ok();
+  if (weight.dtype() == DType::f32) {
+    const auto p = by_weight<float>(weight.max()[0], weight.max()[1], nullptr);
+    int64_t rows = 1;
+    for (const int64_t d : c.input(0).max().first(static_cast<size_t>(c.input(0).rank() - 1))) rows *= d;
+    if (worth_splitting(c, p, rows)) return want_split(plan, 1, p), Outcome::ok();
+  }
   if (weight.dtype() == DType::f32) want<float>(plan, weight.max()[0], weight.max()[1]);
   if (weight.dtype() == DType::f64) want<double>(plan, weight.max()[0], weight.max()[1]);
   return Outcome::ok();
@@ -56,6 +63,11 @@ static void pack_weight(TensorView from, TensorView to, const Host& host) {
                to.data<T>());
 }
 static Outcome pack(const weft_plan&, int64_t, TensorView from, TensorView to, const Host& host) {
+  if (to.layout() == kSplitLayout) {
+    pack_split(host, by_weight(from.dim(0), from.dim(1), static_cast<const float*>(from.data<float>())),
+               reinterpret_cast<uint8_t*>(to.data<float>()));
+    return Outcome::ok();
+  }
   from.dtype() == DType::f32 ? pack_weight<float>(from, to, host) : pack_weight<double>(from, to, host);
   return Outcome::ok();
 }
@@ -66,10 +78,12 @@ static void run(const Launch& l) {
   const int64_t in = weight.dim(1), out = weight.dim(0);
   if (out == 0) return;
   auto p = by_weight<T>(out, in, weight.data<T>());
-  if (weight.layout() != 0) p.packed_b = p.b;
+  if (weight.layout() == 1) p.packed_b = p.b;
   p.m = y.size() / out, p.a = x.data<T>(), p.a_row = in;
   p.c = y.data<T>(), p.c_row = out;
   p.start = bias.has() ? bias.data<T>() : nullptr;
+  if constexpr (std::is_same_v<T, float>)
+    if (weight.layout() == kSplitLayout) return multiply_split(l.host(), p);
   multiply_all<T>(l.host(), 1, p, [&](int64_t) { return p; });
 }
 

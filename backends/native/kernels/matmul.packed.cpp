@@ -2,6 +2,7 @@
 
 #include "backends/native/half_product.h"
 #include "backends/native/packing.h"
+#include "backends/native/split_product.h"
 #include "backends/native/spread.h"
 #include "weft/shared/ops/matmul.hpp"
 
@@ -42,12 +43,22 @@ void want(weft_plan& plan, const Product<T>& p) {
   if (p.n * p.k < (p.b_row == 1 ? 1 : 4) * kLeastPacked) return;
   want_packed(plan, 1, packed_id(p), static_cast<uint64_t>(packed_size(p)) * sizeof(T));
 }
+// The rows of all products, which are one product's where b is one matrix; 0 if a is transposed.
+int64_t rows_of_all(const OpCall& c) {
+  if (transposed(c, "transpose_a")) return 0;
+  int64_t rows = 1;
+  for (const int64_t d : c.input(0).max().first(static_cast<size_t>(c.input(0).rank() - 1))) rows *= d;
+  return rows;
+}
 Outcome prepare(const OpCall& c, weft_plan& plan) {
   const TypeView b = c.input(1);
   if (!b.constant() || b.rank() != 2) return Outcome::ok();
   const bool turned = transposed(c, "transpose_b");
   const int64_t k = b.max()[turned ? 1 : 0], n = b.max()[turned ? 0 : 1];
-  if (b.dtype() == DType::f32) want(plan, by_matrix<float>(turned, k, n, nullptr));
+  if (b.dtype() == DType::f32) {
+    const auto p = by_matrix<float>(turned, k, n, nullptr);
+    worth_splitting(c, p, rows_of_all(c)) ? want_split(plan, 1, p) : want(plan, p);
+  }
   if (b.dtype() == DType::f64) want(plan, by_matrix<double>(turned, k, n, nullptr));
   return Outcome::ok();
 }
@@ -59,6 +70,11 @@ void pack_matrix(bool turned, TensorView from, TensorView to, const Host& host) 
 }
 Outcome pack(const weft_plan& plan, int64_t, TensorView from, TensorView to, const Host& host) {
   const bool turned = transposed(OpCall(plan.call), "transpose_b");
+  if (to.layout() == kSplitLayout) {
+    const auto p = by_matrix(turned, from.dim(turned ? 1 : 0), from.dim(turned ? 0 : 1),
+                             static_cast<const float*>(from.data<float>()));
+    return pack_split(host, p, reinterpret_cast<uint8_t*>(to.data<float>())), Outcome::ok();
+  }
   from.dtype() == DType::f32 ? pack_matrix<float>(turned, from, to, host)
                              : pack_matrix<double>(turned, from, to, host);
   return Outcome::ok();
@@ -79,7 +95,7 @@ struct Batches {
     first = {.m = size(y, 2), .n = size(y, 1), .k = size(x, ta ? 2 : 1), .a = a, .b = b, .c = c};
     first.a_row = ta ? 1 : first.k, first.a_column = ta ? first.m : 1;
     first.b_row = tb ? 1 : first.n, first.b_column = tb ? first.k : 1;
-    if (l.input(1).layout() != 0) first.packed_b = b;
+    if (l.input(1).layout() == 1) first.packed_b = b;
     first.c_row = first.n;
     first.accumulate = l.call().accumulates(0);
     a_size = first.m * first.k, b_size = first.k * first.n, c_size = first.m * first.n;
@@ -100,6 +116,12 @@ struct Batches {
 template <class T>
 void products(const Launch& l, const T* a, const T* b, T* c) {
   const Batches<T> batches(l, a, b, c);
+  if constexpr (std::is_same_v<T, float>)
+    if (l.input(1).layout() == kSplitLayout) {
+      Product<float> p = batches.first;
+      p.m *= batches.count();
+      return multiply_split(l.host(), p);
+    }
   multiply_all<T>(l.host(), batches.count(), batches.first, [&](int64_t i) { return batches.at(i); });
 }
 
