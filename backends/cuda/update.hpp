@@ -79,8 +79,8 @@ struct Update {
   }
   static __device__ void advance(const Piece& p, const Common& c, float scale, int64_t begin, int64_t end) {
     const Step s = c.step;
-    const float rate = *p.rate, of_mean = 1 / next_mean_weight(p, s), of_square = 1 / next_square_weight(p, s),
-                decay = 1 - rate * s.decay;
+    const float rate = *p.rate, of_mean = 1 / next_mean_weight(p, s),
+                of_square = 1 / next_square_weight(p, s), decay = 1 - rate * s.decay;
     const auto advance = [&]<int n>(int64_t i) {
       float g[n], m[n], v[n], x[n];
       read(g, p.gradient + i), read(m, p.mean + i), read(v, p.square + i), read(x, p.parameter + i);
@@ -131,9 +131,12 @@ WaitingUpdate find_update(Queue& queue, const Update::Common& common, Range made
 template <class T>
 bool copied_by_update(Queue& queue, const float* from, T* to, int64_t n) {
   const std::lock_guard lock(queue.collecting);
-  const Update::Common common{
-      .clips = false, .steps = false, .copies = true, .copies_bf16 = std::is_same_v<T, bf16>, .clip = {},
-      .step = {}};
+  const Update::Common common{.clips = false,
+                              .steps = false,
+                              .copies = true,
+                              .copies_bf16 = std::is_same_v<T, bf16>,
+                              .clip = {},
+                              .step = {}};
   const std::array writes = {range_of(to, n)};
   const auto found = find_update(queue, common, range_of(from, n), {}, writes, [&](const Update::Piece& p) {
     return p.parameter == from && p.n == n && !p.copy;

@@ -45,7 +45,8 @@ Outcome clip(const Launch& l) {
   const int64_t n = l.input(0).size();
   const Update::Clip how{static_cast<float>(number(l, "max_norm", 1)),
                          static_cast<float>(number(l, "epsilon", 1e-6))};
-  const std::array reads = {range_of(x, n), range_of(norm, 1)}, writes = {range_of(y, n)};
+  const std::array reads = {range_of(x, n), range_of(norm, 1)};
+  const std::array writes = {range_of(y, n)};
   if constexpr (std::is_same_v<T, float>) {
     Update::Piece piece{};
     piece.gradient = x, piece.norm = norm, piece.clipped = y, piece.n = n;
@@ -92,10 +93,9 @@ Outcome adamw(const Launch& l) {
   {
     const std::lock_guard lock(queue.collecting);
     const std::array reads = {range_of(rate, 1)};
-    const auto found =
-        find_update(queue, common, range_of(gradient, n), reads, writes, [&](const Update::Piece& p) {
-          return p.clipped == gradient && p.n == n && !p.parameter;
-        });
+    const auto found = find_update(
+        queue, common, range_of(gradient, n), reads, writes,
+        [&](const Update::Piece& p) { return p.clipped == gradient && p.n == n && !p.parameter; });
     if (found) {
       steps(*found.piece);
       found.all->join(common);
@@ -112,22 +112,22 @@ Outcome adamw(const Launch& l) {
 }  // namespace
 
 std::span<const KernelRecord> adamw_step_pieces() {
-  static const KernelRecord all[] = {
-      {.op = "adamw_step",
-       .variant = "pieces",
-       .reads = {"beta1", "beta2", "epsilon", "weight_decay"},
-       .accepts = accepts_adamw,
-       .launch = adamw,
-       .in_place = true},
-      {.op = "global_norm_clip",
-       .variant = "pieces",
-       .reads = {"max_norm", "epsilon"},
-       .accepts = accepts_clipping,
-       .launch =
-           [](const Launch& l) {
-             return with_type(l.input(0).dtype(), [&]<class T>(T*) { return clip<T>(l); });
-           },
-       .in_place = true}};
+  static const KernelRecord all[] = {{.op = "adamw_step",
+                                      .variant = "pieces",
+                                      .reads = {"beta1", "beta2", "epsilon", "weight_decay"},
+                                      .accepts = accepts_adamw,
+                                      .launch = adamw,
+                                      .in_place = true},
+                                     {.op = "global_norm_clip",
+                                      .variant = "pieces",
+                                      .reads = {"max_norm", "epsilon"},
+                                      .accepts = accepts_clipping,
+                                      .launch =
+                                          [](const Launch& l) {
+                                            return with_type(l.input(0).dtype(),
+                                                             [&]<class T>(T*) { return clip<T>(l); });
+                                          },
+                                      .in_place = true}};
   return all;
 }
 
