@@ -7,6 +7,19 @@
 // copied in 16 bits. The three calls are one pass over memory where each still waits when the next one comes.
 namespace weft::cuda {
 
+/// y = x scale, for a block's share of the elements.
+template <class T>
+__device__ void scale_elements(T* y, const T* x, float scale, int64_t begin, int64_t end) {
+  const auto multiply = [&]<int n>(int64_t i) {
+    float elements[n];
+    read(elements, x + i);
+#pragma unroll
+    for (int k = 0; k < n; ++k) elements[k] *= scale;
+    write(y + i, elements);
+  };
+  each_element(begin, end, multiply, x, y);
+}
+
 struct Update {
   struct Piece {
     const float* gradient;
@@ -53,14 +66,7 @@ struct Update {
   static __device__ void run(const Piece& p, const Common& c, int64_t begin, int64_t end) {
     const float scale = p.norm ? c.clip.scale(*p.norm) : 1;
     if (p.parameter) return advance(p, c, scale, begin, end);
-    const auto clip = [&]<int n>(int64_t i) {
-      float g[n];
-      read(g, p.gradient + i);
-#pragma unroll
-      for (int k = 0; k < n; ++k) g[k] *= scale;
-      write(p.clipped + i, g);
-    };
-    each_element(begin, end, clip, p.gradient, p.clipped);
+    scale_elements(p.clipped, p.gradient, scale, begin, end);
   }
   /// All blocks have read the weights of the step before.
   static __device__ void end(const Pieces<Update>& pieces, int i) {

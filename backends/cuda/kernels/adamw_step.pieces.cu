@@ -18,15 +18,7 @@ struct Clipping {
   };
   using Common = Update::Clip;
   static __device__ void run(const Piece& p, const Common& c, int64_t begin, int64_t end) {
-    const float scale = c.scale(*p.norm);
-    const auto clip = [&]<int n>(int64_t i) {
-      float x[n];
-      read(x, p.x + i);
-#pragma unroll
-      for (int k = 0; k < n; ++k) x[k] *= scale;
-      write(p.y + i, x);
-    };
-    each_element(begin, end, clip, p.x, p.y);
+    scale_elements(p.y, p.x, c.scale(*p.norm), begin, end);
   }
 };
 
