@@ -70,6 +70,8 @@ TEST(DocumentedErrors, OfTensorsAndTraces) {
       {"backward", Code::invalid_argument, [&] { pair().backward(); }},
       {"concat", Code::invalid_argument, [&] { (void)concat(std::span<const Tensor>()); }},
       {"split", Code::invalid_argument, [&] { (void)split(pair(), {1, 2}); }},
+      {"global_norm", Code::invalid_argument, [] { (void)global_norm({}); }},
+      {"clip_by_norm", Code::invalid_argument, [&] { (void)clip_by_norm(pair(), Tensor::scalar(1), 0); }},
       {"clip_global_norm", Code::invalid_argument, [&] { (void)clip_global_norm({&pair(), 1}, 0); }},
       {"einsum", Code::invalid_argument, [&] { (void)einsum("ij->i", {pair()}); }},
       {"Compiled::run", Code::invalid_argument, [&] { program.run(in, out); }},

@@ -86,6 +86,9 @@ TEST(Lists, ClippingTakesTheNormOfAll) {
   EXPECT_EQ(large.tensors[0].to_vector<double>(), (std::vector<double>{1.5, 0}));
   EXPECT_EQ(large.tensors[1].to_vector<double>(), (std::vector<double>{0, 2, 6}));
   EXPECT_EQ(large.tensors[1].dtype(), DType::f16);
+  EXPECT_EQ(global_norm(list).item(), 13);
+  EXPECT_EQ(clip_by_norm(list[1], global_norm(list), 6.5, 0).to_vector<double>(),
+            (std::vector<double>{0, 2, 6}));
   EXPECT_EQ(small.tensors[1].to_vector<double>(), (std::vector<double>{0, 4, 12}));
   const Tensor heavy[] = {Tensor::of({60000, 60000}, {2}, DType::f16)};  // squares that no f16 holds
   EXPECT_NEAR(clip_global_norm(heavy, 1).norm.item(), 60000 * std::sqrt(2.0), 100);

@@ -27,21 +27,40 @@ constexpr int most_pieces() {
     return 48;
 }
 
-inline int64_t blocks_of(int64_t n, int elements = kElementsOfBlock) { return (n + elements - 1) / elements; }
+/// One at least: a piece without elements may have a result.
+inline int64_t blocks_of(int64_t n, int elements = kElementsOfBlock) {
+  return n == 0 ? 1 : (n + elements - 1) / elements;
+}
 
 /// The pieces of a launch: Work has `Piece`, what one piece is given; `Common`, what all of them are given;
-/// and `run(piece, common, begin, end)` for the threads of a block.
+/// `run(piece, common, begin, end)` for the threads of a block, and perhaps `end(pieces, i)` for those of the
+/// last block of a piece that ends. Common may `agree` with another that is not equal, and `join` it.
 template <class Work>
 struct Pieces {
   static constexpr int kMost = most_pieces<Work>(), kElements = elements_of_block<Work>();
   typename Work::Piece all[kMost];
   int first_blocks[kMost + 1];  // of each piece, and of one behind the last
   int n;
+  int* counters;  // of the queue
   typename Work::Common common;
 };
 
+/// Whether all of these blocks have come here, and this one as the last: it sees what the others wrote.
+__device__ inline bool is_last_block(int* counter, int blocks) {
+  __shared__ bool is_last;
+  fence_device();
+  sync_block();
+  if (threadIdx.x == 0) {
+    is_last = atomicAdd(counter, 1) == blocks - 1;
+    if (is_last) *counter = 0;
+  }
+  sync_block();
+  fence_device();
+  return is_last;
+}
+
 template <class Work>
-__global__ void __launch_bounds__(256) run_pieces(Pieces<Work> pieces) {
+__global__ void __launch_bounds__(256) run_pieces(const __grid_constant__ Pieces<Work> pieces) {
   let_next_kernel_start();
   wait_for_kernels_before();
   const int block = static_cast<int>(blockIdx.x);
@@ -50,6 +69,9 @@ __global__ void __launch_bounds__(256) run_pieces(Pieces<Work> pieces) {
   constexpr int kElements = Pieces<Work>::kElements;
   const int64_t begin = int64_t{block - pieces.first_blocks[i]} * kElements, size = pieces.all[i].n;
   Work::run(pieces.all[i], pieces.common, begin, begin + kElements < size ? begin + kElements : size);
+  if constexpr (requires { Work::end(pieces, i); })
+    if (is_last_block(pieces.counters + i, pieces.first_blocks[i + 1] - pieces.first_blocks[i]))
+      Work::end(pieces, i);
 }
 
 template <class Work>
@@ -58,8 +80,18 @@ class CollectedOf : public Collected {
   explicit CollectedOf(const typename Work::Common& common) {
     pieces_.n = 0, pieces_.first_blocks[0] = 0, pieces_.common = common;
   }
+  bool agrees(const typename Work::Common& common) const {
+    if constexpr (requires { common.agrees(common); })
+      return pieces_.common.agrees(common);
+    else
+      return pieces_.common == common;
+  }
+  /// For pieces that this one agrees with.
+  void join(const typename Work::Common& common) {
+    if constexpr (requires { pieces_.common.join(common); }) pieces_.common.join(common);
+  }
   bool takes(const typename Work::Common& common, int64_t n) const {
-    return pieces_.n < Pieces<Work>::kMost && pieces_.common == common &&
+    return pieces_.n < Pieces<Work>::kMost && agrees(common) &&
            pieces_.first_blocks[pieces_.n] + blocks_of(n, Pieces<Work>::kElements) <= kPartials;
   }
   void add(const typename Work::Piece& piece, std::span<const Range> reads, std::span<const Range> writes) {
@@ -79,10 +111,9 @@ class CollectedOf : public Collected {
     return {pieces_.all, static_cast<size_t>(pieces_.n)};
   }
   Outcome start(Queue& queue) override {
+    pieces_.counters = queue.counters();
     const auto blocks = static_cast<unsigned>(pieces_.first_blocks[pieces_.n]);
-    if (blocks > 0)
-      if (auto told = start_on(queue, {blocks}, 256, 0, run_pieces<Work>, pieces_); !told.good()) return told;
-    return Work::finish(queue, pieces_);
+    return start_on(queue, {blocks}, 256, 0, run_pieces<Work>, pieces_);
   }
 
  private:
@@ -102,6 +133,7 @@ Outcome collect(const backend::Launch& l, const typename Work::Common& common,
   });
   if (!open)
     if (auto told = wait_last(queue, std::make_unique<All>(common), &open); !told.good()) return told;
+  open->join(common);
   open->add(piece, reads, writes);
   return may_wait(queue) ? Outcome::ok() : settle_locked(queue);
 }

@@ -61,7 +61,6 @@ struct Rotation {
       turn(p, row, static_cast<int>(i - int64_t{row} * p.half));
     }
   }
-  static Outcome finish(Queue&, const Pieces<Rotation>&) { return Outcome::ok(); }
 
  private:
   static __device__ void turn(const Piece& p, int row, int pair) {

@@ -60,8 +60,8 @@ static SumOfSquares sum_of_squares(const Tensor& x) {
   return {mean_square(x), static_cast<double>(n.value())};
 }
 
-Clipped clip_global_norm(std::span<const Tensor> tensors, double max_norm, double epsilon) {
-  if (tensors.empty()) throw Error(invalid("clip_global_norm: wants at least one tensor, got none"));
+Tensor global_norm(std::span<const Tensor> tensors) {
+  if (tensors.empty()) throw Error(invalid("global_norm: wants at least one tensor, got none"));
   const bool wide = std::ranges::any_of(tensors, [](const Tensor& t) { return t.dtype() == DType::f64; });
   const DType sum_type = wide ? DType::f64 : DType::f32;
   std::vector<SumOfSquares> sums;  // all of them first: a device may run calls of one kind as one
@@ -71,11 +71,16 @@ Clipped clip_global_norm(std::span<const Tensor> tensors, double max_norm, doubl
     const Tensor own = n == 1 ? mean : mul(mean, Tensor::scalar(n, sum_type));
     squares = squares ? add(squares, own) : own;
   }
-  Clipped out{{}, sqrt(squares)};
-  for (const Tensor& t : tensors) {
-    const Tensor norm = as(out.norm, t.dtype() == DType::f64 ? DType::f64 : DType::f32);
-    out.tensors.push_back(global_norm_clip(t, norm, max_norm, epsilon));
-  }
+  return sqrt(squares);
+}
+
+Tensor clip_by_norm(const Tensor& x, const Tensor& norm, double max_norm, double epsilon) {
+  return global_norm_clip(x, as(norm, x.dtype() == DType::f64 ? DType::f64 : DType::f32), max_norm, epsilon);
+}
+
+Clipped clip_global_norm(std::span<const Tensor> tensors, double max_norm, double epsilon) {
+  Clipped out{{}, global_norm(tensors)};
+  for (const Tensor& t : tensors) out.tensors.push_back(clip_by_norm(t, out.norm, max_norm, epsilon));
   return out;
 }
 

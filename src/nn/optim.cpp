@@ -64,11 +64,14 @@ void Optimizer::step(const Tensor& rate, const Tensor& when) {
     gradients.push_back(when ? where(when, wide, Tensor::scalar(0, wide.dtype())) : wide);
   }
   const Tensor moves = when ? where(when, rate, Tensor::scalar(0, rate.dtype())) : rate;
-  if (clip_.most > 0) gradients = clip_global_norm(gradients, clip_.most, clip_.epsilon).tensors;
-  // Calls of one kind follow one another: a device may run them as one.
-  for (size_t i = 0; i < moving.size(); ++i) update(*moving[i], gradients[i], moves);
-  for (const Slot* slot : moving)
-    if (slot->has_master()) assign(slot->parameter, slot->value);
+  const Tensor norm = clip_.most > 0 ? global_norm(gradients) : Tensor();
+  std::vector<Tensor> clipped;  // kept: memory that is used again orders calls which a device may run as one
+  for (size_t i = 0; i < moving.size(); ++i) {
+    const Slot& slot = *moving[i];
+    clipped.push_back(norm ? clip_by_norm(gradients[i], norm, clip_.most, clip_.epsilon) : gradients[i]);
+    update(slot, clipped.back(), moves);
+    if (slot.has_master()) assign(slot.parameter, slot.value);
+  }
   clear_gradients();
 }
 
