@@ -45,9 +45,9 @@ def openvino():
     model = core.compile_model(str(FOLDER / "model.onnx"), "CPU", {
         "INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": THREADS, "PERFORMANCE_HINT": "LATENCY",
         "EXECUTION_MODE_HINT": "ACCURACY", "NUM_STREAMS": 1})
-    request, inputs = model.create_infer_request(), in_order("inputs")
-    for i, x in enumerate(inputs):
-        request.set_tensor(model.input(i), ov.Tensor(x, shared_memory=True))
+    request = model.create_infer_request()
+    for i, x in enumerate(in_order("inputs")):
+        request.set_tensor(model.input(i), ov.Tensor(x))  # a copy
 
     def run():
         request.infer()

@@ -3,6 +3,10 @@
 #include <cstring>
 #include <limits>
 
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
+
 #include "weft/backend.hpp"
 
 // A device of host memory with an inline queue: all of a backend but its kernels and its names.
@@ -62,12 +66,23 @@ struct HostDevice {
     return code;
   }
   static void close_device(weft_device) {}
+  // A large buffer is touched page by page; large pages make that 512 times fewer faults.
+  static void want_large_pages([[maybe_unused]] char* block, [[maybe_unused]] uint64_t bytes) {
+#if defined(__linux__)
+    constexpr uint64_t page = uint64_t{1} << 21, least = 2 * page;
+    if (bytes < least) return;
+    const auto start = (reinterpret_cast<uintptr_t>(block) + page - 1) / page * page;
+    const auto end = (reinterpret_cast<uintptr_t>(block) + bytes) / page * page;
+    (void)madvise(block + (start - reinterpret_cast<uintptr_t>(block)), end - start, MADV_HUGEPAGE);
+#endif
+  }
   static weft_code allocate(weft_device, uint64_t bytes, void** handle, weft_error* error) {
     // Not std::aligned_alloc: that of glibc before 2.38 finds no room where a buffer of the same size has
     // been, and takes more from the system each time. Where the block begins stands before what is aligned.
     constexpr uint64_t alignment = 64, most = std::numeric_limits<int64_t>::max() - 2 * alignment;
     auto* block = bytes > most ? nullptr : static_cast<char*>(std::malloc(bytes + 2 * alignment));
     if (block != nullptr) {
+      want_large_pages(block, bytes);
       const auto at = (reinterpret_cast<uintptr_t>(block) / alignment + 2) * alignment;
       *handle = block + (at - reinterpret_cast<uintptr_t>(block));
       static_cast<void**>(*handle)[-1] = block;
