@@ -5,7 +5,7 @@
 #include <set>
 
 #include "compiler/compile.h"
-#include "conformance/graphs/run.h"
+#include "conformance/graphs/fused.h"
 #include "conformance/graphs/shrink.h"
 #include "conformance/run.h"
 #include "conformance/seam/wrapped.h"
@@ -63,6 +63,22 @@ TEST(Graphs, AgreeEverywhere) {
                 static_cast<long long>(run.left_out), run.refusal.substr(0, 120).c_str());
     EXPECT_TRUE(run.ok()) << text_of(run);
   }
+}
+
+// Runs after the first one, with states, moved and repeated operands, and at several sizes of a symbol.
+TEST(Graphs, FusedSayWhatUnfusedSay) {
+  const RandomGraphs asked = asked_for();
+  const std::array<std::string, 2> backends = {"reference", "native"};
+  const auto run = conformance::fused_graphs(backends, {.first_seed = asked.first_seed, .count = asked.count});
+  std::printf(
+      "[graphs] %lld graphs, fused and not; %lld could not be measured; %lld ops written out, %lld made ops again;"
+      " %lld with a symbol, at %lld sizes\n",
+      static_cast<long long>(run.run), static_cast<long long>(run.refused),
+      static_cast<long long>(run.written_out), static_cast<long long>(run.recomposed),
+      static_cast<long long>(run.with_symbol), static_cast<long long>(run.sizes));
+  std::string failures;
+  for (const auto& f : run.failures) failures += f + "\n";
+  EXPECT_TRUE(run.ok()) << run.failed << " failed\n" << failures << run.refusal;
 }
 
 TEST(Graphs, AreMadeOfEveryOpAndTheSameForTheSameSeed) {

@@ -59,7 +59,8 @@ const Folder& folder() {
   return made;
 }
 
-// Finite, of modest size, with a small bound; exact for integers.
+}  // namespace
+
 bool is_sure(const Bounded& b) {
   Real size = 0, worst = 0;
   for (size_t i = 0; i < b.error.size(); ++i) {
@@ -69,6 +70,8 @@ bool is_sure(const Bounded& b) {
   if (!is_float(b.value.dtype)) return worst == 0;
   return size <= kLargest && worst <= size / (is_half(b.value.dtype) ? 8 : 64);
 }
+
+namespace {
 
 class Generator {
  public:
