@@ -110,14 +110,13 @@ Real randomly_rounded(Real x, DType t, bool inexact, Random& random) {
   return std::fabs(rounded) > format(t).largest ? round_to(t, rounded) : rounded;
 }
 
-// The bound of the op that makes this value, for exact operands. What rounds nothing, such as a reshape, hands
-// on the bound of the op before it.
+// The bound of the op that makes this value, for exact operands. What rounds nothing, such as a reshape,
+// hands on the bound of the op before it.
 std::vector<Real> own_bound(const ir::Graph& graph, int32_t value, const std::vector<Tensor>& truth) {
   for (const auto& node : graph.nodes)
     for (size_t k = 0; k < node.outputs.size(); ++k) {
       if (node.outputs[k] != value) continue;
-      const bool hands_on =
-          !rounds(*node.op) && is_float(graph.types[static_cast<size_t>(value)].dtype);
+      const bool hands_on = !rounds(*node.op) && is_float(graph.types[static_cast<size_t>(value)].dtype);
       std::vector<Bounded> operands;
       for (const int32_t id : node.inputs) {
         if (id < 0) continue;
@@ -136,10 +135,10 @@ std::vector<Real> own_bound(const ir::Graph& graph, int32_t value, const std::ve
 }
 
 // What kernels may do to a result beside rounding it once. Partial sums are intermediates too: `reference`
-// keeps them in double, but a backend may keep them in f32. Rounding n of them walks at random, so it comes to
-// the op's bound, where all go one way, divided by sqrt(n). A function such as tanh may be off by some units in
-// the last place: by the op's bound.
-// Source: Higham and Mary, A new approach to probabilistic rounding error analysis (SISC 2019).
+// keeps them in double, but a backend may keep them in f32. Rounding n of them walks at random, so it comes
+// to the op's bound, where all go one way, divided by sqrt(n). A function such as tanh may be off by some
+// units in the last place: by the op's bound. Source: Higham and Mary, A new approach to probabilistic
+// rounding error analysis (SISC 2019).
 std::vector<std::vector<Real>> noise_of_ops(const ir::Graph& graph, const std::vector<Tensor>& truth) {
   std::vector<std::vector<Real>> noise(graph.types.size());
   for (const auto& node : graph.nodes) {
@@ -153,7 +152,8 @@ std::vector<std::vector<Real>> noise_of_ops(const ir::Graph& graph, const std::v
   return noise;
 }
 
-// By what a noisy run says of a result before it is rounded itself: after that, many small deviations are none.
+// By what a noisy run says of a result before it is rounded itself: after that, many small deviations are
+// none.
 void widen(Bounded& b, const Array& noisy) {
   for (size_t i = 0; i < noisy.v.size(); ++i) {
     if (!std::isfinite(b.value.v[i])) continue;

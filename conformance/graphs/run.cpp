@@ -19,8 +19,7 @@ Array from_host(const HostTensor& t) {
 // Runs a case in a session and judges all that it gives.
 class CaseRun {
  public:
-  CaseRun(const Turn& turn, runtime::Session& session)
-      : c_(*turn.of), set_(turn.set), session_(session) {}
+  CaseRun(const Turn& turn, runtime::Session& session) : c_(*turn.of), set_(turn.set), session_(session) {}
 
   Status run() {
     for (const auto& s : c_.graph.states)
