@@ -11,9 +11,10 @@ int64_t accumulated_terms(const ir::Graph& graph, const ir::Node& node);
 inline constexpr int kNoiseRuns = 8;
 inline constexpr Real kNoiseFactor = 6;
 
-/// For each output of `graph`: the truth in f64, and 6 times the largest deviation that 8 runs showed in
-/// which every intermediate was randomly rounded, up or down, to its own dtype; plus the bound of the op that
-/// made the output. `inputs` are the graph's inputs, states and weights, in that order; no dimension may be
+/// For each output of `graph`: the truth in f64, and 6 times the largest deviation that 8 runs showed before
+/// the output itself was rounded, in which every intermediate was randomly rounded, up or down, to its own
+/// dtype, and functions and sums were off by as much as a kernel may be; plus the bound of the op that made
+/// the output. `inputs` are the graph's inputs, states and weights, in that order; no dimension may be
 /// symbolic.
 Result<std::vector<Bounded>> noise_bound(const ir::Graph& graph, const std::vector<Array>& inputs,
                                          uint64_t seed = 1);

@@ -4,8 +4,8 @@
 #include <cstring>
 #include <set>
 
-#include "compiler/compile.h"
-#include "conformance/graphs/run.h"
+#include "compiler/module.h"
+#include "conformance/graphs/fused.h"
 #include "conformance/graphs/shrink.h"
 #include "conformance/run.h"
 #include "conformance/seam/wrapped.h"
@@ -63,6 +63,45 @@ TEST(Graphs, AgreeEverywhere) {
                 static_cast<long long>(run.left_out), run.refusal.substr(0, 120).c_str());
     EXPECT_TRUE(run.ok()) << text_of(run);
   }
+}
+
+// Runs after the first one, with states, moved and repeated operands, and at several sizes of a symbol.
+TEST(Graphs, FusedSayWhatUnfusedSay) {
+  const RandomGraphs asked = asked_for();
+  const std::array<std::string, 2> backends = {"reference", "native"};
+  const auto run =
+      conformance::fused_graphs(backends, {.first_seed = asked.first_seed, .count = asked.count});
+  std::printf(
+      "[graphs] %lld graphs, fused and not; %lld could not be measured; %lld ops written out, %lld made ops "
+      "again;"
+      " %lld with a symbol, at %lld sizes\n",
+      static_cast<long long>(run.run), static_cast<long long>(run.refused),
+      static_cast<long long>(run.written_out), static_cast<long long>(run.recomposed),
+      static_cast<long long>(run.with_symbol), static_cast<long long>(run.sizes));
+  std::string failures;
+  for (const auto& f : run.failures) failures += f + "\n";
+  EXPECT_TRUE(run.ok()) << run.failed << " failed\n" << failures << run.refusal;
+  if (asked.count < 300) return;
+  EXPECT_GT(run.written_out, asked.count);
+  EXPECT_GT(run.recomposed, asked.count / 20);
+  EXPECT_GT(run.sizes, asked.count / 3);
+  EXPECT_LT(run.refused, asked.count / 50) << run.refusal;
+}
+
+/// A pass that takes every 0.5 for 0.50001.
+Status another_half(compiler::Module& m, const compiler::Options&) {
+  for (auto& node : m.graph.nodes)
+    if (std::string_view(node.op->name) == "full")
+      if (double& value = std::get<double>(node.attrs[0]); value == 0.5) value = 0.50001;
+  return {};
+}
+
+TEST(Graphs, AFusionThatChangesANumberIsFound) {
+  const std::array<std::string, 1> backends = {"reference"};
+  const auto run = conformance::fused_graphs(
+      backends, {.count = 60, .planted = {"another_half", another_half}, .progress = nullptr});
+  EXPECT_GT(run.failed, 0) << "of " << run.run;
+  for (const auto& f : run.failures) EXPECT_NE(f.find(", fused: reference: run 1, "), std::string::npos) << f;
 }
 
 TEST(Graphs, AreMadeOfEveryOpAndTheSameForTheSameSeed) {

@@ -234,6 +234,46 @@ TEST(Recompose, Rope) {
   })) << "tables of two different halves";
 }
 
+// ---- linear layers
+
+Value turned_weight(Graph& g, DType t) { return transposed(g, row(g, t, {6, 8})); }
+
+TEST(Recompose, Linear) {
+  expect_all(std::array{
+      Written{"a weight that is turned, and a bias, between views",
+              [](Graph& g, DType t) {
+                const Value x = g.reshape(rows(g, t), {15, 8});
+                const Value y = g.add(row(g, t, {6}, "b"), g.matmul(x, turned_weight(g, t)));
+                return g.reshape(y, {3, 5, 6});
+              },
+              "linear"},
+      Written{"without a bias", [](Graph& g, DType t) { return g.matmul(rows(g, t), turned_weight(g, t)); },
+              "linear"},
+      Written{"what is added is computed",
+              [](Graph& g, DType t) {
+                return g.add(g.matmul(rows(g, t), turned_weight(g, t)), input(g, t, {6}, "more"));
+              },
+              "linear add"},
+      Written{"views that split rows otherwise",
+              [](Graph& g, DType t) {
+                const Value y = g.matmul(g.reshape(rows(g, t), {15, 8}), turned_weight(g, t));
+                return g.reshape(y, {3, 6, 5});
+              },
+              "linear"},
+  });
+  expect_none(std::array{
+      Written{"the weight is turned already",
+              [](Graph& g, DType t) { return g.matmul(rows(g, t), row(g, t, {8, 6})); }},
+      Written{
+          "the weight is an input",
+          [](Graph& g, DType t) { return g.matmul(rows(g, t), transposed(g, input(g, t, {6, 8}, "w"))); }},
+      Written{"and turned again by the product",
+              [](Graph& g, DType t) {
+                return g.matmul(rows(g, t), transposed(g, row(g, t, {8, 6})), false, true);
+              }},
+  });
+}
+
 // ---- batch norm
 
 constexpr int64_t kIn = 3, kOut = 6;

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <random>
 
 #include "compiler/compile.h"
@@ -149,6 +150,31 @@ TEST(Sizes, ASizeThatFitsRunsWhereTheNextPowerOfTwoDoesNot) {
   EXPECT_EQ(program({full(1, {300, 12})})[0].to_vector<float>(), std::vector<float>(12, 45150));
   EXPECT_NE(error_of([&] { (void)program({full(1, {450, 12})}); }).find("small:"), std::string::npos);
   EXPECT_EQ(program({full(1, {2, 12})})[0].to_vector<float>(), std::vector<float>(12, 3));
+}
+
+// The default scale is 1 / sqrt(dim), whatever dim turns out to be.
+TEST(Sizes, AttentionScalesByAHeadSizeThatIsASymbol) {
+  const Dim dim = Dim::symbol("head", 1, 10);
+  const auto one = [](const std::vector<Tensor>& in) {
+    return std::vector<Tensor>{attention(in[0], in[1], in[2])};
+  };
+  for (const char* backend : {"reference", "native"}) {
+    const OnBackend on(backend);
+    auto program = compile(
+        one,
+        {{"q", {DType::f64, {2, 3, dim}}}, {"k", {DType::f64, {2, 4, dim}}}, {"v", {DType::f64, {2, 4, 5}}}});
+    for (const int64_t n : {4, 7}) {
+      const auto drawn = [&](std::vector<int64_t> shape, uint64_t seed) {
+        const auto values = SmallModel::noise(static_cast<size_t>(element_count(shape)), seed);
+        return Tensor::of(std::span<const double>(values), shape, DType::f64);
+      };
+      const std::vector<Tensor> in = {drawn({2, 3, n}, 1), drawn({2, 4, n}, 2), drawn({2, 4, 5}, 3)};
+      const auto got = program(in)[0].to_vector<double>();
+      const auto want = attention(in[0], in[1], in[2], {}, {}, false, 1 / std::sqrt(static_cast<double>(n)));
+      const auto right = want.to_vector<double>();
+      for (size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], right[i], 1e-12) << backend << " " << n;
+    }
+  }
 }
 
 }  // namespace

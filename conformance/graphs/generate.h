@@ -25,6 +25,9 @@ struct GraphCase {
 /// tie was rounded.
 GraphCase random_graph(uint64_t seed);
 
+/// Finite, of modest size, with a small bound; exact for integers.
+bool is_sure(const Bounded& b);
+
 /// Truth and bounds of one call's results, in each set; null operands are absent.
 using OperandSets = std::array<std::vector<const Bounded*>, kDataSets>;
 Result<std::array<std::vector<Bounded>, kDataSets>> bound_call(const ir::OpDef& op,

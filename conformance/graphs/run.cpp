@@ -16,29 +16,29 @@ Array from_host(const HostTensor& t) {
   return decode(t.type.dtype, Dims(t.type.shape.begin(), t.type.shape.end()), t.bytes);
 }
 
-// One session and its expected results.
+// Runs a case in a session and judges all that it gives.
 class CaseRun {
  public:
-  CaseRun(const GraphCase& c, runtime::Session& session) : c_(c), session_(session) {}
+  CaseRun(const Turn& turn, runtime::Session& session) : c_(*turn.of), set_(turn.set), session_(session) {}
 
-  Status run(size_t set) {
+  Status run() {
     for (const auto& s : c_.graph.states)
-      WEFT_CHECK(session_.set_state(s.name, to_host(value(set, s.before).value)));
+      WEFT_CHECK(session_.set_state(s.name, to_host(value(s.before).value)));
     std::vector<HostTensor> in;
-    for (const auto& i : c_.graph.inputs) in.push_back(to_host(value(set, i.value).value));
+    for (const auto& i : c_.graph.inputs) in.push_back(to_host(value(i.value).value));
     WEFT_TRY(const auto out, session_.run(in));
     for (size_t k = 0; k < out.size(); ++k)
-      judge_one("output", c_.graph.outputs[k].name, out[k], value(set, c_.graph.outputs[k].value));
+      judge_one("output", c_.graph.outputs[k].name, out[k], value(c_.graph.outputs[k].value));
     for (const auto& s : c_.graph.states) {
       WEFT_TRY(const auto after, session_.state(s.name));
-      judge_one("state", s.name, after, value(set, s.after));
+      judge_one("state", s.name, after, value(s.after));
     }
     return {};
   }
   const std::string& wrong() const { return wrong_; }
 
  private:
-  const Bounded& value(size_t set, int32_t id) const { return c_.values[set][static_cast<size_t>(id)]; }
+  const Bounded& value(int32_t id) const { return c_.values[set_][static_cast<size_t>(id)]; }
   void judge_one(const char* what, const std::string& name, const HostTensor& got, const Bounded& want) {
     if (!wrong_.empty()) return;
     if (const Verdict v = judge(from_host(got), want); !v.ok)
@@ -46,6 +46,7 @@ class CaseRun {
   }
 
   const GraphCase& c_;
+  const size_t set_;
   runtime::Session& session_;
   std::string wrong_;
 };
@@ -57,7 +58,9 @@ GraphVerdict of(const Status& s, std::string_view where) {
 
 }  // namespace
 
-Result<std::shared_ptr<const program::CompiledProgram>> compile_graph_case(const GraphCase& c) {
+Result<std::shared_ptr<const program::CompiledProgram>> compile_with(const ir::Graph& graph,
+                                                                     const GraphCase& c, bool fuse,
+                                                                     std::span<const compiler::Pass> passes) {
   const auto bytes_of = [&](const std::string& name) -> Result<program::Blob> {
     int32_t id = -1;
     for (const auto& w : c.graph.weights) id = w.name == name ? w.value : id;
@@ -66,26 +69,35 @@ Result<std::shared_ptr<const program::CompiledProgram>> compile_graph_case(const
     const auto bytes = encode(c.values[0][static_cast<size_t>(id)].value);
     return program::Blob::copy_of(bytes.data(), bytes.size());
   };
-  WEFT_TRY(auto program,
-           compiler::compile(c.graph, bytes_of, {.name = fmt::format("graph_{}", c.seed), .fuse = c.fuse}));
+  WEFT_TRY(auto program, compiler::compile(graph, bytes_of,
+                                           {.name = fmt::format("graph_{}", c.seed), .fuse = fuse}, passes));
   return std::make_shared<const program::CompiledProgram>(std::move(program));
 }
 
-GraphVerdict run_compiled_case(const GraphCase& c, std::shared_ptr<const program::CompiledProgram> program,
-                               const std::string& backend, const SpoilPlan& spoil) {
+Result<std::shared_ptr<const program::CompiledProgram>> compile_graph_case(const GraphCase& c) {
+  return compile_with(c.graph, c, c.fuse);
+}
+
+GraphVerdict run_turns(std::span<const Turn> turns, std::shared_ptr<const program::CompiledProgram> program,
+                       const std::string& backend, const SpoilPlan& spoil) {
   auto device = seam::registry().open(backend);
   if (!device.ok()) return {Kind::failed, device.status().text()};
   auto session = runtime::Session::create(std::move(program), {device.value()}, Policy{});
   if (!session.ok()) return of(session.status(), "session");
   if (spoil) session.value()->on_schedule(spoil);
-  CaseRun cases(c, *session.value());
   int number = 1;
-  for (const size_t set : {0, 1, 0}) {
+  for (const Turn& turn : turns) {
+    CaseRun one(turn, *session.value());
     const auto where = fmt::format("run {}", number++);
-    if (const Status s = cases.run(set); !s.ok()) return of(s, where);
-    if (!cases.wrong().empty()) return {Kind::failed, fmt::format("{}, {}", where, cases.wrong())};
+    if (const Status s = one.run(); !s.ok()) return of(s, where);
+    if (!one.wrong().empty()) return {Kind::failed, fmt::format("{}, {}", where, one.wrong())};
   }
   return {};
+}
+
+GraphVerdict run_compiled_case(const GraphCase& c, std::shared_ptr<const program::CompiledProgram> program,
+                               const std::string& backend, const SpoilPlan& spoil) {
+  return run_turns(std::array<Turn, 3>{{{&c, 0}, {&c, 1}, {&c, 0}}}, std::move(program), backend, spoil);
 }
 
 GraphVerdict run_graph_case(const GraphCase& c, const std::string& backend, const SpoilPlan& spoil) {

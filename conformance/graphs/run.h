@@ -3,6 +3,7 @@
 #include <memory>
 #include <span>
 
+#include "compiler/compile.h"
 #include "conformance/graphs/generate.h"
 #include "link/schedule.h"
 
@@ -26,6 +27,20 @@ GraphVerdict run_graph_case(const GraphCase& c, const std::string& backend, cons
 Result<std::shared_ptr<const program::CompiledProgram>> compile_graph_case(const GraphCase& c);
 GraphVerdict run_compiled_case(const GraphCase& c, std::shared_ptr<const program::CompiledProgram> program,
                                const std::string& backend, const SpoilPlan& spoil = nullptr);
+
+/// A run of a session: a case, and which of its sets of numbers.
+struct Turn {
+  const GraphCase* of;
+  size_t set;
+};
+/// The turns in one session of a program of their graph, which may have a symbol for a size in which they
+/// differ.
+GraphVerdict run_turns(std::span<const Turn> turns, std::shared_ptr<const program::CompiledProgram> program,
+                       const std::string& backend, const SpoilPlan& spoil = nullptr);
+/// Compiles `graph` with the weights and the first states of `c`.
+Result<std::shared_ptr<const program::CompiledProgram>> compile_with(
+    const ir::Graph& graph, const GraphCase& c, bool fuse,
+    std::span<const compiler::Pass> passes = compiler::pipeline());
 
 /// A failing graph, and the smallest graph inside it that still fails.
 struct GraphFinding {

@@ -1,6 +1,7 @@
 #include "compiler/recompose.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 namespace weft::compiler {

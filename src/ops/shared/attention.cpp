@@ -74,7 +74,12 @@ Attention::Attention(Builder& b, Value q, Value k, Value v, Value mask, Value le
   heads_ = from_end(q.shape(), 3), kv_heads_ = from_end(k.shape(), 3);
   seq_q_ = from_end(q.shape(), 2), seq_k_ = from_end(k.shape(), 2);
   const Dim dim = q.shape().back();
-  scale_ = a.scale != 0 ? a.scale : 1 / std::sqrt(static_cast<double>(std::max<int64_t>(1, dim.max())));
+  if (a.scale != 0)
+    scale_ = a.scale;
+  else if (dim.is_const())
+    scale_ = 1 / std::sqrt(static_cast<double>(std::max<int64_t>(1, dim.value())));
+  else  // a symbol, whose value the program's run gives
+    scale_ = b.div(1, b.sqrt(b.full(1, {}, q_.dtype(), max(dim, Dim(1)))));
   if (mask_ && mask_.dtype() != DType::boolean) mask_ = widened(b, mask_);
   if (length_) {
     Shape each = length_.shape();  // one for each matrix of scores

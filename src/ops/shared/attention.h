@@ -58,7 +58,7 @@ class Attention {
   Value q_, k_, v_, mask_, length_;
   Dim heads_, kv_heads_, seq_q_, seq_k_;
   Value limit_;  // a query sees the keys below it; absent: all
-  double scale_;
+  Builder::Operand scale_ = 1;
 };
 
 }  // namespace weft::ir
