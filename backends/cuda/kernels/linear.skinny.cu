@@ -3,7 +3,7 @@
 
 #include "../collected.hpp"
 #include "../rows.hpp"
-#include "../skinny_kernel.hpp"
+#include "../skinny_row_kernel.hpp"
 
 // Products of at most 16 rows with weights (skinny_kernel.hpp), and the calls that wait to be launched with
 // them.
@@ -39,20 +39,34 @@ class CollectedProducts : public Collected {
     rows_ = std::max(rows_, item.rows);
   }
   Outcome start(Queue& queue) override {
+    if (is_row()) return run_row(queue);
     if (rows_ <= kNormedRows) return run<1, kNormedRows, 4>(queue);
     return rows_ <= 8 ? run<2, 8, 4>(queue) : run<2, 16, 3>(queue);
   }
 
  private:
+  std::span<const Item> items() const { return {items_.all, static_cast<size_t>(items_.n)}; }
+  /// Whether there is one x, and a block's shared memory has it.
+  bool is_row() const {
+    return rows_ == 1 && std::ranges::all_of(items(), [](const Item& i) {
+             return i.aligned && row_bytes(i.k, sizeof(T)) <= kMostRowBytes;
+           });
+  }
+  Outcome run_row(Queue& queue) {
+    size_t shared = 0;
+    for (const Item& i : items()) shared = std::max(shared, row_bytes(i.k, sizeof(T)));
+    return start_on(queue, blocks_of(kWarps), kThreads, shared, multiply_row<T>, items_);
+  }
   template <int kRowTiles, int kRows, int kStages>
   Outcome run(Queue& queue) {
+    return start_on(queue, blocks_of(16 * kRowTiles), kThreads, kStages * sizeof(Batch<kRowTiles, kRows>),
+                    multiply_skinny<T, kRowTiles, kRows, kStages>, items_);
+  }
+  /// Blocks that have `rows` rows of the weights each.
+  Grid blocks_of(int rows) {
     for (int i = 0; i < items_.n; ++i)
-      items_.first_blocks[i + 1] =
-          items_.first_blocks[i] + (items_.all[i].n + 16 * kRowTiles - 1) / (16 * kRowTiles);
-    const int blocks = items_.first_blocks[items_.n] + (items_.has_norm ? 1 : 0);
-    return start_on(queue, {static_cast<unsigned>(blocks)}, kThreads,
-                    kStages * sizeof(Batch<kRowTiles, kRows>), multiply_skinny<T, kRowTiles, kRows, kStages>,
-                    items_);
+      items_.first_blocks[i + 1] = items_.first_blocks[i] + (items_.all[i].n + rows - 1) / rows;
+    return {static_cast<unsigned>(items_.first_blocks[items_.n] + (items_.has_norm ? 1 : 0))};
   }
 
   Items items_;
