@@ -1,33 +1,26 @@
 #pragma once
 #include "skinny_kernel.hpp"
 
-// Products of one row, which is what a token of one sequence takes. Each warp has a row of the weights, or of two of them, and its
-// loads begin before the kernel waits for the ones before it: while those end, the memory goes on reading. The row of x lies in
-// shared memory.
+// Products of one row, which is what a token of one sequence takes. A warp has a row of the weights, or a part of it, and loads its
+// first pieces before the kernel waits for the ones before it: while those end, the memory goes on reading. What is left after the
+// wait is short: x comes into shared memory, and what else the steps need is in registers by then.
 namespace weft::cuda::skinny {
 
-#ifndef ROW_LOADS
-#define ROW_LOADS 8
-#define ROW_BLOCKS 5
-#endif
-constexpr int kRowLoads = ROW_LOADS;  // pieces that a lane copies at a time
+constexpr int kHalf = 4, kChunk = 2 * kHalf;  // pieces that a lane loads at a time, and that are under way
+constexpr int kRowWarps = 4096;               // so many read at a time on a large GPU
 
-/// Bytes of shared memory: x, and what each lane copies.
-inline size_t row_bytes(int k, size_t of_element) {
-  const size_t pieces = (static_cast<size_t>(k) * of_element / 16 + 31) / 32 * 32;
-  return (pieces + kRowLoads * kThreads) * 16;
+/// Chunks of a warp in a row of so many bytes.
+inline int chunks_of(int64_t bytes) {
+  constexpr int kBytes = 32 * kChunk * 16;
+  return static_cast<int>((bytes + kBytes - 1) / kBytes);
 }
-constexpr size_t kMostRowBytes = size_t{96} << 10;
+/// Bytes of x in shared memory, and the most of them.
+inline size_t row_bytes(int chunks) { return static_cast<size_t>(chunks) * 32 * kChunk * 16; }
+constexpr int kMostChunks = 12;
 
 /// The sum of the products of 16 bytes of x and of weights.
 template <class T>
-__device__ int pieces_of(const Item& item) {
-  return item.k / (16 / static_cast<int>(sizeof(T)));
-}
-
-template <class T>
-__device__ float dot(const Bits16& a, const Bits16& b) {
-  float sum = 0;
+__device__ float dot(const Bits16& a, const Bits16& b, float sum) {
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
     if constexpr (sizeof(T) == 4) {
@@ -40,113 +33,128 @@ __device__ float dot(const Bits16& a, const Bits16& b) {
   return sum;
 }
 
-/// Copies the pieces of a warp's rows, one of each product after the other, into slots of shared memory. Each lane reads what it has
-/// copied itself.
+/// What a warp multiplies with x: chunks of a row of the weights of a product.
 template <class T>
-class RowsOfWarp {
+class PartOfRow {
+  static constexpr int kOf = 16 / sizeof(T);  // elements of a piece
+
  public:
-  __device__ RowsOfWarp(const Item& item, int row, Bits16* slots)
-      : item_(item), row_(row), slots_(slots + threadIdx.x), pieces_(pieces_of<T>(item)), own_((pieces_ + 31) / 32) {
-    enter(0);
-    for (int i = 0; i < kRowLoads; ++i) copy(i);
+  __device__ PartOfRow(const Item& item, int row, int unit) {
+    const int product = unit / item.split, part = unit % item.split, pieces = item.k / kOf, chunks = item.chunks,
+              first = chunks * part / item.split, lane = static_cast<int>(threadIdx.x) % 32;
+    chunks_ = chunks * (part + 1) / item.split - first;
+    x_ = first * 32 * kChunk + lane;
+    left_ = pieces - x_;
+    from_ = static_cast<const Bits16*>(item.weights[product]) + int64_t{row} * pieces + x_;
+    load(halves_[0]), load(halves_[1]);
   }
-  /// The sum of product `number`: they are asked for in their order.
-  __device__ float multiply(int number, const Bits16* x) {
-    float sum = 0;
-    const int first = number * own_;
-    x += threadIdx.x % 32;
-    for (int i = 0; i < own_; ++i) {
-      const int at = first + i;
-      if (at > 0) copy(at + kRowLoads - 1);  // into the slot of the piece before
-      wait_for_copies<kRowLoads - 1>();
-      sum += dot<T>(slots_[at % kRowLoads * kThreads], x[i * 32]);
+  __device__ float times(const Bits16* x) {
+    float sums[2] = {};
+    x += x_;
+    for (; chunks_ > 0; --chunks_, x += 32 * kChunk) {
+      sums[0] = use(halves_[0], x, sums[0]);
+      if (chunks_ > 1) load(halves_[0]);
+      sums[1] = use(halves_[1], x + 32 * kHalf, sums[1]);
+      if (chunks_ > 1) load(halves_[1]);
     }
-    return sum_of<32>(sum);
+    return sum_of<32>(sums[0] + sums[1]);
   }
 
  private:
-  __device__ void enter(int product) {
-    product_ = product, copied_ = 0;
-    from_ = static_cast<const Bits16*>(item_.weights[product]) + int64_t{row_} * pieces_;
+  /// The next pieces of this lane; zeros behind the row's end.
+  __device__ void load(Bits16 (&to)[kHalf]) {
+#pragma unroll
+    for (int i = 0; i < kHalf; ++i) to[i] = i * 32 < left_ ? load_streamed<Bits16>(from_ + i * 32) : Bits16{};
+    from_ += 32 * kHalf, left_ -= 32 * kHalf;
   }
-  __device__ void copy(int at) {
-    if (copied_ == own_ && product_ + 1 < item_.products) enter(product_ + 1);
-    if (copied_ < own_) {
-      const int piece = copied_++ * 32 + static_cast<int>(threadIdx.x) % 32;
-      const bool there = piece < pieces_;
-      copy_async(slots_ + at % kRowLoads * kThreads, from_ + (there ? piece : 0), there);
-    }
-    end_of_copies();
+  __device__ static float use(const Bits16 (&from)[kHalf], const Bits16* x, float sum) {
+#pragma unroll
+    for (int i = 0; i < kHalf; ++i) sum = dot<T>(from[i], x[i * 32], sum);
+    return sum;
   }
 
-  const Item& item_;
-  const int row_;
-  Bits16* const slots_;
-  const int pieces_, own_;  // of a row; of a lane
-  int product_, copied_;
+  Bits16 halves_[2][kHalf];
   const Bits16* from_;
+  int chunks_, x_, left_;
 };
 
-/// x of an item into shared memory, times the weights of its norm. Returns the sum of its squares where it is normed.
+/// x of an item, times the weights of its norm, in shared memory. Returns the sum of its squares where it is normed.
 template <class T>
-__device__ float take_row(const Item& item, const SkinnyNorm& norm, Bits16* to) {
+__device__ float take_row(const T* x, const T* weights, bool normed, int pieces, int chunks, Bits16* to) {
   __shared__ float of_warps[kWarps];
-  constexpr int kOf = 16 / sizeof(T);
-  const T* const weights = item.normed ? reinterpret_cast<const T*>(norm.weight) : nullptr;
-  const int pieces = (pieces_of<T>(item) + 31) / 32 * 32;
   float squares = 0;
-  for (int i = static_cast<int>(threadIdx.x); i < pieces; i += kThreads) {
-    Bits16 piece = piece_of(static_cast<const T*>(item.x), i * kOf, item.k, true);
-    if constexpr (sizeof(T) == 2)
-      if (item.normed)
-        piece = weighted<T>(piece, weights ? piece_of(weights, i * kOf, item.k, true) : Bits16{}, weights != nullptr,
-                            squares);
+  for (int i = static_cast<int>(threadIdx.x); i < chunks * 32 * kChunk; i += kThreads) {
+    Bits16 piece{};
+    if (i < pieces) {
+      piece = reinterpret_cast<const Bits16*>(x)[i];
+      if constexpr (sizeof(T) == 2)
+        if (normed)
+          piece = weighted<T>(piece, weights ? reinterpret_cast<const Bits16*>(weights)[i] : Bits16{}, weights != nullptr, squares);
+    }
     to[i] = piece;
   }
-  if (item.normed) {
+  if (normed) {
     squares = sum_of<32>(squares);
     if (threadIdx.x % 32 == 0) of_warps[threadIdx.x / 32] = squares;
   }
   sync_block();
   squares = 0;
-  if (item.normed)
+  if (normed)
     for (const float w : of_warps) squares += w;
   return squares;
 }
 
-/// The steps of one element. Lane i has the value of step i.
-struct StepsOfWarp {
-  const Item& item;
-  int column;
-  float value = 0;
-
-  /// Loads operands: those of steps behind a product would come late.
-  __device__ StepsOfWarp(const Item& item, int column) : item(item), column(column) {
+/// The steps of one element. Lane i has step i, and its value.
+class StepsOfWarp {
+ public:
+  __device__ StepsOfWarp(const Item& item, int column) : steps_(item.n_steps) {
     const int lane = static_cast<int>(threadIdx.x) % 32;
-    if (lane >= item.n_steps) return;
-    const ProductStep own = item.steps[lane];
-    if (own.code == StepCode::element || own.code == StepCode::column)
-      value = loaded(item.operands[own.a], item.operand_formats[own.a], column);
-  }
-  __device__ void run(const float* products) {
-    const int lane = static_cast<int>(threadIdx.x) % 32;
-    const ProductStep own = item.steps[lane < item.n_steps ? lane : 0];
-    if (own.code == StepCode::product) value = own.a ? products[1] : products[0];
-    if (own.code == StepCode::number) value = own.number;
-    value = rounded(value, own.rounded_to);
-    for (int i = 0; i < item.n_steps; ++i) {
-      const ProductStep s = item.steps[i];
-      if (s.code < StepCode::add) continue;
-      const float result = rounded(computed(s.code, shuffle(value, s.a), shuffle(value, s.b)), s.rounded_to);
-      if (lane == i) value = result;
+    if (lane >= steps_) return;
+    own_ = item.steps[lane];
+    value_ = own_.number;
+    if (own_.code == StepCode::element || own_.code == StepCode::column) {
+      operand_format_ = item.operand_formats[own_.a];
+      operand_ = static_cast<const char*>(item.operands[own_.a]) + int64_t{column} * size_of(operand_format_);
     }
     for (int i = 0; i < item.n_results; ++i)
-      if (lane == item.result_steps[i]) stored(item.results[i], item.result_formats[i], column, value);
+      if (item.result_steps[i] == lane) {  // of a step, one result at most
+        result_format_ = item.result_formats[i];
+        result_ = static_cast<char*>(item.results[i]) + int64_t{column} * size_of(result_format_);
+      }
   }
+  /// After the wait: what comes late must be asked for early.
+  __device__ void load_operands() {
+    if (operand_) value_ = loaded(operand_, operand_format_, 0);
+  }
+  __device__ void run(float first, float second) {
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+    if (lane < steps_ && own_.code == StepCode::product) value_ = own_.a ? second : first;
+    value_ = rounded(value_, own_.rounded_to);
+    const int what = static_cast<int>(own_.code) | own_.a << 8 | own_.b << 16 | static_cast<int>(own_.rounded_to) << 24;
+    for (int i = 0; i < steps_; ++i) {
+      const int step = shuffle(what, i);
+      const auto code = static_cast<StepCode>(step & 255);
+      if (code < StepCode::add) continue;
+      const float result = computed(code, shuffle(value_, step >> 8 & 255), shuffle(value_, step >> 16 & 255));
+      if (lane == i) value_ = rounded(result, static_cast<Format>(step >> 24));
+    }
+    if (result_) stored(result_, result_format_, 0, value_);
+  }
+
+ private:
+  __device__ static int size_of(Format f) { return f == Format::f32 ? 4 : 2; }
+
+  int steps_;
+  ProductStep own_{};
+  float value_ = 0;
+  Format operand_format_{}, result_format_{};
+  const void* operand_ = nullptr;
+  void* result_ = nullptr;
 };
 
 template <class T>
-__global__ void __launch_bounds__(kThreads, ROW_BLOCKS) multiply_row(const __grid_constant__ Items items) {
+__global__ void __launch_bounds__(kThreads, 4) multiply_row(const __grid_constant__ Items items) {
+  __shared__ float sums[kWarps];
   let_next_kernel_start();
   const int number = static_cast<int>(blockIdx.x);
   if (number == items.first_blocks[items.n]) {
@@ -156,23 +164,35 @@ __global__ void __launch_bounds__(kThreads, ROW_BLOCKS) multiply_row(const __gri
   int i = 0;
   while (items.first_blocks[i + 1] <= number) ++i;
   const Item& item = items.all[i];
-  const int own = (number - items.first_blocks[i]) * kWarps + static_cast<int>(threadIdx.x) / 32, row = own < item.n ? own : item.n - 1;
+  const int units = item.products * item.split, warp = static_cast<int>(threadIdx.x) / 32, unit = warp % units,
+            own = (number - items.first_blocks[i]) * (kWarps / units) + warp / units, row = own < item.n ? own : item.n - 1;
+  const T* const from = static_cast<const T*>(item.x);
+  const bool normed = item.normed;
+  const T* const norm_weight = normed ? reinterpret_cast<const T*>(items.norm.weight) : nullptr;
+  const float epsilon = items.norm.epsilon;
+  const int k = item.k, chunks = item.chunks, split = item.split;
+  const bool leads = unit == 0 && own < item.n;
   if (!items.early) wait_for_kernels_before();
-  Bits16* const slots = dynamic_shared<Bits16>();
-  Bits16* const x = slots + kRowLoads * kThreads;
-  RowsOfWarp<T> weights(item, row, slots);
-  wait_for_kernels_before();
+  PartOfRow<T> part(item, row, unit);
   StepsOfWarp steps(item, row);
-  const float squares = take_row<T>(item, items.norm, x);
-  float products[kMostProducts] = {};
-#pragma unroll
-  for (int p = 0; p < kMostProducts; ++p)
-    if (p < item.products) products[p] = weights.multiply(p, x);
-  if (item.normed) {
-    const float scale = 1 / sqrtf(squares / static_cast<float>(item.k) + items.norm.epsilon);
-    for (float& product : products) product *= scale;
+  wait_for_kernels_before();
+  if (leads) steps.load_operands();
+  Bits16* const x = dynamic_shared<Bits16>();
+  const float squares = take_row<T>(from, norm_weight, normed, k / (16 / static_cast<int>(sizeof(T))), chunks, x);
+  float sum = part.times(x);
+  if (normed) sum *= 1 / sqrtf(squares / static_cast<float>(k) + epsilon);
+  float first = sum, second = 0;
+  if (units > 1) {
+    if (threadIdx.x % 32 == 0) sums[warp] = sum;
+    sync_block();
+    if (!leads) return;
+    first = 0;
+    for (int s = 0; s < split; ++s) {
+      first += sums[warp + s];
+      if (units > split) second += sums[warp + split + s];
+    }
   }
-  if (own < item.n) steps.run(products);
+  if (leads) steps.run(first, second);
 }
 
 }  // namespace weft::cuda::skinny

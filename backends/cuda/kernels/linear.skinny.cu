@@ -45,27 +45,39 @@ class CollectedProducts : public Collected {
   }
 
  private:
-  std::span<const Item> items() const { return {items_.all, static_cast<size_t>(items_.n)}; }
-  /// Whether there is one x, and a block's shared memory has it.
-  bool is_row() const {
+  std::span<Item> items() { return {items_.all, static_cast<size_t>(items_.n)}; }
+  /// Whether there is one row of x, which a block's shared memory has.
+  bool is_row() {
     return rows_ == 1 && std::ranges::all_of(items(), [](const Item& i) {
-             return i.aligned && row_bytes(i.k, sizeof(T)) <= kMostRowBytes;
+             return i.aligned && chunks(i) <= kMostChunks &&
+                    (i.n_results < 2 || i.result_steps[0] != i.result_steps[1]);
            });
   }
+  static int chunks(const Item& i) { return chunks_of(int64_t{i.k} * static_cast<int64_t>(sizeof(T))); }
   Outcome run_row(Queue& queue) {
-    size_t shared = 0;
-    for (const Item& i : items()) shared = std::max(shared, row_bytes(i.k, sizeof(T)));
-    return start_on(queue, blocks_of(kWarps), kThreads, shared, multiply_row<T>, items_);
+    int most = 0, warps = 0;
+    for (const Item& i : items()) most = std::max(most, chunks(i)), warps += i.n * i.products;
+    for (Item& i : items()) {
+      i.chunks = static_cast<uint8_t>(chunks(i));
+      // Warps that are few share rows that are long.
+      for (i.split = 1; i.split < 4 && warps * i.split < kRowWarps && 2 * i.split <= i.chunks;) i.split *= 2;
+    }
+    const Grid blocks = blocks_of([](const Item& i) { return kWarps / (i.products * i.split); });
+    return start_on(queue, blocks, kThreads, row_bytes(most), multiply_row<T>, items_);
   }
   template <int kRowTiles, int kRows, int kStages>
   Outcome run(Queue& queue) {
-    return start_on(queue, blocks_of(16 * kRowTiles), kThreads, kStages * sizeof(Batch<kRowTiles, kRows>),
+    const Grid blocks = blocks_of([](const Item&) { return 16 * kRowTiles; });
+    return start_on(queue, blocks, kThreads, kStages * sizeof(Batch<kRowTiles, kRows>),
                     multiply_skinny<T, kRowTiles, kRows, kStages>, items_);
   }
-  /// Blocks that have `rows` rows of the weights each.
-  Grid blocks_of(int rows) {
-    for (int i = 0; i < items_.n; ++i)
-      items_.first_blocks[i + 1] = items_.first_blocks[i] + (items_.all[i].n + rows - 1) / rows;
+  /// Blocks that have so many rows of the weights of an item each.
+  template <class Rows>
+  Grid blocks_of(Rows rows) {
+    for (int i = 0; i < items_.n; ++i) {
+      const int each = rows(items_.all[i]);
+      items_.first_blocks[i + 1] = items_.first_blocks[i] + (items_.all[i].n + each - 1) / each;
+    }
     return {static_cast<unsigned>(items_.first_blocks[items_.n] + (items_.has_norm ? 1 : 0))};
   }
 
