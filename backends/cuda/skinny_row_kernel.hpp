@@ -33,29 +33,32 @@ __device__ float dot(const Bits16& a, const Bits16& b, float sum) {
   return sum;
 }
 
-/// What a warp multiplies with x: chunks of a row of the weights of a product.
+/// What a warp multiplies with x: chunks of a row of each product's weights.
 template <class T>
 class PartOfRow {
   static constexpr int kOf = 16 / sizeof(T);  // elements of a piece
 
  public:
-  __device__ PartOfRow(const Item& item, int row, int unit) {
-    const int product = unit / item.split, part = unit % item.split, pieces = item.k / kOf, chunks = item.chunks,
-              first = chunks * part / item.split, lane = static_cast<int>(threadIdx.x) % 32;
-    chunks_ = chunks * (part + 1) / item.split - first;
-    x_ = first * 32 * kChunk + lane;
-    left_ = pieces - x_;
-    from_ = static_cast<const Bits16*>(item.weights[product]) + int64_t{row} * pieces + x_;
-    load(halves_[0]), load(halves_[1]);
+  /// Part `part` of the chunks.
+  __device__ PartOfRow(const Item& item, int row, int part) {
+    const int pieces = item.k / kOf, first = item.chunks * part / item.split;
+    chunks_ = item.chunks * (part + 1) / item.split - first;
+    x_ = first * 32 * kChunk + static_cast<int>(threadIdx.x) % 32;
+    const int64_t at = int64_t{row} * pieces + x_;
+    from_ = static_cast<const Bits16*>(item.weights[0]) + at;
+    after_ = item.products > 1 ? static_cast<const Bits16*>(item.weights[1]) + at : nullptr;
+    left_ = pieces - x_, halves_ = 2 * chunks_;
+    load(loaded_[0]), load(loaded_[1]);
   }
-  __device__ float times(const Bits16* x) {
+  /// The sum of the next product, of `pieces` pieces; loads what comes after each when that is used.
+  __device__ float times(const Bits16* x, int pieces) {
     float sums[2] = {};
     x += x_;
-    for (; chunks_ > 0; --chunks_, x += 32 * kChunk) {
-      sums[0] = use(halves_[0], x, sums[0]);
-      if (chunks_ > 1) load(halves_[0]);
-      sums[1] = use(halves_[1], x + 32 * kHalf, sums[1]);
-      if (chunks_ > 1) load(halves_[1]);
+    for (int c = 0; c < chunks_; ++c, x += 32 * kChunk) {
+      sums[0] = use(loaded_[0], x, sums[0]);
+      load(loaded_[0], pieces);
+      sums[1] = use(loaded_[1], x + 32 * kHalf, sums[1]);
+      load(loaded_[1], pieces);
     }
     return sum_of<32>(sums[0] + sums[1]);
   }
@@ -65,7 +68,15 @@ class PartOfRow {
   __device__ void load(Bits16 (&to)[kHalf]) {
 #pragma unroll
     for (int i = 0; i < kHalf; ++i) to[i] = i * 32 < left_ ? load_streamed<Bits16>(from_ + i * 32) : Bits16{};
-    from_ += 32 * kHalf, left_ -= 32 * kHalf;
+    from_ += 32 * kHalf, left_ -= 32 * kHalf, --halves_;
+  }
+  __device__ void load(Bits16 (&to)[kHalf], int pieces) {
+    if (halves_ == 0) {
+      if (!after_) return;
+      from_ = after_, after_ = nullptr;
+      left_ = pieces - x_, halves_ = 2 * chunks_;
+    }
+    load(to);
   }
   __device__ static float use(const Bits16 (&from)[kHalf], const Bits16* x, float sum) {
 #pragma unroll
@@ -73,9 +84,9 @@ class PartOfRow {
     return sum;
   }
 
-  Bits16 halves_[2][kHalf];
-  const Bits16* from_;
-  int chunks_, x_, left_;
+  Bits16 loaded_[2][kHalf];
+  const Bits16 *from_, *after_;  // of the product being loaded, and of the one after it
+  int x_, chunks_, left_, halves_;
 };
 
 /// x of an item, times the weights of its norm, in shared memory. Returns the sum of its squares where it is normed.
@@ -153,8 +164,8 @@ class StepsOfWarp {
 };
 
 template <class T>
-__global__ void __launch_bounds__(kThreads, 4) multiply_row(const __grid_constant__ Items items) {
-  __shared__ float sums[kWarps];
+__global__ void __launch_bounds__(kThreads, 3) multiply_row(const __grid_constant__ Items items) {
+  __shared__ float sums[kMostProducts][kWarps];
   let_next_kernel_start();
   const int number = static_cast<int>(blockIdx.x);
   if (number == items.first_blocks[items.n]) {
@@ -164,33 +175,27 @@ __global__ void __launch_bounds__(kThreads, 4) multiply_row(const __grid_constan
   int i = 0;
   while (items.first_blocks[i + 1] <= number) ++i;
   const Item& item = items.all[i];
-  const int units = item.products * item.split, warp = static_cast<int>(threadIdx.x) / 32, unit = warp % units,
-            own = (number - items.first_blocks[i]) * (kWarps / units) + warp / units, row = own < item.n ? own : item.n - 1;
+  const int split = item.split, warp = static_cast<int>(threadIdx.x) / 32, part_number = warp % split,
+            own = (number - items.first_blocks[i]) * (kWarps / split) + warp / split, row = own < item.n ? own : item.n - 1;
   const T* const from = static_cast<const T*>(item.x);
-  const bool normed = item.normed;
+  const bool normed = item.normed, leads = part_number == 0 && own < item.n;
   const T* const norm_weight = normed ? reinterpret_cast<const T*>(items.norm.weight) : nullptr;
   const float epsilon = items.norm.epsilon;
-  const int k = item.k, chunks = item.chunks, split = item.split;
-  const bool leads = unit == 0 && own < item.n;
+  const int k = item.k, chunks = item.chunks, products = item.products, pieces = k / (16 / static_cast<int>(sizeof(T)));
   if (!items.early) wait_for_kernels_before();
-  PartOfRow<T> part(item, row, unit);
+  PartOfRow<T> part(item, row, part_number);
   StepsOfWarp steps(item, row);
   wait_for_kernels_before();
   if (leads) steps.load_operands();
   Bits16* const x = dynamic_shared<Bits16>();
-  const float squares = take_row<T>(from, norm_weight, normed, k / (16 / static_cast<int>(sizeof(T))), chunks, x);
-  float sum = part.times(x);
-  if (normed) sum *= 1 / sqrtf(squares / static_cast<float>(k) + epsilon);
-  float first = sum, second = 0;
-  if (units > 1) {
-    if (threadIdx.x % 32 == 0) sums[warp] = sum;
+  const float squares = take_row<T>(from, norm_weight, normed, pieces, chunks, x);
+  const float scale = normed ? 1 / sqrtf(squares / static_cast<float>(k) + epsilon) : 1;
+  float first = part.times(x, pieces) * scale, second = products > 1 ? part.times(x, pieces) * scale : 0;
+  if (split > 1) {
+    if (threadIdx.x % 32 == 0) sums[0][warp] = first, sums[1][warp] = second;
     sync_block();
     if (!leads) return;
-    first = 0;
-    for (int s = 0; s < split; ++s) {
-      first += sums[warp + s];
-      if (units > split) second += sums[warp + split + s];
-    }
+    for (int s = 1; s < split; ++s) first += sums[0][warp + s], second += sums[1][warp + s];
   }
   if (leads) steps.run(first, second);
 }
