@@ -7,7 +7,7 @@
 namespace weft::cuda::skinny {
 
 constexpr int kHalf = 4, kChunk = 2 * kHalf;  // pieces that a lane loads at a time, and that are under way
-constexpr int kRowWarps = 4096;               // so many read at a time on a large GPU
+constexpr int kRowWarps = 2048;               // fewer of them share rows
 
 /// Chunks of a warp in a row of so many bytes.
 inline int chunks_of(int64_t bytes) {
