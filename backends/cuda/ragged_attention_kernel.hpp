@@ -260,7 +260,6 @@ __global__ void __launch_bounds__(kThreads)
   __shared__ BlockFound<kHeads, kLanes * kPiece> own;
   __shared__ RowPiece<T> rows[kHeads + 2][kLanes];  // queries, the new key and its value
   using Search = Searching<T, kLanes, kHeads>;
-  let_next_kernel_start();
   const Heads heads(s, kHeads);
   const auto cache_of = [&](const Share& share) {
     return (int64_t{share.sequence} * s.kv_heads + heads.kv) * s.ragged.capacity * s.dim;
@@ -278,6 +277,7 @@ __global__ void __launch_bounds__(kThreads)
   Pairs<T> pairs;
   if (likely.first < likely.end)
     pairs = search.load(keys + cache_of(likely), values + cache_of(likely), likely.first, likely.end);
+  let_next_kernel_start();  // whose weights would come before these keys
   const RowPiece<T> turned = turning.template finish<kLanes>(fresh, blockIdx.x == 0 && (row < kHeads ? row < heads.n : heads.leads(s)));
   if (row < kHeads + 2) rows[row][column / kPiece] = turned;
   const Share share = Share::of<kCluster>(s, place);
