@@ -41,6 +41,7 @@ struct Device {
   const std::string target;       ///< for the compiler of texts
   const bool dependent_launch;    ///< A kernel may start while the one before it drains.
   const bool clusters;            ///< Blocks may run as clusters.
+  const int multiprocessors;
   const uint64_t blocks_at_once;  ///< of kBlock threads
   Blocks blocks;
   std::atomic<bool> failed = false;  ///< It can't be used any more: `failure` says why.

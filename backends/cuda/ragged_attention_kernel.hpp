@@ -10,7 +10,7 @@ namespace weft::cuda::queries {
 constexpr int kThreads = 256, kWarps = kThreads / 32, kUnroll = 4;
 constexpr int kLeastKeys = 64;      // of a block
 constexpr int kClusterKeys = 1024;  // so many have one cluster, if there are clusters
-constexpr int kMostBlocks = 128;    // where keys are split: all run at a time
+constexpr int kMostBlocks = 256;    // where keys are split: all run at a time
 constexpr int kMostSplits = 64;     // of the keys of a query
 static_assert(kMostBlocks <= kCounters);
 
@@ -253,7 +253,7 @@ __device__ void join_clusters(const Sizes& s, const Heads& heads, int blocks, in
 }
 
 template <class T, int kLanes, int kHeads, int kCluster>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreads, 2)
     search_keys(const T* q, const T* keys, const T* values, T* y, float* partial, int* counters,
                 const __grid_constant__ Sizes s, const __grid_constant__ Fresh<T> fresh) {
   static_assert(kThreads / kLanes >= kHeads + 2);

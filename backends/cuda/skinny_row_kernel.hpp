@@ -7,6 +7,7 @@
 namespace weft::cuda::skinny {
 
 constexpr int kHalf = 4, kChunk = 2 * kHalf;  // pieces that a lane loads at a time, and that are under way
+constexpr int kRowBlocks = 2;                 // that run at a time on a multiprocessor
 constexpr int kRowWarps = 2048;               // fewer of them share rows
 
 /// Chunks of a warp in a row of so many bytes.
@@ -33,20 +34,20 @@ __device__ float dot(const Bits16& a, const Bits16& b, float sum) {
   return sum;
 }
 
-/// What a warp multiplies with x: chunks of a row of each product's weights.
+/// What a warp multiplies with x: chunks of some rows, those of both products of each row.
 template <class T>
-class PartOfRow {
+class PartOfRows {
   static constexpr int kOf = 16 / sizeof(T);  // elements of a piece
 
  public:
-  /// Part `part` of the chunks.
-  __device__ PartOfRow(const Item& item, int row, int part) {
+  /// Part `part` of rows `row`, row + stride, ...
+  __device__ PartOfRows(const Item& item, int row, int stride, int rows, int part) : products_(item.products), rows_(rows) {
     const int pieces = item.k / kOf, first = item.chunks * part / item.split;
     chunks_ = item.chunks * (part + 1) / item.split - first;
     x_ = first * 32 * kChunk + static_cast<int>(threadIdx.x) % 32;
-    const int64_t at = int64_t{row} * pieces + x_;
-    from_ = static_cast<const Bits16*>(item.weights[0]) + at;
-    after_ = item.products > 1 ? static_cast<const Bits16*>(item.weights[1]) + at : nullptr;
+    from_ = begin_ = static_cast<const Bits16*>(item.weights[0]) + int64_t{row} * pieces + x_;
+    to_second_ = products_ > 1 ? static_cast<const Bits16*>(item.weights[1]) - static_cast<const Bits16*>(item.weights[0]) : 0;
+    to_row_ = int64_t{stride} * pieces - to_second_;
     left_ = pieces - x_, halves_ = 2 * chunks_;
     load(loaded_[0]), load(loaded_[1]);
   }
@@ -56,9 +57,9 @@ class PartOfRow {
     x += x_;
     for (int c = 0; c < chunks_; ++c, x += 32 * kChunk) {
       sums[0] = use(loaded_[0], x, sums[0]);
-      load(loaded_[0], pieces);
+      load_next(loaded_[0], pieces);
       sums[1] = use(loaded_[1], x + 32 * kHalf, sums[1]);
-      load(loaded_[1], pieces);
+      load_next(loaded_[1], pieces);
     }
     return sum_of<32>(sums[0] + sums[1]);
   }
@@ -70,11 +71,15 @@ class PartOfRow {
     for (int i = 0; i < kHalf; ++i) to[i] = i * 32 < left_ ? load_streamed<Bits16>(from_ + i * 32) : Bits16{};
     from_ += 32 * kHalf, left_ -= 32 * kHalf, --halves_;
   }
-  __device__ void load(Bits16 (&to)[kHalf], int pieces) {
+  __device__ void load_next(Bits16 (&to)[kHalf], int pieces) {
     if (halves_ == 0) {
-      if (!after_) return;
-      from_ = after_, after_ = nullptr;
-      left_ = pieces - x_, halves_ = 2 * chunks_;
+      if (entered_ < products_) {
+        ++entered_, begin_ += to_second_;
+      } else {
+        if (--rows_ <= 0) return;
+        entered_ = 1, begin_ += to_row_;
+      }
+      from_ = begin_, left_ = pieces - x_, halves_ = 2 * chunks_;
     }
     load(to);
   }
@@ -85,8 +90,9 @@ class PartOfRow {
   }
 
   Bits16 loaded_[2][kHalf];
-  const Bits16 *from_, *after_;  // of the product being loaded, and of the one after it
-  int x_, chunks_, left_, halves_;
+  const Bits16 *from_, *begin_;  // what is loaded next; the row that it is of
+  int64_t to_second_, to_row_;   // to the second product, and from the last one to that of the next row
+  int products_, rows_, entered_ = 1, x_, chunks_, left_, halves_;
 };
 
 /// x of an item, times the weights of its norm, in shared memory. Returns the sum of its squares where it is normed.
@@ -122,7 +128,6 @@ class StepsOfWarp {
     const int lane = static_cast<int>(threadIdx.x) % 32;
     if (lane >= steps_) return;
     own_ = item.steps[lane];
-    value_ = own_.number;
     if (own_.code == StepCode::element || own_.code == StepCode::column) {
       operand_format_ = item.operand_formats[own_.a];
       operand_ = static_cast<const char*>(item.operands[own_.a]) + int64_t{column} * size_of(operand_format_);
@@ -133,9 +138,14 @@ class StepsOfWarp {
         result_ = static_cast<char*>(item.results[i]) + int64_t{column} * size_of(result_format_);
       }
   }
+  /// Goes on to another element.
+  __device__ void advance(int columns) {
+    if (operand_) operand_ = static_cast<const char*>(operand_) + int64_t{columns} * size_of(operand_format_);
+    if (result_) result_ = static_cast<char*>(result_) + int64_t{columns} * size_of(result_format_);
+  }
   /// After the wait: what comes late must be asked for early.
   __device__ void load_operands() {
-    if (operand_) value_ = loaded(operand_, operand_format_, 0);
+    value_ = operand_ ? loaded(operand_, operand_format_, 0) : own_.number;
   }
   __device__ void run(float first, float second) {
     const int lane = static_cast<int>(threadIdx.x) % 32;
@@ -163,9 +173,19 @@ class StepsOfWarp {
   void* result_ = nullptr;
 };
 
-template <class T>
-__global__ void __launch_bounds__(kThreads, 3) multiply_row(const __grid_constant__ Items items) {
+/// Adds the sums of the warps that share a row, and has the first of them run its steps.
+__device__ inline void run_joined(StepsOfWarp& steps, float first, float second, int split, int rows) {
   __shared__ float sums[kMostProducts][kWarps];
+  const int warp = static_cast<int>(threadIdx.x) / 32;
+  if (threadIdx.x % 32 == 0) sums[0][warp] = first, sums[1][warp] = second;
+  sync_block();
+  if (warp % split || rows == 0) return;
+  for (int s = 1; s < split; ++s) first += sums[0][warp + s], second += sums[1][warp + s];
+  steps.run(first, second);
+}
+
+template <class T>
+__global__ void __launch_bounds__(kThreads, kRowBlocks) multiply_row(const __grid_constant__ Items items) {
   let_next_kernel_start();
   const int number = static_cast<int>(blockIdx.x);
   if (number == items.first_blocks[items.n]) {
@@ -175,29 +195,31 @@ __global__ void __launch_bounds__(kThreads, 3) multiply_row(const __grid_constan
   int i = 0;
   while (items.first_blocks[i + 1] <= number) ++i;
   const Item& item = items.all[i];
-  const int split = item.split, warp = static_cast<int>(threadIdx.x) / 32, part_number = warp % split,
-            own = (number - items.first_blocks[i]) * (kWarps / split) + warp / split, row = own < item.n ? own : item.n - 1;
+  const int split = item.split, warp = static_cast<int>(threadIdx.x) / 32, part_number = warp % split, each = kWarps / split,
+            own = (number - items.first_blocks[i]) * each + warp / split, stride = (items.first_blocks[i + 1] - items.first_blocks[i]) * each,
+            rows = own < item.n ? (item.n - own + stride - 1) / stride : 0;
   const T* const from = static_cast<const T*>(item.x);
-  const bool normed = item.normed, leads = part_number == 0 && own < item.n;
+  const bool normed = item.normed;
   const T* const norm_weight = normed ? reinterpret_cast<const T*>(items.norm.weight) : nullptr;
   const float epsilon = items.norm.epsilon;
   const int k = item.k, chunks = item.chunks, products = item.products, pieces = k / (16 / static_cast<int>(sizeof(T)));
   if (!items.early) wait_for_kernels_before();
-  PartOfRow<T> part(item, row, part_number);
-  StepsOfWarp steps(item, row);
+  PartOfRows<T> part(item, rows ? own : 0, stride, rows, part_number);
+  StepsOfWarp steps(item, rows ? own : 0);
   wait_for_kernels_before();
-  if (leads) steps.load_operands();
+  steps.load_operands();
   Bits16* const x = dynamic_shared<Bits16>();
   const float squares = take_row<T>(from, norm_weight, normed, pieces, chunks, x);
   const float scale = normed ? 1 / sqrtf(squares / static_cast<float>(k) + epsilon) : 1;
-  float first = part.times(x, pieces) * scale, second = products > 1 ? part.times(x, pieces) * scale : 0;
-  if (split > 1) {
-    if (threadIdx.x % 32 == 0) sums[0][warp] = first, sums[1][warp] = second;
-    sync_block();
-    if (!leads) return;
-    for (int s = 1; s < split; ++s) first += sums[0][warp + s], second += sums[1][warp + s];
+  if (split > 1) {  // a row for each warp
+    const float first = part.times(x, pieces) * scale, second = products > 1 ? part.times(x, pieces) * scale : 0;
+    return run_joined(steps, first, second, split, rows);
   }
-  if (leads) steps.run(first, second);
+  for (int row = 0; row < rows; ++row) {
+    const float first = part.times(x, pieces) * scale, second = products > 1 ? part.times(x, pieces) * scale : 0;
+    steps.run(first, second);
+    if (row + 1 < rows) steps.advance(stride), steps.load_operands();
+  }
 }
 
 }  // namespace weft::cuda::skinny

@@ -55,15 +55,18 @@ class CollectedProducts : public Collected {
   }
   static int chunks(const Item& i) { return chunks_of(int64_t{i.k} * static_cast<int64_t>(sizeof(T))); }
   Outcome run_row(Queue& queue) {
-    int most = 0, warps = 0;
-    for (const Item& i : items()) most = std::max(most, chunks(i)), warps += i.n;
+    int most = 0, rows = 0;
+    for (const Item& i : items()) most = std::max(most, chunks(i)), rows += i.n;
     for (Item& i : items()) {
       i.chunks = static_cast<uint8_t>(chunks(i));
       // Warps that are few share rows that are long.
-      for (i.split = 1; i.split < 4 && warps * i.split < kRowWarps && 2 * i.split <= i.chunks;) i.split *= 2;
+      for (i.split = 1; i.split < 4 && rows * i.split < kRowWarps && 2 * i.split <= i.chunks;) i.split *= 2;
     }
-    const Grid blocks = blocks_of([](const Item& i) { return kWarps / i.split; });
-    return start_on(queue, blocks, kThreads, row_bytes(most), multiply_row<T>, items_);
+    // No more blocks than run at a time: each takes as many rows as another.
+    const int at_once = queue.device.multiprocessors * kRowBlocks, blocks = (rows + kWarps - 1) / kWarps,
+              each = (blocks + at_once - 1) / at_once;
+    const Grid grid = blocks_of([&](const Item& i) { return i.split > 1 ? kWarps / i.split : kWarps * each; });
+    return start_on(queue, grid, kThreads, row_bytes(most), multiply_row<T>, items_);
   }
   template <int kRowTiles, int kRows, int kStages>
   Outcome run(Queue& queue) {

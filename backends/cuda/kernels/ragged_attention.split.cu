@@ -110,7 +110,7 @@ Outcome launch(const Launch& l) {
   s.ragged = ragged_of(l.input(3), l.input(4), q.dim(0), k);
   return with_type(q.dtype(), [&]<class T>(T*) {
     const auto with_lanes = [&]<int kLanes>() {
-      return s.shared_by == 1 ? search<T, kLanes, 1>(l, s) : search<T, kLanes, 4>(l, s);
+      return s.shared_by == 1 ? search<T, kLanes, 1>(l, s) : search<T, kLanes, 2>(l, s);
     };
     if (s.dim <= 64) return with_lanes.template operator()<8>();
     if (s.dim <= 128) return with_lanes.template operator()<16>();
