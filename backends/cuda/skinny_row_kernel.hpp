@@ -124,7 +124,7 @@ __device__ float take_row(const T* x, const T* weights, bool normed, int pieces,
 /// The steps of one element. Lane i has step i, and its value.
 class StepsOfWarp {
  public:
-  __device__ StepsOfWarp(const Item& item, int column) : steps_(item.n_steps) {
+  __device__ StepsOfWarp(const Item& item, int column) : leaves_(item.leaves), steps_(item.n_steps) {
     const int lane = static_cast<int>(threadIdx.x) % 32;
     if (lane >= steps_) return;
     own_ = item.steps[lane];
@@ -152,11 +152,9 @@ class StepsOfWarp {
     if (lane < steps_ && own_.code == StepCode::product) value_ = own_.a ? second : first;
     value_ = rounded(value_, own_.rounded_to);
     const int what = static_cast<int>(own_.code) | own_.a << 8 | own_.b << 16 | static_cast<int>(own_.rounded_to) << 24;
-    for (int i = 0; i < steps_; ++i) {
+    for (int i = leaves_; i < steps_; ++i) {
       const int step = shuffle(what, i);
-      const auto code = static_cast<StepCode>(step & 255);
-      if (code < StepCode::add) continue;
-      const float result = computed(code, shuffle(value_, step >> 8 & 255), shuffle(value_, step >> 16 & 255));
+      const float result = computed(static_cast<StepCode>(step & 255), shuffle(value_, step >> 8 & 255), shuffle(value_, step >> 16 & 255));
       if (lane == i) value_ = rounded(result, static_cast<Format>(step >> 24));
     }
     if (result_) stored(result_, result_format_, 0, value_);
@@ -165,7 +163,7 @@ class StepsOfWarp {
  private:
   __device__ static int size_of(Format f) { return f == Format::f32 ? 4 : 2; }
 
-  int steps_;
+  int leaves_, steps_;
   ProductStep own_{};
   float value_ = 0;
   Format operand_format_{}, result_format_{};

@@ -142,7 +142,7 @@ Item item_of(const Launch& l, const SkinnyCall& call, const SkinnyPart& part) {
   std::ranges::copy(part.steps, item.steps);
   item.products = static_cast<uint8_t>(part.weights.size());
   item.n_results = static_cast<uint8_t>(part.results.size());
-  item.n_steps = static_cast<uint8_t>(part.steps.size());
+  item.n_steps = static_cast<uint8_t>(part.steps.size()), item.leaves = static_cast<uint8_t>(part.leaves);
   return item;
 }
 
