@@ -43,6 +43,8 @@ Device::Device(int number, const gpu::Properties& p)
       architecture(10 * p.major + p.minor),
       target(gpu::target_of(p)),
       dependent_launch(gpu::starts_early(p)),
+      clusters(gpu::has_clusters(p)),
+      multiprocessors(p.multiProcessorCount),
       blocks_at_once(static_cast<uint64_t>(p.multiProcessorCount) *
                      static_cast<unsigned>(p.maxThreadsPerMultiProcessor) / kBlock),
       blocks(driver(number), p.totalGlobalMem / 4, pools()) {}

@@ -24,6 +24,12 @@ using gpu::Grid;
 struct Program;
 struct Module;
 
+/// Threads of a block, and blocks of a cluster.
+struct BlockSize {
+  BlockSize(unsigned t, unsigned c = 1) : threads(t), cluster(c) {}  // NOLINT: a number is a size
+  unsigned threads, cluster;
+};
+
 /// Threads of a block where a kernel leaves it to the backend.
 inline constexpr unsigned kBlock = 256;
 
@@ -34,6 +40,8 @@ struct Device {
   const int architecture;         ///< 90: sm_90
   const std::string target;       ///< for the compiler of texts
   const bool dependent_launch;    ///< A kernel may start while the one before it drains.
+  const bool clusters;            ///< Blocks may run as clusters.
+  const int multiprocessors;
   const uint64_t blocks_at_once;  ///< of kBlock threads
   Blocks blocks;
   std::atomic<bool> failed = false;  ///< It can't be used any more: `failure` says why.

@@ -10,10 +10,36 @@ inline constexpr int kWarp = 32;
 /// Whether multiply_add is faster than multiply-adds of f32, also where each number takes six of it.
 inline constexpr bool kHasMatrixUnits = true;
 
+/// Blocks of a cluster: they run at the same time, and read each other's shared memory.
+inline constexpr int kCluster = 8;
+
 #ifdef __CUDACC__
 
 __device__ inline void sync_block() { __syncthreads(); }
 __device__ inline void sync_warp() { __syncwarp(); }
+
+/// Waits for all blocks of a cluster that have not ended. What they wrote into their shared memory is seen.
+template <int n>
+__device__ void sync_cluster() {
+#if __CUDA_ARCH__ >= 900
+  if constexpr (n > 1) {
+    asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
+    return;
+  }
+#endif
+  sync_block();
+}
+/// A place of this block's shared memory, in block number `rank` of the cluster.
+template <class T>
+__device__ const T* in_block_of_cluster(const T* own, int rank) {
+#if __CUDA_ARCH__ >= 900
+  const T* there;
+  asm("mapa.u64 %0, %1, %2;" : "=l"(there) : "l"(own), "r"(rank));
+  return there;
+#else
+  return own;
+#endif
+}
 template <class T>
 __device__ T* dynamic_shared() {
   extern __shared__ __align__(128) char bytes[];

@@ -140,6 +140,9 @@ class Reader {
   void elementwise(const OpCall& c, const weft_step& s) {
     const uint32_t to = s.outputs[0];
     const auto code = code_of(c.op());
+    // A number that is converted to f32 is what it was.
+    if (code == StepCode::convert && step_[s.inputs[0]] >= 0 && rounding(to) == Format::f32)
+      return step_[to] = step_[s.inputs[0]], void();
     if (!code || c.n_inputs() > 2) return refuse("has a step that is not computed here");
     if (weights_.empty()) return refuse("computes on operands of the product");
     const auto sizes = type(to).max();
@@ -193,7 +196,10 @@ class Reader {
       if (found == list.end()) return list.push_back(value), static_cast<uint8_t>(list.size() - 1);
       return static_cast<uint8_t>(found - list.begin());
     };
-    for (const int i : needed) {
+    std::vector<int> order(needed.begin(), needed.end());
+    const auto is_leaf = [&](int i) { return steps_[static_cast<size_t>(i)].code < StepCode::add; };
+    p.leaves = static_cast<size_t>(std::ranges::stable_partition(order, is_leaf).begin() - order.begin());
+    for (const int i : order) {
       ProductStep s = steps_[static_cast<size_t>(i)];
       if (s.code == StepCode::product) {
         s.a = own(p.weights, weights_[s.a]);
@@ -212,11 +218,38 @@ class Reader {
       p.result_steps.push_back(at[step_[r_.outputs[o]]]);
       p.result_formats.push_back(rounding(r_.outputs[o]));
     }
+    fold_conversions(p);
     if (p.weights.empty() || p.weights.size() > kMostProducts || p.operands.size() > kMostOperands ||
         p.results.size() > kMostResults || p.steps.size() > kMostSteps)
       refuse(format("{} products, {} operands, {} results and {} steps are too many for one kernel",
                     p.weights.size(), p.operands.size(), p.results.size(), p.steps.size()));
     return p;
+  }
+
+  // What is only converted is rounded where it is computed.
+  static void fold_conversions(SkinnyPart& p) {
+    for (size_t i = p.leaves; i < p.steps.size(); ++i) {
+      if (p.steps[i].code != StepCode::convert) continue;
+      const uint8_t from = p.steps[i].a;
+      const auto reads = [&](const ProductStep& s) { return s.code >= StepCode::add && (s.a == from || (s.b == from && takes_two(s.code))); };
+      if (p.steps[from].rounded_to != Format::f32 || std::ranges::count_if(p.steps, reads) > 1 ||
+          std::ranges::count(p.result_steps, from) > 0)
+        continue;
+      p.steps[from].rounded_to = p.steps[i].rounded_to;
+      drop_step(p, i--, from);
+    }
+  }
+  static bool takes_two(StepCode c) { return c >= StepCode::add && c <= StepCode::larger; }
+  // Takes step i away; what read it reads `other`.
+  static void drop_step(SkinnyPart& p, size_t i, uint8_t other) {
+    const auto moved = [&](auto& at) {
+      if (static_cast<size_t>(at) == i) at = other;
+      if (static_cast<size_t>(at) > i) --at;
+    };
+    p.steps.erase(p.steps.begin() + static_cast<std::ptrdiff_t>(i));
+    for (ProductStep& s : p.steps)
+      if (s.code >= StepCode::add) moved(s.a), moved(s.b);
+    for (int& r : p.result_steps) moved(r);
   }
 
   OpCall c_;

@@ -8,12 +8,13 @@ namespace weft::cuda {
 
 /// Enqueues a kernel, which may start while the one before it drains, on a queue that is settled.
 template <class... P, class... A>
-Outcome start_on(Queue& queue, Grid blocks, unsigned threads, size_t shared, void (*kernel)(P...),
+Outcome start_on(Queue& queue, Grid blocks, BlockSize block, size_t shared, void (*kernel)(P...),
                  A... arguments) {
   const auto* address = reinterpret_cast<const void*>(kernel);
   // Without asking a block has 48 KiB, of which its static arrays take some.
   if (shared > (size_t{32} << 10)) WEFT_GPU_TRY(gpu::allow_shared(address, shared));
-  const gpu::Launch how{blocks, threads, shared, queue.stream, queue.device.dependent_launch};
+  const gpu::Launch how{blocks,       block.threads,                 shared,
+                        queue.stream, queue.device.dependent_launch, block.cluster};
   std::tuple<P...> all(static_cast<P>(arguments)...);
   return std::apply(
       [&](P&... each) {
@@ -23,11 +24,11 @@ Outcome start_on(Queue& queue, Grid blocks, unsigned threads, size_t shared, voi
       all);
 }
 template <class... P, class... A>
-Outcome start(const backend::Launch& l, Grid blocks, unsigned threads, size_t shared, void (*kernel)(P...),
+Outcome start(const backend::Launch& l, Grid blocks, BlockSize block, size_t shared, void (*kernel)(P...),
               A... arguments) {
   Queue& queue = queue_of(l);
   if (auto settled = settle(queue); !settled.good()) return settled;
-  return start_on(queue, blocks, threads, shared, kernel, arguments...);
+  return start_on(queue, blocks, block, shared, kernel, arguments...);
 }
 
 }  // namespace weft::cuda

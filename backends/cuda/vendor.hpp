@@ -35,6 +35,7 @@ inline std::string refused(const Properties& p) {
 }
 /// Whether a kernel may start while the one before it drains.
 inline bool starts_early(const Properties& p) { return p.major >= 9; }
+inline bool has_clusters(const Properties& p) { return p.major >= 9; }
 
 /// "13.0", of a driver or a runtime.
 inline std::string version_text(int number) {
@@ -58,16 +59,23 @@ inline Error allow_shared(const void* kernel, size_t bytes) {
   return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes));
 }
 inline Error launch(const Launch& how, const void* kernel, void** arguments) {
-  cudaLaunchAttribute early{};
-  early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  early.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchAttribute attributes[2] = {};
+  unsigned n = 0;
+  if (how.early) {
+    attributes[n].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    attributes[n++].val.programmaticStreamSerializationAllowed = 1;
+  }
+  if (how.cluster > 1) {
+    attributes[n].id = cudaLaunchAttributeClusterDimension;
+    attributes[n++].val.clusterDim = {how.cluster, 1, 1};
+  }
   cudaLaunchConfig_t config{};
   config.gridDim = {how.blocks.x, how.blocks.y, how.blocks.z};
   config.blockDim = how.threads;
   config.dynamicSmemBytes = how.shared;
   config.stream = how.stream;
-  config.attrs = &early;
-  config.numAttrs = how.early ? 1 : 0;
+  config.attrs = attributes;
+  config.numAttrs = n;
   return cudaLaunchKernelExC(&config, kernel, arguments);
 }
 inline Error launch_function(const Launch& how, Function kernel, void** arguments) {

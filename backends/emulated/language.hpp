@@ -25,6 +25,16 @@ inline constexpr bool kHasMatrixUnits = true;
 
 inline void sync_block() { emulated::sync_block(); }
 inline void sync_warp() { emulated::sync_warp(); }
+/// Blocks run one after the other: a cluster is a block.
+inline constexpr int kCluster = 1;
+template <int>
+void sync_cluster() {
+  sync_block();
+}
+template <class T>
+const T* in_block_of_cluster(const T* own, int) {
+  return own;
+}
 template <class T>
 T* dynamic_shared() {
   return reinterpret_cast<T*>(emulated::dynamic_shared());
@@ -185,19 +195,19 @@ std::string_view parameters() {
 
 /// Enqueues a kernel on a queue that is settled.
 template <class... P, class... A>
-Outcome start_on(Queue& queue, Grid blocks, unsigned threads, size_t shared, void (*kernel)(P...),
+Outcome start_on(Queue& queue, Grid blocks, BlockSize block, size_t shared, void (*kernel)(P...),
                  A... arguments) {
   auto run = [=, all = std::tuple<P...>(arguments...)]() -> std::string {
-    return emulated::run({blocks.x, blocks.y, blocks.z}, {threads}, shared, [&] { std::apply(kernel, all); });
+    return emulated::run({blocks.x, blocks.y, blocks.z}, {block.threads}, shared, [&] { std::apply(kernel, all); });
   };
   return outcome(gpu::enqueue_kernel(queue.stream, parameters<P...>(), std::move(run)), "launching");
 }
 template <class... P, class... A>
-Outcome start(const backend::Launch& l, Grid blocks, unsigned threads, size_t shared, void (*kernel)(P...),
+Outcome start(const backend::Launch& l, Grid blocks, BlockSize block, size_t shared, void (*kernel)(P...),
               A... arguments) {
   Queue& queue = queue_of(l);
   if (auto settled = settle(queue); !settled.good()) return settled;
-  return start_on(queue, blocks, threads, shared, kernel, arguments...);
+  return start_on(queue, blocks, block, shared, kernel, arguments...);
 }
 
 }  // namespace weft::cuda

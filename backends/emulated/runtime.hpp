@@ -65,6 +65,7 @@ inline constexpr std::span<const char* const> kCompilerOptions;
 inline std::string target_of(const Properties&) { return "emulated"; }
 inline std::string refused(const Properties&) { return ""; }
 inline bool starts_early(const Properties&) { return false; }
+inline bool has_clusters(const Properties&) { return false; }
 inline std::string version_text(int number) { return std::to_string(number); }
 
 const char* get_error_string(Error);

@@ -45,6 +45,16 @@ __device__ inline void sync_warp() {
   __builtin_amdgcn_wave_barrier();
   __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "wavefront");
 }
+/// There are no clusters: each is a block.
+inline constexpr int kCluster = 1;
+template <int>
+__device__ void sync_cluster() {
+  sync_block();
+}
+template <class T>
+__device__ const T* in_block_of_cluster(const T* own, int) {
+  return own;
+}
 template <class T>
 __device__ T* dynamic_shared() {
   extern __shared__ __attribute__((aligned(128))) char bytes[];

@@ -1,13 +1,15 @@
 // Which kernels a process runs on NVIDIA GPUs, and how long. Loaded into any process by the driver:
 //
-//   CUDA_INJECTION64_PATH=profile.so WEFT_PROFILE=FILE [WEFT_PROFILE_AFTER=SECONDS] weft train ...
+//   CUDA_INJECTION64_PATH=profile.so WEFT_PROFILE=FILE [WEFT_PROFILE_AFTER=SECONDS] [WEFT_PROFILE_LAST=N] weft train ...
 //
-// writes FILE when the process ends: a line for each kernel, the longest first, of what began after SECONDS.
+// writes FILE when the process ends: a line for each kernel, the longest first, of what began after SECONDS, and below them the last N
+// kernels one by one.
 #include <cupti.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <deque>
 #include <map>
 #include <mutex>
 #include <string>
@@ -19,7 +21,13 @@ struct Times {
   uint64_t calls = 0, nanoseconds = 0;
 };
 
+struct Run {
+  uint64_t start, end;
+  std::string name;
+};
+
 std::mutex mutex;
+std::deque<Run> last_runs;
 std::map<std::string, Times> by_kernel;  // and copies, by kind
 uint64_t first = 0, last = 0, busy_until = 0, idle = 0, skipped = 0;
 
@@ -32,6 +40,9 @@ void add(const std::string& name, uint64_t start, uint64_t end) {
   if (start > busy_until) idle += start - busy_until;
   busy_until = std::max(busy_until, end);
   last = std::max(last, end);
+  const char* kept = std::getenv("WEFT_PROFILE_LAST");
+  last_runs.push_back({start, end, name});
+  while (last_runs.size() > static_cast<size_t>(kept ? std::atoll(kept) : 0)) last_runs.pop_front();
   Times& t = by_kernel[name];
   ++t.calls, t.nanoseconds += end - start;
 }
@@ -72,6 +83,10 @@ void write() {
                  static_cast<unsigned long long>(t.calls),
                  static_cast<double>(t.nanoseconds) / 1e3 / static_cast<double>(t.calls),
                  name.substr(0, 150).c_str());
+  std::ranges::sort(last_runs, {}, &Run::start);
+  for (const Run& r : last_runs)
+    std::fprintf(file, "%12.2f us + %8.2f us  %s\n", static_cast<double>(r.start - last_runs.front().start) / 1e3,
+                 static_cast<double>(r.end - r.start) / 1e3, r.name.substr(0, 100).c_str());
   if (path) std::fclose(file);
 }
 

@@ -3,7 +3,7 @@
 
 #include "../collected.hpp"
 #include "../rows.hpp"
-#include "../skinny_kernel.hpp"
+#include "../skinny_row_kernel.hpp"
 
 // Products of at most 16 rows with weights (skinny_kernel.hpp), and the calls that wait to be launched with
 // them.
@@ -39,20 +39,49 @@ class CollectedProducts : public Collected {
     rows_ = std::max(rows_, item.rows);
   }
   Outcome start(Queue& queue) override {
+    if (is_row()) return run_row(queue);
     if (rows_ <= kNormedRows) return run<1, kNormedRows, 4>(queue);
     return rows_ <= 8 ? run<2, 8, 4>(queue) : run<2, 16, 3>(queue);
   }
 
  private:
+  std::span<Item> items() { return {items_.all, static_cast<size_t>(items_.n)}; }
+  /// Whether there is one row of x, which a block's shared memory has.
+  bool is_row() {
+    return rows_ == 1 && std::ranges::all_of(items(), [](const Item& i) {
+             return i.aligned && chunks(i) <= kMostChunks &&
+                    (i.n_results < 2 || i.result_steps[0] != i.result_steps[1]);
+           });
+  }
+  static int chunks(const Item& i) { return chunks_of(int64_t{i.k} * static_cast<int64_t>(sizeof(T))); }
+  Outcome run_row(Queue& queue) {
+    int most = 0, rows = 0;
+    for (const Item& i : items()) most = std::max(most, chunks(i)), rows += i.n;
+    for (Item& i : items()) {
+      i.chunks = static_cast<uint8_t>(chunks(i));
+      // Warps that are few share rows that are long.
+      for (i.split = 1; i.split < 4 && rows * i.split < kRowWarps && 2 * i.split <= i.chunks;) i.split *= 2;
+    }
+    // No more blocks than run at a time: each takes as many rows as another.
+    const int at_once = queue.device.multiprocessors * kRowBlocks, blocks = (rows + kWarps - 1) / kWarps,
+              each = (blocks + at_once - 1) / at_once;
+    const Grid grid = blocks_of([&](const Item& i) { return i.split > 1 ? kWarps / i.split : kWarps * each; });
+    return start_on(queue, grid, kThreads, row_bytes(most), multiply_row<T>, items_);
+  }
   template <int kRowTiles, int kRows, int kStages>
   Outcome run(Queue& queue) {
-    for (int i = 0; i < items_.n; ++i)
-      items_.first_blocks[i + 1] =
-          items_.first_blocks[i] + (items_.all[i].n + 16 * kRowTiles - 1) / (16 * kRowTiles);
-    const int blocks = items_.first_blocks[items_.n] + (items_.has_norm ? 1 : 0);
-    return start_on(queue, {static_cast<unsigned>(blocks)}, kThreads,
-                    kStages * sizeof(Batch<kRowTiles, kRows>), multiply_skinny<T, kRowTiles, kRows, kStages>,
-                    items_);
+    const Grid blocks = blocks_of([](const Item&) { return 16 * kRowTiles; });
+    return start_on(queue, blocks, kThreads, kStages * sizeof(Batch<kRowTiles, kRows>),
+                    multiply_skinny<T, kRowTiles, kRows, kStages>, items_);
+  }
+  /// Blocks that have so many rows of the weights of an item each.
+  template <class Rows>
+  Grid blocks_of(Rows rows) {
+    for (int i = 0; i < items_.n; ++i) {
+      const int each = rows(items_.all[i]);
+      items_.first_blocks[i + 1] = items_.first_blocks[i] + (items_.all[i].n + each - 1) / each;
+    }
+    return {static_cast<unsigned>(items_.first_blocks[items_.n] + (items_.has_norm ? 1 : 0))};
   }
 
   Items items_;
@@ -113,7 +142,7 @@ Item item_of(const Launch& l, const SkinnyCall& call, const SkinnyPart& part) {
   std::ranges::copy(part.steps, item.steps);
   item.products = static_cast<uint8_t>(part.weights.size());
   item.n_results = static_cast<uint8_t>(part.results.size());
-  item.n_steps = static_cast<uint8_t>(part.steps.size());
+  item.n_steps = static_cast<uint8_t>(part.steps.size()), item.leaves = static_cast<uint8_t>(part.leaves);
   return item;
 }
 

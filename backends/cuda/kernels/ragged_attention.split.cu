@@ -38,7 +38,14 @@ bool is_aligned(const void* at) { return reinterpret_cast<uintptr_t>(at) % 16 ==
 template <class T>
 bool can_turn(const typename Rotation<T>::Piece& p, int dim) {
   return 2 * p.half == dim && is_aligned(p.x) && is_aligned(p.y) && is_aligned(p.normed) &&
-         is_aligned(p.cache);
+         is_aligned(p.cache) && is_aligned(p.cosine) && is_aligned(p.sine);
+}
+
+// Axes along which a table has one row: for a token most often all.
+void drop_repeated(TableRows& tables) {
+  bool one = true;
+  for (int d = 0; d < tables.axes; ++d) one = one && (tables.strides[d] == 0 || tables.sizes[d] == 1);
+  if (one) tables.axes = 0;
 }
 
 // What waits last in the queue, if it is all of what the call needs and nothing else; it is taken from there.
@@ -57,27 +64,36 @@ Fresh<T> take_fresh(const Launch& l, Queue& queue, const Sizes& s) {
         p.cache ? p.heads == s.kv_heads && p.ragged == s.ragged : p.y == q.data<T>() && p.n * 2 == q.size();
     if (place.x || !fits || !can_turn<T>(p, s.dim)) return {};
     place = p;
+    drop_repeated(place.tables);
   }
   if (!fresh.k.x || !fresh.v.x || fresh.v.normed || fresh.v.y) return {};
   queue.collected.drop_last();
   return fresh;
 }
 
+template <class T, int kLanes, int kHeads, int kBlocks>
+Outcome search_split(const Launch& l, Sizes s, int64_t blocks) {
+  const TensorView q = l.input(0), y = l.output(0);
+  // Blocks that have the keys of a query, which come as clusters.
+  const int64_t useful = kBlocks > 1 && s.ragged.capacity <= kClusterKeys ? kBlocks : (s.ragged.capacity + kLeastKeys - 1) / kLeastKeys,
+                most = std::max<int64_t>(std::min<int64_t>(useful, kMostSplits), 1);
+  s.splits = static_cast<int>(std::clamp<int64_t>(kMostBlocks / blocks, 1, most));
+  s.splits = std::max(s.splits / kBlocks, 1) * kBlocks;
+  const Fresh<T> fresh = take_fresh<T>(l, queue_of(l), s);
+  const Grid grid{static_cast<unsigned>(s.splits), static_cast<unsigned>(s.kv_heads * s.groups), static_cast<unsigned>(q.dim(0))};
+  return start(l, grid, {kThreads, kBlocks}, 0, search_keys<T, kLanes, kHeads, kBlocks>, q.data<const T>(),
+               l.input(1).data<const T>(), l.input(2).data<const T>(), y.data<T>(), l.workspace().data<float>(),
+               queue_of(l).counters(), s, fresh);
+}
+
+// Clusters, where the device has them and queries alone are too few for it.
 template <class T, int kLanes, int kHeads>
 Outcome search(const Launch& l, Sizes s) {
-  const TensorView q = l.input(0), y = l.output(0);
   s.groups = (s.shared_by + kHeads - 1) / kHeads;
-  const int64_t blocks = q.dim(0) * s.kv_heads * s.groups,
-                useful = std::max<int64_t>((s.ragged.capacity + kLeastKeys - 1) / kLeastKeys, 1);
-  s.splits =
-      static_cast<int>(std::clamp<int64_t>(kMostBlocks / blocks, 1, std::min<int64_t>(useful, kMostSplits)));
-  const auto tokens = static_cast<unsigned>(q.dim(0));
-  auto* const partial = l.workspace().data<float>();
-  const Fresh<T> fresh = take_fresh<T>(l, queue_of(l), s);
-  const Grid grid{static_cast<unsigned>(s.splits), static_cast<unsigned>(s.kv_heads * s.groups), tokens};
-  return start(l, grid, kThreads, 0, search_keys<T, kLanes, kHeads>, q.data<const T>(),
-               l.input(1).data<const T>(), l.input(2).data<const T>(), y.data<T>(), partial,
-               queue_of(l).counters(), s, fresh);
+  const int64_t blocks = l.input(0).dim(0) * s.kv_heads * s.groups;
+  if (kCluster > 1 && queue_of(l).device.clusters && blocks * kCluster <= 2 * kMostBlocks)
+    return search_split<T, kLanes, kHeads, kCluster>(l, s, blocks);
+  return search_split<T, kLanes, kHeads, 1>(l, s, blocks);
 }
 
 Outcome launch(const Launch& l) {
@@ -94,7 +110,7 @@ Outcome launch(const Launch& l) {
   s.ragged = ragged_of(l.input(3), l.input(4), q.dim(0), k);
   return with_type(q.dtype(), [&]<class T>(T*) {
     const auto with_lanes = [&]<int kLanes>() {
-      return s.shared_by == 1 ? search<T, kLanes, 1>(l, s) : search<T, kLanes, 4>(l, s);
+      return s.shared_by == 1 ? search<T, kLanes, 1>(l, s) : search<T, kLanes, 2>(l, s);
     };
     if (s.dim <= 64) return with_lanes.template operator()<8>();
     if (s.dim <= 128) return with_lanes.template operator()<16>();
