@@ -37,10 +37,10 @@ struct Device {
   Device(int ordinal, const gpu::Properties&);
 
   const int ordinal;
-  const int architecture;         ///< 90: sm_90
-  const std::string target;       ///< for the compiler of texts
-  const bool dependent_launch;    ///< A kernel may start while the one before it drains.
-  const bool clusters;            ///< Blocks may run as clusters.
+  const int architecture;       ///< 90: sm_90
+  const std::string target;     ///< for the compiler of texts
+  const bool dependent_launch;  ///< A kernel may start while the one before it drains.
+  const bool clusters;          ///< Blocks may run as clusters.
   const int multiprocessors;
   const uint64_t blocks_at_once;  ///< of kBlock threads
   Blocks blocks;

@@ -23,7 +23,8 @@ template <int n>
 __device__ void sync_cluster() {
 #if __CUDA_ARCH__ >= 900
   if constexpr (n > 1) {
-    asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
+    asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::
+                     : "memory");
     return;
   }
 #endif

@@ -3,8 +3,8 @@
 #include "rotation.hpp"
 #include "rows.hpp"
 
-// What attention of a single token does first: its queries and keys are normalized and rotated, its keys and values written into the
-// caches.
+// What attention of a single token does first: its queries and keys are normalized and rotated, its keys and
+// values written into the caches.
 namespace weft::cuda::queries {
 
 constexpr int kPiece = 8;  // elements of a lane
@@ -39,8 +39,10 @@ class TurningRow {
   using Piece = typename Rotation<T>::Piece;
 
  public:
-  /// Begins to load. `from`: the rows of q where they are not fresh; `head` and `kv`: the first head here, and that of the keys.
-  __device__ TurningRow(const Fresh<T>& fresh, const T* from, int row, int head, int heads, int kv, int column, int dim, bool aligned)
+  /// Begins to load. `from`: the rows of q where they are not fresh; `head` and `kv`: the first head here,
+  /// and that of the keys.
+  __device__ TurningRow(const Fresh<T>& fresh, const T* from, int row, int head, int heads, int kv,
+                        int column, int dim, bool aligned)
       : row_(row), head_(row >= kHeads ? kv : head + (row < heads ? row : 0)), column_(column) {
     const T* const x = of(fresh, &Piece::x);
     const T* const rows = x ? x : from;
@@ -53,14 +55,18 @@ class TurningRow {
     interleaved_ = of(fresh, &Piece::interleaved);
     is_first_ = column < half;
     if (!rotated_) return;
-    const int64_t table = int64_t{row < kHeads ? fresh.q.tables.row_of(head_) : fresh.k.tables.row_of(head_)} * half;
+    const int64_t table =
+        int64_t{row < kHeads ? fresh.q.tables.row_of(head_) : fresh.k.tables.row_of(head_)} * half;
     if (interleaved_) {
-      for (int e = 0; e < kPiece; ++e) cosine_.of.of[e] = cosine[table + column / 2 + e / 2], sine_.of.of[e] = sine[table + column / 2 + e / 2];
+      for (int e = 0; e < kPiece; ++e)
+        cosine_.of.of[e] = cosine[table + column / 2 + e / 2],
+        sine_.of.of[e] = sine[table + column / 2 + e / 2];
     } else {
       pair_column_ = is_first_ ? column + half : column - half;
       pair_ = RowPiece<T>(rows + int64_t{head_} * dim, pair_column_, dim, true);
       const int at = is_first_ ? column : column - half;
-      cosine_ = RowPiece<T>(cosine + table, at, half, true), sine_ = RowPiece<T>(sine + table, at, half, true);
+      cosine_ = RowPiece<T>(cosine + table, at, half, true),
+      sine_ = RowPiece<T>(sine + table, at, half, true);
     }
   }
 

@@ -1,7 +1,8 @@
 #pragma once
 #include "kernel.hpp"
 
-// Attention of a query whose keys are split: what the warps of a block, the blocks of a cluster and the clusters have found is joined.
+// Attention of a query whose keys are split: what the warps of a block, the blocks of a cluster and the
+// clusters have found is joined.
 namespace weft::cuda::queries {
 
 /// What was found out about a head: the largest score, the sum of exp2(score - largest), and as many
@@ -19,7 +20,8 @@ struct Found {
   }
 };
 
-/// The average of what some parts found, as numerator; `all` has the rest. So many loads are under way at once.
+/// The average of what some parts found, as numerator; `all` has the rest. So many loads are under way at
+/// once.
 template <int kLoads, class LoadLargest, class LoadSum, class LoadColumn>
 __device__ float joined(int parts, Found& all, LoadLargest largest, LoadSum sum, LoadColumn column) {
   for (int i = 0; i < parts; ++i) all.largest = fmaxf(all.largest, largest(i));

@@ -2,9 +2,10 @@
 #include "ragged_attention_fresh.hpp"
 #include "ragged_attention_join.hpp"
 
-// Attention of single queries over caches, as decoding needs it: the keys of a query are split among blocks (Dao et al.,
-// Flash-Decoding, 2023). Those of a cluster join what they found in their shared memory; where there are more clusters of a query, the
-// last block to end joins what these have left in global memory. A block serves neighbouring heads that share their keys.
+// Attention of single queries over caches, as decoding needs it: the keys of a query are split among blocks
+// (Dao et al., Flash-Decoding, 2023). Those of a cluster join what they found in their shared memory; where
+// there are more clusters of a query, the last block to end joins what these have left in global memory. A
+// block serves neighbouring heads that share their keys.
 namespace weft::cuda::queries {
 
 constexpr int kThreads = 256, kWarps = kThreads / 32, kUnroll = 4;
@@ -28,7 +29,8 @@ struct Sizes {
   /// The keys of a block.
   template <int kCluster>
   __device__ int share(int seen) const {
-    const int blocks = kCluster > 1 && seen <= kClusterKeys ? kCluster : splits, even = (seen + blocks - 1) / blocks;
+    const int blocks = kCluster > 1 && seen <= kClusterKeys ? kCluster : splits,
+              even = (seen + blocks - 1) / blocks;
     return blocks == 1 || even > kLeastKeys ? even : kLeastKeys;
   }
 };
@@ -58,9 +60,11 @@ struct Share {
 
   template <int kCluster>
   __device__ static Share of(const Sizes& s, Ragged::Place place) {
-    const int seen = s.seen(place), each = s.share<kCluster>(seen), split = static_cast<int>(blockIdx.x), first = split * each;
-    return {place.sequence, place.position, split, seen == 0 ? 1 : (seen + each - 1) / each, first,
-            first + each < seen ? first + each : seen};
+    const int seen = s.seen(place), each = s.share<kCluster>(seen), split = static_cast<int>(blockIdx.x),
+              first = split * each;
+    return {place.sequence, place.position,
+            split,          seen == 0 ? 1 : (seen + each - 1) / each,
+            first,          first + each < seen ? first + each : seen};
   }
   __device__ bool operator==(const Share& other) const {
     return sequence == other.sequence && first == other.first && end == other.end;
@@ -159,7 +163,8 @@ __device__ void prefetch_share(const T* keys, const T* values, const Sizes& s, c
     prefetch(keys + i), prefetch(values + i);
 }
 
-/// Where clusters leave what they found: `dim` sums, the largest score and the sum of weights, for each head of each cluster.
+/// Where clusters leave what they found: `dim` sums, the largest score and the sum of weights, for each head
+/// of each cluster.
 __device__ inline float* place_of_found(float* all, const Sizes& s, int64_t token, int head, int cluster) {
   return all + ((token * s.heads + head) * s.splits + cluster) * (s.dim + 2);
 }
@@ -190,16 +195,19 @@ __device__ void join_warps(const Search& search, BlockFound<kHeads, kLanes * kPi
   }
 }
 
-/// Joins what the blocks of this cluster found: each of them a part of the elements. They are the result if there is one cluster.
+/// Joins what the blocks of this cluster found: each of them a part of the elements. They are the result if
+/// there is one cluster.
 template <class T, int kCluster, int kHeads, int kDim>
-__device__ void join_cluster(const BlockFound<kHeads, kDim>& own, const Sizes& s, const Heads& heads, const Share& share, T* y,
-                             float* partial) {
-  const int rank = share.split % kCluster, cluster = share.split / kCluster, rest = share.parts - cluster * kCluster,
-            members = rest < kCluster ? rest : kCluster;
+__device__ void join_cluster(const BlockFound<kHeads, kDim>& own, const Sizes& s, const Heads& heads,
+                             const Share& share, T* y, float* partial) {
+  const int rank = share.split % kCluster, cluster = share.split / kCluster,
+            rest = share.parts - cluster * kCluster, members = rest < kCluster ? rest : kCluster;
   const BlockFound<kHeads, kDim>* of[kCluster];
 #pragma unroll
-  for (int m = 0; m < kCluster; ++m) of[m] = kCluster == 1 ? &own : in_block_of_cluster(&own, m < members ? m : rank);
-  for (int i = rank * kThreads + static_cast<int>(threadIdx.x); i < heads.n * s.dim; i += members * kThreads) {
+  for (int m = 0; m < kCluster; ++m)
+    of[m] = kCluster == 1 ? &own : in_block_of_cluster(&own, m < members ? m : rank);
+  for (int i = rank * kThreads + static_cast<int>(threadIdx.x); i < heads.n * s.dim;
+       i += members * kThreads) {
     const int h = i / s.dim, column = i % s.dim;
     float largest[kCluster], sums[kCluster], columns[kCluster];
 #pragma unroll
@@ -210,7 +218,8 @@ __device__ void join_cluster(const BlockFound<kHeads, kDim>& own, const Sizes& s
     }
     Found all;
     const float sum = joined<kCluster>(
-        kCluster, all, [&](int m) { return largest[m]; }, [&](int m) { return sums[m]; }, [&](int m) { return columns[m]; });
+        kCluster, all, [&](int m) { return largest[m]; }, [&](int m) { return sums[m]; },
+        [&](int m) { return columns[m]; });
     if (share.parts <= kCluster) {
       y[i] = average<T>(sum, all);
       continue;
@@ -223,7 +232,8 @@ __device__ void join_cluster(const BlockFound<kHeads, kDim>& own, const Sizes& s
 
 /// The last block to come here joins what the clusters found.
 template <class T, int kHeads>
-__device__ void join_clusters(const Sizes& s, const Heads& heads, int blocks, int clusters, T* y, float* partial, int* counters) {
+__device__ void join_clusters(const Sizes& s, const Heads& heads, int blocks, int clusters, T* y,
+                              float* partial, int* counters) {
   __shared__ float largest[kHeads][kMostSplits], sums[kHeads][kMostSplits];
   __shared__ int ended_before;
   fence_device();
@@ -234,7 +244,9 @@ __device__ void join_clusters(const Sizes& s, const Heads& heads, int blocks, in
   if (ended_before != blocks - 1) return;
   if (threadIdx.x == 0) *counter = 0;
   fence_device();
-  const auto found_by = [&](int head, int cluster) { return place_of_found(partial, s, heads.token, heads.first + head, cluster); };
+  const auto found_by = [&](int head, int cluster) {
+    return place_of_found(partial, s, heads.token, heads.first + head, cluster);
+  };
   for (int i = static_cast<int>(threadIdx.x); i < heads.n * clusters; i += kThreads) {
     const int h = i / clusters, cluster = i % clusters;
     largest[h][cluster] = load_shared_by_blocks(found_by(h, cluster) + s.dim);
@@ -270,15 +282,17 @@ __global__ void __launch_bounds__(kThreads, 2)
     prefetch_share(keys + cache_of(likely), values + cache_of(likely), s, likely);
   wait_for_kernels_before();
   const Ragged::Place place = s.ragged.place_of(heads.token);
-  const int row = static_cast<int>(threadIdx.x) / kLanes, column = static_cast<int>(threadIdx.x) % kLanes * kPiece;
-  TurningRow<T, kHeads> turning(fresh, q + int64_t{heads.token} * s.heads * s.dim, row, heads.first, heads.n, heads.kv, column, s.dim,
-                                s.aligned);
+  const int row = static_cast<int>(threadIdx.x) / kLanes,
+            column = static_cast<int>(threadIdx.x) % kLanes * kPiece;
+  TurningRow<T, kHeads> turning(fresh, q + int64_t{heads.token} * s.heads * s.dim, row, heads.first, heads.n,
+                                heads.kv, column, s.dim, s.aligned);
   Search search{s};
   Pairs<T> pairs;
   if (likely.first < likely.end)
     pairs = search.load(keys + cache_of(likely), values + cache_of(likely), likely.first, likely.end);
   let_next_kernel_start();  // whose weights would come before these keys
-  const RowPiece<T> turned = turning.template finish<kLanes>(fresh, blockIdx.x == 0 && (row < kHeads ? row < heads.n : heads.leads(s)));
+  const RowPiece<T> turned = turning.template finish<kLanes>(
+      fresh, blockIdx.x == 0 && (row < kHeads ? row < heads.n : heads.leads(s)));
   if (row < kHeads + 2) rows[row][column / kPiece] = turned;
   const Share share = Share::of<kCluster>(s, place);
   if (share.split >= share.parts) return;  // with the whole block
@@ -295,7 +309,8 @@ __global__ void __launch_bounds__(kThreads, 2)
     rows[kHeads + 1][threadIdx.x].write(fresh.v.cache + at);
   }
   for (int at = share.first; at < share.end; at += Search::kStep * kUnroll) {
-    if (at > share.first || !(share == likely)) pairs = search.load(keys + cache, values + cache, at, share.end);
+    if (at > share.first || !(share == likely))
+      pairs = search.load(keys + cache, values + cache, at, share.end);
     search.see(pairs, at, share.end, newest, rows[kHeads][search.column / kPiece],
                rows[kHeads + 1][search.column / kPiece]);
   }
@@ -305,7 +320,8 @@ __global__ void __launch_bounds__(kThreads, 2)
   T* const to = y + (int64_t{heads.token} * s.heads + heads.first) * s.dim;
   join_cluster<T, kCluster>(own, s, heads, share, to, partial);
   if (share.parts > kCluster)
-    join_clusters<T, kHeads>(s, heads, share.parts, (share.parts + kCluster - 1) / kCluster, to, partial, counters);
+    join_clusters<T, kHeads>(s, heads, share.parts, (share.parts + kCluster - 1) / kCluster, to, partial,
+                             counters);
   sync_cluster<kCluster>();  // others may read this block's memory until here
 }
 

@@ -45,7 +45,7 @@ struct SkinnyPart {
   std::vector<int> operands;  ///< inputs of the call
   std::vector<Format> operand_formats;
   std::vector<ProductStep> steps;
-  size_t leaves = 0;          ///< so many steps compute nothing: they are the first ones
+  size_t leaves = 0;         ///< so many steps compute nothing: they are the first ones
   std::vector<int> results;  ///< outputs of the call
   std::vector<int> result_steps;
   std::vector<Format> result_formats;

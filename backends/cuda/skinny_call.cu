@@ -231,7 +231,9 @@ class Reader {
     for (size_t i = p.leaves; i < p.steps.size(); ++i) {
       if (p.steps[i].code != StepCode::convert) continue;
       const uint8_t from = p.steps[i].a;
-      const auto reads = [&](const ProductStep& s) { return s.code >= StepCode::add && (s.a == from || (s.b == from && takes_two(s.code))); };
+      const auto reads = [&](const ProductStep& s) {
+        return s.code >= StepCode::add && (s.a == from || (s.b == from && takes_two(s.code)));
+      };
       if (p.steps[from].rounded_to != Format::f32 || std::ranges::count_if(p.steps, reads) > 1 ||
           std::ranges::count(p.result_steps, from) > 0)
         continue;

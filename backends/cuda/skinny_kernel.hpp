@@ -23,8 +23,8 @@ struct Item {
   uint8_t result_steps[kMostResults];
   uint8_t products, n_results, n_steps, leaves;
   uint8_t chunks, split;  // of one row: chunks of a warp in it, and warps that share a row of the weights
-  bool aligned;  // x and weights, and the length of their rows
-  bool normed;   // x is that of the norm, which is still to be normalized
+  bool aligned;           // x and weights, and the length of their rows
+  bool normed;            // x is that of the norm, which is still to be normalized
   int rows, n, k;
 };
 struct Items {

@@ -1,9 +1,10 @@
 #pragma once
 #include "skinny_kernel.hpp"
 
-// Products of one row, which is what a token of one sequence takes. A warp has a row of the weights, or a part of it, and loads its
-// first pieces before the kernel waits for the ones before it: while those end, the memory goes on reading. What is left after the
-// wait is short: x comes into shared memory, and what else the steps need is in registers by then.
+// Products of one row, which is what a token of one sequence takes. A warp has a row of the weights, or a
+// part of it, and loads its first pieces before the kernel waits for the ones before it: while those end, the
+// memory goes on reading. What is left after the wait is short: x comes into shared memory, and what else the
+// steps need is in registers by then.
 namespace weft::cuda::skinny {
 
 constexpr int kHalf = 4, kChunk = 2 * kHalf;  // pieces that a lane loads at a time, and that are under way
@@ -28,7 +29,8 @@ __device__ float dot(const Bits16& a, const Bits16& b, float sum) {
       sum += as_float(a.of[i]) * as_float(b.of[i]);
     } else {
       sum += widened(T{static_cast<uint16_t>(a.of[i])}) * widened(T{static_cast<uint16_t>(b.of[i])});
-      sum += widened(T{static_cast<uint16_t>(a.of[i] >> 16)}) * widened(T{static_cast<uint16_t>(b.of[i] >> 16)});
+      sum +=
+          widened(T{static_cast<uint16_t>(a.of[i] >> 16)}) * widened(T{static_cast<uint16_t>(b.of[i] >> 16)});
     }
   }
   return sum;
@@ -41,12 +43,15 @@ class PartOfRows {
 
  public:
   /// Part `part` of rows `row`, row + stride, ...
-  __device__ PartOfRows(const Item& item, int row, int stride, int rows, int part) : products_(item.products), rows_(rows) {
+  __device__ PartOfRows(const Item& item, int row, int stride, int rows, int part)
+      : products_(item.products), rows_(rows) {
     const int pieces = item.k / kOf, first = item.chunks * part / item.split;
     chunks_ = item.chunks * (part + 1) / item.split - first;
     x_ = first * 32 * kChunk + static_cast<int>(threadIdx.x) % 32;
     from_ = begin_ = static_cast<const Bits16*>(item.weights[0]) + int64_t{row} * pieces + x_;
-    to_second_ = products_ > 1 ? static_cast<const Bits16*>(item.weights[1]) - static_cast<const Bits16*>(item.weights[0]) : 0;
+    to_second_ = products_ > 1 ? static_cast<const Bits16*>(item.weights[1]) -
+                                     static_cast<const Bits16*>(item.weights[0])
+                               : 0;
     to_row_ = int64_t{stride} * pieces - to_second_;
     left_ = pieces - x_, halves_ = 2 * chunks_;
     load(loaded_[0]), load(loaded_[1]);
@@ -95,7 +100,8 @@ class PartOfRows {
   int products_, rows_, entered_ = 1, x_, chunks_, left_, halves_;
 };
 
-/// x of an item, times the weights of its norm, in shared memory. Returns the sum of its squares where it is normed.
+/// x of an item, times the weights of its norm, in shared memory. Returns the sum of its squares where it is
+/// normed.
 template <class T>
 __device__ float take_row(const T* x, const T* weights, bool normed, int pieces, int chunks, Bits16* to) {
   __shared__ float of_warps[kWarps];
@@ -106,7 +112,8 @@ __device__ float take_row(const T* x, const T* weights, bool normed, int pieces,
       piece = reinterpret_cast<const Bits16*>(x)[i];
       if constexpr (sizeof(T) == 2)
         if (normed)
-          piece = weighted<T>(piece, weights ? reinterpret_cast<const Bits16*>(weights)[i] : Bits16{}, weights != nullptr, squares);
+          piece = weighted<T>(piece, weights ? reinterpret_cast<const Bits16*>(weights)[i] : Bits16{},
+                              weights != nullptr, squares);
     }
     to[i] = piece;
   }
@@ -144,17 +151,17 @@ class StepsOfWarp {
     if (result_) result_ = static_cast<char*>(result_) + int64_t{columns} * size_of(result_format_);
   }
   /// After the wait: what comes late must be asked for early.
-  __device__ void load_operands() {
-    value_ = operand_ ? loaded(operand_, operand_format_, 0) : own_.number;
-  }
+  __device__ void load_operands() { value_ = operand_ ? loaded(operand_, operand_format_, 0) : own_.number; }
   __device__ void run(float first, float second) {
     const int lane = static_cast<int>(threadIdx.x) % 32;
     if (lane < steps_ && own_.code == StepCode::product) value_ = own_.a ? second : first;
     value_ = rounded(value_, own_.rounded_to);
-    const int what = static_cast<int>(own_.code) | own_.a << 8 | own_.b << 16 | static_cast<int>(own_.rounded_to) << 24;
+    const int what =
+        static_cast<int>(own_.code) | own_.a << 8 | own_.b << 16 | static_cast<int>(own_.rounded_to) << 24;
     for (int i = leaves_; i < steps_; ++i) {
       const int step = shuffle(what, i);
-      const float result = computed(static_cast<StepCode>(step & 255), shuffle(value_, step >> 8 & 255), shuffle(value_, step >> 16 & 255));
+      const float result = computed(static_cast<StepCode>(step & 255), shuffle(value_, step >> 8 & 255),
+                                    shuffle(value_, step >> 16 & 255));
       if (lane == i) value_ = rounded(result, static_cast<Format>(step >> 24));
     }
     if (result_) stored(result_, result_format_, 0, value_);
@@ -193,14 +200,16 @@ __global__ void __launch_bounds__(kThreads, kRowBlocks) multiply_row(const __gri
   int i = 0;
   while (items.first_blocks[i + 1] <= number) ++i;
   const Item& item = items.all[i];
-  const int split = item.split, warp = static_cast<int>(threadIdx.x) / 32, part_number = warp % split, each = kWarps / split,
-            own = (number - items.first_blocks[i]) * each + warp / split, stride = (items.first_blocks[i + 1] - items.first_blocks[i]) * each,
+  const int split = item.split, warp = static_cast<int>(threadIdx.x) / 32, part_number = warp % split,
+            each = kWarps / split, own = (number - items.first_blocks[i]) * each + warp / split,
+            stride = (items.first_blocks[i + 1] - items.first_blocks[i]) * each,
             rows = own < item.n ? (item.n - own + stride - 1) / stride : 0;
   const T* const from = static_cast<const T*>(item.x);
   const bool normed = item.normed;
   const T* const norm_weight = normed ? reinterpret_cast<const T*>(items.norm.weight) : nullptr;
   const float epsilon = items.norm.epsilon;
-  const int k = item.k, chunks = item.chunks, products = item.products, pieces = k / (16 / static_cast<int>(sizeof(T)));
+  const int k = item.k, chunks = item.chunks, products = item.products,
+            pieces = k / (16 / static_cast<int>(sizeof(T)));
   if (!items.early) wait_for_kernels_before();
   PartOfRows<T> part(item, rows ? own : 0, stride, rows, part_number);
   StepsOfWarp steps(item, rows ? own : 0);
@@ -210,11 +219,13 @@ __global__ void __launch_bounds__(kThreads, kRowBlocks) multiply_row(const __gri
   const float squares = take_row<T>(from, norm_weight, normed, pieces, chunks, x);
   const float scale = normed ? 1 / sqrtf(squares / static_cast<float>(k) + epsilon) : 1;
   if (split > 1) {  // a row for each warp
-    const float first = part.times(x, pieces) * scale, second = products > 1 ? part.times(x, pieces) * scale : 0;
+    const float first = part.times(x, pieces) * scale,
+                second = products > 1 ? part.times(x, pieces) * scale : 0;
     return run_joined(steps, first, second, split, rows);
   }
   for (int row = 0; row < rows; ++row) {
-    const float first = part.times(x, pieces) * scale, second = products > 1 ? part.times(x, pieces) * scale : 0;
+    const float first = part.times(x, pieces) * scale,
+                second = products > 1 ? part.times(x, pieces) * scale : 0;
     steps.run(first, second);
     if (row + 1 < rows) steps.advance(stride), steps.load_operands();
   }

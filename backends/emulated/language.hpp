@@ -198,7 +198,8 @@ template <class... P, class... A>
 Outcome start_on(Queue& queue, Grid blocks, BlockSize block, size_t shared, void (*kernel)(P...),
                  A... arguments) {
   auto run = [=, all = std::tuple<P...>(arguments...)]() -> std::string {
-    return emulated::run({blocks.x, blocks.y, blocks.z}, {block.threads}, shared, [&] { std::apply(kernel, all); });
+    return emulated::run({blocks.x, blocks.y, blocks.z}, {block.threads}, shared,
+                         [&] { std::apply(kernel, all); });
   };
   return outcome(gpu::enqueue_kernel(queue.stream, parameters<P...>(), std::move(run)), "launching");
 }

@@ -1,9 +1,10 @@
 // Which kernels a process runs on NVIDIA GPUs, and how long. Loaded into any process by the driver:
 //
-//   CUDA_INJECTION64_PATH=profile.so WEFT_PROFILE=FILE [WEFT_PROFILE_AFTER=SECONDS] [WEFT_PROFILE_LAST=N] weft train ...
+//   CUDA_INJECTION64_PATH=profile.so WEFT_PROFILE=FILE [WEFT_PROFILE_AFTER=SECONDS] [WEFT_PROFILE_LAST=N]
+//   weft train ...
 //
-// writes FILE when the process ends: a line for each kernel, the longest first, of what began after SECONDS, and below them the last N
-// kernels one by one.
+// writes FILE when the process ends: a line for each kernel, the longest first, of what began after SECONDS,
+// and below them the last N kernels one by one.
 #include <cupti.h>
 
 #include <algorithm>
@@ -85,7 +86,8 @@ void write() {
                  name.substr(0, 150).c_str());
   std::ranges::sort(last_runs, {}, &Run::start);
   for (const Run& r : last_runs)
-    std::fprintf(file, "%12.2f us + %8.2f us  %s\n", static_cast<double>(r.start - last_runs.front().start) / 1e3,
+    std::fprintf(file, "%12.2f us + %8.2f us  %s\n",
+                 static_cast<double>(r.start - last_runs.front().start) / 1e3,
                  static_cast<double>(r.end - r.start) / 1e3, r.name.substr(0, 100).c_str());
   if (path) std::fclose(file);
 }

@@ -65,7 +65,8 @@ class CollectedProducts : public Collected {
     // No more blocks than run at a time: each takes as many rows as another.
     const int at_once = queue.device.multiprocessors * kRowBlocks, blocks = (rows + kWarps - 1) / kWarps,
               each = (blocks + at_once - 1) / at_once;
-    const Grid grid = blocks_of([&](const Item& i) { return i.split > 1 ? kWarps / i.split : kWarps * each; });
+    const Grid grid =
+        blocks_of([&](const Item& i) { return i.split > 1 ? kWarps / i.split : kWarps * each; });
     return start_on(queue, grid, kThreads, row_bytes(most), multiply_row<T>, items_);
   }
   template <int kRowTiles, int kRows, int kStages>

@@ -75,15 +75,18 @@ template <class T, int kLanes, int kHeads, int kBlocks>
 Outcome search_split(const Launch& l, Sizes s, int64_t blocks) {
   const TensorView q = l.input(0), y = l.output(0);
   // Blocks that have the keys of a query, which come as clusters.
-  const int64_t useful = kBlocks > 1 && s.ragged.capacity <= kClusterKeys ? kBlocks : (s.ragged.capacity + kLeastKeys - 1) / kLeastKeys,
+  const int64_t useful = kBlocks > 1 && s.ragged.capacity <= kClusterKeys
+                             ? kBlocks
+                             : (s.ragged.capacity + kLeastKeys - 1) / kLeastKeys,
                 most = std::max<int64_t>(std::min<int64_t>(useful, kMostSplits), 1);
   s.splits = static_cast<int>(std::clamp<int64_t>(kMostBlocks / blocks, 1, most));
   s.splits = std::max(s.splits / kBlocks, 1) * kBlocks;
   const Fresh<T> fresh = take_fresh<T>(l, queue_of(l), s);
-  const Grid grid{static_cast<unsigned>(s.splits), static_cast<unsigned>(s.kv_heads * s.groups), static_cast<unsigned>(q.dim(0))};
+  const Grid grid{static_cast<unsigned>(s.splits), static_cast<unsigned>(s.kv_heads * s.groups),
+                  static_cast<unsigned>(q.dim(0))};
   return start(l, grid, {kThreads, kBlocks}, 0, search_keys<T, kLanes, kHeads, kBlocks>, q.data<const T>(),
-               l.input(1).data<const T>(), l.input(2).data<const T>(), y.data<T>(), l.workspace().data<float>(),
-               queue_of(l).counters(), s, fresh);
+               l.input(1).data<const T>(), l.input(2).data<const T>(), y.data<T>(),
+               l.workspace().data<float>(), queue_of(l).counters(), s, fresh);
 }
 
 // Clusters, where the device has them and queries alone are too few for it.
