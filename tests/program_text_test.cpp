@@ -26,9 +26,10 @@ class ProgramTexts : public ::testing::TestWithParam<std::string> {
     answers_ = json::parse(std::ifstream(from + "/answers.json"));
     const auto letters = answers_["letters"].get<std::string>();
     io::Tokenizer::train_characters(letters + letters).save(at("tokenizer.json"));
-    const auto made = weft_program(fmt::format("compile {0}/model_ir.json --weights {0}/model.safetensors "
-                                               "--out {1}",
-                                               from, at("model.weft")));
+    const auto made =
+        weft_program(fmt::format("compile {0}/model_ir.json --weights {0}/model.safetensors "
+                                 "--out {1}",
+                                 from, at("model.weft")));
     ASSERT_EQ(made.status, 0) << made.text;
   }
   void TearDown() override { fs::remove_all(folder_); }
@@ -80,14 +81,17 @@ INSTANTIATE_TEST_SUITE_P(Kinds, ProgramTexts, ::testing::Values("llama", "qwen2"
 TEST(ProgramTextRefusals, ProgramsOfAnotherKind) {
   const fs::path folder = fs::temp_directory_path() / fmt::format("weft_other_program_{}", ::getpid());
   fs::create_directories(folder);
-  const std::string mlp = WEFT_SOURCE_DIR "/conformance/data/import/mlp/", file = (folder / "m.weft").string();
+  const std::string mlp = WEFT_SOURCE_DIR "/conformance/data/import/mlp/",
+                    file = (folder / "m.weft").string();
   io::Tokenizer::train_characters("aabb").save((folder / "tokenizer.json").string());
-  ASSERT_EQ(weft_program(fmt::format("compile {0}model_ir.json --weights {0}model.safetensors --out {1}", mlp, file))
+  ASSERT_EQ(weft_program(
+                fmt::format("compile {0}model_ir.json --weights {0}model.safetensors --out {1}", mlp, file))
                 .status,
             0);
   const auto run = weft_program("generate " + file + " --prompt a");
   EXPECT_EQ(run.status, 1);
-  EXPECT_NE(run.text.find("it has other inputs or no output; text wants the inputs input_ids"), std::string::npos)
+  EXPECT_NE(run.text.find("it has other inputs or no output; text wants the inputs input_ids"),
+            std::string::npos)
       << run.text;
   EXPECT_EQ(weft_program("generate " + file + " --hf x").status, 2);
   fs::remove_all(folder);

@@ -145,13 +145,14 @@ std::vector<std::string> all_prompts(const Options& o) {
 // The model is a program file: one text after the other, in one session.
 int run_program(const Options& o, const std::vector<std::string>& prompts, const Common& common) {
   const std::filesystem::path beside = std::filesystem::path(o.text.program).parent_path();
-  const auto tokenizer = io::Tokenizer::load(
-      !o.text.tokenizer.empty() ? o.text.tokenizer : beside.empty() ? "." : beside.string());
-  auto p = std::make_shared<const program::CompiledProgram>(
-      value_or_raise(compiler::read_file(o.text.program)));
+  const auto tokenizer = io::Tokenizer::load(!o.text.tokenizer.empty() ? o.text.tokenizer
+                                             : beside.empty()          ? "."
+                                                                       : beside.string());
+  auto p =
+      std::make_shared<const program::CompiledProgram>(value_or_raise(compiler::read_file(o.text.program)));
   auto devices = value_or_raise(runtime::devices_for(common.backend, current_policy()));
-  auto decoder = value_or_raise(ProgramDecoder::make(value_or_raise(
-      runtime::Session::create(std::move(p), std::move(devices), current_policy()))));
+  auto decoder = value_or_raise(ProgramDecoder::make(
+      value_or_raise(runtime::Session::create(std::move(p), std::move(devices), current_policy()))));
   nn::GenerateOptions options = o.text.generate;
   if (tokenizer.eos()) options.ends.push_back(*tokenizer.eos());
   const auto show = [&](std::string_view part) {

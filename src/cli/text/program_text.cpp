@@ -65,8 +65,7 @@ Result<std::vector<float>> ProgramDecoder::scores_after(std::span<const int32_t>
   const auto width = static_cast<size_t>(out[0].type.shape[2]);
   std::vector<float> scores(width);
   for (size_t i = 0; i < width; ++i)
-    scores[i] =
-        load_element<float>(out[0].type.dtype, out[0].bytes.data(), (ids.size() - 1) * width + i);
+    scores[i] = load_element<float>(out[0].type.dtype, out[0].bytes.data(), (ids.size() - 1) * width + i);
   return scores;
 }
 
