@@ -171,6 +171,7 @@ MOVES = [
     ("chunk", lambda a: [t * 2 for t in a.chunk(3)], (x(7, 2),)),
     ("tensor_split", lambda a: [t * 2 for t in a.tensor_split(3)], (x(7, 2),)),
     ("unbind", lambda a: [t * 2 for t in a.unbind(1)], (x(2, 3),)),
+    ("meshgrid", lambda a, b, c: (*torch.meshgrid(a, b, c, indexing="ij"), *torch.meshgrid(a, b, c, indexing="xy")), (x(2), x(3), x(4))),
     ("stack", lambda a, b: torch.stack([a, b], -1), (x(2, 3), x(2, 3))),
     ("select_narrow", lambda a: (a.select(1, -1) * 2, a.narrow(0, 1, 2) * 2), (x(4, 3),)),
     ("repeat", lambda a: (a.repeat(2, 1, 3), torch.tile(a, (2,))), (x(2, 3),)),

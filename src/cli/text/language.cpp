@@ -53,7 +53,7 @@ Language load_language(const TextOptions& o) {
   return from_hugging_face(o.hugging_face, *dtype_from_name(o.dtype));
 }
 
-void add_text_options(Syntax& app, TextOptions& o) {
+void add_text_options(Syntax& app, TextOptions& o, bool programs) {
   o.app = &app;
   auto& s = o.generate.sampling;
   auto model = app.add_option("--model", o.model, "folder of a checkpoint").type_name("DIR").check(some_name);
@@ -61,7 +61,18 @@ void add_text_options(Syntax& app, TextOptions& o) {
       .type_name("DIR")
       .excludes(model)
       .check(some_name);
-  app.require_one({"--model", "--hf"});
+  std::vector<std::string> sources = {"--model", "--hf"};
+  if (programs) {
+    app.add_option("program", o.program, "a decoder's program file, as weft compile writes it")
+        .type_name("FILE")
+        .excludes("--model")
+        .excludes("--hf");
+    app.add_option("--tokenizer", o.tokenizer,
+                   "of a program: a tokenizer.json, or its folder; without it, the folder of the program")
+        .type_name("DIR");
+    sources.insert(sources.begin(), "program");
+  }
+  app.require_one(sources);
   app.add_option("--dtype", o.dtype, "dtype that the model of --hf computes in")
       .one_of({"f64", "f32", "f16", "bf16"})
       .capture_default_str();

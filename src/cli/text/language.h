@@ -21,10 +21,12 @@ struct Language {
 struct TextOptions {
   std::string model;                        // a checkpoint
   std::string hugging_face, dtype = "f32";  // or a folder saved by Hugging Face's libraries
+  std::string program, tokenizer;           // or a program file, where a command takes one
   nn::GenerateOptions generate;
   const Syntax* app = nullptr;
 };
-void add_text_options(Syntax& app, TextOptions& o);
+/// `programs`: a program file is a third source.
+void add_text_options(Syntax& app, TextOptions& o, bool programs = false);
 
 /// The selected model, on the default backend, and its tokenizer.
 Language load_language(const TextOptions& o);

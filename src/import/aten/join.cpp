@@ -155,10 +155,27 @@ void pixel_shuffle(Call& c) {
   c.give(c.b.reshape(c.b.one("permute", {c.b.reshape(x, split)}, {{"axes", order}}), joined));
 }
 
+// Rows along an axis of their own each; `xy` has the first two of them the other way round.
+void meshgrid(Call& c) {
+  const auto all = c.tensors("tensors");
+  const bool named = c.node.attrs.contains("indexing");
+  const std::string indexing = named ? c.text("indexing") : "ij";
+  ir::ValueList out;
+  for (size_t i = 0; i < all.size(); ++i) {
+    const size_t axis = indexing == "xy" && i < 2 && all.size() > 1 ? 1 - i : i;
+    Shape along(all.size(), Dim(1));
+    along[axis] = element_count(std::span<const Dim>(all[i].shape()));
+    out.push_back(c.b.broadcast(c.b.reshape(all[i], along), c.declared(i).shape));
+  }
+  c.give(std::move(out));
+}
+
 constexpr AtenOp ops[] = {
     {"cat.default", "tensors[], dim=0", "concat", cat},
     {"concat.default", "tensors[], dim=0", "concat", cat},
     {"constant_pad_nd.default", "self, pad=, value=0", "pad, slice", constant_pad},
+    {"meshgrid.default", "tensors[]", "reshape, broadcast", meshgrid},
+    {"meshgrid.indexing", "tensors[], indexing=ij", "reshape, broadcast", meshgrid},
     {"pad.default", "self, pad=, mode=constant, value=None", "pad, slice, concat", pad},
     {"pixel_shuffle.default", "self, upscale_factor=", "reshape, permute", pixel_shuffle},
     {"reflection_pad1d.default", "self, padding=", "slice, concat", reflect},

@@ -1,0 +1,101 @@
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "run_command.h"
+#include "test_backends.h"
+#include "weft/tokenizer.h"
+
+// Decoders of transformers as program files (scripts/lib/decoders.py): `weft generate FILE` says what they
+// say there.
+namespace weft::program_text_test {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+class ProgramTexts : public ::testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override {
+    fs::create_directories(folder_);
+    const std::string from = WEFT_SOURCE_DIR "/conformance/data/decoders/" + GetParam();
+    answers_ = json::parse(std::ifstream(from + "/answers.json"));
+    const auto letters = answers_["letters"].get<std::string>();
+    io::Tokenizer::train_characters(letters + letters).save(at("tokenizer.json"));
+    const auto made =
+        weft_program(fmt::format("compile {0}/model_ir.json --weights {0}/model.safetensors "
+                                 "--out {1}",
+                                 from, at("model.weft")));
+    ASSERT_EQ(made.status, 0) << made.text;
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+  std::string at(const std::string& name) const { return (folder_ / name).string(); }
+  Outcome generate(const std::string& more) const {
+    return weft_program("generate " + at("model.weft") + " --temperature 0 " + more);
+  }
+  std::string prompt() const { return answers_["prompt"]; }
+  std::string wanted() const { return answers_["text"]; }
+
+  json answers_;
+  fs::path folder_ = fs::temp_directory_path() / fmt::format("weft_program_text_{}", ::getpid());
+};
+
+TEST_P(ProgramTexts, GreedyIsThatOfTransformers) {
+  for (const auto& backend : testing::backends({"reference", "native", "openmp", "opencl"})) {
+    SCOPED_TRACE(backend);
+    const auto run = generate("--prompt " + prompt() + " --length 128 --json --backend " + backend);
+    ASSERT_EQ(run.status, 0) << run.text;
+    const json got = json::parse(run.text);
+    EXPECT_EQ(got["text"], answers_["text"]);
+    EXPECT_EQ(got["output_tokens"], 128);
+    EXPECT_EQ(got["finish"], "length");
+  }
+}
+// The cache of the text before is written over.
+TEST_P(ProgramTexts, EveryTextBeginsAnew) {
+  const auto run = generate("--length 20 --prompt AAAAAAAABBBBBBBB --prompt " + prompt() + " --json");
+  ASSERT_EQ(run.status, 0) << run.text;
+  std::istringstream lines(run.text);
+  std::string line;
+  std::getline(lines, line), std::getline(lines, line);
+  const json got = json::parse(line);
+  EXPECT_EQ(got["output_tokens"], 20);
+  EXPECT_TRUE(wanted().starts_with(got["text"].get<std::string>())) << line;
+}
+TEST_P(ProgramTexts, EndsWhereTheCacheIsFullAndAtStopStrings) {
+  auto run = generate("--prompt " + prompt() + " --length 500 --json");
+  ASSERT_EQ(run.status, 0) << run.text;
+  EXPECT_EQ(json::parse(run.text)["finish"], "full");
+  EXPECT_EQ(json::parse(run.text)["output_tokens"], 160 - 4 + 1);
+  const std::string stop = wanted().substr(7, 3);
+  run = generate("--prompt " + prompt() + " --length 128 --stop '" + stop + "'");
+  EXPECT_EQ(run.text, prompt() + wanted().substr(0, wanted().find(stop)) + "\n");
+}
+INSTANTIATE_TEST_SUITE_P(Kinds, ProgramTexts, ::testing::Values("llama", "qwen2"),
+                         [](const auto& info) { return info.param; });
+
+TEST(ProgramTextRefusals, ProgramsOfAnotherKind) {
+  const fs::path folder = fs::temp_directory_path() / fmt::format("weft_other_program_{}", ::getpid());
+  fs::create_directories(folder);
+  const std::string mlp = WEFT_SOURCE_DIR "/conformance/data/import/mlp/",
+                    file = (folder / "m.weft").string();
+  io::Tokenizer::train_characters("aabb").save((folder / "tokenizer.json").string());
+  ASSERT_EQ(weft_program(
+                fmt::format("compile {0}model_ir.json --weights {0}model.safetensors --out {1}", mlp, file))
+                .status,
+            0);
+  const auto run = weft_program("generate " + file + " --prompt a");
+  EXPECT_EQ(run.status, 1);
+  EXPECT_NE(run.text.find("it has other inputs or no output; text wants the inputs input_ids"),
+            std::string::npos)
+      << run.text;
+  EXPECT_EQ(weft_program("generate " + file + " --hf x").status, 2);
+  fs::remove_all(folder);
+}
+
+}  // namespace
+}  // namespace weft::program_text_test
