@@ -80,6 +80,12 @@ bool Session::holds(const void* buffer) const {
   return std::ranges::any_of(states_, is) || weights_->holds(buffer);
 }
 
+seam::BufferRef Session::state_memory(std::string_view name) const {
+  const auto at = std::ranges::find(program_->states, name, &program::StateSpec::name);
+  return at == program_->states.end() ? seam::BufferRef()
+                                      : states_[static_cast<size_t>(at - program_->states.begin())];
+}
+
 Result<seam::BufferRef> Session::first_memory(const program::StateSpec& state) {
   WEFT_TRY(const auto type, link::concrete(program_->values[static_cast<size_t>(state.before)], {}));
   WEFT_TRY(auto buffer, devices_[0]->allocate_unpooled(type.bytes()));
@@ -125,6 +131,7 @@ Result<program::CompiledProgram> Session::snapshot() {
   const Busy busy(busy_);
   WEFT_CHECK(busy.status());
   program::CompiledProgram now = *program_;
+  now.weights_file.clear();
   if (!now.states.empty()) now.tests.clear();  // they begin with other values
   const auto users = [&](int32_t blob) {
     const auto uses = [&](const auto& spec) { return spec.blob == blob; };
