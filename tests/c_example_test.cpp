@@ -35,6 +35,9 @@ TEST(CExample, RunsAProgramFile) {
     EXPECT_EQ(r.text.substr(r.text.find('\n')), usual.text.substr(usual.text.find('\n')))
         << "the same numbers";
   }
+  const auto beside =
+      run_command(built("weft_c_example ") + WEFT_SOURCE_DIR "/tests/golden/version_1_2.weft reference");
+  EXPECT_EQ(beside.text, usual.text) << "the same program, its weights beside it";
   const auto wrong = run_command(built("weft_c_example /no/such/file"));
   EXPECT_EQ(wrong.status, 1);
   EXPECT_EQ(wrong.text, "load: error 6: can't open '/no/such/file': No such file or directory\n");
