@@ -134,7 +134,7 @@ TEST(ProgramBeside, AFileIsNotTakenForTheOther) {
   const auto p = tested_program();
   EXPECT_EQ(
       program::said(weights_bytes(p)),
-      "invalid_argument: header: it holds the weights of a program; load the program, which lies beside it");
+      "invalid argument: header: it holds the weights of a program; load the program, which lies beside it");
   EXPECT_EQ(said(program_bytes(p), program_bytes(p)),
             "corrupt: weights in small.weights: header: it is a program, not a file of weights");
   EXPECT_EQ(program::said(program_bytes(p)),
@@ -153,8 +153,9 @@ TEST(ProgramBeside, FilesLieInOneFolder) {
   EXPECT_NE(write_file(p, path, "small.weft").message().find("can't be the file of the weights, too"),
             std::string::npos);
   fs::rename(weights, folder / "elsewhere");
-  EXPECT_EQ(read_file(path).status().text(), "io: " + path + ": weights in small.weights: can't open '" +
-                                                 weights + "': No such file or directory");
+  EXPECT_EQ(read_file(path).status().text(), "input/output: " + path +
+                                                 ": weights in small.weights: can't open '" + weights +
+                                                 "': No such file or directory");
   fs::remove_all(folder);
 }
 

@@ -236,7 +236,9 @@ class Placer {
       if (d == 0 && call->desc().region && policy_.decompose)
         return Answer{call, outer, nullptr, 0, text(refusals)};
     }
-    lost_.push_back(seam::refused(*devices_[0], call->desc(), refusals, policy_, where));
+    Status why = seam::refused(*devices_[0], call->desc(), refusals, policy_, where);
+    const auto said = [&](const Status& s) { return s.message() == why.message(); };
+    if (std::ranges::none_of(lost_, said)) lost_.push_back(std::move(why));
     return Answer{call, outer, nullptr, 0, {}, true};
   }
 

@@ -81,7 +81,7 @@ void say(std::string& out, const char* what, const std::vector<std::string>& whi
 Result<std::vector<size_t>> match(const Container& file, const Beside& beside, const CompiledProgram& p) {
   std::vector<std::string> types, missing, extra, other, changed;
   auto places = read_weights(file.weights, file.blobs.size(), types);
-  if (!places.ok()) return places.take_status().at("weights");
+  if (!places.ok()) return fail(Code::corrupt, "weights: {}", places.status().message());
   std::vector<size_t> out;
   const auto wanted = names_of(p, beside.blobs.size());
   for (size_t i = 0; i < wanted.size(); ++i) {
