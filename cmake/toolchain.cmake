@@ -43,6 +43,17 @@ function(weft_compiled_quickly)
   endif()
 endfunction()
 
+# What runs while a program is loaded, or when something fails: that a static program is small is worth more than how fast it is.
+function(weft_compiled_small)
+  set_property(SOURCE ${ARGV} APPEND PROPERTY COMPILE_OPTIONS $<$<CONFIG:Release>:-Os>)
+  set_source_files_properties(${ARGV} PROPERTIES SKIP_PRECOMPILE_HEADERS ON)  # one is good for one kind of optimising
+endfunction()
+
+# A function or constant that nothing reaches is left out of a static program.
+function(weft_linked_in_parts target)
+  target_compile_options(${target} PRIVATE -ffunction-sections -fdata-sections)
+endfunction()
+
 # A precompiled header knows its headers by their absolute paths, so a cache that is shared by copies of the tree
 # (CCACHE_BASEDIR) must not hand one copy's to another: the definition keeps their keys apart. A copy that is compiled while its
 # original stays as it is may go by the original's name, and be handed its headers and objects.

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "host_memory.h"
+#include "program/program.h"
 #include "weft/weft.h"
 
 // weft/weft.h, as a program in C sees it. The program is y = softmax(tanh(table[ids] w / 2) + x), with a
@@ -18,6 +19,7 @@ constexpr const char* kFile = WEFT_SOURCE_DIR "/tests/golden/version_1_1.weft";
 
 struct Program {
   weft_program* p = nullptr;
+  explicit Program(weft_program* made) : p(made) {}
   explicit Program(const char* path = kFile) { EXPECT_EQ(weft_program_load(path, &p), WEFT_SUCCESS); }
   ~Program() { weft_program_free(p); }
 };
@@ -132,6 +134,63 @@ TEST(CApi, ASessionOutlivesItsProgram) {
   const Inputs in(5);
   ASSERT_EQ(in.bind(session.s), WEFT_SUCCESS);
   EXPECT_EQ(weft_session_run(session.s), WEFT_SUCCESS);
+}
+
+/// A program that only shows a state of this name.
+weft_program* shows(const std::string& state, Shape shape) {
+  program::CompiledProgram p;
+  p.name = "shows";
+  p.values = {{{DType::f32, std::move(shape)}, 0}};
+  p.states = {{state, 0, 0, -1}};
+  p.outputs = {{"now", 0}};
+  const std::string bytes = program::serialize(p);
+  weft_program* made = nullptr;
+  EXPECT_EQ(weft_program_load_bytes(bytes.data(), bytes.size(), &made), WEFT_SUCCESS) << weft_error_text();
+  return made;
+}
+
+// As a prefill and a decode program do with their cache.
+TEST(CApi, TwoProgramsWorkInOneState) {
+  const Program adds;
+  const Program other(shows("captured2", {4}));
+  weft_session *first = nullptr, *second = nullptr;
+  weft_options options = {sizeof(weft_options), "reference", WEFT_FALLBACK_FORBID, nullptr};
+  ASSERT_EQ(weft_session_open(adds.p, &options, &first), WEFT_SUCCESS);
+  options.states_of = first;
+  ASSERT_EQ(weft_session_open(other.p, &options, &second), WEFT_SUCCESS) << weft_error_text();
+  const Inputs in(3);
+  ASSERT_EQ(in.bind(first), WEFT_SUCCESS);
+  for (int run = 0; run < 3; ++run) {
+    ASSERT_EQ(weft_session_run(first), WEFT_SUCCESS);
+    ASSERT_EQ(weft_session_run(second), WEFT_SUCCESS) << weft_error_text();
+    weft_array now;
+    ASSERT_EQ(weft_session_output(second, 0, &now), WEFT_SUCCESS);
+    float state[4];
+    ASSERT_EQ(weft_session_read_state(first, "captured2", state, sizeof state), WEFT_SUCCESS);
+    EXPECT_EQ(std::memcmp(now.data, state, sizeof state), 0) << run;
+  }
+  const float mine[] = {1, 2, 3, 4};
+  float got[4] = {};
+  ASSERT_EQ(weft_session_write_state(second, "captured2", mine, sizeof mine), WEFT_SUCCESS);
+  ASSERT_EQ(weft_session_read_state(first, "captured2", got, sizeof got), WEFT_SUCCESS);
+  EXPECT_EQ(got[3], 4);
+  weft_session_free(first);
+  ASSERT_EQ(weft_session_run(second), WEFT_SUCCESS) << "the memory is still there";
+  ASSERT_EQ(weft_session_read_state(second, "captured2", got, sizeof got), WEFT_SUCCESS);
+  EXPECT_EQ(got[0], 1);
+
+  const Program renamed(shows("another", {4})), longer(shows("captured2", {5}));
+  options.states_of = second;
+  weft_session* none = nullptr;
+  EXPECT_EQ(weft_session_open(renamed.p, &options, &none), WEFT_ERROR_INVALID_ARGUMENT);
+  EXPECT_STREQ(weft_error_text(), "states_of: the two programs have no state in common");
+  EXPECT_EQ(weft_session_open(longer.p, &options, &none), WEFT_ERROR_INVALID_ARGUMENT);
+  EXPECT_STREQ(weft_error_text(), "states_of: state captured2 is f32[4] there, f32[5] here");
+  options.backend = "native";
+  EXPECT_EQ(weft_session_open(adds.p, &options, &none), WEFT_ERROR_INVALID_ARGUMENT);
+  EXPECT_NE(std::strstr(weft_error_text(), "states_of: that session runs on reference"), nullptr)
+      << weft_error_text();
+  weft_session_free(second);
 }
 
 TEST(CApi, ErrorsAreCodesAndText) {

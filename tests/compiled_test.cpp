@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "compiler/compile.h"
+#include "seam/prepared_kernel.h"
 #include "small_model.h"
 #include "test_backends.h"
 #include "weft/jit.h"
@@ -151,6 +152,13 @@ TEST(Compiled, AProgramThatLiesAboutItsOpsIsRefused) {
       {"version 7", [&](CompiledProgram& p) { call_of(p, "matmul").version = 7; }},
       {"operands", [&](CompiledProgram& p) { call_of(p, "matmul").inputs.pop_back(); }},
       {"no op of this name", [&](CompiledProgram& p) { call_of(p, "matmul").op = "matmul9"; }},
+      {"no op of these names: gather7 (region @r",
+       [&](CompiledProgram& p) {
+         call_of(p, "matmul").op = "matmul9";
+         for (auto& r : p.regions)
+           for (auto& c : r.calls)
+             if (c.op == "mul") c.op = "gather7";
+       }},
       {"its body is missing", [&](CompiledProgram& p) { call_of(p, "matmul").op = "softmax"; }},
       {"updates", [&](CompiledProgram& p) { call_of(p, "adamw_step").updates.pop_back(); }},
       {"output 0: value %-1", [&](CompiledProgram& p) { call_of(p, "matmul").outputs[0] = -1; }},
@@ -173,6 +181,29 @@ TEST(Compiled, AProgramThatLiesAboutItsOpsIsRefused) {
   ASSERT_TRUE(program::write_file(p, path).ok()) << "verify() knows no ops";
   EXPECT_THROW(load_program(path, {.backend = "reference"}), Error);
   std::filesystem::remove(path);
+}
+
+// All of them, and before any step has run: a step of the program would have moved its states.
+TEST(Compiled, CallsThatNoBackendTakesAreListedAtOnce) {
+  auto program = compile_small("reference");
+  const auto before = program.state("hidden1.weight").to_bytes();
+  const seam::Without some([](const weft_kernel& k) -> std::string {
+    const std::string_view op = k.op;
+    return op == "matmul" || op == "less" || op == "region" ? "left out here" : "";
+  });
+  try {
+    (void)program(SmallModel::batch(0, 4));
+    FAIL() << "it ran";
+  } catch (const Error& e) {
+    const std::string words = e.what();
+    EXPECT_EQ(e.status().code(), Code::unsupported);
+    EXPECT_NE(words.find(" different calls have no kernel\n"), std::string::npos) << words;
+    EXPECT_NE(words.find("matmul on reference for (f32[4, "), std::string::npos) << words;
+    EXPECT_NE(words.find("less on reference for "), std::string::npos) << words;
+    EXPECT_NE(words.find("  reference.matmul.shared  left out here"), std::string::npos) << words;
+    EXPECT_NE(words.find("node \""), std::string::npos) << words;
+  }
+  EXPECT_EQ(program.state("hidden1.weight").to_bytes(), before);
 }
 
 // Ops gain attributes with defaults and optional operands; an older file has neither.

@@ -314,6 +314,16 @@ TEST_F(FaultsOfPrograms, AFullDiskLeavesTheFileThatWasThere) {
 
 // ---- kill -9 ----
 
+// What a killed run had begun to write is removed by the next one: its checkpoint, its log, its page.
+TEST_F(FaultsOfPrograms, AKilledRunLeavesNothingBehind) {
+  ASSERT_EQ(weft_program(train("run", "--steps 1")).status, 0);
+  const std::string own[] = {"model.safetensors", "log.jsonl", "training.html"};
+  for (const std::string& name : own) std::ofstream(folder_ / "run" / (name + ".tmp.12345.7")) << "half";
+  std::ofstream(folder_ / "run/notes.txt.tmp.12345.7") << "of somebody else";
+  ASSERT_EQ(weft_program(train("run", "--steps 2 --resume")).status, 0);
+  EXPECT_EQ(unfinished("run"), std::vector{at("run/notes.txt.tmp.12345.7")});
+}
+
 // A run is killed at random moments and continued: the checkpoint always loads, and the final one equals that
 // of an uninterrupted run, bit for bit.
 TEST_F(FaultsOfPrograms, KilledAtAnyMomentARunGoesOnFromItsCheckpoint) {

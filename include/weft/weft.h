@@ -95,6 +95,9 @@ typedef struct weft_options {
   size_t size;         /* sizeof(weft_options): newer ones are longer */
   const char* backend; /* a name, or a list as in "a,b"; null: the default */
   weft_fallback fallback;
+  /* Both sessions work in its states of equal names, as a prefill and a decode program in one cache; null:
+   * none. They count as one session for threads. It may be freed first. */
+  const weft_session* states_of;
 } weft_options;
 
 /* Opens devices, makes states with their first values. `options` may be null. Sessions of one program, and of

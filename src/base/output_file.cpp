@@ -80,6 +80,16 @@ Status OutputFile::open_beside(const mode_t* mode) {
   return {};
 }
 
+void remove_unfinished(const std::string& path) {
+  auto target = behind_links(path);
+  if (!target.ok()) return;
+  const fs::path file = *target, folder = file.has_parent_path() ? file.parent_path() : ".";
+  const auto unfinished = file.filename().string() + ".tmp.";
+  std::error_code ec;
+  for (auto it = fs::directory_iterator(folder, ec); !ec && it != fs::end(it); it.increment(ec))
+    if (it->path().filename().string().starts_with(unfinished)) fs::remove(it->path(), ec);
+}
+
 OutputFile::OutputFile(OutputFile&& other) noexcept
     : path_(std::move(other.path_)),
       target_(std::move(other.target_)),

@@ -39,6 +39,10 @@ class OutputFile {
   std::vector<std::byte> gathered_;
 };
 
+/// Removes what processes that were killed while they wrote this file left beside it. Only where nobody else
+/// writes it now.
+void remove_unfinished(const std::string& path);
+
 /// Syncs the entries of a folder to the disk: without it a power failure may undo a creation or a rename.
 /// Ignored on file systems that can't.
 Status sync_folder(const std::string& folder);

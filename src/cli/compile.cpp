@@ -17,7 +17,7 @@ namespace {
 struct Options {
   std::string ir, model, out, part = "forward";
   std::vector<std::string> weights, tied;
-  bool fuse = true;
+  bool fuse = true, weights_beside = false;
   PassOptions passes;
   TestOptions tests;
 };
@@ -82,10 +82,22 @@ void describe(const Options& o, const Common& common) {
                {"inputs", p.inputs.size()},
                {"outputs", p.outputs.size()},
                {"states", p.states.size()},
-               {"tests", p.tests.size()}},
-              fmt::format("{} in {}: {} bytes, {} calls, {} inputs, {} outputs, {} states, {} tests", p.name,
-                          o.out, grouped(static_cast<int64_t>(bytes)), p.calls.size(), p.inputs.size(),
-                          p.outputs.size(), p.states.size(), p.tests.size()));
+               {"tests", p.tests.size()},
+               {"weights_file", p.weights_file}},
+              fmt::format("{} in {}: {} bytes, {} calls, {} inputs, {} outputs, {} states, {} tests{}",
+                          p.name, o.out, grouped(static_cast<int64_t>(bytes)), p.calls.size(),
+                          p.inputs.size(), p.outputs.size(), p.states.size(), p.tests.size(),
+                          p.weights_file.empty() ? "" : ", weights in " + p.weights_file));
+}
+
+// "model.weights" for "model.weft"; empty where they go into the program.
+std::string weights_file(const Options& o) {
+  if (!o.weights_beside) return "";
+  std::error_code nothing_there;
+  const auto status = std::filesystem::status(o.out, nothing_there);
+  if (is_standard_output(o.out) || (std::filesystem::exists(status) && !is_regular_file(status)))
+    throw UsageError(invalid("--weights-beside wants a file in a folder, got --out {}", o.out));
+  return std::filesystem::path(o.out).filename().replace_extension(".weights").string();
 }
 
 int run(Options o, const Common& common) {
@@ -98,11 +110,12 @@ int run(Options o, const Common& common) {
   else
     refuse_to_overwrite(o.out, "the graph", o.ir);
   for (const auto& path : o.weights) refuse_to_overwrite(o.out, "--weights", path);
+  const auto beside = weights_file(o);
   const WatchedPasses passes(o.passes, common);
   auto program = o.ir.empty() ? compile_checkpoint(o) : compile_imported(o);
   if (const int status = passes.report()) return status;
   add_tests(program, o.tests, o.passes.inputs);
-  raise_if(program::write_file(program, o.out));
+  raise_if(program::write_file(program, o.out, beside));
   // Output to a pipe or a device can't be read back.
   if (std::filesystem::is_regular_file(o.out) && !is_standard_output(o.out)) describe(o, common);
   return 0;
@@ -128,6 +141,8 @@ extern const Command compile_command = {
           .one_of({"forward", "step"})
           .capture_default_str();
       app.add_flag("!--no-fuse", o->fuse, "don't fuse: every op stays a call");
+      app.add_flag("--weights-beside", o->weights_beside,
+                   "write the weights to a file beside the program: model.weights for model.weft");
       add_pass_options(app, o->passes);
       add_test_options(app, o->tests);
       return [o, &common] { return run(*o, common); };

@@ -54,6 +54,7 @@ nlohmann::json to_json(const CompiledProgram& p) {
           {"blob_bytes", bytes},
           {"tests", p.tests.size()},
           {"skipped", skipped},
+          {"weights_file", p.weights_file},
           {"origin", origin}};
 }
 

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <map>
 
 #include "base/identical.h"
 #include "compiler/compile.h"
@@ -116,12 +117,27 @@ Status check_calls(std::span<const KernelCall> calls, std::span<const TensorSpec
     const ir::OpDef* op = ir::find_op(call.op);
     if (op && op->primitive() != (call.region < 0))
       return invalid("{}: {}", where, op->primitive() ? "a primitive has no body" : "its body is missing");
-    if (op)
-      WEFT_CHECK(CallChecker(*op, call, values).run().at(where));
-    else if (call.region < 0)
-      return fail(Code::unsupported, "{}: this Weft has no op of this name", where);
+    if (op) WEFT_CHECK(CallChecker(*op, call, values).run().at(where));
   }
   return {};
+}
+
+// Primitive calls of ops that are not there, all at once, each op with its first call.
+Status check_names(const program::CompiledProgram& program) {
+  std::map<std::string, std::string> unknown;
+  const auto look = [&](std::span<const KernelCall> calls, const std::string& within) {
+    for (size_t i = 0; i < calls.size(); ++i)
+      if (calls[i].region < 0 && !ir::find_op(calls[i].op))
+        unknown.try_emplace(calls[i].op, within + program::call_text(i, calls[i]));
+  };
+  for (size_t i = 0; i < program.regions.size(); ++i)
+    look(program.regions[i].calls, fmt::format("region @r{}, ", i));
+  look(program.calls, "");
+  std::string all;
+  for (const auto& [op, call] : unknown) all += fmt::format("{}{} ({})", all.empty() ? "" : ", ", op, call);
+  if (unknown.empty()) return {};
+  return fail(Code::unsupported, "this Weft has no op of {}: {}",
+              unknown.size() == 1 ? "this name" : "these names", all);
 }
 
 // A call that is older than an attribute of its op gets the default, so kernels see all attributes.
@@ -142,6 +158,7 @@ void complete(std::vector<KernelCall>& calls) {
 }  // namespace
 
 Status check_ops(const program::CompiledProgram& program) {
+  WEFT_CHECK(check_names(program));
   for (size_t i = 0; i < program.regions.size(); ++i)
     WEFT_CHECK(check_calls(program.regions[i].calls, program.regions[i].values)
                    .at(fmt::format("region @r{} {}", i, program.regions[i].pattern)));

@@ -41,7 +41,10 @@ struct Answer {
   std::shared_ptr<seam::PreparedKernel> prepared;
   uint32_t device = 0;
   std::string refused;  // by those asked before
+  bool lost = false;    // nobody takes it
 };
+
+constexpr size_t kLostNamed = 20;  // calls that an error lists
 
 class Placer {
  public:
@@ -63,6 +66,7 @@ class Placer {
       WEFT_CHECK(place(std::move(desc), {call.inputs.begin(), call.inputs.end()},
                        {call.outputs.begin(), call.outputs.end()}, call.where, {}));
     }
+    WEFT_CHECK(all_placed());
     return std::move(flat_);
   }
 
@@ -156,6 +160,7 @@ class Placer {
           return changed(where, "a result is not as large as the operand whose memory it takes");
     }
     WEFT_TRY(const Answer* answer, answer_for(std::move(desc), outer, where, known));
+    if (answer->lost) return {};
     const auto& call = answer->call->desc();
     Choice& choice = flat_.choices.emplace_back(known ? *known : Choice{});
     choice.kernel = answer->prepared ? &answer->prepared->kernel : nullptr, choice.device = answer->device;
@@ -231,7 +236,19 @@ class Placer {
       if (d == 0 && call->desc().region && policy_.decompose)
         return Answer{call, outer, nullptr, 0, text(refusals)};
     }
-    return seam::refused(*devices_[0], call->desc(), refusals, policy_, where);
+    Status why = seam::refused(*devices_[0], call->desc(), refusals, policy_, where);
+    const auto said = [&](const Status& s) { return s.message() == why.message(); };
+    if (std::ranges::none_of(lost_, said)) lost_.push_back(std::move(why));
+    return Answer{call, outer, nullptr, 0, {}, true};
+  }
+
+  /// An error lists all calls that nobody takes: whoever adds kernels sees how many are missing.
+  Status all_placed() {
+    if (lost_.size() <= 1) return lost_.empty() ? Status() : std::move(lost_[0]);
+    std::string s = fmt::format("{} different calls have no kernel", lost_.size());
+    for (size_t i = 0; i < std::min(kLostNamed, lost_.size()); ++i) s += "\n" + lost_[i].message();
+    if (lost_.size() > kLostNamed) s += fmt::format("\nand {} more", lost_.size() - kLostNamed);
+    return Status(Code::unsupported, std::move(s));
   }
 
   const CompiledProgram& program_;
@@ -244,6 +261,7 @@ class Placer {
   std::vector<seam::ConcreteType> types_;                            // of the program's values
   Bodies bodies_;
   std::unordered_multimap<uint64_t, Answer> answers_;  // its elements stay where they are
+  std::vector<Status> lost_;                           // one for each different call that nobody takes
   FlatProgram flat_;
 };
 

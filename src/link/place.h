@@ -9,9 +9,9 @@ namespace weft::link {
 
 /// Selects a kernel for every call of the program: on devices[0] by the op's name, then for its body. A call
 /// that is refused there is replaced by its body (open.h) or goes to the next device, as far as `policy`
-/// allows. Equal calls share a prepared kernel. An error lists every refusal and names the node. With
-/// `known`, the choices for other sizes, those are repeated: Code::unsupported where one does not hold for
-/// these sizes.
+/// allows. Equal calls share a prepared kernel. An error lists all calls that nobody takes, with every
+/// refusal and the node. With `known`, the choices for other sizes, those are repeated: Code::unsupported
+/// where one does not hold for these sizes.
 Result<FlatProgram> place(const program::CompiledProgram& program, const Bindings& bindings,
                           std::span<seam::Device* const> devices, const Policy& policy,
                           const Packings& packings, const std::vector<Choice>* known = nullptr);

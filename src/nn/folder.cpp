@@ -26,20 +26,11 @@ void make_folder(const std::string& folder) {
   if (ec) throw Error(fail(Code::io, "can't make the folder {}: {}", folder, ec.message()));
 }
 
-// Removes temporary files of a killed run: nobody else writes here now.
-static void remove_half_saved(const std::string& folder) {
-  namespace fs = std::filesystem;
-  const auto unfinished = fs::path(checkpoint_path(folder)).filename().string() + ".tmp.";
-  std::error_code ec;
-  for (auto it = fs::directory_iterator(folder, ec); !ec && it != fs::end(it); it.increment(ec))
-    if (it->path().filename().string().starts_with(unfinished)) fs::remove(it->path(), ec);
-}
-
 FolderLock::FolderLock(const std::string& folder) {
   make_folder(folder);
   fd_ = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd_ >= 0 && ::flock(fd_, LOCK_EX | LOCK_NB) == 0) {
-    remove_half_saved(folder);
+    remove_unfinished(checkpoint_path(folder));
     return;
   }
   const int why = errno;

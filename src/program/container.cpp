@@ -15,16 +15,16 @@ static_assert(std::endian::native == std::endian::little, "the file is little-en
 
 constexpr uint64_t kAlign = 64;
 constexpr uint16_t kMajor = 1;
-constexpr uint64_t kKnownFeatures = 0;  // bit k: feature k, which a reader must know to read the file
+// Bit k: feature k, which a reader must know to read the file.
+constexpr uint64_t kBeside = 1;   // the blobs are in another file
+constexpr uint64_t kWeights = 2;  // there is no plan: it is that other file
+constexpr uint64_t kKnownFeatures = kBeside | kWeights;
 constexpr uint32_t kMaxSections = 1024;
-constexpr std::array<std::string_view, 5> kKnown = {"plan", "origin", "test vectors", "blob table", "blobs"};
+constexpr std::array<std::string_view, 7> kKnown = {"plan",    "origin",     "test vectors", "beside",
+                                                    "weights", "blob table", "blobs"};
 constexpr std::array<char, 8> kMagic = {'\x89', 'W',  'E',  'F',
                                         'T',    '\r', '\n', '\x1a'};  // shows text-mode damage
 
-struct Hash {
-  uint64_t low = 0, high = 0;
-  friend bool operator==(const Hash&, const Hash&) = default;
-};
 struct Header {
   std::array<char, 8> magic = kMagic;
   uint16_t major = kMajor, minor = 0;  // the smallest that has what is in the file
@@ -47,11 +47,7 @@ static_assert(sizeof(Header) == 64 && sizeof(Entry) == 48 && sizeof(BlobEntry) =
 
 using Bytes = std::span<const std::byte>;
 
-Hash hash_of(const void* data, size_t n) {
-  const XXH128_hash_t h = XXH3_128bits(data, n);
-  return {h.low64, h.high64};
-}
-Hash hash_of(Bytes b) { return hash_of(b.data(), b.size()); }
+Bytes bytes_of(const void* data, size_t n) { return {static_cast<const std::byte*>(data), n}; }
 constexpr uint64_t align_up(uint64_t n) { return (n + kAlign - 1) / kAlign * kAlign; }
 
 template <class T>
@@ -91,6 +87,7 @@ Result<Header> read_header(Bytes file) {
   if (const uint64_t unknown = h.features & ~kKnownFeatures)
     return fail(Code::version, "header: needs feature {}, which this Weft does not know; use a newer one",
                 std::countr_zero(unknown));
+  if (h.features == (kBeside | kWeights)) return corrupt("header: features 0 and 1 exclude each other");
   if (h.file_size != file.size())
     return corrupt("header: the file has {} bytes, its header says {}", file.size(), h.file_size);
   return h;
@@ -145,10 +142,9 @@ Result<Bytes> find(const std::vector<Section>& sections, std::string_view name) 
   return corrupt("section table: no section {}", name);
 }
 
-Result<std::vector<Bytes>> read_blobs(Bytes table, Bytes blobs) {
+Status read_blobs(Bytes table, Bytes blobs, Container& c) {
   if (table.size() % sizeof(BlobEntry) != 0)
     return corrupt("blob table: {} bytes are not a multiple of {}", table.size(), sizeof(BlobEntry));
-  std::vector<Bytes> out;
   uint64_t at = 0;
   for (size_t i = 0; i < table.size() / sizeof(BlobEntry); ++i) {
     const auto e = record_at<BlobEntry>(table, i * sizeof(BlobEntry));
@@ -157,12 +153,13 @@ Result<std::vector<Bytes>> read_blobs(Bytes table, Bytes blobs) {
                      e.offset, align_up(at), blobs.size());
     const std::string name = fmt::format("blob {}", i);
     WEFT_CHECK(check_padding(blobs, at, e.offset, name));
-    out.push_back(blobs.subspan(e.offset, e.size));
-    if (hash_of(out.back()) != e.hash) return corrupt("{}: its hash differs", name);
+    c.blobs.push_back(blobs.subspan(e.offset, e.size));
+    c.hashes.push_back(e.hash);
+    if (hash_of(c.blobs.back()) != e.hash) return corrupt("{}: its hash differs", name);
     at = e.offset + e.size;
   }
   if (at != blobs.size()) return corrupt("blob table: blobs end at {} of {} bytes", at, blobs.size());
-  return out;
+  return {};
 }
 
 Entry entry(std::string_view name, uint64_t after, uint64_t size, Hash hash) {
@@ -177,32 +174,43 @@ size_t blob_padding(std::span<const Blob> blobs, size_t i) {
   return i + 1 == blobs.size() ? 0 : align_up(blobs[i].size) - blobs[i].size;
 }
 
-std::string container_head(std::string_view plan, std::string_view origin, std::span<const Blob> blobs,
-                           std::string_view tests) {
+Hash hash_of(Bytes bytes) {
+  const XXH128_hash_t h = XXH3_128bits(bytes.data(), bytes.size());
+  return {h.low64, h.high64};
+}
+
+std::string container_head(const std::vector<NamedSection>& given, std::span<const Blob> blobs, Holds holds) {
   std::string blob_table;
   uint64_t blob_bytes = 0;
   for (const Blob& b : blobs) {
-    append(blob_table, BlobEntry{align_up(blob_bytes), b.size, hash_of(b.data, b.size)});
+    append(blob_table, BlobEntry{align_up(blob_bytes), b.size, hash_of({b.data, b.size})});
     blob_bytes = align_up(blob_bytes) + b.size;
   }
-  std::vector<std::pair<std::string_view, std::string_view>> sections = {{"plan", plan}, {"origin", origin}};
-  if (!tests.empty()) sections.emplace_back("test vectors", tests);
-  sections.emplace_back("blob table", blob_table);
+  std::vector<NamedSection> sections;
+  for (const NamedSection& s : given)
+    if (!s.bytes.empty() || (s.name != "test vectors" && s.name != "beside")) sections.push_back(s);
+  const bool tests = std::ranges::find(sections, "test vectors", &NamedSection::name) != sections.end();
+  sections.push_back({"blob table", blob_table});
   const auto n = static_cast<uint32_t>(sections.size()) + 1;
   uint64_t at = sizeof(Header) + n * sizeof(Entry);
   std::string table;
   for (const auto& [name, body] : sections) {
-    const Entry e = entry(name, at, body.size(), hash_of(body.data(), body.size()));
+    const Entry e = entry(name, at, body.size(), hash_of(bytes_of(body.data(), body.size())));
     append(table, e);
     at = e.offset + e.size;
   }
   append(table, entry("blobs", at, blob_bytes, {}));
 
-  Header h{.minor = static_cast<uint16_t>(tests.empty() ? 0 : 1),
+  Header h{.minor = static_cast<uint16_t>(holds != Holds::program ? 2
+                                          : tests                 ? 1
+                                                                  : 0),
            .sections = n,
+           .features = holds == Holds::program_beside ? kBeside
+                       : holds == Holds::weights      ? kWeights
+                                                      : 0,
            .file_size = align_up(at) + blob_bytes,
-           .table = hash_of(table.data(), table.size())};
-  h.self = hash_of(&h, offsetof(Header, self));
+           .table = hash_of(bytes_of(table.data(), table.size()))};
+  h.self = hash_of(bytes_of(&h, offsetof(Header, self)));
   std::string out;
   append(out, h);
   out += table;
@@ -218,8 +226,18 @@ Result<Container> open_container(Bytes file) {
   WEFT_TRY(const Header header, read_header(file));
   WEFT_TRY(const auto sections, read_table(file, header));
   Container c;
-  WEFT_TRY(c.plan, find(sections, "plan"));
-  WEFT_TRY(c.origin, find(sections, "origin"));
+  c.holds = header.features == kBeside    ? Holds::program_beside
+            : header.features == kWeights ? Holds::weights
+                                          : Holds::program;
+  if (c.holds == Holds::weights) {
+    WEFT_TRY(c.weights, find(sections, "weights"));
+  } else {
+    WEFT_TRY(c.plan, find(sections, "plan"));
+    WEFT_TRY(c.origin, find(sections, "origin"));
+  }
+  if (c.holds == Holds::program_beside) {
+    WEFT_TRY(c.beside, find(sections, "beside"));
+  }
   for (const auto& s : sections) {
     if (s.name == "test vectors") c.tests = s.bytes;
     if (std::ranges::find(kKnown, s.name) == kKnown.end())
@@ -227,7 +245,7 @@ Result<Container> open_container(Bytes file) {
   }
   WEFT_TRY(const Bytes table, find(sections, "blob table"));
   WEFT_TRY(const Bytes blobs, find(sections, "blobs"));
-  WEFT_TRY(c.blobs, read_blobs(table, blobs));
+  WEFT_CHECK(read_blobs(table, blobs, c));
   return c;
 }
 

@@ -4,7 +4,7 @@
 
 #include "program/program.h"
 
-// The bytes of the sections "plan", "origin" and "test vectors".
+// The bytes of the sections "plan", "origin", "test vectors", "beside" and "weights".
 namespace weft::program {
 
 std::string write_plan(const CompiledProgram& program);
@@ -22,6 +22,17 @@ Status read_tests(std::span<const std::byte> bytes, const std::shared_ptr<const 
                   CompiledProgram& program);
 /// The tests have the program's ports, of their types and of one size for each symbol.
 Status check_tests(const CompiledProgram& program);
+
+/// A program file up to its first blob. With `beside`, the section of that name, it has no blobs.
+std::string write_head(const CompiledProgram& program, std::string_view beside = {});
+
+/// The sections that tie a program to the file that its blobs are in: "beside" in the one, "weights" in the
+/// other.
+std::string write_beside(const CompiledProgram& program, std::string_view file);
+std::string write_weights(const CompiledProgram& program);
+/// Gives the program the blobs of the file that `beside` names. What is missing there, there in vain, of
+/// another type, or changed is listed all at once.
+Status take_beside(std::span<const std::byte> beside, const OpenWeights& open, CompiledProgram& program);
 
 void append_text(std::string& out, std::string_view s);
 /// Removes one length and as many bytes from the front of `rest`.

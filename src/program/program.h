@@ -1,6 +1,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -124,7 +125,9 @@ struct CompiledProgram {
   std::vector<Blob> blobs;
   std::vector<std::pair<std::string, std::string>> origin;  // "compiler" = "weft 0.1", and so on
   std::vector<TestVector> tests;
-  std::vector<SkippedSection> skipped;  // of the file that it came from; not written again
+  // Of the file that it came from; not written again.
+  std::vector<SkippedSection> skipped;
+  std::string weights_file;  // the name of the file beside it that has its blobs
 };
 
 /// Checks everything that a reader relies on: indices in range, values defined once and before use, regions
@@ -138,14 +141,18 @@ std::string print(const CompiledProgram& program);
 
 /// The container file (docs/design.md section 8): header, section table with a hash each, sections. Same
 /// program, same bytes. `serialize` does not verify; `write_file` does, and keeps the old file when anything
-/// fails (base/output_file.h).
+/// fails (base/output_file.h). With a name in `weights`, the bytes of weights and states go to a file of that
+/// name in the folder of `path`, and the program holds their hashes.
 std::string serialize(const CompiledProgram& program);
-Status write_file(const CompiledProgram& program, const std::string& path);
+Status write_file(const CompiledProgram& program, const std::string& path, const std::string& weights = "");
+
+/// The bytes of the file of weights beside a program; it is given its name, without a folder.
+using OpenWeights = std::function<Result<Blob>(const std::string& name)>;
 
 /// Both check every hash and verify(); an error names the section. Blobs point into `bytes`' owner or the
 /// mapped file. Bytes that are not aligned to 64 are copied first. A mapped file may be deleted or replaced,
-/// not cut short.
-Result<CompiledProgram> deserialize(Blob bytes);
+/// not cut short. `read_file` looks for a file of weights in the folder of `path`.
+Result<CompiledProgram> deserialize(Blob bytes, const OpenWeights& weights = {});
 Result<CompiledProgram> read_file(const std::string& path);
 
 }  // namespace weft::program

@@ -190,16 +190,19 @@ Status read_origin(std::span<const std::byte> bytes, CompiledProgram& program) {
   return {};
 }
 
-Result<CompiledProgram> deserialize(Blob bytes) {
+Result<CompiledProgram> deserialize(Blob bytes, const OpenWeights& weights) {
   // The plan is read in place, so its integers must be aligned.
   if (reinterpret_cast<uintptr_t>(bytes.data) % 64 != 0) bytes = Blob::copy_of(bytes.data, bytes.size);
   WEFT_TRY(const Container file, open_container({bytes.data, bytes.size}));
+  if (file.holds == Holds::weights)
+    return invalid("header: it holds the weights of a program; load the program, which lies beside it");
   auto program = read_plan(file.plan);
   if (!program.ok()) return corrupt_in("plan", program.take_status());
   WEFT_CHECK(corrupt_in("origin", read_origin(file.origin, *program)));
   WEFT_CHECK(corrupt_in("test vectors", read_tests(file.tests, bytes.owner, *program)));
   program->skipped = file.skipped;
   for (const auto blob : file.blobs) program->blobs.push_back({blob.data(), blob.size(), bytes.owner});
+  if (file.holds == Holds::program_beside) WEFT_CHECK(take_beside(file.beside, weights, *program));
   WEFT_CHECK(corrupt_in("plan", verify(*program)));
   WEFT_CHECK(corrupt_in("test vectors", check_tests(*program)));
   return program;

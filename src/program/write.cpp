@@ -113,9 +113,15 @@ std::string write_origin(const CompiledProgram& program) {
   return out;
 }
 
+std::string write_head(const CompiledProgram& program, std::string_view beside) {
+  const std::string plan = write_plan(program), origin = write_origin(program), tests = write_tests(program);
+  return container_head({{"plan", plan}, {"origin", origin}, {"test vectors", tests}, {"beside", beside}},
+                        beside.empty() ? std::span(program.blobs) : std::span<const Blob>(),
+                        beside.empty() ? Holds::program : Holds::program_beside);
+}
+
 std::string serialize(const CompiledProgram& program) {
-  std::string out =
-      container_head(write_plan(program), write_origin(program), program.blobs, write_tests(program));
+  std::string out = write_head(program);
   for (size_t i = 0; i < program.blobs.size(); ++i) {
     const Blob& blob = program.blobs[i];
     out.append(reinterpret_cast<const char*>(blob.data), blob.size);

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <mutex>
@@ -35,7 +36,8 @@ struct weft_session {
   std::vector<Input> inputs;
   std::vector<Output> outputs;
   bool ran = false;
-  std::atomic<bool> busy{false};
+  // Of all sessions that share states.
+  std::shared_ptr<std::atomic<bool>> busy = std::make_shared<std::atomic<bool>>(false);
 };
 
 namespace {
@@ -80,12 +82,14 @@ template <class F>
 weft_result on_session(weft_session* session, F&& run) noexcept {
   return guarded([&]() -> Status {
     WEFT_CHECK(wants(session, "session"));
-    if (session->busy.exchange(true))
-      return invalid("this session is used by another thread now; open one session a thread");
+    if (session->busy->exchange(true))
+      return invalid(
+          "this session, or one with the same states, is used by another thread now; open one session a "
+          "thread");
     struct Leave {
       ~Leave() { busy = false; }
       std::atomic<bool>& busy;
-    } const leave{session->busy};
+    } const leave{*session->busy};
     return run();
   });
 }
@@ -124,6 +128,23 @@ Status make(Result<program::CompiledProgram> read, weft_program** to) {
 
 Status check_kind(int kind) {
   return kind >= WEFT_INPUT && kind <= WEFT_STATE ? Status() : invalid("there are no ports of kind {}", kind);
+}
+
+/// The states that a session of `program` takes from `other`, which must be on its device and of its types.
+Status check_shared_states(const program::CompiledProgram& program, const seam::Device& device,
+                           const runtime::Session& other) {
+  if (&other.device() != &device)
+    return invalid("states_of: that session runs on {}, this one on {}", other.backend(), device.name());
+  size_t shared = 0;
+  for (const Found& mine : ports_of(program, WEFT_STATE))
+    for (const Found& its : ports_of(other.program(), WEFT_STATE)) {
+      if (*mine.name != *its.name) continue;
+      if (!(*mine.type == *its.type))
+        return invalid("states_of: state {} is {} there, {} here", *mine.name, text(*its.type),
+                       text(*mine.type));
+      ++shared;
+    }
+  return shared ? Status() : invalid("states_of: the two programs have no state in common");
 }
 
 // Outputs of the sizes that this run gives, where the caller has bound no memory.
@@ -236,7 +257,18 @@ weft_result weft_session_open(const weft_program* program, const weft_options* o
       return invalid("there is no fallback {}", static_cast<int>(o.fallback));
     WEFT_TRY(auto devices, runtime::devices_for(o.backend ? o.backend : "", policy));
     auto made = std::make_unique<weft_session>();
-    WEFT_TRY(made->session, runtime::Session::create(program->program, std::move(devices), policy));
+    runtime::Present present;
+    if (o.states_of) {
+      const runtime::Session& other = *o.states_of->session;
+      WEFT_CHECK(check_shared_states(*program->program, *devices.at(0), other));
+      const auto& own = program->program->states;
+      present = [&](const std::string& name, const seam::Device&) {
+        const bool state = std::ranges::find(own, name, &program::StateSpec::name) != own.end();
+        return state ? other.state_memory(name) : seam::BufferRef();
+      };
+      made->busy = o.states_of->busy;
+    }
+    WEFT_TRY(made->session, runtime::Session::create(program->program, std::move(devices), policy, present));
     made->inputs.resize(program->program->inputs.size());
     made->outputs.resize(program->program->outputs.size());
     *session = made.release();

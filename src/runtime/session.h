@@ -84,6 +84,9 @@ class Session {
   /// is recorded as part of a sequence, so that a step's time is its own.
   void trace_to(Trace* to) { trace_ = to; }
 
+  /// The memory of a state, for a session that goes on with it; null for another name. The two must not run
+  /// at one time.
+  seam::BufferRef state_memory(std::string_view name) const;
   /// Is this the memory of one of its states or weights?
   bool holds(const void* buffer) const;
   const program::CompiledProgram& program() const { return *program_; }

@@ -162,20 +162,33 @@ class Host {
   /// body(begin, end) over pieces of [0, n); what a piece throws is thrown here, after all have ended.
   template <class Body>
   void parallel_for(int64_t n, int64_t grain, Body&& body) const {
-    auto* spread = host_ == nullptr ? nullptr : read(host_, &weft_host::parallel_for);
     if (n <= 0) return;
+    auto* spread = host_ == nullptr ? nullptr : read(host_, &weft_host::parallel_for);
     if (spread == nullptr || n <= grain) return body(int64_t{0}, n);
+    using Own = std::remove_reference_t<Body>;
+    const Piece piece = [](const void* own, int64_t begin, int64_t end) {
+      (*static_cast<Own*>(const_cast<void*>(own)))(begin, end);
+    };
+    spread_pieces(n, grain, piece, &body);
+  }
+
+ private:
+  using Piece = void (*)(const void* body, int64_t begin, int64_t end);
+
+  /// No template: what it takes to bring an exception back is compiled once.
+  [[gnu::noinline]] void spread_pieces(int64_t n, int64_t grain, Piece piece, const void* body) const {
     struct Context {
-      Body* body;
+      Piece piece;
+      const void* body;
       std::mutex mutex;
       std::exception_ptr failure;
-    } context{&body, {}, {}};
-    spread(
+    } context{piece, body, {}, {}};
+    host_->parallel_for(
         n, grain,
         [](void* raw, int64_t begin, int64_t end) {
           auto& c = *static_cast<Context*>(raw);
           try {
-            (*c.body)(begin, end);
+            c.piece(c.body, begin, end);
           } catch (...) {
             const std::lock_guard lock(c.mutex);
             c.failure = std::current_exception();
@@ -185,7 +198,6 @@ class Host {
     if (context.failure) std::rethrow_exception(context.failure);
   }
 
- private:
   const weft_host* host_ = nullptr;
 };
 

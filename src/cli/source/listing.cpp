@@ -135,25 +135,36 @@ class Lister {
     return {};
   }
 
-  /// What all layers read, as a table, may be made in the first one, from what was there long before. It goes
-  /// to where it can be made first: then layers are alike.
+  /// A result that nothing stored and no update takes part in may be made earlier.
+  bool moves(const Line& line) const {
+    const auto stored = [&](Id id) { return id != kNone && out_.at(id).kind == Value::Kind::stored; };
+    return !line.updates() && line.outputs.size() == 1 && std::ranges::none_of(line.inputs, stored);
+  }
+  /// For each value, the last line that reads it, or reads what is made of it by lines that may move.
+  std::vector<size_t> last_reads() const {
+    std::vector<size_t> last(out_.values.size());
+    for (size_t n = out_.lines.size(); n-- > 0;) {
+      const Line& line = out_.lines[n];
+      const size_t reach = moves(line) ? std::max(n, last[static_cast<size_t>(line.outputs[0])]) : n;
+      for (const Id id : line.inputs)
+        if (id != kNone) last[static_cast<size_t>(id)] = std::max(last[static_cast<size_t>(id)], reach);
+    }
+    return last;
+  }
+
+  /// What all layers read, as a table, may be made in the first one, from what was there before. It goes to
+  /// where it can be made first: then layers are alike.
   void bring_forward() {
     constexpr size_t kLong = 10;
-    std::vector<size_t> last_use(out_.values.size()), place(out_.values.size());
-    for (size_t n = 0; n < out_.lines.size(); ++n)
-      for (const Id id : out_.lines[n].inputs)
-        if (id != kNone) last_use[static_cast<size_t>(id)] = n;
+    const auto last_read = last_reads();
+    std::vector<size_t> place(out_.values.size());  // behind the line that makes a value
     std::vector<Line> lines;
     for (Line& line : out_.lines) {
-      size_t to = lines.size(), ready = 0;  // behind the line that makes its last operand
-      bool moves = !line.updates() && line.outputs.size() == 1 &&
-                   last_use[static_cast<size_t>(line.outputs[0])] > to + kLong;
-      for (const Id id : line.inputs) {
-        if (id == kNone) continue;
-        moves = moves && out_.at(id).kind != Value::Kind::stored;
-        ready = std::max(ready, place[static_cast<size_t>(id)]);
-      }
-      if (moves && ready > 0 && ready + kLong < to) to = ready;
+      size_t to = lines.size(), ready = 0;
+      for (const Id id : line.inputs)
+        if (id != kNone) ready = std::max(ready, place[static_cast<size_t>(id)]);
+      if (moves(line) && ready > 0 && last_read[static_cast<size_t>(line.outputs[0])] > to + kLong)
+        to = ready;
       for (size_t& p : place) p += p > to;
       for (const Id id : line.outputs) place[static_cast<size_t>(id)] = to + 1;
       lines.insert(lines.begin() + static_cast<ptrdiff_t>(to), std::move(line));

@@ -4,6 +4,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "base/output_file.h"
 #include "cli/show.h"
 #include "formats/file.h"
 #include "formats/json.h"
@@ -16,6 +17,7 @@ using nlohmann::json;
 static std::string log_path(const std::string& folder) { return (fs::path(folder) / "log.jsonl").string(); }
 
 History::History(const std::string& folder, int64_t step) : folder_(folder) {
+  remove_unfinished(log_path(folder)), remove_unfinished(page_path());  // of a run that was killed
   std::error_code ec;
   if (step == 0) fs::remove(page_path(), ec);  // it shows the old run
   std::string kept;

@@ -10,28 +10,47 @@ namespace weft::shared {
 
 namespace detail {
 
-/// y[i] = f(a, b) over runs; the strides of a and b within a run are 0 or 1 except in rare broadcasts.
-template <class A, class Y, class F>
-void binary_run(const A* a, int64_t sa, const A* b, int64_t sb, Y* y, int64_t n, F f) {
-  if (sa == 1 && sb == 1) {
-    for (int64_t i = 0; i < n; ++i) y[i] = f(a[i], b[i], y[i]);
-  } else {
-    for (int64_t i = 0; i < n; ++i) y[i] = f(a[i * sa], b[i * sb], y[i]);
-  }
-}
+/// y[i] = f(a, b, y[i]) for a run of elements; the strides of a and b are 0 or 1 except in rare broadcasts.
+/// What is compiled for every dtype and function is this alone, so that static programs are small.
+using BinaryRun = void (*)(const void* a, int64_t sa, const void* b, int64_t sb, void* y, int64_t n);
 
 template <class A, class Y, class F>
-Outcome binary(const Launch& l, F f) {
+void binary_run(const void* from_a, int64_t sa, const void* from_b, int64_t sb, void* to, int64_t n) {
+  const A *a = static_cast<const A*>(from_a), *b = static_cast<const A*>(from_b);
+  Y* y = static_cast<Y*>(to);
+  for (int64_t i = 0; i < n; ++i) y[i] = F{}(a[i * sa], b[i * sb], y[i]);
+}
+
+inline Outcome binary(const Launch& l, BinaryRun run) {
   const TensorView a = l.input(0), b = l.input(1), y = l.output(0);
+  const auto bytes_a = static_cast<int64_t>(byte_size(a.dtype())),
+             bytes_y = static_cast<int64_t>(byte_size(y.dtype()));
   const Walk<2> walk(y.dims(), {a.dims(), b.dims()});
   l.host().parallel_for(walk.total(), kGrain, [&](int64_t begin, int64_t end) {
     walk.run(begin, end, [&](int64_t out, const auto& at, int64_t n) {
-      binary_run(a.data<A>() + at[0], walk.stride(0), b.data<A>() + at[1], walk.stride(1), y.data<Y>() + out,
-                 n, f);
+      run(a.data() + at[0] * bytes_a, walk.stride(0), b.data() + at[1] * bytes_a, walk.stride(1),
+          y.data() + out * bytes_y, n);
     });
   });
   return Outcome::ok();
 }
+
+/// f of one element of each operand, in the elements' own type.
+template <class F, class T>
+struct Plain {
+  T operator()(T a, T b, T) const { return store<T>(F{}(load(a), load(b))); }
+};
+template <class F, class T>
+struct Added {
+  T operator()(T a, T b, T y) const {
+    const T result = store<T>(F{}(load(a), load(b)));  // rounded as it would be alone
+    return store<T>(fn::Add{}(load(y), load(result)));
+  }
+};
+template <class F, class T>
+struct Compared {
+  Bool operator()(T a, T b, Bool) const { return store<Bool>(uint64_t{F{}(load(a), load(b))}); }
+};
 
 inline Support accepts_binary(const OpCall& c, Kinds kinds) {
   if (auto s = arity(c, 2, 1); !s) return s;
@@ -54,9 +73,9 @@ KernelRecord binary_record(const char* op, uint32_t determinism = WEFT_DETERMINI
             return same_dtype(c.input(0), c.output(0));
           },
           .launch = [](const Launch& l) -> Outcome {
-            return visit<kinds>(l.input(0).dtype(), [&]<class T>(Tag<T>) {
-              return binary<T, T>(l, [](T a, T b, T) { return store<T>(F{}(load(a), load(b))); });
-            });
+            return binary(l, visit<kinds>(l.input(0).dtype(), []<class T>(Tag<T>) -> BinaryRun {
+                            return binary_run<T, T, Plain<F, T>>;
+                          }));
           },
           .determinism = determinism,
           .in_place = true};
@@ -68,14 +87,9 @@ KernelRecord arithmetic_record(const char* op) {
   KernelRecord record = binary_record<F>(op);
   record.launch = [](const Launch& l) -> Outcome {
     const bool accumulates = l.call().accumulates(0);
-    return visit<Kinds::numbers>(l.input(0).dtype(), [&]<class T>(Tag<T>) {
-      if (accumulates)
-        return binary<T, T>(l, [](T a, T b, T y) {
-          const T result = store<T>(F{}(load(a), load(b)));  // rounded as it would be alone
-          return store<T>(fn::Add{}(load(y), load(result)));
-        });
-      return binary<T, T>(l, [](T a, T b, T) { return store<T>(F{}(load(a), load(b))); });
-    });
+    return binary(l, visit<Kinds::numbers>(l.input(0).dtype(), [&]<class T>(Tag<T>) -> BinaryRun {
+                    return accumulates ? binary_run<T, T, Added<F, T>> : binary_run<T, T, Plain<F, T>>;
+                  }));
   };
   record.accumulates = true;
   return record;
@@ -91,13 +105,27 @@ KernelRecord comparison_record(const char* op) {
             return Support::no("the result must be bool, got {}", c.output(0).dtype());
           },
           .launch = [](const Launch& l) -> Outcome {
-            return visit<Kinds::compute>(l.input(0).dtype(), [&]<class T>(Tag<T>) {
-              return binary<T, Bool>(
-                  l, [](T a, T b, Bool) { return store<Bool>(uint64_t{F{}(load(a), load(b))}); });
-            });
+            return binary(l, visit<Kinds::compute>(l.input(0).dtype(), []<class T>(Tag<T>) -> BinaryRun {
+                            return binary_run<T, Bool, Compared<F, T>>;
+                          }));
           },
           .determinism = WEFT_DETERMINISM_DEVICES,
           .in_place = true};
+}
+
+using UnaryRun = void (*)(const char* x, char* y, int64_t begin, int64_t end);
+
+template <class F, class T>
+void unary_run(const char* x, char* y, int64_t begin, int64_t end) {
+  const T* from = reinterpret_cast<const T*>(x);
+  for (int64_t i = begin; i < end; ++i) reinterpret_cast<T*>(y)[i] = store<T>(F{}(load(from[i])));
+}
+
+inline Outcome unary(const Launch& l, UnaryRun run) {
+  const TensorView x = l.input(0), y = l.output(0);
+  l.host().parallel_for(y.size(), kGrain / 8,
+                        [&](int64_t begin, int64_t end) { run(x.data(), y.data(), begin, end); });
+  return Outcome::ok();
 }
 
 template <class F>
@@ -111,13 +139,9 @@ KernelRecord unary_record(const char* op, uint32_t determinism) {
             return same_dtype(c.input(0), c.output(0));
           },
           .launch = [](const Launch& l) -> Outcome {
-            const TensorView x = l.input(0), y = l.output(0);
-            visit<Kinds::floats>(x.dtype(), [&]<class T>(Tag<T>) {
-              l.host().parallel_for(y.size(), kGrain / 8, [&](int64_t begin, int64_t end) {
-                for (int64_t i = begin; i < end; ++i) y.data<T>()[i] = store<T>(F{}(load(x.data<T>()[i])));
-              });
-            });
-            return Outcome::ok();
+            return unary(l, visit<Kinds::floats>(l.input(0).dtype(), []<class T>(Tag<T>) -> UnaryRun {
+                           return unary_run<F, T>;
+                         }));
           },
           .determinism = determinism,
           .in_place = true};

@@ -15,16 +15,23 @@ bool sorts_before(W a, W b) {
   return a < b || (b != b && a == a);
 }
 
+/// Where each element of a sorted row comes from. Compiled for each wide type, not for each dtype.
+template <class W>
+void order_of(const std::vector<W>& row, bool descending, std::vector<int32_t>& order) {
+  order.resize(row.size());
+  for (size_t i = 0; i < row.size(); ++i) order[i] = static_cast<int32_t>(i);
+  std::stable_sort(order.begin(), order.end(), [&](int32_t i, int32_t j) {
+    return descending ? sorts_before(row[j], row[i]) : sorts_before(row[i], row[j]);
+  });
+}
+
 /// One row of n elements that lie `step` apart.
 template <class T>
-void sort_row(const T* x, T* values, int32_t* indices, int64_t n, int64_t step, bool descending,
-              std::vector<int32_t>& order) {
-  order.resize(n);
-  for (int64_t i = 0; i < n; ++i) order[i] = static_cast<int32_t>(i);
-  std::stable_sort(order.begin(), order.end(), [&](int32_t i, int32_t j) {
-    const auto a = load(x[i * step]), b = load(x[j * step]);
-    return descending ? sorts_before(b, a) : sorts_before(a, b);
-  });
+void sort_row(const T* x, T* values, int32_t* indices, int64_t n, int64_t step, bool descending) {
+  std::vector<Wide<T>> row(n);
+  for (int64_t i = 0; i < n; ++i) row[i] = load(x[i * step]);
+  std::vector<int32_t> order;
+  order_of(row, descending, order);
   for (int64_t i = 0; i < n; ++i) {
     values[i * step] = x[order[i] * step];
     indices[i * step] = order[i];
@@ -50,11 +57,9 @@ inline Outcome launch_sort(const Launch& l) {
   if (x.size() == 0) return Outcome::ok();
   visit<Kinds::compute>(x.dtype(), [&]<class T>(Tag<T>) {
     l.host().parallel_for(rows, grain_for(8 * n), [&](int64_t begin, int64_t end) {
-      std::vector<int32_t> order;
       for (int64_t row = begin; row < end; ++row) {
         const int64_t at = row / inner * n * inner + row % inner;
-        sort_row(x.data<T>() + at, values.data<T>() + at, indices.data<int32_t>() + at, n, inner, descending,
-                 order);
+        sort_row(x.data<T>() + at, values.data<T>() + at, indices.data<int32_t>() + at, n, inner, descending);
       }
     });
   });
