@@ -8,6 +8,7 @@
 
 #include "host_memory.h"
 #include "program/program.h"
+#include "weft/backends.h"
 #include "weft/weft.h"
 
 // weft/weft.h, as a program in C sees it. The program is y = softmax(tanh(table[ids] w / 2) + x), with a
@@ -186,10 +187,12 @@ TEST(CApi, TwoProgramsWorkInOneState) {
   EXPECT_STREQ(weft_error_text(), "states_of: the two programs have no state in common");
   EXPECT_EQ(weft_session_open(longer.p, &options, &none), WEFT_ERROR_INVALID_ARGUMENT);
   EXPECT_STREQ(weft_error_text(), "states_of: state captured2 is f32[4] there, f32[5] here");
-  options.backend = "native";
-  EXPECT_EQ(weft_session_open(adds.p, &options, &none), WEFT_ERROR_INVALID_ARGUMENT);
-  EXPECT_NE(std::strstr(weft_error_text(), "states_of: that session runs on reference"), nullptr)
-      << weft_error_text();
+  if (is_backend_available("native")) {  // not where sanitizers build it
+    options.backend = "native";
+    EXPECT_EQ(weft_session_open(adds.p, &options, &none), WEFT_ERROR_INVALID_ARGUMENT);
+    EXPECT_NE(std::strstr(weft_error_text(), "states_of: that session runs on reference"), nullptr)
+        << weft_error_text();
+  }
   weft_session_free(second);
 }
 
