@@ -26,10 +26,10 @@ Support accepts(const OpCall& c) {
   return Support::yes();
 }
 
-// Keys are split only as far as there are kMostBlocks blocks, each of which leaves at most four heads.
+// Keys are split only as far as there are kMostBlocks blocks, each of which leaves at most two heads.
 Outcome prepare(const OpCall& c, weft_plan& plan) {
   const auto dim = static_cast<uint64_t>(c.input(0).max()[2]);
-  plan.workspace = kMostBlocks * 4 * (dim + 2) * sizeof(float);
+  plan.workspace = kMostBlocks * 2 * (dim + 2) * sizeof(float);
   return Outcome::ok();
 }
 
