@@ -161,6 +161,7 @@ class Sequence {
 
   Outcome capture_steps(const Handles& handles) {
     ends_.assign(steps_.size(), {});
+    written_ = {};
     const size_t fork = steps_.size();  // its event follows those of the steps
     WEFT_GPU_TRY(gpu::record_event(events_[fork], streams_[0]));
     for (size_t s = 1; s < streams_.size(); ++s)
@@ -168,7 +169,7 @@ class Sequence {
     std::deque<Queue> queues;
     for (size_t i = 0; i < streams_.size(); ++i) {
       Queue& q = queues.emplace_back(device_, streams_[i]);
-      q.partials = partials_ + i * kQueueMemory, q.captured = true;
+      q.partials = partials_ + i * kQueueMemory, q.captured = true, q.written = &written_;
     }
     for (size_t i = 0; i < steps_.size(); ++i)
       if (auto step = capture_step(i, handles, queues); !step.good()) return step;
@@ -196,6 +197,8 @@ class Sequence {
       c.target = bound(c.target_binding, c.target, handles);
       if (auto settled = settle(queue); !settled.good()) return settled;
       if (auto copied = enqueue_copy(c, stream); !copied.good()) return copied;
+      auto* const to = static_cast<const char*>(c.target) + c.target_offset;
+      written_.add({to, to + c.bytes});
     } else {
       const LaunchCopy launch(step.launch->get(),
                               [&](const weft_tensor& t) { return bound(t.binding, t.dl.data, handles); });
@@ -204,10 +207,17 @@ class Sequence {
       weft_error error{.size = sizeof error};
       if (const weft_code code = l.plan->kernel->launch(&l, &error); code != WEFT_OK)
         return Outcome::fail(code, "{}: {}", l.plan->kernel->id, error.text);
+      add_written(l);
     }
     // What was collected ends when somebody needs it, so that more may join until then.
     ends_[i] = {.collected = !queue.collected.empty(), .settled = queue.settled};
     return step.is_waited_for && queue.collected.empty() ? record_end(i, queue) : Outcome::ok();
+  }
+
+  void add_written(const weft_launch& l) {
+    for (uint32_t o = 0; o < l.plan->call->n_outputs; ++o)
+      written_.add(range_of(backend::TensorView(l.outputs[o])));
+    if (l.workspace) written_.add(range_of(backend::TensorView(l.workspace)));
   }
 
   // The event of a step that another stream waits for, if it is not there yet.
@@ -228,6 +238,7 @@ class Sequence {
   float* partials_ = nullptr;       // of each stream's queue
   std::vector<gpu::Event> events_;  // of the steps, of the fork, of the other streams' ends
   std::vector<End> ends_;           // of each step, while they are captured
+  Bytes written_;                   // by the steps that are captured so far
   std::deque<Graph> graphs_;        // most recently used first
 };
 

@@ -31,7 +31,7 @@ struct Items {
   Item all[kMostItems];
   int first_blocks[kMostItems + 1];
   int n;
-  bool early;  // weights are constant
+  bool early;  // no kernel that may still run writes the weights
   bool has_norm;
   SkinnyNorm norm;
 };

@@ -28,14 +28,14 @@ class CollectedProducts : public Collected {
     return items_.has_norm && x == items_.norm.y && call.rows == items_.norm.rows &&
            call.k == items_.norm.columns;
   }
-  bool takes(const SkinnyCall& call, const void* x) const {
-    return items_.n + call.parts.size() <= kMostItems &&
-           (items_.n == 0 || items_.early == call.are_constant) && (!items_.has_norm || norms(x, call));
+  bool takes(const SkinnyCall& call, const void* x, bool early) const {
+    return items_.n + call.parts.size() <= kMostItems && (items_.n == 0 || items_.early == early) &&
+           (!items_.has_norm || norms(x, call));
   }
   const SkinnyNorm& norm() const { return items_.norm; }
-  void add(const Item& item, bool constant_weights) {
+  void add(const Item& item, bool early) {
     items_.all[items_.n++] = item;
-    items_.early = constant_weights;
+    items_.early = early;
     rows_ = std::max(rows_, item.rows);
   }
   Outcome start(Queue& queue) override {
@@ -147,13 +147,25 @@ Item item_of(const Launch& l, const SkinnyCall& call, const SkinnyPart& part) {
   return item;
 }
 
+/// Whether the weights may be read while kernels before still run: they are constant, or no step of the
+/// sequence has written them.
+bool are_ready(const Launch& l, const SkinnyCall& call) {
+  if (call.are_constant) return true;
+  const Bytes* const written = queue_of(l).written;
+  if (!written) return false;
+  return std::ranges::all_of(call.parts, [&](const SkinnyPart& part) {
+    return std::ranges::all_of(part.weights,
+                               [&](int w) { return !written->meet(std::array{range_of(l.input(w))}); });
+  });
+}
+
 template <class T>
 Outcome add_products(const Launch& l, const SkinnyCall& call, CollectedProducts<T>& open, bool normed,
-                     std::span<const Range> reads, std::span<const Range> writes) {
+                     bool early, std::span<const Range> reads, std::span<const Range> writes) {
   for (const SkinnyPart& part : call.parts) {
     Item item = item_of(l, call, part);
     if (normed) item.x = open.norm().x, item.normed = true;
-    open.add(item, call.are_constant);
+    open.add(item, early);
   }
   open.uses(reads, writes);
   Queue& queue = queue_of(l);
@@ -171,16 +183,17 @@ Outcome collect_products(const Launch& l, const SkinnyCall& call) {
   Queue& queue = queue_of(l);
   const std::lock_guard lock(queue.collecting);
   reads.push_back(range_of(l.input(call.x)));
+  const bool early = are_ready(l, call);
   std::span<const Range> own = reads;  // without x where that is made by the launch itself
   auto* open = queue.collected.find<Products>(reads, writes, [&](const Products& products) {
     own = std::span(reads).first(reads.size() - (products.norms(x, call) ? 1 : 0));
-    return products.takes(call, x) && !products.depends(own, writes);
+    return products.takes(call, x, early) && !products.depends(own, writes);
   });
   if (!open) {
     own = reads;
     if (auto told = wait_last(queue, std::make_unique<Products>(), &open); !told.good()) return told;
   }
-  return add_products(l, call, *open, open->norms(x, call), own, writes);
+  return add_products(l, call, *open, open->norms(x, call), early, own, writes);
 }
 
 Outcome launch(const Launch& l) {
