@@ -62,12 +62,26 @@ class CollectedProducts : public Collected {
       // Warps that are few share rows that are long.
       for (i.split = 1; i.split < 4 && rows * i.split < kRowWarps && 2 * i.split <= i.chunks;) i.split *= 2;
     }
-    // No more blocks than run at a time: each takes as many rows as another.
-    const int at_once = queue.device.multiprocessors * kRowBlocks, blocks = (rows + kWarps - 1) / kWarps,
-              each = (blocks + at_once - 1) / at_once;
-    const Grid grid =
-        blocks_of([&](const Item& i) { return i.split > 1 ? kWarps / i.split : kWarps * each; });
+    const bool shares = std::ranges::any_of(items(), [](const Item& i) { return i.split > 1; });
+    const int at_once = queue.device.multiprocessors * kRowBlocks - (items_.has_norm ? 1 : 0);
+    const Grid grid = shares || rows <= at_once * kWarps
+                          ? blocks_of([](const Item& i) { return kWarps / i.split; })
+                          : blocks_by_bytes(at_once);
     return start_on(queue, grid, kThreads, row_bytes(most), multiply_row<T>, items_);
+  }
+  /// As many blocks as run at a time: each item has a part of them, by the bytes of its weights.
+  Grid blocks_by_bytes(int blocks) {
+    const auto bytes = [](const Item& i) { return int64_t{i.n} * i.k * i.products; };
+    int64_t all = 0;
+    for (const Item& i : items()) all += bytes(i);
+    for (int i = 0; i < items_.n; ++i) {
+      const int64_t own = bytes(items_.all[i]), part = (blocks * own + all / 2) / all;
+      const int64_t others = items_.n - 1 - i, most = std::max<int64_t>(blocks - others, 1);
+      const int n = static_cast<int>(std::clamp<int64_t>(part, 1, most));
+      items_.first_blocks[i + 1] = items_.first_blocks[i] + n;
+      blocks -= n, all -= own;
+    }
+    return {static_cast<unsigned>(items_.first_blocks[items_.n] + (items_.has_norm ? 1 : 0))};
   }
   template <int kRowTiles, int kRows, int kStages>
   Outcome run(Queue& queue) {
