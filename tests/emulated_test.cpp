@@ -12,6 +12,7 @@
 
 #include "weft/backends.h"
 #include "weft/generate.h"
+#include "weft/jit.h"
 #include "weft/ops.h"
 #include "weft/optim.h"
 #include "weft/tensor.h"
@@ -234,6 +235,51 @@ TEST(Emulated, AnUpdateIsOnePassOverMemory) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   std::remove(kernels_file().c_str());
   EXPECT_EXIT(update_on_both(), ::testing::ExitedWithCode(0), "");
+}
+
+/// A product of one row with what the kernel before it writes, and one with a constant, of three runs.
+std::vector<double> products_of_runs(const char* backend) {
+  constexpr int64_t kRows = 40, kColumns = 64;
+  set_default_backend(backend);
+  const auto numbers = [&](int64_t n, int64_t seed) {
+    std::vector<float> all(static_cast<size_t>(n));
+    for (int64_t i = 0; i < n; ++i)
+      all[static_cast<size_t>(i)] = static_cast<float>((i * 7 + seed) % 31 - 15) / 8;
+    return all;
+  };
+  const auto tensor = [&](IntList sizes, int64_t seed) {
+    const auto all = numbers(sizes.size() == 2 ? sizes[0] * sizes[1] : sizes[0], seed);
+    return Tensor::of(std::span<const float>(all), sizes, DType::bf16, backend);
+  };
+  const Tensor kept = tensor({kRows, kColumns}, 3);
+  const NoGrad off;
+  auto program = compile(
+      [&](const std::vector<Tensor>& in) {
+        return std::vector<Tensor>{linear(in[0], softmax(in[1], -1)), linear(in[0], kept)};
+      },
+      {{"x", {DType::bf16, {1, kColumns}}}, {"w", {DType::bf16, {kRows, kColumns}}}}, {.backend = backend});
+  std::vector<double> all;
+  for (int64_t run = 0; run < 3; ++run)
+    for (const Tensor& y : program({tensor({1, kColumns}, run), tensor({kRows, kColumns}, 5 * run)})) {
+      const auto of_run = y.to_vector<double>();
+      all.insert(all.end(), of_run.begin(), of_run.end());
+    }
+  return all;
+}
+
+[[noreturn]] void multiply_on_both() {
+  load_backend(kPlugin);
+  const auto right = products_of_runs("native"), here = products_of_runs("emulated");
+  bool same = right.size() == here.size();
+  for (size_t i = 0; same && i < right.size(); ++i)
+    same = std::abs(right[i] - here[i]) <= 0.02 * std::max(1.0, std::abs(right[i]));
+  std::_Exit(same ? 0 : 1);
+}
+
+// A kernel begins while the one before it runs. It may read weights then, but not those that this one writes.
+TEST(Emulated, WeightsAreReadAheadUnlessAStepWritesThem) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(multiply_on_both(), ::testing::ExitedWithCode(0), "");
 }
 
 // Queries, keys and norms of a token are launched together with what reads them, and the keys are split.

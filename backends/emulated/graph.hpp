@@ -10,7 +10,10 @@
 // What streams that are captured record: work, and what it waits for.
 namespace weft::gpu {
 
-using Work = std::function<void()>;
+struct Work {
+  std::function<void()> run;
+  std::function<void()> begin = nullptr;  ///< of a kernel: what it does before the kernel before it ends
+};
 
 struct CapturedGraph {
   struct Node {
@@ -35,6 +38,12 @@ struct CapturedGraph {
     return std::ranges::find(reached, false) == reached.end();
   }
 
+  /// A kernel begins while the one that it waits for runs, if it waits for nothing else.
+  void begin_next(const std::vector<size_t>& behind) const {
+    for (const size_t next : behind)
+      if (nodes[next].work.begin && nodes[next].after.size() == 1) nodes[next].work.begin();
+  }
+
   /// Each node after those that it waits for; which of those that may be next is drawn.
   void run(uint64_t& random) const {
     std::vector<size_t> waits_for(nodes.size()), ready;
@@ -49,7 +58,8 @@ struct CapturedGraph {
       std::swap(ready[(random >> 33) % ready.size()], ready.back());
       const size_t i = ready.back();
       ready.pop_back();
-      nodes[i].work();
+      if (nodes[i].work.begin) begin_next(behind[i]);
+      nodes[i].work.run();
       for (const size_t next : behind[i])
         if (--waits_for[next] == 0) ready.push_back(next);
     }

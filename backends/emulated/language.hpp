@@ -1,4 +1,5 @@
 #pragma once
+#include <memory>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -118,7 +119,7 @@ inline void end_of_copies() {}
 template <int n>
 void wait_for_copies() {}
 
-inline void wait_for_kernels_before() {}
+inline void wait_for_kernels_before() { emulated::wait_for_kernels_before(); }
 inline void let_next_kernel_start() {}
 
 /// Four 8 x 8 matrices of 16-bit elements from shared memory: lane i points to row i % 8 of matrix i / 8, and
@@ -197,11 +198,13 @@ std::string_view parameters() {
 template <class... P, class... A>
 Outcome start_on(Queue& queue, Grid blocks, BlockSize block, size_t shared, void (*kernel)(P...),
                  A... arguments) {
-  auto run = [=, all = std::tuple<P...>(arguments...)]() -> std::string {
-    return emulated::run({blocks.x, blocks.y, blocks.z}, {block.threads}, shared,
-                         [&] { std::apply(kernel, all); });
-  };
-  return outcome(gpu::enqueue_kernel(queue.stream, parameters<P...>(), std::move(run)), "launching");
+  auto launched = std::make_shared<const emulated::Kernel>(
+      emulated::Size{blocks.x, blocks.y, blocks.z}, emulated::Size{block.threads}, shared,
+      [kernel, all = std::tuple<P...>(arguments...)] { std::apply(kernel, all); });
+  const auto enqueued = gpu::enqueue_kernel(
+      queue.stream, parameters<P...>(), [launched] { return emulated::run(*launched); },
+      [launched] { emulated::begin(*launched); });
+  return outcome(enqueued, "launching");
 }
 template <class... P, class... A>
 Outcome start(const backend::Launch& l, Grid blocks, BlockSize block, size_t shared, void (*kernel)(P...),

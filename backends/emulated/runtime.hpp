@@ -121,8 +121,10 @@ struct Launch {
 inline Error launch_function(const Launch&, Function, void**) { return Error::invalid_value; }
 
 /// Runs a kernel when its turn comes; the text that it returns says what is wrong with it, and the device has
-/// failed then. Empty: nothing. The name outlives all streams.
-Error enqueue_kernel(Stream, std::string_view name, std::function<std::string()> kernel);
+/// failed then. Empty: nothing. The name outlives all streams. `begin` is called before the kernel that comes
+/// just before this one.
+Error enqueue_kernel(Stream, std::string_view name, std::function<std::string()> kernel,
+                     std::function<void()> begin);
 
 /// Runs a function of the host when its turn comes; the next wait for the stream answers with its text once.
 Error enqueue_function(Stream, std::function<std::string()> function);

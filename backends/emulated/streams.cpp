@@ -60,9 +60,11 @@ struct Line {
       if (waiting.empty()) return;
       const Work work = std::move(waiting.front());
       waiting.pop_front();
+      const auto begin = work.begin && !waiting.empty() ? waiting.front().begin : nullptr;
       busy = true;
       lock.unlock();
-      work();
+      if (begin) begin();
+      work.run();
       lock.lock();
       busy = false;
       changed.notify_all();
@@ -154,7 +156,7 @@ Error record_event(Event e, Stream s) {
   }
   e->capture = {};
   e->signal = std::make_shared<Signal>();
-  return enqueue(s, [signal = e->signal] { signal->give(); });
+  return enqueue(s, {[signal = e->signal] { signal->give(); }});
 }
 
 Error query_event(Event e) {
@@ -172,7 +174,7 @@ Error wait_for_event(Stream s, Event e, unsigned) {
     return Error::success;
   }
   if (!e->signal) return Error::success;
-  return enqueue(s, [signal = e->signal] { signal->wait(); });
+  return enqueue(s, {[signal = e->signal] { signal->wait(); }});
 }
 
 Error begin_capture(Stream s, int) {
@@ -211,30 +213,32 @@ Error update(GraphExec to, Graph from) {
 }
 
 Error launch_graph(GraphExec g, Stream s) {
-  return enqueue(s, [graph = *g] {  // a copy: the executable may be updated while a run of it is pending
-    static uint64_t random = 0x9E3779B97F4A7C15u;
-    uint64_t own = random++;
-    graph.run(own);
-  });
+  return enqueue(s, {[graph = *g] {  // a copy: the executable may be updated while a run of it is pending
+                   static uint64_t random = 0x9E3779B97F4A7C15u;
+                   uint64_t own = random++;
+                   graph.run(own);
+                 }});
 }
 
 Error copy_async(void* to, const void* from, size_t bytes, int, Stream s) {
-  return enqueue(s, [=, device = s->device] {
-    if (!failed(device)) copy_bytes(to, from, bytes);
-  });
+  return enqueue(s, {[=, device = s->device] {
+                   if (!failed(device)) copy_bytes(to, from, bytes);
+                 }});
 }
 
-Error enqueue_kernel(Stream s, std::string_view name, std::function<std::string()> kernel) {
-  return enqueue(s,
-                 [=, kernel = std::move(kernel), device = s->device] { run_kernel(device, name, kernel); });
+Error enqueue_kernel(Stream s, std::string_view name, std::function<std::string()> kernel,
+                     std::function<void()> begin) {
+  return enqueue(
+      s, {.run = [=, kernel = std::move(kernel), device = s->device] { run_kernel(device, name, kernel); },
+          .begin = std::move(begin)});
 }
 
 Error enqueue_function(Stream s, std::function<std::string()> function) {
-  return enqueue(s, [function = std::move(function), line = &s->line, device = s->device] {
-    std::string why = failed(device) ? "" : function();
-    const std::lock_guard lock(line->mutex);
-    if (line->error.empty()) line->error = std::move(why);
-  });
+  return enqueue(s, {[function = std::move(function), line = &s->line, device = s->device] {
+                   std::string why = failed(device) ? "" : function();
+                   const std::lock_guard lock(line->mutex);
+                   if (line->error.empty()) line->error = std::move(why);
+                 }});
 }
 
 }  // namespace weft::gpu

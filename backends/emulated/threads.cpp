@@ -40,7 +40,7 @@ struct Fiber {
 struct Block {
   std::vector<Fiber> fibers;
   std::vector<Warp> warps;
-  Meeting meeting;
+  Meeting meeting, kernels_before;
   std::vector<std::byte> shared;
   Context scheduler;
   Fiber* running = nullptr;
@@ -48,10 +48,18 @@ struct Block {
   uint64_t random = 0x9E3779B97F4A7C15u;
   unsigned ahead = 0;  // the warp whose turn it is
 };
-Block& block() {
-  static Block& all = *new Block;
+/// The block that runs, and the one that has begun and waits for the kernels before its own.
+struct Blocks {
+  Block running, waiting;
+  Block* current = &running;
+  const Kernel* begun = nullptr;
+  std::mutex mutex;
+};
+Blocks& state() {
+  static Blocks& all = *new Blocks;
   return all;
 }
+Block& block() { return *state().current; }
 
 void leave(Meeting& m) {
   if (--m.wanted > 0 && m.here == m.wanted) m.here = 0, ++m.held;
@@ -83,11 +91,15 @@ void begin(Fiber& f, Warp& warp, const Place& place) {
   f.context.begin(f.stack.get(), kStack, enter);
 }
 
-void prepare(Block& b, Size blocks, Size threads, Index index) {
+void prepare(Block& b, const Kernel& kernel, unsigned number) {
+  const Size blocks = kernel.blocks, threads = kernel.threads;
+  const Index index{number % blocks.x, number / blocks.x % blocks.y, number / blocks.x / blocks.y};
   const unsigned n = threads.x * threads.y * threads.z, n_warps = (n + kWarp - 1) / kWarp;
+  b.thread = &kernel.thread;
+  b.shared.resize(kernel.shared_bytes);
   if (b.fibers.size() < n) b.fibers.resize(n);
   b.warps.resize(n_warps);
-  b.meeting = {n};
+  b.meeting = {n}, b.kernels_before = {};
   for (unsigned w = 0; w < n_warps; ++w) b.warps[w].meeting = {std::min(kWarp, n - w * kWarp)};
   for (unsigned i = 0; i < n; ++i) {
     const Index thread{i % threads.x, i / threads.x % threads.y, i / threads.x / threads.y};
@@ -122,12 +134,46 @@ Fiber* next(Block& b, unsigned n) {
   return other;
 }
 
+/// Runs the threads of the block until none of them can.
+void go_on(Block& b, unsigned n) {
+  while (Fiber* f = next(b, n)) {
+    b.running = f;
+    b.scheduler.leave_for(f->context);
+  }
+}
+unsigned threads_of(const Kernel& k) { return k.threads.x * k.threads.y * k.threads.z; }
+
+/// Why the block has not ended; empty: it has.
+std::string unended(const Block& b, unsigned n) {
+  for (unsigned i = 0; i < n; ++i)
+    if (!b.fibers[i].ended) {
+      const Index at = b.fibers[i].place.thread;
+      return "thread (" + std::to_string(at.x) + ", " + std::to_string(at.y) + ", " + std::to_string(at.z) +
+             ") waits for threads that wait elsewhere, or have ended";
+    }
+  return {};
+}
+
+/// Ends the block that has begun, whose kernel it is now the turn of.
+std::string end_begun(const Kernel& kernel) {
+  Blocks& all = state();
+  all.begun = nullptr, all.current = &all.waiting;
+  Block& b = all.waiting;
+  b.kernels_before.wanted = 0, ++b.kernels_before.held;
+  go_on(b, threads_of(kernel));
+  all.current = &all.running;
+  return unended(b, threads_of(kernel));
+}
+
 }  // namespace
 
 const Place& place() { return block().running->place; }
 void sync_block() { wait_at(block().meeting); }
 void sync_warp() { wait_at(block().running->warp->meeting); }
 std::byte* dynamic_shared() { return block().shared.data(); }
+void wait_for_kernels_before() {
+  if (block().kernels_before.wanted > 0) wait_at(block().kernels_before);
+}
 
 const std::byte* exchange(const void* mine, size_t bytes) {
   Fiber& me = *block().running;
@@ -137,25 +183,35 @@ const std::byte* exchange(const void* mine, size_t bytes) {
   return slots[0];
 }
 
-std::string run(Size blocks, Size threads, size_t shared_bytes, const std::function<void()>& thread) {
-  static std::mutex mutex;
-  const std::lock_guard lock(mutex);
-  Block& b = block();
-  b.thread = &thread;
-  b.shared.resize(shared_bytes);
-  const unsigned n = threads.x * threads.y * threads.z;
-  for (unsigned i = 0; i < blocks.x * blocks.y * blocks.z; ++i) {
-    prepare(b, blocks, threads, {i % blocks.x, i / blocks.x % blocks.y, i / blocks.x / blocks.y});
-    while (Fiber* f = next(b, n)) {
-      b.running = f;
-      b.scheduler.leave_for(f->context);
-    }
-    for (unsigned k = 0; k < n; ++k)
-      if (!b.fibers[k].ended) {
-        const Index at = b.fibers[k].place.thread;
-        return "thread (" + std::to_string(at.x) + ", " + std::to_string(at.y) + ", " + std::to_string(at.z) +
-               ") waits for threads that wait elsewhere, or have ended";
-      }
+Kernel::~Kernel() {
+  const std::lock_guard lock(state().mutex);
+  if (state().begun == this) state().begun = nullptr;
+}
+
+void begin(const Kernel& kernel) {
+  Blocks& all = state();
+  const std::lock_guard lock(all.mutex);
+  if (all.begun || kernel.blocks.x * kernel.blocks.y * kernel.blocks.z == 0) return;
+  all.begun = &kernel, all.current = &all.waiting;
+  prepare(all.waiting, kernel, 0);
+  all.waiting.kernels_before.wanted = threads_of(kernel) + 1;  // they never are so many
+  go_on(all.waiting, threads_of(kernel));
+  all.current = &all.running;
+}
+
+std::string run(const Kernel& kernel) {
+  Blocks& all = state();
+  const std::lock_guard lock(all.mutex);
+  unsigned i = 0;
+  if (all.begun == &kernel) {
+    if (std::string why = end_begun(kernel); !why.empty()) return why;
+    ++i;
+  }
+  Block& b = all.running;
+  for (; i < kernel.blocks.x * kernel.blocks.y * kernel.blocks.z; ++i) {
+    prepare(b, kernel, i);
+    go_on(b, threads_of(kernel));
+    if (std::string why = unended(b, threads_of(kernel)); !why.empty()) return why;
   }
   return {};
 }

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <functional>
 #include <string>
+#include <utility>
 
 // Threads of a GPU on one CPU thread: a block's threads are fibers that take turns in an order drawn from a
 // seed, and hand over where they wait for each other.
@@ -41,8 +42,25 @@ const std::byte* exchange(const void* mine, size_t bytes);
 /// Memory of the block whose size the launch says.
 std::byte* dynamic_shared();
 
-/// Runs `thread` for each thread of each block, one block at a time. The answer is why it could not: threads
-/// that wait for each other in different places. Empty: it has.
-std::string run(Size blocks, Size threads, size_t shared_bytes, const std::function<void()>& thread);
+/// A kernel that is launched. What `begin` made of it goes with it.
+struct Kernel {
+  Size blocks, threads;
+  size_t shared_bytes = 0;
+  std::function<void()> thread;
+
+  Kernel(Size b, Size t, size_t bytes, std::function<void()> f)
+      : blocks(b), threads(t), shared_bytes(bytes), thread(std::move(f)) {}
+  Kernel(const Kernel&) = delete;
+  ~Kernel();
+};
+
+/// Runs the first block of a kernel until its threads wait for the kernels before, which have not run yet:
+/// what it does too early goes wrong. Does nothing where a kernel has begun and is not run yet.
+void begin(const Kernel&);
+void wait_for_kernels_before();
+
+/// Runs each block of a kernel, one at a time. The answer is why it could not: threads that wait for each
+/// other in different places. Empty: it has.
+std::string run(const Kernel&);
 
 }  // namespace weft::emulated
