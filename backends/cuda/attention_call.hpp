@@ -23,6 +23,8 @@ struct AttentionSizes {
     const int n = i + 1 + seq_k - seq_q;
     return n < 0 ? 0 : n < seq_k ? n : seq_k;
   }
+  __device__ RowsOfHead rows_of_q() const { return {q.row, seq_q, dim, aligned}; }
+  __device__ RowsOfHead rows_of_k() const { return {k.row, seq_k, dim, aligned}; }
 };
 
 /// The sizes of a call whose first three operands are q, k and v, or why it is refused.
