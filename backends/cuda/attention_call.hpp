@@ -31,6 +31,8 @@ struct AttentionSizes {
 backend::Support attention_sizes(const backend::OpCall&, int64_t mask, AttentionSizes&);
 /// Sets `aligned`.
 void look_at_addresses(const backend::Launch&, AttentionSizes&);
+/// Has attention.flash compute once more the tiles of 64 queries of which one of four marks is not 0.
+Outcome attention_of_marked(const backend::Launch&, const AttentionSizes&, const int* marks);
 
 __device__ inline int smaller(int a, int b) { return a < b ? a : b; }
 __device__ inline int larger(int a, int b) { return a > b ? a : b; }

@@ -13,6 +13,8 @@ struct Pointers {
   const T *q, *k, *v;
   T* y;
   float* lse;
+  const int*
+      marks;  ///< null, or four for each tile of queries: where they are 0 the results stay as they are
 };
 
 /// The running maximum and sum of the rows of one thread.
@@ -56,6 +58,10 @@ __global__ void __launch_bounds__(E::kThreads)
   // The last queries see the most keys.
   const auto [rank, any_head] = order.place(static_cast<int>(blockIdx.x));
   const int head = any_head % sizes.heads, first = (order.tiles - 1 - rank) * kTile;
+  if (p.marks) {
+    const int* const at = p.marks + (int64_t{any_head} * order.tiles + first / kTile) * 4;
+    if (!(at[0] | at[1] | at[2] | at[3])) return;
+  }
   const int64_t member = any_head / sizes.heads;
   const int64_t at_q = member * sizes.q.batch + head * sizes.q.head,
                 at_k = member * sizes.k.batch + head / sizes.shared_by * sizes.k.head;
@@ -114,10 +120,10 @@ __global__ void __launch_bounds__(E::kThreads)
 }
 
 template <class E>
-Outcome run(const Launch& l, const AttentionSizes& sizes) {
+Outcome run(const Launch& l, const AttentionSizes& sizes, const int* marks) {
   using T = typename E::Stored;
   const Pointers<T> p{l.input(0).data<const T>(), l.input(1).data<const T>(), l.input(2).data<const T>(),
-                      l.output(0).data<T>(), l.output(1).data<float>()};
+                      l.output(0).data<T>(),      l.output(1).data<float>(),  marks};
   const TileOrder order = tile_order((sizes.seq_q + kTile - 1) / kTile, sizes.batch * sizes.heads,
                                      int64_t{2} * sizes.seq_k * sizes.dim * int64_t{sizeof(T)});
   const size_t shared =
@@ -137,10 +143,16 @@ Outcome launch(const Launch& l) {
     return Outcome::fail(WEFT_UNSUPPORTED, "{}", s.reason);
   if (sizes.batch * sizes.heads * sizes.seq_q == 0) return Outcome::ok();
   look_at_addresses(l, sizes);
-  return with_engine(l.input(0).dtype(), sizes.dim, [&]<class E>(E*) { return run<E>(l, sizes); });
+  return with_engine(l.input(0).dtype(), sizes.dim, [&]<class E>(E*) { return run<E>(l, sizes, nullptr); });
 }
 
 }  // namespace
+
+Outcome attention_of_marked(const Launch& l, const AttentionSizes& sizes, const int* marks) {
+  AttentionSizes of = sizes;
+  look_at_addresses(l, of);
+  return with_engine(l.input(0).dtype(), of.dim, [&]<class E>(E*) { return run<E>(l, of, marks); });
+}
 
 std::span<const KernelRecord> attention_flash() {
   static const KernelRecord all[] = {{.op = "attention",
