@@ -39,6 +39,7 @@ struct TileLoader {
   typename E::Fetched a, b;
 
   using T = typename E::Stored;
+  __device__ explicit TileLoader(const RowsOfHead& rows) : of(rows) {}
   __device__ void fetch(const T* from_a, const T* from_b, int first) {
     E::fetch(a, from_a, of, first), E::fetch(b, from_b, of, first);
   }
