@@ -1,4 +1,4 @@
-#include "provider.h"
+#include "../triton/provider.h"
 
 // Kernels that are written in TileLang, without Python: compile.py has compiled them.
 namespace weft::cubins {
