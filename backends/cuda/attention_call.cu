@@ -41,7 +41,9 @@ Support attention_sizes(const OpCall& c, int64_t mask, AttentionSizes& s) {
     return Support::no("{} heads of {} and {} rows", heads, seq_q, seq_k);
   s.batch = 1;
   for (int64_t i = 0; i < q.rank() - 3; ++i) s.batch *= q.max()[static_cast<size_t>(i)];
-  if (s.batch >= 65536) return Support::no("a batch below 65,536, got {}", s.batch);
+  const int64_t tiles = std::max(seq_q, seq_k) / kTile + 1;
+  if (s.batch * heads >= (int64_t{1} << 30) / tiles)
+    return Support::no("{} matrices of {} by {} scores", s.batch * heads, seq_q, seq_k);
   s.heads = static_cast<int>(heads), s.shared_by = kv_heads ? static_cast<int>(heads / kv_heads) : 1;
   s.seq_q = static_cast<int>(seq_q), s.seq_k = static_cast<int>(seq_k), s.dim = static_cast<int>(dim);
   s.q = strides_of(heads, seq_q, dim, seq_first), s.k = strides_of(kv_heads, seq_k, dim, seq_first);

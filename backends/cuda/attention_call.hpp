@@ -23,12 +23,16 @@ struct AttentionSizes {
     const int n = i + 1 + seq_k - seq_q;
     return n < 0 ? 0 : n < seq_k ? n : seq_k;
   }
+  __device__ RowsOfHead rows_of_q() const { return {q.row, seq_q, dim, aligned}; }
+  __device__ RowsOfHead rows_of_k() const { return {k.row, seq_k, dim, aligned}; }
 };
 
 /// The sizes of a call whose first three operands are q, k and v, or why it is refused.
 backend::Support attention_sizes(const backend::OpCall&, int64_t mask, AttentionSizes&);
 /// Sets `aligned`.
 void look_at_addresses(const backend::Launch&, AttentionSizes&);
+/// Has attention.flash compute once more the tiles of 64 queries of which one of four marks is not 0.
+Outcome attention_of_marked(const backend::Launch&, const AttentionSizes&, const int* marks);
 
 __device__ inline int smaller(int a, int b) { return a < b ? a : b; }
 __device__ inline int larger(int a, int b) { return a > b ? a : b; }

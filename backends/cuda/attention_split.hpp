@@ -14,18 +14,60 @@ struct SplitWarps : Warps<bf16, D> {
   using typename Base::Out, typename Base::Scores;
   static constexpr int kStages = 1, kPlanes = kSplitParts;
   static constexpr int kPlane = kTile * kStride;  // elements
+  static constexpr bool kAsksFinite = true;
   static_assert(D == kTile, "both products have factors of as many columns");
 
   __device__ static float exp(float x) { return expf(x); }
 
-  __device__ static void load(Tile<SplitWarps> to, const float* from, int64_t stride, int first, int rows,
-                              int dim, bool aligned) {
-    if (!aligned || !load_finite(to, from, stride, first, rows, dim))
-      load_any(to, from, stride, first, rows, dim);
+  /// Of a tile a thread takes pieces of four numbers, each some rows below the one before.
+  static constexpr int kRowsAtOnce = kThreads / (D / 4), kPieces = kTile / kRowsAtOnce;
+  __device__ static int own_row() { return static_cast<int>(threadIdx.x) / (D / 4); }
+  __device__ static int own_column() { return static_cast<int>(threadIdx.x) % (D / 4) * 4; }
+  struct Fetched {
+    float4 x[kPieces];
+  };
+
+  __device__ static void fetch(Fetched& to, const float* from, const RowsOfHead& of, int first) {
+    const int left = of.aligned && own_column() < of.dim ? of.rows - first - own_row() : 0;
+    from += (first + own_row()) * of.stride + own_column();
+#pragma unroll
+    for (int i = 0; i < kPieces; ++i, from += kRowsAtOnce * of.stride) {
+      to.x[i] = {0, 0, 0, 0};
+      if (i * kRowsAtOnce < left) to.x[i] = *reinterpret_cast<const float4*>(from);
+    }
+  }
+  __device__ static bool store(Tile<SplitWarps> to, const Fetched& of_fetch, const float* from,
+                               const RowsOfHead& of, int first) {
+    return of.aligned && store_finite(to, of_fetch) ? true : load_any(to, from, of, first);
   }
 
-  /// s = a bᵀ.
-  __device__ static void multiply(Scores& s, Tile<SplitWarps> a, Tile<SplitWarps> b) {
+  /// s = a bᵀ. `infinite`: some of a or b is not finite.
+  __device__ static void multiply(Scores& s, Tile<SplitWarps> a, Tile<SplitWarps> b, bool infinite) {
+    if (infinite)
+      multiply_as<true>(s, a, b);
+    else
+      multiply_as<false>(s, a, b);
+  }
+
+  /// o += s b. `infinite`: some of b is not finite.
+  __device__ static void mix(Out& o, Scores& s, Tile<SplitWarps> b, float*, bool infinite) {
+    Rows rows;
+    if (any_of_warp(!set_finite(rows, s) || infinite)) {
+      set_any(rows, s);
+      mix_as<true>(o, rows, b);
+    } else {
+      mix_as<false>(o, rows, b);
+    }
+  }
+
+ private:
+  /// 16 rows as the left factor: 16 k, part, registers.
+  struct Rows {
+    uint32_t part[kTile / 16][kPlanes][4];
+  };
+
+  template <bool kInfinite>
+  __device__ static void multiply_as(Scores& s, Tile<SplitWarps> a, Tile<SplitWarps> b) {
     Rows rows;
     const bf16* const left = a.at + (first_row() + lane() % 16) * kStride + lane() / 16 * 8;
 #pragma unroll
@@ -36,7 +78,7 @@ struct SplitWarps : Warps<bf16, D> {
 #pragma unroll
     for (int n = 0; n < kColumns / 2; n += 2) {
       float sums[2][4];
-      multiply_columns(sums, rows, [&](uint32_t(&m)[4], int k, int p) {
+      add_groups<kInfinite>(sums, rows, [&](uint32_t(&m)[4], int k, int p) {
         load_matrices(m, b.at + p * kPlane + (8 * n + r) * kStride + 16 * k + d);
       });
 #pragma unroll
@@ -44,15 +86,13 @@ struct SplitWarps : Warps<bf16, D> {
     }
   }
 
-  /// o += s b.
-  __device__ static void mix(Out& o, Scores& s, Tile<SplitWarps> b, float*) {
-    Rows rows;
-    set(rows, s);
+  template <bool kInfinite>
+  __device__ static void mix_as(Out& o, const Rows& rows, Tile<SplitWarps> b) {
     const int r = lane() % 16, d = lane() / 16 * 8;
 #pragma unroll
     for (int n = 0; n < kOut / 2; n += 2) {
       float sums[2][4];
-      multiply_columns(sums, rows, [&](uint32_t(&m)[4], int k, int p) {
+      add_groups<kInfinite>(sums, rows, [&](uint32_t(&m)[4], int k, int p) {
         load_matrices_transposed(m, b.at + p * kPlane + (16 * k + r) * kStride + 8 * n + d);
       });
 #pragma unroll
@@ -60,89 +100,70 @@ struct SplitWarps : Warps<bf16, D> {
     }
   }
 
- private:
-  /// 16 rows as the left factor: 16 k, part, registers.
-  struct Rows {
-    uint32_t part[kTile / 16][kPlanes][4];
-  };
-
-  __device__ static void store(Tile<SplitWarps> to, int r, int d, const SplitPair& low,
-                               const SplitPair& high) {
+  __device__ static void store_piece(bf16* to, const SplitPair& low, const SplitPair& high) {
+#pragma unroll
     for (int p = 0; p < kPlanes; ++p) {
       const uint32_t both[] = {low.part[p], high.part[p]};
-      memcpy(to.at + p * kPlane + r * kStride + d, both, sizeof both);
+      memcpy(to + p * kPlane, both, sizeof both);
     }
   }
-  /// Whole pieces of four numbers, all of which are under way before the first is split. False if some are
-  /// not finite.
-  __device__ static bool load_finite(Tile<SplitWarps> to, const float* from, int64_t stride, int first,
-                                     int rows, int dim) {
-    constexpr int kEach = kTile * D / 4 / kThreads;
-    float4 x[kEach];
-    const auto for_each = [](auto f) {
+  /// False if some are not finite.
+  __device__ static bool store_finite(Tile<SplitWarps> to, const Fetched& from) {
+    float nan_if_not = 0;
+    bf16* at = to.at + own_row() * kStride + own_column();
 #pragma unroll
-      for (int i = 0; i < kEach; ++i) {
-        const int piece = static_cast<int>(threadIdx.x) + i * kThreads;
-        f(i, piece / (D / 4), piece % (D / 4) * 4);
-      }
-    };
-    for_each([&](int i, int r, int d) {
-      x[i] = {0, 0, 0, 0};
-      if (first + r < rows && d < dim)
-        x[i] = *reinterpret_cast<const float4*>(from + (first + r) * stride + d);
-    });
-    bool all_finite = true;
-    for_each([&](int i, int r, int d) {
+    for (int i = 0; i < kPieces; ++i, at += kRowsAtOnce * kStride) {
       SplitPair low, high;
-      all_finite &= split_finite(low, x[i].x, x[i].y);
-      all_finite &= split_finite(high, x[i].z, x[i].w);
-      store(to, r, d, low, high);
-    });
-    return all_finite;
+      split_finite(low, from.x[i].x, from.x[i].y, nan_if_not);
+      split_finite(high, from.x[i].z, from.x[i].w, nan_if_not);
+      store_piece(at, low, high);
+    }
+    return nan_if_not == 0;
   }
-  /// The same for any numbers, one after the other.
-  __device__ static void load_any(Tile<SplitWarps> to, const float* from, int64_t stride, int first, int rows,
-                                  int dim) {
+  /// Loads any numbers, one after the other. False if some are not finite.
+  __device__ static bool load_any(Tile<SplitWarps> to, const float* from, const RowsOfHead& of, int first) {
+    bool all_finite = true;
 #pragma unroll 1
     for (int i = static_cast<int>(threadIdx.x); i < kTile * D / 4; i += kThreads) {
       const int r = i / (D / 4), d = i % (D / 4) * 4;
       const auto at = [&](int j) {
-        return first + r < rows && d + j < dim ? from[(first + r) * stride + d + j] : 0.0f;
+        const float x = first + r < of.rows && d + j < of.dim ? from[(first + r) * of.stride + d + j] : 0.0f;
+        all_finite &= is_finite(x);
+        return x;
       };
       SplitPair low, high;
       split_any(low, at(0), at(1)), split_any(high, at(2), at(3));
-      store(to, r, d, low, high);
+      store_piece(to.at + r * kStride + d, low, high);
     }
+    return all_finite;
   }
 
-  /// Scores as rows that are multiplied.
-  __device__ static void set(Rows& rows, const Scores& s) {
-    const auto for_each = [&](auto f) {
+  /// f(parts, low, high): each pair of neighbouring scores.
+  template <class F>
+  __device__ static void set(Rows& rows, const Scores& s, F f) {
 #pragma unroll
-      for (int k = 0; k < kTile / 16; ++k)
+    for (int k = 0; k < kTile / 16; ++k)
 #pragma unroll
-        for (int i = 0; i < 4; ++i) {
-          SplitPair of;
-          f(of, s.v[2 * k + i / 2][i % 2 * 2], s.v[2 * k + i / 2][i % 2 * 2 + 1]);
+      for (int i = 0; i < 4; ++i) {
+        SplitPair of;
+        f(of, s.v[2 * k + i / 2][i % 2 * 2], s.v[2 * k + i / 2][i % 2 * 2 + 1]);
 #pragma unroll
-          for (int p = 0; p < kPlanes; ++p) rows.part[k][p][i] = of.part[p];
-        }
-    };
-    bool all_finite = true;
-    for_each([&](SplitPair& of, float low, float high) { all_finite &= split_finite(of, low, high); });
-    if (!all_finite) for_each([](SplitPair& of, float low, float high) { split_any(of, low, high); });
+        for (int p = 0; p < kPlanes; ++p) rows.part[k][p][i] = of.part[p];
+      }
   }
-
-  /// The rows by 16 columns. `load(registers, k, plane)` loads 16 rows of these. Products of what is not
-  /// finite are found by their sums, and made again as split.hpp says.
-  template <class Load>
-  __device__ static void multiply_columns(float (&c)[2][4], const Rows& rows, Load load) {
-    add_groups<false>(c, rows, load);
+  /// Scores as rows that are multiplied. False if some are not finite.
+  __device__ static bool set_finite(Rows& rows, const Scores& s) {
     float nan_if_not = 0;
-    for (int i = 0; i < 8; ++i) nan_if_not += 0 * c[i / 4][i % 4];
-    if (any_of_warp(!(nan_if_not == 0))) add_groups<true>(c, rows, load);
+    set(rows, s, [&](SplitPair& of, float low, float high) { split_finite(of, low, high, nan_if_not); });
+    return nan_if_not == 0;
   }
-  /// Each group of products is added up by itself, and the groups with a rounding to nearest.
+  __device__ static void set_any(Rows& rows, const Scores& s) {
+    set(rows, s, [](SplitPair& of, float low, float high) { split_any(of, low, high); });
+  }
+
+  /// The rows by 16 columns. `load(registers, k, plane)` loads 16 rows of these.
+  /// Each group of products is added up by itself, and the groups with a rounding to nearest. kInfinite: what
+  /// is not finite is treated as split.hpp says.
   template <bool kInfinite, class Load>
   __device__ static void add_groups(float (&c)[2][4], const Rows& rows, Load load) {
     float sums[kSplitParts][2][4] = {};

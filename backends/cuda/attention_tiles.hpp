@@ -12,9 +12,18 @@
 //   column(c)    score c of each of its rows
 //   at(s, r, c)  that score
 //   out_column(e), out(o, r, e)  the same of a result, [64, D], which is whole after finish(o)
+//   fetch, store  load a tile, in two steps: the first one may begin long before the second. store says
+//                 whether all numbers are finite, where kAsksFinite; else it is true
 namespace weft::cuda {
 
 inline constexpr int kTile = 64;
+
+/// How the rows of a head lie, of which tiles are loaded.
+struct RowsOfHead {
+  int64_t stride;
+  int rows, dim;
+  bool aligned;
+};
 
 /// 64 rows of an operand in shared memory, [64, D], zeros beyond its end.
 template <class E>
@@ -23,6 +32,31 @@ struct Tile {
   static constexpr int kElements = E::kPlanes * kTile * E::kStride;
 };
 
+/// Two operands that lie alike: fetch begins to load a tile of each, store ends it.
+template <class E>
+struct TileLoader {
+  RowsOfHead of;
+  typename E::Fetched a, b;
+
+  using T = typename E::Stored;
+  __device__ explicit TileLoader(const RowsOfHead& rows) : of(rows) {}
+  __device__ void fetch(const T* from_a, const T* from_b, int first) {
+    E::fetch(a, from_a, of, first), E::fetch(b, from_b, of, first);
+  }
+  __device__ bool store(Tile<E> to_a, Tile<E> to_b, const T* from_a, const T* from_b, int first) {
+    const bool finite = E::store(to_a, a, from_a, of, first);
+    return E::store(to_b, b, from_b, of, first) && finite;
+  }
+};
+
+/// Waits for the whole block. Whether any thread has met what is not finite, as far as the engine asks.
+template <class E>
+__device__ bool sync_asking(bool all_finite) {
+  if constexpr (E::kAsksFinite) return any_of_block(!all_finite);
+  sync_block();
+  return false;
+}
+
 /// Multiply-adds in f32: 256 threads, each with 4 x 4 scores. Elements are widened when they are loaded.
 template <class T, int D>
 struct Threads {
@@ -30,6 +64,7 @@ struct Threads {
   using Element = float;
   static constexpr int kD = D, kThreads = 256, kRows = 4, kColumns = 4, kOut = D / 16, kSharers = 16;
   static constexpr int kStride = D + 4, kStages = 1, kPlanes = 1;  // rows begin in different banks
+  static constexpr bool kAsksFinite = false;
   static constexpr int kScratch = kTile * (kTile + 4);  // floats: the scores, for other threads of their rows
   struct Scores {
     float v[kRows][kColumns];
@@ -48,16 +83,20 @@ struct Threads {
   __device__ static void finish(Out&) {}
   __device__ static float exp(float x) { return expf(x); }
 
-  __device__ static void load(Tile<Threads> to, const T* from, int64_t stride, int first, int rows, int dim,
-                              bool) {
+  struct Fetched {};
+  __device__ static void fetch(Fetched&, const T*, const RowsOfHead&, int) {}
+  __device__ static bool store(Tile<Threads> to, const Fetched&, const T* from, const RowsOfHead& of,
+                               int first) {
     for (int i = static_cast<int>(threadIdx.x); i < kTile * D; i += kThreads) {
       const int r = i / D, d = i % D;
-      to.at[r * kStride + d] = first + r < rows && d < dim ? widened(from[(first + r) * stride + d]) : 0.0f;
+      to.at[r * kStride + d] =
+          first + r < of.rows && d < of.dim ? widened(from[(first + r) * of.stride + d]) : 0.0f;
     }
+    return true;
   }
 
   /// s = a bᵀ.
-  __device__ static void multiply(Scores& s, Tile<Threads> a, Tile<Threads> b) {
+  __device__ static void multiply(Scores& s, Tile<Threads> a, Tile<Threads> b, bool) {
     for (int r = 0; r < kRows; ++r)
       for (int c = 0; c < kColumns; ++c) s.v[r][c] = 0;
     for (int d = 0; d < D; d += 4) {
@@ -71,7 +110,7 @@ struct Threads {
   }
 
   /// o += s b. A row of s is read by the threads that made it, which are in one warp.
-  __device__ static void mix(Out& o, Scores& s, Tile<Threads> b, float* scratch) {
+  __device__ static void mix(Out& o, Scores& s, Tile<Threads> b, float* scratch, bool) {
     constexpr int kWide = kTile + 4;
     for (int r = 0; r < kRows; ++r)
       for (int c = 0; c < kColumns; ++c) scratch[row(r) * kWide + column(c)] = s.v[r][c];
@@ -108,6 +147,7 @@ struct Warps {
   static constexpr int kD = D, kThreads = 4 * kWarp, kRows = 2, kColumns = 16, kOut = D / 4, kSharers = 4;
   static constexpr int kStride = D + 8;  // 16 bytes on: the rows of a matrix lie in different banks
   static constexpr int kStages = 2, kPlanes = 1, kScratch = 0;
+  static constexpr bool kAsksFinite = false;
   struct Scores {
     float v[kColumns / 2][4];
   };
@@ -131,24 +171,27 @@ struct Warps {
   }
   __device__ static float exp(float x) { return fast_exp(x); }
 
-  __device__ static void load(Tile<Warps> to, const T* from, int64_t stride, int first, int rows, int dim,
-                              bool aligned) {
-    if (aligned) {
+  struct Fetched {};
+  __device__ static void fetch(Fetched&, const T*, const RowsOfHead&, int) {}
+  __device__ static bool store(Tile<Warps> to, const Fetched&, const T* from, const RowsOfHead& of,
+                               int first) {
+    if (of.aligned) {
       for (int i = static_cast<int>(threadIdx.x); i < kTile * D / 8; i += kThreads) {
         const int r = i / (D / 8), d = i % (D / 8) * 8;
-        const bool inside = first + r < rows && d < dim;
-        copy_async(to.at + r * kStride + d, inside ? from + (first + r) * stride + d : from, inside);
+        const bool inside = first + r < of.rows && d < of.dim;
+        copy_async(to.at + r * kStride + d, inside ? from + (first + r) * of.stride + d : from, inside);
       }
-      return;
+      return true;
     }
     for (int i = static_cast<int>(threadIdx.x); i < kTile * D; i += kThreads) {
       const int r = i / D, d = i % D;
-      to.at[r * kStride + d] = first + r < rows && d < dim ? from[(first + r) * stride + d] : T{0};
+      to.at[r * kStride + d] = first + r < of.rows && d < of.dim ? from[(first + r) * of.stride + d] : T{0};
     }
+    return true;
   }
 
   /// s = a bᵀ.
-  __device__ static void multiply(Scores& s, Tile<Warps> a, Tile<Warps> b) {
+  __device__ static void multiply(Scores& s, Tile<Warps> a, Tile<Warps> b, bool) {
 #pragma unroll
     for (int n = 0; n < kColumns / 2; ++n)
       for (int i = 0; i < 4; ++i) s.v[n][i] = 0;
@@ -169,7 +212,7 @@ struct Warps {
   }
 
   /// o += s b.
-  __device__ static void mix(Out& o, Scores& s, Tile<Warps> b, float*) {
+  __device__ static void mix(Out& o, Scores& s, Tile<Warps> b, float*, bool) {
     if (kScaled) scale(o, s);
     const int r = lane() % 16, d = lane() / 16 * 8;
 #pragma unroll

@@ -58,6 +58,8 @@ __device__ T shuffle(T x, int from) {
 
 /// Whether it is true in any thread of the warp.
 __device__ inline bool any_of_warp(bool x) { return __any_sync(~0u, x); }
+/// A sync_block that tells whether it is true in any thread of the block.
+__device__ inline bool any_of_block(bool x) { return __syncthreads_or(x); }
 
 /// What this thread wrote is seen by threads of other blocks before what it writes next.
 __device__ inline void fence_device() { __threadfence(); }

@@ -27,17 +27,22 @@ struct SplitPair {
   uint32_t part[kSplitParts];
 };
 
-/// For numbers that round to finite bf16. False for others: their parts are meaningless.
-__device__ inline bool split_finite(SplitPair& to, float low, float high) {
-  float nan_if_not = 0;
+/// For numbers that round to finite bf16. Of others the parts are meaningless, and `nan_if_not` becomes NaN,
+/// which is 0 to begin with.
+__device__ inline void split_finite(SplitPair& to, float low, float high, float& nan_if_not) {
 #pragma unroll
   for (int i = 0; i < kSplitParts; ++i) {
     const uint32_t pair = to.part[i] = packed<bf16>(low, high);
     if (i + 1 == kSplitParts) break;
     low -= as_float(pair << 16), high -= as_float(pair & 0xffff0000u);
-    if (i == 0) nan_if_not = 0 * low + 0 * high;
+    if (i == 0) nan_if_not = fmaf(0, low, fmaf(0, high, nan_if_not));
     low *= kSplitScale, high *= kSplitScale;
   }
+}
+/// The same, and whether they do.
+__device__ inline bool split_finite(SplitPair& to, float low, float high) {
+  float nan_if_not = 0;
+  split_finite(to, low, high, nan_if_not);
   return nan_if_not == 0;
 }
 

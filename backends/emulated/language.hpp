@@ -10,6 +10,7 @@
 // The language of kernels (backends/cuda/kernel.hpp), on a CPU.
 #define __global__
 #define __device__
+#define __host__
 #define __grid_constant__
 #define __forceinline__ inline
 #define __launch_bounds__(...)
@@ -62,6 +63,17 @@ inline bool any_of_warp(bool x) {
   int any = x;
   for (int m = 16; m > 0; m /= 2) any |= shuffle_xor(any, m);
   return any != 0;
+}
+/// A sync_block that tells whether it is true in any thread of the block.
+inline bool any_of_block(bool x) {
+  __shared__ int any;
+  if (threadIdx.x == 0) any = 0;
+  sync_block();
+  if (x) any = 1;
+  sync_block();
+  const bool found = any;
+  sync_block();  // before the next one begins
+  return found;
 }
 
 inline void fence_device() {}

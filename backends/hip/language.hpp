@@ -86,6 +86,17 @@ __device__ inline bool any_of_warp(bool x) {
   for (int m = 16; m > 0; m /= 2) any |= shuffle_xor(any, m);
   return any != 0;
 }
+/// A sync_block that tells whether it is true in any thread of the block.
+__device__ inline bool any_of_block(bool x) {
+  __shared__ int any;
+  if (threadIdx.x == 0) any = 0;
+  sync_block();
+  if (x) any = 1;
+  sync_block();
+  const bool found = any;
+  sync_block();  // before the next one begins
+  return found;
+}
 /// What this thread wrote is seen by threads of other blocks before what it writes next.
 __device__ inline void fence_device() { __builtin_amdgcn_fence(__ATOMIC_SEQ_CST, "agent"); }
 /// What another block wrote before its fence.

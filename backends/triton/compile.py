@@ -5,7 +5,6 @@
 A variant has a name, a kernel, its arguments with types, constants, warps and stages. Each is compiled twice: for
 operands that begin at multiples of 16 bytes and sizes that are multiples of 16 ("_aligned"), and for any.
 """
-import importlib.util
 import os
 import pathlib
 import sys
@@ -16,12 +15,7 @@ import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
-
-def load(path):
-    spec = importlib.util.spec_from_file_location(path.stem.replace(".", "_"), path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+import table
 
 
 def compiled(variant, architecture, aligned):
@@ -36,7 +30,7 @@ def compiled(variant, architecture, aligned):
     meta = made.metadata
     if meta.global_scratch_size or meta.profile_scratch_size or meta.num_ctas != 1:
         raise SystemExit(f"{variant['name']} wants scratch memory or clusters, which the loader does not give")
-    return made.asm["cubin"], meta, len(variant["arguments"])
+    return made.asm["cubin"], meta
 
 
 # What is no multiple of 16, in a call that is aligned otherwise.
@@ -44,33 +38,19 @@ UNALIGNED = {"m", "heads", "shared_by", "seq_q", "seq_k"}
 
 
 def main(out, architectures):
-    blob, rows = bytearray(), []
-    for path in sorted(pathlib.Path(__file__).parent.glob("kernels/*.py")):
-        for variant in load(path).variants():
+    made = table.Table()
+    for op, variants in table.kernels(pathlib.Path(__file__).parent):
+        for variant in variants:
+            names = [name.replace("_column", "_row") for name in variant["kernel"].arg_names if name in variant["arguments"]]
+            # Kernels end in two pointers to scratch memory, of which ours want none.
+            parameters = table.letters(op, names) + "--"
+            tile = variant["constants"].get("ROWS", 0), variant["constants"].get("COLUMNS", 0)
             for architecture in architectures:
                 for aligned in (True, False):
-                    cubin, meta, arguments = compiled(variant, architecture, aligned)
-                    name = variant["name"] + ("_aligned" if aligned else "")
-                    rows.append(f'    {{"{name}", "{meta.name}", weft_triton_cubins + {len(blob)}, {architecture}, '
-                                f"{meta.num_warps}, {meta.shared}, {arguments}}},\n")
-                    blob += cubin + bytes(-len(cubin) % 64)
-    packed = pathlib.Path(out).with_suffix(".bin").resolve()
-    packed.write_bytes(blob)
-    pathlib.Path(out).write_text(TEXT.format(version=triton.__version__, packed=packed, rows="".join(rows)))
+                    cubin, meta = compiled(variant, architecture, aligned)
+                    made.add(variant["name"] + ("_aligned" if aligned else ""), meta.name, made.add_file(cubin), architecture,
+                             32 * meta.num_warps, meta.shared, tile, parameters)
+    made.write(out, f"Triton {triton.__version__}")
 
-
-TEXT = """// Made by compile.py with Triton {version}.
-#include "cubin.h"
-
-asm(".pushsection .rodata\\n.balign 64\\nweft_triton_cubins:\\n.incbin \\"{packed}\\"\\n.popsection");
-extern "C" __attribute__((visibility("hidden"))) const unsigned char weft_triton_cubins[];
-
-namespace weft::triton {{
-static const Cubin kAll[] = {{
-{rows}}};
-std::span<const Cubin> cubins() {{ return kAll; }}
-const char* made_by() {{ return "Triton {version}"; }}
-}}  // namespace weft::triton
-"""
 
 main(sys.argv[1], [int(a) for a in sys.argv[2:]] or [90])

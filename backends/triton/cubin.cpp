@@ -2,12 +2,14 @@
 
 #include <map>
 #include <mutex>
+#include <string_view>
+#include <vector>
 
-namespace weft::triton {
+namespace weft::cubins {
 
 using namespace backend;
 
-Outcome stream_of(const Launch&, void** to);  // triton.cpp
+Outcome stream_of(const Launch&, void** to);  // the file of the provider
 
 namespace {
 
@@ -54,7 +56,7 @@ const Kernel* Kernel::find(const std::string& name, std::string& why) {
   return why.empty() ? &kernel : nullptr;
 }
 
-// A file of another release of Triton may have other parameters, which nothing else would tell.
+// What another release has compiled may have other parameters, which nothing else would tell.
 Outcome Kernel::load() {
   cudaLibrary_t library = nullptr;
   if (auto got = outcome(
@@ -66,7 +68,7 @@ Outcome Kernel::load() {
     return got;
   const auto* entry = reinterpret_cast<const void*>(loaded_);
   size_t offset = 0, size = 0;
-  const auto last = static_cast<size_t>(cubin_->arguments) + 1;
+  const size_t last = std::string_view(cubin_->parameters).size() - 1;
   const bool enough = cudaFuncGetParamInfo(entry, last, &offset, &size) == cudaSuccess,
              more = cudaFuncGetParamInfo(entry, last + 1, &offset, &size) == cudaSuccess;
   cudaGetLastError();
@@ -76,17 +78,27 @@ Outcome Kernel::load() {
                  "shared memory");
 }
 
-Outcome Kernel::enqueue(const Launch& l, dim3 blocks, void** arguments, int n) const {
-  if (n != cubin_->arguments)
-    return Outcome::fail(WEFT_INTERNAL, "{} takes {} arguments, got {}", cubin_->name, cubin_->arguments, n);
+Outcome Kernel::enqueue(const Launch& l, dim3 blocks, std::span<void* const> arguments) const {
+  const std::string_view names = cubin_->parameters;
+  void* nothing = nullptr;
+  std::vector<void*> parameters;
+  std::vector<int32_t> eighths(names.size());
+  for (const char name : names) {
+    const bool eighth = name >= 'A' && name <= 'Z';
+    const auto i = static_cast<size_t>(name - (eighth ? 'A' : 'a'));
+    if (name != '-' && i >= arguments.size())
+      return Outcome::fail(WEFT_INTERNAL, "{} takes argument {}, got {}", cubin_->name, i, arguments.size());
+    if (eighth) eighths[parameters.size()] = *static_cast<const int32_t*>(arguments[i]) / 8;
+    parameters.push_back(name == '-' ? &nothing : eighth ? &eighths[parameters.size()] : arguments[i]);
+  }
   void* stream = nullptr;
   if (auto got = stream_of(l, &stream); !got.good()) return got;
   cudaLaunchConfig_t config{};
   config.gridDim = blocks;
-  config.blockDim = dim3(static_cast<unsigned>(32 * cubin_->warps));
+  config.blockDim = dim3(static_cast<unsigned>(cubin_->threads));
   config.dynamicSmemBytes = static_cast<size_t>(cubin_->shared);
   config.stream = static_cast<cudaStream_t>(stream);
-  return outcome(cudaLaunchKernelExC(&config, reinterpret_cast<const void*>(loaded_), arguments),
+  return outcome(cudaLaunchKernelExC(&config, reinterpret_cast<const void*>(loaded_), parameters.data()),
                  cubin_->name);
 }
 
@@ -132,4 +144,4 @@ int64_t elements(std::span<const int64_t> sizes) {
   return n;
 }
 
-}  // namespace weft::triton
+}  // namespace weft::cubins

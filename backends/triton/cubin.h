@@ -6,14 +6,19 @@
 
 #include "weft/backend.hpp"
 
-// Kernels that Triton compiled ahead of time.
-namespace weft::triton {
+// Kernels that were compiled ahead of time, by Triton or by TileLang (backends/tilelang): one plug-in has
+// those of one of them.
+namespace weft::cubins {
 
 /// One of them, for one architecture. compile.py makes the table of all.
 struct Cubin {
   const char *name, *symbol;
   const unsigned char* bytes;
-  int architecture, warps, shared, arguments;
+  int architecture, threads, shared;
+  int rows, columns;  ///< of a block's tile of the result; 0: the kernel has none
+  /// A letter for each parameter: which argument it takes, the first one being a; the same in capitals: an
+  /// eighth of an i32; '-': a null pointer.
+  const char* parameters;
 };
 std::span<const Cubin> cubins();
 const char* made_by();
@@ -22,22 +27,21 @@ const char* made_by();
 class Kernel {
  public:
   static const Kernel* find(const std::string& name, std::string& why);
-  /// Arguments in the kernel's order, each as wide as its type.
+  const Cubin& cubin() const { return *cubin_; }
+  /// Arguments in the order of the record, each as wide as its type; a kernel takes those that it names.
   template <class... A>
   backend::Outcome start(const backend::Launch& l, dim3 blocks, A... arguments) const {
-    void* all[] = {&arguments..., &nothing_, &nothing_};
-    return enqueue(l, blocks, all, sizeof...(A));
+    void* all[] = {&arguments...};
+    return enqueue(l, blocks, all);
   }
 
  private:
-  backend::Outcome enqueue(const backend::Launch&, dim3 blocks, void** arguments, int n) const;
+  backend::Outcome enqueue(const backend::Launch&, dim3 blocks, std::span<void* const> arguments) const;
   backend::Outcome load();
 
   const Cubin* cubin_ = nullptr;
   cudaKernel_t loaded_ = nullptr;
   std::string why_;
-  // Triton's kernels end in two pointers to scratch memory, of which ours want none.
-  static inline void* nothing_ = nullptr;
 };
 
 /// What every kernel here wants: known sizes, of fewer than 2^31 elements, and none of them 0.
@@ -50,4 +54,4 @@ backend::Support there(const std::string& name);
 const Kernel* kernel_for(const backend::Launch&, const std::string& name, bool multiples, std::string& why);
 int64_t elements(std::span<const int64_t> sizes);
 
-}  // namespace weft::triton
+}  // namespace weft::cubins

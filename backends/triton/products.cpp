@@ -3,29 +3,21 @@
 #include "cubin.h"
 #include "weft/backend/product.hpp"
 
-namespace weft::triton {
+namespace weft::cubins {
 
 using namespace backend;
 
 namespace {
 
-// Tiles of 128 x 256 where they keep most of a GPU busy, else of 64 x 64.
+// Large tiles where they keep most of a GPU busy, which 64 of 128 x 256 do.
 constexpr int64_t kEnoughTiles = 64;
 
-struct Tiles {
-  const char* name;
-  int64_t rows, columns;
-};
 int64_t down(int64_t a, int64_t b) { return (a + b - 1) / b; }
-Tiles tiles_of(const Product& p) {
-  const Tiles large = {"large", 128, 256};
-  return p.batch * down(p.m, large.rows) * down(p.n, large.columns) >= kEnoughTiles ? large
-                                                                                    : Tiles{"small", 64, 64};
-}
 
 std::string name_of_kernel(const Product& p) {
+  const bool large = p.batch * down(p.m, 128) * down(p.n, 256) >= kEnoughTiles;
   return format("matmul_{}_{}{}_{}", name_of(p.dtype), int{p.transpose_a}, int{p.transpose_b},
-                tiles_of(p).name);
+                large ? "large" : "small");
 }
 
 }  // namespace
@@ -51,11 +43,12 @@ Outcome launch_product(const Launch& l) {
   const bool multiples = p.n % 16 == 0 && p.k % 16 == 0 && (!p.transpose_a || p.m % 16 == 0);
   const Kernel* kernel = kernel_for(l, name_of_kernel(p), multiples, why);
   if (!kernel) return Outcome::fail(WEFT_DEVICE, "{}", why);
-  const Tiles tiles = tiles_of(p);
-  const dim3 blocks(static_cast<unsigned>(down(p.m, tiles.rows) * down(p.n, tiles.columns)),
+  const Cubin& cubin = kernel->cubin();
+  const dim3 blocks(static_cast<unsigned>(down(p.m, cubin.rows) * down(p.n, cubin.columns)),
                     static_cast<unsigned>(p.batch));
   return kernel->start(l, blocks, l.input(0).data<void>(), l.input(1).data<void>(), l.output(0).data<void>(),
-                       number(p.m), number(p.n), number(p.k), a, b, p.a_stride, p.b_stride, p.m * p.n);
+                       number(p.m), number(p.n), number(p.k), a, b, p.a_stride, p.b_stride, p.m * p.n,
+                       number(p.batch), number(p.a_stride ? p.batch : 1), number(p.b_stride ? p.batch : 1));
 }
 
-}  // namespace weft::triton
+}  // namespace weft::cubins

@@ -2,7 +2,7 @@
 #include "cubin.h"
 
 // Kernels of rows: a program each, which holds it whole.
-namespace weft::triton {
+namespace weft::cubins {
 
 inline constexpr int64_t kLongestRow = 16384;
 
@@ -40,4 +40,4 @@ inline RowLaunch row_launch(const backend::Launch& l, const char* op) {
   return r;
 }
 
-}  // namespace weft::triton
+}  // namespace weft::cubins

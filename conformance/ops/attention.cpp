@@ -2,6 +2,13 @@
 
 namespace weft::conformance {
 
+// Infinite values in a column each, and a NaN.
+static Input values_some_infinite(int64_t keys, int64_t width) {
+  std::vector<Real> all(static_cast<size_t>(keys * width), 0.5L);
+  all[3] = kInf, all[static_cast<size_t>(width) + 5] = -kInf, all[static_cast<size_t>(2 * width) + 7] = kNan;
+  return values(std::move(all), {1, keys, width});
+}
+
 OpCases attention_cases() {
   const Input all = constant({1}, 1).as(DType::boolean);  // a mask that hides nothing
   const Input some = values({1, 0, 1, 1, 0, 0, 0, 0, 0, 1, 1, 0}, {3, 4}).as(DType::boolean);
@@ -81,6 +88,12 @@ OpCases attention_cases() {
        .attrs = {{"seq_first", 1}},
        .why = "hundreds of keys, wide heads, seq first",
        .no_gradient = "attention_grad has a case as large"},
+      {.inputs = {normal({2, 70, 16}), normal({1, 66, 16}), values_some_infinite(66, 16)},
+       .why = "infinite values stay infinite, in rows of whole pieces",
+       .no_gradient = "infinite"},
+      {.inputs = {normal({1, 70, 16}), normal({1, 260, 16}), values_some_infinite(260, 16)},
+       .why = "infinite values among hundreds stay infinite",
+       .no_gradient = "infinite"},
   };
 }
 

@@ -58,6 +58,15 @@ OpCases attention_grad_cases() {
   nowhere.inputs[4] = constant({1, 2}, -kInf);
   nowhere.no_gradient = "infinite";
   cases.push_back(nowhere);
+  Case infinite = with({1, 5, 8}, {1, 6, 8}, 8, {}, {}, "an infinite gradient, in rows of whole pieces");
+  std::vector<Real> dy(5 * 8, 0.5L);
+  dy[2 * 8 + 3] = kInf;
+  // Signs that add up to infinity, not to NaN.
+  infinite.inputs[1] = constant({1, 6, 8}, 0.25), infinite.inputs[2] = constant({1, 6, 8}, 0.5);
+  infinite.inputs[3] = constant({1, 5, 8}, -1), infinite.inputs[4] = constant({1, 5}, 3);
+  infinite.inputs[5] = values(std::move(dy), {1, 5, 8});
+  infinite.no_gradient = "infinite";
+  cases.push_back(infinite);
   return cases;
 }
 

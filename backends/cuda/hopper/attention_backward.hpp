@@ -3,7 +3,8 @@
 
 // The gradients of attention for warpgroups: each takes 64 keys, whose dk and dv stay in its registers,
 // through the queries that see them. dq is added up in f32 in global memory, in an order that changes from
-// run to run, and narrowed by a kernel of its own (Shah et al., FlashAttention-3, 2024).
+// run to run unless blocks take turns, and narrowed by a kernel of its own (Shah et al., FlashAttention-3,
+// 2024).
 namespace weft::cuda::hopper {
 
 /// 128 keys, and the tiles of queries that see them, of each head that shares them.
@@ -148,6 +149,23 @@ __device__ void add_to(float4* to, const float (&x)[n]) {
                  : "memory");
 }
 
+/// Waits until so many tiles of keys have added to a piece of dq. By all threads of a warpgroup.
+__device__ inline void wait_for_turn(const int* turns, int wanted, int barrier) {
+  if (thread_of_group() == 0) {
+    int found;
+    do asm volatile("ld.acquire.gpu.global.s32 %0, [%1];" : "=r"(found) : "l"(turns) : "memory");
+    while (found != wanted);
+  }
+  sync_threads(barrier, kGroupThreads);
+}
+/// Lets the next tile of keys add to it.
+__device__ inline void end_turn(int* turns, int barrier) {
+  sync_threads(barrier, kGroupThreads);
+  if (thread_of_group() != 0) return;
+  fence_device();
+  asm volatile("red.release.gpu.global.add.s32 [%0], 1;" ::"l"(turns) : "memory");
+}
+
 /// Writes 64 rows by way of shared memory that nobody reads any more.
 template <class B>
 __device__ void stage_rows(char* shared, const float (&o)[B::kD / 2], float scale) {
@@ -211,8 +229,9 @@ struct Differentiator {
     hold(s);
   }
 
-  /// One tile of queries, whose scores are there. `dq`: where its part of this warpgroup is added.
-  __device__ void step(int first_query, bool is_last, float4* dq) {
+  /// One tile of queries, whose scores are there. `piece`: where dq of this warpgroup is added, after so many
+  /// tiles of keys as `rank` says.
+  __device__ void step(int first_query, bool is_last, int64_t piece, int rank) {
     Factor<T, B::kQueries, B::kParts> weights, ds;
     float dp[B::kQueries / 2];
     if (B::kOverlaps) multiply_gradients(dp);
@@ -243,20 +262,22 @@ struct Differentiator {
     show_shared_writes();
     sync_threads(kEverybody, kConsumers);
     wait_for_products<1>();  // dv and dk: the registers of their factors are free
-    if (B::kWhole || turn == group) add_queries(dq);
+    if (B::kWhole || turn == group) add_queries(piece, rank);
     wait_for_products<0>();
     hold(s);
     if (thread_of_group() % kWarp == 0) shared.barriers.empty[slot.stage].arrive();
     turn ^= 1, buffer = (buffer + 1) % B::kBuffers, slot = next;
   }
-  __device__ void add_queries(float4* to) {
+  __device__ void add_queries(int64_t piece, int rank) {
     float dq[32];
     begin_products();
     multiply_queries<B>(dq, shared.ds[buffer], shared.k[keys.stage], group);
     end_of_products();
     wait_for_products<0>();
     hold(dq);
-    add_to(to, dq);
+    if (w.turns) wait_for_turn(w.turns + piece, rank, kOwn + group);
+    add_to(w.dq + piece * 8 * kGroupThreads + thread_of_group(), dq);
+    if (w.turns) end_turn(w.turns + piece, kOwn + group);
   }
 
   /// Writes dk and dv by way of the memory of k and v.
@@ -291,7 +312,7 @@ __device__ void go_through_queries(typename B::Shared& shared, const BackwardMap
     for (int left = t.steps; left > 0; --left) {
       const int64_t tile = (first_head + step.head) * int64_t{w.q_tiles} + step.q_tile;
       const int64_t piece = tile * B::kPieces + (B::kWhole ? group : 0);
-      d.step(step.q_tile * B::kQueries, left == 1, w.dq + piece * 8 * kGroupThreads + thread_of_group());
+      d.step(step.q_tile * B::kQueries, left == 1, piece, t.first / B::kKeys);
       step.advance(t, w.q_tiles);
     }
     d.store(maps, t);

@@ -6,7 +6,8 @@ namespace weft::cuda::hopper {
 
 inline constexpr int kRowThreads = 256;
 
-/// Before: delta, lse for powers of two, and zeros to add dq to. kD / 8 lanes for each row.
+/// Before: delta, lse for powers of two, and zeros to add dq to and to count turns from. kD / 8 lanes for
+/// each row.
 template <class B>
 __global__ void __launch_bounds__(kRowThreads)
     prepare_rows(const typename B::Element* y, const typename B::Element* dy, const float* lse,
@@ -35,6 +36,8 @@ __global__ void __launch_bounds__(kRowThreads)
   }
   sum = sum_of<kLanes>(sum);
   if (lane == 0) w.lse[row] = base, w.delta[row] = sum;
+  if (w.turns && row % B::kQueries == 0 && lane < B::kPieces)
+    w.turns[row / B::kQueries * B::kPieces + lane] = 0;
   w.dq[row * (B::kD / 4) + 2 * lane] = {}, w.dq[row * (B::kD / 4) + 2 * lane + 1] = {};
 }
 

@@ -53,10 +53,13 @@ struct BackwardWork {
   TileOrder order;     ///< of tiles of keys
   float *lse, *delta;  ///< [heads, rows]: log2(e) lse, inf where a row sees nothing or is none; sum of y dy
   float4* dq;          ///< [heads, q_tiles, pieces, 8, 128]: four values of a thread together
+  int* turns;          ///< [heads, q_tiles, pieces]: how many tiles of keys have added to it. Null: any order
 };
 
+/// `ordered`: dq is added up in the order of its keys, whatever runs beside it. Blocks then wait only for
+/// those of tiles before theirs, which all run or have run, as long as tiles of a head come in their order.
 template <class B>
-BackwardWork backward_work(const AttentionSizes& s, float* workspace) {
+BackwardWork backward_work(const AttentionSizes& s, float* workspace, bool ordered) {
   BackwardWork w{};
   w.sizes = s;
   w.q_tiles = (s.seq_q + B::kQueries - 1) / B::kQueries;
@@ -65,11 +68,16 @@ BackwardWork backward_work(const AttentionSizes& s, float* workspace) {
   const int64_t rows = s.batch * s.heads * w.q_tiles * B::kQueries;
   w.dq = reinterpret_cast<float4*>(workspace);
   w.lse = workspace + rows * B::kD, w.delta = w.lse + rows;
+  if (ordered) {
+    w.turns = reinterpret_cast<int*>(w.delta + rows);
+    w.order.at_once = w.order.heads;
+  }
   return w;
 }
 template <class B>
 int64_t backward_floats(const AttentionSizes& s) {
-  return s.batch * s.heads * ((s.seq_q + B::kQueries - 1) / B::kQueries) * B::kQueries * (B::kD + 2);
+  const int64_t q_tiles = (s.seq_q + B::kQueries - 1) / B::kQueries;
+  return s.batch * s.heads * q_tiles * (B::kQueries * (B::kD + 2) + B::kPieces);
 }
 
 template <class B>

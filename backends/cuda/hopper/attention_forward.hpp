@@ -41,7 +41,8 @@ struct ForwardMaps {
 struct ForwardWork {
   AttentionSizes sizes;
   float* lse;
-  TileOrder order;  ///< of tiles of queries
+  int* not_numbers;  ///< [heads, tiles of 64 queries, warps]: whether a result is NaN. Null: nobody asks
+  TileOrder order;   ///< of tiles of queries
 };
 
 struct ForwardTile {
@@ -134,6 +135,22 @@ __device__ void finish_rows(const ForwardWork& work, const ForwardTile& t, const
       work.lse[(t.member * int64_t{work.sizes.heads} + t.head) * work.sizes.seq_q + query] =
           rows.base[r] * 0.6931471805599453f + logf(sum);
   }
+}
+
+/// Tells whether this warp has found a NaN. Of weights in several parts those after the first may be 0 or
+/// have another sign, so that they make NaN of infinite values: such tiles are computed once more, by another
+/// kernel.
+template <class F>
+__device__ void tell_not_numbers(const ForwardWork& work, const ForwardTile& t, int group,
+                                 const float (&o)[F::kD / 2]) {
+  bool any = false;
+#pragma unroll
+  for (int e = 0; e < F::kD / 2; ++e) any |= o[e] != o[e];
+  const bool found = any_of_warp(any);
+  const int tile = t.first / kGroupRows + group, tiles = (work.sizes.seq_q + kGroupRows - 1) / kGroupRows;
+  if (tile >= tiles || thread_of_group() % kWarp != 0) return;
+  const int64_t head = t.member * int64_t{work.sizes.heads} + t.head;
+  work.not_numbers[(head * tiles + tile) * (kGroupThreads / kWarp) + thread_of_group() / kWarp] = found;
 }
 
 /// Writes the rows of a warpgroup, by way of the shared memory of its queries, which nobody reads any more.
@@ -263,6 +280,7 @@ __device__ void mix_tiles(typename F::Shared& shared, const ForwardMaps& maps, c
     m.last_values(t.key_tiles > 1);
     float inverse[2];
     finish_rows<F>(work, t, m.rows, first + row_of_thread(), inverse);
+    if (F::kParts > 1 && work.not_numbers) tell_not_numbers<F>(work, t, group, m.o);
     store_rows<F>(shared.q[m.tile.stage][group], maps.y, t, group, m.o, inverse);
     if (thread_of_group() == 0) shared.barriers.q_empty[m.tile.stage].arrive();
     m.tile.advance();
@@ -301,9 +319,10 @@ __global__ void __launch_bounds__(F::kThreads, 1)
 // ---- what the host prepares
 
 template <class F>
-ForwardWork forward_work(const AttentionSizes& s, float* lse) {
+ForwardWork forward_work(const AttentionSizes& s, float* lse, int* not_numbers = nullptr) {
   const int tiles = (s.seq_q + F::kRows - 1) / F::kRows;
-  return {s, lse, tile_order(tiles, s.heads * s.batch, int64_t{4} * s.seq_k * s.dim / s.shared_by)};
+  return {s, lse, not_numbers,
+          tile_order(tiles, s.heads * s.batch, int64_t{4} * s.seq_k * s.dim / s.shared_by)};
 }
 
 template <class F>

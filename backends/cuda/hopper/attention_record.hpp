@@ -34,9 +34,6 @@ inline backend::Support group_sizes(const backend::OpCall& c, int64_t mask, Atte
   if (s.dim == 0 || s.dim % 8) return Support::no("heads of a multiple of 8 numbers, got {}", s.dim);
   if (!(s.scale > 0)) return Support::no("a scale above 0, got {}", s.scale);
   if (s.batch * s.heads * s.seq_q == 0 || s.seq_k == 0) return Support::no("no queries or no keys");
-  const int64_t tiles = s.seq_q / kGroupRows + s.seq_k / kGroupRows + 2;
-  if (s.batch * s.heads >= (int64_t{1} << 30) / tiles)
-    return Support::no("{} matrices of {} by {} scores", s.batch * s.heads, s.seq_q, s.seq_k);
   return Support::yes();
 }
 

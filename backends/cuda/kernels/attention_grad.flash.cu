@@ -1,4 +1,4 @@
-#include "../attention_call.hpp"
+#include "../attention_order.hpp"
 
 // The gradients of attention without its matrix of weights, which are made again from the scores and lse. One
 // kernel takes 64 keys through all queries that see them, for dk and dv; another takes 64 queries through
@@ -38,11 +38,15 @@ __global__ void __launch_bounds__(kDeltaThreads) row_products(Pointers<T> p, Att
 }
 
 /// What a query's weights and their gradients want beside its scores.
-struct Query {
+struct alignas(8) Query {
   float shift, delta;
 };
-__device__ inline Query query_of(const float* lse, const float* delta, int64_t row) {
-  return {lse[row] == -INFINITY ? 0 : lse[row], delta[row]};
+/// Query i of the head whose first row is `row`; zeros beyond the last one.
+template <class P>
+__device__ Query query_of(const P& p, const AttentionSizes& sizes, int64_t row, int i) {
+  if (i >= sizes.seq_q) return {};
+  const float lse = p.lse[row + i];
+  return {lse == -INFINITY ? 0 : lse, p.delta[row + i]};
 }
 
 template <class E>
@@ -58,61 +62,78 @@ __device__ void store(typename E::Stored* to, int64_t stride, typename E::Out& o
             narrowed<typename E::Stored>(E::out(o, r, e) * scale);
 }
 
+/// A step of the gradients of keys: 64 queries of one of the heads that share them.
+struct QueryStep {
+  int first, head;
+  __device__ void advance(int from, int end) {
+    if ((first += kTile) >= end) first = from, ++head;
+  }
+};
+
 template <class E>
 __global__ void __launch_bounds__(E::kThreads)
-    gradients_of_keys(Pointers<typename E::Stored> p, AttentionSizes sizes) {
+    gradients_of_keys(Pointers<typename E::Stored> p, AttentionSizes sizes, TileOrder order) {
   wait_for_kernels_before();
   let_next_kernel_start();
-  const int kv_head = static_cast<int>(blockIdx.y), first_key = static_cast<int>(blockIdx.x) * kTile;
-  const int64_t at_k = blockIdx.z * sizes.k.batch + kv_head * sizes.k.head;
+  const auto [rank, any_head] = order.place(static_cast<int>(blockIdx.x));
+  const int kv_heads = sizes.heads / sizes.shared_by, kv_head = any_head % kv_heads, first_key = rank * kTile;
+  const int64_t member = any_head / kv_heads, at_k = member * sizes.k.batch + kv_head * sizes.k.head;
   auto* shared = dynamic_shared<typename E::Element>();
   const auto tile = [&](int i) { return Tile<E>{shared + i * Tile<E>::kElements}; };
   const Tile<E> keys = tile(0), values = tile(1);
   const auto queries = [&](int i) { return tile(2 + i % E::kStages); };
   const auto douts = [&](int i) { return tile(2 + E::kStages + i % E::kStages); };
   auto* scratch = reinterpret_cast<float*>(shared + (2 + 2 * E::kStages) * Tile<E>::kElements);
+  alignas(16) __shared__ Query rows[kTile];
 
   // The first query that sees the first of these keys.
-  const int from = sizes.causal ? larger(0, first_key + sizes.seq_q - sizes.seq_k) / kTile : 0;
-  const int tiles = larger(0, (sizes.seq_q + kTile - 1) / kTile - from), steps = tiles * sizes.shared_by;
-  const auto head_of = [&](int i) { return kv_head * sizes.shared_by + i / tiles; };
-  const auto first_of = [&](int i) { return (from + i % tiles) * kTile; };
+  const int behind = sizes.seq_q - sizes.seq_k,
+            from = sizes.causal ? larger(0, first_key + behind) / kTile * kTile : 0;
+  const int steps = larger(0, (sizes.seq_q - from + kTile - 1) / kTile) * sizes.shared_by;
+  QueryStep step{from, kv_head * sizes.shared_by}, loaded = step;
+  TileLoader<E> loader{sizes.rows_of_q()}, key_loader{sizes.rows_of_k()};
   const auto load = [&](int i) {
-    const int64_t at = blockIdx.z * sizes.q.batch + head_of(i) * sizes.q.head;
-    E::load(queries(i), p.q + at, sizes.q.row, first_of(i), sizes.seq_q, sizes.dim, sizes.aligned);
-    E::load(douts(i), p.dy + at, sizes.q.row, first_of(i), sizes.seq_q, sizes.dim, sizes.aligned);
+    const int64_t at = member * sizes.q.batch + loaded.head * sizes.q.head;
+    loader.fetch(p.q + at, p.dy + at, loaded.first);
+    const bool finite = loader.store(queries(i), douts(i), p.q + at, p.dy + at, loaded.first);
+    loaded.advance(from, sizes.seq_q);
+    return finite;
   };
-  E::load(keys, p.k + at_k, sizes.k.row, first_key, sizes.seq_k, sizes.dim, sizes.aligned);
-  E::load(values, p.v + at_k, sizes.k.row, first_key, sizes.seq_k, sizes.dim, sizes.aligned);
+  key_loader.fetch(p.k + at_k, p.v + at_k, first_key);
+  const bool keys_finite = key_loader.store(keys, values, p.k + at_k, p.v + at_k, first_key);
   if (E::kStages == 2 && steps > 0) load(0);
   end_of_copies();
 
   typename E::Out dk{}, dv{};
   for (int i = 0; i < steps; ++i) {
-    if (E::kStages == 1) load(i);
+    bool finite = keys_finite;
+    if (const auto thread = static_cast<int>(threadIdx.x); thread < kTile)
+      rows[thread] =
+          query_of(p, sizes, (member * sizes.heads + step.head) * sizes.seq_q, step.first + thread);
+    if (E::kStages == 1) finite &= load(i);
     if (E::kStages == 2 && i + 1 < steps) load(i + 1);
     end_of_copies();
     wait_for_copies<E::kStages - 1>();
-    sync_block();
-    const int64_t row = (blockIdx.z * int64_t{sizes.heads} + head_of(i)) * sizes.seq_q;
+    const bool infinite = sync_asking<E>(finite);
     typename E::Scores weights, ds;
-    E::multiply(weights, keys, queries(i));
-    E::multiply(ds, values, douts(i));
+    E::multiply(weights, keys, queries(i), infinite);
+    E::multiply(ds, values, douts(i), infinite);
+    // Rows beyond the last query are zeros, and so is what they add.
+    const int seen = sizes.causal ? step.first - behind - first_key + 1 : kTile;
 #pragma unroll
     for (int c = 0; c < E::kColumns; ++c) {
-      const int q = first_of(i) + E::column(c);
-      const bool there = q < sizes.seq_q;
-      const Query query = there ? query_of(p.lse, p.delta, row + q) : Query{};
-      const int visible = there ? sizes.visible(q) - first_key : 0;
+      const Query query = rows[E::column(c)];
 #pragma unroll
       for (int r = 0; r < E::kRows; ++r) {
-        float& w = E::at(weights, r, c);
-        w = E::row(r) < visible ? E::exp(w * sizes.scale - query.shift) : 0;
-        E::at(ds, r, c) = E::row(r) < visible ? w * (E::at(ds, r, c) - query.delta) : 0;
+        const float w = E::exp(E::at(weights, r, c) * sizes.scale - query.shift),
+                    d = w * (E::at(ds, r, c) - query.delta);
+        const bool visible = E::row(r) < seen + E::column(c);
+        E::at(weights, r, c) = visible ? w : 0, E::at(ds, r, c) = visible ? d : 0;
       }
     }
-    E::mix(dv, weights, douts(i), scratch);
-    E::mix(dk, ds, queries(i), scratch);
+    E::mix(dv, weights, douts(i), scratch, infinite);
+    E::mix(dk, ds, queries(i), scratch, infinite);
+    step.advance(from, sizes.seq_q);
     sync_block();
   }
   store<E>(p.dk + at_k, sizes.k.row, dk, first_key, sizes.seq_k, sizes.dim, sizes.scale);
@@ -121,26 +142,28 @@ __global__ void __launch_bounds__(E::kThreads)
 
 template <class E>
 __global__ void __launch_bounds__(E::kThreads)
-    gradients_of_queries(Pointers<typename E::Stored> p, AttentionSizes sizes) {
+    gradients_of_queries(Pointers<typename E::Stored> p, AttentionSizes sizes, TileOrder order) {
   wait_for_kernels_before();
   let_next_kernel_start();
-  const int head = static_cast<int>(blockIdx.y), first = static_cast<int>(gridDim.x - 1 - blockIdx.x) * kTile;
-  const int64_t at_q = blockIdx.z * sizes.q.batch + head * sizes.q.head,
-                at_k = blockIdx.z * sizes.k.batch + head / sizes.shared_by * sizes.k.head,
-                row = (blockIdx.z * int64_t{sizes.heads} + head) * sizes.seq_q;
+  const auto [rank, any_head] = order.place(static_cast<int>(blockIdx.x));
+  const int head = any_head % sizes.heads, first = (order.tiles - 1 - rank) * kTile;
+  const int64_t member = any_head / sizes.heads, row = int64_t{any_head} * sizes.seq_q,
+                at_q = member * sizes.q.batch + head * sizes.q.head,
+                at_k = member * sizes.k.batch + head / sizes.shared_by * sizes.k.head;
   auto* shared = dynamic_shared<typename E::Element>();
   const auto tile = [&](int i) { return Tile<E>{shared + i * Tile<E>::kElements}; };
   const Tile<E> queries = tile(0), douts = tile(1);
   const auto keys = [&](int i) { return tile(2 + i % E::kStages); };
   const auto values = [&](int i) { return tile(2 + E::kStages + i % E::kStages); };
   auto* scratch = reinterpret_cast<float*>(shared + (2 + 2 * E::kStages) * Tile<E>::kElements);
+  TileLoader<E> loader{sizes.rows_of_k()}, query_loader{sizes.rows_of_q()};
+  const auto fetch = [&](int i) { loader.fetch(p.k + at_k, p.v + at_k, i * kTile); };
   const auto load = [&](int i) {
-    E::load(keys(i), p.k + at_k, sizes.k.row, i * kTile, sizes.seq_k, sizes.dim, sizes.aligned);
-    E::load(values(i), p.v + at_k, sizes.k.row, i * kTile, sizes.seq_k, sizes.dim, sizes.aligned);
+    return loader.store(keys(i), values(i), p.k + at_k, p.v + at_k, i * kTile);
   };
   const int tiles = (sizes.visible(smaller(first + kTile, sizes.seq_q) - 1) + kTile - 1) / kTile;
-  E::load(queries, p.q + at_q, sizes.q.row, first, sizes.seq_q, sizes.dim, sizes.aligned);
-  E::load(douts, p.dy + at_q, sizes.q.row, first, sizes.seq_q, sizes.dim, sizes.aligned);
+  query_loader.fetch(p.q + at_q, p.dy + at_q, first);
+  const bool queries_finite = query_loader.store(queries, douts, p.q + at_q, p.dy + at_q, first);
   if (E::kStages == 2 && tiles > 0) load(0);
   end_of_copies();
 
@@ -149,19 +172,20 @@ __global__ void __launch_bounds__(E::kThreads)
 #pragma unroll
   for (int r = 0; r < E::kRows; ++r) {
     const int q = first + E::row(r);
-    own[r] = q < sizes.seq_q ? query_of(p.lse, p.delta, row + q) : Query{};
+    own[r] = query_of(p, sizes, row, q);
     visible[r] = q < sizes.seq_q ? sizes.visible(q) : 0;
   }
   typename E::Out dq{};
   for (int i = 0; i < tiles; ++i) {
-    if (E::kStages == 1) load(i);
+    bool finite = queries_finite;
+    if (E::kStages == 1) fetch(i), finite &= load(i);
     if (E::kStages == 2 && i + 1 < tiles) load(i + 1);
     end_of_copies();
     wait_for_copies<E::kStages - 1>();
-    sync_block();
+    const bool infinite = sync_asking<E>(finite);
     typename E::Scores weights, ds;
-    E::multiply(weights, queries, keys(i));
-    E::multiply(ds, douts, values(i));
+    E::multiply(weights, queries, keys(i), infinite);
+    E::multiply(ds, douts, values(i), infinite);
 #pragma unroll
     for (int r = 0; r < E::kRows; ++r)
 #pragma unroll
@@ -170,7 +194,7 @@ __global__ void __launch_bounds__(E::kThreads)
         const bool seen = i * kTile + E::column(c) < visible[r];
         E::at(ds, r, c) = seen ? w * (E::at(ds, r, c) - own[r].delta) : 0;
       }
-    E::mix(dq, ds, keys(i), scratch);
+    E::mix(dq, ds, keys(i), scratch, infinite);
     sync_block();
   }
   store<E>(p.dq + at_q, sizes.q.row, dq, first, sizes.seq_q, sizes.dim, sizes.scale);
@@ -186,21 +210,25 @@ Outcome run(const Launch& l, const AttentionSizes& sizes) {
       in(5), out(0), out(1), out(2), l.workspace().has() ? l.workspace().data<float>() : nullptr};
   const int64_t rows = sizes.batch * sizes.heads * sizes.seq_q, of_block = kDeltaThreads / kWarp;
   const auto blocks = [](int64_t n, int64_t each) { return static_cast<unsigned>((n + each - 1) / each); };
-  const auto batch = static_cast<unsigned>(sizes.batch);
   const size_t shared =
       (2 + 2 * E::kStages) * Tile<E>::kElements * sizeof(typename E::Element) + E::kScratch * sizeof(float);
   if (rows > 0) {
     auto told = start(l, {blocks(rows, of_block)}, kDeltaThreads, 0, row_products<T>, p, sizes);
     if (!told.good()) return told;
   }
+  const int64_t each = int64_t{2} * sizes.dim * int64_t{sizeof(T)};  // bytes of a row of two operands
+  const auto tiles = [](int n) { return (n + kTile - 1) / kTile; };
   if (const int64_t heads = sizes.heads / sizes.shared_by; sizes.batch * heads * sizes.seq_k > 0) {
-    auto told = start(l, {blocks(sizes.seq_k, kTile), static_cast<unsigned>(heads), batch}, E::kThreads,
-                      shared, gradients_of_keys<E>, p, sizes);
+    const TileOrder order =
+        tile_order(tiles(sizes.seq_k), sizes.batch * heads, each * sizes.seq_q * sizes.shared_by);
+    auto told = start(l, {static_cast<unsigned>(order.count())}, E::kThreads, shared, gradients_of_keys<E>, p,
+                      sizes, order);
     if (!told.good()) return told;
   }
   if (rows == 0) return Outcome::ok();
-  return start(l, {blocks(sizes.seq_q, kTile), static_cast<unsigned>(sizes.heads), batch}, E::kThreads,
-               shared, gradients_of_queries<E>, p, sizes);
+  const TileOrder order = tile_order(tiles(sizes.seq_q), sizes.batch * sizes.heads, each * sizes.seq_k);
+  return start(l, {static_cast<unsigned>(order.count())}, E::kThreads, shared, gradients_of_queries<E>, p,
+               sizes, order);
 }
 
 Support accepts(const OpCall& c) {

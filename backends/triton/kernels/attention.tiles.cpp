@@ -5,11 +5,9 @@
 namespace weft::kernels {
 
 using namespace backend;
-using namespace triton;
+using namespace cubins;
 
 namespace {
-
-constexpr int64_t kRows = 128;  // queries of a program
 
 struct Sizes {
   int64_t batch = 1, heads = 0, kv_heads = 0, seq_q = 0, seq_k = 0, dim = 0;
@@ -63,7 +61,8 @@ Outcome launch(const Launch& l) {
   const double given = l.call().attr("scale").real();
   const double scale = given != 0 ? given : 1 / std::sqrt(static_cast<double>(s.dim));
   const auto number = [](int64_t n) { return static_cast<int32_t>(n); };
-  const dim3 blocks(static_cast<unsigned>((s.seq_q + kRows - 1) / kRows),
+  const int64_t rows = kernel->cubin().rows;
+  const dim3 blocks(static_cast<unsigned>((s.seq_q + rows - 1) / rows),
                     static_cast<unsigned>(s.batch * s.heads));
   return kernel->start(
       l, blocks, l.input(0).data<void>(), l.input(1).data<void>(), l.input(2).data<void>(),

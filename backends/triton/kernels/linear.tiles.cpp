@@ -5,7 +5,7 @@ namespace weft::kernels {
 extern const backend::KernelRecord linear_tiles = {.op = "linear",
                                                    .variant = "tiles",
                                                    .reads = {},
-                                                   .accepts = triton::takes_product,
-                                                   .launch = triton::launch_product};
+                                                   .accepts = cubins::takes_product,
+                                                   .launch = cubins::launch_product};
 
 }  // namespace weft::kernels

@@ -5,7 +5,7 @@ namespace weft::kernels {
 extern const backend::KernelRecord matmul_tiles = {.op = "matmul",
                                                    .variant = "tiles",
                                                    .reads = {"transpose_a", "transpose_b"},
-                                                   .accepts = triton::takes_product,
-                                                   .launch = triton::launch_product};
+                                                   .accepts = cubins::takes_product,
+                                                   .launch = cubins::launch_product};
 
 }  // namespace weft::kernels

@@ -28,9 +28,11 @@ Outcome run(const Launch& l, const AttentionSizes& s) {
           hopper::forward_maps<F>(maps, l.input(0).dtype(), at(0), at(1), at(2), l.output(0).data(), s);
       !made.good())
     return made;
-  const auto work = hopper::forward_work<F>(s, l.output(1).data<float>());
+  auto* const not_numbers = F::kParts > 1 ? l.workspace().data<int>() : nullptr;
+  const auto work = hopper::forward_work<F>(s, l.output(1).data<float>(), not_numbers);
   const auto blocks = static_cast<unsigned>(std::min<int64_t>(hopper::multiprocessors(), work.order.count()));
-  return start(l, Grid{blocks}, F::kThreads, F::kShared, hopper::attention_of_groups<F>, maps, work);
+  auto told = start(l, Grid{blocks}, F::kThreads, F::kShared, hopper::attention_of_groups<F>, maps, work);
+  return told.good() && not_numbers ? attention_of_marked(l, s, not_numbers) : told;
 }
 
 template <class T>
@@ -40,6 +42,15 @@ Outcome run_of(const Launch& l, const AttentionSizes& s, int parts) {
     return parts == 1 ? run<Forward<T, 128, 2, 128, 2, 1>>(l, s) : run<Forward<T, 128, 2, 128, 2, 2>>(l, s);
   return parts == 1 ? run<Forward<T, 64, 2, 128, 2, 1, false>>(l, s)
                     : run<Forward<T, 64, 2, 128, 2, 2>>(l, s);
+}
+
+Outcome prepare(const OpCall& c, weft_plan& plan) {
+  AttentionSizes s;
+  if (auto taken = sizes_of(c, s); !taken) return Outcome::fail(WEFT_UNSUPPORTED, "{}", taken.reason);
+  const int64_t tiles = (s.seq_q + hopper::kGroupRows - 1) / hopper::kGroupRows;
+  if (hopper::parts_of(c) > 1)
+    plan.workspace = static_cast<uint64_t>(s.batch * s.heads * tiles * 4) * sizeof(int);
+  return hopper::tell_precision(c, plan);
 }
 
 Outcome launch(const Launch& l) {
@@ -57,7 +68,7 @@ std::span<const KernelRecord> attention_wgmma() {
                                       .variant = "wgmma",
                                       .reads = {"causal", "scale", "seq_first"},
                                       .accepts = accepts,
-                                      .prepare = hopper::tell_precision,
+                                      .prepare = prepare,
                                       .launch = launch}};
   return all;
 }

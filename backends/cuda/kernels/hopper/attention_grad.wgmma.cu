@@ -3,8 +3,8 @@
 #include "../../hopper/attention_record.hpp"
 
 // The gradients of attention of bf16 on the tensor cores of architecture 9.0 (hopper/attention_backward.hpp).
-// dq is added up in an order that changes from run to run: callers who want one order get
-// attention_grad.flash.
+// dq is added up in an order that changes from run to run, for callers who want one order by blocks that take
+// turns.
 namespace weft::cuda {
 
 using namespace backend;
@@ -51,7 +51,8 @@ Outcome run(const Launch& l, const AttentionSizes& s) {
   const auto in = [&](int i) { return l.input(i).data<const bf16>(); };
   const auto out = [&](int i) { return l.output(i).data<bf16>(); };
   const auto space = (reinterpret_cast<uintptr_t>(l.workspace().data()) + 15) / 16 * 16;
-  const auto work = hopper::backward_work<B>(s, reinterpret_cast<float*>(space));
+  const bool ordered = l.call().determinism() > WEFT_DETERMINISM_ANY;
+  const auto work = hopper::backward_work<B>(s, reinterpret_cast<float*>(space), ordered);
   hopper::BackwardMaps maps;
   if (auto made = hopper::backward_maps<B>(maps, DType::bf16, in(0), in(1), in(2), in(5), out(1), out(2), s);
       !made.good())
@@ -86,8 +87,7 @@ std::span<const KernelRecord> attention_grad_wgmma() {
                                       .reads = {"causal", "scale", "seq_first"},
                                       .accepts = accepts,
                                       .prepare = prepare,
-                                      .launch = launch,
-                                      .determinism = WEFT_DETERMINISM_ANY}};
+                                      .launch = launch}};
   return all;
 }
 
