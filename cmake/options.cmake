@@ -16,7 +16,8 @@ option(WEFT_FUZZ "build the fuzz targets; wants clang" OFF)
 set(WEFT_LEAVE_OUT "" CACHE STRING "files below src/ that are not built: a regular expression")
 set(WEFT_PLUGINS_FROM "" CACHE PATH "folder of out-of-tree backends that were built before; empty: they are built")
 set(WEFT_PLUGINS_ANEW "" CACHE STRING "those of them that are built all the same")
-set(WEFT_OPS_FROM "" CACHE PATH "build folder whose objects of src/ops are taken, where it has them; empty: all are compiled")
+set(WEFT_OBJECTS_FROM "" CACHE PATH "build folder of the same sources, whose objects are taken; empty: all are compiled")
+set(WEFT_OBJECTS "" CACHE FILEPATH "list of those objects, as paths below that folder; of generated files those that are the same are taken")
 
 # One USE_<NAME> for each folder under backends/: those with a builtin.cmake are built in, those with a CMakeLists.txt become plug-ins, for
 # which BUILD_<NAME> is the same switch. A plug-in is off where its folder has a file build_wants.txt, which says what it wants.

@@ -1,6 +1,7 @@
 #include "conformance/seam/rig.h"
 
 #include <cstring>
+#include <deque>
 
 namespace weft::conformance {
 namespace {
@@ -17,6 +18,47 @@ HostTensor holding(const seam::ConcreteType& type, std::vector<double> values) {
 }
 
 }  // namespace
+
+HostTensor array(IntList shape, const std::vector<double>& values, DType dtype) {
+  HostTensor t{{dtype, std::move(shape)}, {}};
+  t.bytes.resize(t.type.bytes());
+  const size_t n = t.bytes.size() / byte_size(dtype);
+  for (size_t i = 0; i < n; ++i) store_element(dtype, t.bytes.data(), i, values[i % values.size()]);
+  return t;
+}
+HostTensor counting(IntList shape, double first, DType dtype) {
+  std::vector<double> v(static_cast<size_t>(element_count(std::span<const int64_t>(shape))));
+  for (size_t i = 0; i < v.size(); ++i) v[i] = first + static_cast<double>(i % 11);
+  return array(std::move(shape), v.empty() ? std::vector<double>{0} : v, dtype);
+}
+std::vector<double> numbers(const HostTensor& t) {
+  std::vector<double> out(t.bytes.size() / byte_size(t.type.dtype));
+  for (size_t i = 0; i < out.size(); ++i) out[i] = load_element<double>(t.type.dtype, t.bytes.data(), i);
+  return out;
+}
+
+Result<seam::CallPtr> describe(const Ask& ask) {
+  const ir::OpDef* op = ir::find_op(ask.op);
+  if (!op) return invalid("no op named {}", ask.op);
+  std::deque<TensorType> types;
+  std::vector<const TensorType*> in;
+  for (const auto& t : ask.inputs) {
+    const std::span<const int64_t> dims(t.type.shape);
+    in.push_back(&types.emplace_back(TensorType{t.type.dtype, to_shape(dims)}));
+  }
+  in.resize(op->n_inputs);  // the rest is absent
+  for (size_t i = 0; i < in.size(); ++i)
+    if (ask.absent >> i & 1) in[i] = nullptr;
+  WEFT_TRY(auto attrs, ir::order_attrs(*op, ask.attrs));
+  WEFT_TRY(const auto out, op->infer(ir::Types(in), attrs));
+  ir::settle_attrs(*op, ir::Types(in), attrs);
+  WEFT_TRY(auto desc, eager::describe(*op, in, out, attrs));
+  desc.accumulate = ask.accumulate;
+  return seam::CallPtr(std::make_shared<const seam::OwnedCall>(std::move(desc)));
+}
+
+Rig::Rig(const std::string& backend) : Rig(*value_or_raise(seam::registry().open(backend))) {}
+Rig::Rig(seam::Device& d) : device(d), queue(value_or_raise(d.open_queue())) {}
 
 Result<std::unique_ptr<Rig::Operand>> Rig::upload(const HostTensor& t, uint64_t offset) {
   auto o = std::make_unique<Operand>();

@@ -75,8 +75,18 @@ import_page() { diff -u --label docs/import.md docs/import.md --label "weft ops 
 
 readme_subcommands() { build/release/weft --help | python3 scripts/lib/pages.py subcommands README.md; }
 
-# one_file: a copy of the tree with one file more in src/ops and one in src/cli, and no other change: both are there. The
-# copy stays in build/one_file, and is built as the release is, in a folder as deep: ccache knows most of its files.
+# objects_without HEADER: the objects of the release build that were compiled without it.
+objects_without() {
+  ninja -C build/release -t deps | awk -v header="$1" '
+    function end() { if (object != "" && !read) print object }
+    /^[^ ]/ { end(); object = substr($1, 1, length($1) - 1); read = 0 }
+    substr($0, length($0) - length(header) + 1) == header { read = 1 }
+    END { end() }' | grep '\.o$'
+}
+
+# one_file: a copy of the tree with one file more in src/ops and one in src/cli, and no other change: both are there. The copy
+# stays in build/one_file, and is built as the release is. What does not read the list of ops is the same in both, and taken
+# from there.
 one_file() {
   local copy=$weft_root/build/one_file
   mkdir -p "$copy"
@@ -85,8 +95,10 @@ one_file() {
   cp tests/one_file/square_plus.cpp "$copy/src/ops/"
   cp tests/one_file/hello.cpp "$copy/src/cli/"
   {
-    cmake -S "$copy" -B "$copy/build/release" -G Ninja -DCMAKE_BUILD_TYPE=Release -DWEFT_TESTS=OFF "-DWEFT_OPS_FROM=$weft_root/build/release" \
-      "-DWEFT_TREE=$weft_root/build/release" &&
+    objects_without /include/weft/ops.h >"$weft_tmp/one_file.objects" &&
+      cmake -S "$copy" -B "$copy/build/release" -G Ninja -DCMAKE_BUILD_TYPE=Release -DWEFT_TESTS=OFF \
+        "-DWEFT_OBJECTS_FROM=$weft_root/build/release" "-DWEFT_OBJECTS=$weft_tmp/one_file.objects" \
+        "-DWEFT_TREE=$weft_root/build/release" &&
       cmake --build "$copy/build/release" && cmake --install "$copy/build/release" --prefix "$copy/installed"
   } >"$weft_tmp/copy.log" 2>&1 || { cat "$weft_tmp/copy.log"; return 1; }
   consumer "$copy/installed" "$weft_tmp/one_file" -DWEFT_CONSUMER_INCLUDES="$copy/src" \

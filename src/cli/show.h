@@ -19,40 +19,18 @@ inline double seconds_since(Clock::time_point t) {
 }
 
 /// A remark for people, beside the output.
-inline void note(const std::string& words) { fmt::print(stderr, "weft: note: {}\n", words); }
+void note(const std::string& words);
 
 /// 1234567 as "1,234,567".
-inline std::string grouped(int64_t n) {
-  const std::string digits = fmt::format("{}", n);
-  std::string s;
-  for (size_t i = 0; i < digits.size(); ++i) {
-    const size_t left = digits.size() - i;
-    if (!s.empty() && s.back() != '-' && left % 3 == 0) s += ',';
-    s += digits[i];
-  }
-  return s;
-}
+std::string grouped(int64_t n);
+/// "1 file", "2 files".
+std::string counted(size_t n, const std::string& what);
 
 /// On one line; invalid UTF-8 in names becomes U+FFFD.
-inline std::string line_of(const nlohmann::json& object) { return formats::json_text(object); }
+std::string line_of(const nlohmann::json& object);
 /// The same, indented.
-inline std::string page_of(const nlohmann::json& all) { return formats::json_text(all, 2); }
-/// "1 file", "2 files".
-inline std::string counted(size_t n, const std::string& what) {
-  return fmt::format("{} {}{}", grouped(static_cast<int64_t>(n)), what, n == 1 ? "" : "s");
-}
-
-inline nlohmann::json ledger_json(const std::vector<LedgerRow>& rows) {
-  nlohmann::json out = nlohmann::json::array();
-  for (const auto& r : rows)
-    out.push_back({{"device", r.device},
-                   {"op", r.op},
-                   {"kernel", r.kernel},
-                   {"why", r.why},
-                   {"calls", r.calls},
-                   {"bytes", r.bytes}});
-  return out;
-}
+std::string page_of(const nlohmann::json& all);
+nlohmann::json ledger_json(const std::vector<LedgerRow>& rows);
 
 /// Facts for people or, with --json, for programs.
 class Show {
@@ -60,15 +38,9 @@ class Show {
   explicit Show(bool json) : json_(json) {}
 
   /// A fact: as JSON, or in words.
-  void result(const nlohmann::json& json, const std::string& words) { line(json_ ? line_of(json) : words); }
+  void result(const nlohmann::json& json, const std::string& words);
 
  private:
-  // Flushed, so that a pipe shows it when it happens.
-  static void line(const std::string& text) {
-    fmt::print("{}\n", text);
-    std::fflush(stdout);
-  }
-
   bool json_;
 };
 
