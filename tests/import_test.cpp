@@ -4,125 +4,28 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "compiler/compile.h"
-#include "conformance/noise.h"
-#include "conformance/run.h"
-#include "formats/file.h"
 #include "formats/json.h"
 #include "import/call.h"
-#include "import/import.h"
-#include "program/program.h"
-#include "runtime/devices.h"
-#include "runtime/session.h"
-#include "test_backends.h"
+#include "imported_model.h"
 
 // What PyTorch exported computes here what it computes there (scripts/import_oracle).
 namespace weft::import_test {
 namespace {
 
-using conformance::Array;
-using conformance::Bounded;
+using namespace testing::imported;
 using nlohmann::json;
-
-const std::string kData = WEFT_SOURCE_DIR "/conformance/data/import/";
-
-std::string read(const std::string& path) {
-  const auto bytes = value_or_raise(formats::read_file(path));
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
-
-// The same graph in another dtype: what is f32 in a model is f64 for the truth, and the other way round.
-std::string with_dtype(std::string text, const std::string& from, const std::string& to) {
-  for (size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
-    text.replace(at, from.size(), to);
-  return text;
-}
-
-std::vector<std::byte> bytes_of(const Array& a) { return conformance::encode(a); }
-conformance::Dims dims_of(const Shape& shape) {
-  conformance::Dims out;
-  for (const Dim d : shape) out.push_back(d.value());
-  return out;
-}
-
-/// An imported model with everything that its graph reads.
-struct Model {
-  importer::Imported imported;
-  std::vector<Array> operands;  // inputs, states, weights
-};
-
-Array array_of(const TensorType& type, std::span<const std::byte> bytes) {
-  return conformance::decode(type.dtype, dims_of(type.shape), bytes);
-}
-Array converted(Array a, DType dtype) {
-  a.dtype = dtype;
-  if (is_float(dtype))
-    for (auto& x : a.v) x = conformance::round_to(dtype, x);
-  return a;
-}
-
-Model model_of(const std::string& ir_text, std::span<const formats::Safetensors> files,
-               const std::vector<Array>& inputs, const importer::Options& options = {}) {
-  const auto ir = value_or_raise(importer::parse_model_ir(ir_text, "model_ir.json"));
-  Model m{value_or_raise(importer::import_model(ir, files, options)), {}};
-  const ir::Graph& g = *m.imported.graph;
-  for (size_t i = 0; i < inputs.size(); ++i)
-    m.operands.push_back(converted(inputs[i], g.types[static_cast<size_t>(g.inputs[i].value)].dtype));
-  const auto add = [&](const std::string& name, int32_t value) {
-    m.operands.push_back(array_of(g.types[static_cast<size_t>(value)], m.imported.weights.at(name).bytes));
-  };
-  for (const auto& s : g.states) add(s.name, s.before);
-  for (const auto& w : g.weights) add(w.name, w.value);
-  return m;
-}
-
-// Compiled, written, read again and run.
-std::vector<Array> run_compiled(const Model& m, const std::string& backend) {
-  const auto weights = [&](const std::string& name) -> Result<program::Blob> {
-    const auto& bytes = m.imported.weights.at(name).bytes;
-    return program::Blob{bytes.data(), bytes.size(), {}};
-  };
-  const auto program = value_or_raise(compiler::compile(*m.imported.graph, weights));
-  const std::string file = program::serialize(program);
-  auto again = std::make_shared<const program::CompiledProgram>(
-      value_or_raise(program::deserialize(program::Blob::copy_of(file.data(), file.size()))));
-  raise_if(compiler::check_ops(*again));
-  auto session =
-      value_or_raise(runtime::Session::create(again, value_or_raise(runtime::devices_for(backend, {})), {}));
-  std::vector<runtime::HostTensor> inputs;
-  for (size_t i = 0; i < again->inputs.size(); ++i) {
-    const Array& a = m.operands[i];
-    inputs.push_back({{a.dtype, {a.shape.begin(), a.shape.end()}}, bytes_of(a)});
-  }
-  std::vector<Array> out;
-  for (const auto& t : value_or_raise(session->run(inputs)))
-    out.push_back(conformance::decode(t.type.dtype, {t.type.shape.begin(), t.type.shape.end()}, t.bytes));
-  return out;
-}
-
-void expect_within(const std::vector<Array>& got, const std::vector<Bounded>& bound, double slack) {
-  ASSERT_EQ(got.size(), bound.size());
-  for (size_t k = 0; k < got.size(); ++k) {
-    const auto verdict = conformance::judge(got[k], bound[k], slack);
-    EXPECT_TRUE(verdict.ok) << "output " << k << ": " << verdict.reason;
-  }
-}
-
-std::vector<std::string> cpu_backends() {
-  return testing::backends({"reference", "native", "openmp", "opencl", "far"});
-}
 
 // ---- whole models
 std::vector<std::string> model_folders() {
   std::vector<std::string> out;
-  for (const auto& entry : std::filesystem::directory_iterator(kData))
+  for (const auto& entry : std::filesystem::directory_iterator(kData + "import"))
     if (entry.is_directory() && entry.path().filename() != "symbols") out.push_back(entry.path().filename());
   std::ranges::sort(out);
   return out;
 }
 class ImportedModels : public ::testing::TestWithParam<std::string> {
  protected:
-  std::string folder() const { return kData + GetParam() + "/"; }
+  std::string folder() const { return kData + "import/" + GetParam() + "/"; }
   /// The answers whose names begin with "in." or "out.", in the order of `ports`.
   static std::vector<Array> answers(const formats::Safetensors& file, const std::string& prefix,
                                     const json& ports) {
@@ -149,7 +52,7 @@ TEST_P(ImportedModels, SayWhatPyTorchSays) {
 
   const Model m = model_of(text, files, inputs);
   const auto bound = value_or_raise(conformance::noise_bound(*m.imported.graph, m.operands));
-  for (const auto& backend : cpu_backends()) {
+  for (const auto& backend : zoo_backends()) {
     SCOPED_TRACE(backend);
     expect_within(run_compiled(m, backend), bound, 1);
   }
@@ -190,7 +93,7 @@ formats::Safetensors weights_of(const json& c, const json& ir) {
 // Of a case in f64 (or in the dtypes that it is about), the truth is PyTorch's. In f32 every backend is
 // judged.
 TEST(ImportedNodes, SayWhatPyTorchSays) {
-  const json all = value_or_raise(formats::read_json_object(kData + "nodes.json"))["cases"];
+  const json all = value_or_raise(formats::read_json_object(kData + "import/nodes.json"))["cases"];
   for (const json& c : all) {
     SCOPED_TRACE(c["name"].get<std::string>());
     const std::string text = c["ir"].dump();
@@ -250,6 +153,18 @@ TEST(ImportRefusals, NameAllOpsThatAreMissingWithTheirNodes) {
   ir["nodes"][2]["name"] = "w", ir["nodes"][2]["op_type"] = "wrap_with_set_grad_enabled";
   expect_refused(ir, Code::unsupported,
                  "aten.unheard_of.default: y, z\n  wrap_with_set_grad_enabled: w\nhint:");
+}
+TEST(ImportRefusals, SayWhatToDoInstead) {
+  expect_refused(one_node("aten.nonzero.default"), Code::unsupported,
+                 "aten.nonzero.default: y: how many results there are depends on data");
+  json ir = one_node("aten.permute.default", {{"dims", {0, 1}}});
+  ir["nodes"][0]["name"] = "turned", ir["nodes"][0]["outputs"][0]["name"] = "turned";
+  json strided = one_node("aten.as_strided.default", {{"size", {2, 3}}, {"stride", {3, 1}}})["nodes"][0];
+  strided["inputs"] = {tensor_info("turned", {2, 3}, "turned")};
+  ir["nodes"].push_back(strided);
+  expect_refused(ir, Code::unsupported, "make it by contiguous()");
+  expect_refused(one_node("aten.as_strided.default", {{"size", {2, 3}}, {"stride", {4, 1}}}),
+                 Code::unsupported, "it reaches element 6 of f32[2, 3]");
 }
 TEST(ImportRefusals, NameAllNodesThatCantBeConverted) {
   json ir = one_node("aten.softmax.int", {{"dim", 7}});
@@ -340,7 +255,7 @@ TEST(ImportFormat, TheTableHasEachOpOnce) {
 
 // ---- sizes that are symbols
 TEST(ImportedSymbols, RunAtEverySize) {
-  const std::string folder = kData + "symbols/";
+  const std::string folder = kData + "import/symbols/";
   const std::string text = read(folder + "model_ir.json");
   const std::array files = {value_or_raise(formats::read_safetensors(folder + "model.safetensors"))};
   const auto answers = value_or_raise(formats::read_safetensors(folder + "answers.safetensors"));

@@ -45,6 +45,9 @@ class Call {
   const NodeInfo& node;
   const AtenOp& op;
   ir::Builder& b;
+  /// Does the first tensor lie in memory row by row? Files say nothing of strides: false where it is not
+  /// known.
+  bool row_major = false;
 
   // ---- arguments, by name
   /// Is the argument there, and not None?

@@ -2,6 +2,7 @@
 
 #include "import/call.h"
 #include "import/import.h"
+#include "import/refused.h"
 
 namespace weft::importer {
 namespace {
@@ -16,6 +17,11 @@ std::string how_cell(const AtenOp& op) {
     rest.remove_prefix(std::min(rest.size(), end + 2));
   }
   return out;
+}
+
+std::string refusal(std::string_view name) {
+  const char* why = why_refused(name);
+  return why ? fmt::format("no: {}", why) : "no";
 }
 
 std::vector<const AtenOp*> all_ops() {
@@ -52,10 +58,12 @@ that `extract_ir()` of `pytorch-ir` leaves to its caller:
   64]}`. They are symbols of the program.
 
 `--weights` may be given more than once. A weight that is narrower in a file than in the model is
-widened. `--tie NAME=OTHER` says that the weight NAME is the one that a file has as OTHER. Constants that
-the code of a model makes are in the file when the export ran on the CPU, not on the meta device. i16 and
-complex numbers do not exist in Weft; what draws random numbers, layers in training mode, and results
-whose size depends on data (`nonzero`) are refused. A model of `transformers` with experts is exported with
+widened. `--tie NAME=OTHER` says that the weight NAME is the one that a file has as OTHER. Constants
+that the code of a model makes are in the file when the export ran on the CPU, not on the meta device.
+i16 and complex numbers do not exist in Weft; what draws random numbers, layers in training mode, and
+results whose size depends on data are refused: `torch.nonzero_static` has a size, `nonzero` has not.
+`as_strided` wants an operand that lies in memory row by row: an input, a weight, or what
+`contiguous()` made. A model of `transformers` with experts is exported with
 `config._experts_implementation = "batched_mm"`: its other ways loop over data, or call ops of its own.
 
 An op below includes its form in place: `add.Tensor` is `add_.Tensor`, too.
@@ -75,7 +83,7 @@ std::string coverage_page() {
     core_rows += fmt::format("| `{}` | {} |\n", name,
                              op     ? how_cell(*op)
                              : size ? "nothing: shapes hold it"
-                                    : "no");
+                                    : refusal(name));
   }
   size_t others = 0;
   for (const AtenOp* op : all_ops()) {

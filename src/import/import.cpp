@@ -1,7 +1,9 @@
 #include "import/import.h"
 
 #include <algorithm>
+#include <set>
 
+#include "import/refused.h"
 #include "import/tensors.h"
 
 namespace weft::importer {
@@ -72,7 +74,8 @@ Status check_ops(const ModelIr& model) {
     std::string names;
     for (size_t i = 0; i < nodes.size() && i < 4; ++i) names += (i ? ", " : "") + nodes[i];
     if (nodes.size() > 4) names += fmt::format(" and {} more", nodes.size() - 4);
-    lines.push_back(fmt::format("{}: {}", op, names));
+    const char* why = op.starts_with("aten.") ? why_refused(std::string_view(op).substr(5)) : nullptr;
+    lines.push_back(fmt::format("{}: {}{}{}", op, names, why ? ": " : "", why ? why : ""));
   }
   return fail(Code::unsupported, "model '{}': ops that can't be imported, with their nodes:{}{}", model.name,
               joined(lines),
@@ -224,6 +227,7 @@ class Import {
       if (!node.outputs.empty()) name_result(node, 0, self);
       return;
     }
+    const bool row_major = lies_in_rows(node, *found.op, from.inputs);
     for (size_t i = 0; i < made.size(); ++i) {
       from.result = i;
       if (!made[i]) {
@@ -235,8 +239,24 @@ class Import {
       // A cast to another dtype is a copy.
       const bool view =
           found.op->write && !from.inputs.empty() && made[i].dtype() == node.inputs[0].type.dtype;
-      name_result(node, i, view ? tensors_.add_view(made[i], from) : tensors_.add(made[i]));
+      const int tensor = view ? tensors_.add_view(made[i], from) : tensors_.add(made[i]);
+      if (!row_major) scattered_.insert(tensor);
+      name_result(node, i, tensor);
     }
+  }
+
+  // PyTorch lays a result out as the operands are, but for views and a few ops that give views of what they
+  // made.
+  bool lies_in_rows(const NodeInfo& node, const AtenOp& op, const std::vector<int>& inputs) const {
+    const std::string_view name = op.name;
+    const auto format = node.attrs.find("memory_format");
+    const auto* word = format == node.attrs.end() ? nullptr : std::get_if<std::string>(&format->second.value);
+    if (word && word->ends_with("contiguous_format")) return true;
+    if (name == "contiguous.default") return !word;
+    for (const char* turned : {"einsum", "scaled_dot_product", "lstm", "gru", "linalg"})
+      if (name.find(turned) != std::string_view::npos) return false;
+    if (op.write && std::string_view(op.how) != "reshape") return false;
+    return std::ranges::none_of(inputs, [&](int i) { return scattered_.contains(i); });
   }
 
   // Its results get stand-ins, so that the nodes behind it are looked at as well.
@@ -283,6 +303,7 @@ class Import {
     if (in_place && inputs.empty()) return invalid("an op in place, without a tensor");
     graph_->scope = node.name;
     Call call(node, *from.op, *graph_, inputs);
+    call.row_major = !from.inputs.empty() && !scattered_.contains(from.inputs[0]);
     WEFT_CHECK(guarded([&] {
       if (call.status().ok()) from.op->convert(call);
       return Status();
@@ -376,6 +397,7 @@ class Import {
   Tensors tensors_;
   std::map<std::pair<std::string, int64_t>, int> by_producer_;
   std::map<std::string, int> by_name_, weights_;
+  std::set<int> scattered_;  // tensors that may lie in memory in another way than row by row
   std::vector<std::string> failures_, missing_weights_;
   Imported out_;
 };

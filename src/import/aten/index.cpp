@@ -1,24 +1,12 @@
 #include <algorithm>
 
-#include "import/call.h"
+#include "import/places.h"
 
 // Ops that pick elements by number, or write them there.
 namespace weft::importer {
 namespace {
 
-ir::Value gather(ir::Builder& b, ir::Value x, ir::Value index, int64_t axis) {
-  return b.gather(x, index, axis, 0);
-}
-
-ir::Value count(ir::Builder& b, Dim n) {
-  return b.one("iota", {}, {{"size", Shape{n}}, {"dtype", std::string("i64")}});
-}
-ir::Value number(ir::Builder& b, Dim n) { return b.full(1, {}, DType::i64, n); }
-
 void embedding(Call& c) { c.give(c.b.one("embedding", {c.tensor("weight"), c.tensor("indices")})); }
-
-// A tensor without axes is one of one element.
-ir::Value with_axis(ir::Builder& b, ir::Value x) { return x.rank() == 0 ? b.reshape(x, {1}) : x; }
 
 void index_select(Call& c) {
   const auto x = c.tensor("self");
@@ -28,26 +16,6 @@ void index_select(Call& c) {
 }
 
 // ---- gather and scatter along one axis, where all other axes of index and x run together
-ir::Value to_end(ir::Builder& b, ir::Value x, int64_t axis) {
-  Shape order;
-  for (int64_t i = 0; i < x.rank(); ++i)
-    if (i != axis) order.push_back(i);
-  order.push_back(axis);
-  return axis == x.rank() - 1 ? x : b.one("permute", {x}, {{"axes", order}});
-}
-ir::Value from_end(ir::Builder& b, ir::Value x, int64_t axis) {
-  Shape order;
-  for (int64_t i = 0; i + 1 < x.rank(); ++i) order.push_back(i);
-  order.insert(static_cast<size_t>(axis), Dim(x.rank() - 1));
-  return axis == x.rank() - 1 ? x : b.one("permute", {x}, {{"axes", order}});
-}
-// The first elements of x along each axis but `axis`, as many as `like` has there.
-ir::Value cut(ir::Builder& b, ir::Value x, const Shape& like, int64_t axis) {
-  for (size_t i = 0; i < like.size(); ++i)
-    if (static_cast<int64_t>(i) != axis && !(x.shape()[i] == like[i]))
-      x = b.one("slice", {x}, {{"axis", int64_t(i)}, {"stop", Shape{like[i]}}});
-  return x;
-}
 void gather_elements(Call& c) {
   const auto given = c.tensor("self"), given_index = c.tensor("index");
   const auto x = with_axis(c.b, given), index = with_axis(c.b, given_index);
@@ -57,45 +25,10 @@ void gather_elements(Call& c) {
   const auto y = from_end(c.b, c.b.gather(rows, ids, x.rank() - 1, x.rank() - 1), axis);
   c.give(given_index.rank() == 0 ? c.b.reshape(y, {}) : y);
 }
-ir::Value scattered(Call& c, const char* op, ir::Value x, ir::Value index, ir::Value source) {
-  const int64_t axis = c.axis("dim", x.rank());
-  if (x.rank() != index.rank() || x.rank() == 0) {
-    c.refuse(invalid("self and index must have as many axes"));
-    return x;
-  }
-  for (size_t i = 0; i < x.shape().size(); ++i)
-    if (static_cast<int64_t>(i) != axis && !(x.shape()[i] == index.shape()[i])) {
-      c.refuse(fail(Code::unsupported, "an index that leaves out parts of self along other axes"));
-      return x;
-    }
-  const auto y = c.b.one(op, {to_end(c.b, x, axis), to_end(c.b, index, axis), to_end(c.b, source, axis)},
-                         {{"axis", x.rank() - 1}, {"batch", x.rank() - 1}});
-  return from_end(c.b, y, axis);
-}
-// What is written, of the shape of the index.
-ir::Value source_of(Call& c, ir::Value x, ir::Value index) {
-  if (c.has("value")) return c.b.broadcast(c.as(c.required("value"), x.dtype()), index.shape());
-  return cut(c.b, c.b.cast(c.tensor("src"), x.dtype()), index.shape(), -1);
-}
 template <bool add>
 void scatter(Call& c) {
   const auto x = c.tensor("self"), index = c.tensor("index");
   c.give(scattered(c, add ? "scatter_add" : "scatter", x, index, source_of(c, x, index)));
-}
-// Sums and means. What self had at a place that is written counts as one of its numbers, or not at all.
-void scatter_reduce(Call& c) {
-  const auto x = c.tensor("self"), index = c.tensor("index");
-  const std::string how = c.text("reduce");
-  const bool mean = how == "mean", self = c.flag("include_self");
-  if (how != "sum" && !(mean && is_float(x.dtype())))
-    return c.refuse(fail(Code::unsupported, "reduce '{}' of {}; sums, and means of floats, are imported", how,
-                         name(x.dtype())));
-  const auto number = [&](int n, const Shape& shape) { return c.b.full(n, shape, x.dtype()); };
-  const auto begin = self ? x : scattered(c, "scatter", x, index, number(0, index.shape()));
-  const auto sum = scattered(c, "scatter_add", begin, index, source_of(c, x, index));
-  if (!mean || !c.status().ok()) return c.give(sum);
-  const auto count = scattered(c, "scatter_add", number(self, x.shape()), index, number(1, index.shape()));
-  c.give(c.b.div(sum, c.b.maximum(count, 1)));
 }
 // The numbers of source in their order, at the places that the mask names.
 void masked_scatter(Call& c) {
@@ -354,8 +287,6 @@ constexpr AtenOp ops[] = {
     {"scatter.src", "self, dim=, index, src", "scatter", scatter<false>},
     {"scatter.value", "self, dim=, index, value=", "scatter", scatter<false>},
     {"scatter_add.default", "self, dim=, index, src", "scatter_add", scatter<true>},
-    {"scatter_reduce.two", "self, dim=, index, src, reduce=, include_self=true", "scatter_add",
-     scatter_reduce},
     {"tril.default", "self, diagonal=0", "iota, where", tril},
     {"triu.default", "self, diagonal=0", "iota, where", triu},
 };

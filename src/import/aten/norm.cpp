@@ -71,11 +71,10 @@ ir::Value batch_normed(Call& c, const Normed& n, const char* mean, const char* v
                           n.bias};
   return c.b.cast(c.b.call("batch_norm", all, {{"epsilon", c.real("eps")}})[0], n.result);
 }
+constexpr const char* kTrains =
+    "it normalises by the batch and updates its statistics, as in training; export after model.eval()";
 void batch_norm(Call& c) {
-  if (c.flag("training"))
-    return c.refuse(fail(Code::unsupported,
-                         "it normalises by the batch and updates its statistics, as in training; "
-                         "export after model.eval()"));
+  if (c.flag("training")) return c.refuse(fail(Code::unsupported, "{}", kTrains));
   const Normed n = operands(c);
   c.give(batch_normed(c, n, "running_mean", "running_var"));
 }
@@ -84,6 +83,23 @@ void batch_norm_legit(Call& c) {
   const Normed n = operands(c);
   const auto nothing = [&](size_t i) { return c.b.full(0, c.declared(i).shape, c.declared(i).dtype); };
   c.give({batch_normed(c, n, "running_mean", "running_var"), nothing(1), nothing(2)});
+}
+// The op before that, which also trains.
+void batch_norm_legit_of(Call& c) {
+  if (c.flag("training")) return c.refuse(fail(Code::unsupported, "{}", kTrains));
+  batch_norm_legit(c);
+}
+// By the statistics of the batch, and nothing to keep them in.
+void batch_norm_without_statistics(Call& c) {
+  const Normed n = operands(c);
+  Shape axes;
+  for (int64_t i = 0; i < n.x.rank(); ++i)
+    if (i != 1) axes.push_back(i);
+  if (n.x.rank() < 2) return c.refuse(invalid("channels of {}", weft::text(n.x.type())));
+  const auto over = [&](const char* op) { return c.b.one(op, {n.x}, {{"axes", axes}}); };
+  const std::array all = {n.x, over("mean"), over("variance"), n.weight, n.bias};
+  const auto y = c.b.cast(c.b.call("batch_norm", all, {{"epsilon", c.real("eps")}})[0], n.result);
+  give_with_statistics(c, y, n.x, axes, c.real("eps"));
 }
 ir::Value group_normed(Call& c, const Normed& n, int64_t groups) {
   const std::array all = {n.x, n.weight, n.bias};
@@ -109,6 +125,11 @@ void instance_norm(Call& c) {
 }
 
 constexpr AtenOp ops[] = {
+    {"_native_batch_norm_legit.default",
+     "input, weight?, bias?, running_mean, running_var, training=, momentum=, eps=", "batch_norm",
+     batch_norm_legit_of},
+    {"_native_batch_norm_legit.no_stats", "input, weight?, bias?, training=, momentum=, eps=",
+     "mean, variance, batch_norm", batch_norm_without_statistics},
     {"_native_batch_norm_legit_no_training.default",
      "input, weight?, bias?, running_mean, running_var, momentum=, eps=", "batch_norm", batch_norm_legit},
     {"batch_norm.default",
