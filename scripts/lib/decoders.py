@@ -4,7 +4,12 @@
 
 The graph reads `input_ids` [1, length] and `position` [length], for every length, and gives the scores [1, length, vocabulary].
 Keys and values are buffers of `capacity` positions that it writes to: states of the program.
+
+    write(kind, folder, save, randomised), write_far(kind, folder, save, randomised)
+
+write data for tests: a text, and scores of tokens behind many others.
 """
+import copy
 import json
 
 import torch
@@ -19,6 +24,15 @@ SIZES = {"vocab_size": 48, "hidden_size": 16, "num_hidden_layers": 2, "num_atten
          "bos_token_id": None, "eos_token_id": None}
 KINDS = {"llama": transformers.LlamaConfig(**SIZES), "qwen2": transformers.Qwen2Config(**SIZES, tie_word_embeddings=True)}
 PROMPT = "HEAD"
+FAR = 32768  # positions
+FAR_KINDS = {
+    "llama": transformers.LlamaConfig(**SIZES | {"num_hidden_layers": 1, "max_position_embeddings": FAR}, rope_parameters={
+        "rope_type": "llama3", "rope_theta": 500000.0, "factor": 4.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+        "original_max_position_embeddings": 8192}),
+    "qwen2": transformers.Qwen2Config(**SIZES | {"num_hidden_layers": 1, "max_position_embeddings": FAR}, tie_word_embeddings=True,
+                                      rope_parameters={"rope_type": "default", "rope_theta": 1000000.0}),
+}
+FAR_TOKENS = {0: [7, 30, 2, 11], 4094: [1, 9], 16383: [40, 3], FAR - 3: [5, 17, 29]}  # by the position of the first
 
 
 class Cache(transformers.Cache):
@@ -86,3 +100,43 @@ def write(kind, folder, save, randomised):
     answers = {"letters": "".join(LETTERS), "prompt": PROMPT, "text": text, "ahead": ahead}
     (folder / "answers.json").write_text(json.dumps(answers, ensure_ascii=False) + "\n", encoding="utf-8")
     print(f"decoders/{kind}: seed {seed}, {len(ir['nodes'])} nodes, {text}")
+
+
+def far_cache(layer_of, shape):
+    """Numbers that tests make again: of element i of keys (0) and values (1), exact in every float."""
+    i = torch.arange(torch.Size(shape).numel(), dtype=torch.int64)
+    return [((((i + 1) * 2654435761 + 97 * (2 * layer_of + which)) % 2**32 >> 16) / 32768 - 1).reshape(shape) for which in (0, 1)]
+
+
+def far_scores(model, first, tokens):
+    """By transformers' own cache, in f64."""
+    config, cache = model.config, transformers.DynamicCache()
+    shape = [1, config.num_key_value_heads, FAR, config.hidden_size // config.num_attention_heads]
+    for layer in range(config.num_hidden_layers):
+        cache.update(*(t[:, :, :first].double() for t in far_cache(layer, shape)), layer)
+    positions = torch.arange(first, first + len(tokens))
+    with torch.no_grad():
+        return model(torch.tensor([tokens]), position_ids=positions[None], past_key_values=cache, use_cache=True).logits
+
+
+def write_far(kind, folder, save, randomised, f64_for_f32):
+    """Tokens at positions up to 32,767, behind keys and values by far_cache()."""
+    folder.mkdir(parents=True, exist_ok=True)
+    torch.manual_seed(1)
+    model = randomised(transformers.AutoModelForCausalLM.from_config(FAR_KINDS[kind]))
+    cached = Cached(model, FAR)
+    ir = export_cached(cached)
+    ir["constants"] = {}
+    held = {**dict(cached.named_parameters(remove_duplicate=False)), **dict(cached.named_buffers())}
+    caches = {name for name, _ in cached.named_buffers(recurse=False)}
+    save({k: v.detach().clone().contiguous() for k, v in held.items() if k in set(ir["weight_name_mapping"].values()) - caches},
+         folder / "model.safetensors")
+    answers = {}
+    with f64_for_f32():
+        wide = copy.deepcopy(model).double()
+        for first, tokens in FAR_TOKENS.items():
+            answers[f"tokens.{first}"] = torch.tensor([tokens])
+            answers[f"scores.{first}"] = far_scores(wide, first, tokens).contiguous()
+    save(answers, folder / "answers.safetensors")
+    (folder / "model_ir.json").write_text(json.dumps(ir, separators=(",", ":")) + "\n", encoding="utf-8")
+    print(f"far/{kind}: {len(ir['nodes'])} nodes, {sum(f.stat().st_size for f in folder.iterdir()):,} bytes")
