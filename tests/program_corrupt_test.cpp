@@ -27,12 +27,14 @@ std::string assemble(const std::string& plan, const CompiledProgram& p, const st
 // ---- integrity ----
 
 TEST(Program, EveryFlippedBitIsRefusedByItsSection) {
-  for (const std::string& file : {serialize(small_program()), serialize(tested_program()), compiled_file()})
+  for (const std::string& file :
+       {serialize(small_program()), serialize(tested_program()), serialize(coded_program()), compiled_file()})
     flip_every_bit(file, said);
 }
 
 TEST(Program, EveryTruncationIsRefused) {
-  for (const std::string& file : {serialize(small_program()), serialize(tested_program()), compiled_file()})
+  for (const std::string& file :
+       {serialize(small_program()), serialize(tested_program()), serialize(coded_program()), compiled_file()})
     cut_everywhere(file, said);
 }
 

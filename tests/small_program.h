@@ -52,6 +52,16 @@ inline CompiledProgram tested_program() {
   return p;
 }
 
+/// The same with code that a device compiled; no device knows it.
+inline CompiledProgram coded_program() {
+  CompiledProgram p = tested_program();
+  p.device_code.push_back(
+      {"opencl: a device",
+       std::string(32, '0'),
+       {{"opencl-00", Blob::copy_of("one", 3)}, {"opencl-01", Blob::copy_of("the other", 9)}}});
+  return p;
+}
+
 inline Result<CompiledProgram> load(const std::string& file) {
   return deserialize(Blob::copy_of(file.data(), file.size()));
 }

@@ -1,3 +1,4 @@
+#include <cstdlib>
 #include <memory>
 
 #include "device.h"
@@ -27,9 +28,15 @@ std::string build_log(const weft_device_s& d, cl_program program) {
   return log.c_str();
 }
 
-/// The built program from the host's disk cache, or null.
+/// Whether the host's cache gets the binary. PoCL has it on disk itself; it gives it away where it is asked
+/// to.
+bool gives_binaries(const weft_device_s& d) {
+  return host()->cache_put && (!d.keeps_binaries || std::getenv("WEFT_KEEP_BINARIES"));
+}
+
+/// The built program from the host's cache, or null.
 cl_program from_cache(weft_device_s& d, const std::string& key) {
-  if (!host()->cache_get || d.keeps_binaries) return nullptr;
+  if (!host()->cache_get) return nullptr;
   const uint64_t n = host()->cache_get(key.c_str(), nullptr, 0);
   if (n == 0) return nullptr;
   std::vector<unsigned char> bytes(n);
@@ -48,7 +55,7 @@ cl_program from_cache(weft_device_s& d, const std::string& key) {
 }
 
 void to_cache(const weft_device_s& d, const std::string& key, cl_program program) {
-  if (!host()->cache_put || d.keeps_binaries) return;
+  if (!gives_binaries(d)) return;
   size_t n = 0;
   if (library().clGetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, sizeof n, &n, nullptr) != CL_SUCCESS ||
       n == 0)

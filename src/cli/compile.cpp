@@ -2,6 +2,7 @@
 #include "base/output_file.h"
 #include "cli/command.h"
 #include "cli/files.h"
+#include "cli/program/device_code.h"
 #include "cli/program/passes.h"
 #include "cli/program/tests.h"
 #include "cli/show.h"
@@ -20,6 +21,7 @@ struct Options {
   bool fuse = true, weights_beside = false;
   PassOptions passes;
   TestOptions tests;
+  CodeOptions code;
 };
 
 Compiled compile_part(nn::Checkpoint& run, const Options& o) {
@@ -115,6 +117,7 @@ int run(Options o, const Common& common) {
   auto program = o.ir.empty() ? compile_checkpoint(o) : compile_imported(o);
   if (const int status = passes.report()) return status;
   add_tests(program, o.tests, o.passes.inputs);
+  add_device_code(program, o.code);
   raise_if(program::write_file(program, o.out, beside));
   // Output to a pipe or a device can't be read back.
   if (std::filesystem::is_regular_file(o.out) && !is_standard_output(o.out)) describe(o, common);
@@ -145,6 +148,7 @@ extern const Command compile_command = {
                    "write the weights to a file beside the program: model.weights for model.weft");
       add_pass_options(app, o->passes);
       add_test_options(app, o->tests);
+      add_code_options(app, o->code);
       return [o, &common] { return run(*o, common); };
     }};
 

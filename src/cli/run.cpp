@@ -9,6 +9,7 @@
 #include "cli/command.h"
 #include "cli/files.h"
 #include "cli/program/backend.h"
+#include "cli/program/device_code.h"
 #include "cli/program/inputs.h"
 #include "cli/program/tracing.h"
 #include "cli/show.h"
@@ -105,6 +106,7 @@ int run(Options& o, const Common& common) {
   auto devices = tracing("load", "open devices", [&] {
     return value_or_raise(runtime::devices_for(common.backend, current_policy()));
   });
+  note_unused_code(*p, common.backend);
   const auto inputs = tracing("load", "make inputs", [&] { return value_or_raise(inputs_of(*p, o.inputs)); });
   auto session = tracing("load", "open a session", [&] {
     return value_or_raise(runtime::Session::create(p, std::move(devices), current_policy()));

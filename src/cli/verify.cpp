@@ -2,6 +2,7 @@
 
 #include "cli/command.h"
 #include "cli/program/backend.h"
+#include "cli/program/device_code.h"
 #include "cli/program/inputs.h"
 #include "cli/show.h"
 #include "compiler/compile.h"
@@ -18,14 +19,14 @@ std::string sizes_text(const std::vector<Symbol>& sizes) {
   return s;
 }
 
-int run(const std::string& path, const Common& common) {
-  const std::string backend = common.backend.empty() ? default_backend() : common.backend;
-  check_computes(backend);
+// Are all tests of a file right? `many`: it is one of several.
+bool verify(const std::string& path, bool many, const std::string& backend, const Common& common) {
   const auto p = value_or_raise(compiler::read_file(path));
   if (p.tests.empty())
     throw Error(invalid("{} carries no tests; `weft compile --tests N` writes them", path));
   for (const auto& s : p.skipped)
     note(fmt::format("section \"{}\" of {} bytes was skipped: {}", s.name, s.size, s.why));
+  note_unused_code(p, common.backend);
   bool right = true;
   for (const auto& v : value_or_raise(lab::run_tests(p, common.backend, current_policy()))) {
     right = right && v.wrong.empty();
@@ -33,27 +34,46 @@ int run(const std::string& path, const Common& common) {
     for (const auto& y : v.sizes) sizes[y.name] = y.min;
     const std::string at = sizes_text(v.sizes);
     Show(common.json)
-        .result({{"test", v.test},
+        .result({{"program", path},
+                 {"test", v.test},
                  {"backend", backend},
                  {"sizes", sizes},
                  {"right", v.wrong.empty()},
                  {"worst", std::isfinite(v.worst) ? nlohmann::json(v.worst) : nlohmann::json(nullptr)},
                  {"wrong", v.wrong}},
-                fmt::format("test {}{}{} on {}: {}", v.test, at.empty() ? "" : ", ", at, backend,
+                fmt::format("{}test {}{}{} on {}: {}", many ? path + ": " : "", v.test,
+                            at.empty() ? "" : ", ", at, backend,
                             v.wrong.empty() ? fmt::format("right, at most {:.2f} of what is allowed", v.worst)
                                             : "wrong: " + v.wrong));
   }
-  return right ? 0 : 1;
+  return right;
+}
+
+int run(const std::vector<std::string>& paths, const Common& common) {
+  const std::string backend = common.backend.empty() ? default_backend() : common.backend;
+  check_computes(backend);
+  size_t wrong = 0;
+  for (const auto& path : paths) try {
+      wrong += !verify(path, paths.size() > 1, backend, common);
+    } catch (const Error& e) {
+      if (paths.size() == 1) throw;
+      fmt::print(stderr, "{}: {}\n", path, e.what());
+      ++wrong;
+    }
+  if (paths.size() > 1 && !common.json)
+    fmt::print("{} programs right, {} wrong\n", paths.size() - wrong, wrong);
+  return wrong > 0;
 }
 
 }  // namespace
 
-extern const Command verify_command = {"verify", "run the tests that a program file carries",
-                                       [](Syntax& app, const Common& common) -> std::function<int()> {
-                                         const auto path = std::make_shared<std::string>();
-                                         add_program_option(app, *path);
-                                         app.footer("Exits with 1 if a number is outside its bound.");
-                                         return [path, &common] { return run(*path, common); };
-                                       }};
+extern const Command verify_command = {
+    "verify", "run the tests that program files carry",
+    [](Syntax& app, const Common& common) -> std::function<int()> {
+      const auto paths = std::make_shared<std::vector<std::string>>();
+      app.add_option("programs", *paths, "program files").required().type_name("FILE");
+      app.footer("Exits with 1 if a number is outside its bound.");
+      return [paths, &common] { return run(*paths, common); };
+    }};
 
 }  // namespace weft::cli

@@ -20,8 +20,8 @@ constexpr uint64_t kBeside = 1;   // the blobs are in another file
 constexpr uint64_t kWeights = 2;  // there is no plan: it is that other file
 constexpr uint64_t kKnownFeatures = kBeside | kWeights;
 constexpr uint32_t kMaxSections = 1024;
-constexpr std::array<std::string_view, 7> kKnown = {"plan",    "origin",     "test vectors", "beside",
-                                                    "weights", "blob table", "blobs"};
+constexpr std::array<std::string_view, 8> kKnown = {"plan",   "origin",  "test vectors", "device code",
+                                                    "beside", "weights", "blob table",   "blobs"};
 constexpr std::array<char, 8> kMagic = {'\x89', 'W',  'E',  'F',
                                         'T',    '\r', '\n', '\x1a'};  // shows text-mode damage
 
@@ -188,8 +188,12 @@ std::string container_head(const std::vector<NamedSection>& given, std::span<con
   }
   std::vector<NamedSection> sections;
   for (const NamedSection& s : given)
-    if (!s.bytes.empty() || (s.name != "test vectors" && s.name != "beside")) sections.push_back(s);
-  const bool tests = std::ranges::find(sections, "test vectors", &NamedSection::name) != sections.end();
+    if (!s.bytes.empty() || (s.name != "test vectors" && s.name != "device code" && s.name != "beside"))
+      sections.push_back(s);
+  const auto has = [&](std::string_view name) {
+    return std::ranges::find(sections, name, &NamedSection::name) != sections.end();
+  };
+  const int minor = has("device code") ? 3 : holds != Holds::program ? 2 : has("test vectors") ? 1 : 0;
   sections.push_back({"blob table", blob_table});
   const auto n = static_cast<uint32_t>(sections.size()) + 1;
   uint64_t at = sizeof(Header) + n * sizeof(Entry);
@@ -201,9 +205,7 @@ std::string container_head(const std::vector<NamedSection>& given, std::span<con
   }
   append(table, entry("blobs", at, blob_bytes, {}));
 
-  Header h{.minor = static_cast<uint16_t>(holds != Holds::program ? 2
-                                          : tests                 ? 1
-                                                                  : 0),
+  Header h{.minor = static_cast<uint16_t>(minor),
            .sections = n,
            .features = holds == Holds::program_beside ? kBeside
                        : holds == Holds::weights      ? kWeights
@@ -240,6 +242,7 @@ Result<Container> open_container(Bytes file) {
   }
   for (const auto& s : sections) {
     if (s.name == "test vectors") c.tests = s.bytes;
+    if (s.name == "device code") c.code = s.bytes;
     if (std::ranges::find(kKnown, s.name) == kKnown.end())
       c.skipped.push_back({s.name, s.bytes.size(), "this Weft does not know it"});
   }

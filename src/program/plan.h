@@ -4,7 +4,7 @@
 
 #include "program/program.h"
 
-// The bytes of the sections "plan", "origin", "test vectors", "beside" and "weights".
+// The bytes of the sections "plan", "origin", "test vectors", "device code", "beside" and "weights".
 namespace weft::program {
 
 std::string write_plan(const CompiledProgram& program);
@@ -22,6 +22,11 @@ Status read_tests(std::span<const std::byte> bytes, const std::shared_ptr<const 
                   CompiledProgram& program);
 /// The tests have the program's ports, of their types and of one size for each symbol.
 Status check_tests(const CompiledProgram& program);
+
+/// Nothing for a program without code of devices. What is read stays where it is, in memory of `owner`.
+std::string write_device_code(const CompiledProgram& program);
+Status read_device_code(std::span<const std::byte> bytes, const std::shared_ptr<const void>& owner,
+                        CompiledProgram& program);
 
 /// A program file up to its first blob. With `beside`, the section of that name, it has no blobs.
 std::string write_head(const CompiledProgram& program, std::string_view beside = {});

@@ -68,6 +68,8 @@ std::string print(const CompiledProgram& p) {
   for (const auto& [key, value] : p.origin) fmt::format_to(out, "origin {}: {}\n", key, value);
   if (!p.tests.empty()) fmt::format_to(out, "tests {}\n", p.tests.size());
   if (!p.weights_file.empty()) fmt::format_to(out, "weights in {}\n", p.weights_file);
+  for (const auto& c : p.device_code)
+    fmt::format_to(out, "code of {}: {} artefacts\n", c.device, c.artefacts.size());
   for (const auto& k : p.skipped)
     fmt::format_to(out, "skipped section \"{}\", {} bytes: {}\n", k.name, k.size, k.why);
   for (const auto& y : p.symbols) fmt::format_to(out, "symbol {} in {}..{}\n", y.name, y.min, y.max);

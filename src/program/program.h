@@ -106,6 +106,13 @@ struct TestVector {
   std::vector<Blob> allowed;       // of each: how far off an element may be, in f32; empty: not at all
 };
 
+/// What a device compiled for a program, so that others of its kind need not: a program runs without it.
+struct DeviceCode {
+  std::string device;                                   // in words
+  std::string capability;                               // of what it is good for: seam::capability_hash
+  std::vector<std::pair<std::string, Blob>> artefacts;  // by the backend's keys, sorted
+};
+
 /// A section of a file that the reader passed over.
 struct SkippedSection {
   std::string name;
@@ -125,6 +132,7 @@ struct CompiledProgram {
   std::vector<Blob> blobs;
   std::vector<std::pair<std::string, std::string>> origin;  // "compiler" = "weft 0.1", and so on
   std::vector<TestVector> tests;
+  std::vector<DeviceCode> device_code;
   // Of the file that it came from; not written again.
   std::vector<SkippedSection> skipped;
   std::string weights_file;  // the name of the file beside it that has its blobs

@@ -200,6 +200,7 @@ Result<CompiledProgram> deserialize(Blob bytes, const OpenWeights& weights) {
   if (!program.ok()) return corrupt_in("plan", program.take_status());
   WEFT_CHECK(corrupt_in("origin", read_origin(file.origin, *program)));
   WEFT_CHECK(corrupt_in("test vectors", read_tests(file.tests, bytes.owner, *program)));
+  WEFT_CHECK(corrupt_in("device code", read_device_code(file.code, bytes.owner, *program)));
   program->skipped = file.skipped;
   for (const auto blob : file.blobs) program->blobs.push_back({blob.data(), blob.size(), bytes.owner});
   if (file.holds == Holds::program_beside) WEFT_CHECK(take_beside(file.beside, weights, *program));

@@ -114,8 +114,13 @@ std::string write_origin(const CompiledProgram& program) {
 }
 
 std::string write_head(const CompiledProgram& program, std::string_view beside) {
-  const std::string plan = write_plan(program), origin = write_origin(program), tests = write_tests(program);
-  return container_head({{"plan", plan}, {"origin", origin}, {"test vectors", tests}, {"beside", beside}},
+  const std::string plan = write_plan(program), origin = write_origin(program), tests = write_tests(program),
+                    code = write_device_code(program);
+  return container_head({{"plan", plan},
+                         {"origin", origin},
+                         {"test vectors", tests},
+                         {"device code", code},
+                         {"beside", beside}},
                         beside.empty() ? std::span(program.blobs) : std::span<const Blob>(),
                         beside.empty() ? Holds::program : Holds::program_beside);
 }

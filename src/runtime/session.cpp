@@ -27,11 +27,45 @@ Result<std::unique_ptr<Session>> Session::create_whole(
   return s;
 }
 
+Session::Session(std::shared_ptr<const program::CompiledProgram> program, std::vector<seam::Device*> devices,
+                 const Policy& policy)
+    : program_(std::move(program)), devices_(std::move(devices)), policy_(policy), rest_(program_) {}
+
 Session::~Session() {
   (void)synchronize();  // an error that nobody asked for in time has nowhere to go
 }
 
+static bool fits(const program::DeviceCode& code, std::span<seam::Device* const> devices) {
+  return std::ranges::any_of(
+      devices, [&](const seam::Device* d) { return seam::capability_hash(*d) == code.capability; });
+}
+
+std::vector<program::SkippedSection> unused_code(const program::CompiledProgram& program,
+                                                 std::span<seam::Device* const> devices) {
+  std::vector<program::SkippedSection> out;
+  for (const auto& code : program.device_code) {
+    if (fits(code, devices)) continue;
+    uint64_t size = 0;
+    for (const auto& [key, blob] : code.artefacts) size += blob.size;
+    std::string here;
+    for (const auto* d : devices) here += (here.empty() ? "" : ", ") + seam::device_words(*d);
+    out.push_back(
+        {"device code", size, fmt::format("it was compiled for {}, and here is {}", code.device, here)});
+  }
+  return out;
+}
+
+static std::unique_ptr<seam::OfferedArtefacts> offered(const program::CompiledProgram& program,
+                                                       std::span<seam::Device* const> devices) {
+  std::vector<seam::Artefact> all;
+  for (const auto& code : program.device_code)
+    if (fits(code, devices))
+      for (const auto& [key, blob] : code.artefacts) all.push_back({key, {blob.data, blob.size}, blob.owner});
+  return all.empty() ? nullptr : std::make_unique<seam::OfferedArtefacts>(std::move(all));
+}
+
 Status Session::load(const Present& present, bool whole) {
+  offered_ = offered(*program_, devices_);
   for (auto* device : devices_) {
     WEFT_TRY(auto queue, device->open_queue());
     queues_.push_back(std::move(queue));

@@ -6,6 +6,7 @@
 #include "runtime/bound_schedule.h"
 #include "runtime/trace.h"
 #include "runtime/weights.h"
+#include "seam/artefacts.h"
 
 namespace weft::runtime {
 
@@ -29,6 +30,11 @@ struct DeviceArray {
 
 /// Existing memory of a weight or state on a device, by name; null where the session must allocate it.
 using Present = std::function<seam::BufferRef(const std::string& name, const seam::Device& device)>;
+
+/// The code of devices that the program carries and none of `devices` can use, with the reason: it is
+/// compiled anew.
+std::vector<program::SkippedSection> unused_code(const program::CompiledProgram& program,
+                                                 std::span<seam::Device* const> devices);
 
 /// A program ready to run: memory, states and weights on its devices, and a schedule for each set of symbol
 /// values, made on first use and cached (a bounded number). The program is linked for powers of two of the
@@ -109,8 +115,7 @@ class Session {
   };
 
   Session(std::shared_ptr<const program::CompiledProgram> program, std::vector<seam::Device*> devices,
-          const Policy& policy)
-      : program_(std::move(program)), devices_(std::move(devices)), policy_(policy), rest_(program_) {}
+          const Policy& policy);
   Status load(const Present& present, bool whole);
   Status make_constants(const std::vector<seam::BufferRef>& given);
   Result<Bindings> bind(std::span<const seam::ConcreteType* const> inputs) const;
@@ -157,6 +162,7 @@ class Session {
   std::deque<Bound> bound_;                                                       // newest use first
   BoundSchedule* current_ = nullptr;
   size_t links_ = 0;
+  std::unique_ptr<seam::OfferedArtefacts> offered_;  // what the file has for these devices
   std::function<void(link::Schedule&)> see_schedule_;
   Trace* trace_ = nullptr;
   std::atomic<bool> busy_{false};

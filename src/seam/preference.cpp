@@ -9,6 +9,7 @@
 #include "base/input_file.h"
 #include "base/log.h"
 #include "base/thread_pool.h"
+#include "seam/artefacts.h"
 #include "seam/flatten.h"
 #include "seam/registry.h"
 
@@ -97,10 +98,10 @@ std::map<std::string, Measured, std::less<>> read(const std::string& text, const
 
 std::string cached(const std::string& key) {
   std::string text(1 << 16, '\0');
-  uint64_t size = host().cache_get(key.c_str(), text.data(), text.size());
+  uint64_t size = disk_get(key.c_str(), text.data(), text.size());
   if (size > text.size() && size <= kMostBytes) {
     text.resize(size);
-    size = host().cache_get(key.c_str(), text.data(), text.size());
+    size = disk_get(key.c_str(), text.data(), text.size());
   }
   if (size > text.size()) return "";  // too large, or growing while it is read
   text.resize(size);
@@ -200,7 +201,7 @@ Status Preferences::keep(Device& device, std::span<const Measured> measured) {
   for (auto& [call, m] : read(cached(key), machine)) calls.try_emplace(call, m);  // of processes since
   for (const auto& m : measured) calls.insert_or_assign(m.call, m);
   const std::string text = text_of(machine, calls);
-  host().cache_put(key.c_str(), text.data(), text.size());
+  disk_put(key.c_str(), text.data(), text.size());
   if (cached(key) != text)
     return fail(Code::io, "the cache folder can't be written; WEFT_CACHE_DIR names another");
   return {};
