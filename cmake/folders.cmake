@@ -160,7 +160,9 @@ function(weft_compiled_backend out name options)
   if(NOT EXISTS "${PROJECT_SOURCE_DIR}/backends/${name}/kernels")
     set_source_files_properties(${ARGN} PROPERTIES COMPILE_DEFINITIONS "${defined}" COMPILE_OPTIONS "${options}"
                                 SKIP_PRECOMPILE_HEADERS ON)  # each is compiled in its own way
-    set(${out} ${ARGN} PARENT_SCOPE)
+    set(files ${ARGN})
+    weft_take_objects(files weft_runtime)
+    set(${out} ${files} PARENT_SCOPE)
     return()
   endif()
   set(target weft_backend_${name})

@@ -95,7 +95,7 @@ one_file() {
   cp tests/one_file/square_plus.cpp "$copy/src/ops/"
   cp tests/one_file/hello.cpp "$copy/src/cli/"
   {
-    objects_without /include/weft/ops.h >"$weft_tmp/one_file.objects" &&
+    objects_without /weft/ops.h >"$weft_tmp/one_file.objects" &&
       cmake -S "$copy" -B "$copy/build/release" -G Ninja -DCMAKE_BUILD_TYPE=Release -DWEFT_TESTS=OFF \
         "-DWEFT_OBJECTS_FROM=$weft_root/build/release" "-DWEFT_OBJECTS=$weft_tmp/one_file.objects" \
         "-DWEFT_TREE=$weft_root/build/release" &&
