@@ -15,7 +15,7 @@ namespace {
 
 using namespace testing::imported;
 
-constexpr int64_t kPositions = 32768;
+constexpr int64_t kPositions = 32768, kMiddle = 16383;
 
 // What far_cache() of decoders.py gives.
 Array numbers(DType dtype, const Shape& shape, int64_t which) {
@@ -84,15 +84,15 @@ TEST_P(FarPositions, SayWhatTransformersSays) {
   const Model wide_model = model(with_dtype(text, "float32", "float64")), narrow_model = model(text);
   const auto wide = program_of(wide_model);
   auto narrow = program_of(narrow_model);
-  for (const int64_t first : {int64_t{0}, int64_t{4094}, int64_t{16383}, kPositions - 3}) {
+  for (const int64_t first : {kMiddle, kPositions - 2}) {
     SCOPED_TRACE(first);
     const Array tokens = answer(answers, fmt::format("tokens.{}", first));
     const Array scores = answer(answers, fmt::format("scores.{}", first));
     EXPECT_LE(worst(test_of(wide, tokens, first), scores), 2);
-    if (first == 16383) {
+    if (first == kMiddle) {
       EXPECT_GT(worst(test_of(wide, tokens, first + 1), scores), 1e6) << "one position further is another";
     }
-    narrow.tests.push_back(test_of(narrow, tokens, first));
+    if (first > kMiddle) narrow.tests.push_back(test_of(narrow, tokens, first));
   }
   for (const auto& backend : testing::backends({"reference", "native", "opencl"}))
     for (const auto& v : value_or_raise(lab::run_tests(narrow, backend, {})))
