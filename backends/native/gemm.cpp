@@ -144,7 +144,8 @@ void multiply_block(const Product<T>& p, int64_t k0, int64_t depth, int64_t i0, 
     const int64_t columns = std::min(width, p.n - j * width);
     const T* b = packed + j * width * depth;
     for (int64_t i = i0; i < i1; i += kRows) {
-      const auto into = tile_at(p, k0, i, i1 - i, j * width, columns);
+      auto into = tile_at(p, k0, i, i1 - i, j * width, columns);
+      into.next = part_of_next(b + depth * width, (i - i0) / kRows, depth);
       if (a)
         any_tile(depth, Panels<T>{a + (i - i0) * depth, depth}, b, width, into);
       else
@@ -333,7 +334,7 @@ void multiply(const Product<T>& p) {
   const GemmTable<T>& gemm = gemm_table<T>();
   const Blocks b = blocks_of(p);
   if (p.packed_b) {
-    for (int64_t i = 0; i < p.m; i += b.rows) multiply_packed(p, b, i, std::min(p.m, i + b.rows), 0, p.n);
+    multiply_packed(p, b, 0, p.m, 0, p.n);
     return;
   }
   if (gemm.small(p)) return gemm.direct(p);

@@ -94,9 +94,16 @@ const GemmTable<double>& gemm_table();
 /// The whole product on this thread.
 template <class T>
 void multiply(const Product<T>& p);
-/// With a packed b: rows [i0, i1) and columns [j0, j1) of c, the latter whole panels.
+/// With a packed b: rows [i0, i1) and columns [j0, j1) of c, the latter whole panels. As many rows of a at a
+/// time as stay in L2 beside two panels of b.
 template <class T>
 void multiply_packed(const Product<T>& p, const Blocks& b, int64_t i0, int64_t i1, int64_t j0, int64_t j1) {
+  constexpr int64_t kTall = 128;
+  if (i1 - i0 > kTall) {
+    for (const int64_t parts = (i1 - i0 + kTall - 1) / kTall, rows = ((i1 - i0 + parts - 1) / parts + 7) / 8 * 8; i0 < i1; i0 += rows)
+      multiply_packed(p, b, i0, std::min(i1, i0 + rows), j0, j1);
+    return;
+  }
   for (int64_t j = j0 / b.columns * b.columns; j < j1; j += b.columns) {
     const Product<T> part = p.part(0, p.m, j, std::min(b.columns, p.n - j));
     const int64_t first = std::max(j0 - j, int64_t{0}) / b.panel,

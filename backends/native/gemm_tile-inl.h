@@ -37,8 +37,17 @@ struct Into {
   int64_t row;
   int64_t rows, columns;
   bool accumulate;
-  const T* start;  // of the tile's first column, or null
+  const T* start;      // of the tile's first column, or null
+  uintptr_t next = 0;  // address of what is read later: a vector of it for each step along k comes to L2
 };
+
+// The address in the panel that is read after this one of the part that tile i fetches: the first tiles
+// fetch all of it.
+template <class T>
+uintptr_t part_of_next(const T* next, int64_t i, int64_t depth) {
+  const auto bytes = static_cast<uintptr_t>(depth) * hn::Lanes(D<T>()) * sizeof(T);
+  return reinterpret_cast<uintptr_t>(next) + static_cast<uintptr_t>(i % kVectors) * bytes;
+}
 
 // The offset of element (row, p) of a: in rows of the matrix, or in panels of four rows. A tile with more
 // rows than there are reads the last one again, or a panel's zeros.
@@ -56,6 +65,16 @@ struct Panels {
   const T* a;
   int64_t depth;
   HWY_INLINE const T* at(int i, int64_t p) const { return a + (i / 4) * depth * 4 + p * 4 + i % 4; }
+};
+// Rows of windows of an image: an element lies at a place of its row and an offset of its column.
+template <class T>
+struct Windows {
+  const T* row[kRows];
+  const int64_t* offset;
+  Windows(const T* x, const int64_t* places, int64_t rows, const int64_t* offsets) : offset(offsets) {
+    for (int64_t r = 0; r < kRows; ++r) row[r] = x + places[std::min(r, rows - 1)];
+  }
+  HWY_INLINE const T* at(int i, int64_t p) const { return row[i] + offset[p]; }
 };
 
 // A vector with n valid elements; no element beyond them is touched.
@@ -139,10 +158,13 @@ HWY_INLINE void tile(int64_t depth, A a, const T* HWY_RESTRICT b, int64_t b_step
   const int64_t last = (N - 1) * lanes, part = into.columns - last;
   Sums<R, N, kPart, T> sums;
   sums.clear();
+  uintptr_t next = into.next;
   for (int64_t p = 0; p < depth; ++p, b += b_step) {
     V<T> column[N];
     for (int j = 0; j < N - 1; ++j) column[j] = hn::LoadU(d, b + j * lanes);
     column[N - 1] = load<kPart>(b + last, part);
+    __builtin_prefetch(reinterpret_cast<const void*>(next), 0, 2);
+    next += sizeof(V<T>);
     sums.add(a, p, column);
   }
   sums.put(into, part);

@@ -61,14 +61,23 @@ inline int64_t panels_of_parts(int64_t panels, int64_t down) {
   return (panels + cuts - 1) / cuts;
 }
 
-// A prepacked b: one thread makes each part, over all of k.
+// A prepacked b: one thread makes each part, over all of k. Parts of the same columns follow each other, and
+// a thread that has all of several columns' makes these in one go, so that it reads b once.
 template <class T>
 void spread_prepacked(const Host& host, const Product<T>& p) {
-  Blocks b = blocks_of(p);
-  b.rows = rows_of_parts(p.m, b.rows);
-  const int64_t cut = panels_of_parts((p.n + b.panel - 1) / b.panel, (p.m + b.rows - 1) / b.rows);
-  for_parts(host, p, {b.rows, cut * b.panel},
-            [&](int64_t i0, int64_t i1, int64_t j0, int64_t j1) { multiply_packed(p, b, i0, i1, j0, j1); });
+  const Blocks b = blocks_of(p);
+  const int64_t rows = rows_of_parts(p.m, b.rows), down = (p.m + rows - 1) / rows,
+                across = (p.n + b.panel - 1) / b.panel;
+  const int64_t each = std::max<int64_t>(1, cost(p.part(0, std::min(rows, p.m), 0, std::min(b.panel, p.n))));
+  host.parallel_for(down * across, (kPart + each - 1) / each, [&](int64_t t, int64_t end) {
+    while (t < end) {
+      const int64_t j = t / down, i = t % down, whole = i == 0 ? (end - t) / down : 0;
+      const int64_t columns = std::max<int64_t>(1, whole), i1 = whole ? down : std::min(down, i + end - t);
+      multiply_packed(p, b, i * rows, std::min(p.m, i1 * rows), j * b.panel,
+                      std::min(p.n, (j + columns) * b.panel));
+      t += (i1 - i) * columns;
+    }
+  });
 }
 
 // All threads pack a block of b, then each takes parts of c: blocks of rows, and also of columns if there are
