@@ -37,6 +37,14 @@ inline Geometry geometry(const backend::Launch& l) {
   return g;
 }
 
+/// Are the columns of the matrix rows of x as they are?
+inline bool reads_in_place(const Geometry& g) {
+  const auto plain = [](const Axis& a) {
+    return a.kernel == 1 && a.stride == 1 && a.before == 0 && a.count == a.size;
+  };
+  return plain(g.rows) && plain(g.columns);
+}
+
 // One row of columns: element (channel, ky, kx) of the windows at places [p, p + n).
 inline void gather_row(const Geometry& g, const float* channel, int64_t ky, int64_t kx, int64_t p, int64_t n,
                        float* to) {

@@ -41,13 +41,6 @@ class Group {
  private:
   int64_t image() const { return g_.rows.size * g_.columns.size; }
   int64_t panel() const { return split_panel_bytes(g_.depth()); }
-  // Are columns rows of x as they are?
-  bool in_place() const {
-    const auto plain = [](const Axis& a) {
-      return a.kernel == 1 && a.stride == 1 && a.before == 0 && a.count == a.size;
-    };
-    return plain(g_.rows) && plain(g_.columns);
-  }
 
   // Filters of panels [i, i1) at places from p of image n.
   void make(int64_t n, int64_t p, int64_t i, int64_t i1) const {
@@ -77,7 +70,7 @@ class Group {
   // Rows [k, k + depth) of the columns at places [p, p + count).
   Lines columns_at(int64_t n, int64_t k, int64_t depth, int64_t p, int64_t count) const {
     const float* x = x_ + n * g_.channels * image();
-    if (in_place()) return {x + k * image() + p, 1, image()};
+    if (reads_in_place(g_)) return {x + k * image() + p, 1, image()};
     float* to = scratch<float>(Scratch::columns, kDepth * kPlaces);
     const int64_t window = g_.rows.kernel * g_.columns.kernel;
     for (int64_t q = 0; q < depth; ++q) {

@@ -43,6 +43,7 @@ void run_group(const Launch& l, const Geometry& g, int64_t group) {
   const int64_t rows = g.group_filters(), depth = g.depth(), places = g.places();
   const int64_t strips = (places + kStrip - 1) / kStrip, image = g.rows.size * g.columns.size;
   const int64_t padded = packed_rows(g);
+  const bool in_place = reads_in_place(g);
   const float* given = l.input(1).data<float>();
   const bool ready = l.input(1).layout() != 0;
   float* own = ready ? nullptr : scratch<float>(Scratch::packed_b, padded * std::min(depth, kDepth));
@@ -56,6 +57,10 @@ void run_group(const Launch& l, const Geometry& g, int64_t group) {
         const int64_t n = t / strips, p = t % strips * kStrip, count = std::min(kStrip, places - p);
         const float* x = l.input(0).data<float>() + (n * g.channels + group * g.group_channels()) * image;
         float* y = l.output(0).data<float>() + (n * g.filters + group * rows) * places + p;
+        if (in_place) {
+          gemm.strip(packed, rows, part, x + k * image + p, image, count, y, places, k > 0);
+          continue;
+        }
         gather_strip(g, x, k, part, p, count, columns);
         gemm.strip(packed, rows, part, columns, kStrip, count, y, places, k > 0);
       }

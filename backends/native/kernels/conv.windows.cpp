@@ -140,6 +140,18 @@ class Group {
 
 int64_t groups_of(const OpCall& c) { return c.attr("groups").integer(1); }
 
+// Long rows of places are read in place, too, by whole vectors, and nothing has to be turned.
+bool reads_rows(const OpCall& c) {
+  constexpr int64_t kLong = 512;
+  int64_t places = 1;
+  for (int64_t i = 2; i < c.input(0).rank(); ++i) {
+    const auto axis = static_cast<size_t>(i);
+    if (c.input(1).max()[axis] != 1 || c.input(0).max()[axis] != c.output(0).max()[axis]) return false;
+    places *= c.output(0).max()[axis];
+  }
+  return places >= kLong;
+}
+
 Support accepts(const OpCall& c) {
   if (auto s = shared::detail::accepts_conv(c); !s) return s;
   if (c.input(0).dtype() != DType::f32) return Support::no("dtype must be f32, got {}", c.input(0).dtype());
@@ -150,6 +162,7 @@ Support accepts(const OpCall& c) {
     return Support::no("at least {} filters a group, got {}", kLeastFilters, g.group_filters());
   if (c.input(1).constant() && worth_splitting(c, g))
     return Support::no("a matrix unit is faster at these sizes");
+  if (reads_rows(c)) return Support::no("1 x 1 filters read rows of a large image in place");
   return Support::yes();
 }
 
