@@ -174,8 +174,7 @@ template <int N, bool kPart, class T, class A>
 HWY_NOINLINE void tile_of(int64_t depth, A a, const T* b, int64_t b_step, const Into<T>& into) {
   if constexpr (kRows == 8)
     if (into.rows > 4) return tile<8, N, kPart>(depth, a, b, b_step, into);
-  if (into.rows > 2) return tile<4, N, kPart>(depth, a, b, b_step, into);
-  if (into.rows == 2) return tile<2, N, kPart>(depth, a, b, b_step, into);
+  if (into.rows > 1) return tile<4, N, kPart>(depth, a, b, b_step, into);
   tile<1, N, kPart>(depth, a, b, b_step, into);
 }
 template <bool kPart, class T, class A>
