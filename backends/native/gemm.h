@@ -100,7 +100,9 @@ template <class T>
 void multiply_packed(const Product<T>& p, const Blocks& b, int64_t i0, int64_t i1, int64_t j0, int64_t j1) {
   constexpr int64_t kTall = 128;
   if (i1 - i0 > kTall) {
-    for (const int64_t parts = (i1 - i0 + kTall - 1) / kTall, rows = ((i1 - i0 + parts - 1) / parts + 7) / 8 * 8; i0 < i1; i0 += rows)
+    for (const int64_t parts = (i1 - i0 + kTall - 1) / kTall,
+                       rows = ((i1 - i0 + parts - 1) / parts + 7) / 8 * 8;
+         i0 < i1; i0 += rows)
       multiply_packed(p, b, i0, std::min(i1, i0 + rows), j0, j1);
     return;
   }

@@ -1,7 +1,5 @@
 #include "backends/native/windows.h"
 
-#include <cstring>
-
 #include "backends/native/gemm.h"
 #include "backends/native/targets.h"
 
@@ -19,30 +17,62 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 constexpr int64_t kChunk = 16;  // places that are turned together: a cache line of each filter
 
-// Up to sixteen rows as wide as a panel become columns: of every four rows the numbers of a column become
-// neighbours, then the fours of a column. Whole lines are written at once, and those of the next chunk asked
-// for, since they come from memory.
-void turn(const float* HWY_RESTRICT from, int64_t rows, int64_t columns, float* to, int64_t step) {
+#if HWY_TARGET <= HWY_AVX3
+using Square = V<float>[kChunk];  // 16 x 16 numbers
+
+// Of every four rows, the numbers of a column become neighbours: block b of x[4 g + i] is column 4 b + i of
+// rows 4 g and on. Then the four blocks of a column do.
+HWY_INLINE void transpose(Square& x) {
   const D<float> d;
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d)), width = kVectors * lanes;
-  HWY_ALIGN float quads[4 * HWY_MAX_BYTES / sizeof(float)], lines[HWY_MAX_BYTES / sizeof(float)][kChunk];
-  const auto row = [&](int64_t i, int64_t j)
-                       HWY_ATTR { return hn::LoadU(d, from + std::min(i, rows - 1) * width + j); };
-  for (int64_t j = 0; j < columns; j += lanes) {
-    for (int64_t i = 0; i < rows; i += 4) {
-      hn::StoreInterleaved4(row(i, j), row(i + 1, j), row(i + 2, j), row(i + 3, j), d, quads);
-      for (int64_t r = 0; r < lanes; ++r) std::copy_n(quads + 4 * r, 4, lines[r] + i);
-    }
-    float* at = to + j * step;
-    for (int64_t r = 0, last = std::min(lanes, columns - j); r < last; ++r, at += step) {
-      __builtin_prefetch(at + kChunk, 1);
-      if (rows == kChunk)
-        std::memcpy(at, lines[r], sizeof lines[r]);
-      else
-        std::copy_n(lines[r], rows, at);
-    }
+  const hn::Repartition<double, D<float>> pairs;
+  const auto lower = [&](V<float> a, V<float> b) HWY_ATTR {
+    return hn::BitCast(d, hn::InterleaveLower(pairs, hn::BitCast(pairs, a), hn::BitCast(pairs, b)));
+  };
+  const auto upper = [&](V<float> a, V<float> b) HWY_ATTR {
+    return hn::BitCast(d, hn::InterleaveUpper(pairs, hn::BitCast(pairs, a), hn::BitCast(pairs, b)));
+  };
+  for (int g = 0; g < 16; g += 4) {
+    const auto a = hn::InterleaveLower(d, x[g], x[g + 1]), b = hn::InterleaveLower(d, x[g + 2], x[g + 3]),
+               e = hn::InterleaveUpper(d, x[g], x[g + 1]), f = hn::InterleaveUpper(d, x[g + 2], x[g + 3]);
+    x[g] = lower(a, b), x[g + 1] = upper(a, b), x[g + 2] = lower(e, f), x[g + 3] = upper(e, f);
+  }
+  for (int i = 0; i < 4; ++i) {
+    const auto a = x[i], b = x[i + 4], e = x[i + 8], f = x[i + 12];
+    const auto ab = hn::OddEvenBlocks(hn::SwapAdjacentBlocks(b), a),
+               ab1 = hn::OddEvenBlocks(b, hn::SwapAdjacentBlocks(a)),
+               ef = hn::OddEvenBlocks(hn::SwapAdjacentBlocks(f), e),
+               ef1 = hn::OddEvenBlocks(f, hn::SwapAdjacentBlocks(e));
+    x[i] = hn::ConcatLowerLower(d, ef, ab), x[i + 4] = hn::ConcatLowerLower(d, ef1, ab1);
+    x[i + 8] = hn::ConcatUpperUpper(d, ef, ab), x[i + 12] = hn::ConcatUpperUpper(d, ef1, ab1);
   }
 }
+
+// Up to sixteen rows as wide as a panel become columns, a cache line each. Lines of the next chunk are asked
+// for meanwhile, since they come from memory.
+void turn(const float* HWY_RESTRICT from, int64_t rows, int64_t columns, float* to, int64_t step) {
+  const D<float> d;
+  constexpr int64_t kWidth = kVectors * kChunk;
+  for (int64_t j = 0; j < columns; j += kChunk) {
+    Square x;
+    for (int64_t i = 0; i < kChunk; ++i) x[i] = hn::LoadU(d, from + std::min(i, rows - 1) * kWidth + j);
+    transpose(x);
+    float* at = to + j * step;
+    if (rows == kChunk && columns - j >= kChunk) {
+      for (int64_t r = 0; r < kChunk; ++r, at += step)
+        hn::StoreU(x[r], d, at), __builtin_prefetch(at + kChunk, 1);
+      continue;
+    }
+    for (int64_t r = 0; r < std::min(kChunk, columns - j); ++r, at += step) store_part(x[r], at, rows);
+  }
+}
+#else
+// Up to sixteen rows as wide as a panel become columns.
+void turn(const float* HWY_RESTRICT from, int64_t rows, int64_t columns, float* to, int64_t step) {
+  const int64_t width = kVectors * static_cast<int64_t>(hn::Lanes(D<float>()));
+  for (int64_t j = 0; j < columns; ++j)
+    for (int64_t i = 0; i < rows; ++i) to[j * step + i] = from[i * width + j];
+}
+#endif
 
 void multiply_windows(const WindowRows& w, int64_t first, int64_t depth, const float* panel,
                       const float* next, int64_t columns, float* c, bool accumulate, const Turned& to) {

@@ -99,7 +99,8 @@ class Group {
 
   void convolve(const Host& host, const float* x, float* y) const {
     const int64_t panels = (filters_.n + blocks_.panel - 1) / blocks_.panel, all = g_.places();
-    const int64_t strips = (all + kPlaces - 1) / kPlaces, count = ((all + strips - 1) / strips + 15) / 16 * 16;
+    const int64_t strips = (all + kPlaces - 1) / kPlaces,
+                  count = ((all + strips - 1) / strips + 15) / 16 * 16;
     host.parallel_for(strips * panels, 1, [&](int64_t begin, int64_t end) {
       float* c = scratch<float>(Scratch::columns, kPlaces * blocks_.panel);
       for (int64_t t = begin; t < end; ++t) {
@@ -123,7 +124,8 @@ class Group {
   // The packed filters from j on, elements from k on; beyond the last ones, the first.
   const float* panel(int64_t j, int64_t k) const {
     if (j >= filters_.n) j = 0;
-    const int64_t block = j / blocks_.columns * blocks_.columns, depth = std::min(blocks_.depth, filters_.k - k);
+    const int64_t block = j / blocks_.columns * blocks_.columns,
+                  depth = std::min(blocks_.depth, filters_.k - k);
     return packed_ + packed_at(filters_, blocks_, block, k) + (j - block) * depth;
   }
 
