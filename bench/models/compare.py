@@ -7,6 +7,7 @@ the ratio is the median of the rounds' ratios to the peer that is fastest. Exits
 """
 import argparse
 import json
+import os
 import pathlib
 import statistics
 import subprocess
@@ -104,6 +105,19 @@ def compare(name, folder, reach, options):
             "rounds": rounds}
 
 
+def machine():
+    """What a reader of the figures must know of where they were measured."""
+    cpu = pathlib.Path("/proc/cpuinfo").read_text(encoding="utf-8").split("\n\n")[0]
+    said = dict(map(str.strip, line.split(":", 1)) for line in cpu.splitlines() if ":" in line)
+    units = [f for f in said.get("flags", "").split() if f in ("avx2", "avx512f", "amx_bf16")]
+    return f"{said.get('model name', 'CPU')}, {os.cpu_count()} virtual cores, {' '.join(units)}"
+
+
+def commit():
+    return subprocess.run(["git", "-C", HERE, "rev-parse", "--short", "HEAD"], text=True, stdout=subprocess.PIPE,
+                          stderr=subprocess.DEVNULL).stdout.strip()
+
+
 def show(row):
     names = list(row["seconds"])
     text = "  ".join(f"{n} {1e3 * row['seconds'][n]:.2f}" for n in names)
@@ -131,12 +145,15 @@ def main():
     o = p.parse_intermixed_args()
     if unknown := set(o.names) - set(CASES):
         sys.exit(f"no model is named {', '.join(sorted(unknown))}; there are {', '.join(CASES)}")
-    rows, good = [], True
+    rows, good, began = [], True, time.perf_counter()
     for name in o.names or CASES:
         rows.append(compare(name, o.folder / name, CASES[name].reach, o))
+        rows[-1]["load"] = os.getloadavg()[1]  # of the last five minutes
         good &= show(rows[-1])
     if o.json:
-        pathlib.Path(o.json).write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+        made = {"machine": machine(), "commit": commit(), "threads": o.threads, "rounds": o.rounds, "seconds_a_turn": o.seconds,
+                "seconds_in_all": time.perf_counter() - began, "models": rows}
+        pathlib.Path(o.json).write_text(json.dumps(made, indent=1) + "\n", encoding="utf-8")
     sys.exit(0 if good else 1)
 
 
