@@ -1,15 +1,15 @@
 #pragma once
 #include "backends/native/row_launch.h"
 
-// Shared by cross_entropy and its gradient: logits [n, classes] and a class for each row, without class
+// Shared by cross_entropy, its gradient and both in one: logits [n, classes] and a class for each row, without class
 // weights.
 namespace weft::native {
 
-/// Accepts `operands` operands, logits and classes first, no class weights, and one result.
-inline backend::Support accepts_classes(const backend::OpCall& c, int64_t operands) {
+/// Accepts `operands` operands, logits and classes first, no class weights, and so many results.
+inline backend::Support accepts_classes(const backend::OpCall& c, int64_t operands, int64_t results = 1) {
   using backend::Support;
-  if ((c.n_inputs() != operands && c.n_inputs() != operands + 1) || c.n_outputs() != 1)
-    return Support::no("wants {} inputs, perhaps a weight, and 1 output; got {} and {}", operands,
+  if ((c.n_inputs() != operands && c.n_inputs() != operands + 1) || c.n_outputs() != results)
+    return Support::no("wants {} inputs, perhaps a weight, and {} outputs; got {} and {}", operands, results,
                        c.n_inputs(), c.n_outputs());
   for (int64_t i = 0; i < operands; ++i)
     if (!c.input(i).has()) return Support::no("input {} is absent", i);
@@ -37,7 +37,8 @@ class Targets {
   explicit Targets(const backend::Launch& l)
       : target_(l.input(1)),
         classes_(l.input(0).dim(1)),
-        ignored_(l.call().attr("ignore_index").integer(-100)) {}
+        ignored_(l.call().attr("ignore_index").integer(-100)),
+        summed_(l.call().attr("summed").integer(0) != 0) {}
 
   int64_t operator[](int64_t row) const {
     return target_.dtype() == DType::i32 ? target_.data<int32_t>()[row] : target_.data<int64_t>()[row];
@@ -57,9 +58,13 @@ class Targets {
     return backend::Outcome::ok();
   }
 
+  /// What the sum over `counted` rows is divided by.
+  double divisor(int64_t counted) const { return summed_ ? 1 : static_cast<double>(counted); }
+
  private:
   backend::TensorView target_;
   int64_t classes_, ignored_;
+  bool summed_;
 };
 
 }  // namespace weft::native

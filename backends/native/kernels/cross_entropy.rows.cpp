@@ -39,7 +39,7 @@ static Outcome launch(const Launch& l) {
   double total = 0;
   for (const double v : loss) total += v;
   shared::visit<shared::Kinds::floats>(y.dtype(), [&]<class T>(shared::Tag<T>) {
-    *y.data<T>() = shared::store<T>(total / static_cast<double>(counted));
+    *y.data<T>() = shared::store<T>(total / target.divisor(counted));
   });
   return Outcome::ok();
 }
@@ -47,7 +47,7 @@ static Outcome launch(const Launch& l) {
 extern const KernelRecord cross_entropy_rows = {
     .op = "cross_entropy",
     .variant = "rows",
-    .reads = {"ignore_index", "wide"},
+    .reads = {"ignore_index", "wide", "summed"},
     .accepts = accepts,
     .launch = launch,
 };

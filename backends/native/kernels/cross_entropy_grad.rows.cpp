@@ -24,7 +24,7 @@ static Outcome launch(const Launch& l) {
   if (Outcome o = target.count(counted); !o.good()) return o;
   float dloss = 0;
   widen(stored_float(l.input(2).dtype()), l.input(2).data(), &dloss, 1);
-  const auto share = static_cast<float>(double{dloss} / static_cast<double>(counted));
+  const auto share = static_cast<float>(double{dloss} / target.divisor(counted));
   for_rows(l, x, l.output(0), classes, [=](int64_t r, const float* from, float* to) {
     if (!target.counts(r)) return void(std::fill_n(to, classes, 0.0f));
     const double total = exp_of_row(from, max(from, classes), to, classes);
@@ -37,7 +37,7 @@ static Outcome launch(const Launch& l) {
 extern const KernelRecord cross_entropy_grad_rows = {
     .op = "cross_entropy_grad",
     .variant = "rows",
-    .reads = {"ignore_index"},
+    .reads = {"ignore_index", "summed"},
     .accepts = accepts,
     .launch = launch,
     .in_place = true,
