@@ -53,6 +53,8 @@ std::string check(const std::string& arguments, const std::string& settings = ""
 constexpr const char* kKernels[] = {"argmax.rows",
                                     "attention.flash",
                                     "attention_grad.flash",
+                                    "embedding.rows",
+                                    "gather.rows",
                                     "softmax.rows",
                                     "softmax_grad.rows",
                                     "layer_norm.rows",

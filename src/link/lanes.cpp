@@ -80,9 +80,11 @@ std::vector<Lifetime> Lanes::lifetimes(const Schedule& schedule) const {
     touch(step.workspace, i);
   }
   each_kept(schedule, touch);
-  for (size_t s = 0; s < all.size(); ++s)
-    if (schedule.slots[s].type.bytes() > kLarge)
-      for (uint32_t& begin : all[s].begin) begin = std::max(begin, schedule.slots[s].first_step);
+  for (size_t s = 0; s < all.size(); ++s) {
+    const BufferAllocation& slot = schedule.slots[s];  // whose steps count from 1
+    if (slot.type.bytes() > kLarge && slot.first_step > 0)
+      for (uint32_t& begin : all[s].begin) begin = std::max(begin, slot.first_step - 1);
+  }
   return all;
 }
 

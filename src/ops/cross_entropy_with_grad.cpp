@@ -16,28 +16,28 @@ static Result<std::vector<TensorType>> infer(ir::Types in, const CrossEntropyWit
   if (!(in[2] == loss))
     return invalid("cross_entropy_with_grad: dloss must be of the loss's type, {}, got {}", text(loss),
                    text(in[2]));
-  return std::vector<TensorType>{loss, in[0]};
+  return std::vector<TensorType>{in[0], loss};
 }
 
 static ir::ValueList decompose(ir::Builder& b, ir::Values in, const CrossEntropyWithGradAttrs& a) {
   const Attr ignored{"ignore_index", a.ignore_index}, smoothing{"label_smoothing", a.label_smoothing},
       summed{"summed", int64_t{a.summed}}, wide{"wide", int64_t{a.wide}};
-  return {b.one("cross_entropy", {in[0], in[1], in[3]}, {ignored, smoothing, wide, summed}),
-          b.one("cross_entropy_grad", {in[0], in[1], in[2], in[3]}, {ignored, smoothing, summed})};
+  return {b.one("cross_entropy_grad", {in[0], in[1], in[2], in[3]}, {ignored, smoothing, summed}),
+          b.one("cross_entropy", {in[0], in[1], in[3]}, {ignored, smoothing, wide, summed})};
 }
 
 static constexpr ir::Op<CrossEntropyWithGradAttrs> spec = {
     .name = "cross_entropy_with_grad",
     .doc =
-        "cross_entropy(logits, target, weight) and its gradient for the logits, which kernels read once. The\n"
-        "compiler makes it of the two where a step of training has both.\n\n"
+        "The gradient of cross_entropy(logits, target, weight) for the logits, and the loss itself: kernels\n"
+        "read the logits once. The compiler makes it of the two where a step of training has both.\n\n"
         "Shape    logits, target and weight as there, dloss as the loss; dlogits as the logits.\n"
         "DType    as cross_entropy and cross_entropy_grad.\n"
         "Numerics as theirs.\n"
         "Grad     by the decomposition.\n"
         "Errors   as theirs.",
     .inputs = {"logits", "target", "dloss", "weight"},
-    .outputs = {"loss", "dlogits"},
+    .outputs = {"dlogits", "loss"},
     .n_optional = 1,
     .infer_many = infer,
     .decompose_many = decompose,

@@ -278,9 +278,8 @@ __global__ void __launch_bounds__(L::kThreads)
 
 Support accepts(const OpCall& c) {
   const bool grad = c.op() != "cross_entropy";
-  for (int64_t k = 0; k < c.n_outputs(); ++k)
-    if (c.updates() >> k & 1 && (c.output(k).rank() == 0 || c.raw()->update_inputs[k] != 0))
-      return Support::no("the gradient can be written over input 0, nothing else");
+  if (c.updates() > 1 || (c.updates() != 0 && c.raw()->update_inputs[0] != 0))
+    return Support::no("can only write result 0 over input 0");
   if (c.input(grad ? 3 : 2).has()) return Support::no("classes must have no weight");
   const DType target = c.input(1).dtype();
   if (target != DType::i32 && target != DType::i64)
@@ -321,18 +320,16 @@ Outcome with_long_rows(int columns, F f) {
 
 /// Whether a block's shared memory keeps a row of so many bytes, and that of another block beside it.
 bool keeps_row(const Launch& l, size_t bytes) {
-  const Device& device = queue_of(l).device;
-  const bool has_much = device.dependent_launch && device.architecture <= 103;  // 227 KB of a multiprocessor
-  return bytes <= (has_much ? size_t{112} << 10 : size_t{48} << 10);
+  return bytes <= (has_large_shared(l) ? size_t{112} << 10 : size_t{48} << 10);
 }
 
 float* losses_in(const Launch& l) { return l.workspace().data<float>() + 1; }
 
 // The losses of all rows in one number.
-Outcome loss_of_all(const Launch& l, const Classes& classes, int64_t rows) {
-  return with_type(l.output(0).dtype(), [&]<class T>(T*) {
-    return start(l, {1}, kMeanThreads, 0, loss_of_rows<T>, losses_in(l), classes, l.output(0).data<T>(),
-                 rows);
+Outcome loss_of_all(const Launch& l, TensorView to) {
+  return with_type(to.dtype(), [&]<class T>(T*) {
+    return start(l, {1}, kMeanThreads, 0, loss_of_rows<T>, losses_in(l), classes_of(l), to.data<T>(),
+                 l.input(0).dim(0));
   });
 }
 
@@ -355,12 +352,12 @@ Outcome loss(const Launch& l) {
                    columns);
     });
   });
-  return told.good() ? loss_of_all(l, classes, rows) : told;
+  return told.good() ? loss_of_all(l, l.output(0)) : told;
 }
 
 // `losses`: null where none is wanted.
-Outcome gradients(const Launch& l, TensorView dx, float* losses) {
-  const TensorView x = l.input(0);
+Outcome gradients(const Launch& l, float* losses) {
+  const TensorView x = l.input(0), dx = l.output(0);
   const Classes classes = classes_of(l);
   const int64_t rows = x.dim(0);
   const auto columns = static_cast<int>(x.dim(1));
@@ -389,11 +386,11 @@ Outcome gradients(const Launch& l, TensorView dx, float* losses) {
   });
 }
 
-Outcome gradient(const Launch& l) { return gradients(l, l.output(0), nullptr); }
+Outcome gradient(const Launch& l) { return gradients(l, nullptr); }
 
 Outcome loss_and_gradient(const Launch& l) {
-  const auto told = gradients(l, l.output(1), losses_in(l));
-  return told.good() ? loss_of_all(l, classes_of(l), l.input(0).dim(0)) : told;
+  const auto told = gradients(l, losses_in(l));
+  return told.good() ? loss_of_all(l, l.output(1)) : told;
 }
 
 }  // namespace

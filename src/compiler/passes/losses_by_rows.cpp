@@ -11,7 +11,7 @@
 // layer, the loss and the gradients run on some rows at a time, and the scores of others are not there. With
 // scores s = x wᵀ, d the gradient of s, and a part of the rows after the other:
 //
-//   loss, d = cross_entropy_with_grad(s of the part), dx of the part = d w, dw += dᵀ x of the part.
+//   d, loss = cross_entropy_with_grad(s of the part), dx of the part = d w, dw += dᵀ x of the part.
 namespace weft::compiler {
 namespace {
 
@@ -52,7 +52,7 @@ class Finder {
     Head head{.loss = loss, .nodes = {loss}};
     head.rows = scores.shape[0].value(), head.classes = scores.shape[1].value();
     if (head.rows >= kMostCounted || !find_layer(head, node.inputs[0])) return {};
-    if (with_grad && !find_gradients(head, node.outputs[1])) return {};
+    if (with_grad && !find_gradients(head, node.outputs[0])) return {};
     for (const int32_t id : {head.x, head.weight, node.inputs[1]})
       if (uses_.overwriter[Uses::at(id)] != Uses::kNone && uses_.overwriter[Uses::at(id)] < loss) return {};
     return head;
@@ -141,7 +141,7 @@ class Writer {
     for (int64_t begin = 0; begin < head_.rows; begin += rows)
       write_part(part(x, begin, rows), part(target, begin, rows), share);
     const ir::Value loss = sum(losses_);
-    std::map<int32_t, int32_t> made = {{loss_.outputs[0], (summed ? loss : g_.div(loss, divisor)).id()}};
+    std::map<int32_t, int32_t> made = {{loss_.outputs.back(), (summed ? loss : g_.div(loss, divisor)).id()}};
     if (head_.dx >= 0) made[head_.dx] = g_.call("concat", dx_, {{"axis", int64_t{0}}})[0].id();
     if (head_.dweight >= 0) made[head_.dweight] = sum(dweight_).id();
     return made;
@@ -156,7 +156,7 @@ class Writer {
   ir::Value counted(ir::Value target) {
     const auto ignored = static_cast<double>(std::get<int64_t>(attr(loss_, "ignore_index")));
     const ir::Value is_ignored = g_.equal(target, g_.full(ignored, {}, target.dtype()));
-    const DType t = g_.types[Uses::at(loss_.outputs[0])].dtype;
+    const DType t = g_.types[Uses::at(loss_.outputs.back())].dtype;
     return g_.sum_all(g_.where(is_ignored, 0, g_.full(1, target.shape(), t)));
   }
   void write_part(ir::Value x, ir::Value target, ir::Value share) {
@@ -170,9 +170,9 @@ class Writer {
     }
     const std::array in = {scores, target, share};
     const auto both = g_.call("cross_entropy_with_grad", in, {ignored, smoothing, wide, summed});
-    losses_.push_back(both[0]);
-    if (head_.dx >= 0) dx_.push_back(g_.matmul(both[1], weight));
-    if (head_.dweight >= 0) dweight_.push_back(g_.matmul(both[1], x, true, false));
+    losses_.push_back(both[1]);
+    if (head_.dx >= 0) dx_.push_back(g_.matmul(both[0], weight));
+    if (head_.dweight >= 0) dweight_.push_back(g_.matmul(both[0], x, true, false));
   }
   // Halves are added in f32.
   ir::Value sum(const Values& parts) {
@@ -221,7 +221,7 @@ Status compute_losses_by_rows(Module& m, const Options& options) {
   if (!options.fuse) return {};
   std::vector<int32_t> losses;
   for (const ir::Node& node : m.graph.nodes)
-    if (std::string_view(node.op->name).starts_with("cross_entropy")) losses.push_back(node.outputs[0]);
+    if (std::string_view(node.op->name).starts_with("cross_entropy")) losses.push_back(node.outputs.back());
   for (const int32_t loss : losses) {
     const Finder finder(m.graph);
     const auto head = finder.head_of(loss);

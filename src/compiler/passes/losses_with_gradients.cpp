@@ -42,7 +42,7 @@ class Joining {
                     attr(loss, "summed")};
       loss.op = ir::find_op("cross_entropy_with_grad");
       loss.inputs = {loss.inputs[0], loss.inputs[1], gradient.inputs[2], loss.inputs[2]};
-      loss.outputs.push_back(gradient.outputs[0]);
+      loss.outputs.insert(loss.outputs.begin(), gradient.outputs[0]);
       return;
     }
   }
