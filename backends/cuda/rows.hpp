@@ -17,8 +17,9 @@ struct Layout {
   static constexpr int kSlots = kKept * kWide;  // elements that a thread keeps
   /// Rows that each_row reads ahead: about 32 KB of them.
   static constexpr int kRowBytes = kKept * kThreads * 16;
-  static constexpr int kAhead =
-      kWide * sizeof(T) < 16 || kKept == 0 || kBeside > 0 ? 0 : kRowBytes <= 16384 ? 2 : 1;
+  static constexpr int kAhead = kWide * sizeof(T) < 16 || kKept == 0 || kBeside > 0 ? 0
+                                : kRowBytes <= 16384                                ? 2
+                                                                                    : 1;
   static constexpr size_t kShared = size_t{kAhead} * kRowBytes + size_t{kBeside} * kThreads * 16;  // bytes
 };
 

@@ -1,8 +1,8 @@
 #pragma once
 #include "backends/native/row_launch.h"
 
-// Shared by cross_entropy, its gradient and both in one: logits [n, classes] and a class for each row, without class
-// weights.
+// Shared by cross_entropy, its gradient and both in one: logits [n, classes] and a class for each row,
+// without class weights.
 namespace weft::native {
 
 /// Accepts `operands` operands, logits and classes first, no class weights, and so many results.

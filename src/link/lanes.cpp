@@ -5,9 +5,9 @@
 namespace weft::link {
 namespace {
 
-// A value of so many bytes takes memory that is free in the order of steps: what makes it then waits for steps
-// of other lanes, which is short against the time that it takes. Else the scores of one part of the rows would
-// not lie where those of the part before were.
+// A value of so many bytes takes memory that is free in the order of steps: what makes it then waits for
+// steps of other lanes, which is short against the time that it takes. Else the scores of one part of the
+// rows would not lie where those of the part before were.
 constexpr uint64_t kLarge = uint64_t{256} << 20;
 
 void join(Clock& clock, const Clock& other) {

@@ -3,8 +3,8 @@
 namespace weft::ops {
 
 struct CrossEntropyGradAttrs : ir::CrossEntropyAttrs {
-  static constexpr auto fields = std::tuple_cat(ir::CrossEntropyAttrs::fields,
-                                                ir::fields("summed", &CrossEntropyGradAttrs::summed));
+  static constexpr auto fields =
+      std::tuple_cat(ir::CrossEntropyAttrs::fields, ir::fields("summed", &CrossEntropyGradAttrs::summed));
 };
 
 static Result<TensorType> infer(ir::Types in, const CrossEntropyGradAttrs& a) {

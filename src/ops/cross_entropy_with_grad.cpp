@@ -5,8 +5,8 @@ namespace weft::ops {
 struct CrossEntropyWithGradAttrs : ir::CrossEntropyAttrs {
   bool wide = false;
   static constexpr auto fields = std::tuple_cat(
-      ir::CrossEntropyAttrs::fields, ir::fields("wide", &CrossEntropyWithGradAttrs::wide, "summed",
-                                                &CrossEntropyWithGradAttrs::summed));
+      ir::CrossEntropyAttrs::fields,
+      ir::fields("wide", &CrossEntropyWithGradAttrs::wide, "summed", &CrossEntropyWithGradAttrs::summed));
 };
 
 static Result<std::vector<TensorType>> infer(ir::Types in, const CrossEntropyWithGradAttrs& a) {

@@ -1,8 +1,8 @@
 #include "../rows.hpp"
 
-// The mean loss of rows of logits with a class each, or the sum, its gradient, and both in one. Short rows that are aligned stay in
-// registers; long ones are read once for the loss, and for the gradient, too, if shared memory keeps them. A
-// class outside the row gives a loss of NaN, and adds nothing to the gradient.
+// The mean loss of rows of logits with a class each, or the sum, its gradient, and both in one. Short rows
+// that are aligned stay in registers; long ones are read once for the loss, and for the gradient, too, if
+// shared memory keeps them. A class outside the row gives a loss of NaN, and adds nothing to the gradient.
 namespace weft::cuda {
 
 using namespace backend;

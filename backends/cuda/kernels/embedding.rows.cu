@@ -59,7 +59,8 @@ Support accepts(const OpCall& c) {
     return Support::no("wants axis 0 and no batch, got {} and {}", c.attr("axis").integer(),
                        c.attr("batch").integer());
   if (x.rank() == 0) return Support::no("wants rows, got a single element");
-  if (elements(x.max().subspan(1)) >= int64_t{1} << 30) return Support::no("rows must be below 2^30 elements");
+  if (elements(x.max().subspan(1)) >= int64_t{1} << 30)
+    return Support::no("rows must be below 2^30 elements");
   if (elements(index.max()) >= int64_t{1} << 31) return Support::no("indices must be below 2^31");
   return Support::yes();
 }
@@ -86,11 +87,7 @@ Outcome launch(const Launch& l) {
 
 std::span<const KernelRecord> embedding_rows() {
   static const KernelRecord all[] = {
-      {.op = "embedding",
-       .variant = "rows",
-       .reads = {"padding_idx"},
-       .accepts = accepts,
-       .launch = launch},
+      {.op = "embedding", .variant = "rows", .reads = {"padding_idx"}, .accepts = accepts, .launch = launch},
       {.op = "gather", .variant = "rows", .reads = {"axis", "batch"}, .accepts = accepts, .launch = launch}};
   return all;
 }

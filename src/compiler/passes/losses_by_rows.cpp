@@ -16,7 +16,7 @@ namespace weft::compiler {
 namespace {
 
 constexpr int64_t kMostParts = 16;
-constexpr int64_t kRowsOfTile = 128;  // of which the rows of a part are a multiple, as products want it
+constexpr int64_t kRowsOfTile = 128;       // of which the rows of a part are a multiple, as products want it
 constexpr int64_t kMostCounted = 1 << 24;  // rows that f32 counts exactly
 
 using Values = std::vector<ir::Value>;
@@ -198,7 +198,8 @@ void rename(ir::Graph& g, const std::map<int32_t, int32_t>& made) {
   for (auto& s : g.states) renamed(s.after);
 }
 
-// The parts stand where the loss was: what else reads its operands and results comes before or after it still.
+// The parts stand where the loss was: what else reads its operands and results comes before or after it
+// still.
 void write_in_parts(ir::Graph& g, const Head& head, int64_t rows) {
   std::vector<ir::Node> old = std::exchange(g.nodes, {});
   const std::string scope = std::exchange(g.scope, {});

@@ -52,12 +52,13 @@ class Joining {
     if (gradient.inputs[0] != loss.inputs[0] || gradient.inputs[1] != loss.inputs[1] ||
         gradient.inputs[3] != loss.inputs[2] || !(type(gradient.inputs[2]) == type(loss.outputs[0])))
       return false;
-    return std::ranges::all_of(std::array{"ignore_index", "label_smoothing", "summed"}, [&](const char* name) {
-      return identical(attr(loss, name), attr(gradient, name));
-    });
+    return std::ranges::all_of(
+        std::array{"ignore_index", "label_smoothing", "summed"},
+        [&](const char* name) { return identical(attr(loss, name), attr(gradient, name)); });
   }
 
-  // Can the value be made before this place? By nodes that read nothing that is overwritten, and not the loss.
+  // Can the value be made before this place? By nodes that read nothing that is overwritten, and not the
+  // loss.
   bool goes_ahead(int32_t id, size_t place, std::set<size_t>& nodes) const {
     const size_t maker = uses_.maker[at(id)];
     if (uses_.overwriter[at(id)] != Uses::kNone) return false;
