@@ -31,6 +31,22 @@ inline backend::Support accepts_loss(backend::TypeView logits, backend::TypeView
   return shared::same_dtype(logits, loss);
 }
 
+/// Accepts the gradient of the logits as result 0 of `results`.
+inline backend::Support accepts_slopes(const backend::OpCall& c, int64_t results) {
+  using backend::Support;
+  if (auto s = accepts_classes(c, 3, results); !s) return s;
+  if (auto s = shared::same_dtype(c.input(0), c.output(0)); !s) return s;
+  if (!std::ranges::equal(c.input(0).max(), c.output(0).max()))
+    return Support::no("wants a gradient like the logits, got {}", c.output(0).max());
+  if (c.updates() != 0 && c.raw()->update_inputs[0] != 0) return Support::no("can only write over input 0");
+  return accepts_loss(c.input(0), c.input(2));
+}
+
+/// The gradient of the logits from that of the loss, input 2, in output 0; and the loss, unless null.
+backend::Outcome slopes_of_rows(const backend::Launch& l, double* loss);
+/// A loss in the dtype of `to`.
+void store_loss(backend::TensorView to, double loss);
+
 /// The class of each row; rows of class `ignore_index` do not count.
 class Targets {
  public:
