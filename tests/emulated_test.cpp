@@ -54,7 +54,6 @@ constexpr const char* kKernels[] = {"argmax.rows",
                                     "attention.flash",
                                     "attention_grad.flash",
                                     "embedding.rows",
-                                    "gather.rows",
                                     "softmax.rows",
                                     "softmax_grad.rows",
                                     "layer_norm.rows",
@@ -407,8 +406,8 @@ TEST(Emulated, TheHostsSideKeepsTheContract) {
 
 TEST(Emulated, AFaultNamesTheKernelAndTheProcessLives) {
   const char* const dead = "emulated:0 can't be used any more in this process: ";
-  expect_refused(train("WEFT_EMULATED_FAULT=20", "--width 16"), dead);
-  expect_refused(train("WEFT_EMULATED_FAULT=20 WEFT_GPU_BLOCKING=1", "--width 16"),
+  expect_refused(train("WEFT_EMULATED_FAULT=22", "--width 16"), dead);
+  expect_refused(train("WEFT_EMULATED_FAULT=22 WEFT_GPU_BLOCKING=1", "--width 16"),
                  "last waited for: emulated.attention_grad.flash");
   expect_refused(train("WEFT_EMULATED_FAULT=150", "--width 16 --compile"), dead);
 }

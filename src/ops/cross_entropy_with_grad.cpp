@@ -29,9 +29,9 @@ static ir::ValueList decompose(ir::Builder& b, ir::Values in, const CrossEntropy
 static constexpr ir::Op<CrossEntropyWithGradAttrs> spec = {
     .name = "cross_entropy_with_grad",
     .doc =
-        "The gradient of cross_entropy(logits, target, weight) for the logits, and the loss itself: kernels\n"
-        "read the logits once. The compiler makes it of the two where a step of training has both.\n\n"
-        "Shape    logits, target and weight as there, dloss as the loss; dlogits as the logits.\n"
+        "The gradient of cross_entropy for its logits, and the loss itself, from one reading of the logits.\n"
+        "The compiler makes it of the two where a step of training has both.\n\n"
+        "Shape    logits, target and weight as in cross_entropy, dloss as the loss; dlogits as the logits.\n"
         "DType    as cross_entropy and cross_entropy_grad.\n"
         "Numerics as theirs.\n"
         "Grad     by the decomposition.\n"

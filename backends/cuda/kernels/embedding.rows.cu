@@ -55,9 +55,6 @@ Support accepts(const OpCall& c) {
     return Support::no("copies f32, f16 and bf16, got {}", x.dtype());
   if (index.dtype() != DType::i32 && index.dtype() != DType::i64)
     return Support::no("indices must be i32 or i64, got {}", index.dtype());
-  if (c.op() == "gather" && (c.attr("axis").integer() != 0 || c.attr("batch").integer() != 0))
-    return Support::no("wants axis 0 and no batch, got {} and {}", c.attr("axis").integer(),
-                       c.attr("batch").integer());
   if (x.rank() == 0) return Support::no("wants rows, got a single element");
   if (elements(x.max().subspan(1)) >= int64_t{1} << 30)
     return Support::no("rows must be below 2^30 elements");
@@ -86,9 +83,11 @@ Outcome launch(const Launch& l) {
 }  // namespace
 
 std::span<const KernelRecord> embedding_rows() {
-  static const KernelRecord all[] = {
-      {.op = "embedding", .variant = "rows", .reads = {"padding_idx"}, .accepts = accepts, .launch = launch},
-      {.op = "gather", .variant = "rows", .reads = {"axis", "batch"}, .accepts = accepts, .launch = launch}};
+  static const KernelRecord all[] = {{.op = "embedding",
+                                      .variant = "rows",
+                                      .reads = {"padding_idx"},
+                                      .accepts = accepts,
+                                      .launch = launch}};
   return all;
 }
 
