@@ -83,11 +83,8 @@ Outcome launch(const Launch& l) {
 }  // namespace
 
 std::span<const KernelRecord> embedding_rows() {
-  static const KernelRecord all[] = {{.op = "embedding",
-                                      .variant = "rows",
-                                      .reads = {"padding_idx"},
-                                      .accepts = accepts,
-                                      .launch = launch}};
+  static const KernelRecord all[] = {
+      {.op = "embedding", .variant = "rows", .reads = {"padding_idx"}, .accepts = accepts, .launch = launch}};
   return all;
 }
 
