@@ -53,6 +53,7 @@ std::string check(const std::string& arguments, const std::string& settings = ""
 constexpr const char* kKernels[] = {"argmax.rows",
                                     "attention.flash",
                                     "attention_grad.flash",
+                                    "embedding.rows",
                                     "softmax.rows",
                                     "softmax_grad.rows",
                                     "layer_norm.rows",
@@ -61,6 +62,7 @@ constexpr const char* kKernels[] = {"argmax.rows",
                                     "rms_norm_grad.rows",
                                     "cross_entropy.rows",
                                     "cross_entropy_grad.rows",
+                                    "cross_entropy_with_grad.rows",
                                     "scatter_add.rows",
                                     "sum.columns",
                                     "global_norm_clip.pieces",
@@ -404,8 +406,8 @@ TEST(Emulated, TheHostsSideKeepsTheContract) {
 
 TEST(Emulated, AFaultNamesTheKernelAndTheProcessLives) {
   const char* const dead = "emulated:0 can't be used any more in this process: ";
-  expect_refused(train("WEFT_EMULATED_FAULT=20", "--width 16"), dead);
-  expect_refused(train("WEFT_EMULATED_FAULT=20 WEFT_GPU_BLOCKING=1", "--width 16"),
+  expect_refused(train("WEFT_EMULATED_FAULT=22", "--width 16"), dead);
+  expect_refused(train("WEFT_EMULATED_FAULT=22 WEFT_GPU_BLOCKING=1", "--width 16"),
                  "last waited for: emulated.attention_grad.flash");
   expect_refused(train("WEFT_EMULATED_FAULT=150", "--width 16 --compile"), dead);
 }

@@ -31,6 +31,9 @@ OpCases layer_norm_cases() {
       {.inputs = {normal({1, 8600}), normal({8600}), normal({8600})},
        .why = "rows of 8,600",
        .no_gradient = "as of short rows"},
+      {.inputs = {normal({1, 131072}), normal({131072}), normal({131072})},
+       .why = "a row of 131,072",
+       .no_gradient = "as of short rows"},
   };
 }
 

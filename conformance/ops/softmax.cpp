@@ -25,6 +25,7 @@ OpCases softmax_cases() {
       {.inputs = {normal({2, 2200})}, .why = "rows of 2,200", .no_gradient = "as of short rows"},
       {.inputs = {normal({1, 8600})}, .why = "rows of 8,600", .no_gradient = "as of short rows"},
       {.inputs = {normal({1, 33000})}, .why = "rows of 33,000", .no_gradient = "as of short rows"},
+      {.inputs = {normal({1, 131072})}, .why = "a row of 131,072", .no_gradient = "as of short rows"},
   };
 }
 

@@ -70,21 +70,28 @@ def rms_norm_grad(x, a):
 def aims(x, target, weight, a):
     """What each row aims at, and what the sum is divided by: src/ops/shared/cross_entropy.h."""
     n, classes = x.shape
+    sums = a.get("summed")
     s = a.get("label_smoothing", 0.0)
     weight = torch.ones(classes, dtype=x.dtype) if weight is None else weight
     if target.is_floating_point():
-        return weight * ((1 - s) * target + s / classes), n
+        return weight * ((1 - s) * target + s / classes), 1 if sums else n
     counts = (target != a.get("ignore_index", -100)).to(x.dtype)
     safe = torch.where(counts > 0, target, 0).long()
     aim = weight * ((1 - s) * F.one_hot(safe, classes).to(x.dtype) + s / classes)
-    return aim * counts[:, None], (weight[safe] * counts).sum()
+    return aim * counts[:, None], 1 if sums else (weight[safe] * counts).sum()
+
+
+def losses(a):
+    """The attributes of F.cross_entropy."""
+    named = {k: v for k, v in a.items() if k not in ("summed", "wide")}
+    return named | {"reduction": "sum" if a.get("summed") else "mean"}
 
 
 def cross_entropy(x, a):
     """By hand: F.cross_entropy, which must say the same, has no gradient of the weight for classes."""
     aim, divisor = aims(x[0], x[1], operand(x, 2), a)
     y = -(aim * torch.log_softmax(x[0], 1)).sum() / divisor
-    torch.testing.assert_close(F.cross_entropy(*[t.detach() for t in x], **a), y.detach())
+    torch.testing.assert_close(F.cross_entropy(*[t.detach() for t in x], **losses(a)), y.detach())
     return [y]
 
 
@@ -93,12 +100,18 @@ def cross_entropy_grad(x, a):
     aim, divisor = aims(x[0], x[1], weight, a)
     dx = (torch.softmax(x[0], 1) * aim.sum(1, keepdim=True) - aim) * x[2] / divisor
     leaf = x[0].detach().clone().requires_grad_(True)
-    y = F.cross_entropy(leaf, x[1].detach(), None if weight is None else weight.detach(), **a)
+    y = F.cross_entropy(leaf, x[1].detach(), None if weight is None else weight.detach(), **losses(a))
     torch.testing.assert_close(torch.autograd.grad(y, leaf, x[2].detach())[0], dx.detach())
     return [dx]
 
 
+def cross_entropy_with_grad(x, a):
+    weight = [x[3]] if len(x) > 3 else []
+    return [*cross_entropy_grad(x, a), *cross_entropy([x[0], x[1], *weight], a)]
+
+
 ANSWERS = {
+    "cross_entropy_with_grad": cross_entropy_with_grad,
     "layer_norm_grad": layer_norm_grad,
     "cross_entropy_grad": cross_entropy_grad,
     "rms_norm_grad": rms_norm_grad,
@@ -118,11 +131,12 @@ CLASSES, SOME = ("i64", [6, 0, 3, 3]), ("i64", [6, -100, 3, -100])
 SOFT = ("same", [[0.5, 0.25, 0.25], [1.0, 0.0, 0.0]])
 WEIGHT = ("positive", (7,))
 SMOOTH = {"label_smoothing": 0.1}
+SUMMED = {"summed": 1}
 LOSSES = [  # logits, target, weight, attributes
     ((4, 7), CLASSES, None, {}), ((4, 7), SOME, None, {}), ((4, 7), CLASSES, None, {"ignore_index": 3}),
     ((4, 7), CLASSES, None, SMOOTH), ((4, 7), SOME, WEIGHT, {}), ((4, 7), SOME, WEIGHT, SMOOTH),
     ((2, 3), SOFT, None, {}), ((2, 3), SOFT, None, SMOOTH), ((2, 3), SOFT, ("positive", (3,)), {}),
-    ((2, 3), SOFT, ("positive", (3,)), SMOOTH),
+    ((2, 3), SOFT, ("positive", (3,)), SMOOTH), ((4, 7), SOME, WEIGHT, SMOOTH | SUMMED), ((2, 3), SOFT, None, SUMMED),
 ]
 
 CASES = [
@@ -145,6 +159,8 @@ CASES = [
     ("layer_norm_grad", [(2, 3, 5), (2, 3, 5), (3, 5)], {"trailing": 2}),
     *[("cross_entropy_grad", [x, target, ()] + [weight] * (weight is not None), a)
       for x, target, weight, a in LOSSES],
+    *[("cross_entropy_with_grad", [x, target, ()] + [weight] * (weight is not None), a)
+      for x, target, weight, a in LOSSES[-4:]],
     ("rms_norm_grad", [(3, 7), (3, 7), (7,)], {}),
     ("rms_norm_grad", [(2, 3, 5), (2, 3, 5), (5,)], {"epsilon": 1e-2}),
     ("softmax_grad", [("positive", (3, 7)), (3, 7)], {}),

@@ -15,6 +15,8 @@ using WeightSource = std::function<Result<program::Blob>(const std::string& name
 struct Options {
   std::string name = "program";
   bool fuse = true;  ///< off: every op stays a call of its own
+  /// Bytes of the scores of a language model above which its loss is computed for some rows at a time.
+  uint64_t most_scores = uint64_t{1} << 30;
 };
 
 struct Module;

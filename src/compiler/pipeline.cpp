@@ -3,9 +3,11 @@
 namespace weft::compiler {
 
 static constexpr Pass kPipeline[] = {
-    {"merge_equal_nodes", merge_equal_nodes},      // first: merging leaves dead nodes
-    {"recompose_ops", recompose_ops},              // before what makes chains of small ops
-    {"compute_on_products", compute_on_products},  // and so does this
+    {"merge_equal_nodes", merge_equal_nodes},  // first: merging leaves dead nodes
+    {"recompose_ops", recompose_ops},          // before what makes chains of small ops
+    {"join_losses_with_gradients", join_losses_with_gradients},
+    {"compute_losses_by_rows", compute_losses_by_rows},  // after it: each part is one op, too
+    {"compute_on_products", compute_on_products},        // leaves dead nodes, too
     {"remove_dead_nodes", remove_dead_nodes},
     {"sink_views", sink_views},              // makes products of one factor adjacent
     {"fuse_elementwise", fuse_elementwise},  // from here on, passes refer to nodes by number

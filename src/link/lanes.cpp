@@ -5,6 +5,11 @@
 namespace weft::link {
 namespace {
 
+// A value of so many bytes takes memory that is free in the order of steps: what makes it then waits for
+// steps of other lanes, which is short against the time that it takes. Else the scores of one part of the
+// rows would not lie where those of the part before were.
+constexpr uint64_t kLarge = uint64_t{256} << 20;
+
 void join(Clock& clock, const Clock& other) {
   for (uint32_t l = 0; l < kMostLanes; ++l) clock[l] = std::max(clock[l], other[l]);
 }
@@ -75,6 +80,11 @@ std::vector<Lifetime> Lanes::lifetimes(const Schedule& schedule) const {
     touch(step.workspace, i);
   }
   each_kept(schedule, touch);
+  for (size_t s = 0; s < all.size(); ++s) {
+    const BufferAllocation& slot = schedule.slots[s];  // whose steps count from 1
+    if (slot.type.bytes() > kLarge && slot.first_step > 0)
+      for (uint32_t& begin : all[s].begin) begin = std::max(begin, slot.first_step - 1);
+  }
   return all;
 }
 

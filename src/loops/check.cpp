@@ -54,11 +54,11 @@ Status check_overwrite(const weft_call& call, Overwrite overwrite) {
   return {};
 }
 
-uint64_t parameter_bytes(const weft_call& call) {
-  const uint64_t buffers = uint64_t{call.n_inputs} + call.n_outputs,
+uint64_t parameter_bytes(const weft_call& call, const Form& form) {
+  const uint64_t inputs = std::min(call.n_inputs, form.most_inputs), buffers = inputs + call.n_outputs,
                  rank = static_cast<uint64_t>(call.outputs[0]->rank);
   const uint64_t values = call.region ? call.region->n_steps : 1;  // at most one 64-bit value for each `full`
-  return 16 * buffers + 4 * (8 + rank * (1 + uint64_t{call.n_inputs})) + 8 * values;
+  return 16 * buffers + 4 * (8 + rank * (1 + inputs)) + 8 * values;
 }
 
 }  // namespace
@@ -99,10 +99,10 @@ Status check_common(const weft_call& call, const Form& form, const weft_capabili
   for (uint32_t i = 0; call.region && i < call.region->n_steps; ++i)
     WEFT_CHECK(each_operand(*call.region->steps[i]->call, form.absent, check));
   if (form.stages) return {};  // the form checks its own
-  if (parameter_bytes(call) > kMaxParameterBytes)
+  if (const uint64_t bytes = parameter_bytes(call, form); bytes > kMaxParameterBytes)
     return fail(Code::unsupported,
                 "{} inputs and {} outputs of rank {} need {} bytes of arguments, wanted <= {}", call.n_inputs,
-                call.n_outputs, call.outputs[0]->rank, parameter_bytes(call), kMaxParameterBytes);
+                call.n_outputs, call.outputs[0]->rank, bytes, kMaxParameterBytes);
   return check_overwrite(call, form.overwrite);
 }
 

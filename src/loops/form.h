@@ -54,6 +54,7 @@ struct Form {
   /// In place of the four functions: all that its launches do, for a call whose sizes are known, on a device
   /// with so many items in step (weft_capability::subgroup). The error says why not.
   Result<Stages> (*stages)(const weft_call&, uint32_t subgroup) = nullptr;
+  uint32_t most_inputs = UINT32_MAX;  ///< that one kernel reads
 };
 
 std::span<const Form> elementwise_forms();  // and region

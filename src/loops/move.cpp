@@ -224,7 +224,7 @@ constexpr Form kForms[] = {
     {"permute", "per_element", kAxesAttr, WEFT_DETERMINISM_DEVICES, Overwrite::never, check_permute,
      only_kernel, build_permute, bind_permute},
     {"concat", "per_operand", kAxisAttr, WEFT_DETERMINISM_DEVICES, Overwrite::never, check_concat,
-     present_operands, build_concat, bind_concat, true},
+     present_operands, build_concat, bind_concat, true, nullptr, 1},
     {"iota", "per_element", kIotaAttrs, WEFT_DETERMINISM_DEVICES, Overwrite::never, check_iota, only_kernel,
      build_iota, bind_iota},
 };

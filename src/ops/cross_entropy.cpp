@@ -6,7 +6,8 @@ namespace weft::ops {
 struct CrossEntropyLossAttrs : ir::CrossEntropyAttrs {
   bool wide = false;
   static constexpr auto fields =
-      std::tuple_cat(ir::CrossEntropyAttrs::fields, ir::fields("wide", &CrossEntropyLossAttrs::wide));
+      std::tuple_cat(ir::CrossEntropyAttrs::fields, ir::fields("wide", &CrossEntropyLossAttrs::wide),
+                     ir::fields("summed", &CrossEntropyLossAttrs::summed));
 };
 
 static Result<TensorType> infer(ir::Types in, const CrossEntropyLossAttrs& a) {
@@ -35,7 +36,9 @@ static ir::Grads grad(ir::Builder& b, const ir::GradContext& ctx, const CrossEnt
   ir::Grads g(3);
   if (ctx.wants(0))
     g[0] = b.one("cross_entropy_grad", {x, target, ctx.dout(0), weight},
-                 {{"ignore_index", a.ignore_index}, {"label_smoothing", a.label_smoothing}});
+                 {{"ignore_index", a.ignore_index},
+                  {"label_smoothing", a.label_smoothing},
+                  {"summed", int64_t{a.summed}}});
   if (!ctx.wants(1) && !ctx.wants(2)) return g;
   const bool soft = is_float(target.dtype());
   const ir::CrossEntropy it(b, x, target, weight, a);
@@ -44,12 +47,13 @@ static ir::Grads grad(ir::Builder& b, const ir::GradContext& ctx, const CrossEnt
   if (ctx.wants(1)) g[1] = b.mul(it.weighted(costs), b.mul(scale, it.kept));
   if (!ctx.wants(2)) return g;
   const Shape classes = {it.x.shape()[1]};
-  ir::Value sums;  // what each class adds to the sum for a weight of 1; for classes less the loss: the
-                   // divisor grows too
+  ir::Value sums;  // what each class adds to the sum for a weight of 1; for the mean over classes less the
+                   // loss: the divisor grows too
   if (soft) {
     sums = b.sum_to(b.mul(it.aimed(), costs), classes);
   } else {
-    const auto own = b.sub(b.mul(b.gather(costs, it.safe, 1, 1), it.kept), ctx.out(0));
+    auto own = b.mul(b.gather(costs, it.safe, 1, 1), it.kept);
+    if (!a.summed) own = b.sub(own, ctx.out(0));
     sums = b.scatter_add(b.full(0, classes, it.x.dtype()), it.safe, it.where_counted(own), 0, 0);
     if (it.smoothing > 0) sums = b.add(sums, b.mul(b.sum_to(it.where_counted(costs), classes), it.share()));
   }
@@ -75,7 +79,7 @@ static constexpr ir::Op<CrossEntropyLossAttrs> spec = {
         "         classes the mean is weighted by weight[target], and NaN if no row counts; with "
         "probabilities "
         "the sum\n"
-        "         is divided by n. All as in PyTorch.\n"
+        "         is divided by n. With `summed` nothing is divided. All as in PyTorch.\n"
         "Grad     needs the inputs and the loss; for logits, probabilities and weight.\n"
         "Errors   invalid_argument for shapes, dtypes, label_smoothing outside [0, 1], and ignore_index >= 0 "
         "with\n"

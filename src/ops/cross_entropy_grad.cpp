@@ -2,7 +2,12 @@
 
 namespace weft::ops {
 
-static Result<TensorType> infer(ir::Types in, const ir::CrossEntropyAttrs& a) {
+struct CrossEntropyGradAttrs : ir::CrossEntropyAttrs {
+  static constexpr auto fields =
+      std::tuple_cat(ir::CrossEntropyAttrs::fields, ir::fields("summed", &CrossEntropyGradAttrs::summed));
+};
+
+static Result<TensorType> infer(ir::Types in, const CrossEntropyGradAttrs& a) {
   WEFT_CHECK(ir::check_cross_entropy("cross_entropy_grad", in[0], in[1], in.has(3) ? &in[3] : nullptr, a));
   const DType t = in[0].dtype, of_loss = in[2].dtype;
   if (in[2].rank() != 0 || (of_loss != t && !(is_half(t) && of_loss == DType::f32)))
@@ -12,7 +17,7 @@ static Result<TensorType> infer(ir::Types in, const ir::CrossEntropyAttrs& a) {
 }
 
 // (softmax(x) sum over c of t - t) dloss / divisor, with the t of ir/cross_entropy.h.
-static ir::Value decompose(ir::Builder& b, ir::Values in, const ir::CrossEntropyAttrs& a) {
+static ir::Value decompose(ir::Builder& b, ir::Values in, const CrossEntropyGradAttrs& a) {
   const ir::CrossEntropy it(b, in[0], in[1], in[3], a);
   const Dim n = it.x.shape()[0];
   const auto p = b.one("softmax", {it.x}, {{"axis", int64_t{1}}}), scale = b.div(in[2], it.divisor);
@@ -31,7 +36,7 @@ static ir::Value decompose(ir::Builder& b, ir::Values in, const ir::CrossEntropy
   return b.scatter_add(it.where_counted(slopes), it.safe, it.where_counted(b.neg(own)), 1, 1);
 }
 
-static constexpr ir::Op<ir::CrossEntropyAttrs> spec = {
+static constexpr ir::Op<CrossEntropyGradAttrs> spec = {
     .name = "cross_entropy_grad",
     .doc =
         "The gradient of cross_entropy(logits, target, weight) for the logits, from that of the loss.\n\n"

@@ -1,8 +1,8 @@
 #include "../rows.hpp"
 
-// The mean loss of rows of logits with a class each, and its gradient. Short rows that are aligned stay in
-// registers; long ones are read once for the loss, and for the gradient, too, if shared memory keeps them. A
-// class outside the row gives a loss of NaN, and adds nothing to the gradient.
+// The mean loss of rows of logits with a class each, or the sum, its gradient, and both in one. Short rows
+// that are aligned stay in registers; long ones are read once for the loss, and for the gradient, too, if
+// shared memory keeps them. A class outside the row gives a loss of NaN, and adds nothing to the gradient.
 namespace weft::cuda {
 
 using namespace backend;
@@ -16,6 +16,7 @@ struct Classes {
   const void* of_rows;
   bool wide;  // 64-bit
   int64_t ignored;
+  bool summed;  // nothing is divided by the number of rows
 
   __device__ int64_t of(int64_t row) const {
     return wide ? static_cast<const int64_t*>(of_rows)[row] : static_cast<const int32_t*>(of_rows)[row];
@@ -126,10 +127,15 @@ __device__ RowExps exps_of(const LongRow<T, kThreads>& row,
   return {most, over_row<OfBlock>(e.sum, Sum())};
 }
 
+/// The logit of the row's class; NaN of one outside the row.
+template <class T>
+__device__ float logit_of(const T* x, int64_t target, int columns) {
+  return target < 0 || target >= columns ? NAN : widened(x[target]);
+}
+__device__ float loss_of_target(const RowExps& e, float logit) { return logf(e.sum) - (logit - e.most); }
 template <class T>
 __device__ float loss_of_row(const RowExps& e, const T* x, int64_t target, int columns) {
-  if (target < 0 || target >= columns) return NAN;
-  return logf(e.sum) - (widened(x[target]) - e.most);
+  return loss_of_target(e, logit_of(x, target, columns));
 }
 
 template <class L>
@@ -163,8 +169,9 @@ __global__ void __launch_bounds__(L::kThreads)
   if (threadIdx.x == 0) losses[r] = loss_of_row(e, x + r * columns, target, columns);
 }
 
-/// How many rows count, in every thread.
-__device__ float rows_that_count(const Classes& classes, int64_t rows) {
+/// How many rows count, or 1 where they are summed, in every thread.
+__device__ float divisor_of(const Classes& classes, int64_t rows) {
+  if (classes.summed) return 1;
   float n = 0;
   for (int64_t r = threadIdx.x; r < rows; r += kMeanThreads) n += classes.of(r) != classes.ignored;
   return over_row<OneRow>(n, Sum());
@@ -172,14 +179,14 @@ __device__ float rows_that_count(const Classes& classes, int64_t rows) {
 
 template <class T>
 __global__ void __launch_bounds__(kMeanThreads)
-    mean_of_losses(const float* losses, Classes classes, T* loss, int64_t rows) {
+    loss_of_rows(const float* losses, Classes classes, T* loss, int64_t rows) {
   wait_for_kernels_before();
   let_next_kernel_start();
   float sum = 0;
 #pragma unroll 4
   for (int64_t r = threadIdx.x; r < rows; r += kMeanThreads) sum += losses[r];
   sum = over_row<OneRow>(sum, Sum());
-  const float n = rows_that_count(classes, rows);
+  const float n = divisor_of(classes, rows);
   if (threadIdx.x == 0) *loss = narrowed<T>(sum / n);
 }
 
@@ -188,15 +195,16 @@ __global__ void __launch_bounds__(kMeanThreads)
     share_of_rows(const T* dloss, Classes classes, float* share, int64_t rows) {
   wait_for_kernels_before();
   let_next_kernel_start();
-  const float n = rows_that_count(classes, rows);
+  const float n = divisor_of(classes, rows);
   if (threadIdx.x == 0) *share = widened(*dloss) / n;
 }
 
-// dx may be x. kKeeps: rows are in shared memory between the two passes.
+// dx may be x. `losses`: where each row's goes, null where none is wanted. kKeeps: rows are in shared memory
+// between the two passes.
 template <class L, bool kKeeps>
 __global__ void __launch_bounds__(L::kThreads)
     gradients_of_long_rows(const typename L::T* x, Classes classes, const float* share, typename L::T* dx,
-                           int columns) {
+                           float* losses, int columns) {
   wait_for_kernels_before();
   let_next_kernel_start();
   using T = typename L::T;
@@ -226,8 +234,14 @@ __global__ void __launch_bounds__(L::kThreads)
     else
       row.each(piece, edge);
   };
-  if (target == classes.ignored) return store_all([](float) { return 0.0f; }, -1, 0, nullptr);
+  const bool tells = losses && threadIdx.x == 0;
+  if (target == classes.ignored) {
+    if (tells) losses[r] = 0;
+    return store_all([](float) { return 0.0f; }, -1, 0, nullptr);
+  }
+  const float logit = tells ? logit_of(x + r * columns, target, columns) : 0;  // before dx overwrites it
   const RowExps e = exps_of(row, kept);
+  if (tells) losses[r] = loss_of_target(e, logit);
   const float own = *share, scale = own / e.sum;
   const int of_class = target >= 0 && target < columns ? static_cast<int>(target) : -1;
   store_all([&](float v) { return exp_for<T>(v - e.most) * scale; }, of_class, own, kept);
@@ -237,18 +251,22 @@ __global__ void __launch_bounds__(L::kThreads)
 template <class L>
 __global__ void __launch_bounds__(L::kThreads)
     gradients_of_rows(const typename L::T* x, Classes classes, const float* share, typename L::T* dx,
-                      int64_t rows, int columns) {
+                      float* losses, int64_t rows, int columns) {
   wait_for_kernels_before();
   let_next_kernel_start();
   const int64_t r = row_of_thread<L>();
   if (r >= rows) return;
   const int64_t target = classes.of(r);
+  const bool tells = losses && threadIdx.x % L::kOfRow == 0;
+  const float logit = tells ? logit_of(x + r * columns, target, columns) : 0;  // before dx overwrites it
   const Row<L> row(x + r * columns, columns);
   if (target == classes.ignored) {
+    if (tells) losses[r] = 0;
     store<L>(dx + r * columns, columns, [](At, float) { return 0.0f; }, row);
     return;
   }
   const RowExps e = exps_of(row);
+  if (tells) losses[r] = loss_of_target(e, logit);
   const float own = *share, scale = own / e.sum;
   store<L>(
       dx + r * columns, columns,
@@ -259,8 +277,9 @@ __global__ void __launch_bounds__(L::kThreads)
 }
 
 Support accepts(const OpCall& c) {
-  const bool grad = c.op() == "cross_entropy_grad";
-  if (c.updates() != 0 && c.raw()->update_inputs[0] != 0) return Support::no("can only write over input 0");
+  const bool grad = c.op() != "cross_entropy";
+  if (c.updates() > 1 || (c.updates() != 0 && c.raw()->update_inputs[0] != 0))
+    return Support::no("can only write result 0 over input 0");
   if (c.input(grad ? 3 : 2).has()) return Support::no("classes must have no weight");
   const DType target = c.input(1).dtype();
   if (target != DType::i32 && target != DType::i64)
@@ -269,16 +288,17 @@ Support accepts(const OpCall& c) {
   return takes_rows(c.input(0));
 }
 
-// A loss for each row; the gradient keeps one number.
+// The gradient's share of each row, then a loss for each row.
 Outcome prepare(const OpCall& c, weft_plan& plan) {
-  const int64_t rows = c.op() == "cross_entropy_grad" ? 1 : c.input(0).max()[0];
-  plan.workspace = static_cast<uint64_t>(std::max<int64_t>(rows, 1)) * sizeof(float);
+  const int64_t rows = c.op() == "cross_entropy_grad" ? 0 : c.input(0).max()[0];
+  plan.workspace = static_cast<uint64_t>(rows + 1) * sizeof(float);
   return Outcome::ok();
 }
 
 Classes classes_of(const Launch& l) {
   const TensorView t = l.input(1);
-  return {t.data(), t.dtype() == DType::i64, l.call().attr("ignore_index").integer(-100)};
+  return {t.data(), t.dtype() == DType::i64, l.call().attr("ignore_index").integer(-100),
+          l.call().attr("summed").integer(0) != 0};
 }
 
 /// Whether rows are taken by a block each and as LongRow: those that are too long for two pieces in each of
@@ -300,9 +320,17 @@ Outcome with_long_rows(int columns, F f) {
 
 /// Whether a block's shared memory keeps a row of so many bytes, and that of another block beside it.
 bool keeps_row(const Launch& l, size_t bytes) {
-  const Device& device = queue_of(l).device;
-  const bool has_much = device.dependent_launch && device.architecture <= 103;  // 227 KB of a multiprocessor
-  return bytes <= (has_much ? size_t{112} << 10 : size_t{48} << 10);
+  return bytes <= (has_large_shared(l) ? size_t{112} << 10 : size_t{48} << 10);
+}
+
+float* losses_in(const Launch& l) { return l.workspace().data<float>() + 1; }
+
+// The losses of all rows in one number.
+Outcome loss_of_all(const Launch& l, TensorView to) {
+  return with_type(to.dtype(), [&]<class T>(T*) {
+    return start(l, {1}, kMeanThreads, 0, loss_of_rows<T>, losses_in(l), classes_of(l), to.data<T>(),
+                 l.input(0).dim(0));
+  });
 }
 
 Outcome loss(const Launch& l) {
@@ -310,7 +338,7 @@ Outcome loss(const Launch& l) {
   const Classes classes = classes_of(l);
   const int64_t rows = x.dim(0);
   const auto columns = static_cast<int>(x.dim(1));
-  auto* const losses = l.workspace().data<float>();
+  auto* const losses = losses_in(l);
   const auto told = with_type(x.dtype(), [&]<class T>(T*) {
     const auto* from = x.data<const T>();
     if (rows == 0) return Outcome::ok();
@@ -324,13 +352,11 @@ Outcome loss(const Launch& l) {
                    columns);
     });
   });
-  if (!told.good()) return told;
-  return with_type(l.output(0).dtype(), [&]<class T>(T*) {
-    return start(l, {1}, kMeanThreads, 0, mean_of_losses<T>, losses, classes, l.output(0).data<T>(), rows);
-  });
+  return told.good() ? loss_of_all(l, l.output(0)) : told;
 }
 
-Outcome gradient(const Launch& l) {
+// `losses`: null where none is wanted.
+Outcome gradients(const Launch& l, float* losses) {
   const TensorView x = l.input(0), dx = l.output(0);
   const Classes classes = classes_of(l);
   const int64_t rows = x.dim(0);
@@ -348,16 +374,23 @@ Outcome gradient(const Launch& l) {
         const size_t bytes = static_cast<size_t>(columns) * sizeof(T);
         const auto run = [&](size_t shared, auto* kernel) {
           return start(l, {static_cast<unsigned>(rows)}, L::kThreads, shared, kernel, x.data<const T>(),
-                       classes, share, dx.data<T>(), columns);
+                       classes, share, dx.data<T>(), losses, columns);
         };
         return keeps_row(l, bytes) ? run(bytes, gradients_of_long_rows<L, true>)
                                    : run(0, gradients_of_long_rows<L, false>);
       });
     return with_layout<T, 2>(columns, aligned_rows(columns, {x, dx}), [&]<class L>(L*) {
       return start(l, blocks_of_rows<L>(rows), L::kThreads, 0, gradients_of_rows<L>, x.data<const T>(),
-                   classes, share, dx.data<T>(), rows, columns);
+                   classes, share, dx.data<T>(), losses, rows, columns);
     });
   });
+}
+
+Outcome gradient(const Launch& l) { return gradients(l, nullptr); }
+
+Outcome loss_and_gradient(const Launch& l) {
+  const auto told = gradients(l, losses_in(l));
+  return told.good() ? loss_of_all(l, l.output(1)) : told;
 }
 
 }  // namespace
@@ -365,16 +398,23 @@ Outcome gradient(const Launch& l) {
 std::span<const KernelRecord> cross_entropy_rows() {
   static const KernelRecord all[] = {{.op = "cross_entropy",
                                       .variant = "rows",
-                                      .reads = {"ignore_index", "wide"},
+                                      .reads = {"ignore_index", "wide", "summed"},
                                       .accepts = accepts,
                                       .prepare = prepare,
                                       .launch = loss},
                                      {.op = "cross_entropy_grad",
                                       .variant = "rows",
-                                      .reads = {"ignore_index"},
+                                      .reads = {"ignore_index", "summed"},
                                       .accepts = accepts,
                                       .prepare = prepare,
                                       .launch = gradient,
+                                      .in_place = true},
+                                     {.op = "cross_entropy_with_grad",
+                                      .variant = "rows",
+                                      .reads = {"ignore_index", "wide", "summed"},
+                                      .accepts = accepts,
+                                      .prepare = prepare,
+                                      .launch = loss_and_gradient,
                                       .in_place = true}};
   return all;
 }

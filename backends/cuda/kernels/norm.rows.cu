@@ -59,10 +59,11 @@ Outcome launch(const Launch& l) {
     });
   return with_type(x.dtype(), [&]<class T>(T*) {
     const auto data = [](TensorView t) { return t.has() ? t.data<const T>() : nullptr; };
-    return with_layout<T, 8>(columns, aligned, [&]<class L>(L*) {
+    const auto run = [&]<class L>(L*) {
       return start_rows<L>(l, rows, norm_of_rows<L, kCentered>, data(x), data(weight), data(bias),
                            y.data<T>(), rows, columns, epsilon);
-    });
+    };
+    return with_layout<T, 8, 12>(columns, aligned, run, has_large_shared(l));
   });
 }
 

@@ -50,9 +50,10 @@ Outcome softmax(const Launch& l) {
   if (rows == 0) return Outcome::ok();
   const bool aligned = aligned_rows(columns, {x, y});
   return with_type(x.dtype(), [&]<class T>(T*) {
-    return with_layout<T, 8>(columns, aligned, [&]<class L>(L*) {
+    const auto run = [&]<class L>(L*) {
       return start_rows<L>(l, rows, softmax_of_rows<L>, x.data<const T>(), y.data<T>(), rows, columns);
-    });
+    };
+    return with_layout<T, 8, 12>(columns, aligned, run, has_large_shared(l));
   });
 }
 

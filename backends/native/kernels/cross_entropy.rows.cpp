@@ -3,7 +3,6 @@
 
 #include "backends/native/rows.h"
 #include "backends/native/targets_of_rows.h"
-#include "weft/shared/numbers.hpp"
 
 // Each row's loss is log(sum(exp(x - max))) - (x[target] - max), or 0 if the row is ignored; losses are
 // summed in the order of the rows.
@@ -38,16 +37,14 @@ static Outcome launch(const Launch& l) {
       });
   double total = 0;
   for (const double v : loss) total += v;
-  shared::visit<shared::Kinds::floats>(y.dtype(), [&]<class T>(shared::Tag<T>) {
-    *y.data<T>() = shared::store<T>(total / static_cast<double>(counted));
-  });
+  store_loss(y, total / target.divisor(counted));
   return Outcome::ok();
 }
 
 extern const KernelRecord cross_entropy_rows = {
     .op = "cross_entropy",
     .variant = "rows",
-    .reads = {"ignore_index", "wide"},
+    .reads = {"ignore_index", "wide", "summed"},
     .accepts = accepts,
     .launch = launch,
 };

@@ -31,13 +31,15 @@ CrossEntropy::CrossEntropy(Builder& builder, Value logits, Value aim, Value clas
       of_classes(!is_float(aim.dtype())),
       kept(1 - a.label_smoothing),
       smoothing(a.label_smoothing) {
+  if (a.summed) divisor = b.full(1, {}, x.dtype());
   if (!of_classes) {
-    divisor = b.full(1, {}, x.dtype(), x.shape()[0]);
+    if (!a.summed) divisor = b.full(1, {}, x.dtype(), x.shape()[0]);
     return;
   }
   const auto ignored = b.equal(target, b.full(static_cast<double>(a.ignore_index), {}, target.dtype()));
   counted = b.equal(ignored, b.full(0, {}, DType::boolean));
   safe = b.where(ignored, 0, target);
+  if (a.summed) return;
   const auto ones = weight ? row_weight() : b.full(1, target.shape(), x.dtype());
   divisor = b.sum_all(where_counted(ones));
 }

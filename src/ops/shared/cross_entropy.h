@@ -5,6 +5,8 @@
 //
 //   loss = -sum over rows i and classes c of t[i, c] log_softmax(x)[i, c] / divisor.
 //
+// The divisor is 1 where the sum is wanted and not the mean. For the mean:
+//
 // Classes as target:        t[i, c] = weight[c] ((1 - s) [c = target[i]] + s / classes), nothing in ignored
 //                           rows; the divisor is the sum of weight[target[i]] over the other rows.
 // Probabilities as target:  t[i, c] = weight[c] ((1 - s) target[i, c] + s / classes); the divisor is n.
@@ -13,6 +15,7 @@ namespace weft::ir {
 struct CrossEntropyAttrs {
   int64_t ignore_index = -100;
   double label_smoothing = 0;
+  bool summed = false;  ///< not in `fields`: it came last, each op lists it behind its own
   static constexpr auto fields = ir::fields("ignore_index", &CrossEntropyAttrs::ignore_index,
                                             "label_smoothing", &CrossEntropyAttrs::label_smoothing);
 };
