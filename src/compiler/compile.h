@@ -12,9 +12,14 @@ namespace weft::compiler {
 /// runtime must be given their values.
 using WeightSource = std::function<Result<program::Blob>(const std::string& name)>;
 
+/// Has the device that is compiled for a kernel of its own for this op? Sizes may be symbols.
+using HasKernel = std::function<bool(const ir::OpDef& op, std::span<const TensorType* const> inputs,
+                                     std::span<const AttrValue> attrs)>;
+
 struct Options {
   std::string name = "program";
-  bool fuse = true;  ///< off: every op stays a call of its own
+  bool fuse = true;           ///< off: every op stays a call of its own
+  HasKernel has_kernel = {};  ///< for choices that one device wants, and all others can run; empty: none
 };
 
 struct Module;

@@ -27,6 +27,8 @@ struct Module {
 Status remove_dead_nodes(Module& m, const Options&);
 Status merge_equal_nodes(Module& m, const Options&);
 Status recompose_ops(Module& m, const Options&);
+Status choose_layouts(Module& m, const Options&);
+Status write_rows_in_place(Module& m, const Options&);
 Status compute_on_products(Module& m, const Options&);
 Status sink_views(Module& m, const Options&);
 Status fuse_elementwise(Module& m, const Options&);

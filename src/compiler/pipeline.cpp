@@ -5,6 +5,8 @@ namespace weft::compiler {
 static constexpr Pass kPipeline[] = {
     {"merge_equal_nodes", merge_equal_nodes},      // first: merging leaves dead nodes
     {"recompose_ops", recompose_ops},              // before what makes chains of small ops
+    {"choose_layouts", choose_layouts},            // convolutions are whole, and no chain is cut by views
+    {"write_rows_in_place", write_rows_in_place},  // before calls are grouped around the copy
     {"compute_on_products", compute_on_products},  // and so does this
     {"remove_dead_nodes", remove_dead_nodes},
     {"sink_views", sink_views},              // makes products of one factor adjacent
