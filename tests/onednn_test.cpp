@@ -93,10 +93,22 @@ class OneDnn : public ::testing::Test {
   void SetUp() override {
     if (!is_backend_available("onednn")) GTEST_SKIP() << "oneDNN 3 is not here";
   }
-  static Result<seam::PreparedPtr> plan(Rig& rig, const Layer& l) {
+  static Result<seam::PreparedPtr> plan(Rig& rig, const Layer& l, const char* id = "onednn.region.linear") {
     const auto call = std::make_shared<const seam::OwnedCall>(region_of(l.graph));
-    const auto* kernel = seam::registry().find_kernel(rig.device, "onednn.region.linear");
+    const auto* kernel = seam::registry().find_kernel(rig.device, id);
     return seam::prepare_with(rig.device, *kernel, call);
+  }
+  static void expect_right(Rig& rig, const seam::PreparedPtr& made, const Layer& l) {
+    const auto run = value_or_raise(rig.launch(*made, l.ask));
+    std::vector<Bounded> in;
+    for (const auto& t : l.ask.inputs)
+      in.push_back(exactly(decode(DType::f32, {t.type.shape.begin(), t.type.shape.end()}, t.bytes)));
+    const ir::Graph g = value_or_raise(lowered(l.graph));
+    const auto right = bound_graph(g, std::move(in))[static_cast<size_t>(g.outputs[0].value)];
+    const auto& y = run.outputs[0];
+    const auto verdict =
+        judge(decode(DType::f32, {y.type.shape.begin(), y.type.shape.end()}, y.bytes), right);
+    EXPECT_TRUE(verdict.ok) << verdict.reason;
   }
 };
 
@@ -108,16 +120,8 @@ TEST_F(OneDnn, ALinearLayerAndItsActivationAreOneKernel) {
         const Layer l = layer(x, 33, bias, tail);
         auto made = plan(rig, l);
         ASSERT_TRUE(made.ok()) << name << ": " << made.status().text();
-        const auto run = value_or_raise(rig.launch(**made, l.ask));
-        std::vector<Bounded> in;
-        for (const auto& t : l.ask.inputs)
-          in.push_back(exactly(decode(DType::f32, {t.type.shape.begin(), t.type.shape.end()}, t.bytes)));
-        const ir::Graph g = value_or_raise(lowered(l.graph));
-        const auto right = bound_graph(g, std::move(in))[static_cast<size_t>(g.outputs[0].value)];
-        const auto& y = run.outputs[0];
-        const auto verdict =
-            judge(decode(DType::f32, {y.type.shape.begin(), y.type.shape.end()}, y.bytes), right);
-        EXPECT_TRUE(verdict.ok) << name << (bias ? " with a bias: " : ": ") << verdict.reason;
+        SCOPED_TRACE(fmt::format("{}{}", name, bias ? " with a bias" : ""));
+        expect_right(rig, *made, l);
       }
 }
 
@@ -171,6 +175,102 @@ TEST_F(OneDnn, ABodyThatIsAlmostOneIsRefused) {
     return b.add(b.reshape(y, {6, 4}), static_cast<ir::Graph&>(b).input("b", {DType::f32, {4}}));
   });
   EXPECT_EQ(plan(rig, l).status().code(), Code::unsupported);
+}
+
+// ---- convolutions with channels last, and the sum and relu behind them
+
+HostTensor drawn(IntList shape, uint64_t seed) {
+  Random random(seed);
+  HostTensor t = array(shape, {0});
+  for (size_t i = 0; i < t.bytes.size() / 4; ++i)
+    store_element(DType::f32, t.bytes.data(), i, random.normal());
+  return t;
+}
+using Behind = ir::Value (*)(ir::Builder&, ir::Value y, const std::function<ir::Value(IntList)>& more);
+
+Layer convolution(IntList x, IntList w, int64_t stride, const Behind& behind) {
+  Layer l;
+  l.ask = {.op = "region", .inputs = {}};
+  const auto more = [&](IntList shape) {
+    l.ask.inputs.push_back(drawn(shape, 5 + l.ask.inputs.size()));
+    return l.graph.input(fmt::format("{}", l.ask.inputs.size()),
+                         {DType::f32, to_shape(std::span<const int64_t>(shape))});
+  };
+  const int64_t before = w.back() / 2;
+  const auto in = more(x), filters = more(w);
+  const auto y = l.graph.one("conv_channels_last", {in, filters},
+                             {{"stride", Shape{stride, stride}},
+                              {"padding", Shape{before, before, before, before}},
+                              {"groups", x.back() / w[1]}});
+  l.graph.output("y", behind(l.graph, y, more));
+  return l;
+}
+IntList sizes_of(ir::Value y) {
+  IntList all;
+  for (const Dim d : y.shape()) all.push_back(d.value());
+  return all;
+}
+const Behind kBehind[] = {
+    [](ir::Builder&, ir::Value y, const auto&) { return y; },
+    [](ir::Builder& b, ir::Value y, const auto& more) {
+      return b.one("relu", {b.add(y, more({y.shape().back().value()}))});
+    },
+    [](ir::Builder& b, ir::Value y, const auto& more) {
+      const ir::Value sum = b.add(y, more({1, 1, y.shape().back().value()}));
+      return b.one("relu", {b.add(b.add(more(sizes_of(y)), more({y.shape().back().value()})), sum)});
+    }};
+
+TEST_F(OneDnn, AConvolutionWithItsSumAndReluIsOneKernel) {
+  Rig rig("onednn");
+  const struct {
+    IntList x, w;
+    int64_t stride;
+  } kinds[] = {{{2, 9, 7, 16}, {24, 16, 3, 3}, 1},
+               {{1, 9, 7, 16}, {24, 16, 1, 1}, 2},
+               {{2, 8, 8, 32}, {32, 1, 3, 3}, 2},      // each channel by itself
+               {{1, 60, 56, 64}, {64, 64, 3, 3}, 1}};  // in parts of rows
+  for (const auto& [x, w, stride] : kinds)
+    for (const Behind& behind : kBehind) {
+      const Layer l = convolution(x, w, stride, behind);
+      auto made = plan(rig, l, "onednn.region.conv");
+      ASSERT_TRUE(made.ok()) << made.status().text();
+      expect_right(rig, *made, l);
+    }
+}
+
+TEST_F(OneDnn, ANaNGoesThroughRelu) {
+  Rig rig("onednn");
+  Layer l = convolution({1, 4, 4, 8}, {16, 8, 1, 1}, 1, kBehind[1]);
+  store_element(DType::f32, l.ask.inputs[0].bytes.data(), 9, std::numeric_limits<double>::quiet_NaN());
+  auto made = plan(rig, l, "onednn.region.conv");
+  ASSERT_TRUE(made.ok()) << made.status().text();
+  const auto y = numbers(value_or_raise(rig.launch(**made, l.ask)).outputs[0]);
+  for (size_t i = 0; i < y.size(); ++i) EXPECT_EQ(std::isnan(y[i]), i / 16 == 1) << i;
+}
+
+TEST_F(OneDnn, WhatIsAlmostSuchAConvolutionIsRefused) {
+  Rig rig("onednn");
+  const Behind almost[] = {
+      [](ir::Builder& b, ir::Value y, const auto&) { return b.maximum(y, 1e-30); },
+      [](ir::Builder& b, ir::Value y, const auto&) { return b.minimum(y, 0); },
+      [](ir::Builder& b, ir::Value y, const auto&) { return b.add(y, y); },
+      [](ir::Builder& b, ir::Value y, const auto&) { return b.add(b.one("relu", {y}), b.one("relu", {y})); },
+      [](ir::Builder& b, ir::Value y, const auto& more) { return b.mul(y, more(sizes_of(y))); },
+      [](ir::Builder& b, ir::Value y, const auto& more) {
+        return b.add(b.one("relu", {y}), more(sizes_of(y)));
+      },
+      [](ir::Builder& b, ir::Value y, const auto& more) {
+        return b.add(y, b.one("relu", {more(sizes_of(y))}));
+      },
+      [](ir::Builder& b, ir::Value y, const auto& more) { return b.add(y, more({y.shape()[1].value(), 1})); },
+      [](ir::Builder& b, ir::Value y, const auto&) {
+        return b.one("permute", {y}, {{"axes", Shape{0, 2, 1, 3}}});
+      }};
+  for (const Behind& behind : almost) {
+    const auto made = plan(rig, convolution({1, 6, 6, 8}, {8, 8, 3, 3}, 1, behind), "onednn.region.conv");
+    EXPECT_EQ(made.status().code(), Code::unsupported);
+    EXPECT_NE(made.status().message().find("the body"), std::string::npos) << made.status().text();
+  }
 }
 
 // Threads are the host's, and their number changes no bit.

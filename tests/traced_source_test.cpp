@@ -67,36 +67,45 @@ class TracedSource : public ::testing::Test {
     EXPECT_EQ(built.status, 0) << built.text << slurp(text);
     const auto p = value_or_raise(compiler::read_file(program));
     write_inputs(p, inputs);
-    const auto ran = run_command(at(name + ".bin") + " " + program + " " + inputs + " " + at(name + ".out"));
+    const auto ran = run_command(at(name + ".bin") + " " + program + " " + inputs + " " + at(name + ".out") +
+                                 (p.states.empty() ? "" : " " + at(name + ".states")));
     EXPECT_EQ(ran.status, 0) << ran.text;
     weft("run " + program + " --backend native --inputs " + inputs + " --out " + at(name + ".run"));
     compare(p, value_or_raise(formats::read_safetensors(at(name + ".out"))),
             value_or_raise(formats::read_safetensors(at(name + ".run"))));
+    if (!p.states.empty()) compare_states(p, value_or_raise(formats::read_safetensors(at(name + ".states"))));
     return slurp(text);
   }
 
+  /// Element by element within `times` the bound of what the test wants as result `k`.
+  static void expect_near(const program::TestVector& test, size_t k, const formats::TensorEntry* mine,
+                          int times, const formats::TensorEntry* other = nullptr) {
+    const auto& wanted = test.wanted[k];
+    ASSERT_TRUE(mine) << wanted.name;
+    ASSERT_EQ(mine->bytes.size(), wanted.bytes.size) << wanted.name;
+    ASSERT_EQ(mine->dtype, wanted.type.dtype);
+    const std::byte* right = other ? other->bytes.data() : wanted.bytes.data;
+    const auto* allowed = reinterpret_cast<const float*>(test.allowed[k].data);
+    for (size_t i = 0; i < wanted.bytes.size / byte_size(wanted.type.dtype); ++i) {
+      const double bound = test.allowed[k].size ? double{allowed[i]} : 0;
+      const auto x = load_element<double>(wanted.type.dtype, mine->bytes.data(), i);
+      ASSERT_LE(std::abs(x - load_element<double>(wanted.type.dtype, right, i)), times * bound)
+          << wanted.name << " element " << i;
+    }
+  }
   static void compare(const program::CompiledProgram& p, const formats::Safetensors& printed,
                       const formats::Safetensors& run) {
-    const auto& test = p.tests[0];
     ASSERT_EQ(printed.tensors.size(), p.outputs.size());
     for (size_t k = 0; k < p.outputs.size(); ++k) {
-      const auto& wanted = test.wanted[k];
-      const std::string& name = p.outputs[k].name;
-      const auto *mine = printed.find(name), *other = run.find(name);
-      ASSERT_TRUE(mine && other) << name;
-      ASSERT_EQ(mine->bytes.size(), wanted.bytes.size) << name;
-      ASSERT_EQ(mine->dtype, wanted.type.dtype);
-      const auto element = [&](const std::byte* bytes, size_t i) {
-        return load_element<double>(wanted.type.dtype, bytes, i);
-      };
-      const auto* allowed = reinterpret_cast<const float*>(test.allowed[k].data);
-      for (size_t i = 0; i < wanted.bytes.size / byte_size(wanted.type.dtype); ++i) {
-        const double bound = test.allowed[k].size ? double{allowed[i]} : 0,
-                     x = element(mine->bytes.data(), i);
-        ASSERT_LE(std::abs(x - element(wanted.bytes.data, i)), bound) << name << " element " << i;
-        ASSERT_LE(std::abs(x - element(other->bytes.data(), i)), 2 * bound) << name << " element " << i;
-      }
+      const auto *mine = printed.find(p.outputs[k].name), *other = run.find(p.outputs[k].name);
+      ASSERT_TRUE(other) << p.outputs[k].name;
+      expect_near(p.tests[0], k, mine, 1);
+      expect_near(p.tests[0], k, mine, 2, other);
     }
+  }
+  static void compare_states(const program::CompiledProgram& p, const formats::Safetensors& printed) {
+    for (size_t k = 0; k < p.states.size(); ++k)
+      expect_near(p.tests[0], p.outputs.size() + k, printed.find(p.states[k].name), 1);
   }
 };
 
@@ -115,7 +124,11 @@ TEST_F(TracedSource, AModelOfWeftsReadsAsItWasWritten) {
   EXPECT_NE(text.find("const Dim batch = tokens.dim(0);"), text.npos);
 
   weft("compile --model " + at("run") + " --part step --out " + at("step"));
-  EXPECT_GT(count(check("step"), "\n  adamw_step("), 40u) << "updates of states are statements";
+  const auto step = check("step");
+  EXPECT_GE(count(step, "for (int i = "), 4u) << step;
+  EXPECT_EQ(count(step, "for (int i = 2; i > 0; --i)"), 1u) << "gradients, last layer first";
+  EXPECT_NE(step.find("layer_norm_grad(all_linear[i],"), step.npos) << "of what the layer has kept";
+  EXPECT_LT(count(step, " adamw_step("), 40u) << "of 52 parameters, those of a layer are in a loop";
 }
 
 // Nodes of PyTorch's have flat names: layers are found by what they say.

@@ -16,7 +16,8 @@ namespace weft::onednn {
   X(dnnl_post_ops_append_eltwise) X(dnnl_post_ops_append_sum)                                      \
   X(dnnl_matmul_primitive_desc_create) X(dnnl_convolution_forward_primitive_desc_create)           \
   X(dnnl_primitive_desc_query) X(dnnl_primitive_desc_query_md) X(dnnl_primitive_desc_destroy)      \
-  X(dnnl_primitive_create) X(dnnl_primitive_destroy) X(dnnl_primitive_execute)
+  X(dnnl_primitive_create) X(dnnl_primitive_destroy) X(dnnl_primitive_execute)                     \
+  X(dnnl_memory_desc_create_with_tag) X(dnnl_reorder_primitive_desc_create)
 // clang-format on
 
 /// oneDNN, opened at run time so that one build serves machines with and without it. Stays open.

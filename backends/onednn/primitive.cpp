@@ -67,6 +67,14 @@ Layout::Layout(dnnl_data_type_t type, std::span<const int64_t> sizes, std::span<
   desc_.reset(desc);
 }
 
+Layout::Layout(dnnl_data_type_t type, std::span<const int64_t> sizes) {
+  dnnl_memory_desc_t desc = nullptr;
+  check(library().dnnl_memory_desc_create_with_tag(&desc, static_cast<int>(sizes.size()), sizes.data(), type,
+                                                   dnnl_format_tag_any),
+        "a layout");
+  desc_.reset(desc);
+}
+
 Attributes::Attributes(Epilogue epilogue, bool accumulate) {
   const Library& l = library();
   dnnl_post_ops_t ops = nullptr;
@@ -104,9 +112,6 @@ Primitive::Primitive(dnnl_primitive_desc_t desc, dnnl_status_t status) : desc_(d
 void Primitive::run(std::span<const Argument> arguments) const {
   const OneThread one;
   const Library& l = library();
-  const auto layout = [&](int id) {
-    return l.dnnl_primitive_desc_query_md(desc_.get(), dnnl_query_exec_arg_md, id);
-  };
   std::vector<Memory> memory;
   std::vector<dnnl_exec_arg_t> args;
   memory.reserve(arguments.size() + 1);

@@ -20,6 +20,8 @@ class Layout {
  public:
   Layout() = default;
   Layout(dnnl_data_type_t type, std::span<const int64_t> sizes, std::span<const int64_t> strides);
+  /// One that the primitive chooses.
+  Layout(dnnl_data_type_t type, std::span<const int64_t> sizes);
   dnnl_memory_desc_t get() const { return desc_.get(); }
 
  private:
@@ -63,6 +65,10 @@ class Primitive {
   }
   explicit operator bool() const { return primitive_ != nullptr; }
   void run(std::span<const Argument> arguments) const;
+  /// Of an operand, by its DNNL_ARG_*; lives as long as this.
+  const_dnnl_memory_desc_t layout(int argument) const {
+    return library().dnnl_primitive_desc_query_md(desc_.get(), dnnl_query_exec_arg_md, argument);
+  }
 
  private:
   Primitive(dnnl_primitive_desc_t desc, dnnl_status_t status);

@@ -18,6 +18,10 @@ def conv_of(x, w, a):
     return f(F.pad(x, edges), w, stride=stride, dilation=dilation, groups=groups)
 
 
+def conv_channels_last(x, a):
+    return [conv_of(x[0].movedim(-1, 1), x[1], a).movedim(1, -1)]
+
+
 def conv_transpose(x, a):
     """Without padding, which PyTorch wants to be the same on both sides; then it is cut off."""
     stride, dilation, padding, groups = window(x[0], a)
@@ -38,6 +42,7 @@ def conv_weight_grad(x, a):
 
 ANSWERS = {
     "conv": lambda x, a: [conv_of(x[0], x[1], a)],
+    "conv_channels_last": conv_channels_last,
     "conv_transpose": conv_transpose,
     "conv_weight_grad": conv_weight_grad,
 }
@@ -47,6 +52,9 @@ CASES = [
     ("conv", [(1, 4, 7, 6), (4, 2, 3, 2)],
      {"stride": [2, 3], "padding": [1, 2, 0, 1], "dilation": [2, 1], "groups": 2}),
     ("conv", [(1, 2, 3, 3, 3), (2, 1, 2, 2, 2)], {"groups": 2, "padding": [0, 0, 1, 1, 0, 1]}),
+    ("conv_channels_last", [(2, 6, 3), (4, 3, 3)], {}),
+    ("conv_channels_last", [(1, 7, 6, 4), (4, 2, 3, 2)],
+     {"stride": [2, 3], "padding": [1, 2, 0, 1], "dilation": [2, 1], "groups": 2}),
     ("conv_transpose", [(2, 3, 4), (3, 2, 3)], {}), ("conv_transpose", [(2, 2, 3, 4), (2, 3, 3, 2)], {}),
     ("conv_transpose", [(1, 4, 3, 2), (4, 2, 3, 2)],
      {"stride": [2, 3], "padding": [1, 2, 0, 1], "dilation": [2, 1], "groups": 2, "output_padding": [1, 2]}),

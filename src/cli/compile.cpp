@@ -8,6 +8,7 @@
 #include "cli/show.h"
 #include "formats/file.h"
 #include "import/import.h"
+#include "jit/target.h"
 #include "program/program.h"
 #include "weft/trainer.h"
 
@@ -63,7 +64,8 @@ program::CompiledProgram compile_imported(const Options& o) {
     const auto& bytes = imported->weights.at(name).bytes;
     return program::Blob{bytes.data(), bytes.size(), imported};
   };
-  return value_or_raise(compiler::compile(*imported->graph, weights, {.name = model.name, .fuse = o.fuse}));
+  return value_or_raise(compiler::compile(
+      *imported->graph, weights, {.name = model.name, .fuse = o.fuse, .has_kernel = kernels_of("")}));
 }
 
 program::CompiledProgram compile_checkpoint(const Options& o) {

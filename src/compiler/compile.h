@@ -12,11 +12,16 @@ namespace weft::compiler {
 /// runtime must be given their values.
 using WeightSource = std::function<Result<program::Blob>(const std::string& name)>;
 
+/// Has the device that is compiled for a kernel of its own for this op? Sizes may be symbols.
+using HasKernel = std::function<bool(const ir::OpDef& op, std::span<const TensorType* const> inputs,
+                                     std::span<const AttrValue> attrs)>;
+
 struct Options {
   std::string name = "program";
   bool fuse = true;  ///< off: every op stays a call of its own
   /// Bytes of the scores of a language model above which its loss is computed for some rows at a time.
   uint64_t most_scores = uint64_t{1} << 30;
+  HasKernel has_kernel = {};  ///< for choices that one device wants, and all others can run; empty: none
 };
 
 struct Module;

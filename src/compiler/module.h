@@ -29,6 +29,8 @@ Status merge_equal_nodes(Module& m, const Options&);
 Status recompose_ops(Module& m, const Options&);
 Status join_losses_with_gradients(Module& m, const Options&);
 Status compute_losses_by_rows(Module& m, const Options&);
+Status choose_layouts(Module& m, const Options&);
+Status write_rows_in_place(Module& m, const Options&);
 Status compute_on_products(Module& m, const Options&);
 Status sink_views(Module& m, const Options&);
 Status fuse_elementwise(Module& m, const Options&);

@@ -7,7 +7,9 @@ static constexpr Pass kPipeline[] = {
     {"recompose_ops", recompose_ops},          // before what makes chains of small ops
     {"join_losses_with_gradients", join_losses_with_gradients},
     {"compute_losses_by_rows", compute_losses_by_rows},  // after it: each part is one op, too
-    {"compute_on_products", compute_on_products},        // leaves dead nodes, too
+    {"choose_layouts", choose_layouts},            // convolutions are whole, and no chain is cut by views
+    {"write_rows_in_place", write_rows_in_place},  // before calls are grouped around the copy
+    {"compute_on_products", compute_on_products},  // leaves dead nodes, too
     {"remove_dead_nodes", remove_dead_nodes},
     {"sink_views", sink_views},              // makes products of one factor adjacent
     {"fuse_elementwise", fuse_elementwise},  // from here on, passes refer to nodes by number

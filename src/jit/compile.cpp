@@ -5,6 +5,7 @@
 
 #include "eager/tensor_impl.h"
 #include "eager/trace_state.h"
+#include "jit/target.h"
 #include "runtime/devices.h"
 #include "runtime/session.h"
 #include "weft/jit.h"
@@ -103,8 +104,9 @@ Compiled compile(const TracedFunction& function, const std::vector<InputSpec>& i
   const Traced traced = trace(function, inputs);
   const Captured captured = captured_by(traced);
   wait_for(captured);
-  auto program = value_or_raise(compiler::compile(*traced.graph, values_of(captured, options.take_captured),
-                                                  {.name = options.name, .fuse = options.fuse}));
+  auto program = value_or_raise(compiler::compile(
+      *traced.graph, values_of(captured, options.take_captured),
+      {.name = options.name, .fuse = options.fuse, .has_kernel = kernels_of(options.backend)}));
   if (!options.take_captured) return Compiled(value_or_raise(open_session(std::move(program), options)));
   auto taken = std::make_shared<Taken>();
   auto session = value_or_raise(open_session(std::move(program), options, taken->from(captured)));

@@ -1,5 +1,7 @@
 #include "cli/source/repeat.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
 #include <optional>
@@ -13,17 +15,18 @@ constexpr size_t kFewest = 8;  // lines that a loop must save, or it is harder t
 
 /// Where an operand comes from, seen from its round. Equal in every round, or there is no loop.
 struct Origin {
-  enum class Kind : uint8_t { absent, here, before, outside, counted } kind;
+  enum class Kind : uint8_t { absent, here, before, outside, counted, moving } kind;
   size_t line = 0, result = 0;  // of the round that made it: this one, or the one before
   Id outside = kNone;
   int64_t first = 0;  // counted: the number in the first round
+  int64_t step = 0;   // counted: by how much it grows; moving: by how many lines its maker moves
   friend bool operator==(const Origin&, const Origin&) = default;
 };
 
-/// Names that are equal but for one number, which is larger by one in `b`.
+/// Names that are equal but for one number.
 struct Counted {
   std::string before, after;
-  int64_t number;
+  int64_t number, step;  // in `a`, and how much more in `b`
 };
 std::optional<Counted> counted(const std::string& a, const std::string& b) {
   const auto digit = [](char c) { return c >= '0' && c <= '9'; };
@@ -36,8 +39,8 @@ std::optional<Counted> counted(const std::string& a, const std::string& b) {
   if (at >= a.size() || at >= b.size() || !digit(a[at]) || !digit(b[at])) return std::nullopt;
   int64_t in_a = 0, in_b = 0;
   const auto rest = read(a, in_a), rest_b = read(b, in_b);
-  if (rest != rest_b || in_b != in_a + 1) return std::nullopt;
-  return Counted{a.substr(0, at), rest, in_a};
+  if (rest != rest_b || in_b == in_a) return std::nullopt;
+  return Counted{a.substr(0, at), rest, in_a, in_b - in_a};
 }
 
 bool say_the_same(const Line& a, const Line& b) {
@@ -48,16 +51,23 @@ bool say_the_same(const Line& a, const Line& b) {
   return true;
 }
 
+/// Are both lines the same one in rounds of one loop?
+bool one_makes(const std::vector<Loop>& loops, size_t a, size_t b) {
+  return std::ranges::any_of(loops, [&](const Loop& l) {
+    return l.has(a) && l.has(b) && (a - l.begin) % l.period == (b - l.begin) % l.period;
+  });
+}
+
 /// A loop that begins at a line, as far as it goes.
 class Trial {
  public:
-  Trial(const Listing& l, size_t begin, size_t period) : l_(l), begin_(begin), period_(period) {}
+  Trial(const Listing& l, const std::vector<Loop>* known, size_t begin, size_t period)
+      : l_(l), known_(known), begin_(begin), period_(period) {}
 
   /// At most `times` rounds; nothing if there are not two.
   std::optional<Loop> run(size_t times) {
     size_t rounds = 1;
     while (rounds < times && round_fits(rounds)) ++rounds;
-    while (rounds > 1 && escapes(rounds)) --rounds;
     if (rounds < 2) return std::nullopt;
     return loop(rounds);
   }
@@ -85,10 +95,22 @@ class Trial {
       return Origin{Origin::Kind::before, is.line - (from - period_), is.result};
     }
     if (a == b) return Origin{Origin::Kind::outside, 0, 0, a};
+    if (is.kind == Value::Kind::made && was.kind == Value::Kind::made) return moving(was, is);
     if (is.kind != Value::Kind::stored || was.kind != Value::Kind::stored) return std::nullopt;
     const auto n = counted(was.name, is.name);
     if (!n) return std::nullopt;
-    return Origin{Origin::Kind::counted, 0, 0, kNone, n->number - static_cast<int64_t>(round - 1)};
+    return Origin{
+        Origin::Kind::counted, 0, 0, kNone, n->number - n->step * static_cast<int64_t>(round - 1), n->step};
+  }
+  /// Of values that lines before the loop made: by rounds of a known one. Where none is known yet, that is
+  /// seen later.
+  std::optional<Origin> moving(const Value& was, const Value& is) const {
+    if (was.line >= begin_ || is.line >= begin_ || was.result != is.result || was.line == is.line ||
+        !say_the_same(l_.lines[was.line], l_.lines[is.line]))
+      return std::nullopt;
+    const auto step = static_cast<int64_t>(is.line) - static_cast<int64_t>(was.line);
+    if (known_ && !one_makes(*known_, was.line, is.line)) return std::nullopt;
+    return Origin{Origin::Kind::moving, 0, is.result, kNone, 0, step};
   }
 
   /// The first round that is compared with the one before decides; later ones must agree with it.
@@ -102,9 +124,6 @@ class Trial {
           if (!(*found == origins_[o][i])) return false;
           continue;
         }
-        if (found->kind == Origin::Kind::counted && number_.value_or(found->first) != found->first)
-          return false;
-        if (found->kind == Origin::Kind::counted) number_ = found->first;
         if (found->kind == Origin::Kind::before && !carry(*found, line(0, o).inputs[i])) return false;
         origins_[o].push_back(*found);
       }
@@ -119,34 +138,24 @@ class Trial {
     return true;
   }
 
-  /// Is a value of a round before the last one read behind the loop?
-  bool escapes(size_t rounds) const {
-    const size_t end = begin_ + rounds * period_;
-    const auto inside = [&](Id id) {
-      if (id == kNone) return false;
-      const Value& v = l_.at(id);
-      return v.kind == Value::Kind::made && v.line >= begin_ && v.line < end - period_;
-    };
-    for (size_t n = end; n < l_.lines.size(); ++n)
-      if (std::ranges::any_of(l_.lines[n].inputs, inside)) return true;
-    return std::ranges::any_of(l_.outputs, inside);
-  }
-
   Loop loop(size_t rounds) const {
-    Loop out{begin_, period_, static_cast<int64_t>(rounds), number_.value_or(0), carried_, {}, {}};
+    Loop out{.begin = begin_, .period = period_, .times = static_cast<int64_t>(rounds), .carried = carried_};
+    bool numbered = false;  // the loop's variable is a number in a name
     for (size_t o = 0; o < period_; ++o) {
       auto& carries = out.carries.emplace_back();
+      auto& moves = out.moves.emplace_back();
       for (size_t i = 0; i < line(0, o).inputs.size(); ++i) {
         const Origin& from = origins_[o][i];
         const Id id = line(0, o).inputs[i];
-        carries.push_back(-1);
+        carries.push_back(-1), moves.push_back(from.kind == Origin::Kind::moving ? from.step : 0);
         if (from.kind == Origin::Kind::before) {
           const Id made = line(0, from.line).outputs[from.result];
           carries.back() =
               static_cast<int>(std::ranges::find(carried_, made, &Carried::made) - carried_.begin());
         } else if (from.kind == Origin::Kind::counted) {
           const auto n = counted(l_.at(id).name, l_.at(line(1, o).inputs[i]).name);
-          out.counted[id] = {n->before, n->after};
+          out.counted[id] = {n->before, n->after, n->number, n->step};
+          if (!numbered && std::abs(n->step) == 1) numbered = true, out.from = n->number, out.step = n->step;
         }
       }
     }
@@ -154,10 +163,10 @@ class Trial {
   }
 
   const Listing& l_;
+  const std::vector<Loop>* const known_;
   const size_t begin_, period_;
   std::vector<std::vector<Origin>> origins_;
   std::vector<Carried> carried_;
-  std::optional<int64_t> number_;
 };
 
 struct Candidate {
@@ -190,26 +199,62 @@ bool better(const Loop& a, const Loop& b) {
   return a.begin < b.begin;
 }
 
-void search(const Listing& l, size_t begin, size_t end, std::vector<Loop>& out) {
+void search(const Listing& l, const std::vector<Loop>* known, size_t begin, size_t end,
+            std::vector<Loop>& out) {
   std::optional<Loop> best;
   for (const Candidate& c : candidates(l, begin, end)) {
     if (best && c.covers() < best->end() - best->begin) break;
-    auto found = Trial(l, c.begin, c.period).run(c.times);
+    auto found = Trial(l, known, c.begin, c.period).run(c.times);
     if (found && found->end() - found->begin >= found->period + kFewest && (!best || better(*found, *best)))
       best = std::move(found);
   }
   if (!best) return;
   const size_t from = best->begin, to = best->end();
-  search(l, begin, from, out);
+  search(l, known, begin, from, out);
   out.push_back(std::move(*best));
-  search(l, to, end, out);
+  search(l, known, to, end, out);
+}
+
+bool stands(const Listing& l, const std::vector<Loop>& loops, const Loop& loop) {
+  for (size_t o = 0; o < loop.period; ++o)
+    for (size_t i = 0; i < loop.moves[o].size(); ++i)
+      if (const int64_t step = loop.moves[o][i]; step != 0) {
+        const size_t first = l.at(l.lines[loop.begin + o].inputs[i]).line;
+        for (const int64_t rounds : {int64_t{1}, loop.times - 1})
+          if (!one_makes(loops, first, first + static_cast<size_t>(step * rounds))) return false;
+      }
+  return true;
+}
+/// Searches between the loops that are known.
+std::vector<Loop> more_loops(const Listing& l, const std::vector<Loop>& known) {
+  std::vector<Loop> more;
+  size_t from = 0;
+  for (const Loop& loop : known) search(l, &known, from, loop.begin, more), from = loop.end();
+  search(l, &known, from, l.lines.size(), more);
+  return more;
 }
 
 }  // namespace
 
+std::string Loop::number_text(int64_t first, int64_t grows) const {
+  const int64_t factor = grows * step, rest = first - factor * from;
+  if (factor == 0) return fmt::format("{}", first);
+  const std::string i = std::abs(factor) == 1 ? "i" : fmt::format("{} * i", std::abs(factor));
+  if (factor < 0) return fmt::format("{} - {}", rest, i);
+  return rest == 0 ? i : fmt::format("{} {} {}", i, rest < 0 ? "-" : "+", std::abs(rest));
+}
+
 std::vector<Loop> find_loops(const Listing& listing) {
   std::vector<Loop> loops;
-  search(listing, 0, listing.lines.size(), loops);
+  search(listing, nullptr, 0, listing.lines.size(), loops);
+  const auto falls = [&](const Loop& l) { return !stands(listing, loops, l); };
+  for (auto bad = std::ranges::find_if(loops, falls); bad != loops.end();
+       bad = std::ranges::find_if(loops, falls))
+    loops.erase(bad);
+  for (auto more = more_loops(listing, loops); !more.empty(); more = more_loops(listing, loops)) {
+    loops.insert(loops.end(), more.begin(), more.end());
+    std::ranges::sort(loops, {}, &Loop::begin);
+  }
   return loops;
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "cli/source/expression.h"
+#include "cli/source/main_text.h"
 #include "cli/source/names.h"
 #include "cli/source/repeat.h"
 
@@ -52,7 +53,7 @@ class Printer {
       }
     }
     ending();
-    main_function();
+    out_ += main_text(p_, function_);
     return std::move(out_);
   }
 
@@ -64,7 +65,10 @@ class Printer {
     const Loop* loop = nullptr;  // in whose first round it is made
     bool keeps = false;          // it must have a variable
     bool begins = false;         // a loop begins with it
-    std::string nested;          // the text that stands where it is read
+    std::string all;             // the list of it of all rounds, if it is read by round
+    bool listed = false;
+    bool behind = false;  // that of the last round is read behind the loop
+    std::string nested;   // the text that stands where it is read
     Binding binding = Binding::whole;
     std::string name;
   };
@@ -85,8 +89,22 @@ class Printer {
     return nullptr;
   }
 
-  void use(Id id, size_t line, const Loop* loop) {
+  /// Is it read from the list of its loop, outside that: is it not only the last round's that is read?
+  bool by_round(Id id, const Loop* reader, int64_t moves) const {
+    const Value& v = l_.at(id);
+    const Loop* loop = v.kind == Value::Kind::made ? loop_of(v.line) : nullptr;
+    return loop && loop != reader &&
+           (moves != 0 || v.line < loop->last_round() ||
+            facts_[static_cast<size_t>(loop->place(l_, v).first)].listed);
+  }
+  void use(Id id, size_t line, const Loop* loop, int64_t moves = 0) {
     if (id == kNone) return;
+    if (by_round(id, loop, moves)) {
+      const Value& v = l_.at(id);
+      Fact& f = facts_[static_cast<size_t>(loop_of(v.line)->place(l_, v).first)];
+      ++f.uses, f.keeps = f.listed = true;
+      return;
+    }
     Fact& f = fact(id);
     ++f.uses;
     f.last_use = line;
@@ -104,7 +122,8 @@ class Printer {
           use(c.first, n, nullptr), fact(c.first).begins = true, fact(c.made).keeps = true;
       if (loop && n >= loop->begin + loop->period) continue;
       for (size_t i = 0; i < l_.lines[n].inputs.size(); ++i)
-        if (!loop || loop->carries[n - loop->begin][i] < 0) use(l_.lines[n].inputs[i], n, loop);
+        if (!loop || loop->carries[n - loop->begin][i] < 0)
+          use(l_.lines[n].inputs[i], n, loop, loop ? loop->moves[n - loop->begin][i] : 0);
     }
     for (const Id id : l_.outputs) use(id, l_.lines.size(), nullptr);
   }
@@ -139,9 +158,17 @@ class Printer {
 
   // ---- texts
 
-  Text value_text(Id id) {
+  Text value_text(Id id, int64_t moves = 0) {
     Fact& f = fact(id);
     const Value& v = l_.at(id);
+    if (by_round(id, loop_, moves)) {
+      const Loop& loop = *loop_of(v.line);
+      const InRound at = loop.place(l_, v);
+      const std::string round = loop_
+                                    ? loop_->number_text(at.round, moves / static_cast<int64_t>(loop.period))
+                                    : fmt::format("{}", at.round);
+      return {fmt::format("{}[{}]", facts_[static_cast<size_t>(at.first)].all, round)};
+    }
     if (v.kind == Value::Kind::stored) return {stored_text(id)};
     if (v.kind == Value::Kind::number) return {full_text(v)};
     if (!f.nested.empty()) return {std::exchange(f.nested, ""), f.binding};
@@ -150,10 +177,12 @@ class Printer {
   std::string stored_text(Id id) const {
     if (loop_) {
       if (const auto at = loop_->counted.find(id); at != loop_->counted.end()) {
-        const auto& [before, after] = at->second;
-        if (before == prefix_ && after.starts_with('.'))
+        const auto& [before, after, first, step] = at->second;
+        const std::string number = loop_->number_text(first, step);
+        if (number == "i" && before == prefix_ && after.starts_with('.'))
           return fmt::format("layer({})", literal(after.substr(1)));
-        return fmt::format("w.at({} + std::to_string(i) + {})", literal(before), literal(after));
+        return fmt::format("w.at({} + std::to_string({}){})", literal(before), number,
+                           after.empty() ? "" : " + " + literal(after));
       }
     }
     return fmt::format("w.at({})", literal(l_.at(id).name));
@@ -162,7 +191,7 @@ class Printer {
     if (loop_)
       if (const int c = loop_->carries[n - loop_->begin][i]; c >= 0)
         return {carried_[static_cast<size_t>(c)]};
-    return value_text(l_.lines[n].inputs[i]);
+    return value_text(l_.lines[n].inputs[i], loop_ ? loop_->moves[n - loop_->begin][i] : 0);
   }
 
   void put(const std::string& text) { out_ += statement(text, loop_ ? 4 : 2); }
@@ -187,11 +216,17 @@ class Printer {
     }
     if (const int slot = slot_of(id); slot >= 0 && assigns_at_once(n, slot)) {
       f.name = carried_[static_cast<size_t>(slot)];
-      return put(fmt::format("{} = {};", f.name, call.text));
+      put(fmt::format("{} = {};", f.name, call.text));
+    } else if (!f.name.empty()) {  // declared before the loop
+      put(fmt::format("{} = {};", f.name, call.text));
+    } else {
+      f.name = name_of(id, line, loop_ != nullptr);
+      put(fmt::format("const Tensor {} = {};", f.name, call.text));
     }
-    if (!f.name.empty()) return put(fmt::format("{} = {};", f.name, call.text));  // declared before the loop
-    f.name = name_of(id, line, loop_ != nullptr);
-    put(fmt::format("const Tensor {} = {};", f.name, call.text));
+    keep_in_list(f);
+  }
+  void keep_in_list(const Fact& f) {
+    if (f.listed && loop_) put(fmt::format("{}.push_back({});", f.all, f.name));
   }
 
   void print_results(const Line& line, const std::string& call) {
@@ -204,6 +239,7 @@ class Printer {
     }
     put(fmt::format("const auto [{}] = {};", fmt::join(names, ", "), call));
     for (const auto& text : late) put(text);
+    for (const Id id : line.outputs) keep_in_list(fact(id));
   }
 
   // ---- loops
@@ -232,13 +268,10 @@ class Printer {
       put(fmt::format("Tensor {} = {};", carried_.back(), init));
     }
     for (size_t n = loop.begin; n < loop.begin + loop.period; ++n)
-      for (const Id id : l_.lines[n].outputs)
-        if (fact(id).uses && fact(id).keeps && std::ranges::count(loop.carried, id, &Carried::made) == 0) {
-          fact(id).name = name_of(id, l_.lines[n], true);
-          put(fmt::format("Tensor {};", fact(id).name));
-        }
-    const int64_t from = loop.counted.empty() ? 0 : loop.number;
-    put(fmt::format("for (int i = {}; i < {}; ++i) {{", from, from + loop.times));
+      for (const Id id : l_.lines[n].outputs) declare_before(loop, id, l_.lines[n]);
+    const int64_t end = loop.from + loop.step * loop.times;
+    put(loop.step > 0 ? fmt::format("for (int i = {}; i < {}; ++i) {{", loop.from, end)
+                      : fmt::format("for (int i = {}; i > {}; --i) {{", loop.from, end));
     loop_ = &loop;
     heading_ = numbered_scope(first.where);
     begin_layer(loop);
@@ -248,11 +281,24 @@ class Printer {
     put("}");
     for (size_t c = 0; c < loop.carried.size(); ++c) fact(loop.carried[c].made).name = carried_[c];
   }
+  /// What is read behind the loop: of all rounds, or of the last one.
+  void declare_before(const Loop& loop, Id id, const Line& line) {
+    Fact& f = fact(id);
+    if (!f.uses || !f.keeps) return;
+    if (f.listed) {
+      const auto wishes = wishes_of(line.where, line.op->name, true);
+      f.all = names_.take({"all_" + word(wishes.empty() ? line.op->name : wishes[0])});
+      put(fmt::format("std::vector<Tensor> {};", f.all));
+    }
+    if (f.listed || std::ranges::count(loop.carried, id, &Carried::made) > 0) return;
+    f.name = name_of(id, line, true);
+    put(fmt::format("Tensor {};", f.name));
+  }
   /// `layer("norm.weight")` stands for most of the names that count up.
   void begin_layer(const Loop& loop) {
     std::map<std::string, int> votes;
     for (const auto& [id, name] : loop.counted)
-      if (name.second.starts_with('.')) ++votes[name.first];
+      if (name.after.starts_with('.') && loop.number_text(name.first, name.step) == "i") ++votes[name.before];
     prefix_.clear();
     if (votes.empty()) return;
     prefix_ = std::ranges::max_element(votes, {}, [](const auto& v) { return v.second; })->first;
@@ -330,24 +376,6 @@ class Printer {
     for (const Id id : l_.outputs) results.push_back(value_text(id).text);
     put(one_output() ? fmt::format("return {};", results[0])
                      : fmt::format("return {{{}}};", fmt::join(results, ", ")));
-    out_ += "}\n";
-  }
-
-  void main_function() {
-    const bool reads = !p_.inputs.empty();
-    out_ += fmt::format(
-        "\nint main(int argc, char** argv) {{\n"
-        "  if (argc != {}) return std::fprintf(stderr, \"usage: %s PROGRAM {}OUTPUTS\\n\", argv[0]), 2;\n"
-        "  const Weights w = load_weights(argv[1]);\n",
-        reads ? 4 : 3, reads ? "INPUTS " : "");
-    if (reads) out_ += "  const auto in = io::Safetensors::map(argv[2]);\n";
-    std::string arguments = "w", outputs;
-    for (const auto& port : p_.inputs) arguments += fmt::format(", in.read({})", literal(port.name));
-    for (size_t k = 0; k < p_.outputs.size(); ++k)
-      outputs += fmt::format("{}{{{}, out{}}}", k ? ", " : "", literal(p_.outputs[k].name),
-                             one_output() ? "" : fmt::format("[{}]", k));
-    put(fmt::format("const auto out = {}({});", function_, arguments));
-    put(fmt::format("io::write_safetensors(argv[{}], {{{}}});", reads ? 3 : 2, outputs));
     out_ += "}\n";
   }
 

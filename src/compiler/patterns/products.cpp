@@ -6,7 +6,8 @@
 
 // Products and their companions become one call: products with the same left factor, such as query, key and
 // value of attention, and an elementwise call that reads a product and has its shape. A device that compiles
-// text makes few kernels of it; others run the calls one by one.
+// text makes few kernels of it; others run the calls one by one. So does a convolution of which a device has
+// a kernel of its own (passes/layouts.cpp), with the bias, residual and activation that follow.
 namespace weft::compiler {
 namespace {
 
@@ -19,7 +20,7 @@ struct Unit {
   size_t place;  // the number of its last node
   std::set<int32_t> inputs, outputs;
   const char* name;
-  bool product = false, elementwise = false;
+  bool product = false, conv = false, elementwise = false;
 };
 
 class Grouper {
@@ -39,7 +40,7 @@ class Grouper {
     std::vector<Group> groups;
     std::vector<bool> taken(units_.size(), false);
     for (size_t u = 0; u < units_.size(); ++u) {
-      if (taken[u] || !units_[u].product) continue;
+      if (taken[u] || !(units_[u].product || units_[u].conv)) continue;
       const auto members = grow(u, taken);
       if (members.size() < 2) continue;
       Group group;
@@ -80,6 +81,7 @@ class Grouper {
     const ir::Node& node = g_.nodes[place];
     const std::string_view op = node.op->name;
     unit.product = !chain && (op == "linear" || op == "matmul");
+    unit.conv = !chain && op == "conv_channels_last";
     unit.elementwise = chain || (is_pure(node) && is_elementwise(g_, node));
     return unit;
   }
@@ -98,7 +100,9 @@ class Grouper {
       if (!may_be_one(members)) members.pop_back();
     };
     for (size_t u = first + 1; u < end; ++u)
-      if (units_[u].product && left_factor(u) == left_factor(first) && result(u) == result(first)) join(u);
+      if (units_[first].product && units_[u].product && left_factor(u) == left_factor(first) &&
+          result(u) == result(first))
+        join(u);
     for (size_t u = members.back() + 1; u < end; ++u)
       if (units_[u].elementwise && reads(u, members) && result(u).shape == result(first).shape) join(u);
     return members;

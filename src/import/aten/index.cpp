@@ -176,6 +176,14 @@ void index_put(Call& c) {
   const auto values = c.b.cast(c.tensor("values"), x.dtype());
   const Advanced a = advanced(c, x);
   if (!c.status().ok()) return;
+  const char* op = c.flag("accumulate") ? "scatter_add" : "scatter";
+  if (a.axes.size() == 1) {  // whole slices, where they lie
+    Shape slices = x.shape();
+    slices.erase(static_cast<size_t>(a.axes[0]));
+    for (size_t i = a.index.shape().size(); i-- > 0;)
+      slices.insert(static_cast<size_t>(a.axes[0]), a.index.shape()[i]);
+    return c.give(c.b.one(op, {x, a.index, c.b.broadcast(values, slices)}, {{"axis", a.axes[0]}}));
+  }
   const auto flat = joined(c.b, x, a);
   Shape shape = a.index.shape();
   for (size_t i = 1; i < flat.shape().size(); ++i) shape.push_back(flat.shape()[i]);
@@ -183,7 +191,7 @@ void index_put(Call& c) {
   Shape as_indexed;
   for (const Dim d : order) as_indexed.push_back(shape[static_cast<size_t>(d.value())]);
   const auto updates = ordered(c.b, c.b.broadcast(values, as_indexed), inverse(order));
-  const auto y = c.b.one(c.flag("accumulate") ? "scatter_add" : "scatter", {flat, a.index, updates});
+  const auto y = c.b.one(op, {flat, a.index, updates});
   Shape apart;
   for (const Dim d : a.order) apart.push_back(x.shape()[static_cast<size_t>(d.value())]);
   c.give(ordered(c.b, c.b.reshape(y, apart), inverse(a.order)));
