@@ -101,7 +101,8 @@ TEST(Graphs, AFusionThatChangesANumberIsFound) {
   const auto run = conformance::fused_graphs(
       backends, {.count = 60, .planted = {"another_half", another_half}, .progress = nullptr});
   EXPECT_GT(run.failed, 0) << "of " << run.run;
-  for (const auto& f : run.failures) EXPECT_NE(f.find(", fused: reference: run 1, "), std::string::npos) << f;
+  // By its first run, or by one of another size.
+  for (const auto& f : run.failures) EXPECT_NE(f.find(", fused: reference: run "), std::string::npos) << f;
 }
 
 TEST(Graphs, AreMadeOfEveryOpAndTheSameForTheSameSeed) {
