@@ -298,6 +298,7 @@ std::string DrawnCall::text() const {
 bool takes_positions(const ir::OpDef& op) {
   static constexpr std::string_view kOps[] = {"gather",
                                               "scatter",
+                                              "assign_rows",
                                               "scatter_add",
                                               "embedding",
                                               "cross_entropy",
