@@ -66,7 +66,7 @@ struct Queue {
   Device& device;
   gpu::Stream stream;  ///< For whoever has called `settle`.
   bool imported = false;
-  bool captured = false;      ///< What is launched is recorded, and does not run.
+  bool captured = false;  ///< What is launched is recorded, and does not run.
   /// Of a queue that is captured: what the steps before may write while a launch begins.
   const Bytes* written = nullptr;
   float* partials = nullptr;  ///< kPartials of them and the counters, of who made the queue

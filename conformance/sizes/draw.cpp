@@ -296,14 +296,9 @@ std::string DrawnCall::text() const {
 }
 
 bool takes_positions(const ir::OpDef& op) {
-  static constexpr std::string_view kOps[] = {"gather",
-                                              "scatter",
-                                              "assign_rows",
-                                              "scatter_add",
-                                              "embedding",
-                                              "cross_entropy",
-                                              "cross_entropy_grad",
-                                              "cross_entropy_with_grad"};
+  static constexpr std::string_view kOps[] = {
+      "gather",    "scatter",       "assign_rows",        "scatter_add",
+      "embedding", "cross_entropy", "cross_entropy_grad", "cross_entropy_with_grad"};
   return std::ranges::count(kOps, std::string_view(op.name)) > 0;
 }
 
