@@ -141,7 +141,9 @@ TEST(Provider, AStepOverToOneMovesNothing) {
   const auto rows = ledger_rows();
   EXPECT_EQ(row_of(rows, "copy"), nullptr);
   for (const auto& r : rows)
-    if (r.op == "exp") EXPECT_EQ(r.kernel, "good_provider.exp.slow");
+    if (r.op == "exp") {
+      EXPECT_EQ(r.kernel, "good_provider.exp.slow");
+    }
 }
 
 TEST(Provider, IsAttachedOnceToADeviceAndLetGoOfWhenThatCloses) {

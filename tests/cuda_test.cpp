@@ -61,7 +61,9 @@ TEST(Cuda, AProgramRunsAsAGraph) {
   for (const auto& row : ledger_rows()) {
     if (row.device != "cuda") continue;
     EXPECT_EQ(row.bytes, 0u) << row.op;
-    if (row.op == "softmax") EXPECT_EQ(row.kernel, "cuda.softmax.rows");
+    if (row.op == "softmax") {
+      EXPECT_EQ(row.kernel, "cuda.softmax.rows");
+    }
   }
 }
 
