@@ -1,14 +1,15 @@
 #pragma once
 #include "skinny.hpp"
 
-// Products of at most 16 rows with weights. A block takes 16 or 32 rows of a weight, and each of its warps
-// every eighth piece of them; the rows of x are the columns of a tensor core's product. Weights and x pass
-// through shared memory, where each lane reads what it has copied itself, so that many copies are under way
-// whatever the registers hold. Those of constant weights begin before the kernel waits for the ones before
-// it.
+// Products of at most 16 rows with weights. A block takes tiles of 16 or 32 rows of a weight, and each of its
+// warps every eighth piece of them; it goes on loading while the sums of a tile are joined and written. The
+// rows of x are the columns of a tensor core's product. Weights and x pass through shared memory, where each
+// lane reads what it has copied itself, so that many copies are under way whatever the registers hold. Those
+// of constant weights begin before the kernel waits for the ones before it.
 namespace weft::cuda::skinny {
 
 constexpr int kThreads = 256, kWarps = kThreads / 32;
+constexpr int kBlocks = 2;     // that run at a time on a multiprocessor
 constexpr int kLoads = 2;      // pieces that a lane copies at a time, of each of its rows
 constexpr int kMostItems = 8;  // of a launch: a kernel's arguments take at most 4 KB
 
@@ -232,13 +233,13 @@ struct SkinnyBlock {
   static constexpr int kBatch = 4 * kOf * kLoads;  // elements of each row that a warp copies at a time
 
   const Item& item;
-  int first_row;                    // of the weights
+  int first_row, stride, tiles;     // of the weights: this block's tiles of 16 kRowTiles rows
   Batch<kRowTiles, kRows>* stages;  // kStages of them
   const T* norm_weight;             // null: x is not normed, or has no weights
   int warp = static_cast<int>(threadIdx.x) / 32, g = static_cast<int>(threadIdx.x) % 32 / 4,
       t = static_cast<int>(threadIdx.x) % 4;
   int own = ((item.k + kBatch - 1) / kBatch - warp + kWarps - 1) / kWarps;  // batches of each product
-  int all = own * item.products;
+  int all = own * item.products;                                            // of a tile
 
   /// This lane's piece of a row; zeros if the row is not `there`.
   __device__ void copy_piece(Bits16* to, const T* row, int batch, int i, bool there) const {
@@ -249,14 +250,15 @@ struct SkinnyBlock {
     else
       *to = piece_of(row, k, there ? item.k : 0, false);
   }
-  /// Begins to copy the weights of batch number `at` of all, if it is there.
+  /// Begins to copy the weights of batch number `at` of all tiles, if it is there.
   __device__ void copy_weights(int at) const {
-    if (at >= all) return;
-    const int product = at >= own ? 1 : 0, batch = at - product * own;
+    if (at >= tiles * all) return;
+    const int tile = at / all, of_tile = at - tile * all, product = of_tile >= own ? 1 : 0,
+              batch = of_tile - product * own;
     const T* weight = static_cast<const T*>(item.weights[product]);
 #pragma unroll
     for (int r = 0; r < 2 * kRowTiles; ++r) {
-      const int row = first_row + g + 8 * r;
+      const int row = first_row + tile * stride + g + 8 * r;
       const T* from = weight + int64_t{row < item.n ? row : item.n - 1} * item.k;
 #pragma unroll
       for (int i = 0; i < kLoads; ++i)
@@ -264,25 +266,26 @@ struct SkinnyBlock {
     }
   }
   __device__ void copy_rows(int at) const {
-    if (at >= all || !stages->has_rows()) return;
+    if (at >= tiles * all || !stages->has_rows()) return;
+    const int batch = at % own;
 #pragma unroll
     for (int tile = 0; tile < kTiles; ++tile) {
       const int row = g + 8 * tile;
       const T* from = static_cast<const T*>(item.x) + (row < item.rows ? int64_t{row} * item.k : 0);
 #pragma unroll
       for (int i = 0; i < kLoads; ++i)
-        copy_piece(&stages[at % kStages].own_rows(i, tile), from, at >= own ? at - own : at, i,
-                   row < item.rows);
+        copy_piece(&stages[at % kStages].own_rows(i, tile), from, batch, i, row < item.rows);
     }
     if constexpr (kRows == kNormedRows)
       if (norm_weight)
 #pragma unroll
         for (int i = 0; i < kLoads; ++i)
-          copy_piece(&stages[at % kStages].own_norm(i), norm_weight, at >= own ? at - own : at, i, true);
+          copy_piece(&stages[at % kStages].own_norm(i), norm_weight, batch, i, true);
   }
-  __device__ Sums<T, kRowTiles, kRows> product(int number) const {
+  __device__ Sums<T, kRowTiles, kRows> product(int tile, int number) const {
     Sums<T, kRowTiles, kRows> sums;
-    for (int at = number * own; at < (number + 1) * own; ++at) {
+    const int begin = tile * all + number * own;
+    for (int at = begin; at < begin + own; ++at) {
       copy_weights(at + kStages - 1);
       copy_rows(at + kStages - 1);
       end_of_copies();
@@ -317,33 +320,16 @@ __device__ inline void normalize_rows(const SkinnyNorm& norm) {
   }
 }
 
-template <class T, int kRowTiles, int kRows, int kStages>
-__global__ void __launch_bounds__(kThreads, 2) multiply_skinny(Items items) {
-  constexpr int kBlockRows = 16 * kRowTiles, kTiles = Batch<kRowTiles, kRows>::kTiles;
-  __shared__ float shares[kMostProducts][kWarps][kTiles * 8][kBlockRows + 1];
-  __shared__ float squares[kWarps][kNormedRows];
-  let_next_kernel_start();
-  const int number = static_cast<int>(blockIdx.x);
-  if (number == items.first_blocks[items.n]) {
-    wait_for_kernels_before();
-    return normalize_rows(items.norm);
-  }
-  int i = 0;
-  while (items.first_blocks[i + 1] <= number) ++i;
-  const Item& item = items.all[i];
-  const SkinnyBlock<T, kRowTiles, kRows, kStages> block{
-      item, (number - items.first_blocks[i]) * kBlockRows, dynamic_shared<Batch<kRowTiles, kRows>>(),
-      item.normed ? reinterpret_cast<const T*>(items.norm.weight) : nullptr};
-  if (!items.early) wait_for_kernels_before();
-  for (int stage = 0; stage < kStages - 1; ++stage) block.copy_weights(stage);
-  wait_for_kernels_before();
-  for (int stage = 0; stage < kStages - 1; ++stage) {
-    block.copy_rows(stage);
-    end_of_copies();
-  }
-  for (int p = 0; p < item.products; ++p) {
-    const auto sums = block.product(p);
-    if (item.normed && p == 0) {
+/// The sums that the warps of a block have of a tile, in shared memory.
+template <int kRowTiles, int kTiles>
+struct SumsOfTile {
+  static constexpr int kBlockRows = 16 * kRowTiles;
+  float of[kMostProducts][kWarps][kTiles * 8][kBlockRows + 1];
+  float squares[kWarps][kNormedRows];
+
+  template <class Block, class Sums>
+  __device__ void put(const Block& block, const Sums& sums, int product) {
+    if (block.item.normed && product == 0) {
       const float of_row = sum_of<4>(sums.squares);
       if (block.t == 0 && block.g < kNormedRows) squares[block.warp][block.g] = of_row;
     }
@@ -353,24 +339,64 @@ __global__ void __launch_bounds__(kThreads, 2) multiply_skinny(Items items) {
       for (int tile = 0; tile < kTiles; ++tile)
 #pragma unroll
         for (int c = 0; c < 4; ++c)
-          shares[p][block.warp][8 * tile + 2 * block.t + c % 2][16 * r + block.g + c / 2 * 8] =
+          of[product][block.warp][8 * tile + 2 * block.t + c % 2][16 * r + block.g + c / 2 * 8] =
               sums.of[r][tile][c];
   }
-  sync_block();
-  for (int at = static_cast<int>(threadIdx.x); at < item.rows * kBlockRows; at += kThreads) {
-    const int column = at % kBlockRows, row = at / kBlockRows;
-    if (block.first_row + column >= item.n) continue;
-    float products[kMostProducts] = {};
-    for (int p = 0; p < item.products; ++p)
+  /// After a sync: joins them, and runs the steps of the elements.
+  __device__ void run(const Item& item, float epsilon, int first_row) const {
+    for (int at = static_cast<int>(threadIdx.x); at < item.rows * kBlockRows; at += kThreads) {
+      const int column = at % kBlockRows, row = at / kBlockRows;
+      if (first_row + column >= item.n) continue;
+      float products[kMostProducts] = {};
+      for (int p = 0; p < item.products; ++p)
 #pragma unroll
-      for (int w = 0; w < kWarps; ++w) products[p] += shares[p][w][row][column];
-    if (item.normed) {
-      float sum = 0;
-      for (int w = 0; w < kWarps; ++w) sum += squares[w][row];
-      const float scale = 1 / sqrtf(sum / static_cast<float>(item.k) + items.norm.epsilon);
-      for (float& product : products) product *= scale;
+        for (int w = 0; w < kWarps; ++w) products[p] += of[p][w][row][column];
+      if (item.normed) {
+        float sum = 0;
+        for (int w = 0; w < kWarps; ++w) sum += squares[w][row];
+        const float scale = 1 / sqrtf(sum / static_cast<float>(item.k) + epsilon);
+        for (float& product : products) product *= scale;
+      }
+      run_steps(item, products, row, first_row + column);
     }
-    run_steps(item, products, row, block.first_row + column);
+  }
+};
+
+template <class T, int kRowTiles, int kRows, int kStages>
+__global__ void __launch_bounds__(kThreads, kBlocks) multiply_skinny(Items items) {
+  constexpr int kBlockRows = 16 * kRowTiles;
+  __shared__ SumsOfTile<kRowTiles, Batch<kRowTiles, kRows>::kTiles> sums;
+  let_next_kernel_start();
+  const int number = static_cast<int>(blockIdx.x);
+  if (number == items.first_blocks[items.n]) {
+    wait_for_kernels_before();
+    return normalize_rows(items.norm);
+  }
+  int i = 0;
+  while (items.first_blocks[i + 1] <= number) ++i;
+  const Item& item = items.all[i];
+  const int first = number - items.first_blocks[i],
+            blocks = items.first_blocks[i + 1] - items.first_blocks[i],
+            all = (item.n + kBlockRows - 1) / kBlockRows, tiles = (all - first + blocks - 1) / blocks;
+  const SkinnyBlock<T, kRowTiles, kRows, kStages> block{
+      item,
+      first * kBlockRows,
+      blocks * kBlockRows,
+      tiles,
+      dynamic_shared<Batch<kRowTiles, kRows>>(),
+      item.normed ? reinterpret_cast<const T*>(items.norm.weight) : nullptr};
+  if (!items.early) wait_for_kernels_before();
+  for (int stage = 0; stage < kStages - 1; ++stage) block.copy_weights(stage);
+  wait_for_kernels_before();
+  for (int stage = 0; stage < kStages - 1; ++stage) {
+    block.copy_rows(stage);
+    end_of_copies();
+  }
+  for (int tile = 0; tile < tiles; ++tile) {
+    for (int p = 0; p < item.products; ++p) sums.put(block, block.product(tile, p), p);
+    sync_block();
+    sums.run(item, items.norm.epsilon, block.first_row + tile * block.stride);
+    if (tile + 1 < tiles) sync_block();  // the next tile's sums take their place
   }
 }
 

@@ -8,7 +8,6 @@
 namespace weft::cuda::skinny {
 
 constexpr int kHalf = 4, kChunk = 2 * kHalf;  // pieces that a lane loads at a time, and that are under way
-constexpr int kRowBlocks = 2;                 // that run at a time on a multiprocessor
 constexpr int kRowWarps = 2048;               // fewer of them share rows
 
 /// Chunks of a warp in a row of so many bytes.
@@ -190,7 +189,7 @@ __device__ inline void run_joined(StepsOfWarp& steps, float first, float second,
 }
 
 template <class T>
-__global__ void __launch_bounds__(kThreads, kRowBlocks) multiply_row(const __grid_constant__ Items items) {
+__global__ void __launch_bounds__(kThreads, kBlocks) multiply_row(const __grid_constant__ Items items) {
   let_next_kernel_start();
   const int number = static_cast<int>(blockIdx.x);
   if (number == items.first_blocks[items.n]) {

@@ -63,7 +63,7 @@ class CollectedProducts : public Collected {
       for (i.split = 1; i.split < 4 && rows * i.split < kRowWarps && 2 * i.split <= i.chunks;) i.split *= 2;
     }
     const bool shares = std::ranges::any_of(items(), [](const Item& i) { return i.split > 1; });
-    const int at_once = queue.device.multiprocessors * kRowBlocks - (items_.has_norm ? 1 : 0);
+    const int at_once = queue.device.multiprocessors * kBlocks - (items_.has_norm ? 1 : 0);
     const Grid grid = shares || rows <= at_once * kWarps
                           ? blocks_of([](const Item& i) { return kWarps / i.split; })
                           : blocks_by_bytes(at_once);
@@ -85,7 +85,12 @@ class CollectedProducts : public Collected {
   }
   template <int kRowTiles, int kRows, int kStages>
   Outcome run(Queue& queue) {
-    const Grid blocks = blocks_of([](const Item&) { return 16 * kRowTiles; });
+    constexpr int kBlockRows = 16 * kRowTiles;
+    int tiles = 0;
+    for (const Item& i : items()) tiles += (i.n + kBlockRows - 1) / kBlockRows;
+    const int at_once = queue.device.multiprocessors * kBlocks - (items_.has_norm ? 1 : 0);
+    const Grid blocks =
+        tiles > at_once ? blocks_by_bytes(at_once) : blocks_of([](const Item&) { return kBlockRows; });
     return start_on(queue, blocks, kThreads, kStages * sizeof(Batch<kRowTiles, kRows>),
                     multiply_skinny<T, kRowTiles, kRows, kStages>, items_);
   }
