@@ -21,13 +21,14 @@ struct Geometry {
   int64_t places() const { return rows.count * columns.count; }
 };
 
-inline Geometry geometry(const backend::Launch& l) {
-  const backend::TensorView x = l.input(0), w = l.input(1), y = l.output(0);
+/// Of a conv with these attributes and tensors.
+inline Geometry geometry(const backend::OpCall& conv, backend::TensorView x, backend::TensorView w,
+                         backend::TensorView y) {
   const auto list = [&](const char* name, int64_t i, int64_t missing) {
-    const auto values = l.call().attr(name).ints();
+    const auto values = conv.attr(name).ints();
     return values.empty() ? missing : values[static_cast<size_t>(i)];
   };
-  Geometry g{x.dim(0), x.dim(1), w.dim(0), l.call().attr("groups").integer(1), {}, {}};
+  Geometry g{x.dim(0), x.dim(1), w.dim(0), conv.attr("groups").integer(1), {}, {}};
   const int64_t spatial = x.rank() - 2;
   for (int64_t i = 0; i < spatial; ++i) {
     Axis& a = spatial == 2 && i == 0 ? g.rows : g.columns;

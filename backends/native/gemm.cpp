@@ -258,13 +258,20 @@ void multiply_small(const Product<T>& p) {
 // packed.
 template <class T>
 void multiply_strip(const T* a, int64_t rows, int64_t depth, const T* b, int64_t b_step, int64_t columns,
-                    T* c, int64_t c_row, bool accumulate) {
+                    T* c, int64_t c_row, bool accumulate, const Tail& tail) {
   const int64_t width = kVectors * static_cast<int64_t>(hn::Lanes(D<T>()));
   for (int64_t j = 0; j < columns; j += width)
-    for (int64_t i = 0; i < rows; i += kRows)
+    for (int64_t i = 0; i < rows; i += kRows) {
+      const Tail here = tail.at(i, i * c_row + j);
       any_tile(depth, Panels<T>{a + i * depth, depth}, b + j, b_step,
-               Into<T>{c + i * c_row + j, c_row, std::min<int64_t>(kRows, rows - i),
-                       std::min(width, columns - j), accumulate, nullptr});
+               Into<T>{.c = c + i * c_row + j,
+                       .row = c_row,
+                       .rows = std::min<int64_t>(kRows, rows - i),
+                       .columns = std::min(width, columns - j),
+                       .accumulate = accumulate,
+                       .start = nullptr,
+                       .tail = tail.changes() ? &here : nullptr});
+    }
 }
 
 template <class T>

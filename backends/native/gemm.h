@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "backends/native/steps.h"
+#include "backends/native/tail.h"
 
 // Matrix products of the native backend: blocks that fit the caches, packed into panels that the register
 // tile reads in order. Method: Goto and van de Geijn, Anatomy of high-performance matrix multiplication (ACM
@@ -80,9 +81,9 @@ struct GemmTable {
   void (*block)(const Product<T>&, int64_t k0, int64_t depth, int64_t i0, int64_t i1, int64_t first,
                 int64_t last, const T* packed);
   /// c (+)= packed rows of a times b[depth, columns], whose rows are b_step apart and readable up to a whole
-  /// vector.
+  /// vector. The tail is that of c; of f32 only, elsewhere it is empty.
   void (*strip)(const T* packed_a, int64_t rows, int64_t depth, const T* b, int64_t b_step, int64_t columns,
-                T* c, int64_t c_row, bool accumulate);
+                T* c, int64_t c_row, bool accumulate, const Tail& tail);
 };
 template <class T>
 const GemmTable<T>& gemm_table();

@@ -9,6 +9,7 @@
 #include <hwy/highway.h>
 
 #include <algorithm>
+#include <type_traits>
 
 HWY_BEFORE_NAMESPACE();
 namespace weft::native {
@@ -39,6 +40,7 @@ struct Into {
   bool accumulate;
   const T* start;      // of the tile's first column, or null
   uintptr_t next = 0;  // address of what is read later: a vector of it for each step along k comes to L2
+  const Tail* tail = nullptr;  // of the tile, whose rows are filters; f32 only
 };
 
 // The address in the panel that is read after this one of the part that tile i fetches: the first tiles
@@ -111,6 +113,16 @@ HWY_INLINE void store(V<T> v, T* to, int64_t n) {
   hn::StoreU(v, D<T>(), to);
 }
 
+// A vector of sums at an offset in a row, or a part of one, as the tail has it.
+template <bool kPart>
+HWY_INLINE V<float> finished(const Tail& tail, int64_t row, int64_t offset, V<float> v, int64_t n) {
+  const D<float> d;
+  if (tail.bias) v = hn::Add(v, hn::Set(d, tail.bias[row]));
+  if (tail.more) v = hn::Add(v, load<kPart>(tail.more + offset, n));
+  if (tail.relu) v = hn::IfThenZeroElse(hn::Le(v, hn::Zero(d)), v);  // a NaN stays
+  return v;
+}
+
 // The sums of a tile, row by row: an array would not stay in registers. The last of the N vectors has `part`
 // valid elements.
 template <int R, int N, bool kPart, class T>
@@ -136,11 +148,18 @@ struct Sums {
     const T* before = into.accumulate ? to : into.start;
     for (int j = 0; j < N - 1; ++j) {
       const int64_t at = j * static_cast<int64_t>(hn::Lanes(d));
-      hn::StoreU(before ? hn::Add(hn::LoadU(d, before + at), sum[j]) : sum[j], d, to + at);
+      put_vector<false>(into, before ? hn::Add(hn::LoadU(d, before + at), sum[j]) : sum[j], at, part);
     }
     const int64_t last = (N - 1) * static_cast<int64_t>(hn::Lanes(d));
-    store<kPart>(before ? hn::Add(load<kPart>(before + last, part), sum[N - 1]) : sum[N - 1], to + last,
-                 part);
+    put_vector<kPart>(into, before ? hn::Add(load<kPart>(before + last, part), sum[N - 1]) : sum[N - 1], last,
+                      part);
+  }
+  template <bool kPartly>
+  static HWY_INLINE void put_vector(const Into<T>& into, V<T> v, int64_t at, int64_t part) {
+    const int64_t offset = (R - 1) * into.row + at;
+    if constexpr (std::is_same_v<T, float>)
+      if (into.tail) v = finished<kPartly>(*into.tail, R - 1, offset, v, part);
+    store<kPartly>(v, into.c + offset, part);
   }
 };
 template <int N, bool kPart, class T>

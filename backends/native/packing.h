@@ -9,24 +9,31 @@
 // Constants packed once, in the layout that the micro-kernel reads, instead of in each launch.
 namespace weft::native {
 
+/// A packing that a kernel wants.
+struct Packing {
+  std::string id;
+  uint64_t bytes;
+  uint32_t layout = 1;
+};
 /// The state of a plan whose kernel wants one input packed.
 struct WantsPacked {
-  WantsPacked(size_t input, std::string name, uint64_t bytes, uint32_t layout)
-      : id(std::move(name)),
+  WantsPacked(size_t input, Packing wanted)
+      : id(std::move(wanted.id)),
         packing{.size = sizeof(weft_packing),
-                .layout = layout,
+                .layout = wanted.layout,
                 .id = id.c_str(),
-                .bytes = bytes,
+                .bytes = wanted.bytes,
                 .alignment = 64} {
     list[input] = &packing;
   }
   WantsPacked(const WantsPacked&) = delete;
   std::string id;
   weft_packing packing;
-  std::array<const weft_packing*, 8> list{};  // by input
+  static constexpr size_t kInputs = 8;
+  std::array<const weft_packing*, kInputs> list{};  // by input
 };
 inline void want_packed(weft_plan& plan, size_t input, std::string id, uint64_t bytes, uint32_t layout = 1) {
-  auto wants = std::make_unique<WantsPacked>(input, std::move(id), bytes, layout);
+  auto wants = std::make_unique<WantsPacked>(input, Packing{std::move(id), bytes, layout});
   backend::write(&plan, &weft_plan::packings, wants->list.data());
   plan.data = wants.release();
 }

@@ -18,12 +18,13 @@ int64_t group_bytes(const Geometry& g) {
 /// One group of a call.
 class Group {
  public:
-  Group(const backend::Launch& l, const Geometry& g, int64_t group)
-      : g_(g),
-        x_(l.input(0).data<float>() + group * g.group_channels() * image()),
-        filters_(reinterpret_cast<const uint8_t*>(l.input(1).data<float>()) + group * group_bytes(g)),
-        plain_(filters_ + panels_of(g.group_filters()) * panel()),
-        y_(l.output(0).data<float>() + group * g.group_filters() * g.places()) {}
+  Group(const Convolution& c, int64_t group)
+      : g_(c.g),
+        x_(c.x_of(group)),
+        filters_(reinterpret_cast<const uint8_t*>(c.filters.data()) + group * group_bytes(g_)),
+        plain_(filters_ + panels_of(g_.group_filters()) * panel()),
+        y_(c.y_of(group)),
+        tail_(c.tail_of(group)) {}
 
   void run(const backend::Host& host) const {
     const int64_t strips = (g_.places() + kPlaces - 1) / kPlaces, panels = panels_of(g_.group_filters());
@@ -54,7 +55,8 @@ class Group {
       for (int64_t j = 0; j < count && good; j += kSplitPanel)
         good = split_columns({columns.from + j, 1, columns.along}, std::min(kSplitPanel, count - j), depth,
                              split + j / kSplitPanel * piece);
-      const SplitResult to{.c = y_ + (n * g_.filters + i * kSplitPanel) * g_.places() + p,
+      const int64_t at = (n * g_.filters + i * kSplitPanel) * g_.places() + p;
+      const SplitResult to{.c = y_ + at,
                            .c_row = g_.places(),
                            .rows = std::min(i1 * kSplitPanel, g_.group_filters()) - i * kSplitPanel,
                            .columns = count,
@@ -65,6 +67,7 @@ class Group {
                        depth, to);
       else
         by_vectors(i, k, depth, columns, to);
+      if (k + depth == g_.depth()) finish(tail_.at(i * kSplitPanel, at), to.rows, count, to.c, to.c_row);
     }
   }
   // Rows [k, k + depth) of the columns at places [p, p + count).
@@ -103,22 +106,20 @@ class Group {
   const float* const x_;
   const uint8_t *const filters_, *const plain_;  // panels, and whether each is out of range
   float* const y_;
+  const Tail tail_;
 };
 
 }  // namespace
 
-bool worth_splitting(const backend::OpCall& c, const Geometry& g) {
-  const auto y = c.output(0).max();
-  int64_t places = 1;
-  for (const int64_t d : y.subspan(2)) places *= d;
-  return in_one_size(c, 1) && splits_products() && g.group_filters() >= 32 && g.depth() >= 32 && places >= 32;
+bool worth_splitting(const backend::OpCall& c, const shared::ConvBody& body, const Geometry& g) {
+  return in_one_size(c, body.filters) && splits_products() && g.group_filters() >= 32 && g.depth() >= 32 &&
+         shared::product(std::span(body.y).subspan(2)) >= 32;
 }
 
-void want_split(weft_plan& plan, const Geometry& g) {
-  want_packed(
-      plan, 1,
-      backend::format("native.split_filters.1 {} groups of [{}, {}]", g.groups, g.group_filters(), g.depth()),
-      static_cast<uint64_t>(g.groups * group_bytes(g)), kSplitLayout);
+Packing split_packing(const Geometry& g) {
+  return {backend::format("native.split_filters.1 {} groups of [{}, {}]", g.groups, g.group_filters(),
+                          g.depth()),
+          static_cast<uint64_t>(g.groups * group_bytes(g)), kSplitLayout};
 }
 
 void pack_split(const backend::Host& host, const Geometry& g, const float* filters, uint8_t* to) {
@@ -136,8 +137,8 @@ void pack_split(const backend::Host& host, const Geometry& g, const float* filte
   });
 }
 
-void convolve_split(const backend::Launch& l, const Geometry& g) {
-  for (int64_t group = 0; group < g.groups; ++group) Group(l, g, group).run(l.host());
+void convolve_split(const backend::Host& host, const Convolution& c) {
+  for (int64_t group = 0; group < c.g.groups; ++group) Group(c, group).run(host);
 }
 
 }  // namespace weft::native

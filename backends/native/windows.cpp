@@ -47,30 +47,42 @@ HWY_INLINE void transpose(Square& x) {
   }
 }
 
-// Up to sixteen rows as wide as a panel become columns, a cache line each. Lines of the next chunk are asked
-// for meanwhile, since they come from memory.
-void turn(const float* HWY_RESTRICT from, int64_t rows, int64_t columns, float* to, int64_t step) {
+// Up to sixteen rows as wide as a panel become columns from `place` on, a cache line each. Lines of the next
+// chunk are asked for meanwhile, since they come from memory.
+void turn(const float* HWY_RESTRICT from, int64_t rows, int64_t columns, const Turned& to, int64_t place) {
   const D<float> d;
   constexpr int64_t kWidth = kVectors * kChunk;
   for (int64_t j = 0; j < columns; j += kChunk) {
     Square x;
     for (int64_t i = 0; i < kChunk; ++i) x[i] = hn::LoadU(d, from + std::min(i, rows - 1) * kWidth + j);
     transpose(x);
-    float* at = to + j * step;
-    if (rows == kChunk && columns - j >= kChunk) {
-      for (int64_t r = 0; r < kChunk; ++r, at += step)
-        hn::StoreU(x[r], d, at), __builtin_prefetch(at + kChunk, 1);
-      continue;
+    const int64_t filters = std::min(kChunk, columns - j);
+    int64_t at = j * to.step + place;
+    for (int64_t r = 0; r < filters; ++r, at += to.step) {
+      if (rows < kChunk) {
+        store_part(finished<true>(to.tail, j + r, at, x[r], rows), to.y + at, rows);
+        continue;
+      }
+      hn::StoreU(finished<false>(to.tail, j + r, at, x[r], rows), d, to.y + at);
+      __builtin_prefetch(to.y + at + kChunk, 1);
+      if (to.tail.more) __builtin_prefetch(to.tail.more + at + kChunk);
     }
-    for (int64_t r = 0; r < std::min(kChunk, columns - j); ++r, at += step) store_part(x[r], at, rows);
   }
 }
 #else
-// Up to sixteen rows as wide as a panel become columns.
-void turn(const float* HWY_RESTRICT from, int64_t rows, int64_t columns, float* to, int64_t step) {
+// Up to sixteen rows as wide as a panel become columns from `place` on.
+void turn(const float* HWY_RESTRICT from, int64_t rows, int64_t columns, const Turned& to, int64_t place) {
   const int64_t width = kVectors * static_cast<int64_t>(hn::Lanes(D<float>()));
-  for (int64_t j = 0; j < columns; ++j)
-    for (int64_t i = 0; i < rows; ++i) to[j * step + i] = from[i * width + j];
+  const Tail& tail = to.tail;
+  for (int64_t j = 0; j < columns; ++j) {
+    const int64_t at = j * to.step + place;
+    for (int64_t i = 0; i < rows; ++i) {
+      float y = from[i * width + j];
+      if (tail.bias) y += tail.bias[j];
+      if (tail.more) y += tail.more[at + i];
+      to.y[at + i] = tail.relu && y <= 0 ? 0.0f : y;  // a NaN stays
+    }
+  }
 }
 #endif
 
@@ -85,7 +97,7 @@ void multiply_windows(const WindowRows& w, int64_t first, int64_t depth, const f
                                part_of_next(next, i / kRows, depth)});
     const int64_t done = i + rows, chunk = (done - 1) / kChunk * kChunk;
     if (to.y && (done % kChunk == 0 || done == w.rows))
-      turn(c + chunk * width, done - chunk, columns, to.y + chunk, to.step);
+      turn(c + chunk * width, done - chunk, columns, to, chunk);
   }
 }
 

@@ -1,6 +1,8 @@
 #pragma once
 #include <cstdint>
 
+#include "backends/native/tail.h"
+
 // Products of windows of an image with packed filters, in the best instruction set of this machine. Windows
 // are read where they lie: no column of them is gathered.
 namespace weft::native {
@@ -13,10 +15,11 @@ struct WindowRows {
   const int64_t* offsets;
 };
 
-/// Where sums go, turned: y[filter step + row]; nowhere if null.
+/// Where sums go, turned: y[filter step + row]; nowhere if null. The tail is that of y.
 struct Turned {
   float* y = nullptr;
   int64_t step = 0;
+  Tail tail = {};
 };
 
 /// c (+)= elements [first, first + depth) of the rows times a panel that GemmTable::pack_b packed, and `to`

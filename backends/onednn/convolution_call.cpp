@@ -4,11 +4,12 @@
 
 #include "backends/onednn/convolution.h"
 #include "backends/onednn/product.h"
-#include "backends/onednn/tail.h"
+#include "weft/shared/conv_body.hpp"
 
 namespace weft::onednn {
 
 using namespace weft::backend;
+using shared::ConvBody;
 
 namespace {
 
@@ -33,11 +34,31 @@ std::unique_ptr<Whole> made(const OpCall& c, const ConvBody& body) {
 
 // The call as a body of itself.
 std::optional<ConvBody> body_of(const OpCall& c, std::string& why) {
-  if (c.op() != "conv_channels_last") return conv_body(c, why);
-  ConvBody body{.x = 0, .filters = 1, .conv = c.raw()};
-  const auto y = c.output(0).max();
-  body.y.assign(y.begin(), y.end());
+  if (c.op() == "conv_channels_last") {
+    const auto y = c.output(0).max();
+    return ConvBody{.conv = c.raw(), .channels_last = true, .y = {y.begin(), y.end()}};
+  }
+  auto body = shared::conv_body(c, why);
+  if (body && !body->channels_last) return why = "the body's channels are not last", std::nullopt;
   return body;
+}
+
+// What follows the convolution, at `count` places of y from `first` on, each of `channels` numbers: place by
+// place, so that a place is read once however many parts are added.
+void finish(const ConvBody& body, const Launch& l, int64_t first, int64_t count, int64_t channels) {
+  float* y = l.output(0).data<float>() + first * channels;
+  for (int64_t p = 0; p < count; ++p, y += channels) {
+    for (const int64_t i : body.rows) {
+      const float* row = l.input(i).data<float>();
+      for (int64_t c = 0; c < channels; ++c) y[c] += row[c];
+    }
+    for (const int64_t i : body.whole) {
+      const float* more = l.input(i).data<float>() + (first + p) * channels;
+      for (int64_t c = 0; c < channels; ++c) y[c] += more[c];
+    }
+    if (body.relu)
+      for (int64_t c = 0; c < channels; ++c) y[c] = y[c] <= 0 ? 0 : y[c];  // a NaN stays
+  }
 }
 
 }  // namespace
@@ -85,7 +106,7 @@ Outcome launch_convolution(const Launch& l) {
     for (int64_t i = begin; i < end; ++i) {
       conv.run(i, l.input(body.x).data(), filters, l.output(0).data());
       const auto [first, count] = conv.places(i);
-      finish(body.tail, l, first, count, body.y.back());
+      finish(body, l, first, count, body.y.back());
     }
   });
   return Outcome::ok();

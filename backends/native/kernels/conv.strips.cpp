@@ -1,10 +1,7 @@
 #include <algorithm>
 
-#include "backends/native/convolution.h"
-#include "backends/native/packing.h"
 #include "backends/native/scratch.h"
 #include "backends/native/split_convolution.h"
-#include "weft/shared/ops/conv.hpp"
 
 // conv as a product of matrices: y[o, p] = sum over (c, k) of w[o, (c, k)] columns[(c, k), p]. The columns of
 // a strip of p are gathered from x when they are used, and stay in L2; the weights are packed once for each
@@ -38,61 +35,67 @@ Product<float> filters_of(const Geometry& g, int64_t group, const float* weights
   return {.m = rows, .k = depth, .a = weights + group * rows * depth, .a_row = depth};
 }
 
-void run_group(const Launch& l, const Geometry& g, int64_t group) {
+void run_group(const Host& host, const Convolution& c, int64_t group) {
   const GemmTable<float>& gemm = gemm_table<float>();
+  const Geometry& g = c.g;
   const int64_t rows = g.group_filters(), depth = g.depth(), places = g.places();
   const int64_t strips = (places + kStrip - 1) / kStrip, image = g.rows.size * g.columns.size;
   const int64_t padded = packed_rows(g);
   const bool in_place = reads_in_place(g);
-  const float* given = l.input(1).data<float>();
-  const bool ready = l.input(1).layout() != 0;
+  const float* given = c.filters.data<float>();
+  const bool ready = c.filters.layout() != 0;
   float* own = ready ? nullptr : scratch<float>(Scratch::packed_b, padded * std::min(depth, kDepth));
   for (int64_t k = 0; k < depth; k += kDepth) {
     const int64_t part = std::min(kDepth, depth - k);
     if (!ready) gemm.pack_a(filters_of(g, group, given), k, part, 0, rows, own);
     const float* packed = ready ? given + padded * (group * depth + k) : own;
-    l.host().parallel_for(g.images * strips, 1, [&](int64_t begin, int64_t end) {
+    const Tail tail = k + part == depth ? c.tail_of(group) : Tail{};
+    host.parallel_for(g.images * strips, 1, [&](int64_t begin, int64_t end) {
       float* columns = scratch<float>(Scratch::columns, kDepth * kStrip);
       for (int64_t t = begin; t < end; ++t) {
         const int64_t n = t / strips, p = t % strips * kStrip, count = std::min(kStrip, places - p);
-        const float* x = l.input(0).data<float>() + (n * g.channels + group * g.group_channels()) * image;
-        float* y = l.output(0).data<float>() + (n * g.filters + group * rows) * places + p;
-        if (in_place) {
-          gemm.strip(packed, rows, part, x + k * image + p, image, count, y, places, k > 0);
-          continue;
-        }
-        gather_strip(g, x, k, part, p, count, columns);
-        gemm.strip(packed, rows, part, columns, kStrip, count, y, places, k > 0);
+        const float *x = c.x_of(group) + n * g.channels * image, *b = x + k * image + p;
+        if (!in_place) gather_strip(g, x, k, part, p, count, columns), b = columns;
+        const int64_t at = n * g.filters * places + p;
+        gemm.strip(packed, rows, part, b, in_place ? image : kStrip, count, c.y_of(group) + at, places, k > 0,
+                   tail.at(0, at));
       }
     });
   }
 }
 
-Support accepts(const OpCall& c) {
-  if (auto s = shared::detail::accepts_conv(c); !s) return s;
-  if (c.input(0).dtype() != DType::f32) return Support::no("dtype must be f32, got {}", c.input(0).dtype());
-  const int64_t rank = c.input(0).rank();
-  return rank == 3 || rank == 4 ? Support::yes() : Support::no("one or two spatial axes, got {}", rank - 2);
+void run(const Host& host, const Convolution& c) {
+  if (c.filters.layout() == kSplitLayout) return convolve_split(host, c);
+  for (int64_t group = 0; group < c.g.groups; ++group) run_group(host, c, group);
 }
 
-int64_t groups_of(const OpCall& c) { return c.attr("groups").integer(1); }
-
-Outcome prepare(const OpCall& c, weft_plan& plan) {
-  const TypeView w = c.input(1);
-  if (!w.constant()) return Outcome::ok();
-  const Geometry g = filters(w.max(), groups_of(c));
-  if (worth_splitting(c, g)) return want_split(plan, g), Outcome::ok();
+std::optional<Packing> wanted(const OpCall& c, const shared::ConvBody& body) {
+  if (!c.input(body.filters).constant()) return {};
+  const Geometry g = filters(c, body);
+  if (worth_splitting(c, body, g)) return split_packing(g);
   const int64_t size = g.groups * packed_rows(g) * g.depth();
-  if (size >= kLeastPacked)
-    want_packed(plan, 1,
-                format("native.filters.1 f32 {} groups of [{}, {}] by {} in blocks of {}", g.groups,
-                       g.group_filters(), g.depth(), gemm_table<float>().panel_rows, kDepth),
-                static_cast<uint64_t>(size) * sizeof(float));
-  return Outcome::ok();
+  if (size < kLeastPacked) return {};
+  return Packing{format("native.filters.1 f32 {} groups of [{}, {}] by {} in blocks of {}", g.groups,
+                        g.group_filters(), g.depth(), gemm_table<float>().panel_rows, kDepth),
+                 static_cast<uint64_t>(size) * sizeof(float)};
 }
 
-Outcome pack(const weft_plan& plan, int64_t, TensorView from, TensorView to, const Host& host) {
-  const Geometry g = filters(from.dims(), groups_of(OpCall(plan.call)));
+}  // namespace
+
+Support accepts_strips(const OpCall& c) {
+  std::string why;
+  return convolution_body(c, why) ? Support::yes() : Support{false, why};
+}
+
+Outcome prepare_strips(const OpCall& c, weft_plan& plan) {
+  std::string why;
+  auto body = convolution_body(c, why).value();
+  auto packing = wanted(c, body);
+  return keep(plan, std::move(body), std::move(packing)), Outcome::ok();
+}
+
+Outcome pack_strips(const weft_plan& plan, int64_t, TensorView from, TensorView to, const Host& host) {
+  const Geometry g = filters_to_pack(plan, from);
   if (to.layout() == kSplitLayout)
     return pack_split(host, g, from.data<float>(), reinterpret_cast<uint8_t*>(to.data<float>())),
            Outcome::ok();
@@ -106,27 +109,15 @@ Outcome pack(const weft_plan& plan, int64_t, TensorView from, TensorView to, con
   return Outcome::ok();
 }
 
-Outcome launch(const Launch& l) {
-  const Geometry g = geometry(l);
-  if (l.output(0).size() == 0) return Outcome::ok();
-  if (g.depth() == 0) {
-    std::fill_n(l.output(0).data<float>(), l.output(0).size(), 0.0f);
-    return Outcome::ok();
-  }
-  if (l.input(1).layout() == kSplitLayout) return convolve_split(l, g), Outcome::ok();
-  for (int64_t group = 0; group < g.groups; ++group) run_group(l, g, group);
-  return Outcome::ok();
-}
-
-}  // namespace
+Outcome launch_strips(const Launch& l) { return launch_convolution(l, run); }
 
 extern const KernelRecord conv_strips = {.op = "conv",
                                          .variant = "strips",
                                          .reads = {"stride", "padding", "dilation", "groups"},
-                                         .accepts = accepts,
-                                         .prepare = prepare,
-                                         .release = release_packed,
-                                         .launch = launch,
-                                         .pack = pack};
+                                         .accepts = accepts_strips,
+                                         .prepare = prepare_strips,
+                                         .release = release_convolution,
+                                         .launch = launch_strips,
+                                         .pack = pack_strips};
 
 }  // namespace weft::native

@@ -1,11 +1,8 @@
 #include <algorithm>
 
-#include "backends/native/convolution.h"
-#include "backends/native/packing.h"
 #include "backends/native/scratch.h"
 #include "backends/native/split_convolution.h"
 #include "backends/native/windows.h"
-#include "weft/shared/ops/conv.hpp"
 
 // conv as a product of matrices, y[p, o] = sum over (c, k) of x[place(p) + offset(c, k)] w[o, (c, k)]: the
 // windows are read from the image where they lie, one number for a whole vector of filters. An image that is
@@ -31,19 +28,20 @@ Product<float> filters_of(const Geometry& g, const float* weights) {
 /// One group of a call: the filters are the columns of a product.
 class Group {
  public:
-  Group(const Launch& l, const Geometry& g, int64_t group)
-      : g_(g),
-        filters_(filters_of(g, nullptr)),
+  Group(const Host& host, const Convolution& c, int64_t group)
+      : g_(c.g),
+        filters_(filters_of(g_, nullptr)),
         blocks_(blocks_of(filters_)),
-        copied_(padded(g.rows) || padded(g.columns)),
-        height_(copied_ ? reach(g.rows) : g.rows.size),
-        width_(copied_ ? reach(g.columns) : g.columns.size),
-        x_(l.input(0).data<float>() + group * g.group_channels() * g.rows.size * g.columns.size),
-        y_(l.output(0).data<float>() + group * g.group_filters() * g.places()) {
-    packed_ = l.input(1).data<float>();
-    if (l.input(1).layout() == 0) {
+        copied_(padded(g_.rows) || padded(g_.columns)),
+        height_(copied_ ? reach(g_.rows) : g_.rows.size),
+        width_(copied_ ? reach(g_.columns) : g_.columns.size),
+        x_(c.x_of(group)),
+        y_(c.y_of(group)),
+        tail_(c.tail_of(group)) {
+    packed_ = c.filters.data<float>();
+    if (c.filters.layout() == 0) {
       float* packed = scratch<float>(Scratch::packed_b, packed_size(filters_));
-      pack_whole_b(l.host(), filters_of(g, packed_ + group * g.group_filters() * g.depth()), packed);
+      pack_whole_b(host, filters_of(g_, packed_ + group * g_.group_filters() * g_.depth()), packed);
       packed_ = packed;
     } else {
       packed_ += group * packed_size(filters_);
@@ -56,7 +54,7 @@ class Group {
     for (int64_t n = 0; n < g_.images; ++n) {
       const float* x = x_ + n * g_.channels * g_.rows.size * g_.columns.size;
       if (copied_) copy_padded(host, x, copy), x = copy;
-      convolve(host, x, y_ + n * g_.filters * g_.places());
+      convolve(host, x, n * g_.filters * g_.places());
     }
   }
 
@@ -97,7 +95,8 @@ class Group {
                       });
   }
 
-  void convolve(const Host& host, const float* x, float* y) const {
+  // An image, whose results begin at `y`.
+  void convolve(const Host& host, const float* x, int64_t y) const {
     const int64_t panels = (filters_.n + blocks_.panel - 1) / blocks_.panel, all = g_.places();
     const int64_t strips = (all + kPlaces - 1) / kPlaces,
                   count = ((all + strips - 1) / strips + 15) / 16 * 16;
@@ -110,15 +109,15 @@ class Group {
       }
     });
   }
-  // One panel of filters at some places.
-  void strip(const WindowRows& rows, int64_t j, float* c, float* y) const {
+  // One panel of filters at some places; results begin at `y`.
+  void strip(const WindowRows& rows, int64_t j, float* c, int64_t y) const {
     const int64_t columns = std::min(blocks_.panel, filters_.n - j);
     for (int64_t k = 0; k < filters_.k; k += blocks_.depth) {
       const int64_t next = k + blocks_.depth;
       const bool last = next >= filters_.k;
       multiply_windows(rows, k, std::min(blocks_.depth, filters_.k - k), panel(j, k),
                        last ? panel(j + blocks_.panel, 0) : panel(j, next), columns, c, k > 0,
-                       last ? Turned{y, g_.places()} : Turned{});
+                       last ? Turned{y_ + y, g_.places(), tail_.at(j, y)} : Turned{});
     }
   }
   // The packed filters from j on, elements from k on; beyond the last ones, the first.
@@ -136,51 +135,55 @@ class Group {
   const int64_t height_, width_;  // of the image that windows are read from
   const float* const x_;
   float* const y_;
+  const Tail tail_;
   const float* packed_;
   const int64_t *offsets_, *places_;
 };
 
-int64_t groups_of(const OpCall& c) { return c.attr("groups").integer(1); }
-
 // Long rows of places are read in place, too, by whole vectors, and nothing has to be turned.
-bool reads_rows(const OpCall& c) {
+bool reads_rows(const OpCall& c, const shared::ConvBody& body) {
   constexpr int64_t kLong = 512;
   int64_t places = 1;
-  for (int64_t i = 2; i < c.input(0).rank(); ++i) {
-    const auto axis = static_cast<size_t>(i);
-    if (c.input(1).max()[axis] != 1 || c.input(0).max()[axis] != c.output(0).max()[axis]) return false;
-    places *= c.output(0).max()[axis];
+  for (size_t axis = 2; axis < body.y.size(); ++axis) {
+    if (c.input(body.filters).max()[axis] != 1 || c.input(body.x).max()[axis] != body.y[axis]) return false;
+    places *= body.y[axis];
   }
   return places >= kLong;
 }
 
-Support accepts(const OpCall& c) {
-  if (auto s = shared::detail::accepts_conv(c); !s) return s;
-  if (c.input(0).dtype() != DType::f32) return Support::no("dtype must be f32, got {}", c.input(0).dtype());
-  const int64_t rank = c.input(0).rank();
-  if (rank != 3 && rank != 4) return Support::no("one or two spatial axes, got {}", rank - 2);
-  const Geometry g = filters(c.input(1).max(), groups_of(c));
+void run(const Host& host, const Convolution& c) {
+  for (int64_t group = 0; group < c.g.groups; ++group) Group(host, c, group).run(host);
+}
+
+}  // namespace
+
+Support accepts_windows(const OpCall& c) {
+  std::string why;
+  const auto body = convolution_body(c, why);
+  if (!body) return {false, why};
+  const Geometry g = filters(c, *body);
   if (g.group_filters() < kLeastFilters)
     return Support::no("at least {} filters a group, got {}", kLeastFilters, g.group_filters());
-  if (c.input(1).constant() && worth_splitting(c, g))
+  if (c.input(body->filters).constant() && worth_splitting(c, *body, g))
     return Support::no("a matrix unit is faster at these sizes");
-  if (reads_rows(c)) return Support::no("1 x 1 filters read rows of a large image in place");
+  if (reads_rows(c, *body)) return Support::no("1 x 1 filters read rows of a large image in place");
   return Support::yes();
 }
 
-Outcome prepare(const OpCall& c, weft_plan& plan) {
-  const TypeView w = c.input(1);
-  if (!w.constant()) return Outcome::ok();
-  const Geometry g = filters(w.max(), groups_of(c));
+Outcome prepare_windows(const OpCall& c, weft_plan& plan) {
+  std::string why;
+  auto body = convolution_body(c, why).value();
+  const Geometry g = filters(c, body);
   const Product<float> p = filters_of(g, nullptr);
-  if (g.depth() > 0)
-    want_packed(plan, 1, format("{} groups of {}", g.groups, packed_id(p)),
-                static_cast<uint64_t>(g.groups * packed_size(p)) * sizeof(float));
-  return Outcome::ok();
+  std::optional<Packing> packing;
+  if (c.input(body.filters).constant() && g.depth() > 0)
+    packing = {format("{} groups of {}", g.groups, packed_id(p)),
+               static_cast<uint64_t>(g.groups * packed_size(p)) * sizeof(float)};
+  return keep(plan, std::move(body), std::move(packing)), Outcome::ok();
 }
 
-Outcome pack(const weft_plan& plan, int64_t, TensorView from, TensorView to, const Host& host) {
-  const Geometry g = filters(from.dims(), groups_of(OpCall(plan.call)));
+Outcome pack_windows(const weft_plan& plan, int64_t, TensorView from, TensorView to, const Host& host) {
+  const Geometry g = filters_to_pack(plan, from);
   for (int64_t group = 0; group < g.groups; ++group) {
     const auto p = filters_of(g, from.data<float>() + group * g.group_filters() * g.depth());
     pack_whole_b(host, p, to.data<float>() + group * packed_size(p));
@@ -188,27 +191,16 @@ Outcome pack(const weft_plan& plan, int64_t, TensorView from, TensorView to, con
   return Outcome::ok();
 }
 
-Outcome launch(const Launch& l) {
-  const Geometry g = geometry(l);
-  if (l.output(0).size() == 0) return Outcome::ok();
-  if (g.depth() == 0) {
-    std::fill_n(l.output(0).data<float>(), l.output(0).size(), 0.0f);
-    return Outcome::ok();
-  }
-  for (int64_t group = 0; group < g.groups; ++group) Group(l, g, group).run(l.host());
-  return Outcome::ok();
-}
-
-}  // namespace
+Outcome launch_windows(const Launch& l) { return launch_convolution(l, run); }
 
 extern const KernelRecord conv_windows = {.op = "conv",
                                           .variant = "windows",
                                           .reads = {"stride", "padding", "dilation", "groups"},
-                                          .accepts = accepts,
-                                          .prepare = prepare,
-                                          .release = release_packed,
-                                          .launch = launch,
+                                          .accepts = accepts_windows,
+                                          .prepare = prepare_windows,
+                                          .release = release_convolution,
+                                          .launch = launch_windows,
                                           .rank = 1,  // before the kernel for any number of filters
-                                          .pack = pack};
+                                          .pack = pack_windows};
 
 }  // namespace weft::native

@@ -6,8 +6,8 @@
 
 // Products and their companions become one call: products with the same left factor, such as query, key and
 // value of attention, and an elementwise call that reads a product and has its shape. A device that compiles
-// text makes few kernels of it; others run the calls one by one. So does a convolution of which a device has
-// a kernel of its own (passes/layouts.cpp), with the bias, residual and activation that follow.
+// text makes few kernels of it; others run the calls one by one. So do a convolution and the bias, residual
+// and activation that follow it.
 namespace weft::compiler {
 namespace {
 
@@ -81,7 +81,7 @@ class Grouper {
     const ir::Node& node = g_.nodes[place];
     const std::string_view op = node.op->name;
     unit.product = !chain && (op == "linear" || op == "matmul");
-    unit.conv = !chain && op == "conv_channels_last";
+    unit.conv = !chain && (op == "conv" || op == "conv_channels_last");
     unit.elementwise = chain || (is_pure(node) && is_elementwise(g_, node));
     return unit;
   }

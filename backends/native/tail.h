@@ -1,0 +1,20 @@
+#pragma once
+#include <cstdint>
+
+namespace weft::native {
+
+/// What becomes of the sums of a convolution before they are stored: relu(sum + bias + more), or without
+/// relu. A row holds the places of one filter.
+struct Tail {
+  const float* bias = nullptr;  ///< of the first row on; null: none
+  const float* more = nullptr;  ///< of the first element on, with rows as far apart as those of the result
+  bool relu = false;
+
+  /// The tail of elements that begin at a row, and at an offset in the result.
+  Tail at(int64_t row, int64_t offset) const {
+    return {bias ? bias + row : nullptr, more ? more + offset : nullptr, relu};
+  }
+  bool changes() const { return bias || more || relu; }
+};
+
+}  // namespace weft::native
