@@ -254,15 +254,33 @@ void multiply_small(const Product<T>& p) {
   return few && !p.accumulate ? multiply_few(p) : multiply_in_place(p);
 }
 
+// Asks for `columns` elements of some rows, whose cache lines no stream of the processor's own foresees.
+template <bool kToWrite, class T>
+void fetch_rows(const T* from, int64_t step, int64_t rows, int64_t columns) {
+  constexpr auto kLine = static_cast<int64_t>(64 / sizeof(T));
+  for (int64_t r = 0; r < rows; ++r, from += step) {
+    for (int64_t j = 0; j < columns; j += kLine) __builtin_prefetch(from + j, kToWrite);
+    __builtin_prefetch(from + columns - 1, kToWrite);
+  }
+}
+
 // Packed rows of a times a strip of b with rows of `b_step` elements. A strip is used once, so it is not
-// packed.
+// packed. Tiles follow each other along rows of c, which is written and read in long runs; while one is made,
+// what the next one stores comes to the caches. The last rows ask for the strip that follows in b.
 template <class T>
 void multiply_strip(const T* a, int64_t rows, int64_t depth, const T* b, int64_t b_step, int64_t columns,
                     T* c, int64_t c_row, bool accumulate, const Tail& tail) {
-  const int64_t width = kVectors * static_cast<int64_t>(hn::Lanes(D<T>()));
-  for (int64_t j = 0; j < columns; j += width)
-    for (int64_t i = 0; i < rows; i += kRows) {
+  constexpr int64_t kLines = kVectors + 1;  // of a row of b in a tile
+  const auto lanes = static_cast<int64_t>(hn::Lanes(D<T>())), width = kVectors * lanes;
+  for (int64_t i = 0; i < rows; i += kRows)
+    for (int64_t j = 0; j < columns; j += width) {
+      const int64_t j1 = j + width < columns ? j + width : 0, i1 = j1 > 0 ? i : i + kRows, at1 = i1 * c_row + j1;
+      const int64_t next_rows = std::min<int64_t>(kRows, rows - i1), next = std::min(width, columns - j1);
+      fetch_rows<true>(c + at1, c_row, next_rows, next);
+      if constexpr (std::is_same_v<T, float>)
+        if (tail.more) fetch_rows<false>(tail.more + at1, c_row, next_rows, next);
       const Tail here = tail.at(i, i * c_row + j);
+      const int64_t line = (rows - 1 - i) / kRows % kLines;
       any_tile(depth, Panels<T>{a + i * depth, depth}, b + j, b_step,
                Into<T>{.c = c + i * c_row + j,
                        .row = c_row,
@@ -270,6 +288,8 @@ void multiply_strip(const T* a, int64_t rows, int64_t depth, const T* b, int64_t
                        .columns = std::min(width, columns - j),
                        .accumulate = accumulate,
                        .start = nullptr,
+                       .next = reinterpret_cast<uintptr_t>(b + j + columns + line * lanes),
+                       .next_step = static_cast<uintptr_t>(b_step) * sizeof(T),
                        .tail = tail.changes() ? &here : nullptr});
     }
 }

@@ -40,6 +40,7 @@ struct Into {
   bool accumulate;
   const T* start;      // of the tile's first column, or null
   uintptr_t next = 0;  // address of what is read later: a vector of it for each step along k comes to L2
+  uintptr_t next_step = sizeof(V<T>);
   const Tail* tail = nullptr;  // of the tile, whose rows are filters; f32 only
 };
 
@@ -183,7 +184,7 @@ HWY_INLINE void tile(int64_t depth, A a, const T* HWY_RESTRICT b, int64_t b_step
     for (int j = 0; j < N - 1; ++j) column[j] = hn::LoadU(d, b + j * lanes);
     column[N - 1] = load<kPart>(b + last, part);
     __builtin_prefetch(reinterpret_cast<const void*>(next), 0, 2);
-    next += sizeof(V<T>);
+    next += into.next_step;
     sums.add(a, p, column);
   }
   sums.put(into, part);

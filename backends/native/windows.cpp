@@ -47,6 +47,13 @@ HWY_INLINE void transpose(Square& x) {
   }
 }
 
+// Asks for the lines of a chunk of a filter; the first one, where it lies in two, has come with the chunk
+// before.
+HWY_INLINE void fetch(const Turned& to, int64_t at) {
+  __builtin_prefetch(to.y + at + kChunk - 1, 1);
+  if (to.tail.more) __builtin_prefetch(to.tail.more + at + kChunk - 1);
+}
+
 // Up to sixteen rows as wide as a panel become columns from `place` on, a cache line each. Lines of the next
 // chunk are asked for meanwhile, since they come from memory.
 void turn(const float* HWY_RESTRICT from, int64_t rows, int64_t columns, const Turned& to, int64_t place) {
@@ -64,8 +71,7 @@ void turn(const float* HWY_RESTRICT from, int64_t rows, int64_t columns, const T
         continue;
       }
       hn::StoreU(finished<false>(to.tail, j + r, at, x[r], rows), d, to.y + at);
-      __builtin_prefetch(to.y + at + kChunk, 1);
-      if (to.tail.more) __builtin_prefetch(to.tail.more + at + kChunk);
+      fetch(to, at + kChunk);
     }
   }
 }
@@ -90,6 +96,10 @@ void multiply_windows(const WindowRows& w, int64_t first, int64_t depth, const f
                       const float* next, int64_t columns, float* c, bool accumulate, const Turned& to) {
   const auto lanes = static_cast<int64_t>(hn::Lanes(D<float>())), width = kVectors * lanes;
   const int64_t vectors = (columns + lanes - 1) / lanes;
+  for (int64_t j = 0; to.y && j < columns; ++j) {
+    __builtin_prefetch(to.y + j * to.step, 1);
+    if (to.tail.more) __builtin_prefetch(to.tail.more + j * to.step);
+  }
   for (int64_t i = 0; i < w.rows; i += kRows) {
     const int64_t rows = std::min<int64_t>(kRows, w.rows - i);
     tile_of<false>(vectors, depth, Windows<float>(w.x, w.places + i, rows, w.offsets + first), panel, width,

@@ -12,7 +12,17 @@ using namespace weft::backend;
 
 namespace {
 
-constexpr int64_t kStrip = 96, kDepth = 384;
+constexpr int64_t kStrip = 96, kDepth = 384;  // gathered: 147 KB
+
+// Places of a strip that is read in place: rows of the result are written in runs of so many. The strip stays
+// in L2; there are some for each of several threads.
+int64_t in_place_strip(const Geometry& g) {
+  constexpr int64_t kElements = 1 << 16, kLongest = 960, kTasks = 16;
+  int64_t strip = std::min(kElements / std::min(g.depth(), kDepth), kLongest) / kStrip * kStrip;
+  while (strip > kStrip && g.images * ((g.places() + strip - 1) / strip) < kTasks)
+    strip = strip / 2 / kStrip * kStrip;
+  return std::max(strip, kStrip);
+}
 
 void gather_strip(const Geometry& g, const float* x, int64_t k0, int64_t depth, int64_t p, int64_t n,
                   float* to) {
@@ -39,9 +49,9 @@ void run_group(const Host& host, const Convolution& c, int64_t group) {
   const GemmTable<float>& gemm = gemm_table<float>();
   const Geometry& g = c.g;
   const int64_t rows = g.group_filters(), depth = g.depth(), places = g.places();
-  const int64_t strips = (places + kStrip - 1) / kStrip, image = g.rows.size * g.columns.size;
-  const int64_t padded = packed_rows(g);
   const bool in_place = reads_in_place(g);
+  const int64_t strip = in_place ? in_place_strip(g) : kStrip, strips = (places + strip - 1) / strip;
+  const int64_t padded = packed_rows(g), image = g.rows.size * g.columns.size;
   const float* given = c.filters.data<float>();
   const bool ready = c.filters.layout() != 0;
   float* own = ready ? nullptr : scratch<float>(Scratch::packed_b, padded * std::min(depth, kDepth));
@@ -53,7 +63,7 @@ void run_group(const Host& host, const Convolution& c, int64_t group) {
     host.parallel_for(g.images * strips, 1, [&](int64_t begin, int64_t end) {
       float* columns = scratch<float>(Scratch::columns, kDepth * kStrip);
       for (int64_t t = begin; t < end; ++t) {
-        const int64_t n = t / strips, p = t % strips * kStrip, count = std::min(kStrip, places - p);
+        const int64_t n = t / strips, p = t % strips * strip, count = std::min(strip, places - p);
         const float *x = c.x_of(group) + n * g.channels * image, *b = x + k * image + p;
         if (!in_place) gather_strip(g, x, k, part, p, count, columns), b = columns;
         const int64_t at = n * g.filters * places + p;
