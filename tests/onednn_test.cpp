@@ -1,75 +1,20 @@
 #include <gtest/gtest.h>
 
 #include "base/thread_pool.h"
-#include "conformance/bounds.h"
-#include "conformance/seam/rig.h"
-#include "ir/builder.h"
+#include "region_rig.h"
 #include "seam/builtin.h"
-#include "test_backends.h"
 
 // The provider `onednn` beyond `weft check`: bodies with an epilogue, threads, and its absence.
 namespace weft::testing::onednn_test {
 namespace {
 
-using namespace conformance;
+using namespace region_rig;
 
-/// The graph's primitives as the body of one call.
-seam::CallDesc region_of(const ir::Graph& composite) {
-  const ir::Graph g = value_or_raise(lowered(composite));
-  seam::CallDesc desc;
-  desc.op = "region";
-  auto region = std::make_shared<seam::RegionDesc>();
-  std::map<int32_t, uint32_t> number;
-  const auto add = [&](int32_t id) {
-    const auto& t = g.types[static_cast<size_t>(id)];
-    number[id] = static_cast<uint32_t>(region->values.size());
-    seam::ConcreteType type{t.dtype, {}};
-    for (const Dim d : t.shape) type.shape.push_back(d.value());
-    region->values.push_back(type);
-    return type;
-  };
-  for (const auto& in : g.inputs) desc.inputs.push_back(add(in.value));
-  region->n_inputs = static_cast<uint32_t>(g.inputs.size());
-  for (const auto& node : g.nodes) {
-    std::vector<const TensorType*> in;
-    std::vector<TensorType> out;
-    seam::StepDesc step;
-    for (const int32_t id : node.inputs) {
-      in.push_back(id < 0 ? nullptr : &g.types[static_cast<size_t>(id)]);
-      step.inputs.push_back(id < 0 ? UINT32_MAX : number.at(id));
-    }
-    for (const int32_t id : node.outputs) {
-      out.push_back(g.types[static_cast<size_t>(id)]);
-      add(id);
-      step.outputs.push_back(number.at(id));
-    }
-    step.call = value_or_raise(eager::describe(*node.op, in, out, node.attrs));
-    region->steps.push_back(std::move(step));
-  }
-  for (const auto& out : g.outputs) {
-    region->outputs.push_back(number.at(out.value));
-    desc.outputs.push_back(region->values[number.at(out.value)]);
-  }
-  desc.region = std::move(region);
-  return desc;
-}
-
-struct Layer {
-  ir::Graph graph;
-  Ask ask;
-};
 using Tail = std::function<ir::Value(ir::Builder&, ir::Value)>;
 
 Layer layer(IntList x, int64_t out, bool bias, const Tail& tail) {
   Layer l;
   const int64_t in = x.back();
-  const auto drawn = [](IntList shape, uint64_t seed) {
-    Random random(seed);
-    HostTensor t = array(shape, {0});
-    for (size_t i = 0; i < t.bytes.size() / 4; ++i)
-      store_element(DType::f32, t.bytes.data(), i, random.normal());
-    return t;
-  };
   l.ask = {.op = "region", .inputs = {drawn(x, 1), drawn({out, in}, 2)}};
   if (bias) l.ask.inputs.push_back(drawn({out}, 3));
   ir::ValueList v;
@@ -94,21 +39,7 @@ class OneDnn : public ::testing::Test {
     if (!is_backend_available("onednn")) GTEST_SKIP() << "oneDNN 3 is not here";
   }
   static Result<seam::PreparedPtr> plan(Rig& rig, const Layer& l, const char* id = "onednn.region.linear") {
-    const auto call = std::make_shared<const seam::OwnedCall>(region_of(l.graph));
-    const auto* kernel = seam::registry().find_kernel(rig.device, id);
-    return seam::prepare_with(rig.device, *kernel, call);
-  }
-  static void expect_right(Rig& rig, const seam::PreparedPtr& made, const Layer& l) {
-    const auto run = value_or_raise(rig.launch(*made, l.ask));
-    std::vector<Bounded> in;
-    for (const auto& t : l.ask.inputs)
-      in.push_back(exactly(decode(DType::f32, {t.type.shape.begin(), t.type.shape.end()}, t.bytes)));
-    const ir::Graph g = value_or_raise(lowered(l.graph));
-    const auto right = bound_graph(g, std::move(in))[static_cast<size_t>(g.outputs[0].value)];
-    const auto& y = run.outputs[0];
-    const auto verdict =
-        judge(decode(DType::f32, {y.type.shape.begin(), y.type.shape.end()}, y.bytes), right);
-    EXPECT_TRUE(verdict.ok) << verdict.reason;
+    return region_plan(rig, l, id);
   }
 };
 
@@ -179,36 +110,16 @@ TEST_F(OneDnn, ABodyThatIsAlmostOneIsRefused) {
 
 // ---- convolutions with channels last, and the sum and relu behind them
 
-HostTensor drawn(IntList shape, uint64_t seed) {
-  Random random(seed);
-  HostTensor t = array(shape, {0});
-  for (size_t i = 0; i < t.bytes.size() / 4; ++i)
-    store_element(DType::f32, t.bytes.data(), i, random.normal());
-  return t;
-}
-using Behind = ir::Value (*)(ir::Builder&, ir::Value y, const std::function<ir::Value(IntList)>& more);
+constexpr const char* kLast = "conv_channels_last";
 
-Layer convolution(IntList x, IntList w, int64_t stride, const Behind& behind) {
-  Layer l;
-  l.ask = {.op = "region", .inputs = {}};
-  const auto more = [&](IntList shape) {
-    l.ask.inputs.push_back(drawn(shape, 5 + l.ask.inputs.size()));
-    return l.graph.input(fmt::format("{}", l.ask.inputs.size()),
-                         {DType::f32, to_shape(std::span<const int64_t>(shape))});
-  };
-  const int64_t before = w.back() / 2;
-  const auto in = more(x), filters = more(w);
-  const auto y = l.graph.one("conv_channels_last", {in, filters},
-                             {{"stride", Shape{stride, stride}},
-                              {"padding", Shape{before, before, before, before}},
-                              {"groups", x.back() / w[1]}});
-  l.graph.output("y", behind(l.graph, y, more));
-  return l;
-}
-IntList sizes_of(ir::Value y) {
-  IntList all;
-  for (const Dim d : y.shape()) all.push_back(d.value());
-  return all;
+/// Of x with channels last; the padding keeps the places.
+Conv around(IntList x, IntList w, int64_t stride) {
+  const int64_t before = w.back() / 2, groups = x.back() / w[1];
+  return {.x = x,
+          .w = w,
+          .stride = {stride, stride},
+          .padding = {before, before, before, before},
+          .groups = groups};
 }
 const Behind kBehind[] = {
     [](ir::Builder&, ir::Value y, const auto&) { return y; },
@@ -231,7 +142,7 @@ TEST_F(OneDnn, AConvolutionWithItsSumAndReluIsOneKernel) {
                {{1, 60, 56, 64}, {64, 64, 3, 3}, 1}};  // in parts of rows
   for (const auto& [x, w, stride] : kinds)
     for (const Behind& behind : kBehind) {
-      const Layer l = convolution(x, w, stride, behind);
+      const Layer l = convolution(kLast, around(x, w, stride), behind);
       auto made = plan(rig, l, "onednn.region.conv");
       ASSERT_TRUE(made.ok()) << made.status().text();
       expect_right(rig, *made, l);
@@ -240,7 +151,7 @@ TEST_F(OneDnn, AConvolutionWithItsSumAndReluIsOneKernel) {
 
 TEST_F(OneDnn, ANaNGoesThroughRelu) {
   Rig rig("onednn");
-  Layer l = convolution({1, 4, 4, 8}, {16, 8, 1, 1}, 1, kBehind[1]);
+  Layer l = convolution(kLast, around({1, 4, 4, 8}, {16, 8, 1, 1}, 1), kBehind[1]);
   store_element(DType::f32, l.ask.inputs[0].bytes.data(), 9, std::numeric_limits<double>::quiet_NaN());
   auto made = plan(rig, l, "onednn.region.conv");
   ASSERT_TRUE(made.ok()) << made.status().text();
@@ -267,7 +178,8 @@ TEST_F(OneDnn, WhatIsAlmostSuchAConvolutionIsRefused) {
         return b.one("permute", {y}, {{"axes", Shape{0, 2, 1, 3}}});
       }};
   for (const Behind& behind : almost) {
-    const auto made = plan(rig, convolution({1, 6, 6, 8}, {8, 8, 3, 3}, 1, behind), "onednn.region.conv");
+    const Layer l = convolution(kLast, around({1, 6, 6, 8}, {8, 8, 3, 3}, 1), behind);
+    const auto made = plan(rig, l, "onednn.region.conv");
     EXPECT_EQ(made.status().code(), Code::unsupported);
     EXPECT_NE(made.status().message().find("the body"), std::string::npos) << made.status().text();
   }

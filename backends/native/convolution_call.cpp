@@ -38,6 +38,13 @@ const float* bias_of(const Launch& l, const ConvBody& body, int64_t filters) {
   return sum;
 }
 
+// Whether results are larger than the caches, and each filter's places are whole cache lines.
+bool bypasses(TensorView y) {
+  constexpr int64_t kLarge = int64_t{16} << 20, kLine = 64;
+  const int64_t places = shared::product(y.dims().subspan(2)) * int64_t{sizeof(float)};
+  return y.bytes() >= kLarge && places % kLine == 0 && reinterpret_cast<uintptr_t>(y.data()) % kLine == 0;
+}
+
 }  // namespace
 
 std::optional<ConvBody> convolution_body(const OpCall& c, std::string& why) {
@@ -50,8 +57,7 @@ std::optional<ConvBody> convolution_body(const OpCall& c, std::string& why) {
   if (c.input(body->x).dtype() != DType::f32)
     return why = format("dtype must be f32, got {}", c.input(body->x).dtype()), std::nullopt;
   const auto rank = static_cast<int64_t>(body->y.size());
-  if (rank != 3 && rank != 4)
-    return why = format("one or two spatial axes, got {}", rank - 2), std::nullopt;
+  if (rank != 3 && rank != 4) return why = format("one or two spatial axes, got {}", rank - 2), std::nullopt;
   if (body->channels_last) return why = "channels must not be the last axis", std::nullopt;
   if (body->whole.size() > 1)
     return why = format("adds one tensor at most, got {}", body->whole.size()), std::nullopt;
@@ -87,7 +93,8 @@ Outcome launch_convolution(const Launch& l, void (*run)(const Host&, const Convo
   if (y.size() == 0) return Outcome::ok();
   const Tail tail{.bias = bias_of(l, body, w.dim(0)),
                   .more = body.whole.empty() ? nullptr : l.input(body.whole[0]).data<float>(),
-                  .relu = body.relu};
+                  .relu = body.relu,
+                  .past = bypasses(y)};
   const Convolution c{.g = geometry(OpCall(body.conv), l.input(body.x), w, y),
                       .x = l.input(body.x).data<float>(),
                       .filters = w,

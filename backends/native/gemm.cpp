@@ -274,9 +274,10 @@ void multiply_strip(const T* a, int64_t rows, int64_t depth, const T* b, int64_t
   const auto lanes = static_cast<int64_t>(hn::Lanes(D<T>())), width = kVectors * lanes;
   for (int64_t i = 0; i < rows; i += kRows)
     for (int64_t j = 0; j < columns; j += width) {
-      const int64_t j1 = j + width < columns ? j + width : 0, i1 = j1 > 0 ? i : i + kRows, at1 = i1 * c_row + j1;
+      const int64_t j1 = j + width < columns ? j + width : 0, i1 = j1 > 0 ? i : i + kRows,
+                    at1 = i1 * c_row + j1;
       const int64_t next_rows = std::min<int64_t>(kRows, rows - i1), next = std::min(width, columns - j1);
-      fetch_rows<true>(c + at1, c_row, next_rows, next);
+      if (!tail.past) fetch_rows<true>(c + at1, c_row, next_rows, next);
       if constexpr (std::is_same_v<T, float>)
         if (tail.more) fetch_rows<false>(tail.more + at1, c_row, next_rows, next);
       const Tail here = tail.at(i, i * c_row + j);

@@ -6,6 +6,7 @@
 #define WEFT_NATIVE_GEMM_TILE_INL_H_
 #endif
 
+#include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
 #include <algorithm>
@@ -159,7 +160,10 @@ struct Sums {
   static HWY_INLINE void put_vector(const Into<T>& into, V<T> v, int64_t at, int64_t part) {
     const int64_t offset = (R - 1) * into.row + at;
     if constexpr (std::is_same_v<T, float>)
-      if (into.tail) v = finished<kPartly>(*into.tail, R - 1, offset, v, part);
+      if (into.tail) {
+        v = finished<kPartly>(*into.tail, R - 1, offset, v, part);
+        if (!kPartly && into.tail->past) return hn::Stream(v, D<T>(), into.c + offset);
+      }
     store<kPartly>(v, into.c + offset, part);
   }
 };

@@ -117,9 +117,9 @@ bool worth_splitting(const backend::OpCall& c, const shared::ConvBody& body, con
 }
 
 Packing split_packing(const Geometry& g) {
-  return {backend::format("native.split_filters.1 {} groups of [{}, {}]", g.groups, g.group_filters(),
-                          g.depth()),
-          static_cast<uint64_t>(g.groups * group_bytes(g)), kSplitLayout};
+  return {
+      backend::format("native.split_filters.1 {} groups of [{}, {}]", g.groups, g.group_filters(), g.depth()),
+      static_cast<uint64_t>(g.groups * group_bytes(g)), kSplitLayout};
 }
 
 void pack_split(const backend::Host& host, const Geometry& g, const float* filters, uint8_t* to) {

@@ -9,12 +9,13 @@ struct Tail {
   const float* bias = nullptr;  ///< of the first row on; null: none
   const float* more = nullptr;  ///< of the first element on, with rows as far apart as those of the result
   bool relu = false;
+  bool past = false;  ///< results are too large to be read from the caches: whole lines of them bypass these
 
   /// The tail of elements that begin at a row, and at an offset in the result.
   Tail at(int64_t row, int64_t offset) const {
-    return {bias ? bias + row : nullptr, more ? more + offset : nullptr, relu};
+    return {bias ? bias + row : nullptr, more ? more + offset : nullptr, relu, past};
   }
-  bool changes() const { return bias || more || relu; }
+  bool changes() const { return bias || more || relu || past; }
 };
 
 }  // namespace weft::native

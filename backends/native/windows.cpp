@@ -50,7 +50,7 @@ HWY_INLINE void transpose(Square& x) {
 // Asks for the lines of a chunk of a filter; the first one, where it lies in two, has come with the chunk
 // before.
 HWY_INLINE void fetch(const Turned& to, int64_t at) {
-  __builtin_prefetch(to.y + at + kChunk - 1, 1);
+  if (!to.tail.past) __builtin_prefetch(to.y + at + kChunk - 1, 1);
   if (to.tail.more) __builtin_prefetch(to.tail.more + at + kChunk - 1);
 }
 
@@ -70,7 +70,8 @@ void turn(const float* HWY_RESTRICT from, int64_t rows, int64_t columns, const T
         store_part(finished<true>(to.tail, j + r, at, x[r], rows), to.y + at, rows);
         continue;
       }
-      hn::StoreU(finished<false>(to.tail, j + r, at, x[r], rows), d, to.y + at);
+      const auto y = finished<false>(to.tail, j + r, at, x[r], rows);
+      to.tail.past ? hn::Stream(y, d, to.y + at) : hn::StoreU(y, d, to.y + at);
       fetch(to, at + kChunk);
     }
   }
@@ -97,7 +98,7 @@ void multiply_windows(const WindowRows& w, int64_t first, int64_t depth, const f
   const auto lanes = static_cast<int64_t>(hn::Lanes(D<float>())), width = kVectors * lanes;
   const int64_t vectors = (columns + lanes - 1) / lanes;
   for (int64_t j = 0; to.y && j < columns; ++j) {
-    __builtin_prefetch(to.y + j * to.step, 1);
+    if (!to.tail.past) __builtin_prefetch(to.y + j * to.step, 1);
     if (to.tail.more) __builtin_prefetch(to.tail.more + j * to.step);
   }
   for (int64_t i = 0; i < w.rows; i += kRows) {

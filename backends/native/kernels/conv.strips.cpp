@@ -70,6 +70,7 @@ void run_group(const Host& host, const Convolution& c, int64_t group) {
         gemm.strip(packed, rows, part, b, in_place ? image : kStrip, count, c.y_of(group) + at, places, k > 0,
                    tail.at(0, at));
       }
+      if (tail.past) end_stream();
     });
   }
 }

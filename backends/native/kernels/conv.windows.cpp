@@ -107,6 +107,7 @@ class Group {
         const WindowRows rows{x, places_ + p, std::min(count, all - p), offsets_};
         if (rows.rows > 0) strip(rows, j, c, y + j * all + p);
       }
+      if (tail_.past) end_stream();
     });
   }
   // One panel of filters at some places; results begin at `y`.

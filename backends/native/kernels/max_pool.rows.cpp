@@ -52,14 +52,22 @@ void take_largest(const Axis& a, const float* row, int64_t place, float* to) {
   }
 }
 
+// The largest of each column of a window's rows, then of each window.
 void pool(const Windows& w, const float* image, int64_t row, float* to) {
-  std::fill_n(to, w.columns.count, -HUGE_VALF);
+  const int64_t size = w.columns.size;
+  float* columns = scratch<float>(Scratch::rows, size);
+  std::fill_n(columns, size, -HUGE_VALF);
   for (int64_t ky = 0; ky < w.rows.kernel; ++ky) {
     const int64_t y = row * w.rows.stride + ky * w.rows.dilation - w.rows.before;
     if (y < 0 || y >= w.rows.size) continue;
-    for (int64_t kx = 0; kx < w.columns.kernel; ++kx)
-      take_largest(w.columns, image + y * w.columns.size, kx, to);
+    const float* from = image + y * size;
+    for (int64_t i = 0; i < size; ++i) {
+      const float x = from[i];
+      columns[i] = x > columns[i] || x != x ? x : columns[i];
+    }
   }
+  std::fill_n(to, w.columns.count, -HUGE_VALF);
+  for (int64_t kx = 0; kx < w.columns.kernel; ++kx) take_largest(w.columns, columns, kx, to);
 }
 
 Support accepts(const OpCall& c) {

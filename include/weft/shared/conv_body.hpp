@@ -130,7 +130,7 @@ class ConvReader {
   }
 
   const weft_region& r_;
-  std::vector<std::optional<Sum>> is_;               // by value
+  std::vector<std::optional<Sum>> is_;                // by value
   uint32_t turned_ = UINT32_MAX, made_ = UINT32_MAX;  // x with channels first, what the convolution makes
   ConvBody body_;
 };
