@@ -24,18 +24,20 @@ ConvBody bare(const OpCall& c) {
   return {.conv = c.raw(), .y = {y.begin(), y.end()}};
 }
 
-// The sum of what is added to each filter's places.
-const float* bias_of(const Launch& l, const ConvBody& body, int64_t filters) {
-  if (body.rows.empty()) return nullptr;
-  const float* first = l.input(body.rows[0]).data<float>();
-  if (body.rows.size() == 1) return first;
-  float* sum = scratch<float>(Scratch::bias, filters);
-  std::copy_n(first, filters, sum);
-  for (size_t i = 1; i < body.rows.size(); ++i) {
-    const float* row = l.input(body.rows[i]).data<float>();
-    for (int64_t f = 0; f < filters; ++f) sum[f] += row[f];
-  }
-  return sum;
+// Has the body what a Tail says, in its order: a bias, then a tensor with or without one?
+bool has_tail(const ConvBody& body) {
+  const auto& a = body.addends;
+  return a.size() <= 2 && (a.size() < 2 || (a[0].whole < 0 && a[1].whole >= 0));
+}
+Tail tail_of(const Launch& l, const ConvBody& body) {
+  const auto at = [&](int64_t i) { return i < 0 ? nullptr : l.input(i).data<float>(); };
+  Tail tail{.relu = body.relu};
+  for (const shared::Addend& a : body.addends)
+    if (a.whole < 0)
+      tail.bias = at(a.row);
+    else
+      tail.more = at(a.whole), tail.more_bias = at(a.row);
+  return tail;
 }
 
 // Whether results are larger than the caches, and each filter's places are whole cache lines.
@@ -59,8 +61,7 @@ std::optional<ConvBody> convolution_body(const OpCall& c, std::string& why) {
   const auto rank = static_cast<int64_t>(body->y.size());
   if (rank != 3 && rank != 4) return why = format("one or two spatial axes, got {}", rank - 2), std::nullopt;
   if (body->channels_last) return why = "channels must not be the last axis", std::nullopt;
-  if (body->whole.size() > 1)
-    return why = format("adds one tensor at most, got {}", body->whole.size()), std::nullopt;
+  if (!has_tail(*body)) return why = "adds more than a bias and then a tensor", std::nullopt;
   if (body->filters >= static_cast<int64_t>(WantsPacked::kInputs))
     return why = format("filters must be one of the first {} inputs, got input {}", WantsPacked::kInputs,
                         body->filters),
@@ -91,10 +92,8 @@ Outcome launch_convolution(const Launch& l, void (*run)(const Host&, const Convo
   const ConvBody& body = kept(*l.raw()->plan).body;
   const TensorView y = l.output(0), w = l.input(body.filters);
   if (y.size() == 0) return Outcome::ok();
-  const Tail tail{.bias = bias_of(l, body, w.dim(0)),
-                  .more = body.whole.empty() ? nullptr : l.input(body.whole[0]).data<float>(),
-                  .relu = body.relu,
-                  .past = bypasses(y)};
+  Tail tail = tail_of(l, body);
+  tail.past = bypasses(y);
   const Convolution c{.g = geometry(OpCall(body.conv), l.input(body.x), w, y),
                       .x = l.input(body.x).data<float>(),
                       .filters = w,
@@ -111,13 +110,20 @@ Outcome launch_convolution(const Launch& l, void (*run)(const Host&, const Convo
 
 void finish(const Tail& tail, int64_t rows, int64_t columns, float* c, int64_t c_row) {
   constexpr float kZero = 0;
+  float* sum = tail.more_bias ? scratch<float>(Scratch::tail, columns) : nullptr;
   for (int64_t r = 0; r < rows; ++r) {
     Link links[3];
     int n = 0;
+    float* row = c + r * c_row;
+    const float* more = tail.more ? tail.more + r * c_row : nullptr;
+    if (tail.more_bias) {
+      const Link bias{Link::Op::add, false, true, tail.more_bias + r};
+      run_links(more, false, &bias, 1, sum, columns, false), more = sum;
+    }
     if (tail.bias) links[n++] = {Link::Op::add, false, true, tail.bias + r};
-    if (tail.more) links[n++] = {Link::Op::add, false, false, tail.more + r * c_row};
+    if (more) links[n++] = {Link::Op::add, false, false, more};
     if (tail.relu) links[n++] = {Link::Op::maximum, false, true, &kZero};
-    if (n > 0) run_links(c + r * c_row, false, links, n, c + r * c_row, columns, false);
+    if (n > 0) run_links(row, false, links, n, row, columns, false);
   }
 }
 

@@ -120,7 +120,10 @@ template <bool kPart>
 HWY_INLINE V<float> finished(const Tail& tail, int64_t row, int64_t offset, V<float> v, int64_t n) {
   const D<float> d;
   if (tail.bias) v = hn::Add(v, hn::Set(d, tail.bias[row]));
-  if (tail.more) v = hn::Add(v, load<kPart>(tail.more + offset, n));
+  if (tail.more) {
+    const auto more = load<kPart>(tail.more + offset, n);
+    v = hn::Add(v, tail.more_bias ? hn::Add(more, hn::Set(d, tail.more_bias[row])) : more);
+  }
   if (tail.relu) v = hn::IfThenZeroElse(hn::Le(v, hn::Zero(d)), v);  // a NaN stays
   return v;
 }

@@ -7,7 +7,7 @@
 // that calls another keeps its contents.
 namespace weft::native {
 
-enum class Scratch : uint8_t { packed_a, packed_b, rows, columns, scores, pieces, split, bias, count };
+enum class Scratch : uint8_t { packed_a, packed_b, rows, columns, scores, pieces, split, tail, count };
 
 namespace detail {
 struct Buffers {

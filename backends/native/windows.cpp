@@ -86,7 +86,7 @@ void turn(const float* HWY_RESTRICT from, int64_t rows, int64_t columns, const T
     for (int64_t i = 0; i < rows; ++i) {
       float y = from[i * width + j];
       if (tail.bias) y += tail.bias[j];
-      if (tail.more) y += tail.more[at + i];
+      if (tail.more) y += tail.more_bias ? tail.more[at + i] + tail.more_bias[j] : tail.more[at + i];
       to.y[at + i] = tail.relu && y <= 0 ? 0.0f : y;  // a NaN stays
     }
   }

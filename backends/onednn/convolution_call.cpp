@@ -48,13 +48,10 @@ std::optional<ConvBody> body_of(const OpCall& c, std::string& why) {
 void finish(const ConvBody& body, const Launch& l, int64_t first, int64_t count, int64_t channels) {
   float* y = l.output(0).data<float>() + first * channels;
   for (int64_t p = 0; p < count; ++p, y += channels) {
-    for (const int64_t i : body.rows) {
-      const float* row = l.input(i).data<float>();
-      for (int64_t c = 0; c < channels; ++c) y[c] += row[c];
-    }
-    for (const int64_t i : body.whole) {
-      const float* more = l.input(i).data<float>() + (first + p) * channels;
-      for (int64_t c = 0; c < channels; ++c) y[c] += more[c];
+    for (const shared::Addend& a : body.addends) {
+      const float* row = a.row < 0 ? nullptr : l.input(a.row).data<float>();
+      const float* more = a.whole < 0 ? nullptr : l.input(a.whole).data<float>() + (first + p) * channels;
+      for (int64_t c = 0; c < channels; ++c) y[c] += row && more ? more[c] + row[c] : row ? row[c] : more[c];
     }
     if (body.relu)
       for (int64_t c = 0; c < channels; ++c) y[c] = y[c] <= 0 ? 0 : y[c];  // a NaN stays

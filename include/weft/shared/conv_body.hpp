@@ -9,14 +9,18 @@
 // Bodies of calls that are a convolution, and the sum and relu that follow it.
 namespace weft::shared {
 
-/// relu(conv(x, filters) + rows + whole), or without relu, by the positions of the call's inputs.
+/// What is added to the result of a convolution, by positions of the call's inputs: either, or their sum.
+struct Addend {
+  int64_t row = -1;    ///< one number for each channel
+  int64_t whole = -1;  ///< a tensor as large as the result
+};
+/// relu(conv(x, filters) + addends), which are added in this order, or without relu; inputs by position.
 struct ConvBody {
   int64_t x = 0, filters = 1;
   const weft_call* conv = nullptr;  ///< the step, whose attributes count
-  bool channels_last = false;       ///< of x, `whole` and the result
+  bool channels_last = false;       ///< of x, whole addends and the result
   std::vector<int64_t> y;           ///< the sizes of the result, in its order
-  std::vector<int64_t> rows;        ///< one number for each channel
-  std::vector<int64_t> whole;       ///< a tensor as large as y
+  std::vector<Addend> addends;
   bool relu = false;
 
   int64_t channels() const { return channels_last ? y.back() : y[1]; }
@@ -41,19 +45,25 @@ class ConvReader {
     if (!result || !result->product || dims(r_.outputs[0]) != body_.y)
       return why = "the body's result is not that of its convolution", std::nullopt;
     body_.relu = result->relu;
-    for (const auto& [input, sizes] : result->parts) {
-      const bool row = is_row(sizes);
-      if (!row && sizes != body_.y) return why = "the body adds a part of another shape", std::nullopt;
-      (row ? body_.rows : body_.whole).push_back(input);
+    for (const Parts& parts : result->addends) {
+      Addend& addend = body_.addends.emplace_back();
+      for (const auto& [input, sizes] : parts) {
+        int64_t& to = is_row(sizes) ? addend.row : addend.whole;
+        if (to >= 0 || (!is_row(sizes) && sizes != body_.y))
+          return why = "the body adds a part of another shape, or two of one", std::nullopt;
+        to = input;
+      }
     }
     return body_;
   }
 
  private:
   using Sizes = std::vector<int64_t>;
-  /// A value of the body: a sum of inputs, and of the convolution where `product` says so.
+  using Parts = std::vector<std::pair<int64_t, Sizes>>;  // inputs, and their sizes where they are added
+  /// A value of the body: a sum of inputs, or of the convolution and such sums.
   struct Sum {
-    std::vector<std::pair<int64_t, Sizes>> parts;  // inputs, and their sizes where they are added
+    Parts parts = {};
+    std::vector<Parts> addends = {};
     bool product = false, relu = false, zero = false;
   };
 
@@ -98,9 +108,11 @@ class ConvReader {
 
   static bool add(const Sum& a, const Sum& b, std::optional<Sum>& to) {
     if (a.relu || b.relu || a.zero || b.zero || (a.product && b.product)) return false;
-    to = Sum{.parts = a.parts, .product = a.product || b.product};
-    to->parts.insert(to->parts.end(), b.parts.begin(), b.parts.end());
-    return true;
+    const Sum& other = a.product ? b : a;
+    to = a.product ? a : b;
+    if (to->product) return to->addends.push_back(other.parts), true;
+    to->parts.insert(to->parts.end(), other.parts.begin(), other.parts.end());
+    return to->parts.size() <= 2;  // sums of more are not worth a kernel's while
   }
   static bool relu(const Sum& a, const Sum& b, std::optional<Sum>& to) {
     if (a.zero == b.zero) return false;
