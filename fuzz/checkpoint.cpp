@@ -1,5 +1,7 @@
 #include "weft/checkpoint.h"
 
+#include <nlohmann/json.hpp>
+
 #include "formats/json.h"
 #include "formats/safetensors.h"
 #include "fuzz/folder.h"

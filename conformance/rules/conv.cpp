@@ -7,26 +7,32 @@ struct Sizes {
   Dims x, w, y;  // [n, c, i...], [o, c / groups, k...], [n, o, p...]
 };
 
-/// f(x, w, y) for all indices that meet, by the definition: i = p * stride + k * dilation - before.
+/// f(x, w, y) for all indices that meet, by the definition: i = p * stride + k * dilation - before. Nothing
+/// is allocated for a term: models have a hundred million.
 template <class F>
 void each_term(const CallAttrs& a, const Sizes& s, F f) {
-  const Dims stride = a.dims("stride"), dilation = a.dims("dilation"), padding = a.dims("padding");
+  const size_t rank = s.y.size();
+  Dims stride = a.dims("stride"), dilation = a.dims("dilation"), padding = a.dims("padding");
+  if (stride.empty()) stride.assign(rank - 2, 1);
+  if (dilation.empty()) dilation.assign(rank - 2, 1);
+  if (padding.empty()) padding.assign(2 * (rank - 2), 0);
   const int64_t in_group = s.w[0] / a.integer("groups");
   const int64_t n_y = count(s.y), n_w = count(s.w) / std::max<int64_t>(1, s.w[0]);
+  std::vector<Dims> filter;  // [0, c, k...]
+  for (int64_t from = 0; from < n_w; ++from) filter.push_back(coordinates(from, s.w));
+  Dims x(rank);
   for (int64_t to = 0; to < n_y; ++to) {
     const Dims y = coordinates(to, s.y);
+    x[0] = y[0];
     for (int64_t from = 0; from < n_w; ++from) {
-      Dims w = coordinates(from, s.w);  // of output channel 0
-      w[0] = y[1];
-      Dims x = {y[0], y[1] / in_group * s.w[1] + w[1]};
+      const Dims& k = filter[static_cast<size_t>(from)];
+      x[1] = y[1] / in_group * s.w[1] + k[1];
       bool inside = true;
-      for (size_t d = 2; d < y.size(); ++d) {
-        x.push_back(y[d] * (stride.empty() ? 1 : stride[d - 2]) +
-                    w[d] * (dilation.empty() ? 1 : dilation[d - 2]) -
-                    (padding.empty() ? 0 : padding[2 * (d - 2)]));
-        inside = inside && x[d] >= 0 && x[d] < s.x[d];
+      for (size_t d = 2; d < rank && inside; ++d) {
+        x[d] = y[d] * stride[d - 2] + k[d] * dilation[d - 2] - padding[2 * (d - 2)];
+        inside = x[d] >= 0 && x[d] < s.x[d];
       }
-      if (inside) f(position(x, s.x), position(w, s.w), position(y, s.y));
+      if (inside) f(position(x, s.x), static_cast<size_t>(y[1] * n_w + from), static_cast<size_t>(to));
     }
   }
 }

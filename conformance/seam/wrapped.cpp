@@ -10,6 +10,9 @@
 // instance N.
 namespace weft::conformance {
 
+weft_code wrapped_kernels(Wrapped& w, weft_device d, const weft_kernel* const** list, uint32_t* n,
+                          weft_error* e);
+
 namespace {
 
 /// The good kernel's plan and call, kept as long as the host keeps the outer plan, since a queue may run
@@ -88,91 +91,96 @@ constexpr size_t kSlots = 256;
 std::array<Wrapped*, kSlots> instances{};
 size_t taken = 0;
 
-template <size_t N>
-void add_points(weft_backend& t) {
-  t.mark = [](weft_queue q, uint64_t* point, weft_error* e) { return instances[N]->mark(q, point, e); };
-  t.wait = [](weft_queue q, weft_queue other, uint64_t point, weft_error* e) {
-    return instances[N]->wait(q, other, point, e);
-  };
-  t.await = [](weft_queue q, uint64_t point, uint64_t ns, uint64_t* reached, weft_error* e) {
-    return instances[N]->await(q, point, ns, reached, e);
-  };
+weft_code probe(Wrapped& w, weft_probe* p, weft_error* e) {
+  const weft_code code = w.inner().probe(p, e);
+  if (code == WEFT_OK) p->n_devices = w.devices(p->n_devices);
+  return code;
 }
 
-template <size_t N>
-void add_sequences(weft_backend& t) {
-  if (!instances[N]->records()) {
-    t.make_sequence = nullptr, t.run_sequence = nullptr, t.free_sequence = nullptr;
-    return;
+weft_code open_device(Wrapped& w, uint32_t ordinal, weft_device* d, weft_capability* c, weft_error* e) {
+  const weft_code code = w.open_device(ordinal, d, c, e);
+  if (code == WEFT_OK) w.capability(*c);
+  return code;
+}
+
+weft_code describe(Wrapped& w, uint32_t ordinal, weft_capability* c, weft_error* e) {
+  const weft_code code = w.describe(ordinal, c, e);
+  if (code == WEFT_OK) w.capability(*c);
+  return code;
+}
+
+weft_code make_sequence(Wrapped& w, weft_device d, const weft_sequence_desc* desc, weft_sequence* s,
+                        uint32_t* refused, weft_error* e) {
+  return w.make_sequence(d, InnerSteps(*desc).desc(), s, refused, e);
+}
+
+/// `of<N>`: an entry of slot N's table, which asks instance N by this member or function. One small function
+/// each, as there are thousands of them.
+template <auto Asked>
+struct Entry;
+template <class R, class... A, R (Wrapped::*Asked)(A...)>
+struct Entry<Asked> {
+  template <size_t N>
+  static R of(A... a) {
+    return (instances[N]->*Asked)(a...);
   }
-  t.make_sequence = [](weft_device d, const weft_sequence_desc* desc, weft_sequence* s, uint32_t* refused,
-                       weft_error* e) {
-    return instances[N]->make_sequence(d, InnerSteps(*desc).desc(), s, refused, e);
-  };
-  t.run_sequence = [](weft_sequence s, weft_queue q, void* const* handles, uint32_t n, weft_error* e) {
-    return instances[N]->run_sequence(s, q, handles, n, e);
-  };
-  t.free_sequence = [](weft_sequence s) { instances[N]->free_sequence(s); };
-}
+};
+template <class R, class... A, R (*Asked)(Wrapped&, A...)>
+struct Entry<Asked> {
+  template <size_t N>
+  static R of(A... a) {
+    return Asked(*instances[N], a...);
+  }
+};
 
 template <size_t N>
-weft_backend slot_table() {
-  weft_backend t = instances[N]->inner();
-  t.size = sizeof t;
-  t.name = instances[N]->name().c_str();
-  t.rank = 0;  // so it does not become the default
-  t.probe = [](weft_probe* p, weft_error* e) {
-    const weft_code code = instances[N]->inner().probe(p, e);
-    if (code == WEFT_OK) p->n_devices = instances[N]->devices(p->n_devices);
-    return code;
-  };
-  t.open_device = [](uint32_t ordinal, weft_device* d, weft_capability* c, weft_error* e) {
-    const weft_code code = instances[N]->open_device(ordinal, d, c, e);
-    if (code == WEFT_OK) instances[N]->capability(*c);
-    return code;
-  };
-  if (t.describe)
-    t.describe = [](uint32_t ordinal, weft_capability* c, weft_error* e) {
-      const weft_code code = instances[N]->describe(ordinal, c, e);
-      if (code == WEFT_OK) instances[N]->capability(*c);
-      return code;
-    };
-  t.close_device = [](weft_device d) { instances[N]->close_device(d); };
-  t.open_queue = [](weft_device d, weft_queue* q, weft_error* e) {
-    return instances[N]->open_queue(d, q, e);
-  };
-  t.close_queue = [](weft_queue q) { instances[N]->close_queue(q); };
-  t.allocate = [](weft_device d, uint64_t n, void** h, weft_error* e) {
-    return instances[N]->allocate(d, n, h, e);
-  };
-  t.free = [](weft_device d, void* h) { instances[N]->free(d, h); };
-  t.copy = [](weft_queue q, const weft_copy* c, weft_error* e) { return instances[N]->copy(q, c, e); };
-  t.synchronize = [](weft_queue q, weft_error* e) { return instances[N]->synchronize(q, e); };
-  t.kernels = [](weft_device d, const weft_kernel* const** list, uint32_t* n, weft_error* e) {
-    return wrapped_kernels(*instances[N], d, list, n, e);
-  };
-  if (t.dispatch)
-    t.dispatch = [](weft_queue q, const weft_dispatch* d, weft_error* e) {
-      return instances[N]->dispatch(q, d, e);
-    };
-  if (t.mark) add_points<N>(t);
-  if (t.make_sequence) add_sequences<N>(t);
-  if (t.allocate_pinned)
-    t.allocate_pinned = [](weft_device d, uint64_t n, void** h, void** at, weft_error* e) {
-      return instances[N]->allocate_pinned(d, n, h, at, e);
-    };
-  if (t.import_memory)
-    t.import_memory = [](weft_device d, const DLTensor* from, uint64_t n, void** h, weft_error* e) {
-      return instances[N]->import_memory(d, from, n, h, e);
-    };
-  instances[N]->table(t);
-  return t;
-}
+constexpr weft_backend entries = {
+    .probe = Entry<probe>::of<N>,
+    .open_device = Entry<open_device>::of<N>,
+    .close_device = Entry<&Wrapped::close_device>::of<N>,
+    .allocate = Entry<&Wrapped::allocate>::of<N>,
+    .free = Entry<&Wrapped::free>::of<N>,
+    .open_queue = Entry<&Wrapped::open_queue>::of<N>,
+    .close_queue = Entry<&Wrapped::close_queue>::of<N>,
+    .copy = Entry<&Wrapped::copy>::of<N>,
+    .synchronize = Entry<&Wrapped::synchronize>::of<N>,
+    .kernels = Entry<wrapped_kernels>::of<N>,
+    .dispatch = Entry<&Wrapped::dispatch>::of<N>,
+    .mark = Entry<&Wrapped::mark>::of<N>,
+    .wait = Entry<&Wrapped::wait>::of<N>,
+    .await = Entry<&Wrapped::await>::of<N>,
+    .allocate_pinned = Entry<&Wrapped::allocate_pinned>::of<N>,
+    .import_memory = Entry<&Wrapped::import_memory>::of<N>,
+    .make_sequence = Entry<make_sequence>::of<N>,
+    .run_sequence = Entry<&Wrapped::run_sequence>::of<N>,
+    .free_sequence = Entry<&Wrapped::free_sequence>::of<N>,
+    .describe = Entry<describe>::of<N>,
+};
 
 template <size_t... N>
-weft_backend table_of(size_t slot, std::index_sequence<N...>) {
-  constexpr weft_backend (*tables[])() = {slot_table<N>...};
-  return tables[slot]();
+const weft_backend& entries_of(size_t slot, std::index_sequence<N...>) {
+  constexpr const weft_backend* all[] = {&entries<N>...};
+  return *all[slot];
+}
+
+/// The good backend's table; what it has of `mine` asks `w`.
+weft_backend table_of(Wrapped& w, const weft_backend& mine) {
+  weft_backend t = w.inner();
+  t.size = sizeof t;
+  t.name = w.name().c_str();
+  t.rank = 0;  // so it does not become the default
+  const auto take = [&](auto weft_backend::* entry) {
+    if (t.*entry) t.*entry = mine.*entry;
+  };
+  using B = weft_backend;
+  take(&B::probe), take(&B::open_device), take(&B::describe), take(&B::close_device), take(&B::open_queue);
+  take(&B::close_queue), take(&B::allocate), take(&B::free), take(&B::copy), take(&B::synchronize);
+  take(&B::kernels), take(&B::dispatch), take(&B::mark), take(&B::wait), take(&B::await);
+  take(&B::make_sequence), take(&B::run_sequence), take(&B::free_sequence);
+  take(&B::allocate_pinned), take(&B::import_memory);
+  if (!w.records()) t.make_sequence = nullptr, t.run_sequence = nullptr, t.free_sequence = nullptr;
+  w.table(t);
+  return t;
 }
 
 }  // namespace
@@ -204,7 +212,7 @@ weft_code wrapped_kernels(Wrapped& w, weft_device d, const weft_kernel* const** 
 void adopt(Wrapped& wrapped) {
   if (taken == kSlots) throw Error(invalid("{} backends are wrapped already", kSlots));
   instances[taken] = &wrapped;
-  const weft_backend table = table_of(taken++, std::make_index_sequence<kSlots>());
+  const weft_backend table = table_of(wrapped, entries_of(taken++, std::make_index_sequence<kSlots>()));
   raise_if(seam::registry().adopt(table, "wrapped"));
 }
 

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "weft/shared/numbers.hpp"
+#include "weft/status.h"
 
 namespace weft {
 

@@ -1,14 +1,13 @@
-#include <nlohmann/json.hpp>
 
+#include "weft/backends.h"
 #include "cli/command.h"
 #include "cli/show.h"
-#include "weft/backends.h"
 
 namespace weft::cli {
 namespace {
 
-nlohmann::json to_json(const BackendInfo& b) {
-  nlohmann::json devices = nlohmann::json::array();
+Json to_json(const BackendInfo& b) {
+  Json devices = Json::list();
   for (const auto& d : b.devices)
     devices.push_back({{"name", d.name},
                        {"kind", d.kind},
@@ -35,7 +34,7 @@ void print(const BackendInfo& b) {
 int run(const Common& common) {
   const auto all = get_backends();
   if (common.json) {
-    nlohmann::json out = nlohmann::json::array();
+    Json out = Json::list();
     for (const auto& b : all) out.push_back(to_json(b));
     fmt::print("{}\n", page_of(out));
     return 0;

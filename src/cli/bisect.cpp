@@ -19,16 +19,16 @@ struct Options {
   bool same_bits = false;
 };
 
-nlohmann::json to_json(const lab::Bisection& r) {
-  nlohmann::json out{{"a", {{"right", r.a_right}, {"reason", r.a_reason}}},
-                     {"b", {{"right", r.b_right}, {"reason", r.b_reason}}},
-                     {"trials", r.trials}};
+Json to_json(const lab::Bisection& r) {
+  Json out{{"a", {{"right", r.a_right}, {"reason", r.a_reason}}},
+           {"b", {{"right", r.b_right}, {"reason", r.b_reason}}},
+           {"trials", r.trials}};
   if (const auto& c = r.culprit)
-    out["culprit"] = {{"call", c->call},
-                      {"what", c->what},
-                      {"kind", c->kind},
-                      {"a", {{"kernels", c->a_kernels}, {"verdict", c->a_verdict}}},
-                      {"b", {{"kernels", c->b_kernels}, {"verdict", c->b_verdict}}}};
+    out.set("culprit", {{"call", c->call},
+                        {"what", c->what},
+                        {"kind", c->kind},
+                        {"a", {{"kernels", c->a_kernels}, {"verdict", c->a_verdict}}},
+                        {"b", {{"kernels", c->b_kernels}, {"verdict", c->b_verdict}}}});
   return out;
 }
 
@@ -52,7 +52,7 @@ int run(const Options& o, const Common& common) {
   const auto inputs = value_or_raise(inputs_of(p, o.inputs));
   const auto found = value_or_raise(lab::bisect(p, inputs, a, b, current_policy(), o.same_bits));
   auto json = to_json(found);
-  json["sizes"] = sizes_json(p, inputs);
+  json.set("sizes", sizes_json(p, inputs));
   const auto sizes = sizes_text(p, inputs);
   Show(common.json).result(json, (sizes.empty() ? "" : sizes + "\n") + in_words(found, o));
   return found.a_right && found.b_right ? 0 : 1;

@@ -12,8 +12,6 @@
 namespace weft::cli {
 namespace {
 
-using nlohmann::json;
-
 struct Options {
   TextOptions text;
   std::string system;
@@ -119,7 +117,7 @@ class Chat {
   void report(const std::string& text, const nn::Generation& g, double in, double out) const {
     const char* finish = interrupted ? "interrupted" : nn::name(g.finish(0));
     if (json_) {
-      const json line = {{"role", "assistant"},
+      const Json line = {{"role", "assistant"},
                          {"content", text},
                          {"finish", finish},
                          {"prompt_tokens", g.prompt_tokens()},

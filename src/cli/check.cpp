@@ -135,7 +135,7 @@ bool check_device(const Options& o, const CheckedDevice& device, bool as_json) {
   const auto failures = judged(o, run, device.arguments, ran);
   if (as_json) {
     auto report = to_json(run, failures);
-    if (!device.missing.empty()) report["missing"] = device.missing;
+    if (!device.missing.empty()) report.set("missing", device.missing);
     fmt::print("{}\n", line_of(report));
   } else {
     print_end(run, failures);

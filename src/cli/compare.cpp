@@ -138,7 +138,7 @@ std::vector<std::string> backends_to_run(const Common& common) {
   return names;
 }
 
-nlohmann::json to_json(const Row& r) {
+Json to_json(const Row& r) {
   return {{"backend", r.backend},
           {"agrees", r.failure.empty()},
           {"reason", r.failure},

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <numeric>
 
@@ -47,7 +48,7 @@ std::vector<Alike> nearest_to(size_t i, const std::vector<Sentence>& all, int64_
 
 void print_json(const std::string& text, const Sentence& s, const std::vector<Alike>& nearest,
                 const std::string& backend) {
-  nlohmann::json others = nlohmann::json::array();
+  Json others = Json::list();
   for (const auto& n : nearest) others.push_back({{"text", n.text + 1}, {"cosine", n.cosine}});
   fmt::print("{}\n", line_of({{"text", text},
                               {"tokens", s.tokens},

@@ -1,4 +1,5 @@
-#include <nlohmann/json.hpp>
+
+#include <map>
 
 #include "cli/command.h"
 #include "cli/files.h"
@@ -19,28 +20,27 @@ struct Options {
   ProgramInputs inputs;
 };
 
-nlohmann::json ports(const CompiledProgram& p, const std::vector<program::Port>& list) {
-  nlohmann::json out = nlohmann::json::array();
+Json ports(const CompiledProgram& p, const std::vector<program::Port>& list) {
+  Json out = Json::list();
   for (const auto& port : list)
     out.push_back({{"name", port.name}, {"type", text(p.values[static_cast<size_t>(port.value)].type)}});
   return out;
 }
 
-nlohmann::json to_json(const CompiledProgram& p) {
-  nlohmann::json symbols = nlohmann::json::array(), states = nlohmann::json::array(),
-                 ops = nlohmann::json::object();
+Json to_json(const CompiledProgram& p) {
+  Json symbols = Json::list(), states = Json::list(), ops = Json::object();
   for (const auto& s : p.symbols) symbols.push_back({{"name", s.name}, {"min", s.min}, {"max", s.max}});
   for (const auto& s : p.states)
     states.push_back({{"name", s.name}, {"type", text(p.values[static_cast<size_t>(s.before)].type)}});
-  for (const auto& c : p.calls) {
-    const auto name = c.op == "region" ? p.regions[static_cast<size_t>(c.region)].pattern : c.op;
-    ops[name] = ops.value(name, 0) + 1;
-  }
+  std::map<std::string, int> times;
+  for (const auto& c : p.calls)
+    ++times[c.op == "region" ? p.regions[static_cast<size_t>(c.region)].pattern : c.op];
+  for (const auto& [name, n] : times) ops.set(name, n);
   uint64_t bytes = 0;
   for (const auto& b : p.blobs) bytes += b.size;
-  nlohmann::json origin = nlohmann::json::object();
-  for (const auto& [key, value] : p.origin) origin[key] = value;
-  nlohmann::json skipped = nlohmann::json::array();
+  Json origin = Json::object();
+  for (const auto& [key, value] : p.origin) origin.set(key, value);
+  Json skipped = Json::list();
   for (const auto& k : p.skipped) skipped.push_back({{"name", k.name}, {"bytes", k.size}, {"why", k.why}});
   return {{"name", p.name},
           {"symbols", symbols},

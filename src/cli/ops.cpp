@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "cli/command.h"
@@ -15,8 +14,6 @@
 // docs/import.md that of --imports.
 namespace weft::cli {
 namespace {
-
-using nlohmann::json;
 
 /// Op -> ids of its kernels on the available backends. Without the shared primitives, which every backend may
 /// have.
@@ -55,7 +52,7 @@ const char* gradient(const ir::OpDef& op) {
   return op.grad ? "its own rule" : op.decompose ? "by its decomposition" : "none";
 }
 
-json to_json(const ir::OpDef& op, const std::set<std::string>& kernels) {
+Json to_json(const ir::OpDef& op, const std::set<std::string>& kernels) {
   return {{"name", op.name},          {"signature", signature(op)}, {"primitive", op.primitive()},
           {"gradient", gradient(op)}, {"kernels", kernels},         {"doc", op.doc}};
 }
@@ -125,7 +122,7 @@ int run(const Options& o, const Common& common) {
   if (o.markdown) {
     print_markdown(ops, kernels);
   } else if (common.json) {
-    json out = json::array();
+    Json out = Json::list();
     for (const auto* op : ops) out.push_back(to_json(*op, kernels[op->name]));
     fmt::print("{}\n", page_of(out));
   } else if (o.names.empty()) {

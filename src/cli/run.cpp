@@ -33,11 +33,11 @@ struct Options {
   bool ledger = false, plan = false;
 };
 
-nlohmann::json describe(const std::string& name, const HostTensor& t) {
-  nlohmann::json first = nlohmann::json::array();
+Json first_numbers(const HostTensor& t) {
+  Json first = Json::list();
   for (int64_t i = 0; i < std::min<int64_t>(4, element_count(t.type.shape)); ++i)
     first.push_back(load_element<double>(t.type.dtype, t.bytes.data(), static_cast<size_t>(i)));
-  return {{"name", name}, {"type", seam::text(t.type)}, {"first", first}};
+  return first;
 }
 
 Status write_outputs(const program::CompiledProgram& p, const std::vector<HostTensor>& out,
@@ -51,21 +51,21 @@ Status write_outputs(const program::CompiledProgram& p, const std::vector<HostTe
   return formats::write_safetensors(path, entries, {});
 }
 
-nlohmann::json lines_of(const std::string& text) {
-  nlohmann::json lines = nlohmann::json::array();
+Json lines_of(const std::string& text) {
+  Json lines = Json::list();
   std::istringstream in(text);
   for (std::string line; std::getline(in, line);) lines.push_back(line);
   return lines;
 }
 
-nlohmann::json to_json(const lab::ShadowReport& r) {
-  nlohmann::json out{{"calls", r.calls}, {"judged", r.judged}, {"agrees", r.ok()}, {"whole", r.whole}};
+Json to_json(const lab::ShadowReport& r) {
+  Json out{{"calls", r.calls}, {"judged", r.judged}, {"agrees", r.ok()}, {"whole", r.whole}};
   if (r.first)
-    out["first"] = {{"call", r.first->call},
-                    {"what", r.first->what},
-                    {"kernels", r.first->kernels},
-                    {"result", r.first->result},
-                    {"oracle", r.first->oracle}};
+    out.set("first", {{"call", r.first->call},
+                      {"what", r.first->what},
+                      {"kernels", r.first->kernels},
+                      {"result", r.first->result},
+                      {"oracle", r.first->oracle}});
   return out;
 }
 
@@ -129,27 +129,30 @@ int run(Options& o, const Common& common) {
         value_or_raise(lab::shadow(*p, inputs, {.backend = common.backend}, o.shadow, current_policy(), out));
   const int status = shadow && !shadow->ok() ? 1 : 0;
 
-  nlohmann::json outputs = nlohmann::json::array();
-  for (size_t i = 0; i < out.size(); ++i) outputs.push_back(describe(p->outputs[i].name, out[i]));
   if (common.json) {
-    nlohmann::json all{{"program", p->name},
-                       {"runs", o.repeat},
-                       {"seconds", seconds},
-                       {"made_up_inputs", o.inputs.file.empty()},
-                       {"sizes", sizes_json(*p, inputs)},
-                       {"outputs", outputs}};
-    if (o.plan) all["plan"] = lines_of(link::print(session->schedule()));
-    if (o.ledger) all["ledger"] = ledger_json(ledger_rows());
-    if (shadow) all["shadow"] = to_json(*shadow);
+    Json outputs = Json::list();
+    for (size_t i = 0; i < out.size(); ++i)
+      outputs.push_back({{"name", p->outputs[i].name},
+                         {"type", seam::text(out[i].type)},
+                         {"first", first_numbers(out[i])}});
+    Json all{{"program", p->name},
+             {"runs", o.repeat},
+             {"seconds", seconds},
+             {"made_up_inputs", o.inputs.file.empty()},
+             {"sizes", sizes_json(*p, inputs)},
+             {"outputs", outputs}};
+    if (o.plan) all.set("plan", lines_of(link::print(session->schedule())));
+    if (o.ledger) all.set("ledger", ledger_json(ledger_rows()));
+    if (shadow) all.set("shadow", to_json(*shadow));
     fmt::print("{}\n", page_of(all));
     return status;
   }
   if (o.inputs.file.empty() && !p->inputs.empty())
     fmt::print("inputs are random; --inputs FILE gives real ones\n");
   if (const auto sizes = sizes_text(*p, inputs); !sizes.empty()) fmt::print("{}\n", sizes);
-  for (const auto& t : outputs)
-    fmt::print("{:<16} {:<20} {}\n", t["name"].get<std::string>(), t["type"].get<std::string>(),
-               t["first"].dump());
+  for (size_t i = 0; i < out.size(); ++i)
+    fmt::print("{:<16} {:<20} {}\n", p->outputs[i].name, seam::text(out[i].type),
+               first_numbers(out[i]).text());
   fmt::print("{} in {:.3f} s\n", counted(o.repeat, "run"), seconds);
   if (o.plan) fmt::print("{}", link::print(session->schedule()));
   if (o.ledger) fmt::print("{}", ledger_text());

@@ -3,10 +3,9 @@
 
 #include <chrono>
 #include <cstdio>
-#include <nlohmann/json.hpp>
 #include <string>
 
-#include "formats/json.h"
+#include "cli/json.h"
 #include "weft/ledger.h"
 #include "weft/status.h"
 
@@ -27,10 +26,10 @@ std::string grouped(int64_t n);
 std::string counted(size_t n, const std::string& what);
 
 /// On one line; invalid UTF-8 in names becomes U+FFFD.
-std::string line_of(const nlohmann::json& object);
+std::string line_of(const Json& object);
 /// The same, indented.
-std::string page_of(const nlohmann::json& all);
-nlohmann::json ledger_json(const std::vector<LedgerRow>& rows);
+std::string page_of(const Json& all);
+Json ledger_json(const std::vector<LedgerRow>& rows);
 
 /// Facts for people or, with --json, for programs.
 class Show {
@@ -38,7 +37,7 @@ class Show {
   explicit Show(bool json) : json_(json) {}
 
   /// A fact: as JSON, or in words.
-  void result(const nlohmann::json& json, const std::string& words);
+  void result(const Json& json, const std::string& words);
 
  private:
   bool json_;

@@ -7,7 +7,6 @@
 #include "cli/training/display.h"
 #include "cli/training/history.h"
 #include "cli/training/options.h"
-#include "nn/settings.h"
 #include "weft/generate.h"
 #include "weft/policy_scope.h"
 
@@ -133,8 +132,7 @@ class Run {
 
   int finish(const nn::Evaluation& v) {
     const std::string path = nn::checkpoint_path(o_.out);
-    if (const Status page = history_.write_page(nn::settings_json(state_.info.settings)); !page.ok())
-      note(page.message());
+    if (const Status page = history_.write_page(state_.info.settings); !page.ok()) note(page.message());
     if (const auto trouble = history_.trouble(); !trouble.empty()) note(trouble);
     if (stop_signal) {
       show_.result({{"stopped", true}, {"step", state_.info.step}, {"checkpoint", path}},

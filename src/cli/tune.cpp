@@ -19,17 +19,17 @@ struct Options {
   bool dry_run = false;
 };
 
-nlohmann::json to_json(const lab::TunedCall& t) {
-  nlohmann::json kernels = nlohmann::json::array();
+Json to_json(const lab::TunedCall& t) {
+  Json kernels = Json::list();
   for (const auto& k : t.kernels)
     kernels.push_back({{"kernel", k.kernel},
                        {"nanoseconds", k.nanoseconds},
                        {"quartiles", {k.quarter, k.three_quarters}},
                        {"samples", k.samples},
                        {"wrong", k.wrong}});
-  nlohmann::json out{{"call", t.call},     {"what", t.what},        {"count", t.count},
-                     {"kernels", kernels}, {"judged_by", t.judged}, {"left_out", t.left_out}};
-  if (t.left_out.empty()) out["fastest"] = t.kernels[t.fastest].kernel, out["gain"] = t.gain();
+  Json out{{"call", t.call},     {"what", t.what},        {"count", t.count},
+           {"kernels", kernels}, {"judged_by", t.judged}, {"left_out", t.left_out}};
+  if (t.left_out.empty()) out.set("fastest", t.kernels[t.fastest].kernel), out.set("gain", t.gain());
   return out;
 }
 
@@ -67,7 +67,7 @@ int run(const Options& o, const Common& common) {
   const auto found = value_or_raise(lab::tune(p, inputs, common.backend, current_policy(), options, see));
   live.clear();
   size_t better = 0, wrong = 0;
-  nlohmann::json calls = nlohmann::json::array();
+  Json calls = Json::list();
   for (const auto& t : found.calls) {
     calls.push_back(to_json(t));
     better += t.left_out.empty() && t.fastest > 0;

@@ -30,8 +30,8 @@ bool verify(const std::string& path, bool many, const std::string& backend, cons
   bool right = true;
   for (const auto& v : value_or_raise(lab::run_tests(p, common.backend, current_policy()))) {
     right = right && v.wrong.empty();
-    nlohmann::json sizes = nlohmann::json::object();
-    for (const auto& y : v.sizes) sizes[y.name] = y.min;
+    Json sizes = Json::object();
+    for (const auto& y : v.sizes) sizes.set(y.name, y.min);
     const std::string at = sizes_text(v.sizes);
     Show(common.json)
         .result({{"program", path},
@@ -39,7 +39,7 @@ bool verify(const std::string& path, bool many, const std::string& backend, cons
                  {"backend", backend},
                  {"sizes", sizes},
                  {"right", v.wrong.empty()},
-                 {"worst", std::isfinite(v.worst) ? nlohmann::json(v.worst) : nlohmann::json(nullptr)},
+                 {"worst", std::isfinite(v.worst) ? Json(v.worst) : Json()},
                  {"wrong", v.wrong}},
                 fmt::format("{}test {}{}{} on {}: {}", many ? path + ": " : "", v.test,
                             at.empty() ? "" : ", ", at, backend,

@@ -1,5 +1,6 @@
 #include "formats/json.h"
 
+#include <nlohmann/json.hpp>
 #include <set>
 
 #include "formats/file.h"
@@ -79,6 +80,7 @@ bool is_json_text(const std::string& text) {
 std::string json_text(const json& value, int indent) {
   return value.dump(indent, ' ', false, json::error_handler_t::replace);
 }
+std::string json_quoted(const std::string& text) { return json_text(text); }
 
 Result<json> parse_json_object(std::string_view text, const std::string& where) {
   if (const size_t at = too_deep(text); at > 0)

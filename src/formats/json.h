@@ -1,5 +1,5 @@
 #pragma once
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 
@@ -23,7 +23,7 @@ bool is_json_text(const std::string& text);
 /// A value as text: on one line, or with lists and objects indented; invalid UTF-8 becomes U+FFFD.
 std::string json_text(const nlohmann::json& value, int indent = -1);
 /// A string as text, for messages: in quotation marks.
-inline std::string json_quoted(const std::string& text) { return json_text(text); }
+std::string json_quoted(const std::string& text);
 
 /// The object in a file; unavailable if it can't be read.
 Result<nlohmann::json> read_json_object(const std::string& path);

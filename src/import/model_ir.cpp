@@ -1,6 +1,7 @@
 #include "import/model_ir.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <set>
 
 #include "base/element.h"

@@ -2,6 +2,7 @@
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
+#include <nlohmann/json.hpp>
 
 #include <filesystem>
 

@@ -68,13 +68,14 @@ void print_end(const CheckRun& run, const std::vector<Judged>& failures) {
              run.options().seed);
 }
 
-nlohmann::json to_json(const CheckRun& run, const std::vector<Judged>& failures) {
-  nlohmann::json all = nlohmann::json::array();
+Json to_json(const CheckRun& run, const std::vector<Judged>& failures) {
+  Json all = Json::list();
   for (const auto& f : failures) {
-    all.push_back({{"case", f.failure->check + "/" + f.failure->name},
-                   {"words", f.failure->found.words},
-                   {"repeat", f.repeat}});
-    if (f.alone) all.back()["again"] = f.alone->words;
+    Json one{{"case", f.failure->check + "/" + f.failure->name},
+             {"words", f.failure->found.words},
+             {"repeat", f.repeat}};
+    if (f.alone) one.set("again", f.alone->words);
+    all.push_back(one);
   }
   return {{"backend", run.backend()},
           {"seed", run.options().seed},

@@ -1,8 +1,8 @@
 #pragma once
-#include <nlohmann/json.hpp>
 #include <vector>
 
 #include "cli/checking/alone.h"
+#include "cli/json.h"
 #include "cli/text/screen.h"
 #include "conformance/check.h"
 
@@ -21,6 +21,6 @@ struct Judged {
 };
 
 void print_end(const conformance::CheckRun& run, const std::vector<Judged>& failures);
-nlohmann::json to_json(const conformance::CheckRun& run, const std::vector<Judged>& failures);
+Json to_json(const conformance::CheckRun& run, const std::vector<Judged>& failures);
 
 }  // namespace weft::cli

@@ -20,11 +20,11 @@ std::string counted(size_t n, const std::string& what) {
   return fmt::format("{} {}{}", grouped(static_cast<int64_t>(n)), what, n == 1 ? "" : "s");
 }
 
-std::string line_of(const nlohmann::json& object) { return formats::json_text(object); }
-std::string page_of(const nlohmann::json& all) { return formats::json_text(all, 2); }
+std::string line_of(const Json& object) { return object.text(); }
+std::string page_of(const Json& all) { return all.text(2); }
 
-nlohmann::json ledger_json(const std::vector<LedgerRow>& rows) {
-  nlohmann::json out = nlohmann::json::array();
+Json ledger_json(const std::vector<LedgerRow>& rows) {
+  Json out = Json::list();
   for (const auto& r : rows)
     out.push_back({{"device", r.device},
                    {"op", r.op},
@@ -36,7 +36,7 @@ nlohmann::json ledger_json(const std::vector<LedgerRow>& rows) {
 }
 
 // Flushed, so that a pipe shows it when it happens.
-void Show::result(const nlohmann::json& json, const std::string& words) {
+void Show::result(const Json& json, const std::string& words) {
   fmt::print("{}\n", json_ ? line_of(json) : words);
   std::fflush(stdout);
 }

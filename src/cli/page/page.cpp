@@ -1,7 +1,6 @@
 #include "cli/page/page.h"
 
 #include <map>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "cli/show.h"
@@ -10,7 +9,6 @@
 namespace weft::cli {
 namespace {
 
-using nlohmann::json;
 using program::CompiledProgram;
 using program::KernelCall;
 using program::TensorSpec;
@@ -26,9 +24,9 @@ class Plan {
   static std::string kernel_of(const link::Step& step) {
     return step.prepared ? step.prepared->kernel.id : "copy";
   }
-  json kernels(const std::string& node) const {
+  std::set<std::string> kernels(const std::string& node) const {
     const auto at = by_node_.find(node);
-    return at == by_node_.end() ? json::array() : json(at->second);
+    return at == by_node_.end() ? std::set<std::string>() : at->second;
   }
 
  private:
@@ -41,7 +39,7 @@ std::string type_of(ValueId id, const std::vector<TensorSpec>& values) {
 }
 
 // One step of a body, as "%3: f32[4] = add(%0, %2)".
-json body_step(const KernelCall& call, const std::vector<TensorSpec>& values) {
+Json body_step(const KernelCall& call, const std::vector<TensorSpec>& values) {
   std::string results, operands;
   for (const ValueId id : call.outputs) results += (results.empty() ? "" : ", ") + type_of(id, values);
   for (const ValueId id : call.inputs)
@@ -62,12 +60,12 @@ std::vector<bool> constant_values(const CompiledProgram& p) {
   return constant;
 }
 
-json calls_json(const CompiledProgram& p, const Plan& plan) {
+Json calls_json(const CompiledProgram& p, const Plan& plan) {
   const auto constant = constant_values(p);
-  json all = json::array();
+  Json all = Json::list();
   for (const auto& c : p.calls) {
-    json attrs = json::object(), body = json::array();
-    for (const auto& a : c.attrs) attrs[a.name] = text(a.value);
+    Json attrs = Json::object(), body = Json::list();
+    for (const auto& a : c.attrs) attrs.set(a.name, text(a.value));
     std::string pattern;
     if (c.region >= 0) {
       const auto& region = p.regions[static_cast<size_t>(c.region)];
@@ -80,7 +78,7 @@ json calls_json(const CompiledProgram& p, const Plan& plan) {
     }
     const bool once = std::ranges::any_of(
         c.outputs, [&](ValueId id) { return id >= 0 && constant[static_cast<size_t>(id)]; });
-    const json kernels = plan.kernels(c.where);
+    const std::set<std::string> kernels = plan.kernels(c.where);
     all.push_back({{"op", c.op},
                    {"pattern", pattern},
                    {"where", c.where},
@@ -95,10 +93,10 @@ json calls_json(const CompiledProgram& p, const Plan& plan) {
 }
 
 // Where the values of the first device lie, from step to step.
-json plan_json(const CompiledProgram& p, const link::Schedule& s) {
+Json plan_json(const CompiledProgram& p, const link::Schedule& s) {
   using Kind = link::BufferAllocation::Kind;
   std::map<int32_t, const link::Step*> writer;
-  json steps = json::array(), slots = json::array();
+  Json steps = Json::list(), slots = Json::list();
   for (const auto& step : s.steps) {
     for (const int32_t slot : step.outputs) writer[slot] = &step;
     steps.push_back({{"kernel", Plan::kernel_of(step)}, {"where", step.where}});
@@ -116,7 +114,7 @@ json plan_json(const CompiledProgram& p, const link::Schedule& s) {
          {"first", slot.first_step},
          {"last", slot.last_step},
          {"value", i},
-         {"values", made.contains(where) ? json(made[where]) : json::array()},
+         {"values", made.contains(where) ? Json(made[where]) : Json::list()},
          {"type", seam::text(slot.type)},
          {"made",
           by == writer.end() ? "workspace" : fmt::format("{} of {}", Plan::kernel_of(*by->second), where)}});
@@ -128,12 +126,12 @@ json plan_json(const CompiledProgram& p, const link::Schedule& s) {
           {"slots", slots}};
 }
 
-json to_json(const PageOf& of) {
+Json to_json(const PageOf& of) {
   const CompiledProgram& p = of.program;
-  json values = json::array(), states = json::array(), weights = json::array();
+  Json values = Json::list(), states = Json::list(), weights = Json::list();
   for (const auto& v : p.values) values.push_back({{"type", text(v.type)}});
   const auto ports = [&](const std::vector<program::Port>& list) {
-    json all = json::array();
+    Json all = Json::list();
     for (const auto& port : list)
       all.push_back({{"name", port.name},
                      {"value", port.value},
@@ -160,7 +158,7 @@ json to_json(const PageOf& of) {
           {"weight_bytes", bytes},
           {"calls", calls_json(p, Plan(of.schedule))},
           {"no_plan", of.no_plan},
-          {"plan", of.schedule ? plan_json(p, *of.schedule) : json(nullptr)}};
+          {"plan", of.schedule ? plan_json(p, *of.schedule) : Json()}};
 }
 
 }  // namespace

@@ -121,10 +121,10 @@ Result<std::vector<HostTensor>> inputs_of(const program::CompiledProgram& p, con
   return out;
 }
 
-nlohmann::json sizes_json(const program::CompiledProgram& p, std::span<const HostTensor> inputs) {
-  nlohmann::json out = nlohmann::json::object();
+Json sizes_json(const program::CompiledProgram& p, std::span<const HostTensor> inputs) {
+  Json out = Json::object();
   const Bindings sizes = bindings_of(p, inputs);
-  for (const auto& [name, value] : sizes.all()) out[name] = value;
+  for (const auto& [name, value] : sizes.all()) out.set(name, value);
   return out;
 }
 

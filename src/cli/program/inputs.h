@@ -1,7 +1,7 @@
 #pragma once
-#include <nlohmann/json.hpp>
 
 #include "cli/command.h"
+#include "cli/json.h"
 #include "runtime/session.h"
 
 namespace weft::cli {
@@ -22,7 +22,7 @@ Result<std::vector<runtime::HostTensor>> inputs_of(const program::CompiledProgra
                                                    int64_t draw = 0);
 
 /// The value of each symbol for these inputs, as `{"batch": 2}`.
-nlohmann::json sizes_json(const program::CompiledProgram& p, std::span<const runtime::HostTensor> inputs);
+Json sizes_json(const program::CompiledProgram& p, std::span<const runtime::HostTensor> inputs);
 /// The same for people: "batch = 2 (1 to 64)", separated by commas; empty if there are none.
 std::string sizes_text(const program::CompiledProgram& p, std::span<const runtime::HostTensor> inputs);
 

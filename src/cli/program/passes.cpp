@@ -25,7 +25,7 @@ void add_pass_options(Syntax& app, PassOptions& o) {
 }
 
 void print_passes(const Common& common) {
-  nlohmann::json names = nlohmann::json::array();
+  Json names = Json::list();
   std::string lines;
   for (const auto& pass : compiler::pipeline()) {
     names.push_back(pass.name);

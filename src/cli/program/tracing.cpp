@@ -1,7 +1,5 @@
 #include "cli/program/tracing.h"
 
-#include <nlohmann/json.hpp>
-
 #include "cli/files.h"
 #include "cli/show.h"
 
@@ -11,17 +9,17 @@ namespace weft::cli {
 void Tracing::write() const {
   if (!trace_) return;
   const int64_t end = trace_->now();
-  nlohmann::json events = nlohmann::json::array();
+  Json events = Json::list();
   for (const auto& s : trace_->spans()) {
-    nlohmann::json e{{"name", s.name},
-                     {"cat", s.kind},
-                     {"ph", "X"},
-                     {"pid", 1},
-                     {"tid", 1},
-                     {"ts", static_cast<double>(s.start) / 1e3},
-                     {"dur", static_cast<double>(s.end - s.start) / 1e3}};
-    if (!s.where.empty()) e["args"] = {{"node", s.where}};
-    events.push_back(std::move(e));
+    Json e{{"name", s.name},
+           {"cat", s.kind},
+           {"ph", "X"},
+           {"pid", 1},
+           {"tid", 1},
+           {"ts", static_cast<double>(s.start) / 1e3},
+           {"dur", static_cast<double>(s.end - s.start) / 1e3}};
+    if (!s.where.empty()) e.set("args", {{"node", s.where}});
+    events.push_back(e);
   }
   const double named = static_cast<double>(runtime::named_time(*trace_, end)) / static_cast<double>(end);
   write_text(

@@ -1,7 +1,5 @@
 #include "cli/text/matrix.h"
 
-#include <nlohmann/json.hpp>
-
 #include "cli/show.h"
 
 namespace weft::cli {
@@ -42,19 +40,24 @@ std::string markdown(const conformance::CheckRun& run) {
   return out;
 }
 
-nlohmann::json as_objects(const conformance::CheckRun& run) {
-  nlohmann::json ops = nlohmann::json::object();
-  for (const auto& [op, by_dtype] : run.matrix)
+Json as_objects(const conformance::CheckRun& run) {
+  Json ops = Json::object();
+  for (const auto& [op, by_dtype] : run.matrix) {
+    Json dtypes;
     for (const auto& [dtype, s] : by_dtype)
-      ops[op][name(dtype)] = {
-          {"kernels", s.kernels}, {"decomposed", s.decomposed}, {"cases", s.cases}, {"refusals", s.refusals}};
+      dtypes.set(name(dtype), {{"kernels", s.kernels},
+                               {"decomposed", s.decomposed},
+                               {"cases", s.cases},
+                               {"refusals", s.refusals}});
+    ops.set(op, dtypes);
+  }
   return {{"backend", run.backend()}, {"ops", ops}};
 }
 
 }  // namespace
 
 std::string matrix_text(const conformance::CheckRun& run, bool as_json) {
-  return as_json ? formats::json_text(as_objects(run), 1) + "\n" : markdown(run);
+  return as_json ? as_objects(run).text(1) + "\n" : markdown(run);
 }
 
 }  // namespace weft::cli

@@ -42,12 +42,12 @@ void TrainingDisplay::progress(const Progress& p, const Points& losses) {
     losses_ = losses;
     return draw();
   }
-  print_line(json_ ? nlohmann::json{{"step", p.step},
-                                    {"mean_loss", p.loss},
-                                    {"rate", p.rate},
-                                    {"tokens_per_second", p.per_second},
-                                    {"seconds_left", p.left}}
-                         .dump()
+  print_line(json_ ? Json{{"step", p.step},
+                          {"mean_loss", p.loss},
+                          {"rate", p.rate},
+                          {"tokens_per_second", p.per_second},
+                          {"seconds_left", p.left}}
+                         .text()
                    : line_);
 }
 
@@ -62,9 +62,8 @@ void TrainingDisplay::validation(int64_t step, double loss, double perplexity) {
   validation_ =
       fmt::format("validation loss {:.4f}, perplexity {:.2f}, after step {}", loss, perplexity, step);
   if (live_) return draw();
-  print_line(
-      json_ ? nlohmann::json{{"step", step}, {"validation_loss", loss}, {"perplexity", perplexity}}.dump()
-            : "  " + validation_);
+  print_line(json_ ? Json{{"step", step}, {"validation_loss", loss}, {"perplexity", perplexity}}.text()
+                   : "  " + validation_);
 }
 
 // Over the previous drawing.

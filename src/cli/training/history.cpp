@@ -2,12 +2,14 @@
 
 #include <filesystem>
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "base/output_file.h"
 #include "cli/show.h"
 #include "formats/file.h"
 #include "formats/json.h"
+#include "nn/settings.h"
 
 namespace weft::cli {
 
@@ -54,8 +56,8 @@ void History::take(const json& line) {
     samples_.emplace_back(step, *at);
 }
 
-void History::add(const json& line) {
-  take(line);
+void History::add(const Json& line) {
+  take(line.value());
   std::ofstream out(log_path(folder_), std::ios::app);
   out << line_of(line) << '\n' << std::flush;
   if (!out && trouble_.empty()) trouble_ = "can't write " + log_path(folder_);
@@ -158,7 +160,7 @@ td { padding: 0 1.5em 0 0; } pre { white-space: pre-wrap; background: #8882; pad
 
 }  // namespace
 
-std::string History::page(const json& settings) const {
+std::string History::page(const nn::TrainSettings& settings) const {
   constexpr size_t kMost = 400;
   std::string out = kHead;
   out += fmt::format("<h1>Training, {} steps</h1>\n", losses_.empty() ? 0 : losses_.back().first);
@@ -170,12 +172,13 @@ std::string History::page(const json& settings) const {
   for (const auto& [step, text] : samples_)
     out += fmt::format("<p>after step {}</p><pre>{}</pre>\n", step, escaped(text));
   out += "<h2>Settings</h2><table>\n";
-  for (const auto& [name, value] : settings.items())
+  const json all = nn::settings_json(settings);
+  for (const auto& [name, value] : all.items())
     out += fmt::format("<tr><td>{}</td><td>{}</td></tr>\n", escaped(name), escaped(value.dump()));
   return out + "</table>\n</html>\n";
 }
 
-Status History::write_page(const json& settings) const {
+Status History::write_page(const nn::TrainSettings& settings) const {
   return formats::write_file(page_path(), page(settings));
 }
 

@@ -1,9 +1,11 @@
 #pragma once
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
+#include "cli/json.h"
 #include "cli/training/curve.h"
+#include "weft/checkpoint.h"
 #include "weft/status.h"
 
 namespace weft::cli {
@@ -18,14 +20,14 @@ class History {
 
   /// Adds {"step", "loss", "rate", "tokens_per_second"}, or {"step", "validation_loss"}, or {"step",
   /// "sample"}.
-  void add(const nlohmann::json& line);
+  void add(const Json& line);
 
   const Points& losses() const { return losses_; }
   /// A self-contained page: curves of loss, rate and speed, the settings, the samples.
-  std::string page(const nlohmann::json& settings) const;
+  std::string page(const nn::TrainSettings& settings) const;
   /// The path of write_page().
   std::string page_path() const;
-  Status write_page(const nlohmann::json& settings) const;
+  Status write_page(const nn::TrainSettings& settings) const;
   /// Why the log could not be written, once; empty otherwise.
   std::string trouble();
 

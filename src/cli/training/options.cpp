@@ -1,6 +1,7 @@
 #include "cli/training/options.h"
 
 #include <unistd.h>
+#include <nlohmann/json.hpp>
 
 #include <cmath>
 #include <filesystem>
