@@ -9,11 +9,11 @@ namespace weft::conformance {
 namespace {
 
 // Reports some points as reached as soon as they are queried.
-class ReachesTooEarly : public Drawn {
+class ReachesTooEarly : public DrawnLate {
  public:
-  using Drawn::Drawn;
+  using DrawnLate::DrawnLate;
   weft_code await(weft_queue q, uint64_t point, uint64_t ns, uint64_t* reached, weft_error* e) override {
-    const weft_code code = Drawn::await(q, point, ++asked_ % every_ ? ns : 0, reached, e);
+    const weft_code code = DrawnLate::await(q, point, ++asked_ % every_ ? ns : 0, reached, e);
     if (asked_ % every_ == 0 && *reached < point) *reached = point;
     return code;
   }
@@ -24,16 +24,16 @@ class ReachesTooEarly : public Drawn {
 };
 
 // A query of the progress returns the last mark.
-class PollsTheLastMark : public Drawn {
+class PollsTheLastMark : public DrawnLate {
  public:
-  using Drawn::Drawn;
+  using DrawnLate::DrawnLate;
   weft_code mark(weft_queue q, uint64_t* point, weft_error* e) override {
-    const weft_code code = Drawn::mark(q, point, e);
+    const weft_code code = DrawnLate::mark(q, point, e);
     marked_[q] = *point;
     return code;
   }
   weft_code await(weft_queue q, uint64_t point, uint64_t ns, uint64_t* reached, weft_error* e) override {
-    if (ns >= limit_) return Drawn::await(q, point, ns, reached, e);
+    if (ns >= limit_) return DrawnLate::await(q, point, ns, reached, e);
     *reached = marked_[q];
     return WEFT_OK;
   }
@@ -44,18 +44,18 @@ class PollsTheLastMark : public Drawn {
 };
 
 // A point does not cover the last launches before it.
-class MarksTooSoon : public Drawn {
+class MarksTooSoon : public DrawnLate {
  public:
-  using Drawn::Drawn;
+  using DrawnLate::DrawnLate;
   weft_code mark(weft_queue q, uint64_t* point, weft_error* e) override {
-    const weft_code code = Drawn::mark(q, point, e);
+    const weft_code code = DrawnLate::mark(q, point, e);
     *point -= std::min(*point - std::min(*point, last_[q] + 1), less_);
     last_[q] = *point;
     return code;
   }
   void close_queue(weft_queue q) override {
     last_.erase(q);
-    Drawn::close_queue(q);
+    DrawnLate::close_queue(q);
   }
 
  private:
@@ -64,11 +64,11 @@ class MarksTooSoon : public Drawn {
 };
 
 // Skips some waits.
-class ForgetsWaits : public Drawn {
+class ForgetsWaits : public DrawnLate {
  public:
-  using Drawn::Drawn;
+  using DrawnLate::DrawnLate;
   weft_code wait(weft_queue q, weft_queue other, uint64_t point, weft_error* e) override {
-    return ++waits_ % every_ ? Drawn::wait(q, other, point, e) : weft_code{WEFT_OK};
+    return ++waits_ % every_ ? DrawnLate::wait(q, other, point, e) : weft_code{WEFT_OK};
   }
 
  private:
@@ -77,11 +77,11 @@ class ForgetsWaits : public Drawn {
 };
 
 // Waits for an earlier point than requested.
-class WaitsForAnOlderPoint : public Drawn {
+class WaitsForAnOlderPoint : public DrawnLate {
  public:
-  using Drawn::Drawn;
+  using DrawnLate::DrawnLate;
   weft_code wait(weft_queue q, weft_queue other, uint64_t point, weft_error* e) override {
-    return Drawn::wait(q, other, point - std::min(point, less_), e);
+    return DrawnLate::wait(q, other, point - std::min(point, less_), e);
   }
 
  private:
@@ -89,21 +89,21 @@ class WaitsForAnOlderPoint : public Drawn {
 };
 
 // One timeline for the device: every wait is for the queue that was marked last.
-class WaitsForTheLastMark : public Drawn {
+class WaitsForTheLastMark : public DrawnLate {
  public:
-  using Drawn::Drawn;
+  using DrawnLate::DrawnLate;
   weft_code mark(weft_queue q, uint64_t* point, weft_error* e) override {
-    const weft_code code = Drawn::mark(q, point, e);
+    const weft_code code = DrawnLate::mark(q, point, e);
     marked_ = q, point_ = *point;
     return code;
   }
   void close_queue(weft_queue q) override {
     if (marked_ == q) marked_ = nullptr;
-    Drawn::close_queue(q);
+    DrawnLate::close_queue(q);
   }
   weft_code wait(weft_queue q, weft_queue other, uint64_t point, weft_error* e) override {
-    return marked_ && marked_ != q && marked_ != other ? Drawn::wait(q, marked_, point_, e)
-                                                       : Drawn::wait(q, other, point, e);
+    return marked_ && marked_ != q && marked_ != other ? DrawnLate::wait(q, marked_, point_, e)
+                                                       : DrawnLate::wait(q, other, point, e);
   }
 
  private:
@@ -114,18 +114,18 @@ class WaitsForTheLastMark : public Drawn {
 // ---- pinned memory
 
 /// Keeps track of pinned memory.
-class KnowsPinned : public Drawn {
+class KnowsPinned : public DrawnLate {
  public:
-  using Drawn::Drawn;
+  using DrawnLate::DrawnLate;
   weft_code allocate_pinned(weft_device d, uint64_t bytes, void** handle, void** address,
                             weft_error* e) override {
-    const weft_code code = Drawn::allocate_pinned(d, bytes, handle, address, e);
+    const weft_code code = DrawnLate::allocate_pinned(d, bytes, handle, address, e);
     if (code == WEFT_OK) pinned_[*handle] = static_cast<char*>(*address);
     return code;
   }
   void free(weft_device d, void* handle) override {
     pinned_.erase(handle);
-    Drawn::free(d, handle);
+    DrawnLate::free(d, handle);
   }
 
  protected:
@@ -150,6 +150,7 @@ class ReusesItsStaging : public KnowsPinned {
   weft_code copy(weft_queue q, const weft_copy* c, weft_error* e) override {
     const char* from = address(c->source);
     if (!from || !c->target) return KnowsPinned::copy(q, c, e);
+    if (const weft_code code = lag(q, e); code != WEFT_OK) return code;
     weft_copy staged = *c;
     staged.source_offset = 0;
     while (staged.bytes > 0) {
@@ -175,7 +176,7 @@ class ReusesItsStaging : public KnowsPinned {
     if (stages.empty())
       for (uint64_t i = 0; i < count_; ++i) {
         Stage& s = stages.emplace_back();
-        (void)Drawn::allocate_pinned(devices_[q], kStage, &s.handle, &s.address, e);
+        (void)DrawnLate::allocate_pinned(devices_[q], kStage, &s.handle, &s.address, e);
       }
     return stages[next_++ % stages.size()];
   }

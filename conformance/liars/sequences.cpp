@@ -30,9 +30,9 @@ class ChangedSteps {
 
 using Handles = std::vector<void*>;
 
-class Records : public Drawn {
+class Records : public DrawnLate {
  public:
-  using Drawn::Drawn;
+  using DrawnLate::DrawnLate;
   bool records() const override { return true; }
 };
 
@@ -142,7 +142,8 @@ class RunsBesideTheQueue : public Records {
   }
   weft_code run_sequence(weft_sequence s, weft_queue q, void* const* handles, uint32_t n,
                          weft_error* e) override {
-    return Records::run_sequence(s, beside_[q], handles, n, e);
+    const weft_code code = lag(beside_[q], e);
+    return code == WEFT_OK ? Records::run_sequence(s, beside_[q], handles, n, e) : code;
   }
   weft_code synchronize(weft_queue q, weft_error* e) override {
     const weft_code code = Records::synchronize(beside_[q], e);

@@ -23,9 +23,9 @@ void spoil_first(const weft_launch* l) {
 // ---- operands that change in place
 
 /// Launches with one operand replaced.
-class Substitutes : public Drawn {
+class Substitutes : public DrawnMirrored {
  public:
-  using Drawn::Drawn;
+  using DrawnMirrored::DrawnMirrored;
 
  protected:
   weft_code launch_with(const weft_launch* l, uint32_t i, std::span<char> data, weft_error* e) {
@@ -34,7 +34,7 @@ class Substitutes : public Drawn {
     other.dl.data = data.data(), other.dl.byte_offset = 0, in[i] = &other;
     weft_launch changed = *l;
     changed.inputs = in.data();
-    return Drawn::launch(&changed, e);
+    return DrawnMirrored::launch(&changed, e);
   }
 };
 
@@ -45,18 +45,18 @@ class PacksByAddress : public Substitutes {
   weft_code launch(const weft_launch* l, weft_error* e) override {
     const auto given = operand(l, which_);
     if (given.size() < 8 || l->plan->call->updates) return Substitutes::launch(l, e);
-    auto& packed = packed_[given.data()];
+    auto& packed = packed_[place_of(l, l->inputs[which_])];
     if (packed.size() != given.size()) packed.assign(given.begin(), given.end());
     return launch_with(l, which_, packed, e);
   }
   void free(weft_device d, void* handle) override {
-    packed_.erase(static_cast<char*>(handle));
+    std::erase_if(packed_, [&](const auto& one) { return one.first.handle == handle; });
     Substitutes::free(d, handle);
   }
 
  private:
   const uint32_t which_ = static_cast<uint32_t>(between(random_, 1, 2));
-  std::map<char*, std::vector<char>> packed_;
+  std::map<Place, std::vector<char>> packed_;
 };
 
 // Treats operands with the same beginning as equal.
@@ -132,13 +132,13 @@ class ReplaysByAddress : public Drawn {
 // ---- plans that live at the same time
 
 // A table of plans with limited entries per kernel.
-class HasAFewPlaces : public Drawn {
+class HasAFewPlaces : public DrawnMirrored {
  public:
-  using Drawn::Drawn;
+  using DrawnMirrored::DrawnMirrored;
   void prepare(weft_call& call) override { ++live_[call.op]; }
   void released(const weft_call& call) override { --live_[call.op]; }
   weft_code launch(const weft_launch* l, weft_error* e) override {
-    const weft_code code = Drawn::launch(l, e);
+    const weft_code code = DrawnMirrored::launch(l, e);
     if (live_[l->plan->call->op] > places_) spoil_first(l);
     return code;
   }
@@ -169,16 +169,16 @@ class EndsWhatOthersNeed : public Drawn {
 };
 
 // Plans of an op share decisions of the first one: wrong for other sizes.
-class SharesWhatTheFirstDecided : public Drawn {
+class SharesWhatTheFirstDecided : public DrawnMirrored {
  public:
-  using Drawn::Drawn;
+  using DrawnMirrored::DrawnMirrored;
   void prepare(weft_call& call) override {
     auto& [rank, live] = first_[call.op];
     if (live++ == 0) rank = call.outputs[0]->rank;
   }
   void released(const weft_call& call) override { --first_[call.op].second; }
   weft_code launch(const weft_launch* l, weft_error* e) override {
-    const weft_code code = Drawn::launch(l, e);
+    const weft_code code = DrawnMirrored::launch(l, e);
     const auto& [rank, live] = first_[l->plan->call->op];
     if (live > least_ && out_of(l).rank() != rank) spoil_first(l);
     return code;
@@ -192,11 +192,11 @@ class SharesWhatTheFirstDecided : public Drawn {
 // ---- many launches of one plan
 
 /// Counts the launches of each plan.
-class Counts : public Drawn {
+class Counts : public DrawnMirrored {
  public:
-  using Drawn::Drawn;
+  using DrawnMirrored::DrawnMirrored;
   weft_code launch(const weft_launch* l, weft_error* e) override {
-    const weft_code code = Drawn::launch(l, e);
+    const weft_code code = DrawnMirrored::launch(l, e);
     if (code == WEFT_OK) counted(l, ++launches_[l->plan->call]);
     return code;
   }

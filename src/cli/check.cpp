@@ -14,7 +14,6 @@
 #include "cli/show.h"
 #include "cli/text/matrix.h"
 #include "cli/text/screen.h"
-#include "conformance/drawn/lie.h"
 #include "conformance/expectations.h"
 #include "formats/file.h"
 #include "seam/preference.h"
@@ -210,14 +209,7 @@ int run(Options& o, const Common& common) {
   if (o.drawn_given && !o.liars)
     throw UsageError(invalid("--drawn says how many --liars are drawn; give both"));
   if (!o.liars) return check_devices(o, common, asked);
-  // By default only if it is possible; if requested, the error says why it is not.
-  const int64_t drawn = o.drawn_given ? o.drawn : !can_be_lied_about(backend) ? 0 : o.check.full ? 200 : 10;
-  if (drawn > 0 && !can_be_lied_about(backend))
-    throw UsageError(
-        invalid("liars are drawn about backends whose memory is the host's and whose queue is "
-                "inline; {} is none: leave --drawn out",
-                backend));
-  return check_liars(backend, o.check, drawn, common.json);
+  return check_liars(backend, o.check, o.drawn_given ? o.drawn : o.check.full ? 200 : 10, common.json);
 }
 
 std::function<int()> setup(Syntax& app, const Common& common) {
