@@ -210,12 +210,12 @@ class DependsOnThreads : public SpoilsOutput {
 };
 
 constexpr Liar kLiars[] = {
-    {"liar_forgets_accumulate", "reference", "overwrites where += is asked", "adds_where_asked",
-     make_liar<ForgetsAccumulate>},
-    {"liar_cleans_accumulator", "reference", "takes a poisoned sum for zero", "adds_where_asked",
-     make_liar<CleansAccumulator>},
-    {"liar_adds_to_the_first", "reference", "reads one element of a sum for all of them", "adds_where_asked",
-     make_liar<AddsToTheFirst>},
+    {"liar_forgets_accumulate", "reference", "overwrites where += is asked", "adds_where_asked/add",
+     make_liar<ForgetsAccumulate>, nullptr, "adds_where_asked/matmul"},
+    {"liar_cleans_accumulator", "reference", "takes a poisoned sum for zero",
+     "adds_where_asked/add", make_liar<CleansAccumulator>, nullptr, "adds_where_asked/matmul"},
+    {"liar_adds_to_the_first", "reference", "reads one element of a sum for all of them",
+     "adds_where_asked/add", make_liar<AddsToTheFirst>, nullptr, "adds_where_asked/matmul"},
     {"liar_ignores_attribute", "reference", "lists transpose_b as read, and ignores it", "honours_attributes",
      make_liar<IgnoresAttribute>},
     {"liar_keeps_attributes", "reference", "the first sum's axes are every sum's", "ops/sum",
@@ -229,7 +229,7 @@ constexpr Liar kLiars[] = {
     {"liar_claims_and_fails", "reference", "accepts erf and can't run it", "ops/erf",
      make_liar<ClaimsAndFails>},
     {"liar_compiles_nothing", "opencl", "compiled functions do nothing", "ops/exp",
-     make_liar<CompilesNothing>},
+     make_liar<CompilesNothing>, lacks_a_compiler},
     {"liar_refuses_what_it_could", "reference", "refuses tanh, which it has", "ops/tanh",
      make_liar<RefusesWhatItCould>},
     {"liar_refuses_without_a_reason", "reference", "says no without a word", "says_why",

@@ -48,6 +48,10 @@ Wrapped* make_liar(const char* name, const weft_backend& good) {
 const char* lacks_host_memory(seam::Device& good);
 const char* lacks_an_inline_queue(seam::Device& good);
 const char* lacks_an_ordered_queue(seam::Device& good);
+const char* lacks_a_compiler(seam::Device& good);
+const char* lacks_imports(seam::Device& good);
+const char* lacks_points(seam::Device& good);
+const char* lacks_pinned_memory(seam::Device& good);
 /// Errors that only the data show, such as an index out of range.
 const char* lacks_errors_of_kernels(seam::Device& good);
 /// Buffers of more than 4 GiB.

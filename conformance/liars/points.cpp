@@ -47,20 +47,30 @@ class PollsTheLastMark : public DrawnLate {
 class MarksTooSoon : public DrawnLate {
  public:
   using DrawnLate::DrawnLate;
+  weft_code launch(const weft_launch* l, weft_error* e) override {
+    uint64_t before = 0;
+    if (const weft_code code = DrawnLate::mark(l->queue, &before, e); code != WEFT_OK) return code;
+    auto& places = places_[l->queue];
+    places.push_back(before);
+    if (places.size() > less_) places.pop_front();
+    return DrawnLate::launch(l, e);
+  }
   weft_code mark(weft_queue q, uint64_t* point, weft_error* e) override {
     const weft_code code = DrawnLate::mark(q, point, e);
-    *point -= std::min(*point - std::min(*point, last_[q] + 1), less_);
+    const auto& places = places_[q];
+    if (!places.empty() && places.front() > last_[q]) *point = places.front();  // points increase
     last_[q] = *point;
     return code;
   }
   void close_queue(weft_queue q) override {
-    last_.erase(q);
+    last_.erase(q), places_.erase(q);
     DrawnLate::close_queue(q);
   }
 
  private:
   const uint64_t less_ = between(random_, 1, 4);
   std::map<weft_queue, uint64_t> last_;
+  std::map<weft_queue, std::deque<uint64_t>> places_;  // before the last launches
 };
 
 // Skips some waits.
@@ -199,6 +209,11 @@ class ReadsPinnedLate : public KnowsPinned {
     for (const auto& c : std::exchange(late_[q], {})) (void)KnowsPinned::copy(q, &c, e);
     return KnowsPinned::synchronize(q, e);
   }
+  void free(weft_device d, void* handle) override {
+    for (auto& [q, copies] : late_)
+      std::erase_if(copies, [&](const weft_copy& c) { return c.source == handle || c.target == handle; });
+    KnowsPinned::free(d, handle);
+  }
 
  private:
   const uint64_t every_ = between(random_, 1, 6);
@@ -231,23 +246,23 @@ class CopiesBesideTheQueue : public KnowsPinned {
 
 constexpr Liar kLiars[] = {
     {"liar_reaches_too_early", "far", "says that a point is reached before it is",
-     "points_are_reached_in_turn", make_liar<ReachesTooEarly>},
+     "points_are_reached_in_turn", make_liar<ReachesTooEarly>, lacks_points},
     {"liar_polls_the_last_mark", "far", "gives the last mark where it is asked how far a queue is",
-     "points_are_reached_in_turn", make_liar<PollsTheLastMark>},
+     "points_are_reached_in_turn", make_liar<PollsTheLastMark>, lacks_points},
     {"liar_marks_too_soon", "far", "gives a point that is before the last launches",
-     "points_are_reached_in_turn", make_liar<MarksTooSoon>},
+     "points_are_reached_in_turn", make_liar<MarksTooSoon>, lacks_points},
     {"liar_forgets_waits", "far", "does not wait, now and then", "points_are_reached_in_turn",
-     make_liar<ForgetsWaits>},
+     make_liar<ForgetsWaits>, lacks_points},
     {"liar_waits_for_an_older_point", "far", "waits for a point before the one that is asked for",
-     "points_are_reached_in_turn", make_liar<WaitsForAnOlderPoint>},
+     "points_are_reached_in_turn", make_liar<WaitsForAnOlderPoint>, lacks_points},
     {"liar_waits_for_the_last_mark", "far", "waits for the queue that was marked last",
-     "points_are_reached_in_turn", make_liar<WaitsForTheLastMark>},
+     "points_are_reached_in_turn", make_liar<WaitsForTheLastMark>, lacks_points},
     {"liar_reuses_its_staging", "far", "fills its staging buffers again before they were read",
-     "copies_pinned_memory", make_liar<ReusesItsStaging>},
+     "copies_pinned_memory", make_liar<ReusesItsStaging>, lacks_pinned_memory},
     {"liar_reads_pinned_late", "far", "reads pinned memory behind the point of the copy",
-     "copies_pinned_memory", make_liar<ReadsPinnedLate>},
+     "copies_pinned_memory", make_liar<ReadsPinnedLate>, lacks_pinned_memory},
     {"liar_copies_beside_the_queue", "far", "copies pinned memory out of the queue's order",
-     "copies_pinned_memory", make_liar<CopiesBesideTheQueue>},
+     "copies_pinned_memory", make_liar<CopiesBesideTheQueue>, lacks_pinned_memory},
 };
 
 }  // namespace

@@ -212,21 +212,21 @@ class TiresOut : public Counts {
  public:
   using Counts::Counts;
   void counted(const weft_launch* l, uint64_t n) override {
-    if (n >= from_) spoil_first(l);
+    if (n >= 50 + drawn_ % (ordered() ? 60 : 250)) spoil_first(l);
   }
 
  private:
-  const uint64_t from_ = between(random_, 50, 300);
+  const uint64_t drawn_ = random_.bits();
 };
 class FailsOnce : public Counts {
  public:
   using Counts::Counts;
   void counted(const weft_launch* l, uint64_t n) override {
-    if (n == at_) spoil_first(l);
+    if (n == 20 + drawn_ % (ordered() ? 80 : 230)) spoil_first(l);
   }
 
  private:
-  const uint64_t at_ = between(random_, 20, 250);
+  const uint64_t drawn_ = random_.bits();
 };
 class KeepsALittleOfEach : public Counts {
  public:

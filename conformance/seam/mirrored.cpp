@@ -136,7 +136,9 @@ class Mirrored::Mirrors {
   std::vector<const weft_tensor*> list_of(const weft_tensor* const* list, uint32_t n) {
     for (uint32_t i = 0; i < n; ++i)
       if (list[i]) add(*list[i]);
-    return {list, list + n};
+    std::vector<const weft_tensor*> all(list, list + n);
+    all.push_back(nullptr);  // a call without operands has a first one, too, which is absent
+    return all;
   }
   // Parts that touch become one.
   void add(const weft_tensor& t) {

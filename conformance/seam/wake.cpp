@@ -36,6 +36,18 @@ const char* lacks_an_inline_queue(seam::Device& good) {
 const char* lacks_an_ordered_queue(seam::Device& good) {
   return good.ordered() ? nullptr : "its queues are inline: nothing is left to wait for";
 }
+const char* lacks_a_compiler(seam::Device& good) {
+  return good.backend().dispatch ? nullptr : "it compiles no text";
+}
+const char* lacks_imports(seam::Device& good) {
+  return good.backend().import_memory ? nullptr : "it imports no memory";
+}
+const char* lacks_points(seam::Device& good) {
+  return good.backend().mark ? lacks_an_ordered_queue(good) : "its queues have no points";
+}
+const char* lacks_pinned_memory(seam::Device& good) {
+  return good.backend().allocate_pinned ? lacks_an_ordered_queue(good) : "it has no pinned memory";
+}
 const char* lacks_errors_of_kernels(seam::Device& good) {
   return good.capability().dialect[0] ? "text cannot raise: a wild index gives NaN there" : nullptr;
 }
