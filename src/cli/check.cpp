@@ -25,7 +25,7 @@ namespace {
 using namespace conformance;
 
 struct Options {
-  std::string backend, matrix, expectations, keep;
+  std::string backend, matrix, expectations, keep, cases;
   std::vector<std::string> only, skip;
   CheckOptions check;
   bool liars = false, list = false, drawn_given = false, limit_given = false, seed_given = false;
@@ -120,8 +120,11 @@ bool check_device(const Options& o, const CheckedDevice& device, bool as_json) {
   if (!as_json) say_each_check(run, live);
   std::vector<CaseResult> found;
   std::vector<std::string> ran;
+  std::string executed;
   run.progress = [&, show = run.progress](const CaseResult& r) {
     if (!o.keep.empty() && device.first) found.push_back(r);
+    if (r.found.state == Found::State::passed || r.found.state == Found::State::failed)
+      executed += r.check + "/" + r.name + "\n";
     ran.push_back(r.check + "/" + r.name);
     if (show) show(r);
   };
@@ -141,6 +144,7 @@ bool check_device(const Options& o, const CheckedDevice& device, bool as_json) {
   }
   std::fflush(stdout);
   if (!o.keep.empty() && device.first) write_text(o.keep, expectations_of(found));
+  if (!o.cases.empty() && device.first) write_text(o.cases, executed);
   if (!o.matrix.empty() && device.first) write_text(o.matrix, matrix_text(run, o.matrix.ends_with(".json")));
   if (run.executed() == 0 && device.first)  // slow checks are skipped for further devices
     throw Error(invalid("no case was executed; `weft check --list` names the checks"));
@@ -156,7 +160,7 @@ std::string long_checks() {
 }
 
 int check_devices(const Options& o, const Common& common, const AskedDevices& asked) {
-  for (const auto& path : {o.keep, o.matrix})
+  for (const auto& path : {o.keep, o.matrix, o.cases})
     if (!path.empty()) check_writable(path);
   bool good = true;
   for (const auto& d : asked.devices) {
@@ -251,6 +255,10 @@ std::function<int()> setup(Syntax& app, const Common& common) {
       .type_name("FILE")
       .excludes("--liars")
       .excludes("--expect");
+  app.add_option("--cases", o->cases, "write the names of the cases that were executed, as --only @FILE reads them")
+      .check(some_name)
+      .type_name("FILE")
+      .excludes("--liars");
   app.add_option("--drawn", o->drawn,
                  "with --liars: how many are drawn besides the named ones; 200 with --full")
       .range(int64_t{0}, int64_t{1'000'000})
