@@ -37,7 +37,7 @@ const char* lacks_an_ordered_queue(seam::Device& good) {
   return good.ordered() ? nullptr : "its queues are inline: nothing is left to wait for";
 }
 const char* lacks_a_compiler(seam::Device& good) {
-  return good.backend().dispatch ? nullptr : "it compiles no text";
+  return good.capability().dialect[0] ? nullptr : "it compiles no text";
 }
 const char* lacks_imports(seam::Device& good) {
   return good.backend().import_memory ? nullptr : "it imports no memory";

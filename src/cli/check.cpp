@@ -34,7 +34,8 @@ struct Options {
 };
 constexpr double kLimitInFull = 600;
 
-void print_list(bool as_json) {
+void print_list(bool as_json, bool of_liars) {
+  if (of_liars) return print_liars(as_json);
   for (const Check* check : all_checks())
     Show(as_json).result({{"check", check->name}, {"proves", check->proves}},
                          fmt::format("{:<28} {}", check->name, check->proves));
@@ -195,7 +196,7 @@ Beginnings beginnings(const std::vector<std::string>& words) {
 }
 
 int run(Options& o, const Common& common) {
-  if (o.list) return print_list(common.json), 0;
+  if (o.list) return print_list(common.json, o.liars), 0;
   if (o.backend.empty())
     throw UsageError(invalid("which backend? `weft backends` lists them; a plug-in's .so is one"));
   o.check.only = beginnings(o.only), o.check.skip = beginnings(o.skip);
@@ -267,7 +268,7 @@ std::function<int()> setup(Syntax& app, const Common& common) {
                "run the full suite: 10,000 random graphs, 2^31 elements, up to 33 times as many drawn "
                "sizes, 200 "
                "drawn liars");
-  app.add_flag("--list", o->list, "list the checks");
+  app.add_flag("--list", o->list, "list the checks; with --liars, the liars that have names");
   app.footer("Exits with 1 if a case fails; each failure prints the command that repeats it.");
   return [o, &common, &app] {
     o->drawn_given = app.given("--drawn"), o->limit_given = app.given("--limit");

@@ -60,6 +60,12 @@ void print(const Trial& t, const std::string& repeat, bool as_json) {
 
 }  // namespace
 
+void print_liars(bool as_json) {
+  for (const Liar& liar : all_liars())
+    Show(as_json).result({{"liar", liar.name}, {"fault", liar.fault}, {"caught_by", liar.caught_by}},
+                         fmt::format("{:<31} {:<72} {}", liar.name, liar.fault, liar.caught_by));
+}
+
 int check_liars(const std::string& backend, const CheckOptions& options, int64_t drawn, bool as_json) {
   const KeptAnswers kept;
   seed_liars(options.seed);

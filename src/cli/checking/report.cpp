@@ -76,12 +76,15 @@ nlohmann::json to_json(const CheckRun& run, const std::vector<Judged>& failures)
                    {"repeat", f.repeat}});
     if (f.alone) all.back()["again"] = f.alone->words;
   }
+  nlohmann::json left_out = nlohmann::json::array();
+  for (const auto& s : run.skipped()) left_out.push_back({{"case", s.check + "/" + s.name}, {"words", s.found.words}});
   return {{"backend", run.backend()},
           {"seed", run.options().seed},
           {"executed", run.executed()},
           {"passed", run.count(Found::State::passed)},
           {"refused", run.count(Found::State::refused)},
           {"skipped", run.count(Found::State::skipped)},
+          {"left_out", left_out},
           {"failures", all}};
 }
 
