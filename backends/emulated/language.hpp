@@ -58,7 +58,6 @@ T shuffle(T x, int from) {
   return other;
 }
 
-
 inline void fence_device() {}
 inline float load_shared_by_blocks(const float* from) { return *from; }
 /// What a kernel before may still be writing: here, a wrong number.

@@ -94,18 +94,21 @@ std::vector<std::string> others(const Lie& lie, const std::vector<std::string>& 
 
 Trial try_liar(const Liar& liar, const std::string& backend) {
   Trial trial{.liar = liar.name, .fault = liar.fault, .on = backend};
-  const char* const lacking = liar.lacks ? liar.lacks(*value_or_raise(seam::registry().open(backend))) : nullptr;
+  const char* const lacking =
+      liar.lacks ? liar.lacks(*value_or_raise(seam::registry().open(backend))) : nullptr;
   if (lacking) {
     trial.left_out = lacking;
     return trial;
   }
-  const std::string name = wake(liar, backend);
+  const Wrapped& awake = wake(liar, backend);
   std::string none;  // why no case was run
   bool asked = false;
   for (const char* check : {liar.caught_by, liar.or_by}) {
-    // A plain run stops drawing after some time: on a slow machine, early.
     if (!check) break;
-    if (convicted(trial, name, check, true)) return trial;
+    // A plain run stops drawing after some time: on a slow machine, early. Cases are named after their op.
+    const std::string of_op = fmt::format("{}/{}", check, awake.op());
+    if (!awake.op().empty() && convicted(trial, awake.name(), of_op, true) && trial.caught()) return trial;
+    if (convicted(trial, awake.name(), check, true)) return trial;
     trial.words = fmt::format("{} does not see it", check);
     none = why_none(backend, check);
     asked |= none.empty();

@@ -212,8 +212,8 @@ class DependsOnThreads : public SpoilsOutput {
 constexpr Liar kLiars[] = {
     {"liar_forgets_accumulate", "reference", "overwrites where += is asked", "adds_where_asked/add",
      make_liar<ForgetsAccumulate>, nullptr, "adds_where_asked/matmul"},
-    {"liar_cleans_accumulator", "reference", "takes a poisoned sum for zero",
-     "adds_where_asked/add", make_liar<CleansAccumulator>, nullptr, "adds_where_asked/matmul"},
+    {"liar_cleans_accumulator", "reference", "takes a poisoned sum for zero", "adds_where_asked/add",
+     make_liar<CleansAccumulator>, nullptr, "adds_where_asked/matmul"},
     {"liar_adds_to_the_first", "reference", "reads one element of a sum for all of them",
      "adds_where_asked/add", make_liar<AddsToTheFirst>, nullptr, "adds_where_asked/matmul"},
     {"liar_ignores_attribute", "reference", "lists transpose_b as read, and ignores it", "honours_attributes",

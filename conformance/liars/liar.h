@@ -29,10 +29,9 @@ using Liars = std::span<const Liar>;
 
 /// Those of all files, in order of file.
 std::vector<Liar> all_liars();
-/// Registers it as a backend at the first call, and returns that backend's name. Raises if the good backend is
-/// missing.
-std::string wake(const Liar& liar, const std::string& good);
-inline std::string wake(const Liar& liar) { return wake(liar, liar.on); }
+/// Registers it as a backend at the first call. Raises if the good backend is missing.
+const Wrapped& wake(const Liar& liar, const std::string& good);
+inline const Wrapped& wake(const Liar& liar) { return wake(liar, liar.on); }
 
 /// Seeds the random choices of liars, together with their names; call before the first liar is made.
 void seed_liars(uint64_t seed);

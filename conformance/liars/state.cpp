@@ -232,8 +232,10 @@ class KeepsALittleOfEach : public Counts {
  public:
   using Counts::Counts;
   void counted(const weft_launch* l, uint64_t) override {
-    if (op_ == op_of(l)) kept_.emplace_back(std::make_unique<char[]>(bytes_));
+    // The check counts less closely where a queue keeps some memory of its own.
+    if (op_ == op_of(l)) kept_.emplace_back(std::make_unique<char[]>(bytes_ + (ordered() ? 128 : 0)));
   }
+  std::string op() const override { return op_; }
 
  private:
   static constexpr const char* kOps[] = {"matmul", "exp", "sort", "cumsum", "gather", "concat"};
@@ -268,6 +270,7 @@ class ChangesModes : public Drawn {
     if (op_ == op_of(l)) change(l);
     return code;
   }
+  std::string op() const override { return op_; }
 
  protected:
   virtual void change(const weft_launch*) { change_modes(which_); }
@@ -280,7 +283,7 @@ class ChangesModesAtSize : public ChangesModes {
  public:
   using ChangesModes::ChangesModes;
   void change(const weft_launch* l) override {
-    if (out_of(l).size() > least_) change_modes(which_);
+    if (std::max(out_of(l).size(), backend::TensorView(l->inputs[0]).size()) > least_) change_modes(which_);
   }
 
  private:
@@ -314,6 +317,7 @@ class KnowsItsThread : public Drawn {
     if (own_ == std::thread::id()) own_ = std::this_thread::get_id();
     return Drawn::open_queue(d, q, e);
   }
+  std::string op() const override { return op_; }
 
  protected:
   bool is_elsewhere() const { return std::this_thread::get_id() != own_; }

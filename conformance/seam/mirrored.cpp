@@ -21,8 +21,8 @@ constexpr uint64_t kMargin = 64;
 class Reserved {
  public:
   explicit Reserved(uint64_t bytes) : bytes_(bytes + 2 * kPage) {
-    base_ = static_cast<char*>(::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE,
-                                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+    base_ = static_cast<char*>(
+        ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
     if (base_ == MAP_FAILED)
       throw Error(fail(Code::out_of_memory, "no addresses for a mirror of {} bytes", bytes));
   }
@@ -112,7 +112,8 @@ class Mirrored::Mirrors {
     own.inputs = in.data(), own.outputs = out.data(), own.workspace = on_device(l->workspace);
     if (code == WEFT_OK) code = owner_.Wrapped::launch(&own, e);
     weft_error later{.size = sizeof later, .text = {}};
-    if (const weft_code late = owner_.inner().synchronize(l->queue, &later); code == WEFT_OK && late != WEFT_OK)
+    if (const weft_code late = owner_.inner().synchronize(l->queue, &later);
+        code == WEFT_OK && late != WEFT_OK)
       code = backend::fill(e, late, std::string(later.text));
     for (void* handle : lent) owner_.inner().free(l->device, handle);
     const weft_code back = read(&later);
@@ -164,7 +165,8 @@ class Mirrored::Mirrors {
     const backend::TensorView view(&t);
     if (!t.dl.strides || view.size() == 0) return view.bytes();
     int64_t last = 0;
-    for (int32_t d = 0; d < t.dl.ndim; ++d) last += (t.dl.shape[d] - 1) * std::max<int64_t>(t.dl.strides[d], 0);
+    for (int32_t d = 0; d < t.dl.ndim; ++d)
+      last += (t.dl.shape[d] - 1) * std::max<int64_t>(t.dl.strides[d], 0);
     return (last + 1) * static_cast<int64_t>(byte_size(view.dtype()));
   }
   const weft_tensor* mirrored(const weft_tensor* t) {

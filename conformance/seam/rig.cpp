@@ -97,7 +97,8 @@ Result<HostTensor> Rig::download(const Operand& o) {
 
 Result<std::unique_ptr<Rig::Operand>> Rig::workspace(const weft_plan& plan, uint64_t offset) {
   if (plan.workspace == 0) return std::unique_ptr<Operand>();
-  if (fresh) return room({DType::u8, {static_cast<int64_t>(plan.workspace)}}, plan.workspace + offset, offset);
+  if (fresh)
+    return room({DType::u8, {static_cast<int64_t>(plan.workspace)}}, plan.workspace + offset, offset);
   return upload(array({static_cast<int64_t>(plan.workspace)}, {255}, DType::u8), offset);
 }
 
@@ -123,8 +124,8 @@ Result<Rig::Placed> Rig::place(const seam::PreparedKernel& plan, const Ask& ask,
   for (size_t k = 0; k < call.outputs.size(); ++k) {
     if (!p.results[k]) {
       const auto& type = call.outputs[k];
-      WEFT_TRY(auto o, fresh ? room(type, type.bytes() + offset, offset)
-                             : upload(holding(type, ask.before), offset));
+      WEFT_TRY(auto o,
+               fresh ? room(type, type.bytes() + offset, offset) : upload(holding(type, ask.before), offset));
       p.results[k] = p.out.emplace_back(std::move(o)).get();
     }
     p.c_out.push_back(&p.results[k]->c);

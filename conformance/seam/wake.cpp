@@ -12,17 +12,17 @@ Random drawn_for(const std::string& liar) {
   return Random(seed * 0x9e3779b97f4a7c15 ^ std::hash<std::string>()(liar));
 }
 
-std::string wake(const Liar& liar, const std::string& good) {
-  static std::map<std::pair<std::string, std::string>, std::string> awake;  // by liar and good backend
-  auto& name = awake[{liar.name, good}];
-  if (!name.empty()) return name;
+const Wrapped& wake(const Liar& liar, const std::string& good) {
+  static std::map<std::pair<std::string, std::string>, const Wrapped*> awake;  // by liar and good backend
+  const Wrapped*& known = awake[{liar.name, good}];
+  if (known) return *known;
   const auto& device = *value_or_raise(seam::registry().open(good));
   std::string own = liar.name;
   if (good != liar.on) own += fmt::format("_on_{}", device.backend().name);
   Wrapped& made = *liar.make(own.c_str(), device.backend());
   made.take_generated();
   adopt(made);
-  return name = own;
+  return *(known = &made);
 }
 
 // ---- what faults need of a good device

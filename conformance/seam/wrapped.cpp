@@ -95,7 +95,8 @@ size_t taken = 0;
 /// What the tables need of a wrapped backend, and nobody else.
 class Slots {
  public:
-  static weft_code open_device(Wrapped& w, uint32_t ordinal, weft_device* d, weft_capability* c, weft_error* e);
+  static weft_code open_device(Wrapped& w, uint32_t ordinal, weft_device* d, weft_capability* c,
+                               weft_error* e);
   static weft_code kernels(Wrapped& w, weft_device d, const weft_kernel* const** list, uint32_t* n,
                            weft_error* e);
   /// Compiling is then the generated kernels' alone: the host would generate its own, unwrapped.
@@ -196,7 +197,8 @@ weft_backend table_of(size_t slot, std::index_sequence<N...>) {
 
 }  // namespace
 
-weft_code Slots::open_device(Wrapped& w, uint32_t ordinal, weft_device* d, weft_capability* c, weft_error* e) {
+weft_code Slots::open_device(Wrapped& w, uint32_t ordinal, weft_device* d, weft_capability* c,
+                             weft_error* e) {
   const weft_code code = w.open_device(ordinal, d, c, e);
   if (code != WEFT_OK) return code;
   w.good_ = *c;

@@ -24,9 +24,12 @@ class Wrapped {
   bool host_memory() const { return good_.host_memory != 0; }
   bool ordered() const { return good_.queue_kind == WEFT_QUEUE_ORDERED; }
 
-  /// Before a device is opened: kernels that the host generates for the good device are the wrapped one's own,
-  /// so that their launches come by here, too.
+  /// Before a device is opened: kernels that the host generates for the good device are the wrapped one's
+  /// own, so that their launches come by here, too.
   void take_generated() { takes_generated_ = true; }
+
+  /// The op whose launches differ from the good backend's; empty: of any op, or none.
+  virtual std::string op() const { return ""; }
 
   virtual uint32_t devices(uint32_t n) { return n; }
   virtual weft_code open_device(uint32_t ordinal, weft_device* d, weft_capability* c, weft_error* e) {
@@ -123,7 +126,7 @@ class Wrapped {
   std::mutex mutex_;
   weft_backend generated_{};  // the table that generated kernels are given
   std::deque<Record> records_;
-  std::vector<const weft_kernel*> list_;                   // the good backend's
+  std::vector<const weft_kernel*> list_;                    // the good backend's
   std::deque<std::vector<const weft_kernel*>> lists_ = {};  // with those that are generated, a list a device
 };
 

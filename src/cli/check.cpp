@@ -256,7 +256,8 @@ std::function<int()> setup(Syntax& app, const Common& common) {
       .type_name("FILE")
       .excludes("--liars")
       .excludes("--expect");
-  app.add_option("--cases", o->cases, "write the names of the cases that were executed, as --only @FILE reads them")
+  app.add_option("--cases", o->cases,
+                 "write the names of the cases that were executed, as --only @FILE reads them")
       .check(some_name)
       .type_name("FILE")
       .excludes("--liars");

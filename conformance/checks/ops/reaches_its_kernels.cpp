@@ -21,11 +21,15 @@ bool is_ragged(const Ask& ask) {
     return !t.type.shape.empty() && t.type.shape.back() > 1 && t.type.shape.back() % 8 != 0;
   });
 }
+/// Of all operands; -1 where one of them is empty.
 int64_t elements(const Ask& ask) {
-  int64_t n = 0;
-  for (const auto& t : ask.inputs)
-    n += element_count(std::span<const int64_t>(t.type.shape));
-  return n;
+  int64_t all = 0;
+  for (const auto& t : ask.inputs) {
+    const int64_t n = element_count(std::span<const int64_t>(t.type.shape));
+    if (n == 0) return -1;
+    all += n;
+  }
+  return all;
 }
 
 /// The call of a case as types, without data.
@@ -77,9 +81,8 @@ class Kernels {
   void run(CheckRun& run) {
     for (size_t i = 0; i < kernels_.size(); ++i) {
       if (calls_[i].empty())
-        run.run(fmt::format("{} {}", op_.name, kernels_[i]->id), [&] {
-          return Found::skipped("no case reaches it here");
-        });
+        run.run(fmt::format("{} {}", op_.name, kernels_[i]->id),
+                [&] { return Found::skipped("no case reaches it here"); });
       for (const auto& [key, chosen] : calls_[i]) launch(run, *kernels_[i], chosen);
     }
   }
@@ -96,7 +99,7 @@ class Kernels {
         const auto at = calls.find(key);
         return at != calls.end() && at->second.elements <= n;
       };
-      if (n == 0 || std::ranges::all_of(calls_, is_larger)) continue;
+      if (n < 0 || std::ranges::all_of(calls_, is_larger)) continue;
       const auto call = describe(ask);
       for (size_t k = 0; call.ok() && k < kernels_.size(); ++k)
         if (!is_larger(calls_[k]) && rig_.plan(call.value(), *kernels_[k]).ok())

@@ -77,7 +77,8 @@ nlohmann::json to_json(const CheckRun& run, const std::vector<Judged>& failures)
     if (f.alone) all.back()["again"] = f.alone->words;
   }
   nlohmann::json left_out = nlohmann::json::array();
-  for (const auto& s : run.skipped()) left_out.push_back({{"case", s.check + "/" + s.name}, {"words", s.found.words}});
+  for (const auto& s : run.skipped())
+    left_out.push_back({{"case", s.check + "/" + s.name}, {"words", s.found.words}});
   return {{"backend", run.backend()},
           {"seed", run.options().seed},
           {"executed", run.executed()},
