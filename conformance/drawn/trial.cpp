@@ -11,10 +11,10 @@
 namespace weft::conformance {
 namespace {
 
-std::vector<CaseResult> first_failure(const std::string& backend, const std::string& only, bool full) {
+CheckRun first_failure(const std::string& backend, const std::string& only, bool full) {
   CheckRun run(backend, {.only = only, .full = full, .first_failure = true});
   for (const Check* check : all_checks()) run.run(*check);
-  return run.failures();
+  return run;
 }
 
 // Does the good backend pass this case, if only by a refusal? A case named after the fault, such as a kernel
@@ -33,9 +33,13 @@ bool has_alibi(const std::string& good, const std::string& liar, const CaseResul
 
 // Is there a case among these that `liar` fails and the good backend passes?
 bool convicted(Trial& trial, const std::string& liar, const std::string& only, bool full = false) {
-  const auto failures = first_failure(liar, only, full);
-  if (failures.empty()) return false;
-  const CaseResult& found = failures[0];
+  const CheckRun run = first_failure(liar, only, full);
+  if (run.failures().empty()) {
+    trial.words = fmt::format("{} does not see it in {} cases ({} refused)", only, run.executed(),
+                              run.count(Found::State::refused));
+    return false;
+  }
+  const CaseResult& found = run.failures()[0];
   const std::string name = found.check + "/" + found.name;
   const bool alibi = has_alibi(trial.on, liar, found, full);
   trial.by = alibi ? name : "";
@@ -109,7 +113,6 @@ Trial try_liar(const Liar& liar, const std::string& backend) {
     const std::string of_op = fmt::format("{}/{}", check, awake.op());
     if (!awake.op().empty() && convicted(trial, awake.name(), of_op, true) && trial.caught()) return trial;
     if (convicted(trial, awake.name(), check, true)) return trial;
-    trial.words = fmt::format("{} does not see it", check);
     none = why_none(backend, check);
     asked |= none.empty();
   }

@@ -2,6 +2,7 @@
 #include <map>
 
 #include "conformance/liars/liar.h"
+#include "conformance/seam/rig.h"
 #include "seam/registry.h"
 
 namespace weft::conformance {
@@ -49,7 +50,12 @@ const char* lacks_pinned_memory(seam::Device& good) {
   return good.backend().allocate_pinned ? lacks_an_ordered_queue(good) : "it has no pinned memory";
 }
 const char* lacks_errors_of_kernels(seam::Device& good) {
-  return good.capability().dialect[0] ? "text cannot raise: a wild index gives NaN there" : nullptr;
+  if (good.capability().dialect[0]) return "text cannot raise: a wild index gives NaN there";
+  Rig rig(good);
+  const auto wild = array({1, 4}, {70}, DType::i64);
+  const bool raises = !rig.run({"gather", {counting({4}), wild}}).ok() &&
+                      !rig.run({"scatter_add", {counting({3, 1, 8192}), wild, counting({1, 4, 1, 8192})}}).ok();
+  return raises ? nullptr : "a wild index is no error of each of its kernels";
 }
 const char* lacks_large_buffers(seam::Device& good) {
   constexpr uint64_t kLarge = uint64_t{5} << 30;
