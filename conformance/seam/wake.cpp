@@ -53,8 +53,9 @@ const char* lacks_errors_of_kernels(seam::Device& good) {
   if (good.capability().dialect[0]) return "text cannot raise: a wild index gives NaN there";
   Rig rig(good);
   const auto wild = array({1, 4}, {70}, DType::i64);
-  const bool raises = !rig.run({"gather", {counting({4}), wild}}).ok() &&
-                      !rig.run({"scatter_add", {counting({3, 1, 8192}), wild, counting({1, 4, 1, 8192})}}).ok();
+  const bool raises =
+      !rig.run({"gather", {counting({4}), wild}}).ok() &&
+      !rig.run({"scatter_add", {counting({3, 1, 8192}), wild, counting({1, 4, 1, 8192})}}).ok();
   return raises ? nullptr : "a wild index is no error of each of its kernels";
 }
 const char* lacks_large_buffers(seam::Device& good) {
