@@ -235,7 +235,7 @@ class KeepsALittleOfEach : public Counts {
     // The check counts less closely where a queue keeps some memory of its own.
     if (op_ == op_of(l)) kept_.emplace_back(std::make_unique<char[]>(bytes_ + (ordered() ? 128 : 0)));
   }
-  std::string op() const override { return op_; }
+  std::string one_op() const override { return op_; }
 
  private:
   static constexpr const char* kOps[] = {"matmul", "exp", "sort", "cumsum", "gather", "concat"};
@@ -270,7 +270,7 @@ class ChangesModes : public Drawn {
     if (op_ == op_of(l)) change(l);
     return code;
   }
-  std::string op() const override { return op_; }
+  std::string one_op() const override { return op_; }
 
  protected:
   virtual void change(const weft_launch*) { change_modes(which_); }
@@ -317,7 +317,7 @@ class KnowsItsThread : public Drawn {
     if (own_ == std::thread::id()) own_ = std::this_thread::get_id();
     return Drawn::open_queue(d, q, e);
   }
-  std::string op() const override { return op_; }
+  std::string one_op() const override { return op_; }
 
  protected:
   bool is_elsewhere() const { return std::this_thread::get_id() != own_; }

@@ -216,7 +216,7 @@ class WorksInAWorkspace : public DrawnMirrored {
   void prepared(weft_plan& plan) override {
     if (op_ == plan.call->op) plan.workspace = std::max(plan.workspace, bytes_);
   }
-  std::string op() const override { return op_; }
+  std::string one_op() const override { return op_; }
   weft_code launch(const weft_launch* l, weft_error* e) override {
     const weft_code code = DrawnMirrored::launch(l, e);
     if (code == WEFT_OK && op_of(l) == op_ && l->workspace) work(l, bytes_of(l->workspace));

@@ -29,7 +29,7 @@ class Wrapped {
   void take_generated() { takes_generated_ = true; }
 
   /// The op whose launches differ from the good backend's; empty: of any op, or none.
-  virtual std::string op() const { return ""; }
+  virtual std::string one_op() const { return ""; }
 
   virtual uint32_t devices(uint32_t n) { return n; }
   virtual weft_code open_device(uint32_t ordinal, weft_device* d, weft_capability* c, weft_error* e) {
