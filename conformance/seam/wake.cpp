@@ -29,7 +29,7 @@ const Wrapped& wake(const Liar& liar, const std::string& good) {
 // ---- what faults need of a good device
 
 const char* lacks_host_memory(seam::Device& good) {
-  return good.host_memory() ? nullptr : "this shows in host memory alone";
+  return good.host_memory() ? nullptr : "a handle is no address there, and reads leave no trace";
 }
 const char* lacks_an_inline_queue(seam::Device& good) {
   return good.ordered() ? "its queues may run later" : nullptr;
