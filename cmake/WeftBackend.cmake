@@ -1,7 +1,11 @@
-# weft_kernel_table(folder namespace file): each folder/<op>.<variant>.cpp defines `extern const weft::backend::KernelRecord
-# <op>_<variant>` in that namespace; writes `file`, which defines `std::vector<weft::backend::KernelRecord> own()` there.
+# weft_kernel_table(folder namespace file [OP...]): each folder/<op>.<variant>.cpp defines `extern const weft::backend::KernelRecord
+# <op>_<variant>` in that namespace; writes `file`, which defines `std::vector<weft::backend::KernelRecord> own()` there,
+# without the records of OP....
 function(weft_kernel_table folder namespace generated)
   file(GLOB kernels CONFIGURE_DEPENDS "${folder}/*.cpp")
+  foreach(op IN LISTS ARGN)
+    list(FILTER kernels EXCLUDE REGEX "/${op}\\.[^/]*$")
+  endforeach()
   set(declare "")
   set(list "")
   foreach(file IN LISTS kernels)

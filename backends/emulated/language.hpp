@@ -58,24 +58,6 @@ T shuffle(T x, int from) {
   return other;
 }
 
-/// Whether it is true in any thread of the warp.
-inline bool any_of_warp(bool x) {
-  int any = x;
-  for (int m = 16; m > 0; m /= 2) any |= shuffle_xor(any, m);
-  return any != 0;
-}
-/// A sync_block that tells whether it is true in any thread of the block.
-inline bool any_of_block(bool x) {
-  __shared__ int any;
-  if (threadIdx.x == 0) any = 0;
-  sync_block();
-  if (x) any = 1;
-  sync_block();
-  const bool found = any;
-  sync_block();  // before the next one begins
-  return found;
-}
-
 inline void fence_device() {}
 inline float load_shared_by_blocks(const float* from) { return *from; }
 /// What a kernel before may still be writing: here, a wrong number.
@@ -227,3 +209,5 @@ Outcome start(const backend::Launch& l, Grid blocks, BlockSize block, size_t sha
 }
 
 }  // namespace weft::cuda
+
+#include "../cuda/any.hpp"

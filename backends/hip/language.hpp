@@ -80,23 +80,6 @@ template <class T>
 __device__ T shuffle_xor(T x, int mask) {
   return shuffle(x, (own_lane() & 31u) ^ static_cast<unsigned>(mask));
 }
-/// Whether it is true in any of the 32.
-__device__ inline bool any_of_warp(bool x) {
-  int any = x;
-  for (int m = 16; m > 0; m /= 2) any |= shuffle_xor(any, m);
-  return any != 0;
-}
-/// A sync_block that tells whether it is true in any thread of the block.
-__device__ inline bool any_of_block(bool x) {
-  __shared__ int any;
-  if (threadIdx.x == 0) any = 0;
-  sync_block();
-  if (x) any = 1;
-  sync_block();
-  const bool found = any;
-  sync_block();  // before the next one begins
-  return found;
-}
 /// What this thread wrote is seen by threads of other blocks before what it writes next.
 __device__ inline void fence_device() { __builtin_amdgcn_fence(__ATOMIC_SEQ_CST, "agent"); }
 /// What another block wrote before its fence.
@@ -207,3 +190,5 @@ __device__ void multiply_add(float (&c)[4], const uint32_t (&a)[4], const uint32
 }
 
 }  // namespace weft::cuda
+
+#include "../cuda/any.hpp"

@@ -10,9 +10,10 @@
 
 namespace weft::conformance {
 
-Strike::Strike(const weft_launch* l, weft_error* e, uint64_t d) : launch(l), error(e), drawn(d) {
+Strike::Strike(const weft_launch* l, weft_error* e, uint64_t d, Good good)
+    : launch(l), error(e), drawn(d), good_(std::move(good)) {
   for (uint32_t k = 0; k < n_outputs(); ++k) before_.emplace_back(bytes(k).begin(), bytes(k).end());
-  code = l->plan->kernel->launch(l, e);
+  code = run(l);
   for (uint32_t k = 0; k < n_outputs(); ++k) right_.emplace_back(bytes(k).begin(), bytes(k).end());
 }
 
@@ -33,7 +34,7 @@ bool Strike::answer_instead(const weft_call& call) {
   other.plan = &plan;
   if (plan.workspace <= launch->plan->workspace) {
     forget();
-    code = kernel.launch(&other, error);
+    code = run(&other);
   }
   if (kernel.release && plan.data) kernel.release(&plan);
   return true;
@@ -139,7 +140,7 @@ weft_code swapped_operands(Strike& s) {
   weft_launch other = *s.launch;
   other.inputs = inputs.data();
   s.forget();
-  return s.code = other.plan->kernel->launch(&other, s.error);
+  return s.code = s.run(&other);
 }
 
 weft_code ignored_attribute(Strike& s) {
@@ -160,7 +161,7 @@ weft_code forgotten_sum(Strike& s) {
 }
 weft_code doubled_sum(Strike& s) {
   if (s.launch->plan->call->accumulate == 0) return WEFT_OK;
-  return s.code = s.launch->plan->kernel->launch(s.launch, s.error);
+  return s.code = s.run(s.launch);
 }
 weft_code sum_unasked(Strike& s) {
   weft_call call = *s.launch->plan->call;
@@ -205,7 +206,7 @@ weft_code ignores_offset(Strike& s) {
   weft_launch other = *s.launch;
   other.inputs = inputs.data();
   s.forget();
-  return s.code = other.plan->kernel->launch(&other, s.error);
+  return s.code = s.run(&other);
 }
 
 bool has_operands(const ir::OpDef& op) { return op.n_inputs > 0; }

@@ -1,4 +1,5 @@
 #pragma once
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -13,8 +14,13 @@ namespace weft::conformance {
 /// kernel's answer in the outputs and changes it.
 class Strike {
  public:
-  /// Runs the good kernel. `drawn` varies a fault from strike to strike, such as which element is wrong.
-  Strike(const weft_launch* l, weft_error* e, uint64_t drawn);
+  using Good = std::function<weft_code(const weft_launch*, weft_error*)>;
+  /// Runs the good kernel, by `good`. `drawn` varies a fault from strike to strike, such as which element is
+  /// wrong.
+  Strike(const weft_launch* l, weft_error* e, uint64_t drawn, Good good);
+
+  /// The good kernel on these operands.
+  weft_code run(const weft_launch* l) { return good_(l, error); }
 
   const weft_launch* launch;
   weft_error* error;
@@ -42,6 +48,7 @@ class Strike {
   bool beyond_the_answer = false;  ///< the fault shows in something else than outputs
 
  private:
+  Good good_;
   std::vector<std::vector<char>> before_, right_;
 };
 

@@ -30,7 +30,7 @@ std::string text(const Lie& lie) {
   return fmt::format("{}: {}{}", lie.kernel, fault, text(lie.when));
 }
 
-Teller::Teller(std::string name, const weft_backend& inner) : Wrapped(std::move(name), inner) {
+Teller::Teller(std::string name, const weft_backend& inner) : Mirrored(std::move(name), inner) {
   void* memory = ::mmap(nullptr, sizeof *told_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) throw Error(fail(Code::out_of_memory, "no page to share with children"));
   told_ = static_cast<int64_t*>(memory);
@@ -85,19 +85,20 @@ static std::vector<int64_t> types_of(const weft_call& call) {
 weft_code Teller::launch(const weft_launch* l, weft_error* e) {
   const weft_kernel& kernel = *l->plan->kernel;
   if (!lie_.flaw || !lie_.flaw->lie || std::strchr(kernel.id, '.') + 1 != lie_.kernel)
-    return Wrapped::launch(l, e);
+    return Mirrored::launch(l, e);
   const weft_call& call = *l->plan->call;
   ++launches_;
   const int64_t calls = ++calls_[types_of(call)];
   const bool early = (lie_.when.kind == When::Kind::from_call && calls < lie_.when.n) ||
                      (lie_.when.kind == When::Kind::from_launch && launches_ < lie_.when.n);
   if (early || !is_struck(call)) {
-    const weft_code code = Wrapped::launch(l, e);
+    const weft_code code = Mirrored::launch(l, e);
     const auto out = bytes_of(l->outputs[0]);
     last_.assign(out.begin(), out.end());
     return code;
   }
-  Strike strike(l, e, lie_.drawn);
+  Strike strike(l, e, lie_.drawn,
+                [this](const weft_launch* one, weft_error* error) { return Mirrored::launch(one, error); });
   if (strike.code != WEFT_OK) return strike.code;
   strike.last = last_;
   strike.code = lie_.flaw->lie(strike);
@@ -106,23 +107,13 @@ weft_code Teller::launch(const weft_launch* l, weft_error* e) {
   return strike.code;
 }
 
-bool can_be_lied_about(const std::string& backend) {
-  const auto& device = *value_or_raise(seam::registry().open(backend));
-  return device.host_memory() && !device.ordered();
-}
-
 Teller& teller(const std::string& backend) {
   static std::map<std::string, Teller*> all;
   auto& found = all[backend];
   if (found) return *found;
-  if (!can_be_lied_about(backend))
-    throw Error(fail(Code::unsupported,
-                     "{} can't be lied about by chance: its results are not in host memory when a launch "
-                     "returns. Ask for the named liars alone, with --drawn 0",
-                     backend));
-  found = new Teller(
-      "liar_on_" + backend,
-      value_or_raise(seam::registry().open(backend))->backend());  // a backend lives until the process ends
+  const auto& good = value_or_raise(seam::registry().open(backend))->backend();
+  found = new Teller(fmt::format("liar_on_{}", good.name), good);  // a backend lives until the process ends
+  found->take_generated();
   adopt(*found);
   return *found;
 }

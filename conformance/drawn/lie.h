@@ -2,7 +2,7 @@
 #include <map>
 
 #include "conformance/drawn/flaw.h"
-#include "conformance/seam/wrapped.h"
+#include "conformance/seam/mirrored.h"
 
 namespace weft::conformance {
 
@@ -34,7 +34,7 @@ std::string text(const Lie& lie);
 
 /// A good backend that tells one lie after another. One object serves all lies, since a name and its devices
 /// last as long as the process.
-class Teller : public Wrapped {
+class Teller : public Mirrored {
  public:
   Teller(std::string name, const weft_backend& inner);
 
@@ -56,9 +56,7 @@ class Teller : public Wrapped {
   std::vector<char> last_;
 };
 
-/// Changes results when a launch returns, so they must be in host memory by then.
-bool can_be_lied_about(const std::string& backend);
-/// The liar that wraps this backend, registered at the first call. Raises if the backend can't be wrapped.
+/// The liar that wraps this backend, registered at the first call.
 Teller& teller(const std::string& backend);
 
 }  // namespace weft::conformance

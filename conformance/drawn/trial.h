@@ -11,11 +11,14 @@ struct Trial {
   std::string on;     ///< the good backend
   std::string by;     ///< "check/case": the first that catches it; empty: none does
   std::string words;  ///< what that case said; or why nobody can be believed
+  /// Why the fault can't show on the good backend: it lacks what the liar would lie about.
+  std::string left_out = {};
   bool caught() const { return !by.empty(); }
 };
 
-/// By the check that its entry names. Caught: a case fails that passes on the good backend.
-Trial try_liar(const Liar& liar);
+/// Wraps `backend`, and asks the check that its entry names. Caught: a case fails that passes on the good
+/// backend.
+Trial try_liar(const Liar& liar, const std::string& backend);
 
 /// Number `index` of a seed: always the same fault of the same kernel. Faults that can't be observed are left
 /// out: if a fault changed no bit in the whole run, such as swapped operands of a sum, or a lost NaN where

@@ -29,9 +29,9 @@ void shifted_by_one(const weft_launch* l, uint32_t k, std::span<char> bytes) {
 }
 
 // Returns the previous result: a cache keyed by the kernel, not by the data.
-class StaleOutput : public Wrapped {
+class StaleOutput : public Mirrored {
  public:
-  using Wrapped::Wrapped;
+  using Mirrored::Mirrored;
   weft_code launch(const weft_launch* l, weft_error* e) override {
     auto& kept = first_[l->plan];
     const auto out = bytes_of(l->outputs[0]);
@@ -39,7 +39,7 @@ class StaleOutput : public Wrapped {
       std::memcpy(out.data(), kept.data(), kept.size());
       return WEFT_OK;
     }
-    const weft_code code = Wrapped::launch(l, e);
+    const weft_code code = Mirrored::launch(l, e);
     kept.assign(out.begin(), out.end());
     return code;
   }
@@ -49,14 +49,14 @@ class StaleOutput : public Wrapped {
 };
 
 // A vector loop without its tail.
-class PartialOutput : public Wrapped {
+class PartialOutput : public Mirrored {
  public:
-  using Wrapped::Wrapped;
+  using Mirrored::Mirrored;
   weft_code launch(const weft_launch* l, weft_error* e) override {
     const auto out = bytes_of(l->outputs[0]);
     const size_t tail = out_of(l).size() > 1 ? byte_size(out_of(l).dtype()) : 0;
     const std::vector<char> before(out.end() - static_cast<std::ptrdiff_t>(tail), out.end());
-    const weft_code code = Wrapped::launch(l, e);
+    const weft_code code = Mirrored::launch(l, e);
     std::memcpy(out.data() + out.size() - tail, before.data(), tail);
     return code;
   }
@@ -105,14 +105,14 @@ class ChangesFromRunToRun : public SpoilsOutput {
 };
 
 // Swaps the operands of a difference if the second is broadcast.
-class SwapsOperands : public Wrapped {
+class SwapsOperands : public Mirrored {
  public:
-  using Wrapped::Wrapped;
+  using Mirrored::Mirrored;
   weft_code launch(const weft_launch* l, weft_error* e) override {
-    if (op_of(l) != "sub" && op_of(l) != "div") return Wrapped::launch(l, e);
+    if (op_of(l) != "sub" && op_of(l) != "div") return Mirrored::launch(l, e);
     if (backend::TensorView(l->inputs[0]).size() == backend::TensorView(l->inputs[1]).size())
-      return Wrapped::launch(l, e);
-    const weft_code code = Wrapped::launch(l, e);
+      return Mirrored::launch(l, e);
+    const weft_code code = Mirrored::launch(l, e);
     if (code == WEFT_OK && op_of(l) == "sub" && out_of(l).dtype() == DType::f32)
       for (int64_t i = 0; i < out_of(l).size(); ++i) out_of(l).data<float>()[i] *= -1;
     return code;

@@ -66,11 +66,11 @@ class EndsImports : public Drawn {
 
 constexpr Liar kLiars[] = {
     {"liar_imports_a_copy", "far", "copies memory that it should import", "imports_memory",
-     make_liar<ImportsACopy>},
+     make_liar<ImportsACopy>, lacks_imports},
     {"liar_forgets_offsets", "far", "imports memory from a round address on", "imports_memory",
-     make_liar<ForgetsOffsets>},
+     make_liar<ForgetsOffsets>, lacks_imports},
     {"liar_ends_imports", "far", "writes over imported memory when it is released", "imports_memory",
-     make_liar<EndsImports>},
+     make_liar<EndsImports>, lacks_imports},
 };
 
 }  // namespace

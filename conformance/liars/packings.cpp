@@ -107,11 +107,11 @@ class AsksForTooLittle : public Wrapped {
 
 constexpr Liar kLiars[] = {
     {"liar_packs_too_little", "native", "leaves the end of a packed constant as it was",
-     "packs_constants/linear ", make_liar<PacksTooLittle>},
+     "packs_constants/linear ", make_liar<PacksTooLittle>, lacks_host_memory},
     {"liar_packs_the_first", "native", "packs one constant, and takes it for all others of its size",
-     "packs_constants/linear ", make_liar<PacksTheFirst>},
+     "packs_constants/linear ", make_liar<PacksTheFirst>, lacks_host_memory},
     {"liar_reads_the_last_packed", "native", "reads the constant that was packed last",
-     "packs_constants/matmul ", make_liar<ReadsTheLastPacked>},
+     "packs_constants/matmul ", make_liar<ReadsTheLastPacked>, lacks_host_memory},
     {"liar_asks_for_too_little", "native", "writes more packed bytes than it asked for",
      "packs_constants/conv ", make_liar<AsksForTooLittle>},
 };

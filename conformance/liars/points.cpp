@@ -9,11 +9,11 @@ namespace weft::conformance {
 namespace {
 
 // Reports some points as reached as soon as they are queried.
-class ReachesTooEarly : public Drawn {
+class ReachesTooEarly : public DrawnLate {
  public:
-  using Drawn::Drawn;
+  using DrawnLate::DrawnLate;
   weft_code await(weft_queue q, uint64_t point, uint64_t ns, uint64_t* reached, weft_error* e) override {
-    const weft_code code = Drawn::await(q, point, ++asked_ % every_ ? ns : 0, reached, e);
+    const weft_code code = DrawnLate::await(q, point, ++asked_ % every_ ? ns : 0, reached, e);
     if (asked_ % every_ == 0 && *reached < point) *reached = point;
     return code;
   }
@@ -24,16 +24,16 @@ class ReachesTooEarly : public Drawn {
 };
 
 // A query of the progress returns the last mark.
-class PollsTheLastMark : public Drawn {
+class PollsTheLastMark : public DrawnLate {
  public:
-  using Drawn::Drawn;
+  using DrawnLate::DrawnLate;
   weft_code mark(weft_queue q, uint64_t* point, weft_error* e) override {
-    const weft_code code = Drawn::mark(q, point, e);
+    const weft_code code = DrawnLate::mark(q, point, e);
     marked_[q] = *point;
     return code;
   }
   weft_code await(weft_queue q, uint64_t point, uint64_t ns, uint64_t* reached, weft_error* e) override {
-    if (ns >= limit_) return Drawn::await(q, point, ns, reached, e);
+    if (ns >= limit_) return DrawnLate::await(q, point, ns, reached, e);
     *reached = marked_[q];
     return WEFT_OK;
   }
@@ -44,31 +44,41 @@ class PollsTheLastMark : public Drawn {
 };
 
 // A point does not cover the last launches before it.
-class MarksTooSoon : public Drawn {
+class MarksTooSoon : public DrawnLate {
  public:
-  using Drawn::Drawn;
+  using DrawnLate::DrawnLate;
+  weft_code launch(const weft_launch* l, weft_error* e) override {
+    uint64_t before = 0;
+    if (const weft_code code = DrawnLate::mark(l->queue, &before, e); code != WEFT_OK) return code;
+    auto& places = places_[l->queue];
+    places.push_back(before);
+    if (places.size() > less_) places.pop_front();
+    return DrawnLate::launch(l, e);
+  }
   weft_code mark(weft_queue q, uint64_t* point, weft_error* e) override {
-    const weft_code code = Drawn::mark(q, point, e);
-    *point -= std::min(*point - std::min(*point, last_[q] + 1), less_);
+    const weft_code code = DrawnLate::mark(q, point, e);
+    const auto& places = places_[q];
+    if (!places.empty() && places.front() > last_[q]) *point = places.front();  // points increase
     last_[q] = *point;
     return code;
   }
   void close_queue(weft_queue q) override {
-    last_.erase(q);
-    Drawn::close_queue(q);
+    last_.erase(q), places_.erase(q);
+    DrawnLate::close_queue(q);
   }
 
  private:
   const uint64_t less_ = between(random_, 1, 4);
   std::map<weft_queue, uint64_t> last_;
+  std::map<weft_queue, std::deque<uint64_t>> places_;  // before the last launches
 };
 
 // Skips some waits.
-class ForgetsWaits : public Drawn {
+class ForgetsWaits : public DrawnLate {
  public:
-  using Drawn::Drawn;
+  using DrawnLate::DrawnLate;
   weft_code wait(weft_queue q, weft_queue other, uint64_t point, weft_error* e) override {
-    return ++waits_ % every_ ? Drawn::wait(q, other, point, e) : weft_code{WEFT_OK};
+    return ++waits_ % every_ ? DrawnLate::wait(q, other, point, e) : weft_code{WEFT_OK};
   }
 
  private:
@@ -77,11 +87,11 @@ class ForgetsWaits : public Drawn {
 };
 
 // Waits for an earlier point than requested.
-class WaitsForAnOlderPoint : public Drawn {
+class WaitsForAnOlderPoint : public DrawnLate {
  public:
-  using Drawn::Drawn;
+  using DrawnLate::DrawnLate;
   weft_code wait(weft_queue q, weft_queue other, uint64_t point, weft_error* e) override {
-    return Drawn::wait(q, other, point - std::min(point, less_), e);
+    return DrawnLate::wait(q, other, point - std::min(point, less_), e);
   }
 
  private:
@@ -89,21 +99,21 @@ class WaitsForAnOlderPoint : public Drawn {
 };
 
 // One timeline for the device: every wait is for the queue that was marked last.
-class WaitsForTheLastMark : public Drawn {
+class WaitsForTheLastMark : public DrawnLate {
  public:
-  using Drawn::Drawn;
+  using DrawnLate::DrawnLate;
   weft_code mark(weft_queue q, uint64_t* point, weft_error* e) override {
-    const weft_code code = Drawn::mark(q, point, e);
+    const weft_code code = DrawnLate::mark(q, point, e);
     marked_ = q, point_ = *point;
     return code;
   }
   void close_queue(weft_queue q) override {
     if (marked_ == q) marked_ = nullptr;
-    Drawn::close_queue(q);
+    DrawnLate::close_queue(q);
   }
   weft_code wait(weft_queue q, weft_queue other, uint64_t point, weft_error* e) override {
-    return marked_ && marked_ != q && marked_ != other ? Drawn::wait(q, marked_, point_, e)
-                                                       : Drawn::wait(q, other, point, e);
+    return marked_ && marked_ != q && marked_ != other ? DrawnLate::wait(q, marked_, point_, e)
+                                                       : DrawnLate::wait(q, other, point, e);
   }
 
  private:
@@ -114,18 +124,18 @@ class WaitsForTheLastMark : public Drawn {
 // ---- pinned memory
 
 /// Keeps track of pinned memory.
-class KnowsPinned : public Drawn {
+class KnowsPinned : public DrawnLate {
  public:
-  using Drawn::Drawn;
+  using DrawnLate::DrawnLate;
   weft_code allocate_pinned(weft_device d, uint64_t bytes, void** handle, void** address,
                             weft_error* e) override {
-    const weft_code code = Drawn::allocate_pinned(d, bytes, handle, address, e);
+    const weft_code code = DrawnLate::allocate_pinned(d, bytes, handle, address, e);
     if (code == WEFT_OK) pinned_[*handle] = static_cast<char*>(*address);
     return code;
   }
   void free(weft_device d, void* handle) override {
     pinned_.erase(handle);
-    Drawn::free(d, handle);
+    DrawnLate::free(d, handle);
   }
 
  protected:
@@ -150,6 +160,7 @@ class ReusesItsStaging : public KnowsPinned {
   weft_code copy(weft_queue q, const weft_copy* c, weft_error* e) override {
     const char* from = address(c->source);
     if (!from || !c->target) return KnowsPinned::copy(q, c, e);
+    if (const weft_code code = lag(q, e); code != WEFT_OK) return code;
     weft_copy staged = *c;
     staged.source_offset = 0;
     while (staged.bytes > 0) {
@@ -175,7 +186,7 @@ class ReusesItsStaging : public KnowsPinned {
     if (stages.empty())
       for (uint64_t i = 0; i < count_; ++i) {
         Stage& s = stages.emplace_back();
-        (void)Drawn::allocate_pinned(devices_[q], kStage, &s.handle, &s.address, e);
+        (void)DrawnLate::allocate_pinned(devices_[q], kStage, &s.handle, &s.address, e);
       }
     return stages[next_++ % stages.size()];
   }
@@ -197,6 +208,11 @@ class ReadsPinnedLate : public KnowsPinned {
   weft_code synchronize(weft_queue q, weft_error* e) override {
     for (const auto& c : std::exchange(late_[q], {})) (void)KnowsPinned::copy(q, &c, e);
     return KnowsPinned::synchronize(q, e);
+  }
+  void free(weft_device d, void* handle) override {
+    for (auto& [q, copies] : late_)
+      std::erase_if(copies, [&](const weft_copy& c) { return c.source == handle || c.target == handle; });
+    KnowsPinned::free(d, handle);
   }
 
  private:
@@ -230,23 +246,23 @@ class CopiesBesideTheQueue : public KnowsPinned {
 
 constexpr Liar kLiars[] = {
     {"liar_reaches_too_early", "far", "says that a point is reached before it is",
-     "points_are_reached_in_turn", make_liar<ReachesTooEarly>},
+     "points_are_reached_in_turn", make_liar<ReachesTooEarly>, lacks_points},
     {"liar_polls_the_last_mark", "far", "gives the last mark where it is asked how far a queue is",
-     "points_are_reached_in_turn", make_liar<PollsTheLastMark>},
+     "points_are_reached_in_turn", make_liar<PollsTheLastMark>, lacks_points},
     {"liar_marks_too_soon", "far", "gives a point that is before the last launches",
-     "points_are_reached_in_turn", make_liar<MarksTooSoon>},
+     "points_are_reached_in_turn", make_liar<MarksTooSoon>, lacks_points},
     {"liar_forgets_waits", "far", "does not wait, now and then", "points_are_reached_in_turn",
-     make_liar<ForgetsWaits>},
+     make_liar<ForgetsWaits>, lacks_points},
     {"liar_waits_for_an_older_point", "far", "waits for a point before the one that is asked for",
-     "points_are_reached_in_turn", make_liar<WaitsForAnOlderPoint>},
+     "points_are_reached_in_turn", make_liar<WaitsForAnOlderPoint>, lacks_points},
     {"liar_waits_for_the_last_mark", "far", "waits for the queue that was marked last",
-     "points_are_reached_in_turn", make_liar<WaitsForTheLastMark>},
+     "points_are_reached_in_turn", make_liar<WaitsForTheLastMark>, lacks_points},
     {"liar_reuses_its_staging", "far", "fills its staging buffers again before they were read",
-     "copies_pinned_memory", make_liar<ReusesItsStaging>},
+     "copies_pinned_memory", make_liar<ReusesItsStaging>, lacks_pinned_memory},
     {"liar_reads_pinned_late", "far", "reads pinned memory behind the point of the copy",
-     "copies_pinned_memory", make_liar<ReadsPinnedLate>},
+     "copies_pinned_memory", make_liar<ReadsPinnedLate>, lacks_pinned_memory},
     {"liar_copies_beside_the_queue", "far", "copies pinned memory out of the queue's order",
-     "copies_pinned_memory", make_liar<CopiesBesideTheQueue>},
+     "copies_pinned_memory", make_liar<CopiesBesideTheQueue>, lacks_pinned_memory},
 };
 
 }  // namespace

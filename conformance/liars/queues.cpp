@@ -11,12 +11,12 @@ namespace weft::conformance {
 namespace {
 
 /// Counts launches that wait.
-class CountsWaiting : public Drawn {
+class CountsWaiting : public DrawnLate {
  public:
-  using Drawn::Drawn;
+  using DrawnLate::DrawnLate;
   weft_code launch(const weft_launch* l, weft_error* e) override {
     ++waiting_[l->queue];
-    return Drawn::launch(l, e);
+    return DrawnLate::launch(l, e);
   }
 
  protected:
@@ -36,20 +36,20 @@ class ForgetsLongQueues : public CountsWaiting {
 };
 
 // Every synchronize waits for the queue that was opened last.
-class WaitsForTheLastQueue : public Drawn {
+class WaitsForTheLastQueue : public DrawnLate {
  public:
-  using Drawn::Drawn;
+  using DrawnLate::DrawnLate;
   weft_code open_queue(weft_device d, weft_queue* q, weft_error* e) override {
-    const weft_code code = Drawn::open_queue(d, q, e);
+    const weft_code code = DrawnLate::open_queue(d, q, e);
     if (code == WEFT_OK && ++opened_ > first_) last_ = *q;
     return code;
   }
   void close_queue(weft_queue q) override {
     if (last_ == q) last_ = nullptr;
-    Drawn::close_queue(q);
+    DrawnLate::close_queue(q);
   }
   weft_code synchronize(weft_queue q, weft_error* e) override {
-    return Drawn::synchronize(last_ ? last_ : q, e);
+    return DrawnLate::synchronize(last_ ? last_ : q, e);
   }
 
  private:
@@ -59,15 +59,15 @@ class WaitsForTheLastQueue : public Drawn {
 };
 
 // After a queue has been closed, no synchronize waits.
-class StopsWaiting : public Drawn {
+class StopsWaiting : public DrawnLate {
  public:
-  using Drawn::Drawn;
+  using DrawnLate::DrawnLate;
   void close_queue(weft_queue q) override {
     ++closed_;
-    Drawn::close_queue(q);
+    DrawnLate::close_queue(q);
   }
   weft_code synchronize(weft_queue q, weft_error* e) override {
-    return closed_ > most_ ? weft_code{WEFT_OK} : Drawn::synchronize(q, e);
+    return closed_ > most_ ? weft_code{WEFT_OK} : DrawnLate::synchronize(q, e);
   }
 
  private:
@@ -284,21 +284,21 @@ class DescribesAnother : public Drawn {
 
 constexpr Liar kLiars[] = {
     {"liar_forgets_long_queues", "far", "synchronize waits for no queue that is long",
-     "waits_for_long_queues", make_liar<ForgetsLongQueues>},
+     "waits_for_long_queues", make_liar<ForgetsLongQueues>, lacks_an_ordered_queue},
     {"liar_waits_for_the_last_queue", "far", "synchronize waits for the queue that was opened last",
-     "waits_for_long_queues/one busy", make_liar<WaitsForTheLastQueue>},
+     "waits_for_long_queues/one busy", make_liar<WaitsForTheLastQueue>, lacks_an_ordered_queue},
     {"liar_stops_waiting", "far", "synchronize waits no more when queues have been closed",
-     "waits_for_long_queues", make_liar<StopsWaiting>},
+     "waits_for_long_queues", make_liar<StopsWaiting>, lacks_an_ordered_queue},
     {"liar_defers", "reference", "launches of an inline queue run at synchronize",
-     "waits_for_long_queues/at once", make_liar<Defers>},
+     "waits_for_long_queues/at once", make_liar<Defers>, lacks_an_inline_queue},
     {"liar_defers_in_order", "reference", "reads the host's structs after launch has returned",
-     "waits_for_long_queues/structs", make_liar<DefersInOrder>},
+     "waits_for_long_queues/structs", make_liar<DefersInOrder>, lacks_an_inline_queue},
     {"liar_repeats_errors", "far", "an error is reported several times", "errors_come_once",
-     make_liar<RepeatsErrors>},
+     make_liar<RepeatsErrors>, lacks_an_ordered_queue},
     {"liar_forgets_errors_behind_launches", "far", "a failure among many launches is not reported",
-     "errors_come_once", make_liar<ForgetsErrorsBehindLaunches>},
+     "errors_come_once", make_liar<ForgetsErrorsBehindLaunches>, lacks_an_ordered_queue},
     {"liar_mixes_up_errors", "far", "any queue reports the failure of another", "errors_come_once",
-     make_liar<MixesUpErrors>},
+     make_liar<MixesUpErrors>, lacks_an_ordered_queue},
     {"liar_second_copies_less", "far", "copies of a second device lose a byte", "opens_again",
      make_liar<SecondCopiesLess>},
     {"liar_second_computes_less", "far", "an op does nothing on a second device", "opens_again",

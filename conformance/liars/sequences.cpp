@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <deque>
 #include <map>
 #include <mutex>
@@ -15,6 +16,19 @@ class ChangedSteps {
     for (uint32_t i = 0; i < d.n_steps; ++i) steps_.push_back(*d.steps[i]);
   }
   std::deque<weft_sequence_step>& steps() { return steps_; }
+  /// Puts step `from` in the place of step `to`, for which it then waits no more.
+  void move(uint32_t from, uint32_t to) {
+    const weft_sequence_step moved = steps_[from];
+    steps_.erase(steps_.begin() + from);
+    steps_.insert(steps_.begin() + to, moved);
+    const auto now = [&](uint32_t k) { return k == from ? to : k >= to && k < from ? k + 1 : k; };
+    for (uint32_t i = 0; i < steps_.size(); ++i) {
+      auto& after = after_.emplace_back();
+      for (uint32_t k = 0; k < steps_[i].n_after; ++k)
+        if (const uint32_t earlier = now(steps_[i].after[k]); earlier < i) after.push_back(earlier);
+      steps_[i].after = after.data(), steps_[i].n_after = static_cast<uint32_t>(after.size());
+    }
+  }
   const weft_sequence_desc* desc() {
     pointers_.clear();
     for (const auto& s : steps_) pointers_.push_back(&s);
@@ -25,14 +39,15 @@ class ChangedSteps {
  private:
   weft_sequence_desc desc_;
   std::deque<weft_sequence_step> steps_;
+  std::deque<std::vector<uint32_t>> after_;
   std::vector<const weft_sequence_step*> pointers_;
 };
 
 using Handles = std::vector<void*>;
 
-class Records : public Drawn {
+class Records : public DrawnLate {
  public:
-  using Drawn::Drawn;
+  using DrawnLate::DrawnLate;
   bool records() const override { return true; }
 };
 
@@ -78,15 +93,20 @@ class IsOneBindingLate : public Records {
   std::map<weft_sequence, Handles> before_;
 };
 
-// Drops one dependency of some steps.
+// Some steps go before the last one that they should wait for.
 class ForgetsDependencies : public Records {
  public:
   using Records::Records;
   weft_code make_sequence(weft_device d, const weft_sequence_desc* desc, weft_sequence* s, uint32_t* refused,
                           weft_error* e) override {
     ChangedSteps changed(*desc);
-    for (auto& step : changed.steps())
-      if (step.n_after > 0 && ++seen_ % every_ == 0) --step.n_after;
+    for (uint32_t i = 0; i < desc->n_steps; ++i) {
+      const weft_sequence_step& step = *desc->steps[i];
+      if (step.n_after > 0 && ++seen_ % every_ == 0) {
+        changed.move(i, *std::max_element(step.after, step.after + step.n_after));
+        break;
+      }
+    }
     return Records::make_sequence(d, changed.desc(), s, refused, e);
   }
 
@@ -142,7 +162,10 @@ class RunsBesideTheQueue : public Records {
   }
   weft_code run_sequence(weft_sequence s, weft_queue q, void* const* handles, uint32_t n,
                          weft_error* e) override {
-    return Records::run_sequence(s, beside_[q], handles, n, e);
+    // One run is pending at most: the host can't count those of a queue that it does not know.
+    weft_code code = Records::synchronize(beside_[q], e);
+    for (int i = 0; i < kLags && code == WEFT_OK; ++i) code = lag(beside_[q], e);
+    return code == WEFT_OK ? Records::run_sequence(s, beside_[q], handles, n, e) : code;
   }
   weft_code synchronize(weft_queue q, weft_error* e) override {
     const weft_code code = Records::synchronize(beside_[q], e);
@@ -150,6 +173,7 @@ class RunsBesideTheQueue : public Records {
   }
 
  private:
+  static constexpr int kLags = 10;
   std::map<weft_queue, weft_queue> beside_;
 };
 

@@ -210,14 +210,15 @@ class LacksTheEnd : public Blocks {
 // ---- workspace
 
 /// Kernels of one random op use a workspace.
-class WorksInAWorkspace : public Drawn {
+class WorksInAWorkspace : public DrawnMirrored {
  public:
-  using Drawn::Drawn;
+  using DrawnMirrored::DrawnMirrored;
   void prepared(weft_plan& plan) override {
-    if (op_ == plan.call->op) plan.workspace = bytes_;
+    if (op_ == plan.call->op) plan.workspace = std::max(plan.workspace, bytes_);
   }
+  std::string one_op() const override { return op_; }
   weft_code launch(const weft_launch* l, weft_error* e) override {
-    const weft_code code = Drawn::launch(l, e);
+    const weft_code code = DrawnMirrored::launch(l, e);
     if (code == WEFT_OK && op_of(l) == op_ && l->workspace) work(l, bytes_of(l->workspace));
     return code;
   }
@@ -257,11 +258,11 @@ class ExpectsZeros : public WorksInAWorkspace {
 // ---- operands that are written and restored
 
 /// Uses part of an operand as scratch memory and restores it.
-class Borrows : public Drawn {
+class Borrows : public DrawnMirrored {
  public:
-  using Drawn::Drawn;
+  using DrawnMirrored::DrawnMirrored;
   weft_code launch(const weft_launch* l, weft_error* e) override {
-    const weft_code code = Drawn::launch(l, e);
+    const weft_code code = DrawnMirrored::launch(l, e);
     for (uint32_t i = 0; i < l->plan->call->n_inputs && !l->plan->call->updates; ++i)
       if (l->inputs[i] && borrows(i, bytes_of(l->inputs[i]))) {
         volatile char* const byte = &bytes_of(l->inputs[i])[drawn_ % bytes_of(l->inputs[i]).size()];
@@ -296,9 +297,9 @@ constexpr Liar kLiars[] = {
     {"liar_gives_a_block_twice", "reference", "a block of some sizes is given away while it is in use",
      "keeps_live_buffers", make_liar<GivesABlockTwice>},
     {"liar_overlaps_tails", "reference", "a block begins in the last page of the one before",
-     "keeps_live_buffers", make_liar<OverlapsTails>},
+     "keeps_live_buffers", make_liar<OverlapsTails>, lacks_host_memory},
     {"liar_misaligns_large_blocks", "reference", "large blocks begin 32 bytes behind a line",
-     "keeps_live_buffers", make_liar<MisalignsLargeBlocks>},
+     "keeps_live_buffers", make_liar<MisalignsLargeBlocks>, lacks_host_memory},
     {"liar_loses_the_tail", "reference", "long copies end with the last whole block", "copies_megabytes",
      make_liar<LosesTheTail>},
     {"liar_rounds_offsets", "reference", "copies within the device begin at words", "copies_megabytes",
@@ -306,11 +307,11 @@ constexpr Liar kLiars[] = {
     {"liar_loses_a_byte_between_pieces", "reference", "a byte between two pieces of a copy is lost",
      "copies_megabytes", make_liar<LosesAByteBetweenPieces>},
     {"liar_cuts_offsets", "reference", "offsets have 31 or 32 bits", "gives_its_largest_buffer",
-     make_liar<CutsOffsets>},
+     make_liar<CutsOffsets>, lacks_large_buffers},
     {"liar_claims_more_than_it_gives", "reference", "no buffer of max_buffer bytes can be had",
      "gives_its_largest_buffer", make_liar<ClaimsMoreThanItGives>},
     {"liar_lacks_the_end", "reference", "the last bytes of a very large buffer are not there",
-     "gives_its_largest_buffer", make_liar<LacksTheEnd>},
+     "gives_its_largest_buffer", make_liar<LacksTheEnd>, lacks_large_buffers},
     {"liar_needs_more", "reference", "writes behind its workspace", "keeps_to_its_workspace",
      make_liar<NeedsMore>},
     {"liar_begins_before", "reference", "writes before its workspace", "keeps_to_its_workspace",
@@ -318,11 +319,11 @@ constexpr Liar kLiars[] = {
     {"liar_expects_zeros", "reference", "wants a workspace that is zero", "keeps_to_its_workspace",
      make_liar<ExpectsZeros>},
     {"liar_borrows_the_first", "reference", "writes into its first operand and puts it back",
-     "stays_within_bounds", make_liar<BorrowsTheFirst>},
+     "stays_within_bounds", make_liar<BorrowsTheFirst>, lacks_host_memory},
     {"liar_borrows_the_second", "reference", "writes into its second operand and puts it back",
-     "stays_within_bounds", make_liar<BorrowsTheSecond>},
+     "stays_within_bounds", make_liar<BorrowsTheSecond>, lacks_host_memory},
     {"liar_borrows_long_ones", "reference", "writes into long operands and puts them back",
-     "stays_within_bounds", make_liar<BorrowsLongOnes>},
+     "stays_within_bounds", make_liar<BorrowsLongOnes>, lacks_host_memory},
 };
 
 }  // namespace

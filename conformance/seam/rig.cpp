@@ -61,14 +61,20 @@ Rig::Rig(const std::string& backend) : Rig(*value_or_raise(seam::registry().open
 Rig::Rig(seam::Device& d) : device(d), queue(value_or_raise(d.open_queue())) {}
 
 Result<std::unique_ptr<Rig::Operand>> Rig::upload(const HostTensor& t, uint64_t offset) {
-  auto o = std::make_unique<Operand>();
-  o->type = t.type;
   const auto around = static_cast<int64_t>((2 * offset + t.bytes.size()) / 8 + 1);
   std::vector<std::byte> all = offset ? array({around}, {-77}, DType::f64).bytes : t.bytes;
   if (offset) std::ranges::copy(t.bytes, all.begin() + static_cast<std::ptrdiff_t>(offset));
-  WEFT_TRY(o->buffer, device.allocate_unpooled(all.size()));
+  WEFT_TRY(auto o, room(t.type, all.size(), offset));
   WEFT_CHECK(queue->copy_in(*o->buffer.get(), 0, all.data(), all.size()));
-  const auto& i = info(t.type.dtype);
+  return o;
+}
+
+Result<std::unique_ptr<Rig::Operand>> Rig::room(const seam::ConcreteType& type, uint64_t bytes,
+                                                uint64_t offset) {
+  auto o = std::make_unique<Operand>();
+  o->type = type;
+  WEFT_TRY(o->buffer, device.allocate_unpooled(bytes));
+  const auto& i = info(type.dtype);
   o->c = {.dl = {.data = o->buffer->handle,
                  .device = device.dl(),
                  .ndim = static_cast<int32_t>(o->type.shape.size()),
@@ -91,6 +97,8 @@ Result<HostTensor> Rig::download(const Operand& o) {
 
 Result<std::unique_ptr<Rig::Operand>> Rig::workspace(const weft_plan& plan, uint64_t offset) {
   if (plan.workspace == 0) return std::unique_ptr<Operand>();
+  if (fresh)
+    return room({DType::u8, {static_cast<int64_t>(plan.workspace)}}, plan.workspace + offset, offset);
   return upload(array({static_cast<int64_t>(plan.workspace)}, {255}, DType::u8), offset);
 }
 
@@ -115,7 +123,9 @@ Result<Rig::Placed> Rig::place(const seam::PreparedKernel& plan, const Ask& ask,
   for (const auto& [output, input] : call.updates) p.results[output] = p.in[input].get();
   for (size_t k = 0; k < call.outputs.size(); ++k) {
     if (!p.results[k]) {
-      WEFT_TRY(auto o, upload(holding(call.outputs[k], ask.before), offset));
+      const auto& type = call.outputs[k];
+      WEFT_TRY(auto o,
+               fresh ? room(type, type.bytes() + offset, offset) : upload(holding(type, ask.before), offset));
       p.results[k] = p.out.emplace_back(std::move(o)).get();
     }
     p.c_out.push_back(&p.results[k]->c);

@@ -44,7 +44,9 @@ class Rig {
   /// With an offset, it is that far from the beginning of its memory, among other numbers.
   Result<std::unique_ptr<Operand>> upload(const HostTensor& t, uint64_t offset = 0);
   Result<HostTensor> download(const Operand& o);
-  /// The workspace of a launch, filled with 255; null if it needs none.
+  /// Memory for a tensor, which holds what it held.
+  Result<std::unique_ptr<Operand>> room(const seam::ConcreteType& type, uint64_t bytes, uint64_t offset = 0);
+  /// The workspace of a launch, filled with 255 unless `fresh`; null if it needs none.
   Result<std::unique_ptr<Operand>> workspace(const weft_plan& plan, uint64_t offset = 0);
 
   /// A refusal is a Status of code unsupported with every reason.
@@ -61,7 +63,7 @@ class Rig {
     std::vector<const weft_tensor*> c_in, c_out;
     std::vector<const Operand*> results;
   };
-  /// Outputs hold `ask.before` when the launch begins. The copies are in the queue.
+  /// Outputs hold `ask.before` when the launch begins, unless `fresh`. The copies are in the queue.
   Result<Placed> place(const seam::PreparedKernel& plan, const Ask& ask, uint64_t offset = 0);
   Status enqueue(seam::PreparedKernel& plan, const Placed& placed) { return enqueue(plan, placed, *queue); }
   Status enqueue(seam::PreparedKernel& plan, const Placed& placed, seam::Queue& on);
@@ -80,6 +82,8 @@ class Rig {
 
   seam::Device& device;
   std::unique_ptr<seam::Queue> queue;
+  /// Outputs and workspaces are left as they were allocated.
+  bool fresh = false;
 };
 
 }  // namespace weft::conformance

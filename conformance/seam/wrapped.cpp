@@ -4,14 +4,13 @@
 #include <cstring>
 #include <utility>
 
+#include "seam/builtin.h"
 #include "seam/registry.h"
+#include "seam/tables.h"
 
 // A C table knows no object, so each wrapped backend takes one of a few static slots: slot N's functions ask
 // instance N.
 namespace weft::conformance {
-
-weft_code wrapped_kernels(Wrapped& w, weft_device d, const weft_kernel* const** list, uint32_t* n,
-                          weft_error* e);
 
 namespace {
 
@@ -53,7 +52,7 @@ void release(weft_plan* plan) {
 weft_code launch(const weft_launch* l, weft_error* e) {
   weft_launch inner = *l;
   inner.plan = &static_cast<const InnerPlan*>(l->plan->data)->plan;
-  return record_of(l->plan->kernel).owner->launch(&inner, e);
+  return record_of(l->plan->kernel).owner->enter(&inner, e);
 }
 
 weft_code pack(const weft_plan* plan, uint32_t input, const weft_tensor* from, const weft_tensor* to,
@@ -91,15 +90,28 @@ constexpr size_t kSlots = 256;
 std::array<Wrapped*, kSlots> instances{};
 size_t taken = 0;
 
+}  // namespace
+
+/// What the tables need of a wrapped backend, and nobody else.
+class Slots {
+ public:
+  static weft_code open_device(Wrapped& w, uint32_t ordinal, weft_device* d, weft_capability* c,
+                               weft_error* e);
+  static weft_code kernels(Wrapped& w, weft_device d, const weft_kernel* const** list, uint32_t* n,
+                           weft_error* e);
+  /// Compiling is then the generated kernels' alone: the host would generate its own, unwrapped.
+  static void hide_compiler(Wrapped& w, weft_backend& table);
+
+ private:
+  static const weft_kernel* wrap(Wrapped& w, const weft_kernel& inner, int32_t rank);
+  static void add_generated(Wrapped& w, weft_device d, std::vector<const weft_kernel*>& list);
+};
+
+namespace {
+
 weft_code probe(Wrapped& w, weft_probe* p, weft_error* e) {
   const weft_code code = w.inner().probe(p, e);
   if (code == WEFT_OK) p->n_devices = w.devices(p->n_devices);
-  return code;
-}
-
-weft_code open_device(Wrapped& w, uint32_t ordinal, weft_device* d, weft_capability* c, weft_error* e) {
-  const weft_code code = w.open_device(ordinal, d, c, e);
-  if (code == WEFT_OK) w.capability(*c);
   return code;
 }
 
@@ -136,7 +148,7 @@ struct Entry<Asked> {
 template <size_t N>
 constexpr weft_backend entries = {
     .probe = Entry<probe>::of<N>,
-    .open_device = Entry<open_device>::of<N>,
+    .open_device = Entry<&Slots::open_device>::of<N>,
     .close_device = Entry<&Wrapped::close_device>::of<N>,
     .allocate = Entry<&Wrapped::allocate>::of<N>,
     .free = Entry<&Wrapped::free>::of<N>,
@@ -144,7 +156,7 @@ constexpr weft_backend entries = {
     .close_queue = Entry<&Wrapped::close_queue>::of<N>,
     .copy = Entry<&Wrapped::copy>::of<N>,
     .synchronize = Entry<&Wrapped::synchronize>::of<N>,
-    .kernels = Entry<wrapped_kernels>::of<N>,
+    .kernels = Entry<&Slots::kernels>::of<N>,
     .dispatch = Entry<&Wrapped::dispatch>::of<N>,
     .mark = Entry<&Wrapped::mark>::of<N>,
     .wait = Entry<&Wrapped::wait>::of<N>,
@@ -179,33 +191,65 @@ weft_backend table_of(Wrapped& w, const weft_backend& mine) {
   take(&B::make_sequence), take(&B::run_sequence), take(&B::free_sequence);
   take(&B::allocate_pinned), take(&B::import_memory);
   if (!w.records()) t.make_sequence = nullptr, t.run_sequence = nullptr, t.free_sequence = nullptr;
+  Slots::hide_compiler(w, t);
   w.table(t);
   return t;
 }
 
 }  // namespace
 
-weft_code wrapped_kernels(Wrapped& w, weft_device d, const weft_kernel* const** list, uint32_t* n,
-                          weft_error* e) {
+weft_code Slots::open_device(Wrapped& w, uint32_t ordinal, weft_device* d, weft_capability* c,
+                             weft_error* e) {
+  const weft_code code = w.open_device(ordinal, d, c, e);
+  if (code != WEFT_OK) return code;
+  w.good_ = *c;
+  w.capability(*c);
+  return code;
+}
+
+void Slots::hide_compiler(Wrapped& w, weft_backend& table) {
+  if (!w.takes_generated_) return;
+  w.generated_ = table;
+  table.compile = nullptr, table.release_module = nullptr, table.dispatch = nullptr;
+}
+
+const weft_kernel* Slots::wrap(Wrapped& w, const weft_kernel& inner, int32_t rank) {
+  auto& r = w.records_.emplace_back();
+  r.outer = inner, r.inner = &inner, r.owner = &w;
+  r.id = w.name() + std::strchr(inner.id, '.');
+  r.outer.id = r.id.c_str(), r.outer.self = &r, r.outer.rank = rank;
+  r.outer.accepts = [](const weft_kernel* k, weft_device device, const weft_call* c, weft_error* error) {
+    return record_of(k).owner->accepts(*record_of(k).inner, device, c, error);
+  };
+  r.outer.prepare = prepare, r.outer.release = release, r.outer.launch = launch;
+  if (r.outer.pack) r.outer.pack = pack;
+  w.record(r.outer);
+  return &r.outer;
+}
+
+// Behind all of the good backend's own, in their order.
+void Slots::add_generated(Wrapped& w, weft_device d, std::vector<const weft_kernel*>& list) {
+  constexpr int32_t kBehind = 1 << 20;
+  for (const auto& provider : seam::builtin_providers())
+    for (const weft_kernel* k : provider.kernels(w.generated_, d, w.good_, seam::host()))
+      if (w.offers(*k)) list.push_back(wrap(w, *k, k->rank - kBehind));
+}
+
+weft_code Slots::kernels(Wrapped& w, weft_device d, const weft_kernel* const** list, uint32_t* n,
+                         weft_error* e) {
   const std::lock_guard lock(w.mutex_);
   const weft_kernel* const* inner = nullptr;
   uint32_t count = 0;
   if (const weft_code code = w.inner().kernels(d, &inner, &count, e); code != WEFT_OK) return code;
-  for (uint32_t i = 0; i < count && w.records_.size() < count; ++i) {
-    if (!w.offers(*inner[i])) continue;
-    auto& r = w.records_.emplace_back();
-    r.outer = *inner[i], r.inner = inner[i], r.owner = &w;
-    r.id = w.name() + std::strchr(inner[i]->id, '.');
-    r.outer.id = r.id.c_str(), r.outer.self = &r;
-    r.outer.accepts = [](const weft_kernel* k, weft_device device, const weft_call* c, weft_error* error) {
-      return record_of(k).owner->accepts(*record_of(k).inner, device, c, error);
-    };
-    r.outer.prepare = prepare, r.outer.release = release, r.outer.launch = launch;
-    if (r.outer.pack) r.outer.pack = pack;
-    w.record(r.outer);
-    w.list_.push_back(&r.outer);
+  if (w.list_.empty())
+    for (uint32_t i = 0; i < count; ++i)
+      if (w.offers(*inner[i])) w.list_.push_back(wrap(w, *inner[i], seam::rank_of(*inner[i])));
+  const auto* all = &w.list_;
+  if (w.takes_generated_) {
+    all = &w.lists_.emplace_back(w.list_);
+    add_generated(w, d, w.lists_.back());
   }
-  *list = w.list_.data(), *n = static_cast<uint32_t>(w.list_.size());
+  *list = all->data(), *n = static_cast<uint32_t>(all->size());
   return WEFT_OK;
 }
 

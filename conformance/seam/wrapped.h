@@ -19,6 +19,17 @@ class Wrapped {
 
   const std::string& name() const { return name_; }
   const weft_backend& inner() const { return inner_; }
+  /// Of the good device that was opened last.
+  const weft_capability& good() const { return good_; }
+  bool host_memory() const { return good_.host_memory != 0; }
+  bool ordered() const { return good_.queue_kind == WEFT_QUEUE_ORDERED; }
+
+  /// Before a device is opened: kernels that the host generates for the good device are the wrapped one's
+  /// own, so that their launches come by here, too.
+  void take_generated() { takes_generated_ = true; }
+
+  /// The op whose launches differ from the good backend's; empty: of any op, or none.
+  virtual std::string one_op() const { return ""; }
 
   virtual uint32_t devices(uint32_t n) { return n; }
   virtual weft_code open_device(uint32_t ordinal, weft_device* d, weft_capability* c, weft_error* e) {
@@ -89,7 +100,8 @@ class Wrapped {
   virtual void prepared(weft_plan&) {}
   /// This plan ends; the call is the good kernel's.
   virtual void released(const weft_call&) {}
-  /// `l` is already in the good kernel's terms: its plan and its record.
+  /// What the host launches, already in the good kernel's terms: its plan and its record.
+  virtual weft_code enter(const weft_launch* l, weft_error* e) { return launch(l, e); }
   virtual weft_code launch(const weft_launch* l, weft_error* e) { return l->plan->kernel->launch(l, e); }
 
   /// `plan` is the good kernel's; called only if it packs.
@@ -108,10 +120,14 @@ class Wrapped {
  private:
   std::string name_;
   const weft_backend& inner_;
-  friend weft_code wrapped_kernels(Wrapped&, weft_device, const weft_kernel* const**, uint32_t*, weft_error*);
+  weft_capability good_{};
+  bool takes_generated_ = false;
+  friend class Slots;
   std::mutex mutex_;
+  weft_backend generated_{};  // the table that generated kernels are given
   std::deque<Record> records_;
-  std::vector<const weft_kernel*> list_;
+  std::vector<const weft_kernel*> list_;                    // the good backend's
+  std::deque<std::vector<const weft_kernel*>> lists_ = {};  // with those that are generated, a list a device
 };
 
 /// Registers it; the backend, and so `wrapped`, lives until the process ends. Raises if it is refused.

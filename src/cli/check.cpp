@@ -14,7 +14,6 @@
 #include "cli/show.h"
 #include "cli/text/matrix.h"
 #include "cli/text/screen.h"
-#include "conformance/drawn/lie.h"
 #include "conformance/expectations.h"
 #include "formats/file.h"
 #include "seam/preference.h"
@@ -26,7 +25,7 @@ namespace {
 using namespace conformance;
 
 struct Options {
-  std::string backend, matrix, expectations, keep;
+  std::string backend, matrix, expectations, keep, cases;
   std::vector<std::string> only, skip;
   CheckOptions check;
   bool liars = false, list = false, drawn_given = false, limit_given = false, seed_given = false;
@@ -35,7 +34,8 @@ struct Options {
 };
 constexpr double kLimitInFull = 600;
 
-void print_list(bool as_json) {
+void print_list(bool as_json, bool of_liars) {
+  if (of_liars) return print_liars(as_json);
   for (const Check* check : all_checks())
     Show(as_json).result({{"check", check->name}, {"proves", check->proves}},
                          fmt::format("{:<28} {}", check->name, check->proves));
@@ -121,8 +121,11 @@ bool check_device(const Options& o, const CheckedDevice& device, bool as_json) {
   if (!as_json) say_each_check(run, live);
   std::vector<CaseResult> found;
   std::vector<std::string> ran;
+  std::string executed;
   run.progress = [&, show = run.progress](const CaseResult& r) {
     if (!o.keep.empty() && device.first) found.push_back(r);
+    if (r.found.state == Found::State::passed || r.found.state == Found::State::failed)
+      executed += r.check + "/" + r.name + "\n";
     ran.push_back(r.check + "/" + r.name);
     if (show) show(r);
   };
@@ -142,6 +145,7 @@ bool check_device(const Options& o, const CheckedDevice& device, bool as_json) {
   }
   std::fflush(stdout);
   if (!o.keep.empty() && device.first) write_text(o.keep, expectations_of(found));
+  if (!o.cases.empty() && device.first) write_text(o.cases, executed);
   if (!o.matrix.empty() && device.first) write_text(o.matrix, matrix_text(run, o.matrix.ends_with(".json")));
   if (run.executed() == 0 && device.first)  // slow checks are skipped for further devices
     throw Error(invalid("no case was executed; `weft check --list` names the checks"));
@@ -157,7 +161,7 @@ std::string long_checks() {
 }
 
 int check_devices(const Options& o, const Common& common, const AskedDevices& asked) {
-  for (const auto& path : {o.keep, o.matrix})
+  for (const auto& path : {o.keep, o.matrix, o.cases})
     if (!path.empty()) check_writable(path);
   bool good = true;
   for (const auto& d : asked.devices) {
@@ -192,7 +196,7 @@ Beginnings beginnings(const std::vector<std::string>& words) {
 }
 
 int run(Options& o, const Common& common) {
-  if (o.list) return print_list(common.json), 0;
+  if (o.list) return print_list(common.json, o.liars), 0;
   if (o.backend.empty())
     throw UsageError(invalid("which backend? `weft backends` lists them; a plug-in's .so is one"));
   o.check.only = beginnings(o.only), o.check.skip = beginnings(o.skip);
@@ -210,14 +214,7 @@ int run(Options& o, const Common& common) {
   if (o.drawn_given && !o.liars)
     throw UsageError(invalid("--drawn says how many --liars are drawn; give both"));
   if (!o.liars) return check_devices(o, common, asked);
-  // By default only if it is possible; if requested, the error says why it is not.
-  const int64_t drawn = o.drawn_given ? o.drawn : !can_be_lied_about(backend) ? 0 : o.check.full ? 200 : 10;
-  if (drawn > 0 && !can_be_lied_about(backend))
-    throw UsageError(
-        invalid("liars are drawn about backends whose memory is the host's and whose queue is "
-                "inline; {} is none: leave --drawn out",
-                backend));
-  return check_liars(backend, o.check, drawn, common.json);
+  return check_liars(backend, o.check, o.drawn_given ? o.drawn : o.check.full ? 200 : 10, common.json);
 }
 
 std::function<int()> setup(Syntax& app, const Common& common) {
@@ -259,6 +256,11 @@ std::function<int()> setup(Syntax& app, const Common& common) {
       .type_name("FILE")
       .excludes("--liars")
       .excludes("--expect");
+  app.add_option("--cases", o->cases,
+                 "write the names of the cases that were executed, as --only @FILE reads them")
+      .check(some_name)
+      .type_name("FILE")
+      .excludes("--liars");
   app.add_option("--drawn", o->drawn,
                  "with --liars: how many are drawn besides the named ones; 200 with --full")
       .range(int64_t{0}, int64_t{1'000'000})
@@ -267,7 +269,7 @@ std::function<int()> setup(Syntax& app, const Common& common) {
                "run the full suite: 10,000 random graphs, 2^31 elements, up to 33 times as many drawn "
                "sizes, 200 "
                "drawn liars");
-  app.add_flag("--list", o->list, "list the checks");
+  app.add_flag("--list", o->list, "list the checks; with --liars, the liars that have names");
   app.footer("Exits with 1 if a case fails; each failure prints the command that repeats it.");
   return [o, &common, &app] {
     o->drawn_given = app.given("--drawn"), o->limit_given = app.given("--limit");

@@ -87,14 +87,16 @@ Found of_op(Rig& rig, const ir::OpDef& op, const CaseFile& file, uint64_t seed, 
   return accepted ? Found() : Found::refused("no kernel writes over an operand of its calls");
 }
 
-// Where each call must be compiled, one call each of a random quarter of the ops.
+// Where each call must be compiled, one call each of a random quarter of the ops; in full runs, of all.
 void run(CheckRun& run) {
   Rig rig(run.backend());
   const bool texts = rig.device.capability().dialect[0] != 0;
   uint64_t turn = run.options().seed;
   for (const auto& file : case_files())
-    if (run.wants(file.op) && (!texts || ++turn % 4 == 0))
-      run.run(file.op, [&] { return of_op(rig, op_of(file), file, run.options().seed, texts ? 1 : 8); });
+    if (run.wants(file.op) && (!texts || run.options().full || ++turn % 4 == 0))
+      run.run(file.op, [&] {
+        return of_op(rig, op_of(file), file, run.options().seed, texts && !run.options().full ? 1 : 8);
+      });
 }
 
 }  // namespace

@@ -77,12 +77,16 @@ Json to_json(const CheckRun& run, const std::vector<Judged>& failures) {
     if (f.alone) one.set("again", f.alone->words);
     all.push_back(one);
   }
+  nlohmann::json left_out = nlohmann::json::array();
+  for (const auto& s : run.skipped())
+    left_out.push_back({{"case", s.check + "/" + s.name}, {"words", s.found.words}});
   return {{"backend", run.backend()},
           {"seed", run.options().seed},
           {"executed", run.executed()},
           {"passed", run.count(Found::State::passed)},
           {"refused", run.count(Found::State::refused)},
           {"skipped", run.count(Found::State::skipped)},
+          {"left_out", left_out},
           {"failures", all}};
 }
 

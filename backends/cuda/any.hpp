@@ -1,0 +1,24 @@
+#pragma once
+
+// For languages that have no such instruction; included behind their own names.
+namespace weft::cuda {
+
+/// Whether it is true in any thread of the warp.
+__device__ inline bool any_of_warp(bool x) {
+  int any = x;
+  for (int m = 16; m > 0; m /= 2) any |= shuffle_xor(any, m);
+  return any != 0;
+}
+/// A sync_block that tells whether it is true in any thread of the block.
+__device__ inline bool any_of_block(bool x) {
+  __shared__ int any;
+  if (threadIdx.x == 0) any = 0;
+  sync_block();
+  if (x) any = 1;
+  sync_block();
+  const bool found = any;
+  sync_block();  // before the next one begins
+  return found;
+}
+
+}  // namespace weft::cuda

@@ -1,0 +1,129 @@
+"""compute-sanitizer over the smallest calls of each kernel of a GPU's backend (weft check, reaches_its_kernels), and over three steps
+of training, shared out among processes.
+
+    gpu_memory.py FOLDER SECONDS PROCESSES WEFT BACKEND TEXT "TOOL..." [OPTION...]      TEXT: what is trained on
+
+The cases are run without a tool first. Prints for each tool how many cases of how many kernels ran and how many errors it saw, and
+the kernels that no case reaches. Writes what each process printed to FOLDER/TOOL.txt. After SECONDS no process is begun. Exits with 1
+where there were errors, or a case failed or was not run.
+"""
+import collections
+import concurrent.futures
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import time
+
+CHECK = "reaches_its_kernels"
+SHARE = 6  # cases of a process
+TRAINED = ["--layers", "1", "--heads", "2", "--width", "128", "--batch", "4", "--context", "256", "--compile", "--steps", "3",
+           "--sample-every", "0", "--fresh"]
+
+
+def report_of(text):
+    for line in reversed(text.splitlines()):
+        if line.startswith('{"backend"'):
+            return json.loads(line)
+    return None
+
+
+def kernel_of(case):
+    return case.rsplit(" by ", 1)[1]
+
+
+def errors_in(text):
+    """What the summaries of a tool's output count; None where there is no summary."""
+    found = re.findall(r"(?:ERROR SUMMARY: |RACECHECK SUMMARY: )(\d+)", text)
+    return sum(map(int, found)) if found else None
+
+
+def plain(folder, weft, backend, options):
+    """The cases that pass without a tool, and what is wrong or left out."""
+    path = folder / "cases.txt"
+    done = subprocess.run([weft, "check", backend, *options, "--only", CHECK + "/", "--cases", str(path), "--json", "--again", "0"],
+                          capture_output=True, text=True, timeout=120)
+    report = report_of(done.stdout)
+    if report is None:
+        sys.exit(f"weft check {backend} has no report: {(done.stdout + done.stderr)[-600:]}")
+    return path.read_text().splitlines(), report
+
+
+def jobs(folder, cases, weft, backend, text, options):
+    """(name, command, cases, kernels) of each process, without its tool. A process has cases of one op where it can."""
+    for n, at in enumerate(range(0, len(cases), SHARE)):
+        share = cases[at:at + SHARE]
+        path = folder / f"share{n}.cases"
+        path.write_text("\n".join(share) + "\n")
+        yield (f"cases {n}", [weft, "check", backend, *options, "--only", f"@{path}", "--limit", "600", "--json", "--again", "0"],
+               len(share), {kernel_of(c) for c in share})
+    for dtype in ("f32", "bf16"):
+        yield (f"training in {dtype}", [weft, "train", "--backend", backend, "--data", text, *TRAINED, "--dtype", dtype, "--out",
+                                        str(folder / f"checkpoint-{dtype}-TOOL"), *options], 0, set())
+
+
+def run(tool, job, stop):
+    name, command, cases, kernels = job
+    if time.time() > stop:
+        return tool, job, "no time was left", 0, ""
+    command = [word.replace("TOOL", tool) for word in command]
+    begin = time.time()
+    try:
+        done = subprocess.run(["compute-sanitizer", "--tool", tool, "--error-exitcode", "9", *command], capture_output=True, text=True,
+                              timeout=max(60, stop + 60 - begin))
+    except subprocess.TimeoutExpired:
+        return tool, job, "it did not end", 0, ""
+    text = done.stdout + done.stderr
+    log = f"# {tool}, {name}: {time.time() - begin:.1f} s\n{text}"
+    errors, report = errors_in(text), report_of(done.stdout)
+    if errors is None:
+        return tool, job, "no summary: " + text[-300:].strip(), 0, log
+    if not errors and (done.returncode or (cases and (report is None or report["executed"] != cases))):
+        return tool, job, f"ended with {done.returncode}: " + text[-300:].strip(), 0, log
+    return tool, job, None, errors, log
+
+
+def main():
+    folder, seconds, processes, weft, backend, text, tools, *options = sys.argv[1:]
+    folder = pathlib.Path(folder)
+    begin = time.time()
+    stop = begin + float(seconds)
+    cases, report = plain(folder, weft, backend, options)
+    kernels = {kernel_of(c) for c in cases}
+    unreached = {left["case"].rsplit(" ", 1)[1]: left["words"] for left in report["left_out"]}
+    for failure in report["failures"]:
+        print(json.dumps(failure)[:600])
+    for kernel, words in sorted(unreached.items()):
+        print(f"not reached: {kernel}: {words}")
+    count = collections.defaultdict(lambda: {"cases": 0, "kernels": set(), "errors": 0, "not_run": []})
+    logs = {tool: open(folder / f"{tool}.txt", "w") for tool in tools.split()}
+    all_jobs = [(tool, job) for tool in sorted(logs, key=lambda t: t != "racecheck")  # the slowest first
+                for job in list(jobs(folder, cases, weft, backend, text, options))[::-1]]
+    with concurrent.futures.ThreadPoolExecutor(int(processes)) as pool:
+        for future in concurrent.futures.as_completed([pool.submit(run, tool, job, stop) for tool, job in all_jobs]):
+            tool, (name, _, n, which), wrong, errors, log = future.result()
+            logs[tool].write(log)
+            of = count[tool]
+            if wrong:
+                of["not_run"].append(name)
+                print(f"{tool}, {name}: {wrong}", flush=True)
+                continue
+            of["cases"] += n
+            of["kernels"] |= which
+            of["errors"] += errors
+            if errors:
+                print(f"{tool}, {name}: {errors} errors; see {folder / tool}.txt", flush=True)
+    good = not report["failures"]
+    for tool, of in count.items():
+        logs[tool].close()
+        good &= not of["errors"] and not of["not_run"]
+        print(json.dumps({"tool": tool, "cases": of["cases"], "kernels": len(of["kernels"]), "of": len(kernels) + len(unreached),
+                          "errors": of["errors"], "not_run": sorted(of["not_run"])}))
+    print(f"{time.time() - begin:.0f} s")
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
