@@ -68,6 +68,20 @@ const Example kExamples[] = {
        const Shape shape = {in[0].dim(0), 2, kWidth / 2};
        return std::vector{reshape(matmul(in[0], in[2]), shape) * reshape(in[1], shape)};
      }},
+    {"a residual and its norm, which both go on", "add_layer_norm", "add_layer_norm",
+     [](const auto& in) {
+       const Tensor sum = in[0] + in[1];
+       return std::vector{sum, layer_norm(sum, Tensor(), Tensor())};
+     }},
+    {"a chain and a softmax", "elementwise_softmax", "region softmax",
+     [](const auto& in) { return std::vector{softmax(exp(in[0]) * in[1], -1)}; }},
+    {"a sum of one operand has another form", "add layer_norm", "add layer_norm",
+     [](const auto& in) { return std::vector{layer_norm(in[0] + in[0], Tensor(), Tensor())}; }},
+    {"somebody between needs the sum", "add sum layer_norm", "add sum layer_norm",
+     [](const auto& in) {
+       const Tensor y = in[0] + in[1], total = sum(y);
+       return std::vector{total, layer_norm(y, Tensor(), Tensor())};
+     }},
     {"another shape", "linear sum add", "linear sum add",
      [](const auto& in) {
        const Tensor y = linear(in[0], in[2]);

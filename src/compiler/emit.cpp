@@ -124,6 +124,7 @@ class Emitter {
   KernelCall group_call(const Group& group, std::vector<KernelCall> calls) {
     KernelCall outer;
     outer.op = group.name, outer.where = calls.front().where;
+    if (group.has_attrs) outer.attrs = calls.back().attrs, outer.defaults = calls.back().defaults;
     Region body;
     body.pattern = group.name;
     std::map<int32_t, int32_t> local;

@@ -15,6 +15,7 @@ struct Fusion {
 struct Group {
   std::string name;            ///< "linear_gelu": the op name that kernels see
   std::vector<size_t> places;  ///< node numbers, that of a fusion's last node for it; in order
+  bool has_attrs = false;      ///< the attributes of the last of them are the call's, too
 };
 
 /// The state that passes transform.
@@ -35,6 +36,7 @@ Status compute_on_products(Module& m, const Options&);
 Status sink_views(Module& m, const Options&);
 Status fuse_elementwise(Module& m, const Options&);
 Status group_products(Module& m, const Options&);
+Status group_rows(Module& m, const Options&);
 
 /// The graph, one node a line, and what becomes one call, by the numbers of its nodes.
 std::string print(const Module& m);

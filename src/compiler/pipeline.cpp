@@ -14,6 +14,7 @@ static constexpr Pass kPipeline[] = {
     {"sink_views", sink_views},              // makes products of one factor adjacent
     {"fuse_elementwise", fuse_elementwise},  // from here on, passes refer to nodes by number
     {"group_products", group_products},      // after the chains, which it groups
+    {"group_rows", group_rows},              // after the products, which take sums
 };
 
 std::span<const Pass> pipeline() { return kPipeline; }
