@@ -1,7 +1,5 @@
-#include <cmath>
-
+#include "backends/native/norms.h"
 #include "backends/native/row_launch.h"
-#include "backends/native/rows.h"
 
 namespace weft::native {
 
@@ -21,14 +19,11 @@ static Outcome launch(const Launch& l) {
   const TensorView x = l.input(0);
   const int64_t trailing = l.call().attr("trailing").integer(1);
   const int64_t n = shared::product(x.dims().last(static_cast<size_t>(trailing)));
-  const double epsilon = l.call().attr("epsilon").real(1e-5);
-  const float* weight = l.input(1).has() ? as_f32(l.input(1), Scratch::columns) : nullptr;
-  const float* bias = l.input(2).has() ? as_f32(l.input(2), Scratch::scores) : nullptr;
-  for_rows(l, x, l.output(0), n, [=](int64_t, const float* from, float* to) {
-    const auto mean = static_cast<float>(sum(from, n) / static_cast<double>(n));
-    const double variance = sum_of_squares(from, mean, n) / static_cast<double>(n);
-    affine(from, mean, static_cast<float>(1 / std::sqrt(variance + epsilon)), weight, bias, to, n);
-  });
+  const NormOperands o{l.input(1).has() ? as_f32(l.input(1), Scratch::columns) : nullptr,
+                       l.input(2).has() ? as_f32(l.input(2), Scratch::scores) : nullptr,
+                       l.call().attr("epsilon").real(1e-5)};
+  for_rows(l, x, l.output(0), n,
+           [=](int64_t, const float* from, float* to) { layer_norm_row(from, o, to, n); });
   return Outcome::ok();
 }
 

@@ -1,7 +1,5 @@
-#include <cmath>
-
+#include "backends/native/norms.h"
 #include "backends/native/row_launch.h"
-#include "backends/native/rows.h"
 
 namespace weft::native {
 
@@ -15,12 +13,9 @@ static Support accepts(const OpCall& c) {
 static Outcome launch(const Launch& l) {
   const TensorView x = l.input(0);
   const int64_t n = x.dim(x.rank() - 1);
-  const double epsilon = l.call().attr("epsilon").real(1e-5);
-  const float* weight = as_f32(l.input(1), Scratch::columns);
-  for_rows(l, x, l.output(0), n, [=](int64_t, const float* from, float* to) {
-    const double mean = sum_of_squares(from, 0, n) / static_cast<double>(n);
-    affine(from, 0, static_cast<float>(1 / std::sqrt(mean + epsilon)), weight, nullptr, to, n);
-  });
+  const NormOperands o{as_f32(l.input(1), Scratch::columns), nullptr, l.call().attr("epsilon").real(1e-5)};
+  for_rows(l, x, l.output(0), n,
+           [=](int64_t, const float* from, float* to) { rms_norm_row(from, o, to, n); });
   return Outcome::ok();
 }
 
