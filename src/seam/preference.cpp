@@ -71,31 +71,6 @@ std::string line_of(const Measured& m) {
                      m.nanoseconds_instead, m.call);
 }
 
-std::string text_of(const std::string& machine, const std::map<std::string, Measured, std::less<>>& calls) {
-  std::string text = fmt::format("{}\n{}\n", kFirstLine, machine);
-  for (const auto& [call, m] : calls) text += line_of(m);
-  return text;
-}
-
-// What a process wrote on this machine; nothing where a single line is another's.
-std::map<std::string, Measured, std::less<>> read(const std::string& text, const std::string& machine) {
-  std::map<std::string, Measured, std::less<>> calls;
-  size_t line_number = 0;
-  for (size_t from = 0; from < text.size(); ++line_number) {
-    const size_t end = text.find('\n', from);
-    if (end == text.npos) return {};
-    const std::string_view line(text.data() + from, end - from);
-    from = end + 1;
-    if (line_number < 2) {
-      if (line != (line_number ? std::string_view(machine) : kFirstLine)) return {};
-      continue;
-    }
-    auto m = parse(line);
-    if (!m || !calls.emplace(m->call, *m).second) return {};
-  }
-  return calls;
-}
-
 std::string cached(const std::string& key) {
   std::string text(1 << 16, '\0');
   uint64_t size = disk_get(key.c_str(), text.data(), text.size());
@@ -147,6 +122,30 @@ void add(std::string& s, const CallDesc& call) {
 
 }  // namespace
 
+std::string measured_text(const std::string& machine, const MeasuredCalls& calls) {
+  std::string text = fmt::format("{}\n{}\n", kFirstLine, machine);
+  for (const auto& [call, m] : calls) text += line_of(m);
+  return text;
+}
+
+MeasuredCalls read_measured(const std::string& text, const std::string& machine) {
+  MeasuredCalls calls;
+  size_t line_number = 0;
+  for (size_t from = 0; from < text.size(); ++line_number) {
+    const size_t end = text.find('\n', from);
+    if (end == text.npos) return {};
+    const std::string_view line(text.data() + from, end - from);
+    from = end + 1;
+    if (line_number < 2) {
+      if (line != (line_number ? std::string_view(machine) : kFirstLine)) return {};
+      continue;
+    }
+    auto m = parse(line);
+    if (!m || !calls.emplace(m->call, *m).second) return {};
+  }
+  return measured_text(machine, calls) == text ? calls : MeasuredCalls();
+}
+
 // The body can be long: it is told by a hash, which a reader does not miss.
 std::string signature(const CallDesc& call) {
   std::string s, body;
@@ -179,7 +178,7 @@ Preferences::Calls& Preferences::of(Device& device) {
   const std::pair at(device.index(), thread_count());
   if (const auto known = known_.find(at); known != known_.end()) return known->second;
   const std::string key = preference_file(device), text = cached(key);
-  auto calls = read(text, machine_of(device));
+  auto calls = read_measured(text, machine_of(device));
   if (!text.empty() && calls.empty())
     warn("{} in the cache folder is not what `weft tune` wrote on this machine; it is ignored", key);
   return known_[at] = std::move(calls);
@@ -198,9 +197,10 @@ Status Preferences::keep(Device& device, std::span<const Measured> measured) {
   const std::string key = preference_file(device), machine = machine_of(device);
   const std::lock_guard lock(mutex_);
   auto& calls = of(device);
-  for (auto& [call, m] : read(cached(key), machine)) calls.try_emplace(call, m);  // of processes since
+  for (auto& [call, m] : read_measured(cached(key), machine))
+    calls.try_emplace(call, m);  // of processes since
   for (const auto& m : measured) calls.insert_or_assign(m.call, m);
-  const std::string text = text_of(machine, calls);
+  const std::string text = measured_text(machine, calls);
   disk_put(key.c_str(), text.data(), text.size());
   if (cached(key) != text)
     return fail(Code::io, "the cache folder can't be written; WEFT_CACHE_DIR names another");

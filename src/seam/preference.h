@@ -23,6 +23,13 @@ struct Measured {
 /// device and process they come from.
 std::string signature(const CallDesc& call);
 
+/// By signature.
+using MeasuredCalls = std::map<std::string, Measured, std::less<>>;
+/// The file of a machine, which machine_of() tells, as text; and what such a text says: nothing where a
+/// single line is none that this process would write there.
+std::string measured_text(const std::string& machine, const MeasuredCalls& calls);
+MeasuredCalls read_measured(const std::string& text, const std::string& machine);
+
 /// Measurements by call signature, for each device, machine, driver and number of threads, in the user's
 /// cache folder. They are hints: a kernel that is named is asked like any other, with the true call, and
 /// passed over if it refuses, is unknown, or has other contents than when it was measured. A file that says
@@ -39,7 +46,7 @@ class Preferences {
   void reload();
 
  private:
-  using Calls = std::map<std::string, Measured, std::less<>>;
+  using Calls = MeasuredCalls;
   Calls& of(Device& device);
 
   std::mutex mutex_;
