@@ -6,7 +6,7 @@
 
 #include "formats/json.h"
 #include "import/call.h"
-#include "imported_model.h"
+#include "strided_inputs.h"
 
 // What PyTorch exported computes here what it computes there (scripts/import_oracle).
 namespace weft::import_test {
@@ -52,10 +52,15 @@ TEST_P(ImportedModels, SayWhatPyTorchSays) {
 
   const Model m = model_of(text, files, inputs);
   const auto bound = value_or_raise(conformance::noise_bound(*m.imported.graph, m.operands));
+  const auto fused = read_again(m);
   for (const auto& backend : zoo_backends()) {
     SCOPED_TRACE(backend);
-    expect_within(run_compiled(m, backend), bound, 1);
+    for (const auto& out : runs_of(fused, m, backend, 3)) expect_within(out, bound, 1);
   }
+  const auto unfused = std::make_shared<program::CompiledProgram>(program_of(m, false));
+  for (const auto& out : runs_of(unfused, m, zoo_backends()[0], 3)) expect_within(out, bound, 1);
+  const auto n = static_cast<std::ptrdiff_t>(inputs.size());
+  expect_same_bits_of_strided_inputs(*fused, {m.operands.begin(), m.operands.begin() + n}, "native");
 }
 INSTANTIATE_TEST_SUITE_P(All, ImportedModels, ::testing::ValuesIn(model_folders()),
                          [](const auto& info) { return info.param; });
@@ -197,6 +202,45 @@ TEST(ImportRefusals, WeightsAreListed) {
   expect_refused(ir, Code::invalid_argument, "weight 'layer.a' (f32[3]) is in none of the files");
   expect_refused(ir, Code::invalid_argument, "export on the CPU");
 }
+// Of the files that are given: all that don't fit, at once. What no weight asks for is a note.
+TEST(ImportRefusals, WeightsThatDoNotFitAreListed) {
+  json ir = one_node("aten.add.Tensor");
+  ir["weights"] = json::array(), ir["weight_name_mapping"] = json::object();
+  for (const char* name : {"absent", "long", "whole", "good"}) {
+    ir["weights"].push_back(tensor_info(name, {3}));
+    ir["weight_name_mapping"][std::string("p_") + name] = name;
+  }
+  ir["nodes"].push_back(ir["nodes"][0]);
+  ir["nodes"][1]["name"] = "z", ir["nodes"][1]["outputs"][0] = tensor_info("z", {3});
+  ir["nodes"][0]["inputs"] = {tensor_info("p_absent", {3}), tensor_info("p_long", {3})};
+  ir["nodes"][1]["inputs"] = {tensor_info("p_whole", {3}), tensor_info("p_good", {3})};
+  ir["nodes"][0]["outputs"][0]["shape"] = {3}, ir["graph_outputs"][0]["shape"] = {3};
+  const std::vector<std::byte> bytes(64);
+  const auto entry = [&](const char* name, DType t, std::vector<int64_t> shape) {
+    const auto n = static_cast<size_t>(element_count(std::span<const int64_t>(shape)));
+    return formats::TensorEntry{
+        name, t, {shape.begin(), shape.end()}, std::span(bytes).first(n * byte_size(t))};
+  };
+  const auto said = [&](std::vector<formats::TensorEntry> entries) {
+    formats::order_by_width(entries);
+    const std::array files = {value_or_raise(
+        formats::parse_safetensors(value_or_raise(formats::encode_safetensors(entries, {})), "weights"))};
+    const auto model = value_or_raise(importer::parse_model_ir(ir.dump(), "m.json"));
+    auto made = importer::import_model(model, files);
+    if (!made.ok()) return made.status().message();
+    return made->notes.empty() ? std::string() : made->notes[0];
+  };
+  const std::string wrong =
+      said({entry("long", DType::f32, {4}), entry("whole", DType::i64, {3}), entry("good", DType::f32, {3})});
+  EXPECT_NE(wrong.find("weight 'absent' (f32[3]) is in none of the files"), wrong.npos) << wrong;
+  EXPECT_NE(wrong.find("weight 'long' is f32[4], but the model wants f32[3]"), wrong.npos) << wrong;
+  EXPECT_NE(wrong.find("weight 'whole' is i64[3], but the model wants f32[3]"), wrong.npos) << wrong;
+  EXPECT_EQ(
+      said({entry("absent", DType::f32, {3}), entry("long", DType::f32, {3}), entry("whole", DType::f32, {3}),
+            entry("good", DType::f32, {3}), entry("extra", DType::f32, {1})}),
+      "1 of the tensors given are none of the model's, as 'extra'");
+}
+
 TEST(ImportRefusals, DtypesThatWeftDoesNotHaveAreListed) {
   json ir = one_node("aten.relu.default");
   ir["nodes"][0]["outputs"][0]["dtype"] = "complex64";

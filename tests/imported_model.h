@@ -74,32 +74,40 @@ inline Model model_of(const std::string& ir_text, std::span<const formats::Safet
 }
 
 /// Its blobs lie in `m`.
-inline program::CompiledProgram program_of(const Model& m) {
+inline program::CompiledProgram program_of(const Model& m, bool fuse = true) {
   const auto weights = [&](const std::string& name) -> Result<program::Blob> {
     const auto& bytes = m.imported.weights.at(name).bytes;
     return program::Blob{bytes.data(), bytes.size(), {}};
   };
-  return value_or_raise(compiler::compile(*m.imported.graph, weights));
+  return value_or_raise(compiler::compile(*m.imported.graph, weights, {.fuse = fuse}));
 }
 
-// Compiled, written, read again and run.
-inline std::vector<Array> run_compiled(const Model& m, const std::string& backend) {
-  const auto program = program_of(m);
-  const std::string file = program::serialize(program);
+// Compiled, written and read again.
+inline std::shared_ptr<const program::CompiledProgram> read_again(const Model& m) {
+  const std::string file = program::serialize(program_of(m));
   auto again = std::make_shared<const program::CompiledProgram>(
       value_or_raise(program::deserialize(program::Blob::copy_of(file.data(), file.size()))));
   raise_if(compiler::check_ops(*again));
-  auto session =
-      value_or_raise(runtime::Session::create(again, value_or_raise(runtime::devices_for(backend, {})), {}));
+  return again;
+}
+/// The outputs of each of the runs of one session.
+inline std::vector<std::vector<Array>> runs_of(const std::shared_ptr<const program::CompiledProgram>& program,
+                                               const Model& m, const std::string& backend, size_t runs) {
+  const auto session = value_or_raise(
+      runtime::Session::create(program, value_or_raise(runtime::devices_for(backend, {})), {}));
   std::vector<runtime::HostTensor> inputs;
-  for (size_t i = 0; i < again->inputs.size(); ++i) {
+  for (size_t i = 0; i < program->inputs.size(); ++i) {
     const Array& a = m.operands[i];
     inputs.push_back({{a.dtype, {a.shape.begin(), a.shape.end()}}, bytes_of(a)});
   }
-  std::vector<Array> out;
-  for (const auto& t : value_or_raise(session->run(inputs)))
-    out.push_back(conformance::decode(t.type.dtype, {t.type.shape.begin(), t.type.shape.end()}, t.bytes));
-  return out;
+  std::vector<std::vector<Array>> all(runs);
+  for (auto& out : all)
+    for (const auto& t : value_or_raise(session->run(inputs)))
+      out.push_back(conformance::decode(t.type.dtype, {t.type.shape.begin(), t.type.shape.end()}, t.bytes));
+  return all;
+}
+inline std::vector<Array> run_compiled(const Model& m, const std::string& backend) {
+  return runs_of(read_again(m), m, backend, 1)[0];
 }
 
 inline void expect_within(const std::vector<Array>& got, const std::vector<Bounded>& bound, double slack) {
