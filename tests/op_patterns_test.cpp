@@ -72,7 +72,7 @@ const Pattern kPatterns[] = {
        for (const char* name : {"mean", "variance", "gain", "shift"}) in.push_back(g.w({6}, name));
        return g.op("relu", g.seen(g.g.call("batch_norm", in)[0]));
      },
-     "conv region", "conv region", "conv add sum relu"},
+     "conv_elementwise", "conv_elementwise", "conv_add sum relu"},
     {"linear layer, bias, activation",
      [](const Writer& g) { return g.op("gelu", g.seen(g.add(linear(g, g.x()), g.w({6}, "bias")))); },
      "linear_gelu", "linear_gelu", "linear sum gelu"},
