@@ -29,17 +29,17 @@ inline MatmulCall product_of(const ScaledCall& call, const void* a, const void* 
 }
 
 /// `start(blocks, threads, shared bytes, kernel, arguments...)` launches.
-template <class A, class B, class C, class Tiles, class Start>
+template <class A, class B, class C, class Start>
 backend::Outcome run_scaled(const ScaledCall& call, const MatmulCall& product, int multiprocessors,
                             Start&& start) {
   MatmulMaps maps;
-  if (auto made = make_maps<Tiles>(product, &maps); !made.good()) return made;
+  if (auto made = make_maps<ScaledTiles>(product, &maps); !made.good()) return made;
   const ScaledTask task{
-      task_of<Tiles>(product), call.a_scale, call.b_scale, call.each_a, call.each_b,
+      task_of<ScaledTiles>(product), call.a_scale, call.b_scale, call.each_a, call.each_b,
   };
-  const int64_t blocks = std::min<int64_t>(tiles_of<Tiles>(product), multiprocessors);
-  return start(static_cast<unsigned>(blocks), unsigned{kMatmulThreads}, shared_bytes<Tiles>(),
-               scaled_tiles<A, B, C, Tiles>, maps, task);
+  const int64_t blocks = std::min<int64_t>(tiles_of<ScaledTiles>(product), multiprocessors);
+  return start(static_cast<unsigned>(blocks), unsigned{kMatmulThreads}, shared_bytes<ScaledTiles>(),
+               scaled_tiles<A, B, C, ScaledTiles>, maps, task);
 }
 
 /// f(type) with the 8-bit type's own.
@@ -55,8 +55,7 @@ backend::Outcome run_narrow(const ScaledCall& call, int* counters, int multiproc
   product.counters = counters;
   return with_type8(call.a_type, [&](auto a) {
     return with_type8(call.b_type, [&](auto b) {
-      return run_scaled<decltype(a), decltype(b), C, Tiling<128, 6, 2>>(call, product, multiprocessors,
-                                                                        start);
+      return run_scaled<decltype(a), decltype(b), C>(call, product, multiprocessors, start);
     });
   });
 }
@@ -75,11 +74,7 @@ backend::Outcome run_wide(const ScaledCall& call, uint16_t* space, int* counters
     return started;
   MatmulCall product = product_of(call, space, wide_b, true);
   product.counters = counters;
-  int way = 0;
-  best_division(product, 1, &way);
-  return with_tiles(way, [&]<class Tiles>(Tiles*) {
-    return run_scaled<f16, f16, C, Tiles>(call, product, multiprocessors, start);
-  });
+  return run_scaled<f16, f16, C>(call, product, multiprocessors, start);
 }
 
 }  // namespace weft::cuda::hopper

@@ -25,6 +25,7 @@ struct ScaledTask : MatmulTask {
 };
 
 inline constexpr int kSlice8 = 128;  // of k, of 8-bit floats
+using ScaledTiles = Tiling<128, 6, 2>;
 
 /// f(results, row, column): this thread's pairs of a tile that are in c. results[0] and [1] are a row's
 /// neighbours, [2] and [3] those of the row 8 below, which may be outside of c.
@@ -38,10 +39,7 @@ __device__ void each_four(float (&c)[kParts][Tiles::kColumns / 2], const ScaledT
   for (int part = 0; part < kParts; ++part)
 #pragma unroll
     for (int j = 0; j < Tiles::kColumns / 8; ++j)
-      if (column + 8 * j < task.columns) {
-        f(c[part] + 4 * j, first + part * kPart, column + 8 * j);
-        asm volatile("" ::: "memory");  // loads of many scales at once would want registers
-      }
+      if (column + 8 * j < task.columns) f(c[part] + 4 * j, first + part * kPart, column + 8 * j);
 }
 
 /// The results times the scales, as the op has it: first that of a.
@@ -83,7 +81,7 @@ __device__ void multiply_narrow(float (&c)[kParts][Tiles::kColumns / 2], const S
   const auto release = [&](int stage) {
     if (threadIdx.x % kWarp == 0) stages.empty[stage].arrive();
   };
-  float sums[2][32];
+  float sums[2][32] = {};  // those before the first are zeros
   const auto add = [&](int block) {
     hold(sums[block % 2]);
 #pragma unroll
@@ -107,14 +105,9 @@ __device__ void multiply_narrow(float (&c)[kParts][Tiles::kColumns / 2], const S
         Product8<A, B>::run(sums[block % 2], of_a + k * kNextSixteen<Lies::along_k>,
                             of_b + k * kNextSixteen<Lies::along_k>, k > 0);
       end_of_products();
-      if (block > 0) {
-        wait_for_products<1>();
-        add(block - 1);
-      } else if (i > 0) {
-        wait_for_products<1>();
-        add(kBlocks - 1);
-        release(before);
-      }
+      wait_for_products<1>();
+      add((block + kBlocks - 1) % kBlocks);
+      if (block == 0 && i > 0) release(before);
     }
     before = ring.stage;
     ring.next();
