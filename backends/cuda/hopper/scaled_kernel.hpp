@@ -11,9 +11,9 @@
 // n 2^-24; two terms are cut off once, by 2^-23, and one is exact.
 //
 // Narrow, only where the caller allows the precision of bf16. The 8-bit tensor cores take a and b as they
-// are, but of 32 products and what was there keep 13 bits behind the largest one's first: a sum of 32 k may
-// lose 32 2^-13 S, which no bound of f32 allows. So each 128 k are added up on their own and then added to c
-// in f32: together less than 129 2^-13 S, however large k is, and usually far less.
+// are, but of 32 products and what was there keep 13 bits behind the largest one's first: that may lose
+// 33 2^-13 S, which no bound of f32 allows. So each 128 k are added up on their own and then added to c in
+// f32: together they lose less than 132 2^-13 S, however large k is, and usually far less.
 //
 // How many bits are kept was measured by others: M. Khattak and M. Mikaitis, "Accurate models of NVIDIA
 // tensor cores", 2025; DeepSeek-AI, "DeepSeek-V3 technical report", section 3.3.2, 2024.
