@@ -77,11 +77,10 @@ template <class A, class B, class Tiles, class After>
 __device__ void multiply_narrow(float (&c)[kParts][Tiles::kColumns / 2], const Stages<Tiles>& stages,
                                 RingPlace<Tiles::kStages>& ring, int slices, After after_last) {
   constexpr int kBlocks = Tiles::kBlocks, kInRow = Tiles::kColumns / 64;
-  static_assert(kBlocks % 2 == 0, "blocks take turns with two sums, also from slice to slice");
   const auto release = [&](int stage) {
     if (threadIdx.x % kWarp == 0) stages.empty[stage].arrive();
   };
-  float sums[2][32] = {};  // those before the first are zeros
+  float sums[2][32];
   const auto add = [&](int block) {
     hold(sums[block % 2]);
 #pragma unroll
@@ -91,7 +90,6 @@ __device__ void multiply_narrow(float (&c)[kParts][Tiles::kColumns / 2], const S
   for (int part = 0; part < kParts; ++part)
 #pragma unroll
     for (int i = 0; i < Tiles::kColumns / 2; ++i) c[part][i] = 0;
-  int before = ring.stage;
   for (int i = 0; i < slices; ++i) {
     stages.full[ring.stage].wait(ring.phase);
     const char *const a = stages.a(ring.stage), *const b = stages.b(ring.stage);
@@ -105,17 +103,16 @@ __device__ void multiply_narrow(float (&c)[kParts][Tiles::kColumns / 2], const S
         Product8<A, B>::run(sums[block % 2], of_a + k * kNextSixteen<Lies::along_k>,
                             of_b + k * kNextSixteen<Lies::along_k>, k > 0);
       end_of_products();
+      if (block == 0) continue;
       wait_for_products<1>();
-      add((block + kBlocks - 1) % kBlocks);
-      if (block == 0 && i > 0) release(before);
+      add(block - 1);
     }
-    before = ring.stage;
+    if (i + 1 == slices) after_last();
+    wait_for_products<0>();
+    release(ring.stage);
     ring.next();
+    add(kBlocks - 1);
   }
-  after_last();
-  wait_for_products<0>();
-  add(kBlocks - 1);
-  release(before);
 }
 
 /// A and B: f16, or of 8 bits each; C: of the results.
