@@ -128,19 +128,20 @@ template <class A, class B>
 struct Product8;
 
 // clang-format off
-#define WEFT_PRODUCT8(A, B)                                                                                  \
-  template <>                                                                                                \
-  struct Product8<A, B> {                                                                                    \
-    static __device__ void run(float (&c)[32], uint64_t a, uint64_t b, bool add) {                           \
-      asm volatile(                                                                                          \
-          "{\n"                                                                                              \
-          ".reg .pred add;\n"                                                                                \
-          "setp.ne.b32 add, %34, 0;\n"                                                                       \
-          "wgmma.mma_async.sync.aligned.m64n64k32.f32." #A "." #B " {" WEFT_NAMES_32 "}, %32, %33, add, 1, 1;\n" \
-          "}"                                                                                                \
-          : WEFT_REGISTERS_32                                                                                \
-          : "l"(a), "l"(b), "r"(int{add}));                                                                  \
-    }                                                                                                        \
+#define WEFT_PRODUCT8(A, B)                                                                          \
+  template <>                                                                                        \
+  struct Product8<A, B> {                                                                            \
+    static __device__ void run(float (&c)[32], uint64_t a, uint64_t b, bool add) {                   \
+      asm volatile(                                                                                  \
+          "{\n"                                                                                      \
+          ".reg .pred add;\n"                                                                        \
+          "setp.ne.b32 add, %34, 0;\n"                                                               \
+          "wgmma.mma_async.sync.aligned.m64n64k32.f32." #A "." #B                                    \
+          " {" WEFT_NAMES_32 "}, %32, %33, add, 1, 1;\n"                                             \
+          "}"                                                                                        \
+          : WEFT_REGISTERS_32                                                                        \
+          : "l"(a), "l"(b), "r"(int{add}));                                                          \
+    }                                                                                                \
   };
 // clang-format on
 WEFT_PRODUCT8(e4m3, e4m3)
