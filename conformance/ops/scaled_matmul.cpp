@@ -33,7 +33,7 @@ OpCases scaled_matmul_cases() {
     // 14 bits of a sum, as 8-bit tensor cores keep them, would lose the small products in both.
     std::vector<Real> ones(256, 1);
     ones[0] = 448;
-    add({values(ones, {1, 256}).as(f8e4m3), values(ones, {1, 256}).as(f8e4m3), constant({}, 1).as(f32),
+    add({values(ones, {1, 256}).as(f8e4m3), values(ones, {1, 256}).as(f8e4m3), constant({}, 0.0625).as(f32),
          constant({}, 1).as(f32)},
         "a large product and 255 small ones");
     std::vector<Real> far(128, 0x1p-4L);

@@ -52,9 +52,7 @@ static ir::Value decompose(ir::Builder& b, ir::Values in, const ScaledMatmulAttr
 static constexpr ir::Op<ScaledMatmulAttrs> spec = {
     .name = "scaled_matmul",
     .doc =
-        "(a bᵀ) a_scale b_scale + bias: the product of two matrices of 8-bit floats, whose scales make of "
-        "their\n"
-        "elements what they stand for.\n\n"
+        "(a bᵀ) a_scale b_scale + bias: the product of two matrices of 8-bit floats with scales.\n\n"
         "Shape    a [..., k], b [n, k], as linear's weight -> [..., n]; a_scale [] or [...], b_scale [] or "
         "[n]:\n"
         "         one, or one for each row; bias [n] or none.\n"
