@@ -112,9 +112,7 @@ void write_capability(int ordinal, const gpu::Properties& p, weft_capability* c)
   write(c, &C::queue_kind, WEFT_QUEUE_ORDERED);
   write(c, &C::host_memory, 0);
   write(c, &C::units, p.multiProcessorCount);
-  const auto bit = [](DType t) { return uint64_t{1} << static_cast<int>(t); };
-  const uint64_t all = (uint64_t{1} << weft::kDTypeCount) - 1;
-  write(c, &C::dtypes, all & ~(bit(DType::f8e4m3) | bit(DType::f8e5m2)));
+  write(c, &C::dtypes, (uint64_t{1} << weft::kDTypeCount) - 1);
   write(c, &C::memory, p.totalGlobalMem);
   write(c, &C::max_buffer, p.totalGlobalMem);
   write(c, &C::max_binding, p.totalGlobalMem);

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <functional>
 #include <string>
@@ -14,18 +15,20 @@
 #include "weft/optim.h"
 #include "weft/policy_scope.h"
 #include "weft/pretrained.h"
+#include "weft/quantize.h"
 #include "weft/random.h"
 
 // Microseconds of single ops on a GPU, which scripts/gpu compares with PyTorch's (bench/gpu/kernels.py):
 //
-//   kernels rows|skinny|heads|images|adamw|add|decode=FOLDER BACKEND PLUGIN...
+//   kernels rows|skinny|heads|images|f8|adamw|add|decode=FOLDER BACKEND PLUGIN...
 //
 // Heads: attention and its gradient in bf16, causal, where products of bf16 are allowed; images: convolutions
-// and their gradients in f32 (TF32) and bf16. Both name the kernel, and the largest error beside f32. Rows:
-// softmax, norms and cross entropy of 2^26 elements in bf16. Skinny: chains of products of 1 to 16 rows with
-// weights of an 8B model. A program has several calls on different memory, more than the caches hold, and is
-// replayed as one sequence. adamw: a step of GPT-2's parameters with clipping, in bf16 with masters. add:
-// what an eager addition of 64 elements takes of the host.
+// and their gradients in f32 (TF32) and bf16. f8: products of 8-bit floats into
+// bf16, with sums as in f32, and where the precision of bf16 is allowed. These name the kernel, and the
+// largest error beside f32. Rows: softmax, norms and cross entropy of 2^26 elements in bf16. Skinny: chains
+// of products of 1 to 16 rows with weights of an 8B model. A program has several calls on different memory,
+// more than the caches hold, and is replayed as one sequence. adamw: a step of GPT-2's parameters with
+// clipping, in bf16 with masters. add: what an eager addition of 64 elements takes of the host.
 namespace {
 
 using namespace weft;
@@ -139,16 +142,12 @@ double error_of(const std::vector<Tensor>& got, const std::vector<Tensor>& exact
 }
 
 /// One op: the kernels that ran, its error, the time of a call, and operations a second.
-void measure_op(const std::string& name, const Op& f, const std::vector<Tensor>& inputs, double operations) {
-  std::vector<Tensor> wide;
+void report(const std::string& name, const Op& f, const std::vector<Tensor>& inputs,
+            const std::vector<Tensor>& exact, double operations, uint8_t precision) {
   std::vector<InputSpec> specs;
-  for (const Tensor& t : inputs) {
-    wide.push_back(cast(t, DType::f32));
-    specs.push_back(spec_of("x" + std::to_string(specs.size()), t));
-  }
-  const auto exact = f(wide);
+  for (const Tensor& t : inputs) specs.push_back(spec_of("x" + std::to_string(specs.size()), t));
   Policy policy = current_policy();
-  policy.precision = WEFT_PRECISION_BF16;
+  policy.precision = precision;
   const PolicyScope scope(policy);
   (void)f(inputs);
   reset_ledger();
@@ -162,6 +161,31 @@ void measure_op(const std::string& name, const Op& f, const std::vector<Tensor>&
               "\n",
               name.c_str(), kernels.c_str(), error, time * 1e6, operations / time / 1e12);
   std::fflush(stdout);
+}
+
+void measure_op(const std::string& name, const Op& f, const std::vector<Tensor>& inputs, double operations) {
+  std::vector<Tensor> wide;
+  for (const Tensor& t : inputs) wide.push_back(cast(t, DType::f32));
+  report(name, f, inputs, f(wide), operations, WEFT_PRECISION_BF16);
+}
+
+void measure_f8() {
+  for (const int64_t n : {4096, 8192}) {
+    const Quantized a = quantize_rows(random(1, {n, n})), b = quantize_rows(random(2, {n, n}));
+    const std::vector<Tensor> inputs = {a.values, b.values, a.scale, b.scale},
+                              of_tensors = {a.values, b.values, Tensor::scalar(0.5), Tensor::scalar(2)};
+    const Tensor product = matmul(cast(a.values, DType::f32), cast(b.values, DType::f32), false, true);
+    const std::vector exact = {product * reshape(a.scale, {n, 1}) * b.scale}, plain = {product};
+    const Op op = [](const std::vector<Tensor>& in) {
+      return std::vector{scaled_matmul(in[0], in[1], in[2], in[3], Tensor(), DType::bf16)};
+    };
+    const double work = 2 * std::pow(static_cast<double>(n), 3);
+    for (const uint8_t precision : {WEFT_PRECISION_STRICT, WEFT_PRECISION_BF16}) {
+      const std::string name = std::to_string(n) + (precision ? " bf16 allowed" : " strict");
+      report("scaled_matmul " + name, op, of_tensors, plain, work, precision);
+      report("scaled_matmul rows " + name, op, inputs, exact, work, precision);
+    }
+  }
 }
 
 void measure_heads() {
@@ -314,6 +338,7 @@ int run(int n, char** arguments) {
   if (what == "adamw") return measure_adamw(), 0;
   const NoGrad off;
   if (what == "images") return measure_images(), 0;
+  if (what == "f8") return measure_f8(), 0;
   if (what == "rows") return measure_all_rows(), 0;
   if (what == "add") return measure_add(), 0;
   if (what.starts_with("decode=")) return measure_decoding(what.substr(7)), 0;
@@ -328,7 +353,8 @@ int run(int n, char** arguments) {
 }  // namespace
 
 int main(int n, char** arguments) {
-  if (n < 3) return std::fprintf(stderr, "kernels rows|skinny|heads|images|adamw|add BACKEND PLUGIN...\n"), 2;
+  if (n < 3)
+    return std::fprintf(stderr, "kernels rows|skinny|heads|images|f8|adamw|add BACKEND PLUGIN...\n"), 2;
   try {
     return run(n, arguments);
   } catch (const std::exception& e) {

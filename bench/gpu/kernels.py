@@ -2,7 +2,7 @@
 
     kernels.py rows [--compile]
     kernels.py skinny
-    kernels.py adamw|add
+    kernels.py f8|adamw|add
 """
 import json
 import statistics
@@ -75,6 +75,18 @@ def skinny():
             show(f"linear {wide}-{narrow}", n, wide, seconds(chain) / len(weights), 2 * wide * narrow)
 
 
+def f8():
+    one = torch.ones((), device="cuda")
+    for n in (4096, 8192):
+        a, b = (torch.rand(n, n, device="cuda").mul(896).sub(448).to(torch.float8_e4m3fn) for _ in range(2))
+        rows, columns = torch.rand(n, 1, device="cuda"), torch.rand(1, n, device="cuda")
+        for name, scales in (("", (one, one)), (" rows", (rows, columns))):
+            for fast in (False, True):
+                taken = seconds(lambda: torch._scaled_mm(a, b.t(), *scales, out_dtype=torch.bfloat16, use_fast_accum=fast))
+                print(json.dumps({"peer": f"_scaled_mm{name} {n}{' fast' if fast else ''}", "microseconds": round(taken * 1e6, 1),
+                                  "tflops": round(2 * n ** 3 / taken / 1e12, 1)}), flush=True)
+
+
 def adamw():
     shapes = [(50304, 768), (1024, 768), (768,), (768,)]
     for _ in range(12):
@@ -118,4 +130,4 @@ else:
         if sys.argv[1] == "rows":
             rows("--compile" in sys.argv)
         else:
-            {"skinny": skinny, "add": add}[sys.argv[1]]()
+            {"skinny": skinny, "f8": f8, "add": add}[sys.argv[1]]()

@@ -38,7 +38,7 @@ HEADERS = {
     "backend.h": "sdk", "backend.hpp": "sdk", "backend/": "sdk", "shared/": "sdk",
     "backends.h": "seam", "ledger.h": "seam", "policy.h": "seam",
     "tensor.h": "eager", "trace.h": "eager", "policy_scope.h": "eager", "ops.h": "eager", "einsum.h": "eager",
-    "lists.h": "eager", "pieces.h": "eager", "recompute.h": "eager", "dlpack.h": "eager",
+    "lists.h": "eager", "pieces.h": "eager", "quantize.h": "eager", "recompute.h": "eager", "dlpack.h": "eager",
     "jit.h": "jit", "weft.h": "runtime",
     "module.h": "nn", "nn.h": "nn", "optim.h": "nn", "sequential.h": "nn", "vision.h": "nn", "models.h": "nn",
     "checkpoint.h": "nn", "trainer.h": "nn", "pretrained.h": "nn", "generate.h": "nn", "state_dict.h": "nn",

@@ -74,12 +74,13 @@ __device__ inline void weft_begin() {
 
 extern constinit const Dialect cuda_cpp = {
     .name = "cuda_cpp",
-    .registers = {"double", "float", "float", "float", "int", "long", "uint", "ulong", "bool", nullptr,
-                  nullptr, "schar", "uchar", "int"},
-    .storage = {"double", "float", "half", "ushort", "int", "long", "uint", "ulong", "uchar", nullptr,
-                nullptr, "schar", "uchar"},
+    .registers = {"double", "float", "float", "float", "int", "long", "uint", "ulong", "bool", "float",
+                  "float", "schar", "uchar", "int"},
+    .storage = {"double", "float", "half", "ushort", "int", "long", "uint", "ulong", "uchar", "uchar",
+                "uchar", "schar", "uchar"},
     .type_helpers = {},
-    .rounding = {nullptr, nullptr, "weft_f16", "weft_bf16"},
+    .rounding = {nullptr, nullptr, "weft_f16", "weft_bf16", nullptr, nullptr, nullptr, nullptr, nullptr,
+                 "weft_e4m3", "weft_e5m2"},
     .prelude = kPrelude,
     .helper = "__device__ inline ",
     .open = "extern \"C\" __global__ void __launch_bounds__(256) $n(",

@@ -27,7 +27,13 @@ int64_t wrap(Type t, int64_t i) {
   }
 }
 double round_as(Type t, double x) {
-  return t == Type::f16 ? round_f16(x) : t == Type::bf16 ? round_bf16(x) : x;
+  switch (t) {
+    case Type::f16: return round_f16(x);
+    case Type::bf16: return round_bf16(x);
+    case Type::f8e4m3: return round_e4m3(x);
+    case Type::f8e5m2: return round_e5m2(x);
+    default: return x;
+  }
 }
 
 Value cast(Type to, Type from, Value v) {
@@ -132,6 +138,8 @@ Value read(DType t, const void* at) {
   std::memcpy(&bits, at, byte_size(t));
   if (t == DType::f16) return {from_f16(static_cast<uint16_t>(bits))};
   if (t == DType::bf16) return {from_bf16(static_cast<uint16_t>(bits))};
+  if (t == DType::f8e4m3) return {from_e4m3(static_cast<uint8_t>(bits))};
+  if (t == DType::f8e5m2) return {from_e5m2(static_cast<uint8_t>(bits))};
   return from_bits(type_of(t), bits);
 }
 void write(DType t, void* at, Value v) {
@@ -140,6 +148,8 @@ void write(DType t, void* at, Value v) {
   if (t == DType::f32) bits = std::bit_cast<uint32_t>(static_cast<float>(v.f));
   if (t == DType::f16) bits = to_f16(v.f);
   if (t == DType::bf16) bits = to_bf16(v.f);
+  if (t == DType::f8e4m3) bits = to_e4m3(v.f);
+  if (t == DType::f8e5m2) bits = to_e5m2(v.f);
   std::memcpy(at, &bits, byte_size(t));
 }
 

@@ -14,7 +14,8 @@
 namespace weft::codegen {
 
 /// The type of a value: an element type, or an index (a signed 32-bit integer that addresses elements).
-/// f16 and bf16 values live in f32 registers and are rounded to their type after every operation.
+/// Values of floats of 16 and 8 bits live in f32 registers and are rounded to their type after every
+/// operation.
 enum class Type : uint8_t { f64, f32, f16, bf16, i32, i64, u32, u64, boolean, f8e4m3, f8e5m2, i8, u8, index };
 inline constexpr int kTypeCount = 14;
 
@@ -29,9 +30,9 @@ constexpr Type accumulator_of(Type t) { return t == Type::f16 || t == Type::bf16
 constexpr uint32_t scalar_words(Type t) { return t == Type::f64 || t == Type::i64 || t == Type::u64 ? 2 : 1; }
 
 enum class Op : uint8_t {
-  constant,      ///< `bits`: the IEEE bits (f16 and bf16: those of an f32) or the integer.
-  argument,      ///< Scalars from `slot` on; 64-bit types take two, low word first. f16 and bf16 come as f32
-                 ///< bits.
+  constant,      ///< `bits`: the IEEE bits (narrower floats: those of an f32) or the integer.
+  argument,      ///< Scalars from `slot` on; 64-bit types take two, low word first. Narrower floats come as
+                 ///< f32 bits.
   item,          ///< The number of this work item, in a kernel without groups.
   local,         ///< The number of this work item in its group.
   group,         ///< The number of this group.

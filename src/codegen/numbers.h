@@ -19,6 +19,12 @@ inline double round_to(double x, int mantissa, int min_exponent, int max_exponen
 }
 inline double round_f16(double x) { return round_to(x, 10, -14, 15); }
 inline double round_bf16(double x) { return round_to(x, 7, -126, 127); }
+/// Has no infinity: what is too large is NaN.
+inline double round_e4m3(double x) {
+  const double rounded = round_to(x, 3, -6, 8);
+  return std::abs(rounded) > 448 ? NAN : rounded;
+}
+inline double round_e5m2(double x) { return round_to(x, 2, -14, 15); }
 
 inline double from_f16(uint16_t bits) {
   const int exponent = bits >> 10 & 31, mantissa = bits & 1023;
@@ -42,6 +48,26 @@ inline uint16_t to_bf16(double x) {
   if (std::isnan(x)) return 0x7fc0;
   return static_cast<uint16_t>(std::bit_cast<uint32_t>(static_cast<float>(round_bf16(x))) >> 16);
 }
+
+inline double from_e4m3(uint8_t bits) {
+  const int exponent = bits >> 3 & 15, mantissa = bits & 7;
+  const double sign = bits >> 7 ? -1.0 : 1.0;
+  if ((bits & 127) == 127) return NAN;
+  return sign * (exponent ? std::ldexp(8 + mantissa, exponent - 10) : std::ldexp(mantissa, -9));
+}
+inline uint8_t to_e4m3(double x) {
+  const uint8_t sign = std::signbit(x) ? 0x80 : 0;
+  x = std::abs(round_e4m3(x));
+  if (std::isnan(x)) return sign | 0x7f;
+  if (x < std::ldexp(1.0, -6)) return sign | static_cast<uint8_t>(std::ldexp(x, 9));
+  int exponent;
+  std::frexp(x, &exponent);
+  return sign |
+         static_cast<uint8_t>((exponent + 6) << 3 | (static_cast<int>(std::ldexp(x, 4 - exponent)) & 7));
+}
+/// The upper half of an f16.
+inline double from_e5m2(uint8_t bits) { return from_f16(static_cast<uint16_t>(bits << 8)); }
+inline uint8_t to_e5m2(double x) { return static_cast<uint8_t>(to_f16(round_e5m2(x)) >> 8); }
 
 /// The nearest integer toward zero, saturated; NaN gives 0.
 template <class I>

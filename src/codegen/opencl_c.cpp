@@ -5,12 +5,13 @@ namespace weft::codegen {
 
 extern constinit const Dialect opencl_c = {
     .name = "opencl_c",
-    .registers = {"double", "float", "float", "float", "int", "long", "uint", "ulong", "bool", nullptr,
-                  nullptr, "char", "uchar", "int"},
-    .storage = {"double", "float", "half", "ushort", "int", "long", "uint", "ulong", "uchar", nullptr,
-                nullptr, "char", "uchar"},
+    .registers = {"double", "float", "float", "float", "int", "long", "uint", "ulong", "bool", "float",
+                  "float", "char", "uchar", "int"},
+    .storage = {"double", "float", "half", "ushort", "int", "long", "uint", "ulong", "uchar", "uchar",
+                "uchar", "char", "uchar"},
     .type_helpers = {"fp64"},
-    .rounding = {nullptr, nullptr, "weft_f16", "weft_bf16"},
+    .rounding = {nullptr, nullptr, "weft_f16", "weft_bf16", nullptr, nullptr, nullptr, nullptr, nullptr,
+                 "weft_e4m3", "weft_e5m2"},
     .prelude = "#pragma OPENCL FP_CONTRACT OFF\n",
     .helper = "",
     .open = "__kernel void $n(",

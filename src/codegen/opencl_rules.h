@@ -10,20 +10,22 @@ namespace weft::codegen::opencl_rules {
 using enum Type;
 
 constexpr TypeSet kF32 = set_of(f32), kF16 = set_of(f16), kBf16 = set_of(bf16), kF64 = set_of(f64);
-constexpr TypeSet kFloat = kF32 | kF16 | kBf16 | kF64;
+constexpr TypeSet kE4m3 = set_of(f8e4m3), kE5m2 = set_of(f8e5m2);
+constexpr TypeSet kNarrow = kF16 | kBf16 | kE4m3 | kE5m2;  // in registers of f32
+constexpr TypeSet kFloat = kF32 | kNarrow | kF64;
 constexpr TypeSet kBool = set_of(boolean), kIndex = set_of(index);
 constexpr TypeSet kUnsigned = set_of(u32, u64, u8);
 constexpr TypeSet kInteger = set_of(i32, i64, u32, u64, i8, u8);
 constexpr TypeSet kNumber = kAnyType & ~kBool;
 
 inline constexpr Rule kRules[] = {
-    {Op::constant, kF32 | kF16 | kBf16, kAnyType, "as_float($xu)"},
+    {Op::constant, kF32 | kNarrow, kAnyType, "as_float($xu)"},
     {Op::constant, kF64, kAnyType, "as_double($xul)"},
     {Op::constant, kIndex, kAnyType, "$d"},
     {Op::constant, kBool, kAnyType, "($x != 0)"},
     {Op::constant, kInteger, kAnyType, "($t)$xul"},
 
-    {Op::argument, kF32 | kF16 | kBf16, kAnyType, "as_float($s)"},
+    {Op::argument, kF32 | kNarrow, kAnyType, "as_float($s)"},
     {Op::argument, kF64, kAnyType, "as_double(((ulong)(uint)$S << 32) | (uint)$s)"},
     {Op::argument, set_of(i64, u64), kAnyType, "($t)(((ulong)(uint)$S << 32) | (uint)$s)"},
     {Op::argument, kBool, kAnyType, "($s != 0)"},
@@ -39,6 +41,10 @@ inline constexpr Rule kRules[] = {
     {Op::load, kF16, kAnyType, "vload_half($0, $b)"},
     {Op::load, kBf16, kAnyType, "$1 ? as_float((uint)$b[$0] << 16) : 0.0f"},
     {Op::load, kBf16, kAnyType, "as_float((uint)$b[$0] << 16)"},
+    {Op::load, kE4m3, kAnyType, "$1 ? weft_of_e4m3($b[$0]) : 0.0f", "weft_of_e4m3"},
+    {Op::load, kE4m3, kAnyType, "weft_of_e4m3($b[$0])", "weft_of_e4m3"},
+    {Op::load, kE5m2, kAnyType, "$1 ? weft_of_e5m2($b[$0]) : 0.0f", "weft_of_e5m2"},
+    {Op::load, kE5m2, kAnyType, "weft_of_e5m2($b[$0])", "weft_of_e5m2"},
     {Op::load, kBool, kAnyType, "$1 ? $b[$0] != 0 : false"},
     {Op::load, kBool, kAnyType, "$b[$0] != 0"},
     {Op::load, kAnyType, kAnyType, "$1 ? $b[$0] : ($t)0"},
@@ -46,6 +52,8 @@ inline constexpr Rule kRules[] = {
 
     {Op::store, kF16, kAnyType, "vstore_half_rte($1, $0, $b);"},
     {Op::store, kBf16, kAnyType, "$b[$0] = (ushort)(as_uint($1) >> 16);"},
+    {Op::store, kE4m3, kAnyType, "$b[$0] = weft_to_e4m3($1);", "weft_to_e4m3"},
+    {Op::store, kE5m2, kAnyType, "$b[$0] = weft_to_e5m2($1);", "weft_to_e5m2"},
     {Op::store, kBool, kAnyType, "$b[$0] = (uchar)($1 ? 1 : 0);"},
     {Op::store, kAnyType, kAnyType, "$b[$0] = $1;"},
 
@@ -111,13 +119,13 @@ inline constexpr Rule kRules[] = {
     {Op::cast, kInteger, kFloat, "$0 != $0 ? ($t)0 : convert_$t_sat_rtz($0)"},
     {Op::cast, kInteger | kIndex, kInteger | kIndex, "($t)$0"},
     {Op::cast, kF64, kNumber, "convert_double($0)"},
-    {Op::cast, kF32, kF16 | kBf16, "$0"},
+    {Op::cast, kF32, kNarrow, "$0"},
     {Op::cast, kF32, kNumber, "convert_float($0)"},
     // Through an f32 rounded to odd, which avoids double rounding.
-    {Op::cast, kF16 | kBf16, kF64, "$[weft_odd_f64($0)$]", "weft_odd_f64"},
+    {Op::cast, kNarrow, kF64, "$[weft_odd_f64($0)$]", "weft_odd_f64"},
     {Op::cast, kBf16, set_of(i32, i64), "$[weft_odd_i64($0)$]", "weft_odd_u64 weft_odd_i64"},
     {Op::cast, kBf16, set_of(u32, u64), "$[weft_odd_u64($0)$]", "weft_odd_u64"},
-    {Op::cast, kF16 | kBf16, kNumber, "$[convert_float($0)$]"},
+    {Op::cast, kNarrow, kNumber, "$[convert_float($0)$]"},
 
     {Op::philox, set_of(u32), kAnyType, "weft_philox($0, $1, $2)", "weft_philox"},
 };
@@ -134,6 +142,52 @@ inline constexpr Helper kHelpers[] = {
   const uint u = as_uint(x);
   const uint rounded = x != x ? u | 0x400000u : u + 0x7fffu + ((u >> 16) & 1u);
   return as_float(rounded & 0xffff0000u);
+}
+)"},
+    // Floats of 8 bits: what they stand for; an f32 rounded to one; and the bits of one that is.
+    {"weft_of_e4m3", R"(float weft_of_e4m3(uchar b) {
+  const uint u = b & 127u;
+  const float x = u < 8u ? (float)u * 0x1p-9f : as_float(u == 127u ? 0x7fc00000u : (u << 20) + 0x3c000000u);
+  return b & 128u ? -x : x;
+}
+)"},
+    {"weft_of_e5m2", R"(float weft_of_e5m2(uchar b) {
+  const uint u = b & 127u;
+  const float x = u < 4u     ? (float)u * 0x1p-16f
+                  : u < 124u ? as_float((u << 21) + 0x38000000u)
+                             : as_float(u == 124u ? 0x7f800000u : 0x7fc00000u);
+  return b & 128u ? -x : x;
+}
+)"},
+    {"weft_e4m3", R"(float weft_e4m3(float x) {
+  const uint u = as_uint(x);
+  const float r = fabs(x) < 0x1p-6f ? rint(x * 0x1p9f) * 0x1p-9f
+                                    : as_float((u + 0x7ffffu + ((u >> 20) & 1u)) & 0xfff00000u);
+  return fabs(x) <= 464.0f ? r : as_float(0x7fc00000u);
+}
+)"},
+    {"weft_e5m2", R"(float weft_e5m2(float x) {
+  const uint u = as_uint(x);
+  const float r = fabs(x) < 0x1p-14f ? rint(x * 0x1p16f) * 0x1p-16f
+                                     : as_float((u + 0xfffffu + ((u >> 21) & 1u)) & 0xffe00000u);
+  return x != x ? x : fabs(x) < 61440.0f ? r : as_float((u & 0x80000000u) | 0x7f800000u);
+}
+)"},
+    {"weft_to_e4m3", R"(uchar weft_to_e4m3(float x) {
+  const uint u = as_uint(x);
+  const uint bits = x != x               ? 127u
+                    : fabs(x) < 0x1p-6f ? (uint)(fabs(x) * 0x1p9f)
+                                         : ((u & 0x7fffffffu) - 0x3c000000u) >> 20;
+  return (uchar)((u >> 24 & 128u) | bits);
+}
+)"},
+    {"weft_to_e5m2", R"(uchar weft_to_e5m2(float x) {
+  const uint u = as_uint(x);
+  const uint bits = x != x                ? 126u
+                    : fabs(x) > 57344.0f  ? 124u
+                    : fabs(x) < 0x1p-14f ? (uint)(fabs(x) * 0x1p16f)
+                                          : ((u & 0x7fffffffu) - 0x38000000u) >> 21;
+  return (uchar)((u >> 24 & 128u) | bits);
 }
 )"},
     {"weft_odd_f64", R"(float weft_odd_f64(double x) {

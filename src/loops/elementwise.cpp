@@ -316,6 +316,8 @@ void Job::push_value(DType t, double value) {
     case DType::f32: bits = std::bit_cast<uint32_t>(static_cast<float>(value)); break;
     case DType::f16: bits = std::bit_cast<uint32_t>(static_cast<float>(codegen::round_f16(value))); break;
     case DType::bf16: bits = std::bit_cast<uint32_t>(static_cast<float>(codegen::round_bf16(value))); break;
+    case DType::f8e4m3: bits = std::bit_cast<uint32_t>(static_cast<float>(codegen::round_e4m3(value))); break;
+    case DType::f8e5m2: bits = std::bit_cast<uint32_t>(static_cast<float>(codegen::round_e5m2(value))); break;
     case DType::i32: bits = static_cast<uint32_t>(codegen::saturate<int32_t>(value)); break;
     case DType::u32: bits = codegen::saturate<uint32_t>(value); break;
     case DType::i64: bits = static_cast<uint64_t>(codegen::saturate<int64_t>(value)); break;

@@ -30,12 +30,15 @@ struct Division {
 
 inline int64_t divided_up(int64_t size, int64_t by) { return (size + by - 1) / by; }
 
-/// A map of matrices [batch, rows, columns], and tiles of so many rows that are 64 elements wide.
+/// Of k: rows of a slice have 128 bytes.
+inline int slice_size(DType t) { return static_cast<int>(kSwizzledRow / byte_size(t)); }
+
+/// A map of matrices [batch, rows, columns], and tiles of so many rows that are 128 bytes wide.
 inline backend::Outcome make_matrix_map(CUtensorMap* map, DType dtype, const void* at, int64_t rows,
                                         int64_t columns, int64_t batch, int tile_rows) {
   return make_tensor_map(
       map, dtype, at,
-      TensorLayout<3>{{columns, rows, batch}, {columns, rows * columns}, {kSlice, tile_rows, 1}});
+      TensorLayout<3>{{columns, rows, batch}, {columns, rows * columns}, {slice_size(dtype), tile_rows, 1}});
 }
 
 template <class Tiles>
@@ -92,7 +95,7 @@ MatmulTask task_of(const MatmulCall& call) {
   const auto pieces = [](int64_t size, int piece) { return static_cast<int>(divided_up(size, piece)); };
   MatmulTask task;
   task.rows = static_cast<int>(call.m), task.columns = static_cast<int>(call.n);
-  task.slices = pieces(call.k, kSlice);
+  task.slices = pieces(call.k, slice_size(call.dtype));
   task.row_tiles = pieces(call.m, kTileRows), task.column_tiles = pieces(call.n, Tiles::kColumns);
   task.batch = static_cast<int>(call.batch);
   task.a_step = !call.one_a, task.b_step = !call.one_b;

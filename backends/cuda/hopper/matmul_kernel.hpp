@@ -46,8 +46,8 @@ __device__ void load_slice(char* to, const CUtensorMap& map, Barrier& full, int 
   }
 }
 
-/// Copies the slices of all tiles of this block. By one thread.
-template <class Tiles, Lies of_a, Lies of_b>
+/// Copies the slices of all tiles of this block, each of so many k. By one thread.
+template <class Tiles, Lies of_a, Lies of_b, int slice_size = kSlice>
 __device__ void load_slices(const Stages<Tiles>& stages, const CUtensorMap& a, const CUtensorMap& b,
                             const MatmulTask& task) {
   RingPlace<Tiles::kStages> ring;
@@ -59,8 +59,9 @@ __device__ void load_slices(const Stages<Tiles>& stages, const CUtensorMap& a, c
       Barrier& full = stages.full[ring.stage];
       stages.empty[ring.stage].wait(ring.phase ^ 1);
       full.arrive_expecting(Tiles::kBytesOfStage);
-      load_slice<of_a>(stages.a(ring.stage), a, full, kTileRows, row, i * kSlice, place.batch * task.a_step);
-      load_slice<of_b>(stages.b(ring.stage), b, full, Tiles::kColumns, column, i * kSlice,
+      load_slice<of_a>(stages.a(ring.stage), a, full, kTileRows, row, i * slice_size,
+                       place.batch * task.a_step);
+      load_slice<of_b>(stages.b(ring.stage), b, full, Tiles::kColumns, column, i * slice_size,
                        place.batch * task.b_step);
     }
   });
@@ -117,14 +118,15 @@ class Turns {
   int consumer_;
 };
 
-/// Multiplies and stores every second one of the block's tiles.
-template <class T, class Tiles, Lies of_a, Lies of_b>
-__device__ void multiply_tiles(const Stages<Tiles>& stages, const MatmulTask& task) {
+/// Multiplies and stores every second one of the block's tiles: `begin(place)`, `multiply(results, ring,
+/// slices, after_last)` as multiply_tile, `store(results, place)`.
+template <class Tiles, class Begin, class Multiply, class Store>
+__device__ void take_turns(const Stages<Tiles>& stages, const MatmulTask& task, Begin begin,
+                           Multiply multiply, Store store) {
   const int consumer = static_cast<int>(threadIdx.x) / 128 - 1, tiles = task.tiles();
   RingPlace<Tiles::kStages> ring;
   const Turns turns(consumer);
   TileTaker numbers(stages.numbers);
-  const TileStore<T, Tiles> to(task, stages.buffers(consumer), consumer);
   bool mine = consumer == 0;
   for (int tile = numbers.next(); tile < tiles; mine = !mine) {
     const TilePlace place = place_of(task, tile);
@@ -135,22 +137,37 @@ __device__ void multiply_tiles(const Stages<Tiles>& stages, const MatmulTask& ta
       continue;
     }
     float results[kParts][Tiles::kColumns / 2];
-    to.begin(place);
+    begin(place);
     turns.take();
-    multiply_tile<T, Tiles, of_a, of_b>(results, stages, ring, slices, [&] {
+    multiply(results, ring, slices, [&] {
       tile = numbers.next();
       if (tile < tiles) turns.give();
     });
-    if (task.sums)
-      store_sums<Tiles>(results, task, place);
-    else
-      to.store(results, place);
+    store(results, place);
   }
 }
 
 template <class T, class Tiles, Lies of_a, Lies of_b>
-__global__ void __launch_bounds__(kMatmulThreads, 1)
-    matmul_tiles(const __grid_constant__ MatmulMaps maps, const __grid_constant__ MatmulTask task) {
+__device__ void multiply_tiles(const Stages<Tiles>& stages, const MatmulTask& task) {
+  const int consumer = static_cast<int>(threadIdx.x) / 128 - 1;
+  const TileStore<T, Tiles> to(task, stages.buffers(consumer), consumer);
+  take_turns(
+      stages, task, [&](const TilePlace& place) { to.begin(place); },
+      [&](auto& results, auto& ring, int slices, auto after_last) {
+        multiply_tile<T, Tiles, of_a, of_b>(results, stages, ring, slices, after_last);
+      },
+      [&](auto& results, const TilePlace& place) {
+        if (task.sums)
+          store_sums<Tiles>(results, task, place);
+        else
+          to.store(results, place);
+      });
+}
+
+/// What a block does: `load(stages)` by its first thread, `multiply(stages)` by the warpgroups behind the
+/// first.
+template <class Tiles, class Load, class Multiply>
+__device__ void run_block(const MatmulMaps& maps, Load load, Multiply multiply) {
   extern __shared__ __align__(1024) char matmul_shared[];
   const Stages<Tiles> stages(matmul_shared);
   if (threadIdx.x == 0) {
@@ -163,11 +180,19 @@ __global__ void __launch_bounds__(kMatmulThreads, 1)
   // 168 registers for each thread become 24 for those that copy and 240 for those that multiply.
   if (threadIdx.x < 128) {
     give_registers<24>();
-    if (threadIdx.x == 0) load_slices<Tiles, of_a, of_b>(stages, maps.a, maps.b, task);
+    if (threadIdx.x == 0) load(stages);
   } else {
     take_registers<240>();
-    multiply_tiles<T, Tiles, of_a, of_b>(stages, task);
+    multiply(stages);
   }
+}
+
+template <class T, class Tiles, Lies of_a, Lies of_b>
+__global__ void __launch_bounds__(kMatmulThreads, 1)
+    matmul_tiles(const __grid_constant__ MatmulMaps maps, const __grid_constant__ MatmulTask task) {
+  run_block<Tiles>(
+      maps, [&](const auto& stages) { load_slices<Tiles, of_a, of_b>(stages, maps.a, maps.b, task); },
+      [&](const auto& stages) { multiply_tiles<T, Tiles, of_a, of_b>(stages, task); });
 }
 
 }  // namespace weft::cuda::hopper

@@ -32,6 +32,8 @@ CUtensorMapDataType type_of(DType t) {
   switch (t) {
     case DType::f32: return CU_TENSOR_MAP_DATA_TYPE_FLOAT32;
     case DType::bf16: return CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
+    case DType::f8e4m3:
+    case DType::f8e5m2: return CU_TENSOR_MAP_DATA_TYPE_UINT8;
     default: return CU_TENSOR_MAP_DATA_TYPE_FLOAT16;
   }
 }

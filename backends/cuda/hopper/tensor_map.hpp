@@ -11,8 +11,8 @@
 // nothing is linked to the driver.
 namespace weft::cuda::hopper {
 
-/// A tensor of f16, bf16 or f32, the innermost axis first, and the tile that one copy moves. The innermost
-/// axis has no gaps, and `strides` begins with that of the second one, in elements.
+/// A tensor of f32 or of floats of 16 or 8 bits, the innermost axis first, and the tile that one copy moves.
+/// The innermost axis has no gaps, and `strides` begins with that of the second one, in elements.
 template <int kRank>
 struct TensorLayout {
   std::array<int64_t, kRank> sizes{};

@@ -112,6 +112,44 @@ WEFT_PRODUCTS(128, 64, "%64", "%65", "%66", "%67", "%68", "%69", "%70")
 WEFT_PRODUCTS(192, 96, "%96", "%97", "%98", "%99", "%100", "%101", "%102")
 WEFT_PRODUCTS(256, 128, "%128", "%129", "%130", "%131", "%132", "%133", "%134")
 
+/// Floats of 8 bits as they lie in memory.
+struct e4m3 {
+  uint8_t bits;
+};
+struct e5m2 {
+  uint8_t bits;
+};
+
+/// The product of 64 x 32 by 32 x 64 floats of 8 bits, both of which lie along k in shared memory: c = a b,
+/// or c += a b if `add`, with c as Product has it. The next 32 k are as far as 16 of 16-bit floats.
+///
+/// A sum keeps 13 bits behind its largest term's first one (what is cut off: see scaled_kernel.hpp).
+template <class A, class B>
+struct Product8;
+
+// clang-format off
+#define WEFT_PRODUCT8(A, B)                                                                          \
+  template <>                                                                                        \
+  struct Product8<A, B> {                                                                            \
+    static __device__ void run(float (&c)[32], uint64_t a, uint64_t b, bool add) {                   \
+      asm volatile(                                                                                  \
+          "{\n"                                                                                      \
+          ".reg .pred add;\n"                                                                        \
+          "setp.ne.b32 add, %34, 0;\n"                                                               \
+          "wgmma.mma_async.sync.aligned.m64n64k32.f32." #A "." #B                                    \
+          " {" WEFT_NAMES_32 "}, %32, %33, add, 1, 1;\n"                                             \
+          "}"                                                                                        \
+          : WEFT_REGISTERS_32                                                                        \
+          : "l"(a), "l"(b), "r"(int{add}));                                                          \
+    }                                                                                                \
+  };
+// clang-format on
+WEFT_PRODUCT8(e4m3, e4m3)
+WEFT_PRODUCT8(e4m3, e5m2)
+WEFT_PRODUCT8(e5m2, e4m3)
+WEFT_PRODUCT8(e5m2, e5m2)
+
+#undef WEFT_PRODUCT8
 #undef WEFT_PRODUCTS
 #undef WEFT_PRODUCT
 #undef WEFT_REGISTERS_128
