@@ -77,7 +77,7 @@ Json to_json(const CheckRun& run, const std::vector<Judged>& failures) {
     if (f.alone) one.set("again", f.alone->words);
     all.push_back(one);
   }
-  nlohmann::json left_out = nlohmann::json::array();
+  Json left_out = Json::list();
   for (const auto& s : run.skipped())
     left_out.push_back({{"case", s.check + "/" + s.name}, {"words", s.found.words}});
   return {{"backend", run.backend()},
