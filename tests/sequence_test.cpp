@@ -166,6 +166,8 @@ void mutate(Schedule& plan, std::mt19937& random, size_t kinds = 8) {
   const auto any = [&](size_t n) { return static_cast<size_t>(random() % n); };
   auto& step = plan.steps[any(plan.steps.size())];
   auto& slot = plan.slots[any(plan.slots.size())];
+  // A slot outside of the arenas has no offset that a schedule decides.
+  const bool is_placed = slot.kind == link::BufferAllocation::Kind::arena;
   switch (any(kinds)) {
     case 0:
     case 1:
@@ -174,9 +176,13 @@ void mutate(Schedule& plan, std::mt19937& random, size_t kinds = 8) {
       break;
     case 2: step.after.clear(); break;
     case 3: step.after.push_back(static_cast<uint32_t>(any(plan.steps.size()))); break;
-    case 4: slot.offset = 64 * any(plan.arenas[slot.device].bytes / 64 + 1); break;
+    case 4:
+      if (is_placed) slot.offset = 64 * any(plan.arenas[slot.device].bytes / 64 + 1);
+      break;
     case 5: std::swap(step.after, plan.steps[any(plan.steps.size())].after); break;
-    case 6: slot.offset = plan.slots[any(plan.slots.size())].offset; break;
+    case 6:
+      if (is_placed) slot.offset = plan.slots[any(plan.slots.size())].offset;
+      break;
     case 7: read_another(step, static_cast<int32_t>(any(plan.slots.size())), plan); break;
   }
 }
