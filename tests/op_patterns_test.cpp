@@ -1,18 +1,19 @@
+#include <filesystem>
+#include <random>
 #include <set>
 
-#include "compiler/compile.h"
+#include "imported_model.h"
 #include "recompose_rig.h"
-#include "runtime/devices.h"
-#include "runtime/session.h"
-#include "test_backends.h"
 
 // Each pattern of the compiler as an exporter writes it: alone, with its operands exchanged, with an
-// intermediate that is an output, and with one that something else reads. What each of them becomes, and that
-// it says the same.
+// intermediate that is an output, and with one that something else reads. What each of them becomes, that it
+// says the same, and that the order in which patterns are tried decides nothing.
 namespace weft::testing::op_patterns_test {
 namespace {
 
 using namespace recompose_rig;
+using compiler::Module;
+using compiler::Pass;
 
 enum class How : uint8_t { alone, exchanged, output, second_use };
 constexpr How kWays[] = {How::alone, How::exchanged, How::output, How::second_use};
@@ -142,7 +143,8 @@ Graph graph_of(const Pattern& p, How how) {
   return g;
 }
 
-program::CompiledProgram compiled(const Graph& g, const std::vector<Array>& numbers, bool fuse) {
+program::CompiledProgram compiled(const Graph& g, const std::vector<Array>& numbers, bool fuse,
+                                  std::span<const Pass> passes = compiler::pipeline()) {
   const auto source = [&](const std::string& name) -> Result<program::Blob> {
     for (size_t i = 0; i < g.weights.size(); ++i)
       if (g.weights[i].name == name) {
@@ -151,7 +153,7 @@ program::CompiledProgram compiled(const Graph& g, const std::vector<Array>& numb
       }
     return invalid("no weight '{}'", name);
   };
-  return value_or_raise(compiler::compile(g, source, {.fuse = fuse}));
+  return value_or_raise(compiler::compile(g, source, {.fuse = fuse}, passes));
 }
 
 /// The calls that depend on an input, without views and constants.
@@ -206,6 +208,81 @@ TEST(OpPatterns, BecomeFewCallsInEveryPosition) {
           }
         }
       }
+    }
+}
+
+// ---- in any order
+
+std::vector<const Recomposition*> recompositions = folder();  // in the order that is tried
+
+Status recompose_in_that_order(Module& m, const compiler::Options& options) {
+  WEFT_CHECK(compiler::remove_dead_nodes(m, options));
+  WEFT_CHECK(compiler::recompose(m.graph, recompositions));
+  return compiler::merge_equal_nodes(m, options);
+}
+
+/// The pipeline with its patterns shuffled: the recompositions, those that refer to nodes by number, and the
+/// rows in place, which run anywhere before these.
+std::vector<Pass> shuffled(std::mt19937& random) {
+  std::ranges::shuffle(recompositions, random);
+  std::vector<Pass> all(compiler::pipeline().begin(), compiler::pipeline().end());
+  const auto at = [&](std::string_view name) {
+    return std::ranges::find_if(all, [&](const Pass& p) { return p.name == name; });
+  };
+  *at("recompose_ops") = {"recompose_ops", recompose_in_that_order};
+  const Pass rows = *at("write_rows_in_place");
+  all.erase(at("write_rows_in_place"));
+  const auto by_number = at("fuse_elementwise");
+  std::shuffle(by_number, all.end(), random);
+  const auto before = static_cast<size_t>(by_number - all.begin());
+  all.insert(all.begin() + static_cast<std::ptrdiff_t>(1 + random() % before), rows);
+  return all;
+}
+
+std::string order_of(std::span<const Pass> passes) {
+  std::string s;
+  for (const Pass& p : passes) s += fmt::format(" {}", p.name);
+  for (const Recomposition* r : recompositions) s += fmt::format(" {}", r->name);
+  return s;
+}
+
+/// The file that the standard order gives, in 12 other orders, too: the numbers are those of that file.
+void expect_same_file_in_any_order(
+    const std::function<program::CompiledProgram(std::span<const Pass>)>& compiled_by) {
+  const std::string file = program::serialize(compiled_by(compiler::pipeline()));
+  for (uint32_t seed = 0; seed < 12; ++seed) {
+    std::mt19937 random(seed);
+    const auto passes = shuffled(random);
+    const auto program = compiled_by(passes);
+    EXPECT_TRUE(program::serialize(program) == file) << "seed " << seed << ":" << order_of(passes);
+  }
+}
+
+TEST(OpPatterns, GiveTheSameFileInAnyOrder) {
+  for (const Pattern& p : kPatterns)
+    for (const How how : kWays) {
+      SCOPED_TRACE(fmt::format("{}: {}", p.name, kNames[static_cast<size_t>(how)]));
+      const Graph g = graph_of(p, how);
+      const auto numbers = numbers_for(g);
+      expect_same_file_in_any_order([&](auto passes) { return compiled(g, numbers, true, passes); });
+    }
+}
+
+TEST(OpPatterns, GiveTheSameFileOfModelsInAnyOrder) {
+  for (const char* folder : {"import", "decoders"})
+    for (const auto& entry : std::filesystem::directory_iterator(imported::kData + folder)) {
+      const std::string path = entry.path().string() + "/";
+      if (!std::filesystem::exists(path + "model.safetensors")) continue;
+      SCOPED_TRACE(path);
+      const std::array files = {value_or_raise(formats::read_safetensors(path + "model.safetensors"))};
+      const auto m = imported::model_of(imported::read(path + "model_ir.json"), files, {});
+      const auto weights = [&](const std::string& name) -> Result<program::Blob> {
+        const auto& bytes = m.imported.weights.at(name).bytes;
+        return program::Blob{bytes.data(), bytes.size(), {}};
+      };
+      expect_same_file_in_any_order([&](auto passes) {
+        return value_or_raise(compiler::compile(*m.imported.graph, weights, {}, passes));
+      });
     }
 }
 

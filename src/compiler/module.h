@@ -18,11 +18,14 @@ struct Group {
   bool has_attrs = false;      ///< the attributes of the last of them are the call's, too
 };
 
+struct Pattern;
+
 /// The state that passes transform.
 struct Module {
   ir::Graph graph;
-  std::vector<Fusion> fusions;
-  std::vector<Group> groups;
+  std::vector<Fusion> fusions = {};
+  std::vector<Group> groups = {};
+  std::vector<const Pattern*> patterns = {};  ///< that made these; pattern.h
 };
 
 Status remove_dead_nodes(Module& m, const Options&);

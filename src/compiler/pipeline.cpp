@@ -11,10 +11,11 @@ static constexpr Pass kPipeline[] = {
     {"write_rows_in_place", write_rows_in_place},  // before calls are grouped around the copy
     {"compute_on_products", compute_on_products},  // leaves dead nodes, too
     {"remove_dead_nodes", remove_dead_nodes},
-    {"sink_views", sink_views},              // makes products of one factor adjacent
-    {"fuse_elementwise", fuse_elementwise},  // from here on, passes refer to nodes by number
-    {"group_products", group_products},      // after the chains, which it groups
-    {"group_rows", group_rows},              // after the products, which take sums
+    {"sink_views", sink_views},  // makes products of one factor adjacent
+    // From here on, passes refer to nodes by number; these are patterns, in any order.
+    {"fuse_elementwise", fuse_elementwise},
+    {"group_products", group_products},
+    {"group_rows", group_rows},
 };
 
 std::span<const Pass> pipeline() { return kPipeline; }
@@ -28,7 +29,7 @@ bool is_pure(const ir::Node& node) {
 Result<program::CompiledProgram> compile(const ir::Graph& graph, const WeightSource& weights,
                                          const Options& options, std::span<const Pass> passes) {
   WEFT_CHECK(ir::verify(graph).at("graph to compile"));
-  Module m{graph, {}, {}};
+  Module m{graph};
   WEFT_CHECK(show_stage("", m, weights, options));
   for (const auto& pass : passes) {
     WEFT_CHECK(pass.run(m, options).at(pass.name));

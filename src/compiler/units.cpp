@@ -33,6 +33,9 @@ void Units::add_units(const Module& m) {
     else if (!inside.count(i))
       units_.push_back(unit_of(i, std::span(&i, 1), g_.nodes[i].op->name, false));
   }
+  std::set<size_t> taken;
+  for (const Group& group : m.groups) taken.insert(group.places.begin(), group.places.end());
+  for (Unit& unit : units_) unit.taken = taken.count(unit.place) != 0;
 }
 
 Unit Units::unit_of(size_t place, std::span<const size_t> nodes, const char* name, bool chain) const {

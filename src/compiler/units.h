@@ -11,6 +11,7 @@ struct Unit {
   std::set<int32_t> inputs, outputs;
   const char* name;  ///< the op, or "elementwise"
   bool chain = false, elementwise = false;
+  bool taken = false;  ///< a group has it
 };
 
 /// The calls that the program would have without groups, in order: what patterns make groups of.

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <set>
 
-#include "compiler/module.h"
+#include "compiler/pattern.h"
 #include "ir/lower.h"
 
 // Chains of elementwise nodes over one shape become one region: a device that compiles text runs it as one
@@ -17,30 +17,32 @@ bool is_constant(const ir::Node& n) { return std::string_view(n.op->name) == "fu
 
 class Fuser {
  public:
-  explicit Fuser(const ir::Graph& g)
-      : g_(g),
-        fusible_(g.nodes.size(), false),
-        taken_(g.nodes.size(), false),
-        updated_at_(g.types.size(), SIZE_MAX),
-        maker_(g.types.size(), SIZE_MAX),
-        readers_(g.types.size()),
-        kept_(g.types.size(), false) {
-    for (size_t i = 0; i < g.nodes.size(); ++i) {
-      fusible_[i] = is_elementwise(g, g.nodes[i]) && is_pure(g.nodes[i]);
-      for (const auto& u : g.nodes[i].op->updates)
+  explicit Fuser(const Module& m)
+      : g_(m.graph),
+        fusible_(g_.nodes.size(), false),
+        taken_(g_.nodes.size(), false),
+        updated_at_(g_.types.size(), SIZE_MAX),
+        maker_(g_.types.size(), SIZE_MAX),
+        readers_(g_.types.size()),
+        kept_(g_.types.size(), false) {
+    for (size_t i = 0; i < g_.nodes.size(); ++i) {
+      fusible_[i] = is_elementwise(g_, g_.nodes[i]) && is_pure(g_.nodes[i]);
+      for (const auto& u : g_.nodes[i].op->updates)
         if (u.input >= 0)
-          updated_at_[static_cast<size_t>(g.nodes[i].inputs[static_cast<size_t>(u.input)])] = i;
-      for (const int32_t id : g.nodes[i].inputs)
+          updated_at_[static_cast<size_t>(g_.nodes[i].inputs[static_cast<size_t>(u.input)])] = i;
+      for (const int32_t id : g_.nodes[i].inputs)
         if (id >= 0) readers_[static_cast<size_t>(id)].push_back(i);
-      for (const int32_t id : g.nodes[i].outputs) maker_[static_cast<size_t>(id)] = i;
+      for (const int32_t id : g_.nodes[i].outputs) maker_[static_cast<size_t>(id)] = i;
     }
-    for (const auto& o : g.outputs) kept_[static_cast<size_t>(o.value)] = true;
-    for (const auto& s : g.states)
+    for (const auto& o : g_.outputs) kept_[static_cast<size_t>(o.value)] = true;
+    for (const auto& s : g_.states)
       if (s.after >= 0) kept_[static_cast<size_t>(s.after)] = true;
+    for (const Fusion& f : m.fusions)
+      for (const size_t n : f.nodes) taken_[n] = true;
   }
 
-  std::vector<Fusion> run() {
-    std::vector<Fusion> all;
+  std::vector<Group> run() {
+    std::vector<Group> all;
     for (size_t i = 0; i < g_.nodes.size(); ++i) {
       if (taken_[i] || !fusible_[i]) continue;
       auto nodes = grow(i);
@@ -134,18 +136,13 @@ class Fuser {
   // Constants that only the chain reads move into it.
   void with_constants(std::vector<size_t>& chain) const {
     const std::set<size_t> members(chain.begin(), chain.end());
+    const auto inside = [&](size_t n) { return members.count(n) != 0; };
     for (const int32_t id : inputs_of(chain)) {
-      size_t maker = SIZE_MAX;
-      bool only_here = true;
-      for (size_t i = 0; i < g_.nodes.size(); ++i) {
-        const auto& n = node(i);
-        if (std::find(n.outputs.begin(), n.outputs.end(), id) != n.outputs.end()) maker = i;
-        if (std::find(n.inputs.begin(), n.inputs.end(), id) != n.inputs.end() && !members.count(i))
-          only_here = false;
-      }
-      for (const auto& o : g_.outputs) only_here &= o.value != id;
-      if (maker == SIZE_MAX || !only_here || taken_[maker]) continue;
-      if (is_constant(node(maker)) && out_type(maker).shape.empty()) chain.push_back(maker);
+      const size_t maker = id < 0 ? SIZE_MAX : maker_[static_cast<size_t>(id)];
+      if (maker == SIZE_MAX || taken_[maker] || kept_[static_cast<size_t>(id)]) continue;
+      if (is_constant(node(maker)) && out_type(maker).shape.empty() &&
+          std::ranges::all_of(readers_[static_cast<size_t>(id)], inside))
+        chain.push_back(maker);
     }
     std::sort(chain.begin(), chain.end());
   }
@@ -174,8 +171,9 @@ bool is_elementwise(const ir::Graph& graph, const ir::Node& n) {
 }
 
 Status fuse_elementwise(Module& m, const Options& options) {
-  if (options.fuse) m.fusions = Fuser(m.graph).run();
-  return {};
+  static constexpr Pattern pattern = {"fuse_elementwise", Claim::nodes,
+                                      [](const Module& now) { return Fuser(now).run(); }};
+  return apply(pattern, m, options);
 }
 
 }  // namespace weft::compiler

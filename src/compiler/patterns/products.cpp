@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "compiler/pattern.h"
 #include "compiler/units.h"
 
 // Products and their companions become one call: products with the same left factor, such as query, key and
@@ -14,18 +15,19 @@ constexpr size_t kMostCalls = 6;  // of a group
 
 class Grouper {
  public:
-  explicit Grouper(const Module& m) : units_(m) {}
+  explicit Grouper(const Module& m) : units_(m) {
+    for (size_t u = 0; u < units_.size(); ++u) taken_.push_back(units_[u].taken);
+  }
 
   std::vector<Group> run() {
     std::vector<Group> groups;
-    std::vector<bool> taken(units_.size(), false);
     for (size_t u = 0; u < units_.size(); ++u) {
-      if (taken[u] || !(is_product(u) || is_conv(u))) continue;
-      const auto members = grow(u, taken);
+      if (taken_[u] || !(is_product(u) || is_conv(u))) continue;
+      const auto members = grow(u);
       if (members.size() < 2) continue;
       Group group;
       for (const size_t m : members) {
-        taken[m] = true;
+        taken_[m] = true;
         group.places.push_back(units_[m].place);
         group.name += (group.name.empty() ? "" : "_") + std::string(units_[m].name);
       }
@@ -40,11 +42,11 @@ class Grouper {
   bool is_conv(size_t u) const { return is(u, "conv") || is(u, "conv_channels_last"); }
   int32_t left_factor(size_t u) const { return units_.node(u).inputs[0]; }
 
-  std::vector<size_t> grow(size_t first, const std::vector<bool>& taken) const {
+  std::vector<size_t> grow(size_t first) const {
     std::vector<size_t> members = {first};
     const size_t end = std::min(units_.size(), first + kWindow);
     const auto join = [&](size_t u) {
-      if (taken[u] || members.size() == kMostCalls) return;
+      if (taken_[u] || members.size() == kMostCalls) return;
       members.push_back(u);
       if (!units_.may_be_one(members)) members.pop_back();
     };
@@ -64,13 +66,15 @@ class Grouper {
   }
 
   const Units units_;
+  std::vector<bool> taken_;  // by unit
 };
 
 }  // namespace
 
 Status group_products(Module& m, const Options& options) {
-  if (options.fuse) m.groups = Grouper(m).run();
-  return {};
+  static constexpr Pattern pattern = {"group_products", Claim::products,
+                                      [](const Module& now) { return Grouper(now).run(); }};
+  return apply(pattern, m, options);
 }
 
 }  // namespace weft::compiler

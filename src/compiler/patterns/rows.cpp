@@ -1,21 +1,22 @@
 #include <algorithm>
 #include <set>
 
+#include "compiler/pattern.h"
 #include "compiler/units.h"
 
 // An elementwise call and the norm or softmax that reads its result become one call: the residual of a layer
 // and the norm of the next one, a mask and the softmax of what it leaves. A device that compiles text makes
 // one kernel of it. Kernels of add_rms_norm(a, b, weight) and add_layer_norm(a, b, weight, bias) find each
 // operand by its place and epsilon among the call's attributes, so operands are distinct, and a bias stands
-// behind a weight. The results are those of the first call that something else reads, then the norm. What a
-// product has taken is left there: it costs nothing.
+// behind a weight. The results are those of the first call that something else reads, then the norm.
 namespace weft::compiler {
 namespace {
 
 class RowGrouper {
  public:
   explicit RowGrouper(const Module& m) : units_(m) {
-    for (const auto& group : m.groups) taken_.insert(group.places.begin(), group.places.end());
+    for (size_t u = 0; u < units_.size(); ++u)
+      if (units_[u].taken) taken_.insert(u);
   }
 
   std::vector<Group> run() {
@@ -23,16 +24,16 @@ class RowGrouper {
     for (size_t u = 0; u < units_.size(); ++u) {
       const size_t before = before_rows(u);
       if (before == units_.size()) continue;
-      const size_t place = units_[before].place;
-      taken_.insert({place, units_[u].place});
-      groups.push_back(
-          {fmt::format("{}_{}", units_[before].name, units_[u].name), {place, units_[u].place}, true});
+      taken_.insert({before, u});
+      groups.push_back({fmt::format("{}_{}", units_[before].name, units_[u].name),
+                        {units_[before].place, units_[u].place},
+                        true});
     }
     return groups;
   }
 
  private:
-  bool is_free(size_t u) const { return taken_.count(units_[u].place) == 0; }
+  bool is_free(size_t u) const { return taken_.count(u) == 0; }
   // The call that becomes one with u at its place; size() for none.
   size_t before_rows(size_t u) const {
     const size_t none = units_.size();
@@ -54,15 +55,15 @@ class RowGrouper {
   }
 
   const Units units_;
-  std::set<size_t> taken_;  // places
+  std::set<size_t> taken_;
 };
 
 }  // namespace
 
 Status group_rows(Module& m, const Options& options) {
-  if (!options.fuse) return {};
-  for (Group& group : RowGrouper(m).run()) m.groups.push_back(std::move(group));
-  return {};
+  static constexpr Pattern pattern = {"group_rows", Claim::calls,
+                                      [](const Module& now) { return RowGrouper(now).run(); }};
+  return apply(pattern, m, options);
 }
 
 }  // namespace weft::compiler
