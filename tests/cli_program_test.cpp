@@ -8,8 +8,13 @@
 #include <set>
 
 #include "compiler/compile.h"
+#include "conformance/noise.h"
 #include "program/program.h"
 #include "run_command.h"
+#include "test_backends.h"
+#include "weft/checkpoint.h"
+#include "weft/safetensors.h"
+#include "weft/trace.h"
 
 // A program file on the command line: compiled, with the passes in sight; verified.
 namespace weft::cli_program_test {
@@ -112,6 +117,40 @@ TEST_F(CliProgram, AFileCarriesTestsAndVerifyRunsThem) {
   const auto none = weft_program("verify " + at("p.weft"));
   EXPECT_EQ(none.status, 1);
   EXPECT_NE(none.text.find("carries no tests; `weft compile --tests N` writes them"), std::string::npos);
+}
+
+// Op by op and as a file, whatever text a model has learned; each within what rounding allows.
+TEST_F(CliProgram, ATrainedModelSaysTheSameCompiled) {
+  compile("--tests 0");
+  set_default_backend("reference");
+  std::vector<int32_t> ids(48);
+  for (size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<int32_t>(i * 7 % 19);
+  const int64_t shape[] = {3, 16};
+  const Tensor tokens = Tensor::of(std::span<const int32_t>(ids), shape, DType::i32);
+  io::write_safetensors(at("in.safetensors"), {{"tokens", tokens}});
+  const auto reference = nn::load_trained(at("run"));
+  const Traced traced =
+      trace([&](const std::vector<Tensor>& in) { return std::vector{(*reference.model)(in[0])}; },
+            {{"tokens", tokens.type()}});
+  std::vector<conformance::Array> numbers = {conformance::from_tensor(tokens)};
+  for (const Tensor& w : traced.weights) numbers.push_back(conformance::from_tensor(w));
+  const auto bound = value_or_raise(conformance::noise_bound(*traced.graph, numbers));
+  const NoGrad off;
+  for (const auto& backend : testing::backends({"reference", "native", "openmp", "opencl"})) {
+    SCOPED_TRACE(backend);
+    const auto run = weft_program("run " + at("p.weft") + " --inputs " + at("in.safetensors") + " --out " +
+                                  at("out.safetensors") + " --backend " + backend);
+    ASSERT_EQ(run.status, 0) << run.text;
+    const auto expect_within = [&](const Tensor& logits) {
+      const auto verdict = conformance::judge(conformance::from_tensor(logits), bound[0]);
+      EXPECT_TRUE(verdict.ok) << verdict.reason;
+    };
+    expect_within(io::Safetensors::map(at("out.safetensors")).read("logits"));
+    if (backend == "opencl") continue;  // compiling each op takes seconds
+    set_default_backend(backend);
+    expect_within((*nn::load_trained(at("run")).model)(tokens.to(backend)));
+  }
+  set_default_backend("native");
 }
 
 // Its weights lie in a file that is mapped.

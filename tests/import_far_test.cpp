@@ -51,8 +51,7 @@ program::TestVector test_of(const program::CompiledProgram& p, const Array& toke
   Array positions{DType::i64, {tokens.shape[1]}, {}};
   for (int64_t i = 0; i < tokens.shape[1]; ++i) positions.v.push_back(first + i);
   std::vector<runtime::HostTensor> inputs;
-  for (const Array* a : {&tokens, static_cast<const Array*>(&positions)})
-    inputs.push_back({{a->dtype, {a->shape.begin(), a->shape.end()}}, bytes_of(*a)});
+  for (const Array* a : {&tokens, static_cast<const Array*>(&positions)}) inputs.push_back(host_tensor(*a));
   return value_or_raise(lab::make_test(p, inputs));
 }
 
@@ -94,7 +93,7 @@ TEST_P(FarPositions, SayWhatTransformersSays) {
     }
     if (first > kMiddle) narrow.tests.push_back(test_of(narrow, tokens, first));
   }
-  for (const auto& backend : testing::backends({"reference", "native", "opencl"}))
+  for (const auto& backend : testing::backends({"reference", "native", "openmp", "opencl"}))
     for (const auto& v : value_or_raise(lab::run_tests(narrow, backend, {})))
       EXPECT_EQ(v.wrong, "") << backend << ", test " << v.test;
 }

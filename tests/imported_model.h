@@ -90,20 +90,24 @@ inline std::shared_ptr<const program::CompiledProgram> read_again(const Model& m
   raise_if(compiler::check_ops(*again));
   return again;
 }
+inline runtime::HostTensor host_tensor(const Array& a) {
+  return {{a.dtype, {a.shape.begin(), a.shape.end()}}, bytes_of(a)};
+}
+inline std::vector<Array> host_arrays(const std::vector<runtime::HostTensor>& all) {
+  std::vector<Array> out;
+  for (const auto& t : all)
+    out.push_back(conformance::decode(t.type.dtype, {t.type.shape.begin(), t.type.shape.end()}, t.bytes));
+  return out;
+}
 /// The outputs of each of the runs of one session.
 inline std::vector<std::vector<Array>> runs_of(const std::shared_ptr<const program::CompiledProgram>& program,
                                                const Model& m, const std::string& backend, size_t runs) {
   const auto session = value_or_raise(
       runtime::Session::create(program, value_or_raise(runtime::devices_for(backend, {})), {}));
   std::vector<runtime::HostTensor> inputs;
-  for (size_t i = 0; i < program->inputs.size(); ++i) {
-    const Array& a = m.operands[i];
-    inputs.push_back({{a.dtype, {a.shape.begin(), a.shape.end()}}, bytes_of(a)});
-  }
+  for (size_t i = 0; i < program->inputs.size(); ++i) inputs.push_back(host_tensor(m.operands[i]));
   std::vector<std::vector<Array>> all(runs);
-  for (auto& out : all)
-    for (const auto& t : value_or_raise(session->run(inputs)))
-      out.push_back(conformance::decode(t.type.dtype, {t.type.shape.begin(), t.type.shape.end()}, t.bytes));
+  for (auto& out : all) out = host_arrays(value_or_raise(session->run(inputs)));
   return all;
 }
 inline std::vector<Array> run_compiled(const Model& m, const std::string& backend) {
