@@ -105,6 +105,12 @@ const Chain kChains[] = {
        g.output("y", g.one("sum", {y}, {{"axes", Shape{0, -1}}, {"keep", int64_t{1}}}));
      },
      1, 1},
+    {"one number, which another one meets",
+     [](Graph& g) {
+       const Value x = g.input("x", {DType::f32, {1, 4, 1, 1}});
+       g.output("y", g.add(g.input("s", {DType::f32, {}}), conv(g, x, 1, 1, "w1")));
+     },
+     0, 1},
     {"a sum over channels is read as it was",
      [](Graph& g) { g.output("y", g.one("sum", {block(g, picture(g))}, {{"axes", Shape{1}}})); }, 2, 3},
 };

@@ -108,10 +108,10 @@ class Layouts {
     move_axes(id, axes, twin);
     return twin_[at(id)] = twin;
   }
-  // Of an operand that is broadcast to the rank of what it meets; a scalar is its own.
+  // Of an operand that is broadcast to the rank of what it meets; one number is its own, if it is made.
   int32_t twin_of_operand(int32_t id, size_t rank) {
     const Shape shape = type(id).shape;
-    if (id < 0 || is_one_number(shape)) return id;
+    if (is_one_number(shape)) return there_[at(id)] ? id : twin_[at(id)];
     if (shape.size() == rank) return twin_of(id);
     Shape whole(rank - shape.size(), Dim(1));
     for (const Dim d : shape) whole.push_back(d);
