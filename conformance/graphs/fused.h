@@ -30,8 +30,9 @@ struct FusedRun {
   std::vector<std::string> failures;        ///< the first few: reason and graph
   bool ok() const { return run > 0 && failed == 0; }
 };
-/// Compiles each graph twice. Each program runs in one session on each backend: at every size, and again at
-/// the first one, with other numbers and with the first ones again.
+/// Compiles each graph twice, with patterns in an order that its seed draws. Each program runs in one session
+/// on each backend: at every size, and again at the first one, with other numbers and with the first ones
+/// again.
 FusedRun fused_graphs(std::span<const std::string> backends, const FusedGraphs& what);
 
 }  // namespace weft::conformance
