@@ -50,7 +50,7 @@ Tensor summed_loss(const Tensor& scores, const Tensor& targets) {
 }
 
 ir::Graph passed(const ir::Graph& g, uint64_t most_scores) {
-  compiler::Module m{g, {}, {}};
+  compiler::Module m{g};
   const compiler::Options options{.most_scores = most_scores};
   raise_if(compiler::merge_equal_nodes(m, options));
   raise_if(compiler::remove_dead_nodes(m, options));

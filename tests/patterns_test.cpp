@@ -22,7 +22,7 @@ Options with_all_kernels() {
   return {.has_kernel = [](auto&&...) { return true; }};
 }
 Graph laid_out(const Graph& g, const Options& options = with_all_kernels()) {
-  Module m{g, {}, {}};
+  Module m{g};
   raise_if(compiler::choose_layouts(m, options));
   raise_if(ir::verify(m.graph));
   raise_if(compiler::remove_dead_nodes(m, options));
@@ -174,7 +174,7 @@ TEST(Layouts, PassesMayRunInAnyOrder) {
   for (size_t turn = 0; turn < 2 * passes.size(); ++turn) {
     std::ranges::rotate(passes, passes.begin() + 1);
     if (turn == passes.size()) std::ranges::reverse(passes);
-    Module m{g, {}, {}};
+    Module m{g};
     for (const Pass& pass : passes) {
       raise_if(pass.run(m, options));
       raise_if(ir::verify(m.graph).at(pass.name));
@@ -183,6 +183,85 @@ TEST(Layouts, PassesMayRunInAnyOrder) {
     EXPECT_EQ(count(m.graph, "adaptive_avg_pool"), 0u);
     expect_same_numbers(g, m.graph);
   }
+}
+
+// ---- one form of what may be written in several
+
+struct Form {
+  const char* how;
+  Value (*write)(Graph&, Value x);  ///< of f32[3, 5, 8]
+  const char* ops;                  ///< that are left before the relu that reads it
+};
+const Form kForms[] = {
+    {"a factor of one, on either side",
+     [](Graph& g, Value x) { return g.mul(g.full(1, {}, DType::f32), g.mul(x, 1)); }, ""},
+    {"a divisor of one, of the same shape",
+     [](Graph& g, Value x) { return g.div(x, g.full(1, x.shape(), DType::f32)); }, ""},
+    {"what one is divided by", [](Graph& g, Value x) { return g.div(g.full(1, {}, DType::f32), x); }, "div"},
+    {"zero, subtracted", [](Graph& g, Value x) { return g.sub(x, 0); }, ""},
+    {"zero, subtracted from", [](Graph& g, Value x) { return g.sub(g.full(0, {}, DType::f32), x); }, "sub"},
+    {"a float and zero, whose sum has no sign", [](Graph& g, Value x) { return g.add(x, 0); }, "add"},
+    {"integers and zero",
+     [](Graph& g, Value x) {
+       return g.cast(g.add(g.cast(x, DType::i32), g.full(0, {}, DType::i32)), DType::f32);
+     },
+     "cast cast"},
+    {"a factor that makes it larger",
+     [](Graph& g, Value x) { return g.mul(x, g.full(1, {2, 3, 5, 8}, DType::f32)); }, "mul"},
+    {"casts to its own dtype and to a narrower one",
+     [](Graph& g, Value x) { return g.cast(g.cast(g.cast(x, DType::f32), DType::f16), DType::f32); },
+     "cast cast"},
+    {"views of views",
+     [](Graph& g, Value x) { return g.reshape(g.reshape(g.reshape(x, {15, 8}), {120}), {5, 24}); },
+     "reshape"},
+    {"views back and forth", [](Graph& g, Value x) { return g.reshape(g.reshape(x, {15, 8}), {3, 5, 8}); },
+     ""},
+    {"axes turned twice",
+     [](Graph& g, Value x) {
+       const auto turned = [&](Value v, Shape axes) { return g.one("permute", {v}, {{"axes", axes}}); };
+       return turned(turned(x, {1, 2, 0}), {1, 2, 0});
+     },
+     "permute"},
+    {"and three times",
+     [](Graph& g, Value x) {
+       for (int i = 0; i < 3; ++i) x = g.one("permute", {x}, {{"axes", Shape{1, 2, 0}}});
+       return x;
+     },
+     ""},
+    {"all of an axis, and a part", [](Graph& g, Value x) { return part(g, part(g, x, 0, 8), 0, 7); },
+     "slice"},
+};
+
+TEST(Canonical, OneFormIsLeft) {
+  for (const Form& form : kForms) {
+    SCOPED_TRACE(form.how);
+    Graph g;
+    g.output("y", relu(g, form.write(g, rows(g, DType::f32))));
+    raise_if(Status(g.status()));
+    Module m{g};
+    raise_if(compiler::canonicalise(m, {}));
+    raise_if(compiler::remove_dead_nodes(m, {}));
+    raise_if(ir::verify(m.graph));
+    std::string ops;
+    for (const auto& n : m.graph.nodes)
+      if (n.op->name != std::string_view("full")) ops += n.op->name + std::string(" ");
+    EXPECT_EQ(ops, form.ops + std::string(*form.ops ? " relu " : "relu "));
+    expect_same_numbers(g, m.graph);
+  }
+}
+
+// A state's old value is gone when it is updated; an output is what it was.
+TEST(Canonical, WhatIsOverwrittenOrAnOutputStays) {
+  Graph g;
+  const Value s = g.state("s", {DType::f32, {4}}), before = g.mul(s, 1);
+  const Value one = g.full(1, {}, DType::f32), x = g.input("x", {DType::f32, {4}});
+  g.states[0].after = g.one("assign", {s, x}).id();
+  g.output("before", relu(g, before));
+  g.output("x", g.mul(x, one));
+  Module m{g};
+  raise_if(compiler::canonicalise(m, {}));
+  raise_if(compiler::remove_dead_nodes(m, {}));
+  EXPECT_EQ(count(m.graph, "mul"), 2u) << ir::print(m.graph);
 }
 
 // ---- rows in place

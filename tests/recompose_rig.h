@@ -53,7 +53,7 @@ inline std::vector<const Recomposition*> folder() {
 }
 
 inline Graph recomposed(const Graph& g, std::vector<const Recomposition*> all = folder()) {
-  compiler::Module m{g, {}, {}};
+  compiler::Module m{g};
   raise_if(compiler::merge_equal_nodes(m, {}));
   raise_if(compiler::remove_dead_nodes(m, {}));
   raise_if(compiler::recompose(m.graph, all));

@@ -28,6 +28,7 @@ struct Module {
   std::vector<const Pattern*> patterns = {};  ///< that made these; pattern.h
 };
 
+Status canonicalise(Module& m, const Options&);
 Status remove_dead_nodes(Module& m, const Options&);
 Status merge_equal_nodes(Module& m, const Options&);
 Status recompose_ops(Module& m, const Options&);

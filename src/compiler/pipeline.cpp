@@ -3,7 +3,8 @@
 namespace weft::compiler {
 
 static constexpr Pass kPipeline[] = {
-    {"merge_equal_nodes", merge_equal_nodes},  // first: merging leaves dead nodes
+    {"canonicalise", canonicalise},            // leaves dead nodes
+    {"merge_equal_nodes", merge_equal_nodes},  // leaves dead nodes, too
     {"recompose_ops", recompose_ops},          // before what makes chains of small ops
     {"join_losses_with_gradients", join_losses_with_gradients},
     {"compute_losses_by_rows", compute_losses_by_rows},  // after it: each part is one op, too
