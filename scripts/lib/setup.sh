@@ -12,6 +12,9 @@ weft_packages=(
 # And what the sanitizers of scripts/test and scripts/fuzz take beside them.
 weft_sanitizer_packages=(clang-19 libclang-rt-19-dev)
 
+# What draws the page of `weft inspect --html` for scripts/test, which does without where it can't be had.
+weft_browser_packages=(chromium)
+
 say() { printf '\n== %s\n' "$*"; }
 
 # Those of the arguments that are not installed, one a line.
