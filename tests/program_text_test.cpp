@@ -58,6 +58,17 @@ TEST_P(ProgramTexts, GreedyIsThatOfTransformers) {
     EXPECT_EQ(got["finish"], "length");
   }
 }
+// As every op by itself, too: 129 runs on one cache.
+TEST_P(ProgramTexts, UnfusedIsThatOfTransformers) {
+  const std::string from = WEFT_SOURCE_DIR "/conformance/data/decoders/" + GetParam();
+  const auto made = weft_program(
+      fmt::format("compile {0}/model_ir.json --weights {0}/model.safetensors --no-fuse --out {1}", from,
+                  at("model.weft")));
+  ASSERT_EQ(made.status, 0) << made.text;
+  const auto run = generate("--prompt " + prompt() + " --length 128 --json --backend native");
+  ASSERT_EQ(run.status, 0) << run.text;
+  EXPECT_EQ(json::parse(run.text)["text"], answers_["text"]);
+}
 // The cache of the text before is written over.
 TEST_P(ProgramTexts, EveryTextBeginsAnew) {
   const auto run = generate("--length 20 --prompt AAAAAAAABBBBBBBB --prompt " + prompt() + " --json");
