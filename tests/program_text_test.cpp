@@ -58,7 +58,7 @@ TEST_P(ProgramTexts, GreedyIsThatOfTransformers) {
     EXPECT_EQ(got["finish"], "length");
   }
 }
-// As every op by itself, too: 129 runs on one cache.
+// With every op a call of its own: 128 runs on one cache.
 TEST_P(ProgramTexts, UnfusedIsThatOfTransformers) {
   const std::string from = WEFT_SOURCE_DIR "/conformance/data/decoders/" + GetParam();
   const auto made = weft_program(
