@@ -30,6 +30,9 @@ OpCases scaled_matmul_cases() {
     add({integers({6, 12}, -9, 9).as(f8e4m3), integers({8, 12}, -9, 9).as(f8e4m3), constant({}, 0.5).as(f32),
          constant({}, 2).as(f32)},
         "small integers: exact");
+    add({integers({6, 32}, -9, 9).as(f8e4m3), integers({8, 32}, -9, 9).as(f8e4m3), constant({}, 0.5).as(f32),
+         constant({}, 2).as(f32)},
+        "small integers in rows of 32: exact with 14 bits, too");
     // 14 bits of a sum, as 8-bit tensor cores keep them, would lose the small products in both.
     std::vector<Real> ones(256, 1);
     ones[0] = 448;
