@@ -43,7 +43,8 @@ struct Backward {
 };
 
 struct BackwardMaps {
-  CUtensorMap q, k, v, dy, dk, dv;
+  CUtensorMap q, k, v, dy;
+  StoreMap dk, dv;
 };
 
 /// The memory that kernels of one call share. Rows are padded to whole tiles of queries.
@@ -81,17 +82,14 @@ int64_t backward_floats(const AttentionSizes& s) {
 }
 
 template <class B>
-Outcome backward_maps(BackwardMaps& m, DType type, const void* q, const void* k, const void* v,
-                      const void* dy, const void* dk, const void* dv, const AttentionSizes& s) {
-  const std::array<std::tuple<CUtensorMap*, const void*, bool>, 6> all{{{&m.q, q, false},
-                                                                        {&m.k, k, true},
-                                                                        {&m.v, v, true},
-                                                                        {&m.dy, dy, false},
-                                                                        {&m.dk, dk, true},
-                                                                        {&m.dv, dv, true}}};
-  for (const auto& [map, at, of_keys] : all)
+Outcome backward_maps(BackwardMaps& m, cudaStream_t stream, DType type, const void* q, const void* k,
+                      const void* v, const void* dy, void* dk, void* dv, const AttentionSizes& s) {
+  const std::array<std::tuple<CUtensorMap*, const void*, bool>, 4> read{
+      {{&m.q, q, false}, {&m.k, k, true}, {&m.v, v, true}, {&m.dy, dy, false}}};
+  for (const auto& [map, at, of_keys] : read)
     if (auto made = map_of(*map, type, at, s, of_keys, kGroupRows); !made.good()) return made;
-  return Outcome::ok();
+  if (auto made = map_of(m.dk, stream, type, dk, s, true); !made.good()) return made;
+  return map_of(m.dv, stream, type, dv, s, true);
 }
 
 }  // namespace weft::cuda::hopper

@@ -35,7 +35,8 @@ struct Forward {
 };
 
 struct ForwardMaps {
-  CUtensorMap q, k, v, y;
+  CUtensorMap q, k, v;
+  StoreMap y;
 };
 
 struct ForwardWork {
@@ -155,7 +156,7 @@ __device__ void tell_not_numbers(const ForwardWork& work, const ForwardTile& t, 
 
 /// Writes the rows of a warpgroup, by way of the shared memory of its queries, which nobody reads any more.
 template <class F>
-__device__ void store_rows(char* shared, const CUtensorMap& y, const ForwardTile& t, int group,
+__device__ void store_rows(char* shared, const StoreMap& y, const ForwardTile& t, int group,
                            const float (&o)[F::kD / 2], const float (&inverse)[2]) {
   const int barrier = 1 + F::kGroups + group;
   sync_threads(barrier, kGroupThreads);
@@ -326,12 +327,12 @@ ForwardWork forward_work(const AttentionSizes& s, float* lse, int* not_numbers =
 }
 
 template <class F>
-Outcome forward_maps(ForwardMaps& m, DType type, const void* q, const void* k, const void* v, const void* y,
-                     const AttentionSizes& s) {
+Outcome forward_maps(ForwardMaps& m, cudaStream_t stream, DType type, const void* q, const void* k,
+                     const void* v, void* y, const AttentionSizes& s) {
   if (auto made = map_of(m.q, type, q, s, false, kGroupRows); !made.good()) return made;
   if (auto made = map_of(m.k, type, k, s, true, F::kKeys); !made.good()) return made;
   if (auto made = map_of(m.v, type, v, s, true, F::kKeys); !made.good()) return made;
-  return map_of(m.y, type, y, s, false, kGroupRows);
+  return map_of(m.y, stream, type, y, s, false);
 }
 
 }  // namespace weft::cuda::hopper

@@ -136,13 +136,20 @@ struct Slot {
   }
 };
 
-/// The map of q, k, v or a tensor that lies like one, in tiles of some rows of one head.
-inline Outcome map_of(CUtensorMap& map, DType type, const void* at, const AttentionSizes& s, bool of_keys,
-                      int rows) {
+/// q, k, v or a tensor that lies like one, in tiles of some rows of one head.
+inline TensorLayout<4> layout_of(const AttentionSizes& s, bool of_keys, int rows) {
   const Strides& by = of_keys ? s.k : s.q;
   const int64_t heads = of_keys ? s.heads / s.shared_by : s.heads, seq = of_keys ? s.seq_k : s.seq_q;
-  return make_tensor_map<4>(
-      &map, type, at, {{s.dim, seq, heads, s.batch}, {by.row, by.head, by.batch}, {kPanel, rows, 1, 1}});
+  return {{s.dim, seq, heads, s.batch}, {by.row, by.head, by.batch}, {kPanel, rows, 1, 1}};
+}
+inline Outcome map_of(CUtensorMap& map, DType type, const void* at, const AttentionSizes& s, bool of_keys,
+                      int rows) {
+  return make_tensor_map(&map, type, at, layout_of(s, of_keys, rows));
+}
+/// The same for a result, whose tiles are of kGroupRows.
+inline Outcome map_of(StoreMap& map, cudaStream_t stream, DType type, void* at, const AttentionSizes& s,
+                      bool of_keys) {
+  return make_store_map(&map, stream, type, at, layout_of(s, of_keys, kGroupRows));
 }
 
 }  // namespace weft::cuda::hopper

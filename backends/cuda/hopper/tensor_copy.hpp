@@ -2,6 +2,7 @@
 #include <cuda.h>
 
 #include "barrier.hpp"
+#include "tensor_map.hpp"
 
 // Copies of tiles between global and shared memory by the TMA unit. A CUtensorMap, made by the host
 // (tensor_map.hpp), says where the tensor lies and how large a tile is; a kernel takes it as a parameter
@@ -44,20 +45,22 @@ __device__ inline void load_tile(void* to, const CUtensorMap& map, Barrier& barr
       : "memory");
 }
 
-/// A tile from shared memory. The threads that wrote it have called show_shared_writes, and synced.
-__device__ inline void store_tile(const CUtensorMap& map, const void* from, int x, int y) {
-  asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%2, %3}], [%1];" ::"l"(&map),
+/// A tile from shared memory to a tensor. The threads that wrote it have called show_shared_writes, and
+/// synced.
+__device__ inline void store_tile(const StoreMap& to, const void* from, int x, int y) {
+  asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%2, %3}], [%1];" ::"l"(&to.map),
                "r"(shared_address(from)), "r"(x), "r"(y)
                : "memory");
 }
-__device__ inline void store_tile(const CUtensorMap& map, const void* from, int x, int y, int z) {
-  asm volatile("cp.async.bulk.tensor.3d.global.shared::cta.bulk_group [%0, {%2, %3, %4}], [%1];" ::"l"(&map),
-               "r"(shared_address(from)), "r"(x), "r"(y), "r"(z)
-               : "memory");
-}
-__device__ inline void store_tile(const CUtensorMap& map, const void* from, int x, int y, int z, int w) {
+__device__ inline void store_tile(const StoreMap& to, const void* from, int x, int y, int z) {
   asm volatile(
-      "cp.async.bulk.tensor.4d.global.shared::cta.bulk_group [%0, {%2, %3, %4, %5}], [%1];" ::"l"(&map),
+      "cp.async.bulk.tensor.3d.global.shared::cta.bulk_group [%0, {%2, %3, %4}], [%1];" ::"l"(&to.map),
+      "r"(shared_address(from)), "r"(x), "r"(y), "r"(z)
+      : "memory");
+}
+__device__ inline void store_tile(const StoreMap& to, const void* from, int x, int y, int z, int w) {
+  asm volatile(
+      "cp.async.bulk.tensor.4d.global.shared::cta.bulk_group [%0, {%2, %3, %4, %5}], [%1];" ::"l"(&to.map),
       "r"(shared_address(from)), "r"(x), "r"(y), "r"(z), "r"(w)
       : "memory");
 }

@@ -1,6 +1,7 @@
 #include "tensor_map.hpp"
 
-#include <cuda_runtime.h>
+#include <cstdlib>
+#include <string_view>
 
 namespace weft::cuda::hopper {
 
@@ -62,6 +63,25 @@ Outcome make_tensor_map(CUtensorMap* map, DType dtype, const void* address, std:
   if (made == CUDA_SUCCESS) return Outcome::ok();
   return Outcome::fail(WEFT_INVALID_ARGUMENT, "cuTensorMapEncodeTiled: error {} for {} at {}, strides {}",
                        static_cast<int>(made), sizes, reinterpret_cast<uintptr_t>(address), strides);
+}
+
+Outcome show_stores(cudaStream_t stream, DType dtype, const void* address, std::span<const int64_t> sizes,
+                    std::span<const int64_t> strides) {
+  static const bool wanted = [] {
+    const char* text = std::getenv("WEFT_GPU_SHOW_STORES");
+    return text && std::string_view(text) != "0";
+  }();
+  if (!wanted) return Outcome::ok();
+  int64_t elements = sizes[0], extent = sizes[0];
+  for (size_t i = 1; i < sizes.size(); ++i) elements *= sizes[i], extent += (sizes[i] - 1) * strides[i - 1];
+  if (elements != extent)  // what lies between belongs to others
+    return Outcome::fail(WEFT_UNSUPPORTED, "WEFT_GPU_SHOW_STORES: a result of {}, strides {}, has gaps",
+                         sizes, strides);
+  const auto bytes = static_cast<size_t>(elements) * byte_size(dtype);
+  const cudaError_t filled = cudaMemsetAsync(const_cast<void*>(address), 0xff, bytes, stream);
+  if (filled == cudaSuccess) return Outcome::ok();
+  return Outcome::fail(WEFT_DEVICE, "filling {} bytes for WEFT_GPU_SHOW_STORES: {}", bytes,
+                       cudaGetErrorString(filled));
 }
 
 }  // namespace weft::cuda::hopper

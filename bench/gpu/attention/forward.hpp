@@ -44,7 +44,7 @@ template <class F, class T = typename F::Element>
 void launch(const Problem<T>& p) {
   constexpr DType type = std::is_same_v<T, bf16> ? DType::bf16 : DType::f16;
   ForwardMaps maps;
-  GOOD(forward_maps<F>(maps, type, p.q, p.k, p.v, p.y, p.s));
+  GOOD(forward_maps<F>(maps, nullptr, type, p.q, p.k, p.v, p.y, p.s));
   const ForwardWork work = forward_work<F>(p.s, p.lse);
   static const bool once = [] {
     TRY(cudaFuncSetAttribute(attention_of_groups<F>, cudaFuncAttributeMaxDynamicSharedMemorySize,

@@ -27,7 +27,7 @@ enum class Part { all, before, products, after };
 template <class B, class T = typename B::Element>
 void launch_gradients(const GradientProblem<T>& p, Part part = Part::all) {
   BackwardMaps maps;
-  GOOD(backward_maps<B>(maps, DType::bf16, p.q, p.k, p.v, p.dy, p.dk, p.dv, p.s));
+  GOOD(backward_maps<B>(maps, nullptr, DType::bf16, p.q, p.k, p.v, p.dy, p.dk, p.dv, p.s));
   const BackwardWork work = backward_work<B>(p.s, p.workspace, false);
   static const bool once = [] {
     TRY(cudaFuncSetAttribute(attention_gradients<B>, cudaFuncAttributeMaxDynamicSharedMemorySize,

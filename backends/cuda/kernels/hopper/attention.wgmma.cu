@@ -22,10 +22,11 @@ Support accepts(const OpCall& c) {
 
 template <class F>
 Outcome run(const Launch& l, const AttentionSizes& s) {
+  if (auto settled = settle(queue_of(l)); !settled.good()) return settled;
   hopper::ForwardMaps maps;
   const auto at = [&](int i) { return l.input(i).data(); };
-  if (auto made =
-          hopper::forward_maps<F>(maps, l.input(0).dtype(), at(0), at(1), at(2), l.output(0).data(), s);
+  if (auto made = hopper::forward_maps<F>(maps, queue_of(l).stream, l.input(0).dtype(), at(0), at(1), at(2),
+                                          l.output(0).data(), s);
       !made.good())
     return made;
   auto* const not_numbers = F::kParts > 1 ? l.workspace().data<int>() : nullptr;

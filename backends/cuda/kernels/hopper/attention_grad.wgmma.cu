@@ -53,8 +53,10 @@ Outcome run(const Launch& l, const AttentionSizes& s) {
   const auto space = (reinterpret_cast<uintptr_t>(l.workspace().data()) + 15) / 16 * 16;
   const bool ordered = l.call().determinism() > WEFT_DETERMINISM_ANY;
   const auto work = hopper::backward_work<B>(s, reinterpret_cast<float*>(space), ordered);
+  if (auto settled = settle(queue_of(l)); !settled.good()) return settled;
   hopper::BackwardMaps maps;
-  if (auto made = hopper::backward_maps<B>(maps, DType::bf16, in(0), in(1), in(2), in(5), out(1), out(2), s);
+  if (auto made = hopper::backward_maps<B>(maps, queue_of(l).stream, DType::bf16, in(0), in(1), in(2), in(5),
+                                           out(1), out(2), s);
       !made.good())
     return made;
   const auto heads = static_cast<unsigned>(s.heads * s.batch), tiles = static_cast<unsigned>(work.q_tiles);
