@@ -288,7 +288,7 @@ constexpr Liar kLiars[] = {
     {"liar_waits_for_the_last_queue", "far", "synchronize waits for the queue that was opened last",
      "waits_for_long_queues/one busy", make_liar<WaitsForTheLastQueue>, lacks_an_ordered_queue},
     {"liar_stops_waiting", "far", "synchronize waits no more when queues have been closed",
-     "waits_for_long_queues", make_liar<StopsWaiting>, lacks_an_ordered_queue},
+     "waits_for_long_queues/launches that take", make_liar<StopsWaiting>, lacks_an_ordered_queue},
     {"liar_defers", "reference", "launches of an inline queue run at synchronize",
      "waits_for_long_queues/at once", make_liar<Defers>, lacks_an_inline_queue},
     {"liar_defers_in_order", "reference", "reads the host's structs after launch has returned",

@@ -2,8 +2,8 @@
 
 namespace weft::conformance {
 
-Chain::Chain(Rig& rig, double first) : rig_(rig), first_(first) {
-  const auto one = array({1}, {1}), x = array({kElements}, {first});
+Chain::Chain(Rig& rig, double first, int64_t elements) : rig_(rig), first_(first) {
+  const auto one = array({1}, {1}), x = array({elements}, {first});
   plan_ = value_or_raise(rig.plan(value_or_raise(describe({"add", {x, one}}))));
   one_ = value_or_raise(rig.upload(one));
   for (auto& side : sides_) side = value_or_raise(rig.upload(x));

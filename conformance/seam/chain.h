@@ -9,7 +9,7 @@ class Chain {
  public:
   static constexpr int64_t kElements = 50'000;
 
-  Chain(Rig& rig, double first);
+  Chain(Rig& rig, double first, int64_t elements = kElements);
   void launch(seam::Queue& queue, int n);
   /// What is wrong with the contents, read through the rig's queue, which is not ordered with the others.
   Finding wrong() { return wrong_in(value_or_raise(rig_.download(last()))); }

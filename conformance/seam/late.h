@@ -30,6 +30,7 @@ class Late : public Wrapped {
 
  private:
   weft_code prepare_idle(weft_device d, weft_queue q, weft_error* e);
+  weft_code copy_idle(const Idle& idle, weft_queue q, weft_error* e);
 
   std::mutex mutex_;
   std::map<weft_device, Idle> idle_;
