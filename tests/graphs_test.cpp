@@ -6,6 +6,7 @@
 
 #include "compiler/module.h"
 #include "conformance/graphs/fused.h"
+#include "conformance/graphs/groups.h"
 #include "conformance/graphs/shrink.h"
 #include "conformance/run.h"
 #include "conformance/seam/wrapped.h"
@@ -202,6 +203,37 @@ TEST(Graphs, NoGraphThatRanIsAFailure) {
   EXPECT_EQ(run.refused, 4);
   EXPECT_EQ(run.run, 0);
   EXPECT_FALSE(run.ok());
+}
+
+// ---- groups ----
+
+// `reaches_its_kernels` has kernels of groups run by these graphs; a GPU's are not here, but the graphs are.
+TEST(Groups, GraphsBecomeTheCallsTheyAreNamedAfter) {
+  for (const char* group :
+       {"linear_add", "linear_gelu", "matmul_gelu_grad", "add_rms_norm", "add_layer_norm"})
+    for (const DType t : {DType::f32, DType::bf16}) {
+      const auto c = value_or_raise(conformance::group_case(group, t, {20, 24, 40}, true));
+      const auto program = value_or_raise(conformance::compile_graph_case(c));
+      ASSERT_EQ(program->calls.size(), 1u) << group;
+      EXPECT_EQ(program->calls[0].op, group);
+      for (const char* backend : {"reference", "native"}) {
+        const auto v = conformance::run_compiled_case(c, program, backend);
+        EXPECT_EQ(v.kind, conformance::GraphVerdict::Kind::agreed) << group << ": " << v.reason;
+      }
+    }
+}
+
+TEST(Groups, AreReachedByTheirKernelAloneAndJudged) {
+  auto& native = *value_or_raise(seam::registry().open("native"));
+  const auto& norm = *seam::registry().find_kernel(native, "native.add_rms_norm.rows");
+  auto c = value_or_raise(conformance::group_case("add_rms_norm", DType::f32, {5, 7, 9}, true));
+  EXPECT_TRUE(value_or_raise(conformance::group_reaches(c, native, norm)));
+  EXPECT_EQ(conformance::run_group_case(c, "native", norm).kind, conformance::GraphVerdict::Kind::agreed);
+  const auto other = value_or_raise(conformance::group_case("add_layer_norm", DType::f32, {5, 7, 9}, false));
+  EXPECT_FALSE(value_or_raise(conformance::group_reaches(other, native, norm)));
+  c.values[0][static_cast<size_t>(c.graph.outputs[1].value)].value.v[3] += 1;
+  EXPECT_EQ(conformance::run_group_case(c, "native", norm).kind, conformance::GraphVerdict::Kind::failed);
+  EXPECT_FALSE(conformance::group_case("add_softmax_of_nobody", DType::f32, {5, 7, 9}, true).ok());
 }
 
 // ---- which call of a program ----
