@@ -50,10 +50,12 @@ struct Line {
   std::condition_variable changed;
   std::deque<Work> waiting;
   bool busy = false, closing = false;
-  std::string error;  // of a function of the host that failed, until somebody has been told
+  std::string error;                  // of a function of the host that failed, until somebody has been told
+  static thread_local Line* running;  // whose thread this is
 
   bool idle() const { return waiting.empty() && !busy; }
   void run() {
+    running = this;
     std::unique_lock lock(mutex);
     for (;;) {
       changed.wait(lock, [this] { return closing || !waiting.empty(); });
@@ -71,6 +73,7 @@ struct Line {
     }
   }
 };
+thread_local Line* Line::running = nullptr;
 
 }  // namespace
 
@@ -233,11 +236,13 @@ Error enqueue_kernel(Stream s, std::string_view name, std::function<std::string(
           .begin = std::move(begin)});
 }
 
+// The stream that runs it is told, not the one that a capture recorded it from, which may be gone by then.
 Error enqueue_function(Stream s, std::function<std::string()> function) {
-  return enqueue(s, {[function = std::move(function), line = &s->line, device = s->device] {
+  return enqueue(s, {[function = std::move(function), device = s->device] {
                    std::string why = failed(device) ? "" : function();
-                   const std::lock_guard lock(line->mutex);
-                   if (line->error.empty()) line->error = std::move(why);
+                   Line& line = *Line::running;
+                   const std::lock_guard lock(line.mutex);
+                   if (line.error.empty()) line.error = std::move(why);
                  }});
 }
 

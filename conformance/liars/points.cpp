@@ -254,7 +254,7 @@ constexpr Liar kLiars[] = {
     {"liar_forgets_waits", "far", "does not wait, now and then", "points_are_reached_in_turn",
      make_liar<ForgetsWaits>, lacks_points},
     {"liar_waits_for_an_older_point", "far", "waits for a point before the one that is asked for",
-     "points_are_reached_in_turn", make_liar<WaitsForAnOlderPoint>, lacks_points},
+     "points_are_reached_in_turn/waited for", make_liar<WaitsForAnOlderPoint>, lacks_points},
     {"liar_waits_for_the_last_mark", "far", "waits for the queue that was marked last",
      "points_are_reached_in_turn", make_liar<WaitsForTheLastMark>, lacks_points},
     {"liar_reuses_its_staging", "far", "fills its staging buffers again before they were read",

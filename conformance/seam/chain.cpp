@@ -1,5 +1,10 @@
 #include "conformance/seam/chain.h"
 
+#include <algorithm>
+#include <limits>
+
+#include "conformance/stopwatch.h"
+
 namespace weft::conformance {
 
 Chain::Chain(Rig& rig, double first, int64_t elements) : rig_(rig), first_(first) {
@@ -26,6 +31,38 @@ Finding Chain::wrong_in(const HostTensor& seen) const {
     if (got[i] != wanted)
       return fmt::format("after {} launches, element {} is {}, wanted {}", done_, i, got[i], wanted);
   return {};
+}
+
+// Until a copy behind the launches has ended, for which copy_out waits. The less of two times, since the
+// first one may contain what is done once.
+static double seconds_behind(Rig& rig, Chain& chain, int launches) {
+  double least = std::numeric_limits<double>::infinity();
+  for (int round = 0; round < 2; ++round) {
+    float unused = 0;
+    chain.launch(*rig.queue, launches);
+    const Stopwatch watch;
+    raise_if(rig.queue->copy_out(&unused, *chain.last().buffer.get(), 0, sizeof unused));
+    least = std::min(least, watch.seconds());
+  }
+  return least;
+}
+
+LastingChain lasting_chain(Rig& rig, int least) {
+  constexpr double kSeconds = 5e-3;
+  constexpr int64_t kMostElements = int64_t{1} << 22;
+  constexpr int kMostLaunches = 10'000;
+  int64_t elements = Chain::kElements;
+  auto chain = std::make_unique<Chain>(rig, 1, elements);
+  int launches = least;
+  while (seconds_behind(rig, *chain, launches) < kSeconds) {
+    if (elements < kMostElements)
+      chain = std::make_unique<Chain>(rig, 1, elements = std::min(4 * elements, kMostElements));
+    else if (launches < kMostLaunches)
+      launches = std::min(2 * launches, kMostLaunches);
+    else
+      return {nullptr, launches};
+  }
+  return {std::move(chain), launches};
 }
 
 }  // namespace weft::conformance

@@ -26,4 +26,13 @@ class Chain {
   size_t done_ = 0;
 };
 
+/// A chain, and how many launches of it a queue goes on with for some milliseconds when all are enqueued.
+struct LastingChain {
+  std::unique_ptr<Chain> chain;  ///< none: the device is faster than any that is tried
+  int launches;
+};
+/// Found by the clock, not by sizes: larger operands, then more launches than `least`, until it is so. An
+/// ordered queue.
+LastingChain lasting_chain(Rig& rig, int least);
+
 }  // namespace weft::conformance

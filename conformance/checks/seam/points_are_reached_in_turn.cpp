@@ -95,6 +95,37 @@ Found one_of_many(Rig& rig) {
   return {};
 }
 
+// Between a point and each of the points before it a queue works for long, and a copy that waits for the last
+// one takes no time.
+Found waited_for_by_a_copy(Rig& rig) {
+  if (!rig.device.ordered())
+    return Found::skipped("its queues are inline: a launch has ended when it returns");
+  const auto [chain, launches] = lasting_chain(rig, 4);
+  if (!chain) return Found::skipped(fmt::format("{} launches end as soon as they are enqueued", launches));
+  const auto seen = value_or_raise(rig.upload(array({1}, {0})));
+  raise_if(rig.queue->synchronize());
+  const auto before = open(rig), after = open(rig);
+  for (int i = 0; i < 4; ++i) {
+    uint64_t point = 0;
+    for (int k = 0; k < 4; ++k) {
+      chain->launch(*before, launches);
+      point = value_or_raise(before->mark());
+    }
+    raise_if(after->wait(*before, point));
+    const Rig::Operand& last = chain->last();
+    const uint64_t end = static_cast<uint64_t>(last.type.shape[0] - 1) * sizeof(float);
+    raise_if(after->copy(*seen->buffer.get(), 0, *last.buffer.get(), end, sizeof(float)));
+    raise_if(after->synchronize());
+    const double got = numbers(value_or_raise(rig.download(*seen)))[0];
+    raise_if(before->synchronize());
+    const double wanted = numbers(value_or_raise(rig.download(last))).back();
+    if (got != wanted)
+      return Found::wrong(
+          fmt::format("round {}: a copy behind the wait for a point sees {}, wanted {}", i, got, wanted));
+  }
+  return {};
+}
+
 // The point of a queue that was closed meanwhile.
 Found of_a_closed_queue(Rig& rig) {
   const auto after = open(rig);
@@ -186,6 +217,7 @@ void run(CheckRun& run) {
   run.run("two queues, one launch a turn", [&] { return queues_in_turns(rig, 2, 60, 1); });
   run.run("five queues in turns", [&] { return queues_in_turns(rig, 5, 8, 7); });
   run.run("one busy queue of many", [&] { return one_of_many(rig); });
+  run.run("waited for by a copy", [&] { return waited_for_by_a_copy(rig); });
   run.run("a queue that is closed", [&] { return of_a_closed_queue(rig); });
   run.run("awaited on another thread", [&] { return awaited_elsewhere(rig); });
   run.run("waits that cross", [&] { return crossing_waits(rig); });

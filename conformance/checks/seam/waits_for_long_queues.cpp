@@ -1,10 +1,6 @@
-#include <limits>
-#include <optional>
-
 #include "conformance/check.h"
 #include "conformance/seam/chain.h"
 #include "conformance/seam/usual.h"
-#include "conformance/stopwatch.h"
 
 // Chains of dependent launches. After synchronize, the result is read through another queue, which is not
 // ordered with the first.
@@ -19,40 +15,13 @@ Found after(Rig& rig, int launches) {
   return Found::wrong(chain.wrong());
 }
 
-/// How long a queue goes on after these launches have returned: until a copy behind them has ended, for which
-/// copy_out waits. The less of two times, since the first one may contain what is done once.
-double seconds_behind(Rig& rig, Chain& chain, int launches) {
-  double least = std::numeric_limits<double>::infinity();
-  for (int round = 0; round < 2; ++round) {
-    float unused = 0;
-    chain.launch(*rig.queue, launches);
-    const Stopwatch watch;
-    raise_if(rig.queue->copy_out(&unused, *chain.last().buffer.get(), 0, sizeof unused));
-    least = std::min(least, watch.seconds());
-  }
-  return least;
-}
-
-// However fast the device is: larger operands, then more launches, until they go on for some milliseconds
-// after the host has launched them. Queues are closed in between.
-Found measured(Rig& rig) {
+// However fast the device is. Queues are closed in between.
+Found lasting(Rig& rig) {
   if (!rig.device.ordered())
     return Found::skipped("its queues are inline: a launch has ended when it returns");
-  constexpr double kSeconds = 5e-3;
-  constexpr int64_t kMostElements = int64_t{1} << 22;
-  constexpr int kMostLaunches = 10'000, kQueues = 7;
-  int64_t elements = Chain::kElements;
-  std::optional<Chain> chain(std::in_place, rig, 1, elements);
-  int launches = 40;
-  while (seconds_behind(rig, *chain, launches) < kSeconds) {
-    if (elements < kMostElements)
-      chain.emplace(rig, 1, elements = std::min(4 * elements, kMostElements));
-    else if (launches < kMostLaunches)
-      launches = std::min(2 * launches, kMostLaunches);
-    else
-      return Found::skipped(
-          fmt::format("{} launches on {} elements end as soon as they are enqueued", launches, elements));
-  }
+  const auto [chain, launches] = lasting_chain(rig, 40);
+  if (!chain) return Found::skipped(fmt::format("{} launches end as soon as they are enqueued", launches));
+  constexpr int kQueues = 7;
   for (int i = 0; i < kQueues; ++i) {
     const auto queue = value_or_raise(rig.device.open_queue());
     chain->launch(*queue, launches);
@@ -201,7 +170,7 @@ void run(CheckRun& run) {
   Rig rig(run.backend());
   for (const int n : {1, 7, 40, 150, 700})
     run.run(fmt::format("{} launches", n), [&] { return after(rig, n); });
-  run.run("launches that take long by the clock", [&] { return measured(rig); });
+  run.run("launches that take long by the clock", [&] { return lasting(rig); });
   run.run("at once, where queues are inline", [&] { return at_once(rig); });
   run.run("structs of the host", [&] { return structs_of_the_host(rig); });
   run.run("many queues", [&] { return many_queues(rig); });
