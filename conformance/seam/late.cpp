@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 namespace weft::conformance {
 
@@ -30,9 +31,11 @@ weft_code Late::open_queue(weft_device d, weft_queue* q, weft_error* e) {
 weft_code Late::prepare_idle(weft_device d, weft_queue q, weft_error* e) {
   const uint64_t most = good().max_buffer ? std::min(good().max_buffer / 4, kMostBytes) : kMostBytes;
   Idle& idle = idle_[d];
-  for (void** side : {&idle.from, &idle.to})
-    if (const weft_code code = inner().allocate(d, most, side, e); code != WEFT_OK) return code;
   for (idle.bytes = std::min(kLeastBytes, most), idle.times = 1;;) {
+    for (void** side : {&idle.from, &idle.to}) {
+      if (!*side)
+        if (const weft_code code = inner().allocate(d, idle.bytes, side, e); code != WEFT_OK) return code;
+    }
     auto fastest = std::chrono::steady_clock::duration::max();
     for (int round = 0; round < 2; ++round) {
       const auto begin = std::chrono::steady_clock::now();
@@ -41,10 +44,13 @@ weft_code Late::prepare_idle(weft_device d, weft_queue q, weft_error* e) {
       fastest = std::min(fastest, std::chrono::steady_clock::now() - begin);
     }
     if (fastest >= kLate || idle.times >= kMostTimes) return WEFT_OK;
-    if (idle.bytes < most)
-      idle.bytes = std::min(2 * idle.bytes, most);
-    else
+    if (idle.bytes == most) {
       idle.times *= 2;
+      continue;
+    }
+    // No more than it needs: devices of many liars live in one process.
+    for (void** side : {&idle.from, &idle.to}) inner().free(d, std::exchange(*side, nullptr));
+    idle.bytes = std::min(2 * idle.bytes, most);
   }
 }
 
