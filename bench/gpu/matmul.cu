@@ -1,7 +1,8 @@
 // The products of 16-bit matrices of backends/cuda/hopper against cuBLASLt, on a GPU of architecture 9.0:
 //
 //   nvcc -std=c++20 -O3 -gencode arch=compute_90a,code=sm_90a -Iinclude bench/gpu/matmul.cu
-//     bench/gpu/matmul_peer.cpp backends/cuda/hopper/tensor_map.cpp -lcublasLt -o build/matmul
+//     bench/gpu/matmul_peer.cpp backends/cublaslt/library.cpp backends/cuda/hopper/tensor_map.cpp
+//     -o build/matmul
 //   build/matmul check        results against a plain product, of small and odd sizes in all layouts
 //   build/matmul time         medians, in TFLOP/s, of each way to tile and of cuBLASLt, taken in turns
 //   build/matmul endings      microseconds at GPT-2's sizes, alone and with what is computed from the results

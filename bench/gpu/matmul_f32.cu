@@ -2,7 +2,8 @@
 // on a GPU of architecture 9.0:
 //
 //   nvcc -std=c++20 -O3 -gencode arch=compute_90a,code=sm_90a -Iinclude bench/gpu/matmul_f32.cu
-//     bench/gpu/matmul_peer.cpp backends/cuda/hopper/tensor_map.cpp -lcublasLt -o build/matmul_f32
+//     bench/gpu/matmul_peer.cpp backends/cublaslt/library.cpp backends/cuda/hopper/tensor_map.cpp
+//     -o build/matmul_f32
 //   build/matmul_f32 check    results against sums in f64, in units of the bound gamma(k) sum |a| |b|
 //   build/matmul_f32 time     medians in microseconds of each way to tile and of cuBLASLt, taken in turns
 #include <cmath>
