@@ -150,6 +150,38 @@ function(weft_batches sources name)
   set(${sources} ${batches} PARENT_SCOPE)
 endfunction()
 
+# weft_folder_batches(sources target): with WEFT_FOLDER_BATCHES replaces the files of a folder by one that includes them, for each
+# folder, as what they share costs the compiler more than what each says. So the sanitizers are built, which hardly optimise; a
+# release is not, so that a change compiles one file. Those of `alone` have names that each file has for itself. A batch lies below
+# a folder of the same path, by which weft_watch_branches knows it.
+function(weft_folder_batches sources target)
+  if(NOT WEFT_FOLDER_BATCHES)
+    return()
+  endif()
+  set(alone "^(src/(ops|loops|import/aten)|conformance/liars|backends/.*)$")
+  set(all "")
+  set(folders "")
+  foreach(file IN LISTS ${sources})
+    get_filename_component(file "${file}" ABSOLUTE BASE_DIR "${PROJECT_SOURCE_DIR}")
+    file(RELATIVE_PATH path "${PROJECT_SOURCE_DIR}" "${file}")
+    get_filename_component(folder "${path}" DIRECTORY)
+    file(RELATIVE_PATH made "${PROJECT_BINARY_DIR}" "${file}")
+    if(NOT made MATCHES "^\\.\\./" OR NOT path MATCHES "\\.cpp$" OR folder MATCHES "${alone}")
+      list(APPEND all "${file}")
+      continue()
+    endif()
+    list(APPEND folders "${folder}")
+    string(APPEND batch_${folder} "#include \"${path}\"\n")
+  endforeach()
+  list(REMOVE_DUPLICATES folders)
+  foreach(folder IN LISTS folders)
+    set(batch "${PROJECT_BINARY_DIR}/generated/${target}/${folder}/all.cpp")
+    weft_write_if_different("${batch}" "${batch_${folder}}")
+    list(APPEND all "${batch}")
+  endforeach()
+  set(${sources} ${all} PARENT_SCOPE)
+endfunction()
+
 # src/ops/<name>.cpp defines `constinit const ir::OpDef <name>`; this adds the table of all of them.
 function(weft_op_registry sources)
   file(GLOB files CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/ops/*.cpp")

@@ -11,7 +11,7 @@ constexpr size_t kMaxText = 1024;
 constexpr size_t kMaxSymbols = 1024;  // lookups are linear
 constexpr int kMaxDepth = 48;         // below the limit of parse_dim, so this one reports the error
 
-bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
+bool begins_name(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 /// Upper bounds on every coefficient and value that Dim can meet, on its expanded terms and text, and on
@@ -87,7 +87,7 @@ class Ruler {
       return m;
     }
     if (take("max(")) return maximum();
-    if (at_ < text_.size() && is_letter(text_[at_])) return symbol();
+    if (at_ < text_.size() && begins_name(text_[at_])) return symbol();
     return number();
   }
   Result<Measure> maximum() {
@@ -110,7 +110,7 @@ class Ruler {
   }
   Result<Measure> symbol() {
     size_t n = 0;
-    while (at_ + n < text_.size() && (is_letter(text_[at_ + n]) || is_digit(text_[at_ + n]))) ++n;
+    while (at_ + n < text_.size() && (begins_name(text_[at_ + n]) || is_digit(text_[at_ + n]))) ++n;
     const auto word = text_.substr(at_, n);
     for (const auto& s : symbols_) {
       if (s.name != word) continue;

@@ -26,9 +26,7 @@ class Watch {
   bool nan_ = false;  // an infinity may be intended, as in a mask; a NaN is not
 };
 
-Tensor copy_of(const Tensor& t) {
-  return Tensor::from_bytes(t.to_bytes(), t.sizes(), t.dtype(), t.backend());
-}
+Tensor copied(const Tensor& t) { return Tensor::from_bytes(t.to_bytes(), t.sizes(), t.dtype(), t.backend()); }
 
 void run(const ir::Node& node, std::vector<Tensor>& values, Watch& watch) {
   const Tensor absent;
@@ -59,7 +57,7 @@ std::optional<NotFinite> first_not_finite(const TracedFunction& function, const 
   for (size_t i = 0; i < inputs.size(); ++i) put(g.inputs[i].value, g.inputs[i].name, inputs[i]);
   for (size_t i = 0; i < g.weights.size(); ++i) put(g.weights[i].value, g.weights[i].name, traced.weights[i]);
   for (size_t i = 0; i < g.states.size(); ++i)  // copies: the run must not change the caller's states
-    put(g.states[i].before, g.states[i].name, copy_of(traced.states[i]));
+    put(g.states[i].before, g.states[i].name, copied(traced.states[i]));
   for (const auto& node : g.nodes) {
     if (watch.sure()) break;
     run(node, values, watch);

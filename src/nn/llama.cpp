@@ -10,7 +10,7 @@
 namespace weft::nn {
 namespace {
 
-const Initial kFirst = Initial::normal(0.02);
+const Initial kNormal = Initial::normal(0.02);
 
 int64_t head_dim(const LlamaConfig& c) {
   return c.head_dim ? c.head_dim : c.width / std::max<int64_t>(c.heads, 1);
@@ -65,9 +65,9 @@ Llama::Block::Block(const LlamaConfig& c)
                  .bias = c.qkv_bias,
                  .norm_heads = c.norm_heads,
                  .norm_epsilon = c.epsilon,
-                 .first = kFirst,
-                 .first_out = kFirst}),
-      mlp(c.width, c.hidden, c.activation, kFirst, kFirst) {}
+                 .first = kNormal,
+                 .first_out = kNormal}),
+      mlp(c.width, c.hidden, c.activation, kNormal, kNormal) {}
 
 void Llama::Block::fields(Fields& f) {
   f.child("norm1", norm1), f.child("attention", attention), f.child("norm2", norm2), f.child("mlp", mlp);
@@ -81,10 +81,10 @@ Tensor Llama::Block::operator()(const Tensor& x, const Rotation& rotation, const
 
 Llama::Llama(const LlamaConfig& config)
     : config_(checked(config)),
-      tokens_(config.vocabulary, config.width, kFirst),
+      tokens_(config.vocabulary, config.width, kNormal),
       blocks_(static_cast<size_t>(config.layers), Block(config)),
       norm_(config.width, config.epsilon),
-      scores_(config.width, config.vocabulary, false, kFirst) {}
+      scores_(config.width, config.vocabulary, false, kNormal) {}
 
 void Llama::fields(Fields& f) {
   f.child("tokens", tokens_);

@@ -13,8 +13,6 @@ using Bytes = std::span<const std::byte>;
 
 constexpr size_t kLongestKey = 200;
 
-void append_count(std::string& out, uint64_t n) { out.append(reinterpret_cast<const char*>(&n), sizeof n); }
-
 // Each item takes 8 bytes at least, so no count makes the reader allocate more than there is.
 Result<uint64_t> take_count(Bytes& rest) {
   uint64_t n = 0;

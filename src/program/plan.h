@@ -40,6 +40,7 @@ std::string write_weights(const CompiledProgram& program);
 Status take_beside(std::span<const std::byte> beside, const OpenWeights& open, CompiledProgram& program);
 
 void append_text(std::string& out, std::string_view s);
+void append_count(std::string& out, uint64_t n);
 /// Removes one length and as many bytes from the front of `rest`.
 Result<std::span<const std::byte>> take_bytes(std::span<const std::byte>& rest);
 Result<std::string> take_text(std::span<const std::byte>& rest);

@@ -11,7 +11,6 @@ namespace {
 
 using Bytes = std::span<const std::byte>;
 
-void append_count(std::string& out, uint64_t n) { out.append(reinterpret_cast<const char*>(&n), sizeof n); }
 void append_blob(std::string& out, const Blob& b) {
   append_text(out, {reinterpret_cast<const char*>(b.data), b.size});
 }

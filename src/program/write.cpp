@@ -65,7 +65,7 @@ class PlanWriter {
     } else if (const auto* t = std::get_if<std::string>(&a.value)) {
       kind = fb::AttrKind::text, words = text(*t);
     } else {
-      const auto& raw = std::get<Bytes>(a.value).data;
+      const auto& raw = std::get<weft::Bytes>(a.value).data;
       kind = fb::AttrKind::bytes,
       bytes = b_.CreateVector(reinterpret_cast<const uint8_t*>(raw.data()), raw.size());
     }
@@ -98,9 +98,10 @@ class PlanWriter {
 
 }  // namespace
 
+void append_count(std::string& out, uint64_t n) { out.append(reinterpret_cast<const char*>(&n), sizeof n); }
+
 void append_text(std::string& out, std::string_view s) {
-  const uint64_t n = s.size();
-  out.append(reinterpret_cast<const char*>(&n), sizeof n);
+  append_count(out, s.size());
   out += s;
 }
 

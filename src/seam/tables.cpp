@@ -13,7 +13,7 @@ namespace {
 constexpr uint32_t kLeastTable = offsetof(weft_backend, kernels) + sizeof(weft_backend::kernels);
 
 constexpr uint32_t kLeastKernel = offsetof(weft_kernel, launch) + sizeof(weft_kernel::launch);
-constexpr uint32_t kMostBytes = 64 * 1024;  // of any struct that makes sense
+constexpr uint32_t kMostOfStruct = 64 * 1024;  // of any struct that makes sense
 constexpr uint32_t kMostKernels = 64 * 1024;
 
 // Users type it, and ids of kernels begin with it.
@@ -79,9 +79,9 @@ Status check_groups(const weft_backend& t) {
 }  // namespace
 
 Status check_table(const weft_backend& t) {
-  if (t.size < kLeastTable || t.size > kMostBytes)
+  if (t.size < kLeastTable || t.size > kMostOfStruct)
     return fail(Code::version, "its table says it has {} bytes; {} to {} make sense", t.size, kLeastTable,
-                kMostBytes);
+                kMostOfStruct);
   if (t.abi < WEFT_ABI_MIN || t.abi > WEFT_ABI)
     return fail(Code::version, "it was built for seam version {}, this host speaks {} to {}", t.abi,
                 WEFT_ABI_MIN, WEFT_ABI);
@@ -126,9 +126,9 @@ Result<std::vector<const weft_kernel*>> checked_kernels(const weft_kernel* const
   for (uint32_t i = 0; i < n; ++i) {
     const weft_kernel* k = list[i];
     if (!k) return fail(Code::version, "number {} is null", i);
-    if (k->size < kLeastKernel || k->size > kMostBytes)
+    if (k->size < kLeastKernel || k->size > kMostOfStruct)
       return fail(Code::version, "number {} says it has {} bytes; {} to {} make sense", i, k->size,
-                  kLeastKernel, kMostBytes);
+                  kLeastKernel, kMostOfStruct);
     const struct {
       const char* name;
       bool there;

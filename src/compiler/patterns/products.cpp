@@ -10,8 +10,8 @@
 namespace weft::compiler {
 namespace {
 
-constexpr size_t kWindow = 24;    // calls after a product in which companions are searched
-constexpr size_t kMostCalls = 6;  // of a group
+constexpr size_t kCompanions = 24;  // calls after a product in which companions are searched
+constexpr size_t kMostCalls = 6;    // of a group
 
 class Grouper {
  public:
@@ -44,7 +44,7 @@ class Grouper {
 
   std::vector<size_t> grow(size_t first) const {
     std::vector<size_t> members = {first};
-    const size_t end = std::min(units_.size(), first + kWindow);
+    const size_t end = std::min(units_.size(), first + kCompanions);
     const auto join = [&](size_t u) {
       if (taken_[u] || members.size() == kMostCalls) return;
       members.push_back(u);

@@ -13,7 +13,7 @@ Expression constant(Value v) {
   return [v = std::move(v)](Scope&) { return v; };
 }
 
-struct Call {
+struct Operands {
   std::vector<Expression> positional;
   std::vector<std::pair<std::string, Expression>> named;
 
@@ -28,8 +28,8 @@ struct Call {
 constexpr size_t kMostArguments = 255;  // map("map", "map", ...) takes some of the stack for each
 
 // After the opening bracket.
-Call arguments(Reader& r) {
-  Call call;
+Operands arguments(Reader& r) {
+  Operands call;
   while (!r.takes_op(")")) {
     if (call.positional.size() >= kMostArguments) throw r.unsupported("a call with this many arguments");
     if (r.is_op("*") || r.is_op("**")) throw r.unsupported("a list of arguments");
@@ -196,7 +196,7 @@ Expression postfix(Reader& r, Expression x) {
 Step filtered(Reader& r) {
   std::string name = r.expect_name();
   if (!is_filter(name)) throw r.unsupported(fmt::format("the filter '{}'", name));
-  Call call = r.takes_op("(") ? arguments(r) : Call();
+  Operands call = r.takes_op("(") ? arguments(r) : Operands();
   return [name = std::move(name), call = std::move(call)](Scope& s, const Value& x) {
     return call_filter(name, x, call(s));
   };
@@ -206,7 +206,7 @@ Step tested(Reader& r) {
   const bool holds = !r.takes_name("not");
   std::string name = r.expect_name();
   if (!is_test(name)) throw r.unsupported(fmt::format("the test '{}'", name));
-  Call call;
+  Operands call;
   const auto& t = r.now();
   const bool word = t.kind == Kind::name && t.text != "else" && t.text != "or" && t.text != "and" &&
                     t.text != "is" && t.text != "if" && t.text != "not" && t.text != "in";

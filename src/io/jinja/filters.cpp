@@ -71,7 +71,7 @@ Value to_integer(const Value& x, const Arguments& a) {
 }
 
 // Not str.title(): words end only at white space and opening brackets.
-Value title(const Value& x, const Arguments&) {
+Value title_of_words(const Value& x, const Arguments&) {
   std::u32string s = from_utf8(x.text());
   bool begins = true;
   for (char32_t& c : s) {
@@ -157,7 +157,7 @@ const Table& filters() {
       {"indent", indent},
       {"upper", upper},
       {"lower", lower},
-      {"title", title},
+      {"title", title_of_words},
       {"capitalize", capitalize},
       {"replace", replace},
       {"items", items},
