@@ -435,6 +435,7 @@ function(weft_fuzz_targets)
   target_sources(fuzz_options PRIVATE src/cli/face/syntax.cpp src/cli/face/face.cpp src/cli/face/json.cpp src/cli/face/show.cpp
                                       src/cli/text/reading.cpp src/cli/training/options.cpp)
   target_link_libraries(fuzz_options PRIVATE CLI11::CLI11)
+  set_target_properties(fuzz_options PROPERTIES UNITY_BUILD ${WEFT_FOLDER_BATCHES} UNITY_BUILD_BATCH_SIZE 0)
 endfunction()
 
 # src/cli/<name>.cpp is the subcommand <name>; main.cpp runs it.
