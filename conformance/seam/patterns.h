@@ -21,6 +21,9 @@ class Pattern {
   std::optional<size_t> first_wrong(std::span<const std::byte> bytes, size_t at = 0) const;
 
  private:
+  using Block = uint64_t[64];
+  /// The words with its bytes from `at`, at most n of them; how many bytes those are.
+  size_t block(size_t at, size_t n, Block& words) const;
   uint64_t word(size_t i) const {
     const uint64_t x = (key_ + i) * 0xd1b54a32d192ed03;
     return x ^ x >> 29;
