@@ -44,6 +44,7 @@ Device::Device(int number, const gpu::Properties& p)
       target(gpu::target_of(p)),
       dependent_launch(gpu::starts_early(p)),
       clusters(gpu::has_clusters(p)),
+      chains(gpu::has_chains(p)),
       multiprocessors(p.multiProcessorCount),
       blocks_at_once(static_cast<uint64_t>(p.multiProcessorCount) *
                      static_cast<unsigned>(p.maxThreadsPerMultiProcessor) / kBlock),

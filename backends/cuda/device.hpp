@@ -21,6 +21,7 @@ namespace weft::cuda {
 using backend::Outcome;
 using gpu::Grid;
 
+class Chain;
 struct Program;
 struct Module;
 
@@ -28,6 +29,7 @@ struct Module;
 struct BlockSize {
   BlockSize(unsigned t, unsigned c = 1) : threads(t), cluster(c) {}  // NOLINT: a number is a size
   unsigned threads, cluster;
+  bool together = false;  ///< All blocks run at the same time, or the launch fails.
 };
 
 /// Threads of a block where a kernel leaves it to the backend.
@@ -41,6 +43,7 @@ struct Device {
   const std::string target;     ///< for the compiler of texts
   const bool dependent_launch;  ///< A kernel may start while the one before it drains.
   const bool clusters;          ///< Blocks may run as clusters.
+  const bool chains;            ///< Chains (chain.hpp) are for it.
   const int multiprocessors;
   const uint64_t blocks_at_once;  ///< of kBlock threads
   Blocks blocks;
@@ -69,6 +72,7 @@ struct Queue {
   bool captured = false;  ///< What is launched is recorded, and does not run.
   /// Of a queue that is captured: what the steps before may write while a launch begins.
   const Bytes* written = nullptr;
+  Chain* chain = nullptr;  ///< Of a queue that is captured: what may become one kernel.
   float* partials = nullptr;  ///< kPartials of them and the counters, of who made the queue
   int* counters() const { return reinterpret_cast<int*>(partials + kPartials); }
   void* staging = nullptr;  ///< kStaging bytes that the host writes and the device reads
@@ -92,6 +96,8 @@ struct Queue {
 /// Bytes that wait to be copied to the device, of pieces that are small: their caller need not wait.
 inline constexpr size_t kStaging = 65536, kStagedPiece = 4096;
 
+/// Writes to the device's memory, and waits for that.
+Outcome write_now(void* to, const void* from, size_t bytes);
 /// Memory for the `partials` of queues, one behind the other, with counters of 0.
 Outcome allocate_partials(Device&, size_t queues, float** partials);
 
@@ -144,8 +150,10 @@ weft_code on_device(Device& d, weft_error* error, const Body& body) {
 
 /// Launches what was collected. Comes before any other use of the stream.
 Outcome settle(Queue&);
-/// The same for the owner of `collecting`.
+/// The same for the owner of `collecting`; what becomes a part of the queue's chain waits there.
 Outcome settle_locked(Queue&);
+/// Launches the queue's chain, as far as it has come. Comes before any other launch.
+Outcome launch_chain(Queue&);
 /// Has work wait behind what waits, for the owner of `collecting`. Where too much waits, that is launched.
 template <class C>
 Outcome wait_last(Queue& queue, std::unique_ptr<C> fresh, C** waiting = nullptr) {

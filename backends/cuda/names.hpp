@@ -39,6 +39,7 @@ inline constexpr unsigned kUnordered = WEFT_VENDOR(StreamNonBlocking),
   X(copy_async, MemcpyAsync)                      \
   X(create_stream, StreamCreateWithFlags)         \
   X(destroy_stream, StreamDestroy)                \
+  X(synchronize_device, DeviceSynchronize)        \
   X(synchronize_stream, StreamSynchronize)        \
   X(query_stream, StreamQuery)                    \
   X(wait_for_event, StreamWaitEvent)              \
@@ -73,6 +74,7 @@ struct Launch {
   Stream stream = nullptr;
   bool early = false;    ///< It may start while the kernel before it drains.
   unsigned cluster = 1;  ///< blocks next to each other that run at the same time
+  bool together = false;  ///< All blocks run at the same time, or the launch fails.
 };
 
 /// Kernels that the runtime itself has for this backend's list, behind those of kernels/.

@@ -3,7 +3,7 @@
 #include <memory>
 #include <thread>
 
-#include "device.hpp"
+#include "chain.hpp"
 
 // Streams, the points on them, and copies.
 namespace weft::cuda {
@@ -55,25 +55,31 @@ Outcome settle_locked(Queue& q) {
   return first;
 }
 
+Outcome launch_chain(Queue& q) { return q.chain && !q.chain->empty() ? q.chain->launch(q) : Outcome::ok(); }
+
 Outcome settle(Queue& q) {
   const std::lock_guard lock(q.collecting);
-  return settle_locked(q);
+  auto settled = settle_locked(q);
+  return settled.good() ? launch_chain(q) : settled;
+}
+
+Outcome write_now(void* to, const void* from, size_t bytes) {
+  gpu::Stream stream = nullptr;  // of its own, for that of a queue may be recording
+  WEFT_GPU_TRY(gpu::create_stream(&stream, gpu::kUnordered));
+  auto written = outcome(gpu::copy_async(to, from, bytes, gpu::kCopyByAddress, stream), "writing to a device");
+  if (written.good()) written = outcome(gpu::synchronize_stream(stream), "writing to a device");
+  gpu::destroy_stream(stream);
+  return written;
 }
 
 Outcome allocate_partials(Device& d, size_t queues, float** partials) {
   *partials = static_cast<float*>(d.blocks.allocate(queues * kQueueMemory * sizeof(float)));
   if (!*partials) return Outcome::fail(WEFT_OUT_OF_MEMORY, "no memory for the sums of {} queues", queues);
   static constexpr int kZeros[kCounters] = {};
-  gpu::Stream stream = nullptr;  // of its own, for that of the queue may be recording
-  WEFT_GPU_TRY(gpu::create_stream(&stream, gpu::kUnordered));
-  Outcome copied = Outcome::ok();
-  for (size_t i = 0; i < queues && copied.good(); ++i)
-    copied = outcome(gpu::copy_async(*partials + i * kQueueMemory + kPartials, kZeros, sizeof kZeros,
-                                     gpu::kCopyByAddress, stream),
-                     "zeroing counters");
-  if (copied.good()) copied = outcome(gpu::synchronize_stream(stream), "zeroing counters");
-  gpu::destroy_stream(stream);
-  return copied;
+  Outcome zeroed = Outcome::ok();
+  for (size_t i = 0; i < queues && zeroed.good(); ++i)
+    zeroed = write_now(*partials + i * kQueueMemory + kPartials, kZeros, sizeof kZeros);
+  return zeroed;
 }
 
 namespace {

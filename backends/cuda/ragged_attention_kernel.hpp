@@ -36,18 +36,18 @@ struct Sizes {
 };
 
 /// Keys and values that a lane needs at a time.
-template <class T>
+template <class T, int kAtOnce = kUnroll>
 struct Pairs {
-  RowPiece<T> keys[kUnroll], values[kUnroll];
+  RowPiece<T> keys[kAtOnce], values[kAtOnce];
 };
 
 /// Which queries a block serves.
 struct Heads {
   int token, kv, first, n;
 
-  __device__ Heads(const Sizes& s, int most) {
-    token = static_cast<int>(blockIdx.z), kv = static_cast<int>(blockIdx.y) / s.groups;
-    const int first_of_group = static_cast<int>(blockIdx.y) % s.groups * most;
+  __device__ Heads(const Sizes& s, int most, int of_token, int group)
+      : token(of_token), kv(group / s.groups) {
+    const int first_of_group = group % s.groups * most;
     first = kv * s.shared_by + first_of_group;
     n = s.shared_by - first_of_group < most ? s.shared_by - first_of_group : most;
   }
@@ -59,9 +59,8 @@ struct Share {
   int sequence, position, split, parts, first, end;
 
   template <int kCluster>
-  __device__ static Share of(const Sizes& s, Ragged::Place place) {
-    const int seen = s.seen(place), each = s.share<kCluster>(seen), split = static_cast<int>(blockIdx.x),
-              first = split * each;
+  __device__ static Share of(const Sizes& s, Ragged::Place place, int split) {
+    const int seen = s.seen(place), each = s.share<kCluster>(seen), first = split * each;
     return {place.sequence, place.position,
             split,          seen == 0 ? 1 : (seen + each - 1) / each,
             first,          first + each < seen ? first + each : seen};
@@ -71,10 +70,12 @@ struct Share {
   }
 };
 
-/// kLanes lanes have a key's row; a warp takes 32 / kLanes keys at a time.
-template <class T, int kLanes, int kHeads>
+/// kLanes lanes have a key's row; a warp takes 32 / kLanes keys at a time, and begins to load those of
+/// kAtOnce such steps together.
+template <class T, int kLanes, int kHeads, int kOfWarps = kWarps, int kAtOnce = kUnroll>
 struct Searching {
-  static constexpr int kSlots = 32 / kLanes, kStep = kWarps * kSlots;
+  static constexpr int kSlots = 32 / kLanes, kStep = kOfWarps * kSlots;
+  using Pairs = queries::Pairs<T, kAtOnce>;
 
   const Sizes& s;
   int column = static_cast<int>(threadIdx.x) % kLanes * kPiece;
@@ -90,10 +91,10 @@ struct Searching {
     }
   }
   /// From key `at` on, those of this lane.
-  __device__ Pairs<T> load(const T* keys, const T* values, int at, int end) const {
-    Pairs<T> all;
+  __device__ Pairs load(const T* keys, const T* values, int at, int end) const {
+    Pairs all;
 #pragma unroll
-    for (int u = 0; u < kUnroll; ++u) {
+    for (int u = 0; u < kAtOnce; ++u) {
       const int key = at + u * kStep + static_cast<int>(threadIdx.x) / kLanes, of_row = key < end ? s.dim : 0;
       all.keys[u] = RowPiece<T>(keys + int64_t{key} * s.dim, column, of_row, s.aligned);
       all.values[u] = RowPiece<T>(values + int64_t{key} * s.dim, column, of_row, s.aligned);
@@ -101,20 +102,20 @@ struct Searching {
     return all;
   }
   /// `pairs` are those from `at` on. Key number `fresh` is not in the caches yet.
-  __device__ void see(Pairs<T>& pairs, int at, int end, int fresh, const RowPiece<T>& key,
+  __device__ void see(Pairs& pairs, int at, int end, int fresh, const RowPiece<T>& key,
                       const RowPiece<T>& value) {
     const int slot = static_cast<int>(threadIdx.x) / kLanes;
 #pragma unroll
-    for (int u = 0; u < kUnroll; ++u)
+    for (int u = 0; u < kAtOnce; ++u)
       if (at + u * kStep + slot == fresh) pairs.keys[u] = key, pairs.values[u] = value;
 #pragma unroll
     for (int h = 0; h < kHeads; ++h) add(h, pairs.keys, pairs.values, at + slot, end);
   }
-  __device__ void add(int h, const RowPiece<T> (&k)[kUnroll], const RowPiece<T> (&v)[kUnroll], int key,
+  __device__ void add(int h, const RowPiece<T> (&k)[kAtOnce], const RowPiece<T> (&v)[kAtOnce], int key,
                       int end) {
-    float score[kUnroll], most = -INFINITY;
+    float score[kAtOnce], most = -INFINITY;
 #pragma unroll
-    for (int u = 0; u < kUnroll; ++u) {
+    for (int u = 0; u < kAtOnce; ++u) {
       float dot = 0;
 #pragma unroll
       for (int e = 0; e < kPiece; ++e) dot += q[h][e] * k[u][e];
@@ -129,7 +130,7 @@ struct Searching {
 #pragma unroll
     for (int e = 0; e < kPiece; ++e) sums[h][e] *= own;
 #pragma unroll
-    for (int u = 0; u < kUnroll; ++u) {
+    for (int u = 0; u < kAtOnce; ++u) {
       const float weight = exp2f(score[u] - base);
       found[h].sum += weight;
 #pragma unroll
@@ -272,12 +273,13 @@ __global__ void __launch_bounds__(kThreads, 2)
   __shared__ BlockFound<kHeads, kLanes * kPiece> own;
   __shared__ RowPiece<T> rows[kHeads + 2][kLanes];  // queries, the new key and its value
   using Search = Searching<T, kLanes, kHeads>;
-  const Heads heads(s, kHeads);
+  const Heads heads(s, kHeads, static_cast<int>(blockIdx.z), static_cast<int>(blockIdx.y));
+  const int split = static_cast<int>(blockIdx.x);
   const auto cache_of = [&](const Share& share) {
     return (int64_t{share.sequence} * s.kv_heads + heads.kv) * s.ragged.capacity * s.dim;
   };
   // A guess of what `length` and `offsets` are going to be: most often they are that already.
-  const Share likely = Share::of<kCluster>(s, s.ragged.likely_place_of(heads.token));
+  const Share likely = Share::of<kCluster>(s, s.ragged.likely_place_of(heads.token), split);
   if (likely.first < likely.end)
     prefetch_share(keys + cache_of(likely), values + cache_of(likely), s, likely);
   wait_for_kernels_before();
@@ -287,14 +289,14 @@ __global__ void __launch_bounds__(kThreads, 2)
   TurningRow<T, kHeads> turning(fresh, q + int64_t{heads.token} * s.heads * s.dim, row, heads.first, heads.n,
                                 heads.kv, column, s.dim, s.aligned);
   Search search{s};
-  Pairs<T> pairs;
+  typename Search::Pairs pairs;
   if (likely.first < likely.end)
     pairs = search.load(keys + cache_of(likely), values + cache_of(likely), likely.first, likely.end);
   let_next_kernel_start();  // whose weights would come before these keys
   const RowPiece<T> turned = turning.template finish<kLanes>(
-      fresh, blockIdx.x == 0 && (row < kHeads ? row < heads.n : heads.leads(s)));
+      fresh, split == 0 && (row < kHeads ? row < heads.n : heads.leads(s)));
   if (row < kHeads + 2) rows[row][column / kPiece] = turned;
-  const Share share = Share::of<kCluster>(s, place);
+  const Share share = Share::of<kCluster>(s, place, split);
   if (share.split >= share.parts) return;  // with the whole block
   sync_block();
   search.load_queries(rows);

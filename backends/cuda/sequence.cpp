@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <memory>
 
-#include "device.hpp"
+#include "chain.hpp"
 
 // Sequences: the steps are captured into a graph for each set of bindings, and the last few graphs are kept.
 // So a library's kernels may derive whatever they like from the pointers.
@@ -46,6 +46,7 @@ struct End {
 struct Graph {
   Handles handles;
   gpu::GraphExec exec;
+  std::unique_ptr<Chain> chain;  // what its kernels read
 };
 
 }  // namespace
@@ -136,7 +137,7 @@ class Sequence {
     if (graphs_.size() == kMostGraphs) {
       Graph& oldest = graphs_.back();
       if (gpu::update(oldest.exec, graph) == gpu::kSuccess) {
-        oldest.handles = handles;
+        oldest.handles = handles, oldest.chain = std::move(chain_);
         std::rotate(graphs_.begin(), graphs_.end() - 1, graphs_.end());
         return Outcome::ok();
       }
@@ -146,17 +147,19 @@ class Sequence {
     }
     gpu::GraphExec exec = nullptr;
     WEFT_GPU_TRY(gpu::instantiate_graph(&exec, graph, 0));
-    graphs_.push_front({handles, exec});
+    graphs_.push_front({handles, exec, std::move(chain_)});
     return Outcome::ok();
   }
 
   Outcome capture(const Handles& handles, gpu::Graph* graph) {
+    chain_ = streams_.size() == 1 ? make_chain(device_, steps_.size()) : nullptr;
     WEFT_GPU_TRY(gpu::begin_capture(streams_[0], gpu::kCaptureOfThread));
     const auto captured = capture_steps(handles);
     const auto ended = outcome(gpu::end_capture(streams_[0], graph), "ending a capture");
-    if (captured.good()) return ended;
+    Outcome finished = captured.good() && ended.good() && chain_ ? chain_->finish() : Outcome::ok();
+    if (captured.good() && finished.good()) return ended;
     if (*graph) gpu::destroy_graph(*graph);
-    return captured;
+    return captured.good() ? std::move(finished) : captured;
   }
 
   Outcome capture_steps(const Handles& handles) {
@@ -170,6 +173,7 @@ class Sequence {
     for (size_t i = 0; i < streams_.size(); ++i) {
       Queue& q = queues.emplace_back(device_, streams_[i]);
       q.partials = partials_ + i * kQueueMemory, q.captured = true, q.written = &written_;
+      q.chain = chain_.get();
     }
     for (size_t i = 0; i < steps_.size(); ++i)
       if (auto step = capture_step(i, handles, queues); !step.good()) return step;
@@ -239,6 +243,7 @@ class Sequence {
   std::vector<gpu::Event> events_;  // of the steps, of the fork, of the other streams' ends
   std::vector<End> ends_;           // of each step, while they are captured
   Bytes written_;                   // by the steps that are captured so far
+  std::unique_ptr<Chain> chain_;    // of the graph that is captured
   std::deque<Graph> graphs_;        // most recently used first
 };
 

@@ -10,11 +10,12 @@ namespace weft::cuda {
 template <class... P, class... A>
 Outcome start_on(Queue& queue, Grid blocks, BlockSize block, size_t shared, void (*kernel)(P...),
                  A... arguments) {
+  if (auto launched = launch_chain(queue); !launched.good()) return launched;
   const auto* address = reinterpret_cast<const void*>(kernel);
   // Without asking a block has 48 KiB, of which its static arrays take some.
   if (shared > (size_t{32} << 10)) WEFT_GPU_TRY(gpu::allow_shared(address, shared));
   const gpu::Launch how{blocks,       block.threads, shared, queue.stream, queue.device.dependent_launch,
-                        block.cluster};
+                        block.cluster, block.together};
   std::tuple<P...> all(static_cast<P>(arguments)...);
   return std::apply(
       [&](P&... each) {

@@ -36,6 +36,7 @@ inline std::string refused(const Properties& p) {
 /// Whether a kernel may start while the one before it drains.
 inline bool starts_early(const Properties& p) { return p.major >= 9; }
 inline bool has_clusters(const Properties& p) { return p.major >= 9; }
+inline bool has_chains(const Properties& p) { return p.major == 9 && p.minor == 0; }
 
 /// "13.0", of a driver or a runtime.
 inline std::string version_text(int number) {
@@ -59,7 +60,7 @@ inline Error allow_shared(const void* kernel, size_t bytes) {
   return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes));
 }
 inline Error launch(const Launch& how, const void* kernel, void** arguments) {
-  cudaLaunchAttribute attributes[2] = {};
+  cudaLaunchAttribute attributes[3] = {};
   unsigned n = 0;
   if (how.early) {
     attributes[n].id = cudaLaunchAttributeProgrammaticStreamSerialization;
@@ -68,6 +69,10 @@ inline Error launch(const Launch& how, const void* kernel, void** arguments) {
   if (how.cluster > 1) {
     attributes[n].id = cudaLaunchAttributeClusterDimension;
     attributes[n++].val.clusterDim = {how.cluster, 1, 1};
+  }
+  if (how.together) {
+    attributes[n].id = cudaLaunchAttributeCooperative;
+    attributes[n++].val.cooperative = 1;
   }
   cudaLaunchConfig_t config{};
   config.gridDim = {how.blocks.x, how.blocks.y, how.blocks.z};

@@ -192,9 +192,11 @@ std::string_view parameters() {
 template <class... P, class... A>
 Outcome start_on(Queue& queue, Grid blocks, BlockSize block, size_t shared, void (*kernel)(P...),
                  A... arguments) {
-  auto launched = std::make_shared<const emulated::Kernel>(
+  if (auto done = launch_chain(queue); !done.good()) return done;
+  auto launched = std::make_shared<emulated::Kernel>(
       emulated::Size{blocks.x, blocks.y, blocks.z}, emulated::Size{block.threads}, shared,
       [kernel, all = std::tuple<P...>(arguments...)] { std::apply(kernel, all); });
+  launched->together = block.together;
   const auto enqueued = gpu::enqueue_kernel(
       queue.stream, parameters<P...>(), [launched] { return emulated::run(*launched); },
       [launched] { emulated::begin(*launched); });

@@ -66,6 +66,7 @@ inline std::string target_of(const Properties&) { return "emulated"; }
 inline std::string refused(const Properties&) { return ""; }
 inline bool starts_early(const Properties&) { return false; }
 inline bool has_clusters(const Properties&) { return false; }
+inline bool has_chains(const Properties&) { return true; }
 inline std::string version_text(int number) { return std::to_string(number); }
 
 const char* get_error_string(Error);
@@ -87,6 +88,7 @@ Error copy_async(void* to, const void* from, size_t bytes, int, Stream);
 
 Error create_stream(Stream*, unsigned flags);
 Error destroy_stream(Stream);
+Error synchronize_device();
 Error synchronize_stream(Stream);
 Error query_stream(Stream);
 Error device_of_stream(Stream, int* device);

@@ -32,15 +32,15 @@ struct Fiber {
   unsigned exchanges =
       0;  // of its warp; the slots alternate, so that nobody overwrites what others still read
   Warp* warp = nullptr;
-  bool ended = false;
+  bool ended = false, rests = false;
 
-  bool can_run() const { return !ended && (!waits_for || waits_for->held != held); }
+  bool can_run() const { return !ended && !rests && (!waits_for || waits_for->held != held); }
 };
 
 struct Block {
   std::vector<Fiber> fibers;
   std::vector<Warp> warps;
-  Meeting meeting, kernels_before;
+  Meeting meeting, kernels_before, of_some[kMeetings];
   std::vector<std::byte> shared;
   Context scheduler;
   Fiber* running = nullptr;
@@ -87,7 +87,7 @@ void enter() {
 
 void begin(Fiber& f, Warp& warp, const Place& place) {
   if (!f.stack) f.stack = std::make_unique_for_overwrite<std::byte[]>(kStack);
-  f.place = place, f.warp = &warp, f.waits_for = nullptr, f.exchanges = 0, f.ended = false;
+  f.place = place, f.warp = &warp, f.waits_for = nullptr, f.exchanges = 0, f.ended = f.rests = false;
   f.context.begin(f.stack.get(), kStack, enter);
 }
 
@@ -100,6 +100,7 @@ void prepare(Block& b, const Kernel& kernel, unsigned number) {
   if (b.fibers.size() < n) b.fibers.resize(n);
   b.warps.resize(n_warps);
   b.meeting = {n}, b.kernels_before = {};
+  std::ranges::fill(b.of_some, Meeting{});
   for (unsigned w = 0; w < n_warps; ++w) b.warps[w].meeting = {std::min(kWarp, n - w * kWarp)};
   for (unsigned i = 0; i < n; ++i) {
     const Index thread{i % threads.x, i / threads.x % threads.y, i / threads.x / threads.y};
@@ -134,6 +135,8 @@ Fiber* next(Block& b, unsigned n) {
   return other;
 }
 
+unsigned threads_of(const Kernel& k) { return k.threads.x * k.threads.y * k.threads.z; }
+
 /// Runs the threads of the block until none of them can.
 void go_on(Block& b, unsigned n) {
   while (Fiber* f = next(b, n)) {
@@ -141,7 +144,25 @@ void go_on(Block& b, unsigned n) {
     b.scheduler.leave_for(f->context);
   }
 }
-unsigned threads_of(const Kernel& k) { return k.threads.x * k.threads.y * k.threads.z; }
+/// Runs blocks by turns: one goes on until all its threads wait or rest.
+std::string run_together(const Kernel& kernel, Blocks& all) {
+  constexpr int kMostTurns = 1 << 20;
+  const unsigned n = threads_of(kernel);
+  std::vector<Block> blocks(kernel.blocks.x * kernel.blocks.y * kernel.blocks.z);
+  for (unsigned i = 0; i < blocks.size(); ++i) prepare(blocks[i], kernel, i), blocks[i].random += i;
+  bool ended = false;
+  for (int turn = 0; turn < kMostTurns && !ended; ++turn) {
+    ended = true;
+    for (Block& b : blocks) {
+      for (unsigned i = 0; i < n; ++i) b.fibers[i].rests = false;
+      all.current = &b;
+      go_on(b, n);
+      ended = ended && std::ranges::all_of(std::span(b.fibers.data(), n), &Fiber::ended);
+    }
+  }
+  all.current = &all.running;
+  return ended ? "" : "blocks that run together wait for each other";
+}
 
 /// Why the block has not ended; empty: it has.
 std::string unended(const Block& b, unsigned n) {
@@ -170,6 +191,16 @@ std::string end_begun(const Kernel& kernel) {
 const Place& place() { return block().running->place; }
 void sync_block() { wait_at(block().meeting); }
 void sync_warp() { wait_at(block().running->warp->meeting); }
+void sync_threads(int number, unsigned threads) {
+  Meeting& m = block().of_some[number];
+  m.wanted = threads;
+  wait_at(m);
+}
+void rest() {
+  Fiber& me = *block().running;
+  me.rests = true;
+  me.context.leave_for(block().scheduler);
+}
 std::byte* dynamic_shared() { return block().shared.data(); }
 void wait_for_kernels_before() {
   if (block().kernels_before.wanted > 0) wait_at(block().kernels_before);
@@ -191,7 +222,7 @@ Kernel::~Kernel() {
 void begin(const Kernel& kernel) {
   Blocks& all = state();
   const std::lock_guard lock(all.mutex);
-  if (all.begun || kernel.blocks.x * kernel.blocks.y * kernel.blocks.z == 0) return;
+  if (all.begun || kernel.together || kernel.blocks.x * kernel.blocks.y * kernel.blocks.z == 0) return;
   all.begun = &kernel, all.current = &all.waiting;
   prepare(all.waiting, kernel, 0);
   all.waiting.kernels_before.wanted = threads_of(kernel) + 1;  // they never are so many
@@ -207,6 +238,7 @@ std::string run(const Kernel& kernel) {
     if (std::string why = end_begun(kernel); !why.empty()) return why;
     ++i;
   }
+  if (kernel.together) return run_together(kernel, all);
   Block& b = all.running;
   for (; i < kernel.blocks.x * kernel.blocks.y * kernel.blocks.z; ++i) {
     prepare(b, kernel, i);

@@ -35,6 +35,11 @@ const Place& place();
 void sync_block();
 /// Waits for all threads of the warp that have not ended.
 void sync_warp();
+/// Waits until so many threads of the block have come here with this number, below kMeetings.
+inline constexpr int kMeetings = 16;
+void sync_threads(int number, unsigned threads);
+/// Lets others go on, in other blocks, too, where these run together.
+void rest();
 /// What each lane of the warp gives here, by lane: kSlot bytes apart. Valid until the warp's next but one
 /// exchange.
 inline constexpr size_t kSlot = 64;
@@ -47,6 +52,7 @@ struct Kernel {
   Size blocks, threads;
   size_t shared_bytes = 0;
   std::function<void()> thread;
+  bool together = false;  ///< All blocks run at the same time: they may wait for each other.
 
   Kernel(Size b, Size t, size_t bytes, std::function<void()> f)
       : blocks(b), threads(t), shared_bytes(bytes), thread(std::move(f)) {}
@@ -59,7 +65,7 @@ struct Kernel {
 void begin(const Kernel&);
 void wait_for_kernels_before();
 
-/// Runs each block of a kernel, one at a time. The answer is why it could not: threads that wait for each
+/// Runs each block of a kernel, one at a time, or all by turns where they run together. The answer is why it could not: threads that wait for each
 /// other in different places. Empty: it has.
 std::string run(const Kernel&);
 

@@ -37,6 +37,7 @@ inline std::string refused(const Properties&) { return ""; }
 /// Whether a kernel may start while the one before it drains.
 inline bool starts_early(const Properties&) { return false; }
 inline bool has_clusters(const Properties&) { return false; }
+inline bool has_chains(const Properties&) { return false; }
 
 /// "6.2", of a driver or a runtime.
 inline std::string version_text(int number) {

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 
+#include "../chain.hpp"
 #include "../collected.hpp"
 #include "../rows.hpp"
 #include "../skinny_row_kernel.hpp"
@@ -39,7 +40,11 @@ class CollectedProducts : public Collected {
     rows_ = std::max(rows_, item.rows);
   }
   Outcome start(Queue& queue) override {
-    if (is_row()) return run_row(queue);
+    if (is_row()) {
+      const bool chained = std::is_same_v<T, bf16> && queue.chain &&
+                           queue.chain->add(items_, [copy = *this](Queue& q) mutable { return copy.run_row(q); });
+      return chained ? Outcome::ok() : run_row(queue);
+    }
     if (rows_ <= kNormedRows) return run<1, kNormedRows, 4>(queue);
     return rows_ <= 8 ? run<2, 8, 4>(queue) : run<2, 16, 3>(queue);
   }

@@ -1,7 +1,8 @@
 #include <array>
 
+#include "../chain.hpp"
 #include "../collected.hpp"
-#include "../ragged_attention_kernel.hpp"
+#include "../chained_attention.hpp"
 
 // Attention of single queries over caches (ragged_attention_kernel.hpp). For one token, it does the rotations
 // and writes into caches that wait in the queue, too.
@@ -84,9 +85,19 @@ Outcome search_split(const Launch& l, Sizes s, int64_t blocks) {
   const Fresh<T> fresh = take_fresh<T>(l, queue_of(l), s);
   const Grid grid{static_cast<unsigned>(s.splits), static_cast<unsigned>(s.kv_heads * s.groups),
                   static_cast<unsigned>(q.dim(0))};
-  return start(l, grid, {kThreads, kBlocks}, 0, search_keys<T, kLanes, kHeads, kBlocks>, q.data<const T>(),
-               l.input(1).data<const T>(), l.input(2).data<const T>(), y.data<T>(),
-               l.workspace().data<float>(), queue_of(l).counters(), s, fresh);
+  const T *const keys = l.input(1).data<const T>(), *const values = l.input(2).data<const T>();
+  const auto alone = [=, q = q.data<const T>(), y = y.data<T>(),
+                      found = l.workspace().data<float>()](Queue& queue) {
+    return start_on(queue, grid, {kThreads, kBlocks}, 0, search_keys<T, kLanes, kHeads, kBlocks>, q, keys,
+                    values, y, found, queue.counters(), s, fresh);
+  };
+  Queue& queue = queue_of(l);
+  const std::lock_guard lock(queue.collecting);
+  if (auto settled = settle_locked(queue); !settled.good()) return settled;
+  if constexpr (std::is_same_v<T, bf16>)
+    if (queue.chain && queue.chain->add({q.data<const T>(), keys, values, y.data<T>(), s, fresh}, alone))
+      return Outcome::ok();
+  return alone(queue);
 }
 
 // Clusters, where the device has them and queries alone are too few for it.

@@ -1,0 +1,199 @@
+#pragma once
+#include "exchange.hpp"
+
+// Attention of a step of a chain: one token, whose keys are split among blocks, which join what they found by
+// exchange memory. Keys and values come while the queries are still awaited.
+namespace weft::cuda::chains {
+
+constexpr int kComputing = 32 * kChainWarps;  // threads
+constexpr int kSyncComputing = 1;             // the barrier of these
+
+__device__ inline void sync_computing() { sync_threads(kSyncComputing, kComputing); }
+
+/// Shared memory of a step of attention.
+template <int kLanes, int kHeads>
+struct QueryMemory {
+  static constexpr int kDim = kLanes * queries::kPiece;
+  queries::BlockFound<kHeads, kDim> of_warps[kChainWarps];
+  queries::RowPiece<bf16> raw[kHeads + 2][kLanes], turned[kHeads + 2][kLanes];
+};
+
+template <int kLanes, int kHeads>
+class Attending {
+  using Memory = QueryMemory<kLanes, kHeads>;
+  using Search = queries::Searching<bf16, kLanes, kHeads, kChainWarps, 2>;
+  static constexpr int kDim = Memory::kDim, kFound = kHeads * (kDim + 2);
+
+ public:
+  __device__ Attending(ChainedQuery& query, const Exchange& exchange, Memory& memory, int unit, int split)
+      : query_(query), exchange_(exchange), memory_(memory), unit_(unit), split_(split),
+        heads_(query.sizes, kHeads, 0, unit),
+        share_(queries::Share::of<1>(query.sizes, query.sizes.ragged.place_of(0), split)) {}
+
+  __device__ void run() {
+    const queries::Sizes& s = query_.sizes;
+    const int64_t cache = (int64_t{share_.sequence} * s.kv_heads + heads_.kv) * s.ragged.capacity * s.dim;
+    const bf16 *const keys = query_.keys + cache, *const values = query_.values + cache;
+    Search search{s};
+    typename Search::Pairs pairs;
+    if (share_.first < share_.end) pairs = search.load(keys, values, share_.first, share_.end);
+    take_rows();
+    if (share_.split >= share_.parts) return;
+    search.load_queries(memory_.turned);
+    const bool in_cache = share_.position >= 0 && share_.position < s.ragged.capacity;
+    const int newest = share_.sequence >= 0 && in_cache ? share_.position : -1;
+    if (newest >= share_.first && newest < share_.end && heads_.leads(s)) append(cache, newest);
+    for (int at = share_.first; at < share_.end; at += Search::kStep * 2) {
+      if (at > share_.first) pairs = search.load(keys, values, at, share_.end);
+      search.see(pairs, at, share_.end, newest, memory_.turned[kHeads][search.column / queries::kPiece],
+                 memory_.turned[kHeads + 1][search.column / queries::kPiece]);
+    }
+    search.join_slots();
+    leave(search);
+    sync_computing();
+    tell();
+    join();
+  }
+
+ private:
+  __device__ static int thread() { return static_cast<int>(threadIdx.x); }
+
+  /// Queries, the new key and its value come into shared memory, and are turned.
+  __device__ void take_rows() {
+    const queries::Sizes& s = query_.sizes;
+    const int row = thread() / kLanes, column = thread() % kLanes * queries::kPiece;
+    if (thread() == 0) {  // where the rows are read: the description is this block's own
+      auto& fresh = query_.fresh;
+      auto* const raw = reinterpret_cast<const bf16*>(memory_.raw);
+      if (query_.turned) fresh.q.x = raw - int64_t{heads_.first} * s.dim;
+      fresh.k.x = raw + kHeads * kDim - int64_t{heads_.kv} * s.dim;
+      fresh.v.x = raw + (kHeads + 1) * kDim - int64_t{heads_.kv} * s.dim;
+      fresh.q.y = at(query_.q_turned), fresh.k.y = at(query_.k_turned);
+      if (fresh.q.normed) fresh.q.normed = at(query_.q_normed, fresh.q.normed);
+      if (fresh.k.normed) fresh.k.normed = at(query_.k_normed, fresh.k.normed);
+      show_shared_writes();  // before another description is copied here
+    }
+    if (row < kHeads + 2 && column < s.dim) {
+      const Source& from = row < kHeads ? query_.q : row == kHeads ? query_.k : query_.v;
+      const int head = row >= kHeads ? heads_.kv : heads_.first + (row < heads_.n ? row : 0);
+      const Bits16 piece = exchange_.take(from, int64_t{head} * s.dim + column);
+      memcpy(&memory_.raw[row][column / queries::kPiece], &piece, sizeof piece);
+    }
+    sync_computing();
+    const auto* const raw = reinterpret_cast<const bf16*>(memory_.raw) - int64_t{heads_.first} * s.dim;
+    queries::TurningRow<bf16, kHeads> turning(query_.fresh, raw, row, heads_.first, heads_.n, heads_.kv,
+                                              column, s.dim, true);
+    const bool is_q = row < kHeads, leads = is_q ? row < heads_.n : heads_.leads(s),
+               wanted = is_q ? query_.q_turned.place >= 0 || query_.q_normed.place >= 0
+                             : query_.k_turned.place >= 0 || query_.k_normed.place >= 0;
+    const queries::RowPiece<bf16> turned =
+        turning.template finish<kLanes>(query_.fresh, split_ == 0 && leads && wanted);
+    if (row < kHeads + 2) memory_.turned[row][column / queries::kPiece] = turned;
+    sync_computing();
+  }
+  __device__ bf16* at(const Target& to, bf16* otherwise = nullptr) const {
+    return to.place >= 0 ? reinterpret_cast<bf16*>(exchange_.own + to.place) : otherwise;
+  }
+
+  __device__ void append(int64_t cache, int newest) {
+    const int c = thread() * queries::kPiece, dim = query_.sizes.dim;
+    if (c >= dim) return;
+    const int64_t to = cache + int64_t{newest} * dim + c;
+    memory_.turned[kHeads][thread()].write(query_.fresh.k.cache + to);
+    memory_.turned[kHeads + 1][thread()].write(query_.fresh.v.cache + to);
+  }
+  __device__ void leave(const Search& search) {
+    auto& to = memory_.of_warps[thread() / 32];
+    const int lane = thread() % 32;
+#pragma unroll
+    for (int h = 0; h < kHeads; ++h) {
+      if (lane < kLanes)
+        for (int e = 0; e < queries::kPiece; ++e) to.columns[h][search.column + e] = search.sums[h][e];
+      if (lane == 0) to.largest[h] = search.found[h].largest, to.sums[h] = search.found[h].sum;
+    }
+  }
+  /// Where block `split` of this unit leaves element `column` of a head; behind the elements the largest
+  /// score and the sum of weights.
+  __device__ int64_t place(int split, int head, int column) const {
+    return query_.partial + 4 * (int64_t{unit_ * query_.sizes.splits + split} * kFound + head * (kDim + 2) + column);
+  }
+  /// Joins what the warps found, for the other blocks.
+  __device__ void tell() {
+    const auto& of = memory_.of_warps;
+    for (int i = thread(); i < kHeads * kDim; i += kComputing) {
+      const int h = i / kDim, column = i % kDim;
+      queries::Found all;
+      const float sum = queries::joined<kChainWarps>(
+          kChainWarps, all, [&](int w) { return of[w].largest[h]; }, [&](int w) { return of[w].sums[h]; },
+          [&](int w) { return of[w].columns[h][column]; });
+      exchange_.put_float(place(split_, h, column), sum);
+      if (column == 0) {
+        exchange_.put_float(place(split_, h, kDim), all.largest);
+        exchange_.put_float(place(split_, h, kDim + 1), all.sum);
+      }
+    }
+  }
+  /// Each block that found something joins a part of the elements.
+  __device__ void join() {
+    constexpr int kLoads = 8;
+    const int n = heads_.n * query_.sizes.dim, each = (n + share_.parts - 1) / share_.parts,
+              end = n < (split_ + 1) * each ? n : (split_ + 1) * each;
+    for (int i = split_ * each + thread(); i < end; i += kComputing) {
+      const int h = i / query_.sizes.dim, column = i % query_.sizes.dim;
+      float largest = -INFINITY, sum = 0, average = 0;
+      for (int begin = 0; begin < share_.parts; begin += kLoads) {
+        float columns[kLoads], most[kLoads], sums[kLoads];
+        take_found(h, column, begin, columns, most, sums);
+        float all = largest;
+#pragma unroll
+        for (int p = 0; p < kLoads; ++p) all = fmaxf(all, most[p]);
+        const float base = all == -INFINITY ? 0 : all, own = exp2f(largest - base);
+        sum *= own, average *= own, largest = all;
+#pragma unroll
+        for (int p = 0; p < kLoads; ++p) {
+          const float factor = exp2f(most[p] - base);
+          sum += sums[p] * factor, average += columns[p] * factor;
+        }
+      }
+      exchange_.put(query_.y, Format::bf16, int64_t{heads_.first} * query_.sizes.dim + i,
+                    sum > 0 ? average / sum : 0);
+    }
+  }
+  /// What parts `begin`, begin + 1, ... found: all loads are under way at once.
+  template <int n>
+  __device__ void take_found(int h, int column, int begin, float (&columns)[n], float (&most)[n],
+                             float (&sums)[n]) const {
+    bool awaited;
+    do {
+      awaited = false;
+#pragma unroll
+      for (int p = 0; p < n; ++p) {
+        const bool there = begin + p < share_.parts;
+        const char* const from = exchange_.own + place(there ? begin + p : begin, h, 0);
+        const uint32_t a = load_now<uint32_t>(from + 4 * column), b = load_now<uint32_t>(from + 4 * kDim),
+                       c = load_now<uint32_t>(from + 4 * (kDim + 1));
+        awaited = awaited || a == ~0u || b == ~0u || c == ~0u;
+        columns[p] = there ? as_float(a) : 0, most[p] = there ? as_float(b) : -INFINITY,
+        sums[p] = there ? as_float(c) : 0;
+      }
+    } while (awaited);
+  }
+
+  ChainedQuery& query_;
+  const Exchange& exchange_;
+  Memory& memory_;
+  int unit_, split_;
+  queries::Heads heads_;
+  queries::Share share_;
+};
+
+template <int kLanes>
+__device__ void attend(ChainedQuery& query, const Exchange& exchange, void* memory) {
+  const int block = static_cast<int>(blockIdx.x), unit = block / query.sizes.splits,
+            split = block % query.sizes.splits;
+  if (unit < query.units)
+    Attending<kLanes, 2>(query, exchange, *static_cast<QueryMemory<kLanes, 2>*>(memory), unit, split).run();
+  sync_computing();  // the memory serves the next step
+}
+
+}  // namespace weft::cuda::chains

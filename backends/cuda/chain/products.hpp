@@ -1,0 +1,187 @@
+#pragma once
+#include "attention.hpp"
+#include "weights.hpp"
+
+// Products of a step of a chain. Each warp multiplies its columns of all of the block's rows, on tensor cores,
+// where eight rows of weights are the columns of b. Then one warp joins the sums of a group of rows and runs
+// the steps of its elements, while the others go on.
+namespace weft::cuda::chains {
+
+/// Shared memory of products: by turns of groups.
+struct SumsOfGroups {
+  float of[2][kMostProducts][kChainWarps][kGroupRows];
+  float squares[2][kChainWarps];  // by turns of steps
+};
+
+class Multiplying {
+ public:
+  __device__ Multiplying(const Ring& ring, const Exchange& exchange, Bits16* x, SumsOfGroups& sums)
+      : ring_(ring), exchange_(exchange), x_(x), sums_(sums) {}
+
+  __device__ void run(const ChainedItem& item, const BlockRows& own) {
+    turn_ ^= 1;
+    const float squares = take_columns(item);
+    if (lane() == 0) sums_.squares[turn_][warp()] = squares;
+    for (int begin = 0; begin < own.rows; begin += kGroupRows) {
+      const int rows = own.rows - begin < kGroupRows ? own.rows - begin : kGroupRows, column = own.first + begin + lane();
+      group_ = (group_ + 1) % (2 * kChainWarps);
+      const bool joins = group_ % kChainWarps == warp() && lane() < rows;
+      float operands[kMostOperands] = {};
+      if (joins) load_operands(item, column, operands);
+      multiply(item.k, own, begin);
+      sync_computing();
+      if (joins) join(item, own.products, column, operands);
+    }
+    if (own.rows == 0) sync_computing();
+    if (own.writes_normed) write_normed(item);
+  }
+
+ private:
+  __device__ static int warp() { return static_cast<int>(threadIdx.x) / 32; }
+  __device__ static int lane() { return static_cast<int>(threadIdx.x) % 32; }
+  static constexpr int kPieces = kChunkColumns / 8;  // of 8 elements, in a chunk's row
+
+  /// The pieces of x that this lane takes: columns of its warp.
+  template <class F>
+  __device__ void for_each_piece(int k, F f) const {
+#pragma unroll
+    for (int i = 0; i < kMostChainedK / kChunkColumns / 4; ++i) {
+      const int piece = (4 * i + lane() / 8) * kPieces + warp() * 8 + lane() % 8;
+      if (piece * 8 < k) f(i, piece);
+    }
+  }
+  /// x, times the weights of its norm, comes into shared memory, where only this warp reads these columns.
+  /// Returns the sum of their squares.
+  __device__ float take_columns(const ChainedItem& item) {
+    constexpr int kMost = kMostChainedK / kChunkColumns / 4;
+    Bits16 weights[kMost], all[kMost];
+    const bool has_weights = item.normed && item.norm_weight;
+    for_each_piece(item.k, [&](int i, int piece) {
+      if (has_weights) weights[i] = reinterpret_cast<const Bits16*>(item.norm_weight)[piece];
+    });
+    bool awaited;
+    do {
+      awaited = false;
+      for_each_piece(item.k, [&](int i, int piece) {
+        if (item.x.place < 0) {
+          all[i] = static_cast<const Bits16*>(item.x.plain)[piece];
+        } else {
+          all[i] = load_now<Bits16>(exchange_.own + item.x.place + 16 * piece);
+          awaited = awaited || is_awaited(all[i]);
+        }
+      });
+    } while (awaited);
+    float squares = 0;
+    for_each_piece(item.k, [&](int i, int piece) {
+      x_[piece] = item.normed ? skinny::weighted<bf16>(all[i], weights[i], has_weights, squares) : all[i];
+    });
+    sync_warp();
+    return item.normed ? sum_of<32>(squares) : 0;
+  }
+
+  /// Multiplies the rows of a group; leaves this warp's sums.
+  __device__ void multiply(int k, const BlockRows& own, int begin) {
+    const int row = lane() / 4, piece = lane() % 4;
+    float sums[2][4] = {};
+    for_each_chunk(
+        own, begin,
+        [&](int, int, int at) {
+          const int column = at / 2 + 64 * warp();
+          ring_.filled[place_.chunk].wait(place_.phase);
+          if (column < k) {
+            const auto* const w = reinterpret_cast<const Bits16*>(ring_.memory + place_.chunk * kChunkBytes +
+                                                                  row * kChunkPitch + 128 * warp());
+            const Bits16* const x = x_ + column / 8;
+            multiply_pieces(sums[0], w[piece], x[piece]);
+            multiply_pieces(sums[1], w[piece + 4], x[piece + 4]);
+          }
+          sync_warp();
+          if (lane() == 0) ring_.used[place_.chunk].arrive();
+          place_.advance();
+        },
+        [&](int product, int of_block) {
+          if (row == 0) {
+            float* const to = sums_.of[group_ % 2][product][warp()] + (of_block - begin) + 2 * piece;
+            to[0] = sums[0][0] + sums[1][0], to[1] = sums[0][1] + sums[1][1];
+          }
+#pragma unroll
+          for (int i = 0; i < 2; ++i)
+            for (float& s : sums[i]) s = 0;
+        });
+  }
+  /// All rows of a are x.
+  __device__ static void multiply_pieces(float (&sums)[4], const Bits16& w, const Bits16& x) {
+    multiply_add<bf16>(sums, {x.of[0], x.of[0], x.of[1], x.of[1]}, {w.of[0], w.of[1]});
+    multiply_add<bf16>(sums, {x.of[2], x.of[2], x.of[3], x.of[3]}, {w.of[2], w.of[3]});
+  }
+
+  __device__ void load_operands(const ChainedItem& item, int column, float (&to)[kMostOperands]) const {
+    for (int i = 0; i < item.n_steps; ++i) {
+      const ProductStep s = item.steps[i];
+      if (s.code == StepCode::element || s.code == StepCode::column)
+#pragma unroll
+        for (int o = 0; o < kMostOperands; ++o)
+          if (o == s.a) to[o] = exchange_.take_one(item.operands[o], item.operand_formats[o], column);
+    }
+  }
+  __device__ float scale_of(const ChainedItem& item) const {
+    if (!item.normed) return 1;
+    float squares = 0;
+#pragma unroll
+    for (int w = 0; w < kChainWarps; ++w) squares += sums_.squares[turn_][w];
+    return 1 / sqrtf(squares / static_cast<float>(item.k) + item.epsilon);
+  }
+  /// One lane has an element.
+  __device__ void join(const ChainedItem& item, int products, int column, const float (&operands)[kMostOperands]) {
+    const float scale = scale_of(item);
+    float of_products[kMostProducts] = {};
+#pragma unroll
+    for (int p = 0; p < kMostProducts; ++p)
+      if (p < products) {
+#pragma unroll
+        for (int w = 0; w < kChainWarps; ++w) of_products[p] += sums_.of[group_ % 2][p][w][lane()];
+        of_products[p] *= scale;
+      }
+    float values[kMostSteps];
+    for (int i = 0; i < item.n_steps; ++i) {
+      const ProductStep s = item.steps[i];
+      float v;
+      switch (s.code) {
+        case StepCode::product: v = s.a ? of_products[1] : of_products[0]; break;
+        case StepCode::element:
+        case StepCode::column: {
+          v = operands[0];
+#pragma unroll
+          for (int o = 1; o < kMostOperands; ++o) v = s.a == o ? operands[o] : v;
+          break;
+        }
+        case StepCode::number: v = s.number; break;
+        default: v = skinny::computed(s.code, values[s.a], values[s.b]);
+      }
+      values[i] = skinny::rounded(v, s.rounded_to);
+    }
+    for (int i = 0; i < item.n_results; ++i)
+      exchange_.put(item.results[i], item.result_formats[i], column, values[item.result_steps[i]]);
+  }
+  /// What rms_norm gives, for whoever reads that.
+  __device__ void write_normed(const ChainedItem& item) const {
+    const float scale = scale_of(item);
+    for_each_piece(item.k, [&](int, int piece) {
+      for (int e = 0; e < 8; ++e) {
+        const int64_t at = int64_t{piece} * 8 + e;
+        const float x = exchange_.take_one(item.x, Format::bf16, at),
+                    w = item.norm_weight ? widened(item.norm_weight[at]) : 1;
+        exchange_.put(item.normed_row, Format::bf16, at, x * scale * w);
+      }
+    });
+  }
+
+  const Ring& ring_;
+  const Exchange& exchange_;
+  Bits16* x_;
+  SumsOfGroups& sums_;
+  RingPlace place_;
+  int turn_ = 0, group_ = 0;
+};
+
+}  // namespace weft::cuda::chains

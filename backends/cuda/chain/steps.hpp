@@ -1,0 +1,104 @@
+#pragma once
+#include <array>
+
+#include "../chained_attention.hpp"
+#include "../skinny_kernel.hpp"
+
+// The steps of a chain, as its kernel gets them. What a step finds is needed by the next ones, in other
+// blocks. It comes to them by exchange memory: each element there says by itself whether it has been written,
+// since one that has not is a NaN that no computation gives. So a step waits for just what it reads, and no
+// fence orders that and a flag behind it.
+namespace weft::cuda {
+
+namespace chains {
+
+constexpr int kChainWarps = 16;                                  // that compute
+constexpr int kChainThreads = 32 * (kChainWarps + 1);            // one more warp copies weights
+constexpr int kChunkRows = 8, kChunkColumns = 64 * kChainWarps;  // of weights that are copied together
+constexpr int kChunkRowBytes = 2 * kChunkColumns;
+constexpr int kChunkPitch = kChunkRowBytes + 64;  // so that two rows' pieces lie in different banks
+constexpr int kChunkBytes = kChunkRows * kChunkPitch;
+constexpr int kGroupRows = 32;           // rows of weights whose sums are joined together
+constexpr int kMostChainedK = 12288;     // elements of x
+constexpr int kStepBytes = 1024;         // of a step's description
+constexpr int kStepsAtHand = 4;          // in shared memory
+
+/// Elements to read: in exchange memory at `place`, or where they were before the chain.
+struct Source {
+  const void* plain;
+  int place;  ///< in bytes, or -1
+};
+/// Where elements are written: `plain` and exchange memory, either or both or neither.
+struct Target {
+  void* plain;
+  int place;
+};
+
+/// Products of one row with the weights of an item.
+struct ChainedItem {
+  Source x;
+  const bf16* norm_weight;
+  Target normed_row;  ///< x normed, for whoever reads that
+  Source operands[kMostOperands];
+  Target results[kMostResults];
+  ProductStep steps[kMostSteps];
+  Format operand_formats[kMostOperands], result_formats[kMostResults];
+  uint8_t result_steps[kMostResults];
+  uint8_t products, n_results, n_steps;
+  bool normed;
+  int k;
+  float epsilon;
+};
+
+/// Attention: block b serves unit b / splits of heads, and split b % splits of its keys.
+struct ChainedQuery {
+  Source q, k, v;  ///< rows before they are turned
+  const bf16 *keys, *values;
+  Target y, q_normed, q_turned, k_normed, k_turned;
+  int partial;  ///< place of what blocks found
+  int units, lanes;
+  bool turned;  ///< q is fresh
+  queries::Sizes sizes;
+  queries::Fresh<bf16> fresh;
+};
+
+struct alignas(16) ChainedStep {
+  enum Kind : int { products, attention } kind;
+  union {
+    ChainedItem item;
+    ChainedQuery query;
+  };
+  ChainedStep() : kind(products), item{} {}
+};
+static_assert(sizeof(ChainedStep) <= kStepBytes);
+
+/// What a block has of a step: rows first, first + 1, ... of the weights of description number `step`.
+struct alignas(16) BlockRows {
+  const char* from;   ///< the first row
+  int64_t to_second;  ///< bytes to the same row of the second product
+  int step, first, rows, products;
+  int row_bytes, writes_normed;
+  int unused[2];
+};
+static_assert(sizeof(BlockRows) == 48);
+
+/// A result of the chain that is copied from exchange memory to where it belongs, at the end.
+struct alignas(16) ChainedCopy {
+  void* to;
+  int place, bytes;
+  int wide;  ///< elements have 4 bytes, not 2
+};
+
+/// What a launch finds in the device's memory.
+struct ChainTables {
+  const ChainedStep* steps;  ///< kStepBytes apart
+  const BlockRows* rows;     ///< [steps][blocks]
+  const ChainedCopy* copies;
+  char* exchange;  ///< two halves of `half` bytes, which launches take by turns
+  int half, n_steps, n_copies;
+  unsigned launches;
+  int blocks_ended;
+};
+
+}  // namespace chains
+}  // namespace weft::cuda
