@@ -36,9 +36,9 @@ struct Sizes {
 };
 
 /// Keys and values that a lane needs at a time.
-template <class T, int kAtOnce = kUnroll>
+template <class T>
 struct Pairs {
-  RowPiece<T> keys[kAtOnce], values[kAtOnce];
+  RowPiece<T> keys[kUnroll], values[kUnroll];
 };
 
 /// Which queries a block serves.
@@ -70,12 +70,10 @@ struct Share {
   }
 };
 
-/// kLanes lanes have a key's row; a warp takes 32 / kLanes keys at a time, and begins to load those of
-/// kAtOnce such steps together.
-template <class T, int kLanes, int kHeads, int kOfWarps = kWarps, int kAtOnce = kUnroll>
+/// kLanes lanes have a key's row; a warp takes 32 / kLanes keys at a time.
+template <class T, int kLanes, int kHeads>
 struct Searching {
-  static constexpr int kSlots = 32 / kLanes, kStep = kOfWarps * kSlots;
-  using Pairs = queries::Pairs<T, kAtOnce>;
+  static constexpr int kSlots = 32 / kLanes, kStep = kWarps * kSlots;
 
   const Sizes& s;
   int column = static_cast<int>(threadIdx.x) % kLanes * kPiece;
@@ -91,10 +89,10 @@ struct Searching {
     }
   }
   /// From key `at` on, those of this lane.
-  __device__ Pairs load(const T* keys, const T* values, int at, int end) const {
-    Pairs all;
+  __device__ Pairs<T> load(const T* keys, const T* values, int at, int end) const {
+    Pairs<T> all;
 #pragma unroll
-    for (int u = 0; u < kAtOnce; ++u) {
+    for (int u = 0; u < kUnroll; ++u) {
       const int key = at + u * kStep + static_cast<int>(threadIdx.x) / kLanes, of_row = key < end ? s.dim : 0;
       all.keys[u] = RowPiece<T>(keys + int64_t{key} * s.dim, column, of_row, s.aligned);
       all.values[u] = RowPiece<T>(values + int64_t{key} * s.dim, column, of_row, s.aligned);
@@ -102,20 +100,20 @@ struct Searching {
     return all;
   }
   /// `pairs` are those from `at` on. Key number `fresh` is not in the caches yet.
-  __device__ void see(Pairs& pairs, int at, int end, int fresh, const RowPiece<T>& key,
+  __device__ void see(Pairs<T>& pairs, int at, int end, int fresh, const RowPiece<T>& key,
                       const RowPiece<T>& value) {
     const int slot = static_cast<int>(threadIdx.x) / kLanes;
 #pragma unroll
-    for (int u = 0; u < kAtOnce; ++u)
+    for (int u = 0; u < kUnroll; ++u)
       if (at + u * kStep + slot == fresh) pairs.keys[u] = key, pairs.values[u] = value;
 #pragma unroll
     for (int h = 0; h < kHeads; ++h) add(h, pairs.keys, pairs.values, at + slot, end);
   }
-  __device__ void add(int h, const RowPiece<T> (&k)[kAtOnce], const RowPiece<T> (&v)[kAtOnce], int key,
+  __device__ void add(int h, const RowPiece<T> (&k)[kUnroll], const RowPiece<T> (&v)[kUnroll], int key,
                       int end) {
-    float score[kAtOnce], most = -INFINITY;
+    float score[kUnroll], most = -INFINITY;
 #pragma unroll
-    for (int u = 0; u < kAtOnce; ++u) {
+    for (int u = 0; u < kUnroll; ++u) {
       float dot = 0;
 #pragma unroll
       for (int e = 0; e < kPiece; ++e) dot += q[h][e] * k[u][e];
@@ -130,7 +128,7 @@ struct Searching {
 #pragma unroll
     for (int e = 0; e < kPiece; ++e) sums[h][e] *= own;
 #pragma unroll
-    for (int u = 0; u < kAtOnce; ++u) {
+    for (int u = 0; u < kUnroll; ++u) {
       const float weight = exp2f(score[u] - base);
       found[h].sum += weight;
 #pragma unroll
@@ -289,7 +287,7 @@ __global__ void __launch_bounds__(kThreads, 2)
   TurningRow<T, kHeads> turning(fresh, q + int64_t{heads.token} * s.heads * s.dim, row, heads.first, heads.n,
                                 heads.kv, column, s.dim, s.aligned);
   Search search{s};
-  typename Search::Pairs pairs;
+  Pairs<T> pairs;
   if (likely.first < likely.end)
     pairs = search.load(keys + cache_of(likely), values + cache_of(likely), likely.first, likely.end);
   let_next_kernel_start();  // whose weights would come before these keys

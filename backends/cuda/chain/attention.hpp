@@ -18,10 +18,97 @@ struct QueryMemory {
   queries::RowPiece<bf16> raw[kHeads + 2][kLanes], turned[kHeads + 2][kLanes];
 };
 
+/// 8 elements.
+struct Elements {
+  float of[8];
+  __device__ explicit Elements(const Bits16& b) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) of[2 * i] = as_float(b.of[i] << 16), of[2 * i + 1] = as_float(b.of[i] & 0xffff0000u);
+  }
+};
+
+/// What a lane finds: kLanes lanes have a key's row, a warp takes 32 / kLanes keys at a time, and kAtOnce such
+/// steps are under way.
+template <int kLanes, int kHeads>
+struct Finding {
+  static constexpr int kSlots = 32 / kLanes, kStep = kChainWarps * kSlots, kAtOnce = kLanes / 4,
+                       kKeys = kStep * kAtOnce;
+
+  int slot = static_cast<int>(threadIdx.x) / kLanes, piece = static_cast<int>(threadIdx.x) % kLanes;
+  Bits16 keys[kAtOnce], values[kAtOnce];
+  float q[kHeads][8], sums[kHeads][8] = {};
+  queries::Found found[kHeads];
+
+  /// Rows of `pieces` pieces; zeros behind `end`.
+  __device__ void load(const Bits16* from_keys, const Bits16* from_values, int at, int end) {
+#pragma unroll
+    for (int u = 0; u < kAtOnce; ++u) {
+      const int key = at + u * kStep + slot;
+      keys[u] = values[u] = Bits16{};
+      if (key < end) keys[u] = from_keys[key * kLanes + piece], values[u] = from_values[key * kLanes + piece];
+    }
+  }
+  /// Those from `at` on.
+  __device__ void see(int at, int end) {
+    float scores[kHeads][kAtOnce];
+#pragma unroll
+    for (int u = 0; u < kAtOnce; ++u) {
+      const Elements k(keys[u]);
+#pragma unroll
+      for (int h = 0; h < kHeads; ++h) {
+        float dot = 0;
+#pragma unroll
+        for (int e = 0; e < 8; ++e) dot += q[h][e] * k.of[e];
+        dot = sum_of<kLanes>(dot);
+        scores[h][u] = at + u * kStep + slot < end ? dot : -INFINITY;
+      }
+    }
+#pragma unroll
+    for (int h = 0; h < kHeads; ++h) weigh(h, scores[h]);
+#pragma unroll
+    for (int u = 0; u < kAtOnce; ++u) {
+      const Elements v(values[u]);
+#pragma unroll
+      for (int h = 0; h < kHeads; ++h)
+#pragma unroll
+        for (int e = 0; e < 8; ++e) sums[h][e] += scores[h][u] * v.of[e];
+    }
+  }
+  /// Joins what the slots of this warp found.
+  __device__ void join_slots() {
+#pragma unroll
+    for (int apart = kLanes; apart < 32; apart *= 2)
+#pragma unroll
+      for (int h = 0; h < kHeads; ++h) {
+        float factor;
+        const float other = shuffle_xor(found[h].sum, apart),
+                    own = found[h].join(shuffle_xor(found[h].largest, apart), factor);
+        found[h].sum = found[h].sum * own + other * factor;
+#pragma unroll
+        for (int e = 0; e < 8; ++e) sums[h][e] = sums[h][e] * own + shuffle_xor(sums[h][e], apart) * factor;
+      }
+  }
+
+ private:
+  /// Scores become weights.
+  __device__ void weigh(int h, float (&scores)[kAtOnce]) {
+    float most = -INFINITY;
+#pragma unroll
+    for (const float s : scores) most = fmaxf(most, s);
+    float factor;
+    const float own = found[h].join(most, factor), base = found[h].largest == -INFINITY ? 0 : found[h].largest;
+    found[h].sum *= own;
+#pragma unroll
+    for (float& s : sums[h]) s *= own;
+#pragma unroll
+    for (float& s : scores) s = exp2f(s - base), found[h].sum += s;
+  }
+};
+
 template <int kLanes, int kHeads>
 class Attending {
   using Memory = QueryMemory<kLanes, kHeads>;
-  using Search = queries::Searching<bf16, kLanes, kHeads, kChainWarps, 2>;
+  using Finding = chains::Finding<kLanes, kHeads>;
   static constexpr int kDim = Memory::kDim, kFound = kHeads * (kDim + 2);
 
  public:
@@ -33,23 +120,26 @@ class Attending {
   __device__ void run() {
     const queries::Sizes& s = query_.sizes;
     const int64_t cache = (int64_t{share_.sequence} * s.kv_heads + heads_.kv) * s.ragged.capacity * s.dim;
-    const bf16 *const keys = query_.keys + cache, *const values = query_.values + cache;
-    Search search{s};
-    typename Search::Pairs pairs;
-    if (share_.first < share_.end) pairs = search.load(keys, values, share_.first, share_.end);
+    const auto *const keys = reinterpret_cast<const Bits16*>(query_.keys + cache),
+               *const values = reinterpret_cast<const Bits16*>(query_.values + cache);
+    Finding finding;
+    if (share_.first < share_.end) finding.load(keys, values, share_.first, share_.end);
     take_rows();
     if (share_.split >= share_.parts) return;
-    search.load_queries(memory_.turned);
+#pragma unroll
+    for (int h = 0; h < kHeads; ++h)
+#pragma unroll
+      for (int e = 0; e < 8; ++e) finding.q[h][e] = memory_.turned[h][finding.piece][e] * s.scale;
     const bool in_cache = share_.position >= 0 && share_.position < s.ragged.capacity;
     const int newest = share_.sequence >= 0 && in_cache ? share_.position : -1;
     if (newest >= share_.first && newest < share_.end && heads_.leads(s)) append(cache, newest);
-    for (int at = share_.first; at < share_.end; at += Search::kStep * 2) {
-      if (at > share_.first) pairs = search.load(keys, values, at, share_.end);
-      search.see(pairs, at, share_.end, newest, memory_.turned[kHeads][search.column / queries::kPiece],
-                 memory_.turned[kHeads + 1][search.column / queries::kPiece]);
+    for (int at = share_.first; at < share_.end; at += Finding::kKeys) {
+      if (at > share_.first) finding.load(keys, values, at, share_.end);
+      replace(finding, newest - at);
+      finding.see(at, share_.end);
     }
-    search.join_slots();
-    leave(search);
+    finding.join_slots();
+    leave(finding);
     sync_computing();
     tell();
     join();
@@ -102,14 +192,23 @@ class Attending {
     memory_.turned[kHeads][thread()].write(query_.fresh.k.cache + to);
     memory_.turned[kHeads + 1][thread()].write(query_.fresh.v.cache + to);
   }
-  __device__ void leave(const Search& search) {
+  /// Number `newest` of the keys that were loaded is not in the caches yet.
+  __device__ void replace(Finding& finding, int newest) const {
+#pragma unroll
+    for (int u = 0; u < Finding::kAtOnce; ++u)
+      if (u * Finding::kStep + finding.slot == newest) {
+        memcpy(&finding.keys[u], &memory_.turned[kHeads][finding.piece], sizeof(Bits16));
+        memcpy(&finding.values[u], &memory_.turned[kHeads + 1][finding.piece], sizeof(Bits16));
+      }
+  }
+  __device__ void leave(const Finding& finding) {
     auto& to = memory_.of_warps[thread() / 32];
     const int lane = thread() % 32;
 #pragma unroll
     for (int h = 0; h < kHeads; ++h) {
       if (lane < kLanes)
-        for (int e = 0; e < queries::kPiece; ++e) to.columns[h][search.column + e] = search.sums[h][e];
-      if (lane == 0) to.largest[h] = search.found[h].largest, to.sums[h] = search.found[h].sum;
+        for (int e = 0; e < 8; ++e) to.columns[h][8 * finding.piece + e] = finding.sums[h][e];
+      if (lane == 0) to.largest[h] = finding.found[h].largest, to.sums[h] = finding.found[h].sum;
     }
   }
   /// Where block `split` of this unit leaves element `column` of a head; behind the elements the largest

@@ -10,6 +10,7 @@ namespace weft::cuda::chains {
 /// Shared memory of products: by turns of groups.
 struct SumsOfGroups {
   float of[2][kMostProducts][kChainWarps][kGroupRows];
+  float values[2][kMostSteps][kGroupRows];
   float squares[2][kChainWarps];  // by turns of steps
 };
 
@@ -18,7 +19,8 @@ class Multiplying {
   __device__ Multiplying(const Ring& ring, const Exchange& exchange, Bits16* x, SumsOfGroups& sums)
       : ring_(ring), exchange_(exchange), x_(x), sums_(sums) {}
 
-  __device__ void run(const ChainedItem& item, const BlockRows& own) {
+  __device__ void run(const ChainedItem& item, const BlockRows own) {
+    const int k = item.k;
     turn_ ^= 1;
     const float squares = take_columns(item);
     if (lane() == 0) sums_.squares[turn_][warp()] = squares;
@@ -28,7 +30,7 @@ class Multiplying {
       const bool joins = group_ % kChainWarps == warp() && lane() < rows;
       float operands[kMostOperands] = {};
       if (joins) load_operands(item, column, operands);
-      multiply(item.k, own, begin);
+      multiply(k, own, begin);
       sync_computing();
       if (joins) join(item, own.products, column, operands);
     }
@@ -39,62 +41,67 @@ class Multiplying {
  private:
   __device__ static int warp() { return static_cast<int>(threadIdx.x) / 32; }
   __device__ static int lane() { return static_cast<int>(threadIdx.x) % 32; }
-  static constexpr int kPieces = kChunkColumns / 8;  // of 8 elements, in a chunk's row
+  static constexpr int kPieces = kChunkColumns / 8, kOwn = kWarpColumns / 8;  // of 8 elements: a chunk's row
 
   /// The pieces of x that this lane takes: columns of its warp.
+  static constexpr int kMostPieces = kMostChainedK / kChunkColumns * kOwn / 32;
   template <class F>
-  __device__ void for_each_piece(int k, F f) const {
+  __device__ static void for_each_piece(int k, F f) {
 #pragma unroll
-    for (int i = 0; i < kMostChainedK / kChunkColumns / 4; ++i) {
-      const int piece = (4 * i + lane() / 8) * kPieces + warp() * 8 + lane() % 8;
+    for (int i = 0; i < kMostPieces; ++i) {
+      const int piece = (32 / kOwn * i + lane() / kOwn) * kPieces + warp() * kOwn + lane() % kOwn;
       if (piece * 8 < k) f(i, piece);
     }
   }
   /// x, times the weights of its norm, comes into shared memory, where only this warp reads these columns.
   /// Returns the sum of their squares.
   __device__ float take_columns(const ChainedItem& item) {
-    constexpr int kMost = kMostChainedK / kChunkColumns / 4;
-    Bits16 weights[kMost], all[kMost];
-    const bool has_weights = item.normed && item.norm_weight;
-    for_each_piece(item.k, [&](int i, int piece) {
+    Bits16 weights[kMostPieces], all[kMostPieces];
+    const int k = item.k;
+    const Source from = item.x;
+    const bool normed = item.normed, has_weights = normed && item.norm_weight;
+    for_each_piece(k, [&](int i, int piece) {
       if (has_weights) weights[i] = reinterpret_cast<const Bits16*>(item.norm_weight)[piece];
     });
     bool awaited;
     do {
       awaited = false;
-      for_each_piece(item.k, [&](int i, int piece) {
-        if (item.x.place < 0) {
-          all[i] = static_cast<const Bits16*>(item.x.plain)[piece];
+      for_each_piece(k, [&](int i, int piece) {
+        if (from.place < 0) {
+          all[i] = static_cast<const Bits16*>(from.plain)[piece];
         } else {
-          all[i] = load_now<Bits16>(exchange_.own + item.x.place + 16 * piece);
+          all[i] = load_now<Bits16>(exchange_.own + from.place + 16 * piece);
           awaited = awaited || is_awaited(all[i]);
         }
       });
     } while (awaited);
     float squares = 0;
-    for_each_piece(item.k, [&](int i, int piece) {
-      x_[piece] = item.normed ? skinny::weighted<bf16>(all[i], weights[i], has_weights, squares) : all[i];
+    for_each_piece(k, [&](int i, int piece) {
+      x_[piece] = normed ? skinny::weighted<bf16>(all[i], weights[i], has_weights, squares) : all[i];
     });
     sync_warp();
-    return item.normed ? sum_of<32>(squares) : 0;
+    return normed ? sum_of<32>(squares) : 0;
   }
 
   /// Multiplies the rows of a group; leaves this warp's sums.
   __device__ void multiply(int k, const BlockRows& own, int begin) {
+    constexpr int kSegments = kWarpColumns / 64;
     const int row = lane() / 4, piece = lane() % 4;
-    float sums[2][4] = {};
+    const char* const weights = ring_.memory + row * kChunkPitch + 16 * (warp() * kOwn + piece);
+    float sums[2 * kSegments][4] = {};
     for_each_chunk(
         own, begin,
         [&](int, int, int at) {
-          const int column = at / 2 + 64 * warp();
+          const int column = at / 2 + kWarpColumns * warp();
           ring_.filled[place_.chunk].wait(place_.phase);
-          if (column < k) {
-            const auto* const w = reinterpret_cast<const Bits16*>(ring_.memory + place_.chunk * kChunkBytes +
-                                                                  row * kChunkPitch + 128 * warp());
-            const Bits16* const x = x_ + column / 8;
-            multiply_pieces(sums[0], w[piece], x[piece]);
-            multiply_pieces(sums[1], w[piece + 4], x[piece + 4]);
-          }
+          const auto* const w = reinterpret_cast<const Bits16*>(weights + place_.chunk * kChunkBytes);
+          const Bits16* const x = x_ + column / 8 + piece;
+#pragma unroll
+          for (int s = 0; s < kSegments; ++s)
+            if (column + 64 * s < k) {
+              multiply_pieces(sums[2 * s], w[8 * s], x[8 * s]);
+              multiply_pieces(sums[2 * s + 1], w[8 * s + 4], x[8 * s + 4]);
+            }
           sync_warp();
           if (lane() == 0) ring_.used[place_.chunk].arrive();
           place_.advance();
@@ -102,10 +109,16 @@ class Multiplying {
         [&](int product, int of_block) {
           if (row == 0) {
             float* const to = sums_.of[group_ % 2][product][warp()] + (of_block - begin) + 2 * piece;
-            to[0] = sums[0][0] + sums[1][0], to[1] = sums[0][1] + sums[1][1];
+#pragma unroll
+            for (int c = 0; c < 2; ++c) {
+              float all = 0;
+#pragma unroll
+              for (int s = 0; s < 2 * kSegments; ++s) all += sums[s][c];
+              to[c] = all;
+            }
           }
 #pragma unroll
-          for (int i = 0; i < 2; ++i)
+          for (int i = 0; i < 2 * kSegments; ++i)
             for (float& s : sums[i]) s = 0;
         });
   }
@@ -142,7 +155,7 @@ class Multiplying {
         for (int w = 0; w < kChainWarps; ++w) of_products[p] += sums_.of[group_ % 2][p][w][lane()];
         of_products[p] *= scale;
       }
-    float values[kMostSteps];
+    auto& values = sums_.values[group_ % 2];  // this lane's, one below the other
     for (int i = 0; i < item.n_steps; ++i) {
       const ProductStep s = item.steps[i];
       float v;
@@ -156,12 +169,12 @@ class Multiplying {
           break;
         }
         case StepCode::number: v = s.number; break;
-        default: v = skinny::computed(s.code, values[s.a], values[s.b]);
+        default: v = skinny::computed(s.code, values[s.a][lane()], values[s.b][lane()]);
       }
-      values[i] = skinny::rounded(v, s.rounded_to);
+      values[i][lane()] = skinny::rounded(v, s.rounded_to);
     }
     for (int i = 0; i < item.n_results; ++i)
-      exchange_.put(item.results[i], item.result_formats[i], column, values[item.result_steps[i]]);
+      exchange_.put(item.results[i], item.result_formats[i], column, values[item.result_steps[i]][lane()]);
   }
   /// What rms_norm gives, for whoever reads that.
   __device__ void write_normed(const ChainedItem& item) const {
@@ -176,9 +189,9 @@ class Multiplying {
     });
   }
 
-  const Ring& ring_;
-  const Exchange& exchange_;
-  Bits16* x_;
+  const Ring ring_;
+  const Exchange exchange_;
+  Bits16* const x_;
   SumsOfGroups& sums_;
   RingPlace place_;
   int turn_ = 0, group_ = 0;

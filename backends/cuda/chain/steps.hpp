@@ -12,9 +12,10 @@ namespace weft::cuda {
 
 namespace chains {
 
-constexpr int kChainWarps = 16;                                  // that compute
+constexpr int kChainWarps = 8;                                   // that compute
 constexpr int kChainThreads = 32 * (kChainWarps + 1);            // one more warp copies weights
-constexpr int kChunkRows = 8, kChunkColumns = 64 * kChainWarps;  // of weights that are copied together
+constexpr int kWarpColumns = 128;                                // of weights that a warp multiplies at a time
+constexpr int kChunkRows = 8, kChunkColumns = kWarpColumns * kChainWarps;  // that are copied together
 constexpr int kChunkRowBytes = 2 * kChunkColumns;
 constexpr int kChunkPitch = kChunkRowBytes + 64;  // so that two rows' pieces lie in different banks
 constexpr int kChunkBytes = kChunkRows * kChunkPitch;

@@ -3,7 +3,7 @@
 
 // The weights of a block, of all steps of a chain, come into a ring in shared memory, as fast as memory gives
 // them: their copies wait for nothing but room in the ring. A chunk has 8 rows and as many columns as all warps
-// multiply at a time, 64 each. One warp copies, the others multiply.
+// multiply at a time. One warp copies, the others multiply.
 namespace weft::cuda::chains {
 
 constexpr int kChunks = 11;  // in the ring
@@ -95,9 +95,9 @@ class Copying {
     place_.advance();
   }
 
-  const Ring& ring_;
-  const Descriptions& at_hand_;
-  const ChainTables& tables_;
+  const Ring ring_;
+  const Descriptions at_hand_;
+  const ChainTables tables_;
   const uint64_t policy_ = read_once();
   BlockRows next_{};
   RingPlace place_;
