@@ -75,7 +75,7 @@ class DeviceChain : public Chain {
  private:
   static bool takes(const skinny::Items& items) {
     return items.early && items.n > 0 && std::ranges::all_of(std::span(items.all, static_cast<size_t>(items.n)), [](const skinny::Item& i) {
-      return i.rows == 1 && i.aligned && i.k % 64 == 0 && i.k <= kMostChainedK;
+      return i.rows == 1 && i.aligned && i.k % kWarpColumns == 0 && i.k <= kMostChainedK && operations_of(i);
     });
   }
   Outcome allocate(size_t bytes, char** at) {

@@ -1,4 +1,5 @@
 #pragma once
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -6,6 +7,9 @@
 #include "steps.hpp"
 
 namespace weft::cuda::chains {
+
+/// The steps of an item's elements; none where its kind is not for chains.
+std::optional<std::vector<Operation>> operations_of(const skinny::Item&);
 
 /// A step as it was added.
 struct RawStep {

@@ -10,7 +10,6 @@ namespace weft::cuda::chains {
 /// Shared memory of products: by turns of groups.
 struct SumsOfGroups {
   float of[2][kMostProducts][kChainWarps][kGroupRows];
-  float values[2][kMostSteps][kGroupRows];
   float squares[2][kChainWarps];  // by turns of steps
 };
 
@@ -85,23 +84,26 @@ class Multiplying {
 
   /// Multiplies the rows of a group; leaves this warp's sums.
   __device__ void multiply(int k, const BlockRows& own, int begin) {
-    constexpr int kSegments = kWarpColumns / 64;
+    constexpr int kLoads = kWarpColumns / 32;
     const int row = lane() / 4, piece = lane() % 4;
     const char* const weights = ring_.memory + row * kChunkPitch + 16 * (warp() * kOwn + piece);
-    float sums[2 * kSegments][4] = {};
+    float sums[kLoads][4] = {};
     for_each_chunk(
         own, begin,
         [&](int, int, int at) {
           const int column = at / 2 + kWarpColumns * warp();
           ring_.filled[place_.chunk].wait(place_.phase);
-          const auto* const w = reinterpret_cast<const Bits16*>(weights + place_.chunk * kChunkBytes);
-          const Bits16* const x = x_ + column / 8 + piece;
+          if (column < k) {
+            const auto* const from = reinterpret_cast<const Bits16*>(weights + place_.chunk * kChunkBytes);
+            const Bits16* const of_x = x_ + column / 8 + piece;
+            Bits16 w[kLoads], x[kLoads];
 #pragma unroll
-          for (int s = 0; s < kSegments; ++s)
-            if (column + 64 * s < k) {
-              multiply_pieces(sums[2 * s], w[8 * s], x[8 * s]);
-              multiply_pieces(sums[2 * s + 1], w[8 * s + 4], x[8 * s + 4]);
-            }
+            for (int i = 0; i < kLoads; ++i) w[i] = from[4 * i], x[i] = of_x[4 * i];
+#pragma unroll
+            for (int half = 0; half < 2; ++half)
+#pragma unroll
+              for (int i = 0; i < kLoads; ++i) multiply_half(sums[i], w[i], x[i], half);
+          }
           sync_warp();
           if (lane() == 0) ring_.used[place_.chunk].arrive();
           place_.advance();
@@ -109,32 +111,26 @@ class Multiplying {
         [&](int product, int of_block) {
           if (row == 0) {
             float* const to = sums_.of[group_ % 2][product][warp()] + (of_block - begin) + 2 * piece;
-#pragma unroll
-            for (int c = 0; c < 2; ++c) {
-              float all = 0;
-#pragma unroll
-              for (int s = 0; s < 2 * kSegments; ++s) all += sums[s][c];
-              to[c] = all;
-            }
+            to[0] = sums[0][0] + sums[1][0] + (sums[2][0] + sums[3][0]);
+            to[1] = sums[0][1] + sums[1][1] + (sums[2][1] + sums[3][1]);
           }
 #pragma unroll
-          for (int i = 0; i < 2 * kSegments; ++i)
+          for (int i = 0; i < kLoads; ++i)
             for (float& s : sums[i]) s = 0;
         });
   }
   /// All rows of a are x.
-  __device__ static void multiply_pieces(float (&sums)[4], const Bits16& w, const Bits16& x) {
-    multiply_add<bf16>(sums, {x.of[0], x.of[0], x.of[1], x.of[1]}, {w.of[0], w.of[1]});
-    multiply_add<bf16>(sums, {x.of[2], x.of[2], x.of[3], x.of[3]}, {w.of[2], w.of[3]});
+  __device__ static void multiply_half(float (&sums)[4], const Bits16& w, const Bits16& x, int half) {
+    const uint32_t first = x.of[2 * half], second = x.of[2 * half + 1];
+    multiply_add<bf16>(sums, {first, first, second, second}, {w.of[2 * half], w.of[2 * half + 1]});
   }
 
   __device__ void load_operands(const ChainedItem& item, int column, float (&to)[kMostOperands]) const {
-    for (int i = 0; i < item.n_steps; ++i) {
-      const ProductStep s = item.steps[i];
-      if (s.code == StepCode::element || s.code == StepCode::column)
+#pragma unroll 1
+    for (int o = 0; o < item.n_operands; ++o) {
+      const float x = exchange_.take_one(item.operands[o], item.operand_formats[o], column);
 #pragma unroll
-        for (int o = 0; o < kMostOperands; ++o)
-          if (o == s.a) to[o] = exchange_.take_one(item.operands[o], item.operand_formats[o], column);
+      for (int i = 0; i < kMostOperands; ++i) to[i] = i == o ? x : to[i];
     }
   }
   __device__ float scale_of(const ChainedItem& item) const {
@@ -144,37 +140,35 @@ class Multiplying {
     for (int w = 0; w < kChainWarps; ++w) squares += sums_.squares[turn_][w];
     return 1 / sqrtf(squares / static_cast<float>(item.k) + item.epsilon);
   }
+  __device__ float sum_of_warps(int product) const {
+    float sum = 0;
+#pragma unroll
+    for (int w = 0; w < kChainWarps; ++w) sum += sums_.of[group_ % 2][product][w][lane()];
+    return sum;
+  }
   /// One lane has an element.
   __device__ void join(const ChainedItem& item, int products, int column, const float (&operands)[kMostOperands]) {
-    const float scale = scale_of(item);
-    float of_products[kMostProducts] = {};
+    const float scale = scale_of(item),
+                first = skinny::rounded(sum_of_warps(0) * scale, item.product_formats[0]),
+                second = products > 1 ? skinny::rounded(sum_of_warps(1) * scale, item.product_formats[1]) : 0;
+    float value = 0, kept = 0;
+#pragma unroll 1
+    for (int i = 0; i < item.n_operations; ++i) {
+      const Operation op = item.operations[i];
+      const int o = static_cast<int>(op.other);
+      float other = op.number;
+      other = o == 0 ? first : o == 1 ? second : other;
 #pragma unroll
-    for (int p = 0; p < kMostProducts; ++p)
-      if (p < products) {
-#pragma unroll
-        for (int w = 0; w < kChainWarps; ++w) of_products[p] += sums_.of[group_ % 2][p][w][lane()];
-        of_products[p] *= scale;
-      }
-    auto& values = sums_.values[group_ % 2];  // this lane's, one below the other
-    for (int i = 0; i < item.n_steps; ++i) {
-      const ProductStep s = item.steps[i];
-      float v;
-      switch (s.code) {
-        case StepCode::product: v = s.a ? of_products[1] : of_products[0]; break;
-        case StepCode::element:
-        case StepCode::column: {
-          v = operands[0];
-#pragma unroll
-          for (int o = 1; o < kMostOperands; ++o) v = s.a == o ? operands[o] : v;
-          break;
-        }
-        case StepCode::number: v = s.number; break;
-        default: v = skinny::computed(s.code, values[s.a][lane()], values[s.b][lane()]);
-      }
-      values[i][lane()] = skinny::rounded(v, s.rounded_to);
+      for (int n = 0; n < kMostOperands; ++n) other = o == static_cast<int>(Other::operand) + n ? operands[n] : other;
+      other = op.other == Other::kept ? kept : op.other == Other::itself ? value : other;
+      if (op.code == StepCode::convert)
+        value = other;
+      else
+        value = skinny::computed(op.code, op.reversed ? other : value, op.reversed ? value : other);
+      value = skinny::rounded(value, op.rounded_to);
+      if (op.keeps) kept = value;
+      if (op.result) exchange_.put(item.results[op.result - 1], item.result_formats[op.result - 1], column, value);
     }
-    for (int i = 0; i < item.n_results; ++i)
-      exchange_.put(item.results[i], item.result_formats[i], column, values[item.result_steps[i]][lane()]);
   }
   /// What rms_norm gives, for whoever reads that.
   __device__ void write_normed(const ChainedItem& item) const {

@@ -35,6 +35,21 @@ struct Target {
   int place;
 };
 
+/// What an operation takes beside the value at hand, or instead of it.
+enum class Other : uint8_t { first_product, second_product, operand, number = operand + kMostOperands, kept, itself };
+
+/// The steps of an element, one after the other: each makes the value at hand of it and one other.
+struct Operation {
+  StepCode code;  ///< `convert`: the value at hand becomes the other
+  Other other;
+  Format rounded_to;
+  bool reversed : 1;  ///< The other is the first operand.
+  bool keeps : 1;     ///< The value is needed later.
+  uint8_t result : 2; ///< Its number and 1, where the value is one.
+  float number;
+};
+static_assert(sizeof(Operation) == 8);
+
 /// Products of one row with the weights of an item.
 struct ChainedItem {
   Source x;
@@ -42,10 +57,9 @@ struct ChainedItem {
   Target normed_row;  ///< x normed, for whoever reads that
   Source operands[kMostOperands];
   Target results[kMostResults];
-  ProductStep steps[kMostSteps];
-  Format operand_formats[kMostOperands], result_formats[kMostResults];
-  uint8_t result_steps[kMostResults];
-  uint8_t products, n_results, n_steps;
+  Operation operations[kMostSteps];
+  Format operand_formats[kMostOperands], result_formats[kMostResults], product_formats[kMostProducts];
+  uint8_t n_operands, n_operations;
   bool normed;
   int k;
   float epsilon;
