@@ -32,6 +32,11 @@ inline void copy_bytes(void* to, const void* from, uint32_t bytes, Barrier& barr
   barrier.come(bytes);
 }
 
+template <class P>
+P load_shared(const P* from) {
+  return *from;
+}
+
 /// Other blocks have a turn before it.
 template <class T>
 T load_now(const void* from) {

@@ -13,6 +13,7 @@
 #define __host__
 #define __grid_constant__
 #define __forceinline__ inline
+#define __noinline__
 #define __launch_bounds__(...)
 #define __shared__ static  // one block runs at a time
 #define threadIdx (::weft::emulated::place().thread)

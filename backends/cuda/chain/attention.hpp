@@ -219,7 +219,8 @@ class Attending {
   /// Joins what the warps found, for the other blocks.
   __device__ void tell() {
     const auto& of = memory_.of_warps;
-    for (int i = thread(); i < kHeads * kDim; i += kComputing) {
+    static_assert(kHeads * kDim <= kComputing);
+    if (const int i = thread(); i < kHeads * kDim) {
       const int h = i / kDim, column = i % kDim;
       queries::Found all;
       const float sum = queries::joined<kChainWarps>(
@@ -287,7 +288,7 @@ class Attending {
 };
 
 template <int kLanes>
-__device__ void attend(ChainedQuery& query, const Exchange& exchange, void* memory) {
+__device__ __noinline__ void attend(ChainedQuery& query, const Exchange& exchange, void* memory) {
   const int block = static_cast<int>(blockIdx.x), unit = block / query.sizes.splits,
             split = block % query.sizes.splits;
   if (unit < query.units)

@@ -32,6 +32,18 @@ __device__ inline void copy_bytes(void* to, const void* from, uint32_t bytes, Ba
       : "memory");
 }
 
+/// 16 bytes of shared memory, asked for in the order of the text: the compiler would rather save registers.
+template <class P>
+__device__ P load_shared(const P* from) {
+  uint32_t w[4];
+  asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(w[0]), "=r"(w[1]), "=r"(w[2]), "=r"(w[3])
+               : "r"(hopper::shared_address(from)));
+  P all;
+  memcpy(&all, w, sizeof all);
+  return all;
+}
+
 /// What other blocks may be writing. T has 2, 4 or 16 bytes; each of its numbers is old or new.
 template <class T>
 __device__ T load_now(const void* from) {

@@ -41,43 +41,48 @@ class Multiplying {
   __device__ static int warp() { return static_cast<int>(threadIdx.x) / 32; }
   __device__ static int lane() { return static_cast<int>(threadIdx.x) % 32; }
   static constexpr int kPieces = kChunkColumns / 8, kOwn = kWarpColumns / 8;  // of 8 elements: a chunk's row
+  static constexpr int kMostPieces = kMostChainedK / kChunkColumns * kOwn / 32;  // of a lane
 
-  /// The pieces of x that this lane takes: columns of its warp.
-  static constexpr int kMostPieces = kMostChainedK / kChunkColumns * kOwn / 32;
-  template <class F>
-  __device__ static void for_each_piece(int k, F f) {
-#pragma unroll
-    for (int i = 0; i < kMostPieces; ++i) {
-      const int piece = (32 / kOwn * i + lane() / kOwn) * kPieces + warp() * kOwn + lane() % kOwn;
-      if (piece * 8 < k) f(i, piece);
-    }
+  /// Number i of the pieces of x that this lane takes: columns of its warp.
+  __device__ static int piece_of(int i) {
+    return (32 / kOwn * i + lane() / kOwn) * kPieces + warp() * kOwn + lane() % kOwn;
   }
   /// x, times the weights of its norm, comes into shared memory, where only this warp reads these columns.
   /// Returns the sum of their squares.
   __device__ float take_columns(const ChainedItem& item) {
-    Bits16 weights[kMostPieces], all[kMostPieces];
     const int k = item.k;
-    const Source from = item.x;
-    const bool normed = item.normed, has_weights = normed && item.norm_weight;
-    for_each_piece(k, [&](int i, int piece) {
-      if (has_weights) weights[i] = reinterpret_cast<const Bits16*>(item.norm_weight)[piece];
-    });
+    if (k <= 2 * kChunkColumns) return take_columns<1>(item, k);
+    if (k <= 4 * kChunkColumns) return take_columns<2>(item, k);
+    return take_columns<kMostPieces>(item, k);
+  }
+  template <int n>
+  __device__ float take_columns(const ChainedItem& item, int k) {
+    const bool normed = item.normed;
+    const auto* const of_norm = reinterpret_cast<const Bits16*>(normed ? item.norm_weight : nullptr);
+    const bool outside = item.x.place < 0;
+    const char* const from = outside ? static_cast<const char*>(item.x.plain) : exchange_.own + item.x.place;
+    Bits16 weights[n], all[n];
+#pragma unroll
+    for (int i = 0; i < n; ++i)
+      if (of_norm && piece_of(i) * 8 < k) weights[i] = of_norm[piece_of(i)];
     bool awaited;
     do {
       awaited = false;
-      for_each_piece(k, [&](int i, int piece) {
-        if (from.place < 0) {
-          all[i] = static_cast<const Bits16*>(from.plain)[piece];
-        } else {
-          all[i] = load_now<Bits16>(exchange_.own + from.place + 16 * piece);
-          awaited = awaited || is_awaited(all[i]);
-        }
-      });
-    } while (awaited);
+#pragma unroll
+      for (int i = 0; i < n; ++i) {
+        all[i] = Bits16{};
+        if (piece_of(i) * 8 < k) all[i] = load_now<Bits16>(from + 16 * piece_of(i));
+      }
+#pragma unroll
+      for (int i = 0; i < n; ++i) awaited = awaited || is_awaited(all[i]);
+    } while (awaited && !outside);
     float squares = 0;
-    for_each_piece(k, [&](int i, int piece) {
-      x_[piece] = normed ? skinny::weighted<bf16>(all[i], weights[i], has_weights, squares) : all[i];
-    });
+#pragma unroll
+    for (int i = 0; i < n; ++i) {
+      if (normed) all[i] = skinny::weighted<bf16>(all[i], weights[i], of_norm != nullptr, squares);
+      // As the two halves of a's rows want it (multiply_piece).
+      if (piece_of(i) * 8 < k) x_[piece_of(i)] = {all[i].of[0], all[i].of[2], all[i].of[1], all[i].of[3]};
+    }
     sync_warp();
     return normed ? sum_of<32>(squares) : 0;
   }
@@ -87,7 +92,7 @@ class Multiplying {
     constexpr int kLoads = kWarpColumns / 32;
     const int row = lane() / 4, piece = lane() % 4;
     const char* const weights = ring_.memory + row * kChunkPitch + 16 * (warp() * kOwn + piece);
-    float sums[kLoads][4] = {};
+    float sums[2][2][4] = {};
     for_each_chunk(
         own, begin,
         [&](int, int, int at) {
@@ -98,11 +103,9 @@ class Multiplying {
             const Bits16* const of_x = x_ + column / 8 + piece;
             Bits16 w[kLoads], x[kLoads];
 #pragma unroll
-            for (int i = 0; i < kLoads; ++i) w[i] = from[4 * i], x[i] = of_x[4 * i];
+            for (int i = 0; i < kLoads; ++i) w[i] = load_shared(from + 4 * i), x[i] = load_shared(of_x + 4 * i);
 #pragma unroll
-            for (int half = 0; half < 2; ++half)
-#pragma unroll
-              for (int i = 0; i < kLoads; ++i) multiply_half(sums[i], w[i], x[i], half);
+            for (int i = 0; i < kLoads; ++i) multiply_piece(sums[i % 2], w[i], x[i]);
           }
           sync_warp();
           if (lane() == 0) ring_.used[place_.chunk].arrive();
@@ -111,18 +114,20 @@ class Multiplying {
         [&](int product, int of_block) {
           if (row == 0) {
             float* const to = sums_.of[group_ % 2][product][warp()] + (of_block - begin) + 2 * piece;
-            to[0] = sums[0][0] + sums[1][0] + (sums[2][0] + sums[3][0]);
-            to[1] = sums[0][1] + sums[1][1] + (sums[2][1] + sums[3][1]);
+            to[0] = sums[0][0][0] + sums[0][1][2] + (sums[1][0][0] + sums[1][1][2]);
+            to[1] = sums[0][0][1] + sums[0][1][3] + (sums[1][0][1] + sums[1][1][3]);
           }
 #pragma unroll
-          for (int i = 0; i < kLoads; ++i)
-            for (float& s : sums[i]) s = 0;
+          for (auto& two : sums)
+            for (auto& four : two)
+              for (float& s : four) s = 0;
         });
   }
-  /// All rows of a are x.
-  __device__ static void multiply_half(float (&sums)[4], const Bits16& w, const Bits16& x, int half) {
-    const uint32_t first = x.of[2 * half], second = x.of[2 * half + 1];
-    multiply_add<bf16>(sums, {first, first, second, second}, {w.of[2 * half], w.of[2 * half + 1]});
+  /// Rows 0 to 7 of a are the first half of a piece of x, the others the second: of the first sums they are
+  /// right, of the second ones these.
+  __device__ static void multiply_piece(float (&sums)[2][4], const Bits16& w, const Bits16& x) {
+    multiply_add<bf16>(sums[0], x.of, {w.of[0], w.of[1]});
+    multiply_add<bf16>(sums[1], x.of, {w.of[2], w.of[3]});
   }
 
   __device__ void load_operands(const ChainedItem& item, int column, float (&to)[kMostOperands]) const {
@@ -173,14 +178,12 @@ class Multiplying {
   /// What rms_norm gives, for whoever reads that.
   __device__ void write_normed(const ChainedItem& item) const {
     const float scale = scale_of(item);
-    for_each_piece(item.k, [&](int, int piece) {
-      for (int e = 0; e < 8; ++e) {
-        const int64_t at = int64_t{piece} * 8 + e;
-        const float x = exchange_.take_one(item.x, Format::bf16, at),
-                    w = item.norm_weight ? widened(item.norm_weight[at]) : 1;
-        exchange_.put(item.normed_row, Format::bf16, at, x * scale * w);
-      }
-    });
+#pragma unroll 1
+    for (int at = static_cast<int>(threadIdx.x); at < item.k; at += kComputing) {
+      const float x = exchange_.take_one(item.x, Format::bf16, at),
+                  w = item.norm_weight ? widened(item.norm_weight[at]) : 1;
+      exchange_.put(item.normed_row, Format::bf16, at, x * scale * w);
+    }
   }
 
   const Ring ring_;
