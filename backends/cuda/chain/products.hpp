@@ -41,6 +41,7 @@ class Multiplying {
   __device__ static int warp() { return static_cast<int>(threadIdx.x) / 32; }
   __device__ static int lane() { return static_cast<int>(threadIdx.x) % 32; }
   static constexpr int kPieces = kChunkColumns / 8, kOwn = kWarpColumns / 8;  // of 8 elements: a chunk's row
+  static constexpr int kSets = kGroupRows / kChunkRows, kLoads = kWarpColumns / 32;
   static constexpr int kMostPieces = kMostChainedK / kChunkColumns * kOwn / 32;  // of a lane
 
   /// Number i of the pieces of x that this lane takes: columns of its warp.
@@ -89,39 +90,41 @@ class Multiplying {
 
   /// Multiplies the rows of a group; leaves this warp's sums.
   __device__ void multiply(int k, const BlockRows& own, int begin) {
-    constexpr int kLoads = kWarpColumns / 32;
+    const int rows = own.rows - begin < kGroupRows ? own.rows - begin : kGroupRows, row = lane() / 4;
+    for (int p = 0; p < own.products; ++p) {
+      float sums[kSets][2][4] = {};
+      for (int column = kWarpColumns * warp(), at = 0; at < own.row_bytes;
+           at += kChunkRowBytes, column += kChunkColumns)
+        multiply_chunks(column, column < k, rows, sums);
+      float(&to)[kGroupRows] = sums_.of[group_ % 2][p][warp()];
+#pragma unroll
+      for (int set = 0; set < kSets; ++set)
+        if (row == 0) {
+          float* const two = to + kChunkRows * set + 2 * (lane() % 4);
+          two[0] = sums[set][0][0] + sums[set][1][2], two[1] = sums[set][0][1] + sums[set][1][3];
+        }
+    }
+  }
+  /// Chunks below each other, times the same columns of x.
+  __device__ void multiply_chunks(int column, bool there, int rows, float (&sums)[kSets][2][4]) {
     const int row = lane() / 4, piece = lane() % 4;
+    Bits16 x[kLoads] = {};
+    if (there)
+#pragma unroll
+      for (int i = 0; i < kLoads; ++i) x[i] = load_shared(x_ + column / 8 + piece + 4 * i);
     const char* const weights = ring_.memory + row * kChunkPitch + 16 * (warp() * kOwn + piece);
-    float sums[2][2][4] = {};
-    for_each_chunk(
-        own, begin,
-        [&](int, int, int at) {
-          const int column = at / 2 + kWarpColumns * warp();
-          ring_.filled[place_.chunk].wait(place_.phase);
-          if (column < k) {
-            const auto* const from = reinterpret_cast<const Bits16*>(weights + place_.chunk * kChunkBytes);
-            const Bits16* const of_x = x_ + column / 8 + piece;
-            Bits16 w[kLoads], x[kLoads];
 #pragma unroll
-            for (int i = 0; i < kLoads; ++i) w[i] = load_shared(from + 4 * i), x[i] = load_shared(of_x + 4 * i);
+    for (int set = 0; set < kSets; ++set) {
+      if (kChunkRows * set >= rows) break;
+      ring_.filled[place_.chunk].wait(place_.phase);
+      const auto* const from = reinterpret_cast<const Bits16*>(weights + place_.chunk * kChunkBytes);
+      if (there)
 #pragma unroll
-            for (int i = 0; i < kLoads; ++i) multiply_piece(sums[i % 2], w[i], x[i]);
-          }
-          sync_warp();
-          if (lane() == 0) ring_.used[place_.chunk].arrive();
-          place_.advance();
-        },
-        [&](int product, int of_block) {
-          if (row == 0) {
-            float* const to = sums_.of[group_ % 2][product][warp()] + (of_block - begin) + 2 * piece;
-            to[0] = sums[0][0][0] + sums[0][1][2] + (sums[1][0][0] + sums[1][1][2]);
-            to[1] = sums[0][0][1] + sums[0][1][3] + (sums[1][0][1] + sums[1][1][3]);
-          }
-#pragma unroll
-          for (auto& two : sums)
-            for (auto& four : two)
-              for (float& s : four) s = 0;
-        });
+        for (int i = 0; i < kLoads; ++i) multiply_piece(sums[set], load_shared(from + 4 * i), x[i]);
+      sync_warp();
+      if (lane() == 0) ring_.used[place_.chunk].arrive();
+      place_.advance();
+    }
   }
   /// Rows 0 to 7 of a are the first half of a piece of x, the others the second: of the first sums they are
   /// right, of the second ones these.

@@ -37,18 +37,6 @@ struct RingPlace {
   }
 };
 
-/// Calls `chunk(product, row, columns)` for each chunk of rows `begin`, begin + 1, ... of a group, in the
-/// order in which they are in the ring; after each 8 rows, `rows(product, row)`.
-template <class Chunk, class Rows>
-__device__ void for_each_chunk(const BlockRows& own, int begin, Chunk chunk, Rows rows) {
-  const int end = own.rows < begin + kGroupRows ? own.rows : begin + kGroupRows;
-  for (int p = 0; p < own.products; ++p)
-    for (int row = begin; row < end; row += kChunkRows) {
-      for (int at = 0; at < own.row_bytes; at += kChunkRowBytes) chunk(p, row, at);
-      rows(p, row);
-    }
-}
-
 /// What the copying warp does.
 class Copying {
  public:
@@ -61,9 +49,7 @@ class Copying {
     for (int i = 0; i < tables_.n_steps; ++i, own = next_) {
       if (i + 1 < tables_.n_steps) next_ = rows[int64_t{i + 1} * gridDim.x];
       describe(i, own);
-      for (int begin = 0; begin < own.rows; begin += kGroupRows)
-        for_each_chunk(
-            own, begin, [&](int product, int row, int at) { copy(own, product, row, at); }, [](int, int) {});
+      for (int begin = 0; begin < own.rows; begin += kGroupRows) copy_group(own, begin);
     }
   }
 
@@ -80,6 +66,13 @@ class Copying {
     copy_bytes(at_hand_.steps[to], step, kStepBytes, filled, policy_);
     copy_bytes(at_hand_.rows + to, tables_.rows + int64_t{i} * gridDim.x + blockIdx.x, sizeof own, filled,
                policy_);
+  }
+  /// Chunks below each other follow each other: they are multiplied with the same columns of x.
+  __device__ void copy_group(const BlockRows& own, int begin) {
+    const int end = own.rows < begin + kGroupRows ? own.rows : begin + kGroupRows;
+    for (int p = 0; p < own.products; ++p)
+      for (int at = 0; at < own.row_bytes; at += kChunkRowBytes)
+        for (int row = begin; row < end; row += kChunkRows) copy(own, p, row, at);
   }
   __device__ void copy(const BlockRows& own, int product, int row, int at) {
     const int rows = own.rows - row < kChunkRows ? own.rows - row : kChunkRows,
