@@ -15,7 +15,7 @@ template <int kLanes, int kHeads>
 struct QueryMemory {
   static constexpr int kDim = kLanes * queries::kPiece;
   queries::BlockFound<kHeads, kDim> of_warps[kChainWarps];
-  queries::RowPiece<bf16> raw[kHeads + 2][kLanes], turned[kHeads + 2][kLanes];
+  alignas(16) bf16 turned[kHeads + 2][kDim];
 };
 
 /// 8 elements.
@@ -112,7 +112,7 @@ class Attending {
   static constexpr int kDim = Memory::kDim, kFound = kHeads * (kDim + 2);
 
  public:
-  __device__ Attending(ChainedQuery& query, const Exchange& exchange, Memory& memory, int unit, int split)
+  __device__ Attending(const ChainedQuery& query, const Exchange& exchange, Memory& memory, int unit, int split)
       : query_(query), exchange_(exchange), memory_(memory), unit_(unit), split_(split),
         heads_(query.sizes, kHeads, 0, unit),
         share_(queries::Share::of<1>(query.sizes, query.sizes.ragged.place_of(0), split)) {}
@@ -129,7 +129,7 @@ class Attending {
 #pragma unroll
     for (int h = 0; h < kHeads; ++h)
 #pragma unroll
-      for (int e = 0; e < 8; ++e) finding.q[h][e] = memory_.turned[h][finding.piece][e] * s.scale;
+      for (int e = 0; e < 8; ++e) finding.q[h][e] = widened(memory_.turned[h][8 * finding.piece + e]) * s.scale;
     const bool in_cache = share_.position >= 0 && share_.position < s.ragged.capacity;
     const int newest = share_.sequence >= 0 && in_cache ? share_.position : -1;
     if (newest >= share_.first && newest < share_.end && heads_.leads(s)) append(cache, newest);
@@ -148,57 +148,72 @@ class Attending {
  private:
   __device__ static int thread() { return static_cast<int>(threadIdx.x); }
 
-  /// Queries, the new key and its value come into shared memory, and are turned.
+  /// Queries, the new key and its value come into shared memory, normalized and rotated: a row for each warp.
   __device__ void take_rows() {
-    const queries::Sizes& s = query_.sizes;
-    const int row = thread() / kLanes, column = thread() % kLanes * queries::kPiece;
-    if (thread() == 0) {  // where the rows are read: the description is this block's own
-      auto& fresh = query_.fresh;
-      auto* const raw = reinterpret_cast<const bf16*>(memory_.raw);
-      if (query_.turned) fresh.q.x = raw - int64_t{heads_.first} * s.dim;
-      fresh.k.x = raw + kHeads * kDim - int64_t{heads_.kv} * s.dim;
-      fresh.v.x = raw + (kHeads + 1) * kDim - int64_t{heads_.kv} * s.dim;
-      fresh.q.y = at(query_.q_turned), fresh.k.y = at(query_.k_turned);
-      if (fresh.q.normed) fresh.q.normed = at(query_.q_normed, fresh.q.normed);
-      if (fresh.k.normed) fresh.k.normed = at(query_.k_normed, fresh.k.normed);
-      show_shared_writes();  // before another description is copied here
-    }
-    if (row < kHeads + 2 && column < s.dim) {
-      const Source& from = row < kHeads ? query_.q : row == kHeads ? query_.k : query_.v;
-      const int head = row >= kHeads ? heads_.kv : heads_.first + (row < heads_.n ? row : 0);
-      const Bits16 piece = exchange_.take(from, int64_t{head} * s.dim + column);
-      memcpy(&memory_.raw[row][column / queries::kPiece], &piece, sizeof piece);
-    }
-    sync_computing();
-    const auto* const raw = reinterpret_cast<const bf16*>(memory_.raw) - int64_t{heads_.first} * s.dim;
-    queries::TurningRow<bf16, kHeads> turning(query_.fresh, raw, row, heads_.first, heads_.n, heads_.kv,
-                                              column, s.dim, true);
-    const bool is_q = row < kHeads, leads = is_q ? row < heads_.n : heads_.leads(s),
-               wanted = is_q ? query_.q_turned.place >= 0 || query_.q_normed.place >= 0
-                             : query_.k_turned.place >= 0 || query_.k_normed.place >= 0;
-    const queries::RowPiece<bf16> turned =
-        turning.template finish<kLanes>(query_.fresh, split_ == 0 && leads && wanted);
-    if (row < kHeads + 2) memory_.turned[row][column / queries::kPiece] = turned;
+    const int row = thread() / 32;
+    const bool leads = split_ == 0 && heads_.leads(query_.sizes);
+    static_assert(kHeads + 2 <= kChainWarps);
+    if (row < heads_.n)
+      take_row(row, heads_.first + row, query_.q, query_.fresh.q, query_.turned, split_ == 0, query_.q_normed,
+               query_.q_turned);
+    else if (row == kHeads)
+      take_row(row, heads_.kv, query_.k, query_.fresh.k, true, leads, query_.k_normed, query_.k_turned);
+    else if (row == kHeads + 1)
+      take_row(row, heads_.kv, query_.v, query_.fresh.v, false, false, {nullptr, -1}, {nullptr, -1});
     sync_computing();
   }
-  __device__ bf16* at(const Target& to, bf16* otherwise = nullptr) const {
-    return to.place >= 0 ? reinterpret_cast<bf16*>(exchange_.own + to.place) : otherwise;
+  /// A lane has pairs of elements that are rotated together.
+  __device__ void take_row(int row, int head, const Source& from, const Rotation<bf16>::Piece& how, bool turned,
+                           bool writes, const Target& normed, const Target& result) {
+    constexpr int kPairs = kDim / 64;
+    const bool rotated = turned && how.cosine, apart = rotated && how.interleaved;
+    const int lane = thread() % 32;
+    int at[kPairs][2];
+    float cosine[kPairs], sine[kPairs], of[kPairs][2], squares = 0;
+    const int64_t table = rotated ? int64_t{how.tables.row_of(head)} * how.half : 0;
+#pragma unroll
+    for (int i = 0; i < kPairs; ++i) {
+      const int pair = lane + 32 * i;
+      at[i][0] = apart ? 2 * pair : pair, at[i][1] = apart ? 2 * pair + 1 : pair + kDim / 2;
+      if (rotated) cosine[i] = widened(how.cosine[table + pair]), sine[i] = widened(how.sine[table + pair]);
+    }
+#pragma unroll
+    for (int i = 0; i < kPairs; ++i)
+      for (int e = 0; e < 2; ++e) {
+        of[i][e] = exchange_.take_one(from, Format::bf16, int64_t{head} * kDim + at[i][e]);
+        squares += of[i][e] * of[i][e];
+      }
+    const bool norms = turned && how.normed;
+    const float scale = norms ? how.scale_of(sum_of<32>(squares)) : 1;
+#pragma unroll
+    for (int i = 0; i < kPairs; ++i) {
+      for (int e = 0; e < 2 && norms; ++e) {
+        of[i][e] = widened(how.normalized(narrowed<bf16>(of[i][e]), at[i][e], scale));
+        if (writes) exchange_.put(normed, Format::bf16, int64_t{head} * kDim + at[i][e], of[i][e]);
+      }
+      const float a = of[i][0], b = of[i][1];
+      if (rotated) of[i][0] = a * cosine[i] - b * sine[i], of[i][1] = a * sine[i] + b * cosine[i];
+      for (int e = 0; e < 2; ++e) {
+        memory_.turned[row][at[i][e]] = narrowed<bf16>(of[i][e]);
+        if (writes) exchange_.put(result, Format::bf16, int64_t{head} * kDim + at[i][e], of[i][e]);
+      }
+    }
   }
 
   __device__ void append(int64_t cache, int newest) {
-    const int c = thread() * queries::kPiece, dim = query_.sizes.dim;
+    const int c = thread() * 8, dim = query_.sizes.dim;
     if (c >= dim) return;
     const int64_t to = cache + int64_t{newest} * dim + c;
-    memory_.turned[kHeads][thread()].write(query_.fresh.k.cache + to);
-    memory_.turned[kHeads + 1][thread()].write(query_.fresh.v.cache + to);
+    memcpy(query_.fresh.k.cache + to, &memory_.turned[kHeads][c], 16);
+    memcpy(query_.fresh.v.cache + to, &memory_.turned[kHeads + 1][c], 16);
   }
   /// Number `newest` of the keys that were loaded is not in the caches yet.
   __device__ void replace(Finding& finding, int newest) const {
 #pragma unroll
     for (int u = 0; u < Finding::kAtOnce; ++u)
       if (u * Finding::kStep + finding.slot == newest) {
-        memcpy(&finding.keys[u], &memory_.turned[kHeads][finding.piece], sizeof(Bits16));
-        memcpy(&finding.values[u], &memory_.turned[kHeads + 1][finding.piece], sizeof(Bits16));
+        memcpy(&finding.keys[u], &memory_.turned[kHeads][8 * finding.piece], sizeof(Bits16));
+        memcpy(&finding.values[u], &memory_.turned[kHeads + 1][8 * finding.piece], sizeof(Bits16));
       }
   }
   __device__ void leave(const Finding& finding) {
@@ -279,7 +294,7 @@ class Attending {
     } while (awaited);
   }
 
-  ChainedQuery& query_;
+  const ChainedQuery& query_;
   const Exchange& exchange_;
   Memory& memory_;
   int unit_, split_;
@@ -288,7 +303,7 @@ class Attending {
 };
 
 template <int kLanes>
-__device__ __noinline__ void attend(ChainedQuery& query, const Exchange& exchange, void* memory) {
+__device__ __noinline__ void attend(const ChainedQuery& query, const Exchange& exchange, void* memory) {
   const int block = static_cast<int>(blockIdx.x), unit = block / query.sizes.splits,
             split = block % query.sizes.splits;
   if (unit < query.units)

@@ -13,7 +13,6 @@ namespace weft::cuda::chains {
 
 using hopper::Barrier;
 using hopper::show_barriers;
-using hopper::show_shared_writes;
 using hopper::sync_threads;
 
 /// Weights are read once: with this, other lines stay in the second cache.

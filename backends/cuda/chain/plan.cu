@@ -226,16 +226,29 @@ class Planner {
     }
     return true;
   }
+  // What most items do has a way of its own: the product, or its sum with an operand, as the only result.
+  static ChainedItem::Ending ending_of(const skinny::Item& item, const std::vector<Operation>& all) {
+    const auto is = [](const Operation& o, StepCode code, Other other) { return o.code == code && o.other == other; };
+    if (item.products > 1 || item.n_results != 1) return ChainedItem::operations_of_it;
+    if (all.size() == 1 && is(all[0], StepCode::convert, Other::first_product) && item.result_formats[0] == item.steps[0].rounded_to)
+      return ChainedItem::product;
+    if (all.size() != 2 || all[1].code != StepCode::add || item.result_formats[0] != all[1].rounded_to)
+      return ChainedItem::operations_of_it;
+    const bool adds = (is(all[0], StepCode::convert, Other::first_product) && all[1].other == Other::operand) ||
+                      (is(all[0], StepCode::convert, Other::operand) && all[1].other == Other::first_product);
+    return adds ? ChainedItem::sum : ChainedItem::operations_of_it;
+  }
   void write_item(const skinny::Item& item, ChainedItem& to) {
     const auto operations = operations_of(item);
     std::ranges::copy(*operations, to.operations);
+    to.ending = ending_of(item, *operations);
     to.n_operations = static_cast<uint8_t>(operations->size());
     std::ranges::copy(item.operand_formats, to.operand_formats);
     std::ranges::copy(item.result_formats, to.result_formats);
     for (int s = 0; s < item.leaves; ++s)
       if (item.steps[s].code == StepCode::product) to.product_formats[item.steps[s].a] = item.steps[s].rounded_to;
     to.n_operands = static_cast<uint8_t>(std::ranges::count_if(item.operands, [](const void* o) { return o != nullptr; }));
-    to.normed = item.normed, to.k = item.k;
+    to.normed = item.normed, to.k = item.k, to.per_column = 1 / static_cast<float>(item.k);
     for (int r = 0; r < item.n_results; ++r)
       write(to.results[r], bytes_at(static_cast<const char*>(item.results[r]), int64_t{item.n} * size_of(item.result_formats[r])),
             item.result_formats[r], Value::result);

@@ -146,19 +146,21 @@ class Multiplying {
     float squares = 0;
 #pragma unroll
     for (int w = 0; w < kChainWarps; ++w) squares += sums_.squares[turn_][w];
-    return 1 / sqrtf(squares / static_cast<float>(item.k) + item.epsilon);
+    return rsqrtf(squares * item.per_column + item.epsilon);
   }
   __device__ float sum_of_warps(int product) const {
-    float sum = 0;
+    float sum[2] = {};
 #pragma unroll
-    for (int w = 0; w < kChainWarps; ++w) sum += sums_.of[group_ % 2][product][w][lane()];
-    return sum;
+    for (int w = 0; w < kChainWarps; ++w) sum[w % 2] += sums_.of[group_ % 2][product][w][lane()];
+    return sum[0] + sum[1];
   }
   /// One lane has an element.
   __device__ void join(const ChainedItem& item, int products, int column, const float (&operands)[kMostOperands]) {
-    const float scale = scale_of(item),
-                first = skinny::rounded(sum_of_warps(0) * scale, item.product_formats[0]),
-                second = products > 1 ? skinny::rounded(sum_of_warps(1) * scale, item.product_formats[1]) : 0;
+    const float scale = scale_of(item), first = skinny::rounded(sum_of_warps(0) * scale, item.product_formats[0]);
+    if (item.ending != ChainedItem::operations_of_it)
+      return exchange_.put(item.results[0], item.result_formats[0], column,
+                           item.ending == ChainedItem::sum ? first + operands[0] : first);
+    const float second = products > 1 ? skinny::rounded(sum_of_warps(1) * scale, item.product_formats[1]) : 0;
     float value = 0, kept = 0;
 #pragma unroll 1
     for (int i = 0; i < item.n_operations; ++i) {

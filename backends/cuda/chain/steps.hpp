@@ -60,9 +60,10 @@ struct ChainedItem {
   Operation operations[kMostSteps];
   Format operand_formats[kMostOperands], result_formats[kMostResults], product_formats[kMostProducts];
   uint8_t n_operands, n_operations;
+  enum Ending : uint8_t { product, sum, operations_of_it } ending;  ///< `sum`: of the product and an operand
   bool normed;
   int k;
-  float epsilon;
+  float per_column, epsilon;  ///< 1 / k
 };
 
 /// Attention: block b serves unit b / splits of heads, and split b % splits of its keys.
