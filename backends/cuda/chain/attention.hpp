@@ -21,6 +21,7 @@ struct QueryMemory {
 /// 8 elements.
 struct Elements {
   float of[8];
+  Elements() = default;
   __device__ explicit Elements(const Bits16& b) {
 #pragma unroll
     for (int i = 0; i < 4; ++i) of[2 * i] = as_float(b.of[i] << 16), of[2 * i + 1] = as_float(b.of[i] & 0xffff0000u);
@@ -36,7 +37,8 @@ struct Finding {
 
   int slot = static_cast<int>(threadIdx.x) / kLanes, piece = static_cast<int>(threadIdx.x) % kLanes;
   Bits16 keys[kAtOnce], values[kAtOnce];
-  float q[kHeads][8], sums[kHeads][8] = {};
+  Elements q[kHeads];
+  float sums[kHeads][8] = {};
   queries::Found found[kHeads];
 
   /// Rows of `pieces` pieces; zeros behind `end`.
@@ -49,7 +51,7 @@ struct Finding {
     }
   }
   /// Those from `at` on.
-  __device__ void see(int at, int end) {
+  __device__ void see(int at, int end, float scale) {
     float scores[kHeads][kAtOnce];
 #pragma unroll
     for (int u = 0; u < kAtOnce; ++u) {
@@ -58,9 +60,9 @@ struct Finding {
       for (int h = 0; h < kHeads; ++h) {
         float dot = 0;
 #pragma unroll
-        for (int e = 0; e < 8; ++e) dot += q[h][e] * k.of[e];
+        for (int e = 0; e < 8; ++e) dot += q[h].of[e] * k.of[e];
         dot = sum_of<kLanes>(dot);
-        scores[h][u] = at + u * kStep + slot < end ? dot : -INFINITY;
+        scores[h][u] = at + u * kStep + slot < end ? dot * scale : -INFINITY;
       }
     }
 #pragma unroll
@@ -74,27 +76,29 @@ struct Finding {
         for (int e = 0; e < 8; ++e) sums[h][e] += scores[h][u] * v.of[e];
     }
   }
-  /// Joins what the slots of this warp found.
+  /// Joins what the slots of this warp found, whose weights have one base.
   __device__ void join_slots() {
 #pragma unroll
-    for (int apart = kLanes; apart < 32; apart *= 2)
+    for (int h = 0; h < kHeads; ++h) {
+      found[h].sum = sum_of_slots(found[h].sum);
 #pragma unroll
-      for (int h = 0; h < kHeads; ++h) {
-        float factor;
-        const float other = shuffle_xor(found[h].sum, apart),
-                    own = found[h].join(shuffle_xor(found[h].largest, apart), factor);
-        found[h].sum = found[h].sum * own + other * factor;
-#pragma unroll
-        for (int e = 0; e < 8; ++e) sums[h][e] = sums[h][e] * own + shuffle_xor(sums[h][e], apart) * factor;
-      }
+      for (float& s : sums[h]) s = sum_of_slots(s);
+    }
   }
 
  private:
+  __device__ static float sum_of_slots(float x) {
+#pragma unroll
+    for (int apart = kLanes; apart < 32; apart *= 2) x += shuffle_xor(x, apart);
+    return x;
+  }
   /// Scores become weights.
   __device__ void weigh(int h, float (&scores)[kAtOnce]) {
     float most = -INFINITY;
 #pragma unroll
     for (const float s : scores) most = fmaxf(most, s);
+#pragma unroll
+    for (int apart = kLanes; apart < 32; apart *= 2) most = fmaxf(most, shuffle_xor(most, apart));
     float factor;
     const float own = found[h].join(most, factor), base = found[h].largest == -INFINITY ? 0 : found[h].largest;
     found[h].sum *= own;
@@ -128,15 +132,14 @@ class Attending {
     if (share_.split >= share_.parts) return;
 #pragma unroll
     for (int h = 0; h < kHeads; ++h)
-#pragma unroll
-      for (int e = 0; e < 8; ++e) finding.q[h][e] = widened(memory_.turned[h][8 * finding.piece + e]) * s.scale;
+      finding.q[h] = Elements(*reinterpret_cast<const Bits16*>(&memory_.turned[h][8 * finding.piece]));
     const bool in_cache = share_.position >= 0 && share_.position < s.ragged.capacity;
     const int newest = share_.sequence >= 0 && in_cache ? share_.position : -1;
     if (newest >= share_.first && newest < share_.end && heads_.leads(s)) append(cache, newest);
     for (int at = share_.first; at < share_.end; at += Finding::kKeys) {
       if (at > share_.first) finding.load(keys, values, at, share_.end);
       replace(finding, newest - at);
-      finding.see(at, share_.end);
+      finding.see(at, share_.end, s.scale);
     }
     finding.join_slots();
     leave(finding);
@@ -148,56 +151,79 @@ class Attending {
  private:
   __device__ static int thread() { return static_cast<int>(threadIdx.x); }
 
-  /// Queries, the new key and its value come into shared memory, normalized and rotated: a row for each warp.
+  /// Queries, the new key and its value come into shared memory, normalized and rotated: a row for each warp,
+  /// whose lanes have pairs of elements that are rotated together.
   __device__ void take_rows() {
-    const int row = thread() / 32;
-    const bool leads = split_ == 0 && heads_.leads(query_.sizes);
     static_assert(kHeads + 2 <= kChainWarps);
-    if (row < heads_.n)
-      take_row(row, heads_.first + row, query_.q, query_.fresh.q, query_.turned, split_ == 0, query_.q_normed,
-               query_.q_turned);
-    else if (row == kHeads)
-      take_row(row, heads_.kv, query_.k, query_.fresh.k, true, leads, query_.k_normed, query_.k_turned);
-    else if (row == kHeads + 1)
-      take_row(row, heads_.kv, query_.v, query_.fresh.v, false, false, {nullptr, -1}, {nullptr, -1});
+    const int row = thread() / 32;
+    if (row < heads_.n || row == kHeads || row == kHeads + 1) take_row(row);
     sync_computing();
   }
-  /// A lane has pairs of elements that are rotated together.
-  __device__ void take_row(int row, int head, const Source& from, const Rotation<bf16>::Piece& how, bool turned,
-                           bool writes, const Target& normed, const Target& result) {
+  __device__ void take_row(int row) {
     constexpr int kPairs = kDim / 64;
-    const bool rotated = turned && how.cosine, apart = rotated && how.interleaved;
-    const int lane = thread() % 32;
-    int at[kPairs][2];
-    float cosine[kPairs], sine[kPairs], of[kPairs][2], squares = 0;
-    const int64_t table = rotated ? int64_t{how.tables.row_of(head)} * how.half : 0;
+    const bool is_q = row < kHeads, is_v = row > kHeads, turned = is_q ? query_.turned : !is_v;
+    const int head = is_q ? heads_.first + row : heads_.kv, lane = thread() % 32;
+    const Rotation<bf16>::Piece& how = is_q ? query_.fresh.q : query_.fresh.k;
+    const bool rotated = turned && how.cosine, beside = rotated && how.interleaved;
+    const int step = beside ? 2 : 1, apart = beside ? 1 : kDim / 2;
+    float cosine[kPairs], sine[kPairs], of[kPairs][2];
+    if (rotated) {
+      const int64_t table = int64_t{how.tables.row_of(head)} * how.half;
 #pragma unroll
-    for (int i = 0; i < kPairs; ++i) {
-      const int pair = lane + 32 * i;
-      at[i][0] = apart ? 2 * pair : pair, at[i][1] = apart ? 2 * pair + 1 : pair + kDim / 2;
-      if (rotated) cosine[i] = widened(how.cosine[table + pair]), sine[i] = widened(how.sine[table + pair]);
+      for (int i = 0; i < kPairs; ++i)
+        cosine[i] = widened(how.cosine[table + lane + 32 * i]), sine[i] = widened(how.sine[table + lane + 32 * i]);
     }
-#pragma unroll
-    for (int i = 0; i < kPairs; ++i)
-      for (int e = 0; e < 2; ++e) {
-        of[i][e] = exchange_.take_one(from, Format::bf16, int64_t{head} * kDim + at[i][e]);
-        squares += of[i][e] * of[i][e];
-      }
-    const bool norms = turned && how.normed;
-    const float scale = norms ? how.scale_of(sum_of<32>(squares)) : 1;
+    take_pairs(is_q ? query_.q : is_v ? query_.v : query_.k, head, step, apart, of);
+    if (turned && how.normed) normalize(how, step, apart, of);
+    const bool writes = turned && split_ == 0 && (is_q || heads_.leads(query_.sizes));
+    const int64_t of_head = int64_t{head} * kDim;
+    if (writes && how.normed)
+      put_pairs(is_q ? query_.q_normed : query_.k_normed, of_head, step, apart, of);
 #pragma unroll
     for (int i = 0; i < kPairs; ++i) {
-      for (int e = 0; e < 2 && norms; ++e) {
-        of[i][e] = widened(how.normalized(narrowed<bf16>(of[i][e]), at[i][e], scale));
-        if (writes) exchange_.put(normed, Format::bf16, int64_t{head} * kDim + at[i][e], of[i][e]);
-      }
       const float a = of[i][0], b = of[i][1];
       if (rotated) of[i][0] = a * cosine[i] - b * sine[i], of[i][1] = a * sine[i] + b * cosine[i];
-      for (int e = 0; e < 2; ++e) {
-        memory_.turned[row][at[i][e]] = narrowed<bf16>(of[i][e]);
-        if (writes) exchange_.put(result, Format::bf16, int64_t{head} * kDim + at[i][e], of[i][e]);
-      }
+      for (int e = 0; e < 2; ++e)
+        memory_.turned[row][step * (lane + 32 * i) + e * apart] = narrowed<bf16>(of[i][e]);
     }
+    if (writes) put_pairs(is_q ? query_.q_turned : query_.k_turned, of_head, step, apart, of);
+  }
+  template <int n>
+  __device__ void take_pairs(const Source& source, int head, int step, int apart, float (&to)[n][2]) const {
+    const auto [from, outside] = exchange_.place_of(source);
+    const char* const row = from + int64_t{head} * kDim * 2;
+    uint16_t of[n][2];
+    bool awaited;
+    do {
+      awaited = false;
+#pragma unroll
+      for (int i = 0; i < n; ++i)
+#pragma unroll
+        for (int e = 0; e < 2; ++e)
+          of[i][e] = load_now<uint16_t>(row + 2 * (step * (thread() % 32 + 32 * i) + e * apart));
+#pragma unroll
+      for (int i = 0; i < n; ++i) awaited = awaited || of[i][0] == kAwaited || of[i][1] == kAwaited;
+    } while (awaited && !outside);
+#pragma unroll
+    for (int i = 0; i < n; ++i) to[i][0] = widened(bf16{of[i][0]}), to[i][1] = widened(bf16{of[i][1]});
+  }
+  template <int n>
+  __device__ static void normalize(const Rotation<bf16>::Piece& how, int step, int apart, float (&of)[n][2]) {
+    float squares = 0;
+    for (const auto& pair : of) squares += pair[0] * pair[0] + pair[1] * pair[1];
+    const float scale = how.scale_of(sum_of<32>(squares));
+#pragma unroll
+    for (int i = 0; i < n; ++i)
+#pragma unroll
+      for (int e = 0; e < 2; ++e)
+        of[i][e] = widened(how.normalized(narrowed<bf16>(of[i][e]), step * (thread() % 32 + 32 * i) + e * apart, scale));
+  }
+  template <int n>
+  __device__ void put_pairs(const Target& to, int64_t begin, int step, int apart, const float (&of)[n][2]) const {
+    if (to.place < 0) return;
+#pragma unroll 1
+    for (int i = 0; i < 2 * n; ++i)
+      exchange_.put(to, Format::bf16, begin + step * (thread() % 32 + 32 * (i / 2)) + i % 2 * apart, of[i / 2][i % 2]);
   }
 
   __device__ void append(int64_t cache, int newest) {

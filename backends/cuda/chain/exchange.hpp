@@ -22,13 +22,13 @@ __device__ inline bool is_awaited(const Bits16& b) {
 struct Exchange {
   char* own;
 
-  /// 8 bf16 of a source from element `at` on.
-  __device__ Bits16 take(const Source& from, int64_t at) const {
-    if (from.place < 0) return *reinterpret_cast<const Bits16*>(static_cast<const bf16*>(from.plain) + at);
-    Bits16 b;
-    do b = load_now<Bits16>(own + from.place + at * 2);
-    while (is_awaited(b));
-    return b;
+  /// Where a source's elements are. Those from outside of the chain are there.
+  struct Place {
+    const char* from;
+    bool outside;
+  };
+  __device__ Place place_of(const Source& s) const {
+    return s.place < 0 ? Place{static_cast<const char*>(s.plain), true} : Place{own + s.place, false};
   }
   __device__ float take_one(const Source& from, Format format, int64_t at) const {
     if (from.place < 0) return skinny::loaded(from.plain, format, at);

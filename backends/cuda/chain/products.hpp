@@ -60,8 +60,7 @@ class Multiplying {
   __device__ float take_columns(const ChainedItem& item, int k) {
     const bool normed = item.normed;
     const auto* const of_norm = reinterpret_cast<const Bits16*>(normed ? item.norm_weight : nullptr);
-    const bool outside = item.x.place < 0;
-    const char* const from = outside ? static_cast<const char*>(item.x.plain) : exchange_.own + item.x.place;
+    const auto [from, outside] = exchange_.place_of(item.x);
     Bits16 weights[n], all[n];
 #pragma unroll
     for (int i = 0; i < n; ++i)
