@@ -1,8 +1,8 @@
 #pragma once
-#include "exchange.hpp"
+#include "weights.hpp"
 
 // Attention of a step of a chain: one token, whose keys are split among blocks, which join what they found by
-// exchange memory. Keys and values come while the queries are still awaited.
+// exchange memory.
 namespace weft::cuda::chains {
 
 constexpr int kComputing = 32 * kChainWarps;  // threads
@@ -32,8 +32,9 @@ struct Elements {
 /// steps are under way.
 template <int kLanes, int kHeads>
 struct Finding {
-  static constexpr int kSlots = 32 / kLanes, kStep = kChainWarps * kSlots, kAtOnce = kLanes / 4,
+  static constexpr int kSlots = 32 / kLanes, kStep = kChainWarps * kSlots, kAtOnce = 2,
                        kKeys = kStep * kAtOnce;
+  static_assert(kKeys * kLanes * 16 == kKeysBytes);
 
   int slot = static_cast<int>(threadIdx.x) / kLanes, piece = static_cast<int>(threadIdx.x) % kLanes;
   Bits16 keys[kAtOnce], values[kAtOnce];
@@ -41,17 +42,18 @@ struct Finding {
   float sums[kHeads][8] = {};
   queries::Found found[kHeads];
 
-  /// Rows of `pieces` pieces; zeros behind `end`.
-  __device__ void load(const Bits16* from_keys, const Bits16* from_values, int at, int end) {
+  /// `n` keys and values of a chunk; zeros behind them.
+  __device__ void load(const char* chunk, int n) {
 #pragma unroll
     for (int u = 0; u < kAtOnce; ++u) {
-      const int key = at + u * kStep + slot;
+      const int key = u * kStep + slot;
       keys[u] = values[u] = Bits16{};
-      if (key < end) keys[u] = from_keys[key * kLanes + piece], values[u] = from_values[key * kLanes + piece];
+      if (key >= n) continue;
+      const auto* const from = reinterpret_cast<const Bits16*>(chunk) + key * kLanes + piece;
+      keys[u] = *from, values[u] = from[kKeysBytes / 16];
     }
   }
-  /// Those from `at` on.
-  __device__ void see(int at, int end, float scale) {
+  __device__ void see(int n, float scale) {
     float scores[kHeads][kAtOnce];
 #pragma unroll
     for (int u = 0; u < kAtOnce; ++u) {
@@ -62,7 +64,7 @@ struct Finding {
 #pragma unroll
         for (int e = 0; e < 8; ++e) dot += q[h].of[e] * k.of[e];
         dot = sum_of<kLanes>(dot);
-        scores[h][u] = at + u * kStep + slot < end ? dot * scale : -INFINITY;
+        scores[h][u] = u * kStep + slot < n ? dot * scale : -INFINITY;
       }
     }
 #pragma unroll
@@ -116,30 +118,28 @@ class Attending {
   static constexpr int kDim = Memory::kDim, kFound = kHeads * (kDim + 2);
 
  public:
-  __device__ Attending(const ChainedQuery& query, const Exchange& exchange, Memory& memory, int unit, int split)
-      : query_(query), exchange_(exchange), memory_(memory), unit_(unit), split_(split),
-        heads_(query.sizes, kHeads, 0, unit),
-        share_(queries::Share::of<1>(query.sizes, query.sizes.ragged.place_of(0), split)) {}
+  __device__ Attending(const ChainedQuery& query, const Exchange& exchange, Memory& memory, const BlockRows& own)
+      : query_(query), exchange_(exchange), memory_(memory), unit_(own.first), split_(own.split),
+        heads_(query.sizes, kHeads, 0, unit_),
+        share_(queries::Share::of<1>(query.sizes, query.sizes.ragged.place_of(0), split_)) {}
 
-  __device__ void run() {
+  __device__ void run(const Ring& ring, RingPlace& place) {
     const queries::Sizes& s = query_.sizes;
-    const int64_t cache = (int64_t{share_.sequence} * s.kv_heads + heads_.kv) * s.ragged.capacity * s.dim;
-    const auto *const keys = reinterpret_cast<const Bits16*>(query_.keys + cache),
-               *const values = reinterpret_cast<const Bits16*>(query_.values + cache);
-    Finding finding;
-    if (share_.first < share_.end) finding.load(keys, values, share_.first, share_.end);
     take_rows();
     if (share_.split >= share_.parts) return;
+    Finding finding;
 #pragma unroll
     for (int h = 0; h < kHeads; ++h)
       finding.q[h] = Elements(*reinterpret_cast<const Bits16*>(&memory_.turned[h][8 * finding.piece]));
     const bool in_cache = share_.position >= 0 && share_.position < s.ragged.capacity;
     const int newest = share_.sequence >= 0 && in_cache ? share_.position : -1;
-    if (newest >= share_.first && newest < share_.end && heads_.leads(s)) append(cache, newest);
+    if (newest >= share_.first && newest < share_.end && heads_.leads(s)) append(newest);
     for (int at = share_.first; at < share_.end; at += Finding::kKeys) {
-      if (at > share_.first) finding.load(keys, values, at, share_.end);
+      ring.filled[place.chunk].wait(place.phase);
+      finding.load(ring.memory + place.chunk * kChunkBytes, share_.end - at);
+      place.release(ring);
       replace(finding, newest - at);
-      finding.see(at, share_.end, s.scale);
+      finding.see(share_.end - at, s.scale);
     }
     finding.join_slots();
     leave(finding);
@@ -226,10 +226,11 @@ class Attending {
       exchange_.put(to, Format::bf16, begin + step * (thread() % 32 + 32 * (i / 2)) + i % 2 * apart, of[i / 2][i % 2]);
   }
 
-  __device__ void append(int64_t cache, int newest) {
-    const int c = thread() * 8, dim = query_.sizes.dim;
-    if (c >= dim) return;
-    const int64_t to = cache + int64_t{newest} * dim + c;
+  __device__ void append(int newest) const {
+    const queries::Sizes& s = query_.sizes;
+    const int c = thread() * 8;
+    if (c >= kDim) return;
+    const int64_t to = ((int64_t{share_.sequence} * s.kv_heads + heads_.kv) * s.ragged.capacity + newest) * kDim + c;
     memcpy(query_.fresh.k.cache + to, &memory_.turned[kHeads][c], 16);
     memcpy(query_.fresh.v.cache + to, &memory_.turned[kHeads + 1][c], 16);
   }
@@ -329,12 +330,12 @@ class Attending {
 };
 
 template <int kLanes>
-__device__ __noinline__ void attend(const ChainedQuery& query, const Exchange& exchange, void* memory) {
-  const int block = static_cast<int>(blockIdx.x), unit = block / query.sizes.splits,
-            split = block % query.sizes.splits;
-  if (unit < query.units)
-    Attending<kLanes, 2>(query, exchange, *static_cast<QueryMemory<kLanes, 2>*>(memory), unit, split).run();
+__device__ __noinline__ RingPlace attend(const ChainedQuery& query, Exchange exchange, void* memory,
+                                         const BlockRows& own, Ring ring, RingPlace place) {
+  if (own.attends)
+    Attending<kLanes, 2>(query, exchange, *static_cast<QueryMemory<kLanes, 2>*>(memory), own).run(ring, place);
   sync_computing();  // the memory serves the next step
+  return place;
 }
 
 }  // namespace weft::cuda::chains

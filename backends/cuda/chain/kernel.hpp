@@ -47,13 +47,14 @@ __device__ inline void compute_steps(ChainTables* at, const ChainTables& tables,
   Multiplying multiplying(ring, exchange, memory.x, memory.sums);
   for (int i = 0; i < tables.n_steps; ++i) {
     at_hand.wait(i);
-    ChainedStep& step = at_hand.step(i);
+    const ChainedStep& step = at_hand.step(i);
+    const BlockRows& own = at_hand.rows[i % kStepsAtHand];
     if (step.kind == ChainedStep::products)
-      multiplying.run(step.item, at_hand.rows[i % kStepsAtHand]);
+      multiplying.run(step.item, own);
     else if (step.query.lanes == 8)
-      attend<8>(step.query, exchange, memory.x);
+      multiplying.place = attend<8>(step.query, exchange, memory.x, own, ring, multiplying.place);
     else
-      attend<16>(step.query, exchange, memory.x);
+      multiplying.place = attend<16>(step.query, exchange, memory.x, own, ring, multiplying.place);
     at_hand.end(i);
   }
   copy_results(tables, exchange);

@@ -303,7 +303,11 @@ class Planner {
     q.partial = allocate(int64_t{q.units} * s.splits * 2 * (dim + 2) * 4);
     for (int b = 0; b < blocks_; ++b) {
       BlockRows r{};
-      r.step = static_cast<int>(used_);
+      r.step = static_cast<int>(used_), r.row_bytes = 2 * s.dim;
+      r.first = b / s.splits, r.split = b % s.splits, r.attends = r.first < q.units;
+      const int64_t head = int64_t{r.first / s.groups} * s.ragged.capacity * r.row_bytes;
+      r.from = reinterpret_cast<const char*>(a.keys) + head;
+      r.to_second = reinterpret_cast<const char*>(a.values) - reinterpret_cast<const char*>(a.keys);
       plan_.rows.push_back(r);
     }
     ++used_;

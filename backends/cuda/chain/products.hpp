@@ -1,6 +1,5 @@
 #pragma once
 #include "attention.hpp"
-#include "weights.hpp"
 
 // Products of a step of a chain. Each warp multiplies its columns of all of the block's rows, on tensor cores,
 // where eight rows of weights are the columns of b. Then one warp joins the sums of a group of rows and runs
@@ -17,6 +16,8 @@ class Multiplying {
  public:
   __device__ Multiplying(const Ring& ring, const Exchange& exchange, Bits16* x, SumsOfGroups& sums)
       : ring_(ring), exchange_(exchange), x_(x), sums_(sums) {}
+
+  RingPlace place;  ///< of the next chunk
 
   __device__ void run(const ChainedItem& item, const BlockRows own) {
     const int k = item.k;
@@ -115,14 +116,12 @@ class Multiplying {
 #pragma unroll
     for (int set = 0; set < kSets; ++set) {
       if (kChunkRows * set >= rows) break;
-      ring_.filled[place_.chunk].wait(place_.phase);
-      const auto* const from = reinterpret_cast<const Bits16*>(weights + place_.chunk * kChunkBytes);
+      ring_.filled[place.chunk].wait(place.phase);
+      const auto* const from = reinterpret_cast<const Bits16*>(weights + place.chunk * kChunkBytes);
       if (there)
 #pragma unroll
         for (int i = 0; i < kLoads; ++i) multiply_piece(sums[set], load_shared(from + 4 * i), x[i]);
-      sync_warp();
-      if (lane() == 0) ring_.used[place_.chunk].arrive();
-      place_.advance();
+      place.release(ring_);
     }
   }
   /// Rows 0 to 7 of a are the first half of a piece of x, the others the second: of the first sums they are
@@ -194,7 +193,6 @@ class Multiplying {
   const Exchange exchange_;
   Bits16* const x_;
   SumsOfGroups& sums_;
-  RingPlace place_;
   int turn_ = 0, group_ = 0;
 };
 

@@ -19,6 +19,7 @@ constexpr int kChunkRows = 8, kChunkColumns = kWarpColumns * kChainWarps;  // th
 constexpr int kChunkRowBytes = 2 * kChunkColumns;
 constexpr int kChunkPitch = kChunkRowBytes + 64;  // so that two rows' pieces lie in different banks
 constexpr int kChunkBytes = kChunkRows * kChunkPitch;
+constexpr int kKeysBytes = 8192;         // of keys in a chunk, and as many of values behind them
 constexpr int kGroupRows = 32;           // rows of weights whose sums are joined together
 constexpr int kMostChainedK = 12288;     // elements of x
 constexpr int kStepBytes = 1024;         // of a step's description
@@ -88,13 +89,14 @@ struct alignas(16) ChainedStep {
 };
 static_assert(sizeof(ChainedStep) <= kStepBytes);
 
-/// What a block has of a step: rows first, first + 1, ... of the weights of description number `step`.
+/// What a block has of a step, which description number `step` tells: rows first, first + 1, ... of weights,
+/// or of attention a split of the keys of a unit of heads.
 struct alignas(16) BlockRows {
-  const char* from;   ///< the first row
-  int64_t to_second;  ///< bytes to the same row of the second product
+  const char* from;   ///< the first row; the unit's keys
+  int64_t to_second;  ///< bytes to the same row of the second product; to the values
   int step, first, rows, products;
   int row_bytes, writes_normed;
-  int unused[2];
+  int attends, split;  ///< `first` is the unit
 };
 static_assert(sizeof(BlockRows) == 48);
 

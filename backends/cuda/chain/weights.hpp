@@ -35,6 +35,12 @@ struct RingPlace {
   __device__ void advance() {
     if (++chunk == kChunks) chunk = 0, phase ^= 1;
   }
+  /// Says that this warp needs the chunk no more, and goes on to the next one.
+  __device__ void release(const Ring& ring) {
+    sync_warp();
+    if (threadIdx.x % 32 == 0) ring.used[chunk].arrive();
+    advance();
+  }
 };
 
 /// What the copying warp does.
@@ -49,6 +55,7 @@ class Copying {
     for (int i = 0; i < tables_.n_steps; ++i, own = next_) {
       if (i + 1 < tables_.n_steps) next_ = rows[int64_t{i + 1} * gridDim.x];
       describe(i, own);
+      if (own.attends) copy_keys(own);
       for (int begin = 0; begin < own.rows; begin += kGroupRows) copy_group(own, begin);
     }
   }
@@ -67,6 +74,31 @@ class Copying {
     copy_bytes(at_hand_.rows + to, tables_.rows + int64_t{i} * gridDim.x + blockIdx.x, sizeof own, filled,
                policy_);
   }
+  /// Keys and values of attention come in the same order as weights: others would wait behind all of these.
+  __device__ void copy_keys(const BlockRows& own) {
+    const auto& step = *reinterpret_cast<const ChainedStep*>(reinterpret_cast<const char*>(tables_.steps) +
+                                                             int64_t{own.step} * kStepBytes);
+    const queries::Sizes& s = step.query.sizes;
+    const auto share = queries::Share::of<1>(s, s.ragged.place_of(0), own.split);
+    const int most = kKeysBytes / own.row_bytes;
+    for (int at = share.first; at < share.end; at += most) {
+      const int keys = share.end - at < most ? share.end - at : most;
+      const auto bytes = static_cast<uint32_t>(keys * own.row_bytes);
+      Barrier& filled = next_chunk(2 * bytes);
+      if (lane() < 2)
+        copy_bytes(ring_.memory + place_.chunk * kChunkBytes + lane() * kKeysBytes,
+                   own.from + lane() * own.to_second + int64_t{at} * own.row_bytes, bytes, filled, policy_);
+      place_.advance();
+    }
+  }
+  /// Waits for room, and announces what comes.
+  __device__ Barrier& next_chunk(uint32_t bytes) const {
+    ring_.used[place_.chunk].wait(place_.phase ^ 1);
+    Barrier& filled = ring_.filled[place_.chunk];
+    if (lane() == 0) filled.arrive_expecting(bytes);
+    sync_warp();
+    return filled;
+  }
   /// Chunks below each other follow each other: they are multiplied with the same columns of x.
   __device__ void copy_group(const BlockRows& own, int begin) {
     const int end = own.rows < begin + kGroupRows ? own.rows : begin + kGroupRows;
@@ -77,10 +109,7 @@ class Copying {
   __device__ void copy(const BlockRows& own, int product, int row, int at) {
     const int rows = own.rows - row < kChunkRows ? own.rows - row : kChunkRows,
               bytes = own.row_bytes - at < kChunkRowBytes ? own.row_bytes - at : kChunkRowBytes;
-    ring_.used[place_.chunk].wait(place_.phase ^ 1);
-    Barrier& filled = ring_.filled[place_.chunk];
-    if (lane() == 0) filled.arrive_expecting(static_cast<uint32_t>(rows * bytes));
-    sync_warp();
+    Barrier& filled = next_chunk(static_cast<uint32_t>(rows * bytes));
     if (lane() < rows)
       copy_bytes(ring_.memory + place_.chunk * kChunkBytes + lane() * kChunkPitch,
                  own.from + product * own.to_second + int64_t{row + lane()} * own.row_bytes + at,
