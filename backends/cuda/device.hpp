@@ -72,7 +72,7 @@ struct Queue {
   bool captured = false;  ///< What is launched is recorded, and does not run.
   /// Of a queue that is captured: what the steps before may write while a launch begins.
   const Bytes* written = nullptr;
-  Chain* chain = nullptr;  ///< Of a queue that is captured: what may become one kernel.
+  Chain* chain = nullptr;     ///< Of a queue that is captured: what may become one kernel.
   float* partials = nullptr;  ///< kPartials of them and the counters, of who made the queue
   int* counters() const { return reinterpret_cast<int*>(partials + kPartials); }
   void* staging = nullptr;  ///< kStaging bytes that the host writes and the device reads

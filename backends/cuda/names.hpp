@@ -72,8 +72,8 @@ struct Launch {
   unsigned threads = 1;  ///< of a block
   size_t shared = 0;     ///< bytes of dynamic shared memory
   Stream stream = nullptr;
-  bool early = false;    ///< It may start while the kernel before it drains.
-  unsigned cluster = 1;  ///< blocks next to each other that run at the same time
+  bool early = false;     ///< It may start while the kernel before it drains.
+  unsigned cluster = 1;   ///< blocks next to each other that run at the same time
   bool together = false;  ///< All blocks run at the same time, or the launch fails.
 };
 

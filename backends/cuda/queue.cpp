@@ -66,7 +66,8 @@ Outcome settle(Queue& q) {
 Outcome write_now(void* to, const void* from, size_t bytes) {
   gpu::Stream stream = nullptr;  // of its own, for that of a queue may be recording
   WEFT_GPU_TRY(gpu::create_stream(&stream, gpu::kUnordered));
-  auto written = outcome(gpu::copy_async(to, from, bytes, gpu::kCopyByAddress, stream), "writing to a device");
+  auto written =
+      outcome(gpu::copy_async(to, from, bytes, gpu::kCopyByAddress, stream), "writing to a device");
   if (written.good()) written = outcome(gpu::synchronize_stream(stream), "writing to a device");
   gpu::destroy_stream(stream);
   return written;

@@ -291,8 +291,8 @@ __global__ void __launch_bounds__(kThreads, 2)
   if (likely.first < likely.end)
     pairs = search.load(keys + cache_of(likely), values + cache_of(likely), likely.first, likely.end);
   let_next_kernel_start();  // whose weights would come before these keys
-  const RowPiece<T> turned = turning.template finish<kLanes>(
-      fresh, split == 0 && (row < kHeads ? row < heads.n : heads.leads(s)));
+  const RowPiece<T> turned =
+      turning.template finish<kLanes>(fresh, split == 0 && (row < kHeads ? row < heads.n : heads.leads(s)));
   if (row < kHeads + 2) rows[row][column / kPiece] = turned;
   const Share share = Share::of<kCluster>(s, place, split);
   if (share.split >= share.parts) return;  // with the whole block

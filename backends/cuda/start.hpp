@@ -14,7 +14,7 @@ Outcome start_on(Queue& queue, Grid blocks, BlockSize block, size_t shared, void
   const auto* address = reinterpret_cast<const void*>(kernel);
   // Without asking a block has 48 KiB, of which its static arrays take some.
   if (shared > (size_t{32} << 10)) WEFT_GPU_TRY(gpu::allow_shared(address, shared));
-  const gpu::Launch how{blocks,       block.threads, shared, queue.stream, queue.device.dependent_launch,
+  const gpu::Launch how{blocks,        block.threads, shared, queue.stream, queue.device.dependent_launch,
                         block.cluster, block.together};
   std::tuple<P...> all(static_cast<P>(arguments)...);
   return std::apply(

@@ -65,8 +65,8 @@ struct Kernel {
 void begin(const Kernel&);
 void wait_for_kernels_before();
 
-/// Runs each block of a kernel, one at a time, or all by turns where they run together. The answer is why it could not: threads that wait for each
-/// other in different places. Empty: it has.
+/// Runs each block of a kernel, one at a time, or all by turns where they run together. The answer is why it
+/// could not: threads that wait for each other in different places. Empty: it has.
 std::string run(const Kernel&);
 
 }  // namespace weft::emulated

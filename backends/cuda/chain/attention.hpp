@@ -24,12 +24,13 @@ struct Elements {
   Elements() = default;
   __device__ explicit Elements(const Bits16& b) {
 #pragma unroll
-    for (int i = 0; i < 4; ++i) of[2 * i] = as_float(b.of[i] << 16), of[2 * i + 1] = as_float(b.of[i] & 0xffff0000u);
+    for (int i = 0; i < 4; ++i)
+      of[2 * i] = as_float(b.of[i] << 16), of[2 * i + 1] = as_float(b.of[i] & 0xffff0000u);
   }
 };
 
-/// What a lane finds: kLanes lanes have a key's row, a warp takes 32 / kLanes keys at a time, and kAtOnce such
-/// steps are under way.
+/// What a lane finds: kLanes lanes have a key's row, a warp takes 32 / kLanes keys at a time, and kAtOnce
+/// such steps are under way.
 template <int kLanes, int kHeads>
 struct Finding {
   static constexpr int kSlots = 32 / kLanes, kStep = kChainWarps * kSlots, kAtOnce = 2,
@@ -102,7 +103,8 @@ struct Finding {
 #pragma unroll
     for (int apart = kLanes; apart < 32; apart *= 2) most = fmaxf(most, shuffle_xor(most, apart));
     float factor;
-    const float own = found[h].join(most, factor), base = found[h].largest == -INFINITY ? 0 : found[h].largest;
+    const float own = found[h].join(most, factor),
+                base = found[h].largest == -INFINITY ? 0 : found[h].largest;
     found[h].sum *= own;
 #pragma unroll
     for (float& s : sums[h]) s *= own;
@@ -118,8 +120,13 @@ class Attending {
   static constexpr int kDim = Memory::kDim, kFound = kHeads * (kDim + 2);
 
  public:
-  __device__ Attending(const ChainedQuery& query, const Exchange& exchange, Memory& memory, const BlockRows& own)
-      : query_(query), exchange_(exchange), memory_(memory), unit_(own.first), split_(own.split),
+  __device__ Attending(const ChainedQuery& query, const Exchange& exchange, Memory& memory,
+                       const BlockRows& own)
+      : query_(query),
+        exchange_(exchange),
+        memory_(memory),
+        unit_(own.first),
+        split_(own.split),
         heads_(query.sizes, kHeads, 0, unit_),
         share_(queries::Share::of<1>(query.sizes, query.sizes.ragged.place_of(0), split_)) {}
 
@@ -161,7 +168,7 @@ class Attending {
   }
   __device__ void take_row(int row) {
     constexpr int kPairs = kDim / 64;
-    const bool is_q = row < kHeads, is_v = row > kHeads, turned = is_q ? query_.turned : !is_v;
+    const bool is_q = row<kHeads, is_v = row> kHeads, turned = is_q ? query_.turned : !is_v;
     const int head = is_q ? heads_.first + row : heads_.kv, lane = thread() % 32;
     const Rotation<bf16>::Piece& how = is_q ? query_.fresh.q : query_.fresh.k;
     const bool rotated = turned && how.cosine, beside = rotated && how.interleaved;
@@ -171,14 +178,14 @@ class Attending {
       const int64_t table = int64_t{how.tables.row_of(head)} * how.half;
 #pragma unroll
       for (int i = 0; i < kPairs; ++i)
-        cosine[i] = widened(how.cosine[table + lane + 32 * i]), sine[i] = widened(how.sine[table + lane + 32 * i]);
+        cosine[i] = widened(how.cosine[table + lane + 32 * i]),
+        sine[i] = widened(how.sine[table + lane + 32 * i]);
     }
     take_pairs(is_q ? query_.q : is_v ? query_.v : query_.k, head, step, apart, of);
     if (turned && how.normed) normalize(how, step, apart, of);
     const bool writes = turned && split_ == 0 && (is_q || heads_.leads(query_.sizes));
     const int64_t of_head = int64_t{head} * kDim;
-    if (writes && how.normed)
-      put_pairs(is_q ? query_.q_normed : query_.k_normed, of_head, step, apart, of);
+    if (writes && how.normed) put_pairs(is_q ? query_.q_normed : query_.k_normed, of_head, step, apart, of);
 #pragma unroll
     for (int i = 0; i < kPairs; ++i) {
       const float a = of[i][0], b = of[i][1];
@@ -216,21 +223,25 @@ class Attending {
     for (int i = 0; i < n; ++i)
 #pragma unroll
       for (int e = 0; e < 2; ++e)
-        of[i][e] = widened(how.normalized(narrowed<bf16>(of[i][e]), step * (thread() % 32 + 32 * i) + e * apart, scale));
+        of[i][e] = widened(
+            how.normalized(narrowed<bf16>(of[i][e]), step * (thread() % 32 + 32 * i) + e * apart, scale));
   }
   template <int n>
-  __device__ void put_pairs(const Target& to, int64_t begin, int step, int apart, const float (&of)[n][2]) const {
+  __device__ void put_pairs(const Target& to, int64_t begin, int step, int apart,
+                            const float (&of)[n][2]) const {
     if (to.place < 0) return;
 #pragma unroll 1
     for (int i = 0; i < 2 * n; ++i)
-      exchange_.put(to, Format::bf16, begin + step * (thread() % 32 + 32 * (i / 2)) + i % 2 * apart, of[i / 2][i % 2]);
+      exchange_.put(to, Format::bf16, begin + step * (thread() % 32 + 32 * (i / 2)) + i % 2 * apart,
+                    of[i / 2][i % 2]);
   }
 
   __device__ void append(int newest) const {
     const queries::Sizes& s = query_.sizes;
     const int c = thread() * 8;
     if (c >= kDim) return;
-    const int64_t to = ((int64_t{share_.sequence} * s.kv_heads + heads_.kv) * s.ragged.capacity + newest) * kDim + c;
+    const int64_t to =
+        ((int64_t{share_.sequence} * s.kv_heads + heads_.kv) * s.ragged.capacity + newest) * kDim + c;
     memcpy(query_.fresh.k.cache + to, &memory_.turned[kHeads][c], 16);
     memcpy(query_.fresh.v.cache + to, &memory_.turned[kHeads + 1][c], 16);
   }
@@ -256,7 +267,8 @@ class Attending {
   /// Where block `split` of this unit leaves element `column` of a head; behind the elements the largest
   /// score and the sum of weights.
   __device__ int64_t place(int split, int head, int column) const {
-    return query_.partial + 4 * (int64_t{unit_ * query_.sizes.splits + split} * kFound + head * (kDim + 2) + column);
+    return query_.partial +
+           4 * (int64_t{unit_ * query_.sizes.splits + split} * kFound + head * (kDim + 2) + column);
   }
   /// Joins what the warps found, for the other blocks.
   __device__ void tell() {
@@ -333,7 +345,8 @@ template <int kLanes>
 __device__ __noinline__ RingPlace attend(const ChainedQuery& query, Exchange exchange, void* memory,
                                          const BlockRows& own, Ring ring, RingPlace place) {
   if (own.attends)
-    Attending<kLanes, 2>(query, exchange, *static_cast<QueryMemory<kLanes, 2>*>(memory), own).run(ring, place);
+    Attending<kLanes, 2>(query, exchange, *static_cast<QueryMemory<kLanes, 2>*>(memory), own)
+        .run(ring, place);
   sync_computing();  // the memory serves the next step
   return place;
 }

@@ -5,7 +5,8 @@
 #include "kernel.hpp"
 #include "plan.hpp"
 
-// Chains on GPUs of architecture 9.0: what waits to be launched as one kernel, and the memory of those that were.
+// Chains on GPUs of architecture 9.0: what waits to be launched as one kernel, and the memory of those that
+// were.
 namespace weft::cuda {
 
 namespace chains {
@@ -37,7 +38,8 @@ class DeviceChain : public Chain {
   }
   bool add(const ChainedAttention& a, Alone alone) override {
     const queries::Sizes& s = a.sizes;
-    if (s.ragged.tokens != 1 || s.ragged.batch != 1 || (s.dim != 64 && s.dim != 128) || !s.aligned || !a.fresh.k.x || !a.fresh.v.x)
+    if (s.ragged.tokens != 1 || s.ragged.batch != 1 || (s.dim != 64 && s.dim != 128) || !s.aligned ||
+        !a.fresh.k.x || !a.fresh.v.x)
       return false;
     raw_.push_back({.is_attention = true, .attention = a, .alone = std::move(alone)});
     // Two heads for each block, as far as there are blocks.
@@ -55,7 +57,8 @@ class DeviceChain : public Chain {
     for (size_t done = 0; done < raw.size();) {
       const std::span<const RawStep> left = std::span(raw).subspan(done);
       ChainPlan plan;
-      if (left.size() >= kLeastSteps && plans_.size() < kernels_) plan = plan_chain(left, device_.multiprocessors);
+      if (left.size() >= kLeastSteps && plans_.size() < kernels_)
+        plan = plan_chain(left, device_.multiprocessors);
       const bool alone = plan.n < kLeastSteps;
       auto launched = alone ? left[0].alone(queue) : launch(queue, plan.n);
       if (!launched.good()) return launched;
@@ -74,9 +77,11 @@ class DeviceChain : public Chain {
 
  private:
   static bool takes(const skinny::Items& items) {
-    return items.early && items.n > 0 && std::ranges::all_of(std::span(items.all, static_cast<size_t>(items.n)), [](const skinny::Item& i) {
-      return i.rows == 1 && i.aligned && i.k % kWarpColumns == 0 && i.k <= kMostChainedK && operations_of(i);
-    });
+    return items.early && items.n > 0 &&
+           std::ranges::all_of(std::span(items.all, static_cast<size_t>(items.n)), [](const skinny::Item& i) {
+             return i.rows == 1 && i.aligned && i.k % kWarpColumns == 0 && i.k <= kMostChainedK &&
+                    operations_of(i);
+           });
   }
   Outcome allocate(size_t bytes, char** at) {
     *at = static_cast<char*>(device_.blocks.allocate(bytes));
@@ -88,8 +93,8 @@ class DeviceChain : public Chain {
   Outcome launch(Queue& queue, size_t steps) {
     BlockSize block{kChainThreads};
     block.together = true;
-    return start_on(queue, {static_cast<unsigned>(device_.multiprocessors)}, block, sizeof(ChainMemory), run_chain,
-                    reinterpret_cast<ChainTables*>(tables_ + plans_.size() * kTableBytes));
+    return start_on(queue, {static_cast<unsigned>(device_.multiprocessors)}, block, sizeof(ChainMemory),
+                    run_chain, reinterpret_cast<ChainTables*>(tables_ + plans_.size() * kTableBytes));
   }
   Outcome upload(const ChainPlan& plan, char* table) {
     const size_t steps = plan.steps.size() * kStepBytes, rows = plan.rows.size() * sizeof(BlockRows),

@@ -40,8 +40,8 @@ __device__ inline void copy_results(const ChainTables& tables, const Exchange& e
 }
 
 /// What the computing warps do.
-__device__ inline void compute_steps(ChainTables* at, const ChainTables& tables, ChainMemory& memory, const Ring& ring,
-                                     const Descriptions& at_hand, unsigned launch) {
+__device__ inline void compute_steps(ChainTables* at, const ChainTables& tables, ChainMemory& memory,
+                                     const Ring& ring, const Descriptions& at_hand, unsigned launch) {
   const Exchange exchange{tables.exchange + (launch % 2 ? tables.half : 0)};
   empty_other_half(tables, launch);
   Multiplying multiplying(ring, exchange, memory.x, memory.sums);

@@ -1,8 +1,8 @@
 #pragma once
 
-// What kernels of chains are written in beside kernel.hpp: barriers and copies of a GPU of architecture 9.0, and
-// loads and stores of what other blocks read and write at the same time. The emulated backend has the same
-// names for a CPU.
+// What kernels of chains are written in beside kernel.hpp: barriers and copies of a GPU of architecture 9.0,
+// and loads and stores of what other blocks read and write at the same time. The emulated backend has the
+// same names for a CPU.
 #ifdef WEFT_EMULATED
 #include "../../emulated/chains.hpp"
 #else
@@ -25,7 +25,8 @@ __device__ inline uint64_t read_once() {
 __device__ inline void copy_bytes(void* to, const void* from, uint32_t bytes, Barrier& barrier,
                                   uint64_t policy) {
   asm volatile(
-      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1], %2, [%3], "
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1], %2, "
+      "[%3], "
       "%4;" ::"r"(hopper::shared_address(to)),
       "l"(from), "r"(bytes), "r"(hopper::shared_address(&barrier)), "l"(policy)
       : "memory");

@@ -4,9 +4,9 @@
 #include <cstring>
 #include <optional>
 
-// Finds out which step reads what other steps of its chain write. That comes by exchange memory; what outlives
-// the chain is written where it belongs, either by its step or, if steps have read it, at the end. So nothing
-// is written twice, and no step has to wait until memory is free.
+// Finds out which step reads what other steps of its chain write. That comes by exchange memory; what
+// outlives the chain is written where it belongs, either by its step or, if steps have read it, at the end.
+// So nothing is written twice, and no step has to wait until memory is free.
 namespace weft::cuda::chains {
 
 namespace {
@@ -120,7 +120,8 @@ class Planner {
   // A plan of as many of the first `most` steps as can follow each other.
   ChainPlan plan(size_t most) {
     size_t descriptions = 0;
-    for (const RawStep& r : raw_.first(most)) descriptions += r.is_attention ? 1 : static_cast<size_t>(r.products.n);
+    for (const RawStep& r : raw_.first(most))
+      descriptions += r.is_attention ? 1 : static_cast<size_t>(r.products.n);
     plan_.steps.resize(descriptions);  // what points to them stays
     for (size_t i = 0; i < most && add(raw_[i]); ++i) ++plan_.n;
     if (plan_.n < most) return std::move(plan_);  // too long: `n` of them may do
@@ -200,7 +201,8 @@ class Planner {
       if (!read_item(items, i, plan_.steps[used_ + static_cast<size_t>(i)].item)) return false;
     ChainedItem& first = plan_.steps[used_].item;
     first.normed_row = {nullptr, -1};
-    if (items.has_norm) write(first.normed_row, rows_at(items.norm.y, items.norm.columns), Format::bf16, Value::normed);
+    if (items.has_norm)
+      write(first.normed_row, rows_at(items.norm.y, items.norm.columns), Format::bf16, Value::normed);
     for (int i = 0; i < items.n; ++i) {
       ChainedItem& to = plan_.steps[used_ + static_cast<size_t>(i)].item;
       write_item(items.all[i], to);
@@ -216,26 +218,32 @@ class Planner {
     to.norm_weight = item.normed ? items.norm.weight : nullptr;
     if (to.norm_weight && !read_outside(rows_at(to.norm_weight, item.k))) return false;
     for (int p = 0; p < item.products; ++p)
-      if (!read_outside(rows_at(static_cast<const bf16*>(item.weights[p]), int64_t{item.n} * item.k))) return false;
+      if (!read_outside(rows_at(static_cast<const bf16*>(item.weights[p]), int64_t{item.n} * item.k)))
+        return false;
     for (int o = 0; o < kMostOperands; ++o) {
       to.operands[o] = {nullptr, -1};
-      if (item.operands[o] &&
-          !read(to.operands[o], bytes_at(static_cast<const char*>(item.operands[o]),
-                                         int64_t{item.n} * size_of(item.operand_formats[o])), false))
+      if (item.operands[o] && !read(to.operands[o],
+                                    bytes_at(static_cast<const char*>(item.operands[o]),
+                                             int64_t{item.n} * size_of(item.operand_formats[o])),
+                                    false))
         return false;
     }
     return true;
   }
   // What most items do has a way of its own: the product, or its sum with an operand, as the only result.
   static ChainedItem::Ending ending_of(const skinny::Item& item, const std::vector<Operation>& all) {
-    const auto is = [](const Operation& o, StepCode code, Other other) { return o.code == code && o.other == other; };
+    const auto is = [](const Operation& o, StepCode code, Other other) {
+      return o.code == code && o.other == other;
+    };
     if (item.products > 1 || item.n_results != 1) return ChainedItem::operations_of_it;
-    if (all.size() == 1 && is(all[0], StepCode::convert, Other::first_product) && item.result_formats[0] == item.steps[0].rounded_to)
+    if (all.size() == 1 && is(all[0], StepCode::convert, Other::first_product) &&
+        item.result_formats[0] == item.steps[0].rounded_to)
       return ChainedItem::product;
     if (all.size() != 2 || all[1].code != StepCode::add || item.result_formats[0] != all[1].rounded_to)
       return ChainedItem::operations_of_it;
-    const bool adds = (is(all[0], StepCode::convert, Other::first_product) && all[1].other == Other::operand) ||
-                      (is(all[0], StepCode::convert, Other::operand) && all[1].other == Other::first_product);
+    const bool adds =
+        (is(all[0], StepCode::convert, Other::first_product) && all[1].other == Other::operand) ||
+        (is(all[0], StepCode::convert, Other::operand) && all[1].other == Other::first_product);
     return adds ? ChainedItem::sum : ChainedItem::operations_of_it;
   }
   void write_item(const skinny::Item& item, ChainedItem& to) {
@@ -246,11 +254,15 @@ class Planner {
     std::ranges::copy(item.operand_formats, to.operand_formats);
     std::ranges::copy(item.result_formats, to.result_formats);
     for (int s = 0; s < item.leaves; ++s)
-      if (item.steps[s].code == StepCode::product) to.product_formats[item.steps[s].a] = item.steps[s].rounded_to;
-    to.n_operands = static_cast<uint8_t>(std::ranges::count_if(item.operands, [](const void* o) { return o != nullptr; }));
+      if (item.steps[s].code == StepCode::product)
+        to.product_formats[item.steps[s].a] = item.steps[s].rounded_to;
+    to.n_operands = static_cast<uint8_t>(
+        std::ranges::count_if(item.operands, [](const void* o) { return o != nullptr; }));
     to.normed = item.normed, to.k = item.k, to.per_column = 1 / static_cast<float>(item.k);
     for (int r = 0; r < item.n_results; ++r)
-      write(to.results[r], bytes_at(static_cast<const char*>(item.results[r]), int64_t{item.n} * size_of(item.result_formats[r])),
+      write(to.results[r],
+            bytes_at(static_cast<const char*>(item.results[r]),
+                     int64_t{item.n} * size_of(item.result_formats[r])),
             item.result_formats[r], Value::result);
   }
 
@@ -265,14 +277,18 @@ class Planner {
     for (int i = 0, first = 0, blocks = blocks_; i < items.n; ++i) {
       const skinny::Item& item = items.all[i];
       const int64_t own = bytes(item), part = (blocks * own + all / 2) / all;
-      const int others = items.n - 1 - i, of = static_cast<int>(std::clamp<int64_t>(part, 1, std::max(blocks - others, 1)));
+      const int others = items.n - 1 - i,
+                of = static_cast<int>(std::clamp<int64_t>(part, 1, std::max(blocks - others, 1)));
       for (int at = 0; at < of; ++at) {
-        BlockRows& r = plan_.rows[begin + (static_cast<size_t>(first + at) + 37 * plan_.n) % static_cast<size_t>(blocks_)];
+        BlockRows& r = plan_.rows[begin + (static_cast<size_t>(first + at) + 37 * plan_.n) %
+                                              static_cast<size_t>(blocks_)];
         r.step = static_cast<int>(used_) + i, r.products = item.products, r.row_bytes = item.k * 2;
         r.first = static_cast<int>(int64_t{item.n} * at / of);
         r.rows = static_cast<int>(int64_t{item.n} * (at + 1) / of) - r.first;
         r.from = static_cast<const char*>(item.weights[0]) + int64_t{r.first} * r.row_bytes;
-        r.to_second = item.products > 1 ? static_cast<const char*>(item.weights[1]) - static_cast<const char*>(item.weights[0]) : 0;
+        r.to_second = item.products > 1 ? static_cast<const char*>(item.weights[1]) -
+                                              static_cast<const char*>(item.weights[0])
+                                        : 0;
         r.writes_normed = items.has_norm && i == 0 && at == 0;
       }
       first += of, blocks -= of, all -= own;
@@ -292,12 +308,14 @@ class Planner {
     for (const Range& c : {keys, values})
       if (std::ranges::any_of(outside_, [&](const Outside& o) { return o.range.meets(c); })) return false;
     if (!read(q.q, rows_at(q.turned ? a.fresh.q.x : a.q, row), true) ||
-        !read(q.k, rows_at(a.fresh.k.x, kv_row), true) || !read(q.v, rows_at(a.fresh.v.x, kv_row), true) || !read_outside(keys) || !read_outside(values) ||
-        !read_lists(s.ragged) || !read_tables(a.fresh.q) || !read_tables(a.fresh.k))
+        !read(q.k, rows_at(a.fresh.k.x, kv_row), true) || !read(q.v, rows_at(a.fresh.v.x, kv_row), true) ||
+        !read_outside(keys) || !read_outside(values) || !read_lists(s.ragged) || !read_tables(a.fresh.q) ||
+        !read_tables(a.fresh.k))
       return false;
     stored_.push_back(keys), stored_.push_back(values);
     q.q_normed = q.q_turned = q.k_normed = q.k_turned = {nullptr, -1};
-    write_turned(a.fresh.q, row, q.q_normed, q.q_turned), write_turned(a.fresh.k, kv_row, q.k_normed, q.k_turned);
+    write_turned(a.fresh.q, row, q.q_normed, q.q_turned),
+        write_turned(a.fresh.k, kv_row, q.k_normed, q.k_turned);
     write(q.y, rows_at(a.y, row), Format::bf16, Value::result);
     const int dim = 8 * q.lanes;
     q.partial = allocate(int64_t{q.units} * s.splits * 2 * (dim + 2) * 4);
@@ -329,7 +347,8 @@ class Planner {
     if (!p.x) return true;
     int64_t rows = 1;
     for (int d = 0; d < p.tables.axes; ++d) rows += int64_t{p.tables.sizes[d] - 1} * p.tables.strides[d];
-    return (!p.cosine || (read_outside(rows_at(p.cosine, rows * p.half)) && read_outside(rows_at(p.sine, rows * p.half)))) &&
+    return (!p.cosine || (read_outside(rows_at(p.cosine, rows * p.half)) &&
+                          read_outside(rows_at(p.sine, rows * p.half)))) &&
            (!p.weight || read_outside(rows_at(p.weight, 2 * p.half)));
   }
 
@@ -364,7 +383,8 @@ class Planner {
   std::optional<size_t> settle_values() {
     const size_t ended = ended_.back();
     for (Value& v : values_) {
-      const bool whole = v.left.size() == 1 && v.left[0].begin == v.range.begin && v.left[0].end == v.range.end;
+      const bool whole =
+          v.left.size() == 1 && v.left[0].begin == v.range.begin && v.left[0].end == v.range.end;
       if (v.kind != Value::turned && whole && !v.read) {
         v.target->plain = const_cast<char*>(v.range.begin);
         if (const auto c = conflict(v.range, ended_[v.step])) return c;
@@ -374,7 +394,8 @@ class Planner {
       v.target->place = allocate(v.range.end - v.range.begin);
       for (const Range& l : v.left) {
         if (const auto c = conflict(l, ended)) return c;
-        plan_.copies.push_back({const_cast<char*>(l.begin), v.target->place + static_cast<int>(l.begin - v.range.begin),
+        plan_.copies.push_back({const_cast<char*>(l.begin),
+                                v.target->place + static_cast<int>(l.begin - v.range.begin),
                                 static_cast<int>(l.end - l.begin), v.format == Format::f32});
       }
     }
@@ -384,8 +405,8 @@ class Planner {
   // A row that is normed and turned is written in both forms, or in none.
   bool is_pair_of_needed(const Value& v) const {
     return v.kind == Value::turned && std::ranges::any_of(values_, [&](const Value& o) {
-      return o.step == v.step && o.kind == Value::turned && (o.read || !o.left.empty());
-    });
+             return o.step == v.step && o.kind == Value::turned && (o.read || !o.left.empty());
+           });
   }
   std::optional<size_t> conflict(const Range& r, size_t ended) const {
     for (const Outside& o : outside_)
@@ -407,7 +428,9 @@ class Planner {
 
 }  // namespace
 
-std::optional<std::vector<Operation>> operations_of(const skinny::Item& item) { return Operations(item).read(); }
+std::optional<std::vector<Operation>> operations_of(const skinny::Item& item) {
+  return Operations(item).read();
+}
 
 ChainPlan plan_chain(std::span<const RawStep> raw, int blocks) {
   size_t most = raw.size();

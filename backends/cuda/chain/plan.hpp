@@ -19,7 +19,8 @@ struct RawStep {
   Chain::Alone alone;
 };
 
-/// What a kernel is told. It runs the first `n` of the steps; those behind them need what it leaves in memory.
+/// What a kernel is told. It runs the first `n` of the steps; those behind them need what it leaves in
+/// memory.
 struct ChainPlan {
   size_t n = 0;
   std::vector<ChainedStep> steps;

@@ -1,9 +1,9 @@
 #pragma once
 #include "attention.hpp"
 
-// Products of a step of a chain. Each warp multiplies its columns of all of the block's rows, on tensor cores,
-// where eight rows of weights are the columns of b. Then one warp joins the sums of a group of rows and runs
-// the steps of its elements, while the others go on.
+// Products of a step of a chain. Each warp multiplies its columns of all of the block's rows, on tensor
+// cores, where eight rows of weights are the columns of b. Then one warp joins the sums of a group of rows
+// and runs the steps of its elements, while the others go on.
 namespace weft::cuda::chains {
 
 /// Shared memory of products: by turns of groups.
@@ -25,7 +25,8 @@ class Multiplying {
     const float squares = take_columns(item);
     if (lane() == 0) sums_.squares[turn_][warp()] = squares;
     for (int begin = 0; begin < own.rows; begin += kGroupRows) {
-      const int rows = own.rows - begin < kGroupRows ? own.rows - begin : kGroupRows, column = own.first + begin + lane();
+      const int rows = own.rows - begin < kGroupRows ? own.rows - begin : kGroupRows,
+                column = own.first + begin + lane();
       group_ = (group_ + 1) % (2 * kChainWarps);
       const bool joins = group_ % kChainWarps == warp() && lane() < rows;
       float operands[kMostOperands] = {};
@@ -153,8 +154,10 @@ class Multiplying {
     return sum[0] + sum[1];
   }
   /// One lane has an element.
-  __device__ void join(const ChainedItem& item, int products, int column, const float (&operands)[kMostOperands]) {
-    const float scale = scale_of(item), first = skinny::rounded(sum_of_warps(0) * scale, item.product_formats[0]);
+  __device__ void join(const ChainedItem& item, int products, int column,
+                       const float (&operands)[kMostOperands]) {
+    const float scale = scale_of(item),
+                first = skinny::rounded(sum_of_warps(0) * scale, item.product_formats[0]);
     if (item.ending != ChainedItem::operations_of_it)
       return exchange_.put(item.results[0], item.result_formats[0], column,
                            item.ending == ChainedItem::sum ? first + operands[0] : first);
@@ -167,7 +170,8 @@ class Multiplying {
       float other = op.number;
       other = o == 0 ? first : o == 1 ? second : other;
 #pragma unroll
-      for (int n = 0; n < kMostOperands; ++n) other = o == static_cast<int>(Other::operand) + n ? operands[n] : other;
+      for (int n = 0; n < kMostOperands; ++n)
+        other = o == static_cast<int>(Other::operand) + n ? operands[n] : other;
       other = op.other == Other::kept ? kept : op.other == Other::itself ? value : other;
       if (op.code == StepCode::convert)
         value = other;
@@ -175,7 +179,8 @@ class Multiplying {
         value = skinny::computed(op.code, op.reversed ? other : value, op.reversed ? value : other);
       value = skinny::rounded(value, op.rounded_to);
       if (op.keeps) kept = value;
-      if (op.result) exchange_.put(item.results[op.result - 1], item.result_formats[op.result - 1], column, value);
+      if (op.result)
+        exchange_.put(item.results[op.result - 1], item.result_formats[op.result - 1], column, value);
     }
   }
   /// What rms_norm gives, for whoever reads that.

@@ -12,18 +12,18 @@ namespace weft::cuda {
 
 namespace chains {
 
-constexpr int kChainWarps = 8;                                   // that compute
-constexpr int kChainThreads = 32 * (kChainWarps + 1);            // one more warp copies weights
-constexpr int kWarpColumns = 128;                                // of weights that a warp multiplies at a time
+constexpr int kChainWarps = 8;                         // that compute
+constexpr int kChainThreads = 32 * (kChainWarps + 1);  // one more warp copies weights
+constexpr int kWarpColumns = 128;                      // of weights that a warp multiplies at a time
 constexpr int kChunkRows = 8, kChunkColumns = kWarpColumns * kChainWarps;  // that are copied together
 constexpr int kChunkRowBytes = 2 * kChunkColumns;
 constexpr int kChunkPitch = kChunkRowBytes + 64;  // so that two rows' pieces lie in different banks
 constexpr int kChunkBytes = kChunkRows * kChunkPitch;
-constexpr int kKeysBytes = 8192;         // of keys in a chunk, and as many of values behind them
-constexpr int kGroupRows = 32;           // rows of weights whose sums are joined together
-constexpr int kMostChainedK = 12288;     // elements of x
-constexpr int kStepBytes = 1024;         // of a step's description
-constexpr int kStepsAtHand = 4;          // in shared memory
+constexpr int kKeysBytes = 8192;      // of keys in a chunk, and as many of values behind them
+constexpr int kGroupRows = 32;        // rows of weights whose sums are joined together
+constexpr int kMostChainedK = 12288;  // elements of x
+constexpr int kStepBytes = 1024;      // of a step's description
+constexpr int kStepsAtHand = 4;       // in shared memory
 
 /// Elements to read: in exchange memory at `place`, or where they were before the chain.
 struct Source {
@@ -37,16 +37,23 @@ struct Target {
 };
 
 /// What an operation takes beside the value at hand, or instead of it.
-enum class Other : uint8_t { first_product, second_product, operand, number = operand + kMostOperands, kept, itself };
+enum class Other : uint8_t {
+  first_product,
+  second_product,
+  operand,
+  number = operand + kMostOperands,
+  kept,
+  itself
+};
 
 /// The steps of an element, one after the other: each makes the value at hand of it and one other.
 struct Operation {
   StepCode code;  ///< `convert`: the value at hand becomes the other
   Other other;
   Format rounded_to;
-  bool reversed : 1;  ///< The other is the first operand.
-  bool keeps : 1;     ///< The value is needed later.
-  uint8_t result : 2; ///< Its number and 1, where the value is one.
+  bool reversed : 1;   ///< The other is the first operand.
+  bool keeps : 1;      ///< The value is needed later.
+  uint8_t result : 2;  ///< Its number and 1, where the value is one.
   float number;
 };
 static_assert(sizeof(Operation) == 8);

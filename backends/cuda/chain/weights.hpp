@@ -2,8 +2,8 @@
 #include "exchange.hpp"
 
 // The weights of a block, of all steps of a chain, come into a ring in shared memory, as fast as memory gives
-// them: their copies wait for nothing but room in the ring. A chunk has 8 rows and as many columns as all warps
-// multiply at a time. One warp copies, the others multiply.
+// them: their copies wait for nothing but room in the ring. A chunk has 8 rows and as many columns as all
+// warps multiply at a time. One warp copies, the others multiply.
 namespace weft::cuda::chains {
 
 constexpr int kChunks = 11;  // in the ring
@@ -19,7 +19,9 @@ struct Descriptions {
   BlockRows* rows;
   Barrier *filled, *used;  // kStepsAtHand of each
 
-  __device__ ChainedStep& step(int i) const { return *reinterpret_cast<ChainedStep*>(steps[i % kStepsAtHand]); }
+  __device__ ChainedStep& step(int i) const {
+    return *reinterpret_cast<ChainedStep*>(steps[i % kStepsAtHand]);
+  }
   __device__ void wait(int i) const { filled[i % kStepsAtHand].wait(i / kStepsAtHand % 2); }
   /// Says that this warp needs step i no more.
   __device__ void end(int i) const {

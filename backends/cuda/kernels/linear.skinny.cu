@@ -41,8 +41,9 @@ class CollectedProducts : public Collected {
   }
   Outcome start(Queue& queue) override {
     if (is_row()) {
-      const bool chained = std::is_same_v<T, bf16> && queue.chain &&
-                           queue.chain->add(items_, [copy = *this](Queue& q) mutable { return copy.run_row(q); });
+      const bool chained =
+          std::is_same_v<T, bf16> && queue.chain &&
+          queue.chain->add(items_, [copy = *this](Queue& q) mutable { return copy.run_row(q); });
       return chained ? Outcome::ok() : run_row(queue);
     }
     if (rows_ <= kNormedRows) return run<1, kNormedRows, 4>(queue);

@@ -1,8 +1,8 @@
 #include <array>
 
 #include "../chain.hpp"
-#include "../collected.hpp"
 #include "../chained_attention.hpp"
+#include "../collected.hpp"
 
 // Attention of single queries over caches (ragged_attention_kernel.hpp). For one token, it does the rotations
 // and writes into caches that wait in the queue, too.
