@@ -305,8 +305,14 @@ TEST(Emulated, DecodingGivesTheSameText) {
   EXPECT_EQ(generated("emulated"), right);
 }
 
-/// Scores of some tokens after a prompt, each token alone. Queries and keys of each head are normalized.
-std::vector<float> decoded(const char* backend, int64_t batch) {
+/// What differs between the models that decode.
+struct Decoding {
+  int64_t batch, hidden, head_dim;
+  bool norm_heads;  ///< Queries and keys of each head are normalized.
+};
+
+/// Scores of some tokens after a prompt, each token alone.
+std::vector<float> decoded(const char* backend, const Decoding& how) {
   set_default_backend(backend);
   const NoGrad off;
   nn::Llama model({.vocabulary = 300,
@@ -315,12 +321,13 @@ std::vector<float> decoded(const char* backend, int64_t batch) {
                    .heads = 4,
                    .kv_heads = 2,
                    .width = 128,
-                   .hidden = 264,
-                   .head_dim = 64,
-                   .norm_heads = true,
+                   .hidden = how.hidden,
+                   .head_dim = how.head_dim,
+                   .norm_heads = how.norm_heads,
                    .tied_embedding = true});
   nn::build(model, {.seed = 1, .dtype = DType::bf16});
   nn::set_training(model, false);
+  const int64_t batch = how.batch;
   nn::Decoder decoder(model, {.batch = batch, .capacity = 160});
   std::vector<std::vector<int32_t>> tokens(static_cast<size_t>(batch));
   std::vector<float> all;
@@ -343,14 +350,17 @@ std::vector<float> decoded(const char* backend, int64_t batch) {
   return all;
 }
 
+bool decodes_like_native(const Decoding& how) {
+  const auto right = decoded("native", how), here = decoded("emulated", how);
+  bool same = !right.empty() && right.size() == here.size();
+  for (size_t i = 0; same && i < right.size(); ++i) same = std::abs(right[i] - here[i]) < 0.02f;
+  return same;
+}
+
 [[noreturn]] void decode_on_both() {
   load_backend(kPlugin);
-  bool same = true;
-  for (const int64_t batch : {1, 2}) {
-    const auto right = decoded("native", batch), here = decoded("emulated", batch);
-    same = same && !right.empty() && right.size() == here.size();
-    for (size_t i = 0; same && i < right.size(); ++i) same = std::abs(right[i] - here[i]) < 0.02f;
-  }
+  const bool same = decodes_like_native({.batch = 1, .hidden = 264, .head_dim = 64, .norm_heads = true}) &&
+                    decodes_like_native({.batch = 2, .hidden = 264, .head_dim = 64, .norm_heads = true});
   std::_Exit(same ? 0 : 1);
 }
 
@@ -358,6 +368,26 @@ std::vector<float> decoded(const char* backend, int64_t batch) {
 TEST(Emulated, DecodingGivesTheSameScores) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(decode_on_both(), ::testing::ExitedWithCode(0), "");
+}
+
+[[noreturn]] void decode_by_chains(bool norm_heads, int64_t head_dim) {
+  ::setenv("WEFT_EMULATED_KERNELS", kernels_file().c_str(), 1);
+  load_backend(kPlugin);
+  const bool same =
+      decodes_like_native({.batch = 1, .hidden = 256, .head_dim = head_dim, .norm_heads = norm_heads});
+  const size_t chains = times(kernels_in_file(), "ChainTables");
+  if (!same || chains < 2) std::fprintf(stderr, "same: %d, %zu chains\n", same, chains);
+  std::_Exit(same && chains >= 2 ? 0 : 1);
+}
+
+// The products and the attention of a token are one kernel, whose blocks wait for each other's results. The
+// keys of a block are more than a chunk.
+TEST(Emulated, DecodingIsOneKernel) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  for (const auto& [norm_heads, head_dim] : {std::pair{true, 64}, {false, 128}}) {
+    std::remove(kernels_file().c_str());
+    EXPECT_EXIT(decode_by_chains(norm_heads, head_dim), ::testing::ExitedWithCode(0), "");
+  }
 }
 
 // A provider that refused everything would be right, too.
