@@ -11,9 +11,7 @@ namespace {
 constexpr int kThreads = 128, kWarp = 32;
 
 /// The last thread writes behind the end.
-__global__ void write_behind(float* to, int n) {
-  if (static_cast<int>(threadIdx.x) <= n) to[threadIdx.x] = 1;
-}
+__global__ void write_behind(float* to) { to[threadIdx.x] = 1; }
 
 /// Another warp's element, without a barrier in between.
 __global__ void read_without_barrier(float* to) {
@@ -33,9 +31,9 @@ __global__ void wait_beside_mask(float* to) {
   }
 }
 
-float* allocate() {
+float* allocate(int n = kThreads) {
   float* at = nullptr;
-  if (cudaMalloc(reinterpret_cast<void**>(&at), kThreads * sizeof(float)) == cudaSuccess) return at;
+  if (cudaMalloc(reinterpret_cast<void**>(&at), static_cast<size_t>(n) * sizeof(float)) == cudaSuccess) return at;
   std::fprintf(stderr, "planted: no memory on the device\n");
   std::exit(2);
 }
@@ -46,8 +44,8 @@ int main(int count, char** words) {
   const std::string_view tool = count == 2 ? words[1] : "";
   float *const to = allocate(), *const never_written = allocate();
   cudaMemset(to, 0xff, kThreads * sizeof(float));  // as WEFT_GPU_SHOW_STORES=1 does
-  if (tool == "memcheck")
-    write_behind<<<1, kThreads + kWarp>>>(to, kThreads);
+  if (tool == "memcheck")  // memory is given in pieces of 512 bytes: behind a full one lies the next
+    write_behind<<<1, kThreads>>>(allocate(kThreads - 1));
   else if (tool == "racecheck")
     read_without_barrier<<<1, kThreads>>>(to);
   else if (tool == "initcheck")

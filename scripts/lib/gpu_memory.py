@@ -116,7 +116,7 @@ def main():
     for kernel, words in sorted(unreached.items()):
         print(f"not reached: {kernel}: {words}")
     count = collections.defaultdict(lambda: {"cases": 0, "kernels": set(), "errors": 0, "not_run": []})
-    logs = {tool: open(folder / f"{tool}.txt", "w") for tool in tools.split()}
+    logs = {tool: open(folder / f"{tool}.txt", "w", buffering=1) for tool in tools.split()}  # a run that is cut off leaves its lines
     # The slowest first: training, then racecheck.
     all_jobs = [(tool, job) for tool in logs for job in jobs(folder, cases, weft, backend, text, options)]
     all_jobs.sort(key=lambda of: (of[1][2] > 0, of[0] != "racecheck"))
