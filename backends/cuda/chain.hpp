@@ -6,7 +6,7 @@
 
 // A chain: products of one row and attention of one token that follow each other in a sequence, as decoding
 // has them. One kernel runs them all, whose blocks stay on their multiprocessors, where a device and its
-// runtime have what that takes (hopper/chain.cu).
+// runtime have what that takes (chain/chain.cu).
 namespace weft::cuda {
 
 namespace skinny {
@@ -24,6 +24,8 @@ class Chain {
   virtual bool add(const skinny::Items&, Alone) = 0;
   virtual bool add(const ChainedAttention&, Alone) = 0;
   virtual bool empty() const = 0;
+  /// Whether a kernel of it was launched, which reads its memory whenever it runs.
+  virtual bool launched() const = 0;
   /// Launches the steps that were added.
   virtual Outcome launch(Queue&) = 0;
   /// After the capture: what the kernels read comes to the device.

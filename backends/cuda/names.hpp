@@ -39,7 +39,6 @@ inline constexpr unsigned kUnordered = WEFT_VENDOR(StreamNonBlocking),
   X(copy_async, MemcpyAsync)                      \
   X(create_stream, StreamCreateWithFlags)         \
   X(destroy_stream, StreamDestroy)                \
-  X(synchronize_device, DeviceSynchronize)        \
   X(synchronize_stream, StreamSynchronize)        \
   X(query_stream, StreamQuery)                    \
   X(wait_for_event, StreamWaitEvent)              \

@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <chrono>
 #include <memory>
+#include <thread>
 
 #include "chain.hpp"
 
@@ -47,6 +49,7 @@ struct Graph {
   Handles handles;
   gpu::GraphExec exec;
   std::unique_ptr<Chain> chain;  // what its kernels read
+  gpu::Event ran = nullptr;      // of its last run, where it has a chain
 };
 
 }  // namespace
@@ -66,7 +69,10 @@ class Sequence {
   ~Sequence() {
     if (device_.failed) return;
     gpu::set_device(device_.ordinal);
-    for (const Graph& g : graphs_) gpu::destroy_executable(g.exec);
+    for (const Graph& g : graphs_) {
+      gpu::destroy_executable(g.exec);
+      if (g.ran) gpu::destroy_event(g.ran);
+    }
     for (const gpu::Event e : events_) gpu::destroy_event(e);
     for (const gpu::Stream s : streams_) gpu::destroy_stream(s);
     if (partials_) device_.blocks.release(partials_);
@@ -85,11 +91,12 @@ class Sequence {
 
   Outcome run(Queue& queue, const Handles& handles) {
     if (auto settled = settle(queue); !settled.good()) return settled;
-    gpu::GraphExec exec = nullptr;
-    if (auto found = graph_for(handles, &exec); !found.good()) return found;
+    if (auto found = find_graph(handles); !found.good()) return found;
+    Graph& graph = graphs_.front();
     note(queue, name_);
-    auto enqueued = outcome(gpu::launch_graph(exec, queue.stream), "launching a graph");
-    return enqueued.good() ? launched(queue) : enqueued;
+    WEFT_GPU_TRY(gpu::launch_graph(graph.exec, queue.stream));
+    if (graph.chain) WEFT_GPU_TRY(gpu::record_event(graph.ran, queue.stream));
+    return launched(queue);
   }
 
  private:
@@ -117,25 +124,39 @@ class Sequence {
       step.launch = std::make_unique<LaunchCopy>(from.launch, [](const weft_tensor& t) { return t.dl.data; });
   }
 
-  Outcome graph_for(const Handles& handles, gpu::GraphExec* exec) {
+  // The first of the graphs is the one for these bindings then.
+  Outcome find_graph(const Handles& handles) {
     const auto at = std::ranges::find(graphs_, handles, &Graph::handles);
     if (at != graphs_.end()) {
       std::rotate(graphs_.begin(), at, at + 1);
-      *exec = graphs_.front().exec;
       return Outcome::ok();
     }
     gpu::Graph graph = nullptr;
     if (auto captured = capture(handles, &graph); !captured.good()) return captured;
     auto made = instantiate(graph, handles);
     gpu::destroy_graph(graph);
-    *exec = made.good() ? graphs_.front().exec : nullptr;
+    if (made.good() && graphs_.front().chain && !graphs_.front().ran)
+      WEFT_GPU_TRY(gpu::create_event(&graphs_.front().ran, gpu::kWithoutTime));
     return made;
+  }
+
+  // Before a graph's chain goes: a run that is pending reads its memory.
+  Outcome wait_for(const Graph& graph) {
+    using namespace std::chrono;
+    const auto begin = steady_clock::now();
+    while (graph.chain && graph.ran && gpu::query_event(graph.ran) == gpu::kNotReady) {
+      const duration<double> waited = steady_clock::now() - begin;
+      if (time_limit() > 0 && waited.count() > time_limit()) return overdue(device_);
+      std::this_thread::sleep_for(microseconds(5));
+    }
+    return Outcome::ok();
   }
 
   // Updating the oldest graph is cheaper than instantiating a new one.
   Outcome instantiate(gpu::Graph graph, const Handles& handles) {
     if (graphs_.size() == kMostGraphs) {
       Graph& oldest = graphs_.back();
+      if (auto ended = wait_for(oldest); !ended.good()) return ended;
       if (gpu::update(oldest.exec, graph) == gpu::kSuccess) {
         oldest.handles = handles, oldest.chain = std::move(chain_);
         std::rotate(graphs_.begin(), graphs_.end() - 1, graphs_.end());
@@ -143,6 +164,7 @@ class Sequence {
       }
       gpu::get_last_error();
       gpu::destroy_executable(oldest.exec);  // a pending one is freed after it has run
+      if (oldest.ran) gpu::destroy_event(oldest.ran);
       graphs_.pop_back();
     }
     gpu::GraphExec exec = nullptr;
@@ -157,6 +179,7 @@ class Sequence {
     const auto captured = capture_steps(handles);
     const auto ended = outcome(gpu::end_capture(streams_[0], graph), "ending a capture");
     Outcome finished = captured.good() && ended.good() && chain_ ? chain_->finish() : Outcome::ok();
+    if (chain_ && !chain_->launched()) chain_.reset();
     if (captured.good() && finished.good()) return ended;
     if (*graph) gpu::destroy_graph(*graph);
     return captured.good() ? std::move(finished) : captured;

@@ -88,7 +88,6 @@ Error copy_async(void* to, const void* from, size_t bytes, int, Stream);
 
 Error create_stream(Stream*, unsigned flags);
 Error destroy_stream(Stream);
-Error synchronize_device();
 Error synchronize_stream(Stream);
 Error query_stream(Stream);
 Error device_of_stream(Stream, int* device);

@@ -1,7 +1,6 @@
 #include <condition_variable>
 #include <deque>
 #include <mutex>
-#include <set>
 #include <thread>
 #include <utility>
 
@@ -105,32 +104,13 @@ Error enqueue(Stream s, Work work) {
 
 }  // namespace
 
-namespace {
-
-struct Streams {
-  std::mutex mutex;
-  std::set<Stream> all;
-};
-Streams& streams() {
-  static Streams& all = *new Streams;
-  return all;
-}
-
-}  // namespace
-
 Error create_stream(Stream* out, unsigned) {
   if (failed(current_device())) return Error::fault;
   *out = new StreamOfThread;
-  const std::lock_guard lock(streams().mutex);
-  streams().all.insert(*out);
   return Error::success;
 }
 
 Error destroy_stream(Stream s) {
-  {
-    const std::lock_guard lock(streams().mutex);
-    streams().all.erase(s);
-  }
   {
     const std::lock_guard lock(s->line.mutex);
     s->line.closing = true;
@@ -156,16 +136,6 @@ Error synchronize_stream(Stream s) {
     s->line.changed.wait(lock, [s] { return s->line.idle(); });
   }
   return query_stream(s);
-}
-
-Error synchronize_device() {
-  const std::lock_guard lock(streams().mutex);
-  for (const Stream s : streams().all) {
-    if (s->device != current_device()) continue;
-    std::unique_lock line(s->line.mutex);
-    s->line.changed.wait(line, [s] { return s->line.idle(); });
-  }
-  return get_last_error();
 }
 
 Error device_of_stream(Stream s, int* device) {

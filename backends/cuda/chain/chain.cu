@@ -23,7 +23,6 @@ class DeviceChain : public Chain {
   explicit DeviceChain(Device& device) : device_(device) {}
   ~DeviceChain() override {
     if (device_.failed) return;
-    gpu::synchronize_device();  // a launch may still read the memory
     for (void* at : memory_) device_.blocks.release(at);
   }
 
@@ -51,6 +50,7 @@ class DeviceChain : public Chain {
     return true;
   }
   bool empty() const override { return raw_.empty(); }
+  bool launched() const override { return !plans_.empty(); }
 
   Outcome launch(Queue& queue) override {
     const std::vector<RawStep> raw = std::exchange(raw_, {});
@@ -71,7 +71,6 @@ class DeviceChain : public Chain {
   Outcome finish() override {
     for (size_t i = 0; i < plans_.size(); ++i)
       if (auto done = upload(plans_[i], tables_ + i * kTableBytes); !done.good()) return done;
-    plans_.clear();
     return Outcome::ok();
   }
 
@@ -85,7 +84,9 @@ class DeviceChain : public Chain {
   }
   Outcome allocate(size_t bytes, char** at) {
     *at = static_cast<char*>(device_.blocks.allocate(bytes));
-    if (!*at) return Outcome::fail(WEFT_OUT_OF_MEMORY, "no memory for a chain: {} bytes", bytes);
+    if (!*at)
+      return Outcome::fail(WEFT_OUT_OF_MEMORY,
+                           "no memory for a chain: {} bytes; WEFT_GPU_CHAIN=0 does without", bytes);
     memory_.push_back(*at);
     return Outcome::ok();
   }

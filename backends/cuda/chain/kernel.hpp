@@ -70,6 +70,7 @@ __global__ inline void __launch_bounds__(kChainThreads, 1) run_chain(ChainTables
   if (thread < kStepsAtHand) memory.described[thread].init(1), memory.ended[thread].init(kChainWarps);
   show_barriers();
   sync_block();
+  wait_for_kernels_before();
   const ChainTables tables = *at;
   const Ring ring{memory.ring, memory.filled, memory.used};
   const Descriptions at_hand{memory.steps, memory.rows, memory.described, memory.ended};

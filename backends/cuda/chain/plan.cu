@@ -53,7 +53,7 @@ class Planner {
   struct Read {
     Source* source;
     size_t value;
-    int offset;
+    Range bytes;   // of it
     bool awaited;  // by all blocks that write results
   };
   struct Outside {
@@ -78,7 +78,7 @@ class Planner {
     to = {r.begin, -1};
     if (!value) return outside_.push_back({r, plan_.n}), true;
     values_[*value].read = true;
-    reads_.push_back({&to, *value, static_cast<int>(r.begin - values_[*value].range.begin), awaited});
+    reads_.push_back({&to, *value, r, awaited});
     return true;
   }
   // What can't come by exchange memory.
@@ -120,8 +120,10 @@ class Planner {
       if (!read_item(items, i, plan_.steps[used_ + static_cast<size_t>(i)].item)) return false;
     ChainedItem& first = plan_.steps[used_].item;
     first.normed_row = {nullptr, -1};
-    if (items.has_norm)
+    if (items.has_norm) {
+      note_normed(items.norm);
       write(first.normed_row, rows_at(items.norm.y, items.norm.columns), Format::bf16, Value::normed);
+    }
     for (int i = 0; i < items.n; ++i) {
       ChainedItem& to = plan_.steps[used_ + static_cast<size_t>(i)].item;
       write_item(items.all[i], to);
@@ -130,6 +132,11 @@ class Planner {
     share_rows(items);
     used_ += static_cast<size_t>(items.n);
     return true;
+  }
+  // The row that is normed for others is read once more while the next step may begin.
+  void note_normed(const SkinnyNorm& norm) {
+    for (const bf16* row : {norm.x, norm.weight})
+      if (row) outside_.push_back({rows_at(row, norm.columns), plan_.n + 1});
   }
   bool read_item(const Items& items, int number, ChainedItem& to) {
     const skinny::Item& item = items.all[number];
@@ -271,25 +278,33 @@ class Planner {
            (!p.weight || read_outside(rows_at(p.weight, 2 * p.half)));
   }
 
-  // Notes which steps have ended, in all blocks, when a block writes results of this one: those before
-  // `ended`. `joins`: once all its results are there, it and all before it have ended.
+  // Notes which steps have ended, in all blocks that read what can be overwritten, when a block writes
+  // results of this one: those before `ended`. `joins`: once all its results are there, it and all before it
+  // have ended.
   void note_order(size_t first_read, size_t first_value, const RawStep& raw) {
     const size_t j = plan_.n;
-    std::vector<size_t> awaited;  // values without which nothing is written
+    std::vector<Read> awaited;  // without which nothing is written
     for (size_t r = first_read; r < reads_.size(); ++r)
-      if (reads_[r].awaited) awaited.push_back(reads_[r].value);
+      if (reads_[r].awaited) awaited.push_back(reads_[r]);
     bool joins = j == 0 || joins_[j - 1];
     for (size_t v = 0; v < first_value && joins; ++v)
-      if (values_[v].step + 1 == j && values_[v].kind == Value::result)
-        joins = std::ranges::count(awaited, v) > 0;
+      if (values_[v].step + 1 == j && values_[v].kind == Value::result) joins = are_all_of(awaited, v);
     const size_t sources = raw.is_attention ? 3 : static_cast<size_t>(raw.products.n);
     size_t ended = awaited.size() < sources ? 0 : j;
     // A block of a product has seen all of its x, one of attention a part of each.
-    const bool whole = joins && !raw.is_attention &&
-                       std::ranges::all_of(awaited, [&](size_t v) { return v == awaited.front(); });
+    const bool whole = joins && !raw.is_attention && std::ranges::all_of(awaited, [&](const Read& r) {
+                         return r.value == awaited.front().value && contains(r.bytes, values_[r.value].range);
+                       });
     if (!whole)
-      for (const size_t v : awaited) ended = std::min(ended, ended_[values_[v].step]);
+      for (const Read& r : awaited) ended = std::min(ended, ended_[values_[r.value].step]);
     ended_.push_back(ended), joins_.push_back(joins);
+  }
+  // Whether they are all bytes of a value together.
+  bool are_all_of(const std::vector<Read>& reads, size_t value) const {
+    std::vector<Range> left = {values_[value].range};
+    for (const Read& r : reads)
+      if (r.value == value) take_away(left, r.bytes);
+    return left.empty();
   }
 
   int allocate(int64_t bytes) {
@@ -309,7 +324,7 @@ class Planner {
         if (const auto c = conflict(v.range, ended_[v.step])) return c;
         continue;
       }
-      if (!v.read && v.left.empty() && !is_pair_of_needed(v)) continue;
+      if (!v.read && v.left.empty()) continue;
       v.target->place = allocate(v.range.end - v.range.begin);
       for (const Range& l : v.left) {
         if (const auto c = conflict(l, ended)) return c;
@@ -318,14 +333,11 @@ class Planner {
                                 static_cast<int>(l.end - l.begin), v.format == Format::f32});
       }
     }
-    for (const Read& r : reads_) r.source->place = values_[r.value].target->place + r.offset;
+    for (const Read& r : reads_) {
+      const Value& v = values_[r.value];
+      r.source->place = v.target->place + static_cast<int>(r.bytes.begin - v.range.begin);
+    }
     return std::nullopt;
-  }
-  // A row that is normed and turned is written in both forms, or in none.
-  bool is_pair_of_needed(const Value& v) const {
-    return v.kind == Value::turned && std::ranges::any_of(values_, [&](const Value& o) {
-             return o.step == v.step && o.kind == Value::turned && (o.read || !o.left.empty());
-           });
   }
   std::optional<size_t> conflict(const Range& r, size_t ended) const {
     for (const Outside& o : outside_)

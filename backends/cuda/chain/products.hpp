@@ -36,7 +36,7 @@ class Multiplying {
       if (joins) join(item, own.products, column, operands);
     }
     if (own.rows == 0) sync_computing();
-    if (own.writes_normed) write_normed(item);
+    if (own.writes_normed && (item.normed_row.plain || item.normed_row.place >= 0)) write_normed(item);
   }
 
  private:

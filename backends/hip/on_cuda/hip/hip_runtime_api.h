@@ -38,7 +38,6 @@
 #define hipStreamCreateWithFlags cudaStreamCreateWithFlags
 #define hipStreamDestroy cudaStreamDestroy
 #define hipStreamSynchronize cudaStreamSynchronize
-#define hipDeviceSynchronize cudaDeviceSynchronize
 #define hipStreamQuery cudaStreamQuery
 #define hipStreamGetDevice cudaStreamGetDevice
 #define hipStreamWaitEvent cudaStreamWaitEvent
