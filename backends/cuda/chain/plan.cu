@@ -71,12 +71,14 @@ class Planner {
     clear = !std::ranges::any_of(stored_, [&](const Range& s) { return s.meets(r); });
     return std::nullopt;
   }
-  bool read(Source& to, const Range& r, bool awaited) {
+  // Reads elements of a format; what was written in another one can't be waited for.
+  bool read(Source& to, const Range& r, Format format, bool awaited) {
     bool clear = false;
     const auto value = value_of(r, clear);
     if (!clear) return false;
     to = {r.begin, -1};
     if (!value) return outside_.push_back({r, plan_.n}), true;
+    if (values_[*value].format != format) return false;
     values_[*value].read = true;
     reads_.push_back({&to, *value, r, awaited});
     return true;
@@ -140,7 +142,7 @@ class Planner {
   }
   bool read_item(const Items& items, int number, ChainedItem& to) {
     const skinny::Item& item = items.all[number];
-    if (!read(to.x, rows_at(static_cast<const bf16*>(item.x), item.k), true)) return false;
+    if (!read(to.x, rows_at(static_cast<const bf16*>(item.x), item.k), Format::bf16, true)) return false;
     to.norm_weight = item.normed ? items.norm.weight : nullptr;
     if (to.norm_weight && !read_outside(rows_at(to.norm_weight, item.k))) return false;
     for (int p = 0; p < item.products; ++p)
@@ -151,7 +153,7 @@ class Planner {
       if (item.operands[o] && !read(to.operands[o],
                                     bytes_at(static_cast<const char*>(item.operands[o]),
                                              int64_t{item.n} * size_of(item.operand_formats[o])),
-                                    false))
+                                    item.operand_formats[o], false))
         return false;
     }
     return true;
@@ -233,10 +235,10 @@ class Planner {
     const Range keys = rows_at(a.keys, cache), values = rows_at(a.values, cache);
     for (const Range& c : {keys, values})
       if (std::ranges::any_of(outside_, [&](const Outside& o) { return o.range.meets(c); })) return false;
-    if (!read(q.q, rows_at(q.turned ? a.fresh.q.x : a.q, row), true) ||
-        !read(q.k, rows_at(a.fresh.k.x, kv_row), true) || !read(q.v, rows_at(a.fresh.v.x, kv_row), true) ||
-        !read_outside(keys) || !read_outside(values) || !read_lists(s.ragged) || !read_tables(a.fresh.q) ||
-        !read_tables(a.fresh.k))
+    if (!read(q.q, rows_at(q.turned ? a.fresh.q.x : a.q, row), Format::bf16, true) ||
+        !read(q.k, rows_at(a.fresh.k.x, kv_row), Format::bf16, true) ||
+        !read(q.v, rows_at(a.fresh.v.x, kv_row), Format::bf16, true) || !read_outside(keys) ||
+        !read_outside(values) || !read_lists(s.ragged) || !read_tables(a.fresh.q) || !read_tables(a.fresh.k))
       return false;
     stored_.push_back(keys), stored_.push_back(values);
     q.q_normed = q.q_turned = q.k_normed = q.k_turned = {nullptr, -1};
@@ -325,7 +327,9 @@ class Planner {
         continue;
       }
       if (!v.read && v.left.empty()) continue;
-      v.target->place = allocate(v.range.end - v.range.begin);
+      // Parts of it are read 16 bytes at a time, if they begin at such a place.
+      const auto beside = static_cast<int>(reinterpret_cast<uintptr_t>(v.range.begin) % 16);
+      v.target->place = allocate(v.range.end - v.range.begin + beside) + beside;
       for (const Range& l : v.left) {
         if (const auto c = conflict(l, ended)) return c;
         plan_.copies.push_back({const_cast<char*>(l.begin),
