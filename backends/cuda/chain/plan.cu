@@ -44,7 +44,7 @@ class Planner {
     plan_.steps.resize(descriptions);  // what points to them stays
     for (size_t i = 0; i < most && add(raw_[i]); ++i) ++plan_.n;
     if (plan_.n < most) return std::move(plan_);  // too long: `n` of them may do
-    if (const auto conflict = settle_values()) plan_.n = *conflict + 1 < most ? *conflict + 1 : *conflict;
+    if (const auto conflict = settle_values()) plan_.n = std::min(*conflict + 1, most - 1);
     plan_.steps.resize(used_);
     return std::move(plan_);
   }
@@ -135,10 +135,12 @@ class Planner {
     used_ += static_cast<size_t>(items.n);
     return true;
   }
-  // The row that is normed for others is read once more while the next step may begin.
+  // What is normed for others is read once more while the next step may begin.
   void note_normed(const SkinnyNorm& norm) {
+    bool clear = false;
     for (const bf16* row : {norm.x, norm.weight})
-      if (row) outside_.push_back({rows_at(row, norm.columns), plan_.n + 1});
+      if (row && !value_of(rows_at(row, norm.columns), clear))
+        outside_.push_back({rows_at(row, norm.columns), plan_.n + 1});
   }
   bool read_item(const Items& items, int number, ChainedItem& to) {
     const skinny::Item& item = items.all[number];
