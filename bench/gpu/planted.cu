@@ -33,7 +33,8 @@ __global__ void wait_beside_mask(float* to) {
 
 float* allocate(int n = kThreads) {
   float* at = nullptr;
-  if (cudaMalloc(reinterpret_cast<void**>(&at), static_cast<size_t>(n) * sizeof(float)) == cudaSuccess) return at;
+  if (cudaMalloc(reinterpret_cast<void**>(&at), static_cast<size_t>(n) * sizeof(float)) == cudaSuccess)
+    return at;
   std::fprintf(stderr, "planted: no memory on the device\n");
   std::exit(2);
 }
