@@ -20,7 +20,8 @@ Result<Bindings> Session::bind(std::span<const seam::ConcreteType* const> inputs
     };
     if (have.dtype != want.dtype || have.shape.size() != want.shape.size()) return mismatch("");
     for (size_t d = 0; d < have.shape.size(); ++d)
-      if (Status s = unify(want.shape[d], have.shape[d], bindings); !s.ok()) return mismatch(s.message());
+      if (Status s = unify(want.shape[d], have.shape[d], bindings); !s.ok())
+        return mismatch(fmt::format("axis {}: {}", d, s.message()));
   }
   for (const auto& s : program_->symbols) {
     const int64_t* v = bindings.find(s.name);
