@@ -1,4 +1,6 @@
 #pragma once
+#include <algorithm>
+
 #include "skinny.hpp"
 
 // Products of at most 16 rows with weights. A block takes tiles of 16 or 32 rows of a weight, and each of its
@@ -37,6 +39,21 @@ struct Items {
   SkinnyNorm norm;
 };
 static_assert(sizeof(Items) <= 4000);
+
+/// Each item gets a part of the blocks, by the bytes of its weights, and one at least.
+inline void share_blocks(Items& items, int blocks) {
+  const auto bytes = [](const Item& i) { return int64_t{i.n} * i.k * i.products; };
+  int64_t all = 0;
+  for (int i = 0; i < items.n; ++i) all += bytes(items.all[i]);
+  items.first_blocks[0] = 0;
+  for (int i = 0; i < items.n; ++i) {
+    const int64_t own = bytes(items.all[i]), part = (blocks * own + all / 2) / all;
+    const int64_t others = items.n - 1 - i, most = std::max<int64_t>(blocks - others, 1);
+    const int n = static_cast<int>(std::clamp<int64_t>(part, 1, most));
+    items.first_blocks[i + 1] = items.first_blocks[i] + n;
+    blocks -= n, all -= own;
+  }
+}
 
 struct alignas(16) Bits16 {
   uint32_t of[4];

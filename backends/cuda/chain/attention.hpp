@@ -168,7 +168,7 @@ class Attending {
   }
   __device__ void take_row(int row) {
     constexpr int kPairs = kDim / 64;
-    const bool is_q = row<kHeads, is_v = row> kHeads, turned = is_q ? query_.turned : !is_v;
+    const bool is_q = row < kHeads, is_v = row == kHeads + 1, turned = is_q ? query_.turned : !is_v;
     const int head = is_q ? heads_.first + row : heads_.kv, lane = thread() % 32;
     const Rotation<bf16>::Piece& how = is_q ? query_.fresh.q : query_.fresh.k;
     const bool rotated = turned && how.cosine, beside = rotated && how.interleaved;

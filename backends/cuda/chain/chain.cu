@@ -60,7 +60,7 @@ class DeviceChain : public Chain {
       if (left.size() >= kLeastSteps && plans_.size() < kernels_)
         plan = plan_chain(left, device_.multiprocessors);
       const bool alone = plan.n < kLeastSteps;
-      auto launched = alone ? left[0].alone(queue) : launch(queue, plan.n);
+      auto launched = alone ? left[0].alone(queue) : launch_kernel(queue);
       if (!launched.good()) return launched;
       done += alone ? 1 : plan.n;
       if (!alone) plans_.push_back(std::move(plan));
@@ -91,7 +91,7 @@ class DeviceChain : public Chain {
     return Outcome::ok();
   }
   // The kernel finds its plan in memory, where `finish` is going to put it.
-  Outcome launch(Queue& queue, size_t steps) {
+  Outcome launch_kernel(Queue& queue) {
     BlockSize block{kChainThreads};
     block.together = true;
     return start_on(queue, {static_cast<unsigned>(device_.multiprocessors)}, block, sizeof(ChainMemory),

@@ -32,7 +32,7 @@ __device__ inline void copy_bytes(void* to, const void* from, uint32_t bytes, Ba
       : "memory");
 }
 
-/// 16 bytes of shared memory, asked for in the order of the text: the compiler would rather save registers.
+/// 16 bytes of shared memory.
 template <class P>
 __device__ P load_shared(const P* from) {
   uint32_t w[4];

@@ -196,19 +196,14 @@ class Planner {
             item.result_formats[r], Value::result);
   }
 
-  // Blocks have items by the bytes of their weights. Which of them have a row more than others is another
-  // matter for each step.
-  void share_rows(const Items& items) {
-    const auto bytes = [](const skinny::Item& i) { return int64_t{i.n} * i.k * i.products; };
-    int64_t all = 0;
-    for (int i = 0; i < items.n; ++i) all += bytes(items.all[i]);
+  // Which blocks have a row more than others is another matter for each step.
+  void share_rows(Items items) {
+    skinny::share_blocks(items, blocks_);
     const size_t begin = plan_.rows.size();
     plan_.rows.resize(begin + static_cast<size_t>(blocks_));
-    for (int i = 0, first = 0, blocks = blocks_; i < items.n; ++i) {
+    for (int i = 0; i < items.n; ++i) {
       const skinny::Item& item = items.all[i];
-      const int64_t own = bytes(item), part = (blocks * own + all / 2) / all;
-      const int others = items.n - 1 - i,
-                of = static_cast<int>(std::clamp<int64_t>(part, 1, std::max(blocks - others, 1)));
+      const int first = items.first_blocks[i], of = items.first_blocks[i + 1] - first;
       for (int at = 0; at < of; ++at) {
         BlockRows& r = plan_.rows[begin + (static_cast<size_t>(first + at) + 37 * plan_.n) %
                                               static_cast<size_t>(blocks_)];
@@ -221,7 +216,6 @@ class Planner {
                                         : 0;
         r.writes_normed = items.has_norm && i == 0 && at == 0;
       }
-      first += of, blocks -= of, all -= own;
     }
   }
 
@@ -230,8 +224,8 @@ class Planner {
     step.kind = ChainedStep::attention;
     ChainedQuery& q = step.query = {};
     const queries::Sizes& s = q.sizes = a.sizes;
-    q.fresh = a.fresh, q.keys = a.keys, q.values = a.values, q.turned = a.fresh.q.x != nullptr;
-    q.units = s.kv_heads * s.groups, q.lanes = s.dim <= 64 ? 8 : 16;
+    q.fresh = a.fresh, q.turned = a.fresh.q.x != nullptr, q.lanes = s.dim <= 64 ? 8 : 16;
+    const int units = s.kv_heads * s.groups;
     const int64_t row = int64_t{s.heads} * s.dim, kv_row = int64_t{s.kv_heads} * s.dim,
                   cache = kv_row * s.ragged.capacity * s.ragged.batch;
     const Range keys = rows_at(a.keys, cache), values = rows_at(a.values, cache);
@@ -244,15 +238,15 @@ class Planner {
       return false;
     stored_.push_back(keys), stored_.push_back(values);
     q.q_normed = q.q_turned = q.k_normed = q.k_turned = {nullptr, -1};
-    write_turned(a.fresh.q, row, q.q_normed, q.q_turned),
-        write_turned(a.fresh.k, kv_row, q.k_normed, q.k_turned);
+    write_turned(a.fresh.q, row, q.q_normed, q.q_turned);
+    write_turned(a.fresh.k, kv_row, q.k_normed, q.k_turned);
     write(q.y, rows_at(a.y, row), Format::bf16, Value::result);
     const int dim = 8 * q.lanes;
-    q.partial = allocate(int64_t{q.units} * s.splits * 2 * (dim + 2) * 4);
+    q.partial = allocate(int64_t{units} * s.splits * 2 * (dim + 2) * 4);
     for (int b = 0; b < blocks_; ++b) {
       BlockRows r{};
       r.step = static_cast<int>(used_), r.row_bytes = 2 * s.dim;
-      r.first = b / s.splits, r.split = b % s.splits, r.attends = r.first < q.units;
+      r.first = b / s.splits, r.split = b % s.splits, r.attends = r.first < units;
       const int64_t head = int64_t{r.first / s.groups} * s.ragged.capacity * r.row_bytes;
       r.from = reinterpret_cast<const char*>(a.keys) + head;
       r.to_second = reinterpret_cast<const char*>(a.values) - reinterpret_cast<const char*>(a.keys);

@@ -8,9 +8,7 @@
 // blocks. It comes to them by exchange memory: each element there says by itself whether it has been written,
 // since one that has not is a NaN that no computation gives. So a step waits for just what it reads, and no
 // fence orders that and a flag behind it.
-namespace weft::cuda {
-
-namespace chains {
+namespace weft::cuda::chains {
 
 constexpr int kChainWarps = 8;                         // that compute
 constexpr int kChainThreads = 32 * (kChainWarps + 1);  // one more warp copies weights
@@ -30,7 +28,7 @@ struct Source {
   const void* plain;
   int place;  ///< in bytes, or -1
 };
-/// Where elements are written: `plain` and exchange memory, either or both or neither.
+/// Where elements are written: `plain` or exchange memory, or nowhere.
 struct Target {
   void* plain;
   int place;
@@ -74,13 +72,12 @@ struct ChainedItem {
   float per_column, epsilon;  ///< 1 / k
 };
 
-/// Attention: block b serves unit b / splits of heads, and split b % splits of its keys.
+/// Attention: a block serves a unit of heads, and a split of its keys (BlockRows).
 struct ChainedQuery {
   Source q, k, v;  ///< rows before they are turned
-  const bf16 *keys, *values;
   Target y, q_normed, q_turned, k_normed, k_turned;
   int partial;  ///< place of what blocks found
-  int units, lanes;
+  int lanes;    ///< that have a row
   bool turned;  ///< q is fresh
   queries::Sizes sizes;
   queries::Fresh<bf16> fresh;
@@ -125,5 +122,4 @@ struct ChainTables {
   int blocks_ended;
 };
 
-}  // namespace chains
-}  // namespace weft::cuda
+}  // namespace weft::cuda::chains

@@ -75,18 +75,9 @@ class CollectedProducts : public Collected {
                           : blocks_by_bytes(at_once);
     return start_on(queue, grid, kThreads, row_bytes(most), multiply_row<T>, items_);
   }
-  /// As many blocks as run at a time: each item has a part of them, by the bytes of its weights.
+  /// As many blocks as run at a time.
   Grid blocks_by_bytes(int blocks) {
-    const auto bytes = [](const Item& i) { return int64_t{i.n} * i.k * i.products; };
-    int64_t all = 0;
-    for (const Item& i : items()) all += bytes(i);
-    for (int i = 0; i < items_.n; ++i) {
-      const int64_t own = bytes(items_.all[i]), part = (blocks * own + all / 2) / all;
-      const int64_t others = items_.n - 1 - i, most = std::max<int64_t>(blocks - others, 1);
-      const int n = static_cast<int>(std::clamp<int64_t>(part, 1, most));
-      items_.first_blocks[i + 1] = items_.first_blocks[i] + n;
-      blocks -= n, all -= own;
-    }
+    share_blocks(items_, blocks);
     return {static_cast<unsigned>(items_.first_blocks[items_.n] + (items_.has_norm ? 1 : 0))};
   }
   template <int kRowTiles, int kRows, int kStages>

@@ -70,7 +70,9 @@ class Canonical {
   // The operand that is the first result; -1 for none.
   int32_t given(const ir::Node& node) const {
     if (!is_pure(node) || node.outputs.size() != 1) return -1;
-    const auto same_type = [&](size_t i) { return type(node.inputs[i]) == type(node.outputs[0]); };
+    const auto same_type = [&](size_t i) {
+      return node.inputs[i] >= 0 && type(node.inputs[i]) == type(node.outputs[0]);
+    };
     if (is(node, "cast") || is(node, "reshape") || is(node, "broadcast") || is(node, "slice"))
       return same_type(0) ? node.inputs[0] : -1;
     if (is(node, "permute")) {
@@ -78,7 +80,8 @@ class Canonical {
       return std::ranges::is_sorted(axes) ? node.inputs[0] : -1;
     }
     for (const size_t i : {0, 1})
-      if (node.inputs.size() == 2 && same_type(i) && is_neutral(node, 1 - i)) return node.inputs[i];
+      if (node.inputs.size() == 2 && node.inputs[1 - i] >= 0 && same_type(i) && is_neutral(node, 1 - i))
+        return node.inputs[i];
     return -1;
   }
 
