@@ -57,7 +57,7 @@ Status apply(const Pattern& pattern, Module& m, const Options& options) {
   if (pattern.claim == Claim::nodes) m.fusions.clear();
   m.groups.clear();
   for (const Claim claim : {Claim::nodes, Claim::products, Claim::calls})
-    settle(m, claim);  // what chains there are already, is all that there is to find
+    settle(m, claim);  // each sees what the stronger claims took
   return {};
 }
 

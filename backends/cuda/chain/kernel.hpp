@@ -63,7 +63,7 @@ __device__ inline void compute_steps(ChainTables* at, const ChainTables& tables,
     at->blocks_ended = 0, at->launches = launch + 1;
 }
 
-__global__ inline void __launch_bounds__(kChainThreads, 1) run_chain(ChainTables* at) {
+static __global__ void __launch_bounds__(kChainThreads, 1) run_chain(ChainTables* at) {
   auto& memory = *dynamic_shared<ChainMemory>();
   const int thread = static_cast<int>(threadIdx.x);
   if (thread < kChunks) memory.filled[thread].init(1), memory.used[thread].init(kChainWarps);
