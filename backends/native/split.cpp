@@ -258,21 +258,6 @@ WEFT_SPLIT void join_columns(const uint8_t* panel, int64_t k, float* to) {
     }
 }
 
-WEFT_SPLIT void join_rows(const uint8_t* panel, int64_t k, float* to) {
-  for (int64_t r = 0; r < kSplitPanel; ++r, to += k)
-    for (int64_t q = 0; q < k; q += kSplitStep) {
-      const uint8_t* line =
-          panel + q / kSplitStep * kSplitStepBytes + r / kLines * kTile + r % kLines * kLine;
-      __m512 low = _mm512_setzero_ps(), high = low;
-      for (int i = 2; i >= 0; --i) {
-        const __m512i part = _mm512_load_si512(line + 2 * i * kTile);
-        low = _mm512_add_ps(low, low_of(part)), high = _mm512_add_ps(high, high_of(part));
-      }
-      _mm512_mask_storeu_ps(to + q, first(k - q), low);
-      _mm512_mask_storeu_ps(to + q + kLines, first(k - q - kLines), high);
-    }
-}
-
 WEFT_SPLIT static void begin_tiles() { _tile_loadconfig(&kConfig); }
 WEFT_SPLIT static void end_tiles() { _tile_release(); }
 SplitScope::SplitScope() { begin_tiles(); }
@@ -335,7 +320,6 @@ bool splits_products() { return false; }
 bool split_rows(const Lines&, int64_t, int64_t, uint8_t*) { return false; }
 bool split_columns(const Lines&, int64_t, int64_t, uint8_t*) { return false; }
 void join_columns(const uint8_t*, int64_t, float*) {}
-void join_rows(const uint8_t*, int64_t, float*) {}
 void multiply_split(const SplitFactor&, const SplitFactor&, int64_t, const SplitResult&) {}
 SplitScope::SplitScope() = default;
 SplitScope::~SplitScope() = default;

@@ -35,8 +35,6 @@ bool split_rows(const Lines& a, int64_t count, int64_t k, uint8_t* to);
 bool split_columns(const Lines& b, int64_t count, int64_t k, uint8_t* to);
 /// Writes columns [j, j + 32) of that panel as they were, as 32 floats for each of k.
 void join_columns(const uint8_t* panel, int64_t k, float* to);
-/// Writes the rows of a panel as they were, k floats each.
-void join_rows(const uint8_t* panel, int64_t k, float* to);
 
 /// Panels of a factor, which are `size` bytes apart.
 struct SplitFactor {

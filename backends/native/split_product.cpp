@@ -107,12 +107,13 @@ class Rows {
   uint8_t *const a_, *const plain_;  // panels of a, and whether each is out of range
 };
 
-}  // namespace
-
+// Whether input i is a constant that calls of no other sizes read.
 bool in_one_size(const backend::OpCall& c, int64_t i) {
   constexpr uint32_t kOneSize = 2;  // of weft_type::constant
   return backend::read(c.raw()->inputs[i], &weft_type::constant) == kOneSize;
 }
+
+}  // namespace
 
 bool worth_splitting(const backend::OpCall& c, const Product<float>& p, int64_t rows) {
   return in_one_size(c, 1) && splits_products() && rows >= kLeastRows && p.n * p.k >= 1 << 14;

@@ -8,8 +8,6 @@ namespace weft::native {
 /// The layout of what pack_split() makes; 1 is that of pack_whole_b().
 inline constexpr uint32_t kSplitLayout = 2;
 
-/// Whether input i is a constant that calls of no other sizes read.
-bool in_one_size(const backend::OpCall& c, int64_t i);
 /// Whether b of p, which is input 1 of the call, is to be split for products of `rows` rows: only in programs
 /// of one size, since products of few rows want another packing, and there is to be one copy.
 bool worth_splitting(const backend::OpCall& c, const Product<float>& p, int64_t rows);

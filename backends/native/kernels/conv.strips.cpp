@@ -1,7 +1,7 @@
 #include <algorithm>
 
+#include "backends/native/convolution_call.h"
 #include "backends/native/scratch.h"
-#include "backends/native/split_convolution.h"
 
 // conv as a product of matrices: y[o, p] = sum over (c, k) of w[o, (c, k)] columns[(c, k), p]. The columns of
 // a strip of p are gathered from x when they are used, and stay in L2; the weights are packed once for each
@@ -76,14 +76,12 @@ void run_group(const Host& host, const Convolution& c, int64_t group) {
 }
 
 void run(const Host& host, const Convolution& c) {
-  if (c.filters.layout() == kSplitLayout) return convolve_split(host, c);
   for (int64_t group = 0; group < c.g.groups; ++group) run_group(host, c, group);
 }
 
 std::optional<Packing> wanted(const OpCall& c, const shared::ConvBody& body) {
   if (!c.input(body.filters).constant()) return {};
   const Geometry g = filters(c, body);
-  if (worth_splitting(c, body, g)) return split_packing(g);
   const int64_t size = g.groups * packed_rows(g) * g.depth();
   if (size < kLeastPacked) return {};
   return Packing{format("native.filters.1 f32 {} groups of [{}, {}] by {} in blocks of {}", g.groups,
@@ -107,9 +105,6 @@ Outcome prepare_strips(const OpCall& c, weft_plan& plan) {
 
 Outcome pack_strips(const weft_plan& plan, int64_t, TensorView from, TensorView to, const Host& host) {
   const Geometry g = filters_to_pack(plan, from);
-  if (to.layout() == kSplitLayout)
-    return pack_split(host, g, from.data<float>(), reinterpret_cast<uint8_t*>(to.data<float>())),
-           Outcome::ok();
   host.parallel_for(g.groups, 1, [&](int64_t begin, int64_t end) {
     for (int64_t group = begin; group < end; ++group)
       for (int64_t k = 0; k < g.depth(); k += kDepth)

@@ -1,7 +1,7 @@
 #include <algorithm>
 
+#include "backends/native/convolution_call.h"
 #include "backends/native/scratch.h"
-#include "backends/native/split_convolution.h"
 #include "backends/native/windows.h"
 
 // conv as a product of matrices, y[p, o] = sum over (c, k) of x[place(p) + offset(c, k)] w[o, (c, k)]: the
@@ -165,8 +165,6 @@ Support accepts_windows(const OpCall& c) {
   const Geometry g = filters(c, *body);
   if (g.group_filters() < kLeastFilters)
     return Support::no("at least {} filters a group, got {}", kLeastFilters, g.group_filters());
-  if (c.input(body->filters).constant() && worth_splitting(c, *body, g))
-    return Support::no("a matrix unit is faster at these sizes");
   if (reads_rows(c, *body)) return Support::no("1 x 1 filters read rows of a large image in place");
   return Support::yes();
 }
