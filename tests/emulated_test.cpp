@@ -28,15 +28,18 @@ struct Ended {
   int code = -1;  ///< -1: it did not end by itself
   std::string text;
 };
-Ended run(const std::string& settings, const std::string& arguments) {
-  const std::string command = settings + " " WEFT_BINARY_DIR "/weft " + arguments + " 2>&1";
+Ended run(const std::string& command) {
   Ended ended;
-  FILE* pipe = ::popen(command.c_str(), "r");
+  FILE* pipe = ::popen((command + " 2>&1").c_str(), "r");
   char part[256];
   while (pipe && ::fgets(part, sizeof part, pipe)) ended.text += part;
   const int status = pipe ? ::pclose(pipe) : -1;
   if (WIFEXITED(status)) ended.code = WEXITSTATUS(status);
   return ended;
+}
+
+Ended run(const std::string& settings, const std::string& arguments) {
+  return run(settings + " " WEFT_BINARY_DIR "/weft " + arguments);
 }
 
 /// What a call of the program prints.
@@ -419,6 +422,11 @@ Ended train(const std::string& settings, const std::string& arguments) {
 void expect_refused(const Ended& ended, const char* text) {
   EXPECT_EQ(ended.code, 1) << ended.text;
   EXPECT_NE(ended.text.find(text), std::string::npos) << ended.text;
+}
+
+TEST(Emulated, PlansOfChainsDoWhatTheirStepsDo) {
+  const Ended ended = run(WEFT_BINARY_DIR "/out_of_tree/emulated/chain_plans");
+  EXPECT_EQ(ended.code, 0) << ended.text;
 }
 
 TEST(Emulated, TheHostsSideKeepsTheContract) {

@@ -265,6 +265,7 @@ struct Differentiator {
     if (B::kWhole || turn == group) add_queries(piece, rank);
     wait_for_products<0>();
     hold(s);
+    sync_warp();  // its lanes have read lse and delta
     if (thread_of_group() % kWarp == 0) shared.barriers.empty[slot.stage].arrive();
     turn ^= 1, buffer = (buffer + 1) % B::kBuffers, slot = next;
   }
