@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -13,6 +14,7 @@
 #include "run_command.h"
 #include "test_backends.h"
 #include "weft/checkpoint.h"
+#include "weft/jit.h"
 #include "weft/safetensors.h"
 #include "weft/trace.h"
 
@@ -196,6 +198,24 @@ TEST_F(CliProgram, ATraceNamesWhereTheTimeGoes) {
   EXPECT_GE(named / wall, 0.95) << r.text;
   EXPECT_NEAR(trace["otherData"]["share_of_time_with_a_name"], named / wall, 1e-3);
   std::printf("%.1f %% of the time of 20 runs has a name\n", 100 * named / wall);
+}
+
+// x + x, with these numbers as x.
+void write_sum(const std::string& program, const std::string& inputs, std::vector<float> x) {
+  const auto n = static_cast<int64_t>(x.size());
+  weft::compile([](const std::vector<Tensor>& in) { return std::vector<Tensor>{in[0] + in[0]}; },
+                {{"x", {DType::f32, {n}}}})
+      .save(program);
+  io::write_safetensors(inputs, {{"x", Tensor::of(std::span<const float>(x), std::vector{n}, DType::f32)}});
+}
+
+TEST_F(CliProgram, RunPrintsNumbersThatAreNotFinite) {
+  write_sum(at("sum.weft"), at("x"), {NAN, INFINITY, -INFINITY, 1.5f});
+  const std::string run = "run " + at("sum.weft") + " --backend reference --inputs " + at("x");
+  const auto text = weft_program(run);
+  EXPECT_NE(text.text.find(" [nan,inf,-inf,3.0]\n"), std::string::npos) << text.text;
+  const auto printed = json::parse(weft_program(run + " --json").text);
+  EXPECT_EQ(printed["outputs"][0]["first"], (json{"nan", "inf", "-inf", 3.0})) << printed;
 }
 
 TEST_F(CliProgram, BenchMeasures) {

@@ -32,7 +32,8 @@ void add_common(CLI::App& app, Common& c) {
           ->check(CLI::Range(0, 1024))
           ->capture_default_str(),
       app.add_option("--plugin", c.plugins, "load a backend from this shared object")->type_name("FILE"),
-      app.add_flag("--json", c.json, "print JSON"),
+      app.add_flag("--json", c.json,
+                   "print JSON; numbers that are not finite are the texts \"nan\", \"inf\" and \"-inf\""),
       app.set_help_flag("-h,--help", "print this and exit"),
   };
   for (CLI::Option* o : all) o->group("Options of every subcommand");

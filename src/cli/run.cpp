@@ -33,11 +33,17 @@ struct Options {
   bool ledger = false, plan = false;
 };
 
-Json first_numbers(const HostTensor& t) {
-  Json first = Json::list();
+std::vector<double> first_numbers(const HostTensor& t) {
+  std::vector<double> first;
   for (int64_t i = 0; i < std::min<int64_t>(4, element_count(t.type.shape)); ++i)
     first.push_back(load_element<double>(t.type.dtype, t.bytes.data(), static_cast<size_t>(i)));
   return first;
+}
+
+std::string in_words(std::span<const double> numbers) {
+  std::vector<std::string> texts;
+  for (const double x : numbers) texts.push_back(number_text(x));
+  return fmt::format("[{}]", fmt::join(texts, ","));
 }
 
 Status write_outputs(const program::CompiledProgram& p, const std::vector<HostTensor>& out,
@@ -152,7 +158,7 @@ int run(Options& o, const Common& common) {
   if (const auto sizes = sizes_text(*p, inputs); !sizes.empty()) fmt::print("{}\n", sizes);
   for (size_t i = 0; i < out.size(); ++i)
     fmt::print("{:<16} {:<20} {}\n", p->outputs[i].name, seam::text(out[i].type),
-               first_numbers(out[i]).text());
+               in_words(first_numbers(out[i])));
   fmt::print("{} in {:.3f} s\n", counted(o.repeat, "run"), seconds);
   if (o.plan) fmt::print("{}", link::print(session->schedule()));
   if (o.ledger) fmt::print("{}", ledger_text());
