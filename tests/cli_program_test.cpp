@@ -218,6 +218,25 @@ TEST_F(CliProgram, RunPrintsNumbersThatAreNotFinite) {
   EXPECT_EQ(printed["outputs"][0]["first"], (json{"nan", "inf", "-inf", 3.0})) << printed;
 }
 
+TEST_F(CliProgram, InputsHaveTheNamesOfTheProgram) {
+  write_sum(at("sum.weft"), at("x"), {1, 2});
+  const Tensor x = Tensor::scalar(1.f);
+  const auto refused = [&](const std::map<std::string, Tensor>& given) {
+    io::write_safetensors(at("other"), given);
+    const auto r = weft_program("run " + at("sum.weft") + " --inputs " + at("other"));
+    EXPECT_EQ(r.status, 1) << r.text;
+    const std::string where = "--inputs " + at("other") + ": ";
+    const size_t from = r.text.find(where);
+    return from == r.text.npos ? r.text : r.text.substr(from + where.size());
+  };
+  const std::string inputs = "; the inputs of " + value_or_raise(program::read_file(at("sum.weft"))).name;
+  EXPECT_EQ(refused({{"x", x}, {"y", x}, {"z", x}}),
+            "it has 'y', 'z', which the program has no input for" + inputs + " are 'x'\n");
+  EXPECT_EQ(refused({{"X", x}}),
+            "it has 'X', which the program has no input for; it has no 'x'" + inputs + " are 'x'\n");
+  EXPECT_EQ(refused({}), "it has no 'x'" + inputs + " are 'x'\n");
+}
+
 TEST_F(CliProgram, BenchMeasures) {
   compile("--tests 0");
   const auto r = weft_program("bench " + at("p.weft") + " --size batch=4 --seconds 0.1 --warm-up 1 --json");
