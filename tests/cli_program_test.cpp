@@ -237,6 +237,24 @@ TEST_F(CliProgram, InputsHaveTheNamesOfTheProgram) {
   EXPECT_EQ(refused({}), "it has no 'x'" + inputs + " are 'x'\n");
 }
 
+TEST_F(CliProgram, AMissingFolderIsNotMade) {
+  compile("--tests 0");
+  const std::string program = at("p.weft"), out = at("no_folder/file");
+  for (const std::string& command :
+       {"compile --model " + at("run") + " --out ", "run " + program + " --out ",
+        "run " + program + " --trace ", "inspect " + program + " --html ", "trace " + program + " --out ",
+        "tokenize --tokenizer bytes --data " + at("text.txt") + " --out ",
+        std::string("completion bash --out "), std::string("check reference --only nothing --keep "),
+        std::string("check reference --only nothing --matrix ")}) {
+    const auto r = weft_program(command + out);
+    EXPECT_EQ(r.status, 1) << command;
+    EXPECT_EQ(r.text, "weft: input/output: can't write '" + out + "': there is no folder '" +
+                          at("no_folder") + "'; make it, or name another one\n")
+        << command;
+    EXPECT_FALSE(fs::exists(at("no_folder"))) << command;
+  }
+}
+
 TEST_F(CliProgram, BenchMeasures) {
   compile("--tests 0");
   const auto r = weft_program("bench " + at("p.weft") + " --size batch=4 --seconds 0.1 --warm-up 1 --json");

@@ -17,7 +17,7 @@ int run(const CommandLine& root, const Options& o) {
   if (o.out.empty())
     fmt::print("{}", script);
   else
-    write_text(o.out, script);
+    write_text(output_path(o.out), script);
   return 0;
 }
 

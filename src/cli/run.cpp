@@ -91,19 +91,15 @@ void print(const lab::ShadowReport& r, const std::string& oracle) {
 }
 
 int run(Options& o, const Common& common) {
-  o.out = output_path(o.out);
-  if (!o.shadow.empty()) {
-    check_computes(o.shadow);
-    if (is_standard_output(o.out))
-      throw UsageError(invalid("--shadow prints what it finds where --out {} writes; name a file", o.out));
-  }
-  if (!o.out.empty()) {
-    refuse_to_overwrite(o.out, "the program", o.program);
-    refuse_to_overwrite(o.out, "--inputs", o.inputs.file);
-  }
-  if (!o.trace.empty()) {
-    refuse_to_overwrite(o.trace, "the program", o.program);
-    refuse_to_overwrite(o.trace, "--inputs", o.inputs.file);
+  if (!o.shadow.empty()) check_computes(o.shadow);
+  for (std::string* out : {&o.out, &o.trace}) {
+    if (out->empty()) continue;
+    *out = output_path(*out);
+    refuse_to_overwrite(*out, "the program", o.program);
+    refuse_to_overwrite(*out, "--inputs", o.inputs.file);
+    if (!o.shadow.empty() && is_standard_output(*out))
+      throw UsageError(invalid("--shadow prints what it finds where {} {} writes; name a file",
+                               out == &o.out ? "--out" : "--trace", *out));
   }
   Tracing tracing(o.trace);
   auto p = tracing("load", "read the file", [&] {
@@ -124,10 +120,8 @@ int run(Options& o, const Common& common) {
     out = tracing("run", "run", [&] { return value_or_raise(session->run(inputs)); });
   const double seconds = seconds_since(start);
   tracing.write();
-  if (!o.out.empty()) {
-    raise_if(write_outputs(*p, out, o.out));
-    if (is_standard_output(o.out)) return 0;
-  }
+  if (!o.out.empty()) raise_if(write_outputs(*p, out, o.out));
+  if (is_standard_output(o.out) || is_standard_output(o.trace)) return 0;
 
   std::optional<lab::ShadowReport> shadow;
   if (!o.shadow.empty())
