@@ -40,7 +40,8 @@ TEST(CExample, RunsAProgramFile) {
   EXPECT_EQ(beside.text, usual.text) << "the same program, its weights beside it";
   const auto wrong = run_command(built("weft_c_example /no/such/file"));
   EXPECT_EQ(wrong.status, 1);
-  EXPECT_EQ(wrong.text, "load: error 6: can't open '/no/such/file': No such file or directory\n");
+  EXPECT_EQ(wrong.text,
+            "load: error 4: can't read '/no/such/file': there is no such file; check its name and folder\n");
 }
 
 TEST(CExample, AStaticRuntimeIsSmall) {

@@ -72,7 +72,7 @@ TEST(CliCheck, SaysWhereItWasEnded) {
       {"check native --drawn 3", "--drawn says how many --liars are drawn"},
       {"check native --liars --keep x", "--liars excludes --keep"},
       {"check null", "null computes nothing"},
-      {"check native --expect /tmp", "can't read /tmp"},
+      {"check native --expect /tmp", "can't read '/tmp': it is a folder"},
       {"check native --keep /tmp", "can't write '/tmp'"},
       {"check native --only nothing", "no case was executed"},
       {"run x.weft --shadow reference --out /dev/stdout", "--shadow prints what it finds"},

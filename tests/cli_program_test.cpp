@@ -255,6 +255,26 @@ TEST_F(CliProgram, AMissingFolderIsNotMade) {
   }
 }
 
+// Programs, inputs, weights and graphs: one wording.
+TEST_F(CliProgram, AMissingFileIsToldInOneWay) {
+  compile("--tests 0");
+  const std::string missing = at("no such"), program = at("p.weft");
+  for (const std::string& command :
+       {"run '" + missing + "'", "verify '" + missing + "'", "inspect '" + missing + "'",
+        "trace '" + missing + "'", "bench '" + missing + "'", "embed '" + missing + "' text",
+        "run " + program + " --inputs '" + missing + "'", "compile '" + missing + "' --out " + at("made"),
+        std::string("compile ") + WEFT_SOURCE_DIR "/conformance/data/import/mlp/model_ir.json --weights '" +
+            missing + "' --out " + at("made")}) {
+    const auto r = weft_program(command);
+    EXPECT_EQ(r.status, 1) << command;
+    EXPECT_EQ(r.text, "weft: unavailable: can't read '" + missing +
+                          "': there is no such file; check its name and folder\n")
+        << command;
+  }
+  const auto folder = weft_program("run " + at("run"));
+  EXPECT_EQ(folder.text, "weft: unavailable: can't read '" + at("run") + "': it is a folder; name a file\n");
+}
+
 TEST_F(CliProgram, BenchMeasures) {
   compile("--tests 0");
   const auto r = weft_program("bench " + at("p.weft") + " --size batch=4 --seconds 0.1 --warm-up 1 --json");

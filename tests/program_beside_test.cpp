@@ -153,9 +153,9 @@ TEST(ProgramBeside, FilesLieInOneFolder) {
   EXPECT_NE(write_file(p, path, "small.weft").message().find("can't be the file of the weights, too"),
             std::string::npos);
   fs::rename(weights, folder / "elsewhere");
-  EXPECT_EQ(read_file(path).status().text(), "input/output: " + path +
-                                                 ": weights in small.weights: can't open '" + weights +
-                                                 "': No such file or directory");
+  EXPECT_EQ(read_file(path).status().text(), "unavailable: " + path +
+                                                 ": weights in small.weights: can't read '" + weights +
+                                                 "': there is no such file; check its name and folder");
   fs::remove_all(folder);
 }
 
@@ -174,7 +174,7 @@ TEST(ProgramBeside, TheCommandLineWritesAndRunsIt) {
   EXPECT_NE(weft_program("inspect " + out).text.find("weights in mlp.weights\n"), std::string::npos);
   EXPECT_EQ(weft_program(compile + "/dev/null --weights-beside").status, 2);
   fs::remove(folder / "mlp.weights");
-  EXPECT_NE(weft_program("run " + out).text.find("weights in mlp.weights: can't open"), std::string::npos);
+  EXPECT_NE(weft_program("run " + out).text.find("weights in mlp.weights: can't read"), std::string::npos);
   fs::remove_all(folder);
 }
 
