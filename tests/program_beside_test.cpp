@@ -80,6 +80,19 @@ TEST(ProgramBeside, WhatDiffersIsListedAtOnce) {
             wrong + "changed since it was compiled: weight 'w', state 'counter'");
 }
 
+TEST(ProgramBeside, MessagesCutLongNames) {
+  const std::string more(100'000, 'n');
+  EXPECT_LT(with_weights_of([&](auto& p) { p.weights[0].name += more; }).size(), 500);
+  std::string section;
+  append_text(section, more);
+  const fs::path path = fs::temp_directory_path() / fmt::format("weft_beside_names_{}", ::getpid());
+  std::ofstream(path, std::ios::binary) << write_head(tested_program(), section);
+  const Status s = read_file(path.string()).status();
+  EXPECT_EQ(s.code(), Code::unavailable) << s.message().substr(0, 200);
+  EXPECT_LT(s.message().size(), 1000);
+  fs::remove(path);
+}
+
 TEST(ProgramBeside, OrderInTheFileDoesNotMatter) {
   EXPECT_EQ(with_weights_of([](auto& p) {
               std::swap(p.blobs[0], p.blobs[2]);

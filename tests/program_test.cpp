@@ -256,6 +256,29 @@ TEST(Program, VerifyRefusesEachBrokenRule) {
   }
 }
 
+TEST(Program, MessagesCutLongNames) {
+  const std::string more(100'000, 'n');
+  size_t refused = 0;
+  for (const auto& m : mutations()) {
+    auto p = small_program();
+    for (auto* ports : {&p.inputs, &p.outputs})
+      for (auto& port : *ports) port.name += more;
+    for (auto& w : p.weights) w.name += more;
+    for (auto& s : p.states) s.name += more;
+    for (auto& r : p.regions) r.pattern += more;
+    for (auto& c : p.calls) {
+      c.op += more, c.where += more;
+      for (auto& a : c.attrs) a.name += more;
+      for (auto& d : c.defaults) d += more;
+    }
+    m.apply(p);
+    const Status s = verify(p);
+    refused += !s.ok();
+    EXPECT_LT(s.message().size(), 1000) << m.words;
+  }
+  EXPECT_GT(refused, mutations().size() - 3);  // some rules are about names alone
+}
+
 TEST(Program, VerifyAcceptsChainsOfUpdates) {
   auto p = small_program();
   p.values.push_back(f32({3}));

@@ -9,12 +9,18 @@
 #include <cstring>
 #include <utility>
 
+#include "base/shown.h"
+
 namespace weft {
 
+// A program names the file of its weights, which may be any text.
+constexpr size_t kMostOfPath = 400;
+
 Status FileToRead::failed(const char* what) const {
+  const std::string path = shown(path_, kMostOfPath);
   if (errno == ENOENT || errno == ENOTDIR)
-    return fail(Code::unavailable, "can't read '{}': there is no such file; check its name and folder", path_);
-  return fail(Code::unavailable, "can't {} '{}': {}", what, path_, std::strerror(errno));
+    return fail(Code::unavailable, "can't read '{}': there is no such file; check its name and folder", path);
+  return fail(Code::unavailable, "can't {} '{}': {}", what, path, std::strerror(errno));
 }
 
 Result<FileToRead> FileToRead::open(const std::string& path) {
@@ -23,7 +29,7 @@ Result<FileToRead> FileToRead::open(const std::string& path) {
   struct stat about{};
   if (f.file_ < 0 || ::fstat(f.file_, &about) != 0) return f.failed("read");
   if (!S_ISREG(about.st_mode))
-    return fail(Code::unavailable, "can't read '{}': it is {}; name a file", path,
+    return fail(Code::unavailable, "can't read '{}': it is {}; name a file", shown(path, kMostOfPath),
                 S_ISDIR(about.st_mode) ? "a folder" : "not a regular file");
   f.size_ = static_cast<size_t>(about.st_size);
   return f;

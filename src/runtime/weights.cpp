@@ -1,5 +1,6 @@
 #include "runtime/weights.h"
 
+#include "base/shown.h"
 #include "link/resolve_types.h"
 #include "runtime/c_tensor.h"
 
@@ -55,11 +56,11 @@ Result<Weights::Held> Weights::copied(size_t weight, uint32_t device, Queues& qu
     WEFT_TRY(auto buffer, devices_[device]->allocate_unpooled(type.bytes()));
     WEFT_TRY(auto* queue, queues.of(device));
     if (const program::Blob* b = blob(weight)) {
-      WEFT_CHECK(queue->copy_in(*buffer.get(), 0, b->data, b->size).at(w.name));
+      WEFT_CHECK(queue->copy_in(*buffer.get(), 0, b->data, b->size).at(shown(w.name)));
     } else {
-      WEFT_CHECK(fill_from_first_device(weight, *buffer.get(), device, queues).at(w.name));
+      WEFT_CHECK(fill_from_first_device(weight, *buffer.get(), device, queues).at(shown(w.name)));
     }
-    WEFT_CHECK(queue->synchronize().at(w.name));
+    WEFT_CHECK(queue->synchronize().at(shown(w.name)));
     return buffer;
   };
   if (!blob(weight)) {
@@ -87,7 +88,7 @@ Result<Weights::Held> Weights::packed(const link::PackedWeight& want, Queues& qu
   const auto weight = static_cast<size_t>(want.weight);
   const auto make = [&]() -> Result<seam::BufferRef> {
     WEFT_TRY(auto buffer, devices_[want.device]->allocate_unpooled(want.packing().bytes));
-    WEFT_CHECK(pack(want, *buffer.get(), queues).at(program_.weights[weight].name));
+    WEFT_CHECK(pack(want, *buffer.get(), queues).at(shown(program_.weights[weight].name)));
     return buffer;
   };
   WEFT_TRY(auto entry, weight_store().get(key(weight, want.device).packed(want.packing().id), make));

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "base/element.h"
+#include "base/shown.h"
 #include "formats/safetensors.h"
 #include "link/resolve_types.h"
 
@@ -56,7 +57,7 @@ std::string listed(const std::vector<std::string>& names) {
   constexpr size_t kSaid = 8;
   std::string out;
   for (size_t i = 0; i < std::min(kSaid, names.size()); ++i)
-    out += fmt::format("{}'{}'", i ? ", " : "", names[i]);
+    out += fmt::format("{}'{}'", i ? ", " : "", shown(names[i]));
   return names.size() > kSaid ? fmt::format("{} and {} more", out, names.size() - kSaid) : out;
 }
 
@@ -75,8 +76,8 @@ Status check_names(const program::CompiledProgram& p, const formats::Safetensors
   if (!extra.empty()) wrong = fmt::format("it has {}, which the program has no input for", listed(extra));
   if (!missing.empty()) wrong += fmt::format("{}it has no {}", wrong.empty() ? "" : "; ", listed(missing));
   const std::string want = inputs.empty()
-                               ? p.name + " has no inputs, so leave --inputs out"
-                               : fmt::format("the inputs of {} are {}", p.name, listed(inputs));
+                               ? shown(p.name) + " has no inputs, so leave --inputs out"
+                               : fmt::format("the inputs of {} are {}", shown(p.name), listed(inputs));
   return invalid("--inputs {}: {}; {}", path, wrong, want);
 }
 
@@ -147,7 +148,7 @@ Result<std::vector<HostTensor>> inputs_of(const program::CompiledProgram& p, con
       continue;
     }
     auto t = made_up(p, port.value, sizes, draw);
-    if (!t.ok()) return t.take_status().at(fmt::format("input {}", port.name));
+    if (!t.ok()) return t.take_status().at(fmt::format("input {}", shown(port.name)));
     out.push_back(std::move(t).value());
   }
   return out;
