@@ -165,6 +165,13 @@ TEST_F(CliFace, WhatTuneKeepsRunGoesBy) {
   EXPECT_NE(after.text.find("times as fast as good_provider.exp.slow"), std::string::npos) << after.text;
 }
 
+// Highway's shared library measures its timer for milliseconds when a program starts.
+TEST_F(CliFace, NoHighwayIsLoadedAtTheStart) {
+  const auto libraries = shell(std::string("ldd ") + kWeft);
+  EXPECT_NE(libraries.text.find("libstdc++"), std::string::npos) << libraries.text;
+  EXPECT_EQ(libraries.text.find("libhwy"), std::string::npos) << libraries.text;
+}
+
 TEST_F(CliFace, HelpFitsAScreen) {
   const auto help = lines(weft_says("--help"));
   EXPECT_EQ(help.size(), subcommands().size() + 7);  // a line for each
