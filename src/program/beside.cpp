@@ -127,7 +127,7 @@ std::string write_beside(const CompiledProgram& program, std::string_view file) 
   std::string out;
   append_text(out, file);
   for (const Blob& b : program.blobs) {
-    const Expected e{b.size, hash_of({b.data, b.size})};
+    const Expected e{b.size, hash128({b.data, b.size})};
     out.append(reinterpret_cast<const char*>(&e), sizeof e);
   }
   return out;

@@ -1,24 +1,23 @@
 #include "runtime/weight_store.h"
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
 #include <algorithm>
 #include <array>
 #include <random>
+
+#include "base/hash.h"
 
 namespace weft::runtime {
 
 namespace {
 
-using Secret = std::array<std::byte, XXH3_SECRET_DEFAULT_SIZE>;
+using Secret = std::array<std::byte, kHashSecret>;
 
 Secret drawn_secret() {
   std::random_device random;
   std::array<uint32_t, 16> seed{};
   std::ranges::generate(seed, std::ref(random));
   Secret secret;
-  XXH3_generateSecret(secret.data(), secret.size(), seed.data(), sizeof seed);
+  hash128_secret(std::as_bytes(std::span(seed)), secret);
   return secret;
 }
 
@@ -26,8 +25,8 @@ Secret drawn_secret() {
 
 WeightKey WeightKey::of(const void* data, uint64_t bytes, const seam::Device& device) {
   static const Secret secret = drawn_secret();
-  const XXH128_hash_t hash = XXH3_128bits_withSecret(data, bytes, secret.data(), secret.size());
-  return {{hash.low64, hash.high64}, bytes, &device.home(), {}};
+  const Hash128 hash = hash128({static_cast<const std::byte*>(data), bytes}, secret);
+  return {{hash.low, hash.high}, bytes, &device.home(), {}};
 }
 
 WeightKey WeightKey::packed(std::string id) const {
