@@ -34,6 +34,6 @@ std::function<int()> setup(Syntax& app, const Common&) {
 
 }  // namespace
 
-extern const Command completion_command = {"completion", "print a shell completion script", setup};
+extern const Command completion_command = {"completion", "print a shell completion script", setup, true};
 
 }  // namespace weft::cli

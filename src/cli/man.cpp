@@ -48,6 +48,6 @@ std::function<int()> setup(Syntax& app, const Common&) {
 
 }  // namespace
 
-extern const Command man_command = {"man", "print the manual page of weft, or of a subcommand", setup};
+extern const Command man_command = {"man", "print the manual page of weft, or of a subcommand", setup, true};
 
 }  // namespace weft::cli
