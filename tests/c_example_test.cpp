@@ -45,7 +45,7 @@ TEST(CExample, RunsAProgramFile) {
 }
 
 TEST(CExample, AStaticRuntimeIsSmall) {
-  constexpr size_t kMost = 3'000'000;
+  constexpr size_t kMost = 2'900'000;
   for (const auto& backend : alone()) {
     const std::string path = built("weft_c_static_" + backend);
     EXPECT_NE(run_command("ldd " + path).text.find("not a dynamic executable"), std::string::npos);

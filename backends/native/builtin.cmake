@@ -8,6 +8,10 @@ if(WEFT_HIGHWAY_HEADERS AND USE_REFERENCE)
   list(FILTER callers EXCLUDE REGEX "/einsum\\.pairs\\.cpp$")
   set_property(SOURCE ${callers} APPEND PROPERTY COMPILE_OPTIONS
                $<$<CONFIG:Release>:-O2> $<$<CONFIG:Release>:-fvect-cost-model=dynamic>)
+  # These only look at calls, once for each: for size.
+  foreach(file IN ITEMS native tile_program convolution_call)
+    set_property(SOURCE "${PROJECT_SOURCE_DIR}/backends/native/${file}.cpp" APPEND PROPERTY COMPILE_OPTIONS $<$<CONFIG:Release>:-Os>)
+  endforeach()
 elseif(NOT USE_REFERENCE)
   set(WEFT_BACKEND_SKIP "it falls back to reference's kernels")
 else()
