@@ -175,7 +175,8 @@ void add_program_option(Syntax& app, std::string& program) {
 }
 
 void add_input_options(Syntax& app, ProgramInputs& o) {
-  app.add_option("--inputs", o.file, "safetensors file with the inputs by name; random if omitted")
+  app.add_option("--inputs", o.file,
+                 "safetensors file with all inputs by name, and no other tensors; random if omitted")
       .type_name("FILE");
   app.add_option("--size", o.sizes,
                  "value of a symbol for random inputs, as in batch=4; default: its minimum")
