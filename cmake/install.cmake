@@ -18,6 +18,8 @@ set(share "${PROJECT_BINARY_DIR}/share")
 set(stamp "${PROJECT_BINARY_DIR}/share.stamp")
 add_custom_command(OUTPUT "${stamp}"
   COMMAND weft_cli man --out "${share}/man/man1"
+  COMMAND ${CMAKE_COMMAND} -E make_directory "${share}/bash-completion/completions" "${share}/zsh/site-functions"
+          "${share}/fish/vendor_completions.d"
   COMMAND weft_cli completion bash --out "${share}/bash-completion/completions/weft"
   COMMAND weft_cli completion zsh --out "${share}/zsh/site-functions/_weft"
   COMMAND weft_cli completion fish --out "${share}/fish/vendor_completions.d/weft.fish"

@@ -204,7 +204,8 @@ TEST(CApi, ErrorsAreCodesAndText) {
     EXPECT_EQ(got, want) << weft_error_text();
     EXPECT_NE(std::strstr(weft_error_text(), words), nullptr) << weft_error_text();
   };
-  expect(weft_program_load("/no/such/file", &p), WEFT_ERROR_IO, "can't open '/no/such/file'");
+  expect(weft_program_load("/no/such/file", &p), WEFT_ERROR_UNAVAILABLE,
+         "can't read '/no/such/file': there is no");
   expect(weft_program_load(nullptr, &p), WEFT_ERROR_INVALID_ARGUMENT, "path is null");
   expect(weft_program_load_bytes("not a program", 13, &p), WEFT_ERROR_CORRUPT,
          "header: 13 bytes are too few");

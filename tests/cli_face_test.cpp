@@ -72,7 +72,7 @@ TEST(CliCheck, SaysWhereItWasEnded) {
       {"check native --drawn 3", "--drawn says how many --liars are drawn"},
       {"check native --liars --keep x", "--liars excludes --keep"},
       {"check null", "null computes nothing"},
-      {"check native --expect /tmp", "can't read /tmp"},
+      {"check native --expect /tmp", "can't read '/tmp': it is a folder"},
       {"check native --keep /tmp", "can't write '/tmp'"},
       {"check native --only nothing", "no case was executed"},
       {"run x.weft --shadow reference --out /dev/stdout", "--shadow prints what it finds"},
@@ -163,6 +163,13 @@ TEST_F(CliFace, WhatTuneKeepsRunGoesBy) {
   EXPECT_EQ(after.status, 0);
   EXPECT_EQ(after.text.find("good_provider.exp.slow  "), std::string::npos) << after.text;
   EXPECT_NE(after.text.find("times as fast as good_provider.exp.slow"), std::string::npos) << after.text;
+}
+
+// Highway's shared library measures its timer for milliseconds when a program starts.
+TEST_F(CliFace, NoHighwayIsLoadedAtTheStart) {
+  const auto libraries = shell(std::string("ldd ") + kWeft);
+  EXPECT_NE(libraries.text.find("libstdc++"), std::string::npos) << libraries.text;
+  EXPECT_EQ(libraries.text.find("libhwy"), std::string::npos) << libraries.text;
 }
 
 TEST_F(CliFace, HelpFitsAScreen) {

@@ -209,7 +209,7 @@ TEST_F(CliModels, BadInputSaysOneThing) {
       {"train --data " + at("text.txt") + " --out /proc/no/such --steps 1",
        "can't make the folder /proc/no/such"},
       {"train --data " + at("text.txt") + " --out " + at("x") + " --resume",
-       "can't read " + at("x/model.safetensors")},
+       "can't read '" + at("x/model.safetensors") + "'"},
       {"generate --model " + at("x"), "can't read"},
       {"generate --model " + at("run") + " --temperature nan", "temperature"},
       {"generate --model " + at("run") + " --backend nonsense", "nonsense"},

@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -13,6 +14,7 @@
 #include "run_command.h"
 #include "test_backends.h"
 #include "weft/checkpoint.h"
+#include "weft/jit.h"
 #include "weft/safetensors.h"
 #include "weft/trace.h"
 
@@ -196,6 +198,81 @@ TEST_F(CliProgram, ATraceNamesWhereTheTimeGoes) {
   EXPECT_GE(named / wall, 0.95) << r.text;
   EXPECT_NEAR(trace["otherData"]["share_of_time_with_a_name"], named / wall, 1e-3);
   std::printf("%.1f %% of the time of 20 runs has a name\n", 100 * named / wall);
+}
+
+// x + x, with these numbers as x.
+void write_sum(const std::string& program, const std::string& inputs, std::vector<float> x) {
+  const auto n = static_cast<int64_t>(x.size());
+  weft::compile([](const std::vector<Tensor>& in) { return std::vector<Tensor>{in[0] + in[0]}; },
+                {{"x", {DType::f32, {n}}}})
+      .save(program);
+  io::write_safetensors(inputs, {{"x", Tensor::of(std::span<const float>(x), std::vector{n}, DType::f32)}});
+}
+
+TEST_F(CliProgram, RunPrintsNumbersThatAreNotFinite) {
+  write_sum(at("sum.weft"), at("x"), {NAN, INFINITY, -INFINITY, 1.5f});
+  const std::string run = "run " + at("sum.weft") + " --backend reference --inputs " + at("x");
+  const auto text = weft_program(run);
+  EXPECT_NE(text.text.find(" [nan,inf,-inf,3.0]\n"), std::string::npos) << text.text;
+  const auto printed = json::parse(weft_program(run + " --json").text);
+  EXPECT_EQ(printed["outputs"][0]["first"], (json{"nan", "inf", "-inf", 3.0})) << printed;
+}
+
+TEST_F(CliProgram, InputsHaveTheNamesOfTheProgram) {
+  write_sum(at("sum.weft"), at("x"), {1, 2});
+  const Tensor x = Tensor::scalar(1.f);
+  const auto refused = [&](const std::map<std::string, Tensor>& given) {
+    io::write_safetensors(at("other"), given);
+    const auto r = weft_program("run " + at("sum.weft") + " --inputs " + at("other"));
+    EXPECT_EQ(r.status, 1) << r.text;
+    const std::string where = "--inputs " + at("other") + ": ";
+    const size_t from = r.text.find(where);
+    return from == r.text.npos ? r.text : r.text.substr(from + where.size());
+  };
+  const std::string inputs = "; the inputs of " + value_or_raise(program::read_file(at("sum.weft"))).name;
+  EXPECT_EQ(refused({{"x", x}, {"y", x}, {"z", x}}),
+            "it has 'y', 'z', which the program has no input for" + inputs + " are 'x'\n");
+  EXPECT_EQ(refused({{"X", x}}),
+            "it has 'X', which the program has no input for; it has no 'x'" + inputs + " are 'x'\n");
+  EXPECT_EQ(refused({}), "it has no 'x'" + inputs + " are 'x'\n");
+}
+
+TEST_F(CliProgram, AMissingFolderIsNotMade) {
+  compile("--tests 0");
+  const std::string program = at("p.weft"), out = at("no_folder/file");
+  for (const std::string& command :
+       {"compile --model " + at("run") + " --out ", "run " + program + " --out ",
+        "run " + program + " --trace ", "inspect " + program + " --html ", "trace " + program + " --out ",
+        "tokenize --tokenizer bytes --data " + at("text.txt") + " --out ",
+        std::string("completion bash --out "), std::string("check reference --only nothing --keep "),
+        std::string("check reference --only nothing --matrix ")}) {
+    const auto r = weft_program(command + out);
+    EXPECT_EQ(r.status, 1) << command;
+    EXPECT_EQ(r.text, "weft: input/output: can't write '" + out + "': there is no folder '" +
+                          at("no_folder") + "'; make it, or name another one\n")
+        << command;
+    EXPECT_FALSE(fs::exists(at("no_folder"))) << command;
+  }
+}
+
+// Programs, inputs, weights and graphs: one wording.
+TEST_F(CliProgram, AMissingFileIsToldInOneWay) {
+  compile("--tests 0");
+  const std::string missing = at("no such"), program = at("p.weft");
+  for (const std::string& command :
+       {"run '" + missing + "'", "verify '" + missing + "'", "inspect '" + missing + "'",
+        "trace '" + missing + "'", "bench '" + missing + "'", "embed '" + missing + "' text",
+        "run " + program + " --inputs '" + missing + "'", "compile '" + missing + "' --out " + at("made"),
+        std::string("compile ") + WEFT_SOURCE_DIR "/conformance/data/import/mlp/model_ir.json --weights '" +
+            missing + "' --out " + at("made")}) {
+    const auto r = weft_program(command);
+    EXPECT_EQ(r.status, 1) << command;
+    EXPECT_EQ(r.text, "weft: unavailable: can't read '" + missing +
+                          "': there is no such file; check its name and folder\n")
+        << command;
+  }
+  const auto folder = weft_program("run " + at("run"));
+  EXPECT_EQ(folder.text, "weft: unavailable: can't read '" + at("run") + "': it is a folder; name a file\n");
 }
 
 TEST_F(CliProgram, BenchMeasures) {

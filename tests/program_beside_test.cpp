@@ -80,6 +80,19 @@ TEST(ProgramBeside, WhatDiffersIsListedAtOnce) {
             wrong + "changed since it was compiled: weight 'w', state 'counter'");
 }
 
+TEST(ProgramBeside, MessagesCutLongNames) {
+  const std::string more(100'000, 'n');
+  EXPECT_LT(with_weights_of([&](auto& p) { p.weights[0].name += more; }).size(), 500);
+  std::string section;
+  append_text(section, more);
+  const fs::path path = fs::temp_directory_path() / fmt::format("weft_beside_names_{}", ::getpid());
+  std::ofstream(path, std::ios::binary) << write_head(tested_program(), section);
+  const Status s = read_file(path.string()).status();
+  EXPECT_EQ(s.code(), Code::unavailable) << s.message().substr(0, 200);
+  EXPECT_LT(s.message().size(), 1000);
+  fs::remove(path);
+}
+
 TEST(ProgramBeside, OrderInTheFileDoesNotMatter) {
   EXPECT_EQ(with_weights_of([](auto& p) {
               std::swap(p.blobs[0], p.blobs[2]);
@@ -153,9 +166,9 @@ TEST(ProgramBeside, FilesLieInOneFolder) {
   EXPECT_NE(write_file(p, path, "small.weft").message().find("can't be the file of the weights, too"),
             std::string::npos);
   fs::rename(weights, folder / "elsewhere");
-  EXPECT_EQ(read_file(path).status().text(), "input/output: " + path +
-                                                 ": weights in small.weights: can't open '" + weights +
-                                                 "': No such file or directory");
+  EXPECT_EQ(read_file(path).status().text(), "unavailable: " + path +
+                                                 ": weights in small.weights: can't read '" + weights +
+                                                 "': there is no such file; check its name and folder");
   fs::remove_all(folder);
 }
 
@@ -174,7 +187,7 @@ TEST(ProgramBeside, TheCommandLineWritesAndRunsIt) {
   EXPECT_NE(weft_program("inspect " + out).text.find("weights in mlp.weights\n"), std::string::npos);
   EXPECT_EQ(weft_program(compile + "/dev/null --weights-beside").status, 2);
   fs::remove(folder / "mlp.weights");
-  EXPECT_NE(weft_program("run " + out).text.find("weights in mlp.weights: can't open"), std::string::npos);
+  EXPECT_NE(weft_program("run " + out).text.find("weights in mlp.weights: can't read"), std::string::npos);
   fs::remove_all(folder);
 }
 

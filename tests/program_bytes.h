@@ -18,7 +18,7 @@ inline uint64_t u64_at(const std::string& s, size_t at) {
   return v;
 }
 inline void put_hash(std::string& file, size_t at, size_t from, size_t n) {
-  const Hash h = hash_of(std::as_bytes(std::span(file).subspan(from, n)));
+  const Hash h = hash128(std::as_bytes(std::span(file).subspan(from, n)));
   std::memcpy(file.data() + at, &h, sizeof h);
 }
 inline void reseal_header(std::string& file) { put_hash(file, 48, 0, 48); }

@@ -256,6 +256,29 @@ TEST(Program, VerifyRefusesEachBrokenRule) {
   }
 }
 
+TEST(Program, MessagesCutLongNames) {
+  const std::string more(100'000, 'n');
+  size_t refused = 0;
+  for (const auto& m : mutations()) {
+    auto p = small_program();
+    for (auto* ports : {&p.inputs, &p.outputs})
+      for (auto& port : *ports) port.name += more;
+    for (auto& w : p.weights) w.name += more;
+    for (auto& s : p.states) s.name += more;
+    for (auto& r : p.regions) r.pattern += more;
+    for (auto& c : p.calls) {
+      c.op += more, c.where += more;
+      for (auto& a : c.attrs) a.name += more;
+      for (auto& d : c.defaults) d += more;
+    }
+    m.apply(p);
+    const Status s = verify(p);
+    refused += !s.ok();
+    EXPECT_LT(s.message().size(), 1000) << m.words;
+  }
+  EXPECT_GT(refused, mutations().size() - 3);  // some rules are about names alone
+}
+
 TEST(Program, VerifyAcceptsChainsOfUpdates) {
   auto p = small_program();
   p.values.push_back(f32({3}));
@@ -288,15 +311,16 @@ TEST(ProgramFile, SaysOnceWhatIsWrong) {
   const Folder folder;
   const auto said_of = [](const std::string& path) { return read_file(path).status().text(); };
   const auto missing = folder.file("missing"), empty = folder.file("empty"), other = folder.file("other");
-  EXPECT_EQ(said_of(missing),
-            fmt::format("input/output: can't open '{}': No such file or directory", missing));
+  EXPECT_EQ(
+      said_of(missing),
+      fmt::format("unavailable: can't read '{}': there is no such file; check its name and folder", missing));
   std::ofstream(empty).flush();
   EXPECT_EQ(said_of(empty),
             fmt::format("corrupt: {}: header: 0 bytes are too few for a Weft program", empty));
   std::ofstream(other) << std::string(500, 'x');
   EXPECT_EQ(said_of(other),
             fmt::format("corrupt: {}: header: not a Weft program (the first 8 bytes differ)", other));
-  EXPECT_NE(said_of(folder.path.string()).find("not a regular file"), std::string::npos);
+  EXPECT_NE(said_of(folder.path.string()).find("it is a folder; name a file"), std::string::npos);
   const auto pipe = folder.file("pipe");
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
   EXPECT_NE(said_of(pipe).find("not a regular file"), std::string::npos);
@@ -305,7 +329,9 @@ TEST(ProgramFile, SaysOnceWhatIsWrong) {
 TEST(ProgramFile, FailedWriteLeavesTheOldFileAndNoOther) {
   const Folder folder;
   const auto p = small_program();
-  EXPECT_NE(write_file(p, folder.file("none/p")).text().find("input/output: can't create"),
+  EXPECT_NE(write_file(p, folder.file("none/p"))
+                .text()
+                .find("there is no folder '" + folder.file("none") + "'; make it"),
             std::string::npos);
   fs::create_directory(folder.path / "taken");  // a folder can't be replaced by a file
   EXPECT_NE(write_file(p, folder.file("taken")).text().find("it is a folder"), std::string::npos);

@@ -73,6 +73,24 @@ TEST(Safetensors, BadFilesSayWhatIsWrong) {
   }
 }
 
+TEST(Safetensors, MessagesCutLongNames) {
+  const std::string n(100'000, 'n'), tensor = "{\"" + n + "\":";
+  std::string sizes = "1";
+  for (int i = 0; i < 50'000; ++i) sizes += ",1";
+  for (const std::string& header :
+       {tensor + "3}", tensor + R"({"shape":[2],"data_offsets":[0,8]}})",
+        R"({"a":{"dtype":")" + n + R"(","shape":[2],"data_offsets":[0,8]}})",
+        R"({"a":{"dtype":"F32","shape":[")" + n + R"("],"data_offsets":[0,8]}})",
+        R"({"a":{"dtype":"F32","shape":[)" + sizes + R"(],"data_offsets":[0,8]}})",
+        R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[)" + sizes + "]}}",
+        tensor + R"({"dtype":"U8","shape":[4],"data_offsets":[4,8]}})", tensor + "1,\"" + n + "\":1}",
+        R"({"__metadata__":{")" + n + R"(":1}})"}) {
+    const auto r = parse_safetensors(file(header, 8), "x.safetensors");
+    ASSERT_FALSE(r.ok());
+    EXPECT_LT(r.status().message().size(), 500) << r.status().message().substr(0, 200);
+  }
+}
+
 TEST(Safetensors, EveryDTypeGoesRound) {
   std::vector<std::vector<std::byte>> data;
   std::vector<TensorEntry> entries;

@@ -268,7 +268,7 @@ TEST_F(Pretrained, KnowsEveryFieldOfTransformers) {
     for (const auto& [kind, config] : kinds.items()) {
       std::ofstream(copy_ / "config.json") << config;
       const std::string got = error_of([&] { nn::load_pretrained(copy_); });
-      EXPECT_NE(got.find("can't read " + (copy_ / "model.safetensors").string()), std::string::npos)
+      EXPECT_NE(got.find("can't read '" + (copy_ / "model.safetensors").string()), std::string::npos)
           << kind << " of " << release << ": " << got;
       EXPECT_EQ(error_of([&] { nn::load_generation(copy_); }), "no error") << kind << " of " << release;
       ++files;

@@ -1,9 +1,11 @@
 #include <unistd.h>
 
 #include <cmath>
+#include <cstring>
 #include <filesystem>
 #include <thread>
 
+#include "runtime/slabs.h"
 #include "seam/registry.h"
 #include "seam_watchers.h"
 #include "test_backends.h"
@@ -26,11 +28,15 @@ Tensor drawn(const IntList& shape, const std::string& backend, float first = 0) 
 /// x weightᵀ in a file, for up to 64 rows of x.
 class WeightFile {
  public:
-  WeightFile() { write(0); }
+  /// `other`: an element of the weight that is another one than in the file without.
+  explicit WeightFile(int64_t other = -1) : other_(other) { write(0); }
   ~WeightFile() { std::filesystem::remove(path_); }
   WeightFile(const WeightFile&) = delete;
   void write(float first) const {
-    const Tensor weight = drawn({kOut, kIn}, "native", first);
+    auto numbers = drawn({kOut, kIn}, "native", first).to_vector<float>();
+    if (other_ >= 0) numbers[static_cast<size_t>(other_)] = 2;
+    const Tensor weight =
+        Tensor::of(std::span<const float>(numbers), std::vector<int64_t>{kOut, kIn}, DType::f32, "native");
     const Dim rows = Dim::symbol("rows_of_x", 1, 64);
     compile([&](const std::vector<Tensor>& in) { return std::vector{linear(in[0], weight)}; },
             {{"x", {DType::f32, {rows, kIn}}}}, {.backend = "native"})
@@ -42,7 +48,10 @@ class WeightFile {
 
  private:
   const std::string path_ =
-      (std::filesystem::temp_directory_path() / fmt::format("weft_weights_{}", ::getpid())).string();
+      (std::filesystem::temp_directory_path() / fmt::format("weft_weights_{}_{}", ::getpid(), next++))
+          .string();
+  static inline int next = 0;
+  const int64_t other_;
 };
 
 std::vector<float> run(Compiled& program, int64_t rows, const std::string& backend = "native") {
@@ -113,6 +122,21 @@ TEST(WeightStore, OtherBytesAreAnotherWeight) {
   const auto b = run(second, 9);
   EXPECT_NE(a, b);
   expect_close(b, run(oracle, 9, "reference"));
+  EXPECT_EQ(run(first, 9), a);
+}
+
+// Keys are of samples: one number between these makes another weight.
+TEST(WeightStore, OneOtherNumberIsAnotherWeight) {
+  const WeightFile file, other(100);
+  Compiled first = file.load(), second = other.load(), third = other.load();
+  Compiled oracle = other.load("reference");
+  const auto a = run(first, 9), b = run(second, 9);
+  EXPECT_NE(a, b);
+  expect_close(b, run(oracle, 9, "reference"));
+  seam::Device& d = device("native");
+  const uint64_t before = d.live_bytes();
+  EXPECT_EQ(run(third, 9), b);
+  EXPECT_LT(d.live_bytes() - before, kBytes) << "those that are equal share a copy all the same";
   EXPECT_EQ(run(first, 9), a);
 }
 
@@ -188,6 +212,63 @@ TEST(WeightStore, AFailedUploadIsSharedWithNobody) {
     expect_close(run(second, 5), want);
     expect_close(run(first, 5), want);
   }
+}
+
+// ---- where weights lie
+
+// Rows of a table of 4 MB are read where the program has them; what is read whole has a copy.
+TEST(WeightStore, ATableStaysInTheProgram) {
+  const Tensor table = drawn({4096, 256}, "native");
+  const std::vector<int32_t> rows_wanted = {7, 4095, 0};
+  const Tensor ids =
+      Tensor::of(std::span<const int32_t>(rows_wanted), std::vector<int64_t>{3}, DType::i32, "native");
+  const std::string path =
+      (std::filesystem::temp_directory_path() / fmt::format("weft_table_{}", ::getpid())).string();
+  seam::Device& d = device("native");
+  for (const bool whole : {false, true}) {
+    compile(
+        [&](const std::vector<Tensor>& in) {
+          const Tensor rows = embedding(table, in[0]);
+          return whole ? std::vector{rows, table + table} : std::vector{rows};
+        },
+        {{"ids", {DType::i32, {3}}}}, {.backend = "native"})
+        .save(path);
+    auto program = std::make_unique<Compiled>(load_program(path, {.backend = "native"}));
+    std::filesystem::remove(path);  // its pages stay
+    const uint64_t before = d.live_bytes();
+    const Tensor rows = (*program)({ids})[0];
+    EXPECT_EQ(rows.to_vector<float>(), embedding(table, ids).to_vector<float>());
+    const uint64_t taken = d.live_bytes() - before;
+    EXPECT_TRUE(whole ? taken >= 4 << 20 : taken < 1 << 20) << taken;
+  }
+}
+
+TEST(WeightStore, SmallBuffersShareASlab) {
+  seam::Device& d = device("native");
+  const uint64_t before = d.live_bytes();
+  std::vector<seam::BufferRef> taken;
+  {
+    runtime::Slabs slabs(3 << 20);
+    for (int i = 0; i < 30; ++i) taken.push_back(value_or_raise(slabs.take(d, 100'000)));
+    EXPECT_EQ(d.live_bytes() - before, 3 << 20) << "one buffer";
+    taken.push_back(value_or_raise(slabs.take(d, 9 << 20)));
+    EXPECT_EQ(d.live_bytes() - before, 12 << 20) << "a large one is alone";
+  }
+  for (size_t i = 0; i < taken.size(); ++i) {
+    ASSERT_EQ(reinterpret_cast<uintptr_t>(taken[i]->handle) % 64, 0u);
+    std::memset(taken[i]->handle, static_cast<int>(i), taken[i]->bytes);
+  }
+  for (size_t i = 0; i < taken.size(); ++i) {
+    const auto* bytes = static_cast<const unsigned char*>(taken[i]->handle);
+    EXPECT_TRUE(bytes[0] == i && bytes[taken[i]->bytes - 1] == i)
+        << "buffer " << i << " overlaps another one";
+  }
+  taken.pop_back();
+  EXPECT_EQ(d.live_bytes() - before, 3 << 20);
+  taken.resize(1);
+  EXPECT_EQ(d.live_bytes() - before, 3 << 20) << "the last buffer keeps the slab";
+  taken.clear();
+  EXPECT_EQ(d.live_bytes(), before);
 }
 
 // Later sessions wait for the first one's copy.

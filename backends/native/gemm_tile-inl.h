@@ -42,7 +42,7 @@ struct Into {
   const T* start;      // of the tile's first column, or null
   uintptr_t next = 0;  // address of what is read later: a vector of it for each step along k comes to L2
   uintptr_t next_step = sizeof(V<T>);
-  const Tail* tail = nullptr;  // of the tile, whose rows are filters; f32 only
+  const Tail* tail = nullptr;  // of the tile, whose rows are filters; only with a reader of a that has kTail
 };
 
 // The address in the panel that is read after this one of the part that tile i fetches: the first tiles
@@ -54,9 +54,10 @@ uintptr_t part_of_next(const T* next, int64_t i, int64_t depth) {
 }
 
 // The offset of element (row, p) of a: in rows of the matrix, or in panels of four rows. A tile with more
-// rows than there are reads the last one again, or a panel's zeros.
+// rows than there are reads the last one again, or a panel's zeros. kTail: a tile of them may have a tail.
 template <class T>
 struct Rows {
+  static constexpr bool kTail = false;
   const T* row[kRows];
   int64_t step;
   Rows(const Product<T>& p, int64_t i, int64_t k) : step(p.a_column) {
@@ -66,6 +67,7 @@ struct Rows {
 };
 template <class T>
 struct Panels {
+  static constexpr bool kTail = std::is_same_v<T, float>;
   const T* a;
   int64_t depth;
   HWY_INLINE const T* at(int i, int64_t p) const { return a + (i / 4) * depth * 4 + p * 4 + i % 4; }
@@ -73,6 +75,7 @@ struct Panels {
 // Rows of windows of an image: an element lies at a place of its row and an offset of its column.
 template <class T>
 struct Windows {
+  static constexpr bool kTail = false;
   const T* row[kRows];
   const int64_t* offset;
   Windows(const T* x, const int64_t* places, int64_t rows, const int64_t* offsets) : offset(offsets) {
@@ -145,24 +148,25 @@ struct Sums {
     const V<T> x = hn::Set(D<T>(), *a.at(R - 1, p));
     for (int j = 0; j < N; ++j) sum[j] = hn::MulAdd(x, column[j], sum[j]);
   }
+  template <bool kTail>
   HWY_INLINE void put(const Into<T>& into, int64_t part) const {
     const D<T> d;
-    above.put(into, part);
+    above.template put<kTail>(into, part);
     if (into.rows < R) return;
     T* to = into.c + (R - 1) * into.row;
     const T* before = into.accumulate ? to : into.start;
     for (int j = 0; j < N - 1; ++j) {
       const int64_t at = j * static_cast<int64_t>(hn::Lanes(d));
-      put_vector<false>(into, before ? hn::Add(hn::LoadU(d, before + at), sum[j]) : sum[j], at, part);
+      put_vector<false, kTail>(into, before ? hn::Add(hn::LoadU(d, before + at), sum[j]) : sum[j], at, part);
     }
     const int64_t last = (N - 1) * static_cast<int64_t>(hn::Lanes(d));
-    put_vector<kPart>(into, before ? hn::Add(load<kPart>(before + last, part), sum[N - 1]) : sum[N - 1], last,
-                      part);
+    put_vector<kPart, kTail>(
+        into, before ? hn::Add(load<kPart>(before + last, part), sum[N - 1]) : sum[N - 1], last, part);
   }
-  template <bool kPartly>
+  template <bool kPartly, bool kTail>
   static HWY_INLINE void put_vector(const Into<T>& into, V<T> v, int64_t at, int64_t part) {
     const int64_t offset = (R - 1) * into.row + at;
-    if constexpr (std::is_same_v<T, float>)
+    if constexpr (kTail)
       if (into.tail) {
         v = finished<kPartly>(*into.tail, R - 1, offset, v, part);
         if (!kPartly && into.tail->past) return hn::Stream(v, D<T>(), into.c + offset);
@@ -175,6 +179,7 @@ struct Sums<0, N, kPart, T> {
   HWY_INLINE void clear() {}
   template <class A>
   HWY_INLINE void add(const A&, int64_t, const V<T>*) {}
+  template <bool kTail>
   HWY_INLINE void put(const Into<T>&, int64_t) const {}
 };
 
@@ -194,7 +199,7 @@ HWY_INLINE void tile(int64_t depth, A a, const T* HWY_RESTRICT b, int64_t b_step
     next += into.next_step;
     sums.add(a, p, column);
   }
-  sums.put(into, part);
+  sums.template put<A::kTail>(into, part);
 }
 
 template <int N, bool kPart, class T, class A>
@@ -204,19 +209,27 @@ HWY_NOINLINE void tile_of(int64_t depth, A a, const T* b, int64_t b_step, const 
   if (into.rows > 1) return tile<4, N, kPart>(depth, a, b, b_step, into);
   tile<1, N, kPart>(depth, a, b, b_step, into);
 }
-template <bool kPart, class T, class A>
-HWY_INLINE void tile_of(int64_t vectors, int64_t depth, A a, const T* b, int64_t b_step,
-                        const Into<T>& into) {
-  if (vectors == 3) return tile_of<3, kPart>(depth, a, b, b_step, into);
-  if (vectors == 2) return tile_of<2, kPart>(depth, a, b, b_step, into);
-  tile_of<1, kPart>(depth, a, b, b_step, into);
+// Of whole vectors.
+template <class T, class A>
+HWY_INLINE void whole_tile(int64_t vectors, int64_t depth, A a, const T* b, int64_t b_step,
+                           const Into<T>& into) {
+  if (vectors == 3) return tile_of<3, false>(depth, a, b, b_step, into);
+  if (vectors == 2) return tile_of<2, false>(depth, a, b, b_step, into);
+  tile_of<1, false>(depth, a, b, b_step, into);
 }
+// Part of a vector is a tile of its own: there are few, and each width with a part would be code of its own.
 template <class T, class A>
 HWY_INLINE void any_tile(int64_t depth, A a, const T* b, int64_t b_step, const Into<T>& into) {
   const auto lanes = static_cast<int64_t>(hn::Lanes(D<T>()));
-  const int64_t vectors = (into.columns + lanes - 1) / lanes;
-  if (into.columns == vectors * lanes) return tile_of<false>(vectors, depth, a, b, b_step, into);
-  tile_of<true>(vectors, depth, a, b, b_step, into);
+  const int64_t vectors = into.columns / lanes, whole = vectors * lanes;
+  if (vectors > 0) whole_tile(vectors, depth, a, b, b_step, into);
+  if (whole == into.columns) return;
+  Into<T> rest = into;
+  rest.c += whole, rest.columns -= whole;
+  if (into.start) rest.start += whole;
+  Tail tail;
+  if (into.tail) tail = into.tail->at(0, whole), rest.tail = &tail;
+  tile_of<1, true>(depth, a, b + whole, b_step, rest);
 }
 
 }  // namespace HWY_NAMESPACE

@@ -103,9 +103,9 @@ void multiply_windows(const WindowRows& w, int64_t first, int64_t depth, const f
   }
   for (int64_t i = 0; i < w.rows; i += kRows) {
     const int64_t rows = std::min<int64_t>(kRows, w.rows - i);
-    tile_of<false>(vectors, depth, Windows<float>(w.x, w.places + i, rows, w.offsets + first), panel, width,
-                   Into<float>{c + i * width, width, rows, vectors * lanes, accumulate, nullptr,
-                               part_of_next(next, i / kRows, depth)});
+    whole_tile(vectors, depth, Windows<float>(w.x, w.places + i, rows, w.offsets + first), panel, width,
+               Into<float>{c + i * width, width, rows, vectors * lanes, accumulate, nullptr,
+                           part_of_next(next, i / kRows, depth)});
     const int64_t done = i + rows, chunk = (done - 1) / kChunk * kChunk;
     if (to.y && (done % kChunk == 0 || done == w.rows))
       turn(c + chunk * width, done - chunk, columns, to, chunk);

@@ -1,6 +1,6 @@
 # Built in where the compiler has OpenMP: the kernels of native, on OpenMP's threads.
 find_package(OpenMP COMPONENTS CXX)
-if(NOT USE_NATIVE OR NOT USE_REFERENCE OR NOT WEFT_HIGHWAY_LIBRARY OR NOT WEFT_HIGHWAY_HEADERS)
+if(NOT USE_NATIVE OR NOT USE_REFERENCE OR NOT WEFT_HIGHWAY_HEADERS)
   set(WEFT_BACKEND_SKIP "it is made of native's kernels")
 elseif(NOT OpenMP_CXX_FOUND)
   set(WEFT_BACKEND_SKIP "the compiler has no OpenMP")

@@ -93,7 +93,7 @@ Compiled compile(const TracedFunction& function, const std::vector<InputSpec>& i
 
 /// Opens a session on a program file.
 ///
-/// Errors   io when it can't be read; corrupt, with the section, when it is not whole.
+/// Errors   unavailable when it can't be read; corrupt, with the section, when it is not whole.
 Compiled load_program(const std::string& path, const CompileOptions& options = {});
 
 /// The weights of a program file and the first values of its states, by name, on `backend` (empty: the

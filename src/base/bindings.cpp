@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "base/dim_expr.h"
+#include "base/shown.h"
 
 // Values of symbols, and dimensions evaluated with them.
 namespace weft {
@@ -69,10 +70,11 @@ Status unify(Dim dim, int64_t value, Bindings& bindings) {
   std::erase_if(symbols, [&](const Symbol& s) { return bindings.find(s.name) != nullptr; });
   if (symbols.empty()) {
     WEFT_TRY(const int64_t have, evaluate(dim, bindings));
-    if (have != value) return invalid("dimension {} is {}, got {}", dim.text(), have, value);
+    if (have != value) return invalid("dimension {} is {}, got {}", shown(dim.text()), have, value);
     return {};
   }
-  if (symbols.size() > 1) return invalid("dimension {} has two unknown symbols; bind one first", dim.text());
+  if (symbols.size() > 1)
+    return invalid("dimension {} has two unknown symbols; bind one first", shown(dim.text()));
   // Every operation of a Dim is monotone in a symbol with a positive factor, so bisection finds the value.
   const Symbol& s = symbols[0];
   int64_t lo = s.min, hi = s.max;
@@ -87,7 +89,8 @@ Status unify(Dim dim, int64_t value, Bindings& bindings) {
   WEFT_CHECK(trial.bind(s.name, lo));
   WEFT_TRY(const int64_t have, evaluate(dim, trial));
   if (have != value)
-    return invalid("dimension {} can't be {} for any {} in {}..{}", dim.text(), value, s.name, s.min, s.max);
+    return invalid("dimension {} can't be {} for any {} in {}..{}", shown(dim.text()), value, s.name, s.min,
+                   s.max);
   bindings = std::move(trial);
   return {};
 }

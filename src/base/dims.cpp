@@ -2,6 +2,8 @@
 
 #include <charconv>
 
+#include "base/shown.h"
+
 namespace weft {
 namespace {
 
@@ -33,7 +35,8 @@ class Ruler {
     if (text_.empty() || text_.size() > kMaxText)
       return invalid("a dimension of {} characters; allowed are 1 to {}", text_.size(), kMaxText);
     WEFT_TRY(const Measure all, sum());
-    if (at_ != text_.size()) return invalid("unexpected '{}' in dimension '{}'", text_.substr(at_), text_);
+    if (at_ != text_.size())
+      return invalid("unexpected '{}' in dimension '{}'", shown(text_.substr(at_)), shown(text_));
     return within(all);
   }
 
@@ -44,11 +47,12 @@ class Ruler {
     return true;
   }
   Status within(const Measure& m) const {
-    if (m.magnitude > kMaxMagnitude) return invalid("dimension '{}' may leave the range of 2^61", text_);
-    if (m.expanded > kMaxExpanded) return invalid("dimension '{}' expands to too many terms", text_);
+    if (m.magnitude > kMaxMagnitude)
+      return invalid("dimension '{}' may leave the range of 2^61", shown(text_));
+    if (m.expanded > kMaxExpanded) return invalid("dimension '{}' expands to too many terms", shown(text_));
     return m.nested < kMaxDepth ? Status() : too_deep();
   }
-  Status too_deep() const { return invalid("dimension '{}' is nested too deeply", text_); }
+  Status too_deep() const { return invalid("dimension '{}' is nested too deeply", shown(text_)); }
   Result<Measure> sum() {
     if (++depth_ > kMaxDepth) return too_deep();
     WEFT_TRY(Measure m, product());
@@ -83,7 +87,7 @@ class Ruler {
   Result<Measure> factor() {
     if (take("(")) {
       WEFT_TRY(const Measure m, sum());
-      if (!take(")")) return invalid("missing ')' in dimension '{}'", text_);
+      if (!take(")")) return invalid("missing ')' in dimension '{}'", shown(text_));
       return m;
     }
     if (take("max(")) return maximum();
@@ -92,16 +96,17 @@ class Ruler {
   }
   Result<Measure> maximum() {
     WEFT_TRY(const Measure a, sum());
-    if (!take(",")) return invalid("missing ',' in dimension '{}'", text_);
+    if (!take(",")) return invalid("missing ',' in dimension '{}'", shown(text_));
     WEFT_TRY(const Measure b, sum());
-    if (!take(")")) return invalid("missing ')' in dimension '{}'", text_);
+    if (!take(")")) return invalid("missing ')' in dimension '{}'", shown(text_));
     return Measure{std::max(a.magnitude, b.magnitude), std::max(a.terms, b.terms),
                    a.expanded + b.expanded + 6, std::max(a.nested, b.nested) + 1};
   }
   Result<Measure> number() {
     int64_t value = 0;
     const auto [end, bad] = std::from_chars(text_.data() + at_, text_.data() + text_.size(), value);
-    if (bad != std::errc()) return invalid("no number at '{}' in dimension '{}'", text_.substr(at_), text_);
+    if (bad != std::errc())
+      return invalid("no number at '{}' in dimension '{}'", shown(text_.substr(at_)), shown(text_));
     at_ = static_cast<size_t>(end - text_.data());
     const uint64_t size = value < 0 ? ~static_cast<uint64_t>(value) + 1 : static_cast<uint64_t>(value);
     const Measure m{std::max<uint64_t>(size, 1), 1, 20};
@@ -119,7 +124,7 @@ class Ruler {
       WEFT_CHECK(within(m));
       return m;
     }
-    return invalid("unknown symbol '{}' in dimension '{}'", word, text_);
+    return invalid("unknown symbol '{}' in dimension '{}'", shown(word), shown(text_));
   }
 
   std::string_view text_;
@@ -148,7 +153,7 @@ Result<Dim> read_dim(std::string_view text, std::span<const Symbol> symbols) {
 
 Result<Shape> read_shape(std::string_view text, std::span<const Symbol> symbols) {
   if (text.size() < 2 || text.front() != '[' || text.back() != ']')
-    return invalid("'{}' is no list of dimensions; wanted one like [4, batch]", text.substr(0, 80));
+    return invalid("'{}' is no list of dimensions; wanted one like [4, batch]", shown(text));
   Shape shape;
   std::string_view rest = text.substr(1, text.size() - 2);
   while (!rest.empty()) {
@@ -157,14 +162,14 @@ Result<Shape> read_shape(std::string_view text, std::span<const Symbol> symbols)
     shape.push_back(d);
     if (n == std::string_view::npos) break;
     rest = rest.substr(n + 2);
-    if (rest.empty()) return invalid("'{}' ends in a comma", text.substr(0, 80));
+    if (rest.empty()) return invalid("'{}' ends in a comma", shown(text));
   }
   return shape;
 }
 
 Result<TensorType> read_type(std::string_view text, std::span<const Symbol> symbols) {
   const auto dtype = dtype_from_name(text.substr(0, text.find('[')));
-  if (!dtype) return invalid("unknown element type in '{}'", text.substr(0, 80));
+  if (!dtype) return invalid("unknown element type in '{}'", shown(text));
   WEFT_TRY(Shape shape, read_shape(text.substr(std::string_view(name(*dtype)).size()), symbols));
   return TensorType{*dtype, std::move(shape)};
 }

@@ -75,6 +75,12 @@ Status OutputFile::open_beside(const mode_t* mode) {
     beside_ = fmt::format("{}.tmp.{}.{}", target_, ::getpid(), next++);
     file_ = ::open(beside_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode ? 0600 : 0666);
   } while (file_ < 0 && errno == EEXIST);
+  const std::string folder = fs::path(target_).parent_path().string();
+  if (file_ < 0 && errno == ENOENT && !folder.empty()) {
+    beside_.clear();
+    return fail(Code::io, "can't write '{}': there is no folder '{}'; make it, or name another one", path_,
+                folder);
+  }
   if (file_ < 0) return system_error("create", std::exchange(beside_, {}));
   if (mode && ::fchmod(file_, *mode & 07777) != 0) return system_error("keep the permissions of", target_);
   return {};

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "base/shown.h"
 #include "weft/shape.h"
 
 // Dimensions as text.
@@ -26,7 +27,8 @@ class DimParser {
 
   Result<Dim> parse() {
     WEFT_TRY(const Dim d, sum());
-    if (at_ != text_.size()) return invalid("unexpected '{}' in dimension '{}'", text_.substr(at_), text_);
+    if (at_ != text_.size())
+      return invalid("unexpected '{}' in dimension '{}'", shown(text_.substr(at_)), shown(text_));
     return d;
   }
 
@@ -37,7 +39,7 @@ class DimParser {
     return true;
   }
   Result<Dim> sum() {
-    if (++depth_ > 64) return invalid("dimension '{}' is nested too deeply", text_.substr(0, 40));
+    if (++depth_ > 64) return invalid("dimension '{}' is nested too deeply", shown(text_));
     WEFT_TRY(Dim d, product());
     while (take("+")) {
       WEFT_TRY(const Dim more, product());
@@ -51,7 +53,8 @@ class DimParser {
     for (;;) {
       if (take("//")) {
         WEFT_TRY(const Dim by, factor());
-        if (!by.is_const() || by.value() <= 0) return invalid("'//' wants a positive integer in '{}'", text_);
+        if (!by.is_const() || by.value() <= 0)
+          return invalid("'//' wants a positive integer in '{}'", shown(text_));
         d = floor_div(d, by.value());
       } else if (take("*")) {
         WEFT_TRY(const Dim by, factor());
@@ -64,21 +67,21 @@ class DimParser {
   Result<Dim> factor() {
     if (take("(")) {
       WEFT_TRY(const Dim d, sum());
-      if (!take(")")) return invalid("missing ')' in dimension '{}'", text_);
+      if (!take(")")) return invalid("missing ')' in dimension '{}'", shown(text_));
       return d;
     }
     if (take("max(")) {
       WEFT_TRY(const Dim a, sum());
-      if (!take(",")) return invalid("missing ',' in dimension '{}'", text_);
+      if (!take(",")) return invalid("missing ',' in dimension '{}'", shown(text_));
       WEFT_TRY(const Dim b, sum());
-      if (!take(")")) return invalid("missing ')' in dimension '{}'", text_);
+      if (!take(")")) return invalid("missing ')' in dimension '{}'", shown(text_));
       return max(a, b);
     }
     int64_t number = 0;
     const auto [end, bad] = std::from_chars(text_.data() + at_, text_.data() + text_.size(), number);
     if (bad == std::errc()) {
       if (number < Dim::kMin || number > Dim::kMax)
-        return invalid("{} is more than a dimension holds in '{}'", number, text_);
+        return invalid("{} is more than a dimension holds in '{}'", number, shown(text_));
       at_ = static_cast<size_t>(end - text_.data());
       return Dim(number);
     }
@@ -91,7 +94,7 @@ class DimParser {
         at_ += n;
         return Dim::symbol(s.name, s.min, s.max);
       }
-    return invalid("unknown symbol '{}' in dimension '{}'", word, text_);
+    return invalid("unknown symbol '{}' in dimension '{}'", shown(word), shown(text_));
   }
 
   std::string_view text_;

@@ -102,6 +102,8 @@ struct Command {
   const char* help;
   /// Adds options and returns what to run once they are parsed: its value is the exit status.
   std::function<int()> (*setup)(Syntax& app, const Common& common);
+  /// Its output is about the options of all subcommands.
+  bool sees_all = false;
 };
 std::span<const Command> all_commands();
 

@@ -17,7 +17,7 @@ int run(const CommandLine& root, const Options& o) {
   if (o.out.empty())
     fmt::print("{}", script);
   else
-    write_text(o.out, script);
+    write_text(output_path(o.out), script);
   return 0;
 }
 
@@ -34,6 +34,6 @@ std::function<int()> setup(Syntax& app, const Common&) {
 
 }  // namespace
 
-extern const Command completion_command = {"completion", "print a shell completion script", setup};
+extern const Command completion_command = {"completion", "print a shell completion script", setup, true};
 
 }  // namespace weft::cli

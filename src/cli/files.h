@@ -17,18 +17,16 @@ inline void refuse_to_overwrite(const std::string& out, const char* option, cons
                         option, read));
 }
 
-/// The file that --out names: "-" is standard output, as it is standard input for --data.
-inline std::string output_path(const std::string& out) { return out == "-" ? "/dev/stdout" : out; }
-
-/// Raises if write_text would fail, before there is anything to write. Not tried for missing folders, nor for
-/// pipes and devices, whose reader would see the trial as the end.
-inline void check_writable(const std::filesystem::path& path) {
+/// The file that an option names for writing; "-" is standard output, as it is standard input for --data.
+/// Raises if it can't be written, before there is anything to write. Its folder must be there: a new one
+/// would hide a misspelt name. Not tried for pipes and devices, whose reader would see the trial as the end.
+inline std::string output_path(const std::string& out) {
   using enum std::filesystem::file_type;
+  const std::string path = out == "-" ? "/dev/stdout" : out;
   std::error_code ec;
   const auto type = std::filesystem::status(path, ec).type();
-  if (type == fifo || type == character || type == socket) return;
-  if (!path.has_parent_path() || std::filesystem::exists(path.parent_path(), ec))
-    (void)value_or_raise(OutputFile::open(path.string()));
+  if (type != fifo && type != character && type != socket) (void)value_or_raise(OutputFile::open(path));
+  return path;
 }
 
 /// The lines of a file that are not empty.
@@ -43,12 +41,8 @@ inline std::vector<std::string> lines_of_file(const std::string& path) {
   return lines;
 }
 
-/// Writes a file, and makes the folders above it.
+/// Writes a file into a folder that is there.
 inline void write_text(const std::filesystem::path& path, std::string_view text) {
-  std::error_code ec;
-  if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path(), ec);
-  if (ec)
-    throw Error(fail(Code::io, "can't make the folder {}: {}", path.parent_path().string(), ec.message()));
   auto file = value_or_raise(OutputFile::open(path.string()));
   raise_if(file.write(std::as_bytes(std::span(text))));
   raise_if(file.commit());

@@ -69,9 +69,8 @@ Result<std::unique_ptr<runtime::Session>> ready(const CompiledProgram& p, const 
 }
 
 // A program that runs nowhere here has a page, too: without a plan.
-void write_page(const CompiledProgram& p, const Options& o, const std::string& backend) {
-  const std::string out = output_path(o.html);
-  refuse_to_overwrite(out, "the program", o.program);
+void write_page(const CompiledProgram& p, const Options& o, const std::string& out,
+                const std::string& backend) {
   const auto inputs = value_or_raise(inputs_of(p, o.inputs));
   auto session = ready(p, backend, inputs);
   const PageOf page{.program = p,
@@ -95,8 +94,10 @@ extern const Command inspect_command = {
           .type_name("FILE");
       add_input_options(app, o->inputs);
       return [o, &common] {
+        const std::string page = o->html.empty() ? "" : output_path(o->html);
+        refuse_to_overwrite(page, "the program", o->program);
         const auto p = value_or_raise(program::read_file(o->program));
-        if (!o->html.empty()) return write_page(p, *o, common.backend), 0;
+        if (!page.empty()) return write_page(p, *o, page, common.backend), 0;
         fmt::print("{}\n", common.json ? page_of(to_json(p)) : program::print(p));
         return 0;
       };

@@ -10,6 +10,9 @@
 
 namespace weft::cli {
 
+/// A number as JSON has it, or "nan", "inf" or "-inf".
+std::string number_text(double value);
+
 /// A value that is printed as JSON; wraps nlohmann::json, which every subcommand would otherwise compile
 /// again. Copies share what they hold until one is changed.
 class Json {
@@ -20,6 +23,7 @@ class Json {
   Json(std::unsigned_integral auto value)
     requires(!std::same_as<decltype(value), bool>)
       : Json(Unsigned{value}) {}
+  /// JSON has no numbers that are not finite: those become the texts of number_text.
   Json(double value);
   Json(const char* text);
   Json(const std::string& text);

@@ -32,7 +32,8 @@ void add_common(CLI::App& app, Common& c) {
           ->check(CLI::Range(0, 1024))
           ->capture_default_str(),
       app.add_option("--plugin", c.plugins, "load a backend from this shared object")->type_name("FILE"),
-      app.add_flag("--json", c.json, "print JSON"),
+      app.add_flag("--json", c.json,
+                   "print JSON; numbers that are not finite are the texts \"nan\", \"inf\" and \"-inf\""),
       app.set_help_flag("-h,--help", "print this and exit"),
   };
   for (CLI::Option* o : all) o->group("Options of every subcommand");
@@ -76,6 +77,14 @@ int usage_error(const CLI::App& app, const CLI::ParseError& e) {
   return 2;
 }
 
+// The subcommand whose options alone are wanted. Making those of all takes milliseconds, which would be a
+// part of what loading a small program takes.
+const Command* named_command(int argc, char** argv) {
+  const auto named = std::ranges::find_if(
+      all_commands(), [&](const Command& c) { return argc > 1 && std::string_view(argv[1]) == c.name; });
+  return named == all_commands().end() || named->sees_all ? nullptr : &*named;
+}
+
 int run(int argc, char** argv) {
   take_file_signals();
   CLI::App app("Weft: write a model once; train, compile and run it on any backend.", "weft");
@@ -89,8 +98,10 @@ int run(int argc, char** argv) {
   Common common;
   std::function<int()> action;
   std::deque<Syntax> syntax;  // a deque: actions refer to its elements
+  const Command* named = named_command(argc, argv);
   for (const auto& command : all_commands()) {
     CLI::App* sub = app.add_subcommand(command.name, command.help);
+    if (named && &command != named) continue;
     auto body = command.setup(syntax.emplace_back(*sub), common);
     add_common(*sub, common);
     sub->callback([&action, body = std::move(body)] { action = body; });

@@ -14,6 +14,9 @@ struct Options {
 
 // weft.1, and weft-train.1 and so on for the subcommands.
 void write_all(const CommandLine& root, const std::filesystem::path& folder) {
+  std::error_code ec;
+  std::filesystem::create_directories(folder, ec);
+  if (ec) throw Error(fail(Code::io, "can't make the folder {}: {}", folder.string(), ec.message()));
   write_text(folder / (root.name + ".1"), manual(root, root, kRelease));
   for (const auto& c : root.commands)
     write_text(folder / (root.name + "-" + c.name + ".1"), manual(root, c, kRelease));
@@ -34,7 +37,8 @@ std::function<int()> setup(Syntax& app, const Common&) {
   for (const Command& c : all_commands()) names.push_back(c.name);
   auto subcommand = app.add_option("subcommand", o->subcommand, "whose page (default: that of weft itself)")
                         .one_of(std::move(names));
-  app.add_option("--out", o->folder, "write all pages into this folder instead")
+  app.add_option("--out", o->folder,
+                 "write all pages into this folder instead, which is made if it is not there")
       .check(some_name)
       .type_name("DIR")
       .excludes(subcommand);
@@ -44,6 +48,6 @@ std::function<int()> setup(Syntax& app, const Common&) {
 
 }  // namespace
 
-extern const Command man_command = {"man", "print the manual page of weft, or of a subcommand", setup};
+extern const Command man_command = {"man", "print the manual page of weft, or of a subcommand", setup, true};
 
 }  // namespace weft::cli

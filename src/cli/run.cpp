@@ -33,11 +33,17 @@ struct Options {
   bool ledger = false, plan = false;
 };
 
-Json first_numbers(const HostTensor& t) {
-  Json first = Json::list();
+std::vector<double> first_numbers(const HostTensor& t) {
+  std::vector<double> first;
   for (int64_t i = 0; i < std::min<int64_t>(4, element_count(t.type.shape)); ++i)
     first.push_back(load_element<double>(t.type.dtype, t.bytes.data(), static_cast<size_t>(i)));
   return first;
+}
+
+std::string in_words(std::span<const double> numbers) {
+  std::vector<std::string> texts;
+  for (const double x : numbers) texts.push_back(number_text(x));
+  return fmt::format("[{}]", fmt::join(texts, ","));
 }
 
 Status write_outputs(const program::CompiledProgram& p, const std::vector<HostTensor>& out,
@@ -85,19 +91,15 @@ void print(const lab::ShadowReport& r, const std::string& oracle) {
 }
 
 int run(Options& o, const Common& common) {
-  o.out = output_path(o.out);
-  if (!o.shadow.empty()) {
-    check_computes(o.shadow);
-    if (is_standard_output(o.out))
-      throw UsageError(invalid("--shadow prints what it finds where --out {} writes; name a file", o.out));
-  }
-  if (!o.out.empty()) {
-    refuse_to_overwrite(o.out, "the program", o.program);
-    refuse_to_overwrite(o.out, "--inputs", o.inputs.file);
-  }
-  if (!o.trace.empty()) {
-    refuse_to_overwrite(o.trace, "the program", o.program);
-    refuse_to_overwrite(o.trace, "--inputs", o.inputs.file);
+  if (!o.shadow.empty()) check_computes(o.shadow);
+  for (std::string* out : {&o.out, &o.trace}) {
+    if (out->empty()) continue;
+    *out = output_path(*out);
+    refuse_to_overwrite(*out, "the program", o.program);
+    refuse_to_overwrite(*out, "--inputs", o.inputs.file);
+    if (!o.shadow.empty() && is_standard_output(*out))
+      throw UsageError(invalid("--shadow prints what it finds where {} {} writes; name a file",
+                               out == &o.out ? "--out" : "--trace", *out));
   }
   Tracing tracing(o.trace);
   auto p = tracing("load", "read the file", [&] {
@@ -118,10 +120,8 @@ int run(Options& o, const Common& common) {
     out = tracing("run", "run", [&] { return value_or_raise(session->run(inputs)); });
   const double seconds = seconds_since(start);
   tracing.write();
-  if (!o.out.empty()) {
-    raise_if(write_outputs(*p, out, o.out));
-    if (is_standard_output(o.out)) return 0;
-  }
+  if (!o.out.empty()) raise_if(write_outputs(*p, out, o.out));
+  if (is_standard_output(o.out) || is_standard_output(o.trace)) return 0;
 
   std::optional<lab::ShadowReport> shadow;
   if (!o.shadow.empty())
@@ -152,7 +152,7 @@ int run(Options& o, const Common& common) {
   if (const auto sizes = sizes_text(*p, inputs); !sizes.empty()) fmt::print("{}\n", sizes);
   for (size_t i = 0; i < out.size(); ++i)
     fmt::print("{:<16} {:<20} {}\n", p->outputs[i].name, seam::text(out[i].type),
-               first_numbers(out[i]).text());
+               in_words(first_numbers(out[i])));
   fmt::print("{} in {:.3f} s\n", counted(o.repeat, "run"), seconds);
   if (o.plan) fmt::print("{}", link::print(session->schedule()));
   if (o.ledger) fmt::print("{}", ledger_text());

@@ -21,9 +21,9 @@ extern const Command trace_command = {
           "with "
           "the program file, a safetensors file of inputs, and a name for the outputs.");
       return [o] {
-        const auto p = value_or_raise(compiler::read_file(o->program));
         const std::string out = output_path(o->out);
         refuse_to_overwrite(out, "the program", o->program);
+        const auto p = value_or_raise(compiler::read_file(o->program));
         write_text(out, value_or_raise(source::source_text(p, o->program)));
         return 0;
       };

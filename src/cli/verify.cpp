@@ -1,5 +1,3 @@
-#include <cmath>
-
 #include "cli/command.h"
 #include "cli/program/backend.h"
 #include "cli/program/device_code.h"
@@ -39,7 +37,7 @@ bool verify(const std::string& path, bool many, const std::string& backend, cons
                  {"backend", backend},
                  {"sizes", sizes},
                  {"right", v.wrong.empty()},
-                 {"worst", std::isfinite(v.worst) ? Json(v.worst) : Json()},
+                 {"worst", v.worst},
                  {"wrong", v.wrong}},
                 fmt::format("{}test {}{}{} on {}: {}", many ? path + ": " : "", v.test,
                             at.empty() ? "" : ", ", at, backend,

@@ -2,6 +2,7 @@
 #include <map>
 
 #include "base/identical.h"
+#include "base/shown.h"
 #include "compiler/compile.h"
 #include "program/flow.h"
 
@@ -90,7 +91,8 @@ class CallChecker {
       return invalid("{} results, wanted {}", call_.outputs.size(), types.size());
     for (size_t i = 0; i < types.size(); ++i)
       if (const TensorType* have = type(call_.outputs[i]); have && !(*have == types[i]))
-        return invalid("result {} is {}, the op's rule says {}", i, text(*have), text(types[i]));
+        return invalid("result {} is {}, the op's rule says {}", i, shown(text(*have)),
+                       shown(text(types[i])));
     return {};
   }
 
@@ -134,7 +136,8 @@ Status check_names(const program::CompiledProgram& program) {
     look(program.regions[i].calls, fmt::format("region @r{}, ", i));
   look(program.calls, "");
   std::string all;
-  for (const auto& [op, call] : unknown) all += fmt::format("{}{} ({})", all.empty() ? "" : ", ", op, call);
+  for (const auto& [op, call] : unknown)
+    all += fmt::format("{}{} ({})", all.empty() ? "" : ", ", shown(op), call);
   if (unknown.empty()) return {};
   return fail(Code::unsupported, "this Weft has no op of {}: {}",
               unknown.size() == 1 ? "this name" : "these names", all);
@@ -161,7 +164,7 @@ Status check_ops(const program::CompiledProgram& program) {
   WEFT_CHECK(check_names(program));
   for (size_t i = 0; i < program.regions.size(); ++i)
     WEFT_CHECK(check_calls(program.regions[i].calls, program.regions[i].values)
-                   .at(fmt::format("region @r{} {}", i, program.regions[i].pattern)));
+                   .at(fmt::format("region @r{} {}", i, shown(program.regions[i].pattern))));
   return check_calls(program.calls, program.values);
 }
 

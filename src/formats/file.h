@@ -6,9 +6,12 @@
 #include <string_view>
 #include <vector>
 
+#include "base/file_to_read.h"
 #include "weft/status.h"
 
 namespace weft::formats {
+
+using weft::SharedBytes;
 
 /// True if nothing has this name. False if that can't be determined (no permission); reading then reports it.
 bool is_missing(const std::string& path);
@@ -16,11 +19,6 @@ bool is_missing(const std::string& path);
 /// All bytes of a file; unavailable when it can't be read.
 Result<std::vector<std::byte>> read_file(const std::string& path);
 
-/// Bytes with a shared owner.
-struct SharedBytes {
-  std::shared_ptr<const void> owner;
-  std::span<const std::byte> bytes;
-};
 /// The same, mapped: pages are read on demand. For files that are replaced, like ours, and never truncated:
 /// touching a page that is gone crashes the process.
 Result<SharedBytes> map_file(const std::string& path);

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "base/shown.h"
 #include "formats/file.h"
 
 namespace weft::formats {
@@ -91,7 +92,7 @@ Result<json> parse_json_object(std::string_view text, const std::string& where) 
     json root = json::parse(text, std::ref(names));
     if (names.repeats)
       return fail(Code::corrupt, "{}: the name {} appears twice", where,
-                  json_quoted(name_that_repeats(text)));
+                  shown(json_quoted(name_that_repeats(text))));
     if (root.is_object()) return root;
     return fail(Code::corrupt, "{}: holds no JSON object: it is {}", where, root.type_name());
   } catch (const json::parse_error& e) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/shown.h"
 #include "formats/json.h"
 
 namespace weft::formats {
@@ -26,9 +27,7 @@ class Field {
     return {value_->is_object() && found != value_->end() ? &*found : &none, where_ + "." + name};
   }
   Status wrong(std::string_view wanted) const {
-    std::string got = json_text(*value_);
-    if (got.size() > 60) got.replace(57, got.npos, "...");
-    return fail(Code::corrupt, "{}: wanted {}, got {}", where_, wanted, got);
+    return fail(Code::corrupt, "{}: wanted {}, got {}", where_, wanted, shown(json_text(*value_), 60));
   }
   Status unsupported(std::string_view what) const {
     return fail(Code::unsupported, "{}: {} is not supported", where_, what);
@@ -60,7 +59,7 @@ class Field {
     if (!value_->is_object()) return wrong("an object");
     for (const auto& [name, member] : value_->items())
       if (std::find(names.begin(), names.end(), name) == names.end())
-        return fail(Code::unsupported, "{}: field '{}' is not known", where_, name);
+        return fail(Code::unsupported, "{}: field '{}' is not known", where_, shown(name));
     return {};
   }
   Result<size_t> list() const {

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/output_file.h"
+#include "base/shown.h"
 #include "formats/json.h"
 
 namespace weft::formats {
@@ -50,22 +51,22 @@ Status damaged(const std::string& where, fmt::format_string<A...> text, A&&... a
 Result<DType> read_dtype(const std::string& where, const std::string& tensor, const json& fields) {
   const auto field = fields.find("dtype");
   if (field == fields.end() || !field->is_string())
-    return damaged(where, "tensor '{}' has no text field 'dtype'", tensor);
+    return damaged(where, "tensor '{}' has no text field 'dtype'", shown(tensor));
   const auto& text = field->get_ref<const std::string&>();
   for (const auto& n : kNames)
     if (text == n.name) return n.dtype;
-  return damaged(where, "tensor '{}' has the unknown dtype '{}'", tensor, text);
+  return damaged(where, "tensor '{}' has the unknown dtype '{}'", shown(tensor), shown(text));
 }
 
 Result<std::vector<uint64_t>> read_numbers(const std::string& where, const std::string& tensor,
                                            const json& fields, const char* name) {
   const auto field = fields.find(name);
   if (field == fields.end() || !field->is_array())
-    return damaged(where, "tensor '{}' has no list '{}'", tensor, name);
+    return damaged(where, "tensor '{}' has no list '{}'", shown(tensor), name);
   std::vector<uint64_t> out;
   for (const auto& v : *field) {
     if (!v.is_number_unsigned() || v.get<uint64_t>() > uint64_t{INT64_MAX})
-      return damaged(where, "tensor '{}': '{}' holds {}, no size", tensor, name, v.dump());
+      return damaged(where, "tensor '{}': '{}' holds {}, no size", shown(tensor), name, shown(json_text(v)));
     out.push_back(v.get<uint64_t>());
   }
   return out;
@@ -73,7 +74,7 @@ Result<std::vector<uint64_t>> read_numbers(const std::string& where, const std::
 
 Result<TensorEntry> read_entry(const std::string& where, const std::string& name, const json& fields,
                                std::span<const std::byte> data) {
-  if (!fields.is_object()) return damaged(where, "tensor '{}' is no object", name);
+  if (!fields.is_object()) return damaged(where, "tensor '{}' is no object", shown(name));
   TensorEntry e;
   e.name = name;
   WEFT_TRY(e.dtype, read_dtype(where, name, fields));
@@ -81,12 +82,12 @@ Result<TensorEntry> read_entry(const std::string& where, const std::string& name
   WEFT_TRY(const auto offsets, read_numbers(where, name, fields, "data_offsets"));
   e.shape.assign(shape.begin(), shape.end());
   if (offsets.size() != 2 || offsets[0] > offsets[1] || offsets[1] > data.size())
-    return damaged(where, "tensor '{}': data_offsets must be [begin, end] within {} bytes, got {}", name,
-                   data.size(), fields["data_offsets"].dump());
+    return damaged(where, "tensor '{}': data_offsets must be [begin, end] within {} bytes, got {}",
+                   shown(name), data.size(), shown(json_text(fields["data_offsets"])));
   uint64_t bytes = 0;
   if (!checked_bytes(e.shape, e.dtype, bytes) || bytes != offsets[1] - offsets[0])
-    return damaged(where, "tensor '{}': {}{} does not have {} bytes", name, weft::name(e.dtype),
-                   text(std::span<const int64_t>(e.shape)), offsets[1] - offsets[0]);
+    return damaged(where, "tensor '{}': {}{} does not have {} bytes", shown(name), weft::name(e.dtype),
+                   shown(text(std::span<const int64_t>(e.shape))), offsets[1] - offsets[0]);
   e.bytes = data.subspan(offsets[0], bytes);
   return e;
 }
@@ -94,7 +95,7 @@ Result<TensorEntry> read_entry(const std::string& where, const std::string& name
 Status read_metadata(const std::string& where, const json& fields, std::map<std::string, std::string>& out) {
   if (!fields.is_object()) return damaged(where, "__metadata__ is no object");
   for (const auto& [key, value] : fields.items()) {
-    if (!value.is_string()) return damaged(where, "__metadata__ field '{}' is no text", key);
+    if (!value.is_string()) return damaged(where, "__metadata__ field '{}' is no text", shown(key));
     out[key] = value.get<std::string>();
   }
   return {};
@@ -104,9 +105,11 @@ Status read_metadata(const std::string& where, const json& fields, std::map<std:
 Status check_cover(const std::string& where, const Safetensors& file, std::span<const std::byte> data) {
   const std::byte* at = data.data();
   for (const auto& t : file.tensors) {
-    if (t.bytes.data() < at) return damaged(where, "the bytes of tensor '{}' overlap another's", t.name);
+    if (t.bytes.data() < at)
+      return damaged(where, "the bytes of tensor '{}' overlap another's", shown(t.name));
     if (t.bytes.data() > at)
-      return damaged(where, "{} bytes before tensor '{}' belong to no tensor", t.bytes.data() - at, t.name);
+      return damaged(where, "{} bytes before tensor '{}' belong to no tensor", t.bytes.data() - at,
+                     shown(t.name));
     at += t.bytes.size();
   }
   const auto rest = data.data() + data.size() - at;
@@ -173,11 +176,12 @@ static Status check_words(std::span<const TensorEntry> tensors,
   for (const auto& t : tensors) {
     if (t.name == kMetadata) return invalid("safetensors: no tensor can be named '{}'", kMetadata);
     if (!is_json_text(t.name))
-      return invalid("safetensors: the name {} of a tensor is not UTF-8", json_quoted(t.name));
+      return invalid("safetensors: the name {} of a tensor is not UTF-8", shown(json_quoted(t.name)));
   }
   for (const auto& [key, value] : metadata)
     if (!is_json_text(key) || !is_json_text(value))
-      return invalid("safetensors: the metadata {}: {} is not UTF-8", json_quoted(key), json_quoted(value));
+      return invalid("safetensors: the metadata {}: {} is not UTF-8", shown(json_quoted(key)),
+                     shown(json_quoted(value)));
   return {};
 }
 
@@ -191,9 +195,9 @@ static Result<std::string> encode_header(std::span<const TensorEntry> tensors,
   for (const auto& t : tensors) {
     uint64_t bytes = 0;
     if (!checked_bytes(t.shape, t.dtype, bytes) || __builtin_add_overflow(at, bytes, &bytes))
-      return invalid("safetensors: tensor '{}' of {}{} has no size that a number holds", t.name,
+      return invalid("safetensors: tensor '{}' of {}{} has no size that a number holds", shown(t.name),
                      name(t.dtype), text(std::span<const int64_t>(t.shape)));
-    if (header.contains(t.name)) return invalid("safetensors: the name '{}' appears twice", t.name);
+    if (header.contains(t.name)) return invalid("safetensors: the name '{}' appears twice", shown(t.name));
     header[t.name] = {{"dtype", format_name(t.dtype)}, {"shape", t.shape}, {"data_offsets", {at, bytes}}};
     at = bytes;
   }
@@ -209,7 +213,7 @@ static Result<std::string> encode_header(std::span<const TensorEntry> tensors,
 static Status check_size(const TensorEntry& t, std::span<const std::byte> elements) {
   uint64_t bytes = 0;
   if (!checked_bytes(t.shape, t.dtype, bytes) || bytes != elements.size())
-    return invalid("safetensors: tensor '{}' of {}{} has {} bytes", t.name, name(t.dtype),
+    return invalid("safetensors: tensor '{}' of {}{} has {} bytes", shown(t.name), name(t.dtype),
                    text(std::span<const int64_t>(t.shape)), elements.size());
   return {};
 }

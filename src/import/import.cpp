@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "base/shown.h"
 #include "import/refused.h"
 #include "import/tensors.h"
 
@@ -72,13 +73,13 @@ Status check_ops(const ModelIr& model) {
   std::vector<std::string> lines;
   for (const auto& [op, nodes] : missing) {
     std::string names;
-    for (size_t i = 0; i < nodes.size() && i < 4; ++i) names += (i ? ", " : "") + nodes[i];
+    for (size_t i = 0; i < nodes.size() && i < 4; ++i) names += (i ? ", " : "") + shown(nodes[i]);
     if (nodes.size() > 4) names += fmt::format(" and {} more", nodes.size() - 4);
     const char* why = op.starts_with("aten.") ? why_refused(std::string_view(op).substr(5)) : nullptr;
-    lines.push_back(fmt::format("{}: {}{}{}", op, names, why ? ": " : "", why ? why : ""));
+    lines.push_back(fmt::format("{}: {}{}{}", shown(op), names, why ? ": " : "", why ? why : ""));
   }
-  return fail(Code::unsupported, "model '{}': ops that can't be imported, with their nodes:{}{}", model.name,
-              joined(lines),
+  return fail(Code::unsupported, "model '{}': ops that can't be imported, with their nodes:{}{}",
+              shown(model.name), joined(lines),
               higher_order
                   ? "\nhint: ops without 'aten.' have a body that the file does not hold. Export under "
                     "torch.no_grad(), without autocast, and blocks of no_grad become part of the graph"
@@ -95,7 +96,8 @@ class Import {
     WEFT_CHECK(check_ops(model_));
     for (const auto& input : model_.inputs) {
       if (by_name_.contains(input.name))
-        return fail(Code::corrupt, "model '{}': two inputs are named '{}'", model_.name, input.name);
+        return fail(Code::corrupt, "model '{}': two inputs are named '{}'", shown(model_.name),
+                    shown(input.name));
       by_name_[input.name] = tensors_.add(graph_->input(input.name, input.type));
     }
     for (const auto& node : model_.nodes) add_node(node);
@@ -112,7 +114,7 @@ class Import {
 
  private:
   void failed(const std::string& where, const Status& status) {
-    failures_.push_back(fmt::format("{}: {}", where, status.message()));
+    failures_.push_back(fmt::format("{}: {}", shown(where), status.message()));
   }
   Status refusal() const {
     std::string all = joined(failures_) + joined(missing_weights_);
@@ -122,7 +124,7 @@ class Import {
           "NAME=OTHER "
           "says that a file has NAME as OTHER";
     return fail(failures_.empty() ? Code::invalid_argument : Code::unsupported,
-                "model '{}' can't be imported:{}", model_.name, all);
+                "model '{}' can't be imported:{}", shown(model_.name), all);
   }
 
   // ---- tensors by name
@@ -134,7 +136,7 @@ class Import {
     if (const auto known = by_name_.find(info.name); known != by_name_.end()) return known->second;
     if (const auto weight = model_.placeholders.find(info.name); weight != model_.placeholders.end())
       return add_weight(info.name, weight->second);
-    return invalid("tensor '{}' is made by no node before this one", info.name);
+    return invalid("tensor '{}' is made by no node before this one", shown(info.name));
   }
 
   int add_weight(const std::string& placeholder, const std::string& name) {
@@ -167,14 +169,14 @@ class Import {
         const bool widens =
             is_float(type.dtype) && is_float(entry->dtype) && promote(entry->dtype, type.dtype) == type.dtype;
         if (!(to_shape(entry->shape) == type.shape) || (entry->dtype != type.dtype && !widens))
-          return invalid("weight '{}' is {}, but the model wants {}", there,
+          return invalid("weight '{}' is {}, but the model wants {}", shown(there),
                          weft::text(TensorType{entry->dtype, to_shape(entry->shape)}), weft::text(type));
         return *entry;
       }
     formats::TensorEntry entry{.name = name, .dtype = type.dtype, .shape = {}, .bytes = {}};
     for (const Dim d : type.shape) {
       if (!d.is_const())
-        return invalid("weight '{}' is {}: its sizes must be numbers", name, weft::text(type));
+        return invalid("weight '{}' is {}: its sizes must be numbers", shown(name), weft::text(type));
       entry.shape.push_back(d.value());
     }
     if (const auto constant = model_.constants.find(name); constant != model_.constants.end()) {
@@ -186,7 +188,7 @@ class Import {
     if (element_count(std::span<const int64_t>(entry.shape)) == 0) return entry;
     const bool lifted = there.find("lifted_tensor") != std::string::npos;
     return invalid(
-        "weight '{}' ({}) is in none of the files{}", there, weft::text(type),
+        "weight '{}' ({}) is in none of the files{}", shown(there), weft::text(type),
         lifted ? "; an export on the meta device loses such constants of a model's code: export on the CPU"
                : "");
   }
@@ -261,7 +263,7 @@ class Import {
 
   // Its results get stand-ins, so that the nodes behind it are looked at as well.
   void failed(const NodeInfo& node, const Status& status) {
-    failed(fmt::format("node '{}' ({})", node.name, node.op), status);
+    failed(fmt::format("node '{}' ({})", shown(node.name), shown(node.op)), status);
     for (size_t i = 0; i < node.outputs.size(); ++i)
       name_result(node, i, tensors_.add(graph_->weight("?", node.outputs[i].type)));
   }
@@ -314,7 +316,7 @@ class Import {
     Status built = graph_->take_status();
     WEFT_CHECK(call.status());
     WEFT_CHECK(std::move(built));
-    for (auto& note : call.notes) out_.notes.push_back(fmt::format("node '{}': {}", node.name, note));
+    for (auto& note : call.notes) out_.notes.push_back(fmt::format("node '{}': {}", shown(node.name), note));
     WEFT_CHECK(check_results(node, call.results, in_place));
     return std::move(call.results);
   }
@@ -337,16 +339,16 @@ class Import {
     for (const auto& info : model_.outputs) {
       auto tensor = find(info);
       if (!tensor.ok()) {
-        failed(fmt::format("output '{}'", info.name), tensor.status());
+        failed(fmt::format("output '{}'", shown(info.name)), tensor.status());
         continue;
       }
       auto value = tensors_.read(*tensor, [this](const Converted& c) { return convert(c); });
       if (!value.ok()) {
-        failed(fmt::format("output '{}'", info.name), value.status());
+        failed(fmt::format("output '{}'", shown(info.name)), value.status());
         continue;
       }
       if (!(value->type() == info.type))
-        failed(fmt::format("output '{}'", info.name),
+        failed(fmt::format("output '{}'", shown(info.name)),
                invalid("it is {}, but the file says {}", weft::text(value->type()), weft::text(info.type)));
       const int n = times[info.name]++;
       outputs.emplace_back(n ? fmt::format("{}.{}", info.name, n) : info.name, *value);
@@ -363,8 +365,8 @@ class Import {
       auto& all = graph_->weights;
       const auto at = std::find_if(all.begin(), all.end(), [&](const auto& w) { return w.name == name; });
       if (out_.weights.at(name).dtype != after.dtype())
-        return invalid("model '{}' updates '{}', which the file has in {}: it must be {}", model_.name, name,
-                       weft::name(out_.weights.at(name).dtype), weft::name(after.dtype()));
+        return invalid("model '{}' updates '{}', which the file has in {}: it must be {}", shown(model_.name),
+                       shown(name), weft::name(out_.weights.at(name).dtype), weft::name(after.dtype()));
       graph_->scope = name;
       const auto kept = graph_->one("assign", {graph_->value(at->value), after});
       graph_->states.push_back({name, at->value, kept.id()});

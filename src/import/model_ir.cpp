@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/element.h"
+#include "base/shown.h"
 #include "formats/json.h"
 
 namespace weft::importer {
@@ -93,9 +94,8 @@ class Reader {
 
  private:
   Status wrong(const std::string& at, std::string_view wanted, const json* got) const {
-    std::string shown = got ? formats::json_text(*got) : "nothing";
-    if (shown.size() > 60) shown.replace(57, shown.npos, "...");
-    return fail(Code::corrupt, "{}: {}: wanted {}, got {}", where_, at, wanted, shown);
+    return fail(Code::corrupt, "{}: {}: wanted {}, got {}", where_, at, wanted,
+                got ? shown(formats::json_text(*got), 60) : "nothing");
   }
   static std::string path(const std::string& at, const char* name) {
     return at.empty() ? name : at + "." + name;
@@ -135,7 +135,7 @@ class Reader {
     if (!all) return {};
     if (!all->is_object()) return wrong("symbols", "an object", all);
     for (const auto& [name, range] : all->items()) {
-      const std::string at = "symbols." + name;
+      const std::string at = "symbols." + shown(name);
       if (!range.is_array() || range.size() != 2) return wrong(at, "[least, most]", &range);
       WEFT_TRY(const int64_t least, whole(&range[0], 0, kMostSymbol, at));
       WEFT_TRY(const int64_t most, whole(&range[1], least, kMostSymbol, at));
@@ -174,7 +174,7 @@ class Reader {
       return fail(Code::corrupt, "{}: {}.shape: {}; the file's \"symbols\" name {}", where_, at,
                   dim.status().message(), symbols_.empty() ? "none" : "others");
     if (dim->min() < 0)
-      return fail(Code::corrupt, "{}: {}.shape: '{}' may be {}, which is no size", where_, at, text,
+      return fail(Code::corrupt, "{}: {}.shape: '{}' may be {}, which is no size", where_, at, shown(text),
                   dim->min());
     return dim;
   }
@@ -188,9 +188,9 @@ class Reader {
     if (const auto known = dtype_from_torch(dtype)) {
       info.type.dtype = *known;
     } else {
-      unknown_.insert(fmt::format("{}: {}",
-                                  node.empty() ? "tensor '" + info.name + "'" : "node '" + node + "'",
-                                  dtype.substr(0, 60)));
+      unknown_.insert(fmt::format(
+          "{}: {}", node.empty() ? "tensor '" + shown(info.name) + "'" : "node '" + shown(node) + "'",
+          shown(dtype, 60)));
     }
     if (const json* producer = member(value, "producer_node"); producer && !producer->is_null()) {
       WEFT_TRY(info.producer, string(value, "producer_node", at));
@@ -239,7 +239,7 @@ class Reader {
     if (!attrs) return node;
     if (!attrs->is_object()) return wrong(at + ".attrs", "an object", attrs);
     for (const auto& [name, given] : attrs->items()) {
-      WEFT_TRY(auto one, arg(given, at + ".attrs." + name));
+      WEFT_TRY(auto one, arg(given, at + ".attrs." + shown(name)));
       node.attrs.emplace(name, std::move(one));
     }
     return node;
@@ -250,14 +250,14 @@ class Reader {
     for (auto& w : weights) {
       const auto [at, is_new] = ir.weights.emplace(w.name, w.type);
       if (!is_new && !(at->second == w.type))  // tied: listed once for each of its names
-        return fail(Code::corrupt, "{}: weight '{}' is {} and {}", where_, w.name, weft::text(at->second),
-                    weft::text(w.type));
+        return fail(Code::corrupt, "{}: weight '{}' is {} and {}", where_, shown(w.name),
+                    weft::text(at->second), weft::text(w.type));
     }
     if (const json* names = member(root, "weight_name_mapping")) {
       if (!names->is_object()) return wrong("weight_name_mapping", "an object", names);
       for (const auto& [placeholder, name] : names->items()) {
         if (!name.is_string() || !ir.weights.contains(name.get_ref<const std::string&>()))
-          return wrong("weight_name_mapping." + placeholder, "the name of a weight", &name);
+          return wrong("weight_name_mapping." + shown(placeholder), "the name of a weight", &name);
         ir.placeholders.emplace(placeholder, name.get<std::string>());
       }
     }
@@ -268,13 +268,13 @@ class Reader {
     return {};
   }
   Status read_constant(const std::string& name, const json& value, ModelIr& ir) const {
-    const std::string at = "constants." + name;
+    const std::string at = "constants." + shown(name);
     WEFT_TRY(const std::string spelt, string(value, "dtype", at));
     const auto dtype = dtype_from_torch(spelt);
     const auto type = ir.weights.find(name);
     if (type == ir.weights.end()) return {};  // nothing reads it
     if (!dtype || *dtype != type->second.dtype)
-      return fail(Code::corrupt, "{}: {}: it is {}, but the weight of this name {}", where_, at, spelt,
+      return fail(Code::corrupt, "{}: {}: it is {}, but the weight of this name {}", where_, at, shown(spelt),
                   weft::text(type->second));
     Constant constant{*dtype, {}};
     const json* data = member(value, "data");

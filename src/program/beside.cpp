@@ -1,6 +1,7 @@
 #include <cstring>
 #include <map>
 
+#include "base/shown.h"
 #include "program/container.h"
 #include "program/plan.h"
 
@@ -87,18 +88,19 @@ Result<std::vector<size_t>> match(const Container& file, const Beside& beside, c
   for (size_t i = 0; i < wanted.size(); ++i) {
     const auto at = places->find(wanted[i].name);
     if (at == places->end()) {
-      missing.push_back(wanted[i].name);
+      missing.push_back(shown(wanted[i].name));
       continue;
     }
     const size_t k = at->second;
     places->erase(at);
     out.push_back(k);
     if (types[k] != wanted[i].type)
-      other.push_back(fmt::format("{} is {}, there {}", wanted[i].name, wanted[i].type, types[k]));
+      other.push_back(
+          fmt::format("{} is {}, there {}", shown(wanted[i].name), shown(wanted[i].type), shown(types[k])));
     else if (file.blobs[k].size() != beside.blobs[i].size || file.hashes[k] != beside.blobs[i].hash)
-      changed.push_back(wanted[i].name);
+      changed.push_back(shown(wanted[i].name));
   }
-  for (const auto& [name, place] : *places) extra.push_back(name);
+  for (const auto& [name, place] : *places) extra.push_back(shown(name));
   std::string wrong;
   say(wrong, "missing", missing), say(wrong, "not of the program", extra);
   say(wrong, "of another type", other), say(wrong, "changed since it was compiled", changed);
@@ -125,7 +127,7 @@ std::string write_beside(const CompiledProgram& program, std::string_view file) 
   std::string out;
   append_text(out, file);
   for (const Blob& b : program.blobs) {
-    const Expected e{b.size, hash_of({b.data, b.size})};
+    const Expected e{b.size, hash128({b.data, b.size})};
     out.append(reinterpret_cast<const char*>(&e), sizeof e);
   }
   return out;
@@ -142,7 +144,7 @@ Status take_beside(Bytes section, const OpenWeights& open, CompiledProgram& prog
   auto beside = read_beside(section);
   if (!beside.ok()) return fail(Code::corrupt, "beside: {}", beside.status().message());
   program.weights_file = beside->file;
-  return attach(*beside, open, program).at(fmt::format("weights in {}", beside->file));
+  return attach(*beside, open, program).at(fmt::format("weights in {}", shown(beside->file)));
 }
 
 }  // namespace weft::program

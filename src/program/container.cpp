@@ -5,9 +5,6 @@
 #include <bit>
 #include <cstring>
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
 namespace weft::program {
 namespace {
 
@@ -80,7 +77,7 @@ Result<Header> read_header(Bytes file) {
     return corrupt("header: {} bytes are too few for a Weft program", file.size());
   const auto h = record_at<Header>(file, 0);
   if (h.magic != kMagic) return corrupt("header: not a Weft program (the first 8 bytes differ)");
-  if (hash_of(file.first(offsetof(Header, self))) != h.self) return corrupt("header: its hash differs");
+  if (hash128(file.first(offsetof(Header, self))) != h.self) return corrupt("header: its hash differs");
   if (h.major != kMajor)
     return fail(Code::version, "header: format version {}.{}; this Weft reads {}.x", h.major, h.minor,
                 kMajor);
@@ -114,7 +111,7 @@ Result<std::vector<Section>> read_table(Bytes file, const Header& h) {
   const uint64_t end = sizeof(Header) + uint64_t{h.sections} * sizeof(Entry);
   if (h.sections > kMaxSections || end > file.size())
     return corrupt("section table: {} sections do not fit a file of {} bytes", h.sections, file.size());
-  if (hash_of(file.subspan(sizeof(Header), end - sizeof(Header))) != h.table)
+  if (hash128(file.subspan(sizeof(Header), end - sizeof(Header))) != h.table)
     return corrupt("section table: its hash differs");
   std::vector<Section> sections;
   uint64_t at = end;
@@ -128,7 +125,7 @@ Result<std::vector<Section>> read_table(Bytes file, const Header& h) {
                      e.offset, align_up(at), file.size());
     WEFT_CHECK(check_padding(file, at, e.offset, name));
     const Bytes bytes = file.subspan(e.offset, e.size);
-    if ((name == "blobs" ? Hash{} : hash_of(bytes)) != e.hash) return corrupt("{}: its hash differs", name);
+    if ((name == "blobs" ? Hash{} : hash128(bytes)) != e.hash) return corrupt("{}: its hash differs", name);
     sections.push_back({std::move(name), bytes});
     at = e.offset + e.size;
   }
@@ -155,7 +152,7 @@ Status read_blobs(Bytes table, Bytes blobs, Container& c) {
     WEFT_CHECK(check_padding(blobs, at, e.offset, name));
     c.blobs.push_back(blobs.subspan(e.offset, e.size));
     c.hashes.push_back(e.hash);
-    if (hash_of(c.blobs.back()) != e.hash) return corrupt("{}: its hash differs", name);
+    if (hash128(c.blobs.back()) != e.hash) return corrupt("{}: its hash differs", name);
     at = e.offset + e.size;
   }
   if (at != blobs.size()) return corrupt("blob table: blobs end at {} of {} bytes", at, blobs.size());
@@ -174,16 +171,11 @@ size_t blob_padding(std::span<const Blob> blobs, size_t i) {
   return i + 1 == blobs.size() ? 0 : align_up(blobs[i].size) - blobs[i].size;
 }
 
-Hash hash_of(Bytes bytes) {
-  const XXH128_hash_t h = XXH3_128bits(bytes.data(), bytes.size());
-  return {h.low64, h.high64};
-}
-
 std::string container_head(const std::vector<NamedSection>& given, std::span<const Blob> blobs, Holds holds) {
   std::string blob_table;
   uint64_t blob_bytes = 0;
   for (const Blob& b : blobs) {
-    append(blob_table, BlobEntry{align_up(blob_bytes), b.size, hash_of({b.data, b.size})});
+    append(blob_table, BlobEntry{align_up(blob_bytes), b.size, hash128({b.data, b.size})});
     blob_bytes = align_up(blob_bytes) + b.size;
   }
   std::vector<NamedSection> sections;
@@ -199,7 +191,7 @@ std::string container_head(const std::vector<NamedSection>& given, std::span<con
   uint64_t at = sizeof(Header) + n * sizeof(Entry);
   std::string table;
   for (const auto& [name, body] : sections) {
-    const Entry e = entry(name, at, body.size(), hash_of(bytes_of(body.data(), body.size())));
+    const Entry e = entry(name, at, body.size(), hash128(bytes_of(body.data(), body.size())));
     append(table, e);
     at = e.offset + e.size;
   }
@@ -211,8 +203,8 @@ std::string container_head(const std::vector<NamedSection>& given, std::span<con
                        : holds == Holds::weights      ? kWeights
                                                       : 0,
            .file_size = align_up(at) + blob_bytes,
-           .table = hash_of(bytes_of(table.data(), table.size()))};
-  h.self = hash_of(bytes_of(&h, offsetof(Header, self)));
+           .table = hash128(bytes_of(table.data(), table.size()))};
+  h.self = hash128(bytes_of(&h, offsetof(Header, self)));
   std::string out;
   append(out, h);
   out += table;

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "base/hash.h"
 #include "program/program.h"
 
 // The container: a header, a table of sections, and the sections, each at a multiple of 64 bytes with zeros
@@ -25,11 +26,7 @@
 // nothing here trusts them for memory safety.
 namespace weft::program {
 
-struct Hash {
-  uint64_t low = 0, high = 0;
-  friend bool operator==(const Hash&, const Hash&) = default;
-};
-Hash hash_of(std::span<const std::byte> bytes);
+using Hash = Hash128;
 
 /// What a container holds.
 enum class Holds : uint8_t {

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/shown.h"
 #include "program/plan.h"
 
 // The section "device code": for each kind of device what it is in words, the hash of its capability, a
@@ -47,7 +48,8 @@ Result<DeviceCode> take_device(Bytes& rest, const std::shared_ptr<const void>& o
     WEFT_TRY(const Bytes bytes, take_bytes(rest));
     if (!is_key(key)) return invalid("artefact {} has no proper key", i);
     if (!code.artefacts.empty() && code.artefacts.back().first >= key)
-      return invalid("artefact '{}' does not come after '{}'", key, code.artefacts.back().first);
+      return invalid("artefact '{}' does not come after '{}'", shown(key),
+                     shown(code.artefacts.back().first));
     code.artefacts.emplace_back(std::move(key), Blob{bytes.data(), bytes.size(), owner});
   }
   return code;

@@ -1,51 +1,20 @@
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <array>
-#include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <new>
 
+#include "base/file_to_read.h"
 #include "base/output_file.h"
 #include "program/container.h"
 #include "program/plan.h"
 
 namespace weft::program {
-namespace {
 
-Status system_error(std::string_view what, const std::string& path) {
-  return fail(Code::io, "can't {} '{}': {}", what, path, std::strerror(errno));
+static Result<Blob> map_file(const std::string& path) {
+  WEFT_TRY(const auto file, FileToRead::open(path));
+  WEFT_TRY(auto mapped, file.map());
+  return Blob{mapped.bytes.data(), mapped.bytes.size(), std::move(mapped.owner)};
 }
-
-struct Descriptor {
-  explicit Descriptor(int opened) : fd(opened) {}
-  Descriptor(const Descriptor&) = delete;
-  ~Descriptor() {
-    if (fd >= 0) ::close(fd);
-  }
-  const int fd;
-};
-
-/// The whole file, read-only, private to this process; the mapping outlives the file's name.
-Result<Blob> map_file(const std::string& path) {
-  const Descriptor file(
-      ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));  // a pipe must not block here
-  if (file.fd < 0) return system_error("open", path);
-  struct stat about{};
-  if (::fstat(file.fd, &about) != 0) return system_error("read", path);
-  if (!S_ISREG(about.st_mode)) return fail(Code::io, "can't read '{}': not a regular file", path);
-  const auto size = static_cast<size_t>(about.st_size);
-  if (size == 0) return Blob{};
-  void* at = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.fd, 0);
-  if (at == MAP_FAILED) return system_error("map", path);
-  std::shared_ptr<const void> owner(at, [size](const void* p) { ::munmap(const_cast<void*>(p), size); });
-  return Blob{static_cast<const std::byte*>(at), size, std::move(owner)};
-}
-
-}  // namespace
 
 Blob Blob::copy_of(const void* bytes, uint64_t n) {
   constexpr std::align_val_t kAlign{64};

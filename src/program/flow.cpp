@@ -2,11 +2,13 @@
 
 #include <algorithm>
 
+#include "base/shown.h"
+
 namespace weft::program {
 
 std::string call_text(size_t index, const KernelCall& call) {
-  return call.where.empty() ? fmt::format("call {} {}", index, call.op)
-                            : fmt::format("call {} {} ({})", index, call.op, call.where);
+  return call.where.empty() ? fmt::format("call {} {}", index, shown(call.op))
+                            : fmt::format("call {} {} ({})", index, shown(call.op), shown(call.where));
 }
 
 Status Flow::define(ValueId id, bool constant) {
@@ -52,7 +54,7 @@ Status Flow::update(const KernelCall& call, const Update& u) {
   const TensorSpec &a = values_[static_cast<size_t>(from)], &b = values_[static_cast<size_t>(to)];
   if (a != b)
     return invalid("%{} is {}, but is written over %{}, which is {}; wanted the same type and layout", to,
-                   text(b.type), from, text(a.type));
+                   shown(text(b.type)), from, shown(text(a.type)));
   fact(from).next = to;
   fact(to).over = true;
   return {};
@@ -119,7 +121,7 @@ namespace {
 
 Status same_type(std::string_view what, size_t i, const TensorSpec& have, const TensorSpec& want) {
   if (have.type == want.type) return {};
-  return invalid("{} {} is {}, its region wants {}", what, i, text(have.type), text(want.type));
+  return invalid("{} {} is {}, its region wants {}", what, i, shown(text(have.type)), shown(text(want.type)));
 }
 
 /// The values that occur once, sorted.

@@ -3,6 +3,7 @@
 #include <unordered_map>
 
 #include "base/dims.h"
+#include "base/shown.h"
 #include "plan_generated.h"
 #include "program/container.h"
 #include "program/plan.h"
@@ -113,7 +114,8 @@ class PlanReader {
       }
       case fb::AttrKind::none: break;
     }
-    return invalid("attribute {} is of kind {}, which does not exist", a.name, static_cast<int>(f.kind()));
+    return invalid("attribute {} is of kind {}, which does not exist", shown(a.name),
+                   static_cast<int>(f.kind()));
   }
 
   Status call(const fb::Call& f, KernelCall& c) {

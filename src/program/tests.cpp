@@ -1,6 +1,7 @@
 #include <cstring>
 
 #include "base/dims.h"
+#include "base/shown.h"
 #include "program/plan.h"
 
 // The section "test vectors": a count, then for each test its inputs and its wanted tensors, both with a
@@ -64,8 +65,10 @@ class TestReader {
 // ---- what they must be
 
 Status check_tensor(const TestTensor& t, std::string_view name, const TensorType& want, Bindings& bindings) {
-  if (t.name != name) return invalid("'{}' where '{}' was wanted", t.name, name);
-  const auto mismatch = [&] { return invalid("{} is {}, got {}", name, text(want), text(t.type)); };
+  if (t.name != name) return invalid("'{}' where '{}' was wanted", shown(t.name), shown(name));
+  const auto mismatch = [&] {
+    return invalid("{} is {}, got {}", shown(name), shown(text(want)), shown(text(t.type)));
+  };
   if (t.type.dtype != want.dtype || t.type.rank() != want.rank()) return mismatch();
   auto bytes = static_cast<uint64_t>(byte_size(t.type.dtype));
   for (size_t d = 0; d < want.shape.size(); ++d) {
@@ -74,7 +77,8 @@ Status check_tensor(const TestTensor& t, std::string_view name, const TensorType
       return mismatch();
     if (__builtin_mul_overflow(bytes, static_cast<uint64_t>(have.value()), &bytes)) return mismatch();
   }
-  if (bytes != t.bytes.size) return invalid("{} is {}, got {} bytes", name, text(t.type), t.bytes.size);
+  if (bytes != t.bytes.size)
+    return invalid("{} is {}, got {} bytes", shown(name), shown(text(t.type)), t.bytes.size);
   return {};
 }
 
@@ -89,7 +93,7 @@ Status check_wanted(const TestTensor& t, const Blob& allowed, std::string_view n
   WEFT_CHECK(check_tensor(t, name, type, none));
   const uint64_t elements = t.bytes.size / byte_size(t.type.dtype);
   if (allowed.size == 0 || allowed.size == elements * sizeof(float)) return {};
-  return invalid("{} has {} elements, got {} bytes of allowed errors", name, elements, allowed.size);
+  return invalid("{} has {} elements, got {} bytes of allowed errors", shown(name), elements, allowed.size);
 }
 
 Status check_test(const CompiledProgram& p, const TestVector& t) {

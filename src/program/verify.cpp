@@ -4,6 +4,7 @@
 #include <unordered_set>
 
 #include "base/dims.h"
+#include "base/shown.h"
 #include "program/flow.h"
 
 namespace weft::program {
@@ -23,7 +24,8 @@ Status check_names(std::string_view what, const std::vector<T>& items) {
   std::set<std::string_view> seen;
   for (size_t i = 0; i < items.size(); ++i) {
     WEFT_CHECK(check_name(fmt::format("{} {}", what, i), items[i].name));
-    if (!seen.insert(items[i].name).second) return invalid("two {}s are called '{}'", what, items[i].name);
+    if (!seen.insert(items[i].name).second)
+      return invalid("two {}s are called '{}'", what, shown(items[i].name));
   }
   return {};
 }
@@ -60,10 +62,10 @@ class Checker {
     collect_symbols(d, used);
     for (const Symbol& s : used)
       if (std::find(p_.symbols.begin(), p_.symbols.end(), s) == p_.symbols.end())
-        return invalid("dimension {} uses symbol {} in {}..{}, which is not listed", d.text(), s.name, s.min,
-                       s.max);
+        return invalid("dimension {} uses symbol {} in {}..{}, which is not listed", shown(d.text()), s.name,
+                       s.min, s.max);
     WEFT_TRY(const Dim again, read_dim(d.text(), p_.symbols));
-    if (again != d) return invalid("dimension {} reads back as {}", d.text(), again.text());
+    if (again != d) return invalid("dimension {} reads back as {}", shown(d.text()), shown(again.text()));
     return {};
   }
   /// Also for the largest values of its symbols, sizes in bytes and strides fit 63 bits.
@@ -73,10 +75,11 @@ class Checker {
     auto bytes = static_cast<int64_t>(byte_size(v.type.dtype));
     for (const Dim d : v.type.shape) {
       WEFT_CHECK(dim(d));
-      if (d.max() < 0) return invalid("{} has the negative dimension {}", text(v.type), d.text());
+      if (d.max() < 0)
+        return invalid("{} has the negative dimension {}", shown(text(v.type)), shown(d.text()));
       // Zeros count as one, so the order of the dimensions does not matter.
       if (__builtin_mul_overflow(bytes, std::max<int64_t>(d.max(), 1), &bytes))
-        return invalid("{} may have more bytes than 63 bits can count", text(v.type));
+        return invalid("{} may have more bytes than 63 bits can count", shown(text(v.type)));
     }
     return {};
   }
@@ -90,17 +93,17 @@ class Checker {
     for (size_t i = 0; i < c.attrs.size(); ++i) {
       WEFT_CHECK(check_name("an attribute", c.attrs[i].name));
       if (i > 0 && !(c.attrs[i - 1].name < c.attrs[i].name))
-        return invalid("attribute {} after {}; wanted each once, sorted", c.attrs[i].name,
-                       c.attrs[i - 1].name);
+        return invalid("attribute {} after {}; wanted each once, sorted", shown(c.attrs[i].name),
+                       shown(c.attrs[i - 1].name));
       if (const auto* list = std::get_if<Shape>(&c.attrs[i].value))
-        for (const Dim d : *list) WEFT_CHECK(dim(d).at(fmt::format("attribute {}", c.attrs[i].name)));
+        for (const Dim d : *list) WEFT_CHECK(dim(d).at(fmt::format("attribute {}", shown(c.attrs[i].name))));
     }
     for (size_t i = 0; i < c.defaults.size(); ++i) {
       if (i > 0 && !(c.defaults[i - 1] < c.defaults[i])) return invalid("defaults; wanted each once, sorted");
       const auto at = std::lower_bound(c.attrs.begin(), c.attrs.end(), c.defaults[i],
                                        [](const Attr& a, const std::string& n) { return a.name < n; });
       if (at == c.attrs.end() || at->name != c.defaults[i])
-        return invalid("default {} is no attribute of the call", c.defaults[i]);
+        return invalid("default {} is no attribute of the call", shown(c.defaults[i]));
     }
     return {};
   }
@@ -114,7 +117,7 @@ class Checker {
   Status regions() {
     for (size_t i = 0; i < p_.regions.size(); ++i) {
       const Region& r = p_.regions[i];
-      const std::string where = fmt::format("region @r{} {}", i, r.pattern);
+      const std::string where = fmt::format("region @r{} {}", i, shown(r.pattern));
       WEFT_CHECK(specs(r.values).at(where));
       for (size_t k = 0; k < r.calls.size(); ++k)
         WEFT_CHECK(signature(r.calls[k]).at(where + ": " + call_text(k, r.calls[k])));
@@ -132,33 +135,36 @@ class Checker {
     const TensorType& type = p_.values[static_cast<size_t>(value)].type;
     auto bytes = static_cast<uint64_t>(byte_size(type.dtype));
     for (const Dim d : type.shape) {
-      if (!d.is_const()) return invalid("its type {} must have no symbols", text(type));
+      if (!d.is_const()) return invalid("its type {} must have no symbols", shown(text(type)));
       bytes *= static_cast<uint64_t>(d.value());  // spec() has checked that this fits
     }
     if (blob == -1) return {};
     if (blob < 0 || static_cast<size_t>(blob) >= p_.blobs.size())
       return invalid("blob {}; the program has {}", blob, p_.blobs.size());
     const uint64_t have = p_.blobs[static_cast<size_t>(blob)].size;
-    if (have != bytes) return invalid("blob {} has {} bytes, {} wants {}", blob, have, text(type), bytes);
+    if (have != bytes)
+      return invalid("blob {} has {} bytes, {} wants {}", blob, have, shown(text(type)), bytes);
     return {};
   }
   Status blobs() {
     for (size_t i = 0; i < p_.blobs.size(); ++i)
       if (!p_.blobs[i].data && p_.blobs[i].size > 0) return invalid("blob {} has a size, but no bytes", i);
     for (const auto& w : p_.weights) {
-      if (w.blob == -1) return invalid("weight '{}' has no blob", w.name);
-      WEFT_CHECK(bytes_of(w.value, w.blob).at(fmt::format("weight '{}'", w.name)));
+      if (w.blob == -1) return invalid("weight '{}' has no blob", shown(w.name));
+      WEFT_CHECK(bytes_of(w.value, w.blob).at(fmt::format("weight '{}'", shown(w.name))));
     }
     for (const auto& s : p_.states)
-      WEFT_CHECK(bytes_of(s.before, s.blob).at(fmt::format("state '{}'", s.name)));
+      WEFT_CHECK(bytes_of(s.before, s.blob).at(fmt::format("state '{}'", shown(s.name))));
     return {};
   }
 
   Status beginning() {
-    for (const auto& i : p_.inputs) WEFT_CHECK(flow_.define(i.value).at(fmt::format("input '{}'", i.name)));
+    for (const auto& i : p_.inputs)
+      WEFT_CHECK(flow_.define(i.value).at(fmt::format("input '{}'", shown(i.name))));
     for (const auto& w : p_.weights)
-      WEFT_CHECK(flow_.define(w.value, true).at(fmt::format("weight '{}'", w.name)));
-    for (const auto& s : p_.states) WEFT_CHECK(flow_.define(s.before).at(fmt::format("state '{}'", s.name)));
+      WEFT_CHECK(flow_.define(w.value, true).at(fmt::format("weight '{}'", shown(w.name))));
+    for (const auto& s : p_.states)
+      WEFT_CHECK(flow_.define(s.before).at(fmt::format("state '{}'", shown(s.name))));
     return {};
   }
   Status calls() {
@@ -178,11 +184,12 @@ class Checker {
     return check_region_call(c, p_.values, p_.regions[r], uses_[r]);
   }
   Status ending() {
-    for (const auto& o : p_.outputs) WEFT_CHECK(flow_.read(o.value).at(fmt::format("output '{}'", o.name)));
+    for (const auto& o : p_.outputs)
+      WEFT_CHECK(flow_.read(o.value).at(fmt::format("output '{}'", shown(o.name))));
     for (const auto& s : p_.states) {
       const ValueId last = flow_.last(s.before);
       if (s.after != last)
-        return invalid("state '{}' ends as %{}, but the buffer of %{} holds %{} then", s.name, s.after,
+        return invalid("state '{}' ends as %{}, but the buffer of %{} holds %{} then", shown(s.name), s.after,
                        s.before, last);
     }
     return flow_.finish();

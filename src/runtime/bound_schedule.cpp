@@ -1,5 +1,6 @@
 #include "runtime/bound_schedule.h"
 
+#include "base/shown.h"
 #include "runtime/c_tensor.h"
 #include "seam/ledger.h"
 #include "seam/transfer.h"
@@ -113,7 +114,7 @@ Status BoundSchedule::enqueue_each(size_t first, size_t last) {
     const weft_code code = prepared.kernel.launch(&l, error.out());
     prepared.count();
     if (code != WEFT_OK) [[unlikely]]
-      return error.status(code).at(fmt::format("{} (node \"{}\")", prepared.kernel.id, step.where));
+      return error.status(code).at(fmt::format("{} (node \"{}\")", prepared.kernel.id, shown(step.where)));
   }
   return {};
 }

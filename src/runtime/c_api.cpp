@@ -4,6 +4,7 @@
 #include <mutex>
 #include <new>
 
+#include "base/shown.h"
 #include "runtime/devices.h"
 #include "runtime/session.h"
 #include "weft/weft.h"
@@ -164,7 +165,8 @@ Status run(weft_session& s) {
   s.ran = false;
   const auto& p = s.session->program();
   for (size_t i = 0; i < s.inputs.size(); ++i)
-    if (!s.inputs[i].bound) return invalid("input {} of {} is not bound", p.inputs[i].name, p.name);
+    if (!s.inputs[i].bound)
+      return invalid("input {} of {} is not bound", shown(p.inputs[i].name), shown(p.name));
   WEFT_CHECK(make_room(s));
   std::vector<runtime::HostView> in;
   for (const auto& i : s.inputs) in.push_back(i.view);

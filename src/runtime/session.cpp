@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/shown.h"
 #include "link/recipe.h"
 #include "link/resolve_types.h"
 #include "runtime/busy.h"
@@ -125,7 +126,7 @@ Result<seam::BufferRef> Session::first_memory(const program::StateSpec& state) {
   WEFT_TRY(auto buffer, devices_[0]->allocate_unpooled(type.bytes()));
   if (state.blob >= 0) {
     const auto& b = program_->blobs[static_cast<size_t>(state.blob)];
-    WEFT_CHECK(queues_[0]->copy_in(*buffer.get(), 0, b.data, b.size).at(state.name));
+    WEFT_CHECK(queues_[0]->copy_in(*buffer.get(), 0, b.data, b.size).at(shown(state.name)));
   }
   return buffer;
 }
@@ -142,7 +143,7 @@ Status Session::synchronize() {
 static Result<size_t> find_state(const program::CompiledProgram& p, std::string_view name) {
   for (size_t i = 0; i < p.states.size(); ++i)
     if (p.states[i].name == name) return i;
-  return invalid("{} has no state named '{}'", p.name, name);
+  return invalid("{} has no state named '{}'", shown(p.name), shown(name));
 }
 
 Result<HostTensor> Session::read_state(size_t i) {

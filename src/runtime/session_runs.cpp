@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "base/shown.h"
 #include "link/resolve_types.h"
 #include "runtime/busy.h"
 #include "runtime/session.h"
@@ -16,8 +17,8 @@ static std::vector<HostView> views(std::span<const HostTensor> tensors) {
 Status Session::check_bytes(std::span<const HostView> inputs) const {
   for (size_t i = 0; i < inputs.size(); ++i)
     if (inputs[i].bytes.size() != inputs[i].type.bytes())
-      return invalid("input {} of {} is {}, got {} bytes", program_->inputs[i].name, program_->name,
-                     text(inputs[i].type), inputs[i].bytes.size());
+      return invalid("input {} of {} is {}, got {} bytes", shown(program_->inputs[i].name),
+                     shown(program_->name), text(inputs[i].type), inputs[i].bytes.size());
   return {};
 }
 

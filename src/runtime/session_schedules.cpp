@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "base/shown.h"
 #include "runtime/session.h"
 
 // The schedule of a run: for the sizes of its inputs, linked, resized, or kept from before, with its memory.
@@ -8,15 +9,16 @@ namespace weft::runtime {
 
 Result<Bindings> Session::bind(std::span<const seam::ConcreteType* const> inputs) const {
   if (inputs.size() != program_->inputs.size())
-    return invalid("{} takes {} inputs, got {}", program_->name, program_->inputs.size(), inputs.size());
+    return invalid("{} takes {} inputs, got {}", shown(program_->name), program_->inputs.size(),
+                   inputs.size());
   Bindings bindings;
   for (size_t i = 0; i < inputs.size(); ++i) {
     const auto& port = program_->inputs[i];
     const auto& want = program_->values[static_cast<size_t>(port.value)].type;
     const auto& have = *inputs[i];
     const auto mismatch = [&](std::string_view why) {
-      return invalid("input {} of {} is {}, got {}{}{}", port.name, program_->name, text(want), text(have),
-                     why.empty() ? "" : ": ", why);
+      return invalid("input {} of {} is {}, got {}{}{}", shown(port.name), shown(program_->name),
+                     shown(text(want)), text(have), why.empty() ? "" : ": ", why);
     };
     if (have.dtype != want.dtype || have.shape.size() != want.shape.size()) return mismatch("");
     for (size_t d = 0; d < have.shape.size(); ++d)

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "program/program.h"
 #include "seam/device.h"
 
 namespace weft::runtime {
@@ -16,10 +17,14 @@ namespace weft::runtime {
 struct WeightKey {
   uint64_t hash[2] = {};
   uint64_t bytes = 0;
+  bool sampled =
+      false;  ///< the hash is of some of the bytes: keys that are equal only suggest that these are
   const seam::Device* device = nullptr;
   std::string packing;
 
   static WeightKey of(const void* data, uint64_t bytes, const seam::Device& device);
+  /// By a few thousand of the bytes, where there are many: reading all of them takes as long as packing them.
+  static WeightKey sample(const void* data, uint64_t bytes, const seam::Device& device);
   WeightKey packed(std::string id) const;
   friend auto operator<=>(const WeightKey&, const WeightKey&) = default;
 };
@@ -34,6 +39,9 @@ class WeightStore {
   /// when it returns: other queues read the memory.
   using Make = std::function<Result<seam::BufferRef>()>;
   Result<Ref> get(const WeightKey& key, const Make& make);
+  /// By a sampled key, where `source` has all of the bytes. Null: there is memory of this key that was made
+  /// of others, or it can't be told; then ask by a key of all of them.
+  Result<Ref> get(const WeightKey& key, const program::Blob& source, const Make& make);
   /// The ids of the packings that there are of these bytes.
   std::vector<std::string> packings(const WeightKey& plain);
 
@@ -47,14 +55,23 @@ class WeightStore {
 
    private:
     friend class WeightStore;
+    /// Bytes that this was made of, or that were found to be the same; gone with their owner.
+    struct Source {
+      const std::byte* data;
+      std::weak_ptr<const void> owner;
+    };
+    bool is_of(const program::Blob& source);
+
     WeightStore& store_;
     const WeightKey key_;
     std::mutex making_;
     seam::BufferRef buffer_;
+    std::vector<Source> sources_;
   };
 
  private:
   void forget(const WeightKey& key);
+  Ref entry_of(const WeightKey& key);
   std::mutex mutex_;
   std::map<WeightKey, std::weak_ptr<Entry>> entries_;
 };

@@ -1,5 +1,6 @@
 #include "runtime/weights.h"
 
+#include "base/shown.h"
 #include "link/resolve_types.h"
 #include "runtime/c_tensor.h"
 
@@ -29,14 +30,27 @@ WeightKey Weights::key(size_t weight, uint32_t device) {
   auto known = keys_.find(weight);
   if (known == keys_.end()) {
     const program::Blob* b = blob(weight);
-    known = keys_
-                .emplace(weight, b ? WeightKey::of(b->data, b->size, *devices_[0])
-                                   : plain_[at(weight, 0)].shared->key())
-                .first;
+    const auto own = [&] {  // what is compared with it later must have an owner
+      return b->owner ? WeightKey::sample(b->data, b->size, *devices_[0])
+                      : WeightKey::of(b->data, b->size, *devices_[0]);
+    };
+    known = keys_.emplace(weight, b ? own() : plain_[at(weight, 0)].shared->key()).first;
   }
   WeightKey key = known->second;
   key.device = &devices_[device]->home();
   return key;
+}
+
+// One copy of what the weight's bytes are, for all sessions.
+Result<WeightStore::Ref> Weights::shared(size_t weight, uint32_t device, const std::string& packing,
+                                         const WeightStore::Make& make) {
+  WeightKey own = key(weight, device).packed(packing);
+  if (!own.sampled) return weight_store().get(own, make);
+  const program::Blob& b = *blob(weight);
+  WEFT_TRY(auto entry, weight_store().get(own, b, make));
+  if (entry) return entry;
+  keys_[weight] = WeightKey::of(b.data, b.size, *devices_[0]);
+  return weight_store().get(key(weight, device).packed(packing), make);
 }
 
 // Memory of a caller stays, so a packed copy would be a second one. Results of the recipe are on the first
@@ -55,18 +69,18 @@ Result<Weights::Held> Weights::copied(size_t weight, uint32_t device, Queues& qu
     WEFT_TRY(auto buffer, devices_[device]->allocate_unpooled(type.bytes()));
     WEFT_TRY(auto* queue, queues.of(device));
     if (const program::Blob* b = blob(weight)) {
-      WEFT_CHECK(queue->copy_in(*buffer.get(), 0, b->data, b->size).at(w.name));
+      WEFT_CHECK(queue->copy_in(*buffer.get(), 0, b->data, b->size).at(shown(w.name)));
     } else {
-      WEFT_CHECK(fill_from_first_device(weight, *buffer.get(), device, queues).at(w.name));
+      WEFT_CHECK(fill_from_first_device(weight, *buffer.get(), device, queues).at(shown(w.name)));
     }
-    WEFT_CHECK(queue->synchronize().at(w.name));
+    WEFT_CHECK(queue->synchronize().at(shown(w.name)));
     return buffer;
   };
   if (!blob(weight)) {
     WEFT_TRY(auto own, make());
     return Held{std::move(own), nullptr};
   }
-  WEFT_TRY(auto entry, weight_store().get(key(weight, device), make));
+  WEFT_TRY(auto entry, shared(weight, device, "", make));
   return Held{entry->buffer(), entry};
 }
 
@@ -83,14 +97,24 @@ Status Weights::fill_from_first_device(size_t weight, const seam::Buffer& to, ui
   return in->synchronize();
 }
 
-Result<Weights::Held> Weights::packed(const link::PackedWeight& want, Queues& queues) {
+// The memory of the program itself, which lives as long as the buffer.
+Result<Weights::Held> Weights::in_program(size_t weight, uint32_t device) {
+  const program::Blob& b = *blob(weight);
+  DLTensor bytes{};
+  bytes.data = const_cast<std::byte*>(b.data);  // kernels only read weights
+  bytes.device = {kDLCPU, 0};
+  WEFT_TRY(auto buffer, devices_[device]->import_memory(bytes, b.size, [owner = b.owner] {}));
+  return Held{std::move(buffer), nullptr};
+}
+
+Result<Weights::Held> Weights::packed(const link::PackedWeight& want, Slabs& slabs, Queues& queues) {
   const auto weight = static_cast<size_t>(want.weight);
   const auto make = [&]() -> Result<seam::BufferRef> {
-    WEFT_TRY(auto buffer, devices_[want.device]->allocate_unpooled(want.packing().bytes));
-    WEFT_CHECK(pack(want, *buffer.get(), queues).at(program_.weights[weight].name));
+    WEFT_TRY(auto buffer, slabs.take(*devices_[want.device], want.packing().bytes));
+    WEFT_CHECK(pack(want, *buffer.get(), queues).at(shown(program_.weights[weight].name)));
     return buffer;
   };
-  WEFT_TRY(auto entry, weight_store().get(key(weight, want.device).packed(want.packing().id), make));
+  WEFT_TRY(auto entry, shared(weight, want.device, want.packing().id, make));
   return Held{entry->buffer(), entry};
 }
 
@@ -116,18 +140,48 @@ Status Weights::pack(const link::PackedWeight& want, const seam::Buffer& to, Que
   return passed;
 }
 
+// Whether each weight is a table: steps read single rows of it, and may never touch the others.
+static std::vector<bool> tables_of(const link::Schedule& schedule, size_t weights) {
+  std::vector<bool> table(weights, true);
+  for (const auto& step : schedule.steps)
+    for (size_t i = 0; i < step.inputs.size(); ++i) {
+      if (step.inputs[i] < 0) continue;
+      const auto& slot = schedule.slots[static_cast<size_t>(step.inputs[i])];
+      const bool picks = i == 0 && step.prepared && step.prepared->call->desc().op == "gather";
+      if (slot.kind == link::BufferAllocation::Kind::weight && !picks)
+        table[static_cast<size_t>(slot.index)] = false;
+    }
+  return table;
+}
+
+// Large tables stay where they are in the program: a file's pages are read when a row is. What is read whole
+// is faster in memory of the device, with its large pages.
+bool Weights::stays(const link::BufferAllocation& slot) const {
+  constexpr uint64_t kLeast = 1 << 20;
+  const program::Blob* b = blob(static_cast<size_t>(slot.index));
+  return b && b->size >= kLeast && devices_[slot.device]->host_memory() &&
+         reinterpret_cast<uintptr_t>(b->data) % 64 == 0;
+}
+
 Status Weights::fill(const link::Schedule& schedule) {
   Queues queues(devices_);
+  const auto tables = tables_of(schedule, program_.weights.size());
   for (const auto& slot : schedule.slots) {
     if (slot.kind != link::BufferAllocation::Kind::weight || slot.packed >= 0) continue;
-    auto& held = plain_[at(static_cast<size_t>(slot.index), slot.device)];
+    const auto weight = static_cast<size_t>(slot.index);
+    auto& held = plain_[at(weight, slot.device)];
     if (held.buffer) continue;
-    WEFT_TRY(held, copied(static_cast<size_t>(slot.index), slot.device, queues));
+    WEFT_TRY(held, tables[weight] && stays(slot) ? in_program(weight, slot.device)
+                                                 : copied(weight, slot.device, queues));
   }
+  uint64_t wanted = 0;
+  for (const auto& want : schedule.packed)
+    if (!packed_.contains(key_of(want))) wanted += want.packing().bytes + 64;
+  Slabs slabs(wanted);
   for (const auto& want : schedule.packed) {
     auto& held = packed_[key_of(want)];
     if (held.buffer) continue;
-    WEFT_TRY(held, packed(want, queues));
+    WEFT_TRY(held, packed(want, slabs, queues));
   }
   return {};
 }

@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "link/schedule.h"
+#include "runtime/slabs.h"
 #include "runtime/weight_store.h"
 
 namespace weft::runtime {
@@ -35,16 +36,20 @@ class Weights {
   class Queues;
   struct Held {
     seam::BufferRef buffer;
-    WeightStore::Ref shared;  // null: it was given
+    WeightStore::Ref shared;  // null: it was given, or is memory of the program
   };
   using PackedKey = std::tuple<int32_t, uint32_t, std::string>;  // weight, device, id
   static PackedKey key_of(const link::PackedWeight& p) { return {p.weight, p.device, p.packing().id}; }
   size_t at(size_t weight, uint32_t device) const { return weight * devices_.size() + device; }
   const program::Blob* blob(size_t weight) const;
   WeightKey key(size_t weight, uint32_t device);
+  Result<WeightStore::Ref> shared(size_t weight, uint32_t device, const std::string& packing,
+                                  const WeightStore::Make& make);
   Result<Held> copied(size_t weight, uint32_t device, Queues& queues);
   Status fill_from_first_device(size_t weight, const seam::Buffer& to, uint32_t device, Queues& queues);
-  Result<Held> packed(const link::PackedWeight& want, Queues& queues);
+  bool stays(const link::BufferAllocation& slot) const;
+  Result<Held> in_program(size_t weight, uint32_t device);
+  Result<Held> packed(const link::PackedWeight& want, Slabs& slabs, Queues& queues);
   Status pack(const link::PackedWeight& want, const seam::Buffer& to, Queues& queues);
 
   const program::CompiledProgram& program_;

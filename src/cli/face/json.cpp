@@ -1,5 +1,6 @@
 #include "cli/json.h"
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "formats/json.h"
@@ -8,12 +9,17 @@ namespace weft::cli {
 
 using nlohmann::json;
 
+std::string number_text(double value) {
+  if (std::isfinite(value)) return json(value).dump();
+  return std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";
+}
+
 Json::Json(json value) : value_(std::make_shared<json>(std::move(value))) {}
 Json::Json() : Json(json()) {}
 Json::Json(Truth value) : Json(json(value.value)) {}
 Json::Json(Signed value) : Json(json(value.value)) {}
 Json::Json(Unsigned value) : Json(json(value.value)) {}
-Json::Json(double value) : Json(json(value)) {}
+Json::Json(double value) : Json(std::isfinite(value) ? json(value) : json(number_text(value))) {}
 Json::Json(const char* text) : Json(json(text)) {}
 Json::Json(const std::string& text) : Json(json(text)) {}
 Json::Json(std::string_view text) : Json(json(text)) {}

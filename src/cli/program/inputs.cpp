@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "base/element.h"
+#include "base/shown.h"
 #include "formats/safetensors.h"
 #include "link/resolve_types.h"
 
@@ -46,11 +47,38 @@ Bindings bindings_of(const program::CompiledProgram& p, std::span<const HostTens
   return out;
 }
 
-Result<HostTensor> from_entry(const formats::Safetensors& file, const std::string& name) {
-  const auto* entry = file.find(name);
-  if (!entry) return invalid("the inputs file holds no tensor named '{}'", name);
-  return HostTensor{{entry->dtype, IntList(entry->shape.begin(), entry->shape.end())},
-                    {entry->bytes.begin(), entry->bytes.end()}};
+HostTensor from_entry(const formats::TensorEntry& entry) {
+  return {{entry.dtype, IntList(entry.shape.begin(), entry.shape.end())},
+          {entry.bytes.begin(), entry.bytes.end()}};
+}
+
+// "'a', 'b' and 7 more"
+std::string listed(const std::vector<std::string>& names) {
+  constexpr size_t kSaid = 8;
+  std::string out;
+  for (size_t i = 0; i < std::min(kSaid, names.size()); ++i)
+    out += fmt::format("{}'{}'", i ? ", " : "", shown(names[i]));
+  return names.size() > kSaid ? fmt::format("{} and {} more", out, names.size() - kSaid) : out;
+}
+
+// One tensor for each input, and no others: a misspelt name must not pass unseen.
+Status check_names(const program::CompiledProgram& p, const formats::Safetensors& file,
+                   const std::string& path) {
+  std::vector<std::string> inputs, missing, extra;
+  for (const auto& port : p.inputs) {
+    inputs.push_back(port.name);
+    if (!file.find(port.name)) missing.push_back(port.name);
+  }
+  for (const auto& t : file.tensors)
+    if (std::ranges::find(inputs, t.name) == inputs.end()) extra.push_back(t.name);
+  if (missing.empty() && extra.empty()) return {};
+  std::string wrong;
+  if (!extra.empty()) wrong = fmt::format("it has {}, which the program has no input for", listed(extra));
+  if (!missing.empty()) wrong += fmt::format("{}it has no {}", wrong.empty() ? "" : "; ", listed(missing));
+  const std::string want = inputs.empty()
+                               ? shown(p.name) + " has no inputs, so leave --inputs out"
+                               : fmt::format("the inputs of {} are {}", shown(p.name), listed(inputs));
+  return invalid("--inputs {}: {}; {}", path, wrong, want);
 }
 
 // The calls that take integers as places in a table: operand 1 counts along this axis of operand 0.
@@ -112,10 +140,15 @@ Result<std::vector<HostTensor>> inputs_of(const program::CompiledProgram& p, con
   formats::Safetensors file;
   if (!o.file.empty()) {
     WEFT_TRY(file, formats::read_safetensors(o.file));
+    WEFT_CHECK(check_names(p, file, o.file));
   }
   for (const auto& port : p.inputs) {
-    auto t = o.file.empty() ? made_up(p, port.value, sizes, draw) : from_entry(file, port.name);
-    if (!t.ok()) return t.take_status().at(fmt::format("input {}", port.name));
+    if (!o.file.empty()) {
+      out.push_back(from_entry(*file.find(port.name)));
+      continue;
+    }
+    auto t = made_up(p, port.value, sizes, draw);
+    if (!t.ok()) return t.take_status().at(fmt::format("input {}", shown(port.name)));
     out.push_back(std::move(t).value());
   }
   return out;
@@ -142,7 +175,8 @@ void add_program_option(Syntax& app, std::string& program) {
 }
 
 void add_input_options(Syntax& app, ProgramInputs& o) {
-  app.add_option("--inputs", o.file, "safetensors file with the inputs by name; random if omitted")
+  app.add_option("--inputs", o.file,
+                 "safetensors file with all inputs by name, and no other tensors; random if omitted")
       .type_name("FILE");
   app.add_option("--size", o.sizes,
                  "value of a symbol for random inputs, as in batch=4; default: its minimum")

@@ -1,5 +1,6 @@
-// What kernels ask of the library Highway, of which Debian has only a shared one, for a static program: which
-// instructions there are.
+// What kernels ask of the library Highway: which instructions there are. The rest of it is headers. Debian
+// has only a shared library of it, which no static program can use, and which measures its timer for three
+// milliseconds whenever a program starts. Weak: a program that links Highway itself keeps its own.
 #include <hwy/targets.h>
 
 #include <cstdio>
@@ -7,7 +8,7 @@
 
 namespace hwy {
 
-int64_t SupportedTargets() {
+[[gnu::weak]] int64_t SupportedTargets() {
   int64_t targets = HWY_STATIC_TARGET;
 #if defined(__x86_64__)
   const auto has = [](bool all, int64_t target) { return all ? target : 0; };
@@ -24,12 +25,12 @@ int64_t SupportedTargets() {
   return targets;
 }
 
-ChosenTarget& GetChosenTarget() {
+[[gnu::weak]] ChosenTarget& GetChosenTarget() {
   static ChosenTarget chosen;
   return chosen;
 }
 
-void Abort(const char* file, int line, const char* format, ...) {
+[[gnu::weak]] void Abort(const char* file, int line, const char* format, ...) {
   std::fprintf(stderr, "%s:%d: %s\n", file, line, format);
   std::abort();
 }

@@ -1,0 +1,16 @@
+#pragma once
+#include <string>
+#include <string_view>
+
+namespace weft {
+
+/// A text out of a file, or a name, as messages show it: a long one is cut between two characters and ends in
+/// "...". A hostile file must not fill a terminal or a log.
+inline std::string shown(std::string_view text, size_t most = 120) {
+  if (text.size() <= most) return std::string(text);
+  size_t end = most - 3;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
+  return std::string(text.substr(0, end)) + "...";
+}
+
+}  // namespace weft
