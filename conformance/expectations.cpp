@@ -1,14 +1,12 @@
 #include "conformance/expectations.h"
 
-#include <cerrno>
-#include <cstring>
-
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <fstream>
 #include <map>
 #include <sstream>
+
+#include "base/file_to_read.h"
 
 namespace weft::conformance {
 namespace {
@@ -45,8 +43,9 @@ std::vector<std::string> columns(const std::string& line) {
 }  // namespace
 
 Result<Expectations> Expectations::read(const std::string& path) {
-  std::ifstream in(path);
-  if (!in) return fail(Code::unavailable, "can't read {}: {}", path, std::strerror(errno));
+  WEFT_TRY(const auto file, FileToRead::open(path));
+  WEFT_TRY(const auto bytes, file.read());
+  std::istringstream in({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
   Expectations all;
   all.path_ = path;
   std::string line;
@@ -62,7 +61,6 @@ Result<Expectations> Expectations::read(const std::string& path) {
     all.lines_.push_back(
         {c[0] == "wrong" ? Found::State::failed : Found::State::refused, c[1], c[2], number});
   }
-  if (in.bad()) return fail(Code::unavailable, "can't read {}: is it a file?", path);
   all.matched_.resize(all.lines_.size());
   return all;
 }

@@ -24,7 +24,9 @@ Result<std::string> behind_links(const std::string& path) {
   for (int links = 0; links < 40; ++links) {
     std::error_code no_link;
     const fs::path next = fs::read_symlink(at, no_link);
-    if (no_link) return at.string();
+    if (no_link == std::errc::invalid_argument || no_link == std::errc::no_such_file_or_directory)
+      return at.string();
+    if (no_link) return fail(Code::io, "can't write '{}': {}", path, no_link.message());
     at = at.parent_path() / next;
   }
   errno = ELOOP;
