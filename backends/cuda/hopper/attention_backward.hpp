@@ -265,8 +265,7 @@ struct Differentiator {
     if (B::kWhole || turn == group) add_queries(piece, rank);
     wait_for_products<0>();
     hold(s);
-    sync_warp();  // its lanes have read lse and delta
-    if (thread_of_group() % kWarp == 0) shared.barriers.empty[slot.stage].arrive();
+    shared.barriers.empty[slot.stage].arrive();
     turn ^= 1, buffer = (buffer + 1) % B::kBuffers, slot = next;
   }
   __device__ void add_queries(int64_t piece, int rank) {
@@ -332,7 +331,7 @@ __global__ void __launch_bounds__(B::kThreads, 1)
   if (threadIdx.x == 0) {
     for (int i = 0; i < B::kTiles; ++i) b.kv_full[i].init(1), b.kv_empty[i].init(B::kGroups);
     for (int i = 0; i < B::kStages; ++i)
-      b.q_full[i].init(1), b.dy_full[i].init(1), b.empty[i].init(4 * B::kGroups);
+      b.q_full[i].init(1), b.dy_full[i].init(1), b.empty[i].init(Differentiator<B>::kConsumers);
     show_barriers();
   }
   sync_block();
