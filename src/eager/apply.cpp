@@ -240,6 +240,7 @@ bool wants_record(std::span<const Tensor* const> inputs) {
 CacheStats cache_stats() { return {cache().misses(), cache().entries()}; }
 void clear_call_cache() { cache().clear(); }
 bool grad_enabled() { return grad_on; }
+void set_grad_enabled(bool on) { grad_on = on; }
 GradMode::GradMode(bool on) : before_(grad_on) { grad_on = on; }
 GradMode::~GradMode() { grad_on = before_; }
 

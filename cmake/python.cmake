@@ -1,0 +1,29 @@
+# The Python package: the extension weft._weft, and beside it the files of python/weft, in <build>/python/weft. With that folder in
+# PYTHONPATH `import weft` finds it; `pip install .` makes a wheel of the same (pyproject.toml).
+find_package(Python 3.10 COMPONENTS Interpreter Development.Module REQUIRED)
+find_package(nanobind CONFIG HINTS "${PROJECT_SOURCE_DIR}/build/nanobind/nanobind/cmake" REQUIRED)
+
+weft_sources(python_sources python/src)
+nanobind_add_module(weft_python NB_STATIC NOMINSIZE ${python_sources} src/eager/faces/python.cpp)
+set_target_properties(weft_python PROPERTIES OUTPUT_NAME _weft LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/python/weft")
+target_include_directories(weft_python PRIVATE src ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR}/generated)
+target_link_libraries(weft_python PRIVATE weft)
+target_link_options(weft_python PRIVATE -Wl,--exclude-libs,ALL)
+weft_compiled_quickly(nanobind-static)
+# What only passes arguments on is compiled quickly; the path of every operator is not.
+set(python_paths ${python_sources})
+list(FILTER python_paths EXCLUDE REGEX "/(object|operators|ops|convert|index)\\.cpp$")
+weft_compiled_quickly(${python_paths})
+weft_precompile(weft_python <nanobind/nanobind.h> <nanobind/stl/string.h> <map> include/weft/tensor.h)
+
+# The files beside it are links, so that an edit needs no build.
+file(GLOB_RECURSE package CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/python/weft/*.py" "${PROJECT_SOURCE_DIR}/python/weft/*.pyi"
+     "${PROJECT_SOURCE_DIR}/python/weft/py.typed")
+foreach(file IN LISTS package)
+  file(RELATIVE_PATH path "${PROJECT_SOURCE_DIR}/python" "${file}")
+  get_filename_component(folder "${PROJECT_BINARY_DIR}/python/${path}" DIRECTORY)
+  file(MAKE_DIRECTORY "${folder}")
+  file(CREATE_LINK "${file}" "${PROJECT_BINARY_DIR}/python/${path}" SYMBOLIC)
+endforeach()
+
+install(TARGETS weft_python LIBRARY DESTINATION weft COMPONENT python EXCLUDE_FROM_ALL)

@@ -1,0 +1,15 @@
+#pragma once
+#include <nanobind/nanobind.h>
+
+// One function a file, each of which adds its part to the module weft._weft.
+namespace weft::python {
+
+void bind_errors(nanobind::module_& m);
+void bind_tensor(nanobind::module_& m);
+void bind_ops(nanobind::module_& m);
+void bind_arrays(nanobind::module_& m);
+void bind_backends(nanobind::module_& m);
+void bind_programs(nanobind::module_& m);
+void bind_gradients(nanobind::module_& m);
+
+}  // namespace weft::python

@@ -1,0 +1,57 @@
+#pragma once
+#include <nanobind/nanobind.h>
+
+#include "weft/tensor.h"
+
+// Tensors as Python objects, without the search for a function that fits: what operators, ops and indexing use, which are called
+// most.
+namespace weft::python {
+
+namespace nb = nanobind;
+
+/// weft.Tensor; set once when the module is imported.
+extern PyTypeObject* tensor_type;
+
+inline bool is_tensor(PyObject* o) {
+  return Py_TYPE(o) == tensor_type || PyType_IsSubtype(Py_TYPE(o), tensor_type);
+}
+/// The tensor in an object for which is_tensor() holds.
+inline Tensor& tensor_in(PyObject* o) { return *nb::inst_ptr<Tensor>(o); }
+
+/// A new Python object, or None for a tensor that is empty.
+PyObject* to_object(Tensor tensor);
+/// The same, a tuple of them.
+PyObject* to_tuple(std::span<Tensor> tensors);
+
+/// Sets Python's error of what is being handled: an Error as weft.Error, and so on. Only in a catch block.
+void set_python_error();
+
+/// The result of `f`, or null with Python's error set.
+template <class F>
+PyObject* guarded(F&& f) {
+  try {
+    return f();
+  } catch (...) {
+    set_python_error();
+    return nullptr;
+  }
+}
+
+/// May Python's lock be kept while an op on this tensor runs? Releasing it costs as much as a small op, and a thread that waits for it
+/// does not wait long. Where a device has a queue that is waited for, it never is kept: who holds the queue's lock might want it.
+bool is_quick(const Tensor& tensor);
+
+/// Releases Python's lock while it lives, unless told to keep it.
+class Unlocked {
+ public:
+  explicit Unlocked(bool keep = false) : state_(keep ? nullptr : PyEval_SaveThread()) {}
+  ~Unlocked() {
+    if (state_) PyEval_RestoreThread(state_);
+  }
+  Unlocked(const Unlocked&) = delete;
+
+ private:
+  PyThreadState* state_;
+};
+
+}  // namespace weft::python
