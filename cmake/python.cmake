@@ -26,4 +26,15 @@ foreach(file IN LISTS package)
   file(CREATE_LINK "${file}" "${PROJECT_BINARY_DIR}/python/${path}" SYMBOLIC)
 endforeach()
 
+# _weft.pyi: what type checkers and editors see. Types of the ops are from their definitions; all else the extension says itself.
+set(patterns "${PROJECT_BINARY_DIR}/generated/python_ops.txt")
+add_custom_command(OUTPUT "${patterns}" COMMAND weft_faces --python "${patterns}" DEPENDS weft_faces VERBATIM)
+set(stub "${PROJECT_BINARY_DIR}/python/weft/_weft.pyi")
+add_custom_command(OUTPUT "${stub}"
+  COMMAND ${CMAKE_COMMAND} -E env "PYTHONPATH=${PROJECT_BINARY_DIR}/python" "${Python_EXECUTABLE}" "${NB_DIR}/stubgen.py" -q
+          -m weft._weft -p "${patterns}" -o "${stub}"
+  DEPENDS weft_python "${patterns}" VERBATIM)
+add_custom_target(weft_python_stub ALL DEPENDS "${stub}")
+
+install(FILES "${stub}" DESTINATION weft COMPONENT python EXCLUDE_FROM_ALL)
 install(TARGETS weft_python LIBRARY DESTINATION weft COMPONENT python EXCLUDE_FROM_ALL)

@@ -209,7 +209,7 @@ void bind_ops(nb::module_& m) {
     OpSelf* self = PyObject_New(OpSelf, self_type);
     self->function = f;
     m.attr(op->name) = nb::steal(PyCFunction_NewEx(&f->method, reinterpret_cast<PyObject*>(self), package.ptr()));
-    if (faces::is_method(*op)) add_method(*f);
+    if (faces::is_method(*op) && !PyObject_HasAttrString(reinterpret_cast<PyObject*>(tensor_type), op->name)) add_method(*f);
   }
 }
 

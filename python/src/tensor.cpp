@@ -41,6 +41,19 @@ nb::object moved(const Tensor& t, nb::handle where) {
   return object_of(std::move(made));
 }
 
+// bool[...] -> bool[]: is one of them true, or are all?
+Tensor folded(const Tensor& t, bool all) {
+  const Unlocked unlocked(is_quick(t));
+  const Tensor on = cast(t.dtype() == DType::boolean ? t : not_equal(t, full(0, {}, t.dtype())), DType::i32);
+  return cast(all ? min(on) : max(on), DType::boolean);
+}
+bool contains(const Tensor& t, nb::handle value) {
+  const auto other = operand_from(value.ptr(), t);
+  if (!other) return false;
+  const Tensor any = folded(equal(t, *other), false);
+  return nb::cast<bool>(item_of(any));
+}
+
 // x.reshape(2, 3) and x.reshape((2, 3)).
 nb::object reshaped(const Tensor& t, const nb::args& sizes) {
   const bool listed = sizes.size() == 1 && PySequence_Check(nb::handle(sizes[0]).ptr());
@@ -150,7 +163,10 @@ void add_values(nb::class_<Tensor>& c) {
       .def("numel", [](const Tensor& t) { return element_count(t.sizes()); }, "How many elements it has.")
       .def("item", item_of, "Its one element as a bool, int or float.")
       .def("tolist", list_of, "Its elements as nested lists.")
+      .def("any", [](const Tensor& t) { return object_of(folded(t, false)); }, nb::sig("def any(self) -> Tensor"), "Is an element true, or not 0?")
+      .def("all", [](const Tensor& t) { return object_of(folded(t, true)); }, nb::sig("def all(self) -> Tensor"), "Are all elements true, or not 0?")
       .def("__len__", length)
+      .def("__contains__", contains)
       .def("__iter__", [](nb::handle self) {
         length(tensor_in(self.ptr()));
         return nb::steal(PySeqIter_New(self.ptr()));

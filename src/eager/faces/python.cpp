@@ -75,4 +75,23 @@ std::string python_result(const ir::OpDef& op) {
   return s + "]";
 }
 
+std::string python_patterns() {
+  std::string s = "weft._weft.__prefix__:\n    from collections.abc import Iterator, Sequence\n    from typing import Any, TypeAlias\n    import numpy\n\n";
+  s += "weft._weft.__suffix__:\n"
+       "    DTypeLike: TypeAlias = dtype | str | type | Any\n"
+       "    DimLike: TypeAlias = int | Dim\n"
+       "    ShapeLike: TypeAlias = int | Dim | Sequence[int | Dim]\n"
+       "    TensorLike: TypeAlias = Tensor | float | int | bool\n\n";
+  for (const auto* op : ir::all_ops()) {
+    if (takes_list(*op)) continue;
+    const std::string parameters = python_parameters(*op, true), result = python_result(*op);
+    s += fmt::format("^weft\\._weft\\.{0}$:\n    def {0}({1}) -> {2}:\n        \\doc\n\n", op->name, parameters, result);
+    if (!is_method(*op)) continue;
+    const size_t comma = parameters.find(", ");
+    s += fmt::format("^weft\\._weft\\.Tensor\\.{0}$:\n    def {0}(self{1}) -> {2}:\n        \\doc\n\n", op->name,
+                     comma == std::string::npos ? "" : parameters.substr(comma), result);
+  }
+  return s;
+}
+
 }  // namespace weft::faces

@@ -13,6 +13,9 @@ std::string python_parameters(const ir::OpDef& op, bool types);
 /// "Tensor", "None" or "tuple[Tensor, Tensor]".
 std::string python_result(const ir::OpDef& op);
 
+/// The functions and methods of all ops, each with its types, as a file of patterns for nanobind's stubgen.
+std::string python_patterns();
+
 /// Is the op also a method of a tensor, its first operand?
 inline bool is_method(const ir::OpDef& op) { return op.n_inputs > op.n_optional; }
 /// Does the op take a list of operands in Python, as weft/lists.h and weft/einsum.h have it? It has a function of its own there.
