@@ -37,17 +37,24 @@ nb::dict dict_of(const BackendInfo& b) {
 
 void bind_backends(nb::module_& m) {
   const auto unlocked = nb::call_guard<nb::gil_scoped_release>();
-  m.def("get_available_backends", &get_available_backends, unlocked, "Names of the backends that can be used, in the order in which they were found.");
+  m.def("get_available_backends", &get_available_backends, unlocked,
+        "Names of the backends that can be used, in the order in which they were found.");
   m.def("is_backend_available", &is_backend_available, "name"_a, unlocked, "Can this backend be used?");
-  m.def("get_backend_info", [](const std::string& name) {
-    std::optional<BackendInfo> info;
-    {
-      const nb::gil_scoped_release released;
-      info = get_backend_info(name);
-    }
-    return dict_of(*info);
-  }, "name"_a, "What is known of a backend and its devices.\n\nErrors   weft.InvalidArgument when no backend has this name; it lists those there are.");
-  m.def("default_backend", &default_backend, unlocked, "The backend that new tensors live on, for this thread.");
+  m.def(
+      "get_backend_info",
+      [](const std::string& name) {
+        std::optional<BackendInfo> info;
+        {
+          const nb::gil_scoped_release released;
+          info = get_backend_info(name);
+        }
+        return dict_of(*info);
+      },
+      "name"_a,
+      "What is known of a backend and its devices.\n\nErrors   weft.InvalidArgument when no backend has this "
+      "name; it lists those there are.");
+  m.def("default_backend", &default_backend, unlocked,
+        "The backend that new tensors live on, for this thread.");
   m.def("set_default_backend", &set_default_backend, "name"_a, unlocked,
         "Sets it. \"cuda,native\" is a list: the first that can be opened is used.");
   m.def("load_backend", &load_backend, "path"_a, unlocked, "Loads a backend from a shared object.");

@@ -8,12 +8,14 @@
 #include "python/src/dlpack.h"
 #include "weft/dlpack.h"
 
-// Python's buffer protocol (PEP 3118): how NumPy, memoryview and others see memory without a copy, and without any of them imported.
+// Python's buffer protocol (PEP 3118): how NumPy, memoryview and others see memory without a copy, and
+// without any of them imported.
 namespace weft::python {
 namespace {
 
 // Of struct's letters, in the order of DType; null: it has none.
-constexpr const char* kLetters[kDTypeCount] = {"d", "f", "e", nullptr, "i", "q", "I", "Q", "?", nullptr, nullptr, "b", "B"};
+constexpr const char* kLetters[kDTypeCount] = {"d", "f", "e",     nullptr, "i", "q", "I",
+                                               "Q", "?", nullptr, nullptr, "b", "B"};
 
 /// What an array's letter and size say.
 DType dtype_of(const Py_buffer& view) {
@@ -37,10 +39,12 @@ DType dtype_of(const Py_buffer& view) {
     if (*letter == '?') found = DType::boolean;
   }
   if (found && byte_size(*found) == static_cast<size_t>(view.itemsize)) return *found;
-  const char* why = *letter == 'O'                         ? "its elements are Python objects; convert it with astype() first"
-                    : view.format && std::strchr(">!", *view.format) ? "its bytes are in the order of other machines; convert it first"
-                                                                     : "no dtype of Weft's is that; convert it with astype() first";
-  throw Error(invalid("an array of format '{}' ({} bytes each) can't be a tensor: {}", view.format ? view.format : "B", view.itemsize, why));
+  const char* why = *letter == 'O' ? "its elements are Python objects; convert it with astype() first"
+                    : view.format && std::strchr(">!", *view.format)
+                        ? "its bytes are in the order of other machines; convert it first"
+                        : "no dtype of Weft's is that; convert it with astype() first";
+  throw Error(invalid("an array of format '{}' ({} bytes each) can't be a tensor: {}",
+                      view.format ? view.format : "B", view.itemsize, why));
 }
 
 /// An exporter's buffer, released with Python's lock.
@@ -82,15 +86,26 @@ int lend(PyObject* self, Py_buffer* view, int flags) {
   view->obj = nullptr;
   const Tensor& t = tensor_in(self);
   const eager::TensorImpl& impl = *t.impl();
-  if (impl.traced) return refuse("a tensor inside a trace has no elements yet; return it as an output instead");
-  if (impl.requires_grad) return refuse("the tensor requires a gradient, which would not see what others write: use detach() or numpy(force=True)");
+  if (impl.traced)
+    return refuse("a tensor inside a trace has no elements yet; return it as an output instead");
+  if (impl.requires_grad)
+    return refuse(
+        "the tensor requires a gradient, which would not see what others write: use detach() or "
+        "numpy(force=True)");
   const char* const letter = kLetters[static_cast<size_t>(impl.dtype)];
-  if (!letter) return refuse(fmt::format("{} has no letter in Python's buffers; cast it to f32, or use __dlpack__", name(impl.dtype)));
+  if (!letter)
+    return refuse(fmt::format("{} has no letter in Python's buffers; cast it to f32, or use __dlpack__",
+                              name(impl.dtype)));
   seam::Device& device = eager::device_of(impl);
-  if (!device.host_memory()) return refuse(fmt::format("the memory of '{}' is not the host's; use numpy(), which copies", device.name()));
+  if (!device.host_memory())
+    return refuse(
+        fmt::format("the memory of '{}' is not the host's; use numpy(), which copies", device.name()));
   const bool read_only = impl.buffer && impl.buffer->holders.load(std::memory_order_relaxed);
-  if (read_only && (flags & PyBUF_WRITABLE)) return refuse("this memory may not be written: it is used by a compiled program, or was lent to Weft for reading");
-  if (impl.irregular && (flags & PyBUF_STRIDES) != PyBUF_STRIDES) return refuse("the tensor has strides, and the reader takes none");
+  if (read_only && (flags & PyBUF_WRITABLE))
+    return refuse(
+        "this memory may not be written: it is used by a compiled program, or was lent to Weft for reading");
+  if (impl.irregular && (flags & PyBUF_STRIDES) != PyBUF_STRIDES)
+    return refuse("the tensor has strides, and the reader takes none");
   {
     const Unlocked unlocked;
     const std::lock_guard lock(device.eager_mutex());
@@ -142,10 +157,14 @@ Tensor from_buffer(nb::handle o, const std::string& backend) {
     exported->shape.push_back(view.shape[i]);
     const Py_ssize_t stride = view.strides[i];
     if (stride < 0 && view.shape[i] > 1)
-      throw Error(invalid("from_numpy: axis {} of the array has the stride {}: none may be negative; weft.tensor() copies it", i, stride));
+      throw Error(invalid(
+          "from_numpy: axis {} of the array has the stride {}: none may be negative; weft.tensor() copies it",
+          i, stride));
     if (stride % view.itemsize && view.shape[i] > 1)
-      throw Error(invalid("from_numpy: axis {} of the array has a stride of {} bytes, no multiple of its {} bytes each; weft.tensor() copies it",
-                          i, stride, view.itemsize));
+      throw Error(
+          invalid("from_numpy: axis {} of the array has a stride of {} bytes, no multiple of its {} bytes "
+                  "each; weft.tensor() copies it",
+                  i, stride, view.itemsize));
     exported->strides.push_back(view.shape[i] > 1 ? stride / view.itemsize : 0);
   }
   auto& managed = exported->managed;
@@ -166,7 +185,8 @@ Tensor from_buffer(nb::handle o, const std::string& backend) {
     t = from_dlpack(&managed, backend);
   }
   exported.release();
-  if (auto* buffer = t.impl()->buffer.get(); buffer && read_only) buffer->holders.store(1, std::memory_order_relaxed);
+  if (auto* buffer = t.impl()->buffer.get(); buffer && read_only)
+    buffer->holders.store(1, std::memory_order_relaxed);
   return t;
 }
 
@@ -176,9 +196,11 @@ Tensor copy_of_buffer(nb::handle o, const std::string& backend) {
   const DType dtype = dtype_of(view);
   const IntList shape(view.shape, view.shape + view.ndim);
   if (PyBuffer_IsContiguous(&view, 'C'))
-    return Tensor::from_bytes({static_cast<const std::byte*>(view.buf), static_cast<size_t>(view.len)}, shape, dtype, backend);
+    return Tensor::from_bytes({static_cast<const std::byte*>(view.buf), static_cast<size_t>(view.len)}, shape,
+                              dtype, backend);
   std::vector<std::byte> bytes(static_cast<size_t>(view.len));
-  if (PyBuffer_ToContiguous(bytes.data(), const_cast<Py_buffer*>(&view), view.len, 'C') != 0) throw nb::python_error();
+  if (PyBuffer_ToContiguous(bytes.data(), const_cast<Py_buffer*>(&view), view.len, 'C') != 0)
+    throw nb::python_error();
   return Tensor::from_bytes(bytes, shape, dtype, backend);
 }
 

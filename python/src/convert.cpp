@@ -16,9 +16,9 @@ struct DTypeObject {
 std::array<PyObject*, kDTypeCount> dtype_objects = {};
 
 // Of NumPy and PyTorch, in the order of DType.
-constexpr const char* kOtherNames[kDTypeCount] = {"float64", "float32", "float16", "bfloat16", "int32",
-                                                  "int64",   "uint32",  "uint64",  "bool",     "float8_e4m3fn",
-                                                  "float8_e5m2", "int8", "uint8"};
+constexpr const char* kOtherNames[kDTypeCount] = {
+    "float64", "float32", "float16",       "bfloat16",    "int32", "int64", "uint32",
+    "uint64",  "bool",    "float8_e4m3fn", "float8_e5m2", "int8",  "uint8"};
 
 std::optional<DType> dtype_called(std::string_view name) {
   if (name.starts_with("torch.")) name.remove_prefix(6);
@@ -34,7 +34,8 @@ std::optional<DType> dtype_called(std::string_view name) {
 std::string name_of(nb::handle o) {
   if (nb::isinstance<nb::str>(o)) return nb::cast<std::string>(o);
   const char* const field = PyType_Check(o.ptr()) ? "__name__" : "name";
-  if (nb::hasattr(o, field) && nb::isinstance<nb::str>(o.attr(field))) return nb::cast<std::string>(o.attr(field));
+  if (nb::hasattr(o, field) && nb::isinstance<nb::str>(o.attr(field)))
+    return nb::cast<std::string>(o.attr(field));
   return nb::cast<std::string>(nb::str(o));
 }
 
@@ -61,26 +62,41 @@ PyObject* dtype_object(DType dtype) {
 }
 
 void bind_dtypes(nb::module_& m) {
-  nb::class_<DTypeObject>(m, "dtype", "An element type: one of weft.f64, f32, f16, bf16, i32, i64, u32, u64, bool, f8e4m3, f8e5m2, i8, u8.")
-      .def_prop_ro("name", [](const DTypeObject& d) { return name(d.dtype); }, "Its name, as in \"bf16\".")
-      .def_prop_ro("itemsize", [](const DTypeObject& d) { return byte_size(d.dtype); }, "Bytes of an element.")
-      .def_prop_ro("is_float", [](const DTypeObject& d) { return is_float(d.dtype); }, "Is it a float?")
+  nb::class_<DTypeObject>(
+      m, "dtype",
+      "An element type: one of weft.f64, f32, f16, bf16, i32, i64, u32, u64, bool, f8e4m3, f8e5m2, i8, u8.")
+      .def_prop_ro(
+          "name", [](const DTypeObject& d) { return name(d.dtype); }, "Its name, as in \"bf16\".")
+      .def_prop_ro(
+          "itemsize", [](const DTypeObject& d) { return byte_size(d.dtype); }, "Bytes of an element.")
+      .def_prop_ro(
+          "is_float", [](const DTypeObject& d) { return is_float(d.dtype); }, "Is it a float?")
       .def("__repr__", [](const DTypeObject& d) { return fmt::format("weft.{}", name(d.dtype)); })
-      .def("__reduce__", [](const DTypeObject& d) {
-        return nb::make_tuple(nb::module_::import_("weft").attr("dtype_named"), nb::make_tuple(name(d.dtype)));
-      })
-      .def("__eq__", [](const DTypeObject& d, nb::handle other) {
-        if (const DTypeObject* o = nullptr; nb::try_cast(other, o, false) && o) return o->dtype == d.dtype;
-        return nb::isinstance<nb::str>(other) && dtype_called(nb::cast<std::string>(other)) == d.dtype;
-      }, nb::arg("other").none(), nb::sig("def __eq__(self, other: object, /) -> bool"))
+      .def("__reduce__",
+           [](const DTypeObject& d) {
+             return nb::make_tuple(nb::module_::import_("weft.pickling").attr("dtype"),
+                                   nb::make_tuple(name(d.dtype)));
+           })
+      .def(
+          "__eq__",
+          [](const DTypeObject& d, nb::handle other) {
+            if (const DTypeObject* o = nullptr; nb::try_cast(other, o, false) && o)
+              return o->dtype == d.dtype;
+            return nb::isinstance<nb::str>(other) && dtype_called(nb::cast<std::string>(other)) == d.dtype;
+          },
+          nb::arg("other").none(), nb::sig("def __eq__(self, other: object, /) -> bool"))
       .def("__hash__", [](const DTypeObject& d) { return nb::hash(nb::str(name(d.dtype))); });
   for (int i = 0; i < kDTypeCount; ++i) {
     const auto dtype = static_cast<DType>(i);
     dtype_objects[static_cast<size_t>(i)] = nb::cast(DTypeObject{dtype}).release().ptr();
-    m.attr(name(dtype)) = nb::borrow(dtype_objects[static_cast<size_t>(i)]);
+    // Where annotations of Python's bool are read, as in the stubs, weft.bool must not be in the way; the
+    // package adds it.
+    m.attr(dtype == DType::boolean ? "boolean" : name(dtype)) =
+        nb::borrow(dtype_objects[static_cast<size_t>(i)]);
   }
-  m.def("dtype_named", [](nb::handle name) { return nb::steal(dtype_object(dtype_from(name.ptr()))); }, nb::arg("name"),
-        "The dtype of this name: \"f32\", \"float32\", or a dtype of NumPy's or PyTorch's.");
+  m.def(
+      "dtype_named", [](nb::handle name) { return nb::steal(dtype_object(dtype_from(name.ptr()))); },
+      nb::arg("name"), "The dtype of this name: \"f32\", \"float32\", or a dtype of NumPy's or PyTorch's.");
 }
 
 int64_t integer_from(PyObject* o, const char* what) {
@@ -117,8 +133,9 @@ PyObject* shape_object(std::span<const Dim> shape) {
   PyObject* tuple = PyTuple_New(static_cast<Py_ssize_t>(shape.size()));
   if (!tuple) throw nb::python_error();
   for (size_t i = 0; i < shape.size(); ++i)
-    PyTuple_SET_ITEM(tuple, static_cast<Py_ssize_t>(i),
-                     shape[i].is_const() ? PyLong_FromLongLong(shape[i].value()) : nb::cast(shape[i]).release().ptr());
+    PyTuple_SET_ITEM(
+        tuple, static_cast<Py_ssize_t>(i),
+        shape[i].is_const() ? PyLong_FromLongLong(shape[i].value()) : nb::cast(shape[i]).release().ptr());
   return tuple;
 }
 
@@ -149,10 +166,12 @@ static Tensor large_integer(PyObject* o, DType dtype) {
 std::optional<Tensor> operand_from(PyObject* o, const Tensor& beside) {
   if (is_tensor(o)) return tensor_in(o);
   if (!is_number(o)) return {};
+  const BesideTensor there(beside);
   const DType dtype = beside.dtype();
   const double value = PyFloat_AsDouble(o);
   if (value == -1 && PyErr_Occurred()) throw nb::python_error();
-  if ((dtype == DType::i64 || dtype == DType::u64) && !PyFloat_Check(o) && std::abs(value) >= 0x1p53) return large_integer(o, dtype);
+  if ((dtype == DType::i64 || dtype == DType::u64) && !PyFloat_Check(o) && std::abs(value) >= 0x1p53)
+    return large_integer(o, dtype);
   if (!may_stand_for(dtype, value)) throw Error(cannot_hold("a number beside a tensor", dtype, value));
   return full(value, {}, dtype);
 }

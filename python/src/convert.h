@@ -6,7 +6,8 @@
 // What Python programs write where Weft wants a dtype, dimensions, or a tensor beside another.
 namespace weft::python {
 
-/// A dtype: weft.f32, "f32", "float32", or a dtype of NumPy's or PyTorch's; float, int and bool are f32, i64 and bool.
+/// A dtype: weft.f32, "f32", "float32", or a dtype of NumPy's or PyTorch's; float, int and bool are f32, i64
+/// and bool.
 ///
 /// Errors   TypeError for what names no dtype; it lists those there are.
 DType dtype_from(PyObject* o);

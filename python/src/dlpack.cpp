@@ -6,7 +6,8 @@
 namespace weft::python {
 namespace {
 
-// DLPack 1.0's struct, which the header of 0.6 does not have. Source: dmlc/dlpack, dlpack.h, DLManagedTensorVersioned.
+// DLPack 1.0's struct, which the header of 0.6 does not have. Source: dmlc/dlpack, dlpack.h,
+// DLManagedTensorVersioned.
 struct Versioned {
   uint32_t major = 1, minor = 0;
   void* context = nullptr;
@@ -62,7 +63,8 @@ Tensor from_capsule(nb::handle capsule, const std::string& backend) {
   if (PyCapsule_IsValid(capsule.ptr(), kVersioned)) {
     auto* v = static_cast<Versioned*>(PyCapsule_GetPointer(capsule.ptr(), kVersioned));
     if (v->major != 1)
-      throw Error(fail(Code::version, "from_dlpack: the exporter speaks DLPack {}, this reads 0 and 1", v->major));
+      throw Error(
+          fail(Code::version, "from_dlpack: the exporter speaks DLPack {}, this reads 0 and 1", v->major));
     DLManagedTensor* plain = plain_of(v);
     Tensor t;
     try {
@@ -76,7 +78,9 @@ Tensor from_capsule(nb::handle capsule, const std::string& backend) {
     return t;
   }
   if (!PyCapsule_IsValid(capsule.ptr(), kPlain))
-    throw Error(invalid("from_dlpack: the capsule holds no tensor, or one that was taken before; ask its exporter for another"));
+    throw Error(
+        invalid("from_dlpack: the capsule holds no tensor, or one that was taken before; ask its exporter "
+                "for another"));
   Tensor t = taken(static_cast<DLManagedTensor*>(PyCapsule_GetPointer(capsule.ptr(), kPlain)), backend);
   PyCapsule_SetName(capsule.ptr(), kPlainUsed);
   return t;
@@ -92,8 +96,12 @@ nb::object to_capsule(const Tensor& tensor, bool versioned) {
   }
   PyObject* capsule = nullptr;
   if (versioned) {
-    const bool read_only = tensor.impl()->buffer && tensor.impl()->buffer->holders.load(std::memory_order_relaxed);
-    auto* v = new Versioned{.context = managed, .deleter = drop, .flags = read_only ? kReadOnly : 0, .tensor = managed->dl_tensor};
+    const bool read_only =
+        tensor.impl()->buffer && tensor.impl()->buffer->holders.load(std::memory_order_relaxed);
+    auto* v = new Versioned{.context = managed,
+                            .deleter = drop,
+                            .flags = read_only ? kReadOnly : 0,
+                            .tensor = managed->dl_tensor};
     capsule = PyCapsule_New(v, kVersioned, end_versioned);
     if (!capsule) v->deleter(v);
   } else {
@@ -107,7 +115,8 @@ nb::object to_capsule(const Tensor& tensor, bool versioned) {
 Tensor from_capsule_or_object(nb::handle o, const std::string& backend) {
   if (PyCapsule_CheckExact(o.ptr())) return from_capsule(o, backend);
   if (!nb::hasattr(o, "__dlpack__")) {
-    PyErr_Format(PyExc_TypeError, "from_dlpack: %s has no __dlpack__; weft.tensor() copies lists and arrays", Py_TYPE(o.ptr())->tp_name);
+    PyErr_Format(PyExc_TypeError, "from_dlpack: %s has no __dlpack__; weft.tensor() copies lists and arrays",
+                 Py_TYPE(o.ptr())->tp_name);
     throw nb::python_error();
   }
   const nb::object export_of = o.attr("__dlpack__");

@@ -4,7 +4,8 @@
 // Memory that is shared with other libraries, by DLPack and by Python's own buffers. No element is copied.
 namespace weft::python {
 
-/// A capsule for `other.__dlpack__`'s reader. `versioned`: of DLPack 1, which says whether the memory may be written.
+/// A capsule for `other.__dlpack__`'s reader. `versioned`: of DLPack 1, which says whether the memory may be
+/// written.
 nb::object to_capsule(const Tensor& tensor, bool versioned);
 /// A tensor on the memory of an object that has `__dlpack__`, or of a capsule.
 Tensor from_capsule_or_object(nb::handle o, const std::string& backend);

@@ -10,7 +10,8 @@ namespace weft::python {
 namespace {
 
 PyObject* element(DType dtype, const std::byte* bytes, size_t i) {
-  if (dtype == DType::boolean) return Py_NewRef(load_element<double>(dtype, bytes, i) != 0 ? Py_True : Py_False);
+  if (dtype == DType::boolean)
+    return Py_NewRef(load_element<double>(dtype, bytes, i) != 0 ? Py_True : Py_False);
   if (dtype == DType::u64) return PyLong_FromUnsignedLongLong(load_element<uint64_t>(dtype, bytes, i));
   if (is_float(dtype)) return PyFloat_FromDouble(load_element<double>(dtype, bytes, i));
   return PyLong_FromLongLong(load_element<int64_t>(dtype, bytes, i));
@@ -30,7 +31,8 @@ nb::object nested(const Elements& e, size_t axis, size_t& next) {
   if (axis == e.sizes.size()) return nb::steal(element(e.dtype, e.bytes, next++));
   nb::object list = nb::steal(PyList_New(e.sizes[axis]));
   if (!list.is_valid()) throw nb::python_error();
-  for (int64_t i = 0; i < e.sizes[axis]; ++i) PyList_SET_ITEM(list.ptr(), i, nested(e, axis + 1, next).release().ptr());
+  for (int64_t i = 0; i < e.sizes[axis]; ++i)
+    PyList_SET_ITEM(list.ptr(), i, nested(e, axis + 1, next).release().ptr());
   return list;
 }
 
@@ -40,7 +42,11 @@ class Numbers {
   explicit Numbers(nb::handle data) { read(data, 0); }
 
   Tensor tensor(std::optional<DType> wanted, const std::string& backend) const {
-    const DType dtype = wanted ? *wanted : any_float_ ? DType::f32 : all_.empty() ? DType::f32 : all_bool_ ? DType::boolean : DType::i64;
+    const DType dtype = wanted         ? *wanted
+                        : any_float_   ? DType::f32
+                        : all_.empty() ? DType::f32
+                        : all_bool_    ? DType::boolean
+                                       : DType::i64;
     std::vector<std::byte> bytes(all_.size() * byte_size(dtype));
     for (size_t i = 0; i < all_.size(); ++i) store(dtype, bytes.data(), i, all_[i]);
     return Tensor::from_bytes(bytes, shape_, dtype, backend);
@@ -50,23 +56,27 @@ class Numbers {
   void read(nb::handle o, size_t axis) {
     if (PyList_Check(o.ptr()) || PyTuple_Check(o.ptr())) {
       const Py_ssize_t n = PySequence_Fast_GET_SIZE(o.ptr());
-      if (axis >= eager::kMaxRank) throw Error(invalid("tensor: lists are nested deeper than {} levels, the most axes of a tensor", eager::kMaxRank));
+      if (axis >= eager::kMaxRank)
+        throw Error(invalid("tensor: lists are nested deeper than {} levels, the most axes of a tensor",
+                            eager::kMaxRank));
       enter(axis, n);
       for (Py_ssize_t i = 0; i < n; ++i) read(PySequence_Fast_GET_ITEM(o.ptr(), i), axis + 1);
       return;
     }
     if (!is_number(o.ptr())) {
       // Tensors and arrays inside of lists.
-      if (nb::hasattr(o, "tolist")) return read(o.attr("tolist")(), axis);
+      if (nb::hasattr(o, "tolist")) return read(keep(o.attr("tolist")()), axis);
+      if (PySequence_Check(o.ptr()) && !PyUnicode_Check(o.ptr()) && !PyBytes_Check(o.ptr()))
+        return read(keep(nb::tuple(o)), axis);
       raise_type_error(fmt::format("tensor: an element must be a number, got {}", Py_TYPE(o.ptr())->tp_name));
     }
     if (depth_ >= 0 && static_cast<size_t>(depth_) != axis) throw_ragged(axis);
     depth_ = static_cast<int>(axis);
     any_float_ = any_float_ || !(PyLong_Check(o.ptr()) || PyIndex_Check(o.ptr()));
     all_bool_ = all_bool_ && PyBool_Check(o.ptr());
-    kept_.push_back(nb::borrow(o));
     all_.push_back(o.ptr());
   }
+  nb::handle keep(nb::object made) { return kept_.emplace_back(std::move(made)); }
   void enter(size_t axis, Py_ssize_t n) {
     if (depth_ >= 0 && axis >= static_cast<size_t>(depth_)) throw_ragged(axis);
     if (axis == shape_.size() && depth_ < 0) {
@@ -74,11 +84,14 @@ class Numbers {
     } else if (axis >= shape_.size()) {
       throw_ragged(axis);
     } else if (shape_[axis] != n) {
-      throw Error(invalid("tensor: a list at depth {} has {} elements, and the one before it {}; all must be alike", axis, n, shape_[axis]));
+      throw Error(
+          invalid("tensor: a list at depth {} has {} elements, and the one before it {}; all must be alike",
+                  axis, n, shape_[axis]));
     }
   }
   [[noreturn]] static void throw_ragged(size_t axis) {
-    throw Error(invalid("tensor: at depth {} some elements are numbers and others are lists; all must be alike", axis));
+    throw Error(invalid(
+        "tensor: at depth {} some elements are numbers and others are lists; all must be alike", axis));
   }
   static void store(DType dtype, std::byte* bytes, size_t i, PyObject* o) {
     if (!is_float(dtype) && !PyFloat_Check(o) && dtype != DType::boolean) {
@@ -93,7 +106,8 @@ class Numbers {
         return store_element(dtype, bytes, i, value);
       }
       const int64_t value = integer_from(o, "an element");
-      if (!may_stand_for(dtype, static_cast<double>(value))) throw Error(cannot_hold("tensor", dtype, static_cast<double>(value)));
+      if (!may_stand_for(dtype, static_cast<double>(value)))
+        throw Error(cannot_hold("tensor", dtype, static_cast<double>(value)));
       return store_element(dtype, bytes, i, value);
     }
     const double value = PyFloat_AsDouble(o);
@@ -104,7 +118,7 @@ class Numbers {
   }
 
   std::vector<PyObject*> all_;
-  std::vector<nb::object> kept_;  // what tolist() made
+  std::vector<nb::object> kept_;  // lists that were made of others: `all_` points into them
   IntList shape_;
   int depth_ = -1;  // of the numbers
   bool any_float_ = false, all_bool_ = true;
@@ -121,7 +135,8 @@ Tensor converted(Tensor t, std::optional<DType> dtype) {
 nb::object item_of(const Tensor& t) {
   const auto bytes = bytes_of(t);
   if (bytes.size() != byte_size(t.dtype()))
-    throw Error(invalid("item() wants one element, {} has {}; any(), all() and tolist() take more", text(t.type()), bytes.size() / byte_size(t.dtype())));
+    throw Error(invalid("item() wants one element, {} has {}; any(), all() and tolist() take more",
+                        text(t.type()), bytes.size() / byte_size(t.dtype())));
   return nb::steal(element(t.dtype(), bytes.data(), 0));
 }
 

@@ -36,7 +36,7 @@ void set_python_error() {
   } catch (nb::python_error& e) {
     e.restore();
   } catch (const nb::builtin_exception& e) {
-    PyErr_SetString(e.type() == nb::exception_type::index_error ? PyExc_IndexError
+    PyErr_SetString(e.type() == nb::exception_type::index_error   ? PyExc_IndexError
                     : e.type() == nb::exception_type::value_error ? PyExc_ValueError
                     : e.type() == nb::exception_type::type_error  ? PyExc_TypeError
                                                                   : PyExc_RuntimeError,
@@ -51,20 +51,22 @@ void set_python_error() {
 }
 
 void bind_errors(nb::module_& m) {
-  error_class = make_class("Error", "What Weft refuses or fails at. `code` says which kind of failure it is.", nullptr);
+  error_class =
+      make_class("Error", "What Weft refuses or fails at. `code` says which kind of failure it is.", nullptr);
   m.attr("Error") = nb::borrow(error_class);
   const Kind kinds[] = {
       {Code::invalid_argument, "InvalidArgument", PyExc_ValueError, "What no backend could serve."},
       {Code::unsupported, "Unsupported", PyExc_NotImplementedError, "Valid, but nothing here can do it."},
       {Code::out_of_memory, "OutOfMemory", PyExc_MemoryError, "A device has no memory left for it."},
-      {Code::unavailable, "Unavailable", PyExc_RuntimeError, "A library, device or file that should be there is not."},
+      {Code::unavailable, "Unavailable", PyExc_RuntimeError,
+       "A library, device or file that should be there is not."},
       {Code::corrupt, "Corrupt", PyExc_ValueError, "Data that fails its integrity check."},
       {Code::io, "IoError", PyExc_OSError, "A file that can't be read or written."},
       {Code::version, "VersionMismatch", PyExc_RuntimeError, "Two sides that do not speak the same version."},
       {Code::device, "DeviceError", PyExc_RuntimeError, "A device reported an error while running."},
       {Code::internal, "InternalError", PyExc_RuntimeError, "A mistake in Weft."},
   };
-  error_class && PyObject_SetAttrString(error_class, "code", Py_None);
+  error_class&& PyObject_SetAttrString(error_class, "code", Py_None);
   for (const Kind& k : kinds) {
     const nb::object bases = nb::make_tuple(nb::borrow(error_class), nb::borrow(k.also));
     PyObject*& type = classes[static_cast<size_t>(k.code)] = make_class(k.name, k.doc, bases.ptr());

@@ -7,8 +7,8 @@
 #include "python/src/elements.h"
 #include "weft/ops.h"
 
-// x[...] as NumPy has it: numbers, ranges, None, ..., lists of numbers and masks, in any mixture. All of it is ops, so it is traced and
-// has gradients; but a mask is read, since it says how large the result is.
+// x[...] as NumPy has it: numbers, ranges, None, ..., lists of numbers and masks, in any mixture. All of it
+// is ops, so it is traced and has gradients; but a mask is read, since it says how large the result is.
 namespace weft::python {
 namespace {
 
@@ -40,7 +40,8 @@ class Index {
       axes += axes_of(item(i));
     }
     if (axes > shape_.size())
-      raise_index_error(fmt::format("too many indices: {} has {} axes, and {} are indexed", text(x.type()), shape_.size(), axes));
+      raise_index_error(fmt::format("too many indices: {} has {} axes, and {} are indexed", text(x.type()),
+                                    shape_.size(), axes));
     for (Py_ssize_t i = 0; i < n; ++i) {
       if (i == dots)
         for (size_t k = axes; k < shape_.size(); ++k) add_all();
@@ -57,7 +58,8 @@ class Index {
   // How many axes an item takes: masks take as many as they have.
   static size_t axes_of(PyObject* o) {
     if (o == Py_None || o == Py_Ellipsis) return 0;
-    if (is_tensor(o) && tensor_in(o).dtype() == DType::boolean) return static_cast<size_t>(tensor_in(o).rank());
+    if (is_tensor(o) && tensor_in(o).dtype() == DType::boolean)
+      return static_cast<size_t>(tensor_in(o).rank());
     if (!is_tensor(o) && is_list(o)) {
       const Tensor t = list_from(o);
       return t.dtype() == DType::boolean ? static_cast<size_t>(t.rank()) : 1;
@@ -66,11 +68,13 @@ class Index {
   }
   static bool is_list(PyObject* o) {
     if (PyList_Check(o) || PyTuple_Check(o)) return true;
-    return !PyBytes_Check(o) && PySequence_Check(o) && (PyObject_CheckBuffer(o) || PyObject_HasAttrString(o, "__dlpack__"));
+    return !PyBytes_Check(o) && PySequence_Check(o) &&
+           (PyObject_CheckBuffer(o) || PyObject_HasAttrString(o, "__dlpack__"));
   }
   static Tensor list_from(PyObject* o) {
     if (is_tensor(o)) return tensor_in(o);
-    if (PyList_Check(o) && PyList_GET_SIZE(o) == 0) return Tensor::of(std::span<const int64_t>(), std::array<int64_t, 1>{0}, DType::i64);
+    if (PyList_Check(o) && PyList_GET_SIZE(o) == 0)
+      return Tensor::of(std::span<const int64_t>(), std::array<int64_t, 1>{0}, DType::i64);
     return tensor_from(o, {}, "");
   }
 
@@ -92,7 +96,9 @@ class Index {
     } else if (PyIndex_Check(o)) {
       add_number(integer_from(o, "an index"));
     } else {
-      raise_index_error(fmt::format("{} is no index; there are int, slice, None, ..., and tensors, arrays and lists of int and bool", Py_TYPE(o)->tp_name));
+      raise_index_error(fmt::format(
+          "{} is no index; there are int, slice, None, ..., and tensors, arrays and lists of int and bool",
+          Py_TYPE(o)->tp_name));
     }
   }
 
@@ -100,7 +106,8 @@ class Index {
     const Dim n = shape_[next_];
     const int64_t most = n.is_const() ? n.value() : n.min();
     if (n.is_const() ? i < -n.value() || i >= n.value() : i >= most || i < -most)
-      raise_index_error(fmt::format("index {} is outside of axis {} of {}: it must be in [-{}, {})", i, next_, text(x_.type()), most, most));
+      raise_index_error(fmt::format("index {} is outside of axis {} of {}: it must be in [-{}, {})", i, next_,
+                                    text(x_.type()), most, most));
     parts.push_back({.kind = Part::Kind::number, .number = i});
     ++next_;
   }
@@ -108,7 +115,8 @@ class Index {
   void add_list(PyObject* o) {
     Tensor list = list_from(o);
     if (list.dtype() == DType::boolean) return add_mask(list);
-    if (is_float(list.dtype())) raise_index_error(fmt::format("an index must be integers or bools, got {}", text(list.type())));
+    if (is_float(list.dtype()))
+      raise_index_error(fmt::format("an index must be integers or bools, got {}", text(list.type())));
     if (list.rank() == 0 && !is_tensor(o)) return add_number(nb::cast<int64_t>(item_of(list)));
     if (!is_tensor(o)) check_numbers(list);
     list = list.dtype() == DType::i64 ? list : cast(list, DType::i64);
@@ -125,14 +133,16 @@ class Index {
     if (!n.is_const()) return;
     for (const int64_t i : list.to_vector<int64_t>())
       if (i < -n.value() || i >= n.value())
-        raise_index_error(fmt::format("index {} is outside of axis {} of {}: it must be in [-{}, {})", i, next_, text(x_.type()), n.value(), n.value()));
+        raise_index_error(fmt::format("index {} is outside of axis {} of {}: it must be in [-{}, {})", i,
+                                      next_, text(x_.type()), n.value(), n.value()));
   }
 
   void add_mask(const Tensor& mask) {
     const IntList sizes = mask.sizes();
     for (size_t d = 0; d < sizes.size(); ++d)
       if (!(shape_[next_ + d] == Dim(sizes[d])))
-        raise_index_error(fmt::format("a mask {} does not fit {}: axis {} has {}", text(mask.type()), text(x_.type()), next_ + d, shape_[next_ + d].text()));
+        raise_index_error(fmt::format("a mask {} does not fit {}: axis {} has {}", text(mask.type()),
+                                      text(x_.type()), next_ + d, shape_[next_ + d].text()));
     if (sizes.empty()) raise_index_error("a mask of rank 0 is no index; use weft.where()");
     const auto on = mask.to_vector<bool>();
     std::vector<std::vector<int64_t>> where_on(sizes.size());
@@ -146,7 +156,8 @@ class Index {
     }
     for (const auto& numbers : where_on) {
       const int64_t n[] = {static_cast<int64_t>(numbers.size())};
-      parts.push_back({.kind = Part::Kind::list, .list = Tensor::of(std::span<const int64_t>(numbers), n, DType::i64)});
+      parts.push_back(
+          {.kind = Part::Kind::list, .list = Tensor::of(std::span<const int64_t>(numbers), n, DType::i64)});
       ++next_;
     }
     lists = true;
@@ -184,7 +195,9 @@ Tensor sliced(const Tensor& x, int64_t axis, nb::handle s) {
     const Dim stop = slice_of->stop == Py_None ? n : dim_from(slice_of->stop, "a slice's bound");
     return run(x, [&] { return slice(x, axis, start, stop, step); });
   }
-  if (!n.is_const()) throw Error(fail(Code::unsupported, "x[::{}]: a step below 0 wants an axis whose size is a number, got {}", step, n.text()));
+  if (!n.is_const())
+    throw Error(fail(Code::unsupported,
+                     "x[::{}]: a step below 0 wants an axis whose size is a number, got {}", step, n.text()));
   Py_ssize_t start = 0, stop = 0, by = 0;
   if (PySlice_Unpack(s.ptr(), &start, &stop, &by) != 0) throw nb::python_error();
   const Py_ssize_t count = PySlice_AdjustIndices(n.value(), &start, &stop, by);
@@ -192,10 +205,12 @@ Tensor sliced(const Tensor& x, int64_t axis, nb::handle s) {
   std::vector<int64_t> numbers;
   for (Py_ssize_t i = 0; i < count; ++i) numbers.push_back(start + i * by);
   const int64_t sizes[] = {count};
-  return run(x, [&] { return gather(x, Tensor::of(std::span<const int64_t>(numbers), sizes, DType::i64), axis); });
+  return run(
+      x, [&] { return gather(x, Tensor::of(std::span<const int64_t>(numbers), sizes, DType::i64), axis); });
 }
 
-// Numbers, ranges and None: slices, then one reshape. Lists' axes stay whole, and so do those of numbers beside lists.
+// Numbers, ranges and None: slices, then one reshape. Lists' axes stay whole, and so do those of numbers
+// beside lists.
 Tensor basic(Tensor x, const Index& index, std::vector<size_t>* list_axes) {
   Shape shape;
   int64_t axis = 0;
@@ -239,14 +254,15 @@ Tensor merged(const Tensor& x, const Index& index, const std::vector<size_t>& ax
     if (p.kind == Part::Kind::fresh || p.kind == Part::Kind::range) continue;
     const Dim n = x.dim(static_cast<int64_t>(axes[k++]));
     Tensor one = p.list;
-    if (p.kind == Part::Kind::number) one = full(1, {}, DType::i64, p.number < 0 ? n + Dim(p.number) : Dim(p.number));
+    if (p.kind == Part::Kind::number)
+      one = full(1, {}, DType::i64, p.number < 0 ? n + Dim(p.number) : Dim(p.number));
     all = all ? add(mul(all, full(1, {}, DType::i64, n)), one) : one;
   }
   return all;
 }
 
-// Lists: their axes are brought together and made one, along which their numbers are gathered. In the result they stand where they
-// stood; where other axes stood between them, in front.
+// Lists: their axes are brought together and made one, along which their numbers are gathered. In the result
+// they stand where they stood; where other axes stood between them, in front.
 Tensor advanced(const Tensor& x, const Index& index, const std::vector<size_t>& axes) {
   const Tensor numbers = merged(x, index, axes);
   const bool together = axes.back() - axes.front() + 1 == axes.size();
@@ -258,7 +274,8 @@ Tensor advanced(const Tensor& x, const Index& index, const std::vector<size_t>& 
   for (const size_t d : axes) all = all * x.dim(static_cast<int64_t>(d));
   for (size_t d = 0; d < static_cast<size_t>(x.rank()); ++d)
     if (!listed(d)) order.push_back(Dim(d)), shape.push_back(x.dim(static_cast<int64_t>(d)));
-  Shape full_order(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(at)), full_shape(shape.begin(), shape.begin() + static_cast<std::ptrdiff_t>(at));
+  Shape full_order(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(at)),
+      full_shape(shape.begin(), shape.begin() + static_cast<std::ptrdiff_t>(at));
   for (const size_t d : axes) full_order.push_back(Dim(d));
   full_shape.push_back(all);
   for (size_t i = at; i < order.size(); ++i) full_order.push_back(order[i]), full_shape.push_back(shape[i]);
@@ -267,6 +284,7 @@ Tensor advanced(const Tensor& x, const Index& index, const std::vector<size_t>& 
 }
 
 Tensor picked(const Tensor& x, PyObject* key) {
+  const BesideTensor there(x);
   const Index index(x, key);
   std::vector<size_t> axes;
   const Tensor y = basic(x, index, &axes);
@@ -277,7 +295,8 @@ Tensor picked(const Tensor& x, PyObject* key) {
 void refuse_recorded(const Tensor& x, const Tensor& value) {
   if (!eager::grad_enabled() || !(x.requires_grad() || value.requires_grad())) return;
   throw Error(fail(Code::unsupported,
-                   "x[...] = y on {}: it writes into memory that a gradient may need; use weft.where() or weft.scatter(), or do it under "
+                   "x[...] = y on {}: it writes into memory that a gradient may need; use weft.where() or "
+                   "weft.scatter(), or do it under "
                    "weft.no_grad()",
                    text(x.type())));
 }
@@ -285,6 +304,7 @@ void refuse_recorded(const Tensor& x, const Tensor& value) {
 // Each element knows its place, so what an index picks of the places is where the new elements go.
 void put(const Tensor& x, PyObject* key, const Tensor& value) {
   refuse_recorded(x, value);
+  const BesideTensor there(x);
   const Dim size = element_count(x.shape());
   const Tensor places = picked(reshape(iota(size, DType::i64), x.shape()), key);
   const Unlocked unlocked(is_quick(x));
@@ -311,6 +331,7 @@ int set(PyObject* self, PyObject* key, PyObject* value) {
     const Tensor& x = tensor_in(self);
     if (!value) raise_type_error("the elements of a tensor can't be deleted");
     auto given = operand_from(value, x);
+    const BesideTensor there(x);
     put(x, key, given ? *given : tensor_from(value, x.dtype(), ""));
     return 0;
   } catch (...) {

@@ -13,6 +13,7 @@ NB_MODULE(_weft, m) {
   bind_dtypes(m);
   bind_tensor(m);
   bind_ops(m);
+  bind_lists(m);
   bind_arrays(m);
   bind_backends(m);
   bind_programs(m);

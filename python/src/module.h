@@ -7,6 +7,7 @@ namespace weft::python {
 void bind_errors(nanobind::module_& m);
 void bind_tensor(nanobind::module_& m);
 void bind_ops(nanobind::module_& m);
+void bind_lists(nanobind::module_& m);
 void bind_arrays(nanobind::module_& m);
 void bind_backends(nanobind::module_& m);
 void bind_programs(nanobind::module_& m);

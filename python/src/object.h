@@ -1,10 +1,12 @@
 #pragma once
 #include <nanobind/nanobind.h>
 
-#include "weft/tensor.h"
+#include <optional>
 
-// Tensors as Python objects, without the search for a function that fits: what operators, ops and indexing use, which are called
-// most.
+#include "eager/tensor_impl.h"
+
+// Tensors as Python objects, without the search for a function that fits: what operators, ops and indexing
+// use, which are called most.
 namespace weft::python {
 
 namespace nb = nanobind;
@@ -37,9 +39,21 @@ PyObject* guarded(F&& f) {
   }
 }
 
-/// May Python's lock be kept while an op on this tensor runs? Releasing it costs as much as a small op, and a thread that waits for it
-/// does not wait long. Where a device has a queue that is waited for, it never is kept: who holds the queue's lock might want it.
+/// May Python's lock be kept while an op on this tensor runs? Releasing it costs as much as a small op, and a
+/// thread that waits for it does not wait long. Where a device has a queue that is waited for, it never is
+/// kept: who holds the queue's lock might want it.
 bool is_quick(const Tensor& tensor);
+
+/// While it lives, tensors that no operand places are made where `t` is.
+class BesideTensor {
+ public:
+  explicit BesideTensor(const Tensor& t) {
+    if (t && t.impl()->device) device_.emplace(*t.impl()->device);
+  }
+
+ private:
+  std::optional<eager::OnDevice> device_;
+};
 
 /// Releases Python's lock while it lives, unless told to keep it.
 class Unlocked {

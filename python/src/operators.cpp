@@ -6,11 +6,13 @@
 #include "python/src/convert.h"
 #include "weft/ops.h"
 
-// Python's operators on tensors. They are slots of the type, so that `a + b` finds its function without a name being looked up.
+// Python's operators on tensors. They are slots of the type, so that `a + b` finds its function without a
+// name being looked up.
 namespace weft::python {
 namespace {
 
-/// Both operands of an operator, one of which is a tensor; a number beside it is made one. Nothing: the operator is not for us.
+/// Both operands of an operator, one of which is a tensor; a number beside it is made one. Nothing: the
+/// operator is not for us.
 struct Pair {
   Tensor a, b;
 };
@@ -96,7 +98,8 @@ Tensor one_of(const Tensor& a, const Tensor& b) {
 PyObject* raised(PyObject* a, PyObject* b, PyObject* modulo) {
   if (modulo != Py_None) return not_for_us();
   // The one power that is written often has an op that is exact and takes integers.
-  if (is_tensor(a) && PyLong_Check(b) && PyLong_AsLong(b) == 2) return guarded([&] { return to_object(square(tensor_in(a))); });
+  if (is_tensor(a) && PyLong_Check(b) && PyLong_AsLong(b) == 2)
+    return guarded([&] { return to_object(square(tensor_in(a))); });
   PyErr_Clear();
   return binary<"power">(a, b);
 }
@@ -114,6 +117,7 @@ PyObject* unary(PyObject* x) {
   });
 }
 Tensor inverted(const Tensor& x) {
+  const BesideTensor there(x);
   if (x.dtype() == DType::boolean) return logical_not(x);
   const Tensor zero = full(0, {}, x.dtype()), one = full(1, {}, x.dtype());
   return bit_xor(x, sub(zero, one));
@@ -121,8 +125,8 @@ Tensor inverted(const Tensor& x) {
 PyObject* same(PyObject* x) { return Py_NewRef(x); }
 
 // ---- in place
-/// `x += y` writes into the memory of x, as in NumPy and PyTorch. Where a gradient is recorded a value does not change: the name is
-/// given the new tensor.
+/// `x += y` writes into the memory of x, as in NumPy and PyTorch. Where a gradient is recorded a value does
+/// not change: the name is given the new tensor.
 PyObject* in_place(PyObject* x, binaryfunc f, PyObject* y, const char* sign) {
   nb::object made = nb::steal(f(x, y));
   if (!made.is_valid() || made.ptr() == Py_NotImplemented || !is_tensor(x)) return made.release().ptr();
@@ -132,14 +136,16 @@ PyObject* in_place(PyObject* x, binaryfunc f, PyObject* y, const char* sign) {
     if (from.requires_grad()) {
       const bool leaf = to.requires_grad() && !(to.impl()->extra && to.impl()->extra->node);
       if (leaf)
-        throw Error(invalid("tensor {} value: {} requires a gradient, so it can't be changed where gradients are recorded; do it under "
-                            "weft.no_grad()",
-                            sign, text(to.type())));
+        throw Error(
+            invalid("tensor {} value: {} requires a gradient, so it can't be changed where gradients are "
+                    "recorded; do it under "
+                    "weft.no_grad()",
+                    sign, text(to.type())));
       return made.release().ptr();
     }
     if (!(from.type() == to.type()))
-      throw Error(invalid("tensor {} value: the result is {}, and the tensor is {}; write x = x {} value", sign, text(from.type()),
-                          text(to.type()), std::string(sign, 1)));
+      throw Error(invalid("tensor {} value: the result is {}, and the tensor is {}; write x = x {} value",
+                          sign, text(from.type()), text(to.type()), std::string(sign, 1)));
     (void)assign(to, from);
     return Py_NewRef(x);
   });

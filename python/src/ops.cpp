@@ -8,8 +8,8 @@
 #include "python/src/module.h"
 #include "weft/ops.h"
 
-// A Python function for each op, made of its definition when the module is imported: parameters, defaults, documentation. One
-// function in C++ serves all of them, so an op adds neither text nor time to compile.
+// A Python function for each op, made of its definition when the module is imported: parameters, defaults,
+// documentation. One function in C++ serves all of them, so an op adds neither text nor time to compile.
 namespace weft::python {
 namespace {
 
@@ -26,8 +26,7 @@ struct OpFunction {
 
 /// The `self` of an op's function: where its definition is found.
 struct OpSelf {
-  PyObject_HEAD
-  const OpFunction* function;
+  PyObject_HEAD const OpFunction* function;
 };
 
 AttrValue attr_from(PyObject* o, const ir::AttrSpec& spec) {
@@ -48,7 +47,8 @@ AttrValue attr_from(PyObject* o, const ir::AttrSpec& spec) {
     case ir::AttrKind::dim: return Shape{dim_from(o, spec.name)};
     case ir::AttrKind::string: break;
   }
-  if (!PyUnicode_Check(o)) raise_type_error(fmt::format("{} must be a str, got {}", spec.name, Py_TYPE(o)->tp_name));
+  if (!PyUnicode_Check(o))
+    raise_type_error(fmt::format("{} must be a str, got {}", spec.name, Py_TYPE(o)->tp_name));
   return std::string(PyUnicode_AsUTF8(o));
 }
 
@@ -60,7 +60,8 @@ class Given {
     size_t at = 0;
     if (self) given_[at++] = self;
     if (at + static_cast<size_t>(n) > most)
-      raise_type_error(fmt::format("{}() takes {} arguments, got {}", f.op->name, most, at + static_cast<size_t>(n)));
+      raise_type_error(
+          fmt::format("{}() takes {} arguments, got {}", f.op->name, most, at + static_cast<size_t>(n)));
     for (Py_ssize_t i = 0; i < n; ++i) given_[at++] = args[i];
     const Py_ssize_t named = names ? PyTuple_GET_SIZE(names) : 0;
     for (Py_ssize_t i = 0; i < named; ++i) put(PyTuple_GET_ITEM(names, i), args[n + i]);
@@ -71,13 +72,15 @@ class Given {
   void put(PyObject* name, PyObject* value) {
     for (size_t i = 0; i < f_.names.size(); ++i) {
       if (f_.names[i] != name && PyUnicode_Compare(f_.names[i], name) != 0) continue;
-      if (given_[i]) raise_type_error(fmt::format("{}() was given '{}' twice", f_.op->name, PyUnicode_AsUTF8(name)));
+      if (given_[i])
+        raise_type_error(fmt::format("{}() was given '{}' twice", f_.op->name, PyUnicode_AsUTF8(name)));
       given_[i] = value;
       return;
     }
     std::string all;
     for (PyObject* known : f_.names) all += std::string(all.empty() ? "" : ", ") + PyUnicode_AsUTF8(known);
-    raise_type_error(fmt::format("{}() has no parameter '{}'; it has {}", f_.op->name, PyUnicode_AsUTF8(name), all));
+    raise_type_error(
+        fmt::format("{}() has no parameter '{}'; it has {}", f_.op->name, PyUnicode_AsUTF8(name), all));
   }
 
   const OpFunction& f_;
@@ -111,7 +114,8 @@ class Operands {
     }
     std::optional<Tensor> number = first ? operand_from(o, *first) : std::nullopt;
     if (!number)
-      raise_type_error(fmt::format("{}(): '{}' must be a Tensor, got {}; weft.tensor() makes one", f.op->name, name, Py_TYPE(o)->tp_name));
+      raise_type_error(fmt::format("{}(): '{}' must be a Tensor, got {}; weft.tensor() makes one", f.op->name,
+                                   name, Py_TYPE(o)->tp_name));
     return &made_.emplace_back(std::move(*number));
   }
 
@@ -160,10 +164,12 @@ constexpr auto method_table = []<size_t... I>(std::index_sequence<I...>) {
 
 // The first line is what inspect.signature() reads.
 OpFunction* describe(const ir::OpDef& op) {
-  auto* f = new OpFunction{.op = &op, .operands = op.listed(0), .defaults = op.defaults()};  // never freed, as types are
-  for (size_t i = 0; i < f->operands; ++i) f->names.push_back(PyUnicode_InternFromString(op.inputs[i]));
+  auto* f = new OpFunction{
+      .op = &op, .operands = op.listed(0), .defaults = op.defaults()};  // never freed, as types are
+  for (size_t i = 0; i < f->operands; ++i)
+    f->names.push_back(PyUnicode_InternFromString(faces::python_name(op.inputs[i]).c_str()));
   for (const auto& a : op.attrs) {
-    f->names.push_back(PyUnicode_InternFromString(a.name));
+    f->names.push_back(PyUnicode_InternFromString(faces::python_name(a.name).c_str()));
     f->sized = f->sized || a.kind == ir::AttrKind::dims || a.kind == ir::AttrKind::dim;
   }
   f->doc = fmt::format("{}({})\n--\n\n{}", op.name, faces::python_parameters(op, false), op.doc);
@@ -172,7 +178,8 @@ OpFunction* describe(const ir::OpDef& op) {
 
 template <class F>
 PyMethodDef definition(const OpFunction& f, F* code) {
-  return {f.op->name, reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(code)), METH_FASTCALL | METH_KEYWORDS, f.doc.c_str()};
+  return {f.op->name, reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(code)),
+          METH_FASTCALL | METH_KEYWORDS, f.doc.c_str()};
 }
 
 // Methods have the tensor as `self`, which their signature leaves out.
@@ -182,8 +189,9 @@ void add_method(const OpFunction& f) {
   auto* m = new OpFunction(f);
   const std::string parameters = faces::python_parameters(*f.op, false);
   const size_t comma = parameters.find(", ");
-  m->doc = fmt::format("{}($self{})\n--\n\n{}\n\n`{}` is this tensor.", f.op->name, comma == std::string::npos ? "" : parameters.substr(comma),
-                       f.op->doc, f.op->inputs[0]);
+  m->doc =
+      fmt::format("{}($self{})\n--\n\n{}\n\n`{}` is this tensor.", f.op->name,
+                  comma == std::string::npos ? "" : parameters.substr(comma), f.op->doc, f.op->inputs[0]);
   m->method = definition(*m, method_table[count]);
   methods[count++] = m;
   const nb::object descriptor = nb::steal(PyDescr_NewMethod(tensor_type, &m->method));
@@ -192,7 +200,8 @@ void add_method(const OpFunction& f) {
 
 PyTypeObject* make_self_type() {
   static PyType_Slot slots[] = {{0, nullptr}};
-  static PyType_Spec spec = {"weft._weft.Op", sizeof(OpSelf), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+  static PyType_Spec spec = {"weft._weft.Op", sizeof(OpSelf), 0,
+                             Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
   return reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
 }
 
@@ -208,8 +217,10 @@ void bind_ops(nb::module_& m) {
     f->method = definition(*f, function);
     OpSelf* self = PyObject_New(OpSelf, self_type);
     self->function = f;
-    m.attr(op->name) = nb::steal(PyCFunction_NewEx(&f->method, reinterpret_cast<PyObject*>(self), package.ptr()));
-    if (faces::is_method(*op) && !PyObject_HasAttrString(reinterpret_cast<PyObject*>(tensor_type), op->name)) add_method(*f);
+    m.attr(op->name) =
+        nb::steal(PyCFunction_NewEx(&f->method, reinterpret_cast<PyObject*>(self), package.ptr()));
+    if (faces::is_method(*op) && !PyObject_HasAttrString(reinterpret_cast<PyObject*>(tensor_type), op->name))
+      add_method(*f);
   }
 }
 

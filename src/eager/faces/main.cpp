@@ -1,6 +1,6 @@
 // Generates include/weft/ops.h and its source from the op definitions, so an op is one file: its public
-// function, documentation and default arguments all come from there. With --python, the types that the stubs of
-// the Python package have for them.
+// function, documentation and default arguments all come from there. With --python, the types that the stubs
+// of the Python package have for them.
 #include <cmath>
 #include <cstdio>
 #include <fstream>
