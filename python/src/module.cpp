@@ -18,4 +18,8 @@ NB_MODULE(_weft, m) {
   bind_backends(m);
   bind_programs(m);
   bind_gradients(m);
+  nb::module_ nn = m.def_submodule("_nn", "Modules, layers, models, optimisers.");
+  bind_nn_module(nn);
+  bind_nn_layers(nn);
+  bind_optim(nn);
 }

@@ -13,4 +13,9 @@ void bind_backends(nanobind::module_& m);
 void bind_programs(nanobind::module_& m);
 void bind_gradients(nanobind::module_& m);
 
+// Of weft._weft._nn.
+void bind_nn_module(nanobind::module_& m);
+void bind_nn_layers(nanobind::module_& m);
+void bind_optim(nanobind::module_& m);
+
 }  // namespace weft::python

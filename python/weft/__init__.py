@@ -5,5 +5,6 @@ Ops, tensors and queries are those of C++, by the same names: `help(weft.softmax
 
 from weft._weft import *  # noqa: F403
 from weft._weft import boolean as bool  # noqa: A004
+from weft import nn
 from weft.function import Function
 from weft.gradients import enable_grad, no_grad

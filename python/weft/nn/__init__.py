@@ -1,0 +1,4 @@
+"""Modules, layers, models, optimisers and what trains and asks them: those of C++, in Python's spelling."""
+
+from weft._weft._nn import *  # noqa: F403
+from weft.nn import module as _module  # noqa: F401
