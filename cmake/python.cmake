@@ -26,15 +26,21 @@ foreach(file IN LISTS package)
   file(CREATE_LINK "${file}" "${PROJECT_BINARY_DIR}/python/${path}" SYMBOLIC)
 endforeach()
 
-# _weft.pyi: what type checkers and editors see. Types of the ops are from their definitions; all else the extension says itself.
+# _weft/*.pyi: what type checkers and editors see. Types of the ops are from their definitions; all else the extension says itself.
 set(patterns "${PROJECT_BINARY_DIR}/generated/python_ops.txt")
 add_custom_command(OUTPUT "${patterns}" COMMAND weft_faces --python "${patterns}" DEPENDS weft_faces VERBATIM)
-set(stub "${PROJECT_BINARY_DIR}/python/weft/_weft.pyi")
+set(stub "${PROJECT_BINARY_DIR}/python/weft/_weft/__init__.pyi")
 add_custom_command(OUTPUT "${stub}"
   COMMAND ${CMAKE_COMMAND} -E env "PYTHONPATH=${PROJECT_BINARY_DIR}/python" "${Python_EXECUTABLE}" "${NB_DIR}/stubgen.py" -q
-          -m weft._weft -p "${patterns}" -o "${stub}"
+          -m weft._weft -r -P -p "${patterns}" -O "${PROJECT_BINARY_DIR}/python/weft"
   DEPENDS weft_python "${patterns}" VERBATIM)
 add_custom_target(weft_python_stub ALL DEPENDS "${stub}")
 
-install(FILES "${stub}" DESTINATION weft COMPONENT python EXCLUDE_FROM_ALL)
-install(TARGETS weft_python LIBRARY DESTINATION weft COMPONENT python EXCLUDE_FROM_ALL)
+# In the wheel the libraries of Debian's that the extension needs lie beside it, so that it imports where they are not installed;
+# those of C, C++ and the compiler every Debian has.
+set_target_properties(weft_python PROPERTIES INSTALL_RPATH "$ORIGIN/lib")
+install(TARGETS weft_python RUNTIME_DEPENDENCY_SET weft_python_needs LIBRARY DESTINATION weft COMPONENT python EXCLUDE_FROM_ALL)
+install(RUNTIME_DEPENDENCY_SET weft_python_needs
+        PRE_EXCLUDE_REGEXES "^(ld-linux.*|lib(c|m|dl|rt|pthread|stdc\\+\\+|gcc_s))\\.(so|so\\..*)$" "^linux-vdso.*"
+        LIBRARY DESTINATION weft/lib COMPONENT python EXCLUDE_FROM_ALL)
+install(DIRECTORY "${PROJECT_BINARY_DIR}/python/weft/_weft" DESTINATION weft COMPONENT python EXCLUDE_FROM_ALL)

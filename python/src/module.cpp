@@ -22,4 +22,6 @@ NB_MODULE(_weft, m) {
   bind_nn_module(nn);
   bind_nn_layers(nn);
   bind_optim(nn);
+  bind_text(nn);
+  bind_generate(nn);
 }

@@ -17,5 +17,7 @@ void bind_gradients(nanobind::module_& m);
 void bind_nn_module(nanobind::module_& m);
 void bind_nn_layers(nanobind::module_& m);
 void bind_optim(nanobind::module_& m);
+void bind_text(nanobind::module_& m);
+void bind_generate(nanobind::module_& m);
 
 }  // namespace weft::python
