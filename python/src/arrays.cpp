@@ -49,13 +49,13 @@ nb::object range(nb::handle start, nb::handle stop, nb::handle step, nb::handle 
     const auto number_of = [](double v) { return full(v, {}, DType::i64); };
     Tensor t = add(mul(n, number_of(by)), number_of(begin));
     t = type == DType::i64 ? t : cast(t, type);
-    const nb::gil_scoped_acquire locked;
+    const Locked locked;
     return made(std::move(t));
   }
   Tensor t = cast(add(mul(iota(Dim(static_cast<int64_t>(count)), DType::f64), full(by, {}, DType::f64)),
                       full(begin, {}, DType::f64)),
                   type);
-  const nb::gil_scoped_acquire locked;
+  const Locked locked;
   return made(std::move(t));
 }
 

@@ -4,9 +4,8 @@
 #include <nanobind/stl/vector.h>
 
 #include "python/src/module.h"
-#include "weft/backend.h"
+#include "python/src/object.h"
 #include "weft/ledger.h"
-#include "weft/policy_scope.h"
 
 // The queries of document 002, and what kernels ran.
 namespace weft::python {
@@ -33,10 +32,40 @@ nb::dict dict_of(const BackendInfo& b) {
   return out;
 }
 
+void set_default(nb::handle name) {
+  const auto names =
+      nb::isinstance<nb::str>(name) ? std::vector<std::string>() : nb::cast<std::vector<std::string>>(name);
+  const std::string one = names.empty() && nb::isinstance<nb::str>(name) ? nb::cast<std::string>(name) : "";
+  const Unlocked released;
+  if (one.empty())
+    set_default_backends(names);
+  else
+    set_default_backend(one);
+}
+
+nb::list rows() {
+  nb::list all;
+  for (const LedgerRow& r : ledger_rows()) {
+    nb::dict row;
+    row["device"] = r.device, row["op"] = r.op, row["kernel"] = r.kernel;
+    row["calls"] = r.calls, row["bytes"] = r.bytes, row["why"] = r.why;
+    all.append(row);
+  }
+  return all;
+}
+
+struct BackendObject {
+  std::string name;
+  std::vector<std::unique_ptr<OnBackend>> entered = {};
+
+  explicit BackendObject(std::string n) : name(std::move(n)) {}
+  BackendObject(const BackendObject&) = delete;
+};
+
 }  // namespace
 
 void bind_backends(nb::module_& m) {
-  const auto unlocked = nb::call_guard<nb::gil_scoped_release>();
+  const auto unlocked = nb::call_guard<Unlocked>();
   m.def("get_available_backends", &get_available_backends, unlocked,
         "Names of the backends that can be used, in the order in which they were found.");
   m.def("is_backend_available", &is_backend_available, "name"_a, unlocked, "Can this backend be used?");
@@ -45,7 +74,7 @@ void bind_backends(nb::module_& m) {
       [](const std::string& name) {
         std::optional<BackendInfo> info;
         {
-          const nb::gil_scoped_release released;
+          const Unlocked released;
           info = get_backend_info(name);
         }
         return dict_of(*info);
@@ -55,9 +84,35 @@ void bind_backends(nb::module_& m) {
       "name; it lists those there are.");
   m.def("default_backend", &default_backend, unlocked,
         "The backend that new tensors live on, for this thread.");
-  m.def("set_default_backend", &set_default_backend, "name"_a, unlocked,
-        "Sets it. \"cuda,native\" is a list: the first that can be opened is used.");
+  m.def("default_backends", &default_backends, "The list as it was set: one name, where one was.");
+  m.def("set_default_backend", set_default, "name"_a,
+        nb::sig("def set_default_backend(name: str | Sequence[str]) -> None"),
+        "Sets the backend that this thread's new tensors live on. A list, or \"cuda,native\": the first that "
+        "can be opened is used, and the\n"
+        "later ones are where the policy may turn to.\n\n"
+        "Errors   weft.InvalidArgument when no backend has this name; weft.Unavailable, with every reason, "
+        "where none can be opened.");
   m.def("load_backend", &load_backend, "path"_a, unlocked, "Loads a backend from a shared object.");
+  m.def("_ledger_rows", rows);
+  m.def("ledger_text", &ledger_text, "The ledger as a table for people.");
+  m.def("reset_ledger", &reset_ledger, "Forgets all launches so far.");
+  nb::class_<BackendObject>(
+      m, "on_backend",
+      "Makes a backend this thread's default while it lives: `with weft.on_backend(\"reference\"):`.")
+      .def(nb::init<std::string>(), "name"_a)
+      .def("__enter__",
+           [](nb::handle self) {
+             auto& b = nb::cast<BackendObject&>(self);
+             b.entered.push_back(std::make_unique<OnBackend>(b.name));
+             return nb::borrow(self);
+           })
+      .def(
+          "__exit__",
+          [](BackendObject& b, nb::handle, nb::handle, nb::handle) {
+            if (b.entered.empty()) throw Error(invalid("on_backend: left more often than it was entered"));
+            b.entered.pop_back();
+          },
+          nb::arg().none(), nb::arg().none(), nb::arg().none());
 }
 
 }  // namespace weft::python

@@ -66,9 +66,8 @@ struct Exported {
 void end(DLManagedTensor* m) {
   auto* exported = static_cast<Exported*>(m->manager_ctx);
   if (!Py_IsInitialized()) return;  // the interpreter has ended, and the array with it
-  const PyGILState_STATE state = PyGILState_Ensure();
+  const Locked locked;
   delete exported;
-  PyGILState_Release(state);
 }
 
 // Where the host's memory has no name: a tensor and its shape, as long as a buffer is out.

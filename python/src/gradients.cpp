@@ -36,7 +36,7 @@ std::shared_ptr<nb::object> shared(nb::object o) {
             if (!Py_IsInitialized()) {
               (void)held->release();  // the interpreter has ended, and all objects with it
             } else {
-              const nb::gil_scoped_acquire locked;
+              const Locked locked;
               held->reset();
             }
             delete held;
@@ -54,7 +54,7 @@ nb::object attached(const std::vector<Tensor>& inputs, const std::vector<Tensor>
                     const std::vector<Tensor>& saved, nb::object rule) {
   const GradientRule run = [rule = shared(std::move(rule))](const std::vector<Tensor>& gradients,
                                                             const std::vector<Tensor>& kept) {
-    const nb::gil_scoped_acquire locked;
+    const Locked locked;
     std::vector<Tensor> all;
     for (const nb::handle o : nb::borrow<nb::iterable>((*rule)(list_of(gradients), list_of(kept))))
       all.push_back(o.is_none() ? Tensor() : nb::cast<Tensor>(o));

@@ -16,6 +16,8 @@ NB_MODULE(_weft, m) {
   bind_lists(m);
   bind_arrays(m);
   bind_backends(m);
+  bind_policies(m);
+  bind_files(m);
   bind_programs(m);
   bind_gradients(m);
   nb::module_ nn = m.def_submodule("_nn", "Modules, layers, models, optimisers.");

@@ -10,6 +10,8 @@ void bind_ops(nanobind::module_& m);
 void bind_lists(nanobind::module_& m);
 void bind_arrays(nanobind::module_& m);
 void bind_backends(nanobind::module_& m);
+void bind_policies(nanobind::module_& m);
+void bind_files(nanobind::module_& m);
 void bind_programs(nanobind::module_& m);
 void bind_gradients(nanobind::module_& m);
 

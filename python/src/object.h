@@ -1,5 +1,7 @@
 #pragma once
+#include <cxxabi.h>
 #include <nanobind/nanobind.h>
+#include <unistd.h>
 
 #include <optional>
 
@@ -55,17 +57,40 @@ class BesideTensor {
   std::optional<eager::OnDevice> device_;
 };
 
+/// Runs `f`, which takes Python's lock. A thread that takes it when the interpreter has begun to end is ended
+/// by Python, by an unwinding that C++'s destructors do not let through; it sleeps instead until the process
+/// is gone, as in Python 3.14.
+template <class F>
+auto unless_ended(F f) {
+  try {
+    return f();
+  } catch (abi::__forced_unwind&) {
+    for (;;) ::pause();
+  }
+}
+
 /// Releases Python's lock while it lives, unless told to keep it.
 class Unlocked {
  public:
   explicit Unlocked(bool keep = false) : state_(keep ? nullptr : PyEval_SaveThread()) {}
   ~Unlocked() {
-    if (state_) PyEval_RestoreThread(state_);
+    if (state_) unless_ended([this] { PyEval_RestoreThread(state_); });
   }
   Unlocked(const Unlocked&) = delete;
 
  private:
   PyThreadState* state_;
+};
+
+/// Holds Python's lock while it lives, for what calls Python from anywhere.
+class Locked {
+ public:
+  Locked() : state_(unless_ended([] { return PyGILState_Ensure(); })) {}
+  ~Locked() { PyGILState_Release(state_); }
+  Locked(const Locked&) = delete;
+
+ private:
+  PyGILState_STATE state_;
 };
 
 }  // namespace weft::python

@@ -89,7 +89,7 @@ nb::object called(Compiled& program, const nb::args& inputs) {
 }  // namespace
 
 void bind_programs(nb::module_& m) {
-  const auto unlocked = nb::call_guard<nb::gil_scoped_release>();
+  const auto unlocked = nb::call_guard<Unlocked>();
   nb::class_<Compiled>(
       m, "Program",
       "A compiled program with the session that holds its states. Called with tensors, it gives a tuple of "
@@ -111,7 +111,7 @@ void bind_programs(nb::module_& m) {
       "import_aten",
       [](const nb::bytes& graph, const std::map<std::string, Tensor>& weights, const std::string& name,
          const std::map<std::string, std::string>& tied, const std::string& backend, bool fuse) {
-        const nb::gil_scoped_release released;
+        const Unlocked released;
         return import_aten({graph.c_str(), graph.size()}, weights, {name, tied, backend, fuse});
       },
       "graph"_a, "weights"_a, "name"_a = "program", "tied"_a = std::map<std::string, std::string>(),
@@ -124,7 +124,7 @@ void bind_programs(nb::module_& m) {
   m.def(
       "load_program",
       [](const std::string& path, const std::string& backend) {
-        const nb::gil_scoped_release released;
+        const Unlocked released;
         return load_program(path, {.backend = backend});
       },
       "path"_a, "backend"_a = "", "Opens a program file.");

@@ -7,5 +7,6 @@ from weft._weft import *  # noqa: F403
 from weft._weft import boolean as bool  # noqa: A004
 from weft import nn
 from weft.function import Function
+from weft.ledger import ledger
 from weft.gradients import enable_grad, no_grad
 from weft.nn.pretrained import from_pretrained

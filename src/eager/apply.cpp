@@ -261,5 +261,6 @@ NoGrad::~NoGrad() {
 PolicyScope::PolicyScope(const Policy& p) : before_(eager::policy) { eager::policy = p; }
 PolicyScope::~PolicyScope() { eager::policy = before_; }
 const Policy& current_policy() { return eager::policy; }
+void set_policy(const Policy& p) { eager::policy = p; }
 
 }  // namespace weft
