@@ -26,4 +26,5 @@ NB_MODULE(_weft, m) {
   bind_optim(nn);
   bind_text(nn);
   bind_generate(nn);
+  bind_training(nn);
 }

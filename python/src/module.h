@@ -21,5 +21,6 @@ void bind_nn_layers(nanobind::module_& m);
 void bind_optim(nanobind::module_& m);
 void bind_text(nanobind::module_& m);
 void bind_generate(nanobind::module_& m);
+void bind_training(nanobind::module_& m);
 
 }  // namespace weft::python

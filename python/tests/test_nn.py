@@ -202,3 +202,27 @@ def test_a_folder_of_hugging_faces(tmp_path):
     assert len(list(model.generate([1, 2, 3], length=4, temperature=0))) <= 4
     with pytest.raises(weft.Unavailable):
         weft.from_pretrained(tmp_path)
+
+
+def test_runs_are_taken_up_again_to_the_same_bits(tmp_path):
+    tokenizer = nn.Tokenizer.train_characters(TEXT)
+    data = nn.TokenData(TEXT, tokenizer, context=16, seed=1)
+    config = nn.GPTConfig(context=16, layers=1, heads=2, width=16)
+
+    def begun():
+        return nn.Run(config, tokenizer, schedule=nn.Schedule(rate=1e-2, warmup=2), steps=8, batch=4)
+
+    run = begun()
+    trainer = nn.Trainer(run, data)
+    whole = [trainer.step() for _ in range(8)]
+    assert whole[-1] < whole[0] and run.steps_taken == 8 and isinstance(run.model, nn.GPT)
+    first = begun()
+    half = nn.Trainer(first, data)
+    losses = [half.step() for _ in range(4)]
+    first.save(str(tmp_path))
+    again = nn.Run.load(str(tmp_path))
+    rest = nn.Trainer(again, data)
+    assert losses + [rest.step() for _ in range(4)] == whole
+    assert rest.validate(8).perplexity > 1 and nn.evaluate(again.model, tokenizer.encode(TEXT[:200])).tokens > 100
+    with pytest.raises(weft.Unavailable):
+        nn.Run.load(str(tmp_path / "nowhere"))
