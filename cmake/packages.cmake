@@ -1,5 +1,13 @@
 # For `pip install .` on Debian: all packages that are missing at once, with the command that installs them. The list is that of
 # scripts/lib/setup.sh, which installs them for the other builds; a wheel takes those to compile with, but not those of the tests.
+# Headers that are PyPI's packages lie where pip has put those that the build wants: beside nanobind's.
+find_package(nanobind CONFIG QUIET)
+if(nanobind_DIR)
+  cmake_path(ABSOLUTE_PATH nanobind_DIR NORMALIZE OUTPUT_VARIABLE fetched)
+  string(REGEX REPLACE "/lib/python[^/]*/site-packages/.*" "" fetched "${fetched}")
+  list(APPEND CMAKE_PREFIX_PATH "${fetched}")
+endif()
+
 find_program(DPKG_QUERY dpkg-query)
 if(NOT DPKG_QUERY)
   return()  # another system: find_package says what is missing

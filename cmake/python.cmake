@@ -37,8 +37,8 @@ add_custom_command(OUTPUT "${stub}"
 add_custom_target(weft_python_stub ALL DEPENDS "${stub}")
 
 # In the wheel the libraries of Debian's that the extension needs lie beside it, so that it imports where they are not installed;
-# those of C, C++ and the compiler every Debian has.
-set_target_properties(weft_python PROPERTIES INSTALL_RPATH "$ORIGIN/lib")
+# those of C, C++ and the compiler every Debian has. Three folders up is <prefix>/lib, where PyPI's packages put libraries.
+set_target_properties(weft_python PROPERTIES INSTALL_RPATH "$ORIGIN/lib;$ORIGIN/../../..")
 install(TARGETS weft_python RUNTIME_DEPENDENCY_SET weft_python_needs LIBRARY DESTINATION weft COMPONENT python EXCLUDE_FROM_ALL)
 install(RUNTIME_DEPENDENCY_SET weft_python_needs
         PRE_EXCLUDE_REGEXES "^(ld-linux.*|lib(c|m|dl|rt|pthread|stdc\\+\\+|gcc_s))\\.(so|so\\..*)$" "^linux-vdso.*"

@@ -294,7 +294,7 @@ void add_gradients(nb::class_<Tensor>& c) {
 
 void bind_tensor(nb::module_& m) {
   static const std::vector<PyType_Slot> slots = all_slots();
-  nb::class_<Tensor> c(m, "Tensor", nb::type_slots(slots.data()), nb::is_weak_referenceable(),
+  nb::class_<Tensor> c(m, "Tensor", nb::type_slots(slots.data()), nb::is_weak_referenceable(), nb::pooled(),
                        "A typed array on a device, with gradients. weft.tensor() makes one.\n\n"
                        "Ops run immediately, each by the best kernel that accepts the call. Inside a trace a "
                        "tensor stands for a value of the\n"
