@@ -1,7 +1,10 @@
 # The Python package: the extension weft._weft, and beside it the files of python/weft, in <build>/python/weft. With that folder in
 # PYTHONPATH `import weft` finds it; `pip install .` makes a wheel of the same (pyproject.toml).
 find_package(Python 3.10 COMPONENTS Interpreter Development.Module REQUIRED)
-find_package(nanobind CONFIG HINTS "${PROJECT_SOURCE_DIR}/build/nanobind/nanobind/cmake" REQUIRED)
+if(SKBUILD)  # pip has fetched nanobind, and Python knows where
+  execute_process(COMMAND "${Python_EXECUTABLE}" -m nanobind --cmake_dir OUTPUT_VARIABLE fetched ERROR_QUIET OUTPUT_STRIP_TRAILING_WHITESPACE)
+endif()
+find_package(nanobind CONFIG HINTS "${fetched}" "${PROJECT_SOURCE_DIR}/build/nanobind/nanobind/cmake" REQUIRED)
 
 weft_sources(python_sources python/src)
 nanobind_add_module(weft_python NB_STATIC NOMINSIZE ${python_sources} src/eager/faces/python.cpp)
