@@ -47,6 +47,30 @@ DType dtype_of(const Py_buffer& view) {
                       view.format ? view.format : "B", view.itemsize, why));
 }
 
+// Exporters of plain memory give no strides, though they were asked for, and for bytes no sizes either (PEP
+// 3118).
+IntList sizes_of(const Py_buffer& view) {
+  if (view.shape) return IntList(view.shape, view.shape + view.ndim);
+  return view.ndim == 0 ? IntList() : IntList{view.len / std::max<Py_ssize_t>(1, view.itemsize)};
+}
+IntList strides_of(const Py_buffer& view, const IntList& shape) {
+  if (view.strides) return IntList(view.strides, view.strides + view.ndim);
+  IntList strides = contiguous_strides(shape);
+  for (int64_t& s : strides) s *= view.itemsize;
+  return strides;
+}
+
+// Sizes that an exporter gives must be those of its memory.
+void check_length(const Py_buffer& view, const IntList& shape) {
+  Py_ssize_t bytes = view.itemsize;
+  bool fits = true;
+  for (const int64_t n : shape) fits = fits && n >= 0 && !__builtin_mul_overflow(bytes, n, &bytes);
+  if (fits && bytes == view.len) return;
+  throw Error(
+      invalid("an array says that it has {} bytes and the sizes {} of {} bytes each, which do not fit",
+              view.len, text(std::span<const int64_t>(shape)), view.itemsize));
+}
+
 /// An exporter's buffer, released with Python's lock.
 struct Held {
   Py_buffer view{};
@@ -147,30 +171,34 @@ void take_back(PyObject*, Py_buffer* view) { delete static_cast<Lent*>(view->int
 
 }  // namespace
 
+const char* letter_of(DType dtype) { return kLetters[static_cast<size_t>(dtype)]; }
+
 Tensor from_buffer(nb::handle o, const std::string& backend) {
   auto exported = std::make_unique<Exported>();
   exported->held = std::make_unique<Held>(o, PyBUF_RECORDS_RO);
   const Py_buffer& view = exported->held->view;
   const DType dtype = dtype_of(view);
-  for (int i = 0; i < view.ndim; ++i) {
-    exported->shape.push_back(view.shape[i]);
-    const Py_ssize_t stride = view.strides[i];
-    if (stride < 0 && view.shape[i] > 1)
+  exported->shape = sizes_of(view);
+  check_length(view, exported->shape);
+  const IntList strides = strides_of(view, exported->shape);
+  for (size_t i = 0; i < strides.size(); ++i) {
+    const int64_t stride = strides[i], size = exported->shape[i];
+    if (stride < 0 && size > 1)
       throw Error(invalid(
           "from_numpy: axis {} of the array has the stride {}: none may be negative; weft.tensor() copies it",
           i, stride));
-    if (stride % view.itemsize && view.shape[i] > 1)
+    if (stride % view.itemsize && size > 1)
       throw Error(
           invalid("from_numpy: axis {} of the array has a stride of {} bytes, no multiple of its {} bytes "
                   "each; weft.tensor() copies it",
                   i, stride, view.itemsize));
-    exported->strides.push_back(view.shape[i] > 1 ? stride / view.itemsize : 0);
+    exported->strides.push_back(size > 1 ? stride / view.itemsize : 0);
   }
   auto& managed = exported->managed;
   const auto& i = info(dtype);
   managed.dl_tensor = {.data = view.buf,
                        .device = {kDLCPU, 0},
-                       .ndim = view.ndim,
+                       .ndim = static_cast<int>(exported->shape.size()),
                        .dtype = {i.dlpack_code, static_cast<uint8_t>(8 * i.bytes), 1},
                        .shape = exported->shape.data(),
                        .strides = exported->strides.data(),
@@ -193,7 +221,8 @@ Tensor copy_of_buffer(nb::handle o, const std::string& backend) {
   const Held held(o, PyBUF_FULL_RO);
   const Py_buffer& view = held.view;
   const DType dtype = dtype_of(view);
-  const IntList shape(view.shape, view.shape + view.ndim);
+  const IntList shape = sizes_of(view);
+  check_length(view, shape);
   if (PyBuffer_IsContiguous(&view, 'C'))
     return Tensor::from_bytes({static_cast<const std::byte*>(view.buf), static_cast<size_t>(view.len)}, shape,
                               dtype, backend);

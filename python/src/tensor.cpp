@@ -92,12 +92,22 @@ nb::object capsule_of(const Tensor& t, nb::handle, nb::handle max_version, nb::h
   return to_capsule(own, versioned);
 }
 
-// A copy where the memory can't be shared; the array shares it otherwise.
+// NumPy's array of the memory itself, or of a copy where a device's memory is not the host's.
 nb::object numpy_of(const Tensor& t, bool force) {
   const nb::object numpy = nb::module_::import_("numpy");
   Tensor x = force ? t.detach() : t;
-  if (!x.impl()->traced && !eager::device_of(*x.impl()).host_memory()) x = x.detach().to("native");
-  if (force && (is_half(x.dtype()) && x.dtype() != DType::f16)) x = cast(x, DType::f32);
+  if (force && !letter_of(x.dtype())) x = cast(x, DType::f32);
+  const char* const letter = letter_of(x.dtype());
+  if (letter && !x.requires_grad() && !x.impl()->traced && !eager::device_of(*x.impl()).host_memory()) {
+    std::vector<std::byte> bytes;
+    {
+      const Unlocked unlocked;
+      bytes = x.to_bytes();
+    }
+    const nb::object copy = nb::steal(PyByteArray_FromStringAndSize(
+        reinterpret_cast<const char*>(bytes.data()), static_cast<Py_ssize_t>(bytes.size())));
+    return numpy.attr("ndarray")(nb::steal(shape_object(x.shape())), letter, copy);
+  }
   const nb::object view = nb::steal(PyMemoryView_FromObject(object_of(std::move(x)).ptr()));
   if (!view.is_valid()) throw nb::python_error();
   return numpy.attr("asarray")(view);

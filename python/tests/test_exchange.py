@@ -144,6 +144,17 @@ def test_devices_whose_memory_is_not_the_hosts():
     assert x.__dlpack_device__()[1] >= 0
 
 
+def test_buffers_of_ctypes():
+    import ctypes
+
+    class Point(ctypes.Structure):
+        _fields_ = [("x", ctypes.c_float)]
+
+    right = (ctypes.c_float * 3)(1, 2, 3)
+    assert weft.from_numpy(right).tolist() == [1, 2, 3]
+    refused(lambda: weft.from_numpy((Point * 2)()), "can't be a tensor")
+
+
 def test_numpy_leaves_operators_to_tensors():
     with pytest.raises(TypeError):
         np.ones(2, np.float32) + weft.ones(2)
