@@ -1,13 +1,13 @@
 # For `pip install .` on Debian: all packages that are missing at once, with the command that installs them. The list is that of
 # scripts/lib/setup.sh, which installs them for the other builds; a wheel takes those to compile with, but not those of the tests.
-# Headers that a package of PyPI's has lie where pip has put those that the build wants, which Python knows.
+# Headers that packages of PyPI's have (pyproject.toml names them) lie where pip has put those that the build wants, which Python knows.
 find_package(Python 3.10 COMPONENTS Interpreter REQUIRED)
 execute_process(COMMAND "${Python_EXECUTABLE}" -c "
 import importlib.metadata, os, sys
 for wanted in sys.argv[1:]:
     files = importlib.metadata.files(wanted)
     print({os.path.realpath(f.locate()).split('/include/')[0] for f in files if '/include/' in str(f)}.pop())
-" onednn-devel-cpu-gomp OUTPUT_VARIABLE fetched ERROR_QUIET OUTPUT_STRIP_TRAILING_WHITESPACE)
+" ${WEFT_HEADERS_OF} OUTPUT_VARIABLE fetched ERROR_QUIET OUTPUT_STRIP_TRAILING_WHITESPACE)
 list(APPEND CMAKE_PREFIX_PATH ${fetched})
 
 find_program(DPKG_QUERY dpkg-query)

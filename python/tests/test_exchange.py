@@ -116,9 +116,16 @@ def test_an_exporter_that_is_none():
 
 
 def test_capsules_that_nobody_took_free_their_memory():
+    class Watched(np.ndarray):
+        pass
+
     for versioned in (None, (1, 0)):
-        for _ in range(100):
-            weft.ones(1000).__dlpack__(max_version=versioned)
+        mine = np.zeros(3, np.float32).view(Watched)
+        gone = weakref.ref(mine)
+        weft.from_numpy(mine).__dlpack__(max_version=versioned)
+        del mine
+        gc.collect()
+        assert gone() is None, versioned
 
 
 def test_what_requires_a_gradient_is_detached_first():

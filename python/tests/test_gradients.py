@@ -51,6 +51,10 @@ def test_no_grad_as_context_and_as_decorator():
         return x * 2
 
     assert not frozen(x).requires_grad and (x * 2).requires_grad and frozen.__name__ == "frozen"
+    mode = weft.no_grad()
+    with mode, mode:
+        pass
+    assert weft.is_grad_enabled()
     with pytest.raises(RuntimeError), weft.no_grad():
         raise RuntimeError
     assert weft.is_grad_enabled()
