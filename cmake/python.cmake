@@ -31,7 +31,9 @@ endforeach()
 
 # _weft/*.pyi: what type checkers and editors see. Types of the ops are from their definitions; all else the extension says itself.
 set(patterns "${PROJECT_BINARY_DIR}/generated/python_ops.txt")
-add_custom_command(OUTPUT "${patterns}" COMMAND weft_faces --python "${patterns}" DEPENDS weft_faces VERBATIM)
+add_custom_command(OUTPUT "${patterns}"
+  COMMAND weft_faces --python "${patterns}" "${PROJECT_SOURCE_DIR}/python/stubs.txt"
+  DEPENDS weft_faces "${PROJECT_SOURCE_DIR}/python/stubs.txt" VERBATIM)
 set(stub "${PROJECT_BINARY_DIR}/python/weft/_weft/__init__.pyi")
 add_custom_command(OUTPUT "${stub}"
   COMMAND ${CMAKE_COMMAND} -E env "PYTHONPATH=${PROJECT_BINARY_DIR}/python" "${Python_EXECUTABLE}" "${NB_DIR}/stubgen.py" -q

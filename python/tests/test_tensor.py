@@ -180,3 +180,18 @@ def test_lists_of_tensors():
     assert weft.einsum("ij,kj->ik", a, a).tolist() == [[3, 3], [3, 3]]
     (clipped,), norm = weft.clip_global_norm([a], 1)
     assert abs(norm.item() - 6**0.5) < 1e-6 and abs(clipped.square().sum().item() - 1) < 1e-4
+
+
+def test_stubs_say_what_the_functions_say():
+    import ast
+    import pathlib
+
+    stub = pathlib.Path(weft.__file__).parent / "_weft" / "__init__.pyi"
+    functions = {f.name: f for f in ast.parse(stub.read_text()).body if isinstance(f, ast.FunctionDef)}
+    ops = [name for name in dir(weft) if type(getattr(weft, name)).__name__ == "builtin_function_or_method"]
+    for name in ops:
+        parameters = inspect.signature(getattr(weft, name)).parameters
+        assert [a.arg for a in functions[name].args.args] == list(parameters), name
+        assert ast.get_docstring(functions[name]).split("\n")[0] == getattr(weft, name).__doc__.split("\n")[0], name
+        assert functions[name].returns is not None and all(a.annotation is not None for a in functions[name].args.args), name
+    assert len(ops) >= 120

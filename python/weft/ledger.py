@@ -23,7 +23,7 @@ class Ledger(list):
 
     def frame(self):
         """The rows as pandas.DataFrame; wants pandas."""
-        import pandas
+        import pandas  # type: ignore[import-untyped]
 
         return pandas.DataFrame(list(self), columns=list(COLUMNS))
 

@@ -48,7 +48,7 @@ def _forward(self, *args, **kwargs):
     raise NotImplementedError(f"{type(self).__name__} has no forward()")
 
 
-Module.__setattr__ = _set
-Module.__getattr__ = _get
-Module.__delattr__ = _delete
-Module.forward = _forward
+Module.__setattr__ = _set  # type: ignore
+Module.__getattr__ = _get  # type: ignore
+Module.__delattr__ = _delete  # type: ignore
+Module.forward = _forward  # type: ignore

@@ -111,18 +111,21 @@ std::string definition(const ir::OpDef& op) {
 
 }  // namespace
 
-// For nanobind's stubgen: what it can't see of a function that is made when the module is imported.
-static int write_python(const char* path) {
+// For nanobind's stubgen: what it can't see of a function that is made when the module is imported, and
+// `others`.
+static int write_python(const char* path, const char* others) {
   std::ofstream out(path);
-  out << "# Made from src/ops by weft_faces; do not edit.\n\n" << faces::python_patterns();
+  std::ifstream rest(others);
+  out << "# Made from src/ops by weft_faces; do not edit.\n\n" << faces::python_patterns() << rest.rdbuf();
   out.close();
-  return out ? 0 : 1;
+  return out && rest ? 0 : 1;
 }
 
 int main(int argc, char** argv) {
+  if (argc == 4 && std::string_view(argv[1]) == "--python") return write_python(argv[2], argv[3]);
   if (argc != 3)
-    return std::fprintf(stderr, "usage: weft_faces HEADER SOURCE, or weft_faces --python PATTERNS\n"), 2;
-  if (std::string_view(argv[1]) == "--python") return write_python(argv[2]);
+    return std::fprintf(stderr, "usage: weft_faces HEADER SOURCE, or weft_faces --python PATTERNS OTHERS\n"),
+           2;
   std::ofstream header(argv[1]), source(argv[2]);
   header << "// Made from src/ops by weft_faces; do not edit.\n#pragma once\n#include <array>\n#include "
             "<limits>\n\n#include "
