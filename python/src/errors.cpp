@@ -58,7 +58,7 @@ void bind_errors(nb::module_& m) {
       {Code::invalid_argument, "InvalidArgument", PyExc_ValueError, "What no backend could serve."},
       {Code::unsupported, "Unsupported", PyExc_NotImplementedError, "Valid, but nothing here can do it."},
       {Code::out_of_memory, "OutOfMemory", PyExc_MemoryError, "A device has no memory left for it."},
-      {Code::unavailable, "Unavailable", PyExc_RuntimeError,
+      {Code::unavailable, "Unavailable", PyExc_OSError,
        "A library, device or file that should be there is not."},
       {Code::corrupt, "Corrupt", PyExc_ValueError, "Data that fails its integrity check."},
       {Code::io, "IoError", PyExc_OSError, "A file that can't be read or written."},
