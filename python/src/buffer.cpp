@@ -212,8 +212,7 @@ Tensor from_buffer(nb::handle o, const std::string& backend) {
     t = from_dlpack(&managed, backend);
   }
   exported.release();
-  if (auto* buffer = t.impl()->buffer.get(); buffer && read_only)
-    buffer->holders.store(1, std::memory_order_relaxed);
+  if (read_only) make_read_only(t);
   return t;
 }
 

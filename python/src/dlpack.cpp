@@ -49,11 +49,6 @@ DLManagedTensor* plain_of(Versioned* v) {
   return managed;
 }
 
-// Nothing may write to this memory: it counts as used by one that is never done.
-void make_read_only(const Tensor& t) {
-  if (auto* buffer = t.impl()->buffer.get()) buffer->holders.store(1, std::memory_order_relaxed);
-}
-
 Tensor taken(DLManagedTensor* managed, const std::string& backend) {
   const Unlocked unlocked;
   return from_dlpack(managed, backend);
@@ -87,6 +82,10 @@ Tensor from_capsule(nb::handle capsule, const std::string& backend) {
 }
 
 }  // namespace
+
+void make_read_only(const Tensor& t) {
+  if (auto* buffer = t.impl()->buffer.get()) buffer->holders.store(UINT8_MAX, std::memory_order_relaxed);
+}
 
 nb::object to_capsule(const Tensor& tensor, bool versioned) {
   DLManagedTensor* managed = nullptr;

@@ -12,6 +12,9 @@ Tensor from_capsule_or_object(nb::handle o, const std::string& backend);
 /// (device type, device number) in DLPack's numbers.
 nb::tuple dlpack_device(const Tensor& tensor);
 
+/// Nothing may write to this memory: it counts as used by more programs than there can be.
+void make_read_only(const Tensor& tensor);
+
 /// The letter that Python's struct and NumPy have for a dtype; null: they have none.
 const char* letter_of(DType dtype);
 /// A tensor on the memory of an object that has Python's buffer protocol, as NumPy's arrays do.

@@ -13,6 +13,7 @@ void bind_backends(nanobind::module_& m);
 void bind_policies(nanobind::module_& m);
 void bind_files(nanobind::module_& m);
 void bind_programs(nanobind::module_& m);
+void bind_compiled(nanobind::module_& m);
 void bind_gradients(nanobind::module_& m);
 
 // Of weft._weft._nn.

@@ -1,7 +1,10 @@
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
 
+#include "nn/history.h"
 #include "python/src/convert.h"
 #include "python/src/module.h"
 #include "weft/trainer.h"
@@ -91,10 +94,51 @@ void bind_run(nb::module_& m) {
           "model", [](nn::Checkpoint& run) { return run.model.get(); }, nb::rv_policy::reference_internal,
           "The model; it is the run's.")
       .def_prop_ro(
+          "steps", [](const nn::Checkpoint& run) { return run.info.settings.steps; }, "Of the whole run; 0: as a clock says.")
+      .def_prop_ro(
           "steps_taken", [](const nn::Checkpoint& run) { return run.info.step; },
           "How many steps were taken.")
       .def_prop_ro(
           "tokenizer", [](const nn::Checkpoint& run) { return run.info.tokenizer; }, "What made its tokens.");
+}
+
+/// The history of a run, with its settings, which its page shows.
+struct RunHistory {
+  nn::History history;
+  nn::TrainSettings settings;
+};
+
+void bind_history(nb::module_& m) {
+  using Number = std::optional<double>;
+  nb::class_<RunHistory>(m, "History",
+                         "The history of a run: `log.jsonl` in a folder, a JSON object a line, and the curves of it. In a notebook it is "
+                         "shown as the page that `weft train` writes.")
+      .def(
+          "__init__",
+          [](RunHistory* h, const nn::Checkpoint& run, const std::string& folder) {
+            new (h) RunHistory{nn::History(folder, run.info.step), run.info.settings};
+          },
+          "run"_a, "folder"_a = "",
+          "Goes on with the log in `folder`, without the lines of steps that the run has not taken. Without a folder there is no log.")
+      .def(
+          "add",
+          [](RunHistory& h, int64_t step, Number loss, Number rate, Number speed, Number validation, std::optional<std::string> sample) {
+            h.history.add({step, loss, rate, speed, validation, std::move(sample)});
+            if (const auto trouble = h.history.trouble(); !trouble.empty())
+              if (PyErr_WarnEx(PyExc_RuntimeWarning, trouble.c_str(), 1) != 0) throw nb::python_error();
+          },
+          "step"_a, nb::kw_only(), "loss"_a = nb::none(), "rate"_a = nb::none(), "tokens_per_second"_a = nb::none(),
+          "validation_loss"_a = nb::none(), "sample"_a = nb::none(), "What is known after a step.")
+      .def_prop_ro("losses", [](const RunHistory& h) { return h.history.losses(); }, "(step, loss) of all that were added.")
+      .def("page", [](const RunHistory& h) { return h.history.page(h.settings); }, "training.html, which needs nothing beside it.")
+      .def(
+          "write_page",
+          [](const RunHistory& h) {
+            raise_if(h.history.write_page(h.settings));
+            return h.history.page_path();
+          },
+          "Writes it into the folder, and gives its path.")
+      .def("_repr_html_", [](nb::handle self) { return nb::module_::import_("weft.display").attr("framed")(self.attr("page")()); });
 }
 
 void bind_trainer(nb::module_& m) {
@@ -112,6 +156,7 @@ void bind_trainer(nb::module_& m) {
            "One step; gives the mean loss of its batches. `clock` is the part of the run that is over, where "
            "the run has "
            "no number of steps.")
+      .def("tokens_in_step", &nn::Trainer::tokens_in_step, "How many tokens a step learns from.")
       .def("rate", &nn::Trainer::rate, "clock"_a = 0.0, "What the next step takes.")
       .def("validate", &nn::Trainer::validate, "rows"_a = 64, nb::call_guard<Unlocked>(),
            "The loss on validation rows, the same ones each time.")
@@ -131,6 +176,7 @@ void bind_trainer(nb::module_& m) {
 void bind_training(nb::module_& m) {
   bind_configs(m);
   bind_run(m);
+  bind_history(m);
   bind_trainer(m);
 }
 
