@@ -214,7 +214,8 @@ void add_values(nb::class_<Tensor>& c) {
           nb::sig("def __iter__(self) -> Iterator[Tensor]"))
       .def("__repr__", printed)
       .def("__str__", printed)
-      .def("_repr_html_", [](nb::handle self) { return nb::module_::import_("weft.display").attr("tensor_html")(self); })
+      .def("_repr_html_",
+           [](nb::handle self) { return nb::module_::import_("weft.display").attr("tensor_html")(self); })
       .def("__format__",
            [](nb::handle self, const std::string& how) {
              if (how.empty()) return nb::object(nb::str(self));

@@ -94,7 +94,8 @@ void bind_run(nb::module_& m) {
           "model", [](nn::Checkpoint& run) { return run.model.get(); }, nb::rv_policy::reference_internal,
           "The model; it is the run's.")
       .def_prop_ro(
-          "steps", [](const nn::Checkpoint& run) { return run.info.settings.steps; }, "Of the whole run; 0: as a clock says.")
+          "steps", [](const nn::Checkpoint& run) { return run.info.settings.steps; },
+          "Of the whole run; 0: as a clock says.")
       .def_prop_ro(
           "steps_taken", [](const nn::Checkpoint& run) { return run.info.step; },
           "How many steps were taken.")
@@ -111,7 +112,8 @@ struct RunHistory {
 void bind_history(nb::module_& m) {
   using Number = std::optional<double>;
   nb::class_<RunHistory>(m, "History",
-                         "The history of a run: `log.jsonl` in a folder, a JSON object a line, and the curves of it. In a notebook it is "
+                         "The history of a run: `log.jsonl` in a folder, a JSON object a line, and the "
+                         "curves of it. In a notebook it is "
                          "shown as the page that `weft train` writes.")
       .def(
           "__init__",
@@ -119,18 +121,25 @@ void bind_history(nb::module_& m) {
             new (h) RunHistory{nn::History(folder, run.info.step), run.info.settings};
           },
           "run"_a, "folder"_a = "",
-          "Goes on with the log in `folder`, without the lines of steps that the run has not taken. Without a folder there is no log.")
+          "Goes on with the log in `folder`, without the lines of steps that the run has not taken. Without "
+          "a folder there is no log.")
       .def(
           "add",
-          [](RunHistory& h, int64_t step, Number loss, Number rate, Number speed, Number validation, std::optional<std::string> sample) {
+          [](RunHistory& h, int64_t step, Number loss, Number rate, Number speed, Number validation,
+             std::optional<std::string> sample) {
             h.history.add({step, loss, rate, speed, validation, std::move(sample)});
             if (const auto trouble = h.history.trouble(); !trouble.empty())
               if (PyErr_WarnEx(PyExc_RuntimeWarning, trouble.c_str(), 1) != 0) throw nb::python_error();
           },
-          "step"_a, nb::kw_only(), "loss"_a = nb::none(), "rate"_a = nb::none(), "tokens_per_second"_a = nb::none(),
-          "validation_loss"_a = nb::none(), "sample"_a = nb::none(), "What is known after a step.")
-      .def_prop_ro("losses", [](const RunHistory& h) { return h.history.losses(); }, "(step, loss) of all that were added.")
-      .def("page", [](const RunHistory& h) { return h.history.page(h.settings); }, "training.html, which needs nothing beside it.")
+          "step"_a, nb::kw_only(), "loss"_a = nb::none(), "rate"_a = nb::none(),
+          "tokens_per_second"_a = nb::none(), "validation_loss"_a = nb::none(), "sample"_a = nb::none(),
+          "What is known after a step.")
+      .def_prop_ro(
+          "losses", [](const RunHistory& h) { return h.history.losses(); },
+          "(step, loss) of all that were added.")
+      .def(
+          "page", [](const RunHistory& h) { return h.history.page(h.settings); },
+          "training.html, which needs nothing beside it.")
       .def(
           "write_page",
           [](const RunHistory& h) {
@@ -138,7 +147,9 @@ void bind_history(nb::module_& m) {
             return h.history.page_path();
           },
           "Writes it into the folder, and gives its path.")
-      .def("_repr_html_", [](nb::handle self) { return nb::module_::import_("weft.display").attr("framed")(self.attr("page")()); });
+      .def("_repr_html_", [](nb::handle self) {
+        return nb::module_::import_("weft.display").attr("framed")(self.attr("page")());
+      });
 }
 
 void bind_trainer(nb::module_& m) {

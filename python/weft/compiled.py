@@ -11,6 +11,7 @@ class Compiled:
 
     def __init__(self, function, dynamic_shapes=None, backend="", fuse=True):
         from functools import update_wrapper
+        from inspect import signature  # here, so that no thread imports it while another one forks
 
         if not callable(function):
             raise TypeError(f"weft.compile wants a function, got {type(function).__name__}")
@@ -18,6 +19,10 @@ class Compiled:
         self.dynamic_shapes = dynamic_shapes
         self._programs, self._last = {}, None
         self._name = getattr(function, "__name__", type(function).__name__)
+        try:
+            self._signature = signature(function)
+        except (TypeError, ValueError):  # of a module of C++
+            self._signature = None
         if not isinstance(function, _weft._nn.Module):  # whose attributes are parts of the model
             update_wrapper(self, function)
 
@@ -26,7 +31,7 @@ class Compiled:
             return self.function(*args, **kwargs)
         tensors = []
         shape_of = self._symbols(args, kwargs) if self.dynamic_shapes else {}
-        form = _taken_apart(args, tensors, "argument"), _taken_apart(kwargs, tensors, "argument")
+        form = _taken_apart(args, tensors, "an argument"), _taken_apart(kwargs, tensors, "an argument")
         symbols = [shape_of.get(id(t)) for t in tensors]
         key = (form, _weft.is_grad_enabled(), getattr(self.function, "training", None), repr(_weft.current_policy()),
                self.backend or tensors and tensors[0].backend or _weft.default_backend(),
@@ -64,10 +69,10 @@ class Compiled:
             taken = iter(stand_ins)
             again, named = (_put_together(form, taken) for form in key[0])
             results = []
-            made.results = _taken_apart(self.function(*again, **named), results, "result")
+            made.results = _taken_apart(self.function(*again, **named), results, "a result")
             return results
 
-        names = _names(self.function, args, kwargs)
+        names = _names(self._signature, args, kwargs)
         inputs = [(names[i], t.dtype, s or t.shape, t.requires_grad) for i, (t, s) in enumerate(zip(tensors, symbols))]
         made.joined = _weft._Joined(function, inputs, self._name, key[4], self.fuse)
         self._programs[key] = made
@@ -80,9 +85,9 @@ class Compiled:
 
     def _symbols(self, args, kwargs):
         """Shapes with symbols, by the id of the tensor."""
-        from inspect import signature
-
-        given = signature(self.function).bind(*args, **kwargs).arguments
+        if self._signature is None:
+            raise TypeError(f"weft.compile: {self._name} says no names of its arguments, which dynamic_shapes wants: compile a function that calls it")
+        given = self._signature.bind(*args, **kwargs).arguments
         unknown = [name for name in self.dynamic_shapes if name not in given]
         if unknown:
             raise TypeError(f"weft.compile: dynamic_shapes names {', '.join(unknown)}; {self._name} was given {', '.join(given)}")
@@ -144,8 +149,8 @@ def _taken_apart(value, tensors, what):
     if kind is dict:
         return kind, tuple([(k, _taken_apart(v, tensors, what)) for k, v in value.items()])
     if hasattr(value, "__dlpack__") or hasattr(value, "__array__"):
-        raise TypeError(f"weft.compile: an {what} is of {kind.__module__}.{kind.__name__}; weft.from_dlpack() makes a tensor of it")
-    if what == "argument":
+        raise TypeError(f"weft.compile: {what} is of {kind.__module__}.{kind.__name__}; weft.from_dlpack() makes a tensor of it")
+    if what == "an argument":
         try:
             hash(value)
         except TypeError:
@@ -164,10 +169,8 @@ def _put_together(form, tensors):
     return form[0](*parts) if hasattr(form[0], "_fields") else form[0](parts)
 
 
-def _names(function, args, kwargs):
+def _names(signature, args, kwargs):
     """A name for each tensor: its parameter's, and its place in there."""
-    from inspect import signature
-
     names = []
 
     def walk(name, value):
@@ -180,10 +183,8 @@ def _names(function, args, kwargs):
             for k, v in value.items():
                 walk(f"{name}.{k}", v)
 
-    try:
-        parameters = [p.name for p in signature(function).parameters.values() if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    except (TypeError, ValueError):  # of a module of C++
-        parameters = []
+    by_place = (0, 1)  # inspect's POSITIONAL_ONLY and POSITIONAL_OR_KEYWORD
+    parameters = [p.name for p in signature.parameters.values() if p.kind in by_place] if signature else []
     for i, value in enumerate(args):
         walk(parameters[i] if i < len(parameters) else f"input{i}", value)
     for name, value in kwargs.items():

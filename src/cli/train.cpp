@@ -71,8 +71,7 @@ class Run {
   void log() {
     logged_at_ = Clock::now();
     logged_step_ = state_.info.step;
-    history_.add(
-        {.step = logged_step_, .loss = loss_, .rate = rate_, .tokens_per_second = per_second()});
+    history_.add({.step = logged_step_, .loss = loss_, .rate = rate_, .tokens_per_second = per_second()});
     if (const auto trouble = history_.trouble(); !trouble.empty()) note(trouble);
   }
 

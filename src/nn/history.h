@@ -28,7 +28,8 @@ struct Moment {
 /// The log is for people: if it can't be written, the run notes that once and goes on.
 class History {
  public:
-  /// Continues the log in `folder`: drops lines after `step`, of an interrupted run. Without a folder there is no log.
+  /// Continues the log in `folder`: drops lines after `step`, of an interrupted run. Without a folder there
+  /// is no log.
   History(const std::string& folder, int64_t step);
 
   void add(const Moment& moment);
