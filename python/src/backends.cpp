@@ -5,6 +5,7 @@
 
 #include "python/src/module.h"
 #include "python/src/object.h"
+#include "seam/registry.h"
 #include "weft/ledger.h"
 
 // The queries of document 002, and what kernels ran.
@@ -54,6 +55,10 @@ nb::list rows() {
   return all;
 }
 
+seam::Device& opened(const std::string& backend) {
+  return *value_or_raise(seam::registry().open(backend.empty() ? default_backend() : backend));
+}
+
 struct BackendObject {
   std::string name;
   std::vector<std::unique_ptr<OnBackend>> entered = {};
@@ -92,6 +97,15 @@ void bind_backends(nb::module_& m) {
         "later ones are where the policy may turn to.\n\n"
         "Errors   weft.InvalidArgument when no backend has this name; weft.Unavailable, with every reason, "
         "where none can be opened.");
+  m.def(
+      "device_memory", [](const std::string& backend) { return opened(backend).live_bytes(); },
+      "backend"_a = "", unlocked,
+      "Bytes that a device's backend has given out: to tensors and programs, and what is kept for the next "
+      "ones. Empty: the default "
+      "backend.");
+  m.def(
+      "release_memory", [](const std::string& backend) { opened(backend).trim(); }, "backend"_a = "",
+      unlocked, "Gives the memory back that a device keeps for the next tensors.");
   m.def("load_backend", &load_backend, "path"_a, unlocked, "Loads a backend from a shared object.");
   m.def("_ledger_rows", rows);
   m.def("ledger_text", &ledger_text, "The ledger as a table for people.");

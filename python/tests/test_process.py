@@ -19,16 +19,12 @@ def run(code):
     return subprocess.run([sys.executable, "-X", "faulthandler", "-c", code], capture_output=True, text=True, timeout=120)
 
 
-def test_import_is_quick_and_imports_nothing_large():
-    times = []
-    for _ in range(3):
-        code = "import time; t = time.perf_counter(); import weft; t = time.perf_counter() - t; import sys; print(t, 'numpy' in sys.modules, 'torch' in sys.modules)"
-        made = run(code)
-        assert made.returncode == 0, made.stderr
-        seconds, numpy, torch = made.stdout.split()
-        assert (numpy, torch) == ("False", "False")
-        times.append(float(seconds))
-    assert min(times) <= 0.15, times
+def test_import_imports_nothing_large():
+    made = run("import sys; before = set(sys.modules); import weft; print(*sorted(set(sys.modules) - before))")
+    assert made.returncode == 0, made.stderr
+    named = {name.split(".")[0] for name in made.stdout.split()}
+    large = {"numpy", "torch", "pandas", "IPython", "asyncio", "ctypes", "dataclasses", "email", "inspect", "json", "pathlib", "re", "typing"}
+    assert "weft" in named and not named & large, named & large
 
 
 def test_threads_compute_what_one_thread_computes():
@@ -164,9 +160,12 @@ def test_a_hundred_thousand_calls_leak_nothing():
     calls(2000)
     gc.collect()
     tracemalloc.start()
-    held, resident = tracemalloc.take_snapshot(), memory()
-    calls(20_000)
+    weft.release_memory()
+    held, resident, on_device = tracemalloc.take_snapshot(), memory(), weft.device_memory()
+    calls(20_000)  # of five ops each, and some of all others
     gc.collect()
+    weft.release_memory()
+    assert weft.device_memory() == on_device
     grown = sum(s.size_diff for s in tracemalloc.take_snapshot().compare_to(held, "filename") if "tracemalloc" not in str(s.traceback))
     tracemalloc.stop()
     assert grown < 20_000, grown

@@ -70,3 +70,15 @@ def test_a_backend_that_is_none(tmp_path):
     path.write_text("no")
     with pytest.raises(weft.Error, match="no.so"):
         weft.load_backend(str(path))
+
+
+def test_memory_of_devices():
+    for backend in ("reference", weft.default_backend()):
+        weft.release_memory(backend)
+        before = weft.device_memory(backend)
+        x = weft.ones((1 << 18,), backend=backend)
+        assert weft.device_memory(backend) >= before + (1 << 20)
+        del x
+        weft.release_memory(backend)
+        assert weft.device_memory(backend) == before
+    refused(lambda: weft.device_memory("nowhere"), "nowhere")
