@@ -39,3 +39,15 @@ PY
   printf '   %d passed, %d failed, %d skipped; %s CPU seconds\n' "${counts[@]}" "$(minus "$cpu" "$before")"
   return "$status"
 }
+
+# wheel_installs: `pip install .` in a clone without anything that was built, into a venv without NumPy; the wheel keeps its size, and the
+# package trains its GPT. For scripts/test --full: it compiles all of Weft once more.
+wheel_installs() {
+  local at=$weft_tmp/clone venv=$weft_tmp/wheel_venv most=15000000 size
+  git clone -q "$weft_root" "$at" && python3 -m venv "$venv" &&
+    (cd "$at" && "$venv/bin/pip" wheel --quiet --disable-pip-version-check --no-deps -w wheels .) || return 1
+  size=$(stat -c %s "$at"/wheels/weft-*.whl)
+  printf '   the wheel has %d bytes, at most %d\n' "$size" "$most"
+  ((size <= most)) && "$venv/bin/pip" install --quiet --disable-pip-version-check "$at"/wheels/weft-*.whl &&
+    (cd "$weft_tmp" && "$venv/bin/python" "$at/examples/python/gpt.py")
+}
