@@ -13,6 +13,7 @@ target_include_directories(weft_python PRIVATE src ${PROJECT_SOURCE_DIR} ${PROJE
 target_link_libraries(weft_python PRIVATE weft)
 target_link_options(weft_python PRIVATE -Wl,--exclude-libs,ALL)
 weft_compiled_quickly(nanobind-static)
+set_target_properties(nanobind-static PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 0)  # as its nb_combined.cpp: headers are read once
 # What only passes arguments on is compiled quickly; the path of every operator is not.
 set(python_paths ${python_sources})
 list(FILTER python_paths EXCLUDE REGEX "/(object|operators|ops|convert|index)\\.cpp$")
