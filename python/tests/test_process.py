@@ -170,3 +170,25 @@ def test_a_hundred_thousand_calls_leak_nothing():
     tracemalloc.stop()
     assert grown < 20_000, grown
     assert memory() - resident < 4 << 20, memory() - resident
+
+
+def test_control_c_in_a_long_call_is_raised_when_the_call_is_done():
+    x = weft.ones((1000, 1000), backend="reference")
+    raised = []
+
+    def stop(*_):
+        raised.append(time.perf_counter())
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, stop)
+    begin = time.perf_counter()
+    signal.setitimer(signal.ITIMER_REAL, 0.02)
+    try:
+        with pytest.raises(KeyboardInterrupt), weft.on_backend("reference"):
+            while True:
+                x @ x
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert raised[0] - begin >= 0.02 and weft.default_backend() != "reference"
+    assert x.sum().item() == 1e6
