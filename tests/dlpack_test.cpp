@@ -201,6 +201,10 @@ TEST_P(DlPack, WhatCannotBeImportedStaysItsOwners) {
       false);
   EXPECT_EQ(error_of([] { (void)from_dlpack(nullptr); }),
             "invalid argument: from_dlpack: there is no tensor");
+  auto* nowhere = foreign({3});
+  void* const data = std::exchange(nowhere->dl_tensor.data, nullptr);
+  EXPECT_EQ(refused(nowhere), "invalid argument: from_dlpack: the exporter has no memory for its 12 bytes");
+  nowhere->dl_tensor.data = data;
   auto* elsewhere = foreign({3});
   elsewhere->dl_tensor.device.device_type = kDLCUDA;
   EXPECT_NE(refused(elsewhere).find("out of "), std::string::npos);

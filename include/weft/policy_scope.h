@@ -14,5 +14,7 @@ class PolicyScope {
   Policy before_;
 };
 const Policy& current_policy();
+/// This thread's ops follow `policy` from now on, until a PolicyScope that was there before ends.
+void set_policy(const Policy& policy);
 
 }  // namespace weft

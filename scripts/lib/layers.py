@@ -38,7 +38,7 @@ HEADERS = {
     "backend.h": "sdk", "backend.hpp": "sdk", "backend/": "sdk", "shared/": "sdk",
     "backends.h": "seam", "ledger.h": "seam", "policy.h": "seam",
     "tensor.h": "eager", "trace.h": "eager", "policy_scope.h": "eager", "ops.h": "eager", "einsum.h": "eager",
-    "lists.h": "eager", "pieces.h": "eager", "quantize.h": "eager", "recompute.h": "eager", "dlpack.h": "eager",
+    "lists.h": "eager", "pieces.h": "eager", "quantize.h": "eager", "recompute.h": "eager", "dlpack.h": "eager", "function.h": "eager",
     "jit.h": "jit", "weft.h": "runtime",
     "module.h": "nn", "nn.h": "nn", "optim.h": "nn", "sequential.h": "nn", "vision.h": "nn", "models.h": "nn",
     "checkpoint.h": "nn", "trainer.h": "nn", "pretrained.h": "nn", "generate.h": "nn", "state_dict.h": "nn",
@@ -57,7 +57,9 @@ THIRD_PARTY = {
     "nlohmann/": {"bench", "cli", "formats", "fuzz", "import", "lab", "nn", "tests"},
     "flatbuffers/": {"program", "tests"},
     "xxhash.h": {"base", "fuzz", "program", "nn", "runtime", "seam", "tests"},
-    "dlpack/": {"sdk", "eager", "tests"},
+    "dlpack/": {"sdk", "eager", "python", "tests"},
+    "nanobind/": {"python"},
+    "Python.h": {"python"},
     "pcre2.h": {"io"},
     "utf8proc.h": {"io"},
     "gtest/": {"tests", "conformance"},
@@ -72,7 +74,7 @@ THIRD_PARTY = {
     "ATen/": {"bench"},
     "c10/": {"bench"},
 }
-SYSTEM = {"dlfcn.h", "errno.h", "fcntl.h", "linux/membarrier.h", "malloc.h", "poll.h", "sanitizer/allocator_interface.h", "pthread.h", "spawn.h", "unistd.h", "stddef.h", "stdint.h", "stdlib.h", "string.h", "stdio.h", "math.h", "pty.h"}
+SYSTEM = {"cxxabi.h", "dlfcn.h", "errno.h", "fcntl.h", "linux/membarrier.h", "malloc.h", "poll.h", "sanitizer/allocator_interface.h", "pthread.h", "spawn.h", "unistd.h", "stddef.h", "stdint.h", "stdlib.h", "string.h", "stdio.h", "math.h", "pty.h"}
 
 # Names that a backend has or will have and that are no words of English: they may not appear in any text of the core.
 BACKEND_NAMES = {"opencl", "cuda", "hip", "vulkan", "webgpu", "onednn", "mkl", "nnpack", "xnnpack", "cublaslt", "rocblas", "cudnn",

@@ -2,7 +2,7 @@
 
 # Every package that building, testing and running takes. The one list.
 weft_packages=(
-  g++ cmake ninja-build ccache mold clang-format-19 python3
+  g++ cmake ninja-build ccache mold clang-format-19 python3 python3-dev
   libfmt-dev libcli11-dev libgtest-dev libbenchmark-dev nlohmann-json3-dev
   libhwy-dev libpcre2-dev libutf8proc-dev
   libflatbuffers-dev flatbuffers-compiler libxxhash-dev libdlpack-dev
@@ -87,10 +87,18 @@ need_minilm() {
   cp "$weft_root"/conformance/data/minilm/*.json "$at"
 }
 
+# need_nanobind: what the Python package's bindings are written with, from PyPI into build/nanobind. Debian 12 has none.
+need_nanobind() {
+  local at=$weft_root/build/nanobind version=3.1.0
+  [[ -f $at/nanobind/include/nanobind/nanobind.h ]] || from_pypi "$at" '(nanobind/.*[^/])' "nanobind==$version"
+}
+
 # build_release [TARGET...]: configures and builds in build/release; all targets when none is named.
 build_release() {
   need_onednn || say "oneDNN can't be had here: the build leaves its backend out"
+  local python=ON
+  need_nanobind || { python=OFF; say "nanobind can't be had here: the Python package is not built"; }
   say "Building a release in build/release"
-  (cd "$weft_root" && cmake --preset release >/dev/null)
+  (cd "$weft_root" && cmake --preset release "-DWEFT_PYTHON=$python" >/dev/null)
   cmake --build "$weft_root/build/release" --target "${@:-all}"
 }

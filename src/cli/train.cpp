@@ -5,7 +5,6 @@
 #include "cli/command.h"
 #include "cli/program/backend.h"
 #include "cli/training/display.h"
-#include "cli/training/history.h"
 #include "cli/training/options.h"
 #include "weft/generate.h"
 #include "weft/policy_scope.h"
@@ -50,7 +49,7 @@ class Run {
     if (taken() > 0 && logged_step_ != state_.info.step) log();
     // Evaluates the model before it replaces the saved one.
     const auto last = trainer_.validate();
-    history_.add({{"step", state_.info.step}, {"validation_loss", last.loss}});
+    history_.add({.step = state_.info.step, .validation_loss = last.loss});
     if (taken() > 0 && shown_step_ != state_.info.step) show();
     if (taken() > 0) save();
     return finish(last);
@@ -72,8 +71,7 @@ class Run {
   void log() {
     logged_at_ = Clock::now();
     logged_step_ = state_.info.step;
-    history_.add(
-        {{"step", logged_step_}, {"loss", loss_}, {"rate", rate_}, {"tokens_per_second", per_second()}});
+    history_.add({.step = logged_step_, .loss = loss_, .rate = rate_, .tokens_per_second = per_second()});
     if (const auto trouble = history_.trouble(); !trouble.empty()) note(trouble);
   }
 
@@ -114,13 +112,13 @@ class Run {
     nn::Generation g(decoder, state_.info.tokenizer, {&prompt, 1},
                      {.length = 60, .sampling = {.temperature = 0.8, .seed = state_.info.settings.seed}});
     while (g.step()) text += g.text(0);
-    history_.add({{"step", state_.info.step}, {"sample", text}});
+    history_.add({.step = state_.info.step, .sample = text});
     display_.sample(state_.info.step, text);
   }
 
   void validate() {
     const auto v = trainer_.validate();
-    history_.add({{"step", state_.info.step}, {"validation_loss", v.loss}});
+    history_.add({.step = state_.info.step, .validation_loss = v.loss});
     display_.validation(state_.info.step, v.loss, v.perplexity());
   }
 
@@ -157,7 +155,7 @@ class Run {
   nn::Checkpoint& state_;
   const io::TokenData& data_;
   nn::Trainer trainer_;
-  History history_;
+  nn::History history_;
   Show show_;
   TrainingDisplay display_;
   int64_t first_step_;

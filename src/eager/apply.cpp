@@ -240,6 +240,7 @@ bool wants_record(std::span<const Tensor* const> inputs) {
 CacheStats cache_stats() { return {cache().misses(), cache().entries()}; }
 void clear_call_cache() { cache().clear(); }
 bool grad_enabled() { return grad_on; }
+void set_grad_enabled(bool on) { grad_on = on; }
 GradMode::GradMode(bool on) : before_(grad_on) { grad_on = on; }
 GradMode::~GradMode() { grad_on = before_; }
 
@@ -260,5 +261,6 @@ NoGrad::~NoGrad() {
 PolicyScope::PolicyScope(const Policy& p) : before_(eager::policy) { eager::policy = p; }
 PolicyScope::~PolicyScope() { eager::policy = before_; }
 const Policy& current_policy() { return eager::policy; }
+void set_policy(const Policy& p) { eager::policy = p; }
 
 }  // namespace weft

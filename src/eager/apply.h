@@ -29,6 +29,7 @@ CacheStats cache_stats();
 void clear_call_cache();
 
 bool grad_enabled();
+void set_grad_enabled(bool on);
 /// While it lives, this thread records gradients or not.
 class GradMode {
  public:

@@ -81,6 +81,7 @@ Tensor from_dlpack(DLManagedTensor* managed, const std::string& backend) {
     end(managed);
     return none;
   }
+  if (!dl.data) throw Error(invalid("from_dlpack: the exporter has no memory for its {} bytes", in.bytes));
   raise_if(aligned(dl, in.dtype));
   auto buffer = device.import_memory(dl, in.bytes, [managed] { end(managed); });
   if (!buffer.ok()) throw Error(buffer.take_status().at("from_dlpack"));

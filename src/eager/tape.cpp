@@ -50,7 +50,6 @@ Status check_version(const Saved& s, const TapeNode& node, const Edge& edge, con
       node.op->name, operand, now - s.version);
 }
 
-// A saved tensor for the gradient rule, attached to its history again for second derivatives.
 Tensor restore(const Saved& s, const Edge& edge) {
   Tensor t = alias(s.tensor);
   if (!edge) return t;
@@ -155,6 +154,27 @@ class TapeContext final : public ir::GradContext {
   std::vector<Tensor> douts_;
 };
 
+// Those of a user's function, which are checked: a rule may say anything.
+Result<std::vector<Tensor>> custom_gradients(const TapeNode& node, std::vector<Tensor> douts,
+                                             seam::Device* device) {
+  TensorBuilder b;
+  b.device = device;
+  for (size_t k = 0; k < douts.size(); ++k)
+    if (!douts[k]) douts[k] = b.tensor(b.full(0, node.out_types[k].shape, node.out_types[k].dtype));
+  WEFT_CHECK(b.status());
+  WEFT_TRY(auto grads, node.custom->run(node, douts));
+  if (grads.size() != node.edges.size())
+    return invalid(
+        "backward of {}: its rule gave {} gradients for {} inputs; give one for each, empty where there is "
+        "none",
+        node.op->name, grads.size(), node.edges.size());
+  for (size_t i = 0; i < grads.size(); ++i)
+    if (grads[i] && node.edges[i] && !(grads[i].type() == node.in_types[i]))
+      return invalid("backward of {}: the gradient of input {} is {}, and the input {}; they must be alike",
+                     node.op->name, i, text(grads[i].type()), text(node.in_types[i]));
+  return grads;
+}
+
 Result<std::vector<Tensor>> gradients(const TapeNode& node, std::vector<Tensor> douts, seam::Device* device) {
   TensorBuilder b;
   b.device = device;
@@ -241,7 +261,7 @@ Status no_gradient(const ir::OpDef& op) {
 // Frees memory of the forward pass as the backward pass proceeds.
 void TapeNode::give_up() {
   spent = true;
-  in.clear(), out.clear(), rerun.reset();
+  in.clear(), out.clear(), rerun.reset(), custom.reset();
 }
 
 // Destroys long chains in a loop: the default is recursive, with a stack frame per op.
@@ -257,6 +277,11 @@ TapeNode::~TapeNode() {
     pending.pop_back();
     if (node.use_count() == 1) take(*node);
   }
+}
+
+Result<Tensor> restored(const Saved& s, const TapeNode& node, const Edge& edge, const char* what) {
+  WEFT_CHECK(check_version(s, node, edge, what));
+  return restore(s, edge);
 }
 
 Status record(const ir::OpDef& op, std::span<const Tensor* const> inputs, std::span<const AttrValue> attrs,
@@ -298,8 +323,9 @@ Status go_back(TapeNode& node, std::vector<Tensor> douts, Arrived& arrived, seam
         "backward of {}: an earlier backward() freed what was saved; ask it "
         "to keep the history",
         node.op->name);
-  if (!node.op->grad) return open_up(node, douts, arrived, device);
-  WEFT_TRY(auto grads, gradients(node, std::move(douts), device));
+  if (!node.op->grad && !node.custom) return open_up(node, douts, arrived, device);
+  WEFT_TRY(auto grads, node.custom ? custom_gradients(node, std::move(douts), device)
+                                   : gradients(node, std::move(douts), device));
   grads.resize(node.edges.size());
   for (size_t i = 0; i < node.edges.size(); ++i)
     if (node.edges[i] && grads[i]) WEFT_CHECK(hand_on(node.edges[i], grads[i], arrived, device));

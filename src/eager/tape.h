@@ -26,6 +26,14 @@ class Rerun {
   virtual std::vector<Tensor> run(const std::vector<Tensor>& inputs) = 0;
 };
 
+/// The gradient of a node that is no op's. See function.cpp.
+class Gradient {
+ public:
+  virtual ~Gradient() = default;
+  /// One for each operand, an empty tensor where there is none.
+  virtual Result<std::vector<Tensor>> run(const TapeNode& node, const std::vector<Tensor>& gradients) = 0;
+};
+
 /// One recorded call.
 struct TapeNode : std::enable_shared_from_this<TapeNode> {
   const ir::OpDef* op = nullptr;
@@ -33,10 +41,11 @@ struct TapeNode : std::enable_shared_from_this<TapeNode> {
   std::vector<AttrValue> attrs;
   std::vector<Edge> edges;  // one per input
   std::vector<TensorType> in_types, out_types;
-  uint32_t present = 0;          // bit i: operand i is there
-  std::vector<Saved> in, out;    // empty tensors where the op's `saves` does not name them
-  std::unique_ptr<Rerun> rerun;  // of a node that stands for many calls
-  bool spent = false;            // a backward pass has freed what was saved
+  uint32_t present = 0;              // bit i: operand i is there
+  std::vector<Saved> in, out;        // empty tensors where the op's `saves` does not name them
+  std::unique_ptr<Rerun> rerun;      // of a node that stands for many calls
+  std::unique_ptr<Gradient> custom;  // of a node that stands for a user's function
+  bool spent = false;                // a backward pass has freed what was saved
   void give_up();
   ~TapeNode();
 };
@@ -53,6 +62,9 @@ uint64_t next_sequence();
 /// What a node keeps of an operand or a result, and where the gradient of an operand goes.
 Result<Saved> save(const Tensor& t);
 Edge edge_to(const Tensor& t);
+/// A saved tensor for the gradient rule, attached to its history again for second derivatives. An error where
+/// it was overwritten since; `what` names it.
+Result<Tensor> restored(const Saved& s, const TapeNode& node, const Edge& edge, const char* what);
 
 /// With `keep`, the history can be gone back through again.
 Status backward(const Tensor& root, const Tensor& seed, bool create_graph, bool keep);

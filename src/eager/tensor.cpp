@@ -1,6 +1,7 @@
 #include "weft/tensor.h"
 
 #include <cmath>
+#include <optional>
 
 #include "base/element.h"
 #include "eager/layout.h"
@@ -362,6 +363,8 @@ Tensor Tensor::detach() const { return there(impl_), alias(*this); }
 
 static Tensor like(const char* op, const Tensor& a, double b) {
   check_number(op, b, a.dtype());
+  std::optional<OnDevice> there;
+  if (!a.impl()->traced) there.emplace(device_of(*a.impl()));
   return full(b, {}, a.dtype());
 }
 Tensor operator+(const Tensor& a, const Tensor& b) { return add(a, b); }

@@ -71,10 +71,11 @@ class Taken {
       const eager::TensorImpl& impl = *at->second.tensor.impl();
       if (!eager::device_of(impl).shares_memory(device) || impl.irregular || impl.c.dl.byte_offset != 0)
         return seam::BufferRef();
-      if (impl.buffer->holders.fetch_add(1, std::memory_order_relaxed) == UINT8_MAX) {
-        impl.buffer->holders.fetch_sub(1, std::memory_order_relaxed);
-        return seam::BufferRef();  // locked by another session: this program works in a copy
-      }
+      auto& holders = impl.buffer->holders;
+      uint8_t count = holders.load(std::memory_order_relaxed);
+      do {  // of too many sessions, or memory that is only read: this program works in a copy
+        if (count >= UINT8_MAX - 1) return seam::BufferRef();
+      } while (!holders.compare_exchange_weak(count, count + 1, std::memory_order_relaxed));
       held_.push_back(impl.buffer);
       return impl.buffer;
     };

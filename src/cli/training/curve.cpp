@@ -38,18 +38,6 @@ class Dots {
 
 }  // namespace
 
-Points thinned(const Points& points, size_t most) {
-  if (points.size() <= most) return points;
-  Points out;
-  for (size_t i = 0; i < most; ++i) {
-    const size_t begin = i * points.size() / most, end = (i + 1) * points.size() / most;
-    double sum = 0;
-    for (size_t k = begin; k < end; ++k) sum += points[k].second;
-    out.emplace_back(points[(begin + end) / 2].first, sum / static_cast<double>(end - begin));
-  }
-  return out;
-}
-
 namespace {
 
 // The mean of the values in each column of dots, by step; if there are none, that of the previous column.

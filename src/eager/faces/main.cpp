@@ -1,10 +1,12 @@
 // Generates include/weft/ops.h and its source from the op definitions, so an op is one file: its public
-// function, documentation and default arguments all come from there.
+// function, documentation and default arguments all come from there. With --python, the types that the stubs
+// of the Python package have for them.
 #include <cmath>
 #include <cstdio>
 #include <fstream>
 #include <sstream>
 
+#include "eager/faces/python.h"
 #include "ir/end.h"
 #include "ir/op.h"
 
@@ -109,8 +111,21 @@ std::string definition(const ir::OpDef& op) {
 
 }  // namespace
 
+// For nanobind's stubgen: what it can't see of a function that is made when the module is imported, and
+// `others`.
+static int write_python(const char* path, const char* others) {
+  std::ofstream out(path);
+  std::ifstream rest(others);
+  out << "# Made from src/ops by weft_faces; do not edit.\n\n" << faces::python_patterns() << rest.rdbuf();
+  out.close();
+  return out && rest ? 0 : 1;
+}
+
 int main(int argc, char** argv) {
-  if (argc != 3) return std::fprintf(stderr, "usage: weft_faces HEADER SOURCE\n"), 2;
+  if (argc == 4 && std::string_view(argv[1]) == "--python") return write_python(argv[2], argv[3]);
+  if (argc != 3)
+    return std::fprintf(stderr, "usage: weft_faces HEADER SOURCE, or weft_faces --python PATTERNS OTHERS\n"),
+           2;
   std::ofstream header(argv[1]), source(argv[2]);
   header << "// Made from src/ops by weft_faces; do not edit.\n#pragma once\n#include <array>\n#include "
             "<limits>\n\n#include "

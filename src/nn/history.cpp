@@ -1,17 +1,17 @@
-#include "cli/training/history.h"
+#include "nn/history.h"
 
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "base/output_file.h"
-#include "cli/show.h"
 #include "formats/file.h"
 #include "formats/json.h"
 #include "nn/settings.h"
 
-namespace weft::cli {
+namespace weft::nn {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
@@ -19,6 +19,7 @@ using nlohmann::json;
 static std::string log_path(const std::string& folder) { return (fs::path(folder) / "log.jsonl").string(); }
 
 History::History(const std::string& folder, int64_t step) : folder_(folder) {
+  if (folder.empty()) return;
   remove_unfinished(log_path(folder)), remove_unfinished(page_path());  // of a run that was killed
   std::error_code ec;
   if (step == 0) fs::remove(page_path(), ec);  // it shows the old run
@@ -56,16 +57,41 @@ void History::take(const json& line) {
     samples_.emplace_back(step, *at);
 }
 
-void History::add(const Json& line) {
-  take(line.value());
+// JSON has no numbers that are not finite: those are texts.
+static json number(double value) {
+  return std::isfinite(value) ? json(value) : json(fmt::format("{}", value));
+}
+
+void History::add(const Moment& m) {
+  json line = {{"step", m.step}};
+  const auto put = [&](const char* name, const std::optional<double>& value) {
+    if (value) line[name] = number(*value);
+  };
+  put("loss", m.loss), put("rate", m.rate), put("tokens_per_second", m.tokens_per_second);
+  put("validation_loss", m.validation_loss);
+  if (m.sample) line["sample"] = *m.sample;
+  take(line);
+  if (folder_.empty()) return;
   std::ofstream out(log_path(folder_), std::ios::app);
-  out << line_of(line) << '\n' << std::flush;
+  out << line.dump(-1, ' ', false, json::error_handler_t::replace) << '\n' << std::flush;
   if (!out && trouble_.empty()) trouble_ = "can't write " + log_path(folder_);
 }
 
 std::string History::trouble() { return trouble_.empty() || std::exchange(told_, true) ? "" : trouble_; }
 
 std::string History::page_path() const { return (fs::path(folder_) / "training.html").string(); }
+
+Points thinned(const Points& points, size_t most) {
+  if (points.size() <= most) return points;
+  Points out;
+  for (size_t i = 0; i < most; ++i) {
+    const size_t begin = i * points.size() / most, end = (i + 1) * points.size() / most;
+    double sum = 0;
+    for (size_t k = begin; k < end; ++k) sum += points[k].second;
+    out.emplace_back(points[(begin + end) / 2].first, sum / static_cast<double>(end - begin));
+  }
+  return out;
+}
 
 namespace {
 
@@ -160,7 +186,7 @@ td { padding: 0 1.5em 0 0; } pre { white-space: pre-wrap; background: #8882; pad
 
 }  // namespace
 
-std::string History::page(const nn::TrainSettings& settings) const {
+std::string History::page(const TrainSettings& settings) const {
   constexpr size_t kMost = 400;
   std::string out = kHead;
   out += fmt::format("<h1>Training, {} steps</h1>\n", losses_.empty() ? 0 : losses_.back().first);
@@ -172,14 +198,14 @@ std::string History::page(const nn::TrainSettings& settings) const {
   for (const auto& [step, text] : samples_)
     out += fmt::format("<p>after step {}</p><pre>{}</pre>\n", step, escaped(text));
   out += "<h2>Settings</h2><table>\n";
-  const json all = nn::settings_json(settings);
+  const json all = settings_json(settings);
   for (const auto& [name, value] : all.items())
     out += fmt::format("<tr><td>{}</td><td>{}</td></tr>\n", escaped(name), escaped(value.dump()));
   return out + "</table>\n</html>\n";
 }
 
-Status History::write_page(const nn::TrainSettings& settings) const {
+Status History::write_page(const TrainSettings& settings) const {
   return formats::write_file(page_path(), page(settings));
 }
 
-}  // namespace weft::cli
+}  // namespace weft::nn

@@ -1,0 +1,122 @@
+#include "eager/tensor_impl.h"
+#include "python/src/convert.h"
+#include "python/src/dlpack.h"
+#include "python/src/elements.h"
+#include "python/src/module.h"
+#include "weft/ops.h"
+
+// How tensors are made of what Python has.
+namespace weft::python {
+namespace {
+
+std::optional<DType> optional_dtype(nb::handle o) {
+  return o.is_none() ? std::nullopt : std::optional(dtype_from(o.ptr()));
+}
+
+nb::object made(Tensor t, bool requires_grad = false) {
+  if (requires_grad) t.requires_grad(true);
+  return nb::steal(to_object(std::move(t)));
+}
+
+nb::object filled(double value, nb::handle shape, nb::handle dtype, const std::string& backend,
+                  bool requires_grad) {
+  const Shape dims = dims_from(shape.ptr(), "shape");
+  const DType type = dtype_from(dtype.ptr());
+  Tensor t;
+  {
+    const Unlocked unlocked;
+    std::optional<OnBackend> there;
+    if (!backend.empty()) there.emplace(backend);
+    t = full(value, dims, type);
+  }
+  return made(std::move(t), requires_grad);
+}
+
+// Counted from a start by steps, as Python's range(); integers unless a bound is a float.
+nb::object range(nb::handle start, nb::handle stop, nb::handle step, nb::handle dtype) {
+  const bool from_zero = stop.is_none();
+  const nb::handle first = from_zero ? nb::handle() : start, last = from_zero ? start : stop;
+  const auto number = [](nb::handle o) { return o ? nb::cast<double>(nb::float_(o)) : 0.0; };
+  const double begin = number(first), end = number(last), by = number(step);
+  if (by == 0) throw Error(invalid("arange: the step must not be 0"));
+  const bool floats =
+      (first && PyFloat_Check(first.ptr())) || PyFloat_Check(last.ptr()) || PyFloat_Check(step.ptr());
+  const DType type = dtype.is_none() ? (floats ? DType::f32 : DType::i64) : dtype_from(dtype.ptr());
+  const double count = std::max(0.0, std::ceil((end - begin) / by));
+  const Unlocked unlocked;
+  if (!is_float(type)) {
+    const Tensor n = iota(Dim(static_cast<int64_t>(count)), DType::i64);
+    const auto number_of = [](double v) { return full(v, {}, DType::i64); };
+    Tensor t = add(mul(n, number_of(by)), number_of(begin));
+    t = type == DType::i64 ? t : cast(t, type);
+    const Locked locked;
+    return made(std::move(t));
+  }
+  Tensor t = cast(add(mul(iota(Dim(static_cast<int64_t>(count)), DType::f64), full(by, {}, DType::f64)),
+                      full(begin, {}, DType::f64)),
+                  type);
+  const Locked locked;
+  return made(std::move(t));
+}
+
+}  // namespace
+
+void bind_arrays(nb::module_& m) {
+  using namespace nb::literals;
+  m.def(
+      "tensor",
+      [](nb::handle data, nb::handle dtype, const std::string& backend, bool requires_grad) {
+        return made(tensor_from(data, optional_dtype(dtype), backend), requires_grad);
+      },
+      "data"_a, "dtype"_a = nb::none(), "backend"_a = "", "requires_grad"_a = false,
+      nb::sig("def tensor(data: object, dtype: DTypeLike | None = None, backend: str = '', requires_grad: "
+              "bool = False) -> Tensor"),
+      "A tensor of its own from numbers, nested lists, arrays or tensors.\n\n"
+      "DType    `dtype`; without one, arrays keep theirs, Python's floats are f32, ints i64 and bools bool.\n"
+      "Errors   weft.InvalidArgument where lists differ in length, and for a number that the dtype does not "
+      "hold.");
+  m.def(
+      "from_numpy",
+      [](nb::handle array, const std::string& backend) { return made(from_buffer(array, backend)); },
+      "array"_a, "backend"_a = "", nb::sig("def from_numpy(array: object, backend: str = '') -> Tensor"),
+      "A tensor on the memory of an array, or of whatever has Python's buffer protocol: no element is "
+      "copied, and each side sees the\n"
+      "other's writes. A tensor on memory that may only be read is never written in place.\n\n"
+      "Errors   weft.InvalidArgument for elements that no dtype is, and for negative strides; weft.tensor() "
+      "copies.");
+  m.def(
+      "from_dlpack",
+      [](nb::handle x, const std::string& backend) { return made(from_capsule_or_object(x, backend)); },
+      "x"_a, "backend"_a = "", nb::sig("def from_dlpack(x: object, backend: str = '') -> Tensor"),
+      "A tensor on the memory of another library's tensor (PyTorch, NumPy, JAX, CuPy): no element is copied, "
+      "and each side sees the\n"
+      "other's writes.\n\n"
+      "Errors   weft.InvalidArgument for what can't be shared: a negative stride, a dtype that Weft does not "
+      "have, memory that the\n"
+      "         backend can't reach.");
+  m.def(
+      "zeros",
+      [](nb::handle shape, nb::handle dtype, const std::string& backend, bool grad) {
+        return filled(0, shape, dtype, backend, grad);
+      },
+      "shape"_a, "dtype"_a = "f32", "backend"_a = "", "requires_grad"_a = false,
+      nb::sig("def zeros(shape: ShapeLike, dtype: DTypeLike = 'f32', backend: str = '', requires_grad: bool "
+              "= False) -> Tensor"),
+      "A tensor of zeros.");
+  m.def(
+      "ones",
+      [](nb::handle shape, nb::handle dtype, const std::string& backend, bool grad) {
+        return filled(1, shape, dtype, backend, grad);
+      },
+      "shape"_a, "dtype"_a = "f32", "backend"_a = "", "requires_grad"_a = false,
+      nb::sig("def ones(shape: ShapeLike, dtype: DTypeLike = 'f32', backend: str = '', requires_grad: bool = "
+              "False) -> Tensor"),
+      "A tensor of ones.");
+  m.def("arange", range, "start"_a, "stop"_a = nb::none(), "step"_a = 1, "dtype"_a = nb::none(),
+        nb::sig("def arange(start: float, stop: float | None = None, step: float = 1, dtype: DTypeLike | "
+                "None = None) -> Tensor"),
+        "The numbers from start (0, where one is given) by steps to below stop: i64, or f32 where one of "
+        "them is a float.");
+}
+
+}  // namespace weft::python

@@ -1,0 +1,85 @@
+#include "python/src/module.h"
+#include "python/src/object.h"
+
+namespace weft::python {
+namespace {
+
+/// A class for each code, below weft.Error and below what Python itself calls such a failure.
+struct Kind {
+  Code code;
+  const char* name;
+  PyObject* also;
+  const char* doc;
+};
+
+PyObject* error_class = nullptr;
+PyObject* classes[10] = {};
+
+PyObject* make_class(const char* name, const char* doc, PyObject* bases) {
+  const std::string full = std::string("weft.") + name;
+  return PyErr_NewExceptionWithDoc(full.c_str(), doc, bases, nullptr);
+}
+
+void set_error(const Error& e) {
+  const auto code = static_cast<size_t>(e.status().code());
+  PyObject* type = code < std::size(classes) && classes[code] ? classes[code] : error_class;
+  const nb::object value = nb::steal(PyObject_CallFunction(type, "s", e.status().message().c_str()));
+  if (!value.is_valid()) return;
+  PyErr_SetObject(type, value.ptr());
+}
+
+}  // namespace
+
+void set_python_error() {
+  try {
+    throw;
+  } catch (nb::python_error& e) {
+    e.restore();
+  } catch (const nb::builtin_exception& e) {
+    PyErr_SetString(e.type() == nb::exception_type::index_error   ? PyExc_IndexError
+                    : e.type() == nb::exception_type::value_error ? PyExc_ValueError
+                    : e.type() == nb::exception_type::type_error  ? PyExc_TypeError
+                                                                  : PyExc_RuntimeError,
+                    e.what());
+  } catch (const Error& e) {
+    set_error(e);
+  } catch (const std::bad_alloc&) {
+    PyErr_NoMemory();
+  } catch (const std::exception& e) {
+    PyErr_SetString(PyExc_RuntimeError, e.what());
+  }
+}
+
+void bind_errors(nb::module_& m) {
+  error_class =
+      make_class("Error", "What Weft refuses or fails at. `code` says which kind of failure it is.", nullptr);
+  m.attr("Error") = nb::borrow(error_class);
+  const Kind kinds[] = {
+      {Code::invalid_argument, "InvalidArgument", PyExc_ValueError, "What no backend could serve."},
+      {Code::unsupported, "Unsupported", PyExc_NotImplementedError, "Valid, but nothing here can do it."},
+      {Code::out_of_memory, "OutOfMemory", PyExc_MemoryError, "A device has no memory left for it."},
+      {Code::unavailable, "Unavailable", PyExc_OSError,
+       "A library, device or file that should be there is not."},
+      {Code::corrupt, "Corrupt", PyExc_ValueError, "Data that fails its integrity check."},
+      {Code::io, "IoError", PyExc_OSError, "A file that can't be read or written."},
+      {Code::version, "VersionMismatch", PyExc_RuntimeError, "Two sides that do not speak the same version."},
+      {Code::device, "DeviceError", PyExc_RuntimeError, "A device reported an error while running."},
+      {Code::internal, "InternalError", PyExc_RuntimeError, "A mistake in Weft."},
+  };
+  error_class&& PyObject_SetAttrString(error_class, "code", Py_None);
+  for (const Kind& k : kinds) {
+    const nb::object bases = nb::make_tuple(nb::borrow(error_class), nb::borrow(k.also));
+    PyObject*& type = classes[static_cast<size_t>(k.code)] = make_class(k.name, k.doc, bases.ptr());
+    m.attr(k.name) = nb::borrow(type);
+    nb::borrow(type).attr("code") = code_name(k.code);
+  }
+  nb::register_exception_translator([](const std::exception_ptr& p, void*) {
+    try {
+      std::rethrow_exception(p);
+    } catch (const Error& e) {
+      set_error(e);
+    }
+  });
+}
+
+}  // namespace weft::python

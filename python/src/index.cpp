@@ -1,0 +1,355 @@
+#include "python/src/index.h"
+
+#include "eager/apply.h"
+#include "eager/tensor_impl.h"
+#include "eager/trace_state.h"
+#include "python/src/convert.h"
+#include "python/src/elements.h"
+#include "weft/ops.h"
+
+// x[...] as NumPy has it: numbers, ranges, None, ..., lists of numbers and masks, in any mixture. All of it
+// is ops, so it is traced and has gradients; but a mask is read, since it says how large the result is.
+namespace weft::python {
+namespace {
+
+[[noreturn]] void raise_index_error(const std::string& message) {
+  PyErr_SetString(PyExc_IndexError, message.c_str());
+  throw nb::python_error();
+}
+
+/// What an index says of one axis of the tensor, or, for None, of the result.
+struct Part {
+  enum class Kind : uint8_t { number, range, fresh, list } kind;
+  int64_t number = 0;
+  nb::object slice = {};
+  Tensor list = {};  // of i64 numbers
+};
+
+/// An index taken apart, and checked against a tensor's shape.
+class Index {
+ public:
+  Index(const Tensor& x, PyObject* key) : x_(x), shape_(x.shape()) {
+    const bool tuple = PyTuple_Check(key);
+    const Py_ssize_t n = tuple ? PyTuple_GET_SIZE(key) : 1;
+    const auto item = [&](Py_ssize_t i) { return tuple ? PyTuple_GET_ITEM(key, i) : key; };
+    Py_ssize_t dots = -1;
+    size_t axes = 0;
+    for (Py_ssize_t i = 0; i < n; ++i) {
+      if (item(i) == Py_Ellipsis && dots >= 0) raise_index_error("an index may have one '...' only");
+      if (item(i) == Py_Ellipsis) dots = i;
+      axes += axes_of(item(i));
+    }
+    if (axes > shape_.size())
+      raise_index_error(fmt::format("too many indices: {} has {} axes, and {} are indexed", text(x.type()),
+                                    shape_.size(), axes));
+    for (Py_ssize_t i = 0; i < n; ++i) {
+      if (i == dots)
+        for (size_t k = axes; k < shape_.size(); ++k) add_all();
+      else
+        add(item(i));
+    }
+    while (next_ < shape_.size()) add_all();
+  }
+
+  std::vector<Part> parts;
+  bool lists = false;
+
+ private:
+  // How many axes an item takes: masks take as many as they have.
+  static size_t axes_of(PyObject* o) {
+    if (o == Py_None || o == Py_Ellipsis) return 0;
+    if (is_tensor(o) && tensor_in(o).dtype() == DType::boolean)
+      return static_cast<size_t>(tensor_in(o).rank());
+    if (!is_tensor(o) && is_list(o)) {
+      const Tensor t = list_from(o);
+      return t.dtype() == DType::boolean ? static_cast<size_t>(t.rank()) : 1;
+    }
+    return 1;
+  }
+  static bool is_list(PyObject* o) {
+    if (PyList_Check(o) || PyTuple_Check(o)) return true;
+    return !PyBytes_Check(o) && PySequence_Check(o) &&
+           (PyObject_CheckBuffer(o) || PyObject_HasAttrString(o, "__dlpack__"));
+  }
+  static Tensor list_from(PyObject* o) {
+    if (is_tensor(o)) return tensor_in(o);
+    if (PyList_Check(o) && PyList_GET_SIZE(o) == 0)
+      return Tensor::of(std::span<const int64_t>(), std::array<int64_t, 1>{0}, DType::i64);
+    return tensor_from(o, {}, "");
+  }
+
+  void add_all() {
+    parts.push_back({.kind = Part::Kind::range});
+    ++next_;
+  }
+
+  void add(PyObject* o) {
+    if (o == Py_None) {
+      parts.push_back({.kind = Part::Kind::fresh});
+    } else if (PySlice_Check(o)) {
+      parts.push_back({.kind = Part::Kind::range, .slice = nb::borrow(o)});
+      ++next_;
+    } else if (PyBool_Check(o)) {
+      raise_index_error("True and False are no indices; a mask is a tensor, an array or a list of them");
+    } else if (is_tensor(o) || is_list(o)) {
+      add_list(o);
+    } else if (PyIndex_Check(o)) {
+      add_number(integer_from(o, "an index"));
+    } else {
+      raise_index_error(fmt::format(
+          "{} is no index; there are int, slice, None, ..., and tensors, arrays and lists of int and bool",
+          Py_TYPE(o)->tp_name));
+    }
+  }
+
+  void add_number(int64_t i) {
+    const Dim n = shape_[next_];
+    const int64_t most = n.is_const() ? n.value() : n.min();
+    if (n.is_const() ? i < -n.value() || i >= n.value() : i >= most || i < -most)
+      raise_index_error(fmt::format("index {} is outside of axis {} of {}: it must be in [-{}, {})", i, next_,
+                                    text(x_.type()), most, most));
+    parts.push_back({.kind = Part::Kind::number, .number = i});
+    ++next_;
+  }
+
+  void add_list(PyObject* o) {
+    Tensor list = list_from(o);
+    if (list.dtype() == DType::boolean) return add_mask(list);
+    if (is_float(list.dtype()))
+      raise_index_error(fmt::format("an index must be integers or bools, got {}", text(list.type())));
+    if (list.rank() == 0 && !is_tensor(o)) return add_number(nb::cast<int64_t>(item_of(list)));
+    if (!is_tensor(o)) check_numbers(list);
+    list = list.dtype() == DType::i64 ? list : cast(list, DType::i64);
+    // Those below zero count from the end.
+    const Tensor n = full(1, {}, DType::i64, shape_[next_]), zero = full(0, {}, DType::i64);
+    parts.push_back({.kind = Part::Kind::list, .list = where(less(list, zero), weft::add(list, n), list)});
+    lists = true;
+    ++next_;
+  }
+
+  // Numbers that the host has are checked here, in words; those of a tensor by the kernel.
+  void check_numbers(const Tensor& list) const {
+    const Dim n = shape_[next_];
+    if (!n.is_const()) return;
+    for (const int64_t i : list.to_vector<int64_t>())
+      if (i < -n.value() || i >= n.value())
+        raise_index_error(fmt::format("index {} is outside of axis {} of {}: it must be in [-{}, {})", i,
+                                      next_, text(x_.type()), n.value(), n.value()));
+  }
+
+  void add_mask(const Tensor& mask) {
+    const IntList sizes = mask.sizes();
+    for (size_t d = 0; d < sizes.size(); ++d)
+      if (!(shape_[next_ + d] == Dim(sizes[d])))
+        raise_index_error(fmt::format("a mask {} does not fit {}: axis {} has {}", text(mask.type()),
+                                      text(x_.type()), next_ + d, shape_[next_ + d].text()));
+    if (sizes.empty()) raise_index_error("a mask of rank 0 is no index; use weft.where()");
+    const auto on = mask.to_vector<bool>();
+    std::vector<std::vector<int64_t>> where_on(sizes.size());
+    for (size_t i = 0; i < on.size(); ++i) {
+      if (!on[i]) continue;
+      size_t rest = i;
+      for (size_t d = sizes.size(); d-- > 0;) {
+        where_on[d].push_back(static_cast<int64_t>(rest % static_cast<size_t>(sizes[d])));
+        rest /= static_cast<size_t>(sizes[d]);
+      }
+    }
+    for (const auto& numbers : where_on) {
+      const int64_t n[] = {static_cast<int64_t>(numbers.size())};
+      parts.push_back(
+          {.kind = Part::Kind::list, .list = Tensor::of(std::span<const int64_t>(numbers), n, DType::i64)});
+      ++next_;
+    }
+    lists = true;
+  }
+
+  const Tensor& x_;
+  Shape shape_;
+  size_t next_ = 0;
+};
+
+int64_t bound(nb::handle o, int64_t otherwise) {
+  return o.is_none() ? otherwise : integer_from(o.ptr(), "a slice's bound");
+}
+
+/// What `f` gives, with Python's lock released if x is large.
+template <class F>
+Tensor run(const Tensor& x, F f) {
+  const Unlocked unlocked(is_quick(x));
+  return f();
+}
+
+/// x[start:stop:step] along one axis.
+Tensor sliced(const Tensor& x, int64_t axis, nb::handle s) {
+  if (!s.is_valid()) return x;
+  const auto* slice_of = reinterpret_cast<PySliceObject*>(s.ptr());
+  const int64_t step = bound(slice_of->step, 1);
+  if (step == 0) {
+    PyErr_SetString(PyExc_ValueError, "a slice's step must not be 0");
+    throw nb::python_error();
+  }
+  if (slice_of->start == Py_None && slice_of->stop == Py_None && step == 1) return x;
+  const Dim n = x.dim(axis);
+  if (step > 0 && !n.is_const()) {
+    const Dim start = slice_of->start == Py_None ? Dim(0) : dim_from(slice_of->start, "a slice's bound");
+    const Dim stop = slice_of->stop == Py_None ? n : dim_from(slice_of->stop, "a slice's bound");
+    return run(x, [&] { return slice(x, axis, start, stop, step); });
+  }
+  if (!n.is_const())
+    throw Error(fail(Code::unsupported,
+                     "x[::{}]: a step below 0 wants an axis whose size is a number, got {}", step, n.text()));
+  Py_ssize_t start = 0, stop = 0, by = 0;
+  if (PySlice_Unpack(s.ptr(), &start, &stop, &by) != 0) throw nb::python_error();
+  const Py_ssize_t count = PySlice_AdjustIndices(n.value(), &start, &stop, by);
+  if (by > 0) return run(x, [&] { return slice(x, axis, Dim(start), Dim(std::max(start, stop)), by); });
+  std::vector<int64_t> numbers;
+  for (Py_ssize_t i = 0; i < count; ++i) numbers.push_back(start + i * by);
+  const int64_t sizes[] = {count};
+  return run(
+      x, [&] { return gather(x, Tensor::of(std::span<const int64_t>(numbers), sizes, DType::i64), axis); });
+}
+
+// Numbers, ranges and None: slices, then one reshape. Lists' axes stay whole, and so do those of numbers
+// beside lists.
+Tensor basic(Tensor x, const Index& index, std::vector<size_t>* list_axes) {
+  Shape shape;
+  int64_t axis = 0;
+  bool reshaped = false;
+  for (const Part& p : index.parts) {
+    switch (p.kind) {
+      case Part::Kind::fresh:
+        shape.push_back(1);
+        reshaped = true;
+        continue;
+      case Part::Kind::range:
+        x = sliced(x, axis, p.slice);
+        shape.push_back(x.dim(axis));
+        break;
+      case Part::Kind::list:
+        list_axes->push_back(shape.size());
+        shape.push_back(x.dim(axis));
+        break;
+      case Part::Kind::number:
+        if (index.lists) {
+          list_axes->push_back(shape.size());
+          shape.push_back(x.dim(axis));
+          break;
+        }
+        const Dim n = x.dim(axis);
+        const Dim start = p.number < 0 ? n + Dim(p.number) : Dim(p.number);
+        x = run(x, [&] { return slice(x, axis, start, start + Dim(1), 1); });
+        reshaped = true;
+        break;
+    }
+    ++axis;
+  }
+  return reshaped ? run(x, [&] { return reshape(x, shape); }) : x;
+}
+
+// One number for each place of the lists: they are broadcast together.
+Tensor merged(const Tensor& x, const Index& index, const std::vector<size_t>& axes) {
+  Tensor all;
+  size_t k = 0;
+  for (const Part& p : index.parts) {
+    if (p.kind == Part::Kind::fresh || p.kind == Part::Kind::range) continue;
+    const Dim n = x.dim(static_cast<int64_t>(axes[k++]));
+    Tensor one = p.list;
+    if (p.kind == Part::Kind::number)
+      one = full(1, {}, DType::i64, p.number < 0 ? n + Dim(p.number) : Dim(p.number));
+    all = all ? add(mul(all, full(1, {}, DType::i64, n)), one) : one;
+  }
+  return all;
+}
+
+// Lists: their axes are brought together and made one, along which their numbers are gathered. In the result
+// they stand where they stood; where other axes stood between them, in front.
+Tensor advanced(const Tensor& x, const Index& index, const std::vector<size_t>& axes) {
+  const Tensor numbers = merged(x, index, axes);
+  const bool together = axes.back() - axes.front() + 1 == axes.size();
+  if (axes.size() == 1) return gather(x, numbers, static_cast<int64_t>(axes[0]));
+  Shape order, shape;
+  const size_t at = together ? axes.front() : 0;
+  const auto listed = [&](size_t d) { return std::find(axes.begin(), axes.end(), d) != axes.end(); };
+  Dim all = 1;
+  for (const size_t d : axes) all = all * x.dim(static_cast<int64_t>(d));
+  for (size_t d = 0; d < static_cast<size_t>(x.rank()); ++d)
+    if (!listed(d)) order.push_back(Dim(d)), shape.push_back(x.dim(static_cast<int64_t>(d)));
+  Shape full_order(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(at)),
+      full_shape(shape.begin(), shape.begin() + static_cast<std::ptrdiff_t>(at));
+  for (const size_t d : axes) full_order.push_back(Dim(d));
+  full_shape.push_back(all);
+  for (size_t i = at; i < order.size(); ++i) full_order.push_back(order[i]), full_shape.push_back(shape[i]);
+  const Tensor moved = together ? x : permute(x, full_order);
+  return gather(reshape(moved, full_shape), numbers, static_cast<int64_t>(at));
+}
+
+Tensor picked(const Tensor& x, PyObject* key) {
+  const BesideTensor there(x);
+  const Index index(x, key);
+  std::vector<size_t> axes;
+  const Tensor y = basic(x, index, &axes);
+  return axes.empty() ? y : run(y, [&] { return advanced(y, index, axes); });
+}
+
+// ---- x[...] = y
+void refuse_recorded(const Tensor& x, const Tensor& value) {
+  if (!eager::grad_enabled() || !(x.requires_grad() || value.requires_grad())) return;
+  throw Error(fail(Code::unsupported,
+                   "x[...] = y on {}: it writes into memory that a gradient may need; use weft.where() or "
+                   "weft.scatter(), or do it under "
+                   "weft.no_grad()",
+                   text(x.type())));
+}
+
+// Each element knows its place, so what an index picks of the places is where the new elements go.
+void put(const Tensor& x, PyObject* key, const Tensor& value) {
+  refuse_recorded(x, value);
+  const BesideTensor there(x);
+  const Dim size = element_count(x.shape());
+  const Tensor places = picked(reshape(iota(size, DType::i64), x.shape()), key);
+  const Unlocked unlocked(is_quick(x));
+  const Tensor rows = reshape(broadcast(value, places.shape()), {element_count(places.shape())});
+  const Tensor at = reshape(places, {element_count(places.shape())});
+  const Tensor same = rows.dtype() == x.dtype() ? rows : cast(rows, x.dtype());
+  if (x.impl()->traced || eager::active_trace() || x.impl()->irregular) {
+    (void)assign(x, reshape(scatter(reshape(x, {size}), at, same), x.shape()));
+    return;
+  }
+  // The memory itself as one row: an update of it is an update of x.
+  (void)assign_rows(eager::viewed(x, {size}), at, same);
+}
+
+PyObject* get(PyObject* self, PyObject* key) {
+  return guarded([&] { return to_object(picked(tensor_in(self), key)); });
+}
+PyObject* get_number(PyObject* self, Py_ssize_t i) {
+  const nb::object key = nb::steal(PyLong_FromSsize_t(i));
+  return key.is_valid() ? get(self, key.ptr()) : nullptr;
+}
+int set(PyObject* self, PyObject* key, PyObject* value) {
+  try {
+    const Tensor& x = tensor_in(self);
+    if (!value) raise_type_error("the elements of a tensor can't be deleted");
+    auto given = operand_from(value, x);
+    const BesideTensor there(x);
+    put(x, key, given ? *given : tensor_from(value, x.dtype(), ""));
+    return 0;
+  } catch (...) {
+    set_python_error();
+    return -1;
+  }
+}
+
+}  // namespace
+
+const PyType_Slot* index_slots() {
+  static const PyType_Slot slots[] = {
+      {Py_mp_subscript, reinterpret_cast<void*>(get)},
+      {Py_mp_ass_subscript, reinterpret_cast<void*>(set)},
+      {Py_sq_item, reinterpret_cast<void*>(get_number)},
+      {0, nullptr},
+  };
+  return slots;
+}
+
+}  // namespace weft::python

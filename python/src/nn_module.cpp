@@ -1,0 +1,215 @@
+#include <nanobind/stl/map.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+#include <nanobind/trampoline.h>
+
+#include "python/src/convert.h"
+#include "python/src/module.h"
+#include "weft/state_dict.h"
+
+// weft.nn.Module: the C++ class, of which a Python class is one by what it sets in __init__.
+namespace weft::python {
+namespace {
+
+using namespace nb::literals;
+
+/// A parameter or state of a Python module, declared where the module is made and given elements by build().
+struct Slot {
+  Tensor tensor;
+  std::vector<int64_t> shape;
+  nn::Initial initial;
+  std::optional<DType> dtype;  // of a state; a parameter has the model's
+  bool random = false;
+
+  void declare(nn::Fields& f, const std::string& name) {
+    if (random) return f.random(name, tensor);
+    if (dtype) return f.state(name, tensor, shape, *dtype, initial);
+    f.parameter(name, tensor, shape, initial);
+  }
+};
+
+/// A module that is a Python class. Its fields are what `_members` of the object holds, in the order in which
+/// they were set (python/weft/nn/module.py).
+class PythonModule : public nn::Module {
+ public:
+  NB_TRAMPOLINE(nn::Module);
+
+  void fields(nn::Fields& f) override {
+    const Locked locked;
+    const nb::object members = nb_trampoline.base().attr("_members");
+    for (const auto& [key, value] : nb::cast<nb::dict>(members))
+      declare(f, nb::cast<std::string>(key), value);
+  }
+
+  nb::object call(const nb::args& args, const nb::kwargs& named) {
+    const Scope here = scope();
+    return nb_trampoline.base().attr("forward")(*args, **named);
+  }
+
+ private:
+  static void declare(nn::Fields& f, const std::string& name, nb::handle value) {
+    if (nb::isinstance<Slot>(value)) return nb::cast<Slot&>(value).declare(f, name);
+    if (nb::isinstance<nn::Module>(value)) return f.child(name, nb::cast<nn::Module&>(value));
+    size_t i = 0;
+    for (const nb::handle one : nb::borrow<nb::iterable>(value))
+      f.child(name + "." + std::to_string(i++), nb::cast<nn::Module&>(one));
+  }
+};
+
+/// Names, and tensors of fields.
+class Listed : public nn::Fields {
+ public:
+  std::vector<std::pair<std::string, Tensor>> all;
+  bool trained = true;
+
+ protected:
+  void field(nn::Field& f) override {
+    if (f.trained == trained && !f.tied) all.emplace_back(f.name, f.tensor);
+  }
+};
+nb::list named_fields(nn::Module& m, bool trained) {
+  Listed walk;
+  walk.trained = trained;
+  m.fields(walk);
+  nb::list list;
+  for (auto& [name, tensor] : walk.all) list.append(nb::make_tuple(name, nb::steal(to_object(tensor))));
+  return list;
+}
+
+nb::list list_of(const std::vector<Tensor>& tensors) {
+  nb::list all;
+  for (const Tensor& t : tensors) all.append(nb::steal(to_object(t)));
+  return all;
+}
+
+nb::dict report_of(const nn::LoadReport& report) {
+  nb::dict d;
+  d["missing"] = report.missing, d["unexpected"] = report.unexpected;
+  return d;
+}
+
+std::vector<int64_t> sizes_of(nb::handle shape) {
+  std::vector<int64_t> sizes;
+  for (const Dim d : dims_from(shape.ptr(), "shape")) sizes.push_back(d.value());
+  return sizes;
+}
+
+void add_functions(nb::class_<nn::Module, PythonModule>& c) {
+  c.def(
+       "build",
+       [](nb::handle self, uint64_t seed, nb::handle dtype) {
+         nn::build(nb::cast<nn::Module&>(self), {.seed = seed, .dtype = dtype_from(dtype.ptr())});
+         return nb::borrow(self);
+       },
+       "seed"_a = 0, "dtype"_a = "f32",
+       nb::sig("def build(self, seed: int = 0, dtype: DTypeLike = 'f32') -> Module"),
+       "Creates all tensors, on the default backend, with their names and initial values, and gives the "
+       "module back. The values depend\n"
+       "on the seed, the name and the shape alone.")
+      .def(
+          "parameters", [](const nn::Module& m) { return list_of(nn::parameters(m)); },
+          nb::sig("def parameters(self) -> list[Tensor]"),
+          "In the order in which modules name them, a tied one once.")
+      .def(
+          "states", [](const nn::Module& m) { return list_of(nn::states(m)); },
+          nb::sig("def states(self) -> list[Tensor]"),
+          "What changes, but not by a gradient: running statistics, random states.")
+      .def(
+          "named_parameters", [](nn::Module& m) { return named_fields(m, true); },
+          nb::sig("def named_parameters(self) -> list[tuple[str, Tensor]]"),
+          "Names from the root, and parameters.")
+      .def("parameter_count", &nn::parameter_count, "The number of trained elements.")
+      .def(
+          "train",
+          [](nb::handle self, bool on) {
+            nn::set_training(nb::cast<nn::Module&>(self), on);
+            return nb::borrow(self);
+          },
+          "on"_a = true, nb::sig("def train(self, on: bool = True) -> Module"),
+          "Sets training mode here and everywhere below.")
+      .def(
+          "eval",
+          [](nb::handle self) {
+            nn::set_training(nb::cast<nn::Module&>(self), false);
+            return nb::borrow(self);
+          },
+          nb::sig("def eval(self) -> Module"), "train(False).")
+      .def(
+          "state_dict", [](const nn::Module& m) { return nn::state_dict(m); },
+          "Parameters and states by name: the module's own tensors, not copies.")
+      .def(
+          "load_state_dict",
+          [](nn::Module& m, const std::map<std::string, Tensor>& tensors, bool strict) {
+            return report_of(nn::load_state_dict(m, tensors, {.strict = strict}));
+          },
+          "tensors"_a, "strict"_a = true,
+          "Gives the module the elements of tensors, by name; all is checked before anything changes. "
+          "Returns what had no counterpart:\n"
+          "{\"missing\": [...], \"unexpected\": [...]}.\n\n"
+          "Errors   weft.InvalidArgument, with all names, where a shape or dtype does not fit, and with "
+          "`strict` where a name is missing or\n"
+          "         unexpected.")
+      .def(
+          "save", [](const nn::Module& m, const std::string& path) { nn::save(m, path); }, "path"_a,
+          "Writes state_dict() as a safetensors file, whole or not at all.")
+      .def(
+          "load",
+          [](nn::Module& m, const std::string& path, bool strict) {
+            return report_of(nn::load(m, path, {.strict = strict}));
+          },
+          "path"_a, "strict"_a = true, "load_state_dict() from a safetensors file, one tensor at a time.");
+}
+
+}  // namespace
+
+void bind_nn_module(nb::module_& m) {
+  nb::class_<nn::Initial>(m, "Initial", "The first elements of a tensor.")
+      .def_static("constant", &nn::Initial::constant, "value"_a, "All the same.")
+      .def_static("normal", &nn::Initial::normal, "deviation"_a, "Normal, with mean 0.")
+      .def_static("uniform", &nn::Initial::uniform, "bound"_a, "Evenly from [-bound, bound).");
+  nb::class_<Slot>(m, "Parameter",
+                   "A parameter of a module: set in __init__, it becomes a field; afterwards the attribute "
+                   "is the tensor.\n\n"
+                   "    self.scale = nn.Parameter(width, nn.Initial.constant(1))")
+      .def(
+          "__init__",
+          [](Slot* slot, nb::handle shape, nn::Initial initial) {
+            new (slot) Slot{{}, sizes_of(shape), initial, {}};
+          },
+          "shape"_a, "initial"_a = nn::Initial(),
+          nb::sig("def __init__(self, shape: ShapeLike, initial: Initial = ...) -> None"))
+      .def_prop_rw(
+          "tensor", [](const Slot& s) { return nn::built(s.tensor, "a parameter"); },
+          [](Slot& s, const Tensor& t) { s.tensor = t; }, "Its elements.");
+  m.def(
+      "State",
+      [](nb::handle shape, nb::handle dtype, nn::Initial initial) {
+        return Slot{{}, sizes_of(shape), initial, dtype_from(dtype.ptr())};
+      },
+      "shape"_a, "dtype"_a = "f32", "initial"_a = nn::Initial(),
+      nb::sig("def State(shape: ShapeLike, dtype: DTypeLike = 'f32', initial: Initial = ...) -> Parameter"),
+      "A state of a module: what changes, but not by a gradient. Set in __init__, as a Parameter.");
+  m.def(
+      "RandomState", [] { return Slot{{}, {}, {}, {}, true}; }, nb::sig("def RandomState() -> Parameter"),
+      "The state (key, counter) of random ops. Set in __init__, as a Parameter.");
+  nb::class_<nn::Module, PythonModule> c(
+      m, "Module", nb::dynamic_attr(),
+      "Part of a model. A class of one's own sets its parts in __init__ and computes in forward():\n\n"
+      "    class Scale(nn.Module):\n"
+      "        def __init__(self, width):\n"
+      "            super().__init__()\n"
+      "            self.factor = nn.Parameter(width, nn.Initial.constant(1))\n\n"
+      "        def forward(self, x):\n"
+      "            return x * self.factor\n\n"
+      "    model = Scale(3).build(seed=1)");
+  c.def(nb::init<>())
+      .def_rw("training", &nn::Module::training,
+              "Is dropout on, do norms take the batch's own statistics? train() sets it everywhere below.")
+      .def("__call__", [](nn::Module& self, const nb::args& args, const nb::kwargs& named) {
+        return dynamic_cast<PythonModule&>(self).call(args,
+                                                      named);  // C++ layers have a __call__ of their own
+      });
+  add_functions(c);
+}
+
+}  // namespace weft::python

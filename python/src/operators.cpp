@@ -1,0 +1,243 @@
+#include "python/src/operators.h"
+
+#include <array>
+
+#include "eager/apply.h"
+#include "python/src/convert.h"
+#include "weft/ops.h"
+
+// Python's operators on tensors. They are slots of the type, so that `a + b` finds its function without a
+// name being looked up.
+namespace weft::python {
+namespace {
+
+/// Both operands of an operator, one of which is a tensor; a number beside it is made one. Nothing: the
+/// operator is not for us.
+struct Pair {
+  Tensor a, b;
+};
+std::optional<Pair> pair_of(PyObject* a, PyObject* b) {
+  if (is_tensor(a)) {
+    auto other = operand_from(b, tensor_in(a));
+    if (!other) return {};
+    return Pair{tensor_in(a), std::move(*other)};
+  }
+  auto other = operand_from(a, tensor_in(b));
+  if (!other) return {};
+  return Pair{std::move(*other), tensor_in(b)};
+}
+
+PyObject* not_for_us() { Py_RETURN_NOTIMPLEMENTED; }
+
+/// An op of the table and the defaults of its attributes, looked up once.
+struct Found {
+  const ir::OpDef* op;
+  std::vector<AttrValue> attrs;
+};
+template <size_t N>
+struct Name {
+  char text[N];
+  constexpr Name(const char (&s)[N]) { std::copy_n(s, N, text); }  // NOLINT: implicit on purpose
+};
+template <Name name>
+const Found& op() {
+  static const Found found = {ir::find_op(name.text), ir::find_op(name.text)->defaults()};
+  return found;
+}
+
+Tensor apply_op(const Found& f, const Tensor& a, const Tensor& b) {
+  const Tensor* const in[] = {&a, &b};
+  const Unlocked unlocked(is_quick(a) && is_quick(b));
+  return eager::apply_one(*f.op, in, f.attrs);
+}
+
+// ---- operators that are one op
+template <Name name>
+PyObject* binary(PyObject* a, PyObject* b) {
+  return guarded([&]() -> PyObject* {
+    if (is_tensor(a) && is_tensor(b)) return to_object(apply_op(op<name>(), tensor_in(a), tensor_in(b)));
+    const auto pair = pair_of(a, b);
+    return pair ? to_object(apply_op(op<name>(), pair->a, pair->b)) : not_for_us();
+  });
+}
+
+// ---- and those that depend on the dtype
+using Rule = Tensor (*)(const Tensor& a, const Tensor& b);
+template <Rule rule>
+PyObject* ruled(PyObject* a, PyObject* b) {
+  return guarded([&]() -> PyObject* {
+    const auto pair = pair_of(a, b);
+    if (!pair) return not_for_us();
+    Tensor result;
+    {
+      const Unlocked unlocked(is_quick(pair->a) && is_quick(pair->b));
+      result = rule(pair->a, pair->b);
+    }
+    return to_object(std::move(result));
+  });
+}
+
+// Integers divide as Python's do: 7 / 2 is 3.5.
+Tensor divided(const Tensor& a, const Tensor& b) {
+  if (is_float(a.dtype())) return div(a, b);
+  return div(cast(a, DType::f32), cast(b, DType::f32));
+}
+Tensor floor_divided(const Tensor& a, const Tensor& b) {
+  return is_float(a.dtype()) ? floor(div(a, b)) : div(sub(a, mod(a, b)), b);
+}
+Tensor both(const Tensor& a, const Tensor& b) {
+  return a.dtype() == DType::boolean ? logical_and(a, b) : bit_and(a, b);
+}
+Tensor either(const Tensor& a, const Tensor& b) {
+  return a.dtype() == DType::boolean ? logical_or(a, b) : bit_or(a, b);
+}
+Tensor one_of(const Tensor& a, const Tensor& b) {
+  return a.dtype() == DType::boolean ? logical_xor(a, b) : bit_xor(a, b);
+}
+
+PyObject* raised(PyObject* a, PyObject* b, PyObject* modulo) {
+  if (modulo != Py_None) return not_for_us();
+  // The one power that is written often has an op that is exact and takes integers.
+  if (is_tensor(a) && PyLong_Check(b) && PyLong_AsLong(b) == 2)
+    return guarded([&] { return to_object(square(tensor_in(a))); });
+  PyErr_Clear();
+  return binary<"power">(a, b);
+}
+
+// ---- of one operand
+template <Tensor (*f)(const Tensor&)>
+PyObject* unary(PyObject* x) {
+  return guarded([&] {
+    Tensor result;
+    {
+      const Unlocked unlocked(is_quick(tensor_in(x)));
+      result = f(tensor_in(x));
+    }
+    return to_object(std::move(result));
+  });
+}
+Tensor inverted(const Tensor& x) {
+  const BesideTensor there(x);
+  if (x.dtype() == DType::boolean) return logical_not(x);
+  const Tensor zero = full(0, {}, x.dtype()), one = full(1, {}, x.dtype());
+  return bit_xor(x, sub(zero, one));
+}
+PyObject* same(PyObject* x) { return Py_NewRef(x); }
+
+// ---- in place
+/// `x += y` writes into the memory of x, as in NumPy and PyTorch. Where a gradient is recorded a value does
+/// not change: the name is given the new tensor.
+PyObject* in_place(PyObject* x, binaryfunc f, PyObject* y, const char* sign) {
+  nb::object made = nb::steal(f(x, y));
+  if (!made.is_valid() || made.ptr() == Py_NotImplemented || !is_tensor(x)) return made.release().ptr();
+  return guarded([&]() -> PyObject* {
+    const Tensor& to = tensor_in(x);
+    const Tensor& from = tensor_in(made.ptr());
+    if (from.requires_grad()) {
+      const bool leaf = to.requires_grad() && !(to.impl()->extra && to.impl()->extra->node);
+      if (leaf)
+        throw Error(
+            invalid("tensor {} value: {} requires a gradient, so it can't be changed where gradients are "
+                    "recorded; do it under "
+                    "weft.no_grad()",
+                    sign, text(to.type())));
+      return made.release().ptr();
+    }
+    if (!(from.type() == to.type()))
+      throw Error(invalid("tensor {} value: the result is {}, and the tensor is {}; write x = x {} value",
+                          sign, text(from.type()), text(to.type()), std::string(sign, 1)));
+    (void)assign(to, from);
+    return Py_NewRef(x);
+  });
+}
+template <binaryfunc f, Name sign>
+PyObject* in_place_op(PyObject* x, PyObject* y) {
+  return in_place(x, f, y, sign.text);
+}
+PyObject* squared(PyObject* a, PyObject* b) { return raised(a, b, Py_None); }
+PyObject* raised_in_place(PyObject* x, PyObject* y, PyObject*) { return in_place(x, squared, y, "**="); }
+
+PyObject* compared(PyObject* a, PyObject* b, int how) {
+  switch (how) {
+    case Py_LT: return binary<"less">(a, b);
+    case Py_LE: return binary<"less_equal">(a, b);
+    case Py_GT: return binary<"greater">(a, b);
+    case Py_GE: return binary<"greater_equal">(a, b);
+    case Py_EQ: return binary<"equal">(a, b);
+    default: return binary<"not_equal">(a, b);
+  }
+}
+
+// Equal tensors are equal element by element, so what makes a tensor a key is that it is the same object.
+Py_hash_t identity_hash(PyObject* x) { return _Py_HashPointer(x); }
+
+// ---- as a value
+PyObject* value_of(PyObject* x) { return PyObject_CallMethod(x, "item", nullptr); }
+int truth(PyObject* x) {
+  const nb::object value = nb::steal(value_of(x));
+  return value.is_valid() ? PyObject_IsTrue(value.ptr()) : -1;
+}
+PyObject* as_float(PyObject* x) {
+  const nb::object value = nb::steal(value_of(x));
+  return value.is_valid() ? PyNumber_Float(value.ptr()) : nullptr;
+}
+PyObject* as_int(PyObject* x) {
+  const nb::object value = nb::steal(value_of(x));
+  return value.is_valid() ? PyNumber_Long(value.ptr()) : nullptr;
+}
+PyObject* as_index(PyObject* x) {
+  if (is_float(tensor_in(x).dtype())) {
+    PyErr_SetString(PyExc_TypeError, "a tensor of floats is no index; only integers are");
+    return nullptr;
+  }
+  return as_int(x);
+}
+
+template <class F>
+void* slot(F* f) {
+  return reinterpret_cast<void*>(f);
+}
+
+}  // namespace
+
+const PyType_Slot* operator_slots() {
+  static const PyType_Slot slots[] = {
+      {Py_nb_add, slot(binary<"add">)},
+      {Py_nb_subtract, slot(binary<"sub">)},
+      {Py_nb_multiply, slot(binary<"mul">)},
+      {Py_nb_true_divide, slot(ruled<divided>)},
+      {Py_nb_floor_divide, slot(ruled<floor_divided>)},
+      {Py_nb_remainder, slot(binary<"mod">)},
+      {Py_nb_power, slot(raised)},
+      {Py_nb_matrix_multiply, slot(binary<"matmul">)},
+      {Py_nb_and, slot(ruled<both>)},
+      {Py_nb_or, slot(ruled<either>)},
+      {Py_nb_xor, slot(ruled<one_of>)},
+      {Py_nb_lshift, slot(binary<"shift_left">)},
+      {Py_nb_rshift, slot(binary<"shift_right">)},
+      {Py_nb_negative, slot(unary<neg>)},
+      {Py_nb_positive, slot(same)},
+      {Py_nb_absolute, slot(unary<abs>)},
+      {Py_nb_invert, slot(unary<inverted>)},
+      {Py_nb_inplace_add, slot(in_place_op<binary<"add">, "+=">)},
+      {Py_nb_inplace_subtract, slot(in_place_op<binary<"sub">, "-=">)},
+      {Py_nb_inplace_multiply, slot(in_place_op<binary<"mul">, "*=">)},
+      {Py_nb_inplace_true_divide, slot(in_place_op<ruled<divided>, "/=">)},
+      {Py_nb_inplace_floor_divide, slot(in_place_op<ruled<floor_divided>, "//=">)},
+      {Py_nb_inplace_remainder, slot(in_place_op<binary<"mod">, "%=">)},
+      {Py_nb_inplace_power, slot(raised_in_place)},
+      {Py_nb_inplace_and, slot(in_place_op<ruled<both>, "&=">)},
+      {Py_nb_inplace_or, slot(in_place_op<ruled<either>, "|=">)},
+      {Py_nb_inplace_xor, slot(in_place_op<ruled<one_of>, "^=">)},
+      {Py_tp_richcompare, slot(compared)},
+      {Py_tp_hash, slot(identity_hash)},
+      {Py_nb_bool, slot(truth)},
+      {Py_nb_float, slot(as_float)},
+      {Py_nb_int, slot(as_int)},
+      {Py_nb_index, slot(as_index)},
+      {0, nullptr},
+  };
+  return slots;
+}
+
+}  // namespace weft::python

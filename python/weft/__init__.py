@@ -1,0 +1,13 @@
+"""Weft: write a model once; train, compile and run it on any backend.
+
+Ops, tensors and queries are those of C++, by the same names: `help(weft.softmax)` says what `weft/ops.h` says.
+"""
+
+from weft._weft import *  # noqa: F403
+from weft._weft import boolean as bool  # noqa: A004
+from weft import nn
+from weft.compiled import compile
+from weft.function import Function
+from weft.ledger import ledger
+from weft.gradients import enable_grad, no_grad
+from weft.nn.pretrained import from_pretrained

@@ -1,0 +1,208 @@
+"""weft.compile(): a function of tensors as one program."""
+
+from weft import _weft
+from weft._weft import Tensor
+
+MANY = 32  # programs of one function, after which it is said
+
+
+class Compiled:
+    """A function that runs as a program, one for each set of types. weft.compile() makes one."""
+
+    def __init__(self, function, dynamic_shapes=None, backend="", fuse=True):
+        from functools import update_wrapper
+        from inspect import signature  # here, so that no thread imports it while another one forks
+
+        if not callable(function):
+            raise TypeError(f"weft.compile wants a function, got {type(function).__name__}")
+        self.function, self.backend, self.fuse = function, backend, fuse
+        self.dynamic_shapes = dynamic_shapes
+        self._programs, self._last = {}, None
+        self._name = getattr(function, "__name__", type(function).__name__)
+        try:
+            self._signature = signature(function)
+        except (TypeError, ValueError):  # of a module of C++
+            self._signature = None
+        if not isinstance(function, _weft._nn.Module):  # whose attributes are parts of the model
+            update_wrapper(self, function)
+
+    def __call__(self, *args, **kwargs):
+        if _weft._is_tracing():  # a part of another program
+            return self.function(*args, **kwargs)
+        tensors = []
+        shape_of = self._symbols(args, kwargs) if self.dynamic_shapes else {}
+        form = _taken_apart(args, tensors, "an argument"), _taken_apart(kwargs, tensors, "an argument")
+        symbols = [shape_of.get(id(t)) for t in tensors]
+        key = (form, _weft.is_grad_enabled(), getattr(self.function, "training", None), repr(_weft.current_policy()),
+               self.backend or tensors and tensors[0].backend or _weft.default_backend(),
+               tuple([(t.dtype, s or t.shape, t.backend, t.requires_grad) for t, s in zip(tensors, symbols)]))
+        made = self._programs.get(key) or self._make(key, args, kwargs, tensors, symbols)
+        results = made.joined(*tensors)
+        if results is None:  # what it took for constant was written by another compiled function
+            made = self._make(key, args, kwargs, tensors, symbols)
+            results = made.joined(*tensors)
+        self._last = made
+        return _put_together(made.results, iter(results))
+
+    def __get__(self, owner, kind=None):
+        from functools import partial
+
+        return self if owner is None else partial(self, owner)
+
+    def __repr__(self):
+        return f"weft.compile({self._name}), {len(self._programs)} programs"
+
+    @property
+    def program(self):
+        """The program that ran last, a weft.Program: text(), schedule_text(), save(path); None before the first call."""
+        return self._last and self._last.joined.program
+
+    def clear(self):
+        """Forgets all programs: tensors that they used may be written by others again, and the next call compiles."""
+        self._programs.clear()
+        self._last = None
+
+    def _make(self, key, args, kwargs, tensors, symbols):
+        made = _Made()
+
+        def function(stand_ins):
+            taken = iter(stand_ins)
+            again, named = (_put_together(form, taken) for form in key[0])
+            results = []
+            made.results = _taken_apart(self.function(*again, **named), results, "a result")
+            return results
+
+        names = _names(self._signature, args, kwargs)
+        inputs = [(names[i], t.dtype, s or t.shape, t.requires_grad) for i, (t, s) in enumerate(zip(tensors, symbols))]
+        made.joined = _weft._Joined(function, inputs, self._name, key[4], self.fuse)
+        self._programs[key] = made
+        if len(self._programs) == MANY:
+            from warnings import warn
+
+            warn(f"weft.compile: {self._name} was compiled {MANY} times, the last time for {_said(inputs)}: give sizes that change as "
+                 "dynamic_shapes, and numbers that change as tensors", stacklevel=3)
+        return made
+
+    def _symbols(self, args, kwargs):
+        """Shapes with symbols, by the id of the tensor."""
+        if self._signature is None:
+            raise TypeError(f"weft.compile: {self._name} says no names of its arguments, which dynamic_shapes wants: compile a function that calls it")
+        given = self._signature.bind(*args, **kwargs).arguments
+        unknown = [name for name in self.dynamic_shapes if name not in given]
+        if unknown:
+            raise TypeError(f"weft.compile: dynamic_shapes names {', '.join(unknown)}; {self._name} was given {', '.join(given)}")
+        return {id(given[name]): _shape(name, given[name], axes) for name, axes in self.dynamic_shapes.items() if axes}
+
+
+class _Made:
+    """A program, and how its results are put together."""
+
+    __slots__ = ("joined", "results")
+
+
+def compile(function=None, *, dynamic_shapes=None, backend="", fuse=True):
+    """A function of tensors that runs as one compiled program: forward, gradients, updates and random numbers.
+
+        @weft.compile
+        def step(x, y):
+            loss = nn.token_loss(model(x), y)
+            loss.backward()
+            optimizer.step(1e-3)
+            return loss
+
+    The function runs once for each set of types of its tensors, and is recorded; the program runs from then on. Arguments and results
+    may be tensors, in tuples, lists and dicts; all else among the arguments is a constant, and another one makes another program.
+
+    What the function reads from outside is as it was when it was recorded, but for the elements of tensors: the program works in their
+    memory. Nothing but compiled functions may write it meanwhile; clear() forgets the programs and ends that.
+
+    dynamic_shapes   sizes that may change without another program, as torch.export has them: {"x": {0: "rows"}}, or a weft.Dim for
+                     the name, with bounds. One name is one size.
+    backend          where it runs; empty: where the first tensor is
+
+    Errors   weft.Unsupported where a result requires a gradient, which a program does not record; weft.InvalidArgument where the
+             function reads an element, writes to an argument, or leaves gradients behind.
+    """
+    if function is None:
+        return lambda function: Compiled(function, dynamic_shapes, backend, fuse)
+    return Compiled(function, dynamic_shapes, backend, fuse)
+
+
+class _Place:
+    """Stands for a tensor in what was taken apart."""
+
+    def __repr__(self):
+        return "tensor"
+
+
+_PLACE = _Place()
+
+
+def _taken_apart(value, tensors, what):
+    """The tensors in a value, in order, and the rest of it as something that can be compared."""
+    if isinstance(value, Tensor):
+        tensors.append(value)
+        return _PLACE
+    kind = type(value)
+    if kind in (tuple, list) or isinstance(value, tuple):
+        return kind, tuple([_taken_apart(v, tensors, what) for v in value])
+    if kind is dict:
+        return kind, tuple([(k, _taken_apart(v, tensors, what)) for k, v in value.items()])
+    if hasattr(value, "__dlpack__") or hasattr(value, "__array__"):
+        raise TypeError(f"weft.compile: {what} is of {kind.__module__}.{kind.__name__}; weft.from_dlpack() makes a tensor of it")
+    if what == "an argument":
+        try:
+            hash(value)
+        except TypeError:
+            raise TypeError(f"weft.compile: an argument that is no tensor must be hashable, got {kind.__name__}") from None
+    return None, kind, value, getattr(value, "training", None)
+
+
+def _put_together(form, tensors):
+    if form is _PLACE:
+        return next(tensors)
+    if form[0] is None:
+        return form[2]
+    if form[0] is dict:
+        return {k: _put_together(v, tensors) for k, v in form[1]}
+    parts = [_put_together(v, tensors) for v in form[1]]
+    return form[0](*parts) if hasattr(form[0], "_fields") else form[0](parts)
+
+
+def _names(signature, args, kwargs):
+    """A name for each tensor: its parameter's, and its place in there."""
+    names = []
+
+    def walk(name, value):
+        if isinstance(value, Tensor):
+            names.append(name if name not in names else f"{name}.{len(names)}")
+        elif isinstance(value, (tuple, list)):
+            for i, v in enumerate(value):
+                walk(f"{name}.{i}", v)
+        elif type(value) is dict:
+            for k, v in value.items():
+                walk(f"{name}.{k}", v)
+
+    by_place = (0, 1)  # inspect's POSITIONAL_ONLY and POSITIONAL_OR_KEYWORD
+    parameters = [p.name for p in signature.parameters.values() if p.kind in by_place] if signature else []
+    for i, value in enumerate(args):
+        walk(parameters[i] if i < len(parameters) else f"input{i}", value)
+    for name, value in kwargs.items():
+        walk(name, value)
+    return names
+
+
+def _shape(name, tensor, axes):
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"weft.compile: dynamic_shapes names {name}, which is no tensor")
+    shape = list(tensor.shape)
+    for axis, size in (axes.items() if isinstance(axes, dict) else enumerate(axes)):
+        if not -len(shape) <= axis < len(shape):
+            raise ValueError(f"weft.compile: dynamic_shapes: {name} has no axis {axis}, it is {tensor.dtype}{tensor.shape}")
+        if size is not None:
+            shape[axis] = _weft.Dim.symbol(size) if isinstance(size, str) else size
+    return tuple(shape)
+
+
+def _said(inputs):
+    return ", ".join(f"{name}: {dtype.name if hasattr(dtype, 'name') else dtype}{list(shape)}" for name, dtype, shape, _ in inputs)
