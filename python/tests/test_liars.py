@@ -116,6 +116,14 @@ def test_versions_and_capsules_that_are_none():
 
     for answer in (None, 3, "capsule", weft.ones(1)):
         refused(lambda: weft.from_dlpack(Answers(answer)), "capsule")
+    class FailsFirst:
+        def __dlpack__(self, max_version=None):
+            if max_version:
+                raise KeyError("mine")
+            return weft.ones(1).__dlpack__()
+
+    with pytest.raises(KeyError, match="mine"):
+        weft.from_dlpack(FailsFirst())
     for raised in (KeyError("mine"), KeyboardInterrupt(), TypeError("mine")):
         with pytest.raises(type(raised)):
             weft.from_dlpack(Answers(raised))
