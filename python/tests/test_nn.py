@@ -140,6 +140,38 @@ def test_layers_say_what_their_ops_say(rng):
     assert nn.ResNet(widths=[4, 8], blocks=1).build(seed=1)(weft.ones((2, 3, 8, 8))).shape == (2, 10)
 
 
+def test_blocks_of_transformers(rng):
+    x = weft.tensor(rng.standard_normal((2, 5, 8)).astype(np.float32))
+    for make in (
+        lambda: nn.Attention(8, heads=2),
+        lambda: nn.Attention(8, heads=4, kv_heads=2, bias=True, norm_heads=True),
+        lambda: nn.MLP(8, 16, nn.Activation.relu),
+        lambda: nn.GatedMLP(8, 16),
+    ):
+        block = make().build(seed=1)
+        y = block(x)
+        assert y.shape == x.shape
+        y.square().sum().backward()
+        assert all(p.grad is not None for p in block.parameters())
+    attention = nn.Attention(8, heads=2).build(seed=1)
+    with weft.no_grad():
+        np.testing.assert_allclose(attention(x[:, :3]).numpy(), attention(x)[:, :3].numpy(), rtol=1e-4, atol=1e-6)  # no token sees later ones
+    mlp = nn.MLP(8, 16, nn.Activation.relu, first=nn.Initial.constant(0.5), first_out=nn.Initial.constant(1)).build()
+    np.testing.assert_allclose(mlp(x).detach().numpy()[..., 0], 16 * np.maximum(x.numpy().sum(-1) * 0.5, 0), rtol=1e-4)
+    refused(lambda: nn.Attention(8, heads=3), "8", "3")
+
+
+def test_sequences_of_layers():
+    model = nn.Sequential(nn.Linear(2, 4), weft.relu, nn.LayerNorm(4)).append(nn.Linear(4, 3)).build(seed=1)
+    assert [name for name, _ in model.named_parameters()] == ["0.weight", "0.bias", "2.weight", "2.bias", "3.weight", "3.bias"]
+    assert len(model) == 4 and model[1] is weft.relu
+    x = weft.ones((1, 2))
+    same(model(x).detach(), model[3](model[2](weft.relu(model[0](x)))).detach().numpy())
+    assert model.train()[2].training
+    with pytest.raises(TypeError, match="got int"):
+        nn.Sequential(3)
+
+
 def test_tokenizers(tmp_path):
     t = nn.Tokenizer.train_characters(TEXT)
     assert t.decode(t.encode("to be")) == "to be" and len(t) == t.size
