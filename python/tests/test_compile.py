@@ -49,6 +49,10 @@ def test_it_runs_once_for_each_set_of_types():
         twice(weft.ones(2))
     assert ran == [(2,), (3,), (2,), (2,), (2,)]
     assert twice(weft.ones(2, backend="reference")).backend == "reference"
+    refused(lambda: twice(weft.ones(2, requires_grad=True)), "requires a gradient")
+    constant = weft.compile(lambda x, c: c)
+    for c in (1, 1.0, True):
+        assert type(constant(weft.ones(1), c)) is type(c)
 
 
 def test_a_program_follows_the_policy_under_which_it_was_made():
