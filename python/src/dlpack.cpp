@@ -129,7 +129,8 @@ Tensor from_capsule_or_object(nb::handle o, const std::string& backend) {
     knows_versions = false;
   }
   Tensor t = from_capsule(capsule, backend);
-  // JAX is asked for a version that could say that memory may be written, and answers with one that can't: as NumPy, it is not.
+  // JAX is asked for a version that could say that memory may be written, and answers with one that can't: as
+  // NumPy, it is not.
   if (knows_versions && PyCapsule_IsValid(capsule.ptr(), kPlainUsed)) make_read_only(t);
   return t;
 }

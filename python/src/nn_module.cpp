@@ -205,10 +205,13 @@ void bind_nn_module(nb::module_& m) {
   c.def(nb::init<>())
       .def_rw("training", &nn::Module::training,
               "Is dropout on, do norms take the batch's own statistics? train() sets it everywhere below.")
-      .def("__call__", [](nn::Module& self, const nb::args& args, const nb::kwargs& named) {
-        return dynamic_cast<PythonModule&>(self).call(args,
-                                                      named);  // C++ layers have a __call__ of their own
-      });
+      .def(
+          "__call__",
+          [](nn::Module& self, const nb::args& args,
+             const nb::kwargs& named) {  // C++ layers have a __call__ of their own
+            return dynamic_cast<PythonModule&>(self).call(args, named);
+          },
+          nb::sig("def __call__(self, *args: Any, **kwargs: Any) -> Any"));
   add_functions(c);
 }
 
