@@ -133,10 +133,13 @@ void add_functions(nb::class_<nn::Module, PythonModule>& c) {
             nn::set_training(nb::cast<nn::Module&>(self), false);
             return nb::borrow(self);
           },
-          nb::sig("def eval(self) -> Module"), "train(False).")
-      .def(
-          "state_dict", [](const nn::Module& m) { return nn::state_dict(m); },
-          "Parameters and states by name: the module's own tensors, not copies.")
+          nb::sig("def eval(self) -> Module"), "train(False).");
+}
+
+void add_files(nb::class_<nn::Module, PythonModule>& c) {
+  c.def(
+       "state_dict", [](const nn::Module& m) { return nn::state_dict(m); },
+       "Parameters and states by name: the module's own tensors, not copies.")
       .def(
           "load_state_dict",
           [](nn::Module& m, const std::map<std::string, Tensor>& tensors, bool strict) {
@@ -213,6 +216,7 @@ void bind_nn_module(nb::module_& m) {
           },
           nb::sig("def __call__(self, *args: Any, **kwargs: Any) -> Any"));
   add_functions(c);
+  add_files(c);
 }
 
 }  // namespace weft::python
