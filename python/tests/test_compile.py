@@ -1,5 +1,6 @@
 """weft.compile(): a program does what the function does, or says that it can't."""
 
+import gc
 import subprocess
 import sys
 import threading
@@ -116,6 +117,45 @@ def test_a_step_that_trains_and_what_reads_the_same_weights():
             for what in (early, late, model):
                 np.testing.assert_allclose(what(x).numpy(), want, rtol=1e-5, atol=1e-6)
     assert "1 programs" in repr(early)
+
+
+def test_a_language_model_with_dropout_learns_the_same():
+    tokens = weft.tensor(np.random.default_rng(1).integers(0, 16, (4, 9)), dtype="i32")
+    losses = []
+    for make in (lambda f: f, weft.compile):
+        model = nn.GPT(vocabulary=16, context=8, layers=2, heads=2, width=16, dropout=0.1).build(seed=1).train()
+        optimizer = nn.AdamW(model.parameters(), clip=1.0)
+
+        def step(x, y, rate):
+            loss = nn.token_loss(model(x), y)
+            loss.backward()
+            optimizer.step(rate)
+            return loss
+
+        step = make(step)
+        losses.append([step(tokens[:, :-1], tokens[:, 1:], weft.tensor(0.01 / (i + 1))).item() for i in range(8)])
+    np.testing.assert_allclose(losses[1], losses[0], rtol=1e-4)
+    assert losses[1][-1] < losses[1][0] - 0.1 and "1 programs" in repr(step)
+
+
+def test_programs_that_are_forgotten_leave_no_memory():
+    model, x = nn.Linear(32, 32).build(), weft.ones((4, 32))
+
+    def once():
+        step = weft.compile(step_of(model, nn.SGD(model.parameters())))
+        predict = weft.compile(lambda x: model(x).detach())
+        for _ in range(2):
+            step(x), predict(x)
+
+    once()
+    gc.collect()
+    weft.release_memory()
+    before = weft.device_memory()
+    for _ in range(20):
+        once()
+    gc.collect()
+    weft.release_memory()
+    assert weft.device_memory() == before
 
 
 def test_two_steps_that_train_each_others_weights():
