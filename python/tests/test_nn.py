@@ -1,5 +1,8 @@
 """Modules, training, text: Python's spelling of weft/nn.h and what goes with it."""
 
+import signal
+import time
+
 import numpy as np
 import pytest
 from conftest import refused, same
@@ -258,3 +261,30 @@ def test_runs_are_taken_up_again_to_the_same_bits(tmp_path):
     assert rest.validate(8).perplexity > 1 and nn.evaluate(again.model, tokenizer.encode(TEXT[:200])).tokens > 100
     with pytest.raises(weft.Unavailable):
         nn.Run.load(str(tmp_path / "nowhere"))
+
+
+def test_an_evaluation_is_the_same_in_parts_and_ends_by_control_c():
+    tokenizer = nn.Tokenizer.bytes()
+    model = nn.GPT(vocabulary=256, context=8, layers=1, heads=1, width=8).build(seed=1)
+    for length in (2, 9, 16, 17, 18, 50, 65):
+        ids = tokenizer.encode(TEXT)[:length]
+        whole, parts = nn.evaluate(model, ids, 1000), nn.evaluate(model, ids, 2)
+        assert whole.tokens == parts.tokens == length - 1 and abs(whole.loss - parts.loss) < 1e-5
+    refused(lambda: nn.evaluate(model, ids, 0), "1 row")
+    refused(lambda: nn.evaluate(model, ids[:1]), "2 tokens")
+    seen = []
+
+    def stop(*_):
+        seen.append(1)
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, 0.02)
+    begin = time.perf_counter()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            nn.evaluate(model, tokenizer.encode(TEXT) * 100, 1)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert seen and time.perf_counter() - begin < 3  # all of it takes much longer
