@@ -6,6 +6,7 @@
 #include <mutex>
 #include <unordered_map>
 
+#include "eager/apply.h"
 #include "eager/tape.h"
 #include "eager/trace_state.h"
 #include "python/src/convert.h"
@@ -212,9 +213,33 @@ class Joined {
   uint64_t made_ = 0, seen_ = 0;
 };
 
+// What a program depends on besides the form of its arguments, as bytes that can be compared: the policy,
+// whether gradients are recorded, and of each tensor its device, dtype, sizes and whether it requires a
+// gradient. The sizes of one with symbols are compared elsewhere.
+nb::bytes signature_of(const nb::list& tensors, const nb::list& symbols) {
+  const Policy policy = current_policy();
+  std::string all = {static_cast<char>(policy.fallback), static_cast<char>(policy.decompose),
+                     static_cast<char>(policy.determinism), static_cast<char>(policy.precision),
+                     static_cast<char>(eager::grad_enabled())};
+  const auto add = [&all](const void* at, size_t bytes) { all.append(static_cast<const char*>(at), bytes); };
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const eager::TensorImpl& impl = *tensor_in(nb::handle(tensors[i]).ptr()).impl();
+    if (impl.traced)
+      throw Error(
+          invalid("weft.compile: an argument is of a trace that has ended; return it as a result instead"));
+    const bool symbolic = i < symbols.size() && !nb::handle(symbols[i]).is_none();
+    const char about[] = {static_cast<char>(impl.dtype), static_cast<char>(impl.requires_grad),
+                          static_cast<char>(impl.rank), static_cast<char>(symbolic)};
+    add(&impl.device, sizeof impl.device), add(about, sizeof about);
+    if (!symbolic) add(impl.dims, impl.rank * sizeof impl.dims[0]);
+  }
+  return nb::bytes(all.data(), all.size());
+}
+
 }  // namespace
 
 void bind_compiled(nb::module_& m) {
+  m.def("_signature", signature_of, "tensors"_a, "symbols"_a);
   m.def("_is_tracing", [] { return eager::active_trace() != nullptr; });
   nb::class_<Joined>(m, "_Joined")
       .def(

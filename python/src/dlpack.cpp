@@ -120,13 +120,19 @@ Tensor from_capsule_or_object(nb::handle o, const std::string& backend) {
   }
   const nb::object export_of = o.attr("__dlpack__");
   nb::object capsule;
+  bool knows_versions = true;
   try {
     capsule = export_of(nb::arg("max_version") = nb::make_tuple(1, 0));
   } catch (nb::python_error& e) {
     if (!e.matches(PyExc_TypeError)) throw;  // exporters before DLPack 1 do not know the argument
     capsule = export_of();
+    knows_versions = false;
   }
-  return from_capsule(capsule, backend);
+  Tensor t = from_capsule(capsule, backend);
+  // JAX is asked for a version that could say that memory may be written, and answers with one that can't: as
+  // NumPy, it is not.
+  if (knows_versions && PyCapsule_IsValid(capsule.ptr(), kPlainUsed)) make_read_only(t);
+  return t;
 }
 
 nb::tuple dlpack_device(const Tensor& tensor) {

@@ -6,6 +6,7 @@
 #include "python/src/module.h"
 #include "python/src/object.h"
 #include "weft/function.h"
+#include "weft/recompute.h"
 
 namespace weft::python {
 namespace {
@@ -64,6 +65,19 @@ nb::object attached(const std::vector<Tensor>& inputs, const std::vector<Tensor>
   return nb::steal(to_tuple(made));
 }
 
+/// weft.recompute() calls it, with a part that gives a list.
+nb::object recomputed(nb::object part, const std::vector<Tensor>& inputs) {
+  const ModelPart run = [part = shared(std::move(part))](const std::vector<Tensor>& in) {
+    const Locked locked;
+    std::vector<Tensor> all;
+    for (const nb::handle o : nb::borrow<nb::iterable>((*part)(list_of(in))))
+      all.push_back(nb::cast<Tensor>(o));
+    return all;
+  };
+  auto made = recompute(run, inputs);
+  return nb::steal(to_tuple(made));
+}
+
 }  // namespace
 
 void bind_gradients(nb::module_& m) {
@@ -79,6 +93,7 @@ void bind_gradients(nb::module_& m) {
           "__exit__", [](GradientMode& g, nb::handle, nb::handle, nb::handle) { g.leave(); },
           nb::arg().none(), nb::arg().none(), nb::arg().none());
   m.def("_with_gradient", attached, "inputs"_a, "results"_a, "saved"_a, "rule"_a);
+  m.def("_recompute", recomputed, "part"_a, "inputs"_a);
   m.def("is_grad_enabled", &eager::grad_enabled, "Does this thread record gradients?");
 }
 

@@ -97,12 +97,48 @@ void bind_layers(nb::module_& m) {
   tensor_field(batch_norm, "running_variance", &nn::BatchNorm2d::running_variance, "[channels]");
 }
 
+void bind_blocks(nb::module_& m) {
+  using nn::Activation, nn::Initial;
+  nb::enum_<Activation>(m, "Activation", "What stands between the two layers of an MLP.")
+      .value("gelu", Activation::gelu)
+      .value("gelu_tanh", Activation::gelu_tanh)
+      .value("relu", Activation::relu)
+      .value("silu", Activation::silu);
+  layer<nn::Attention>(
+      m, "Attention",
+      "Causal self-attention. `kv_heads`: groups of heads share keys and values; 0: each has its own. "
+      "`norm_heads`: "
+      "RMSNorm of each head's queries and keys.\n\nShape    x [batch, seq, width] -> the same.")
+      .def(
+          "__init__",
+          [](nn::Attention* a, int64_t width, int64_t heads, int64_t kv_heads, int64_t head_dim, bool bias,
+             bool out_bias, bool norm_heads) {
+            new (a) nn::Attention({.width = width,
+                                   .heads = heads,
+                                   .kv_heads = kv_heads,
+                                   .head_dim = head_dim,
+                                   .bias = bias,
+                                   .out_bias = out_bias,
+                                   .norm_heads = norm_heads});
+          },
+          "width"_a, "heads"_a = 1, "kv_heads"_a = 0, "head_dim"_a = 0, "bias"_a = false,
+          "out_bias"_a = false, "norm_heads"_a = false);
+  layer<nn::MLP>(m, "MLP",
+                 "Two layers with an activation between.\n\nShape    x [..., width] -> the same, through "
+                 "`hidden` numbers.")
+      .def(nb::init<int64_t, int64_t, Activation, bool, Initial, Initial>(), "width"_a, "hidden"_a,
+           "activation"_a = Activation::gelu, "bias"_a = true, "first"_a = Initial::normal(0.02),
+           "first_out"_a = Initial::normal(0.02));
+  layer<nn::GatedMLP>(m, "GatedMLP",
+                      "An MLP whose hidden numbers are scaled by a second, activated layer.\n\nShape    x "
+                      "[..., width] -> the same, "
+                      "through `hidden` numbers.")
+      .def(nb::init<int64_t, int64_t, Activation, Initial, Initial>(), "width"_a, "hidden"_a,
+           "activation"_a = Activation::silu, "first"_a = Initial::normal(0.02),
+           "first_out"_a = Initial::normal(0.02));
+}
+
 void bind_models(nb::module_& m) {
-  nb::enum_<nn::Activation>(m, "Activation", "What stands between the two layers of an MLP.")
-      .value("gelu", nn::Activation::gelu)
-      .value("gelu_tanh", nn::Activation::gelu_tanh)
-      .value("relu", nn::Activation::relu)
-      .value("silu", nn::Activation::silu);
   nb::class_<nn::LanguageModel, nn::Module>(
       m, "LanguageModel", nb::is_final(),
       "Tokens [batch, seq] to scores of the next token [batch, seq, vocabulary].")
@@ -162,6 +198,7 @@ void bind_models(nb::module_& m) {
 
 void bind_nn_layers(nb::module_& m) {
   bind_layers(m);
+  bind_blocks(m);
   bind_models(m);
   m.def(
       "global_average_pool", [](const Tensor& x) { return nn::global_average_pool(x); }, "x"_a,

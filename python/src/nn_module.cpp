@@ -133,10 +133,13 @@ void add_functions(nb::class_<nn::Module, PythonModule>& c) {
             nn::set_training(nb::cast<nn::Module&>(self), false);
             return nb::borrow(self);
           },
-          nb::sig("def eval(self) -> Module"), "train(False).")
-      .def(
-          "state_dict", [](const nn::Module& m) { return nn::state_dict(m); },
-          "Parameters and states by name: the module's own tensors, not copies.")
+          nb::sig("def eval(self) -> Module"), "train(False).");
+}
+
+void add_files(nb::class_<nn::Module, PythonModule>& c) {
+  c.def(
+       "state_dict", [](const nn::Module& m) { return nn::state_dict(m); },
+       "Parameters and states by name: the module's own tensors, not copies.")
       .def(
           "load_state_dict",
           [](nn::Module& m, const std::map<std::string, Tensor>& tensors, bool strict) {
@@ -205,11 +208,15 @@ void bind_nn_module(nb::module_& m) {
   c.def(nb::init<>())
       .def_rw("training", &nn::Module::training,
               "Is dropout on, do norms take the batch's own statistics? train() sets it everywhere below.")
-      .def("__call__", [](nn::Module& self, const nb::args& args, const nb::kwargs& named) {
-        return dynamic_cast<PythonModule&>(self).call(args,
-                                                      named);  // C++ layers have a __call__ of their own
-      });
+      .def(
+          "__call__",
+          [](nn::Module& self, const nb::args& args,
+             const nb::kwargs& named) {  // C++ layers have a __call__ of their own
+            return dynamic_cast<PythonModule&>(self).call(args, named);
+          },
+          nb::sig("def __call__(self, *args: Any, **kwargs: Any) -> Any"));
   add_functions(c);
+  add_files(c);
 }
 
 }  // namespace weft::python

@@ -45,6 +45,16 @@ std::string printed(const PolicyObject& p) {
                      kDeterminism[p.policy.determinism], kPrecision[p.policy.precision]);
 }
 
+void bind_functions(nb::module_& m) {
+  m.def("current_policy", [] { return PolicyObject{current_policy()}; }, "What this thread's ops follow.");
+  m.def(
+      "set_policy", [](const PolicyObject& p) { set_policy(p.policy); }, "policy"_a,
+      "Has this thread's ops follow `policy` from now on.");
+  m.def("set_thread_count", &set_thread_count, "n"_a,
+        "How many threads kernels of the host use; 0: as many as there are cores.");
+  m.def("thread_count", &thread_count, "How many threads kernels of the host use.");
+}
+
 }  // namespace
 
 void bind_policies(nb::module_& m) {
@@ -101,13 +111,7 @@ void bind_policies(nb::module_& m) {
             p.before.pop_back();
           },
           nb::arg().none(), nb::arg().none(), nb::arg().none());
-  m.def("current_policy", [] { return PolicyObject{current_policy()}; }, "What this thread's ops follow.");
-  m.def(
-      "set_policy", [](const PolicyObject& p) { set_policy(p.policy); }, "policy"_a,
-      "Has this thread's ops follow `policy` from now on.");
-  m.def("set_thread_count", &set_thread_count, "n"_a,
-        "How many threads kernels of the host use; 0: as many as there are cores.");
-  m.def("thread_count", &thread_count, "How many threads kernels of the host use.");
+  bind_functions(m);
 }
 
 }  // namespace weft::python

@@ -202,8 +202,11 @@ void add_values(nb::class_<Tensor>& c) {
           nb::sig("def any(self) -> Tensor"), "Is an element true, or not 0?")
       .def(
           "all", [](const Tensor& t) { return object_of(folded(t, true)); },
-          nb::sig("def all(self) -> Tensor"), "Are all elements true, or not 0?")
-      .def("__len__", length)
+          nb::sig("def all(self) -> Tensor"), "Are all elements true, or not 0?");
+}
+
+void add_protocols(nb::class_<Tensor>& c) {
+  c.def("__len__", length)
       .def("__contains__", contains)
       .def(
           "__iter__",
@@ -313,6 +316,7 @@ void bind_tensor(nb::module_& m) {
                        "graph, and reading its elements is an error.");
   tensor_type = reinterpret_cast<PyTypeObject*>(c.ptr());
   add_values(c);
+  add_protocols(c);
   add_exchange(c);
   add_gradients(c);
   m.def("_tensor_from_bytes",

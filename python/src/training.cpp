@@ -152,6 +152,28 @@ void bind_history(nb::module_& m) {
       });
 }
 
+// A batch at a time, so that Control-C ends it; the rows are the same.
+nn::Evaluation evaluated(nn::LanguageModel& model, std::span<const int32_t> ids, int64_t batch) {
+  const auto context = static_cast<size_t>(model.context());
+  const bool parts = batch >= 1 && static_cast<size_t>(batch) <= ids.size() / context;
+  const size_t many = parts ? static_cast<size_t>(batch) * context : ids.size();
+  nn::Evaluation all;
+  double sum = 0;
+  for (;; ids = ids.subspan(many)) {
+    const bool last = ids.size() <= many + 1;
+    nn::Evaluation e;
+    {
+      const Unlocked unlocked;
+      e = nn::evaluate(model, last ? ids : ids.first(many + 1), batch);
+    }
+    sum += e.loss * static_cast<double>(e.tokens), all.tokens += e.tokens;
+    if (last) break;
+    if (PyErr_CheckSignals() != 0) throw nb::python_error();
+  }
+  all.loss = sum / static_cast<double>(all.tokens);
+  return all;
+}
+
 void bind_trainer(nb::module_& m) {
   nb::class_<nn::Evaluation>(m, "Evaluation", "How well a model foresees text.")
       .def_ro("loss", &nn::Evaluation::loss, "Mean negative log-likelihood of a token, in nats.")
@@ -176,8 +198,7 @@ void bind_trainer(nb::module_& m) {
   m.def(
       "evaluate",
       [](nn::LanguageModel& model, const std::vector<int32_t>& ids, int64_t batch) {
-        const Unlocked unlocked;
-        return nn::evaluate(model, ids, batch);
+        return evaluated(model, ids, batch);
       },
       "model"_a, "ids"_a, "batch"_a = 8, "Loss over all of `ids`, cut into rows of the model's context.");
 }

@@ -181,3 +181,31 @@ def test_rules_that_are_wrong():
         x += 1
     refused(lambda: z.sum().backward(), "overwritten")
     assert x.grad is None
+
+
+def test_recomputed_parts():
+    ran = []
+
+    def part(x, y):
+        ran.append(1)
+        return (x * y).sin(), x + y
+
+    grads = []
+    for again in (False, True):
+        x, y = weft.tensor([1.0, 2], requires_grad=True), weft.tensor([3.0, 4], requires_grad=True)
+        a, b = weft.recompute(part, x, y) if again else part(x, y)
+        weft.recompute(lambda t: t * t, a * b).sum().backward()
+        grads.append((x.grad.tolist(), y.grad.tolist()))
+    assert grads[0] == grads[1] and len(ran) == 3
+
+    def fails(x):
+        if len(ran) == 4:
+            raise KeyError("mine")
+        ran.append(1)
+        return x.exp()
+
+    x = weft.ones(2, requires_grad=True)
+    y = weft.recompute(fails, x)
+    with pytest.raises(KeyError, match="mine"):
+        y.sum().backward()
+    assert x.grad is None

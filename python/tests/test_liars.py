@@ -54,10 +54,18 @@ class Exporter:
     def free(self, _):
         self.freed += 1
 
-    def __dlpack__(self, **_):
+    def __dlpack__(self, **asked):
+        self.asked = asked
         new = ctypes.pythonapi.PyCapsule_New
         new.restype, new.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
         return new(ctypes.addressof(self.managed), self.name, None)
+
+
+class Old(Exporter):
+    """An exporter before DLPack 1."""
+
+    def __dlpack__(self, stream=None):
+        return super().__dlpack__()
 
 
 @pytest.mark.parametrize("version", [None, 1])
@@ -72,6 +80,22 @@ def test_an_exporter_that_tells_the_truth(version):
     del y
     gc.collect()
     assert exporter.freed == 1
+
+
+def test_who_is_asked_for_a_version_that_says_it_may_be_written_and_gives_another_is_only_read():
+    exporter = Exporter()
+    x = weft.from_dlpack(exporter)
+    assert exporter.asked and not x.numpy().flags.writeable
+
+    def change():
+        nonlocal x
+        x += 1
+
+    refused(change)
+    for writable in (weft.from_dlpack(Exporter().__dlpack__()), weft.from_dlpack(Exporter(version=1)), weft.from_dlpack(Old())):
+        x = writable
+        change()
+        assert x.tolist() == [1, 2, 3, 4]
 
 
 @pytest.mark.parametrize("version", [None, 1])
@@ -116,6 +140,14 @@ def test_versions_and_capsules_that_are_none():
 
     for answer in (None, 3, "capsule", weft.ones(1)):
         refused(lambda: weft.from_dlpack(Answers(answer)), "capsule")
+    class FailsFirst:
+        def __dlpack__(self, max_version=None):
+            if max_version:
+                raise KeyError("mine")
+            return weft.ones(1).__dlpack__()
+
+    with pytest.raises(KeyError, match="mine"):
+        weft.from_dlpack(FailsFirst())
     for raised in (KeyError("mine"), KeyboardInterrupt(), TypeError("mine")):
         with pytest.raises(type(raised)):
             weft.from_dlpack(Answers(raised))

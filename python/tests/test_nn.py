@@ -1,5 +1,8 @@
 """Modules, training, text: Python's spelling of weft/nn.h and what goes with it."""
 
+import signal
+import time
+
 import numpy as np
 import pytest
 from conftest import refused, same
@@ -140,6 +143,38 @@ def test_layers_say_what_their_ops_say(rng):
     assert nn.ResNet(widths=[4, 8], blocks=1).build(seed=1)(weft.ones((2, 3, 8, 8))).shape == (2, 10)
 
 
+def test_blocks_of_transformers(rng):
+    x = weft.tensor(rng.standard_normal((2, 5, 8)).astype(np.float32))
+    for make in (
+        lambda: nn.Attention(8, heads=2),
+        lambda: nn.Attention(8, heads=4, kv_heads=2, bias=True, norm_heads=True),
+        lambda: nn.MLP(8, 16, nn.Activation.relu),
+        lambda: nn.GatedMLP(8, 16),
+    ):
+        block = make().build(seed=1)
+        y = block(x)
+        assert y.shape == x.shape
+        y.square().sum().backward()
+        assert all(p.grad is not None for p in block.parameters())
+    attention = nn.Attention(8, heads=2).build(seed=1)
+    with weft.no_grad():
+        np.testing.assert_allclose(attention(x[:, :3]).numpy(), attention(x)[:, :3].numpy(), rtol=1e-4, atol=1e-6)  # no token sees later ones
+    mlp = nn.MLP(8, 16, nn.Activation.relu, first=nn.Initial.constant(0.5), first_out=nn.Initial.constant(1)).build()
+    np.testing.assert_allclose(mlp(x).detach().numpy()[..., 0], 16 * np.maximum(x.numpy().sum(-1) * 0.5, 0), rtol=1e-4)
+    refused(lambda: nn.Attention(8, heads=3), "8", "3")
+
+
+def test_sequences_of_layers():
+    model = nn.Sequential(nn.Linear(2, 4), weft.relu, nn.LayerNorm(4)).append(nn.Linear(4, 3)).build(seed=1)
+    assert [name for name, _ in model.named_parameters()] == ["0.weight", "0.bias", "2.weight", "2.bias", "3.weight", "3.bias"]
+    assert len(model) == 4 and model[1] is weft.relu
+    x = weft.ones((1, 2))
+    same(model(x).detach(), model[3](model[2](weft.relu(model[0](x)))).detach().numpy())
+    assert model.train()[2].training
+    with pytest.raises(TypeError, match="got int"):
+        nn.Sequential(3)
+
+
 def test_tokenizers(tmp_path):
     t = nn.Tokenizer.train_characters(TEXT)
     assert t.decode(t.encode("to be")) == "to be" and len(t) == t.size
@@ -226,3 +261,30 @@ def test_runs_are_taken_up_again_to_the_same_bits(tmp_path):
     assert rest.validate(8).perplexity > 1 and nn.evaluate(again.model, tokenizer.encode(TEXT[:200])).tokens > 100
     with pytest.raises(weft.Unavailable):
         nn.Run.load(str(tmp_path / "nowhere"))
+
+
+def test_an_evaluation_is_the_same_in_parts_and_ends_by_control_c():
+    tokenizer = nn.Tokenizer.bytes()
+    model = nn.GPT(vocabulary=256, context=8, layers=1, heads=1, width=8).build(seed=1)
+    for length in (2, 9, 16, 17, 18, 50, 65):
+        ids = tokenizer.encode(TEXT)[:length]
+        whole, parts = nn.evaluate(model, ids, 1000), nn.evaluate(model, ids, 2)
+        assert whole.tokens == parts.tokens == length - 1 and abs(whole.loss - parts.loss) < 1e-5
+    refused(lambda: nn.evaluate(model, ids, 0), "1 row")
+    refused(lambda: nn.evaluate(model, ids[:1]), "2 tokens")
+    seen = []
+
+    def stop(*_):
+        seen.append(1)
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, 0.02)
+    begin = time.perf_counter()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            nn.evaluate(model, tokenizer.encode(TEXT) * 100, 1)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert seen and time.perf_counter() - begin < 3  # all of it takes much longer

@@ -109,6 +109,8 @@ def test_forks_beside_threads_that_compute():
         "import weft, threading, time\nx = weft.ones((500, 500))\ndef f():\n  while True: x @ x\nthreading.Thread(target=f, daemon=True).start(); time.sleep(0.1); print(1.0)",
         "import weft\nclass F(weft.Function):\n  forward = staticmethod(lambda c, x: x * 2)\n  backward = staticmethod(lambda c, d: d)\nx = weft.ones(2, requires_grad=True); weft.kept = F.apply(x); print(2.0)",
         "import weft; t = weft.ones(3); raise SystemExit(print(3.0))",
+        "import weft; w = weft.ones(2); weft.kept = weft.compile(lambda x: x * w); print(weft.kept(w).sum().item())",
+        "import weft, threading, time\nx = weft.ones((300, 300)); g = weft.compile(lambda x: x @ x)\ndef f():\n  while True: g(x)\nthreading.Thread(target=f, daemon=True).start(); time.sleep(0.1); print(1.0)",
     ],
 )
 def test_the_interpreter_ends(code):

@@ -9,5 +9,5 @@ from weft import nn
 from weft.compiled import compile
 from weft.function import Function
 from weft.ledger import ledger
-from weft.gradients import enable_grad, no_grad
+from weft.gradients import enable_grad, no_grad, recompute
 from weft.nn.pretrained import from_pretrained

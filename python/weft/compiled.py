@@ -30,12 +30,13 @@ class Compiled:
         if _weft._is_tracing():  # a part of another program
             return self.function(*args, **kwargs)
         tensors = []
-        shape_of = self._symbols(args, kwargs) if self.dynamic_shapes else {}
-        form = _taken_apart(args, tensors, "an argument"), _taken_apart(kwargs, tensors, "an argument")
-        symbols = [shape_of.get(id(t)) for t in tensors]
-        key = (form, _weft.is_grad_enabled(), getattr(self.function, "training", None), repr(_weft.current_policy()),
-               self.backend or tensors and tensors[0].backend or _weft.default_backend(),
-               tuple([(t.dtype, s or t.shape, t.backend, t.requires_grad) for t, s in zip(tensors, symbols)]))
+        form = _taken_apart(args, tensors, "an argument"), _taken_apart(kwargs, tensors, "an argument") if kwargs else _NONE
+        symbols = []
+        if self.dynamic_shapes:
+            shape_of = self._symbols(args, kwargs)
+            symbols = [shape_of.get(id(t)) for t in tensors]
+        key = (form, _weft._signature(tensors, symbols), getattr(self.function, "training", None), tuple(symbols),
+               None if tensors else _weft.default_backend())
         made = self._programs.get(key) or self._make(key, args, kwargs, tensors, symbols)
         results = made.joined(*tensors)
         if results is None:  # what it took for constant was written by another compiled function
@@ -73,8 +74,9 @@ class Compiled:
             return results
 
         names = _names(self._signature, args, kwargs)
-        inputs = [(names[i], t.dtype, s or t.shape, t.requires_grad) for i, (t, s) in enumerate(zip(tensors, symbols))]
-        made.joined = _weft._Joined(function, inputs, self._name, key[4], self.fuse)
+        shapes = [s or t.shape for t, s in zip(tensors, symbols or [None] * len(tensors))]
+        inputs = [(names[i], t.dtype, shape, t.requires_grad) for i, (t, shape) in enumerate(zip(tensors, shapes))]
+        made.joined = _weft._Joined(function, inputs, self._name, self.backend or key[4] or tensors[0].backend, self.fuse)
         self._programs[key] = made
         if len(self._programs) == MANY:
             from warnings import warn
@@ -136,6 +138,7 @@ class _Place:
 
 
 _PLACE = _Place()
+_NONE = dict, ()  # no arguments by name, taken apart
 
 
 def _taken_apart(value, tensors, what):

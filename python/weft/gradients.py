@@ -1,6 +1,6 @@
 """Whether gradients are recorded."""
 
-from weft._weft import _GradientMode
+from weft._weft import Tensor, _GradientMode, _recompute
 
 
 def _decorated(mode, function):
@@ -32,3 +32,20 @@ class enable_grad(_GradientMode):
 
     def __call__(self, function):
         return _decorated(type(self), function)
+
+
+def recompute(part, *inputs):
+    """part(*inputs), of which nothing is kept for backward() but the inputs: it runs once more on the way back.
+
+    Memory for time: a chain of such parts keeps the inputs of each, and the insides of one. `part` gives a tensor or a tuple of them;
+    random states that it updates draw the same numbers again.
+    """
+    single = []
+
+    def listed(tensors):
+        made = part(*tensors)
+        single[:] = [isinstance(made, Tensor)]
+        return [made] if single[0] else list(made)
+
+    results = _recompute(listed, list(inputs))
+    return results[0] if single[0] else results
