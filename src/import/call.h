@@ -62,6 +62,8 @@ class Call {
   Operand required(std::string_view name);
   ir::ValueList tensors(std::string_view name);
   int64_t integer(std::string_view name);
+  /// An integer that symbols may decide.
+  Dim dim(std::string_view name);
   double real(std::string_view name);
   Number number(std::string_view name);
   bool flag(std::string_view name);
@@ -116,6 +118,7 @@ class Call {
   const Bound* find(std::string_view name) const;
   const Arg& argument(std::string_view name);
   void bind(size_t n_given);
+  void bind_by_name();
   std::vector<int> bind_list(size_t which_list, size_t& next, size_t most) const;
   void wrong(std::string_view name, std::string_view wanted, const Arg& got);
 

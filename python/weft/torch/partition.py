@@ -1,0 +1,75 @@
+"""Cuts an FX graph into parts that Weft computes and the rest, which PyTorch does."""
+
+import torch
+from torch.fx.passes.infra.partitioner import CapabilityBasedPartitioner
+from torch.fx.passes.operator_support import OperatorSupportBase
+from torch.fx.passes.utils.fuser_utils import fuse_by_partitions
+
+from . import graph
+
+PREFIX = "weft_"
+
+
+class _Supported(OperatorSupportBase):
+    def __init__(self, takes):
+        self._takes = takes
+
+    def is_node_supported(self, submodules, node):
+        return self._takes(node)
+
+
+def partition(module, support):
+    """`module` with calls of submodules weft_0, weft_1, ... in the place of the nodes that `support` takes.
+
+    Views that only the outside reads stay PyTorch's: as results of a part they would be copies.
+    """
+    outside = _views_outside(module, support)
+    takes = _Supported(lambda node: node not in outside and support(node))
+    parts = CapabilityBasedPartitioner(module, takes, allows_single_node_partition=True).propose_partitions()
+    parts = [p for p in parts if not all(_is_free(n) for n in p.nodes)]
+    fused = fuse_by_partitions(module, [p.nodes for p in parts], prefix=PREFIX, always_return_tuple=True)
+    fused.graph.eliminate_dead_code()
+    fused.recompile()
+    return fused
+
+
+def submodules(module):
+    """(node, submodule) of each part."""
+    return [(n, getattr(module, n.target)) for n in module.graph.nodes if n.op == "call_module"]
+
+
+def is_view(node):
+    """Does the node show elements of its operand? Then it costs PyTorch nothing."""
+    if graph.is_item(node):
+        return is_view(node.args[0])
+    if node.op != "call_function" or not isinstance(node.target, torch._ops.OpOverload):
+        return False
+    returns = node.target._schema.returns
+    return bool(returns) and all(r.alias_info is not None and not r.alias_info.is_write for r in returns)
+
+
+def _is_free(node):
+    return is_view(node) or node.op != "call_function"
+
+
+def _views_outside(module, support):
+    """Views that only PyTorch's side reads. One that both sides read becomes two before."""
+    outside = set()
+
+    def reads_outside(user):
+        return user.op == "output" or user in outside or not support(user)
+
+    for node in reversed(list(module.graph.nodes)):
+        if not is_view(node) or graph.is_item(node) or isinstance(graph.value_of(node), (list, tuple)):
+            continue
+        away = [u for u in node.users if reads_outside(u)]
+        if not away or not support(node):
+            continue
+        if len(away) < len(node.users):
+            with module.graph.inserting_after(node):
+                copy = module.graph.node_copy(node)
+            for user in away:
+                user.replace_input_with(node, copy)
+            node = copy
+        outside.add(node)
+    return outside
