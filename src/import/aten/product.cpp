@@ -35,7 +35,10 @@ void linear(Call& c) {
 
 // Vectors are rows on the left and columns on the right.
 void matmul(Call& c) {
-  auto a = c.tensor("self"), b = c.tensor("other");
+  const char* second = "other";
+  for (const char* name : {"mat2", "vec", "tensor"})
+    if (c.has(name)) second = name;
+  auto a = c.tensor("self"), b = c.tensor(second);
   unify(c, {&a, &b});
   if (a.rank() == 0 || b.rank() == 0) return c.refuse(invalid("a tensor without axes has no product"));
   const bool vector = a.rank() == 1 || b.rank() == 1;
@@ -197,7 +200,7 @@ constexpr AtenOp ops[] = {
     {"addmm.default", "self, mat1, mat2, beta=1, alpha=1", "matmul, add", product_and_sum},
     {"addmv.default", "self, mat, vec, beta=1, alpha=1", "matmul, add", product_and_sum},
     {"baddbmm.default", "self, batch1, batch2, beta=1, alpha=1", "matmul, add", product_and_sum},
-    {"bmm.default", "self, other", "matmul", matmul},
+    {"bmm.default", "self, mat2", "matmul", matmul},
     {"conv1d.default", "input, weight, bias?, stride=1, padding=0, dilation=1, groups=1", "conv, add", conv},
     {"conv1d.padding", "input, weight, bias?, stride=1, padding=valid, dilation=1, groups=1", "conv, add",
      conv_word},
@@ -217,12 +220,12 @@ constexpr AtenOp ops[] = {
     {"convolution.default",
      "input, weight, bias?, stride=, padding=, dilation=, transposed=, output_padding=, groups=",
      "conv, conv_transpose, add", convolution},
-    {"dot.default", "self, other", "matmul", matmul},
+    {"dot.default", "self, tensor", "matmul", matmul},
     {"einsum.default", "equation=, tensors[]", "einsum", einsum},
     {"linear.default", "input, weight, bias?", "linear", linear},
     {"matmul.default", "self, other", "matmul", matmul},
-    {"mm.default", "self, other", "matmul", matmul},
-    {"mv.default", "self, other", "matmul", matmul},
+    {"mm.default", "self, mat2", "matmul", matmul},
+    {"mv.default", "self, vec", "matmul", matmul},
     {"outer.default", "self, vec2", "mul", outer},
     {"scaled_dot_product_attention.default",
      "query, key, value, attn_mask?, dropout_p=0.0, is_causal=false, scale=None, enable_gqa=false",
