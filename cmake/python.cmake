@@ -16,7 +16,7 @@ weft_compiled_quickly(nanobind-static)
 set_target_properties(nanobind-static PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 0)  # as its nb_combined.cpp: headers are read once
 # What only passes arguments on is compiled quickly; the path of every operator is not.
 set(python_paths ${python_sources})
-list(FILTER python_paths EXCLUDE REGEX "/(object|operators|ops|convert|index)\\.cpp$")
+list(FILTER python_paths EXCLUDE REGEX "/(object|operators|ops|convert|index|aten)\\.cpp$")
 weft_compiled_quickly(${python_paths})
 weft_precompile(weft_python <nanobind/nanobind.h> <nanobind/stl/string.h> <map> include/weft/tensor.h)
 

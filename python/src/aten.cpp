@@ -1,3 +1,7 @@
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
+#include <nanobind/stl/vector.h>
+
 #include <mutex>
 
 #include "compiler/compile.h"
@@ -174,9 +178,9 @@ class Part {
 
 // None, or why the graph can't be imported.
 nb::object refusal(std::string_view text) {
-  const auto model = importer::parse_model_ir(text, "graph");
+  auto model = importer::parse_model_ir(text, "graph");
   if (!model.ok()) return nb::cast(model.status().message());
-  const auto imported = importer::import_model(*model, {});
+  auto imported = importer::import_model(*model, {});
   return imported.ok() ? nb::none() : nb::cast(imported.status().message());
 }
 

@@ -8,6 +8,7 @@ void bind_errors(nanobind::module_& m);
 void bind_tensor(nanobind::module_& m);
 void bind_ops(nanobind::module_& m);
 void bind_lists(nanobind::module_& m);
+void bind_aten(nanobind::module_& m);
 void bind_arrays(nanobind::module_& m);
 void bind_backends(nanobind::module_& m);
 void bind_policies(nanobind::module_& m);

@@ -29,6 +29,12 @@ class Dims:
         self._most = MOST
         self.used = {}  # sympy symbol -> name, in the order in which they are met
 
+    def again(self):
+        """The same for a part of the graph, which may have fewer symbols."""
+        other = Dims(self._ranges, self._names)
+        other._most = self._most
+        return other
+
     def text(self, size):
         """An int, or the text of an expression."""
         size = expression(size)

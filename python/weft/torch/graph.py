@@ -40,6 +40,12 @@ def is_number(node):
     return isinstance(value_of(node), (bool, int, float, *SYMBOLIC))
 
 
+def is_symbol(node, symbol):
+    """Is the result the value of this symbol?"""
+    value = value_of(node)
+    return isinstance(value, torch.SymInt) and value.node.expr == symbol
+
+
 def op_name(node):
     """aten.add.Tensor, or the name of what else a node calls."""
     target = node.target

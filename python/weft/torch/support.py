@@ -31,6 +31,10 @@ class Support:
             self.refused[node] = self._why(node)
         return self.refused[node] is None
 
+    def accepted(self):
+        """How many nodes are Weft's."""
+        return sum(why is None for why in self.refused.values())
+
     def reasons(self):
         """(node, why) of all that were refused."""
         return [(n, why) for n, why in self.refused.items() if why]
