@@ -366,6 +366,19 @@ ir::ValueList Call::promoted(std::span<const Operand> operands) {
   return out;
 }
 
+void Call::unify(std::initializer_list<ir::Value*> operands) {
+  std::vector<Operand> given;
+  bool differ = false;
+  for (ir::Value* v : operands)
+    if (*v) given.push_back({*v, {}}), differ |= v->dtype() != given[0].value.dtype();
+  if (!differ) return;
+  const auto same = promoted(given);
+  size_t i = 0;
+  for (ir::Value* v : operands)
+    if (*v) *v = same[i++];
+  note(fmt::format("its operands have several dtypes, and are computed in {}", name(same[0].dtype())));
+}
+
 ir::Value Call::concat(ir::ValueList all, int64_t along) {
   while (all.size() > 1) {
     ir::ValueList joined;

@@ -30,6 +30,16 @@ def tensors_of(node):
     return list(value) if isinstance(value, (list, tuple)) else [value]
 
 
+def results_read(node):
+    """The numbers of the results that another node reads; all of one list."""
+    value = value_of(node)
+    if not isinstance(value, (list, tuple)):
+        return {0}
+    if len(node.target._schema.returns) == 1:
+        return set(range(len(value)))
+    return {user.args[1] for user in node.users if is_item(user)}
+
+
 def is_item(node):
     """Does the node pick a result of a node that has several tensors?"""
     return node.op == "call_function" and node.target is getitem and not is_number(node.args[0])
@@ -82,8 +92,9 @@ class Writer:
         out = {"name": node.name, "op_type": op_name(node), "inputs": [], "outputs": [], "attrs": {}}
         for name, kind, value in arguments(node):
             self._argument(out, name, kind, value)
+        read = results_read(node)
         for i, value in enumerate(tensors_of(node)):
-            if isinstance(value, torch.Tensor):
+            if isinstance(value, torch.Tensor) and i in read:
                 out["outputs"].append(self.tensor(node.name if i == 0 else f"{node.name}.{i}", value))
             elif node.target._schema.returns:
                 out["outputs"].append(None)

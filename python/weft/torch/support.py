@@ -56,7 +56,8 @@ class Support:
     def _alone(self, node):
         """A graph of this node, with names that are the same for all that are alike."""
         inputs = [n for n in node.all_input_nodes if graph.is_tensor(n)]
-        results = [(str(i), v) for i, v in enumerate(graph.tensors_of(node)) if isinstance(v, torch.Tensor)]
+        read = graph.results_read(node)
+        results = [(str(i), v) for i, v in enumerate(graph.tensors_of(node)) if isinstance(v, torch.Tensor) and i in read]
         writer = graph.Writer(self._dims, [])
         call = writer.node(node)
         names = {n.name: f"x{i}" for i, n in enumerate(inputs)}

@@ -1,7 +1,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "import/call.h"
+#include "import/places.h"
+#include "ops/shared/pool.h"
 
 // Windows over the last axes, and other resolutions of them.
 namespace weft::importer {
@@ -55,10 +56,25 @@ void max_pool(Call& c) {
                   {"dilation", shape_of(dilation)},
                   {"ceil_mode", int64_t{w.ceil_mode}}}));
 }
-// Decomposed graphs have the positions beside the maxima, and leave them.
+// The number, within its image, of the element that each window picks: the first of equal ones.
+ir::Value picked(Call& c, ir::Value x, const Window& w, const Shape& dilation) {
+  auto windows = ir::pool_windows("max_pool", x.type(), w.kernel, w.stride, w.padding, dilation, w.ceil_mode);
+  if (!windows.ok()) return c.refuse(windows.status()), x;
+  const auto all = std::span<const Dim>(x.shape());
+  const Shape image(all.end() - static_cast<int64_t>(w.kernel.size()), all.end());
+  const auto numbers = c.b.reshape(count(c.b, element_count(std::span<const Dim>(image))), image);
+  const auto elements = [&](ir::Value v, double padding) { return ir::window_elements(c.b, v, *windows, padding); };
+  const auto best = c.b.one("argmax", {elements(x, -INFINITY)}, {{"axis", int64_t{-1}}});
+  const auto all_numbers = elements(c.b.broadcast(numbers, x.shape()), 0);
+  return c.b.gather(all_numbers, c.b.cast(best, DType::i64), best.rank(), best.rank());
+}
+// Decomposed graphs have the positions beside the maxima, and may leave them.
 void max_pool_with_indices(Call& c) {
   max_pool(c);
-  c.give({c.results.empty() ? ir::Value() : c.results[0], ir::Value()});
+  if (!c.status().ok()) return;
+  const size_t n = axes_in_name(c);
+  const auto x = c.tensor("self");
+  c.give({c.results[0], c.reads(1) ? picked(c, x, window_of(c, n), shape_of(c.integers("dilation", n))) : ir::Value()});
 }
 void avg_pool(Call& c) {
   Window w = window_of(c, axes_in_name(c));
