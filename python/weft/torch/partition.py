@@ -60,16 +60,31 @@ def _views_outside(module, support):
         return user.op == "output" or user in outside or not support(user)
 
     for node in reversed(list(module.graph.nodes)):
-        if not is_view(node) or graph.is_item(node) or isinstance(graph.value_of(node), (list, tuple)):
+        if not is_view(node) or graph.is_item(node) or not support(node):
             continue
-        away = [u for u in node.users if reads_outside(u)]
-        if not away or not support(node):
-            continue
-        if len(away) < len(node.users):
-            with module.graph.inserting_after(node):
-                copy = module.graph.node_copy(node)
-            for user in away:
-                user.replace_input_with(node, copy)
-            node = copy
-        outside.add(node)
+        readers = node.users if graph.is_tensor(node) else [u for item in node.users for u in item.users]
+        away = [u for u in readers if reads_outside(u)]
+        if away and len(away) < len(readers):
+            node = _copy_for(module, node, away)
+        if away:
+            outside.add(node)
+            outside.update(() if graph.is_tensor(node) else node.users)
     return outside
+
+
+def _copy_for(module, node, readers):
+    """A second node that does the same, for these readers."""
+    with module.graph.inserting_after(node):
+        copy = module.graph.node_copy(node)
+    if graph.is_tensor(node):
+        for reader in readers:
+            reader.replace_input_with(node, copy)
+        return copy
+    for item in list(node.users):
+        theirs = [u for u in item.users if u in readers]
+        if theirs:
+            with module.graph.inserting_after(copy):
+                own = module.graph.node_copy(item, lambda n: copy)
+            for reader in theirs:
+                reader.replace_input_with(item, own)
+    return copy

@@ -2,6 +2,7 @@
 
 import functools
 import json
+import re
 
 import torch
 
@@ -40,16 +41,18 @@ class Support:
         return [(n, why) for n, why in self.refused.items() if why]
 
     def _why(self, node):
+        if not isinstance(node.target, torch._ops.OpOverload):
+            return "it is no op of ATen"
         values = [*graph.tensors_of(node), *map(graph.value_of, node.all_input_nodes)]
         if not any(isinstance(v, torch.Tensor) for v in graph.tensors_of(node)):
             return "it makes no tensor"
         for v in values:
             if isinstance(v, torch.Tensor) and v.device.type != "cpu":
                 return f"its tensors are on '{v.device}', and only those in host memory are shared"
-        if any(a.alias_info is not None and a.alias_info.is_write for a in getattr(node.target, "_schema", _NONE).arguments):
+        if any(a.alias_info is not None and a.alias_info.is_write for a in node.target._schema.arguments):
             return "it writes to its operands"
         try:
-            return self._check(self._alone(node))
+            return _shortened(self._check(self._alone(node)))
         except Unsupported as e:
             return str(e)
 
@@ -73,8 +76,14 @@ class Support:
         return json.dumps(whole | {"symbols": self._dims.symbols()})
 
 
-class _NONE:
-    arguments = ()
+def _shortened(why):
+    """What the importer says of a graph of one node, as said of the node."""
+    for prefix in ("model 'node' can't be imported:", "model 'node': ops that can't be imported, with their nodes:"):
+        if why and why.startswith(prefix):
+            why = why.removeprefix(prefix).partition("\nhint:")[0].strip()
+            why = re.sub(r"^node 'node' \([\w.]+\): ", "", why)
+            why = re.sub(r"^[\w.]+: node(: )?", "", why) or "it is not imported"
+    return why
 
 
 @functools.lru_cache(MOST_KNOWN)
