@@ -2,6 +2,7 @@
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <mutex>
 
 #include "compiler/compile.h"
@@ -48,9 +49,9 @@ IntList in_order(std::span<const int64_t> of, const Order& order) {
 }
 
 bool in_rows(std::span<const int64_t> shape, std::span<const int64_t> strides) {
+  if (std::ranges::find(shape, 0) != shape.end()) return true;
   int64_t expected = 1;
   for (size_t i = shape.size(); i-- > 0;) {
-    if (shape[i] == 0) return true;
     if (shape[i] != 1 && strides[i] != expected) return false;
     expected *= shape[i];
   }

@@ -37,6 +37,10 @@ def compile_graph(module, example_inputs, *, backend=""):
     dims = Dims(_ranges(module))
     dims.limit(v.shape for n in module.graph.nodes for v in graph.tensors_of(n) if isinstance(v, torch.Tensor))
     support = Support(dims, functools.partial(check_with, _weft.aten_refusal))
+    written = [n for n in module.graph.nodes if graph.writes(n)]
+    if written:  # parts could be called in another order than that of the writes
+        report.add(report.Graph(0, [(n.name, graph.op_name(n), "it writes to its operands") for n in written]))
+        return make_boxed_func(module.forward)
     fused = partition.partition(module, support)
     record = report.Graph(support.accepted(), [(n.name, graph.op_name(n), why) for n, why in support.reasons()])
     for call, part in partition.submodules(fused):

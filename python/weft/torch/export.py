@@ -1,8 +1,14 @@
 """weft.export: a PyTorch model as a program, by torch.export."""
 
+import json
+import os
+import warnings
+
 import torch
 from torch.export.graph_signature import InputKind, OutputKind
 
+from .. import _weft
+from ..program import ProgramFile, load
 from . import graph
 from .dims import Dims, Unsupported
 
@@ -130,3 +136,16 @@ def _leaves(value, spec):
             yield from _leaves(item, spec.get(key) if isinstance(spec, dict) else None)
     else:
         yield value, spec
+
+
+def export(module, args, kwargs=None, dynamic_shapes=None, *, path=None, name=None, backend=""):
+    """weft.export()."""
+    name = name or type(module).__name__
+    whole, weights = exported_graph(module, args, kwargs, dynamic_shapes, name)
+    text, weights = json.dumps(whole).encode(), {n: _weft.from_dlpack(t.contiguous()) for n, t in weights.items()}
+    if path is None:
+        return ProgramFile(_weft.import_aten(text, weights, name, backend=backend))
+    inputs = [x for x in torch.utils._pytree.tree_leaves((tuple(args), kwargs or {})) if isinstance(x, torch.Tensor)]
+    for note in _weft._write_aten(text, weights, name, os.fspath(path), [_weft.from_dlpack(x.detach().contiguous()) for x in inputs]):
+        warnings.warn(f"weft.export: {note}", RuntimeWarning, stacklevel=3)
+    return load(path, backend)

@@ -64,6 +64,12 @@ def op_name(node):
     return getattr(target, "__name__", None) or str(target)
 
 
+def writes(node):
+    """Does the node change one of its operands? Autograd's graphs have no such nodes."""
+    schema = getattr(node.target, "_schema", None) if node.op == "call_function" else None
+    return schema is not None and any(a.alias_info is not None and a.alias_info.is_write for a in schema.arguments)
+
+
 def is_check(node):
     return node.op == "call_function" and op_name(node).removeprefix("aten.").startswith(CHECKS)
 

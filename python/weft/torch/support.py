@@ -49,8 +49,6 @@ class Support:
         for v in values:
             if isinstance(v, torch.Tensor) and v.device.type != "cpu":
                 return f"its tensors are on '{v.device}', and only those in host memory are shared"
-        if any(a.alias_info is not None and a.alias_info.is_write for a in node.target._schema.arguments):
-            return "it writes to its operands"
         try:
             return _shortened(self._check(self._alone(node)))
         except Unsupported as e:

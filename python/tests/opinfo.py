@@ -1,0 +1,204 @@
+#!/usr/bin/env python3
+"""PyTorch's own samples for its ops (OpInfo), through the graph that torch.compile(backend="weft") compiles.
+
+    python/tests/opinfo.py [--dtype float32] [--samples 8] [--list] [OP...]
+
+For each sample: passed, if Weft computes all of its nodes, and the results are as near to those in f64 as PyTorch's are, or
+nearly; refused, if a node is left to PyTorch, with the reason; wrong. Its last line is `N passed, N refused, N wrong`, and it fails
+if anything is wrong. What autograd would call for a backward pass is not part of it.
+"""
+
+import argparse
+import collections
+import random
+import sys
+import warnings
+
+import torch
+from torch.fx.experimental.proxy_tensor import make_fx
+from torch.testing._internal.common_methods_invocations import op_db
+from torch.utils import _pytree as pytree
+
+from weft.torch import report
+from weft.torch.backend import compile_graph
+from weft.torch.decompositions import decompositions
+
+# What results depend on beside the inputs: memory that is not written, a generator.
+NOT_ALIKE = {"empty", "empty_like", "new_empty", "empty_strided", "new_empty_strided", "empty_permuted", "bernoulli", "multinomial",
+             "normal", "rand_like", "randint_like", "randn_like", "randint", "randn", "uniform", "cauchy", "exponential",
+             "geometric", "log_normal", "nn.functional.dropout", "nn.functional.dropout2d", "nn.functional.dropout3d",
+             "svd_lowrank", "pca_lowrank", "nn.functional.fractional_max_pool2d",
+             "nn.functional.fractional_max_pool3d", "nn.functional.multi_head_attention_forward", "nn.functional.alpha_dropout", "nn.functional.feature_alpha_dropout", "nn.functional.rrelu", "as_strided"}
+LOOSE = {torch.float32: 2e-5, torch.float64: 1e-12, torch.float16: 2e-3, torch.bfloat16: 2e-2}
+
+
+def dense(x):
+    return isinstance(x, torch.Tensor) and x.layout == torch.strided
+
+
+def in_f64(tree):
+    return pytree.tree_map(lambda x: x.double() if dense(x) and x.is_floating_point() else x, tree)
+
+
+def traced(op, sample):
+    """The function of the sample's tensors, and those tensors."""
+    whole = (sample.input, sample.args, sample.kwargs)
+    leaves, spec = pytree.tree_flatten(whole)
+    if any(isinstance(x, torch.Tensor) and not dense(x) for x in leaves):
+        return None
+    places = [i for i, x in enumerate(leaves) if dense(x)]
+
+    def f(*tensors):
+        given = list(leaves)
+        for i, t in zip(places, tensors):
+            given[i] = t
+        first, args, kwargs = pytree.tree_unflatten(given, spec)
+        results = pytree.tree_leaves(op(first, *args, **kwargs))
+        return [r for r in results if dense(r)]
+
+    return f, [leaves[i].detach() for i in places]
+
+
+def functional(f, inputs):
+    """What autograd makes of it: smaller ops, which write nothing in place."""
+    written = make_fx(f, decompositions(), tracing_mode="fake")(*inputs)
+    return make_fx(torch.func.functionalize(written, remove="mutations"), tracing_mode="fake")(*inputs)
+
+
+def is_random(sample):
+    """Elements that are dropped at random."""
+    return sample.kwargs.get("dropout_p", 0) or (sample.kwargs.get("training") and "dropout_p" in sample.kwargs)
+
+
+def judge(op, sample):
+    """(passed, refused or wrong, why)."""
+    of_tensors = traced(op, sample)
+    if of_tensors is None:
+        return None, "inputs that are not dense"
+    f, inputs = of_tensors
+    try:
+        want = f(*[x.clone() for x in inputs])
+        if not want or any(w.is_complex() for w in want):
+            return None, "no dense results"
+    except Exception as e:  # no sample of eager's
+        return None, str(e)
+    try:
+        module = functional(f, inputs)
+    except Exception as e:  # PyTorch can't trace it: data decides what is called
+        return "refused", f"PyTorch does not trace it: {type(e).__name__}"
+    with report.collected() as graphs, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        got = compile_graph(module, inputs)([x.clone() for x in inputs])
+    left = [(o, why) for g in graphs for _, o, why in g.left]
+    wrong = compare(f, inputs, got, want)
+    if wrong:
+        return "wrong", wrong
+    if left:
+        return "refused", "; ".join(f"{o}: {why}" for o, why in dict.fromkeys(left))
+    return "passed", "" if any(g.nodes for g in graphs) else "nothing to compute"
+
+
+def compare(f, inputs, got, want):
+    """What is wrong with the results, or None."""
+    if len(got) != len(want):
+        return f"{len(got)} results, wanted {len(want)}"
+    right = None
+    for i, (a, b) in enumerate(zip(got, want)):
+        if a.dtype != b.dtype or a.shape != b.shape:
+            return f"result {i} is {a.dtype} {tuple(a.shape)}, wanted {b.dtype} {tuple(b.shape)}"
+        if not b.is_floating_point():
+            if not torch.equal(a, b):
+                return f"result {i} is {shown(a)}, wanted {shown(b)}"
+            continue
+        if torch.allclose(a.double(), b.double(), rtol=LOOSE.get(b.dtype, 0.1), atol=1e-7, equal_nan=True):
+            continue
+        if right is None:
+            right = exact(f, inputs)
+        r = right[i] if right else b.double()
+        bound = LOOSE.get(b.dtype, 0.1) * (r.abs().nan_to_num(0, 0, 0).max() if r.numel() else 0) + 4 * off(b, r)
+        if off(a, r) > bound:
+            return f"result {i} is {shown(a)}, wanted {shown(b)}, off by {off(a, r):.3g}"
+    return None
+
+
+def exact(f, inputs):
+    try:
+        return [r.double() for r in f(*in_f64(inputs))]
+    except Exception:
+        return None  # not in f64
+
+
+def off(a, right):
+    """The largest difference; infinities and NaN must be the same."""
+    a = a.double()
+    same = (a == right) | (a.isnan() & right.isnan())
+    diff = torch.where(same, 0.0, (a - right).abs().nan_to_num(float("inf")))
+    return diff.max().item() if diff.numel() else 0.0
+
+
+def shown(t):
+    flat = t.flatten()
+    return f"{flat[:6].tolist()}{'...' if flat.numel() > 6 else ''}"
+
+
+def samples_of(op, dtype, most):
+    """Some of an op's samples, the same every time."""
+    torch.manual_seed(0)
+    random.seed(0)
+    found = list(op.sample_inputs("cpu", dtype))
+    return found if len(found) <= most else [found[i * len(found) // most] for i in range(most)]
+
+
+def run(dtype, most, names=(), say=None):
+    """{"passed": n, ...} and the lines of what is wrong."""
+    counts, wrong = collections.Counter(), []
+    for op in op_db:
+        full = op.name + (f".{op.variant_test_name}" if op.variant_test_name else "")
+        if op.name in NOT_ALIKE or dtype not in op.dtypes or (names and op.name not in names and full not in names):
+            continue
+        of_op = collections.Counter()
+        reasons = {}
+        try:
+            samples = samples_of(op, dtype, most)
+        except Exception as e:
+            reasons[f"no samples: {e}"] = 1
+            samples = []
+        for sample in samples:
+            if is_random(sample):
+                continue
+            try:
+                verdict, why = judge(op, sample)
+            except Exception as e:
+                verdict, why = "wrong", f"{type(e).__name__}: {e}"
+            of_op[verdict] += 1
+            if verdict == "wrong":
+                wrong.append(f"{full}: {why}  [{str(sample)[:300]}]")
+                print("WRONG", wrong[-1][:800], flush=True)
+            if verdict != "passed":
+                reasons[why] = reasons.get(why, 0) + 1
+        counts.update({k: v for k, v in of_op.items() if k})
+        if say:
+            say(full, of_op, reasons)
+    return counts, wrong
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--dtype", default="float32")
+    parser.add_argument("--samples", type=int, default=8, help="of an op at most")
+    parser.add_argument("--list", action="store_true", help="a line for each op that is not passed in all")
+    parser.add_argument("ops", nargs="*")
+    o = parser.parse_args()
+    torch.set_num_threads(2)
+
+    def say(name, counts, reasons):
+        if o.list and reasons:
+            print(name, dict(counts), *(f"\n    {n} x {why[:400]}" for why, n in reasons.items()), flush=True)
+
+    counts, wrong = run(getattr(torch, o.dtype), o.samples, o.ops, say)
+    print(f"{o.dtype}: {counts['passed']} passed, {counts['refused']} refused, {counts['wrong']} wrong")
+    return counts["wrong"] > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
