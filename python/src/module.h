@@ -15,6 +15,7 @@ void bind_policies(nanobind::module_& m);
 void bind_files(nanobind::module_& m);
 void bind_programs(nanobind::module_& m);
 void bind_compiled(nanobind::module_& m);
+void bind_exported(nanobind::module_& m);
 void bind_gradients(nanobind::module_& m);
 
 // Of weft._weft._nn.
