@@ -108,7 +108,7 @@ def test_weights_that_are_one_are_stored_once(tmp_path):
     model = GPT2(words=4096, width=64).eval()
     weft.export(model, (torch.arange(9)[None],), path=tmp_path / "m.weft")
     table, all_of_it = (sum(p.numel() * 4 for p in m.parameters()) for m in (model.words, model))  # each once
-    assert all_of_it < (tmp_path / "m.weft").stat().st_size < all_of_it + table // 4
+    assert all_of_it < (tmp_path / "m.weft").stat().st_size < all_of_it + table // 2  # and a test
 
 
 def test_constants_dtypes_and_blocks_of_other_modes():

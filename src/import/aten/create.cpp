@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 
 #include "import/call.h"
 
@@ -15,11 +16,18 @@ void ones(Call& c) { filled(c, {.value = 1}); }
 void full(Call& c) { filled(c, c.number("fill_value")); }
 void scalar_tensor(Call& c) { filled(c, c.number("s")); }
 
+// A number as PyTorch counts with it where the result is of integers.
+Number cut(const Number& n) {
+  if (n.kind != Number::Kind::real) return n;
+  const double whole = std::trunc(std::clamp(n.value, -0x1p62, 0x1p62));
+  return {.kind = Number::Kind::integer, .value = whole, .whole = static_cast<int64_t>(whole)};
+}
 // start + step i. Whole numbers are made in i64, others in f64, as PyTorch does.
 void arange(Call& c) {
   const auto& type = c.declared();
   if (type.rank() != 1) return c.refuse(invalid("its result must have one axis"));
-  const Number start = c.number("start"), step = c.number("step");
+  Number start = c.number("start"), step = c.number("step");
+  if (!is_float(type.dtype)) start = cut(start), step = cut(step);
   const bool whole = start.kind != Number::Kind::real && step.kind != Number::Kind::real;
   const DType t = whole ? DType::i64 : DType::f64;
   if (whole && start.whole == 0 && step.whole == 1 && is_compute(type.dtype) && type.dtype != DType::boolean)
