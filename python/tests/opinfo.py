@@ -29,7 +29,7 @@ NOT_ALIKE = {"empty", "empty_like", "new_empty", "empty_strided", "new_empty_str
              "geometric", "log_normal", "nn.functional.dropout", "nn.functional.dropout2d", "nn.functional.dropout3d",
              "svd_lowrank", "pca_lowrank", "nn.functional.fractional_max_pool2d",
              "nn.functional.fractional_max_pool3d", "nn.functional.multi_head_attention_forward", "nn.functional.alpha_dropout", "nn.functional.feature_alpha_dropout", "nn.functional.rrelu", "as_strided"}
-PLACES = {"topk", "sort", "argsort", "msort"}  # which of equal elements comes first is not said
+PLACES = {"topk", "sort", "argsort"}  # which of equal elements comes first is not said
 LOOSE = {torch.float32: 2e-5, torch.float64: 1e-12, torch.float16: 2e-3, torch.bfloat16: 2e-2}
 
 

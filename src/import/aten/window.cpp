@@ -80,14 +80,18 @@ void avg_pool(Call& c) {
   Window w = window_of(c, axes_in_name(c));
   const auto x = c.tensor("self");
   if (x.shape().size() >= w.kernel.size()) fit(w, x.shape());
-  if (c.node.attrs.contains("divisor_override") && c.has("divisor_override"))
-    return c.refuse(fail(Code::unsupported, "a divisor of {}", c.integer("divisor_override")));
-  c.give(c.b.one("avg_pool", {x},
-                 {{"kernel", w.kernel},
-                  {"stride", w.stride},
-                  {"padding", w.padding},
-                  {"count_include_pad", int64_t{c.flag("count_include_pad")}},
-                  {"ceil_mode", int64_t{w.ceil_mode}}}));
+  const bool other = c.node.attrs.contains("divisor_override") && c.has("divisor_override");
+  if (other && w.ceil_mode)
+    return c.refuse(fail(Code::unsupported, "a divisor of {} in windows that are counted up", c.integer("divisor_override")));
+  const auto y = c.b.one("avg_pool", {x},
+                         {{"kernel", w.kernel},
+                          {"stride", w.stride},
+                          {"padding", w.padding},
+                          {"count_include_pad", int64_t{other || c.flag("count_include_pad")}},
+                          {"ceil_mode", int64_t{w.ceil_mode}}});
+  if (!other) return c.give(y);
+  const auto elements = static_cast<double>(element_count(std::span<const Dim>(w.kernel)).value());
+  c.give(c.b.mul(y, elements / static_cast<double>(c.integer("divisor_override"))));
 }
 // None keeps the size of an axis: the file has the result's.
 void adaptive_avg_pool(Call& c) {
