@@ -25,10 +25,11 @@ using exchange::Api;
 const Api& torch_api() {
   const nb::object tensor = nb::module_::import_("torch").attr("Tensor");
   const nb::object capsule = nb::getattr(tensor, "__dlpack_c_exchange_api__", nb::none());
-  const auto* api =
-      static_cast<const Api*>(capsule.is_none() ? nullptr : PyCapsule_GetPointer(capsule.ptr(), exchange::kCapsule));
+  const auto* api = static_cast<const Api*>(
+      capsule.is_none() ? nullptr : PyCapsule_GetPointer(capsule.ptr(), exchange::kCapsule));
   if (!api || api->header.version.major != 1)
-    throw Error(fail(Code::version, "this PyTorch has no C functions of DLPack 1, which are there since PyTorch 2.10"));
+    throw Error(fail(Code::version,
+                     "this PyTorch has no C functions of DLPack 1, which are there since PyTorch 2.10"));
   return *api;
 }
 
@@ -39,7 +40,8 @@ struct Export {
   IntList shape, strides;
 };
 
-/// How an input or output lies in memory: its axes from the slowest to the fastest; empty where that is their order.
+/// How an input or output lies in memory: its axes from the slowest to the fastest; empty where that is their
+/// order.
 using Order = std::vector<int64_t>;
 
 IntList in_order(std::span<const int64_t> of, const Order& order) {
@@ -58,7 +60,8 @@ bool in_rows(std::span<const int64_t> shape, std::span<const int64_t> strides) {
   return true;
 }
 
-program::CompiledProgram compiled(std::string_view text, const std::string& backend, const std::string& name) {
+program::CompiledProgram compiled(std::string_view text, const std::string& backend,
+                                  const std::string& name) {
   const auto model = value_or_raise(importer::parse_model_ir(text, name));
   const auto imported = value_or_raise(importer::import_model(model, {}));
   const auto none = [&](const std::string& weight) -> Result<program::Blob> {
@@ -68,26 +71,29 @@ program::CompiledProgram compiled(std::string_view text, const std::string& back
       compiler::compile(*imported.graph, none, {.name = name, .has_kernel = kernels_of(backend)}));
 }
 
-/// A compiled graph without weights of its own. A call reads the tensors where they lie and gives tensors of its own.
+/// A compiled graph without weights of its own. A call reads the tensors where they lie and gives tensors of
+/// its own.
 class Part {
  public:
-  Part(std::string_view text, std::vector<Order> inputs, std::vector<Order> outputs, const std::string& backend,
-       const std::string& name)
+  Part(std::string_view text, std::vector<Order> inputs, std::vector<Order> outputs,
+       const std::string& backend, const std::string& name)
       : inputs_(std::move(inputs)), outputs_(std::move(outputs)), api_(torch_api()) {
     const nb::gil_scoped_release unlocked;
     auto program = std::make_shared<const program::CompiledProgram>(compiled(text, backend, name));
     if (program->inputs.size() != inputs_.size() || program->outputs.size() != outputs_.size())
-      throw Error(invalid("{} has {} inputs and {} outputs, got orders for {} and {}", name, program->inputs.size(),
-                          program->outputs.size(), inputs_.size(), outputs_.size()));
+      throw Error(invalid("{} has {} inputs and {} outputs, got orders for {} and {}", name,
+                          program->inputs.size(), program->outputs.size(), inputs_.size(), outputs_.size()));
     session_ = value_or_raise(
         runtime::Session::create(program, value_or_raise(runtime::devices_for(backend, Policy())), Policy()));
     if (!session_->device().host_memory())
-      throw Error(fail(Code::unsupported, "backend '{}' can't read PyTorch's tensors where they lie", session_->backend()));
+      throw Error(fail(Code::unsupported, "backend '{}' can't read PyTorch's tensors where they lie",
+                       session_->backend()));
   }
 
   nb::list run(nb::list given) {
     if (given.size() != inputs_.size())
-      throw Error(invalid("{} takes {} inputs, got {}", session_->program().name, inputs_.size(), given.size()));
+      throw Error(
+          invalid("{} takes {} inputs, got {}", session_->program().name, inputs_.size(), given.size()));
     std::vector<runtime::DeviceArray> in;
     in.reserve(inputs_.size());
     std::vector<nb::object> copies;  // of inputs that lie in memory in another way
@@ -117,12 +123,12 @@ class Part {
     if (api_.borrow(object.ptr(), &t) != 0) throw nb::python_error();
     const Order& order = inputs_[i];
     const auto rank = static_cast<size_t>(t.ndim);
-    if (order.size() > rank)
-      throw Error(invalid("input {} has {} axes, wanted {}", i, rank, order.size()));
+    if (order.size() > rank) throw Error(invalid("input {} has {} axes, wanted {}", i, rank, order.size()));
     const IntList shape = in_order({t.shape, rank}, order), strides = in_order({t.strides, rank}, order);
     const auto dtype = dtype_from_dlpack(t.dtype.code, t.dtype.bits);
     if (!dtype || t.dtype.lanes != 1 || t.device.device_type != kDLCPU)
-      throw Error(fail(Code::unsupported, "input {} is no dense tensor in host memory of a dtype of Weft's", i));
+      throw Error(
+          fail(Code::unsupported, "input {} is no dense tensor in host memory of a dtype of Weft's", i));
     if (!in_rows(shape, strides)) {
       nb::object turned = nb::borrow(object);
       if (!order.empty()) turned = turned.attr("permute")(nb::cast(order));
@@ -196,11 +202,15 @@ std::vector<std::string> imported_ops() {
 
 void bind_aten(nb::module_& m) {
   m.def("aten_ops", &imported_ops, "The ops of ATen that are imported, as in \"add.Tensor\".");
-  m.def("aten_refusal", &refusal, nb::arg("graph"), "Why a graph of ATen's ops, as JSON, can't be imported, or None.");
+  m.def("aten_refusal", &refusal, nb::arg("graph"),
+        "Why a graph of ATen's ops, as JSON, can't be imported, or None.");
   nb::class_<Part>(m, "AtenPart", "A compiled graph of ATen's ops, called with PyTorch's tensors.")
-      .def(nb::init<std::string_view, std::vector<Order>, std::vector<Order>, const std::string&, const std::string&>(),
-           nb::arg("graph"), nb::arg("inputs"), nb::arg("outputs"), nb::arg("backend") = "", nb::arg("name") = "part")
-      .def("run", &Part::run, nb::arg("inputs"), "The results, from tensors, and ints for inputs that are only a size.")
+      .def(nb::init<std::string_view, std::vector<Order>, std::vector<Order>, const std::string&,
+                    const std::string&>(),
+           nb::arg("graph"), nb::arg("inputs"), nb::arg("outputs"), nb::arg("backend") = "",
+           nb::arg("name") = "part")
+      .def("run", &Part::run, nb::arg("inputs"),
+           "The results, from tensors, and ints for inputs that are only a size.")
       .def("text", &Part::text, "The program.")
       .def("schedule", &Part::schedule, "The kernels of the last run.");
 }

@@ -1,8 +1,8 @@
 #pragma once
 #include <dlpack/dlpack.h>
 
-// DLPack's exchange of tensors through C functions, version 1.3, which is newer than the header here. A class of tensors has
-// a capsule of them, __dlpack_c_exchange_api__; PyTorch has it since 2.10.
+// DLPack's exchange of tensors through C functions, version 1.3, which is newer than the header here. A class
+// of tensors has a capsule of them, __dlpack_c_exchange_api__; PyTorch has it since 2.10.
 namespace weft::python::exchange {
 
 struct Version {

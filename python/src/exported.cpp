@@ -12,8 +12,8 @@
 #include "lab/vectors.h"
 #include "python/src/module.h"
 #include "python/src/object.h"
-#include "weft/policy_scope.h"
 #include "weft/jit.h"
+#include "weft/policy_scope.h"
 
 // Program files with tests: written of ATen graphs, and verified.
 namespace weft::python {
@@ -27,7 +27,8 @@ formats::Safetensors in_memory(const std::map<std::string, Tensor>& weights) {
   for (const auto& [name, t] : weights) {
     const IntList sizes = t.sizes();
     kept->push_back(t.to_bytes());
-    file.tensors.push_back({.name = name, .dtype = t.dtype(), .shape = {sizes.begin(), sizes.end()}, .bytes = {}});
+    file.tensors.push_back(
+        {.name = name, .dtype = t.dtype(), .shape = {sizes.begin(), sizes.end()}, .bytes = {}});
   }
   for (size_t i = 0; i < kept->size(); ++i) file.tensors[i].bytes = (*kept)[i];
   file.file.owner = kept;
@@ -46,8 +47,9 @@ struct Written {
   std::vector<std::string> notes;
   size_t tests = 0;
 };
-Written write_aten(std::string_view graph, const std::map<std::string, Tensor>& weights, const std::string& name,
-                   const std::string& path, const std::optional<std::vector<Tensor>>& inputs) {
+Written write_aten(std::string_view graph, const std::map<std::string, Tensor>& weights,
+                   const std::string& name, const std::string& path,
+                   const std::optional<std::vector<Tensor>>& inputs) {
   const auto model = value_or_raise(importer::parse_model_ir(graph, name));
   const formats::Safetensors file = in_memory(weights);
   const auto imported =
@@ -69,7 +71,8 @@ nb::list verify(const std::string& path, const std::string& backend) {
     const nb::gil_scoped_release unlocked;
     const auto program = value_or_raise(compiler::read_file(path));
     if (program.tests.empty())
-      throw Error(invalid("{} carries no tests; weft.export(..., path=...) and `weft compile --tests N` write them", path));
+      throw Error(invalid(
+          "{} carries no tests; weft.export(..., path=...) and `weft compile --tests N` write them", path));
     all = value_or_raise(lab::run_tests(program, backend, current_policy()));
   }
   nb::list rows;
@@ -95,19 +98,23 @@ nb::list ports(const std::vector<InputSpec>& all) {
 }  // namespace
 
 void bind_exported(nb::module_& m) {
-  m.def("_write_aten",
-        [](const nb::bytes& graph, const std::map<std::string, Tensor>& weights, const std::string& name,
-           const std::string& path, const std::optional<std::vector<Tensor>>& inputs) {
-          const nb::gil_scoped_release unlocked;
-          const Written w = write_aten({graph.c_str(), graph.size()}, weights, name, path, inputs);
-          return w.notes;
-        },
-        "graph"_a, "weights"_a, "name"_a, "path"_a, "inputs"_a = nb::none());
+  m.def(
+      "_write_aten",
+      [](const nb::bytes& graph, const std::map<std::string, Tensor>& weights, const std::string& name,
+         const std::string& path, const std::optional<std::vector<Tensor>>& inputs) {
+        const nb::gil_scoped_release unlocked;
+        const Written w = write_aten({graph.c_str(), graph.size()}, weights, name, path, inputs);
+        return w.notes;
+      },
+      "graph"_a, "weights"_a, "name"_a, "path"_a, "inputs"_a = nb::none());
   m.def("verify", verify, "path"_a, "backend"_a = "",
-        "Runs the tests that a program file carries on a backend: a list of dicts with `test`, `sizes`, `right`, `worst`, the "
+        "Runs the tests that a program file carries on a backend: a list of dicts with `test`, `sizes`, "
+        "`right`, `worst`, the "
         "largest\nerror in units of what is allowed, and `wrong`, what was wrong.\n\n"
         "Errors   weft.InvalidArgument for a file without tests.");
-  m.def("_ports", [](const Compiled& c) { return nb::make_tuple(ports(c.inputs()), ports(c.outputs())); }, "program"_a);
+  m.def(
+      "_ports", [](const Compiled& c) { return nb::make_tuple(ports(c.inputs()), ports(c.outputs())); },
+      "program"_a);
 }
 
 }  // namespace weft::python

@@ -128,7 +128,8 @@ void Call::bind_by_name() {
   }
   for (size_t i = 0; i < node.inputs.size(); ++i) {
     const TensorInfo& given = node.inputs[i];
-    const auto at = std::find_if(bound_.begin(), bound_.end(), [&](const Bound& x) { return x.name == given.arg; });
+    const auto at =
+        std::find_if(bound_.begin(), bound_.end(), [&](const Bound& x) { return x.name == given.arg; });
     const auto place = static_cast<size_t>(given.place);
     const bool known = at != bound_.end() && at->is_tensor && (at->is_list || place == 0);
     if (!known || (place < at->inputs.size() && at->inputs[place] >= 0)) {

@@ -102,8 +102,8 @@ class Call {
   ir::Value constant(double value, DType dtype) { return constant(Number{.value = value}, dtype); }
   /// Operands in the dtype that they promote to.
   ir::ValueList promoted(std::span<const Operand> operands);
-  /// Tensors, some of them absent, in one dtype. PyTorch wants them so, but a graph that was exported on the meta
-  /// device may have others: they are promoted, and the result is what the file says.
+  /// Tensors, some of them absent, in one dtype. PyTorch wants them so, but a graph that was exported on the
+  /// meta device may have others: they are promoted, and the result is what the file says.
   void unify(std::initializer_list<ir::Value*> operands);
   /// One or more tensors one after the other, in groups where there are more than an op takes.
   ir::Value concat(ir::ValueList all, int64_t along);

@@ -180,7 +180,7 @@ class Reader {
   Result<Dim> dimension(const std::string& text, const std::string& at) const {
     WEFT_TRY(const Dim dim, expression(text, at + ".shape"));
     if (dim.min() < 0)
-      return fail(Code::corrupt, "{}: {}.shape: '{}' may be {}, which is no size", where_, at, text,
+      return fail(Code::corrupt, "{}: {}.shape: '{}' may be {}, which is no size", where_, at, shown(text),
                   dim.min());
     return dim;
   }

@@ -35,7 +35,7 @@ struct TensorInfo {
 
 struct NodeInfo {
   std::string name;
-  std::string op;  ///< "aten.conv2d.default"
+  std::string op;                           ///< "aten.conv2d.default"
   std::vector<TensorInfo> inputs, outputs;  ///< a result without a name is one that the node does not make
   std::map<std::string, Arg, std::less<>> attrs;
 };

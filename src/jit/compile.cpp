@@ -184,7 +184,8 @@ std::vector<std::string> Compiled::state_names() const {
   return names;
 }
 
-static std::vector<InputSpec> specs_of(const program::CompiledProgram& p, std::span<const program::Port> ports) {
+static std::vector<InputSpec> specs_of(const program::CompiledProgram& p,
+                                       std::span<const program::Port> ports) {
   std::vector<InputSpec> specs;
   for (const auto& port : ports) specs.push_back({port.name, p.values[static_cast<size_t>(port.value)].type});
   return specs;

@@ -23,7 +23,8 @@ Attention operands(Call& c) {
   Attention a{c.tensor("query"), c.tensor("key"), c.tensor("value"), c.maybe("attn_mask")};
   c.unify({&a.q, &a.k, &a.v});
   if (c.real("dropout_p") > 0)
-    c.refuse(fail(Code::unsupported, "it drops elements at random, as in training; export after model.eval()"));
+    c.refuse(
+        fail(Code::unsupported, "it drops elements at random, as in training; export after model.eval()"));
   if (a.q.rank() < 2 || a.k.rank() != a.q.rank() || a.v.rank() != a.q.rank())
     c.refuse(invalid("query, key and value are {}, {}, {}", weft::text(a.q.type()), weft::text(a.k.type()),
                      weft::text(a.v.type())));
@@ -59,13 +60,15 @@ void flash_attention(Call& c) {
 void flash_attention_backward(Call& c) {
   const Attention a = operands(c);
   if (!c.status().ok()) return;
-  const std::array all = {a.q, a.k, a.v, c.tensor("out"), c.tensor("logsumexp"), c.tensor("grad_out"), a.mask};
+  const std::array all = {a.q,   a.k, a.v, c.tensor("out"), c.tensor("logsumexp"), c.tensor("grad_out"),
+                          a.mask};
   c.give(c.b.call("attention_grad", all, {{"causal", int64_t{a.causal}}, {"scale", a.scale}}));
 }
 
 constexpr AtenOp ops[] = {
     {"_scaled_dot_product_flash_attention_for_cpu.default",
-     "query, key, value, dropout_p=0.0, is_causal=false, attn_mask?, scale=None", "attention", flash_attention},
+     "query, key, value, dropout_p=0.0, is_causal=false, attn_mask?, scale=None", "attention",
+     flash_attention},
     {"_scaled_dot_product_flash_attention_for_cpu_backward.default",
      "grad_out, query, key, value, out, logsumexp, dropout_p=, is_causal=, attn_mask?, scale=None",
      "attention_grad", flash_attention_backward},

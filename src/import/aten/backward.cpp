@@ -10,7 +10,8 @@ namespace {
 /// One call of an op, of whose first result the gradient is known.
 class Forward final : public ir::GradContext {
  public:
-  Forward(ir::Builder& b, const ir::OpDef& op, ir::ValueList inputs, std::vector<AttrValue> attrs, ir::Value dy)
+  Forward(ir::Builder& b, const ir::OpDef& op, ir::ValueList inputs, std::vector<AttrValue> attrs,
+          ir::Value dy)
       : b_(b), op_(op), inputs_(std::move(inputs)), attrs_(std::move(attrs)), dy_(dy) {
     made_ = b.call(op, inputs_, attrs_);
   }
@@ -19,7 +20,9 @@ class Forward final : public ir::GradContext {
   ir::Value dout(int i) const override { return i == 0 ? dy_ : b_.zeros_like(out(i)); }
   bool flows(int i) const override { return i == 0; }
   bool wants(int i) const override { return has(i); }
-  bool has(int i) const override { return static_cast<size_t>(i) < inputs_.size() && inputs_[static_cast<size_t>(i)]; }
+  bool has(int i) const override {
+    return static_cast<size_t>(i) < inputs_.size() && inputs_[static_cast<size_t>(i)];
+  }
   const TensorType& in_type(int i) const override { return in(i).type(); }
   const TensorType& out_type(int i) const override { return out(i).type(); }
 
@@ -76,8 +79,8 @@ void convolution_backward(Call& c) {
   for (int64_t i = 0; i < dy.rank(); ++i)
     if (i != 1) all_but_channels.push_back(i);
   const auto bias = [&] { return c.b.one("sum", {dy}, {{"axes", all_but_channels}}); };
-  c.give({c.reads(0) ? g[0] : ir::Value(), c.reads(1) ? g[1] : ir::Value(),
-          c.reads(2) ? bias() : ir::Value()});
+  c.give(
+      {c.reads(0) ? g[0] : ir::Value(), c.reads(1) ? g[1] : ir::Value(), c.reads(2) ? bias() : ir::Value()});
 }
 
 // To the element that each window picked, whose number within the image `indices` has.
@@ -87,7 +90,8 @@ void max_pool_backward(Call& c) {
   if (x.rank() < n || dy.rank() != x.rank()) return c.refuse(invalid("images of {}", weft::text(x.type())));
   const auto flat = [&](ir::Value v) {
     Shape shape(v.shape().begin(), v.shape().end() - n);
-    shape.push_back(element_count(std::span<const Dim>(v.shape()).subspan(v.shape().size() - static_cast<size_t>(n))));
+    shape.push_back(
+        element_count(std::span<const Dim>(v.shape()).subspan(v.shape().size() - static_cast<size_t>(n))));
     return c.b.reshape(v, shape);
   };
   const auto image = flat(c.b.zeros_like(x));
@@ -141,7 +145,8 @@ void adaptive_avg_pool_backward(Call& c) {
   for (size_t i = lead; i < x.shape().size(); ++i) {
     const Dim from = x.shape()[i], to = dy.shape()[i];
     if (!from.is_const() || !to.is_const() || to.value() == 0 || from.value() % to.value() != 0)
-      return c.refuse(fail(Code::unsupported, "windows of several sizes, from {} to {}", from.text(), to.text()));
+      return c.refuse(
+          fail(Code::unsupported, "windows of several sizes, from {} to {}", from.text(), to.text()));
     const Dim each = from.value() / to.value();
     apart.push_back(to), apart.push_back(1), wide.push_back(to), wide.push_back(each);
     elements *= static_cast<double>(each.value());
@@ -156,13 +161,16 @@ constexpr AtenOp ops[] = {
     {"_adaptive_avg_pool3d_backward.default", "grad_output, self", "div, broadcast",
      adaptive_avg_pool_backward},
     {"avg_pool2d_backward.default",
-     "grad_output, self, kernel_size=, stride=, padding=, ceil_mode=, count_include_pad=, divisor_override=None",
+     "grad_output, self, kernel_size=, stride=, padding=, ceil_mode=, count_include_pad=, "
+     "divisor_override=None",
      "div, conv_transpose", avg_pool_backward},
     {"avg_pool3d_backward.default",
-     "grad_output, self, kernel_size=, stride=, padding=, ceil_mode=, count_include_pad=, divisor_override=None",
+     "grad_output, self, kernel_size=, stride=, padding=, ceil_mode=, count_include_pad=, "
+     "divisor_override=None",
      "div, conv_transpose", avg_pool_backward},
     {"convolution_backward.default",
-     "grad_output, input, weight, bias_sizes=None, stride=, padding=, dilation=, transposed=, output_padding=, "
+     "grad_output, input, weight, bias_sizes=None, stride=, padding=, dilation=, transposed=, "
+     "output_padding=, "
      "groups=, output_mask=None",
      "conv_transpose, conv_weight_grad, conv, sum", convolution_backward},
     {"max_pool2d_with_indices_backward.default",

@@ -50,7 +50,9 @@ void linspace(Call& c) {
   const auto i = c.b.one("iota", {}, {{"size", Shape{type.shape[0]}}, {"dtype", std::string("f64")}});
   const auto from_start = c.b.add(c.b.mul(i, step), start);
   const auto from_end = c.b.sub(end, c.b.mul(c.b.sub(static_cast<double>(steps - 1), i), step));
-  c.give(c.b.cast(c.b.where(c.b.less(i, static_cast<double>(std::max<int64_t>(steps / 2, 1))), from_start, from_end), type.dtype));
+  c.give(c.b.cast(
+      c.b.where(c.b.less(i, static_cast<double>(std::max<int64_t>(steps / 2, 1))), from_start, from_end),
+      type.dtype));
 }
 
 void eye(Call& c) {

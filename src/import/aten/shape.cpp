@@ -133,7 +133,8 @@ Part narrow_part(Call& c, ir::Value x) {
   Part p{.axis = c.axis("dim", x.rank())};
   p.start = bound(c, x.shape()[static_cast<size_t>(p.axis)], c.dim("start"));
   const Dim length = c.dim("length");
-  p.stop = p.start + (length.is_const() ? Dim(std::clamp<int64_t>(length.value(), 0, int64_t{1} << 48)) : length);
+  p.stop =
+      p.start + (length.is_const() ? Dim(std::clamp<int64_t>(length.value(), 0, int64_t{1} << 48)) : length);
   return p;
 }
 void slice(Call& c) {

@@ -63,7 +63,9 @@ ir::Value picked(Call& c, ir::Value x, const Window& w, const Shape& dilation) {
   const auto all = std::span<const Dim>(x.shape());
   const Shape image(all.end() - static_cast<int64_t>(w.kernel.size()), all.end());
   const auto numbers = c.b.reshape(count(c.b, element_count(std::span<const Dim>(image))), image);
-  const auto elements = [&](ir::Value v, double padding) { return ir::window_elements(c.b, v, *windows, padding); };
+  const auto elements = [&](ir::Value v, double padding) {
+    return ir::window_elements(c.b, v, *windows, padding);
+  };
   const auto best = c.b.one("argmax", {elements(x, -INFINITY)}, {{"axis", int64_t{-1}}});
   const auto all_numbers = elements(c.b.broadcast(numbers, x.shape()), 0);
   return c.b.gather(all_numbers, c.b.cast(best, DType::i64), best.rank(), best.rank());
@@ -74,7 +76,8 @@ void max_pool_with_indices(Call& c) {
   if (!c.status().ok()) return;
   const size_t n = axes_in_name(c);
   const auto x = c.tensor("self");
-  c.give({c.results[0], c.reads(1) ? picked(c, x, window_of(c, n), shape_of(c.integers("dilation", n))) : ir::Value()});
+  c.give({c.results[0],
+          c.reads(1) ? picked(c, x, window_of(c, n), shape_of(c.integers("dilation", n))) : ir::Value()});
 }
 void avg_pool(Call& c) {
   Window w = window_of(c, axes_in_name(c));
@@ -82,7 +85,8 @@ void avg_pool(Call& c) {
   if (x.shape().size() >= w.kernel.size()) fit(w, x.shape());
   const bool other = c.node.attrs.contains("divisor_override") && c.has("divisor_override");
   if (other && w.ceil_mode)
-    return c.refuse(fail(Code::unsupported, "a divisor of {} in windows that are counted up", c.integer("divisor_override")));
+    return c.refuse(fail(Code::unsupported, "a divisor of {} in windows that are counted up",
+                         c.integer("divisor_override")));
   const auto y = c.b.one("avg_pool", {x},
                          {{"kernel", w.kernel},
                           {"stride", w.stride},
