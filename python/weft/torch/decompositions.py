@@ -21,9 +21,11 @@ MORE = [
     aten.leaky_relu_backward, aten.elu_backward, aten.softplus_backward, aten.log_sigmoid_backward, aten.mish_backward,
     aten.glu_backward, aten.unfold_backward, aten.upsample_bilinear2d, aten.upsample_nearest2d, aten.index_add,
     aten.masked_fill, aten.addcmul, aten.addcdiv, aten.lerp, aten.xlogy, aten.logaddexp, aten.logit, aten.sinc,
-    aten.std_mean, aten.var_mean, aten.frac, aten.trace, aten.special_entr, aten.special_erfcx, aten.special_log_ndtr,
-    aten.nansum, aten.renorm, aten.heaviside, aten.hypot, aten.rot90, aten.linspace, aten.logspace, aten.diag_embed,
-    aten._unsafe_index, aten._unsafe_index_put, aten.floor_divide, aten.square,
+    aten.std_mean, aten.var_mean, aten.frac, aten.trace, aten.special_entr,
+    aten.nansum, aten.renorm, aten.heaviside, aten.rot90, aten.linspace, aten.logspace, aten.diag_embed,
+    aten._unsafe_index, aten._unsafe_index_put, aten.floor_divide, aten.square, aten.ldexp, aten.dist, aten.isin,
+    aten.narrow_copy, aten.view_copy, aten.permute_copy, aten.unbind_copy, aten.unfold, aten.unfold_copy, aten.bucketize,
+    aten.adaptive_max_pool2d, aten.adaptive_max_pool3d, aten.upsample_linear1d, aten.upsample_bicubic2d, aten.upsample_trilinear3d,
 ]
 
 
