@@ -2,6 +2,7 @@
 
 import functools
 
+import sympy
 import torch
 from functorch.compile import make_boxed_func
 from torch._dynamo.backends.common import aot_autograd
@@ -10,9 +11,12 @@ from torch._functorch.partitioners import min_cut_rematerialization_partition
 from .. import _weft
 from . import graph, partition, report
 from .decompositions import decompositions
-from .dims import Dims, Unsupported
+from .dims import Dims, Unsupported, expression
 from .program import Part
 from .support import Support, check_with
+
+
+TOO_LARGE = "more bytes than 63 bits can count"  # a program whose symbols have bounds that are too large says so
 
 
 def backend(module, example_inputs, *, mode=None, options=None):
@@ -45,13 +49,23 @@ def compile_graph(module, example_inputs, *, backend=""):
     record = report.Graph(support.accepted(), [(n.name, graph.op_name(n), why) for n, why in support.reasons()])
     for call, part in partition.submodules(fused):
         try:
-            missing = _bring_symbols(fused, call, part)
-            setattr(fused, call.target, Call(Part(part, dims.again(), missing, backend, call.target), part))
+            brought = _bring_symbols(fused, call, part)
+            setattr(fused, call.target, Call(_compiled(part, dims.again(), brought, backend, call.target), part))
         except (_weft.Error, Unsupported) as e:
             record.left.append((call.target, "all of a part", str(e)))
     report.add(record)
     fused.recompile()
     return make_boxed_func(fused.forward)
+
+
+def _compiled(part, dims, brought, backend, name):
+    """The part as a program, with bounds of symbols that leave its tensors countable."""
+    while True:
+        try:
+            return Part(part, dims, brought, backend, name)
+        except _weft.InvalidArgument as e:
+            if TOO_LARGE not in str(e) or not dims.lower():
+                raise
 
 
 class Call(torch.nn.Module):
@@ -99,7 +113,8 @@ def _bring_symbols(fused, call, part):
     for symbol in sorted(wanted - told, key=str):
         source = next((n for n in fused.graph.nodes if graph.is_symbol(n, symbol)), None)
         if source is None:
-            continue  # another expression may tell it; if none does, the part is refused
+            _must_be_told(part, symbol)
+            continue
         brought.add(symbol)
         if not any(graph.is_symbol(n, symbol) for n in part.graph.nodes if n.op == "placeholder"):
             last = [n for n in part.graph.nodes if n.op == "placeholder"][-1:]
@@ -109,3 +124,13 @@ def _bring_symbols(fused, call, part):
             call.args = (*call.args, source)
     part.recompile()
     return brought
+
+
+def _must_be_told(part, symbol):
+    """Refuses a part none of whose inputs has a size that only one value of the symbol makes."""
+    for node in part.graph.nodes:
+        if node.op == "placeholder" and graph.is_tensor(node):
+            for size in map(expression, graph.value_of(node).shape):
+                if isinstance(size, sympy.Expr) and size.free_symbols == {symbol} and size.is_polynomial(symbol):
+                    return
+    raise Unsupported(f"no input tells the value of {symbol}")

@@ -4,6 +4,7 @@ import sympy
 import torch
 
 MOST = 1 << 20  # of a symbol without an upper bound of its own
+LEAST_MOST = 1 << 10  # and what it may become, so that tensors stay small enough to count
 MOST_ELEMENTS = 1 << 47  # of a tensor, below what the importer takes
 
 
@@ -63,8 +64,14 @@ class Dims:
         """Lowers the bound of symbols that have none, until each of the shapes has few enough elements."""
         for shape in shapes:
             product = sympy.Mul(*[sympy.sympify(expression(n)) for n in shape])
-            while self._most > 1024 and self._largest(product) > MOST_ELEMENTS:
+            while self._most > LEAST_MOST and self._largest(product) > MOST_ELEMENTS:
                 self._most //= 2
+
+    def lower(self):
+        """Lowers that bound once more, if it can be lowered. What a program makes inside may be larger than the graph's tensors."""
+        may = self._most > LEAST_MOST and any(self.bounds(s)[1] == self._most for s in self.used)
+        self._most //= 2 if may else 1
+        return may
 
     def _largest(self, product):
         at = product.subs({s: self.bounds(s)[1] for s in product.free_symbols})
