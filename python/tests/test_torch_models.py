@@ -7,7 +7,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 
 import weft.torch  # noqa: E402
-from torch_models import MODELS  # noqa: E402
+from torch_models import MODELS, ids  # noqa: E402
 from weft.torch import report  # noqa: E402
 
 
@@ -54,6 +54,49 @@ def test_forward(name):
             got = compiled(*inputs)
         assert_as_good(got, model(*inputs), copy.deepcopy(model).double()(*wide(inputs)), name)
     nothing_left(graphs)
+
+
+OTHER_SIZES = {
+    "minilm": [(ids(5, 33), (torch.arange(33) < torch.tensor([[3], [33], [1], [20], [7]])).long()), (ids(3, 7), torch.ones(3, 7).long())],
+    "gpt2": [(ids(5, 33),), (ids(3, 7),)],
+    "resnet18": [(torch.randn(3, 3, 64, 64),), (torch.randn(7, 3, 64, 64),)],
+    "vit": [(torch.randn(7, 3, 16, 16),), (torch.randn(3, 3, 16, 16),)],
+}
+
+
+def sizes_change(name, model):
+    """The model compiled for symbolic sizes, and inputs of several sizes."""
+    first = MODELS[name]()[1]
+    texts = first[0].dim() == 2
+    if not texts:  # images of one size, in batches of several
+        torch._dynamo.mark_dynamic(first[0], 0)
+    compiled = torch.compile(model, backend=weft.torch.backend, dynamic=True if texts else None)
+    return compiled, [first, *OTHER_SIZES[name], first]
+
+
+@pytest.mark.parametrize("name", OTHER_SIZES)
+def test_sizes_that_change(name):
+    model = randomised(MODELS[name]()[0]).eval()
+    wider = copy.deepcopy(model).double()
+    with torch.no_grad(), report.collected() as graphs:
+        compiled, all_inputs = sizes_change(name, model)
+        for inputs in all_inputs:
+            assert_as_good(compiled(*inputs), model(*inputs), wider(*wide(inputs)), name)
+    nothing_left(graphs)
+    assert len(graphs) == 1, "one for all sizes"
+
+
+def test_a_step_of_sizes_that_change():
+    model = randomised(MODELS["gpt2"]()[0])
+    ours = copy.deepcopy(model)
+    with report.collected() as graphs:
+        compiled, all_inputs = sizes_change("gpt2", ours)
+        for inputs in all_inputs:
+            got, want = step(ours, compiled, inputs), step(model, model, inputs)
+            for k in want:
+                torch.testing.assert_close(got[k], want[k], rtol=2e-4, atol=2e-5 * want[k].abs().max().item(), msg=k)
+    nothing_left(graphs)
+    assert len(graphs) == 2
 
 
 def step(model, function, inputs):
