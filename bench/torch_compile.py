@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
 """torch.compile(backend="weft") beside inductor and eager: inference of MiniLM and GPT-2 124M, random weights, on 2 threads.
 
-    bench/torch_compile.py [--rounds 15] [MODEL...]
+    OMP_WAIT_POLICY=passive bench/torch_compile.py [--rounds 15] [MODEL...]
 
-Runs take turns, so that all see the same machine; a line for each model has the medians, and their ratio to inductor's (above 1 is
-faster). Inductor wants a C++ compiler.
+Wants PyTorch, transformers, a C++ compiler for inductor, and weft on PYTHONPATH. Runs take turns, so that all see the same machine. A
+line for each model has the medians by the clock and in CPU time, and the medians of each round's ratio of inductor's time to weft's
+(above 1, weft is faster). OpenMP's threads that wait by spinning slow inductor on a machine that has other work: compare with
+OMP_WAIT_POLICY=passive, too.
 """
 
 import argparse
+import os
 import statistics
 import time
 import warnings
@@ -18,6 +21,7 @@ import transformers
 import weft.torch
 from weft.torch import report
 
+WAYS = {"eager": None, "inductor": "inductor", "weft": weft.torch.backend}
 MODELS = {
     "MiniLM, batch 1, length 128": lambda: (transformers.BertModel(transformers.BertConfig(
         vocab_size=30522, hidden_size=384, num_hidden_layers=6, num_attention_heads=12, intermediate_size=1536)), 30522),
@@ -25,27 +29,50 @@ MODELS = {
 }
 
 
-def measure(model, words, rounds):
+def inputs_of(model, words):
     ids = torch.randint(words, (1, 128))
-    given = {"input_ids": ids} if isinstance(model, transformers.GPT2LMHeadModel) else \
-        {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
     if isinstance(model, transformers.GPT2LMHeadModel):
-        given["use_cache"] = False
-    ways = {}
-    for name, backend in (("eager", None), ("inductor", "inductor"), ("weft", weft.torch.backend)):
+        return {"input_ids": ids, "use_cache": False}
+    return {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
+
+
+def compiled(model, given):
+    """name -> function; each has run, and says what eager says."""
+    functions, want = {}, model(**given)[0]
+    for name, backend in WAYS.items():
         torch._dynamo.reset()
         began = time.perf_counter()
-        ways[name] = model if backend is None else torch.compile(model, backend=backend)
+        functions[name] = model if backend is None else torch.compile(model, backend=backend)
         for _ in range(3):
-            out = ways[name](**given)[0]
-        print(f"  {name}: compiled and run 3 times in {time.perf_counter() - began:.1f} s, sum {out.double().sum().item():.6f}")
-    times = {name: [] for name in ways}
+            out = functions[name](**given)[0]
+        off = (out - want).abs().max().item() / want.abs().max().item()
+        print(f"  {name}: compiled and run 3 times in {time.perf_counter() - began:.1f} s, off from eager by {off:.1e}")
+        if off > 1e-4:
+            raise SystemExit(f"{name} is wrong")
+    return functions
+
+
+def measure(functions, given, rounds):
+    """name -> the seconds of each round, by the clock and in CPU time."""
+    times, cpu = {n: [] for n in functions}, {n: [] for n in functions}
     for _ in range(rounds):
-        for name, f in ways.items():
-            began = time.perf_counter()
+        for name, f in functions.items():
+            began, cpu_began = time.perf_counter(), time.process_time()
             f(**given)
             times[name].append(time.perf_counter() - began)
-    return {name: statistics.median(t) for name, t in times.items()}
+            cpu[name].append(time.process_time() - cpu_began)
+    return times, cpu
+
+
+def line(times, cpu):
+    def ratio(of):
+        return statistics.median(a / b for a, b in zip(of["inductor"], of["weft"]))
+
+    each = (f"{n} {statistics.median(t) * 1e3:.1f} ms (least {min(t) * 1e3:.1f}, CPU {statistics.median(cpu[n]) * 1e3:.1f})"
+            for n, t in times.items())
+    least = min(times["inductor"]) / min(times["weft"])
+    return (", ".join(each) + f"; inductor's time by weft's: median {ratio(times):.2f}, of the least {least:.2f}, "
+            f"of CPU time {ratio(cpu):.2f}")
 
 
 def main():
@@ -55,16 +82,16 @@ def main():
     o = parser.parse_args()
     torch.set_num_threads(2)
     warnings.simplefilter("ignore")
+    print(f"PyTorch {torch.__version__}, OMP_WAIT_POLICY={os.environ.get('OMP_WAIT_POLICY', '')}, load {os.getloadavg()[0]:.1f}")
     for name, make in MODELS.items():
         if o.models and not any(m in name for m in o.models):
             continue
         torch.manual_seed(1)
         model, words = make()
+        given = inputs_of(model, words)
         with torch.no_grad(), report.collected() as graphs:
-            t = measure(model.eval(), words, o.rounds)
-        left = sum(len(g.left) for g in graphs)
-        print(f"{name}: " + ", ".join(f"{k} {v * 1e3:.1f} ms" for k, v in t.items())
-              + f"; weft is {t['inductor'] / t['weft']:.2f} of inductor, {t['eager'] / t['weft']:.2f} of eager; {left} nodes left")
+            functions = compiled(model.eval(), given)
+            print(f"{name}: {line(*measure(functions, given, o.rounds))}; {sum(len(g.left) for g in graphs)} nodes left")
 
 
 if __name__ == "__main__":

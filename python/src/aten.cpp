@@ -3,6 +3,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <cstring>
 #include <mutex>
 
 #include "compiler/compile.h"
@@ -119,6 +120,7 @@ class Part {
  private:
   runtime::DeviceArray input(nb::handle object, size_t i, std::vector<nb::object>& copies) {
     if (PyLong_Check(object.ptr())) return size_only(nb::cast<int64_t>(object));
+    if (PyFloat_Check(object.ptr())) return number(PyFloat_AS_DOUBLE(object.ptr()));
     DLTensor t{};
     if (api_.borrow(object.ptr(), &t) != 0) throw nb::python_error();
     const Order& order = inputs_[i];
@@ -147,6 +149,11 @@ class Part {
   // Tells a symbol's value, and has no elements.
   runtime::DeviceArray size_only(int64_t n) {
     return {{DType::boolean, {n, 0}}, value_or_raise(session_->device().allocate(0))};
+  }
+  runtime::DeviceArray number(double x) {
+    runtime::DeviceArray array = {{DType::f64, {}}, value_or_raise(session_->device().allocate(sizeof x))};
+    std::memcpy(array.buffer->handle, &x, sizeof x);  // the device's memory is the host's
+    return array;
   }
   seam::BufferRef memory_of(const DLTensor& t, const seam::ConcreteType& type) {
     if (type.bytes() == 0) return value_or_raise(session_->device().allocate(0));
@@ -210,7 +217,7 @@ void bind_aten(nb::module_& m) {
            nb::arg("graph"), nb::arg("inputs"), nb::arg("outputs"), nb::arg("backend") = "",
            nb::arg("name") = "part")
       .def("run", &Part::run, nb::arg("inputs"),
-           "The results, from tensors, and ints for inputs that are only a size.")
+           "The results, from tensors, ints for inputs that are only a size, and floats for ones without axes.")
       .def("text", &Part::text, "The program.")
       .def("schedule", &Part::schedule, "The kernels of the last run.");
 }

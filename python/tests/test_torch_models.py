@@ -1,13 +1,14 @@
 """Whole models through torch.compile(backend="weft"): forward, and one training step, beside eager."""
 
 import copy
+import os
 
 import pytest
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 
 import weft.torch  # noqa: E402
-from torch_models import MODELS, ids  # noqa: E402
+from torch_models import GPT2, MODELS, ids  # noqa: E402
 from weft.torch import report  # noqa: E402
 
 
@@ -56,6 +57,7 @@ def test_forward(name):
     nothing_left(graphs)
 
 
+dear = pytest.mark.skipif("WEFT_FULL" not in os.environ, reason="PyTorch traces it for seconds: WEFT_FULL=1 runs it")
 OTHER_SIZES = {
     "minilm": [(ids(5, 33), (torch.arange(33) < torch.tensor([[3], [33], [1], [20], [7]])).long()), (ids(3, 7), torch.ones(3, 7).long())],
     "gpt2": [(ids(5, 33),), (ids(3, 7),)],
@@ -74,7 +76,7 @@ def sizes_change(name, model):
     return compiled, [first, *OTHER_SIZES[name], first]
 
 
-@pytest.mark.parametrize("name", OTHER_SIZES)
+@pytest.mark.parametrize("name", [pytest.param("minilm", marks=dear), pytest.param("gpt2", marks=dear), pytest.param("resnet18", marks=dear), "vit"])
 def test_sizes_that_change(name):
     model = randomised(MODELS[name]()[0]).eval()
     wider = copy.deepcopy(model).double()
@@ -86,15 +88,20 @@ def test_sizes_that_change(name):
     assert len(graphs) == 1, "one for all sizes"
 
 
-def test_a_step_of_sizes_that_change():
-    model = randomised(MODELS["gpt2"]()[0])
+@pytest.mark.parametrize("name, make", [
+    pytest.param("gpt2", lambda: GPT2(layers=1), id="gpt2 of one layer"),
+    pytest.param("gpt2", lambda: MODELS["gpt2"]()[0], id="gpt2", marks=dear),
+    pytest.param("resnet18", lambda: MODELS["resnet18"]()[0], id="resnet18", marks=dear),  # its norms divide by sizes that are symbols
+])
+def test_a_step_of_sizes_that_change(name, make):
+    model = randomised(make())
     ours = copy.deepcopy(model)
     with report.collected() as graphs:
-        compiled, all_inputs = sizes_change("gpt2", ours)
+        compiled, all_inputs = sizes_change(name, ours)
         for inputs in all_inputs:
             got, want = step(ours, compiled, inputs), step(model, model, inputs)
             for k in want:
-                torch.testing.assert_close(got[k], want[k], rtol=2e-4, atol=2e-5 * want[k].abs().max().item(), msg=k)
+                torch.testing.assert_close(got[k], want[k], rtol=2e-4, atol=1e-4 * want[k].abs().max().item() + 1e-6, msg=k)
     nothing_left(graphs)
     assert len(graphs) == 2
 

@@ -50,6 +50,16 @@ def is_number(node):
     return isinstance(value_of(node), (bool, int, float, *SYMBOLIC))
 
 
+def is_float(node):
+    """Is the result a number of Python's that sizes decide, such as 1 / x.shape[0]? A program reads it as a tensor without axes."""
+    return isinstance(value_of(node), torch.SymFloat)
+
+
+def is_input(node):
+    """Can a program read the result?"""
+    return is_tensor(node) or is_float(node)
+
+
 def is_symbol(node, symbol):
     """Is the result the value of this symbol?"""
     value = value_of(node)
@@ -85,8 +95,16 @@ class Writer:
             raise Unsupported(f"'{name}' is not dense: {value.layout}")
         return {"name": name, "shape": self.dims.shape(value), "dtype": str(value.dtype).removeprefix("torch.")}
 
+    def input(self, node, name=None):
+        """What a program is given."""
+        if is_float(node):
+            return {"name": name or node.name, "shape": [], "dtype": "float64"}
+        return self.tensor(name or node.name, value_of(node))
+
     def read(self, node):
         """A tensor where it is read: its type, and the node that makes it."""
+        if is_float(node):
+            return self.input(node)
         maker, place = node.args if is_item(node) else (node, 0)
         out = self.tensor(node.name, value_of(node))
         return out | ({"producer_node": maker.name, "producer_output_idx": place} if maker in self.inside else {})
@@ -111,7 +129,7 @@ class Writer:
             for place, item in enumerate(value or []):
                 if item is not None:
                     out["inputs"].append(self.read(item) | {"arg": name, "place": place})
-        elif isinstance(value, torch.fx.Node) and is_tensor(value):
+        elif isinstance(value, torch.fx.Node) and (is_tensor(value) or is_float(value) and isinstance(kind, torch.TensorType)):
             out["inputs"].append(self.read(value) | {"arg": name})
         elif value is not None:
             out["attrs"][name] = self.plain(value)
@@ -159,7 +177,7 @@ def write(name, dims, inputs, nodes, outputs, weights=None):
     graph = {
         "model_name": name,
         "pytorch_version": torch.__version__,
-        "graph_inputs": [writer.tensor(n.name, value_of(n)) for n in inputs],
+        "graph_inputs": [writer.input(n) for n in inputs],
         "graph_outputs": [writer.read(n) | {"name": as_name} for as_name, n in outputs],
         "weights": [writer.tensor(n, t) for n, t in dict(weights.values()).items()],
         "weight_name_mapping": {p: n for p, (n, _) in weights.items()},

@@ -21,12 +21,11 @@ class Part:
         placeholders = [n for n in nodes if n.op == "placeholder"]
         results = list(next(n for n in nodes if n.op == "output").args[0])
         calls = [n for n in nodes if n.op == "call_function" and not graph.is_item(n) and not graph.is_number(n)]
-        inputs = [n for n in placeholders if graph.is_tensor(n)]
+        inputs = [n for n in placeholders if graph.is_input(n)]
         whole = graph.write(name, dims, inputs, calls, [(f"out{i}", n) for i, n in enumerate(results)])
-        given = [n for n in placeholders if graph.is_tensor(n) or any(graph.is_symbol(n, s) for s in brought)]
+        given = [n for n in placeholders if graph.is_input(n) or any(graph.is_symbol(n, s) for s in brought)]
         self._places = [placeholders.index(n) for n in given]
-        orders = [_take_as_it_lies(whole, n) if graph.is_tensor(n) else _take_size(whole, n, dims, i)
-                  for i, n in enumerate(given)]
+        orders = [_take(whole, n, dims, i) for i, n in enumerate(given)]
         gives = [_give_as_it_lies(whole, i, n) for i, n in enumerate(results)]
         self._all = self._places == list(range(len(placeholders)))
         self._bounds = [[dims.bounds(n.node.expr) if isinstance(n, torch.SymInt) and n.node.expr.is_Symbol else None
@@ -71,6 +70,13 @@ def _hint(n):
     if isinstance(n, int):
         return n
     return n.node.hint if n.node.has_hint() else None
+
+
+def _take(whole, node, dims, place):
+    """The order of the axes in which an input is given."""
+    if graph.is_float(node):
+        return []
+    return _take_as_it_lies(whole, node) if graph.is_tensor(node) else _take_size(whole, node, dims, place)
 
 
 def _take_size(whole, node, dims, place):

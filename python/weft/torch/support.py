@@ -56,7 +56,7 @@ class Support:
 
     def _alone(self, node):
         """A graph of this node, with names that are the same for all that are alike."""
-        inputs = [n for n in node.all_input_nodes if graph.is_tensor(n)]
+        inputs = [n for n in node.all_input_nodes if graph.is_input(n)]
         read = graph.results_read(node)
         results = [(str(i), v) for i, v in enumerate(graph.tensors_of(node)) if isinstance(v, torch.Tensor) and i in read]
         writer = graph.Writer(self._dims, [])
@@ -67,7 +67,7 @@ class Support:
         call["name"] = "node"
         whole = {
             "model_name": "node",
-            "graph_inputs": [writer.tensor(names[n.name], graph.value_of(n)) for n in inputs],
+            "graph_inputs": [writer.input(n, names[n.name]) for n in inputs],
             "graph_outputs": [writer.tensor(i, v) | {"producer_node": "node", "producer_output_idx": int(i)} for i, v in results],
             "weights": [], "nodes": [call],
         }
