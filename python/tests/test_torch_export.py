@@ -33,13 +33,21 @@ def test_verify(tmp_path):
     model = nn.Sequential(nn.Linear(4, 8), nn.GELU(), nn.Linear(8, 2))
     weft.export(model, (torch.randn(3, 4),), path=tmp_path / "m.weft")
     for backend in ("", "reference", "openmp"):
-        rows = weft.verify(str(tmp_path / "m.weft"), backend)
+        rows = weft.verify(tmp_path / "m.weft", backend)
         assert [r["right"] for r in rows] == [True] and rows[0]["worst"] <= 1
     with pytest.raises(weft.Unavailable):
-        weft.verify(str(tmp_path / "none.weft"))
+        weft.verify(tmp_path / "none.weft")
     weft.export(ResNet18(width=32).eval(), (torch.randn(1, 3, 64, 64),), path=tmp_path / "large.weft")
     with pytest.raises(weft.InvalidArgument, match="carries no tests"):
-        weft.verify(str(tmp_path / "large.weft"))
+        weft.verify(tmp_path / "large.weft")
+
+
+def test_verify_finds_what_is_wrong(tmp_path):
+    weft.export(nn.Linear(4, 300), (torch.randn(3, 4),), path=tmp_path / "m.weft")
+    with weft.on_backend("null"):
+        del [weft.tensor([7.0] * 900) for _ in range(8)][:]  # what memory holds that is given again
+    wrong, = weft.verify(tmp_path / "m.weft", "null")  # which computes nothing
+    assert not wrong["right"] and wrong["worst"] > 1 and wrong["wrong"].startswith("output linear: element ")
 
 
 def test_a_damaged_file_is_refused(tmp_path):
@@ -144,9 +152,52 @@ class Spectrum(nn.Module):
         return torch.fft.rfft(x).abs()
 
 
+def test_a_model_that_writes_to_its_input_is_refused():
+    class Model(nn.Module):
+        def forward(self, x, y):
+            z = y.clone()
+            z.view(-1)[1:].mul_(3)  # its own
+            x.view(-1)[1:].mul_(2)
+            return x + z
+
+    with pytest.raises(weft.Unsupported, match="mul__1: it writes to the input 'x'"):
+        weft.export(Model(), (torch.ones(3), torch.ones(3)))
+
+
+def test_results_that_are_no_tensors_are_told():
+    class Model(nn.Module):
+        def forward(self, x):
+            return x * 2, 3, None, x.shape[0]
+
+    with pytest.warns(RuntimeWarning, match="leaves out: result 1 is 3; result 3 is s"):
+        program = weft.export(Model(), (torch.ones(3),), dynamic_shapes=({0: torch.export.Dim("n")},))
+    close(program.run(torch.ones(4)), 2 * torch.ones(4))
+
+
+@pytest.mark.parametrize("what, error, words", [
+    ((torch.ones(4),), weft.InvalidArgument, r"input input of .* is f32\[3\], got f32\[4\]"),
+    ((torch.ones(3, dtype=torch.int64),), weft.InvalidArgument, "got i64"),
+    ((torch.ones(3, dtype=torch.complex64),), weft.InvalidArgument, "no dtype has"),
+    ((torch.ones(3).to_sparse(),), TypeError, "'input' is not dense: torch.sparse_coo"),
+    (([1.0, 2, 3],), TypeError, "'input' is a list"),
+    ((None,), TypeError, "'input' is a NoneType"),
+    ((torch.ones(3),) * 2, TypeError, "takes 1 inputs .input., got 2"),
+    ((torch.ones(3, device="meta"),), BufferError, "meta"),
+])
+def test_what_a_program_does_not_take(what, error, words):
+    program = weft.export(nn.Tanh(), (torch.ones(3),))
+    with pytest.raises(error, match=words):
+        program.run(*what)
+    close(program.run(torch.ones(6, requires_grad=True)[::2]), torch.ones(3).tanh())
+
+
 def test_numpy_in_numpy_out():
     numpy = pytest.importorskip("numpy")
     program = weft.export(nn.Softmax(-1), (torch.randn(2, 3),))
     y = program.run(numpy.array([[1, 2, 3], [0, 0, 0]], "float32"))
     assert isinstance(y, numpy.ndarray)
     numpy.testing.assert_allclose(y.sum(-1), [1, 1], rtol=1e-6)
+    turned = program.run(numpy.array([[3, 2, 1], [0, 1, 0]], "float32")[::-1, ::-1])
+    numpy.testing.assert_array_equal(turned.argmax(-1), [1, 2])
+    with pytest.raises(BufferError):
+        program.run(numpy.ones((2, 3), object))

@@ -19,7 +19,8 @@ class ProgramFile:
         """
         given = self._in_order(inputs, named)
         like = next((x for x in given if not isinstance(x, _weft.Tensor)), None)
-        out = tuple(_as_kind(t, like) for t in self.program(*[_tensor(x) for x in given]))
+        tensors = [_tensor(x, name) for x, (name, _) in zip(given, self.inputs)]
+        out = tuple(_as_kind(t, like) for t in self.program(*tensors))
         return out[0] if len(out) == 1 else out
 
     def _in_order(self, inputs, named):
@@ -72,11 +73,27 @@ def export(module, args, kwargs=None, dynamic_shapes=None, *, path=None, name=No
     return exported(module, args, kwargs, dynamic_shapes, path=path, name=name, backend=backend)
 
 
-def _tensor(x):
+def verify(path, backend=""):
+    """Runs the tests that a program file carries on a backend: a list of dicts with `test`, `sizes`, `right`, `worst`, the largest
+    error in units of what is allowed, and `wrong`, what was wrong.
+
+    Errors   weft.InvalidArgument for a file without tests.
+    """
+    return _weft.verify(os.fspath(path), backend)
+
+
+def _tensor(x, name):
     if isinstance(x, _weft.Tensor):
         return x
+    if not hasattr(x, "__dlpack__"):
+        raise TypeError(f"input '{name}' is a {type(x).__name__}; wanted a tensor of Weft's, PyTorch's or NumPy's")
     if hasattr(x, "detach"):
-        x = x.detach().contiguous()
+        x = x.detach()
+        if str(x.layout) != "torch.strided":
+            raise TypeError(f"input '{name}' is not dense: {x.layout}; give it as x.to_dense()")
+        x = x.contiguous()
+    elif any(step < 0 for step in x.strides):
+        x = x.copy()
     return _weft.from_dlpack(x)
 
 

@@ -3,13 +3,11 @@
 import sympy
 import torch
 
+from .._weft import Unsupported
+
 MOST = 1 << 20  # of a symbol without an upper bound of its own
 LEAST_MOST = 1 << 10  # and what it may become, so that tensors stay small enough to count
 MOST_ELEMENTS = 1 << 47  # of a tensor, below what the importer takes
-
-
-class Unsupported(Exception):
-    """Something that Weft does not have; its text says what and why."""
 
 
 def expression(size):

@@ -37,6 +37,8 @@ def graph_of(program, name, args=(), kwargs=None, dynamic_shapes=None):
             if not isinstance(node.target, torch._ops.OpOverload):
                 refused.append(f"{node.name}: {graph.op_name(node)} is no op of ATen")
             nodes.append(node)
+    refused += [f"{node.name}: it writes to the input '{name}', which a program does not change; return the new value, or make it a buffer"
+                for node, name in _writes_to_inputs(nodes, set(inputs))]
     if refused:
         raise Unsupported(f"{name} can't be exported:\n  " + "\n  ".join(refused))
     outputs, updates = _outputs(program)
@@ -80,18 +82,41 @@ def _place(t):
 def _outputs(program):
     """(name, node) of the results, and (buffer, node) of buffers that a functional graph returns anew."""
     results = next(n for n in program.graph.nodes if n.op == "output").args[0]
-    outputs, updates, names = [], [], {}
-    for spec, node in zip(program.graph_signature.output_specs, results, strict=True):
+    outputs, updates, names, left = [], [], {}, []
+    for place, (spec, node) in enumerate(zip(program.graph_signature.output_specs, results, strict=True)):
         if not isinstance(node, torch.fx.Node) or not graph.is_tensor(node):
-            continue  # a constant, or a size of an input
+            if node is not None:
+                left.append(f"result {place} is {graph.value_of(node) if isinstance(node, torch.fx.Node) else repr(node)}")
+            continue
         if spec.kind == OutputKind.BUFFER_MUTATION:
             updates.append((spec.target, node))
         elif spec.kind in (OutputKind.USER_OUTPUT, OutputKind.LOSS_OUTPUT):
             n = names[node.name] = names.get(node.name, 0) + 1
             outputs.append((node.name if n == 1 else f"{node.name}.{n - 1}", node))
-        elif spec.kind != OutputKind.USER_INPUT_MUTATION:
+        else:
             raise Unsupported(f"an output of the kind {spec.kind.name}")
+    if left:
+        warnings.warn(f"weft.export: a program returns tensors only, and leaves out: {'; '.join(left)}", RuntimeWarning, stacklevel=6)
     return outputs, updates
+
+
+def _writes_to_inputs(nodes, inputs):
+    """(node, input) of writes to what the user gives, or to a view of it."""
+    for node in nodes:
+        written = {a.name for a in node.target._schema.arguments if a.alias_info is not None and a.alias_info.is_write}
+        for name, _, value in graph.arguments(node):
+            if name in written and _base(value) in inputs:
+                yield node, _base(value).name
+
+
+def _base(node):
+    """What a node is a view of, or returns once it is written to."""
+    while isinstance(node, torch.fx.Node) and node.op == "call_function":
+        returns = node.target._schema.returns if isinstance(node.target, torch._ops.OpOverload) else []
+        if not graph.is_item(node) and all(r.alias_info is None for r in returns):
+            break
+        node = node.args[0]
+    return node
 
 
 def _update(out, buffer, node, weights, dims):
