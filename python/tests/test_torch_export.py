@@ -45,7 +45,8 @@ def test_verify(tmp_path):
 def test_verify_finds_what_is_wrong(tmp_path):
     weft.export(nn.Linear(4, 300), (torch.randn(3, 4),), path=tmp_path / "m.weft")
     with weft.on_backend("null"):
-        del [weft.tensor([7.0] * 900) for _ in range(8)][:]  # what memory holds that is given again
+        junk = [weft.tensor([7.0] * 900) for _ in range(8)]
+        del junk  # what memory holds that is given again
     wrong, = weft.verify(tmp_path / "m.weft", "null")  # which computes nothing
     assert not wrong["right"] and wrong["worst"] > 1 and wrong["wrong"].startswith("output linear: element ")
 
