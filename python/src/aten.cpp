@@ -217,7 +217,8 @@ void bind_aten(nb::module_& m) {
            nb::arg("graph"), nb::arg("inputs"), nb::arg("outputs"), nb::arg("backend") = "",
            nb::arg("name") = "part")
       .def("run", &Part::run, nb::arg("inputs"),
-           "The results, from tensors, ints for inputs that are only a size, and floats for ones without axes.")
+           "The results, from tensors, ints for inputs that are only a size, and floats for ones without "
+           "axes.")
       .def("text", &Part::text, "The program.")
       .def("schedule", &Part::schedule, "The kernels of the last run.");
 }

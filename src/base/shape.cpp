@@ -102,7 +102,7 @@ Dim from_polynomial(Polynomial p) {
   return DimExpr::wrap(intern(std::move(e)));
 }
 
-// (x//a + c)//b is (x + a*c)//(a*b), which is returned as a pair. Nothing for other forms, and for large divisors.
+// (x//a + c)//b is (x + a*c)//(a*b), returned as a pair. Nothing for other forms, and for large divisors.
 std::optional<std::pair<Dim, int64_t>> dividend_of_nested(Dim d, int64_t divisor) {
   constexpr int64_t kMost = int64_t{1} << 30;  // a*c stays far within a Dim
   const DimExpr* quotient = nullptr;

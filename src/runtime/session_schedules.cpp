@@ -9,7 +9,7 @@
 namespace weft::runtime {
 namespace {
 
-// Sizes that are symbols themselves: these say their values, where an expression such as seq//2 has the same for several.
+// Sizes that are symbols themselves say their values; an expression such as seq//2 is the same for several.
 void bind_plain(const TensorType& want, const seam::ConcreteType& have, Bindings& bindings) {
   if (have.shape.size() != want.shape.size()) return;  // told later
   for (size_t d = 0; d < have.shape.size(); ++d) {
