@@ -83,7 +83,7 @@ def gradients(f, inputs):
     def g(*given):
         leaves, results = _of_graph(f, given[:len(inputs)], floats)
         found = torch.autograd.grad(results, leaves, given[len(inputs):], allow_unused=True)
-        return [x.detach() for x in found if x is not None]
+        return [x.detach() for x in found if x is not None and dense(x)]
 
     return (g, [*inputs, *seeds]) if seeds else None
 
