@@ -34,6 +34,8 @@ TEST(Dim, EqualValuesHaveOneForm) {
       {(kBatch * kSeq) * Dim(2), Dim(2) * kSeq * kBatch, "batch*seq*2"},
       {floor_div(kBatch * Dim(16) + Dim(3), 4), kBatch * Dim(4), "batch*4"},
       {floor_div(kBatch, 1), kBatch, "batch"},
+      {floor_div(floor_div(kSeq - 1, 4), 2), floor_div(kSeq - 1, 8), "(seq+-1)//8"},
+      {floor_div(floor_div(kSeq, 3) + 5, 4), floor_div(kSeq + 15, 12), "(seq+15)//12"},
       {max(kBatch, kSeq), max(kSeq, kBatch), "max(batch,seq)"},
       {max(kBatch + Dim(64), kBatch), kBatch + Dim(64), "batch+64"},
       {max(kSeq, Dim(1)), kSeq, "seq"},
@@ -51,6 +53,19 @@ TEST(Dim, FloorDivisionRoundsDownOnBothSidesOfZero) {
     for (const int64_t d : {1, 2, 3, 7})
       EXPECT_EQ(floor_div(Dim(a), d).value(), static_cast<int64_t>(std::floor(double(a) / double(d))))
           << a << "//" << d;
+}
+
+TEST(Dim, QuotientsOfQuotientsRoundAsTheyAreWritten) {
+  for (int64_t c = -5; c <= 5; ++c)
+    for (const int64_t d : {2, 3, 4}) {
+      const Dim nested = floor_div(floor_div(kSeq - 7, 3) + c, d);
+      for (int64_t seq = 2; seq < 30; ++seq) {
+        Bindings at;
+        ASSERT_TRUE(at.bind("seq", seq).ok());
+        const Dim want = floor_div(floor_div(Dim(seq - 7), 3) + c, d);
+        EXPECT_EQ(evaluate(nested, at).value(), want.value()) << nested.text() << " at " << seq;
+      }
+    }
 }
 
 /// A random expression over both symbols. Small factors keep it inside int64.

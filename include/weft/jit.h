@@ -76,6 +76,9 @@ class Compiled {
   void save(const std::string& path) const;
   /// What save() writes, for tools.
   program::CompiledProgram snapshot() const;
+  /// The names and types of what it takes and gives.
+  std::vector<InputSpec> inputs() const;
+  std::vector<InputSpec> outputs() const;
   std::string text() const;           ///< the program
   std::string schedule_text() const;  ///< kernels, places and reasons, for the sizes of the last run
   ArenaUse arena() const;             ///< memory on its own device, for the sizes of the last run

@@ -20,6 +20,8 @@ NB_MODULE(_weft, m) {
   bind_files(m);
   bind_programs(m);
   bind_compiled(m);
+  bind_aten(m);
+  bind_exported(m);
   bind_gradients(m);
   nb::module_ nn = m.def_submodule("_nn", "Modules, layers, models, optimisers.");
   bind_nn_module(nn);

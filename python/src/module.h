@@ -8,12 +8,14 @@ void bind_errors(nanobind::module_& m);
 void bind_tensor(nanobind::module_& m);
 void bind_ops(nanobind::module_& m);
 void bind_lists(nanobind::module_& m);
+void bind_aten(nanobind::module_& m);
 void bind_arrays(nanobind::module_& m);
 void bind_backends(nanobind::module_& m);
 void bind_policies(nanobind::module_& m);
 void bind_files(nanobind::module_& m);
 void bind_programs(nanobind::module_& m);
 void bind_compiled(nanobind::module_& m);
+void bind_exported(nanobind::module_& m);
 void bind_gradients(nanobind::module_& m);
 
 // Of weft._weft._nn.

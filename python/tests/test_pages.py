@@ -11,9 +11,9 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.S | re.M)
 
 
-def programs():
+def programs(*pages):
     """Each block of Python with the text that follows it."""
-    for page in (ROOT / "README.md", ROOT / "docs" / "python.md"):
+    for page in pages:
         found = FENCE.findall(page.read_text())
         for i, (language, code) in enumerate(found):
             if language == "python":
@@ -21,7 +21,7 @@ def programs():
                 yield pytest.param(code, following[1] if following[0] == "text" else None, id=f"{page.stem}-{i}")
 
 
-@pytest.mark.parametrize("code, text", list(programs()))
+@pytest.mark.parametrize("code, text", list(programs(ROOT / "README.md", ROOT / "docs" / "python.md")))
 def test_blocks_print_what_they_say(code, text):
     assert text is not None, "a block of Python wants the text that it prints behind it"
     made = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)

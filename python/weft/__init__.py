@@ -11,3 +11,4 @@ from weft.function import Function
 from weft.ledger import ledger
 from weft.gradients import enable_grad, no_grad, recompute
 from weft.nn.pretrained import from_pretrained
+from weft.program import export, load, verify

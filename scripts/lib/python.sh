@@ -9,17 +9,33 @@ need_pytest() {
   python3 -m venv "$at" && "$at/bin/pip" install --quiet --disable-pip-version-check numpy pytest
 }
 
-# python_cases: each case of python/tests is a check.
+# need_torch: a venv in build/pytorch with what the tests of torch.compile import: PyTorch, and what its own tests want.
+need_torch() {
+  local at=$weft_root/build/pytorch
+  "$at/bin/python" -c 'import expecttest, numpy, pytest, torch' 2>/dev/null && return
+  python3 -c 'import ensurepip' 2>/dev/null || need_packages python3-venv || return 1
+  say "Installing PyTorch from PyPI into ${at#"$weft_root"/}"
+  python3 -m venv "$at" &&
+    "$at/bin/pip" install --quiet --disable-pip-version-check expecttest numpy pytest torch==2.13.0
+}
+
+# python_of VENV ARGUMENT...: the venv's Python with the package that the release build made.
+python_of() {
+  PYTHONPATH=$weft_root/build/release/python PYTHONDONTWRITEBYTECODE=1 "$weft_root/build/$1/bin/python" "${@:2}"
+}
+
+# python_cases WHAT VENV FILE...: each case of these files, or folders, is a check.
 python_cases() {
-  local before status=0 counts=() report=$weft_tmp/python.xml log=$weft_tmp/python.log
-  say "The Python package"
+  local what=$1 venv=$2 before status=0 counts=() report=$weft_tmp/python.xml log=$weft_tmp/python.log
+  shift 2
+  say "$what"
   cpu_mark; before=$cpu
-  PYTHONPATH=$weft_root/build/release/python PYTHONDONTWRITEBYTECODE=1 "$weft_root/build/pytest/bin/python" -m pytest -q -p no:cacheprovider \
-    --junitxml="$report" python/tests >"$log" 2>&1 || status=$?
+  rm -f "$report"
+  python_of "$venv" -m pytest -q -p no:cacheprovider --junitxml="$report" "$@" >"$log" 2>&1 || status=$?
   cpu_mark
   if [[ ! -s $report ]]; then
     tail -20 "$log"
-    failed "The Python package: no report, exit status $status"
+    failed "$what: no report, exit status $status"
     return 1
   fi
   ((status)) && grep -E '^(E  |FAILED|ERROR)' "$log"
@@ -34,8 +50,8 @@ print(*count)
 PY
   )
   passed "${counts[0]}"
-  if ((counts[1])); then failed "The Python package: ${counts[1]} cases" "${counts[1]}"; fi
-  if ((counts[0] + counts[1] == 0)); then failed "The Python package: no case was found"; fi
+  if ((counts[1])); then failed "$what: ${counts[1]} cases" "${counts[1]}"; fi
+  if ((counts[0] + counts[1] == 0)); then failed "$what: no case was found"; fi
   printf '   %d passed, %d failed, %d skipped; %s CPU seconds\n' "${counts[@]}" "$(minus "$cpu" "$before")"
   return "$status"
 }
@@ -50,4 +66,20 @@ wheel_installs() {
   printf '   the wheel has %d bytes, at most %d\n' "$size" "$most"
   ((size <= most)) && "$venv/bin/pip" install --quiet --disable-pip-version-check "$at"/wheels/weft-*.whl &&
     (cd "$weft_tmp" && "$venv/bin/python" "$at/examples/python/gpt.py")
+}
+
+# torch_cases: torch.compile(backend="weft") and weft.export, and one of PyTorch's own samples for each of its ops.
+torch_cases() {
+  python_cases "Models and functions of PyTorch's" pytorch python/tests/test_torch_{compile,export,models,ops,page}.py
+  check "PyTorch's own samples for its ops" python_of pytorch python/tests/opinfo.py --samples 1
+}
+
+# torch_full: what PyTorch traces for long; all of those samples, in the dtypes of models, and gradients on some.
+torch_full() {
+  local dtype
+  WEFT_FULL=1 python_cases "Models of PyTorch's, all sizes" pytorch python/tests/test_torch_models.py
+  for dtype in float32 float64 float16 bfloat16 int64 int32 bool; do
+    check "PyTorch's own samples for its ops, all of $dtype" python_of pytorch python/tests/opinfo.py --dtype "$dtype"
+  done
+  check "Gradients on PyTorch's own samples" python_of pytorch python/tests/opinfo.py --gradients --samples 8
 }

@@ -1,7 +1,9 @@
 #include "weft/shape.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <tuple>
 
@@ -100,6 +102,24 @@ Dim from_polynomial(Polynomial p) {
   return DimExpr::wrap(intern(std::move(e)));
 }
 
+// (x//a + c)//b is (x + a*c)//(a*b), returned as a pair. Nothing for other forms, and for large divisors.
+std::optional<std::pair<Dim, int64_t>> dividend_of_nested(Dim d, int64_t divisor) {
+  constexpr int64_t kMost = int64_t{1} << 30;  // a*c stays far within a Dim
+  const DimExpr* quotient = nullptr;
+  int64_t rest = 0;
+  for (const auto& [m, k] : polynomial(d)) {
+    if (m.empty()) {
+      rest = k;
+    } else if (quotient || k != 1 || m.size() != 1 || m[0]->kind != DimExpr::Kind::floor_div) {
+      return std::nullopt;
+    } else {
+      quotient = m[0];
+    }
+  }
+  if (!quotient || std::max({quotient->divisor, divisor, std::abs(rest)}) > kMost) return std::nullopt;
+  return std::pair(quotient->a + Dim(quotient->divisor * rest), quotient->divisor * divisor);
+}
+
 std::string factor_text(Dim d) {
   const bool sum = !d.is_const() && DimExpr::of(d)->kind == DimExpr::Kind::sum;
   return sum ? "(" + d.text() + ")" : d.text();
@@ -165,6 +185,8 @@ Dim floor_div(Dim a, int64_t divisor) {
   const Dim outside = detail::from_polynomial(std::move(whole));
   const Dim inside = detail::from_polynomial(std::move(rest));
   if (inside.is_const()) return outside + floor_div(inside, divisor);
+  if (const auto dividend = detail::dividend_of_nested(inside, divisor))
+    return outside + floor_div(dividend->first, dividend->second);
   DimExpr e{.kind = DimExpr::Kind::floor_div,
             .min = floor_div(Dim(inside.min()), divisor).value(),
             .max = floor_div(Dim(inside.max()), divisor).value(),

@@ -88,6 +88,7 @@ Call::Call(const NodeInfo& what, const AtenOp& how, ir::Builder& builder, ir::Va
 // are.
 void Call::bind(size_t n_given) {
   const auto parameters = parameters_of(op.args);
+  if (n_given > 0 && !node.inputs[0].arg.empty()) return bind_by_name();
   const auto by_number = [&](const Parameter& p) {
     const auto given = node.attrs.find(p.name);
     return given != node.attrs.end() && !is_null(given->second);
@@ -116,6 +117,28 @@ void Call::bind(size_t n_given) {
   if (next != n_given)
     refuse(invalid("takes the tensors {}, and {} of its {} belong to none of them", op.args, n_given - next,
                    n_given));
+}
+
+// A file that says for which parameter each tensor is.
+void Call::bind_by_name() {
+  for (const auto& p : parameters_of(op.args)) {
+    Bound bound{.name = p.name, .inputs = {}, .is_tensor = p.tensor, .is_list = p.list, .fallback = {}};
+    if (!p.tensor) bound.fallback = default_of(p.fallback);
+    bound_.push_back(std::move(bound));
+  }
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    const TensorInfo& given = node.inputs[i];
+    const auto at =
+        std::find_if(bound_.begin(), bound_.end(), [&](const Bound& x) { return x.name == given.arg; });
+    const auto place = static_cast<size_t>(given.place);
+    const bool known = at != bound_.end() && at->is_tensor && (at->is_list || place == 0);
+    if (!known || (place < at->inputs.size() && at->inputs[place] >= 0)) {
+      refuse(invalid("takes the tensors {}, and '{}' is given for '{}'", op.args, given.name, given.arg));
+      return;
+    }
+    if (place >= at->inputs.size()) at->inputs.resize(place + 1, -1);
+    at->inputs[place] = static_cast<int>(i);
+  }
 }
 
 std::vector<int> Call::bind_list(size_t which_list, size_t& next, size_t most) const {
@@ -175,6 +198,8 @@ Operand Call::operand(std::string_view name) {
     return {inputs_[static_cast<size_t>(bound->inputs[0])], {}};
   const auto given = node.attrs.find(name);
   if (given == node.attrs.end() || is_null(given->second)) return {};
+  if (const auto* size = std::get_if<Dim>(&given->second.value))
+    return {b.full(1, {}, DType::i64, *size), {}};
   const auto number = number_of(given->second);
   if (!number) wrong(name, "a tensor or a number", given->second);
   return {{}, number};
@@ -225,6 +250,12 @@ int64_t Call::integer(std::string_view name) {
     return 1;
   }
   return std::clamp(n->whole, -kFarthest, kFarthest);
+}
+
+Dim Call::dim(std::string_view name) {
+  const Arg& arg = argument(name);
+  const auto* size = std::get_if<Dim>(&arg.value);
+  return size ? *size : Dim(integer(name));
 }
 
 bool Call::flag(std::string_view name) {
@@ -334,6 +365,19 @@ ir::ValueList Call::promoted(std::span<const Operand> operands) {
   ir::ValueList out;
   for (const Operand& o : operands) out.push_back(as(o, dtype.value_or(DType::f32)));
   return out;
+}
+
+void Call::unify(std::initializer_list<ir::Value*> operands) {
+  std::vector<Operand> given;
+  bool differ = false;
+  for (ir::Value* v : operands)
+    if (*v) given.push_back({*v, {}}), differ |= v->dtype() != given[0].value.dtype();
+  if (!differ) return;
+  const auto same = promoted(given);
+  size_t i = 0;
+  for (ir::Value* v : operands)
+    if (*v) *v = same[i++];
+  note(fmt::format("its operands have several dtypes, and are computed in {}", name(same[0].dtype())));
 }
 
 ir::Value Call::concat(ir::ValueList all, int64_t along) {

@@ -62,6 +62,8 @@ class Call {
   Operand required(std::string_view name);
   ir::ValueList tensors(std::string_view name);
   int64_t integer(std::string_view name);
+  /// An integer that symbols may decide.
+  Dim dim(std::string_view name);
   double real(std::string_view name);
   Number number(std::string_view name);
   bool flag(std::string_view name);
@@ -81,6 +83,8 @@ class Call {
   /// What the file says of result `i`: its type is checked, and gives sizes that are symbols or -1.
   const TensorType& declared(size_t i = 0) const;
   size_t n_declared() const { return node.outputs.size(); }
+  /// Does anything read result `i`? One that nothing reads need not be made.
+  bool reads(size_t i) const { return i < node.outputs.size() && !node.outputs[i].name.empty(); }
   void give(ir::Value result) { results.assign(1, result); }
   void give(ir::ValueList all) { results = std::move(all); }
   ir::ValueList results;
@@ -98,6 +102,9 @@ class Call {
   ir::Value constant(double value, DType dtype) { return constant(Number{.value = value}, dtype); }
   /// Operands in the dtype that they promote to.
   ir::ValueList promoted(std::span<const Operand> operands);
+  /// Tensors, some of them absent, in one dtype. PyTorch wants them so, but a graph that was exported on the
+  /// meta device may have others: they are promoted, and the result is what the file says.
+  void unify(std::initializer_list<ir::Value*> operands);
   /// One or more tensors one after the other, in groups where there are more than an op takes.
   ir::Value concat(ir::ValueList all, int64_t along);
 
@@ -116,6 +123,7 @@ class Call {
   const Bound* find(std::string_view name) const;
   const Arg& argument(std::string_view name);
   void bind(size_t n_given);
+  void bind_by_name();
   std::vector<int> bind_list(size_t which_list, size_t& next, size_t most) const;
   void wrong(std::string_view name, std::string_view wanted, const Arg& got);
 

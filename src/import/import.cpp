@@ -326,7 +326,7 @@ class Import {
     if (made.size() != node.outputs.size() && !(in_place && node.outputs.empty()))
       return invalid("it has {} results, but the file says {}", made.size(), node.outputs.size());
     for (size_t i = 0; i < node.outputs.size(); ++i)
-      if (made[i] && !(made[i].type() == node.outputs[i].type))
+      if (made[i] && !node.outputs[i].name.empty() && !(made[i].type() == node.outputs[i].type))
         return invalid("result {} is {}, but the file says {}", i, weft::text(made[i].type()),
                        weft::text(node.outputs[i].type));
     return {};

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "base/dims.h"
 #include "base/element.h"
 #include "base/shown.h"
 #include "formats/json.h"
@@ -16,7 +17,8 @@ using nlohmann::json;
 constexpr size_t kMostAxes = 8;
 constexpr int64_t kMostElements = int64_t{1} << 48;  // far from where products of sizes overflow
 constexpr int64_t kMostSymbol = int64_t{1} << 31;
-constexpr size_t kMostNesting = 12;  // of an attribute's lists
+constexpr size_t kMostNesting = 12;    // of an attribute's lists
+constexpr int64_t kMostPlaces = 4096;  // of an operand that is a list of tensors
 
 struct TorchDType {
   const char* name;
@@ -168,14 +170,18 @@ class Reader {
     }
     return shape;
   }
-  Result<Dim> dimension(const std::string& text, const std::string& at) const {
-    auto dim = parse_dim(dimension_text(text), symbols_);
+  Result<Dim> expression(const std::string& text, const std::string& at) const {
+    auto dim = read_dim(dimension_text(text), symbols_);
     if (!dim.ok())
-      return fail(Code::corrupt, "{}: {}.shape: {}; the file's \"symbols\" name {}", where_, at,
+      return fail(Code::corrupt, "{}: {}: {}; the file's \"symbols\" name {}", where_, at,
                   dim.status().message(), symbols_.empty() ? "none" : "others");
-    if (dim->min() < 0)
+    return dim;
+  }
+  Result<Dim> dimension(const std::string& text, const std::string& at) const {
+    WEFT_TRY(const Dim dim, expression(text, at + ".shape"));
+    if (dim.min() < 0)
       return fail(Code::corrupt, "{}: {}.shape: '{}' may be {}, which is no size", where_, at, shown(text),
-                  dim->min());
+                  dim.min());
     return dim;
   }
 
@@ -198,13 +204,21 @@ class Reader {
         WEFT_TRY(info.producer_output, whole(which, 0, INT32_MAX, at + ".producer_output_idx"));
       }
     }
+    info.arg = optional_text(value, "arg", "");
+    if (const json* place = member(value, "place")) {
+      WEFT_TRY(info.place, whole(place, 0, kMostPlaces, at + ".place"));
+    }
     return info;
   }
   Result<std::vector<TensorInfo>> tensors(const json& object, const char* name, const std::string& at,
-                                          const std::string& node = {}) {
+                                          const std::string& node = {}, bool may_be_missing = false) {
     WEFT_TRY(const json* all, list(object, name, at));
     std::vector<TensorInfo> out;
     for (size_t i = 0; i < all->size(); ++i) {
+      if ((*all)[i].is_null() && may_be_missing) {
+        out.emplace_back();
+        continue;
+      }
       WEFT_TRY(auto one, tensor((*all)[i], fmt::format("{}[{}]", path(at, name), i), node));
       out.push_back(std::move(one));
     }
@@ -220,6 +234,10 @@ class Reader {
       WEFT_TRY(const int64_t n, whole(&value, INT64_MIN, INT64_MAX, at));
       return Arg{n};
     }
+    if (const json* dim = member(value, "dim"); dim && dim->is_string()) {
+      WEFT_TRY(const Dim size, expression(dim->get_ref<const std::string&>(), at));
+      return size.is_const() ? Arg{size.value()} : Arg{size};
+    }
     if (!value.is_array() || depth == kMostNesting) return wrong(at, "a number, a text or a list", &value);
     std::vector<Arg> items;
     for (const json& item : value) {
@@ -234,7 +252,7 @@ class Reader {
     WEFT_TRY(node.name, string(value, "name", at));
     WEFT_TRY(node.op, string(value, "op_type", at));
     WEFT_TRY(node.inputs, tensors(value, "inputs", at, node.name));
-    WEFT_TRY(node.outputs, tensors(value, "outputs", at, node.name));
+    WEFT_TRY(node.outputs, tensors(value, "outputs", at, node.name, true));
     const json* attrs = member(value, "attrs");
     if (!attrs) return node;
     if (!attrs->is_object()) return wrong(at + ".attrs", "an object", attrs);
@@ -340,6 +358,7 @@ std::string text(const Arg& arg) {
     std::string operator()(int64_t v) const { return fmt::format("{}", v); }
     std::string operator()(double v) const { return fmt::format("{}", v); }
     std::string operator()(const std::string& v) const { return fmt::format("'{}'", v.substr(0, 40)); }
+    std::string operator()(Dim v) const { return v.text(); }
     std::string operator()(const std::vector<Arg>& v) const {
       std::string out = "[";
       for (size_t i = 0; i < v.size() && i < 8; ++i) out += (i ? ", " : "") + text(v[i]);

@@ -13,9 +13,10 @@
 // weights.
 namespace weft::importer {
 
-/// A value of a node's attributes, as JSON holds it. std::monostate is null.
+/// A value of a node's attributes, as JSON holds it. std::monostate is null; a Dim, {"dim": "s0 + 1"} in the
+/// file, an integer that symbols decide.
 struct Arg {
-  std::variant<std::monostate, bool, int64_t, double, std::string, std::vector<Arg>> value;
+  std::variant<std::monostate, bool, int64_t, double, std::string, std::vector<Arg>, Dim> value;
 };
 /// "[1, \"same\", None]", for messages; long ones are cut.
 std::string text(const Arg& arg);
@@ -26,12 +27,16 @@ struct TensorInfo {
   TensorType type;
   std::string producer;  ///< empty: a graph input's or a weight's placeholder, or where a tensor is made
   int64_t producer_output = 0;
+  /// Of a node's input: the parameter of the op that it is given for, and its place in one that is a list.
+  /// Empty in files that do not say it.
+  std::string arg;
+  int64_t place = 0;
 };
 
 struct NodeInfo {
   std::string name;
-  std::string op;  ///< "aten.conv2d.default"
-  std::vector<TensorInfo> inputs, outputs;
+  std::string op;                           ///< "aten.conv2d.default"
+  std::vector<TensorInfo> inputs, outputs;  ///< a result without a name is one that the node does not make
   std::map<std::string, Arg, std::less<>> attrs;
 };
 

@@ -17,21 +17,17 @@ struct Refused {
   const char *name, *why;
 };
 constexpr Refused kRefused[] = {
-    {"_adaptive_avg_pool2d_backward.default", kBackward},
     {"_fft_c2c.default", kComplex},
     {"_fft_c2r.default", kComplex},
     {"_fft_r2c.default", kComplex},
     {"_local_scalar_dense.default", kNumber},
     {"_unique2.default", kCounts},
     {"atan2.out", "it writes into a tensor that it is given; call atan2 without out="},
-    {"avg_pool2d_backward.default", kBackward},
     {"bernoulli.default", kDraws},
     {"bincount.default", kCounts},
-    {"convolution_backward.default", kBackward},
     {"embedding_dense_backward.default", kBackward},
     {"item.default", kNumber},
     {"masked_select.default", kCounts},
-    {"max_pool2d_with_indices_backward.default", kBackward},
     {"multinomial.default", kDraws},
     {"native_group_norm_backward.default", kBackward},
     {"native_layer_norm_backward.default", kBackward},

@@ -184,6 +184,19 @@ std::vector<std::string> Compiled::state_names() const {
   return names;
 }
 
+static std::vector<InputSpec> specs_of(const program::CompiledProgram& p,
+                                       std::span<const program::Port> ports) {
+  std::vector<InputSpec> specs;
+  for (const auto& port : ports) specs.push_back({port.name, p.values[static_cast<size_t>(port.value)].type});
+  return specs;
+}
+std::vector<InputSpec> Compiled::inputs() const {
+  return specs_of(session_->program(), session_->program().inputs);
+}
+std::vector<InputSpec> Compiled::outputs() const {
+  return specs_of(session_->program(), session_->program().outputs);
+}
+
 bool Compiled::shares(const Tensor& t) const {
   const void* memory = memory_of(t);
   return memory && session_->holds(memory);

@@ -1,20 +1,39 @@
 #include <algorithm>
 #include <bit>
 
+#include "base/dim_expr.h"
 #include "base/shown.h"
 #include "runtime/session.h"
 
 // The schedule of a run: for the sizes of its inputs, linked, resized, or kept from before, with its memory.
 namespace weft::runtime {
+namespace {
+
+// Sizes that are symbols themselves say their values; an expression such as seq//2 is the same for several.
+void bind_plain(const TensorType& want, const seam::ConcreteType& have, Bindings& bindings) {
+  if (have.shape.size() != want.shape.size()) return;  // told later
+  for (size_t d = 0; d < have.shape.size(); ++d) {
+    const auto* e = want.shape[d].is_const() ? nullptr : detail::DimExpr::of(want.shape[d]);
+    if (e && e->kind == detail::DimExpr::Kind::symbol)
+      (void)bindings.bind(e->name, have.shape[d]);  // two values are told later
+  }
+}
+
+}  // namespace
 
 Result<Bindings> Session::bind(std::span<const seam::ConcreteType* const> inputs) const {
   if (inputs.size() != program_->inputs.size())
     return invalid("{} takes {} inputs, got {}", shown(program_->name), program_->inputs.size(),
                    inputs.size());
   Bindings bindings;
+  const auto type_of = [&](size_t i) -> const TensorType& {
+    return program_->values[static_cast<size_t>(program_->inputs[i].value)].type;
+  };
+  if (!program_->symbols.empty())
+    for (size_t i = 0; i < inputs.size(); ++i) bind_plain(type_of(i), *inputs[i], bindings);
   for (size_t i = 0; i < inputs.size(); ++i) {
     const auto& port = program_->inputs[i];
-    const auto& want = program_->values[static_cast<size_t>(port.value)].type;
+    const auto& want = type_of(i);
     const auto& have = *inputs[i];
     const auto mismatch = [&](std::string_view why) {
       return invalid("input {} of {} is {}, got {}{}{}", shown(port.name), shown(program_->name),

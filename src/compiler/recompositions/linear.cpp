@@ -4,6 +4,11 @@ namespace weft::compiler {
 
 using namespace terms;
 
+// Weights may be inputs of a program, as in those that PyTorch calls with its own.
+static bool is_given(const Place& p, ir::Value v) {
+  return p.matcher.made_of_weights(v.id()) || !p.matcher.maker(v.id());
+}
+
 // A product with a weight that is turned for it, and the bias that follows; between views of its rows, or
 // not.
 static std::vector<Term> terms_of_linear() {
@@ -23,7 +28,7 @@ static ir::Value make_linear(const Place& p) {
     const ir::Node& product = *p.matcher.maker(p.match.value("product"));
     for (const char* flag : {"transpose_a", "transpose_b"})
       if (std::get<int64_t>(attr(product, flag)) != 0) return {};
-    if (w.type().rank() != 2 || x.type().rank() < 2 || !p.matcher.made_of_weights(w.id()) ||
+    if (w.type().rank() != 2 || x.type().rank() < 2 || !is_given(p, w) ||
         !swaps_axes(*p.matcher.maker(p.match.value("turned")), 2, 0, 1))
       return {};
   }
@@ -32,7 +37,7 @@ static ir::Value make_linear(const Place& p) {
     const ir::Value more = p.value("more");
     // One row that is computed is added to a result of one row: a residual, for which there are other
     // kernels.
-    if (!is_row(more.type(), row) || !p.matcher.made_of_weights(more.id())) return {};
+    if (!is_row(more.type(), row) || !is_given(p, more)) return {};
     bias = reshaped(p.graph, more, row);
   }
   const std::array in = {x, w, bias};

@@ -57,12 +57,11 @@ void mul(Call& c) {
 }
 
 // ---- division
-Operand in_float(Call& c, const Operand& o) {
-  return o.value && !is_float(o.value.dtype()) ? Operand{c.b.cast(o.value, DType::f32), {}} : o;
-}
+// Of whole numbers alone, in f32.
 void true_division(Call& c, const Operand& a, const Operand& b) {
-  promoted_call(c, {in_float(c, a), in_float(c, b)},
-                [&](const ir::ValueList& v) { return c.b.div(v[0], v[1]); });
+  const auto type = result_type(std::array{a, b});
+  if (type && !is_float(*type)) return c.give(c.b.div(c.as(a, DType::f32), c.as(b, DType::f32)));
+  promoted_call(c, {a, b}, [&](const ir::ValueList& v) { return c.b.div(v[0], v[1]); });
 }
 // a - (a mod b) is a multiple of b, and mod has the sign of b.
 ir::Value floor_quotient(ir::Builder& b, ir::Value x, ir::Value y) {

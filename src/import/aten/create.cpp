@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <cmath>
+
 #include "import/call.h"
 
 // Tensors out of nothing but numbers. Shape and dtype are those that the file says of the result.
@@ -13,11 +16,18 @@ void ones(Call& c) { filled(c, {.value = 1}); }
 void full(Call& c) { filled(c, c.number("fill_value")); }
 void scalar_tensor(Call& c) { filled(c, c.number("s")); }
 
+// A number as PyTorch counts with it where the result is of integers.
+Number cut(const Number& n) {
+  if (n.kind != Number::Kind::real) return n;
+  const double whole = std::trunc(std::clamp(n.value, -0x1p62, 0x1p62));
+  return {.kind = Number::Kind::integer, .value = whole, .whole = static_cast<int64_t>(whole)};
+}
 // start + step i. Whole numbers are made in i64, others in f64, as PyTorch does.
 void arange(Call& c) {
   const auto& type = c.declared();
   if (type.rank() != 1) return c.refuse(invalid("its result must have one axis"));
-  const Number start = c.number("start"), step = c.number("step");
+  Number start = c.number("start"), step = c.number("step");
+  if (!is_float(type.dtype)) start = cut(start), step = cut(step);
   const bool whole = start.kind != Number::Kind::real && step.kind != Number::Kind::real;
   const DType t = whole ? DType::i64 : DType::f64;
   if (whole && start.whole == 0 && step.whole == 1 && is_compute(type.dtype) && type.dtype != DType::boolean)
@@ -40,7 +50,9 @@ void linspace(Call& c) {
   const auto i = c.b.one("iota", {}, {{"size", Shape{type.shape[0]}}, {"dtype", std::string("f64")}});
   const auto from_start = c.b.add(c.b.mul(i, step), start);
   const auto from_end = c.b.sub(end, c.b.mul(c.b.sub(static_cast<double>(steps - 1), i), step));
-  c.give(c.b.cast(c.b.where(c.b.less(i, static_cast<double>(steps / 2)), from_start, from_end), type.dtype));
+  c.give(c.b.cast(
+      c.b.where(c.b.less(i, static_cast<double>(std::max<int64_t>(steps / 2, 1))), from_start, from_end),
+      type.dtype));
 }
 
 void eye(Call& c) {

@@ -34,7 +34,7 @@ void give_with_statistics(Call& c, ir::Value y, ir::Value x, const Shape& axes, 
   const auto over = [&](const char* op) { return c.b.one(op, {x}, {{"axes", axes}, {"keep", int64_t{1}}}); };
   const auto rest = c.b.one("rsqrt", {c.b.add(over("variance"), epsilon)});
   const auto as = [&](size_t i, ir::Value v) {
-    return c.b.cast(c.b.reshape(v, c.declared(i).shape), c.declared(i).dtype);
+    return c.reads(i) ? c.b.cast(c.b.reshape(v, c.declared(i).shape), c.declared(i).dtype) : ir::Value();
   };
   c.give({y, as(1, over("mean")), as(2, rest)});
 }

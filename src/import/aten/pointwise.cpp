@@ -136,8 +136,14 @@ void hardtanh(Call& c) {
 void leaky_relu(Call& c) {
   c.give(c.b.one("leaky_relu", {c.tensor("self")}, {{"slope", c.real("negative_slope")}}));
 }
-// softplus without a threshold is right wherever PyTorch's is linear.
-void softplus(Call& c) { c.give(c.b.one("softplus", {c.tensor("self")}, {{"beta", c.real("beta")}})); }
+// PyTorch's is x itself where beta x is above the threshold, which at 20 no float of 32 bits tells.
+void softplus(Call& c) {
+  const auto x = c.tensor("self");
+  const auto y = c.b.one("softplus", {x}, {{"beta", c.real("beta")}});
+  const double threshold = c.real("threshold");
+  if (threshold == 20 && x.dtype() != DType::f64) return c.give(y);
+  c.give(c.b.where(c.b.less(threshold, c.b.mul(x, c.real("beta"))), x, y));
+}
 
 // scale (x where it is positive, alpha (exp(input_scale x) - 1) elsewhere).
 ir::Value elu_of(Call& c, double alpha, double scale, double input_scale) {

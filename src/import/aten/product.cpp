@@ -3,29 +3,15 @@
 
 #include "import/call.h"
 
-// Products of matrices, convolutions and attention.
+// Products of matrices, and convolutions.
 namespace weft::importer {
 namespace {
 
-// PyTorch wants operands of one dtype, but a graph that was exported on the meta device may have others: they
-// are promoted, and the result is what the file says.
-void unify(Call& c, std::initializer_list<ir::Value*> operands) {
-  std::vector<Operand> given;
-  bool differ = false;
-  for (ir::Value* v : operands)
-    if (*v) given.push_back({*v, {}}), differ |= v->dtype() != given[0].value.dtype();
-  if (!differ) return;
-  const auto same = c.promoted(given);
-  size_t i = 0;
-  for (ir::Value* v : operands)
-    if (*v) *v = same[i++];
-  c.note(fmt::format("its operands have several dtypes, and are computed in {}", name(same[0].dtype())));
-}
 void give_declared(Call& c, ir::Value y) { c.give(c.b.cast(y, c.declared().dtype)); }
 
 void linear(Call& c) {
   auto x = c.tensor("input"), w = c.tensor("weight"), bias = c.maybe("bias");
-  unify(c, {&x, &w, &bias});
+  c.unify({&x, &w, &bias});
   if (w.rank() == 1) w = c.b.reshape(w, {1, w.shape()[0]});
   const bool row = x.rank() == 1;
   if (row) x = c.b.reshape(x, {1, x.shape()[0]});
@@ -35,8 +21,11 @@ void linear(Call& c) {
 
 // Vectors are rows on the left and columns on the right.
 void matmul(Call& c) {
-  auto a = c.tensor("self"), b = c.tensor("other");
-  unify(c, {&a, &b});
+  const char* second = "other";
+  for (const char* name : {"mat2", "vec", "tensor"})
+    if (c.has(name)) second = name;
+  auto a = c.tensor("self"), b = c.tensor(second);
+  c.unify({&a, &b});
   if (a.rank() == 0 || b.rank() == 0) return c.refuse(invalid("a tensor without axes has no product"));
   const bool vector = a.rank() == 1 || b.rank() == 1;
   if (a.rank() == 1) a = c.b.reshape(a, {1, a.shape()[0]});
@@ -57,7 +46,7 @@ void product_and_sum(Call& c) {
   auto self = c.tensor("self");
   auto a = c.tensor(batched ? "batch1" : vector ? "mat" : "mat1");
   auto b = c.tensor(batched ? "batch2" : vector ? "vec" : "mat2");
-  unify(c, {&self, &a, &b});
+  c.unify({&self, &a, &b});
   if (vector) b = c.b.reshape(b, {b.rank() > 0 ? b.shape()[0] : Dim(1), 1});
   auto y = c.b.matmul(a, b);
   if (vector) y = c.b.reshape(y, {y.shape()[0]});
@@ -90,7 +79,7 @@ Shape shape_of(const IntList& list) { return Shape(list.begin(), list.end()); }
 // An image without a batch is a batch of one.
 void convolve(Call& c, const Convolution& how) {
   auto x = c.tensor("input"), w = c.tensor("weight"), bias = c.maybe("bias");
-  unify(c, {&x, &w, &bias});
+  c.unify({&x, &w, &bias});
   const bool single = x.rank() == w.rank() - 1;
   if (single) {
     Shape shape = x.shape();
@@ -161,43 +150,11 @@ void conv_transpose(Call& c) {
 }
 void convolution(Call& c) { c.flag("transposed") ? conv_transpose(c) : conv(c); }
 
-// ---- attention
-// PyTorch counts `is_causal` from the first query and key, Weft from the last ones.
-ir::Value causal_mask(Call& c, ir::Value q, ir::Value k) {
-  const auto count = [&](ir::Value v) { return v.shape()[v.shape().size() - 2]; };
-  const auto rows = c.b.reshape(c.b.one("iota", {}, {{"size", Shape{count(q)}}}), {count(q), 1});
-  return c.b.one("less_equal", {c.b.one("iota", {}, {{"size", Shape{count(k)}}}), rows});
-}
-void attention(Call& c) {
-  auto q = c.tensor("query"), k = c.tensor("key"), v = c.tensor("value"), mask = c.maybe("attn_mask");
-  unify(c, {&q, &k, &v});
-  if (c.real("dropout_p") > 0)
-    return c.refuse(
-        fail(Code::unsupported, "it drops elements at random, as in training; export after model.eval()"));
-  if (q.rank() < 2 || k.rank() != q.rank() || v.rank() != q.rank())
-    return c.refuse(invalid("query, key and value are {}, {}, {}", weft::text(q.type()), weft::text(k.type()),
-                            weft::text(v.type())));
-  const bool single = q.rank() == 2;  // without heads
-  for (ir::Value* x : {&q, &k, &v})
-    if (single) *x = c.b.reshape(*x, {1, x->shape()[0], x->shape()[1]});
-  bool causal = c.flag("is_causal");
-  if (causal && !(q.shape()[q.shape().size() - 2] == k.shape()[k.shape().size() - 2])) {
-    mask = causal_mask(c, q, k);
-    causal = false;
-  }
-  if (mask && mask.dtype() != DType::boolean) mask = c.b.cast(mask, q.dtype());
-  double scale = c.has("scale") ? c.real("scale") : 0;
-  if (c.has("scale") && scale == 0) q = c.b.mul(q, 0), scale = 1;  // 0 stands for the usual one
-  const std::array operands = {q, k, v, mask};
-  const auto y = c.b.call("attention", operands, {{"causal", int64_t{causal}}, {"scale", scale}})[0];
-  give_declared(c, single ? c.b.reshape(y, c.declared().shape) : y);
-}
-
 constexpr AtenOp ops[] = {
     {"addmm.default", "self, mat1, mat2, beta=1, alpha=1", "matmul, add", product_and_sum},
     {"addmv.default", "self, mat, vec, beta=1, alpha=1", "matmul, add", product_and_sum},
     {"baddbmm.default", "self, batch1, batch2, beta=1, alpha=1", "matmul, add", product_and_sum},
-    {"bmm.default", "self, other", "matmul", matmul},
+    {"bmm.default", "self, mat2", "matmul", matmul},
     {"conv1d.default", "input, weight, bias?, stride=1, padding=0, dilation=1, groups=1", "conv, add", conv},
     {"conv1d.padding", "input, weight, bias?, stride=1, padding=valid, dilation=1, groups=1", "conv, add",
      conv_word},
@@ -217,16 +174,13 @@ constexpr AtenOp ops[] = {
     {"convolution.default",
      "input, weight, bias?, stride=, padding=, dilation=, transposed=, output_padding=, groups=",
      "conv, conv_transpose, add", convolution},
-    {"dot.default", "self, other", "matmul", matmul},
+    {"dot.default", "self, tensor", "matmul", matmul},
     {"einsum.default", "equation=, tensors[]", "einsum", einsum},
     {"linear.default", "input, weight, bias?", "linear", linear},
     {"matmul.default", "self, other", "matmul", matmul},
-    {"mm.default", "self, other", "matmul", matmul},
-    {"mv.default", "self, other", "matmul", matmul},
+    {"mm.default", "self, mat2", "matmul", matmul},
+    {"mv.default", "self, vec", "matmul", matmul},
     {"outer.default", "self, vec2", "mul", outer},
-    {"scaled_dot_product_attention.default",
-     "query, key, value, attn_mask?, dropout_p=0.0, is_causal=false, scale=None, enable_gqa=false",
-     "attention", attention},
 };
 
 }  // namespace

@@ -108,20 +108,24 @@ void position_of(Call& c) {
   x = whole ? c.b.reshape(x, {element_count(std::span<const Dim>(x.shape()))}) : row(c.b, x);
   c.give(c.b.reshape(position(c, c.op.how, x, axis, keeps(c)), shape));
 }
+// Values and their positions, one of which may be read by nothing, and is then not described.
+void give_both(Call& c, ir::Value values, ir::Value positions) {
+  const Shape& shape = c.declared(c.reads(0) ? 0 : 1).shape;
+  c.give({c.b.reshape(values, shape), c.b.cast(c.b.reshape(positions, shape), DType::i64)});
+}
 void extreme_and_position(Call& c) {
   const auto given = c.tensor("self"), x = row(c.b, given);
   const int64_t axis = c.axis("dim", x.rank());
   const bool largest = std::string_view(c.op.how).starts_with("max");
   const auto value = fold(c, largest ? "max" : "min", x, {axis}, keeps(c));
   const auto at = position(c, largest ? "argmax" : "argmin", x, axis, keeps(c));
-  c.give({c.b.reshape(value, c.declared(0).shape), c.b.reshape(at, c.declared(1).shape)});
+  give_both(c, value, at);
 }
 void sorted(Call& c) {
   const auto x = row(c.b, c.tensor("self"));
   const auto y = c.b.call("sort", std::array{x},
                           {{"axis", c.axis("dim", x.rank())}, {"descending", int64_t{c.flag("descending")}}});
-  c.give(
-      {c.b.reshape(y[0], c.declared(0).shape), c.b.cast(c.b.reshape(y[1], c.declared(1).shape), DType::i64)});
+  give_both(c, y[0], y[1]);
 }
 void argsort(Call& c) {
   const auto x = row(c.b, c.tensor("self"));
@@ -134,8 +138,7 @@ void topk(Call& c) {
   const auto y = c.b.call(
       "topk", std::array{x},
       {{"k", c.integer("k")}, {"axis", c.axis("dim", x.rank())}, {"largest", int64_t{c.flag("largest")}}});
-  c.give(
-      {c.b.reshape(y[0], c.declared(0).shape), c.b.cast(c.b.reshape(y[1], c.declared(1).shape), DType::i64)});
+  give_both(c, y[0], y[1]);
 }
 
 // ---- along an axis

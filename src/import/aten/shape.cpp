@@ -81,8 +81,11 @@ ir::Value take(ir::Builder& b, ir::Value x, const Part& p) {
                {{"axis", p.axis}, {"start", Shape{p.start}}, {"stop", Shape{p.stop}}, {"step", p.step}});
 }
 // Bounds count from the end when they are negative, and end where the axis does.
-Dim bound(Dim size, int64_t given) {
-  return given < 0 ? max(size + Dim(given), Dim(0)) : min(Dim(given), size);
+Dim bound(Call& c, Dim size, Dim given) {
+  if (given.min() >= 0) return min(given, size);
+  if (given.max() >= 0)
+    c.refuse(fail(Code::unsupported, "a bound, {}, that may count from either end", given.text()));
+  return max(size + given, Dim(0));
 }
 
 Part slice_part(Call& c, ir::Value x) {
@@ -92,19 +95,21 @@ Part slice_part(Call& c, ir::Value x) {
   }
   Part p{.axis = c.axis("dim", x.rank()), .step = c.integer("step")};
   const Dim size = x.shape()[static_cast<size_t>(p.axis)];
-  p.start = bound(size, c.has("start") ? c.integer("start") : 0);
-  p.stop = c.has("end") ? bound(size, c.integer("end")) : size;
+  p.start = bound(c, size, c.has("start") ? c.dim("start") : Dim(0));
+  p.stop = c.has("end") ? bound(c, size, c.dim("end")) : size;
   return p;
 }
-// A bound that is a symbol is missing in the file, which has the size of the result.
+// A bound that is a symbol may be missing in the file, or be known to lie within the axis; the file has the
+// size of the result.
 Part slice_part_of_view(Call& c, ir::Value x) {
   Part p = slice_part(c, x);
   if (p.step != 1 || c.declared().rank() != x.rank() || x.rank() == 0) return p;
   const Dim size = c.declared().shape[static_cast<size_t>(p.axis)];
-  if (size.is_const()) return p;
-  if (!c.has("end"))
+  if (size.is_const() || size == p.stop - p.start) return p;
+  const auto follows = [&](const char* name) { return !c.has(name) || !c.dim(name).is_const(); };
+  if (follows("end"))
     p.stop = p.start + size;
-  else if (!c.has("start"))
+  else if (follows("start"))
     p.start = p.stop - size;
   return p;
 }
@@ -113,10 +118,11 @@ Part select_part(Call& c, ir::Value x) {
     c.refuse(invalid("a tensor without axes has no parts"));
     return {};
   }
-  const int64_t axis = c.axis("dim", x.rank()), index = c.integer("index");
-  const Dim size = x.shape()[static_cast<size_t>(axis)], at = index < 0 ? size + Dim(index) : Dim(index);
+  const int64_t axis = c.axis("dim", x.rank());
+  const Dim size = x.shape()[static_cast<size_t>(axis)], index = c.dim("index");
+  const Dim at = index.max() < 0 ? size + index : index;
   if (at.min() < 0 || (size - at).min() < 1)
-    c.refuse(invalid("argument 'index': {} is outside of an axis of size {}", index, size.text()));
+    c.refuse(invalid("argument 'index': {} is outside of an axis of size {}", index.text(), size.text()));
   return {.axis = axis, .start = at, .stop = at + Dim(1)};
 }
 Part narrow_part(Call& c, ir::Value x) {
@@ -125,8 +131,10 @@ Part narrow_part(Call& c, ir::Value x) {
     return {};
   }
   Part p{.axis = c.axis("dim", x.rank())};
-  p.start = bound(x.shape()[static_cast<size_t>(p.axis)], c.integer("start"));
-  p.stop = p.start + Dim(std::clamp<int64_t>(c.integer("length"), 0, int64_t{1} << 48));
+  p.start = bound(c, x.shape()[static_cast<size_t>(p.axis)], c.dim("start"));
+  const Dim length = c.dim("length");
+  p.stop =
+      p.start + (length.is_const() ? Dim(std::clamp<int64_t>(length.value(), 0, int64_t{1} << 48)) : length);
   return p;
 }
 void slice(Call& c) {

@@ -1,7 +1,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "import/call.h"
+#include "import/places.h"
+#include "ops/shared/pool.h"
 
 // Windows over the last axes, and other resolutions of them.
 namespace weft::importer {
@@ -55,23 +56,46 @@ void max_pool(Call& c) {
                   {"dilation", shape_of(dilation)},
                   {"ceil_mode", int64_t{w.ceil_mode}}}));
 }
-// Decomposed graphs have the positions beside the maxima, and leave them.
+// The number, within its image, of the element that each window picks: the first of equal ones.
+ir::Value picked(Call& c, ir::Value x, const Window& w, const Shape& dilation) {
+  auto windows = ir::pool_windows("max_pool", x.type(), w.kernel, w.stride, w.padding, dilation, w.ceil_mode);
+  if (!windows.ok()) return c.refuse(windows.status()), x;
+  const auto all = std::span<const Dim>(x.shape());
+  const Shape image(all.end() - static_cast<int64_t>(w.kernel.size()), all.end());
+  const auto numbers = c.b.reshape(count(c.b, element_count(std::span<const Dim>(image))), image);
+  const auto elements = [&](ir::Value v, double padding) {
+    return ir::window_elements(c.b, v, *windows, padding);
+  };
+  const auto best = c.b.one("argmax", {elements(x, -INFINITY)}, {{"axis", int64_t{-1}}});
+  const auto all_numbers = elements(c.b.broadcast(numbers, x.shape()), 0);
+  return c.b.gather(all_numbers, c.b.cast(best, DType::i64), best.rank(), best.rank());
+}
+// Decomposed graphs have the positions beside the maxima, and may leave them.
 void max_pool_with_indices(Call& c) {
   max_pool(c);
-  c.give({c.results.empty() ? ir::Value() : c.results[0], ir::Value()});
+  if (!c.status().ok()) return;
+  const size_t n = axes_in_name(c);
+  const auto x = c.tensor("self");
+  c.give({c.results[0],
+          c.reads(1) ? picked(c, x, window_of(c, n), shape_of(c.integers("dilation", n))) : ir::Value()});
 }
 void avg_pool(Call& c) {
   Window w = window_of(c, axes_in_name(c));
   const auto x = c.tensor("self");
   if (x.shape().size() >= w.kernel.size()) fit(w, x.shape());
-  if (c.node.attrs.contains("divisor_override") && c.has("divisor_override"))
-    return c.refuse(fail(Code::unsupported, "a divisor of {}", c.integer("divisor_override")));
-  c.give(c.b.one("avg_pool", {x},
-                 {{"kernel", w.kernel},
-                  {"stride", w.stride},
-                  {"padding", w.padding},
-                  {"count_include_pad", int64_t{c.flag("count_include_pad")}},
-                  {"ceil_mode", int64_t{w.ceil_mode}}}));
+  const bool other = c.node.attrs.contains("divisor_override") && c.has("divisor_override");
+  if (other && w.ceil_mode)
+    return c.refuse(fail(Code::unsupported, "a divisor of {} in windows that are counted up",
+                         c.integer("divisor_override")));
+  const auto y = c.b.one("avg_pool", {x},
+                         {{"kernel", w.kernel},
+                          {"stride", w.stride},
+                          {"padding", w.padding},
+                          {"count_include_pad", int64_t{other || c.flag("count_include_pad")}},
+                          {"ceil_mode", int64_t{w.ceil_mode}}});
+  if (!other) return c.give(y);
+  const auto elements = static_cast<double>(element_count(std::span<const Dim>(w.kernel)).value());
+  c.give(c.b.mul(y, elements / static_cast<double>(c.integer("divisor_override"))));
 }
 // None keeps the size of an axis: the file has the result's.
 void adaptive_avg_pool(Call& c) {

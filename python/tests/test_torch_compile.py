@@ -1,0 +1,457 @@
+"""What torch.compile(backend="weft") must keep of eager: memory, strides, sizes, dtypes, and what Weft does not have."""
+
+import copy
+import os
+import pathlib
+import subprocess
+import sys
+import threading
+import tomllib
+import warnings
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+
+import weft  # noqa: E402
+import weft.torch  # noqa: E402
+from torch.nn import functional as F  # noqa: E402
+from weft.torch import report  # noqa: E402
+
+
+@pytest.fixture(autouse=True)
+def fresh():
+    torch._dynamo.reset()
+    torch.manual_seed(1)
+    torch.set_num_threads(2)
+
+
+def compiled(f, **how):
+    return torch.compile(f, backend=weft.torch.backend, **how)
+
+
+def same(f, *inputs, left=0, **how):
+    """Both ways on copies of the inputs: results, strides, and what became of the inputs."""
+    def copies():
+        return [x.detach().clone(memory_format=torch.preserve_format).requires_grad_(x.requires_grad)
+                if isinstance(x, torch.Tensor) and x.numel() == x.untyped_storage().nbytes() // x.itemsize else x for x in inputs]
+
+    mine, theirs = copies(), copies()
+    with report.collected() as graphs:
+        function = compiled(f, **how)
+        got = function(*mine)
+    want = f(*theirs)
+    assert left is None or sum(len(g.left) for g in graphs) == left, [g.left for g in graphs]
+    equal(got, want)
+    equal([x for x in mine if isinstance(x, torch.Tensor)], [x for x in theirs if isinstance(x, torch.Tensor)])
+    return function, got
+
+
+def equal(got, want):
+    if isinstance(want, (list, tuple)):
+        assert len(got) == len(want)
+        for a, b in zip(got, want):
+            equal(a, b)
+    elif isinstance(want, torch.Tensor):
+        torch.testing.assert_close(got, want, rtol=2e-5, atol=2e-6, check_stride=True, equal_nan=True)
+    else:
+        assert got == want and type(got) is type(want)
+
+
+# ---- memory
+def in_process_of_its_own(code, *paths):
+    made = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300,
+                          env=os.environ | {"PYTHONPATH": os.pathsep.join([*map(str, paths), *sys.path])})
+    assert made.returncode == 0, made.stderr
+    return made.stdout
+
+
+def test_where_it_is_installed_its_name_is_enough(tmp_path, monkeypatch):
+    from torch._dynamo.backends import registry
+
+    project = tomllib.loads((pathlib.Path(__file__).resolve().parents[2] / "pyproject.toml").read_text())["project"]
+    folder = tmp_path / "weft-0.dist-info"
+    folder.mkdir()
+    (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: weft\nVersion: 0\n")
+    (folder / "entry_points.txt").write_text("".join(
+        f"[{group}]\n" + "".join(f"{name} = {at}\n" for name, at in points.items()) for group, points in project["entry-points"].items()))
+    monkeypatch.syspath_prepend(tmp_path)
+    for kept in (registry._lazy_import, registry._discover_entrypoint_backends):
+        kept.cache_clear()
+    assert "weft" in torch._dynamo.list_backends()
+    with report.collected() as graphs:
+        assert torch.compile(lambda x: x * 2, backend="weft")(torch.ones(3)).tolist() == [2, 2, 2]
+    assert len(graphs) == 1
+
+
+def test_results_and_inputs_are_not_copied():
+    """By the most memory that a process ever has: results of 128 MiB need as much, inputs of as much need nothing."""
+    said = in_process_of_its_own("""
+import resource, torch, weft.torch
+most = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
+f, g = (torch.compile(h, backend=weft.torch.backend) for h in (lambda x: x.sum(1), lambda x: x.expand(1 << 20, 32) * 2))
+f(torch.ones(9, 32))
+x = torch.ones(1 << 20, 32)
+before = most(); f(x); read = most() - before
+before = most(); y = g(x[:1]); written = most() - before
+assert y[-1, -1] == 2
+print(read, written)
+""")
+    read, written = map(int, said.split())
+    assert read < 64 < written < 192, said
+
+
+def test_inputs_are_read_where_they_lie():
+    x = torch.zeros(4)
+    g = compiled(lambda a: a + 1)
+    assert g(x).tolist() == [1] * 4
+    x.fill_(5)
+    assert g(x).tolist() == [6] * 4
+
+
+def test_results_outlive_the_function():
+    f = compiled(lambda a: (a.exp(), a.sum(0)))
+    y, z = f(torch.zeros(3, 4))
+    del f
+    torch._dynamo.reset()
+    assert y.sum().item() == 12 and z.shape == (4,)
+    y += 1  # PyTorch may write to it
+    assert y.sum().item() == 24
+
+
+def test_weights_are_read_where_they_lie():
+    layer = torch.nn.Linear(4, 3)
+    f, x = compiled(layer), torch.randn(2, 4)
+    with torch.no_grad():
+        f(x)
+        layer.weight.zero_()
+        layer.bias.fill_(2)
+        assert f(x).unique().tolist() == [2]
+        layer.weight.data = torch.eye(3, 4)  # other memory
+        torch.testing.assert_close(f(x), x[:, :3] + 2)
+
+
+# ---- mutation and aliasing
+def test_mutated_inputs():
+    def f(x, y):
+        x.add_(1)
+        y[:, 1:3].mul_(x[:, 1:3])
+        return x * y
+
+    same(f, torch.randn(3, 5), torch.randn(3, 5))
+
+
+def test_a_view_of_an_input_that_is_mutated():
+    def f(x):
+        y = x.view(-1)
+        y[2:4] = 7
+        return x + 1, y
+
+    _, (_, y) = same(f, torch.randn(2, 3))
+    assert y.shape == (6,)
+
+
+def test_buffers_that_a_module_writes():
+    class Counter(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("seen", torch.zeros(3))
+
+        def forward(self, x):
+            self.seen += x.sum(0)
+            return x * self.seen
+
+    ours, theirs = Counter(), Counter()
+    f = compiled(ours)
+    for _ in range(3):
+        x = torch.randn(2, 3)
+        equal(f(x), theirs(x))
+    equal(ours.seen, theirs.seen)
+
+
+@pytest.mark.parametrize("f", [
+    lambda x: x.t(), lambda x: x, lambda x: (x, x), lambda x: x[1:], lambda x: (x * 2).t(), lambda x: x.expand(4, *x.shape),
+    lambda x: (x.exp(), x.exp().view(-1)), lambda x: x.unsqueeze(0).transpose(0, 2), lambda x: (x + 1)[:, ::2], lambda x: x.detach(),
+    lambda x: torch.split(x * 2, 2, 1), lambda x: (x * 2).unbind(0), lambda x: (x + 1).diagonal(), lambda x: x.sum(0).expand(5, -1),
+], ids=range(14))
+def test_views_as_results(f):
+    x = torch.randn(3, 6)
+    function, got = same(f, x)
+    flat = list(got) if isinstance(got, (list, tuple)) else [got]
+    want = f(x)
+    mine = function(x)
+    for a, b in zip(mine if isinstance(mine, (list, tuple)) else [mine], want if isinstance(want, (list, tuple)) else [want]):
+        assert (a.untyped_storage().data_ptr() == x.untyped_storage().data_ptr()) == \
+            (b.untyped_storage().data_ptr() == x.untyped_storage().data_ptr()), "shares memory with the input, or does not"
+    assert flat
+
+
+def test_two_results_that_share_memory():
+    def f(x):
+        y = x * 2
+        return y, y.view(-1)
+
+    _, (a, b) = same(f, torch.randn(2, 3))
+    a.zero_()
+    assert b.tolist() == [0] * 6
+
+
+def test_inputs_that_are_one_tensor():
+    x = torch.randn(4)
+    equal(compiled(lambda a, b: a + b)(x, x), x + x)
+    equal(compiled(lambda a, b: a + b.sum())(x[1:], x[:3]), x[1:] + x[:3].sum())
+
+
+# ---- layouts
+@pytest.mark.parametrize("make", [
+    lambda: torch.randn(4, 3).t(), lambda: torch.randn(6, 8)[::2, ::2], lambda: torch.randn(1, 4).expand(3, 4),
+    lambda: torch.randn(3, 4, 1).permute(2, 1, 0)[0].t(), lambda: torch.randn(14)[2:].view(3, 4), lambda: torch.randn(30).as_strided((3, 4), (2, 1)),
+], ids=range(6))
+def test_inputs_with_strides(make):
+    x = make()
+    assert x.shape == (3, 4)
+    same(lambda a: (a * 2, a @ a.t(), a.sum(0), a.relu() + a), x)
+
+
+def test_strides_that_change_from_call_to_call():
+    f = compiled(lambda a: a * 2 + a.sum(0))
+    for x in (torch.randn(4, 4), torch.randn(4, 4).t(), torch.randn(8, 8)[::2, ::2], torch.randn(4, 1).expand(4, 4)):
+        equal(f(x), x * 2 + x.sum(0))
+
+
+def test_channels_last():
+    conv = torch.nn.Conv2d(3, 8, 3, padding=1).to(memory_format=torch.channels_last)
+    x = torch.randn(2, 3, 8, 8).to(memory_format=torch.channels_last)
+    with torch.no_grad():
+        y = compiled(lambda x: F.relu(conv(x)))(x)
+        equal(y, F.relu(conv(x)))
+    assert y.is_contiguous(memory_format=torch.channels_last)
+
+
+# ---- sizes
+def test_dynamic_sizes():
+    def f(x, y):
+        return torch.cat([x.softmax(-1) @ y, x[:, : y.shape[1]] * x.shape[0]], 1), x.shape[0] + y.shape[1]
+
+    with report.collected() as graphs:
+        g = compiled(f, dynamic=True)
+        for rows, inner, columns in ((3, 8, 4), (5, 8, 4), (2, 16, 8), (7, 33, 5)):
+            x, y = torch.randn(rows, inner), torch.randn(inner, columns)
+            equal(g(x, y), f(x, y))
+    assert len(graphs) == 1, "one graph for all sizes"
+
+
+def test_images_of_several_sizes():
+    """Sizes that come out of one stride after another, and others than those that all rounding down makes the same."""
+    net = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3, 2, 1), torch.nn.MaxPool2d(3, 2, 1), torch.nn.ReLU(), torch.nn.Conv2d(4, 5, 3, 2, 1))
+
+    def f(x):
+        y = torch.special.i0(net(x))  # PyTorch's, so what follows is a part that reads sizes of sizes, and the size itself
+        return y * 2, y.sum() * y.new_ones(x.shape[2]).sum()
+
+    with torch.no_grad(), report.collected() as graphs:
+        g = compiled(f, dynamic=True)
+        for size in ((2, 3, 33, 40), (2, 3, 30, 41), (5, 3, 64, 24)):
+            x = torch.randn(size)
+            equal(g(x), f(x))
+    assert len(graphs) == 1 and not any("conv" in op for _, op, _ in graphs[0].left)
+
+
+def test_sizes_of_one_and_none_make_graphs_of_their_own():
+    f = compiled(lambda x: (x * 2).sum(-1) / x.shape[-1], dynamic=True)
+    for shape in ((3, 4), (1, 4), (3, 1), (0, 4), (5, 2)):
+        x = torch.randn(shape)
+        equal(f(x), (x * 2).sum(-1) / x.shape[-1])
+
+
+def test_a_number_that_changes_is_an_input():
+    f = compiled(lambda x, n: torch.arange(n, dtype=x.dtype) * x[:n] + n, dynamic=True)
+    x = torch.randn(20)
+    for n in (3, 7, 20):
+        equal(f(x, n), torch.arange(n, dtype=x.dtype) * x[:n] + n)
+
+
+def test_floats_and_sizes_among_the_results():
+    f = compiled(lambda x, scale: (x * scale, x.shape[0] * 2, scale), dynamic=True)
+    for n, scale in ((2, 0.5), (3, 1.5), (9, 2.5)):
+        x = torch.randn(n)
+        equal(f(x, scale), (x * scale, n * 2, scale))
+
+
+def test_sizes_beyond_the_bounds_are_pytorchs():
+    f = compiled(lambda x: x.to(torch.int8) + 1, dynamic=True)
+    x = torch.zeros(3)
+    f(x)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert f(torch.zeros((1 << 20) + 5)).sum().item() == (1 << 20) + 5
+
+
+@pytest.mark.parametrize("shape", [(0,), (0, 3), (3, 0), (2, 0, 4)])
+def test_empty(shape):
+    same(lambda x: (x * 2, x.sum(), torch.cat([x, x], 0), x.reshape(-1)), torch.randn(shape))
+
+
+# ---- dtypes
+@pytest.mark.parametrize("a", [torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.uint8, torch.bool])
+@pytest.mark.parametrize("b", [torch.float32, torch.float16, torch.int64, torch.bool])
+def test_promotion(a, b):
+    x, y = (torch.tensor([[0, 1, 3], [2, 5, 1]]).to(t) for t in (a, b))
+
+    def f(x, y):
+        return x * y, x + 1, y * 2.5, x / (y + 1), torch.where(x > y, x, y), x == y, y.sum(), x.float() + y[0, 0], torch.maximum(x, y)
+
+    narrow = torch.uint8 in (a, b) or a == b == torch.bool  # arithmetic that Weft does not have
+    same(f, x, y, left=None if narrow else 0)
+
+
+def test_a_dtype_that_weft_has_not_is_pytorchs():
+    x = torch.arange(4, dtype=torch.int16)
+    with report.collected() as graphs:
+        equal(compiled(lambda x, y: (x * 2, (y * 2).exp()))(x, torch.ones(2)), (x * 2, torch.ones(2).mul(2).exp()))
+    left = [item for g in graphs for item in g.left]
+    assert left and all("int16" in why for _, _, why in left)
+
+
+def test_complex_numbers_are_pytorchs():
+    x = torch.randn(4, 8)
+    f = compiled(lambda x: torch.fft.rfft(x * 2).abs() + 1)
+    torch.testing.assert_close(f(x), torch.fft.rfft(x * 2).abs() + 1)
+
+
+# ---- what is PyTorch's
+def test_graph_breaks():
+    def f(x):
+        y = x.relu() + 1
+        torch._dynamo.graph_break()
+        if y.sum().item() > 0:
+            y = y * 2
+        return y.exp()
+
+    with report.collected() as graphs:
+        x = torch.randn(3, 4)
+        equal(compiled(f)(x), f(x))
+    assert len(graphs) >= 2
+
+
+def test_ops_that_weft_has_not_are_named_once():
+    def f(x):
+        y = torch.linalg.inv(x * 2 + torch.eye(3))
+        return y.relu() + torch.linalg.inv(y)
+
+    x = torch.randn(3, 3)
+    report._said.clear()
+    with pytest.warns(RuntimeWarning, match="linalg_inv") as said:
+        torch.testing.assert_close(compiled(f)(x), f(x), rtol=1e-3, atol=1e-3)
+    assert len([w for w in said if "weft leaves" in str(w.message)]) == 1
+    torch._dynamo.reset()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        compiled(f)(x)
+    told = weft.torch.explain(f, x)
+    assert "linalg_inv" in str(told) and len(told.graphs) == 1
+
+
+def test_random_numbers_are_pytorchs():
+    torch.manual_seed(5)
+    want = F.dropout(torch.ones(100), 0.5) * 2
+    torch.manual_seed(5)
+    equal(compiled(lambda x: F.dropout(x, 0.5) * 2)(torch.ones(100)), want)
+
+
+def test_results_whose_size_depends_on_data():
+    x = torch.tensor([1.0, -1, 2, 0])
+    torch._dynamo.config.capture_dynamic_output_shape_ops = True
+    try:
+        equal(compiled(lambda x: (x * 2)[x > 0].exp())(x), (x * 2)[x > 0].exp())
+    finally:
+        torch._dynamo.config.capture_dynamic_output_shape_ops = False
+
+
+def test_unknown_options_are_refused():
+    with pytest.raises(Exception, match="knows the option 'backend', got 'speed'"):
+        compiled(torch.sin, options={"speed": 1})(torch.ones(2))
+    equal(compiled(torch.sin, options={"backend": "reference"})(torch.ones(2)), torch.ones(2).sin())
+
+
+def test_an_error_of_pytorchs_stays_one():
+    f = compiled(lambda a, b: a @ b)
+    with pytest.raises(Exception, match="size|shape"):
+        f(torch.randn(2, 3), torch.randn(4, 5))
+
+
+# ---- gradients
+def test_gradients_through_what_is_left_to_pytorch():
+    def f(x, w):
+        return (torch.linalg.inv(x @ w + 4 * torch.eye(3)).tanh() ** 2).sum()
+
+    x, w = torch.randn(3, 3, requires_grad=True), torch.randn(3, 3, requires_grad=True)
+    f(x, w).backward()
+    want = x.grad.clone(), w.grad.clone()
+    x.grad = w.grad = None
+    compiled(f)(x, w).backward()
+    torch.testing.assert_close((x.grad, w.grad), want, rtol=1e-4, atol=1e-5)
+
+
+def test_gradients_of_views_and_of_inputs_that_are_written():
+    def f(x, b):
+        b.add_(1)
+        y = x.t()[1:] * b
+        y[0] = 0
+        return y.reshape(-1).cumsum(0), y.sum()
+
+    x, b = torch.randn(3, 4, requires_grad=True), torch.randn(3)
+    out = f(x, b.clone())
+    (out[0].sum() + out[1]).backward()
+    want, x.grad = x.grad, None
+    out = compiled(f)(x, b.clone())
+    (out[0].sum() + out[1]).backward()
+    torch.testing.assert_close(x.grad, want)
+
+
+def test_second_call_with_gradients_after_one_without():
+    layer = torch.nn.Linear(3, 2)
+    f, x = compiled(layer), torch.randn(4, 3)
+    with torch.no_grad():
+        assert not f(x).requires_grad
+    y = f(x)
+    y.sum().backward()
+    torch.testing.assert_close(layer.weight.grad, x.sum(0).expand(2, -1))
+
+
+def test_gradients_of_batches_that_change():
+    """A norm over a batch divides by the batch's size, which is a number that is not whole."""
+    net = torch.nn.Sequential(torch.nn.Conv2d(2, 3, 3), torch.nn.BatchNorm2d(3), torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.Linear(48, 2))
+    ours = copy.deepcopy(net)
+    x = torch.randn(4, 2, 6, 6)
+    torch._dynamo.mark_dynamic(x, 0)
+    with report.collected() as graphs:
+        f = compiled(ours)
+        for inputs in (x, torch.randn(7, 2, 6, 6), torch.randn(3, 2, 6, 6)):
+            for model, function in ((ours, f), (net, net)):
+                model.zero_grad()
+                function(inputs).square().mean().backward()
+            for a, b in zip(ours.parameters(), net.parameters()):
+                torch.testing.assert_close(a.grad, b.grad, rtol=1e-4, atol=1e-5)
+            equal(list(ours.buffers()), list(net.buffers()))
+    assert len(graphs) == 2 and [item for g in graphs for item in g.left] == []
+
+
+# ---- threads
+def test_threads_share_a_compiled_function():
+    f = compiled(lambda x: (x @ x.t()).softmax(-1))
+    x = torch.randn(32, 32)
+    want = f(x)
+    wrong = []
+
+    def run():
+        for _ in range(50):
+            if not torch.equal(f(x), want):
+                wrong.append(1)
+
+    threads = [threading.Thread(target=run) for _ in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not wrong
