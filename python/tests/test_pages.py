@@ -21,10 +21,10 @@ def programs(*pages):
                 yield pytest.param(code, following[1] if following[0] == "text" else None, id=f"{page.stem}-{i}")
 
 
-@pytest.mark.parametrize("code, text", list(programs(ROOT / "README.md", ROOT / "docs" / "python.md")))
-def test_blocks_print_what_they_say(code, text):
+@pytest.mark.parametrize("code, text", list(programs(ROOT / "README.md", ROOT / "docs" / "python.md", ROOT / "docs" / "tutorial.md")))
+def test_blocks_print_what_they_say(code, text, tmp_path):
     assert text is not None, "a block of Python wants the text that it prints behind it"
-    made = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    made = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, cwd=tmp_path)
     assert made.returncode == 0, made.stderr
     assert made.stdout == text
 
