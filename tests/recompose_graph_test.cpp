@@ -249,11 +249,18 @@ TEST(Recompose, Linear) {
               "linear"},
       Written{"without a bias", [](Graph& g, DType t) { return g.matmul(rows(g, t), turned_weight(g, t)); },
               "linear"},
+      Written{"a weight and a bias that are inputs",
+              [](Graph& g, DType t) {
+                const Value w = transposed(g, input(g, t, {6, 8}, "w"));
+                return g.add(g.matmul(rows(g, t), w), input(g, t, {6}, "b"));
+              },
+              "linear"},
       Written{"what is added is computed",
               [](Graph& g, DType t) {
-                return g.add(g.matmul(rows(g, t), turned_weight(g, t)), input(g, t, {6}, "more"));
+                const Value more = g.one("neg", {input(g, t, {6}, "more")});
+                return g.add(g.matmul(rows(g, t), turned_weight(g, t)), more);
               },
-              "linear add"},
+              "neg linear add"},
       Written{"views that split rows otherwise",
               [](Graph& g, DType t) {
                 const Value y = g.matmul(g.reshape(rows(g, t), {15, 8}), turned_weight(g, t));
@@ -264,9 +271,10 @@ TEST(Recompose, Linear) {
   expect_none(std::array{
       Written{"the weight is turned already",
               [](Graph& g, DType t) { return g.matmul(rows(g, t), row(g, t, {8, 6})); }},
-      Written{
-          "the weight is an input",
-          [](Graph& g, DType t) { return g.matmul(rows(g, t), transposed(g, input(g, t, {6, 8}, "w"))); }},
+      Written{"the weight is computed",
+              [](Graph& g, DType t) {
+                return g.matmul(rows(g, t), transposed(g, g.one("neg", {input(g, t, {6, 8}, "w")})));
+              }},
       Written{"and turned again by the product",
               [](Graph& g, DType t) {
                 return g.matmul(rows(g, t), transposed(g, row(g, t, {8, 6})), false, true);
