@@ -104,7 +104,10 @@ class Joined {
       out = (*program_)(in);
       if (!states_.empty()) {
         ++outside().runs;
-        for (const Tensor& t : states_) outside().all[memory_of(t)].written = outside().runs;
+        for (const Tensor& t : states_) {
+          outside().all[memory_of(t)].written = outside().runs;
+          t.impl()->buffer->version.fetch_add(1, std::memory_order_relaxed);  // for a backward() that saved it
+        }
       }
     }
     return nb::steal(to_tuple(out));

@@ -362,3 +362,29 @@ def test_many_programs_are_said():
             f(weft.ones(1), n)
     with pytest.warns(UserWarning, match="compiled 32 times, the last time for x: f32"):
         f(weft.ones(1), 31)
+
+
+def test_constants_that_are_equal_but_not_the_same():
+    x = weft.ones(2)
+    times = weft.compile(lambda x, n: x * n)
+    assert [(1 / times(x, zero))[0].item() for zero in (0.0, -0.0)] == [float("inf"), float("-inf")]
+    plus = weft.compile(lambda x, n: x + n)
+    for _ in range(3):
+        assert np.isnan(plus(x, float("nan")).numpy()).all()
+    assert "1 programs" in repr(plus) and "2 programs" in repr(times)
+
+
+def test_a_step_is_seen_by_a_backward_that_kept_what_it_writes():
+    w = weft.tensor([1.0, 2.0])
+    x = weft.ones(2, requires_grad=True)
+
+    @weft.compile
+    def step(by):
+        nonlocal w
+        w += by
+        return by * 1
+
+    loss = (x * w).sum()
+    step(weft.ones(2))
+    assert w.tolist() == [2, 3]
+    refused(loss.backward, "overwritten in place")

@@ -1,5 +1,7 @@
 """weft.compile(): a function of tensors as one program."""
 
+from math import copysign
+
 from weft import _weft
 from weft._weft import Tensor
 
@@ -139,6 +141,7 @@ class _Place:
 
 _PLACE = _Place()
 _NONE = dict, ()  # no arguments by name, taken apart
+_NAN = float("nan")  # one object, which equals itself as part of a tuple
 
 
 def _taken_apart(value, tensors, what):
@@ -158,6 +161,8 @@ def _taken_apart(value, tensors, what):
             hash(value)
         except TypeError:
             raise TypeError(f"weft.compile: an argument that is no tensor must be hashable, got {kind.__name__}") from None
+    if isinstance(value, float):  # 0.0 and -0.0 are equal, and NaN is not equal to itself
+        return None, kind, _NAN if value != value else value, copysign(1.0, value)
     return None, kind, value, getattr(value, "training", None)
 
 
