@@ -211,6 +211,27 @@ def test_a_language_model_learns_and_speaks(trained):
     first = "".join(spoken.generate("to", length=12, temperature=1.5, seed=3))
     assert first == "".join(spoken.generate("to", length=12, temperature=1.5, seed=3))
     refused(lambda: list(spoken.generate("", length=1)), "empty")
+    with pytest.raises(TypeError, match="a list of prompts"):
+        list(spoken.generate_many("to be", length=1))
+
+
+def test_texts_that_are_generated_by_turns(trained):
+    model, tokenizer, _ = trained
+    spoken = nn.Pretrained(model, tokenizer)
+    wanted = ["".join(spoken.generate(p, length=7, temperature=0)) for p in ("to be or", "that is")]
+    first, second = (spoken.generate(p, length=7, temperature=0) for p in ("to be or", "that is"))
+    by_turns = list(zip(first, second))
+    assert ["".join(pieces) for pieces in zip(*by_turns)] == wanted == [" not to", " the qu"]
+
+
+def test_texts_follow_the_weights(trained):
+    model, tokenizer, _ = trained
+    spoken, before = nn.Pretrained(model, tokenizer), {n: t.clone() for n, t in model.state_dict().items()}
+    said = "".join(spoken.generate("to be or", length=7, temperature=0))
+    model.load_state_dict({n: t * -1 for n, t in before.items()})
+    assert "".join(spoken.generate("to be or", length=7, temperature=0)) != said
+    model.load_state_dict(before)
+    assert "".join(spoken.generate("to be or", length=7, temperature=0)) == said
 
 
 def test_decoders(trained):
@@ -288,3 +309,27 @@ def test_an_evaluation_is_the_same_in_parts_and_ends_by_control_c():
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
     assert seen and time.perf_counter() - begin < 3  # all of it takes much longer
+
+
+def test_what_is_set_in_a_module():
+    class Grown(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layers, self.losses, self.scale = [], [], nn.Parameter(2)
+            self.layers.append(nn.Linear(2, 2))
+            self.losses.append(0.5)
+
+    model = Grown().build()
+    assert [n for n, _ in model.named_parameters()] == ["layers.0.weight", "layers.0.bias", "scale"]
+    model.layers.append(weft.relu)
+    with pytest.raises(TypeError, match="element 1 of the list of modules 'layers' is a builtin_function"):
+        model.parameters()
+    with pytest.raises(TypeError, match="Grown.scale is a parameter: it takes a Tensor, got int"):
+        model.scale = 3
+
+    class Early(nn.Module):
+        def __init__(self):
+            self.part = nn.Linear(2, 2)
+
+    with pytest.raises(AttributeError, match=r"Early.part is set before super\(\).__init__\(\)"):
+        Early()
