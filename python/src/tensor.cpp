@@ -42,12 +42,13 @@ nb::object moved(const Tensor& t, nb::handle where) {
   return object_of(std::move(made));
 }
 
-// bool[...] -> bool[]: is one of them true, or are all?
+// bool[...] -> bool[]: are all elements true, or is one of them? "One is" is "not all are false", which also
+// holds where there is no element.
 Tensor folded(const Tensor& t, bool all) {
   const Unlocked unlocked(is_quick(t));
-  const BesideTensor there(t);
-  const Tensor on = cast(t.dtype() == DType::boolean ? t : not_equal(t, full(0, {}, t.dtype())), DType::i32);
-  return cast(all ? min(on) : max(on), DType::boolean);
+  const Tensor on = t.dtype() == DType::boolean ? t : cast(t, DType::boolean);
+  const Tensor every = cast(min(cast(all ? on : logical_not(on), DType::i32)), DType::boolean);
+  return all ? every : logical_not(every);
 }
 bool contains(const Tensor& t, nb::handle value) {
   const auto other = operand_from(value.ptr(), t);
@@ -207,7 +208,7 @@ void add_values(nb::class_<Tensor>& c) {
 
 void add_protocols(nb::class_<Tensor>& c) {
   c.def("__len__", length)
-      .def("__contains__", contains)
+      .def("__contains__", contains, nb::arg("value").none())
       .def(
           "__iter__",
           [](nb::handle self) {
