@@ -1,3 +1,4 @@
+#include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -163,12 +164,12 @@ void add_files(nb::class_<nn::Module, PythonModule>& c) {
           "`strict` where a name is missing or\n"
           "         unexpected.")
       .def(
-          "save", [](const nn::Module& m, const std::string& path) { nn::save(m, path); }, "path"_a,
-          "Writes state_dict() as a safetensors file, whole or not at all.")
+          "save", [](const nn::Module& m, const std::filesystem::path& path) { nn::save(m, path.string()); },
+          "path"_a, "Writes state_dict() as a safetensors file, whole or not at all.")
       .def(
           "load",
-          [](nn::Module& m, const std::string& path, bool strict) {
-            return report_of(nn::load(m, path, {.strict = strict}));
+          [](nn::Module& m, const std::filesystem::path& path, bool strict) {
+            return report_of(nn::load(m, path.string(), {.strict = strict}));
           },
           "path"_a, "strict"_a = true, "load_state_dict() from a safetensors file, one tensor at a time.");
 }

@@ -113,7 +113,7 @@ def test_state_dict_and_files(tmp_path):
     report = b.load_state_dict(a.state_dict())
     assert report == {"missing": [], "unexpected": []}
     same(b.blocks[0].up.weight.detach(), a.blocks[0].up.weight.detach().numpy())
-    path = str(tmp_path / "net.safetensors")
+    path = tmp_path / "net.safetensors"
     a.save(path)
     c = Net().build(seed=3)
     c.load(path)
@@ -123,8 +123,8 @@ def test_state_dict_and_files(tmp_path):
     assert "blocks.1.scale" in c.load_state_dict(part, strict=False)["missing"]
     tensors = weft.load_safetensors(path)
     assert sorted(tensors) == sorted(a.state_dict())
-    weft.save_safetensors(str(tmp_path / "two.safetensors"), {"x": weft.ones(2)}, {"by": "me"})
-    assert weft.load_safetensors(str(tmp_path / "two.safetensors"))["x"].tolist() == [1, 1]
+    weft.save_safetensors(tmp_path / "two.safetensors", {"x": weft.ones(2)}, {"by": "me"})
+    assert weft.load_safetensors(tmp_path / "two.safetensors")["x"].tolist() == [1, 1]
     with pytest.raises(weft.Unavailable):
         weft.load_safetensors("/nowhere.safetensors")
 
@@ -178,7 +178,7 @@ def test_sequences_of_layers():
 def test_tokenizers(tmp_path):
     t = nn.Tokenizer.train_characters(TEXT)
     assert t.decode(t.encode("to be")) == "to be" and len(t) == t.size
-    path = str(tmp_path / "tokenizer.json")
+    path = tmp_path / "tokenizer.json"
     t.save(path)
     assert nn.Tokenizer.load(path).encode("or") == t.encode("or")
     assert nn.Tokenizer.bytes().encode("é") == [0xC3, 0xA9] and nn.Tokenizer.bytes().decode([0xC3]) == "\ufffd"
@@ -275,13 +275,13 @@ def test_runs_are_taken_up_again_to_the_same_bits(tmp_path):
     first = begun()
     half = nn.Trainer(first, data)
     losses = [half.step() for _ in range(4)]
-    first.save(str(tmp_path))
-    again = nn.Run.load(str(tmp_path))
+    first.save(tmp_path)
+    again = nn.Run.load(tmp_path)
     rest = nn.Trainer(again, data)
     assert losses + [rest.step() for _ in range(4)] == whole
     assert rest.validate(8).perplexity > 1 and nn.evaluate(again.model, tokenizer.encode(TEXT[:200])).tokens > 100
     with pytest.raises(weft.Unavailable):
-        nn.Run.load(str(tmp_path / "nowhere"))
+        nn.Run.load(tmp_path / "nowhere")
 
 
 def test_an_evaluation_is_the_same_in_parts_and_ends_by_control_c():
