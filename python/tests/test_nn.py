@@ -333,3 +333,15 @@ def test_what_is_set_in_a_module():
 
     with pytest.raises(AttributeError, match=r"Early.part is set before super\(\).__init__\(\)"):
         Early()
+
+
+def test_optimisers_of_tensors_without_modules():
+    x = weft.ones(2, requires_grad=True)
+    optimizer = nn.SGD([x])
+    (x * x).sum().backward()
+    optimizer.step(0.25)
+    assert x.tolist() == [0.5, 0.5] and x.grad is None
+    with pytest.raises(TypeError, match="takes a list of parameters, got one Tensor"):
+        nn.SGD(x)
+    with pytest.raises(TypeError, match="must be a Tensor, got int"):
+        nn.AdamW([1])
