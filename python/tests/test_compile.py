@@ -388,3 +388,11 @@ def test_a_step_is_seen_by_a_backward_that_kept_what_it_writes():
     step(weft.ones(2))
     assert w.tolist() == [2, 3]
     refused(loss.backward, "overwritten in place")
+
+
+def test_a_symbol_is_not_compared_with_a_number_that_it_may_be():
+    shapes = {"x": {0: weft.Dim.symbol("n", 2, 8)}}
+    refused(lambda: weft.compile(lambda x: x * 0 if x.shape[0] != 3 else x, dynamic_shapes=shapes)(weft.ones(3)), "from 2 to 8")
+    refused(lambda: weft.compile(lambda x: x if x.shape == (3,) else x * 0, dynamic_shapes=shapes)(weft.ones(3)), "whether the size n is 3")
+    known = weft.compile(lambda x: x if x.shape[0] == 1 or x.shape[0] == 2**70 else x * 2, dynamic_shapes=shapes)
+    assert known(weft.ones(3)).tolist() == [2, 2, 2]
