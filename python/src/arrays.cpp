@@ -71,8 +71,9 @@ nb::object range(nb::handle start, nb::handle stop, nb::handle step, nb::handle 
   }
   if (real[2] == 0) throw Error(invalid("arange: the step must not be 0"));
   if (!integers && !is_float(type) && std::ranges::any_of(real, [](double v) { return v != std::trunc(v); }))
-    throw Error(invalid("arange: {} wants whole numbers, got {}, {} and {}; cast() converts a range of floats",
-                        name(type), real[0], real[1], real[2]));
+    throw Error(
+        invalid("arange: {} wants whole numbers, got {}, {} and {}; cast() converts a range of floats",
+                name(type), real[0], real[1], real[2]));
   Tensor t;
   {
     const Unlocked unlocked;

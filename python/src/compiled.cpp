@@ -106,7 +106,8 @@ class Joined {
         ++outside().runs;
         for (const Tensor& t : states_) {
           outside().all[memory_of(t)].written = outside().runs;
-          t.impl()->buffer->version.fetch_add(1, std::memory_order_relaxed);  // for a backward() that saved it
+          // A backward() that saved it must not go on with other elements.
+          t.impl()->buffer->version.fetch_add(1, std::memory_order_relaxed);
         }
       }
     }

@@ -30,7 +30,8 @@ void set_error(const Error& e) {
 
 // nanobind's casts say no more.
 void set_type_error() {
-  PyErr_SetString(PyExc_TypeError, "an argument, or what it holds, is of a type that is not accepted here; see help()");
+  PyErr_SetString(PyExc_TypeError,
+                  "an argument, or what it holds, is of a type that is not accepted here; see help()");
 }
 
 }  // namespace

@@ -167,10 +167,9 @@ class Index {
     }
     for (const auto& numbers : where_on) {
       const int64_t n[] = {static_cast<int64_t>(numbers.size())};
-      parts.push_back(
-          {.kind = Part::Kind::list,
-           .list = Tensor::of(std::span<const int64_t>(numbers), n, DType::i64),
-           .checked = true});
+      parts.push_back({.kind = Part::Kind::list,
+                       .list = Tensor::of(std::span<const int64_t>(numbers), n, DType::i64),
+                       .checked = true});
       ++next_;
     }
     lists = true;
@@ -259,8 +258,9 @@ Tensor basic(Tensor x, const Index& index, std::vector<size_t>* list_axes) {
   return reshaped ? run(x, [&] { return reshape(x, shape); }) : x;
 }
 
-// One number for each place of the lists: they are broadcast together. The kernel that reads it sees whether it
-// is among all elements, not whether each number is within its own axis; a look-up in that axis' numbers does.
+// One number for each place of the lists: they are broadcast together. The kernel that reads it sees whether
+// it is among all elements, not whether each number is within its own axis; a look-up in that axis' numbers
+// does.
 Tensor merged(const Tensor& x, const Index& index, const std::vector<size_t>& axes) {
   Tensor all;
   size_t k = 0;
@@ -268,7 +268,8 @@ Tensor merged(const Tensor& x, const Index& index, const std::vector<size_t>& ax
     if (p.kind == Part::Kind::fresh || p.kind == Part::Kind::range) continue;
     const Dim n = x.dim(static_cast<int64_t>(axes[k++]));
     Tensor one = p.list;
-    if (axes.size() > 1 && p.kind == Part::Kind::list && !p.checked) one = gather(iota(n, DType::i64), one, 0);
+    if (axes.size() > 1 && p.kind == Part::Kind::list && !p.checked)
+      one = gather(iota(n, DType::i64), one, 0);
     if (p.kind == Part::Kind::number)
       one = full(1, {}, DType::i64, p.number < 0 ? n + Dim(p.number) : Dim(p.number));
     all = all ? add(mul(all, full(1, {}, DType::i64, n)), one) : one;

@@ -59,9 +59,10 @@ class PythonModule : public nn::Module {
       const bool module = nb::isinstance<nn::Module>(one);
       if (!module && i == 0) return;
       if (!module)
-        raise_type_error(fmt::format("element {} of the list of modules '{}' is a {}; nn.Sequential takes modules "
-                                     "and functions",
-                                     i, name, Py_TYPE(one.ptr())->tp_name));
+        raise_type_error(
+            fmt::format("element {} of the list of modules '{}' is a {}; nn.Sequential takes modules "
+                        "and functions",
+                        i, name, Py_TYPE(one.ptr())->tp_name));
       f.child(name + "." + std::to_string(i), nb::cast<nn::Module&>(one));
     }
   }

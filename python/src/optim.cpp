@@ -17,7 +17,8 @@ std::vector<Tensor> tensors_of(nb::handle list) {
   std::vector<Tensor> all;
   for (const nb::handle o : nb::borrow<nb::iterable>(list)) {
     if (!is_tensor(o.ptr()))
-      raise_type_error(fmt::format("a parameter of an optimiser must be a Tensor, got {}", Py_TYPE(o.ptr())->tp_name));
+      raise_type_error(
+          fmt::format("a parameter of an optimiser must be a Tensor, got {}", Py_TYPE(o.ptr())->tp_name));
     Tensor& t = all.emplace_back(tensor_in(o.ptr()));
     if (t.name().empty()) t.named(fmt::format("parameter{}", all.size() - 1));
   }

@@ -169,9 +169,10 @@ bool is_size(Dim a, nb::handle b) {
   const int64_t n = PyLong_AsLongLongAndOverflow(b.ptr(), &over);
   if (over || n < a.min() || n > a.max()) return false;
   if (!a.is_const())
-    throw Error(invalid("whether the size {} is {} is not known before the program runs: it is a symbol from {} "
-                        "to {}. Leave the axis out of dynamic_shapes, or give the symbol narrower bounds",
-                        a.text(), n, a.min(), a.max()));
+    throw Error(
+        invalid("whether the size {} is {} is not known before the program runs: it is a symbol from {} "
+                "to {}. Leave the axis out of dynamic_shapes, or give the symbol narrower bounds",
+                a.text(), n, a.min(), a.max()));
   return true;
 }
 

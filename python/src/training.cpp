@@ -180,9 +180,9 @@ nn::Evaluation evaluated(nn::LanguageModel& model, std::span<const int32_t> ids,
 }
 
 void bind_trainer(nb::module_& m) {
-  nb::class_<nn::Evaluation>(m, "Evaluation", "How well a model foresees text.")
+  nb::class_<nn::Evaluation>(m, "Evaluation", "How well a model predicts text.")
       .def_ro("loss", &nn::Evaluation::loss, "Mean negative log-likelihood of a token, in nats.")
-      .def_ro("tokens", &nn::Evaluation::tokens, "How many were foreseen.")
+      .def_ro("tokens", &nn::Evaluation::tokens, "How many were predicted.")
       .def_prop_ro("perplexity", &nn::Evaluation::perplexity, "e^loss");
   nb::class_<nn::Trainer>(
       m, "Trainer",

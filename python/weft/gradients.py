@@ -42,10 +42,10 @@ class enable_grad(_GradientMode):
 
 
 def recompute(part, *inputs):
-    """part(*inputs), of which nothing is kept for backward() but the inputs: it runs once more on the way back.
+    """part(*inputs), of which only the inputs are kept for backward(): the part runs once more there (gradient checkpointing).
 
-    Memory for time: a chain of such parts keeps the inputs of each, and the insides of one. `part` gives a tensor or a tuple of them;
-    random states that it updates draw the same numbers again.
+    It takes more time and less memory: a chain of such parts keeps the inputs of each, and the intermediate tensors of one at a time.
+    `part` returns a tensor or a tuple of them; random states that it updates draw the same numbers again.
     """
     single = []
 

@@ -49,7 +49,7 @@ def _delete(self, name):
 
 
 def _forward(self, *args, **kwargs):
-    """Computes; a class of one's own says what."""
+    """Computes the result; a subclass defines it."""
     raise NotImplementedError(f"{type(self).__name__} has no forward()")
 
 

@@ -1,4 +1,4 @@
-"""Models from Hugging Face folders, and the text that they write."""
+"""Models from Hugging Face folders, and the text that they generate."""
 
 from weft._weft import _nn
 

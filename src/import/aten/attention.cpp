@@ -63,7 +63,8 @@ void flash_attention_backward(Call& c) {
   const std::array all = {a.q,   a.k, a.v, c.tensor("out"), c.tensor("logsumexp"), c.tensor("grad_out"),
                           a.mask};
   auto g = c.b.call("attention_grad", all, {{"causal", int64_t{a.causal}}, {"scale", a.scale}});
-  if (c.has("scale") && c.real("scale") == 0) g[0] = c.b.mul(g[0], 0);  // of the queries, which were multiplied by 0
+  if (c.has("scale") && c.real("scale") == 0)
+    g[0] = c.b.mul(g[0], 0);  // of the queries, which were multiplied by 0
   c.give(g);
 }
 
