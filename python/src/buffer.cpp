@@ -108,7 +108,6 @@ int refuse(const std::string& why) {
 int lend(PyObject* self, Py_buffer* view, int flags) {
   view->obj = nullptr;
   const Tensor& t = tensor_in(self);
-  if (!t) return refuse("the tensor is empty");
   const eager::TensorImpl& impl = *t.impl();
   if (impl.traced)
     return refuse("a tensor inside a trace has no elements yet; return it as an output instead");

@@ -23,7 +23,6 @@ PyObject* to_tuple(std::span<Tensor> tensors) {
 }
 
 bool is_quick(const Tensor& tensor) {
-  if (!tensor) return false;
   constexpr int64_t kFew = 1024;
   const eager::TensorImpl& impl = *tensor.impl();
   if (!impl.device || impl.device->ordered()) return false;

@@ -230,10 +230,3 @@ def test_a_list_that_changes_while_it_is_read():
 
     numbers[0] = Evil()
     refused(lambda: weft.tensor(numbers), "changed its length")
-
-
-def test_a_tensor_that_was_never_made():
-    empty = weft.Tensor.__new__(weft.Tensor)
-    refused(lambda: weft.sin(empty), "empty tensor")
-    with pytest.raises(BufferError, match="empty"):
-        memoryview(empty)
