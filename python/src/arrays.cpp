@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <cmath>
+
 #include "eager/tensor_impl.h"
 #include "python/src/convert.h"
 #include "python/src/dlpack.h"
@@ -32,30 +35,52 @@ nb::object filled(double value, nb::handle shape, nb::handle dtype, const std::s
   return made(std::move(t), requires_grad);
 }
 
+// How many numbers a range has must be a dimension.
+Dim range_count(double count) {
+  if (!(count < 0x1p62)) throw Error(invalid("arange: a tensor can't have {} elements", count));
+  return Dim(static_cast<int64_t>(std::max(0.0, count)));
+}
+
+Tensor integer_range(int64_t begin, int64_t end, int64_t by) {
+  const bool up = by > 0;
+  const auto low = static_cast<uint64_t>(up ? begin : end), high = static_cast<uint64_t>(up ? end : begin);
+  const uint64_t step = up ? static_cast<uint64_t>(by) : 0 - static_cast<uint64_t>(by);
+  const uint64_t count = (up ? begin < end : end < begin) ? (high - low - 1) / step + 1 : 0;
+  const auto number = [](const int64_t& v) { return Tensor::of(std::span(&v, 1), {}, DType::i64); };
+  return add(mul(iota(range_count(static_cast<double>(count)), DType::i64), number(by)), number(begin));
+}
+
+Tensor float_range(double begin, double end, double by) {
+  const auto number = [](double v) { return full(v, {}, DType::f64); };
+  const Dim count = range_count(std::ceil((end - begin) / by));
+  return add(mul(iota(count, DType::f64), number(by)), number(begin));
+}
+
 // Counted from a start by steps, as Python's range(); integers unless a bound is a float.
 nb::object range(nb::handle start, nb::handle stop, nb::handle step, nb::handle dtype) {
-  const bool from_zero = stop.is_none();
-  const nb::handle first = from_zero ? nb::handle() : start, last = from_zero ? start : stop;
-  const auto number = [](nb::handle o) { return o ? nb::cast<double>(nb::float_(o)) : 0.0; };
-  const double begin = number(first), end = number(last), by = number(step);
-  if (by == 0) throw Error(invalid("arange: the step must not be 0"));
-  const bool floats =
-      (first && PyFloat_Check(first.ptr())) || PyFloat_Check(last.ptr()) || PyFloat_Check(step.ptr());
-  const DType type = dtype.is_none() ? (floats ? DType::f32 : DType::i64) : dtype_from(dtype.ptr());
-  const double count = std::max(0.0, std::ceil((end - begin) / by));
-  const Unlocked unlocked;
-  if (!is_float(type)) {
-    const Tensor n = iota(Dim(static_cast<int64_t>(count)), DType::i64);
-    const auto number_of = [](double v) { return full(v, {}, DType::i64); };
-    Tensor t = add(mul(n, number_of(by)), number_of(begin));
-    t = type == DType::i64 ? t : cast(t, type);
-    const Locked locked;
-    return made(std::move(t));
+  const nb::object zero = nb::int_(0);
+  const nb::handle first = stop.is_none() ? nb::handle(zero) : start, last = stop.is_none() ? start : stop;
+  const nb::handle all[] = {first, last, step};
+  const bool integers = std::ranges::all_of(all, [](nb::handle o) { return PyIndex_Check(o.ptr()) != 0; });
+  const DType type = !dtype.is_none() ? dtype_from(dtype.ptr()) : integers ? DType::i64 : DType::f32;
+  int64_t whole[3] = {};
+  double real[3] = {};
+  for (int i = 0; i < 3; ++i) {
+    if (integers) whole[i] = integer_from(all[i].ptr(), "arange: start, stop and step");
+    real[i] = integers ? static_cast<double>(whole[i]) : nb::cast<double>(nb::float_(all[i]));
   }
-  Tensor t = cast(add(mul(iota(Dim(static_cast<int64_t>(count)), DType::f64), full(by, {}, DType::f64)),
-                      full(begin, {}, DType::f64)),
-                  type);
-  const Locked locked;
+  if (real[2] == 0) throw Error(invalid("arange: the step must not be 0"));
+  if (!integers && !is_float(type) && std::ranges::any_of(real, [](double v) { return v != std::trunc(v); }))
+    throw Error(
+        invalid("arange: {} wants whole numbers, got {}, {} and {}; cast() converts a range of floats",
+                name(type), real[0], real[1], real[2]));
+  Tensor t;
+  {
+    const Unlocked unlocked;
+    t = integers && !is_float(type) ? integer_range(whole[0], whole[1], whole[2])
+                                    : float_range(real[0], real[1], real[2]);
+    if (t.dtype() != type) t = cast(t, type);
+  }
   return made(std::move(t));
 }
 

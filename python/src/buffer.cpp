@@ -174,6 +174,9 @@ void take_back(PyObject*, Py_buffer* view) { delete static_cast<Lent*>(view->int
 const char* letter_of(DType dtype) { return kLetters[static_cast<size_t>(dtype)]; }
 
 Tensor from_buffer(nb::handle o, const std::string& backend) {
+  if (!PyObject_CheckBuffer(o.ptr()))
+    raise_type_error(fmt::format("from_numpy: a {} has no memory that can be shared; weft.tensor() copies it",
+                                 Py_TYPE(o.ptr())->tp_name));
   auto exported = std::make_unique<Exported>();
   exported->held = std::make_unique<Held>(o, PyBUF_RECORDS_RO);
   const Py_buffer& view = exported->held->view;

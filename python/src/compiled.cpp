@@ -104,7 +104,11 @@ class Joined {
       out = (*program_)(in);
       if (!states_.empty()) {
         ++outside().runs;
-        for (const Tensor& t : states_) outside().all[memory_of(t)].written = outside().runs;
+        for (const Tensor& t : states_) {
+          outside().all[memory_of(t)].written = outside().runs;
+          // A backward() that saved it must not go on with other elements.
+          t.impl()->buffer->version.fetch_add(1, std::memory_order_relaxed);
+        }
       }
     }
     return nb::steal(to_tuple(out));

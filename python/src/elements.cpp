@@ -48,7 +48,7 @@ class Numbers {
                         : all_bool_    ? DType::boolean
                                        : DType::i64;
     std::vector<std::byte> bytes(all_.size() * byte_size(dtype));
-    for (size_t i = 0; i < all_.size(); ++i) store(dtype, bytes.data(), i, all_[i]);
+    for (size_t i = 0; i < all_.size(); ++i) store(dtype, bytes.data(), i, all_[i].ptr());
     return Tensor::from_bytes(bytes, shape_, dtype, backend);
   }
 
@@ -60,23 +60,26 @@ class Numbers {
         throw Error(invalid("tensor: lists are nested deeper than {} levels, the most axes of a tensor",
                             eager::kMaxRank));
       enter(axis, n);
-      for (Py_ssize_t i = 0; i < n; ++i) read(PySequence_Fast_GET_ITEM(o.ptr(), i), axis + 1);
+      for (Py_ssize_t i = 0; i < n; ++i) {
+        if (PySequence_Fast_GET_SIZE(o.ptr()) != n)  // an element's own code may have changed it
+          throw Error(invalid("tensor: a list at depth {} changed its length while it was read", axis));
+        read(nb::borrow(PySequence_Fast_GET_ITEM(o.ptr(), i)), axis + 1);
+      }
       return;
     }
     if (!is_number(o.ptr())) {
       // Tensors and arrays inside of lists.
-      if (nb::hasattr(o, "tolist")) return read(keep(o.attr("tolist")()), axis);
+      if (nb::hasattr(o, "tolist")) return read(o.attr("tolist")(), axis);
       if (PySequence_Check(o.ptr()) && !PyUnicode_Check(o.ptr()) && !PyBytes_Check(o.ptr()))
-        return read(keep(nb::tuple(o)), axis);
+        return read(nb::tuple(o), axis);
       raise_type_error(fmt::format("tensor: an element must be a number, got {}", Py_TYPE(o.ptr())->tp_name));
     }
     if (depth_ >= 0 && static_cast<size_t>(depth_) != axis) throw_ragged(axis);
     depth_ = static_cast<int>(axis);
     any_float_ = any_float_ || !(PyLong_Check(o.ptr()) || PyIndex_Check(o.ptr()));
     all_bool_ = all_bool_ && PyBool_Check(o.ptr());
-    all_.push_back(o.ptr());
+    all_.push_back(nb::borrow(o));
   }
-  nb::handle keep(nb::object made) { return kept_.emplace_back(std::move(made)); }
   void enter(size_t axis, Py_ssize_t n) {
     if (depth_ >= 0 && axis >= static_cast<size_t>(depth_)) throw_ragged(axis);
     if (axis == shape_.size() && depth_ < 0) {
@@ -117,8 +120,7 @@ class Numbers {
     store_element(dtype, bytes, i, value);
   }
 
-  std::vector<PyObject*> all_;
-  std::vector<nb::object> kept_;  // lists that were made of others: `all_` points into them
+  std::vector<nb::object> all_;
   IntList shape_;
   int depth_ = -1;  // of the numbers
   bool any_float_ = false, all_bool_ = true;

@@ -28,6 +28,12 @@ void set_error(const Error& e) {
   PyErr_SetObject(type, value.ptr());
 }
 
+// nanobind's casts say no more.
+void set_type_error() {
+  PyErr_SetString(PyExc_TypeError,
+                  "an argument, or what it holds, is of a type that is not accepted here; see help()");
+}
+
 }  // namespace
 
 void set_python_error() {
@@ -45,6 +51,8 @@ void set_python_error() {
     set_error(e);
   } catch (const std::bad_alloc&) {
     PyErr_NoMemory();
+  } catch (const std::bad_cast&) {
+    set_type_error();
   } catch (const std::exception& e) {
     PyErr_SetString(PyExc_RuntimeError, e.what());
   }
@@ -78,6 +86,8 @@ void bind_errors(nb::module_& m) {
       std::rethrow_exception(p);
     } catch (const Error& e) {
       set_error(e);
+    } catch (const std::bad_cast&) {
+      set_type_error();
     }
   });
 }

@@ -133,8 +133,21 @@ void bind_generation(nb::module_& m) {
           "Why a text ended: none, end, stop, length or full.");
 }
 
+// Where tensors lie, and how often they were written, as bytes that can be compared.
+nb::bytes versions_of(const std::vector<Tensor>& tensors) {
+  std::string all;
+  for (const Tensor& t : tensors) {
+    const seam::Buffer* const memory = t.impl()->buffer.get();
+    const uint32_t version = memory->version.load(std::memory_order_relaxed);
+    all.append(reinterpret_cast<const char*>(&memory), sizeof memory);
+    all.append(reinterpret_cast<const char*>(&version), sizeof version);
+  }
+  return nb::bytes(all.data(), all.size());
+}
+
 void bind_pretrained(nb::module_& m) {
   using nn::PretrainedGeneration;
+  m.def("_versions", versions_of, "tensors"_a);
   nb::class_<PretrainedGeneration>(
       m, "PretrainedGeneration",
       "How a Hugging Face folder wants its text chosen; a field that it does not have is None.")

@@ -1,5 +1,7 @@
 #include "python/src/index.h"
 
+#include <algorithm>
+
 #include "eager/apply.h"
 #include "eager/tensor_impl.h"
 #include "eager/trace_state.h"
@@ -22,7 +24,8 @@ struct Part {
   enum class Kind : uint8_t { number, range, fresh, list } kind;
   int64_t number = 0;
   nb::object slice = {};
-  Tensor list = {};  // of i64 numbers
+  Tensor list = {};      // of i64 numbers
+  bool checked = false;  // they are known to be within the axis
 };
 
 /// An index taken apart, and checked against a tensor's shape.
@@ -33,7 +36,7 @@ class Index {
     const Py_ssize_t n = tuple ? PyTuple_GET_SIZE(key) : 1;
     const auto item = [&](Py_ssize_t i) { return tuple ? PyTuple_GET_ITEM(key, i) : key; };
     Py_ssize_t dots = -1;
-    size_t axes = 0;
+    size_t axes = 0, before = 0;  // `before`: how many parts stand in front of '...'
     for (Py_ssize_t i = 0; i < n; ++i) {
       if (item(i) == Py_Ellipsis && dots >= 0) raise_index_error("an index may have one '...' only");
       if (item(i) == Py_Ellipsis) dots = i;
@@ -43,18 +46,24 @@ class Index {
       raise_index_error(fmt::format("too many indices: {} has {} axes, and {} are indexed", text(x.type()),
                                     shape_.size(), axes));
     for (Py_ssize_t i = 0; i < n; ++i) {
-      if (i == dots)
+      if (i == dots) {
+        before = parts.size();
         for (size_t k = axes; k < shape_.size(); ++k) add_all();
-      else
+      } else {
         add(item(i));
+      }
     }
     while (next_ < shape_.size()) add_all();
+    const auto at = parts.begin() + static_cast<std::ptrdiff_t>(before);
+    parted = std::any_of(parts.begin(), at, picks) && std::any_of(at, parts.end(), picks);
   }
 
   std::vector<Part> parts;
   bool lists = false;
+  bool parted = false;  // numbers or lists stand on both sides of '...', which may stand for no axis
 
  private:
+  static bool picks(const Part& p) { return p.kind == Part::Kind::number || p.kind == Part::Kind::list; }
   // How many axes an item takes: masks take as many as they have.
   static size_t axes_of(PyObject* o) {
     if (o == Py_None || o == Py_Ellipsis) return 0;
@@ -122,7 +131,9 @@ class Index {
     list = list.dtype() == DType::i64 ? list : cast(list, DType::i64);
     // Those below zero count from the end.
     const Tensor n = full(1, {}, DType::i64, shape_[next_]), zero = full(0, {}, DType::i64);
-    parts.push_back({.kind = Part::Kind::list, .list = where(less(list, zero), weft::add(list, n), list)});
+    parts.push_back({.kind = Part::Kind::list,
+                     .list = where(less(list, zero), weft::add(list, n), list),
+                     .checked = !is_tensor(o) && shape_[next_].is_const()});
     lists = true;
     ++next_;
   }
@@ -156,8 +167,9 @@ class Index {
     }
     for (const auto& numbers : where_on) {
       const int64_t n[] = {static_cast<int64_t>(numbers.size())};
-      parts.push_back(
-          {.kind = Part::Kind::list, .list = Tensor::of(std::span<const int64_t>(numbers), n, DType::i64)});
+      parts.push_back({.kind = Part::Kind::list,
+                       .list = Tensor::of(std::span<const int64_t>(numbers), n, DType::i64),
+                       .checked = true});
       ++next_;
     }
     lists = true;
@@ -246,7 +258,9 @@ Tensor basic(Tensor x, const Index& index, std::vector<size_t>* list_axes) {
   return reshaped ? run(x, [&] { return reshape(x, shape); }) : x;
 }
 
-// One number for each place of the lists: they are broadcast together.
+// One number for each place of the lists: they are broadcast together. The kernel that reads it sees whether
+// it is among all elements, not whether each number is within its own axis; a look-up in that axis' numbers
+// does.
 Tensor merged(const Tensor& x, const Index& index, const std::vector<size_t>& axes) {
   Tensor all;
   size_t k = 0;
@@ -254,6 +268,8 @@ Tensor merged(const Tensor& x, const Index& index, const std::vector<size_t>& ax
     if (p.kind == Part::Kind::fresh || p.kind == Part::Kind::range) continue;
     const Dim n = x.dim(static_cast<int64_t>(axes[k++]));
     Tensor one = p.list;
+    if (axes.size() > 1 && p.kind == Part::Kind::list && !p.checked)
+      one = gather(iota(n, DType::i64), one, 0);
     if (p.kind == Part::Kind::number)
       one = full(1, {}, DType::i64, p.number < 0 ? n + Dim(p.number) : Dim(p.number));
     all = all ? add(mul(all, full(1, {}, DType::i64, n)), one) : one;
@@ -265,7 +281,7 @@ Tensor merged(const Tensor& x, const Index& index, const std::vector<size_t>& ax
 // they stand where they stood; where other axes stood between them, in front.
 Tensor advanced(const Tensor& x, const Index& index, const std::vector<size_t>& axes) {
   const Tensor numbers = merged(x, index, axes);
-  const bool together = axes.back() - axes.front() + 1 == axes.size();
+  const bool together = !index.parted && axes.back() - axes.front() + 1 == axes.size();
   if (axes.size() == 1) return gather(x, numbers, static_cast<int64_t>(axes[0]));
   Shape order, shape;
   const size_t at = together ? axes.front() : 0;

@@ -208,7 +208,7 @@ void bind_nn_layers(nb::module_& m) {
       "token_loss",
       [](const Tensor& logits, const Tensor& targets) { return nn::token_loss(logits, targets); }, "logits"_a,
       "targets"_a,
-      "How well scores foresee the tokens that came: the mean negative log-likelihood.\n\n"
+      "The mean negative log-likelihood of the target tokens.\n\n"
       "Shape    logits [..., vocabulary], targets [...]; the loss has rank 0.");
 }
 

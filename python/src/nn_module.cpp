@@ -1,3 +1,4 @@
+#include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -50,9 +51,20 @@ class PythonModule : public nn::Module {
   static void declare(nn::Fields& f, const std::string& name, nb::handle value) {
     if (nb::isinstance<Slot>(value)) return nb::cast<Slot&>(value).declare(f, name);
     if (nb::isinstance<nn::Module>(value)) return f.child(name, nb::cast<nn::Module&>(value));
-    size_t i = 0;
-    for (const nb::handle one : nb::borrow<nb::iterable>(value))
-      f.child(name + "." + std::to_string(i++), nb::cast<nn::Module&>(one));
+    // A list that was empty when it was set may hold anything since; it is a part if modules are in it.
+    const auto list = nb::borrow<nb::sequence>(value);
+    const size_t n = nb::len(list);
+    for (size_t i = 0; i < n; ++i) {
+      const nb::object one = list[i];
+      const bool module = nb::isinstance<nn::Module>(one);
+      if (!module && i == 0) return;
+      if (!module)
+        raise_type_error(
+            fmt::format("element {} of the list of modules '{}' is a {}; nn.Sequential takes modules "
+                        "and functions",
+                        i, name, Py_TYPE(one.ptr())->tp_name));
+      f.child(name + "." + std::to_string(i), nb::cast<nn::Module&>(one));
+    }
   }
 };
 
@@ -153,12 +165,12 @@ void add_files(nb::class_<nn::Module, PythonModule>& c) {
           "`strict` where a name is missing or\n"
           "         unexpected.")
       .def(
-          "save", [](const nn::Module& m, const std::string& path) { nn::save(m, path); }, "path"_a,
-          "Writes state_dict() as a safetensors file, whole or not at all.")
+          "save", [](const nn::Module& m, const std::filesystem::path& path) { nn::save(m, path.string()); },
+          "path"_a, "Writes state_dict() as a safetensors file, whole or not at all.")
       .def(
           "load",
-          [](nn::Module& m, const std::string& path, bool strict) {
-            return report_of(nn::load(m, path, {.strict = strict}));
+          [](nn::Module& m, const std::filesystem::path& path, bool strict) {
+            return report_of(nn::load(m, path.string(), {.strict = strict}));
           },
           "path"_a, "strict"_a = true, "load_state_dict() from a safetensors file, one tensor at a time.");
 }
@@ -217,6 +229,7 @@ void bind_nn_module(nb::module_& m) {
           nb::sig("def __call__(self, *args: Any, **kwargs: Any) -> Any"));
   add_functions(c);
   add_files(c);
+  m.def("_is_made", [](nb::handle module) { return nb::inst_ready(module); });
 }
 
 }  // namespace weft::python

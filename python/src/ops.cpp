@@ -87,12 +87,13 @@ class Given {
   PyObject* given_[ir::kMostOperands + 16] = {};
 };
 
-/// The operands of a call: tensors, and numbers that stand for tensors of the same dtype as the first tensor.
+/// The operands of a call: tensors, and numbers that stand for tensors of the same dtype as the first tensor;
+/// a mask counts only where there is no other, so that where(mask, x, 0) is of x's dtype.
 class Operands {
  public:
   Operands(const OpFunction& f, const Given& given) {
     const Tensor* first = nullptr;
-    for (size_t i = 0; i < f.operands && !first; ++i)
+    for (size_t i = 0; i < f.operands && !(first && first->dtype() != DType::boolean); ++i)
       if (given[i] && is_tensor(given[i])) first = &tensor_in(given[i]);
     for (size_t i = 0; i < f.operands; ++i) tensors_[i] = operand(f, i, given[i], first);
   }

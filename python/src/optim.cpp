@@ -1,8 +1,8 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include "python/src/convert.h"
 #include "python/src/module.h"
-#include "python/src/object.h"
 #include "weft/optim.h"
 
 // Optimisers and schedules.
@@ -11,9 +11,17 @@ namespace {
 
 using namespace nb::literals;
 
+// States are named after parameters, so one without a name is named by its place in the list.
 std::vector<Tensor> tensors_of(nb::handle list) {
+  if (is_tensor(list.ptr())) raise_type_error("an optimiser takes a list of parameters, got one Tensor");
   std::vector<Tensor> all;
-  for (const nb::handle o : nb::borrow<nb::iterable>(list)) all.push_back(nb::cast<Tensor>(o));
+  for (const nb::handle o : nb::borrow<nb::iterable>(list)) {
+    if (!is_tensor(o.ptr()))
+      raise_type_error(
+          fmt::format("a parameter of an optimiser must be a Tensor, got {}", Py_TYPE(o.ptr())->tp_name));
+    Tensor& t = all.emplace_back(tensor_in(o.ptr()));
+    if (t.name().empty()) t.named(fmt::format("parameter{}", all.size() - 1));
+  }
   return all;
 }
 

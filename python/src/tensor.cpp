@@ -42,12 +42,13 @@ nb::object moved(const Tensor& t, nb::handle where) {
   return object_of(std::move(made));
 }
 
-// bool[...] -> bool[]: is one of them true, or are all?
+// bool[...] -> bool[]: are all elements true, or is one of them? "One is" is "not all are false", which also
+// holds where there is no element.
 Tensor folded(const Tensor& t, bool all) {
   const Unlocked unlocked(is_quick(t));
-  const BesideTensor there(t);
-  const Tensor on = cast(t.dtype() == DType::boolean ? t : not_equal(t, full(0, {}, t.dtype())), DType::i32);
-  return cast(all ? min(on) : max(on), DType::boolean);
+  const Tensor on = t.dtype() == DType::boolean ? t : cast(t, DType::boolean);
+  const Tensor every = cast(min(cast(all ? on : logical_not(on), DType::i32)), DType::boolean);
+  return all ? every : logical_not(every);
 }
 bool contains(const Tensor& t, nb::handle value) {
   const auto other = operand_from(value.ptr(), t);
@@ -160,6 +161,21 @@ void set_grad(const Tensor& t, nb::handle value) {
   t.impl()->more().grad = g;
 }
 
+// A symbol that may or may not be the number is neither: a program would hold for one of the two only.
+bool is_size(Dim a, nb::handle b) {
+  if (const Dim* d = nullptr; nb::try_cast(b, d, false) && d) return a == *d;
+  if (!PyLong_Check(b.ptr())) return false;
+  int over = 0;
+  const int64_t n = PyLong_AsLongLongAndOverflow(b.ptr(), &over);
+  if (over || n < a.min() || n > a.max()) return false;
+  if (!a.is_const())
+    throw Error(
+        invalid("whether the size {} is {} is not known before the program runs: it is a symbol from {} "
+                "to {}. Leave the axis out of dynamic_shapes, or give the symbol narrower bounds",
+                a.text(), n, a.min(), a.max()));
+  return true;
+}
+
 std::vector<PyType_Slot> all_slots() {
   std::vector<PyType_Slot> all;
   for (const PyType_Slot* list : {operator_slots(), index_slots(), buffer_slots()})
@@ -207,7 +223,7 @@ void add_values(nb::class_<Tensor>& c) {
 
 void add_protocols(nb::class_<Tensor>& c) {
   c.def("__len__", length)
-      .def("__contains__", contains)
+      .def("__contains__", contains, nb::arg("value").none())
       .def(
           "__iter__",
           [](nb::handle self) {
@@ -336,13 +352,7 @@ void bind_tensor(nb::module_& m) {
       .def_prop_ro("min", &Dim::min, "The least value it may have.")
       .def_prop_ro("max", &Dim::max, "The largest.")
       .def("__repr__", &Dim::text)
-      .def(
-          "__eq__",
-          [](Dim a, nb::handle b) {
-            if (const Dim* d = nullptr; nb::try_cast(b, d, false) && d) return a == *d;
-            return PyLong_Check(b.ptr()) && a == Dim(nb::cast<int64_t>(b));
-          },
-          nb::arg("other").none())
+      .def("__eq__", is_size, nb::arg("other").none())
       .def("__hash__", [](Dim d) { return d.bits(); })
       .def("__add__", [](Dim a, nb::handle b) { return a + dim_from(b.ptr(), "a dimension"); })
       .def("__radd__", [](Dim a, nb::handle b) { return dim_from(b.ptr(), "a dimension") + a; })

@@ -1,3 +1,4 @@
+#include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
@@ -43,8 +44,12 @@ void bind_tokenizer(nb::module_& m) {
           },
           "text"_a, "vocabulary_size"_a = 8192, "specials"_a = std::vector<std::string>{"<|endoftext|>"},
           "least"_a = 2, "Byte-pair encoding of bytes, trained on `text`.")
-      .def_static("load", &Tokenizer::load, "path"_a, "From a tokenizer.json, or a folder with one.")
-      .def("save", &Tokenizer::save, "path"_a, "Writes tokenizer.json, whole or not at all.")
+      .def_static(
+          "load", [](const std::filesystem::path& path) { return Tokenizer::load(path.string()); }, "path"_a,
+          "From a tokenizer.json, or a folder with one.")
+      .def(
+          "save", [](const Tokenizer& t, const std::filesystem::path& path) { t.save(path.string()); },
+          "path"_a, "Writes tokenizer.json, whole or not at all.")
       .def(
           "encode",
           [](const Tokenizer& t, std::string_view text, bool add, bool read, int64_t most) {

@@ -1,3 +1,4 @@
+#include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
@@ -85,10 +86,14 @@ void bind_run(nb::module_& m) {
               "weight_decay: float = 0.1, clip: float = 1.0, seed: int = 1, compile: bool = False) -> None"),
           "A new run. `compile`: the step as one program. `steps`: of the whole run; 0: what step() is told "
           "by a clock.")
-      .def_static("load", &nn::load_checkpoint, "folder"_a, "Reads a run to the default backend.")
+      .def_static(
+          "load", [](const std::filesystem::path& folder) { return nn::load_checkpoint(folder.string()); },
+          "folder"_a, "Reads a run to the default backend.")
       .def(
           "save",
-          [](const nn::Checkpoint& run, const std::string& folder) { nn::save_checkpoint(folder, run); },
+          [](const nn::Checkpoint& run, const std::filesystem::path& folder) {
+            nn::save_checkpoint(folder.string(), run);
+          },
           "folder"_a, "Creates the folder if it is missing, and replaces the run in it atomically.")
       .def_prop_ro(
           "model", [](nn::Checkpoint& run) { return run.model.get(); }, nb::rv_policy::reference_internal,
@@ -117,8 +122,8 @@ void bind_history(nb::module_& m) {
                          "shown as the page that `weft train` writes.")
       .def(
           "__init__",
-          [](RunHistory* h, const nn::Checkpoint& run, const std::string& folder) {
-            new (h) RunHistory{nn::History(folder, run.info.step), run.info.settings};
+          [](RunHistory* h, const nn::Checkpoint& run, const std::filesystem::path& folder) {
+            new (h) RunHistory{nn::History(folder.string(), run.info.step), run.info.settings};
           },
           "run"_a, "folder"_a = "",
           "Goes on with the log in `folder`, without the lines of steps that the run has not taken. Without "
@@ -175,9 +180,9 @@ nn::Evaluation evaluated(nn::LanguageModel& model, std::span<const int32_t> ids,
 }
 
 void bind_trainer(nb::module_& m) {
-  nb::class_<nn::Evaluation>(m, "Evaluation", "How well a model foresees text.")
+  nb::class_<nn::Evaluation>(m, "Evaluation", "How well a model predicts text.")
       .def_ro("loss", &nn::Evaluation::loss, "Mean negative log-likelihood of a token, in nats.")
-      .def_ro("tokens", &nn::Evaluation::tokens, "How many were foreseen.")
+      .def_ro("tokens", &nn::Evaluation::tokens, "How many were predicted.")
       .def_prop_ro("perplexity", &nn::Evaluation::perplexity, "e^loss");
   nb::class_<nn::Trainer>(
       m, "Trainer",

@@ -87,7 +87,7 @@ def test_sizes_that_are_symbols():
     refused(lambda: bounded(weft.ones(5)), "few", "5")
     with pytest.raises(TypeError, match="dynamic_shapes names z"):
         weft.compile(lambda x: x, dynamic_shapes={"z": {0: "n"}})(weft.ones(1))
-    with pytest.raises(TypeError, match="says no names"):
+    with pytest.raises(TypeError, match="names of Linear's arguments are not known"):
         weft.compile(nn.Linear(2, 2).build(), dynamic_shapes={"x": {0: "n"}})(weft.ones((1, 2)))
     with pytest.raises(ValueError, match="x has no axis 3"):
         weft.compile(lambda x: x, dynamic_shapes={"x": {3: "n"}})(weft.ones(1))
@@ -362,3 +362,37 @@ def test_many_programs_are_said():
             f(weft.ones(1), n)
     with pytest.warns(UserWarning, match="compiled 32 times, the last time for x: f32"):
         f(weft.ones(1), 31)
+
+
+def test_constants_that_are_equal_but_not_the_same():
+    x = weft.ones(2)
+    times = weft.compile(lambda x, n: x * n)
+    assert [(1 / times(x, zero))[0].item() for zero in (0.0, -0.0)] == [float("inf"), float("-inf")]
+    plus = weft.compile(lambda x, n: x + n)
+    for _ in range(3):
+        assert np.isnan(plus(x, float("nan")).numpy()).all()
+    assert "1 programs" in repr(plus) and "2 programs" in repr(times)
+
+
+def test_a_step_is_seen_by_a_backward_that_kept_what_it_writes():
+    w = weft.tensor([1.0, 2.0])
+    x = weft.ones(2, requires_grad=True)
+
+    @weft.compile
+    def step(by):
+        nonlocal w
+        w += by
+        return by * 1
+
+    loss = (x * w).sum()
+    step(weft.ones(2))
+    assert w.tolist() == [2, 3]
+    refused(loss.backward, "overwritten in place")
+
+
+def test_a_symbol_is_not_compared_with_a_number_that_it_may_be():
+    shapes = {"x": {0: weft.Dim.symbol("n", 2, 8)}}
+    refused(lambda: weft.compile(lambda x: x * 0 if x.shape[0] != 3 else x, dynamic_shapes=shapes)(weft.ones(3)), "from 2 to 8")
+    refused(lambda: weft.compile(lambda x: x if x.shape == (3,) else x * 0, dynamic_shapes=shapes)(weft.ones(3)), "whether the size n is 3")
+    known = weft.compile(lambda x: x if x.shape[0] == 1 or x.shape[0] == 2**70 else x * 2, dynamic_shapes=shapes)
+    assert known(weft.ones(3)).tolist() == [2, 2, 2]

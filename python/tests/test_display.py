@@ -95,8 +95,8 @@ def test_an_interrupted_run_is_saved(tmp_path, monkeypatch):
 
     monkeypatch.setattr(sys.modules["weft.nn.train"], "Trainer", Interrupted)
     with pytest.raises(KeyboardInterrupt):
-        nn.train(run, data, folder=str(tmp_path))
-    assert nn.Run.load(str(tmp_path)).steps_taken == 3 and (tmp_path / "training.html").exists()
+        nn.train(run, data, folder=tmp_path)
+    assert nn.Run.load(tmp_path).steps_taken == 3 and (tmp_path / "training.html").exists()
 
 
 def test_progress_is_replaced_in_a_notebook(monkeypatch):

@@ -209,3 +209,44 @@ def test_recomputed_parts():
     with pytest.raises(KeyError, match="mine"):
         y.sum().backward()
     assert x.grad is None
+
+
+class Returns(weft.Function):
+    """Gives what it is told to, on the way there and back."""
+
+    @staticmethod
+    def forward(ctx, x, there, back):
+        ctx.save_for_backward(x, None)
+        ctx.back = back
+        return x * 2 if there is None else there
+
+    @staticmethod
+    def backward(ctx, dy):
+        x, nothing = ctx.saved_tensors
+        assert nothing is None and x.tolist() == [1, 1]
+        return (dy * 2, None, None) if ctx.back is None else ctx.back
+
+
+def test_what_functions_must_return():
+    x = weft.ones(2, requires_grad=True)
+    Returns.apply(x, None, None).sum().backward()
+    assert x.grad.tolist() == [2, 2]
+    for there in (3, [x, "no"]):
+        with pytest.raises(TypeError, match=r"Returns.forward\(\) must return a Tensor"):
+            Returns.apply(x, there, None)
+    for back in (1.0, (1.0, None, None)):
+        with pytest.raises(TypeError, match=r"Returns.backward\(\) must return a Tensor or None.*got float"):
+            Returns.apply(x, None, back).sum().backward()
+    with pytest.raises(ValueError, match="gave 2 gradients, and forward.. has 3"):
+        Returns.apply(x, None, (None, None)).sum().backward()
+    with pytest.raises(TypeError, match="takes tensors and None, got str"):
+        weft.function.Context().save_for_backward("no")
+
+
+def test_modes_and_recompute_refuse_other_arguments():
+    with pytest.raises(TypeError, match="with parentheses"):
+        weft.no_grad(lambda x: x)
+    with pytest.raises(TypeError, match="an input must be a Tensor, got float"):
+        weft.recompute(lambda x: x, 3.0)
+    with pytest.raises(TypeError, match="part must return a Tensor"):
+        weft.recompute(lambda x: 3, weft.ones(2))

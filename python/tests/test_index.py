@@ -135,3 +135,18 @@ def test_what_a_gradient_may_need_is_not_overwritten():
     with weft.no_grad():
         x[0] = 1
     assert x.tolist() == [1, 0, 0]
+
+
+@pytest.mark.parametrize("key", [([0], [5]), ([1], [-5]), (0, [4]), ([0], slice(None), [5]), (0, 4)])
+def test_tensors_of_numbers_outside_of_their_axes(key):
+    key = tuple(weft.tensor(k) if isinstance(k, (list, int)) else k for k in key)
+    x = weft.zeros((2, 3, 4))
+    refused(lambda: x[key], "outside [0, 3)" if slice(None) not in key else "outside [0, 4)")
+    refused(lambda: x.__setitem__(key, 1.0), "outside")
+    assert not x.any().item()
+
+
+def test_dots_that_stand_for_no_axis_keep_lists_apart():
+    x = np.arange(6, dtype=np.float32).reshape(2, 3, 1)
+    for key in ((slice(None), [1, 2], ..., 0), (None, [1, 0], ..., [[1], [2]], 0)):
+        same(weft.tensor(x)[key], x[key])

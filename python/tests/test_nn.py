@@ -113,7 +113,7 @@ def test_state_dict_and_files(tmp_path):
     report = b.load_state_dict(a.state_dict())
     assert report == {"missing": [], "unexpected": []}
     same(b.blocks[0].up.weight.detach(), a.blocks[0].up.weight.detach().numpy())
-    path = str(tmp_path / "net.safetensors")
+    path = tmp_path / "net.safetensors"
     a.save(path)
     c = Net().build(seed=3)
     c.load(path)
@@ -123,8 +123,8 @@ def test_state_dict_and_files(tmp_path):
     assert "blocks.1.scale" in c.load_state_dict(part, strict=False)["missing"]
     tensors = weft.load_safetensors(path)
     assert sorted(tensors) == sorted(a.state_dict())
-    weft.save_safetensors(str(tmp_path / "two.safetensors"), {"x": weft.ones(2)}, {"by": "me"})
-    assert weft.load_safetensors(str(tmp_path / "two.safetensors"))["x"].tolist() == [1, 1]
+    weft.save_safetensors(tmp_path / "two.safetensors", {"x": weft.ones(2)}, {"by": "me"})
+    assert weft.load_safetensors(tmp_path / "two.safetensors")["x"].tolist() == [1, 1]
     with pytest.raises(weft.Unavailable):
         weft.load_safetensors("/nowhere.safetensors")
 
@@ -178,7 +178,7 @@ def test_sequences_of_layers():
 def test_tokenizers(tmp_path):
     t = nn.Tokenizer.train_characters(TEXT)
     assert t.decode(t.encode("to be")) == "to be" and len(t) == t.size
-    path = str(tmp_path / "tokenizer.json")
+    path = tmp_path / "tokenizer.json"
     t.save(path)
     assert nn.Tokenizer.load(path).encode("or") == t.encode("or")
     assert nn.Tokenizer.bytes().encode("é") == [0xC3, 0xA9] and nn.Tokenizer.bytes().decode([0xC3]) == "\ufffd"
@@ -211,6 +211,27 @@ def test_a_language_model_learns_and_speaks(trained):
     first = "".join(spoken.generate("to", length=12, temperature=1.5, seed=3))
     assert first == "".join(spoken.generate("to", length=12, temperature=1.5, seed=3))
     refused(lambda: list(spoken.generate("", length=1)), "empty")
+    with pytest.raises(TypeError, match="a list of prompts"):
+        list(spoken.generate_many("to be", length=1))
+
+
+def test_texts_that_are_generated_by_turns(trained):
+    model, tokenizer, _ = trained
+    spoken = nn.Pretrained(model, tokenizer)
+    wanted = ["".join(spoken.generate(p, length=7, temperature=0)) for p in ("to be or", "that is")]
+    first, second = (spoken.generate(p, length=7, temperature=0) for p in ("to be or", "that is"))
+    by_turns = list(zip(first, second))
+    assert ["".join(pieces) for pieces in zip(*by_turns)] == wanted == [" not to", " the qu"]
+
+
+def test_texts_follow_the_weights(trained):
+    model, tokenizer, _ = trained
+    spoken, before = nn.Pretrained(model, tokenizer), {n: t.clone() for n, t in model.state_dict().items()}
+    said = "".join(spoken.generate("to be or", length=7, temperature=0))
+    model.load_state_dict({n: t * -1 for n, t in before.items()})
+    assert "".join(spoken.generate("to be or", length=7, temperature=0)) != said
+    model.load_state_dict(before)
+    assert "".join(spoken.generate("to be or", length=7, temperature=0)) == said
 
 
 def test_decoders(trained):
@@ -254,13 +275,13 @@ def test_runs_are_taken_up_again_to_the_same_bits(tmp_path):
     first = begun()
     half = nn.Trainer(first, data)
     losses = [half.step() for _ in range(4)]
-    first.save(str(tmp_path))
-    again = nn.Run.load(str(tmp_path))
+    first.save(tmp_path)
+    again = nn.Run.load(tmp_path)
     rest = nn.Trainer(again, data)
     assert losses + [rest.step() for _ in range(4)] == whole
     assert rest.validate(8).perplexity > 1 and nn.evaluate(again.model, tokenizer.encode(TEXT[:200])).tokens > 100
     with pytest.raises(weft.Unavailable):
-        nn.Run.load(str(tmp_path / "nowhere"))
+        nn.Run.load(tmp_path / "nowhere")
 
 
 def test_an_evaluation_is_the_same_in_parts_and_ends_by_control_c():
@@ -288,3 +309,39 @@ def test_an_evaluation_is_the_same_in_parts_and_ends_by_control_c():
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
     assert seen and time.perf_counter() - begin < 3  # all of it takes much longer
+
+
+def test_what_is_set_in_a_module():
+    class Grown(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layers, self.losses, self.scale = [], [], nn.Parameter(2)
+            self.layers.append(nn.Linear(2, 2))
+            self.losses.append(0.5)
+
+    model = Grown().build()
+    assert [n for n, _ in model.named_parameters()] == ["layers.0.weight", "layers.0.bias", "scale"]
+    model.layers.append(weft.relu)
+    with pytest.raises(TypeError, match="element 1 of the list of modules 'layers' is a builtin_function"):
+        model.parameters()
+    with pytest.raises(TypeError, match="Grown.scale is a parameter: it takes a Tensor, got int"):
+        model.scale = 3
+
+    class Early(nn.Module):
+        def __init__(self):
+            self.part = nn.Linear(2, 2)
+
+    with pytest.raises(AttributeError, match=r"Early.part is set before super\(\).__init__\(\)"):
+        Early()
+
+
+def test_optimisers_of_tensors_without_modules():
+    x = weft.ones(2, requires_grad=True)
+    optimizer = nn.SGD([x])
+    (x * x).sum().backward()
+    optimizer.step(0.25)
+    assert x.tolist() == [0.5, 0.5] and x.grad is None
+    with pytest.raises(TypeError, match="takes a list of parameters, got one Tensor"):
+        nn.SGD(x)
+    with pytest.raises(TypeError, match="must be a Tensor, got int"):
+        nn.AdamW([1])

@@ -195,3 +195,38 @@ def test_stubs_say_what_the_functions_say():
         assert ast.get_docstring(functions[name]).split("\n")[0] == getattr(weft, name).__doc__.split("\n")[0], name
         assert functions[name].returns is not None and all(a.annotation is not None for a in functions[name].args.args), name
     assert len(ops) >= 120
+
+
+def test_any_and_all_of_no_elements():
+    empty = weft.zeros((0,))
+    assert not empty.any().item() and empty.all().item() and 3 not in empty and None not in weft.ones(2)
+    assert weft.tensor([0, 2], dtype="u8").any().item() and not weft.tensor([0, 2], dtype="i8").all().item()
+    assert weft.tensor([float("nan")]).any().item() and not weft.tensor([0.5, -0.0]).all().item()
+
+
+def test_ranges():
+    for args in ((5,), (2**60, 2**60 + 3), (2**53 + 1, 2**53 + 4), (5, 0, -2), (0, 7, 3), (3, 3), (-(2**63), 2**63 - 1, 2**63 - 1)):
+        assert weft.arange(*args).tolist() == list(range(*args)), args
+    assert weft.arange(0, 1, 0.25).tolist() == [0, 0.25, 0.5, 0.75] and weft.arange(np.float32(2)).dtype == weft.f32
+    assert weft.arange(0.0, 3.0, dtype="i32").tolist() == [0, 1, 2]
+    refused(lambda: weft.arange(0, 3, 0.5, dtype="i64"), "i64 wants whole numbers")
+    refused(lambda: weft.arange(float("nan")), "can't have nan elements")
+    refused(lambda: weft.arange(0, 1, 0), "step")
+
+
+def test_a_number_beside_a_mask_and_a_tensor_is_of_the_tensors_dtype():
+    x = weft.tensor([1.0, 2.0, 3.0])
+    assert weft.where(x > 1, x, 0).tolist() == [0, 2, 3] and weft.where(x > 1, 0.5, x).dtype == weft.f32
+
+
+def test_a_list_that_changes_while_it_is_read():
+    numbers = [1, 2, 3]
+
+    class Evil:
+        @property
+        def tolist(self):
+            numbers.clear()
+            return lambda: 1
+
+    numbers[0] = Evil()
+    refused(lambda: weft.tensor(numbers), "changed its length")

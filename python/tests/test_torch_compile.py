@@ -371,6 +371,8 @@ def test_results_whose_size_depends_on_data():
 def test_unknown_options_are_refused():
     with pytest.raises(Exception, match="knows the option 'backend', got 'speed'"):
         compiled(torch.sin, options={"speed": 1})(torch.ones(2))
+    with pytest.raises(Exception, match="no backend named 'nowhere'"):
+        compiled(torch.sin, options={"backend": "native,nowhere"})(torch.ones(2))
     equal(compiled(torch.sin, options={"backend": "reference"})(torch.ones(2)), torch.ones(2).sin())
 
 

@@ -57,7 +57,7 @@ def test_forward(name):
     nothing_left(graphs)
 
 
-dear = pytest.mark.skipif("WEFT_FULL" not in os.environ, reason="PyTorch traces it for seconds: WEFT_FULL=1 runs it")
+slow = pytest.mark.skipif("WEFT_FULL" not in os.environ, reason="PyTorch traces it for seconds: WEFT_FULL=1 runs it")
 OTHER_SIZES = {
     "minilm": [(ids(5, 33), (torch.arange(33) < torch.tensor([[3], [33], [1], [20], [7]])).long()), (ids(3, 7), torch.ones(3, 7).long())],
     "gpt2": [(ids(5, 33),), (ids(3, 7),)],
@@ -76,7 +76,7 @@ def sizes_change(name, model):
     return compiled, [first, *OTHER_SIZES[name], first]
 
 
-@pytest.mark.parametrize("name", [pytest.param("minilm", marks=dear), pytest.param("gpt2", marks=dear), pytest.param("resnet18", marks=dear), "vit"])
+@pytest.mark.parametrize("name", [pytest.param("minilm", marks=slow), pytest.param("gpt2", marks=slow), pytest.param("resnet18", marks=slow), "vit"])
 def test_sizes_that_change(name):
     model = randomised(MODELS[name]()[0]).eval()
     wider = copy.deepcopy(model).double()
@@ -90,8 +90,8 @@ def test_sizes_that_change(name):
 
 @pytest.mark.parametrize("name, make", [
     pytest.param("gpt2", lambda: GPT2(layers=1), id="gpt2 of one layer"),
-    pytest.param("gpt2", lambda: MODELS["gpt2"]()[0], id="gpt2", marks=dear),
-    pytest.param("resnet18", lambda: MODELS["resnet18"]()[0], id="resnet18", marks=dear),  # its norms divide by sizes that are symbols
+    pytest.param("gpt2", lambda: MODELS["gpt2"]()[0], id="gpt2", marks=slow),
+    pytest.param("resnet18", lambda: MODELS["resnet18"]()[0], id="resnet18", marks=slow),  # its norms divide by sizes that are symbols
 ])
 def test_a_step_of_sizes_that_change(name, make):
     model = randomised(make())

@@ -92,14 +92,15 @@ def test_gradients_of_pools(pool):
     agrees(pool, torch.randn(2, 3, 8, 8), gradient=True)
 
 
+@pytest.mark.parametrize("scale", [0.3, 0.0])
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("masked", [False, True])
-def test_gradients_of_attention(causal, masked):
+def test_gradients_of_attention(causal, masked, scale):
     if causal and masked:
         pytest.skip("PyTorch takes one of them")
     q, k, v = torch.randn(2, 3, 5, 8), torch.randn(2, 3, 5 if causal else 7, 8), torch.randn(2, 3, 5 if causal else 7, 8)
     mask = torch.rand(2, 1, 5, 7) > 0.3 if masked else None
-    agrees(lambda q, k, v: F.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=causal, scale=0.3), q, k, v, gradient=True)
+    agrees(lambda q, k, v: F.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=causal, scale=scale), q, k, v, gradient=True)
 
 
 def test_gradients_that_decompositions_write():

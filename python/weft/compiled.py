@@ -1,9 +1,11 @@
 """weft.compile(): a function of tensors as one program."""
 
+from math import copysign
+
 from weft import _weft
 from weft._weft import Tensor
 
-MANY = 32  # programs of one function, after which it is said
+MANY = 32  # programs of one function: then a warning is given
 
 
 class Compiled:
@@ -88,7 +90,8 @@ class Compiled:
     def _symbols(self, args, kwargs):
         """Shapes with symbols, by the id of the tensor."""
         if self._signature is None:
-            raise TypeError(f"weft.compile: {self._name} says no names of its arguments, which dynamic_shapes wants: compile a function that calls it")
+            raise TypeError(f"weft.compile: the names of {self._name}'s arguments are not known, and dynamic_shapes needs them: compile a function "
+                            "that calls it")
         given = self._signature.bind(*args, **kwargs).arguments
         unknown = [name for name in self.dynamic_shapes if name not in given]
         if unknown:
@@ -112,15 +115,16 @@ def compile(function=None, *, dynamic_shapes=None, backend="", fuse=True):
             optimizer.step(1e-3)
             return loss
 
-    The function runs once for each set of types of its tensors, and is recorded; the program runs from then on. Arguments and results
-    may be tensors, in tuples, lists and dicts; all else among the arguments is a constant, and another one makes another program.
+    The function runs once for each set of types of its tensors, and is recorded; later calls run the program. Arguments and results may
+    be tensors, in tuples, lists and dicts; any other argument is a constant, and a new value of it makes a new program.
 
-    What the function reads from outside is as it was when it was recorded, but for the elements of tensors: the program works in their
-    memory. Nothing but compiled functions may write it meanwhile; clear() forgets the programs and ends that.
+    What the function reads from outside is as it was when it was recorded, except the elements of tensors: the program works in their
+    memory. Only compiled functions may write it until clear() forgets the programs.
 
-    dynamic_shapes   sizes that may change without another program, as torch.export has them: {"x": {0: "rows"}}, or a weft.Dim for
-                     the name, with bounds. One name is one size.
+    dynamic_shapes   sizes that may change without a new program, as torch.export has them: {"x": {0: "rows"}}, or a weft.Dim instead
+                     of the name, with bounds. Axes with one name have one size.
     backend          where it runs; empty: where the first tensor is
+    fuse             whether neighbouring ops may become one kernel
 
     Errors   weft.Unsupported where a result requires a gradient, which a program does not record; weft.InvalidArgument where the
              function reads an element, writes to an argument, or leaves gradients behind.
@@ -139,6 +143,7 @@ class _Place:
 
 _PLACE = _Place()
 _NONE = dict, ()  # no arguments by name, taken apart
+_NAN = float("nan")  # one object, which equals itself as part of a tuple
 
 
 def _taken_apart(value, tensors, what):
@@ -158,6 +163,8 @@ def _taken_apart(value, tensors, what):
             hash(value)
         except TypeError:
             raise TypeError(f"weft.compile: an argument that is no tensor must be hashable, got {kind.__name__}") from None
+    if isinstance(value, float):  # 0.0 and -0.0 are equal, and NaN is not equal to itself
+        return None, kind, _NAN if value != value else value, copysign(1.0, value)
     return None, kind, value, getattr(value, "training", None)
 
 

@@ -26,7 +26,7 @@ def tensor_html(tensor):
 
 
 def framed(page, height=640):
-    """A whole page, inside of a notebook's."""
+    """A whole HTML page as a frame within a notebook's page."""
     return f'<iframe srcdoc="{escape(page)}" width="100%" height="{height}" frameborder="0"></iframe>'
 
 
@@ -49,7 +49,7 @@ def _word(value):
 
 
 class Shown:
-    """A line of text that is replaced: in a notebook in its cell, on a terminal in its row, else every few seconds a new one."""
+    """A line of text that is updated in place in a notebook's cell or on a terminal; elsewhere a new line every few seconds."""
 
     def __init__(self):
         import sys

@@ -11,10 +11,13 @@ class Context:
         self._saved = ()
 
     def save_for_backward(self, *tensors):
-        """Keeps inputs, results and other tensors: backward() finds them in saved_tensors, in this order.
+        """Keeps inputs, results and other tensors, or None: backward() finds them in saved_tensors, in this order.
 
         Use it rather than an attribute: an overwritten tensor is noticed, and results are freed in time.
         """
+        for t in tensors:
+            if t is not None and not isinstance(t, Tensor):
+                raise TypeError(f"save_for_backward() takes tensors and None, got {type(t).__name__}; other values can be attributes of ctx")
         self._saved = tensors
 
     @property
@@ -59,13 +62,15 @@ class Function:
         ctx = Context()
         with no_grad():
             made = cls.forward(ctx, *args)
-        results = (made,) if isinstance(made, Tensor) else tuple(made)
+        results = _tensors(made, f"{cls.__name__}.forward()")
         places = [i for i, a in enumerate(args) if isinstance(a, Tensor)]
+        kept = [i for i, t in enumerate(ctx._saved) if t is not None]
+        count = len(ctx._saved)
 
         def rule(gradients, saved):
-            ctx._saved = tuple(saved)
-            given = cls.backward(ctx, *gradients)
-            given = (given,) if isinstance(given, Tensor) or given is None else tuple(given)
+            tensors = dict(zip(kept, saved))
+            ctx._saved = tuple(tensors.get(i) for i in range(count))
+            given = _tensors(cls.backward(ctx, *gradients), f"{cls.__name__}.backward()", may_be_none=True)
             if len(given) != len(args):
                 raise ValueError(
                     f"{cls.__name__}.backward() gave {len(given)} gradients, and forward() has {len(args)} arguments; "
@@ -73,6 +78,16 @@ class Function:
                 )
             return [given[i] for i in places]
 
-        joined = _with_gradient([args[i] for i in places], list(results), list(ctx._saved), rule)
+        joined = _with_gradient([args[i] for i in places], list(results), [ctx._saved[i] for i in kept], rule)
         ctx._saved = ()
         return joined[0] if isinstance(made, Tensor) else joined
+
+
+def _tensors(made, where, may_be_none=False):
+    """What a function returned, a tensor or several, as a tuple that is checked."""
+    several = made if isinstance(made, (tuple, list)) else (made,)
+    for t in several:
+        if not isinstance(t, Tensor) and not (may_be_none and t is None):
+            wanted = "a Tensor or None" if may_be_none else "a Tensor"
+            raise TypeError(f"{where} must return {wanted}, or a tuple of them, got {type(t).__name__}")
+    return tuple(several)

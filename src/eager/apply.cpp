@@ -141,10 +141,10 @@ void check_updates(const ir::OpDef& op, std::span<const Tensor* const> inputs) {
     const Tensor& t = *inputs[static_cast<size_t>(u.input)];
     if (t && (t.impl()->buffer->viewed.load(std::memory_order_relaxed) ||
               t.impl()->buffer->holders.load(std::memory_order_relaxed)))
-      throw Error(
-          invalid("{}: '{}' can't be updated in place: a reshape of it, or a compiled program "
-                  "(take_captured), uses its memory; update a copy",
-                  op.name, op.inputs[static_cast<size_t>(u.input)]));
+      throw Error(invalid(
+          "{}: '{}' can't be updated in place: a reshape of it, or a compiled program (take_captured) "
+          "uses its memory, or it is memory that may only be read; update a copy",
+          op.name, op.inputs[static_cast<size_t>(u.input)]));
   }
 }
 

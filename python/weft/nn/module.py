@@ -1,12 +1,13 @@
 """How a Python class becomes a module: what it sets in __init__ are its parts."""
 
-from weft._weft._nn import Module, Parameter
+from weft._weft import Tensor
+from weft._weft._nn import Module, Parameter, _is_made
 
 
 def _is_part(value):
     if isinstance(value, (Parameter, Module)):
         return True
-    return isinstance(value, (list, tuple)) and len(value) > 0 and all(isinstance(v, Module) for v in value)
+    return isinstance(value, (list, tuple)) and all(isinstance(v, Module) for v in value)
 
 
 def _set(self, name, value):
@@ -15,10 +16,14 @@ def _set(self, name, value):
         return
     members = self.__dict__.setdefault("_members", {})
     part = members.get(name)
-    if isinstance(part, Parameter) and not _is_part(value):
+    if isinstance(part, Parameter) and not isinstance(value, (Parameter, Module)):
+        if not isinstance(value, Tensor):
+            raise TypeError(f"{type(self).__name__}.{name} is a parameter: it takes a Tensor, got {type(value).__name__}")
         part.tensor = value
         return
     if _is_part(value):
+        if not _is_made(self):
+            raise AttributeError(f"{type(self).__name__}.{name} is set before super().__init__(), which makes the module: call it first")
         members[name] = value
         self.__dict__.pop(name, None)
     else:
@@ -44,7 +49,7 @@ def _delete(self, name):
 
 
 def _forward(self, *args, **kwargs):
-    """Computes; a class of one's own says what."""
+    """Computes the result; a subclass defines it."""
     raise NotImplementedError(f"{type(self).__name__} has no forward()")
 
 

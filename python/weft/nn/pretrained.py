@@ -1,4 +1,4 @@
-"""Models from Hugging Face folders, and the text that they write."""
+"""Models from Hugging Face folders, and the text that they generate."""
 
 from weft._weft import _nn
 
@@ -10,7 +10,7 @@ class Pretrained:
         self.model = model
         self.tokenizer = tokenizer
         self.defaults = defaults
-        self._decoder = None
+        self._kept = None  # the last decoder, with the versions of its weights, and these
 
     def sampling(self, **given):
         """How tokens are chosen: what is given, then what the folder says, then the defaults of Sampling."""
@@ -25,7 +25,8 @@ class Pretrained:
                 print(piece, end="", flush=True)
 
         `sampling`: what Sampling takes (temperature, top_k, top_p, min_p, repetition_penalty, seed). What is left out is as the
-        folder says. A decoder is kept, so that a prompt that begins as the last one did is not read again.
+        folder says. A decoder is kept until the model's weights change, so that a prompt that begins as the last one did is not read
+        again.
         """
         for pieces in self.generate_many([prompt], length, stops, **sampling):
             if pieces[0]:
@@ -33,11 +34,22 @@ class Pretrained:
 
     def generate_many(self, prompts, length=None, stops=None, **sampling):
         """The same for many prompts at one time: yields lists with a piece for each, which may be empty."""
-        if self._decoder is None or self._decoder.batch != len(prompts):
-            self._decoder = _nn.Decoder(self.model, len(prompts))
+        if isinstance(prompts, str):
+            raise TypeError("generate_many() takes a list of prompts, got one text; generate() takes it")
+        kept, self._kept = self._kept, None  # while this generator runs, another one makes a decoder of its own
+        weights = self.model.parameters()
+        versions = _nn._versions(weights)
+        if kept is None or kept[0].batch != len(prompts) or kept[1] != versions:
+            kept = _nn.Decoder(self.model, len(prompts)), versions, weights  # a decoder copies the weights
+        try:
+            yield from self._pieces(kept[0], prompts, length, stops, sampling)
+        finally:
+            self._kept = kept
+
+    def _pieces(self, decoder, prompts, length, stops, sampling):
         said = self.defaults
         run = _nn.Generation(
-            self._decoder,
+            decoder,
             self.tokenizer,
             [self.tokenizer.encode(p) if isinstance(p, str) else list(p) for p in prompts],
             length if length is not None else (said.max_new_tokens if said and said.max_new_tokens is not None else 200),

@@ -4,13 +4,13 @@ from weft._weft._nn import History, Trainer
 
 
 def train(run, data, steps=None, *, folder="", rows=64):
-    """Takes steps of a run, shows how it goes, and gives the History: in a notebook, the page with its curves.
+    """Takes steps of a run, shows its progress, and returns the History, which a notebook shows as a page with curves.
 
     steps    how many more; None: as many as the run has left
     folder   where the log, the page and the run are written; empty: nowhere
     rows     of validation at the end; 0: none
 
-    A KeyboardInterrupt ends it between two steps: what was reached is saved, and raised on. nn.Run.load(folder) goes on.
+    A KeyboardInterrupt ends it between two steps: the run is saved, and the interrupt raised again. nn.Run.load(folder) continues it.
     """
     from os import makedirs
     from time import monotonic

@@ -29,6 +29,8 @@ def backend(module, example_inputs, *, mode=None, options=None):
     device = options.pop("backend", "")
     if options:
         raise ValueError(f"backend 'weft' knows the option 'backend', got {', '.join(map(repr, options))}")
+    for name in filter(None, device.split(",")):
+        _weft.get_backend_info(name.strip())  # raises where no backend has this name
     compiler = functools.partial(compile_graph, backend=device)
     compile_all = aot_autograd(fw_compiler=compiler, decompositions=decompositions(),
                                partition_fn=min_cut_rematerialization_partition)

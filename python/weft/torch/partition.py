@@ -39,7 +39,7 @@ def submodules(module):
 
 
 def is_view(node):
-    """Does the node show elements of its operand? Then it costs PyTorch nothing."""
+    """Is the result a view of an operand? Then it costs PyTorch nothing."""
     if graph.is_item(node):
         return is_view(node.args[0])
     if node.op != "call_function" or not isinstance(node.target, torch._ops.OpOverload):

@@ -62,7 +62,10 @@ void flash_attention_backward(Call& c) {
   if (!c.status().ok()) return;
   const std::array all = {a.q,   a.k, a.v, c.tensor("out"), c.tensor("logsumexp"), c.tensor("grad_out"),
                           a.mask};
-  c.give(c.b.call("attention_grad", all, {{"causal", int64_t{a.causal}}, {"scale", a.scale}}));
+  auto g = c.b.call("attention_grad", all, {{"causal", int64_t{a.causal}}, {"scale", a.scale}});
+  if (c.has("scale") && c.real("scale") == 0)
+    g[0] = c.b.mul(g[0], 0);  // of the queries, which were multiplied by 0
+  c.give(g);
 }
 
 constexpr AtenOp ops[] = {
