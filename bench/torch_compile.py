@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """torch.compile(backend="weft") beside inductor and eager: inference of MiniLM and GPT-2 124M, random weights, on 2 threads.
 
-    OMP_WAIT_POLICY=passive bench/torch_compile.py [--rounds 15] [MODEL...]
+    bench/torch_compile.py [--rounds 15] [MODEL...]
 
-Wants PyTorch, transformers, a C++ compiler for inductor, and weft on PYTHONPATH. Runs take turns, so that all see the same machine. A
-line for each model has the medians by the clock and in CPU time, and the medians of each round's ratio of inductor's time to weft's
-(above 1, weft is faster). OpenMP's threads that wait by spinning slow inductor on a machine that has other work: compare with
-OMP_WAIT_POLICY=passive, too.
+Wants PyTorch, transformers, a C++ compiler for inductor, and weft on PYTHONPATH. Runs take turns, so that all see the same machine,
+with a pause between them: OpenMP's threads spin for some milliseconds after a call, which would slow the next one's. A line for each
+model has the medians by the clock and in CPU time, and the medians of each round's ratio of inductor's time to weft's (above 1, weft is
+faster). Threads that spin slow inductor on a machine that has other work: compare with OMP_WAIT_POLICY=passive, too. "active" is no
+comparison: inductor's threads then spin for as long as the process lives, and take a core from weft's.
 """
 
 import argparse
@@ -21,6 +22,7 @@ import transformers
 import weft.torch
 from weft.torch import report
 
+PAUSE_SECONDS = 0.05
 WAYS = {"eager": None, "inductor": "inductor", "weft": weft.torch.backend}
 MODELS = {
     "MiniLM, batch 1, length 128": lambda: (transformers.BertModel(transformers.BertConfig(
@@ -57,6 +59,7 @@ def measure(functions, given, rounds):
     times, cpu = {n: [] for n in functions}, {n: [] for n in functions}
     for _ in range(rounds):
         for name, f in functions.items():
+            time.sleep(PAUSE_SECONDS)
             began, cpu_began = time.perf_counter(), time.process_time()
             f(**given)
             times[name].append(time.perf_counter() - began)
