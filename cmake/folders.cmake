@@ -520,6 +520,23 @@ function(weft_checks sources)
   set(${sources} ${${sources}} ${files} ${found} "${generated}" PARENT_SCOPE)
 endfunction()
 
+# src/lab/providers/<name>.cpp defines `const Provider <name>_provider`; this adds them and the table of all.
+function(weft_lab_providers sources)
+  file(GLOB files CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/lab/providers/*.cpp")
+  set(declare "")
+  set(table "")
+  foreach(file IN LISTS files)
+    get_filename_component(name "${file}" NAME_WE)
+    string(APPEND declare "extern const Provider ${name}_provider;\n")
+    string(APPEND table "&${name}_provider, ")
+  endforeach()
+  set(generated "${PROJECT_BINARY_DIR}/generated/lab_providers.cpp")
+  weft_compiled_quickly("${generated}")
+  weft_write_if_different("${generated}" "// Made from the folder src/lab/providers.\n#include \"lab/kernels/provider.h\"\n\nnamespace weft::lab {\n${declare}std::span<const Provider* const> all_providers() {\n  static const Provider* const all[] = {${table}};\n  return all;\n}\n}  // namespace weft::lab\n")
+  set_property(SOURCE ${PROJECT_SOURCE_DIR}/src/lab/providers/source.cpp APPEND PROPERTY COMPILE_DEFINITIONS WEFT_SOURCE_HEADERS="${PROJECT_SOURCE_DIR}/include")
+  set(${sources} ${${sources}} ${files} "${generated}" PARENT_SCOPE)
+endfunction()
+
 # conformance/ops/<op>.cpp defines `OpCases <op>_cases()`, conformance/rules/<family>.cpp `Rules <family>_rules()`; this adds
 # them and the tables of all of them.
 function(weft_case_files sources)

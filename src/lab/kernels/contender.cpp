@@ -1,0 +1,212 @@
+#include "lab/kernels/contender.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <spawn.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "lab/kernels/call_json.h"
+
+namespace weft::lab {
+namespace {
+
+using nlohmann::json;
+using Clock = std::chrono::steady_clock;
+
+Status failed(const char* what) {
+  return fail(Code::io, "a kernel's process can't be had: {}: {}", what, std::strerror(errno));
+}
+
+int start(const Process& process, const std::string& folder, int socket, int memory, int output) {
+  std::vector<std::string> words = process.command;
+  std::vector<char*> argv;
+  for (auto& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  posix_spawn_file_actions_t files;
+  ::posix_spawn_file_actions_init(&files);
+  // By way of high numbers: one of the two may be 3 or 4 itself.
+  for (const auto& [from, to] :
+       {std::pair{socket, 103}, {memory, 104}, {103, kSocket}, {104, kMemory}, {output, 1}, {output, 2}})
+    ::posix_spawn_file_actions_adddup2(&files, from, to);
+  for (const int copy : {103, 104}) ::posix_spawn_file_actions_addclose(&files, copy);
+  ::posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
+  ::posix_spawn_file_actions_addchdir_np(&files, folder.c_str());
+  pid_t child = -1;
+  const int error = ::posix_spawn(&child, argv[0], &files, nullptr, argv.data(), environ);
+  ::posix_spawn_file_actions_destroy(&files);
+  errno = error;
+  return error ? -1 : child;
+}
+
+}  // namespace
+
+Contender::Contender(std::string name, const Process& process, SharedMemory memory)
+    : name_(std::move(name)), process_(process), memory_(std::move(memory)) {}
+
+Result<std::unique_ptr<Contender>> Contender::start(std::string name, const Process& process) {
+  WEFT_TRY(auto memory, SharedMemory::create(process.memory_bytes));
+  std::unique_ptr<Contender> c(new Contender(std::move(name), process, std::move(memory)));
+  WEFT_CHECK(c->spawn());
+  return c;
+}
+
+Status Contender::spawn() {
+  std::string folder = (std::filesystem::temp_directory_path() / "weft-lab-XXXXXX").string();
+  if (!::mkdtemp(folder.data())) return failed("its folder");
+  folder_ = folder;
+  int sockets[2], pipe[2];
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) != 0) return failed("a socket");
+  socket_ = sockets[0];
+  if (::pipe2(pipe, O_CLOEXEC | O_NONBLOCK) != 0) return ::close(sockets[1]), failed("a pipe");
+  output_ = pipe[0];
+  pid_ = lab::start(process_, folder_, sockets[1], memory_.descriptor(), pipe[1]);
+  const Status status = pid_ < 0 ? failed(process_.command[0].c_str()) : Status();
+  ::close(sockets[1]), ::close(pipe[1]);
+  return status;
+}
+
+Contender::~Contender() {
+  if (pid_ > 0) {
+    ::kill(pid_, SIGKILL);
+    while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
+    }
+  }
+  if (socket_ >= 0) ::close(socket_);
+  if (output_ >= 0) ::close(output_);
+  std::error_code ignored;  // what is left of a temporary folder harms nobody
+  if (!folder_.empty()) std::filesystem::remove_all(folder_, ignored);
+}
+
+Status Contender::take_output() {
+  char part[4096];
+  for (ssize_t n; (n = ::read(output_, part, sizeof part)) > 0;) {
+    printed_bytes_ += static_cast<uint64_t>(n);
+    printed_.append(part, static_cast<size_t>(n));
+    if (printed_.size() > 8192) printed_.erase(0, printed_.size() - 4096);
+    if (printed_bytes_ > process_.output_bytes)
+      return fail(Code::device, "it printed more than {} bytes; the last: {}", process_.output_bytes,
+                  printed());
+  }
+  return {};
+}
+
+Status Contender::ended() {
+  WEFT_CHECK(take_output());
+  int status = 0;
+  // It has closed its socket; it may live on all the same.
+  for (int i = 0; i < 200 && ::waitpid(pid_, &status, WNOHANG) == 0; ++i) {
+    if (i == 199) ::kill(pid_, SIGKILL), ::waitpid(pid_, &status, 0);
+    ::poll(nullptr, 0, 5);
+  }
+  pid_ = -1;
+  const auto words = printed();
+  return fail(Code::device, "its process ended {}{}",
+              WIFSIGNALED(status)
+                  ? fmt::format("by signal {} ({})", WTERMSIG(status), ::strsignal(WTERMSIG(status)))
+                  : fmt::format("with status {}", WEXITSTATUS(status)),
+              words.empty() ? "" : "; it had printed: " + words);
+}
+
+Result<std::string> Contender::receive() {
+  const auto end = Clock::now() + std::chrono::duration<double>(process_.seconds);
+  int output = output_;
+  for (;;) {
+    pollfd ready[] = {{.fd = socket_, .events = POLLIN, .revents = 0},
+                      {.fd = output, .events = POLLIN, .revents = 0}};
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now()).count();
+    const int n = left > 0 ? ::poll(ready, 2, static_cast<int>(left)) : 0;
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return fail(Code::device, "it did not answer for {} seconds: it hangs", process_.seconds);
+    if (ready[0].revents) {
+      std::string text(1 << 16, '\0');
+      const ssize_t bytes = ::recv(socket_, text.data(), text.size(), 0);
+      if (bytes <= 0) return ended();
+      text.resize(static_cast<size_t>(bytes));
+      return text;
+    }
+    WEFT_CHECK(take_output());
+    if (ready[1].revents & POLLHUP) output = -1;  // it has closed it
+  }
+}
+
+Result<json> Contender::ask(const json& request, uint64_t* outside) {
+  if (pid_ < 0) return fail(Code::device, "its process has ended");
+  const auto text = request.dump();
+  ::kill(pid_, SIGCONT);
+  const uint64_t began = ticks();
+  if (::send(socket_, text.data(), text.size(), MSG_NOSIGNAL) < 0) return ended();
+  auto answer = receive();
+  if (outside) *outside = ticks() - began;
+  if (pid_ > 0) ::kill(pid_, SIGSTOP);
+  if (!answer.ok()) return answer.take_status();
+  auto parsed = json::parse(*answer, nullptr, false);
+  if (!parsed.is_object())
+    return fail(Code::device, "its process answers with something else than JSON: {}",
+                answer->substr(0, 200));
+  if (parsed.contains("failed")) return fail(Code::device, "{}", parsed["failed"].dump());
+  return parsed;
+}
+
+Result<Contender::Opened> Contender::open(const conformance::Ask& call) {
+  WEFT_TRY(const auto answer, ask({{"do", "open"}, {"contender", name_}, {"call", to_json(call)}}));
+  return Opened{answer.value("kernel", ""), answer.value("identity", ""), answer.value("refused", "")};
+}
+
+Status Contender::place(std::span<const uint64_t> inputs, std::span<const uint64_t> outputs) {
+  return ask({{"do", "place"},
+              {"inputs", std::vector<uint64_t>(inputs.begin(), inputs.end())},
+              {"outputs", std::vector<uint64_t>(outputs.begin(), outputs.end())}})
+      .take_status();
+}
+
+Result<Contender::Turn> Contender::run(uint64_t launches, uint64_t edits_at, bool cold) {
+  Turn turn;
+  const double before = cpu_seconds();
+  WEFT_TRY(const auto answer,
+           ask({{"do", "run"}, {"launches", launches}, {"edits", edits_at}, {"cold", cold}}, &turn.outside));
+  turn.cpu = cpu_seconds() - before;
+  const auto ticks = answer.find("ticks");
+  if (ticks == answer.end() || !ticks->is_number_unsigned())
+    return fail(Code::device, "its process answers with no time: {}", answer.dump().substr(0, 200));
+  turn.ticks = ticks->get<uint64_t>();
+  return turn;
+}
+
+double Contender::cpu_seconds() const {
+  clockid_t clock{};
+  timespec t{};
+  if (::clock_getcpuclockid(pid_, &clock) != 0 || ::clock_gettime(clock, &t) != 0) return 0;
+  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
+}
+
+std::string Contender::files_left() const {
+  std::string names;
+  for (const auto& entry : std::filesystem::directory_iterator(folder_))
+    names += (names.empty() ? "" : ", ") + entry.path().filename().string();
+  return names;
+}
+
+std::string Contender::printed() const {
+  const auto end = printed_.find_last_not_of(" \n");
+  return end == std::string::npos ? "" : printed_.substr(0, end + 1);
+}
+
+uint64_t Contender::resident_bytes() const {
+  std::ifstream file(fmt::format("/proc/{}/statm", pid_));
+  uint64_t all = 0, resident = 0;
+  file >> all >> resident;
+  return resident * static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
+}
+
+}  // namespace weft::lab

@@ -1,0 +1,72 @@
+#pragma once
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "conformance/seam/rig.h"
+#include "lab/kernels/shared_memory.h"
+#include "lab/kernels/turn.h"
+
+namespace weft::lab {
+
+/// How a kernel's process is started, and how much it may take.
+struct Process {
+  std::vector<std::string> command;  ///< a program that ends in serve_contender(), and its arguments
+  double seconds = 20;               ///< that one answer may take; then it hangs
+  uint64_t output_bytes = 1 << 20;   ///< that it may print
+  uint64_t memory_bytes = 0;         ///< of shared memory
+};
+
+/// A kernel in a process of its own, which stands still unless it is asked something. So nothing that it left
+/// running works while another kernel is timed, or while its results are checked.
+class Contender {
+ public:
+  static Result<std::unique_ptr<Contender>> start(std::string name, const Process& process);
+  ~Contender();
+  Contender(const Contender&) = delete;
+
+  const std::string& name() const { return name_; }
+  std::span<std::byte> memory() const { return memory_.bytes(); }
+
+  struct Opened {
+    std::string kernel, identity;
+    std::string refused;  ///< why it takes no such call; empty: it does
+  };
+  Result<Opened> open(const conformance::Ask& call);
+  Status place(std::span<const uint64_t> inputs, std::span<const uint64_t> outputs);
+
+  struct Turn {
+    uint64_t ticks = 0;    ///< that the launches took, by the process
+    uint64_t outside = 0;  ///< from the question to the answer, by the lab
+    double cpu = 0;        ///< seconds of processor time that the process used
+  };
+  /// Launches as often as there are edits, each after its edit. Those lie at `edits_at` in the memory.
+  Result<Turn> run(uint64_t launches, uint64_t edits_at, bool cold);
+
+  /// Files that it left in its folder, which was empty when it started; empty: none.
+  std::string files_left() const;
+  /// The last that it printed.
+  std::string printed() const;
+  uint64_t resident_bytes() const;
+
+ private:
+  Contender(std::string name, const Process& process, SharedMemory memory);
+  Status spawn();
+  /// Errors: device where the process ended, hung, printed too much, or did not answer as agreed.
+  Result<nlohmann::json> ask(const nlohmann::json& request, uint64_t* outside = nullptr);
+  Result<std::string> receive();
+  Status take_output();
+  Status ended();
+  double cpu_seconds() const;
+
+  std::string name_;
+  Process process_;
+  SharedMemory memory_;
+  std::string folder_;
+  int pid_ = -1, socket_ = -1, output_ = -1;
+  uint64_t printed_bytes_ = 0;
+  std::string printed_;
+};
+
+}  // namespace weft::lab

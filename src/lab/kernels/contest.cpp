@@ -1,0 +1,231 @@
+#include "lab/kernels/contest.h"
+
+#include <stdlib.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <filesystem>
+
+#include "lab/kernels/provider.h"
+#include "lab/kernels/validate.h"
+#include "weft/random.h"
+
+namespace weft::lab {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr size_t kPairs = 10;              // of turns in a process
+constexpr size_t kFewest = 6, kMost = 40;  // processes of a contender
+constexpr size_t kFewestQuick = 3;
+constexpr double kCalm = 3e-4;  // seconds that asking a process may take
+
+double seconds_since(Clock::time_point t) { return std::chrono::duration<double>(Clock::now() - t).count(); }
+
+// How long a tick of the processor's counter is.
+double seconds_per_tick() {
+  static const double found = [] {
+    const auto began = Clock::now();
+    const uint64_t first = ticks();
+    while (seconds_since(began) < 0.02) {
+    }
+    return seconds_since(began) / static_cast<double>(ticks() - first);
+  }();
+  return found;
+}
+
+// A row, its process of this generation, and what was measured of it.
+struct Timed {
+  Row& row;
+  std::unique_ptr<Seat> seat;
+  uint64_t launches = 1;
+  std::vector<double> turns;            // seconds of a launch, by turn of this generation
+  std::vector<double> asking;           // seconds of a question beside its launches
+  std::vector<Generation> generations;  // with the baseline's
+  double cpu = 0, all_launches = 0;
+
+  void exclude(Verdict verdict, std::string why) {
+    row.verdict = verdict, row.why = std::move(why);
+    seat.reset();
+  }
+  void exclude(const Status& status) { exclude(Verdict::invalid, status.message()); }
+};
+
+class Contest {
+ public:
+  Contest(const Operation& o, const ContestOptions& options, std::vector<Row>& rows)
+      : o_(o), options_(options) {
+    for (Row& row : rows) timed_.push_back({.row = row});
+  }
+
+  Result<size_t> run(const std::function<void(const std::string&)>& see) {
+    const auto began = Clock::now();
+    const size_t fewest = options_.quick ? kFewestQuick : kFewest;
+    size_t done = 0;
+    while (done < kMost && can_go_on() &&
+           (done < fewest || (!decided() && seconds_since(began) < options_.seconds))) {
+      see(fmt::format("process {} of each kernel", done + 1));
+      WEFT_CHECK(generation(done++));
+    }
+    return done;
+  }
+
+ private:
+  bool can_go_on() const {
+    return !timed_[0].row.out() &&
+           std::ranges::any_of(timed_.begin() + 1, timed_.end(), [](const Timed& t) { return !t.row.out(); });
+  }
+  bool decided() const {
+    return std::ranges::none_of(timed_.begin() + 1, timed_.end(),
+                                [](const Timed& t) { return t.row.verdict == Verdict::undecided; });
+  }
+
+  Status generation(size_t number) {
+    const uint64_t seed = random_word(options_.seed, number);
+    WEFT_TRY(const auto data, draw_data(o_, seed));
+    for (Timed& t : timed_)
+      if (!t.row.out()) start(t, data, seed);
+    for (size_t pair = 0; pair < kPairs; ++pair) {
+      for (size_t i = 0; i < timed_.size(); ++i) {
+        const size_t turn = pair % 2 ? timed_.size() - 1 - i : i;
+        if (!timed_[turn].row.out()) take_turn(timed_[turn], random_word(seed, pair));
+      }
+    }
+    for (Timed& t : timed_)
+      if (!t.row.out()) WEFT_CHECK(end(t, seed));
+    conclude();
+    return {};
+  }
+
+  void start(Timed& t, const Data& data, uint64_t seed) {
+    Process process = options_.process;
+    process.memory_bytes = room_for(data);
+    t.turns.clear();
+    auto contender = Contender::start(t.row.prepared, process);
+    if (!contender.ok()) return t.exclude(contender.status());
+    auto opened = (*contender)->open(ask_of(o_));
+    if (!opened.ok()) return t.exclude(opened.status());
+    if (!opened->refused.empty())
+      return t.exclude(Verdict::invalid, "it refuses the call: " + opened->refused);
+    t.row.kernel = opened->kernel, t.row.identity = opened->identity;
+    t.seat = std::make_unique<Seat>(std::move(contender).value(), std::move(*opened));
+    if (Status s = t.seat->put(data, seed); !s.ok()) return t.exclude(s);
+    warm_up(t, seed);
+  }
+
+  // Finds out how many launches make a turn, until a turn of as many takes about as long as is wanted.
+  void warm_up(Timed& t, uint64_t seed) {
+    t.launches = 1;
+    for (int i = 0; i < 4; ++i) {
+      auto turn = t.seat->turn(t.launches, options_.cold, random_word(seed, 1000 + static_cast<uint64_t>(i)));
+      if (!turn.ok()) return t.exclude(turn.status());
+      const double each = std::max(
+          1e-9, static_cast<double>(turn->ticks) * seconds_per_tick() / static_cast<double>(t.launches));
+      if (options_.cold) return;  // the flush takes longer than any launch
+      t.launches = static_cast<uint64_t>(
+          std::clamp(std::round(options_.sample / each), 1.0, static_cast<double>(kMostLaunches)));
+    }
+  }
+
+  void take_turn(Timed& t, uint64_t seed) {
+    auto turn = t.seat->turn(t.launches, options_.cold, seed);
+    if (!turn.ok()) return t.exclude(turn.status());
+    if (turn->ticks > turn->outside)
+      return t.exclude(Verdict::invalid, "it says that its launches took longer than the question did");
+    const double spent = static_cast<double>(turn->ticks) * seconds_per_tick();
+    t.asking.push_back(static_cast<double>(turn->outside) * seconds_per_tick() - spent);
+    t.turns.push_back(spent / static_cast<double>(t.launches));
+    t.row.nanoseconds.push_back(1e9 * t.turns.back());
+    t.cpu += turn->cpu, t.all_launches += static_cast<double>(t.launches);
+  }
+
+  // Checks the results of the last turn and lets the process go.
+  Status end(Timed& t, uint64_t seed) {
+    if (Status s = t.seat->check_memory(); !s.ok()) return t.exclude(s), Status();
+    WEFT_CHECK(t.seat->judge(o_, options_.oracle_seconds, random_word(seed, 2000), t.row.accuracy));
+    if (!t.row.accuracy.wrong.empty()) return t.exclude(Verdict::wrong, t.row.accuracy.wrong), Status();
+    if (const auto files = t.seat->contender().files_left(); !files.empty())
+      return t.exclude(Verdict::invalid, "it left files: " + files), Status();
+    t.seat.reset();
+    return {};
+  }
+
+  // The question's own time tells when a process counts less than passes: launches that go on elsewhere, or a
+  // patched clock.
+  void check_clock(Timed& t) {
+    const double calm = std::max(kCalm, 0.1 * options_.sample);
+    if (const double asked = quantile(t.asking, 0.5); !options_.cold && asked > calm)
+      t.exclude(Verdict::invalid,
+                fmt::format("its launches took {:.0f} us longer than it counted", 1e6 * asked));
+  }
+
+  void conclude() {
+    for (Timed& t : timed_)
+      if (!t.row.out()) check_clock(t);
+    Timed& base = timed_[0];
+    for (Timed& t : timed_) {
+      if (t.row.out() || base.row.out()) continue;
+      Generation pairs;
+      for (size_t i = 0; i < std::min(t.turns.size(), base.turns.size()); ++i)
+        pairs.push_back({base.turns[i], t.turns[i]});
+      t.generations.push_back(std::move(pairs));
+      t.row.ratio = ratio_of(t.generations, options_.confidence, options_.seed);
+      t.row.cpu_nanoseconds = 1e9 * t.cpu / t.all_launches;
+      t.row.verdict = &t == &base ? Verdict::same : decide(t.row.ratio, options_.margin);
+    }
+  }
+
+  const Operation& o_;
+  const ContestOptions& options_;
+  std::vector<Timed> timed_;
+};
+
+// A folder that goes with this.
+struct Folder {
+  Folder() : path((std::filesystem::temp_directory_path() / "weft-lab-XXXXXX").string()) {
+    if (!::mkdtemp(path.data()))
+      throw Error(
+          fail(Code::io, "no folder can be made in {}", std::filesystem::temp_directory_path().string()));
+  }
+  ~Folder() {
+    std::error_code none;
+    std::filesystem::remove_all(path, none);
+  }
+  Folder(const Folder&) = delete;
+  std::string path;
+};
+
+void prepare(Row& row, const std::string& folder) {
+  auto provider = provider_of(row.contender);
+  auto made = !provider.ok()         ? Result<std::string>(provider.status())
+              : (*provider)->prepare ? (*provider)->prepare(row.contender, folder)
+                                     : Result<std::string>(row.contender);
+  if (made.ok())
+    row.prepared = std::move(made).value();
+  else
+    row.verdict = Verdict::invalid, row.why = made.status().message();
+}
+
+}  // namespace
+
+Result<Comparison> compare(const Operation& operation, const std::vector<std::string>& contenders,
+                           const ContestOptions& options,
+                           const std::function<void(const std::string&)>& see) {
+  Comparison c{.operation = operation};
+  WEFT_TRY(c.work, work_of(operation));
+  const Folder folder;
+  for (const auto& name : contenders) prepare(c.rows.emplace_back(Row{.contender = name}), folder.path);
+  see("cases of conformance");
+  WEFT_TRY(const auto cases, validation_cases(operation, options.oracle_seconds, options.quick));
+  for (Row& row : c.rows) {
+    if (row.out()) continue;
+    see("conformance of " + row.contender);
+    WEFT_CHECK(validate(cases, options.process, row));
+  }
+  Contest contest(operation, options, c.rows);
+  WEFT_TRY(c.processes, contest.run(see));
+  return c;
+}
+
+}  // namespace weft::lab

@@ -1,0 +1,51 @@
+#pragma once
+#include <functional>
+
+#include "lab/kernels/seat.h"
+#include "lab/kernels/statistics.h"
+
+// Kernels against each other on one operation: first whether they are right, then how long they take, by
+// turns.
+namespace weft::lab {
+
+struct ContestOptions {
+  Process process;  ///< of a contender; memory_bytes is filled in
+  double seconds =
+      20;  ///< of measuring an operation, about; verdicts that are not sure by then stay UNDECIDED
+  double margin = 0.015;        ///< times closer than this are the SAME
+  double confidence = 0.99;     ///< of intervals
+  double sample = 2e-3;         ///< seconds of launches in a turn
+  double oracle_seconds = 0.5;  ///< of working out the truth for one check, about
+  bool cold = false;            ///< caches are flushed before each launch, which is not counted
+  bool quick = false;           ///< fewer cases of conformance and fewer processes
+  uint64_t seed = 1;
+};
+
+/// What is known of one contender.
+struct Row {
+  std::string contender, kernel, identity;
+  std::string prepared;  ///< the name that its processes open
+  Verdict verdict =
+      Verdict::undecided;           ///< of the baseline, the first row: SAME, unless it is WRONG or INVALID
+  std::string why;                  ///< of WRONG and INVALID
+  size_t cases = 0, refused = 0;    ///< of conformance that it was asked, and that it refused
+  Accuracy accuracy;                ///< at the operation's size
+  std::vector<double> nanoseconds;  ///< of a launch, by turn
+  double cpu_nanoseconds = 0;       ///< of all threads, a launch
+  Interval ratio;                   ///< the baseline's time by its own: above 1 it is faster
+  bool out() const { return verdict == Verdict::wrong || verdict == Verdict::invalid; }
+};
+
+struct Comparison {
+  Operation operation;
+  Work work;
+  size_t processes = 0;  ///< of each contender that was timed
+  std::vector<Row> rows;
+};
+
+/// Compares contenders with the first of them. `see` is told what is done now. What a kernel does wrong is
+/// its row's; errors are the lab's own.
+Result<Comparison> compare(const Operation& operation, const std::vector<std::string>& contenders,
+                           const ContestOptions& options, const std::function<void(const std::string&)>& see);
+
+}  // namespace weft::lab

@@ -1,0 +1,33 @@
+#pragma once
+#include <vector>
+
+#include "conformance/bounds.h"
+#include "lab/kernels/operation.h"
+
+// A few rows of a large call, as a small call of the same op.
+namespace weft::lab {
+
+using conformance::HostTensor;
+
+/// The elements with these positions along each axis; where a list is empty, all of that axis.
+using Positions = std::vector<std::vector<int64_t>>;
+conformance::Array take(const seam::ConcreteType& type, std::span<const std::byte> bytes,
+                        const Positions& positions);
+
+/// Which positions along each of the operation's directions are looked at.
+struct Slice {
+  std::vector<std::vector<int64_t>> along;  ///< by Operation::rows
+
+  Positions of_operand(const Operation& o, size_t operand, size_t rank) const;
+  Positions of_results(const Operation& o, size_t rank) const;
+};
+
+/// Positions that `seed` draws, as many as the oracle works out in
+/// about this many seconds, and at least one a direction. `results` is the first result's shape.
+Slice draw_slice(const Operation& o, const IntList& results, double oracle_seconds, uint64_t seed);
+
+/// Truth and bounds of the slice's results.
+Result<std::vector<conformance::Bounded>> truth_of(const Operation& o,
+                                                   const std::vector<conformance::Array>& sliced);
+
+}  // namespace weft::lab

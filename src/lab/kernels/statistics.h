@@ -1,0 +1,40 @@
+#pragma once
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+// What measured times say, and how sure it is.
+namespace weft::lab {
+
+/// A number, and the interval in which it lies at the asked confidence.
+struct Interval {
+  double low = 0, middle = 0, high = 0;
+};
+
+/// Value at `share` of the sorted values, 0 to 1; NaN of none.
+double quantile(std::vector<double> values, double share);
+
+/// Times of two kernels that ran one after the other.
+struct Pair {
+  double first = 0, second = 0;
+};
+/// The pairs of one pair of processes.
+using Generation = std::vector<Pair>;
+
+/// By what factor the first takes longer: the median over processes of the median over their pairs, each pair
+/// giving one ratio. The interval is a bootstrap's: processes are drawn with replacement, then pairs of each.
+/// Pairs cancel what slows the machine for a while, processes what their memory's places do to all runs of
+/// one of them.
+///
+/// Source   Kalibera and Jones, Rigorous benchmarking in reasonable time (ISMM 2013).
+Interval ratio_of(const std::vector<Generation>& generations, double confidence, uint64_t seed);
+
+enum class Verdict : uint8_t { faster, same, slower, undecided, wrong, invalid };
+std::string_view name(Verdict verdict);  ///< "FASTER"
+
+/// What the ratio of the baseline's time to a kernel's says of the kernel. SAME: the interval lies within the
+/// margin, 1 +- `margin`. FASTER, SLOWER: the interval does not hold 1, and its middle is beyond the margin.
+/// Anything else is UNDECIDED.
+Verdict decide(const Interval& ratio, double margin);
+
+}  // namespace weft::lab

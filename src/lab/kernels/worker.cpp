@@ -1,0 +1,137 @@
+#include "lab/kernels/worker.h"
+
+#include <linux/capability.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "lab/kernels/call_json.h"
+#include "lab/kernels/provider.h"
+#include "lab/kernels/shared_memory.h"
+#include "lab/kernels/turn.h"
+
+namespace weft::lab {
+namespace {
+
+using nlohmann::json;
+
+// Bytes that are read and written between cold launches: more than any cache that is likely.
+constexpr size_t kFlush = 128 << 20;
+
+class Service {
+ public:
+  explicit Service(SharedMemory memory) : memory_(std::move(memory)) {}
+
+  json answer(const json& request) {
+    const auto what = request.at("do").get<std::string>();
+    if (what == "open") return open(request);
+    if (what == "place") return place(request);
+    if (what == "run") return run(request);
+    throw Error(invalid("the lab asks for '{}'", what));
+  }
+
+ private:
+  json open(const json& request) {
+    kernel_.reset();
+    const auto contender = request.at("contender").get<std::string>();
+    call_ = value_or_raise(conformance::describe(ask_from(request.at("call"))));
+    auto kernel = value_or_raise(provider_of(contender))->open(contender, call_);
+    if (!kernel.ok() && kernel.status().code() == Code::unsupported)
+      return {{"refused", kernel.status().message()}};
+    kernel_ = value_or_raise(std::move(kernel));
+    return {{"kernel", kernel_->id()}, {"identity", kernel_->identity()}};
+  }
+
+  weft_tensor tensor(const seam::ConcreteType& type, uint64_t at) {
+    const auto& i = info(type.dtype);
+    if (at + type.bytes() > memory_.bytes().size())
+      throw Error(invalid("a tensor would lie outside of the memory"));
+    return {.dl = {.data = memory_.bytes().data() + at,
+                   .device = {kDLCPU, 0},
+                   .ndim = static_cast<int32_t>(type.shape.size()),
+                   .dtype = {i.dlpack_code, static_cast<uint8_t>(8 * i.bytes), 1},
+                   .shape = const_cast<int64_t*>(type.shape.data()),
+                   .strides = nullptr,
+                   .byte_offset = 0},
+            .size = sizeof(weft_tensor),
+            .layout = 0,
+            .logical_shape = nullptr,
+            .alignment = 64};
+  }
+
+  json place(const json& request) {
+    const auto& desc = call_->desc();
+    const auto in = request.at("inputs").get<std::vector<uint64_t>>();
+    const auto out = request.at("outputs").get<std::vector<uint64_t>>();
+    std::vector<weft_tensor> inputs, outputs;
+    for (size_t i = 0; i < desc.inputs.size(); ++i)
+      inputs.push_back(desc.inputs[i] ? tensor(*desc.inputs[i], in.at(i)) : weft_tensor{});
+    for (size_t k = 0; k < desc.outputs.size(); ++k) outputs.push_back(tensor(desc.outputs[k], out.at(k)));
+    raise_if(kernel_->place(inputs, outputs));
+    return json::object();
+  }
+
+  void edit(const Edit& e) {
+    std::byte* data = memory_.bytes().data();
+    std::memcpy(data + e.input_at, e.value, e.input_bytes);
+    std::memset(data + e.output_at, static_cast<int>(kSpoilt), e.output_bytes);
+  }
+
+  void flush_caches() {
+    flush_.resize(kFlush);
+    for (size_t i = 0; i < kFlush; i += 64) ++flush_[i];
+  }
+
+  json run(const json& request) {
+    const auto launches = request.at("launches").get<uint64_t>();
+    const bool cold = request.at("cold").get<bool>();
+    const auto* edits =
+        reinterpret_cast<const Edit*>(memory_.bytes().data() + request.at("edits").get<uint64_t>());
+    uint64_t spent = 0, began = ticks();
+    for (uint64_t i = 0; i < launches; ++i) {
+      edit(edits[i]);
+      if (cold) flush_caches(), began = ticks();
+      raise_if(kernel_->run());
+      if (cold) spent += ticks() - began;
+    }
+    return {{"ticks", cold ? spent : ticks() - began}};
+  }
+
+  SharedMemory memory_;
+  seam::CallPtr call_;
+  std::unique_ptr<Kernel> kernel_;
+  std::vector<char> flush_;
+};
+
+// As root, a kernel could read the lab's memory, with its seed, through /proc.
+void drop_capabilities() {
+  __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+  __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = {};
+  if (::syscall(SYS_capset, &header, none) != 0)
+    throw Error(fail(Code::internal, "capabilities can't be dropped: {}", std::strerror(errno)));
+}
+
+}  // namespace
+
+int serve_contender() {
+  Service service(value_or_raise(SharedMemory::map(kMemory)));
+  drop_capabilities();
+  std::string request(1 << 16, '\0');
+  for (;;) {
+    const ssize_t n = ::recv(kSocket, request.data(), request.size(), 0);
+    if (n <= 0) return 0;
+    json answer;
+    try {
+      answer = service.answer(json::parse(request.data(), request.data() + n));
+    } catch (const Error& e) {
+      answer = {{"failed", e.status().message()}};
+    }
+    const auto text = answer.dump(-1, ' ', false, json::error_handler_t::replace);
+    if (::send(kSocket, text.data(), text.size(), MSG_NOSIGNAL) < 0) return 1;
+  }
+}
+
+}  // namespace weft::lab

@@ -1,0 +1,132 @@
+#include "lab/kernels/provider.h"
+#include "seam/preference.h"
+#include "seam/prepared_kernel.h"
+#include "seam/queue.h"
+#include "seam/registry.h"
+
+// Kernels of Weft's backends and plug-ins: the one that selection takes on a backend, or one by its id.
+namespace weft::lab {
+namespace {
+
+class SeamKernel : public Kernel {
+ public:
+  SeamKernel(seam::PreparedPtr plan, std::unique_ptr<seam::Queue> queue, std::string contents)
+      : queue_(std::move(queue)), plan_(std::move(plan)), contents_(std::move(contents)) {}
+
+  std::string id() const override { return plan_->kernel.id; }
+  std::string identity() const override { return contents_; }
+
+  Status place(std::span<const weft_tensor> inputs, std::span<const weft_tensor> outputs) override {
+    memory_.clear(), tensors_.clear(), in_.clear(), out_.clear();
+    tensors_.reserve(inputs.size() + outputs.size());
+    for (const auto& t : inputs) WEFT_CHECK(add(t, in_));
+    for (const auto& t : outputs) WEFT_CHECK(add(t, out_));
+    if (plan_->plan.workspace && !workspace_memory_) {
+      WEFT_TRY(workspace_memory_, plan_->device.allocate_unpooled(plan_->plan.workspace));
+      sizes_ = {static_cast<int64_t>(plan_->plan.workspace)};
+      workspace_ = {.dl = {.data = workspace_memory_->handle,
+                           .device = plan_->device.dl(),
+                           .ndim = 1,
+                           .dtype = {kDLUInt, 8, 1},
+                           .shape = sizes_.data(),
+                           .strides = nullptr,
+                           .byte_offset = 0},
+                    .size = sizeof(weft_tensor),
+                    .layout = 0,
+                    .logical_shape = nullptr,
+                    .alignment = 64};
+    }
+    return {};
+  }
+
+  Status run() override {
+    WEFT_CHECK(
+        seam::launch(*plan_, *queue_, in_.data(), out_.data(), workspace_memory_ ? &workspace_ : nullptr));
+    return queue_->synchronize();
+  }
+
+ private:
+  Status add(const weft_tensor& t, std::vector<const weft_tensor*>& to) {
+    if (!t.dl.data) return to.push_back(nullptr), Status();
+    uint64_t bytes = t.dl.dtype.bits / 8;
+    for (int32_t d = 0; d < t.dl.ndim; ++d) bytes *= static_cast<uint64_t>(t.dl.shape[d]);
+    WEFT_TRY(auto buffer, plan_->device.import_memory(t.dl, bytes, [] {}));
+    auto& mine = tensors_.emplace_back(t);
+    mine.dl.data = buffer->handle, mine.dl.device = plan_->device.dl(), mine.dl.byte_offset = 0;
+    memory_.push_back(std::move(buffer));
+    return to.push_back(&mine), Status();
+  }
+
+  std::unique_ptr<seam::Queue> queue_;
+  seam::PreparedPtr plan_;
+  std::string contents_;
+  std::vector<seam::BufferRef> memory_;
+  std::vector<weft_tensor> tensors_;
+  std::vector<const weft_tensor*> in_, out_;
+  seam::BufferRef workspace_memory_;
+  IntList sizes_;
+  weft_tensor workspace_{};
+};
+
+// "native" of "native" and of "native.softmax"; empty where no backend is named so.
+std::string backend_of(const std::string& contender) {
+  for (const auto& b : seam::registry().report())
+    for (const auto& d : b.devices)
+      if (contender == d.name || contender == b.name || contender.starts_with(b.name + "."))
+        return contender == d.name ? d.name : b.name;
+  return "";
+}
+
+bool takes(const std::string& contender) {
+  return contender.find('/') == std::string::npos && !backend_of(contender).empty();
+}
+
+Result<seam::PreparedPtr> prepare(seam::Device& device, const std::string& backend,
+                                  const std::string& contender, const seam::CallPtr& call) {
+  if (contender != backend) {
+    const weft_kernel* kernel = seam::registry().find_kernel(device, contender);
+    if (!kernel)
+      return invalid("{} has no kernel '{}'; weft lab list names those that it has", backend, contender);
+    return seam::prepare_with(device, *kernel, call);
+  }
+  std::vector<seam::Refusal> refusals;
+  WEFT_TRY(auto plan, seam::select(device, call, &refusals));
+  if (!plan) return fail(Code::unsupported, "{}", seam::text(refusals));
+  return plan;
+}
+
+Result<std::unique_ptr<Kernel>> open(const std::string& contender, const seam::CallPtr& call) {
+  const auto backend = backend_of(contender);
+  WEFT_TRY(seam::Device * device, seam::registry().open(backend));
+  if (!device->host_memory())
+    return fail(Code::unsupported,
+                "{}'s memory is not the host's: the lab has no clock for such a device yet", backend);
+  const seam::Unmeasured without_preferences;
+  WEFT_TRY(auto plan, prepare(*device, backend, contender, call));
+  std::string contents;
+  seam::registry().find_kernel(*device, plan->kernel.id, &contents);
+  WEFT_TRY(auto queue, device->open_queue());
+  return std::unique_ptr<Kernel>(
+      std::make_unique<SeamKernel>(std::move(plan), std::move(queue), std::move(contents)));
+}
+
+std::vector<Offer> offers() {
+  std::vector<Offer> all;
+  for (const auto& b : seam::registry().report())
+    for (const auto& d : b.devices) {
+      auto device = d.computes ? seam::registry().open(d.name) : Result<seam::Device*>(nullptr);
+      if (!device.ok() || !*device) continue;
+      all.push_back({d.name, (*device)->host_memory()
+                                 ? ""
+                                 : "its memory is not the host's: the lab has no clock for it yet"});
+    }
+  return all;
+}
+
+}  // namespace
+
+extern const Provider weft_provider = {
+    "weft", "a backend of weft backends, or a kernel's id, as \"native.softmax\"", takes, nullptr, open,
+    offers};
+
+}  // namespace weft::lab
