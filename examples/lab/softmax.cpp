@@ -7,7 +7,7 @@
 
 static int64_t axis_of(const weft_call* call) {
   for (uint32_t i = 0; i < call->n_attrs; ++i)
-    if (!__builtin_strcmp(call->attrs[i].name, "axis")) return call->attrs[i].i;
+    if (!__builtin_strcmp(call->attrs[i]->name, "axis")) return call->attrs[i]->i;
   return -1;
 }
 

@@ -57,6 +57,7 @@ std::string in_words(const lab::Row& r, const lab::Work& work, bool baseline) {
                         ? r.contender
                         : fmt::format("{} ({})", r.contender, r.kernel);
   if (r.out()) return fmt::format("  {:<44} {:<10} {}", name, lab::name(r.verdict), r.why);
+  if (r.nanoseconds.empty()) return fmt::format("  {:<44} not timed", name);
   const double median = lab::quantile(r.nanoseconds, 0.5);
   return fmt::format(
       "  {:<44} {:<10} {:>10.2f} us  {:>7.1f} GB/s {:>7.1f} Gflop/s  {:>5.1f} % of the bound  {}", name,

@@ -5,13 +5,13 @@
 #include <spawn.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstring>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -143,6 +143,9 @@ Result<std::string> Contender::receive() {
 Result<json> Contender::ask(const json& request, uint64_t* outside) {
   if (pid_ < 0) return fail(Code::device, "its process has ended");
   const auto text = request.dump();
+  pollfd waiting{.fd = socket_, .events = POLLIN, .revents = 0};
+  if (::poll(&waiting, 1, 0) != 0 && !(waiting.revents & POLLHUP))
+    return fail(Code::device, "its process answers what it was not asked");
   ::kill(pid_, SIGCONT);
   const uint64_t began = ticks();
   if (::send(socket_, text.data(), text.size(), MSG_NOSIGNAL) < 0) return ended();
@@ -154,13 +157,14 @@ Result<json> Contender::ask(const json& request, uint64_t* outside) {
   if (!parsed.is_object())
     return fail(Code::device, "its process answers with something else than JSON: {}",
                 answer->substr(0, 200));
-  if (parsed.contains("failed")) return fail(Code::device, "{}", parsed["failed"].dump());
+  if (parsed.contains("refused")) return fail(Code::unsupported, "{}", parsed.value("refused", ""));
+  if (parsed.contains("failed")) return fail(Code::device, "{}", parsed.value("failed", ""));
   return parsed;
 }
 
 Result<Contender::Opened> Contender::open(const conformance::Ask& call) {
   WEFT_TRY(const auto answer, ask({{"do", "open"}, {"contender", name_}, {"call", to_json(call)}}));
-  return Opened{answer.value("kernel", ""), answer.value("identity", ""), answer.value("refused", "")};
+  return Opened{answer.value("kernel", ""), answer.value("identity", "")};
 }
 
 Status Contender::place(std::span<const uint64_t> inputs, std::span<const uint64_t> outputs) {

@@ -31,8 +31,8 @@ class Contender {
 
   struct Opened {
     std::string kernel, identity;
-    std::string refused;  ///< why it takes no such call; empty: it does
   };
+  /// Errors: unsupported where it refuses the call; so may `run`.
   Result<Opened> open(const conformance::Ask& call);
   Status place(std::span<const uint64_t> inputs, std::span<const uint64_t> outputs);
 
@@ -53,7 +53,8 @@ class Contender {
  private:
   Contender(std::string name, const Process& process, SharedMemory memory);
   Status spawn();
-  /// Errors: device where the process ended, hung, printed too much, or did not answer as agreed.
+  /// Errors: unsupported where the kernel refuses; device where the process ended, hung, printed too much, or
+  /// did not answer as agreed.
   Result<nlohmann::json> ask(const nlohmann::json& request, uint64_t* outside = nullptr);
   Result<std::string> receive();
   Status take_output();

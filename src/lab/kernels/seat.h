@@ -21,11 +21,9 @@ uint64_t room_for(const Data& data);
 
 class Seat {
  public:
-  Seat(std::unique_ptr<Contender> contender, Contender::Opened opened)
-      : contender_(std::move(contender)), opened_(std::move(opened)) {}
+  explicit Seat(std::unique_ptr<Contender> contender) : contender_(std::move(contender)) {}
 
   Contender& contender() { return *contender_; }
-  const Contender::Opened& opened() const { return opened_; }
 
   /// Gives the contender these operands at places that `seed` draws, and spoils the results.
   Status put(Data data, uint64_t seed);
@@ -50,7 +48,6 @@ class Seat {
   std::string left_spoilt() const;
 
   std::unique_ptr<Contender> contender_;
-  Contender::Opened opened_;
   Data data_;
   Places places_;
   uint64_t seed_ = 0, edits_at_ = 0;

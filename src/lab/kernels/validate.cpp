@@ -36,7 +36,9 @@ std::vector<T> spread(std::vector<T> all, size_t count) {
 }
 
 // Launches once, and compares all of the results. Empty, or what is wrong.
-Result<std::string> judge(Seat& seat, const ValidationCase& c) {
+Result<std::string> ask(Seat& seat, const ValidationCase& c, const Data& data, uint64_t seed) {
+  WEFT_CHECK(seat.contender().open(c.ask).take_status());
+  WEFT_CHECK(seat.put(data, seed));
   WEFT_CHECK(seat.once());
   WEFT_CHECK(seat.check_memory());
   const auto results = seat.results();
@@ -79,17 +81,13 @@ Status validate(const std::vector<ValidationCase>& cases, const Process& given, 
   if (cases.empty()) return {};
   auto started = Contender::start(row.prepared, process);
   if (!started.ok()) return row.verdict = Verdict::invalid, row.why = started.status().message(), Status();
-  Seat seat(std::move(started).value(), {});
+  Seat seat(std::move(started).value());
   for (size_t i = 0; i < cases.size(); ++i) {
-    auto opened = seat.contender().open(cases[i].ask);
-    const Status ready = !opened.ok()              ? Status(opened.status())
-                         : opened->refused.empty() ? seat.put(data[i], i + 1)
-                                                   : Status();
-    if (opened.ok() && !opened->refused.empty()) {
+    auto wrong = ask(seat, cases[i], data[i], i + 1);
+    if (!wrong.ok() && wrong.status().code() == Code::unsupported) {
       ++row.refused;
       continue;
     }
-    auto wrong = ready.ok() ? judge(seat, cases[i]) : Result<std::string>(ready);
     ++row.cases;
     if (wrong.ok() && wrong->empty()) continue;
     row.verdict = wrong.ok() ? Verdict::wrong : Verdict::invalid;

@@ -38,10 +38,7 @@ class Service {
     kernel_.reset();
     const auto contender = request.at("contender").get<std::string>();
     call_ = value_or_raise(conformance::describe(ask_from(request.at("call"))));
-    auto kernel = value_or_raise(provider_of(contender))->open(contender, call_);
-    if (!kernel.ok() && kernel.status().code() == Code::unsupported)
-      return {{"refused", kernel.status().message()}};
-    kernel_ = value_or_raise(std::move(kernel));
+    kernel_ = value_or_raise(value_or_raise(provider_of(contender))->open(contender, call_));
     return {{"kernel", kernel_->id()}, {"identity", kernel_->identity()}};
   }
 
@@ -127,7 +124,7 @@ int serve_contender() {
     try {
       answer = service.answer(json::parse(request.data(), request.data() + n));
     } catch (const Error& e) {
-      answer = {{"failed", e.status().message()}};
+      answer = {{e.status().code() == Code::unsupported ? "refused" : "failed", e.status().message()}};
     }
     const auto text = answer.dump(-1, ' ', false, json::error_handler_t::replace);
     if (::send(kSocket, text.data(), text.size(), MSG_NOSIGNAL) < 0) return 1;

@@ -1,0 +1,2 @@
+// Is no program.
+void compute(;

@@ -1,0 +1,169 @@
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "lab/kernels/contest.h"
+#include "lab/kernels/shared_memory.h"
+#include "lab/kernels/slices.h"
+#include "weft/random.h"
+
+// The kernel lab: its statistics, and whether it sees through kernels that cheat (tests/lab).
+namespace weft::lab {
+namespace {
+
+Operation small_softmax() {
+  return {"softmax", "a small one", {.inputs = {conformance::normal({96, 64})}}, DType::f32, {{{0}, 0}}};
+}
+
+std::string kernel(const std::string& name) {
+  return fmt::format("{}/tests/lab/{}.cpp", WEFT_SOURCE_DIR, name);
+}
+
+Comparison contest(const std::string& baseline, const std::string& other, ContestOptions options = {}) {
+  options.process.command = {WEFT_BINARY_DIR "/weft", "lab", "--worker", "--threads", "1"};
+  options.process.seconds = 10;
+  options.quick = true, options.seconds = 0;
+  return value_or_raise(compare(small_softmax(), {baseline, other}, options, [](const std::string&) {}));
+}
+
+// Pairs whose first takes `factor` times as long, in processes that differ and on a machine that is noisy.
+std::vector<Generation> drawn_pairs(double factor, size_t processes, size_t pairs, double noise,
+                                    uint64_t seed) {
+  uint64_t words = 0;
+  const auto draw = [&] { return unit(random_word(seed, words++)) - 0.5; };
+  std::vector<Generation> all;
+  for (size_t p = 0; p < processes; ++p) {
+    const double process = 1 + 0.004 * draw();
+    auto& g = all.emplace_back();
+    for (size_t i = 0; i < pairs; ++i) {
+      const double machine = 1 + draw(), slow = unit(random_word(seed, words++)) < 0.1 ? 3 : 1;
+      g.push_back({factor * process * machine * (1 + noise * draw()) * slow, machine * (1 + noise * draw())});
+    }
+  }
+  return all;
+}
+
+TEST(LabStatistics, AQuantileLiesBetweenTheValuesAroundIt) {
+  EXPECT_EQ(quantile({3, 1, 2}, 0.5), 2);
+  EXPECT_EQ(quantile({4, 1, 2, 3}, 0.5), 2.5);
+  EXPECT_EQ(quantile({1, 2}, 0), 1);
+  EXPECT_EQ(quantile({1, 2}, 1), 2);
+  EXPECT_TRUE(std::isnan(quantile({}, 0.5)));
+}
+
+TEST(LabStatistics, AVerdictGoesByTheIntervalAndTheMargin) {
+  EXPECT_EQ(decide({0.99, 1.0, 1.01}, 0.015), Verdict::same);
+  EXPECT_EQ(decide({1.01, 1.03, 1.05}, 0.015), Verdict::faster);
+  EXPECT_EQ(decide({0.95, 0.97, 0.99}, 0.015), Verdict::slower);
+  EXPECT_EQ(decide({0.97, 1.0, 1.03}, 0.015), Verdict::undecided);
+  EXPECT_EQ(decide({1.001, 1.01, 1.02}, 0.015), Verdict::undecided) << "faster, by less than the margin";
+  EXPECT_EQ(decide({NAN, NAN, NAN}, 0.015), Verdict::undecided);
+}
+
+TEST(LabStatistics, EqualKernelsAreTheSameAndSlowerOnesSlower) {
+  int same = 0, slower = 0, wrong = 0;
+  for (uint64_t seed = 1; seed <= 100; ++seed) {
+    const auto equal = decide(ratio_of(drawn_pairs(1, 12, 10, 0.02, seed), 0.99, seed), 0.015);
+    const auto planted = decide(ratio_of(drawn_pairs(1 / 1.03, 12, 10, 0.02, seed), 0.99, seed), 0.015);
+    same += equal == Verdict::same, slower += planted == Verdict::slower;
+    wrong += equal == Verdict::faster || planted == Verdict::faster || planted == Verdict::same;
+  }
+  EXPECT_GE(same, 95);
+  EXPECT_GE(slower, 95);
+  EXPECT_EQ(wrong, 0);
+}
+
+TEST(LabMemory, AGuardZoneBesideATensorIsSeenToBeTouched) {
+  const std::vector<uint64_t> sizes = {100, 0, 64};
+  auto memory = value_or_raise(SharedMemory::create(room_for(sizes)));
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    const auto places = draw_places(sizes, seed);
+    fill_guards(memory.bytes(), places, seed);
+    EXPECT_EQ(touched_guard(memory.bytes(), places, seed), -1);
+    for (size_t i = 0; i < sizes.size(); ++i) {
+      EXPECT_EQ(places.at[i] % 64, 0u);
+      auto& behind = memory.bytes()[places.at[i] + sizes[i]];
+      behind ^= std::byte{1};
+      EXPECT_EQ(touched_guard(memory.bytes(), places, seed), static_cast<int64_t>(i));
+      behind ^= std::byte{1};
+    }
+  }
+}
+
+TEST(LabSlices, TakeTheRowsOfAnAxis) {
+  const conformance::HostTensor t = conformance::counting({2, 3, 2});
+  const auto a = take(t.type, t.bytes, {{}, {0, 2}, {1}});
+  EXPECT_EQ(a.shape, (conformance::Dims{2, 2, 1}));
+  EXPECT_EQ(a.v, (std::vector<conformance::Real>{2, 6, 8, 1}));  // counting goes 1 to 11, and again
+}
+
+TEST(LabWork, CountsBytesAndProducts) {
+  const Operation product{
+      "matmul", "", {.inputs = {conformance::normal({4, 8}), conformance::normal({8, 2})}}, DType::f32, {}};
+  const auto work = value_or_raise(work_of(product));
+  EXPECT_EQ(work.bytes, 4 * (32 + 16 + 8));
+  EXPECT_EQ(work.flops, 2 * 4 * 8 * 2);
+}
+
+TEST(Lab, ARightKernelIsRightAndTimed) {
+  const auto c = contest("native", kernel("honest"));
+  for (const auto& row : c.rows) {
+    EXPECT_FALSE(row.out()) << row.contender << ": " << row.why;
+    EXPECT_FALSE(row.nanoseconds.empty());
+    EXPECT_GT(row.accuracy.elements, 0u);
+    EXPECT_LE(row.accuracy.share_of_bound, 1);
+    EXPECT_GT(row.cases, 3u);
+  }
+  EXPECT_GT(c.rows[1].refused, 0u) << "it takes the last axis alone";
+  EXPECT_LE(c.rows[1].ratio.low, c.rows[1].ratio.middle);
+  EXPECT_GT(c.rows[1].ratio.high, 0);
+}
+
+struct Cheat {
+  const char* kernel;
+  Verdict verdict;
+  const char* why;  // a part of what is said
+};
+
+void PrintTo(const Cheat& cheat, std::ostream* out) { *out << cheat.kernel; }
+
+class LabCheat : public testing::TestWithParam<Cheat> {};
+
+TEST_P(LabCheat, IsSeenThrough) {
+  const auto kept = std::filesystem::path(testing::TempDir()) / "weft_lab_persisting";
+  std::filesystem::remove(kept);
+  ::setenv("WEFT_TEST_PERSISTING", kept.c_str(), 1);
+  ContestOptions options;
+  options.process.seconds = 2;
+  const auto row = contest("native", kernel(GetParam().kernel), options).rows[1];
+  std::filesystem::remove(kept);
+  EXPECT_EQ(name(row.verdict), name(GetParam().verdict)) << row.why;
+  EXPECT_NE(row.why.find(GetParam().why), std::string::npos) << row.why;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, LabCheat,
+    testing::Values(Cheat{"replayed", Verdict::wrong, "got nan"},
+                    Cheat{"zeroed_inputs", Verdict::invalid, "it changed operand 0"},
+                    Cheat{"side_thread", Verdict::wrong, ""}, Cheat{"lazy_output", Verdict::wrong, "got nan"},
+                    Cheat{"forged_time", Verdict::invalid, "what it was not asked"},
+                    Cheat{"reads_seed", Verdict::wrong, "got nan"},
+                    Cheat{"result_file", Verdict::invalid, "it left files: results.json"},
+                    Cheat{"persisting", Verdict::wrong, ""}, Cheat{"constant_output", Verdict::wrong, ""},
+                    Cheat{"low_precision", Verdict::wrong, ""}, Cheat{"unusual_shapes", Verdict::wrong, ""},
+                    Cheat{"clock_dependent", Verdict::wrong, ""}),
+    [](const auto& cheat) { return std::string(cheat.param.kernel); });
+
+INSTANTIATE_TEST_SUITE_P(Broken, LabCheat,
+                         testing::Values(Cheat{"crashes", Verdict::invalid, "by signal 11"},
+                                         Cheat{"hangs", Verdict::invalid, "it hangs"},
+                                         Cheat{"writes_beside", Verdict::invalid, "it wrote beside result 0"},
+                                         Cheat{"prints", Verdict::invalid, "a kernel that talks"},
+                                         Cheat{"no_program", Verdict::invalid, "does not compile"},
+                                         Cheat{"no_function", Verdict::invalid, "weft_lab_kernel"},
+                                         Cheat{"no_such_file", Verdict::invalid, "there is no file"}),
+                         [](const auto& cheat) { return std::string(cheat.param.kernel); });
+
+}  // namespace
+}  // namespace weft::lab
