@@ -28,12 +28,6 @@ void set_error(const Error& e) {
   PyErr_SetObject(type, value.ptr());
 }
 
-// nanobind's casts say no more.
-void set_type_error() {
-  PyErr_SetString(PyExc_TypeError,
-                  "an argument, or what it holds, is of a type that is not accepted here; see help()");
-}
-
 }  // namespace
 
 void set_python_error() {
@@ -52,7 +46,7 @@ void set_python_error() {
   } catch (const std::bad_alloc&) {
     PyErr_NoMemory();
   } catch (const std::bad_cast&) {
-    set_type_error();
+    PyErr_SetString(PyExc_TypeError, kUnfit);
   } catch (const std::exception& e) {
     PyErr_SetString(PyExc_RuntimeError, e.what());
   }
@@ -87,7 +81,7 @@ void bind_errors(nb::module_& m) {
     } catch (const Error& e) {
       set_error(e);
     } catch (const std::bad_cast&) {
-      set_type_error();
+      PyErr_SetString(PyExc_TypeError, kUnfit);
     }
   });
 }

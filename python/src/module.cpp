@@ -30,4 +30,5 @@ NB_MODULE(_weft, m) {
   bind_text(nn);
   bind_generate(nn);
   bind_training(nn);
+  bind_signatures(m);
 }

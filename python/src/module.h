@@ -26,4 +26,7 @@ void bind_text(nanobind::module_& m);
 void bind_generate(nanobind::module_& m);
 void bind_training(nanobind::module_& m);
 
+/// Of all that the others have bound; the last to be called.
+void bind_signatures(nanobind::module_& m);
+
 }  // namespace weft::python

@@ -50,7 +50,7 @@ class PythonModule : public nn::Module {
  private:
   static void declare(nn::Fields& f, const std::string& name, nb::handle value) {
     if (nb::isinstance<Slot>(value)) return nb::cast<Slot&>(value).declare(f, name);
-    if (nb::isinstance<nn::Module>(value)) return f.child(name, nb::cast<nn::Module&>(value));
+    if (nb::isinstance<nn::Module>(value)) return child(f, name, value);
     // A list that was empty when it was set may hold anything since; it is a part if modules are in it.
     const auto list = nb::borrow<nb::sequence>(value);
     const size_t n = nb::len(list);
@@ -63,8 +63,17 @@ class PythonModule : public nn::Module {
             fmt::format("element {} of the list of modules '{}' is a {}; nn.Sequential takes modules "
                         "and functions",
                         i, name, Py_TYPE(one.ptr())->tp_name));
-      f.child(name + "." + std::to_string(i), nb::cast<nn::Module&>(one));
+      child(f, name + "." + std::to_string(i), one);
     }
+  }
+
+  static void child(nn::Fields& f, const std::string& name, nb::handle module) {
+    if (!nb::inst_ready(module))
+      raise_type_error(
+          fmt::format("part '{}' is a {} that was never initialised: its __init__() must call "
+                      "super().__init__() first",
+                      name, Py_TYPE(module.ptr())->tp_name));
+    f.child(name, nb::cast<nn::Module&>(module));
   }
 };
 
@@ -229,7 +238,6 @@ void bind_nn_module(nb::module_& m) {
           nb::sig("def __call__(self, *args: Any, **kwargs: Any) -> Any"));
   add_functions(c);
   add_files(c);
-  m.def("_is_made", [](nb::handle module) { return nb::inst_ready(module); });
 }
 
 }  // namespace weft::python

@@ -27,6 +27,10 @@ PyObject* to_object(Tensor tensor);
 /// The same, a tuple of them.
 PyObject* to_tuple(std::span<Tensor> tensors);
 
+/// What is said where nanobind says no more than that a cast failed.
+inline constexpr const char* kUnfit =
+    "an argument, or what it holds, is of a type that is not accepted here; see help()";
+
 /// Sets Python's error of what is being handled: an Error as weft.Error, and so on. Only in a catch block.
 void set_python_error();
 

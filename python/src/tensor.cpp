@@ -176,8 +176,19 @@ bool is_size(Dim a, nb::handle b) {
   return true;
 }
 
+// Only what makes tensors calls nanobind's own: an object without a tensor in it never is.
+PyObject* made_by_class(PyTypeObject* type, PyObject*, PyObject*) {
+  PyErr_Format(
+      PyExc_TypeError,
+      "%s can't be made by its class: weft.tensor(data) makes a tensor of numbers, lists and arrays, "
+      "weft.from_numpy(array) and weft.from_dlpack(x) one on memory of others, weft.zeros(shape) and "
+      "weft.ones(shape) one of a shape",
+      type->tp_name);
+  return nullptr;
+}
+
 std::vector<PyType_Slot> all_slots() {
-  std::vector<PyType_Slot> all;
+  std::vector<PyType_Slot> all = {{Py_tp_new, reinterpret_cast<void*>(made_by_class)}};
   for (const PyType_Slot* list : {operator_slots(), index_slots(), buffer_slots()})
     for (; list->slot; ++list) all.push_back(*list);
   all.push_back({0, nullptr});

@@ -1,6 +1,9 @@
 """Tensors as Python's programs see them: making, operators, values, words."""
 
+import copy
+import copyreg
 import inspect
+import pickle
 
 import numpy as np
 import pytest
@@ -146,7 +149,7 @@ def test_calls_that_do_not_fit():
         (lambda: weft.softmax(x, 1, 2), "takes 2 arguments, got 3"),
         (lambda: weft.softmax([1.0]), "'x' must be a Tensor, got list; weft.tensor() makes one"),
         (lambda: weft.softmax(x, 0.5), "axis must be an int, got float"),
-        (lambda: weft.einsum(3, x), "incompatible"),
+        (lambda: weft.einsum(3, x), "must be str, got an int"),
         (lambda: weft.concat([1]), "wants tensors, got int"),
     ]:
         with pytest.raises(TypeError) as caught:
@@ -230,3 +233,24 @@ def test_a_list_that_changes_while_it_is_read():
 
     numbers[0] = Evil()
     refused(lambda: weft.tensor(numbers), "changed its length")
+
+
+class Made(weft.Tensor):
+    def __init__(self):
+        pass
+
+
+@pytest.mark.parametrize("make", [weft.Tensor, lambda: weft.Tensor(3), lambda: weft.Tensor.__new__(weft.Tensor), lambda: Made(), lambda: Made.__new__(Made)])
+def test_only_functions_make_tensors(make):
+    with pytest.raises(TypeError, match=r"can't be made by its class: weft.tensor\(data\) makes"):
+        make()
+
+
+def test_no_other_way_makes_one():
+    with pytest.raises(TypeError, match="not safe"):
+        object.__new__(weft.Tensor)
+    with pytest.raises(TypeError):
+        copyreg.__newobj__(weft.Tensor)
+    with pytest.raises(TypeError, match="layout differs|object layout"):
+        weft.ones(2).__class__ = Made
+    assert copy.copy(weft.ones(2)).tolist() == [1, 1] and pickle.loads(pickle.dumps(weft.ones(2))).tolist() == [1, 1]

@@ -1,7 +1,7 @@
 """How a Python class becomes a module: what it sets in __init__ are its parts."""
 
-from weft._weft import Tensor
-from weft._weft._nn import Module, Parameter, _is_made
+from weft._weft import Tensor, _is_made
+from weft._weft._nn import Module, Parameter
 
 
 def _is_part(value):
