@@ -1,7 +1,7 @@
 #include <nanobind/stl/vector.h>
 
+#include "python/src/fields.h"
 #include "python/src/module.h"
-#include "python/src/object.h"
 #include "weft/models.h"
 #include "weft/vision.h"
 
@@ -31,10 +31,12 @@ nb::class_<M, nn::Module> layer(nb::module_& m, const char* name, const char* do
 
 /// A tensor that is a field; None where the layer has none.
 template <class M>
-void tensor_field(nb::class_<M, nn::Module>& c, const char* name, Tensor M::* field, const char* doc) {
+void tensor_field(nb::class_<M, nn::Module>& c, const char* name, Tensor M::* field, const char* doc,
+                  bool trained = true) {
+  const std::string what = std::string(nb::str(c.attr("__name__")).c_str()) + "." + name;
   c.def_prop_rw(
       name, [field](const M& m) { return nb::steal(to_object(m.*field)); },
-      [field](M& m, const Tensor& t) { m.*field = t; }, doc);
+      [field, trained, what](M& m, const Tensor& t) { set_field(m.*field, t, trained, what); }, doc);
 }
 
 void bind_layers(nb::module_& m) {
@@ -93,8 +95,8 @@ void bind_layers(nb::module_& m) {
   batch_norm.def(nb::init<int64_t, double, double>(), "channels"_a, "epsilon"_a = 1e-5, "momentum"_a = 0.1);
   tensor_field(batch_norm, "weight", &nn::BatchNorm2d::weight, "[channels]");
   tensor_field(batch_norm, "bias", &nn::BatchNorm2d::bias, "[channels]");
-  tensor_field(batch_norm, "running_mean", &nn::BatchNorm2d::running_mean, "[channels]");
-  tensor_field(batch_norm, "running_variance", &nn::BatchNorm2d::running_variance, "[channels]");
+  tensor_field(batch_norm, "running_mean", &nn::BatchNorm2d::running_mean, "[channels]", false);
+  tensor_field(batch_norm, "running_variance", &nn::BatchNorm2d::running_variance, "[channels]", false);
 }
 
 void bind_blocks(nb::module_& m) {

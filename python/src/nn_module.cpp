@@ -5,6 +5,7 @@
 #include <nanobind/trampoline.h>
 
 #include "python/src/convert.h"
+#include "python/src/fields.h"
 #include "python/src/module.h"
 #include "weft/state_dict.h"
 
@@ -22,6 +23,7 @@ struct Slot {
   std::optional<DType> dtype;  // of a state; a parameter has the model's
   bool random = false;
 
+  void set(const Tensor& t, const std::string& what) { set_field(tensor, t, !dtype && !random, what); }
   void declare(nn::Fields& f, const std::string& name) {
     if (random) return f.random(name, tensor);
     if (dtype) return f.state(name, tensor, shape, *dtype, initial);
@@ -51,20 +53,10 @@ class PythonModule : public nn::Module {
   static void declare(nn::Fields& f, const std::string& name, nb::handle value) {
     if (nb::isinstance<Slot>(value)) return nb::cast<Slot&>(value).declare(f, name);
     if (nb::isinstance<nn::Module>(value)) return child(f, name, value);
-    // A list that was empty when it was set may hold anything since; it is a part if modules are in it.
-    const auto list = nb::borrow<nb::sequence>(value);
-    const size_t n = nb::len(list);
-    for (size_t i = 0; i < n; ++i) {
-      const nb::object one = list[i];
-      const bool module = nb::isinstance<nn::Module>(one);
-      if (!module && i == 0) return;
-      if (!module)
-        raise_type_error(
-            fmt::format("element {} of the list of modules '{}' is a {}; nn.Sequential takes modules "
-                        "and functions",
-                        i, name, Py_TYPE(one.ptr())->tp_name));
-      child(f, name + "." + std::to_string(i), one);
-    }
+    // What a list or dict held when it was set may have changed since.
+    const nb::object parts = nb::module_::import_("weft.nn.module").attr("_parts_of")(name, value);
+    for (const nb::handle pair : nb::borrow<nb::iterable>(parts))
+      child(f, name + "." + nb::cast<std::string>(pair[0]), pair[1]);
   }
 
   static void child(nn::Fields& f, const std::string& name, nb::handle module) {
@@ -204,7 +196,8 @@ void bind_nn_module(nb::module_& m) {
           nb::sig("def __init__(self, shape: ShapeLike, initial: Initial = ...) -> None"))
       .def_prop_rw(
           "tensor", [](const Slot& s) { return nn::built(s.tensor, "a parameter"); },
-          [](Slot& s, const Tensor& t) { s.tensor = t; }, "Its elements.");
+          [](Slot& s, const Tensor& t) { s.set(t, "the tensor of a Parameter"); }, "Its elements.")
+      .def("_set", &Slot::set, "tensor"_a, "what"_a);
   m.def(
       "State",
       [](nb::handle shape, nb::handle dtype, nn::Initial initial) {

@@ -1,13 +1,45 @@
 """How a Python class becomes a module: what it sets in __init__ are its parts."""
 
+from collections import deque
+
 from weft._weft import Tensor, _is_made
 from weft._weft._nn import Module, Parameter
 
 
-def _is_part(value):
+# What holds parts in an order that their names can follow.
+_HOLDERS = (list, tuple, dict)
+
+
+def _is_part(name, value):
     if isinstance(value, (Parameter, Module)):
         return True
-    return isinstance(value, (list, tuple)) and all(isinstance(v, Module) for v in value)
+    if isinstance(value, _HOLDERS):
+        return not value or bool(_parts_of(name, value))
+    if isinstance(value, (set, frozenset, deque)) and any(isinstance(v, (Parameter, Module)) for v in value):
+        raise TypeError(f"'{name}' is a {type(value).__name__} with modules or parameters in it, which would have no names: use a list or a dict")
+    return False
+
+
+def _parts_of(name, value):
+    """The modules in a list or dict, which may hold others, by the names that they have in it: ("0", module), ("b.1", module)."""
+    parts, others = [], []
+    for key, one in value.items() if isinstance(value, dict) else enumerate(value):
+        if isinstance(one, Module):
+            parts.append((str(key), one))
+        elif isinstance(one, Parameter):
+            raise TypeError(f"'{name}.{key}' is a Parameter in a {type(value).__name__}, where reading it gives no tensor: make it an attribute of the module")
+        else:
+            inner = _parts_of(f"{name}.{key}", one) if isinstance(one, _HOLDERS) else []
+            parts += [(f"{key}.{place}", module) for place, module in inner]
+            if not inner:
+                others.append((key, one))
+    if parts and others:
+        key, one = others[0]
+        raise TypeError(
+            f"'{name}' holds modules, and '{name}.{key}' is a {type(one).__name__}: it would be lost or its modules would not be trained; "
+            "keep them apart, or use nn.Sequential, which takes modules and functions"
+        )
+    return parts
 
 
 def _set(self, name, value):
@@ -19,9 +51,9 @@ def _set(self, name, value):
     if isinstance(part, Parameter) and not isinstance(value, (Parameter, Module)):
         if not isinstance(value, Tensor):
             raise TypeError(f"{type(self).__name__}.{name} is a parameter: it takes a Tensor, got {type(value).__name__}")
-        part.tensor = value
+        part._set(value, f"{type(self).__name__}.{name}")
         return
-    if _is_part(value):
+    if _is_part(name, value):
         if not _is_made(self):
             raise AttributeError(f"{type(self).__name__}.{name} is set before super().__init__(), which makes the module: call it first")
         members[name] = value
