@@ -26,6 +26,8 @@ struct Part {
   nb::object slice = {};
   Tensor list = {};      // of i64 numbers
   bool checked = false;  // they are known to be within the axis
+  Tensor given = {};     // those of a tensor, as they were given
+  size_t axis = 0;       // of the tensor that they index
 };
 
 /// An index taken apart, and checked against a tensor's shape.
@@ -61,6 +63,12 @@ class Index {
   std::vector<Part> parts;
   bool lists = false;
   bool parted = false;  // numbers or lists stand on both sides of '...', which may stand for no axis
+
+  // A kernel met a number outside of an axis, and says neither which axis of the tensor nor what was written.
+  void check_tensors() const {
+    for (const Part& p : parts)
+      if (p.given && !p.given.impl()->traced) check_numbers(p.given, p.axis);
+  }
 
  private:
   static bool picks(const Part& p) { return p.kind == Part::Kind::number || p.kind == Part::Kind::list; }
@@ -127,25 +135,28 @@ class Index {
     if (is_float(list.dtype()))
       raise_index_error(fmt::format("an index must be integers or bools, got {}", text(list.type())));
     if (list.rank() == 0 && !is_tensor(o)) return add_number(nb::cast<int64_t>(item_of(list)));
-    if (!is_tensor(o)) check_numbers(list);
+    if (!is_tensor(o)) check_numbers(list, next_);
+    const Tensor given = is_tensor(o) ? list : Tensor();
     list = list.dtype() == DType::i64 ? list : cast(list, DType::i64);
     // Those below zero count from the end.
     const Tensor n = full(1, {}, DType::i64, shape_[next_]), zero = full(0, {}, DType::i64);
     parts.push_back({.kind = Part::Kind::list,
                      .list = where(less(list, zero), weft::add(list, n), list),
-                     .checked = !is_tensor(o) && shape_[next_].is_const()});
+                     .checked = !is_tensor(o) && shape_[next_].is_const(),
+                     .given = given,
+                     .axis = next_});
     lists = true;
     ++next_;
   }
 
   // Numbers that the host has are checked here, in words; those of a tensor by the kernel.
-  void check_numbers(const Tensor& list) const {
-    const Dim n = shape_[next_];
+  void check_numbers(const Tensor& list, size_t axis) const {
+    const Dim n = shape_[axis];
     if (!n.is_const()) return;
     for (const int64_t i : list.to_vector<int64_t>())
       if (i < -n.value() || i >= n.value())
         raise_index_error(fmt::format("index {} is outside of axis {} of {}: it must be in [-{}, {})", i,
-                                      next_, text(x_.type()), n.value(), n.value()));
+                                      axis, text(x_.type()), n.value(), n.value()));
   }
 
   void add_mask(const Tensor& mask) {
@@ -304,7 +315,13 @@ Tensor picked(const Tensor& x, PyObject* key) {
   const Index index(x, key);
   std::vector<size_t> axes;
   const Tensor y = basic(x, index, &axes);
-  return axes.empty() ? y : run(y, [&] { return advanced(y, index, axes); });
+  if (axes.empty()) return y;
+  try {
+    return run(y, [&] { return advanced(y, index, axes); });
+  } catch (const Error& e) {
+    if (e.status().code() == Code::device) index.check_tensors();
+    throw;
+  }
 }
 
 // ---- x[...] = y
