@@ -147,6 +147,10 @@ bool is_number(PyObject* o) {
   return methods && (methods->nb_index || methods->nb_float) && !(sequence && sequence->sq_length);
 }
 
+bool is_bool(PyObject* o) {
+  return PyBool_Check(o) || std::string_view(Py_TYPE(o)->tp_name).starts_with("numpy.bool");
+}
+
 // i64 and u64 hold integers that a double does not.
 static Tensor large_integer(PyObject* o, DType dtype) {
   const nb::object index = nb::steal(PyNumber_Index(o));

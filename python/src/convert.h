@@ -30,6 +30,8 @@ PyObject* shape_object(std::span<const Dim> shape);
 
 /// A number of Python's or NumPy's: bool, int, float.
 bool is_number(PyObject* o);
+/// A bool of Python's or NumPy's.
+bool is_bool(PyObject* o);
 /// The tensor, or the number as a tensor of rank 0 and the dtype of `beside`; nothing where it is neither.
 ///
 /// Errors   weft.InvalidArgument where the dtype does not hold the number.

@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "base/element.h"
 #include "eager/apply.h"
 #include "python/src/convert.h"
 #include "weft/ops.h"
@@ -16,15 +17,27 @@ namespace {
 struct Pair {
   Tensor a, b;
 };
-std::optional<Pair> pair_of(PyObject* a, PyObject* b) {
-  if (is_tensor(a)) {
-    auto other = operand_from(b, tensor_in(a));
-    if (!other) return {};
-    return Pair{tensor_in(a), std::move(*other)};
+/// The tensor as what it becomes beside a number: a float makes integers and bools f32, an int makes bools
+/// i64, as in PyTorch; otherwise the number takes the tensor's dtype. What compares keeps integers where they
+/// hold the number, so that no digit is lost.
+Tensor beside(const Tensor& t, PyObject* number, bool compares) {
+  if (is_float(t.dtype()) || is_tensor(number) || !is_number(number)) return t;
+  const bool whole = PyLong_Check(number) || PyIndex_Check(number) || is_bool(number);
+  if (whole && (t.dtype() != DType::boolean || is_bool(number))) return t;
+  if (compares && t.dtype() != DType::u8 && t.dtype() != DType::i8) {  // which are compared as f32
+    const double value = PyFloat_AsDouble(number);
+    if (value == -1 && PyErr_Occurred()) throw nb::python_error();
+    if (may_stand_for(t.dtype(), value)) return t;
   }
-  auto other = operand_from(a, tensor_in(b));
+  return cast(t, whole ? DType::i64 : DType::f32);
+}
+std::optional<Pair> pair_of(PyObject* a, PyObject* b, bool compares) {
+  const bool first = is_tensor(a);
+  PyObject* const number = first ? b : a;
+  Tensor t = beside(tensor_in(first ? a : b), number, compares);
+  auto other = operand_from(number, t);
   if (!other) return {};
-  return Pair{std::move(*other), tensor_in(b)};
+  return first ? Pair{std::move(t), std::move(*other)} : Pair{std::move(*other), std::move(t)};
 }
 
 PyObject* not_for_us() { Py_RETURN_NOTIMPLEMENTED; }
@@ -52,11 +65,11 @@ Tensor apply_op(const Found& f, const Tensor& a, const Tensor& b) {
 }
 
 // ---- operators that are one op
-template <Name name>
+template <Name name, bool compares = false>
 PyObject* binary(PyObject* a, PyObject* b) {
   return guarded([&]() -> PyObject* {
     if (is_tensor(a) && is_tensor(b)) return to_object(apply_op(op<name>(), tensor_in(a), tensor_in(b)));
-    const auto pair = pair_of(a, b);
+    const auto pair = pair_of(a, b, compares);
     return pair ? to_object(apply_op(op<name>(), pair->a, pair->b)) : not_for_us();
   });
 }
@@ -66,7 +79,7 @@ using Rule = Tensor (*)(const Tensor& a, const Tensor& b);
 template <Rule rule>
 PyObject* ruled(PyObject* a, PyObject* b) {
   return guarded([&]() -> PyObject* {
-    const auto pair = pair_of(a, b);
+    const auto pair = pair_of(a, b, false);
     if (!pair) return not_for_us();
     Tensor result;
     {
@@ -159,12 +172,12 @@ PyObject* raised_in_place(PyObject* x, PyObject* y, PyObject*) { return in_place
 
 PyObject* compared(PyObject* a, PyObject* b, int how) {
   switch (how) {
-    case Py_LT: return binary<"less">(a, b);
-    case Py_LE: return binary<"less_equal">(a, b);
-    case Py_GT: return binary<"greater">(a, b);
-    case Py_GE: return binary<"greater_equal">(a, b);
-    case Py_EQ: return binary<"equal">(a, b);
-    default: return binary<"not_equal">(a, b);
+    case Py_LT: return binary<"less", true>(a, b);
+    case Py_LE: return binary<"less_equal", true>(a, b);
+    case Py_GT: return binary<"greater", true>(a, b);
+    case Py_GE: return binary<"greater_equal", true>(a, b);
+    case Py_EQ: return binary<"equal", true>(a, b);
+    default: return binary<"not_equal", true>(a, b);
   }
 }
 

@@ -254,3 +254,32 @@ def test_no_other_way_makes_one():
     with pytest.raises(TypeError, match="layout differs|object layout"):
         weft.ones(2).__class__ = Made
     assert copy.copy(weft.ones(2)).tolist() == [1, 1] and pickle.loads(pickle.dumps(weft.ones(2))).tolist() == [1, 1]
+
+
+OPERATORS = ["x + n", "n + x", "x - n", "n - x", "x * n", "x / n", "n / x", "x // n", "n // x", "x % n", "n % x", "x < n", "n <= x", "x == n", "x != n"]
+
+
+@pytest.mark.filterwarnings("ignore:.*encountered in:RuntimeWarning")
+@pytest.mark.parametrize("n", [1.5, -0.75, 2.0, np.float32(2.5), np.float64(0.5)])
+@pytest.mark.parametrize("dtype", ["i32", "i64", "u8", "i8", "u64", "bool"])
+def test_floats_beside_integers(dtype, n):
+    x = weft.tensor([1, 0, 1] if dtype == "bool" else [1, 2, 7], dtype=dtype)
+    a = x.numpy().astype(np.float32)
+    for how in OPERATORS:
+        same(eval(how), np.asarray(eval(how, {"x": a, "n": np.float32(n)})))
+    same(weft.tensor([4, 9]) ** 0.5, np.array([2, 3], np.float32))
+
+
+def test_ints_beside_masks_and_what_compares_exactly():
+    mask = weft.tensor([True, False])
+    assert (mask + 1).tolist() == [2, 1] and (mask * 3).dtype == weft.i64 and (2 - mask).tolist() == [1, 2]
+    assert (mask & True).dtype == weft.bool and (mask == True).dtype == weft.bool and (mask & np.True_).dtype == weft.bool  # noqa: E712
+    assert (mask == 1).tolist() == [True, False] and (mask < 2).tolist() == [True, True] and (mask * 2.5).tolist() == [2.5, 0]
+    large = weft.tensor([2**53 + 1, 2**24 + 1])
+    assert (large == 2.0**53).tolist() == [False, False] and (large > 2.0**24).tolist() == [True, True]
+    x = weft.tensor([1, 2])
+    assert (x * 2).dtype == weft.i64 and (x < 1.5).tolist() == [True, False] and (x == float("nan")).tolist() == [False, False]
+    refused(lambda: x.__iadd__(0.5), "the result is f32[2], and the tensor is i64[2]", "x = x + value")
+    assert x.tolist() == [1, 2] and (x + 1.5).requires_grad is False
+    y = weft.tensor([0.5, 1.0], dtype="f64")
+    assert (y * 2).dtype == (y * 1.5).dtype == weft.f64
