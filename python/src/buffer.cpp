@@ -173,7 +173,23 @@ void take_back(PyObject*, Py_buffer* view) { delete static_cast<Lent*>(view->int
 
 const char* letter_of(DType dtype) { return kLetters[static_cast<size_t>(dtype)]; }
 
+void refuse_no_numbers(nb::handle o, const char* where) {
+  const nb::object dtype = nb::getattr(o, "dtype", nb::none());
+  const nb::object letter = nb::getattr(dtype, "kind", nb::none());
+  if (!nb::isinstance<nb::str>(letter)) return;
+  const auto kind = nb::cast<std::string>(letter);
+  const char* const what = kind == "M" || kind == "m" ? "times; astype(\"int64\") counts their units"
+                           : kind == "V" ? "records or raw bytes; take a field of them, as in array[\"name\"]"
+                           : kind == "S" || kind == "U" || kind == "T"
+                               ? "texts; astype(\"float32\") reads numbers, and a weft.nn.Tokenizer makes ids"
+                               : nullptr;
+  if (what)
+    raise_type_error(fmt::format("{}: elements of dtype {} are no numbers, they are {}", where,
+                                 nb::cast<std::string>(nb::str(dtype)), what));
+}
+
 Tensor from_buffer(nb::handle o, const std::string& backend) {
+  refuse_no_numbers(o, "from_numpy");
   if (!PyObject_CheckBuffer(o.ptr()))
     raise_type_error(fmt::format("from_numpy: a {} has no memory that can be shared; weft.tensor() copies it",
                                  Py_TYPE(o.ptr())->tp_name));
@@ -220,6 +236,7 @@ Tensor from_buffer(nb::handle o, const std::string& backend) {
 }
 
 Tensor copy_of_buffer(nb::handle o, const std::string& backend) {
+  refuse_no_numbers(o, "tensor");
   const Held held(o, PyBUF_FULL_RO);
   const Py_buffer& view = held.view;
   const DType dtype = dtype_of(view);

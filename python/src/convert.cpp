@@ -142,6 +142,8 @@ PyObject* shape_object(std::span<const Dim> shape) {
 bool is_number(PyObject* o) {
   if (PyFloat_Check(o) || PyLong_Check(o)) return true;
   if (is_tensor(o) || PyUnicode_Check(o)) return false;
+  const std::string_view type = Py_TYPE(o)->tp_name;
+  if (type == "numpy.datetime64" || type == "numpy.timedelta64") return false;  // though they say they are
   const auto* methods = Py_TYPE(o)->tp_as_number;
   const auto* sequence = Py_TYPE(o)->tp_as_sequence;
   return methods && (methods->nb_index || methods->nb_float) && !(sequence && sequence->sq_length);

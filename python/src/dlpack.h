@@ -24,4 +24,7 @@ Tensor copy_of_buffer(nb::handle o, const std::string& backend);
 /// The slots of weft.Tensor that hand out its memory, ended by a slot of zeros.
 const PyType_Slot* buffer_slots();
 
+/// Raises TypeError where the elements of an array, or a scalar of NumPy's, are times, texts or records.
+void refuse_no_numbers(nb::handle o, const char* where);
+
 }  // namespace weft::python

@@ -67,6 +67,7 @@ class Numbers {
       }
       return;
     }
+    if (!PyFloat_Check(o.ptr()) && !PyLong_Check(o.ptr())) refuse_no_numbers(o, "tensor");
     if (!is_number(o.ptr())) {
       // Tensors and arrays inside of lists.
       if (nb::hasattr(o, "tolist")) return read(o.attr("tolist")(), axis);

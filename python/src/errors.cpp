@@ -20,15 +20,40 @@ PyObject* make_class(const char* name, const char* doc, PyObject* bases) {
   return PyErr_NewExceptionWithDoc(full.c_str(), doc, bases, nullptr);
 }
 
+// What errors tell a C++ program to write, and how Python's programs write it.
+constexpr std::pair<std::string_view, std::string_view> kWords[] = {
+    {"nn::build(model)", "model.build()"},
+    {"set_training(model, false)", "model.eval()"},
+    {"cast(x, DType::", "weft.cast(x, weft."},
+    {"DType::", "weft."},
+    {"Policy::", "weft.Policy."},
+    {"under NoGrad", "under weft.no_grad()"},
+    {"take_captured", "take_weights"},
+    {"Tensor::scalar", "weft.tensor"},
+    {"Tensor::of", "weft.tensor"},
+};
+
 void set_error(const Error& e) {
   const auto code = static_cast<size_t>(e.status().code());
   PyObject* type = code < std::size(classes) && classes[code] ? classes[code] : error_class;
-  const nb::object value = nb::steal(PyObject_CallFunction(type, "s", e.status().message().c_str()));
+  const std::string message = in_python(e.status().message());
+  // A path or a text in it may be no UTF-8.
+  const nb::object words = nb::steal(
+      PyUnicode_DecodeUTF8(message.data(), static_cast<Py_ssize_t>(message.size()), "backslashreplace"));
+  if (!words.is_valid()) return;
+  const nb::object value = nb::steal(PyObject_CallOneArg(type, words.ptr()));
   if (!value.is_valid()) return;
   PyErr_SetObject(type, value.ptr());
 }
 
 }  // namespace
+
+std::string in_python(std::string text) {
+  for (const auto& [word, ours] : kWords)
+    for (size_t at = 0; (at = text.find(word, at)) != std::string::npos; at += ours.size())
+      text.replace(at, word.size(), ours);
+  return text;
+}
 
 void set_python_error() {
   try {

@@ -95,22 +95,22 @@ void bind_lists(nb::module_& m) {
       "Concatenates any number of tensors along one axis.\n\n"
       "Shape    alike but for `axis`, whose sizes add up.\n"
       "DType    any, the same for all.\n"
-      "Errors   invalid_argument for an empty list, shapes and dtypes.");
+      "Errors   weft.InvalidArgument for an empty list, shapes and dtypes.");
   m.def("stack", stacked, "tensors"_a, "axis"_a = 0,
         nb::sig("def stack(tensors: Sequence[Tensor], axis: int = 0) -> Tensor"),
         "Concatenates tensors along a new axis.\n\nShape    all alike.\nDType    any, the same for "
-        "all.\nErrors   invalid_argument for an empty list, shapes and dtypes.");
+        "all.\nErrors   weft.InvalidArgument for an empty list, shapes and dtypes.");
   m.def("split", split_of, "x"_a, "sizes"_a, "axis"_a = 0,
         nb::sig("def split(x: Tensor, sizes: ShapeLike, axis: int = 0) -> tuple[Tensor, ...]"),
         "Splits `x` into pieces of these sizes along one axis: the inverse of concat.\n\nErrors   "
-        "invalid_argument unless the sizes add up to that of the axis.");
+        "weft.InvalidArgument unless the sizes add up to that of the axis.");
   m.def("einsum", einsum_of, "equation"_a, "tensors"_a,
         nb::sig("def einsum(equation: str, *tensors: Tensor) -> Tensor"),
         "A product over labels, of any number of tensors: `einsum(\"bij,bjk->bik\", a, b)`.\n\n"
         "Numerics more than eight tensors are contracted two at a time, in an order that is good but not "
         "always best. Each of these steps\n"
         "         rounds to the dtype: f16 and bf16 may overflow where the product would not.\n"
-        "Errors   invalid_argument when the equation and the shapes do not fit.");
+        "Errors   weft.InvalidArgument when the equation and the shapes do not fit.");
   m.def(
       "global_norm",
       [](nb::handle list) {

@@ -5,6 +5,7 @@
 #include <nanobind/trampoline.h>
 
 #include "python/src/convert.h"
+#include "python/src/elements.h"
 #include "python/src/fields.h"
 #include "python/src/module.h"
 #include "weft/state_dict.h"
@@ -95,6 +96,28 @@ nb::list list_of(const std::vector<Tensor>& tensors) {
   return all;
 }
 
+// Tensors, and arrays of NumPy's and other libraries, by name.
+std::map<std::string, Tensor> tensors_by_name(nb::handle given) {
+  if (!nb::hasattr(given, "items"))
+    raise_type_error(fmt::format("load_state_dict() takes a dict of tensors or arrays by name, got a {}; load() "
+                                 "takes the path of a file",
+                                 Py_TYPE(given.ptr())->tp_name));
+  std::map<std::string, Tensor> all;
+  for (const nb::handle pair : nb::borrow<nb::iterable>(given.attr("items")())) {
+    const nb::object key = pair[0], value = pair[1];
+    if (!nb::isinstance<nb::str>(key))
+      raise_type_error(fmt::format("load_state_dict(): a name must be a str, got {}",
+                                   nb::cast<std::string>(nb::repr(key))));
+    const auto name = nb::cast<std::string>(key);
+    const bool array = PyObject_CheckBuffer(value.ptr()) || nb::hasattr(value, "__dlpack__");
+    if (!is_tensor(value.ptr()) && !array)
+      raise_type_error(fmt::format("load_state_dict(): '{}' must be a Tensor or an array, got {}", name,
+                                   Py_TYPE(value.ptr())->tp_name));
+    all.emplace(name, is_tensor(value.ptr()) ? tensor_in(value.ptr()) : tensor_from(value, {}, ""));
+  }
+  return all;
+}
+
 nb::dict report_of(const nn::LoadReport& report) {
   nb::dict d;
   d["missing"] = report.missing, d["unexpected"] = report.unexpected;
@@ -155,11 +178,13 @@ void add_files(nb::class_<nn::Module, PythonModule>& c) {
        "Parameters and states by name: the module's own tensors, not copies.")
       .def(
           "load_state_dict",
-          [](nn::Module& m, const std::map<std::string, Tensor>& tensors, bool strict) {
-            return report_of(nn::load_state_dict(m, tensors, {.strict = strict}));
+          [](nn::Module& m, nb::handle tensors, bool strict) {
+            return report_of(nn::load_state_dict(m, tensors_by_name(tensors), {.strict = strict}));
           },
           "tensors"_a, "strict"_a = true,
-          "Gives the module the elements of tensors, by name; all is checked before anything changes. "
+          nb::sig("def load_state_dict(self, tensors: Mapping[str, Any], strict: bool = True) -> "
+                  "dict[str, list[str]]"),
+          "Gives the module the elements of tensors, or of arrays, by name; all is checked before anything changes. "
           "Returns what had no counterpart:\n"
           "{\"missing\": [...], \"unexpected\": [...]}.\n\n"
           "Errors   weft.InvalidArgument, with all names, where a shape or dtype does not fit, and with "

@@ -31,6 +31,9 @@ PyObject* to_tuple(std::span<Tensor> tensors);
 inline constexpr const char* kUnfit =
     "an argument, or what it holds, is of a type that is not accepted here; see help()";
 
+/// A message of an error, with what Python's programs write in the place of C++.
+std::string in_python(std::string text);
+
 /// Sets Python's error of what is being handled: an Error as weft.Error, and so on. Only in a catch block.
 void set_python_error();
 

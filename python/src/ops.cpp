@@ -20,7 +20,8 @@ struct OpFunction {
   size_t operands = 0;           // that are listed
   std::vector<AttrValue> defaults;
   bool sized = false;  // an attribute says how large the result is
-  std::string doc;
+  std::string about;  // its documentation, with Python's names of errors
+  std::string doc;    // that below a signature
   PyMethodDef method{};
 };
 
@@ -173,7 +174,10 @@ OpFunction* describe(const ir::OpDef& op) {
     f->names.push_back(PyUnicode_InternFromString(faces::python_name(a.name).c_str()));
     f->sized = f->sized || a.kind == ir::AttrKind::dims || a.kind == ir::AttrKind::dim;
   }
-  f->doc = fmt::format("{}({})\n--\n\n{}", op.name, faces::python_parameters(op, false), op.doc);
+  f->about = op.doc;
+  for (size_t at = 0; (at = f->about.find("invalid_argument", at)) != std::string::npos;)
+    f->about.replace(at, 16, "weft.InvalidArgument");
+  f->doc = fmt::format("{}({})\n--\n\n{}", op.name, faces::python_parameters(op, false), f->about);
   return f;
 }
 
@@ -192,7 +196,7 @@ void add_method(const OpFunction& f) {
   const size_t comma = parameters.find(", ");
   m->doc =
       fmt::format("{}($self{})\n--\n\n{}\n\n`{}` is this tensor.", f.op->name,
-                  comma == std::string::npos ? "" : parameters.substr(comma), f.op->doc, f.op->inputs[0]);
+                  comma == std::string::npos ? "" : parameters.substr(comma), f.about, f.op->inputs[0]);
   m->method = definition(*m, method_table[count]);
   methods[count++] = m;
   const nb::object descriptor = nb::steal(PyDescr_NewMethod(tensor_type, &m->method));

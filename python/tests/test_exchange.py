@@ -99,7 +99,6 @@ def test_memory_for_reading_is_never_written():
         (np.array([1, 2], dtype=">f4"), "other machines"),
         (np.array([1, 2], dtype=np.complex64), "astype"),
         (np.array([1, 2], dtype=np.int16), "astype"),
-        (np.array(["a"]), "astype"),
     ],
 )
 def test_arrays_that_are_no_tensors(array, word):
@@ -181,3 +180,33 @@ def test_pickle_and_copies():
     z += 1
     assert y.tolist() == [0, 0] and copy.copy(y) is not None
     assert pickle.loads(pickle.dumps(weft.bf16)) == weft.bf16
+
+
+TIMES = np.array(["2020-01-01", "2021-01-01"], "M8[s]")
+RECORDS = np.array([(1, 2.0)], [("a", "i4"), ("b", "f4")])
+
+
+@pytest.mark.parametrize(
+    "data, words",
+    [
+        (TIMES, r"dtype datetime64\[s\] are no numbers, they are times; astype\("),
+        (TIMES[0], "datetime64"),
+        (TIMES - TIMES[0], "timedelta64"),
+        (np.timedelta64(3, "s"), "timedelta64"),
+        (RECORDS, r"records or raw bytes; take a field of them, as in array\["),
+        (RECORDS.view(np.recarray), "records"),
+        (np.zeros(2, "V4"), "records or raw bytes"),
+        (np.array(["1", "22"]), "dtype <U2 are no numbers, they are texts; astype"),
+        (np.array([b"a"]), "dtype .S1 are no numbers"),
+        (np.array(["a", "b"], dtype=np.dtypes.StringDType()), "StringDType.* are no numbers"),
+    ],
+)
+def test_arrays_of_what_is_no_number(data, words):
+    for make in (weft.tensor, weft.from_numpy, lambda a: weft.ones(2).__setitem__(slice(None), a)):
+        with pytest.raises(TypeError, match=words):
+            make(data)
+    with pytest.raises(TypeError, match="are no numbers"):
+        weft.tensor([data])
+    with pytest.raises(TypeError):
+        weft.ones(2) + data
+    assert weft.tensor(TIMES.astype("int64")).dtype == weft.i64 and weft.tensor(RECORDS["b"]).tolist() == [2]

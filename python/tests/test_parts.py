@@ -119,3 +119,21 @@ def test_a_tensor_in_the_place_of_a_layers():
     other.weight = layer.weight  # one tensor for both
     other(weft.ones((1, 2))).sum().backward()
     assert layer.weight.grad is not None and np.array_equal(layer.weight.grad.numpy(), np.ones((2, 2)))
+
+
+def test_state_dicts_of_arrays():
+    model, other = Scale().build(), Scale().build()
+    arrays = {"factor": np.arange(6, dtype=np.float64).reshape(3, 2).T, "count": np.ones(1, np.float32)}
+    assert model.load_state_dict(arrays) == {"missing": [], "unexpected": []}
+    assert model.factor.tolist() == [[0, 2, 4], [1, 3, 5]] and model.factor.requires_grad and model.factor.dtype == weft.f32
+    other.load_state_dict({n: t.numpy(force=True) for n, t in model.state_dict().items()} | {"count": weft.zeros(1)})
+    assert other.factor.tolist() == model.factor.tolist() and other.count.tolist() == [0]
+    refused(lambda: model.load_state_dict({"factor": np.ones((3, 2))}, strict=False), "'factor' is f64[3, 2]", "f32[2, 3]")
+    for given, words in (
+        ({"factor": [[1.0]]}, "'factor' must be a Tensor or an array, got list"),
+        ({3: weft.ones(1)}, "a name must be a str, got 3"),
+        ("model.safetensors", "takes a dict of tensors or arrays by name, got a str; load"),
+        ({"factor": np.array(["a"])}, "are no numbers"),
+    ):
+        with pytest.raises(TypeError, match=words):
+            model.load_state_dict(given)
