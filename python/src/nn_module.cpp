@@ -99,9 +99,10 @@ nb::list list_of(const std::vector<Tensor>& tensors) {
 // Tensors, and arrays of NumPy's and other libraries, by name.
 std::map<std::string, Tensor> tensors_by_name(nb::handle given) {
   if (!nb::hasattr(given, "items"))
-    raise_type_error(fmt::format("load_state_dict() takes a dict of tensors or arrays by name, got a {}; load() "
-                                 "takes the path of a file",
-                                 Py_TYPE(given.ptr())->tp_name));
+    raise_type_error(
+        fmt::format("load_state_dict() takes a dict of tensors or arrays by name, got a {}; load() "
+                    "takes the path of a file",
+                    Py_TYPE(given.ptr())->tp_name));
   std::map<std::string, Tensor> all;
   for (const nb::handle pair : nb::borrow<nb::iterable>(given.attr("items")())) {
     const nb::object key = pair[0], value = pair[1];
@@ -184,7 +185,8 @@ void add_files(nb::class_<nn::Module, PythonModule>& c) {
           "tensors"_a, "strict"_a = true,
           nb::sig("def load_state_dict(self, tensors: Mapping[str, Any], strict: bool = True) -> "
                   "dict[str, list[str]]"),
-          "Gives the module the elements of tensors, or of arrays, by name; all is checked before anything changes. "
+          "Gives the module the elements of tensors, or of arrays, by name; all is checked before anything "
+          "changes. "
           "Returns what had no counterpart:\n"
           "{\"missing\": [...], \"unexpected\": [...]}.\n\n"
           "Errors   weft.InvalidArgument, with all names, where a shape or dtype does not fit, and with "

@@ -20,8 +20,8 @@ struct OpFunction {
   size_t operands = 0;           // that are listed
   std::vector<AttrValue> defaults;
   bool sized = false;  // an attribute says how large the result is
-  std::string about;  // its documentation, with Python's names of errors
-  std::string doc;    // that below a signature
+  std::string about;   // its documentation, with Python's names of errors
+  std::string doc;     // that below a signature
   PyMethodDef method{};
 };
 
@@ -194,9 +194,8 @@ void add_method(const OpFunction& f) {
   auto* m = new OpFunction(f);
   const std::string parameters = faces::python_parameters(*f.op, false);
   const size_t comma = parameters.find(", ");
-  m->doc =
-      fmt::format("{}($self{})\n--\n\n{}\n\n`{}` is this tensor.", f.op->name,
-                  comma == std::string::npos ? "" : parameters.substr(comma), f.about, f.op->inputs[0]);
+  m->doc = fmt::format("{}($self{})\n--\n\n{}\n\n`{}` is this tensor.", f.op->name,
+                       comma == std::string::npos ? "" : parameters.substr(comma), f.about, f.op->inputs[0]);
   m->method = definition(*m, method_table[count]);
   methods[count++] = m;
   const nb::object descriptor = nb::steal(PyDescr_NewMethod(tensor_type, &m->method));

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from conftest import refused
 
 import weft
 from weft import nn
@@ -87,3 +88,26 @@ def test_an_error_of_the_callers_own_is_left_alone():
     with pytest.raises(TypeError, match="^mine$"):
         Mine.apply(x).sum().backward()
     assert np.array_equal(x.numpy(force=True), [1, 1])
+
+
+def test_errors_speak_python():
+    model = nn.Linear(2, 2)
+    refused(lambda: model(weft.ones((1, 2))), "call model.build(), or load")
+    refused(lambda: nn.Linear(2, 2).load_state_dict({}, strict=False), "call model.build() before loading")
+    refused(lambda: weft.tensor([1e300]), "use f64 (weft.cast(x, weft.f64) converts a tensor)")
+    refused(lambda: nn.AdamW([weft.ones(2, requires_grad=True)]).step(1e300), "weft.tensor: f32 can't hold 1e+300")
+    refused(lambda: nn.Decoder(nn.GPT(vocabulary=8, context=8, layers=1, heads=1, width=8).build().train()), "model.eval()")
+    x = weft.ones((2, 2), requires_grad=True)
+    refused(lambda: weft.sgd_step(x, weft.ones((2, 2)), weft.ones((2, 2)), weft.tensor(0.1)), "call it under weft.no_grad()")
+
+
+def test_documentation_speaks_python():
+    for name, op in vars(weft).items():
+        if callable(op) and op.__doc__:
+            assert "invalid_argument" not in op.__doc__ and "::" not in op.__doc__, name
+    assert "weft.InvalidArgument" in weft.softmax.__doc__ and "weft.InvalidArgument" in weft.Tensor.softmax.__doc__
+
+
+def test_errors_that_are_no_utf8(tmp_path):
+    with pytest.raises(weft.Error, match="nowhere"):
+        weft.load_safetensors(str(tmp_path / "nowhere\udcff"))

@@ -213,6 +213,8 @@ def test_a_language_model_learns_and_speaks(trained):
     refused(lambda: list(spoken.generate("", length=1)), "empty")
     with pytest.raises(TypeError, match="a list of prompts"):
         list(spoken.generate_many("to be", length=1))
+    with pytest.raises(TypeError, match="no parameter 'bogus'; how tokens are chosen is said by temperature.* length and stops"):
+        list(spoken.generate("to be", bogus=1))
 
 
 def test_texts_that_are_generated_by_turns(trained):

@@ -15,6 +15,12 @@ class Pretrained:
     def sampling(self, **given):
         """How tokens are chosen: what is given, then what the folder says, then the defaults of Sampling."""
         names = ("temperature", "top_k", "top_p", "min_p", "repetition_penalty", "never")
+        unknown = [n for n in given if n not in (*names, "seed")]
+        if unknown:
+            raise TypeError(
+                f"there is no parameter '{unknown[0]}'; how tokens are chosen is said by {', '.join(names)} and seed, "
+                "and generate() takes length and stops as well"
+            )
         said = {n: getattr(self.defaults, n) for n in names} if self.defaults else {}
         return _nn.Sampling(**{n: v for n, v in said.items() if v is not None} | given)
 

@@ -95,7 +95,8 @@ std::string python_patterns() {
        "    DimLike: TypeAlias = int | Dim\n"
        "    ShapeLike: TypeAlias = int | Dim | Sequence[int | Dim]\n"
        "    TensorLike: TypeAlias = Tensor | float | int | bool\n\n";
-  s += "weft._weft._nn.__prefix__:\n    from collections.abc import Iterator, Mapping\n    from typing import Any\n   "
+  s += "weft._weft._nn.__prefix__:\n    from collections.abc import Iterator, Mapping\n    from typing "
+       "import Any\n   "
        " from weft._weft import DTypeLike, ShapeLike, Tensor\n\n";
   for (const auto* op : ir::all_ops()) {
     if (takes_list(*op)) continue;
