@@ -132,7 +132,7 @@ def test_words():
 
 def test_ops_document_themselves():
     assert inspect.signature(weft.softmax) == inspect.signature(lambda x, axis=-1: 0)
-    assert "sums to one" in weft.softmax.__doc__ and "Errors   invalid_argument" in weft.softmax.__doc__
+    assert "sums to one" in weft.softmax.__doc__ and "Errors   weft.InvalidArgument" in weft.softmax.__doc__
     assert str(inspect.signature(weft.Tensor.softmax)) == "(self, /, axis=-1)" and weft.softmax.__module__ == "weft"
     for name in dir(weft):
         if type(getattr(weft, name)).__name__ == "builtin_function_or_method":
