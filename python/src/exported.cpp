@@ -10,6 +10,7 @@
 #include "import/import.h"
 #include "jit/target.h"
 #include "lab/vectors.h"
+#include "python/src/made.h"
 #include "python/src/module.h"
 #include "python/src/object.h"
 #include "weft/jit.h"
@@ -20,20 +21,6 @@ namespace weft::python {
 namespace {
 
 using namespace nb::literals;
-
-formats::Safetensors in_memory(const std::map<std::string, Tensor>& weights) {
-  formats::Safetensors file;
-  auto kept = std::make_shared<std::vector<std::vector<std::byte>>>();
-  for (const auto& [name, t] : weights) {
-    const IntList sizes = t.sizes();
-    kept->push_back(t.to_bytes());
-    file.tensors.push_back(
-        {.name = name, .dtype = t.dtype(), .shape = {sizes.begin(), sizes.end()}, .bytes = {}});
-  }
-  for (size_t i = 0; i < kept->size(); ++i) file.tensors[i].bytes = (*kept)[i];
-  file.file.owner = kept;
-  return file;
-}
 
 // The test's inputs are the ones that the model was exported with, which it surely takes.
 void add_test(program::CompiledProgram& p, const std::vector<Tensor>& inputs) {

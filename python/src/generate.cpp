@@ -6,6 +6,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "python/src/convert.h"
+#include "python/src/made.h"
 #include "python/src/module.h"
 #include "weft/pretrained.h"
 
@@ -14,10 +15,6 @@ namespace weft::python {
 namespace {
 
 using namespace nb::literals;
-
-nb::object text_of(std::string_view bytes) {
-  return nb::steal(PyUnicode_DecodeUTF8(bytes.data(), static_cast<Py_ssize_t>(bytes.size()), "replace"));
-}
 
 /// What a generation refers to, kept with it.
 struct Writing {

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "eager/apply.h"
+#include "python/src/made.h"
 #include "python/src/module.h"
 #include "python/src/object.h"
 #include "weft/function.h"
@@ -42,12 +43,6 @@ std::shared_ptr<nb::object> shared(nb::object o) {
             }
             delete held;
           }};
-}
-
-nb::list list_of(const std::vector<Tensor>& tensors) {
-  nb::list all;
-  for (const Tensor& t : tensors) all.append(nb::steal(to_object(t)));
-  return all;
 }
 
 /// weft.Function.apply() calls it.

@@ -7,6 +7,7 @@
 #include "python/src/convert.h"
 #include "python/src/elements.h"
 #include "python/src/fields.h"
+#include "python/src/made.h"
 #include "python/src/module.h"
 #include "weft/state_dict.h"
 
@@ -88,12 +89,6 @@ nb::list named_fields(nn::Module& m, bool trained) {
   nb::list list;
   for (auto& [name, tensor] : walk.all) list.append(nb::make_tuple(name, nb::steal(to_object(tensor))));
   return list;
-}
-
-nb::list list_of(const std::vector<Tensor>& tensors) {
-  nb::list all;
-  for (const Tensor& t : tensors) all.append(nb::steal(to_object(t)));
-  return all;
 }
 
 // Tensors, and arrays of NumPy's and other libraries, by name.

@@ -2,6 +2,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "python/src/convert.h"
+#include "python/src/made.h"
 #include "python/src/module.h"
 #include "weft/optim.h"
 
@@ -65,12 +66,7 @@ void bind_optim(nb::module_& m) {
       .def("clear_gradients", &nn::Optimizer::clear_gradients,
            "Forgets what backward() left: of a step that is not to be taken.")
       .def(
-          "states",
-          [](const nn::Optimizer& o) {
-            nb::list all;
-            for (const Tensor& t : o.states()) all.append(nb::steal(to_object(t)));
-            return all;
-          },
+          "states", [](const nn::Optimizer& o) { return list_of(o.states()); },
           nb::sig("def states(self) -> list[Tensor]"),
           "Masters, moments, velocities: what a checkpoint keeps besides the model.");
   optimizer<nn::AdamW>(

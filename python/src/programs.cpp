@@ -6,6 +6,7 @@
 #include "eager/tensor_impl.h"
 #include "import/import.h"
 #include "jit/target.h"
+#include "python/src/made.h"
 #include "python/src/module.h"
 #include "python/src/object.h"
 #include "runtime/devices.h"
@@ -18,33 +19,6 @@ namespace weft::python {
 namespace {
 
 using namespace nb::literals;
-
-/// The memory of named tensors as the importer reads it: a safetensors file without a file.
-formats::Safetensors in_memory(const std::map<std::string, Tensor>& weights) {
-  formats::Safetensors file;
-  auto kept = std::make_shared<std::vector<std::shared_ptr<const void>>>();
-  for (const auto& [name, given] : weights) {
-    const Tensor t = given.impl()->irregular ? eager::regular_copy(given) : given;
-    const IntList sizes = t.sizes();
-    formats::TensorEntry entry{
-        .name = name, .dtype = t.dtype(), .shape = {sizes.begin(), sizes.end()}, .bytes = {}};
-    seam::Device& device = eager::device_of(*t.impl());
-    if (device.host_memory()) {
-      const std::lock_guard lock(device.eager_mutex());
-      raise_if(device.eager_queue().synchronize());
-      const auto* at = static_cast<const std::byte*>(t.impl()->c.dl.data) + t.impl()->c.dl.byte_offset;
-      entry.bytes = {at, t.impl()->bytes()};
-      kept->push_back(std::make_shared<Tensor>(t));
-    } else {
-      const auto bytes = std::make_shared<std::vector<std::byte>>(t.to_bytes());
-      entry.bytes = *bytes;
-      kept->push_back(bytes);
-    }
-    file.tensors.push_back(std::move(entry));
-  }
-  file.file.owner = kept;
-  return file;
-}
 
 struct ImportOptions {
   std::string name;

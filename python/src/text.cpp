@@ -5,6 +5,7 @@
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
 
+#include "python/src/made.h"
 #include "python/src/module.h"
 #include "python/src/object.h"
 #include "weft/chat.h"
@@ -17,11 +18,6 @@ namespace weft::python {
 namespace {
 
 using namespace nb::literals;
-
-// Text that was cut in a character is shown as Python's decode(errors="replace") does.
-nb::object text_of(std::string_view bytes) {
-  return nb::steal(PyUnicode_DecodeUTF8(bytes.data(), static_cast<Py_ssize_t>(bytes.size()), "replace"));
-}
 
 void bind_tokenizer(nb::module_& m) {
   using io::Tokenizer;
