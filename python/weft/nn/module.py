@@ -85,6 +85,16 @@ def _forward(self, *args, **kwargs):
     raise NotImplementedError(f"{type(self).__name__} has no forward()")
 
 
+def _copied(self, *_):
+    name = type(self).__name__
+    raise TypeError(
+        f"{name} can't be copied or pickled, since it does not keep how it was made: make another {name}, build() it, "
+        "and give it this one's elements by load_state_dict(model.state_dict()); save() and load() do so by a file"
+    )
+
+
+# Without these the copy of a class of one's own would be an object that was never initialised.
+Module.__copy__ = Module.__deepcopy__ = Module.__reduce_ex__ = _copied  # type: ignore
 Module.__setattr__ = _set  # type: ignore
 Module.__getattr__ = _get  # type: ignore
 Module.__delattr__ = _delete  # type: ignore
