@@ -145,7 +145,7 @@ TEST(Dim, UnifySolvesForTheOneUnknown) {
   } solvable[] = {{kBatch, 5, 5},
                   {kBatch * Dim(16), 48, 3},
                   {kBatch * Dim(3) + Dim(2), 20, 6},
-                  {floor_div(kBatch, 2), 4, 8},
+                  {floor_div(kBatch, 2), 32, 64},
                   {kBatch * kBatch, 49, 7}};
   for (const auto& row : solvable) {
     Bindings b;
@@ -158,11 +158,13 @@ TEST(Dim, UnifySolvesForTheOneUnknown) {
     Dim dim;
     int64_t value;
     const char* words;
-  } refused[] = {{kBatch * Dim(16), 17, "can't be 17 for any batch in 1..64"},
-                 {kBatch, 65, "can't be 65"},
-                 {kBatch, 0, "can't be 0"},
-                 {Dim(4), 5, "dimension 4 is 4, got 5"},
-                 {kBatch * kSeq, 6, "two unknown symbols"}};
+  } refused[] = {
+      {kBatch * Dim(16), 17, "can't be 17 for any batch in 1..64"},
+      {kBatch, 65, "can't be 65"},
+      {kBatch, 0, "can't be 0"},
+      {Dim(4), 5, "dimension 4 is 4, got 5"},
+      {floor_div(kBatch, 2), 4, "is 4 for batch = 8 and for 9: another size must tell which it is"},
+      {kBatch * kSeq, 6, "two unknown symbols"}};
   for (const auto& row : refused) {
     Bindings b;
     const Status s = unify(row.dim, row.value, b);

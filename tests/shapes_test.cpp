@@ -131,5 +131,21 @@ TEST(Shapes, ASliceThatSaysNoEndHasATextThatCanBeRead) {
   EXPECT_EQ(ir::print(*again), text);
 }
 
+// seq//2 and max(seq, 4) are the same for several values of seq.
+TEST(Shapes, AQuotientDoesNotTellASymbolButAProductDoes) {
+  const Dim seq = Dim::symbol("seq", 1, 64);
+  const auto sum_of_places = [&](const std::vector<Tensor>& in) {
+    return std::vector<Tensor>{add(sum(in[0]), sum(iota(seq, DType::f32)))};
+  };
+  Compiled halves = compile(sum_of_places, {{"half", {DType::f32, {floor_div(seq, 2)}}}});
+  EXPECT_SAYS("dimension seq//2 is 3 for seq = 6 and for 7", halves({counted({3})}));
+  EXPECT_EQ(halves({counted({32})})[0].item(), 31 * 32 / 2 + 63 * 64 / 2);  // seq is at most 64
+  Compiled both = compile(
+      sum_of_places, {{"half", {DType::f32, {floor_div(seq, 2)}}}, {"twice", {DType::f32, {seq * Dim(2)}}}});
+  EXPECT_EQ(both({counted({3}), counted({14})})[0].item(), 3 + 21);
+  EXPECT_EQ(both({counted({3}), counted({12})})[0].item(), 3 + 15);
+  EXPECT_SAYS("axis 0", both({counted({3}), counted({16})}));
+}
+
 }  // namespace
 }  // namespace weft::shapes_test

@@ -101,6 +101,8 @@ class Bindings {
 Result<int64_t> evaluate(Dim dim, const Bindings& bindings);
 Result<IntList> evaluate(std::span<const Dim> dims, const Bindings& bindings);
 /// Solves `dim == value` for the one symbol in it, and binds it; checks instead when all are bound.
+///
+/// Errors   invalid_argument where no value of the symbol does, and where several do, as of n//2.
 Status unify(Dim dim, int64_t value, Bindings& bindings);
 /// Appends the symbols of `dim` that `out` does not hold yet.
 void collect_symbols(Dim dim, std::vector<Symbol>& out);

@@ -91,6 +91,14 @@ Status unify(Dim dim, int64_t value, Bindings& bindings) {
   if (have != value)
     return invalid("dimension {} can't be {} for any {} in {}..{}", shown(dim.text()), value, s.name, s.min,
                    s.max);
+  if (lo < s.max) {  // a quotient and a maximum are the same for several
+    Bindings next = bindings;
+    WEFT_CHECK(next.bind(s.name, lo + 1));
+    WEFT_TRY(const int64_t other, evaluate(dim, next));
+    if (other == value)
+      return invalid("dimension {} is {} for {} = {} and for {}: another size must tell which it is",
+                     shown(dim.text()), value, s.name, lo, lo + 1);
+  }
   bindings = std::move(trial);
   return {};
 }

@@ -9,7 +9,7 @@
 namespace weft::runtime {
 namespace {
 
-// Sizes that are symbols themselves say their values; an expression such as seq//2 is the same for several.
+// Sizes that are symbols themselves say their values, whatever stands in front of them.
 void bind_plain(const TensorType& want, const seam::ConcreteType& have, Bindings& bindings) {
   if (have.shape.size() != want.shape.size()) return;  // told later
   for (size_t d = 0; d < have.shape.size(); ++d) {
@@ -31,6 +31,11 @@ Result<Bindings> Session::bind(std::span<const seam::ConcreteType* const> inputs
   };
   if (!program_->symbols.empty())
     for (size_t i = 0; i < inputs.size(); ++i) bind_plain(type_of(i), *inputs[i], bindings);
+  // Then those that an expression tells, such as 2*seq; seq//2 is the same for several, and is only checked.
+  if (bindings.all().size() < program_->symbols.size())
+    for (size_t i = 0; i < inputs.size(); ++i)
+      for (size_t d = 0; d < std::min(type_of(i).shape.size(), inputs[i]->shape.size()); ++d)
+        (void)unify(type_of(i).shape[d], inputs[i]->shape[d], bindings);
   for (size_t i = 0; i < inputs.size(); ++i) {
     const auto& port = program_->inputs[i];
     const auto& want = type_of(i);
