@@ -9,7 +9,12 @@ from weft import nn
 
 # All classes of the extension whose objects are made by calling them, or only by functions.
 CLASSES = sorted(
-    {c for space in (weft._weft, weft._weft._nn) for c in vars(space).values() if type(c).__name__.startswith("nb_type") and c is not weft.Tensor},
+    {
+        c
+        for space in (weft._weft, weft._weft._nn)
+        for c in vars(space).values()
+        if type(c).__name__.startswith("nb_type") and c is not weft.Tensor
+    },
     key=lambda c: c.__name__,
 )
 
@@ -34,7 +39,8 @@ def test_an_object_that_was_never_initialised(cls):
                 with pytest.raises((TypeError, NotImplementedError)) as caught:
                     if getter(thing, *more) is NotImplemented:  # an operator that leaves it to the other side
                         raise NotImplementedError
-                assert caught.type is NotImplementedError or f"this {cls.__name__} was never initialised: {cls.__name__}(...) makes one" in str(caught.value)
+                words = f"this {cls.__name__} was never initialised: {cls.__name__}(...) makes one"
+                assert caught.type is NotImplementedError or words in str(caught.value)
             used += 1
     assert used or cls is nn.Initial  # which has none
 

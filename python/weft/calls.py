@@ -1,4 +1,7 @@
-"""What a call says that fits no signature of a function in the extension: which argument is wrong, what it is and what is wanted."""
+"""What a call says that fits no signature of a function in the extension.
+
+That is: which argument is wrong, what it is and what is wanted.
+"""
 
 import ast
 import inspect
@@ -15,16 +18,18 @@ def misfit(function, args, named):
         if not _weft._is_made(value):
             name = type(value).__name__
             return (
-                f"{where}: this {name} was never initialised: {name}(...) makes one, __new__() alone does not; "
-                "an __init__() of your own calls super().__init__() first"
+                f"{where}: this {name} was never initialised: {name}(...) makes one, "
+                "__new__() alone does not; an __init__() of your own calls super().__init__() first"
             )
     forms = [_form(text, defaults) for text, _, defaults in function.__nb_signature__]
     troubles = [_trouble_of_call(form, args, named) for form in forms]
     shown = " or ".join(f"{where.removesuffix('()')}{_parameters(form)}" for form in forms)
-    best = [t for t in troubles if t.startswith("'")] or troubles  # of a form that the arguments fit by number and name
+    # Of a form that the arguments fit by number and name, if there is one.
+    best = [t for t in troubles if t.startswith("'")] or troubles
     if len(set(best)) == 1 and best[0]:
         return f"{where}: {best[0]}. It takes {shown}"
-    got = [_named_type(v) for v in args[_has_self(forms[0]) :]] + [f"{n}={_named_type(v)}" for n, v in named.items()]
+    got = [_named_type(v) for v in args[_has_self(forms[0]) :]]
+    got += [f"{n}={_named_type(v)}" for n, v in named.items()]
     return f"{where}: got ({', '.join(got)}), which it does not take. It takes {shown}"
 
 
@@ -75,7 +80,8 @@ def _default(value):
 
 
 def _short(annotation):
-    return re.sub(r"\b(weft\._weft\._nn|weft\._weft|collections\.abc|typing|os)\.", "", annotation) if isinstance(annotation, str) else annotation
+    """Without the modules that its names are of."""
+    return re.sub(r"\b(weft\._weft\._nn|weft\._weft|collections\.abc|typing|os)\.", "", annotation)
 
 
 def _trouble_of_call(form, args, named):
@@ -92,7 +98,9 @@ def _trouble_of_call(form, args, named):
         got = _trouble(value, ast.parse(parameter.annotation, mode="eval").body)
         if got:
             wanted = _short(parameter.annotation)
-            return f"'{name}' must not be None" if wanted == "object" else f"'{name}' must be {wanted}, got {got}"
+            if wanted == "object":
+                return f"'{name}' must not be None"
+            return f"'{name}' must be {wanted}, got {got}"
     return ""
 
 
@@ -124,7 +132,8 @@ def _trouble_of_type(value, name):
         try:
             value.encode()
         except UnicodeEncodeError as e:
-            return f"a str with a lone surrogate at {e.start}, which UTF-8 can't say: text.encode(errors='replace').decode() replaces it"
+            replaced = "text.encode(errors='replace').decode() replaces it"
+            return f"a str with a lone surrogate at {e.start}, which UTF-8 can't say: {replaced}"
         return ""
     if name in ("int", "float"):
         number = hasattr(value, "__index__") or (name == "float" and hasattr(value, "__float__"))

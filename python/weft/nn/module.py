@@ -16,18 +16,24 @@ def _is_part(name, value):
     if isinstance(value, _HOLDERS):
         return not value or bool(_parts_of(name, value))
     if isinstance(value, (set, frozenset, deque)) and any(isinstance(v, (Parameter, Module)) for v in value):
-        raise TypeError(f"'{name}' is a {type(value).__name__} with modules or parameters in it, which would have no names: use a list or a dict")
+        raise TypeError(
+            f"'{name}' is a {type(value).__name__} with modules or parameters in it, "
+            "which would have no names: use a list or a dict"
+        )
     return False
 
 
 def _parts_of(name, value):
-    """The modules in a list or dict, which may hold others, by the names that they have in it: ("0", module), ("b.1", module)."""
+    """Modules in a list or dict, and in those in it, with their names: ("0", module), ("b.1", module)."""
     parts, others = [], []
     for key, one in value.items() if isinstance(value, dict) else enumerate(value):
         if isinstance(one, Module):
             parts.append((str(key), one))
         elif isinstance(one, Parameter):
-            raise TypeError(f"'{name}.{key}' is a Parameter in a {type(value).__name__}, where reading it gives no tensor: make it an attribute of the module")
+            raise TypeError(
+                f"'{name}.{key}' is a Parameter in a {type(value).__name__}, where reading it gives no "
+                "tensor: make it an attribute of the module"
+            )
         else:
             inner = _parts_of(f"{name}.{key}", one) if isinstance(one, _HOLDERS) else []
             parts += [(f"{key}.{place}", module) for place, module in inner]
@@ -36,7 +42,7 @@ def _parts_of(name, value):
     if parts and others:
         key, one = others[0]
         raise TypeError(
-            f"'{name}' holds modules, and '{name}.{key}' is a {type(one).__name__}: it would be lost or its modules would not be trained; "
+            f"'{name}' holds modules, and '{name}.{key}' is a {type(one).__name__}, which is no part: "
             "keep them apart, or use nn.Sequential, which takes modules and functions"
         )
     return parts
@@ -50,12 +56,17 @@ def _set(self, name, value):
     part = members.get(name)
     if isinstance(part, Parameter) and not isinstance(value, (Parameter, Module)):
         if not isinstance(value, Tensor):
-            raise TypeError(f"{type(self).__name__}.{name} is a parameter: it takes a Tensor, got {type(value).__name__}")
+            raise TypeError(
+                f"{type(self).__name__}.{name} is a parameter: it takes a Tensor, got {type(value).__name__}"
+            )
         part._set(value, f"{type(self).__name__}.{name}")
         return
     if _is_part(name, value):
         if not _is_made(self):
-            raise AttributeError(f"{type(self).__name__}.{name} is set before super().__init__(), which makes the module: call it first")
+            raise AttributeError(
+                f"{type(self).__name__}.{name} is set before super().__init__(), which makes "
+                "the module: call it first"
+            )
         members[name] = value
         self.__dict__.pop(name, None)
     else:
@@ -88,8 +99,9 @@ def _forward(self, *args, **kwargs):
 def _copied(self, *_):
     name = type(self).__name__
     raise TypeError(
-        f"{name} can't be copied or pickled, since it does not keep how it was made: make another {name}, build() it, "
-        "and give it this one's elements by load_state_dict(model.state_dict()); save() and load() do so by a file"
+        f"{name} can't be copied or pickled, since it does not keep how it was made: make another {name}, "
+        "build() it, and give it this one's elements by load_state_dict(model.state_dict()); save() and "
+        "load() do so by a file"
     )
 
 
