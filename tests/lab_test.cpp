@@ -9,7 +9,7 @@
 #include "weft/random.h"
 
 // The kernel lab: its statistics, and whether it sees through kernels that cheat (tests/lab).
-namespace weft::lab {
+namespace weft::lab::lab_test {
 namespace {
 
 Operation small_softmax() {
@@ -166,4 +166,4 @@ INSTANTIATE_TEST_SUITE_P(Broken, LabCheat,
                          [](const auto& cheat) { return std::string(cheat.param.kernel); });
 
 }  // namespace
-}  // namespace weft::lab
+}  // namespace weft::lab::lab_test
