@@ -60,6 +60,13 @@ struct Plain {
   static HWY_INLINE T one(const T* from) { return *from; }
 };
 
+// Asks for an element that is read later; it may lie beyond the last one.
+template <class T>
+HWY_INLINE void fetch(const T* from, int64_t offset) {
+  const auto at = reinterpret_cast<uintptr_t>(from) + static_cast<uintptr_t>(offset) * sizeof(T);
+  __builtin_prefetch(reinterpret_cast<const void*>(at));
+}
+
 // A panel of b from column j0; `from` is its first element.
 template <class Read, class T>
 void pack_b_panel(const Product<T>& p, const typename Read::Stored* from, int64_t depth, int64_t j0,
@@ -80,13 +87,16 @@ void pack_b_panel(const Product<T>& p, const typename Read::Stored* from, int64_
     return;
   }
   if (columns < width) std::fill_n(to, depth * width, T{0});
-  // Transposed: four columns of b are four rows of memory.
+  // Transposed: four columns of b are four rows of memory. Rows further on are asked for: they are too short
+  // for the processor to foresee them, and a weight comes from beyond the caches.
+  constexpr int64_t kAhead = 16;
   int64_t j = 0;
   HWY_ALIGN T quad[4 * HWY_MAX_BYTES / sizeof(T)];
   for (; j + 4 <= columns; j += 4) {
     const auto* row = from + j * p.b_column;
     int64_t q = 0;
     for (; q + lanes <= depth; q += lanes) {
+      for (int64_t r = kAhead; r < kAhead + 4; ++r) fetch(row, r * p.b_column + q);
       hn::StoreInterleaved4(Read::load(row + q), Read::load(row + p.b_column + q),
                             Read::load(row + 2 * p.b_column + q), Read::load(row + 3 * p.b_column + q), d,
                             quad);

@@ -22,6 +22,7 @@ void BoundSchedule::find_memory(const Home& home) {
     const bool external = slot.kind == Kind::external;  // bound by each run
     if (external) external_.push_back(static_cast<uint32_t>(i));
     memory_.push_back(external ? nullptr : home(slot));
+    if (slot.packed >= 0 && !memory_.back()) lacking_.push_back(static_cast<int32_t>(i));
   }
 }
 
@@ -58,14 +59,33 @@ void BoundSchedule::make_launches() {
   }
 }
 
+void BoundSchedule::point(int32_t slot, seam::Buffer* memory) {
+  const auto i = static_cast<size_t>(slot);
+  memory_[i] = memory;
+  tensors_[i].dl.data = memory->handle;
+  tensors_[i].alignment = memory->alignment();
+}
+
+Status BoundSchedule::stage(Staging::Pack pack) {
+  auto staging = std::make_unique<Staging>(schedule_, lacking_, std::move(pack));
+  WEFT_CHECK(staging->open());
+  staging_ = std::move(staging);
+  for (const int32_t slot : lacking_) point(slot, &staging_->memory());
+  return {};
+}
+
+void BoundSchedule::settle(const Home& home) {
+  for (const int32_t slot : lacking_) point(slot, home(schedule_.slots[static_cast<size_t>(slot)]));
+  lacking_.clear();
+  staging_.reset();
+}
+
 void BoundSchedule::bind(std::vector<seam::BufferRef> ports) {
   ports_ = std::move(ports);
   handles_.clear();
   for (const auto& port : ports_) handles_.push_back(port->handle);
   for (const uint32_t i : external_) {
-    memory_[i] = ports_[static_cast<size_t>(schedule_.slots[i].index)].get();
-    tensors_[i].dl.data = memory_[i]->handle;
-    tensors_[i].alignment = memory_[i]->alignment();
+    point(static_cast<int32_t>(i), ports_[static_cast<size_t>(schedule_.slots[i].index)].get());
   }
 }
 
@@ -106,6 +126,8 @@ Status BoundSchedule::enqueue_each(size_t first, size_t last) {
   for (size_t i = first; i < last; ++i) {
     const weft_launch& l = launches_[i];
     const link::Step& step = schedule_.steps[i];
+    if (staging_) [[unlikely]]
+      WEFT_CHECK(staging_->before(i));
     if (!l.plan) [[unlikely]] {
       WEFT_CHECK(enqueue_copy(step).at("copy"));
       continue;
@@ -122,6 +144,10 @@ Status BoundSchedule::enqueue_each(size_t first, size_t last) {
 Status BoundSchedule::enqueue_traced(Trace& trace) {
   for (size_t i = 0; i < schedule_.steps.size(); ++i) {
     const link::Step& step = schedule_.steps[i];
+    if (staging_) {
+      const Trace::Timed timed(&trace, "load", "pack", step.where);
+      WEFT_CHECK(staging_->before(i));
+    }
     const Trace::Timed timed(&trace, step.prepared ? "kernel" : "copy",
                              step.prepared ? step.prepared->kernel.id : "copy", step.where);
     WEFT_CHECK(enqueue_each(i, i + 1));

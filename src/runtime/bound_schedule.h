@@ -2,6 +2,7 @@
 #include <functional>
 
 #include "link/schedule.h"
+#include "runtime/staging.h"
 #include "runtime/trace.h"
 #include "seam/sequence.h"
 
@@ -12,7 +13,7 @@ namespace weft::runtime {
 class BoundSchedule {
  public:
   using Queues = std::span<const std::unique_ptr<seam::Queue>>;  // by device of the schedule
-  /// Gives the memory of a slot that is no port.
+  /// Gives the memory of a slot that is no port; null for a packed weight that is to be staged.
   using Home = std::function<seam::Buffer*(const link::BufferAllocation&)>;
 
   static std::unique_ptr<BoundSchedule> make(link::Schedule schedule, Queues queues, const Home& home);
@@ -26,6 +27,13 @@ class BoundSchedule {
   size_t port_count() const { return schedule_.inputs.size() + schedule_.outputs.size(); }
   /// Memory for ports of callers that have none on the device; allocated on first use.
   Result<const std::vector<seam::BufferRef>*> own_ports();
+
+  /// Whether it has packed weights without memory. Then stage() comes before the first run.
+  bool lacks_weights() const { return !lacking_.empty(); }
+  /// Runs pack these weights, each before the step that reads it.
+  Status stage(Staging::Pack pack);
+  /// The weights have memory now.
+  void settle(const Home& home);
 
   const seam::Buffer& memory(int32_t slot) const { return *memory_[static_cast<size_t>(slot)]; }
 
@@ -43,6 +51,7 @@ class BoundSchedule {
   explicit BoundSchedule(link::Schedule schedule, Queues queues)
       : schedule_(std::move(schedule)), queues_(queues) {}
   void find_memory(const Home& home);
+  void point(int32_t slot, seam::Buffer* memory);
   uint32_t layout_of(const link::BufferAllocation& slot) const;
   void make_launches();
   Status record();
@@ -61,6 +70,8 @@ class BoundSchedule {
   std::vector<seam::BufferRef> own_, ports_;
   std::vector<uint32_t> external_;            // the slots of the ports
   std::vector<seam::Buffer*> memory_;         // by slot
+  std::vector<int32_t> lacking_;              // slots of packed weights without memory of their own
+  std::unique_ptr<Staging> staging_;          // of these
   std::vector<weft_tensor> tensors_;          // by slot
   std::vector<const weft_tensor*> operands_;  // of all steps, one after the other
   std::vector<weft_launch> launches_;         // by step; without a plan for a copy

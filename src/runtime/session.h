@@ -143,10 +143,12 @@ class Session {
   // The schedule, with its weights and arenas.
   Result<link::Schedule> schedule_with_room(const Bindings& bindings, bool exact);
   Status make_room(const link::Schedule& schedule);
+  Status run_steps();
+  Status pack_staged();
   // Memory of a state, with its initial value.
   Result<seam::BufferRef> first_memory(const program::StateSpec& state);
   link::Packings packings();
-  seam::Buffer* home_of(std::span<const link::PackedWeight> packed, const link::BufferAllocation& slot) const;
+  BoundSchedule::Home home_of(std::vector<link::PackedWeight> packed) const;
   Status synchronize();
 
   std::shared_ptr<const program::CompiledProgram> program_;
@@ -162,6 +164,8 @@ class Session {
   std::deque<Bound> bound_;                                                       // newest use first
   BoundSchedule* current_ = nullptr;
   size_t links_ = 0;
+  bool ran_ = false;                                 // or began to
+  bool may_stage_ = true;                            // the packed weights of the one schedule that is bound
   std::unique_ptr<seam::OfferedArtefacts> offered_;  // what the file has for these devices
   std::function<void(link::Schedule&)> see_schedule_;
   Trace* trace_ = nullptr;

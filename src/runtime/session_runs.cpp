@@ -50,13 +50,20 @@ static Status none_being_prepared() {
 Status Session::enqueue() {
   if (!current_ || !current_->is_bound()) return invalid("execute: set_inputs comes first");
   WEFT_CHECK(none_being_prepared());
-  return shared_.empty() ? current_->enqueue(trace_) : enqueue_in_turn({});
+  return shared_.empty() ? run_steps() : enqueue_in_turn({});
+}
+
+// The first run may be the only one: it packs weights as it goes (staging.h).
+Status Session::run_steps() {
+  if (ran_ && may_stage_) WEFT_CHECK(pack_staged());
+  ran_ = true;
+  return current_->enqueue(trace_);
 }
 
 // Orders the run among the other work on the ports and on shared memory.
 Status Session::enqueue_in_turn(std::span<const seam::BufferRef> ports) {
   WEFT_CHECK(follow_eager(ports));
-  const Status enqueued = current_->enqueue(trace_);
+  const Status enqueued = run_steps();
   const Status marked = leave_to_eager(ports);  // of a failed run too: some of its steps may run
   WEFT_CHECK(enqueued);
   return marked;

@@ -64,21 +64,28 @@ Result<BoundSchedule*> Session::bound_for(const Bindings& bindings) {
       std::rotate(bound_.begin(), at, at + 1);
       return bound_.front().schedule.get();
     }
+  if (!bound_.empty()) WEFT_CHECK(pack_staged());  // kernels of the next one take what is packed
   auto room = schedule_with_room(bindings, false);
   if (!room.ok() && room.status().code() == Code::out_of_memory && roof_of(bindings) != bindings)
     room = schedule_with_room(bindings, true);  // these sizes may fit where the next power of two does not
   if (!room.ok()) return room.take_status();
   auto schedule = std::move(room).value();
-  const auto home = [this, packed = schedule.packed](const link::BufferAllocation& slot) {
-    return home_of(packed, slot);
-  };
+  const auto home = home_of(schedule.packed);
   auto bound = BoundSchedule::make(std::move(schedule), queues_, home);
+  if (bound->lacks_weights())
+    WEFT_CHECK(bound->stage([this](const link::PackedWeight& want, const seam::Buffer& to) {
+      return weights_->pack(want, to, *queues_[want.device]);
+    }));
   if (bound_.size() == kMostSchedules) {
     WEFT_CHECK(synchronize());  // its buffers may still be in use
     bound_.pop_back();
   }
   bound_.push_front({bindings, std::move(bound)});
   return bound_.front().schedule.get();
+}
+
+static std::vector<bool> none_staged(const link::Schedule& schedule) {
+  return std::vector<bool>(schedule.packed.size());
 }
 
 Result<link::Schedule> Session::schedule_with_room(const Bindings& bindings, bool exact) {
@@ -92,7 +99,7 @@ Result<link::Schedule> Session::schedule_with_room(const Bindings& bindings, boo
   if (!linked.ok()) return linked.take_status();
   if (see_schedule_) see_schedule_(*linked);
   const Trace::Timed timed(trace_, "load", "weights and memory");
-  WEFT_CHECK(weights_->fill(*linked));
+  WEFT_CHECK(weights_->fill(*linked, may_stage_ ? stageable(*linked) : none_staged(*linked)));
   WEFT_CHECK(make_room(*linked));
   return linked;
 }
@@ -155,12 +162,25 @@ Status Session::make_room(const link::Schedule& schedule) {
   return {};
 }
 
-seam::Buffer* Session::home_of(std::span<const link::PackedWeight> packed,
-                               const link::BufferAllocation& slot) const {
-  using Kind = link::BufferAllocation::Kind;
-  if (slot.kind == Kind::arena) return arenas_[slot.device].get();
-  if (slot.kind == Kind::state) return states_[static_cast<size_t>(slot.index)].get();
-  return weights_->memory(packed, slot);
+BoundSchedule::Home Session::home_of(std::vector<link::PackedWeight> packed) const {
+  return [this, packed = std::move(packed)](const link::BufferAllocation& slot) {
+    using Kind = link::BufferAllocation::Kind;
+    if (slot.kind == Kind::arena) return arenas_[slot.device].get();
+    if (slot.kind == Kind::state) return states_[static_cast<size_t>(slot.index)].get();
+    return weights_->memory(packed, slot);
+  };
+}
+
+// The packed weights of later runs, and of later schedules, are packed once and kept.
+Status Session::pack_staged() {
+  for (auto& [bindings, bound] : bound_) {
+    if (!bound->lacks_weights()) continue;
+    const Trace::Timed timed(trace_, "load", "weights and memory");
+    WEFT_CHECK(weights_->fill(bound->schedule(), none_staged(bound->schedule())));
+    bound->settle(home_of(bound->schedule().packed));
+  }
+  may_stage_ = false;
+  return {};
 }
 
 bool Session::same_sizes(std::span<const seam::ConcreteType* const> inputs) const {

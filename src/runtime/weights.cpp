@@ -111,7 +111,8 @@ Result<Weights::Held> Weights::packed(const link::PackedWeight& want, Slabs& sla
   const auto weight = static_cast<size_t>(want.weight);
   const auto make = [&]() -> Result<seam::BufferRef> {
     WEFT_TRY(auto buffer, slabs.take(*devices_[want.device], want.packing().bytes));
-    WEFT_CHECK(pack(want, *buffer.get(), queues).at(shown(program_.weights[weight].name)));
+    WEFT_TRY(auto* queue, queues.of(want.device));
+    WEFT_CHECK(pack(want, *buffer.get(), *queue));
     return buffer;
   };
   WEFT_TRY(auto entry, shared(weight, want.device, want.packing().id, make));
@@ -119,25 +120,25 @@ Result<Weights::Held> Weights::packed(const link::PackedWeight& want, Slabs& sla
 }
 
 // Packs from the program's bytes on the host, from what the recipe made, or from a temporary upload.
-Status Weights::pack(const link::PackedWeight& want, const seam::Buffer& to, Queues& queues) {
+Status Weights::pack(const link::PackedWeight& want, const seam::Buffer& to, seam::Queue& queue) {
   const auto weight = static_cast<size_t>(want.weight);
   const seam::Device& device = *devices_[want.device];
   const weft_plan& plan = want.prepared->plan;
   const seam::ConcreteType& type = *want.prepared->call->desc().inputs[want.input];
   Held copy = plain_[at(weight, want.device)];
   if (!copy.buffer && !device.host_memory()) {
+    Queues queues(devices_);
     WEFT_TRY(copy, copied(weight, want.device, queues));
   }
-  WEFT_TRY(auto* queue, queues.of(want.device));
   // `pack` only reads it.
   void* data = copy.buffer ? copy.buffer->handle : const_cast<std::byte*>(blob(weight)->data);
   const weft_tensor from = c_tensor(data, type, device);
   const weft_tensor into = c_tensor(to.handle, type, device, want.packing().layout);
   seam::CError error;
-  const weft_code code = want.prepared->kernel.pack(&plan, want.input, &from, &into, queue->c(), error.out());
-  const Status passed = queue->synchronize();  // also after a failure: the copy is freed
-  if (code != WEFT_OK) return error.status(code).at(want.prepared->kernel.id);
-  return passed;
+  const weft_code code = want.prepared->kernel.pack(&plan, want.input, &from, &into, queue.c(), error.out());
+  Status passed = queue.synchronize();  // also after a failure: the copy is freed
+  if (code != WEFT_OK) passed = error.status(code).at(want.prepared->kernel.id);
+  return std::move(passed).at(shown(program_.weights[weight].name));
 }
 
 // Whether each weight is a table: steps read single rows of it, and may never touch the others.
@@ -163,7 +164,12 @@ bool Weights::stays(const link::BufferAllocation& slot) const {
          reinterpret_cast<uintptr_t>(b->data) % 64 == 0;
 }
 
-Status Weights::fill(const link::Schedule& schedule) {
+bool Weights::in_store(const link::PackedWeight& want) {
+  const auto ids = packings(static_cast<size_t>(want.weight), want.device);
+  return ids && std::ranges::find(*ids, want.packing().id) != ids->end();
+}
+
+Status Weights::fill(const link::Schedule& schedule, const std::vector<bool>& staged) {
   Queues queues(devices_);
   const auto tables = tables_of(schedule, program_.weights.size());
   for (const auto& slot : schedule.slots) {
@@ -174,22 +180,31 @@ Status Weights::fill(const link::Schedule& schedule) {
     WEFT_TRY(held, tables[weight] && stays(slot) ? in_program(weight, slot.device)
                                                  : copied(weight, slot.device, queues));
   }
-  uint64_t wanted = 0;
-  for (const auto& want : schedule.packed)
-    if (!packed_.contains(key_of(want))) wanted += want.packing().bytes + 64;
-  Slabs slabs(wanted);
-  for (const auto& want : schedule.packed) {
-    auto& held = packed_[key_of(want)];
+  uint64_t bytes = 0;
+  std::vector<const link::PackedWeight*> wanted;
+  for (size_t i = 0; i < schedule.packed.size(); ++i) {
+    const auto& want = schedule.packed[i];
+    if (buffer_of(want) || (staged[i] && !in_store(want))) continue;
+    wanted.push_back(&want), bytes += want.packing().bytes + 64;
+  }
+  Slabs slabs(bytes);
+  for (const auto* want : wanted) {
+    auto& held = packed_[key_of(*want)];
     if (held.buffer) continue;
-    WEFT_TRY(held, packed(want, slabs, queues));
+    WEFT_TRY(held, packed(*want, slabs, queues));
   }
   return {};
+}
+
+seam::Buffer* Weights::buffer_of(const link::PackedWeight& want) const {
+  const auto held = packed_.find(key_of(want));
+  return held == packed_.end() ? nullptr : held->second.buffer.get();
 }
 
 seam::Buffer* Weights::memory(std::span<const link::PackedWeight> packed,
                               const link::BufferAllocation& slot) const {
   if (slot.packed < 0) return plain_[at(static_cast<size_t>(slot.index), slot.device)].buffer.get();
-  return packed_.at(key_of(packed[static_cast<size_t>(slot.packed)])).buffer.get();
+  return buffer_of(packed[static_cast<size_t>(slot.packed)]);
 }
 
 bool Weights::holds(const void* buffer) const {

@@ -27,8 +27,12 @@ class Weights {
   }
   /// Uploads and packs what the schedule reads, on queues of its own: a failure is an error of this call, and
   /// no other session shares the result. Waits for completion, for sessions with other queues read it.
-  Status fill(const link::Schedule& schedule);
-  /// The memory of a weight's slot, after fill(); `packed` is that of its schedule.
+  /// Leaves out packed weights that are to be `staged` (by index of Schedule::packed), unless they are there.
+  Status fill(const link::Schedule& schedule, const std::vector<bool>& staged);
+  /// Packs a weight to memory that the caller has for it.
+  Status pack(const link::PackedWeight& want, const seam::Buffer& to, seam::Queue& queue);
+  /// The memory of a weight's slot, after fill(), or null where it was left out; `packed` is that of its
+  /// schedule.
   seam::Buffer* memory(std::span<const link::PackedWeight> packed, const link::BufferAllocation& slot) const;
   bool holds(const void* buffer) const;
 
@@ -50,7 +54,8 @@ class Weights {
   bool stays(const link::BufferAllocation& slot) const;
   Result<Held> in_program(size_t weight, uint32_t device);
   Result<Held> packed(const link::PackedWeight& want, Slabs& slabs, Queues& queues);
-  Status pack(const link::PackedWeight& want, const seam::Buffer& to, Queues& queues);
+  bool in_store(const link::PackedWeight& want);
+  seam::Buffer* buffer_of(const link::PackedWeight& want) const;  // null: it is not packed
 
   const program::CompiledProgram& program_;
   const std::span<seam::Device* const> devices_;
