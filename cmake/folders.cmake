@@ -344,12 +344,15 @@ function(weft_out_of_tree_backends)
     if(EXISTS "${folder}/builtin.cmake" OR NOT ${wanted})
       continue()
     endif()
-    # built_on.txt names the backend whose files are compiled into this one, too.
+    # built_on.txt names the backends whose files are compiled into this one, too.
+    set(others "")
     set(sources_of "${folder}/*")
     if(EXISTS "${folder}/built_on.txt")
-      file(STRINGS "${folder}/built_on.txt" other)
-      list(APPEND sources_of "${PROJECT_SOURCE_DIR}/backends/${other}/*")
+      file(STRINGS "${folder}/built_on.txt" others)
     endif()
+    foreach(other IN LISTS others)
+      list(APPEND sources_of "${PROJECT_SOURCE_DIR}/backends/${other}/*")
+    endforeach()
     file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${sources_of})
     set(plugin "${PROJECT_BINARY_DIR}/plugins/${name}.so")
     list(APPEND plugins "${plugin}")
@@ -366,12 +369,17 @@ function(weft_out_of_tree_backends)
     if(type STREQUAL "RELEASE" AND NOT EXISTS "${folder}/build_wants.txt")
       set(type_flags "-O1 -DNDEBUG")  # those that every build has are judged here, not timed
     endif()
+    set(made_before "")
+    if("template" IN_LIST others AND BUILD_TEMPLATE AND NOT WEFT_SANITIZE)
+      set(made_before "-DWEFT_SHARED_KERNELS=${PROJECT_BINARY_DIR}/out_of_tree/template/CMakeFiles/template.dir/shared.cpp.o")
+      list(APPEND sources "${PROJECT_BINARY_DIR}/plugins/template.so")
+    endif()
     add_custom_command(OUTPUT "${plugin}"
       COMMAND ${CMAKE_COMMAND} -S "${folder}" -B "${PROJECT_BINARY_DIR}/out_of_tree/${name}" -G "${CMAKE_GENERATOR}"
               "-DCMAKE_PREFIX_PATH=${sdk}" "-DCMAKE_BUILD_TYPE=${CMAKE_BUILD_TYPE}"
               "-DCMAKE_CXX_COMPILER=${CMAKE_CXX_COMPILER}" "-DCMAKE_CXX_COMPILER_LAUNCHER=${CMAKE_CXX_COMPILER_LAUNCHER}"
               "-DCMAKE_CXX_FLAGS=${flags}" "-DCMAKE_CXX_FLAGS_${type}=${type_flags}"
-              "-DCMAKE_LIBRARY_OUTPUT_DIRECTORY=${PROJECT_BINARY_DIR}/plugins"
+              "-DCMAKE_LIBRARY_OUTPUT_DIRECTORY=${PROJECT_BINARY_DIR}/plugins" ${made_before}
               --log-level=WARNING
       COMMAND ${CMAKE_COMMAND} --build "${PROJECT_BINARY_DIR}/out_of_tree/${name}"
       COMMAND ${CMAKE_COMMAND} -E touch "${plugin}"
