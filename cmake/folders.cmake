@@ -13,7 +13,8 @@ endfunction()
 # A folder's compiled.txt says how its files, and those of folders below that have none, are compiled: lines "<how> [file...]", where
 # one without files is for all others. fast: as the build's flags say, and where no folder says anything; lightly, quickly:
 # cmake/toolchain.cmake; small: for size.
-file(GLOB_RECURSE wanted CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/compiled.txt" "${PROJECT_SOURCE_DIR}/conformance/compiled.txt")
+file(GLOB_RECURSE wanted CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/compiled.txt" "${PROJECT_SOURCE_DIR}/conformance/compiled.txt"
+     "${PROJECT_SOURCE_DIR}/python/compiled.txt")
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${wanted})
 function(weft_wanted out file)
   set(${out} fast PARENT_SCOPE)
