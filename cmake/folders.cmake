@@ -13,7 +13,8 @@ endfunction()
 # A folder's compiled.txt says how its files, and those of folders below that have none, are compiled: lines "<how> [file...]", where
 # one without files is for all others. fast: as the build's flags say, and where no folder says anything; lightly, quickly:
 # cmake/toolchain.cmake; small: for size.
-file(GLOB_RECURSE wanted CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/compiled.txt" "${PROJECT_SOURCE_DIR}/conformance/compiled.txt")
+file(GLOB_RECURSE wanted CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/compiled.txt" "${PROJECT_SOURCE_DIR}/conformance/compiled.txt"
+     "${PROJECT_SOURCE_DIR}/python/compiled.txt")
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${wanted})
 function(weft_wanted out file)
   set(${out} fast PARENT_SCOPE)
@@ -57,12 +58,15 @@ endfunction()
 function(weft_compiled_as_wanted)
   foreach(file IN LISTS ARGN)
     weft_wanted(how "${file}")
-    if(how STREQUAL "lightly")
-      weft_compiled_lightly("${file}")
-    elseif(how STREQUAL "quickly")
-      weft_compiled_quickly("${file}")
-    endif()
+    weft_compiled("${file}" ${how})
   endforeach()
+endfunction()
+function(weft_compiled file how)
+  if(how STREQUAL "lightly")
+    weft_compiled_lightly("${file}")
+  elseif(how STREQUAL "quickly")
+    weft_compiled_quickly("${file}")
+  endif()
 endfunction()
 
 # Writes `text` to `path` only if it differs, so that nothing is rebuilt for the sake of it.
@@ -150,33 +154,44 @@ function(weft_batches sources name)
   set(${sources} ${batches} PARENT_SCOPE)
 endfunction()
 
-# weft_folder_batches(sources target): with WEFT_FOLDER_BATCHES replaces the files of a folder by one that includes them, for each
-# folder, as what they share costs the compiler more than what each says. So the sanitizers are built, which hardly optimise; a
-# release is not, so that a change compiles one file. Those of `alone` have names that each file has for itself. A batch lies below
-# a folder of the same path, by which weft_watch_branches knows it.
+# weft_folder_batches(sources target): replaces the files of a folder by fewer that include them, WEFT_BATCH_SIZE each, as what
+# files share costs the compiler more than what each says. So a helper's name is its folder's. Alone are those of `alone`, which
+# have names that each file has for itself, and files with options of their own. In a release those of a batch are compiled in the same
+# way, as their compiled.txt says. A batch lies below a folder of the same path, by which weft_watch_branches knows it.
 function(weft_folder_batches sources target)
-  if(NOT WEFT_FOLDER_BATCHES)
+  if(WEFT_BATCH_SIZE LESS 2)
     return()
   endif()
-  set(alone "^(src/(ops|loops|import/aten)|conformance/liars|backends/.*)$")
+  set(alone "^(src/(cli|ops|loops|import/aten)|conformance/(liars|rules)|backends/.*)$")
   set(all "")
-  set(folders "")
+  set(batches "")
   foreach(file IN LISTS ${sources})
     get_filename_component(file "${file}" ABSOLUTE BASE_DIR "${PROJECT_SOURCE_DIR}")
     file(RELATIVE_PATH path "${PROJECT_SOURCE_DIR}" "${file}")
     get_filename_component(folder "${path}" DIRECTORY)
     file(RELATIVE_PATH made "${PROJECT_BINARY_DIR}" "${file}")
-    if(NOT made MATCHES "^\\.\\./" OR NOT path MATCHES "\\.cpp$" OR folder MATCHES "${alone}")
+    get_source_file_property(options "${file}" COMPILE_OPTIONS)
+    get_source_file_property(definitions "${file}" COMPILE_DEFINITIONS)
+    if(NOT made MATCHES "^\\.\\./" OR NOT path MATCHES "\\.cpp$" OR folder MATCHES "${alone}" OR options OR definitions)
       list(APPEND all "${file}")
       continue()
     endif()
-    list(APPEND folders "${folder}")
-    string(APPEND batch_${folder} "#include \"${path}\"\n")
+    set(how fast)
+    if(CMAKE_BUILD_TYPE STREQUAL "Release")
+      weft_wanted(how "${file}")
+    endif()
+    set(kind "${folder}/${how}")
+    math(EXPR number "0${count_${kind}} / ${WEFT_BATCH_SIZE}")
+    math(EXPR count_${kind} "0${count_${kind}} + 1")
+    set(batch "${PROJECT_BINARY_DIR}/generated/${target}/${kind}_${number}.cpp")
+    list(APPEND batches "${batch}")
+    set(how_${batch} ${how})
+    string(APPEND text_${batch} "#include \"${path}\"\n")
   endforeach()
-  list(REMOVE_DUPLICATES folders)
-  foreach(folder IN LISTS folders)
-    set(batch "${PROJECT_BINARY_DIR}/generated/${target}/${folder}/all.cpp")
-    weft_write_if_different("${batch}" "${batch_${folder}}")
+  list(REMOVE_DUPLICATES batches)
+  foreach(batch IN LISTS batches)
+    weft_write_if_different("${batch}" "${text_${batch}}")
+    weft_compiled("${batch}" ${how_${batch}})
     list(APPEND all "${batch}")
   endforeach()
   set(${sources} ${all} PARENT_SCOPE)
@@ -344,12 +359,15 @@ function(weft_out_of_tree_backends)
     if(EXISTS "${folder}/builtin.cmake" OR NOT ${wanted})
       continue()
     endif()
-    # built_on.txt names the backend whose files are compiled into this one, too.
+    # built_on.txt names the backends whose files are compiled into this one, too.
+    set(others "")
     set(sources_of "${folder}/*")
     if(EXISTS "${folder}/built_on.txt")
-      file(STRINGS "${folder}/built_on.txt" other)
-      list(APPEND sources_of "${PROJECT_SOURCE_DIR}/backends/${other}/*")
+      file(STRINGS "${folder}/built_on.txt" others)
     endif()
+    foreach(other IN LISTS others)
+      list(APPEND sources_of "${PROJECT_SOURCE_DIR}/backends/${other}/*")
+    endforeach()
     file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${sources_of})
     set(plugin "${PROJECT_BINARY_DIR}/plugins/${name}.so")
     list(APPEND plugins "${plugin}")
@@ -366,12 +384,17 @@ function(weft_out_of_tree_backends)
     if(type STREQUAL "RELEASE" AND NOT EXISTS "${folder}/build_wants.txt")
       set(type_flags "-O1 -DNDEBUG")  # those that every build has are judged here, not timed
     endif()
+    set(made_before "")
+    if("template" IN_LIST others AND BUILD_TEMPLATE AND NOT WEFT_SANITIZE)
+      set(made_before "-DWEFT_SHARED_KERNELS=${PROJECT_BINARY_DIR}/out_of_tree/template/CMakeFiles/template.dir/shared.cpp.o")
+      list(APPEND sources "${PROJECT_BINARY_DIR}/plugins/template.so")
+    endif()
     add_custom_command(OUTPUT "${plugin}"
       COMMAND ${CMAKE_COMMAND} -S "${folder}" -B "${PROJECT_BINARY_DIR}/out_of_tree/${name}" -G "${CMAKE_GENERATOR}"
               "-DCMAKE_PREFIX_PATH=${sdk}" "-DCMAKE_BUILD_TYPE=${CMAKE_BUILD_TYPE}"
               "-DCMAKE_CXX_COMPILER=${CMAKE_CXX_COMPILER}" "-DCMAKE_CXX_COMPILER_LAUNCHER=${CMAKE_CXX_COMPILER_LAUNCHER}"
               "-DCMAKE_CXX_FLAGS=${flags}" "-DCMAKE_CXX_FLAGS_${type}=${type_flags}"
-              "-DCMAKE_LIBRARY_OUTPUT_DIRECTORY=${PROJECT_BINARY_DIR}/plugins"
+              "-DCMAKE_LIBRARY_OUTPUT_DIRECTORY=${PROJECT_BINARY_DIR}/plugins" ${made_before}
               --log-level=WARNING
       COMMAND ${CMAKE_COMMAND} --build "${PROJECT_BINARY_DIR}/out_of_tree/${name}"
       COMMAND ${CMAKE_COMMAND} -E touch "${plugin}"
@@ -435,7 +458,7 @@ function(weft_fuzz_targets)
   target_sources(fuzz_options PRIVATE src/cli/face/syntax.cpp src/cli/face/face.cpp src/cli/face/json.cpp src/cli/face/show.cpp
                                       src/cli/text/reading.cpp src/cli/training/options.cpp)
   target_link_libraries(fuzz_options PRIVATE CLI11::CLI11)
-  set_target_properties(fuzz_options PROPERTIES UNITY_BUILD ${WEFT_FOLDER_BATCHES} UNITY_BUILD_BATCH_SIZE 0)
+  set_target_properties(fuzz_options PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 0)
 endfunction()
 
 # src/cli/<name>.cpp is the subcommand <name>; main.cpp runs it.

@@ -12,7 +12,7 @@ set(WEFT_TEST_FILES "" CACHE STRING "regular expression: build only tests/<this>
 option(WEFT_BENCH "build the benchmarks" OFF)
 option(WEFT_PYTHON "build the Python package; wants Python's headers and nanobind" OFF)
 option(WEFT_BATCHES "compile many small files as few translation units" ON)
-option(WEFT_FOLDER_BATCHES "compile each folder of the libraries as one translation unit" OFF)
+set(WEFT_BATCH_SIZE 10 CACHE STRING "files of a folder that are compiled as one translation unit, at most; 1: each file alone")
 set(WEFT_SANITIZE "" CACHE STRING "address, thread or empty")
 option(WEFT_FUZZ "build the fuzz targets; wants clang" OFF)
 set(WEFT_LEAVE_OUT "" CACHE STRING "files below src/ that are not built: a regular expression")

@@ -7,6 +7,8 @@ endif()
 find_package(nanobind CONFIG HINTS "${fetched}" "${PROJECT_SOURCE_DIR}/build/nanobind/nanobind/cmake" REQUIRED)
 
 weft_sources(python_sources python/src)
+weft_folder_batches(python_sources weft_python)
+weft_compiled_as_wanted(${python_sources})
 nanobind_add_module(weft_python NB_STATIC NOMINSIZE ${python_sources} src/eager/faces/python.cpp)
 set_target_properties(weft_python PROPERTIES OUTPUT_NAME _weft LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/python/weft")
 target_include_directories(weft_python PRIVATE src ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR}/generated)
@@ -14,10 +16,6 @@ target_link_libraries(weft_python PRIVATE weft_conformance)  # it runs the tests
 target_link_options(weft_python PRIVATE -Wl,--exclude-libs,ALL)
 weft_compiled_quickly(nanobind-static)
 set_target_properties(nanobind-static PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 0)  # as its nb_combined.cpp: headers are read once
-# What only passes arguments on is compiled quickly; the path of every operator is not.
-set(python_paths ${python_sources})
-list(FILTER python_paths EXCLUDE REGEX "/(object|operators|ops|convert|index|aten)\\.cpp$")
-weft_compiled_quickly(${python_paths})
 weft_precompile(weft_python <nanobind/nanobind.h> <nanobind/stl/string.h> <map> include/weft/tensor.h)
 
 # The files beside it are links, so that an edit needs no build.

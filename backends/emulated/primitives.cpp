@@ -1,8 +1,10 @@
-#include "weft/shared/primitives.hpp"
-
 #include <memory>
 
 #include "../cuda/device.hpp"
+
+namespace weft::kernels {
+std::vector<backend::KernelRecord> shared();  // of backends/template
+}
 
 // Every primitive op for devices that are emulated: functions of the host, which run in a stream's order.
 namespace weft::gpu {
@@ -32,7 +34,7 @@ weft_code launch(const weft_launch* l, weft_error* error) {
 
 std::span<const weft_kernel* const> kernels_of_runtime(const weft_host* host) {
   static const std::vector<KernelRecord> records = [] {
-    auto all = shared::primitives();
+    auto all = kernels::shared();
     for (KernelRecord& r : all) r.rank = -1;  // behind those in kernels/
     return all;
   }();

@@ -1,6 +1,9 @@
 #include "queue.hpp"
 #include "sequence.hpp"
-#include "weft/shared/primitives.hpp"
+
+namespace weft::kernels {
+std::vector<backend::KernelRecord> shared();  // of backends/template
+}
 
 // The strictest small device that the contract allows; a host that works here works anywhere. Handles fault
 // when read, queues run late, errors are reported at synchronize, buffers are small, regions are refused.
@@ -83,7 +86,7 @@ weft_code launch(const weft_launch* l, weft_error* error) {
 }
 
 KernelTable& table() {
-  static KernelTable kernels("far", {weft::shared::primitives()}, launch, WEFT_KERNEL_RECORDABLE);
+  static KernelTable kernels("far", {weft::kernels::shared()}, launch, WEFT_KERNEL_RECORDABLE);
   return kernels;
 }
 

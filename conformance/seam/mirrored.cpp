@@ -12,7 +12,6 @@
 #include "weft/status.h"
 
 namespace weft::conformance {
-namespace {
 
 // Beside each tensor, so that a fault that writes there reaches the device.
 constexpr uint64_t kMargin = 64;
@@ -36,8 +35,6 @@ class Reserved {
   uint64_t bytes_;
   char* base_;
 };
-
-}  // namespace
 
 /// The mirrors of one launch.
 class Mirrored::Mirrors {

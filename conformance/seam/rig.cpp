@@ -6,14 +6,24 @@
 namespace weft::conformance {
 namespace {
 
+/// Fills it with copies of its first n bytes.
+void repeat(std::vector<std::byte>& bytes, size_t n) {
+  while (n < bytes.size()) {
+    const size_t more = std::min(n, bytes.size() - n);
+    std::memcpy(&bytes[n], bytes.data(), more);
+    n += more;
+  }
+}
+
 /// The contents of an output before a launch: for NaN in a dtype without it, all bits set.
 HostTensor holding(const seam::ConcreteType& type, std::vector<double> values) {
   const std::vector<double> meant = values;
   for (double& v : values) v = v == v ? v : 0;
   HostTensor t = array(type.shape, values, type.dtype);
-  const size_t one = byte_size(type.dtype);
-  for (size_t i = 0; i < t.bytes.size() / one; ++i)
-    if (const double v = meant[i % meant.size()]; v != v) std::memset(&t.bytes[i * one], 0xff, one);
+  const size_t one = byte_size(type.dtype), own = std::min(meant.size(), t.bytes.size() / one);
+  for (size_t i = 0; i < own; ++i)
+    if (meant[i] != meant[i]) std::memset(&t.bytes[i * one], 0xff, one);
+  repeat(t.bytes, own * one);
   return t;
 }
 
@@ -22,8 +32,9 @@ HostTensor holding(const seam::ConcreteType& type, std::vector<double> values) {
 HostTensor array(IntList shape, const std::vector<double>& values, DType dtype) {
   HostTensor t{{dtype, std::move(shape)}, {}};
   t.bytes.resize(t.type.bytes());
-  const size_t n = t.bytes.size() / byte_size(dtype);
-  for (size_t i = 0; i < n; ++i) store_element(dtype, t.bytes.data(), i, values[i % values.size()]);
+  const size_t one = byte_size(dtype), own = std::min(values.size(), t.bytes.size() / one);
+  for (size_t i = 0; i < own; ++i) store_element(dtype, t.bytes.data(), i, values[i]);
+  repeat(t.bytes, own * one);
   return t;
 }
 HostTensor counting(IntList shape, double first, DType dtype) {

@@ -74,10 +74,10 @@ program::CompiledProgram compiled(std::string_view text, const std::string& back
 
 /// A compiled graph without weights of its own. A call reads the tensors where they lie and gives tensors of
 /// its own.
-class Part {
+class AtenPart {
  public:
-  Part(std::string_view text, std::vector<Order> inputs, std::vector<Order> outputs,
-       const std::string& backend, const std::string& name)
+  AtenPart(std::string_view text, std::vector<Order> inputs, std::vector<Order> outputs,
+           const std::string& backend, const std::string& name)
       : inputs_(std::move(inputs)), outputs_(std::move(outputs)), api_(torch_api()) {
     const nb::gil_scoped_release unlocked;
     auto program = std::make_shared<const program::CompiledProgram>(compiled(text, backend, name));
@@ -211,16 +211,16 @@ void bind_aten(nb::module_& m) {
   m.def("aten_ops", &imported_ops, "The ops of ATen that are imported, as in \"add.Tensor\".");
   m.def("aten_refusal", &refusal, nb::arg("graph"),
         "Why a graph of ATen's ops, as JSON, can't be imported, or None.");
-  nb::class_<Part>(m, "AtenPart", "A compiled graph of ATen's ops, called with PyTorch's tensors.")
+  nb::class_<AtenPart>(m, "AtenPart", "A compiled graph of ATen's ops, called with PyTorch's tensors.")
       .def(nb::init<std::string_view, std::vector<Order>, std::vector<Order>, const std::string&,
                     const std::string&>(),
            nb::arg("graph"), nb::arg("inputs"), nb::arg("outputs"), nb::arg("backend") = "",
            nb::arg("name") = "part")
-      .def("run", &Part::run, nb::arg("inputs"),
+      .def("run", &AtenPart::run, nb::arg("inputs"),
            "The results, from tensors, ints for inputs that are only a size, and floats for ones without "
            "axes.")
-      .def("text", &Part::text, "The program.")
-      .def("schedule", &Part::schedule, "The kernels of the last run.");
+      .def("text", &AtenPart::text, "The program.")
+      .def("schedule", &AtenPart::schedule, "The kernels of the last run.");
 }
 
 }  // namespace weft::python

@@ -143,7 +143,7 @@ nb::object item_of(const Tensor& t) {
   return nb::steal(element(t.dtype(), bytes.data(), 0));
 }
 
-nb::object list_of(const Tensor& t) {
+nb::object nested_list(const Tensor& t) {
   const auto bytes = bytes_of(t);
   size_t next = 0;
   return nested({t.dtype(), bytes.data(), t.sizes()}, 0, next);

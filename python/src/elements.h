@@ -7,7 +7,7 @@ namespace weft::python {
 /// One element as a bool, int or float.
 nb::object item_of(const Tensor& tensor);
 /// The elements as nested lists; a number for rank 0.
-nb::object list_of(const Tensor& tensor);
+nb::object nested_list(const Tensor& tensor);
 
 /// A tensor of its own from numbers, nested lists, arrays or tensors. Without a dtype, arrays keep theirs,
 /// Python's floats are f32, ints i64 and bools bool.

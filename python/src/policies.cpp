@@ -39,7 +39,7 @@ PolicyObject made(const std::string& fallback, bool decompose, const std::string
            place_in(kDeterminism, determinism, "determinism"), place_in(kPrecision, precision, "precision")}};
 }
 
-std::string printed(const PolicyObject& p) {
+std::string policy_text(const PolicyObject& p) {
   return fmt::format("weft.Policy(fallback='{}', decompose={}, determinism='{}', precision='{}')",
                      name(p.policy.fallback), p.policy.decompose ? "True" : "False",
                      kDeterminism[p.policy.determinism], kPrecision[p.policy.precision]);
@@ -95,7 +95,7 @@ void bind_policies(nb::module_& m) {
             return nb::isinstance<PolicyObject>(b) && a.policy == nb::cast<PolicyObject&>(b).policy;
           },
           nb::arg("other").none(), nb::sig("def __eq__(self, other: object, /) -> bool"))
-      .def("__repr__", printed)
+      .def("__repr__", policy_text)
       .def("__enter__",
            [](nb::handle self) {
              auto& p = nb::cast<PolicyObject&>(self);

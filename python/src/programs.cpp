@@ -44,7 +44,7 @@ Compiled import_aten(std::string_view graph, const std::map<std::string, Tensor>
       value_or_raise(runtime::Session::create(std::move(program), std::move(devices), current_policy())));
 }
 
-nb::object called(Compiled& program, const nb::args& inputs) {
+nb::object run_program(Compiled& program, const nb::args& inputs) {
   std::vector<Tensor> in, out;
   for (const nb::handle o : inputs) {
     if (!is_tensor(o.ptr())) {
@@ -70,7 +70,7 @@ void bind_programs(nb::module_& m) {
       "tensors; sizes of\n"
       "the inputs give the symbols' values. Nothing is copied where they are on the program's device.\n\n"
       "One run at a time: a second thread gets an error.")
-      .def("__call__", called, nb::sig("def __call__(self, *inputs: Tensor) -> tuple[Tensor, ...]"))
+      .def("__call__", run_program, nb::sig("def __call__(self, *inputs: Tensor) -> tuple[Tensor, ...]"))
       .def("save", &Compiled::save, "path"_a, unlocked,
            "Writes the program with the present values of its states.")
       .def("text", &Compiled::text, unlocked, "The program, one call a line.")

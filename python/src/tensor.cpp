@@ -223,7 +223,7 @@ void add_values(nb::class_<Tensor>& c) {
       .def(
           "numel", [](const Tensor& t) { return element_count(t.sizes()); }, "How many elements it has.")
       .def("item", item_of, "Its one element as a bool, int or float.")
-      .def("tolist", list_of, "Its elements as nested lists.")
+      .def("tolist", nested_list, "Its elements as nested lists.")
       .def(
           "any", [](const Tensor& t) { return object_of(folded(t, false)); },
           nb::sig("def any(self) -> Tensor"), "Is an element true, or not 0?")

@@ -10,8 +10,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr size_t kWindow = 8;         // runs that are compared with as many before
-constexpr size_t kLeastSamples = 20;  // quantiles of fewer say nothing
+constexpr size_t kWindow = 8;              // runs that are compared with as many before
+constexpr size_t kLeastForQuantiles = 20;  // those of fewer say nothing
 constexpr double kSteady = 0.02;
 
 double median(std::span<const double> values) {
@@ -49,7 +49,7 @@ Result<BenchResult> bench(const std::function<Status()>& run, const BenchOptions
     result.steady = is_steady(before);
   }
   result.warm_ups = before.size();
-  for (double spent = 0; result.seconds.size() < kLeastSamples || spent < options.seconds;) {
+  for (double spent = 0; result.seconds.size() < kLeastForQuantiles || spent < options.seconds;) {
     WEFT_TRY(const double s, timed(run));
     result.seconds.push_back(s), spent += s;
   }

@@ -10,7 +10,7 @@ namespace {
 
 using runtime::HostTensor;
 
-constexpr std::string_view kIds = "input_ids", kPosition = "position";
+constexpr std::string_view kTokens = "input_ids", kPosition = "position";
 
 }  // namespace
 
@@ -29,12 +29,12 @@ Status ProgramDecoder::check_ports() {
     return invalid(
         "program '{}': {}; text wants the inputs {} [1, length] and {} [length] of integers, and an output "
         "[1, length, vocabulary]: scripts/lib/decoders.py exports one",
-        p.name, what, kIds, kPosition);
+        p.name, what, kTokens, kPosition);
   };
   if (p.inputs.size() != 2 || p.outputs.empty()) return refuse("it has other inputs or no output");
   for (const auto& input : p.inputs) {
     const TensorType& type = type_of(input);
-    const bool ids = input.name == kIds;
+    const bool ids = input.name == kTokens;
     if ((!ids && input.name != kPosition) || type.rank() != (ids ? 2 : 1) ||
         (type.dtype != DType::i64 && type.dtype != DType::i32) || (ids && !(type.shape[0] == Dim(1))))
       return refuse(fmt::format("its input '{}' is {}", input.name, weft::text(type)));
@@ -52,7 +52,7 @@ Result<std::vector<float>> ProgramDecoder::scores_after(std::span<const int32_t>
   const auto n = static_cast<int64_t>(ids.size());
   std::vector<HostTensor> inputs;
   for (const auto& input : p.inputs) {
-    const bool is_ids = input.name == kIds;
+    const bool is_ids = input.name == kTokens;
     HostTensor t{{p.values[static_cast<size_t>(input.value)].type.dtype, is_ids ? IntList{1, n} : IntList{n}},
                  {}};
     t.bytes.resize(ids.size() * byte_size(t.type.dtype));

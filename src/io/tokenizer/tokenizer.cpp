@@ -13,29 +13,26 @@
 #include "io/utf8.h"
 
 namespace weft::io {
-namespace {
 
 namespace fs = std::filesystem;
 
-/// A cache of encoded words, and work memory. One thread at a time.
-struct Memory {
-  // Most words of a text are short and repeat.
-  static constexpr size_t kLongestWord = 48, kMostWords = 1 << 16;
-
-  TextMap<std::pair<uint32_t, uint32_t>> words;  // where in `ids`
-  std::vector<int32_t> ids;
-  Bpe::Work work;
-  std::string in_bytes;
-};
-
-struct Token {
-  std::string text;
-  bool special = false;
-};
-
-}  // namespace
-
 struct Tokenizer::Parts {
+  /// A cache of encoded words, and work memory. One thread at a time.
+  struct Memory {
+    // Most words of a text are short and repeat.
+    static constexpr size_t kLongestWord = 48, kMostWords = 1 << 16;
+
+    TextMap<std::pair<uint32_t, uint32_t>> words;  // where in `ids`
+    std::vector<int32_t> ids;
+    Bpe::Work work;
+    std::string in_bytes;
+  };
+
+  struct Token {
+    std::string text;
+    bool special = false;
+  };
+
   std::string json;
   Normalizer normalizer;
   WordSplitter words;
@@ -226,8 +223,8 @@ std::vector<int32_t> Tokenizer::encode(std::string_view text, bool add_specials,
   std::string repaired;
   if (!is_utf8(text)) text = repaired = repair_utf8(text);
   std::unique_lock shared(p.lock, std::try_to_lock);
-  Memory own;
-  Memory& memory = shared ? p.memory : own;
+  Parts::Memory own;
+  Parts::Memory& memory = shared ? p.memory : own;
   std::vector<int32_t> ids;
   if (add_specials) ids = p.before;
   for (const auto& part : p.added.split(text, false, read_specials)) {
