@@ -41,9 +41,23 @@ def imported():
     return found
 
 
+def of_floats(how):
+    """A decomposition for results in floats alone: others stay whole, for PyTorch."""
+    @functools.wraps(how)
+    def decompose(*args, dtype=None, **others):
+        if dtype is not None and not dtype.is_floating_point:
+            return NotImplemented
+        return how(*args, dtype=dtype, **others)
+
+    return decompose
+
+
 @functools.cache
 def decompositions():
     table = dict(core_aten_decompositions())
     table |= get_decompositions(MORE)
+    for overload in aten.linspace.overloads():  # in integers PyTorch's kernels round the ends first, and this does not
+        if (op := getattr(aten.linspace, overload)) in table:
+            table[op] = of_floats(table[op])
     training = {aten._native_batch_norm_legit.default, aten._native_batch_norm_legit.no_stats}
     return {op: how for op, how in table.items() if op not in imported() or op in training}
