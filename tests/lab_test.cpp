@@ -120,6 +120,32 @@ TEST(Lab, ARightKernelIsRightAndTimed) {
   EXPECT_GT(c.rows[1].ratio.high, 0);
 }
 
+TEST(Lab, TheExampleIsRight) {
+  const auto row = contest("native", WEFT_SOURCE_DIR "/examples/lab/softmax.cpp").rows[1];
+  EXPECT_FALSE(row.out()) << row.why;
+  EXPECT_GT(row.cases, 0u);
+}
+
+TEST(Lab, ARefusedCallIsSaid) {
+  ContestOptions options;
+  options.process.command = {WEFT_BINARY_DIR "/weft", "lab", "--worker"};
+  options.quick = true, options.seconds = 0;
+  Operation first_axis = small_softmax();
+  first_axis.call.attrs = {{"axis", 0}};
+  first_axis.rows = {{{1}, 1}};
+  const auto row =
+      value_or_raise(compare(first_axis, {"native", kernel("honest")}, options, [](const std::string&) {
+      })).rows[1];
+  EXPECT_EQ(name(row.verdict), "INVALID");
+  EXPECT_NE(row.why.find("it refuses the call"), std::string::npos) << row.why;
+}
+
+TEST(Lab, ANameThatNobodyProvidesSaysWhatThereIs) {
+  const auto row = contest("native", "no_such_backend").rows[1];
+  EXPECT_EQ(name(row.verdict), "INVALID");
+  EXPECT_NE(row.why.find("a backend of weft backends"), std::string::npos) << row.why;
+}
+
 struct Cheat {
   const char* kernel;
   Verdict verdict;
