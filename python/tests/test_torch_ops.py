@@ -102,6 +102,8 @@ def test_gradients_of_pools(pool):
 def test_gradients_of_attention(causal, masked, scale):
     if causal and masked:
         pytest.skip("PyTorch takes one of them")
+    if causal and scale == 0:
+        pytest.skip("PyTorch's own result is NaN: 0 times the -inf of its mask")
     q, k, v = torch.randn(2, 3, 5, 8), torch.randn(2, 3, 5 if causal else 7, 8), torch.randn(2, 3, 5 if causal else 7, 8)
     mask = torch.rand(2, 1, 5, 7) > 0.3 if masked else None
     agrees(lambda q, k, v: F.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=causal, scale=scale), q, k, v, gradient=True)

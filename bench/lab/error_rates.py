@@ -1,0 +1,47 @@
+#!/usr/bin/env python3
+"""How often the lab's verdicts are right: a kernel beside itself, and beside one that does 3 percent more.
+
+    bench/lab/error_rates.py WEFT [--runs N] [--seconds S]
+
+Prints a table of verdicts, and exits with 1 where equal kernels are not the SAME, or slower ones not SLOWER, in 95 of 100 runs that were
+not UNDECIDED, or where any verdict says FASTER.
+"""
+import argparse
+import collections
+import json
+import pathlib
+import subprocess
+
+KERNELS = pathlib.Path(__file__).resolve().parents[2] / "tests" / "lab"
+PAIRS = [("equal", "honest", "honest", "SAME"), ("3 percent slower", "honest", "slower", "SLOWER")]
+
+
+def verdicts(weft, first, second, seed, seconds):
+    words = [weft, "lab", KERNELS / f"{first}.cpp", KERNELS / f"{second}.cpp", "--ops", "softmax", "--quick", "--json", "--threads", "1",
+             "--seconds", str(seconds), "--seed", str(seed)]
+    out = subprocess.run(words, text=True, stdout=subprocess.PIPE, check=False).stdout
+    rows = [json.loads(line)["rows"][1] for line in out.splitlines()]
+    return [(r["verdict"], r.get("ratio", {}).get("middle"), r["turns"]) for r in rows]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("weft")
+    parser.add_argument("--runs", type=int, default=50, help="of each pair; each gives a verdict for two sizes of softmax")
+    parser.add_argument("--seconds", type=float, default=10, help="that one verdict may take")
+    o = parser.parse_args()
+    failed = False
+    for name, first, second, wanted in PAIRS:
+        found = [v for seed in range(1, o.runs + 1) for v in verdicts(o.weft, first, second, seed, o.seconds)]
+        counts = collections.Counter(v for v, _, _ in found)
+        ratios = sorted(r for _, r, _ in found if r)
+        turns = sorted(t for _, _, t in found)
+        print(f"{name}: {', '.join(f'{n} {v}' for v, n in counts.most_common())}; ratios {ratios[0]:.3f} to {ratios[-1]:.3f}, "
+              f"median {ratios[len(ratios) // 2]:.3f}; turns {turns[len(turns) // 2]} (most {turns[-1]})", flush=True)
+        sure = len(found) - counts["UNDECIDED"]
+        failed |= counts[wanted] < 0.95 * sure or counts["FASTER"] > 0
+    raise SystemExit(failed)
+
+
+if __name__ == "__main__":
+    main()
