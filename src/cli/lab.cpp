@@ -161,7 +161,7 @@ int run(const Options& o, const Common& common) {
 }  // namespace
 
 extern const Command lab_command = {
-    "lab", "compare kernels: which is right, which is faster, and how sure that is",
+    "lab", "compare kernels: are they right, and which is faster?",
     [](Syntax& app, const Common& common) -> std::function<int()> {
       const auto o = std::make_shared<Options>();
       app.add_option(
