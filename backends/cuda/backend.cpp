@@ -214,6 +214,8 @@ constexpr weft_backend kBackend = {
     .run_sequence = run_sequence,
     .free_sequence = free_sequence,
     .describe = describe,
+    .stamp = stamp,
+    .read_stamps = read_stamps,
 };
 
 }  // namespace

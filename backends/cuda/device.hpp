@@ -82,7 +82,7 @@ struct Queue {
   Collections collected{};  ///< Work that waits for more of its kind.
   uint64_t settled = 0;     ///< how often such work was launched
   Recent recent{};          ///< what was launched last
-  std::mutex mutex;         ///< Guards what follows, which any thread may ask for.
+  std::mutex mutex;  ///< Guards what follows, which any thread may ask for.
   struct Point {
     uint64_t number;
     gpu::Event event;
@@ -91,6 +91,8 @@ struct Queue {
   std::deque<Point> points{};
   std::vector<gpu::Event> spare{};
   uint64_t marked = 0, reached = 0, launches_reached = 0;
+  /// Events with times, of the thread that uses the queue: to be read, and for use again.
+  std::vector<gpu::Event> stamps{}, spare_stamps{};
 };
 
 /// Bytes that wait to be copied to the device, of pieces that are small: their caller need not wait.
@@ -174,6 +176,8 @@ weft_code import_memory(weft_device, const DLTensor*, uint64_t bytes, void** han
 uint64_t memory_free(weft_device);
 
 weft_code mark(weft_queue, uint64_t* point, weft_error*);
+weft_code stamp(weft_queue, weft_error*);
+weft_code read_stamps(weft_queue, uint64_t* nanoseconds, uint32_t n, weft_error*);
 weft_code wait(weft_queue, weft_queue other, uint64_t point, weft_error*);
 weft_code await(weft_queue, uint64_t point, uint64_t nanoseconds, uint64_t* reached, weft_error*);
 weft_code copy(weft_queue, const weft_copy*, weft_error*);

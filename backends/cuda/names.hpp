@@ -21,7 +21,7 @@ inline constexpr Error kSuccess = WEFT_VENDOR(Success), kNotReady = WEFT_VENDOR(
 inline constexpr auto kCopyByAddress = WEFT_VENDOR(MemcpyDefault);
 inline constexpr auto kCaptureOfThread = WEFT_VENDOR(StreamCaptureModeThreadLocal);
 inline constexpr unsigned kUnordered = WEFT_VENDOR(StreamNonBlocking),
-                          kWithoutTime = WEFT_VENDOR(EventDisableTiming);
+                          kWithoutTime = WEFT_VENDOR(EventDisableTiming), kWithTime = WEFT_VENDOR(EventDefault);
 
 #define WEFT_GPU_FUNCTIONS(X)                     \
   X(get_error_string, GetErrorString)             \
@@ -46,6 +46,7 @@ inline constexpr unsigned kUnordered = WEFT_VENDOR(StreamNonBlocking),
   X(destroy_event, EventDestroy)                  \
   X(record_event, EventRecord)                    \
   X(query_event, EventQuery)                      \
+  X(milliseconds_between, EventElapsedTime)       \
   X(begin_capture, StreamBeginCapture)            \
   X(end_capture, StreamEndCapture)                \
   X(destroy_graph, GraphDestroy)                  \

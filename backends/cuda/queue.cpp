@@ -135,7 +135,8 @@ void close_queue(weft_queue c) {
   }
   if (d.failed) return;  // what it held is gone, or can't be waited for
   for (const Queue::Point& p : q->points) gpu::destroy_event(p.event);
-  for (const gpu::Event event : q->spare) gpu::destroy_event(event);
+  for (const auto* events : {&q->spare, &q->stamps, &q->spare_stamps})
+    for (const gpu::Event event : *events) gpu::destroy_event(event);
   d.blocks.release(q->partials);
   if (q->staging) gpu::release_host(q->staging);
   if (!q->imported) gpu::destroy_stream(q->stream);

@@ -50,7 +50,7 @@ struct Properties {
 inline constexpr Error kSuccess = Error::success, kNotReady = Error::not_ready,
                        kPeerKnown = Error::peer_known, kOutOfMemory = Error::out_of_memory;
 inline constexpr int kCopyByAddress = 0, kCaptureOfThread = 0;
-inline constexpr unsigned kUnordered = 0, kWithoutTime = 0;
+inline constexpr unsigned kUnordered = 0, kWithoutTime = 0, kWithTime = 0;
 inline constexpr const char *kKind = "emulated", *kNativeStream = "emulated.stream", *kVendor = "emulated";
 inline constexpr DLDeviceType kMemory = kDLExtDev;
 /// Whether kernels of a device may use such memory.
@@ -96,6 +96,7 @@ Error create_event(Event*, unsigned flags);
 Error destroy_event(Event);
 Error record_event(Event, Stream);
 Error query_event(Event);
+Error milliseconds_between(float*, Event first, Event second);
 
 Error begin_capture(Stream, int mode);
 Error end_capture(Stream, Graph*);

@@ -1,3 +1,4 @@
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <mutex>
@@ -17,10 +18,11 @@ struct Signal {
   std::mutex mutex;
   std::condition_variable changed;
   bool given = false;
+  std::chrono::steady_clock::time_point when;  // it was given
 
   void give() {
     const std::lock_guard lock(mutex);
-    given = true;
+    given = true, when = std::chrono::steady_clock::now();
     changed.notify_all();
   }
   void wait() {
@@ -165,6 +167,13 @@ Error record_event(Event e, Stream s) {
 Error query_event(Event e) {
   if (failed(current_device())) return Error::fault;
   return !e->signal || e->signal->is_given() ? Error::success : Error::not_ready;
+}
+
+Error milliseconds_between(float* milliseconds, Event first, Event second) {
+  if (!first->signal || !second->signal) return Error::invalid_value;
+  if (!first->signal->is_given() || !second->signal->is_given()) return Error::not_ready;
+  *milliseconds = std::chrono::duration<float, std::milli>(second->signal->when - first->signal->when).count();
+  return Error::success;
 }
 
 Error wait_for_event(Stream s, Event e, unsigned) {

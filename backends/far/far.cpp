@@ -24,6 +24,7 @@ struct DeviceQueue {
   DeviceQueue(Device& d, uint32_t seed) : device(d), queue(d.memory, seed) {}
   Device& device;
   Queue queue;
+  std::vector<std::shared_ptr<std::chrono::steady_clock::time_point>> stamps;
 };
 
 Device* device_of(weft_device d) { return reinterpret_cast<Device*>(d); }
@@ -233,6 +234,33 @@ weft_code await(weft_queue q, uint64_t point, uint64_t nanoseconds, uint64_t* re
   return WEFT_OK;
 }
 
+// ---- stamps
+
+weft_code stamp(weft_queue q, weft_error* error) {
+  return guarded(error, [&] {
+    const auto when = std::make_shared<std::chrono::steady_clock::time_point>();
+    const auto run = [when] {
+      *when = std::chrono::steady_clock::now();
+      return Outcome::ok();
+    };
+    queue_of(q)->stamps.push_back(when);
+    queue_of(q)->queue.push({.name = "a stamp", .holds = {}, .run = run});
+    return Outcome::ok();
+  });
+}
+
+weft_code read_stamps(weft_queue q, uint64_t* nanoseconds, uint32_t n, weft_error* error) {
+  return guarded(error, [&]() -> Outcome {
+    queue_of(q)->queue.drain();
+    const auto stamps = std::exchange(queue_of(q)->stamps, {});
+    if (stamps.size() != n)
+      return Outcome::fail(WEFT_INVALID_ARGUMENT, "{} stamps are asked for, there are {}", n, stamps.size());
+    for (uint32_t i = 0; i < n; ++i)
+      nanoseconds[i] = static_cast<uint64_t>(std::chrono::nanoseconds(*stamps[i] - *stamps[0]).count());
+    return Outcome::ok();
+  });
+}
+
 // ---- sequences
 // --------------------------------------------------------------------------------------------------
 
@@ -310,6 +338,8 @@ constexpr weft_backend kBackend = {
     .make_sequence = make_sequence,
     .run_sequence = run_sequence,
     .free_sequence = free_sequence,
+    .stamp = stamp,
+    .read_stamps = read_stamps,
 };
 
 }  // namespace

@@ -62,6 +62,8 @@ constexpr weft_backend kBackend = {
     .run_sequence = Caught<run_sequence>::call,
     .free_sequence = free_sequence,
     .describe = Caught<describe>::call,
+    .stamp = Caught<stamp>::call,
+    .read_stamps = Caught<read_stamps>::call,
 };
 
 }  // namespace

@@ -39,6 +39,7 @@ struct weft_queue_s {
   /// Dispatches and copies not known to have succeeded, by name: clFinish does not say which one failed.
   std::vector<std::pair<cl_event, std::string>> running;
   std::string first_error;
+  std::vector<cl_event> stamps;  ///< Markers whose times are to be read.
   std::mutex mutex;                                  ///< Guards what follows, which any thread may ask for.
   std::deque<std::pair<uint64_t, cl_event>> points;  ///< Not known to have been reached.
   uint64_t marked = 0, reached = 0;
@@ -64,6 +65,8 @@ weft_code dispatch(weft_queue, const weft_dispatch*, weft_error*);
 weft_code mark(weft_queue, uint64_t* point, weft_error*);
 weft_code wait(weft_queue, weft_queue other, uint64_t point, weft_error*);
 weft_code await(weft_queue, uint64_t point, uint64_t nanoseconds, uint64_t* reached, weft_error*);
+weft_code stamp(weft_queue, weft_error*);
+weft_code read_stamps(weft_queue, uint64_t* nanoseconds, uint32_t n, weft_error*);
 weft_code import_memory(weft_device, const DLTensor*, uint64_t bytes, void** handle, weft_error*);
 weft_code import_queue(weft_device, void* native, weft_queue*, weft_error*);
 weft_code native(weft_device, weft_queue, const char* name, void** object, weft_error*);

@@ -167,6 +167,8 @@ constexpr weft_backend entries = {
     .run_sequence = Entry<&Wrapped::run_sequence>::of<N>,
     .free_sequence = Entry<&Wrapped::free_sequence>::of<N>,
     .describe = Entry<describe>::of<N>,
+    .stamp = Entry<&Wrapped::stamp>::of<N>,
+    .read_stamps = Entry<&Wrapped::read_stamps>::of<N>,
 };
 
 template <size_t... N>
@@ -189,7 +191,7 @@ weft_backend table_of(Wrapped& w, const weft_backend& mine) {
   take(&B::close_queue), take(&B::allocate), take(&B::free), take(&B::copy), take(&B::synchronize);
   take(&B::kernels), take(&B::dispatch), take(&B::mark), take(&B::wait), take(&B::await);
   take(&B::make_sequence), take(&B::run_sequence), take(&B::free_sequence);
-  take(&B::allocate_pinned), take(&B::import_memory);
+  take(&B::stamp), take(&B::read_stamps), take(&B::allocate_pinned), take(&B::import_memory);
   if (!w.records()) t.make_sequence = nullptr, t.run_sequence = nullptr, t.free_sequence = nullptr;
   Slots::hide_compiler(w, t);
   w.table(t);

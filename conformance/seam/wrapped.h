@@ -59,6 +59,11 @@ class Wrapped {
   virtual weft_code await(weft_queue q, uint64_t point, uint64_t ns, uint64_t* reached, weft_error* e) {
     return inner_.await(q, point, ns, reached, e);
   }
+  /// Called only if the good backend has a clock.
+  virtual weft_code stamp(weft_queue q, weft_error* e) { return inner_.stamp(q, e); }
+  virtual weft_code read_stamps(weft_queue q, uint64_t* nanoseconds, uint32_t n, weft_error* e) {
+    return inner_.read_stamps(q, nanoseconds, n, e);
+  }
   /// Called only if the good backend has pinned memory.
   virtual weft_code allocate_pinned(weft_device d, uint64_t bytes, void** handle, void** address,
                                     weft_error* e) {

@@ -448,6 +448,12 @@ typedef struct weft_backend {
   /* What open_device says of a device, without opening it: for reports. Optional; without it, they open the
    * device and close it again. */
   weft_code (*describe)(uint32_t ordinal, weft_capability*, weft_error*);
+
+  /* The device's own clock: both or none. stamp enqueues that the device notes the time when it comes to this
+   * place of the queue. read_stamps waits for those that were enqueued since it was called last, writes for
+   * each of them the nanoseconds since the first, in their order, and forgets them; n is their number. */
+  weft_code (*stamp)(weft_queue, weft_error*);
+  weft_code (*read_stamps)(weft_queue, uint64_t* nanoseconds, uint32_t n, weft_error*);
 } weft_backend;
 
 /* ---- the host

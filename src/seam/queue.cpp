@@ -76,6 +76,31 @@ Result<uint64_t> Queue::await(uint64_t point, uint64_t nanoseconds) {
   return reached;
 }
 
+bool Queue::has_stamps() const { return device_.backend().stamp != nullptr; }
+
+Status Queue::stamp() {
+  if (!has_stamps()) return fail(Code::unsupported, "{} has no clock of its own", device_.name());
+  const Turn turn(*this);
+  WEFT_CHECK(turn.status());
+  CError error;
+  WEFT_CHECK(error.status(device_.backend().stamp(queue_, error.out())).at("noting a device's time"));
+  ++stamps_;
+  return {};
+}
+
+Result<std::vector<uint64_t>> Queue::read_stamps() {
+  const Turn turn(*this);
+  WEFT_CHECK(turn.status());
+  std::vector<uint64_t> times(std::exchange(stamps_, 0));
+  if (times.empty()) return times;
+  CError error;
+  WEFT_CHECK(error
+                 .status(device_.backend().read_stamps(queue_, times.data(),
+                                                       static_cast<uint32_t>(times.size()), error.out()))
+                 .at("reading a device's times"));
+  return times;
+}
+
 Status Queue::enqueue(const weft_copy& copy) {
   const Turn turn(*this);
   WEFT_CHECK(turn.status());

@@ -1,5 +1,6 @@
 #pragma once
 #include <atomic>
+#include <vector>
 
 #include "seam/buffer.h"
 #include "seam/c_error.h"
@@ -46,6 +47,12 @@ class Queue {
   Result<uint64_t> await(uint64_t point, uint64_t nanoseconds = UINT64_MAX);
   /// The last point reached.
   Result<uint64_t> reached() { return await(0, 0); }
+  /// The device's clock, where the backend has one: it notes the time when it comes to this place.
+  Status stamp();
+  /// Waits for the stamps since the last call. Nanoseconds of each since the first of them.
+  Result<std::vector<uint64_t>> read_stamps();
+  bool has_stamps() const;
+
   Status copy_in(const Buffer& to, uint64_t offset, const void* from, uint64_t bytes);
   Status copy_out(void* to, const Buffer& from, uint64_t offset, uint64_t bytes);
   Status copy(const Buffer& to, uint64_t to_offset, const Buffer& from, uint64_t from_offset, uint64_t bytes);
@@ -63,6 +70,7 @@ class Queue {
   Device& device_;
   weft_queue queue_;
   std::atomic<bool> busy_{false}, launches_{false};
+  uint32_t stamps_ = 0;  // since they were read
   std::atomic<uint64_t> marked_{0};  // without points of the backend: each is reached when it is returned
   Status kept_;                      // an error that drain() found
 };

@@ -55,6 +55,8 @@ Status check_groups(const weft_backend& t) {
   if (points != 0 && points != 3)
     return fail(Code::version, "it has {} of the three entries mark, wait and await; wanted all or none",
                 points);
+  if ((t.stamp == nullptr) != (t.read_stamps == nullptr))
+    return fail(Code::version, "it has one of stamp and read_stamps; wanted both or none");
   const int sequences =
       (t.make_sequence != nullptr) + (t.run_sequence != nullptr) + (t.free_sequence != nullptr);
   if (sequences != 0 && sequences != 3)

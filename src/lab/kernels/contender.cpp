@@ -180,11 +180,10 @@ Result<Contender::Turn> Contender::run(uint64_t launches, uint64_t edits_at, boo
   WEFT_TRY(const auto answer,
            ask({{"do", "run"}, {"launches", launches}, {"edits", edits_at}, {"cold", cold}}, &turn.outside));
   turn.cpu = cpu_seconds() - before;
-  const auto ticks = answer.find("ticks");
-  if (ticks == answer.end() || !ticks->is_number_unsigned())
-    return fail(Code::device, "its process answers with no time: {}", answer.dump().substr(0, 200));
-  turn.ticks = ticks->get<uint64_t>();
-  return turn;
+  for (const auto& [name, time] : {std::pair{"ticks", &turn.ticks}, {"nanoseconds", &turn.nanoseconds}})
+    if (const auto found = answer.find(name); found != answer.end() && found->is_number_unsigned())
+      return *time = found->get<uint64_t>(), turn;
+  return fail(Code::device, "its process answers with no time: {}", answer.dump().substr(0, 200));
 }
 
 double Contender::cpu_seconds() const {

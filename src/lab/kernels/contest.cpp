@@ -35,6 +35,11 @@ double seconds_per_tick() {
   return found;
 }
 
+// Of a turn's launches.
+double seconds_of(const Contender::Turn& turn) {
+  return static_cast<double>(turn.ticks) * seconds_per_tick() + 1e-9 * static_cast<double>(turn.nanoseconds);
+}
+
 // A row, its process of this generation, and what was measured of it.
 struct Timed {
   Row& row;
@@ -122,7 +127,7 @@ class Contest {
       auto turn = t.seat->turn(t.launches, options_.cold, random_word(seed, 1000 + static_cast<uint64_t>(i)));
       if (!turn.ok()) return t.exclude(turn.status());
       const double each = std::max(
-          1e-9, static_cast<double>(turn->ticks) * seconds_per_tick() / static_cast<double>(t.launches));
+          1e-9, seconds_of(*turn) / static_cast<double>(t.launches));
       if (options_.cold) return;  // the flush takes longer than any launch
       t.launches = static_cast<uint64_t>(
           std::clamp(std::round(options_.sample / each), 1.0, static_cast<double>(kMostLaunches)));
@@ -132,10 +137,11 @@ class Contest {
   void take_turn(Timed& t, uint64_t seed) {
     auto turn = t.seat->turn(t.launches, options_.cold, seed);
     if (!turn.ok()) return t.exclude(turn.status());
-    if (turn->ticks > turn->outside)
+    const double spent = seconds_of(*turn), outside = static_cast<double>(turn->outside) * seconds_per_tick();
+    if (spent > outside)
       return t.exclude(Verdict::invalid, "it says that its launches took longer than the question did");
-    const double spent = static_cast<double>(turn->ticks) * seconds_per_tick();
-    t.asking.push_back(static_cast<double>(turn->outside) * seconds_per_tick() - spent);
+    // Copies to and from a device are a part of the question, and of no launch.
+    if (turn->ticks) t.asking.push_back(outside - spent);
     t.turns.push_back(spent / static_cast<double>(t.launches));
     t.row.nanoseconds.push_back(1e9 * t.turns.back());
     t.cpu += turn->cpu, t.all_launches += static_cast<double>(t.launches);
@@ -157,7 +163,7 @@ class Contest {
   void check_clocks() {
     double calm = INFINITY;
     for (const Timed& t : timed_)
-      if (!t.row.out()) calm = std::min(calm, quantile(t.asking, 0.5));
+      if (!t.row.out() && !t.asking.empty()) calm = std::min(calm, quantile(t.asking, 0.5));
     for (Timed& t : timed_) {
       const double asked = quantile(t.asking, 0.5);
       if (!t.row.out() && !options_.cold && asked > std::max(kCalm, 2 * calm))

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "seam/call.h"
+#include "seam/queue.h"
 
 // Where the lab's kernels come from. Each file src/lab/providers/<name>.cpp defines `const Provider
 // <name>_provider`; the build lists the folder.
@@ -20,10 +21,12 @@ class Kernel {
   virtual std::string id() const = 0;
   /// A hash of its code: what a result was measured of.
   virtual std::string identity() const = 0;
-  /// From now on the call's operands and results lie here, in the host's memory. An operand that is absent
-  /// has no data. A result that updates an operand lies where that does.
+  /// Where the kernel is enqueued, if its device's memory is not the host's; null: it is.
+  virtual seam::Queue* queue() { return nullptr; }
+  /// From now on the call's operands and results lie here: in the host's memory, or in that of the queue's
+  /// device. An operand that is absent has no data. A result that updates an operand lies where that does.
   virtual Status place(std::span<const weft_tensor> inputs, std::span<const weft_tensor> outputs) = 0;
-  /// Computes the results once. They are there when this returns.
+  /// Computes the results once. They are there when this returns, or once the queue has come to this place.
   virtual Status run() = 0;
 };
 

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "lab/kernels/call_json.h"
+#include "lab/kernels/mirror.h"
 #include "lab/kernels/provider.h"
 #include "lab/kernels/shared_memory.h"
 #include "lab/kernels/turn.h"
@@ -35,7 +36,7 @@ class Service {
 
  private:
   json open(const json& request) {
-    kernel_.reset();
+    mirror_.reset(), kernel_.reset();
     const auto contender = request.at("contender").get<std::string>();
     call_ = value_or_raise(conformance::describe(ask_from(request.at("call"))));
     kernel_ = value_or_raise(value_or_raise(provider_of(contender))->open(contender, call_));
@@ -46,7 +47,7 @@ class Service {
     const auto& i = info(type.dtype);
     if (at + type.bytes() > memory_.bytes().size())
       throw Error(invalid("a tensor would lie outside of the memory"));
-    return {.dl = {.data = memory_.bytes().data() + at,
+    const weft_tensor host{.dl = {.data = memory_.bytes().data() + at,
                    .device = {kDLCPU, 0},
                    .ndim = static_cast<int32_t>(type.shape.size()),
                    .dtype = {i.dlpack_code, static_cast<uint8_t>(8 * i.bytes), 1},
@@ -56,13 +57,17 @@ class Service {
             .size = sizeof(weft_tensor),
             .layout = 0,
             .logical_shape = nullptr,
-            .alignment = 64};
+                           .alignment = 64};
+    return mirror_ ? mirror_->tensor(host, at) : host;
   }
 
   json place(const json& request) {
     const auto& desc = call_->desc();
     const auto in = request.at("inputs").get<std::vector<uint64_t>>();
     const auto out = request.at("outputs").get<std::vector<uint64_t>>();
+    if (kernel_->queue() && !mirror_)
+      mirror_ = value_or_raise(Mirror::create(memory_.bytes(), *kernel_->queue()));
+    if (mirror_) raise_if(mirror_->upload());
     std::vector<weft_tensor> inputs, outputs;
     for (size_t i = 0; i < desc.inputs.size(); ++i)
       inputs.push_back(desc.inputs[i] ? tensor(*desc.inputs[i], in.at(i)) : weft_tensor{});
@@ -87,6 +92,10 @@ class Service {
     const bool cold = request.at("cold").get<bool>();
     const auto* edits =
         reinterpret_cast<const Edit*>(memory_.bytes().data() + request.at("edits").get<uint64_t>());
+    if (mirror_) {
+      const auto launch = [&] { return kernel_->run(); };
+      return {{"nanoseconds", value_or_raise(mirror_->run({edits, launches}, launch, cold))}};
+    }
     uint64_t spent = 0, began = ticks();
     for (uint64_t i = 0; i < launches; ++i) {
       edit(edits[i]);
@@ -100,6 +109,7 @@ class Service {
   SharedMemory memory_;
   seam::CallPtr call_;
   std::unique_ptr<Kernel> kernel_;
+  std::unique_ptr<Mirror> mirror_;  // of a kernel whose device has other memory than the host's
   std::vector<char> flush_;
 };
 

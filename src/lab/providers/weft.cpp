@@ -15,6 +15,7 @@ class SeamKernel : public Kernel {
 
   std::string id() const override { return plan_->kernel.id; }
   std::string identity() const override { return contents_; }
+  seam::Queue* queue() override { return plan_->device.host_memory() ? nullptr : queue_.get(); }
 
   Status place(std::span<const weft_tensor> inputs, std::span<const weft_tensor> outputs) override {
     memory_.clear(), tensors_.clear(), in_.clear(), out_.clear();
@@ -42,19 +43,21 @@ class SeamKernel : public Kernel {
   Status run() override {
     WEFT_CHECK(
         seam::launch(*plan_, *queue_, in_.data(), out_.data(), workspace_memory_ ? &workspace_ : nullptr));
-    return queue_->synchronize();
+    return queue() ? Status() : queue_->synchronize();
   }
 
  private:
   Status add(const weft_tensor& t, std::vector<const weft_tensor*>& to) {
     if (!t.dl.data) return to.push_back(nullptr), Status();
+    auto& mine = tensors_.emplace_back(t);
+    to.push_back(&mine);
+    if (queue()) return {};  // it is a buffer of this device already
     uint64_t bytes = t.dl.dtype.bits / 8;
     for (int32_t d = 0; d < t.dl.ndim; ++d) bytes *= static_cast<uint64_t>(t.dl.shape[d]);
     WEFT_TRY(auto buffer, plan_->device.import_memory(t.dl, bytes, [] {}));
-    auto& mine = tensors_.emplace_back(t);
     mine.dl.data = buffer->handle, mine.dl.device = plan_->device.dl(), mine.dl.byte_offset = 0;
     memory_.push_back(std::move(buffer));
-    return to.push_back(&mine), Status();
+    return {};
   }
 
   std::unique_ptr<seam::Queue> queue_;
@@ -98,9 +101,6 @@ Result<seam::PreparedPtr> prepare(seam::Device& device, const std::string& backe
 Result<std::unique_ptr<Kernel>> open(const std::string& contender, const seam::CallPtr& call) {
   const auto backend = backend_of(contender);
   WEFT_TRY(seam::Device * device, seam::registry().open(backend));
-  if (!device->host_memory())
-    return fail(Code::unsupported,
-                "{}'s memory is not the host's: the lab has no clock for such a device yet", backend);
   const seam::Unmeasured without_preferences;
   WEFT_TRY(auto plan, prepare(*device, backend, contender, call));
   std::string contents;
@@ -116,9 +116,7 @@ std::vector<Offer> offers() {
     for (const auto& d : b.devices) {
       auto device = d.computes ? seam::registry().open(d.name) : Result<seam::Device*>(nullptr);
       if (!device.ok() || !*device) continue;
-      all.push_back({d.name, (*device)->host_memory()
-                                 ? ""
-                                 : "its memory is not the host's: the lab has no clock for it yet"});
+      all.push_back({d.name, ""});
     }
   return all;
 }

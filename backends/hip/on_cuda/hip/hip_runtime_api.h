@@ -42,6 +42,8 @@
 #define hipStreamGetDevice cudaStreamGetDevice
 #define hipStreamWaitEvent cudaStreamWaitEvent
 #define hipEvent_t cudaEvent_t
+#define hipEventDefault cudaEventDefault
+#define hipEventElapsedTime cudaEventElapsedTime
 #define hipEventDisableTiming cudaEventDisableTiming
 #define hipEventCreateWithFlags cudaEventCreateWithFlags
 #define hipEventDestroy cudaEventDestroy

@@ -1,0 +1,105 @@
+#include "lab/kernels/mirror.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "seam/device.h"
+
+namespace weft::lab {
+namespace {
+
+constexpr uint64_t kScratch = 256 << 20;  // a copy of half of it to the other half: more than any cache
+constexpr size_t kBurst = 32;             // launches that are enqueued while the device is busy
+constexpr int kMostLeads = 256;
+constexpr std::byte kSpoiltBytes[8] = {kSpoilt, kSpoilt, kSpoilt, kSpoilt, kSpoilt, kSpoilt, kSpoilt, kSpoilt};
+
+}  // namespace
+
+Result<std::unique_ptr<Mirror>> Mirror::create(std::span<std::byte> original, seam::Queue& queue) {
+  std::unique_ptr<Mirror> m(new Mirror(original, queue));
+  auto& device = queue.device();
+  WEFT_TRY(m->copy_, device.allocate_unpooled(original.size()));
+  WEFT_TRY(m->snapshot_, device.allocate_unpooled(original.size()));
+  WEFT_TRY(m->scratch_, device.allocate_unpooled(kScratch));
+  return m;
+}
+
+weft_tensor Mirror::tensor(weft_tensor host, uint64_t at) const {
+  host.dl.data = copy_->handle, host.dl.byte_offset = at, host.dl.device = queue_.device().dl();
+  return host;
+}
+
+Status Mirror::upload() {
+  WEFT_CHECK(queue_.copy_in(*copy_.get(), 0, original_.data(), original_.size()));
+  return queue_.synchronize();
+}
+
+Status Mirror::edit(const Edit& e) {
+  if (e.input_bytes) WEFT_CHECK(queue_.copy_in(*copy_.get(), e.input_at, e.value, e.input_bytes));
+  if (e.output_bytes) WEFT_CHECK(queue_.copy_in(*copy_.get(), e.output_at, kSpoiltBytes, e.output_bytes));
+  return {};
+}
+
+// Work that keeps the device busy, and flushes its caches.
+Status Mirror::lead() { return queue_.copy(*scratch_.get(), 0, *scratch_.get(), kScratch / 2, kScratch / 2); }
+
+// Where the device waits for the host, its clock would count how long a launch takes to be enqueued. So it is
+// kept busy until all of a burst are, and a burst of which that is not true is run again.
+Result<uint64_t> Mirror::burst(std::span<const Edit> edits, const std::function<Status()>& launch,
+                               bool cold) {
+  for (;;) {
+    for (int i = 0; i < leads_; ++i) WEFT_CHECK(lead());
+    WEFT_TRY(const uint64_t led, queue_.mark());
+    if (!cold) WEFT_CHECK(launch());  // not counted: the caches have lost what it reads
+    for (const Edit& e : edits) {
+      WEFT_CHECK(edit(e));
+      if (cold) WEFT_CHECK(lead());
+      WEFT_CHECK(queue_.stamp());
+      WEFT_CHECK(launch());
+      WEFT_CHECK(queue_.stamp());
+    }
+    // A snapshot in the queue's order: what a launch leaves running elsewhere comes too late for it.
+    WEFT_CHECK(queue_.copy(*snapshot_.get(), 0, *copy_.get(), 0, original_.size()));
+    WEFT_TRY(const uint64_t reached, queue_.reached());
+    WEFT_TRY(const auto times, queue_.read_stamps());
+    if (reached >= led && leads_ < kMostLeads) {
+      leads_ *= 2;
+      continue;
+    }
+    uint64_t spent = 0;
+    for (size_t i = 0; i + 1 < times.size(); i += 2) spent += times[i + 1] - times[i];
+    return spent;
+  }
+}
+
+Result<uint64_t> Mirror::timed_by_host(std::span<const Edit> edits, const std::function<Status()>& launch,
+                                       bool cold) {
+  uint64_t spent = 0;
+  for (const Edit& e : edits) {
+    WEFT_CHECK(edit(e));
+    if (cold) WEFT_CHECK(lead());
+    WEFT_CHECK(queue_.synchronize());
+    const auto began = std::chrono::steady_clock::now();
+    WEFT_CHECK(launch());
+    WEFT_CHECK(queue_.synchronize());
+    spent += static_cast<uint64_t>(std::chrono::nanoseconds(std::chrono::steady_clock::now() - began).count());
+  }
+  WEFT_CHECK(queue_.copy(*snapshot_.get(), 0, *copy_.get(), 0, original_.size()));
+  return spent;
+}
+
+Result<uint64_t> Mirror::run(std::span<const Edit> edits, const std::function<Status()>& launch, bool cold) {
+  uint64_t spent = 0;
+  const size_t most = queue_.has_stamps() ? kBurst : edits.size();
+  for (; !edits.empty(); edits = edits.subspan(std::min(most, edits.size()))) {
+    const auto now = edits.first(std::min(most, edits.size()));
+    WEFT_TRY(const uint64_t took,
+             queue_.has_stamps() ? burst(now, launch, cold) : timed_by_host(now, launch, cold));
+    spent += took;
+  }
+  WEFT_CHECK(queue_.copy_out(original_.data(), *snapshot_.get(), 0, original_.size()));
+  WEFT_CHECK(queue_.synchronize());
+  return spent;
+}
+
+}  // namespace weft::lab

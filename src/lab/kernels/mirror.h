@@ -1,0 +1,44 @@
+#pragma once
+#include <functional>
+#include <memory>
+#include <span>
+
+#include "lab/kernels/turn.h"
+#include "seam/queue.h"
+
+// The lab's memory on a device whose memory is not the host's.
+namespace weft::lab {
+
+/// A copy of the lab's memory, all of it, so guard zones and spoilt results lie there as they do in the
+/// original. What is enqueued goes to one queue, that of the kernel.
+class Mirror {
+ public:
+  /// `original` and `queue` outlive it. Errors: out_of_memory.
+  static Result<std::unique_ptr<Mirror>> create(std::span<std::byte> original, seam::Queue& queue);
+  Mirror(const Mirror&) = delete;
+
+  /// A tensor that lies `at` bytes into the memory.
+  weft_tensor tensor(weft_tensor host, uint64_t at) const;
+
+  /// Copies the original's first bytes to the device.
+  Status upload();
+  /// Nanoseconds that the launches took by the device's clock, or by the host's where the device has none;
+  /// each launch comes after its edit, which is not counted. The original is as the device's memory was right
+  /// behind the last launch. `cold`: caches are flushed before each launch.
+  Result<uint64_t> run(std::span<const Edit> edits, const std::function<Status()>& launch, bool cold);
+
+ private:
+  Mirror(std::span<std::byte> original, seam::Queue& queue) : original_(original), queue_(queue) {}
+  Status edit(const Edit& edit);
+  Status lead();
+  Result<uint64_t> burst(std::span<const Edit> edits, const std::function<Status()>& launch, bool cold);
+  Result<uint64_t> timed_by_host(std::span<const Edit> edits, const std::function<Status()>& launch,
+                                 bool cold);
+
+  std::span<std::byte> original_;
+  seam::Queue& queue_;
+  seam::BufferRef copy_, snapshot_, scratch_;
+  int leads_ = 1;
+};
+
+}  // namespace weft::lab
