@@ -29,14 +29,14 @@ Operation chosen(const std::string& op, const std::string& shapes, const std::st
 
 Row row_of(const Operation& operation, const std::string& kernel, ContestOptions options = {}) {
   options.process.command = {WEFT_BINARY_DIR "/weft", "lab", "--worker", "--threads", "1"};
-  options.process.seconds = 10;
+  options.process.seconds = std::min(options.process.seconds, 10.0);
   options.quick = true, options.seconds = 0;
   return value_or_raise(compare(operation, {"native", kernel}, options, [](const std::string&) {})).rows[1];
 }
 
 Comparison contest(const std::string& baseline, const std::string& other, ContestOptions options = {}) {
   options.process.command = {WEFT_BINARY_DIR "/weft", "lab", "--worker", "--threads", "1"};
-  options.process.seconds = 10;
+  options.process.seconds = std::min(options.process.seconds, 10.0);
   options.quick = true, options.seconds = 0;
   return value_or_raise(compare(small_softmax(), {baseline, other}, options, [](const std::string&) {}));
 }
@@ -285,7 +285,7 @@ TEST(LabOperations, EveryOperationIsOneThatAKernelCanBeAskedFor) {
       const auto all = value_or_raise(operations_of({.ops = {file.op}, .dtypes = {name(t)}}));
       EXPECT_FALSE(all.empty());
       for (const auto& o : all) {
-        const auto call = describe(ask_of(o));
+        const auto call = lab::describe(ask_of(o));
         ASSERT_TRUE(call.ok()) << o.label() << ": " << call.status().message();
         EXPECT_GT(value_or_raise(work_of(o)).bytes, 0) << o.label();
         EXPECT_TRUE(o.cases().ok()) << o.label();

@@ -6,7 +6,7 @@
 extern "C" weft_code weft_lab_kernel(const weft_call* call, const weft_tensor* const* inputs,
                                      const weft_tensor* const* outputs) {
   const DLTensor &x = inputs[0]->dl, &y = outputs[0]->dl;
-  if (x.ndim != 2 || x.dtype.bits != 32 || y.ndim != 1 || y.dtype.bits != 64) return WEFT_UNSUPPORTED;
+  if (x.ndim != 2 || x.dtype.bits != 32 || y.ndim != 1 || y.dtype.bits != 32) return WEFT_UNSUPPORTED;
   for (uint32_t i = 0; i < call->n_attrs; ++i)
     if (!std::strcmp(call->attrs[i]->name, "axis") && call->attrs[i]->i != -1 && call->attrs[i]->i != 1)
       return WEFT_UNSUPPORTED;
@@ -16,7 +16,7 @@ extern "C" weft_code weft_lab_kernel(const weft_call* call, const weft_tensor* c
     int64_t best = 0;
     for (int64_t c = 1; c < columns; ++c)
       if (row[c] > row[best] || (row[c] != row[c] && row[best] == row[best])) best = c;
-    static_cast<int64_t*>(y.data)[r] = best;
+    static_cast<int32_t*>(y.data)[r] = static_cast<int32_t>(best);
   }
   return WEFT_OK;
 }

@@ -20,7 +20,9 @@ using Clock = std::chrono::steady_clock;
 constexpr size_t kPairs = 10;              // of turns in a process
 constexpr size_t kFewest = 6, kMost = 40;  // processes of a contender
 constexpr size_t kFewestQuick = 3;
-constexpr double kCalm = 3e-4;  // seconds that asking a process may take beside its launches
+constexpr int kElsewhere = 4;         // sets of operands that a process is judged on after its turns
+constexpr uint64_t kSmall = 8 << 20;  // bytes of a set, for so many
+constexpr double kCalm = 3e-4;        // seconds that asking a process may take beside its launches
 
 double seconds_since(Clock::time_point t) { return std::chrono::duration<double>(Clock::now() - t).count(); }
 
@@ -179,6 +181,8 @@ class Contest {
     if (Status s = t.seat->check_memory(); !s.ok()) return t.exclude(s), Status();
     WEFT_CHECK(t.seat->judge(o_, options_.oracle_seconds, random_word(seed, 2000), t.row.accuracy));
     if (t.exclude_if_wrong()) return {};
+    WEFT_CHECK(judge_elsewhere(t, random_word(seed, 6000)));
+    if (t.row.out()) return {};
     auto unwritten = t.seat->check_written();
     if (!unwritten.ok() || !unwritten->empty())
       return unwritten.ok() ? t.exclude(Verdict::wrong, *unwritten) : t.exclude(unwritten.status()), Status();
@@ -189,6 +193,19 @@ class Contest {
     const uint64_t peak = memory_of(t.seat->contender().pid()).peak;
     t.row.peak_bytes = std::max(t.row.peak_bytes, peak - std::min(peak, t.before));
     t.seat.reset();
+    return {};
+  }
+
+  // Other operands at other places: a process has seen one set of them until now.
+  Status judge_elsewhere(Timed& t, uint64_t seed) {
+    const int times = room_for(t.seat->data()) < kSmall ? kElsewhere : 1;
+    for (int i = 0; i < times && !t.row.out(); ++i) {
+      seed = random_word(seed, 0);
+      if (Status s = t.seat->put(rotated(t.seat->data(), seed), seed); !s.ok()) return t.exclude(s), Status();
+      WEFT_CHECK(judge_one(t, seed));
+      if (t.row.out()) return {};
+      if (Status s = t.seat->check_memory(); !s.ok()) return t.exclude(s), Status();
+    }
     return {};
   }
 

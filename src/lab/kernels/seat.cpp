@@ -37,6 +37,16 @@ Result<Data> draw_data(const Operation& o, uint64_t seed) {
   return data_of(ask_of(o, conformance::make_inputs(o.call, o.dtype, seed)));
 }
 
+Data rotated(Data d, uint64_t seed) {
+  for (auto& t : d.inputs) {
+    const size_t one = byte_size(t.type.dtype), count = t.bytes.size() / one;
+    if (count == 0) continue;
+    const auto by = static_cast<std::ptrdiff_t>(random_word(seed++, 0) % count * one);
+    std::ranges::rotate(t.bytes, t.bytes.end() - by);
+  }
+  return d;
+}
+
 uint64_t room_for(const Data& d) { return edits_begin(d) + kMostLaunches * sizeof(Edit); }
 
 bool Seat::in_place() const {

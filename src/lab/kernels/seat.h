@@ -17,6 +17,9 @@ struct Data {
 /// Numbers that `seed` draws. Errors: those of the op's shape rule.
 Result<Data> draw_data(const Operation& operation, uint64_t seed);
 Result<Data> data_of(const conformance::Ask& ask);
+/// The same numbers, those of each operand moved on by some elements that `seed` draws, the last to the
+/// front.
+Data rotated(Data data, uint64_t seed);
 
 /// Bytes of shared memory that a contender needs for the data, and for the edits of a turn.
 uint64_t room_for(const Data& data);
@@ -35,6 +38,7 @@ class Seat {
   explicit Seat(std::unique_ptr<Contender> contender) : contender_(std::move(contender)) {}
 
   Contender& contender() { return *contender_; }
+  const Data& data() const { return data_; }
   /// Whether the call updates an operand. The launches of a turn then go on from one another's results, so
   /// only a turn of one launch can be judged.
   bool in_place() const;
