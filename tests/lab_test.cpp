@@ -134,10 +134,24 @@ TEST(Lab, ARightKernelIsRightAndTimed) {
   EXPECT_GT(c.rows[1].ratio.high, 0);
 }
 
-TEST(Lab, TheExampleIsRight) {
-  const auto row = contest("native", WEFT_SOURCE_DIR "/examples/lab/softmax.cpp").rows[1];
+TEST(Lab, TheExamplesAreRight) {
+  const std::pair<Operation, const char*> examples[] = {{small_softmax(), "softmax.cpp"},
+                                                        {chosen("gelu", "32x96"), "gelu.c"},
+                                                        {chosen("matmul", "24x40,40x300"), "matmul.cpp"}};
+  for (const auto& [operation, file] : examples) {
+    const auto row = row_of(operation, fmt::format("{}/examples/lab/{}", WEFT_SOURCE_DIR, file));
+    EXPECT_FALSE(row.out()) << file << ": " << row.why;
+    EXPECT_GT(row.cases, 0u) << file;
+    EXPECT_GT(row.compile_seconds, 0) << file;
+    EXPECT_GT(row.peak_bytes, 0u) << file;
+  }
+}
+
+TEST(LabLimits, MemoryOfAKernelIsCountedBesideItsOperands) {
+  const auto row = row_of(chosen("softmax", "512x2048"), kernel("hungry"));
   EXPECT_FALSE(row.out()) << row.why;
-  EXPECT_GT(row.cases, 0u);
+  EXPECT_GT(row.peak_bytes, 32u << 20) << "what it allocates and frees in each launch";
+  EXPECT_LT(row.peak_bytes, 64u << 20);
 }
 
 TEST(Lab, ARefusedCallIsSaid) {

@@ -101,9 +101,11 @@ class Contest {
     for (size_t pair = 0; pair < kPairs; ++pair) {
       for (size_t i = 0; i < timed_.size(); ++i) {
         const size_t turn = pair % 2 ? timed_.size() - 1 - i : i;
-        if (!timed_[turn].row.out())
-          WEFT_CHECK(take_turn(timed_[turn], random_word(seed, pair), pair == seed % kPairs));
+        if (!timed_[turn].row.out()) take_turn(timed_[turn], random_word(seed, pair));
       }
+      // After both turns of the pair, which so stay close to one another.
+      for (Timed& t : timed_)
+        if (!t.row.out()) WEFT_CHECK(judge_turn(t, random_word(seed, pair), pair == seed % kPairs));
     }
     for (Timed& t : timed_)
       if (!t.row.out()) WEFT_CHECK(end(t, seed, number == 0));
@@ -151,23 +153,25 @@ class Contest {
     }
   }
 
-  Status take_turn(Timed& t, uint64_t seed, bool spot) {
-    const TurnOptions asked{.launches = t.launches,
-                            .cold = options_.cold,
-                            .oracle_seconds = options_.oracle_seconds / kPairs / 4};
-    auto turn = t.seat->turn(o_, asked, seed);
-    if (!turn.ok()) return t.exclude(turn.status()), Status();
+  void take_turn(Timed& t, uint64_t seed) {
+    auto turn = t.seat->turn(
+        o_, {.launches = t.launches, .cold = options_.cold, .oracle_seconds = seconds_a_turn()}, seed);
+    if (!turn.ok()) return t.exclude(turn.status());
     if (turn->ticks > turn->outside)
-      return t.exclude(Verdict::invalid, "it says that its launches took longer than the question did"),
-             Status();
+      return t.exclude(Verdict::invalid, "it says that its launches took longer than the question did");
     const double spent = static_cast<double>(turn->ticks) * seconds_per_tick();
     t.asking.push_back(static_cast<double>(turn->outside) * seconds_per_tick() - spent);
     t.turns.push_back(spent / static_cast<double>(t.launches));
     t.row.nanoseconds.push_back(1e9 * t.turns.back());
     t.cpu += turn->cpu, t.all_launches += static_cast<double>(t.launches);
-    WEFT_CHECK(t.seat->judge_turn(o_, asked.oracle_seconds, random_word(seed, 2), t.row.accuracy));
-    t.exclude_if_wrong();
-    return spot && !t.row.out() && t.seat->in_place() ? judge_one(t, random_word(seed, 1)) : Status();
+  }
+
+  double seconds_a_turn() const { return options_.oracle_seconds / kPairs / 4; }
+
+  Status judge_turn(Timed& t, uint64_t seed, bool alone) {
+    WEFT_CHECK(t.seat->judge_turn(o_, seconds_a_turn(), random_word(seed, 2), t.row.accuracy));
+    if (t.exclude_if_wrong() || !alone || !t.seat->in_place()) return {};
+    return judge_one(t, random_word(seed, 1));
   }
 
   // Checks the results of the last turn, and what else the kernel did, and lets the process go.
