@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
+#include <vector>
 
 #include "seam/device.h"
 
@@ -21,6 +23,7 @@ Result<std::unique_ptr<Mirror>> Mirror::create(std::span<std::byte> original, se
   WEFT_TRY(m->copy_, device.allocate_unpooled(original.size()));
   WEFT_TRY(m->snapshot_, device.allocate_unpooled(original.size()));
   WEFT_TRY(m->scratch_, device.allocate_unpooled(kScratch));
+  WEFT_TRY(m->samples_, device.allocate_unpooled(kMostLaunches * sizeof(Edit::sample)));
   return m;
 }
 
@@ -29,14 +32,25 @@ weft_tensor Mirror::tensor(weft_tensor host, uint64_t at) const {
   return host;
 }
 
-Status Mirror::upload() {
-  WEFT_CHECK(queue_.copy_in(*copy_.get(), 0, original_.data(), original_.size()));
-  return queue_.synchronize();
+Status Mirror::edit(std::span<const Edit> edits) {
+  for (const Edit& e : edits) {
+    if (e.input_bytes) WEFT_CHECK(queue_.copy_in(*copy_.get(), e.input_at, e.value, e.input_bytes));
+    if (e.output_bytes) WEFT_CHECK(queue_.copy_in(*copy_.get(), e.output_at, kSpoiltBytes, e.output_bytes));
+  }
+  return {};
 }
 
-Status Mirror::edit(const Edit& e) {
-  if (e.input_bytes) WEFT_CHECK(queue_.copy_in(*copy_.get(), e.input_at, e.value, e.input_bytes));
-  if (e.output_bytes) WEFT_CHECK(queue_.copy_in(*copy_.get(), e.output_at, kSpoiltBytes, e.output_bytes));
+Status Mirror::keep_sample(const Edit& e, size_t number) {
+  if (!e.sample_bytes) return {};
+  return queue_.copy(*samples_.get(), number * sizeof e.sample, *copy_.get(), e.sample_at, e.sample_bytes);
+}
+
+Status Mirror::read_samples(std::span<Edit> edits, size_t each) {
+  std::vector<std::byte> all(edits.size() / each * sizeof(Edit::sample));
+  WEFT_CHECK(queue_.copy_out(all.data(), *samples_.get(), 0, all.size()));
+  WEFT_CHECK(queue_.synchronize());
+  for (size_t i = 0; i < edits.size() / each; ++i)
+    std::memcpy(edits[i * each].sample, all.data() + i * sizeof(Edit::sample), sizeof(Edit::sample));
   return {};
 }
 
@@ -45,24 +59,26 @@ Status Mirror::lead() { return queue_.copy(*scratch_.get(), 0, *scratch_.get(), 
 
 // Where the device waits for the host, its clock would count how long a launch takes to be enqueued. So it is
 // kept busy until all of a burst are, and a burst of which that is not true is run again.
-Result<uint64_t> Mirror::burst(std::span<const Edit> edits, const std::function<Status()>& launch,
-                               bool cold) {
+Result<uint64_t> Mirror::burst(std::span<const Edit> edits, size_t each, const Launch& launch, bool cold) {
+  const bool alone = edits.size() == each;
   for (;;) {
     for (int i = 0; i < leads_; ++i) WEFT_CHECK(lead());
     WEFT_TRY(const uint64_t led, queue_.mark());
-    if (!cold) WEFT_CHECK(launch());  // not counted: the caches have lost what it reads
-    for (const Edit& e : edits) {
-      WEFT_CHECK(edit(e));
+    // Not counted: the caches have lost what it reads. A launch alone may be one that updates its operands.
+    if (!cold && !alone) WEFT_CHECK(launch());
+    for (size_t i = 0; i < edits.size(); i += each) {
+      WEFT_CHECK(edit(edits.subspan(i, each)));
       if (cold) WEFT_CHECK(lead());
       WEFT_CHECK(queue_.stamp());
       WEFT_CHECK(launch());
       WEFT_CHECK(queue_.stamp());
+      WEFT_CHECK(keep_sample(edits[i], sampled_ + i / each));
     }
     // A snapshot in the queue's order: what a launch leaves running elsewhere comes too late for it.
     WEFT_CHECK(queue_.copy(*snapshot_.get(), 0, *copy_.get(), 0, original_.size()));
     WEFT_TRY(const uint64_t reached, queue_.reached());
     WEFT_TRY(const auto times, queue_.read_stamps());
-    if (reached >= led && leads_ < kMostLeads) {
+    if (reached >= led && leads_ < kMostLeads && !alone) {
       leads_ *= 2;
       continue;
     }
@@ -72,33 +88,36 @@ Result<uint64_t> Mirror::burst(std::span<const Edit> edits, const std::function<
   }
 }
 
-Result<uint64_t> Mirror::timed_by_host(std::span<const Edit> edits, const std::function<Status()>& launch,
+Result<uint64_t> Mirror::timed_by_host(std::span<const Edit> edits, size_t each, const Launch& launch,
                                        bool cold) {
   uint64_t spent = 0;
-  for (const Edit& e : edits) {
-    WEFT_CHECK(edit(e));
+  for (size_t i = 0; i < edits.size(); i += each) {
+    WEFT_CHECK(edit(edits.subspan(i, each)));
     if (cold) WEFT_CHECK(lead());
     WEFT_CHECK(queue_.synchronize());
     const auto began = std::chrono::steady_clock::now();
     WEFT_CHECK(launch());
     WEFT_CHECK(queue_.synchronize());
     spent += static_cast<uint64_t>(std::chrono::nanoseconds(std::chrono::steady_clock::now() - began).count());
+    WEFT_CHECK(keep_sample(edits[i], sampled_ + i / each));
   }
   WEFT_CHECK(queue_.copy(*snapshot_.get(), 0, *copy_.get(), 0, original_.size()));
   return spent;
 }
 
-Result<uint64_t> Mirror::run(std::span<const Edit> edits, const std::function<Status()>& launch, bool cold) {
+Result<uint64_t> Mirror::run(std::span<Edit> edits, size_t each, const Launch& launch, bool cold) {
   uint64_t spent = 0;
-  const size_t most = queue_.has_stamps() ? kBurst : edits.size();
-  for (; !edits.empty(); edits = edits.subspan(std::min(most, edits.size()))) {
-    const auto now = edits.first(std::min(most, edits.size()));
+  const size_t most = queue_.has_stamps() ? kBurst * each : edits.size();
+  sampled_ = 0;
+  WEFT_CHECK(queue_.copy_in(*copy_.get(), 0, original_.data(), original_.size()));
+  for (auto rest = edits; !rest.empty(); rest = rest.subspan(std::min(most, rest.size()))) {
+    const auto now = rest.first(std::min(most, rest.size()));
     WEFT_TRY(const uint64_t took,
-             queue_.has_stamps() ? burst(now, launch, cold) : timed_by_host(now, launch, cold));
-    spent += took;
+             queue_.has_stamps() ? burst(now, each, launch, cold) : timed_by_host(now, each, launch, cold));
+    spent += took, sampled_ += now.size() / each;
   }
   WEFT_CHECK(queue_.copy_out(original_.data(), *snapshot_.get(), 0, original_.size()));
-  WEFT_CHECK(queue_.synchronize());
+  WEFT_CHECK(read_samples(edits, each));
   return spent;
 }
 

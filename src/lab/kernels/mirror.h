@@ -20,24 +20,26 @@ class Mirror {
   /// A tensor that lies `at` bytes into the memory.
   weft_tensor tensor(weft_tensor host, uint64_t at) const;
 
-  /// Copies the original's first bytes to the device.
-  Status upload();
-  /// Nanoseconds that the launches took by the device's clock, or by the host's where the device has none;
-  /// each launch comes after its edit, which is not counted. The original is as the device's memory was right
-  /// behind the last launch. `cold`: caches are flushed before each launch.
-  Result<uint64_t> run(std::span<const Edit> edits, const std::function<Status()>& launch, bool cold);
+  /// Nanoseconds that the launches took by the device's clock, or by the host's where the device has none.
+  /// The device begins with what the original holds. Each launch comes after `each` of the edits, which are not counted; the sample that the first of them
+  /// wants is kept in it. The original is as the device's memory was right behind the last launch. `cold`:
+  /// caches are flushed before each launch.
+  Result<uint64_t> run(std::span<Edit> edits, size_t each, const std::function<Status()>& launch, bool cold);
 
  private:
   Mirror(std::span<std::byte> original, seam::Queue& queue) : original_(original), queue_(queue) {}
-  Status edit(const Edit& edit);
+  using Launch = std::function<Status()>;
+  Status edit(std::span<const Edit> edits);
+  Status keep_sample(const Edit& edit, size_t number);
   Status lead();
-  Result<uint64_t> burst(std::span<const Edit> edits, const std::function<Status()>& launch, bool cold);
-  Result<uint64_t> timed_by_host(std::span<const Edit> edits, const std::function<Status()>& launch,
-                                 bool cold);
+  Result<uint64_t> burst(std::span<const Edit> edits, size_t each, const Launch& launch, bool cold);
+  Result<uint64_t> timed_by_host(std::span<const Edit> edits, size_t each, const Launch& launch, bool cold);
+  Status read_samples(std::span<Edit> edits, size_t each);
 
   std::span<std::byte> original_;
   seam::Queue& queue_;
-  seam::BufferRef copy_, snapshot_, scratch_;
+  seam::BufferRef copy_, snapshot_, scratch_, samples_;
+  size_t sampled_ = 0;  // launches of this run
   int leads_ = 1;
 };
 

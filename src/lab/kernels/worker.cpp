@@ -9,7 +9,10 @@
 #include <nlohmann/json.hpp>
 
 #include "lab/kernels/call_json.h"
+#include "lab/kernels/limits.h"
 #include "lab/kernels/mirror.h"
+#include "lab/kernels/operation.h"
+#include "lab/kernels/process_facts.h"
 #include "lab/kernels/provider.h"
 #include "lab/kernels/shared_memory.h"
 #include "lab/kernels/turn.h"
@@ -38,9 +41,10 @@ class Service {
   json open(const json& request) {
     mirror_.reset(), kernel_.reset();
     const auto contender = request.at("contender").get<std::string>();
-    call_ = value_or_raise(conformance::describe(ask_from(request.at("call"))));
+    const uint64_t before = memory_of(::getpid()).resident;
+    call_ = value_or_raise(lab::describe(ask_from(request.at("call"))));
     kernel_ = value_or_raise(value_or_raise(provider_of(contender))->open(contender, call_));
-    return {{"kernel", kernel_->id()}, {"identity", kernel_->identity()}};
+    return {{"kernel", kernel_->id()}, {"identity", kernel_->identity()}, {"resident_before", before}};
   }
 
   weft_tensor tensor(const seam::ConcreteType& type, uint64_t at) {
@@ -67,7 +71,6 @@ class Service {
     const auto out = request.at("outputs").get<std::vector<uint64_t>>();
     if (kernel_->queue() && !mirror_)
       mirror_ = value_or_raise(Mirror::create(memory_.bytes(), *kernel_->queue()));
-    if (mirror_) raise_if(mirror_->upload());
     std::vector<weft_tensor> inputs, outputs;
     for (size_t i = 0; i < desc.inputs.size(); ++i)
       inputs.push_back(desc.inputs[i] ? tensor(*desc.inputs[i], in.at(i)) : weft_tensor{});
@@ -82,28 +85,37 @@ class Service {
     std::memset(data + e.output_at, static_cast<int>(kSpoilt), e.output_bytes);
   }
 
+  void keep_sample(Edit& e) { std::memcpy(e.sample, memory_.bytes().data() + e.sample_at, e.sample_bytes); }
+
   void flush_caches() {
     flush_.resize(kFlush);
     for (size_t i = 0; i < kFlush; i += 64) ++flush_[i];
   }
 
   json run(const json& request) {
-    const auto launches = request.at("launches").get<uint64_t>();
-    const bool cold = request.at("cold").get<bool>();
-    const auto* edits =
-        reinterpret_cast<const Edit*>(memory_.bytes().data() + request.at("edits").get<uint64_t>());
+    const auto launches = request.at("launches").get<uint64_t>(),
+               each = request.at("edits_each").get<uint64_t>();
+    const bool cold = request.at("cold").get<bool>(), apart = request.at("apart").get<bool>();
+    auto* edits = reinterpret_cast<Edit*>(memory_.bytes().data() + request.at("edits").get<uint64_t>());
+    const uint64_t mode = float_mode();
     if (mirror_) {
       const auto launch = [&] { return kernel_->run(); };
-      return {{"nanoseconds", value_or_raise(mirror_->run({edits, launches}, launch, cold))}};
+      return {{"nanoseconds", value_or_raise(mirror_->run({edits, launches * each}, each, launch, cold))}};
     }
     uint64_t spent = 0, began = ticks();
     for (uint64_t i = 0; i < launches; ++i) {
-      edit(edits[i]);
-      if (cold) flush_caches(), began = ticks();
+      for (uint64_t k = 0; k < each; ++k) edit(edits[i * each + k]);
+      if (cold) flush_caches();
+      if (apart) began = ticks();
       raise_if(kernel_->run());
-      if (cold) spent += ticks() - began;
+      if (apart) spent += ticks() - began;
+      keep_sample(edits[i * each]);
     }
-    return {{"ticks", cold ? spent : ticks() - began}};
+    if (!apart) spent = ticks() - began;
+    if (float_mode() != mode)
+      throw Error(
+          fail(Code::device, "it changed how the processor rounds, or whether it flushes denormal numbers"));
+    return {{"ticks", spent}};
   }
 
   SharedMemory memory_;
@@ -126,6 +138,7 @@ void drop_capabilities() {
 int serve_contender() {
   Service service(value_or_raise(SharedMemory::map(kMemory)));
   drop_capabilities();
+  raise_if(limit_resources());
   std::string request(1 << 16, '\0');
   for (;;) {
     const ssize_t n = ::recv(kSocket, request.data(), request.size(), 0);
