@@ -102,7 +102,7 @@ class Contest {
   }
 
   void start(Timed& t, const Data& data, uint64_t seed) {
-    Process process = options_.process;
+    Process process = t.row.process;
     process.memory_bytes = room_for(data);
     t.turns.clear();
     auto contender = Contender::start(t.row.prepared, process);
@@ -110,6 +110,7 @@ class Contest {
     auto opened = (*contender)->open(ask_of(o_));
     if (!opened.ok()) return t.exclude(opened.status());
     t.row.kernel = opened->kernel, t.row.identity = opened->identity;
+    t.row.compile_seconds = std::max(t.row.compile_seconds, opened->compile_seconds);
     t.seat = std::make_unique<Seat>(std::move(contender).value());
     if (Status s = t.seat->put(data, seed); !s.ok()) return t.exclude(s);
     warm_up(t, seed);
@@ -201,15 +202,18 @@ struct Folder {
   std::string path;
 };
 
-void prepare(Row& row, const std::string& folder) {
+void prepare(Row& row, const std::string& folder, const Process& process) {
+  row.process = process;
   auto provider = provider_of(row.contender);
   auto made = !provider.ok()         ? Result<std::string>(provider.status())
               : (*provider)->prepare ? (*provider)->prepare(row.contender, folder)
                                      : Result<std::string>(row.contender);
-  if (made.ok())
-    row.prepared = std::move(made).value();
-  else
+  if (!made.ok()) {
     row.verdict = Verdict::invalid, row.why = made.status().message();
+    return;
+  }
+  row.prepared = std::move(made).value();
+  if ((*provider)->process) (*provider)->process(row.prepared, row.process);
 }
 
 }  // namespace
@@ -220,13 +224,14 @@ Result<Comparison> compare(const Operation& operation, const std::vector<std::st
   Comparison c{.operation = operation};
   WEFT_TRY(c.work, work_of(operation));
   const Folder folder;
-  for (const auto& name : contenders) prepare(c.rows.emplace_back(Row{.contender = name}), folder.path);
+  for (const auto& name : contenders)
+    prepare(c.rows.emplace_back(Row{.contender = name}), folder.path, options.process);
   see("cases of conformance");
   WEFT_TRY(const auto cases, validation_cases(operation, options.oracle_seconds, options.quick));
   for (Row& row : c.rows) {
     if (row.out()) continue;
     see("conformance of " + row.contender);
-    WEFT_CHECK(validate(cases, options.process, row));
+    WEFT_CHECK(validate(cases, row.process, row));
   }
   Contest contest(operation, options, c.rows);
   WEFT_TRY(c.processes, contest.run(see));

@@ -25,10 +25,12 @@ struct ContestOptions {
 struct Row {
   std::string contender, kernel, identity;
   std::string prepared;  ///< the name that its processes open
+  Process process;       ///< how they are started
   Verdict verdict =
       Verdict::undecided;           ///< of the baseline, the first row: SAME, unless it is WRONG or INVALID
   std::string why;                  ///< of WRONG and INVALID
   size_t cases = 0, refused = 0;    ///< of conformance that it was asked, and that it refused
+  double compile_seconds = 0;       ///< that opening it spent on compiling it, the first time
   Accuracy accuracy;                ///< at the operation's size
   std::vector<double> nanoseconds;  ///< of a launch, by turn
   double cpu_nanoseconds = 0;       ///< of all threads, a launch

@@ -39,7 +39,9 @@ class Service {
     const auto contender = request.at("contender").get<std::string>();
     call_ = value_or_raise(conformance::describe(ask_from(request.at("call"))));
     kernel_ = value_or_raise(value_or_raise(provider_of(contender))->open(contender, call_));
-    return {{"kernel", kernel_->id()}, {"identity", kernel_->identity()}};
+    return {{"kernel", kernel_->id()},
+            {"identity", kernel_->identity()},
+            {"compile_seconds", kernel_->compile_seconds()}};
   }
 
   weft_tensor tensor(const seam::ConcreteType& type, uint64_t at) {
