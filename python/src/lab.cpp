@@ -9,6 +9,7 @@
 #include "lab/kernels/contest.h"
 #include "lab/kernels/python.h"
 #include "python/src/convert.h"
+#include "python/src/lab.h"
 #include "python/src/module.h"
 #include "python/src/object.h"
 #include "weft/backends.h"
@@ -51,13 +52,6 @@ nb::dict dict_of(const lab::Comparison& c) {
   return out;
 }
 
-AttrValue attr_from(nb::handle value) {
-  if (nb::isinstance<nb::str>(value)) return nb::cast<std::string>(value);
-  if (PyFloat_Check(value.ptr())) return nb::cast<double>(value);
-  if (PyTuple_Check(value.ptr()) || PyList_Check(value.ptr())) return dims_from(value.ptr(), "an attribute");
-  return integer_from(value.ptr(), "an attribute");
-}
-
 // {"op", "where", "dtype", "inputs": [(shape, dtype or None, low, high)], "attrs"}: an operation of one's
 // own.
 lab::Operation operation_from(const nb::dict& d) {
@@ -93,7 +87,9 @@ std::vector<lab::Operation> operations_from(const nb::list& wanted) {
     if (nb::isinstance<nb::dict>(w)) {
       all.push_back(operation_from(nb::borrow<nb::dict>(w)));
     } else {
-      auto found = value_or_raise(lab::operations_of({nb::cast<std::string>(w)}));
+      const auto op = nb::cast<std::string>(w);
+      auto found =
+          value_or_raise(lab::operations_of(op.empty() ? std::vector<std::string>() : std::vector{op}));
       std::ranges::move(found, std::back_inserter(all));
     }
   }
@@ -181,6 +177,13 @@ nb::list offers() {
 }
 
 }  // namespace
+
+AttrValue attr_from(nb::handle value) {
+  if (nb::isinstance<nb::str>(value)) return nb::cast<std::string>(value);
+  if (PyFloat_Check(value.ptr())) return nb::cast<double>(value);
+  if (PyTuple_Check(value.ptr()) || PyList_Check(value.ptr())) return dims_from(value.ptr(), "an attribute");
+  return integer_from(value.ptr(), "an attribute");
+}
 
 void bind_lab(nb::module_& m) {
   m.def(

@@ -1,8 +1,11 @@
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 
 #include "lab/kernels/python.h"
 #include "lab/kernels/worker.h"
+#include "python/src/convert.h"
 #include "python/src/exchange.h"
+#include "python/src/lab.h"
 #include "python/src/module.h"
 #include "python/src/object.h"
 
@@ -169,17 +172,37 @@ nb::object attr_object(const AttrValue& value) {
   return nb::bytes(bytes.data(), bytes.size());
 }
 
+nb::tuple call_parts(const seam::CallDesc& desc) {
+  nb::dict attrs;
+  nb::set off_default;
+  for (const auto& a : desc.attrs) attrs[a.name.c_str()] = attr_object(a.value);
+  for (const auto& attr : desc.off_default) off_default.add(nb::cast(attr));
+  const std::vector<std::optional<seam::ConcreteType>> outputs(desc.outputs.begin(), desc.outputs.end());
+  return nb::make_tuple(types_of(desc.inputs), types_of(outputs), attrs, off_default);
+}
+
+nb::tuple describe(const std::string& op, const nb::list& inputs, const nb::dict& attrs) {
+  conformance::Ask ask{.op = op, .inputs = {}};
+  for (const nb::handle input : inputs) {
+    seam::ConcreteType type{DType::u8, {}};
+    if (input.is_none()) {
+      ask.absent |= uint64_t{1} << ask.inputs.size();
+    } else {
+      type.dtype = dtype_from(nb::object(input[0]).ptr());
+      for (const int64_t size : nb::cast<std::vector<int64_t>>(input[1])) type.shape.push_back(size);
+    }
+    ask.inputs.push_back({type, {}});
+  }
+  for (const auto [key, value] : attrs) ask.attrs.push_back({nb::cast<std::string>(key), attr_from(value)});
+  return call_parts(value_or_raise(conformance::describe(ask))->desc());
+}
+
 Result<std::unique_ptr<lab::Kernel>> open_kernel(const std::string& name, const seam::CallPtr& call) {
-  const auto& desc = call->desc();
   std::unique_ptr<lab::Kernel> kernel;
   WEFT_CHECK(in_words([&] {
-    nb::dict attrs;
-    nb::set off_default;
-    for (const auto& a : desc.attrs) attrs[a.name.c_str()] = attr_object(a.value);
-    for (const auto& attr : desc.off_default) off_default.add(nb::cast(attr));
-    const std::vector<std::optional<seam::ConcreteType>> outputs(desc.outputs.begin(), desc.outputs.end());
+    const auto parts = call_parts(call->desc());
     kernel = std::make_unique<PythonKernel>(
-        worker->open(name, desc.op, types_of(desc.inputs), types_of(outputs), attrs, off_default));
+        worker->open(name, call->desc().op, parts[0], parts[1], parts[2], parts[3]));
   }));
   return kernel;
 }
@@ -218,6 +241,12 @@ void bind_lab_worker(nb::module_& m) {
               "def __dlpack__(self, *, stream: object = None, max_version: tuple[int, int] | None = None, "
               "dl_device: object = None, copy: object = None) -> object"),
           "A capsule for other libraries. Nothing is copied.");
+  m.def(
+      "describe", describe, "op"_a, "inputs"_a, "attrs"_a,
+      nb::sig("def describe(op: str, inputs: list[Any], attrs: dict[str, Any]) -> tuple[Any, Any, dict[str, "
+              "Any], set[str]]"),
+      "A call of an op: the types of its operands and results, its attributes, and those off their "
+      "defaults.");
   m.def(
       "serve", serve, "open"_a, "reason"_a,
       nb::sig("def serve(open: Callable[..., object], reason: Callable[[BaseException], str]) -> int"),

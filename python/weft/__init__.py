@@ -3,6 +3,8 @@
 Ops, tensors and queries are those of C++, by the same names: `help(weft.softmax)` says what `weft/ops.h` says.
 """
 
+from typing import TYPE_CHECKING
+
 from weft._weft import *  # noqa: F403
 from weft._weft import boolean as bool  # noqa: A004
 from weft import nn
@@ -12,3 +14,20 @@ from weft.ledger import ledger
 from weft.gradients import enable_grad, no_grad, recompute
 from weft.nn.pretrained import from_pretrained
 from weft.program import export, load, verify
+
+if TYPE_CHECKING:
+    from weft import lab
+    from weft.lab import get_kernel
+
+
+def __getattr__(name):
+    """The kernel lab is imported when it is asked for."""
+    if name == "lab":
+        import importlib
+
+        return importlib.import_module("weft.lab")
+    if name == "get_kernel":
+        from weft.lab import get_kernel
+
+        return get_kernel
+    raise AttributeError(f"module 'weft' has no attribute '{name}'")

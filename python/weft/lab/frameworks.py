@@ -39,6 +39,10 @@ class Framework:
         memory = (ctypes.c_char * size).from_address(operand.address)
         return self.numpy.frombuffer(memory, dtype).reshape(operand.shape)
 
+    def of_weft(self, tensor):
+        """The memory of a tensor of Weft's as an array."""
+        return tensor.numpy()
+
     def example(self, dtype, shape):
         """An array of ones, or of zeros where these may be places in another one."""
         return self.numpy.full(shape, dtype[0] not in "iu" and dtype != "bool", self._dtype(dtype))
@@ -77,6 +81,9 @@ class Torch(Framework):
 
     def tensor(self, operand):
         return self.torch.from_dlpack(operand)
+
+    def of_weft(self, tensor):
+        return self.torch.from_dlpack(tensor)
 
     def example(self, dtype, shape):
         names = {"f16": "float16", "f32": "float32", "f64": "float64", "bf16": "bfloat16", "bool": "bool", "u8": "uint8"}

@@ -15,6 +15,7 @@ import sys
 import time
 import traceback
 
+from weft import _weft
 from weft.lab.frameworks import FRAMEWORKS, Refused
 
 PROVIDERS = pathlib.Path(__file__).parent / "providers"
@@ -131,6 +132,20 @@ class Kernel:
                 framework.wait()
 
         return launch
+
+
+def call(name, op, operands, attrs):
+    """The results of an op of these tensors of Weft's, by a kernel; one, or a tuple."""
+    types = [None if t is None else (t.dtype.name, tuple(t.shape)) for t in operands]
+    inputs, outputs, attrs, off_default = _weft._lab.describe(op, types, attrs)
+    kernel = Kernel(name, op, attrs, off_default)
+    results = [_weft.zeros(shape, dtype) for dtype, shape in outputs]
+    mine = kernel.framework.of_weft
+    try:
+        kernel.launcher([None if t is None else mine(t) for t in operands], [mine(t) for t in results])()
+    except Refused as e:
+        raise _weft.Unsupported(f"{kernel.id}: {e}") from None
+    return results[0] if len(results) == 1 else tuple(results)
 
 
 def _named(function, where, attrs, off_default):
