@@ -70,7 +70,7 @@ wheel_installs() {
 
 # torch_cases: torch.compile(backend="weft") and weft.export, and one of PyTorch's own samples for each of its ops.
 torch_cases() {
-  python_cases "Models and functions of PyTorch's" pytorch python/tests/test_torch_{compile,export,models,ops,page,sizes}.py
+  python_cases "Models and functions of PyTorch's" pytorch python/tests/test_torch_{compile,export,lab,models,ops,page,sizes}.py
   check "PyTorch's own samples for its ops" python_of pytorch python/tests/opinfo.py --samples 1
 }
 

@@ -143,7 +143,7 @@ def call(name, op, operands, attrs):
     mine = kernel.framework.of_weft
     try:
         kernel.launcher([None if t is None else mine(t) for t in operands], [mine(t) for t in results])()
-    except Refused as e:
+    except NotImplementedError as e:
         raise _weft.Unsupported(f"{kernel.id}: {e}") from None
     return results[0] if len(results) == 1 else tuple(results)
 

@@ -86,7 +86,7 @@ def rope(x, cos, sin, interleaved=0):
 
 
 def embedding(table, ids):
-    return F.embedding(ids, table)
+    return F.embedding(ids, table) if table.dim() == 2 else table[ids.long()]
 
 
 def conv(x, w, stride=(), padding=(), dilation=(), groups=1):
