@@ -64,7 +64,7 @@ def test_right_kernels_are_timed_and_shown(kernel):
     assert found.bytes == 2 * 4 * 96 * 64 and found.processes == 3
     text, page = str(found), found._repr_html_()
     assert text.splitlines()[0] == "softmax f32[96, 64] axis=-1, a call of your own"
-    for word in ("native.softmax", "baseline", "mine.softmax", "times as fast"):
+    for word in ("native.softmax", "baseline", "mine.softmax", "times as fast", f"{mine.ratio[1]:.3f} ("):
         assert word in text and word in page
     with pytest.raises(KeyError, match="no contender 'nobody'"):
         found["nobody"]
@@ -239,6 +239,7 @@ def test_kernels_as_functions(kernel, rng):
             assert isinstance(got, weft.Tensor)
             np.testing.assert_allclose(got.to("native").numpy(), want, rtol=1e-5)
     assert weft.get_kernel("reference", "softmax")(x).backend == "reference"
+    assert weft.get_kernel("reference", "iota")(size=3).backend == "reference"
     assert "axis" in weft.get_kernel("numpy", "softmax").__doc__
 
 
