@@ -3,8 +3,6 @@
 Ops, tensors and queries are those of C++, by the same names: `help(weft.softmax)` says what `weft/ops.h` says.
 """
 
-from typing import TYPE_CHECKING
-
 from weft._weft import *  # noqa: F403
 from weft._weft import boolean as bool  # noqa: A004
 from weft import nn
@@ -15,6 +13,7 @@ from weft.gradients import enable_grad, no_grad, recompute
 from weft.nn.pretrained import from_pretrained
 from weft.program import export, load, verify
 
+TYPE_CHECKING = False  # type checkers take it for true; typing itself takes long to import
 if TYPE_CHECKING:
     from weft import lab
     from weft.lab import get_kernel
