@@ -1,5 +1,6 @@
 """The kernel lab's providers that want PyTorch."""
 
+import os
 import pathlib
 
 import numpy as np
@@ -19,6 +20,12 @@ def test_pytorch_is_right_and_timed():
     for row in found.rows:
         assert row.verdict not in ("WRONG", "INVALID"), found
     assert found.rows[1].kernel == "torch.softmax" and found.rows[2].refused > 0
+
+
+@pytest.mark.skipif(os.environ.get("WEFT_FULL") != "1", reason="it compiles for a minute")
+def test_what_pytorch_compiles_is_right_and_says_how_long_that_took():
+    row = contest("native", "torch_compile").rows[1]
+    assert row.verdict not in ("WRONG", "INVALID") and row.kernel == "torch_compile.softmax" and row.compile_seconds > 0.1, row
 
 
 @pytest.mark.parametrize("op, shapes, attributes", [*CALLS, ("gelu", [(3, 5)], {"approximate": True}), ("relu", [(3, 5)], {}),

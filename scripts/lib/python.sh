@@ -77,7 +77,7 @@ torch_cases() {
 # torch_full: what PyTorch traces for long; all of those samples, in the dtypes of models, and gradients on some.
 torch_full() {
   local dtype
-  WEFT_FULL=1 python_cases "Models of PyTorch's, all sizes" pytorch python/tests/test_torch_models.py
+  WEFT_FULL=1 python_cases "Models of PyTorch's, all sizes, and the lab's" pytorch python/tests/test_torch_{lab,models}.py
   for dtype in float32 float64 float16 bfloat16 int64 int32 bool; do
     check "PyTorch's own samples for its ops, all of $dtype" python_of pytorch python/tests/opinfo.py --dtype "$dtype"
   done
