@@ -8,7 +8,6 @@ or writes them into the tensors that it is given as `out`.
 import ast
 import hashlib
 import importlib
-import importlib.util
 import inspect
 import pathlib
 import sys
@@ -17,6 +16,7 @@ import traceback
 
 from weft import _weft
 from weft.lab.frameworks import FRAMEWORKS, Refused
+from weft.lab.loading import load
 
 PROVIDERS = pathlib.Path(__file__).parent / "providers"
 LIBRARY = str(pathlib.Path(__file__).parent)
@@ -68,16 +68,8 @@ def module_of(name):
         if path.parent == PROVIDERS:
             _modules[path] = importlib.import_module(f"weft.lab.providers.{path.stem}")
         else:
-            spec = importlib.util.spec_from_file_location(f"weft_lab_file_{path.stem}", path)
-            module = importlib.util.module_from_spec(spec)
-            sys.modules[spec.name] = module
             sys.path.append(str(path.parent))  # for what it imports from beside itself
-            keep, sys.dont_write_bytecode = sys.dont_write_bytecode, True
-            try:
-                spec.loader.exec_module(module)
-            finally:
-                sys.dont_write_bytecode = keep
-            _modules[path] = module
+            _modules[path] = load(path, f"weft_lab_file_{path.stem}")
     return _modules[path]
 
 

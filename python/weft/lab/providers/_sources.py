@@ -1,8 +1,9 @@
 """Kernels that backends compile ahead of time, backends/<backend>/kernels/<op>.<variant>.py, as Python modules."""
 
 import functools
-import importlib.util
 import pathlib
+
+from weft.lab.loading import load
 
 HERE = pathlib.Path(__file__)
 # In Weft's own folder, which a build's package links to; or as the wheel has them.
@@ -15,8 +16,5 @@ def source(backend, name):
     for place in PLACES:
         path = place / backend / "kernels" / f"{name}.py"
         if path.is_file():
-            spec = importlib.util.spec_from_file_location(f"weft_{backend}_{name.replace('.', '_')}", path)
-            module = importlib.util.module_from_spec(spec)
-            spec.loader.exec_module(module)
-            return module
+            return load(path, f"weft_{backend}_{name.replace('.', '_')}")
     raise FileNotFoundError(f"{backend}'s kernel {name}.py is in none of {', '.join(map(str, PLACES))}")
