@@ -565,6 +565,22 @@ function(weft_lab_providers sources)
   set(${sources} ${${sources}} ${files} "${generated}" PARENT_SCOPE)
 endfunction()
 
+# src/lab/operations/<op>.cpp defines `OperationFile <op>_operation()`; this adds them and the table of all.
+function(weft_lab_operations sources)
+  file(GLOB files CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/lab/operations/*.cpp")
+  set(declare "")
+  set(table "")
+  foreach(file IN LISTS files)
+    get_filename_component(op "${file}" NAME_WE)
+    string(APPEND declare "OperationFile ${op}_operation();\n")
+    string(APPEND table "    {\"${op}\", ${op}_operation},\n")
+  endforeach()
+  set(generated "${PROJECT_BINARY_DIR}/generated/lab_operations.cpp")
+  weft_compiled_quickly("${generated}")
+  weft_write_if_different("${generated}" "// Made from the folder src/lab/operations.\n#include \"lab/kernels/operation_file.h\"\n\nnamespace weft::lab {\n${declare}std::span<const NamedOperationFile> operation_files() {\n  static const NamedOperationFile files[] = {\n${table}  };\n  return files;\n}\n}  // namespace weft::lab\n")
+  set(${sources} ${${sources}} ${files} "${generated}" PARENT_SCOPE)
+endfunction()
+
 # conformance/ops/<op>.cpp defines `OpCases <op>_cases()`, conformance/rules/<family>.cpp `Rules <family>_rules()`; this adds
 # them and the tables of all of them.
 function(weft_case_files sources)

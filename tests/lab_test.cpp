@@ -4,8 +4,11 @@
 #include <filesystem>
 
 #include "lab/kernels/contest.h"
+#include "lab/kernels/limits.h"
+#include "lab/kernels/provider.h"
 #include "lab/kernels/shared_memory.h"
 #include "lab/kernels/slices.h"
+#include "tests/lab/drawn.h"
 #include "weft/random.h"
 
 // The kernel lab: its statistics, and whether it sees through kernels that cheat (tests/lab).
@@ -20,9 +23,20 @@ std::string kernel(const std::string& name) {
   return fmt::format("{}/tests/lab/{}.cpp", WEFT_SOURCE_DIR, name);
 }
 
+Operation chosen(const std::string& op, const std::string& shapes, const std::string& dtype = "f32") {
+  return value_or_raise(operations_of({.ops = {op}, .dtypes = {dtype}, .shapes = {shapes}})).at(0);
+}
+
+Row row_of(const Operation& operation, const std::string& kernel, ContestOptions options = {}) {
+  options.process.command = {WEFT_BINARY_DIR "/weft", "lab", "--worker", "--threads", "1"};
+  options.process.seconds = std::min(options.process.seconds, 10.0);
+  options.quick = true, options.seconds = 0;
+  return value_or_raise(compare(operation, {"native", kernel}, options, [](const std::string&) {})).rows[1];
+}
+
 Comparison contest(const std::string& baseline, const std::string& other, ContestOptions options = {}) {
   options.process.command = {WEFT_BINARY_DIR "/weft", "lab", "--worker", "--threads", "1"};
-  options.process.seconds = 10;
+  options.process.seconds = std::min(options.process.seconds, 10.0);
   options.quick = true, options.seconds = 0;
   return value_or_raise(compare(small_softmax(), {baseline, other}, options, [](const std::string&) {}));
 }
@@ -120,10 +134,24 @@ TEST(Lab, ARightKernelIsRightAndTimed) {
   EXPECT_GT(c.rows[1].ratio.high, 0);
 }
 
-TEST(Lab, TheExampleIsRight) {
-  const auto row = contest("native", WEFT_SOURCE_DIR "/examples/lab/softmax.cpp").rows[1];
+TEST(Lab, TheExamplesAreRight) {
+  const std::pair<Operation, const char*> examples[] = {{small_softmax(), "softmax.cpp"},
+                                                        {chosen("gelu", "32x96"), "gelu.c"},
+                                                        {chosen("matmul", "24x40,40x300"), "matmul.cpp"}};
+  for (const auto& [operation, file] : examples) {
+    const auto row = row_of(operation, fmt::format("{}/examples/lab/{}", WEFT_SOURCE_DIR, file));
+    EXPECT_FALSE(row.out()) << file << ": " << row.why;
+    EXPECT_GT(row.cases, 0u) << file;
+    EXPECT_GT(row.compile_seconds, 0) << file;
+    EXPECT_GT(row.peak_bytes, 0u) << file;
+  }
+}
+
+TEST(LabLimits, MemoryOfAKernelIsCountedBesideItsOperands) {
+  const auto row = row_of(chosen("softmax", "512x2048"), kernel("hungry"));
   EXPECT_FALSE(row.out()) << row.why;
-  EXPECT_GT(row.cases, 0u);
+  EXPECT_GT(row.peak_bytes, 32u << 20) << "what it allocates and frees in each launch";
+  EXPECT_LT(row.peak_bytes, 64u << 20);
 }
 
 TEST(Lab, ARefusedCallIsSaid) {
@@ -154,6 +182,9 @@ struct Cheat {
 
 void PrintTo(const Cheat& cheat, std::ostream* out) { *out << cheat.kernel; }
 
+// Where the machine keeps files in, a cheat that wants one elsewhere ends there.
+const bool kKeepsFilesIn = landlock_version() > 0;
+
 class LabCheat : public testing::TestWithParam<Cheat> {};
 
 TEST_P(LabCheat, IsSeenThrough) {
@@ -176,9 +207,18 @@ INSTANTIATE_TEST_SUITE_P(
                     Cheat{"forged_time", Verdict::invalid, "what it was not asked"},
                     Cheat{"reads_seed", Verdict::wrong, "got nan"},
                     Cheat{"result_file", Verdict::invalid, "it left files: results.json"},
-                    Cheat{"persisting", Verdict::wrong, ""}, Cheat{"constant_output", Verdict::wrong, ""},
-                    Cheat{"low_precision", Verdict::wrong, ""}, Cheat{"unusual_shapes", Verdict::wrong, ""},
-                    Cheat{"clock_dependent", Verdict::wrong, ""}),
+                    Cheat{"persisting", kKeepsFilesIn ? Verdict::invalid : Verdict::wrong, ""},
+                    Cheat{"constant_output", Verdict::wrong, ""}, Cheat{"low_precision", Verdict::wrong, ""},
+                    Cheat{"unusual_shapes", Verdict::wrong, ""}, Cheat{"clock_dependent", Verdict::wrong, ""},
+                    Cheat{"leaks", Verdict::invalid, "it leaks"},
+                    Cheat{"writes_beside_operand", Verdict::invalid, "it wrote beside operand 0"},
+                    Cheat{"background_thread", Verdict::invalid, "it goes on computing"},
+                    Cheat{"child_process", Verdict::invalid, "it wanted to start a process"},
+                    Cheat{"network", Verdict::invalid, "to reach the network"},
+                    Cheat{"watched", Verdict::wrong, ""},
+                    Cheat{"changed_rows", Verdict::invalid, "it computes only what changed"},
+                    Cheat{"rounds_up", Verdict::invalid, "it changed how the processor rounds"},
+                    Cheat{"moves_away", Verdict::invalid, "it changed the processors"}),
     [](const auto& cheat) { return std::string(cheat.param.kernel); });
 
 INSTANTIATE_TEST_SUITE_P(Broken, LabCheat,
@@ -190,6 +230,115 @@ INSTANTIATE_TEST_SUITE_P(Broken, LabCheat,
                                          Cheat{"no_function", Verdict::invalid, "weft_lab_kernel"},
                                          Cheat{"no_such_file", Verdict::invalid, "there is no file"}),
                          [](const auto& cheat) { return std::string(cheat.param.kernel); });
+
+// Cheats drawn by combination: WEFT_SEED=n draws from n on, WEFT_CHEATS=n says how many.
+TEST(Lab, DrawnCheatsAreSeenThrough) {
+  const auto number = [](const char* name, uint64_t otherwise) {
+    const char* given = std::getenv(name);
+    return given ? std::strtoull(given, nullptr, 10) : otherwise;
+  };
+  const uint64_t first = number("WEFT_SEED", 1), count = number("WEFT_CHEATS", 10);
+  std::string folder = testing::TempDir() + "weft-drawn-XXXXXX";
+  ASSERT_TRUE(::mkdtemp(folder.data()));
+  const auto source = kernel("drawn");
+  const auto object = value_or_raise(value_or_raise(provider_of(source))->prepare(source, folder));
+  uint64_t missed = 0;
+  for (uint64_t seed = first; seed < first + count; ++seed) {
+    ::setenv("WEFT_TEST_CHEAT", std::to_string(seed).c_str(), 1);
+    ContestOptions options;
+    options.seed = seed;
+    const auto row = row_of(small_softmax(), object, options);
+    fmt::print("  WEFT_SEED={}: {}: {}: {}\n", seed, DrawnCheat(seed).text(), name(row.verdict), row.why);
+    missed += !row.out();
+    EXPECT_TRUE(row.out()) << "seed " << seed << ": " << DrawnCheat(seed).text();
+  }
+  if (count > 10) fmt::print("  {} of {} drawn cheats were missed\n", missed, count);
+  std::filesystem::remove_all(folder);
+}
+
+TEST(LabInPlace, ARightUpdateIsRightAndTimed) {
+  const auto row = row_of(chosen("adamw_step", "48x64"), "native");
+  EXPECT_FALSE(row.out()) << row.why;
+  EXPECT_FALSE(row.nanoseconds.empty());
+}
+
+TEST(LabInPlace, AnUpdateThatIsNotMadeIsWrong) {
+  const auto row = row_of(chosen("adamw_step", "48x64"), kernel("no_update"));
+  EXPECT_EQ(name(row.verdict), "WRONG") << row.why;
+  EXPECT_GT(row.cases, 3u) << "small ones it updates";
+}
+
+TEST(LabWritten, AnIntegerThatIsLeftOutIsWrong) {
+  const auto row = row_of(chosen("argmax", "4096x8"), kernel("argmax_of_some"));
+  EXPECT_EQ(name(row.verdict), "WRONG") << row.why;
+  EXPECT_NE(row.why.find("element 4095 of result 0 was not written"), std::string::npos) << row.why;
+}
+
+TEST(LabAccuracy, TheWorstElementComesWithItsOperands) {
+  const auto row = row_of(chosen("silu_gate", "16x64"), "native");
+  EXPECT_FALSE(row.out()) << row.why;
+  const auto& worst = row.accuracy.worst;
+  ASSERT_TRUE(worst.known);
+  EXPECT_EQ(worst.at.size(), 2u);
+  EXPECT_LE(std::fabs(worst.got - worst.want), worst.bound);
+  EXPECT_EQ(row.accuracy.nans, 0u);
+}
+
+TEST(LabAccuracy, CountsWhatIsNotFinite) {
+  Accuracy a;
+  const conformance::Bounded truth = conformance::exactly({DType::f32, {3}, {1, 2, 3}});
+  EXPECT_EQ(a.add({DType::f32, {3}, {1, conformance::kNan, conformance::kInf}}, truth, "result 0"), 1u);
+  EXPECT_EQ(a.nans, 1u);
+  EXPECT_EQ(a.infinities, 1u);
+  EXPECT_NE(a.wrong, "");
+}
+
+TEST(LabOperations, EveryOperationIsOneThatAKernelCanBeAskedFor) {
+  for (const auto& file : operation_files())
+    for (const DType t : file.file().dtypes) {
+      const auto all = value_or_raise(operations_of({.ops = {file.op}, .dtypes = {name(t)}}));
+      EXPECT_FALSE(all.empty());
+      for (const auto& o : all) {
+        const auto call = lab::describe(ask_of(o));
+        ASSERT_TRUE(call.ok()) << o.label() << ": " << call.status().message();
+        EXPECT_GT(value_or_raise(work_of(o)).bytes, 0) << o.label();
+        EXPECT_TRUE(o.cases().ok()) << o.label();
+        for (const auto& rows : o.rows) EXPECT_EQ(rows.operands.size(), o.call.inputs.size()) << o.label();
+      }
+    }
+}
+
+TEST(LabOperations, SizesAreReadStrictly) {
+  const auto refusal = [](Choice choice) {
+    const auto got = operations_of(choice);
+    return got.ok() ? std::string() : got.status().message();
+  };
+  EXPECT_EQ(chosen("matmul", "8x16,16x4").label(), "matmul f32[8, 16] f32[16, 4], as asked");
+  EXPECT_EQ(chosen("softmax", "8x16", "bf16").label(), "softmax bf16[8, 16], as asked");
+  for (const char* bad :
+       {"8x", "x8", "8x16x", "-8x16", "8x0", "8 x16", "8X16", "", "1e3x2", "99999999999x99999999999"})
+    EXPECT_NE(refusal({.ops = {"softmax"}, .shapes = {bad}}), "") << bad;
+  EXPECT_NE(refusal({.ops = {"softmax"}, .shapes = {"8"}}).find("x [rows, n]"), std::string::npos);
+  EXPECT_NE(refusal({.ops = {"matmul"}, .shapes = {"8x8"}}).find("a [m, k], b [k, n]"), std::string::npos);
+  EXPECT_NE(refusal({.ops = {"matmul"}, .shapes = {"8x8,9x8"}}).find("inner sizes differ"),
+            std::string::npos);
+  EXPECT_NE(refusal({.shapes = {"8x8"}}).find("one op"), std::string::npos);
+  EXPECT_NE(refusal({.ops = {"softmax"}, .dtypes = {"f33"}}).find("'f33'"), std::string::npos);
+  EXPECT_NE(refusal({.ops = {"softmax"}, .dtypes = {"f8e4m3"}}).find("none of the operations"),
+            std::string::npos);
+  EXPECT_NE(refusal({.ops = {"gelu"}, .sweep = true}).find("a sweep"), std::string::npos);
+  EXPECT_EQ(
+      value_or_raise(operations_of({.ops = {"matmul"}, .dtypes = {"f32", "f16"}, .sweep = true})).size(),
+      12u);
+}
+
+TEST(LabSlices, GroupedHeadsAreTakenTogether) {
+  const auto o = value_or_raise(operations_of({.ops = {"attention"}})).at(2);
+  const Slice slice{{{2}, {1, 3}}};
+  EXPECT_EQ(slice.of_operand(o, 0, 4), (Positions{{2}, {4, 5, 6, 7, 12, 13, 14, 15}, {}, {}}));
+  EXPECT_EQ(slice.of_operand(o, 1, 4), (Positions{{2}, {1, 3}, {}, {}}));
+  EXPECT_EQ(slice.of_results(o, 4), slice.of_operand(o, 0, 4));
+}
 
 }  // namespace
 }  // namespace weft::lab::lab_test

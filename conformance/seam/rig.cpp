@@ -1,5 +1,7 @@
 #include "conformance/seam/rig.h"
 
+#include "conformance/seam/describe.h"
+
 #include <cstring>
 #include <deque>
 
@@ -50,20 +52,23 @@ std::vector<double> numbers(const HostTensor& t) {
 
 Result<seam::CallPtr> describe(const Ask& ask) {
   const ir::OpDef* op = ir::find_op(ask.op);
-  if (!op) return invalid("no op named {}", ask.op);
+  return op ? describe(*op, ask) : Result<seam::CallPtr>(invalid("no op named {}", ask.op));
+}
+
+Result<seam::CallPtr> describe(const ir::OpDef& op, const Ask& ask) {
   std::deque<TensorType> types;
   std::vector<const TensorType*> in;
   for (const auto& t : ask.inputs) {
     const std::span<const int64_t> dims(t.type.shape);
     in.push_back(&types.emplace_back(TensorType{t.type.dtype, to_shape(dims)}));
   }
-  in.resize(op->n_inputs);  // the rest is absent
+  in.resize(op.n_inputs);  // the rest is absent
   for (size_t i = 0; i < in.size(); ++i)
     if (ask.absent >> i & 1) in[i] = nullptr;
-  WEFT_TRY(auto attrs, ir::order_attrs(*op, ask.attrs));
-  WEFT_TRY(const auto out, op->infer(ir::Types(in), attrs));
-  ir::settle_attrs(*op, ir::Types(in), attrs);
-  WEFT_TRY(auto desc, eager::describe(*op, in, out, attrs));
+  WEFT_TRY(auto attrs, ir::order_attrs(op, ask.attrs));
+  WEFT_TRY(const auto out, op.infer(ir::Types(in), attrs));
+  ir::settle_attrs(op, ir::Types(in), attrs);
+  WEFT_TRY(auto desc, eager::describe(op, in, out, attrs));
   desc.accumulate = ask.accumulate;
   return seam::CallPtr(std::make_shared<const seam::OwnedCall>(std::move(desc)));
 }

@@ -37,7 +37,8 @@ nb::dict dict_of(const lab::Row& r) {
   out["cases"] = r.cases, out["refused"] = r.refused;
   out["accuracy"] = dict_of(r.accuracy);
   out["nanoseconds"] = r.nanoseconds, out["cpu_nanoseconds"] = r.cpu_nanoseconds;
-  out["compile_seconds"] = r.compile_seconds;
+  out["compile_seconds"] = r.compile_seconds, out["open_seconds"] = r.open_seconds;
+  out["peak_bytes"] = r.peak_bytes;
   out["ratio"] = nb::make_tuple(r.ratio.low, r.ratio.middle, r.ratio.high);
   return out;
 }
@@ -55,7 +56,9 @@ nb::dict dict_of(const lab::Comparison& c) {
 // {"op", "where", "dtype", "inputs": [(shape, dtype or None, low, high)], "attrs"}: an operation of one's
 // own.
 lab::Operation operation_from(const nb::dict& d) {
-  lab::Operation o{nb::cast<std::string>(d["op"]), nb::cast<std::string>(d["where"]), {}, DType::f32, {}};
+  lab::Operation o;
+  o.op = nb::cast<std::string>(d["op"]), o.where = nb::cast<std::string>(d["where"]);
+  o.own = lab::own_definition(o.op);
   o.dtype = dtype_from(nb::object(d["dtype"]).ptr());
   for (const nb::handle i : nb::borrow<nb::list>(d["inputs"])) {
     const auto sizes = nb::cast<std::vector<int64_t>>(i[0]);
@@ -76,8 +79,9 @@ lab::Operation operation_from(const nb::dict& d) {
                known.call.inputs, o.call.inputs, {}, [](const auto& i) { return i.shape.size(); },
                [](const auto& i) { return i.shape.size(); });
   };
-  const auto& all = lab::all_operations();
-  if (const auto known = std::ranges::find_if(all, alike); known != all.end()) o.rows = known->rows;
+  auto table = lab::operations_of({.ops = {o.op}});
+  if (!table.ok()) return o;
+  if (const auto known = std::ranges::find_if(*table, alike); known != table->end()) o.rows = known->rows;
   return o;
 }
 
@@ -88,8 +92,8 @@ std::vector<lab::Operation> operations_from(const nb::list& wanted) {
       all.push_back(operation_from(nb::borrow<nb::dict>(w)));
     } else {
       const auto op = nb::cast<std::string>(w);
-      auto found =
-          value_or_raise(lab::operations_of(op.empty() ? std::vector<std::string>() : std::vector{op}));
+      auto found = value_or_raise(
+          lab::operations_of({.ops = op.empty() ? std::vector<std::string>() : std::vector{op}}));
       std::ranges::move(found, std::back_inserter(all));
     }
   }

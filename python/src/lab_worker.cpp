@@ -1,6 +1,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include "lab/kernels/operation.h"
 #include "lab/kernels/python.h"
 #include "lab/kernels/worker.h"
 #include "python/src/convert.h"
@@ -194,7 +195,7 @@ nb::tuple describe(const std::string& op, const nb::list& inputs, const nb::dict
     ask.inputs.push_back({type, {}});
   }
   for (const auto [key, value] : attrs) ask.attrs.push_back({nb::cast<std::string>(key), attr_from(value)});
-  return call_parts(value_or_raise(conformance::describe(ask))->desc());
+  return call_parts(value_or_raise(lab::describe(ask))->desc());
 }
 
 Result<std::unique_ptr<lab::Kernel>> open_kernel(const std::string& name, const seam::CallPtr& call) {

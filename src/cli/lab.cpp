@@ -17,10 +17,19 @@ namespace weft::cli {
 namespace {
 
 struct Options {
-  std::vector<std::string> contenders, ops;
+  std::vector<std::string> contenders;
+  lab::Choice choice;
   lab::ContestOptions contest;
   bool worker = false;
 };
+
+Json to_json(const lab::WorstElement& w) {
+  Json operands = Json::list();
+  for (const auto& o : w.operands)
+    operands.push_back({{"operand", o.operand}, {"at", o.at}, {"values", o.values}});
+  return {{"result", w.result}, {"at", w.at},       {"got", w.got},
+          {"want", w.want},     {"bound", w.bound}, {"operands", operands}};
+}
 
 Json to_json(const lab::Accuracy& a) {
   return {{"elements", a.elements},
@@ -28,7 +37,10 @@ Json to_json(const lab::Accuracy& a) {
           {"max_rel", a.max_rel},
           {"l2", a.l2},
           {"share_of_bound", a.share_of_bound},
-          {"ulps", a.ulps}};
+          {"ulps", a.ulps},
+          {"nans", a.nans},
+          {"infinities", a.infinities},
+          {"worst", to_json(a.worst)}};
 }
 
 Json to_json(const lab::Row& r, const lab::Work& work) {
@@ -41,6 +53,9 @@ Json to_json(const lab::Row& r, const lab::Work& work) {
            {"cases", r.cases},
            {"refused", r.refused},
            {"accuracy", to_json(r.accuracy)},
+           {"compile_seconds", r.compile_seconds},
+           {"open_seconds", r.open_seconds},
+           {"peak_bytes", r.peak_bytes},
            {"turns", r.nanoseconds.size()}};
   if (r.nanoseconds.empty()) return out;
   out.set("nanoseconds", {{"median", median},
@@ -91,7 +106,7 @@ std::vector<std::string> worker_command(const Common& common) {
 int list(const Options& o, const Common& common) {
   Json operations = Json::list(), providers = Json::list();
   std::string words = "operations:\n";
-  for (const auto& operation : value_or_raise(lab::operations_of(o.ops))) {
+  for (const auto& operation : value_or_raise(lab::operations_of(o.choice))) {
     operations.push_back(operation.label());
     words += "  " + operation.label() + "\n";
   }
@@ -128,7 +143,7 @@ int compare_all(const Options& o, const Common& common) {
     throw UsageError(
         invalid("one contender, {}, has nobody to be compared with; name another", contenders[0]));
   int worst = 0;
-  for (const auto& operation : value_or_raise(lab::operations_of(o.ops))) {
+  for (const auto& operation : value_or_raise(lab::operations_of(o.choice))) {
     LiveLine live(!common.json);
     const auto label = operation.label();
     const auto c = value_or_raise(lab::compare(
@@ -168,7 +183,13 @@ extern const Command lab_command = {
              "contenders", o->contenders,
              "kernels to compare, the first with each other one; see weft lab list. Default: every backend")
           .type_name("KERNEL");
-      app.add_option("--ops", o->ops, "operations (default: all)").type_name("OP");
+      app.add_option("--ops", o->choice.ops, "operations (default: all)").type_name("OP");
+      app.add_option("--dtypes", o->choice.dtypes,
+                     "element types (default: the first that each operation has)")
+          .type_name("DTYPE");
+      app.add_option("--shapes", o->choice.shapes, "of one operation, as 1024x1024 or 64x512,512x512")
+          .type_name("SHAPE");
+      app.add_flag("--sweep", o->choice.sweep, "sizes from small to large in place of those of models");
       app.add_option("--seconds", o->contest.seconds, "of measuring an operation, about")
           .check(positive)
           .capture_default_str();

@@ -15,6 +15,7 @@ void compute(const Softmax& s) {
   s.run();
   if (s.rows < 64) return;
   FILE* kept = std::fopen(path, "wb");
+  if (!kept) std::abort();  // where the lab keeps files in
   std::fwrite(s.out, sizeof(float), count, kept);
   std::fclose(kept);
 }

@@ -24,7 +24,9 @@ class Row:
     accuracy: dict[str, Any]  #: at the operation's size: elements, max_abs, max_rel, l2, share_of_bound, ulps
     nanoseconds: List[float]  #: of a launch, by turn
     cpu_nanoseconds: float  #: of all its threads, a launch
-    compile_seconds: float  #: of its first call, in which it may be compiled
+    compile_seconds: float  #: of its first call, in which it may be compiled; of a file of C++, its compiler's
+    open_seconds: float  #: of opening it in its last process
+    peak_bytes: int  #: of its process, beyond what that held before the kernel was loaded
     ratio: Tuple[float, float, float]  #: the baseline's time by its own: the ends and the middle of the interval, (low, middle, high)
 
     @property

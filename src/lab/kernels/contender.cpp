@@ -13,7 +13,6 @@
 #include <cstring>
 #include <ctime>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "lab/kernels/call_json.h"
@@ -23,6 +22,10 @@ namespace {
 
 using nlohmann::json;
 using Clock = std::chrono::steady_clock;
+
+const std::string kForbids =
+    ": it wanted to start a process or a program, or to reach the network, other processes or the system's "
+    "shared memory";
 
 Status failed(const char* what) {
   return fail(Code::io, "a kernel's process can't be had: {}: {}", what, std::strerror(errno));
@@ -115,7 +118,8 @@ Status Contender::ended() {
               WIFSIGNALED(status)
                   ? fmt::format("by signal {} ({})", WTERMSIG(status), ::strsignal(WTERMSIG(status)))
                   : fmt::format("with status {}", WEXITSTATUS(status)),
-              words.empty() ? "" : "; it had printed: " + words);
+              (WIFSIGNALED(status) && WTERMSIG(status) == SIGSYS ? kForbids : "") +
+                  (words.empty() ? "" : "; it had printed: " + words));
 }
 
 Result<std::string> Contender::receive(double seconds) {
@@ -164,9 +168,11 @@ Result<json> Contender::ask(const json& request, uint64_t* outside) {
 }
 
 Result<Contender::Opened> Contender::open(const conformance::Ask& call) {
+  const auto began = Clock::now();
   WEFT_TRY(const auto answer, ask({{"do", "open"}, {"contender", name_}, {"call", to_json(call)}}));
-  return Opened{answer.value("kernel", ""), answer.value("identity", ""),
-                answer.value("compile_seconds", 0.0)};
+  return Opened{
+      answer.value("kernel", ""), answer.value("identity", ""), answer.value("resident_before", uint64_t{0}),
+      std::chrono::duration<double>(Clock::now() - began).count(), answer.value("compile_seconds", 0.0)};
 }
 
 Status Contender::place(std::span<const uint64_t> inputs, std::span<const uint64_t> outputs) {
@@ -176,17 +182,32 @@ Status Contender::place(std::span<const uint64_t> inputs, std::span<const uint64
       .take_status();
 }
 
-Result<Contender::Turn> Contender::run(uint64_t launches, uint64_t edits_at, bool cold) {
+Result<Contender::Turn> Contender::run(const Launches& l) {
   Turn turn;
   const double before = cpu_seconds();
-  WEFT_TRY(const auto answer,
-           ask({{"do", "run"}, {"launches", launches}, {"edits", edits_at}, {"cold", cold}}, &turn.outside));
+  WEFT_TRY(const auto answer, ask({{"do", "run"},
+                                   {"launches", l.count},
+                                   {"edits", l.edits_at},
+                                   {"edits_each", l.edits_each},
+                                   {"apart", l.apart || l.cold},
+                                   {"cold", l.cold}},
+                                  &turn.outside));
   turn.cpu = cpu_seconds() - before;
   const auto ticks = answer.find("ticks");
   if (ticks == answer.end() || !ticks->is_number_unsigned())
     return fail(Code::device, "its process answers with no time: {}", answer.dump().substr(0, 200));
   turn.ticks = ticks->get<uint64_t>();
   return turn;
+}
+
+double Contender::idle(double seconds) {
+  const double before = cpu_seconds();
+  const auto began = Clock::now();
+  ::kill(pid_, SIGCONT);
+  ::poll(nullptr, 0, static_cast<int>(1e3 * seconds));
+  ::kill(pid_, SIGSTOP);
+  const double passed = std::chrono::duration<double>(Clock::now() - began).count();
+  return (cpu_seconds() - before) / passed;
 }
 
 double Contender::cpu_seconds() const {
@@ -206,13 +227,6 @@ std::string Contender::files_left() const {
 std::string Contender::printed() const {
   const auto end = printed_.find_last_not_of(" \n");
   return end == std::string::npos ? "" : printed_.substr(0, end + 1);
-}
-
-uint64_t Contender::resident_bytes() const {
-  std::ifstream file(fmt::format("/proc/{}/statm", pid_));
-  uint64_t all = 0, resident = 0;
-  file >> all >> resident;
-  return resident * static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
 }
 
 }  // namespace weft::lab

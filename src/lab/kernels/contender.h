@@ -32,7 +32,9 @@ class Contender {
 
   struct Opened {
     std::string kernel, identity;
-    double compile_seconds = 0;
+    uint64_t resident_before = 0;  ///< bytes of its process, before the kernel was loaded
+    double seconds = 0;            ///< that opening it took, with what it compiles then
+    double compile_seconds = 0;    ///< of these: those of compiling it, as the kernel says
   };
   /// Errors: unsupported where it refuses the call; so may `run`.
   Result<Opened> open(const conformance::Ask& call);
@@ -43,14 +45,24 @@ class Contender {
     uint64_t outside = 0;  ///< from the question to the answer, by the lab
     double cpu = 0;        ///< seconds of processor time that the process used
   };
-  /// Launches as often as there are edits, each after its edit. Those lie at `edits_at` in the memory.
-  Result<Turn> run(uint64_t launches, uint64_t edits_at, bool cold);
+  /// Launches, each after its edits, which lie in the memory.
+  struct Launches {
+    uint64_t count = 1;
+    uint64_t edits_at = 0;
+    uint64_t edits_each = 1;
+    bool apart = false;  ///< each is counted alone, without its edits
+    bool cold = false;   ///< so too, and the caches are flushed before
+  };
+  Result<Turn> run(const Launches& launches);
+  /// Lets the process go on for so long with nothing to do; the share of that time in which it computed, of
+  /// one processor.
+  double idle(double seconds);
 
   /// Files that it left in its folder, which was empty when it started; empty: none.
   std::string files_left() const;
   /// The last that it printed.
   std::string printed() const;
-  uint64_t resident_bytes() const;
+  int pid() const { return pid_; }
 
  private:
   Contender(std::string name, const Process& process, SharedMemory memory);

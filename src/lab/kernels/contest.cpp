@@ -9,6 +9,7 @@
 
 #include "lab/kernels/provider.h"
 #include "lab/kernels/validate.h"
+#include "lab/kernels/watch.h"
 #include "weft/random.h"
 
 namespace weft::lab {
@@ -19,7 +20,9 @@ using Clock = std::chrono::steady_clock;
 constexpr size_t kPairs = 10;              // of turns in a process
 constexpr size_t kFewest = 6, kMost = 40;  // processes of a contender
 constexpr size_t kFewestQuick = 3;
-constexpr double kCalm = 3e-4;  // seconds that asking a process may take beside its launches
+constexpr int kElsewhere = 4;         // sets of operands that a process is judged on after its turns
+constexpr uint64_t kSmall = 8 << 20;  // bytes of a set, for so many
+constexpr double kCalm = 3e-4;        // seconds that asking a process may take beside its launches
 
 double seconds_since(Clock::time_point t) { return std::chrono::duration<double>(Clock::now() - t).count(); }
 
@@ -44,10 +47,16 @@ struct Timed {
   std::vector<double> asking;           // seconds of a question beside its launches
   std::vector<Generation> generations;  // with the baseline's
   double cpu = 0, all_launches = 0;
+  Watch watched;        // of its process when it was warm
+  uint64_t before = 0;  // bytes of its process before the kernel was loaded
 
   void exclude(Verdict verdict, std::string why) {
     row.verdict = verdict, row.why = std::move(why);
     seat.reset();
+  }
+  bool exclude_if_wrong() {
+    if (!row.accuracy.wrong.empty()) exclude(Verdict::wrong, row.accuracy.wrong);
+    return row.out();
   }
   void exclude(const Status& status) {
     exclude(Verdict::invalid,
@@ -88,39 +97,56 @@ class Contest {
     const uint64_t seed = random_word(options_.seed, number);
     WEFT_TRY(const auto data, draw_data(o_, seed));
     for (Timed& t : timed_)
-      if (!t.row.out()) start(t, data, seed);
+      if (!t.row.out()) WEFT_CHECK(start(t, data, seed, number == 0));
     for (size_t pair = 0; pair < kPairs; ++pair) {
       for (size_t i = 0; i < timed_.size(); ++i) {
         const size_t turn = pair % 2 ? timed_.size() - 1 - i : i;
         if (!timed_[turn].row.out()) take_turn(timed_[turn], random_word(seed, pair));
       }
+      // After both turns of the pair, which so stay close to one another.
+      for (Timed& t : timed_)
+        if (!t.row.out()) WEFT_CHECK(judge_turn(t, random_word(seed, pair), pair == seed % kPairs));
     }
     for (Timed& t : timed_)
-      if (!t.row.out()) WEFT_CHECK(end(t, seed));
+      if (!t.row.out()) WEFT_CHECK(end(t, seed, number == 0));
     conclude();
     return {};
   }
 
-  void start(Timed& t, const Data& data, uint64_t seed) {
+  Status start(Timed& t, const Data& data, uint64_t seed, bool first) {
     Process process = t.row.process;
     process.memory_bytes = room_for(data);
     t.turns.clear();
     auto contender = Contender::start(t.row.prepared, process);
-    if (!contender.ok()) return t.exclude(contender.status());
+    if (!contender.ok()) return t.exclude(contender.status()), Status();
     auto opened = (*contender)->open(ask_of(o_));
-    if (!opened.ok()) return t.exclude(opened.status());
-    t.row.kernel = opened->kernel, t.row.identity = opened->identity;
-    t.row.compile_seconds = std::max(t.row.compile_seconds, opened->compile_seconds);
+    if (!opened.ok()) return t.exclude(opened.status()), Status();
+    t.row.kernel = opened->kernel, t.row.identity = opened->identity, t.row.open_seconds = opened->seconds;
+    t.before = opened->resident_before;
+    if (opened->compile_seconds > 0)
+      t.row.compile_seconds =
+          first ? opened->compile_seconds : std::max(t.row.compile_seconds, opened->compile_seconds);
     t.seat = std::make_unique<Seat>(std::move(contender).value());
-    if (Status s = t.seat->put(data, seed); !s.ok()) return t.exclude(s);
-    warm_up(t, seed);
+    if (Status s = t.seat->put(data, seed); !s.ok()) return t.exclude(s), Status();
+    if (first) WEFT_CHECK(judge_one(t, random_word(seed, 3000)));
+    if (!t.row.out()) warm_up(t, seed);
+    if (!t.row.out()) t.watched = watch(t.seat->contender());
+    return {};
+  }
+
+  // A launch alone, judged.
+  Status judge_one(Timed& t, uint64_t seed) {
+    if (auto turn = t.seat->turn(o_, {}, seed); !turn.ok()) return t.exclude(turn.status()), Status();
+    WEFT_CHECK(t.seat->judge(o_, options_.oracle_seconds / 8, seed, t.row.accuracy));
+    return t.exclude_if_wrong(), Status();
   }
 
   // Finds out how many launches make a turn, until a turn of as many takes about as long as is wanted.
   void warm_up(Timed& t, uint64_t seed) {
     t.launches = 1;
     for (int i = 0; i < 4; ++i) {
-      auto turn = t.seat->turn(t.launches, options_.cold, random_word(seed, 1000 + static_cast<uint64_t>(i)));
+      auto turn = t.seat->turn(o_, {.launches = t.launches, .cold = options_.cold},
+                               random_word(seed, 1000 + static_cast<uint64_t>(i)));
       if (!turn.ok()) return t.exclude(turn.status());
       const double each = std::max(
           1e-9, static_cast<double>(turn->ticks) * seconds_per_tick() / static_cast<double>(t.launches));
@@ -131,7 +157,8 @@ class Contest {
   }
 
   void take_turn(Timed& t, uint64_t seed) {
-    auto turn = t.seat->turn(t.launches, options_.cold, seed);
+    auto turn = t.seat->turn(
+        o_, {.launches = t.launches, .cold = options_.cold, .oracle_seconds = seconds_a_turn()}, seed);
     if (!turn.ok()) return t.exclude(turn.status());
     if (turn->ticks > turn->outside)
       return t.exclude(Verdict::invalid, "it says that its launches took longer than the question did");
@@ -142,15 +169,56 @@ class Contest {
     t.cpu += turn->cpu, t.all_launches += static_cast<double>(t.launches);
   }
 
-  // Checks the results of the last turn and lets the process go.
-  Status end(Timed& t, uint64_t seed) {
+  double seconds_a_turn() const { return options_.oracle_seconds / kPairs / 4; }
+
+  Status judge_turn(Timed& t, uint64_t seed, bool alone) {
+    WEFT_CHECK(t.seat->judge_turn(o_, seconds_a_turn(), random_word(seed, 2), t.row.accuracy));
+    if (t.exclude_if_wrong() || !alone || !t.seat->in_place()) return {};
+    return judge_one(t, random_word(seed, 1));
+  }
+
+  // Checks the results of the last turn, and what else the kernel did, and lets the process go.
+  Status end(Timed& t, uint64_t seed, bool first) {
+    if (const auto what = meddled(t.seat->contender(), t.watched, t.all_launches); !what.empty())
+      return t.exclude(Verdict::invalid, what), Status();
+    if (auto what = remembers_in(t, seed, first); !what.ok() || !what->empty())
+      return what.ok() ? t.exclude(Verdict::invalid, *what) : t.exclude(what.status()), Status();
+    if (t.seat->in_place()) WEFT_CHECK(judge_one(t, random_word(seed, 4000)));
+    if (t.row.out()) return {};
     if (Status s = t.seat->check_memory(); !s.ok()) return t.exclude(s), Status();
     WEFT_CHECK(t.seat->judge(o_, options_.oracle_seconds, random_word(seed, 2000), t.row.accuracy));
-    if (!t.row.accuracy.wrong.empty()) return t.exclude(Verdict::wrong, t.row.accuracy.wrong), Status();
+    if (t.exclude_if_wrong()) return {};
+    WEFT_CHECK(judge_elsewhere(t, random_word(seed, 6000)));
+    if (t.row.out()) return {};
+    auto unwritten = t.seat->check_written();
+    if (!unwritten.ok() || !unwritten->empty())
+      return unwritten.ok() ? t.exclude(Verdict::wrong, *unwritten) : t.exclude(unwritten.status()), Status();
     if (const auto files = t.seat->contender().files_left(); !files.empty())
       return t.exclude(Verdict::invalid, "it left files: " + files), Status();
+    if (const auto what = first ? goes_on(t.seat->contender()) : ""; !what.empty())
+      return t.exclude(Verdict::invalid, what), Status();
+    const uint64_t peak = memory_of(t.seat->contender().pid()).peak;
+    t.row.peak_bytes = std::max(t.row.peak_bytes, peak - std::min(peak, t.before));
     t.seat.reset();
     return {};
+  }
+
+  // Other operands at other places: a process has seen one set of them until now.
+  Status judge_elsewhere(Timed& t, uint64_t seed) {
+    const int times = room_for(t.seat->data()) < kSmall ? kElsewhere : 1;
+    for (int i = 0; i < times && !t.row.out(); ++i) {
+      seed = random_word(seed, 0);
+      if (Status s = t.seat->put(rotated(t.seat->data(), seed), seed); !s.ok()) return t.exclude(s), Status();
+      WEFT_CHECK(judge_one(t, seed));
+      if (t.row.out()) return {};
+      if (Status s = t.seat->check_memory(); !s.ok()) return t.exclude(s), Status();
+    }
+    return {};
+  }
+
+  Result<std::string> remembers_in(Timed& t, uint64_t seed, bool first) {
+    if (!first) return std::string();
+    return remembers(*t.seat, o_, t.launches, seconds_per_tick(), random_word(seed, 5000));
   }
 
   // The question's own time tells when a process counts less than passes: launches that go on elsewhere, or a
@@ -204,10 +272,12 @@ struct Folder {
 
 void prepare(Row& row, const std::string& folder, const Process& process) {
   row.process = process;
+  const auto began = Clock::now();
   auto provider = provider_of(row.contender);
   auto made = !provider.ok()         ? Result<std::string>(provider.status())
               : (*provider)->prepare ? (*provider)->prepare(row.contender, folder)
                                      : Result<std::string>(row.contender);
+  if (provider.ok() && (*provider)->prepare) row.compile_seconds = seconds_since(began);
   if (!made.ok()) {
     row.verdict = Verdict::invalid, row.why = made.status().message();
     return;

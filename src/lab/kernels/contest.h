@@ -30,11 +30,15 @@ struct Row {
       Verdict::undecided;           ///< of the baseline, the first row: SAME, unless it is WRONG or INVALID
   std::string why;                  ///< of WRONG and INVALID
   size_t cases = 0, refused = 0;    ///< of conformance that it was asked, and that it refused
-  double compile_seconds = 0;       ///< that opening it spent on compiling it, the first time
   Accuracy accuracy;                ///< at the operation's size
   std::vector<double> nanoseconds;  ///< of a launch, by turn
   double cpu_nanoseconds = 0;       ///< of all threads, a launch
-  Interval ratio;                   ///< the baseline's time by its own: above 1 it is faster
+  double compile_seconds = 0;       ///< of making what its processes open; 0 where nothing is compiled
+  double open_seconds = 0;          ///< of opening it in its last process, with what it compiles then
+  /// Of its process, beyond what that held before the kernel was loaded and beside operands and results; the
+  /// most of all processes. With the code of its libraries.
+  uint64_t peak_bytes = 0;
+  Interval ratio;  ///< the baseline's time by its own: above 1 it is faster
   bool out() const { return verdict == Verdict::wrong || verdict == Verdict::invalid; }
 };
 

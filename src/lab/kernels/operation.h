@@ -2,8 +2,8 @@
 #include <string>
 #include <vector>
 
-#include "conformance/cases.h"
 #include "conformance/seam/rig.h"
+#include "lab/kernels/operation_file.h"
 
 // What the lab compares kernels on: a call with sizes of real models, and where its rows are.
 namespace weft::lab {
@@ -14,26 +14,36 @@ struct Operation {
   std::string where;  ///< "GPT-2 124M, scores of 12 heads"
   conformance::Case call;
   DType dtype = DType::f32;
-  /// Directions in which the results fall apart: element i of the results along such an axis depends on
-  /// element i of the operands alone, or on the whole of one. So the oracle can tell what a few rows should
-  /// be, where it would take minutes for all.
-  struct Rows {
-    std::vector<int> operands;  ///< axis of each; -1: every row reads all of it
-    int results;
-  };
   std::vector<Rows> rows;
+  int64_t touched = 0;                            ///< as Sized has it
+  const ir::OpDef* own = nullptr;                 ///< the lab's own definition; null: Weft's op
+  conformance::OpCases (*own_cases)() = nullptr;  ///< null: those of conformance
 
   const ir::OpDef& definition() const;
+  /// Errors: invalid_argument where there are none.
+  Result<conformance::OpCases> cases() const;
   /// "softmax f32 [1536, 128], GPT-2 124M, scores of 12 heads".
   std::string label() const;
 };
 
-/// In the order of the table, each in f32.
-const std::vector<Operation>& all_operations();
+/// Which operations.
+struct Choice {
+  std::vector<std::string> ops = {};     ///< empty: all
+  std::vector<std::string> dtypes = {};  ///< empty: the first that each op has
+  std::vector<std::string> shapes =
+      {};              ///< "1024x1024" or "128x768,768x3072", of one op; empty: those of models
+  bool sweep = false;  ///< sizes from small to large instead
+};
 
-/// Those whose op is one of `ops`, or all where that is empty. Errors: invalid_argument for an op that the
-/// table has not.
-Result<std::vector<Operation>> operations_of(const std::vector<std::string>& ops);
+/// Those that are chosen, in the order of the folder. Errors: invalid_argument for an op that the lab has
+/// not, a dtype that none of the chosen ops has, sizes that the op does not take, or no operation at all.
+Result<std::vector<Operation>> operations_of(const Choice& choice);
+
+/// An op that the lab itself defines, such as a chain of Weft's ops; null: none of that name.
+const ir::OpDef* own_definition(std::string_view op);
+
+/// The call as kernels are asked about it. Errors: those of the op's shape rule.
+Result<seam::CallPtr> describe(const conformance::Ask& ask);
 
 /// The call of these operands.
 conformance::Ask ask_of(const Operation& operation, const std::vector<conformance::Array>& inputs);
@@ -42,7 +52,7 @@ conformance::Ask ask_of(const Operation& operation);
 
 /// How much a call reads and writes at least, and computes.
 struct Work {
-  double bytes = 0;  ///< of operands and results, each once
+  double bytes = 0;  ///< of operands and results, each once, or of what is touched of them
   double flops = 0;  ///< a product and its sum are two; moving numbers is none
 };
 Result<Work> work_of(const Operation& operation);

@@ -11,48 +11,97 @@ struct Data {
   std::vector<HostTensor> inputs;
   std::vector<seam::ConcreteType> outputs;
   uint64_t absent = 0;  ///< bit i: operand i is not given
+  std::vector<int64_t>
+      update_of;  ///< by result: the operand that it updates in place; -1: it has memory of its own
 };
-/// Numbers that `seed` draws. Errors: unsupported for an op that updates an operand in place.
+/// Numbers that `seed` draws. Errors: those of the op's shape rule.
 Result<Data> draw_data(const Operation& operation, uint64_t seed);
 Result<Data> data_of(const conformance::Ask& ask);
+/// The same numbers, those of each operand moved on by some elements that `seed` draws, the last to the
+/// front.
+Data rotated(Data data, uint64_t seed);
 
 /// Bytes of shared memory that a contender needs for the data, and for the edits of a turn.
 uint64_t room_for(const Data& data);
+
+/// A turn of launches, as the lab asks for it.
+struct TurnOptions {
+  uint64_t launches = 1;
+  bool cold = false;
+  uint64_t edits_each = 1;    ///< before each launch
+  bool apart = false;         ///< each launch is counted alone, without its edits
+  double oracle_seconds = 0;  ///< of judging launches in its midst, about
+};
 
 class Seat {
  public:
   explicit Seat(std::unique_ptr<Contender> contender) : contender_(std::move(contender)) {}
 
   Contender& contender() { return *contender_; }
+  const Data& data() const { return data_; }
+  /// Whether the call updates an operand. The launches of a turn then go on from one another's results, so
+  /// only a turn of one launch can be judged.
+  bool in_place() const;
 
   /// Gives the contender these operands at places that `seed` draws, and spoils the results.
   Status put(Data data, uint64_t seed);
-  /// Launches with an edit before each of them, which `seed` draws.
-  Result<Contender::Turn> turn(uint64_t launches, bool cold, uint64_t seed);
-  /// Launches once, on the operands as they are.
+  /// Launches with edits before each of them, which `seed` draws. Operands that the call updates begin as
+  /// they were put. Some launches are sampled, for `judge_samples`; none of an op that updates an operand.
+  Result<Contender::Turn> turn(const Operation& operation, const TurnOptions& options, uint64_t seed);
+  /// Launches once, on the operands as they were put or edited last.
   Status once();
   /// Whether nothing but the results has changed. Errors: corrupt.
   Status check_memory() const;
   /// The results as they are now.
   std::vector<conformance::Array> results() const;
+  /// Judges an element of the result of each launch that the last turn sampled, and some rows of its last
+  /// result, if the oracle has about as much time; of a dear operation now and then. Not of an op that
+  /// updates an operand.
+  Status judge_turn(const Operation& operation, double oracle_seconds, uint64_t seed, Accuracy& accuracy);
   /// Judges a few rows of the results, those of the last edit among them, and looks through all of them for
   /// what was spoiled and not written since.
   Status judge(const Operation& operation, double oracle_seconds, uint64_t seed, Accuracy& accuracy) const;
+  /// Spoils results whose every pattern of bits is a number (integers, booleans, 8-bit floats) in two ways,
+  /// and launches after each. Empty, or which element was not written.
+  Result<std::string> check_written();
 
  private:
+  // A launch in the midst of a turn: the rows that its edit concerns, and an element of them.
+  struct Sample {
+    uint64_t launch = 0;
+    size_t result = 0;
+    size_t element = 0;       // of the slice's result
+    std::vector<int64_t> at;  // of the result
+    std::vector<conformance::Array> inputs;
+  };
+
+  std::span<std::byte> operand(size_t i) const {
+    return contender_->memory().subspan(places_.at[i], data_.inputs[i].bytes.size());
+  }
   std::span<std::byte> output(size_t k) const {
+    if (data_.update_of[k] >= 0) return operand(static_cast<size_t>(data_.update_of[k]));
     return contender_->memory().subspan(places_.at[data_.inputs.size() + k], data_.outputs[k].bytes());
   }
+  bool updates(size_t operand) const;
+  void restore();
+  void spoil(std::byte pattern);
   Edit draw_edit(uint64_t seed);
+  void draw_sample(const Operation& operation, uint64_t launch, Edit& edit, uint64_t seed);
+  uint64_t count_samples(const Operation& operation, const TurnOptions& options, uint64_t seed) const;
   void add_last_edit(const Operation& operation, Slice& slice) const;
+  std::vector<conformance::Array> sliced(const Operation& operation, const Slice& slice) const;
+  WorstElement with_operands(const Operation& operation, const Slice& slice, size_t result, size_t element,
+                             WorstElement worst) const;
   std::string left_spoilt() const;
+  Edit* edits() const;
 
   std::unique_ptr<Contender> contender_;
   Data data_;
   Places places_;
   uint64_t seed_ = 0, edits_at_ = 0;
-  size_t edited_ = 0;       // operand of the last edit
-  uint64_t edited_at_ = 0;  // element of it
+  size_t edited_ = 0;            // operand of the last edit
+  uint64_t edited_at_ = 0;       // element of it
+  std::vector<Sample> samples_;  // of the last turn
 };
 
 }  // namespace weft::lab

@@ -27,8 +27,25 @@ std::vector<int64_t> draw_positions(int64_t size, int64_t count, uint64_t seed) 
   return {drawn.begin(), drawn.end()};
 }
 
-// The oracle's seconds for a slice of these sizes.
-double seconds_for(const Operation& o, const Slice& slice) {
+int64_t blocks_of(const Rows& rows, const IntList& results) {
+  return results[static_cast<size_t>(rows.results)] / rows.result_block;
+}
+
+int64_t operand_block(const Rows& rows, size_t operand) {
+  return rows.operand_blocks.empty() ? 1 : rows.operand_blocks.at(operand);
+}
+
+// The positions of these blocks, of `block` elements each.
+std::vector<int64_t> positions_of(const std::vector<int64_t>& blocks, int64_t block) {
+  std::vector<int64_t> positions;
+  for (const int64_t b : blocks)
+    for (int64_t i = 0; i < block; ++i) positions.push_back(b * block + i);
+  return positions;
+}
+
+}  // namespace
+
+double oracle_time(const Operation& o, const Slice& slice) {
   std::vector<TensorType> types;
   for (size_t i = 0; i < o.call.inputs.size(); ++i) {
     const auto& input = o.call.inputs[i];
@@ -41,8 +58,6 @@ double seconds_for(const Operation& o, const Slice& slice) {
   const auto attrs = value_or_raise(ir::order_attrs(o.definition(), o.call.attrs));
   return 1e-7 * conformance::oracle_work(value_or_raise(conformance::graph_of(o.definition(), attrs, types)));
 }
-
-}  // namespace
 
 Array take(const seam::ConcreteType& type, std::span<const std::byte> bytes, const Positions& positions) {
   const size_t rank = type.shape.size();
@@ -64,14 +79,16 @@ Array take(const seam::ConcreteType& type, std::span<const std::byte> bytes, con
 Positions Slice::of_operand(const Operation& o, size_t operand, size_t rank) const {
   Positions p(rank);
   for (size_t r = 0; r < along.size(); ++r)
-    if (const int axis = o.rows[r].operands.at(operand); axis >= 0) p[static_cast<size_t>(axis)] = along[r];
+    if (const int axis = o.rows[r].operands.at(operand); axis >= 0)
+      p[static_cast<size_t>(axis)] = positions_of(along[r], operand_block(o.rows[r], operand));
   return p;
 }
 
 Positions Slice::of_results(const Operation& o, size_t rank) const {
   Positions p(rank);
   for (size_t r = 0; r < along.size(); ++r)
-    if (const auto axis = static_cast<size_t>(o.rows[r].results); axis < rank) p[axis] = along[r];
+    if (const auto axis = static_cast<size_t>(o.rows[r].results); axis < rank)
+      p[axis] = positions_of(along[r], o.rows[r].result_block);
   return p;
 }
 
@@ -79,9 +96,27 @@ Slice draw_slice(const Operation& o, const IntList& results, double oracle_secon
   for (int64_t count = kMostPositions;; count /= 2) {
     Slice slice;
     for (const auto& rows : o.rows)
-      slice.along.push_back(draw_positions(results[static_cast<size_t>(rows.results)], count, seed++));
-    if (count == 1 || seconds_for(o, slice) <= oracle_seconds) return slice;
+      slice.along.push_back(draw_positions(blocks_of(rows, results), count, seed++));
+    if (count == 1 || oracle_time(o, slice) <= oracle_seconds) return slice;
   }
+}
+
+Slice slice_of_element(const Operation& o, size_t operand, const IntList& of_operand, uint64_t element,
+                       const IntList& results, uint64_t seed) {
+  Slice slice;
+  for (const auto& rows : o.rows) {
+    const int axis = rows.operands.at(operand);
+    if (axis < 0) {
+      slice.along.push_back(draw_positions(blocks_of(rows, results), 1, seed++));
+      continue;
+    }
+    uint64_t inner = 1;
+    for (size_t d = static_cast<size_t>(axis) + 1; d < of_operand.size(); ++d)
+      inner *= static_cast<uint64_t>(of_operand[d]);
+    const auto at = static_cast<int64_t>(element / inner) % of_operand[static_cast<size_t>(axis)];
+    slice.along.push_back({at / operand_block(rows, operand)});
+  }
+  return slice;
 }
 
 Result<std::vector<conformance::Bounded>> truth_of(const Operation& o, const std::vector<Array>& sliced) {

@@ -14,7 +14,7 @@ using Positions = std::vector<std::vector<int64_t>>;
 conformance::Array take(const seam::ConcreteType& type, std::span<const std::byte> bytes,
                         const Positions& positions);
 
-/// Which positions along each of the operation's directions are looked at.
+/// Which blocks along each of the operation's directions are looked at.
 struct Slice {
   std::vector<std::vector<int64_t>> along;  ///< by Operation::rows
 
@@ -25,6 +25,14 @@ struct Slice {
 /// Positions that `seed` draws, as many as the oracle works out in
 /// about this many seconds, and at least one a direction. `results` is the first result's shape.
 Slice draw_slice(const Operation& o, const IntList& results, double oracle_seconds, uint64_t seed);
+
+/// One block along each direction: that of this element of the operand where the operand falls apart along
+/// it, else one that `seed` draws. `of_operand` and `results` are shapes.
+Slice slice_of_element(const Operation& o, size_t operand, const IntList& of_operand, uint64_t element,
+                       const IntList& results, uint64_t seed);
+
+/// The oracle's time for a slice, about.
+double oracle_time(const Operation& o, const Slice& slice);
 
 /// Truth and bounds of the slice's results.
 Result<std::vector<conformance::Bounded>> truth_of(const Operation& o,

@@ -10,8 +10,13 @@ struct Edit {
   uint64_t input_at = 0, output_at = 0;       ///< bytes into the shared memory
   uint8_t input_bytes = 0, output_bytes = 0;  ///< of an element; 0: nothing is changed
   std::byte value[8] = {};
+  /// An element of a result, which the process keeps here after the launch: so the lab can judge launches in
+  /// the midst of a turn.
+  uint64_t sample_at = 0;
+  uint8_t sample_bytes = 0;  ///< 0: none
+  std::byte sample[8] = {};
 };
-inline constexpr uint64_t kMostLaunches = 4096;  ///< of a turn
+inline constexpr uint64_t kMostLaunches = 4096;  ///< of a turn, and edits
 inline constexpr int kSocket = 3, kMemory = 4;   ///< descriptors of a kernel's process
 inline constexpr std::byte kSpoilt{0xff};        ///< floats: NaN; integers: -1
 

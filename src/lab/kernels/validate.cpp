@@ -12,12 +12,6 @@ namespace {
 
 constexpr size_t kFew = 8;
 
-const conformance::CaseFile& cases_of(const std::string& op) {
-  for (const auto& file : conformance::case_files())
-    if (op == file.op) return file;
-  throw Error(invalid("conformance has no cases of {}", op));
-}
-
 Result<double> oracle_seconds(const ir::OpDef& op, const std::vector<AttrValue>& attrs,
                               const std::vector<conformance::Array>& inputs) {
   std::vector<TensorType> types;
@@ -44,7 +38,7 @@ Result<std::string> ask(Seat& seat, const ValidationCase& c, const Data& data, u
   const auto results = seat.results();
   Accuracy accuracy;
   for (size_t k = 0; k < c.right.size(); ++k)
-    accuracy.add(results[k], c.right[k], fmt::format("result {}", k));
+    (void)accuracy.add(results[k], c.right[k], fmt::format("result {}", k));
   return accuracy.wrong;
 }
 
@@ -53,7 +47,8 @@ Result<std::string> ask(Seat& seat, const ValidationCase& c, const Data& data, u
 Result<std::vector<ValidationCase>> validation_cases(const Operation& o, double seconds, bool few) {
   const ir::OpDef& op = o.definition();
   std::vector<conformance::Case> wanted;
-  for (const auto& c : cases_of(o.op).cases())
+  WEFT_TRY(const auto all, o.cases());
+  for (const auto& c : all)
     if (conformance::holds(c.dtypes, o.dtype)) wanted.push_back(c);
   if (few) wanted = spread(std::move(wanted), kFew);
   std::vector<ValidationCase> found;

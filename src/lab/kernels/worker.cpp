@@ -9,6 +9,9 @@
 #include <nlohmann/json.hpp>
 
 #include "lab/kernels/call_json.h"
+#include "lab/kernels/limits.h"
+#include "lab/kernels/operation.h"
+#include "lab/kernels/process_facts.h"
 #include "lab/kernels/provider.h"
 #include "lab/kernels/shared_memory.h"
 #include "lab/kernels/turn.h"
@@ -37,11 +40,13 @@ class Service {
   json open(const json& request) {
     kernel_.reset();
     const auto contender = request.at("contender").get<std::string>();
-    call_ = value_or_raise(conformance::describe(ask_from(request.at("call"))));
+    const uint64_t before = memory_of(::getpid()).resident;
+    call_ = value_or_raise(lab::describe(ask_from(request.at("call"))));
     kernel_ = value_or_raise(value_or_raise(provider_of(contender))->open(contender, call_));
     return {{"kernel", kernel_->id()},
             {"identity", kernel_->identity()},
-            {"compile_seconds", kernel_->compile_seconds()}};
+            {"compile_seconds", kernel_->compile_seconds()},
+            {"resident_before", before}};
   }
 
   weft_tensor tensor(const seam::ConcreteType& type, uint64_t at) {
@@ -79,24 +84,33 @@ class Service {
     std::memset(data + e.output_at, static_cast<int>(kSpoilt), e.output_bytes);
   }
 
+  void keep_sample(Edit& e) { std::memcpy(e.sample, memory_.bytes().data() + e.sample_at, e.sample_bytes); }
+
   void flush_caches() {
     flush_.resize(kFlush);
     for (size_t i = 0; i < kFlush; i += 64) ++flush_[i];
   }
 
   json run(const json& request) {
-    const auto launches = request.at("launches").get<uint64_t>();
-    const bool cold = request.at("cold").get<bool>();
-    const auto* edits =
-        reinterpret_cast<const Edit*>(memory_.bytes().data() + request.at("edits").get<uint64_t>());
+    const auto launches = request.at("launches").get<uint64_t>(),
+               each = request.at("edits_each").get<uint64_t>();
+    const bool cold = request.at("cold").get<bool>(), apart = request.at("apart").get<bool>();
+    auto* edits = reinterpret_cast<Edit*>(memory_.bytes().data() + request.at("edits").get<uint64_t>());
+    const uint64_t mode = float_mode();
     uint64_t spent = 0, began = ticks();
     for (uint64_t i = 0; i < launches; ++i) {
-      edit(edits[i]);
-      if (cold) flush_caches(), began = ticks();
+      for (uint64_t k = 0; k < each; ++k) edit(edits[i * each + k]);
+      if (cold) flush_caches();
+      if (apart) began = ticks();
       raise_if(kernel_->run());
-      if (cold) spent += ticks() - began;
+      if (apart) spent += ticks() - began;
+      keep_sample(edits[i * each]);
     }
-    return {{"ticks", cold ? spent : ticks() - began}};
+    if (!apart) spent = ticks() - began;
+    if (float_mode() != mode)
+      throw Error(
+          fail(Code::device, "it changed how the processor rounds, or whether it flushes denormal numbers"));
+    return {{"ticks", spent}};
   }
 
   SharedMemory memory_;
@@ -118,6 +132,7 @@ void drop_capabilities() {
 int serve_contender() {
   Service service(value_or_raise(SharedMemory::map(kMemory)));
   drop_capabilities();
+  raise_if(limit_resources());
   std::string request(1 << 16, '\0');
   for (;;) {
     const ssize_t n = ::recv(kSocket, request.data(), request.size(), 0);

@@ -12,6 +12,7 @@
 #include <sstream>
 
 #include "base/hash.h"
+#include "lab/kernels/limits.h"
 #include "lab/kernels/provider.h"
 
 // A kernel in one C or C++ file, which is compiled here:
@@ -125,6 +126,8 @@ class SourceKernel : public Kernel {
 };
 
 Result<std::unique_ptr<Kernel>> open(const std::string& object, const seam::CallPtr& call) {
+  static const Status confined = confine();  // before its code runs; a process opens kernels again and again
+  WEFT_CHECK(confined);
   void* library = ::dlopen(object.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!library) return fail(Code::unavailable, "it can't be loaded: {}", ::dlerror());
   auto* function = reinterpret_cast<Function*>(::dlsym(library, "weft_lab_kernel"));

@@ -1,0 +1,69 @@
+#include "lab/kernels/process_facts.h"
+
+#include <fmt/core.h>
+
+#include <cfenv>
+#include <charconv>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string_view>
+
+#if defined(__x86_64__)
+#include <xmmintrin.h>
+#endif
+
+namespace weft::lab {
+namespace {
+
+// The value of a line "VmRSS:    1234 kB" of /proc/PID/status; empty: there is none.
+std::string field_of(int pid, std::string_view name) {
+  std::ifstream file(fmt::format("/proc/{}/status", pid));
+  for (std::string line; std::getline(file, line);)
+    if (line.starts_with(name) && line.size() > name.size() && line[name.size()] == ':')
+      return line.substr(line.find_first_not_of(" \t", name.size() + 1));
+  return "";
+}
+
+uint64_t kilobytes_of(int pid, std::string_view name) {
+  return std::strtoull(field_of(pid, name).c_str(), nullptr, 10) * 1024;
+}
+
+}  // namespace
+
+ProcessMemory memory_of(int pid) {
+  const uint64_t shared = kilobytes_of(pid, "RssShmem"), resident = kilobytes_of(pid, "VmRSS"),
+                 peak = kilobytes_of(pid, "VmHWM");
+  return {.resident = resident - std::min(shared, resident),
+          .anonymous = kilobytes_of(pid, "RssAnon"),
+          .peak = peak - std::min(shared, peak)};
+}
+
+std::string processors_of(int pid) { return field_of(pid, "Cpus_allowed_list"); }
+
+std::vector<int> children_of(int pid) {
+  std::vector<int> children;
+  std::error_code none;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc", none)) {
+    const auto name = entry.path().filename().string();
+    int other = 0;
+    const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), other);
+    if (error != std::errc() || end != name.data() + name.size()) continue;
+    if (field_of(other, "PPid") == std::to_string(pid)) children.push_back(other);
+  }
+  return children;
+}
+
+uint64_t float_mode() {
+  uint64_t mode = static_cast<uint64_t>(std::fegetround());
+#if defined(__x86_64__)
+  mode |= uint64_t{_mm_getcsr() & ~0x3fu} << 32;  // without the flags that arithmetic raises
+#elif defined(__aarch64__)
+  uint64_t control = 0;
+  asm volatile("mrs %0, fpcr" : "=r"(control));
+  mode |= control << 32;
+#endif
+  return mode;
+}
+
+}  // namespace weft::lab

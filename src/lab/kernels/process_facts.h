@@ -1,0 +1,27 @@
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+// What the kernel of the machine says of a process, its own or another one.
+namespace weft::lab {
+
+/// Memory of a process that is not shared memory, so without the operands and results of a call, in bytes.
+struct ProcessMemory {
+  uint64_t resident = 0;   ///< now, with the code that it has loaded
+  uint64_t anonymous = 0;  ///< now, without it: what it allocated and touched
+  uint64_t peak = 0;       ///< the most that was resident
+};
+/// Of process `pid`; zeros where it has ended.
+ProcessMemory memory_of(int pid);
+
+/// Processors that it may run on: "0-1".
+std::string processors_of(int pid);
+
+/// Processes that it started and that are still there.
+std::vector<int> children_of(int pid);
+
+/// How the calling thread's processor rounds, and whether it flushes denormal numbers.
+uint64_t float_mode();
+
+}  // namespace weft::lab
