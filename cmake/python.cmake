@@ -48,3 +48,10 @@ install(RUNTIME_DEPENDENCY_SET weft_python_needs
         PRE_EXCLUDE_REGEXES "^(ld-linux.*|lib(c|m|dl|rt|pthread|stdc\\+\\+|gcc_s))\\.(so|so\\..*)$" "^linux-vdso.*"
         LIBRARY DESTINATION weft/lib COMPONENT python EXCLUDE_FROM_ALL)
 install(DIRECTORY "${PROJECT_BINARY_DIR}/python/weft/_weft" DESTINATION weft COMPONENT python EXCLUDE_FROM_ALL)
+
+# Kernels of backends in Python, which weft.lab runs from there, too; a build's package finds them in the sources.
+file(GLOB kernels CONFIGURE_DEPENDS RELATIVE "${PROJECT_SOURCE_DIR}" "${PROJECT_SOURCE_DIR}/backends/*/kernels/*.py")
+foreach(file IN LISTS kernels)
+  get_filename_component(folder "${file}" DIRECTORY)
+  install(FILES "${file}" DESTINATION "weft/lab/providers/${folder}" COMPONENT python EXCLUDE_FROM_ALL)
+endforeach()

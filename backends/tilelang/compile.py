@@ -59,7 +59,8 @@ def main(out, nvcc, architectures):
                 texts.append(text)
                 rows.append((len(files), name, architecture, threads, shared, variant.get("tile", (0, 0)),
                              table.letters(op, names)))
-            files.append(("\n".join(texts), architecture))
+            if texts:
+                files.append(("\n".join(texts), architecture))
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         places = [made.add_file(cubin) for cubin in pool.map(lambda file: cubin_of(nvcc, *file), files)]
     for file, name, architecture, threads, shared, tile, parameters in rows:

@@ -30,5 +30,7 @@ NB_MODULE(_weft, m) {
   bind_text(nn);
   bind_generate(nn);
   bind_training(nn);
+  nb::module_ lab = m.def_submodule("_lab", "The kernel lab; weft.lab is how it is used.");
+  bind_lab(lab);
   bind_signatures(m);
 }

@@ -26,6 +26,10 @@ void bind_text(nanobind::module_& m);
 void bind_generate(nanobind::module_& m);
 void bind_training(nanobind::module_& m);
 
+// Of weft._weft._lab.
+void bind_lab(nanobind::module_& m);
+void bind_lab_worker(nanobind::module_& m);
+
 /// Of all that the others have bound; the last to be called.
 void bind_signatures(nanobind::module_& m);
 

@@ -12,3 +12,21 @@ from weft.ledger import ledger
 from weft.gradients import enable_grad, no_grad, recompute
 from weft.nn.pretrained import from_pretrained
 from weft.program import export, load, verify
+
+TYPE_CHECKING = False  # type checkers take it for true; typing itself takes long to import
+if TYPE_CHECKING:
+    from weft import lab
+    from weft.lab import get_kernel
+
+
+def __getattr__(name):
+    """The kernel lab is imported when it is asked for."""
+    if name == "lab":
+        import importlib
+
+        return importlib.import_module("weft.lab")
+    if name == "get_kernel":
+        from weft.lab import get_kernel
+
+        return get_kernel
+    raise AttributeError(f"module 'weft' has no attribute '{name}'")

@@ -70,14 +70,14 @@ wheel_installs() {
 
 # torch_cases: torch.compile(backend="weft") and weft.export, and one of PyTorch's own samples for each of its ops.
 torch_cases() {
-  python_cases "Models and functions of PyTorch's" pytorch python/tests/test_torch_{compile,export,models,ops,page,sizes}.py
+  python_cases "Models and functions of PyTorch's" pytorch python/tests/test_torch_{compile,export,lab,models,ops,page,sizes}.py
   check "PyTorch's own samples for its ops" python_of pytorch python/tests/opinfo.py --samples 1
 }
 
 # torch_full: what PyTorch traces for long; all of those samples, in the dtypes of models, and gradients on some.
 torch_full() {
   local dtype
-  WEFT_FULL=1 python_cases "Models of PyTorch's, all sizes" pytorch python/tests/test_torch_models.py
+  WEFT_FULL=1 python_cases "Models of PyTorch's, all sizes, and the lab's" pytorch python/tests/test_torch_{lab,models}.py
   for dtype in float32 float64 float16 bfloat16 int64 int32 bool; do
     check "PyTorch's own samples for its ops, all of $dtype" python_of pytorch python/tests/opinfo.py --dtype "$dtype"
   done

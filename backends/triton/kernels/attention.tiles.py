@@ -1,11 +1,12 @@
-"""Attention without a matrix of scores, 16-bit: a program a tile of queries. Weights are rounded before they are multiplied."""
+"""Attention without a matrix of scores: a program a tile of queries. Weights are rounded to the values' dtype before they are multiplied."""
 import triton
 import triton.language as tl
 
 
 @triton.jit
 def attention_tiles(q, k, v, y, lse, heads, shared_by, seq_q, seq_k, q_row, q_head, k_row, k_head, scale,
-                    DIM: tl.constexpr, ROWS: tl.constexpr, KEYS: tl.constexpr, CAUSAL: tl.constexpr):
+                    DIM: tl.constexpr, ROWS: tl.constexpr, KEYS: tl.constexpr, CAUSAL: tl.constexpr,
+                    PRECISION: tl.constexpr):
     head = tl.program_id(1) % heads
     sequence = (tl.program_id(1) // heads).to(tl.int64)
     q_base = sequence * heads * seq_q * DIM + head * q_head
@@ -22,7 +23,7 @@ def attention_tiles(q, k, v, y, lse, heads, shared_by, seq_q, seq_k, q_row, q_he
     for begin in range(0, end, KEYS):
         seen = begin + key
         keys = tl.load(k + k_base + seen[None, :] * k_row + column[:, None], mask=seen[None, :] < seq_k, other=0)
-        scores = tl.dot(x, keys) * (scale * 1.4426950408889634)
+        scores = tl.dot(x, keys, input_precision=PRECISION) * (scale * 1.4426950408889634)
         sees = seen[None, :] < seq_k
         if CAUSAL:
             sees = sees & (seen[None, :] <= row[:, None] + seq_k - seq_q)
@@ -32,7 +33,7 @@ def attention_tiles(q, k, v, y, lse, heads, shared_by, seq_q, seq_k, q_row, q_he
         old = tl.exp2(most - new)
         total = total * old + tl.sum(e, 1)
         values = tl.load(v + k_base + seen[:, None] * k_row + column[None, :], mask=seen[:, None] < seq_k, other=0)
-        sums = tl.dot(e.to(values.dtype), values, sums * old[:, None])
+        sums = tl.dot(e.to(values.dtype), values, sums * old[:, None], input_precision=PRECISION)
         most = new
     at = q_base + row[:, None] * q_row + column[None, :]
     tl.store(y + at, (sums / total[:, None]).to(y.dtype.element_ty), mask=row[:, None] < seq_q)
@@ -49,4 +50,4 @@ def variants():
                                                        "k_head")}
                 yield dict(name=f"attention_{dtype}_{dim}_{causal}", kernel=attention_tiles, warps=8 if dim == 128 else 4,
                            stages=3 if dim == 64 else 2, arguments=arguments | {"scale": "fp32"},
-                           constants={"DIM": dim, "ROWS": 128, "KEYS": 64, "CAUSAL": causal})
+                           constants={"DIM": dim, "ROWS": 128, "KEYS": 64, "CAUSAL": causal, "PRECISION": "ieee"})

@@ -1,11 +1,12 @@
-"""Products of 16-bit matrices on tensor cores: c = a b, a program a tile of c. Neighbouring programs share rows of a."""
+"""Products of matrices, of 16 bits on tensor cores: c = a b, a program a tile of c. Neighbouring programs share rows of a."""
 import triton
 import triton.language as tl
 
 
 @triton.jit
 def matmul_tiles(a, b, c, m, n, k, a_row, a_column, b_row, b_column, a_batch, b_batch, c_batch,
-                 ROWS: tl.constexpr, COLUMNS: tl.constexpr, DEPTH: tl.constexpr, GROUP: tl.constexpr):
+                 ROWS: tl.constexpr, COLUMNS: tl.constexpr, DEPTH: tl.constexpr, GROUP: tl.constexpr,
+                 PRECISION: tl.constexpr):
     matrix = tl.program_id(1).to(tl.int64)
     program = tl.program_id(0)
     down, across = tl.cdiv(m, ROWS), tl.cdiv(n, COLUMNS)
@@ -20,7 +21,7 @@ def matmul_tiles(a, b, c, m, n, k, a_row, a_column, b_row, b_column, a_batch, b_
     for begin in range(0, k, DEPTH):
         x = tl.load(a_at, mask=(row[:, None] < m) & (depth[None, :] < k - begin), other=0)
         y = tl.load(b_at, mask=(depth[:, None] < k - begin) & (column[None, :] < n), other=0)
-        total = tl.dot(x, y, total)
+        total = tl.dot(x, y, total, input_precision=PRECISION)
         a_at += DEPTH * a_column
         b_at += DEPTH * b_row
     at = c + matrix * c_batch + row[:, None].to(tl.int64) * n + column[None, :]
@@ -38,6 +39,7 @@ def variants():
                               if name not in fixed}
                 arguments |= {name: "i64" for name in ("a_batch", "b_batch", "c_batch")}
                 for name, sizes, warps in (("large", (128, 256, 64), 8), ("small", (64, 64, 64), 4)):
-                    constants = dict(zip(("ROWS", "COLUMNS", "DEPTH"), sizes), GROUP=8, **fixed)
+                    constants = dict(zip(("ROWS", "COLUMNS", "DEPTH"), sizes), GROUP=8, PRECISION="ieee",
+                                     **fixed)
                     yield dict(name=f"matmul_{dtype}_{a_turned}{b_turned}_{name}", kernel=matmul_tiles, warps=warps,
                                stages=3, constants=constants, arguments=arguments)

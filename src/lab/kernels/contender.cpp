@@ -139,8 +139,8 @@ Status Contender::ended() {
                   (words.empty() ? "" : "; it had printed: " + words));
 }
 
-Result<std::string> Contender::receive() {
-  const auto end = Clock::now() + std::chrono::duration<double>(process_.seconds);
+Result<std::string> Contender::receive(double seconds) {
+  const auto end = Clock::now() + std::chrono::duration<double>(seconds);
   int output = output_;
   for (;;) {
     pollfd ready[] = {{.fd = socket_, .events = POLLIN, .revents = 0},
@@ -148,7 +148,7 @@ Result<std::string> Contender::receive() {
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now()).count();
     const int n = left > 0 ? ::poll(ready, 2, static_cast<int>(left)) : 0;
     if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return fail(Code::device, "it did not answer for {} seconds: it hangs", process_.seconds);
+    if (n <= 0) return fail(Code::device, "it did not answer for {} seconds: it hangs", seconds);
     if (ready[0].revents) {
       std::string text(1 << 16, '\0');
       const ssize_t bytes = ::recv(socket_, text.data(), text.size(), 0);
@@ -170,7 +170,8 @@ Result<json> Contender::ask(const json& request, uint64_t* outside) {
   ::kill(pid_, SIGCONT);
   const uint64_t began = ticks();
   if (::send(socket_, text.data(), text.size(), MSG_NOSIGNAL) < 0) return ended();
-  auto answer = receive();
+  const bool opens = request.value("do", "") == "open";
+  auto answer = receive(opens ? std::max(process_.seconds, process_.open_seconds) : process_.seconds);
   if (outside) *outside = ticks() - began;
   if (pid_ > 0) ::kill(pid_, SIGSTOP);
   if (!answer.ok()) return answer.take_status();
@@ -186,9 +187,9 @@ Result<json> Contender::ask(const json& request, uint64_t* outside) {
 Result<Contender::Opened> Contender::open(const conformance::Ask& call) {
   const auto began = Clock::now();
   WEFT_TRY(const auto answer, ask({{"do", "open"}, {"contender", name_}, {"call", to_json(call)}}));
-  return Opened{answer.value("kernel", ""), answer.value("identity", ""),
-                answer.value("resident_before", uint64_t{0}),
-                std::chrono::duration<double>(Clock::now() - began).count()};
+  return Opened{
+      answer.value("kernel", ""), answer.value("identity", ""), answer.value("resident_before", uint64_t{0}),
+      std::chrono::duration<double>(Clock::now() - began).count(), answer.value("compile_seconds", 0.0)};
 }
 
 Status Contender::place(std::span<const uint64_t> inputs, std::span<const uint64_t> outputs) {

@@ -14,6 +14,7 @@ namespace weft::lab {
 struct Process {
   std::vector<std::string> command;  ///< a program that ends in serve_contender(), and its arguments
   double seconds = 20;               ///< that one answer may take; then it hangs
+  double open_seconds = 0;           ///< that opening a kernel may take, if that is more
   uint64_t output_bytes = 1 << 20;   ///< that it may print
   uint64_t memory_bytes = 0;         ///< of shared memory
 };
@@ -33,6 +34,7 @@ class Contender {
     std::string kernel, identity;
     uint64_t resident_before = 0;  ///< bytes of its process, before the kernel was loaded
     double seconds = 0;            ///< that opening it took, with what it compiles then
+    double compile_seconds = 0;    ///< of these: those of compiling it, as the kernel says
   };
   /// Errors: unsupported where it refuses the call; so may `run`.
   Result<Opened> open(const conformance::Ask& call);
@@ -71,7 +73,7 @@ class Contender {
   /// Errors: unsupported where the kernel refuses; device where the process ended, hung, printed too much, or
   /// did not answer as agreed.
   Result<nlohmann::json> ask(const nlohmann::json& request, uint64_t* outside = nullptr);
-  Result<std::string> receive();
+  Result<std::string> receive(double seconds);
   Status take_output();
   Status ended();
   double cpu_seconds() const;

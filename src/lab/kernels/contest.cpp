@@ -102,7 +102,7 @@ class Contest {
   }
 
   Status start(Timed& t, const Data& data, uint64_t seed, bool first) {
-    Process process = options_.process;
+    Process process = t.row.process;
     process.memory_bytes = room_for(data);
     t.turns.clear();
     auto contender = Contender::start(t.row.prepared, process);
@@ -111,6 +111,9 @@ class Contest {
     if (!opened.ok()) return t.exclude(opened.status()), Status();
     t.row.kernel = opened->kernel, t.row.identity = opened->identity, t.row.open_seconds = opened->seconds;
     t.before = opened->resident_before;
+    if (opened->compile_seconds > 0)
+      t.row.compile_seconds =
+          first ? opened->compile_seconds : std::max(t.row.compile_seconds, opened->compile_seconds);
     t.seat = std::make_unique<Seat>(std::move(contender).value());
     if (Status s = t.seat->put(data, seed); !s.ok()) return t.exclude(s), Status();
     if (first) WEFT_CHECK(judge_one(t, random_word(seed, 3000)));
@@ -256,17 +259,20 @@ struct Folder {
   std::string path;
 };
 
-void prepare(Row& row, const std::string& folder) {
+void prepare(Row& row, const std::string& folder, const Process& process) {
+  row.process = process;
   const auto began = Clock::now();
   auto provider = provider_of(row.contender);
   auto made = !provider.ok()         ? Result<std::string>(provider.status())
               : (*provider)->prepare ? (*provider)->prepare(row.contender, folder)
                                      : Result<std::string>(row.contender);
   if (provider.ok() && (*provider)->prepare) row.compile_seconds = seconds_since(began);
-  if (made.ok())
-    row.prepared = std::move(made).value();
-  else
+  if (!made.ok()) {
     row.verdict = Verdict::invalid, row.why = made.status().message();
+    return;
+  }
+  row.prepared = std::move(made).value();
+  if ((*provider)->process) (*provider)->process(row.prepared, row.process);
 }
 
 }  // namespace
@@ -277,13 +283,14 @@ Result<Comparison> compare(const Operation& operation, const std::vector<std::st
   Comparison c{.operation = operation};
   WEFT_TRY(c.work, work_of(operation));
   const Folder folder;
-  for (const auto& name : contenders) prepare(c.rows.emplace_back(Row{.contender = name}), folder.path);
+  for (const auto& name : contenders)
+    prepare(c.rows.emplace_back(Row{.contender = name}), folder.path, options.process);
   see("cases of conformance");
   WEFT_TRY(const auto cases, validation_cases(operation, options.oracle_seconds, options.quick));
   for (Row& row : c.rows) {
     if (row.out()) continue;
     see("conformance of " + row.contender);
-    WEFT_CHECK(validate(cases, options.process, row));
+    WEFT_CHECK(validate(cases, row.process, row));
   }
   Contest contest(operation, options, c.rows);
   WEFT_TRY(c.processes, contest.run(see));

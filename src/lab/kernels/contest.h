@@ -25,6 +25,7 @@ struct ContestOptions {
 struct Row {
   std::string contender, kernel, identity;
   std::string prepared;  ///< the name that its processes open
+  Process process;       ///< how they are started
   Verdict verdict =
       Verdict::undecided;           ///< of the baseline, the first row: SAME, unless it is WRONG or INVALID
   std::string why;                  ///< of WRONG and INVALID

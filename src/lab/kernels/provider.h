@@ -28,6 +28,8 @@ class Kernel {
   virtual Status place(std::span<const weft_tensor> inputs, std::span<const weft_tensor> outputs) = 0;
   /// Computes the results once. They are there when this returns, or once the queue has come to this place.
   virtual Status run() = 0;
+  /// That were spent on making it, where it is compiled when it is opened.
+  virtual double compile_seconds() const { return 0; }
 };
 
 /// A contender that could be named on this machine.
@@ -35,6 +37,8 @@ struct Offer {
   std::string contender;
   std::string reason;  ///< why it can't be had; empty: it can
 };
+
+struct Process;
 
 struct Provider {
   const char* name;
@@ -47,6 +51,9 @@ struct Provider {
   Result<std::unique_ptr<Kernel>> (*open)(const std::string& name, const seam::CallPtr& call);
   /// Contenders that it knows without being told.
   std::vector<Offer> (*offers)();
+  /// Changes how its processes are started, whose command is that of this program until then. Null: they are
+  /// started so.
+  void (*process)(const std::string& name, Process& process) = nullptr;
 };
 std::span<const Provider* const> all_providers();
 

@@ -44,7 +44,10 @@ class Service {
     const uint64_t before = memory_of(::getpid()).resident;
     call_ = value_or_raise(lab::describe(ask_from(request.at("call"))));
     kernel_ = value_or_raise(value_or_raise(provider_of(contender))->open(contender, call_));
-    return {{"kernel", kernel_->id()}, {"identity", kernel_->identity()}, {"resident_before", before}};
+    return {{"kernel", kernel_->id()},
+            {"identity", kernel_->identity()},
+            {"compile_seconds", kernel_->compile_seconds()},
+            {"resident_before", before}};
   }
 
   weft_tensor tensor(const seam::ConcreteType& type, uint64_t at) {

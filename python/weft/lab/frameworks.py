@@ -1,0 +1,144 @@
+"""What a kernel's file may compute with: how operands become tensors of it, without a copy.
+
+A framework is named by FRAMEWORK in a kernel's file. None is imported before one of its kernels is opened.
+"""
+
+import ctypes
+import importlib.util
+import math
+import os
+
+
+class Refused(NotImplementedError):
+    """A call that a kernel does not take, in words that need no line of a file."""
+
+
+class Framework:
+    """NumPy; those on PyTorch's tensors are below."""
+
+    modules = {"numpy": "NumPy is not installed: pip install numpy"}
+
+    def missing(self):
+        """Why it can't be used here; empty: it can. Imports nothing."""
+        for module, reason in self.modules.items():
+            if importlib.util.find_spec(module) is None:
+                return reason
+        return ""
+
+    def load(self, threads, device):
+        """Imports it, for kernels of this many threads. `device` is where operands will lie."""
+        import numpy
+
+        numpy.seterr(all="ignore")  # cases of conformance overflow on purpose
+        self.numpy = numpy
+        self.version = f"numpy {numpy.__version__}"
+
+    def tensor(self, operand):
+        """The memory of an operand as an array."""
+        dtype = self._dtype(operand.dtype)
+        size = math.prod(operand.shape) * dtype.itemsize
+        memory = (ctypes.c_char * size).from_address(operand.address)
+        return self.numpy.frombuffer(memory, dtype).reshape(operand.shape)
+
+    def of_weft(self, tensor):
+        """The memory of a tensor of Weft's as an array."""
+        self._dtype(tensor.dtype.name)
+        return tensor.numpy()
+
+    def example(self, dtype, shape):
+        """An array of ones, or of zeros where these may be places in another one."""
+        return self.numpy.full(shape, dtype[0] not in "iu" and dtype != "bool", self._dtype(dtype))
+
+    def _dtype(self, name):
+        known = {"f16": "float16", "f32": "float32", "f64": "float64", "bool": "bool"}
+        whole = {f"{letter}{bits}": f"{kind}{bits}" for letter, kind in (("i", "int"), ("u", "uint")) for bits in (8, 16, 32, 64)}
+        if name not in known | whole:
+            raise Refused(f"NumPy has no {name}")
+        return self.numpy.dtype((known | whole)[name])
+
+    def is_tensor(self, value):
+        return isinstance(value, self.numpy.ndarray)
+
+    def copy(self, to, result):
+        self.numpy.copyto(to, result)
+
+    def wait(self):
+        """Returns when what was started is done. None where nothing runs on after a call."""
+
+    waits = False
+
+
+class Torch(Framework):
+    """PyTorch."""
+
+    modules = {"torch": "PyTorch is not installed: pip install torch"}
+
+    def load(self, threads, device):
+        import torch
+
+        self.torch, self.device = torch, device
+        torch.set_num_threads(threads)
+        torch.set_grad_enabled(False)
+        self.version, self.waits = f"torch {torch.__version__}", device != "cpu"
+
+    def tensor(self, operand):
+        return self.torch.from_dlpack(operand)
+
+    def of_weft(self, tensor):
+        return self.torch.from_dlpack(tensor)
+
+    def example(self, dtype, shape):
+        names = {"f16": "float16", "f32": "float32", "f64": "float64", "bf16": "bfloat16", "bool": "bool", "u8": "uint8"}
+        names |= {f"i{bits}": f"int{bits}" for bits in (8, 16, 32, 64)}
+        if dtype not in names:
+            raise Refused(f"weft.lab makes no {dtype} of PyTorch's")
+        full = self.torch.zeros if dtype[0] in "iu" or dtype == "bool" else self.torch.ones
+        return full(shape, dtype=getattr(self.torch, names[dtype]), device=self.device)
+
+    def is_tensor(self, value):
+        return isinstance(value, self.torch.Tensor)
+
+    def copy(self, to, result):
+        to.copy_(result)
+
+    def wait(self):
+        self.torch.cuda.current_stream().synchronize()
+
+
+class OnGpu(Torch):
+    """A language for kernels of GPUs, on PyTorch's tensors."""
+
+    def __init__(self, module, label, interpreter=None):
+        self.module, self.label, self.interpreter = module, label, interpreter
+        self.modules = Torch.modules | {module: f"{label} is not installed: pip install {module}"}
+
+    def _interpreted(self):
+        return self.interpreter is not None and os.environ.get(self.interpreter) == "1"
+
+    def missing(self):
+        return super().missing() or ("" if self._interpreted() or gpus() else f"{self.label} needs an NVIDIA GPU; there is none here")
+
+    def load(self, threads, device):
+        if device == "cpu" and not self._interpreted():
+            raise Refused(f"{self.label}'s kernels run on a GPU, and the operands lie in the host's memory")
+        super().load(threads, device)
+        version = getattr(__import__(self.module), "__version__", "of no version")
+        self.version = f"{self.version}, {self.module} {version}"
+
+
+def gpus():
+    """How many GPUs the CUDA driver has; 0 without one. No library of CUDA's is wanted."""
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return 0
+    count = ctypes.c_int(0)
+    return count.value if driver.cuInit(0) == 0 and driver.cuDeviceGetCount(ctypes.byref(count)) == 0 else 0
+
+
+FRAMEWORKS = {
+    "numpy": Framework(),
+    "torch": Torch(),
+    "triton": OnGpu("triton", "Triton", "TRITON_INTERPRET"),
+    "tilelang": OnGpu("tilelang", "TileLang"),
+}
