@@ -19,7 +19,8 @@ void refuse_others(const Syntax& app, const std::string& word) {
 
 int run(const LabOptions& o, const Syntax& app, const Common& common) {
   if (o.worker) return lab::serve_contender();
-  const bool has_word = !o.words.empty() && (o.words[0] == "list" || o.words[0] == "report" || o.words[0] == "compare");
+  const bool has_word =
+      !o.words.empty() && (o.words[0] == "list" || o.words[0] == "report" || o.words[0] == "compare");
   const std::string word = has_word ? o.words[0] : "";
   refuse_others(app, word);
   if (word == "list") {
@@ -47,14 +48,17 @@ extern const Command lab_command = {
     "lab", "compare kernels: are they right, and which is faster?",
     [](Syntax& app, const Common& common) -> std::function<int()> {
       const auto o = std::make_shared<LabOptions>();
-      app.add_option("contenders", o->words,
-                     "kernels to compare, the first with each other one (default: every backend); or list, report "
-                     "FILE..., compare OLD NEW")
+      app.add_option(
+             "contenders", o->words,
+             "kernels to compare, the first with each other one (default: every backend); or list, report "
+             "FILE..., compare OLD NEW")
           .type_name("KERNEL");
       app.add_option("--ops", o->ops, "operations (default: all)").type_name("OP");
-      app.add_option("--providers", o->providers, "of all contenders, those of these providers; see weft lab list")
+      app.add_option("--providers", o->providers,
+                     "of all contenders, those of these providers; see weft lab list")
           .type_name("NAME");
-      app.add_option("--device", o->device, "of all contenders, those that run on this device").type_name("NAME");
+      app.add_option("--device", o->device, "of all contenders, those that run on this device")
+          .type_name("NAME");
       app.add_option("--seconds", o->contest.seconds, "of measuring an operation, about")
           .check(positive)
           .capture_default_str();
@@ -78,8 +82,10 @@ extern const Command lab_command = {
           "Each kernel runs in processes of its own, which take turns; the lab draws operands anew, changes "
           "them before each launch, and checks the results. Exits with 0 where every kernel is FASTER or the "
           "SAME, 3 where one is SLOWER, 4 UNDECIDED, 5 WRONG, 6 INVALID; the worst counts. `weft lab report` "
-          "shows files of results. `weft lab compare` tells what became of the ratios to the first kernel from "
-          "one file to another, and exits likewise; with 4 also where nothing matches or something is missing "
+          "shows files of results. `weft lab compare` tells what became of the ratios to the first kernel "
+          "from "
+          "one file to another, and exits likewise; with 4 also where nothing matches or something is "
+          "missing "
           "in the new file.");
       return [o, &app, &common] { return run(*o, app, common); };
     }};

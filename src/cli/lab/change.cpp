@@ -19,7 +19,8 @@ Json to_json(const lab::Change& c) {
            {"verdict", lab::name(c.verdict)},
            {"why", c.why}};
   if (c.why.empty())
-    out.set("before", to_json(c.before)), out.set("after", to_json(c.after)), out.set("change", to_json(c.change));
+    out.set("before", to_json(c.before)), out.set("after", to_json(c.after)),
+        out.set("change", to_json(c.change));
   return out;
 }
 

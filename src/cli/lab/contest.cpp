@@ -21,13 +21,14 @@ std::string in_words(const lab::Row& r, const lab::Work& work, bool baseline) {
   if (r.out()) return fmt::format("  {:<44} {:<10} {}", name, lab::name(r.verdict), r.why);
   if (r.nanoseconds.empty()) return fmt::format("  {:<44} not timed", name);
   const double median = lab::quantile(r.nanoseconds, 0.5);
+  const auto ratio = baseline                ? ""
+                     : !(r.ratio.middle > 0) ? "not compared: the baseline is out"
+                                             : fmt::format("{:.3f} times as fast ({:.3f} to {:.3f})",
+                                                           r.ratio.middle, r.ratio.low, r.ratio.high);
   return fmt::format(
       "  {:<44} {:<10} {:>10.2f} us  {:>7.1f} GB/s {:>7.1f} Gflop/s  {:>5.1f} % of the bound  {}", name,
       baseline ? "baseline" : lab::name(r.verdict), median / 1e3, work.bytes / median, work.flops / median,
-      100 * r.accuracy.share_of_bound,
-      baseline ? ""
-               : fmt::format("{:.3f} times as fast ({:.3f} to {:.3f})", r.ratio.middle, r.ratio.low,
-                             r.ratio.high));
+      100 * r.accuracy.share_of_bound, ratio);
 }
 
 std::string in_words(const lab::Comparison& c) {
@@ -58,9 +59,10 @@ std::vector<std::string> contenders_of(const LabOptions& o) {
                              o.words[0]));
   const auto names = o.words.empty() ? contenders_here(o.providers, o.device) : o.words;
   if (names.size() < 2)
-    throw UsageError(invalid("{}; name another contender, see weft lab list",
-                             names.empty() ? "no contender is left to be compared"
-                                           : fmt::format("one contender, {}, has nobody to be compared with", names[0])));
+    throw UsageError(
+        invalid("{}; name another contender, see weft lab list",
+                names.empty() ? "no contender is left to be compared"
+                              : fmt::format("one contender, {}, has nobody to be compared with", names[0])));
   return names;
 }
 
@@ -106,8 +108,8 @@ int compare_kernels(const LabOptions& o, const Common& common) {
   int worst = 0;
   for (const auto& operation : operations) {
     progress.begin(operation.label());
-    const auto c = value_or_raise(lab::compare(operation, contenders, options,
-                                               [&](const std::string& what) { progress.show(what); }));
+    const auto c = value_or_raise(
+        lab::compare(operation, contenders, options, [&](const std::string& what) { progress.show(what); }));
     progress.end();
     const auto result = file || common.json ? lab::result_of(c, options, setting) : nlohmann::json();
     if (file) raise_if(file->add(result));

@@ -28,7 +28,8 @@ int compare_results(const LabOptions& o, const Common& common);
 /// `providers` and `device` name them.
 ///
 /// Errors   invalid_argument for a provider or a device that is not there, with those that are.
-std::vector<std::string> contenders_here(const std::vector<std::string>& providers, const std::string& device);
+std::vector<std::string> contenders_here(const std::vector<std::string>& providers,
+                                         const std::string& device);
 
 /// The commit of the checkout that this program was built from; "unknown" where that was none.
 const char* commit_of_build();

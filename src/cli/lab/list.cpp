@@ -17,7 +17,8 @@ std::vector<std::string> contenders_on(const std::string& device) {
       if (d.name == device) found = &d;
       if (d.computes) known += (known.empty() ? "" : ", ") + d.name;
     }
-  if (!found) throw UsageError(invalid("--device: there is no device '{}' here; there are {}", device, known));
+  if (!found)
+    throw UsageError(invalid("--device: there is no device '{}' here; there are {}", device, known));
   std::vector<std::string> names = {device};
   for (const auto& b : backends)
     if (b.serves == found->kind)
@@ -27,7 +28,8 @@ std::vector<std::string> contenders_on(const std::string& device) {
 
 void require_providers(const std::vector<std::string>& names) {
   std::string known;
-  for (const lab::Provider* p : lab::all_providers()) known += (known.empty() ? "" : ", ") + std::string(p->name);
+  for (const lab::Provider* p : lab::all_providers())
+    known += (known.empty() ? "" : ", ") + std::string(p->name);
   for (const auto& name : names)
     if (std::ranges::none_of(lab::all_providers(), [&](const lab::Provider* p) { return p->name == name; }))
       throw UsageError(invalid("--providers: there is no provider '{}'; there are {}", name, known));

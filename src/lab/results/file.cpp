@@ -49,10 +49,11 @@ Result<std::vector<json>> read_results(const std::string& path) {
     const auto where = fmt::format("{}:{}", path, ++number);
     const size_t end = text.find('\n', from);
     if (end == text.npos)
-      return fail(Code::corrupt,
-                  "{}: got a last line of {} bytes without an end, wanted a whole one; it was cut off while it "
-                  "was written: remove it",
-                  where, text.size() - from);
+      return fail(
+          Code::corrupt,
+          "{}: got a last line of {} bytes without an end, wanted a whole one; it was cut off while it "
+          "was written: remove it",
+          where, text.size() - from);
     WEFT_TRY(auto result, parse(text.substr(from, end - from), where));
     all.push_back(std::move(result));
     from = end + 1;

@@ -10,7 +10,8 @@ namespace weft::lab {
 
 /// The results in a file, in its order.
 ///
-/// Errors   unavailable where it can't be read; corrupt, with file and line, for an empty file, a line that is
+/// Errors   unavailable where it can't be read; corrupt, with file and line, for an empty file, a line that
+/// is
 ///          no JSON or cut off, another schema, or a member that is not what the schema wants.
 Result<std::vector<nlohmann::json>> read_results(const std::string& path);
 

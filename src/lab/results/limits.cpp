@@ -73,7 +73,9 @@ static Buffer buffer_of(size_t n) {
 // Of a run, over about this many seconds: other work on the machine makes some runs slower, and none faster.
 static double least_seconds(const std::function<void()>& run, double seconds) {
   using Clock = std::chrono::steady_clock;
-  const auto since = [](Clock::time_point t) { return std::chrono::duration<double>(Clock::now() - t).count(); };
+  const auto since = [](Clock::time_point t) {
+    return std::chrono::duration<double>(Clock::now() - t).count();
+  };
   const auto all = Clock::now();
   run();  // to warm up
   double least = INFINITY;
@@ -129,7 +131,8 @@ std::function<void()> best_copy(size_t bytes) {
 
 // Bytes a second that the threads read and write, each in its own cache of the second level.
 static double cached_copy_rate(int threads) {
-  constexpr size_t kCount = 16 << 10, kTimes = 2000, kApart = 512;  // of the same places in pages it would be slow
+  constexpr size_t kCount = 16 << 10, kTimes = 2000,
+                   kApart = 512;  // of the same places in pages it would be slow
   const auto copy = [] {
     const auto memory = buffer_of(2 * kCount + kApart);
     std::fill_n(memory.get(), 2 * kCount + kApart, 1.0f);

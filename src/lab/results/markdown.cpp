@@ -50,21 +50,25 @@ std::string line_of(const json& row, bool baseline) {
                      baseline && !out ? "baseline" : verdict, times, baseline ? "" : ratio_in_words(row),
                      number(row, "gigabytes_per_second"), percent(row, "share_of_bandwidth"),
                      number(row, "gigaflops"), percent(row, "share_of_peak"),
-                     out ? cell(text_of(row["why"]))
-                         : bound.is_number() ? fmt::format("{:.2g} of the bound", bound.get<double>()) : "");
+                     out                 ? cell(text_of(row["why"]))
+                     : bound.is_number() ? fmt::format("{:.2g} of the bound", bound.get<double>())
+                                         : "");
 }
 
 std::string table_of(const json& result) {
   std::string s = fmt::format(
-      "\n## {}\n\n| contender | verdict | microseconds (10 to 90 %) | times as fast (interval of {:.4g} %) | GB/s | "
-      "of a copy | Gflop/s | of the peak | accuracy |\n| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | --- |\n",
+      "\n## {}\n\n| contender | verdict | microseconds (10 to 90 %) | times as fast (interval of {:.4g} %) | "
+      "GB/s | "
+      "of a copy | Gflop/s | of the peak | accuracy |\n| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: "
+      "| --- |\n",
       cell(text_of(result["operation"]["label"])), 100 * result["options"]["confidence"].get<double>());
   for (size_t i = 0; i < result["rows"].size(); ++i) s += line_of(result["rows"][i], i == 0);
   return s;
 }
 
 std::string history_of(const std::vector<const json*>& of_call) {
-  std::string s = "\n| date | commit | contender | verdict | times as fast |\n| --- | --- | --- | --- | ---: |\n";
+  std::string s =
+      "\n| date | commit | contender | verdict | times as fast |\n| --- | --- | --- | --- | ---: |\n";
   for (const json* r : of_call)
     for (size_t i = 1; i < (*r)["rows"].size(); ++i) {
       const auto& row = (*r)["rows"][i];
@@ -77,10 +81,10 @@ std::string history_of(const std::vector<const json*>& of_call) {
 
 std::string machine_of(const json& result) {
   const auto& m = result["machine"];
-  std::string s = fmt::format("\n## Machine\n\n{}, {} cores, {} threads, {:.1f} GiB of memory, {}; load {:.2f} before. ",
-                              text_of(m["processor"]), m["cores"].get<int64_t>(), m["threads"].get<int64_t>(),
-                              m["memory_bytes"].get<double>() / (1 << 30), text_of(m["system"]),
-                              m["load"].get<double>());
+  std::string s =
+      fmt::format("\n## Machine\n\n{}, {} cores, {} threads, {:.1f} GiB of memory, {}; load {:.2f} before. ",
+                  text_of(m["processor"]), m["cores"].get<int64_t>(), m["threads"].get<int64_t>(),
+                  m["memory_bytes"].get<double>() / (1 << 30), text_of(m["system"]), m["load"].get<double>());
   if (m.contains("limits"))
     s += fmt::format("Measured: a copy {:.1f} GB/s, in the cache {:.1f} GB/s, {:.1f} Gflop/s. ",
                      m["limits"]["copy_gigabytes_per_second"].get<double>(),

@@ -86,8 +86,9 @@ json to_json(const Machine& m) {
 }
 
 json to_json(const ContestOptions& o) {
-  return {{"seconds", o.seconds}, {"margin", o.margin}, {"confidence", o.confidence}, {"sample", o.sample},
-          {"cold", o.cold},       {"quick", o.quick},   {"seed", o.seed}};
+  return {{"seconds", o.seconds}, {"margin", o.margin}, {"confidence", o.confidence},
+          {"sample", o.sample},   {"cold", o.cold},     {"quick", o.quick},
+          {"seed", o.seed}};
 }
 
 json to_json(const Operation& o) {

@@ -85,10 +85,10 @@ Status fits(const json& value, const json& schema, const std::string& where) {
     return fits(value, result_schema().at(json::json_pointer(ref->get<std::string>().substr(1))), where);
   if (const auto one = schema.find("const"); one != schema.end() && value != *one)
     return wrong(where, value, one->dump());
-  if (const auto any = schema.find("enum"); any != schema.end() && std::ranges::find(*any, value) == any->end())
+  if (const auto any = schema.find("enum");
+      any != schema.end() && std::ranges::find(*any, value) == any->end())
     return wrong(where, value, "one of " + any->dump());
-  if (const auto type = schema.find("type"); type != schema.end())
-    WEFT_CHECK(type_fits(value, *type, where));
+  if (const auto type = schema.find("type"); type != schema.end()) WEFT_CHECK(type_fits(value, *type, where));
   if (const auto least = schema.find("minimum");
       least != schema.end() && value.is_number() && value.get<double>() < least->get<double>())
     return wrong(where, value, "at least " + least->dump());
