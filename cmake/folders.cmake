@@ -616,6 +616,19 @@ function(weft_text path)
   weft_write_if_different("${PROJECT_BINARY_DIR}/generated/${name}.h" "// Made from ${path}.\n#pragma once\n#include <string_view>\n\ninline constexpr std::string_view ${name} = R\"__(${text})__\";\n")
 endfunction()
 
+# Adds a file that says which commit is checked out; it is made anew when that changes.
+function(weft_commit sources)
+  set(made "${PROJECT_BINARY_DIR}/generated/commit.cpp")
+  set(log "${PROJECT_SOURCE_DIR}/.git/logs/HEAD")
+  if(NOT EXISTS "${log}")
+    set(log "")
+  endif()
+  add_custom_command(OUTPUT "${made}"
+    COMMAND "${CMAKE_COMMAND}" "-DOUT=${made}" "-DSOURCE=${PROJECT_SOURCE_DIR}" -P "${PROJECT_SOURCE_DIR}/cmake/commit.cmake"
+    DEPENDS "${PROJECT_SOURCE_DIR}/cmake/commit.cmake" ${log} COMMENT "Commit of this build" VERBATIM)
+  set(${sources} ${${sources}} "${made}" PARENT_SCOPE)
+endfunction()
+
 # examples/c: linked as anybody would, and as one static program with one backend, for each of some.
 function(weft_c_examples)
   set(source "${PROJECT_SOURCE_DIR}/examples/c/run.c")

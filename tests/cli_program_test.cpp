@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "browser.h"
 #include "compiler/compile.h"
 #include "conformance/noise.h"
 #include "program/program.h"
@@ -294,21 +295,6 @@ TEST_F(CliProgram, BenchMeasures) {
 
 // ---- the page of the graph
 
-std::string in_browser(const std::string& page) {
-  const std::string command = "chromium --headless --no-sandbox --disable-gpu --user-data-dir=" + page +
-                              ".profile" + " --virtual-time-budget=5000 --dump-dom file://" + page +
-                              " 2>/dev/null";
-  const std::string dom = run_command(command).text;
-  fs::remove_all(page + ".profile");
-  return dom;
-}
-
-size_t count(const std::string& text, const std::string& what) {
-  size_t n = 0;
-  for (size_t at = text.find(what); at != text.npos; at = text.find(what, at + 1)) ++n;
-  return n;
-}
-
 TEST_F(CliProgram, APageShowsTheGraph) {
   compile("--tests 0 --part step");
   const auto r = weft_program("inspect " + at("p.weft") + " --backend native --html " + at("page.html"));
@@ -328,8 +314,7 @@ TEST_F(CliProgram, APageShowsTheGraph) {
   EXPECT_GT(data["plan"]["slots"].size(), 10u);
   EXPECT_GE(data["plan"]["arena"], data["plan"]["peak"]);
 
-  if (std::system("command -v chromium >/dev/null") != 0)
-    GTEST_SKIP() << "chromium is not installed: the page is not drawn";
+  if (!has_browser()) GTEST_SKIP() << "chromium is not installed: the page is not drawn";
   const std::string dom = in_browser(at("page.html"));
   const size_t nodes = p.calls.size() + p.inputs.size() + p.outputs.size() + p.states.size();
   EXPECT_NE(dom.find("data-drawn=\"" + std::to_string(nodes) + "\""), dom.npos) << dom.substr(0, 2000);

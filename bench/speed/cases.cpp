@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "compiler/compile.h"
-#include "limits.h"
+#include "lab/results/limits.h"
 #include "runtime/devices.h"
 #include "runtime/session.h"
 #include "weft/jit.h"
@@ -229,7 +229,7 @@ Group chains(int threads) {
              throw std::logic_error("the chain gave a wrong result");
          return Task{[=] { raise_if(session->execute()); }, {}};
        },
-       [] { return std::vector<PeerTask>{{"copy", {best_copy(static_cast<size_t>(n) * 4), {}}}}; }});
+       [] { return std::vector<PeerTask>{{"copy", {lab::best_copy(static_cast<size_t>(n) * 4), {}}}}; }});
   return g;
 }
 

@@ -11,7 +11,7 @@
 
 #include "base/thread_pool.h"
 #include "cases.h"
-#include "limits.h"
+#include "lab/results/limits.h"
 #include "weft/backends.h"
 
 // weft_speed: Weft against other libraries, alternating in one run. `scripts/bench speed` builds what it
@@ -80,7 +80,7 @@ int print_amounts(const Group& group, nlohmann::json& out) {
 
 /// Each case against its best peer, and the group's goals.
 int print_ratios(const Group& group, nlohmann::json& out) {
-  const double peak = peak_flops(group.threads);
+  const double peak = lab::peak_flops(group.threads).value();
   fmt::print("\n{}, {} thread{}: peak {:.0f} Gflop/s\n", group.name, group.threads,
              group.threads > 1 ? "s" : "", peak * 1e-9);
   fmt::print("{:<34} {:>10} {:>10}  {:<9} {:>6}\n", "", "ours", "peer", "", "ratio, quartiles");

@@ -29,7 +29,7 @@ LAYERS = {
     "bench": "all",
 }
 # "all" is without these two, but for those who may.
-JUDGES = {"conformance": {"conformance", "lab", "cli", "python", "tests"}, "lab": {"lab", "cli", "python", "tests"}}
+JUDGES = {"conformance": {"conformance", "lab", "cli", "python", "tests"}, "lab": {"lab", "cli", "python", "tests", "bench"}}
 
 # Public header, or folder of them, -> the folder whose .cpp files implement it. `sdk` is what a backend may see.
 HEADERS = {
@@ -48,7 +48,7 @@ HEADERS = {
 # Public headers that are installed in the component `sdk` beside the folder `sdk` itself.
 SDK_TOO = {"dtype.h", "shared/numbers.hpp", "shared/contraction.hpp"}
 # Headers that the build makes, included without a folder.
-GENERATED = {"plan_generated.h": "program", "graph_html.h": "cli"}
+GENERATED = {"plan_generated.h": "program", "graph_html.h": "cli", "report_html.h": "cli", "result_schema_json.h": "lab"}
 
 # Headers of other projects: where they may be included. fmt is in weft/status.h, so everywhere; C, C++ and POSIX are free.
 THIRD_PARTY = {
@@ -69,7 +69,7 @@ THIRD_PARTY = {
     "cudnn_graph.h": {"backends"},
     "cuda_runtime.h": {"backends", "bench"},
     "CL/": {"backends"},
-    "hwy/": {"backends", "bench"},
+    "hwy/": {"backends", "lab"},
     "torch/": {"bench"},
     "ATen/": {"bench"},
     "c10/": {"bench"},

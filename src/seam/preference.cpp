@@ -20,18 +20,6 @@ constexpr std::string_view kFirstLine = "weft measurements 1";
 constexpr uint64_t kMostBytes =
     16 << 20;  // of a file; a program has some hundred calls of some hundred bytes
 
-std::string processor() {
-  const std::string all = InputFile("/proc/cpuinfo").rest(1 << 16);
-  for (size_t from = 0, end = 0; from < all.size(); from = end + 1) {
-    end = std::min(all.find('\n', from), all.size());
-    const std::string line = all.substr(from, end - from);
-    if (!line.starts_with("model name")) continue;
-    if (const size_t name = line.find_first_not_of(" \t", line.find(':') + 1); name != line.npos)
-      return line.substr(name);
-  }
-  return "unknown processor";
-}
-
 // What backends say of themselves may hold anything; a record is a line.
 std::string on_one_line(std::string text) {
   for (char& c : text)
@@ -159,8 +147,20 @@ std::string signature(const CallDesc& call) {
   return on_one_line(std::move(s));  // attributes too: one call of its like is as good
 }
 
+std::string processor_name() {
+  const std::string all = InputFile("/proc/cpuinfo").rest(1 << 16);
+  for (size_t from = 0, end = 0; from < all.size(); from = end + 1) {
+    end = std::min(all.find('\n', from), all.size());
+    const std::string line = all.substr(from, end - from);
+    if (!line.starts_with("model name")) continue;
+    if (const size_t name = line.find_first_not_of(" \t", line.find(':') + 1); name != line.npos)
+      return line.substr(name);
+  }
+  return "unknown processor";
+}
+
 std::string machine_of(const Device& device) {
-  static const std::string cpu = processor();
+  static const std::string cpu = processor_name();
   const auto& c = device.capability();
   return on_one_line(
       fmt::format("{}, {} threads; {} {}: {} {}, {}", cpu, thread_count(), device.backend().name,

@@ -66,6 +66,8 @@ class Unmeasured {
   bool before_;
 };
 
+/// The processor's name, as Linux knows it.
+std::string processor_name();
 /// The machine as measurements see it: processor, threads, device, driver.
 std::string machine_of(const Device& device);
 /// The name of the device's file in the cache folder.

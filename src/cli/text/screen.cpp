@@ -48,11 +48,14 @@ void LiveLine::clear() {
   std::fflush(stdout);
 }
 
+std::string left(double seconds) {
+  const auto whole = static_cast<int64_t>(seconds + 0.5);
+  return fmt::format("{}:{:02} left", whole / 60, whole % 60);
+}
+
 std::string time_left(size_t done, size_t of, double seconds) {
   if (done == 0 || of < done || seconds < 0.5) return "";
-  const auto left =
-      static_cast<int64_t>(seconds / static_cast<double>(done) * static_cast<double>(of - done) + 0.5);
-  return fmt::format("{}:{:02} left", left / 60, left % 60);
+  return left(seconds / static_cast<double>(done) * static_cast<double>(of - done));
 }
 
 }  // namespace weft::cli

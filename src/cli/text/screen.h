@@ -33,7 +33,9 @@ class LiveLine {
   std::chrono::steady_clock::time_point last_{};
 };
 
-/// "1:05 left", from the finished part and its seconds; empty if unknown.
+/// "1:05 left".
+std::string left(double seconds);
+/// The same, from the finished part and its seconds; empty if unknown.
 std::string time_left(size_t done, size_t of, double seconds);
 
 }  // namespace weft::cli

@@ -1,0 +1,74 @@
+#include "lab/results/machine.h"
+
+#include <sched.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "base/thread_pool.h"
+#include "lab/kernels/provider.h"
+#include "seam/preference.h"
+#include "seam/registry.h"
+
+namespace weft::lab {
+namespace {
+
+int cores_of_process() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  return ::sched_getaffinity(0, sizeof set, &set) == 0 ? std::max(1, CPU_COUNT(&set)) : 1;
+}
+
+std::string system_name() {
+  utsname name{};
+  return ::uname(&name) == 0 ? fmt::format("{} {} {}", name.sysname, name.release, name.machine) : "unknown";
+}
+
+std::string c_library() {
+  char text[64] = "unknown";
+  return ::confstr(_CS_GNU_LIBC_VERSION, text, sizeof text) ? text : "unknown";
+}
+
+// The device of "native" and of "native.softmax.rows".
+std::map<std::string, std::string> devices_of(std::span<const std::string> contenders) {
+  std::map<std::string, std::string> found;
+  for (const auto& contender : contenders) {
+    if (contender.find('/') != std::string::npos) continue;
+    const auto name = contender.substr(0, contender.find('.'));
+    if (!seam::registry().has(name)) continue;
+    if (const auto device = seam::registry().open(name); device.ok())
+      found[contender] = seam::machine_of(*device.value());
+  }
+  return found;
+}
+
+std::map<std::string, std::string> software_of(std::span<const std::string> contenders) {
+  std::map<std::string, std::string> all{{"compiler of weft", __VERSION__}, {"C library", c_library()}};
+  for (const auto& b : seam::registry().report())
+    if (b.available() && !b.version.empty() && std::ranges::any_of(contenders, [&](const std::string& c) {
+          return c == b.name || c.starts_with(b.name + ".") || c.starts_with(b.name + ":");
+        }))
+      all[b.name] = b.version;
+  return all;
+}
+
+}  // namespace
+
+Machine this_machine(std::span<const std::string> contenders) {
+  double load = 0;
+  if (::getloadavg(&load, 1) != 1) load = 0;  // before the limits add to it
+  return {.processor = seam::processor_name(),
+          .system = system_name(),
+          .cores = cores_of_process(),
+          .threads = thread_count(),
+          .memory_bytes = static_cast<uint64_t>(::sysconf(_SC_PHYS_PAGES)) *
+                          static_cast<uint64_t>(::sysconf(_SC_PAGESIZE)),
+          .load = load,
+          .devices = devices_of(contenders),
+          .software = software_of(contenders),
+          .limits = measure_limits()};
+}
+
+}  // namespace weft::lab
