@@ -38,24 +38,24 @@ TEST(LabMirror, ALaunchSeesItsEditAndTheLabWhatItWrote) {
   WEFT_NEEDS_PLUGIN("far");
   Far far;
   far.memory.bytes()[5] = std::byte{42};
-  raise_if(far.mirror->upload());
   std::vector<Edit> edits(40, spoils(100));
+  edits[20].sample_at = 100, edits[20].sample_bytes = 1;
   edits[39] = {.input_at = 7, .input_bytes = 2, .value = {std::byte{1}, std::byte{2}}};
   size_t launches = 0;
   const auto launch = [&] { return far.write(*far.queue, static_cast<char>(++launches)); };
-  EXPECT_GT(value_or_raise(far.mirror->run(edits, launch, false)), 0u);
+  EXPECT_GT(value_or_raise(far.mirror->run(edits, 1, launch, false)), 0u);
   const auto bytes = far.memory.bytes();
   EXPECT_EQ(static_cast<size_t>(bytes[100]), launches % 256) << "what the last launch wrote";
   EXPECT_EQ(bytes[5], std::byte{42});
   EXPECT_EQ(bytes[7], std::byte{1});
   EXPECT_EQ(bytes[8], std::byte{2});
   EXPECT_GE(launches, 40u);
+  EXPECT_EQ(static_cast<size_t>(edits[20].sample[0]), 22u + launches - 41) << "launch 1 is not counted";
 }
 
 TEST(LabMirror, AnotherQueueIsTooLate) {
   WEFT_NEEDS_PLUGIN("far");
   Far far;
-  raise_if(far.mirror->upload());
   const auto beside = value_or_raise(far.device.open_queue());
   // Its work begins when that of the kernel's own queue is over.
   const auto launch = [&]() -> Status {
@@ -67,7 +67,8 @@ TEST(LabMirror, AnotherQueueIsTooLate) {
       WEFT_CHECK(beside->copy(*far.filled.get(), 0, *far.filled.get(), 64, 64));
     return far.write(*beside, 9);
   };
-  raise_if(far.mirror->run(std::vector{spoils(100)}, launch, false).take_status());
+  std::vector edits{spoils(100)};
+  raise_if(far.mirror->run(edits, 1, launch, false).take_status());
   EXPECT_EQ(far.memory.bytes()[100], kSpoilt);
   raise_if(beside->synchronize());
 }

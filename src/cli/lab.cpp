@@ -14,7 +14,7 @@ void refuse_others(const Syntax& app, const std::string& word) {
                                of.empty() ? "KERNEL..." : of, word.empty() ? "KERNEL..." : word));
   };
   for (const char* option : {"--html", "--markdown"}) only(option, "report");
-  for (const char* option : {"--out", "--providers", "--device"}) only(option, "");
+  for (const char* option : {"--out", "--providers", "--device", "--record"}) only(option, "");
 }
 
 int run(const LabOptions& o, const Syntax& app, const Common& common) {
@@ -82,6 +82,8 @@ extern const Command lab_command = {
       app.add_flag("--cold", o->contest.cold,
                    "flush the caches before each launch; the flush is not counted");
       app.add_flag("--quick", o->contest.quick, "fewer cases of conformance, fewer processes");
+      app.add_flag("--record", o->record,
+                   "where another kernel of the first contender's device is FASTER, it is taken from now on");
       app.add_flag("--worker", o->worker, "run one kernel for the lab, which starts such processes itself");
       add_results(app, *o);
       app.footer(

@@ -7,6 +7,7 @@
 #include "cli/lab/lab.h"
 #include "cli/show.h"
 #include "cli/text/screen.h"
+#include "lab/kernels/record.h"
 #include "lab/results/file.h"
 #include "lab/results/result.h"
 
@@ -35,6 +36,16 @@ std::string in_words(const lab::Comparison& c) {
   std::string words = c.operation.label();
   for (size_t i = 0; i < c.rows.size(); ++i) words += "\n" + in_words(c.rows[i], c.work, i == 0);
   return words;
+}
+
+// What selection goes by from now on.
+void keep_fastest(const lab::Comparison& c, bool json) {
+  const auto kept = value_or_raise(lab::record(c));
+  if (json) return;
+  if (kept.kernel.empty())
+    fmt::print("  nothing is recorded: no other kernel of {} is faster\n", c.rows[0].contender);
+  else
+    fmt::print("  recorded: {} is taken in place of {}\n", kept.kernel, kept.instead);
 }
 
 // The exit status: that of the worst row.
@@ -109,11 +120,13 @@ int compare_kernels(const LabOptions& o, const Common& common) {
   for (const auto& operation : operations) {
     progress.begin(operation.label());
     const auto c = value_or_raise(
-        lab::compare(operation, contenders, options, [&](const std::string& what) { progress.show(what); }));
+        lab::compare(operation, value_or_raise(lab::expanded(contenders, operation)), options,
+                     [&](const std::string& what) { progress.show(what); }));
     progress.end();
     const auto result = file || common.json ? lab::result_of(c, options, setting) : nlohmann::json();
     if (file) raise_if(file->add(result));
     fmt::print("{}\n", common.json ? lab::line_of(result) : in_words(c));
+    if (o.record) keep_fastest(c, common.json);
     std::fflush(stdout);
     worst = std::max(worst, status_of(c));
   }

@@ -14,7 +14,7 @@ struct LabOptions {
   std::vector<std::string> providers;
   std::string device, out, html, markdown;
   lab::ContestOptions contest;
-  bool worker = false;
+  bool worker = false, record = false;
 };
 
 /// Each of these runs what its word says and returns the exit status.

@@ -17,6 +17,7 @@
 // Parameters: the operands and the results; for each of these, as a long, the element at which it begins; the
 // number of elements or rows; the number of columns. Rows and columns are those of the first result.
 namespace weft::lab {
+namespace texts {  // compiled with other providers
 namespace {
 
 namespace fs = std::filesystem;
@@ -206,9 +207,14 @@ Result<std::unique_ptr<Kernel>> open(const std::string& file, const seam::CallPt
 std::vector<Offer> offers() { return {}; }
 
 }  // namespace
+}  // namespace texts
 
 extern const Provider text_provider = {
-    "text", "a .cl or .cu file with a kernel weft_lab_kernel in a device's language", takes, prepare, open,
-    offers};
+    "text",
+    "a .cl or .cu file with a kernel weft_lab_kernel in a device's language",
+    texts::takes,
+    texts::prepare,
+    texts::open,
+    texts::offers};
 
 }  // namespace weft::lab
