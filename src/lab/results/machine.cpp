@@ -1,11 +1,11 @@
 #include "lab/results/machine.h"
 
-#include <sched.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
+#include <thread>
 
 #include "base/thread_pool.h"
 #include "lab/kernels/provider.h"
@@ -14,12 +14,6 @@
 
 namespace weft::lab {
 namespace {
-
-int cores_of_process() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  return ::sched_getaffinity(0, sizeof set, &set) == 0 ? std::max(1, CPU_COUNT(&set)) : 1;
-}
 
 std::string system_name() {
   utsname name{};
@@ -61,7 +55,7 @@ Machine this_machine(std::span<const std::string> contenders) {
   if (::getloadavg(&load, 1) != 1) load = 0;  // before the limits add to it
   return {.processor = seam::processor_name(),
           .system = system_name(),
-          .cores = cores_of_process(),
+          .cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency())),
           .threads = thread_count(),
           .memory_bytes = static_cast<uint64_t>(::sysconf(_SC_PHYS_PAGES)) *
                           static_cast<uint64_t>(::sysconf(_SC_PAGESIZE)),
