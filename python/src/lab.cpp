@@ -58,7 +58,8 @@ nb::dict dict_of(const lab::Comparison& c) {
 lab::Operation operation_from(const nb::dict& d) {
   lab::Operation o;
   o.op = nb::cast<std::string>(d["op"]), o.where = nb::cast<std::string>(d["where"]);
-  o.own = lab::own_definition(o.op);
+  for (const auto& known : lab::operation_files())
+    if (known.op == o.op) o.own = known.file().definition, o.own_cases = known.file().cases;
   o.dtype = dtype_from(nb::object(d["dtype"]).ptr());
   for (const nb::handle i : nb::borrow<nb::list>(d["inputs"])) {
     const auto sizes = nb::cast<std::vector<int64_t>>(i[0]);

@@ -139,6 +139,11 @@ def test_a_framework_that_is_not_there(kernel, framework, why):
     assert row.verdict == "INVALID" and why in row.why, row
 
 
+def test_an_op_of_the_labs_own():
+    found = contest("native", "numpy", operation=lab.Operation("silu_gate", (16, 32), (16, 32)))
+    assert found["numpy"].verdict not in ("WRONG", "INVALID"), found
+
+
 def test_an_operation_of_integers():
     found = contest("native", "numpy", operation=lab.Operation("embedding", (40, 8), lab.integers((12,), 0, 39)))
     assert found["numpy"].verdict not in ("WRONG", "INVALID"), found
@@ -198,6 +203,9 @@ CALLS = [
     ("sum", [(2, 3, 5)], {"axes": [0, 2], "keep": True}),
     ("sum", [(2, 3)], {}),
     ("transpose", [(2, 3, 5)], {"axis_a": 0}),
+    ("permute", [(2, 3, 5)], {"axes": [2, 0, 1]}),
+    ("argmax", [(3, 7)], {}),
+    ("argmax", [(3, 7)], {"axis": 0, "keep": True}),
     ("matmul", [(2, 3, 4), (5, 4)], {"transpose_b": True}),
     ("matmul", [(4, 3), (4, 5)], {"transpose_a": True}),
     ("attention", [(2, 4, 3, 8), (2, 2, 5, 8), (2, 2, 5, 8)], {"causal": True}),

@@ -17,6 +17,11 @@ def silu(x, out):
     np.divide(x, 1 + np.exp(-x), out=out)
 
 
+def silu_gate(a, b, out):
+    silu(a, out)
+    out *= b
+
+
 def softmax(x, out, axis=-1):
     np.exp(x - x.max(axis, keepdims=True, initial=-np.inf), out=out)
     out /= out.sum(axis, keepdims=True)
@@ -43,6 +48,14 @@ def sum(x, out, axes=(), keep=0):
 
 def transpose(x, out, axis_a=-2, axis_b=-1):
     np.copyto(out, np.swapaxes(x, axis_a, axis_b))
+
+
+def permute(x, out, axes):
+    np.copyto(out, np.transpose(x, axes))
+
+
+def argmax(x, out, axis=-1, keep=0):
+    out[...] = np.argmax(x, axis, keepdims=bool(keep))
 
 
 def matmul(a, b, out, transpose_a=0, transpose_b=0):

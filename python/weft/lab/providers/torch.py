@@ -22,6 +22,10 @@ def silu(x):
     return F.silu(x)
 
 
+def silu_gate(a, b):
+    return F.silu(a) * b
+
+
 def relu(x, out):
     torch.clamp_min(x, 0, out=out)
 
@@ -44,6 +48,14 @@ def sum(x, out, axes=(), keep=0):
 
 def transpose(x, out, axis_a=-2, axis_b=-1):
     out.copy_(x.transpose(axis_a, axis_b))
+
+
+def permute(x, out, axes):
+    out.copy_(x.permute(axes))
+
+
+def argmax(x, axis=-1, keep=0):
+    return torch.argmax(x, axis, bool(keep)).int()
 
 
 def matmul(a, b, out, transpose_a=0, transpose_b=0):
