@@ -231,6 +231,34 @@ INSTANTIATE_TEST_SUITE_P(Broken, LabCheat,
                                          Cheat{"no_such_file", Verdict::invalid, "there is no file"}),
                          [](const auto& cheat) { return std::string(cheat.param.kernel); });
 
+// A folder for what a test compiles.
+struct Folder {
+  Folder() { EXPECT_TRUE(::mkdtemp(path.data())); }
+  ~Folder() { std::filesystem::remove_all(path); }
+  std::string path = testing::TempDir() + "weft-lab-test-XXXXXX";
+};
+
+// The last launches of these turns are all right.
+TEST(LabSamples, ALaunchInTheMidstOfATurnIsJudged) {
+  const Folder folder;
+  const auto source = kernel("now_and_then");
+  const auto operation = small_softmax();
+  const auto data = value_or_raise(draw_data(operation, 1));
+  const Process process{.command = {WEFT_BINARY_DIR "/weft", "lab", "--worker"},
+                        .memory_bytes = room_for(data)};
+  const auto object = value_or_raise(value_or_raise(provider_of(source))->prepare(source, folder.path));
+  Seat seat(value_or_raise(Contender::start(object, process)));
+  value_or_raise(seat.contender().open(ask_of(operation)));
+  raise_if(seat.put(data, 1));
+  Accuracy accuracy;
+  for (uint64_t turn = 1; turn <= 10 && accuracy.wrong.empty(); ++turn) {
+    value_or_raise(seat.turn(operation, {.launches = 39, .oracle_seconds = 0.1}, turn));
+    seat.keep_turn(operation, 0.1, turn);
+    raise_if(seat.judge_kept(operation, accuracy));
+  }
+  EXPECT_NE(accuracy.wrong.find("of a turn"), std::string::npos) << accuracy.wrong;
+}
+
 // Cheats drawn by combination: WEFT_SEED=n draws from n on, WEFT_CHEATS=n says how many.
 TEST(Lab, DrawnCheatsAreSeenThrough) {
   const auto number = [](const char* name, uint64_t otherwise) {
@@ -238,10 +266,9 @@ TEST(Lab, DrawnCheatsAreSeenThrough) {
     return given ? std::strtoull(given, nullptr, 10) : otherwise;
   };
   const uint64_t first = number("WEFT_SEED", 1), count = number("WEFT_CHEATS", 10);
-  std::string folder = testing::TempDir() + "weft-drawn-XXXXXX";
-  ASSERT_TRUE(::mkdtemp(folder.data()));
+  const Folder folder;
   const auto source = kernel("drawn");
-  const auto object = value_or_raise(value_or_raise(provider_of(source))->prepare(source, folder));
+  const auto object = value_or_raise(value_or_raise(provider_of(source))->prepare(source, folder.path));
   uint64_t missed = 0;
   for (uint64_t seed = first; seed < first + count; ++seed) {
     ::setenv("WEFT_TEST_CHEAT", std::to_string(seed).c_str(), 1);
@@ -253,7 +280,6 @@ TEST(Lab, DrawnCheatsAreSeenThrough) {
     EXPECT_TRUE(row.out()) << "seed " << seed << ": " << DrawnCheat(seed).text();
   }
   if (count > 10) fmt::print("  {} of {} drawn cheats were missed\n", missed, count);
-  std::filesystem::remove_all(folder);
 }
 
 TEST(LabInPlace, ARightUpdateIsRightAndTimed) {

@@ -74,7 +74,7 @@ THIRD_PARTY = {
     "ATen/": {"bench"},
     "c10/": {"bench"},
 }
-SYSTEM = {"cxxabi.h", "dlfcn.h", "errno.h", "fcntl.h", "linux/capability.h", "linux/membarrier.h", "malloc.h", "poll.h", "sanitizer/allocator_interface.h", "pthread.h", "spawn.h", "unistd.h", "stddef.h", "stdint.h", "stdlib.h", "string.h", "stdio.h", "math.h", "pty.h"}
+SYSTEM = {"cxxabi.h", "dlfcn.h", "errno.h", "fcntl.h", "linux/audit.h", "linux/capability.h", "linux/filter.h", "linux/membarrier.h", "linux/seccomp.h", "malloc.h", "poll.h", "sanitizer/allocator_interface.h", "pthread.h", "sched.h", "spawn.h", "unistd.h", "stddef.h", "stdint.h", "stdlib.h", "string.h", "stdio.h", "math.h", "pty.h", "xmmintrin.h"}
 
 # Names that a backend has or will have and that are no words of English: they may not appear in any text of the core.
 BACKEND_NAMES = {"opencl", "cuda", "hip", "vulkan", "webgpu", "onednn", "mkl", "nnpack", "xnnpack", "cublaslt", "rocblas", "cudnn",

@@ -8,6 +8,7 @@ namespace weft::lab {
 
 using conformance::Array;
 using conformance::Bounded;
+using conformance::Dims;
 
 namespace {
 
@@ -94,36 +95,77 @@ WorstElement Seat::with_operands(const Operation& o, const Slice& slice, size_t 
   return worst;
 }
 
-Status Seat::judge(const Operation& o, double oracle_seconds, uint64_t seed, Accuracy& accuracy) const {
-  auto slice = draw_slice(o, data_.outputs[0].shape, oracle_seconds, seed);
-  add_last_edit(o, slice);
-  WEFT_TRY(const auto truth, truth_of(o, sliced(o, slice)));
-  for (size_t k = 0; k < truth.size(); ++k) {
+Seat::Kept Seat::rows_now(const Operation& o, double oracle_seconds, uint64_t seed) const {
+  Kept rows{.slice = draw_slice(o, data_.outputs[0].shape, oracle_seconds, seed), .inputs = {}, .got = {}};
+  add_last_edit(o, rows.slice);
+  rows.inputs = sliced(o, rows.slice);
+  for (size_t k = 0; k < data_.outputs.size(); ++k) {
     const auto& type = data_.outputs[k];
-    const auto got = take(type, output(k), slice.of_results(o, type.shape.size()));
-    if (const auto worst = accuracy.add(got, truth[k], fmt::format("result {}", k)))
-      accuracy.worst = with_operands(o, slice, k, *worst, accuracy.worst);
+    rows.got.push_back(take(type, output(k), rows.slice.of_results(o, type.shape.size())));
   }
+  return rows;
+}
+
+Status Seat::judge(const Operation& o, double oracle_seconds, uint64_t seed, Accuracy& accuracy) const {
+  const Kept rows = rows_now(o, oracle_seconds, seed);
+  WEFT_TRY(const auto truth, truth_of(o, rows.inputs));
+  for (size_t k = 0; k < truth.size(); ++k)
+    if (const auto worst = accuracy.add(rows.got[k], truth[k], fmt::format("result {}", k)))
+      accuracy.worst = with_operands(o, rows.slice, k, *worst, accuracy.worst);
   if (accuracy.wrong.empty()) accuracy.wrong = left_spoilt();
   return {};
 }
 
-Status Seat::judge_turn(const Operation& o, double oracle_seconds, uint64_t seed, Accuracy& accuracy) {
-  if (in_place()) return {};
-  for (const Sample& s : samples_) {
-    WEFT_TRY(const auto truth, truth_of(o, s.inputs));
-    const Bounded& right = truth[s.result];
-    const DType t = data_.outputs[s.result].dtype;
-    const Bounded one{{t, {}, {right.value.v[s.element]}}, {right.error[s.element]}, right.bitwise};
-    const Array got = take({t, {}}, edits()[s.launch].sample, {});
-    const auto what =
-        fmt::format("result {} at {}, launch {} of a turn", s.result, text_of(s.at), s.launch + 1);
-    if (accuracy.add(got, one, what)) accuracy.worst.result = s.result, accuracy.worst.at = s.at;
+void Seat::keep_turn(const Operation& o, double oracle_seconds, uint64_t seed) {
+  if (in_place()) return;
+  for (Sample& s : samples_) {
+    s.got = take({data_.outputs[s.result].dtype, {}}, edits()[s.launch].sample, {});
+    kept_samples_.push_back(std::move(s));
   }
+  samples_.clear();
+  if (unwritten_.empty()) unwritten_ = left_spoilt();
   const auto smallest =
       slice_of_element(o, 0, data_.inputs[0].type.shape, 0, data_.outputs[0].shape, random_word(seed, 0));
-  if (oracle_seconds < oracle_time(o, smallest) * unit(random_word(seed, 1))) return {};
-  return judge(o, oracle_seconds, random_word(seed, 2), accuracy);
+  if (oracle_seconds >= oracle_time(o, smallest) * unit(random_word(seed, 1)))
+    kept_.push_back(rows_now(o, oracle_seconds, random_word(seed, 2)));
+}
+
+namespace {
+
+// The element with the same place in the operands that are as large as the result. Others may have changed.
+void add_operands(WorstElement& worst, const std::vector<Array>& inputs, const Dims& shape, size_t element) {
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (inputs[i].shape == shape)
+      worst.operands.push_back({i, worst.at, {static_cast<double>(inputs[i].v[element])}});
+}
+
+}  // namespace
+
+Status Seat::judge_kept(const Operation& o, Accuracy& accuracy) {
+  for (const Kept& rows : kept_) {
+    WEFT_TRY(const auto truth, truth_of(o, rows.inputs));
+    for (size_t k = 0; k < truth.size(); ++k) {
+      const auto worst = accuracy.add(rows.got[k], truth[k], fmt::format("result {} of a turn", k));
+      if (!worst) continue;
+      const auto& shape = data_.outputs[k].shape;
+      accuracy.worst.result = k;
+      accuracy.worst.at = indices_of(*worst, shape, rows.slice.of_results(o, shape.size()));
+      add_operands(accuracy.worst, rows.inputs, rows.got[k].shape, *worst);
+    }
+  }
+  for (const Sample& s : kept_samples_) {
+    WEFT_TRY(const auto truth, truth_of(o, s.inputs));
+    const Bounded& right = truth[s.result];
+    const Bounded one{{s.got.dtype, {}, {right.value.v[s.element]}}, {right.error[s.element]}, right.bitwise};
+    const auto what =
+        fmt::format("result {} at {}, launch {} of a turn", s.result, text_of(s.at), s.launch + 1);
+    if (!accuracy.add(s.got, one, what)) continue;
+    accuracy.worst.result = s.result, accuracy.worst.at = s.at;
+    add_operands(accuracy.worst, s.inputs, right.value.shape, s.element);
+  }
+  kept_.clear(), kept_samples_.clear();
+  if (accuracy.wrong.empty()) accuracy.wrong = unwritten_;
+  return {};
 }
 
 }  // namespace weft::lab

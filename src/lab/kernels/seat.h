@@ -54,10 +54,13 @@ class Seat {
   Status check_memory() const;
   /// The results as they are now.
   std::vector<conformance::Array> results() const;
-  /// Judges an element of the result of each launch that the last turn sampled, and some rows of its last
-  /// result, if the oracle has about as much time; of a dear operation now and then. Not of an op that
-  /// updates an operand.
-  Status judge_turn(const Operation& operation, double oracle_seconds, uint64_t seed, Accuracy& accuracy);
+  /// Keeps what `judge_kept` judges of the last turn: an element of the result of each launch that it
+  /// sampled, and some rows of its last result, if the oracle has about as much time; of a dear operation now
+  /// and then. Of an op that updates an operand nothing.
+  void keep_turn(const Operation& operation, double oracle_seconds, uint64_t seed);
+  /// Judges what was kept of turns, which costs time that turns are better without: they follow one another
+  /// closely, and this process is awake when the other one answers.
+  Status judge_kept(const Operation& operation, Accuracy& accuracy);
   /// Judges a few rows of the results, those of the last edit among them, and looks through all of them for
   /// what was spoiled and not written since.
   Status judge(const Operation& operation, double oracle_seconds, uint64_t seed, Accuracy& accuracy) const;
@@ -73,8 +76,15 @@ class Seat {
     size_t element = 0;       // of the slice's result
     std::vector<int64_t> at;  // of the result
     std::vector<conformance::Array> inputs;
+    conformance::Array got;
+  };
+  // Rows of a result, and of the operands that they depend on.
+  struct Kept {
+    Slice slice;
+    std::vector<conformance::Array> inputs, got;
   };
 
+  Kept rows_now(const Operation& operation, double oracle_seconds, uint64_t seed) const;
   std::span<std::byte> operand(size_t i) const {
     return contender_->memory().subspan(places_.at[i], data_.inputs[i].bytes.size());
   }
@@ -102,6 +112,9 @@ class Seat {
   size_t edited_ = 0;            // operand of the last edit
   uint64_t edited_at_ = 0;       // element of it
   std::vector<Sample> samples_;  // of the last turn
+  std::vector<Sample> kept_samples_;
+  std::vector<Kept> kept_;
+  std::string unwritten_;  // element of the last result of a turn
 };
 
 }  // namespace weft::lab
