@@ -91,8 +91,9 @@ std::string text_file(const std::string& name, const std::string& text) {
   std::ofstream(path) << text;
   return path.string();
 }
-constexpr const char* kHead = "__kernel void weft_lab_kernel(__global const float* x, __global float* y, long a, "
-                              "long b, int n, int columns)";
+constexpr const char* kHead =
+    "__kernel void weft_lab_kernel(__global const float* x, __global float* y, long a, "
+    "long b, int n, int columns)";
 
 class LabText : public testing::Test {
  protected:

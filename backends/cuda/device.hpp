@@ -82,7 +82,7 @@ struct Queue {
   Collections collected{};  ///< Work that waits for more of its kind.
   uint64_t settled = 0;     ///< how often such work was launched
   Recent recent{};          ///< what was launched last
-  std::mutex mutex;  ///< Guards what follows, which any thread may ask for.
+  std::mutex mutex;         ///< Guards what follows, which any thread may ask for.
   struct Point {
     uint64_t number;
     gpu::Event event;

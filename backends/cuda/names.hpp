@@ -21,7 +21,8 @@ inline constexpr Error kSuccess = WEFT_VENDOR(Success), kNotReady = WEFT_VENDOR(
 inline constexpr auto kCopyByAddress = WEFT_VENDOR(MemcpyDefault);
 inline constexpr auto kCaptureOfThread = WEFT_VENDOR(StreamCaptureModeThreadLocal);
 inline constexpr unsigned kUnordered = WEFT_VENDOR(StreamNonBlocking),
-                          kWithoutTime = WEFT_VENDOR(EventDisableTiming), kWithTime = WEFT_VENDOR(EventDefault);
+                          kWithoutTime = WEFT_VENDOR(EventDisableTiming),
+                          kWithTime = WEFT_VENDOR(EventDefault);
 
 #define WEFT_GPU_FUNCTIONS(X)                     \
   X(get_error_string, GetErrorString)             \

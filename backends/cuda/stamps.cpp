@@ -40,8 +40,8 @@ weft_code read_stamps(weft_queue c, uint64_t* nanoseconds, uint32_t n, weft_erro
     for (uint32_t i = 0; i < n; ++i) {
       float milliseconds = 0;
       if (i) WEFT_GPU_TRY(gpu::milliseconds_between(&milliseconds, stamps[i - 1], stamps[i]));
-      nanoseconds[i] =
-          (i ? nanoseconds[i - 1] : 0) + static_cast<uint64_t>(std::llround(1e6 * std::fmax(milliseconds, 0)));
+      nanoseconds[i] = (i ? nanoseconds[i - 1] : 0) +
+                       static_cast<uint64_t>(std::llround(1e6 * std::fmax(milliseconds, 0)));
     }
     return Outcome::ok();
   });

@@ -172,7 +172,8 @@ Error query_event(Event e) {
 Error milliseconds_between(float* milliseconds, Event first, Event second) {
   if (!first->signal || !second->signal) return Error::invalid_value;
   if (!first->signal->is_given() || !second->signal->is_given()) return Error::not_ready;
-  *milliseconds = std::chrono::duration<float, std::milli>(second->signal->when - first->signal->when).count();
+  *milliseconds =
+      std::chrono::duration<float, std::milli>(second->signal->when - first->signal->when).count();
   return Error::success;
 }
 

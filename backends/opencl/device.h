@@ -39,7 +39,7 @@ struct weft_queue_s {
   /// Dispatches and copies not known to have succeeded, by name: clFinish does not say which one failed.
   std::vector<std::pair<cl_event, std::string>> running;
   std::string first_error;
-  std::vector<cl_event> stamps;  ///< Markers whose times are to be read.
+  std::vector<cl_event> stamps;                      ///< Markers whose times are to be read.
   std::mutex mutex;                                  ///< Guards what follows, which any thread may ask for.
   std::deque<std::pair<uint64_t, cl_event>> points;  ///< Not known to have been reached.
   uint64_t marked = 0, reached = 0;

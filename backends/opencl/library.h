@@ -18,10 +18,11 @@ namespace weft::opencl {
   X(clEnqueueReadBuffer) X(clEnqueueWriteBuffer) X(clEnqueueCopyBuffer) X(clEnqueueMapBuffer)      \
   X(clEnqueueUnmapMemObject) X(clEnqueueNDRangeKernel) X(clEnqueueMarkerWithWaitList)              \
   X(clEnqueueBarrierWithWaitList) X(clFinish) X(clFlush) X(clWaitForEvents) X(clGetEventInfo)      \
-  X(clRetainEvent) X(clReleaseEvent) X(clGetEventProfilingInfo) X(clCreateProgramWithSource) X(clCreateProgramWithBinary)     \
+  X(clRetainEvent) X(clReleaseEvent) X(clCreateProgramWithSource) X(clCreateProgramWithBinary)     \
   X(clBuildProgram) X(clGetProgramInfo) X(clGetProgramBuildInfo) X(clReleaseProgram)               \
   X(clRetainProgram) X(clCreateKernel) X(clReleaseKernel) X(clSetKernelArg)                        \
-  X(clGetKernelWorkGroupInfo) X(clGetExtensionFunctionAddressForPlatform)
+  X(clGetKernelWorkGroupInfo) X(clGetEventProfilingInfo)                                           \
+  X(clGetExtensionFunctionAddressForPlatform)
 #define WEFT_OPENCL_COMMAND_BUFFER(X)                                                              \
   X(clCreateCommandBufferKHR) X(clFinalizeCommandBufferKHR) X(clReleaseCommandBufferKHR)           \
   X(clEnqueueCommandBufferKHR) X(clCommandNDRangeKernelKHR) X(clCommandCopyBufferKHR)

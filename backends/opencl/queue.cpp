@@ -59,7 +59,8 @@ weft_code for_each_argument(const weft_dispatch& d, const SetArgument& set_argum
 
 weft_code open_queue(weft_device device, weft_queue* out, weft_error* error) {
   cl_int code = CL_SUCCESS;
-  cl_command_queue queue = library().clCreateCommandQueue(device->context, device->id, CL_QUEUE_PROFILING_ENABLE, &code);
+  cl_command_queue queue =
+      library().clCreateCommandQueue(device->context, device->id, CL_QUEUE_PROFILING_ENABLE, &code);
   if (code != CL_SUCCESS)
     return fail(error, WEFT_DEVICE, "opencl:%u: clCreateCommandQueue: %s", device->ordinal,
                 code_text(code).c_str());

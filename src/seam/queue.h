@@ -70,7 +70,7 @@ class Queue {
   Device& device_;
   weft_queue queue_;
   std::atomic<bool> busy_{false}, launches_{false};
-  uint32_t stamps_ = 0;  // since they were read
+  uint32_t stamps_ = 0;              // since they were read
   std::atomic<uint64_t> marked_{0};  // without points of the backend: each is reached when it is returned
   Status kept_;                      // an error that drain() found
 };

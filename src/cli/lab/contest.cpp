@@ -119,9 +119,9 @@ int compare_kernels(const LabOptions& o, const Common& common) {
   int worst = 0;
   for (const auto& operation : operations) {
     progress.begin(operation.label());
-    const auto c = value_or_raise(
-        lab::compare(operation, value_or_raise(lab::expanded(contenders, operation)), options,
-                     [&](const std::string& what) { progress.show(what); }));
+    const auto c =
+        value_or_raise(lab::compare(operation, value_or_raise(lab::expanded(contenders, operation)), options,
+                                    [&](const std::string& what) { progress.show(what); }));
     progress.end();
     const auto result = file || common.json ? lab::result_of(c, options, setting) : nlohmann::json();
     if (file) raise_if(file->add(result));

@@ -22,8 +22,8 @@ constexpr size_t kFewest = 6, kMost = 40;  // processes of a contender
 constexpr size_t kFewestQuick = 3;
 constexpr int kElsewhere = 4;         // sets of operands that a process is judged on after its turns
 constexpr uint64_t kSmall = 8 << 20;  // bytes of a set, for so many
-constexpr double kCalmer = 0.1;
-constexpr double kCalm = 3e-4;  // seconds that asking a process may take beside its launches
+constexpr double kCalmest = 0.1;      // share of the turns by which clocks are checked
+constexpr double kCalm = 3e-4;        // seconds that asking a process may take beside its launches
 
 double seconds_since(Clock::time_point t) { return std::chrono::duration<double>(Clock::now() - t).count(); }
 
@@ -134,8 +134,7 @@ class Contest {
       auto turn = t.seat->turn(o_, {.launches = t.launches, .cold = options_.cold},
                                random_word(seed, 1000 + static_cast<uint64_t>(i)));
       if (!turn.ok()) return t.exclude(turn.status());
-      const double each = std::max(
-          1e-9, turn->seconds() / static_cast<double>(t.launches));
+      const double each = std::max(1e-9, turn->seconds() / static_cast<double>(t.launches));
       if (options_.cold) return;  // the flush takes longer than any launch
       t.launches = static_cast<uint64_t>(
           std::clamp(std::round(options_.sample / each), 1.0, static_cast<double>(kMostLaunches)));
@@ -149,8 +148,8 @@ class Contest {
     const double spent = turn->seconds(), outside = turn->seconds_outside();
     if (spent > outside)
       return t.exclude(Verdict::invalid, "it says that its launches took longer than the question did");
-    // A busy machine answers late, but without computing for it. Copies to and from a device are a part of the
-    // question, and of no launch.
+    // A busy machine answers late, but without computing for it. Copies to and from a device are a part of
+    // the question, and of no launch.
     if (turn->ticks) t.asking.push_back(std::min(outside, turn->cpu) - spent);
     t.turns.push_back(spent / static_cast<double>(t.launches));
     t.row.nanoseconds.push_back(1e9 * t.turns.back());
@@ -208,13 +207,13 @@ class Contest {
 
   // The question's own time tells when a process counts less than passes: launches that go on elsewhere, or a
   // patched clock. A busy machine answers late now and then, a process that miscounts does in each of its
-  // turns; so the calmer quarter of them tells.
+  // turns; so the calmest of them tell.
   void check_clocks() {
     double calm = INFINITY;
     for (const Timed& t : timed_)
-      if (!t.row.out() && !t.asking.empty()) calm = std::min(calm, quantile(t.asking, kCalmer));
+      if (!t.row.out() && !t.asking.empty()) calm = std::min(calm, quantile(t.asking, kCalmest));
     for (Timed& t : timed_) {
-      const double asked = quantile(t.asking, kCalmer);
+      const double asked = quantile(t.asking, kCalmest);
       if (!t.row.out() && !options_.cold && asked > std::max(kCalm, 2 * calm))
         t.exclude(Verdict::invalid,
                   fmt::format("its launches took {:.0f} us longer than it counted", 1e6 * asked));

@@ -13,7 +13,8 @@ namespace {
 constexpr uint64_t kScratch = 256 << 20;  // a copy of half of it to the other half: more than any cache
 constexpr size_t kBurst = 32;             // launches that are enqueued while the device is busy
 constexpr int kMostLeads = 256;
-constexpr std::byte kSpoiltBytes[8] = {kSpoilt, kSpoilt, kSpoilt, kSpoilt, kSpoilt, kSpoilt, kSpoilt, kSpoilt};
+constexpr std::byte kSpoiltBytes[8] = {kSpoilt, kSpoilt, kSpoilt, kSpoilt,
+                                       kSpoilt, kSpoilt, kSpoilt, kSpoilt};
 
 }  // namespace
 
@@ -98,7 +99,8 @@ Result<uint64_t> Mirror::timed_by_host(std::span<const Edit> edits, size_t each,
     const auto began = std::chrono::steady_clock::now();
     WEFT_CHECK(launch());
     WEFT_CHECK(queue_.synchronize());
-    spent += static_cast<uint64_t>(std::chrono::nanoseconds(std::chrono::steady_clock::now() - began).count());
+    spent +=
+        static_cast<uint64_t>(std::chrono::nanoseconds(std::chrono::steady_clock::now() - began).count());
     WEFT_CHECK(keep_sample(edits[i], sampled_ + i / each));
   }
   WEFT_CHECK(queue_.copy(*snapshot_.get(), 0, *copy_.get(), 0, original_.size()));

@@ -21,9 +21,9 @@ class Mirror {
   weft_tensor tensor(weft_tensor host, uint64_t at) const;
 
   /// Nanoseconds that the launches took by the device's clock, or by the host's where the device has none.
-  /// The device begins with what the original holds. Each launch comes after `each` of the edits, which are not counted; the sample that the first of them
-  /// wants is kept in it. The original is as the device's memory was right behind the last launch. `cold`:
-  /// caches are flushed before each launch.
+  /// The device begins with what the original holds. Each launch comes after `each` of the edits, which are
+  /// not counted; the sample that the first of them wants is kept in it. The original is as the device's
+  /// memory was right behind the last launch. `cold`: caches are flushed before each launch.
   Result<uint64_t> run(std::span<Edit> edits, size_t each, const std::function<Status()>& launch, bool cold);
 
  private:

@@ -13,7 +13,7 @@ constexpr std::string_view kAll = ".*";
 // The id of the kernel that the device takes without measurements; empty: none.
 std::string own_choice(seam::Device& device, const seam::CallPtr& call) {
   const seam::Unmeasured without_preferences;
-  const auto plan = seam::select(device, call, nullptr);
+  auto plan = seam::select(device, call, nullptr);
   return plan.ok() && *plan ? (*plan)->kernel.id : "";
 }
 

@@ -9,7 +9,8 @@
 namespace weft::lab {
 
 /// Contenders with each "<device>.*" in them replaced by the ids of the device's kernels that take the
-/// operation, but for the one that the device takes by itself where that one, the device's name, is there too.
+/// operation, but for the one that the device takes by itself where that one, the device's name, is there
+/// too.
 ///
 /// Errors   those of opening the device; invalid_argument where none of its kernels takes the operation.
 Result<std::vector<std::string>> expanded(const std::vector<std::string>& contenders,

@@ -21,7 +21,6 @@ std::string goes_on(Contender& contender);
 
 /// Whether launches take much longer where many numbers changed before each of them than where one did: then
 /// it remembers results, and computes what changed. Turns of at most this many launches.
-Result<std::string> remembers(Seat& seat, const Operation& operation, uint64_t launches,
-                              uint64_t seed);
+Result<std::string> remembers(Seat& seat, const Operation& operation, uint64_t launches, uint64_t seed);
 
 }  // namespace weft::lab

@@ -55,15 +55,15 @@ class Service {
     if (at + type.bytes() > memory_.bytes().size())
       throw Error(invalid("a tensor would lie outside of the memory"));
     const weft_tensor host{.dl = {.data = memory_.bytes().data() + at,
-                   .device = {kDLCPU, 0},
-                   .ndim = static_cast<int32_t>(type.shape.size()),
-                   .dtype = {i.dlpack_code, static_cast<uint8_t>(8 * i.bytes), 1},
-                   .shape = const_cast<int64_t*>(type.shape.data()),
-                   .strides = nullptr,
-                   .byte_offset = 0},
-            .size = sizeof(weft_tensor),
-            .layout = 0,
-            .logical_shape = nullptr,
+                                  .device = {kDLCPU, 0},
+                                  .ndim = static_cast<int32_t>(type.shape.size()),
+                                  .dtype = {i.dlpack_code, static_cast<uint8_t>(8 * i.bytes), 1},
+                                  .shape = const_cast<int64_t*>(type.shape.data()),
+                                  .strides = nullptr,
+                                  .byte_offset = 0},
+                           .size = sizeof(weft_tensor),
+                           .layout = 0,
+                           .logical_shape = nullptr,
                            .alignment = 64};
     return mirror_ ? mirror_->tensor(host, at) : host;
   }

@@ -168,7 +168,8 @@ Result<seam::Device*> device_for(const std::string& file) {
     for (const auto& d : b.devices) {
       if (!d.compiles) continue;
       auto device = seam::registry().open(d.name);
-      if (device.ok() && std::string_view((*device)->capability().dialect) == dialect_of(file)) return *device;
+      if (device.ok() && std::string_view((*device)->capability().dialect) == dialect_of(file))
+        return *device;
       if (!device.ok()) reasons += "; " + device.status().message();
     }
   return fail(Code::unavailable, "no device here compiles {}, which wants one of the language {}{}", file,
@@ -210,11 +211,8 @@ std::vector<Offer> offers() { return {}; }
 }  // namespace texts
 
 extern const Provider text_provider = {
-    "text",
-    "a .cl or .cu file with a kernel weft_lab_kernel in a device's language",
-    texts::takes,
-    texts::prepare,
-    texts::open,
-    texts::offers};
+    "text",       "a .cl or .cu file with a kernel weft_lab_kernel in a device's language",
+    texts::takes, texts::prepare,
+    texts::open,  texts::offers};
 
 }  // namespace weft::lab

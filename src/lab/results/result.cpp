@@ -40,8 +40,7 @@ json to_json(const WorstElement& w) {
     for (const double v : o.values) values.push_back(finite(v));
     operands.push_back({{"operand", o.operand}, {"at", o.at}, {"values", values}});
   }
-  return {{"result", w.result},      {"at", w.at},
-          {"got", finite(w.got)},    {"want", finite(w.want)},
+  return {{"result", w.result},       {"at", w.at},          {"got", finite(w.got)}, {"want", finite(w.want)},
           {"bound", finite(w.bound)}, {"operands", operands}};
 }
 
