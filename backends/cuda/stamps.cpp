@@ -23,8 +23,9 @@ weft_code stamp(weft_queue c, weft_error* error) {
     if (auto settled = settle(q); !settled.good()) return settled;
     gpu::Event event = nullptr;
     if (auto made = event_for_stamp(q, &event); !made.good()) return made;
-    q.stamps.push_back(event);
-    return outcome(gpu::record_event(event, q.stream), "noting the time");
+    auto noted = outcome(gpu::record_event(event, q.stream), "noting the time");
+    (noted.good() ? q.stamps : q.spare_stamps).push_back(event);
+    return noted;
   });
 }
 

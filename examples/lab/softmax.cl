@@ -3,7 +3,7 @@
 //   weft lab opencl examples/lab/softmax.cl --ops softmax
 //
 // weft lab: a group of 64 for each row
-#if INPUT0_RANK == 0 || AXIS != -1 && AXIS != INPUT0_RANK - 1 || !defined(INPUT0_IS_F32)
+#if !defined(OP_SOFTMAX) || INPUT0_RANK == 0 || AXIS != -1 && AXIS != INPUT0_RANK - 1 || !defined(INPUT0_IS_F32)
 #error weft: unsupported: it computes along the last axis, in f32
 #endif
 

@@ -15,6 +15,7 @@ extern "C" weft_code weft_lab_kernel(const weft_call* call, const weft_tensor* c
                                      const weft_tensor* const* outputs) {
   const DLTensor &x = inputs[0]->dl, &y = outputs[0]->dl;
   const int64_t axis = axis_of(call);
+  if (__builtin_strcmp(call->op, "softmax")) return WEFT_UNSUPPORTED;
   if (x.dtype.code != kDLFloat || x.dtype.bits != 32 || x.ndim == 0) return WEFT_UNSUPPORTED;
   if (axis != -1 && axis != x.ndim - 1) return WEFT_UNSUPPORTED;
   const int64_t columns = x.shape[x.ndim - 1];

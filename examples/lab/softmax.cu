@@ -3,7 +3,8 @@
 //   weft lab cuda examples/lab/softmax.cu --ops softmax
 //
 // weft lab: a group of 256 for each row
-#if INPUT0_RANK == 0 || AXIS != -1 && AXIS != INPUT0_RANK - 1 || !defined(INPUT0_IS_F32)
+#if !defined(OP_SOFTMAX) || INPUT0_RANK == 0 || AXIS != -1 && AXIS != INPUT0_RANK - 1 || \
+    !defined(INPUT0_IS_F32)
 #error weft: unsupported: it computes along the last axis, in f32
 #endif
 

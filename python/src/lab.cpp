@@ -73,6 +73,11 @@ lab::Operation operation_from(const nb::dict& d) {
   for (const auto [key, value] : nb::borrow<nb::dict>(d["attrs"]))
     o.call.attrs.push_back({nb::cast<std::string>(key), attr_from(value)});
   o.definition();  // raises for an op that is none
+  if (o.call.inputs.empty())
+    throw Error(invalid("weft.lab: {} has no operands, and the lab changes one before each launch", o.op));
+  for (const auto& i : o.call.inputs)
+    if (std::ranges::find(i.shape, 0) != i.shape.end())
+      throw Error(invalid("weft.lab: an operand of {} has no elements; there is nothing to time", o.op));
   // Rows along which such a call falls apart, where the table has one of the same ranks and attributes.
   const auto alike = [&](const lab::Operation& known) {
     return known.op == o.op && known.call.attrs == o.call.attrs &&
@@ -83,6 +88,8 @@ lab::Operation operation_from(const nb::dict& d) {
   auto table = lab::operations_of({.ops = {o.op}});
   if (!table.ok()) return o;
   if (const auto known = std::ranges::find_if(*table, alike); known != table->end()) o.rows = known->rows;
+  const auto call = value_or_raise(lab::describe(lab::ask_of(o)));
+  if (!lab::falls_apart(o, call->desc().outputs.at(0).shape)) o.rows.clear();
   return o;
 }
 

@@ -46,9 +46,10 @@ class Row:
         if self.out:
             return [name, self.verdict, "", "", "", self.why]
         low, middle, high = self.ratio
-        ratio = "" if baseline else f"{middle:.3f} ({low:.3f} to {high:.3f})"
+        ratio = "" if baseline else f"{middle:.3f} ({low:.3f} to {high:.3f})" if middle > 0 else "not compared: the baseline is out"
+        time = f"{self.median / 1e3:.2f}" if self.nanoseconds else "not timed"
         compiled = f"first call {self.compile_seconds:.2f} s" if self.compile_seconds >= 0.1 else ""
-        return [name, "baseline" if baseline else self.verdict, f"{self.median / 1e3:.2f}", ratio,
+        return [name, "baseline" if baseline else self.verdict, time, ratio,
                 f"{100 * self.accuracy['share_of_bound']:.1f}", compiled]
 
 

@@ -10,6 +10,7 @@
 #include "lab/kernels/record.h"
 #include "lab/results/file.h"
 #include "lab/results/result.h"
+#include "weft/backends.h"
 
 // Compares kernels, shows what is found, and keeps it in a file.
 namespace weft::cli {
@@ -26,10 +27,12 @@ std::string in_words(const lab::Row& r, const lab::Work& work, bool baseline) {
                      : !(r.ratio.middle > 0) ? "not compared: the baseline is out"
                                              : fmt::format("{:.3f} times as fast ({:.3f} to {:.3f})",
                                                            r.ratio.middle, r.ratio.low, r.ratio.high);
+  const auto refused =
+      r.refused ? fmt::format("; refused {} of {} cases", r.refused, r.refused + r.cases) : "";
   return fmt::format(
-      "  {:<44} {:<10} {:>10.2f} us  {:>7.1f} GB/s {:>7.1f} Gflop/s  {:>5.1f} % of the bound  {}", name,
+      "  {:<44} {:<10} {:>10.2f} us  {:>7.1f} GB/s {:>7.1f} Gflop/s  {:>5.1f} % of the bound  {}{}", name,
       baseline ? "baseline" : lab::name(r.verdict), median / 1e3, work.bytes / median, work.flops / median,
-      100 * r.accuracy.share_of_bound, ratio);
+      100 * r.accuracy.share_of_bound, ratio, refused);
 }
 
 std::string in_words(const lab::Comparison& c) {
@@ -69,7 +72,7 @@ std::vector<std::string> contenders_of(const LabOptions& o) {
     throw UsageError(invalid("--providers and --device choose among all contenders; with {} they say nothing",
                              o.words[0]));
   const auto names = o.words.empty() ? contenders_here(o.providers, o.device) : o.words;
-  if (names.size() < 2)
+  if (names.size() < 2 && !(names.size() == 1 && names[0].ends_with(".*")))
     throw UsageError(
         invalid("{}; name another contender, see weft lab list",
                 names.empty() ? "no contender is left to be compared"
@@ -107,6 +110,8 @@ class Progress {
 
 int compare_kernels(const LabOptions& o, const Common& common) {
   const auto contenders = contenders_of(o);
+  if (o.record && !is_backend_available(contenders[0]))
+    throw UsageError(invalid("--record wants a device as the first contender; got {}", contenders[0]));
   const auto operations = value_or_raise(lab::operations_of(o.choice));
   std::optional<lab::ResultFile> file;
   if (!o.out.empty()) file.emplace(value_or_raise(lab::ResultFile::open(o.out)));
@@ -119,9 +124,8 @@ int compare_kernels(const LabOptions& o, const Common& common) {
   int worst = 0;
   for (const auto& operation : operations) {
     progress.begin(operation.label());
-    const auto c =
-        value_or_raise(lab::compare(operation, value_or_raise(lab::expanded(contenders, operation)), options,
-                                    [&](const std::string& what) { progress.show(what); }));
+    const auto c = value_or_raise(
+        lab::compare(operation, contenders, options, [&](const std::string& what) { progress.show(what); }));
     progress.end();
     const auto result = file || common.json ? lab::result_of(c, options, setting) : nlohmann::json();
     if (file) raise_if(file->add(result));

@@ -161,6 +161,19 @@ Result<std::string> Contender::receive(double seconds) {
   }
 }
 
+namespace {
+
+// A kernel's process may answer anything.
+template <class T>
+T member(const json& answer, const char* name, T otherwise) {
+  const auto at = answer.find(name);
+  const bool fits =
+      at != answer.end() && (std::is_same_v<T, std::string> ? at->is_string() : at->is_number());
+  return fits ? at->get<T>() : otherwise;
+}
+
+}  // namespace
+
 Result<json> Contender::ask(const json& request, uint64_t* outside) {
   if (pid_ < 0) return fail(Code::device, "its process has ended");
   const auto text = request.dump();
@@ -179,17 +192,19 @@ Result<json> Contender::ask(const json& request, uint64_t* outside) {
   if (!parsed.is_object())
     return fail(Code::device, "its process answers with something else than JSON: {}",
                 answer->substr(0, 200));
-  if (parsed.contains("refused")) return fail(Code::unsupported, "{}", parsed.value("refused", ""));
-  if (parsed.contains("failed")) return fail(Code::device, "{}", parsed.value("failed", ""));
+  if (parsed.contains("refused"))
+    return fail(Code::unsupported, "{}", member<std::string>(parsed, "refused", ""));
+  if (parsed.contains("failed")) return fail(Code::device, "{}", member<std::string>(parsed, "failed", ""));
   return parsed;
 }
 
 Result<Contender::Opened> Contender::open(const conformance::Ask& call) {
   const auto began = Clock::now();
   WEFT_TRY(const auto answer, ask({{"do", "open"}, {"contender", name_}, {"call", to_json(call)}}));
-  return Opened{
-      answer.value("kernel", ""), answer.value("identity", ""), answer.value("resident_before", uint64_t{0}),
-      std::chrono::duration<double>(Clock::now() - began).count(), answer.value("compile_seconds", 0.0)};
+  return Opened{member<std::string>(answer, "kernel", ""), member<std::string>(answer, "identity", ""),
+                member(answer, "resident_before", uint64_t{0}),
+                std::chrono::duration<double>(Clock::now() - began).count(),
+                member(answer, "compile_seconds", 0.0)};
 }
 
 Status Contender::place(std::span<const uint64_t> inputs, std::span<const uint64_t> outputs) {

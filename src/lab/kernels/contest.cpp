@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "lab/kernels/provider.h"
+#include "lab/kernels/record.h"
 #include "lab/kernels/validate.h"
 #include "lab/kernels/watch.h"
 #include "weft/random.h"
@@ -18,7 +19,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr size_t kPairs = 10;              // of turns in a process
-constexpr size_t kFewest = 6, kMost = 40;  // processes of a contender
+constexpr size_t kFewest = 8, kMost = 40;  // processes of a contender
 constexpr size_t kFewestQuick = 3;
 constexpr int kElsewhere = 4;         // sets of operands that a process is judged on after its turns
 constexpr uint64_t kSmall = 8 << 20;  // bytes of a set, for so many
@@ -146,11 +147,13 @@ class Contest {
         o_, {.launches = t.launches, .cold = options_.cold, .oracle_seconds = seconds_a_turn()}, seed);
     if (!turn.ok()) return t.exclude(turn.status());
     const double spent = turn->seconds(), outside = turn->seconds_outside();
+    if (!(spent > 0)) return t.exclude(Verdict::invalid, "its clock counted nothing");
     if (spent > outside)
       return t.exclude(Verdict::invalid, "it says that its launches took longer than the question did");
     // A busy machine answers late, but without computing for it. Copies to and from a device are a part of
     // the question, and of no launch.
-    if (turn->ticks) t.asking.push_back(std::min(outside, turn->cpu) - spent);
+    t.row.on_host = turn->ticks > 0;
+    if (t.row.on_host) t.asking.push_back(std::min(outside, turn->cpu) - spent);
     t.turns.push_back(spent / static_cast<double>(t.launches));
     t.row.nanoseconds.push_back(1e9 * t.turns.back());
     t.cpu += turn->cpu, t.all_launches += static_cast<double>(t.launches);
@@ -161,7 +164,9 @@ class Contest {
 
   // Checks the results of the last turn, and what else the kernel did, and lets the process go.
   Status end(Timed& t, uint64_t seed, bool first) {
-    if (const auto what = meddled(t.seat->contender(), t.watched, t.all_launches); !what.empty())
+    if (const auto what =
+            meddled(t.seat->contender(), t.watched, static_cast<double>(t.launches * t.turns.size()));
+        !what.empty())
       return t.exclude(Verdict::invalid, what), Status();
     WEFT_CHECK(t.seat->judge_kept(o_, t.row.accuracy));
     if (t.exclude_if_wrong()) return {};
@@ -223,6 +228,9 @@ class Contest {
   void conclude() {
     check_clocks();
     Timed& base = timed_[0];
+    if (base.row.out())  // what was found before was found against a kernel that is out
+      for (Timed& t : timed_)
+        if (!t.row.out()) t.row.verdict = Verdict::undecided, t.row.ratio = {};
     for (Timed& t : timed_) {
       if (t.row.out() || base.row.out()) continue;
       Generation pairs;
@@ -279,7 +287,11 @@ Result<Comparison> compare(const Operation& operation, const std::vector<std::st
   Comparison c{.operation = operation};
   WEFT_TRY(c.work, work_of(operation));
   const Folder folder;
-  for (const auto& name : contenders)
+  WEFT_TRY(const auto names, expanded(contenders, operation));
+  if (names.size() < 2)
+    return invalid("{} has one contender, {}, which has nobody to be compared with; name another",
+                   operation.label(), names.empty() ? "none" : names[0]);
+  for (const auto& name : names)
     prepare(c.rows.emplace_back(Row{.contender = name}), folder.path, options.process);
   see("cases of conformance");
   WEFT_TRY(const auto cases, validation_cases(operation, options.oracle_seconds, options.quick));

@@ -32,6 +32,7 @@ struct Row {
   size_t cases = 0, refused = 0;    ///< of conformance that it was asked, and that it refused
   Accuracy accuracy;                ///< at the operation's size
   std::vector<double> nanoseconds;  ///< of a launch, by turn
+  bool on_host = true;              ///< timed by the processor's counter, not by the clock of a device
   double cpu_nanoseconds = 0;       ///< of all threads, a launch
   double compile_seconds = 0;       ///< of making what its processes open; 0 where nothing is compiled
   double open_seconds = 0;          ///< of opening it in its last process, with what it compiles then

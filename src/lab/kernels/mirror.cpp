@@ -23,6 +23,7 @@ Result<std::unique_ptr<Mirror>> Mirror::create(std::span<std::byte> original, se
   auto& device = queue.device();
   WEFT_TRY(m->copy_, device.allocate_unpooled(original.size()));
   WEFT_TRY(m->snapshot_, device.allocate_unpooled(original.size()));
+  WEFT_TRY(m->before_, device.allocate_unpooled(original.size()));
   WEFT_TRY(m->scratch_, device.allocate_unpooled(kScratch));
   WEFT_TRY(m->samples_, device.allocate_unpooled(kMostLaunches * sizeof(Edit::sample)));
   return m;
@@ -62,6 +63,7 @@ Status Mirror::lead() { return queue_.copy(*scratch_.get(), 0, *scratch_.get(), 
 // kept busy until all of a burst are, and a burst of which that is not true is run again.
 Result<uint64_t> Mirror::burst(std::span<const Edit> edits, size_t each, const Launch& launch, bool cold) {
   const bool alone = edits.size() == each;
+  WEFT_CHECK(queue_.copy(*before_.get(), 0, *copy_.get(), 0, original_.size()));
   for (;;) {
     for (int i = 0; i < leads_; ++i) WEFT_CHECK(lead());
     WEFT_TRY(const uint64_t led, queue_.mark());
@@ -81,6 +83,7 @@ Result<uint64_t> Mirror::burst(std::span<const Edit> edits, size_t each, const L
     WEFT_TRY(const auto times, queue_.read_stamps());
     if (reached >= led && leads_ < kMostLeads && !alone) {
       leads_ *= 2;
+      WEFT_CHECK(queue_.copy(*copy_.get(), 0, *before_.get(), 0, original_.size()));
       continue;
     }
     uint64_t spent = 0;

@@ -38,7 +38,7 @@ class Mirror {
 
   std::span<std::byte> original_;
   seam::Queue& queue_;
-  seam::BufferRef copy_, snapshot_, scratch_, samples_;
+  seam::BufferRef copy_, before_, snapshot_, scratch_, samples_;
   size_t sampled_ = 0;  // launches of this run
   int leads_ = 1;
 };

@@ -56,6 +56,20 @@ Result<seam::CallPtr> describe(const conformance::Ask& ask) {
   return op ? conformance::describe(*op, ask) : conformance::describe(ask);
 }
 
+bool falls_apart(const Operation& o, const IntList& results) {
+  return std::ranges::all_of(o.rows, [&](const Rows& r) {
+    const auto axis = static_cast<size_t>(r.results);
+    if (axis >= results.size() || results[axis] % r.result_block) return false;
+    const int64_t blocks = results[axis] / r.result_block;
+    for (size_t i = 0; i < o.call.inputs.size(); ++i) {
+      const int64_t block = r.operand_blocks.empty() ? 1 : r.operand_blocks[i];
+      const int a = r.operands.at(i);
+      if (a >= 0 && o.call.inputs[i].shape[static_cast<size_t>(a)] != blocks * block) return false;
+    }
+    return true;
+  });
+}
+
 conformance::Ask ask_of(const Operation& o, const std::vector<Array>& inputs) {
   conformance::Ask ask{.op = o.op, .inputs = {}, .attrs = o.call.attrs};
   for (const Array& a : inputs) ask.inputs.push_back(conformance::host_tensor(a));

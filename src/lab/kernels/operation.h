@@ -42,6 +42,9 @@ Result<std::vector<Operation>> operations_of(const Choice& choice);
 /// An op that the lab itself defines, such as a chain of Weft's ops; null: none of that name.
 const ir::OpDef* own_definition(std::string_view op);
 
+/// Whether its results, of this shape, fall apart along all of its rows: sizes of the operands fit them.
+bool falls_apart(const Operation& operation, const IntList& results);
+
 /// The call as kernels are asked about it. Errors: those of the op's shape rule.
 Result<seam::CallPtr> describe(const conformance::Ask& ask);
 

@@ -34,12 +34,14 @@ std::byte guard_byte(uint64_t seed, size_t tensor, size_t i) {
 }  // namespace
 
 Result<SharedMemory> SharedMemory::create(uint64_t bytes) {
-  const int file = ::memfd_create("weft lab", MFD_CLOEXEC);
+  const int file = ::memfd_create("weft lab", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   if (file < 0 || ::ftruncate(file, static_cast<off_t>(bytes)) != 0) {
     const int why = errno;
     if (file >= 0) ::close(file);
     return fail(Code::out_of_memory, "{} bytes of shared memory can't be had: {}", bytes, std::strerror(why));
   }
+  // A kernel's process could cut it off, and the lab would end at its next look.
+  (void)::fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
   return map(file);
 }
 

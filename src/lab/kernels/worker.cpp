@@ -1,10 +1,12 @@
 #include "lab/kernels/worker.h"
 
 #include <linux/capability.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstring>
 #include <nlohmann/json.hpp>
 
@@ -139,6 +141,8 @@ void drop_capabilities() {
 }  // namespace
 
 int serve_contender() {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // it may stand still when the lab ends
+  ::prctl(PR_SET_DUMPABLE, 0);         // its memory is not another kernel's to read
   Service service(value_or_raise(SharedMemory::map(kMemory)));
   drop_capabilities();
   raise_if(limit_resources());

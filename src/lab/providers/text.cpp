@@ -56,12 +56,12 @@ Result<Shape> shape_of(const std::string& file, const std::string& text) {
 class Prelude {
  public:
   explicit Prelude(const seam::CallDesc& d) {
+    define("OP_" + upper(d.op), "1");
     for (size_t i = 0; i < d.inputs.size(); ++i)
       if (d.inputs[i]) tensor(fmt::format("INPUT{}", i), *d.inputs[i]);
     for (size_t k = 0; k < d.outputs.size(); ++k) tensor(fmt::format("OUTPUT{}", k), d.outputs[k]);
     for (const auto& a : d.attrs) {
-      std::string name = a.name;
-      for (char& c : name) c = static_cast<char>(std::toupper(c));
+      const auto name = upper(a.name);
       if (const auto* i = std::get_if<int64_t>(&a.value)) define(name, fmt::format("({})", *i));
       if (const auto* f = std::get_if<double>(&a.value)) define(name, fmt::format("({:.17g})", *f));
     }
@@ -70,13 +70,15 @@ class Prelude {
   const std::string& text() const { return text_; }
 
  private:
+  static std::string upper(std::string word) {
+    for (char& c : word) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+    return word;
+  }
   void define(const std::string& name, const std::string& value) {
     text_ += fmt::format("#define {} {}\n", name, value);
   }
   void tensor(const std::string& name, const seam::ConcreteType& t) {
-    std::string type(weft::name(t.dtype));
-    for (char& c : type) c = static_cast<char>(std::toupper(c));
-    define(fmt::format("{}_IS_{}", name, type), "1");
+    define(fmt::format("{}_IS_{}", name, upper(std::string(weft::name(t.dtype)))), "1");
     define(name + "_RANK", std::to_string(t.shape.size()));
     for (size_t d = 0; d < t.shape.size(); ++d)
       define(fmt::format("{}_SIZE{}", name, d), std::to_string(t.shape[d]));

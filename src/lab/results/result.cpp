@@ -77,7 +77,7 @@ json to_json(const Row& r, const Work& work, const std::optional<Limits>& limits
                         {"sample", thinned(r.nanoseconds)}};
   out["cpu_nanoseconds"] = r.cpu_nanoseconds;
   out["gigabytes_per_second"] = work.bytes / median, out["gigaflops"] = work.flops / median;
-  if (limits) {
+  if (limits && r.on_host) {
     out["share_of_bandwidth"] = work.bytes / median / limits->copy;
     out["share_of_peak"] = work.flops / median / limits->gigaflops;
   }
