@@ -10,9 +10,9 @@
 namespace weft::lab {
 namespace {
 
-constexpr uint64_t kScratch = 256 << 20;  // a copy of half of it to the other half: more than any cache
-constexpr size_t kBurst = 32;             // launches that are enqueued while the device is busy
-constexpr int kMostLeads = 256;
+constexpr size_t kBurst = 32;              // launches that are enqueued while the device is busy
+constexpr uint64_t kMostLead = 128 << 20;  // bytes of a copy: more than any cache
+constexpr uint64_t kLongestLead = 64 * kMostLead;
 constexpr std::byte kSpoiltBytes[8] = {kSpoilt, kSpoilt, kSpoilt, kSpoilt,
                                        kSpoilt, kSpoilt, kSpoilt, kSpoilt};
 
@@ -24,7 +24,6 @@ Result<std::unique_ptr<Mirror>> Mirror::create(std::span<std::byte> original, se
   WEFT_TRY(m->copy_, device.allocate_unpooled(original.size()));
   WEFT_TRY(m->snapshot_, device.allocate_unpooled(original.size()));
   WEFT_TRY(m->before_, device.allocate_unpooled(original.size()));
-  WEFT_TRY(m->scratch_, device.allocate_unpooled(kScratch));
   WEFT_TRY(m->samples_, device.allocate_unpooled(kMostLaunches * sizeof(Edit::sample)));
   return m;
 }
@@ -56,8 +55,15 @@ Status Mirror::read_samples(std::span<Edit> edits, size_t each) {
   return {};
 }
 
-// Work that keeps the device busy, and flushes its caches.
-Status Mirror::lead() { return queue_.copy(*scratch_.get(), 0, *scratch_.get(), kScratch / 2, kScratch / 2); }
+// Work that keeps the device busy.
+Status Mirror::lead(uint64_t bytes) {
+  if (!scratch_) {
+    WEFT_TRY(scratch_, queue_.device().allocate_unpooled(2 * kMostLead));
+  }
+  for (; bytes > kMostLead; bytes -= kMostLead)
+    WEFT_CHECK(queue_.copy(*scratch_.get(), 0, *scratch_.get(), kMostLead, kMostLead));
+  return queue_.copy(*scratch_.get(), 0, *scratch_.get(), kMostLead, bytes);
+}
 
 // Where the device waits for the host, its clock would count how long a launch takes to be enqueued. So it is
 // kept busy until all of a burst are, and a burst of which that is not true is run again.
@@ -65,13 +71,13 @@ Result<uint64_t> Mirror::burst(std::span<const Edit> edits, size_t each, const L
   const bool alone = edits.size() == each;
   WEFT_CHECK(queue_.copy(*before_.get(), 0, *copy_.get(), 0, original_.size()));
   for (;;) {
-    for (int i = 0; i < leads_; ++i) WEFT_CHECK(lead());
+    if (!alone) WEFT_CHECK(lead(lead_));
     WEFT_TRY(const uint64_t led, queue_.mark());
     // Not counted: the caches have lost what it reads. A launch alone may be one that updates its operands.
     if (!cold && !alone) WEFT_CHECK(launch());
     for (size_t i = 0; i < edits.size(); i += each) {
       WEFT_CHECK(edit(edits.subspan(i, each)));
-      if (cold) WEFT_CHECK(lead());
+      if (cold) WEFT_CHECK(lead(kMostLead));
       WEFT_CHECK(queue_.stamp());
       WEFT_CHECK(launch());
       WEFT_CHECK(queue_.stamp());
@@ -81,8 +87,8 @@ Result<uint64_t> Mirror::burst(std::span<const Edit> edits, size_t each, const L
     WEFT_CHECK(queue_.copy(*snapshot_.get(), 0, *copy_.get(), 0, original_.size()));
     WEFT_TRY(const uint64_t reached, queue_.reached());
     WEFT_TRY(const auto times, queue_.read_stamps());
-    if (reached >= led && leads_ < kMostLeads && !alone) {
-      leads_ *= 2;
+    if (reached >= led && lead_ < kLongestLead && !alone) {
+      lead_ *= 4;
       WEFT_CHECK(queue_.copy(*copy_.get(), 0, *before_.get(), 0, original_.size()));
       continue;
     }
@@ -97,7 +103,7 @@ Result<uint64_t> Mirror::timed_by_host(std::span<const Edit> edits, size_t each,
   uint64_t spent = 0;
   for (size_t i = 0; i < edits.size(); i += each) {
     WEFT_CHECK(edit(edits.subspan(i, each)));
-    if (cold) WEFT_CHECK(lead());
+    if (cold) WEFT_CHECK(lead(kMostLead));
     WEFT_CHECK(queue_.synchronize());
     const auto began = std::chrono::steady_clock::now();
     WEFT_CHECK(launch());

@@ -31,7 +31,7 @@ class Mirror {
   using Launch = std::function<Status()>;
   Status edit(std::span<const Edit> edits);
   Status keep_sample(const Edit& edit, size_t number);
-  Status lead();
+  Status lead(uint64_t bytes);
   Result<uint64_t> burst(std::span<const Edit> edits, size_t each, const Launch& launch, bool cold);
   Result<uint64_t> timed_by_host(std::span<const Edit> edits, size_t each, const Launch& launch, bool cold);
   Status read_samples(std::span<Edit> edits, size_t each);
@@ -39,8 +39,8 @@ class Mirror {
   std::span<std::byte> original_;
   seam::Queue& queue_;
   seam::BufferRef copy_, before_, snapshot_, scratch_, samples_;
-  size_t sampled_ = 0;  // launches of this run
-  int leads_ = 1;
+  size_t sampled_ = 0;       // launches of this run
+  uint64_t lead_ = 1 << 20;  // bytes that are copied before a burst
 };
 
 }  // namespace weft::lab
