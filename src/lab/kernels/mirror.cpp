@@ -12,9 +12,7 @@ namespace {
 
 constexpr size_t kBurst = 32;              // launches that are enqueued while the device is busy
 constexpr uint64_t kMostLead = 128 << 20;  // bytes of a copy: more than any cache
-constexpr uint64_t kLongestLead = 64 * kMostLead;
-constexpr std::byte kSpoiltBytes[8] = {kSpoilt, kSpoilt, kSpoilt, kSpoilt,
-                                       kSpoilt, kSpoilt, kSpoilt, kSpoilt};
+constexpr uint64_t kLongestLead = 16 * kMostLead;
 
 }  // namespace
 
@@ -25,6 +23,9 @@ Result<std::unique_ptr<Mirror>> Mirror::create(std::span<std::byte> original, se
   WEFT_TRY(m->snapshot_, device.allocate_unpooled(original.size()));
   WEFT_TRY(m->before_, device.allocate_unpooled(original.size()));
   WEFT_TRY(m->samples_, device.allocate_unpooled(kMostLaunches * sizeof(Edit::sample)));
+  WEFT_TRY(m->edits_, device.allocate_pinned((kMostLaunches + 1) * sizeof(Edit::value)));
+  std::memset(m->edits_->address() + kMostLaunches * sizeof(Edit::value), static_cast<int>(kSpoilt),
+              sizeof(Edit::value));
   return m;
 }
 
@@ -33,10 +34,16 @@ weft_tensor Mirror::tensor(weft_tensor host, uint64_t at) const {
   return host;
 }
 
-Status Mirror::edit(std::span<const Edit> edits) {
+// Pinned memory is copied in the queue's order, without a wait.
+Status Mirror::edit(std::span<const Edit> edits, size_t number) {
   for (const Edit& e : edits) {
-    if (e.input_bytes) WEFT_CHECK(queue_.copy_in(*copy_.get(), e.input_at, e.value, e.input_bytes));
-    if (e.output_bytes) WEFT_CHECK(queue_.copy_in(*copy_.get(), e.output_at, kSpoiltBytes, e.output_bytes));
+    if (e.input_bytes)
+      WEFT_CHECK(
+          queue_.copy(*copy_.get(), e.input_at, *edits_.get(), number * sizeof e.value, e.input_bytes));
+    if (e.output_bytes)
+      WEFT_CHECK(queue_.copy(*copy_.get(), e.output_at, *edits_.get(), kMostLaunches * sizeof e.value,
+                             e.output_bytes));
+    ++number;
   }
   return {};
 }
@@ -58,11 +65,13 @@ Status Mirror::read_samples(std::span<Edit> edits, size_t each) {
 // Work that keeps the device busy.
 Status Mirror::lead(uint64_t bytes) {
   if (!scratch_) {
-    WEFT_TRY(scratch_, queue_.device().allocate_unpooled(2 * kMostLead));
+    const uint64_t most = queue_.device().capability().max_buffer;
+    half_ = most ? std::min(kMostLead, most / 2) : kMostLead;
+    WEFT_TRY(scratch_, queue_.device().allocate_unpooled(2 * half_));
   }
-  for (; bytes > kMostLead; bytes -= kMostLead)
-    WEFT_CHECK(queue_.copy(*scratch_.get(), 0, *scratch_.get(), kMostLead, kMostLead));
-  return queue_.copy(*scratch_.get(), 0, *scratch_.get(), kMostLead, bytes);
+  for (; bytes > half_; bytes -= half_)
+    WEFT_CHECK(queue_.copy(*scratch_.get(), 0, *scratch_.get(), half_, half_));
+  return queue_.copy(*scratch_.get(), 0, *scratch_.get(), half_, bytes);
 }
 
 // Where the device waits for the host, its clock would count how long a launch takes to be enqueued. So it is
@@ -76,7 +85,7 @@ Result<uint64_t> Mirror::burst(std::span<const Edit> edits, size_t each, const L
     // Not counted: the caches have lost what it reads. A launch alone may be one that updates its operands.
     if (!cold && !alone) WEFT_CHECK(launch());
     for (size_t i = 0; i < edits.size(); i += each) {
-      WEFT_CHECK(edit(edits.subspan(i, each)));
+      WEFT_CHECK(edit(edits.subspan(i, each), sampled_ * each + i));
       if (cold) WEFT_CHECK(lead(kMostLead));
       WEFT_CHECK(queue_.stamp());
       WEFT_CHECK(launch());
@@ -102,7 +111,7 @@ Result<uint64_t> Mirror::timed_by_host(std::span<const Edit> edits, size_t each,
                                        bool cold) {
   uint64_t spent = 0;
   for (size_t i = 0; i < edits.size(); i += each) {
-    WEFT_CHECK(edit(edits.subspan(i, each)));
+    WEFT_CHECK(edit(edits.subspan(i, each), sampled_ * each + i));
     if (cold) WEFT_CHECK(lead(kMostLead));
     WEFT_CHECK(queue_.synchronize());
     const auto began = std::chrono::steady_clock::now();
@@ -120,6 +129,8 @@ Result<uint64_t> Mirror::run(std::span<Edit> edits, size_t each, const Launch& l
   uint64_t spent = 0;
   const size_t most = queue_.has_stamps() ? kBurst * each : edits.size();
   sampled_ = 0;
+  for (size_t i = 0; i < edits.size(); ++i)
+    std::memcpy(edits_->address() + i * sizeof(Edit::value), edits[i].value, sizeof(Edit::value));
   WEFT_CHECK(queue_.copy_in(*copy_.get(), 0, original_.data(), original_.size()));
   for (auto rest = edits; !rest.empty(); rest = rest.subspan(std::min(most, rest.size()))) {
     const auto now = rest.first(std::min(most, rest.size()));

@@ -29,7 +29,7 @@ class Mirror {
  private:
   Mirror(std::span<std::byte> original, seam::Queue& queue) : original_(original), queue_(queue) {}
   using Launch = std::function<Status()>;
-  Status edit(std::span<const Edit> edits);
+  Status edit(std::span<const Edit> edits, size_t number);
   Status keep_sample(const Edit& edit, size_t number);
   Status lead(uint64_t bytes);
   Result<uint64_t> burst(std::span<const Edit> edits, size_t each, const Launch& launch, bool cold);
@@ -38,8 +38,9 @@ class Mirror {
 
   std::span<std::byte> original_;
   seam::Queue& queue_;
-  seam::BufferRef copy_, before_, snapshot_, scratch_, samples_;
+  seam::BufferRef copy_, before_, snapshot_, scratch_, samples_, edits_;
   size_t sampled_ = 0;       // launches of this run
+  uint64_t half_ = 0;        // bytes of a half of the scratch memory
   uint64_t lead_ = 1 << 20;  // bytes that are copied before a burst
 };
 
