@@ -322,7 +322,7 @@ TEST_F(LabResults, OptionsOfAnotherWordAndUnknownNamesAreRefused) {
       {"report", "weft lab report takes files of results; got none"},
       {"compare one", "weft lab compare takes two files, OLD and NEW; got 1"},
       {"list more", "weft lab list takes nothing else; got more"},
-      {"--providers nobody", "there is no provider 'nobody'; there are source, weft"},
+      {"--providers nobody", "there is no provider 'nobody'; there are python, source, text, weft"},
       {"--device nowhere", "there is no device 'nowhere' here; there are "},
       {"--providers source", "no contender is left to be compared"},
       {"native reference --device native", "--providers and --device choose among all contenders"},

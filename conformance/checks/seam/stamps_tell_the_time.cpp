@@ -32,8 +32,9 @@ Found in_order(Rig& rig, int stamps) {
   return Found::wrong(chain.wrong());
 }
 
-// Two stamps around work that lasts. The device comes to the first after it was asked for and before `first`
-// is waited for; to the second after the host last saw that it had not, and before the host sees that it has.
+// Two stamps around work that lasts. The device comes to the first after it was asked for and before a point
+// behind it was waited for; to the second after the host last saw that a point before it was not reached, and
+// before the host has read both.
 Found around_work(Rig& rig) {
   if (!rig.device.ordered()) return Found::skipped("its queues are inline: the host's clock tells as much");
   const auto [chain, launches] = lasting_chain(rig, 4);
@@ -45,12 +46,12 @@ Found around_work(Rig& rig) {
     (void)value_or_raise(queue->await(value_or_raise(queue->mark())));
     const auto first = Clock::now();
     chain->launch(*queue, launches);
-    raise_if(queue->stamp());
     const uint64_t end = value_or_raise(queue->mark());
+    raise_if(queue->stamp());
     auto not_yet = first;
     for (auto now = Clock::now(); value_or_raise(queue->reached()) < end; now = Clock::now()) not_yet = now;
-    const auto seen = Clock::now();
     const auto times = value_or_raise(queue->read_stamps());
+    const auto seen = Clock::now();
     // Clocks of two machines differ by less than a thousandth, and a device's ticks are up to a microsecond.
     const double took = static_cast<double>(times.at(1)), least = 0.999 * nanoseconds(not_yet - first) - 2e3,
                  most = 1.001 * nanoseconds(seen - asked) + 2e3;

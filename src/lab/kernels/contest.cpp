@@ -164,8 +164,8 @@ class Contest {
 
   // Checks the results of the last turn, and what else the kernel did, and lets the process go.
   Status end(Timed& t, uint64_t seed, bool first) {
-    if (const auto what =
-            meddled(t.seat->contender(), t.watched, static_cast<double>(t.launches * t.turns.size()));
+    if (const auto what = meddled(t.seat->contender(), t.watched,
+                                  static_cast<double>(t.launches * t.turns.size()), t.row.on_host);
         !what.empty())
       return t.exclude(Verdict::invalid, what), Status();
     WEFT_CHECK(t.seat->judge_kept(o_, t.row.accuracy));

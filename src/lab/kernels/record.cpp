@@ -13,7 +13,8 @@ constexpr std::string_view kAll = ".*";
 // The id of the kernel that the device takes without measurements; empty: none.
 std::string own_choice(seam::Device& device, const seam::CallPtr& call) {
   const seam::Unmeasured without_preferences;
-  auto plan = seam::select(device, call, nullptr);
+  std::vector<seam::Refusal> refusals;
+  auto plan = seam::select(device, call, &refusals);
   return plan.ok() && *plan ? (*plan)->kernel.id : "";
 }
 

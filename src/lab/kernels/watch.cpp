@@ -19,9 +19,9 @@ constexpr double kFactor = 2;
 
 Watch watch(const Contender& c) { return {memory_of(c.pid()), processors_of(c.pid())}; }
 
-std::string meddled(const Contender& c, const Watch& begun, double launches) {
+std::string meddled(const Contender& c, const Watch& begun, double launches, bool on_host) {
   const auto now = watch(c);
-  if (now.memory.anonymous > begun.memory.anonymous + kMostGrowth)
+  if (on_host && now.memory.anonymous > begun.memory.anonymous + kMostGrowth)
     return fmt::format("its memory grew by {:.1f} MB in {:.0f} launches: it leaks",
                        1e-6 * static_cast<double>(now.memory.anonymous - begun.memory.anonymous), launches);
   if (now.processors != begun.processors)

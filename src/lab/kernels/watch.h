@@ -14,7 +14,7 @@ Watch watch(const Contender& contender);
 
 /// Whether its memory has grown since, its processors are others, or it has processes of its own. `launches`:
 /// since then.
-std::string meddled(const Contender& contender, const Watch& begun, double launches);
+std::string meddled(const Contender& contender, const Watch& begun, double launches, bool on_host);
 
 /// Whether threads of it compute while nothing is asked: for half a second, so pools may spin a while.
 std::string goes_on(Contender& contender);
