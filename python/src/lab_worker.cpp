@@ -9,6 +9,7 @@
 #include "python/src/lab.h"
 #include "python/src/module.h"
 #include "python/src/object.h"
+#include "seam/registry.h"
 
 // The process of a kernel that is written in Python. What is asked, changed and timed is C++'s
 // (lab/kernels/worker.cpp); Python opens the kernel, and makes tensors of where its operands lie.
@@ -91,8 +92,9 @@ nb::object operands_of(std::span<const weft_tensor> tensors) {
 // What weft.lab.worker's functions are; kept from before a kernel's file could change them.
 struct Worker {
   nb::object open, reason;
+  std::unique_ptr<seam::Queue> queue;  // where kernels are enqueued; null: they compute in the host's memory
 };
-Worker* worker = nullptr;
+Worker* const worker = new Worker;  // as long as the process
 
 // The status of what Python raised: NotImplementedError is how a kernel refuses a call.
 Status status_of(nb::python_error& e) {
@@ -130,6 +132,7 @@ class PythonKernel : public lab::Kernel {
   std::string id() const override { return id_; }
   std::string identity() const override { return identity_; }
   double compile_seconds() const override { return compile_seconds_; }
+  seam::Queue* queue() override { return worker->queue.get(); }
 
   Status place(std::span<const weft_tensor> inputs, std::span<const weft_tensor> outputs) override {
     launch_.reset();
@@ -208,8 +211,20 @@ Result<std::unique_ptr<lab::Kernel>> open_kernel(const std::string& name, const 
   return kernel;
 }
 
+// A queue on the device, which other libraries enqueue to; (DLPack's type, number, the vendor's stream).
+// None: of the host's memory.
+nb::object open_queue(const std::string& name) {
+  seam::Device* device = value_or_raise(seam::registry().open(name));
+  if (device->host_memory()) return nb::none();
+  worker->queue = value_or_raise(device->open_queue());
+  const auto dl = device->dl();
+  auto stream = device->native(worker->queue.get(), dl.device_type == kDLROCM ? "hip.stream" : "cuda.stream");
+  return nb::make_tuple(static_cast<int>(dl.device_type), dl.device_id,
+                        reinterpret_cast<uintptr_t>(stream.ok() ? *stream : nullptr));
+}
+
 int serve(nb::object open, nb::object reason) {
-  worker = new Worker{std::move(open), std::move(reason)};  // as long as the process
+  worker->open = std::move(open), worker->reason = std::move(reason);
   lab::this_python().open = open_kernel;
   return lab::serve_contender();
 }
@@ -248,6 +263,11 @@ void bind_lab_worker(nb::module_& m) {
               "Any], set[str]]"),
       "A call of an op: the types of its operands and results, its attributes, and those off their "
       "defaults.");
+  m.def("open_queue", open_queue, "device"_a,
+        nb::sig("def open_queue(device: str) -> tuple[int, int, int] | None"),
+        "Where kernels of this process are enqueued from now on: DLPack's type and number of the device, and "
+        "its "
+        "vendor's stream, 0 where it has none. None for a device of the host's memory.");
   m.def(
       "serve", serve, "open"_a, "reason"_a,
       nb::sig("def serve(open: Callable[..., object], reason: Callable[[BaseException], str]) -> int"),

@@ -63,7 +63,9 @@ extern const Command lab_command = {
       app.add_option("--providers", o->providers,
                      "of all contenders, those of these providers; see weft lab list")
           .type_name("NAME");
-      app.add_option("--device", o->device, "of all contenders, those that run on this device")
+      app.add_option("--device", o->device,
+                     "where kernels in Python compute (default: where the first kernel does, on a GPU); "
+                     "without names, the kernels that run on it are compared")
           .type_name("NAME");
       app.add_option("--seconds", o->contest.seconds, "of measuring an operation, about")
           .check(positive)

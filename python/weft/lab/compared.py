@@ -35,6 +35,7 @@ def compare(
     cold: bool = False,
     threads: int = 0,
     timeout: float = 20,
+    device: str = "",
     seed: int = 1,
     progress: Union[bool, Callable[[str], object]] = True,
 ) -> Report:
@@ -51,6 +52,7 @@ def compare(
     cold         the caches are flushed before each launch, which is not counted
     threads      of each kernel; 0: as many as there are cores
     timeout      seconds after which a kernel that does not answer hangs
+    device       where kernels in Python compute ("cuda", or "native" for the host's memory); "": where the first contender does, if that is a GPU
     seed         of what is drawn
     progress     True: a line with the time left; or a function that is given it
 
@@ -63,7 +65,7 @@ def compare(
     if len(names) < 2:
         raise weft.InvalidArgument("weft.lab.compare: one contender has nobody to be compared with; name another")
     options = dict(seconds=seconds, margin=margin, confidence=confidence, sample=sample, quick=quick, cold=cold,
-                   threads=threads, timeout=timeout, seed=seed)
+                   threads=threads, timeout=timeout, device=device, seed=seed)
     report = Report()
     for op in [operations] if isinstance(operations, (str, Operation)) else operations:
         wanted = op._as_dict() if isinstance(op, Operation) else op

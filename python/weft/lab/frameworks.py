@@ -7,6 +7,18 @@ import ctypes
 import importlib.util
 import math
 import os
+from typing import NamedTuple
+
+CUDA, ROCM = 2, 10  # as DLPack numbers kinds of devices
+
+
+class Place(NamedTuple):
+    """A device whose memory operands lie in, and the stream that kernels are enqueued to."""
+
+    name: str
+    kind: int  # as DLPack has it
+    number: int
+    stream: int  # of the vendor's, its address
 
 
 class Refused(NotImplementedError):
@@ -25,9 +37,12 @@ class Framework:
                 return reason
         return ""
 
-    def load(self, threads, device):
-        """Imports it, for kernels of this many threads. `device` is where operands will lie."""
+    def load(self, threads, place=None):
+        """Imports it, for kernels of this many threads. `place` is where operands will lie; None: in the host's memory."""
         import numpy
+
+        if place is not None:
+            raise Refused(f"NumPy computes in the host's memory, and the operands lie in that of {place.name}")
 
         numpy.seterr(all="ignore")  # cases of conformance overflow on purpose
         self.numpy = numpy
@@ -62,24 +77,25 @@ class Framework:
     def copy(self, to, result):
         self.numpy.copyto(to, result)
 
-    def wait(self):
-        """Returns when what was started is done. None where nothing runs on after a call."""
-
-    waits = False
-
 
 class Torch(Framework):
     """PyTorch."""
 
     modules = {"torch": "PyTorch is not installed: pip install torch"}
 
-    def load(self, threads, device):
+    def load(self, threads, place=None):
         import torch
 
-        self.torch, self.device = torch, device
+        self.torch, self.device = torch, "cpu"
         torch.set_num_threads(threads)
         torch.set_grad_enabled(False)
-        self.version, self.waits = f"torch {torch.__version__}", device != "cpu"
+        self.version = f"torch {torch.__version__}"
+        if place is None:
+            return
+        if place.kind not in (CUDA, ROCM) or not torch.cuda.is_available():
+            raise Refused(f"this PyTorch ({torch.__version__}) reaches no memory of {place.name}")
+        self.device = f"cuda:{place.number}"
+        torch.cuda.set_stream(torch.cuda.ExternalStream(place.stream, self.device))
 
     def tensor(self, operand):
         return self.torch.from_dlpack(operand)
@@ -101,9 +117,6 @@ class Torch(Framework):
     def copy(self, to, result):
         to.copy_(result)
 
-    def wait(self):
-        self.torch.cuda.current_stream().synchronize()
-
 
 class OnGpu(Torch):
     """A language for kernels of GPUs, on PyTorch's tensors."""
@@ -118,10 +131,10 @@ class OnGpu(Torch):
     def missing(self):
         return super().missing() or ("" if self._interpreted() or gpus() else f"{self.label} needs an NVIDIA GPU; there is none here")
 
-    def load(self, threads, device):
-        if device == "cpu" and not self._interpreted():
+    def load(self, threads, place=None):
+        if place is None and not self._interpreted():
             raise Refused(f"{self.label}'s kernels run on a GPU, and the operands lie in the host's memory")
-        super().load(threads, device)
+        super().load(threads, place)
         version = getattr(__import__(self.module), "__version__", "of no version")
         self.version = f"{self.version}, {self.module} {version}"
 

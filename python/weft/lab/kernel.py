@@ -120,8 +120,6 @@ class Kernel:
             got = function(*operands, **named)
             if got is not out:
                 _keep(framework, got, results, self.takes_out)
-            if framework.waits:
-                framework.wait()
 
         return launch
 

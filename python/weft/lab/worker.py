@@ -18,7 +18,7 @@ def _arguments():
     parser.add_argument("--worker", action="store_true")
     parser.add_argument("--threads", type=int, default=0)
     parser.add_argument("--plugin", action="append", default=[])
-    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--device", default="")
     return parser.parse_args()
 
 
@@ -39,13 +39,16 @@ def main():
         os.environ[variable] = str(threads)  # libraries read them when they are loaded
 
     from weft.lab import kernel
+    from weft.lab.frameworks import Place
 
+    queue = weft._weft._lab.open_queue(arguments.device) if arguments.device else None
+    place = queue and Place(arguments.device, *queue)
     loaded = set()
 
     def open_kernel(name, op, inputs, outputs, attrs, off_default):
         framework = kernel.framework_of(name)
         if framework not in loaded:
-            framework.load(threads, arguments.device)
+            framework.load(threads, place)
             loaded.add(framework)
         opened = kernel.Kernel(name, op, attrs, off_default)
         opened.warm_up(inputs, outputs)

@@ -68,9 +68,10 @@ std::vector<std::string> worker_command(const Common& common) {
 }
 
 std::vector<std::string> contenders_of(const LabOptions& o) {
-  if (!o.words.empty() && !(o.providers.empty() && o.device.empty()))
-    throw UsageError(invalid("--providers and --device choose among all contenders; with {} they say nothing",
-                             o.words[0]));
+  if (!o.words.empty() && !o.providers.empty())
+    throw UsageError(
+        invalid("--providers chooses among all contenders; with {} it says nothing", o.words[0]));
+  if (!o.words.empty() && !o.device.empty()) contenders_on(o.device);  // for its errors
   const auto names = o.words.empty() ? contenders_here(o.providers, o.device) : o.words;
   if (names.size() < 2 && !(names.size() == 1 && names[0].ends_with(".*")))
     throw UsageError(
@@ -118,7 +119,7 @@ int compare_kernels(const LabOptions& o, const Common& common) {
   lab::Setting setting{.machine = {}, .version = WEFT_RELEASE, .commit = commit_of_build()};
   if (file || common.json) setting.machine = lab::this_machine(contenders);
   auto options = o.contest;
-  options.process.command = worker_command(common);
+  options.process.command = worker_command(common), options.process.device = o.device;
   ::prctl(PR_SET_DUMPABLE, 0);  // this memory, and the seed in it, is not a kernel's to read
   Progress progress(!common.json, operations.size(), options.seconds);
   int worst = 0;

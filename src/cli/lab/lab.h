@@ -32,6 +32,9 @@ int compare_results(const LabOptions& o, const Common& common);
 std::vector<std::string> contenders_here(const std::vector<std::string>& providers,
                                          const std::string& device);
 
+/// The device, and those that serve it. Errors: invalid_argument where it is not there, with those that are.
+std::vector<std::string> contenders_on(const std::string& device);
+
 /// The commit of the checkout that this program was built from; "unknown" where that was none.
 const char* commit_of_build();
 

@@ -7,25 +7,6 @@
 namespace weft::cli {
 namespace {
 
-// Of kernels that run on the device: its own, and those of providers that serve its kind.
-std::vector<std::string> contenders_on(const std::string& device) {
-  const DeviceInfo* found = nullptr;
-  std::string known;
-  const auto backends = get_backends();
-  for (const auto& b : backends)
-    for (const auto& d : b.devices) {
-      if (d.name == device) found = &d;
-      if (d.computes) known += (known.empty() ? "" : ", ") + d.name;
-    }
-  if (!found)
-    throw UsageError(invalid("--device: there is no device '{}' here; there are {}", device, known));
-  std::vector<std::string> names = {device};
-  for (const auto& b : backends)
-    if (b.serves == found->kind)
-      for (const auto& d : b.devices) names.push_back(d.name);
-  return names;
-}
-
 void require_providers(const std::vector<std::string>& names) {
   std::string known;
   for (const lab::Provider* p : lab::all_providers())
@@ -57,6 +38,24 @@ int list_kernels(const LabOptions& o, const Common& common) {
   words.pop_back();
   Show(common.json).result({{"operations", operations}, {"providers", providers}}, words);
   return 0;
+}
+
+std::vector<std::string> contenders_on(const std::string& device) {
+  const DeviceInfo* found = nullptr;
+  std::string known;
+  const auto backends = get_backends();
+  for (const auto& b : backends)
+    for (const auto& d : b.devices) {
+      if (d.name == device) found = &d;
+      if (d.computes) known += (known.empty() ? "" : ", ") + d.name;
+    }
+  if (!found)
+    throw UsageError(invalid("--device: there is no device '{}' here; there are {}", device, known));
+  std::vector<std::string> names = {device};
+  for (const auto& b : backends)
+    if (b.serves == found->kind)
+      for (const auto& d : b.devices) names.push_back(d.name);
+  return names;
 }
 
 std::vector<std::string> contenders_here(const std::vector<std::string>& providers,

@@ -11,6 +11,7 @@
 #include "lab/kernels/record.h"
 #include "lab/kernels/validate.h"
 #include "lab/kernels/watch.h"
+#include "seam/registry.h"
 #include "weft/random.h"
 
 namespace weft::lab {
@@ -263,6 +264,16 @@ struct Folder {
   std::string path;
 };
 
+// That of the contender, if libraries in Python know such memory by DLPack; empty: the host's.
+std::string device_beside(const std::string& contender) {
+  auto provider = provider_of(contender);
+  const auto name = provider.ok() && (*provider)->device ? (*provider)->device(contender) : "";
+  auto device = name.empty() ? Result<seam::Device*>(nullptr) : seam::registry().open(name);
+  if (!device.ok() || !*device) return "";
+  const auto memory = (*device)->dl().device_type;
+  return memory == kDLCUDA || memory == kDLROCM ? name : "";
+}
+
 void prepare(Row& row, const std::string& folder, const Process& process) {
   row.process = process;
   const auto began = Clock::now();
@@ -291,8 +302,9 @@ Result<Comparison> compare(const Operation& operation, const std::vector<std::st
   if (names.size() < 2)
     return invalid("{} has one contender, {}, which has nobody to be compared with; name another",
                    operation.label(), names.empty() ? "none" : names[0]);
-  for (const auto& name : names)
-    prepare(c.rows.emplace_back(Row{.contender = name}), folder.path, options.process);
+  Process process = options.process;
+  if (process.device.empty()) process.device = device_beside(names[0]);
+  for (const auto& name : names) prepare(c.rows.emplace_back(Row{.contender = name}), folder.path, process);
   see("cases of conformance");
   WEFT_TRY(const auto cases, validation_cases(operation, options.oracle_seconds, options.quick));
   for (Row& row : c.rows) {

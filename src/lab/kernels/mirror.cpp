@@ -10,11 +10,14 @@
 namespace weft::lab {
 namespace {
 
-constexpr size_t kBurst = 32;              // launches that are enqueued while the device is busy
+constexpr size_t kMostBurst = 32;
 constexpr uint64_t kMostLead = 128 << 20;  // bytes of a copy: more than any cache
 constexpr uint64_t kLongestLead = 16 * kMostLead;
 
 }  // namespace
+
+Mirror::Mirror(std::span<std::byte> original, seam::Queue& queue)
+    : original_(original), queue_(queue), burst_(queue.has_stamps() ? kMostBurst : kMostLaunches) {}
 
 Result<std::unique_ptr<Mirror>> Mirror::create(std::span<std::byte> original, seam::Queue& queue) {
   std::unique_ptr<Mirror> m(new Mirror(original, queue));
@@ -75,36 +78,35 @@ Status Mirror::lead(uint64_t bytes) {
 }
 
 // Where the device waits for the host, its clock would count how long a launch takes to be enqueued. So it is
-// kept busy until all of a burst are, and a burst of which that is not true is run again.
-Result<uint64_t> Mirror::burst(std::span<const Edit> edits, size_t each, const Launch& launch, bool cold) {
-  const bool alone = edits.size() == each;
+// kept busy until all of a burst are. Where it was not, the burst does not count: none is returned, and the
+// device is as it was before.
+Result<std::optional<uint64_t>> Mirror::burst(std::span<const Edit> edits, size_t each, const Launch& launch,
+                                              bool cold) {
+  const bool alone = edits.size() == each || lead_ == 0;
   WEFT_CHECK(queue_.copy(*before_.get(), 0, *copy_.get(), 0, original_.size()));
-  for (;;) {
-    if (!alone) WEFT_CHECK(lead(lead_));
-    WEFT_TRY(const uint64_t led, queue_.mark());
-    // Not counted: the caches have lost what it reads. A launch alone may be one that updates its operands.
-    if (!cold && !alone) WEFT_CHECK(launch());
-    for (size_t i = 0; i < edits.size(); i += each) {
-      WEFT_CHECK(edit(edits.subspan(i, each), sampled_ * each + i));
-      if (cold) WEFT_CHECK(lead(kMostLead));
-      WEFT_CHECK(queue_.stamp());
-      WEFT_CHECK(launch());
-      WEFT_CHECK(queue_.stamp());
-      WEFT_CHECK(keep_sample(edits[i], sampled_ + i / each));
-    }
-    // A snapshot in the queue's order: what a launch leaves running elsewhere comes too late for it.
-    WEFT_CHECK(queue_.copy(*snapshot_.get(), 0, *copy_.get(), 0, original_.size()));
-    WEFT_TRY(const uint64_t reached, queue_.reached());
-    WEFT_TRY(const auto times, queue_.read_stamps());
-    if (reached >= led && lead_ < kLongestLead && !alone) {
-      lead_ *= 4;
-      WEFT_CHECK(queue_.copy(*copy_.get(), 0, *before_.get(), 0, original_.size()));
-      continue;
-    }
-    uint64_t spent = 0;
-    for (size_t i = 0; i + 1 < times.size(); i += 2) spent += times[i + 1] - times[i];
-    return spent;
+  if (!alone) WEFT_CHECK(lead(lead_));
+  WEFT_TRY(const uint64_t led, queue_.mark());
+  // Not counted: the caches have lost what it reads. A launch alone may be one that updates its operands.
+  if (!cold && !alone) WEFT_CHECK(launch());
+  for (size_t i = 0; i < edits.size(); i += each) {
+    WEFT_CHECK(edit(edits.subspan(i, each), sampled_ * each + i));
+    if (cold) WEFT_CHECK(lead(kMostLead));
+    WEFT_CHECK(queue_.stamp());
+    WEFT_CHECK(launch());
+    WEFT_CHECK(queue_.stamp());
+    WEFT_CHECK(keep_sample(edits[i], sampled_ + i / each));
   }
+  // A snapshot in the queue's order: what a launch leaves running elsewhere comes too late for it.
+  WEFT_CHECK(queue_.copy(*snapshot_.get(), 0, *copy_.get(), 0, original_.size()));
+  WEFT_TRY(const uint64_t reached, queue_.reached());
+  WEFT_TRY(const auto times, queue_.read_stamps());
+  if (reached >= led && !alone) {
+    WEFT_CHECK(queue_.copy(*copy_.get(), 0, *before_.get(), 0, original_.size()));
+    return std::optional<uint64_t>();
+  }
+  uint64_t spent = 0;
+  for (size_t i = 0; i + 1 < times.size(); i += 2) spent += times[i + 1] - times[i];
+  return std::optional(spent);
 }
 
 Result<uint64_t> Mirror::timed_by_host(std::span<const Edit> edits, size_t each, const Launch& launch,
@@ -127,16 +129,27 @@ Result<uint64_t> Mirror::timed_by_host(std::span<const Edit> edits, size_t each,
 
 Result<uint64_t> Mirror::run(std::span<Edit> edits, size_t each, const Launch& launch, bool cold) {
   uint64_t spent = 0;
-  const size_t most = queue_.has_stamps() ? kBurst * each : edits.size();
   sampled_ = 0;
   for (size_t i = 0; i < edits.size(); ++i)
     std::memcpy(edits_->address() + i * sizeof(Edit::value), edits[i].value, sizeof(Edit::value));
   WEFT_CHECK(queue_.copy_in(*copy_.get(), 0, original_.data(), original_.size()));
-  for (auto rest = edits; !rest.empty(); rest = rest.subspan(std::min(most, rest.size()))) {
-    const auto now = rest.first(std::min(most, rest.size()));
-    WEFT_TRY(const uint64_t took,
-             queue_.has_stamps() ? burst(now, each, launch, cold) : timed_by_host(now, each, launch, cold));
-    spent += took, sampled_ += now.size() / each;
+  for (auto rest = edits; !rest.empty();) {
+    const auto now = rest.first(std::min(burst_ * each, rest.size()));
+    std::optional<uint64_t> took;
+    if (queue_.has_stamps()) {
+      WEFT_TRY(took, burst(now, each, launch, cold));
+    } else {
+      WEFT_TRY(took, timed_by_host(now, each, launch, cold));
+    }
+    if (took) {
+      spent += *took, sampled_ += now.size() / each, rest = rest.subspan(now.size());
+    } else if (lead_ < kLongestLead) {
+      lead_ *= 4;
+    } else if (burst_ > 2) {
+      burst_ /= 2;
+    } else {
+      lead_ = 0;  // it waits for the device itself, and the time for which it does is its own
+    }
   }
   WEFT_CHECK(queue_.copy_out(original_.data(), *snapshot_.get(), 0, original_.size()));
   WEFT_CHECK(read_samples(edits, each));

@@ -1,6 +1,7 @@
 #pragma once
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 
 #include "lab/kernels/turn.h"
@@ -27,12 +28,13 @@ class Mirror {
   Result<uint64_t> run(std::span<Edit> edits, size_t each, const std::function<Status()>& launch, bool cold);
 
  private:
-  Mirror(std::span<std::byte> original, seam::Queue& queue) : original_(original), queue_(queue) {}
+  Mirror(std::span<std::byte> original, seam::Queue& queue);
   using Launch = std::function<Status()>;
   Status edit(std::span<const Edit> edits, size_t number);
   Status keep_sample(const Edit& edit, size_t number);
   Status lead(uint64_t bytes);
-  Result<uint64_t> burst(std::span<const Edit> edits, size_t each, const Launch& launch, bool cold);
+  Result<std::optional<uint64_t>> burst(std::span<const Edit> edits, size_t each, const Launch& launch,
+                                        bool cold);
   Result<uint64_t> timed_by_host(std::span<const Edit> edits, size_t each, const Launch& launch, bool cold);
   Status read_samples(std::span<Edit> edits, size_t each);
 
@@ -42,6 +44,7 @@ class Mirror {
   size_t sampled_ = 0;       // launches of this run
   uint64_t half_ = 0;        // bytes of a half of the scratch memory
   uint64_t lead_ = 1 << 20;  // bytes that are copied before a burst
+  size_t burst_;             // launches that are enqueued while the device is busy
 };
 
 }  // namespace weft::lab

@@ -54,6 +54,8 @@ struct Provider {
   /// Changes how its processes are started, whose command is that of this program until then. Null: they are
   /// started so.
   void (*process)(const std::string& name, Process& process) = nullptr;
+  /// The device that runs a contender; empty where none is known. Null: the processor.
+  std::string (*device)(const std::string& contender) = nullptr;
 };
 std::span<const Provider* const> all_providers();
 

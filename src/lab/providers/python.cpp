@@ -66,6 +66,7 @@ void process(const std::string&, Process& p) {
   const auto options = std::ranges::find(p.command, "--worker");
   words.insert(words.end(), options, p.command.end());
   p.command = std::move(words);
+  if (!p.device.empty()) p.command.insert(p.command.end(), {"--device", p.device});
   p.open_seconds = std::max(p.open_seconds, 120.0);  // it may import much, and compile
 }
 

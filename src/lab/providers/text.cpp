@@ -209,12 +209,18 @@ Result<std::unique_ptr<Kernel>> open(const std::string& file, const seam::CallPt
 
 std::vector<Offer> offers() { return {}; }
 
+std::string device_of(const std::string& file) {
+  auto device = device_for(file);
+  return device.ok() ? (*device)->name() : "";
+}
+
 }  // namespace
 }  // namespace texts
 
 extern const Provider text_provider = {
     "text",       "a .cl or .cu file with a kernel weft_lab_kernel in a device's language",
     texts::takes, texts::prepare,
-    texts::open,  texts::offers};
+    texts::open,  texts::offers,
+    nullptr,      texts::device_of};
 
 }  // namespace weft::lab

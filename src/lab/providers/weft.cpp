@@ -124,7 +124,9 @@ std::vector<Offer> offers() {
 }  // namespace
 
 extern const Provider weft_provider = {
-    "weft", "a backend of weft backends, or a kernel's id, as \"native.softmax\"", takes, nullptr, open,
-    offers};
+    "weft",  "a backend of weft backends, or a kernel's id, as \"native.softmax\"",
+    takes,   nullptr,
+    open,    offers,
+    nullptr, backend_of};
 
 }  // namespace weft::lab
