@@ -58,6 +58,7 @@ nb::object capsule_of(const Operand& o, const char* name) {
   shared->shape = o.shape;
   auto& dl = tensor_of(shared->managed);
   dl = o.dl, dl.shape = shared->shape.data(), dl.strides = nullptr;
+  dl.data = reinterpret_cast<void*>(o.address()), dl.byte_offset = 0;  // PyTorch takes no other offset
   shared->managed.manager_ctx = shared;
   shared->managed.deleter = [](Managed* m) { delete static_cast<Shared<Managed>*>(m->manager_ctx); };
   if constexpr (std::is_same_v<Managed, exchange::ManagedTensor>) shared->managed.version = {1, 0};

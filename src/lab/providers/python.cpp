@@ -32,9 +32,10 @@ std::vector<std::string> known_names() {
   return names;
 }
 
+constexpr std::string_view kPrefix = "python.";
+
 // "python.triton" is Python's, "triton" that of a backend where one has this name.
 std::string provider_named(const std::string& contender) {
-  constexpr std::string_view kPrefix = "python.";
   const bool said = contender.starts_with(kPrefix);
   const std::string name = said ? contender.substr(kPrefix.size()) : contender;
   const auto names = known_names();
@@ -48,7 +49,7 @@ bool takes(const std::string& contender) {
 }
 
 Result<std::string> prepare(const std::string& contender, const std::string&) {
-  std::string name = provider_named(contender);
+  std::string name = std::string(kPrefix) + provider_named(contender);
   if (const auto file = file_of(contender); !file.path.empty()) {
     std::error_code none;
     const auto path = fs::absolute(file.path, none);

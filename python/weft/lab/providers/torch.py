@@ -87,7 +87,7 @@ def _attention_in_steps(q, k, v, causal, scale):
     scores = q @ k.mT * (scale or q.shape[-1] ** -0.5)
     if causal:
         scores.masked_fill_(torch.ones(seq_q, seq_k, dtype=torch.bool, device=q.device).triu_(seq_k - seq_q + 1), -torch.inf)
-    lse = torch.logsumexp(scores, -1)
+    lse = torch.logsumexp(scores.float() if scores.dtype.itemsize < 4 else scores, -1)
     return torch.softmax(scores, -1) @ v, lse
 
 
