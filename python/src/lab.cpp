@@ -78,18 +78,7 @@ lab::Operation operation_from(const nb::dict& d) {
   for (const auto& i : o.call.inputs)
     if (std::ranges::find(i.shape, 0) != i.shape.end())
       throw Error(invalid("weft.lab: an operand of {} has no elements; there is nothing to time", o.op));
-  // Rows along which such a call falls apart, where the table has one of the same ranks and attributes.
-  const auto alike = [&](const lab::Operation& known) {
-    return known.op == o.op && known.call.attrs == o.call.attrs &&
-           std::ranges::equal(
-               known.call.inputs, o.call.inputs, {}, [](const auto& i) { return i.shape.size(); },
-               [](const auto& i) { return i.shape.size(); });
-  };
-  auto table = lab::operations_of({.ops = {o.op}});
-  if (!table.ok()) return o;
-  if (const auto known = std::ranges::find_if(*table, alike); known != table->end()) o.rows = known->rows;
-  const auto call = value_or_raise(lab::describe(lab::ask_of(o)));
-  if (!lab::falls_apart(o, call->desc().outputs.at(0).shape)) o.rows.clear();
+  raise_if(lab::take_rows(o));
   return o;
 }
 

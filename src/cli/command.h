@@ -49,6 +49,8 @@ class Option {
   Option& excludes(const std::string& other);
   /// For an option with many values: one per occurrence.
   Option& one_at_a_time();
+  /// For an option with many values: commas separate them, too.
+  Option& with_commas();
 
  private:
   CLI::Option* option_;

@@ -14,7 +14,9 @@ void refuse_others(const Syntax& app, const std::string& word) {
                                of.empty() ? "KERNEL..." : of, word.empty() ? "KERNEL..." : word));
   };
   for (const char* option : {"--html", "--markdown"}) only(option, "report");
-  for (const char* option : {"--out", "--providers", "--device", "--record"}) only(option, "");
+  for (const char* option :
+       {"--out", "--program", "--inputs", "--size", "--providers", "--device", "--record"})
+    only(option, "");
 }
 
 int run(const LabOptions& o, const Syntax& app, const Common& common) {
@@ -53,15 +55,22 @@ extern const Command lab_command = {
              "kernels to compare, the first with each other one (default: every backend); or list, report "
              "FILE..., compare OLD NEW")
           .type_name("KERNEL");
-      app.add_option("--ops", o->choice.ops, "operations (default: all)").type_name("OP");
+      app.add_option("--ops", o->choice.ops, "operations (default: all)").with_commas().type_name("OP");
       app.add_option("--dtypes", o->choice.dtypes,
                      "element types (default: the first that each operation has)")
+          .with_commas()
           .type_name("DTYPE");
       app.add_option("--shapes", o->choice.shapes, "of one operation, as 1024x1024 or 64x512,512x512")
           .type_name("SHAPE");
+      app.add_option("--program", o->program,
+                     "the calls of this program file instead of the lab's operations")
+          .check(some_name)
+          .type_name("FILE");
+      add_input_options(app, o->inputs);
       app.add_flag("--sweep", o->choice.sweep, "sizes from small to large in place of those of models");
       app.add_option("--providers", o->providers,
                      "of all contenders, those of these providers; see weft lab list")
+          .with_commas()
           .type_name("NAME");
       app.add_option("--device", o->device,
                      "where kernels in Python compute (default: where the first kernel does, on a GPU); "

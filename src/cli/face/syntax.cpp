@@ -28,6 +28,7 @@ std::string share(const std::string& text) {
 std::string some_name(const std::string& text) { return text.empty() ? "must not be empty" : ""; }
 
 Option& Option::required() { return option_->required(), *this; }
+Option& Option::with_commas() { return option_->delimiter(','), *this; }
 Option& Option::type_name(const std::string& word) { return option_->type_name(word), *this; }
 Option& Option::capture_default_str() { return option_->capture_default_str(), *this; }
 Option& Option::range(int64_t least, int64_t most) { return option_->check(CLI::Range(least, most)), *this; }

@@ -7,6 +7,8 @@
 #include "cli/lab/lab.h"
 #include "cli/show.h"
 #include "cli/text/screen.h"
+#include "compiler/compile.h"
+#include "lab/kernels/program_calls.h"
 #include "lab/kernels/record.h"
 #include "lab/results/file.h"
 #include "lab/results/result.h"
@@ -107,13 +109,28 @@ class Progress {
   Clock::time_point start_ = Clock::now(), began_ = start_;
 };
 
+std::vector<lab::Operation> chosen_operations(const LabOptions& o, bool json) {
+  if (o.program.empty()) {
+    if (!o.inputs.file.empty() || !o.inputs.sizes.empty())
+      throw UsageError(invalid("--inputs and --size belong to --program"));
+    return value_or_raise(lab::operations_of(o.choice));
+  }
+  const auto program = value_or_raise(compiler::read_file(o.program));
+  auto calls =
+      value_or_raise(lab::operations_of_program(program, value_or_raise(inputs_of(program, o.inputs))));
+  if (!json && calls.left_out)
+    fmt::print("{} of {} left out: fused, or of operands that are no floats\n",
+               counted(calls.left_out, "call"), program.name);
+  return std::move(calls.operations);
+}
+
 }  // namespace
 
 int compare_kernels(const LabOptions& o, const Common& common) {
   const auto contenders = contenders_of(o);
   if (o.record && !is_backend_available(contenders[0]))
     throw UsageError(invalid("--record wants a device as the first contender; got {}", contenders[0]));
-  const auto operations = value_or_raise(lab::operations_of(o.choice));
+  const auto operations = chosen_operations(o, common.json);
   std::optional<lab::ResultFile> file;
   if (!o.out.empty()) file.emplace(value_or_raise(lab::ResultFile::open(o.out)));
   lab::Setting setting{.machine = {}, .version = WEFT_RELEASE, .commit = commit_of_build()};

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "cli/command.h"
+#include "cli/program/inputs.h"
 #include "lab/kernels/contest.h"
 
 // weft lab: what it compares, and what becomes of its results.
@@ -12,6 +13,8 @@ struct LabOptions {
   std::vector<std::string> words;  ///< contenders; or list, report, compare and what belongs to it
   lab::Choice choice;
   std::vector<std::string> providers;
+  std::string program;  ///< whose calls are compared
+  ProgramInputs inputs;
   std::string device, out, html, markdown;
   lab::ContestOptions contest;
   bool worker = false, record = false;

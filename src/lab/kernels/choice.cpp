@@ -109,7 +109,30 @@ Status add(const Choice& choice, const std::vector<DType>& wanted, const NamedOp
   return {};
 }
 
+std::vector<Rows> rows_alike(const Operation& o) {
+  const auto files = operation_files();
+  const auto named = std::ranges::find(files, o.op, &NamedOperationFile::op);
+  if (named == files.end()) return {};
+  const auto file = named->file();
+  if (file.rows) return file.rows(o.call.inputs, o.call.attrs);
+  const auto rank = [](const conformance::Input& i) { return i.shape.size(); };
+  for (const auto& size : file.sizes) {
+    const auto known = operation_of(*named, file, size.where, size.shapes, size.attrs, o.dtype);
+    if (known.call.attrs == o.call.attrs &&
+        std::ranges::equal(known.call.inputs, o.call.inputs, {}, rank, rank))
+      return known.rows;
+  }
+  return {};
+}
+
 }  // namespace
+
+Status take_rows(Operation& o) {
+  o.rows = rows_alike(o);
+  WEFT_TRY(const auto call, lab::describe(ask_of(o)));
+  if (!falls_apart(o, call->desc().outputs.at(0).shape)) o.rows.clear();
+  return {};
+}
 
 Result<std::vector<Operation>> operations_of(const Choice& choice) {
   const auto files = operation_files();

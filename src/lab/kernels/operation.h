@@ -42,6 +42,11 @@ Result<std::vector<Operation>> operations_of(const Choice& choice);
 /// An op that the lab itself defines, such as a chain of Weft's ops; null: none of that name.
 const ir::OpDef* own_definition(std::string_view op);
 
+/// Gives an operation that is none of the table the rows of its like there: of the same op, ranks and
+/// attributes. It has none where the table has none, or where its sizes do not fit them. Errors: those of the
+/// op's shape rule.
+Status take_rows(Operation& operation);
+
 /// Whether its results, of this shape, fall apart along all of its rows: sizes of the operands fit them.
 bool falls_apart(const Operation& operation, const IntList& results);
 

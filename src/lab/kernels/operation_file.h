@@ -52,6 +52,9 @@ struct OperationFile {
   Sized (*make)(const Shapes& shapes);
   std::vector<Size> sizes;         ///< of real models; the attributes of the first go with given sizes
   std::vector<Shapes> sweep = {};  ///< from small to large, for plots of speed against size
+  /// Rows of any call of the op, also of other ranks and attributes; null: those that `make` gives.
+  std::vector<Rows> (*rows)(const std::vector<conformance::Input>& inputs,
+                            const std::vector<Attr>& attrs) = nullptr;
   /// In which it makes sense. The first is the one that is compared where none is asked for.
   std::vector<DType> dtypes = {DType::f32, DType::f16, DType::bf16};
   const ir::OpDef* definition = nullptr;      ///< null: Weft's op of that name

@@ -82,13 +82,13 @@ def attention(q, k, v, mask=None, length=None, *, causal=0, scale=0.0, seq_first
 
 
 def _attention_in_steps(q, k, v, causal, scale):
+    half, (q, k, v) = v.dtype, (t.float() if t.dtype.itemsize < 4 else t for t in (q, k, v))
     shared, seq_q, seq_k = q.shape[-3] // k.shape[-3], q.shape[-2], k.shape[-2]
     k, v = (t.repeat_interleave(shared, -3) if shared > 1 else t for t in (k, v))
     scores = q @ k.mT * (scale or q.shape[-1] ** -0.5)
     if causal:
         scores.masked_fill_(torch.ones(seq_q, seq_k, dtype=torch.bool, device=q.device).triu_(seq_k - seq_q + 1), -torch.inf)
-    lse = torch.logsumexp(scores.float() if scores.dtype.itemsize < 4 else scores, -1)
-    return torch.softmax(scores, -1) @ v, lse
+    return (torch.softmax(scores, -1) @ v).to(half), torch.logsumexp(scores, -1)
 
 
 def rope(x, cos, sin, interleaved=0):
