@@ -124,13 +124,28 @@ std::vector<lab::Operation> chosen_operations(const LabOptions& o, bool json) {
   return std::move(calls.operations);
 }
 
+// "onednn.*" may be one kernel for an operation, and none for the next.
+void keep_contested(std::vector<lab::Operation>& operations, const std::vector<std::string>& contenders,
+                    bool json) {
+  if (std::ranges::none_of(contenders, [](const auto& name) { return name.ends_with(".*"); })) return;
+  const auto has_one = [&](const lab::Operation& o) {
+    auto names = lab::expanded(contenders, o);
+    return names.ok() && names->size() < 2;
+  };
+  const size_t left_out = std::erase_if(operations, has_one);
+  if (operations.empty())
+    throw Error(invalid("{} has one kernel for each operation: nothing can be compared", contenders[0]));
+  if (!json && left_out) fmt::print("{} left out: one kernel takes them\n", counted(left_out, "operation"));
+}
+
 }  // namespace
 
 int compare_kernels(const LabOptions& o, const Common& common) {
   const auto contenders = contenders_of(o);
   if (o.record && !is_backend_available(contenders[0]))
     throw UsageError(invalid("--record wants a device as the first contender; got {}", contenders[0]));
-  const auto operations = chosen_operations(o, common.json);
+  auto operations = chosen_operations(o, common.json);
+  keep_contested(operations, contenders, common.json);
   std::optional<lab::ResultFile> file;
   if (!o.out.empty()) file.emplace(value_or_raise(lab::ResultFile::open(o.out)));
   lab::Setting setting{.machine = {}, .version = WEFT_RELEASE, .commit = commit_of_build()};
