@@ -128,14 +128,15 @@ std::vector<lab::Operation> chosen_operations(const LabOptions& o, bool json) {
 void keep_contested(std::vector<lab::Operation>& operations, const std::vector<std::string>& contenders,
                     bool json) {
   if (std::ranges::none_of(contenders, [](const auto& name) { return name.ends_with(".*"); })) return;
-  const auto has_one = [&](const lab::Operation& o) {
+  Status why = invalid("{} has one kernel for each operation: nothing can be compared", contenders[0]);
+  const size_t left_out = std::erase_if(operations, [&](const lab::Operation& o) {
     auto names = lab::expanded(contenders, o);
-    return names.ok() && names->size() < 2;
-  };
-  const size_t left_out = std::erase_if(operations, has_one);
-  if (operations.empty())
-    throw Error(invalid("{} has one kernel for each operation: nothing can be compared", contenders[0]));
-  if (!json && left_out) fmt::print("{} left out: one kernel takes them\n", counted(left_out, "operation"));
+    if (!names.ok()) why = names.take_status();
+    return !names.ok() || names->size() < 2;
+  });
+  if (operations.empty()) throw Error(why);
+  if (!json && left_out)
+    fmt::print("{} left out: no two kernels take them\n", counted(left_out, "operation"));
 }
 
 }  // namespace
