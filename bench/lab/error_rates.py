@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """How often the lab's verdicts are right: a kernel beside itself, and beside one that does 3 percent more.
 
-    bench/lab/error_rates.py WEFT [--runs N] [--seconds S]
+    bench/lab/error_rates.py WEFT [--runs N] [--seconds S] [--jobs N]
 
 Prints a table of verdicts, and exits with 1 where equal kernels are not the SAME, or slower ones not SLOWER, in 95 of 100 runs that were
 not UNDECIDED, or where any verdict says FASTER.
 """
 import argparse
 import collections
+import concurrent.futures
 import json
 import pathlib
 import subprocess
@@ -29,10 +30,13 @@ def main():
     parser.add_argument("weft")
     parser.add_argument("--runs", type=int, default=50, help="of each pair; each gives a verdict for two sizes of softmax")
     parser.add_argument("--seconds", type=float, default=10, help="that one verdict may take")
+    parser.add_argument("--jobs", type=int, default=1, help="runs at a time, each of two processes of one thread that take turns")
     o = parser.parse_args()
     failed = False
     for name, first, second, wanted in PAIRS:
-        found = [v for seed in range(1, o.runs + 1) for v in verdicts(o.weft, first, second, seed, o.seconds)]
+        with concurrent.futures.ThreadPoolExecutor(o.jobs) as pool:
+            of_runs = pool.map(lambda seed: verdicts(o.weft, first, second, seed, o.seconds), range(1, o.runs + 1))
+            found = [v for run in of_runs for v in run]
         counts = collections.Counter(v for v, _, _ in found)
         ratios = sorted(r for _, r, _ in found if r)
         turns = sorted(t for _, _, t in found)
