@@ -14,8 +14,10 @@
 #include <ctime>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <random>
 
 #include "lab/kernels/call_json.h"
+#include "weft/random.h"
 
 namespace weft::lab {
 namespace {
@@ -72,7 +74,10 @@ double Contender::Turn::seconds() const {
 double Contender::Turn::seconds_outside() const { return static_cast<double>(outside) * seconds_per_tick(); }
 
 Contender::Contender(std::string name, const Process& process, SharedMemory memory)
-    : name_(std::move(name)), process_(process), memory_(std::move(memory)) {}
+    : name_(std::move(name)), process_(process), memory_(std::move(memory)) {
+  std::random_device device;
+  drawn_from_ = uint64_t{device()} << 32 | device();
+}
 
 Result<std::unique_ptr<Contender>> Contender::start(std::string name, const Process& process) {
   WEFT_TRY(auto memory, SharedMemory::create(process.memory_bytes));
@@ -174,8 +179,10 @@ T member(const json& answer, const char* name, T otherwise) {
 
 }  // namespace
 
-Result<json> Contender::ask(const json& request, uint64_t* outside) {
+Result<json> Contender::ask(json request, uint64_t* outside) {
   if (pid_ < 0) return fail(Code::device, "its process has ended");
+  const uint64_t number = random_word(drawn_from_, asked_++);
+  request["number"] = number;
   const auto text = request.dump();
   pollfd waiting{.fd = socket_, .events = POLLIN, .revents = 0};
   if (::poll(&waiting, 1, 0) != 0 && !(waiting.revents & POLLHUP))
@@ -192,6 +199,8 @@ Result<json> Contender::ask(const json& request, uint64_t* outside) {
   if (!parsed.is_object())
     return fail(Code::device, "its process answers with something else than JSON: {}",
                 answer->substr(0, 200));
+  if (member(parsed, "number", uint64_t{0}) != number)
+    return fail(Code::device, "its process answers what it was not asked: {}", answer->substr(0, 200));
   if (parsed.contains("refused"))
     return fail(Code::unsupported, "{}", member<std::string>(parsed, "refused", ""));
   if (parsed.contains("failed")) return fail(Code::device, "{}", member<std::string>(parsed, "failed", ""));

@@ -74,7 +74,8 @@ class Contender {
   Status spawn();
   /// Errors: unsupported where the kernel refuses; device where the process ended, hung, printed too much, or
   /// did not answer as agreed.
-  Result<nlohmann::json> ask(const nlohmann::json& request, uint64_t* outside = nullptr);
+  /// The answer has the number of the request, which is drawn: no other one is taken for it.
+  Result<nlohmann::json> ask(nlohmann::json request, uint64_t* outside = nullptr);
   Result<std::string> receive(double seconds);
   Status take_output();
   Status ended();
@@ -85,6 +86,7 @@ class Contender {
   SharedMemory memory_;
   std::string folder_;
   int pid_ = -1, socket_ = -1, output_ = -1;
+  uint64_t drawn_from_, asked_ = 0;  // numbers of requests
   uint64_t printed_bytes_ = 0;
   std::string printed_;
 };

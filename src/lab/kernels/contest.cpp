@@ -144,8 +144,7 @@ class Contest {
   }
 
   void take_turn(Timed& t, uint64_t seed) {
-    auto turn = t.seat->turn(
-        o_, {.launches = t.launches, .cold = options_.cold, .oracle_seconds = seconds_a_turn()}, seed);
+    auto turn = t.seat->turn(o_, {.launches = t.launches, .cold = options_.cold}, seed);
     if (!turn.ok()) return t.exclude(turn.status());
     const double spent = turn->seconds(), outside = turn->seconds_outside();
     if (!(spent > 0)) return t.exclude(Verdict::invalid, "its clock counted nothing");
@@ -158,7 +157,7 @@ class Contest {
     t.turns.push_back(spent / static_cast<double>(t.launches));
     t.row.nanoseconds.push_back(1e9 * t.turns.back());
     t.cpu += turn->cpu, t.all_launches += static_cast<double>(t.launches);
-    t.seat->keep_turn(o_, seconds_a_turn(), random_word(seed, 2));
+    if (Status s = t.seat->keep_turn(o_, seconds_a_turn(), random_word(seed, 2)); !s.ok()) t.exclude(s);
   }
 
   double seconds_a_turn() const { return options_.oracle_seconds / kPairs / 4; }

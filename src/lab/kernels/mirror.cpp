@@ -51,8 +51,11 @@ Status Mirror::edit(std::span<const Edit> edits, size_t number) {
   return {};
 }
 
-Status Mirror::keep_sample(const Edit& e, size_t number) {
+// Of launch `launch` of a burst; `number`: of the run.
+Status Mirror::keep_sample(std::span<Edit> burst, size_t each, size_t launch, size_t number) {
+  Edit& e = burst[launch * each];
   if (!e.sample_bytes) return {};
+  e.sample_at = draw_sample_place(burst.data(), each, launch);
   return queue_.copy(*samples_.get(), number * sizeof e.sample, *copy_.get(), e.sample_at, e.sample_bytes);
 }
 
@@ -80,7 +83,7 @@ Status Mirror::lead(uint64_t bytes) {
 // Where the device waits for the host, its clock would count how long a launch takes to be enqueued. So it is
 // kept busy until all of a burst are. Where it was not, the burst does not count: none is returned, and the
 // device is as it was before.
-Result<std::optional<uint64_t>> Mirror::burst(std::span<const Edit> edits, size_t each, const Launch& launch,
+Result<std::optional<uint64_t>> Mirror::burst(std::span<Edit> edits, size_t each, const Launch& launch,
                                               bool cold) {
   const bool alone = edits.size() == each || lead_ == 0;
   WEFT_CHECK(queue_.copy(*before_.get(), 0, *copy_.get(), 0, original_.size()));
@@ -94,7 +97,7 @@ Result<std::optional<uint64_t>> Mirror::burst(std::span<const Edit> edits, size_
     WEFT_CHECK(queue_.stamp());
     WEFT_CHECK(launch());
     WEFT_CHECK(queue_.stamp());
-    WEFT_CHECK(keep_sample(edits[i], sampled_ + i / each));
+    WEFT_CHECK(keep_sample(edits, each, i / each, sampled_ + i / each));
   }
   // A snapshot in the queue's order: what a launch leaves running elsewhere comes too late for it.
   WEFT_CHECK(queue_.copy(*snapshot_.get(), 0, *copy_.get(), 0, original_.size()));
@@ -109,8 +112,7 @@ Result<std::optional<uint64_t>> Mirror::burst(std::span<const Edit> edits, size_
   return std::optional(spent);
 }
 
-Result<uint64_t> Mirror::timed_by_host(std::span<const Edit> edits, size_t each, const Launch& launch,
-                                       bool cold) {
+Result<uint64_t> Mirror::timed_by_host(std::span<Edit> edits, size_t each, const Launch& launch, bool cold) {
   uint64_t spent = 0;
   for (size_t i = 0; i < edits.size(); i += each) {
     WEFT_CHECK(edit(edits.subspan(i, each), sampled_ * each + i));
@@ -121,7 +123,7 @@ Result<uint64_t> Mirror::timed_by_host(std::span<const Edit> edits, size_t each,
     WEFT_CHECK(queue_.synchronize());
     spent +=
         static_cast<uint64_t>(std::chrono::nanoseconds(std::chrono::steady_clock::now() - began).count());
-    WEFT_CHECK(keep_sample(edits[i], sampled_ + i / each));
+    WEFT_CHECK(keep_sample(edits, each, i / each, sampled_ + i / each));
   }
   WEFT_CHECK(queue_.copy(*snapshot_.get(), 0, *copy_.get(), 0, original_.size()));
   return spent;

@@ -23,7 +23,7 @@ class Mirror {
 
   /// Nanoseconds that the launches took by the device's clock, or by the host's where the device has none.
   /// The device begins with what the original holds. Each launch comes after `each` of the edits, which are
-  /// not counted; the sample that the first of them wants is kept in it. The original is as the device's
+  /// not counted; the sample of the launch is kept in the first of them. The original is as the device's
   /// memory was right behind the last launch. `cold`: caches are flushed before each launch.
   Result<uint64_t> run(std::span<Edit> edits, size_t each, const std::function<Status()>& launch, bool cold);
 
@@ -31,11 +31,10 @@ class Mirror {
   Mirror(std::span<std::byte> original, seam::Queue& queue);
   using Launch = std::function<Status()>;
   Status edit(std::span<const Edit> edits, size_t number);
-  Status keep_sample(const Edit& edit, size_t number);
+  Status keep_sample(std::span<Edit> burst, size_t each, size_t launch, size_t number);
   Status lead(uint64_t bytes);
-  Result<std::optional<uint64_t>> burst(std::span<const Edit> edits, size_t each, const Launch& launch,
-                                        bool cold);
-  Result<uint64_t> timed_by_host(std::span<const Edit> edits, size_t each, const Launch& launch, bool cold);
+  Result<std::optional<uint64_t>> burst(std::span<Edit> edits, size_t each, const Launch& launch, bool cold);
+  Result<uint64_t> timed_by_host(std::span<Edit> edits, size_t each, const Launch& launch, bool cold);
   Status read_samples(std::span<Edit> edits, size_t each);
 
   std::span<std::byte> original_;

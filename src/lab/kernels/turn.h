@@ -1,5 +1,8 @@
 #pragma once
+#include <cstddef>
 #include <cstdint>
+
+#include "weft/random.h"
 
 // What the lab and the process of a kernel agree on, besides JSON.
 namespace weft::lab {
@@ -10,10 +13,13 @@ struct Edit {
   uint64_t input_at = 0, output_at = 0;       ///< bytes into the shared memory
   uint8_t input_bytes = 0, output_bytes = 0;  ///< of an element; 0: nothing is changed
   std::byte value[8] = {};
-  /// An element of a result, which the process keeps here after the launch: so the lab can judge launches in
-  /// the midst of a turn.
-  uint64_t sample_at = 0;
-  uint8_t sample_bytes = 0;  ///< 0: none
+  /// Where an element of a result may be kept after the launch, so that the lab can judge launches in the
+  /// midst of a turn: on a line through the rows that the edits of the launch concern, or anywhere in the
+  /// result. Those of a launch are in the first of its edits.
+  uint64_t line_at = 0, line_step = 0, line_count = 0;
+  uint64_t result_at = 0, result_count = 0;
+  uint8_t sample_bytes = 0;  ///< of an element; 0: none is kept
+  uint64_t sample_at = 0;    ///< the one that the process has kept
   std::byte sample[8] = {};
 };
 inline constexpr uint64_t kMostLaunches = 4096;  ///< of a turn, and edits
@@ -33,6 +39,21 @@ inline uint64_t ticks() {
 #else
 #error "weft lab: which counter has this processor?"
 #endif
+}
+
+/// Which element is kept of launch number `launch`, whose edits are `each` of those in the list. A kernel can
+/// read the list: so it is drawn by the counter once the launch is over, and could have been any. Half of the
+/// time it is one that the last edit should have changed, a quarter one that an edit of this turn has spoilt.
+inline uint64_t draw_sample_place(const Edit* edits, uint64_t each, uint64_t launch) {
+  const Edit& e = edits[launch * each];
+  const uint64_t kind = random_word(ticks(), 0), word = random_word(kind, 0);
+  const auto below = [&](uint64_t n) {
+    return static_cast<uint64_t>(static_cast<unsigned __int128>(word) * n >> 64);
+  };
+  if (kind % 4 < 2) return e.line_at + below(e.line_count) * e.line_step;
+  const Edit& spoilt = edits[below(launch + 1) * each];
+  if (kind % 4 == 2 && spoilt.output_bytes) return spoilt.output_at;
+  return e.result_at + below(e.result_count) * e.sample_bytes;
 }
 
 }  // namespace weft::lab

@@ -90,7 +90,12 @@ class Service {
     std::memset(data + e.output_at, static_cast<int>(kSpoilt), e.output_bytes);
   }
 
-  void keep_sample(Edit& e) { std::memcpy(e.sample, memory_.bytes().data() + e.sample_at, e.sample_bytes); }
+  void keep_sample(Edit* edits, uint64_t each, uint64_t launch) {
+    Edit& e = edits[launch * each];
+    if (!e.sample_bytes) return;
+    e.sample_at = draw_sample_place(edits, each, launch);
+    std::memcpy(e.sample, memory_.bytes().data() + e.sample_at, e.sample_bytes);
+  }
 
   void flush_caches() {
     flush_.resize(kFlush);
@@ -114,7 +119,7 @@ class Service {
       if (apart) began = ticks();
       raise_if(kernel_->run());
       if (apart) spent += ticks() - began;
-      keep_sample(edits[i * each]);
+      keep_sample(edits, each, i);
     }
     if (!apart) spent = ticks() - began;
     if (float_mode() != mode)
@@ -151,11 +156,13 @@ int serve_contender() {
     const ssize_t n = ::recv(kSocket, request.data(), request.size(), 0);
     if (n <= 0) return 0;
     json answer;
+    const auto asked = json::parse(request.data(), request.data() + n);
     try {
-      answer = service.answer(json::parse(request.data(), request.data() + n));
+      answer = service.answer(asked);
     } catch (const Error& e) {
       answer = {{e.status().code() == Code::unsupported ? "refused" : "failed", e.status().message()}};
     }
+    answer["number"] = asked.at("number");  // of the request that this answers
     const auto text = answer.dump(-1, ' ', false, json::error_handler_t::replace);
     if (::send(kSocket, text.data(), text.size(), MSG_NOSIGNAL) < 0) return 1;
   }
