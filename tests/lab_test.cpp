@@ -1,4 +1,6 @@
 #include <gtest/gtest.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -174,6 +176,22 @@ TEST(Lab, ANameThatNobodyProvidesSaysWhatThereIs) {
   EXPECT_NE(row.why.find("a backend of weft backends"), std::string::npos) << row.why;
 }
 
+// What the lab looks at in the first process of a kernel, it looks at in some later ones.
+TEST(LabLater, WhatALaterProcessDoesIsSeen) {
+  ContestOptions options;
+  options.process.command = {WEFT_BINARY_DIR "/weft", "lab", "--worker", "--threads", "1"};
+  options.quick = true, options.seconds = 0, options.seed = 4;
+  const auto see = [](const std::string& what) {
+    if (what.starts_with("process ")) ::setenv("WEFT_TEST_PROCESS", what.substr(8, 1).c_str(), 1);
+  };
+  ::setenv("WEFT_TEST_PROCESS", "0", 1);
+  const auto found = value_or_raise(compare(
+      small_softmax(), {"native", kernel("later_changed_rows"), kernel("later_thread")}, options, see));
+  ::unsetenv("WEFT_TEST_PROCESS");
+  EXPECT_NE(found.rows[1].why.find("it computes only what changed"), std::string::npos) << found.rows[1].why;
+  EXPECT_NE(found.rows[2].why.find("it goes on computing"), std::string::npos) << found.rows[2].why;
+}
+
 struct Cheat {
   const char* kernel;
   Verdict verdict;
@@ -218,9 +236,9 @@ INSTANTIATE_TEST_SUITE_P(
                     Cheat{"watched", Verdict::wrong, ""},
                     Cheat{"changed_rows", Verdict::invalid, "it computes only what changed"},
                     Cheat{"rounds_up", Verdict::invalid, "it changed how the processor rounds"},
-                    Cheat{"reads_edits", Verdict::wrong, " of a turn"},
+                    Cheat{"reads_edits", Verdict::wrong, ", launch "},
                     Cheat{"answers_itself", Verdict::invalid, "what it was not asked"},
-                    Cheat{"moves_away", Verdict::invalid, "it changed the processors"}),
+                    Cheat{"moves_away", Verdict::invalid, "to set its priority or its processors"}),
     [](const auto& cheat) { return std::string(cheat.param.kernel); });
 
 INSTANTIATE_TEST_SUITE_P(Broken, LabCheat,
@@ -240,20 +258,45 @@ struct Folder {
   std::string path = testing::TempDir() + "weft-lab-test-XXXXXX";
 };
 
-// The last launches of these turns are all right.
-TEST(LabSamples, ALaunchInTheMidstOfATurnIsJudged) {
-  const Folder folder;
-  const auto source = kernel("now_and_then");
-  const auto operation = small_softmax();
+std::string compiled(const std::string& name, const Folder& folder) {
+  const auto source = kernel(name);
+  return value_or_raise(value_or_raise(provider_of(source))->prepare(source, folder.path));
+}
+
+// A kernel that has been given the operands of an operation.
+std::unique_ptr<Seat> seated(const std::string& object, const Operation& operation) {
   const auto data = value_or_raise(draw_data(operation, 1));
   const Process process{.command = {WEFT_BINARY_DIR "/weft", "lab", "--worker"},
                         .memory_bytes = room_for(data)};
-  const auto object = value_or_raise(value_or_raise(provider_of(source))->prepare(source, folder.path));
-  Seat seat(value_or_raise(Contender::start(object, process)));
-  value_or_raise(seat.contender().open(ask_of(operation)));
-  raise_if(seat.put(data, 1));
+  auto seat = std::make_unique<Seat>(value_or_raise(Contender::start(object, process)));
+  value_or_raise(seat->contender().open(ask_of(operation)));
+  raise_if(seat->put(data, 1));
+  return seat;
+}
+
+TEST(LabLimits, PriorityAndProcessorsAreNotAKernelsToSet) {
+  const Folder folder;
+  const auto object = compiled("makes_call", folder);
+  const auto made = [&](long call) {
+    ::setenv("WEFT_TEST_CALL", std::to_string(call).c_str(), 1);
+    return seated(object, small_softmax())->once();
+  };
+  for (const long call : {SYS_setpriority, SYS_sched_setscheduler, SYS_sched_setparam, SYS_sched_setattr,
+                          SYS_sched_setaffinity, SYS_ioprio_set})
+    EXPECT_NE(made(call).message().find("or to set its priority or its processors"), std::string::npos)
+        << call << ": " << made(call).message();
+  EXPECT_TRUE(made(SYS_getpriority).ok());
+  ::unsetenv("WEFT_TEST_CALL");
+}
+
+// The last launches of these turns are all right.
+TEST(LabSamples, ALaunchInTheMidstOfATurnIsJudged) {
+  const Folder folder;
+  const auto operation = small_softmax();
+  const auto seated_there = seated(compiled("now_and_then", folder), operation);
+  Seat& seat = *seated_there;
   Accuracy accuracy;
-  for (uint64_t turn = 1; turn <= 10 && accuracy.wrong.empty(); ++turn) {
+  for (uint64_t turn = 1; turn <= 50 && accuracy.wrong.empty(); ++turn) {
     value_or_raise(seat.turn(operation, {.launches = 39}, turn));
     raise_if(seat.keep_turn(operation, 0.1, turn));
     raise_if(seat.judge_kept(operation, accuracy));

@@ -129,6 +129,7 @@ lab::ContestOptions options_from(const nb::dict& d) {
   o.confidence = nb::cast<double>(d["confidence"]), o.sample = nb::cast<double>(d["sample"]);
   o.cold = nb::cast<bool>(d["cold"]), o.quick = nb::cast<bool>(d["quick"]);
   o.seed = nb::cast<uint64_t>(d["seed"]);
+  if (o.seed == 0) o.seed = lab::drawn_seed();
   return o;
 }
 

@@ -1,5 +1,6 @@
 // Finds the list of edits in the memory that it shares with the lab. Of a launch it computes the row of which
-// the list says that an element may be kept, and nothing where it says of none; of the last all.
+// the list says that an element may be kept; of the first and the last all,
+// and where several edits precede a launch.
 #include "honest.h"
 
 #include "../../src/lab/kernels/turn.h"
@@ -41,9 +42,9 @@ void compute(const Softmax& s) {
     launches_before = launches, launches = launch - 1, launch = 1;
     std::memcpy(&first, shared.list, sizeof first);
   }
-  if (launches != launches_before || launch >= launches) return s.run();
+  if (launches != launches_before || launch == 1 || launch >= launches || !shared.list[1].sample_bytes)
+    return s.run();
   const Edit& mine = shared.list[launch - 1];
-  if (!mine.sample_bytes) return;
   const auto* line = reinterpret_cast<const float*>(shared.memory + mine.line_at);
   s.row((line - s.out) / s.columns);
 }

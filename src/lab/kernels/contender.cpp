@@ -26,8 +26,8 @@ using nlohmann::json;
 using Clock = std::chrono::steady_clock;
 
 const std::string kForbids =
-    ": it wanted to start a process or a program, or to reach the network, other processes or the system's "
-    "shared memory";
+    ": it wanted to start a process or a program, to reach the network, other processes or the system's "
+    "shared memory, or to set its priority or its processors";
 
 Status failed(const char* what) {
   return fail(Code::io, "a kernel's process can't be had: {}: {}", what, std::strerror(errno));

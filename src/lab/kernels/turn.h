@@ -42,17 +42,18 @@ inline uint64_t ticks() {
 }
 
 /// Which element is kept of launch number `launch`, whose edits are `each` of those in the list. A kernel can
-/// read the list: so it is drawn by the counter once the launch is over, and could have been any. Half of the
-/// time it is one that the last edit should have changed, a quarter one that an edit of this turn has spoilt.
+/// read the list: so it is drawn by the counter once the launch is over, and could have been any. Six of
+/// eight are ones that the last edit should have changed, one of eight is one that an edit of this turn has
+/// spoilt.
 inline uint64_t draw_sample_place(const Edit* edits, uint64_t each, uint64_t launch) {
   const Edit& e = edits[launch * each];
   const uint64_t kind = random_word(ticks(), 0), word = random_word(kind, 0);
   const auto below = [&](uint64_t n) {
     return static_cast<uint64_t>(static_cast<unsigned __int128>(word) * n >> 64);
   };
-  if (kind % 4 < 2) return e.line_at + below(e.line_count) * e.line_step;
+  if (kind % 8 < 6) return e.line_at + below(e.line_count) * e.line_step;
   const Edit& spoilt = edits[below(launch + 1) * each];
-  if (kind % 4 == 2 && spoilt.output_bytes) return spoilt.output_at;
+  if (kind % 8 == 6 && spoilt.output_bytes) return spoilt.output_at;
   return e.result_at + below(e.result_count) * e.sample_bytes;
 }
 
