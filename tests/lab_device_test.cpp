@@ -112,6 +112,7 @@ TEST_F(LabText, TheExampleIsRightAndTimed) {
   EXPECT_GT(row.cases, 1u);
   EXPECT_GT(row.refused, 0u) << "it takes the last axis alone, in f32";
   EXPECT_FALSE(row.nanoseconds.empty());
+  EXPECT_LT(row.peak_bytes, 200u << 20) << "without the lab's copies, of 256 MB and more";
 }
 
 TEST_F(LabText, AKernelThatComputesSomethingElseIsWrong) {

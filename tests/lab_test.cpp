@@ -2,11 +2,14 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 
 #include "lab/kernels/contest.h"
 #include "lab/kernels/limits.h"
+#include "lab/kernels/process_facts.h"
 #include "lab/kernels/provider.h"
 #include "lab/kernels/shared_memory.h"
 #include "lab/kernels/slices.h"
@@ -180,7 +183,7 @@ TEST(Lab, ANameThatNobodyProvidesSaysWhatThereIs) {
 TEST(LabLater, WhatALaterProcessDoesIsSeen) {
   ContestOptions options;
   options.process.command = {WEFT_BINARY_DIR "/weft", "lab", "--worker", "--threads", "1"};
-  options.quick = true, options.seconds = 0, options.seed = 4;
+  options.quick = true, options.seconds = 0, options.seed = 2;
   const auto see = [](const std::string& what) {
     if (what.starts_with("process ")) ::setenv("WEFT_TEST_PROCESS", what.substr(8, 1).c_str(), 1);
   };
@@ -272,6 +275,37 @@ std::unique_ptr<Seat> seated(const std::string& object, const Operation& operati
   value_or_raise(seat->contender().open(ask_of(operation)));
   raise_if(seat->put(data, 1));
   return seat;
+}
+
+TEST(LabLimits, MemoryOfTheLabsIsNotTheKernels) {
+  const Folder folder;
+  const auto o = small_softmax();
+  const auto seat = seated(compiled("honest", folder), o);
+  const int pid = seat->contender().pid();
+  const auto own = value_or_raise(seat->contender().set_up(true));
+  EXPECT_GT(own, 100u << 20) << "what flushes the caches";
+  const auto before = memory_of(pid).peak;
+  value_or_raise(seat->turn(o, {.launches = 2, .cold = true}, 1));
+  EXPECT_LT(memory_of(pid).peak, before + (8 << 20));
+}
+
+// A process that leaves one in a session of its own, and ends.
+TEST(LabProcesses, WhatAKernelsProcessLeavesIsEnded) {
+  const Folder folder;
+  adopt_orphans(true);
+  const auto note = folder.path + "/left";
+  const auto command = fmt::format(
+      "setsid sh -c 'echo $$ > {0}; exec sleep 60' 1>&- 2>&- 3>&- & while ! [ -s {0} ]; do :; done", note);
+  {
+    const auto c = value_or_raise(
+        Contender::start("none", {.command = {"/bin/sh", "-c", command}, .memory_bytes = 4096}));
+    EXPECT_NE(c->open(ask_of(small_softmax())).status().message().find("its process ended"),
+              std::string::npos);
+  }
+  int left = 0;
+  ASSERT_TRUE(std::ifstream(note) >> left);
+  EXPECT_NE(::kill(left, 0), 0) << "process " << left << " runs on";
+  adopt_orphans(false);
 }
 
 TEST(LabLimits, PriorityAndProcessorsAreNotAKernelsToSet) {

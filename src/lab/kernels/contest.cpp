@@ -43,7 +43,7 @@ struct Timed {
   std::vector<Generation> generations;  // with the baseline's
   double cpu = 0, all_launches = 0;
   Watch watched;        // of its process when it was warm
-  uint64_t before = 0;  // bytes of its process before the kernel was loaded
+  uint64_t before = 0;  // bytes of its process before the kernel was loaded, with the lab's own
 
   void exclude(Verdict verdict, std::string why) {
     row.verdict = verdict, row.why = std::move(why);
@@ -114,7 +114,9 @@ class Contest {
     auto opened = (*contender)->open(ask_of(o_));
     if (!opened.ok()) return t.exclude(opened.status()), Status();
     t.row.kernel = opened->kernel, t.row.identity = opened->identity, t.row.open_seconds = opened->seconds;
-    t.before = opened->resident_before;
+    auto own = (*contender)->set_up(options_.cold);
+    if (!own.ok()) return t.exclude(own.status()), Status();
+    t.before = opened->resident_before + *own;
     if (opened->compile_seconds > 0)
       t.row.compile_seconds =
           first ? opened->compile_seconds : std::max(t.row.compile_seconds, opened->compile_seconds);

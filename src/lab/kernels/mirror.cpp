@@ -52,29 +52,45 @@ Status Mirror::edit(std::span<const Edit> edits, size_t number) {
 }
 
 // Of launch `launch` of a burst; `number`: of the run.
-Status Mirror::keep_sample(std::span<Edit> burst, size_t each, size_t launch, size_t number) {
-  Edit& e = burst[launch * each];
+Status Mirror::keep_sample(std::span<const Edit> burst, size_t each, size_t launch, size_t number) {
+  const Edit& e = burst[launch * each];
   if (!e.sample_bytes) return {};
-  e.sample_at = draw_sample_place(burst.data(), each, launch);
-  return queue_.copy(*samples_.get(), number * sizeof e.sample, *copy_.get(), e.sample_at, e.sample_bytes);
+  sample_places_[number] = draw_sample_place(burst.data(), each, launch);
+  return queue_.copy(*samples_.get(), number * sizeof e.sample, *copy_.get(), sample_places_[number],
+                     e.sample_bytes);
 }
 
 Status Mirror::read_samples(std::span<Edit> edits, size_t each) {
   std::vector<std::byte> all(edits.size() / each * sizeof(Edit::sample));
   WEFT_CHECK(queue_.copy_out(all.data(), *samples_.get(), 0, all.size()));
   WEFT_CHECK(queue_.synchronize());
-  for (size_t i = 0; i < edits.size() / each; ++i)
+  for (size_t i = 0; i < edits.size() / each; ++i) {
+    edits[i * each].sample_at = sample_places_[i];
     std::memcpy(edits[i * each].sample, all.data() + i * sizeof(Edit::sample), sizeof(Edit::sample));
+  }
   return {};
+}
+
+Status Mirror::make_scratch() {
+  if (scratch_) return {};
+  const uint64_t most = queue_.device().capability().max_buffer;
+  half_ = most ? std::min(kMostLead, most / 2) : kMostLead;
+  WEFT_TRY(scratch_, queue_.device().allocate_unpooled(2 * half_));
+  return {};
+}
+
+Status Mirror::touch() {
+  WEFT_CHECK(make_scratch());
+  for (const auto& to : {copy_, before_, snapshot_})
+    WEFT_CHECK(queue_.copy_in(*to.get(), 0, original_.data(), original_.size()));
+  WEFT_CHECK(queue_.copy(*scratch_.get(), half_, *scratch_.get(), 0, half_));
+  WEFT_CHECK(queue_.copy(*scratch_.get(), 0, *scratch_.get(), half_, half_));
+  return queue_.synchronize();
 }
 
 // Work that keeps the device busy.
 Status Mirror::lead(uint64_t bytes) {
-  if (!scratch_) {
-    const uint64_t most = queue_.device().capability().max_buffer;
-    half_ = most ? std::min(kMostLead, most / 2) : kMostLead;
-    WEFT_TRY(scratch_, queue_.device().allocate_unpooled(2 * half_));
-  }
+  WEFT_CHECK(make_scratch());
   for (; bytes > half_; bytes -= half_)
     WEFT_CHECK(queue_.copy(*scratch_.get(), 0, *scratch_.get(), half_, half_));
   return queue_.copy(*scratch_.get(), 0, *scratch_.get(), half_, bytes);
@@ -83,7 +99,7 @@ Status Mirror::lead(uint64_t bytes) {
 // Where the device waits for the host, its clock would count how long a launch takes to be enqueued. So it is
 // kept busy until all of a burst are. Where it was not, the burst does not count: none is returned, and the
 // device is as it was before.
-Result<std::optional<uint64_t>> Mirror::burst(std::span<Edit> edits, size_t each, const Launch& launch,
+Result<std::optional<uint64_t>> Mirror::burst(std::span<const Edit> edits, size_t each, const Launch& launch,
                                               bool cold) {
   const bool alone = edits.size() == each || lead_ == 0;
   WEFT_CHECK(queue_.copy(*before_.get(), 0, *copy_.get(), 0, original_.size()));
@@ -112,7 +128,8 @@ Result<std::optional<uint64_t>> Mirror::burst(std::span<Edit> edits, size_t each
   return std::optional(spent);
 }
 
-Result<uint64_t> Mirror::timed_by_host(std::span<Edit> edits, size_t each, const Launch& launch, bool cold) {
+Result<uint64_t> Mirror::timed_by_host(std::span<const Edit> edits, size_t each, const Launch& launch,
+                                       bool cold) {
   uint64_t spent = 0;
   for (size_t i = 0; i < edits.size(); i += each) {
     WEFT_CHECK(edit(edits.subspan(i, each), sampled_ * each + i));
@@ -131,7 +148,7 @@ Result<uint64_t> Mirror::timed_by_host(std::span<Edit> edits, size_t each, const
 
 Result<uint64_t> Mirror::run(std::span<Edit> edits, size_t each, const Launch& launch, bool cold) {
   uint64_t spent = 0;
-  sampled_ = 0;
+  sampled_ = 0, sample_places_.assign(edits.size() / each, 0);
   for (size_t i = 0; i < edits.size(); ++i)
     std::memcpy(edits_->address() + i * sizeof(Edit::value), edits[i].value, sizeof(Edit::value));
   WEFT_CHECK(queue_.copy_in(*copy_.get(), 0, original_.data(), original_.size()));

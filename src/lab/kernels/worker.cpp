@@ -34,6 +34,7 @@ class Service {
   json answer(const json& request) {
     const auto what = request.at("do").get<std::string>();
     if (what == "open") return open(request);
+    if (what == "set up") return set_up(request);
     if (what == "place") return place(request);
     if (what == "run") return run(request);
     throw Error(invalid("the lab asks for '{}'", what));
@@ -68,6 +69,18 @@ class Service {
                            .logical_shape = nullptr,
                            .alignment = 64};
     return mirror_ ? mirror_->tensor(host, at) : host;
+  }
+
+  // Memory of the lab's own is taken and touched now, so that it is not counted as the kernel's.
+  json set_up(const json& request) {
+    const bool cold = request.at("cold").get<bool>();
+    if (!kernel_->queue()) {
+      if (cold) flush_.resize(kFlush);
+      return json::object();
+    }
+    mirror_ = value_or_raise(Mirror::create(memory_.bytes(), *kernel_->queue()));
+    raise_if(mirror_->touch());
+    return json::object();
   }
 
   json place(const json& request) {
@@ -147,6 +160,7 @@ void drop_capabilities() {
 
 int serve_contender() {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // it may stand still when the lab ends
+  ::prctl(PR_SET_CHILD_SUBREAPER, 1);  // what its processes leave stays below it, where the lab finds it
   ::prctl(PR_SET_DUMPABLE, 0);         // its memory is not another kernel's to read
   Service service(value_or_raise(SharedMemory::map(kMemory)));
   drop_capabilities();
