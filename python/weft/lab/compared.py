@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 import os
 import sys
 import time
@@ -71,7 +72,7 @@ def compare(
         wanted = op._as_dict() if isinstance(op, Operation) else op
         for which, operation in enumerate(_weft._lab.operations([wanted])):
             with _Progress(progress, operation["label"], seconds) as see:
-                report.append(Comparison._of(_weft._lab.compare(names, wanted, which, options, see)))
+                report.append(Comparison._of(json.loads(_weft._lab.compare(names, wanted, which, options, see))))
     return report
 
 
