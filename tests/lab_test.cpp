@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <set>
 
 #include "lab/kernels/contest.h"
 #include "lab/kernels/limits.h"

@@ -1,4 +1,4 @@
-#include "lab/kernels/limits.h"
+#include "lab/kernels/confinement.h"
 
 #include <fcntl.h>
 #include <linux/audit.h>

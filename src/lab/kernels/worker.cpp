@@ -11,7 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "lab/kernels/call_json.h"
-#include "lab/kernels/limits.h"
+#include "lab/kernels/confinement.h"
 #include "lab/kernels/mirror.h"
 #include "lab/kernels/operation.h"
 #include "lab/kernels/process_facts.h"
