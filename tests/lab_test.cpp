@@ -8,8 +8,8 @@
 #include <fstream>
 #include <set>
 
+#include "lab/kernels/confinement.h"
 #include "lab/kernels/contest.h"
-#include "lab/kernels/limits.h"
 #include "lab/kernels/process_facts.h"
 #include "lab/kernels/provider.h"
 #include "lab/kernels/shared_memory.h"
@@ -378,6 +378,30 @@ TEST(LabWritten, AnIntegerThatIsLeftOutIsWrong) {
   const auto row = row_of(chosen("argmax", "4096x8"), kernel("argmax_of_some"));
   EXPECT_EQ(name(row.verdict), "WRONG") << row.why;
   EXPECT_NE(row.why.find("element 4095 of result 0 was not written"), std::string::npos) << row.why;
+}
+
+TEST(LabWritten, ARightNumberIsNotTakenForOneThatIsLeftOut) {
+  for (const DType t : {DType::i32, DType::i64}) {
+    const auto few = conformance::integers({64, 64}, -1, 0).as(t);
+    const auto row = row_of({"add", "of -1 and 0", {.inputs = {few, few}}, t, {}}, "reference");
+    EXPECT_FALSE(row.out()) << row.why;
+    EXPECT_GT(row.accuracy.elements, 100u);
+  }
+}
+
+TEST(LabWritten, WhatResultsAreSpoiltToIsDrawnAndNoNumber) {
+  for (const DType t : {DType::f16, DType::bf16, DType::f32, DType::f64}) {
+    std::set<conformance::Dims> patterns;
+    for (uint64_t seed = 1; seed <= 50; ++seed) {
+      const auto bytes = spoilt_pattern(t, seed);
+      EXPECT_TRUE(std::isnan(take({t, {}}, bytes, {}).v[0])) << name(t);
+      conformance::Dims pattern;
+      for (size_t i = 0; i < byte_size(t); ++i) pattern.push_back(static_cast<int64_t>(bytes[i]));
+      patterns.insert(pattern);
+    }
+    EXPECT_GT(patterns.size(), 20u) << name(t);
+  }
+  EXPECT_NE(spoilt_pattern(DType::i32, 1), spoilt_pattern(DType::i32, 2));
 }
 
 TEST(LabAccuracy, TheWorstElementComesWithItsOperands) {

@@ -26,9 +26,7 @@ Result<std::unique_ptr<Mirror>> Mirror::create(std::span<std::byte> original, se
   WEFT_TRY(m->snapshot_, device.allocate_unpooled(original.size()));
   WEFT_TRY(m->before_, device.allocate_unpooled(original.size()));
   WEFT_TRY(m->samples_, device.allocate_unpooled(kMostLaunches * sizeof(Edit::sample)));
-  WEFT_TRY(m->edits_, device.allocate_pinned((kMostLaunches + 1) * sizeof(Edit::value)));
-  std::memset(m->edits_->address() + kMostLaunches * sizeof(Edit::value), static_cast<int>(kSpoilt),
-              sizeof(Edit::value));
+  WEFT_TRY(m->edits_, device.allocate_pinned(2 * kMostLaunches * sizeof(Edit::value)));
   return m;
 }
 
@@ -44,8 +42,8 @@ Status Mirror::edit(std::span<const Edit> edits, size_t number) {
       WEFT_CHECK(
           queue_.copy(*copy_.get(), e.input_at, *edits_.get(), number * sizeof e.value, e.input_bytes));
     if (e.output_bytes)
-      WEFT_CHECK(queue_.copy(*copy_.get(), e.output_at, *edits_.get(), kMostLaunches * sizeof e.value,
-                             e.output_bytes));
+      WEFT_CHECK(queue_.copy(*copy_.get(), e.output_at, *edits_.get(),
+                             (kMostLaunches + number) * sizeof e.spoilt, e.output_bytes));
     ++number;
   }
   return {};
@@ -149,8 +147,11 @@ Result<uint64_t> Mirror::timed_by_host(std::span<const Edit> edits, size_t each,
 Result<uint64_t> Mirror::run(std::span<Edit> edits, size_t each, const Launch& launch, bool cold) {
   uint64_t spent = 0;
   sampled_ = 0, sample_places_.assign(edits.size() / each, 0);
-  for (size_t i = 0; i < edits.size(); ++i)
+  for (size_t i = 0; i < edits.size(); ++i) {
     std::memcpy(edits_->address() + i * sizeof(Edit::value), edits[i].value, sizeof(Edit::value));
+    std::memcpy(edits_->address() + (kMostLaunches + i) * sizeof(Edit::spoilt), edits[i].spoilt,
+                sizeof(Edit::spoilt));
+  }
   WEFT_CHECK(queue_.copy_in(*copy_.get(), 0, original_.data(), original_.size()));
   for (auto rest = edits; !rest.empty();) {
     const auto now = rest.first(std::min(burst_ * each, rest.size()));

@@ -24,6 +24,11 @@ Result<Data> data_of(const conformance::Ask& ask);
 /// front.
 Data rotated(Data data, uint64_t seed);
 
+/// What an element of a result is before a kernel writes it: of floats of 16 bits and more a NaN with bits
+/// that `seed` draws, of wider integers any number, of bytes one of two. What a kernel computes is hardly the
+/// same.
+std::array<std::byte, 8> spoilt_pattern(DType dtype, uint64_t seed);
+
 /// Bytes of shared memory that a contender needs for the data, and for the edits of a turn.
 uint64_t room_for(const Data& data);
 
@@ -68,8 +73,8 @@ class Seat {
   /// Judges a few rows of the results, those of the last edit among them, and looks through all of them for
   /// what was spoiled and not written since.
   Status judge(const Operation& operation, double oracle_seconds, uint64_t seed, Accuracy& accuracy) const;
-  /// Spoils results whose every pattern of bits is a number (integers, booleans, 8-bit floats) in two ways,
-  /// and launches after each. Empty, or which element was not written.
+  /// Spoils the results in two ways, and launches after each: an element that is what it was spoilt to both
+  /// times was not written, whatever number that is. Empty, or which element it is.
   Result<std::string> check_written();
 
  private:
@@ -105,7 +110,7 @@ class Seat {
   }
   bool updates(size_t operand) const;
   void restore();
-  void spoil(std::byte pattern);
+  void spoil(uint64_t seed);
   Edit draw_edit(uint64_t seed);
   void draw_sample(const Operation& operation, Edit& edit, uint64_t seed) const;
   void rewind(size_t edits, size_t now);
@@ -122,7 +127,7 @@ class Seat {
   std::unique_ptr<Contender> contender_;
   Data data_;
   Places places_;
-  uint64_t seed_ = 0, edits_at_ = 0;
+  uint64_t seed_ = 0, spoilt_by_ = 0, edits_at_ = 0;
   size_t edited_ = 0;       // operand of the last edit
   uint64_t edited_at_ = 0;  // element of it
   uint64_t launches_ = 0;   // of the last turn

@@ -7,12 +7,15 @@
 // What the lab and the process of a kernel agree on, besides JSON.
 namespace weft::lab {
 
+inline constexpr std::byte kSpoilt{0xff};
+
 /// One change before a launch: a number of an operand becomes another, and an element of a result is spoiled.
 /// A kernel that gives what it computed before is wrong then.
 struct Edit {
   uint64_t input_at = 0, output_at = 0;       ///< bytes into the shared memory
   uint8_t input_bytes = 0, output_bytes = 0;  ///< of an element; 0: nothing is changed
   std::byte value[8] = {};
+  std::byte spoilt[8] = {kSpoilt, kSpoilt, kSpoilt, kSpoilt, kSpoilt, kSpoilt, kSpoilt, kSpoilt};
   /// Where an element of a result may be kept after the launch, so that the lab can judge launches in the
   /// midst of a turn: on a line through the rows that the edits of the launch concern, or anywhere in the
   /// result. Those of a launch are in the first of its edits.
@@ -24,7 +27,6 @@ struct Edit {
 };
 inline constexpr uint64_t kMostLaunches = 4096;  ///< of a turn, and edits
 inline constexpr int kSocket = 3, kMemory = 4;   ///< descriptors of a kernel's process
-inline constexpr std::byte kSpoilt{0xff};        ///< floats: NaN; integers: -1
 
 /// The processor's counter, in order with what is before and behind it.
 inline uint64_t ticks() {

@@ -100,7 +100,7 @@ class Service {
   void edit(const Edit& e) {
     std::byte* data = memory_.bytes().data();
     std::memcpy(data + e.input_at, e.value, e.input_bytes);
-    std::memset(data + e.output_at, static_cast<int>(kSpoilt), e.output_bytes);
+    std::memcpy(data + e.output_at, e.spoilt, e.output_bytes);
   }
 
   void keep_sample(Edit* edits, uint64_t each, uint64_t launch) {
