@@ -42,7 +42,8 @@ TEST(LabMirror, ALaunchSeesItsEditAndTheLabWhatItWrote) {
   Far far;
   far.memory.bytes()[5] = std::byte{42};
   std::vector<Edit> edits(40, spoils(100));
-  edits[20].sample_at = 100, edits[20].sample_bytes = 1;
+  edits[20].line_at = edits[20].result_at = 100, edits[20].line_count = edits[20].result_count = 1;
+  edits[20].sample_bytes = 1;
   edits[39] = {.input_at = 7, .input_bytes = 2, .value = {std::byte{1}, std::byte{2}}};
   size_t launches = 0;
   const auto launch = [&] { return far.write(*far.queue, static_cast<char>(++launches)); };
@@ -111,6 +112,7 @@ TEST_F(LabText, TheExampleIsRightAndTimed) {
   EXPECT_GT(row.cases, 1u);
   EXPECT_GT(row.refused, 0u) << "it takes the last axis alone, in f32";
   EXPECT_FALSE(row.nanoseconds.empty());
+  EXPECT_LT(row.peak_bytes, 200u << 20) << "without the lab's copies, of 256 MB and more";
 }
 
 TEST_F(LabText, AKernelThatComputesSomethingElseIsWrong) {

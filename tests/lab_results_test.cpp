@@ -325,7 +325,8 @@ TEST_F(LabResults, OptionsOfAnotherWordAndUnknownNamesAreRefused) {
       {"--providers nobody", "there is no provider 'nobody'; there are python, source, text, weft"},
       {"--device nowhere", "there is no device 'nowhere' here; there are "},
       {"--providers source", "no contender is left to be compared"},
-      {"native reference --device native", "--providers and --device choose among all contenders"},
+      {"native reference --providers weft",
+       "--providers chooses among all contenders; with native it says nothing"},
   };
   for (const auto& [words, wanted] : kCases) {
     const auto r = weft_program("lab " + words);

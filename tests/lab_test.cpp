@@ -1,10 +1,16 @@
 #include <gtest/gtest.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
+#include <set>
 
+#include "lab/kernels/confinement.h"
 #include "lab/kernels/contest.h"
-#include "lab/kernels/limits.h"
+#include "lab/kernels/process_facts.h"
 #include "lab/kernels/provider.h"
 #include "lab/kernels/shared_memory.h"
 #include "lab/kernels/slices.h"
@@ -174,6 +180,22 @@ TEST(Lab, ANameThatNobodyProvidesSaysWhatThereIs) {
   EXPECT_NE(row.why.find("a backend of weft backends"), std::string::npos) << row.why;
 }
 
+// What the lab looks at in the first process of a kernel, it looks at in some later ones.
+TEST(LabLater, WhatALaterProcessDoesIsSeen) {
+  ContestOptions options;
+  options.process.command = {WEFT_BINARY_DIR "/weft", "lab", "--worker", "--threads", "1"};
+  options.quick = true, options.seconds = 0, options.seed = 2;
+  const auto see = [](const std::string& what) {
+    if (what.starts_with("process ")) ::setenv("WEFT_TEST_PROCESS", what.substr(8, 1).c_str(), 1);
+  };
+  ::setenv("WEFT_TEST_PROCESS", "0", 1);
+  const auto found = value_or_raise(compare(
+      small_softmax(), {"native", kernel("later_changed_rows"), kernel("later_thread")}, options, see));
+  ::unsetenv("WEFT_TEST_PROCESS");
+  EXPECT_NE(found.rows[1].why.find("it computes only what changed"), std::string::npos) << found.rows[1].why;
+  EXPECT_NE(found.rows[2].why.find("it goes on computing"), std::string::npos) << found.rows[2].why;
+}
+
 struct Cheat {
   const char* kernel;
   Verdict verdict;
@@ -218,7 +240,9 @@ INSTANTIATE_TEST_SUITE_P(
                     Cheat{"watched", Verdict::wrong, ""},
                     Cheat{"changed_rows", Verdict::invalid, "it computes only what changed"},
                     Cheat{"rounds_up", Verdict::invalid, "it changed how the processor rounds"},
-                    Cheat{"moves_away", Verdict::invalid, "it changed the processors"}),
+                    Cheat{"reads_edits", Verdict::wrong, ", launch "},
+                    Cheat{"answers_itself", Verdict::invalid, "what it was not asked"},
+                    Cheat{"moves_away", Verdict::invalid, "to set its priority or its processors"}),
     [](const auto& cheat) { return std::string(cheat.param.kernel); });
 
 INSTANTIATE_TEST_SUITE_P(Broken, LabCheat,
@@ -238,22 +262,78 @@ struct Folder {
   std::string path = testing::TempDir() + "weft-lab-test-XXXXXX";
 };
 
-// The last launches of these turns are all right.
-TEST(LabSamples, ALaunchInTheMidstOfATurnIsJudged) {
-  const Folder folder;
-  const auto source = kernel("now_and_then");
-  const auto operation = small_softmax();
+std::string compiled(const std::string& name, const Folder& folder) {
+  const auto source = kernel(name);
+  return value_or_raise(value_or_raise(provider_of(source))->prepare(source, folder.path));
+}
+
+// A kernel that has been given the operands of an operation.
+std::unique_ptr<Seat> seated(const std::string& object, const Operation& operation) {
   const auto data = value_or_raise(draw_data(operation, 1));
   const Process process{.command = {WEFT_BINARY_DIR "/weft", "lab", "--worker"},
                         .memory_bytes = room_for(data)};
-  const auto object = value_or_raise(value_or_raise(provider_of(source))->prepare(source, folder.path));
-  Seat seat(value_or_raise(Contender::start(object, process)));
-  value_or_raise(seat.contender().open(ask_of(operation)));
-  raise_if(seat.put(data, 1));
+  auto seat = std::make_unique<Seat>(value_or_raise(Contender::start(object, process)));
+  value_or_raise(seat->contender().open(ask_of(operation)));
+  raise_if(seat->put(data, 1));
+  return seat;
+}
+
+TEST(LabLimits, MemoryOfTheLabsIsNotTheKernels) {
+  const Folder folder;
+  const auto o = small_softmax();
+  const auto seat = seated(compiled("honest", folder), o);
+  const int pid = seat->contender().pid();
+  const auto own = value_or_raise(seat->contender().set_up(true));
+  EXPECT_GT(own, 100u << 20) << "what flushes the caches";
+  const auto before = memory_of(pid).peak;
+  value_or_raise(seat->turn(o, {.launches = 2, .cold = true}, 1));
+  EXPECT_LT(memory_of(pid).peak, before + (8 << 20));
+}
+
+// A process that leaves one in a session of its own, and ends.
+TEST(LabProcesses, WhatAKernelsProcessLeavesIsEnded) {
+  const Folder folder;
+  adopt_orphans(true);
+  const auto note = folder.path + "/left";
+  const auto command = fmt::format(
+      "setsid sh -c 'echo $$ > {0}; exec sleep 60' 1>&- 2>&- 3>&- & while ! [ -s {0} ]; do :; done", note);
+  {
+    const auto c = value_or_raise(
+        Contender::start("none", {.command = {"/bin/sh", "-c", command}, .memory_bytes = 4096}));
+    EXPECT_NE(c->open(ask_of(small_softmax())).status().message().find("its process ended"),
+              std::string::npos);
+  }
+  int left = 0;
+  ASSERT_TRUE(std::ifstream(note) >> left);
+  EXPECT_NE(::kill(left, 0), 0) << "process " << left << " runs on";
+  adopt_orphans(false);
+}
+
+TEST(LabLimits, PriorityAndProcessorsAreNotAKernelsToSet) {
+  const Folder folder;
+  const auto object = compiled("makes_call", folder);
+  const auto made = [&](long call) {
+    ::setenv("WEFT_TEST_CALL", std::to_string(call).c_str(), 1);
+    return seated(object, small_softmax())->once();
+  };
+  for (const long call : {SYS_setpriority, SYS_sched_setscheduler, SYS_sched_setparam, SYS_sched_setattr,
+                          SYS_sched_setaffinity, SYS_ioprio_set})
+    EXPECT_NE(made(call).message().find("or to set its priority or its processors"), std::string::npos)
+        << call << ": " << made(call).message();
+  EXPECT_TRUE(made(SYS_getpriority).ok());
+  ::unsetenv("WEFT_TEST_CALL");
+}
+
+// The last launches of these turns are all right.
+TEST(LabSamples, ALaunchInTheMidstOfATurnIsJudged) {
+  const Folder folder;
+  const auto operation = small_softmax();
+  const auto seated_there = seated(compiled("now_and_then", folder), operation);
+  Seat& seat = *seated_there;
   Accuracy accuracy;
-  for (uint64_t turn = 1; turn <= 10 && accuracy.wrong.empty(); ++turn) {
-    value_or_raise(seat.turn(operation, {.launches = 39, .oracle_seconds = 0.1}, turn));
-    seat.keep_turn(operation, 0.1, turn);
+  for (uint64_t turn = 1; turn <= 50 && accuracy.wrong.empty(); ++turn) {
+    value_or_raise(seat.turn(operation, {.launches = 39}, turn));
+    raise_if(seat.keep_turn(operation, 0.1, turn));
     raise_if(seat.judge_kept(operation, accuracy));
   }
   EXPECT_NE(accuracy.wrong.find("of a turn"), std::string::npos) << accuracy.wrong;
@@ -298,6 +378,30 @@ TEST(LabWritten, AnIntegerThatIsLeftOutIsWrong) {
   const auto row = row_of(chosen("argmax", "4096x8"), kernel("argmax_of_some"));
   EXPECT_EQ(name(row.verdict), "WRONG") << row.why;
   EXPECT_NE(row.why.find("element 4095 of result 0 was not written"), std::string::npos) << row.why;
+}
+
+TEST(LabWritten, ARightNumberIsNotTakenForOneThatIsLeftOut) {
+  for (const DType t : {DType::i32, DType::i64}) {
+    const auto few = conformance::integers({64, 64}, -1, 0).as(t);
+    const auto row = row_of({"add", "of -1 and 0", {.inputs = {few, few}}, t, {}}, "reference");
+    EXPECT_FALSE(row.out()) << row.why;
+    EXPECT_GT(row.accuracy.elements, 100u);
+  }
+}
+
+TEST(LabWritten, WhatResultsAreSpoiltToIsDrawnAndNoNumber) {
+  for (const DType t : {DType::f16, DType::bf16, DType::f32, DType::f64}) {
+    std::set<conformance::Dims> patterns;
+    for (uint64_t seed = 1; seed <= 50; ++seed) {
+      const auto bytes = spoilt_pattern(t, seed);
+      EXPECT_TRUE(std::isnan(take({t, {}}, bytes, {}).v[0])) << name(t);
+      conformance::Dims pattern;
+      for (size_t i = 0; i < byte_size(t); ++i) pattern.push_back(static_cast<int64_t>(bytes[i]));
+      patterns.insert(pattern);
+    }
+    EXPECT_GT(patterns.size(), 20u) << name(t);
+  }
+  EXPECT_NE(spoilt_pattern(DType::i32, 1), spoilt_pattern(DType::i32, 2));
 }
 
 TEST(LabAccuracy, TheWorstElementComesWithItsOperands) {

@@ -8,50 +8,19 @@
 #include "base/thread_pool.h"
 #include "lab/kernels/contest.h"
 #include "lab/kernels/python.h"
+#include "lab/results/result.h"
 #include "python/src/convert.h"
 #include "python/src/lab.h"
 #include "python/src/module.h"
 #include "python/src/object.h"
 #include "weft/backends.h"
+#include "weft/weft.h"
 
 // The kernel lab: python/weft/lab makes objects of what these functions say.
 namespace weft::python {
 namespace {
 
 using namespace nb::literals;
-
-nb::dict dict_of(const lab::Accuracy& a) {
-  nb::dict out;
-  out["elements"] = a.elements, out["max_abs"] = a.max_abs, out["max_rel"] = a.max_rel, out["l2"] = a.l2;
-  out["share_of_bound"] = a.share_of_bound;
-  nb::list ulps;
-  for (const uint64_t n : a.ulps) ulps.append(n);
-  out["ulps"] = ulps;
-  return out;
-}
-
-nb::dict dict_of(const lab::Row& r) {
-  nb::dict out;
-  out["contender"] = r.contender, out["kernel"] = r.kernel, out["identity"] = r.identity;
-  out["verdict"] = std::string(lab::name(r.verdict)), out["why"] = r.why;
-  out["cases"] = r.cases, out["refused"] = r.refused;
-  out["accuracy"] = dict_of(r.accuracy);
-  out["nanoseconds"] = r.nanoseconds, out["cpu_nanoseconds"] = r.cpu_nanoseconds;
-  out["compile_seconds"] = r.compile_seconds, out["open_seconds"] = r.open_seconds;
-  out["peak_bytes"] = r.peak_bytes;
-  out["ratio"] = nb::make_tuple(r.ratio.low, r.ratio.middle, r.ratio.high);
-  return out;
-}
-
-nb::dict dict_of(const lab::Comparison& c) {
-  nb::dict out;
-  out["operation"] = c.operation.label(), out["op"] = c.operation.op;
-  out["processes"] = c.processes, out["bytes"] = c.work.bytes, out["flops"] = c.work.flops;
-  nb::list rows;
-  for (const auto& r : c.rows) rows.append(dict_of(r));
-  out["rows"] = rows;
-  return out;
-}
 
 // {"op", "where", "dtype", "inputs": [(shape, dtype or None, low, high)], "attrs"}: an operation of one's
 // own.
@@ -118,6 +87,7 @@ lab::ContestOptions options_from(const nb::dict& d) {
   o.confidence = nb::cast<double>(d["confidence"]), o.sample = nb::cast<double>(d["sample"]);
   o.cold = nb::cast<bool>(d["cold"]), o.quick = nb::cast<bool>(d["quick"]);
   o.seed = nb::cast<uint64_t>(d["seed"]);
+  if (o.seed == 0) o.seed = lab::drawn_seed();
   return o;
 }
 
@@ -132,8 +102,9 @@ class Unreadable {
   int before_;
 };
 
-nb::dict compare(const std::vector<std::string>& contenders, const nb::handle operation, size_t which,
-                 const nb::dict& given, const nb::callable& see) {
+// A line of a result file, as weft lab --out writes it; the limits of the machine are not measured.
+std::string compare(const std::vector<std::string>& contenders, const nb::handle operation, size_t which,
+                    const nb::dict& given, const nb::callable& see) {
   nb::list one;
   one.append(operation);
   const auto options = options_from(given);
@@ -141,14 +112,18 @@ nb::dict compare(const std::vector<std::string>& contenders, const nb::handle op
   const Unreadable unreadable;
   const auto compared = [&] {
     const Unlocked released;
-    return value_or_raise(
-        lab::compare(operations.at(which), contenders, options, [&](const std::string& what) {
+    const lab::Setting setting{.machine = lab::this_machine(contenders, lab::WithLimits::no),
+                               .version = weft_version(),
+                               .commit = "unknown"};
+    const auto found =
+        value_or_raise(lab::compare(operations.at(which), contenders, options, [&](const std::string& what) {
           const Locked locked;
           if (PyErr_CheckSignals() != 0) throw nb::python_error();
           see(what);
         }));
+    return lab::result_line(found, options, setting);
   }();
-  return dict_of(compared);
+  return compared;
 }
 
 nb::list operations_as_dicts(const nb::list& wanted) {
@@ -197,8 +172,9 @@ void bind_lab(nb::module_& m) {
   m.def("compare", compare, "contenders"_a, "operation"_a, "which"_a, "options"_a, "see"_a,
         nb::sig("def compare(contenders: Sequence[str], operation: str | dict[str, Any], which: int, "
                 "options: dict[str, Any], "
-                "see: Callable[[str], object]) -> dict[str, Any]"),
-        "Compares contenders on one of the operations() of an op, or on the one that a dict says.");
+                "see: Callable[[str], object]) -> str"),
+        "Compares contenders on one of the operations() of an op, or on the one that a dict says. JSON, as "
+        "src/lab/results/result.schema.json has it.");
   m.def("operations", operations_as_dicts, "wanted"_a,
         nb::sig("def operations(wanted: list[Any]) -> list[dict[str, Any]]"),
         "The operations of the table with these ops, and those that dicts say.");

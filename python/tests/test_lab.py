@@ -1,5 +1,8 @@
 """The kernel lab from Python: contenders in processes of their own, what their verdicts are, and kernels as functions."""
 
+import json
+import math
+import pathlib
 import subprocess
 import sys
 import textwrap
@@ -70,6 +73,22 @@ def test_right_kernels_are_timed_and_shown(kernel):
         found["nobody"]
 
 
+def test_rows_are_those_of_the_result_file(kernel):
+    nans = kernel(RIGHT + "        if x.shape == (96, 64):\n            out[...] = np.nan\n")
+    found = contest("native", "numpy", nans)
+    native, numpy, wrong = found.rows
+    line = found.result
+    assert line["schema"] == "weft.lab/1" and line["operation"]["label"] == found.operation and line["weft"]["version"]
+    assert json.loads(json.dumps(line)) == line and line["machine"]["processor"]
+    assert numpy.nanoseconds == line["rows"][1]["nanoseconds"]["sample"] and numpy.median == line["rows"][1]["nanoseconds"]["median"]
+    worst = numpy.accuracy["worst"]
+    assert numpy.accuracy["nans"] == numpy.accuracy["infinities"] == 0 and len(worst["at"]) == 2
+    assert abs(worst["got"] - worst["want"]) <= worst["bound"] and worst["operands"][0]["values"]
+    assert native.ratio == (1, 1, 1)
+    assert wrong.verdict == "WRONG" and wrong.accuracy["nans"] > 0 and wrong.accuracy["share_of_bound"] == math.inf
+    assert math.isnan(wrong.accuracy["worst"]["got"]) and math.isnan(wrong.median) and all(map(math.isnan, wrong.ratio))
+
+
 @pytest.mark.parametrize(
     "body, verdict, why",
     [
@@ -128,6 +147,25 @@ CHEATS = {
 def test_a_cheat_is_seen_through(kernel, cheat):
     row = contest("native", kernel(CHEATS[cheat])).rows[1]
     assert row.verdict == "WRONG" and "got nan" in row.why, row
+
+
+def test_nothing_is_left_of_a_kernel_that_starts_daemons(kernel, tmp_path):
+    note = tmp_path / "daemons"
+    start = f"""
+        if x.shape == (96, 64) and not os.path.exists({str(note)!r}):
+            if os.fork() == 0:
+                os.setsid()
+                if os.fork() == 0:
+                    open({str(note)!r}, "w").write(str(os.getpid()))
+                    time.sleep(60)
+                os._exit(0)
+            os.wait()
+            while not os.path.exists({str(note)!r}): pass
+    """
+    row = contest("native", kernel("    import os, time\n" + RIGHT.rstrip() + start)).rows[1]
+    assert row.verdict == "INVALID" and "it left a process running" in row.why, row
+    stat = pathlib.Path("/proc", note.read_text(), "stat")
+    assert not stat.exists() or stat.read_text().rpartition(")")[2].split()[0] == "Z"
 
 
 @pytest.mark.parametrize("framework, why", [("numpie", "says FRAMEWORK = 'numpie'; it is one of 'numpy', 'torch'"), ("triton", "not installed")])

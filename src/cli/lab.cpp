@@ -50,6 +50,7 @@ extern const Command lab_command = {
     "lab", "compare kernels: are they right, and which is faster?",
     [](Syntax& app, const Common& common) -> std::function<int()> {
       const auto o = std::make_shared<LabOptions>();
+      o->contest.seed = 0;  // not given
       app.add_option(
              "contenders", o->words,
              "kernels to compare, the first with each other one (default: every backend); or list, report "
@@ -89,7 +90,8 @@ extern const Command lab_command = {
                      "seconds after which a kernel that does not answer hangs")
           .check(positive)
           .capture_default_str();
-      app.add_option("--seed", o->contest.seed, "of what is drawn").capture_default_str();
+      app.add_option("--seed", o->contest.seed, "of what is drawn (default: one that no kernel can know)")
+          .type_name("N");
       app.add_flag("--cold", o->contest.cold,
                    "flush the caches before each launch; the flush is not counted");
       app.add_flag("--quick", o->contest.quick, "fewer cases of conformance, fewer processes");

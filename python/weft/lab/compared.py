@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 import os
 import sys
 import time
@@ -36,7 +37,7 @@ def compare(
     threads: int = 0,
     timeout: float = 20,
     device: str = "",
-    seed: int = 1,
+    seed: int = 0,
     progress: Union[bool, Callable[[str], object]] = True,
 ) -> Report:
     """Compares kernels with the first of them on each of the operations: are they right, and which is faster?
@@ -53,7 +54,7 @@ def compare(
     threads      of each kernel; 0: as many as there are cores
     timeout      seconds after which a kernel that does not answer hangs
     device       where kernels in Python compute ("cuda", or "native" for the host's memory); "": where the first contender does, if that is a GPU
-    seed         of what is drawn
+    seed         of what is drawn; 0: one that no kernel can know
     progress     True: a line with the time left; or a function that is given it
 
     What a kernel does wrong is its row's verdict and reason, never an exception.
@@ -71,7 +72,7 @@ def compare(
         wanted = op._as_dict() if isinstance(op, Operation) else op
         for which, operation in enumerate(_weft._lab.operations([wanted])):
             with _Progress(progress, operation["label"], seconds) as see:
-                report.append(Comparison._of(_weft._lab.compare(names, wanted, which, options, see)))
+                report.append(Comparison._of(json.loads(_weft._lab.compare(names, wanted, which, options, see))))
     return report
 
 

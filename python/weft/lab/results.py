@@ -21,20 +21,21 @@ class Row:
     why: str  #: of WRONG and INVALID
     cases: int  #: of conformance that it was asked
     refused: int  #: of conformance that it refused
-    accuracy: dict[str, Any]  #: at the operation's size: elements, max_abs, max_rel, l2, share_of_bound, ulps
-    nanoseconds: List[float]  #: of a launch, by turn
+    accuracy: dict[str, Any]  #: at the operation's size: elements, max_abs, max_rel, l2, share_of_bound, ulps, nans, infinities, worst
+    nanoseconds: List[float]  #: of a launch, by turn: 400 turns at most, evenly thinned
+    median: float  #: time of a launch in nanoseconds, of all turns; NaN where it was not timed
     cpu_nanoseconds: float  #: of all its threads, a launch
     compile_seconds: float  #: of its first call, in which it may be compiled; of a file of C++, its compiler's
     open_seconds: float  #: of opening it in its last process
     peak_bytes: int  #: of its process, beyond what that held before the kernel was loaded
-    ratio: Tuple[float, float, float]  #: the baseline's time by its own: the ends and the middle of the interval, (low, middle, high)
+    ratio: Tuple[float, float, float]  #: the baseline's time by its own: (low, middle, high) of the interval; NaNs where there is none
 
-    @property
-    def median(self) -> float:
-        """The median time of a launch, in nanoseconds; NaN where it was not timed."""
-        times = sorted(self.nanoseconds)
-        middle = len(times) // 2
-        return (times[middle] + times[-1 - middle]) / 2 if times else math.nan
+    @classmethod
+    def _of(cls, found: dict[str, Any]) -> Row:
+        times, ratio = found.get("nanoseconds", {}), found.get("ratio", {})
+        kept = {field.name: found.get(field.name, 0.0) for field in dataclasses.fields(cls)}
+        return cls(**{**kept, "accuracy": _with_infinities(found["accuracy"]), "nanoseconds": times.get("sample", []),
+                      "median": times.get("median", math.nan), "ratio": tuple(ratio.get(end, math.nan) for end in ("low", "middle", "high"))})
 
     @property
     def out(self) -> bool:
@@ -53,6 +54,13 @@ class Row:
                 f"{100 * self.accuracy['share_of_bound']:.1f}", compiled]
 
 
+def _with_infinities(accuracy: dict[str, Any]) -> dict[str, Any]:
+    """JSON has null for what is no finite number: a distance is infinite then, and a value of the worst element a NaN."""
+    distances = {name: math.inf for name in ("max_abs", "max_rel", "l2", "share_of_bound") if accuracy[name] is None}
+    worst = {name: math.nan if value is None else value for name, value in accuracy["worst"].items()}
+    return {**accuracy, **distances, "worst": worst}
+
+
 HEAD = ["contender", "verdict", "us", "times as fast", "% of the bound", ""]
 
 
@@ -66,6 +74,7 @@ class Comparison:
     bytes: float  #: that the call reads and writes at least
     flops: float  #: that it computes
     rows: List[Row]
+    result: dict[str, Any] = dataclasses.field(repr=False)  #: all of it, as a line of `weft lab --out` has it; json.dumps writes one
 
     def __getitem__(self, contender: str) -> Row:
         """The row of a contender, by the name that it was given."""
@@ -97,7 +106,9 @@ class Comparison:
 
     @classmethod
     def _of(cls, found: dict[str, Any]) -> Comparison:
-        return cls(**{**found, "rows": [Row(**row) for row in found["rows"]]})
+        operation = found["operation"]
+        return cls(operation["label"], operation["op"], found["processes"], found["bytes"], found["flops"],
+                   [Row._of(row) for row in found["rows"]], found)
 
 
 class Report(List[Comparison]):

@@ -152,8 +152,10 @@ int compare_kernels(const LabOptions& o, const Common& common) {
   lab::Setting setting{.machine = {}, .version = WEFT_RELEASE, .commit = commit_of_build()};
   if (file || common.json) setting.machine = lab::this_machine(contenders);
   auto options = o.contest;
+  if (options.seed == 0) options.seed = lab::drawn_seed();
   options.process.command = worker_command(common), options.process.device = o.device;
   ::prctl(PR_SET_DUMPABLE, 0);  // this memory, and the seed in it, is not a kernel's to read
+  lab::adopt_orphans(true);
   Progress progress(!common.json, operations.size(), options.seconds);
   int worst = 0;
   for (const auto& operation : operations) {

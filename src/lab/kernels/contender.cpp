@@ -3,19 +3,26 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <spawn.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstring>
 #include <ctime>
 #include <filesystem>
+#include <mutex>
 #include <nlohmann/json.hpp>
+#include <random>
+#include <set>
 
 #include "lab/kernels/call_json.h"
+#include "lab/kernels/process_facts.h"
+#include "weft/random.h"
 
 namespace weft::lab {
 namespace {
@@ -24,8 +31,8 @@ using nlohmann::json;
 using Clock = std::chrono::steady_clock;
 
 const std::string kForbids =
-    ": it wanted to start a process or a program, or to reach the network, other processes or the system's "
-    "shared memory";
+    ": it wanted to start a process or a program, to reach the network, other processes or the system's "
+    "shared memory, or to set its priority or its processors";
 
 Status failed(const char* what) {
   return fail(Code::io, "a kernel's process can't be had: {}: {}", what, std::strerror(errno));
@@ -57,14 +64,55 @@ int start(const Process& process, const std::string& folder, int socket, int mem
   for (const int copy : {103, 104}) ::posix_spawn_file_actions_addclose(&files, copy);
   ::posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
   ::posix_spawn_file_actions_addchdir_np(&files, folder.c_str());
+  posix_spawnattr_t attributes;
+  ::posix_spawnattr_init(&attributes);
+  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);  // a group of its own
   pid_t child = -1;
-  const int error = ::posix_spawn(&child, argv[0], &files, nullptr, argv.data(), environ);
+  const int error = ::posix_spawn(&child, argv[0], &files, &attributes, argv.data(), environ);
+  ::posix_spawnattr_destroy(&attributes);
   ::posix_spawn_file_actions_destroy(&files);
   errno = error;
   return error ? -1 : child;
 }
 
+// Kernels' processes of this one.
+class Running {
+ public:
+  void add(int pid) {
+    const std::lock_guard lock(mutex_);
+    pids_.insert(pid);
+  }
+  // `pid` has ended. Other children of this process than these are what ended ones have left.
+  void end_orphans_but(int pid) {
+    const std::lock_guard lock(mutex_);
+    pids_.erase(pid);
+    if (!adopts_) return;
+    for (const int child : children_of(::getpid())) {
+      if (pids_.contains(child)) continue;
+      for (const int below : descendants_of(child)) ::kill(below, SIGKILL);
+      ::kill(child, SIGKILL);
+      ::waitpid(child, nullptr, 0);
+    }
+  }
+  void adopt(bool adopt) {
+    const std::lock_guard lock(mutex_);
+    adopts_ = ::prctl(PR_SET_CHILD_SUBREAPER, adopt) == 0 && adopt;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::set<int> pids_;
+  bool adopts_ = false;
+};
+
+Running& running() {
+  static Running all;
+  return all;
+}
+
 }  // namespace
+
+void adopt_orphans(bool adopt) { running().adopt(adopt); }
 
 double Contender::Turn::seconds() const {
   return static_cast<double>(ticks) * seconds_per_tick() + 1e-9 * static_cast<double>(nanoseconds);
@@ -72,7 +120,10 @@ double Contender::Turn::seconds() const {
 double Contender::Turn::seconds_outside() const { return static_cast<double>(outside) * seconds_per_tick(); }
 
 Contender::Contender(std::string name, const Process& process, SharedMemory memory)
-    : name_(std::move(name)), process_(process), memory_(std::move(memory)) {}
+    : name_(std::move(name)), process_(process), memory_(std::move(memory)) {
+  std::random_device device;
+  drawn_from_ = uint64_t{device()} << 32 | device();
+}
 
 Result<std::unique_ptr<Contender>> Contender::start(std::string name, const Process& process) {
   WEFT_TRY(auto memory, SharedMemory::create(process.memory_bytes));
@@ -91,6 +142,7 @@ Status Contender::spawn() {
   if (::pipe2(pipe, O_CLOEXEC | O_NONBLOCK) != 0) return ::close(sockets[1]), failed("a pipe");
   output_ = pipe[0];
   pid_ = lab::start(process_, folder_, sockets[1], memory_.descriptor(), pipe[1]);
+  if ((group_ = pid_) > 0) running().add(pid_);
   const Status status = pid_ < 0 ? failed(process_.command[0].c_str()) : Status();
   ::close(sockets[1]), ::close(pipe[1]);
   return status;
@@ -98,14 +150,27 @@ Status Contender::spawn() {
 
 Contender::~Contender() {
   if (pid_ > 0) {
+    end_processes();
     ::kill(pid_, SIGKILL);
     while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
     }
   }
+  if (group_ > 0) running().end_orphans_but(group_);
   if (socket_ >= 0) ::close(socket_);
   if (output_ >= 0) ::close(output_);
   std::error_code ignored;  // what is left of a temporary folder harms nobody
   if (!folder_.empty()) std::filesystem::remove_all(folder_, ignored);
+}
+
+// Its process stands still, and starts no others; those below it may, until they are all ended.
+void Contender::end_processes() {
+  ::kill(pid_, SIGSTOP);
+  for (int i = 0; i < 100; ++i) {
+    const auto below = descendants_of(pid_);
+    if (below.empty()) break;
+    for (const int process : below) ::kill(process, SIGKILL);
+  }
+  ::kill(-group_, SIGKILL);  // and itself
 }
 
 Status Contender::take_output() {
@@ -123,11 +188,16 @@ Status Contender::take_output() {
 
 Status Contender::ended() {
   WEFT_CHECK(take_output());
-  int status = 0;
   // It has closed its socket; it may live on all the same.
-  for (int i = 0; i < 200 && ::waitpid(pid_, &status, WNOHANG) == 0; ++i) {
-    if (i == 199) ::kill(pid_, SIGKILL), ::waitpid(pid_, &status, 0);
-    ::poll(nullptr, 0, 5);
+  siginfo_t about{};
+  for (int i = 0; i < 200 && about.si_pid == 0; ++i) {
+    ::waitid(P_PID, static_cast<id_t>(pid_), &about, WEXITED | WNOWAIT | WNOHANG);
+    if (about.si_pid == 0) ::poll(nullptr, 0, 5);
+  }
+  end_processes();  // while its number and that of its group are its own
+  ::kill(pid_, SIGKILL);
+  int status = 0;
+  while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
   }
   pid_ = -1;
   const auto words = printed();
@@ -174,8 +244,10 @@ T member(const json& answer, const char* name, T otherwise) {
 
 }  // namespace
 
-Result<json> Contender::ask(const json& request, uint64_t* outside) {
+Result<json> Contender::ask(json request, uint64_t* outside) {
   if (pid_ < 0) return fail(Code::device, "its process has ended");
+  const uint64_t number = random_word(drawn_from_, asked_++);
+  request["number"] = number;
   const auto text = request.dump();
   pollfd waiting{.fd = socket_, .events = POLLIN, .revents = 0};
   if (::poll(&waiting, 1, 0) != 0 && !(waiting.revents & POLLHUP))
@@ -192,6 +264,8 @@ Result<json> Contender::ask(const json& request, uint64_t* outside) {
   if (!parsed.is_object())
     return fail(Code::device, "its process answers with something else than JSON: {}",
                 answer->substr(0, 200));
+  if (member(parsed, "number", uint64_t{0}) != number)
+    return fail(Code::device, "its process answers what it was not asked: {}", answer->substr(0, 200));
   if (parsed.contains("refused"))
     return fail(Code::unsupported, "{}", member<std::string>(parsed, "refused", ""));
   if (parsed.contains("failed")) return fail(Code::device, "{}", member<std::string>(parsed, "failed", ""));
@@ -205,6 +279,13 @@ Result<Contender::Opened> Contender::open(const conformance::Ask& call) {
                 member(answer, "resident_before", uint64_t{0}),
                 std::chrono::duration<double>(Clock::now() - began).count(),
                 member(answer, "compile_seconds", 0.0)};
+}
+
+Result<uint64_t> Contender::set_up(bool cold) {
+  const uint64_t before = memory_of(pid_).resident;
+  WEFT_CHECK(ask({{"do", "set up"}, {"cold", cold}}).take_status());
+  const uint64_t after = memory_of(pid_).resident;
+  return after - std::min(before, after);
 }
 
 Status Contender::place(std::span<const uint64_t> inputs, std::span<const uint64_t> outputs) {

@@ -21,6 +21,11 @@ struct Process {
   std::string device;
 };
 
+/// Whether processes that a kernel's process leaves when it ends become children of this one, which then ends
+/// them: this one must not have other children meanwhile. They are ended in any case where the lab ends the
+/// kernel's process, and where they are of its group.
+void adopt_orphans(bool adopt);
+
 /// A kernel in a process of its own, which stands still unless it is asked something. So nothing that it left
 /// running works while another kernel is timed, or while its results are checked.
 class Contender {
@@ -40,6 +45,9 @@ class Contender {
   };
   /// Errors: unsupported where it refuses the call; so may `run`.
   Result<Opened> open(const conformance::Ask& call);
+  /// Lets the process take the memory that the lab itself wants in it; bytes by which it has grown then.
+  /// `cold`: that of launches with cold caches, too.
+  Result<uint64_t> set_up(bool cold);
   Status place(std::span<const uint64_t> inputs, std::span<const uint64_t> outputs);
 
   struct Turn {
@@ -74,17 +82,20 @@ class Contender {
   Status spawn();
   /// Errors: unsupported where the kernel refuses; device where the process ended, hung, printed too much, or
   /// did not answer as agreed.
-  Result<nlohmann::json> ask(const nlohmann::json& request, uint64_t* outside = nullptr);
+  /// The answer has the number of the request, which is drawn: no other one is taken for it.
+  Result<nlohmann::json> ask(nlohmann::json request, uint64_t* outside = nullptr);
   Result<std::string> receive(double seconds);
   Status take_output();
   Status ended();
+  void end_processes();
   double cpu_seconds() const;
 
   std::string name_;
   Process process_;
   SharedMemory memory_;
   std::string folder_;
-  int pid_ = -1, socket_ = -1, output_ = -1;
+  int pid_ = -1, group_ = -1, socket_ = -1, output_ = -1;
+  uint64_t drawn_from_, asked_ = 0;  // numbers of requests
   uint64_t printed_bytes_ = 0;
   std::string printed_;
 };

@@ -50,6 +50,9 @@ struct Comparison {
   std::vector<Row> rows;
 };
 
+/// A seed that no kernel can know.
+uint64_t drawn_seed();
+
 /// Compares contenders with the first of them. `see` is told what is done now. What a kernel does wrong is
 /// its row's; errors are the lab's own.
 Result<Comparison> compare(const Operation& operation, const std::vector<std::string>& contenders,

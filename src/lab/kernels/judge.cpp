@@ -14,17 +14,6 @@ namespace {
 
 constexpr size_t kShown = 4;  // numbers of a row
 
-// The indices of element `flat` among these positions of a tensor.
-std::vector<int64_t> indices_of(size_t flat, const IntList& shape, const Positions& positions) {
-  std::vector<int64_t> at(shape.size());
-  for (size_t d = shape.size(); d-- > 0;) {
-    const auto size = static_cast<size_t>(positions[d].empty() ? shape[d] : std::ssize(positions[d]));
-    at[d] = positions[d].empty() ? static_cast<int64_t>(flat % size) : positions[d][flat % size];
-    flat /= size;
-  }
-  return at;
-}
-
 // The numbers of an operand that an element depends on, or the first of them.
 OperandValues values_of(const HostTensor& t, size_t operand, const Positions& positions,
                         const std::vector<int64_t>& at, bool alike) {
@@ -47,15 +36,6 @@ OperandValues values_of(const HostTensor& t, size_t operand, const Positions& po
   }
   for (const auto x : take(t.type, t.bytes, chosen).v) shown.values.push_back(static_cast<double>(x));
   return shown;
-}
-
-// The slice of the blocks that one element of the results lies in.
-Slice around(const Operation& o, const Slice& slice, const std::vector<int64_t>& at) {
-  Slice one = slice;
-  for (size_t r = 0; r < o.rows.size(); ++r)
-    if (const auto axis = static_cast<size_t>(o.rows[r].results); axis < at.size())
-      one.along[r] = {at[axis] / o.rows[r].result_block};
-  return one;
 }
 
 }  // namespace
@@ -116,18 +96,15 @@ Status Seat::judge(const Operation& o, double oracle_seconds, uint64_t seed, Acc
   return {};
 }
 
-void Seat::keep_turn(const Operation& o, double oracle_seconds, uint64_t seed) {
-  if (in_place()) return;
-  for (Sample& s : samples_) {
-    s.got = take({data_.outputs[s.result].dtype, {}}, edits()[s.launch].sample, {});
-    kept_samples_.push_back(std::move(s));
-  }
-  samples_.clear();
+Status Seat::keep_turn(const Operation& o, double oracle_seconds, uint64_t seed) {
+  if (in_place()) return {};
+  WEFT_CHECK(keep_samples(o, oracle_seconds, random_word(seed, 3)));
   if (unwritten_.empty()) unwritten_ = left_spoilt();
   const auto smallest =
       slice_of_element(o, 0, data_.inputs[0].type.shape, 0, data_.outputs[0].shape, random_word(seed, 0));
   if (oracle_seconds >= oracle_time(o, smallest) * unit(random_word(seed, 1)))
     kept_.push_back(rows_now(o, oracle_seconds, random_word(seed, 2)));
+  return {};
 }
 
 namespace {

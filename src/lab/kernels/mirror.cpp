@@ -26,9 +26,7 @@ Result<std::unique_ptr<Mirror>> Mirror::create(std::span<std::byte> original, se
   WEFT_TRY(m->snapshot_, device.allocate_unpooled(original.size()));
   WEFT_TRY(m->before_, device.allocate_unpooled(original.size()));
   WEFT_TRY(m->samples_, device.allocate_unpooled(kMostLaunches * sizeof(Edit::sample)));
-  WEFT_TRY(m->edits_, device.allocate_pinned((kMostLaunches + 1) * sizeof(Edit::value)));
-  std::memset(m->edits_->address() + kMostLaunches * sizeof(Edit::value), static_cast<int>(kSpoilt),
-              sizeof(Edit::value));
+  WEFT_TRY(m->edits_, device.allocate_pinned(2 * kMostLaunches * sizeof(Edit::value)));
   return m;
 }
 
@@ -44,34 +42,53 @@ Status Mirror::edit(std::span<const Edit> edits, size_t number) {
       WEFT_CHECK(
           queue_.copy(*copy_.get(), e.input_at, *edits_.get(), number * sizeof e.value, e.input_bytes));
     if (e.output_bytes)
-      WEFT_CHECK(queue_.copy(*copy_.get(), e.output_at, *edits_.get(), kMostLaunches * sizeof e.value,
-                             e.output_bytes));
+      WEFT_CHECK(queue_.copy(*copy_.get(), e.output_at, *edits_.get(),
+                             (kMostLaunches + number) * sizeof e.spoilt, e.output_bytes));
     ++number;
   }
   return {};
 }
 
-Status Mirror::keep_sample(const Edit& e, size_t number) {
+// Of launch `launch` of a burst; `number`: of the run.
+Status Mirror::keep_sample(std::span<const Edit> burst, size_t each, size_t launch, size_t number) {
+  const Edit& e = burst[launch * each];
   if (!e.sample_bytes) return {};
-  return queue_.copy(*samples_.get(), number * sizeof e.sample, *copy_.get(), e.sample_at, e.sample_bytes);
+  sample_places_[number] = draw_sample_place(burst.data(), each, launch);
+  return queue_.copy(*samples_.get(), number * sizeof e.sample, *copy_.get(), sample_places_[number],
+                     e.sample_bytes);
 }
 
 Status Mirror::read_samples(std::span<Edit> edits, size_t each) {
   std::vector<std::byte> all(edits.size() / each * sizeof(Edit::sample));
   WEFT_CHECK(queue_.copy_out(all.data(), *samples_.get(), 0, all.size()));
   WEFT_CHECK(queue_.synchronize());
-  for (size_t i = 0; i < edits.size() / each; ++i)
+  for (size_t i = 0; i < edits.size() / each; ++i) {
+    edits[i * each].sample_at = sample_places_[i];
     std::memcpy(edits[i * each].sample, all.data() + i * sizeof(Edit::sample), sizeof(Edit::sample));
+  }
   return {};
+}
+
+Status Mirror::make_scratch() {
+  if (scratch_) return {};
+  const uint64_t most = queue_.device().capability().max_buffer;
+  half_ = most ? std::min(kMostLead, most / 2) : kMostLead;
+  WEFT_TRY(scratch_, queue_.device().allocate_unpooled(2 * half_));
+  return {};
+}
+
+Status Mirror::touch() {
+  WEFT_CHECK(make_scratch());
+  for (const auto& to : {copy_, before_, snapshot_})
+    WEFT_CHECK(queue_.copy_in(*to.get(), 0, original_.data(), original_.size()));
+  WEFT_CHECK(queue_.copy(*scratch_.get(), half_, *scratch_.get(), 0, half_));
+  WEFT_CHECK(queue_.copy(*scratch_.get(), 0, *scratch_.get(), half_, half_));
+  return queue_.synchronize();
 }
 
 // Work that keeps the device busy.
 Status Mirror::lead(uint64_t bytes) {
-  if (!scratch_) {
-    const uint64_t most = queue_.device().capability().max_buffer;
-    half_ = most ? std::min(kMostLead, most / 2) : kMostLead;
-    WEFT_TRY(scratch_, queue_.device().allocate_unpooled(2 * half_));
-  }
+  WEFT_CHECK(make_scratch());
   for (; bytes > half_; bytes -= half_)
     WEFT_CHECK(queue_.copy(*scratch_.get(), 0, *scratch_.get(), half_, half_));
   return queue_.copy(*scratch_.get(), 0, *scratch_.get(), half_, bytes);
@@ -94,7 +111,7 @@ Result<std::optional<uint64_t>> Mirror::burst(std::span<const Edit> edits, size_
     WEFT_CHECK(queue_.stamp());
     WEFT_CHECK(launch());
     WEFT_CHECK(queue_.stamp());
-    WEFT_CHECK(keep_sample(edits[i], sampled_ + i / each));
+    WEFT_CHECK(keep_sample(edits, each, i / each, sampled_ + i / each));
   }
   // A snapshot in the queue's order: what a launch leaves running elsewhere comes too late for it.
   WEFT_CHECK(queue_.copy(*snapshot_.get(), 0, *copy_.get(), 0, original_.size()));
@@ -121,7 +138,7 @@ Result<uint64_t> Mirror::timed_by_host(std::span<const Edit> edits, size_t each,
     WEFT_CHECK(queue_.synchronize());
     spent +=
         static_cast<uint64_t>(std::chrono::nanoseconds(std::chrono::steady_clock::now() - began).count());
-    WEFT_CHECK(keep_sample(edits[i], sampled_ + i / each));
+    WEFT_CHECK(keep_sample(edits, each, i / each, sampled_ + i / each));
   }
   WEFT_CHECK(queue_.copy(*snapshot_.get(), 0, *copy_.get(), 0, original_.size()));
   return spent;
@@ -129,9 +146,12 @@ Result<uint64_t> Mirror::timed_by_host(std::span<const Edit> edits, size_t each,
 
 Result<uint64_t> Mirror::run(std::span<Edit> edits, size_t each, const Launch& launch, bool cold) {
   uint64_t spent = 0;
-  sampled_ = 0;
-  for (size_t i = 0; i < edits.size(); ++i)
+  sampled_ = 0, sample_places_.assign(edits.size() / each, 0);
+  for (size_t i = 0; i < edits.size(); ++i) {
     std::memcpy(edits_->address() + i * sizeof(Edit::value), edits[i].value, sizeof(Edit::value));
+    std::memcpy(edits_->address() + (kMostLaunches + i) * sizeof(Edit::spoilt), edits[i].spoilt,
+                sizeof(Edit::spoilt));
+  }
   WEFT_CHECK(queue_.copy_in(*copy_.get(), 0, original_.data(), original_.size()));
   for (auto rest = edits; !rest.empty();) {
     const auto now = rest.first(std::min(burst_ * each, rest.size()));

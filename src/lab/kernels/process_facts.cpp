@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <string_view>
 
 #if defined(__x86_64__)
@@ -29,6 +30,20 @@ uint64_t kilobytes_of(int pid, std::string_view name) {
   return std::strtoull(field_of(pid, name).c_str(), nullptr, 10) * 1024;
 }
 
+// Processes that run, and their parents; those that have ended and wait for theirs are left out.
+std::map<int, int> parents() {
+  std::map<int, int> all;
+  std::error_code none;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc", none)) {
+    const auto name = entry.path().filename().string();
+    int pid = 0;
+    const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), pid);
+    if (error != std::errc() || end != name.data() + name.size()) continue;
+    if (!field_of(pid, "State").starts_with("Z")) all[pid] = std::atoi(field_of(pid, "PPid").c_str());
+  }
+  return all;
+}
+
 }  // namespace
 
 ProcessMemory memory_of(int pid) {
@@ -43,15 +58,19 @@ std::string processors_of(int pid) { return field_of(pid, "Cpus_allowed_list"); 
 
 std::vector<int> children_of(int pid) {
   std::vector<int> children;
-  std::error_code none;
-  for (const auto& entry : std::filesystem::directory_iterator("/proc", none)) {
-    const auto name = entry.path().filename().string();
-    int other = 0;
-    const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), other);
-    if (error != std::errc() || end != name.data() + name.size()) continue;
-    if (field_of(other, "PPid") == std::to_string(pid)) children.push_back(other);
-  }
+  for (const auto& [child, parent] : parents())
+    if (parent == pid) children.push_back(child);
   return children;
+}
+
+std::vector<int> descendants_of(int pid) {
+  const auto all = parents();
+  std::vector<int> found{pid};
+  for (size_t i = 0; i < found.size(); ++i)
+    for (const auto& [child, parent] : all)
+      if (parent == found[i]) found.push_back(child);
+  found.erase(found.begin());
+  return found;
 }
 
 uint64_t float_mode() {

@@ -18,8 +18,10 @@ ProcessMemory memory_of(int pid);
 /// Processors that it may run on: "0-1".
 std::string processors_of(int pid);
 
-/// Processes that it started and that are still there.
+/// Processes that it started, or whose parents have ended and left them to it, and that still run.
 std::vector<int> children_of(int pid);
+/// These, and theirs.
+std::vector<int> descendants_of(int pid);
 
 /// How the calling thread's processor rounds, and whether it flushes denormal numbers.
 uint64_t float_mode();

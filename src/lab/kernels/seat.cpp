@@ -10,8 +10,6 @@
 namespace weft::lab {
 namespace {
 
-constexpr uint64_t kMostSamples = 8;  // of a turn
-
 // A result that updates an operand has no place of its own.
 std::vector<uint64_t> sizes_of(const Data& d) {
   std::vector<uint64_t> sizes;
@@ -69,7 +67,7 @@ Status Seat::put(Data data, uint64_t seed) {
   fill_guards(memory, places_, seed);
   for (size_t i = 0; i < data_.inputs.size(); ++i)
     std::ranges::copy(data_.inputs[i].bytes, operand(i).begin());
-  spoil(kSpoilt);
+  spoil(random_word(seed, 1));
   const auto split = places_.at.begin() + static_cast<std::ptrdiff_t>(data_.inputs.size());
   std::vector<uint64_t> outputs(split, places_.at.end());
   for (size_t k = 0; k < outputs.size(); ++k)
@@ -78,9 +76,15 @@ Status Seat::put(Data data, uint64_t seed) {
 }
 
 // Results that update an operand hold its numbers.
-void Seat::spoil(std::byte pattern) {
-  for (size_t k = 0; k < data_.outputs.size(); ++k)
-    if (data_.update_of[k] < 0) std::ranges::fill(output(k), pattern);
+void Seat::spoil(uint64_t seed) {
+  spoilt_by_ = seed;
+  for (size_t k = 0; k < data_.outputs.size(); ++k) {
+    if (data_.update_of[k] >= 0) continue;
+    const auto pattern = spoilt_pattern(data_.outputs[k].dtype, seed);
+    const size_t one = byte_size(data_.outputs[k].dtype);
+    const auto bytes = output(k);
+    for (size_t at = 0; at < bytes.size(); at += one) std::memcpy(bytes.data() + at, pattern.data(), one);
+  }
 }
 
 void Seat::restore() {
@@ -91,66 +95,65 @@ void Seat::restore() {
 // An element becomes a copy of another one of the same operand: so it stays within what the op allows.
 Edit Seat::draw_edit(uint64_t seed) {
   Edit e;
+  Made made;
   const auto word = [&](uint64_t i, size_t n) { return random_word(seed, i) % n; };
   edited_ = word(0, data_.inputs.size());
   auto& operand = data_.inputs[edited_];
   const size_t one = byte_size(operand.type.dtype), count = operand.bytes.size() / one;
   if (count && !(data_.absent >> edited_ & 1)) {
     edited_at_ = word(1, count);
+    std::byte* element = operand.bytes.data() + edited_at_ * one;
+    made = {.operand = edited_, .at = edited_at_ * one, .bytes = one};
     std::memcpy(e.value, operand.bytes.data() + word(2, count) * one, one);
-    std::memcpy(operand.bytes.data() + edited_at_ * one, e.value, one);
+    std::memcpy(made.before.data(), element, one), std::memcpy(made.after.data(), e.value, one);
+    std::memcpy(element, e.value, one);
     e.input_at = places_.at[edited_] + edited_at_ * one, e.input_bytes = static_cast<uint8_t>(one);
   }
   const size_t k = word(3, data_.outputs.size());
   const size_t size = byte_size(data_.outputs[k].dtype), n = data_.outputs[k].bytes() / size;
-  if (n && data_.update_of[k] < 0)
-    e.output_at = places_.at[data_.inputs.size() + k] + word(4, n) * size,
+  if (n && data_.update_of[k] < 0) {
+    e.output_at = places_.at[data_.inputs.size() + k] + word(4, n) * size;
     e.output_bytes = static_cast<uint8_t>(size);
+    const auto pattern = spoilt_pattern(data_.outputs[k].dtype, spoilt_by_);
+    std::ranges::copy(pattern, e.spoilt);
+  }
+  made_.push_back(made);
   return e;
 }
 
-// As many as the oracle works out in the seconds given; of a dear one now and then one.
-uint64_t Seat::count_samples(const Operation& o, const TurnOptions& options, uint64_t seed) const {
-  if (in_place() || options.edits_each != 1 || options.oracle_seconds <= 0) return 0;
-  const auto slice =
-      slice_of_element(o, 0, data_.inputs[0].type.shape, 0, data_.outputs[0].shape, random_word(seed, 1));
-  const double most = options.oracle_seconds / oracle_time(o, slice) + unit(random_word(seed, 0));
-  return std::min({kMostSamples, options.launches, static_cast<uint64_t>(std::min(most, 1e3))});
-}
-
-void Seat::draw_sample(const Operation& o, uint64_t launch, Edit& edit, uint64_t seed) {
-  const auto slice = slice_of_element(o, edited_, data_.inputs[edited_].type.shape, edited_at_,
-                                      data_.outputs[0].shape, random_word(seed, 0));
-  Sample s{.launch = launch, .result = random_word(seed, 1) % data_.outputs.size()};
-  const auto& type = data_.outputs[s.result];
-  const auto positions = slice.of_results(o, type.shape.size());
-  uint64_t flat = 0;
-  for (size_t d = 0; d < type.shape.size(); ++d) {
-    const auto size = static_cast<uint64_t>(positions[d].empty() ? type.shape[d] : std::ssize(positions[d]));
-    if (size == 0) return;  // there is no element
-    const auto chosen = random_word(seed, 2 + d) % size;
-    s.element = s.element * size + chosen;
-    s.at.push_back(positions[d].empty() ? static_cast<int64_t>(chosen) : positions[d][chosen]);
-    flat = flat * static_cast<uint64_t>(type.shape[d]) + static_cast<uint64_t>(s.at.back());
-  }
-  s.inputs = sliced(o, slice);
-  const size_t one = byte_size(type.dtype);
-  edit.sample_at = places_.at[data_.inputs.size() + s.result] + flat * one;
+// A line through the rows that the last edit concerns, along the last axis of which they have all.
+void Seat::draw_sample(const Operation& o, Edit& edit, uint64_t seed) const {
+  const size_t result = random_word(seed, 1) % data_.outputs.size();
+  const auto& type = data_.outputs[result];
+  const uint64_t one = byte_size(type.dtype), count = type.bytes() / one;
+  if (count == 0) return;
+  const auto rows = slice_of_element(o, edited_, data_.inputs[edited_].type.shape, edited_at_,
+                                     data_.outputs[0].shape, random_word(seed, 0));
+  const auto positions = rows.of_results(o, type.shape.size());
+  edit.result_at = edit.line_at = places_.at[data_.inputs.size() + result];
+  edit.result_count = count, edit.line_count = 1;
   edit.sample_bytes = static_cast<uint8_t>(one);
-  samples_.push_back(std::move(s));
+  uint64_t step = one;
+  for (size_t d = type.shape.size(); d-- > 0; step *= static_cast<uint64_t>(type.shape[d])) {
+    const auto size = static_cast<uint64_t>(positions[d].empty() ? type.shape[d] : std::ssize(positions[d]));
+    const auto chosen = random_word(seed, 2 + d) % size;
+    if (positions[d].empty() && edit.line_count == 1)
+      edit.line_count = size, edit.line_step = step;
+    else
+      edit.line_at += step * (positions[d].empty() ? chosen : static_cast<uint64_t>(positions[d][chosen]));
+  }
 }
 
 Result<Contender::Turn> Seat::turn(const Operation& o, const TurnOptions& options, uint64_t seed) {
   restore();
-  samples_.clear();
-  std::vector<uint64_t> sampled;
-  for (uint64_t i = 0, n = count_samples(o, options, random_word(seed, 1)); i < n; ++i)
-    sampled.push_back(random_word(seed, 2 + i) % options.launches);
-  for (uint64_t i = 0; i < options.launches * options.edits_each; ++i) {
-    const uint64_t own = random_word(random_word(seed, 0), i);
-    Edit e = draw_edit(own);
-    if (std::ranges::find(sampled, i) != sampled.end()) draw_sample(o, i, e, own);
-    std::memcpy(edits() + i, &e, sizeof e);
+  launches_ = options.launches, made_.clear();
+  for (uint64_t i = 0; i < options.launches; ++i) {
+    Edit* of_launch = edits() + i * options.edits_each;
+    for (uint64_t k = 0; k < options.edits_each; ++k) {
+      const Edit e = draw_edit(random_word(random_word(seed, 0), made_.size()));
+      std::memcpy(of_launch + k, &e, sizeof e);
+    }
+    if (!in_place()) draw_sample(o, *of_launch, random_word(random_word(seed, 1), i));
   }
   return contender_->run({options.launches, edits_at_, options.edits_each, options.apart, options.cold});
 }
@@ -182,41 +185,58 @@ std::vector<conformance::Array> Seat::results() const {
   return all;
 }
 
-// Of floats of 16 bits and more, no arithmetic gives the pattern: a NaN with all of its bits set.
+// Of floats of 16 bits and more the pattern is a NaN of its own; an integer may be what is right.
 static bool is_telling(DType t) { return is_float(t) && byte_size(t) > 1; }
+
+std::array<std::byte, 8> spoilt_pattern(DType t, uint64_t seed) {
+  std::array<std::byte, 8> bytes;
+  const size_t one = byte_size(t);
+  uint64_t word = random_word(seed, 0);
+  bytes.fill(word & 1 ? kSpoilt : std::byte{0x55});
+  if (one == 1) return bytes;
+  if (is_float(t)) {
+    const uint64_t fraction = t == DType::f64 ? 52 : t == DType::f32 ? 23 : t == DType::f16 ? 10 : 7;
+    const uint64_t sign = uint64_t{1} << (8 * one - 1), quiet = uint64_t{1} << (fraction - 1);
+    word = (sign - quiet) | (word & (sign | (quiet - 1))) | 1;  // never the NaN that processors make
+  }
+  std::memcpy(bytes.data(), &word, one);
+  return bytes;
+}
 
 std::string Seat::left_spoilt() const {
   for (size_t k = 0; k < data_.outputs.size(); ++k) {
     if (!is_telling(data_.outputs[k].dtype) || data_.update_of[k] >= 0) continue;
     const size_t one = byte_size(data_.outputs[k].dtype);
+    const auto pattern = spoilt_pattern(data_.outputs[k].dtype, spoilt_by_);
     const auto bytes = output(k);
     for (size_t at = 0; at < bytes.size(); at += one)
-      if (std::ranges::all_of(bytes.subspan(at, one), [](std::byte b) { return b == kSpoilt; }))
+      if (!std::memcmp(bytes.data() + at, pattern.data(), one))
         return fmt::format("element {} of result {} was not written", at / one, k);
   }
   return "";
 }
 
 Result<std::string> Seat::check_written() {
-  constexpr std::byte kOther{0x55};
-  std::vector<size_t> asked;
-  for (size_t k = 0; k < data_.outputs.size(); ++k)
-    if (!is_telling(data_.outputs[k].dtype) && data_.update_of[k] < 0) asked.push_back(k);
-  if (asked.empty()) return std::string();
-  spoil(kSpoilt);
-  WEFT_CHECK(once());
-  std::vector<std::vector<std::byte>> first;
-  for (const size_t k : asked) first.emplace_back(output(k).begin(), output(k).end());
-  spoil(kOther);
-  WEFT_CHECK(once());
-  for (size_t n = 0; n < asked.size(); ++n) {
-    const auto now = output(asked[n]);
-    const size_t one = byte_size(data_.outputs[asked[n]].dtype);
-    for (size_t at = 0; at < now.size(); at += one) {
-      bool left = true;
-      for (size_t i = at; i < at + one; ++i) left &= first[n][i] == kSpoilt && now[i] == kOther;
-      if (left) return fmt::format("element {} of result {} was not written", at / one, asked[n]);
-    }
+  const auto launched = [&](uint64_t seed) -> Result<std::vector<std::vector<std::byte>>> {
+    spoil(seed);
+    WEFT_CHECK(once());
+    std::vector<std::vector<std::byte>> all;
+    for (size_t k = 0; k < data_.outputs.size(); ++k) all.emplace_back(output(k).begin(), output(k).end());
+    return all;
+  };
+  uint64_t seeds[] = {random_word(seed_, 2), random_word(seed_, 3)};
+  while (random_word(seeds[0], 0) % 2 == random_word(seeds[1], 0) % 2) ++seeds[1];  // bytes differ, too
+  WEFT_TRY(const auto first, launched(seeds[0]));
+  WEFT_TRY(const auto second, launched(seeds[1]));
+  for (size_t k = 0; k < data_.outputs.size(); ++k) {
+    if (data_.update_of[k] >= 0) continue;
+    const auto type = data_.outputs[k].dtype;
+    const size_t one = byte_size(type);
+    auto a = spoilt_pattern(type, seeds[0]), b = spoilt_pattern(type, seeds[1]);
+    for (size_t at = 0; at < first[k].size(); at += one)
+      if (!std::memcmp(first[k].data() + at, a.data(), one) &&
+          !std::memcmp(second[k].data() + at, b.data(), one))
+        return fmt::format("element {} of result {} was not written", at / one, k);
   }
   return std::string();
 }

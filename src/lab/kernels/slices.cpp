@@ -92,6 +92,24 @@ Positions Slice::of_results(const Operation& o, size_t rank) const {
   return p;
 }
 
+std::vector<int64_t> indices_of(size_t flat, const IntList& shape, const Positions& positions) {
+  std::vector<int64_t> at(shape.size());
+  for (size_t d = shape.size(); d-- > 0;) {
+    const auto size = static_cast<size_t>(positions[d].empty() ? shape[d] : std::ssize(positions[d]));
+    at[d] = positions[d].empty() ? static_cast<int64_t>(flat % size) : positions[d][flat % size];
+    flat /= size;
+  }
+  return at;
+}
+
+Slice around(const Operation& o, const Slice& slice, const std::vector<int64_t>& at) {
+  Slice one = slice;
+  for (size_t r = 0; r < o.rows.size(); ++r)
+    if (const auto axis = static_cast<size_t>(o.rows[r].results); axis < at.size())
+      one.along[r] = {at[axis] / o.rows[r].result_block};
+  return one;
+}
+
 Slice draw_slice(const Operation& o, const IntList& results, double oracle_seconds, uint64_t seed) {
   for (int64_t count = kMostPositions;; count /= 2) {
     Slice slice;

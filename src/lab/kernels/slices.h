@@ -22,6 +22,13 @@ struct Slice {
   Positions of_results(const Operation& o, size_t rank) const;
 };
 
+/// The indices of element `flat` among these positions of a tensor.
+std::vector<int64_t> indices_of(size_t flat, const IntList& shape, const Positions& positions);
+
+/// The slice of the blocks that one element of a result lies in; along the directions that the result does
+/// not have, those of `slice`.
+Slice around(const Operation& o, const Slice& slice, const std::vector<int64_t>& at);
+
 /// Positions that `seed` draws, as many as the oracle works out in
 /// about this many seconds, and at least one a direction. `results` is the first result's shape.
 Slice draw_slice(const Operation& o, const IntList& results, double oracle_seconds, uint64_t seed);

@@ -11,7 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "lab/kernels/call_json.h"
-#include "lab/kernels/limits.h"
+#include "lab/kernels/confinement.h"
 #include "lab/kernels/mirror.h"
 #include "lab/kernels/operation.h"
 #include "lab/kernels/process_facts.h"
@@ -34,6 +34,7 @@ class Service {
   json answer(const json& request) {
     const auto what = request.at("do").get<std::string>();
     if (what == "open") return open(request);
+    if (what == "set up") return set_up(request);
     if (what == "place") return place(request);
     if (what == "run") return run(request);
     throw Error(invalid("the lab asks for '{}'", what));
@@ -70,6 +71,18 @@ class Service {
     return mirror_ ? mirror_->tensor(host, at) : host;
   }
 
+  // Memory of the lab's own is taken and touched now, so that it is not counted as the kernel's.
+  json set_up(const json& request) {
+    const bool cold = request.at("cold").get<bool>();
+    if (!kernel_->queue()) {
+      if (cold) flush_.resize(kFlush);
+      return json::object();
+    }
+    mirror_ = value_or_raise(Mirror::create(memory_.bytes(), *kernel_->queue()));
+    raise_if(mirror_->touch());
+    return json::object();
+  }
+
   json place(const json& request) {
     const auto& desc = call_->desc();
     const auto in = request.at("inputs").get<std::vector<uint64_t>>();
@@ -87,10 +100,15 @@ class Service {
   void edit(const Edit& e) {
     std::byte* data = memory_.bytes().data();
     std::memcpy(data + e.input_at, e.value, e.input_bytes);
-    std::memset(data + e.output_at, static_cast<int>(kSpoilt), e.output_bytes);
+    std::memcpy(data + e.output_at, e.spoilt, e.output_bytes);
   }
 
-  void keep_sample(Edit& e) { std::memcpy(e.sample, memory_.bytes().data() + e.sample_at, e.sample_bytes); }
+  void keep_sample(Edit* edits, uint64_t each, uint64_t launch) {
+    Edit& e = edits[launch * each];
+    if (!e.sample_bytes) return;
+    e.sample_at = draw_sample_place(edits, each, launch);
+    std::memcpy(e.sample, memory_.bytes().data() + e.sample_at, e.sample_bytes);
+  }
 
   void flush_caches() {
     flush_.resize(kFlush);
@@ -114,7 +132,7 @@ class Service {
       if (apart) began = ticks();
       raise_if(kernel_->run());
       if (apart) spent += ticks() - began;
-      keep_sample(edits[i * each]);
+      keep_sample(edits, each, i);
     }
     if (!apart) spent = ticks() - began;
     if (float_mode() != mode)
@@ -142,6 +160,7 @@ void drop_capabilities() {
 
 int serve_contender() {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // it may stand still when the lab ends
+  ::prctl(PR_SET_CHILD_SUBREAPER, 1);  // what its processes leave stays below it, where the lab finds it
   ::prctl(PR_SET_DUMPABLE, 0);         // its memory is not another kernel's to read
   Service service(value_or_raise(SharedMemory::map(kMemory)));
   drop_capabilities();
@@ -151,11 +170,13 @@ int serve_contender() {
     const ssize_t n = ::recv(kSocket, request.data(), request.size(), 0);
     if (n <= 0) return 0;
     json answer;
+    const auto asked = json::parse(request.data(), request.data() + n);
     try {
-      answer = service.answer(json::parse(request.data(), request.data() + n));
+      answer = service.answer(asked);
     } catch (const Error& e) {
       answer = {{e.status().code() == Code::unsupported ? "refused" : "failed", e.status().message()}};
     }
+    answer["number"] = asked.at("number");  // of the request that this answers
     const auto text = answer.dump(-1, ' ', false, json::error_handler_t::replace);
     if (::send(kSocket, text.data(), text.size(), MSG_NOSIGNAL) < 0) return 1;
   }

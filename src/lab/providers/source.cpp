@@ -12,7 +12,7 @@
 #include <sstream>
 
 #include "base/hash.h"
-#include "lab/kernels/limits.h"
+#include "lab/kernels/confinement.h"
 #include "lab/kernels/provider.h"
 
 // A kernel in one C or C++ file, which is compiled here:

@@ -50,7 +50,7 @@ std::map<std::string, std::string> software_of(std::span<const std::string> cont
 
 }  // namespace
 
-Machine this_machine(std::span<const std::string> contenders) {
+Machine this_machine(std::span<const std::string> contenders, WithLimits limits) {
   double load = 0;
   if (::getloadavg(&load, 1) != 1) load = 0;  // before the limits add to it
   return {.processor = seam::processor_name(),
@@ -62,7 +62,7 @@ Machine this_machine(std::span<const std::string> contenders) {
           .load = load,
           .devices = devices_of(contenders),
           .software = software_of(contenders),
-          .limits = measure_limits()};
+          .limits = limits == WithLimits::yes ? measure_limits() : std::nullopt};
 }
 
 }  // namespace weft::lab

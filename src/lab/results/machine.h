@@ -19,7 +19,8 @@ struct Machine {
   std::optional<Limits> limits;
 };
 
-/// This one, as far as it can be known. Takes half a second for the limits.
-Machine this_machine(std::span<const std::string> contenders);
+enum class WithLimits { no, yes };
+/// This one, as far as it can be known. Measuring its limits takes half a second.
+Machine this_machine(std::span<const std::string> contenders, WithLimits limits = WithLimits::yes);
 
 }  // namespace weft::lab

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "lab/kernels/call_json.h"
+#include "lab/results/file.h"
 
 namespace weft::lab {
 namespace {
@@ -134,6 +135,10 @@ json result_of(const Comparison& c, const ContestOptions& options, const Setting
           {"flops", c.work.flops},
           {"processes", c.processes},
           {"rows", rows}};
+}
+
+std::string result_line(const Comparison& c, const ContestOptions& options, const Setting& setting) {
+  return line_of(result_of(c, options, setting));
 }
 
 }  // namespace weft::lab

@@ -18,5 +18,7 @@ int status_of(Verdict verdict);
 
 /// A line of a result file: what result.schema.json says, with the date of now.
 nlohmann::json result_of(const Comparison& comparison, const ContestOptions& options, const Setting& setting);
+/// The same as text.
+std::string result_line(const Comparison& comparison, const ContestOptions& options, const Setting& setting);
 
 }  // namespace weft::lab

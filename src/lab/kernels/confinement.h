@@ -10,9 +10,9 @@ namespace weft::lab {
 Status limit_resources();
 
 /// For kernels of files: the calling process may no longer start processes or programs, look into others,
-/// open connections or reach the system's shared memory; it ends by SIGSYS where it tries. It may write files
-/// only below its working directory, where the machine has Landlock. Errors: internal, with the system's
-/// reason.
+/// open connections, reach the system's shared memory, or set its priority or its processors; it ends by
+/// SIGSYS where it tries. It may write files only below its working directory, where the machine has
+/// Landlock. Errors: internal, with the system's reason.
 Status confine();
 
 /// The version of Landlock here; 0: there is none.
