@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """How often the lab's verdicts are right: a kernel beside itself, and beside one that does 3 percent more.
 
-    bench/lab/error_rates.py WEFT [--runs N] [--seconds S] [--jobs N]
+    bench/lab/error_rates.py WEFT [--runs N] [--seconds S] [--jobs N] [--kernels FOLDER]
 
 Prints a table of verdicts, and exits with 1 where equal kernels are not the SAME, or slower ones not SLOWER, in 95 of 100 runs that were
 not UNDECIDED, or where any verdict says FASTER.
@@ -18,7 +18,7 @@ PAIRS = [("equal", "honest", "honest", "SAME"), ("3 percent slower", "honest", "
 
 
 def verdicts(weft, first, second, seed, seconds):
-    words = [weft, "lab", KERNELS / f"{first}.cpp", KERNELS / f"{second}.cpp", "--ops", "softmax", "--quick", "--json", "--threads", "1",
+    words = [weft, "lab", first, second, "--ops", "softmax", "--quick", "--json", "--threads", "1",
              "--seconds", str(seconds), "--seed", str(seed)]
     out = subprocess.run(words, text=True, stdout=subprocess.PIPE, check=False).stdout
     rows = [json.loads(line)["rows"][1] for line in out.splitlines()]
@@ -31,12 +31,16 @@ def main():
     parser.add_argument("--runs", type=int, default=50, help="of each pair; each gives a verdict for two sizes of softmax")
     parser.add_argument("--seconds", type=float, default=10, help="that one verdict may take")
     parser.add_argument("--jobs", type=int, default=1, help="runs at a time, each of two processes of one thread that take turns")
+    parser.add_argument("--kernels", type=pathlib.Path, help="a folder with honest.so and slower.so, for a machine without a compiler")
     o = parser.parse_args()
+    file = (lambda name: o.kernels / f"{name}.so") if o.kernels else (lambda name: KERNELS / f"{name}.cpp")
     failed = False
     for name, first, second, wanted in PAIRS:
         with concurrent.futures.ThreadPoolExecutor(o.jobs) as pool:
-            of_runs = pool.map(lambda seed: verdicts(o.weft, first, second, seed, o.seconds), range(1, o.runs + 1))
+            of_runs = pool.map(lambda seed: verdicts(o.weft, file(first), file(second), seed, o.seconds), range(1, o.runs + 1))
             found = [v for run in of_runs for v in run]
+        if not any(ratio for _, ratio, _ in found):
+            raise SystemExit(f"{name}: nothing was timed: {found[0][0]}")
         counts = collections.Counter(v for v, _, _ in found)
         ratios = sorted(r for _, r, _ in found if r)
         turns = sorted(t for _, _, t in found)

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "lab/kernels/provider.h"
 #include "seam/prepared_kernel.h"
 #include "seam/registry.h"
 
@@ -35,8 +36,9 @@ Result<std::vector<std::string>> expanded(const std::vector<std::string>& conten
     const size_t before = all.size();
     for (const auto& source : device->sources)
       for (const weft_kernel* kernel : source.kernels)
-        if (seam::is_for(*kernel, call->desc()) && !(chosen_too && chosen == kernel->id) &&
-            seam::prepare_with(*device, *kernel, call).ok())
+        // A kernel of no backend, as those that run a body op by op, can't be named.
+        if (provider_of(kernel->id).ok() && seam::is_for(*kernel, call->desc()) &&
+            !(chosen_too && chosen == kernel->id) && seam::prepare_with(*device, *kernel, call).ok())
           all.push_back(kernel->id);
     if (all.size() == before && !(chosen_too && !chosen.empty()))
       return invalid("no kernel of {} takes {}", name, o.label());
