@@ -34,6 +34,22 @@ int run(const LabOptions& o, const Syntax& app, const Common& common) {
   return compare_kernels(o, common);
 }
 
+void add_measuring(Syntax& app, lab::ContestOptions& o) {
+  app.add_option("--seconds", o.seconds, "of measuring an operation, about")
+      .check(positive)
+      .capture_default_str();
+  app.add_option("--margin", o.margin, "times closer than this share are the SAME")
+      .check(positive)
+      .capture_default_str();
+  app.add_option("--sample", o.sample, "seconds of launches in a turn").check(positive).capture_default_str();
+  app.add_option("--timeout", o.process.seconds, "seconds after which a kernel that does not answer hangs")
+      .check(positive)
+      .capture_default_str();
+  app.add_option("--seed", o.seed, "of what is drawn (default: one that no kernel can know)").type_name("N");
+  app.add_flag("--cold", o.cold, "flush the caches before each launch; the flush is not counted");
+  app.add_flag("--quick", o.quick, "fewer cases of conformance, fewer processes");
+}
+
 void add_results(Syntax& app, LabOptions& o) {
   app.add_option("--out", o.out, "add the results to this file, a line of JSON for each operation")
       .check(some_name)
@@ -77,24 +93,7 @@ extern const Command lab_command = {
                      "where kernels in Python compute (default: where the first kernel does, on a GPU); "
                      "without names, the kernels that run on it are compared")
           .type_name("NAME");
-      app.add_option("--seconds", o->contest.seconds, "of measuring an operation, about")
-          .check(positive)
-          .capture_default_str();
-      app.add_option("--margin", o->contest.margin, "times closer than this share are the SAME")
-          .check(positive)
-          .capture_default_str();
-      app.add_option("--sample", o->contest.sample, "seconds of launches in a turn")
-          .check(positive)
-          .capture_default_str();
-      app.add_option("--timeout", o->contest.process.seconds,
-                     "seconds after which a kernel that does not answer hangs")
-          .check(positive)
-          .capture_default_str();
-      app.add_option("--seed", o->contest.seed, "of what is drawn (default: one that no kernel can know)")
-          .type_name("N");
-      app.add_flag("--cold", o->contest.cold,
-                   "flush the caches before each launch; the flush is not counted");
-      app.add_flag("--quick", o->contest.quick, "fewer cases of conformance, fewer processes");
+      add_measuring(app, o->contest);
       app.add_flag("--record", o->record,
                    "where another kernel of the first contender's device is FASTER, it is taken from now on");
       app.add_flag("--worker", o->worker, "run one kernel for the lab, which starts such processes itself");
