@@ -91,7 +91,7 @@ Row contest(const std::string& kernel) {
 
 // A kernel in OpenCL C, in a file of its own.
 std::string text_file(const std::string& name, const std::string& text) {
-  const auto path = std::filesystem::path(testing::TempDir()) / name;
+  const auto path = std::filesystem::path(::testing::TempDir()) / name;
   std::ofstream(path) << text;
   return path.string();
 }
@@ -99,7 +99,7 @@ constexpr const char* kHead =
     "__kernel void weft_lab_kernel(__global const float* x, __global float* y, long a, "
     "long b, int n, int columns)";
 
-class LabText : public testing::Test {
+class LabText : public ::testing::Test {
  protected:
   void SetUp() override {
     if (!is_backend_available("opencl")) GTEST_SKIP() << "opencl is not available here";

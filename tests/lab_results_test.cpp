@@ -46,11 +46,11 @@ json made_up(double factor = 1, double width = 0.001) {
   return result_of(c, {}, setting);
 }
 
-class LabResults : public testing::Test {
+class LabResults : public ::testing::Test {
  protected:
   LabResults()
-      : folder_(std::filesystem::path(testing::TempDir()) /
-                (std::string("weft_") + testing::UnitTest::GetInstance()->current_test_info()->name())) {
+      : folder_(std::filesystem::path(::testing::TempDir()) /
+                (std::string("weft_") + ::testing::UnitTest::GetInstance()->current_test_info()->name())) {
     std::filesystem::remove_all(folder_);
     std::filesystem::create_directories(folder_);
   }

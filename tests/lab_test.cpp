@@ -207,10 +207,10 @@ void PrintTo(const Cheat& cheat, std::ostream* out) { *out << cheat.kernel; }
 // Where the machine keeps files in, a cheat that wants one elsewhere ends there.
 const bool kKeepsFilesIn = landlock_version() > 0;
 
-class LabCheat : public testing::TestWithParam<Cheat> {};
+class LabCheat : public ::testing::TestWithParam<Cheat> {};
 
 TEST_P(LabCheat, IsSeenThrough) {
-  const auto kept = std::filesystem::path(testing::TempDir()) / "weft_lab_persisting";
+  const auto kept = std::filesystem::path(::testing::TempDir()) / "weft_lab_persisting";
   std::filesystem::remove(kept);
   ::setenv("WEFT_TEST_PERSISTING", kept.c_str(), 1);
   ContestOptions options;
@@ -223,43 +223,44 @@ TEST_P(LabCheat, IsSeenThrough) {
 
 INSTANTIATE_TEST_SUITE_P(
     All, LabCheat,
-    testing::Values(Cheat{"replayed", Verdict::wrong, "got nan"},
-                    Cheat{"zeroed_inputs", Verdict::invalid, "it changed operand 0"},
-                    Cheat{"side_thread", Verdict::wrong, ""}, Cheat{"lazy_output", Verdict::wrong, "got nan"},
-                    Cheat{"forged_time", Verdict::invalid, "what it was not asked"},
-                    Cheat{"reads_seed", Verdict::wrong, "got nan"},
-                    Cheat{"result_file", Verdict::invalid, "it left files: results.json"},
-                    Cheat{"persisting", kKeepsFilesIn ? Verdict::invalid : Verdict::wrong, ""},
-                    Cheat{"constant_output", Verdict::wrong, ""}, Cheat{"low_precision", Verdict::wrong, ""},
-                    Cheat{"unusual_shapes", Verdict::wrong, ""}, Cheat{"clock_dependent", Verdict::wrong, ""},
-                    Cheat{"leaks", Verdict::invalid, "it leaks"},
-                    Cheat{"writes_beside_operand", Verdict::invalid, "it wrote beside operand 0"},
-                    Cheat{"background_thread", Verdict::invalid, "it goes on computing"},
-                    Cheat{"child_process", Verdict::invalid, "it wanted to start a process"},
-                    Cheat{"network", Verdict::invalid, "to reach the network"},
-                    Cheat{"watched", Verdict::wrong, ""},
-                    Cheat{"changed_rows", Verdict::invalid, "it computes only what changed"},
-                    Cheat{"rounds_up", Verdict::invalid, "it changed how the processor rounds"},
-                    Cheat{"reads_edits", Verdict::wrong, ", launch "},
-                    Cheat{"answers_itself", Verdict::invalid, "what it was not asked"},
-                    Cheat{"moves_away", Verdict::invalid, "to set its priority or its processors"}),
+    ::testing::Values(
+        Cheat{"replayed", Verdict::wrong, "got nan"},
+        Cheat{"zeroed_inputs", Verdict::invalid, "it changed operand 0"},
+        Cheat{"side_thread", Verdict::wrong, ""}, Cheat{"lazy_output", Verdict::wrong, "got nan"},
+        Cheat{"forged_time", Verdict::invalid, "what it was not asked"},
+        Cheat{"reads_seed", Verdict::wrong, "got nan"},
+        Cheat{"result_file", Verdict::invalid, "it left files: results.json"},
+        Cheat{"persisting", kKeepsFilesIn ? Verdict::invalid : Verdict::wrong, ""},
+        Cheat{"constant_output", Verdict::wrong, ""}, Cheat{"low_precision", Verdict::wrong, ""},
+        Cheat{"unusual_shapes", Verdict::wrong, ""}, Cheat{"clock_dependent", Verdict::wrong, ""},
+        Cheat{"leaks", Verdict::invalid, "it leaks"},
+        Cheat{"writes_beside_operand", Verdict::invalid, "it wrote beside operand 0"},
+        Cheat{"background_thread", Verdict::invalid, "it goes on computing"},
+        Cheat{"child_process", Verdict::invalid, "it wanted to start a process"},
+        Cheat{"network", Verdict::invalid, "to reach the network"}, Cheat{"watched", Verdict::wrong, ""},
+        Cheat{"changed_rows", Verdict::invalid, "it computes only what changed"},
+        Cheat{"rounds_up", Verdict::invalid, "it changed how the processor rounds"},
+        Cheat{"reads_edits", Verdict::wrong, ", launch "},
+        Cheat{"answers_itself", Verdict::invalid, "what it was not asked"},
+        Cheat{"moves_away", Verdict::invalid, "to set its priority or its processors"}),
     [](const auto& cheat) { return std::string(cheat.param.kernel); });
 
 INSTANTIATE_TEST_SUITE_P(Broken, LabCheat,
-                         testing::Values(Cheat{"crashes", Verdict::invalid, "by signal 11"},
-                                         Cheat{"hangs", Verdict::invalid, "it hangs"},
-                                         Cheat{"writes_beside", Verdict::invalid, "it wrote beside result 0"},
-                                         Cheat{"prints", Verdict::invalid, "a kernel that talks"},
-                                         Cheat{"no_program", Verdict::invalid, "does not compile"},
-                                         Cheat{"no_function", Verdict::invalid, "weft_lab_kernel"},
-                                         Cheat{"no_such_file", Verdict::invalid, "there is no file"}),
+                         ::testing::Values(Cheat{"crashes", Verdict::invalid, "by signal 11"},
+                                           Cheat{"hangs", Verdict::invalid, "it hangs"},
+                                           Cheat{"writes_beside", Verdict::invalid,
+                                                 "it wrote beside result 0"},
+                                           Cheat{"prints", Verdict::invalid, "a kernel that talks"},
+                                           Cheat{"no_program", Verdict::invalid, "does not compile"},
+                                           Cheat{"no_function", Verdict::invalid, "weft_lab_kernel"},
+                                           Cheat{"no_such_file", Verdict::invalid, "there is no file"}),
                          [](const auto& cheat) { return std::string(cheat.param.kernel); });
 
 // A folder for what a test compiles.
 struct Folder {
   Folder() { EXPECT_TRUE(::mkdtemp(path.data())); }
   ~Folder() { std::filesystem::remove_all(path); }
-  std::string path = testing::TempDir() + "weft-lab-test-XXXXXX";
+  std::string path = ::testing::TempDir() + "weft-lab-test-XXXXXX";
 };
 
 std::string compiled(const std::string& name, const Folder& folder) {
