@@ -38,7 +38,7 @@ TEST_F(LabRecord, TheFastestKernelIsTakenFromNowOn) {
   EXPECT_EQ(kept.nanoseconds_instead, 210u);
   forget();  // as another process would
   EXPECT_EQ(chosen().kernel, kOther);
-  EXPECT_NE(chosen().why.find("2.1 times as fast"), std::string::npos) << chosen().why;
+  EXPECT_NE(chosen().why.find("2.10 times as fast"), std::string::npos) << chosen().why;
 }
 
 TEST_F(LabRecord, WhatIsNotFasterOrOfAnotherBuildIsNotTaken) {
