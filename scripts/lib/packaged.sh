@@ -53,6 +53,9 @@ page_commands() {
   PATH=$weft_tmp/installed/bin:$PATH python3 scripts/lib/pages.py shell docs/tutorial.md "$weft_tmp/tutorial"
 }
 
+# lab_commands: what docs/lab.md has one type, where it needs no GPU.
+lab_commands() { python3 scripts/lib/pages.py lab docs/lab.md "$weft_root/build/release/weft" "$weft_tmp/lab"; }
+
 # config_switches: a config.cmake chooses several backends; what it does not set keeps its default, what is not there is named.
 config_switches() {
   local config=$weft_tmp/config.cmake said=$weft_tmp/config.log expect

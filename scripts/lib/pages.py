@@ -4,11 +4,14 @@ pages.py programs PAGE FOLDER     writes every whole program of the page (a ```c
                                   and the ```text block that follows it, if one does before the next code, to <page>_<n>.txt
 pages.py shell PAGE FOLDER        runs the page's ```sh blocks in FOLDER, in order, each in `bash -e`; a ```text block that
                                   follows must be what the block printed. In a text, a line of three dots stands for any lines.
+pages.py lab PAGE WEFT FOLDER     runs the `weft lab` commands of the page's ```sh blocks that need no GPU, with little time for each
 pages.py same PAGE FILE           the page shows FILE: one of its ```cpp blocks is in it, word for word
 pages.py subcommands README.md    reads `weft --help`; every subcommand there must have a row in the table
 """
 import os
 import re
+import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -62,6 +65,30 @@ def shell(page, folder):
         sys.exit(1)
 
 
+def lab(page, weft, folder):
+    """What docs/lab.md has one type on a machine without a GPU, in less time than it says: SLOWER and UNDECIDED are no failures."""
+    os.makedirs(folder, exist_ok=True)
+    (Path(folder) / "examples").symlink_to(Path(page).resolve().parents[1] / "examples")
+    ran = 0
+    for language, text, line in blocks(page):
+        for command in text.splitlines() if language == "sh" else []:
+            words = shlex.split(command)
+            if words[0] != "weft" or "cuda" in words:
+                continue
+            old = Path(folder) / "old.jsonl"
+            if words[2] == "compare" and not old.exists():
+                shutil.copy(Path(folder) / words[-1], old)
+            hurry = [] if words[2] in ("list", "report", "compare") else ["--quick", "--seconds", "0.5"]
+            done = subprocess.run([weft, *words[1:], *hurry], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                                  errors="replace", env=os.environ | {"WEFT_CACHE_DIR": str(Path(folder).resolve() / "cache")})
+            if done.returncode not in (0, 3, 4):
+                sys.exit(f"{page}:{line}: {command}: exit status {done.returncode}\n{done.stdout}")
+            ran += 1
+    print(f"{page}: {ran} commands ran")
+    if ran == 0:
+        sys.exit(1)
+
+
 def same(page, file):
     content = Path(file).read_text(encoding="utf-8")
     if not any(language == "cpp" and text in content for language, text, _ in blocks(page)):
@@ -81,4 +108,4 @@ def subcommands(page):
     print(f"{len(there)} subcommands: {', '.join(name for name, _ in there)}")
 
 
-{"programs": programs, "shell": shell, "same": same, "subcommands": subcommands}[sys.argv[1]](*sys.argv[2:])
+{"programs": programs, "shell": shell, "lab": lab, "same": same, "subcommands": subcommands}[sys.argv[1]](*sys.argv[2:])
