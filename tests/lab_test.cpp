@@ -94,6 +94,30 @@ TEST(LabStatistics, EqualKernelsAreTheSameAndSlowerOnesSlower) {
   EXPECT_EQ(wrong, 0);
 }
 
+TEST(LabStatistics, StudentsTIsThatOfTables) {
+  EXPECT_NEAR(student(0.99, 1), 63.657, 1e-3);
+  EXPECT_NEAR(student(0.99, 2), 9.925, 1e-3);
+  EXPECT_NEAR(student(0.95, 5), 2.571, 1e-3);
+  EXPECT_NEAR(student(0.99, 7), 3.499, 1e-3);
+  EXPECT_NEAR(student(0.998, 30), 3.385, 1e-3);
+}
+
+// Three processes that differ by tens of percents: a bootstrap of them alone finds a difference in one of
+// four.
+TEST(LabStatistics, OfAFewProcessesThatDifferNothingIsSure) {
+  int found = 0;
+  for (uint64_t seed = 1; seed <= 200; ++seed) {
+    std::vector<Generation> all;
+    for (uint64_t p = 0; p < 3; ++p) {
+      const double process = 1 + 0.4 * (unit(random_word(seed, p)) - 0.5);
+      all.push_back(Generation(10, Pair{process, 1}));
+    }
+    const auto verdict = decide(ratio_of(all, 0.99, seed), 0.015);
+    found += verdict == Verdict::faster || verdict == Verdict::slower;
+  }
+  EXPECT_LE(found, 6);
+}
+
 TEST(LabMemory, AGuardZoneBesideATensorIsSeenToBeTouched) {
   const std::vector<uint64_t> sizes = {100, 0, 64};
   auto memory = value_or_raise(SharedMemory::create(room_for(sizes)));

@@ -68,17 +68,30 @@ class Contest {
 
   Result<size_t> run(const std::function<void(const std::string&)>& see) {
     const auto began = Clock::now();
-    const size_t fewest = options_.quick ? kFewestQuick : kFewest;
+    const auto looks = looks_from(options_.quick ? kFewestQuick : kFewest);
+    // Who looks often finds what is not there: all looks together are as sure as was asked.
+    const double unsure = (1 - options_.confidence) / static_cast<double>(looks.size() + 1);
     size_t done = 0;
-    while (done < kMost && can_go_on() &&
-           (done < fewest || (!decided() && seconds_since(began) < options_.seconds))) {
+    while (can_go_on()) {
       see(fmt::format("process {} of each kernel", done + 1));
       WEFT_CHECK(generation(done++));
+      if (done < looks[0] && can_go_on()) continue;
+      const bool over = done == kMost || !can_go_on() || seconds_since(began) >= options_.seconds;
+      if (!over && std::ranges::find(looks, done) == looks.end()) continue;
+      conclude(1 - unsure);
+      if (over || decided()) break;
     }
     return done;
   }
 
  private:
+  // Numbers of processes after which verdicts are looked for, each half as much again.
+  static std::vector<size_t> looks_from(size_t fewest) {
+    std::vector<size_t> looks = {fewest};
+    while (looks.back() < kMost)
+      looks.push_back(std::min(kMost, std::max(looks.back() + 2, looks.back() * 3 / 2)));
+    return looks;
+  }
   bool can_go_on() const {
     return !timed_[0].row.out() &&
            std::ranges::any_of(timed_.begin() + 1, timed_.end(), [](const Timed& t) { return !t.row.out(); });
@@ -101,7 +114,8 @@ class Contest {
     }
     for (Timed& t : timed_)
       if (!t.row.out()) WEFT_CHECK(end(t, seed, number == 0));
-    conclude();
+    check_clocks();
+    keep_pairs();
     return {};
   }
 
@@ -230,19 +244,26 @@ class Contest {
     }
   }
 
-  void conclude() {
-    check_clocks();
-    Timed& base = timed_[0];
-    if (base.row.out())  // what was found before was found against a kernel that is out
-      for (Timed& t : timed_)
-        if (!t.row.out()) t.row.verdict = Verdict::undecided, t.row.ratio = {};
+  void keep_pairs() {
+    const Timed& base = timed_[0];
     for (Timed& t : timed_) {
       if (t.row.out() || base.row.out()) continue;
       Generation pairs;
       for (size_t i = 0; i < std::min(t.turns.size(), base.turns.size()); ++i)
         pairs.push_back({base.turns[i], t.turns[i]});
       t.generations.push_back(std::move(pairs));
-      t.row.ratio = ratio_of(t.generations, options_.confidence, options_.seed);
+    }
+  }
+
+  void conclude(double confidence) {
+    const Timed& base = timed_[0];
+    for (Timed& t : timed_) {
+      if (t.row.out()) continue;
+      if (base.row.out()) {  // what was found before was found against a kernel that is out
+        t.row.verdict = Verdict::undecided, t.row.ratio = {};
+        continue;
+      }
+      t.row.ratio = ratio_of(t.generations, confidence, options_.seed);
       t.row.cpu_nanoseconds = 1e9 * t.cpu / t.all_launches;
       t.row.verdict = &t == &base ? Verdict::same : decide(t.row.ratio, options_.margin);
     }

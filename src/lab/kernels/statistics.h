@@ -14,6 +14,10 @@ struct Interval {
 /// Value at `share` of the sorted values, 0 to 1; NaN of none.
 double quantile(std::vector<double> values, double share);
 
+/// By how many standard errors a mean may be off at this confidence, for numbers that are normally
+/// distributed and estimates of this many degrees of freedom, at least 1: Student's t, two-sided.
+double student(double confidence, size_t degrees);
+
 /// Times of two kernels that ran one after the other.
 struct Pair {
   double first = 0, second = 0;
@@ -22,9 +26,9 @@ struct Pair {
 using Generation = std::vector<Pair>;
 
 /// By what factor the first takes longer: the median over processes of the median over their pairs, each pair
-/// giving one ratio. The interval is a bootstrap's: processes are drawn with replacement, then pairs of each.
-/// Pairs cancel what slows the machine for a while, processes what their memory's places do to all runs of
-/// one of them.
+/// giving one ratio. The interval is a bootstrap's, processes drawn with replacement, then pairs of each, and
+/// at least Student's for the logarithms of the processes' medians. Pairs cancel what slows the machine for a
+/// while, processes what their memory's places do to all runs of one of them.
 ///
 /// Source   Kalibera and Jones, Rigorous benchmarking in reasonable time (ISMM 2013).
 Interval ratio_of(const std::vector<Generation>& generations, double confidence, uint64_t seed);
