@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """How often the lab's verdicts are right: a kernel beside itself, and beside one that does 3 percent more.
 
-    bench/lab/error_rates.py WEFT [--runs N] [--seconds S] [--jobs N] [--kernels FOLDER]
+    bench/lab/error_rates.py WEFT [--runs N] [--first SEED] [--seconds S] [--jobs N] [--kernels FOLDER]
 
 Prints a table of verdicts, and exits with 1 where equal kernels are not the SAME, or slower ones not SLOWER, in 95 of 100 runs that were
 not UNDECIDED, or where any verdict says FASTER.
@@ -29,6 +29,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("weft")
     parser.add_argument("--runs", type=int, default=50, help="of each pair; each gives a verdict for two sizes of softmax")
+    parser.add_argument("--first", type=int, default=1, help="seed of the first run; the others follow")
     parser.add_argument("--seconds", type=float, default=10, help="that one verdict may take")
     parser.add_argument("--jobs", type=int, default=1, help="runs at a time, each of two processes of one thread that take turns")
     parser.add_argument("--kernels", type=pathlib.Path, help="a folder with honest.so and slower.so, for a machine without a compiler")
@@ -37,7 +38,7 @@ def main():
     failed = False
     for name, first, second, wanted in PAIRS:
         with concurrent.futures.ThreadPoolExecutor(o.jobs) as pool:
-            of_runs = pool.map(lambda seed: verdicts(o.weft, file(first), file(second), seed, o.seconds), range(1, o.runs + 1))
+            of_runs = pool.map(lambda seed: verdicts(o.weft, file(first), file(second), seed, o.seconds), range(o.first, o.first + o.runs))
             found = [v for run in of_runs for v in run]
         if not any(ratio for _, ratio, _ in found):
             raise SystemExit(f"{name}: nothing was timed: {found[0][0]}")
