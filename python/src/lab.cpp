@@ -83,6 +83,7 @@ lab::ContestOptions options_from(const nb::dict& d) {
   o.process.command = worker_command(nb::cast<int>(d["threads"]));
   o.process.seconds = nb::cast<double>(d["timeout"]);
   o.process.device = nb::cast<std::string>(d["device"]);
+  o.threads = nb::cast<int>(d["threads"]);
   o.seconds = nb::cast<double>(d["seconds"]), o.margin = nb::cast<double>(d["margin"]);
   o.confidence = nb::cast<double>(d["confidence"]), o.sample = nb::cast<double>(d["sample"]);
   o.cold = nb::cast<bool>(d["cold"]), o.quick = nb::cast<bool>(d["quick"]);

@@ -154,6 +154,7 @@ int compare_kernels(const LabOptions& o, const Common& common) {
   auto options = o.contest;
   if (options.seed == 0) options.seed = lab::drawn_seed();
   options.process.command = worker_command(common), options.process.device = o.device;
+  options.threads = common.threads;
   ::prctl(PR_SET_DUMPABLE, 0);  // this memory, and the seed in it, is not a kernel's to read
   lab::adopt_orphans(true);
   Progress progress(!common.json, operations.size(), options.seconds);

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <spawn.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -50,6 +51,26 @@ double seconds_per_tick() {
   return found;
 }
 
+// While it lives, what this thread starts runs on these processors.
+class Pinned {
+ public:
+  explicit Pinned(const std::vector<int>& processors) {
+    if (processors.empty() || ::sched_getaffinity(0, sizeof before_, &before_) != 0) return;
+    cpu_set_t wanted;
+    CPU_ZERO(&wanted);
+    for (const int p : processors) CPU_SET(p, &wanted);
+    changed_ = ::sched_setaffinity(0, sizeof wanted, &wanted) == 0;
+  }
+  ~Pinned() {
+    if (changed_) ::sched_setaffinity(0, sizeof before_, &before_);
+  }
+  Pinned(const Pinned&) = delete;
+
+ private:
+  cpu_set_t before_;
+  bool changed_ = false;
+};
+
 int start(const Process& process, const std::string& folder, int socket, int memory, int output) {
   std::vector<std::string> words = process.command;
   std::vector<char*> argv;
@@ -68,6 +89,7 @@ int start(const Process& process, const std::string& folder, int socket, int mem
   ::posix_spawnattr_init(&attributes);
   ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);  // a group of its own
   pid_t child = -1;
+  const Pinned pinned(process.processors);
   const int error = ::posix_spawn(&child, argv[0], &files, &attributes, argv.data(), environ);
   ::posix_spawnattr_destroy(&attributes);
   ::posix_spawn_file_actions_destroy(&files);

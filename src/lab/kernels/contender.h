@@ -17,6 +17,7 @@ struct Process {
   double open_seconds = 0;           ///< that opening a kernel may take, if that is more
   uint64_t output_bytes = 1 << 20;   ///< that it may print
   uint64_t memory_bytes = 0;         ///< of shared memory
+  std::vector<int> processors;       ///< on which it runs; empty: all
   /// In whose memory kernels compute that could in any, as those in Python; empty: in the host's.
   std::string device;
 };

@@ -1,5 +1,6 @@
 #include "lab/kernels/contest.h"
 
+#include <sched.h>
 #include <stdlib.h>
 
 #include <algorithm>
@@ -32,6 +33,20 @@ constexpr double kCalmest = 0.1;  // share of the turns by which clocks are chec
 constexpr double kCalm = 3e-4;    // seconds that asking a process may take beside its launches
 
 double seconds_since(Clock::time_point t) { return std::chrono::duration<double>(Clock::now() - t).count(); }
+
+// As many of those that this process may use; empty: all of them.
+std::vector<int> draw_processors(int count, uint64_t seed) {
+  cpu_set_t allowed;
+  if (count <= 0 || ::sched_getaffinity(0, sizeof allowed, &allowed) != 0) return {};
+  std::vector<int> all;
+  for (int p = 0; p < CPU_SETSIZE; ++p)
+    if (CPU_ISSET(p, &allowed)) all.push_back(p);
+  if (static_cast<size_t>(count) >= all.size()) return {};
+  for (size_t i = 0; i < static_cast<size_t>(count); ++i)
+    std::swap(all[i], all[i + random_word(seed, i) % (all.size() - i)]);
+  all.resize(static_cast<size_t>(count));
+  return all;
+}
 
 // A row, its process of this generation, and what was measured of it.
 struct Timed {
@@ -104,6 +119,8 @@ class Contest {
   Status generation(size_t number) {
     const uint64_t seed = random_word(options_.seed, number);
     WEFT_TRY(const auto data, draw_data(o_, seed));
+    for (Timed& t : timed_)
+      t.row.process.processors = draw_processors(options_.threads, random_word(seed, 8000));
     for (Timed& t : timed_)
       if (!t.row.out()) WEFT_CHECK(start(t, data, seed, number == 0));
     for (size_t pair = 0; pair < kPairs; ++pair) {

@@ -12,6 +12,9 @@ struct ContestOptions {
   Process process;  ///< of a contender; memory_bytes is filled in
   double seconds =
       20;  ///< of measuring an operation, about; verdicts that are not sure by then stay UNDECIDED
+  /// Of each kernel; 0: as many as there are processors. Where they are fewer, the processes of all kernels
+  /// run on the same processors, drawn for each of their generations: one may have a busy neighbor.
+  int threads = 0;
   double margin = 0.015;        ///< times closer than this are the SAME
   double confidence = 0.99;     ///< of intervals
   double sample = 2e-3;         ///< seconds of launches in a turn
