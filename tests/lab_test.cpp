@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <set>
+#include <thread>
 
 #include "lab/kernels/confinement.h"
 #include "lab/kernels/contest.h"
@@ -182,6 +183,13 @@ TEST(LabLimits, MemoryOfAKernelIsCountedBesideItsOperands) {
   EXPECT_FALSE(row.out()) << row.why;
   EXPECT_GT(row.peak_bytes, 32u << 20) << "what it allocates and frees in each launch";
   EXPECT_LT(row.peak_bytes, 64u << 20);
+}
+
+TEST(Lab, KernelsRunOnAsManyProcessorsAsTheyHaveThreads) {
+  if (std::thread::hardware_concurrency() < 2) GTEST_SKIP() << "there is one processor";
+  const auto pinned = row_of(small_softmax(), kernel("one_processor"), {.threads = 1});
+  EXPECT_FALSE(pinned.out()) << pinned.why;
+  EXPECT_EQ(name(row_of(small_softmax(), kernel("one_processor")).verdict), "WRONG");
 }
 
 TEST(Lab, ARefusedCallIsSaid) {
