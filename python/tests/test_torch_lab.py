@@ -45,6 +45,12 @@ def test_pytorch_with_places_and_classes(rng):
     np.testing.assert_allclose(got.numpy(), torch.nn.functional.cross_entropy(logits, target, label_smoothing=0.1).numpy(), rtol=1e-5)
 
 
+def test_a_kernel_as_a_function_leaves_pytorchs_settings(rng):
+    threads = torch.get_num_threads()
+    weft.get_kernel("torch", "softmax")(rng.standard_normal((2, 3), np.float32))
+    assert torch.is_grad_enabled() and torch.get_num_threads() == threads
+
+
 def test_a_gpu_is_wanted_where_there_is_none():
     reasons = {o["contender"]: o["reason"] for o in lab.list()}
     assert reasons["torch"] == reasons["torch_compile"] == ""

@@ -37,14 +37,16 @@ class Framework:
                 return reason
         return ""
 
-    def load(self, threads, place=None):
-        """Imports it, for kernels of this many threads. `place` is where operands will lie; None: in the host's memory."""
+    def load(self, threads=None, place=None):
+        """Imports it, for kernels of this many threads; None: in a process that is not the lab's, whose settings stay as they are.
+        `place` is where operands will lie; None: in the host's memory."""
         import numpy
 
         if place is not None:
             raise Refused(f"NumPy computes in the host's memory, and the operands lie in that of {place.name}")
 
-        numpy.seterr(all="ignore")  # cases of conformance overflow on purpose
+        if threads is not None:
+            numpy.seterr(all="ignore")  # cases of conformance overflow on purpose
         self.numpy = numpy
         self.version = f"numpy {numpy.__version__}"
 
@@ -83,12 +85,13 @@ class Torch(Framework):
 
     modules = {"torch": "PyTorch is not installed: pip install torch"}
 
-    def load(self, threads, place=None):
+    def load(self, threads=None, place=None):
         import torch
 
         self.torch, self.device = torch, "cpu"
-        torch.set_num_threads(threads)
-        torch.set_grad_enabled(False)
+        if threads is not None:
+            torch.set_num_threads(threads)
+            torch.set_grad_enabled(False)
         self.version = f"torch {torch.__version__}"
         if place is None:
             return
@@ -131,7 +134,7 @@ class OnGpu(Torch):
     def missing(self):
         return super().missing() or ("" if self._interpreted() or gpus() else f"{self.label} needs an NVIDIA GPU; there is none here")
 
-    def load(self, threads, place=None):
+    def load(self, threads=None, place=None):
         if place is None and not self._interpreted():
             raise Refused(f"{self.label}'s kernels run on a GPU, and the operands lie in the host's memory")
         super().load(threads, place)

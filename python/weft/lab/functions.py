@@ -64,7 +64,7 @@ def _of_python(name: str, operation: str) -> Callable[..., Any]:
     if file.parent != kernel.PROVIDERS:
         name = os.path.abspath(name)
     framework = kernel.framework_of(name)
-    framework.load(weft.thread_count())
+    framework.load()
     try:
         kernel.function_of(name, operation)
     except kernel.Refused as e:
