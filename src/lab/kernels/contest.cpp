@@ -84,8 +84,9 @@ class Contest {
   Result<size_t> run(const std::function<void(const std::string&)>& see) {
     const auto began = Clock::now();
     const auto looks = looks_from(options_.quick ? kFewestQuick : kFewest);
-    // Who looks often finds what is not there: all looks together are as sure as was asked.
-    const double unsure = (1 - options_.confidence) / static_cast<double>(looks.size() + 1);
+    // Who looks often finds what is not there. Each look spends half of the doubt that is left, so that all
+    // of them together are as sure as was asked.
+    double doubt = 1 - options_.confidence;
     size_t done = 0;
     while (can_go_on()) {
       see(fmt::format("process {} of each kernel", done + 1));
@@ -93,7 +94,7 @@ class Contest {
       if (done < looks[0] && can_go_on()) continue;
       const bool over = done == kMost || !can_go_on() || seconds_since(began) >= options_.seconds;
       if (!over && std::ranges::find(looks, done) == looks.end()) continue;
-      conclude(1 - unsure);
+      conclude(1 - (doubt /= 2));
       if (over || decided()) break;
     }
     return done;
