@@ -152,8 +152,9 @@ TEST(PlanMemory, RandomLifetimesNeverOverlap) {
       }
     }
     for (const auto& size : sizes) EXPECT_GE(size.bytes, size.live_peak) << round;
-    if (round == 60)
+    if (round == 60) {
       for (const auto& size : sizes) EXPECT_LE(size.bytes, size.live_peak + size.live_peak / 4);
+    }
   }
 }
 

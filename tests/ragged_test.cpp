@@ -104,8 +104,9 @@ TEST(Ragged, PromptsOfDifferentLengthsComputeNoPadding) {
       expect_same_scores(together, i, single, 0);
     }
     EXPECT_EQ(all, alone);
-    if (dynamic_cast<const nn::GPT*>(model.get()))
+    if (dynamic_cast<const nn::GPT*>(model.get())) {
       EXPECT_EQ(all, 150 * kLayers * 12 * kWidth * kWidth + 4 * kVocabulary * kWidth);
+    }
     // One of them goes on; the others have no token.
     EXPECT_LT(counted(together, {{}, {4, 5}, {}, {}}), all / 20);
   }

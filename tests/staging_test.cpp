@@ -178,7 +178,9 @@ TEST(Staging, RunsGoOnAfterAFailure) {
   for (const int fails : {3, static_cast<int>(kLayers) + 3}) {  // while it is staged, and in the second run
     Compiled program = file.load(on);
     packer().begin(fails);
-    if (fails > kLayers) EXPECT_EQ(run(program, 9, on), want);
+    if (fails > kLayers) {
+      EXPECT_EQ(run(program, 9, on), want);
+    }
     const auto error = testing::error_of([&] { (void)run(program, 9, on); });
     EXPECT_NE(error.find("the link is down"), std::string::npos) << error;
     EXPECT_EQ(run(program, 9, on), want);
