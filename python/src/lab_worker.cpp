@@ -267,8 +267,7 @@ void bind_lab_worker(nb::module_& m) {
   m.def("open_queue", open_queue, "device"_a,
         nb::sig("def open_queue(device: str) -> tuple[int, int, int] | None"),
         "Where kernels of this process are enqueued from now on: DLPack's type and number of the device, and "
-        "its "
-        "vendor's stream, 0 where it has none. None for a device of the host's memory.");
+        "its vendor's stream, 0 where it has none. None for a device of the host's memory.");
   m.def(
       "serve", serve, "open"_a, "reason"_a,
       nb::sig("def serve(open: Callable[..., object], reason: Callable[[BaseException], str]) -> int"),

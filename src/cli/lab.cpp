@@ -79,12 +79,16 @@ extern const Command lab_command = {
           .type_name("DTYPE");
       app.add_option("--shapes", o->choice.shapes, "of one operation, as 1024x1024 or 64x512,512x512")
           .type_name("SHAPE");
+      app.add_flag("--sweep", o->choice.sweep, "sizes from small to large in place of those of models");
       app.add_option("--program", o->program,
                      "the calls of this program file instead of the lab's operations")
           .check(some_name)
-          .type_name("FILE");
+          .type_name("FILE")
+          .excludes("--ops")
+          .excludes("--dtypes")
+          .excludes("--shapes")
+          .excludes("--sweep");
       add_input_options(app, o->inputs);
-      app.add_flag("--sweep", o->choice.sweep, "sizes from small to large in place of those of models");
       app.add_option("--providers", o->providers,
                      "of all contenders, those of these providers; see weft lab list")
           .with_commas()

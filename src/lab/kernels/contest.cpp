@@ -120,8 +120,8 @@ class Contest {
   Status generation(size_t number) {
     const uint64_t seed = random_word(options_.seed, number);
     WEFT_TRY(const auto data, draw_data(o_, seed));
-    for (Timed& t : timed_)
-      t.row.process.processors = draw_processors(options_.threads, random_word(seed, 8000));
+    const auto processors = draw_processors(options_.threads, random_word(seed, 8000));
+    for (Timed& t : timed_) t.row.process.processors = processors;
     for (Timed& t : timed_)
       if (!t.row.out()) WEFT_CHECK(start(t, data, seed, number == 0));
     for (size_t pair = 0; pair < kPairs; ++pair) {
