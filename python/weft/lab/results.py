@@ -28,12 +28,15 @@ class Row:
     compile_seconds: float  #: of its first call, in which it may be compiled; of a file of C++, its compiler's
     open_seconds: float  #: of opening it in its last process
     peak_bytes: int  #: of its process, beyond what that held before the kernel was loaded
+    device: str  #: whose memory it computes in; "": the host's
+    device_peak_bytes: int  #: of that memory, after it was opened, beside operands and results
+    clock: dict[str, float]  #: after each turn, of the processor in GHz, of a device in multiply-adds a nanosecond: p10, median, p90; {}: unknown
     ratio: Tuple[float, float, float]  #: the baseline's time by its own: (low, middle, high) of the interval; NaNs where there is none
 
     @classmethod
     def _of(cls, found: dict[str, Any]) -> Row:
         times, ratio = found.get("nanoseconds", {}), found.get("ratio", {})
-        kept = {field.name: found.get(field.name, 0.0) for field in dataclasses.fields(cls)}
+        kept = {field.name: found.get(field.name, {"clock": {}, "device": ""}.get(field.name, 0.0)) for field in dataclasses.fields(cls)}
         return cls(**{**kept, "accuracy": _with_infinities(found["accuracy"]), "nanoseconds": times.get("sample", []),
                       "median": times.get("median", math.nan), "ratio": tuple(ratio.get(end, math.nan) for end in ("low", "middle", "high"))})
 

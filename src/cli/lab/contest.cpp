@@ -29,12 +29,13 @@ std::string in_words(const lab::Row& r, const lab::Work& work, bool baseline) {
                      : !(r.ratio.middle > 0) ? "not compared: the baseline is out"
                                              : fmt::format("{:.3f} times as fast ({:.3f} to {:.3f})",
                                                            r.ratio.middle, r.ratio.low, r.ratio.high);
+  const auto clock = lab::clock_in_words(r);
   const auto refused =
       r.refused ? fmt::format("; refused {} of {} cases", r.refused, r.refused + r.cases) : "";
   return fmt::format(
-      "  {:<44} {:<10} {:>10.2f} us  {:>7.1f} GB/s {:>7.1f} Gflop/s  {:>5.1f} % of the bound  {}{}", name,
+      "  {:<44} {:<10} {:>10.2f} us  {:>7.1f} GB/s {:>7.1f} Gflop/s  {:>5.1f} % of the bound  {}{}{}", name,
       baseline ? "baseline" : lab::name(r.verdict), median / 1e3, work.bytes / median, work.flops / median,
-      100 * r.accuracy.share_of_bound, ratio, refused);
+      100 * r.accuracy.share_of_bound, ratio, refused, clock);
 }
 
 std::string in_words(const lab::Comparison& c) {
@@ -150,7 +151,12 @@ int compare_kernels(const LabOptions& o, const Common& common) {
   std::optional<lab::ResultFile> file;
   if (!o.out.empty()) file.emplace(value_or_raise(lab::ResultFile::open(o.out)));
   lab::Setting setting{.machine = {}, .version = WEFT_RELEASE, .commit = commit_of_build()};
-  if (file || common.json) setting.machine = lab::this_machine(contenders);
+  if (file || common.json) {
+    std::vector<DType> dtypes;
+    for (const auto& operation : operations)
+      if (std::ranges::find(dtypes, operation.dtype) == dtypes.end()) dtypes.push_back(operation.dtype);
+    setting.machine = lab::this_machine(contenders, lab::WithLimits::yes, dtypes);
+  }
   auto options = o.contest;
   if (options.seed == 0) options.seed = lab::drawn_seed();
   options.process.command = worker_command(common), options.process.device = o.device;

@@ -43,6 +43,7 @@ class Contender {
     uint64_t resident_before = 0;  ///< bytes of its process, before the kernel was loaded
     double seconds = 0;            ///< that opening it took, with what it compiles then
     double compile_seconds = 0;    ///< of these: those of compiling it, as the kernel says
+    std::string device;            ///< whose memory it computes in, if that is not the host's
   };
   /// Errors: unsupported where it refuses the call; so may `run`.
   Result<Opened> open(const conformance::Ask& call);
@@ -56,6 +57,10 @@ class Contender {
     uint64_t nanoseconds = 0;        ///< these
     uint64_t outside = 0;            ///< from the question to the answer, by the lab
     double cpu = 0;                  ///< seconds of processor time that the process used
+    /// Steps a nanosecond of a chain of operations after the launches: the clock of the processor in GHz; of
+    /// a device, that by the cycles of a multiply-add. 0: unknown.
+    double clock = 0;
+    uint64_t device_bytes = 0;       ///< of the device's memory that it has taken since it was set up
     double seconds() const;          ///< of the launches
     double seconds_outside() const;  ///< of the question
   };

@@ -145,7 +145,8 @@ class Contest {
     if (!contender.ok()) return t.exclude(contender.status()), Status();
     auto opened = (*contender)->open(ask_of(o_));
     if (!opened.ok()) return t.exclude(opened.status()), Status();
-    t.row.kernel = opened->kernel, t.row.identity = opened->identity, t.row.open_seconds = opened->seconds;
+    t.row.kernel = opened->kernel, t.row.identity = opened->identity, t.row.device = opened->device;
+    t.row.open_seconds = opened->seconds;
     auto own = (*contender)->set_up(options_.cold);
     if (!own.ok()) return t.exclude(own.status()), Status();
     t.before = opened->resident_before + *own;
@@ -194,6 +195,8 @@ class Contest {
     if (t.row.on_host) t.asking.push_back(std::min(outside, turn->cpu) - spent);
     t.turns.push_back(spent / static_cast<double>(t.launches));
     t.row.nanoseconds.push_back(1e9 * t.turns.back());
+    if (turn->clock > 0) t.row.clock.push_back(turn->clock);
+    t.row.device_peak_bytes = std::max(t.row.device_peak_bytes, turn->device_bytes);
     t.cpu += turn->cpu, t.all_launches += static_cast<double>(t.launches);
     if (Status s = t.seat->keep_turn(o_, seconds_a_turn(), random_word(seed, 2)); !s.ok()) t.exclude(s);
   }
@@ -339,6 +342,13 @@ void prepare(Row& row, const std::string& folder, const Process& process) {
 uint64_t drawn_seed() {
   std::random_device device;
   return 1 + ((uint64_t{device()} << 32 | device()) >> 11);
+}
+
+std::string clock_in_words(const Row& row) {
+  constexpr double kSteady = 0.95;
+  if (row.clock.empty()) return "";
+  const double share = quantile(row.clock, 0.1) / quantile(row.clock, 0.9);
+  return share < kSteady ? fmt::format("; the clock fell to {:.2f} in a tenth of the turns", share) : "";
 }
 
 Result<Comparison> compare(const Operation& operation, const std::vector<std::string>& contenders,

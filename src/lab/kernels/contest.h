@@ -36,15 +36,21 @@ struct Row {
   Accuracy accuracy;                ///< at the operation's size
   std::vector<double> nanoseconds;  ///< of a launch, by turn
   bool on_host = true;              ///< timed by the processor's counter, not by the clock of a device
+  std::string device;               ///< whose memory it computes in; empty: the host's
+  std::vector<double> clock;        ///< after each turn, as Contender::Turn has it
   double cpu_nanoseconds = 0;       ///< of all threads, a launch
   double compile_seconds = 0;       ///< of making what its processes open; 0 where nothing is compiled
   double open_seconds = 0;          ///< of opening it in its last process, with what it compiles then
   /// Of its process, beyond what that held before the kernel was loaded and beside operands and results; the
   /// most of all processes. With the code of its libraries.
   uint64_t peak_bytes = 0;
+  uint64_t device_peak_bytes = 0;  ///< of its device's memory, after it was opened, beside operands and results
   Interval ratio;  ///< the baseline's time by its own: above 1 it is faster
   bool out() const { return verdict == Verdict::wrong || verdict == Verdict::invalid; }
 };
+
+/// That the clock fell while it was timed, if it did: "; the clock fell to 0.91 in a tenth of the turns".
+std::string clock_in_words(const Row& row);
 
 struct Comparison {
   Operation operation;

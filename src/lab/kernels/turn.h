@@ -43,6 +43,36 @@ inline uint64_t ticks() {
 #endif
 }
 
+/// Ticks of the processor's counter that a chain of kChain additions takes, each of which waits for the one
+/// before, so one a cycle: the counter runs evenly, the processor's clock does not. The least of three.
+inline constexpr uint64_t kChain = 4096;
+inline uint64_t chain_ticks() {
+  uint64_t least = UINT64_MAX;
+  for (int run = 0; run < 3; ++run) {
+    uint64_t x = 1, y = 2;
+    const uint64_t began = ticks();
+    for (uint64_t i = 0; i < kChain; i += 8) {
+#if defined(__x86_64__)
+      asm volatile(
+          "add %1, %0\n\tadd %1, %0\n\tadd %1, %0\n\tadd %1, %0\n\t"
+          "add %1, %0\n\tadd %1, %0\n\tadd %1, %0\n\tadd %1, %0"
+          : "+r"(x)
+          : "r"(y)
+          : "cc");
+#elif defined(__aarch64__)
+      asm volatile(
+          "add %0, %0, %1\n\tadd %0, %0, %1\n\tadd %0, %0, %1\n\tadd %0, %0, %1\n\t"
+          "add %0, %0, %1\n\tadd %0, %0, %1\n\tadd %0, %0, %1\n\tadd %0, %0, %1"
+          : "+r"(x)
+          : "r"(y));
+#endif
+    }
+    const uint64_t took = ticks() - began;
+    if (took < least) least = took;
+  }
+  return least;
+}
+
 /// Which element is kept of launch number `launch`, whose edits are `each` of those in the list. A kernel can
 /// read the list: so it is drawn by the counter once the launch is over, and could have been any. Six of
 /// eight are ones that the last edit should have changed, one of eight is one that an edit of this turn has

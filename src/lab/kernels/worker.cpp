@@ -12,6 +12,7 @@
 
 #include "lab/kernels/call_json.h"
 #include "lab/kernels/confinement.h"
+#include "lab/kernels/device_probe.h"
 #include "lab/kernels/mirror.h"
 #include "lab/kernels/operation.h"
 #include "lab/kernels/process_facts.h"
@@ -42,7 +43,7 @@ class Service {
 
  private:
   json open(const json& request) {
-    mirror_.reset(), kernel_.reset();
+    probe_.reset(), mirror_.reset(), kernel_.reset();
     const auto contender = request.at("contender").get<std::string>();
     const uint64_t before = memory_of(::getpid()).resident;
     call_ = value_or_raise(lab::describe(ask_from(request.at("call"))));
@@ -50,7 +51,8 @@ class Service {
     return {{"kernel", kernel_->id()},
             {"identity", kernel_->identity()},
             {"compile_seconds", kernel_->compile_seconds()},
-            {"resident_before", before}};
+            {"resident_before", before},
+            {"device", kernel_->queue() ? kernel_->queue()->device().home().name() : ""}};
   }
 
   weft_tensor tensor(const seam::ConcreteType& type, uint64_t at) {
@@ -80,7 +82,15 @@ class Service {
     }
     mirror_ = value_or_raise(Mirror::create(memory_.bytes(), *kernel_->queue()));
     raise_if(mirror_->touch());
+    if (auto probe = DeviceProbe::create(*kernel_->queue()); probe.ok()) probe_ = std::move(probe).value();
+    device_free_ = device_memory_free();
     return json::object();
+  }
+
+  // Zero where the device does not say.
+  uint64_t device_memory_free() {
+    auto& device = kernel_->queue()->device().home();
+    return device.backend().memory_free ? device.backend().memory_free(device.c()) : 0;
   }
 
   json place(const json& request) {
@@ -123,7 +133,11 @@ class Service {
     const uint64_t mode = float_mode();
     if (mirror_) {
       const auto launch = [&] { return kernel_->run(); };
-      return {{"nanoseconds", value_or_raise(mirror_->run({edits, launches * each}, each, launch, cold))}};
+      json answer{{"nanoseconds", value_or_raise(mirror_->run({edits, launches * each}, each, launch, cold))}};
+      if (probe_) answer["chain_rate"] = value_or_raise(probe_->chain());
+      const uint64_t left = device_memory_free();
+      answer["device_bytes"] = device_free_ - std::min(device_free_, left);
+      return answer;
     }
     uint64_t spent = 0, began = ticks();
     for (uint64_t i = 0; i < launches; ++i) {
@@ -138,13 +152,15 @@ class Service {
     if (float_mode() != mode)
       throw Error(
           fail(Code::device, "it changed how the processor rounds, or whether it flushes denormal numbers"));
-    return {{"ticks", spent}};
+    return {{"ticks", spent}, {"chain_ticks", chain_ticks()}};
   }
 
   SharedMemory memory_;
   seam::CallPtr call_;
   std::unique_ptr<Kernel> kernel_;
   std::unique_ptr<Mirror> mirror_;  // of a kernel whose device has other memory than the host's
+  std::unique_ptr<DeviceProbe> probe_;
+  uint64_t device_free_ = 0;  // bytes, with the lab's own memory taken
   std::vector<char> flush_;
 };
 

@@ -4,6 +4,7 @@
 
 #include "base/hash.h"
 #include "lab/kernels/provider.h"
+#include "lab/kernels/text_module.h"
 #include "seam/c_error.h"
 #include "seam/device.h"
 #include "seam/registry.h"
@@ -94,22 +95,9 @@ class TextKernel : public Kernel {
         device_(device),
         shape_(shape),
         call_(std::move(call)) {}
-  ~TextKernel() override {
-    queue_.reset();  // no launch is pending then
-    if (module_) device_.backend().release_module(module_);
-  }
 
   Status compile(const std::string& text) {
-    const auto all = Prelude(call_->desc()).text() + text;
-    const weft_source source{sizeof source, 0, all.c_str(), "weft_lab_kernel"};
-    seam::CError error;
-    const weft_code code = device_.backend().compile(device_.c(), &source, &module_, error.out());
-    // How a text refuses a call that it does not take: #error weft: unsupported, and why.
-    constexpr std::string_view kRefusal = "weft: unsupported";
-    const auto log = error.text();
-    if (const size_t at = log.find(kRefusal); code != WEFT_OK && at != std::string::npos)
-      return fail(Code::unsupported, "{}", log.substr(at, log.find('\n', at) - at));
-    WEFT_CHECK(error.status(code).at("compiling " + id_));
+    WEFT_TRY(module_, TextModule::compile(device_, Prelude(call_->desc()).text() + text, "weft_lab_kernel", id_));
     WEFT_TRY(queue_, device_.open_queue());
     return {};
   }
@@ -133,7 +121,7 @@ class TextKernel : public Kernel {
     scalars_[0] = static_cast<int32_t>(items), scalars_[1] = static_cast<int32_t>(columns);
     dispatch_ = {.size = sizeof(weft_dispatch),
                  .n_buffers = static_cast<uint32_t>(pointers_.size()),
-                 .module = module_,
+                 .module = module_->c(),
                  .buffers = pointers_.data(),
                  .scalars = scalars_,
                  .n_scalars = 2,
@@ -155,8 +143,8 @@ class TextKernel : public Kernel {
   seam::Device& device_;
   Shape shape_;
   seam::CallPtr call_;
-  weft_module module_ = nullptr;
-  std::unique_ptr<seam::Queue> queue_;
+  std::unique_ptr<TextModule> module_;
+  std::unique_ptr<seam::Queue> queue_;  // closed first: no launch of the module is pending then
   std::vector<weft_tensor> tensors_;
   std::vector<const weft_tensor*> pointers_;
   int32_t scalars_[2] = {};

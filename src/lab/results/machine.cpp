@@ -38,6 +38,21 @@ std::map<std::string, std::string> devices_of(std::span<const std::string> conte
   return found;
 }
 
+std::map<std::string, DeviceLimits> limits_of_devices(std::span<const std::string> contenders,
+                                                      const std::vector<DType>& dtypes) {
+  std::map<std::string, DeviceLimits> found;
+  for (const auto& contender : contenders) {
+    auto provider = provider_of(contender);
+    const auto name = provider.ok() && (*provider)->device ? (*provider)->device(contender) : "";
+    auto device = name.empty() ? Result<seam::Device*>(nullptr) : seam::registry().open(name);
+    if (!device.ok() || !*device || (*device)->host_memory()) continue;
+    const auto& home = (*device)->home().name();
+    if (found.contains(home)) continue;
+    if (auto limits = measure_limits(**device, dtypes)) found[home] = std::move(*limits);
+  }
+  return found;
+}
+
 std::map<std::string, std::string> software_of(std::span<const std::string> contenders) {
   std::map<std::string, std::string> all{{"compiler of weft", __VERSION__}, {"C library", c_library()}};
   for (const auto& b : seam::registry().report())
@@ -50,7 +65,8 @@ std::map<std::string, std::string> software_of(std::span<const std::string> cont
 
 }  // namespace
 
-Machine this_machine(std::span<const std::string> contenders, WithLimits limits) {
+Machine this_machine(std::span<const std::string> contenders, WithLimits limits,
+                     const std::vector<DType>& dtypes) {
   double load = 0;
   if (::getloadavg(&load, 1) != 1) load = 0;  // before the limits add to it
   return {.processor = seam::processor_name(),
@@ -62,7 +78,9 @@ Machine this_machine(std::span<const std::string> contenders, WithLimits limits)
           .load = load,
           .devices = devices_of(contenders),
           .software = software_of(contenders),
-          .limits = limits == WithLimits::yes ? measure_limits() : std::nullopt};
+          .limits = limits == WithLimits::yes ? measure_limits() : std::nullopt,
+          .device_limits = limits == WithLimits::yes ? limits_of_devices(contenders, dtypes)
+                                                     : std::map<std::string, DeviceLimits>()};
 }
 
 }  // namespace weft::lab

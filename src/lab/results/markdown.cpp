@@ -90,6 +90,14 @@ std::string machine_of(const json& result) {
                      m["limits"]["copy_gigabytes_per_second"].get<double>(),
                      m["limits"]["cached_copy_gigabytes_per_second"].get<double>(),
                      m["limits"]["gigaflops"].get<double>());
+  if (m.contains("device_limits"))
+    for (const auto& [device, limits] : m["device_limits"].items()) {
+      s += fmt::format("On {}: a copy {:.1f} GB/s, {:.1f} Gflop/s", cell(device),
+                       limits["copy_gigabytes_per_second"].get<double>(), limits["gigaflops"].get<double>());
+      for (const auto& [dtype, rate] : limits["products"].items())
+        s += fmt::format(", products of {} {:.1f} Gflop/s", cell(dtype), rate.get<double>());
+      s += ". ";
+    }
   s += fmt::format("Weft {} at {}.\n", text_of(result["weft"]["version"]), text_of(result["weft"]["commit"]));
   for (const auto& [what, version] : m["software"].items())
     s += fmt::format("- {}: {}\n", cell(what), cell(version.is_string() ? text_of(version) : version.dump()));

@@ -57,7 +57,18 @@ json to_json(const Accuracy& a) {
           {"worst", to_json(a.worst)}};
 }
 
-json to_json(const Row& r, const Work& work, const std::optional<Limits>& limits) {
+// What a row's times are compared with; zeros: unknown.
+struct Limit {
+  double copy = 0, peak = 0;
+};
+Limit limit_of(const Row& r, DType dtype, const Machine& m) {
+  if (r.device.empty()) return m.limits ? Limit{m.limits->copy, m.limits->gigaflops} : Limit{};
+  const auto device = m.device_limits.find(r.device);
+  return device == m.device_limits.end() ? Limit{}
+                                         : Limit{device->second.copy, device->second.peak(dtype)};
+}
+
+json to_json(const Row& r, const Work& work, const Limit& limit) {
   json out{{"contender", r.contender},
            {"kernel", r.kernel},
            {"identity", r.identity},
@@ -69,6 +80,7 @@ json to_json(const Row& r, const Work& work, const std::optional<Limits>& limits
            {"compile_seconds", r.compile_seconds},
            {"open_seconds", r.open_seconds},
            {"peak_bytes", r.peak_bytes},
+           {"device", r.device},
            {"turns", r.nanoseconds.size()}};
   if (r.nanoseconds.empty()) return out;
   const double median = quantile(r.nanoseconds, 0.5);
@@ -78,10 +90,13 @@ json to_json(const Row& r, const Work& work, const std::optional<Limits>& limits
                         {"sample", thinned(r.nanoseconds)}};
   out["cpu_nanoseconds"] = r.cpu_nanoseconds;
   out["gigabytes_per_second"] = work.bytes / median, out["gigaflops"] = work.flops / median;
-  if (limits && r.on_host) {
-    out["share_of_bandwidth"] = work.bytes / median / limits->copy;
-    out["share_of_peak"] = work.flops / median / limits->gigaflops;
-  }
+  if (limit.copy > 0) out["share_of_bandwidth"] = work.bytes / median / limit.copy;
+  if (limit.peak > 0) out["share_of_peak"] = work.flops / median / limit.peak;
+  if (!r.device.empty()) out["device_peak_bytes"] = r.device_peak_bytes;
+  if (!r.clock.empty())
+    out["clock"] = {{"p10", rounded(quantile(r.clock, 0.1))},
+                    {"median", rounded(quantile(r.clock, 0.5))},
+                    {"p90", rounded(quantile(r.clock, 0.9))}};
   if (!r.out() && std::isfinite(r.ratio.middle) && r.ratio.middle > 0)
     out["ratio"] = {{"low", r.ratio.low}, {"middle", r.ratio.middle}, {"high", r.ratio.high}};
   return out;
@@ -100,6 +115,10 @@ json to_json(const Machine& m) {
     out["limits"] = {{"copy_gigabytes_per_second", m.limits->copy},
                      {"cached_copy_gigabytes_per_second", m.limits->cached_copy},
                      {"gigaflops", m.limits->gigaflops}};
+  for (const auto& [device, limits] : m.device_limits)
+    out["device_limits"][device] = {{"copy_gigabytes_per_second", limits.copy},
+                                    {"gigaflops", limits.gigaflops},
+                                    {"products", limits.products}};
   return out;
 }
 
@@ -124,7 +143,7 @@ int status_of(Verdict verdict) {
 
 json result_of(const Comparison& c, const ContestOptions& options, const Setting& setting) {
   json rows = json::array();
-  for (const Row& row : c.rows) rows.push_back(to_json(row, c.work, setting.machine.limits));
+  for (const Row& row : c.rows) rows.push_back(to_json(row, c.work, limit_of(row, c.operation.dtype, setting.machine)));
   return {{"schema", "weft.lab/1"},
           {"date", date_of_now()},
           {"weft", {{"version", setting.version}, {"commit", setting.commit}}},

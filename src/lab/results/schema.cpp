@@ -51,6 +51,10 @@ Status members_fit(const json& value, const json& schema, const std::string& whe
     for (const auto& [name, member] : properties->items())
       if (const auto at = value.find(name); at != value.end())
         WEFT_CHECK(fits(*at, member, where + "." + name));
+  if (const auto others = schema.find("additionalProperties"); others != schema.end())
+    for (const auto& [name, member] : value.items())
+      if (!schema.contains("properties") || !schema["properties"].contains(name))
+        WEFT_CHECK(fits(member, *others, where + "." + name));
   return {};
 }
 
@@ -64,8 +68,9 @@ Status items_fit(const json& value, const json& schema, const std::string& where
 
 // A word that is passed over would make a schema that judges less than it says.
 Status known_words_only(const json& schema, const std::string& where) {
-  constexpr std::string_view kKnown[] = {"$schema",    "$defs", "$ref",  "title",   "description", "type",
-                                         "properties", "items", "const", "minimum", "required",    "enum"};
+  constexpr std::string_view kKnown[] = {"$schema", "$defs",   "$ref",     "title",      "description",
+                                         "type",    "items",   "required", "properties", "additionalProperties",
+                                         "const",   "minimum", "enum"};
   for (const auto& [word, unused] : schema.items())
     if (std::ranges::find(kKnown, word) == std::end(kKnown))
       return fail(Code::internal, "the schema of {} says '{}', which is not looked at", where, word);
