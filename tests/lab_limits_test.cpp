@@ -78,10 +78,10 @@ TEST_F(LabDeviceLimits, RowsOfADeviceAreComparedWithItsOwn) {
 }
 
 TEST_F(LabDeviceLimits, AProductIsMeasuredByTheDevicesOwnKernel) {
-  // PoCL's products are slow: of 1024 rows they take long enough not to be asked of 4096.
-  const auto limits = measure_limits(opencl(), {DType::bf16, DType::f16});
+  // PoCL's products are slow: of 512 rows they take long enough not to be asked of 4096.
+  const auto limits = measure_limits(opencl(), {DType::f16});
   ASSERT_TRUE(limits);
-  for (const auto& [dtype, rate] : limits->products) EXPECT_GT(rate, 0) << dtype;
+  EXPECT_GT(limits->products.at("f16"), 0);
 }
 
 TEST_F(LabDeviceLimits, AContestKeepsItsClockAndDevice) {

@@ -15,7 +15,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr double kSeconds = 0.1;           // for each limit
 constexpr uint64_t kMostCopied = 256 << 20;  // bytes: more than caches hold
-constexpr int64_t kDrawn = 1024, kRows = 4096;  // of products; numbers repeat beyond those drawn
+constexpr int64_t kDrawn = 512, kRows = 4096;  // of products; numbers repeat beyond those drawn
 
 // The most of what `rate` gives in kSeconds: devices need some work before their clock is up.
 Result<double> most(const std::function<Result<double>()>& rate) {
@@ -43,7 +43,7 @@ Result<double> copy_rate(seam::Queue& queue) {
   WEFT_TRY(const auto from, device.allocate_unpooled(bytes));
   WEFT_TRY(const auto to, device.allocate_unpooled(bytes));
   return most([&]() -> Result<double> {
-    WEFT_TRY(const double ns, timed(queue, [&] { return queue.copy(*to, 0, *from, 0, bytes); }));
+    WEFT_TRY(const double ns, timed(queue, [&] { return queue.copy(*to.get(), 0, *from.get(), 0, bytes); }));
     return 2 * static_cast<double>(bytes) / ns;
   });
 }
@@ -73,7 +73,7 @@ class Product {
     for (size_t i = 0; i < data.inputs.size(); ++i) {
       const auto& bytes = data.inputs[i].bytes;
       for (uint64_t at = 0; at < types_[i].bytes(); at += bytes.size())
-        WEFT_CHECK(kernel_->queue()->copy_in(*memory_[i], at, bytes.data(),
+        WEFT_CHECK(kernel_->queue()->copy_in(*memory_[i].get(), at, bytes.data(),
                                              std::min<uint64_t>(bytes.size(), types_[i].bytes() - at)));
     }
     const std::span all(tensors_);
