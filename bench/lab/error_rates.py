@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """How often the lab's verdicts are right: a kernel beside itself, and beside one that does 3 percent more.
 
-    bench/lab/error_rates.py WEFT [--runs N] [--first SEED] [--seconds S] [--jobs N] [--kernels FOLDER]
+    bench/lab/error_rates.py WEFT [--runs N] [--first SEED] [--seconds S] [--jobs N] [--kernels FOLDER] [--long]
+    bench/lab/error_rates.py WEFT --gpu --plugin cuda.so [--runs N] [--first SEED] [--seconds S] [--long]
 
 Prints a table of verdicts, and exits with 1 where equal kernels are not the SAME, or slower ones not SLOWER, in 95 of 100 runs that were
 not UNDECIDED, or where any verdict says FASTER.
@@ -13,13 +14,24 @@ import json
 import pathlib
 import subprocess
 
-KERNELS = pathlib.Path(__file__).resolve().parents[2] / "tests" / "lab"
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+KERNELS = ROOT / "tests" / "lab"
 PAIRS = [("equal", "honest", "honest", "SAME"), ("3 percent slower", "honest", "slower", "SLOWER")]
 
 
-def verdicts(weft, first, second, seed, seconds):
-    words = [weft, "lab", first, second, "--ops", "softmax", "--quick", "--json", "--threads", "1",
-             "--seconds", str(seconds), "--seed", str(seed)]
+def file_of(name, o):
+    if o.gpu:
+        return {"honest": ROOT / "examples" / "lab" / "softmax.cu", "slower": KERNELS / "slower.cu"}[name]
+    return o.kernels / f"{name}.so" if o.kernels else KERNELS / f"{name}.cpp"
+
+
+def verdicts(first, second, seed, o):
+    words = [o.weft, "lab", file_of(first, o), file_of(second, o), "--ops", "softmax", "--json", "--threads", "1",
+             "--seconds", str(o.seconds), "--seed", str(seed)]
+    # One launch must take long beside what a stamp and a launch cost, or 3 percent of the kernel are less of the time.
+    words += ["--shapes", "2048x8192"] if o.gpu else []
+    words += [] if o.long else ["--quick"]
+    words += ["--plugin", *o.plugin] if o.plugin else []
     out = subprocess.run(words, text=True, stdout=subprocess.PIPE, check=False).stdout
     rows = [json.loads(line)["rows"][1] for line in out.splitlines()]
     return [(r["verdict"], r.get("ratio", {}).get("middle"), r["turns"]) for r in rows]
@@ -28,17 +40,19 @@ def verdicts(weft, first, second, seed, seconds):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("weft")
-    parser.add_argument("--runs", type=int, default=50, help="of each pair; each gives a verdict for two sizes of softmax")
+    parser.add_argument("--runs", type=int, default=50, help="of each pair; each gives a verdict for two sizes of softmax, on a GPU for one")
     parser.add_argument("--first", type=int, default=1, help="seed of the first run; the others follow")
     parser.add_argument("--seconds", type=float, default=10, help="that one verdict may take")
     parser.add_argument("--jobs", type=int, default=1, help="runs at a time, each of two processes of one thread that take turns")
     parser.add_argument("--kernels", type=pathlib.Path, help="a folder with honest.so and slower.so, for a machine without a compiler")
+    parser.add_argument("--gpu", action="store_true", help="kernels in CUDA C++, on the first device that compiles it")
+    parser.add_argument("--plugin", nargs="+", default=[], help="of the GPU's backend")
+    parser.add_argument("--long", action="store_true", help="without --quick")
     o = parser.parse_args()
-    file = (lambda name: o.kernels / f"{name}.so") if o.kernels else (lambda name: KERNELS / f"{name}.cpp")
     failed = False
     for name, first, second, wanted in PAIRS:
         with concurrent.futures.ThreadPoolExecutor(o.jobs) as pool:
-            of_runs = pool.map(lambda seed: verdicts(o.weft, file(first), file(second), seed, o.seconds), range(o.first, o.first + o.runs))
+            of_runs = pool.map(lambda seed: verdicts(first, second, seed, o), range(o.first, o.first + o.runs))
             found = [v for run in of_runs for v in run]
         if not any(ratio for _, ratio, _ in found):
             raise SystemExit(f"{name}: nothing was timed: {found[0][0]}")
