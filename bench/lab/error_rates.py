@@ -34,7 +34,7 @@ def verdicts(first, second, seed, o):
     words += ["--plugin", *o.plugin] if o.plugin else []
     out = subprocess.run(words, text=True, stdout=subprocess.PIPE, check=False).stdout
     rows = [json.loads(line)["rows"][1] for line in out.splitlines()]
-    return [(r["verdict"], r.get("ratio", {}).get("middle"), r["turns"]) for r in rows]
+    return [(r["verdict"], r.get("ratio", {}).get("middle"), r["turns"], r["why"]) for r in rows]
 
 
 def main():
@@ -54,11 +54,13 @@ def main():
         with concurrent.futures.ThreadPoolExecutor(o.jobs) as pool:
             of_runs = pool.map(lambda seed: verdicts(first, second, seed, o), range(o.first, o.first + o.runs))
             found = [v for run in of_runs for v in run]
-        if not any(ratio for _, ratio, _ in found):
+        if not any(ratio for _, ratio, _, _ in found):
             raise SystemExit(f"{name}: nothing was timed: {found[0][0]}")
-        counts = collections.Counter(v for v, _, _ in found)
-        ratios = sorted(r for _, r, _ in found if r)
-        turns = sorted(t for _, _, t in found)
+        counts = collections.Counter(v for v, _, _, _ in found)
+        ratios = sorted(r for _, r, _, _ in found if r)
+        turns = sorted(t for _, _, t, _ in found)
+        for why in sorted({w for _, _, _, w in found if w}):
+            print(f"{name}: {why}")
         print(f"{name}: {', '.join(f'{n} {v}' for v, n in counts.most_common())}; ratios {ratios[0]:.3f} to {ratios[-1]:.3f}, "
               f"median {ratios[len(ratios) // 2]:.3f}; turns {turns[len(turns) // 2]} (most {turns[-1]})", flush=True)
         sure = len(found) - counts["UNDECIDED"]

@@ -337,14 +337,12 @@ Result<Contender::Turn> Contender::run(const Launches& l) {
   return fail(Code::device, "its process answers with no time: {}", answer.dump().substr(0, 200));
 }
 
-double Contender::idle(double seconds) {
-  const double before = cpu_seconds();
-  const auto began = Clock::now();
+int Contender::idle(double seconds) {
   ::kill(pid_, SIGCONT);
   ::poll(nullptr, 0, static_cast<int>(1e3 * seconds));
+  const int runnable = runnable_threads(pid_);
   ::kill(pid_, SIGSTOP);
-  const double passed = std::chrono::duration<double>(Clock::now() - began).count();
-  return (cpu_seconds() - before) / passed;
+  return runnable;
 }
 
 double Contender::cpu_seconds() const {

@@ -73,9 +73,8 @@ class Contender {
     bool cold = false;   ///< so too, and the caches are flushed before
   };
   Result<Turn> run(const Launches& launches);
-  /// Lets the process go on for so long with nothing to do; the share of that time in which it computed, of
-  /// one processor.
-  double idle(double seconds);
+  /// Lets the process go on for so long with nothing to do; how many of its threads want a processor then.
+  int idle(double seconds);
 
   /// Files that it left in its folder, which was empty when it started; empty: none.
   std::string files_left() const;

@@ -14,7 +14,7 @@ class DeviceProbe {
   static Result<std::unique_ptr<DeviceProbe>> create(seam::Queue& queue);
 
   /// Multiply-adds of f32 a nanosecond, each of which waits for the one before: the clock in GHz by the
-  /// cycles that one takes. Takes some ten microseconds of the device.
+  /// cycles that one takes. Takes a tenth of a millisecond of the device.
   Result<double> chain();
   /// Gflop/s of f32 multiply-adds in registers, by all of the device; a multiply-add is two.
   Result<double> all_units();

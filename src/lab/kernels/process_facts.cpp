@@ -56,6 +56,20 @@ ProcessMemory memory_of(int pid) {
 
 std::string processors_of(int pid) { return field_of(pid, "Cpus_allowed_list"); }
 
+int runnable_threads(int pid) {
+  int runnable = 0;
+  std::error_code none;
+  for (const auto& thread : std::filesystem::directory_iterator(fmt::format("/proc/{}/task", pid), none)) {
+    std::ifstream file(thread.path() / "stat");
+    std::string line;
+    std::getline(file, line);
+    // "1234 (a name, with any letters) R ..."
+    if (const auto at = line.rfind(')'); at != std::string::npos && line.compare(at + 1, 2, " R") == 0)
+      ++runnable;
+  }
+  return runnable;
+}
+
 std::vector<int> children_of(int pid) {
   std::vector<int> children;
   for (const auto& [child, parent] : parents())

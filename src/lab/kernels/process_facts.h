@@ -18,6 +18,9 @@ ProcessMemory memory_of(int pid);
 /// Processors that it may run on: "0-1".
 std::string processors_of(int pid);
 
+/// How many of its threads compute, or wait for a processor to do so.
+int runnable_threads(int pid);
+
 /// Processes that it started, or whose parents have ended and left them to it, and that still run.
 std::vector<int> children_of(int pid);
 /// These, and theirs.
