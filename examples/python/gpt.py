@@ -49,7 +49,7 @@ for step in range(int(sys.argv[1]) if len(sys.argv) > 1 else 300):
     tokens, targets = data.train(step, 12)
     loss = nn.token_loss(model(tokens), targets)
     loss.backward()
-    optimizer.step(5e-3)
+    optimizer.step(3e-3)
 
 ids = tokenizer.encode("to be or")
 with weft.no_grad():
