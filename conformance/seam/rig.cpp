@@ -70,6 +70,8 @@ Result<seam::CallPtr> describe(const ir::OpDef& op, const Ask& ask) {
   ir::settle_attrs(op, ir::Types(in), attrs);
   WEFT_TRY(auto desc, eager::describe(op, in, out, attrs));
   desc.accumulate = ask.accumulate;
+  for (uint32_t i = 0; i < desc.inputs.size(); ++i)
+    if (desc.inputs[i] && ask.constants >> i & 1) desc.constants.push_back({i, {}, ask.one_size});
   return seam::CallPtr(std::make_shared<const seam::OwnedCall>(std::move(desc)));
 }
 
@@ -150,6 +152,20 @@ Result<Rig::Placed> Rig::place(const seam::PreparedKernel& plan, const Ask& ask,
   return p;
 }
 
+Status Rig::pack(const seam::PreparedKernel& plan, Placed& p) {
+  for (uint32_t i = 0; plan.plan.packings && i < p.c_in.size(); ++i) {
+    const weft_packing* want = plan.plan.packings[i];
+    if (!want) continue;
+    WEFT_TRY(auto to, room(p.in[i]->type, want->bytes));
+    to->c.layout = want->layout;
+    const Status packed = seam::pack(plan, i, *p.c_in[i], to->c, *queue);
+    WEFT_CHECK(queue->synchronize());
+    WEFT_CHECK(packed);
+    p.c_in[i] = &p.packed.emplace_back(std::move(to))->c;
+  }
+  return {};
+}
+
 Status Rig::enqueue(seam::PreparedKernel& plan, const Placed& p, seam::Queue& on) {
   return seam::launch(plan, on, p.c_in.data(), p.c_out.data(), p.workspace ? &p.workspace->c : nullptr);
 }
@@ -168,7 +184,8 @@ Result<Rig::Run> Rig::read(const Placed& placed) {
 }
 
 Result<Rig::Run> Rig::launch(seam::PreparedKernel& plan, const Ask& ask, uint64_t offset) {
-  WEFT_TRY(const Placed placed, place(plan, ask, offset));
+  WEFT_TRY(Placed placed, place(plan, ask, offset));
+  WEFT_CHECK(pack(plan, placed));
   Status status = enqueue(plan, placed);
   const Status later = queue->synchronize();  // also after a refusal: the uploads are pending
   if (status.ok()) status = later;

@@ -24,6 +24,8 @@ struct Ask {
   std::vector<Attr> attrs = {};
   uint64_t accumulate = 0;
   uint64_t absent = 0;  ///< bit i: input i is optional, and not given
+  uint64_t constants = 0;  ///< bit i: input i holds the same bytes in every launch
+  bool one_size = false;   ///< of constants: the calls that read them have the same sizes in every run
   /// What each output holds before the launch: these over and over.
   std::vector<double> before = {std::numeric_limits<double>::quiet_NaN()};
 };
@@ -59,12 +61,15 @@ class Rig {
   /// The arguments of one launch. Must live until the queue has completed it.
   struct Placed {
     std::vector<std::unique_ptr<Operand>> in, out;  ///< `out`: those that are no operand's update
+    std::vector<std::unique_ptr<Operand>> packed;
     std::unique_ptr<Operand> workspace;
     std::vector<const weft_tensor*> c_in, c_out;
     std::vector<const Operand*> results;
   };
   /// Outputs hold `ask.before` when the launch begins, unless `fresh`. The copies are in the queue.
   Result<Placed> place(const seam::PreparedKernel& plan, const Ask& ask, uint64_t offset = 0);
+  /// Constants are read as the plan wants them packed, from now on. Waits for them.
+  Status pack(const seam::PreparedKernel& plan, Placed& placed);
   Status enqueue(seam::PreparedKernel& plan, const Placed& placed) { return enqueue(plan, placed, *queue); }
   Status enqueue(seam::PreparedKernel& plan, const Placed& placed, seam::Queue& on);
 
@@ -72,7 +77,7 @@ class Rig {
     std::vector<HostTensor> outputs, inputs_after;
   };
   Result<Run> read(const Placed& placed);
-  /// All of it: uploads, launches, waits and reads.
+  /// All of it: uploads, packs, launches, waits and reads.
   Result<Run> launch(seam::PreparedKernel& plan, const Ask& ask, uint64_t offset = 0);
   Result<Run> run(const Ask& ask) {
     WEFT_TRY(const auto call, describe(ask));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "link/place.h"
 #include "link/resolve_types.h"
 #include "program/flow.h"
 #include "runtime/devices.h"
@@ -251,6 +252,16 @@ Result<seam::CallDesc> describe(const CompiledProgram& p, size_t index) {
   const Bindings none;
   WEFT_TRY(desc.region, link::Bodies(p, none).of(call.region));
   return desc;
+}
+
+std::vector<seam::Constant> constants_of(const CompiledProgram& p, size_t index, bool one_size) {
+  const auto packable = link::packable_weights(p);
+  std::vector<seam::Constant> found;
+  const auto& inputs = p.calls[index].inputs;
+  for (uint32_t i = 0; i < inputs.size(); ++i)
+    for (size_t w = 0; w < p.weights.size(); ++w)
+      if (packable[w] && p.weights[w].value == inputs[i]) found.push_back({i, {}, one_size});
+  return found;
 }
 
 // The results are the graph's outputs.

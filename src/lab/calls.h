@@ -42,7 +42,12 @@ std::vector<program::ValueId> results_of(const program::KernelCall& call);
 /// Stores the results for later calls.
 void keep(const program::CompiledProgram& program, size_t index, CallRun run, Values& values);
 
-/// Call `index` as a concrete call, without a policy's modes.
+/// Operands of call `index` that hold the same bytes in every run: its weights, as far as sessions have them
+/// packed. `one_size`: so do all sizes of the program.
+std::vector<seam::Constant> constants_of(const program::CompiledProgram& program, size_t index,
+                                         bool one_size);
+
+/// Call `index` as a concrete call, without a policy's modes and without constants.
 Result<seam::CallDesc> describe(const program::CompiledProgram& program, size_t index);
 /// The body of call `index` as a graph of primitive ops, if it has one; its present operands are the inputs.
 Result<ir::Graph> call_graph(const program::CompiledProgram& program, size_t index);

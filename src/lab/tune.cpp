@@ -164,12 +164,13 @@ std::vector<seam::PreparedPtr> entrants(seam::Device& device, const seam::CallPt
 
 class Tuner {
  public:
-  Tuner(const CompiledProgram& p, std::vector<seam::Device*> devices, const Policy& policy,
+  Tuner(const CompiledProgram& p, bool one_size, std::vector<seam::Device*> devices, const Policy& policy,
         const TuneOptions& options)
-      : p_(p), rig_(*devices[0]), policy_(policy), options_(options) {}
+      : p_(p), one_size_(one_size), rig_(*devices[0]), policy_(policy), options_(options) {}
 
   Result<seam::CallPtr> described(size_t index) const {
     WEFT_TRY(auto desc, describe(p_, index));
+    desc.constants = constants_of(p_, index, one_size_);
     desc.determinism = policy_.determinism, desc.precision = policy_.precision;
     return seam::CallPtr(std::make_shared<const seam::OwnedCall>(std::move(desc)));
   }
@@ -198,6 +199,7 @@ class Tuner {
         continue;
       }
       WEFT_TRY(auto placed, rig_.place(*plan, ask));
+      WEFT_CHECK(rig_.pack(*plan, placed));
       right.push_back({std::move(plan), std::move(placed), 1, {}});
     }
     if (!right.empty()) WEFT_CHECK(time_all(rig_, right, options_.seconds));
@@ -209,6 +211,7 @@ class Tuner {
   }
 
   const CompiledProgram& p_;
+  bool one_size_;  // of the program that p_ was made of, whose sizes are known
   Rig rig_;
   const Policy& policy_;
   const TuneOptions& options_;
@@ -241,7 +244,7 @@ Result<Tuning> tune(const CompiledProgram& program, std::span<const HostTensor> 
   WEFT_TRY(Values values, first_values(p, inputs));
   WEFT_TRY(auto devices, runtime::devices_for(backend, policy));
   seam::Device& device = *devices[0];
-  Tuner tuner(p, std::move(devices), policy, options);
+  Tuner tuner(p, program.symbols.empty(), std::move(devices), policy, options);
   std::deque<TunedCall> calls;  // a deque: elements don't move
   std::vector<std::pair<std::string, const TunedCall*>> found;
   std::map<std::string, TunedCall*> seen;

@@ -88,26 +88,13 @@ class Placer {
     return {};
   }
 
-  // Weights that may be packed. One that calls of several ops read, such as a tied embedding, is not: there
-  // would be two copies.
   void find_constants() {
     if (!packings_) return;
-    std::vector<const std::string*> reader(program_.values.size());
-    std::vector<bool> several(program_.values.size());
-    for (const auto& call : program_.calls)
-      for (const int32_t id : call.inputs) {
-        if (id < 0) continue;
-        const auto i = static_cast<size_t>(id);
-        if (reader[i] && *reader[i] != call.op) several[i] = true;
-        reader[i] = &call.op;
-      }
-    for (const auto& out : program_.outputs) several[static_cast<size_t>(out.value)] = true;
-    for (size_t i = 0; i < program_.weights.size(); ++i) {
-      const auto id = static_cast<size_t>(program_.weights[i].value);
-      if (!several[id] && !flat_.values[id].overwritten)
+    const auto packable = packable_weights(program_);
+    for (size_t i = 0; i < program_.weights.size(); ++i)
+      if (packable[i])
         if (auto known = packings_(static_cast<int32_t>(i), 0))
           constants_[program_.weights[i].value] = *known;
-    }
   }
 
   std::vector<seam::Constant> constants_of(const Ids& in) const {
@@ -266,6 +253,23 @@ class Placer {
 };
 
 }  // namespace
+
+std::vector<bool> packable_weights(const CompiledProgram& program) {
+  std::vector<const std::string*> reader(program.values.size());
+  std::vector<bool> packable(program.values.size(), true), of_weights;
+  for (const auto& call : program.calls) {
+    for (const int32_t id : call.inputs) {
+      if (id < 0) continue;
+      const auto i = static_cast<size_t>(id);
+      if (reader[i] && *reader[i] != call.op) packable[i] = false;
+      reader[i] = &call.op;
+    }
+    for (const auto& u : call.updates) packable[static_cast<size_t>(call.inputs[u.input])] = false;
+  }
+  for (const auto& out : program.outputs) packable[static_cast<size_t>(out.value)] = false;
+  for (const auto& weight : program.weights) of_weights.push_back(packable[static_cast<size_t>(weight.value)]);
+  return of_weights;
+}
 
 Result<FlatProgram> place(const CompiledProgram& program, const Bindings& bindings,
                           std::span<seam::Device* const> devices, const Policy& policy,

@@ -7,6 +7,10 @@
 
 namespace weft::link {
 
+/// By weight: whether it may be packed. One that calls of several ops read, such as a tied embedding, may not:
+/// there would be two copies.
+std::vector<bool> packable_weights(const program::CompiledProgram& program);
+
 /// Selects a kernel for every call of the program: on devices[0] by the op's name, then for its body. A call
 /// that is refused there is replaced by its body (open.h) or goes to the next device, as far as `policy`
 /// allows. Equal calls share a prepared kernel. An error lists all calls that nobody takes, with every

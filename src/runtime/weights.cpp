@@ -123,7 +123,6 @@ Result<Weights::Held> Weights::packed(const link::PackedWeight& want, Slabs& sla
 Status Weights::pack(const link::PackedWeight& want, const seam::Buffer& to, seam::Queue& queue) {
   const auto weight = static_cast<size_t>(want.weight);
   const seam::Device& device = *devices_[want.device];
-  const weft_plan& plan = want.prepared->plan;
   const seam::ConcreteType& type = *want.prepared->call->desc().inputs[want.input];
   Held copy = plain_[at(weight, want.device)];
   if (!copy.buffer && !device.host_memory()) {
@@ -134,10 +133,9 @@ Status Weights::pack(const link::PackedWeight& want, const seam::Buffer& to, sea
   void* data = copy.buffer ? copy.buffer->handle : const_cast<std::byte*>(blob(weight)->data);
   const weft_tensor from = c_tensor(data, type, device);
   const weft_tensor into = c_tensor(to.handle, type, device, want.packing().layout);
-  seam::CError error;
-  const weft_code code = want.prepared->kernel.pack(&plan, want.input, &from, &into, queue.c(), error.out());
+  Status packed = seam::pack(*want.prepared, want.input, from, into, queue);
   Status passed = queue.synchronize();  // also after a failure: the copy is freed
-  if (code != WEFT_OK) passed = error.status(code).at(want.prepared->kernel.id);
+  if (!packed.ok()) passed = std::move(packed);
   return std::move(passed).at(shown(program_.weights[weight].name));
 }
 

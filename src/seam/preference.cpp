@@ -143,6 +143,7 @@ std::string signature(const CallDesc& call) {
     const XXH128_hash_t h = XXH3_128bits(body.data(), body.size());
     s += fmt::format(" body {:016x}{:016x}", h.high64, h.low64);
   }
+  for (const auto& constant : call.constants) s += fmt::format(" c{}", constant.input);
   s += fmt::format(" +{:x} d{} p{}", call.accumulate, call.determinism, call.precision);
   return on_one_line(std::move(s));  // attributes too: one call of its like is as good
 }

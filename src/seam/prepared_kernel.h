@@ -84,6 +84,11 @@ Result<PreparedPtr> prepare_with(Device& device, const weft_kernel& kernel, cons
 Status refused(const Device& device, const CallDesc& call, const std::vector<Refusal>& refusals,
                const Policy& policy, std::string_view where);
 
+/// Enqueues the packing of constant `input`, which the plan wants, from row-major memory to that of the
+/// packing. An error carries the kernel's id.
+Status pack(const PreparedKernel& plan, uint32_t input, const weft_tensor& from, const weft_tensor& to,
+            Queue& queue);
+
 /// Enqueues one launch. An error carries the kernel's id.
 Status launch(PreparedKernel& plan, Queue& queue, const weft_tensor* const* inputs,
               const weft_tensor* const* outputs, const weft_tensor* workspace);

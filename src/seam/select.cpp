@@ -242,6 +242,14 @@ Status refused(const Device& device, const CallDesc& call, const std::vector<Ref
   return Status(Code::unsupported, std::move(s));
 }
 
+Status pack(const PreparedKernel& plan, uint32_t input, const weft_tensor& from, const weft_tensor& to,
+            Queue& queue) {
+  CError error;
+  queue.launched();
+  const weft_code code = plan.kernel.pack(&plan.plan, input, &from, &to, queue.c(), error.out());
+  return error.status(code).at(plan.kernel.id);
+}
+
 Status launch(PreparedKernel& plan, Queue& queue, const weft_tensor* const* inputs,
               const weft_tensor* const* outputs, const weft_tensor* workspace) {
   const weft_launch l{.size = sizeof(weft_launch),

@@ -41,6 +41,7 @@ json to_json(const conformance::Ask& ask) {
     else
       inputs.push_back({{"dtype", name(type.dtype)},
                         {"shape", std::vector<int64_t>(type.shape.begin(), type.shape.end())}});
+    if (ask.constants >> i & 1) inputs.back()["constant"] = ask.one_size ? "one size" : "several sizes";
   }
   for (const auto& a : ask.attrs) attrs[a.name] = attr_json(a);
   return {{"op", ask.op}, {"inputs", inputs}, {"attrs", attrs}};
@@ -57,6 +58,8 @@ conformance::Ask ask_from(const json& j) {
       if (!dtype) throw Error(invalid("no dtype is named {}", i.at("dtype").dump()));
       const auto shape = i.at("shape").get<std::vector<int64_t>>();
       type = {*dtype, IntList(shape.begin(), shape.end())};
+      if (const auto constant = i.find("constant"); constant != i.end())
+        ask.constants |= uint64_t{1} << ask.inputs.size(), ask.one_size = *constant == "one size";
     }
     ask.inputs.push_back({std::move(type), {}});
   }
@@ -67,7 +70,8 @@ conformance::Ask ask_from(const json& j) {
 std::string text(const conformance::Ask& ask) {
   std::string s = ask.op;
   for (size_t i = 0; i < ask.inputs.size(); ++i)
-    if (!(ask.absent >> i & 1)) s += " " + seam::text(ask.inputs[i].type);
+    if (!(ask.absent >> i & 1))
+      s += (ask.constants >> i & 1 ? " constant " : " ") + seam::text(ask.inputs[i].type);
   for (const auto& a : ask.attrs) s += fmt::format(" {}={}", a.name, weft::text(a.value));
   return s;
 }

@@ -39,14 +39,34 @@ Status failed(const char* what) {
   return fail(Code::io, "a kernel's process can't be had: {}: {}", what, std::strerror(errno));
 }
 
+// The counter and the clock at one time: of several readings the one in which the least passed, since this
+// thread may lose its processor between the two.
+struct Moment {
+  uint64_t ticks = 0;
+  Clock::time_point time;
+};
+Moment moment() {
+  Moment best;
+  uint64_t least = UINT64_MAX;
+  for (int i = 0; i < 16; ++i) {
+    const uint64_t before = ticks();
+    const auto time = Clock::now();
+    const uint64_t passed = ticks() - before;
+    if (passed >= least) continue;
+    least = passed, best = {before + passed / 2, time};
+  }
+  return best;
+}
+
 // How long a tick of the processor's counter is.
 double seconds_per_tick() {
   static const double found = [] {
-    const auto began = Clock::now();
-    const uint64_t first = ticks();
-    while (Clock::now() - began < std::chrono::milliseconds(20)) {
+    const auto first = moment();
+    while (Clock::now() - first.time < std::chrono::milliseconds(20)) {
     }
-    return std::chrono::duration<double>(Clock::now() - began).count() / static_cast<double>(ticks() - first);
+    const auto last = moment();
+    return std::chrono::duration<double>(last.time - first.time).count() /
+           static_cast<double>(last.ticks - first.ticks);
   }();
   return found;
 }

@@ -71,13 +71,15 @@ bool falls_apart(const Operation& o, const IntList& results) {
 }
 
 conformance::Ask ask_of(const Operation& o, const std::vector<Array>& inputs) {
-  conformance::Ask ask{.op = o.op, .inputs = {}, .attrs = o.call.attrs};
+  conformance::Ask ask{
+      .op = o.op, .inputs = {}, .attrs = o.call.attrs, .constants = o.constants, .one_size = o.one_size};
   for (const Array& a : inputs) ask.inputs.push_back(conformance::host_tensor(a));
   return ask;
 }
 
 conformance::Ask ask_of(const Operation& o) {
-  conformance::Ask ask{.op = o.op, .inputs = {}, .attrs = o.call.attrs};
+  conformance::Ask ask{
+      .op = o.op, .inputs = {}, .attrs = o.call.attrs, .constants = o.constants, .one_size = o.one_size};
   for (const auto& i : o.call.inputs)
     ask.inputs.push_back({{i.dtype.value_or(o.dtype), IntList(i.shape.begin(), i.shape.end())}, {}});
   return ask;

@@ -20,6 +20,8 @@ std::optional<Operation> operation_of(const seam::CallDesc& call) {
   }
   if (o.call.inputs.empty()) return std::nullopt;
   o.dtype = *o.call.inputs[0].dtype;
+  for (const auto& constant : call.constants)
+    o.constants |= uint64_t{1} << constant.input, o.one_size = constant.one_size;
   return o;
 }
 
@@ -36,7 +38,8 @@ Result<ProgramCalls> operations_of_program(const program::CompiledProgram& progr
   std::map<std::string, size_t> known;
   ProgramCalls all;
   for (size_t i = 0; i < p.calls.size(); ++i) {
-    WEFT_TRY(const auto call, describe(p, i));
+    WEFT_TRY(auto call, describe(p, i));
+    call.constants = constants_of(p, i, program.symbols.empty());
     auto o = operation_of(call);
     if (!o) {
       ++all.left_out;

@@ -25,7 +25,7 @@ uint64_t edits_begin(const Data& d) { return (lab::room_for(sizes_of(d)) + 63) /
 
 Result<Data> data_of(const conformance::Ask& ask) {
   WEFT_TRY(const auto call, lab::describe(ask));
-  Data data{ask.inputs, call->desc().outputs, ask.absent, {}};
+  Data data{ask.inputs, call->desc().outputs, ask.absent, ask.constants, {}};
   data.update_of.resize(data.outputs.size(), -1);
   for (const auto& [output, input] : call->desc().updates) data.update_of[output] = input;
   return data;
@@ -97,10 +97,13 @@ Edit Seat::draw_edit(uint64_t seed) {
   Edit e;
   Made made;
   const auto word = [&](uint64_t i, size_t n) { return random_word(seed, i) % n; };
-  edited_ = word(0, data_.inputs.size());
+  std::vector<size_t> may_change;
+  for (size_t i = 0; i < data_.inputs.size(); ++i)
+    if (!(data_.constants >> i & 1)) may_change.push_back(i);
+  edited_ = may_change.empty() ? 0 : may_change[word(0, may_change.size())];
   auto& operand = data_.inputs[edited_];
   const size_t one = byte_size(operand.type.dtype), count = operand.bytes.size() / one;
-  if (count && !(data_.absent >> edited_ & 1)) {
+  if (count && !may_change.empty() && !(data_.absent >> edited_ & 1)) {
     edited_at_ = word(1, count);
     std::byte* element = operand.bytes.data() + edited_at_ * one;
     made = {.operand = edited_, .at = edited_at_ * one, .bytes = one};

@@ -58,7 +58,8 @@ Result<std::vector<ValidationCase>> validation_cases(const Operation& o, double 
     auto work = oracle_seconds(op, attrs, inputs);
     if (!work.ok() || *work > seconds) continue;  // not for this dtype, or too large
     WEFT_TRY(auto right, conformance::bound_op(op, attrs, inputs));
-    conformance::Ask ask{.op = o.op, .inputs = {}, .attrs = c.attrs};
+    conformance::Ask ask{
+        .op = o.op, .inputs = {}, .attrs = c.attrs, .constants = o.constants, .one_size = o.one_size};
     for (const auto& a : inputs) ask.inputs.push_back(conformance::host_tensor(a));
     found.push_back({c.why, std::move(ask), std::move(right)});
   }
