@@ -495,6 +495,18 @@ TEST(LabOperations, SizesAreReadStrictly) {
       12u);
 }
 
+TEST(LabOperations, IntegersAreDrawnFromAllThatALayerHas) {
+  const Operation o = chosen("scaled_matmul", "8x16,4x16", "i8");
+  EXPECT_EQ(o.label(), "scaled_matmul i8[8, 16] i8[4, 16] f32[8] f32[4] dtype=f32, as asked");
+  double least = 0, most = 0;
+  for (const auto x : conformance::make_inputs(o.call, o.dtype, 1)[0].v)
+    least = std::min(least, static_cast<double>(x)), most = std::max(most, static_cast<double>(x));
+  EXPECT_LT(least, -100);
+  EXPECT_GT(most, 100);
+  EXPECT_EQ(chosen("scaled_matmul", "8x16,4x16", "f8e5m2").call.inputs[0].kind,
+            conformance::Input::Kind::normal);
+}
+
 TEST(LabSlices, GroupedHeadsAreTakenTogether) {
   const auto o = value_or_raise(operations_of({.ops = {"attention"}})).at(2);
   const Slice slice{{{2}, {1, 3}}};

@@ -62,6 +62,17 @@ def matmul(a, b, out, transpose_a=0, transpose_b=0):
     torch.matmul(a.mT if transpose_a else a, b.mT if transpose_b else b, out=out)
 
 
+def scaled_matmul(a, b, a_scale, b_scale, bias=None, dtype="f32"):
+    """8-bit integers; the sums are integers, too, and are scaled in f32."""
+    if a.dtype != torch.int8:
+        raise NotImplementedError("8-bit integers")
+    y = torch._int_mm(a.reshape(-1, a.shape[-1]), b.t()) * a_scale.reshape(-1, 1)
+    y *= b_scale
+    if bias is not None:
+        y += bias
+    return y.to({"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}[dtype]).reshape(*a.shape[:-1], -1)
+
+
 def attention(q, k, v, mask=None, length=None, *, causal=0, scale=0.0, seq_first=0):
     """Fused where PyTorch gives the rows' log-sum-exp, too, which is a result of the op."""
     if mask is not None or length is not None:
