@@ -56,6 +56,8 @@ def test_pytorch_multiplies_integers(dtype, tolerance, rng):
         np.testing.assert_allclose(got, want, rtol=tolerance, atol=tolerance)
     with pytest.raises(weft.Unsupported, match="8-bit integers"):
         theirs(*(weft.cast(weft.tensor(x.astype(np.float32)), "f8e4m3") for x in (a, b)), a_scale, b_scale)
+    with pytest.raises(weft.Unsupported, match="of one row"):
+        theirs(*(weft.tensor(np.ascontiguousarray(x[..., :1])) for x in (a, b)), a_scale, b_scale)
 
 
 def test_a_kernel_as_a_function_leaves_pytorchs_settings(rng):

@@ -1,5 +1,7 @@
 """Kernels of PyTorch, eagerly: what its users call."""
 
+import math
+
 import torch
 from torch.nn import functional as F
 
@@ -66,11 +68,13 @@ def scaled_matmul(a, b, a_scale, b_scale, bias=None, dtype="f32"):
     """8-bit integers; the sums are integers, too, and are scaled in f32."""
     if a.dtype != torch.int8:
         raise NotImplementedError("8-bit integers")
-    y = torch._int_mm(a.reshape(-1, a.shape[-1]), b.t()) * a_scale.reshape(-1, 1)
+    if a.shape[-1] == 1:
+        raise NotImplementedError("torch._int_mm of PyTorch 2.13 reads beside a transposed matrix of one row")
+    y = torch._int_mm(a.reshape(math.prod(a.shape[:-1]), a.shape[-1]), b.t()) * a_scale.reshape(-1, 1)
     y *= b_scale
     if bias is not None:
         y += bias
-    return y.to({"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}[dtype]).reshape(*a.shape[:-1], -1)
+    return y.to({"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}[dtype]).reshape(*a.shape[:-1], b.shape[0])
 
 
 def attention(q, k, v, mask=None, length=None, *, causal=0, scale=0.0, seq_first=0):
