@@ -166,17 +166,22 @@ HWY_INLINE void put_quad(uint32_t quad, uint8_t* to) {
 #if HWY_TARGET == HWY_SCALAR
 int64_t pack_four(Int8Rows, int64_t, int64_t, uint8_t*) { return 0; }
 #else
-// Whole vectors of four columns, from quad 0 on: four rows of memory, whose quads are numbers of 32 bits that
-// swap places. Returns how many quads are done.
+// Whole vectors of columns j to j + 3, from quad 0 on: four rows of memory, whose quads are numbers of 32
+// bits that swap places. Rows further on are asked for: a weight comes from beyond the caches. Returns how
+// many quads are done.
 int64_t pack_four(Int8Rows b, int64_t j, int64_t quads, uint8_t* HWY_RESTRICT to) {
+  constexpr int64_t kAhead = 8;
   const hn::ScalableTag<uint32_t> d;
   const hn::Repartition<uint8_t, decltype(d)> bytes;
   const int64_t panel = width(), step = lanes();
   HWY_ALIGN uint32_t swapped[4 * HWY_MAX_BYTES / sizeof(uint32_t)];
   int64_t q = 0;
   const auto load = [&](int64_t r) HWY_ATTR {
-    const auto raw = hn::LoadU(bytes, reinterpret_cast<const uint8_t*>(b.row(j + r)) + 4 * q);
-    return hn::Xor(hn::BitCast(d, raw), hn::Set(d, kSigns));
+    const auto* from = reinterpret_cast<const uint8_t*>(b.row(j + r)) + 4 * q;
+    // It may lie beyond the last row.
+    const auto ahead = reinterpret_cast<uintptr_t>(from) + static_cast<uintptr_t>(kAhead * b.step);
+    __builtin_prefetch(reinterpret_cast<const void*>(ahead));
+    return hn::Xor(hn::BitCast(d, hn::LoadU(bytes, from)), hn::Set(d, kSigns));
   };
   for (; q + step <= quads; q += step) {
     hn::StoreInterleaved4(load(0), load(1), load(2), load(3), d, swapped);
