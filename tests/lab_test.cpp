@@ -9,6 +9,7 @@
 #include <set>
 #include <thread>
 
+#include "conformance/inputs.h"
 #include "lab/kernels/confinement.h"
 #include "lab/kernels/contest.h"
 #include "lab/kernels/process_facts.h"
@@ -493,6 +494,18 @@ TEST(LabOperations, SizesAreReadStrictly) {
   EXPECT_EQ(
       value_or_raise(operations_of({.ops = {"matmul"}, .dtypes = {"f32", "f16"}, .sweep = true})).size(),
       12u);
+}
+
+TEST(LabOperations, IntegersAreDrawnFromAllThatALayerHas) {
+  const Operation o = chosen("scaled_matmul", "8x16,4x16", "i8");
+  EXPECT_EQ(o.label(), "scaled_matmul i8[8, 16] i8[4, 16] f32[8] f32[4] dtype=\"f32\", as asked");
+  double least = 0, most = 0;
+  for (const auto x : conformance::make_inputs(o.call, o.dtype, 1)[0].v)
+    least = std::min(least, static_cast<double>(x)), most = std::max(most, static_cast<double>(x));
+  EXPECT_LT(least, -100);
+  EXPECT_GT(most, 100);
+  EXPECT_EQ(chosen("scaled_matmul", "8x16,4x16", "f8e5m2").call.inputs[0].kind,
+            conformance::Input::Kind::normal);
 }
 
 TEST(LabSlices, GroupedHeadsAreTakenTogether) {

@@ -1,19 +1,27 @@
+#include <algorithm>
+
 #include "conformance/cases.h"
 
 namespace weft::conformance {
 
-OpCases scaled_matmul_cases() {
-  using enum DType;
-  const auto as_dtype = [](DType t) { return Attr{"dtype", std::string(name(t))}; };
-  const auto scale = [](Dims shape) { return uniform(std::move(shape), 0.01, 4).as(f32); };
+using enum DType;
+
+static Input scale(Dims shape) { return uniform(std::move(shape), 0.01, 4).as(f32); }
+
+// With a result of `t`.
+static Case product(DType t, std::vector<Input> inputs, const char* why) {
+  return {.inputs = std::move(inputs),
+          .attrs = {{"dtype", std::string(name(t))}},
+          .why = why,
+          .no_gradient = "8-bit numbers have no derivative"};
+}
+
+static void add_floats(OpCases& cases) {
   const auto e4m3 = [](Dims shape) { return normal(std::move(shape)).as(f8e4m3); };
   const auto e5m2 = [](Dims shape) { return normal(std::move(shape)).as(f8e5m2); };
-  constexpr const char* kFlat = "8-bit floats have no derivative";
-  OpCases cases;
   for (const DType t : {f32, f16, bf16}) {
     const auto add = [&](std::vector<Input> inputs, const char* why) {
-      cases.push_back(
-          {.inputs = std::move(inputs), .attrs = {as_dtype(t)}, .why = why, .no_gradient = kFlat});
+      cases.push_back(product(t, std::move(inputs), why));
     };
     add({e4m3({5, 7}), e4m3({6, 7}), scale({}), scale({})}, "a scale for each tensor");
     add({e4m3({5, 7}), e4m3({6, 7}), scale({5}), scale({6}), normal({6}).as(t)},
@@ -52,6 +60,53 @@ OpCases scaled_matmul_cases() {
          scale({3}), scale({2})},
         "infinity times zero is NaN, and stays in its row");
   }
+}
+
+// Kernels' sums are exact, so that only a scale and a bias round. -128 is the one whose negative i8 has not.
+static void add_integers(OpCases& cases) {
+  const auto whole = [](Dims shape) { return integers(std::move(shape), -128, 127).as(i8); };
+  const auto same = [](Dims shape, int x) { return constant(std::move(shape), x).as(i8); };
+  const auto one = [] { return constant({}, 1).as(f32); };
+  for (const DType t : {f32, f16, bf16}) {
+    const auto add = [&](std::vector<Input> inputs, const char* why) {
+      cases.push_back(product(t, std::move(inputs), why));
+    };
+    const auto little = [](Dims shape) { return uniform(std::move(shape), 1e-4, 1e-2).as(f32); };
+    add({whole({5, 7}), whole({6, 7}), little({}), little({})}, "integers: a scale for each tensor, odd k");
+    add({whole({5, 7}), whole({6, 7}), little({5}), little({6}), normal({6}).as(t)},
+        "integers: a scale for each row, and a bias");
+    add({whole({2, 3, 16}), whole({8, 16}), little({2, 3}), little({}), normal({8}).as(t)},
+        "integers: three axes");
+    add({whole({7}), whole({6, 7}), little({}), little({6})}, "integers: a vector");
+    add({whole({9, 1}), whole({11, 1}), little({9}), little({11})}, "integers: one product each");
+    add({whole({0, 7}), whole({6, 7}), little({0}), little({})}, "integers: no rows");
+    add({whole({3, 7}), whole({0, 7}), little({}), little({0})}, "integers: no columns");
+    add({whole({3, 0}), whole({4, 0}), little({}), little({}), normal({4}).as(t)},
+        "integers: nothing comes in: the bias");
+    add({whole({1, 259}), whole({70, 259}), little({}), little({70}), normal({70}).as(t)},
+        "integers: few rows, and columns beyond a panel");
+    add({whole({130, 275}), whole({147, 275}), little({130}), little({147}), normal({147}).as(t)},
+        "integers: more than a tile each way, no multiple of one");
+    add({same({9, 300}, -128), same({10, 300}, -128), constant({}, 0x1p-10).as(f32), one()},
+        "the least times the least");
+    add({same({9, 300}, -128), same({10, 300}, 127), constant({}, 0x1p-10).as(f32), one()},
+        "the least times the largest");
+    add({same({9, 300}, 127), same({10, 300}, 127), constant({}, 0x1p-10).as(f32), one()},
+        "the largest times the largest");
+  }
+  // 1,100 (-128)^2 is beyond 2^24, up to which f32 has every integer.
+  std::vector<Real> a(2200, -128), b(2200, -128);
+  std::fill(b.begin() + 1100, b.end(), 127);
+  a.back() = 1;
+  const auto row = [](std::vector<Real> list) { return values(std::move(list), {1, 2200}).as(i8); };
+  cases.push_back(product(f32, {row(std::move(a)), row(std::move(b)), one(), one()},
+                          "integers: large sums cancel, and 1 by 127 is left beside them"));
+}
+
+OpCases scaled_matmul_cases() {
+  OpCases cases;
+  add_floats(cases);
+  add_integers(cases);
   return cases;
 }
 

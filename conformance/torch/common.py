@@ -3,7 +3,7 @@ import torch
 
 DTYPES = {"f64": torch.float64, "f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16,
           "i32": torch.int32, "i64": torch.int64, "u32": torch.uint32, "u64": torch.uint64,
-          "bool": torch.bool, "f8e4m3": torch.float8_e4m3fn, "f8e5m2": torch.float8_e5m2}
+          "bool": torch.bool, "i8": torch.int8, "f8e4m3": torch.float8_e4m3fn, "f8e5m2": torch.float8_e5m2}
 NAMES = {t: name for name, t in DTYPES.items()}
 
 # Shapes of two operands that broadcast together.

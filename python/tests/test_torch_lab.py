@@ -45,6 +45,21 @@ def test_pytorch_with_places_and_classes(rng):
     np.testing.assert_allclose(got.numpy(), torch.nn.functional.cross_entropy(logits, target, label_smoothing=0.1).numpy(), rtol=1e-5)
 
 
+@pytest.mark.parametrize("dtype, tolerance", [("f32", 1e-6), ("f16", 1e-3), ("bf16", 1e-2)])
+def test_pytorch_multiplies_integers(dtype, tolerance, rng):
+    a, b = (rng.integers(-128, 128, shape, np.int8) for shape in ((2, 3, 9), (5, 9)))
+    a_scale, b_scale, bias = (rng.uniform(0.001, 0.01, shape).astype(np.float32) for shape in ((2, 3), (5,), (5,)))
+    ours, theirs = (weft.get_kernel(name, "scaled_matmul") for name in ("reference", "torch"))
+    for scales in ((a_scale, b_scale), (np.float32(0.5), b_scale), (a_scale, np.float32(0.5))):
+        operands = [weft.tensor(x) for x in (a, b, *scales)] + [weft.cast(weft.tensor(bias), dtype)]
+        got, want = (weft.cast(f(*operands, dtype=dtype).to("native"), "f32").numpy() for f in (theirs, ours))
+        np.testing.assert_allclose(got, want, rtol=tolerance, atol=tolerance)
+    with pytest.raises(weft.Unsupported, match="8-bit integers"):
+        theirs(*(weft.cast(weft.tensor(x.astype(np.float32)), "f8e4m3") for x in (a, b)), a_scale, b_scale)
+    with pytest.raises(weft.Unsupported, match="of one row"):
+        theirs(*(weft.tensor(np.ascontiguousarray(x[..., :1])) for x in (a, b)), a_scale, b_scale)
+
+
 def test_a_kernel_as_a_function_leaves_pytorchs_settings(rng):
     threads = torch.get_num_threads()
     weft.get_kernel("torch", "softmax")(rng.standard_normal((2, 3), np.float32))

@@ -8,6 +8,9 @@ struct ScaledMatmulAttrs {
 };
 
 static bool is_f8(DType t) { return t == DType::f8e4m3 || t == DType::f8e5m2; }
+static bool may_multiply(DType a, DType b) {
+  return (is_f8(a) && is_f8(b)) || (a == DType::i8 && b == DType::i8);
+}
 
 /// Rank 0, or one scale for each row of a matrix whose rows are numbered by `rows`.
 static bool is_scale(const TensorType& t, const Shape& rows) {
@@ -16,8 +19,9 @@ static bool is_scale(const TensorType& t, const Shape& rows) {
 
 static Result<TensorType> infer(ir::Types in, const ScaledMatmulAttrs& at) {
   const auto &a = in[0], &b = in[1];
-  if (!is_f8(a.dtype) || !is_f8(b.dtype))
-    return invalid("scaled_matmul: wants a and b of f8e4m3 or f8e5m2, got {} and {}", text(a), text(b));
+  if (!may_multiply(a.dtype, b.dtype))
+    return invalid("scaled_matmul: wants a and b of f8e4m3 or f8e5m2, or both of i8, got {} and {}", text(a),
+                   text(b));
   if (a.rank() < 1 || b.rank() != 2 || !(a.shape.back() == b.shape[1]))
     return invalid("scaled_matmul: wants a [..., k] and b [n, k], got {} and {}", text(a), text(b));
   const Shape rows(a.shape.begin(), a.shape.end() - 1), columns{b.shape[0]};
@@ -52,20 +56,25 @@ static ir::Value decompose(ir::Builder& b, ir::Values in, const ScaledMatmulAttr
 static constexpr ir::Op<ScaledMatmulAttrs> spec = {
     .name = "scaled_matmul",
     .doc =
-        "(a bᵀ) a_scale b_scale + bias: the product of two matrices of 8-bit floats with scales.\n\n"
+        "(a bᵀ) a_scale b_scale + bias: the product of two matrices of 8-bit numbers with scales.\n\n"
         "Shape    a [..., k], b [n, k], as linear's weight -> [..., n]; a_scale [] or [...], b_scale [] or "
         "[n]:\n"
         "         one, or one for each row; bias [n] or none.\n"
-        "DType    a and b f8e4m3 or f8e5m2, also one of each; scales f32; bias and result `dtype`: f32, f16 "
-        "or bf16.\n"
-        "Numerics sums in f32 or better, unless `--precision bf16` allows those of 8-bit tensor cores; "
-        "rounds to\n"
-        "         `dtype` once, at the end. weft/quantize.h makes a tensor's elements and scales.\n"
+        "DType    a and b f8e4m3 or f8e5m2, also one of each, or both i8; scales f32; bias and result "
+        "`dtype`: f32,\n"
+        "         f16 or bf16.\n"
+        "Numerics sums of floats in f32 or better, unless `--precision bf16` allows those of 8-bit tensor "
+        "cores.\n"
+        "         Kernels for i8 sum in i32, exactly; 2^17 products of -128 are more than it holds, so they "
+        "take\n"
+        "         k < 2^17. Where no kernel takes i8, the sums are those of f32, exact up to 2^24. Rounds to "
+        "`dtype`\n"
+        "         once, at the end. weft/quantize.h makes a tensor's elements and scales.\n"
         "Grad     none: 8-bit elements have no derivative. A layer that learns multiplies its quantised "
         "gradients\n"
         "         by this op.\n"
         "Errors   invalid_argument for shapes and dtypes.\n"
-        "Source   PyTorch, torch._scaled_mm.",
+        "Source   PyTorch, torch._scaled_mm, torch._int_mm.",
     .inputs = {"a", "b", "a_scale", "b_scale", "bias"},
     .n_optional = 1,
     .differentiable = false,

@@ -68,9 +68,10 @@ __device__ void load_slices(const Stages<Tiles>& stages, const CUtensorMap& a, c
 }
 
 /// Multiplies the slices of one tile. All its stages are released at the end. Calls `after_last` when the
-/// last slice has come and its products are begun.
-template <class T, class Tiles, Lies of_a, Lies of_b, class After>
-__device__ void multiply_tile(float (&c)[kParts][Tiles::kColumns / 2], const Stages<Tiles>& stages,
+/// last slice has come and its products are begun. Sums are f32, of 8-bit integers int; these come in slices
+/// of as many bytes.
+template <class T, class Tiles, Lies of_a, Lies of_b, class Sum, class After>
+__device__ void multiply_tile(Sum (&c)[kParts][Tiles::kColumns / 2], const Stages<Tiles>& stages,
                               RingPlace<Tiles::kStages>& ring, int slices, After after_last) {
   const auto release = [&](int stage) {
     if (threadIdx.x % kWarp == 0) stages.empty[stage].arrive();

@@ -3,7 +3,7 @@
 #include "scaled_kernel.hpp"
 #include "scaled_widen.hpp"
 
-// From a product of 8-bit floats to launches: a and b widened to f16 first, or as they are.
+// From a product of 8-bit numbers to launches: a and b as they are, or floats widened to f16 first.
 namespace weft::cuda::hopper {
 
 /// c [m, n] = a [m, k] b [n, k]ᵀ with scales and bias.
@@ -19,7 +19,7 @@ struct ScaledCall {
   int64_t wide_k() const { return divided_up(k, 16) * 16; }
 };
 
-/// The product that `call` is for the tensor cores, of these operands, which are 8-bit floats or f16.
+/// The product that `call` is for the tensor cores, of these operands, which are of 8 bits or f16.
 inline MatmulCall product_of(const ScaledCall& call, const void* a, const void* b, bool wide) {
   MatmulCall product{.m = call.m, .n = call.n, .k = wide ? call.wide_k() : call.k};
   product.transpose_b = true;
@@ -53,6 +53,7 @@ template <class C, class Start>
 backend::Outcome run_narrow(const ScaledCall& call, int* counters, int multiprocessors, Start&& start) {
   MatmulCall product = product_of(call, call.a, call.b, false);
   product.counters = counters;
+  if (call.a_type == DType::i8) return run_scaled<int8_t, int8_t, C>(call, product, multiprocessors, start);
   return with_type8(call.a_type, [&](auto a) {
     return with_type8(call.b_type, [&](auto b) {
       return run_scaled<decltype(a), decltype(b), C>(call, product, multiprocessors, start);

@@ -1,7 +1,10 @@
 #pragma once
+#include <type_traits>
+
 #include "matmul_kernel.hpp"
 
-// A product of matrices of 8-bit floats with scales: c = (a b) a_scale b_scale + bias. Two ways:
+// A product of matrices of 8-bit numbers with scales: c = (a b) a_scale b_scale + bias. Integers are added up
+// as such, exactly, as long as 32 bits hold the sum. Floats go two ways:
 //
 // Wide (the default). a and b are widened to f16, which holds every 8-bit float, by `widen`; products of them
 // are exact in f32, and the 16-bit tensor cores add them up: each sum of 16 terms and what was there keeps 25
@@ -24,7 +27,7 @@ struct ScaledTask : MatmulTask {
   bool each_a = false, each_b = false;  ///< one for each row of a, of b; or one for all
 };
 
-inline constexpr int kSlice8 = 128;  // of k, of 8-bit floats
+inline constexpr int kSlice8 = 128;  // of k, of 8-bit numbers
 using ScaledTiles = Tiling<128, 6, 2>;
 
 /// f(results, row, column): this thread's pairs of a tile that are in c. results[0] and [1] are a row's
@@ -42,8 +45,8 @@ __device__ void each_four(float (&c)[kParts][Tiles::kColumns / 2], const ScaledT
       if (column + 8 * j < task.columns) f(c[part] + 4 * j, first + part * kPart, column + 8 * j);
 }
 
-/// The results times the scales, as the op has it: first that of a.
-template <class Tiles>
+/// The results times the scales, as the op has it: first that of a. `integers`: their bits are those of int.
+template <class Tiles, bool integers>
 __device__ void scale_results(float (&c)[kParts][Tiles::kColumns / 2], const ScaledTask& task,
                               const TilePlace& place) {
   const float of_a = *task.a_scale, of_b = *task.b_scale;
@@ -53,7 +56,10 @@ __device__ void scale_results(float (&c)[kParts][Tiles::kColumns / 2], const Sca
     const float b[2] = {task.each_b ? task.b_scale[column] : of_b,
                         task.each_b ? task.b_scale[column + 1] : of_b};
 #pragma unroll
-    for (int i = 0; i < 4; ++i) four[i] = four[i] * a[i / 2] * b[i % 2];
+    for (int i = 0; i < 4; ++i) {
+      const float sum = integers ? static_cast<float>(__float_as_int(four[i])) : four[i];
+      four[i] = sum * a[i / 2] * b[i % 2];
+    }
   });
 }
 
@@ -69,6 +75,19 @@ __device__ void store_wide(float (&c)[kParts][Tiles::kColumns / 2], const Scaled
     if (row + 8 < task.rows)
       *reinterpret_cast<float2*>(to + int64_t{8} * task.columns) = {four[2] + x.x, four[3] + x.y};
   });
+}
+
+/// multiply_tile of 8-bit integers. What is in c are the bits of integers.
+template <class Tiles, class After>
+__device__ void multiply_integers(float (&c)[kParts][Tiles::kColumns / 2], const Stages<Tiles>& stages,
+                                  RingPlace<Tiles::kStages>& ring, int slices, After after_last) {
+  static_assert(kSlice8 / 32 == kSlice / 16, "a slice is as many products");
+  int sums[kParts][Tiles::kColumns / 2];
+  multiply_tile<int8_t, Tiles, Lies::along_k, Lies::along_k>(sums, stages, ring, slices, after_last);
+#pragma unroll
+  for (int part = 0; part < kParts; ++part)
+#pragma unroll
+    for (int i = 0; i < Tiles::kColumns / 2; ++i) c[part][i] = __int_as_float(sums[part][i]);
 }
 
 /// multiply_tile of 8-bit floats, 64 x 64 results at a time: while some are multiplied, those before are
@@ -119,7 +138,7 @@ __device__ void multiply_narrow(float (&c)[kParts][Tiles::kColumns / 2], const S
 template <class A, class B, class C, class Tiles>
 __global__ void __launch_bounds__(kMatmulThreads, 1)
     scaled_tiles(const __grid_constant__ MatmulMaps maps, const __grid_constant__ ScaledTask task) {
-  constexpr bool kWide = sizeof(A) == 2;
+  constexpr bool kWide = sizeof(A) == 2, kIntegers = std::is_same_v<A, int8_t>;
   constexpr Lies k = Lies::along_k;
   const auto load = [&](const Stages<Tiles>& stages) {
     load_slices<Tiles, k, k, kWide ? kSlice : kSlice8>(stages, maps.a, maps.b, task);
@@ -128,6 +147,8 @@ __global__ void __launch_bounds__(kMatmulThreads, 1)
     const auto multiply_one = [&](auto& results, auto& ring, int slices, auto after_last) {
       if constexpr (kWide)
         multiply_tile<A, Tiles, k, k>(results, stages, ring, slices, after_last);
+      else if constexpr (kIntegers)
+        multiply_integers<Tiles>(results, stages, ring, slices, after_last);
       else
         multiply_narrow<A, B, Tiles>(results, stages, ring, slices, after_last);
     };
@@ -135,7 +156,7 @@ __global__ void __launch_bounds__(kMatmulThreads, 1)
       take_turns(
           stages, task, [](const TilePlace&) {}, multiply_one,
           [&](auto& results, const TilePlace& place) {
-            scale_results<Tiles>(results, task, place);
+            scale_results<Tiles, kIntegers>(results, task, place);
             store_wide<Tiles>(results, task, place);
           });
     } else {
@@ -144,7 +165,7 @@ __global__ void __launch_bounds__(kMatmulThreads, 1)
       take_turns(
           stages, task, [](const TilePlace&) {}, multiply_one,
           [&](auto& results, const TilePlace& place) {
-            scale_results<Tiles>(results, task, place);
+            scale_results<Tiles, kIntegers>(results, task, place);
             to.store(results, place);
           });
     }

@@ -40,6 +40,11 @@ __device__ void hold(float (&results)[n]) {
 #pragma unroll
   for (int i = 0; i < n; ++i) asm volatile("" : "+f"(results[i])::"memory");
 }
+template <int n>
+__device__ void hold(int (&results)[n]) {
+#pragma unroll
+  for (int i = 0; i < n; ++i) asm volatile("" : "+r"(results[i])::"memory");
+}
 
 /// The product of 64 x 16 by 16 x n elements, asynchronously: c = a b, or c += a b if `add`. a lies in shared
 /// memory or in registers, b in shared memory. Of warp w of the four, lane: g = lane / 4, t = lane % 4:
@@ -149,6 +154,31 @@ WEFT_PRODUCT8(e4m3, e5m2)
 WEFT_PRODUCT8(e5m2, e4m3)
 WEFT_PRODUCT8(e5m2, e5m2)
 
+#define WEFT_8_INTEGERS(i)                                                                    \
+  "+r"(c[i]), "+r"(c[i + 1]), "+r"(c[i + 2]), "+r"(c[i + 3]), "+r"(c[i + 4]), "+r"(c[i + 5]), \
+      "+r"(c[i + 6]), "+r"(c[i + 7])
+#define WEFT_32_INTEGERS(i) \
+  WEFT_8_INTEGERS(i), WEFT_8_INTEGERS(i + 8), WEFT_8_INTEGERS(i + 16), WEFT_8_INTEGERS(i + 24)
+
+/// The product of 64 x 32 by 32 x 128 integers of 8 bits, both along k in shared memory, with steps as
+/// Product8 has them. Sums are integers: exact, modulo 2^32.
+template <>
+struct Product<int8_t, 128, Lies::along_k, Lies::along_k> {
+  static __device__ void run(int (&c)[64], uint64_t a, uint64_t b, bool add) {
+    asm volatile(
+        "{\n"
+        ".reg .pred add;\n"
+        "setp.ne.b32 add, %66, 0;\n"
+        "wgmma.mma_async.sync.aligned.m64n128k32.s32.s8.s8 {" WEFT_NAMES_64
+        "}, %64, %65, add;\n"
+        "}"
+        : WEFT_32_INTEGERS(0), WEFT_32_INTEGERS(32)
+        : "l"(a), "l"(b), "r"(int{add}));
+  }
+};
+
+#undef WEFT_32_INTEGERS
+#undef WEFT_8_INTEGERS
 #undef WEFT_PRODUCT8
 #undef WEFT_PRODUCTS
 #undef WEFT_PRODUCT

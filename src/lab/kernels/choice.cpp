@@ -60,7 +60,8 @@ Result<Shapes> parse_shapes(const NamedOperationFile& named, const OperationFile
 
 Operation operation_of(const NamedOperationFile& named, const OperationFile& file, std::string where,
                        const Shapes& shapes, const std::vector<Attr>& attrs, DType dtype) {
-  Sized at = file.make(shapes);
+  const bool of_integers = !is_float(dtype) && file.make_of_integers;
+  Sized at = (of_integers ? file.make_of_integers : file.make)(shapes);
   at.attrs.insert(at.attrs.end(), attrs.begin(), attrs.end());
   return {.op = named.op,
           .where = std::move(where),
@@ -77,8 +78,8 @@ Result<std::vector<DType>> dtypes_of(const std::vector<std::string>& names) {
   for (const auto& name : names) {
     const auto t = dtype_from_name(name);
     if (!t)
-      return invalid("no dtype is named '{}'; the lab compares kernels of f32, f16, bf16, f8e4m3 and f8e5m2",
-                     name);
+      return invalid(
+          "no dtype is named '{}'; the lab compares kernels of f32, f16, bf16, f8e4m3, f8e5m2 and i8", name);
     dtypes.push_back(*t);
   }
   return dtypes;

@@ -50,6 +50,8 @@ struct OperationFile {
   std::vector<const char*> shapes;
   /// The call at these sizes, which are as many and of the ranks that `shapes` says.
   Sized (*make)(const Shapes& shapes);
+  /// The same in dtypes of integers, where operands want numbers of their own; null: `make`.
+  Sized (*make_of_integers)(const Shapes& shapes) = nullptr;
   std::vector<Size> sizes;         ///< of real models; the attributes of the first go with given sizes
   std::vector<Shapes> sweep = {};  ///< from small to large, for plots of speed against size
   /// Rows of any call of the op, also of other ranks and attributes; null: those that `make` gives.

@@ -1,9 +1,9 @@
 #include "../../hopper/multiprocessors.hpp"
 #include "../../hopper/scaled_call.hpp"
 
-// Products of 8-bit floats with scales on the tensor cores of architecture 9.0 (hopper/scaled_kernel.hpp): by
-// those of 16 bits, whose sums are within the bound of f32, or, where the caller allows the precision of
-// bf16, by those of 8 bits.
+// Products of 8-bit numbers with scales on the tensor cores of architecture 9.0 (hopper/scaled_kernel.hpp).
+// Floats: by those of 16 bits, whose sums are within the bound of f32, or, where the caller allows the
+// precision of bf16, by those of 8 bits. Integers: by those of 8 bits, whose sums are exact.
 namespace weft::cuda {
 
 using namespace backend;
@@ -11,7 +11,8 @@ using hopper::ScaledCall, hopper::multiprocessors;
 
 namespace {
 
-constexpr int64_t kMostElements = int64_t{1} << 31;  // along an axis: coordinates of tiles are int
+constexpr int64_t kMostElements = int64_t{1} << 31;     // along an axis: coordinates of tiles are int
+constexpr int64_t kTermsOfIntegers = int64_t{1} << 17;  // of (-128)^2: the first sum that 32 bits don't hold
 constexpr uint64_t kAlignment = 16;
 
 /// The sizes of a call, or why it is refused.
@@ -35,18 +36,33 @@ Support sizes_of(const OpCall& c, ScaledCall& call) {
   return Support::yes();
 }
 
-Support accepts_wide(const OpCall& c) {
+Support accepts_any(const OpCall& c) {
   if (multiprocessors() == 0) return Support::no("wants GPUs of architecture 9.0 and of one size");
   ScaledCall unused;
   return sizes_of(c, unused);
+}
+Support copied_as_they_are(const OpCall& c) {
+  const int64_t k = c.input(1).max()[1];
+  if (k % 16) return Support::no("rows of {} elements, wanted a multiple of 16", k);
+  return Support::yes();
+}
+Support accepts_wide(const OpCall& c) {
+  if (c.input(0).dtype() == DType::i8) return Support::no("multiplies floats");
+  return accepts_any(c);
 }
 Support accepts_narrow(const OpCall& c) {
   if (c.precision() < WEFT_PRECISION_BF16)
     return Support::no("its sums keep 14 bits: wants a policy that allows the precision of bf16");
   if (auto wide = accepts_wide(c); !wide) return wide;
-  const int64_t k = c.input(1).max()[1];
-  if (k % 16) return Support::no("rows of {} elements, wanted a multiple of 16", k);
-  return Support::yes();
+  return copied_as_they_are(c);
+}
+Support accepts_integers(const OpCall& c) {
+  if (c.input(0).dtype() != DType::i8) return Support::no("multiplies i8, got {}", c.input(0).dtype());
+  if (auto any = accepts_any(c); !any) return any;
+  if (const int64_t k = c.input(1).max()[1]; k >= kTermsOfIntegers)
+    return Support::no("sums of {} products may be more than i32 holds; wants fewer than {}", k,
+                       kTermsOfIntegers);
+  return copied_as_they_are(c);
 }
 
 Outcome prepare_wide(const OpCall& c, weft_plan& plan) {
@@ -68,10 +84,17 @@ __global__ void __launch_bounds__(256) scaled_elements(const __grid_constant__ S
   const int64_t at = int64_t{blockIdx.x} * 256 + threadIdx.x;
   if (at >= call.m * call.n) return;
   const int64_t m = at / call.n, n = at % call.n;
+  const uint8_t *const a = call.a + m * call.k, *const b = call.b + n * call.k;
   float sum = 0;
-  for (int64_t k = 0; k < call.k; ++k)
-    sum += hopper::float_of_8(call.a[m * call.k + k], call.a_type == DType::f8e5m2) *
-           hopper::float_of_8(call.b[n * call.k + k], call.b_type == DType::f8e5m2);
+  if (call.a_type == DType::i8) {
+    int whole = 0;
+    for (int64_t k = 0; k < call.k; ++k) whole += static_cast<int8_t>(a[k]) * static_cast<int8_t>(b[k]);
+    sum = static_cast<float>(whole);
+  } else {
+    for (int64_t k = 0; k < call.k; ++k)
+      sum += hopper::float_of_8(a[k], call.a_type == DType::f8e5m2) *
+             hopper::float_of_8(b[k], call.b_type == DType::f8e5m2);
+  }
   sum = sum * call.a_scale[call.each_a ? m : 0] * call.b_scale[call.each_b ? n : 0];
   if (call.bias) sum += widened(static_cast<const C*>(call.bias)[n]);
   static_cast<C*>(call.c)[at] = narrowed<C>(sum);
@@ -126,7 +149,14 @@ std::span<const KernelRecord> scaled_matmul_wgmma() {
                                       .prepare = prepare_narrow,
                                       .launch = launch<true>,
                                       .determinism = WEFT_DETERMINISM_THREADS,
-                                      .rank = 1}};
+                                      .rank = 1},
+                                     {.op = "scaled_matmul",
+                                      .variant = "wgmma_i8",
+                                      .reads = {"dtype"},
+                                      .accepts = accepts_integers,
+                                      .launch = launch<true>,
+                                      .determinism = WEFT_DETERMINISM_THREADS,
+                                      .rank = 2}};
   return all;
 }
 

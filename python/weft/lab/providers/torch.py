@@ -1,5 +1,7 @@
 """Kernels of PyTorch, eagerly: what its users call."""
 
+import math
+
 import torch
 from torch.nn import functional as F
 
@@ -60,6 +62,19 @@ def argmax(x, axis=-1, keep=0):
 
 def matmul(a, b, out, transpose_a=0, transpose_b=0):
     torch.matmul(a.mT if transpose_a else a, b.mT if transpose_b else b, out=out)
+
+
+def scaled_matmul(a, b, a_scale, b_scale, bias=None, dtype="f32"):
+    """8-bit integers; the sums are integers, too, and are scaled in f32."""
+    if a.dtype != torch.int8:
+        raise NotImplementedError("8-bit integers")
+    if a.shape[-1] == 1:
+        raise NotImplementedError("torch._int_mm of PyTorch 2.13 reads beside a transposed matrix of one row")
+    y = torch._int_mm(a.reshape(math.prod(a.shape[:-1]), a.shape[-1]), b.t()) * a_scale.reshape(-1, 1)
+    y *= b_scale
+    if bias is not None:
+        y += bias
+    return y.to({"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}[dtype]).reshape(*a.shape[:-1], b.shape[0])
 
 
 def attention(q, k, v, mask=None, length=None, *, causal=0, scale=0.0, seq_first=0):
