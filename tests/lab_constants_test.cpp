@@ -31,6 +31,11 @@ std::string signature_of(const Operation& o) {
   return seam::signature(value_or_raise(lab::describe(ask_of(o)))->desc());
 }
 
+Tensor filled(const IntList& shape) {
+  const std::vector<float> v(static_cast<size_t>(element_count(std::span<const int64_t>(shape))), 0.5f);
+  return Tensor::of(std::span<const float>(v), shape, DType::f32, "native");
+}
+
 TEST(LabConstants, ACallWithThemIsAnotherCall) {
   EXPECT_NE(signature_of(layer(2)), signature_of(layer(0))) << "another kernel may be the fastest";
   EXPECT_NE(layer(2).label().find("constant f32[48, 64]"), std::string::npos) << layer(2).label();
@@ -44,8 +49,7 @@ TEST(LabConstants, ACallWithThemIsAnotherCall) {
 }
 
 TEST(LabConstants, TheyAreThoseThatSessionsPack) {
-  const Tensor weight = Tensor::of(std::vector<float>(48 * 64, 0.5f), {48, 64}, DType::f32, "native"),
-               table = Tensor::of(std::vector<float>(64 * 64, 0.5f), {64, 64}, DType::f32, "native");
+  const Tensor weight = filled({48, 64}), table = filled({64, 64});
   const auto path = (std::filesystem::temp_directory_path() / fmt::format("weft_constants_{}", ::getpid())).string();
   compile(
       [&](const std::vector<Tensor>& in) {
