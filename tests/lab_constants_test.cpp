@@ -50,7 +50,8 @@ TEST(LabConstants, ACallWithThemIsAnotherCall) {
 
 TEST(LabConstants, TheyAreThoseThatSessionsPack) {
   const Tensor weight = filled({48, 64}), table = filled({64, 64});
-  const auto path = (std::filesystem::temp_directory_path() / fmt::format("weft_constants_{}", ::getpid())).string();
+  const auto path =
+      (std::filesystem::temp_directory_path() / fmt::format("weft_constants_{}", ::getpid())).string();
   compile(
       [&](const std::vector<Tensor>& in) {
         return std::vector{linear(linear(in[0], table), weight), matmul(in[0], table)};
@@ -76,7 +77,7 @@ TEST(LabConstants, APackedWeightIsRightAndPackedOutsideOfTheTurns) {
   options.process.command = {WEFT_BINARY_DIR "/weft", "lab", "--worker", "--threads", "1"};
   options.quick = true, options.seconds = 0, options.sample = 2e-4;
   const auto see = [](const std::string&) {};
-  const auto packed = value_or_raise(compare(layer(2), {"native", "reference"}, options, see));
+  const auto packed = value_or_raise(compare(layer(2), {"native", "native.linear.packed"}, options, see));
   for (const Row& row : packed.rows) {
     EXPECT_FALSE(row.out()) << row.contender << ": " << row.why;
     EXPECT_GT(row.cases, 0u);

@@ -23,7 +23,7 @@ struct Ask {
   std::vector<HostTensor> inputs;
   std::vector<Attr> attrs = {};
   uint64_t accumulate = 0;
-  uint64_t absent = 0;  ///< bit i: input i is optional, and not given
+  uint64_t absent = 0;     ///< bit i: input i is optional, and not given
   uint64_t constants = 0;  ///< bit i: input i holds the same bytes in every launch
   bool one_size = false;   ///< of constants: the calls that read them have the same sizes in every run
   /// What each output holds before the launch: these over and over.

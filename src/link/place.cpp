@@ -267,7 +267,8 @@ std::vector<bool> packable_weights(const CompiledProgram& program) {
     for (const auto& u : call.updates) packable[static_cast<size_t>(call.inputs[u.input])] = false;
   }
   for (const auto& out : program.outputs) packable[static_cast<size_t>(out.value)] = false;
-  for (const auto& weight : program.weights) of_weights.push_back(packable[static_cast<size_t>(weight.value)]);
+  for (const auto& weight : program.weights)
+    of_weights.push_back(packable[static_cast<size_t>(weight.value)]);
   return of_weights;
 }
 

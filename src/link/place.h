@@ -7,8 +7,8 @@
 
 namespace weft::link {
 
-/// By weight: whether it may be packed. One that calls of several ops read, such as a tied embedding, may not:
-/// there would be two copies.
+/// By weight: whether it may be packed. One that calls of several ops read, such as a tied embedding, may
+/// not: there would be two copies.
 std::vector<bool> packable_weights(const program::CompiledProgram& program);
 
 /// Selects a kernel for every call of the program: on devices[0] by the op's name, then for its body. A call

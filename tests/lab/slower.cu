@@ -1,4 +1,5 @@
-// examples/lab/softmax.cu, each of whose blocks then waits for a sixteenth of the time that it took: about 3 percent slower, since others compute meanwhile.
+// examples/lab/softmax.cu, each of whose blocks then waits for a sixteenth of the time that it took: about 3
+// percent slower, since others compute meanwhile.
 //
 // weft lab: a group of 256 for each row
 #if !defined(OP_SOFTMAX) || INPUT0_RANK == 0 || AXIS != -1 && AXIS != INPUT0_RANK - 1 || \

@@ -317,10 +317,12 @@ Result<json> Contender::ask(json request, uint64_t* outside) {
 Result<Contender::Opened> Contender::open(const conformance::Ask& call) {
   const auto began = Clock::now();
   WEFT_TRY(const auto answer, ask({{"do", "open"}, {"contender", name_}, {"call", to_json(call)}}));
-  return Opened{member<std::string>(answer, "kernel", ""), member<std::string>(answer, "identity", ""),
+  return Opened{member<std::string>(answer, "kernel", ""),
+                member<std::string>(answer, "identity", ""),
                 member(answer, "resident_before", uint64_t{0}),
                 std::chrono::duration<double>(Clock::now() - began).count(),
-                member(answer, "compile_seconds", 0.0), member<std::string>(answer, "device", "")};
+                member(answer, "compile_seconds", 0.0),
+                member<std::string>(answer, "device", "")};
 }
 
 Result<uint64_t> Contender::set_up(bool cold) {
@@ -348,7 +350,8 @@ Result<Contender::Turn> Contender::run(const Launches& l) {
                                    {"cold", l.cold}},
                                   &turn.outside));
   turn.cpu = cpu_seconds() - before;
-  turn.clock = member(answer, "chain_rate", 0.0), turn.device_bytes = member(answer, "device_bytes", uint64_t{0});
+  turn.clock = member(answer, "chain_rate", 0.0),
+  turn.device_bytes = member(answer, "device_bytes", uint64_t{0});
   if (const uint64_t chain = member(answer, "chain_ticks", uint64_t{0}))
     turn.clock = static_cast<double>(kChain) / (1e9 * seconds_per_tick() * static_cast<double>(chain));
   for (const auto& [name, time] : {std::pair{"ticks", &turn.ticks}, {"nanoseconds", &turn.nanoseconds}})

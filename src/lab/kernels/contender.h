@@ -53,10 +53,10 @@ class Contender {
   Status place(std::span<const uint64_t> inputs, std::span<const uint64_t> outputs);
 
   struct Turn {
-    uint64_t ticks = 0;              ///< that the launches took, by the process; or, by a device's clock,
-    uint64_t nanoseconds = 0;        ///< these
-    uint64_t outside = 0;            ///< from the question to the answer, by the lab
-    double cpu = 0;                  ///< seconds of processor time that the process used
+    uint64_t ticks = 0;        ///< that the launches took, by the process; or, by a device's clock,
+    uint64_t nanoseconds = 0;  ///< these
+    uint64_t outside = 0;      ///< from the question to the answer, by the lab
+    double cpu = 0;            ///< seconds of processor time that the process used
     /// Steps a nanosecond of a chain of operations after the launches: the clock of the processor in GHz; of
     /// a device, that by the cycles of a multiply-add. 0: unknown.
     double clock = 0;

@@ -44,7 +44,8 @@ struct Row {
   /// Of its process, beyond what that held before the kernel was loaded and beside operands and results; the
   /// most of all processes. With the code of its libraries.
   uint64_t peak_bytes = 0;
-  uint64_t device_peak_bytes = 0;  ///< of its device's memory, after it was opened, beside operands and results
+  uint64_t device_peak_bytes =
+      0;           ///< of its device's memory, after it was opened, beside operands and results
   Interval ratio;  ///< the baseline's time by its own: above 1 it is faster
   bool out() const { return verdict == Verdict::wrong || verdict == Verdict::invalid; }
 };

@@ -6,7 +6,7 @@ namespace weft::lab {
 namespace {
 
 constexpr int32_t kChainSteps = 16384, kSteps = 4096;
-constexpr int kChains = 8;                // of an item of all_units(): as many as hide the latency of each
+constexpr int kChains = 8;               // of an item of all_units(): as many as hide the latency of each
 constexpr uint64_t kItemsOfUnit = 2048;  // and so many items of a multiprocessor
 
 constexpr const char* kCuda =

@@ -15,10 +15,10 @@ struct Operation {
   conformance::Case call;
   DType dtype = DType::f32;
   std::vector<Rows> rows;
-  int64_t touched = 0;                            ///< as Sized has it
-  uint64_t constants = 0;                         ///< bit i: operand i holds the same bytes in every launch
-  bool one_size = false;                          ///< the calls that read them have the same sizes in every run
-  const ir::OpDef* own = nullptr;                 ///< the lab's own definition; null: Weft's op
+  int64_t touched = 0;             ///< as Sized has it
+  uint64_t constants = 0;          ///< bit i: operand i holds the same bytes in every launch
+  bool one_size = false;           ///< the calls that read them have the same sizes in every run
+  const ir::OpDef* own = nullptr;  ///< the lab's own definition; null: Weft's op
   conformance::OpCases (*own_cases)() = nullptr;  ///< null: those of conformance
 
   const ir::OpDef& definition() const;

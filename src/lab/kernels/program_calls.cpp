@@ -10,11 +10,13 @@
 namespace weft::lab {
 namespace {
 
-// The call as an operation, if all of its operands are floats and are there.
+// The call as an operation, if all of its operands are floats. The last ones may be absent.
 std::optional<Operation> operation_of(const seam::CallDesc& call) {
   if (!ir::find_op(call.op)) return std::nullopt;
   Operation o{.op = call.op, .where = "", .call = {.inputs = {}, .attrs = call.attrs}};
-  for (const auto& input : call.inputs) {
+  size_t given = call.inputs.size();
+  while (given > 0 && !call.inputs[given - 1]) --given;
+  for (const auto& input : std::span(call.inputs).first(given)) {
     if (!input || !is_float(input->dtype) || element_count(std::span(input->shape)) == 0) return std::nullopt;
     o.call.inputs.push_back(conformance::normal({input->shape.begin(), input->shape.end()}).as(input->dtype));
   }

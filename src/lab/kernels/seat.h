@@ -13,7 +13,7 @@ namespace weft::lab {
 struct Data {
   std::vector<HostTensor> inputs;
   std::vector<seam::ConcreteType> outputs;
-  uint64_t absent = 0;  ///< bit i: operand i is not given
+  uint64_t absent = 0;     ///< bit i: operand i is not given
   uint64_t constants = 0;  ///< bit i: operand i never changes, since the kernel may have packed it
   std::vector<int64_t>
       update_of;  ///< by result: the operand that it updates in place; -1: it has memory of its own

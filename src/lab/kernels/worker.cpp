@@ -133,7 +133,8 @@ class Service {
     const uint64_t mode = float_mode();
     if (mirror_) {
       const auto launch = [&] { return kernel_->run(); };
-      json answer{{"nanoseconds", value_or_raise(mirror_->run({edits, launches * each}, each, launch, cold))}};
+      json answer{
+          {"nanoseconds", value_or_raise(mirror_->run({edits, launches * each}, each, launch, cold))}};
       if (probe_) answer["chain_rate"] = value_or_raise(probe_->chain());
       const uint64_t left = device_memory_free();
       answer["device_bytes"] = device_free_ - std::min(device_free_, left);

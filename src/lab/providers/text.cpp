@@ -97,7 +97,8 @@ class TextKernel : public Kernel {
         call_(std::move(call)) {}
 
   Status compile(const std::string& text) {
-    WEFT_TRY(module_, TextModule::compile(device_, Prelude(call_->desc()).text() + text, "weft_lab_kernel", id_));
+    WEFT_TRY(module_,
+             TextModule::compile(device_, Prelude(call_->desc()).text() + text, "weft_lab_kernel", id_));
     WEFT_TRY(queue_, device_.open_queue());
     return {};
   }

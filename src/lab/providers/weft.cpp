@@ -48,8 +48,8 @@ class SeamKernel : public Kernel {
   }
 
  private:
-  // Constants become what the plan reads, in the first launch on operands at these places, which is not timed:
-  // a session does the same when it opens.
+  // Constants become what the plan reads, in the first launch on operands at these places, which is not
+  // timed: a session does the same when it opens.
   Status pack() {
     const auto* wanted = plan_->plan.packings;
     packed_memory_.resize(in_.size()), packed_.resize(in_.size());

@@ -13,8 +13,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr double kSeconds = 0.1;           // for each limit
-constexpr uint64_t kMostCopied = 256 << 20;  // bytes: more than caches hold
+constexpr double kSeconds = 0.1;               // for each limit
+constexpr uint64_t kMostCopied = 256 << 20;    // bytes: more than caches hold
 constexpr int64_t kDrawn = 512, kRows = 4096;  // of products; numbers repeat beyond those drawn
 
 // The most of what `rate` gives in kSeconds: devices need some work before their clock is up.

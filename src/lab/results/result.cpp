@@ -64,8 +64,7 @@ struct Limit {
 Limit limit_of(const Row& r, DType dtype, const Machine& m) {
   if (r.device.empty()) return m.limits ? Limit{m.limits->copy, m.limits->gigaflops} : Limit{};
   const auto device = m.device_limits.find(r.device);
-  return device == m.device_limits.end() ? Limit{}
-                                         : Limit{device->second.copy, device->second.peak(dtype)};
+  return device == m.device_limits.end() ? Limit{} : Limit{device->second.copy, device->second.peak(dtype)};
 }
 
 json to_json(const Row& r, const Work& work, const Limit& limit) {
@@ -143,7 +142,8 @@ int status_of(Verdict verdict) {
 
 json result_of(const Comparison& c, const ContestOptions& options, const Setting& setting) {
   json rows = json::array();
-  for (const Row& row : c.rows) rows.push_back(to_json(row, c.work, limit_of(row, c.operation.dtype, setting.machine)));
+  for (const Row& row : c.rows)
+    rows.push_back(to_json(row, c.work, limit_of(row, c.operation.dtype, setting.machine)));
   return {{"schema", "weft.lab/1"},
           {"date", date_of_now()},
           {"weft", {{"version", setting.version}, {"commit", setting.commit}}},

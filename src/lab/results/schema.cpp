@@ -68,9 +68,10 @@ Status items_fit(const json& value, const json& schema, const std::string& where
 
 // A word that is passed over would make a schema that judges less than it says.
 Status known_words_only(const json& schema, const std::string& where) {
-  constexpr std::string_view kKnown[] = {"$schema", "$defs",   "$ref",     "title",      "description",
-                                         "type",    "items",   "required", "properties", "additionalProperties",
-                                         "const",   "minimum", "enum"};
+  constexpr std::string_view kKnown[] = {
+      "$schema", "$defs",   "$ref",     "title",      "description",
+      "type",    "items",   "required", "properties", "additionalProperties",
+      "const",   "minimum", "enum"};
   for (const auto& [word, unused] : schema.items())
     if (std::ranges::find(kKnown, word) == std::end(kKnown))
       return fail(Code::internal, "the schema of {} says '{}', which is not looked at", where, word);
