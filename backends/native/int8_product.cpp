@@ -23,9 +23,9 @@ int64_t grain_of(int64_t each, int64_t part) {
   return std::max<int64_t>(1, part / std::max<int64_t>(1, each));
 }
 
-// A row of n f32, the last one repeated up to a whole tile, so that it is read in whole vectors.
+// A row of n f32, or n times one, with zeros up to a whole tile: it is read in whole vectors.
 const float* readable(Scratch name, int64_t n, Stored type, const void* from, bool each) {
-  const int64_t whole = up(n, kMostInt8Width) * kMostInt8Width + kMostInt8Width;
+  const int64_t whole = up(n, kMostInt8Width) * kMostInt8Width;
   auto* to = scratch<float>(name, whole);
   if (each)
     widen(type, from, to, n);
