@@ -49,26 +49,45 @@ DLManagedTensor* plain_of(Versioned* v) {
   return managed;
 }
 
-Tensor taken(DLManagedTensor* managed, const std::string& backend) {
-  const Unlocked unlocked;
-  return from_dlpack(managed, backend);
-}
+// While it lives, the capsule says that its tensor was taken: so no other thread takes it, too, where this
+// one lets go of Python. Where the tensor was not kept, its exporter owns it again.
+class Taking {
+ public:
+  Taking(nb::handle capsule, const char* name, const char* used) : capsule_(capsule), name_(name) {
+    PyCapsule_SetName(capsule.ptr(), used);
+  }
+  ~Taking() {
+    if (!kept_) PyCapsule_SetName(capsule_.ptr(), name_);
+  }
+  Taking(const Taking&) = delete;
+  Tensor take(DLManagedTensor* managed, const std::string& backend) {
+    const Unlocked unlocked;
+    Tensor t = from_dlpack(managed, backend);
+    kept_ = true;
+    return t;
+  }
+
+ private:
+  nb::handle capsule_;
+  const char* name_;
+  bool kept_ = false;
+};
 
 Tensor from_capsule(nb::handle capsule, const std::string& backend) {
   if (PyCapsule_IsValid(capsule.ptr(), kVersioned)) {
     auto* v = static_cast<Versioned*>(PyCapsule_GetPointer(capsule.ptr(), kVersioned));
     if (v->major != 1)
-      throw Error(
-          fail(Code::version, "from_dlpack: the exporter speaks DLPack {}, this reads 0 and 1", v->major));
+      throw Error(fail(Code::version,
+                       "from_dlpack: a versioned capsule of DLPack {}, wanted one of version 1", v->major));
+    Taking taking(capsule, kVersioned, kVersionedUsed);
     DLManagedTensor* plain = plain_of(v);
     Tensor t;
     try {
-      t = taken(plain, backend);
+      t = taking.take(plain, backend);
     } catch (...) {  // the exporter owns it still
       delete plain;
       throw;
     }
-    PyCapsule_SetName(capsule.ptr(), kVersionedUsed);
     if (v->flags & kReadOnly) make_read_only(t);
     return t;
   }
@@ -76,9 +95,8 @@ Tensor from_capsule(nb::handle capsule, const std::string& backend) {
     throw Error(
         invalid("from_dlpack: the capsule holds no tensor, or one that was taken before; ask its exporter "
                 "for another"));
-  Tensor t = taken(static_cast<DLManagedTensor*>(PyCapsule_GetPointer(capsule.ptr(), kPlain)), backend);
-  PyCapsule_SetName(capsule.ptr(), kPlainUsed);
-  return t;
+  auto* managed = static_cast<DLManagedTensor*>(PyCapsule_GetPointer(capsule.ptr(), kPlain));
+  return Taking(capsule, kPlain, kPlainUsed).take(managed, backend);
 }
 
 }  // namespace

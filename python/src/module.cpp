@@ -1,6 +1,7 @@
 #include "python/src/module.h"
 
 #include "python/src/convert.h"
+#include "weft/weft.h"
 
 // weft._weft: all of Weft that Python sees. The package in python/weft gives it names.
 namespace nb = nanobind;
@@ -8,6 +9,7 @@ namespace nb = nanobind;
 NB_MODULE(_weft, m) {
   using namespace weft::python;
   m.doc() = "The compiled part of weft; `import weft` is how it is used.";
+  m.attr("__version__") = weft_version();
   nb::set_leak_warnings(false);  // dtypes and functions of ops live as long as the process
   bind_errors(m);
   bind_dtypes(m);

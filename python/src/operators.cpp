@@ -41,6 +41,17 @@ std::optional<Pair> pair_of(PyObject* a, PyObject* b, bool compares) {
 }
 
 PyObject* not_for_us() { Py_RETURN_NOTIMPLEMENTED; }
+/// An array of another library is none of our operands: an operator says so, or == would compare objects, and
+/// be False.
+PyObject* not_for_us(PyObject* a, PyObject* b) {
+  PyObject* const other = is_tensor(a) ? b : a;
+  if (!PyObject_HasAttrString(other, "__dlpack__") && !PyObject_HasAttrString(other, "__array__"))
+    return not_for_us();
+  PyErr_Format(PyExc_TypeError,
+               "a Tensor and a %s: weft.from_dlpack(x) makes a tensor of it, on the same memory",
+               Py_TYPE(other)->tp_name);
+  return nullptr;
+}
 
 /// An op of the table and the defaults of its attributes, looked up once.
 struct Found {
@@ -70,7 +81,7 @@ PyObject* binary(PyObject* a, PyObject* b) {
   return guarded([&]() -> PyObject* {
     if (is_tensor(a) && is_tensor(b)) return to_object(apply_op(op<name>(), tensor_in(a), tensor_in(b)));
     const auto pair = pair_of(a, b, compares);
-    return pair ? to_object(apply_op(op<name>(), pair->a, pair->b)) : not_for_us();
+    return pair ? to_object(apply_op(op<name>(), pair->a, pair->b)) : not_for_us(a, b);
   });
 }
 
@@ -80,7 +91,7 @@ template <Rule rule>
 PyObject* ruled(PyObject* a, PyObject* b) {
   return guarded([&]() -> PyObject* {
     const auto pair = pair_of(a, b, false);
-    if (!pair) return not_for_us();
+    if (!pair) return not_for_us(a, b);
     Tensor result;
     {
       const Unlocked unlocked(is_quick(pair->a) && is_quick(pair->b));
@@ -95,8 +106,37 @@ Tensor divided(const Tensor& a, const Tensor& b) {
   if (is_float(a.dtype())) return div(a, b);
   return div(cast(a, DType::f32), cast(b, DType::f32));
 }
+// Beside NumPy's and Python's, whose // goes with %: x == (x // y) * y + x % y. The quotient of what % leaves
+// is whole but for rounding; of an infinite divisor, and of 0, it says nothing.
+Tensor floor_divided_floats(const Tensor& a, const Tensor& b) {
+  const BesideTensor there(a);
+  const Tensor zero = full(0, {}, a.dtype()), quotient = div(a, b);
+  const Tensor whole = round(div(sub(a, mod(a, b)), b));
+  const Tensor below = logical_and(not_equal(a, zero), logical_xor(less(a, zero), less(b, zero)));
+  const Tensor by_infinity = where(below, full(-1, {}, a.dtype()), quotient);
+  const Tensor usual = where(isinf(b), by_infinity, whole);
+  return where(equal(b, zero), quotient, usual);
+}
+// Nothing here overflows: the quotient towards 0, less 1 where that is above the true one.
 Tensor floor_divided(const Tensor& a, const Tensor& b) {
-  return is_float(a.dtype()) ? floor(div(a, b)) : div(sub(a, mod(a, b)), b);
+  if (is_float(a.dtype())) return floor_divided_floats(a, b);
+  const BesideTensor there(a);
+  const Tensor zero = full(0, {}, a.dtype()), quotient = div(a, b), rest = sub(a, mul(quotient, b));
+  const Tensor above = logical_and(not_equal(rest, zero), logical_xor(less(rest, zero), less(b, zero)));
+  return sub(quotient, cast(above, a.dtype()));
+}
+// A vector is a row on the left and a column on the right, as NumPy has it.
+Tensor product(const Tensor& a, const Tensor& b) {
+  const bool row = a.rank() == 1, column = b.rank() == 1;
+  if (!row && !column) return matmul(a, b);
+  Shape left = a.shape(), right = b.shape();
+  if (row) left.insert(0, Dim(1));
+  if (column) right.push_back(Dim(1));
+  const Tensor whole = matmul(row ? reshape(a, left) : a, column ? reshape(b, right) : b);
+  Shape shape = whole.shape();
+  if (column) shape.pop_back();
+  if (row) shape.erase(shape.size() - (column ? 1 : 2));
+  return reshape(whole, shape);
 }
 Tensor both(const Tensor& a, const Tensor& b) {
   return a.dtype() == DType::boolean ? logical_and(a, b) : bit_and(a, b);
@@ -110,10 +150,17 @@ Tensor one_of(const Tensor& a, const Tensor& b) {
 
 PyObject* raised(PyObject* a, PyObject* b, PyObject* modulo) {
   if (modulo != Py_None) return not_for_us();
-  // The one power that is written often has an op that is exact and takes integers.
-  if (is_tensor(a) && PyLong_Check(b) && PyLong_AsLong(b) == 2)
-    return guarded([&] { return to_object(square(tensor_in(a))); });
+  // The one power that is written often has an op that is exact and takes integers; others of integers are
+  // products.
+  const long times = is_tensor(a) && PyLong_Check(b) ? PyLong_AsLong(b) : -1;
   PyErr_Clear();
+  if (times == 2) return guarded([&] { return to_object(square(tensor_in(a))); });
+  if (times > 0 && times < 64 && !is_float(tensor_in(a).dtype()))
+    return guarded([&] {
+      Tensor power = tensor_in(a);
+      for (long i = 1; i < times; ++i) power = mul(power, tensor_in(a));
+      return to_object(std::move(power));
+    });
   return binary<"power">(a, b);
 }
 
@@ -222,7 +269,7 @@ const PyType_Slot* operator_slots() {
       {Py_nb_floor_divide, slot(ruled<floor_divided>)},
       {Py_nb_remainder, slot(binary<"mod">)},
       {Py_nb_power, slot(raised)},
-      {Py_nb_matrix_multiply, slot(binary<"matmul">)},
+      {Py_nb_matrix_multiply, slot(ruled<product>)},
       {Py_nb_and, slot(ruled<both>)},
       {Py_nb_or, slot(ruled<either>)},
       {Py_nb_xor, slot(ruled<one_of>)},

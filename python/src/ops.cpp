@@ -70,9 +70,27 @@ class Given {
   PyObject* operator[](size_t i) const { return given_[i] == Py_None ? nullptr : given_[i]; }
 
  private:
+  // Parameters as NumPy names them, so that np.sum(x, axis=0) does what it says.
+  static const char* alias_of(PyObject* name) {
+    if (PyUnicode_CompareWithASCIIString(name, "axis") == 0) return "axes";
+    return PyUnicode_CompareWithASCIIString(name, "keepdims") == 0 ? "keep" : "";
+  }
+  // np.sum(x) passes these to x.sum(), as None.
+  static bool is_numpys(PyObject* name) {
+    return PyUnicode_CompareWithASCIIString(name, "dtype") == 0 ||
+           PyUnicode_CompareWithASCIIString(name, "out") == 0;
+  }
+  bool has(PyObject* name) const {
+    return std::ranges::any_of(f_.names, [&](PyObject* n) { return PyUnicode_Compare(n, name) == 0; });
+  }
+
   void put(PyObject* name, PyObject* value) {
+    const char* const alias = has(name) ? "" : alias_of(name);
+    if (value == Py_None && !has(name) && is_numpys(name)) return;
     for (size_t i = 0; i < f_.names.size(); ++i) {
-      if (f_.names[i] != name && PyUnicode_Compare(f_.names[i], name) != 0) continue;
+      if (f_.names[i] != name && PyUnicode_Compare(f_.names[i], name) != 0 &&
+          PyUnicode_CompareWithASCIIString(f_.names[i], alias) != 0)
+        continue;
       if (given_[i])
         raise_type_error(fmt::format("{}() was given '{}' twice", f_.op->name, PyUnicode_AsUTF8(name)));
       given_[i] = value;
@@ -96,12 +114,34 @@ class Operands {
     const Tensor* first = nullptr;
     for (size_t i = 0; i < f.operands && !(first && first->dtype() != DType::boolean); ++i)
       if (given[i] && is_tensor(given[i])) first = &tensor_in(given[i]);
+    std::optional<Tensor> like;  // where(mask, 2, 0.5): numbers alone say what they are
+    if (first && first->dtype() == DType::boolean && std::string_view(f.op->name) == "where")
+      if (const auto dtype = dtype_of_numbers(f, given)) {
+        const BesideTensor there(*first);
+        like = full(0, {}, *dtype);
+        first = &*like;
+      }
     for (size_t i = 0; i < f.operands; ++i) tensors_[i] = operand(f, i, given[i], first);
+    // How many are true, as NumPy and PyTorch count.
+    if (std::string_view(f.op->name) == "sum" && tensors_[0]->dtype() == DType::boolean)
+      tensors_[0] = &made_.emplace_back(cast(*tensors_[0], DType::i64));
   }
   std::span<const Tensor* const> all(size_t n) const { return {tensors_, n}; }
   bool quick() const { return quick_; }
 
  private:
+  // As weft.tensor() makes them; none where one is a tensor, or all are bools.
+  static std::optional<DType> dtype_of_numbers(const OpFunction& f, const Given& given) {
+    std::optional<DType> found;
+    for (size_t i = 1; i < f.operands; ++i) {
+      PyObject* const o = given[i];
+      if (!o || is_tensor(o) || !is_number(o)) return {};
+      if (PyFloat_Check(o)) found = DType::f32;
+      if (PyLong_Check(o) && !PyBool_Check(o) && !found) found = DType::i64;
+    }
+    return found;
+  }
+
   const Tensor* operand(const OpFunction& f, size_t i, PyObject* o, const Tensor* first) {
     const char* const name = f.op->inputs[i];
     if (!o) {

@@ -50,8 +50,18 @@ void bind_functions(nb::module_& m) {
   m.def(
       "set_policy", [](const PolicyObject& p) { set_policy(p.policy); }, "policy"_a,
       "Has this thread's ops follow `policy` from now on.");
-  m.def("set_thread_count", &set_thread_count, "n"_a,
-        "How many threads kernels of the host use; 0: as many as there are cores.");
+  m.def(
+      "set_thread_count",
+      [](int64_t n) {
+        constexpr int64_t kMost = 1024;
+        if (n < 0 || n > kMost)
+          throw Error(
+              invalid("set_thread_count: wants 0, for as many as there are cores, to {}, got {}", kMost, n));
+        set_thread_count(static_cast<int>(n));
+      },
+      "n"_a,
+      "How many threads kernels of the host use, at most 1024; 0: as many as there are cores.\n\n"
+      "Errors   weft.InvalidArgument for other numbers.");
   m.def("thread_count", &thread_count, "How many threads kernels of the host use.");
 }
 

@@ -3,7 +3,10 @@
 Ops, tensors and queries are those of C++, by the same names: `help(weft.softmax)` says what `weft/ops.h` says.
 """
 
+import builtins
+
 from weft._weft import *  # noqa: F403
+from weft._weft import __version__
 from weft._weft import boolean as bool  # noqa: A004
 from weft import nn
 from weft.compiled import compile
@@ -30,3 +33,14 @@ def __getattr__(name):
 
         return get_kernel
     raise AttributeError(f"module 'weft' has no attribute '{name}'")
+
+
+_INNER = {"TYPE_CHECKING", "boolean", "builtins", "compiled", "function", "gradients", "program"}
+
+
+def __dir__():
+    return [*(n for n in globals() if not n.startswith("_") and n not in _INNER), "lab", "get_kernel", "__version__"]
+
+
+# Names that Python has itself, as abs and bool, come with `weft.` alone, not with `from weft import *`.
+__all__ = [n for n in __dir__() if not hasattr(builtins, n)]

@@ -55,7 +55,7 @@ class ProgramFile:
 def load(path, backend=""):
     """Opens a program file on a backend (empty: the default one).
 
-    Errors   weft.IoError when it can't be read; weft.Corrupt, with the section, when it is not whole.
+    Errors   weft.Unavailable where there is no such file, weft.IoError when it can't be read; weft.Corrupt, with the section, when it is not whole.
     """
     return ProgramFile(_weft.load_program(os.fspath(path), backend))
 

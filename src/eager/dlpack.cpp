@@ -25,6 +25,7 @@ Result<Import> looked_at(const DLTensor& t) {
                    t.dtype.bits, t.dtype.lanes);
   if (t.ndim < 0 || t.ndim > kMaxRank)
     return invalid("from_dlpack: rank {} is above the limit of {}", t.ndim, kMaxRank);
+  if (t.ndim > 0 && !t.shape) return invalid("from_dlpack: the exporter gives rank {} and no shape", t.ndim);
   Import in{.dtype = *dtype, .shape = IntList(t.shape, t.shape + t.ndim), .strides = {}};
   uint64_t bytes = byte_size(*dtype);
   for (const int64_t d : in.shape)

@@ -1,0 +1,118 @@
+"""Operators beside NumPy's: division, vectors, masks, arrays of other libraries."""
+
+import threading
+
+import numpy as np
+import pytest
+import weft
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
+def test_floor_division_of_floats_goes_with_the_remainder(dtype):
+    kind = {"f32": np.float32, "f64": np.float64}[dtype]
+    a = np.array([1.0, -0.3, 7.5, -7.5, 0.0, 5.0, -5.0, np.inf, 3.0, -3.0, 2.0], kind)
+    b = np.array([0.1, 0.1, 2.0, 2.0, 3.0, 0.0, 0.0, 2.0, np.inf, np.inf, -np.inf], kind)
+    with np.errstate(all="ignore"):
+        wanted = a // b
+    got = (weft.from_numpy(a) // weft.from_numpy(b)).numpy()
+    np.testing.assert_array_equal(got, wanted)
+
+
+@pytest.mark.parametrize("dtype, kind", [("i32", np.int32), ("i64", np.int64)])
+@pytest.mark.parametrize("divisor", [3, -3, 2, -2, 1, 7])
+def test_floor_division_of_integers_at_the_ends_of_their_range(dtype, kind, divisor):
+    ends = np.iinfo(kind)
+    a = np.array([ends.min, ends.min + 1, -1, 0, 1, ends.max - 1, ends.max], kind)
+    np.testing.assert_array_equal((weft.from_numpy(a) // divisor).numpy(), a // kind(divisor))
+
+
+def test_products_of_vectors():
+    rng = np.random.default_rng(1)
+    m, t = rng.standard_normal((3, 4), np.float32), rng.standard_normal((2, 4, 3), np.float32)
+    v, u = rng.standard_normal(4, np.float32), rng.standard_normal(4, np.float32)
+    for a, b in [(m, v), (v, m.T.copy()), (v, u), (t, u[:3].copy()), (v, t)]:
+        got = weft.from_numpy(a) @ weft.from_numpy(b)
+        assert tuple(got.shape) == (a @ b).shape
+        np.testing.assert_allclose(got.numpy(), a @ b, rtol=1e-5, atol=1e-5)
+
+
+def test_numbers_of_where_keep_their_dtypes():
+    mask = weft.tensor([True, False])
+    assert weft.where(mask, 2.5, 0.0).numpy().tolist() == [2.5, 0.0]
+    assert weft.where(mask, 2, 3).numpy().tolist() == [2, 3]
+    assert weft.where(mask, 2, 3).dtype == weft.i64
+    assert weft.where(mask, True, False).dtype == weft.bool
+    assert weft.where(mask, weft.tensor([1, 2], dtype="i32"), 0).dtype == weft.i32
+
+
+def test_how_many_are_true():
+    x = weft.tensor([[True, False, True], [True, True, True]])
+    assert x.sum().item() == 5
+    assert x.sum(axis=1).numpy().tolist() == [2, 3]
+    assert np.sum(weft.tensor([[1.0, 2.0], [3.0, 4.0]]), axis=0).numpy().tolist() == [4.0, 6.0]
+    assert tuple(x.sum(axis=1, keepdims=True).shape) == (2, 1)
+    with pytest.raises(TypeError, match="no parameter 'axes'"):
+        weft.softmax(weft.tensor([1.0]), axes=0)
+
+
+def test_powers_of_integers():
+    x = weft.tensor([-3, 0, 5], dtype="i32")
+    assert (x**3).numpy().tolist() == [-27, 0, 125]
+    assert (x**3).dtype == weft.i32
+    assert (x**1).numpy().tolist() == [-3, 0, 5]
+
+
+@pytest.mark.parametrize("how", ["__eq__", "__ne__", "__lt__", "__add__", "__truediv__", "__matmul__"])
+def test_an_array_beside_a_tensor_says_what_to_do(how):
+    import operator
+
+    function = getattr(operator, how)
+    x, a = weft.tensor([1.0, 2.0]), np.ones(2, np.float32)
+    for left, right in [(x, a), (a, x)]:
+        with pytest.raises(TypeError, match="from_dlpack"):
+            function(left, right)
+    assert (x == None) is False  # noqa: E711 - objects that are no arrays compare as objects
+    assert (x != "two") is True
+
+
+def test_two_threads_take_a_capsule_once():
+    for _ in range(200):
+        capsule, taken, refused = np.zeros(64, np.float32).__dlpack__(), [], []
+        begin = threading.Barrier(2)
+
+        def take():
+            begin.wait()
+            try:
+                taken.append(weft.from_dlpack(capsule))
+            except weft.InvalidArgument:
+                refused.append(1)
+
+        threads = [threading.Thread(target=take) for _ in range(2)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        assert (len(taken), len(refused)) == (1, 1)
+        assert taken[0].numpy().sum() == 0
+
+
+def test_a_refused_capsule_is_its_exporters_again():
+    capsule = np.zeros(4, np.complex64).__dlpack__()
+    for _ in range(2):
+        with pytest.raises(weft.InvalidArgument, match="no dtype"):
+            weft.from_dlpack(capsule)
+
+
+def test_threads_are_counted_in_bounds():
+    before = weft.thread_count()
+    for wrong in (-1, 10**9):
+        with pytest.raises(weft.InvalidArgument, match="1024"):
+            weft.set_thread_count(wrong)
+    assert weft.thread_count() == before
+
+
+def test_names_of_the_package():
+    assert weft.__version__.count(".") == 2
+    assert "bool" not in weft.__all__ and "softmax" in weft.__all__
+    assert {"bool", "abs", "softmax", "lab"} <= set(dir(weft))
+    assert not {"compiled", "gradients", "TYPE_CHECKING"} & set(dir(weft))
