@@ -55,7 +55,7 @@ std::string listed(const std::vector<std::string>& names) {
 // it.
 bool is_spent(const Tensor& t) {
   const eager::TensorImpl& impl = *t.impl();
-  return impl.extra && impl.extra->node && impl.extra->node->spent;
+  return impl.extra && impl.extra->node && impl.extra->node->claim.taken();
 }
 
 // Then it can be written by nobody, and a copy is as good. See make_read_only().
