@@ -237,7 +237,7 @@ def test_a_module_with_other_tensors_is_compiled_again():
         assert f(x).tolist() == [6, 6, 6]
         net.build(seed=9)
         assert f(x).tolist() == [3, 3, 3] and len(ran) == 4
-        other.weight = weft.ones(3, 3)  # which f does not read
+        other.weight = weft.ones((3, 3))  # which f does not read
         other.build()
         assert f(x).tolist() == [3, 3, 3] and len(ran) == 4
     layer = nn.Linear(3, 3).build(seed=1)
