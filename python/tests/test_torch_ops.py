@@ -156,3 +156,7 @@ def test_gradients_that_decompositions_write():
 def test_products_of_all_kinds():
     a, b, v = torch.randn(3, 4), torch.randn(4, 5), torch.randn(4)
     agrees(lambda a, b, v: (a @ b, torch.mm(a, b), a @ v, v @ b, torch.dot(v, v), torch.bmm(a[None], b[None]), torch.addmm(v[:1], a, b)), a, b, v)
+
+
+def test_logspace_in_16_bits_rounds_its_ends_first():
+    agrees(lambda end: torch.logspace(4.3, end, 4, dtype=torch.bfloat16), torch.tensor(-3.0), left=["aten.logspace.Scalar_Tensor"])
