@@ -160,3 +160,7 @@ def test_products_of_all_kinds():
 
 def test_logspace_in_16_bits_rounds_its_ends_first():
     agrees(lambda end: torch.logspace(4.3, end, 4, dtype=torch.bfloat16), torch.tensor(-3.0), left=["aten.logspace.Scalar_Tensor"])
+
+
+def test_nothing_to_scatter():
+    agrees(lambda x, m: x.masked_scatter(m, x[:0]) + 1, torch.randn(3), torch.zeros(3, dtype=torch.bool))

@@ -39,6 +39,7 @@ void masked_scatter(Call& c) {
   const auto mask = flat(c.b.cast(c.tensor("mask"), DType::boolean));
   const auto seen = c.b.one("cumsum", {c.b.cast(mask, DType::i64)}, {{"axis", int64_t{0}}});
   const Dim most = element_count(std::span<const Dim>(source.shape()));
+  if (most == Dim(0)) return c.give(c.b.broadcast(x, shape));  // the mask names no place
   const auto at = c.b.minimum(c.b.maximum(c.b.sub(seen, 1), 0), c.b.sub(number(c.b, most), 1));
   const auto given = c.b.gather(c.b.reshape(c.b.cast(source, x.dtype()), {most}), at, 0, 0);
   c.give(c.b.reshape(c.b.where(mask, given, flat(x)), shape));
