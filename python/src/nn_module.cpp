@@ -98,6 +98,16 @@ void build_anew(nn::Module& m, const nn::BuildOptions& options) {
   nn::build(m, options);
   for (const Tensor& t : before.all) field_left(t);
 }
+/// Another module takes its place in the one around it.
+void module_left(nn::Module& m) {
+  Held before;
+  try {
+    m.fields(before);
+  } catch (const std::exception&) {  // was never whole, so that no function read it
+    return;
+  }
+  for (const Tensor& t : before.all) field_left(t);
+}
 nb::list named_fields(nn::Module& m, bool trained) {
   Listed walk;
   walk.trained = trained;
@@ -267,6 +277,7 @@ void bind_nn_module(nb::module_& m) {
             return dynamic_cast<PythonModule&>(self).call(args, named);
           },
           nb::sig("def __call__(self, *args: Any, **kwargs: Any) -> Any"));
+  m.def("_left", module_left, "module"_a);
   add_functions(c);
   add_files(c);
 }

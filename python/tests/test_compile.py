@@ -248,6 +248,25 @@ def test_a_module_with_other_tensors_is_compiled_again():
         assert g(x).tolist() == layer(x).tolist()
 
 
+def test_a_module_with_other_parts_is_compiled_again():
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.one, self.more = nn.Linear(3, 3), [nn.Linear(3, 3)]
+
+        def forward(self, x):
+            return self.more[0](self.one(x))
+
+    net, x = Net().build(seed=1), weft.ones(3)
+    with weft.no_grad():
+        f = weft.compile(lambda x: net(x))
+        assert f(x).tolist() == net(x).tolist()
+        net.one = nn.Linear(3, 3).build(seed=2)
+        assert f(x).tolist() == net(x).tolist()
+        net.more = [nn.Linear(3, 3).build(seed=3)]
+        assert f(x).tolist() == net(x).tolist()
+
+
 def test_random_numbers_go_on():
     class Net(nn.Module):
         def __init__(self):

@@ -3,7 +3,7 @@
 from collections import deque
 
 from weft._weft import Tensor, _is_made
-from weft._weft._nn import Module, Parameter
+from weft._weft._nn import Module, Parameter, _left
 
 
 # What holds parts in an order that their names can follow.
@@ -69,10 +69,22 @@ def _set(self, name, value):
             )
         members[name] = value
         self.__dict__.pop(name, None)
+        _leave(part, value)
     else:
         members.pop(name, None)
     if not isinstance(value, Parameter):
         object.__setattr__(self, name, value)
+
+
+def _leave(old, new):
+    """Functions of weft.compile() that read a part are compiled again when another one takes its place."""
+    if old is new:
+        return
+    if isinstance(old, Module) and _is_made(old):
+        _left(old)
+    elif isinstance(old, _HOLDERS):
+        for part in old.values() if isinstance(old, dict) else old:
+            _leave(part, None)
 
 
 # Only called for what is no attribute: parameters are not, so that reading one gives its tensor.
