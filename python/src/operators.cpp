@@ -125,6 +125,26 @@ Tensor floor_divided(const Tensor& a, const Tensor& b) {
   const Tensor above = logical_and(not_equal(rest, zero), logical_xor(less(rest, zero), less(b, zero)));
   return sub(quotient, cast(above, a.dtype()));
 }
+// By squares, one for each of the 6 bits below 64. The power of 64 stands for all that is beyond: of numbers
+// but 0, 1 and -1 none of those is in range. 1 / a^n is 0 but for 1 and -1, as integers divide.
+Tensor raised_integers(const Tensor& a, const Tensor& b) {
+  const BesideTensor there(a);
+  const auto number = [&](double n) { return full(n, {}, a.dtype()); };
+  const Tensor zero = number(0), one = number(1), negative = less(b, zero);
+  const bool is_signed = a.dtype() != DType::u32 && a.dtype() != DType::u64 && a.dtype() != DType::u8;
+  const Tensor times = is_signed ? where(negative, sub(zero, b), b) : b;
+  Tensor power = is_signed ? where(negative, div(one, a), a) : a, product = one;
+  for (int bit = 0; bit < 6; ++bit) {
+    product = mul(product, where(not_equal(bit_and(times, number(1 << bit)), zero), power, one));
+    power = mul(power, power);
+  }
+  const Tensor beyond = logical_or(less_equal(number(64), times), less(times, zero));  // of the least integer
+  return mul(product, where(beyond, power, one));
+}
+Tensor raised_numbers(const Tensor& a, const Tensor& b) {
+  const bool whole = !is_float(a.dtype()) && a.dtype() != DType::boolean && a.dtype() == b.dtype();
+  return whole ? raised_integers(a, b) : power(a, b);
+}
 // A vector is a row on the left and a column on the right, as NumPy has it.
 Tensor product(const Tensor& a, const Tensor& b) {
   const bool row = a.rank() == 1, column = b.rank() == 1;
@@ -161,7 +181,7 @@ PyObject* raised(PyObject* a, PyObject* b, PyObject* modulo) {
       for (long i = 1; i < times; ++i) power = mul(power, tensor_in(a));
       return to_object(std::move(power));
     });
-  return binary<"power">(a, b);
+  return ruled<raised_numbers>(a, b);
 }
 
 // ---- of one operand

@@ -164,3 +164,39 @@ def test_tensors_of_numbers_outside_of_an_axis(backend):
             with pytest.raises(IndexError, match=words):
                 x[key] = 0
         assert x.tolist() == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11]]
+
+
+class Foreign:
+    """As PyTorch's tensors: a sequence of its own kind, and no buffer."""
+
+    def __init__(self, array):
+        self.array = array
+
+    def __len__(self):
+        return len(self.array)
+
+    def __getitem__(self, i):
+        return Foreign(self.array[i])
+
+    def __dlpack__(self, **how):
+        return self.array.__dlpack__()
+
+
+@pytest.mark.parametrize("key", [np.array([2, 0]), np.array([[1], [-1]]), np.array([True, False, True]), np.array(1)])
+def test_tensors_of_other_libraries_are_indices(key):
+    x = np.arange(12, dtype=np.float32).reshape(3, 4)
+    t = weft.tensor(x)
+    same(t[Foreign(key)], x[key])
+    x[key], t[Foreign(key)] = 7, 7
+    same(t, x)
+
+
+def test_an_index_documents_itself():
+    assert weft.Tensor.__getitem__.__doc__.startswith("x[key], as in NumPy")
+    assert weft.Tensor.__getitem__(weft.tensor([1, 2]), 1).item() == 2
+
+
+def test_an_error_does_not_end_an_iteration():
+    assert [r.tolist() for r in weft.tensor([[1, 2], [3, 4]])] == [[1, 2], [3, 4]]
+    with pytest.raises(TypeError, match="rank 0 has no length"):
+        iter(weft.tensor(1))

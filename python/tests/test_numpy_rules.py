@@ -116,3 +116,34 @@ def test_names_of_the_package():
     assert "bool" not in weft.__all__ and "softmax" in weft.__all__
     assert {"bool", "abs", "softmax", "lab"} <= set(dir(weft))
     assert not {"compiled", "gradients", "TYPE_CHECKING"} & set(dir(weft))
+
+
+@pytest.mark.parametrize("dtype, kind", [("i32", np.int32), ("i64", np.int64)])
+def test_powers_of_integers_to_powers_of_tensors(dtype, kind):
+    for base, power in [([2, -2, 3, 0, 0, 1, -1, -1], [5, 5, 19, 0, 70, 99, 64, 127]), ([2, 3, 7, 10], [30, 19, 11, 9])]:
+        b, p = np.array(base, kind), np.array(power, kind)
+        got = (weft.tensor(b) ** weft.tensor(p)).numpy()
+        assert got.dtype == kind
+        np.testing.assert_array_equal(got, b**p)
+    x = weft.tensor([0, 1, 10], dtype=dtype)
+    assert (2**x).tolist() == [1, 2, 1024]
+    assert (x**0).tolist() == [1, 1, 1]
+    # Below 0 as integers divide: only 1 and -1 have a power that is whole.
+    least = np.iinfo(kind).min
+    assert (weft.tensor([2, 1, -1, -1, 0, np.iinfo(kind).max], dtype=dtype) ** weft.tensor([-1, -3, -3, -2, -1, -2], dtype=dtype)).tolist() == [
+        0, 1, -1, 1, 0, 0]
+    assert (weft.tensor([2, -1, 1], dtype=dtype) ** weft.tensor([least] * 3, dtype=dtype)).tolist() == [0, 1, 1]
+    assert (weft.tensor([2, 3], dtype="u32") ** weft.tensor([31, 20], dtype="u32")).tolist() == [2**31, 3**20]
+
+
+def test_an_axis_that_is_none_is_no_axis():
+    x = weft.tensor([[1.0, 2.0]])
+    with pytest.raises(TypeError, match="axis must be an int, got None; left out, it is -1"):
+        weft.softmax(x, axis=None)
+    assert x.sum(axes=None).item() == 3
+
+
+def test_shifts_beyond_the_bits_are_zero():
+    x = weft.tensor([1, -1])
+    for n in (64, 70, -1):
+        assert (x << n).tolist() == [0, 0] and (x >> n).tolist() == [0, 0]
