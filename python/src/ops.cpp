@@ -123,9 +123,10 @@ class Operands {
         first = &*like;
       }
     for (size_t i = 0; i < f.operands; ++i) tensors_[i] = operand(f, i, given[i], first);
-    // How many are true, as NumPy and PyTorch count.
-    if (std::string_view(f.op->name) == "sum" && tensors_[0]->dtype() == DType::boolean)
-      tensors_[0] = &made_.emplace_back(cast(*tensors_[0], DType::i64));
+    // How many are true, and what part of all, as NumPy counts.
+    const std::string_view name = f.op->name;
+    if ((name == "sum" || name == "mean") && tensors_[0]->dtype() == DType::boolean)
+      tensors_[0] = &made_.emplace_back(cast(*tensors_[0], name == "sum" ? DType::i64 : DType::f32));
   }
   std::span<const Tensor* const> all(size_t n) const { return {tensors_, n}; }
   bool quick() const { return quick_; }

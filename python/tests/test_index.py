@@ -200,3 +200,16 @@ def test_an_error_does_not_end_an_iteration():
     assert [r.tolist() for r in weft.tensor([[1, 2], [3, 4]])] == [[1, 2], [3, 4]]
     with pytest.raises(TypeError, match="rank 0 has no length"):
         iter(weft.tensor(1))
+
+
+@pytest.mark.parametrize("backend", ["native", "openmp", "reference"])
+def test_what_a_kernel_says_of_an_index_is_an_index_error(backend):
+    with weft.on_backend(backend):
+        for pick in (
+            lambda at: weft.gather(weft.ones((3, 4)), at, 0),
+            lambda at: weft.embedding(weft.ones((3, 4)), at),
+            lambda at: weft.scatter(weft.ones((3, 4)), at, weft.ones((1, 4))),
+        ):
+            with pytest.raises(IndexError, match="index 7 outside") as caught:
+                pick(weft.tensor([7]))
+            assert isinstance(caught.value, weft.DeviceError) and caught.value.code == "device error"
