@@ -106,16 +106,19 @@ Tensor divided(const Tensor& a, const Tensor& b) {
   if (is_float(a.dtype())) return div(a, b);
   return div(cast(a, DType::f32), cast(b, DType::f32));
 }
-// Beside NumPy's and Python's, whose // goes with %: x == (x // y) * y + x % y. The quotient of what % leaves
-// is whole but for rounding; of an infinite divisor, and of 0, it says nothing.
+// As NumPy's and CPython's, whose // goes with %: x == (x // y) * y + x % y. The remainder of numbers without
+// their signs is exact, so what it leaves is whole but for rounding, which goes down at a half as theirs
+// does; a quotient itself may round up to the next integer. Where the signs differ, a remainder takes one
+// more.
 Tensor floor_divided_floats(const Tensor& a, const Tensor& b) {
   const BesideTensor there(a);
-  const Tensor zero = full(0, {}, a.dtype()), quotient = div(a, b);
-  const Tensor whole = round(div(sub(a, mod(a, b)), b));
-  const Tensor below = logical_and(not_equal(a, zero), logical_xor(less(a, zero), less(b, zero)));
-  const Tensor by_infinity = where(below, full(-1, {}, a.dtype()), quotient);
-  const Tensor usual = where(isinf(b), by_infinity, whole);
-  return where(equal(b, zero), quotient, usual);
+  const auto counted = [&](const Tensor& mask) { return cast(mask, a.dtype()); };
+  const Tensor zero = full(0, {}, a.dtype()), size = abs(a), by = abs(b), rest = mod(size, by);
+  const Tensor times = div(sub(size, rest), by);
+  const Tensor below = sub(neg(times), counted(not_equal(rest, zero)));
+  const Tensor quotient = where(logical_xor(less(a, zero), less(b, zero)), below, times);
+  const Tensor down = floor(quotient), half = full(0.5, {}, a.dtype());
+  return where(equal(b, zero), div(a, b), add(down, counted(less(half, sub(quotient, down)))));
 }
 // Nothing here overflows: the quotient towards 0, less 1 where that is above the true one.
 Tensor floor_divided(const Tensor& a, const Tensor& b) {

@@ -148,3 +148,15 @@ def test_shifts_beyond_the_bits_leave_the_sign():
     x = weft.tensor([1, -1])
     for n in (64, 70, -1):
         assert (x << n).tolist() == [0, 0] and (x >> n).tolist() == [0, -1]
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_floor_division_of_floats_of_all_sizes(kind, rng):
+    n = 20000
+    a, b = (rng.standard_normal(n) * 10.0 ** rng.integers(-e, e, n) for e in (30, 5))
+    tenths = [rng.integers(-50, 50, n) / 10 for _ in "ab"]
+    for x, y in ((a, b), tenths, ([3.3e38, 1e-20, -1e-20, -0.0], [-2e38, 1, 1, -1])):
+        x, y = np.array(x, kind), np.array(y, kind)
+        with np.errstate(all="ignore"):
+            wanted = x // y
+        np.testing.assert_array_equal((weft.from_numpy(x) // weft.from_numpy(y)).numpy(), wanted)
