@@ -1,6 +1,7 @@
 """Tensors that are other libraries' too: DLPack and Python's buffers, both ways, without a copy."""
 
 import gc
+import mmap
 import pickle
 import weakref
 
@@ -219,6 +220,11 @@ def test_a_column_is_read_without_what_is_beside_it():
     # Memory that ends with the last element: one more byte would be another's.
     thin = np.lib.stride_tricks.as_strided(a, (2, 2), (400, 8))
     same(weft.from_numpy(thin) * 2, thin * 2)
+    # Of a terabyte of addresses, three pages are there: no copy holds what is between them.
+    space = mmap.mmap(-1, 2**40, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | mmap.MAP_NORESERVE)
+    far = np.frombuffer(space, np.float32)[:: 2**36][:3]
+    far[:] = [1, 2, 3]
+    same(weft.from_numpy(far) + 1, far + 1)
 
 
 def test_strides_that_no_memory_has():
