@@ -148,6 +148,51 @@ TEST(Threads, MayShareALeaf) {
   EXPECT_EQ(w.grad().to_vector<int>(), std::vector<int>(3, 50 * (1 + 2 + 3 + 4)));
 }
 
+// One of them goes back through the history, which that frees; for the others it is gone.
+TEST(Threads, MayAskForTheBackwardPassOfOneGraph) {
+  for (int round = 0; round < 100; ++round) {
+    const OnBackend on("reference");
+    Tensor w = Tensor::of({1, 2, 3}, {3});
+    w.requires_grad(true);
+    const Tensor y = sum(w * w * w);
+    std::atomic<int> done = 0, refused = 0;
+    on_threads(3, [&](int) {
+      const OnBackend same("reference");
+      try {
+        y.backward();
+        ++done;
+      } catch (const Error& e) {
+        refused += e.status().message().find("an earlier backward() freed") != std::string::npos;
+      }
+    });
+    ASSERT_EQ(done, 1);
+    ASSERT_EQ(refused, 2);
+    ASSERT_EQ(w.grad().to_vector<int>(), (std::vector<int>{3, 12, 27}));
+  }
+}
+
+// Passes that keep it, and one that frees it while they are at it: each gives all of its gradients or an
+// error.
+TEST(Threads, MayKeepAGraphThatAnotherFrees) {
+  for (int round = 0; round < 100; ++round) {
+    const OnBackend on("reference");
+    Tensor w = Tensor::of({1, 2, 3}, {3});
+    w.requires_grad(true);
+    const Tensor y = sum(w * w * w), seed = full(1, {});
+    std::atomic<int> done = 0;
+    on_threads(3, [&](int i) {
+      const OnBackend same("reference");
+      try {
+        y.backward(seed, false, i > 0);
+        ++done;
+      } catch (const Error&) {
+      }
+    });
+    ASSERT_GE(done, 1);
+    ASSERT_EQ(w.grad().to_vector<int>(), (std::vector<int>{3 * done, 12 * done, 27 * done}));
+  }
+}
+
 // Of two threads one uses the shared cache of words; the other does without.
 TEST(Threads, MayShareATokenizer) {
   std::string text;

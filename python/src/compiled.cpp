@@ -10,6 +10,7 @@
 #include "eager/tape.h"
 #include "eager/trace_state.h"
 #include "python/src/convert.h"
+#include "python/src/fields.h"
 #include "python/src/module.h"
 #include "weft/jit.h"
 #include "weft/policy_scope.h"
@@ -26,6 +27,7 @@ using namespace nb::literals;
 struct Outside {
   struct Memory {
     uint64_t written = 0;  // in which run; 0: never
+    uint64_t left = 0;     // after which run a field of a module got another tensor instead; 0: never
     int programs = 0;      // that work in it
   };
   std::mutex one_run;  // at a time: a step that trains writes what others read
@@ -55,7 +57,7 @@ std::string listed(const std::vector<std::string>& names) {
 // it.
 bool is_spent(const Tensor& t) {
   const eager::TensorImpl& impl = *t.impl();
-  return impl.extra && impl.extra->node && impl.extra->node->spent;
+  return impl.extra && impl.extra->node && impl.extra->node->claim.taken();
 }
 
 // Then it can be written by nobody, and a copy is as good. See make_read_only().
@@ -93,7 +95,8 @@ class Joined {
   }
   Joined(const Joined&) = delete;
 
-  /// The results, or None where another compiled function has written what this program took for constant.
+  /// The results, or None where another compiled function has written what this program took for constant, or
+  /// a module has another tensor instead of one that it reads.
   nb::object operator()(const nb::args& inputs) {
     std::vector<Tensor> in, out;
     for (const nb::handle o : inputs) in.push_back(tensor_in(o.ptr()));
@@ -184,8 +187,10 @@ class Joined {
   bool out_of_date() {
     if (seen_ == outside().runs) return false;
     seen_ = outside().runs;
-    return std::ranges::any_of(weights_,
-                               [&](const Tensor& t) { return outside().all[memory_of(t)].written > made_; });
+    const auto written = [&](const Tensor& t) { return outside().all[memory_of(t)].written > made_; };
+    const auto left = [&](const Tensor& t) { return outside().all[memory_of(t)].left > made_; };
+    return std::ranges::any_of(weights_, written) || std::ranges::any_of(weights_, left) ||
+           std::ranges::any_of(states_, left) || std::ranges::any_of(kept_, left);
   }
 
   void count_programs(int change) {
@@ -241,6 +246,14 @@ nb::bytes signature_of(const nb::list& tensors, const nb::list& symbols) {
 }
 
 }  // namespace
+
+void field_left(const Tensor& before) {
+  if (!before || before.impl()->traced) return;
+  const Unlocked unlocked;
+  const std::lock_guard lock(outside().one_run);
+  if (const auto at = outside().all.find(memory_of(before)); at != outside().all.end())
+    at->second.left = ++outside().runs;
+}
 
 void bind_compiled(nb::module_& m) {
   m.def("_signature", signature_of, "tensors"_a, "symbols"_a);

@@ -29,7 +29,10 @@ constexpr std::pair<std::string_view, std::string_view> kWords[] = {
     {"DType::", "weft."},
     {"Policy::", "weft.Policy."},
     {"under NoGrad", "under weft.no_grad()"},
+    {"a compiled program (take_captured)",
+     "a compiled program (of weft.compile, until clear() of the function, or of take_weights)"},
     {"take_captured", "take_weights"},
+    {"ask it to keep the history", "give that one retain_graph=True"},
     {"Tensor::scalar", "weft.tensor"},
     {"Tensor::of", "weft.tensor"},
 };

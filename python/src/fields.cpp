@@ -17,14 +17,16 @@ void set_field(Tensor& field, const Tensor& value, bool trained, const std::stri
   if (value.requires_grad() && !(leaf && trained))
     throw Error(invalid("{} takes a tensor without history, got one that {}; detach() gives its elements",
                         what, leaf ? "requires a gradient" : "a gradient goes back through"));
+  const Tensor before = field;
   if (value.requires_grad() || !trained) {
     field = value;
-    return;
+    return field_left(before);
   }
   Tensor own = value.detach();
   own.named(field.name());
   own.requires_grad(field.requires_grad());
   field = own;
+  field_left(before);
 }
 
 }  // namespace weft::python

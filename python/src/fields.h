@@ -12,4 +12,7 @@ namespace weft::python {
 ///          back through, and for a field without elements.
 void set_field(Tensor& field, const Tensor& value, bool trained, const std::string& what);
 
+/// A field has another tensor from now on: functions of weft.compile() that read `before` are compiled again.
+void field_left(const Tensor& before);
+
 }  // namespace weft::python

@@ -116,6 +116,22 @@ std::string printed_module(nb::handle self) {
   return s + ")";
 }
 
+/// The tensors that fields have, before build() gives them others.
+class Held : public nn::Fields {
+ public:
+  std::vector<Tensor> all;
+
+ protected:
+  void field(nn::Field& f) override {
+    if (f.tensor) all.push_back(f.tensor);
+  }
+};
+void build_anew(nn::Module& m, const nn::BuildOptions& options) {
+  Held before;
+  m.fields(before);
+  nn::build(m, options);
+  for (const Tensor& t : before.all) field_left(t);
+}
 nb::list named_fields(nn::Module& m, bool trained) {
   Listed walk;
   walk.trained = trained;
@@ -164,7 +180,7 @@ void add_functions(nb::class_<nn::Module, PythonModule>& c) {
   c.def(
        "build",
        [](nb::handle self, uint64_t seed, nb::handle dtype) {
-         nn::build(nb::cast<nn::Module&>(self), {.seed = seed, .dtype = dtype_from(dtype.ptr())});
+         build_anew(nb::cast<nn::Module&>(self), {.seed = seed, .dtype = dtype_from(dtype.ptr())});
          return nb::borrow(self);
        },
        "seed"_a = 0, "dtype"_a = "f32",

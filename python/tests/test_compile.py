@@ -201,13 +201,51 @@ def test_memory_that_a_program_works_in_is_locked_until_it_is_forgotten():
         nonlocal weight
         weight += 1
 
-    refused(change, "compiled program")
+    refused(change, "compiled program (of weft.compile, until clear() of the function")
     f.clear()
     change()
     assert f(weft.ones(3)).tolist() == [2, 2, 2] and f.program is not None
     del f
     change()
     assert weight.tolist() == [3, 3, 3]
+
+
+def test_a_module_with_other_tensors_is_compiled_again():
+    class Scale(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.w = nn.Parameter(3, nn.Initial.constant(1))
+            self.n = nn.State(3, "f32", nn.Initial.constant(2))
+
+        def forward(self, x):
+            return x * self.w + self.n
+
+    net, other = Scale().build(seed=1), nn.Linear(3, 3).build()
+    ran = []
+
+    def predict(x):
+        ran.append(1)
+        return net(x)
+
+    x = weft.ones(3)
+    with weft.no_grad():
+        f = weft.compile(predict)
+        assert f(x).tolist() == [3, 3, 3]
+        net.w = weft.ones(3) * 5
+        assert f(x).tolist() == [7, 7, 7]
+        net.n = weft.ones(3)
+        assert f(x).tolist() == [6, 6, 6]
+        net.build(seed=9)
+        assert f(x).tolist() == [3, 3, 3] and len(ran) == 4
+        other.weight = weft.ones((3, 3))  # which f does not read
+        other.build()
+        assert f(x).tolist() == [3, 3, 3] and len(ran) == 4
+    layer = nn.Linear(3, 3).build(seed=1)
+    with weft.no_grad():
+        g = weft.compile(lambda x: layer(x))
+        assert g(x).tolist() == layer(x).tolist()
+        layer.weight = layer.weight * 2
+        assert g(x).tolist() == layer(x).tolist()
 
 
 def test_random_numbers_go_on():

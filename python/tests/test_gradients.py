@@ -211,6 +211,29 @@ def test_recomputed_parts():
     assert x.grad is None
 
 
+def test_a_part_must_give_the_same_when_it_runs_again():
+    def part_of(*forms):
+        left = list(forms)
+        return lambda x: left.pop(0)(x)
+
+    for again, said in ((lambda x: (x * x)[:1] * 5, "result 0 of the part was f32[2], and f32[1] when it ran again"),
+                        (lambda x: weft.cast(x * x, weft.f64), "was f32[2], and f64[2] when it ran again"),
+                        (lambda x: (x * x, x), "the part gave 1 results, and 2 when it ran again")):
+        x = weft.tensor([1.0, 2], requires_grad=True)
+        y = weft.recompute(part_of(lambda x: x * x, again), x)
+        refused(lambda: y.sum().backward(), said)
+        assert x.grad is None
+
+
+def test_a_second_backward_names_what_keeps_the_history():
+    x = weft.ones(2, requires_grad=True)
+    y = (x * x).sum()
+    y.backward(retain_graph=True)
+    y.backward()
+    refused(lambda: y.backward(), "earlier backward() freed what was saved; give that one retain_graph=True")
+    assert x.grad.tolist() == [4, 4]
+
+
 class Returns(weft.Function):
     """Gives what it is told to, on the way there and back."""
 

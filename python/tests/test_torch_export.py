@@ -51,6 +51,33 @@ def test_verify_finds_what_is_wrong(tmp_path):
     assert not wrong["right"] and wrong["worst"] > 1 and wrong["wrong"].startswith("output linear: element ")
 
 
+def test_an_input_may_be_a_result_more_than_once():
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.w = nn.Parameter(torch.tensor([3.0]))
+
+        def forward(self, x):
+            y = x * 2
+            return x, y, x, self.w, y, self.w
+
+    x = torch.randn(3)
+    got = weft.export(Model(), (x,)).run(x)
+    want = Model()(x)
+    assert len(got) == 6
+    for a, b in zip(got, want):
+        close(a, b.detach())
+
+
+def test_a_branch_is_named():
+    class Model(nn.Module):
+        def forward(self, x):
+            return torch.cond(x.sum() > 0, lambda x: x * 2, lambda x: x * 3, (x,))
+
+    with pytest.raises(weft.Unsupported, match="cond: cond is no op of ATen"):
+        weft.export(Model(), (torch.ones(3),))
+
+
 def test_a_damaged_file_is_refused(tmp_path):
     weft.export(nn.Linear(4, 8), (torch.randn(3, 4),), path=tmp_path / "m.weft")
     data = bytearray((tmp_path / "m.weft").read_bytes())

@@ -24,11 +24,47 @@ def agrees(f, *inputs, gradient=False, left=()):
             got.square().sum().backward()
     want = f(*theirs)
     assert [item for g in graphs for item in g.left if item[1] not in left] == []
-    torch.testing.assert_close(got, want, rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(got, want, rtol=1e-5, atol=1e-5, equal_nan=True)
     if gradient:
         want.square().sum().backward()
         for a, b in zip(ours, theirs):
             torch.testing.assert_close(a.grad, b.grad, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("dtype", [torch.int32, torch.int64])
+def test_integer_division_at_the_ends_of_the_range(dtype):
+    ends = torch.iinfo(dtype)
+    x = torch.tensor([ends.min, ends.min + 1, -4, -3, -1, 0, 1, 3, 7, ends.max - 1, ends.max], dtype=dtype)
+    for y in (3, -3, 2, torch.full_like(x, -7), torch.full_like(x, ends.max), torch.full_like(x, ends.min)):
+        torch._dynamo.reset()  # or the number becomes a symbol
+        agrees(lambda x: (x // y, torch.div(x, y, rounding_mode="floor"), torch.div(x, y, rounding_mode="trunc"), torch.fmod(x, y), x % y), x)
+
+
+def test_an_integer_divided_by_zero():
+    x, zero = torch.tensor([3, -3]), torch.tensor([0, 0])
+    by = (lambda x, y: x // y, lambda x, y: x % y, torch.fmod, lambda x, y: torch.div(x, y, rounding_mode="trunc"))
+    for f, want in zip(by, ([0, 0], [0, 0], [3, -3], [0, 0])):
+        torch._dynamo.reset()
+        with pytest.raises(RuntimeError, match="ZeroDivisionError"):
+            torch.compile(lambda x: f(x, 0), backend=weft.torch.backend)(x)
+        assert torch.compile(f, backend=weft.torch.backend)(x, zero).tolist() == want  # docs/pytorch.md says so
+    agrees(lambda x: (x.double() // 0, x.double() % 0), x)
+
+
+@pytest.mark.parametrize("dtype, most", [(torch.float32, 9.1), (torch.float64, 26.0)])
+def test_tails_keep_their_digits(dtype, most):
+    eps = torch.finfo(dtype).eps
+    x = torch.cat([torch.linspace(-7, most, 3001, dtype=dtype), torch.tensor([0.46875, 4.0, 0.0, -0.0], dtype=dtype)])
+    got, want = torch.compile(torch.erfc, backend=weft.torch.backend)(x), torch.erfc(x)
+    assert ((got - want).abs() <= 8 * eps * want).all()
+    ends = torch.tensor([float("nan"), float("inf"), -float("inf"), 40.0], dtype=dtype)
+    agrees(torch.erfc, ends)
+    z = torch.linspace(-20, 8, 57, dtype=dtype)
+    torch.testing.assert_close(torch.compile(torch.special.log_ndtr, backend=weft.torch.backend)(z), torch.special.log_ndtr(z), rtol=60 * eps, atol=0)
+
+
+def test_acosh_below_one_is_not_a_number():
+    agrees(torch.acosh, torch.tensor([-5000.0, -1e30, -1.0, -0.5, 0.5, 1.0, 1.0001, 3.0, 1e12, float("inf"), -float("inf"), float("nan")]))
 
 
 def test_no_axis_to_flip_is_none():
@@ -120,3 +156,7 @@ def test_gradients_that_decompositions_write():
 def test_products_of_all_kinds():
     a, b, v = torch.randn(3, 4), torch.randn(4, 5), torch.randn(4)
     agrees(lambda a, b, v: (a @ b, torch.mm(a, b), a @ v, v @ b, torch.dot(v, v), torch.bmm(a[None], b[None]), torch.addmm(v[:1], a, b)), a, b, v)
+
+
+def test_logspace_in_16_bits_rounds_its_ends_first():
+    agrees(lambda end: torch.logspace(4.3, end, 4, dtype=torch.bfloat16), torch.tensor(-3.0), left=["aten.logspace.Scalar_Tensor"])

@@ -41,7 +41,7 @@ class Compiled:
                None if tensors else _weft.default_backend())
         made = self._programs.get(key) or self._make(key, args, kwargs, tensors, symbols)
         results = made.joined(*tensors)
-        if results is None:  # what it took for constant was written by another compiled function
+        if results is None:  # what it took for constant was written by another compiled function, or a module has another tensor
             made = self._make(key, args, kwargs, tensors, symbols)
             results = made.joined(*tensors)
         self._last = made
@@ -118,8 +118,8 @@ def compile(function=None, *, dynamic_shapes=None, backend="", fuse=True):
     The function runs once for each set of types of its tensors, and is recorded; later calls run the program. Arguments and results may
     be tensors, in tuples, lists and dicts; any other argument is a constant, and a new value of it makes a new program.
 
-    What the function reads from outside is as it was when it was recorded, except the elements of tensors: the program works in their
-    memory. Only compiled functions may write it until clear() forgets the programs.
+    What the function reads from outside is as it was when it was recorded, except the elements of tensors, in whose memory the program
+    works, and the parameters and states of modules: a module that is built again or given another tensor makes a new program. Only compiled functions may write it until clear() forgets the programs.
 
     dynamic_shapes   sizes that may change without a new program, as torch.export has them: {"x": {0: "rows"}}, or a weft.Dim instead
                      of the name, with bounds. Axes with one name have one size.

@@ -85,17 +85,32 @@ class AnotherRun {
 
 class PartAgain final : public Rerun {
  public:
-  PartAgain(ModelPart part, std::vector<UpdateLog::Entry> log)
-      : part_(std::move(part)), log_(std::move(log)) {}
+  PartAgain(ModelPart part, std::vector<UpdateLog::Entry> log, std::vector<TensorType> first)
+      : part_(std::move(part)), log_(std::move(log)), first_(std::move(first)) {}
   std::vector<Tensor> run(const std::vector<Tensor>& inputs) override {
     const AnotherRun run;
     const Rewound states(log_);
-    return part_(inputs);
+    std::vector<Tensor> results = part_(inputs);
+    raise_if(compare(results));
+    return results;
   }
 
  private:
+  // Gradients of the first run's results would go on as those of others.
+  Status compare(const std::vector<Tensor>& again) const {
+    if (again.size() != first_.size())
+      return invalid("recompute: the part gave {} results, and {} when it ran again", first_.size(),
+                     again.size());
+    for (size_t k = 0; k < again.size(); ++k)
+      if (!again[k] || !(again[k].type() == first_[k]))
+        return invalid("recompute: result {} of the part was {}, and {} when it ran again", k,
+                       text(first_[k]), again[k] ? text(again[k].type()) : "empty");
+    return {};
+  }
+
   ModelPart part_;
   std::vector<UpdateLog::Entry> log_;
+  std::vector<TensorType> first_;  // types of the first run's results
 };
 
 }  // namespace
@@ -146,7 +161,7 @@ std::vector<Tensor> recompute(const ModelPart& part, const std::vector<Tensor>& 
     impl.requires_grad = true;
     impl.more().node = node, impl.more().output = static_cast<uint32_t>(k);
   }
-  node->rerun = std::make_unique<PartAgain>(part, std::move(updates));
+  node->rerun = std::make_unique<PartAgain>(part, std::move(updates), node->out_types);
   return results;
 }
 

@@ -259,10 +259,7 @@ Status no_gradient(const ir::OpDef& op) {
 }  // namespace
 
 // Frees memory of the forward pass as the backward pass proceeds.
-void TapeNode::give_up() {
-  spent = true;
-  in.clear(), out.clear(), rerun.reset(), custom.reset();
-}
+void TapeNode::give_up() { in.clear(), out.clear(), rerun.reset(), custom.reset(); }
 
 // Destroys long chains in a loop: the default is recursive, with a stack frame per op.
 TapeNode::~TapeNode() {
@@ -317,18 +314,33 @@ Status record(const ir::OpDef& op, std::span<const Tensor* const> inputs, std::s
   return {};
 }
 
-Status go_back(TapeNode& node, std::vector<Tensor> douts, Arrived& arrived, seam::Device* device) {
-  if (node.spent)
-    return invalid(
-        "backward of {}: an earlier backward() freed what was saved; ask it "
-        "to keep the history",
-        node.op->name);
+Status pass_through(TapeNode& node, std::vector<Tensor> douts, Arrived& arrived, seam::Device* device) {
   if (!node.op->grad && !node.custom) return open_up(node, douts, arrived, device);
   WEFT_TRY(auto grads, node.custom ? custom_gradients(node, std::move(douts), device)
                                    : gradients(node, std::move(douts), device));
   grads.resize(node.edges.size());
   for (size_t i = 0; i < node.edges.size(); ++i)
     if (node.edges[i] && grads[i]) WEFT_CHECK(hand_on(node.edges[i], grads[i], arrived, device));
+  return {};
+}
+
+// Another thread may go back through the same node at the same time.
+Status go_back(TapeNode& node, std::vector<Tensor> douts, Arrived& arrived, seam::Device* device, bool keep) {
+  if (!node.claim.enter(!keep))
+    return invalid("backward of {}: an earlier backward() freed what was saved; ask it to keep the history",
+                   node.op->name);
+  struct Leave {
+    TapeNode& node;
+    bool give_back;
+    ~Leave() {
+      if (give_back)
+        node.claim.give_back();
+      else if (node.claim.leave())
+        node.give_up();
+    }
+  } leave{node, !keep};
+  WEFT_CHECK(pass_through(node, std::move(douts), arrived, device));
+  leave.give_back = false;
   return {};
 }
 
@@ -359,8 +371,7 @@ Status backward(const Tensor& root, const Tensor& seed, bool create_graph, bool 
     for (size_t k = 0; k < douts.size(); ++k) {
       WEFT_TRY(sums.emplace_back(), douts[k].take(node->out_types[k].dtype, device));
     }
-    WEFT_CHECK(go_back(*node, std::move(sums), arrived, device));
-    if (!keep && !create_graph) node->give_up();
+    WEFT_CHECK(go_back(*node, std::move(sums), arrived, device, keep || create_graph));
   }
   return give_leaves(arrived, device);
 }

@@ -1,4 +1,6 @@
 #pragma once
+#include <atomic>
+
 #include "eager/tensor_impl.h"
 #include "ir/op.h"
 
@@ -34,6 +36,30 @@ class Gradient {
   virtual Result<std::vector<Tensor>> run(const TapeNode& node, const std::vector<Tensor>& gradients) = 0;
 };
 
+/// Who may read what a node saved: any number of passes that keep it, or one that frees it. Nobody waits:
+/// the last reader frees, as that one may be a pass that keeps.
+class Claim {
+ public:
+  /// False where another pass is to free it, or has.
+  bool enter(bool to_free) {
+    uint32_t now = state_.load(std::memory_order_acquire);
+    do {
+      if (now & kTaken) return false;
+    } while (!state_.compare_exchange_weak(now, (now + 1) | (to_free ? kTaken : 0), std::memory_order_acq_rel,
+                                           std::memory_order_acquire));
+    return true;
+  }
+  /// True for the last reader of what was taken, who must free it.
+  bool leave() { return state_.fetch_sub(1, std::memory_order_acq_rel) == (kTaken | 1); }
+  /// Of one that was to free it, and failed: others may try.
+  void give_back() { state_.fetch_sub(kTaken + 1, std::memory_order_acq_rel); }
+  bool taken() const { return state_.load(std::memory_order_relaxed) & kTaken; }
+
+ private:
+  static constexpr uint32_t kTaken = 1u << 31;
+  std::atomic<uint32_t> state_ = 0;  // readers, and kTaken
+};
+
 /// One recorded call.
 struct TapeNode : std::enable_shared_from_this<TapeNode> {
   const ir::OpDef* op = nullptr;
@@ -45,7 +71,7 @@ struct TapeNode : std::enable_shared_from_this<TapeNode> {
   std::vector<Saved> in, out;        // empty tensors where the op's `saves` does not name them
   std::unique_ptr<Rerun> rerun;      // of a node that stands for many calls
   std::unique_ptr<Gradient> custom;  // of a node that stands for a user's function
-  bool spent = false;                // a backward pass has freed what was saved
+  Claim claim;                       // on `in`, `out`, `rerun` and `custom`
   void give_up();
   ~TapeNode();
 };

@@ -41,23 +41,32 @@ def imported():
     return found
 
 
-def of_floats(how):
-    """A decomposition for results in floats alone: others stay whole, for PyTorch."""
+def unless(wrong, how):
+    """A decomposition, but for results of dtypes that `wrong` names: these calls stay whole, for PyTorch."""
     @functools.wraps(how)
     def decompose(*args, dtype=None, **others):
-        if dtype is not None and not dtype.is_floating_point:
+        if dtype is not None and wrong(dtype):
             return NotImplemented
         return how(*args, dtype=dtype, **others)
 
     return decompose
 
 
+# PyTorch's kernels round the ends to the dtype first, and its decompositions do not: of integers that is another number, and where the
+# ends are exponents, another one in 16 bits.
+ROUND_THEIR_ENDS = [
+    (aten.linspace, lambda dtype: not dtype.is_floating_point),
+    (aten.logspace, lambda dtype: dtype in (torch.float16, torch.bfloat16)),
+]
+
+
 @functools.cache
 def decompositions():
     table = dict(core_aten_decompositions())
     table |= get_decompositions(MORE)
-    for overload in aten.linspace.overloads():  # in integers PyTorch's kernels round the ends first, and this does not
-        if (op := getattr(aten.linspace, overload)) in table:
-            table[op] = of_floats(table[op])
+    for packet, wrong in ROUND_THEIR_ENDS:
+        for overload in packet.overloads():
+            if (op := getattr(packet, overload)) in table:
+                table[op] = unless(wrong, table[op])
     training = {aten._native_batch_norm_legit.default, aten._native_batch_norm_legit.no_stats}
     return {op: how for op, how in table.items() if op not in imported() or op in training}

@@ -82,7 +82,7 @@ def _place(t):
 def _outputs(program):
     """(name, node) of the results, and (buffer, node) of buffers that a functional graph returns anew."""
     results = next(n for n in program.graph.nodes if n.op == "output").args[0]
-    outputs, updates, names, left = [], [], {}, []
+    outputs, updates, left = [], [], []
     for place, (spec, node) in enumerate(zip(program.graph_signature.output_specs, results, strict=True)):
         if not isinstance(node, torch.fx.Node) or not graph.is_tensor(node):
             if node is not None:
@@ -91,8 +91,7 @@ def _outputs(program):
         if spec.kind == OutputKind.BUFFER_MUTATION:
             updates.append((spec.target, node))
         elif spec.kind in (OutputKind.USER_OUTPUT, OutputKind.LOSS_OUTPUT):
-            n = names[node.name] = names.get(node.name, 0) + 1
-            outputs.append((node.name if n == 1 else f"{node.name}.{n - 1}", node))
+            outputs.append((node.name, node))  # the importer numbers names that it has seen before
         else:
             raise Unsupported(f"an output of the kind {spec.kind.name}")
     if left:
@@ -103,6 +102,8 @@ def _outputs(program):
 def _writes_to_inputs(nodes, inputs):
     """(node, input) of writes to what the user gives, or to a view of it."""
     for node in nodes:
+        if not isinstance(node.target, torch._ops.OpOverload):
+            continue
         written = {a.name for a in node.target._schema.arguments if a.alias_info is not None and a.alias_info.is_write}
         for name, _, value in graph.arguments(node):
             if name in written and _base(value) in inputs:

@@ -63,13 +63,29 @@ void true_division(Call& c, const Operand& a, const Operand& b) {
   if (type && !is_float(*type)) return c.give(c.b.div(c.as(a, DType::f32), c.as(b, DType::f32)));
   promoted_call(c, {a, b}, [&](const ir::ValueList& v) { return c.b.div(v[0], v[1]); });
 }
-// a - (a mod b) is a multiple of b, and mod has the sign of b.
+// Integers divide toward zero, which is one too high where there is a rest and the signs differ. Nothing here
+// leaves the range, as x - (x mod y) does next to its ends.
+ir::Value whole_floor_quotient(ir::Builder& b, ir::Value x, ir::Value y) {
+  const auto toward_zero = b.div(x, y), rest = b.mod(x, y);
+  const auto turned = b.one("logical_xor", {b.less(x, 0), b.less(y, 0)});
+  const auto high = b.one("logical_and", {b.one("not_equal", {rest, b.full(0, {}, rest.dtype())}), turned});
+  return b.sub(toward_zero, b.cast(high, x.dtype()));
+}
+// x - (x mod y) is a multiple of y, and mod has the sign of y.
 ir::Value floor_quotient(ir::Builder& b, ir::Value x, ir::Value y) {
+  if (!is_float(x.dtype())) return whole_floor_quotient(b, x, y);
   const auto whole = b.div(b.sub(x, b.mod(x, y)), y);
-  if (!is_float(x.dtype())) return whole;
   return b.where(b.equal(y, 0), b.div(x, y), b.round(whole));
 }
+// PyTorch raises an error, which a program can't.
+bool is_refused(Call& c, const Operand& a, const Operand& b) {
+  const auto type = result_type(std::array{a, b});
+  if (!b.number || b.number->value != 0 || !type || is_float(*type)) return false;
+  c.refuse(invalid("a whole number is divided by zero"));
+  return true;
+}
 void floor_division(Call& c, const Operand& a, const Operand& b) {
+  if (is_refused(c, a, b)) return;
   promoted_call(c, {a, b}, [&](const ir::ValueList& v) { return floor_quotient(c.b, v[0], v[1]); });
 }
 void div(Call& c) { true_division(c, c.required("self"), c.required("other")); }
@@ -79,6 +95,7 @@ void div_mode(Call& c) {
   const std::string mode = c.text("rounding_mode");
   if (mode == "floor") return floor_division(c, a, b);
   if (mode != "trunc") return c.refuse(invalid("argument 'rounding_mode': there is no '{}'", mode));
+  if (is_refused(c, a, b)) return;
   promoted_call(c, {a, b}, [&](const ir::ValueList& v) {
     const auto y = c.b.div(v[0], v[1]);
     return is_float(y.dtype()) ? c.b.one("trunc", {y}) : y;
@@ -87,10 +104,19 @@ void div_mode(Call& c) {
 void floor_divide(Call& c) { floor_division(c, c.required("self"), c.required("other")); }
 // The remainder with the sign of `self`.
 void fmod(Call& c) {
-  promoted_call(c, {c.required("self"), c.required("other")}, [&](const ir::ValueList& v) {
+  const Operand x = c.required("self"), y = c.required("other");
+  if (is_refused(c, x, y)) return;
+  promoted_call(c, {x, y}, [&](const ir::ValueList& v) {
+    // Of the least integer there is no abs().
+    if (!is_float(v[0].dtype())) return c.b.sub(v[0], c.b.mul(c.b.div(v[0], v[1]), v[1]));
     const auto rest = c.b.mod(c.b.abs(v[0]), c.b.abs(v[1]));
     return c.b.where(c.b.less(v[0], 0), c.b.neg(rest), rest);
   });
+}
+
+// The remainder with the sign of `other`.
+void remainder(Call& c) {
+  if (!is_refused(c, c.required("self"), c.required("other"))) both(c, "mod");
 }
 
 // ---- powers
@@ -226,8 +252,8 @@ constexpr AtenOp ops[] = {
     {"eq.Scalar", "self, other", "equal", compare},
     {"floor_divide.default", "self, other", "mod, div", floor_divide},
     {"floor_divide.Scalar", "self, other", "mod, div", floor_divide},
-    {"fmod.Tensor", "self, other", "mod", fmod},
-    {"fmod.Scalar", "self, other", "mod", fmod},
+    {"fmod.Tensor", "self, other", "mod, div", fmod},
+    {"fmod.Scalar", "self, other", "mod, div", fmod},
     {"ge.Tensor", "self, other", "greater_equal", compare},
     {"ge.Scalar", "self, other", "greater_equal", compare},
     {"gt.Tensor", "self, other", "greater", compare},
@@ -254,8 +280,8 @@ constexpr AtenOp ops[] = {
     {"pow.Tensor_Scalar", "self, exponent=", "square, sqrt, power", pow_scalar},
     {"pow.Tensor_Tensor", "self, exponent", "power", pow_tensor},
     {"pow.Scalar", "self, exponent", "power", pow_tensor},
-    {"remainder.Tensor", "self, other", "mod", binary},
-    {"remainder.Scalar", "self, other", "mod", binary},
+    {"remainder.Tensor", "self, other", "mod", remainder},
+    {"remainder.Scalar", "self, other", "mod", remainder},
     {"rsub.Tensor", "self, other, alpha=1", "sub", rsub},
     {"rsub.Scalar", "self, other, alpha=1", "sub", rsub},
     {"sub.Tensor", "self, other, alpha=1", "sub", sub},
