@@ -47,9 +47,12 @@ PyObject* not_for_us(PyObject* a, PyObject* b) {
   PyObject* const other = is_tensor(a) ? b : a;
   if (!PyObject_HasAttrString(other, "__dlpack__") && !PyObject_HasAttrString(other, "__array__"))
     return not_for_us();
+  // PyTorch's class is a Tensor, too.
+  const nb::handle type(reinterpret_cast<PyObject*>(Py_TYPE(other)));
+  const nb::object module = nb::getattr(type, "__module__", nb::str("")), name = type.attr("__name__");
   PyErr_Format(PyExc_TypeError,
-               "a Tensor and a %s: weft.from_dlpack(x) makes a tensor of it, on the same memory",
-               Py_TYPE(other)->tp_name);
+               "a weft.Tensor and a %S.%S: weft.from_dlpack(x) makes a tensor of it, on the same memory",
+               module.ptr(), name.ptr());
   return nullptr;
 }
 
