@@ -173,6 +173,9 @@ std::optional<Tensor> operand_from(PyObject* o, const Tensor& beside) {
   if (is_tensor(o)) return tensor_in(o);
   if (!is_number(o)) return {};
   const BesideTensor there(beside);
+  if (const Dim* d = nullptr;
+      !PyLong_Check(o) && !PyFloat_Check(o) && nb::try_cast(nb::handle(o), d, false) && d)
+    return full(1, {}, beside.dtype(), *d);
   const DType dtype = beside.dtype();
   const double value = PyFloat_AsDouble(o);
   if (value == -1 && PyErr_Occurred()) throw nb::python_error();

@@ -32,7 +32,8 @@ PyObject* shape_object(std::span<const Dim> shape);
 bool is_number(PyObject* o);
 /// A bool of Python's or NumPy's.
 bool is_bool(PyObject* o);
-/// The tensor, or the number as a tensor of rank 0 and the dtype of `beside`; nothing where it is neither.
+/// The tensor, or the number or weft.Dim as a tensor of rank 0 and the dtype of `beside`; nothing where it is
+/// neither.
 ///
 /// Errors   weft.InvalidArgument where the dtype does not hold the number.
 std::optional<Tensor> operand_from(PyObject* o, const Tensor& beside);

@@ -110,7 +110,7 @@ class Numbers {
         return store_element(dtype, bytes, i, value);
       }
       const int64_t value = integer_from(o, "an element");
-      if (!may_stand_for(dtype, static_cast<double>(value)))
+      if (dtype != DType::i64 && !may_stand_for(dtype, static_cast<double>(value)))
         throw Error(cannot_hold("tensor", dtype, static_cast<double>(value)));
       return store_element(dtype, bytes, i, value);
     }

@@ -13,6 +13,7 @@ struct Kind {
 };
 
 PyObject* error_class = nullptr;
+PyObject* index_class = nullptr;
 PyObject* classes[10] = {};
 
 PyObject* make_class(const char* name, const char* doc, PyObject* bases) {
@@ -36,9 +37,18 @@ constexpr std::pair<std::string_view, std::string_view> kWords[] = {
     {"Tensor::of", "weft.tensor"},
 };
 
+// What kernels say of a number that indexes no element, as they meet it.
+bool is_about_index(const Error& e) {
+  const std::string_view message = e.status().message();
+  const size_t at = message.find(": index ");
+  return e.status().code() == Code::device && at != std::string_view::npos &&
+         message.find(" outside [", at) != std::string_view::npos;
+}
+
 void set_error(const Error& e) {
   const auto code = static_cast<size_t>(e.status().code());
   PyObject* type = code < std::size(classes) && classes[code] ? classes[code] : error_class;
+  if (is_about_index(e)) type = index_class;
   const std::string message = in_python(e.status().message());
   // A path or a text in it may be no UTF-8.
   const nb::object words = nb::steal(
@@ -103,6 +113,11 @@ void bind_errors(nb::module_& m) {
     m.attr(k.name) = nb::borrow(type);
     nb::borrow(type).attr("code") = code_name(k.code);
   }
+  const nb::object bases =
+      nb::make_tuple(nb::borrow(classes[static_cast<size_t>(Code::device)]), nb::borrow(PyExc_IndexError));
+  index_class =
+      make_class("IndexOutOfRange", "A kernel met an index that is outside of its axis.", bases.ptr());
+  m.attr("IndexOutOfRange") = nb::borrow(index_class);
   nb::register_exception_translator([](const std::exception_ptr& p, void*) {
     try {
       std::rethrow_exception(p);

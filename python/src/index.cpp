@@ -6,6 +6,7 @@
 #include "eager/tensor_impl.h"
 #include "eager/trace_state.h"
 #include "python/src/convert.h"
+#include "python/src/dlpack.h"
 #include "python/src/elements.h"
 #include "weft/ops.h"
 
@@ -85,13 +86,16 @@ class Index {
   }
   static bool is_list(PyObject* o) {
     if (PyList_Check(o) || PyTuple_Check(o)) return true;
-    return !PyBytes_Check(o) && PySequence_Check(o) &&
-           (PyObject_CheckBuffer(o) || PyObject_HasAttrString(o, "__dlpack__"));
+    if (PyBytes_Check(o)) return false;
+    return (PySequence_Check(o) && PyObject_CheckBuffer(o)) || PyObject_HasAttrString(o, "__dlpack__");
   }
   static Tensor list_from(PyObject* o) {
     if (is_tensor(o)) return tensor_in(o);
     if (PyList_Check(o) && PyList_GET_SIZE(o) == 0)
       return Tensor::of(std::span<const int64_t>(), std::array<int64_t, 1>{0}, DType::i64);
+    // PyTorch's tensors, too, are sequences, but of tensors.
+    if (!PyList_Check(o) && !PyTuple_Check(o) && !PyObject_CheckBuffer(o))
+      return from_capsule_or_object(o, "");
     return tensor_from(o, {}, "");
   }
 
@@ -374,6 +378,23 @@ int set(PyObject* self, PyObject* key, PyObject* value) {
 }
 
 }  // namespace
+
+// A slot's own documentation is Python's "Return self[key]."; a method beside it, as dict has one, says more.
+void document_index() {
+  static PyMethodDef method = {
+      "__getitem__", get, METH_O | METH_COEXIST,
+      "__getitem__($self, key, /)\n--\n\n"
+      "x[key], as in NumPy: numbers, slices, None, ..., and tensors, arrays and lists of int or bool, in any "
+      "mixture.\n\n"
+      "Each number picks along one axis, a slice a part of it; None adds an axis of 1; a mask picks where it "
+      "is True. The result is a\n"
+      "tensor of its own, and gradients go back through it.\n\n"
+      "Errors   IndexError for what is no index, and for numbers outside of their axis."};
+  const nb::object descriptor = nb::steal(PyDescr_NewMethod(tensor_type, &method));
+  if (!descriptor.is_valid() || PyDict_SetItemString(tensor_type->tp_dict, "__getitem__", descriptor.ptr()))
+    throw nb::python_error();
+  PyType_Modified(tensor_type);
+}
 
 const PyType_Slot* index_slots() {
   static const PyType_Slot slots[] = {

@@ -82,6 +82,40 @@ class Listed : public nn::Fields {
     if (f.trained == trained && !f.tied) all.emplace_back(f.name, f.tensor);
   }
 };
+/// What a module has, as it is printed: a line for each module that has tensors.
+class Printed : public nn::Fields {
+ public:
+  std::vector<std::pair<std::string, std::string>> lines;  // of modules, what is in each
+
+ protected:
+  void field(nn::Field& f) override {
+    const size_t dot = f.name.rfind('.');
+    const std::string in = dot == std::string::npos ? "" : f.name.substr(0, dot);
+    if (lines.empty() || lines.back().first != in) lines.emplace_back(in, "");
+    std::string& s = lines.back().second;
+    s += fmt::format("{}{} {}{}", s.empty() ? "" : ", ", f.name.substr(dot + 1),
+                     name(f.tensor ? f.tensor.dtype() : f.dtype), text(f.shape));
+  }
+};
+// A module that is not whole is printed as well: its name stands in messages.
+std::string printed_module(nb::handle self) {
+  const std::string type = nb::str(nb::type_name(self.type())).c_str();
+  const std::string name = type.substr(type.rfind('.') + 1);
+  Printed walk;
+  try {
+    nb::cast<nn::Module&>(self).fields(walk);
+  } catch (const Error&) {
+    return name + "(...)";
+  } catch (nb::python_error&) {
+    return name + "(...)";
+  }
+  if (walk.lines.empty()) return name + "()";
+  if (walk.lines.size() == 1 && walk.lines[0].first.empty()) return name + "(" + walk.lines[0].second + ")";
+  std::string s = name + "(\n";
+  for (const auto& [in, what] : walk.lines) s += "  " + (in.empty() ? what : in + ": " + what) + "\n";
+  return s + ")";
+}
+
 /// The tensors that fields have, before build() gives them others.
 class Held : public nn::Fields {
  public:
@@ -268,6 +302,7 @@ void bind_nn_module(nb::module_& m) {
       "            return x * self.factor\n\n"
       "    model = Scale(3).build(seed=1)");
   c.def(nb::init<>())
+      .def("__repr__", printed_module)
       .def_rw("training", &nn::Module::training,
               "Is dropout on, do norms take the batch's own statistics? train() sets it everywhere below.")
       .def(

@@ -47,9 +47,12 @@ PyObject* not_for_us(PyObject* a, PyObject* b) {
   PyObject* const other = is_tensor(a) ? b : a;
   if (!PyObject_HasAttrString(other, "__dlpack__") && !PyObject_HasAttrString(other, "__array__"))
     return not_for_us();
+  // PyTorch's class is a Tensor, too.
+  const nb::handle type(reinterpret_cast<PyObject*>(Py_TYPE(other)));
+  const nb::object module = nb::getattr(type, "__module__", nb::str("")), name = type.attr("__name__");
   PyErr_Format(PyExc_TypeError,
-               "a Tensor and a %s: weft.from_dlpack(x) makes a tensor of it, on the same memory",
-               Py_TYPE(other)->tp_name);
+               "a weft.Tensor and a %S.%S: weft.from_dlpack(x) makes a tensor of it, on the same memory",
+               module.ptr(), name.ptr());
   return nullptr;
 }
 
@@ -106,16 +109,19 @@ Tensor divided(const Tensor& a, const Tensor& b) {
   if (is_float(a.dtype())) return div(a, b);
   return div(cast(a, DType::f32), cast(b, DType::f32));
 }
-// Beside NumPy's and Python's, whose // goes with %: x == (x // y) * y + x % y. The quotient of what % leaves
-// is whole but for rounding; of an infinite divisor, and of 0, it says nothing.
+// As NumPy's and CPython's, whose // goes with %: x == (x // y) * y + x % y. The remainder of numbers without
+// their signs is exact, so what it leaves is whole but for rounding, which goes down at a half as theirs
+// does; a quotient itself may round up to the next integer. Where the signs differ, a remainder takes one
+// more.
 Tensor floor_divided_floats(const Tensor& a, const Tensor& b) {
   const BesideTensor there(a);
-  const Tensor zero = full(0, {}, a.dtype()), quotient = div(a, b);
-  const Tensor whole = round(div(sub(a, mod(a, b)), b));
-  const Tensor below = logical_and(not_equal(a, zero), logical_xor(less(a, zero), less(b, zero)));
-  const Tensor by_infinity = where(below, full(-1, {}, a.dtype()), quotient);
-  const Tensor usual = where(isinf(b), by_infinity, whole);
-  return where(equal(b, zero), quotient, usual);
+  const auto counted = [&](const Tensor& mask) { return cast(mask, a.dtype()); };
+  const Tensor zero = full(0, {}, a.dtype()), size = abs(a), by = abs(b), rest = mod(size, by);
+  const Tensor times = div(sub(size, rest), by);
+  const Tensor below = sub(neg(times), counted(not_equal(rest, zero)));
+  const Tensor quotient = where(logical_xor(less(a, zero), less(b, zero)), below, times);
+  const Tensor down = floor(quotient), half = full(0.5, {}, a.dtype());
+  return where(equal(b, zero), div(a, b), add(down, counted(less(half, sub(quotient, down)))));
 }
 // Nothing here overflows: the quotient towards 0, less 1 where that is above the true one.
 Tensor floor_divided(const Tensor& a, const Tensor& b) {
@@ -124,6 +130,26 @@ Tensor floor_divided(const Tensor& a, const Tensor& b) {
   const Tensor zero = full(0, {}, a.dtype()), quotient = div(a, b), rest = sub(a, mul(quotient, b));
   const Tensor above = logical_and(not_equal(rest, zero), logical_xor(less(rest, zero), less(b, zero)));
   return sub(quotient, cast(above, a.dtype()));
+}
+// By squares, one for each of the 6 bits below 64. The power of 64 stands for all that is beyond: of numbers
+// but 0, 1 and -1 none of those is in range. 1 / a^n is 0 but for 1 and -1, as integers divide.
+Tensor raised_integers(const Tensor& a, const Tensor& b) {
+  const BesideTensor there(a);
+  const auto number = [&](double n) { return full(n, {}, a.dtype()); };
+  const Tensor zero = number(0), one = number(1), negative = less(b, zero);
+  const bool is_signed = a.dtype() != DType::u32 && a.dtype() != DType::u64 && a.dtype() != DType::u8;
+  const Tensor times = is_signed ? where(negative, sub(zero, b), b) : b;
+  Tensor power = is_signed ? where(negative, div(one, a), a) : a, product = one;
+  for (int bit = 0; bit < 6; ++bit) {
+    product = mul(product, where(not_equal(bit_and(times, number(1 << bit)), zero), power, one));
+    power = mul(power, power);
+  }
+  const Tensor beyond = logical_or(less_equal(number(64), times), less(times, zero));  // of the least integer
+  return mul(product, where(beyond, power, one));
+}
+Tensor raised_numbers(const Tensor& a, const Tensor& b) {
+  const bool whole = !is_float(a.dtype()) && a.dtype() != DType::boolean && a.dtype() == b.dtype();
+  return whole ? raised_integers(a, b) : power(a, b);
 }
 // A vector is a row on the left and a column on the right, as NumPy has it.
 Tensor product(const Tensor& a, const Tensor& b) {
@@ -161,7 +187,7 @@ PyObject* raised(PyObject* a, PyObject* b, PyObject* modulo) {
       for (long i = 1; i < times; ++i) power = mul(power, tensor_in(a));
       return to_object(std::move(power));
     });
-  return binary<"power">(a, b);
+  return ruled<raised_numbers>(a, b);
 }
 
 // ---- of one operand

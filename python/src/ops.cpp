@@ -68,6 +68,7 @@ class Given {
     for (Py_ssize_t i = 0; i < named; ++i) put(PyTuple_GET_ITEM(names, i), args[n + i]);
   }
   PyObject* operator[](size_t i) const { return given_[i] == Py_None ? nullptr : given_[i]; }
+  bool is_none(size_t i) const { return given_[i] == Py_None; }
 
  private:
   // Parameters as NumPy names them, so that np.sum(x, axis=0) does what it says.
@@ -122,9 +123,10 @@ class Operands {
         first = &*like;
       }
     for (size_t i = 0; i < f.operands; ++i) tensors_[i] = operand(f, i, given[i], first);
-    // How many are true, as NumPy and PyTorch count.
-    if (std::string_view(f.op->name) == "sum" && tensors_[0]->dtype() == DType::boolean)
-      tensors_[0] = &made_.emplace_back(cast(*tensors_[0], DType::i64));
+    // How many are true, and what part of all, as NumPy counts.
+    const std::string_view name = f.op->name;
+    if ((name == "sum" || name == "mean") && tensors_[0]->dtype() == DType::boolean)
+      tensors_[0] = &made_.emplace_back(cast(*tensors_[0], name == "sum" ? DType::i64 : DType::f32));
   }
   std::span<const Tensor* const> all(size_t n) const { return {tensors_, n}; }
   bool quick() const { return quick_; }
@@ -175,6 +177,10 @@ PyObject* call(const OpFunction& f, PyObject* self, PyObject* const* args, Py_ss
     attrs.reserve(f.defaults.size());
     for (size_t i = 0; i < f.defaults.size(); ++i) {
       PyObject* const o = given[f.operands + i];
+      if (given.is_none(f.operands + i) && f.op->attrs[i].kind == ir::AttrKind::integer)
+        raise_type_error(fmt::format("{}(): {} must be an int, got None; left out, it is {}", f.op->name,
+                                     f.op->attrs[i].name,
+                                     faces::python_default(f.op->attrs[i], f.defaults[i])));
       attrs.push_back(o ? attr_from(o, f.op->attrs[i]) : f.defaults[i]);
     }
     Tensor out[8];
@@ -217,6 +223,12 @@ OpFunction* describe(const ir::OpDef& op) {
   f->about = op.doc;
   for (size_t at = 0; (at = f->about.find("invalid_argument", at)) != std::string::npos;)
     f->about.replace(at, 16, "weft.InvalidArgument");
+  for (size_t i = 0; i < f->operands; ++i) {
+    const std::string cpp = fmt::format("`{}`", op.inputs[i]),
+                      ours = fmt::format("`{}`", PyUnicode_AsUTF8(f->names[i]));
+    for (size_t at = 0; cpp != ours && (at = f->about.find(cpp, at)) != std::string::npos; at += ours.size())
+      f->about.replace(at, cpp.size(), ours);
+  }
   f->doc = fmt::format("{}({})\n--\n\n{}", op.name, faces::python_parameters(op, false), f->about);
   return f;
 }

@@ -176,6 +176,14 @@ bool is_size(Dim a, nb::handle b) {
   return true;
 }
 
+// range(x.shape[0]), and whatever else wants the size itself.
+nb::object no_number(Dim d) {
+  raise_type_error(
+      fmt::format("the size {} is a symbol from {} to {}, and no int before the program runs: leave the axis "
+                  "out of dynamic_shapes, or compute with the size by ops, as in x * x.shape[0]",
+                  d.text(), d.min(), d.max()));
+}
+
 // Only what makes tensors calls nanobind's own: an object without a tensor in it never is.
 PyObject* made_by_class(PyTypeObject* type, PyObject*, PyObject*) {
   PyErr_Format(
@@ -238,8 +246,10 @@ void add_protocols(nb::class_<Tensor>& c) {
       .def(
           "__iter__",
           [](nb::handle self) {
-            length(tensor_in(self.ptr()));
-            return nb::steal(PySeqIter_New(self.ptr()));
+            // No iterator of Python's over a sequence: that one takes any IndexError for the end.
+            const nb::module_ builtins = nb::module_::import_("builtins");
+            return builtins.attr("map")(self.attr("__getitem__"),
+                                        builtins.attr("range")(length(tensor_in(self.ptr()))));
           },
           nb::sig("def __iter__(self) -> Iterator[Tensor]"))
       .def("__repr__", printed)
@@ -342,6 +352,7 @@ void bind_tensor(nb::module_& m) {
                        "tensor stands for a value of the\n"
                        "graph, and reading its elements is an error.");
   tensor_type = reinterpret_cast<PyTypeObject*>(c.ptr());
+  document_index();
   add_values(c);
   add_protocols(c);
   add_exchange(c);
@@ -356,6 +367,14 @@ void bind_tensor(nb::module_& m) {
           return object_of(std::move(t));
         });
   nb::class_<Dim>(m, "Dim", "A dimension that is a symbol, or an expression of symbols.")
+      .def(
+          "__init__",
+          [](Dim* d, const std::string& name, int64_t min, int64_t max) {
+            new (d) Dim(Dim::symbol(name, min, max));
+          },
+          "name"_a, "min"_a = 1, "max"_a = 65536, "As weft.Dim.symbol().")
+      .def("__index__", no_number, nb::sig("def __index__(self) -> int"))
+      .def("__float__", no_number, nb::sig("def __float__(self) -> float"))
       .def_static(
           "symbol",
           [](const std::string& name, int64_t min, int64_t max) { return Dim::symbol(name, min, max); },

@@ -56,16 +56,22 @@ void bind_tokenizer(nb::module_& m) {
       .def(
           "decode",
           [](const Tokenizer& t, const std::vector<int32_t>& ids, bool skip) {
+            const auto size = static_cast<int64_t>(t.size());
+            for (const int32_t id : ids)
+              if (id < 0 || id >= size)
+                throw Error(invalid("decode: {} is no id of this tokenizer: they are in [0, {})", id, size));
             return text_of(t.decode(ids, skip));
           },
           "ids"_a, "skip_specials"_a = true,
           nb::sig("def decode(self, ids: Sequence[int], skip_specials: bool = True) -> str"),
-          "The text of ids.")
+          "The text of ids.\n\nErrors   weft.InvalidArgument for an id outside [0, size).")
       .def(
           "id", [](const Tokenizer& t, std::string_view token) { return t.id(token); }, "token"_a,
           "The id of a token as the file spells it, or None.")
       .def("token", &Tokenizer::token, "id"_a, "The token of an id.")
       .def("__len__", &Tokenizer::size)
+      .def("__repr__",
+           [](const Tokenizer& t) { return fmt::format("<weft.nn.Tokenizer of {} ids>", t.size()); })
       .def_prop_ro("size", &Tokenizer::size, "One more than the largest id.")
       .def_prop_ro("bos", &Tokenizer::bos, "The id that begins a text, or None.")
       .def_prop_ro("eos", &Tokenizer::eos, "The id that ends one.")

@@ -139,6 +139,13 @@ void bind_history(nb::module_& m) {
           "step"_a, nb::kw_only(), "loss"_a = nb::none(), "rate"_a = nb::none(),
           "tokens_per_second"_a = nb::none(), "validation_loss"_a = nb::none(), "sample"_a = nb::none(),
           "What is known after a step.")
+      .def("__repr__",
+           [](const RunHistory& h) {
+             const auto& losses = h.history.losses();
+             if (losses.empty()) return std::string("<weft.nn.History of no step>");
+             return fmt::format("<weft.nn.History of {} losses; step {}: {:.4g}>", losses.size(),
+                                losses.back().first, losses.back().second);
+           })
       .def_prop_ro(
           "losses", [](const RunHistory& h) { return h.history.losses(); },
           "(step, loss) of all that were added.")

@@ -117,3 +117,22 @@ def test_documentation_speaks_python():
 def test_errors_that_are_no_utf8(tmp_path):
     with pytest.raises(weft.Error, match="nowhere"):
         weft.load_safetensors(str(tmp_path / "nowhere\udcff"))
+
+
+def test_documentation_names_parameters_as_python_does():
+    assert "`from_`" in weft.assign.__doc__ and "`from`" not in weft.assign.__doc__
+
+
+def test_sizes_that_are_symbols_say_so():
+    n = weft.Dim("n", 4, 8)
+    assert (n.min, n.max) == (4, 8)
+    for use in (lambda: range(n), lambda: float(n), lambda: int(n)):
+        with pytest.raises(TypeError, match="the size n is a symbol from 4 to 8, and no int"):
+            use()
+
+    @weft.compile(dynamic_shapes={"x": {0: "n"}})
+    def scaled(x):
+        return x * x.shape[0]
+
+    assert scaled(weft.ones((3,))).tolist() == [3, 3, 3]
+    assert scaled(weft.ones((5,))).tolist() == [5, 5, 5, 5, 5]

@@ -1,6 +1,7 @@
 """Tensors that are other libraries' too: DLPack and Python's buffers, both ways, without a copy."""
 
 import gc
+import mmap
 import pickle
 import weakref
 
@@ -210,3 +211,24 @@ def test_arrays_of_what_is_no_number(data, words):
     with pytest.raises(TypeError):
         weft.ones(2) + data
     assert weft.tensor(TIMES.astype("int64")).dtype == weft.i64 and weft.tensor(RECORDS["b"]).tolist() == [2]
+
+
+def test_a_column_is_read_without_what_is_beside_it():
+    a = np.arange(6000, dtype=np.float32).reshape(60, 100)
+    same(weft.from_numpy(a[:, 7]) + 1, a[:, 7] + 1)
+    same(weft.from_numpy(a[::3, 5:50:2]) + 1, a[::3, 5:50:2] + 1)
+    # Memory that ends with the last element: one more byte would be another's.
+    thin = np.lib.stride_tricks.as_strided(a, (2, 2), (400, 8))
+    same(weft.from_numpy(thin) * 2, thin * 2)
+    # Of a terabyte of addresses, three pages are there: no copy holds what is between them.
+    unreserved = getattr(mmap, "MAP_NORESERVE", 0x4000)  # which Python 3.11 has no name for
+    space = mmap.mmap(-1, 2**40, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | unreserved)
+    far = np.frombuffer(space, np.float32)[:: 2**36][:3]
+    far[:] = [1, 2, 3]
+    same(weft.from_numpy(far) + 1, far + 1)
+
+
+def test_strides_that_no_memory_has():
+    a = np.lib.stride_tricks.as_strided(np.zeros(4, np.float32), (2,), (2**60,))
+    for take in (weft.from_dlpack, weft.from_numpy):
+        refused(lambda: take(a), "strides")

@@ -164,3 +164,43 @@ def test_tensors_of_numbers_outside_of_an_axis(backend):
             with pytest.raises(IndexError, match=words):
                 x[key] = 0
         assert x.tolist() == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11]]
+
+
+class Foreign:
+    """As PyTorch's tensors: neither a sequence nor a buffer, and an int where it has one element."""
+
+    def __init__(self, array):
+        self.array = array
+
+    def __index__(self):
+        return self.array.__index__()
+
+    def __dlpack__(self, **how):
+        return self.array.__dlpack__()
+
+
+@pytest.mark.parametrize("key", [np.array([2, 0]), np.array([[1], [-1]]), np.array([True, False, True]), np.array(1)])
+def test_tensors_of_other_libraries_are_indices(key):
+    x = np.arange(12, dtype=np.float32).reshape(3, 4)
+    t = weft.tensor(x)
+    same(t[Foreign(key)], x[key])
+    x[key], t[Foreign(key)] = 7, 7
+    same(t, x)
+
+
+def test_an_index_documents_itself():
+    assert weft.Tensor.__getitem__.__doc__.startswith("x[key], as in NumPy")
+    assert weft.Tensor.__getitem__(weft.tensor([1, 2]), 1).item() == 2
+
+
+@pytest.mark.parametrize("backend", ["native", "openmp", "reference"])
+def test_what_a_kernel_says_of_an_index_is_an_index_error(backend):
+    with weft.on_backend(backend):
+        for pick in (
+            lambda at: weft.gather(weft.ones((3, 4)), at, 0),
+            lambda at: weft.embedding(weft.ones((3, 4)), at),
+            lambda at: weft.scatter(weft.ones((3, 4)), at, weft.ones((1, 4))),
+        ):
+            with pytest.raises(IndexError, match="index 7 outside") as caught:
+                pick(weft.tensor([7]))
+            assert isinstance(caught.value, weft.DeviceError) and caught.value.code == "device error"

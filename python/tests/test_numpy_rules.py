@@ -48,6 +48,7 @@ def test_numbers_of_where_keep_their_dtypes():
 def test_how_many_are_true():
     x = weft.tensor([[True, False, True], [True, True, True]])
     assert x.sum().item() == 5
+    assert x.mean(axis=1).tolist() == pytest.approx([2 / 3, 1]) and x.mean().dtype == weft.f32
     assert x.sum(axis=1).numpy().tolist() == [2, 3]
     assert np.sum(weft.tensor([[1.0, 2.0], [3.0, 4.0]]), axis=0).numpy().tolist() == [4.0, 6.0]
     assert tuple(x.sum(axis=1, keepdims=True).shape) == (2, 1)
@@ -69,7 +70,7 @@ def test_an_array_beside_a_tensor_says_what_to_do(how):
     function = getattr(operator, how)
     x, a = weft.tensor([1.0, 2.0]), np.ones(2, np.float32)
     for left, right in [(x, a), (a, x)]:
-        with pytest.raises(TypeError, match="from_dlpack"):
+        with pytest.raises(TypeError, match=r"weft.Tensor and a numpy.ndarray: weft.from_dlpack\(x\)"):
             function(left, right)
     assert (x == None) is False  # noqa: E711 - objects that are no arrays compare as objects
     assert (x != "two") is True
@@ -116,3 +117,46 @@ def test_names_of_the_package():
     assert "bool" not in weft.__all__ and "softmax" in weft.__all__
     assert {"bool", "abs", "softmax", "lab"} <= set(dir(weft))
     assert not {"compiled", "gradients", "TYPE_CHECKING"} & set(dir(weft))
+
+
+@pytest.mark.parametrize("dtype, kind", [("i32", np.int32), ("i64", np.int64)])
+def test_powers_of_integers_to_powers_of_tensors(dtype, kind):
+    for base, power in [([2, -2, 3, 0, 0, 1, -1, -1], [5, 5, 19, 0, 70, 99, 64, 127]), ([2, 3, 7, 10], [30, 19, 11, 9])]:
+        b, p = np.array(base, kind), np.array(power, kind)
+        got = (weft.tensor(b) ** weft.tensor(p)).numpy()
+        assert got.dtype == kind
+        np.testing.assert_array_equal(got, b**p)
+    x = weft.tensor([0, 1, 10], dtype=dtype)
+    assert (2**x).tolist() == [1, 2, 1024]
+    assert (x**0).tolist() == [1, 1, 1]
+    # Below 0 as integers divide: only 1 and -1 have a power that is whole.
+    least = np.iinfo(kind).min
+    assert (weft.tensor([2, 1, -1, -1, 0, np.iinfo(kind).max], dtype=dtype) ** weft.tensor([-1, -3, -3, -2, -1, -2], dtype=dtype)).tolist() == [
+        0, 1, -1, 1, 0, 0]
+    assert (weft.tensor([2, -1, 1], dtype=dtype) ** weft.tensor([least] * 3, dtype=dtype)).tolist() == [0, 1, 1]
+    assert (weft.tensor([2, 3], dtype="u32") ** weft.tensor([31, 20], dtype="u32")).tolist() == [2**31, 3**20]
+
+
+def test_an_axis_that_is_none_is_no_axis():
+    x = weft.tensor([[1.0, 2.0]])
+    with pytest.raises(TypeError, match="axis must be an int, got None; left out, it is -1"):
+        weft.softmax(x, axis=None)
+    assert x.sum(axes=None).item() == 3
+
+
+def test_shifts_beyond_the_bits_leave_the_sign():
+    x = weft.tensor([1, -1])
+    for n in (64, 70, -1):
+        assert (x << n).tolist() == [0, 0] and (x >> n).tolist() == [0, -1]
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_floor_division_of_floats_of_all_sizes(kind, rng):
+    n = 20000
+    a, b = (rng.standard_normal(n) * 10.0 ** rng.integers(-e, e, n) for e in (30, 5))
+    tenths = [rng.integers(-50, 50, n) / 10 for _ in "ab"]
+    for x, y in ((a, b), tenths, ([3.3e38, 1e-20, -1e-20, -0.0], [-2e38, 1, 1, -1])):
+        x, y = np.array(x, kind), np.array(y, kind)
+        with np.errstate(all="ignore"):
+            wanted = x // y
+        np.testing.assert_array_equal((weft.from_numpy(x) // weft.from_numpy(y)).numpy(), wanted)

@@ -154,3 +154,28 @@ def test_modules_are_copied_by_their_elements(make, way):
     other = make().build(seed=2)
     other.load_state_dict(pickle.loads(pickle.dumps(model.state_dict())))
     assert [t.tolist() for t in other.parameters()] == [t.tolist() for t in model.parameters()]
+
+
+def test_modules_print_what_they_have():
+    assert repr(nn.Linear(3, 2)) == "Linear(weight f32[2, 3], bias f32[2])"
+    assert repr(Scale().build(dtype="f64")).startswith("Scale(factor f64[2, 3]")
+    text = repr(Holder([linear(), nn.LayerNorm(4)]))
+    assert text == "Holder(\n  held.0: weight f32[2, 2]\n  held.1: weight f32[4], bias f32[4]\n)"
+    assert repr(nn.Sequential()) == "Sequential()"
+
+
+def test_layers_of_no_size():
+    for make, words in [
+        (lambda: nn.Linear(-1, 2), "Linear: inputs must not be negative, got -1"),
+        (lambda: nn.Linear(1, -2), "Linear: outputs must not be negative, got -2"),
+        (lambda: nn.Embedding(-3, 2), "Embedding: count must not be negative, got -3"),
+    ]:
+        refused(make, words)
+
+
+def test_tokenizers_print_and_refuse_ids_that_are_none():
+    t = nn.Tokenizer.train_characters("abcabc")
+    assert repr(t) == f"<weft.nn.Tokenizer of {len(t)} ids>"
+    for wrong in (len(t), 99, -1):
+        refused(lambda: t.decode([1, wrong]), f"{wrong} is no id of this tokenizer")
+    assert t.decode(t.encode("cab")) == "cab"

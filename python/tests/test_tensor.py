@@ -21,6 +21,7 @@ def test_making():
     assert weft.zeros(3).tolist() == [0, 0, 0] and weft.ones((2, 1), dtype=weft.f64).dtype == weft.f64
     assert weft.arange(3).tolist() == [0, 1, 2] and weft.arange(1, 2, 0.25).tolist() == [1, 1.25, 1.5, 1.75]
     assert weft.arange(5, 0, -2).tolist() == [5, 3, 1]
+    assert weft.tensor([2**63 - 1, -(2**63)]).tolist() == [2**63 - 1, -(2**63)]
     assert weft.tensor(2**62).item() == 2**62 and weft.tensor(2**64 - 1, dtype="u64").item() == 2**64 - 1
 
 

@@ -39,7 +39,8 @@ Result<Import> looked_at(const DLTensor& t) {
                      text(std::span<const int64_t>(in.strides)));
   }
   const auto span = span_of(in.shape, in.strides);
-  if (!span || __builtin_mul_overflow(*span, byte_size(*dtype), &in.bytes))
+  constexpr uint64_t kAddresses = uint64_t{1} << 57;  // no processor has more
+  if (!span || __builtin_mul_overflow(*span, byte_size(*dtype), &in.bytes) || in.bytes > kAddresses)
     return invalid("from_dlpack: strides {} reach beyond what 64 bits count",
                    text(std::span<const int64_t>(in.strides)));
   in.row_major = row_major(in.shape, in.strides);

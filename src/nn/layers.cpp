@@ -9,14 +9,23 @@ static double fan_in_bound(int64_t in) {
   return 1 / std::sqrt(static_cast<double>(std::max<int64_t>(in, 1)));
 }
 
+// A size of a layer, which is known to be one before anything is built.
+static int64_t size_of(const char* layer, const char* what, int64_t n) {
+  if (n < 0) throw Error(invalid("{}: {} must not be negative, got {}", layer, what, n));
+  return n;
+}
+
 Linear::Linear(int64_t in, int64_t out, bool bias)
-    : in_(in),
-      out_(out),
+    : in_(size_of("Linear", "inputs", in)),
+      out_(size_of("Linear", "outputs", out)),
       has_bias_(bias),
       first_weight_(Initial::uniform(fan_in_bound(in))),
       first_bias_(first_weight_) {}
 Linear::Linear(int64_t in, int64_t out, bool bias, Initial first)
-    : in_(in), out_(out), has_bias_(bias), first_weight_(first) {}
+    : in_(size_of("Linear", "inputs", in)),
+      out_(size_of("Linear", "outputs", out)),
+      has_bias_(bias),
+      first_weight_(first) {}
 
 void Linear::fields(Fields& f) {
   f.parameter("weight", weight, {out_, in_}, first_weight_);
@@ -27,7 +36,8 @@ Tensor Linear::operator()(const Tensor& x) const {
   return linear(x, built(weight, "Linear.weight"), bias);
 }
 
-Embedding::Embedding(int64_t count, int64_t dim, Initial first) : count_(count), dim_(dim), first_(first) {}
+Embedding::Embedding(int64_t count, int64_t dim, Initial first)
+    : count_(size_of("Embedding", "count", count)), dim_(size_of("Embedding", "width", dim)), first_(first) {}
 void Embedding::fields(Fields& f) { f.parameter("weight", weight, {count_, dim_}, first_); }
 Tensor Embedding::operator()(const Tensor& ids) const {
   const Scope here = scope();
