@@ -46,10 +46,11 @@ Result<std::string> remembers(Seat& seat, const Operation& o, uint64_t launches,
     WEFT_TRY(const auto turn,
              seat.turn(o, {.launches = launches, .edits_each = changes, .apart = true}, turn_seed));
     // By the processor's time, where that is less: on a busy machine other programs run between the launches.
-    // Not where one number changes: now and then a process has used no time by its clock, and all others would
-    // be too long beside that.
+    // Not where one number changes: now and then a process has used no time by its clock, and all others
+    // would be too long beside that.
     const bool by_processor = changes > 1 && turn.ticks > 0;
-    return (by_processor ? std::min(turn.seconds(), turn.cpu) : turn.seconds()) / static_cast<double>(launches);
+    return (by_processor ? std::min(turn.seconds(), turn.cpu) : turn.seconds()) /
+           static_cast<double>(launches);
   };
   double one = INFINITY, many = INFINITY;
   for (uint64_t i = 0; i < 6; ++i) {  // three times, and again where that looks bad
