@@ -44,6 +44,7 @@ void say(const char* words) {
 void tell(const char* words) {
   say("\nweft check: the process ");
   say(words);
+  if (!repeat[0]) return say(" before the first case\n");
   say(" in this case\n  repeat: ");
   say(repeat.data());
   say("\n");
