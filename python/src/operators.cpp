@@ -176,17 +176,10 @@ Tensor one_of(const Tensor& a, const Tensor& b) {
 
 PyObject* raised(PyObject* a, PyObject* b, PyObject* modulo) {
   if (modulo != Py_None) return not_for_us();
-  // The one power that is written often has an op that is exact and takes integers; others of integers are
-  // products.
+  // The one power that is written often has an op that is exact and takes integers.
   const long times = is_tensor(a) && PyLong_Check(b) ? PyLong_AsLong(b) : -1;
   PyErr_Clear();
   if (times == 2) return guarded([&] { return to_object(square(tensor_in(a))); });
-  if (times > 0 && times < 64 && !is_float(tensor_in(a).dtype()))
-    return guarded([&] {
-      Tensor power = tensor_in(a);
-      for (long i = 1; i < times; ++i) power = mul(power, tensor_in(a));
-      return to_object(std::move(power));
-    });
   return ruled<raised_numbers>(a, b);
 }
 

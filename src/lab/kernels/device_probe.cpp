@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "runtime/c_tensor.h"
+
 namespace weft::lab {
 namespace {
 
@@ -73,18 +75,8 @@ Result<std::unique_ptr<DeviceProbe>> DeviceProbe::create(seam::Queue& queue) {
 
 Result<uint64_t> DeviceProbe::nanoseconds(const TextModule& loop, uint64_t items, uint64_t group,
                                           int32_t steps) {
-  int64_t shape[] = {static_cast<int64_t>(items)};
-  const weft_tensor out{.dl = {.data = results_->handle,
-                               .device = queue_.device().dl(),
-                               .ndim = 1,
-                               .dtype = {kDLFloat, 32, 1},
-                               .shape = shape,
-                               .strides = nullptr,
-                               .byte_offset = 0},
-                        .size = sizeof(weft_tensor),
-                        .layout = 0,
-                        .logical_shape = nullptr,
-                        .alignment = 64};
+  const seam::ConcreteType type{DType::f32, {static_cast<int64_t>(items)}};
+  const weft_tensor out = runtime::c_tensor(results_->handle, type, queue_.device());
   const weft_tensor* const buffers[] = {&out};
   const int32_t scalars[] = {static_cast<int32_t>(items), steps};
   const weft_dispatch dispatch{.size = sizeof(weft_dispatch),

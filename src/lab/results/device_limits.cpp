@@ -6,6 +6,7 @@
 #include "lab/kernels/device_probe.h"
 #include "lab/kernels/provider.h"
 #include "lab/kernels/seat.h"
+#include "runtime/c_tensor.h"
 #include "weft/dtype.h"
 
 namespace weft::lab {
@@ -72,9 +73,9 @@ class Product {
   Status fill(const Data& data) {
     for (size_t i = 0; i < data.inputs.size(); ++i) {
       const auto& bytes = data.inputs[i].bytes;
-      for (uint64_t at = 0; at < types_[i].bytes(); at += bytes.size())
+      for (uint64_t at = 0; at < types_[i]->bytes(); at += bytes.size())
         WEFT_CHECK(kernel_->queue()->copy_in(*memory_[i].get(), at, bytes.data(),
-                                             std::min<uint64_t>(bytes.size(), types_[i].bytes() - at)));
+                                             std::min<uint64_t>(bytes.size(), types_[i]->bytes() - at)));
     }
     const std::span all(tensors_);
     return kernel_->place(all.first(data.inputs.size()), all.subspan(data.inputs.size()));
@@ -87,26 +88,14 @@ class Product {
   Product() = default;
   Status add(const seam::ConcreteType& type) {
     WEFT_TRY(auto memory, kernel_->queue()->device().allocate_unpooled(type.bytes()));
-    const auto& i = info(type.dtype);
-    types_.push_back(type), shapes_.push_back(std::make_unique<IntList>(type.shape));
-    tensors_.push_back({.dl = {.data = memory->handle,
-                               .device = kernel_->queue()->device().dl(),
-                               .ndim = static_cast<int32_t>(type.shape.size()),
-                               .dtype = {i.dlpack_code, static_cast<uint8_t>(8 * i.bytes), 1},
-                               .shape = shapes_.back()->data(),
-                               .strides = nullptr,
-                               .byte_offset = 0},
-                        .size = sizeof(weft_tensor),
-                        .layout = 0,
-                        .logical_shape = nullptr,
-                        .alignment = 64});
+    types_.push_back(std::make_unique<seam::ConcreteType>(type));
+    tensors_.push_back(runtime::c_tensor(memory->handle, *types_.back(), kernel_->queue()->device()));
     memory_.push_back(std::move(memory));
     return {};
   }
 
   std::vector<seam::BufferRef> memory_;
-  std::vector<seam::ConcreteType> types_;
-  std::vector<std::unique_ptr<IntList>> shapes_;
+  std::vector<std::unique_ptr<seam::ConcreteType>> types_;  // tensors point to their shapes
   std::vector<weft_tensor> tensors_;
   std::unique_ptr<Kernel> kernel_;  // ends first: its queue may still use the memory
 };
