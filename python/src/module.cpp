@@ -12,6 +12,7 @@ NB_MODULE(_weft, m) {
   m.attr("__version__") = weft_version();
   nb::set_leak_warnings(false);  // dtypes and functions of ops live as long as the process
   bind_errors(m);
+  bind_lines();
   bind_dtypes(m);
   bind_tensor(m);
   bind_ops(m);

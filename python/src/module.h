@@ -5,6 +5,7 @@
 namespace weft::python {
 
 void bind_errors(nanobind::module_& m);
+void bind_lines();
 void bind_tensor(nanobind::module_& m);
 void bind_ops(nanobind::module_& m);
 void bind_lists(nanobind::module_& m);

@@ -4,7 +4,9 @@
 #include <unistd.h>
 
 #include <optional>
+#include <utility>
 
+#include "eager/called_from.h"
 #include "eager/tensor_impl.h"
 
 // Tensors as Python objects, without the search for a function that fits: what operators, ops and indexing
@@ -76,27 +78,48 @@ auto unless_ended(F f) {
   }
 }
 
+/// A call of Weft's by Python, on this thread. All ops in it are called from one line, which is looked for
+/// when one of them is recorded (lines.cpp): once, since that takes Python's lock.
+struct CallFromPython {
+  bool has_lock = false;  // Python's
+  eager::CalledFrom line;
+  bool line_known = false;
+  static constinit thread_local CallFromPython* innermost;
+};
+
 /// Releases Python's lock while it lives, unless told to keep it.
 class Unlocked {
  public:
-  explicit Unlocked(bool keep = false) : state_(keep ? nullptr : PyEval_SaveThread()) {}
+  explicit Unlocked(bool keep = false)
+      : call_{.has_lock = keep},
+        outer_(std::exchange(CallFromPython::innermost, &call_)),
+        state_(keep ? nullptr : PyEval_SaveThread()) {}
   ~Unlocked() {
     if (state_) unless_ended([this] { PyEval_RestoreThread(state_); });
+    CallFromPython::innermost = outer_;
   }
   Unlocked(const Unlocked&) = delete;
 
  private:
+  CallFromPython call_;
+  CallFromPython* outer_;
   PyThreadState* state_;
 };
 
 /// Holds Python's lock while it lives, for what calls Python from anywhere.
 class Locked {
  public:
-  Locked() : state_(unless_ended([] { return PyGILState_Ensure(); })) {}
-  ~Locked() { PyGILState_Release(state_); }
+  Locked()
+      : outer_(std::exchange(CallFromPython::innermost, nullptr)),
+        state_(unless_ended([] { return PyGILState_Ensure(); })) {}
+  ~Locked() {
+    PyGILState_Release(state_);
+    CallFromPython::innermost = outer_;
+  }
   Locked(const Locked&) = delete;
 
  private:
+  CallFromPython* outer_;
   PyGILState_STATE state_;
 };
 

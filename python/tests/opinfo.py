@@ -125,7 +125,7 @@ def judge(op, sample, of_gradients=False):
     with report.collected() as graphs, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         got = compile_graph(module, inputs)([x.clone() for x in inputs])
-    left = [(o, why) for g in graphs for _, o, why in g.left]
+    left = [(o, why) for g in graphs for _, o, why, _ in g.left]
     wrong = compare(op.name, f, inputs, got, want)
     if wrong and not of_trace(op.name, module, inputs, got):
         return "nothing", "PyTorch's graph, run by PyTorch, says something else than eager"

@@ -302,3 +302,26 @@ def test_threads_share_a_compiled_function():
     for t in threads:
         t.join()
     assert not wrong
+
+
+# ---- lines
+def rows_of(table, ids):
+    scaled = table * 2
+    return F.embedding(ids, scaled).sigmoid() + 1
+
+
+def test_a_node_that_fails_says_its_line():
+    f = compiled(rows_of)
+    f(torch.ones(4, 3), torch.tensor([1, 2]))
+    with pytest.raises(weft.IndexOutOfRange) as caught:
+        f(torch.ones(4, 3), torch.tensor([1, 9]))
+    line = rows_of.__code__.co_firstlineno + 2
+    assert f", from {__file__}:{line})" in str(caught.value), str(caught.value)
+
+
+def test_what_is_left_says_its_line():
+    def f(x):
+        return torch.linalg.inv_ex(x).inverse + 1
+
+    said = str(weft.torch.explain(f, torch.eye(3)))
+    assert f", from {__file__}:{f.__code__.co_firstlineno + 1}: aten.linalg_inv_ex" in said, said

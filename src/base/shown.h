@@ -13,4 +13,10 @@ inline std::string shown(std::string_view text, size_t most = 120) {
   return std::string(text.substr(0, end)) + "...";
 }
 
+/// A node of a program as errors name it: `node "mlp.matmul", from model.py:12`.
+inline std::string shown_node(std::string_view where, std::string_view from) {
+  std::string text = "node \"" + shown(where) + "\"";
+  return from.empty() ? text : text.append(", from ").append(from);
+}
+
 }  // namespace weft

@@ -26,7 +26,7 @@ void set_attrs(KernelCall& call, const ir::OpDef& op, ir::AttrView attrs) {
 
 KernelCall call_of(const ir::Node& node) {
   KernelCall call;
-  call.op = node.op->name, call.version = node.op->version, call.where = node.where;
+  call.op = node.op->name, call.version = node.op->version, call.where = node.where, call.from = node.from;
   set_attrs(call, *node.op, node.attrs);
   call.inputs = node.inputs, call.outputs = node.outputs;
   for (const auto& u : node.op->updates)
@@ -41,7 +41,7 @@ Region region_of(const ir::Graph& body, std::string pattern) {
   for (const auto& t : body.types) r.values.push_back({t, 0});
   for (const auto& n : body.nodes) {
     r.calls.push_back(call_of(n));
-    r.calls.back().where.clear();  // calls from everywhere share a body
+    r.calls.back().where.clear(), r.calls.back().from.clear();  // calls from everywhere share a body
   }
   for (const auto& o : body.outputs) r.outputs.push_back(o.value);
   return r;
@@ -124,6 +124,7 @@ class Emitter {
   KernelCall group_call(const Group& group, std::vector<KernelCall> calls) {
     KernelCall outer;
     outer.op = group.name, outer.where = calls.front().where;
+    outer.from = lines_of(nodes_of(group));
     if (group.has_attrs) outer.attrs = calls.back().attrs, outer.defaults = calls.back().defaults;
     Region body;
     body.pattern = group.name;
@@ -146,7 +147,7 @@ class Emitter {
       }
       for (auto* ids : {&call.inputs, &call.outputs})
         for (int32_t& id : *ids) id = id < 0 ? id : local[id];
-      call.where.clear();  // calls from everywhere share a body
+      call.where.clear(), call.from.clear();  // calls from everywhere share a body
     }
     body.calls = std::move(calls);
     outer.region = add_region(std::move(body));
@@ -178,6 +179,7 @@ class Emitter {
     KernelCall call;
     call.op = "region", call.where = g_.nodes[f.nodes.back()].where;
     const std::set<size_t> members(f.nodes.begin(), f.nodes.end());
+    call.from = lines_of(members);
     std::set<int32_t> made;
     for (const size_t n : f.nodes) made.insert(g_.nodes[n].outputs.begin(), g_.nodes[n].outputs.end());
     for (const size_t n : f.nodes)
@@ -201,6 +203,20 @@ class Emitter {
     WEFT_CHECK(Status(body.status()));
     call.region = add_region(region_of(body, f.pattern));
     return call;
+  }
+
+  // Where the nodes were called from: each line once, in their order, a few of many.
+  std::string lines_of(const std::set<size_t>& nodes) const {
+    constexpr size_t kMost = 4;
+    std::vector<std::string_view> lines;
+    for (const size_t n : nodes)
+      if (const std::string& from = g_.nodes[n].from;
+          !from.empty() && std::ranges::find(lines, from) == lines.end())
+        lines.push_back(from);
+    std::string all;
+    for (size_t i = 0; i < std::min(lines.size(), kMost); ++i) all.append(i ? ", " : "").append(lines[i]);
+    if (lines.size() > kMost) all += fmt::format(" and {} more", lines.size() - kMost);
+    return all;
   }
 
   bool read_outside(int32_t id, const std::set<size_t>& members) const {

@@ -1,6 +1,7 @@
 #include "eager/slow_path.h"
 
 #include "base/log.h"
+#include "eager/called_from.h"
 #include "eager/describe.h"
 #include "eager/tape.h"
 #include "eager/tensor_builder.h"
@@ -168,7 +169,10 @@ void record_node(const ir::OpDef& op, Inputs inputs, std::span<const AttrValue> 
   TraceState& trace = *active_trace();
   ir::ValueList in;
   for (const Tensor* t : inputs) in.push_back(t && *t ? value_or_raise(trace.value_of(*t)) : ir::Value());
+  const CalledFrom from = called_from();
+  trace.graph.from = from ? *from : std::string();
   const auto out = trace.graph.call(op, in, {attrs.begin(), attrs.end()});
+  trace.graph.from.clear();
   raise_if(trace.graph.status());
   for (size_t k = 0; k < outputs.size(); ++k) {
     const int updated = op.update_input(static_cast<int>(k));

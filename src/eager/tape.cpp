@@ -162,6 +162,7 @@ Result<std::vector<Tensor>> custom_gradients(const TapeNode& node, std::vector<T
   for (size_t k = 0; k < douts.size(); ++k)
     if (!douts[k]) douts[k] = b.tensor(b.full(0, node.out_types[k].shape, node.out_types[k].dtype));
   WEFT_CHECK(b.status());
+  const AsCalledFrom anywhere(nullptr);
   WEFT_TRY(auto grads, node.custom->run(node, douts));
   if (grads.size() != node.edges.size())
     return invalid(
@@ -176,6 +177,7 @@ Result<std::vector<Tensor>> custom_gradients(const TapeNode& node, std::vector<T
 }
 
 Result<std::vector<Tensor>> gradients(const TapeNode& node, std::vector<Tensor> douts, seam::Device* device) {
+  const AsCalledFrom there(node.from);
   TensorBuilder b;
   b.device = device;
   const TapeContext context(b, node, std::move(douts));
@@ -196,6 +198,7 @@ Status hand_on(const Edge& edge, const Tensor& grad, Arrived& arrived, seam::Dev
 
 Result<std::vector<Tensor>> expanded(const TapeNode& node, const std::vector<Tensor>& operands,
                                      seam::Device* device) {
+  const AsCalledFrom there(node.from);
   TensorBuilder b;
   b.device = device;
   ir::ValueList in;
@@ -224,6 +227,7 @@ Status open_up(const TapeNode& node, const std::vector<Tensor>& douts, Arrived& 
   {
     const GradMode on(true);
     if (node.rerun) {
+      const AsCalledFrom anywhere(nullptr);
       results = node.rerun->run(operands);
     } else {
       WEFT_TRY(results, expanded(node, operands, device));
@@ -314,7 +318,8 @@ Status record(const ir::OpDef& op, std::span<const Tensor* const> inputs, std::s
   return {};
 }
 
-Status pass_through(TapeNode& node, std::vector<Tensor> douts, Arrived& arrived, seam::Device* device) {
+static Status pass_through(TapeNode& node, std::vector<Tensor> douts, Arrived& arrived,
+                           seam::Device* device) {
   if (!node.op->grad && !node.custom) return open_up(node, douts, arrived, device);
   WEFT_TRY(auto grads, node.custom ? custom_gradients(node, std::move(douts), device)
                                    : gradients(node, std::move(douts), device));
@@ -325,7 +330,8 @@ Status pass_through(TapeNode& node, std::vector<Tensor> douts, Arrived& arrived,
 }
 
 // Another thread may go back through the same node at the same time.
-Status go_back(TapeNode& node, std::vector<Tensor> douts, Arrived& arrived, seam::Device* device, bool keep) {
+static Status go_back(TapeNode& node, std::vector<Tensor> douts, Arrived& arrived, seam::Device* device,
+                      bool keep) {
   if (!node.claim.enter(!keep))
     return invalid("backward of {}: an earlier backward() freed what was saved; ask it to keep the history",
                    node.op->name);
@@ -344,11 +350,19 @@ Status go_back(TapeNode& node, std::vector<Tensor> douts, Arrived& arrived, seam
   return {};
 }
 
+// The line that a failure names is that of backward(); the op may be far from there.
+static Status with_line(Status why, const TapeNode& node) {
+  if (why.ok() || !node.from) return why;
+  return Status(why.code(), fmt::format("{}\n  in the gradient of {}, called from {}", why.message(),
+                                        node.op->name, *node.from));
+}
+
 Status backward(const Tensor& root, const Tensor& seed, bool create_graph, bool keep) {
   if (!root) return invalid("backward: the tensor is empty");
   if (!root.requires_grad())
     return invalid("backward: {} does not depend on anything that requires a gradient", text(root.type()));
   const GradMode mode(create_graph);
+  const AsCalledFrom here(create_graph || active_trace() ? called_from() : nullptr);  // sums of gradients
   seam::Device* device = root.impl()->traced ? nullptr : &device_of(*root.impl());
   Tensor start = seed;
   if (!start) {
@@ -371,7 +385,11 @@ Status backward(const Tensor& root, const Tensor& seed, bool create_graph, bool 
     for (size_t k = 0; k < douts.size(); ++k) {
       WEFT_TRY(sums.emplace_back(), douts[k].take(node->out_types[k].dtype, device));
     }
-    WEFT_CHECK(go_back(*node, std::move(sums), arrived, device, keep || create_graph));
+    try {
+      WEFT_CHECK(with_line(go_back(*node, std::move(sums), arrived, device, keep || create_graph), *node));
+    } catch (const Error& e) {  // of a part that ran again, or of a rule
+      throw Error(with_line(e.status(), *node));
+    }
   }
   return give_leaves(arrived, device);
 }

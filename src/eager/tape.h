@@ -1,6 +1,7 @@
 #pragma once
 #include <atomic>
 
+#include "eager/called_from.h"
 #include "eager/tensor_impl.h"
 #include "ir/op.h"
 
@@ -71,6 +72,7 @@ struct TapeNode : std::enable_shared_from_this<TapeNode> {
   std::vector<Saved> in, out;        // empty tensors where the op's `saves` does not name them
   std::unique_ptr<Rerun> rerun;      // of a node that stands for many calls
   std::unique_ptr<Gradient> custom;  // of a node that stands for a user's function
+  CalledFrom from = called_from();   // for errors, and for the nodes of its gradient in a trace
   Claim claim;                       // on `in`, `out`, `rerun` and `custom`
   void give_up();
   ~TapeNode();

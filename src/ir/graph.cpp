@@ -32,7 +32,7 @@ ValueList Graph::emit(const OpDef& op, Values in, std::vector<AttrValue> attrs,
   for (const Value v : in) node.inputs.push_back(v ? v.id() : -1);
   node.inputs.resize(op.listed(node.inputs.size()), -1);
   node.where = scope.empty() ? op.name : scope + "." + op.name;
-  node.run = run;
+  node.from = from, node.run = run;
   ValueList out;
   for (auto& t : out_types) {
     out.push_back(add_value(std::move(t)));

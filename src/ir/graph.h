@@ -11,6 +11,7 @@ struct Node {
   std::vector<int32_t> inputs;  // value ids, -1 where absent
   std::vector<int32_t> outputs;
   std::string where;  // scope and op: "mlp.hidden1.matmul"
+  std::string from;   // the line of the user's program, where that is known: "model.py:12"
   uint32_t run = 0;   // of a recomputed part: its nodes are not merged with others
 };
 
@@ -41,7 +42,8 @@ class Graph final : public Builder {
   std::vector<Named> inputs, outputs, weights;
   std::vector<State> states;
   std::string scope;  // put before `where` of the nodes that are recorded now
-  uint32_t run = 0;   // of the nodes that are recorded now
+  std::string from;   // of the nodes that are recorded now, as is `run`
+  uint32_t run = 0;
 
  protected:
   ValueList emit(const OpDef& op, Values inputs, std::vector<AttrValue> attrs,

@@ -24,11 +24,11 @@ struct FlatValue {
 struct FlatCall {
   std::shared_ptr<seam::PreparedKernel> prepared;
   uint32_t device = 0;
-  Ids inputs, outputs;  ///< values; -1 where an operand is absent
-  std::string where;
-  uint64_t workspace = 0;  ///< least bytes, where more than the kernel asks for
-  size_t choice = 0;       ///< of FlatProgram::choices; of a launch
-  int32_t onto = -1;       ///< the value that its result is added to, in that value's memory
+  Ids inputs, outputs;      ///< values; -1 where an operand is absent
+  std::string where, from;  ///< as in program::KernelCall
+  uint64_t workspace = 0;   ///< least bytes, where more than the kernel asks for
+  size_t choice = 0;        ///< of FlatProgram::choices; of a launch
+  int32_t onto = -1;        ///< the value that its result is added to, in that value's memory
 };
 
 /// Values are numbered as in the program; those of opened bodies come after.

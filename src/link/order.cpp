@@ -152,7 +152,7 @@ class Orderer {
   }
 
   Status add_launch(FlatCall& call) {
-    Step step{.device = call.device, .where = std::move(call.where)};
+    Step step{.device = call.device, .where = std::move(call.where), .from = std::move(call.from)};
     const auto* packings = call.prepared->plan.packings;
     for (uint32_t i = 0; i < call.inputs.size(); ++i) {
       const int32_t id = call.inputs[i];

@@ -4,6 +4,7 @@
 
 #include "base/identical.h"
 #include "base/log.h"
+#include "base/shown.h"
 #include "link/open.h"
 #include "link/resolve_types.h"
 #include "link/share.h"
@@ -64,7 +65,7 @@ class Placer {
     for (const auto& call : program_.calls) {
       WEFT_TRY(auto desc, described(call));
       WEFT_CHECK(place(std::move(desc), {call.inputs.begin(), call.inputs.end()},
-                       {call.outputs.begin(), call.outputs.end()}, call.where, {}));
+                       {call.outputs.begin(), call.outputs.end()}, call, {}));
     }
     WEFT_CHECK(all_placed());
     return std::move(flat_);
@@ -123,15 +124,16 @@ class Placer {
     return true;
   }
 
-  // `outer` names the call whose body this call is part of, and why that was refused.
-  Status place(seam::CallDesc desc, const Ids& in, const Ids& out, const std::string& where,
+  // `node`: the program's call. `outer` names the call whose body this call is part of, and why that was
+  // refused.
+  Status place(seam::CallDesc desc, const Ids& in, const Ids& out, const program::KernelCall& node,
                const std::string& outer) {
     const bool view = becomes_view(desc, in, out);
     const Choice* known = nullptr;
     if (known_) {
-      if (flat_.choices.size() == known_->size()) return changed(where, "there are more calls");
+      if (flat_.choices.size() == known_->size()) return changed(node, "there are more calls");
       known = &(*known_)[flat_.choices.size()];
-      if (known->view != view) return changed(where, "another result is a view");
+      if (known->view != view) return changed(node, "another result is a view");
     }
     if (view) {
       flat_.choices.push_back({.view = true});
@@ -144,9 +146,9 @@ class Placer {
       desc.accumulate |= known->adds;
       for (const auto& [output, input] : known->reuses)
         if (!(desc.inputs[input] == desc.outputs[output]))
-          return changed(where, "a result is not as large as the operand whose memory it takes");
+          return changed(node, "a result is not as large as the operand whose memory it takes");
     }
-    WEFT_TRY(const Answer* answer, answer_for(std::move(desc), outer, where, known));
+    WEFT_TRY(const Answer* answer, answer_for(std::move(desc), outer, node, known));
     if (answer->lost) return {};
     const auto& call = answer->call->desc();
     Choice& choice = flat_.choices.emplace_back(known ? *known : Choice{});
@@ -155,42 +157,43 @@ class Placer {
     uint64_t workspace = 0;
     if (known && answer->prepared) {
       workspace = known->workspace;
-      if (answer->prepared->plan.workspace > workspace) return changed(where, "it wants a larger workspace");
+      if (answer->prepared->plan.workspace > workspace) return changed(node, "it wants a larger workspace");
     }
     if (!answer->prepared)
-      return place_body(call, in, out, where, fmt::format("in the body of {}: {}", call.op, answer->refused));
+      return place_body(call, in, out, node, fmt::format("in the body of {}: {}", call.op, answer->refused));
     if (answer->device > 0 && policy_.fallback == Fallback::warn)
-      warn("{} (node \"{}\") runs on {}; its operands are copied: {}", call.op, where,
+      warn("{} ({}) runs on {}; its operands are copied: {}", call.op, shown_node(node.where, node.from),
            devices_[answer->device]->name(), answer->refused);
     for (const auto& update : call.updates)
       if (!known || std::ranges::find(known->reuses, update) == known->reuses.end())
         value(out[update.first]).over = in[update.second];
-    flat_.calls.push_back(
-        {answer->prepared, answer->device, in, out, where, workspace, flat_.choices.size() - 1});
+    flat_.calls.push_back({answer->prepared, answer->device, in, out, node.where, node.from, workspace,
+                           flat_.choices.size() - 1});
     return {};
   }
 
-  Status place_body(const seam::CallDesc& call, const Ids& in, const Ids& out, const std::string& where,
-                    const std::string& outer) {
+  Status place_body(const seam::CallDesc& call, const Ids& in, const Ids& out,
+                    const program::KernelCall& node, const std::string& outer) {
     for (auto& step : open(flat_, call, in, out)) {
       if (step.call)
-        WEFT_CHECK(place(std::move(*step.call), step.inputs, step.outputs, where, outer));
+        WEFT_CHECK(place(std::move(*step.call), step.inputs, step.outputs, node, outer));
       else if (!becomes_view(step.inputs[0], step.outputs[0], 0))
-        flat_.calls.push_back({nullptr, 0, std::move(step.inputs), std::move(step.outputs), where});
+        flat_.calls.push_back(
+            {nullptr, 0, std::move(step.inputs), std::move(step.outputs), node.where, node.from});
     }
     return {};
   }
 
   // Kernels are asked once for each distinct call.
-  Result<const Answer*> answer_for(seam::CallDesc desc, const std::string& outer, const std::string& where,
-                                   const Choice* known) {
+  Result<const Answer*> answer_for(seam::CallDesc desc, const std::string& outer,
+                                   const program::KernelCall& node, const Choice* known) {
     const uint64_t key = hash(desc);
     const auto [first, last] = answers_.equal_range(key);
     for (auto at = first; at != last; ++at)
       if (at->second.outer == outer && same(at->second.call->desc(), desc) && is_as(at->second, known))
         return &at->second;
     const auto call = std::make_shared<const seam::OwnedCall>(std::move(desc));
-    WEFT_TRY(auto answer, known ? repeat(call, outer, where, *known) : ask(call, outer, where));
+    WEFT_TRY(auto answer, known ? repeat(call, outer, node, *known) : ask(call, outer, node));
     return &answers_.emplace(key, std::move(answer))->second;
   }
 
@@ -200,18 +203,18 @@ class Placer {
   }
 
   // The same kernel for other sizes.
-  Result<Answer> repeat(const seam::CallPtr& call, const std::string& outer, const std::string& where,
+  Result<Answer> repeat(const seam::CallPtr& call, const std::string& outer, const program::KernelCall& node,
                         const Choice& known) {
     if (!known.kernel) return Answer{call, outer, nullptr, 0, "opened for other sizes"};
     auto prepared = seam::prepare_with(*devices_[known.device], *known.kernel, call);
-    if (!prepared.ok()) return prepared.take_status().at(where);
+    if (!prepared.ok()) return prepared.take_status().at(shown_node(node.where, node.from));
     return Answer{call, outer, std::move(prepared).value(), known.device, {}};
   }
-  static Status changed(const std::string& where, std::string_view why) {
-    return fail(Code::unsupported, "for these sizes, {} (node \"{}\")", why, where);
+  static Status changed(const program::KernelCall& node, std::string_view why) {
+    return fail(Code::unsupported, "for these sizes, {} ({})", why, shown_node(node.where, node.from));
   }
 
-  Result<Answer> ask(const seam::CallPtr& call, const std::string& outer, const std::string& where) {
+  Result<Answer> ask(const seam::CallPtr& call, const std::string& outer, const program::KernelCall& node) {
     std::vector<seam::Refusal> refusals;
     const size_t reach = policy_.fallback == Fallback::forbid ? 1 : devices_.size();
     for (uint32_t d = 0; d < reach; ++d) {
@@ -223,7 +226,8 @@ class Placer {
       if (d == 0 && call->desc().region && policy_.decompose)
         return Answer{call, outer, nullptr, 0, text(refusals)};
     }
-    Status why = seam::refused(*devices_[0], call->desc(), refusals, policy_, where);
+    Status why = seam::refused(*devices_[0], call->desc(), refusals, policy_,
+                               node.where.empty() ? "" : shown_node(node.where, node.from));
     const auto said = [&](const Status& s) { return s.message() == why.message(); };
     if (std::ranges::none_of(lost_, said)) lost_.push_back(std::move(why));
     return Answer{call, outer, nullptr, 0, {}, true};

@@ -32,7 +32,7 @@ struct Step {
   uint32_t device = 0;
   uint32_t lane = 0;            // a hint: steps of one lane run one after another
   std::vector<uint32_t> after;  // the earlier steps that it must follow; steps implied by those are left out
-  std::string where;
+  std::string where, from;      // as in program::KernelCall
 };
 
 /// The decision for one call, in the order of placement: its kernel, or none where its body replaced it.

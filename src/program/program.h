@@ -44,6 +44,7 @@ struct KernelCall {
   std::vector<Update> updates;
   int32_t region = -1;
   std::string where;  // node name, as "block3.attn.softmax"
+  std::string from;   // lines of the user's program, as "model.py:12", for errors; not in the file
   friend bool operator==(const KernelCall&, const KernelCall&) = default;
 };
 

@@ -136,7 +136,8 @@ Status BoundSchedule::enqueue_each(size_t first, size_t last) {
     const weft_code code = prepared.kernel.launch(&l, error.out());
     prepared.count();
     if (code != WEFT_OK) [[unlikely]]
-      return error.status(code).at(fmt::format("{} (node \"{}\")", prepared.kernel.id, shown(step.where)));
+      return error.status(code).at(
+          fmt::format("{} ({})", prepared.kernel.id, shown_node(step.where, step.from)));
   }
   return {};
 }

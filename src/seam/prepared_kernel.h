@@ -80,9 +80,9 @@ bool is_for(const weft_kernel& kernel, const CallDesc& call);
 /// Asks this kernel alone: a Status of code unsupported, with its reason, where it refuses.
 Result<PreparedPtr> prepare_with(Device& device, const weft_kernel& kernel, const CallPtr& call);
 
-/// "unsupported: softmax on cuda:0 for (...)", each refusal, the node, and a hint.
+/// "unsupported: softmax on cuda:0 for (...)", each refusal, the node as shown_node() has it, and a hint.
 Status refused(const Device& device, const CallDesc& call, const std::vector<Refusal>& refusals,
-               const Policy& policy, std::string_view where);
+               const Policy& policy, std::string_view node);
 
 /// Enqueues the packing of constant `input`, which the plan wants, from row-major memory to that of the
 /// packing. An error carries the kernel's id.

@@ -224,7 +224,7 @@ Result<PreparedPtr> prepare_with(Device& device, const weft_kernel& kernel, cons
 }
 
 Status refused(const Device& device, const CallDesc& call, const std::vector<Refusal>& refusals,
-               const Policy& policy, std::string_view where) {
+               const Policy& policy, std::string_view node) {
   size_t width = 13;
   for (const auto& r : refusals) width = std::max(width, r.kernel.size());
   std::string s =
@@ -235,7 +235,7 @@ Status refused(const Device& device, const CallDesc& call, const std::vector<Ref
                    !call.region        ? "none: a primitive op"
                    : !policy.decompose ? "disabled by Policy::decompose"
                                        : "refused too");
-  if (!where.empty()) s += fmt::format("\n  node \"{}\"", where);
+  if (!node.empty()) s.append("\n  ").append(node);
   s += policy.fallback == Fallback::forbid
            ? "\n  hint: allow another device with --policy warn, or choose another backend"
            : "\n  hint: no other device could run it either";

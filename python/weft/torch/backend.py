@@ -45,16 +45,16 @@ def compile_graph(module, example_inputs, *, backend=""):
     support = Support(dims, functools.partial(check_with, _weft.aten_refusal))
     written = [n for n in module.graph.nodes if graph.writes(n)]
     if written:  # parts could be called in another order than that of the writes
-        report.add(report.Graph(0, [(n.name, graph.op_name(n), "it writes to its operands") for n in written]))
+        report.add(report.Graph(0, [(n.name, graph.op_name(n), "it writes to its operands", graph.line_of(n)) for n in written]))
         return make_boxed_func(module.forward)
     fused = partition.partition(module, support)
-    record = report.Graph(support.accepted(), [(n.name, graph.op_name(n), why) for n, why in support.reasons()])
+    record = report.Graph(support.accepted(), [(n.name, graph.op_name(n), why, graph.line_of(n)) for n, why in support.reasons()])
     for call, part in partition.submodules(fused):
         try:
             brought = _bring_symbols(fused, call, part)
             setattr(fused, call.target, Call(_compiled(part, dims.again(), brought, backend, call.target), part))
         except _weft.Error as e:
-            record.left.append((call.target, "all of a part", str(e)))
+            record.left.append((call.target, "all of a part", str(e), ""))
     report.add(record)
     fused.recompile()
     return make_boxed_func(fused.forward)

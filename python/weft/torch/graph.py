@@ -1,5 +1,7 @@
 """FX graphs of ATen ops as the graphs that Weft imports (docs/import.md has the format)."""
 
+import os
+import re
 from operator import getitem
 
 import torch
@@ -72,6 +74,16 @@ def op_name(node):
     if isinstance(target, torch._ops.OpOverload):
         return f"{target.namespace}.{target._schema.name.partition('::')[2]}.{target._overloadname}"
     return getattr(target, "__name__", None) or str(target)
+
+
+TORCH = os.path.dirname(torch.__file__) + os.sep
+
+
+def line_of(node):
+    """The line of the user's program that the node is from, as "model.py:12"; empty where PyTorch does not know."""
+    found = re.findall(r'File "(.+)", line (\d+)', node.meta.get("stack_trace") or "")
+    own = [place for place in found if not place[0].startswith(TORCH)]  # layers of PyTorch's are called from there
+    return ":".join((own or found)[-1]) if found else ""
 
 
 def writes(node):

@@ -1,6 +1,7 @@
 """A part of an FX graph as a program of Weft's that is called with PyTorch's tensors."""
 
 import json
+import re
 
 import torch
 
@@ -31,11 +32,25 @@ class Part:
         self._bounds = [[dims.bounds(n.node.expr) if isinstance(n, torch.SymInt) and n.node.expr.is_Symbol else None
                          for n in (graph.value_of(g).shape if graph.is_tensor(g) else [graph.value_of(g)])] for g in given]
         whole["symbols"] = dims.symbols()
-        self._part = _weft.AtenPart(json.dumps(whole), orders, gives, backend, name)
+        self._lines = {n.name: line for n in calls if (line := graph.line_of(n))}
+        try:
+            self._part = _weft.AtenPart(json.dumps(whole), orders, gives, backend, name)
+        except _weft.Error as e:
+            self._add_lines(e)
+            raise
 
     def __call__(self, *args):
         args = list(args) if self._all else [args[i] for i in self._places]
-        return self._part.run(args)
+        try:
+            return self._part.run(args)
+        except _weft.Error as e:
+            self._add_lines(e)
+            raise
+
+    def _add_lines(self, error):
+        """Nodes are called as in the FX graph; where they are from is added as weft.compile()'s errors have it."""
+        text = re.sub(r'node "(\w+)[^"]*"', lambda m: m[0] + (f", from {self._lines[m[1]]}" if m[1] in self._lines else ""), str(error))
+        error.args = (text,)
 
     def takes(self, *args):
         """Are all sizes within the bounds of the program's symbols?"""

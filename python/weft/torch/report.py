@@ -13,7 +13,7 @@ class Graph:
     """One graph that TorchDynamo, or autograd, handed over."""
 
     nodes: int  # that Weft computes
-    left: list  # (node, op, why) of those that PyTorch does
+    left: list  # (node, op, why, line of the user's program) of those that PyTorch does
 
 
 @dataclasses.dataclass
@@ -26,7 +26,7 @@ class Explanation:
     def __str__(self):
         nodes, left = sum(g.nodes for g in self.graphs), [item for g in self.graphs for item in g.left]
         lines = [f"{len(self.graphs)} graphs: {nodes} nodes by Weft, {len(left)} by PyTorch, {len(self.breaks)} graph breaks"]
-        lines += [f"  {node}: {op}: {why}" for node, op, why in left]
+        lines += [f"  {node}{line and f', from {line}'}: {op}: {why}" for node, op, why, line in left]
         return "\n".join(lines + [f"  break: {why}" for why in self.breaks])
 
 
@@ -35,7 +35,7 @@ def add(graph):
     for collector in _collectors:
         collector.append(graph)
     new = {}
-    for _, op, why in graph.left:
+    for _, op, why, _ in graph.left:
         if op not in _said:
             new.setdefault(op, why)
     if new and not _collectors:

@@ -85,6 +85,7 @@ class Layouts {
           .inputs = {in},
           .outputs = {out},
           .where = from_->where,
+          .from = from_->from,
           .run = from_->run});
   }
   // Moves axes; a view where those of size 1 are all that changes its place.

@@ -204,6 +204,7 @@ void write_in_parts(ir::Graph& g, const Head& head, int64_t rows) {
   std::vector<ir::Node> old = std::exchange(g.nodes, {});
   const std::string scope = std::exchange(g.scope, {});
   const uint32_t run = std::exchange(g.run, old[head.loss].run);
+  g.from = old[head.loss].from;
   std::map<int32_t, int32_t> made;
   for (size_t i = 0; i < old.size(); ++i) {
     if (i == head.loss) {
@@ -212,7 +213,7 @@ void write_in_parts(ir::Graph& g, const Head& head, int64_t rows) {
     }
     if (std::ranges::find(head.nodes, i) == head.nodes.end()) g.nodes.push_back(std::move(old[i]));
   }
-  g.scope = scope, g.run = run;
+  g.scope = scope, g.run = run, g.from.clear();
   rename(g, made);
 }
 

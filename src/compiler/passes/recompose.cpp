@@ -36,7 +36,7 @@ class Recomposer {
       while (g_.status().ok() && replace_last()) {
       }
     }
-    g_.scope = scope, g_.run = run;
+    g_.scope = scope, g_.run = run, g_.from.clear();
     for (auto& o : g_.outputs) o.value = renamed(o.value);
     for (auto& s : g_.states) s.after = renamed(s.after);
     size_t place = 0;
@@ -114,7 +114,7 @@ class Recomposer {
   bool replaced(int32_t root, const Candidate& c) {
     const size_t before = g_.nodes.size();
     const std::string where = g_.nodes.back().where;
-    g_.run = g_.nodes.back().run;
+    g_.run = g_.nodes.back().run, g_.from = g_.nodes.back().from;
     g_.scope = where.substr(0, std::min(where.rfind('.'), where.size()));
     const ir::Value made = c.what->make({g_, matcher_, c.match, root});
     if (!made) {
