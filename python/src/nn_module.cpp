@@ -4,6 +4,7 @@
 #include <nanobind/stl/vector.h>
 #include <nanobind/trampoline.h>
 
+#include "eager/trace_state.h"
 #include "python/src/convert.h"
 #include "python/src/elements.h"
 #include "python/src/fields.h"
@@ -48,6 +49,7 @@ class PythonModule : public nn::Module {
 
   nb::object call(const nb::args& args, const nb::kwargs& named) {
     const Scope here = scope();
+    if (eager::active_trace()) nb::module_::import_("weft.nn.module").attr("_called")(nb_trampoline.base());
     return nb_trampoline.base().attr("forward")(*args, **named);
   }
 

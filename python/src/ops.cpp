@@ -71,10 +71,19 @@ class Given {
   bool is_none(size_t i) const { return given_[i] == Py_None; }
 
  private:
-  // Parameters as NumPy names them, so that np.sum(x, axis=0) does what it says.
-  static const char* alias_of(PyObject* name) {
-    if (PyUnicode_CompareWithASCIIString(name, "axis") == 0) return "axes";
-    return PyUnicode_CompareWithASCIIString(name, "keepdims") == 0 ? "keep" : "";
+  // Parameters as NumPy and PyTorch name them, so that np.sum(x, axis=0) and x.sum(dim=0) do what they say:
+  // the parameters that such a name stands for.
+  static std::span<const std::string_view> meant_by(PyObject* name) {
+    static constexpr std::string_view kAxes[] = {"axes", "axis"}, kKeep[] = {"keep"};
+    static constexpr std::pair<const char*, std::span<const std::string_view>> kNames[] = {
+        {"axis", std::span(kAxes, 1)}, {"dim", kAxes}, {"keepdims", kKeep}, {"keepdim", kKeep}};
+    for (const auto& [known, meant] : kNames)
+      if (PyUnicode_CompareWithASCIIString(name, known) == 0) return meant;
+    return {};
+  }
+  static bool is_one_of(PyObject* name, std::span<const std::string_view> names) {
+    return std::ranges::any_of(
+        names, [&](std::string_view one) { return PyUnicode_CompareWithASCIIString(name, one.data()) == 0; });
   }
   // np.sum(x) passes these to x.sum(), as None.
   static bool is_numpys(PyObject* name) {
@@ -86,11 +95,10 @@ class Given {
   }
 
   void put(PyObject* name, PyObject* value) {
-    const char* const alias = has(name) ? "" : alias_of(name);
+    const auto meant = has(name) ? std::span<const std::string_view>() : meant_by(name);
     if (value == Py_None && !has(name) && is_numpys(name)) return;
     for (size_t i = 0; i < f_.names.size(); ++i) {
-      if (f_.names[i] != name && PyUnicode_Compare(f_.names[i], name) != 0 &&
-          PyUnicode_CompareWithASCIIString(f_.names[i], alias) != 0)
+      if (f_.names[i] != name && PyUnicode_Compare(f_.names[i], name) != 0 && !is_one_of(f_.names[i], meant))
         continue;
       if (given_[i])
         raise_type_error(fmt::format("{}() was given '{}' twice", f_.op->name, PyUnicode_AsUTF8(name)));

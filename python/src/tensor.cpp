@@ -67,13 +67,6 @@ nb::object permuted(const Tensor& t, const nb::args& axes) {
   return object_of(permute(t, dims_from(listed ? nb::handle(axes[0]).ptr() : axes.ptr(), "axes")));
 }
 
-int64_t length(const Tensor& t) {
-  if (t.rank() == 0) raise_type_error("a tensor of rank 0 has no length");
-  const Dim n = t.dim(0);
-  if (!n.is_const()) throw Error(invalid("the length {} is symbolic here; shape[0] gives it", n.text()));
-  return n.value();
-}
-
 nb::object capsule_of(const Tensor& t, nb::handle, nb::handle max_version, nb::handle device,
                       nb::handle copy) {
   bool versioned = false;
@@ -241,17 +234,14 @@ void add_values(nb::class_<Tensor>& c) {
 }
 
 void add_protocols(nb::class_<Tensor>& c) {
-  c.def("__len__", length)
+  c.def("__len__", length_of)
       .def("__contains__", contains, nb::arg("value").none())
       .def(
-          "__iter__",
-          [](nb::handle self) {
-            // No iterator of Python's over a sequence: that one takes any IndexError for the end.
-            const nb::module_ builtins = nb::module_::import_("builtins");
-            return builtins.attr("map")(self.attr("__getitem__"),
-                                        builtins.attr("range")(length(tensor_in(self.ptr()))));
-          },
+          "__iter__", [](nb::handle self) { return rows_of(self, false); },
           nb::sig("def __iter__(self) -> Iterator[Tensor]"))
+      .def(
+          "__reversed__", [](nb::handle self) { return rows_of(self, true); },
+          nb::sig("def __reversed__(self) -> Iterator[Tensor]"))
       .def("__repr__", printed)
       .def("__str__", printed)
       .def("_repr_html_",

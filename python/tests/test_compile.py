@@ -33,6 +33,40 @@ def test_a_program_says_what_the_function_says(rng):
     assert "pair.0" in compiled.program.text() and "native." in compiled.program.schedule_text()
 
 
+class Tower(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.blocks = [nn.Linear(2, 2), [nn.Linear(2, 2)]]
+        self.by_name = {"a": nn.Linear(2, 2)}
+        self.last = nn.Sequential(nn.Linear(2, 2))
+
+    def forward(self, x):
+        return self.last(self.by_name["a"](self.blocks[1][0](self.blocks[0](x))))
+
+
+def test_another_part_in_a_list_makes_a_new_program():
+    model = Tower().build(seed=1)
+    f, x = weft.compile(model), weft.ones((1, 2))
+
+    def agrees():
+        with weft.no_grad():
+            np.testing.assert_allclose(f(x).numpy(), model(x).numpy(), rtol=1e-6)
+        return f.program
+
+    first = agrees()
+    assert agrees() is first
+    fresh = iter([nn.Linear(2, 2).build(seed=n) for n in range(2, 6)])
+    model.blocks[0] = next(fresh)
+    assert agrees() is not first
+    model.blocks[1][0] = next(fresh)
+    agrees()
+    model.by_name["a"] = next(fresh)
+    agrees()
+    model.last.append(next(fresh))
+    last = agrees()
+    assert agrees() is last
+
+
 def test_it_runs_once_for_each_set_of_types():
     ran = []
 

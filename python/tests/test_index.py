@@ -93,6 +93,10 @@ def test_rows_and_length():
     x = weft.arange(6).reshape(3, 2)
     assert len(x) == 3
     assert [row.tolist() for row in x] == [[0, 1], [2, 3], [4, 5]]
+    assert [row.tolist() for row in reversed(x)] == [[4, 5], [2, 3], [0, 1]]
+    assert list(reversed(weft.ones((0, 2)))) == []
+    with pytest.raises(TypeError, match="rank 0 has no length"):
+        reversed(weft.tensor(1.0))
     assert 4 in x and 9 not in x
     with pytest.raises(TypeError, match="rank 0"):
         len(weft.tensor(1))

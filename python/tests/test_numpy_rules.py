@@ -56,6 +56,18 @@ def test_how_many_are_true():
         weft.softmax(weft.tensor([1.0]), axes=0)
 
 
+def test_pytorch_s_names_of_axes():
+    x = weft.tensor([[1.0, 2.0], [3.0, 5.0]])
+    assert x.sum(dim=1).tolist() == [3, 8] and x.mean(dim=(0, 1), keepdim=True).shape == (1, 1)
+    assert weft.max(x, dim=0, keepdim=True).tolist() == [[3, 5]] and x.argmax(dim=0).tolist() == [1, 1]
+    assert x.softmax(dim=0).tolist() == x.softmax(axis=0).tolist() != x.softmax(axis=1).tolist()
+    assert weft.rope_tables(weft.tensor([0], dtype="i32"), dim=4)[0].shape[-1] == 2  # where it is a parameter, it means that
+    with pytest.raises(TypeError, match="'dim' twice"):
+        x.softmax(1, dim=0)
+    with pytest.raises(TypeError, match="no parameter 'dim'"):
+        x.exp(dim=0)
+
+
 def test_powers_of_integers():
     x = weft.tensor([-3, 0, 5], dtype="i32")
     assert (x**3).numpy().tolist() == [-27, 0, 125]

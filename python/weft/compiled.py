@@ -4,6 +4,7 @@ from math import copysign
 
 from weft import _weft
 from weft._weft import Tensor
+from weft.nn.module import Lists
 
 MANY = 32  # programs of one function: then a warning is given
 
@@ -39,7 +40,9 @@ class Compiled:
             symbols = [shape_of.get(id(t)) for t in tensors]
         key = (form, _weft._signature(tensors, symbols), getattr(self.function, "training", None), tuple(symbols),
                None if tensors else _weft.default_backend())
-        made = self._programs.get(key) or self._make(key, args, kwargs, tensors, symbols)
+        made = self._programs.get(key)
+        if made is None or made.lists and made.lists.changed():
+            made = self._make(key, args, kwargs, tensors, symbols)
         results = made.joined(*tensors)
         if results is None:  # what it took for constant was written by another compiled function, or a module has another tensor
             made = self._make(key, args, kwargs, tensors, symbols)
@@ -78,7 +81,9 @@ class Compiled:
         names = _names(self._signature, args, kwargs)
         shapes = [s or t.shape for t, s in zip(tensors, symbols or [None] * len(tensors))]
         inputs = [(names[i], t.dtype, shape, t.requires_grad) for i, (t, shape) in enumerate(zip(tensors, shapes))]
-        made.joined = _weft._Joined(function, inputs, self._name, self.backend or key[4] or tensors[0].backend, self.fuse)
+        with Lists() as lists:
+            made.joined = _weft._Joined(function, inputs, self._name, self.backend or key[4] or tensors[0].backend, self.fuse)
+        made.lists = lists if lists.then else None
         self._programs[key] = made
         if len(self._programs) == MANY:
             from warnings import warn
@@ -100,9 +105,9 @@ class Compiled:
 
 
 class _Made:
-    """A program, and how its results are put together."""
+    """A program, how its results are put together, and the lists of parts that it goes by."""
 
-    __slots__ = ("joined", "results")
+    __slots__ = ("joined", "results", "lists")
 
 
 def compile(function=None, *, dynamic_shapes=None, backend="", fuse=True):
@@ -119,8 +124,8 @@ def compile(function=None, *, dynamic_shapes=None, backend="", fuse=True):
     be tensors, in tuples, lists and dicts; any other argument is a constant, and a new value of it makes a new program.
 
     What the function reads from outside is as it was when it was recorded, except the elements of tensors, in whose memory the program
-    works, and the attributes of modules: one that is built again, or given another tensor or part, makes a new program. Only compiled
-    functions may write it until clear() forgets the programs.
+    works, and the attributes of modules: one that is built again, or given another tensor or part, also in one of its lists, makes a new
+    program. Only compiled functions may write it until clear() forgets the programs.
 
     dynamic_shapes   sizes that may change without a new program, as torch.export has them: {"x": {0: "rows"}}, or a weft.Dim instead
                      of the name, with bounds. Axes with one name have one size.

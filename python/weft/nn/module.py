@@ -1,5 +1,6 @@
 """How a Python class becomes a module: what it sets in __init__ are its parts."""
 
+from _thread import _local
 from collections import deque
 
 from weft._weft import Tensor, _is_made
@@ -85,6 +86,40 @@ def _leave(old, new):
     elif isinstance(old, _HOLDERS):
         for part in old.values() if isinstance(old, dict) else old:
             _leave(part, None)
+
+
+_reading = _local()
+
+
+class Lists:
+    """The lists and dicts of parts of the modules that are called while it lives, which a change to them does not tell."""
+
+    def __enter__(self):
+        self.then = []  # (list or dict, what it holds now)
+        self.outer, _reading.lists = getattr(_reading, "lists", None), self
+        return self
+
+    def __exit__(self, *_):
+        _reading.lists = self.outer
+
+    def changed(self):
+        return any(now != then for now, then in self.then)
+
+    def add(self, value):
+        if isinstance(value, (list, dict)):
+            self.then.append((value, value.copy()))
+        if isinstance(value, _HOLDERS):
+            for part in value.values() if isinstance(value, dict) else value:
+                self.add(part)
+
+
+def _called(module):
+    """Called for each module whose forward() a function of weft.compile() is recorded from."""
+    lists = getattr(_reading, "lists", None)
+    if lists is not None:
+        for part in module._members.values():
+            lists.add(part)
+        lists.add(module.__dict__.get("_parts"))  # of a Sequential
 
 
 # Only called for what is no attribute: parameters are not, so that reading one gives its tensor.
