@@ -74,6 +74,7 @@ config_switches() {
 }
 
 ops_page() { diff -u --label docs/ops.md docs/ops.md --label "weft ops --markdown" <(build/release/weft ops --markdown); }
+python_pages() { scripts/python_pages --check; }
 import_page() { diff -u --label docs/import.md docs/import.md --label "weft ops --imports" <(build/release/weft ops --imports); }
 
 readme_subcommands() { build/release/weft --help | python3 scripts/lib/pages.py subcommands README.md; }
