@@ -21,9 +21,11 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr size_t kPairs = 10;              // of turns in a process
-constexpr size_t kFewest = 8, kMost = 40;  // processes of a contender
-constexpr size_t kFewestQuick = 3;
+// Of turns in a process. The first gets the fewest; then as many that they take half as long as all else that
+// a process costs: the noise of turns and that between processes are both paid for.
+constexpr size_t kFewestPairs = 10, kMostPairs = 200;
+// Processes of a contender.
+constexpr size_t kFewest = 8, kFewestQuick = 3, kMost = 400;
 constexpr int kElsewhere = 4;         // sets of operands that a process is judged on after its turns
 constexpr uint64_t kSmall = 8 << 20;  // bytes of a set, for so many
 // Of how many processes after the first one is looked at for what it remembers and goes on with: no kernel
@@ -53,9 +55,8 @@ struct Timed {
   Row& row;
   std::unique_ptr<Seat> seat;
   uint64_t launches = 1;
-  std::vector<double> turns;            // seconds of a launch, by turn of this generation
-  std::vector<double> asking;           // seconds that a question and its process took beside its launches
-  std::vector<Generation> generations;  // with the baseline's
+  std::vector<double> turns;   // seconds of a launch, by turn of this generation
+  std::vector<double> asking;  // seconds that a question and its process took beside its launches
   double cpu = 0, all_launches = 0;
   Watch watched;        // of its process when it was warm
   uint64_t before = 0;  // bytes of its process before the kernel was loaded, with the lab's own
@@ -83,31 +84,28 @@ class Contest {
 
   Result<size_t> run(const std::function<void(const std::string&)>& see) {
     const auto began = Clock::now();
-    const auto looks = looks_from(options_.quick ? kFewestQuick : kFewest);
-    // Who looks often finds what is not there. Each look spends half of the doubt that is left, so that all
-    // of them together are as sure as was asked.
-    double doubt = 1 - options_.confidence;
-    size_t done = 0;
+    const size_t fewest = options_.quick ? kFewestQuick : kFewest;
+    // Who looks often finds what is not there. So each look may spend that share of the doubt which its time
+    // is of all the time: together they are as sure as was asked, and the last look is nearly as sharp as if
+    // it were the only one.
+    double spent = 0;
+    size_t done = 0, next_look = fewest;
     while (can_go_on()) {
       see(fmt::format("process {} of each kernel", done + 1));
       WEFT_CHECK(generation(done++));
-      if (done < looks[0] && can_go_on()) continue;
-      const bool over = done == kMost || !can_go_on() || seconds_since(began) >= options_.seconds;
-      if (!over && std::ranges::find(looks, done) == looks.end()) continue;
-      conclude(1 - (doubt /= 2));
+      const double share = seconds_since(began) / options_.seconds;
+      const bool over = done == kMost || !can_go_on() || (done >= fewest && !(share < 1));
+      if (!over && done < next_look) continue;
+      next_look = std::max(done + 2, done * 3 / 2);
+      const double by_now = over ? 1 : share;
+      conclude(1 - (1 - options_.confidence) * (by_now - spent));
+      spent = by_now;
       if (over || decided()) break;
     }
     return done;
   }
 
  private:
-  // Numbers of processes after which verdicts are looked for, each half as much again.
-  static std::vector<size_t> looks_from(size_t fewest) {
-    std::vector<size_t> looks = {fewest};
-    while (looks.back() < kMost)
-      looks.push_back(std::min(kMost, std::max(looks.back() + 2, looks.back() * 3 / 2)));
-    return looks;
-  }
   bool can_go_on() const {
     return !timed_[0].row.out() &&
            std::ranges::any_of(timed_.begin() + 1, timed_.end(), [](const Timed& t) { return !t.row.out(); });
@@ -118,22 +116,27 @@ class Contest {
   }
 
   Status generation(size_t number) {
+    const auto began = Clock::now();
     const uint64_t seed = random_word(options_.seed, number);
     WEFT_TRY(const auto data, draw_data(o_, seed));
     const auto processors = draw_processors(options_.threads, random_word(seed, 8000));
     for (Timed& t : timed_) t.row.process.processors = processors;
     for (Timed& t : timed_)
       if (!t.row.out()) WEFT_CHECK(start(t, data, seed, number == 0));
-    for (size_t pair = 0; pair < kPairs; ++pair) {
+    const auto first_turn = Clock::now();
+    for (size_t pair = 0; pair < pairs_; ++pair) {
       for (size_t i = 0; i < timed_.size(); ++i) {
         const size_t turn = pair % 2 ? timed_.size() - 1 - i : i;
         if (!timed_[turn].row.out()) take_turn(timed_[turn], random_word(seed, pair));
       }
     }
+    const double of_pair = seconds_since(first_turn) / static_cast<double>(pairs_);
     for (Timed& t : timed_)
       if (!t.row.out()) WEFT_CHECK(end(t, seed, number == 0));
     check_clocks();
     keep_pairs();
+    const double beside = seconds_since(began) - of_pair * static_cast<double>(pairs_);
+    pairs_ = static_cast<size_t>(std::clamp(beside / 2 / of_pair, double{kFewestPairs}, double{kMostPairs}));
     return {};
   }
 
@@ -201,7 +204,7 @@ class Contest {
     if (Status s = t.seat->keep_turn(o_, seconds_a_turn(), random_word(seed, 2)); !s.ok()) t.exclude(s);
   }
 
-  double seconds_a_turn() const { return options_.oracle_seconds / kPairs / 4; }
+  double seconds_a_turn() const { return options_.oracle_seconds / static_cast<double>(pairs_) / 4; }
 
   // Checks the results of the last turn, and what else the kernel did, and lets the process go.
   Status end(Timed& t, uint64_t seed, bool first) {
@@ -272,7 +275,7 @@ class Contest {
       Generation pairs;
       for (size_t i = 0; i < std::min(t.turns.size(), base.turns.size()); ++i)
         pairs.push_back({base.turns[i], t.turns[i]});
-      t.generations.push_back(std::move(pairs));
+      t.row.process_ratios.push_back(middle_of(pairs));
     }
   }
 
@@ -284,7 +287,7 @@ class Contest {
         t.row.verdict = Verdict::undecided, t.row.ratio = {};
         continue;
       }
-      t.row.ratio = ratio_of(t.generations, confidence, options_.seed);
+      t.row.ratio = ratio_of(t.row.process_ratios, confidence, options_.seed);
       t.row.cpu_nanoseconds = 1e9 * t.cpu / t.all_launches;
       t.row.verdict = &t == &base ? Verdict::same : decide(t.row.ratio, options_.margin);
     }
@@ -293,6 +296,7 @@ class Contest {
   const Operation& o_;
   const ContestOptions& options_;
   std::vector<Timed> timed_;
+  size_t pairs_ = kFewestPairs;  // of turns in the next process
 };
 
 // A folder that goes with this.
@@ -336,6 +340,14 @@ void prepare(Row& row, const std::string& folder, const Process& process) {
   if ((*provider)->process) (*provider)->process(row.prepared, row.process);
 }
 
+Status precompile(const Row& row, const Operation& operation) {
+  WEFT_TRY(const auto* provider, provider_of(row.contender));
+  if (!provider->precompile) return {};
+  WEFT_TRY(const auto call, lab::describe(ask_of(operation)));
+  provider->precompile(row.prepared, call);
+  return {};
+}
+
 }  // namespace
 
 // Of 53 bits, which each reader of JSON keeps.
@@ -370,6 +382,7 @@ Result<Comparison> compare(const Operation& operation, const std::vector<std::st
     if (row.out()) continue;
     see("conformance of " + row.contender);
     WEFT_CHECK(validate(cases, row.process, row));
+    if (!row.out()) WEFT_CHECK(precompile(row, operation));
   }
   Contest contest(operation, options, c.rows);
   WEFT_TRY(c.processes, contest.run(see));

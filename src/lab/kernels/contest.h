@@ -47,6 +47,7 @@ struct Row {
   uint64_t device_peak_bytes =
       0;           ///< of its device's memory, after it was opened, beside operands and results
   Interval ratio;  ///< the baseline's time by its own: above 1 it is faster
+  std::vector<double> process_ratios;  ///< the same, of each process
   bool out() const { return verdict == Verdict::wrong || verdict == Verdict::invalid; }
 };
 

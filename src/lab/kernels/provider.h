@@ -56,6 +56,10 @@ struct Provider {
   void (*process)(const std::string& name, Process& process) = nullptr;
   /// The device that runs a contender; empty where none is known. Null: the processor.
   std::string (*device)(const std::string& contender) = nullptr;
+  /// Compiles for a call what a device's backend then keeps in the host's cache, which processes of kernels
+  /// may only read. Runs nothing of it, and its errors are said when a process opens it. Null: nothing is
+  /// compiled.
+  void (*precompile)(const std::string& name, const seam::CallPtr& call) = nullptr;
 };
 std::span<const Provider* const> all_providers();
 

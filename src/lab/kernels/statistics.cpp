@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <numbers>
+#include <numeric>
 
 #include "weft/random.h"
 
@@ -33,15 +34,23 @@ double student_between(double t, size_t degrees) {
   return odd ? 2 / std::numbers::pi * (angle + std::sin(angle) * sum) : std::sin(angle) * sum;
 }
 
-// Of a few processes the bootstrap's interval is too narrow: it can't be wider than what was seen.
-void widen(Interval& found, const std::vector<double>& of_process, double confidence) {
-  const auto n = static_cast<double>(of_process.size());
-  double mean = 0, squares = 0;
-  for (const double r : of_process) mean += std::log(r) / n;
-  for (const double r : of_process) squares += (std::log(r) - mean) * (std::log(r) - mean);
-  const double half = student(confidence, of_process.size() - 1) * std::sqrt(squares / (n - 1) / n);
-  found.low = std::min(found.low, std::exp(mean - half));
-  found.high = std::max(found.high, std::exp(mean + half));
+// Yuen's interval of the mean without a fifth of the values at either end, by the spread of all of them with
+// those left out replaced by the outermost that are not. Of a few values all count: the rest would say too
+// little.
+struct Trimmed {
+  double mean = 0, half = 0;
+};
+Trimmed yuen(std::vector<double> v, double confidence) {
+  const size_t out = v.size() < 8 ? 0 : v.size() / 5, left = v.size() - 2 * out;
+  const auto n = static_cast<double>(v.size()), counted = static_cast<double>(left);
+  std::ranges::sort(v);
+  const auto begin = v.begin() + static_cast<std::ptrdiff_t>(out);
+  const double mean = std::accumulate(begin, begin + static_cast<std::ptrdiff_t>(left), 0.0) / counted;
+  for (double& x : v) x = std::clamp(x, v[out], v[v.size() - 1 - out]);
+  const double winsorized = std::accumulate(v.begin(), v.end(), 0.0) / n;
+  double squares = 0;
+  for (const double x : v) squares += (x - winsorized) * (x - winsorized);
+  return {mean, student(confidence, left - 1) * std::sqrt(squares / (n - 1) * n) / counted};
 }
 
 }  // namespace
@@ -56,6 +65,12 @@ double student(double confidence, size_t degrees) {
   return high;
 }
 
+double middle_of(const Generation& pairs) {
+  std::vector<double> ratios;
+  for (const Pair& p : pairs) ratios.push_back(p.first / p.second);
+  return median(ratios);
+}
+
 double quantile(std::vector<double> values, double share) {
   if (values.empty()) return std::numeric_limits<double>::quiet_NaN();
   std::ranges::sort(values);
@@ -65,33 +80,23 @@ double quantile(std::vector<double> values, double share) {
   return std::lerp(values[below], values[above], at - static_cast<double>(below));
 }
 
-Interval ratio_of(const std::vector<Generation>& generations, double confidence, uint64_t seed) {
-  std::vector<std::vector<double>> ratios;
-  for (const auto& g : generations) {
-    if (g.empty()) continue;
-    auto& r = ratios.emplace_back();
-    for (const Pair& p : g) r.push_back(p.first / p.second);
-  }
+Interval ratio_of(const std::vector<double>& processes, double confidence, uint64_t seed) {
   constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
-  if (ratios.empty()) return {kNone, kNone, kNone};
-  std::vector<double> of_process, drawn, all;
-  for (const auto& r : ratios) drawn = r, of_process.push_back(median(drawn));
-  const auto medians = of_process;
-  Interval found{.middle = median(of_process)};
+  if (processes.empty()) return {kNone, kNone, kNone};
+  std::vector<double> drawn = processes, all, logs;
+  Interval found{.middle = median(drawn)};
   uint64_t words = 0;
-  const auto pick = [&](size_t n) { return static_cast<size_t>(random_word(seed, words++) % n); };
   for (size_t s = 0; s < kResamples; ++s) {
-    of_process.clear();
-    for (size_t i = 0; i < ratios.size(); ++i) {
-      const auto& r = ratios[pick(ratios.size())];
-      drawn.resize(r.size());
-      for (double& d : drawn) d = r[pick(r.size())];
-      of_process.push_back(median(drawn));
-    }
-    all.push_back(median(of_process));
+    for (double& d : drawn) d = processes[random_word(seed, words++) % processes.size()];
+    all.push_back(median(drawn));
   }
   found.low = quantile(all, (1 - confidence) / 2), found.high = quantile(all, (1 + confidence) / 2);
-  if (medians.size() > 1) widen(found, medians, confidence);
+  if (processes.size() == 1) return found;
+  // Of a few processes the bootstrap's interval is too narrow: it can't be wider than what was seen.
+  for (const double r : processes) logs.push_back(std::log(r));
+  const Trimmed t = yuen(logs, confidence);
+  found.low = std::min(found.low, std::exp(t.mean - t.half));
+  found.high = std::max(found.high, std::exp(t.mean + t.half));
   return found;
 }
 

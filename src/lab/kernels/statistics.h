@@ -25,13 +25,19 @@ struct Pair {
 /// The pairs of one pair of processes.
 using Generation = std::vector<Pair>;
 
-/// By what factor the first takes longer: the median over processes of the median over their pairs, each pair
-/// giving one ratio. The interval is a bootstrap's, processes drawn with replacement, then pairs of each, and
-/// at least Student's for the logarithms of the processes' medians. Pairs cancel what slows the machine for a
-/// while, processes what their memory's places do to all runs of one of them.
+/// By what factor the first takes longer in this process: the median of its pairs' ratios. Pairs cancel what
+/// slows the machine for a while.
+double middle_of(const Generation& pairs);
+
+/// By what factor the first takes longer, from the middles of the processes, whose places in memory slow all
+/// runs of one of them: their median. The interval is a bootstrap's over processes, and at least Yuen's of
+/// the logarithms, which is Student's without the outermost fifths: a machine has other guests, and some
+/// processes meet them.
 ///
-/// Source   Kalibera and Jones, Rigorous benchmarking in reasonable time (ISMM 2013).
-Interval ratio_of(const std::vector<Generation>& generations, double confidence, uint64_t seed);
+/// Source   Kalibera and Jones, Rigorous benchmarking in reasonable time (ISMM 2013); Yuen, The two-sample
+/// trimmed t
+///          for unequal population variances (Biometrika 61, 1974).
+Interval ratio_of(const std::vector<double>& processes, double confidence, uint64_t seed);
 
 enum class Verdict : uint8_t { faster, same, slower, undecided, wrong, invalid };
 std::string_view name(Verdict verdict);  ///< "FASTER"

@@ -198,6 +198,8 @@ Result<std::unique_ptr<Kernel>> open(const std::string& file, const seam::CallPt
 
 std::vector<Offer> offers() { return {}; }
 
+void precompile(const std::string& file, const seam::CallPtr& call) { (void)open(file, call); }
+
 std::string device_of(const std::string& file) {
   auto device = device_for(file);
   return device.ok() ? (*device)->name() : "";
@@ -207,9 +209,10 @@ std::string device_of(const std::string& file) {
 }  // namespace texts
 
 extern const Provider text_provider = {
-    "text",       "a .cl or .cu file with a kernel weft_lab_kernel in a device's language",
-    texts::takes, texts::prepare,
-    texts::open,  texts::offers,
-    nullptr,      texts::device_of};
+    "text",           "a .cl or .cu file with a kernel weft_lab_kernel in a device's language",
+    texts::takes,     texts::prepare,
+    texts::open,      texts::offers,
+    nullptr,          texts::device_of,
+    texts::precompile};
 
 }  // namespace weft::lab

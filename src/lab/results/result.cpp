@@ -97,7 +97,10 @@ json to_json(const Row& r, const Work& work, const Limit& limit) {
                     {"median", rounded(quantile(r.clock, 0.5))},
                     {"p90", rounded(quantile(r.clock, 0.9))}};
   if (!r.out() && std::isfinite(r.ratio.middle) && r.ratio.middle > 0)
-    out["ratio"] = {{"low", r.ratio.low}, {"middle", r.ratio.middle}, {"high", r.ratio.high}};
+    out["ratio"] = {{"low", r.ratio.low},
+                    {"middle", r.ratio.middle},
+                    {"high", r.ratio.high},
+                    {"processes", r.process_ratios}};
   return out;
 }
 
