@@ -26,7 +26,13 @@ using Clock = std::chrono::steady_clock;
 constexpr size_t kFewestPairs = 10, kMostPairs = 200;
 // Processes of a contender.
 constexpr size_t kFewest = 8, kFewestQuick = 3, kMost = 400;
-constexpr int kElsewhere = 4;         // sets of operands that a process is judged on after its turns
+// The first process is judged on as many elements as four later ones: more processes say more, of times and
+// of results.
+constexpr double kLaterOracle = 4;
+// A turn's launches take at least this share of what it costs beside them, copies to and from a device and
+// all.
+constexpr double kLaunchesOfTurn = 0.25;
+constexpr int kElsewhere = 4;         // sets of operands that the first process is judged on after its turns
 constexpr uint64_t kSmall = 8 << 20;  // bytes of a set, for so many
 // Of how many processes after the first one is looked at for what it remembers and goes on with: no kernel
 // knows which.
@@ -118,6 +124,7 @@ class Contest {
   Status generation(size_t number) {
     const auto began = Clock::now();
     const uint64_t seed = random_word(options_.seed, number);
+    oracle_seconds_ = options_.oracle_seconds / (number == 0 ? 1 : kLaterOracle);
     WEFT_TRY(const auto data, draw_data(o_, seed));
     const auto processors = draw_processors(options_.threads, random_word(seed, 8000));
     for (Timed& t : timed_) t.row.process.processors = processors;
@@ -167,7 +174,7 @@ class Contest {
   // A launch alone, judged.
   Status judge_one(Timed& t, uint64_t seed) {
     if (auto turn = t.seat->turn(o_, {}, seed); !turn.ok()) return t.exclude(turn.status()), Status();
-    WEFT_CHECK(t.seat->judge(o_, options_.oracle_seconds / 8, seed, t.row.accuracy));
+    WEFT_CHECK(t.seat->judge(o_, oracle_seconds_ / 8, seed, t.row.accuracy));
     return t.exclude_if_wrong(), Status();
   }
 
@@ -175,13 +182,16 @@ class Contest {
   void warm_up(Timed& t, uint64_t seed) {
     t.launches = 1;
     for (int i = 0; i < 4; ++i) {
+      const auto asked = Clock::now();
       auto turn = t.seat->turn(o_, {.launches = t.launches, .cold = options_.cold},
                                random_word(seed, 1000 + static_cast<uint64_t>(i)));
       if (!turn.ok()) return t.exclude(turn.status());
+      const double beside = seconds_since(asked) - turn->seconds();
       const double each = std::max(1e-9, turn->seconds() / static_cast<double>(t.launches));
       if (options_.cold) return;  // the flush takes longer than any launch
       t.launches = static_cast<uint64_t>(
-          std::clamp(std::round(options_.sample / each), 1.0, static_cast<double>(kMostLaunches)));
+          std::clamp(std::round(std::max(options_.sample, kLaunchesOfTurn * beside) / each), 1.0,
+                     static_cast<double>(kMostLaunches)));
     }
   }
 
@@ -204,7 +214,7 @@ class Contest {
     if (Status s = t.seat->keep_turn(o_, seconds_a_turn(), random_word(seed, 2)); !s.ok()) t.exclude(s);
   }
 
-  double seconds_a_turn() const { return options_.oracle_seconds / static_cast<double>(pairs_) / 4; }
+  double seconds_a_turn() const { return oracle_seconds_ / static_cast<double>(pairs_) / 4; }
 
   // Checks the results of the last turn, and what else the kernel did, and lets the process go.
   Status end(Timed& t, uint64_t seed, bool first) {
@@ -223,9 +233,9 @@ class Contest {
     if (t.seat->in_place()) WEFT_CHECK(judge_one(t, random_word(seed, 4000)));
     if (t.row.out()) return {};
     if (Status s = t.seat->check_memory(); !s.ok()) return t.exclude(s), Status();
-    WEFT_CHECK(t.seat->judge(o_, options_.oracle_seconds, random_word(seed, 2000), t.row.accuracy));
+    WEFT_CHECK(t.seat->judge(o_, oracle_seconds_, random_word(seed, 2000), t.row.accuracy));
     if (t.exclude_if_wrong()) return {};
-    WEFT_CHECK(judge_elsewhere(t, random_word(seed, 6000)));
+    WEFT_CHECK(judge_elsewhere(t, first, random_word(seed, 6000)));
     if (t.row.out()) return {};
     auto unwritten = t.seat->check_written();
     if (!unwritten.ok() || !unwritten->empty())
@@ -241,8 +251,8 @@ class Contest {
   }
 
   // Other operands at other places: a process has seen one set of them until now.
-  Status judge_elsewhere(Timed& t, uint64_t seed) {
-    const int times = room_for(t.seat->data()) < kSmall ? kElsewhere : 1;
+  Status judge_elsewhere(Timed& t, bool first, uint64_t seed) {
+    const int times = first && room_for(t.seat->data()) < kSmall ? kElsewhere : 1;
     for (int i = 0; i < times && !t.row.out(); ++i) {
       seed = random_word(seed, 0);
       if (Status s = t.seat->put(rotated(t.seat->data(), seed), seed); !s.ok()) return t.exclude(s), Status();
@@ -297,6 +307,7 @@ class Contest {
   const ContestOptions& options_;
   std::vector<Timed> timed_;
   size_t pairs_ = kFewestPairs;  // of turns in the next process
+  double oracle_seconds_ = 0;    // of a check in this process
 };
 
 // A folder that goes with this.

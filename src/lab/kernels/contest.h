@@ -17,7 +17,7 @@ struct ContestOptions {
   int threads = 0;
   double margin = 0.015;        ///< times closer than this are the SAME
   double confidence = 0.99;     ///< of intervals
-  double sample = 2e-3;         ///< seconds of launches in a turn
+  double sample = 2e-3;         ///< seconds of launches in a turn, at least
   double oracle_seconds = 0.5;  ///< of working out the truth for one check, about
   bool cold = false;            ///< caches are flushed before each launch, which is not counted
   bool quick = false;           ///< fewer cases of conformance and fewer processes
