@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """How often the lab's verdicts are right: a kernel beside itself, and beside one that does 3 percent more.
 
-    bench/lab/error_rates.py WEFT [--runs N] [--first SEED] [--seconds S] [--jobs N] [--kernels FOLDER] [--long]
+    bench/lab/error_rates.py WEFT [--runs N] [--first SEED] [--seconds S] [--jobs N] [--kernels FOLDER] [--long] [--out FILE]
     bench/lab/error_rates.py WEFT --gpu --plugin cuda.so [--runs N] [--first SEED] [--seconds S] [--long]
 
 Prints a table of verdicts, and exits with 1 where equal kernels are not the SAME, or slower ones not SLOWER, in 95 of 100 runs that were
@@ -44,12 +44,12 @@ def verdicts(first, second, seed, o):
     words = [o.weft, "lab", file_of(first, o), file_of(second, o), "--ops", "softmax", "--json", "--threads", "1",
              "--seconds", str(o.seconds), "--seed", str(seed)]
     # One launch must take long beside what a stamp and a launch cost, or 3 percent of the kernel are less of the time.
-    words += ["--shapes", "2048x8192"] if o.gpu else []
+    words += ["--shapes", "1024x4096"] if o.gpu else []
     words += [] if o.long else ["--quick"]
     words += ["--plugin", *o.plugin] if o.plugin else []
     out = subprocess.run(words, text=True, stdout=subprocess.PIPE, check=False).stdout
     rows = [json.loads(line)["rows"][1] for line in out.splitlines()]
-    return [(r["verdict"], r.get("ratio", {}).get("middle"), r["turns"], r["why"]) for r in rows]
+    return [(r["verdict"], r.get("ratio", {}), r["turns"], r["why"]) for r in rows]
 
 
 def main():
@@ -62,6 +62,7 @@ def main():
     parser.add_argument("--kernels", type=pathlib.Path, help="a folder with honest.so and slower.so, for a machine without a compiler")
     parser.add_argument("--gpu", action="store_true", help="kernels in CUDA C++, on the first device that compiles it")
     parser.add_argument("--plugin", nargs="+", default=[], help="of the GPU's backend")
+    parser.add_argument("--out", type=argparse.FileType("a"), help="each verdict with its interval and processes, as JSON lines")
     parser.add_argument("--long", action="store_true", help="without --quick")
     o = parser.parse_args()
     folder = tempfile.TemporaryDirectory()
@@ -74,12 +75,16 @@ def main():
         if not any(ratio for _, ratio, _, _ in found):
             raise SystemExit(f"{name}: nothing was timed: {found[0][0]}")
         counts = collections.Counter(v for v, _, _, _ in found)
-        ratios = sorted(r for _, r, _, _ in found if r)
+        ratios = sorted(r["middle"] for _, r, _, _ in found if r)
         turns = sorted(t for _, _, t, _ in found)
+        processes = sorted(len(r["processes"]) for _, r, _, _ in found if r)
         for why in sorted({w for _, _, _, w in found if w}):
             print(f"{name}: {why}")
         print(f"{name}: {', '.join(f'{n} {v}' for v, n in counts.most_common())}; ratios {ratios[0]:.3f} to {ratios[-1]:.3f}, "
-              f"median {ratios[len(ratios) // 2]:.3f}; turns {turns[len(turns) // 2]} (most {turns[-1]})", flush=True)
+              f"median {ratios[len(ratios) // 2]:.3f}; turns {turns[len(turns) // 2]} (most {turns[-1]}) of {processes[len(processes) // 2]} processes",
+              flush=True)
+        if o.out:
+            o.out.write("".join(json.dumps({"pair": name, "verdict": v, "ratio": r}) + "\n" for v, r, _, _ in found))
         sure = len(found) - counts["UNDECIDED"]
         failed |= counts[wanted] < 0.95 * sure or counts["FASTER"] > 0
     raise SystemExit(failed)
