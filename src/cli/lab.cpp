@@ -41,9 +41,7 @@ void add_measuring(Syntax& app, lab::ContestOptions& o) {
   app.add_option("--margin", o.margin, "times closer than this share are the SAME")
       .check(positive)
       .capture_default_str();
-  app.add_option("--sample", o.sample, "seconds of launches in a turn, at least")
-      .check(positive)
-      .capture_default_str();
+  app.add_option("--sample", o.sample, "seconds of launches in a turn").check(positive).capture_default_str();
   app.add_option("--timeout", o.process.seconds, "seconds after which a kernel that does not answer hangs")
       .check(positive)
       .capture_default_str();

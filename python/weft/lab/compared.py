@@ -28,7 +28,7 @@ def compare(
     contenders: Sequence[Contender],
     operations: Union[str, Operation, Sequence[Union[str, Operation]]],
     *,
-    seconds: float = 20,
+    seconds: float = 30,
     margin: float = 0.015,
     confidence: float = 0.99,
     sample: float = 2e-3,
@@ -48,7 +48,7 @@ def compare(
     seconds      of measuring an operation, about; a verdict that is not sure by then is UNDECIDED
     margin       times closer than this share are the SAME
     confidence   of the intervals
-    sample       seconds of launches in a turn, at least
+    sample       seconds of launches in a turn
     quick        fewer cases of conformance, fewer processes
     cold         the caches are flushed before each launch, which is not counted
     threads      of each kernel; 0: as many as there are cores

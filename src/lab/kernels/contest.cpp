@@ -29,9 +29,6 @@ constexpr size_t kFewest = 8, kFewestQuick = 3, kMost = 400;
 // The first process is judged on as many elements as four later ones: more processes say more, of times and
 // of results.
 constexpr double kLaterOracle = 4;
-// A turn's launches take at least this share of what it costs beside them, copies to and from a device and
-// all.
-constexpr double kLaunchesOfTurn = 0.25;
 constexpr int kElsewhere = 4;         // sets of operands that the first process is judged on after its turns
 constexpr uint64_t kSmall = 8 << 20;  // bytes of a set, for so many
 // Of how many processes after the first one is looked at for what it remembers and goes on with: no kernel
@@ -182,16 +179,13 @@ class Contest {
   void warm_up(Timed& t, uint64_t seed) {
     t.launches = 1;
     for (int i = 0; i < 4; ++i) {
-      const auto asked = Clock::now();
       auto turn = t.seat->turn(o_, {.launches = t.launches, .cold = options_.cold},
                                random_word(seed, 1000 + static_cast<uint64_t>(i)));
       if (!turn.ok()) return t.exclude(turn.status());
-      const double beside = seconds_since(asked) - turn->seconds();
       const double each = std::max(1e-9, turn->seconds() / static_cast<double>(t.launches));
       if (options_.cold) return;  // the flush takes longer than any launch
       t.launches = static_cast<uint64_t>(
-          std::clamp(std::round(std::max(options_.sample, kLaunchesOfTurn * beside) / each), 1.0,
-                     static_cast<double>(kMostLaunches)));
+          std::clamp(std::round(options_.sample / each), 1.0, static_cast<double>(kMostLaunches)));
     }
   }
 

@@ -11,13 +11,13 @@ namespace weft::lab {
 struct ContestOptions {
   Process process;  ///< of a contender; memory_bytes is filled in
   double seconds =
-      20;  ///< of measuring an operation, about; verdicts that are not sure by then stay UNDECIDED
+      30;  ///< of measuring an operation, about; verdicts that are not sure by then stay UNDECIDED
   /// Of each kernel; 0: as many as there are processors. Where they are fewer, the processes of all kernels
   /// run on the same processors, drawn for each of their generations: one may have a busy neighbor.
   int threads = 0;
   double margin = 0.015;        ///< times closer than this are the SAME
   double confidence = 0.99;     ///< of intervals
-  double sample = 2e-3;         ///< seconds of launches in a turn, at least
+  double sample = 2e-3;         ///< seconds of launches in a turn
   double oracle_seconds = 0.5;  ///< of working out the truth for one check, about
   bool cold = false;            ///< caches are flushed before each launch, which is not counted
   bool quick = false;           ///< fewer cases of conformance and fewer processes
