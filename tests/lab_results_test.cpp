@@ -134,9 +134,11 @@ TEST_F(LabResults, AFileIsAddedToAndNotSpoilt) {
   }
   auto again = value_or_raise(ResultFile::open(at("r.jsonl")));
   raise_if(again.add(made_up(3)));
-  const auto results = value_or_raise(read_results(at("r.jsonl")));
+  auto results = value_or_raise(read_results(at("r.jsonl")));
   ASSERT_EQ(results.size(), 2u);
-  EXPECT_EQ(results[1], made_up(3)) << "or midnight passed";
+  json expected = made_up(3);
+  results[1].erase("date"), expected.erase("date");
+  EXPECT_EQ(results[1], expected);
   const auto other = written("other", "{\"schema\":\"weft.lab/2\"}\n");
   const auto refused = ResultFile::open(other);
   EXPECT_EQ(refused.status().code(), Code::version);

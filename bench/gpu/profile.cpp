@@ -4,13 +4,13 @@
 //   weft train ...
 //
 // writes FILE when the process ends: a line for each kernel, the longest first, of what began after SECONDS,
-// and below them the last N kernels one by one.
+// and below them the last N kernels one by one. A kernel that is launched early waits for the one before:
+// what it adds to the time at which that ended is what it costs.
 #include <cupti.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <deque>
 #include <map>
 #include <mutex>
 #include <string>
@@ -18,34 +18,20 @@
 
 namespace {
 
-struct Times {
-  uint64_t calls = 0, nanoseconds = 0;
-};
-
 struct Run {
   uint64_t start, end;
-  std::string name;
+  std::string name;  // of a kernel, or of copies of a kind
 };
 
 std::mutex mutex;
-std::deque<Run> last_runs;
-std::map<std::string, Times> by_kernel;  // and copies, by kind
-uint64_t first = 0, last = 0, busy_until = 0, idle = 0, skipped = 0;
+std::vector<Run> runs;  // in the order in which they are told, which is not that of time
+uint64_t first = 0;
 
-void add(const std::string& name, uint64_t start, uint64_t end) {
+void add(std::string name, uint64_t start, uint64_t end) {
   const char* after = std::getenv("WEFT_PROFILE_AFTER");
-  const auto wait = static_cast<uint64_t>(1e9 * (after ? std::atof(after) : 0));
-  if (!skipped) skipped = start;
-  if (start < skipped + wait) return;
-  if (!first) first = busy_until = start;
-  if (start > busy_until) idle += start - busy_until;
-  busy_until = std::max(busy_until, end);
-  last = std::max(last, end);
-  const char* kept = std::getenv("WEFT_PROFILE_LAST");
-  last_runs.push_back({start, end, name});
-  while (last_runs.size() > static_cast<size_t>(kept ? std::atoll(kept) : 0)) last_runs.pop_front();
-  Times& t = by_kernel[name];
-  ++t.calls, t.nanoseconds += end - start;
+  if (!first) first = start;
+  if (start >= first + static_cast<uint64_t>(1e9 * (after ? std::atof(after) : 0)))
+    runs.push_back({start, end, std::move(name)});
 }
 
 void CUPTIAPI give_buffer(uint8_t** buffer, size_t* size, size_t* most_records) {
@@ -68,27 +54,56 @@ void CUPTIAPI take_buffer(CUcontext, uint32_t, uint8_t* buffer, size_t, size_t v
   std::free(buffer);
 }
 
+struct Times {
+  uint64_t calls = 0, nanoseconds = 0, added = 0;
+};
+
+// By name; and the time in which nothing ran. The runs are in the order of time.
+std::map<std::string, Times> by_name(uint64_t& idle) {
+  std::map<std::string, Times> all;
+  uint64_t busy_until = runs.empty() ? 0 : runs.front().start;
+  for (const Run& r : runs) {
+    if (r.start > busy_until) idle += r.start - busy_until;
+    Times& t = all[r.name];
+    ++t.calls, t.nanoseconds += r.end - r.start;
+    t.added += r.end - std::min(r.end, std::max(r.start, busy_until));
+    busy_until = std::max(busy_until, r.end);
+  }
+  return all;
+}
+
+void print_last(FILE* file) {
+  const char* kept = std::getenv("WEFT_PROFILE_LAST");
+  const size_t most = kept ? static_cast<size_t>(std::atoll(kept)) : 0;
+  const size_t begin = runs.size() - std::min(runs.size(), most);
+  for (size_t i = begin; i < runs.size(); ++i)
+    std::fprintf(file, "%12.2f us + %8.2f us  %s\n",
+                 static_cast<double>(runs[i].start - runs[begin].start) / 1e3,
+                 static_cast<double>(runs[i].end - runs[i].start) / 1e3, runs[i].name.substr(0, 100).c_str());
+}
+
 void write() {
   cuptiActivityFlushAll(1);
   const std::lock_guard lock(mutex);
   const char* path = std::getenv("WEFT_PROFILE");
   FILE* file = path ? std::fopen(path, "w") : stderr;
   if (!file) return;
-  std::vector<std::pair<std::string, Times>> all(by_kernel.begin(), by_kernel.end());
-  std::ranges::sort(all,
-                    [](const auto& a, const auto& b) { return a.second.nanoseconds > b.second.nanoseconds; });
-  std::fprintf(file, "%.3f ms in all, %.3f ms without a kernel\n", static_cast<double>(last - first) / 1e6,
+  std::ranges::sort(runs, {}, &Run::start);
+  uint64_t idle = 0;
+  const auto named = by_name(idle);
+  std::vector<std::pair<std::string, Times>> all(named.begin(), named.end());
+  std::ranges::sort(all, [](const auto& a, const auto& b) { return a.second.added > b.second.added; });
+  uint64_t busy = 0;
+  for (const auto& [name, t] : all) busy += t.added;
+  std::fprintf(file, "%.3f ms with a kernel, %.3f ms without\n", static_cast<double>(busy) / 1e6,
                static_cast<double>(idle) / 1e6);
   for (const auto& [name, t] : all)
-    std::fprintf(file, "%10.3f ms %7llu calls %9.2f us each  %s\n", static_cast<double>(t.nanoseconds) / 1e6,
-                 static_cast<unsigned long long>(t.calls),
+    std::fprintf(file, "%10.3f ms added %7llu calls %9.2f us each %9.2f us added  %s\n",
+                 static_cast<double>(t.added) / 1e6, static_cast<unsigned long long>(t.calls),
                  static_cast<double>(t.nanoseconds) / 1e3 / static_cast<double>(t.calls),
+                 static_cast<double>(t.added) / 1e3 / static_cast<double>(t.calls),
                  name.substr(0, 150).c_str());
-  std::ranges::sort(last_runs, {}, &Run::start);
-  for (const Run& r : last_runs)
-    std::fprintf(file, "%12.2f us + %8.2f us  %s\n",
-                 static_cast<double>(r.start - last_runs.front().start) / 1e3,
-                 static_cast<double>(r.end - r.start) / 1e3, r.name.substr(0, 100).c_str());
+  print_last(file);
   if (path) std::fclose(file);
 }
 

@@ -29,6 +29,7 @@ constexpr size_t kFewest = 8, kFewestQuick = 3, kMost = 400;
 // The first process is judged on as many elements as four later ones: more processes say more, of times and
 // of results.
 constexpr double kLaterOracle = 4;
+constexpr double kShareOfOne = 8;     // by which a launch alone is judged on fewer elements
 constexpr int kElsewhere = 4;         // sets of operands that the first process is judged on after its turns
 constexpr uint64_t kSmall = 8 << 20;  // bytes of a set, for so many
 // Of how many processes after the first one is looked at for what it remembers and goes on with: no kernel
@@ -123,16 +124,22 @@ class Contest {
     const uint64_t seed = random_word(options_.seed, number);
     oracle_seconds_ = options_.oracle_seconds / (number == 0 ? 1 : kLaterOracle);
     WEFT_TRY(const auto data, draw_data(o_, seed));
+    if (number == 0)
+      least_oracle_ =
+          oracle_time(o_, slice_of_element(o_, 0, data.inputs[0].type.shape, 0, data.outputs[0].shape, seed));
     const auto processors = draw_processors(options_.threads, random_word(seed, 8000));
     for (Timed& t : timed_) t.row.process.processors = processors;
-    for (Timed& t : timed_)
-      if (!t.row.out()) WEFT_CHECK(start(t, data, seed, number == 0));
+    // Who comes first is a little slower: it waits while the others are made ready. So it is another one in
+    // the next process.
+    const auto in_order = [&](size_t i, bool backwards) -> Timed& {
+      return timed_[backwards ? timed_.size() - 1 - i : i];
+    };
+    for (size_t i = 0; i < timed_.size(); ++i)
+      if (Timed& t = in_order(i, number % 2); !t.row.out()) WEFT_CHECK(start(t, data, seed, number == 0));
     const auto first_turn = Clock::now();
     for (size_t pair = 0; pair < pairs_; ++pair) {
-      for (size_t i = 0; i < timed_.size(); ++i) {
-        const size_t turn = pair % 2 ? timed_.size() - 1 - i : i;
-        if (!timed_[turn].row.out()) take_turn(timed_[turn], random_word(seed, pair));
-      }
+      for (size_t i = 0; i < timed_.size(); ++i)
+        if (Timed& t = in_order(i, (number + pair) % 2); !t.row.out()) take_turn(t, random_word(seed, pair));
     }
     const double of_pair = seconds_since(first_turn) / static_cast<double>(pairs_);
     for (Timed& t : timed_)
@@ -171,7 +178,7 @@ class Contest {
   // A launch alone, judged.
   Status judge_one(Timed& t, uint64_t seed) {
     if (auto turn = t.seat->turn(o_, {}, seed); !turn.ok()) return t.exclude(turn.status()), Status();
-    WEFT_CHECK(t.seat->judge(o_, oracle_seconds_ / 8, seed, t.row.accuracy));
+    WEFT_CHECK(t.seat->judge(o_, oracle_seconds_ / kShareOfOne, seed, t.row.accuracy));
     return t.exclude_if_wrong(), Status();
   }
 
@@ -246,6 +253,8 @@ class Contest {
 
   // Other operands at other places: a process has seen one set of them until now.
   Status judge_elsewhere(Timed& t, bool first, uint64_t seed) {
+    // The rows of a dear operation are judged in one process of some.
+    if (!first && oracle_seconds_ / kShareOfOne < least_oracle_ * unit(random_word(seed, 1))) return {};
     const int times = first && room_for(t.seat->data()) < kSmall ? kElsewhere : 1;
     for (int i = 0; i < times && !t.row.out(); ++i) {
       seed = random_word(seed, 0);
@@ -302,6 +311,7 @@ class Contest {
   std::vector<Timed> timed_;
   size_t pairs_ = kFewestPairs;  // of turns in the next process
   double oracle_seconds_ = 0;    // of a check in this process
+  double least_oracle_ = 0;      // of the fewest elements that can be judged
 };
 
 // A folder that goes with this.
