@@ -168,7 +168,7 @@ def test_nothing_is_left_of_a_kernel_that_starts_daemons(kernel, tmp_path):
     assert not stat.exists() or stat.read_text().rpartition(")")[2].split()[0] == "Z"
 
 
-@pytest.mark.parametrize("framework, why", [("numpie", "says FRAMEWORK = 'numpie'; it is one of 'numpy', 'torch'"), ("triton", "not installed")])
+@pytest.mark.parametrize("framework, why", [("numpie", "says FRAMEWORK = 'numpie'; it is one of 'numpy', 'mkl', 'torch'"), ("triton", "not installed")])
 def test_a_framework_that_is_not_there(kernel, framework, why):
     reason = next(o["reason"] for o in lab.list() if o["contender"] == "triton")
     if framework == "triton" and "not installed" not in reason:
@@ -185,6 +185,25 @@ def test_an_op_of_the_labs_own():
 def test_an_operation_of_integers():
     found = contest("native", "numpy", operation=lab.Operation("embedding", (40, 8), lab.integers((12,), 0, 39)))
     assert found["numpy"].verdict not in ("WRONG", "INVALID"), found
+
+
+MKL_CALLS = {
+    "add": [(5, 7), (5, 7)],
+    "mul": [(5, 7), (5, 7)],
+    "gelu": [(5, 70)],
+    "silu": [(5, 70)],
+    "silu_gate": [(5, 70), (5, 70)],
+    "softmax": [(9, 33)],
+    "matmul": [(2, 5, 7), (7, 3)],
+}
+
+
+@pytest.mark.parametrize("op", MKL_CALLS)
+def test_kernels_of_mkl(op):
+    if reason := next(o["reason"] for o in lab.list() if o["contender"] == "mkl"):
+        pytest.skip(reason)
+    row = contest("native", "mkl", operation=lab.Operation(op, *MKL_CALLS[op])).rows[1]
+    assert row.verdict not in ("WRONG", "INVALID") and row.kernel == f"mkl.{op}" and row.refused < row.cases, row
 
 
 def test_functions_and_paths_are_contenders(tmp_path, monkeypatch):
@@ -213,7 +232,7 @@ def test_functions_that_no_process_can_find_are_refused():
 
 def test_the_list_says_what_is_missing():
     offers = {o["contender"]: o for o in lab.list()}
-    assert {"native", "reference", "numpy", "torch", "torch_compile", "triton", "tilelang"} <= set(offers)
+    assert {"native", "reference", "numpy", "mkl", "torch", "torch_compile", "triton", "tilelang"} <= set(offers)
     assert offers["numpy"]["available"] and offers["native"]["provider"] == "weft"
     try:
         import torch  # noqa: F401

@@ -19,6 +19,15 @@ need_torch() {
     "$at/bin/pip" install --quiet --disable-pip-version-check expecttest numpy pytest torch==2.13.0
 }
 
+# need_mkl: a venv in build/mkl with Intel's MKL, whose kernels the lab compares. It is large: for scripts/test --full.
+need_mkl() {
+  local at=$weft_root/build/mkl
+  "$at/bin/python" -c 'import numpy, pytest' 2>/dev/null && return
+  python3 -c 'import ensurepip' 2>/dev/null || need_packages python3-venv || return 1
+  say "Installing MKL from PyPI into ${at#"$weft_root"/}"
+  python3 -m venv "$at" && "$at/bin/pip" install --quiet --disable-pip-version-check mkl numpy pytest
+}
+
 # python_of VENV ARGUMENT...: the venv's Python with the package that the release build made.
 python_of() {
   PYTHONPATH=$weft_root/build/release/python PYTHONDONTWRITEBYTECODE=1 "$weft_root/build/$1/bin/python" "${@:2}"

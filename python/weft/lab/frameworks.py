@@ -4,9 +4,13 @@ A framework is named by FRAMEWORK in a kernel's file. None is imported before on
 """
 
 import ctypes
+import ctypes.util
+import functools
 import importlib.util
 import math
 import os
+import pathlib
+import sys
 from typing import NamedTuple
 
 CUDA, ROCM = 2, 10  # as DLPack numbers kinds of devices
@@ -78,6 +82,33 @@ class Framework:
 
     def copy(self, to, result):
         self.numpy.copyto(to, result)
+
+
+class Mkl(Framework):
+    """Intel's MKL, on arrays of NumPy."""
+
+    def missing(self):
+        return super().missing() or ("" if mkl_file() else "MKL is not installed: pip install mkl")
+
+    def load(self, threads=None, place=None):
+        super().load(threads, place)
+        mkl = mkl_library()
+        if threads is not None:
+            mkl.MKL_Set_Num_Threads(threads)
+        text = ctypes.create_string_buffer(198)
+        mkl.MKL_Get_Version_String(text, len(text))
+        self.version = f"{text.value.decode().strip()}, {self.version}"
+
+
+def mkl_file():
+    """The library that takes the processor's kernels of MKL: of PyPI's package, or the system's; empty: there is none."""
+    of_package = sorted((pathlib.Path(sys.prefix) / "lib").glob("libmkl_rt.so*"))
+    return str(of_package[-1]) if of_package else ctypes.util.find_library("mkl_rt") or ""
+
+
+@functools.cache
+def mkl_library():
+    return ctypes.CDLL(mkl_file())
 
 
 class Torch(Framework):
@@ -154,6 +185,7 @@ def gpus():
 
 FRAMEWORKS = {
     "numpy": Framework(),
+    "mkl": Mkl(),
     "torch": Torch(),
     "triton": OnGpu("triton", "Triton", "TRITON_INTERPRET"),
     "tilelang": OnGpu("tilelang", "TileLang"),
