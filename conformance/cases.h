@@ -18,6 +18,7 @@ struct Input {
   std::vector<Real> list;
   std::optional<DType> dtype;
 
+  bool operator==(const Input&) const = default;
   Input as(DType t) const {
     Input i = *this;
     i.dtype = t;

@@ -28,6 +28,7 @@ std::vector<Array> make_inputs(const Case& c, DType t, uint64_t seed) {
   for (const auto& input : c.inputs) {
     Array a{input.dtype.value_or(t), input.shape, {}};
     const auto n = static_cast<size_t>(count(a.shape));
+    a.v.reserve(n);
     for (size_t i = 0; i < n; ++i) a.v.push_back(round_to(a.dtype, draw(input, i, a.dtype, random)));
     out.push_back(std::move(a));
   }

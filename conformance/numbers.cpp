@@ -1,5 +1,6 @@
 #include "conformance/numbers.h"
 
+#include <array>
 #include <cmath>
 #include <cstring>
 
@@ -11,14 +12,26 @@ int64_t count(const Dims& shape) {
   return n;
 }
 
-Real FloatFormat::eps() const { return std::ldexp(Real{1}, -mantissa); }
-Real FloatFormat::least() const { return std::ldexp(Real{1}, least_exponent - mantissa); }
-Real FloatFormat::least_normal() const { return std::ldexp(Real{1}, least_exponent); }
-Real FloatFormat::spacing(Real x) const {
+// 2^e. The oracle asks for one or more with every element, of the dtypes' range nearly always.
+static Real power_of_two(int e) {
+  static constexpr int kMost = 1100;
+  static const auto table = [] {
+    std::array<Real, 2 * kMost + 1> powers;
+    for (int i = -kMost; i <= kMost; ++i) powers[static_cast<size_t>(i + kMost)] = std::ldexp(Real{1}, i);
+    return powers;
+  }();
+  return e < -kMost || e > kMost ? std::ldexp(Real{1}, e) : table[static_cast<size_t>(e + kMost)];
+}
+
+Real FloatFormat::eps() const { return power_of_two(-mantissa); }
+Real FloatFormat::least() const { return power_of_two(least_exponent - mantissa); }
+Real FloatFormat::least_normal() const { return power_of_two(least_exponent); }
+int FloatFormat::spacing_exponent(Real x) const {
   int e = 0;
   std::frexp(x, &e);  // |x| in [2^(e-1), 2^e)
-  return std::ldexp(Real{1}, std::max(x == 0 ? least_exponent : e - 1, least_exponent) - mantissa);
+  return std::max(x == 0 ? least_exponent : e - 1, least_exponent) - mantissa;
 }
+Real FloatFormat::spacing(Real x) const { return power_of_two(spacing_exponent(x)); }
 
 const FloatFormat& format(DType t) {
   static const FloatFormat f64{52, -1022, 11, std::numeric_limits<double>::max()};
@@ -40,8 +53,8 @@ const FloatFormat& format(DType t) {
 static bool is_signed(DType t) { return t == DType::i32 || t == DType::i64 || t == DType::i8; }
 static int bits_of(DType t) { return t == DType::boolean ? 1 : static_cast<int>(8 * byte_size(t)); }
 
-Real highest(DType t) { return std::ldexp(Real{1}, bits_of(t) - is_signed(t)) - 1; }
-Real lowest(DType t) { return is_signed(t) ? -std::ldexp(Real{1}, bits_of(t) - 1) : Real{0}; }
+Real highest(DType t) { return power_of_two(bits_of(t) - is_signed(t)) - 1; }
+Real lowest(DType t) { return is_signed(t) ? -power_of_two(bits_of(t) - 1) : Real{0}; }
 
 Real round_to(DType t, Real x) {
   if (t == DType::boolean) return x != 0;
@@ -55,7 +68,8 @@ Real round_to(DType t, Real x) {
   const Real none = std::numeric_limits<Real>::quiet_NaN(), inf = std::numeric_limits<Real>::infinity();
   if (std::isnan(x)) return x;  // with its sign
   if (std::isinf(x)) return f.infinity ? x : none;
-  const Real step = f.spacing(x), y = std::rint(x / step) * step;
+  const int step = f.spacing_exponent(x);
+  const Real y = std::rint(x * power_of_two(-step)) * power_of_two(step);
   if (std::fabs(y) > f.largest) return f.infinity ? std::copysign(inf, x) : none;
   return y == 0 ? std::copysign(Real{0}, x) : y;
 }
@@ -75,8 +89,8 @@ static Real decode_small(DType t, uint32_t code) {
   const int e = static_cast<int>(code >> f.mantissa & ((1u << f.exponent_bits) - 1));
   const int m = static_cast<int>(code & ((1u << f.mantissa) - 1)), full = 1 << f.mantissa;
   const bool top = e == (1 << f.exponent_bits) - 1;
-  Real x = e == 0 ? std::ldexp(Real(m), f.least_exponent - f.mantissa)
-                  : std::ldexp(Real(full + m), f.least_exponent + e - 1 - f.mantissa);
+  Real x = e == 0 ? Real(m) * power_of_two(f.least_exponent - f.mantissa)
+                  : Real(full + m) * power_of_two(f.least_exponent + e - 1 - f.mantissa);
   if (top && f.infinity)
     x = m ? std::numeric_limits<Real>::quiet_NaN() : std::numeric_limits<Real>::infinity();
   if (top && !f.infinity && m == full - 1) x = std::numeric_limits<Real>::quiet_NaN();
@@ -93,7 +107,7 @@ static uint32_t encode_small(DType t, Real x) {
   if (a < f.least_normal()) return sign | static_cast<uint32_t>(a / f.least());
   int e = 0;
   const Real m = std::frexp(a, &e);  // in [1/2, 1)
-  const auto fraction = static_cast<uint32_t>(std::ldexp(m, f.mantissa + 1)) - (1u << f.mantissa);
+  const auto fraction = static_cast<uint32_t>(m * power_of_two(f.mantissa + 1)) - (1u << f.mantissa);
   return sign | static_cast<uint32_t>(e - f.least_exponent) << f.mantissa | fraction;
 }
 

@@ -29,7 +29,8 @@ struct FloatFormat {
   Real eps() const;    ///< distance from 1 to the next larger number
   Real least() const;  ///< the least subnormal
   Real least_normal() const;
-  Real spacing(Real x) const;  ///< distance of neighbours at x
+  Real spacing(Real x) const;  ///< distance of neighbours at x: 2^spacing_exponent
+  int spacing_exponent(Real x) const;
 };
 const FloatFormat& format(DType t);
 

@@ -47,6 +47,11 @@ size_t broadcast_position(const Dims& at, const Dims& shape) {
   for (size_t d = 0; d < shape.size(); ++d) i = i * shape[d] + (shape[d] == 1 ? 0 : at[more + d]);
   return static_cast<size_t>(i);
 }
+Walk::Walk(const Dims& whole, const Dims& operand) : whole_(whole), at_(whole.size()), step_(whole.size()) {
+  const size_t more = whole.size() - operand.size();
+  int64_t step = 1;
+  for (size_t d = operand.size(); d-- > 0; step *= operand[d]) step_[more + d] = operand[d] == 1 ? 0 : step;
+}
 Dims broadcast_shape(const Dims& a, const Dims& b) {
   Dims out(std::max(a.size(), b.size()));
   for (size_t i = 0; i < out.size(); ++i) {
@@ -65,7 +70,12 @@ const Rule* find_rule(std::string_view op) {
 
 template <class S>
 ArrayOf<S> broadcast(const ArrayOf<S>& x, const Dims& shape) {
-  return make<S>(x.dtype, shape, [&](const Dims& at) { return x.v[broadcast_position(at, x.shape)]; });
+  ArrayOf<S> y{x.dtype, shape, {}};
+  const auto n = static_cast<size_t>(count(shape));
+  y.v.reserve(n);
+  Walk from(shape, x.shape);
+  for (size_t i = 0; i < n; ++i, from.next()) y.v.push_back(x.v[from.position()]);
+  return y;
 }
 
 template <class S>

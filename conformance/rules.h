@@ -57,6 +57,25 @@ size_t position(const Dims& at, const Dims& shape);
 size_t broadcast_position(const Dims& at, const Dims& shape);
 Dims broadcast_shape(const Dims& a, const Dims& b);
 
+/// The positions in a broadcast operand of `operand`'s shape, one for each element of `whole` in row-major
+/// order.
+class Walk {
+ public:
+  Walk(const Dims& whole, const Dims& operand);
+  size_t position() const { return static_cast<size_t>(position_); }
+  void next() {
+    for (size_t d = at_.size(); d-- > 0;) {
+      position_ += step_[d];
+      if (++at_[d] < whole_[d]) return;
+      position_ -= step_[d] * whole_[d], at_[d] = 0;
+    }
+  }
+
+ private:
+  Dims whole_, at_, step_;  // step_: by how much the position grows along an axis of `whole`
+  int64_t position_ = 0;
+};
+
 /// y[at] = f(at) over a shape.
 template <class S, class F>
 ArrayOf<S> make(DType t, Dims shape, F f) {
@@ -85,9 +104,13 @@ S arithmetic(DType t, const S& a, const S& b, F f) {
 template <class S, class F>
 Results<S> paired(Inputs<S> in, DType out, F f) {
   const auto &a = *in[0], &b = *in[1];
-  return {make<S>(out, broadcast_shape(a.shape, b.shape), [&](const Dims& at) {
-    return f(a.dtype, a.v[broadcast_position(at, a.shape)], b.v[broadcast_position(at, b.shape)]);
-  })};
+  ArrayOf<S> y{out, broadcast_shape(a.shape, b.shape), {}};
+  const auto n = static_cast<size_t>(count(y.shape));
+  y.v.reserve(n);
+  Walk of_a(y.shape, a.shape), of_b(y.shape, b.shape);
+  for (size_t i = 0; i < n; ++i, of_a.next(), of_b.next())
+    y.v.push_back(f(a.dtype, a.v[of_a.position()], b.v[of_b.position()]));
+  return {std::move(y)};
 }
 /// y = f(x) for each element.
 template <Real (*f)(Real)>
