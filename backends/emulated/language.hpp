@@ -3,6 +3,7 @@
 #include <string>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 #include "../cuda/device.hpp"
 #include "threads.hpp"
@@ -75,10 +76,20 @@ P load_streamed(const void* from) {
 
 inline int atomicAdd(int* at, int x) { return std::exchange(*at, *at + x); }
 
+// From a table: the compiler's conversion is a long call where no instruction may be used for it, and
+// products of halves are most of what the kernels convert.
 inline float float_of_half(uint16_t bits) {
-  _Float16 h;
-  std::memcpy(&h, &bits, sizeof h);
-  return static_cast<float>(h);
+  static const auto of_all = [] {
+    std::vector<float> floats(size_t{1} << 16);
+    for (size_t i = 0; i < floats.size(); ++i) {
+      const auto code = static_cast<uint16_t>(i);
+      _Float16 h;
+      std::memcpy(&h, &code, sizeof h);
+      floats[i] = static_cast<float>(h);
+    }
+    return floats;
+  }();
+  return of_all[bits];
 }
 inline uint16_t half_of_float(float x) {
   const auto h = static_cast<_Float16>(x);

@@ -109,16 +109,18 @@ void prepare(Block& b, const Kernel& kernel, unsigned number) {
   std::memset(b.shared.data(), 0xff, b.shared.size());  // a NaN where nobody wrote
 }
 
-unsigned drawn(Block& b, size_t below) {
+unsigned drawn(Block& b, unsigned below) {
   b.random = b.random * 6364136223846793005u + 1442695040888963407u;
-  return static_cast<unsigned>((b.random >> 33) % below);
+  return static_cast<unsigned>(b.random >> 33) % below;
 }
 
 /// A thread of these that can run, beginning at a drawn one; null: none.
 Fiber* any_of(Block& b, std::span<Fiber> fibers) {
-  const unsigned first = drawn(b, fibers.size());
-  for (size_t i = 0; i < fibers.size(); ++i)
-    if (Fiber& f = fibers[(first + i) % fibers.size()]; f.can_run()) return &f;
+  const unsigned first = drawn(b, static_cast<unsigned>(fibers.size()));
+  for (Fiber& f : fibers.subspan(first))
+    if (f.can_run()) return &f;
+  for (Fiber& f : fibers.first(first))
+    if (f.can_run()) return &f;
   return nullptr;
 }
 
