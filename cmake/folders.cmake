@@ -128,30 +128,49 @@ function(weft_object_library out target)
   set(${out} ${objects} PARENT_SCOPE)
 endfunction()
 
-# weft_batches(sources name): replaces the list of files by fewer, <name>_<letter>.cpp, each of which includes those that begin
-# with that letter: what small files include, and the templates that all of them use, cost more than what they say. Each of
-# them is still whole, and its names are its own: WEFT_BATCHES=OFF compiles it by itself. The paths are those below the include
-# path, that a cache knows them in a copy of the tree.
+# weft_batches(sources name): replaces the list of files by fewer, <name>_<letters>.cpp, each of which includes those that begin
+# with one of these letters: what small files include, and the templates that all of them use, cost more than what they say. Each
+# of them is still whole, and its names are its own: WEFT_BATCHES=OFF compiles it by itself. The paths are those below the
+# include path, that a cache knows them in a copy of the tree. By letters a new file changes one batch.
+#
+# weft_batches(sources name SPACE namespace): each file's `namespace weft::<namespace>` is weft::<namespace>::of_<file> there, so
+# that files may use the same names. What they include has none of that namespace. The files themselves are then compiled
+# nowhere, so that where one defines what, it does in every build.
 function(weft_batches sources name)
-  if(NOT WEFT_BATCHES)
+  cmake_parse_arguments(PARSE_ARGV 2 given "" SPACE "")
+  if(NOT WEFT_BATCHES AND NOT given_SPACE)
     return()
   endif()
-  set(letters "")
-  foreach(file IN LISTS ${sources})
-    get_filename_component(stem "${file}" NAME)
-    string(SUBSTRING "${stem}" 0 1 letter)
-    list(APPEND letters "${letter}")
-    file(RELATIVE_PATH path "${PROJECT_SOURCE_DIR}" "${file}")
-    string(APPEND batch_${letter} "#include \"${path}\"\n")
-  endforeach()
   set(batches "")
-  list(REMOVE_DUPLICATES letters)
-  foreach(letter IN LISTS letters)
-    set(batch "${PROJECT_BINARY_DIR}/generated/${name}_${letter}.cpp")
-    weft_write_if_different("${batch}" "${batch_${letter}}")
+  foreach(file IN LISTS ${sources})
+    get_filename_component(stem "${file}" NAME_WE)
+    file(RELATIVE_PATH path "${PROJECT_SOURCE_DIR}" "${file}")
+    weft_letters(letters "${stem}")
+    set(batch "${PROJECT_BINARY_DIR}/generated/${name}_${letters}.cpp")
     list(APPEND batches "${batch}")
+    if(given_SPACE)
+      string(APPEND text_${batch} "#define ${given_SPACE} ${given_SPACE}::of_${stem}\n#include \"${path}\"\n#undef ${given_SPACE}\n")
+    else()
+      string(APPEND text_${batch} "#include \"${path}\"\n")
+    endif()
+  endforeach()
+  list(REMOVE_DUPLICATES batches)
+  foreach(batch IN LISTS batches)
+    weft_write_if_different("${batch}" "${text_${batch}}")
   endforeach()
   set(${sources} ${batches} PARENT_SCOPE)
+endfunction()
+# The letters of the batch of a file: groups that are about as large in the folders that are compiled so.
+function(weft_letters out stem)
+  set(${out} "${stem}" PARENT_SCOPE)
+  if(WEFT_BATCHES)
+    string(SUBSTRING "${stem}" 0 1 letter)
+    foreach(letters IN ITEMS abc defgh ijklm nopqr s tuvwxyz)
+      if(letters MATCHES "${letter}")
+        set(${out} ${letters} PARENT_SCOPE)
+      endif()
+    endforeach()
+  endif()
 endfunction()
 
 # weft_folder_batches(sources target): replaces the files of a folder by fewer that include them, WEFT_BATCH_SIZE each, as what
@@ -162,7 +181,7 @@ function(weft_folder_batches sources target)
   if(WEFT_BATCH_SIZE LESS 2)
     return()
   endif()
-  set(alone "^(src/(cli|ops|loops|import/aten)|conformance/(liars|rules)|backends/.*)$")
+  set(alone "^(src/cli|backends/.*)$")
   set(all "")
   set(batches "")
   foreach(file IN LISTS ${sources})
@@ -197,19 +216,26 @@ function(weft_folder_batches sources target)
   set(${sources} ${all} PARENT_SCOPE)
 endfunction()
 
-# src/ops/<name>.cpp defines `constinit const ir::OpDef <name>`; this adds the table of all of them.
+# src/ops/<name>.cpp defines `constinit const ir::OpDef <name>`; this adds these files, and the table of all of them. Each has an
+# `infer` of its own.
 function(weft_op_registry sources)
   file(GLOB files CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/ops/*.cpp")
   set(declare "")
   set(table "")
   foreach(file IN LISTS files)
     get_filename_component(op "${file}" NAME_WE)
-    string(APPEND declare "extern const ir::OpDef ${op};\n")
-    string(APPEND table "    &${op},\n")
+    string(APPEND declare "namespace of_${op} {\nextern const ir::OpDef ${op};\n}\n")
+    string(APPEND table "    &of_${op}::${op},\n")
   endforeach()
   set(generated "${PROJECT_BINARY_DIR}/generated/op_registry.cpp")
   weft_write_if_different("${generated}" "// Made from the folder src/ops.\n#include \"ir/op.h\"\n\nnamespace weft::ops {\n${declare}}\n\nnamespace weft::ir {\nusing namespace ops;\nstatic const OpDef* const kOps[] = {\n${table}};\nstd::span<const OpDef* const> all_ops() { return kOps; }\n}  // namespace weft::ir\n")
-  set(${sources} ${${sources}} "${generated}" PARENT_SCOPE)
+  list(GET files 0 first)
+  weft_wanted(how "${first}")
+  weft_batches(files src/ops/ops SPACE ops)  # below a folder by which weft_watch_branches knows them
+  foreach(batch IN LISTS files)
+    weft_compiled("${batch}" ${how})
+  endforeach()
+  set(${sources} ${${sources}} ${files} "${generated}" PARENT_SCOPE)
 endfunction()
 
 # The public functions of all ops: include/weft/ops.h and its source, printed by weft_faces.

@@ -9,11 +9,11 @@
 namespace weft::speed {
 namespace {
 
-constexpr int64_t kContext = 256, kTokens = 8, kPrompt = 128;
+constexpr int64_t kHalvesContext = 256, kHalvesTokens = 8, kPrompt = 128;
 
 nn::GPT model_in(DType dtype) {
   static const nn::GPT f32 = [] {
-    nn::GPT m({.vocabulary = 8192, .context = kContext, .layers = 6, .heads = 12, .width = 768});
+    nn::GPT m({.vocabulary = 8192, .context = kHalvesContext, .layers = 6, .heads = 12, .width = 768});
     nn::build(m, {.seed = 1});
     return m;
   }();
@@ -24,7 +24,7 @@ nn::GPT model_in(DType dtype) {
 struct Reading {
   Reading(DType dtype, int64_t tokens, bool at_once)
       : decoder(model_in(dtype),
-                {.capacity = kContext, .compile = {.name = "decoder", .take_captured = true}}),
+                {.capacity = kHalvesContext, .compile = {.name = "decoder", .take_captured = true}}),
         ids(static_cast<size_t>(tokens)),
         step(at_once ? ids.size() : 1) {
     std::iota(ids.begin(), ids.end(), 65);
@@ -56,7 +56,7 @@ Case beside_f32(DType dtype, int64_t tokens, bool at_once) {
 Group generation_in_halves(int threads) {
   Group group{"halves", threads, 1.2, 0.95, {}};
   for (const DType dtype : {DType::bf16, DType::f16}) {
-    group.cases.push_back(beside_f32(dtype, kTokens, false));
+    group.cases.push_back(beside_f32(dtype, kHalvesTokens, false));
     group.cases.push_back(beside_f32(dtype, kPrompt, true));
   }
   return group;

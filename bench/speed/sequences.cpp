@@ -17,7 +17,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int kLayers = 24, kRuns = 20;
-constexpr int64_t kRows = 64, kColumns = 128;
+constexpr int64_t kRows = 64, kSequenceColumns = 128;
 
 /// The same backend without sequences, under a name of its own.
 std::string without_sequences(const std::string& backend) {
@@ -42,13 +42,15 @@ Tensor noise(const std::string& backend, IntList shape) {
 class Program {
  public:
   explicit Program(const std::string& backend)
-      : on_(backend), w_(noise(backend, {kColumns, kColumns})), x_(noise(backend, {kRows, kColumns})) {
+      : on_(backend),
+        w_(noise(backend, {kSequenceColumns, kSequenceColumns})),
+        x_(noise(backend, {kRows, kSequenceColumns})) {
     const auto layers = [&](const std::vector<Tensor>& in) {
       Tensor y = in[0];
       for (int i = 0; i < kLayers; ++i) y = softmax(matmul(y, w_) + in[0], 1);
       return std::vector{y};
     };
-    program_.emplace(compile(layers, {{"x", {DType::f32, {kRows, kColumns}}}}, {.backend = backend}));
+    program_.emplace(compile(layers, {{"x", {DType::f32, {kRows, kSequenceColumns}}}}, {.backend = backend}));
     last_ = (*program_)({x_})[0];
     last_ = (*program_)({x_})[0];  // recorded
   }

@@ -11,7 +11,7 @@
 namespace weft::speed {
 namespace {
 
-constexpr size_t kFirst = 8;  // losses that are compared
+constexpr size_t kFirstLosses = 8;  // losses that are compared
 constexpr double kRate = 1e-3;
 
 /// A model, its input and targets, and an optimizer; created again for each way to take steps.
@@ -76,7 +76,7 @@ Task recorded(std::function<Tensor()> step) {
   const auto losses = std::make_shared<std::vector<float>>();
   return {[=] {
             const Tensor loss = step();
-            if (losses->size() < kFirst) losses->push_back(static_cast<float>(loss.item()));
+            if (losses->size() < kFirstLosses) losses->push_back(static_cast<float>(loss.item()));
           },
           [=] { return *losses; }};
 }

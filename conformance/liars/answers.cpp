@@ -159,7 +159,7 @@ void wrong_in_many_rows(const weft_launch* l, uint32_t k, std::span<char> bytes)
   if (out_of(l, k).rank() > 1 && out_of(l, k).dim(0) > 65535) bytes[bytes.size() - 1] ^= 0x40;
 }
 
-constexpr Liar kLiars[] = {
+constexpr Liar kAnswersLiars[] = {
     {"liar_zero", "reference", "every result is zero", "ops/add", make_liar<Spoils<zero>>},
     {"liar_constant", "reference", "the first element everywhere", "ops/add", make_liar<Spoils<constant>>},
     {"liar_copied_input", "reference", "gives an operand back", "ops/mul", make_liar<Spoils<copied_input>>},
@@ -194,6 +194,6 @@ constexpr Liar kLiars[] = {
 
 }  // namespace
 
-Liars answers_liars() { return kLiars; }
+Liars answers_liars() { return kAnswersLiars; }
 
 }  // namespace weft::conformance

@@ -209,7 +209,7 @@ class DependsOnThreads : public SpoilsOutput {
   }
 };
 
-constexpr Liar kLiars[] = {
+constexpr Liar kCallsLiars[] = {
     {"liar_forgets_accumulate", "reference", "overwrites where += is asked", "adds_where_asked/add",
      make_liar<ForgetsAccumulate>, nullptr, "adds_where_asked/matmul"},
     {"liar_cleans_accumulator", "reference", "takes a poisoned sum for zero", "adds_where_asked/add",
@@ -245,6 +245,6 @@ constexpr Liar kLiars[] = {
 
 }  // namespace
 
-Liars calls_liars() { return kLiars; }
+Liars calls_liars() { return kCallsLiars; }
 
 }  // namespace weft::conformance

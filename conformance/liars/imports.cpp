@@ -64,7 +64,7 @@ class EndsImports : public Drawn {
   std::map<void*, std::pair<char*, uint64_t>> imported_;
 };
 
-constexpr Liar kLiars[] = {
+constexpr Liar kImportsLiars[] = {
     {"liar_imports_a_copy", "far", "copies memory that it should import", "imports_memory",
      make_liar<ImportsACopy>, lacks_imports},
     {"liar_forgets_offsets", "far", "imports memory from a round address on", "imports_memory",
@@ -75,6 +75,6 @@ constexpr Liar kLiars[] = {
 
 }  // namespace
 
-Liars imports_liars() { return kLiars; }
+Liars imports_liars() { return kImportsLiars; }
 
 }  // namespace weft::conformance

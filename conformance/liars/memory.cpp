@@ -286,7 +286,7 @@ const char* lacks_opaque_handles(seam::Device& good) {
   return readable ? "the host can read where its handles point" : nullptr;
 }
 
-constexpr Liar kLiars[] = {
+constexpr Liar kMemoryLiars[] = {
     {"liar_reads_handle", "far", "reads an opaque handle on the host", "reads_no_handle",
      make_liar<ReadsHandle>, lacks_opaque_handles},
     {"liar_passes_early", "far", "synchronize answers before the queue has passed", "waits_when_asked",
@@ -328,6 +328,6 @@ constexpr Liar kLiars[] = {
 
 }  // namespace
 
-Liars memory_liars() { return kLiars; }
+Liars memory_liars() { return kMemoryLiars; }
 
 }  // namespace weft::conformance

@@ -105,7 +105,7 @@ class AsksForTooLittle : public Wrapped {
   std::deque<Own> own_;
 };
 
-constexpr Liar kLiars[] = {
+constexpr Liar kPackingsLiars[] = {
     {"liar_packs_too_little", "native", "leaves the end of a packed constant as it was",
      "packs_constants/linear ", make_liar<PacksTooLittle>, lacks_host_memory},
     {"liar_packs_the_first", "native", "packs one constant, and takes it for all others of its size",
@@ -118,6 +118,6 @@ constexpr Liar kLiars[] = {
 
 }  // namespace
 
-Liars packings_liars() { return kLiars; }
+Liars packings_liars() { return kPackingsLiars; }
 
 }  // namespace weft::conformance

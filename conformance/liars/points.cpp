@@ -244,7 +244,7 @@ class CopiesBesideTheQueue : public KnowsPinned {
   std::map<weft_queue, weft_queue> beside_;
 };
 
-constexpr Liar kLiars[] = {
+constexpr Liar kPointsLiars[] = {
     {"liar_reaches_too_early", "far", "says that a point is reached before it is",
      "points_are_reached_in_turn", make_liar<ReachesTooEarly>, lacks_points},
     {"liar_polls_the_last_mark", "far", "gives the last mark where it is asked how far a queue is",
@@ -267,6 +267,6 @@ constexpr Liar kLiars[] = {
 
 }  // namespace
 
-Liars points_liars() { return kLiars; }
+Liars points_liars() { return kPointsLiars; }
 
 }  // namespace weft::conformance

@@ -282,7 +282,7 @@ class DescribesAnother : public Drawn {
   const uint64_t field_ = between(random_, 1, 3);
 };
 
-constexpr Liar kLiars[] = {
+constexpr Liar kQueuesLiars[] = {
     {"liar_forgets_long_queues", "far", "synchronize waits for no queue that is long",
      "waits_for_long_queues", make_liar<ForgetsLongQueues>, lacks_an_ordered_queue},
     {"liar_waits_for_the_last_queue", "far", "synchronize waits for the queue that was opened last",
@@ -311,6 +311,6 @@ constexpr Liar kLiars[] = {
 
 }  // namespace
 
-Liars queues_liars() { return kLiars; }
+Liars queues_liars() { return kQueuesLiars; }
 
 }  // namespace weft::conformance

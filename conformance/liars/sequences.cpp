@@ -177,7 +177,7 @@ class RunsBesideTheQueue : public Records {
   std::map<weft_queue, weft_queue> beside_;
 };
 
-constexpr Liar kLiars[] = {
+constexpr Liar kSequencesLiars[] = {
     {"liar_keeps_its_bindings", "far", "runs a sequence with the bindings of a run before",
      "replays_sequences", make_liar<KeepsItsBindings>},
     {"liar_is_one_binding_late", "far", "changes one binding of a sequence one run too late",
@@ -194,6 +194,6 @@ constexpr Liar kLiars[] = {
 
 }  // namespace
 
-Liars sequences_liars() { return kLiars; }
+Liars sequences_liars() { return kSequencesLiars; }
 
 }  // namespace weft::conformance

@@ -311,7 +311,7 @@ const char* lacks_attention_of_a_part(seam::Device& good) {
 }
 const char* lacks_softmax(seam::Device& good) { return lacks_kernel_of(good, "softmax"); }
 
-constexpr Liar kLiars[] = {
+constexpr Liar kSizesLiars[] = {
     {"liar_sums_short_axes", "reference", "a sum over an axis above a drawn length", "large/sum ",
      make_liar<WrongBeyond<sums_a_long_axis, 300, 3000>>},
     {"liar_knows_few_axes", "reference", "a product of a drawn rank or more", "large/mul ",
@@ -361,6 +361,6 @@ constexpr Liar kLiars[] = {
 
 }  // namespace
 
-Liars sizes_liars() { return kLiars; }
+Liars sizes_liars() { return kSizesLiars; }
 
 }  // namespace weft::conformance

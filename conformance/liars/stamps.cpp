@@ -46,7 +46,7 @@ const char* lacks_stamps(seam::Device& good) {
   return good.backend().stamp ? lacks_an_ordered_queue(good) : "it has no clock of its own";
 }
 
-constexpr Liar kLiars[] = {
+constexpr Liar kStampsLiars[] = {
     {"liar_stamps_when_asked", "far", "notes the time when a stamp is asked for", "stamps_tell_the_time",
      make_liar<StampsWhenAsked>, lacks_stamps},
     {"liar_stamps_in_ticks", "far", "gives its clock's ticks for nanoseconds", "stamps_tell_the_time",
@@ -55,6 +55,6 @@ constexpr Liar kLiars[] = {
 
 }  // namespace
 
-Liars stamps_liars() { return kLiars; }
+Liars stamps_liars() { return kStampsLiars; }
 
 }  // namespace weft::conformance

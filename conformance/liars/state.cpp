@@ -354,7 +354,7 @@ class CopiesAtHome : public KnowsItsThread {
   const uint64_t least_ = between(random_, 1, 300);
 };
 
-constexpr Liar kLiars[] = {
+constexpr Liar kStateLiars[] = {
     {"liar_packs_by_address", "reference", "an operand that it packed stays what it was",
      "reads_operands_anew", make_liar<PacksByAddress>},
     {"liar_compares_beginnings", "reference", "an operand that begins alike is the same",
@@ -391,6 +391,6 @@ constexpr Liar kLiars[] = {
 
 }  // namespace
 
-Liars state_liars() { return kLiars; }
+Liars state_liars() { return kStateLiars; }
 
 }  // namespace weft::conformance

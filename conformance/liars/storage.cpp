@@ -293,7 +293,7 @@ class BorrowsLongOnes : public Borrows {
   bool borrows(uint32_t, std::span<char> bytes) override { return bytes.size() > 20 + drawn_ % 30; }
 };
 
-constexpr Liar kLiars[] = {
+constexpr Liar kStorageLiars[] = {
     {"liar_gives_a_block_twice", "reference", "a block of some sizes is given away while it is in use",
      "keeps_live_buffers", make_liar<GivesABlockTwice>},
     {"liar_overlaps_tails", "reference", "a block begins in the last page of the one before",
@@ -328,6 +328,6 @@ constexpr Liar kLiars[] = {
 
 }  // namespace
 
-Liars storage_liars() { return kLiars; }
+Liars storage_liars() { return kStorageLiars; }
 
 }  // namespace weft::conformance

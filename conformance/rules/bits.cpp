@@ -48,7 +48,7 @@ Errors bits_bound(const BoundCall& c) {
   });
 }
 
-constexpr Rule kRules[] = {
+constexpr Rule kBitsRules[] = {
     {"bit_and", bit_and<Real>, bit_and<Rational>, "exact; unsure where an operand is", 0, bits_bound},
     {"bit_or", bit_or<Real>, bit_or<Rational>, "exact; unsure where an operand is", 0, bits_bound},
     {"bit_xor", bit_xor<Real>, bit_xor<Rational>, "exact; unsure where an operand is", 0, bits_bound},
@@ -60,6 +60,6 @@ constexpr Rule kRules[] = {
 
 }  // namespace
 
-Rules bits_rules() { return kRules; }
+Rules bits_rules() { return kBitsRules; }
 
 }  // namespace weft::conformance

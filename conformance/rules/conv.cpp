@@ -88,7 +88,7 @@ Results<S> conv_weight_grad(const CallAttrs& a, Inputs<S> in) {
 constexpr const char* kDerivation =
     "n products and n - 1 additions in any order, of those that lie inside: gamma(n) sum|a||b|; halves round "
     "once more";
-constexpr Rule kRules[] = {
+constexpr Rule kConvRules[] = {
     {"conv", conv<Real>, conv<Rational>, kDerivation, 0.5L, sum_of_products},
     {"conv_transpose", conv_transpose<Real>, conv_transpose<Rational>, kDerivation, 0.5L, sum_of_products},
     {"conv_weight_grad", conv_weight_grad<Real>, conv_weight_grad<Rational>, kDerivation, 0.5L,
@@ -97,6 +97,6 @@ constexpr Rule kRules[] = {
 
 }  // namespace
 
-Rules conv_rules() { return kRules; }
+Rules conv_rules() { return kConvRules; }
 
 }  // namespace weft::conformance

@@ -149,7 +149,7 @@ Errors constant_bound(const BoundCall& c) {
   for (const Real v : c.out.v) e.push_back(std::fabs(round_to(c.out.dtype, v) - v));
   return e;
 }
-constexpr Rule kRules[] = {
+constexpr Rule kElementwiseRules[] = {
     {"add", add<Real>, add<Rational>, "one rounding: eps/2 |y|, after ea + eb", 0.5L, add_sub_bound, true},
     {"sub", sub<Real>, sub<Rational>, "one rounding: eps/2 |y|, after ea + eb", 0.5L, add_sub_bound, true},
     {"mul", mul<Real>, mul<Rational>, "one rounding: eps/2 |y|, after |a| eb + |b| ea + ea eb", 0.5L,
@@ -168,6 +168,6 @@ constexpr Rule kRules[] = {
 
 }  // namespace
 
-Rules elementwise_rules() { return kRules; }
+Rules elementwise_rules() { return kElementwiseRules; }
 
 }  // namespace weft::conformance

@@ -5,8 +5,8 @@
 namespace weft::conformance {
 namespace {
 
-template <class S>
-ArrayOf<S> folded(const CallAttrs& a, const ArrayOf<S>& x, S start, const std::function<S(S, S)>& step) {
+template <class S, class Step>
+ArrayOf<S> folded(const CallAttrs& a, const ArrayOf<S>& x, const S& start, const Step& step) {
   const Dims axes = a.dims("axes");
   Dims kept = x.shape, shape;
   for (size_t d = 0; d < kept.size(); ++d) {
@@ -15,9 +15,9 @@ ArrayOf<S> folded(const CallAttrs& a, const ArrayOf<S>& x, S start, const std::f
     if (!fold || a.integer("keep")) shape.push_back(kept[d]);
   }
   ArrayOf<S> y{x.dtype, shape, std::vector<S>(static_cast<size_t>(count(kept)), start)};
-  Dims at(x.shape.size());
-  for (size_t i = 0; i < x.v.size(); ++i, advance(at, x.shape)) {
-    S& total = y.v[broadcast_position(at, kept)];
+  Walk to(x.shape, kept);
+  for (size_t i = 0; i < x.v.size(); ++i, to.next()) {
+    S& total = y.v[to.position()];
     total = step(total, x.v[i]);
   }
   return y;
@@ -25,7 +25,8 @@ ArrayOf<S> folded(const CallAttrs& a, const ArrayOf<S>& x, S start, const std::f
 template <class S>
 Results<S> sum(const CallAttrs& a, Inputs<S> in) {
   const DType t = in[0]->dtype;
-  return {folded<S>(a, *in[0], S(0), [t](S x, S y) { return arithmetic(t, x, y, std::plus<>()); })};
+  return {
+      folded<S>(a, *in[0], S(0), [t](const S& x, const S& y) { return arithmetic(t, x, y, std::plus<>()); })};
 }
 template <class S>
 S times(DType t, const S& a, const S& b) {
@@ -37,7 +38,7 @@ S times(DType t, const S& a, const S& b) {
 template <class S>
 Results<S> prod(const CallAttrs& a, Inputs<S> in) {
   const DType t = in[0]->dtype;
-  return {folded<S>(a, *in[0], S(1), [t](S x, S y) { return times<S>(t, x, y); })};
+  return {folded<S>(a, *in[0], S(1), [t](const S& x, const S& y) { return times<S>(t, x, y); })};
 }
 /// max, or min if `smallest`.
 template <class S, bool smallest>
@@ -53,7 +54,7 @@ Results<S> extreme(const CallAttrs& a, Inputs<S> in) {
     if (in[0]->v.empty()) throw std::domain_error("no fraction");
     const auto [least, most] = std::minmax_element(in[0]->v.begin(), in[0]->v.end());
     const S start = smallest ? *most : *least;
-    return {folded<S>(a, *in[0], start, [&](S m, S v) { return better(v, m) ? v : m; })};
+    return {folded<S>(a, *in[0], start, [&](const S& m, const S& v) { return better(v, m) ? v : m; })};
   }
 }
 
@@ -85,18 +86,20 @@ Results<S> matmul(const CallAttrs& attrs, Inputs<S> in) {
   Dims shape =
       broadcast_shape(Dims(a.shape.begin(), a.shape.end() - 2), Dims(b.shape.begin(), b.shape.end() - 2));
   shape.push_back(m), shape.push_back(n);
-  const auto element = [](const ArrayOf<S>& x, const Dims& at, bool transposed, int64_t row,
-                          int64_t column) -> const S& {
+  const auto offset = [](const ArrayOf<S>& x, const Dims& at, bool transposed, int64_t row, int64_t column) {
     const size_t rank = x.shape.size(), more = at.size() - rank;
     int64_t i = 0;
     for (size_t d = 0; d + 2 < rank; ++d) i = i * x.shape[d] + (x.shape[d] == 1 ? 0 : at[more + d]);
     i = i * x.shape[rank - 2] + (transposed ? column : row);
-    return x.v[static_cast<size_t>(i * x.shape[rank - 1] + (transposed ? row : column))];
+    return i * x.shape[rank - 1] + (transposed ? row : column);
   };
+  const int64_t along_a = ta ? a.shape[ra - 1] : 1, along_b = tb ? 1 : b.shape[rb - 1];
   return {make<S>(a.dtype, shape, [&](const Dims& at) {
     S total(0);
-    for (int64_t i = 0; i < k; ++i)
-      total = total + element(a, at, ta, at[at.size() - 2], i) * element(b, at, tb, i, at[at.size() - 1]);
+    if (k == 0) return total;
+    const S* x = &a.v[static_cast<size_t>(offset(a, at, ta, at[at.size() - 2], 0))];
+    const S* y = &b.v[static_cast<size_t>(offset(b, at, tb, 0, at[at.size() - 1]))];
+    for (int64_t i = 0; i < k; ++i) total = total + x[i * along_a] * y[i * along_b];
     return total;
   })};
 }
@@ -173,7 +176,7 @@ Errors extreme_bound(const BoundCall& c) {
   return e;
 }
 
-constexpr Rule kRules[] = {
+constexpr Rule kFoldRules[] = {
     {"sum", sum<Real>, sum<Rational>,
      "n - 1 additions in any order: gamma(n - 1) sum|x|; halves round once more", 0.5L, sum_bound},
     {"prod", prod<Real>, prod<Rational>,
@@ -193,6 +196,6 @@ constexpr Rule kRules[] = {
 
 }  // namespace
 
-Rules fold_rules() { return kRules; }
+Rules fold_rules() { return kFoldRules; }
 
 }  // namespace weft::conformance

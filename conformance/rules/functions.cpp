@@ -110,7 +110,7 @@ Errors power_bound(const BoundCall& c) {
 
 // c is that of the least accurate language that kernels are rendered to: OpenCL C 3.0, table "ULP values for
 // single precision built-in math functions". An ulp is at most one eps of the result.
-constexpr Rule kRules[] = {
+constexpr Rule kFunctionsRules[] = {
     {"exp", each<exp_of>, each_exact<exp_exact>, "3 eps |y|, after exp(x + e) - exp(x)", 3, exp_bound, true},
     {"log", each<log_of>, each_exact<log_exact>, "3 eps |y|, after -log(1 - e / x)", 3, log_bound, true},
     {"log1p", each<log1p_of>, each_exact<log1p_exact>, "2 eps |y|, after -log(1 - e / (1 + x))", 2,
@@ -128,6 +128,6 @@ constexpr Rule kRules[] = {
 
 }  // namespace
 
-Rules functions_rules() { return kRules; }
+Rules functions_rules() { return kFunctionsRules; }
 
 }  // namespace weft::conformance

@@ -78,7 +78,7 @@ Errors scatter_add_bound(const BoundCall& c) {
                 run(c, {like(x.value, x.error), index.value, like(u.value, u.error)}),
                 run(c, {like(x.value, none), index.value, like(u.value, ones)}), false);
 }
-constexpr Rule kRules[] = {
+constexpr Rule kIndexRules[] = {
     {"gather", gather<Real>, gather<Rational>, "exact: moves", 0, moved, true},
     {"scatter", scatter<Real>, scatter<Rational>, "exact: moves", 0, scatter_bound, true},
     {"scatter_add", scatter_add<Real>, scatter_add<Rational>,
@@ -88,6 +88,6 @@ constexpr Rule kRules[] = {
 
 }  // namespace
 
-Rules index_rules() { return kRules; }
+Rules index_rules() { return kIndexRules; }
 
 }  // namespace weft::conformance

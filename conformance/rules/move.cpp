@@ -90,7 +90,7 @@ Errors padded(const BoundCall& c) {
     if (std::string_view(c.op.attrs[i].name) == "value") attrs[i] = 0.0;
   return moved({c.op, attrs, c.in, c.out, c.c});
 }
-constexpr Rule kRules[] = {
+constexpr Rule kMoveRules[] = {
     {"broadcast", broadcast_op<Real>, broadcast_op<Rational>, "exact: moves", 0, moved, true},
     {"reshape", reshape<Real>, reshape<Rational>, "exact: moves", 0, moved, true},
     {"slice", slice<Real>, slice<Rational>, "exact: moves", 0, moved, true},
@@ -103,6 +103,6 @@ constexpr Rule kRules[] = {
 
 }  // namespace
 
-Rules move_rules() { return kRules; }
+Rules move_rules() { return kMoveRules; }
 
 }  // namespace weft::conformance

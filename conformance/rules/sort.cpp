@@ -66,13 +66,13 @@ Errors indices_bound(const BoundCall& c) {
   return e;
 }
 
-constexpr Rule kRules[] = {
+constexpr Rule kSortRules[] = {
     {"sort", sort<Real>, sort<Rational>, "exact; the largest error of the row", 0, sort_bound, true,
      indices_bound},
 };
 
 }  // namespace
 
-Rules sort_rules() { return kRules; }
+Rules sort_rules() { return kSortRules; }
 
 }  // namespace weft::conformance

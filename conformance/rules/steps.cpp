@@ -71,7 +71,7 @@ Errors either_bound(const BoundCall& c) {
   return paired_errors(c, [](Real, Real ea, Real, Real eb, Real) { return std::max(ea, eb); });
 }
 
-constexpr Rule kRules[] = {
+constexpr Rule kStepsRules[] = {
     {"floor", floor_of<Real>, floor_of<Rational>, "exact; what floor(x - e) and floor(x + e) say", 0,
      step_bound<floor>},
     {"round", round_of<Real>, round_of<Rational>, "exact; what round(x - e) and round(x + e) say", 0,
@@ -84,6 +84,6 @@ constexpr Rule kRules[] = {
 
 }  // namespace
 
-Rules steps_rules() { return kRules; }
+Rules steps_rules() { return kStepsRules; }
 
 }  // namespace weft::conformance

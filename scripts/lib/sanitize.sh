@@ -17,7 +17,7 @@ memory_cases='*-Plugin.TheCommandLine*:Folder.*:ChatTemplates.SayWhat*:ChatTempl
 sanitized() {
   local name=$1 files=$2 release=$weft_root/build/release
   shift 2
-  (cd "$release" 2>/dev/null && ls CMakeFiles/weft_core.dir/src/ops/*.o 2>/dev/null) >"$weft_tmp/$name.objects"
+  (cd "$release" 2>/dev/null && ls CMakeFiles/weft_core.dir/generated/src/ops/*.o 2>/dev/null) >"$weft_tmp/$name.objects"
   cmake -S "$weft_root" --preset "$name" "-DWEFT_TEST_FILES=$files" "-DWEFT_OBJECTS_FROM=$release" \
     "-DWEFT_OBJECTS=$weft_tmp/$name.objects" "-DWEFT_PLUGINS_FROM=$release/plugins" >"$weft_tmp/configure.log" 2>&1 || { cat "$weft_tmp/configure.log"; return 1; }
   cmake --build "$weft_root/build/$name" --target "$@"

@@ -7,6 +7,8 @@ namespace weft::importer {
 
 class Call;
 
+inline Shape shape_of(const IntList& list) { return Shape(list.begin(), list.end()); }
+
 /// An op of ATen and what becomes of it. `args` are the schema's parameters in order:
 ///   self        a tensor; a number may stand for it
 ///   bias?       a tensor that may be missing

@@ -125,7 +125,7 @@ bool bind_conv(const Operands& o, uint32_t, Job& job) {
 constexpr const char* kConvAttrs[] = {"dilation", "groups", "padding", "stride"};
 constexpr const char* kTransposeAttrs[] = {"dilation", "groups", "output_padding", "padding", "stride"};
 constexpr const char* kWeightAttrs[] = {"dilation", "groups", "kernel", "padding", "stride"};
-constexpr Form kForms[] = {
+constexpr Form kConvForms[] = {
     {"conv", "per_element", kConvAttrs, WEFT_DETERMINISM_THREADS, Overwrite::never, check_conv, only_kernel,
      build_conv, bind_conv},
     {"conv_transpose", "per_element", kTransposeAttrs, WEFT_DETERMINISM_THREADS, Overwrite::never, check_conv,
@@ -136,6 +136,6 @@ constexpr Form kForms[] = {
 
 }  // namespace
 
-std::span<const Form> conv_forms() { return kForms; }
+std::span<const Form> conv_forms() { return kConvForms; }
 
 }  // namespace weft::loops

@@ -223,13 +223,13 @@ Status check_region(const weft_call& call) {
 }
 
 constexpr const char* kDtypeAttr[] = {"dtype"};
-constexpr const char* kShapeAttr[] = {"shape"};
+constexpr const char* kElementwiseShape[] = {"shape"};
 constexpr const char* kFullAttrs[] = {"dtype", "shape", "times", "value"};
 
 constexpr Form form(const char* op, std::span<const char* const> reads, uint32_t determinism) {
   return {op, "elementwise", reads, determinism, Overwrite::any, check_elementwise, needed, build, bind};
 }
-constexpr auto kForms = [] {
+constexpr auto kElementwiseForms = [] {
   constexpr size_t n = std::size(kSpellings);
   std::array<Form, n + 5> forms{};
   for (size_t i = 0; i < n; ++i)
@@ -237,7 +237,7 @@ constexpr auto kForms = [] {
         form(kSpellings[i].op, {}, kSpellings[i].sure ? WEFT_DETERMINISM_DEVICES : WEFT_DETERMINISM_THREADS);
   forms[n] = form("where", {}, WEFT_DETERMINISM_DEVICES);
   forms[n + 1] = form("cast", kDtypeAttr, WEFT_DETERMINISM_THREADS);
-  forms[n + 2] = form("broadcast", kShapeAttr, WEFT_DETERMINISM_DEVICES);
+  forms[n + 2] = form("broadcast", kElementwiseShape, WEFT_DETERMINISM_DEVICES);
   forms[n + 3] = form("full", kFullAttrs, WEFT_DETERMINISM_DEVICES);
   forms[n + 4] = form("region", {}, WEFT_DETERMINISM_THREADS);
   forms[n + 4].check = check_region;
@@ -256,7 +256,7 @@ bool broadcasts_to(const weft_type& in, const weft_type& out) {
 
 }  // namespace
 
-std::span<const Form> elementwise_forms() { return kForms; }
+std::span<const Form> elementwise_forms() { return kElementwiseForms; }
 
 bool is_elementwise(const weft_call& step) {
   return std::string_view(step.op) != "full" && check_step(step).ok();

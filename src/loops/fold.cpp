@@ -190,7 +190,7 @@ bool bind_matmul(const Operands& o, uint32_t, Job& job) {
 
 constexpr const char* kFoldAttrs[] = {"axes", "keep"};
 constexpr const char* kMatmulAttrs[] = {"transpose_a", "transpose_b"};
-constexpr Form kForms[] = {
+constexpr Form kFoldForms[] = {
     {"sum", "per_element", kFoldAttrs, WEFT_DETERMINISM_THREADS, Overwrite::never, check_fold, only_kernel,
      build_fold, bind_fold},
     {"prod", "per_element", kFoldAttrs, WEFT_DETERMINISM_THREADS, Overwrite::never, check_fold, only_kernel,
@@ -205,6 +205,6 @@ constexpr Form kForms[] = {
 
 }  // namespace
 
-std::span<const Form> fold_forms() { return kForms; }
+std::span<const Form> fold_forms() { return kFoldForms; }
 
 }  // namespace weft::loops

@@ -349,7 +349,7 @@ class Planner {
   uint32_t determinism_ = WEFT_DETERMINISM_THREADS;
 };
 
-constexpr const char* kFoldAttrs[] = {"axes", "keep"};
+constexpr const char* kFusedFoldAttrs[] = {"axes", "keep"};
 constexpr const char* kProductAttrs[] = {"transpose_a", "transpose_b"};
 constexpr Form form(const char* op, std::span<const char* const> reads) {
   return {.op = op,
@@ -364,12 +364,13 @@ constexpr Form form(const char* op, std::span<const char* const> reads) {
           .absent = true,
           .stages = fused_stages};
 }
-constexpr Form kForms[] = {form("sum", kFoldAttrs), form("prod", kFoldAttrs),      form("max", kFoldAttrs),
-                           form("min", kFoldAttrs), form("matmul", kProductAttrs), form("region", {})};
+constexpr Form kFusedForms[] = {form("sum", kFusedFoldAttrs),  form("prod", kFusedFoldAttrs),
+                                form("max", kFusedFoldAttrs),  form("min", kFusedFoldAttrs),
+                                form("matmul", kProductAttrs), form("region", {})};
 
 }  // namespace
 
-std::span<const Form> fused_forms() { return kForms; }
+std::span<const Form> fused_forms() { return kFusedForms; }
 
 Product::Product(const Body& body, uint32_t value) : y(value) {
   const auto& step = *body.step_of(value);

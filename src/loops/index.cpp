@@ -172,20 +172,20 @@ bool bind_random(const Operands& o, uint32_t kernel, Job& job) {
 }
 
 constexpr const char* kIndexAttrs[] = {"axis", "batch"};
-constexpr const char* kShapeAttr[] = {"shape"};
-constexpr Form kForms[] = {
+constexpr const char* kIndexShape[] = {"shape"};
+constexpr Form kIndexForms[] = {
     {"gather", "per_element", kIndexAttrs, WEFT_DETERMINISM_DEVICES, Overwrite::never, check_gather,
      only_kernel, build_gather, bind_gather},
     {"scatter", "per_element", kIndexAttrs, WEFT_DETERMINISM_DEVICES, Overwrite::first, check_scatter,
      only_kernel, build_scatter, bind_scatter},
     {"scatter_add", "per_element", kIndexAttrs, WEFT_DETERMINISM_THREADS, Overwrite::first, check_scatter_add,
      only_kernel, build_scatter, bind_scatter},
-    {"random_bits", "per_element", kShapeAttr, WEFT_DETERMINISM_DEVICES, Overwrite::first, check_random,
+    {"random_bits", "per_element", kIndexShape, WEFT_DETERMINISM_DEVICES, Overwrite::first, check_random,
      needed_random, build_random, bind_random},
 };
 
 }  // namespace
 
-std::span<const Form> index_forms() { return kForms; }
+std::span<const Form> index_forms() { return kIndexForms; }
 
 }  // namespace weft::loops

@@ -208,14 +208,14 @@ bool bind_iota(const Operands& o, uint32_t, Job& job) {
   return true;
 }
 
-constexpr const char* kShapeAttr[] = {"shape"};
+constexpr const char* kMoveShape[] = {"shape"};
 constexpr const char* kSliceAttrs[] = {"axis", "start", "step", "stop"};
 constexpr const char* kPadAttrs[] = {"after", "axis", "before", "value"};
 constexpr const char* kAxesAttr[] = {"axes"};
 constexpr const char* kAxisAttr[] = {"axis"};
 constexpr const char* kIotaAttrs[] = {"dtype", "size"};
-constexpr Form kForms[] = {
-    {"reshape", "copy", kShapeAttr, WEFT_DETERMINISM_DEVICES, Overwrite::first, check_move, only_kernel,
+constexpr Form kMoveForms[] = {
+    {"reshape", "copy", kMoveShape, WEFT_DETERMINISM_DEVICES, Overwrite::first, check_move, only_kernel,
      build_copy, bind_copy},
     {"slice", "per_element", kSliceAttrs, WEFT_DETERMINISM_DEVICES, Overwrite::never, check_slice,
      only_kernel, build_slice, bind_slice},
@@ -231,6 +231,6 @@ constexpr Form kForms[] = {
 
 }  // namespace
 
-std::span<const Form> move_forms() { return kForms; }
+std::span<const Form> move_forms() { return kMoveForms; }
 
 }  // namespace weft::loops

@@ -37,10 +37,10 @@ Status check_sort(const weft_call& call) {
 }
 
 /// Sizes before, along and after the axis.
-struct Split {
+struct AxisSplit {
   int64_t outer, axis, inner;
 };
-Split split(const Operands& o) {
+AxisSplit axis_split(const Operands& o) {
   const size_t axis = static_cast<size_t>(int_attr(o.call, "axis", 0));
   const Sizes x = shape(*o.in[0]);
   return {product(x, 0, axis), x[axis], product(x, axis + 1, x.size())};
@@ -67,7 +67,7 @@ codegen::LoopKernel build_cumsum(const weft_call& call, uint32_t) {
   return b.take();
 }
 bool bind_cumsum(const Operands& o, uint32_t, Job& job) {
-  const Split s = split(o);
+  const AxisSplit s = axis_split(o);
   const bool reverse = int_attr(o.call, "reverse", 0) != 0;
   job.items(s.outer * s.inner);
   for (int64_t n : {s.axis, s.inner, reverse ? s.axis - 1 : 0, reverse ? int64_t{-1} : 1}) job.push(n);
@@ -108,7 +108,7 @@ codegen::LoopKernel build_sort(const weft_call& call, uint32_t) {
   return b.take();
 }
 bool bind_sort(const Operands& o, uint32_t, Job& job) {
-  const Split s = split(o);
+  const AxisSplit s = axis_split(o);
   job.items(s.outer * s.axis * s.inner);
   for (int64_t n : {s.outer, s.axis, s.inner}) job.push(n);
   job.push_value(DType::boolean, int_attr(o.call, "descending", 0) != 0);
@@ -118,7 +118,7 @@ bool bind_sort(const Operands& o, uint32_t, Job& job) {
 
 constexpr const char* kCumsumAttrs[] = {"axis", "exclusive", "reverse"};
 constexpr const char* kSortAttrs[] = {"axis", "descending"};
-constexpr Form kForms[] = {
+constexpr Form kOrderForms[] = {
     {"cumsum", "per_row", kCumsumAttrs, WEFT_DETERMINISM_THREADS, Overwrite::never, check_cumsum, only_kernel,
      build_cumsum, bind_cumsum},
     {"sort", "per_element", kSortAttrs, WEFT_DETERMINISM_DEVICES, Overwrite::never, check_sort, only_kernel,
@@ -127,6 +127,6 @@ constexpr Form kForms[] = {
 
 }  // namespace
 
-std::span<const Form> order_forms() { return kForms; }
+std::span<const Form> order_forms() { return kOrderForms; }
 
 }  // namespace weft::loops

@@ -56,11 +56,11 @@ struct Plan {
 };
 
 // Pending compilations of this thread's open groups of prepares (seam::Together).
-struct Group {
+struct OpenGroup {
   int depth = 0;
   std::vector<std::pair<TextCache*, Compiled*>> wanted;
 };
-thread_local Group group;
+thread_local OpenGroup group;
 
 weft_code tell(const Status& status, weft_error* error) {
   if (!status.ok() && error) std::snprintf(error->text, sizeof error->text, "%s", status.message().c_str());

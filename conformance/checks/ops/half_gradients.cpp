@@ -33,7 +33,7 @@ Found judge_all(CheckRun& run, const GradientCall& call, const std::vector<Array
   const auto want = bounded_half_gradients(call, operands, seed);
   std::vector<Tensor> in;
   for (const Array& a : operands) in.push_back(to_tensor(a, run.backend()));
-  const auto got = gradients(call, in, to_tensor(seed, run.backend()));
+  const auto got = conformance::gradients(call, in, to_tensor(seed, run.backend()));
   size_t k = 0;
   for (size_t i = 0; i < operands.size(); ++i) {
     if (!call.wanted(i)) continue;

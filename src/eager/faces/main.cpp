@@ -99,7 +99,8 @@ std::string definition(const ir::OpDef& op) {
                    : std::string("  const std::span<const Tensor* const> in;\n");
   s += attrs.empty() ? std::string("  const std::span<const AttrValue> attrs;\n")
                      : fmt::format("  const AttrValue attrs[] = {{{}}};\n", attrs);
-  s += fmt::format("  Tensor out[{}];\n  eager::apply(ops::{}, in, attrs, out);\n", op.n_outputs, op.name);
+  s += fmt::format("  Tensor out[{1}];\n  eager::apply(ops::of_{0}::{0}, in, attrs, out);\n", op.name,
+                   op.n_outputs);
   if (op.n_public == 1) s += "  return std::move(out[0]);\n";
   if (op.n_public > 1) {
     s += "  return {";
@@ -134,7 +135,8 @@ int main(int argc, char** argv) {
   source << "// Made from src/ops by weft_faces; do not edit.\n#include \"weft/ops.h\"\n\n#include "
             "\"eager/apply.h\"\n\n"
             "namespace weft::ops {\n";
-  for (const auto* op : ir::all_ops()) source << "extern const ir::OpDef " << op->name << ";\n";
+  for (const auto* op : ir::all_ops())  // each in a namespace of its own: weft_batches
+    source << "namespace of_" << op->name << " {\nextern const ir::OpDef " << op->name << ";\n}\n";
   source << "}  // namespace weft::ops\n\nnamespace weft {\n\n";
   for (const auto* op : ir::all_ops()) header << declaration(*op), source << definition(*op);
   header << "}  // namespace weft\n";

@@ -221,7 +221,7 @@ void addcdiv(Call& c) {
                 });
 }
 
-constexpr AtenOp ops[] = {
+constexpr AtenOp arithmetic_ops[] = {
     {"add.Tensor", "self, other, alpha=1", "add", add},
     {"add.Scalar", "self, other, alpha=1", "add", add},
     {"addcdiv.default", "self, tensor1, tensor2, value=1", "div, add", addcdiv},
@@ -313,6 +313,6 @@ constexpr AtenOp ops[] = {
 
 }  // namespace
 
-extern constinit const Family arithmetic_family = {ops};
+extern constinit const Family arithmetic_family = {arithmetic_ops};
 
 }  // namespace weft::importer

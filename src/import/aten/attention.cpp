@@ -19,7 +19,7 @@ struct Attention {
   double scale = 0;
 };
 // Refuses what is no attention of Weft's.
-Attention operands(Call& c) {
+Attention attention_operands(Call& c) {
   Attention a{c.tensor("query"), c.tensor("key"), c.tensor("value"), c.maybe("attn_mask")};
   c.unify({&a.q, &a.k, &a.v});
   if (c.real("dropout_p") > 0)
@@ -47,18 +47,18 @@ ir::ValueList attended(Call& c, const Attention& a) {
   return c.b.call("attention", all, {{"causal", int64_t{a.causal}}, {"scale", a.scale}});
 }
 void attention(Call& c) {
-  const Attention a = operands(c);
+  const Attention a = attention_operands(c);
   if (!c.status().ok()) return;
   const auto y = c.b.cast(attended(c, a)[0], c.declared().dtype);
   c.give(a.single ? c.b.reshape(y, c.declared().shape) : y);
 }
 // Beside the result: log(sum(exp(scores))) of each row.
 void flash_attention(Call& c) {
-  const Attention a = operands(c);
+  const Attention a = attention_operands(c);
   if (c.status().ok()) c.give(attended(c, a));
 }
 void flash_attention_backward(Call& c) {
-  const Attention a = operands(c);
+  const Attention a = attention_operands(c);
   if (!c.status().ok()) return;
   const std::array all = {a.q,   a.k, a.v, c.tensor("out"), c.tensor("logsumexp"), c.tensor("grad_out"),
                           a.mask};
@@ -68,7 +68,7 @@ void flash_attention_backward(Call& c) {
   c.give(g);
 }
 
-constexpr AtenOp ops[] = {
+constexpr AtenOp attention_ops[] = {
     {"_scaled_dot_product_flash_attention_for_cpu.default",
      "query, key, value, dropout_p=0.0, is_causal=false, attn_mask?, scale=None", "attention",
      flash_attention},
@@ -82,6 +82,6 @@ constexpr AtenOp ops[] = {
 
 }  // namespace
 
-extern constinit const Family attention_family = {ops};
+extern constinit const Family attention_family = {attention_ops};
 
 }  // namespace weft::importer

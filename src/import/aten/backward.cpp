@@ -55,7 +55,6 @@ ir::Grads gradients(Call& c, const char* name, ir::ValueList inputs, std::initia
   return forward.gradients();
 }
 
-Shape shape_of(const IntList& list) { return Shape(list.begin(), list.end()); }
 Shape both_sides(const IntList& padding) {
   Shape out;
   for (const int64_t p : padding) out.push_back(p), out.push_back(p);
@@ -155,7 +154,7 @@ void adaptive_avg_pool_backward(Call& c) {
   c.give(c.b.reshape(c.b.broadcast(dy, wide), x.shape()));
 }
 
-constexpr AtenOp ops[] = {
+constexpr AtenOp backward_ops[] = {
     {"_adaptive_avg_pool2d_backward.default", "grad_output, self", "div, broadcast",
      adaptive_avg_pool_backward},
     {"_adaptive_avg_pool3d_backward.default", "grad_output, self", "div, broadcast",
@@ -183,6 +182,6 @@ constexpr AtenOp ops[] = {
 
 }  // namespace
 
-extern constinit const Family backward_family = {ops};
+extern constinit const Family backward_family = {backward_ops};
 
 }  // namespace weft::importer

@@ -41,7 +41,7 @@ void embedding_bag(Call& c) {
 constexpr const char* kArgs =
     "weight, indices, offsets, scale_grad_by_freq=false, mode=0, sparse=false, per_sample_weights?, "
     "include_last_offset=false, padding_idx=-1";
-constexpr AtenOp ops[] = {
+constexpr AtenOp bags_ops[] = {
     {"_embedding_bag.default", kArgs, "embedding, scatter_add", embedding_bag},
     {"_embedding_bag_forward_only.default", kArgs, "embedding, scatter_add", embedding_bag},
     {"embedding_bag.default", kArgs, "embedding, scatter_add", embedding_bag},
@@ -50,6 +50,6 @@ constexpr AtenOp ops[] = {
 
 }  // namespace
 
-extern constinit const Family bags_family = {ops};
+extern constinit const Family bags_family = {bags_ops};
 
 }  // namespace weft::importer

@@ -85,7 +85,7 @@ void col2im(Call& c) {
   c.give(y);
 }
 
-constexpr AtenOp ops[] = {
+constexpr AtenOp columns_ops[] = {
     {"col2im.default", "self, output_size=, kernel_size=, dilation=, padding=, stride=", "scatter_add",
      col2im},
     {"im2col.default", "self, kernel_size=, dilation=, padding=, stride=", "pad, gather", im2col},
@@ -93,6 +93,6 @@ constexpr AtenOp ops[] = {
 
 }  // namespace
 
-extern constinit const Family columns_family = {ops};
+extern constinit const Family columns_family = {columns_ops};
 
 }  // namespace weft::importer

@@ -39,7 +39,7 @@ void fill(Call& c) {
 }
 void zero(Call& c) { c.give(c.b.zeros_like(c.tensor("self"))); }
 
-constexpr AtenOp ops[] = {
+constexpr AtenOp copy_ops[] = {
     {"_conj.default", "self", "", same, write_same},
     {"_to_copy.default", "self", "cast", same},
     {"alias.default", "self", "", same, write_same},
@@ -66,6 +66,6 @@ constexpr AtenOp ops[] = {
 
 }  // namespace
 
-extern constinit const Family copy_family = {ops};
+extern constinit const Family copy_family = {copy_ops};
 
 }  // namespace weft::importer

@@ -17,7 +17,7 @@ void full(Call& c) { filled(c, c.number("fill_value")); }
 void scalar_tensor(Call& c) { filled(c, c.number("s")); }
 
 // A number as PyTorch counts with it where the result is of integers.
-Number cut(const Number& n) {
+Number without_fraction(const Number& n) {
   if (n.kind != Number::Kind::real) return n;
   const double whole = std::trunc(std::clamp(n.value, -0x1p62, 0x1p62));
   return {.kind = Number::Kind::integer, .value = whole, .whole = static_cast<int64_t>(whole)};
@@ -27,7 +27,7 @@ void arange(Call& c) {
   const auto& type = c.declared();
   if (type.rank() != 1) return c.refuse(invalid("its result must have one axis"));
   Number start = c.number("start"), step = c.number("step");
-  if (!is_float(type.dtype)) start = cut(start), step = cut(step);
+  if (!is_float(type.dtype)) start = without_fraction(start), step = without_fraction(step);
   const bool whole = start.kind != Number::Kind::real && step.kind != Number::Kind::real;
   const DType t = whole ? DType::i64 : DType::f64;
   if (whole && start.whole == 0 && step.whole == 1 && is_compute(type.dtype) && type.dtype != DType::boolean)
@@ -75,7 +75,7 @@ void one_hot(Call& c) {
   c.give(c.b.cast(c.b.equal(c.b.reshape(x, apart), classes), type.dtype));
 }
 
-constexpr AtenOp ops[] = {
+constexpr AtenOp create_ops[] = {
     {"arange.default", "end=None, start=0, step=1", "iota", arange},
     {"arange.start", "start=, end=None, step=1", "iota, add", arange},
     {"arange.start_step", "start=, end=None, step=1", "iota, mul, add", arange},
@@ -101,6 +101,6 @@ constexpr AtenOp ops[] = {
 
 }  // namespace
 
-extern constinit const Family create_family = {ops};
+extern constinit const Family create_family = {create_ops};
 
 }  // namespace weft::importer

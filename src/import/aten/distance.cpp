@@ -51,7 +51,7 @@ void pdist(Call& c) {
   c.give(c.concat(std::move(lists), 0));
 }
 
-constexpr AtenOp ops[] = {
+constexpr AtenOp distance_ops[] = {
     {"_cdist_forward.default", "x1, x2, p=, compute_mode=None", "sub, power, sum", cdist},
     {"_pdist_forward.default", "self, p=2", "slice, sub, power, sum", pdist},
     {"cdist.default", "x1, x2, p=2, compute_mode=None", "sub, power, sum", cdist},
@@ -60,6 +60,6 @@ constexpr AtenOp ops[] = {
 
 }  // namespace
 
-extern constinit const Family distance_family = {ops};
+extern constinit const Family distance_family = {distance_ops};
 
 }  // namespace weft::importer

@@ -76,7 +76,7 @@ void grid_sampler(Call& c) {
   c.give(c.b.one("permute", {c.b.reshape(y, {g[0], g[1], g[2], s[1]})}, {{"axes", Shape{0, 3, 1, 2}}}));
 }
 
-constexpr AtenOp ops[] = {
+constexpr AtenOp grid_ops[] = {
     {"grid_sampler.default", "input, grid, interpolation_mode=, padding_mode=, align_corners=",
      "floor, gather, mul, add", grid_sampler},
     {"grid_sampler_2d.default", "input, grid, interpolation_mode=, padding_mode=, align_corners=",
@@ -85,6 +85,6 @@ constexpr AtenOp ops[] = {
 
 }  // namespace
 
-extern constinit const Family grid_family = {ops};
+extern constinit const Family grid_family = {grid_ops};
 
 }  // namespace weft::importer

@@ -281,7 +281,7 @@ void triangle(Call& c, bool upper) {
 void triu(Call& c) { triangle(c, true); }
 void tril(Call& c) { triangle(c, false); }
 
-constexpr AtenOp ops[] = {
+constexpr AtenOp index_ops[] = {
     {"diagonal.default", "self, offset=0, dim1=0, dim2=1", "gather", diagonal, write_diagonal},
     {"embedding.default", "weight, indices", "embedding", embedding},
     {"flip.default", "self, dims=", "gather", flip},
@@ -303,6 +303,6 @@ constexpr AtenOp ops[] = {
 
 }  // namespace
 
-extern constinit const Family index_family = {ops};
+extern constinit const Family index_family = {index_ops};
 
 }  // namespace weft::importer

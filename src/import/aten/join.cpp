@@ -170,7 +170,7 @@ void meshgrid(Call& c) {
   c.give(std::move(out));
 }
 
-constexpr AtenOp ops[] = {
+constexpr AtenOp join_ops[] = {
     {"cat.default", "tensors[], dim=0", "concat", cat},
     {"concat.default", "tensors[], dim=0", "concat", cat},
     {"constant_pad_nd.default", "self, pad=, value=0", "pad, slice", constant_pad},
@@ -192,6 +192,6 @@ constexpr AtenOp ops[] = {
 
 }  // namespace
 
-extern constinit const Family join_family = {ops};
+extern constinit const Family join_family = {join_ops};
 
 }  // namespace weft::importer

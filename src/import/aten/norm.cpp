@@ -9,7 +9,7 @@ struct Normed {
   ir::Value x, weight, bias;
   DType result;
 };
-Normed operands(Call& c) {
+Normed normed_operands(Call& c) {
   Normed n{c.tensor("input"), c.maybe("weight"), c.maybe("bias"), c.declared().dtype};
   std::optional<DType> t = n.x.dtype();
   for (const ir::Value v : {n.weight, n.bias})
@@ -25,7 +25,7 @@ ir::Value layer_normed(Call& c, const Normed& n) {
   return c.b.call("layer_norm", all, {{"trailing", trailing}, {"epsilon", c.real("eps")}})[0];
 }
 void layer_norm(Call& c) {
-  const Normed n = operands(c);
+  const Normed n = normed_operands(c);
   c.give(c.b.cast(layer_normed(c, n), n.result));
 }
 
@@ -39,7 +39,7 @@ void give_with_statistics(Call& c, ir::Value y, ir::Value x, const Shape& axes, 
   c.give({y, as(1, over("mean")), as(2, rest)});
 }
 void native_layer_norm(Call& c) {
-  const Normed n = operands(c);
+  const Normed n = normed_operands(c);
   Shape axes;
   const auto trailing = static_cast<int64_t>(c.integers("normalized_shape").size());
   for (int64_t i = n.x.rank() - trailing; i < n.x.rank(); ++i) axes.push_back(i);
@@ -75,12 +75,12 @@ constexpr const char* kTrains =
     "it normalises by the batch and updates its statistics, as in training; export after model.eval()";
 void batch_norm(Call& c) {
   if (c.flag("training")) return c.refuse(fail(Code::unsupported, "{}", kTrains));
-  const Normed n = operands(c);
+  const Normed n = normed_operands(c);
   c.give(batch_normed(c, n, "running_mean", "running_var"));
 }
 // The decomposed op, whose statistics are empty.
 void batch_norm_legit(Call& c) {
-  const Normed n = operands(c);
+  const Normed n = normed_operands(c);
   const auto nothing = [&](size_t i) { return c.b.full(0, c.declared(i).shape, c.declared(i).dtype); };
   c.give({batch_normed(c, n, "running_mean", "running_var"), nothing(1), nothing(2)});
 }
@@ -91,7 +91,7 @@ void batch_norm_legit_of(Call& c) {
 }
 // By the statistics of the batch, and nothing to keep them in.
 void batch_norm_without_statistics(Call& c) {
-  const Normed n = operands(c);
+  const Normed n = normed_operands(c);
   Shape axes;
   for (int64_t i = 0; i < n.x.rank(); ++i)
     if (i != 1) axes.push_back(i);
@@ -105,9 +105,9 @@ ir::Value group_normed(Call& c, const Normed& n, int64_t groups) {
   const std::array all = {n.x, n.weight, n.bias};
   return c.b.cast(c.b.call("group_norm", all, {{"groups", groups}, {"epsilon", c.real("eps")}})[0], n.result);
 }
-void group_norm(Call& c) { c.give(group_normed(c, operands(c), c.integer("num_groups"))); }
+void group_norm(Call& c) { c.give(group_normed(c, normed_operands(c), c.integer("num_groups"))); }
 void native_group_norm(Call& c) {
-  const Normed n = operands(c);
+  const Normed n = normed_operands(c);
   const int64_t groups = c.integer("group");
   const auto y = group_normed(c, n, groups);
   if (n.x.rank() < 2 || groups < 1)
@@ -117,14 +117,14 @@ void native_group_norm(Call& c) {
   give_with_statistics(c, y, c.b.reshape(n.x, {batch, groups, each}), {2}, c.real("eps"));
 }
 void instance_norm(Call& c) {
-  const Normed n = operands(c);
+  const Normed n = normed_operands(c);
   if (!c.flag("use_input_stats")) return c.give(batch_normed(c, n, "running_mean", "running_var"));
   const Dim channels = n.x.rank() > 1 ? n.x.shape()[1] : Dim(1);
   if (!channels.is_const()) return c.refuse(fail(Code::unsupported, "channels whose number is a symbol"));
   c.give(group_normed(c, n, channels.value()));
 }
 
-constexpr AtenOp ops[] = {
+constexpr AtenOp norm_ops[] = {
     {"_native_batch_norm_legit.default",
      "input, weight?, bias?, running_mean, running_var, training=, momentum=, eps=", "batch_norm",
      batch_norm_legit_of},
@@ -152,6 +152,6 @@ constexpr AtenOp ops[] = {
 
 }  // namespace
 
-extern constinit const Family norm_family = {ops};
+extern constinit const Family norm_family = {norm_ops};
 
 }  // namespace weft::importer

@@ -244,7 +244,7 @@ void bitwise_not(Call& c) {
 }
 void logical_not(Call& c) { c.give(c.b.one("logical_not", {c.b.cast(c.tensor("self"), DType::boolean)})); }
 
-constexpr AtenOp ops[] = {
+constexpr AtenOp pointwise_ops[] = {
     {"abs.default", "self", "abs", number_function},
     {"acosh.default", "self", "log1p, sqrt", composed<acosh>},
     {"acos.default", "self", "sqrt, div", composed<acos>},
@@ -306,6 +306,6 @@ constexpr AtenOp ops[] = {
 
 }  // namespace
 
-extern constinit const Family pointwise_family = {ops};
+extern constinit const Family pointwise_family = {pointwise_ops};
 
 }  // namespace weft::importer

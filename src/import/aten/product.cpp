@@ -74,7 +74,6 @@ struct Convolution {
   int64_t groups = 1;
   bool transposed = false;
 };
-Shape shape_of(const IntList& list) { return Shape(list.begin(), list.end()); }
 
 // An image without a batch is a batch of one.
 void convolve(Call& c, const Convolution& how) {
@@ -107,7 +106,7 @@ size_t spatial(Call& c) {
   if (rank < 3 || rank > 5) c.refuse(invalid("its weight has {} axes", rank));
   return static_cast<size_t>(std::clamp<int64_t>(rank, 3, 5) - 2);
 }
-IntList both_sides(const IntList& padding) {
+IntList padding_of_both_sides(const IntList& padding) {
   IntList out;
   for (const int64_t p : padding) out.push_back(p), out.push_back(p);
   return out;
@@ -117,7 +116,7 @@ Convolution usual(Call& c) {
   return {.stride = c.integers("stride", n),
           .dilation = c.integers("dilation", n),
           .output_padding = {},
-          .padding = both_sides(c.integers("padding", n)),
+          .padding = padding_of_both_sides(c.integers("padding", n)),
           .groups = c.integer("groups")};
 }
 void conv(Call& c) { convolve(c, usual(c)); }
@@ -150,7 +149,7 @@ void conv_transpose(Call& c) {
 }
 void convolution(Call& c) { c.flag("transposed") ? conv_transpose(c) : conv(c); }
 
-constexpr AtenOp ops[] = {
+constexpr AtenOp product_ops[] = {
     {"addmm.default", "self, mat1, mat2, beta=1, alpha=1", "matmul, add", product_and_sum},
     {"addmv.default", "self, mat, vec, beta=1, alpha=1", "matmul, add", product_and_sum},
     {"baddbmm.default", "self, batch1, batch2, beta=1, alpha=1", "matmul, add", product_and_sum},
@@ -185,6 +184,6 @@ constexpr AtenOp ops[] = {
 
 }  // namespace
 
-extern constinit const Family product_family = {ops};
+extern constinit const Family product_family = {product_ops};
 
 }  // namespace weft::importer

@@ -111,7 +111,7 @@ void lstm(Call& c) {
 }
 void gru(Call& c) { recurrent(c, c.tensor("hx"), {}, gru_step); }
 
-constexpr AtenOp ops[] = {
+constexpr AtenOp recurrent_ops[] = {
     {"gru.input",
      "input, hx, params[], has_biases=, num_layers=, dropout=, train=, bidirectional=, batch_first=",
      "linear, sigmoid, tanh", gru},
@@ -122,6 +122,6 @@ constexpr AtenOp ops[] = {
 
 }  // namespace
 
-extern constinit const Family recurrent_family = {ops};
+extern constinit const Family recurrent_family = {recurrent_ops};
 
 }  // namespace weft::importer

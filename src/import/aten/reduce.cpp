@@ -194,7 +194,7 @@ void safe_softmax(Call& c) {
   c.give(c.b.where(nothing, 0, c.results[0]));
 }
 
-constexpr AtenOp ops[] = {
+constexpr AtenOp reduce_ops[] = {
     {"_log_softmax.default", "self, dim=, half_to_float=false", "log_softmax", half_softmax},
     {"_safe_softmax.default", "self, dim=, dtype=None", "softmax, where", safe_softmax},
     {"_softmax.default", "self, dim=, half_to_float=false", "softmax", half_softmax},
@@ -245,6 +245,6 @@ constexpr AtenOp ops[] = {
 
 }  // namespace
 
-extern constinit const Family reduce_family = {ops};
+extern constinit const Family reduce_family = {reduce_ops};
 
 }  // namespace weft::importer

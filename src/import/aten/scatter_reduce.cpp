@@ -86,7 +86,7 @@ void reduce(Call& c, const std::string& how, bool include_self) {
 void scatter_reduce(Call& c) { reduce(c, c.text("reduce"), c.flag("include_self")); }
 void scatter_folded(Call& c) { reduce(c, c.text("reduce"), true); }
 
-constexpr AtenOp ops[] = {
+constexpr AtenOp scatter_reduce_ops[] = {
     {"scatter.reduce", "self, dim=, index, src, reduce=", "scatter_add, prod", scatter_folded},
     {"scatter.value_reduce", "self, dim=, index, value=, reduce=", "scatter_add, prod", scatter_folded},
     {"scatter_reduce.two", "self, dim=, index, src, reduce=, include_self=true",
@@ -95,6 +95,6 @@ constexpr AtenOp ops[] = {
 
 }  // namespace
 
-extern constinit const Family scatter_reduce_family = {ops};
+extern constinit const Family scatter_reduce_family = {scatter_reduce_ops};
 
 }  // namespace weft::importer

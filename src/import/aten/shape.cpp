@@ -240,7 +240,7 @@ ir::Value write_unbound(Call& c, ir::Value base, ir::Value part) {
   return put(c.b, base, {.axis = axis, .start = at, .stop = at + Dim(1)}, c.b.reshape(part, kept));
 }
 
-constexpr AtenOp ops[] = {
+constexpr AtenOp shape_ops[] = {
     {"_reshape_alias.default", "self", "reshape", reshape, write_reshaped},
     {"_unsafe_view.default", "self", "reshape", reshape, write_reshaped},
     {"chunk.default", "self, chunks=, dim=0", "slice", split, write_split},
@@ -279,6 +279,6 @@ constexpr AtenOp ops[] = {
 
 }  // namespace
 
-extern constinit const Family shape_family = {ops};
+extern constinit const Family shape_family = {shape_ops};
 
 }  // namespace weft::importer

@@ -74,13 +74,13 @@ void nonzero_static(Call& c) {
   c.give(c.b.where(none, static_cast<double>(c.integer("fill_value")), places));
 }
 
-constexpr AtenOp ops[] = {
+constexpr AtenOp strided_ops[] = {
     {"as_strided.default", "self, size=, stride=, storage_offset=None", "gather", as_strided, write_strided},
     {"nonzero_static.default", "self, size=, fill_value=-1", "cumsum, scatter", nonzero_static},
 };
 
 }  // namespace
 
-extern constinit const Family strided_family = {ops};
+extern constinit const Family strided_family = {strided_ops};
 
 }  // namespace weft::importer

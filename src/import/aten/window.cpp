@@ -14,7 +14,6 @@ size_t axes_in_name(const Call& c) {
   const size_t at = name.find('d', name.find_first_of("123"));
   return static_cast<size_t>(name[at - 1] - '0');
 }
-Shape shape_of(const IntList& list) { return Shape(list.begin(), list.end()); }
 struct Window {
   Shape kernel, stride, padding;
   bool ceil_mode = false;
@@ -169,9 +168,9 @@ void resize(Call& c, bool linear) {
   c.give(c.b.cast(x, given.dtype()));
 }
 void nearest(Call& c) { resize(c, false); }
-void linear(Call& c) { resize(c, true); }
+void resize_linear(Call& c) { resize(c, true); }
 
-constexpr AtenOp ops[] = {
+constexpr AtenOp window_ops[] = {
     {"_adaptive_avg_pool2d.default", "self", "adaptive_avg_pool", adaptive_avg_pool},
     {"_adaptive_avg_pool3d.default", "self", "adaptive_avg_pool", adaptive_avg_pool},
     {"adaptive_avg_pool1d.default", "self", "adaptive_avg_pool", adaptive_avg_pool},
@@ -201,9 +200,9 @@ constexpr AtenOp ops[] = {
     {"max_pool3d.default", "self, kernel_size=, stride=[], padding=0, dilation=1, ceil_mode=false",
      "max_pool", max_pool},
     {"upsample_bilinear2d.vec", "input, output_size=None, align_corners=, scale_factors=None",
-     "gather, mul, add", linear},
+     "gather, mul, add", resize_linear},
     {"upsample_linear1d.vec", "input, output_size=None, align_corners=, scale_factors=None",
-     "gather, mul, add", linear},
+     "gather, mul, add", resize_linear},
     {"upsample_nearest1d.vec", "input, output_size=None, scale_factors=None", "gather", nearest},
     {"upsample_nearest2d.vec", "input, output_size=None, scale_factors=None", "gather", nearest},
     {"upsample_nearest3d.vec", "input, output_size=None, scale_factors=None", "gather", nearest},
@@ -211,6 +210,6 @@ constexpr AtenOp ops[] = {
 
 }  // namespace
 
-extern constinit const Family window_family = {ops};
+extern constinit const Family window_family = {window_ops};
 
 }  // namespace weft::importer
