@@ -3,9 +3,9 @@
 //   CUDA_INJECTION64_PATH=profile.so WEFT_PROFILE=FILE [WEFT_PROFILE_AFTER=SECONDS] [WEFT_PROFILE_LAST=N]
 //   weft train ...
 //
-// writes FILE when the process ends: a line for each kernel, the longest first, of what began after SECONDS,
-// and below them the last N kernels one by one. A kernel that is launched early waits for the one before:
-// what it adds to the time at which that ended is what it costs.
+// writes FILE when the process ends: a line for each kernel, what adds most first, of what began after
+// SECONDS, and below them the last N kernels one by one. A kernel that is launched early waits for the one
+// before: what it adds to the time at which that ended is what it costs.
 #include <cupti.h>
 
 #include <algorithm>
@@ -29,7 +29,7 @@ uint64_t first = 0;
 
 void add(std::string name, uint64_t start, uint64_t end) {
   const char* after = std::getenv("WEFT_PROFILE_AFTER");
-  if (!first) first = start;
+  first = first ? std::min(first, start) : start;
   if (start >= first + static_cast<uint64_t>(1e9 * (after ? std::atof(after) : 0)))
     runs.push_back({start, end, std::move(name)});
 }

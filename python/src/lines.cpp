@@ -1,3 +1,5 @@
+#include <dlfcn.h>
+
 #include <array>
 
 #include "eager/called_from.h"
@@ -9,11 +11,12 @@
 namespace weft::python {
 namespace {
 
-/// The folder of the package, whose own lines are none of the user's.
+/// The folder of the package, whose own lines are none of the user's: that of this extension.
 const std::string& package_folder() {
   static const std::string folder = [] {
-    const nb::object file = nb::module_::import_("weft._weft").attr("__file__");
-    const auto path = std::string(nb::str(file).c_str());
+    Dl_info info{};
+    const bool found = ::dladdr(reinterpret_cast<const void*>(&bind_lines), &info) != 0;
+    const std::string path = found ? info.dli_fname : "";
     return path.substr(0, path.rfind('/') + 1);
   }();
   return folder;
@@ -32,13 +35,12 @@ Place place_of(nb::object code, int at, int line) {
   Place place{.code = std::move(code), .at = at};
   const nb::object file = nb::borrow(reinterpret_cast<PyCodeObject*>(place.code.ptr())->co_filename);
   const char* const path = PyUnicode_AsUTF8(file.ptr());
-  if (!path) {  // a name that UTF-8 can't say
-    PyErr_Clear();
-    place.own = true;
-    return place;
-  }
-  place.own = std::string_view(path).starts_with(package_folder());
-  if (!place.own) place.line = std::make_shared<const std::string>(fmt::format("{}:{}", path, line));
+  if (!path) PyErr_Clear();  // a name that UTF-8 can't say
+  const std::string shown = path && *path ? path : "a file without a name";
+  const std::string& folder = package_folder();
+  place.own = !folder.empty() && shown.starts_with(folder);
+  if (!place.own)
+    place.line = std::make_shared<const std::string>(line > 0 ? fmt::format("{}:{}", shown, line) : shown);
   return place;
 }
 
@@ -53,13 +55,16 @@ const Place& known(PyFrameObject* frame) {
 #endif
   const auto address = reinterpret_cast<uintptr_t>(code.ptr());
   Place& place = places[(address / 16 + static_cast<uintptr_t>(at)) % places.size()];
-  if (place.code.ptr() != code.ptr() || place.at != at)
-    place = place_of(std::move(code), at, PyFrame_GetLineNumber(frame));
+  if (place.code.ptr() != code.ptr() || place.at != at) {
+    Place made = place_of(std::move(code), at, PyFrame_GetLineNumber(frame));
+    std::swap(place, made);  // the code that was there is dropped when its place is filled again
+  }
   return place;
 }
 
 // With Python's lock held, and perhaps an error of Python's set.
 eager::CalledFrom line_here() {
+  const nb::error_scope kept;
   nb::object frame = nb::borrow(reinterpret_cast<PyObject*>(PyEval_GetFrame()));
   while (frame.is_valid()) {
     auto* const f = reinterpret_cast<PyFrameObject*>(frame.ptr());

@@ -110,8 +110,10 @@ class Unlocked {
 class Locked {
  public:
   Locked()
-      : outer_(std::exchange(CallFromPython::innermost, nullptr)),
-        state_(unless_ended([] { return PyGILState_Ensure(); })) {}
+      : outer_(std::exchange(CallFromPython::innermost, nullptr)), state_(unless_ended([] {
+          while (!Py_IsInitialized()) ::pause();  // there is no lock to take any more
+          return PyGILState_Ensure();
+        })) {}
   ~Locked() {
     PyGILState_Release(state_);
     CallFromPython::innermost = outer_;

@@ -67,6 +67,37 @@ def test_another_part_in_a_list_makes_a_new_program():
     assert agrees() is last
 
 
+class Scaled(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scales, self.arrays, self.parts = [], [], {"a": nn.Linear(2, 2), "b": weft.relu}
+        self.scales.append(weft.ones(2))
+        self.scales.append(self.scales)
+        self.arrays.append(np.ones(2, np.float32))
+
+    def forward(self, x):
+        for part in self.parts.values():
+            x = part(x)
+        return x * self.scales[0] + weft.tensor(self.arrays[0])
+
+
+def test_lists_are_compared_by_what_they_hold_not_by_its_value():
+    model = Scaled().build(seed=1)
+    f, x = weft.compile(model), weft.ones((1, 2)) * -1
+
+    def agrees():
+        with weft.no_grad():
+            np.testing.assert_allclose(f(x).numpy(), model(x).numpy(), rtol=1e-6)
+
+    agrees()
+    model.scales[0] = weft.ones(2) * 3
+    agrees()
+    model.arrays[0] = np.full(2, 5, np.float32)
+    agrees()
+    model.parts["a"] = model.parts.pop("a")  # in another order
+    agrees()
+
+
 def test_it_runs_once_for_each_set_of_types():
     ran = []
 

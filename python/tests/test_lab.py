@@ -226,6 +226,8 @@ def test_functions_that_no_process_can_find_are_refused():
     refused(lambda: lab.compare(["native", lambda x: x], "softmax"), "is not a function of", "move it out")
     refused(lambda: lab.compare(["native"], "softmax"), "nobody to be compared with")
     refused(lambda: lab.compare(["native", "numpy"], "softmix"), "softmix", "layer_norm")
+    for name, bad in (("seconds", -1), ("seconds", float("nan")), ("confidence", 1), ("confidence", -1), ("margin", -1), ("sample", 0)):
+        refused(lambda: lab.compare(["native", "numpy"], "softmax", **{name: bad}), f"{name} is {bad}", "wanted")  # noqa: B023
     refused(lambda: lab.compare(["native", "numpy"], lab.Operation("softmix", (2,))), "softmix")
     refused(lambda: lab.compare(["native", "numpy"], lab.Operation("softmax", (2, 3), axis=7)), "axis")
 

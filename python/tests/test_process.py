@@ -110,6 +110,9 @@ def test_forks_beside_threads_that_compute():
         "import weft\nclass F(weft.Function):\n  forward = staticmethod(lambda c, x: x * 2)\n  backward = staticmethod(lambda c, d: d)\nx = weft.ones(2, requires_grad=True); weft.kept = F.apply(x); print(2.0)",
         "import weft; t = weft.ones(3); raise SystemExit(print(3.0))",
         "import weft; w = weft.ones(2); weft.kept = weft.compile(lambda x: x * w); print(weft.kept(w).sum().item())",
+        # Threads that record are asked for their line when there is no interpreter any more.
+        "import weft, threading, time\nw = weft.ones((260, 260)).requires_grad_()\ndef f():\n  while True:\n    y = w\n    for _ in range(4): y = y @ w\n"
+        "for _ in range(6): threading.Thread(target=f, daemon=True).start()\ntime.sleep(0.1); print(1.0)",
         "import weft, threading, time\nx = weft.ones((300, 300)); g = weft.compile(lambda x: x @ x)\ndef f():\n  while True: g(x)\nthreading.Thread(target=f, daemon=True).start(); time.sleep(0.1); print(1.0)",
     ],
 )

@@ -124,8 +124,8 @@ def compile(function=None, *, dynamic_shapes=None, backend="", fuse=True):
     be tensors, in tuples, lists and dicts; any other argument is a constant, and a new value of it makes a new program.
 
     What the function reads from outside is as it was when it was recorded, except the elements of tensors, in whose memory the program
-    works, and the attributes of modules: one that is built again, or given another tensor or part, also in one of its lists, makes a new
-    program. Only compiled functions may write it until clear() forgets the programs.
+    works, and the attributes of modules: one that is built again, or given another tensor or part, makes a new program; so does another
+    part in a list or dict of a module whose forward() runs. Only compiled functions may write it until clear() forgets the programs.
 
     dynamic_shapes   sizes that may change without a new program, as torch.export has them: {"x": {0: "rows"}}, or a weft.Dim instead
                      of the name, with bounds. Axes with one name have one size.

@@ -91,11 +91,16 @@ def _leave(old, new):
 _reading = _local()
 
 
+def _held(value):
+    """Which objects a list or a dict holds, in their order."""
+    return [*map(id, value.values()), *value] if isinstance(value, dict) else [*map(id, value)]
+
+
 class Lists:
     """The lists and dicts of parts of the modules that are called while it lives, which a change to them does not tell."""
 
     def __enter__(self):
-        self.then = []  # (list or dict, what it holds now)
+        self.then = {}  # by id: a list or dict, and what it holds now
         self.outer, _reading.lists = getattr(_reading, "lists", None), self
         return self
 
@@ -103,11 +108,13 @@ class Lists:
         _reading.lists = self.outer
 
     def changed(self):
-        return any(now != then for now, then in self.then)
+        return any(_held(now) != ids for now, _, ids in self.then.values())
 
     def add(self, value):
+        if id(value) in self.then:
+            return
         if isinstance(value, (list, dict)):
-            self.then.append((value, value.copy()))
+            self.then[id(value)] = value, value.copy(), _held(value)  # the copy keeps what it holds, and so its ids
         if isinstance(value, _HOLDERS):
             for part in value.values() if isinstance(value, dict) else value:
                 self.add(part)

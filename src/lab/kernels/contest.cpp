@@ -300,8 +300,10 @@ class Contest {
         t.row.verdict = Verdict::undecided, t.row.ratio = {};
         continue;
       }
-      t.row.ratio = ratio_of(t.row.process_ratios, confidence, options_.seed);
       t.row.cpu_nanoseconds = 1e9 * t.cpu / t.all_launches;
+      // What is sure stays so: a later look may spend less of the doubt, for the rows that are not.
+      if (&t != &base && t.row.verdict != Verdict::undecided) continue;
+      t.row.ratio = ratio_of(t.row.process_ratios, confidence, options_.seed);
       t.row.verdict = &t == &base ? Verdict::same : decide(t.row.ratio, options_.margin);
     }
   }
@@ -355,6 +357,16 @@ void prepare(Row& row, const std::string& folder, const Process& process) {
   if ((*provider)->process) (*provider)->process(row.prepared, row.process);
 }
 
+Status check_numbers(const ContestOptions& o) {
+  const auto wants = [](const char* name, double got, double least, double most, const char* wanted) {
+    return got > least && got < most ? Status() : invalid("{} is {}; wanted {}", name, got, wanted);
+  };
+  WEFT_CHECK(wants("confidence", o.confidence, 0, 1, "a share between 0 and 1, as 0.99"));
+  WEFT_CHECK(wants("margin", o.margin, 0, 1, "a share between 0 and 1, as 0.015"));
+  WEFT_CHECK(wants("sample", o.sample, 0, 1e6, "seconds, as 0.002"));
+  return o.seconds == 0 ? Status() : wants("seconds", o.seconds, 0, 1e9, "0 or more");
+}
+
 Status precompile(const Row& row, const Operation& operation) {
   WEFT_TRY(const auto* provider, provider_of(row.contender));
   if (!provider->precompile) return {};
@@ -381,6 +393,7 @@ std::string clock_in_words(const Row& row) {
 Result<Comparison> compare(const Operation& operation, const std::vector<std::string>& contenders,
                            const ContestOptions& options,
                            const std::function<void(const std::string&)>& see) {
+  WEFT_CHECK(check_numbers(options));
   Comparison c{.operation = operation};
   WEFT_TRY(c.work, work_of(operation));
   const Folder folder;

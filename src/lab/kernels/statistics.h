@@ -34,9 +34,8 @@ double middle_of(const Generation& pairs);
 /// the logarithms, which is Student's without the outermost fifths: a machine has other guests, and some
 /// processes meet them.
 ///
-/// Source   Kalibera and Jones, Rigorous benchmarking in reasonable time (ISMM 2013); Yuen, The two-sample
-/// trimmed t
-///          for unequal population variances (Biometrika 61, 1974).
+/// Source   Kalibera and Jones, Rigorous benchmarking in reasonable time (ISMM 2013). Yuen, The two-sample
+///          trimmed t for unequal population variances (Biometrika 61, 1974).
 Interval ratio_of(const std::vector<double>& processes, double confidence, uint64_t seed);
 
 enum class Verdict : uint8_t { faster, same, slower, undecided, wrong, invalid };

@@ -16,9 +16,9 @@ LONGEST = 2**31 - 1
 def _of(name, x):
     """MKL's function for elements of x, as "s" of cblas_sgemm says."""
     if x.dtype not in LETTERS:
-        raise NotImplementedError("f32 and f64")
+        raise NotImplementedError("MKL takes f32 and f64 alone")
     if x.size > LONGEST:
-        raise NotImplementedError("at most 2^31 - 1 elements")
+        raise NotImplementedError("MKL takes at most 2^31 - 1 elements")
     return getattr(MKL, name.format(LETTERS[x.dtype]))
 
 
@@ -42,7 +42,7 @@ def mul(a, b, out):
 
 def gelu(x, out, approximate=0):
     if approximate:
-        raise NotImplementedError("the exact one")
+        raise NotImplementedError("MKL has the exact gelu alone")
     _vector("v{}CdfNorm", out, x)
     out *= x
 
@@ -65,7 +65,7 @@ def softmax(x, out, axis=-1):
 def matmul(a, b, out, transpose_a=0, transpose_b=0):
     gemm, real = _of("cblas_{}gemm", out), ctypes.c_float if out.dtype == np.float32 else ctypes.c_double
     if a.dtype != out.dtype or b.dtype != out.dtype or not all(t.flags.c_contiguous for t in (a, b, out)):
-        raise NotImplementedError("operands of one type, row by row")
+        raise NotImplementedError("MKL takes operands of one type that lie row by row")
     rows, columns = out.shape[-2:]
     terms = a.shape[-2 if transpose_a else -1]
     if out.size == 0 or terms == 0:
