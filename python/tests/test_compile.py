@@ -70,9 +70,8 @@ def test_another_part_in_a_list_makes_a_new_program():
 class Scaled(nn.Module):
     def __init__(self):
         super().__init__()
-        self.scales, self.arrays, self.parts = [], [], {"a": nn.Linear(2, 2), "b": weft.relu}
+        self.scales, self.arrays, self.parts = [], [], {"a": nn.Linear(2, 2), "b": nn.Linear(2, 2)}
         self.scales.append(weft.ones(2))
-        self.scales.append(self.scales)
         self.arrays.append(np.ones(2, np.float32))
 
     def forward(self, x):

@@ -1,9 +1,14 @@
-// Right, with a thirty-second of the elements computed before, as a row of their own: about 3 percent slower.
+// Right, but each launch then waits for a thirty-second of the time that it took: 3 percent slower on each
+// machine.
+#include <chrono>
+
 #include "honest.h"
 
 void compute(const Softmax& s) {
-  Softmax part = s;
-  part.columns = s.rows * s.columns / 32;
-  part.row(0);
+  using Clock = std::chrono::steady_clock;
+  const auto began = Clock::now();
   s.run();
+  const auto took = Clock::now() - began;
+  while (Clock::now() - began < took + took / 32) {
+  }
 }
