@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""How often the lab's verdicts are right: a kernel beside itself, and beside one that does 3 percent more.
+"""How often the lab's verdicts are right: a kernel beside itself, and beside one that takes 3 percent longer.
 
     bench/lab/error_rates.py WEFT [--runs N] [--first SEED] [--seconds S] [--jobs N] [--kernels FOLDER] [--long] [--out FILE]
     bench/lab/error_rates.py WEFT --gpu --plugin cuda.so [--runs N] [--first SEED] [--seconds S] [--long]
