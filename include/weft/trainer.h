@@ -69,6 +69,8 @@ class Trainer {
   Checkpoint& run_;
   const io::TokenData& data_;
   std::unique_ptr<Compiled> compiled_;
+  std::vector<Tensor> next_batches_;  // of step next_step_, made while the device ran the one before
+  int64_t next_step_ = -1;
 };
 
 }  // namespace weft::nn

@@ -22,6 +22,22 @@ void on_signal(int signal) {
   for (const int s : {SIGINT, SIGTERM}) std::signal(s, SIG_DFL);
 }
 
+// Tokens a second since it was last asked: a mean over the whole run would count its first steps, in which
+// kernels are compiled, forever.
+class Pace {
+ public:
+  double per_second(int64_t tokens) {
+    const double seconds = seconds_since(at_);
+    const auto taken = static_cast<double>(tokens - tokens_);
+    at_ = Clock::now(), tokens_ = tokens;
+    return taken / seconds;
+  }
+
+ private:
+  Clock::time_point at_ = Clock::now();
+  int64_t tokens_ = 0;
+};
+
 class Run {
  public:
   Run(const TrainOptions& o, const Common& common, nn::Checkpoint& state, const io::TokenData& data)
@@ -57,6 +73,7 @@ class Run {
 
  private:
   int64_t taken() const { return state_.info.step - first_step_; }
+  int64_t tokens() const { return taken() * trainer_.tokens_in_step(); }
 
   // The finished part of the run, from 0 to 1.
   double done() const {
@@ -64,14 +81,14 @@ class Run {
     if (steps > 0) return static_cast<double>(state_.info.step) / static_cast<double>(steps);
     return seconds_since(start_) / o_.seconds;
   }
-  double per_second() const {
-    return static_cast<double>(taken() * trainer_.tokens_in_step()) / seconds_since(start_);
-  }
 
   void log() {
     logged_at_ = Clock::now();
     logged_step_ = state_.info.step;
-    history_.add({.step = logged_step_, .loss = loss_, .rate = rate_, .tokens_per_second = per_second()});
+    history_.add({.step = logged_step_,
+                  .loss = loss_,
+                  .rate = rate_,
+                  .tokens_per_second = logged_.per_second(tokens())});
     if (const auto trouble = history_.trouble(); !trouble.empty()) note(trouble);
   }
 
@@ -81,9 +98,12 @@ class Run {
     const double begun = steps > 0 ? static_cast<double>(first_step_) / static_cast<double>(steps) : 0;
     const double part = done();
     const double left = part > begun ? seconds_since(start_) * (1 - std::min(1.0, part)) / (part - begun) : 0;
-    display_.progress(
-        {.step = state_.info.step, .loss = average_, .rate = rate_, .per_second = per_second(), .left = left},
-        history_.losses());
+    display_.progress({.step = state_.info.step,
+                       .loss = average_,
+                       .rate = rate_,
+                       .per_second = shown_.per_second(tokens()),
+                       .left = left},
+                      history_.losses());
   }
 
   // A sample is for people: if it can't be made, the run continues without, and says so once.
@@ -163,6 +183,7 @@ class Run {
   double loss_ = 0, rate_ = 0;  // of the last step
   int64_t logged_step_ = -1, shown_step_ = -1;
   std::string sample_trouble_;
+  Pace logged_, shown_;
   Clock::time_point start_ = Clock::now(), saved_ = start_, sampled_ = start_, logged_at_ = start_;
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "weft/ops.h"
 #include "weft/policy_scope.h"
@@ -155,13 +156,18 @@ double Trainer::eager_step(const Tensor& rate) {
   return loss;
 }
 
-// The step has not changed the parameters; counters of dropout have advanced.
+// Reading the loss waits for the step. The next step's batches are made and copied to the device before that,
+// so that the device does not wait for them.
 double Trainer::compiled_step(const Tensor& rate) {
   const auto before = kept_states(*run_.model, compiled_.get());
-  auto inputs = batches(run_.info.step);
+  const int64_t step = run_.info.step;
+  auto inputs = next_step_ == step ? std::exchange(next_batches_, {}) : batches(step);
   inputs.push_back(rate);
-  const double loss = (*compiled_)(inputs)[0].item();
+  const Tensor result = (*compiled_)(inputs)[0];
+  next_batches_ = batches(step + 1), next_step_ = step + 1;
+  const double loss = result.item();
   if (std::isfinite(loss)) return loss;
+  // The step has not changed the parameters; counters of dropout have advanced.
   sync();
   compiled_.reset();
   put_back(*run_.model, before);
