@@ -58,6 +58,9 @@ WEFT_SPLIT_INLINE __mmask16 first(int64_t n) {
 }
 
 // 16 lines of 32 numbers along k, from q: each line split. `most` has the largest magnitude of each so far.
+// kFar: the lines are weights, which come from memory. The same place of the next 16 lines is asked for,
+// since the processor foresees no streams as short and as many as these; it may lie beyond the last line.
+template <bool kFar>
 WEFT_SPLIT_INLINE void split_lines(const Lines& x, int64_t count, int64_t q, int64_t k,
                                    __m512i (&most)[kLines], __m512i (&to)[3][kLines]) {
   const __mmask16 low = first(k - q), high = first(k - q - 16);
@@ -66,6 +69,12 @@ WEFT_SPLIT_INLINE void split_lines(const Lines& x, int64_t count, int64_t q, int
     const __mmask16 is_there = r < count ? 0xffff : 0;
     const __m512 l = _mm512_maskz_loadu_ps(low & is_there, from),
                  h = _mm512_maskz_loadu_ps(high & is_there, from + 16);
+    if constexpr (kFar) {
+      const auto next =
+          reinterpret_cast<uintptr_t>(from) + static_cast<uintptr_t>(kLines * x.line) * sizeof(float);
+      _mm_prefetch(reinterpret_cast<const char*>(next), _MM_HINT_T1);
+      _mm_prefetch(reinterpret_cast<const char*>(next + kLine), _MM_HINT_T1);
+    }
     most[r] = larger(larger(most[r], l), h);
     const Parts parts = split(l, h);
     for (int i = 0; i < 3; ++i) to[i][r] = parts.part[i];
@@ -110,7 +119,7 @@ WEFT_SPLIT bool split_contiguous(const Lines& x, int64_t count, int64_t k, uint8
     for (__m512i& m : most) m = _mm512_setzero_si512();
     for (int64_t q = 0; q < k; q += kSplitStep) {
       __m512i parts[3][kLines];
-      split_lines(part, lines, q, k, most, parts);
+      split_lines<kColumns>(part, lines, q, k, most, parts);
       for (int i = 0; i < 3; ++i) {
         if constexpr (kColumns) transpose(parts[i]);
         store_tile(parts[i], to + q / kSplitStep * kSplitStepBytes + (2 * i + tile) * kTile);
