@@ -56,6 +56,7 @@ struct Device {
   std::multimap<void*, bool>
       foreign{};  ///< handles that are no blocks: true for pinned memory, else an import
   std::deque<std::pair<std::string, std::shared_ptr<Program>>> recent{};  ///< texts by their cache key
+  std::map<const void*, int> clusters_at_once{};                          ///< of kernels that asked
   std::set<Module*> modules{};                                            ///< not released yet
 };
 

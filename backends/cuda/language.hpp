@@ -10,6 +10,9 @@ inline constexpr int kWarp = 32;
 /// Whether multiply_add is faster than multiply-adds of f32, also where each number takes six of it.
 inline constexpr bool kHasMatrixUnits = true;
 
+/// Whether blocks may have shared memory of any size.
+inline constexpr bool kAnyShared = false;
+
 /// Blocks of a cluster: they run at the same time, and read each other's shared memory.
 inline constexpr int kCluster = 8;
 
@@ -88,6 +91,17 @@ __device__ P load_streamed(const void* from) {
   return all;
 }
 
+/// 16 bytes that are not read soon: others stay in the second cache.
+template <class P>
+__device__ void store_streamed(void* to, const P& all) {
+  static_assert(sizeof(P) == 16);
+  uint32_t w[4];
+  memcpy(w, &all, sizeof all);
+  asm volatile("st.global.cs.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(w[0]), "r"(w[1]), "r"(w[2]),
+               "r"(w[3])
+               : "memory");
+}
+
 __device__ inline float float_of_half(uint16_t bits) {
   float x;
   asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(bits));
@@ -113,6 +127,16 @@ __device__ inline uint32_t bfloats_of_floats(float low, float high) {
   uint32_t pair;
   asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
   return pair;
+}
+
+/// Has 16 bytes lie in registers as they are: the compiler does not compute on them before.
+template <class P>
+__device__ void keep_in_registers(P& all) {
+  static_assert(sizeof(P) == 16);
+  uint32_t w[4];
+  memcpy(w, &all, sizeof all);
+  asm volatile("" : "+r"(w[0]), "+r"(w[1]), "+r"(w[2]), "+r"(w[3]));
+  memcpy(&all, w, sizeof all);
 }
 
 /// With an error of two units in the last place; results below the least normal number are 0.

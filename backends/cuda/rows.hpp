@@ -236,7 +236,7 @@ backend::Outcome with_layout(int64_t columns, bool aligned, F f, bool large = fa
 /// Whether a multiprocessor has 227 KB of shared memory, all of which a block may have.
 inline bool has_large_shared(const backend::Launch& l) {
   const Device& device = queue_of(l).device;
-  return device.dependent_launch && device.architecture <= 103;
+  return kAnyShared || (device.dependent_launch && device.architecture <= 103);
 }
 
 /// f(T*) with the element type of these dtypes.

@@ -32,4 +32,23 @@ Outcome start(const backend::Launch& l, Grid blocks, BlockSize block, size_t sha
   return start_on(queue, blocks, block, shared, kernel, arguments...);
 }
 
+/// How many clusters of a kernel run at the same time. The device is asked once.
+template <class... P>
+Outcome clusters_at_once(const backend::Launch& l, BlockSize block, size_t shared, void (*kernel)(P...),
+                         int& n) {
+  Device& device = queue_of(l).device;
+  const auto* address = reinterpret_cast<const void*>(kernel);
+  const std::lock_guard lock(device.mutex);
+  const auto [known, is_new] = device.clusters_at_once.try_emplace(address, 0);
+  if (is_new) {
+    gpu::Launch how{};
+    how.blocks.x = block.cluster, how.threads = block.threads, how.shared = shared,
+    how.cluster = block.cluster;
+    WEFT_GPU_TRY(gpu::allow_shared(address, shared));
+    WEFT_GPU_TRY(gpu::clusters_at_once(&known->second, how, address));
+  }
+  n = known->second;
+  return Outcome::ok();
+}
+
 }  // namespace weft::cuda

@@ -59,6 +59,19 @@ inline Error update(GraphExec executable, Graph graph) {
 inline Error allow_shared(const void* kernel, size_t bytes) {
   return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes));
 }
+/// How many clusters of such a launch run at the same time, if nothing else does.
+inline Error clusters_at_once(int* n, const Launch& how, const void* kernel) {
+  cudaLaunchAttribute cluster{};
+  cluster.id = cudaLaunchAttributeClusterDimension;
+  cluster.val.clusterDim = {how.cluster, 1, 1};
+  cudaLaunchConfig_t config{};
+  config.gridDim = {how.blocks.x, how.blocks.y, how.blocks.z};
+  config.blockDim = how.threads;
+  config.dynamicSmemBytes = how.shared;
+  config.attrs = &cluster;
+  config.numAttrs = 1;
+  return cudaOccupancyMaxActiveClusters(n, kernel, &config);
+}
 inline Error launch(const Launch& how, const void* kernel, void** arguments) {
   cudaLaunchAttribute attributes[3] = {};
   unsigned n = 0;

@@ -29,6 +29,8 @@ inline constexpr bool kHasMatrixUnits = true;
 
 inline void sync_block() { emulated::sync_block(); }
 inline void sync_warp() { emulated::sync_warp(); }
+/// Whether blocks may have shared memory of any size.
+inline constexpr bool kAnyShared = true;
 /// Blocks run one after the other: a cluster is a block.
 inline constexpr int kCluster = 1;
 template <int>
@@ -74,6 +76,11 @@ P load_streamed(const void* from) {
   return *static_cast<const P*>(from);
 }
 
+template <class P>
+void store_streamed(void* to, const P& all) {
+  std::memcpy(to, &all, sizeof all);
+}
+
 inline int atomicAdd(int* at, int x) { return std::exchange(*at, *at + x); }
 
 // From a table: the compiler's conversion is a long call where no instruction may be used for it, and
@@ -110,6 +117,9 @@ inline uint32_t halves_of_floats(float low, float high) {
 inline uint32_t bfloats_of_floats(float low, float high) {
   return uint32_t{bfloat_of_float(low)} | uint32_t{bfloat_of_float(high)} << 16;
 }
+
+template <class P>
+void keep_in_registers(P&) {}
 
 inline float fast_exp(float x) { return exp2f(x * 1.4426950408889634f); }
 struct alignas(16) float4 {

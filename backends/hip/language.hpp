@@ -46,6 +46,7 @@ __device__ inline void sync_warp() {
   __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "wavefront");
 }
 /// There are no clusters: each is a block.
+inline constexpr bool kAnyShared = false;
 inline constexpr int kCluster = 1;
 template <int>
 __device__ void sync_cluster() {
@@ -102,6 +103,15 @@ __device__ P load_streamed(const void* from) {
   return all;
 }
 
+/// 16 bytes that are not read soon.
+template <class P>
+__device__ void store_streamed(void* to, const P& all) {
+  using Words = __attribute__((vector_size(16))) unsigned;
+  Words w;
+  memcpy(&w, &all, sizeof all);
+  __builtin_nontemporal_store(w, static_cast<Words*>(to));
+}
+
 __device__ inline int atomicAdd(int* at, int x) {
   return __hip_atomic_fetch_add(at, x, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
 }
@@ -130,6 +140,9 @@ __device__ inline uint32_t halves_of_floats(float low, float high) {
 __device__ inline uint32_t bfloats_of_floats(float low, float high) {
   return uint32_t{bfloat_of_float(low)} | uint32_t{bfloat_of_float(high)} << 16;
 }
+template <class P>
+__device__ void keep_in_registers(P&) {}
+
 /// With an error of a few units in the last place.
 __device__ inline float fast_exp(float x) { return __builtin_amdgcn_exp2f(x * 1.4426950408889634f); }
 

@@ -47,6 +47,21 @@ class Barrier {
     while (!has_ended(phase)) {
     }
   }
+  /// Waits, and then sees what other blocks of the cluster have sent.
+  __device__ void wait_for_cluster(uint32_t phase) {
+    uint32_t ended;
+    do {
+      asm volatile(
+          "{\n"
+          ".reg .pred p;\n"
+          "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%1], %2;\n"
+          "selp.u32 %0, 1, 0, p;\n"
+          "}"
+          : "=r"(ended)
+          : "r"(shared_address(this)), "r"(phase)
+          : "memory");
+    } while (ended == 0);
+  }
 
  private:
   uint64_t state_;

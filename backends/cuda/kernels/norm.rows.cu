@@ -1,10 +1,11 @@
 #include <array>
 
+#include "../norm_teams.hpp"
 #include "../rotation.hpp"
-#include "../rows.hpp"
 #include "../skinny.hpp"
 
 // layer_norm and rms_norm. The variance takes a second pass over the row, which is in registers if it fits.
+// On multiprocessors with much shared memory, rows of up to 256 KB are for teams (norm_teams.hpp).
 namespace weft::cuda {
 
 using namespace backend;
@@ -30,6 +31,24 @@ __global__ void __launch_bounds__(L::kThreads)
         y + r * columns, columns, [&](At, float v, float w, float b) { return (v - mean) * scale * w + b; },
         row, SharedRow<L>{weight, 1}, SharedRow<L>{bias, 0});
   });
+}
+
+/// f(Team*) with the team for rows of so many columns; false where there is none. Rows of 32 to 64 KB without
+/// a bias are as fast by each_row.
+template <class T, bool kCentered, class F>
+bool with_team(int64_t columns, F f) {
+  const auto fits = [&]<class S>(S*) {
+    return columns <= S::kMostColumns && (f(static_cast<S*>(nullptr)), true);
+  };
+  if (fits(static_cast<Team<T, 1, 1, 0, 3, 8>*>(nullptr)) ||
+      fits(static_cast<Team<T, 2, 1, 0, 12>*>(nullptr)) || fits(static_cast<Team<T, 4, 1, 0, 6>*>(nullptr)) ||
+      fits(static_cast<Team<T, 8, 1, 0, 3>*>(nullptr)) || fits(static_cast<Team<T, 16, 1, 0, 2>*>(nullptr)))
+    return true;
+  constexpr int kBlocks = kCluster > 1 ? 2 : 1;
+  using Pair = Team<T, 16, kBlocks, 3, 1>;
+  if (columns <= Pair::kMostColumns) return kCentered && fits(static_cast<Pair*>(nullptr));
+  return fits(static_cast<Team<T, 8, kCluster, 3, 2>*>(nullptr)) ||
+         fits(static_cast<Team<T, 16, kCluster, 3, 1>*>(nullptr));
 }
 
 template <bool kCentered>
@@ -63,7 +82,16 @@ Outcome launch(const Launch& l) {
       return start_rows<L>(l, rows, norm_of_rows<L, kCentered>, data(x), data(weight), data(bias),
                            y.data<T>(), rows, columns, epsilon);
     };
-    return with_layout<T, 8, 12>(columns, aligned, run, has_large_shared(l));
+    const bool large = has_large_shared(l),
+               streamed = y.size() * static_cast<int64_t>(sizeof(T)) > (24 << 20);
+    Outcome told{};
+    const auto by_team = [&]<class S>(S*) {
+      told = start_teams<S>(l, rows, norm_of_teams<S, kCentered>,
+                            NormPointers<T>{data(x), data(weight), data(bias), y.data<T>(), streamed}, rows,
+                            columns, epsilon);
+    };
+    if (large && aligned && with_team<T, kCentered>(columns, by_team)) return told;
+    return with_layout<T, 8, 12>(columns, aligned, run, large);
   });
 }
 
