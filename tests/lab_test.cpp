@@ -162,6 +162,9 @@ struct Cheat {
   const char* kernel;
   Verdict verdict;
   const char* why;  // a part of what is said
+  // The same of another check, which calls the kernel INVALID: how busy the machine is says which one sees it
+  // first.
+  const char* or_why = nullptr;
 };
 
 void PrintTo(const Cheat& cheat, std::ostream* out) { *out << cheat.kernel; }
@@ -179,6 +182,10 @@ TEST_P(LabCheat, IsSeenThrough) {
   options.process.seconds = 2;
   const auto row = contest("native", kernel(GetParam().kernel), options).rows[1];
   std::filesystem::remove(kept);
+  if (GetParam().or_why && row.why.find(GetParam().or_why) != std::string::npos) {
+    EXPECT_EQ(name(row.verdict), "INVALID") << row.why;
+    return;
+  }
   EXPECT_EQ(name(row.verdict), name(GetParam().verdict)) << row.why;
   EXPECT_NE(row.why.find(GetParam().why), std::string::npos) << row.why;
 }
@@ -202,7 +209,7 @@ INSTANTIATE_TEST_SUITE_P(
         Cheat{"network", Verdict::invalid, "to reach the network"}, Cheat{"watched", Verdict::wrong, ""},
         Cheat{"changed_rows", Verdict::invalid, "it computes only what changed"},
         Cheat{"rounds_up", Verdict::invalid, "it changed how the processor rounds"},
-        Cheat{"reads_edits", Verdict::wrong, ", launch "},
+        Cheat{"reads_edits", Verdict::wrong, ", launch ", "it computes only what changed"},
         Cheat{"answers_itself", Verdict::invalid, "what it was not asked"},
         Cheat{"moves_away", Verdict::invalid, "to set its priority or its processors"}),
     [](const auto& cheat) { return std::string(cheat.param.kernel); });
