@@ -223,15 +223,15 @@ __device__ inline float computed(StepCode code, float a, float b) {
   }
 }
 
-/// The steps of one element, whose sums are `products`.
-__device__ inline void run_steps(const Item& item, const float* products, int row, int column) {
-  float values[kMostSteps];
+/// The steps of one element, whose sums are `products`. `values` has a place for the result of each.
+template <class Values>
+__device__ void run_steps(const Item& item, const float* products, int row, int column, Values values) {
   const int64_t at = int64_t{row} * item.n + column;
   for (int i = 0; i < item.n_steps; ++i) {
     const ProductStep s = item.steps[i];
     float v;
     switch (s.code) {
-      case StepCode::product: v = products[s.a]; break;
+      case StepCode::product: v = s.a ? products[1] : products[0]; break;
       case StepCode::element: v = loaded(item.operands[s.a], item.operand_formats[s.a], at); break;
       case StepCode::column: v = loaded(item.operands[s.a], item.operand_formats[s.a], column); break;
       case StepCode::number: v = s.number; break;
@@ -374,7 +374,8 @@ struct SumsOfTile {
         const float scale = 1 / sqrtf(sum / static_cast<float>(item.k) + epsilon);
         for (float& product : products) product *= scale;
       }
-      run_steps(item, products, row, first_row + column);
+      float values[kMostSteps];
+      run_steps(item, products, row, first_row + column, values);
     }
   }
 };

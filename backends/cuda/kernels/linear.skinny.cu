@@ -3,6 +3,7 @@
 
 #include "../chain.hpp"
 #include "../collected.hpp"
+#include "../hopper/skinny_launch.hpp"
 #include "../rows.hpp"
 #include "../skinny_row_kernel.hpp"
 
@@ -46,6 +47,8 @@ class CollectedProducts : public Collected {
           queue.chain->add(items_, [copy = *this](Queue& q) mutable { return copy.run_row(q); });
       return chained ? Outcome::ok() : run_row(queue);
     }
+    if constexpr (sizeof(T) == 2)
+      if (auto launched = run_ring<T>(queue, items_)) return *std::move(launched);
     if (rows_ <= kNormedRows) return run<1, kNormedRows, 4>(queue);
     return rows_ <= 8 ? run<2, 8, 4>(queue) : run<2, 16, 3>(queue);
   }

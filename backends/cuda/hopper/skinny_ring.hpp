@@ -1,0 +1,280 @@
+#pragma once
+#include "../hopper.hpp"
+#include "../skinny_kernel.hpp"
+
+// Products of 2 to 16 rows with weights on GPUs of architecture 9.0. A block takes tiles of 16 to 96 rows of
+// the weights. One of its warps copies these into a ring of stages by the TMA unit, as far ahead as shared
+// memory allows, others copy x, and eight multiply. There is one block a multiprocessor, so the ring is
+// large: while the kernel before ends and its results become x, the memory goes on reading weights.
+namespace weft::cuda::skinny {
+
+constexpr int kMostMaps = 10;  // of a launch
+
+/// What the copies of an item need.
+struct RingItem {
+  const void* x;
+  int first_tile, k;
+  uint8_t products, rows;  // of x
+  uint8_t maps[kMostProducts];
+};
+/// What all threads need. Blocks have it in shared memory: a kernel's arguments come late to who first reads
+/// them after the wait for the kernels before.
+struct RingHead {
+  RingItem of[kMostItems];
+  int tiles, n, stages, steps;  // steps: at most, of an item that has more than one
+};
+/// A launch.
+struct Ring {
+  RingHead head;
+  bool early;
+  CUtensorMap maps[kMostMaps];
+  Item items[kMostItems];
+};
+static_assert(sizeof(Ring) <= 4096);  // a kernel's arguments
+
+/// Sizes of what a block has: `kTiles` tiles of 16 rows of the weights, `kSumTiles` of 8 rows of x.
+template <int kTiles, int kSumTiles>
+struct RingShape {
+  static constexpr int kRows = 16 * kTiles, kXRows = 8 * kSumTiles;
+  static constexpr int kDepth = kTiles <= 2 ? 256 : 128;   // elements of a row in a stage
+  static constexpr int kGroups = kTiles % 2 == 0 ? 2 : 1;  // of warps, which share the rows
+  static constexpr int kParts = kWarps / kGroups;          // of a stage's depth
+  static constexpr int kSteps = kDepth / 16 / kParts;      // of a warp in a stage
+  static constexpr int kOwnTiles = kTiles / kGroups;       // of a warp
+  static constexpr int kRowsTogether = 64;                 // elements in a tile of the TMA unit
+  static constexpr int kColumn = kRows + 4;                // without conflicts of banks
+  static constexpr uint32_t kWeightBytes = kRows * kDepth * 2, kXBytes = kXRows * kDepth * 2,
+                            kStageBytes = kWeightBytes + kXBytes;
+  static constexpr uint32_t kSumBytes = kParts * kXRows * kColumn * sizeof(float);
+  static constexpr int kPieces = kDepth * 2 / 16;          // of 16 bytes of a row in a stage
+  static constexpr int kXThreads = 2 * kSumTiles * kWarp;  // that copy x
+  static constexpr int kThreadsOfAll = kThreads + kWarp + kXThreads;
+  static_assert(kSteps >= 1 && kWeightBytes % hopper::kTileAlignment == 0 &&
+                kXBytes % hopper::kTileAlignment == 0 && kRows / kMostProducts % 8 == 0);
+
+  static size_t shared_bytes(int stages, int steps) {
+    return hopper::kTileAlignment + kSumBytes + sizeof(RingHead) + kMostItems * sizeof(Item) +
+           static_cast<size_t>(stages) * (kStageBytes + 2 * sizeof(hopper::Barrier)) +
+           static_cast<size_t>(steps) * kThreads * sizeof(float);
+  }
+};
+
+/// Where a block is: in a stage of the ring, and in a part of a tile.
+template <class Shape>
+struct RingPlace {
+  const RingHead& head;
+  int tile = static_cast<int>(blockIdx.x);
+  int item = 0, first_row = 0;  // of the tile
+  int batch = 0, end = 0;       // of its depth
+  int stage = 0;
+  uint32_t phase = 0;
+
+  __device__ explicit RingPlace(const RingHead& h) : head(h) { enter(); }
+  __device__ bool there() const { return tile < head.tiles; }
+  __device__ const RingItem& of() const { return head.of[item]; }
+  __device__ int rows() const { return Shape::kRows / of().products; }
+  /// Goes to the next stage, and returns whether the tile has ended.
+  __device__ bool advance() {
+    if (++stage == head.stages) stage = 0, phase ^= 1;
+    if (++batch < end) return false;
+    tile += static_cast<int>(gridDim.x);
+    enter();
+    return true;
+  }
+
+ private:
+  __device__ void enter() {
+    if (!there()) return;
+    while (item + 1 < head.n && head.of[item + 1].first_tile <= tile) ++item;
+    first_row = (tile - of().first_tile) * rows();
+    batch = 0, end = (of().k + Shape::kDepth - 1) / Shape::kDepth;
+  }
+};
+
+/// Arrives when all copies of this thread have ended (copy_async).
+__device__ inline void arrive_after_copies(hopper::Barrier& barrier) {
+  asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(hopper::shared_address(&barrier))
+               : "memory");
+}
+
+/// Results of this thread's steps in shared memory: in registers they would have no index.
+struct RingValues {
+  float* of;
+  __device__ float& operator[](int i) const { return of[i * kThreads]; }
+};
+
+/// The ring in shared memory, and what its warps do.
+template <class T, int kTiles, int kSumTiles>
+struct RingBlock {
+  using Shape = RingShape<kTiles, kSumTiles>;
+  using Place = RingPlace<Shape>;
+
+  const Ring& ring;
+  char* stages;
+  float* sums;  // by part, row of x and row of the weights
+  hopper::Barrier *full, *empty;
+  RingHead* head;
+  Item* items;
+  RingValues values;
+
+  __device__ explicit RingBlock(const Ring& r) : ring(r) {
+    char* const raw = dynamic_shared<char>();
+    const int n = ring.head.stages;
+    stages = raw + (0u - hopper::shared_address(raw)) % hopper::kTileAlignment;
+    sums = reinterpret_cast<float*>(stages + n * Shape::kStageBytes);
+    head = reinterpret_cast<RingHead*>(reinterpret_cast<char*>(sums) + Shape::kSumBytes);
+    items = reinterpret_cast<Item*>(head + 1);
+    full = reinterpret_cast<hopper::Barrier*>(items + kMostItems);
+    empty = full + n;
+    values = {reinterpret_cast<float*>(empty + n) + threadIdx.x};
+  }
+  /// By all threads; a sync follows.
+  __device__ void init() const {
+    copy_words(head, &ring.head, sizeof(RingHead));
+    if (threadIdx.x != kThreads) return;
+    for (int i = 0; i < ring.head.stages; ++i) full[i].init(1 + Shape::kXThreads), empty[i].init(kWarps);
+    hopper::show_barriers();
+  }
+
+  /// By one thread.
+  __device__ void copy_weights() const {
+    if (!ring.early) wait_for_kernels_before();
+    for (Place place(*head); place.there(); place.advance()) {
+      hopper::Barrier& barrier = full[place.stage];
+      char* const to = stages + place.stage * Shape::kStageBytes;
+      const int products = place.of().products, rows = place.rows();
+      empty[place.stage].wait(place.phase ^ 1);
+      barrier.arrive_expecting(Shape::kWeightBytes);
+#pragma unroll
+      for (int i = 0; i < Shape::kDepth / Shape::kRowsTogether; ++i)
+        for (int p = 0; p < products; ++p)
+          hopper::load_tile(to + (i * Shape::kRows + p * rows) * hopper::kSwizzledRow,
+                            ring.maps[place.of().maps[p]], barrier,
+                            place.batch * Shape::kDepth + i * Shape::kRowsTogether, place.first_row);
+    }
+  }
+  /// By kXThreads of them. Rows of x that there are not stay as they are, and give sums that nobody reads.
+  __device__ void copy_rows() const {
+    const int thread = static_cast<int>(threadIdx.x) - kThreads - kWarp, piece = thread % Shape::kPieces;
+    Place place(*head);
+    wait_for_kernels_before();
+    for (; place.there(); place.advance()) {
+      const RingItem& item = place.of();
+      const int k = place.batch * Shape::kDepth + 8 * piece;
+      const T* const from = static_cast<const T*>(item.x) + (k < item.k ? k : 0);
+      char* const to = stages + place.stage * Shape::kStageBytes + Shape::kWeightBytes +
+                       piece / 8 * Shape::kXRows * hopper::kSwizzledRow;
+      empty[place.stage].wait(place.phase ^ 1);
+#pragma unroll 4
+      for (int row = thread / Shape::kPieces; row < item.rows; row += Shape::kXThreads / Shape::kPieces)
+        copy_async(to + hopper::swizzled(row, piece % 8), from + int64_t{row} * item.k, k < item.k);
+      arrive_after_copies(full[place.stage]);
+    }
+  }
+
+  /// What a warp does with each tile.
+  __device__ void multiply() const {
+    copy_words(items, ring.items, head->n * sizeof(Item));
+    Place place(*head);
+    wait_for_kernels_before();
+    while (place.there()) {
+      const Item& item = items[place.item];
+      const int first_row = place.first_row;
+      float own[Shape::kOwnTiles][kSumTiles][4] = {};
+      for (bool ended = false; !ended; ended = place.advance()) {
+        full[place.stage].wait(place.phase);
+        add(own, stages + place.stage * Shape::kStageBytes);
+        sync_warp();
+        if (threadIdx.x % kWarp == 0) empty[place.stage].arrive();
+      }
+      hopper::sync_threads(1, kThreads);  // the sums of the tile before have been read
+      put(own);
+      hopper::sync_threads(1, kThreads);
+      join(item, first_row);
+    }
+  }
+  /// Adds what the warps have of each element, and runs its steps.
+  __device__ void join(const Item& item, int first_row) const {
+    const int columns = Shape::kRows / item.products;
+    for (int at = static_cast<int>(threadIdx.x); at < item.rows * columns; at += kThreads) {
+      const int row = at / columns, column = at % columns;
+      if (first_row + column >= item.n) continue;
+      float products[kMostProducts] = {};
+#pragma unroll
+      for (int p = 0; p < kMostProducts; ++p) {
+        if (p >= item.products) break;
+        const float* const own = sums + row * Shape::kColumn + p * columns + column;
+#pragma unroll
+        for (int i = 0; i < Shape::kParts; ++i) products[p] += own[i * Shape::kXRows * Shape::kColumn];
+      }
+      if (item.n_steps == 1 && item.n_results == 1)  // a product
+        stored(item.results[0], item.result_formats[0], int64_t{row} * item.n + first_row + column,
+               rounded(products[0], item.steps[0].rounded_to));
+      else
+        run_steps(item, products, row, first_row + column, values);
+    }
+  }
+
+ private:
+  /// Arguments to shared memory, by the first kThreads threads.
+  __device__ static void copy_words(void* to, const void* from, size_t bytes) {
+    if (threadIdx.x < kThreads)
+      for (unsigned i = threadIdx.x; i < bytes / sizeof(uint32_t); i += kThreads)
+        static_cast<uint32_t*>(to)[i] = static_cast<const uint32_t*>(from)[i];
+  }
+
+  /// Products of this warp's part of a stage.
+  __device__ void add(float (&own)[Shape::kOwnTiles][kSumTiles][4], const char* stage) const {
+    const uint32_t warp = threadIdx.x / 32, lane = threadIdx.x % 32, group = warp % Shape::kGroups,
+                   part = warp / Shape::kGroups;
+    const uint32_t row = lane % 16, x_row = lane % 8 + (kSumTiles > 1 ? lane / 16 * 8 : 0);
+    const char* const x = stage + Shape::kWeightBytes;
+#pragma unroll
+    for (uint32_t i = 0; i < Shape::kSteps; ++i) {
+      const uint32_t step = part * Shape::kSteps + i, tile = step / 4, piece = step % 4 * 2;
+      uint32_t b[4];
+      load_matrices(
+          b, x + tile * Shape::kXRows * hopper::kSwizzledRow + hopper::swizzled(x_row, piece + lane / 8 % 2));
+#pragma unroll
+      for (uint32_t r = 0; r < Shape::kOwnTiles; ++r) {
+        uint32_t a[4];
+        load_matrices(a, stage + tile * Shape::kRows * hopper::kSwizzledRow +
+                             hopper::swizzled((group * Shape::kOwnTiles + r) * 16 + row, piece + lane / 16));
+#pragma unroll
+        for (int s = 0; s < kSumTiles; ++s) multiply_add<T>(own[r][s], a, {b[2 * s], b[2 * s + 1]});
+      }
+    }
+  }
+  __device__ void put(const float (&own)[Shape::kOwnTiles][kSumTiles][4]) const {
+    const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32,
+              group = warp % Shape::kGroups, part = warp / Shape::kGroups;
+#pragma unroll
+    for (int r = 0; r < Shape::kOwnTiles; ++r)
+#pragma unroll
+      for (int s = 0; s < kSumTiles; ++s)
+#pragma unroll
+        for (int c = 0; c < 4; ++c) {
+          const int row = (group * Shape::kOwnTiles + r) * 16 + lane / 4 + c / 2 * 8,
+                    x_row = 8 * s + lane % 4 * 2 + c % 2;
+          sums[(part * Shape::kXRows + x_row) * Shape::kColumn + row] = own[r][s][c];
+        }
+  }
+};
+
+template <class T, int kTiles, int kSumTiles>
+__global__ void __launch_bounds__(RingShape<kTiles, kSumTiles>::kThreadsOfAll, 1)
+    multiply_ring(const __grid_constant__ Ring ring) {
+  let_next_kernel_start();
+  using Block = RingBlock<T, kTiles, kSumTiles>;
+  const Block block(ring);
+  block.init();
+  sync_block();
+  if (threadIdx.x < kThreads)
+    block.multiply();
+  else if (threadIdx.x >= kThreads + kWarp)
+    block.copy_rows();
+  else if (threadIdx.x == kThreads)
+    block.copy_weights();
+}
+
+}  // namespace weft::cuda::skinny
