@@ -34,7 +34,8 @@ struct Items {
   Item all[kMostItems];
   int first_blocks[kMostItems + 1];
   int n;
-  bool early;  // no kernel that may still run writes the weights
+  bool early;    // no kernel that may still run writes the weights
+  bool ordered;  // sums must not depend on what else is launched with them
   bool has_norm;
   SkinnyNorm norm;
 };

@@ -46,6 +46,11 @@ OpCases attention_grad_cases() {
   tiles.no_gradient = "the same as of one tile";
   cases.push_back(tiles);
   cases.push_back(in_halves(tiles));
+  Case wide =
+      with({2, 130, 36}, {1, 140, 36}, 36, {}, {{"causal", 1}}, "grouped, three tiles of both, wide rows");
+  wide.inputs[4] = constant({2, 130}, 5);
+  wide.no_gradient = "the same as of one tile";
+  cases.push_back(wide);
   // Kernels may be others where bounds allow the roundings of many terms.
   for (const int64_t dim : {16, 72}) {
     Case many = with({4, 65, dim}, {1, 260, dim}, dim, {}, {{"causal", 1}}, "hundreds of queries and keys");

@@ -13,8 +13,9 @@ namespace weft::cuda::skinny {
 
 namespace {
 
-constexpr size_t kMostShared = size_t{226} << 10;   // of a block
-constexpr int64_t kLeastBytes = int64_t{64} << 20;  // of weights; with fewer, multiply_skinny is as fast
+constexpr size_t kMostShared = size_t{226} << 10;  // of a block
+// Bytes of weights; with fewer, multiply_skinny is as fast.
+constexpr int64_t kLeastBytes = int64_t{64} << 20, kLeastBytesOfOne = int64_t{24} << 20;
 constexpr double kCostOfRow = 0.25;  // of x, which comes from the second cache, beside one of the weights
 
 std::span<const Item> all_of(const Items& items) { return {items.all, static_cast<size_t>(items.n)}; }
@@ -26,18 +27,6 @@ int most_rows(const Items& items) {
 int tiles_of(const Item& item, int rows) {
   const int each = rows / item.products;
   return (item.n + each - 1) / each;
-}
-
-/// Whether a launch is for the ring: others are left to multiply_skinny.
-bool takes(const Queue& queue, const Items& items) {
-  if (queue.device.architecture != 90 || items.n == 0 || items.has_norm || most_rows(items) < 2) return false;
-  int maps = 0;
-  int64_t bytes = 0;
-  for (const Item& i : all_of(items)) {
-    if (!i.aligned) return false;
-    maps += i.products, bytes += int64_t{2} * i.products * i.n * i.k;
-  }
-  return maps <= kMostMaps && bytes >= kLeastBytes;
 }
 
 /// Tiles of 16 rows of the weights that a block has at a time: those with which the last block ends first.
@@ -53,6 +42,25 @@ int best_tiles(const Items& items, int blocks) {
     if (time < least) best = tiles, least = time;
   }
   return best;
+}
+
+/// Whether a launch is one product, of which each block has one tile.
+bool is_one(const Items& items, int tiles, int blocks) {
+  return items.n == 1 && items.all[0].products == 1 && tiles_of(items.all[0], 16 * tiles) <= blocks;
+}
+
+/// Whether a launch of such tiles is for the ring: others are left to multiply_skinny.
+bool takes(const Queue& queue, const Items& items, int tiles) {
+  if (queue.device.architecture != 90 || items.n == 0 || items.has_norm || most_rows(items) < 2) return false;
+  if (items.ordered) return false;  // sums depend on the tiles, and these on the launch
+  int maps = 0;
+  int64_t bytes = 0;
+  for (const Item& i : all_of(items)) {
+    if (!i.aligned) return false;
+    maps += i.products, bytes += int64_t{2} * i.products * i.n * i.k;
+  }
+  const bool one = is_one(items, tiles, queue.device.multiprocessors);
+  return maps <= kMostMaps && bytes >= (one ? kLeastBytesOfOne : kLeastBytes);
 }
 
 template <class T, class Shape>
@@ -83,7 +91,7 @@ int stages_of(const Items& items, int tiles, int steps) {
   return std::min(static_cast<int>((kMostShared - none) / each), depth * tiles);
 }
 
-template <class T, int kTiles, int kSumTiles>
+template <class T, int kTiles, int kSumTiles, bool kOne>
 Outcome launch_ring(Queue& queue, const Items& items) {
   using Shape = RingShape<kTiles, kSumTiles>;
   Ring ring{};
@@ -95,17 +103,23 @@ Outcome launch_ring(Queue& queue, const Items& items) {
   const int blocks = std::min(head.tiles, queue.device.multiprocessors);
   head.stages = stages_of<Shape>(items, (head.tiles + blocks - 1) / blocks, head.steps);
   return start_on(queue, {static_cast<unsigned>(blocks)}, Shape::kThreadsOfAll,
-                  Shape::shared_bytes(head.stages, head.steps), multiply_ring<T, kTiles, kSumTiles>, ring);
+                  Shape::shared_bytes(head.stages, head.steps), multiply_ring<T, kTiles, kSumTiles, kOne>,
+                  ring);
 }
 
 template <class T, int kSumTiles>
-Outcome launch_tiles(Queue& queue, const Items& items) {
-  switch (best_tiles(items, queue.device.multiprocessors)) {
-    case 1: return launch_ring<T, 1, kSumTiles>(queue, items);
-    case 2: return launch_ring<T, 2, kSumTiles>(queue, items);
-    case 3: return launch_ring<T, 3, kSumTiles>(queue, items);
-    case 4: return launch_ring<T, 4, kSumTiles>(queue, items);
-    default: return launch_ring<T, 6, kSumTiles>(queue, items);
+Outcome launch_tiles(Queue& queue, const Items& items, int tiles) {
+  const auto launch = [&]<int kTiles>() {
+    return is_one(items, tiles, queue.device.multiprocessors)
+               ? launch_ring<T, kTiles, kSumTiles, true>(queue, items)
+               : launch_ring<T, kTiles, kSumTiles, false>(queue, items);
+  };
+  switch (tiles) {
+    case 1: return launch.template operator()<1>();
+    case 2: return launch.template operator()<2>();
+    case 3: return launch.template operator()<3>();
+    case 4: return launch.template operator()<4>();
+    default: return launch.template operator()<6>();
   }
 }
 
@@ -113,8 +127,10 @@ Outcome launch_tiles(Queue& queue, const Items& items) {
 
 template <class T>
 std::optional<Outcome> run_ring(Queue& queue, const Items& items) {
-  if (!takes(queue, items)) return std::nullopt;
-  return most_rows(items) <= 8 ? launch_tiles<T, 1>(queue, items) : launch_tiles<T, 2>(queue, items);
+  const int tiles = best_tiles(items, queue.device.multiprocessors);
+  if (!takes(queue, items, tiles)) return std::nullopt;
+  return most_rows(items) <= 8 ? launch_tiles<T, 1>(queue, items, tiles)
+                               : launch_tiles<T, 2>(queue, items, tiles);
 }
 template std::optional<Outcome> run_ring<f16>(Queue&, const Items&);
 template std::optional<Outcome> run_ring<bf16>(Queue&, const Items&);

@@ -17,8 +17,7 @@ struct RingItem {
   uint8_t products, rows;  // of x
   uint8_t maps[kMostProducts];
 };
-/// What all threads need. Blocks have it in shared memory: a kernel's arguments come late to who first reads
-/// them after the wait for the kernels before.
+/// What all threads need.
 struct RingHead {
   RingItem of[kMostItems];
   int tiles, n, stages, steps;  // steps: at most, of an item that has more than one
@@ -53,14 +52,15 @@ struct RingShape {
                 kXBytes % hopper::kTileAlignment == 0 && kRows / kMostProducts % 8 == 0);
 
   static size_t shared_bytes(int stages, int steps) {
-    return hopper::kTileAlignment + kSumBytes + sizeof(RingHead) + kMostItems * sizeof(Item) +
+    return hopper::kTileAlignment + kSumBytes + kMostItems * sizeof(Item) +
            static_cast<size_t>(stages) * (kStageBytes + 2 * sizeof(hopper::Barrier)) +
            static_cast<size_t>(steps) * kThreads * sizeof(float);
   }
 };
 
-/// Where a block is: in a stage of the ring, and in a part of a tile.
-template <class Shape>
+/// Where a block is: in a stage of the ring, and in a part of a tile. kOne: a launch is one product, and a
+/// block has one tile of it. What is known then is 2 us of a launch.
+template <class Shape, bool kOne>
 struct RingPlace {
   const RingHead& head;
   int tile = static_cast<int>(blockIdx.x);
@@ -70,22 +70,24 @@ struct RingPlace {
   uint32_t phase = 0;
 
   __device__ explicit RingPlace(const RingHead& h) : head(h) { enter(); }
-  __device__ bool there() const { return tile < head.tiles; }
-  __device__ const RingItem& of() const { return head.of[item]; }
-  __device__ int rows() const { return Shape::kRows / of().products; }
+  __device__ bool there() const { return kOne ? batch < end : tile < head.tiles; }
+  __device__ const RingItem& of() const { return head.of[kOne ? 0 : item]; }
+  __device__ int products() const { return kOne ? 1 : of().products; }
+  __device__ int rows() const { return Shape::kRows / products(); }
   /// Goes to the next stage, and returns whether the tile has ended.
   __device__ bool advance() {
     if (++stage == head.stages) stage = 0, phase ^= 1;
     if (++batch < end) return false;
-    tile += static_cast<int>(gridDim.x);
-    enter();
+    if constexpr (!kOne) tile += static_cast<int>(gridDim.x), enter();
     return true;
   }
 
  private:
   __device__ void enter() {
-    if (!there()) return;
-    while (item + 1 < head.n && head.of[item + 1].first_tile <= tile) ++item;
+    if constexpr (!kOne) {
+      if (!there()) return;
+      while (item + 1 < head.n && head.of[item + 1].first_tile <= tile) ++item;
+    }
     first_row = (tile - of().first_tile) * rows();
     batch = 0, end = (of().k + Shape::kDepth - 1) / Shape::kDepth;
   }
@@ -104,16 +106,15 @@ struct RingValues {
 };
 
 /// The ring in shared memory, and what its warps do.
-template <class T, int kTiles, int kSumTiles>
+template <class T, int kTiles, int kSumTiles, bool kOne>
 struct RingBlock {
   using Shape = RingShape<kTiles, kSumTiles>;
-  using Place = RingPlace<Shape>;
+  using Place = RingPlace<Shape, kOne>;
 
   const Ring& ring;
   char* stages;
   float* sums;  // by part, row of x and row of the weights
   hopper::Barrier *full, *empty;
-  RingHead* head;
   Item* items;
   RingValues values;
 
@@ -122,16 +123,13 @@ struct RingBlock {
     const int n = ring.head.stages;
     stages = raw + (0u - hopper::shared_address(raw)) % hopper::kTileAlignment;
     sums = reinterpret_cast<float*>(stages + n * Shape::kStageBytes);
-    head = reinterpret_cast<RingHead*>(reinterpret_cast<char*>(sums) + Shape::kSumBytes);
-    items = reinterpret_cast<Item*>(head + 1);
+    items = reinterpret_cast<Item*>(reinterpret_cast<char*>(sums) + Shape::kSumBytes);
     full = reinterpret_cast<hopper::Barrier*>(items + kMostItems);
     empty = full + n;
     values = {reinterpret_cast<float*>(empty + n) + threadIdx.x};
   }
-  /// By all threads; a sync follows.
+  /// By one thread; a sync follows.
   __device__ void init() const {
-    copy_words(head, &ring.head, sizeof(RingHead));
-    if (threadIdx.x != kThreads) return;
     for (int i = 0; i < ring.head.stages; ++i) full[i].init(1 + Shape::kXThreads), empty[i].init(kWarps);
     hopper::show_barriers();
   }
@@ -139,24 +137,24 @@ struct RingBlock {
   /// By one thread.
   __device__ void copy_weights() const {
     if (!ring.early) wait_for_kernels_before();
-    for (Place place(*head); place.there(); place.advance()) {
+    for (Place place(ring.head); place.there(); place.advance()) {
       hopper::Barrier& barrier = full[place.stage];
       char* const to = stages + place.stage * Shape::kStageBytes;
-      const int products = place.of().products, rows = place.rows();
+      const int products = place.products(), rows = place.rows();
       empty[place.stage].wait(place.phase ^ 1);
       barrier.arrive_expecting(Shape::kWeightBytes);
 #pragma unroll
       for (int i = 0; i < Shape::kDepth / Shape::kRowsTogether; ++i)
         for (int p = 0; p < products; ++p)
           hopper::load_tile(to + (i * Shape::kRows + p * rows) * hopper::kSwizzledRow,
-                            ring.maps[place.of().maps[p]], barrier,
+                            ring.maps[kOne ? 0 : place.of().maps[p]], barrier,
                             place.batch * Shape::kDepth + i * Shape::kRowsTogether, place.first_row);
     }
   }
   /// By kXThreads of them. Rows of x that there are not stay as they are, and give sums that nobody reads.
   __device__ void copy_rows() const {
     const int thread = static_cast<int>(threadIdx.x) - kThreads - kWarp, piece = thread % Shape::kPieces;
-    Place place(*head);
+    Place place(ring.head);
     wait_for_kernels_before();
     for (; place.there(); place.advance()) {
       const RingItem& item = place.of();
@@ -174,11 +172,11 @@ struct RingBlock {
 
   /// What a warp does with each tile.
   __device__ void multiply() const {
-    copy_words(items, ring.items, head->n * sizeof(Item));
-    Place place(*head);
+    if constexpr (!kOne) keep_items();
+    Place place(ring.head);
     wait_for_kernels_before();
     while (place.there()) {
-      const Item& item = items[place.item];
+      const Item& item = kOne ? ring.items[0] : items[place.item];
       const int first_row = place.first_row;
       float own[Shape::kOwnTiles][kSumTiles][4] = {};
       for (bool ended = false; !ended; ended = place.advance()) {
@@ -195,14 +193,14 @@ struct RingBlock {
   }
   /// Adds what the warps have of each element, and runs its steps.
   __device__ void join(const Item& item, int first_row) const {
-    const int columns = Shape::kRows / item.products;
+    const int all = kOne ? 1 : item.products, columns = Shape::kRows / all;
     for (int at = static_cast<int>(threadIdx.x); at < item.rows * columns; at += kThreads) {
       const int row = at / columns, column = at % columns;
       if (first_row + column >= item.n) continue;
       float products[kMostProducts] = {};
 #pragma unroll
       for (int p = 0; p < kMostProducts; ++p) {
-        if (p >= item.products) break;
+        if (p >= all) break;
         const float* const own = sums + row * Shape::kColumn + p * columns + column;
 #pragma unroll
         for (int i = 0; i < Shape::kParts; ++i) products[p] += own[i * Shape::kXRows * Shape::kColumn];
@@ -216,11 +214,12 @@ struct RingBlock {
   }
 
  private:
-  /// Arguments to shared memory, by the first kThreads threads.
-  __device__ static void copy_words(void* to, const void* from, size_t bytes) {
-    if (threadIdx.x < kThreads)
-      for (unsigned i = threadIdx.x; i < bytes / sizeof(uint32_t); i += kThreads)
-        static_cast<uint32_t*>(to)[i] = static_cast<const uint32_t*>(from)[i];
+  /// The items in shared memory, for the steps at the end of a tile.
+  __device__ void keep_items() const {
+    const auto* const from = reinterpret_cast<const uint32_t*>(ring.items);
+    const int words = ring.head.n * static_cast<int>(sizeof(Item) / sizeof(uint32_t));
+    for (int i = static_cast<int>(threadIdx.x); i < words; i += kThreads)
+      reinterpret_cast<uint32_t*>(items)[i] = from[i];
   }
 
   /// Products of this warp's part of a stage.
@@ -261,13 +260,12 @@ struct RingBlock {
   }
 };
 
-template <class T, int kTiles, int kSumTiles>
+template <class T, int kTiles, int kSumTiles, bool kOne>
 __global__ void __launch_bounds__(RingShape<kTiles, kSumTiles>::kThreadsOfAll, 1)
     multiply_ring(const __grid_constant__ Ring ring) {
   let_next_kernel_start();
-  using Block = RingBlock<T, kTiles, kSumTiles>;
-  const Block block(ring);
-  block.init();
+  const RingBlock<T, kTiles, kSumTiles, kOne> block(ring);
+  if (threadIdx.x == kThreads) block.init();
   sync_block();
   if (threadIdx.x < kThreads)
     block.multiply();

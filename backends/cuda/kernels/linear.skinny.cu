@@ -22,7 +22,9 @@ using namespace skinny;
 template <class T>
 class CollectedProducts : public Collected {
  public:
-  CollectedProducts() { items_.n = 0, items_.first_blocks[0] = 0, items_.has_norm = false; }
+  CollectedProducts() {
+    items_.n = 0, items_.first_blocks[0] = 0, items_.has_norm = false, items_.ordered = false;
+  }
 
   void add(const SkinnyNorm& norm) { items_.norm = norm, items_.has_norm = true, rows_ = norm.rows; }
   /// Whether x of these products is what the norm here is going to write.
@@ -35,9 +37,9 @@ class CollectedProducts : public Collected {
            (!items_.has_norm || norms(x, call));
   }
   const SkinnyNorm& norm() const { return items_.norm; }
-  void add(const Item& item, bool early) {
+  void add(const Item& item, bool early, bool ordered) {
     items_.all[items_.n++] = item;
-    items_.early = early;
+    items_.early = early, items_.ordered |= ordered;
     rows_ = std::max(rows_, item.rows);
   }
   Outcome start(Queue& queue) override {
@@ -184,7 +186,7 @@ Outcome add_products(const Launch& l, const SkinnyCall& call, CollectedProducts<
   for (const SkinnyPart& part : call.parts) {
     Item item = item_of(l, call, part);
     if (normed) item.x = open.norm().x, item.normed = true;
-    open.add(item, early);
+    open.add(item, early, l.call().determinism() > WEFT_DETERMINISM_RUN);
   }
   open.uses(reads, writes);
   Queue& queue = queue_of(l);
