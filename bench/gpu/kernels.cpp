@@ -20,7 +20,7 @@
 
 // Microseconds of single ops on a GPU, which scripts/gpu compares with PyTorch's (bench/gpu/kernels.py):
 //
-//   kernels rows|skinny|heads|images|f8|adamw|add|decode=FOLDER BACKEND PLUGIN...
+//   kernels rows|rows_check|skinny|skinny_check|heads|images|f8|adamw|add|decode=FOLDER BACKEND PLUGIN...
 //
 // Heads: attention and its gradient in bf16, causal, where products of bf16 are allowed; images: convolutions
 // and their gradients in f32 (TF32) and bf16. f8: products of 8-bit floats into
@@ -161,6 +161,67 @@ void report(const std::string& name, const Op& f, const std::vector<Tensor>& inp
               "\n",
               name.c_str(), kernels.c_str(), error, time * 1e6, operations / time / 1e12);
   std::fflush(stdout);
+}
+
+/// What is launched as products of few rows, each by itself: results beside those of f32.
+void check_skinny() {
+  const auto scaled = [](uint64_t seed, int64_t out, int64_t in) {
+    return random(seed, {out, in}) * Tensor::scalar(0.03, DType::bf16);
+  };
+  const Tensor wide = scaled(1, 12288, 4096), back = scaled(2, 4096, 12288), square = scaled(3, 4096, 4096),
+               narrow = scaled(4, 1024, 4096), gate = scaled(5, 12288, 4096), odd = scaled(6, 12296, 4040);
+  const std::pair<const char*, Op> ops[] = {
+      {"4096-12288", [](const std::vector<Tensor>& in) { return std::vector{linear(in[0], in[1])}; }},
+      {"12288-4096 and a residual",
+       [](const std::vector<Tensor>& in) { return std::vector{linear(in[0], in[1]) + in[2]}; }},
+      {"4096-4096, 1024, 12288 of one x",
+       [](const std::vector<Tensor>& in) {
+         return std::vector{linear(in[0], in[1]), linear(in[0], in[2]), linear(in[0], in[3])};
+       }},
+      {"4096-12288 gated",
+       [](const std::vector<Tensor>& in) {
+         return std::vector{silu(linear(in[0], in[1])) * linear(in[0], in[2])};
+       }},
+      {"4040-12296", [](const std::vector<Tensor>& in) { return std::vector{linear(in[0], in[1])}; }}};
+  for (const int64_t rows : {2, 5, 8, 9, 16}) {
+    const Tensor x = random(7, {rows, 4096});
+    const std::vector<Tensor> inputs[] = {{x, wide},
+                                          {random(8, {rows, 12288}), back, random(9, {rows, 4096})},
+                                          {x, square, narrow, wide},
+                                          {x, wide, gate},
+                                          {random(10, {rows, 4040}), odd}};
+    for (size_t i = 0; i < std::size(ops); ++i) {
+      std::vector<Tensor> exact;
+      std::vector<InputSpec> specs;
+      for (const Tensor& t : inputs[i])
+        exact.push_back(cast(t, DType::f32)), specs.push_back(spec_of("x" + std::to_string(specs.size()), t));
+      exact = ops[i].second(exact);
+      auto program = compile(ops[i].second, specs);
+      std::printf(R"({"op": "linear %s", "rows": %lld, "error": %.2e})"
+                  "\n",
+                  ops[i].first, static_cast<long long>(rows), error_of(program(inputs[i]), exact));
+    }
+  }
+}
+
+/// Norms of rows of many lengths, several for each block or cluster: results beside those of f32 by other
+/// ops.
+void check_rows() {
+  for (const DType dtype : {DType::bf16, DType::f32})
+    for (const int64_t columns : {776, 1024, 3072, 8192, 12288, 16384, 20000, 32768, 65536, 100000, 131072}) {
+      const Tensor x = random(1, {300, columns}, dtype) + random(4, {300, 1}, dtype),
+                   w = random(2, {columns}, dtype), b = random(3, {columns}, dtype);
+      const Tensor of = cast(x, DType::f32), by = cast(w, DType::f32), more = cast(b, DType::f32);
+      const auto n = static_cast<double>(columns);
+      const auto mean = [&](const Tensor& t) { return sum(t, {1}, true) * Tensor::scalar(1 / n); };
+      const Tensor epsilon = Tensor::scalar(1e-5), apart = of - mean(of);
+      const Tensor normed = apart / sqrt(mean(apart * apart) + epsilon) * by + more,
+                   scaled = of / sqrt(mean(of * of) + epsilon) * by;
+      std::printf(R"({"columns": %lld, "dtype": "%s", "error of layer_norm": %.2e, "of rms_norm": %.2e})"
+                  "\n",
+                  static_cast<long long>(columns), weft::name(dtype),
+                  error_of({layer_norm(x, w, b)}, {normed}), error_of({rms_norm(x, w)}, {scaled}));
+    }
 }
 
 void measure_op(const std::string& name, const Op& f, const std::vector<Tensor>& inputs, double operations) {
@@ -334,6 +395,8 @@ int run(int n, char** arguments) {
   for (int i = 3; i < n; ++i) load_backend(arguments[i]);
   set_default_backend(arguments[2]);
   const std::string what = arguments[1];
+  if (what == "rows_check") return check_rows(), 0;
+  if (what == "skinny_check") return check_skinny(), 0;
   if (what == "heads") return measure_heads(), 0;
   if (what == "adamw") return measure_adamw(), 0;
   const NoGrad off;
@@ -354,7 +417,10 @@ int run(int n, char** arguments) {
 
 int main(int n, char** arguments) {
   if (n < 3)
-    return std::fprintf(stderr, "kernels rows|skinny|heads|images|f8|adamw|add BACKEND PLUGIN...\n"), 2;
+    return std::fprintf(
+               stderr,
+               "kernels rows|rows_check|skinny|skinny_check|heads|images|f8|adamw|add BACKEND PLUGIN...\n"),
+           2;
   try {
     return run(n, arguments);
   } catch (const std::exception& e) {

@@ -169,25 +169,36 @@ __global__ void __launch_bounds__(L::kThreads)
   if (threadIdx.x == 0) losses[r] = loss_of_row(e, x + r * columns, target, columns);
 }
 
-/// How many rows count, or 1 where they are summed, in every thread.
-__device__ float divisor_of(const Classes& classes, int64_t rows) {
-  if (classes.summed) return 1;
-  float n = 0;
-  for (int64_t r = threadIdx.x; r < rows; r += kMeanThreads) n += classes.of(r) != classes.ignored;
-  return over_row<OneRow>(n, Sum());
-}
+/// Adds up the losses of all rows, and how many rows count: in every thread. Loads of many rows at once,
+/// since nothing else of the GPU works meanwhile.
+struct LossSum {
+  float losses = 0, rows = 0;
+
+  template <class Target>
+  __device__ void add(const float* of_rows, const Target* targets, int64_t ignored, int64_t n) {
+#pragma unroll 8
+    for (int64_t r = threadIdx.x; r < n; r += kMeanThreads) {
+      if (of_rows) losses += of_rows[r];
+      rows += int64_t{targets[r]} != ignored;
+    }
+  }
+  __device__ LossSum(const float* of_rows, const Classes& classes, int64_t n) {
+    if (classes.wide)
+      add(of_rows, static_cast<const int64_t*>(classes.of_rows), classes.ignored, n);
+    else
+      add(of_rows, static_cast<const int32_t*>(classes.of_rows), classes.ignored, n);
+    losses = of_rows ? over_row<OneRow>(losses, Sum()) : 0;
+    rows = classes.summed ? 1 : over_row<OneRow>(rows, Sum());
+  }
+};
 
 template <class T>
 __global__ void __launch_bounds__(kMeanThreads)
     loss_of_rows(const float* losses, Classes classes, T* loss, int64_t rows) {
   wait_for_kernels_before();
   let_next_kernel_start();
-  float sum = 0;
-#pragma unroll 4
-  for (int64_t r = threadIdx.x; r < rows; r += kMeanThreads) sum += losses[r];
-  sum = over_row<OneRow>(sum, Sum());
-  const float n = divisor_of(classes, rows);
-  if (threadIdx.x == 0) *loss = narrowed<T>(sum / n);
+  const LossSum sum(losses, classes, rows);
+  if (threadIdx.x == 0) *loss = narrowed<T>(sum.losses / sum.rows);
 }
 
 template <class T>
@@ -195,8 +206,8 @@ __global__ void __launch_bounds__(kMeanThreads)
     share_of_rows(const T* dloss, Classes classes, float* share, int64_t rows) {
   wait_for_kernels_before();
   let_next_kernel_start();
-  const float n = divisor_of(classes, rows);
-  if (threadIdx.x == 0) *share = widened(*dloss) / n;
+  const LossSum sum(nullptr, classes, rows);
+  if (threadIdx.x == 0) *share = widened(*dloss) / sum.rows;
 }
 
 // dx may be x. `losses`: where each row's goes, null where none is wanted. kKeeps: rows are in shared memory
