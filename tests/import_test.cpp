@@ -195,6 +195,30 @@ TEST(ImportRefusals, ArgumentsAndResultsAreChecked) {
   ir["nodes"][0]["inputs"][0]["producer_node"] = "nobody", ir["nodes"][0]["inputs"][0]["name"] = "nothing";
   expect_refused(ir, Code::unsupported, "tensor 'nothing' is made by no node before this one");
 }
+// Files of pytorch-ir list tensors without those that are None.
+TEST(ImportRefusals, ATensorThatMayBeTheWeightOrTheBias) {
+  json ir = one_node("aten.layer_norm.default", {{"normalized_shape", {3}}});
+  ir["weights"] = {tensor_info("a", {3})}, ir["weight_name_mapping"] = {{"p_a", "a"}, {"p_a_bias", "a"}};
+  auto& inputs = ir["nodes"][0]["inputs"];
+  inputs.push_back(tensor_info("p_a", {3}));
+  expect_refused(ir, Code::unsupported, "'p_a' may be the weight or the bias");
+  inputs[1]["name"] = "p_a_bias";
+  const auto made = [&] {
+    const Array a{DType::f32, {3}, {10, 20, 30}};
+    const auto bytes = conformance::encode(a);
+    const formats::TensorEntry entry{"a", DType::f32, {3}, bytes};
+    const std::array files = {value_or_raise(
+        formats::parse_safetensors(value_or_raise(formats::encode_safetensors({&entry, 1}, {})), "file"))};
+    const Array x{DType::f32, {2, 3}, {1, 1, 1, 2, 2, 2}};
+    return run_compiled(model_of(ir.dump(), files, {x}), "reference")[0].v;
+  };
+  const std::vector<conformance::Real> as_bias = {10, 20, 30, 10, 20, 30}, as_weight(6, 0);
+  EXPECT_EQ(made(), as_bias);
+  inputs[0]["arg"] = "input", inputs[1]["arg"] = "weight";
+  EXPECT_EQ(made(), as_weight);
+  inputs[1]["name"] = "p_a", inputs[1]["arg"] = "bias";
+  EXPECT_EQ(made(), as_bias);
+}
 TEST(ImportRefusals, WeightsAreListed) {
   json ir = one_node("aten.add.Tensor");
   ir["weights"] = {tensor_info("layer.a", {3}), tensor_info("lifted_tensor_0", {3})};
@@ -278,6 +302,19 @@ TEST(ImportFormat, PythonsInfinitiesAreNumbers) {
   text = with_dtype(with_dtype(text, "\"LEAST\"", "-Infinity"), "\"MOST\"", "Infinity");
   const auto model = value_or_raise(importer::parse_model_ir(text, "m.json"));
   EXPECT_TRUE(importer::import_model(model, {}).ok());
+}
+TEST(ImportFormat, PowersOfSymbolsAreProducts) {
+  json ir = one_node("aten.relu.default");
+  ir["symbols"] = {{"s0", {2, 4}}};
+  const auto shape_of = [&](const std::string& size) {
+    for (json* t : {&ir["graph_inputs"][0], &ir["graph_outputs"][0], &ir["nodes"][0]["inputs"][0],
+                    &ir["nodes"][0]["outputs"][0]})
+      (*t)["shape"] = {size, 3};
+    return importer::parse_model_ir(ir.dump(), "m.json");
+  };
+  EXPECT_EQ(value_or_raise(shape_of("2*s0**3 - 1")).inputs[0].type.shape[0].max(), 127);
+  for (const char* wrong : {"s0**", "s0**1", "s0**24", "**2", "2**s0"})
+    EXPECT_FALSE(shape_of(wrong).ok()) << wrong;
 }
 TEST(ImportFormat, HalvesOfAFileBecomeTheModelsFloats) {
   json ir = one_node("aten.mul.Tensor");

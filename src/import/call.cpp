@@ -65,6 +65,11 @@ std::optional<Number> number_of(const Arg& arg) {
   return {};
 }
 
+// (x, None, bias) looks like (x, weight) then: only a name tells which one is given.
+bool has_optional_bias(std::span<const Parameter> all) {
+  return std::ranges::any_of(all, [](const Parameter& p) { return p.name == "bias" && p.optional; });
+}
+
 bool is_null(const Arg& arg) { return std::holds_alternative<std::monostate>(arg.value); }
 
 const Arg kNone;
@@ -108,9 +113,15 @@ void Call::bind(size_t n_given) {
       if (next < n_given) bound.inputs.push_back(static_cast<int>(next++));
       wanted -= 1;
     } else if (next + wanted < n_given) {
-      // (x, None, bias) looks like (x, weight): only its name tells a bias.
-      const bool is_bias = p.name == "weight" && node.inputs[next].name.ends_with("bias");
-      if (!is_bias) bound.inputs.push_back(static_cast<int>(next++));
+      const std::string& given = node.inputs[next].name;
+      const bool one_of_two =
+          p.name == "weight" && has_optional_bias(parameters) && n_given - next - wanted == 1;
+      if (one_of_two && !given.ends_with("weight") && !given.ends_with("bias"))
+        refuse(invalid(
+            "'{}' may be the weight or the bias: end its name in one of these, or name the parameter in its "
+            "field `arg`",
+            given));
+      if (!one_of_two || !given.ends_with("bias")) bound.inputs.push_back(static_cast<int>(next++));
     }
     bound_.push_back(std::move(bound));
   }

@@ -1,6 +1,7 @@
 #include "import/model_ir.h"
 
 #include <algorithm>
+#include <cctype>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -56,8 +57,30 @@ std::string with_quoted_numbers(std::string_view text) {
   return out;
 }
 
+bool in_symbol(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
+
+// "s0**3" -> "s0*s0*s0", for powers from 2 to 4 of a symbol; others stay as they are.
+std::string without_powers(std::string_view text) {
+  std::string out;
+  for (size_t i = 0; i < text.size(); ++i) {
+    size_t at = out.size();
+    while (at > 0 && in_symbol(out[at - 1])) --at;
+    const std::string symbol = out.substr(at);
+    const bool is_power = text.substr(i).starts_with("**") && i + 2 < text.size() && text[i + 2] >= '2' &&
+                          text[i + 2] <= '4' && (i + 3 == text.size() || !in_symbol(text[i + 3]));
+    if (!is_power || symbol.empty()) {
+      out += text[i];
+      continue;
+    }
+    for (char n = '2'; n <= text[i + 2]; ++n) out += '*' + symbol;
+    i += 2;
+  }
+  return out;
+}
+
 // sympy's text of a size in the words of parse_dim: "2*s0 - 1" -> "2*s0+-1".
-std::string dimension_text(std::string_view text) {
+std::string dimension_text(std::string_view given) {
+  const std::string text = without_powers(given);
   std::string out;
   for (size_t i = 0; i < text.size(); ++i) {
     if (text[i] == ' ') continue;

@@ -198,7 +198,7 @@ void clamp_numbers(Call& c) {
   c.give(c.b.one("clamp", {x}, {{"min", least}, {"max", most}}));
 }
 void clamp_tensors(Call& c) {
-  if (c.has("min") != c.has("max") && c.node.inputs.size() == 2)
+  if (c.has("min") != c.has("max") && c.node.inputs.size() == 2 && c.node.inputs[0].arg.empty())
     return c.refuse(invalid("the file does not say whether its one bound is `min` or `max`"));
   clamp(c);
 }
