@@ -162,8 +162,7 @@ struct Cheat {
   const char* kernel;
   Verdict verdict;
   const char* why;  // a part of what is said
-  // The same of another check, which calls the kernel INVALID: how busy the machine is says which one sees it
-  // first.
+  // What another check says, which calls the kernel INVALID. Either may detect it first, depending on load.
   const char* or_why = nullptr;
 };
 

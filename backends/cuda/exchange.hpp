@@ -4,7 +4,7 @@
 #include "hopper/barrier.hpp"
 #endif
 
-// What the warps that share a row tell each other: numbers of their elements, row after row.
+// Exchange of partial sums between the warps that share a row.
 namespace weft::cuda {
 
 /// The mean of some elements, and the sum of squares about it.

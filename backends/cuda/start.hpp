@@ -39,13 +39,15 @@ Outcome clusters_at_once(const backend::Launch& l, BlockSize block, size_t share
   Device& device = queue_of(l).device;
   const auto* address = reinterpret_cast<const void*>(kernel);
   const std::lock_guard lock(device.mutex);
-  const auto [known, is_new] = device.clusters_at_once.try_emplace(address, 0);
-  if (is_new) {
+  const auto known = device.clusters_at_once.find(address);
+  if (known == device.clusters_at_once.end()) {
     gpu::Launch how{};
     how.blocks.x = block.cluster, how.threads = block.threads, how.shared = shared,
     how.cluster = block.cluster;
     WEFT_GPU_TRY(gpu::allow_shared(address, shared));
-    WEFT_GPU_TRY(gpu::clusters_at_once(&known->second, how, address));
+    WEFT_GPU_TRY(gpu::clusters_at_once(&n, how, address));
+    device.clusters_at_once.emplace(address, n);
+    return Outcome::ok();
   }
   n = known->second;
   return Outcome::ok();

@@ -45,8 +45,8 @@ __device__ inline void sync_warp() {
   __builtin_amdgcn_wave_barrier();
   __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "wavefront");
 }
-/// There are no clusters: each is a block.
 inline constexpr bool kAnyShared = false;
+/// There are no clusters: each is a block.
 inline constexpr int kCluster = 1;
 template <int>
 __device__ void sync_cluster() {

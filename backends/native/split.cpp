@@ -59,7 +59,7 @@ WEFT_SPLIT_INLINE __mmask16 first(int64_t n) {
 
 // 16 lines of 32 numbers along k, from q: each line split. `most` has the largest magnitude of each so far.
 // kFar: the lines are weights, which come from memory. The same place of the next 16 lines is asked for,
-// since the processor foresees no streams as short and as many as these; it may lie beyond the last line.
+// since the hardware prefetcher does not detect so many short streams; it may lie beyond the last line.
 template <bool kFar>
 WEFT_SPLIT_INLINE void split_lines(const Lines& x, int64_t count, int64_t q, int64_t k,
                                    __m512i (&most)[kLines], __m512i (&to)[3][kLines]) {

@@ -163,8 +163,20 @@ void report(const std::string& name, const Op& f, const std::vector<Tensor>& inp
   std::fflush(stdout);
 }
 
+/// Prints an error, and whether it is at most some roundings of the dtype.
+bool show_error(const std::string& what, double error, DType dtype) {
+  const double most = dtype == DType::bf16 ? 0x1p-7 : 0x1p-20;
+  std::printf(R"({"check": "%s", "error": %.2e, "most": %.2e})"
+              "\n",
+              what.c_str(), error, most);
+  if (!(error <= most))
+    std::fprintf(stderr, "%s: an error of %.2e, at most %.2e\n", what.c_str(), error, most);
+  return error <= most;
+}
+
 /// What is launched as products of few rows, each by itself: results beside those of f32.
-void check_skinny() {
+bool check_skinny() {
+  bool good = true;
   const auto scaled = [](uint64_t seed, int64_t out, int64_t in) {
     return random(seed, {out, in}) * Tensor::scalar(0.03, DType::bf16);
   };
@@ -197,16 +209,17 @@ void check_skinny() {
         exact.push_back(cast(t, DType::f32)), specs.push_back(spec_of("x" + std::to_string(specs.size()), t));
       exact = ops[i].second(exact);
       auto program = compile(ops[i].second, specs);
-      std::printf(R"({"op": "linear %s", "rows": %lld, "error": %.2e})"
-                  "\n",
-                  ops[i].first, static_cast<long long>(rows), error_of(program(inputs[i]), exact));
+      good &= show_error("linear " + std::string(ops[i].first) + ", " + std::to_string(rows) + " rows",
+                         error_of(program(inputs[i]), exact), DType::bf16);
     }
   }
+  return good;
 }
 
 /// Norms of rows of many lengths, several for each block or cluster: results beside those of f32 by other
 /// ops.
-void check_rows() {
+bool check_rows() {
+  bool good = true;
   for (const DType dtype : {DType::bf16, DType::f32})
     for (const int64_t columns : {776, 1024, 3072, 8192, 12288, 16384, 20000, 32768, 65536, 100000, 131072}) {
       const Tensor x = random(1, {300, columns}, dtype) + random(4, {300, 1}, dtype),
@@ -217,11 +230,11 @@ void check_rows() {
       const Tensor epsilon = Tensor::scalar(1e-5), apart = of - mean(of);
       const Tensor normed = apart / sqrt(mean(apart * apart) + epsilon) * by + more,
                    scaled = of / sqrt(mean(of * of) + epsilon) * by;
-      std::printf(R"({"columns": %lld, "dtype": "%s", "error of layer_norm": %.2e, "of rms_norm": %.2e})"
-                  "\n",
-                  static_cast<long long>(columns), weft::name(dtype),
-                  error_of({layer_norm(x, w, b)}, {normed}), error_of({rms_norm(x, w)}, {scaled}));
+      const std::string of_rows = std::string(" of ") + weft::name(dtype) + ", " + std::to_string(columns);
+      good &= show_error("layer_norm" + of_rows, error_of({layer_norm(x, w, b)}, {normed}), dtype);
+      good &= show_error("rms_norm" + of_rows, error_of({rms_norm(x, w)}, {scaled}), dtype);
     }
+  return good;
 }
 
 void measure_op(const std::string& name, const Op& f, const std::vector<Tensor>& inputs, double operations) {
@@ -395,8 +408,8 @@ int run(int n, char** arguments) {
   for (int i = 3; i < n; ++i) load_backend(arguments[i]);
   set_default_backend(arguments[2]);
   const std::string what = arguments[1];
-  if (what == "rows_check") return check_rows(), 0;
-  if (what == "skinny_check") return check_skinny(), 0;
+  if (what == "rows_check") return check_rows() ? 0 : 1;
+  if (what == "skinny_check") return check_skinny() ? 0 : 1;
   if (what == "heads") return measure_heads(), 0;
   if (what == "adamw") return measure_adamw(), 0;
   const NoGrad off;

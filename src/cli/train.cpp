@@ -22,14 +22,16 @@ void on_signal(int signal) {
   for (const int s : {SIGINT, SIGTERM}) std::signal(s, SIG_DFL);
 }
 
-// Tokens a second since it was last asked: a mean over the whole run would count its first steps, in which
-// kernels are compiled, forever.
+// Tokens a second since the last call or pause. A mean over the whole run would always count its first steps,
+// in which kernels are compiled.
 class Pace {
  public:
+  /// What came since then, such as saving, does not count.
+  void skip(int64_t tokens) { at_ = Clock::now(), tokens_ = tokens; }
   double per_second(int64_t tokens) {
     const double seconds = seconds_since(at_);
     const auto taken = static_cast<double>(tokens - tokens_);
-    at_ = Clock::now(), tokens_ = tokens;
+    skip(tokens);
     return taken / seconds;
   }
 
@@ -59,8 +61,11 @@ class Run {
       loss_ = loss;
       if (taken() <= 20 || seconds_since(logged_at_) >= 0.25) log();  // keeps the log of a long run short
       if (display_.due()) show();
-      if (o_.sample_every > 0 && seconds_since(sampled_) > o_.sample_every) try_sample();
-      if (seconds_since(saved_) > o_.save_every) validate(), save();
+      const bool samples = o_.sample_every > 0 && seconds_since(sampled_) > o_.sample_every,
+                 saves = seconds_since(saved_) > o_.save_every;
+      if (samples) try_sample();
+      if (saves) validate(), save();
+      if (samples || saves) logged_.skip(tokens()), shown_.skip(tokens());
     }
     if (taken() > 0 && logged_step_ != state_.info.step) log();
     // Evaluates the model before it replaces the saved one.

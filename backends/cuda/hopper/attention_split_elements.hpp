@@ -1,8 +1,8 @@
 #pragma once
 #include "attention_split_work.hpp"
 
-// A step of attention's gradients of f32 by multiply-adds, for numbers that their parts do not hold: what it
-// adds to dv, to dk or to dq, a tile in shared memory. It is slow, and seldom.
+// One step of attention's gradients in f32 by multiply-adds, for values that three bf16 cannot represent:
+// what it adds to dv, dk or dq, a tile in shared memory. Slow and rarely used.
 namespace weft::cuda::hopper {
 
 struct ElementsOfStep {

@@ -59,7 +59,7 @@ struct RingShape {
 };
 
 /// Where a block is: in a stage of the ring, and in a part of a tile. kOne: a launch is one product, and a
-/// block has one tile of it. What is known then is 2 us of a launch.
+/// block has one tile of it. This saves 2 us a launch.
 template <class Shape, bool kOne>
 struct RingPlace {
   const RingHead& head;
@@ -99,7 +99,7 @@ __device__ inline void arrive_after_copies(hopper::Barrier& barrier) {
                : "memory");
 }
 
-/// Results of this thread's steps in shared memory: in registers they would have no index.
+/// Results of this thread's steps in shared memory: registers cannot be indexed dynamically.
 struct RingValues {
   float* of;
   __device__ float& operator[](int i) const { return of[i * kThreads]; }

@@ -186,7 +186,7 @@ Outcome add_products(const Launch& l, const SkinnyCall& call, CollectedProducts<
   for (const SkinnyPart& part : call.parts) {
     Item item = item_of(l, call, part);
     if (normed) item.x = open.norm().x, item.normed = true;
-    open.add(item, early, l.call().determinism() > WEFT_DETERMINISM_RUN);
+    open.add(item, early, l.call().determinism() > WEFT_DETERMINISM_ANY);
   }
   open.uses(reads, writes);
   Queue& queue = queue_of(l);

@@ -44,8 +44,8 @@ bool with_team(int64_t columns, F f) {
       fits(static_cast<Team<T, 2, 1, 0, 12>*>(nullptr)) || fits(static_cast<Team<T, 4, 1, 0, 6>*>(nullptr)) ||
       fits(static_cast<Team<T, 8, 1, 0, 3>*>(nullptr)) || fits(static_cast<Team<T, 16, 1, 0, 2>*>(nullptr)))
     return true;
-  constexpr int kBlocks = kCluster > 1 ? 2 : 1;
-  using Pair = Team<T, 16, kBlocks, 3, 1>;
+  constexpr int kPairCluster = kCluster > 1 ? 2 : 1;
+  using Pair = Team<T, 16, kPairCluster, 3, 1>;
   if (columns <= Pair::kMostColumns) return kCentered && fits(static_cast<Pair*>(nullptr));
   return fits(static_cast<Team<T, 8, kCluster, 3, 2>*>(nullptr)) ||
          fits(static_cast<Team<T, 16, kCluster, 3, 1>*>(nullptr));

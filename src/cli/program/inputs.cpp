@@ -91,8 +91,8 @@ std::optional<int64_t> counted_axis(const program::KernelCall& call) {
   return std::nullopt;
 }
 
-// How many places an integer input may name: the least of the tables that it is looked up in. 1 where no call
-// looks it up, for 0 is a place in anything that is not empty.
+// How many places an integer input may name: the least of the tables that it is looked up in; 0 where no call
+// looks it up.
 Result<int64_t> places(const program::CompiledProgram& p, program::ValueId input, const Bindings& sizes) {
   std::vector<bool> same(p.values.size());  // it, or a view of it
   same[static_cast<size_t>(input)] = true;
@@ -110,11 +110,12 @@ Result<int64_t> places(const program::CompiledProgram& p, program::ValueId input
     WEFT_TRY(const int64_t rows, evaluate(table[static_cast<size_t>(*axis)], sizes));
     least = std::min(least.value_or(rows), rows);
   }
-  return std::max<int64_t>(1, least.value_or(1));
+  return least ? std::max<int64_t>(1, *least) : 0;
 }
 
-// Integers from 0 to what they are looked up in; floats from -1 to 1. Both with a long period, from another
-// place in it for each `draw`.
+// Integers from 0 to what they are looked up in, others 1: a mask of zeros leaves nothing to compute. Floats
+// from -1 to
+// 1. With a long period, from another place in it for each `draw`.
 Result<HostTensor> made_up(const program::CompiledProgram& p, program::ValueId value, const Bindings& sizes,
                            int64_t draw) {
   HostTensor t;
@@ -122,11 +123,12 @@ Result<HostTensor> made_up(const program::CompiledProgram& p, program::ValueId v
   t.bytes.resize(t.type.bytes());
   WEFT_TRY(const int64_t limit, places(p, value, sizes));
   const bool real = is_float(t.type.dtype);
-  if (!real && limit == 1) return t;
   for (int64_t i = 0; i < element_count(t.type.shape); ++i) {
     const int64_t at = (i * 7919 + draw * 1009) % 2003;
     store_element(t.type.dtype, t.bytes.data(), static_cast<size_t>(i),
-                  real ? static_cast<double>(at) / 1001.0 - 1.0 : static_cast<double>(at % limit));
+                  real    ? static_cast<double>(at) / 1001.0 - 1.0
+                  : limit ? static_cast<double>(at % limit)
+                          : 1);
   }
   return t;
 }
