@@ -329,6 +329,19 @@ TEST(ImportFormat, HalvesOfAFileBecomeTheModelsFloats) {
   const Model m = model_of(ir.dump(), files, {x}, {.tied = {{"a", "other.name"}}});
   EXPECT_EQ(run_compiled(m, "reference")[0].v, (std::vector<conformance::Real>{1, 4, 1.5, 4, 10, 3}));
 }
+TEST(ImportRefusals, AWeightThatTwoFilesHave) {
+  json ir = one_node("aten.mul.Tensor");
+  ir["weights"] = {tensor_info("a", {3})}, ir["weight_name_mapping"] = {{"p_a", "a"}};
+  ir["nodes"][0]["inputs"].push_back(tensor_info("p_a", {3}));
+  const auto bytes = conformance::encode(Array{DType::f32, {3}, {1, 2, 3}});
+  const formats::TensorEntry entry{"a", DType::f32, {3}, bytes};
+  const auto file = value_or_raise(
+      formats::parse_safetensors(value_or_raise(formats::encode_safetensors({&entry, 1}, {})), "file"));
+  const auto model = value_or_raise(importer::parse_model_ir(ir.dump(), "m.json"));
+  EXPECT_TRUE(importer::import_model(model, std::array{file}).ok());
+  const auto twice = importer::import_model(model, std::array{file, file});
+  EXPECT_NE(twice.status().message().find("weight 'a' is in several of the files"), std::string::npos);
+}
 TEST(ImportFormat, TheTableHasEachOpOnce) {
   std::set<std::string_view> names;
   for (const auto* family : importer::all_families())

@@ -169,6 +169,7 @@ const std::vector<Mutation>& mutations() {
       {"value %3: element type 99", [](P& p) { p.values[3].type.dtype = static_cast<DType>(99); }},
       {"input 0 has no name", [](P& p) { p.inputs[0].name = ""; }},
       {"output 0's name holds control", [](P& p) { p.outputs[0].name = "a\nb"; }},
+      {"the program's name holds control", [](P& p) { p.name = "\x1b[31m"; }},
       {"two weights are called 'w'", [](P& p) { p.weights[1].name = "w"; }},
       {"two outputs are called 'y'", [](P& p) { p.outputs.push_back(p.outputs[0]); }},
       {"state 0 has no name", [](P& p) { p.states[0].name = ""; }},

@@ -164,6 +164,8 @@ class Import {
   Result<formats::TensorEntry> weight_bytes(const std::string& name, const TensorType& type) {
     const auto tied = options_.tied.find(name);
     const std::string& there = tied == options_.tied.end() ? name : tied->second;
+    if (std::ranges::count_if(files_, [&](const auto& file) { return file.find(there) != nullptr; }) > 1)
+      return invalid("weight '{}' is in several of the files; give one that has it", shown(there));
     for (const auto& file : files_)
       if (const auto* entry = file.find(there)) {
         const bool widens =

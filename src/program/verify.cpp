@@ -47,6 +47,7 @@ class Checker {
 
  private:
   Status names() {
+    if (!p_.name.empty()) WEFT_CHECK(check_name("the program", p_.name));
     WEFT_CHECK(check_names("input", p_.inputs));
     WEFT_CHECK(check_names("output", p_.outputs));
     WEFT_CHECK(check_names("state", p_.states));

@@ -1,4 +1,5 @@
 #include <array>
+#include <optional>
 
 #include "../norm_teams.hpp"
 #include "../rotation.hpp"
@@ -84,13 +85,13 @@ Outcome launch(const Launch& l) {
     };
     const bool large = has_large_shared(l),
                streamed = y.size() * static_cast<int64_t>(sizeof(T)) > (24 << 20);
-    Outcome told{};
+    std::optional<Outcome> told;
     const auto by_team = [&]<class S>(S*) {
       told = start_teams<S>(l, rows, norm_of_teams<S, kCentered>,
                             NormPointers<T>{data(x), data(weight), data(bias), y.data<T>(), streamed}, rows,
                             columns, epsilon);
     };
-    if (large && aligned && with_team<T, kCentered>(columns, by_team)) return told;
+    if (large && aligned && with_team<T, kCentered>(columns, by_team)) return *std::move(told);
     return with_layout<T, 8, 12>(columns, aligned, run, large);
   });
 }
