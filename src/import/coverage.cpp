@@ -48,20 +48,25 @@ The ATen graph is imported as it was exported, not a decomposed one. A view that
 writes to what it is a view of. A buffer that the model writes to is a state of the program. What can't be
 imported is listed at once, with the names of the nodes.
 
-`scripts/lib/model_ir.py` exports a model: `json.dump(export(model, inputs), file)`. It does three things
+`scripts/lib/model_ir.py` exports a model: `json.dump(export(model, inputs), file)`. It does four things
 that `extract_ir()` of `pytorch-ir` leaves to its caller:
 - It exports under `torch.no_grad()`. Otherwise a block of `no_grad` is one node,
   `wrap_with_set_grad_enabled`, whose body the file does not hold.
 - It writes dtypes and devices as texts, such as `torch.float32`; JSON has nothing else for them.
 - It keeps sizes that are symbols: in `"shape": ["s0", 8]` a text is a dimension over the symbols that
   the field `symbols` of the file names, each with its least and largest value: `"symbols": {"s0": [1,
-  64]}`. They are symbols of the program.
+  64]}`. They are symbols of the program. Sizes that are arguments, which `pytorch-ir` leaves out, are
+  `{"dim": "s0 + 1"}`.
+- It names the parameter of each tensor in a field `arg`: `(x, None, bias)` and `(x, weight)` look alike
+  without. A file that does not is read by the names of its tensors, which then must end in `weight` or
+  `bias`.
 
-`--weights` may be given more than once. A weight that is narrower in a file than in the model is
+`--weights` may be given more than once; no tensor may be in two of the files. A weight that is narrower in a file than in the model is
 widened. `--tie NAME=OTHER` says that the weight NAME is the one that a file has as OTHER. Constants
 that the code of a model makes are in the file when the export ran on the CPU, not on the meta device.
 i16 and complex numbers do not exist in Weft; what draws random numbers, layers in training mode, and
-results whose size depends on data are refused: `torch.nonzero_static` has a size, `nonzero` has not.
+results whose size depends on data are refused: `torch.nonzero_static` has a size, `nonzero` has not. So are
+resizing an axis whose size is a symbol, and numbers that are no whole numbers but depend on sizes.
 `as_strided` wants an operand that lies in memory row by row: an input, a weight, or what
 `contiguous()` made. A model of `transformers` with experts is exported with
 `config._experts_implementation = "batched_mm"`: its other ways loop over data, or call ops of its own.
