@@ -59,16 +59,18 @@ std::string with_quoted_numbers(std::string_view text) {
 
 bool in_symbol(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
 
+constexpr size_t kLongestSymbol = 64;  // powers of a longer one would make a long text of a short one
+
 // "s0**3" -> "s0*s0*s0", for powers from 2 to 4 of a symbol; others stay as they are.
 std::string without_powers(std::string_view text) {
   std::string out;
   for (size_t i = 0; i < text.size(); ++i) {
-    size_t at = out.size();
-    while (at > 0 && in_symbol(out[at - 1])) --at;
-    const std::string symbol = out.substr(at);
     const bool is_power = text.substr(i).starts_with("**") && i + 2 < text.size() && text[i + 2] >= '2' &&
                           text[i + 2] <= '4' && (i + 3 == text.size() || !in_symbol(text[i + 3]));
-    if (!is_power || symbol.empty()) {
+    size_t at = out.size();
+    while (is_power && at > 0 && in_symbol(out[at - 1])) --at;
+    const std::string symbol = is_power ? out.substr(at) : "";
+    if (symbol.empty() || symbol.size() > kLongestSymbol) {
       out += text[i];
       continue;
     }
