@@ -141,6 +141,13 @@ json one_node(const char* op, json attrs = json::object()) {
              {"outputs", {tensor_info("y", {2, 3})}},
              {"attrs", std::move(attrs)}}}}};
 }
+/// A file of weights that has this one.
+formats::Safetensors file_of(const char* name, const Array& a) {
+  const auto bytes = conformance::encode(a);
+  const formats::TensorEntry entry{name, a.dtype, {a.shape.begin(), a.shape.end()}, bytes};
+  return value_or_raise(
+      formats::parse_safetensors(value_or_raise(formats::encode_safetensors({&entry, 1}, {})), "file"));
+}
 Status imported(const json& ir) {
   const auto model = importer::parse_model_ir(ir.dump(), "m.json");
   if (!model.ok()) return model.status();
@@ -204,11 +211,7 @@ TEST(ImportRefusals, ATensorThatMayBeTheWeightOrTheBias) {
   expect_refused(ir, Code::unsupported, "'p_a' may be the weight or the bias");
   inputs[1]["name"] = "p_a_bias";
   const auto made = [&] {
-    const Array a{DType::f32, {3}, {10, 20, 30}};
-    const auto bytes = conformance::encode(a);
-    const formats::TensorEntry entry{"a", DType::f32, {3}, bytes};
-    const std::array files = {value_or_raise(
-        formats::parse_safetensors(value_or_raise(formats::encode_safetensors({&entry, 1}, {})), "file"))};
+    const std::array files = {file_of("a", {DType::f32, {3}, {10, 20, 30}})};
     const Array x{DType::f32, {2, 3}, {1, 1, 1, 2, 2, 2}};
     return run_compiled(model_of(ir.dump(), files, {x}), "reference")[0].v;
   };
@@ -218,6 +221,16 @@ TEST(ImportRefusals, ATensorThatMayBeTheWeightOrTheBias) {
   EXPECT_EQ(made(), as_weight);
   inputs[1]["name"] = "p_a", inputs[1]["arg"] = "bias";
   EXPECT_EQ(made(), as_bias);
+}
+TEST(ImportRefusals, AWeightThatTwoFilesHave) {
+  json ir = one_node("aten.mul.Tensor");
+  ir["weights"] = {tensor_info("a", {3})}, ir["weight_name_mapping"] = {{"p_a", "a"}};
+  ir["nodes"][0]["inputs"].push_back(tensor_info("p_a", {3}));
+  const auto file = file_of("a", {DType::f32, {3}, {1, 2, 3}});
+  const auto model = value_or_raise(importer::parse_model_ir(ir.dump(), "m.json"));
+  EXPECT_TRUE(importer::import_model(model, std::array{file}).ok());
+  const auto twice = importer::import_model(model, std::array{file, file});
+  EXPECT_NE(twice.status().message().find("weight 'a' is in several of the files"), std::string::npos);
 }
 TEST(ImportRefusals, WeightsAreListed) {
   json ir = one_node("aten.add.Tensor");
@@ -320,27 +333,10 @@ TEST(ImportFormat, HalvesOfAFileBecomeTheModelsFloats) {
   json ir = one_node("aten.mul.Tensor");
   ir["weights"] = {tensor_info("a", {3})}, ir["weight_name_mapping"] = {{"p_a", "a"}};
   ir["nodes"][0]["inputs"].push_back(tensor_info("p_a", {3}));
-  const Array a{DType::bf16, {3}, {1, 2, 0.5}};
-  const auto bytes = conformance::encode(a);
-  const formats::TensorEntry entry{"other.name", DType::bf16, {3}, bytes};
-  const std::array files = {value_or_raise(
-      formats::parse_safetensors(value_or_raise(formats::encode_safetensors({&entry, 1}, {})), "file"))};
+  const std::array files = {file_of("other.name", {DType::bf16, {3}, {1, 2, 0.5}})};
   const Array x{DType::f32, {2, 3}, {1, 2, 3, 4, 5, 6}};
   const Model m = model_of(ir.dump(), files, {x}, {.tied = {{"a", "other.name"}}});
   EXPECT_EQ(run_compiled(m, "reference")[0].v, (std::vector<conformance::Real>{1, 4, 1.5, 4, 10, 3}));
-}
-TEST(ImportRefusals, AWeightThatTwoFilesHave) {
-  json ir = one_node("aten.mul.Tensor");
-  ir["weights"] = {tensor_info("a", {3})}, ir["weight_name_mapping"] = {{"p_a", "a"}};
-  ir["nodes"][0]["inputs"].push_back(tensor_info("p_a", {3}));
-  const auto bytes = conformance::encode(Array{DType::f32, {3}, {1, 2, 3}});
-  const formats::TensorEntry entry{"a", DType::f32, {3}, bytes};
-  const auto file = value_or_raise(
-      formats::parse_safetensors(value_or_raise(formats::encode_safetensors({&entry, 1}, {})), "file"));
-  const auto model = value_or_raise(importer::parse_model_ir(ir.dump(), "m.json"));
-  EXPECT_TRUE(importer::import_model(model, std::array{file}).ok());
-  const auto twice = importer::import_model(model, std::array{file, file});
-  EXPECT_NE(twice.status().message().find("weight 'a' is in several of the files"), std::string::npos);
 }
 TEST(ImportFormat, TheTableHasEachOpOnce) {
   std::set<std::string_view> names;

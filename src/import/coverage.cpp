@@ -63,8 +63,8 @@ that `extract_ir()` of `pytorch-ir` leaves to its caller:
 
 `--weights` may be given more than once; no tensor may be in two of the files. A weight that is narrower
 in a file than in the model is widened. `--tie NAME=OTHER` says that the weight NAME is the one that a
-file has as OTHER. Constants
-that the code of a model makes are in the file when the export ran on the CPU, not on the meta device.
+file has as OTHER. Constants that the code of a model makes are in the file when the export ran on the
+CPU, not on the meta device.
 i16 and complex numbers do not exist in Weft; what draws random numbers, layers in training mode, and
 results whose size depends on data are refused: `torch.nonzero_static` has a size, `nonzero` has not. So are
 resizing an axis whose size is a symbol, and numbers that are no whole numbers but depend on sizes.
