@@ -1,4 +1,4 @@
-"""PyTorch's side of bench/gpu/kernels.cpp: the same ops and sizes, each as a replayed CUDA graph; and copies.
+"""PyTorch's side of bench/gpu/kernels: the same ops and sizes, each as a replayed CUDA graph; and copies.
 
     kernels.py rows [--compile]
     kernels.py skinny
