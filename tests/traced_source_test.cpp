@@ -151,6 +151,9 @@ TEST_F(TracedSource, OtherModels) {
     const auto text = check(model);
     EXPECT_GT(count(text, "\n"), 20u) << text;
   }
+  const auto r = run_command(at("symbols.bin") + " " + at("not_there") + " in out");
+  EXPECT_EQ(r.status, 1) << "the printed program ends with its error";
+  EXPECT_NE(r.text.find("not_there"), std::string::npos) << r.text;
 }
 
 TEST_F(TracedSource, WhatItRefuses) {

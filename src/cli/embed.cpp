@@ -108,7 +108,7 @@ extern const Command embed_command = {
           .required()
           .type_name("FILE");
       app.add_option("texts", o->texts, "the texts").type_name("TEXT");
-      app.add_option("--texts-file", o->file, "a text a line").type_name("FILE");
+      app.add_option("--texts-file", o->file, "a text a line; empty lines are left out").type_name("FILE");
       app.add_option(
              "--tokenizer", o->tokenizer,
              "the model's folder, as sentence-transformers writes it, or a tokenizer.json; without it, "

@@ -13,8 +13,8 @@ namespace weft::cli {
 inline void refuse_to_overwrite(const std::string& out, const char* option, const std::string& read) {
   std::error_code one_is_not_there;
   if (std::filesystem::equivalent(out, read, one_is_not_there))
-    throw Error(invalid("--out {} would overwrite {} {}, which is read here; choose another name", out,
-                        option, read));
+    throw Error(
+        invalid("{} would overwrite {} {}, which is read here; choose another name", out, option, read));
 }
 
 /// The file that an option names for writing; "-" is standard output, as it is standard input for --data.

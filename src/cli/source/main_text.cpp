@@ -12,7 +12,7 @@ std::string main_text(const program::CompiledProgram& p, const std::string& func
   const auto refused =
       writes ? fmt::format("argc < {} || argc > {}", most, most + 1) : fmt::format("argc != {}", most);
   std::string out = fmt::format(
-      "\nint main(int argc, char** argv) {{\n"
+      "\nint main(int argc, char** argv) try {{\n"
       "  if ({}) return std::fprintf(stderr, \"usage: %s PROGRAM {}OUTPUTS{}\\n\", argv[0]), 2;\n"
       "  const Weights w = load_weights(argv[1]);\n",
       refused, reads ? "INPUTS " : "", writes ? " [STATES]" : "");
@@ -27,7 +27,10 @@ std::string main_text(const program::CompiledProgram& p, const std::string& func
   add(fmt::format("const auto out = {}({});", function, arguments));
   add(fmt::format("io::write_safetensors(argv[{}], {{{}}});", most - 1, outputs));
   if (writes) add(fmt::format("if (argc > {0}) io::write_safetensors(argv[{0}], w);", most));
-  return out + "}\n";
+  return out +
+         "} catch (const std::exception& e) {\n"
+         "  return std::fprintf(stderr, \"%s: %s\\n\", argv[0], e.what()), 1;\n"
+         "}\n";
 }
 
 }  // namespace weft::cli::source
