@@ -70,7 +70,7 @@ void free_buffer(weft_device device, void* handle) {
       if (!pinned) return;
     }
   }
-  gpu::set_device(d.ordinal);
+  (void)make_current(d);
   if (pinned)
     gpu::release_host(handle);
   else
@@ -95,7 +95,7 @@ uint64_t memory_free(weft_device device) {
   if (d.failed) return 0;
   const auto held = d.blocks.statistics();
   size_t left = 0, all = 0;
-  gpu::set_device(d.ordinal);
+  (void)make_current(d);
   return gpu::memory_info(&left, &all) == gpu::kSuccess ? left + held.held - held.used : 0;
 }
 

@@ -128,7 +128,6 @@ weft_code dispatch(weft_queue q, const weft_dispatch* d, weft_error* error) {
   Queue& queue = *queue_of(q);
   return on_device(queue.device, error, [&]() -> Outcome {
     if (d->global[0] == 0) return Outcome::ok();
-    if (auto settled = settle(queue); !settled.good()) return settled;
     // Buffers are bound where their tensors begin, so all offsets are 0.
     const uint32_t n = d->n_buffers;
     if (n > kMostBuffers || d->n_scalars > kMostScalars)
@@ -142,7 +141,7 @@ weft_code dispatch(weft_queue q, const weft_dispatch* d, weft_error* error) {
       arguments[i] = &bases[i], arguments[n + i] = &offset;
     }
     for (uint32_t i = 0; i < d->n_scalars; ++i) arguments[2 * n + i] = const_cast<int32_t*>(&d->scalars[i]);
-    note(queue, d->name);
+    if (auto settled = settle(queue, d->name); !settled.good()) return settled;
     const auto threads = static_cast<unsigned>(d->local[0] ? d->local[0] : kBlock);
     const uint64_t blocks = (d->global[0] + threads - 1) / threads;
     // Without groups, the text is a loop over items: as many blocks as run at once, or fewer.

@@ -48,6 +48,8 @@ struct Device {
   const uint64_t blocks_at_once;  ///< of kBlock threads
   Blocks blocks;
   std::atomic<bool> failed = false;  ///< It can't be used any more: `failure` says why.
+  std::atomic<gpu::Context> context =
+      nullptr;  ///< that was a thread's when the device was made its current one
 
   std::mutex mutex{};  ///< Guards what follows.
   std::string failure{};
@@ -139,20 +141,31 @@ Outcome overdue(Device&);
 /// Waits for what the queue holds.
 Outcome wait_for_stream(Queue&);
 
+/// Makes the device this thread's current one. Anybody may make another one that at any time, so the driver
+/// is asked each time, which takes a fraction of what setting it takes.
+inline gpu::Error make_current(Device& d) {
+  const gpu::Context current = gpu::current_context();
+  if (current && current == d.context.load(std::memory_order_relaxed)) return gpu::kSuccess;
+  const gpu::Error set = gpu::set_device(d.ordinal);
+  if (set == gpu::kSuccess) d.context.store(gpu::current_context(), std::memory_order_relaxed);
+  return set;
+}
+
 /// The body of an entry that uses the device.
 template <class Body>
 weft_code on_device(Device& d, weft_error* error, const Body& body) {
   return backend::guarded(error, [&]() -> Outcome {
     if (d.failed.load(std::memory_order_acquire)) [[unlikely]]
       return failure_of(d);
-    WEFT_GPU_TRY(gpu::set_device(d.ordinal));
+    WEFT_GPU_TRY(make_current(d));
     Outcome done = body();
     return done.code == WEFT_DEVICE ? judged(d, std::move(done)) : done;
   });
 }
 
-/// Launches what was collected. Comes before any other use of the stream.
-Outcome settle(Queue&);
+/// Launches what was collected. Comes before any other use of the stream: where that is a launch, `next` is
+/// its name, which is noted.
+Outcome settle(Queue&, std::string_view next = {});
 /// The same for the owner of `collecting`; what becomes a part of the queue's chain waits there.
 Outcome settle_locked(Queue&);
 /// Launches the queue's chain, as far as it has come. Comes before any other launch.

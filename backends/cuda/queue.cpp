@@ -57,10 +57,12 @@ Outcome settle_locked(Queue& q) {
 
 Outcome launch_chain(Queue& q) { return q.chain && !q.chain->empty() ? q.chain->launch(q) : Outcome::ok(); }
 
-Outcome settle(Queue& q) {
+Outcome settle(Queue& q, std::string_view next) {
   const std::lock_guard lock(q.collecting);
   auto settled = settle_locked(q);
-  return settled.good() ? launch_chain(q) : settled;
+  if (settled.good()) settled = launch_chain(q);
+  if (settled.good() && !next.empty()) q.recent.add(next);
+  return settled;
 }
 
 Outcome write_now(void* to, const void* from, size_t bytes) {
@@ -123,7 +125,7 @@ void close_queue(weft_queue c) {
   const std::unique_ptr<Queue> q(queue_of(c));
   Device& d = q->device;
   if (!d.failed) {
-    gpu::set_device(d.ordinal);
+    (void)make_current(d);
     Outcome ended = settle(*q);
     if (ended.good()) ended = wait_for_stream(*q);
     if (!ended.good()) ended = judged(d, std::move(ended));
@@ -177,7 +179,7 @@ weft_code wait(weft_queue c, weft_queue other, uint64_t point, weft_error* error
 weft_code await(weft_queue c, uint64_t point, uint64_t nanoseconds, uint64_t* reached, weft_error* error) {
   using namespace std::chrono;
   Queue& q = *queue_of(c);
-  gpu::set_device(q.device.ordinal);
+  (void)make_current(q.device);
   const auto begin = steady_clock::now();
   for (;;) {
     {

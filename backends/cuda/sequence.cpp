@@ -68,7 +68,7 @@ class Sequence {
   Sequence(const Sequence&) = delete;
   ~Sequence() {
     if (device_.failed) return;
-    gpu::set_device(device_.ordinal);
+    (void)make_current(device_);
     for (const Graph& g : graphs_) {
       gpu::destroy_executable(g.exec);
       if (g.ran) gpu::destroy_event(g.ran);

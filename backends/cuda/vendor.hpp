@@ -1,4 +1,5 @@
 #pragma once
+#include <cuda.h>
 #include <cuda_runtime.h>
 
 #define WEFT_VENDOR(name) cuda##name
@@ -49,6 +50,30 @@ inline Error allocate_host(void** at, size_t bytes) {
 inline Error release_host(void* at) { return cudaFreeHost(at); }
 inline Error device_of_stream(Stream stream, int* device) { return cudaStreamGetDevice(stream, device); }
 
+/// The driver's own functions, which are asked of the runtime, so that nothing is linked to the driver; null
+/// where a driver has none of that name.
+template <class F>
+F of_driver(const char* name) {
+  void* found = nullptr;
+  cudaDriverEntryPointQueryResult result{};
+#if CUDART_VERSION >= 12050
+  const Error error = cudaGetDriverEntryPointByVersion(name, &found, 12000, cudaEnableDefault, &result);
+#else
+  const Error error = cudaGetDriverEntryPoint(name, &found, cudaEnableDefault, &result);
+#endif
+  if (error != kSuccess || result != cudaDriverEntryPointSuccess) found = nullptr;
+  return reinterpret_cast<F>(found);
+}
+
+/// What makes a device the current one of a thread.
+using Context = CUcontext;
+/// This thread's; null where there is none, or it can't be told.
+inline Context current_context() {
+  static const auto ask = of_driver<decltype(&cuCtxGetCurrent)>("cuCtxGetCurrent");
+  Context current = nullptr;
+  return ask && ask(&current) == CUDA_SUCCESS ? current : nullptr;
+}
+
 /// Gives an executable graph the parameters of another of the same form.
 inline Error update(GraphExec executable, Graph graph) {
   cudaGraphExecUpdateResultInfo unused{};
@@ -96,8 +121,25 @@ inline Error launch(const Launch& how, const void* kernel, void** arguments) {
   config.numAttrs = n;
   return cudaLaunchKernelExC(&config, kernel, arguments);
 }
+/// A function of a text, which has no clusters. The driver takes it as it is, where the runtime would look it
+/// up; their numbers of errors are the same.
 inline Error launch_function(const Launch& how, Function kernel, void** arguments) {
-  return launch(how, reinterpret_cast<const void*>(kernel), arguments);
+  static const auto by_driver = of_driver<decltype(&cuLaunchKernelEx)>("cuLaunchKernelEx");
+  if (!by_driver) return launch(how, reinterpret_cast<const void*>(kernel), arguments);
+  CUlaunchAttribute early{};
+  early.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
+  early.value.programmaticStreamSerializationAllowed = 1;
+  const CUlaunchConfig config = {.gridDimX = how.blocks.x,
+                                 .gridDimY = how.blocks.y,
+                                 .gridDimZ = how.blocks.z,
+                                 .blockDimX = how.threads,
+                                 .blockDimY = 1,
+                                 .blockDimZ = 1,
+                                 .sharedMemBytes = static_cast<unsigned>(how.shared),
+                                 .hStream = how.stream,
+                                 .attrs = &early,
+                                 .numAttrs = how.early ? 1u : 0u};
+  return static_cast<Error>(by_driver(&config, reinterpret_cast<CUfunction>(kernel), arguments, nullptr));
 }
 inline Error load(Module* module, const void* code) {
   return cudaLibraryLoadData(module, code, nullptr, nullptr, 0, nullptr, nullptr, 0);

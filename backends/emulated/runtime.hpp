@@ -69,6 +69,10 @@ inline bool has_clusters(const Properties&) { return false; }
 inline bool has_chains(const Properties&) { return true; }
 inline std::string version_text(int number) { return std::to_string(number); }
 
+/// Which device is a thread's is always told anew.
+using Context = void*;
+inline Context current_context() { return nullptr; }
+
 const char* get_error_string(Error);
 Error get_last_error();
 Error driver_version(int*);

@@ -215,22 +215,25 @@ weft_code launch_ready(const Record& r, const weft_launch* l, const Plan& plan, 
     const Result<bool> compiled = compiled_now(r, *ready.function);
     if (!compiled.ok()) return tell(Status(compiled.status()).at(r.id), error);
     if (!compiled.value()) continue;
-    SmallVector<const weft_tensor*, 16> tensors;
-    SmallVector<weft_tensor, 8> pieces(ready.buffers.size());
-    for (size_t i = 0; i < ready.buffers.size(); ++i) {
+    const size_t n = ready.buffers.size();
+    SmallVector<const weft_tensor*, 16> list;
+    SmallVector<weft_tensor, 8> list_of_pieces;
+    const weft_tensor** const tensors = list.extend(n);
+    weft_tensor* const pieces = list_of_pieces.extend(n);
+    for (size_t i = 0; i < n; ++i) {
       const Bound& bound = ready.buffers[i];
       if (bound.kind != Bound::Kind::scratch) {
-        tensors.push_back((bound.kind == Bound::Kind::input ? l->inputs : l->outputs)[bound.index]);
+        tensors[i] = (bound.kind == Bound::Kind::input ? l->inputs : l->outputs)[bound.index];
         continue;
       }
       weft_tensor& piece = pieces[i];
       piece = *l->workspace;
       piece.dl.dtype = {info(bound.dtype).dlpack_code, static_cast<uint8_t>(8 * byte_size(bound.dtype)), 1};
       piece.dl.byte_offset += bound.offset;
-      tensors.push_back(&piece);
+      tensors[i] = &piece;
     }
-    const weft_code code = dispatch(r, l->queue, ready.function->module, {tensors.data(), tensors.size()},
-                                    ready.scalars, ready.group, error);
+    const weft_code code =
+        dispatch(r, l->queue, ready.function->module, {tensors, n}, ready.scalars, ready.group, error);
     if (code != WEFT_OK) return code;
   }
   return WEFT_OK;

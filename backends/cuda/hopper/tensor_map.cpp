@@ -3,6 +3,8 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "../gpu.hpp"
+
 namespace weft::cuda::hopper {
 
 using backend::Outcome;
@@ -12,18 +14,7 @@ namespace {
 using Encode = decltype(&cuTensorMapEncodeTiled);
 
 Encode encoder() {
-  static const Encode function = [] {
-    void* found = nullptr;
-    cudaDriverEntryPointQueryResult result{};
-#if CUDART_VERSION >= 12050
-    const auto error =
-        cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &found, 12000, cudaEnableDefault, &result);
-#else
-    const auto error = cudaGetDriverEntryPoint("cuTensorMapEncodeTiled", &found, cudaEnableDefault, &result);
-#endif
-    if (error != cudaSuccess || result != cudaDriverEntryPointSuccess) found = nullptr;
-    return reinterpret_cast<Encode>(found);
-  }();
+  static const Encode function = gpu::of_driver<Encode>("cuTensorMapEncodeTiled");
   return function;
 }
 
