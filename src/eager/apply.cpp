@@ -172,7 +172,8 @@ void execute_regular(const ir::OpDef& op, std::span<const Tensor* const> inputs,
 
 void execute(const ir::OpDef& op, std::span<const Tensor* const> inputs, std::span<const AttrValue> attrs,
              std::span<Tensor> outputs) {
-  if (op.updates[0].output >= 0) check_updates(op, inputs);
+  const bool updates = op.updates[0].output >= 0;
+  if (updates) check_updates(op, inputs);
   seam::Device& device = pick_device(inputs);
   CallKey key = key_of(op, device, inputs, attrs);
   CachedCall* call = cache().find(key);
@@ -190,7 +191,7 @@ void execute(const ir::OpDef& op, std::span<const Tensor* const> inputs, std::sp
     case CachedCall::Kind::regular: return execute_regular(op, inputs, attrs, outputs);
     case CachedCall::Kind::empty: break;
   }
-  bump_versions(op, inputs);
+  if (updates) bump_versions(op, inputs);
 }
 
 // A reshape of an intermediate result. Leaves and states, which optimizers overwrite, are copied instead.
