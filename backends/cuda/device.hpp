@@ -47,9 +47,8 @@ struct Device {
   const int multiprocessors;
   const uint64_t blocks_at_once;  ///< of kBlock threads
   Blocks blocks;
-  std::atomic<bool> failed = false;  ///< It can't be used any more: `failure` says why.
-  std::atomic<gpu::Context> context =
-      nullptr;  ///< that was a thread's when the device was made its current one
+  std::atomic<bool> failed = false;             ///< It can't be used any more: `failure` says why.
+  std::atomic<gpu::Context> context = nullptr;  ///< of threads whose current device it is
 
   std::mutex mutex{};  ///< Guards what follows.
   std::string failure{};
@@ -59,7 +58,8 @@ struct Device {
       foreign{};  ///< handles that are no blocks: true for pinned memory, else an import
   std::deque<std::pair<std::string, std::shared_ptr<Program>>> recent{};  ///< texts by their cache key
   std::map<const void*, int> clusters_at_once{};                          ///< of kernels that asked
-  std::set<Module*> modules{};                                            ///< not released yet
+  std::map<const void*, size_t> shared_allowed{};  ///< bytes of a block, of kernels that asked
+  std::set<Module*> modules{};                     ///< not released yet
 };
 
 /// What the host does for this backend.

@@ -6,6 +6,17 @@
 // How kernels are launched: their arguments are taken as the kernel declares them.
 namespace weft::cuda {
 
+/// Lets a kernel have so much dynamic shared memory, for the owner of the device's mutex. The device is told
+/// when a kernel asks for more than before.
+inline Outcome allow_shared(Device& device, const void* kernel, size_t bytes) {
+  size_t& allowed = device.shared_allowed[kernel];
+  if (bytes > allowed) {
+    WEFT_GPU_TRY(gpu::allow_shared(kernel, bytes));
+    allowed = bytes;
+  }
+  return Outcome::ok();
+}
+
 /// Enqueues a kernel, which may start while the one before it drains, on a queue that is settled.
 template <class... P, class... A>
 Outcome start_on(Queue& queue, Grid blocks, BlockSize block, size_t shared, void (*kernel)(P...),
@@ -13,7 +24,10 @@ Outcome start_on(Queue& queue, Grid blocks, BlockSize block, size_t shared, void
   if (auto launched = launch_chain(queue); !launched.good()) return launched;
   const auto* address = reinterpret_cast<const void*>(kernel);
   // Without asking a block has 48 KiB, of which its static arrays take some.
-  if (shared > (size_t{32} << 10)) WEFT_GPU_TRY(gpu::allow_shared(address, shared));
+  if (shared > (size_t{32} << 10)) {
+    const std::lock_guard lock(queue.device.mutex);
+    if (auto allowed = allow_shared(queue.device, address, shared); !allowed.good()) return allowed;
+  }
   const gpu::Launch how{blocks,        block.threads, shared, queue.stream, queue.device.dependent_launch,
                         block.cluster, block.together};
   std::tuple<P...> all(static_cast<P>(arguments)...);
@@ -44,7 +58,7 @@ Outcome clusters_at_once(const backend::Launch& l, BlockSize block, size_t share
     gpu::Launch how{};
     how.blocks.x = block.cluster, how.threads = block.threads, how.shared = shared,
     how.cluster = block.cluster;
-    WEFT_GPU_TRY(gpu::allow_shared(address, shared));
+    if (auto allowed = allow_shared(device, address, shared); !allowed.good()) return allowed;
     WEFT_GPU_TRY(gpu::clusters_at_once(&n, how, address));
     device.clusters_at_once.emplace(address, n);
     return Outcome::ok();
