@@ -21,4 +21,14 @@ __device__ inline bool any_of_block(bool x) {
   return found;
 }
 
+/// The larger ones of the halves of two registers, 16-bit floats each; of a NaN and another, the other.
+template <class T>
+__device__ uint32_t larger_halves(uint32_t a, uint32_t b) {
+  const auto larger = [](uint32_t x, uint32_t y) {
+    const float of_x = widened(T{static_cast<uint16_t>(x)}), of_y = widened(T{static_cast<uint16_t>(y)});
+    return (of_x > of_y || of_y != of_y ? x : y) & 0xffffu;
+  };
+  return larger(a, b) | larger(a >> 16, b >> 16) << 16;
+}
+
 }  // namespace weft::cuda

@@ -140,11 +140,12 @@ __device__ void keep_in_registers(P& all) {
 }
 
 /// With an error of two units in the last place; results below the least normal number are 0.
-__device__ inline float fast_exp(float x) {
+__device__ inline float fast_exp2(float x) {
   float y;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x * 1.4426950408889634f));
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
   return y;
 }
+__device__ inline float fast_exp(float x) { return fast_exp2(x * 1.4426950408889634f); }
 
 /// 16 bytes from global to shared memory; they are there after wait_for_copies and a sync. Zeros if not
 /// `read`.
@@ -192,6 +193,22 @@ __device__ inline void load_matrices_transposed(uint32_t (&to)[4], const void* r
 
 struct f16;
 struct bf16;
+
+/// The larger ones of the halves of two registers, 16-bit floats each; of a NaN and another, the other.
+template <class T>
+__device__ uint32_t larger_halves(uint32_t a, uint32_t b);
+template <>
+__device__ inline uint32_t larger_halves<f16>(uint32_t a, uint32_t b) {
+  uint32_t y;
+  asm("max.f16x2 %0, %1, %2;" : "=r"(y) : "r"(a), "r"(b));
+  return y;
+}
+template <>
+__device__ inline uint32_t larger_halves<bf16>(uint32_t a, uint32_t b) {
+  uint32_t y;
+  asm("max.bf16x2 %0, %1, %2;" : "=r"(y) : "r"(a), "r"(b));
+  return y;
+}
 
 /// c += a b of a warp: a is 16 x 16, b 16 x 8. Lane: g = lane / 4, t = lane % 4.
 ///   a[0..3]: rows g, g + 8, g, g + 8; columns 2t.. of the first, first, last, last 8

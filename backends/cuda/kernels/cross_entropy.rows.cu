@@ -1,8 +1,10 @@
-#include "../rows.hpp"
+#include <bit>
 
-// The mean loss of rows of logits with a class each, or the sum, its gradient, and both in one. Short rows
-// that are aligned stay in registers; long ones are read once for the loss, and for the gradient, too, if
-// shared memory keeps them. A class outside the row gives a loss of NaN, and adds nothing to the gradient.
+#include "../loss_kernel.hpp"
+
+// The mean loss of rows of logits with a class each, or the sum, its gradient, and both in one. For the
+// gradient, short rows that are aligned stay in registers; long ones are read once if shared memory keeps
+// them. A class outside the row gives a loss of NaN, and adds nothing to the gradient.
 namespace weft::cuda {
 
 using namespace backend;
@@ -11,163 +13,6 @@ namespace {
 
 constexpr int kMeanThreads = 1024;
 using OneRow = Layout<float, kMeanThreads, 0, 1>;  // all rows' numbers as one row
-
-struct Classes {
-  const void* of_rows;
-  bool wide;  // 64-bit
-  int64_t ignored;
-  bool summed;  // nothing is divided by the number of rows
-
-  __device__ int64_t of(int64_t row) const {
-    return wide ? static_cast<const int64_t*>(of_rows)[row] : static_cast<const int32_t*>(of_rows)[row];
-  }
-};
-
-struct RowExps {
-  float most, sum;
-};
-/// The largest x, and the sum of exp(x - most).
-template <class L>
-__device__ RowExps exps_of(const Row<L>& row) {
-  RowExps e{-INFINITY, 0};
-  each<L>(row.columns, [&](At, float v) { e.most = fmaxf(e.most, v); }, row);
-  e.most = over_row<L>(e.most, Largest());
-  each<L>(row.columns, [&](At, float v) { e.sum += exp_for<typename L::T>(v - e.most); }, row);
-  e.sum = over_row<L>(e.sum, Sum());
-  return e;
-}
-
-/// A row that begins anywhere, which the threads of a block share: pieces where memory is aligned, and single
-/// elements before the first and behind the last of them.
-template <class T_, int kThreads_>
-struct LongRow {
-  using T = T_;
-  static constexpr int kThreads = kThreads_, kWide = 16 / sizeof(T), kBatch = 4;
-  using P = Piece<T, kWide>;
-
-  __device__ LongRow(const T* at, int n) : begin(at), columns(n) {
-    static_assert(kThreads >= 2 * kWide, "a thread takes one of the single elements");
-    const int past = static_cast<int>(reinterpret_cast<uintptr_t>(at) % 16 / sizeof(T));
-    head = past == 0 ? 0 : kWide - past < n ? kWide - past : n;
-    pieces = (n - head) / kWide;
-  }
-
-  /// piece(column, P) and edge(column, element), for those of this thread. They may write there. `kept`: room
-  /// for all pieces, where this thread keeps its own.
-  template <class F, class G>
-  __device__ void each(F piece, G edge, P* kept = nullptr) const {
-    const int thread = static_cast<int>(threadIdx.x);
-    for (int first = thread; first < pieces; first += kThreads * kBatch) {
-      P read[kBatch];
-#pragma unroll
-      for (int i = 0; i < kBatch; ++i)
-        if (const int p = first + i * kThreads; p < pieces)
-          read[i] = *reinterpret_cast<const P*>(begin + head + p * kWide);
-#pragma unroll
-      for (int i = 0; i < kBatch; ++i)
-        if (const int p = first + i * kThreads; p < pieces) {
-          if (kept) kept[p] = read[i];
-          piece(head + p * kWide, read[i]);
-        }
-    }
-    at_edges(edge);
-  }
-  /// The same, of the pieces that this thread has kept.
-  template <class F, class G>
-  __device__ void each_kept(const P* kept, F piece, G edge) const {
-#pragma unroll 4
-    for (int p = static_cast<int>(threadIdx.x); p < pieces; p += kThreads) piece(head + p * kWide, kept[p]);
-    at_edges(edge);
-  }
-  template <class G>
-  __device__ void at_edges(G edge) const {
-    const int thread = static_cast<int>(threadIdx.x),
-              column = thread < head ? thread : thread + pieces * kWide;
-    if (column < columns) edge(column, begin[column]);
-  }
-
-  const T* begin;
-  int columns, head, pieces;
-};
-
-/// Adds n elements to the sum of exp(x - most).
-template <class T, int n>
-__device__ void add_exps(RowExps& e, const float (&x)[n]) {
-  float most = e.most;
-#pragma unroll
-  for (int i = 0; i < n; ++i) most = fmaxf(most, x[i]);
-  const float shift = most == -INFINITY ? 0 : most;  // no element of the row was above -infinity yet
-  float sum = e.sum * exp_for<T>(e.most - shift);
-#pragma unroll
-  for (int i = 0; i < n; ++i) sum += exp_for<T>(x[i] - shift);
-  e = {most, sum};
-}
-
-/// The same of a long row, from one reading, which may be kept.
-template <class T, int kThreads>
-__device__ RowExps exps_of(const LongRow<T, kThreads>& row,
-                           typename LongRow<T, kThreads>::P* kept = nullptr) {
-  using L = LongRow<T, kThreads>;
-  using OfBlock = Layout<T, kThreads, 0, 1>;
-  RowExps e{-INFINITY, 0};
-  row.each(
-      [&](int, const typename L::P& piece) {
-        float x[L::kWide];
-#pragma unroll
-        for (int i = 0; i < L::kWide; ++i) x[i] = widened(piece.of[i]);
-        add_exps<T>(e, x);
-      },
-      [&](int, T element) {
-        const float x[] = {widened(element)};
-        add_exps<T>(e, x);
-      },
-      kept);
-  const float most = over_row<OfBlock>(e.most, Largest());
-  e.sum *= expf(e.most - (most == -INFINITY ? 0 : most));
-  return {most, over_row<OfBlock>(e.sum, Sum())};
-}
-
-/// The logit of the row's class; NaN of one outside the row.
-template <class T>
-__device__ float logit_of(const T* x, int64_t target, int columns) {
-  return target < 0 || target >= columns ? NAN : widened(x[target]);
-}
-__device__ float loss_of_target(const RowExps& e, float logit) { return logf(e.sum) - (logit - e.most); }
-template <class T>
-__device__ float loss_of_row(const RowExps& e, const T* x, int64_t target, int columns) {
-  return loss_of_target(e, logit_of(x, target, columns));
-}
-
-template <class L>
-__global__ void __launch_bounds__(L::kThreads)
-    losses_of_rows(const typename L::T* x, Classes classes, float* losses, int64_t rows, int columns) {
-  wait_for_kernels_before();
-  let_next_kernel_start();
-  const int64_t r = row_of_thread<L>();
-  if (r >= rows) return;  // with all threads of the row
-  const int64_t target = classes.of(r);
-  const bool first = threadIdx.x % L::kOfRow == 0;
-  if (target == classes.ignored) {
-    if (first) losses[r] = 0;
-    return;
-  }
-  const RowExps e = exps_of(Row<L>(x + r * columns, columns));
-  if (first) losses[r] = loss_of_row(e, x + r * columns, target, columns);
-}
-
-template <class L>
-__global__ void __launch_bounds__(L::kThreads)
-    losses_of_long_rows(const typename L::T* x, Classes classes, float* losses, int columns) {
-  wait_for_kernels_before();
-  let_next_kernel_start();
-  const int64_t r = blockIdx.x, target = classes.of(r);
-  if (target == classes.ignored) {
-    if (threadIdx.x == 0) losses[r] = 0;
-    return;
-  }
-  const RowExps e = exps_of(L(x + r * columns, columns));
-  if (threadIdx.x == 0) losses[r] = loss_of_row(e, x + r * columns, target, columns);
-}
 
 /// Adds up the losses of all rows, and how many rows count: in every thread. Loads of many rows at once,
 /// since nothing else of the GPU works meanwhile.
@@ -306,6 +151,38 @@ Outcome prepare(const OpCall& c, weft_plan& plan) {
   return Outcome::ok();
 }
 
+/// How rows are divided into tiles. More and longer rows have no fewer.
+struct Division {
+  template <class S>
+  Division(S*, int64_t rows, int64_t columns)
+      : parts(static_cast<int>(std::max<int64_t>((columns + S::kColumns - 1) / S::kColumns, 1))),
+        pieces(static_cast<int>((columns / S::kWide + parts - 1) / parts)),
+        tiles(std::max<int64_t>((rows + S::kTeams - 1) / S::kTeams, 1) * parts),
+        numbers(2 * tiles + (parts > 1 ? std::max<int64_t>(rows, 1) : 0)) {}
+
+  int parts, pieces;
+  int64_t tiles, numbers;  // of the workspace
+};
+/// f(LossTile*): the fewest warps that hold a row, or as many as a block has.
+template <class T, bool kEdges, class F>
+Outcome with_tile(int64_t columns, F f) {
+  const auto hold = [&]<class S>(S*) { return columns <= S::kColumns; };
+  if (LossTile<T, 1, kEdges>* s = nullptr; hold(s)) return f(s);
+  if (LossTile<T, 2, kEdges>* s = nullptr; hold(s)) return f(s);
+  if (LossTile<T, 4, kEdges>* s = nullptr; hold(s)) return f(s);
+  if (LossTile<T, 8, kEdges>* s = nullptr; hold(s)) return f(s);
+  return f(static_cast<LossTile<T, 16, kEdges>*>(nullptr));
+}
+Outcome prepare_tiles(const OpCall& c, weft_plan& plan) {
+  const auto sizes = c.input(0).max();
+  return with_type(c.input(0).dtype(), [&]<class T>(T*) {
+    return with_tile<T, true>(sizes[1], [&]<class S>(S* s) {
+      plan.workspace = static_cast<uint64_t>(Division(s, sizes[0], sizes[1]).numbers) * sizeof(float);
+      return Outcome::ok();
+    });
+  });
+}
+
 Classes classes_of(const Launch& l) {
   const TensorView t = l.input(1);
   return {t.data(), t.dtype() == DType::i64, l.call().attr("ignore_index").integer(-100),
@@ -345,25 +222,34 @@ Outcome loss_of_all(const Launch& l, TensorView to) {
 }
 
 Outcome loss(const Launch& l) {
-  const TensorView x = l.input(0);
-  const Classes classes = classes_of(l);
-  const int64_t rows = x.dim(0);
-  const auto columns = static_cast<int>(x.dim(1));
-  auto* const losses = losses_in(l);
-  const auto told = with_type(x.dtype(), [&]<class T>(T*) {
-    const auto* from = x.data<const T>();
-    if (rows == 0) return Outcome::ok();
-    if (takes_long_rows(x, x))
-      return with_long_rows<T>(columns, [&]<class L>(L*) {
-        return start(l, {static_cast<unsigned>(rows)}, L::kThreads, 0, losses_of_long_rows<L>, from, classes,
-                     losses, columns);
-      });
-    return with_layout<T, 2>(columns, aligned_rows(columns, {x}), [&]<class L>(L*) {
-      return start(l, blocks_of_rows<L>(rows), L::kThreads, 0, losses_of_rows<L>, from, classes, losses, rows,
-                   columns);
-    });
+  const TensorView x = l.input(0), to = l.output(0);
+  const int64_t rows = x.dim(0), columns = x.dim(1);
+  const Queue& queue = queue_of(l);
+  const auto run = [&]<class S>(S* s) {
+    using T = typename S::T;
+    const Division d(s, rows, columns);
+    auto* const found = l.workspace().data<float>();
+    const LossTask<T> task{
+        .x = x.data<const T>(),
+        .classes = classes_of(l),
+        .found = found,
+        .logits = found + 2 * d.tiles,
+        .loss = to.data(),
+        .wide = to.dtype() == DType::f32,
+        .counter = queue.counters(),
+        .rows = static_cast<int>(rows),
+        .columns = static_cast<int>(columns),
+        .parts = d.parts,
+        .pieces = d.pieces,
+        .lanes = static_cast<int>(std::bit_ceil(static_cast<unsigned>(std::min(d.parts, kWarp)))),
+        .tiles = static_cast<int>(d.tiles)};
+    const int64_t at_once = std::max(queue.device.multiprocessors, 1) * S::kBlocks;
+    const Grid grid{static_cast<unsigned>(std::min(d.tiles, at_once))};
+    return start(l, grid, S::kThreads, 0, loss_of_tiles<S>, task);
+  };
+  return with_type(x.dtype(), [&]<class T>(T*) {
+    return aligned_rows(columns, {x}) ? with_tile<T, false>(columns, run) : with_tile<T, true>(columns, run);
   });
-  return told.good() ? loss_of_all(l, l.output(0)) : told;
 }
 
 // `losses`: null where none is wanted.
@@ -411,7 +297,7 @@ std::span<const KernelRecord> cross_entropy_rows() {
                                       .variant = "rows",
                                       .reads = {"ignore_index", "wide", "summed"},
                                       .accepts = accepts,
-                                      .prepare = prepare,
+                                      .prepare = prepare_tiles,
                                       .launch = loss},
                                      {.op = "cross_entropy_grad",
                                       .variant = "rows",
