@@ -140,12 +140,11 @@ __device__ void keep_in_registers(P& all) {
 }
 
 /// With an error of two units in the last place; results below the least normal number are 0.
-__device__ inline float fast_exp2(float x) {
+__device__ inline float fast_exp(float x) {
   float y;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x * 1.4426950408889634f));
   return y;
 }
-__device__ inline float fast_exp(float x) { return fast_exp2(x * 1.4426950408889634f); }
 
 /// 16 bytes from global to shared memory; they are there after wait_for_copies and a sync. Zeros if not
 /// `read`.

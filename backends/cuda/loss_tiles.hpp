@@ -1,8 +1,8 @@
 #pragma once
 #include "class_rows.hpp"
 
-// Rows of logits as tiles, which blocks take one after the other (loss_kernel.hpp): where a thread has
-// elements of a tile, and what a warp finds of it.
+// Rows of logits as tiles, of which each block takes one (loss_kernel.hpp): where a thread has elements of a
+// tile, and what a warp finds of it.
 namespace weft::cuda {
 
 /// A tile is a row for each of kTeams teams of kWarps warps, or, where one team is all of the block, a part
@@ -10,26 +10,25 @@ namespace weft::cuda {
 template <class T_, int kWarps_, bool kEdges_>
 struct LossTile {
   using T = T_;
-  static constexpr int kThreads = 512, kKept = 4, kBlocks = 2;  // blocks of a multiprocessor
+  static constexpr int kThreads = 512, kKept = 4;
+  static constexpr int kBlocks = sizeof(T_) == 2 && !kEdges_ ? 4 : 3;  // of a multiprocessor
   static constexpr int kWarps = kWarps_, kTeams = kThreads / kWarp / kWarps;
   static constexpr int kWide = 16 / sizeof(T), kPieces = kKept * kWarps * kWarp;  // of a row
   static constexpr int kColumns = kPieces * kWide;
-  static constexpr bool kEdges = kEdges_, kAhead = true, kFolds = sizeof(T) == 2;
-  static constexpr int kPrefetches = 2;  // tiles, while the kernel before drains
+  static constexpr bool kEdges = kEdges_;
+};
+
+struct alignas(8) TwoFloats {
+  float first, second;
 };
 
 template <class T>
 struct LossTask {
   const T* x;
   Classes classes;
-  float* found;   // of each tile two numbers: a loss and how many rows count, or the RowExps of a part
-  float* logits;  // of each row that has parts, its class's
-  void* loss;
-  bool wide;                         // the loss is f32
-  int* counter;                      // 0 before and after
+  TwoFloats* found;   // of each tile its loss and how many of its rows count, or the RowExps of a part
+  TwoFloats* logits;  // of each row that has parts: its class's, and 1 if the row counts
   int rows, columns, parts, pieces;  // parts of a row, and pieces of a part
-  int lanes;                         // that join the parts of a row: a power of two
-  int tiles;
 };
 
 /// 16 bytes of elements as registers: of 16-bit ones a pair in each.
@@ -59,46 +58,22 @@ __device__ inline RowExps joined(RowExps e, int lanes) {
   return {most, sum};
 }
 
-// What is read ahead stays as it lies in memory: who computed on it would wait for it.
-
-/// An element as it lies in memory.
-__device__ inline uint32_t raw(float x) { return as_bits(x); }
-__device__ inline uint32_t raw(f16 x) { return x.bits; }
-__device__ inline uint32_t raw(bf16 x) { return x.bits; }
-template <class T>
-__device__ float widened_raw(uint32_t x) {
-  if constexpr (sizeof(T) == 4)
-    return as_float(x);
-  else
-    return widened(T{static_cast<uint16_t>(x)});
-}
-
 /// Classes of rows that do not count, or are not there, and of those outside the row.
 inline constexpr int kNoRow = -2, kOutside = -1;
 
-struct RawClass {
-  uint32_t low, high;
-  bool there;
-
-  __device__ RawClass(const Classes& classes, int row, int rows) : low(0), high(0), there(row < rows) {
-    const auto* const words = static_cast<const uint32_t*>(classes.of_rows);
-    if (there) low = words[classes.wide ? int64_t{row} * 2 : row];
-    if (there && classes.wide) high = words[int64_t{row} * 2 + 1];
-  }
-  __device__ int get(const Classes& classes, int columns) const {
-    const int64_t target =
-        classes.wide ? static_cast<int64_t>(uint64_t{high} << 32 | low) : static_cast<int32_t>(low);
-    if (!there || target == classes.ignored) return kNoRow;
-    return target < 0 || target >= columns ? kOutside : static_cast<int>(target);
-  }
-};
+__device__ inline int class_of(const Classes& classes, int row, int rows, int columns) {
+  if (row >= rows) return kNoRow;
+  const int64_t target = classes.of(row);
+  if (target == classes.ignored) return kNoRow;
+  return target < 0 || target >= columns ? kOutside : static_cast<int>(target);
+}
 
 /// A thread's elements of a tile, with -infinity in the place of what it does not have, and, of the first
 /// thread of a team that takes a row's first part, the logit of its class.
 template <class S>
 struct TileElements {
   Words kept[S::kKept];
-  uint32_t edge, logit;
+  float edge, logit;
 };
 
 /// Where a thread has elements of its team's row: pieces where memory is aligned, and perhaps one of the
@@ -127,12 +102,6 @@ class TilePlace {
     from_ = begin_ + head_ + (first + slot) * S::kWide;
     has_ = (there ? left < task.pieces ? left : task.pieces : 0) - slot;
   }
-  __device__ void prefetch() const {
-    constexpr int kLine = 128 / 16;  // pieces
-#pragma unroll
-    for (int k = 0; k < S::kKept; ++k)
-      if (slot % kLine == 0 && has(k)) cuda::prefetch(at(k));
-  }
   /// What this thread has of a row of this class.
   __device__ void read(int of_class, TileElements<S>& to) const {
     const bool counts = of_class != kNoRow;  // else nothing is read
@@ -140,11 +109,11 @@ class TilePlace {
 #pragma unroll
     for (int k = 0; k < S::kKept; ++k)
       if (read_piece(k)) to.kept[k] = load_streamed<Words>(at(k));
-    to.edge = raw(narrowed<T>(-INFINITY));
+    to.edge = -INFINITY;
     if constexpr (S::kEdges)
-      if (counts && slot < edges_) to.edge = raw(begin_[edge_]);
-    to.logit = raw(narrowed<T>(NAN));
-    if (of_class >= 0 && slot == 0 && part == 0) to.logit = raw(begin_[of_class]);
+      if (counts && slot < edges_) to.edge = widened(begin_[edge_]);
+    to.logit = NAN;
+    if (of_class >= 0 && slot == 0 && part == 0) to.logit = widened(begin_[of_class]);
     if (read_piece(S::kKept - 1)) return;
 #pragma unroll
     for (int k = 0; k < S::kKept; ++k)
@@ -193,7 +162,7 @@ __device__ float largest_in(const Words (&kept)[S::kKept]) {
 template <class S, class F>
 __device__ float sum_in(TileElements<S>& x, F f) {
   using T = typename S::T;
-  float sums[4] = {S::kEdges ? f(widened_raw<T>(x.edge)) : 0};
+  float sums[4] = {S::kEdges ? f(x.edge) : 0};
 #pragma unroll
   for (int k = 0; k < S::kKept; ++k) {
     if constexpr (sizeof(T) == 2) keep_in_registers(x.kept[k]);  // they were not widened before
@@ -208,20 +177,10 @@ template <class S>
 __device__ RowExps exps_of_warp(TileElements<S>& x) {
   using T = typename S::T;
   float most = largest_in<S>(x.kept);
-  if constexpr (S::kEdges) most = fmaxf(most, widened_raw<T>(x.edge));
+  if constexpr (S::kEdges) most = fmaxf(most, x.edge);
   most = largest_of<kWarp>(most);
   const float shift = most == -INFINITY ? 0 : most;
-  float sum;
-  constexpr float kLog2E = 1.4426950408889634f, kFoldable = 65536;
-  if (S::kFolds && fabsf(shift) < kFoldable) {
-    // exp2(x log2(e) - shift log2(e)), one multiply-add; then what was rounded off the second product.
-    const float scaled = shift * kLog2E;
-    sum = sum_in(x, [&](float v) { return fast_exp2(fmaf(v, kLog2E, -scaled)); });
-    sum *= fast_exp2(-fmaf(shift, kLog2E, -scaled));
-  } else {
-    sum = sum_in(x, [&](float v) { return exp_for<T>(v - shift); });
-  }
-  return {most, sum_of<kWarp>(sum)};
+  return {most, sum_of<kWarp>(sum_in(x, [&](float v) { return exp_for<T>(v - shift); }))};
 }
 
 }  // namespace weft::cuda

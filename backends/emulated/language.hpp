@@ -121,8 +121,7 @@ inline uint32_t bfloats_of_floats(float low, float high) {
 template <class P>
 void keep_in_registers(P&) {}
 
-inline float fast_exp2(float x) { return exp2f(x); }
-inline float fast_exp(float x) { return fast_exp2(x * 1.4426950408889634f); }
+inline float fast_exp(float x) { return exp2f(x * 1.4426950408889634f); }
 struct alignas(16) float4 {
   float x, y, z, w;
 };

@@ -158,10 +158,10 @@ struct Division {
       : parts(static_cast<int>(std::max<int64_t>((columns + S::kColumns - 1) / S::kColumns, 1))),
         pieces(static_cast<int>((columns / S::kWide + parts - 1) / parts)),
         tiles(std::max<int64_t>((rows + S::kTeams - 1) / S::kTeams, 1) * parts),
-        numbers(2 * tiles + (parts > 1 ? std::max<int64_t>(rows, 1) : 0)) {}
+        pairs(tiles + (parts > 1 ? std::max<int64_t>(rows, 1) : 0)) {}
 
   int parts, pieces;
-  int64_t tiles, numbers;  // of the workspace
+  int64_t tiles, pairs;  // of floats, in the workspace
 };
 /// f(LossTile*): the fewest warps that hold a row, or as many as a block has.
 template <class T, bool kEdges, class F>
@@ -177,7 +177,7 @@ Outcome prepare_tiles(const OpCall& c, weft_plan& plan) {
   const auto sizes = c.input(0).max();
   return with_type(c.input(0).dtype(), [&]<class T>(T*) {
     return with_tile<T, true>(sizes[1], [&]<class S>(S* s) {
-      plan.workspace = static_cast<uint64_t>(Division(s, sizes[0], sizes[1]).numbers) * sizeof(float);
+      plan.workspace = static_cast<uint64_t>(Division(s, sizes[0], sizes[1]).pairs) * sizeof(TwoFloats);
       return Outcome::ok();
     });
   });
@@ -224,28 +224,31 @@ Outcome loss_of_all(const Launch& l, TensorView to) {
 Outcome loss(const Launch& l) {
   const TensorView x = l.input(0), to = l.output(0);
   const int64_t rows = x.dim(0), columns = x.dim(1);
-  const Queue& queue = queue_of(l);
+  const Classes classes = classes_of(l);
   const auto run = [&]<class S>(S* s) {
     using T = typename S::T;
     const Division d(s, rows, columns);
-    auto* const found = l.workspace().data<float>();
-    const LossTask<T> task{
-        .x = x.data<const T>(),
-        .classes = classes_of(l),
-        .found = found,
-        .logits = found + 2 * d.tiles,
-        .loss = to.data(),
-        .wide = to.dtype() == DType::f32,
-        .counter = queue.counters(),
-        .rows = static_cast<int>(rows),
-        .columns = static_cast<int>(columns),
-        .parts = d.parts,
-        .pieces = d.pieces,
-        .lanes = static_cast<int>(std::bit_ceil(static_cast<unsigned>(std::min(d.parts, kWarp)))),
-        .tiles = static_cast<int>(d.tiles)};
-    const int64_t at_once = std::max(queue.device.multiprocessors, 1) * S::kBlocks;
-    const Grid grid{static_cast<unsigned>(std::min(d.tiles, at_once))};
-    return start(l, grid, S::kThreads, 0, loss_of_tiles<S>, task);
+    auto* const found = l.workspace().data<TwoFloats>();
+    const LossTask<T> task{.x = x.data<const T>(),
+                           .classes = classes,
+                           .found = found,
+                           .logits = found + d.tiles,
+                           .rows = static_cast<int>(rows),
+                           .columns = static_cast<int>(columns),
+                           .parts = d.parts,
+                           .pieces = d.pieces};
+    auto told = start(l, {static_cast<unsigned>(d.tiles)}, S::kThreads, 0, losses_of_tiles<S>, task);
+    if (!told.good()) return told;
+    const LossFinish finish{.found = task.found,
+                            .logits = task.logits,
+                            .tiles = static_cast<int>(d.tiles),
+                            .rows = task.rows,
+                            .parts = d.parts,
+                            .lanes = static_cast<int>(std::bit_ceil(unsigned(std::min(d.parts, kWarp)))),
+                            .summed = classes.summed};
+    return with_type(to.dtype(), [&]<class U>(U*) {
+      return start(l, {1}, kFinishThreads, 0, loss_of_tiles<U>, finish, to.data<U>());
+    });
   };
   return with_type(x.dtype(), [&]<class T>(T*) {
     return aligned_rows(columns, {x}) ? with_tile<T, false>(columns, run) : with_tile<T, true>(columns, run);
