@@ -12,33 +12,31 @@ struct Spread {
   float mean, squares;
 };
 
-/// Rows are numbered from 0, and each warp sends what it has of a row, waits, and reads. Nobody sends row n +
-/// 2 before all have sent row n + 1, so before all have read row n: two buffers are enough. In shared memory.
-template <int kShares, int kCluster>
+/// Rows are numbered from 0, and each warp sends what it has of a row, two floats, waits, and reads. Nobody
+/// sends row n + 2 before all have sent row n + 1, so before all have read row n: two buffers are enough.
+/// Where a row is sent before the one before it is waited for, it takes four. In shared memory.
+template <int kShares, int kCluster, class X = Spread, uint32_t kBuffers = 2>
 struct Exchange {
-  static_assert(kCluster == 1);
-  static constexpr uint32_t kBuffers = 2;
+  static_assert(kCluster == 1 && sizeof(X) == 2 * sizeof(float));
 
   __device__ void open() {}
   __device__ void wait_until_open() {}
   /// Share number `share` of row n, from the warp's first lane.
-  __device__ void send(uint32_t n, int share, int lane, Spread x) {
+  __device__ void send(uint32_t n, int share, int lane, X x) {
     if (lane == 0) of[n % kBuffers][share] = x;
   }
   __device__ void wait(uint32_t, bool) { sync_block(); }
-  __device__ Spread read(uint32_t n, int share) const { return of[n % kBuffers][share]; }
+  __device__ X read(uint32_t n, int share) const { return of[n % kBuffers][share]; }
 
-  Spread of[kBuffers][kShares];
+  X of[kBuffers][kShares];
 };
 
 #if defined(__CUDACC__) && !defined(__HIP__)
 
 /// Among the blocks of a cluster, each of which is sent all shares; a barrier counts their bytes.
-template <int kShares, int kCluster>
+template <int kShares, int kCluster, class X, uint32_t kBuffers>
   requires(kCluster > 1)
-struct Exchange<kShares, kCluster> {
-  static constexpr uint32_t kBuffers = 2;
-
+struct Exchange<kShares, kCluster, X, kBuffers> {
   /// By all threads of the cluster, before all else; wait_until_open comes before the first row is sent.
   __device__ void open() {
 #if __CUDA_ARCH__ >= 900
@@ -57,14 +55,16 @@ struct Exchange<kShares, kCluster> {
     asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
 #endif
   }
-  __device__ void send(uint32_t n, int share, int lane, Spread x) {
+  __device__ void send(uint32_t n, int share, int lane, X x) {
 #if __CUDA_ARCH__ >= 900
     if (lane >= kCluster) return;
     const uint32_t at = n % kBuffers, to = in_block(&of[at][share], lane),
                    barrier = in_block(&came[at], lane);
+    float two[2];
+    memcpy(two, &x, sizeof two);
     asm volatile(
         "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v2.f32 [%0], {%1, %2}, [%3];" ::"r"(to),
-        "f"(x.mean), "f"(x.squares), "r"(barrier)
+        "f"(two[0]), "f"(two[1]), "r"(barrier)
         : "memory");
 #endif
   }
@@ -76,9 +76,9 @@ struct Exchange<kShares, kCluster> {
     if (first) barrier.arrive_expecting(sizeof of[0]);
 #endif
   }
-  __device__ Spread read(uint32_t n, int share) const { return of[n % kBuffers][share]; }
+  __device__ X read(uint32_t n, int share) const { return of[n % kBuffers][share]; }
 
-  Spread of[kBuffers][kShares];
+  X of[kBuffers][kShares];
   hopper::Barrier came[kBuffers];
 
  private:

@@ -42,6 +42,15 @@ __device__ inline uint32_t as_bits(float x) {
 __device__ inline float widened(float x) { return x; }
 __device__ inline float widened(f16 x) { return float_of_half(x.bits); }
 __device__ inline float widened(bf16 x) { return as_float(uint32_t{x.bits} << 16); }
+/// The halves of a register, the lower one first.
+template <class T>
+__device__ void unpack(uint32_t pair, float& low, float& high) {
+  low = widened(T{static_cast<uint16_t>(pair)}), high = widened(T{static_cast<uint16_t>(pair >> 16)});
+}
+template <>
+__device__ inline void unpack<bf16>(uint32_t pair, float& low, float& high) {
+  low = as_float(pair << 16), high = as_float(pair & 0xffff0000u);
+}
 template <class T>
 __device__ T narrowed(float x);
 template <>

@@ -139,6 +139,12 @@ __device__ void keep_in_registers(P& all) {
   memcpy(&all, w, sizeof all);
 }
 
+/// 1 / sqrt(x) with an error of two units in the last place.
+__device__ inline float fast_inverse_root(float x) {
+  float y;
+  asm("rsqrt.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
 /// With an error of two units in the last place; results below the least normal number are 0.
 __device__ inline float fast_exp(float x) {
   float y;

@@ -121,6 +121,7 @@ inline uint32_t bfloats_of_floats(float low, float high) {
 template <class P>
 void keep_in_registers(P&) {}
 
+inline float fast_inverse_root(float x) { return 1 / sqrtf(x); }
 inline float fast_exp(float x) { return exp2f(x * 1.4426950408889634f); }
 struct alignas(16) float4 {
   float x, y, z, w;

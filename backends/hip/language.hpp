@@ -144,6 +144,7 @@ template <class P>
 __device__ void keep_in_registers(P&) {}
 
 /// With an error of a few units in the last place.
+__device__ inline float fast_inverse_root(float x) { return __builtin_amdgcn_rsqf(x); }
 __device__ inline float fast_exp(float x) { return __builtin_amdgcn_exp2f(x * 1.4426950408889634f); }
 
 /// 16 bytes from global to shared memory. Zeros if not `read`.

@@ -34,24 +34,6 @@ __global__ void __launch_bounds__(L::kThreads)
   });
 }
 
-/// f(Team*) with the team for rows of so many columns; false where there is none. Rows of 32 to 64 KB without
-/// a bias are as fast by each_row.
-template <class T, bool kCentered, class F>
-bool with_team(int64_t columns, F f) {
-  const auto fits = [&]<class S>(S*) {
-    return columns <= S::kMostColumns && (f(static_cast<S*>(nullptr)), true);
-  };
-  if (fits(static_cast<Team<T, 1, 1, 0, 3, 8>*>(nullptr)) ||
-      fits(static_cast<Team<T, 2, 1, 0, 12>*>(nullptr)) || fits(static_cast<Team<T, 4, 1, 0, 6>*>(nullptr)) ||
-      fits(static_cast<Team<T, 8, 1, 0, 3>*>(nullptr)) || fits(static_cast<Team<T, 16, 1, 0, 2>*>(nullptr)))
-    return true;
-  constexpr int kPairCluster = kCluster > 1 ? 2 : 1;
-  using Pair = Team<T, 16, kPairCluster, 3, 1>;
-  if (columns <= Pair::kMostColumns) return kCentered && fits(static_cast<Pair*>(nullptr));
-  return fits(static_cast<Team<T, 8, kCluster, 3, 2>*>(nullptr)) ||
-         fits(static_cast<Team<T, 16, kCluster, 3, 1>*>(nullptr));
-}
-
 template <bool kCentered>
 Support accepts(const OpCall& c) {
   return takes_rows(c.input(0), kCentered ? c.attr("trailing").integer(1) : 1);
@@ -83,15 +65,13 @@ Outcome launch(const Launch& l) {
       return start_rows<L>(l, rows, norm_of_rows<L, kCentered>, data(x), data(weight), data(bias),
                            y.data<T>(), rows, columns, epsilon);
     };
-    const bool large = has_large_shared(l),
-               streamed = y.size() * static_cast<int64_t>(sizeof(T)) > (24 << 20);
+    const bool large = has_large_shared(l);
     std::optional<Outcome> told;
+    const NormPointers<T> all{data(x), data(weight), data(bias), y.data<T>(), is_streamed(y)};
     const auto by_team = [&]<class S>(S*) {
-      told = start_teams<S>(l, rows, norm_of_teams<S, kCentered>,
-                            NormPointers<T>{data(x), data(weight), data(bias), y.data<T>(), streamed}, rows,
-                            columns, epsilon);
+      told = start_teams<S>(l, rows, norm_of_teams<S, kCentered>, all, rows, columns, epsilon);
     };
-    if (large && aligned && with_team<T, kCentered>(columns, by_team)) return *std::move(told);
+    if (large && aligned && with_norm_team<T, kCentered>(columns, by_team)) return *std::move(told);
     return with_layout<T, 8, 12>(columns, aligned, run, large);
   });
 }
