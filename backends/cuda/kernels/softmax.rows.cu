@@ -1,6 +1,9 @@
-#include "../rows.hpp"
+#include <optional>
 
-// Softmax of rows and its gradient. Rows that fit into registers are read once.
+#include "../softmax_teams.hpp"
+
+// Softmax of rows and its gradient. Rows that fit into registers are read once: on multiprocessors with much
+// shared memory, rows of up to 256 KB are for teams (softmax_teams.hpp).
 namespace weft::cuda {
 
 using namespace backend;
@@ -53,7 +56,14 @@ Outcome softmax(const Launch& l) {
     const auto run = [&]<class L>(L*) {
       return start_rows<L>(l, rows, softmax_of_rows<L>, x.data<const T>(), y.data<T>(), rows, columns);
     };
-    return with_layout<T, 8, 12>(columns, aligned, run, has_large_shared(l));
+    const bool large = has_large_shared(l);
+    std::optional<Outcome> told;
+    const auto by_team = [&]<class S>(S*) {
+      told = start_teams<S>(l, rows, softmax_of_teams<S>, x.data<const T>(), y.data<T>(), is_streamed(y),
+                            rows, columns);
+    };
+    if (large && aligned && with_softmax_team<T>(columns, by_team)) return *std::move(told);
+    return with_layout<T, 8, 12>(columns, aligned, run, large);
   });
 }
 

@@ -41,8 +41,8 @@ void measure_rows() {
   }
 }
 
-/// Norms of rows of many lengths, several for each block or cluster: results beside those of f32 by other
-/// ops.
+/// Softmax and norms of rows of many lengths, several for each block or cluster: results beside those of f32
+/// by other ops.
 bool check_rows() {
   bool good = true;
   for (const DType dtype : {DType::bf16, DType::f32})
@@ -55,7 +55,9 @@ bool check_rows() {
       const Tensor epsilon = Tensor::scalar(1e-5), apart = of - mean(of);
       const Tensor normed = apart / sqrt(mean(apart * apart) + epsilon) * by + more,
                    scaled = of / sqrt(mean(of * of) + epsilon) * by;
+      const Tensor e = exp(of - max(of, {1}, true)), shares = e / sum(e, {1}, true);
       const std::string of_rows = std::string(" of ") + weft::name(dtype) + ", " + std::to_string(columns);
+      good &= show_error("softmax" + of_rows, error_of({softmax(x)}, {shares}), dtype);
       good &= show_error("layer_norm" + of_rows, error_of({layer_norm(x, w, b)}, {normed}), dtype);
       good &= show_error("rms_norm" + of_rows, error_of({rms_norm(x, w)}, {scaled}), dtype);
     }
