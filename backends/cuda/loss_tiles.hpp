@@ -1,5 +1,6 @@
 #pragma once
 #include "class_rows.hpp"
+#include "words.hpp"
 
 // Rows of logits as tiles, of which each block takes one (loss_kernel.hpp): where a thread has elements of a
 // tile, and what a warp finds of it.
@@ -30,24 +31,6 @@ struct LossTask {
   TwoFloats* logits;  // of each row that has parts: its class's, and 1 if the row counts
   int rows, columns, parts, pieces;  // parts of a row, and pieces of a part
 };
-
-/// 16 bytes of elements as registers: of 16-bit ones a pair in each.
-struct alignas(16) Words {
-  uint32_t of[4];
-};
-template <class T>
-__device__ Words words_of(float x) {
-  uint32_t bits = as_bits(x);
-  if constexpr (sizeof(T) == 2) bits = packed<T>(x, x);
-  return {{bits, bits, bits, bits}};
-}
-template <class T>
-__device__ float widened(const Words& words, int i) {
-  if constexpr (sizeof(T) == 4) return as_float(words.of[i]);
-  const uint32_t pair = words.of[i / 2];
-  if constexpr (std::is_same_v<T, bf16>) return as_float(i % 2 ? pair & 0xffff0000u : pair << 16);
-  return widened(f16{static_cast<uint16_t>(i % 2 ? pair >> 16 : pair)});
-}
 
 /// Combines what `lanes` neighbouring lanes found: in each of them.
 __device__ inline RowExps joined(RowExps e, int lanes) {
@@ -117,7 +100,7 @@ class TilePlace {
     if (read_piece(S::kKept - 1)) return;
 #pragma unroll
     for (int k = 0; k < S::kKept; ++k)
-      if (!read_piece(k)) to.kept[k] = words_of<T>(-INFINITY);
+      if (!read_piece(k)) to.kept[k] = words_of_one<T>(-INFINITY);
   }
 
   int warp = static_cast<int>(threadIdx.x) / kWarp, lane = static_cast<int>(threadIdx.x) % kWarp;
@@ -151,9 +134,12 @@ __device__ float largest_in(const Words (&kept)[S::kKept]) {
   } else {
     float most[2] = {-INFINITY, -INFINITY};
 #pragma unroll
-    for (int k = 0; k < S::kKept; ++k)
+    for (int k = 0; k < S::kKept; ++k) {
+      float of_piece[S::kWide];
+      widen<T>(kept[k], of_piece);
 #pragma unroll
-      for (int i = 0; i < S::kWide; ++i) most[i % 2] = fmaxf(most[i % 2], widened<T>(kept[k], i));
+      for (int i = 0; i < S::kWide; ++i) most[i % 2] = fmaxf(most[i % 2], of_piece[i]);
+    }
     return fmaxf(most[0], most[1]);
   }
 }
@@ -166,8 +152,10 @@ __device__ float sum_in(TileElements<S>& x, F f) {
 #pragma unroll
   for (int k = 0; k < S::kKept; ++k) {
     if constexpr (sizeof(T) == 2) keep_in_registers(x.kept[k]);  // they were not widened before
+    float of_piece[S::kWide];
+    widen<T>(x.kept[k], of_piece);
 #pragma unroll
-    for (int i = 0; i < S::kWide; ++i) sums[i % 4] += f(widened<T>(x.kept[k], i));
+    for (int i = 0; i < S::kWide; ++i) sums[i % 4] += f(of_piece[i]);
   }
   return (sums[0] + sums[1]) + (sums[2] + sums[3]);
 }

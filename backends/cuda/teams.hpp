@@ -1,44 +1,12 @@
 #pragma once
 #include "exchange.hpp"
 #include "rows.hpp"
+#include "words.hpp"
 
 // Rows for teams of warps. A team takes a row, and all that it needs, at once; or, where rows are so long
 // that reading a weight anew for each of them would take time, one row after another: then a team keeps the
 // weight in registers, and while it computes a row, the next ones are on their way to shared memory.
 namespace weft::cuda {
-
-/// 16 bytes of a row as they lie in registers: pieces of 16-bit elements would be held as halves of them.
-struct __attribute__((may_alias, aligned(16))) Words {
-  uint32_t of[4];
-};
-template <class T>
-__device__ void widen(const Words& all, float (&to)[16 / sizeof(T)]) {
-#pragma unroll
-  for (int i = 0; i < 4; ++i)
-    if constexpr (sizeof(T) == 2)
-      unpack<T>(all.of[i], to[2 * i], to[2 * i + 1]);
-    else
-      to[i] = as_float(all.of[i]);
-}
-template <class T>
-__device__ Words words_of(const float (&x)[16 / sizeof(T)]) {
-  Words all;
-#pragma unroll
-  for (int i = 0; i < 4; ++i)
-    if constexpr (sizeof(T) == 2)
-      all.of[i] = packed<T>(x[2 * i], x[2 * i + 1]);
-    else
-      all.of[i] = as_bits(x[i]);
-  return all;
-}
-/// Equal elements, which `x` is exactly.
-template <class T>
-__device__ Words words_of_one(float x) {
-  float all[16 / sizeof(T)];
-#pragma unroll
-  for (float& each : all) each = x;
-  return words_of<T>(all);
-}
 
 /// A row is taken by kWarps warps in each of the kCluster blocks of a cluster; each lane has kKept pieces of
 /// it, of 16 bytes. Blocks have kTeams teams; kBlocks blocks are on a multiprocessor. kDepth: rows of a team

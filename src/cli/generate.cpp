@@ -195,7 +195,8 @@ std::function<int()> setup(Syntax& app, const Common& common) {
   app.add_option("--prompt", o->prompts, "prompt to continue; several are generated as a batch")
       .type_name("TEXT")
       .one_at_a_time();
-  app.add_option("--prompts-file", o->prompts_file, "a prompt a line; empty lines are left out").type_name("FILE");
+  app.add_option("--prompts-file", o->prompts_file, "a prompt a line; empty lines are left out")
+      .type_name("FILE");
   return [o, &common] { return run(*o, common); };
 }
 
