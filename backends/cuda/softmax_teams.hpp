@@ -107,9 +107,8 @@ __device__ float scale_of_row(const TeamPlace<S>& place, E& exchange, uint32_t n
 template <class S>
 __global__ void __launch_bounds__(S::kThreads, S::kBlocks)
     softmax_of_teams(const typename S::T* x, typename S::T* y, bool streamed, int64_t rows, int columns) {
-  using E = Exchange<S::kShares, S::kCluster, Weighed, S::kOverlaps ? 4 : 2>;
+  using E = Exchange<S::kShares, S::kCluster, Weighed, S::kDepth ? 4 : 2>;
   using Row = LaneExponentials<S>;
-  static_assert(S::kDepth == 0 || S::kOverlaps);
   __shared__ E exchange;
   exchange.open();
   wait_for_kernels_before();
