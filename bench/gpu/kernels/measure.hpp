@@ -47,6 +47,7 @@ void measure_skinny();
 bool check_skinny();
 void measure_f8();
 void measure_heads();
+bool check_heads();
 void measure_images();
 void measure_adamw();
 void measure_add();
