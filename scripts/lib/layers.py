@@ -78,7 +78,7 @@ SYSTEM = {"cxxabi.h", "dlfcn.h", "errno.h", "fcntl.h", "linux/audit.h", "linux/c
 
 # Names that a backend has or will have and that are no words of English: they may not appear in any text of the core.
 BACKEND_NAMES = {"opencl", "cuda", "hip", "vulkan", "webgpu", "onednn", "mkl", "nnpack", "xnnpack", "cublaslt", "rocblas", "cudnn",
-                 "cusparselt", "tilelang", "openmp", "opt_einsum", "liar"}
+                 "cusparselt", "tilelang", "mha", "openmp", "opt_einsum", "liar"}
 # (file, name) -> why the core may spell it there.
 SPELT = {
     ("src/formats/tokenizer_json.cpp", "template"): "a field of tokenizer_config.json",
