@@ -121,8 +121,8 @@ template <class T>
 __global__ void __launch_bounds__(kFinishThreads)
     loss_of_tiles(const __grid_constant__ LossFinish task, T* loss) {
   using All = Layout<float, kFinishThreads, 0, 1>;  // all threads' numbers as one row
+  let_next_kernel_start();  // so that it is there when this one ends, which is soon
   wait_for_kernels_before();
-  let_next_kernel_start();
   LossShare share;
   if (task.parts == 1)
     share.add_tiles(task);

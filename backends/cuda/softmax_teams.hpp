@@ -1,7 +1,7 @@
 #pragma once
 #include "teams.hpp"
 
-// Softmax by teams.
+// Softmax by teams, each of which takes one row and is done.
 namespace weft::cuda {
 
 /// The largest of some elements, and the sum of the exponentials of how far all of them are from it.
@@ -18,9 +18,7 @@ class LaneExponentials {
  public:
   using T = typename S::T;
 
-  __device__ explicit LaneExponentials(const TeamPlace<S>& place) : columns_(place.columns - place.own) {}
-
-  __device__ void take(TeamRows<S>& source, int64_t row) {
+  __device__ LaneExponentials(const TeamPlace<S>& place, TeamRows<S>& source, int64_t row) : place_(place) {
     source.take(kept_, row);
     if constexpr (!S::kRepeats)
 #pragma unroll
@@ -30,7 +28,7 @@ class LaneExponentials {
     float most[2] = {-INFINITY, -INFINITY};
 #pragma unroll
     for (int k = 0; k < S::kKept; ++k) {
-      if (!has(k)) continue;
+      if (!place_.has(k)) continue;
       float v[S::kWide];
       elements(k, v);
 #pragma unroll
@@ -44,7 +42,7 @@ class LaneExponentials {
     float sums[2]{};
 #pragma unroll
     for (int k = 0; k < S::kKept; ++k) {
-      if (!has(k)) continue;
+      if (!place_.has(k)) continue;
       float v[S::kWide];
       elements(k, v);
 #pragma unroll
@@ -76,26 +74,23 @@ class LaneExponentials {
     }
   }
 
-  __device__ bool has(int k) const { return k * S::kStride < columns_; }
-
-  int columns_;  // from this lane's first one on
+  const TeamPlace<S>& place_;
   Words kept_[S::kKept];
   float base_ = 0, all_[S::kRepeats ? 1 : S::kKept][S::kWide];
 };
 
-/// What the exponentials of a warp, whose largest element of row n is `own`, are to be multiplied by. All
-/// shares have been sent, or will be. Shares of nothing but -inf count as 0, unless the whole row is: that
-/// gives NaN.
+/// What the exponentials of a warp, whose largest element is `own`, are to be multiplied by. All shares have
+/// been sent, or will be. Shares of nothing but -inf count as 0, unless the whole row is: that gives NaN.
 template <class S, class E>
-__device__ float scale_of_row(const TeamPlace<S>& place, E& exchange, uint32_t n, float own) {
+__device__ float scale_of_row(const TeamPlace<S>& place, E& exchange, float own) {
   constexpr int kEach = (S::kShares + kWarp - 1) / kWarp;  // shares that a lane joins
-  exchange.wait(n, threadIdx.x == 0);
+  exchange.wait(0, threadIdx.x == 0);
   Weighed of[kEach];
   float most = -INFINITY, sum = 0;
 #pragma unroll
   for (int j = 0; j < kEach; ++j) {
     const int share = place.lane + j * kWarp;
-    of[j] = S::kShares % kWarp == 0 || share < S::kShares ? exchange.read(n, share) : Weighed{-INFINITY, 0};
+    of[j] = S::kShares % kWarp == 0 || share < S::kShares ? exchange.read(0, share) : Weighed{-INFINITY, 0};
     most = fmaxf(most, of[j].most);
   }
   most = largest_of<kWarp>(most);
@@ -107,8 +102,8 @@ __device__ float scale_of_row(const TeamPlace<S>& place, E& exchange, uint32_t n
 template <class S>
 __global__ void __launch_bounds__(S::kThreads, S::kBlocks)
     softmax_of_teams(const typename S::T* x, typename S::T* y, bool streamed, int64_t rows, int columns) {
-  using E = Exchange<S::kShares, S::kCluster, Weighed, S::kDepth ? 4 : 2>;
-  using Row = LaneExponentials<S>;
+  static_assert(S::kDepth == 0);
+  using E = Exchange<S::kShares, S::kCluster, Weighed>;
   __shared__ E exchange;
   exchange.open();
   wait_for_kernels_before();
@@ -116,37 +111,21 @@ __global__ void __launch_bounds__(S::kThreads, S::kBlocks)
   const TeamPlace<S> place(columns);
   TeamRows<S> source(place, x, rows);
   exchange.wait_until_open();
-  // What this warp finds of row n: its largest element, or, where it has all of them, the scale.
-  const auto begin = [&](Row& kept, int64_t row, uint32_t n) {
-    kept.take(source, row);
-    const float most = largest_of<kWarp>(kept.largest());
-    const float sum = sum_of<kWarp>(kept.sum(S::kShares > 1 ? base_of(most) : most));
-    if constexpr (S::kShares == 1) return 1 / sum;
-    exchange.send(n, place.share, place.lane, {most, sum});
-    return most;
-  };
-  const auto end = [&](Row& kept, int64_t row, uint32_t n, float found) {
-    const float scale = S::kShares > 1 ? scale_of_row(place, exchange, n, found) : found;
-#pragma unroll
-    for (int first = 0; first < S::kKept; first += S::kAtOnce)
-      store_pieces(place, y + row * columns, streamed, first, [&](int k) { return kept.scaled(k, scale); });
-  };
-  int64_t row = place.first;
+  const int64_t row = place.first;
   if (row >= rows) return;
-  Row kept(place);
-  float found = begin(kept, row, 0);
-  if constexpr (S::kDepth == 0) {
-    end(kept, row, 0, found);
+  LaneExponentials<S> lane(place, source, row);
+  const float most = largest_of<kWarp>(lane.largest());
+  const float sum = sum_of<kWarp>(lane.sum(S::kShares > 1 ? base_of(most) : most));
+  float scale;
+  if constexpr (S::kShares > 1) {
+    exchange.send(0, place.share, place.lane, {most, sum});
+    scale = scale_of_row(place, exchange, most);
   } else {
-    for (uint32_t n = 0; row < rows; row += place.stride, ++n) {
-      const int64_t next = row + place.stride;
-      Row later(place);
-      const float own = found;
-      if (next < rows) found = begin(later, next, n + 1);
-      end(kept, row, n, own);
-      kept = later;
-    }
+    scale = 1 / sum;
   }
+#pragma unroll
+  for (int first = 0; first < S::kKept; first += S::kAtOnce)
+    store_pieces(place, y + row * columns, streamed, first, [&](int k) { return lane.scaled(k, scale); });
 }
 
 /// f(Team*) with the team for rows of so many columns; false where there is none.
@@ -161,8 +140,8 @@ bool with_softmax_team(int64_t columns, F f) {
          fits(static_cast<Team<T, 8, 1, 0, 4>*>(nullptr)) ||
          fits(static_cast<Team<T, 16, 1, 0, 2>*>(nullptr)) ||
          fits(static_cast<Team<T, 16, 1, 0, 2, 1, 8>*>(nullptr)) ||
-         fits(static_cast<Team<T, 16, cluster_of<4>, 3, 1>*>(nullptr)) ||
-         fits(static_cast<Team<T, 16, cluster_of<8>, 3, 1>*>(nullptr));
+         fits(static_cast<Team<T, 8, cluster_of<4>, 0, 4, 1, 8>*>(nullptr)) ||
+         fits(static_cast<Team<T, 8, cluster_of<8>, 0, 4, 1, 8>*>(nullptr));
 }
 
 }  // namespace weft::cuda
