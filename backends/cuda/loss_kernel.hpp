@@ -61,10 +61,10 @@ __global__ void __launch_bounds__(S::kThreads, S::kBlocks)
   TileElements<S> x;
   place.read(of_class, x);
   const RowExps e = exps_of_team(place, exps_of_warp(x), shared);
-  tell_tile<S>(task, place, e, x.logit, of_class != kNoRow, shared);
+  tell_tile<S>(task, place, e, widened(x.logit), of_class != kNoRow, shared);
 }
 
-constexpr int kFinishThreads = 1024;
+constexpr int kFinishThreads = 512;  // as many as a block of tiles: the multiprocessors are full of those
 
 /// What tiles found, and how they are joined.
 struct LossFinish {
@@ -89,7 +89,7 @@ struct LossShare {
   }
   /// Of rows in parts, which task.lanes lanes join.
   __device__ void add_parts(const LossFinish& task) {
-    constexpr int kAtOnce = 4;
+    constexpr int kAtOnce = 8;
     const int part = static_cast<int>(threadIdx.x) % task.lanes, at_once = kFinishThreads / task.lanes;
     const auto exps = [&](int row, int p) {
       if (row >= task.rows || p >= task.parts) return RowExps{-INFINITY, 0};
@@ -121,7 +121,7 @@ template <class T>
 __global__ void __launch_bounds__(kFinishThreads)
     loss_of_tiles(const __grid_constant__ LossFinish task, T* loss) {
   using All = Layout<float, kFinishThreads, 0, 1>;  // all threads' numbers as one row
-  let_next_kernel_start();  // so that it is there when this one ends, which is soon
+  let_next_kernel_start();                          // so that it is there when this one ends, which is soon
   wait_for_kernels_before();
   LossShare share;
   if (task.parts == 1)

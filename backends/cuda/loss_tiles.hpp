@@ -52,11 +52,12 @@ __device__ inline int class_of(const Classes& classes, int row, int rows, int co
 }
 
 /// A thread's elements of a tile, with -infinity in the place of what it does not have, and, of the first
-/// thread of a team that takes a row's first part, the logit of its class.
+/// thread of a team that takes a row's first part, the logit of its class. All as it lies in memory: a thread
+/// that computed on one of them would wait for it before it asks for the others.
 template <class S>
 struct TileElements {
   Words kept[S::kKept];
-  float edge, logit;
+  typename S::T edge, logit;
 };
 
 /// Where a thread has elements of its team's row: pieces where memory is aligned, and perhaps one of the
@@ -92,11 +93,11 @@ class TilePlace {
 #pragma unroll
     for (int k = 0; k < S::kKept; ++k)
       if (read_piece(k)) to.kept[k] = load_streamed<Words>(at(k));
-    to.edge = -INFINITY;
+    to.edge = narrowed<T>(-INFINITY);
     if constexpr (S::kEdges)
-      if (counts && slot < edges_) to.edge = widened(begin_[edge_]);
-    to.logit = NAN;
-    if (of_class >= 0 && slot == 0 && part == 0) to.logit = widened(begin_[of_class]);
+      if (counts && slot < edges_) to.edge = begin_[edge_];
+    to.logit = narrowed<T>(NAN);
+    if (of_class >= 0 && slot == 0 && part == 0) to.logit = begin_[of_class];
     if (read_piece(S::kKept - 1)) return;
 #pragma unroll
     for (int k = 0; k < S::kKept; ++k)
@@ -148,7 +149,7 @@ __device__ float largest_in(const Words (&kept)[S::kKept]) {
 template <class S, class F>
 __device__ float sum_in(TileElements<S>& x, F f) {
   using T = typename S::T;
-  float sums[4] = {S::kEdges ? f(x.edge) : 0};
+  float sums[4] = {S::kEdges ? f(widened(x.edge)) : 0};
 #pragma unroll
   for (int k = 0; k < S::kKept; ++k) {
     if constexpr (sizeof(T) == 2) keep_in_registers(x.kept[k]);  // they were not widened before
@@ -165,7 +166,7 @@ template <class S>
 __device__ RowExps exps_of_warp(TileElements<S>& x) {
   using T = typename S::T;
   float most = largest_in<S>(x.kept);
-  if constexpr (S::kEdges) most = fmaxf(most, x.edge);
+  if constexpr (S::kEdges) most = fmaxf(most, widened(x.edge));
   most = largest_of<kWarp>(most);
   const float shift = most == -INFINITY ? 0 : most;
   return {most, sum_of<kWarp>(sum_in(x, [&](float v) { return exp_for<T>(v - shift); }))};
