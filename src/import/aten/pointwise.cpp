@@ -1,4 +1,5 @@
 #include <cmath>
+#include <limits>
 #include <numbers>
 #include <span>
 
@@ -24,6 +25,27 @@ void question(Call& c) {
   const auto x = c.tensor("self");
   const bool finite = std::string_view(c.op.how) == "isfinite";
   c.give(is_float(x.dtype()) ? c.b.one(c.op.how, {x}) : c.b.full(finite, x.shape(), DType::boolean));
+}
+
+double largest_finite(DType t) {
+  switch (t) {
+    case DType::f64: return std::numeric_limits<double>::max();
+    case DType::f16: return 65504;
+    case DType::bf16: return 0x1.fep127;
+    default: return double{std::numeric_limits<float>::max()};
+  }
+}
+// Without other numbers: 0 for NaN, and the largest ones of the dtype for the infinities.
+void nan_to_num(Call& c) {
+  const auto x = c.tensor("self");
+  const DType t = x.dtype();
+  if (!is_float(t)) return c.give(x);
+  const auto given = [&](const char* name, double otherwise) {
+    return c.constant(c.has(name) ? c.real(name) : otherwise, t);
+  };
+  const auto infinite = c.b.one("isinf", {x}), above = c.b.less(0, x);
+  const auto most = c.b.where(above, given("posinf", largest_finite(t)), given("neginf", -largest_finite(t)));
+  c.give(c.b.where(c.b.one("isnan", {x}), given("nan", 0), c.b.where(infinite, most, x)));
 }
 
 // -1, 0 or 1; 0 for NaN, which Weft's sign keeps.
@@ -281,6 +303,7 @@ constexpr AtenOp pointwise_ops[] = {
     {"log_sigmoid.default", "self", "softplus", composed<log_sigmoid>},
     {"logical_not.default", "self", "logical_not", logical_not},
     {"mish.default", "self", "softplus, tanh, mul", composed<mish>},
+    {"nan_to_num.default", "self, nan=None, posinf=None, neginf=None", "isnan, isinf, where", nan_to_num},
     {"neg.default", "self", "neg", number_function},
     {"prelu.default", "self, weight", "where, mul", prelu},
     {"reciprocal.default", "self", "reciprocal", float_function},

@@ -63,10 +63,12 @@ ir::Value variance(Call& c) {
 }
 void var(Call& c) { c.give(variance(c)); }
 void std_deviation(Call& c) { c.give(c.b.sqrt(variance(c))); }
-void var_mean(Call& c) {
+ir::Value mean_too(Call& c) {
   const auto x = c.tensor("self");
-  c.give({variance(c), fold(c, "mean", x, axes_of(c, x), keeps(c))});
+  return fold(c, "mean", x, axes_of(c, x), keeps(c));
 }
+void var_mean(Call& c) { c.give({variance(c), mean_too(c)}); }
+void std_mean(Call& c) { c.give({c.b.sqrt(variance(c)), mean_too(c)}); }
 
 // The p-norm: of p = 0 how many elements are not zero, of infinity the largest size.
 void norm_of(Call& c, const char* which) {
@@ -233,6 +235,9 @@ constexpr AtenOp reduce_ops[] = {
     {"std.correction", "self, dim=None, correction=None, keepdim=false", "variance, sqrt", std_deviation},
     {"std.default", "self, unbiased=true", "variance, sqrt", std_deviation},
     {"std.dim", "self, dim=None, unbiased=true, keepdim=false", "variance, sqrt", std_deviation},
+    {"std_mean.correction", "self, dim=None, correction=None, keepdim=false", "variance, sqrt, mean",
+     std_mean},
+    {"std_mean.dim", "self, dim=None, unbiased=true, keepdim=false", "variance, sqrt, mean", std_mean},
     {"sum.default", "self, dtype=None", "sum", sum},
     {"sum.dim_IntList", "self, dim=None, keepdim=false, dtype=None", "sum", sum},
     {"topk.default", "self, k=, dim=-1, largest=true, sorted=true", "topk", topk},
