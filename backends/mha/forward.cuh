@@ -9,8 +9,8 @@ namespace weft::mha {
 template <class T, int kDim, bool kCausal>
 void forward(flash::Flash_fwd_params& p, cudaStream_t stream) {
   constexpr int kQueries = 128, kKeys = kDim == 64 ? 128 : 64, kWarps = 4;
-  flash::run_flash_fwd<Flash_fwd_kernel_traits<kDim, kQueries, kKeys, kWarps, false, false, T>, false, kCausal>(
-      p, stream);
+  using Traits = Flash_fwd_kernel_traits<kDim, kQueries, kKeys, kWarps, false, false, T>;
+  flash::run_flash_fwd<Traits, false, kCausal>(p, stream);
 }
 
 }  // namespace weft::mha
