@@ -72,6 +72,7 @@ void print(size_t i, const std::string& text, const Sentence& s, const std::vect
 int run(Options o, const Common& common) {
   if (!o.file.empty())
     for (auto& line : lines_of_file(o.file)) o.texts.push_back(std::move(line));
+  if (o.texts.empty() && !o.file.empty()) throw Error(invalid("{} has no line with a text", o.file));
   if (o.texts.empty()) throw UsageError(invalid("give a text, or --texts-file"));
   if (o.tokenizer.empty()) o.tokenizer = std::filesystem::path(o.program).parent_path().string();
   if (o.tokenizer.empty()) o.tokenizer = ".";
