@@ -141,8 +141,8 @@ Outcome overdue(Device&);
 /// Waits for what the queue holds.
 Outcome wait_for_stream(Queue&);
 
-/// Makes the device this thread's current one. Anybody may make another one that at any time, so the driver
-/// is asked each time, which takes a fraction of what setting it takes.
+/// Makes the device this thread's current one. Others may make another device current at any time, so the
+/// driver is asked each time, which takes a fraction of the time that setting a device takes.
 inline gpu::Error make_current(Device& d) {
   const gpu::Context current = gpu::current_context();
   if (current && current == d.context.load(std::memory_order_relaxed)) return gpu::kSuccess;

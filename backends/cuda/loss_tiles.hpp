@@ -71,8 +71,8 @@ class TilePlace {
   __device__ TilePlace(const LossTask<T>& task, int rows, int of_row)
       : row(rows * S::kTeams + warp / S::kWarps),
         part(S::kTeams > 1 ? 0 : of_row),
-        there(row < task.rows),
         begin_(task.x + int64_t{row} * task.columns) {
+    const bool there = row < task.rows;
     int all = task.columns / S::kWide;
     if constexpr (S::kEdges) {
       const int past = static_cast<int>(reinterpret_cast<uintptr_t>(begin_) % 16 / sizeof(T)),
@@ -107,7 +107,6 @@ class TilePlace {
   int warp = static_cast<int>(threadIdx.x) / kWarp, lane = static_cast<int>(threadIdx.x) % kWarp;
   int slot = warp % S::kWarps * kWarp + lane;  // of this thread in its team
   int row, part;
-  bool there;
 
  private:
   __device__ bool has(int k) const { return has_ > k * S::kWarps * kWarp; }

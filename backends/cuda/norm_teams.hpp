@@ -268,7 +268,7 @@ __global__ void __launch_bounds__(S::kThreads, S::kBlocks)
 }
 
 /// f(Team*) with the team for rows of so many columns; false where there is none.
-template <class T, bool kCentered, class F>
+template <class T, class F>
 bool with_norm_team(int64_t columns, F f) {
   const auto fits = [&]<class S>(S*) {
     return columns <= S::kMostColumns && (f(static_cast<S*>(nullptr)), true);

@@ -151,7 +151,8 @@ Outcome prepare(const OpCall& c, weft_plan& plan) {
   return Outcome::ok();
 }
 
-/// How rows are divided into tiles. More and longer rows have no fewer.
+/// How rows are divided into tiles. More rows, or longer ones, never have fewer tiles, so a workspace for the
+/// largest sizes is enough.
 struct Division {
   template <class S>
   Division(S*, int64_t rows, int64_t columns)

@@ -71,7 +71,7 @@ Outcome launch(const Launch& l) {
     const auto by_team = [&]<class S>(S*) {
       told = start_teams<S>(l, rows, norm_of_teams<S, kCentered>, all, rows, columns, epsilon);
     };
-    if (large && aligned && with_norm_team<T, kCentered>(columns, by_team)) return *std::move(told);
+    if (large && aligned && with_norm_team<T>(columns, by_team)) return *std::move(told);
     return with_layout<T, 8, 12>(columns, aligned, run, large);
   });
 }
