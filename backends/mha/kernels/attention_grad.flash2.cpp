@@ -1,3 +1,5 @@
+#include <stdexcept>
+
 #include "../flash2.h"
 
 namespace weft::kernels {
@@ -36,9 +38,12 @@ Outcome launch(const Launch& l) {
   if (auto taken = sizes_of(l.call(), s); !taken) return Outcome::fail(WEFT_UNSUPPORTED, "{}", taken.reason);
   const bool one_order = repeatable(l.call());
   return mha::enqueue(l, [&](const mha::Operands& o, cudaStream_t stream) {
+    const mha::Rooms rooms = mha::rooms_of(s, one_order);
+    if (rooms.end + kAlignment > static_cast<uint64_t>(l.workspace().bytes()))
+      throw std::runtime_error("the plan is that of a device with fewer multiprocessors");
     const auto space = reinterpret_cast<uintptr_t>(l.workspace().data());
     auto* const aligned = reinterpret_cast<char*>((space + kAlignment - 1) / kAlignment * kAlignment);
-    mha::attention_grad(s, o, mha::rooms_of(s, one_order), one_order, aligned, stream);
+    mha::attention_grad(s, o, rooms, one_order, aligned, stream);
   });
 }
 
