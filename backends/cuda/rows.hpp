@@ -7,20 +7,17 @@
 namespace weft::cuda {
 
 /// kOfRow threads take a row. Each reads pieces of kWide neighbouring elements and keeps kKept of them in
-/// registers, and kBeside more, for the longest rows, in shared memory. kKept = 0: rows of any length, read
-/// again for every pass.
-template <class T_, int kOfRow_, int kKept_, int kWide_, int kBeside_ = 0>
+/// registers. kKept = 0: rows of any length, read again for every pass.
+template <class T_, int kOfRow_, int kKept_, int kWide_>
 struct Layout {
   using T = T_;
-  static constexpr int kOfRow = kOfRow_, kKept = kKept_, kWide = kWide_, kBeside = kBeside_;
+  static constexpr int kOfRow = kOfRow_, kKept = kKept_, kWide = kWide_;
   static constexpr int kThreads = kOfRow < 256 ? 256 : kOfRow, kRows = kThreads / kOfRow;
   static constexpr int kSlots = kKept * kWide;  // elements that a thread keeps
   /// Rows that each_row reads ahead: about 32 KB of them.
   static constexpr int kRowBytes = kKept * kThreads * 16;
-  static constexpr int kAhead = kWide * sizeof(T) < 16 || kKept == 0 || kBeside > 0 ? 0
-                                : kRowBytes <= 16384                                ? 2
-                                                                                    : 1;
-  static constexpr size_t kShared = size_t{kAhead} * kRowBytes + size_t{kBeside} * kThreads * 16;  // bytes
+  static constexpr int kAhead = kWide * sizeof(T) < 16 || kKept == 0 ? 0 : kRowBytes <= 16384 ? 2 : 1;
+  static constexpr size_t kShared = size_t{kAhead} * kRowBytes;  // bytes
 };
 
 template <class T, int n>
@@ -67,16 +64,9 @@ struct Row {
   using P = Piece<T, L::kWide>;
 
   __device__ Row(const T* at, int n) : begin(at), columns(n) {
-    if constexpr (L::kBeside > 0) {
-#pragma unroll
-      for (int k = L::kKept; k < L::kKept + L::kBeside; ++k)
-        if (const int c = piece_column<L>(k); c < columns) copy_async(beside(k), begin + c, true);
-      end_of_copies();
-    }
 #pragma unroll
     for (int k = 0; k < L::kKept; ++k)
       if (const int c = piece_column<L>(k); c < columns) kept[k] = *reinterpret_cast<const P*>(begin + c);
-    if constexpr (L::kBeside > 0) wait_for_copies<0>();  // a thread reads what it has copied itself
   }
   /// The row's pieces are in shared memory: number k of thread t at place k * L::kThreads + t.
   __device__ Row(const T* at, int n, const P* pieces) : begin(at), columns(n) {
@@ -84,14 +74,8 @@ struct Row {
     for (int k = 0; k < L::kKept; ++k) kept[k] = pieces[k * L::kThreads + static_cast<int>(threadIdx.x)];
   }
   __device__ P piece(int k, int column) const {
-    if constexpr (L::kBeside > 0)
-      if (k >= L::kKept) return *beside(k);
     if constexpr (L::kKept > 0) return kept[k];
     return *reinterpret_cast<const P*>(begin + column);
-  }
-  /// Where this thread keeps piece k in shared memory.
-  __device__ P* beside(int k) const {
-    return dynamic_shared<P>() + (k - L::kKept) * L::kThreads + static_cast<int>(threadIdx.x);
   }
 
   const T* begin;
@@ -123,7 +107,7 @@ template <class L, class F>
 __device__ void each_piece(int columns, F pieces) {
   if constexpr (L::kKept > 0) {
 #pragma unroll
-    for (int k = 0; k < L::kKept + L::kBeside; ++k)
+    for (int k = 0; k < L::kKept; ++k)
       if (const int c = piece_column<L>(k); c < columns) pieces(k, c);
   } else {
 #pragma unroll 4
@@ -214,9 +198,9 @@ __device__ float over_row(float x, F combine) {
 }
 
 /// f(Layout*) with the layout for rows of T. `aligned`: every row begins at 16 bytes. kOfBlock: pieces that
-/// a thread may keep of long rows; twice as many, kBeside of them in shared memory, where that is `large`.
-template <class T, int kOfBlock, int kBeside = 0, class F>
-backend::Outcome with_layout(int64_t columns, bool aligned, F f, bool large = false) {
+/// a thread may keep of long rows.
+template <class T, int kOfBlock, class F>
+backend::Outcome with_layout(int64_t columns, bool aligned, F f) {
   constexpr int kWide = 16 / sizeof(T);
   const auto at_most = [&](int64_t n) { return columns <= n; };
   if (!aligned) {
@@ -228,9 +212,6 @@ backend::Outcome with_layout(int64_t columns, bool aligned, F f, bool large = fa
   if (at_most(256 * kOfBlock * kWide)) return f(static_cast<Layout<T, 256, kOfBlock, kWide>*>(nullptr));
   if (at_most(512 * kOfBlock * kWide)) return f(static_cast<Layout<T, 512, kOfBlock, kWide>*>(nullptr));
   if (at_most(1024 * kOfBlock * kWide)) return f(static_cast<Layout<T, 1024, kOfBlock, kWide>*>(nullptr));
-  if constexpr (kBeside > 0)
-    if (large && at_most(1024 * 2 * kOfBlock * kWide))
-      return f(static_cast<Layout<T, 1024, 2 * kOfBlock - kBeside, kWide, kBeside>*>(nullptr));
   return f(static_cast<Layout<T, 1024, 0, kWide>*>(nullptr));
 }
 /// Whether a multiprocessor has 227 KB of shared memory, all of which a block may have.

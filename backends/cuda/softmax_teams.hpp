@@ -26,32 +26,18 @@ class LaneExponentials {
   }
   __device__ float largest() {
     float most[2] = {-INFINITY, -INFINITY};
-#pragma unroll
-    for (int k = 0; k < S::kKept; ++k) {
-      if (!place_.has(k)) continue;
-      float v[S::kWide];
-      elements(k, v);
-#pragma unroll
-      for (int i = 0; i < S::kWide; ++i) most[i % 2] = fmaxf(most[i % 2], v[i]);
-    }
+    each([&](int, int i, float v) { most[i % 2] = fmaxf(most[i % 2], v); });
     return fmaxf(most[0], most[1]);
   }
   /// Computes the exponentials of how far elements are from `base`, and adds them up.
   __device__ float sum(float base) {
     base_ = base;
     float sums[2]{};
-#pragma unroll
-    for (int k = 0; k < S::kKept; ++k) {
-      if (!place_.has(k)) continue;
-      float v[S::kWide];
-      elements(k, v);
-#pragma unroll
-      for (int i = 0; i < S::kWide; ++i) {
-        const float e = exp_for<T>(v[i] - base);
-        if constexpr (!S::kRepeats) all_[k][i] = e;
-        sums[i % 2] += e;
-      }
-    }
+    each([&](int k, int i, float v) {
+      const float e = exp_for<T>(v - base);
+      if constexpr (!S::kRepeats) all_[k][i] = e;
+      sums[i % 2] += e;
+    });
     return sums[0] + sums[1];
   }
   /// Piece k of the exponentials, scaled.
@@ -64,6 +50,18 @@ class LaneExponentials {
   }
 
  private:
+  /// f(piece, place in it, element)
+  template <class F>
+  __device__ void each(F f) {
+#pragma unroll
+    for (int k = 0; k < S::kKept; ++k) {
+      if (!place_.has(k)) continue;
+      float v[S::kWide];
+      elements(k, v);
+#pragma unroll
+      for (int i = 0; i < S::kWide; ++i) f(k, i, v[i]);
+    }
+  }
   __device__ void elements(int k, float (&to)[S::kWide]) {
     if constexpr (S::kRepeats) {
       keep_in_registers(kept_[k]);

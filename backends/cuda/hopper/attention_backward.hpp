@@ -174,7 +174,7 @@ __device__ void stage_rows(char* shared, const float (&o)[B::kD / 2], float scal
     *reinterpret_cast<uint32_t*>(
         shared + i / 32 * B::KeyTile::kPanelBytes +
         swizzled(static_cast<uint32_t>(row_of_thread() + 8 * (i / 2 % 2)), i / 4 % 8) +
-        column_of_thread() * 2) = pair_of<typename B::Element>(o[i] * scale, o[i + 1] * scale);
+        column_of_thread() * 2) = packed<typename B::Element>(o[i] * scale, o[i + 1] * scale);
 }
 
 /// A warpgroup that multiplies.

@@ -61,9 +61,9 @@ __global__ void __launch_bounds__(kGroupThreads) narrow_queries(typename B::Elem
     const auto row = static_cast<uint32_t>(row_of_thread()),
                column = static_cast<uint32_t>(column_of_thread());
     *reinterpret_cast<uint32_t*>(rows + swizzled(row, j) + column * 2) =
-        pair_of<T>(x[j].x * s.scale, x[j].y * s.scale);
+        packed<T>(x[j].x * s.scale, x[j].y * s.scale);
     *reinterpret_cast<uint32_t*>(rows + swizzled(row + 8, j) + column * 2) =
-        pair_of<T>(x[j].z * s.scale, x[j].w * s.scale);
+        packed<T>(x[j].z * s.scale, x[j].w * s.scale);
   }
   sync_block();
   const int piece = thread % 8, column = (B::kD == 64 ? 0 : 64 * group) + 8 * piece;

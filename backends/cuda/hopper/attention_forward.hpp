@@ -166,7 +166,7 @@ __device__ void store_rows(char* shared, const StoreMap& y, const ForwardTile& t
     *reinterpret_cast<uint32_t*>(shared + panel * F::Queries::kPanelBytes +
                                  swizzled(static_cast<uint32_t>(row_of_thread() + 8 * r), piece) +
                                  column_of_thread() * 2) =
-        pair_of<typename F::Element>(o[i] * inverse[r], o[i + 1] * inverse[r]);
+        packed<typename F::Element>(o[i] * inverse[r], o[i + 1] * inverse[r]);
   }
   show_shared_writes();
   sync_threads(barrier, kGroupThreads);

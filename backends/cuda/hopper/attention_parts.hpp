@@ -59,21 +59,6 @@ __device__ void multiply_rows(float (&d)[n / 2], const char* a, uint32_t panel_o
   }
 }
 
-/// Two neighbouring elements in a register, rounded to nearest.
-template <class T>
-__device__ uint32_t pair_of(float low, float high);
-template <>
-__device__ inline uint32_t pair_of<bf16>(float low, float high) {
-  uint32_t pair;
-  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
-  return pair;
-}
-template <>
-__device__ inline uint32_t pair_of<f16>(float low, float high) {
-  uint32_t pair;
-  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
-  return pair;
-}
 template <class T>
 __device__ float low_of(uint32_t pair) {
   return widened(T{static_cast<uint16_t>(pair)});
@@ -100,7 +85,7 @@ struct Factor {
         float low = s[8 * k + 2 * i], high = s[8 * k + 2 * i + 1];
 #pragma unroll
         for (int p = 0; p < kParts; ++p) {
-          const uint32_t pair = part[p][k][i] = pair_of<T>(low, high);
+          const uint32_t pair = part[p][k][i] = packed<T>(low, high);
           if (p + 1 < kParts) low -= low_of<T>(pair), high -= high_of<T>(pair);
         }
       }

@@ -65,14 +65,13 @@ Outcome launch(const Launch& l) {
       return start_rows<L>(l, rows, norm_of_rows<L, kCentered>, data(x), data(weight), data(bias),
                            y.data<T>(), rows, columns, epsilon);
     };
-    const bool large = has_large_shared(l);
     std::optional<Outcome> told;
     const NormPointers<T> all{data(x), data(weight), data(bias), y.data<T>(), is_streamed(y)};
     const auto by_team = [&]<class S>(S*) {
       told = start_teams<S>(l, rows, norm_of_teams<S, kCentered>, all, rows, columns, epsilon);
     };
-    if (large && aligned && with_norm_team<T>(columns, by_team)) return *std::move(told);
-    return with_layout<T, 8, 12>(columns, aligned, run, large);
+    if (has_large_shared(l) && aligned && with_norm_team<T>(columns, by_team)) return *std::move(told);
+    return with_layout<T, 8>(columns, aligned, run);
   });
 }
 

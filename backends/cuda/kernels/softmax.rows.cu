@@ -56,14 +56,13 @@ Outcome softmax(const Launch& l) {
     const auto run = [&]<class L>(L*) {
       return start_rows<L>(l, rows, softmax_of_rows<L>, x.data<const T>(), y.data<T>(), rows, columns);
     };
-    const bool large = has_large_shared(l);
     std::optional<Outcome> told;
     const auto by_team = [&]<class S>(S*) {
       told = start_teams<S>(l, rows, softmax_of_teams<S>, x.data<const T>(), y.data<T>(), is_streamed(y),
                             rows, columns);
     };
-    if (large && aligned && with_softmax_team<T>(columns, by_team)) return *std::move(told);
-    return with_layout<T, 8, 12>(columns, aligned, run, large);
+    if (has_large_shared(l) && aligned && with_softmax_team<T>(columns, by_team)) return *std::move(told);
+    return with_layout<T, 8>(columns, aligned, run);
   });
 }
 
