@@ -80,6 +80,8 @@ struct Searching {
   float q[kHeads][kPiece], sums[kHeads][kPiece] = {};
   Found found[kHeads];
 
+  __device__ explicit Searching(const Sizes& sizes) : s(sizes) {}
+
   __device__ void load_queries(const RowPiece<T> (*rows)[kLanes]) {
 #pragma unroll
     for (int h = 0; h < kHeads; ++h) {
@@ -286,7 +288,7 @@ __global__ void __launch_bounds__(kThreads, 2)
             column = static_cast<int>(threadIdx.x) % kLanes * kPiece;
   TurningRow<T, kHeads> turning(fresh, q + int64_t{heads.token} * s.heads * s.dim, row, heads.first, heads.n,
                                 heads.kv, column, s.dim, s.aligned);
-  Search search{s};
+  Search search(s);
   Pairs<T> pairs;
   if (likely.first < likely.end)
     pairs = search.load(keys + cache_of(likely), values + cache_of(likely), likely.first, likely.end);
