@@ -208,7 +208,7 @@ INSTANTIATE_TEST_SUITE_P(
         Cheat{"network", Verdict::invalid, "to reach the network"}, Cheat{"watched", Verdict::wrong, ""},
         Cheat{"changed_rows", Verdict::invalid, "it computes only what changed"},
         Cheat{"rounds_up", Verdict::invalid, "it changed how the processor rounds"},
-        Cheat{"reads_edits", Verdict::wrong, ", launch ", "it computes only what changed"},
+        Cheat{"reads_edits", Verdict::wrong, " of a turn", "it computes only what changed"},
         Cheat{"answers_itself", Verdict::invalid, "what it was not asked"},
         Cheat{"moves_away", Verdict::invalid, "to set its priority or its processors"}),
     [](const auto& cheat) { return std::string(cheat.param.kernel); });

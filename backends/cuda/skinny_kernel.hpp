@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "skinny.hpp"
+#include "words.hpp"
 
 // Products of at most 16 rows with weights. A block takes tiles of 16 or 32 rows of a weight, and each of its
 // warps every eighth piece of them; it goes on loading while the sums of a tile are joined and written. The
@@ -56,17 +57,13 @@ inline void share_blocks(Items& items, int blocks) {
   }
 }
 
-struct alignas(16) Bits16 {
-  uint32_t of[4];
-};
-
 /// The 16 bytes of `row` from element k on; zeros behind its end.
 template <class T>
-__device__ Bits16 piece_of(const T* row, int k, int end, bool aligned) {
+__device__ Words piece_of(const T* row, int k, int end, bool aligned) {
   constexpr int kOf = 16 / sizeof(T);
-  Bits16 bits{};
+  Words bits{};
   if (k >= end) return bits;
-  if (aligned) return *reinterpret_cast<const Bits16*>(row + k);
+  if (aligned) return *reinterpret_cast<const Words*>(row + k);
   T all[kOf];
   for (int i = 0; i < kOf; ++i) all[i] = k + i < end ? row[k + i] : narrowed<T>(0);
   memcpy(&bits, all, sizeof bits);
@@ -79,15 +76,15 @@ template <int kRowTiles, int kRows>
 struct Batch {
   static constexpr int kTiles = (kRows + 7) / 8, kLanes = kRows < 8 ? 4 * kRows : 32;
 
-  Bits16 weights[kLoads][2 * kRowTiles][kThreads];
-  Bits16 rows[kLoads][kTiles][kWarps * kLanes];
-  Bits16 norms[kRows == kNormedRows ? kLoads : 1]
-              [kWarps * kLanes];  // weights of the norm, as each lane needs them
+  Words weights[kLoads][2 * kRowTiles][kThreads];
+  Words rows[kLoads][kTiles][kWarps * kLanes];
+  Words norms[kRows == kNormedRows ? kLoads : 1]
+             [kWarps * kLanes];  // weights of the norm, as each lane needs them
 
   /// Whether this lane has rows of x.
   __device__ static bool has_rows() { return static_cast<int>(threadIdx.x) % 32 < kLanes; }
-  __device__ Bits16& own_rows(int i, int tile) { return rows[i][tile][place()]; }
-  __device__ Bits16& own_norm(int i) { return norms[i][place()]; }
+  __device__ Words& own_rows(int i, int tile) { return rows[i][tile][place()]; }
+  __device__ Words& own_norm(int i) { return norms[i][place()]; }
 
  private:
   __device__ static int place() {
@@ -97,8 +94,8 @@ struct Batch {
 
 /// x times the weights of a norm; adds the squares of x.
 template <class T>
-__device__ Bits16 weighted(const Bits16& x, const Bits16& weights, bool has_weights, float& squares) {
-  Bits16 all;
+__device__ Words weighted(const Words& x, const Words& weights, bool has_weights, float& squares) {
+  Words all;
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
     const float low = widened(T{static_cast<uint16_t>(x.of[i])}),
@@ -121,7 +118,7 @@ struct Sums {
   __device__ void add(Batch<kRowTiles, kRows>& batch, bool normed, bool weights) {
 #pragma unroll
     for (int i = 0; i < kLoads; ++i) {
-      Bits16 rows[kTiles] = {};
+      Words rows[kTiles] = {};
       if (batch.has_rows())
 #pragma unroll
         for (int tile = 0; tile < kTiles; ++tile) {
@@ -131,14 +128,14 @@ struct Sums {
         }
 #pragma unroll
       for (int r = 0; r < kRowTiles; ++r) {
-        const Bits16 top = batch.weights[i][2 * r][threadIdx.x],
-                     bottom = batch.weights[i][2 * r + 1][threadIdx.x];
+        const Words top = batch.weights[i][2 * r][threadIdx.x],
+                    bottom = batch.weights[i][2 * r + 1][threadIdx.x];
         // The order in which elements are multiplied is free, as long as both sides have the same.
         const uint32_t first[4] = {top.of[0], bottom.of[0], top.of[1], bottom.of[1]},
                        second[4] = {top.of[2], bottom.of[2], top.of[3], bottom.of[3]};
 #pragma unroll
         for (int tile = 0; tile < kTiles; ++tile) {
-          const Bits16& b = rows[tile];
+          const Words& b = rows[tile];
           multiply_add<T>(of[r][tile], first, {b.of[0], b.of[1]});
           multiply_add<T>(of[r][tile], second, {b.of[2], b.of[3]});
         }
@@ -162,7 +159,7 @@ struct Sums<float, kRowTiles, kRows> {
     for (int i = 0; i < kLoads; ++i)
 #pragma unroll
       for (int row = 0; row < kRows; ++row) {
-        const Bits16 own = batch.has_rows() ? batch.own_rows(i, row / 8) : Bits16{};
+        const Words own = batch.has_rows() ? batch.own_rows(i, row / 8) : Words{};
 #pragma unroll
         for (int e = 0; e < 4; ++e) {
           const float x = shuffle(as_float(own.of[e]), row % 8 * 4 + static_cast<int>(threadIdx.x) % 4);
@@ -260,7 +257,7 @@ struct SkinnyBlock {
   int all = own * item.products;                                            // of a tile
 
   /// This lane's piece of a row; zeros if the row is not `there`.
-  __device__ void copy_piece(Bits16* to, const T* row, int batch, int i, bool there) const {
+  __device__ void copy_piece(Words* to, const T* row, int batch, int i, bool there) const {
     const int k = (warp + batch * kWarps) * kBatch + (4 * i + t) * kOf;
     there = there && k < item.k;
     if (item.aligned)

@@ -21,7 +21,7 @@ constexpr int kMostChunks = 12;
 
 /// The sum of the products of 16 bytes of x and of weights.
 template <class T>
-__device__ float dot(const Bits16& a, const Bits16& b, float sum) {
+__device__ float dot(const Words& a, const Words& b, float sum) {
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
     if constexpr (sizeof(T) == 4) {
@@ -47,16 +47,16 @@ class PartOfRows {
     const int pieces = item.k / kOf, first = item.chunks * part / item.split;
     chunks_ = item.chunks * (part + 1) / item.split - first;
     x_ = first * 32 * kChunk + static_cast<int>(threadIdx.x) % 32;
-    from_ = begin_ = static_cast<const Bits16*>(item.weights[0]) + int64_t{row} * pieces + x_;
-    to_second_ = products_ > 1 ? static_cast<const Bits16*>(item.weights[1]) -
-                                     static_cast<const Bits16*>(item.weights[0])
-                               : 0;
+    from_ = begin_ = static_cast<const Words*>(item.weights[0]) + int64_t{row} * pieces + x_;
+    to_second_ = products_ > 1
+                     ? static_cast<const Words*>(item.weights[1]) - static_cast<const Words*>(item.weights[0])
+                     : 0;
     to_row_ = int64_t{stride} * pieces - to_second_;
     left_ = pieces - x_, halves_ = 2 * chunks_;
     load(loaded_[0]), load(loaded_[1]);
   }
   /// The sum of the next product, of `pieces` pieces; loads what comes after each when that is used.
-  __device__ float times(const Bits16* x, int pieces) {
+  __device__ float times(const Words* x, int pieces) {
     float sums[2] = {};
     x += x_;
     for (int c = 0; c < chunks_; ++c, x += 32 * kChunk) {
@@ -70,12 +70,12 @@ class PartOfRows {
 
  private:
   /// The next pieces of this lane; zeros behind the row's end.
-  __device__ void load(Bits16 (&to)[kHalf]) {
+  __device__ void load(Words (&to)[kHalf]) {
 #pragma unroll
-    for (int i = 0; i < kHalf; ++i) to[i] = i * 32 < left_ ? load_streamed<Bits16>(from_ + i * 32) : Bits16{};
+    for (int i = 0; i < kHalf; ++i) to[i] = i * 32 < left_ ? load_streamed<Words>(from_ + i * 32) : Words{};
     from_ += 32 * kHalf, left_ -= 32 * kHalf, --halves_;
   }
-  __device__ void load_next(Bits16 (&to)[kHalf], int pieces) {
+  __device__ void load_next(Words (&to)[kHalf], int pieces) {
     if (halves_ == 0) {
       if (entered_ < products_) {
         ++entered_, begin_ += to_second_;
@@ -87,31 +87,31 @@ class PartOfRows {
     }
     load(to);
   }
-  __device__ static float use(const Bits16 (&from)[kHalf], const Bits16* x, float sum) {
+  __device__ static float use(const Words (&from)[kHalf], const Words* x, float sum) {
 #pragma unroll
     for (int i = 0; i < kHalf; ++i) sum = dot<T>(from[i], x[i * 32], sum);
     return sum;
   }
 
-  Bits16 loaded_[2][kHalf];
-  const Bits16 *from_, *begin_;  // what is loaded next; the row that it is of
-  int64_t to_second_, to_row_;   // to the second product, and from the last one to that of the next row
+  Words loaded_[2][kHalf];
+  const Words *from_, *begin_;  // what is loaded next; the row that it is of
+  int64_t to_second_, to_row_;  // to the second product, and from the last one to that of the next row
   int products_, rows_, entered_ = 1, x_, chunks_, left_, halves_;
 };
 
 /// x of an item, times the weights of its norm, in shared memory. Returns the sum of its squares where it is
 /// normed.
 template <class T>
-__device__ float take_row(const T* x, const T* weights, bool normed, int pieces, int chunks, Bits16* to) {
+__device__ float take_row(const T* x, const T* weights, bool normed, int pieces, int chunks, Words* to) {
   __shared__ float of_warps[kWarps];
   float squares = 0;
   for (int i = static_cast<int>(threadIdx.x); i < chunks * 32 * kChunk; i += kThreads) {
-    Bits16 piece{};
+    Words piece{};
     if (i < pieces) {
-      piece = reinterpret_cast<const Bits16*>(x)[i];
+      piece = reinterpret_cast<const Words*>(x)[i];
       if constexpr (sizeof(T) == 2)
         if (normed)
-          piece = weighted<T>(piece, weights ? reinterpret_cast<const Bits16*>(weights)[i] : Bits16{},
+          piece = weighted<T>(piece, weights ? reinterpret_cast<const Words*>(weights)[i] : Words{},
                               weights != nullptr, squares);
     }
     to[i] = piece;
@@ -214,7 +214,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks) multiply_row(const __grid_c
   StepsOfWarp steps(item, rows ? own : 0);
   wait_for_kernels_before();
   steps.load_operands();
-  Bits16* const x = dynamic_shared<Bits16>();
+  Words* const x = dynamic_shared<Words>();
   const float squares = take_row<T>(from, norm_weight, normed, pieces, chunks, x);
   const float scale = normed ? 1 / sqrtf(squares / static_cast<float>(k) + epsilon) : 1;
   if (split > 1) {  // a row for each warp

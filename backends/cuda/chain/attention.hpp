@@ -22,7 +22,7 @@ struct QueryMemory {
 struct Elements {
   float of[8];
   Elements() = default;
-  __device__ explicit Elements(const Bits16& b) {
+  __device__ explicit Elements(const Words& b) {
 #pragma unroll
     for (int i = 0; i < 4; ++i)
       of[2 * i] = as_float(b.of[i] << 16), of[2 * i + 1] = as_float(b.of[i] & 0xffff0000u);
@@ -38,7 +38,7 @@ struct Finding {
   static_assert(kKeys * kLanes * 16 == kKeysBytes);
 
   int slot = static_cast<int>(threadIdx.x) / kLanes, piece = static_cast<int>(threadIdx.x) % kLanes;
-  Bits16 keys[kAtOnce], values[kAtOnce];
+  Words keys[kAtOnce], values[kAtOnce];
   Elements q[kHeads];
   float sums[kHeads][8] = {};
   queries::Found found[kHeads];
@@ -48,9 +48,9 @@ struct Finding {
 #pragma unroll
     for (int u = 0; u < kAtOnce; ++u) {
       const int key = u * kStep + slot;
-      keys[u] = values[u] = Bits16{};
+      keys[u] = values[u] = Words{};
       if (key >= n) continue;
-      const auto* const from = reinterpret_cast<const Bits16*>(chunk) + key * kLanes + piece;
+      const auto* const from = reinterpret_cast<const Words*>(chunk) + key * kLanes + piece;
       keys[u] = *from, values[u] = from[kKeysBytes / 16];
     }
   }
@@ -137,7 +137,7 @@ class Attending {
     Finding finding;
 #pragma unroll
     for (int h = 0; h < kHeads; ++h)
-      finding.q[h] = Elements(*reinterpret_cast<const Bits16*>(&memory_.turned[h][8 * finding.piece]));
+      finding.q[h] = Elements(*reinterpret_cast<const Words*>(&memory_.turned[h][8 * finding.piece]));
     const bool in_cache = share_.position >= 0 && share_.position < s.ragged.capacity;
     const int newest = share_.sequence >= 0 && in_cache ? share_.position : -1;
     if (newest >= share_.first && newest < share_.end && heads_.leads(s)) append(newest);
@@ -250,8 +250,8 @@ class Attending {
 #pragma unroll
     for (int u = 0; u < Finding::kAtOnce; ++u)
       if (u * Finding::kStep + finding.slot == newest) {
-        memcpy(&finding.keys[u], &memory_.turned[kHeads][8 * finding.piece], sizeof(Bits16));
-        memcpy(&finding.values[u], &memory_.turned[kHeads + 1][8 * finding.piece], sizeof(Bits16));
+        memcpy(&finding.keys[u], &memory_.turned[kHeads][8 * finding.piece], sizeof(Words));
+        memcpy(&finding.values[u], &memory_.turned[kHeads + 1][8 * finding.piece], sizeof(Words));
       }
   }
   __device__ void leave(const Finding& finding) {

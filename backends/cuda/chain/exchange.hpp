@@ -5,13 +5,11 @@
 // Exchange memory of a chain (steps.hpp): all its bits are ones until a step writes an element.
 namespace weft::cuda::chains {
 
-using skinny::Bits16;
-
 /// An element of 2 bytes that nobody has written yet; one of 4 has all ones, too.
 constexpr uint16_t kAwaited = 0xffff;
 
 /// Whether any of 8 elements of 2 bytes is still to come.
-__device__ inline bool is_awaited(const Bits16& b) {
+__device__ inline bool is_awaited(const Words& b) {
   bool awaited = false;
 #pragma unroll
   for (const uint32_t pair : b.of) awaited = awaited || pair >> 16 == kAwaited || (pair & 0xffff) == kAwaited;

@@ -8,9 +8,9 @@ namespace weft::cuda::chains {
 /// Dynamic shared memory of a block.
 struct ChainMemory {
   char ring[kChunks * kChunkBytes];
-  Bits16 x[kMostChainedK / 8];  // or that of attention
+  Words x[kMostChainedK / 8];  // or that of attention
   SumsOfGroups sums;
-  Bits16 steps[kStepsAtHand][kStepBytes / 16];
+  Words steps[kStepsAtHand][kStepBytes / 16];
   BlockRows rows[kStepsAtHand];
   Barrier filled[kChunks], used[kChunks], described[kStepsAtHand], ended[kStepsAtHand];
 };
@@ -19,7 +19,7 @@ static_assert(sizeof(ChainMemory) <= 227 * 1024 - 1024);
 
 /// The half of exchange memory that the next launch takes becomes empty.
 __device__ inline void empty_other_half(const ChainTables& tables, unsigned launch) {
-  auto* const other = reinterpret_cast<Bits16*>(tables.exchange + (launch % 2 ? 0 : tables.half));
+  auto* const other = reinterpret_cast<Words*>(tables.exchange + (launch % 2 ? 0 : tables.half));
   for (int i = static_cast<int>(blockIdx.x * kComputing + threadIdx.x); i < tables.half / 16;
        i += static_cast<int>(gridDim.x) * kComputing)
     other[i] = {~0u, ~0u, ~0u, ~0u};

@@ -14,7 +14,7 @@ struct SumsOfGroups {
 
 class Multiplying {
  public:
-  __device__ Multiplying(const Ring& ring, const Exchange& exchange, Bits16* x, SumsOfGroups& sums)
+  __device__ Multiplying(const Ring& ring, const Exchange& exchange, Words* x, SumsOfGroups& sums)
       : ring_(ring), exchange_(exchange), x_(x), sums_(sums) {}
 
   RingPlace place;  ///< of the next chunk
@@ -61,9 +61,9 @@ class Multiplying {
   template <int n>
   __device__ float take_columns(const ChainedItem& item, int k) {
     const bool normed = item.normed;
-    const auto* const of_norm = reinterpret_cast<const Bits16*>(normed ? item.norm_weight : nullptr);
+    const auto* const of_norm = reinterpret_cast<const Words*>(normed ? item.norm_weight : nullptr);
     const auto [from, outside] = exchange_.place_of(item.x);
-    Bits16 weights[n], all[n];
+    Words weights[n], all[n];
 #pragma unroll
     for (int i = 0; i < n; ++i)
       if (of_norm && piece_of(i) * 8 < k) weights[i] = of_norm[piece_of(i)];
@@ -72,8 +72,8 @@ class Multiplying {
       awaited = false;
 #pragma unroll
       for (int i = 0; i < n; ++i) {
-        all[i] = Bits16{};
-        if (piece_of(i) * 8 < k) all[i] = load_now<Bits16>(from + 16 * piece_of(i));
+        all[i] = Words{};
+        if (piece_of(i) * 8 < k) all[i] = load_now<Words>(from + 16 * piece_of(i));
       }
 #pragma unroll
       for (int i = 0; i < n; ++i) awaited = awaited || is_awaited(all[i]);
@@ -109,7 +109,7 @@ class Multiplying {
   /// Chunks below each other, times the same columns of x.
   __device__ void multiply_chunks(int column, bool there, int rows, float (&sums)[kSets][2][4]) {
     const int row = lane() / 4, piece = lane() % 4;
-    Bits16 x[kLoads] = {};
+    Words x[kLoads] = {};
     if (there)
 #pragma unroll
       for (int i = 0; i < kLoads; ++i) x[i] = load_shared(x_ + column / 8 + piece + 4 * i);
@@ -118,7 +118,7 @@ class Multiplying {
     for (int set = 0; set < kSets; ++set) {
       if (kChunkRows * set >= rows) break;
       ring_.filled[place.chunk].wait(place.phase);
-      const auto* const from = reinterpret_cast<const Bits16*>(weights + place.chunk * kChunkBytes);
+      const auto* const from = reinterpret_cast<const Words*>(weights + place.chunk * kChunkBytes);
       if (there)
 #pragma unroll
         for (int i = 0; i < kLoads; ++i) multiply_piece(sums[set], load_shared(from + 4 * i), x[i]);
@@ -127,7 +127,7 @@ class Multiplying {
   }
   /// Rows 0 to 7 of a are the first half of a piece of x, the others the second: of the first sums they are
   /// right, of the second ones these.
-  __device__ static void multiply_piece(float (&sums)[2][4], const Bits16& w, const Bits16& x) {
+  __device__ static void multiply_piece(float (&sums)[2][4], const Words& w, const Words& x) {
     multiply_add<bf16>(sums[0], x.of, {w.of[0], w.of[1]});
     multiply_add<bf16>(sums[1], x.of, {w.of[2], w.of[3]});
   }
@@ -196,7 +196,7 @@ class Multiplying {
 
   const Ring ring_;
   const Exchange exchange_;
-  Bits16* const x_;
+  Words* const x_;
   SumsOfGroups& sums_;
   int turn_ = 0, group_ = 0;
 };

@@ -15,7 +15,7 @@ struct Ring {
 
 /// The descriptions of steps, as far as they are at hand: another ring.
 struct Descriptions {
-  Bits16 (*steps)[kStepBytes / 16];
+  Words (*steps)[kStepBytes / 16];
   BlockRows* rows;
   Barrier *filled, *used;  // kStepsAtHand of each
 
