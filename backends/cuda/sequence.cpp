@@ -15,8 +15,8 @@ using Handles = std::vector<void*>;
 namespace {
 
 constexpr size_t kMostGraphs = 4;
-constexpr size_t kStreams = 4;            // lanes share them
-constexpr uint64_t kShortResult = 65536;  // bytes, on average
+constexpr size_t kStreams = 4;                // lanes share them
+constexpr uint64_t kShortResult = 512 << 10;  // bytes
 
 struct Step {
   std::unique_ptr<LaunchCopy> launch;  // null for a copy
@@ -101,17 +101,22 @@ class Sequence {
 
  private:
   // Steps with small results, as those of decoding, end sooner than streams wait for each other; one after
-  // another, each may start while the one before it ends.
+  // another, each may start while the one before it ends, and products of one x join. Half of the results
+  // count: logits may be large.
   static bool are_short(const weft_sequence_desc& desc) {
-    uint64_t bytes = 0, launches = 0;
+    std::vector<uint64_t> results;
     for (uint32_t i = 0; i < desc.n_steps; ++i) {
       const weft_launch* l = desc.steps[i]->launch;
       if (!l || l->plan->call->updates) continue;
-      ++launches;
+      uint64_t bytes = 0;
       for (uint32_t o = 0; o < l->plan->call->n_outputs; ++o)
         bytes += static_cast<uint64_t>(backend::TensorView(l->outputs[o]).bytes());
+      results.push_back(bytes);
     }
-    return bytes < launches * kShortResult;
+    if (results.empty()) return false;
+    const auto middle = results.begin() + static_cast<ptrdiff_t>(results.size() / 2);
+    std::ranges::nth_element(results, middle);
+    return *middle <= kShortResult;
   }
 
   void add(const weft_sequence_step& from) {

@@ -183,62 +183,96 @@ struct Sums<float, kRowTiles, kRows> {
   }
 };
 
-__device__ inline float loaded(const void* from, Format format, int64_t i) {
+/// f(T{}), where T is the type of such elements.
+template <class F>
+__device__ void with_format(Format format, F f) {
   switch (format) {
-    case Format::f16: return widened(static_cast<const f16*>(from)[i]);
-    case Format::bf16: return widened(static_cast<const bf16*>(from)[i]);
-    default: return static_cast<const float*>(from)[i];
+    case Format::f16: return f(f16{});
+    case Format::bf16: return f(bf16{});
+    default: return f(float{});
   }
+}
+__device__ inline float loaded(const void* from, Format format, int64_t i) {
+  float x = 0;
+  with_format(format, [&]<class T>(T) { x = widened(static_cast<const T*>(from)[i]); });
+  return x;
 }
 __device__ inline void stored(void* to, Format format, int64_t i, float x) {
-  switch (format) {
-    case Format::f16: static_cast<f16*>(to)[i] = narrowed<f16>(x); break;
-    case Format::bf16: static_cast<bf16*>(to)[i] = narrowed<bf16>(x); break;
-    default: static_cast<float*>(to)[i] = x;
-  }
+  with_format(format, [&]<class T>(T) { static_cast<T*>(to)[i] = narrowed<T>(x); });
 }
 __device__ inline float rounded(float x, Format format) {
-  switch (format) {
-    case Format::f16: return widened(narrowed<f16>(x));
-    case Format::bf16: return widened(narrowed<bf16>(x));
-    default: return x;
-  }
+  with_format(format, [&]<class T>(T) { x = widened(narrowed<T>(x)); });
+  return x;
 }
 
-__device__ inline float computed(StepCode code, float a, float b) {
+/// f(g), where g computes this from two numbers.
+template <class F>
+__device__ void with_code(StepCode code, F f) {
   switch (code) {
-    case StepCode::add: return a + b;
-    case StepCode::subtract: return a - b;
-    case StepCode::multiply: return a * b;
-    case StepCode::divide: return a / b;
-    case StepCode::smaller: return a != a || a < b ? a : b;
-    case StepCode::larger: return a != a || a > b ? a : b;
-    case StepCode::exponential: return expf(a);
-    case StepCode::tangent: return tanhf(a);
-    case StepCode::error_function: return erff(a);
-    case StepCode::root: return sqrtf(a);
-    default: return a;
+    case StepCode::add: return f([](float a, float b) { return a + b; });
+    case StepCode::subtract: return f([](float a, float b) { return a - b; });
+    case StepCode::multiply: return f([](float a, float b) { return a * b; });
+    case StepCode::divide: return f([](float a, float b) { return a / b; });
+    case StepCode::smaller: return f([](float a, float b) { return a != a || a < b ? a : b; });
+    case StepCode::larger: return f([](float a, float b) { return a != a || a > b ? a : b; });
+    case StepCode::exponential: return f([](float a, float) { return expf(a); });
+    case StepCode::tangent: return f([](float a, float) { return tanhf(a); });
+    case StepCode::error_function: return f([](float a, float) { return erff(a); });
+    case StepCode::root: return f([](float a, float) { return sqrtf(a); });
+    default: return f([](float a, float) { return a; });
   }
 }
+__device__ inline float computed(StepCode code, float a, float b) {
+  float x = a;
+  with_code(code, [&](auto of) { x = of(a, b); });
+  return x;
+}
 
-/// The steps of one element, whose sums are `products`. `values` has a place for the result of each.
-template <class Values>
-__device__ void run_steps(const Item& item, const float* products, int row, int column, Values values) {
-  const int64_t at = int64_t{row} * item.n + column;
+/// An element of the results, for which a thread runs the steps.
+struct StepElement {
+  bool there;
+  int row, column;
+  float products[kMostProducts];
+};
+
+/// The steps of some elements: one step of all of them, then the next, since most of its time is the latency
+/// of finding out what it is. values(i, e): a place for the result of step i of element e.
+template <int kEach, class Values>
+__device__ void run_steps(const Item& item, const StepElement (&of)[kEach], Values values) {
+  const auto at = [&](int e) { return int64_t{of[e].row} * item.n + of[e].column; };
   for (int i = 0; i < item.n_steps; ++i) {
     const ProductStep s = item.steps[i];
-    float v;
+    float x[kEach];
+    const auto each = [&](auto f) {
+#pragma unroll
+      for (int e = 0; e < kEach; ++e) x[e] = f(e);
+    };
+    const auto load_each = [&](auto index) {
+      with_format(item.operand_formats[s.a], [&]<class T>(T) {
+        each([&](int e) {
+          return of[e].there ? widened(static_cast<const T*>(item.operands[s.a])[index(e)]) : 0.0f;
+        });
+      });
+    };
     switch (s.code) {
-      case StepCode::product: v = s.a ? products[1] : products[0]; break;
-      case StepCode::element: v = loaded(item.operands[s.a], item.operand_formats[s.a], at); break;
-      case StepCode::column: v = loaded(item.operands[s.a], item.operand_formats[s.a], column); break;
-      case StepCode::number: v = s.number; break;
-      default: v = computed(s.code, values[s.a], values[s.b]);
+      case StepCode::product: each([&](int e) { return s.a ? of[e].products[1] : of[e].products[0]; }); break;
+      case StepCode::element: load_each(at); break;
+      case StepCode::column: load_each([&](int e) { return int64_t{of[e].column}; }); break;
+      case StepCode::number: each([&](int) { return s.number; }); break;
+      default:
+        with_code(s.code, [&](auto f) { each([&](int e) { return f(values(s.a, e), values(s.b, e)); }); });
     }
-    values[i] = rounded(v, s.rounded_to);
+    with_format(s.rounded_to, [&]<class T>(T) { each([&](int e) { return widened(narrowed<T>(x[e])); }); });
+#pragma unroll
+    for (int e = 0; e < kEach; ++e) values(i, e) = x[e];
   }
-  for (int i = 0; i < item.n_results; ++i)
-    stored(item.results[i], item.result_formats[i], at, values[item.result_steps[i]]);
+  for (int r = 0; r < item.n_results; ++r)
+    with_format(item.result_formats[r], [&]<class T>(T) {
+#pragma unroll
+      for (int e = 0; e < kEach; ++e)
+        if (of[e].there)
+          static_cast<T*>(item.results[r])[at(e)] = narrowed<T>(values(item.result_steps[r], e));
+    });
 }
 
 template <class T, int kRowTiles, int kRows, int kStages>
@@ -359,22 +393,30 @@ struct SumsOfTile {
   }
   /// After a sync: joins them, and runs the steps of the elements.
   __device__ void run(const Item& item, float epsilon, int first_row) const {
-    for (int at = static_cast<int>(threadIdx.x); at < item.rows * kBlockRows; at += kThreads) {
-      const int column = at % kBlockRows, row = at / kBlockRows;
-      if (first_row + column >= item.n) continue;
-      float products[kMostProducts] = {};
-      for (int p = 0; p < item.products; ++p)
+    constexpr int kEach = (8 * kTiles * kBlockRows + kThreads - 1) / kThreads;
+    StepElement all[kEach];
 #pragma unroll
-        for (int w = 0; w < kWarps; ++w) products[p] += of[p][w][row][column];
-      if (item.normed) {
-        float sum = 0;
-        for (int w = 0; w < kWarps; ++w) sum += squares[w][row];
-        const float scale = 1 / sqrtf(sum / static_cast<float>(item.k) + epsilon);
-        for (float& product : products) product *= scale;
-      }
-      float values[kMostSteps];
-      run_steps(item, products, row, first_row + column, values);
+    for (int e = 0; e < kEach; ++e) {
+      const int at = static_cast<int>(threadIdx.x) + e * kThreads, row = at / kBlockRows,
+                column = at % kBlockRows;
+      all[e] = {row < item.rows && first_row + column < item.n, row, first_row + column, {}};
+      if (all[e].there) join(item, epsilon, row, column, all[e].products);
     }
+    float values[kMostSteps][kEach];
+    run_steps(item, all, [&](int step, int e) -> float& { return values[step][e]; });
+  }
+
+ private:
+  __device__ void join(const Item& item, float epsilon, int row, int column,
+                       float (&products)[kMostProducts]) const {
+    for (int p = 0; p < item.products; ++p)
+#pragma unroll
+      for (int w = 0; w < kWarps; ++w) products[p] += of[p][w][row][column];
+    if (!item.normed) return;
+    float sum = 0;
+    for (int w = 0; w < kWarps; ++w) sum += squares[w][row];
+    const float scale = 1 / sqrtf(sum / static_cast<float>(item.k) + epsilon);
+    for (float& product : products) product *= scale;
   }
 };
 

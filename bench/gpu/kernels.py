@@ -58,8 +58,25 @@ def rows(compile_too):
                 show(name + " compiled", count, columns, seconds(lambda: [g(v) for v in x]) / calls, passes * 2 * elements)
 
 
+def layer(n):
+    """The products of a layer of Qwen3-8B's shape, those of one input joined; not what lies between them."""
+    wide, keys, hidden, count = 4096, 1024, 12288, 3
+    shapes = ((wide + 2 * keys, wide), (wide, wide), (2 * hidden, wide), (wide, hidden))
+    layers = [[torch.randn(s, device="cuda", dtype=torch.bfloat16) * 0.03 for s in shapes] for _ in range(count)]
+    x = torch.randn(n, wide, device="cuda", dtype=torch.bfloat16)
+
+    def step():
+        y = x
+        for qkv, o, gate_up, down in layers:
+            y = F.linear(F.linear(y, qkv)[:, :wide], o)
+            y = F.linear(F.linear(y, gate_up)[:, :hidden], down)
+
+    show("layer 8b", n, wide, seconds(step) / count, 2 * sum(a * b for a, b in shapes))
+
+
 def skinny():
     for n in (1, 2, 4, 8, 16):
+        layer(n)
         for wide, narrow in ((4096, 4096), (4096, 1024), (4096, 12288)):
             weights = []
             for _ in range((1 << 29) // (4 * wide * narrow) + 1):

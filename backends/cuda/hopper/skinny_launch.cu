@@ -15,7 +15,7 @@ namespace {
 
 constexpr size_t kMostShared = size_t{226} << 10;  // of a block
 // Bytes of weights; with fewer, multiply_skinny is as fast.
-constexpr int64_t kLeastBytes = int64_t{64} << 20, kLeastBytesOfOne = int64_t{6} << 20;
+constexpr int64_t kLeastBytes = int64_t{48} << 20, kLeastBytesOfOne = int64_t{6} << 20;
 constexpr double kCostOfRow = 0.25;  // of x, which comes from the second cache, beside one of the weights
 
 std::span<const Item> all_of(const Items& items) { return {items.all, static_cast<size_t>(items.n)}; }

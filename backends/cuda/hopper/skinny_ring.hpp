@@ -44,6 +44,8 @@ struct RingShape {
   static constexpr int kColumn = kRows + 4;                // without conflicts of banks
   static constexpr uint32_t kWeightBytes = kRows * kDepth * 2, kXBytes = kXRows * kDepth * 2,
                             kStageBytes = kWeightBytes + kXBytes;
+  static constexpr int kEach =  // elements of a tile for which a thread runs the steps at a time
+      std::min(3, (kXRows * kRows + kThreads - 1) / kThreads);
   static constexpr uint32_t kSumBytes = kParts * kXRows * kColumn * sizeof(float);
   static constexpr int kPieces = kDepth * 2 / 16;          // of 16 bytes of a row in a stage
   static constexpr int kXThreads = 2 * kSumTiles * kWarp;  // that copy x
@@ -54,7 +56,7 @@ struct RingShape {
   static size_t shared_bytes(int stages, int steps) {
     return hopper::kTileAlignment + kSumBytes + kMostItems * sizeof(Item) +
            static_cast<size_t>(stages) * (kStageBytes + 2 * sizeof(hopper::Barrier)) +
-           static_cast<size_t>(steps) * kThreads * sizeof(float);
+           static_cast<size_t>(steps) * kEach * kThreads * sizeof(float);
   }
 };
 
@@ -100,9 +102,10 @@ __device__ inline void arrive_after_copies(hopper::Barrier& barrier) {
 }
 
 /// Results of this thread's steps in shared memory: registers cannot be indexed dynamically.
+template <int kEach>
 struct RingValues {
   float* of;
-  __device__ float& operator[](int i) const { return of[i * kThreads]; }
+  __device__ float& operator()(int step, int e) const { return of[(step * kEach + e) * kThreads]; }
 };
 
 /// The ring in shared memory, and what its warps do.
@@ -116,7 +119,7 @@ struct RingBlock {
   float* sums;  // by part, row of x and row of the weights
   hopper::Barrier *full, *empty;
   Item* items;
-  RingValues values;
+  RingValues<Shape::kEach> values;
 
   __device__ explicit RingBlock(const Ring& r) : ring(r) {
     char* const raw = dynamic_shared<char>();
@@ -193,26 +196,36 @@ struct RingBlock {
   /// Adds what the warps have of each element, and runs its steps.
   __device__ void join(const Item& item, int first_row) const {
     const int all = kOne ? 1 : item.products, columns = Shape::kRows / all;
-    for (int at = static_cast<int>(threadIdx.x); at < item.rows * columns; at += kThreads) {
-      const int row = at / columns, column = at % columns;
-      if (first_row + column >= item.n) continue;
-      float products[kMostProducts] = {};
+    const bool plain = item.n_steps == 1 && item.n_results == 1;
+    for (int first = 0; first < item.rows * columns; first += Shape::kEach * kThreads) {
+      StepElement of[Shape::kEach];
 #pragma unroll
-      for (int p = 0; p < kMostProducts; ++p) {
-        if (p >= all) break;
-        const float* const own = sums + row * Shape::kColumn + p * columns + column;
-#pragma unroll
-        for (int i = 0; i < Shape::kParts; ++i) products[p] += own[i * Shape::kXRows * Shape::kColumn];
+      for (int e = 0; e < Shape::kEach; ++e) {
+        const int at = first + e * kThreads + static_cast<int>(threadIdx.x),
+                  row = all == 1 ? at / Shape::kRows : at / (Shape::kRows / kMostProducts),
+                  column = at - row * columns;
+        of[e] = {row < item.rows && first_row + column < item.n, row, first_row + column, {}};
+        if (!of[e].there) continue;
+        add_parts(all, row, column, of[e].products);
+        if (plain)
+          stored(item.results[0], item.result_formats[0], int64_t{row} * item.n + first_row + column,
+                 rounded(of[e].products[0], item.steps[0].rounded_to));
       }
-      if (item.n_steps == 1 && item.n_results == 1)  // a product
-        stored(item.results[0], item.result_formats[0], int64_t{row} * item.n + first_row + column,
-               rounded(products[0], item.steps[0].rounded_to));
-      else
-        run_steps(item, products, row, first_row + column, values);
+      if (!plain) run_steps(item, of, values);
     }
   }
 
  private:
+  __device__ void add_parts(int all, int row, int column, float (&products)[kMostProducts]) const {
+#pragma unroll
+    for (int p = 0; p < kMostProducts; ++p) {
+      if (p >= all) break;
+      const float* const own = sums + row * Shape::kColumn + p * Shape::kRows / kMostProducts + column;
+#pragma unroll
+      for (int i = 0; i < Shape::kParts; ++i) products[p] += own[i * Shape::kXRows * Shape::kColumn];
+    }
+  }
+
   /// The items in shared memory, for the steps at the end of a tile.
   __device__ void keep_items() const {
     const auto* const from = reinterpret_cast<const uint32_t*>(ring.items);

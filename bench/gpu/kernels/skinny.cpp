@@ -30,10 +30,45 @@ void measure_chain(int64_t rows, int64_t in, int64_t out) {
         2.0 * static_cast<double>(in * out));
 }
 
+/// Microseconds of a layer: the four launches of a layer of Qwen3-8B's shape, each of which needs the one
+/// before, without what lies between them.
+void measure_layer(int64_t rows) {
+  constexpr int64_t kLayers = 3, kWidth = 4096, kKeys = 1024, kHidden = 12288;
+  uint64_t seed = 1;
+  const auto weight = [&](int64_t out, int64_t in) {
+    return random(++seed, {out, in}) * Tensor::scalar(0.03, DType::bf16);
+  };
+  struct Layer {
+    Tensor q, k, v, o, gate, up, down;
+  };
+  std::vector<Layer> layers;
+  for (int64_t i = 0; i < kLayers; ++i)
+    layers.push_back({weight(kWidth, kWidth), weight(kKeys, kWidth), weight(kKeys, kWidth),
+                      weight(kWidth, kWidth), weight(kHidden, kWidth), weight(kHidden, kWidth),
+                      weight(kWidth, kHidden)});
+  const Tensor x = random(1, {rows, kWidth});
+  auto program = compile(
+      [&](const std::vector<Tensor>& inputs) {
+        Tensor y = inputs[0];
+        std::vector<Tensor> out;
+        for (const Layer& l : layers) {
+          out.push_back(linear(y, l.k)), out.push_back(linear(y, l.v));
+          y = linear(linear(y, l.q), l.o);
+          y = linear(silu(linear(y, l.gate)) * linear(y, l.up), l.down);
+        }
+        out.push_back(y);
+        return out;
+      },
+      {spec_of("x", x)});
+  print("layer 8b", rows, kWidth, seconds(program, {x}) / kLayers,
+        2.0 * kWidth * (2 * kWidth + 2 * kKeys + 3 * kHidden));
+}
+
 }  // namespace
 
 void measure_skinny() {
   for (const int64_t rows : {1, 2, 4, 8, 16}) {
+    measure_layer(rows);
     measure_chain(rows, 4096, 4096);
     measure_chain(rows, 4096, 1024);
     measure_chain(rows, 4096, 12288);
