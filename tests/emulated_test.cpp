@@ -1,7 +1,3 @@
-#include <gtest/gtest.h>
-#include <stdio.h>
-#include <sys/wait.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -10,44 +6,17 @@
 #include <string_view>
 #include <vector>
 
+#include "emulated_rig.h"
 #include "weft/backends.h"
 #include "weft/generate.h"
 #include "weft/jit.h"
 #include "weft/ops.h"
-#include "weft/optim.h"
 #include "weft/tensor.h"
 
-// The CUDA backend, its host's side and its kernels, on a GPU that `emulated` makes of a CPU; in a process of
-// its own: loaded here, it would be one more backend for every test.
-namespace weft::testing::emulated_test {
+// The CUDA backend, its host's side and its kernels, on a GPU that `emulated` makes of a CPU.
+namespace weft::testing::emulated {
 namespace {
 
-constexpr const char* kPlugin = WEFT_BINARY_DIR "/plugins/emulated.so";
-
-struct Ended {
-  int code = -1;  ///< -1: it did not end by itself
-  std::string text;
-};
-Ended run(const std::string& command) {
-  Ended ended;
-  FILE* pipe = ::popen((command + " 2>&1").c_str(), "r");
-  char part[256];
-  while (pipe && ::fgets(part, sizeof part, pipe)) ended.text += part;
-  const int status = pipe ? ::pclose(pipe) : -1;
-  if (WIFEXITED(status)) ended.code = WEXITSTATUS(status);
-  return ended;
-}
-
-Ended run(const std::string& settings, const std::string& arguments) {
-  return run(settings + " " WEFT_BINARY_DIR "/weft " + arguments);
-}
-
-/// What a call of the program prints.
-std::string weft_prints(const std::string& arguments, const std::string& settings = "") {
-  const Ended ended = run(settings, arguments);
-  EXPECT_EQ(ended.code, 0) << arguments << "\n" << ended.text;
-  return ended.text;
-}
 std::string check(const std::string& arguments, const std::string& settings = "") {
   // One seed: a drawn case may have thousands of blocks, which take longer than a case may.
   return weft_prints("check " + std::string(kPlugin) + " --seed 7 " + arguments, settings);
@@ -107,12 +76,6 @@ TEST(Emulated, KernelsOfAGpuGiveRightAnswers) {
 // adamw_step is only taken where every result is written over its operand.
 TEST(Emulated, ResultsAreWrittenOverOperands) { check("--only writes_over_operands"); }
 
-size_t times(const std::string& text, std::string_view what) {
-  size_t n = 0;
-  for (size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + 1)) ++n;
-  return n;
-}
-
 // In bf16 with f32 masters. Every call agrees with reference's.
 TEST(Emulated, ACompiledTrainingStepIsRight) {
   const std::string folder = ::testing::TempDir() + "emulated_step", step = folder + "/step.weft";
@@ -130,116 +93,6 @@ TEST(Emulated, ACompiledTrainingStepIsRight) {
   EXPECT_EQ(times(plan, ".add."), 12u) << "of embeddings, of two layers to the residual, of six biases, "
                                           "which no product adds here, and three of gradients\n"
                                        << plan;
-}
-
-/// Runs that write down which kernels were launched.
-const std::string& kernels_file() {
-  static const std::string file = ::testing::TempDir() + "emulated_kernels.txt";
-  return file;
-}
-std::string kernels_in_file() {
-  std::ifstream in(kernels_file());
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
-// What an optimizer does to each tensor is launched by kind, in each lane, not by tensor.
-TEST(Emulated, ATrainingStepEndsInFewLaunches) {
-  const std::string folder = ::testing::TempDir() + "emulated_tail", step = folder + "/step.weft";
-  weft_prints("train --backend native --data " WEFT_SOURCE_DIR "/LICENSE --out " + folder +
-              " --layers 1 --heads 2 --width 512 --batch 1 --context 8 --dtype bf16 --steps 1 --fresh"
-              " --sample-every 0");
-  weft_prints("compile --part step --model " + folder + " --out " + step);
-  const auto kernels_of = [&](int runs) {
-    std::remove(kernels_file().c_str());
-    weft_prints("run " + step + " --repeat " + std::to_string(runs) + " --size batch=1 --backend emulated " +
-                    "--plugin " + kPlugin,
-                "WEFT_EMULATED_KERNELS=" + kernels_file());
-    return kernels_in_file();
-  };
-  constexpr size_t kLanes = 4;
-  const std::string two = kernels_of(2), three = kernels_of(3);  // all but the first are recorded
-  const auto recorded = [&](std::string_view kind) { return times(three, kind) - times(two, kind); };
-  EXPECT_LE(recorded("MeanSquare<"), 2 * kLanes) << "lanes wait for others once";
-  const size_t updates = recorded("Pieces<Update>");
-  EXPECT_TRUE(updates >= 1 && updates <= kLanes) << updates << ": clipping, AdamW and the copy in 16 bits";
-}
-
-[[noreturn]] void take_turns() {
-  ::setenv("WEFT_EMULATED_KERNELS", kernels_file().c_str(), 1);
-  load_backend(kPlugin);
-  constexpr int kTensors = 60;  // more than one launch takes
-  std::vector<Tensor> narrow, wide, means;
-  for (int i = 0; i < kTensors; ++i) {
-    const std::vector<float> numbers(static_cast<size_t>(5 + i), static_cast<float>(i));
-    narrow.push_back(Tensor::of(std::span<const float>(numbers), IntList{5 + i}, DType::bf16, "emulated"));
-  }
-  for (const Tensor& t : narrow)
-    wide.push_back(cast(t, DType::f32)), means.push_back(mean_square(wide.back()));
-  bool right = true;
-  for (int i = 0; i < kTensors; ++i)
-    right = right && means[static_cast<size_t>(i)].item() == static_cast<double>(i * i);
-  const std::string all = kernels_in_file();
-  std::_Exit(right && times(all, "Conversion<") == 2 && times(all, "MeanSquare<") == 2 ? 0 : 1);
-}
-
-// Each mean needs the conversion before it, and no conversion needs a mean.
-TEST(Emulated, KindsOfWorkThatTakeTurnsAreALaunchEach) {
-  GTEST_FLAG_SET(death_test_style, "threadsafe");
-  std::remove(kernels_file().c_str());
-  EXPECT_EXIT(take_turns(), ::testing::ExitedWithCode(0), "");
-}
-
-/// Parameters after two steps with clipping, in bf16, with the optimizer's states.
-std::vector<double> after_steps(const char* backend) {
-  constexpr int kParameters = 50;
-  set_default_backend(backend);
-  std::vector<Tensor> parameters, gradients;
-  for (int i = 0; i < kParameters; ++i) {
-    std::vector<float> numbers(static_cast<size_t>(3 + 100 * i));
-    for (size_t k = 0; k < numbers.size(); ++k)
-      numbers[k] = static_cast<float>(static_cast<int>(k * 7 + static_cast<size_t>(i)) % 31 - 15) / 8;
-    const auto tensor = [&] {
-      return Tensor::of(std::span<const float>(numbers), IntList{3 + 100 * i}, DType::bf16, backend);
-    };
-    parameters.push_back(tensor().named("p" + std::to_string(i)).requires_grad(true));
-    std::ranges::reverse(numbers);
-    gradients.push_back(tensor());
-  }
-  nn::AdamWConfig config;
-  config.clip = 1;
-  nn::AdamW optimizer(parameters, config);
-  for (int step = 0; step < 2; ++step) {
-    for (size_t i = 0; i < parameters.size(); ++i)
-      reshape(parameters[i], parameters[i].shape()).backward(gradients[i]);
-    optimizer.step(Tensor::scalar(1e-2));
-  }
-  std::vector<double> all;
-  const auto states = optimizer.states();
-  for (const auto* list : {static_cast<const std::vector<Tensor>*>(&parameters), &states})
-    for (const Tensor& t : *list) {
-      const auto numbers = t.to_vector<double>();
-      all.insert(all.end(), numbers.begin(), numbers.end());
-    }
-  return all;
-}
-
-[[noreturn]] void update_on_both() {
-  ::setenv("WEFT_EMULATED_KERNELS", kernels_file().c_str(), 1);
-  load_backend(kPlugin);
-  const auto right = after_steps("native"), here = after_steps("emulated");
-  bool same = right.size() == here.size();
-  for (size_t i = 0; same && i < right.size(); ++i) same = std::abs(right[i] - here[i]) <= 1e-5;
-  const std::string all = kernels_in_file();
-  const bool few = times(all, "Pieces<Update>") == 2 * 2 && times(all, "Conversion<float") == 0;
-  if (!same || !few) std::fprintf(stderr, "same: %d\n%s", same, all.c_str());
-  std::_Exit(same && few ? 0 : 1);
-}
-
-// Clipping, AdamW and the copy in bf16 are one kernel, of 40 parameters at most.
-TEST(Emulated, AnUpdateIsOnePassOverMemory) {
-  GTEST_FLAG_SET(death_test_style, "threadsafe");
-  std::remove(kernels_file().c_str());
-  EXPECT_EXIT(update_on_both(), ::testing::ExitedWithCode(0), "");
 }
 
 /// A product of one row with what the kernel before it writes, and one with a constant, of three runs.
@@ -490,4 +343,4 @@ TEST(Emulated, DevicesReachEachOther) {
 }
 
 }  // namespace
-}  // namespace weft::testing::emulated_test
+}  // namespace weft::testing::emulated
