@@ -12,8 +12,10 @@
 #include "weft/tensor.h"
 
 // Which calls the CUDA backend launches together, on a GPU that `emulated` makes of a CPU.
-namespace weft::testing::emulated {
+namespace weft::testing::emulated_launches_test {
 namespace {
+
+using namespace emulated;
 
 // What an optimizer does to each tensor is launched by kind, not by tensor.
 TEST(EmulatedLaunches, ATrainingStepEndsInFewLaunches) {
@@ -201,4 +203,4 @@ TEST(EmulatedLaunches, LanesWaitForOthersOnce) {
 }
 
 }  // namespace
-}  // namespace weft::testing::emulated
+}  // namespace weft::testing::emulated_launches_test

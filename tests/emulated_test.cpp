@@ -14,8 +14,10 @@
 #include "weft/tensor.h"
 
 // The CUDA backend, its host's side and its kernels, on a GPU that `emulated` makes of a CPU.
-namespace weft::testing::emulated {
+namespace weft::testing::emulated_test {
 namespace {
+
+using namespace emulated;
 
 std::string check(const std::string& arguments, const std::string& settings = "") {
   // One seed: a drawn case may have thousands of blocks, which take longer than a case may.
@@ -343,4 +345,4 @@ TEST(Emulated, DevicesReachEachOther) {
 }
 
 }  // namespace
-}  // namespace weft::testing::emulated
+}  // namespace weft::testing::emulated_test
