@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <cstdlib>
 #include <span>
 #include <vector>
@@ -159,7 +160,7 @@ std::vector<double> projections(const char* backend) {
   std::_Exit(same && launches == 6 ? 0 : 1);
 }
 
-// Their results are large enough for streams of their own, but most results are not.
+// Their results are more than 64 KB on average, too small for streams of their own.
 TEST(EmulatedLaunches, ProductsOfOneXAreALaunch) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   std::remove(kernels_file().c_str());

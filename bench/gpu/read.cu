@@ -5,9 +5,9 @@
 #include <functional>
 #include <vector>
 
-// What the memory of a GPU gives to kernels that only read, and to copies: the limit that scripts/gpu
-// compares products of few rows with. Each launch has memory of its own, of 1 GiB in all, more than the
-// caches hold.
+// What the memory of a GPU gives to kernels that only read, and to copies: what products of few
+// rows are compared with; those overlap, these launches don't. Each launch has memory of its own, of 1 GiB in
+// all, more than the caches hold.
 //
 //   read        a line of JSON for each size of a launch: gigabytes a second, the best of some ways to read
 namespace {

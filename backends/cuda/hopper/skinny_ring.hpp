@@ -1,4 +1,6 @@
 #pragma once
+#include <algorithm>
+
 #include "../hopper.hpp"
 #include "../skinny_kernel.hpp"
 
