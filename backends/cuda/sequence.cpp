@@ -101,8 +101,8 @@ class Sequence {
 
  private:
   // Steps with small results, as those of decoding, end sooner than streams wait for each other; one after
-  // another, each may start while the one before it ends, and products of one x join. Half of the results
-  // count: logits may be large.
+  // another, each may start while the one before it ends, and products of one x join. The middle one
+  // of their sizes decides: a few large ones, as logits, don't.
   static bool are_short(const weft_sequence_desc& desc) {
     std::vector<uint64_t> results;
     for (uint32_t i = 0; i < desc.n_steps; ++i) {

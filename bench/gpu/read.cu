@@ -52,6 +52,7 @@ double seconds(cudaStream_t stream, const std::function<void()>& enqueue) {
   cudaGraphExec_t exec;
   REQUIRE(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
   enqueue();
+  REQUIRE(cudaGetLastError());  // of launches, which tell nothing themselves
   REQUIRE(cudaStreamEndCapture(stream, &graph));
   REQUIRE(cudaGraphInstantiate(&exec, graph, 0));
   cudaEvent_t begin, end;

@@ -46,7 +46,7 @@ struct RingShape {
   static constexpr int kColumn = kRows + 4;                // without conflicts of banks
   static constexpr uint32_t kWeightBytes = kRows * kDepth * 2, kXBytes = kXRows * kDepth * 2,
                             kStageBytes = kWeightBytes + kXBytes;
-  static constexpr int kEach =  // elements of a tile for which a thread runs the steps at a time
+  static constexpr int kEach =  // elements that a thread runs a step for at a time
       std::min(3, (kXRows * kRows + kThreads - 1) / kThreads);
   static constexpr uint32_t kSumBytes = kParts * kXRows * kColumn * sizeof(float);
   static constexpr int kPieces = kDepth * 2 / 16;          // of 16 bytes of a row in a stage
