@@ -101,8 +101,8 @@ class Sequence {
 
  private:
   // Steps with small results, as those of decoding, end sooner than streams wait for each other; one after
-  // another, each may start while the one before it ends, and products of one x join. The middle one
-  // of their sizes decides: a few large ones, as logits, don't.
+  // another, each may start while the one before it ends, and products of one x join. They are short where
+  // half of their results are small: a few large ones, as logits, don't change that.
   static bool are_short(const weft_sequence_desc& desc) {
     std::vector<uint64_t> results;
     for (uint32_t i = 0; i < desc.n_steps; ++i) {
@@ -114,7 +114,7 @@ class Sequence {
       results.push_back(bytes);
     }
     if (results.empty()) return false;
-    const auto middle = results.begin() + static_cast<ptrdiff_t>(results.size() / 2);
+    const auto middle = results.begin() + static_cast<ptrdiff_t>((results.size() - 1) / 2);
     std::ranges::nth_element(results, middle);
     return *middle <= kShortResult;
   }

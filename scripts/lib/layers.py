@@ -68,6 +68,7 @@ THIRD_PARTY = {
     "cublasLt.h": {"backends", "bench"},
     "cudnn_graph.h": {"backends"},
     "cuda_runtime.h": {"backends", "bench"},
+    "nv/target": {"backends", "bench"},
     "CL/": {"backends"},
     "hwy/": {"backends", "lab"},
     "torch/": {"bench"},

@@ -82,27 +82,34 @@ bool check_skinny() {
     return random(seed, {out, in}) * Tensor::scalar(0.03, DType::bf16);
   };
   const Tensor wide = scaled(1, 12288, 4096), back = scaled(2, 4096, 12288), square = scaled(3, 4096, 4096),
-               narrow = scaled(4, 1024, 4096), gate = scaled(5, 12288, 4096), odd = scaled(6, 12296, 4040);
-  const std::pair<const char*, Op> ops[] = {
-      {"4096-12288", [](const std::vector<Tensor>& in) { return std::vector{linear(in[0], in[1])}; }},
-      {"12288-4096 and a residual",
-       [](const std::vector<Tensor>& in) { return std::vector{linear(in[0], in[1]) + in[2]}; }},
-      {"4096-4096, 1024, 12288 of one x",
-       [](const std::vector<Tensor>& in) {
-         return std::vector{linear(in[0], in[1]), linear(in[0], in[2]), linear(in[0], in[3])};
-       }},
-      {"4096-12288 gated",
-       [](const std::vector<Tensor>& in) {
-         return std::vector{silu(linear(in[0], in[1])) * linear(in[0], in[2])};
-       }},
-      {"4040-12296", [](const std::vector<Tensor>& in) { return std::vector{linear(in[0], in[1])}; }}};
+               narrow = scaled(4, 1024, 4096), gate = scaled(5, 12288, 4096), odd = scaled(6, 12296, 4040),
+               odd_gate = scaled(11, 12296, 4040);
+  const Op product = [](const std::vector<Tensor>& in) { return std::vector{linear(in[0], in[1])}; };
+  const Op with_residual = [](const std::vector<Tensor>& in) {
+    return std::vector{linear(in[0], in[1]) + in[2]};
+  };
+  const Op gated = [](const std::vector<Tensor>& in) {
+    return std::vector{silu(linear(in[0], in[1])) * linear(in[0], in[2])};
+  };
+  const Op three = [](const std::vector<Tensor>& in) {
+    return std::vector{linear(in[0], in[1]), linear(in[0], in[2]), linear(in[0], in[3])};
+  };
+  const std::pair<const char*, Op> ops[] = {{"4096-12288", product},
+                                            {"12288-4096 and a residual", with_residual},
+                                            {"4096-12288 and a residual", with_residual},
+                                            {"4096-4096, 1024, 12288 of one x", three},
+                                            {"4096-12288 gated", gated},
+                                            {"4040-12296", product},
+                                            {"4040-12296 gated", gated}};
   for (const int64_t rows : {2, 5, 8, 9, 16}) {
-    const Tensor x = random(7, {rows, 4096});
+    const Tensor x = random(7, {rows, 4096}), odd_x = random(10, {rows, 4040});
     const std::vector<Tensor> inputs[] = {{x, wide},
                                           {random(8, {rows, 12288}), back, random(9, {rows, 4096})},
+                                          {x, wide, random(12, {rows, 12288})},
                                           {x, square, narrow, wide},
                                           {x, wide, gate},
-                                          {random(10, {rows, 4040}), odd}};
+                                          {odd_x, odd},
+                                          {odd_x, odd, odd_gate}};
     for (size_t i = 0; i < std::size(ops); ++i) {
       std::vector<Tensor> exact;
       std::vector<InputSpec> specs;
