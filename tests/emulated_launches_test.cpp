@@ -172,7 +172,7 @@ TEST(EmulatedLaunches, ProductsOfOneXAreALaunch) {
 [[noreturn]] void take_lanes() {
   ::setenv("WEFT_EMULATED_KERNELS", kernels_file().c_str(), 1);
   load_backend(kPlugin);
-  constexpr int64_t kTensors = 7, kMeans = 6, kElements = 1 << 19;
+  constexpr int64_t kTensors = 7, kMeans = 6, kSmall = 7, kElements = 1 << 19;
   constexpr size_t kLanes = 4;
   std::vector<Tensor> inputs;
   std::vector<InputSpec> specs;
@@ -186,6 +186,8 @@ TEST(EmulatedLaunches, ProductsOfOneXAreALaunch) {
         std::vector<Tensor> out;
         for (const Tensor& x : in) out.push_back(softmax(x, -1));
         for (int64_t i = 0; i < kMeans; ++i) out.push_back(mean_square(out[static_cast<size_t>(i)]));
+        out.push_back(reshape(out.back(), {1}));
+        for (int64_t i = 0; i < kSmall; ++i) out.push_back(softmax(out.back(), -1));
         return out;
       },
       specs, {.backend = "emulated"});
@@ -198,7 +200,8 @@ TEST(EmulatedLaunches, ProductsOfOneXAreALaunch) {
   std::_Exit(first == 1 && all == 1 + 2 * kLanes ? 0 : 1);
 }
 
-// Most results are large, so that calls are divided among lanes. In each of them the means are one launch.
+// A third of the results are large, as in training, so that calls are divided among lanes. In each of them
+// the means are one launch.
 TEST(EmulatedLaunches, LanesWaitForOthersOnce) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   std::remove(kernels_file().c_str());
