@@ -33,11 +33,11 @@ Finding Chain::wrong_in(const HostTensor& seen) const {
   return {};
 }
 
-// Until a copy behind the launches has ended, for which copy_out waits. The less of two times, since the
-// first one may contain what is done once.
+// Until a copy behind the launches has ended, for which copy_out waits. The least of several times: the first
+// one may contain what is done once, and on a busy machine a thread may wait for milliseconds to be run.
 static double seconds_behind(Rig& rig, Chain& chain, int launches) {
   double least = std::numeric_limits<double>::infinity();
-  for (int round = 0; round < 2; ++round) {
+  for (int round = 0; round < 5; ++round) {
     float unused = 0;
     chain.launch(*rig.queue, launches);
     const Stopwatch watch;
