@@ -82,7 +82,8 @@ class TileWriter {
       Id r, k;
       if (along_k) {
         k = x_, r = b.add(row_, b.index(e * kSide));
-      } else if (side <= kGroupItems) {
+      } else {
+        static_assert(8 * kSide <= kGroupItems);  // own_ is at most 8
         r = b.binary(Op::mod, local_, b.index(side));
         k = b.add(b.binary(Op::div, local_, b.index(side)), b.index(e * (kGroupItems / side)));
       }
