@@ -71,9 +71,8 @@ struct StepElement {
   float products[kMostProducts];
 };
 
-/// The steps of some elements: one step of all of them, then the next, since finding
-/// out what a step is takes longer than computing it. values(i, e): a place for the result of step i of
-/// element e.
+/// The steps of some elements: one step of all of them, then the next, since finding out what a step is takes
+/// longer than computing it. values(i, e): a place for the result of step i of element e.
 template <int kEach, class Values>
 __device__ void run_steps(const Item& item, const StepElement (&of)[kEach], Values values) {
   const auto at = [&](int e) { return int64_t{of[e].row} * item.n + of[e].column; };

@@ -7,8 +7,8 @@
 #include <functional>
 #include <vector>
 
-// What the memory of a GPU gives to kernels that only read, and to copies: what products of few
-// rows are compared with. Each launch has memory of its own, of 1 GiB in all, more than the caches hold.
+// What the memory of a GPU gives to kernels that only read, and to copies: what products of few rows are
+// compared with. Each launch has memory of its own, of 1 GiB in all, more than the caches hold.
 //
 //   read        a line of JSON for each size of a launch: gigabytes a second, the best of some ways to read,
 //               where launches wait for each other and where each may start with the one before it
