@@ -28,7 +28,8 @@ enum class StepCode : uint8_t {
   tangent,  ///< tanh
   error_function,
   root,
-  convert,  ///< nothing but the rounding
+  logistic,  ///< 1 / (1 + exp(-a))
+  convert,   ///< nothing but the rounding
 };
 enum class Format : uint8_t { f32, f16, bf16 };
 

@@ -218,7 +218,7 @@ class Reader {
       p.result_steps.push_back(at[step_[r_.outputs[o]]]);
       p.result_formats.push_back(rounding(r_.outputs[o]));
     }
-    fold_conversions(p);
+    fold_logistics(p), fold_conversions(p);
     if (p.weights.empty() || p.weights.size() > kMostProducts || p.operands.size() > kMostOperands ||
         p.results.size() > kMostResults || p.steps.size() > kMostSteps)
       refuse(format("{} products, {} operands, {} results and {} steps are too many for one kernel",
@@ -226,14 +226,47 @@ class Reader {
     return p;
   }
 
+  // 1 / (1 + exp(x * -1)) in f32 becomes one step: finding out what a step is takes longer than computing it.
+  static void fold_logistics(SkinnyPart& p) {
+    const auto is = [&](uint8_t at, StepCode code) {
+      return p.steps[at].code == code && p.steps[at].rounded_to == Format::f32;
+    };
+    // The operand of step `at` beside a number.
+    const auto beside = [&](uint8_t at, StepCode code, float number) -> std::optional<uint8_t> {
+      const ProductStep& s = p.steps[at];
+      if (!is(at, code)) return std::nullopt;
+      for (const auto& [value, other] : {std::pair(s.a, s.b), std::pair(s.b, s.a)})
+        if (is(other, StepCode::number) && p.steps[other].number == number) return value;
+      return std::nullopt;
+    };
+    for (ProductStep& s : p.steps) {
+      if (s.code != StepCode::divide || !is(s.a, StepCode::number) || p.steps[s.a].number != 1) continue;
+      const auto power = beside(s.b, StepCode::add, 1);
+      if (!power || !is(*power, StepCode::exponential)) continue;
+      if (const auto x = beside(p.steps[*power].a, StepCode::multiply, -1))
+        s = {StepCode::logistic, *x, 0, s.rounded_to, 0};
+    }
+    drop_unread(p);
+  }
+  static void drop_unread(SkinnyPart& p) {
+    for (size_t i = p.steps.size(); i-- > 0;) {
+      const auto reads = [&](const ProductStep& s) { return s.code >= StepCode::add && reads_step(s, i); };
+      if (std::ranges::any_of(p.steps, reads) || std::ranges::count(p.result_steps, static_cast<int>(i)) > 0)
+        continue;
+      if (i < p.leaves) --p.leaves;
+      drop_step(p, i, 0);
+    }
+  }
+  static bool reads_step(const ProductStep& s, size_t i) {
+    return s.a == i || (s.b == i && takes_two(s.code));
+  }
+
   // What is only converted is rounded where it is computed.
   static void fold_conversions(SkinnyPart& p) {
     for (size_t i = p.leaves; i < p.steps.size(); ++i) {
       if (p.steps[i].code != StepCode::convert) continue;
       const uint8_t from = p.steps[i].a;
-      const auto reads = [&](const ProductStep& s) {
-        return s.code >= StepCode::add && (s.a == from || (s.b == from && takes_two(s.code)));
-      };
+      const auto reads = [&](const ProductStep& s) { return s.code >= StepCode::add && reads_step(s, from); };
       if (p.steps[from].rounded_to != Format::f32 || std::ranges::count_if(p.steps, reads) > 1 ||
           std::ranges::count(p.result_steps, from) > 0)
         continue;

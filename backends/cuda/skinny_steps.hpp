@@ -55,6 +55,7 @@ __device__ void with_code(StepCode code, F f) {
     case StepCode::tangent: return f([](float a, float) { return tanhf(a); });
     case StepCode::error_function: return f([](float a, float) { return erff(a); });
     case StepCode::root: return f([](float a, float) { return sqrtf(a); });
+    case StepCode::logistic: return f([](float a, float) { return 1 / (expf(-a) + 1); });
     default: return f([](float a, float) { return a; });
   }
 }

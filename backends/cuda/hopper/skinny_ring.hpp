@@ -6,8 +6,9 @@
 
 // Products of 2 to 16 rows with weights on GPUs of architecture 9.0. A block takes tiles of 16 to 96 rows of
 // the weights. One of its warps copies these into a ring of stages by the TMA unit, as far ahead as shared
-// memory allows, others copy x, and eight multiply. There is one block a multiprocessor, so the ring is
-// large: while the kernel before ends and its results become x, the memory goes on reading weights.
+// memory allows, others copy x, and eight multiply, in teams that take the stages in turn. There is one block
+// a multiprocessor, so the ring is large: while the kernel before ends and its results become x, the memory
+// goes on reading weights.
 namespace weft::cuda::skinny {
 
 constexpr int kMostMaps = 10;  // of a launch
@@ -38,9 +39,8 @@ template <int kTiles, int kSumTiles>
 struct RingShape {
   static constexpr int kRows = 16 * kTiles, kXRows = 8 * kSumTiles;
   static constexpr int kDepth = kTiles <= 2 ? 256 : 128;   // elements of a row in a stage
-  static constexpr int kGroups = kTiles % 2 == 0 ? 2 : 1;  // of warps, which share the rows
-  static constexpr int kParts = kWarps / kGroups;          // of a stage's depth
-  static constexpr int kSteps = kDepth / 16 / kParts;      // of a warp in a stage
+  static constexpr int kGroups = kTiles % 2 == 0 ? 2 : 1;  // of warps, which share a stage's rows
+  static constexpr int kTeams = kWarps / kGroups;          // of warps, which have stages of their own
   static constexpr int kOwnTiles = kTiles / kGroups;       // of a warp
   static constexpr int kRowsTogether = 64;                 // elements in a tile of the TMA unit
   static constexpr int kColumn = kRows + 4;                // without conflicts of banks
@@ -48,12 +48,12 @@ struct RingShape {
                             kStageBytes = kWeightBytes + kXBytes;
   static constexpr int kEach =  // elements that a thread runs a step for at a time
       std::min(3, (kXRows * kRows + kThreads - 1) / kThreads);
-  static constexpr uint32_t kSumBytes = kParts * kXRows * kColumn * sizeof(float);
+  static constexpr uint32_t kSumBytes = kTeams * kXRows * kColumn * sizeof(float);
   static constexpr int kPieces = kDepth * 2 / 16;          // of 16 bytes of a row in a stage
   static constexpr int kXThreads = 2 * kSumTiles * kWarp;  // that copy x
   static constexpr int kThreadsOfAll = kThreads + kWarp + kXThreads;
-  static_assert(kSteps >= 1 && kWeightBytes % hopper::kTileAlignment == 0 &&
-                kXBytes % hopper::kTileAlignment == 0 && kRows / kMostProducts % 8 == 0);
+  static_assert(kWeightBytes % hopper::kTileAlignment == 0 && kXBytes % hopper::kTileAlignment == 0 &&
+                kRows / kMostProducts % 8 == 0);
 
   static size_t shared_bytes(int stages, int steps) {
     return hopper::kTileAlignment + kSumBytes + kMostItems * sizeof(Item) +
@@ -68,20 +68,21 @@ template <class Shape, bool kOne>
 struct RingPlace {
   const RingHead& head;
   int tile = static_cast<int>(blockIdx.x);
-  int item = 0, first_row = 0;  // of the tile
-  int batch = 0, end = 0;       // of its depth
+  int item = 0, first_row = 0;           // of the tile
+  int batch = 0, left = 0, batches = 0;  // of its depth
   int stage = 0;
   uint32_t phase = 0;
 
   __device__ explicit RingPlace(const RingHead& h) : head(h) { enter(); }
-  __device__ bool there() const { return kOne ? batch < end : tile < head.tiles; }
+  __device__ bool there() const { return kOne ? left > 0 : tile < head.tiles; }
   __device__ const RingItem& of() const { return head.of[kOne ? 0 : item]; }
   __device__ int products() const { return kOne ? 1 : of().products; }
   __device__ int rows() const { return Shape::kRows / products(); }
   /// Goes to the next stage, and returns whether the tile has ended.
   __device__ bool advance() {
     if (++stage == head.stages) stage = 0, phase ^= 1;
-    if (++batch < end) return false;
+    if (++batch == batches) batch = 0;
+    if (--left > 0) return false;
     if constexpr (!kOne) tile += static_cast<int>(gridDim.x), enter();
     return true;
   }
@@ -93,7 +94,8 @@ struct RingPlace {
       while (item + 1 < head.n && head.of[item + 1].first_tile <= tile) ++item;
     }
     first_row = (tile - of().first_tile) * rows();
-    batch = 0, end = (of().k + Shape::kDepth - 1) / Shape::kDepth;
+    left = batches = (of().k + Shape::kDepth - 1) / Shape::kDepth;
+    batch = tile % batches;  // blocks that read the same part of x at the same time would wait for each other
   }
 };
 
@@ -118,7 +120,7 @@ struct RingBlock {
 
   const Ring& ring;
   char* stages;
-  float* sums;  // by part, row of x and row of the weights
+  float* sums;  // by team, row of x and row of the weights
   hopper::Barrier *full, *empty;
   Item* items;
   RingValues<Shape::kEach> values;
@@ -135,7 +137,8 @@ struct RingBlock {
   }
   /// By one thread; a sync follows.
   __device__ void init() const {
-    for (int i = 0; i < ring.head.stages; ++i) full[i].init(1 + Shape::kXThreads), empty[i].init(kThreads);
+    for (int i = 0; i < ring.head.stages; ++i)
+      full[i].init(1 + Shape::kXThreads), empty[i].init(kThreads / Shape::kTeams);
     hopper::show_barriers();
   }
 
@@ -178,6 +181,7 @@ struct RingBlock {
   /// What a warp does with each tile.
   __device__ void multiply() const {
     if constexpr (!kOne) keep_items();
+    const int team = static_cast<int>(threadIdx.x) / kWarp / Shape::kGroups;
     Place place(ring.head);
     wait_for_kernels_before();
     while (place.there()) {
@@ -185,6 +189,7 @@ struct RingBlock {
       const int first_row = place.first_row;
       float own[Shape::kOwnTiles][kSumTiles][4] = {};
       for (bool ended = false; !ended; ended = place.advance()) {
+        if (place.stage % Shape::kTeams != team) continue;
         full[place.stage].wait(place.phase);
         add(own, stages + place.stage * Shape::kStageBytes);
         empty[place.stage].arrive();  // each thread: racecheck does not see that one speaks for its warp
@@ -224,7 +229,7 @@ struct RingBlock {
       if (p >= all) break;
       const float* const own = sums + row * Shape::kColumn + p * Shape::kRows / kMostProducts + column;
 #pragma unroll
-      for (int i = 0; i < Shape::kParts; ++i) products[p] += own[i * Shape::kXRows * Shape::kColumn];
+      for (int i = 0; i < Shape::kTeams; ++i) products[p] += own[i * Shape::kXRows * Shape::kColumn];
     }
   }
 
@@ -236,31 +241,36 @@ struct RingBlock {
       reinterpret_cast<uint32_t*>(items)[i] = from[i];
   }
 
-  /// Products of this warp's part of a stage.
+  /// Products of this warp's rows of a stage.
   __device__ void add(float (&own)[Shape::kOwnTiles][kSumTiles][4], const char* stage) const {
-    const uint32_t warp = threadIdx.x / 32, lane = threadIdx.x % 32, group = warp % Shape::kGroups,
-                   part = warp / Shape::kGroups;
-    const uint32_t row = lane % 16, x_row = lane % 8 + (kSumTiles > 1 ? lane / 16 * 8 : 0);
+    const uint32_t warp = threadIdx.x / 32, lane = threadIdx.x % 32,
+                   first_row = warp % Shape::kGroups * Shape::kOwnTiles * 16 + lane % 16;
     const char* const x = stage + Shape::kWeightBytes;
+    uint32_t b[4];  // of two steps, or of two tiles of x
 #pragma unroll
-    for (uint32_t i = 0; i < Shape::kSteps; ++i) {
-      const uint32_t step = part * Shape::kSteps + i, tile = step / 4, piece = step % 4 * 2;
-      uint32_t b[4];
-      load_matrices(
-          b, x + tile * Shape::kXRows * hopper::kSwizzledRow + hopper::swizzled(x_row, piece + lane / 8 % 2));
+    for (uint32_t step = 0; step < Shape::kDepth / 16; ++step) {
+      const uint32_t tile = step / 4, piece = step % 4 * 2;
+      const char* const x_tile = x + tile * Shape::kXRows * hopper::kSwizzledRow;
+      if constexpr (kSumTiles == 2)
+        load_matrices(b, x_tile + hopper::swizzled(lane % 8 + lane / 16 * 8, piece + lane / 8 % 2));
+      else if (step % 2 == 0)
+        load_matrices(b, x_tile + hopper::swizzled(lane % 8, piece + lane / 8));
 #pragma unroll
       for (uint32_t r = 0; r < Shape::kOwnTiles; ++r) {
         uint32_t a[4];
         load_matrices(a, stage + tile * Shape::kRows * hopper::kSwizzledRow +
-                             hopper::swizzled((group * Shape::kOwnTiles + r) * 16 + row, piece + lane / 16));
+                             hopper::swizzled(first_row + r * 16, piece + lane / 16));
 #pragma unroll
-        for (int s = 0; s < kSumTiles; ++s) multiply_add<T>(own[r][s], a, {b[2 * s], b[2 * s + 1]});
+        for (int s = 0; s < kSumTiles; ++s) {
+          const int i = kSumTiles == 2 ? 2 * s : step % 2 * 2;
+          multiply_add<T>(own[r][s], a, {b[i], b[i + 1]});
+        }
       }
     }
   }
   __device__ void put(const float (&own)[Shape::kOwnTiles][kSumTiles][4]) const {
     const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32,
-              group = warp % Shape::kGroups, part = warp / Shape::kGroups;
+              group = warp % Shape::kGroups, team = warp / Shape::kGroups;
 #pragma unroll
     for (int r = 0; r < Shape::kOwnTiles; ++r)
 #pragma unroll
@@ -269,7 +279,7 @@ struct RingBlock {
         for (int c = 0; c < 4; ++c) {
           const int row = (group * Shape::kOwnTiles + r) * 16 + lane / 4 + c / 2 * 8,
                     x_row = 8 * s + lane % 4 * 2 + c % 2;
-          sums[(part * Shape::kXRows + x_row) * Shape::kColumn + row] = own[r][s][c];
+          sums[(team * Shape::kXRows + x_row) * Shape::kColumn + row] = own[r][s][c];
         }
   }
 };
@@ -279,14 +289,19 @@ __global__ void __launch_bounds__(RingShape<kTiles, kSumTiles>::kThreadsOfAll, 1
     multiply_ring(const __grid_constant__ Ring ring) {
   let_next_kernel_start();
   const RingBlock<T, kTiles, kSumTiles, kOne> block(ring);
-  if (threadIdx.x == kThreads) block.init();
-  sync_block();
+  constexpr int kBegun = 2;  // the barrier behind which the ring is there; who copies weights need not wait
+  if (threadIdx.x / kWarp == kThreads / kWarp) {
+    if (threadIdx.x == kThreads) block.init();
+    sync_warp();
+    hopper::arrive_threads(kBegun, RingShape<kTiles, kSumTiles>::kThreadsOfAll);
+    if (threadIdx.x == kThreads) block.copy_weights();
+    return;
+  }
+  hopper::sync_threads(kBegun, RingShape<kTiles, kSumTiles>::kThreadsOfAll);
   if (threadIdx.x < kThreads)
     block.multiply();
-  else if (threadIdx.x >= kThreads + kWarp)
+  else
     block.copy_rows();
-  else if (threadIdx.x == kThreads)
-    block.copy_weights();
 }
 
 }  // namespace weft::cuda::skinny
