@@ -3,7 +3,9 @@
 #if defined(__x86_64__) && defined(__linux__)
 // The headers of GCC 12 make values that nobody reads out of themselves (GCC bug 105593).
 #pragma GCC diagnostic ignored "-Wuninitialized"
+#ifndef __clang__  // which does not know this one
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
 #include <immintrin.h>
 #include <sys/syscall.h>
 #include <unistd.h>
