@@ -133,18 +133,20 @@ Tensor numbers(IntList sizes, int64_t seed, const char* backend) {
   return Tensor::of(std::span<const float>(all), sizes, DType::bf16, backend);
 }
 
-/// Keys, values and queries of 16 rows of x, a product of the queries, and the square of a large tensor, of
-/// three runs.
+/// Keys, values, another product of that size and queries of 16 rows of x, a product of the queries, and the
+/// square of a large tensor, of three runs. Keys and values do not share a product, though both have steps.
 std::vector<double> projections(const char* backend) {
   constexpr int64_t kRows = 16, kColumns = 64, kKeys = 2048, kQueries = 4096, kLarge = 1 << 21;
   set_default_backend(backend);
   const NoGrad off;
   const Tensor k = numbers({kKeys, kColumns}, 1, backend), v = numbers({kKeys, kColumns}, 2, backend),
-               q = numbers({kQueries, kColumns}, 3, backend), o = numbers({kColumns, kQueries}, 4, backend);
+               u = numbers({kKeys, kColumns}, 5, backend), q = numbers({kQueries, kColumns}, 3, backend),
+               o = numbers({kColumns, kQueries}, 4, backend);
   auto program = compile(
       [&](const std::vector<Tensor>& in) {
         const Tensor& x = in[0];
-        return std::vector<Tensor>{linear(x, k), linear(x, v), linear(linear(x, q), o), in[1] * in[1]};
+        return std::vector<Tensor>{linear(x, u), silu(linear(x, k)), silu(linear(x, v)),
+                                   linear(linear(x, q), o), in[1] * in[1]};
       },
       {{"x", {DType::bf16, {kRows, kColumns}}}, {"large", {DType::bf16, {kLarge}}}}, {.backend = backend});
   std::vector<double> all;

@@ -180,7 +180,8 @@ class Reader {
     if (!steps.insert(at).second) return;
     const ProductStep& s = steps_[static_cast<size_t>(at)];
     if (s.code < StepCode::add) return;
-    collect(s.a, steps), collect(s.b, steps);
+    collect(s.a, steps);
+    if (takes_two(s.code)) collect(s.b, steps);
   }
   bool shares_product(const std::set<int>& some, const std::set<int>& others) const {
     return std::ranges::any_of(some, [&](int s) {

@@ -203,7 +203,7 @@ struct RingBlock {
   /// Adds what the warps have of each element, and runs its steps.
   __device__ void join(const Item& item, int first_row) const {
     const int all = kOne ? 1 : item.products, columns = Shape::kRows / all;
-    const bool plain = item.n_steps == 1 && item.n_results == 1;
+    const bool plain = item.products == 1 && item.n_steps == 1 && item.n_results == 1;
     for (int first = 0; first < item.rows * columns; first += Shape::kEach * kThreads) {
       StepElement of[Shape::kEach];
 #pragma unroll
