@@ -134,7 +134,7 @@ Tensor numbers(IntList sizes, int64_t seed, const char* backend) {
 }
 
 /// Keys, values, another product of that size and queries of 16 rows of x, a product of the queries, and the
-/// square of a large tensor, of three runs. Keys and values do not share a product, though both have steps.
+/// square of a large tensor, of three runs. Keys and values have steps after their products.
 std::vector<double> projections(const char* backend) {
   constexpr int64_t kRows = 16, kColumns = 64, kKeys = 2048, kQueries = 4096, kLarge = 1 << 21;
   set_default_backend(backend);

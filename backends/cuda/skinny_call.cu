@@ -251,7 +251,7 @@ class Reader {
   }
   static void drop_unread(SkinnyPart& p) {
     for (size_t i = p.steps.size(); i-- > 0;) {
-      const auto reads = [&](const ProductStep& s) { return s.code >= StepCode::add && reads_step(s, i); };
+      const auto reads = [&](const ProductStep& s) { return reads_step(s, i); };
       if (std::ranges::any_of(p.steps, reads) || std::ranges::count(p.result_steps, static_cast<int>(i)) > 0)
         continue;
       if (i < p.leaves) --p.leaves;
@@ -259,7 +259,7 @@ class Reader {
     }
   }
   static bool reads_step(const ProductStep& s, size_t i) {
-    return s.a == i || (s.b == i && takes_two(s.code));
+    return s.code >= StepCode::add && (s.a == i || (s.b == i && takes_two(s.code)));
   }
 
   // What is only converted is rounded where it is computed.
@@ -267,7 +267,7 @@ class Reader {
     for (size_t i = p.leaves; i < p.steps.size(); ++i) {
       if (p.steps[i].code != StepCode::convert) continue;
       const uint8_t from = p.steps[i].a;
-      const auto reads = [&](const ProductStep& s) { return s.code >= StepCode::add && reads_step(s, from); };
+      const auto reads = [&](const ProductStep& s) { return reads_step(s, from); };
       if (p.steps[from].rounded_to != Format::f32 || std::ranges::count_if(p.steps, reads) > 1 ||
           std::ranges::count(p.result_steps, from) > 0)
         continue;

@@ -203,7 +203,7 @@ struct RingBlock {
   /// Adds what the warps have of each element, and runs its steps.
   __device__ void join(const Item& item, int first_row) const {
     const int all = kOne ? 1 : item.products, columns = Shape::kRows / all;
-    const bool plain = item.products == 1 && item.n_steps == 1 && item.n_results == 1;
+    const bool plain = all == 1 && item.n_steps == 1 && item.n_results == 1;
     for (int first = 0; first < item.rows * columns; first += Shape::kEach * kThreads) {
       StepElement of[Shape::kEach];
 #pragma unroll
@@ -287,17 +287,18 @@ struct RingBlock {
 template <class T, int kTiles, int kSumTiles, bool kOne>
 __global__ void __launch_bounds__(RingShape<kTiles, kSumTiles>::kThreadsOfAll, 1)
     multiply_ring(const __grid_constant__ Ring ring) {
+  using Shape = RingShape<kTiles, kSumTiles>;
   let_next_kernel_start();
   const RingBlock<T, kTiles, kSumTiles, kOne> block(ring);
   constexpr int kBegun = 2;  // the barrier behind which the ring is there; who copies weights need not wait
   if (threadIdx.x / kWarp == kThreads / kWarp) {
     if (threadIdx.x == kThreads) block.init();
     sync_warp();
-    hopper::arrive_threads(kBegun, RingShape<kTiles, kSumTiles>::kThreadsOfAll);
+    hopper::arrive_threads(kBegun, Shape::kThreadsOfAll);
     if (threadIdx.x == kThreads) block.copy_weights();
     return;
   }
-  hopper::sync_threads(kBegun, RingShape<kTiles, kSumTiles>::kThreadsOfAll);
+  hopper::sync_threads(kBegun, Shape::kThreadsOfAll);
   if (threadIdx.x < kThreads)
     block.multiply();
   else

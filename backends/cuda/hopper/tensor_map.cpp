@@ -47,8 +47,8 @@ Outcome make_tensor_map(CUtensorMap* map, DType dtype, const void* address, std:
     box[i] = static_cast<cuuint32_t>(tile[i]), step[i] = 1;
     if (i > 0) stride[i - 1] = static_cast<cuuint64_t>(strides[i - 1]) * byte_size(dtype);
   }
-  // The second cache reads 128 bytes at a time: with 256, what is read once comes 4 % slower, and nothing
-  // faster.
+  // The second cache reads 128 bytes at a time: with 256, what is read once comes 4 % slower, products
+  // and attention no faster.
   const CUresult made = encode(map, type_of(dtype), static_cast<cuuint32_t>(rank), const_cast<void*>(address),
                                size.data(), stride.data(), box.data(), step.data(),
                                CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
