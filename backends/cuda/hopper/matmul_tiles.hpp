@@ -50,7 +50,7 @@ class TileGiver {
       // One that is taken now is there when the copies of this one have begun.
       const int next = step < tiles_ ? step + atomicAdd(counters_, 1) : tiles_;
       f(tile);
-      tile = next;
+      tile = uniform(next);
     }
     if (step < tiles_) reset(step);
   }
