@@ -84,9 +84,9 @@ __device__ inline void arrive_threads(int id, int threads) {
 }
 
 /// x of the first thread of the warp, to be called by that one alone. The compiler knows the result to be the
-/// same in all threads, and keeps what follows from it in uniform registers. The operands of a copy by the TMA
-/// unit must be there; where the compiler does not know, it has each moved there in a loop over the threads,
-/// which takes longer than the copy's begin.
+/// same in all threads, and keeps what follows from it in uniform registers. The operands of a copy by the
+/// TMA unit must be there; where the compiler does not know, it has each moved there in a loop over the
+/// threads, which takes longer than the copy's begin.
 __device__ inline int uniform(int x) { return __reduce_max_sync(1, x); }
 
 /// True in one thread of the warp, all of whose threads are here.

@@ -19,7 +19,10 @@ struct MatmulCall {
   int shares = 1;         ///< of k that are added up in f32
   float* sums = nullptr;  ///< [shares, batch, m, n], aligned to 16 bytes, if there are more of them than one
   int* counters = nullptr;  ///< two of 0, of no kernel that may run at the same time
+  cudaStream_t stream = nullptr;
   int64_t elements() const { return batch * m * n; }
+  /// Whether the kernel that multiplies reads `other`, and writes c where that lies.
+  bool updates() const { return shares == 1 && (ending == Ending::sum || ending == Ending::gelu_slope); }
 };
 
 /// How to divide a product, by its sizes alone, so that results depend on nothing else.
@@ -33,23 +36,30 @@ inline int64_t divided_up(int64_t size, int64_t by) { return (size + by - 1) / b
 /// Of k: rows of a slice have 128 bytes.
 inline int slice_size(DType t) { return static_cast<int>(kSwizzledRow / byte_size(t)); }
 
-/// A map of matrices [batch, rows, columns], and tiles of so many rows that are 128 bytes wide.
-inline backend::Outcome make_matrix_map(CUtensorMap* map, DType dtype, const void* at, int64_t rows,
-                                        int64_t columns, int64_t batch, int tile_rows) {
-  return make_tensor_map(
-      map, dtype, at,
-      TensorLayout<3>{{columns, rows, batch}, {columns, rows * columns}, {slice_size(dtype), tile_rows, 1}});
+/// Matrices [batch, rows, columns], and tiles of so many rows that are 128 bytes wide.
+inline TensorLayout<3> layout_of(DType dtype, int64_t rows, int64_t columns, int64_t batch, int tile_rows) {
+  return {{columns, rows, batch}, {columns, rows * columns}, {slice_size(dtype), tile_rows, 1}};
 }
 
 template <class Tiles>
 backend::Outcome make_maps(const MatmulCall& call, MatmulMaps* maps) {
   const auto map = [&](CUtensorMap* to, const void* at, bool along_k, int64_t size, bool one, int tile) {
-    return make_matrix_map(to, call.dtype, at, along_k ? size : call.k, along_k ? call.k : size,
-                           one ? 1 : call.batch, along_k ? tile : kSlice);
+    return make_tensor_map(to, call.dtype, at,
+                           layout_of(call.dtype, along_k ? size : call.k, along_k ? call.k : size,
+                                     one ? 1 : call.batch, along_k ? tile : kSlice));
   };
   if (auto made = map(&maps->a, call.a, !call.transpose_a, call.m, call.one_a, kTileRows); !made.good())
     return made;
   return map(&maps->b, call.b, call.transpose_b, call.n, call.one_b, Tiles::kColumns);
+}
+
+/// Maps of the results, which are of `dtype`, if the TMA unit stores them.
+inline backend::Outcome make_store_maps(const MatmulCall& call, DType dtype, MatmulMaps* maps) {
+  if (call.shares > 1 || call.updates()) return backend::Outcome::ok();
+  const TensorLayout<3> layout = layout_of(dtype, call.m, call.n, call.batch, kPart);
+  auto made = make_store_map(&maps->c, call.stream, dtype, call.c, layout);
+  if (!made.good() || call.ending != Ending::gelu) return made;
+  return make_store_map(&maps->other, call.stream, dtype, call.other, layout);
 }
 
 template <class Tiles>
@@ -111,11 +121,14 @@ MatmulTask task_of(const MatmulCall& call) {
 /// `start(blocks, threads, shared bytes, kernel, arguments...)` launches; returns what it does.
 template <class T, class Tiles, Lies of_a, Lies of_b, class Start>
 backend::Outcome run_matmul(const MatmulCall& call, int multiprocessors, Start&& start) {
-  MatmulMaps maps;
+  MatmulMaps maps{};
   if (auto made = make_maps<Tiles>(call, &maps); !made.good()) return made;
+  if (auto made = make_store_maps(call, call.dtype, &maps); !made.good()) return made;
   const int64_t blocks = std::min<int64_t>(tiles_of<Tiles>(call) * call.shares, multiprocessors);
   auto started = start(static_cast<unsigned>(blocks), kMatmulThreads, shared_bytes<Tiles>(),
-                       matmul_tiles<T, Tiles, of_a, of_b>, maps, task_of<Tiles>(call));
+                       call.updates() ? matmul_tiles<T, Tiles, TileUpdate<T, Tiles>, of_a, of_b>
+                                      : matmul_tiles<T, Tiles, TileStore<T, Tiles>, of_a, of_b>,
+                       maps, task_of<Tiles>(call));
   if (!started.good() || call.shares == 1) return started;
   const SharesSum sum{.sums = call.sums,
                       .c = call.c,

@@ -148,10 +148,10 @@ __device__ void take_turns(const Stages<Tiles>& stages, const MatmulTask& task, 
   }
 }
 
-template <class T, class Tiles, Lies of_a, Lies of_b>
-__device__ void multiply_tiles(const Stages<Tiles>& stages, const MatmulTask& task) {
+template <class T, class Tiles, class Store, Lies of_a, Lies of_b>
+__device__ void multiply_tiles(const Stages<Tiles>& stages, const MatmulMaps& maps, const MatmulTask& task) {
   const int consumer = static_cast<int>(threadIdx.x) / 128 - 1;
-  const TileStore<T, Tiles> to(task, stages.buffers(consumer), consumer);
+  const Store to(maps, task, stages.buffers(consumer), consumer);
   take_turns(
       stages, task, [&](const TilePlace& place) { to.begin(place); },
       [&](auto& results, auto& ring, int slices, auto after_last) {
@@ -163,6 +163,7 @@ __device__ void multiply_tiles(const Stages<Tiles>& stages, const MatmulTask& ta
         else
           to.store(results, place);
       });
+  to.finish();
 }
 
 /// What a block does: `load(stages)` by its first thread, `multiply(stages)` by the warpgroups behind the
@@ -188,12 +189,13 @@ __device__ void run_block(const MatmulMaps& maps, Load load, Multiply multiply) 
   }
 }
 
-template <class T, class Tiles, Lies of_a, Lies of_b>
+/// Store: what becomes of results, TileStore or TileUpdate.
+template <class T, class Tiles, class Store, Lies of_a, Lies of_b>
 __global__ void __launch_bounds__(kMatmulThreads, 1)
     matmul_tiles(const __grid_constant__ MatmulMaps maps, const __grid_constant__ MatmulTask task) {
   run_block<Tiles>(
       maps, [&](const auto& stages) { load_slices<Tiles, of_a, of_b>(stages, maps.a, maps.b, task); },
-      [&](const auto& stages) { multiply_tiles<T, Tiles, of_a, of_b>(stages, task); });
+      [&](const auto& stages) { multiply_tiles<T, Tiles, Store, of_a, of_b>(stages, maps, task); });
 }
 
 }  // namespace weft::cuda::hopper

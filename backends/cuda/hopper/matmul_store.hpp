@@ -2,8 +2,7 @@
 #include "matmul_tiles.hpp"
 
 // From a consumer's registers to c, by way of its buffers in shared memory: 64 x 64 elements at a time, which
-// are a block. Or to sums of shares, which another kernel adds up. Threads copy by themselves here: the TMA
-// unit does things one after another, and the copies of the next slices stand before what it is told now.
+// are a block. Or to sums of shares, which another kernel adds up.
 namespace weft::cuda::hopper {
 
 /// gelu by tanh, of halves. With u = scale (x + cube x^3), p = (1 + tanh(u)) / 2 = 1 / (1 + exp(-2 u)), and
@@ -66,41 +65,15 @@ struct BlockPlace {
   }
 };
 
-/// A tile's blocks on their way through a consumer's buffers. `other`, where it is read, comes into the
-/// buffer in which the result replaces it.
+/// A consumer's buffers, which blocks of its tiles go through.
 template <class T, class Tiles>
-class TileStore {
- public:
-  __device__ TileStore(const MatmulTask& task, char* buffers, int consumer)
-      : task_(task), buffers_(buffers), consumer_(consumer) {}
-
-  /// Before the tile is multiplied: begins to copy the first blocks of `other`.
-  __device__ void begin(const TilePlace& place) const {
-    if (!reads_other()) return;
-    sync();  // the buffers of the tile before have been read
-    for (int i = 0; i < Tiles::kBuffers; ++i) load(i, place);
-  }
-
-  __device__ void store(float (&c)[kParts][Tiles::kColumns / 2], const TilePlace& place) const {
-#pragma unroll
-    for (int i = 0; i < Tiles::kBlocks; ++i) {
-      float* const results = c[i / kInRow] + 32 * (i % kInRow);
-      if (task_.bias) add_bias(results, column_of(i, place));
-      if (reads_other())
-        store_onto(results, i, place);
-      else if (task_.ending == Ending::gelu)
-        store_with_gelu(results, i, place);
-      else
-        store_block(results, task_.c, i, i, place);
-    }
-  }
-
- private:
+class TileBlocks {
+ protected:
   static constexpr int kInRow = Tiles::kColumns / 64;  // blocks
 
-  __device__ bool reads_other() const {
-    return task_.ending == Ending::sum || task_.ending == Ending::gelu_slope;
-  }
+  __device__ TileBlocks(const MatmulTask& task, char* buffers, int consumer)
+      : task_(task), buffers_(buffers), consumer_(consumer) {}
+
   static __device__ int row_of(int i, const TilePlace& place) {
     return place.row * kTileRows + i / kInRow * kPart;
   }
@@ -110,22 +83,26 @@ class TileStore {
   __device__ char* buffer(int i) const { return buffers_ + i % Tiles::kBuffers * kBlockBytes; }
   __device__ void sync() const { sync_threads(1 + consumer_, 128); }
 
-  /// f(address in a matrix of c's size, place in the buffer) for this thread's pieces of block i that are
-  /// there.
+  /// f(results, i) for each block, with the bias.
   template <class F>
-  __device__ void each_piece(void* matrix, int i, int turn, const TilePlace& place, F f) const {
-    const int row = row_of(i, place) + place_.row, column = column_of(i, place) + 8 * place_.piece;
-    if (column >= task_.columns) return;
-    T* to = static_cast<T*>(matrix) + (int64_t{place.batch} * task_.rows + row) * task_.columns + column;
+  __device__ void each_block(float (&c)[kParts][Tiles::kColumns / 2], const TilePlace& place, F f) const {
 #pragma unroll
-    for (int p = 0; p < 4; ++p, to += int64_t{16} * task_.columns)
-      if (row + 16 * p < task_.rows) f(to, place_.copied(buffer(turn), p));
+    for (int i = 0; i < Tiles::kBlocks; ++i) {
+      float* const results = c[i / kInRow] + 32 * (i % kInRow);
+      if (task_.bias) add_bias(results, column_of(i, place));
+      f(results, i);
+    }
   }
-  __device__ void load(int i, const TilePlace& place) const {
-    each_piece(task_.other, i, i, place, [](const T* from, char* to) { copy_async(to, from, true); });
-    end_of_copies();
+  __device__ void fill(char* to, const float* results) const {
+#pragma unroll
+    for (int j = 0; j < 4; ++j)
+      store_matrices(place_.at(to, j), packed<T>(results[8 * j], results[8 * j + 1]),
+                     packed<T>(results[8 * j + 2], results[8 * j + 3]),
+                     packed<T>(results[8 * j + 4], results[8 * j + 5]),
+                     packed<T>(results[8 * j + 6], results[8 * j + 7]));
   }
 
+ private:
   __device__ void add_bias(float* results, int column) const {
     column += 2 * (place_.lane % 4);
 #pragma unroll
@@ -138,25 +115,54 @@ class TileStore {
     }
   }
 
-  /// Block i by the buffer of number `turn`. Of the buffer's block before, all have read their pieces: they
-  /// have come to a sync since.
-  __device__ void store_block(const float* results, void* matrix, int i, int turn,
-                              const TilePlace& place) const {
-    char* const to = buffer(turn);
-#pragma unroll
-    for (int j = 0; j < 4; ++j)
-      store_matrices(place_.at(to, j), packed<T>(results[8 * j], results[8 * j + 1]),
-                     packed<T>(results[8 * j + 2], results[8 * j + 3]),
-                     packed<T>(results[8 * j + 4], results[8 * j + 5]),
-                     packed<T>(results[8 * j + 6], results[8 * j + 7]));
-    sync();
-    each_piece(matrix, i, turn, place, [](T* at, const char* from) {
-      *reinterpret_cast<uint4*>(at) = *reinterpret_cast<const uint4*>(from);
+ protected:
+  const MatmulTask& task_;
+  const BlockPlace place_;
+  char* buffers_;
+  int consumer_;
+};
+
+/// Results that need nothing but the product, and a second one by gelu. The TMA unit stores them.
+template <class T, class Tiles>
+class TileStore : TileBlocks<T, Tiles> {
+  using Blocks = TileBlocks<T, Tiles>;
+  using Blocks::buffer, Blocks::column_of, Blocks::each_block, Blocks::fill, Blocks::place_, Blocks::row_of,
+      Blocks::sync, Blocks::task_;
+
+ public:
+  __device__ TileStore(const MatmulMaps& maps, const MatmulTask& task, char* buffers, int consumer)
+      : Blocks(task, buffers, consumer), maps_(maps) {}
+
+  __device__ void begin(const TilePlace&) const {}
+  __device__ void store(float (&c)[kParts][Tiles::kColumns / 2], const TilePlace& place) const {
+    each_block(c, place, [&](float* results, int i) {
+      if (task_.ending == Ending::gelu)
+        store_with_gelu(results, i, place);
+      else
+        store_block(results, maps_.c, i, i, place);
     });
   }
+  /// Before the block ends: its buffers have been read.
+  __device__ void finish() const {
+    if (place_.thread == 0) wait_until_read<0>();
+  }
 
+ private:
+  /// Block i by the buffer of number `turn`.
+  __device__ void store_block(const float* results, const StoreMap& map, int i, int turn,
+                              const TilePlace& place) const {
+    char* const own = buffer(turn);
+    if (place_.thread == 0) wait_until_read<Tiles::kBuffers - 1>();
+    sync();
+    fill(own, results);
+    show_shared_writes();
+    sync();
+    if (place_.thread != 0) return;
+    store_tile(map, own, column_of(i, place), row_of(i, place), place.batch);
+    end_of_stores();
+  }
   __device__ void store_with_gelu(float* results, int i, const TilePlace& place) const {
-    store_block(results, task_.c, i, 2 * i, place);
+    store_block(results, maps_.c, i, 2 * i, place);
 #pragma unroll
     for (int j = 0; j < 32; j += Gelu::kTogether) {
       float x[Gelu::kTogether];
@@ -166,9 +172,74 @@ class TileStore {
 #pragma unroll
       for (int k = 0; k < Gelu::kTogether; ++k) results[j + k] = x[k];
     }
-    store_block(results, task_.other, i, 2 * i + 1, place);
+    store_block(results, maps_.other, i, 2 * i + 1, place);
   }
 
+  const MatmulMaps& maps_;
+};
+
+/// Results that an operand is added to, or whose slope of gelu they are multiplied with. It comes into the
+/// buffer in which the result replaces it. Threads copy by themselves here: what the TMA unit is told now it
+/// would do after the copies of the next slices.
+template <class T, class Tiles>
+class TileUpdate : TileBlocks<T, Tiles> {
+  using Blocks = TileBlocks<T, Tiles>;
+  using Blocks::buffer, Blocks::column_of, Blocks::each_block, Blocks::fill, Blocks::place_, Blocks::row_of,
+      Blocks::sync, Blocks::task_;
+
+ public:
+  __device__ TileUpdate(const MatmulMaps&, const MatmulTask& task, char* buffers, int consumer)
+      : Blocks(task, buffers, consumer) {}
+
+  /// Before the tile is multiplied: begins to copy the first blocks of the operand.
+  __device__ void begin(const TilePlace& place) const {
+    sync();  // the buffers of the tile before have been read
+    for (int i = 0; i < Tiles::kBuffers; ++i) load(i, place);
+  }
+  // A warp reads the rows that it writes, so that it need not wait for others between. A buffer is filled
+  // again when all have come to the sync behind its last reading.
+  __device__ void store(float (&c)[kParts][Tiles::kColumns / 2], const TilePlace& place) const {
+    each_block(c, place, [&](float* results, int i) {
+      if (i == 0)
+        wait_for_copies<Tiles::kBuffers - 1>();
+      else
+        wait_for_copies<Tiles::kBuffers - 2>();
+      sync();
+      if (const int next = i - 1 + Tiles::kBuffers; i > 0) {
+        if (next < Tiles::kBlocks)
+          load(next, place);
+        else
+          end_of_copies();
+      }
+      if (task_.ending == Ending::sum)
+        combine<true>(results, i);
+      else
+        combine<false>(results, i);
+      fill(buffer(i), results);
+      sync();
+      each_piece(task_.c, i, place, [](T* at, const char* from) {
+        *reinterpret_cast<uint4*>(at) = *reinterpret_cast<const uint4*>(from);
+      });
+    });
+  }
+  __device__ void finish() const {}
+
+ private:
+  /// f(address in a matrix of c's size, place in the buffer) for this thread's pieces of block i that are
+  /// there.
+  template <class F>
+  __device__ void each_piece(void* matrix, int i, const TilePlace& place, F f) const {
+    const int row = row_of(i, place) + place_.row, column = column_of(i, place) + 8 * place_.piece;
+    if (column >= task_.columns) return;
+    T* to = static_cast<T*>(matrix) + (int64_t{place.batch} * task_.rows + row) * task_.columns + column;
+#pragma unroll
+    for (int p = 0; p < 4; ++p, to += int64_t{16} * task_.columns)
+      if (row + 16 * p < task_.rows) f(to, place_.copied(buffer(i), p));
+  }
+  __device__ void load(int i, const TilePlace& place) const {
+    each_piece(task_.other, i, place, [](const T* from, char* to) { copy_async(to, from, true); });
+    end_of_copies();
+  }
   template <bool kSum>
   __device__ void combine(float* results, int i) const {
 #pragma unroll
@@ -193,31 +264,6 @@ class TileStore {
       for (int k = 0; k < 8; ++k) results[8 * j + k] = y[k];
     }
   }
-  // A warp reads the rows that it writes, so that it need not wait for others between. A buffer is filled
-  // again when all have come to the sync behind its last reading.
-  __device__ void store_onto(float* results, int i, const TilePlace& place) const {
-    if (i == 0)
-      wait_for_copies<Tiles::kBuffers - 1>();
-    else
-      wait_for_copies<Tiles::kBuffers - 2>();
-    sync();
-    if (const int next = i - 1 + Tiles::kBuffers; i > 0) {
-      if (next < Tiles::kBlocks)
-        load(next, place);
-      else
-        end_of_copies();
-    }
-    if (task_.ending == Ending::sum)
-      combine<true>(results, i);
-    else
-      combine<false>(results, i);
-    store_block(results, task_.c, i, i, place);
-  }
-
-  const MatmulTask& task_;
-  const BlockPlace place_;
-  char* buffers_;
-  int consumer_;
 };
 
 /// Stores a tile of the sums of a share, in f32.

@@ -40,6 +40,7 @@ constexpr uint32_t shared_bytes() {
 
 struct MatmulMaps {
   CUtensorMap a, b;
+  StoreMap c, other;  ///< of results that the TMA unit stores
 };
 
 /// What a launch is told beside the maps, whose third axis is the batch.

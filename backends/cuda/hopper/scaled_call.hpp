@@ -15,6 +15,7 @@ struct ScaledCall {
   const float *a_scale = nullptr, *b_scale = nullptr;
   const void* bias = nullptr;  ///< null, or n of the result's type
   void* c = nullptr;
+  cudaStream_t stream = nullptr;
   /// Of k, with the zeros behind each widened row.
   int64_t wide_k() const { return divided_up(k, 16) * 16; }
 };
@@ -24,7 +25,7 @@ inline MatmulCall product_of(const ScaledCall& call, const void* a, const void* 
   MatmulCall product{.m = call.m, .n = call.n, .k = wide ? call.wide_k() : call.k};
   product.transpose_b = true;
   product.dtype = wide ? DType::f16 : DType::f8e4m3;
-  product.a = a, product.b = b, product.bias = call.bias, product.c = call.c;
+  product.a = a, product.b = b, product.bias = call.bias, product.c = call.c, product.stream = call.stream;
   return product;
 }
 
@@ -32,8 +33,10 @@ inline MatmulCall product_of(const ScaledCall& call, const void* a, const void* 
 template <class A, class B, class C, class Start>
 backend::Outcome run_scaled(const ScaledCall& call, const MatmulCall& product, int multiprocessors,
                             Start&& start) {
-  MatmulMaps maps;
+  MatmulMaps maps{};
   if (auto made = make_maps<ScaledTiles>(product, &maps); !made.good()) return made;
+  if (sizeof(C) == 2)
+    if (auto made = make_store_maps(product, call.c_type, &maps); !made.good()) return made;
   const ScaledTask task{
       task_of<ScaledTiles>(product), call.a_scale, call.b_scale, call.each_a, call.each_b,
   };

@@ -161,13 +161,14 @@ __global__ void __launch_bounds__(kMatmulThreads, 1)
           });
     } else {
       const int consumer = static_cast<int>(threadIdx.x) / 128 - 1;
-      const TileStore<C, Tiles> to(task, stages.buffers(consumer), consumer);
+      const TileStore<C, Tiles> to(maps, task, stages.buffers(consumer), consumer);
       take_turns(
           stages, task, [](const TilePlace&) {}, multiply_one,
           [&](auto& results, const TilePlace& place) {
             scale_results<Tiles, kIntegers>(results, task, place);
             to.store(results, place);
           });
+      to.finish();
     }
   };
   run_block<Tiles>(maps, load, multiply);

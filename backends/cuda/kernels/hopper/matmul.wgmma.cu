@@ -211,6 +211,7 @@ Outcome launch(const Launch& l) {
   call.other = l.call().accumulates(0) ? call.c : const_cast<void*>(input(body.other));
   if (call.ending == Ending::gelu) call.other = l.output(body.second).data();
   call.counters = queue_of(l).counters();
+  call.stream = queue_of(l).stream;
   if (call.shares > 1)
     call.sums = reinterpret_cast<float*>((reinterpret_cast<uintptr_t>(l.workspace().data()) + 15) / 16 * 16);
   return call.dtype == DType::bf16 ? run_for<bf16>(l, call, way) : run_for<f16>(l, call, way);

@@ -125,6 +125,7 @@ Outcome launch(const Launch& l) {
   call.a_scale = l.input(2).data<const float>(), call.b_scale = l.input(3).data<const float>();
   call.bias = l.call().input(4).has() ? l.input(4).data() : nullptr;
   call.c = l.output(0).data();
+  call.stream = queue_of(l).stream;
   switch (call.c_type) {
     case DType::f32: return run<float, narrow>(l, call);
     case DType::f16: return run<f16, narrow>(l, call);
