@@ -66,11 +66,14 @@ __global__ void __launch_bounds__(S::kThreads, S::kBlocks)
 
 constexpr int kFinishThreads = 512;  // as many as a block of tiles: the multiprocessors are full of those
 
+/// Parts that a lane asks for at once, of all its rows and of one.
+constexpr int kPartsAtOnce = 16, kPartsOfLane = 8;
+
 /// What tiles found, and how they are joined.
 struct LossFinish {
   const TwoFloats *found, *logits;
   int tiles, rows, parts;
-  int lanes;    // that join the parts of a row: a power of two
+  int lanes;    // that take the parts of a row in turn: a power of two
   bool summed;  // nothing is divided by the number of rows
 };
 
@@ -87,33 +90,60 @@ struct LossShare {
       losses += found.first, rows += found.second;
     }
   }
-  /// Of rows in parts, which task.lanes lanes join.
+  /// Of rows in parts, of which a lane asks for so many at once.
+  template <int kParts>
   __device__ void add_parts(const LossFinish& task) {
-    constexpr int kAtOnce = 8;
-    const int part = static_cast<int>(threadIdx.x) % task.lanes, at_once = kFinishThreads / task.lanes;
-    const auto exps = [&](int row, int p) {
-      if (row >= task.rows || p >= task.parts) return RowExps{-INFINITY, 0};
-      const TwoFloats found = task.found[int64_t{row} * task.parts + p];
-      return RowExps{found.first, found.second};
-    };
-    for (int first = 0; first < task.rows; first += kAtOnce * at_once) {
-      RowExps e[kAtOnce];
-      TwoFloats logits[kAtOnce];
-      const int own = first + static_cast<int>(threadIdx.x) / task.lanes;
+    constexpr int kRows = kPartsAtOnce / kParts;
+    const int lane = static_cast<int>(threadIdx.x) % task.lanes, at_once = kFinishThreads / task.lanes,
+              own = static_cast<int>(threadIdx.x) / task.lanes;
+    for (int first = own; first - own < task.rows; first += kRows * at_once) {
+      RowExps parts[kRows][kParts];
+      TwoFloats logits[kRows];
+      const auto read = [&](int from) {
 #pragma unroll
-      for (int j = 0; j < kAtOnce; ++j) {
-        const int row = own + j * at_once;
-        e[j] = exps(row, part);
-        logits[j] = part == 0 && row < task.rows ? task.logits[row] : TwoFloats{0, 0};
+        for (int j = 0; j < kRows; ++j)
+#pragma unroll
+          for (int k = 0; k < kParts; ++k)
+            parts[j][k] = part_of_row(task, first + j * at_once, from + lane + k * task.lanes);
+      };
+#pragma unroll
+      for (int j = 0; j < kRows; ++j) {
+        const int row = first + j * at_once;
+        logits[j] = lane == 0 && row < task.rows ? task.logits[row] : TwoFloats{0, 0};
+      }
+      read(0);
+      RowExps all[kRows];
+#pragma unroll
+      for (int j = 0; j < kRows; ++j) all[j] = sum_of_parts(parts[j]);
+      for (int from = kParts * task.lanes; from < task.parts; from += kParts * task.lanes) {
+        read(from);
+#pragma unroll
+        for (int j = 0; j < kRows; ++j) all[j] = sum_of_exps(all[j], sum_of_parts(parts[j]));
       }
 #pragma unroll
-      for (int j = 0; j < kAtOnce; ++j) {
-        for (int p = part + task.lanes; p < task.parts; p += task.lanes)
-          e[j] = sum_of_exps(e[j], exps(own + j * at_once, p));
-        e[j] = joined(e[j], task.lanes);
-        if (logits[j].second != 0) losses += loss_of_target(e[j], logits[j].first), rows += 1;
+      for (int j = 0; j < kRows; ++j) {
+        if (task.lanes > 1) all[j] = joined(all[j], task.lanes);
+        const bool counts = logits[j].second != 0;
+        losses += counts ? loss_of_target(all[j], logits[j].first) : 0, rows += counts ? 1 : 0;
       }
     }
+  }
+
+ private:
+  static __device__ RowExps part_of_row(const LossFinish& task, int row, int part) {
+    if (row >= task.rows || part >= task.parts) return {-INFINITY, 0};
+    const TwoFloats found = task.found[int64_t{row} * task.parts + part];
+    return {found.first, found.second};
+  }
+  template <int n>
+  static __device__ RowExps sum_of_parts(const RowExps (&parts)[n]) {
+    float most = parts[0].most, sum = 0;
+#pragma unroll
+    for (int k = 1; k < n; ++k) most = fmaxf(most, parts[k].most);
+    const float shift = most == -INFINITY ? 0 : most;
+#pragma unroll
+    for (int k = 0; k < n; ++k) sum += parts[k].sum * expf(parts[k].most - shift);
+    return {most, sum};
   }
 };
 
@@ -126,8 +156,10 @@ __global__ void __launch_bounds__(kFinishThreads)
   LossShare share;
   if (task.parts == 1)
     share.add_tiles(task);
+  else if (task.parts <= 2)
+    share.add_parts<2>(task);
   else
-    share.add_parts(task);
+    share.add_parts<kPartsOfLane>(task);
   const float losses = over_row<All>(share.losses, Sum()),
               rows = task.summed ? 1 : over_row<All>(share.rows, Sum());
   if (threadIdx.x == 0) *loss = narrowed<T>(losses / rows);

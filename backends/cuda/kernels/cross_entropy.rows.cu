@@ -222,6 +222,12 @@ Outcome loss_of_all(const Launch& l, TensorView to) {
   });
 }
 
+/// Lanes that share out the parts of a row.
+int lanes_for(int parts) {
+  const int wanted = (parts + kPartsOfLane - 1) / kPartsOfLane;
+  return static_cast<int>(std::bit_ceil(static_cast<unsigned>(std::min(wanted, kWarp))));
+}
+
 Outcome loss(const Launch& l) {
   const TensorView x = l.input(0), to = l.output(0);
   const int64_t rows = x.dim(0), columns = x.dim(1);
@@ -245,7 +251,7 @@ Outcome loss(const Launch& l) {
                             .tiles = static_cast<int>(d.tiles),
                             .rows = task.rows,
                             .parts = d.parts,
-                            .lanes = static_cast<int>(std::bit_ceil(unsigned(std::min(d.parts, kWarp)))),
+                            .lanes = lanes_for(d.parts),
                             .summed = classes.summed};
     return with_type(to.dtype(), [&]<class U>(U*) {
       return start(l, {1}, kFinishThreads, 0, loss_of_tiles<U>, finish, to.data<U>());

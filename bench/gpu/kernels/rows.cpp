@@ -1,6 +1,10 @@
+#include <array>
+#include <span>
+#include <vector>
+
 #include "measure.hpp"
 
-// Softmax, norms and cross entropy of 2^26 elements in bf16; and errors of norms.
+// Softmax, norms and cross entropy of 2^26 elements in bf16; and errors of norms and losses.
 namespace weft::bench {
 
 namespace {
@@ -41,10 +45,49 @@ void measure_rows() {
   }
 }
 
-/// Softmax and norms of rows of many lengths, several for each block or cluster: results beside those of f32
-/// by other ops.
-bool check_rows() {
+namespace {
+
+/// Classes below 1,000 of so many rows, every fifth of which does not count; of one row alone, only that one.
+Tensor classes_of(int64_t rows, int64_t alone = -1) {
+  std::vector<int32_t> all;
+  for (int64_t r = 0; r < rows; ++r)
+    all.push_back((alone < 0 ? r % 5 == 0 : r != alone) ? -100 : static_cast<int32_t>(r * 37 % 1000));
+  return Tensor::of(std::span<const int32_t>(all), std::array{rows}, DType::i32);
+}
+/// cross_entropy in f32 on the CPU, beside what this backend gives.
+bool check_loss(const std::string& what, const Tensor& x, const Tensor& classes) {
+  const auto loss = [&](const Tensor& of, const Tensor& at) {
+    return cross_entropy(of, at, Tensor(), -100, 0, true);
+  };
+  const Tensor got = loss(x, classes).to("native"),
+               exact = loss(cast(x, DType::f32).to("native"), classes.to("native"));
+  return show_error("cross_entropy of " + what, error_of({got}, {exact}), DType::f32);
+}
+/// Of long rows: several for each block, of lengths that end anywhere in a stage.
+bool check_losses() {
   bool good = true;
+  for (const DType dtype : {DType::bf16, DType::f16, DType::f32})
+    for (const int64_t rows : {512, 520})
+      for (const int64_t columns : {16392, 20000, 32768, 50000, 131072}) {
+        const Tensor x = random(1, {rows, columns}, dtype) * Tensor::scalar(8, dtype);
+        const std::string of_rows =
+            std::to_string(rows) + " rows of " + weft::name(dtype) + ", " + std::to_string(columns);
+        good &= check_loss(of_rows, x, classes_of(rows));
+        if (columns == 20000)
+          for (const int64_t alone : {int64_t{0}, int64_t{263}, int64_t{264}, rows - 1})
+            good &= check_loss(of_rows + ", row " + std::to_string(alone), x, classes_of(rows, alone));
+        const Tensor with_infinities = log(relu(x));
+        good &= check_loss(of_rows + ", half -infinity", with_infinities, argmax(with_infinities, -1));
+      }
+  return good;
+}
+
+}  // namespace
+
+/// Softmax and norms of rows of many lengths, several for each block or cluster: results beside those of f32
+/// by other ops; and losses.
+bool check_rows() {
+  bool good = check_losses();
   for (const DType dtype : {DType::bf16, DType::f32})
     for (const int64_t columns : {776, 1024, 3072, 8192, 12288, 16384, 20000, 32768, 65536, 100000, 131072}) {
       const Tensor x = random(1, {300, columns}, dtype) + random(4, {300, 1}, dtype),
