@@ -137,6 +137,7 @@ __device__ void take_turns(const Stages<Tiles>& stages, const MatmulTask& task, 
       tile = numbers.next();
       continue;
     }
+    const int own = tile;
     float results[kParts][Tiles::kColumns / 2];
     begin(place);
     turns.take();
@@ -144,16 +145,15 @@ __device__ void take_turns(const Stages<Tiles>& stages, const MatmulTask& task, 
       tile = numbers.next();
       if (tile < tiles) turns.give();
     });
-    store(results, place);
+    store(results, place_of(task, anew(own)));
   }
 }
 
 template <class T, class Tiles, class Store, Lies of_a, Lies of_b>
 __device__ void multiply_tiles(const Stages<Tiles>& stages, const MatmulMaps& maps, const MatmulTask& task) {
-  const int consumer = static_cast<int>(threadIdx.x) / 128 - 1;
-  const Store to(maps, task, stages.buffers(consumer), consumer);
+  const auto blocks = [&](const TilePlace& place) { return Store(maps, task, stages.buffers(0), place); };
   take_turns(
-      stages, task, [&](const TilePlace& place) { to.begin(place); },
+      stages, task, [&](const TilePlace& place) { blocks(place).begin(); },
       [&](auto& results, auto& ring, int slices, auto after_last) {
         multiply_tile<T, Tiles, of_a, of_b>(results, stages, ring, slices, after_last);
       },
@@ -161,9 +161,9 @@ __device__ void multiply_tiles(const Stages<Tiles>& stages, const MatmulMaps& ma
         if (task.sums)
           store_sums<Tiles>(results, task, place);
         else
-          to.store(results, place);
+          blocks(place).store(results);
       });
-  to.finish();
+  Store::finish();
 }
 
 /// What a block does: `load(stages)` by its first thread, `multiply(stages)` by the warpgroups behind the

@@ -53,7 +53,8 @@ struct Gelu {
 /// Places of a thread in a block: as its results lie, which are rows `of_matrix` of the 8 x 8 matrices that
 /// store_matrices takes from this warp; and for copies, four pieces of 16 bytes, of every 16th row.
 struct BlockPlace {
-  int thread = static_cast<int>(threadIdx.x) % 128, warp = thread / kWarp, lane = thread % kWarp;
+  int of_all = anew(static_cast<int>(threadIdx.x)), consumer = of_all / 128 - 1, thread = of_all % 128;
+  int warp = thread / kWarp, lane = thread % kWarp;
   int of_matrix = 16 * warp + lane % 8 + 8 * (lane / 8 % 2), half = lane / 16;
   int row = thread / 8, piece = thread % 8;
 
@@ -65,31 +66,29 @@ struct BlockPlace {
   }
 };
 
-/// A consumer's buffers, which blocks of its tiles go through.
+/// The blocks of a tile and the buffers of its consumer, which they go through. Made where they are needed:
+/// while the tile is multiplied, its results leave few registers for anything else.
 template <class T, class Tiles>
 class TileBlocks {
  protected:
   static constexpr int kInRow = Tiles::kColumns / 64;  // blocks
 
-  __device__ TileBlocks(const MatmulTask& task, char* buffers, int consumer)
-      : task_(task), buffers_(buffers), consumer_(consumer) {}
+  /// `buffers`: of all consumers.
+  __device__ TileBlocks(const MatmulTask& task, char* buffers, const TilePlace& tile)
+      : task_(task), tile_(tile), buffers_(buffers + place_.consumer * Tiles::kBuffers * kBlockBytes) {}
 
-  static __device__ int row_of(int i, const TilePlace& place) {
-    return place.row * kTileRows + i / kInRow * kPart;
-  }
-  static __device__ int column_of(int i, const TilePlace& place) {
-    return place.column * Tiles::kColumns + 64 * (i % kInRow);
-  }
+  __device__ int row_of(int i) const { return tile_.row * kTileRows + i / kInRow * kPart; }
+  __device__ int column_of(int i) const { return tile_.column * Tiles::kColumns + 64 * (i % kInRow); }
   __device__ char* buffer(int i) const { return buffers_ + i % Tiles::kBuffers * kBlockBytes; }
-  __device__ void sync() const { sync_threads(1 + consumer_, 128); }
+  __device__ void sync() const { sync_threads(1 + place_.consumer, 128); }
 
   /// f(results, i) for each block, with the bias.
   template <class F>
-  __device__ void each_block(float (&c)[kParts][Tiles::kColumns / 2], const TilePlace& place, F f) const {
+  __device__ void each_block(float (&c)[kParts][Tiles::kColumns / 2], F f) const {
 #pragma unroll
     for (int i = 0; i < Tiles::kBlocks; ++i) {
       float* const results = c[i / kInRow] + 32 * (i % kInRow);
-      if (task_.bias) add_bias(results, column_of(i, place));
+      if (task_.bias) add_bias(results, column_of(i));
       f(results, i);
     }
   }
@@ -116,10 +115,10 @@ class TileBlocks {
   }
 
  protected:
-  const MatmulTask& task_;
   const BlockPlace place_;
+  const MatmulTask& task_;
+  const TilePlace& tile_;
   char* buffers_;
-  int consumer_;
 };
 
 /// Results that need nothing but the product, and a second one by gelu. The TMA unit stores them.
@@ -127,30 +126,29 @@ template <class T, class Tiles>
 class TileStore : TileBlocks<T, Tiles> {
   using Blocks = TileBlocks<T, Tiles>;
   using Blocks::buffer, Blocks::column_of, Blocks::each_block, Blocks::fill, Blocks::place_, Blocks::row_of,
-      Blocks::sync, Blocks::task_;
+      Blocks::sync, Blocks::task_, Blocks::tile_;
 
  public:
-  __device__ TileStore(const MatmulMaps& maps, const MatmulTask& task, char* buffers, int consumer)
-      : Blocks(task, buffers, consumer), maps_(maps) {}
+  __device__ TileStore(const MatmulMaps& maps, const MatmulTask& task, char* buffers, const TilePlace& tile)
+      : Blocks(task, buffers, tile), maps_(maps) {}
 
-  __device__ void begin(const TilePlace&) const {}
-  __device__ void store(float (&c)[kParts][Tiles::kColumns / 2], const TilePlace& place) const {
-    each_block(c, place, [&](float* results, int i) {
+  __device__ void begin() const {}
+  __device__ void store(float (&c)[kParts][Tiles::kColumns / 2]) const {
+    each_block(c, [&](float* results, int i) {
       if (task_.ending == Ending::gelu)
-        store_with_gelu(results, i, place);
+        store_with_gelu(results, i);
       else
-        store_block(results, maps_.c, i, i, place);
+        store_block(results, maps_.c, i, i);
     });
   }
   /// Before the block ends: its buffers have been read.
-  __device__ void finish() const {
-    if (place_.thread == 0) wait_until_read<0>();
+  static __device__ void finish() {
+    if (threadIdx.x % 128 == 0) wait_until_read<0>();
   }
 
  private:
   /// Block i by the buffer of number `turn`.
-  __device__ void store_block(const float* results, const StoreMap& map, int i, int turn,
-                              const TilePlace& place) const {
+  __device__ void store_block(const float* results, const StoreMap& map, int i, int turn) const {
     char* const own = buffer(turn);
     if (place_.thread == 0) wait_until_read<Tiles::kBuffers - 1>();
     sync();
@@ -158,11 +156,11 @@ class TileStore : TileBlocks<T, Tiles> {
     show_shared_writes();
     sync();
     if (place_.thread != 0) return;
-    store_tile(map, own, column_of(i, place), row_of(i, place), place.batch);
+    store_tile(map, own, column_of(i), row_of(i), tile_.batch);
     end_of_stores();
   }
-  __device__ void store_with_gelu(float* results, int i, const TilePlace& place) const {
-    store_block(results, maps_.c, i, 2 * i, place);
+  __device__ void store_with_gelu(float* results, int i) const {
+    store_block(results, maps_.c, i, 2 * i);
 #pragma unroll
     for (int j = 0; j < 32; j += Gelu::kTogether) {
       float x[Gelu::kTogether];
@@ -172,7 +170,7 @@ class TileStore : TileBlocks<T, Tiles> {
 #pragma unroll
       for (int k = 0; k < Gelu::kTogether; ++k) results[j + k] = x[k];
     }
-    store_block(results, maps_.other, i, 2 * i + 1, place);
+    store_block(results, maps_.other, i, 2 * i + 1);
   }
 
   const MatmulMaps& maps_;
@@ -185,21 +183,21 @@ template <class T, class Tiles>
 class TileUpdate : TileBlocks<T, Tiles> {
   using Blocks = TileBlocks<T, Tiles>;
   using Blocks::buffer, Blocks::column_of, Blocks::each_block, Blocks::fill, Blocks::place_, Blocks::row_of,
-      Blocks::sync, Blocks::task_;
+      Blocks::sync, Blocks::task_, Blocks::tile_;
 
  public:
-  __device__ TileUpdate(const MatmulMaps&, const MatmulTask& task, char* buffers, int consumer)
-      : Blocks(task, buffers, consumer) {}
+  __device__ TileUpdate(const MatmulMaps&, const MatmulTask& task, char* buffers, const TilePlace& tile)
+      : Blocks(task, buffers, tile) {}
 
   /// Before the tile is multiplied: begins to copy the first blocks of the operand.
-  __device__ void begin(const TilePlace& place) const {
+  __device__ void begin() const {
     sync();  // the buffers of the tile before have been read
-    for (int i = 0; i < Tiles::kBuffers; ++i) load(i, place);
+    for (int i = 0; i < Tiles::kBuffers; ++i) load(i);
   }
   // A warp reads the rows that it writes, so that it need not wait for others between. A buffer is filled
   // again when all have come to the sync behind its last reading.
-  __device__ void store(float (&c)[kParts][Tiles::kColumns / 2], const TilePlace& place) const {
-    each_block(c, place, [&](float* results, int i) {
+  __device__ void store(float (&c)[kParts][Tiles::kColumns / 2]) const {
+    each_block(c, [&](float* results, int i) {
       if (i == 0)
         wait_for_copies<Tiles::kBuffers - 1>();
       else
@@ -207,7 +205,7 @@ class TileUpdate : TileBlocks<T, Tiles> {
       sync();
       if (const int next = i - 1 + Tiles::kBuffers; i > 0) {
         if (next < Tiles::kBlocks)
-          load(next, place);
+          load(next);
         else
           end_of_copies();
       }
@@ -217,27 +215,27 @@ class TileUpdate : TileBlocks<T, Tiles> {
         combine<false>(results, i);
       fill(buffer(i), results);
       sync();
-      each_piece(task_.c, i, place, [](T* at, const char* from) {
+      each_piece(task_.c, i, [](T* at, const char* from) {
         *reinterpret_cast<uint4*>(at) = *reinterpret_cast<const uint4*>(from);
       });
     });
   }
-  __device__ void finish() const {}
+  static __device__ void finish() {}
 
  private:
   /// f(address in a matrix of c's size, place in the buffer) for this thread's pieces of block i that are
   /// there.
   template <class F>
-  __device__ void each_piece(void* matrix, int i, const TilePlace& place, F f) const {
-    const int row = row_of(i, place) + place_.row, column = column_of(i, place) + 8 * place_.piece;
+  __device__ void each_piece(void* matrix, int i, F f) const {
+    const int row = row_of(i) + place_.row, column = column_of(i) + 8 * place_.piece;
     if (column >= task_.columns) return;
-    T* to = static_cast<T*>(matrix) + (int64_t{place.batch} * task_.rows + row) * task_.columns + column;
+    T* to = static_cast<T*>(matrix) + (int64_t{tile_.batch} * task_.rows + row) * task_.columns + column;
 #pragma unroll
     for (int p = 0; p < 4; ++p, to += int64_t{16} * task_.columns)
       if (row + 16 * p < task_.rows) f(to, place_.copied(buffer(i), p));
   }
-  __device__ void load(int i, const TilePlace& place) const {
-    each_piece(task_.other, i, place, [](const T* from, char* to) { copy_async(to, from, true); });
+  __device__ void load(int i) const {
+    each_piece(task_.other, i, [](const T* from, char* to) { copy_async(to, from, true); });
     end_of_copies();
   }
   template <bool kSum>

@@ -29,6 +29,13 @@ __device__ float2 unpacked_pair(uint32_t pair) {
   return {widened(T{static_cast<uint16_t>(pair)}), widened(T{static_cast<uint16_t>(pair >> 16)})};
 }
 
+/// x, which the compiler does not know to be what it was: it computes anew what follows from it, and keeps
+/// nothing of that in registers until then.
+__device__ inline int anew(int x) {
+  asm volatile("" : "+r"(x));
+  return x;
+}
+
 /// Tiles that a block has been given and its consumers have not come to.
 inline constexpr int kTilesAhead = 4;
 

@@ -160,15 +160,14 @@ __global__ void __launch_bounds__(kMatmulThreads, 1)
             store_wide<Tiles>(results, task, place);
           });
     } else {
-      const int consumer = static_cast<int>(threadIdx.x) / 128 - 1;
-      const TileStore<C, Tiles> to(maps, task, stages.buffers(consumer), consumer);
+      using Store = TileStore<C, Tiles>;
       take_turns(
           stages, task, [](const TilePlace&) {}, multiply_one,
           [&](auto& results, const TilePlace& place) {
             scale_results<Tiles, kIntegers>(results, task, place);
-            to.store(results, place);
+            Store(maps, task, stages.buffers(0), place).store(results);
           });
-      to.finish();
+      Store::finish();
     }
   };
   run_block<Tiles>(maps, load, multiply);
