@@ -66,8 +66,9 @@ __global__ void __launch_bounds__(S::kThreads, S::kBlocks)
 
 constexpr int kFinishThreads = 512;  // as many as a block of tiles: the multiprocessors are full of those
 
-/// Parts that a lane asks for at once, of all its rows and of one.
-constexpr int kPartsAtOnce = 16, kPartsOfLane = 8;
+/// Parts that a lane asks for at once, of all its rows and of one: more would be more instructions to fetch,
+/// which takes longer than to run them.
+constexpr int kPartsAtOnce = 8, kPartsOfLane = 8;
 
 /// What tiles found, and how they are joined.
 struct LossFinish {
@@ -97,32 +98,27 @@ struct LossShare {
     const int lane = static_cast<int>(threadIdx.x) % task.lanes, at_once = kFinishThreads / task.lanes,
               own = static_cast<int>(threadIdx.x) / task.lanes;
     for (int first = own; first - own < task.rows; first += kRows * at_once) {
-      RowExps parts[kRows][kParts];
       TwoFloats logits[kRows];
-      const auto read = [&](int from) {
-#pragma unroll
-        for (int j = 0; j < kRows; ++j)
-#pragma unroll
-          for (int k = 0; k < kParts; ++k)
-            parts[j][k] = part_of_row(task, first + j * at_once, from + lane + k * task.lanes);
-      };
+      RowExps all[kRows];
 #pragma unroll
       for (int j = 0; j < kRows; ++j) {
         const int row = first + j * at_once;
         logits[j] = lane == 0 && row < task.rows ? task.logits[row] : TwoFloats{0, 0};
+        all[j] = {-INFINITY, 0};
       }
-      read(0);
-      RowExps all[kRows];
+      for (int from = lane; from - lane < task.parts; from += kParts * task.lanes) {
+        RowExps parts[kRows][kParts];
 #pragma unroll
-      for (int j = 0; j < kRows; ++j) all[j] = sum_of_parts(parts[j]);
-      for (int from = kParts * task.lanes; from < task.parts; from += kParts * task.lanes) {
-        read(from);
+        for (int j = 0; j < kRows; ++j)
 #pragma unroll
-        for (int j = 0; j < kRows; ++j) all[j] = sum_of_exps(all[j], sum_of_parts(parts[j]));
+          for (int k = 0; k < kParts; ++k)
+            parts[j][k] = part_of_row(task, first + j * at_once, from + k * task.lanes);
+#pragma unroll
+        for (int j = 0; j < kRows; ++j) add_parts(all[j], parts[j]);
       }
 #pragma unroll
       for (int j = 0; j < kRows; ++j) {
-        if (task.lanes > 1) all[j] = joined(all[j], task.lanes);
+        if (kParts == kPartsOfLane) all[j] = joined(all[j], task.lanes);
         const bool counts = logits[j].second != 0;
         losses += counts ? loss_of_target(all[j], logits[j].first) : 0, rows += counts ? 1 : 0;
       }
@@ -136,22 +132,38 @@ struct LossShare {
     return {found.first, found.second};
   }
   template <int n>
-  static __device__ RowExps sum_of_parts(const RowExps (&parts)[n]) {
-    float most = parts[0].most, sum = 0;
+  static __device__ void add_parts(RowExps& all, const RowExps (&parts)[n]) {
+    float most = all.most;
 #pragma unroll
-    for (int k = 1; k < n; ++k) most = fmaxf(most, parts[k].most);
+    for (int k = 0; k < n; ++k) most = fmaxf(most, parts[k].most);
     const float shift = most == -INFINITY ? 0 : most;
+    float sum = all.sum * fast_exp(all.most - shift);
 #pragma unroll
-    for (int k = 0; k < n; ++k) sum += parts[k].sum * expf(parts[k].most - shift);
-    return {most, sum};
+    for (int k = 0; k < n; ++k) sum += parts[k].sum * fast_exp(parts[k].most - shift);
+    all = {most, sum};
   }
 };
+
+/// The sums of both over a block of kFinishThreads, in its first warp.
+__device__ inline TwoFloats sums_of_block(TwoFloats x) {
+  constexpr int kWarps = kFinishThreads / kWarp;
+  __shared__ TwoFloats of_warps[kWarps];
+  const auto add = [&](int lanes) {
+    for (int m = lanes / 2; m > 0; m /= 2)
+      x = {x.first + shuffle_xor(x.first, m), x.second + shuffle_xor(x.second, m)};
+  };
+  add(kWarp);
+  if (threadIdx.x % kWarp == 0) of_warps[threadIdx.x / kWarp] = x;
+  sync_block();
+  x = of_warps[threadIdx.x % kWarps];
+  if (threadIdx.x < kWarp) add(kWarps);
+  return x;
+}
 
 template <class T>
 __global__ void __launch_bounds__(kFinishThreads)
     loss_of_tiles(const __grid_constant__ LossFinish task, T* loss) {
-  using All = Layout<float, kFinishThreads, 0, 1>;  // all threads' numbers as one row
-  let_next_kernel_start();                          // so that it is there when this one ends, which is soon
+  let_next_kernel_start();  // so that it is there when this one ends, which is soon
   wait_for_kernels_before();
   LossShare share;
   if (task.parts == 1)
@@ -160,9 +172,8 @@ __global__ void __launch_bounds__(kFinishThreads)
     share.add_parts<2>(task);
   else
     share.add_parts<kPartsOfLane>(task);
-  const float losses = over_row<All>(share.losses, Sum()),
-              rows = task.summed ? 1 : over_row<All>(share.rows, Sum());
-  if (threadIdx.x == 0) *loss = narrowed<T>(losses / rows);
+  const TwoFloats all = sums_of_block({share.losses, share.rows});
+  if (threadIdx.x == 0) *loss = narrowed<T>(all.first / (task.summed ? 1 : all.second));
 }
 
 }  // namespace weft::cuda
